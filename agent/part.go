@@ -1,0 +1,18 @@
+package agent
+
+import (
+	"context"
+
+	"sublet/plan"
+)
+
+// Part reads and changes some kinds of thing on a host.
+type Part interface {
+	// Kinds are the sections of a plan this part does.
+	Kinds() []plan.Kind
+	// Observe fills in what the host has. Objects that carry our mark but are
+	// broken are listed too, in a form that differs from any plan.
+	Observe(context.Context, *plan.Host) error
+	// Do makes one change; it is safe to repeat, after a crash at any point too.
+	Do(context.Context, plan.Step) error
+}

@@ -1,0 +1,96 @@
+// Package plan says, as data, what each host must have, what it has, and what
+// to change: Compile makes the wanted Hosts out of leases, Diff the Steps from
+// one Host to another, Report what came of them.
+//
+// A Host is a list of items, one section per kind of kernel object. An item
+// read back from the kernel equals the item that was put there, so Compile
+// normalises every figure to what the kernel can hold (whole bytes per second,
+// whole pages).
+//
+//	leases --Compile--> Host (wanted) --+
+//	                                    +--Diff--> []Step --> agent
+//	kernel --Observe--> Host (had) -----+
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"sublet/vnet"
+)
+
+// Host is everything one host must have, or has.
+type Host struct {
+	Host     vnet.HostID `json:"host"`
+	Revision uint64      `json:"revision,omitempty"` // of the book; 0 in an observation
+	Uplinks  []Uplink    `json:"uplinks,omitempty"`
+	Nodes    []VNode     `json:"nodes,omitempty"`
+	Links    []VxLink    `json:"links,omitempty"`
+	Routers  []VxRouter  `json:"routers,omitempty"`
+}
+
+// Kind names a section, and the part that does its steps.
+type Kind string
+
+// Sections, in the order in which they are built; they are taken down in reverse.
+const (
+	KindUplink   Kind = "uplink"   // datapath/vxlink
+	KindVNode    Kind = "vnode"    // datapath/vnode
+	KindVxLink   Kind = "vxlink"   // datapath/vxlink
+	KindVxRouter Kind = "vxrouter" // datapath/vxrouter
+)
+
+// Kinds lists the sections in building order.
+var Kinds = []Kind{KindUplink, KindVNode, KindVxLink, KindVxRouter}
+
+// Item is one thing a host has: an Uplink, VNode, VxLink or VxRouter.
+type Item interface {
+	Kind() Kind
+	Key() string // unique within its kind on one host
+	// Meet returns what both item and other (same kind and key) allow: the
+	// smaller rates and limits, else the properties of item.
+	Meet(other Item) Item
+	String() string // one readable line
+}
+
+// Items lists the host's items in building order, by key within a kind.
+func (h Host) Items() []Item {
+	var items []Item
+	items = appendItems(items, h.Uplinks)
+	items = appendItems(items, h.Nodes)
+	items = appendItems(items, h.Links)
+	return appendItems(items, h.Routers)
+}
+
+// Add puts an item into its section.
+func (h *Host) Add(item Item) {
+	switch item := item.(type) {
+	case Uplink:
+		h.Uplinks = append(h.Uplinks, item)
+	case VNode:
+		h.Nodes = append(h.Nodes, item)
+	case VxLink:
+		h.Links = append(h.Links, item)
+	case VxRouter:
+		h.Routers = append(h.Routers, item)
+	}
+}
+
+func appendItems[T Item](items []Item, section []T) []Item {
+	sorted := slices.Clone(section)
+	slices.SortFunc(sorted, func(a, b T) int { return cmp.Compare(a.Key(), b.Key()) })
+	for _, item := range sorted {
+		items = append(items, item)
+	}
+	return items
+}
+
+// String prints a host one item a line, for people and golden tests.
+func (h Host) String() string {
+	var b strings.Builder
+	for _, item := range h.Items() {
+		b.WriteString(string(item.Kind()) + " " + item.String() + "\n")
+	}
+	return b.String()
+}

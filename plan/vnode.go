@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+
+	"sublet/vnet"
+)
+
+// VNode is the namespace of one virtual node, end host or router, with its
+// limits and the names it can resolve. Built by datapath/vnode.
+type VNode struct {
+	Lease  vnet.LeaseID `json:"lease"`
+	Node   string       `json:"node"`
+	Owner  uint32       `json:"owner_uid"` // root inside the node is this user outside
+	CPU    vnet.CPU     `json:"cpu_milli,omitempty"`
+	Memory vnet.Bytes   `json:"memory_bytes,omitempty"` // whole pages
+	Names  []Name       `json:"names,omitempty"`        // by name
+}
+
+// Name is a line of the node's hosts file.
+type Name struct {
+	Name    string     `json:"name"`
+	Address netip.Addr `json:"address"`
+}
+
+// Namespace names the network namespace of a virtual node on its host. Names
+// hold no '.', so no two nodes share one.
+func Namespace(lease vnet.LeaseID, node string) string {
+	return string(lease.Tenant) + "." + string(lease.Network) + "." + node
+}
+
+// Fabric names the namespace that holds the host-side ends of a lease's links:
+// no addresses, no forwarding, so whatever is not redirected goes nowhere.
+func Fabric(lease vnet.LeaseID) string {
+	return string(lease.Tenant) + "." + string(lease.Network)
+}
+
+// Kind of the section.
+func (VNode) Kind() Kind { return KindVNode }
+
+// Key is the namespace.
+func (n VNode) Key() string { return Namespace(n.Lease, n.Node) }
+
+// Meet keeps the smaller limits; 0 is no limit.
+func (n VNode) Meet(other Item) Item {
+	o := other.(VNode)
+	n.CPU, n.Memory = lesser(n.CPU, o.CPU), lesser(n.Memory, o.Memory)
+	return n
+}
+
+func (n VNode) String() string {
+	return fmt.Sprintf("%s owner %d cpu %s memory %s names %d", n.Key(), n.Owner, orNone(n.CPU), orNone(n.Memory), len(n.Names))
+}
+
+// lesser is the smaller of two limits of which 0 means none.
+func lesser[T vnet.CPU | vnet.Bytes | vnet.Rate](a, b T) T {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// orNone prints a limit of which 0 means none.
+func orNone[T interface {
+	vnet.CPU | vnet.Bytes | vnet.Rate
+	String() string
+}](limit T) string {
+	if limit == 0 {
+		return "-"
+	}
+	return limit.String()
+}

@@ -1,0 +1,159 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"sublet/vnet"
+)
+
+// VxLink is one virtual link on one host: a wire between two ends, in the
+// lease's fabric namespace. A packet that enters by one end leaves by the
+// other, shaped by the end it leaves by. Port to port joins two nodes of this
+// host, port to tunnel is the end of a longer path, tunnel to tunnel relays.
+// Built by datapath/vxlink.
+type VxLink struct {
+	Lease vnet.LeaseID `json:"lease"`
+	Link  string       `json:"link"`
+	Index int          `json:"index"` // of the link in the lease; names its devices
+	Ends  [2]End       `json:"ends"`
+}
+
+// End of a VxLink: a Port or a Tunnel, never both.
+type End struct {
+	Port   *Port   `json:"port,omitempty"`
+	Tunnel *Tunnel `json:"tunnel,omitempty"`
+	// Rate is enforced on tenants' frames that leave by this end; 0: not
+	// here (they came shaped, or they are best effort).
+	Rate vnet.Rate `json:"rate_bps,omitempty"`
+}
+
+// Port is a virtual Ethernet pair: the tenant's end in its node's namespace,
+// ours in the fabric.
+type Port struct {
+	Namespace string     `json:"namespace"`
+	Interface string     `json:"interface"` // the tenant's end: eth0, eth1, ...
+	MTU       int        `json:"mtu"`
+	Address   netip.Addr `json:"address"` // of the node
+	Peer      netip.Addr `json:"peer"`    // of the node at the far end of the virtual link
+	Metric    int        `json:"metric"`  // of the route to Peer: parallel links differ
+}
+
+// Tunnel is a point-to-point VXLAN over one stretch of substrate, and the
+// class of the physical interface it leaves by. Class rates count outer frames.
+type Tunnel struct {
+	VNI       vnet.VNI   `json:"vni"`
+	Interface string     `json:"interface"` // physical
+	Local     netip.Addr `json:"local"`
+	Remote    netip.Addr `json:"remote"`
+	MTU       int        `json:"mtu"` // of the inner packet
+	Class     Class      `json:"class"`
+}
+
+// Class of the physical egress: HTB rate = minimum, ceil = maximum.
+type Class struct {
+	Rate       vnet.Rate `json:"rate_bps"`
+	Ceil       vnet.Rate `json:"ceil_bps"`
+	BestEffort bool      `json:"best_effort,omitempty"` // strictly below every leased class
+}
+
+// Device names the fabric-side device of end i (0 or 1).
+func (l VxLink) Device(i int) string { return fmt.Sprintf("l%d%c", l.Index, 'a'+i) }
+
+// Kind of the section.
+func (VxLink) Kind() Kind { return KindVxLink }
+
+// Key is fabric and index: a lease's links keep their index for life.
+func (l VxLink) Key() string { return fmt.Sprintf("%s#%04d", Fabric(l.Lease), l.Index) }
+
+// Meet keeps the smaller rates.
+func (l VxLink) Meet(other Item) Item {
+	o := other.(VxLink)
+	for i := range l.Ends {
+		end, theirs := &l.Ends[i], o.Ends[i]
+		end.Rate = lesser(end.Rate, theirs.Rate)
+		if end.Tunnel != nil && theirs.Tunnel != nil {
+			tunnel := *end.Tunnel
+			tunnel.Class.Rate = min(tunnel.Class.Rate, theirs.Tunnel.Class.Rate)
+			tunnel.Class.Ceil = min(tunnel.Class.Ceil, theirs.Tunnel.Class.Ceil)
+			end.Tunnel = &tunnel
+		}
+	}
+	return l
+}
+
+func (l VxLink) String() string {
+	return fmt.Sprintf("%s %s: %s <-> %s", l.Key(), l.Link, l.Ends[0], l.Ends[1])
+}
+
+func (e End) String() string {
+	if e.Port != nil {
+		return fmt.Sprintf("%s/%s %s peer %s mtu %d rate %s", e.Port.Namespace, e.Port.Interface, e.Port.Address, e.Port.Peer, e.Port.MTU, orNone(e.Rate))
+	}
+	t := e.Tunnel
+	return fmt.Sprintf("vni %d %s %s->%s mtu %d rate %s class %s", t.VNI, t.Interface, t.Local, t.Remote, t.MTU, orNone(e.Rate), t.Class)
+}
+
+func (c Class) String() string {
+	if c.BestEffort {
+		return fmt.Sprintf("best-effort ceil %s", c.Ceil)
+	}
+	return fmt.Sprintf("rate %s ceil %s", c.Rate, c.Ceil)
+}
+
+// Uplink is the shaped egress of one physical interface: leases in one
+// class, everything else on the host strictly below them in another. Rates
+// count outer frames. Built by datapath/vxlink.
+type Uplink struct {
+	Interface string    `json:"interface"`
+	Capacity  vnet.Rate `json:"capacity_bps"` // all that may leave
+	Leases    vnet.Rate `json:"leases_bps"`   // of it, for leases
+}
+
+// Kind of the section.
+func (Uplink) Kind() Kind { return KindUplink }
+
+// Key is the interface.
+func (u Uplink) Key() string { return u.Interface }
+
+// Meet is the uplink itself: its rates follow the substrate, not the leases.
+func (u Uplink) Meet(Item) Item { return u }
+
+func (u Uplink) String() string {
+	return fmt.Sprintf("%s capacity %s leases %s", u.Interface, u.Capacity, u.Leases)
+}
+
+// OuterHeaders is what VXLAN over IPv4 adds to a tenant's frame: Ethernet 14,
+// IPv4 20, UDP 8, VXLAN 8 (RFC 7348). The tenant's own Ethernet header
+// travels inside, so an inner packet may be 50 bytes smaller than the wire's MTU.
+const OuterHeaders = 50
+
+// meanFrame is the smallest mean size of tenants' frames for which the
+// substrate pays the outer headers; with smaller ones, a tenant's own share
+// pays. Two-way TCP with an acknowledgement for every second segment averages
+// (2*1464+66)/3 = 998 bytes.
+const meanFrame = 900
+
+// Outer converts a rate of tenants' frames to the rate of outer frames that
+// carries it.
+func Outer(r vnet.Rate) vnet.Rate {
+	return wholeBytes(r + r/meanFrame*OuterHeaders)
+}
+
+// wholeBytes rounds up to whole bytes per second, the kernel's unit.
+func wholeBytes(r vnet.Rate) vnet.Rate { return (r + 7) / 8 * 8 }
+
+// sortNames puts a node's names in the order Observe reads them.
+func sortNames(names []Name) []Name {
+	slices.SortFunc(names, func(a, b Name) int {
+		if a.Name != b.Name {
+			if a.Name < b.Name {
+				return -1
+			}
+			return 1
+		}
+		return a.Address.Compare(b.Address)
+	})
+	return names
+}

@@ -1,0 +1,100 @@
+package vnet
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Mapping is an embedding: where each virtual node runs and which substrate
+// path carries each virtual link (from Ends[0] to Ends[1]), for all stages.
+type Mapping struct {
+	Nodes map[string]HostID `json:"nodes"`
+	Links map[string]Path   `json:"links"`
+}
+
+// State of a lease.
+type State string
+
+// The life of a lease: booked until its window opens, deploying until every
+// host reports it, running, ended. Failed: a host cannot build it.
+const (
+	Booked    State = "booked"
+	Deploying State = "deploying"
+	Running   State = "running"
+	Ended     State = "ended"
+	Failed    State = "failed"
+)
+
+// Lease is an admitted request.
+type Lease struct {
+	Request   Request               `json:"request"` // Tenant and Start filled in
+	Owner     uint32                `json:"owner_uid"`
+	Serial    uint64                `json:"serial"` // order of admission
+	Window    Window                `json:"window"`
+	Mapping   Mapping               `json:"mapping"`
+	Addresses map[string]netip.Addr `json:"addresses"` // by virtual node
+	VNIs      map[string][]VNI      `json:"vnis"`      // by virtual link, one per tunnel on its path
+	State     State                 `json:"state"`
+	Stage     int                   `json:"stage"`           // running stage, -1 before the first
+	Rates     map[string][2]Rate    `json:"rates,omitempty"` // allocated, by link and Direction, of the running stage
+	Message   string                `json:"message,omitempty"`
+	Verdict   *Verdict              `json:"verdict,omitempty"`
+}
+
+// ID names the lease.
+func (l Lease) ID() LeaseID { return LeaseID{Tenant: l.Request.Tenant, Network: l.Request.Network} }
+
+// Topology is the one of the running stage.
+func (l Lease) Topology() Topology { return l.Request.At(l.Stage) }
+
+// Change is one way in which an offer differs from the request, in words.
+type Change struct {
+	What string `json:"what"` // start, min, site, ...
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Rejection is a refusal by admission: what binds, and the nearest request
+// that would be admitted if it were asked for at once.
+type Rejection struct {
+	Reasons []string `json:"reasons"`         // binding constraints, in words
+	Offer   *Request `json:"offer,omitempty"` // nil: nothing similar fits
+	Changes []Change `json:"changes,omitempty"`
+}
+
+func (r *Rejection) Error() string { return "refused: " + strings.Join(r.Reasons, "; ") }
+
+// Verdict is the outcome of a check, stored with its lease.
+type Verdict struct {
+	Network VNetID        `json:"network"`
+	OK      bool          `json:"ok"`
+	Time    time.Time     `json:"time"`
+	Links   []LinkVerdict `json:"links"`
+}
+
+// LinkVerdict is what was promised and measured on one direction of a link.
+// Rates named *_bps are Ethernet frame rates (14-byte header included);
+// *_payload_bps count what the application got.
+type LinkVerdict struct {
+	Name  string `json:"name"`
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Min   Rate   `json:"min_bps"`
+	Max   Rate   `json:"max_bps"` // 0: best effort; with no stated maximum, the substrate's
+	Alloc Rate   `json:"alloc_bps"`
+
+	TCP        Rate    `json:"tcp_bps"`
+	TCPPayload Rate    `json:"tcp_payload_bps"`
+	UDP        Rate    `json:"udp_bps"`
+	UDPPayload Rate    `json:"udp_payload_bps"`
+	UDPLoss    float64 `json:"udp_loss"` // at 0.9 of the allocated rate, lost/sent
+
+	RTT50     float64 `json:"rtt_us_p50"` // idle
+	RTT99     float64 `json:"rtt_us_p99"`
+	RTTLoad50 float64 `json:"rtt_load_us_p50"` // while every link is loaded
+	RTTLoad99 float64 `json:"rtt_load_us_p99"`
+
+	OK  bool   `json:"ok"`
+	Why string `json:"why"`
+}

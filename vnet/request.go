@@ -1,0 +1,115 @@
+package vnet
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Bandwidth is what a tenant asks of one direction of a virtual link
+// (seed 000:1522-1544). Min = Max is a static reservation. The zero value is
+// best effort: strictly below every leased packet.
+type Bandwidth struct {
+	Min Rate `json:"min_bps"` // guaranteed minimum
+	Max Rate `json:"max_bps"` // allowed maximum; Unbounded = the substrate's
+}
+
+// BestEffort says that nothing was asked for.
+func (b Bandwidth) BestEffort() bool { return b.Max == 0 }
+
+// Static returns the reservation of exactly r.
+func Static(r Rate) Bandwidth { return Bandwidth{Min: r, Max: r} }
+
+// Direction of a link: Forward runs from Ends[0] to Ends[1].
+type Direction int
+
+// The two directions, usable as indexes.
+const (
+	Forward Direction = iota
+	Reverse
+)
+
+// Opposite returns the other direction.
+func (d Direction) Opposite() Direction { return 1 - d }
+
+// Directions lists both, for range loops.
+var Directions = [2]Direction{Forward, Reverse}
+
+// Request is the document a tenant writes.
+type Request struct {
+	Network VNetID        `json:"network"`
+	Tenant  TenantID      `json:"tenant,omitempty"` // default: the caller
+	Start   time.Time     `json:"start,omitzero"`   // zero: now
+	For     time.Duration `json:"for_ns,omitempty"` // zero: until released
+	Topology
+	Stages []Stage `json:"stages,omitempty"` // in order of After
+}
+
+// Topology is a set of virtual nodes, routers and links.
+type Topology struct {
+	Nodes   []VirtualNode `json:"nodes,omitempty"`
+	Routers []VirtualNode `json:"routers,omitempty"`
+	Links   []VirtualLink `json:"links,omitempty"`
+}
+
+// VirtualNode is an end host or, in Topology.Routers, a router.
+type VirtualNode struct {
+	Name      string            `json:"name"`
+	CPU       CPU               `json:"cpu_milli,omitempty"`    // 0: no limit, nothing booked
+	Memory    Bytes             `json:"memory_bytes,omitempty"` // 0: no limit, nothing booked
+	Site      string            `json:"site,omitempty"`
+	Host      HostID            `json:"host,omitempty"`
+	Exclusive bool              `json:"exclusive,omitempty"` // no other network's node on this host
+	Address   netip.Addr        `json:"address,omitzero"`    // zero: Sublet chooses
+	Protocol  Protocol          `json:"protocol,omitempty"`  // routers only
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+// Protocol is how a router learns its routes.
+type Protocol string
+
+// Routing protocols. Static routes are computed; None leaves the table to the tenant.
+const (
+	ProtocolStatic Protocol = "static"
+	ProtocolOSPF   Protocol = "ospf"
+	ProtocolNone   Protocol = "none"
+)
+
+// VirtualLink joins two virtual nodes.
+type VirtualLink struct {
+	Name      string            `json:"name"`
+	Ends      [2]string         `json:"ends"`
+	Bandwidth [2]Bandwidth      `json:"bandwidth"`            // by Direction
+	Latency   time.Duration     `json:"latency_ns,omitempty"` // bound on the path; 0: none
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+// BestEffort says that neither direction asks for anything.
+func (l VirtualLink) BestEffort() bool {
+	return l.Bandwidth[Forward].BestEffort() && l.Bandwidth[Reverse].BestEffort()
+}
+
+// Stage changes the network After its start. Stages add up: each begins from
+// the topology the one before it left.
+type Stage struct {
+	Name   string                  `json:"name"`
+	After  time.Duration           `json:"after_ns"`
+	Links  map[string][2]Bandwidth `json:"links,omitempty"`  // new rates, by link name
+	Add    Topology                `json:"add,omitzero"`     // nodes, routers and links that appear
+	Remove []string                `json:"remove,omitempty"` // names that go; a node takes its links with it
+}
+
+// Window is a span of time: [Start, End). A zero End is open.
+type Window struct {
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end,omitzero"`
+}
+
+// Contains says whether t lies in the window.
+func (w Window) Contains(t time.Time) bool {
+	return !t.Before(w.Start) && (w.End.IsZero() || t.Before(w.End))
+}
+
+// Overlaps says whether two windows share an instant; windows that abut do not.
+func (w Window) Overlaps(v Window) bool {
+	return (v.End.IsZero() || w.Start.Before(v.End)) && (w.End.IsZero() || v.Start.Before(w.End))
+}

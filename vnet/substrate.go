@@ -1,0 +1,130 @@
+package vnet
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Substrate is the shared physical graph with its capacities.
+type Substrate struct {
+	Hosts    []SubstrateNode `json:"hosts"`
+	Switches []string        `json:"switches,omitempty"` // forward, host nothing
+	Links    []SubstrateLink `json:"links,omitempty"`
+}
+
+// SubstrateNode is a host.
+type SubstrateNode struct {
+	Name   HostID `json:"name"`
+	Site   string `json:"site,omitempty"`
+	CPU    CPU    `json:"cpu_milli"`
+	Memory Bytes  `json:"memory_bytes"`
+	// Capacity is what the host carries per direction between two nodes it
+	// hosts itself. It is calibrated, not a line rate; 0 means DefaultHostCapacity.
+	Capacity Rate `json:"capacity_bps,omitempty"`
+}
+
+// DefaultHostCapacity stands in for a host's Capacity until it is calibrated.
+const DefaultHostCapacity = 10 * Gbit
+
+// SubstrateLink joins two substrate nodes. Capacity counts tenants' frames per
+// direction; the wire below also carries Sublet's own outer headers.
+type SubstrateLink struct {
+	Name     string        `json:"name"`
+	Ends     [2]string     `json:"ends"`
+	Capacity Rate          `json:"capacity_bps"`
+	Share    int           `json:"share_percent,omitempty"` // of Capacity that leases may take; 0 means 100
+	Latency  time.Duration `json:"latency_ns,omitempty"`
+	MTU      int           `json:"mtu,omitempty"` // of the wire; 0 means DefaultMTU
+	Ports    [2]Port       `json:"ports,omitzero"`
+}
+
+// DefaultMTU is a wire's MTU when the substrate does not state one.
+const DefaultMTU = 1500
+
+// Port is a host's end of a substrate link: the interface it leaves by and the
+// underlay address other hosts send to. Switches need none.
+type Port struct {
+	Interface string     `json:"interface,omitempty"`
+	Address   netip.Addr `json:"address,omitzero"`
+}
+
+// Leasable is what leases may take of the link, per direction.
+func (l SubstrateLink) Leasable() Rate {
+	if l.Share == 0 {
+		return l.Capacity
+	}
+	return l.Capacity / 100 * Rate(l.Share)
+}
+
+// WireMTU is MTU with its default.
+func (l SubstrateLink) WireMTU() int {
+	if l.MTU == 0 {
+		return DefaultMTU
+	}
+	return l.MTU
+}
+
+// HostOf finds a host by name.
+func (s Substrate) HostOf(name string) (SubstrateNode, bool) {
+	for _, h := range s.Hosts {
+		if string(h.Name) == name {
+			return h, true
+		}
+	}
+	return SubstrateNode{}, false
+}
+
+// LinkOf finds a substrate link by name.
+func (s Substrate) LinkOf(name string) (SubstrateLink, bool) {
+	for _, l := range s.Links {
+		if l.Name == name {
+			return l, true
+		}
+	}
+	return SubstrateLink{}, false
+}
+
+// Path is a walk through the substrate: link names in order. The empty path
+// joins two nodes on one host.
+type Path []string
+
+// Hop is one link of a path in the direction it is walked.
+type Hop struct {
+	Link SubstrateLink
+	Dir  Direction
+}
+
+// From and To are the substrate nodes a hop leaves and reaches.
+func (h Hop) From() string { return h.Link.Ends[h.Dir] }
+
+// To is the substrate node the hop reaches.
+func (h Hop) To() string { return h.Link.Ends[h.Dir.Opposite()] }
+
+// Walk gives the hops of a path that begins at from; an error names the first
+// link that is unknown or does not continue the walk.
+func (s Substrate) Walk(from HostID, path Path) ([]Hop, error) {
+	links := make(map[string]SubstrateLink, len(s.Links))
+	for _, l := range s.Links {
+		links[l.Name] = l
+	}
+	at := string(from)
+	hops := make([]Hop, 0, len(path))
+	for _, name := range path {
+		l, ok := links[name]
+		if !ok {
+			return nil, fmt.Errorf("path from %s: no substrate link %q", from, name)
+		}
+		hop := Hop{Link: l}
+		switch at {
+		case l.Ends[0]:
+		case l.Ends[1]:
+			hop.Dir = Reverse
+		default:
+			return nil, fmt.Errorf("path from %s: link %s does not touch %s", from, name, at)
+		}
+		at = hop.To()
+		hops = append(hops, hop)
+	}
+	return hops, nil
+}

@@ -1,0 +1,100 @@
+package vnet
+
+import (
+	"slices"
+	"time"
+)
+
+// At returns the topology of stage i; -1 is the one before the first stage.
+func (r Request) At(stage int) Topology {
+	top := r.Topology
+	for _, s := range r.Stages[:stage+1] {
+		top = top.apply(s)
+	}
+	return top
+}
+
+// StageAt returns the index of the stage running `since` after the start, or -1.
+func (r Request) StageAt(since time.Duration) int {
+	stage := -1
+	for i, s := range r.Stages {
+		if s.After <= since {
+			stage = i
+		}
+	}
+	return stage
+}
+
+// Union returns everything that exists in any stage, in order of appearance:
+// the order from which stable indexes (interface names, addresses, VNIs) come.
+// A link that comes back under its name is listed once, as it was first written.
+func (r Request) Union() Topology {
+	union := r.Topology
+	union.Nodes, union.Routers, union.Links = slices.Clone(union.Nodes), slices.Clone(union.Routers), slices.Clone(union.Links)
+	for _, s := range r.Stages {
+		union.Nodes = appendNew(union.Nodes, s.Add.Nodes, nodeName)
+		union.Routers = appendNew(union.Routers, s.Add.Routers, nodeName)
+		union.Links = appendNew(union.Links, s.Add.Links, linkName)
+	}
+	return union
+}
+
+// All returns end nodes, then routers.
+func (t Topology) All() []VirtualNode {
+	return slices.Concat(t.Nodes, t.Routers)
+}
+
+// Link finds a link by name.
+func (t Topology) Link(name string) (VirtualLink, bool) {
+	for _, l := range t.Links {
+		if l.Name == name {
+			return l, true
+		}
+	}
+	return VirtualLink{}, false
+}
+
+func nodeName(n VirtualNode) string { return n.Name }
+func linkName(l VirtualLink) string { return l.Name }
+
+// apply returns the topology after a stage's removals, additions and rates.
+func (t Topology) apply(s Stage) Topology {
+	gone := make(map[string]bool, len(s.Remove))
+	for _, name := range s.Remove {
+		gone[name] = true
+	}
+	next := Topology{
+		Nodes:   without(t.Nodes, func(n VirtualNode) bool { return gone[n.Name] }),
+		Routers: without(t.Routers, func(n VirtualNode) bool { return gone[n.Name] }),
+		Links:   without(t.Links, func(l VirtualLink) bool { return gone[l.Name] || gone[l.Ends[0]] || gone[l.Ends[1]] }),
+	}
+	next.Nodes = append(next.Nodes, s.Add.Nodes...)
+	next.Routers = append(next.Routers, s.Add.Routers...)
+	next.Links = append(next.Links, s.Add.Links...)
+	for i, l := range next.Links {
+		if b, ok := s.Links[l.Name]; ok {
+			next.Links[i].Bandwidth = b
+		}
+	}
+	return next
+}
+
+// without copies list less the elements that drop names.
+func without[T any](list []T, drop func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), drop)
+}
+
+// appendNew appends the elements of more whose name is not in list yet.
+func appendNew[T any](list, more []T, name func(T) string) []T {
+	seen := make(map[string]bool, len(list))
+	for _, x := range list {
+		seen[name(x)] = true
+	}
+	for _, x := range more {
+		if !seen[name(x)] {
+			list = append(list, x)
+			seen[name(x)] = true
+		}
+	}
+	return list
+}
