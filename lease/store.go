@@ -1,0 +1,55 @@
+package lease
+
+import (
+	"context"
+	"errors"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// ErrNotLeader is wrapped by Save when another server has become the leader:
+// nothing was written, and the caller's Book is out of date.
+var ErrNotLeader = errors.New("this server is not the leader")
+
+// State is what a server needs to go on after a restart.
+type State struct {
+	Substrate vnet.Substrate            `json:"substrate"`
+	Leases    []vnet.Lease              `json:"leases,omitempty"` // live ones and history, by Serial
+	Plans     map[vnet.HostID]plan.Host `json:"plans,omitempty"`  // as last published, with their Revision
+	Counters  Counters                  `json:"counters"`
+}
+
+// Counters are the last numbers given out. They never go back.
+type Counters struct {
+	Serial   uint64 `json:"serial"`   // of vnet.Lease
+	Revision uint64 `json:"revision"` // of plan.Host
+}
+
+// Changes is what became different in a Book since it was last asked.
+type Changes struct {
+	Counters  Counters        // always set
+	Substrate *vnet.Substrate // nil: unchanged
+	Leases    []vnet.Lease    // to put, each whole, by ID
+	Plans     []plan.Host     // to put, each whole, by Host
+	NoLeases  []vnet.LeaseID  // to delete
+	NoPlans   []vnet.HostID   // to delete: hosts that left the substrate
+}
+
+// Empty says that there is nothing to save.
+func (c Changes) Empty() bool {
+	return c.Substrate == nil && len(c.Leases)+len(c.Plans)+len(c.NoLeases)+len(c.NoPlans) == 0
+}
+
+// Store keeps a State. The book's server is the only writer: every write is
+// fenced by the leader's key.
+type Store interface {
+	// Load reads everything; an empty store gives the zero State.
+	Load(ctx context.Context) (State, error)
+	// Save writes changes. What does not fit one transaction is written in the
+	// order Counters, Substrate, Leases, Plans, NoLeases, NoPlans: a prefix of
+	// that order is a state to go on from. Saving twice is saving once. On an
+	// error the caller saves the same changes again or, when the error is
+	// ErrNotLeader, steps down; it publishes no plan before it is saved.
+	Save(ctx context.Context, c Changes) error
+}
