@@ -25,6 +25,7 @@ type Host struct {
 	Host     vnet.HostID `json:"host"`
 	Revision uint64      `json:"revision,omitempty"` // of the book; 0 in an observation
 	Uplinks  []Uplink    `json:"uplinks,omitempty"`
+	Names    []NameTable `json:"names,omitempty"`
 	Nodes    []VNode     `json:"nodes,omitempty"`
 	Links    []VxLink    `json:"links,omitempty"`
 	Routers  []VxRouter  `json:"routers,omitempty"`
@@ -36,15 +37,16 @@ type Kind string
 // Sections, in the order in which they are built; they are taken down in reverse.
 const (
 	KindUplink   Kind = "uplink"   // datapath/vxlink
+	KindNames    Kind = "names"    // datapath/vnode
 	KindVNode    Kind = "vnode"    // datapath/vnode
 	KindVxLink   Kind = "vxlink"   // datapath/vxlink
 	KindVxRouter Kind = "vxrouter" // datapath/vxrouter
 )
 
 // Kinds lists the sections in building order.
-var Kinds = []Kind{KindUplink, KindVNode, KindVxLink, KindVxRouter}
+var Kinds = []Kind{KindUplink, KindNames, KindVNode, KindVxLink, KindVxRouter}
 
-// Item is one thing a host has: an Uplink, VNode, VxLink or VxRouter.
+// Item is one thing a host has: an Uplink, NameTable, VNode, VxLink or VxRouter.
 type Item interface {
 	Kind() Kind
 	Key() string // unique within its kind on one host
@@ -58,6 +60,7 @@ type Item interface {
 func (h Host) Items() []Item {
 	var items []Item
 	items = appendItems(items, h.Uplinks)
+	items = appendItems(items, h.Names)
 	items = appendItems(items, h.Nodes)
 	items = appendItems(items, h.Links)
 	return appendItems(items, h.Routers)
@@ -68,6 +71,8 @@ func (h *Host) Add(item Item) {
 	switch item := item.(type) {
 	case Uplink:
 		h.Uplinks = append(h.Uplinks, item)
+	case NameTable:
+		h.Names = append(h.Names, item)
 	case VNode:
 		h.Nodes = append(h.Nodes, item)
 	case VxLink:

@@ -2,26 +2,18 @@ package plan
 
 import (
 	"fmt"
-	"net/netip"
 
 	"sublet/vnet"
 )
 
 // VNode is the namespace of one virtual node, end host or router, with its
-// limits and the names it can resolve. Built by datapath/vnode.
+// limits. Its hosts file is its lease's NameTable. Built by datapath/vnode.
 type VNode struct {
 	Lease  vnet.LeaseID `json:"lease"`
 	Node   string       `json:"node"`
 	Owner  uint32       `json:"owner_uid"` // root inside the node is this user outside
 	CPU    vnet.CPU     `json:"cpu_milli,omitempty"`
 	Memory vnet.Bytes   `json:"memory_bytes,omitempty"` // whole pages
-	Names  []Name       `json:"names,omitempty"`        // by name
-}
-
-// Name is a line of the node's hosts file.
-type Name struct {
-	Name    string     `json:"name"`
-	Address netip.Addr `json:"address"`
 }
 
 // Namespace names the network namespace of a virtual node on its host. Names
@@ -50,7 +42,7 @@ func (n VNode) Meet(other Item) Item {
 }
 
 func (n VNode) String() string {
-	return fmt.Sprintf("%s owner %d cpu %s memory %s names %d", n.Key(), n.Owner, orNone(n.CPU), orNone(n.Memory), len(n.Names))
+	return fmt.Sprintf("%s owner %d cpu %s memory %s", n.Key(), n.Owner, orNone(n.CPU), orNone(n.Memory))
 }
 
 // lesser is the smaller of two limits of which 0 means none.

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"sublet/vnet"
 )
@@ -91,6 +90,9 @@ func (e End) String() string {
 	if e.Port != nil {
 		return fmt.Sprintf("%s/%s %s peer %s mtu %d rate %s", e.Port.Namespace, e.Port.Interface, e.Port.Address, e.Port.Peer, e.Port.MTU, orNone(e.Rate))
 	}
+	if e.Tunnel == nil {
+		return "nothing"
+	}
 	t := e.Tunnel
 	return fmt.Sprintf("vni %d %s %s->%s mtu %d rate %s class %s", t.VNI, t.Interface, t.Local, t.Remote, t.MTU, orNone(e.Rate), t.Class)
 }
@@ -143,17 +145,3 @@ func Outer(r vnet.Rate) vnet.Rate {
 
 // wholeBytes rounds up to whole bytes per second, the kernel's unit.
 func wholeBytes(r vnet.Rate) vnet.Rate { return (r + 7) / 8 * 8 }
-
-// sortNames puts a node's names in the order Observe reads them.
-func sortNames(names []Name) []Name {
-	slices.SortFunc(names, func(a, b Name) int {
-		if a.Name != b.Name {
-			if a.Name < b.Name {
-				return -1
-			}
-			return 1
-		}
-		return a.Address.Compare(b.Address)
-	})
-	return names
-}

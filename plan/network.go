@@ -1,0 +1,120 @@
+package plan
+
+import (
+	"fmt"
+
+	"sublet/vnet"
+)
+
+// network is a lease's running stage with what does not change over its life:
+// link indexes and interface names, taken from the union of all stages.
+type network struct {
+	lease   vnet.Lease
+	top     vnet.Topology
+	index   map[string]int             // of a link in the union
+	device  map[linkEnd]string         // interface of a link in its node
+	metric  map[string]int             // of the routes to a link's peers
+	routers map[string]vnet.Protocol   // by name, in the running stage
+	ports   map[string][]nodeInterface // of a node, in the running stage
+	mtu     int
+}
+
+// linkEnd is one end (0 or 1) of a virtual link.
+type linkEnd struct {
+	link string
+	end  int
+}
+
+// nodeInterface is a node's way to a neighbour.
+type nodeInterface struct{ device, peer string }
+
+func newNetwork(sub vnet.Substrate, l vnet.Lease) (*network, error) {
+	n := &network{
+		lease: l, top: l.Topology(),
+		index: make(map[string]int), device: make(map[linkEnd]string),
+		metric: make(map[string]int), routers: make(map[string]vnet.Protocol),
+		ports: make(map[string][]nodeInterface),
+	}
+	union := l.Request.Union()
+	n.number(union.Links)
+	for _, r := range n.top.Routers {
+		n.routers[r.Name] = r.Protocol
+	}
+	for _, link := range n.top.Links {
+		for end, node := range link.Ends {
+			n.ports[node] = append(n.ports[node], nodeInterface{n.device[linkEnd{link.Name, end}], link.Ends[1-end]})
+		}
+	}
+	mtu, err := innerMTU(sub, l.Mapping, union.Links)
+	n.mtu = mtu
+	return n, err
+}
+
+// number gives every link its index and its ends their interface names, and
+// parallel links different metrics.
+func (n *network) number(links []vnet.VirtualLink) {
+	count := make(map[string]int)
+	parallel := make(map[[2]string]int)
+	for i, link := range links {
+		n.index[link.Name] = i
+		for end, node := range link.Ends {
+			n.device[linkEnd{link.Name, end}] = fmt.Sprintf("eth%d", count[node])
+			count[node]++
+		}
+		pair := [2]string{min(link.Ends[0], link.Ends[1]), max(link.Ends[0], link.Ends[1])}
+		parallel[pair]++
+		n.metric[link.Name] = parallel[pair]
+	}
+}
+
+// maxMTU is the largest a tenant sees: what every tool expects of Ethernet.
+const maxMTU = 1500
+
+// innerMTU is the largest packet that no link of the network has to fragment.
+func innerMTU(sub vnet.Substrate, m vnet.Mapping, links []vnet.VirtualLink) (int, error) {
+	mtu := maxMTU
+	for _, link := range links {
+		hops, err := sub.Walk(m.Nodes[link.Ends[0]], m.Links[link.Name])
+		if err != nil {
+			return 0, err
+		}
+		for _, hop := range hops {
+			mtu = min(mtu, hop.Link.WireMTU()-OuterHeaders)
+		}
+	}
+	return mtu, nil
+}
+
+// port is the tenant's side of one end of a link.
+func (n *network) port(link vnet.VirtualLink, end int) *Port {
+	return &Port{
+		Namespace: Namespace(n.lease.ID(), link.Ends[end]),
+		Interface: n.device[linkEnd{link.Name, end}],
+		MTU:       n.mtu,
+		Address:   n.address(link.Ends[end]),
+		Peer:      n.address(link.Ends[1-end]),
+		Metric:    n.metric[link.Name],
+	}
+}
+
+// rates are the allocated ones, in whole bytes per second.
+func (n *network) rates(link vnet.VirtualLink) [2]vnet.Rate {
+	r := n.lease.Rates[link.Name]
+	return [2]vnet.Rate{r[0] / 8 * 8, r[1] / 8 * 8}
+}
+
+// leastRate keeps HTB happy where no minimum is promised; it cannot hold 0.
+const leastRate = 8 * vnet.Kbit
+
+// class is the share of the physical interface that one direction of a link gets.
+func (n *network) class(sub vnet.Substrate, link vnet.VirtualLink, dir vnet.Direction) Class {
+	ask, alloc := link.Bandwidth[dir], n.rates(link)[dir]
+	if ask.BestEffort() {
+		return Class{Rate: leastRate, Ceil: bestEffortCeil, BestEffort: true}
+	}
+	return Class{Rate: max(Outer(ask.Min), leastRate), Ceil: max(Outer(alloc), leastRate)}
+}
+
+// bestEffortCeil is above any interface here; what it may really take is
+// whatever the classes above it leave.
+const bestEffortCeil = 100 * vnet.Gbit
