@@ -1,0 +1,111 @@
+package calendar
+
+import (
+	"math"
+	"sort"
+	"time"
+
+	"sublet/vnet"
+)
+
+// span is a window in nanoseconds since 1970; to is math.MaxInt64 when open.
+type span struct{ from, to int64 }
+
+func spanOf(w vnet.Window) span {
+	s := span{from: nano(w.Start), to: math.MaxInt64}
+	if !w.End.IsZero() {
+		s.to = nano(w.End)
+	}
+	return s
+}
+
+// The instants whose distance from 1970 an int64 of nanoseconds can hold.
+var earliest, latest = time.Unix(0, math.MinInt64+1), time.Unix(0, math.MaxInt64-1)
+
+func nano(t time.Time) int64 {
+	switch {
+	case t.Before(earliest):
+		return math.MinInt64
+	case t.After(latest):
+		return math.MaxInt64 - 1
+	}
+	return t.UnixNano()
+}
+
+// change is an instant from which on another amount is booked.
+type change struct{ at, booked int64 }
+
+// profile is a step function of time: 0 before the first change, then each
+// change's amount until the next. Neighbours differ, so equal bookings have
+// equal profiles. A profile is never changed once made.
+type profile []change
+
+// after is the index of the first change later than t.
+func (p profile) after(t int64) int {
+	return sort.Search(len(p), func(i int) bool { return p[i].at > t })
+}
+
+// at is what is booked before change i.
+func (p profile) before(i int) int64 {
+	if i == 0 {
+		return 0
+	}
+	return p[i-1].booked
+}
+
+// most is the largest amount in a span.
+func (p profile) most(s span) int64 {
+	i := p.after(s.from)
+	most := p.before(i)
+	for ; i < len(p) && p[i].at < s.to; i++ {
+		most = max(most, p[i].booked)
+	}
+	return most
+}
+
+// least is the smallest amount in a span.
+func (p profile) least(s span) int64 {
+	i := p.after(s.from)
+	least := p.before(i)
+	for ; i < len(p) && p[i].at < s.to; i++ {
+		least = min(least, p[i].booked)
+	}
+	return least
+}
+
+// add returns the profile with amount more throughout a span.
+func (p profile) add(s span, amount int64) profile {
+	i := p.after(s.from - 1)
+	j := i + sort.Search(len(p)-i, func(k int) bool { return p[i+k].at >= s.to })
+	next := make(profile, 0, len(p)+2)
+	next = append(next, p[:i]...)
+	if i == len(p) || p[i].at != s.from {
+		next = next.then(s.from, p.before(i)+amount)
+	}
+	for _, c := range p[i:j] {
+		next = next.then(c.at, c.booked+amount)
+	}
+	if s.to == math.MaxInt64 {
+		return next
+	}
+	next = next.then(s.to, p.before(j))
+	for _, c := range p[j:] {
+		next = next.then(c.at, c.booked)
+	}
+	return next
+}
+
+// then appends a change, unless it changes nothing.
+func (p profile) then(at, booked int64) profile {
+	if len(p) > 0 && p[len(p)-1].at == at {
+		p[len(p)-1].booked = booked
+		if p.before(len(p)-1) == booked {
+			return p[:len(p)-1]
+		}
+		return p
+	}
+	if p.before(len(p)) == booked {
+		return p
+	}
+	return append(p, change{at, booked})
+}

@@ -1,0 +1,21 @@
+// Package embed decides where a virtual network goes: virtual network
+// embedding of a Request into a Substrate beside everything the calendar
+// already holds, and what an embedding books and demands.
+//
+//	mapping, err := embed.Embed(sub, cal, request, window)   // *Infeasible: in words
+//	bookings, err := embed.Bookings(sub, request, window, mapping)
+//	cal.Book(bookings...)                                    // later: cal.Release
+//	rates, err := embed.Rates(sub, running)                  // every arrival, end and stage
+//
+// Node and link mapping hold under processor, memory, site, pinned host,
+// exclusivity, the latency bound of each virtual link, and the guaranteed
+// minima in both directions, in every stage's part of the window. One mapping
+// serves all stages. A virtual link has one path.
+//
+// Paths: hosts relay, switches forward. From a host a path takes one of the
+// host's own links; if that leads to a switch, the path follows the fabric's
+// fixed shortest path (see graph) to a last switch and that switch's link to
+// the next host. No path takes a substrate link twice.
+//
+// The package is pure: it reads no clock and does the same for the same input.
+package embed
