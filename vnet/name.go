@@ -14,7 +14,13 @@ type (
 	VNI      uint32 // 24-bit network identifier of a tunnel
 )
 
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?$`)
+// MaxName is the longest name, in bytes.
+const MaxName = 40
+
+// NamePattern is the regular expression of names, also for schemas.
+const NamePattern = `^[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?$`
+
+var namePattern = regexp.MustCompile(NamePattern)
 
 // CheckName returns an error unless s can name an object.
 func CheckName(s string) error {

@@ -1,0 +1,123 @@
+package vnet
+
+import (
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of labels, in bytes and per object.
+const (
+	MaxLabels     = 32
+	MaxLabelKey   = 63
+	MaxLabelValue = 255
+)
+
+// check checks a node by itself.
+func (n VirtualNode) check(path, kind string) error {
+	switch {
+	case n.CPU < 0, n.CPU > 0 && n.CPU < MinCPU, n.CPU > MaxCPU:
+		return fieldf(path+".cpu", "%s cores is not between %s and %s: leave it out for no limit", n.CPU, CPU(MinCPU), MaxCPU)
+	case n.Memory < 0, n.Memory > 0 && n.Memory < MinMemory, n.Memory > MaxMemory:
+		return fieldf(path+".memory", "%s is not between %s and %s: leave it out for no limit", n.Memory, MinMemory, MaxMemory)
+	}
+	if err := checkOptionalName(path+".site", n.Site); err != nil {
+		return err
+	}
+	if err := checkOptionalName(path+".host", string(n.Host)); err != nil {
+		return err
+	}
+	if err := checkProtocol(path+".protocol", kind, n.Protocol); err != nil {
+		return err
+	}
+	return checkLabels(path+".labels", n.Labels)
+}
+
+func checkOptionalName(path, name string) error {
+	if name == "" {
+		return nil
+	}
+	return checkName(path, name)
+}
+
+// checkProtocol wants one of the three on routers and none on nodes.
+func checkProtocol(path, kind string, p Protocol) error {
+	if kind != "router" {
+		if p != "" {
+			return fieldf(path, "only routers have a protocol: leave it out, or write the node under routers")
+		}
+		return nil
+	}
+	if !slices.Contains([]Protocol{ProtocolStatic, ProtocolOSPF, ProtocolNone}, p) {
+		return fieldf(path, "%q is not a routing protocol: use static, ospf or none", string(p))
+	}
+	return nil
+}
+
+// check checks a link by itself.
+func (l VirtualLink) check(path string) error {
+	if err := checkBandwidth(path, l.Bandwidth); err != nil {
+		return err
+	}
+	if err := checkLatency(path+".latency", l.Latency); err != nil {
+		return err
+	}
+	return checkLabels(path+".labels", l.Labels)
+}
+
+// checkBandwidth checks both directions of what is written at path.
+func checkBandwidth(path string, both [2]Bandwidth) error {
+	for d, b := range both {
+		where := path
+		if Direction(d) == Reverse && both[Reverse] != both[Forward] {
+			where = path + ".reverse"
+		}
+		if err := b.check(where); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b Bandwidth) check(path string) error {
+	if err := checkRate(path+".min", b.Min, true); err != nil {
+		return err
+	}
+	if b.Max != Unbounded {
+		if err := checkRate(path+".max", b.Max, b.Min == 0); err != nil {
+			return err
+		}
+		if b.Min > b.Max {
+			return fieldf(path+".min", "%s is above max %s: lower min or raise max", b.Min, b.Max)
+		}
+	}
+	return nil
+}
+
+func checkLabels(path string, labels map[string]string) error {
+	if len(labels) > MaxLabels {
+		return fieldf(path, "%d labels are more than %d: keep fewer", len(labels), MaxLabels)
+	}
+	for k, v := range labels {
+		if k == "" || len(k) > MaxLabelKey || !printable(k) {
+			return fieldf(key(path, k), "is not a label: use a key of 1 to %d printable characters", MaxLabelKey)
+		}
+		if len(v) > MaxLabelValue || !printable(v) {
+			return fieldf(key(path, k), "is not a label: use a value of at most %d printable characters", MaxLabelValue)
+		}
+	}
+	return nil
+}
+
+// printable refuses what could forge lines or colours in tables and logs.
+func printable(s string) bool {
+	if !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,201 @@
+package vnet
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// Check returns a *FieldError for the first thing in a filled request that
+// breaks a rule:
+//
+//   - network, tenant, site and host are names; nodes, routers, links and
+//     stages have one each, unique among all of them except stages, for life;
+//   - a link's two ends exist together with it and differ;
+//   - 0 <= min <= max, and stated rates lie in [MinRate, MaxRate];
+//   - stages begin in strictly increasing order, inside the window, and
+//     speak only of what exists then; what returns under its old name is
+//     what it was (rates aside);
+//   - stated addresses are IPv4 unicast and unique in the network;
+//   - sizes, labels and amounts stay within their bounds.
+func (r Request) Check() error {
+	if err := r.checkHead(); err != nil {
+		return err
+	}
+	c := checker{kinds: make(map[string]string), nodes: make(map[string]VirtualNode), links: make(map[string]VirtualLink), addresses: make(map[string]string)}
+	if err := c.appear("", r.Topology, Topology{}); err != nil {
+		return err
+	}
+	if len(c.nodes) == 0 {
+		return fieldf("nodes", "no node at the start: state at least one node or router")
+	}
+	return c.stages(r)
+}
+
+// checkHead checks everything but topologies.
+func (r Request) checkHead() error {
+	if err := checkName("network", string(r.Network)); err != nil {
+		return err
+	}
+	if r.Tenant != "" {
+		if err := checkName("tenant", string(r.Tenant)); err != nil {
+			return err
+		}
+	}
+	if !r.Start.IsZero() && (r.Start.Year() < firstYear || r.Start.Year() > lastYear) {
+		return fieldf("window.start", "year %d is not between %d and %d: state a time such as 2027-03-01T08:00:00Z", r.Start.Year(), firstYear, lastYear)
+	}
+	if r.For < 0 || r.For > MaxDuration {
+		return fieldf("window.for", "%s is not between 0 and ten years: leave it out to lease until released", r.For)
+	}
+	return r.checkCounts()
+}
+
+func (r Request) checkCounts() error {
+	if len(r.Stages) > MaxStages {
+		return fieldf("stages", "%d stages are more than %d: split the request", len(r.Stages), MaxStages)
+	}
+	nodes, links := 0, 0
+	for _, top := range r.topologies() {
+		nodes += len(top.Nodes) + len(top.Routers)
+		links += len(top.Links)
+	}
+	if nodes > MaxNodes {
+		return fieldf("nodes", "%d nodes and routers are more than %d: split the request", nodes, MaxNodes)
+	}
+	if links > MaxLinks {
+		return fieldf("links", "%d links are more than %d: split the request", links, MaxLinks)
+	}
+	return nil
+}
+
+// checker remembers everything that was ever named, to keep identities.
+type checker struct {
+	kinds     map[string]string      // "node", "router" or "link", by name
+	nodes     map[string]VirtualNode // as first written
+	links     map[string]VirtualLink
+	addresses map[string]string // node, by address
+}
+
+// appear checks the topology add, written at path, which joins what is there.
+func (c *checker) appear(path string, add, there Topology) error {
+	present := there.names()
+	for i, n := range add.Nodes {
+		if err := c.node(at(join(path, "nodes"), i), "node", n, present); err != nil {
+			return err
+		}
+	}
+	for i, n := range add.Routers {
+		if err := c.node(at(join(path, "routers"), i), "router", n, present); err != nil {
+			return err
+		}
+	}
+	for i, l := range add.Links {
+		if err := c.link(at(join(path, "links"), i), l, present); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names gives the kind of everything in the topology, by name.
+func (t Topology) names() map[string]string {
+	present := make(map[string]string, len(t.Nodes)+len(t.Routers)+len(t.Links))
+	for _, n := range t.Nodes {
+		present[n.Name] = "node"
+	}
+	for _, n := range t.Routers {
+		present[n.Name] = "router"
+	}
+	for _, l := range t.Links {
+		present[l.Name] = "link"
+	}
+	return present
+}
+
+// claim takes a name for an object that appears.
+func (c *checker) claim(path, name, kind string, present map[string]string) error {
+	if err := checkName(path, name); err != nil {
+		return err
+	}
+	if other, ok := present[name]; ok {
+		return fieldf(path, "there is a %s %q already: choose another name", other, name)
+	}
+	if other, ok := c.kinds[name]; ok && other != kind {
+		return fieldf(path, "%q was the name of a %s before: choose another name", name, other)
+	}
+	c.kinds[name], present[name] = kind, kind
+	return nil
+}
+
+func (c *checker) node(path, kind string, n VirtualNode, present map[string]string) error {
+	if err := c.claim(path+".name", n.Name, kind, present); err != nil {
+		return err
+	}
+	if first, ok := c.nodes[n.Name]; ok {
+		if !reflect.DeepEqual(first, n) {
+			return fieldf(path, "%s %q returns changed: write it as it was, or choose another name", kind, n.Name)
+		}
+		return nil
+	}
+	c.nodes[n.Name] = n
+	if err := n.check(path, kind); err != nil {
+		return err
+	}
+	return c.address(path+".address", n)
+}
+
+func (c *checker) address(path string, n VirtualNode) error {
+	if !n.Address.IsValid() {
+		return nil
+	}
+	if err := checkAddress(path, n.Address); err != nil {
+		return err
+	}
+	if other, ok := c.addresses[n.Address.String()]; ok {
+		return fieldf(path, "%s is the address of %q already: choose another, or leave it out", n.Address, other)
+	}
+	c.addresses[n.Address.String()] = n.Name
+	return nil
+}
+
+func (c *checker) link(path string, l VirtualLink, present map[string]string) error {
+	if err := c.ends(path, l, present); err != nil {
+		return err
+	}
+	if err := c.claim(path+".name", l.Name, "link", present); err != nil {
+		return err
+	}
+	if first, ok := c.links[l.Name]; ok && (first.Ends != l.Ends || first.Latency != l.Latency) {
+		return fieldf(path, "link %q returns with other ends or latency: choose another name", l.Name)
+	}
+	c.links[l.Name] = l
+	return l.check(path)
+}
+
+// ends checks that both exist when the link does, and differ.
+func (c *checker) ends(path string, l VirtualLink, present map[string]string) error {
+	for i, end := range l.Ends {
+		kind, ok := present[end]
+		if ok && kind != "link" {
+			continue
+		}
+		return fieldf(at(path+".ends", i), "no node or router %q: %s", end, c.suggest(end, present))
+	}
+	if l.Ends[0] == l.Ends[1] {
+		return fieldf(at(path+".ends", 1), "both ends are %q: join two different nodes", l.Ends[0])
+	}
+	return nil
+}
+
+// suggest names what could have been meant by an unknown end.
+func (c *checker) suggest(end string, present map[string]string) string {
+	if kind, ok := c.kinds[end]; ok && kind != "link" {
+		return "it is not there in this stage, add it here too"
+	}
+	names := slices.DeleteFunc(sortedKeys(present), func(name string) bool { return present[name] == "link" })
+	if near := Nearest(end, names); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "state it under nodes or routers"
+}

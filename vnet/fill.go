@@ -1,0 +1,75 @@
+package vnet
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Fill states the defaults a reader may leave out: link names "a-b" ("a-b-2"
+// when taken), static routing for routers. It changes nothing that is stated
+// and is the same when repeated.
+func (r *Request) Fill() {
+	r.Start = r.Start.UTC()
+	taken := make(map[string]bool)
+	for _, top := range r.topologies() {
+		for _, l := range top.Links {
+			taken[l.Name] = true
+		}
+		for _, n := range top.All() {
+			taken[n.Name] = true
+		}
+	}
+	for _, top := range r.topologies() {
+		top.fill(taken)
+	}
+}
+
+// topologies lists the initial topology, then what each stage adds.
+func (r *Request) topologies() []*Topology {
+	list := []*Topology{&r.Topology}
+	for i := range r.Stages {
+		list = append(list, &r.Stages[i].Add)
+	}
+	return list
+}
+
+// fill gives unnamed links a name that is not taken, and routers a protocol.
+// The lists are copied first: a caller may share them.
+func (t *Topology) fill(taken map[string]bool) {
+	t.Links, t.Routers = slices.Clone(t.Links), slices.Clone(t.Routers)
+	for i := range t.Links {
+		if t.Links[i].Name == "" {
+			t.Links[i].Name = freeName(t.Links[i].Ends, taken)
+		}
+	}
+	for i := range t.Routers {
+		if t.Routers[i].Protocol == "" {
+			t.Routers[i].Protocol = ProtocolStatic
+		}
+	}
+}
+
+// Fill states the default names of links, as Request.Fill does.
+func (s *Substrate) Fill() {
+	taken := make(map[string]bool)
+	for _, l := range s.Links {
+		taken[l.Name] = true
+	}
+	s.Links = slices.Clone(s.Links)
+	for i := range s.Links {
+		if s.Links[i].Name == "" {
+			s.Links[i].Name = freeName(s.Links[i].Ends, taken)
+		}
+	}
+}
+
+// freeName makes a name of two ends and takes it.
+func freeName(ends [2]string, taken map[string]bool) string {
+	base := ends[0] + "-" + ends[1]
+	name := base
+	for i := 2; taken[name]; i++ {
+		name = fmt.Sprintf("%s-%d", base, i)
+	}
+	taken[name] = true
+	return name
+}
