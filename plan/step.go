@@ -31,8 +31,9 @@ func (s Step) String() string {
 type Report struct {
 	Host     vnet.HostID       `json:"host"`
 	Revision uint64            `json:"revision"`         // the plan last applied completely
+	Tried    uint64            `json:"tried,omitempty"`  // the plan last gone through, with Errors if more than Revision
 	Agent    string            `json:"agent"`            // where exec and capture are served
-	Errors   map[string]string `json:"errors,omitempty"` // by item, what could not be done
+	Errors   map[string]string `json:"errors,omitempty"` // by "kind key" of the item, what could not be done
 	Drift    uint64            `json:"drift,omitempty"`  // repairs since start
 	Features map[string]string `json:"features,omitempty"`
 }
