@@ -1,0 +1,234 @@
+package lease
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// DefaultLiveness is how long a host may be silent before it is presumed
+// dead. Agents report at least three times as often.
+const DefaultLiveness = 10 * time.Second
+
+// Rollout hands target plans over in order across hosts: everywhere what
+// shrinks and goes, then, when every host has done that, what grows and comes.
+// So no link is over-booked in between, in whatever order hosts act. A host
+// presumed dead holds nobody up; what it still has is taken back when it
+// returns. It is a state machine: targets, reports and the time go in, plans
+// come out.
+type Rollout struct {
+	liveness time.Duration
+	revision uint64 // the last one given out
+	hosts    map[vnet.HostID]*handed
+	changed  map[vnet.HostID]bool // published or dropped since the last drain
+}
+
+// handed is what one host was given and what it did with it.
+type handed struct {
+	plan   plan.Host // as published
+	target plan.Host
+	grows  bool                  // target is more than plan
+	lacks  map[vnet.LeaseID]bool // leases of which target differs from plan
+	parts  map[vnet.LeaseID]part // leases that are on the host, or may still be
+	shrunk uint64                // the last revision that took something away
+	done   uint64                // the last revision the host has gone through
+	seen   time.Time             // last report, or since when one is awaited
+	left   bool                  // the host is not in the substrate any more
+	errors map[vnet.LeaseID][]string
+}
+
+// part is a lease's part of one host's plan.
+type part struct {
+	since uint64 // revision from which the plan has had this form of it
+	gone  bool   // the form is: nothing
+}
+
+// NewRollout returns one that knows no host.
+func NewRollout(liveness time.Duration) *Rollout {
+	return &Rollout{liveness: liveness, hosts: make(map[vnet.HostID]*handed), changed: make(map[vnet.HostID]bool)}
+}
+
+// Restore goes on from plans that were published before. What hosts did with
+// them is unknown until they report.
+func (r *Rollout) Restore(now time.Time, revision uint64, plans map[vnet.HostID]plan.Host) {
+	r.revision = max(r.revision, revision)
+	for name, p := range plans {
+		r.revision = max(r.revision, p.Revision)
+		h := newHanded(now, name)
+		h.publish(p, true)
+		r.hosts[name] = h
+	}
+}
+
+// Expect says that hosts may still have something of a lease of which their
+// plans say nothing any more.
+func (r *Rollout) Expect(id vnet.LeaseID, hosts []vnet.HostID) {
+	for _, name := range hosts {
+		if h := r.hosts[name]; h != nil {
+			if _, ok := h.parts[id]; !ok {
+				h.parts[id] = part{since: h.plan.Revision, gone: true}
+			}
+		}
+	}
+}
+
+// Aim sets what hosts shall have in the end and publishes what shrinks. A
+// host without a target loses everything and is then forgotten.
+func (r *Rollout) Aim(now time.Time, target map[vnet.HostID]plan.Host) {
+	for name := range target {
+		if r.hosts[name] == nil {
+			r.hosts[name] = newHanded(now, name)
+			r.changed[name] = true
+		}
+	}
+	for _, name := range r.names() {
+		h := r.hosts[name]
+		want, ok := target[name]
+		want.Host, h.left = name, !ok
+		if same(want, h.target) {
+			continue
+		}
+		h.target = want
+		if meet := plan.Meet(h.plan, want); !same(meet, h.plan) {
+			r.publish(name, meet, true)
+		}
+		h.compare()
+	}
+}
+
+// Step publishes what grows if every live host has done what shrinks, and
+// forgets hosts that have left.
+func (r *Rollout) Step(now time.Time) {
+	for _, name := range r.names() {
+		if h := r.hosts[name]; h.left && !h.grows && (h.done >= h.shrunk || r.dead(h, now)) {
+			delete(r.hosts, name)
+			r.changed[name] = true
+		}
+	}
+	if len(r.Blockers(now)) > 0 {
+		return
+	}
+	for _, name := range r.names() {
+		if h := r.hosts[name]; h.grows {
+			r.publish(name, h.target, false)
+			h.compare()
+		}
+	}
+}
+
+// Report takes in what an agent says; a report of an unknown host is ignored.
+func (r *Rollout) Report(now time.Time, report plan.Report) {
+	h := r.hosts[report.Host]
+	if h == nil {
+		return
+	}
+	h.seen = now
+	h.done = max(report.Revision, report.Tried)
+	h.errors = errorsByLease(report)
+	if h.done > r.revision { // a store restored from an old copy
+		r.revision = h.done
+		r.publish(report.Host, h.plan, true)
+	}
+	h.settle()
+}
+
+// Blockers are the live hosts that have not yet done what shrinks, sorted.
+// Having gone through a plan counts, with errors too: one thing that cannot
+// be removed must not hold up everybody for ever.
+func (r *Rollout) Blockers(now time.Time) []vnet.HostID {
+	var names []vnet.HostID
+	for _, name := range r.names() {
+		if h := r.hosts[name]; h.done < h.shrunk && !r.dead(h, now) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Dead says whether a host has been silent for longer than liveness.
+func (r *Rollout) Dead(host vnet.HostID, now time.Time) bool {
+	h := r.hosts[host]
+	return h == nil || r.dead(h, now)
+}
+
+func (r *Rollout) dead(h *handed, now time.Time) bool { return now.Sub(h.seen) > r.liveness }
+
+// Missing are the hosts that have not yet got all of a lease, sorted.
+func (r *Rollout) Missing(id vnet.LeaseID) []vnet.HostID {
+	return r.where(func(h *handed) bool { return h.lacks[id] || h.done < h.parts[id].since })
+}
+
+// Remaining are the hosts that may still have something of a lease, sorted.
+func (r *Rollout) Remaining(id vnet.LeaseID) []vnet.HostID {
+	return r.where(func(h *handed) bool { _, ok := h.parts[id]; return ok })
+}
+
+// Errors are what hosts could not do for a lease, by host. What concerns the
+// host itself concerns every lease on it.
+func (r *Rollout) Errors(id vnet.LeaseID) []string {
+	var all []string
+	for _, name := range r.names() {
+		h := r.hosts[name]
+		if _, ok := h.parts[id]; !ok {
+			continue
+		}
+		for _, text := range slices.Concat(h.errors[vnet.LeaseID{}], h.errors[id]) {
+			all = append(all, string(name)+": "+text)
+		}
+	}
+	return all
+}
+
+// Next is when a host that holds others up will be presumed dead; zero: never.
+func (r *Rollout) Next(now time.Time) time.Time {
+	var next time.Time
+	for _, name := range r.Blockers(now) {
+		next = earlier(next, r.hosts[name].seen.Add(r.liveness+1))
+	}
+	return next
+}
+
+// Plans are the published ones.
+func (r *Rollout) Plans() map[vnet.HostID]plan.Host {
+	plans := make(map[vnet.HostID]plan.Host, len(r.hosts))
+	for name, h := range r.hosts {
+		plans[name] = h.plan
+	}
+	return plans
+}
+
+func (r *Rollout) publish(name vnet.HostID, p plan.Host, shrinks bool) {
+	r.revision++
+	p.Revision = r.revision
+	r.hosts[name].publish(p, shrinks)
+	r.changed[name] = true
+}
+
+func (r *Rollout) names() []vnet.HostID { return slices.Sorted(maps.Keys(r.hosts)) }
+
+func (r *Rollout) where(is func(*handed) bool) []vnet.HostID {
+	var names []vnet.HostID
+	for _, name := range r.names() {
+		if is(r.hosts[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// earlier is the earlier of two times of which zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// byID orders leases' names.
+func byID(a, b vnet.LeaseID) int {
+	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Network, b.Network))
+}
