@@ -44,7 +44,7 @@ func (n *network) ospf(name string) *OSPF {
 func (n *network) routes(from string, router bool) []Route {
 	ports := n.ports[from]
 	if !router && len(ports) == 1 {
-		return []Route{n.route(defaultPrefix(n.address(from)), ports[0])}
+		return n.gateway(from, ports[0])
 	}
 	var table []Route
 	uses := make(map[string]int)
@@ -62,6 +62,15 @@ func (n *network) routes(from string, router bool) []Route {
 		return cmp.Or(a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
 	})
 	return table
+}
+
+// gateway is the table of a node with one link: everything goes to the router
+// at its far end, if it is one.
+func (n *network) gateway(from string, port nodeInterface) []Route {
+	if _, forwards := n.routers[port.peer]; !forwards {
+		return nil
+	}
+	return []Route{n.route(defaultPrefix(n.address(from)), port)}
 }
 
 // compress replaces the routes by the most used interface with a default one.

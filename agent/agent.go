@@ -1,0 +1,154 @@
+// Package agent makes one host match its plan, again and again: observe, diff,
+// do. It is level-triggered: whatever happened to the kernel, to an earlier
+// agent or to a reply, the next pass starts from what is there.
+//
+//	Source --plan--> local copy --> Reconcile(parts) --> Report
+//	                                   ^
+//	        kernel events, audit timer +
+//
+// With the server away the agent goes on, and starts again, from its copy.
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// Source is where plans come from and reports go: the server's API.
+type Source interface {
+	// Plan returns the host's plan once its revision differs from after, or
+	// the same plan after a while.
+	Plan(ctx context.Context, host vnet.HostID, after uint64) (plan.Host, error)
+	Report(context.Context, plan.Report) error
+}
+
+// Agent keeps one host as planned.
+type Agent struct {
+	Host    vnet.HostID
+	Address string // where exec and capture are served; reported to the server
+	Source  Source
+	Parts   []Part
+	Copy    string          // file of the local copy of the plan
+	Events  <-chan struct{} // something of ours may have changed in the kernel
+	Log     *slog.Logger
+	Workers int // concurrent steps on independent items
+
+	drift uint64
+}
+
+// Limits of the loop. An audit takes at most a tenth of the time, so that a
+// host with very much on it is not busy looking at itself.
+const (
+	auditEvery   = 2 * time.Second
+	auditShare   = 10
+	retryAfter   = time.Second
+	heartbeat    = 5 * time.Second
+	reportWithin = 5 * time.Second
+)
+
+// Run reconciles until ctx ends. Before it knows a plan it changes nothing.
+func (a *Agent) Run(ctx context.Context) {
+	want, known, err := loadCopy(a.Copy)
+	if err != nil {
+		a.Log.Error("waiting for the server's plan", "err", err)
+	}
+	plans := make(chan plan.Host)
+	go a.poll(ctx, want.Revision, plans)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var reported time.Time
+	for {
+		changed := false
+		select {
+		case <-ctx.Done():
+			return
+		case next := <-plans:
+			if err := saveCopy(a.Copy, next); err != nil {
+				a.Log.Error("plan not applied: no local copy of it could be kept", "revision", next.Revision, "err", err)
+				continue
+			}
+			want, known, changed = next, true, true
+		case <-a.Events:
+		case <-timer.C:
+		}
+		if !known {
+			timer.Reset(auditEvery)
+			continue
+		}
+		began := time.Now()
+		result := Reconcile(ctx, want, a.Parts, a.Workers)
+		if a.note(want, result, changed) || time.Since(reported) > heartbeat {
+			a.report(ctx, want, result)
+			reported = time.Now()
+		}
+		timer.Reset(nextAudit(result, time.Since(began)))
+	}
+}
+
+// nextAudit says how long to rest after a pass that took so long.
+func nextAudit(r Result, took time.Duration) time.Duration {
+	if len(r.Errors) > 0 {
+		return max(retryAfter, took)
+	}
+	return max(auditEvery, auditShare*took)
+}
+
+// note logs a pass and says whether the server should hear of it at once.
+func (a *Agent) note(want plan.Host, r Result, changed bool) bool {
+	if !changed {
+		a.drift += uint64(r.Steps)
+	}
+	for item, problem := range r.Errors {
+		a.Log.Warn("not as planned", "item", item, "problem", problem)
+	}
+	if r.Steps > 0 || changed {
+		a.Log.Info("reconciled", "revision", want.Revision, "steps", r.Steps, "errors", len(r.Errors), "took", r.Took, "repair", !changed)
+	}
+	return changed || r.Steps > 0 || len(r.Errors) > 0
+}
+
+// report tells the server; when it does not hear, the next report will do.
+func (a *Agent) report(ctx context.Context, want plan.Host, r Result) {
+	ctx, cancel := context.WithTimeout(ctx, reportWithin)
+	defer cancel()
+	err := a.Source.Report(ctx, plan.Report{
+		Host: a.Host, Revision: want.Revision, Agent: a.Address, Errors: r.Errors, Drift: a.drift,
+	})
+	if err != nil && ctx.Err() == nil {
+		a.Log.Debug("report not delivered", "err", err)
+	}
+}
+
+// poll passes on every plan that differs from the one before.
+func (a *Agent) poll(ctx context.Context, after uint64, plans chan<- plan.Host) {
+	for ctx.Err() == nil {
+		next, err := a.Source.Plan(ctx, a.Host, after)
+		if err != nil {
+			if !errors.Is(err, context.Canceled) {
+				a.Log.Debug("no plan from the server", "err", err)
+			}
+			sleep(ctx, retryAfter)
+			continue
+		}
+		if next.Revision == after {
+			continue
+		}
+		select {
+		case plans <- next:
+			after = next.Revision
+		case <-ctx.Done():
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,241 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// fakeKernel is a Part for every kind: a kernel that is a map, prints what is
+// done to it, and fails when told to.
+type fakeKernel struct {
+	mu    sync.Mutex
+	items map[string]plan.Item
+	log   []string
+	fail  func(plan.Step) error // error of the reply
+	lost  bool                  // with fail: the step is done all the same
+}
+
+func newFake() *fakeKernel { return &fakeKernel{items: make(map[string]plan.Item)} }
+
+func (k *fakeKernel) Kinds() []plan.Kind { return plan.Kinds }
+
+func (k *fakeKernel) Observe(_ context.Context, h *plan.Host) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, item := range k.items {
+		h.Add(item)
+	}
+	return nil
+}
+
+func (k *fakeKernel) Do(_ context.Context, s plan.Step) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.log = append(k.log, s.String())
+	var err error
+	if k.fail != nil {
+		err = k.fail(s)
+	}
+	if err != nil && !k.lost {
+		return err
+	}
+	key := fmt.Sprint(s.Item.Kind(), s.Item.Key())
+	if s.Op == plan.Delete {
+		delete(k.items, key)
+	} else {
+		k.items[key] = s.Item
+	}
+	return err
+}
+
+func (k *fakeKernel) has() string {
+	var h plan.Host
+	_ = k.Observe(context.Background(), &h)
+	return h.String()
+}
+
+func (k *fakeKernel) forget(kind plan.Kind, key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.items, fmt.Sprint(kind, key))
+}
+
+var lease = vnet.LeaseID{Tenant: "alice", Network: "net"}
+
+func host(revision uint64, nodes ...string) plan.Host {
+	h := plan.Host{Host: "h1", Revision: revision}
+	for _, n := range nodes {
+		h.Add(plan.VNode{Lease: lease, Node: n})
+	}
+	return h
+}
+
+func TestReconcileReadsAgainAfterAnError(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		k := newFake()
+		k.lost = lost
+		times := 0
+		k.fail = func(plan.Step) error {
+			if times++; times <= 2 {
+				return errors.New("no buffer space available")
+			}
+			return nil
+		}
+		want := host(1, "a", "b", "c")
+		r := Reconcile(t.Context(), want, []Part{k}, 1)
+		if len(r.Errors) != 0 || k.has() != want.String() {
+			t.Errorf("reply lost %v: errors %v, host has\n%swants\n%s", lost, r.Errors, k.has(), want)
+		}
+	}
+}
+
+func TestReconcileDoesWhatItCanAndNamesTheRest(t *testing.T) {
+	k := newFake()
+	k.fail = func(s plan.Step) error {
+		if s.Item.Key() == "alice.net.b" {
+			return errors.New("permission denied")
+		}
+		return nil
+	}
+	r := Reconcile(t.Context(), host(1, "a", "b", "c"), []Part{k}, DefaultWorkers)
+	if k.has() != host(1, "a", "c").String() {
+		t.Errorf("host has\n%s", k.has())
+	}
+	if got := fmt.Sprint(r.Errors); got != "map[vnode alice.net.b:add: permission denied]" {
+		t.Errorf("errors are %s", got)
+	}
+}
+
+func TestReconcileTwiceChangesNothing(t *testing.T) {
+	k := newFake()
+	Reconcile(t.Context(), host(1, "a"), []Part{k}, 1)
+	k.log = nil
+	if r := Reconcile(t.Context(), host(1, "a"), []Part{k}, 1); r.Steps != 0 || len(k.log) != 0 {
+		t.Errorf("did %v", k.log)
+	}
+}
+
+// fakeServer hands out plans and keeps reports; down makes it unreachable.
+type fakeServer struct {
+	mu      sync.Mutex
+	plan    plan.Host
+	reports []plan.Report
+	down    bool
+	changed chan struct{}
+}
+
+func (s *fakeServer) Plan(ctx context.Context, _ vnet.HostID, after uint64) (plan.Host, error) {
+	for {
+		s.mu.Lock()
+		current, down, changed := s.plan, s.down, s.changed
+		s.mu.Unlock()
+		if down {
+			return plan.Host{}, errors.New("connection refused")
+		}
+		if current.Revision != after {
+			return current, nil
+		}
+		select {
+		case <-ctx.Done():
+			return plan.Host{}, ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+func (s *fakeServer) set(h plan.Host) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plan = h
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *fakeServer) Report(_ context.Context, r plan.Report) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return errors.New("connection refused")
+	}
+	s.reports = append(s.reports, r)
+	return nil
+}
+
+func start(t *testing.T, k *fakeKernel, s *fakeServer, copyFile string) context.CancelFunc {
+	ctx, cancel := context.WithCancel(t.Context())
+	a := &Agent{Host: "h1", Source: s, Parts: []Part{k}, Copy: copyFile, Log: slog.New(slog.DiscardHandler), Workers: 1}
+	done := make(chan struct{})
+	go func() { a.Run(ctx); close(done) }()
+	return func() { cancel(); <-done }
+}
+
+func TestAgentAppliesRepairsAndReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, s := newFake(), &fakeServer{changed: make(chan struct{})}
+		s.plan = host(7, "a")
+		stop := start(t, k, s, filepath.Join(t.TempDir(), "plan.json"))
+		defer stop()
+		sleep(t.Context(), auditEvery)
+		if k.has() != host(7, "a").String() {
+			t.Fatalf("host has %q", k.has())
+		}
+		k.forget(plan.KindVNode, "alice.net.a")
+		sleep(t.Context(), 2*auditEvery)
+		if k.has() != host(7, "a").String() {
+			t.Fatalf("not repaired: host has %q", k.has())
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		last := s.reports[len(s.reports)-1]
+		if last.Revision != 7 || last.Drift != 1 {
+			t.Errorf("last report is %+v, want revision 7 and one repair", last)
+		}
+	})
+}
+
+func TestAgentRestartsFromItsCopyWithoutAServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "plan.json")
+		s := &fakeServer{changed: make(chan struct{}), plan: host(7, "a")}
+		stop := start(t, newFake(), s, file)
+		sleep(t.Context(), auditEvery)
+		stop()
+		s.down = true
+		rebooted := newFake()
+		stop = start(t, rebooted, s, file)
+		defer stop()
+		sleep(t.Context(), auditEvery)
+		if rebooted.has() != host(7, "a").String() {
+			t.Errorf("host has %q", rebooted.has())
+		}
+	})
+}
+
+func TestAgentWithoutAPlanTouchesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "plan.json")
+		if err := os.WriteFile(file, []byte(`{"host":`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		k := newFake()
+		k.items["leftover"] = plan.VNode{Lease: lease, Node: "old"}
+		s := &fakeServer{changed: make(chan struct{}), down: true}
+		stop := start(t, k, s, file)
+		defer stop()
+		sleep(t.Context(), 10*auditEvery)
+		if len(k.log) != 0 {
+			t.Errorf("did %s", strings.Join(k.log, "\n"))
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"sublet/plan"
+)
+
+// DefaultWorkers do independent steps at once; the kernel's network lock
+// lets little more than this through.
+const DefaultWorkers = 2
+
+// passes bounds how often one reconciliation reads the host again after an
+// error: the error of a reply says nothing of what was done.
+const passes = 3
+
+// Result of one reconciliation.
+type Result struct {
+	Steps  int               // done
+	Errors map[string]string // by item: what could not be done, or read
+	Took   time.Duration
+}
+
+// Reconcile changes the host until it matches want or nothing more succeeds.
+func Reconcile(ctx context.Context, want plan.Host, parts []Part, workers int) Result {
+	began := time.Now()
+	var total Result
+	for range passes {
+		r := pass(ctx, want, parts, workers)
+		total.Steps += r.Steps
+		total.Errors = r.Errors
+		if len(r.Errors) == 0 || ctx.Err() != nil {
+			break
+		}
+	}
+	total.Took = time.Since(began)
+	return total
+}
+
+// Observe reads what the host has of all parts.
+func Observe(ctx context.Context, want plan.Host, parts []Part) (plan.Host, error) {
+	have := plan.Host{Host: want.Host}
+	for _, p := range parts {
+		if err := p.Observe(ctx, &have); err != nil {
+			return have, fmt.Errorf("read %v of %s: %w", p.Kinds(), want.Host, err)
+		}
+	}
+	return have, nil
+}
+
+func pass(ctx context.Context, want plan.Host, parts []Part, workers int) Result {
+	have, err := Observe(ctx, want, parts)
+	if err != nil {
+		return Result{Errors: map[string]string{"host": err.Error()}}
+	}
+	r := runner{ctx: ctx, parts: byKind(parts), workers: workers, errors: make(map[string]string)}
+	for _, group := range groups(plan.Diff(want, have)) {
+		r.do(group)
+	}
+	return Result{Steps: r.done, Errors: r.errors}
+}
+
+func byKind(parts []Part) map[plan.Kind]Part {
+	kinds := make(map[plan.Kind]Part)
+	for _, p := range parts {
+		for _, k := range p.Kinds() {
+			kinds[k] = p
+		}
+	}
+	return kinds
+}
+
+// groups cuts steps into runs of one operation on one kind: these touch
+// different items and may be done in any order.
+func groups(steps []plan.Step) [][]plan.Step {
+	var runs [][]plan.Step
+	for i, s := range steps {
+		if i == 0 || s.Op != steps[i-1].Op || s.Item.Kind() != steps[i-1].Item.Kind() {
+			runs = append(runs, nil)
+		}
+		last := len(runs) - 1
+		runs[last] = append(runs[last], s)
+	}
+	return runs
+}
+
+// runner does groups of steps, several steps at a time.
+type runner struct {
+	ctx     context.Context
+	parts   map[plan.Kind]Part
+	workers int
+
+	mu     sync.Mutex
+	done   int
+	errors map[string]string
+}
+
+func (r *runner) do(group []plan.Step) {
+	queue := make(chan plan.Step)
+	var wg sync.WaitGroup
+	for range min(max(r.workers, 1), len(group)) {
+		wg.Go(func() {
+			for s := range queue {
+				r.step(s)
+			}
+		})
+	}
+	for _, s := range group {
+		queue <- s
+	}
+	close(queue)
+	wg.Wait()
+}
+
+func (r *runner) step(s plan.Step) {
+	err := r.ctx.Err()
+	if part, ok := r.parts[s.Item.Kind()]; err == nil && ok {
+		err = part.Do(r.ctx, s)
+	} else if err == nil {
+		err = fmt.Errorf("no part does %s", s.Item.Kind())
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.errors[string(s.Item.Kind())+" "+s.Item.Key()] = fmt.Sprintf("%s: %v", s.Op, err)
+		return
+	}
+	r.done++
+}
+
+// DryRun says what a reconciliation would do.
+func DryRun(ctx context.Context, want plan.Host, parts []Part) ([]plan.Step, error) {
+	have, err := Observe(ctx, want, parts)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Diff(want, have), nil
+}
