@@ -38,7 +38,8 @@ type Agent struct {
 	Log     *slog.Logger
 	Workers int // concurrent steps on independent items
 
-	drift uint64
+	applied uint64 // revision last reached without an error
+	drift   uint64
 }
 
 // Limits of the loop. An audit takes at most a tenth of the time, so that a
@@ -103,6 +104,9 @@ func (a *Agent) note(want plan.Host, r Result, changed bool) bool {
 	if !changed {
 		a.drift += uint64(r.Steps)
 	}
+	if len(r.Errors) == 0 {
+		a.applied = want.Revision
+	}
 	for item, problem := range r.Errors {
 		a.Log.Warn("not as planned", "item", item, "problem", problem)
 	}
@@ -117,7 +121,7 @@ func (a *Agent) report(ctx context.Context, want plan.Host, r Result) {
 	ctx, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
 	err := a.Source.Report(ctx, plan.Report{
-		Host: a.Host, Revision: want.Revision, Agent: a.Address, Errors: r.Errors, Drift: a.drift,
+		Host: a.Host, Revision: a.applied, Tried: want.Revision, Agent: a.Address, Errors: r.Errors, Drift: a.drift,
 	})
 	if err != nil && ctx.Err() == nil {
 		a.Log.Debug("report not delivered", "err", err)
