@@ -1,0 +1,77 @@
+package measure
+
+import (
+	"fmt"
+	"strings"
+
+	"sublet/vnet"
+)
+
+// The tolerances of a verdict (issue 2, sections 5 and 6).
+const (
+	Above     = 1.01  // of the allocated rate: more is over-use
+	Below     = 0.99  // of the guaranteed minimum: less is a broken promise
+	LossLoad  = 0.9   // of the allocated rate: the load under which loss is measured
+	LossLimit = 0.001 // lost/sent at that load, where the load is within the guarantee
+)
+
+// Kept is the reason of a good verdict.
+const Kept = "kept"
+
+// Scope says which measurements were made; the others are not judged.
+type Scope struct{ TCP, UDP, Loss bool }
+
+// Judge decides whether one direction of a link kept its promise and says in
+// words what failed, or Kept. A guarantee holds for the worse of TCP and UDP.
+// Best effort promises nothing but that some traffic passes.
+func Judge(l vnet.LinkVerdict, done Scope) (ok bool, why string) {
+	if (done.TCP || done.UDP) && l.TCP == 0 && l.UDP == 0 {
+		return false, "no traffic passed"
+	}
+	if l.Max == 0 {
+		return true, Kept
+	}
+	var faults []string
+	if done.TCP {
+		faults = append(faults, judgeRate("TCP", l.TCP, l)...)
+	}
+	if done.UDP {
+		faults = append(faults, judgeRate("UDP", l.UDP, l)...)
+	}
+	if done.Loss {
+		faults = append(faults, judgeLoss(l)...)
+	}
+	if len(faults) > 0 {
+		return false, strings.Join(faults, "; ")
+	}
+	return true, Kept
+}
+
+func judgeRate(name string, measured vnet.Rate, l vnet.LinkVerdict) []string {
+	if float64(measured) > Above*float64(l.Alloc) {
+		return []string{fmt.Sprintf("%s took %s, over the allocated %s", name, mbps(measured), mbps(l.Alloc))}
+	}
+	if float64(measured) < Below*float64(l.Min) {
+		return []string{fmt.Sprintf("%s got %s, under the guaranteed %s", name, mbps(measured), mbps(l.Min))}
+	}
+	return nil
+}
+
+// judgeLoss allows no loss where the load is within the guarantee; above the
+// guarantee others may have taken the rest, but what is guaranteed arrives.
+func judgeLoss(l vnet.LinkVerdict) []string {
+	load := LossLoad * float64(l.Alloc)
+	if float64(l.Min) >= load {
+		if l.UDPLoss > LossLimit {
+			return []string{fmt.Sprintf("UDP lost %.3g %% at %g of the allocated rate", 100*l.UDPLoss, LossLoad)}
+		}
+		return nil
+	}
+	if delivered := load * (1 - l.UDPLoss); delivered < Below*float64(l.Min) {
+		return []string{fmt.Sprintf("UDP at %g of the allocated rate delivered %s, under the guaranteed %s",
+			LossLoad, mbps(vnet.Rate(delivered)), mbps(l.Min))}
+	}
+	return nil
+}
+
+func mbps(r vnet.Rate) string { return fmt.Sprintf("%.4g Mbit/s", r.Mbps()) }
