@@ -1,13 +1,17 @@
 // Package file reads and writes the native YAML form of requests and
-// substrates. The form structs in form.go are the only place that names its
+// substrates. The form structs in form_*.go are the only place that names its
 // fields: the decoder, the writer and the published JSON Schemas
 // (docs/schema) all come from them.
 //
-// Every error is a *vnet.InputError: one line, FILE:LINE:COLUMN, what is
-// wrong and what to do instead.
+// Every error of a reader is a *vnet.InputError: one line,
+// FILE:LINE:COLUMN, what is wrong and what to do instead.
 package file
 
-import "sublet/vnet"
+import (
+	"errors"
+
+	"sublet/vnet"
+)
 
 // MaxSize bounds a file, in bytes; it is checked before anything is parsed.
 const MaxSize = 4 << 20
@@ -15,16 +19,51 @@ const MaxSize = 4 << 20
 // ParseRequest reads a request in the native form, fills in defaults and
 // checks it. The name is used in errors only.
 func ParseRequest(name string, text []byte) (vnet.Request, error) {
-	return vnet.Request{}, &vnet.InputError{File: name, Line: 1, Column: 1, Problem: "reader is not there yet"}
+	doc, err := open(name, text)
+	if err != nil {
+		return vnet.Request{}, err
+	}
+	var form request
+	if err := doc.decode(&form); err != nil {
+		return vnet.Request{}, err
+	}
+	r, err := form.request()
+	if err == nil {
+		r.Fill()
+		err = r.Check()
+	}
+	if err != nil {
+		return vnet.Request{}, doc.explain(err)
+	}
+	return r, nil
 }
 
 // ParseSubstrate reads a substrate, fills in defaults and checks it.
 func ParseSubstrate(name string, text []byte) (vnet.Substrate, error) {
-	return vnet.Substrate{}, &vnet.InputError{File: name, Line: 1, Column: 1, Problem: "reader is not there yet"}
+	doc, err := open(name, text)
+	if err != nil {
+		return vnet.Substrate{}, err
+	}
+	var form substrate
+	if err := doc.decode(&form); err != nil {
+		return vnet.Substrate{}, err
+	}
+	s, err := form.substrate()
+	if err == nil {
+		s.Fill()
+		err = s.Check()
+	}
+	if err != nil {
+		return vnet.Substrate{}, doc.explain(err)
+	}
+	return s, nil
 }
 
-// FormatRequest writes r in the native form.
-func FormatRequest(r vnet.Request) ([]byte, error) { return nil, nil }
-
-// FormatSubstrate writes s in the native form.
-func FormatSubstrate(s vnet.Substrate) ([]byte, error) { return nil, nil }
+// explain gives a *vnet.FieldError its place in the document.
+func (d *document) explain(err error) error {
+	var field *vnet.FieldError
+	if !errors.As(err, &field) {
+		return d.fail(d.root, "%v", err)
+	}
+	return d.fail(d.locate(field.Path), "%v", field)
+}

@@ -1,0 +1,139 @@
+package file
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"sublet/vnet"
+)
+
+// document is one parsed YAML text; nodes keep their line and column.
+type document struct {
+	file string
+	root *yaml.Node
+}
+
+// maxSeparators bounds the bytes that can begin a new YAML node. The parser
+// needs about 200 bytes of memory for each; the largest legal request has
+// about half a million.
+const maxSeparators = 1 << 20
+
+// open parses the only document of text. Aliases are not resolved here (the
+// decoder refuses them), so a bomb of them costs nothing; nesting is bounded
+// by the parser.
+func open(file string, text []byte) (*document, error) {
+	d := &document{file: file, root: &yaml.Node{Line: 1, Column: 1}}
+	if len(text) > MaxSize {
+		return nil, d.fail(d.root, "file has %d bytes, more than %d: split it", len(text), MaxSize)
+	}
+	if countSeparators(text) > maxSeparators {
+		return nil, d.fail(d.root, "file has more than %d values: split it", maxSeparators)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var node, second yaml.Node
+	if err := decoder.Decode(&node); err != nil {
+		return nil, d.syntax(err)
+	}
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		if err != nil {
+			return nil, d.syntax(err)
+		}
+		return nil, d.fail(&second, "a second document begins here: put one document in a file")
+	}
+	if node.Kind == yaml.DocumentNode && len(node.Content) == 1 {
+		d.root = node.Content[0]
+	}
+	return d, nil
+}
+
+func countSeparators(text []byte) int {
+	n := 0
+	for _, c := range text {
+		if strings.IndexByte(",:-?[{\n", c) >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+var yamlLine = regexp.MustCompile(`^line (\d+): `)
+
+// syntax turns an error of the YAML parser, which knows only the line.
+func (d *document) syntax(err error) error {
+	if errors.Is(err, io.EOF) {
+		return d.fail(d.root, "file is empty: see the examples for what to write")
+	}
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	at := &yaml.Node{Line: 1, Column: 1}
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		at.Line, _ = strconv.Atoi(m[1])
+		text = text[len(m[0]):]
+	}
+	return d.fail(at, "not YAML: %s: correct the text near here", strings.ReplaceAll(text, "\n", " "))
+}
+
+// fail returns the error at a node.
+func (d *document) fail(at *yaml.Node, format string, args ...any) error {
+	return &vnet.InputError{File: d.file, Line: max(at.Line, 1), Column: max(at.Column, 1), Problem: fmt.Sprintf(format, args...)}
+}
+
+// locate finds the node of a path, or of its nearest parent that is written.
+func (d *document) locate(path string) *yaml.Node {
+	at := d.root
+	for _, step := range splitPath(path) {
+		next := child(at, step)
+		if next == nil {
+			break
+		}
+		at = next
+	}
+	return at
+}
+
+// child returns the value of a mapping's key or a sequence's index, or nil.
+func child(n *yaml.Node, step string) *yaml.Node {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == step {
+				return n.Content[i+1]
+			}
+		}
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Content) {
+			return n.Content[i]
+		}
+	}
+	return nil
+}
+
+// splitPath takes a.b[2]["odd key"] apart.
+func splitPath(path string) []string {
+	var steps []string
+	for path != "" {
+		quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(path, "["))
+		if err == nil {
+			step, _ := strconv.Unquote(quoted)
+			steps = append(steps, step)
+			path = strings.TrimPrefix(path, "["+quoted+"]")
+			continue
+		}
+		path = strings.TrimLeft(path, ".[]")
+		end := strings.IndexAny(path, ".[]")
+		if end < 0 {
+			end = len(path)
+		}
+		if end > 0 {
+			steps = append(steps, path[:end])
+		}
+		path = path[end:]
+	}
+	return steps
+}

@@ -1,0 +1,68 @@
+package file
+
+// The form of a request. Field order is the order in which it is written;
+// the descriptions are the published schema's.
+
+type request struct {
+	Network  string  `yaml:"network" jsonschema_description:"Name of the virtual network, unique among its tenant's leases."`
+	Tenant   string  `yaml:"tenant,omitempty" jsonschema_description:"Who leases. Default: the caller."`
+	Window   *window `yaml:"window,omitempty" jsonschema_description:"When. Default: now, until released."`
+	topology `yaml:",inline"`
+	Stages   []stage `yaml:"stages,omitempty" jsonschema_description:"Changes after the start, in order of time. Each begins from what the one before it left." jsonschema:"maxItems=64"`
+}
+
+type window struct {
+	Start *instant `yaml:"start,omitempty" jsonschema_description:"Time with a zone. Default: now."`
+	For   *span    `yaml:"for,omitempty" jsonschema_description:"Length. Default: until released."`
+	End   *instant `yaml:"end,omitempty" jsonschema_description:"Instead of for; needs start."`
+}
+
+type topology struct {
+	Nodes   []node   `yaml:"nodes,omitempty" jsonschema_description:"End hosts."`
+	Routers []router `yaml:"routers,omitempty" jsonschema_description:"Nodes that forward."`
+	Links   []link   `yaml:"links,omitempty" jsonschema_description:"Point-to-point links between nodes and routers."`
+}
+
+type node struct {
+	Name      string            `yaml:"name" jsonschema_description:"Unique among nodes, routers and links; resolves inside the network."`
+	CPU       cpu               `yaml:"cpu,omitempty" jsonschema_description:"Cores, such as 0.5. Default: no limit, nothing booked."`
+	Memory    size              `yaml:"memory,omitempty" jsonschema_description:"Such as 256MiB. Default: no limit, nothing booked."`
+	Site      string            `yaml:"site,omitempty" jsonschema_description:"Place it on a host of this site."`
+	Host      string            `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
+	Address   *address          `yaml:"address,omitempty" jsonschema_description:"IPv4 address inside the network. Default: chosen."`
+	Exclusive bool              `yaml:"exclusive,omitempty" jsonschema_description:"No other network's node on its host."`
+	Labels    map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
+}
+
+type router struct {
+	node     `yaml:",inline"`
+	Protocol string `yaml:"protocol,omitempty" jsonschema_description:"static: routes are computed. ospf: FRR's ospfd runs inside. none: the table is the tenant's." jsonschema:"enum=static,enum=ospf,enum=none,default=static"`
+}
+
+type link struct {
+	Name    string    `yaml:"name,omitempty" jsonschema_description:"Default: the ends joined by '-'."`
+	Ends    [2]string `yaml:"ends" jsonschema_description:"Two nodes or routers; forward is from the first to the second."`
+	demand  `yaml:",inline"`
+	Latency span              `yaml:"latency,omitempty" jsonschema_description:"Bound on the path, such as 10ms."`
+	Labels  map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
+}
+
+// demand is bandwidth of both directions; none stated is best effort.
+type demand struct {
+	bandwidth `yaml:",inline"`
+	Reverse   *bandwidth `yaml:"reverse,omitempty" jsonschema_description:"Bandwidth from the second end to the first. Default: the same as forward; {} is best effort."`
+}
+
+type bandwidth struct {
+	Min  *rate `yaml:"min,omitempty" jsonschema_description:"Guaranteed minimum. Default: none."`
+	Max  *rate `yaml:"max,omitempty" jsonschema_description:"Allowed maximum. Default: what the substrate gives."`
+	Rate *rate `yaml:"rate,omitempty" jsonschema_description:"Static reservation: minimum and maximum at once."`
+}
+
+type stage struct {
+	Name   string            `yaml:"name" jsonschema_description:"Unique among stages."`
+	After  span              `yaml:"after" jsonschema_description:"Time since the start, such as 1h."`
+	Links  map[string]demand `yaml:"links,omitempty" jsonschema_description:"New bandwidth, by link name, both directions."`
+	Add    *topology         `yaml:"add,omitempty" jsonschema_description:"What appears."`
+	Remove []string          `yaml:"remove,omitempty" jsonschema_description:"Names that go; a node takes its links with it."`
+}

@@ -1,0 +1,95 @@
+package file
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"sublet/vnet"
+)
+
+// Quantities as they are written. Each reads and prints itself, so that the
+// form structs say everything else.
+type (
+	rate    vnet.Rate
+	size    vnet.Bytes
+	cpu     vnet.CPU
+	span    time.Duration
+	instant time.Time
+	address netip.Addr
+)
+
+func (r *rate) UnmarshalText(text []byte) error {
+	v, err := vnet.ParseRate(string(text))
+	*r = rate(v)
+	return err
+}
+
+func (r rate) MarshalText() ([]byte, error) { return []byte(vnet.Rate(r).String()), nil }
+
+func (s *size) UnmarshalText(text []byte) error {
+	v, err := vnet.ParseBytes(string(text))
+	*s = size(v)
+	return err
+}
+
+func (s size) MarshalText() ([]byte, error) { return []byte(vnet.Bytes(s).String()), nil }
+
+func (c *cpu) UnmarshalText(text []byte) error {
+	v, err := vnet.ParseCPU(string(text))
+	*c = cpu(v)
+	return err
+}
+
+// MarshalYAML makes it a number, not a quoted text.
+func (c cpu) MarshalYAML() (any, error) { return float64(c) / float64(vnet.Core), nil }
+
+func (s *span) UnmarshalText(text []byte) error {
+	v, err := vnet.ParseDuration(string(text))
+	*s = span(v)
+	return err
+}
+
+func (s span) MarshalText() ([]byte, error) {
+	return []byte(vnet.FormatDuration(time.Duration(s))), nil
+}
+
+func (i *instant) UnmarshalText(text []byte) error {
+	t, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a time with a zone such as 2027-03-01T08:00:00Z", text)
+	}
+	*i = instant(t.UTC())
+	return nil
+}
+
+func (i instant) MarshalText() ([]byte, error) {
+	return []byte(time.Time(i).UTC().Format(time.RFC3339Nano)), nil
+}
+
+func (a *address) UnmarshalText(text []byte) error {
+	v, err := netip.ParseAddr(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not an address such as 10.1.0.1", text)
+	}
+	*a = address(v)
+	return nil
+}
+
+func (a address) MarshalText() ([]byte, error) { return []byte(netip.Addr(a).String()), nil }
+
+// percent is a whole number with or without its sign.
+type percent int
+
+func (p *percent) UnmarshalText(text []byte) error {
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(string(text), "%")))
+	if err != nil || n < 1 || n > 100 {
+		return fmt.Errorf("%q is not a percentage from 1%% to 100%%", text)
+	}
+	*p = percent(n)
+	return nil
+}
+
+func (p percent) MarshalText() ([]byte, error) { return []byte(strconv.Itoa(int(p)) + "%"), nil }

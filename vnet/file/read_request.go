@@ -1,0 +1,159 @@
+package file
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	"sublet/vnet"
+)
+
+// request turns the form into vnet's words. Errors are *vnet.FieldError, for
+// what a form can say and vnet cannot.
+func (f request) request() (vnet.Request, error) {
+	r := vnet.Request{Network: vnet.VNetID(f.Network), Tenant: vnet.TenantID(f.Tenant)}
+	if err := f.Window.into(&r); err != nil {
+		return r, err
+	}
+	var err error
+	if r.Topology, err = f.topology.topology(""); err != nil {
+		return r, err
+	}
+	for i, s := range f.Stages {
+		made, err := s.stage("stages[" + strconv.Itoa(i) + "].")
+		if err != nil {
+			return r, err
+		}
+		r.Stages = append(r.Stages, made)
+	}
+	return r, nil
+}
+
+func (w *window) into(r *vnet.Request) error {
+	if w == nil {
+		return nil
+	}
+	if w.Start != nil {
+		r.Start = time.Time(*w.Start)
+	}
+	if w.For != nil {
+		if *w.For == 0 {
+			return &vnet.FieldError{Path: "window.for", Problem: "0s is no time: leave it out to lease until released"}
+		}
+		r.For = time.Duration(*w.For)
+	}
+	if w.End == nil {
+		return nil
+	}
+	switch {
+	case w.For != nil:
+		return &vnet.FieldError{Path: "window.end", Problem: "for is stated too: keep one of them"}
+	case w.Start == nil:
+		return &vnet.FieldError{Path: "window.end", Problem: "needs a start: state start, or for instead of end"}
+	case !time.Time(*w.End).After(r.Start):
+		return &vnet.FieldError{Path: "window.end", Problem: "is not after start: state a later end"}
+	}
+	r.For = time.Time(*w.End).Sub(r.Start)
+	return nil
+}
+
+// topology converts what is written at path, "" or ending in a dot.
+func (f topology) topology(path string) (vnet.Topology, error) {
+	var top vnet.Topology
+	for _, n := range f.Nodes {
+		top.Nodes = append(top.Nodes, n.node())
+	}
+	for _, n := range f.Routers {
+		made := n.node.node()
+		made.Protocol = vnet.Protocol(n.Protocol)
+		top.Routers = append(top.Routers, made)
+	}
+	for i, l := range f.Links {
+		both, err := l.demand.both(path + "links[" + strconv.Itoa(i) + "]")
+		if err != nil {
+			return top, err
+		}
+		top.Links = append(top.Links, vnet.VirtualLink{
+			Name: l.Name, Ends: l.Ends, Bandwidth: both, Latency: time.Duration(l.Latency), Labels: some(l.Labels),
+		})
+	}
+	return top, nil
+}
+
+func (f node) node() vnet.VirtualNode {
+	n := vnet.VirtualNode{
+		Name: f.Name, CPU: vnet.CPU(f.CPU), Memory: vnet.Bytes(f.Memory), Site: f.Site,
+		Host: vnet.HostID(f.Host), Exclusive: f.Exclusive, Labels: some(f.Labels),
+	}
+	if f.Address != nil {
+		n.Address = netip.Addr(*f.Address)
+	}
+	return n
+}
+
+// some makes an empty table no table, so that equal requests are equal.
+func some[V any](m map[string]V) map[string]V {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+// both gives both directions of what is written at path.
+func (f demand) both(path string) ([2]vnet.Bandwidth, error) {
+	forward, err := f.bandwidth.bandwidth(path)
+	both := [2]vnet.Bandwidth{forward, forward}
+	if err == nil && f.Reverse != nil {
+		both[vnet.Reverse], err = f.Reverse.bandwidth(path + ".reverse")
+	}
+	return both, err
+}
+
+// bandwidth converts one direction. Zero maxima are refused, because zero is
+// vnet's word for best effort, which is written by saying nothing.
+func (f bandwidth) bandwidth(path string) (vnet.Bandwidth, error) {
+	const bestEffort = "0bit lets nothing through: leave bandwidth out for best effort, or state a rate"
+	switch {
+	case f.Rate != nil && (f.Min != nil || f.Max != nil):
+		return vnet.Bandwidth{}, &vnet.FieldError{Path: path + ".rate", Problem: "states minimum and maximum at once: keep rate, or min and max"}
+	case f.Rate != nil && *f.Rate == 0:
+		return vnet.Bandwidth{}, &vnet.FieldError{Path: path + ".rate", Problem: bestEffort}
+	case f.Max != nil && *f.Max == 0:
+		return vnet.Bandwidth{}, &vnet.FieldError{Path: path + ".max", Problem: bestEffort}
+	case f.Rate != nil:
+		return vnet.Static(vnet.Rate(*f.Rate)), nil
+	case f.Min == nil && f.Max == nil:
+		return vnet.Bandwidth{}, nil
+	}
+	b := vnet.Bandwidth{Max: vnet.Unbounded}
+	if f.Min != nil {
+		b.Min = vnet.Rate(*f.Min)
+	}
+	if f.Max != nil {
+		b.Max = vnet.Rate(*f.Max)
+	}
+	return b, nil
+}
+
+// stage converts the stage written at path, which ends in a dot.
+func (f stage) stage(path string) (vnet.Stage, error) {
+	s := vnet.Stage{Name: f.Name, After: time.Duration(f.After), Remove: f.Remove}
+	for _, name := range slices.Sorted(maps.Keys(f.Links)) {
+		both, err := f.Links[name].both(path + "links[" + strconv.Quote(name) + "]")
+		if err != nil {
+			return s, err
+		}
+		if s.Links == nil {
+			s.Links = make(map[string][2]vnet.Bandwidth)
+		}
+		s.Links[name] = both
+	}
+	if f.Add == nil {
+		return s, nil
+	}
+	var err error
+	s.Add, err = f.Add.topology(path + "add.")
+	return s, err
+}

@@ -1,0 +1,63 @@
+package file
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	"sublet/vnet"
+)
+
+// substrate turns the form into vnet's words.
+func (f substrate) substrate() (vnet.Substrate, error) {
+	s := vnet.Substrate{Switches: f.Switches}
+	for _, h := range f.Hosts {
+		s.Hosts = append(s.Hosts, vnet.SubstrateNode{
+			Name: vnet.HostID(h.Name), Site: h.Site, CPU: vnet.CPU(h.CPU),
+			Memory: vnet.Bytes(h.Memory), Capacity: vnet.Rate(h.Capacity),
+		})
+	}
+	for i, l := range f.Links {
+		made, err := l.link("links[" + strconv.Itoa(i) + "]")
+		if err != nil {
+			return s, err
+		}
+		s.Links = append(s.Links, made)
+	}
+	return s, nil
+}
+
+func (f substrateLink) link(path string) (vnet.SubstrateLink, error) {
+	l := vnet.SubstrateLink{
+		Name: f.Name, Ends: f.Ends, Capacity: vnet.Rate(f.Capacity),
+		Latency: time.Duration(f.Latency), MTU: f.MTU,
+	}
+	if f.Share != nil {
+		l.Share = int(*f.Share)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Ports)) {
+		switch name {
+		case f.Ends[0]:
+			l.Ports[0] = f.Ports[name].port()
+		case f.Ends[1]:
+			l.Ports[1] = f.Ports[name].port()
+		default:
+			return l, &vnet.FieldError{
+				Path:    path + ".ports[" + strconv.Quote(name) + "]",
+				Problem: fmt.Sprintf("is no end of this link: name %q or %q", f.Ends[0], f.Ends[1]),
+			}
+		}
+	}
+	return l, nil
+}
+
+func (f port) port() vnet.Port {
+	p := vnet.Port{Interface: f.Interface}
+	if f.Address != nil {
+		p.Address = netip.Addr(*f.Address)
+	}
+	return p
+}

@@ -1,0 +1,124 @@
+package file
+
+import (
+	"net/netip"
+
+	"sublet/vnet"
+)
+
+func requestForm(r vnet.Request) request {
+	f := request{Network: string(r.Network), Tenant: string(r.Tenant), topology: topologyForm(r.Topology)}
+	if !r.Start.IsZero() || r.For != 0 {
+		f.Window = new(window)
+	}
+	if !r.Start.IsZero() {
+		start := instant(r.Start)
+		f.Window.Start = &start
+	}
+	if r.For != 0 {
+		length := span(r.For)
+		f.Window.For = &length
+	}
+	for _, s := range r.Stages {
+		f.Stages = append(f.Stages, stageForm(s))
+	}
+	return f
+}
+
+func topologyForm(t vnet.Topology) topology {
+	var f topology
+	for _, n := range t.Nodes {
+		f.Nodes = append(f.Nodes, nodeForm(n))
+	}
+	for _, n := range t.Routers {
+		f.Routers = append(f.Routers, router{node: nodeForm(n), Protocol: string(n.Protocol)})
+	}
+	for _, l := range t.Links {
+		f.Links = append(f.Links, link{Name: l.Name, Ends: l.Ends, demand: demandForm(l.Bandwidth), Latency: span(l.Latency), Labels: l.Labels})
+	}
+	return f
+}
+
+func nodeForm(n vnet.VirtualNode) node {
+	return node{
+		Name: n.Name, CPU: cpu(n.CPU), Memory: size(n.Memory), Site: n.Site, Host: string(n.Host),
+		Address: addressForm(n.Address), Exclusive: n.Exclusive, Labels: n.Labels,
+	}
+}
+
+func addressForm(a netip.Addr) *address {
+	if !a.IsValid() {
+		return nil
+	}
+	return (*address)(&a)
+}
+
+func demandForm(both [2]vnet.Bandwidth) demand {
+	f := demand{bandwidth: bandwidthForm(both[vnet.Forward])}
+	if both[vnet.Reverse] != both[vnet.Forward] {
+		reverse := bandwidthForm(both[vnet.Reverse])
+		f.Reverse = &reverse
+	}
+	return f
+}
+
+// bandwidthForm is the shortest form; a maximum alone implies no minimum, and
+// a minimum alone, even 0bit, no maximum.
+func bandwidthForm(b vnet.Bandwidth) bandwidth {
+	low, high := rate(b.Min), rate(b.Max)
+	switch {
+	case b.BestEffort():
+		return bandwidth{}
+	case b.Max == vnet.Unbounded:
+		return bandwidth{Min: &low}
+	case b.Min == b.Max:
+		return bandwidth{Rate: &high}
+	case b.Min == 0:
+		return bandwidth{Max: &high}
+	}
+	return bandwidth{Min: &low, Max: &high}
+}
+
+func stageForm(s vnet.Stage) stage {
+	f := stage{Name: s.Name, After: span(s.After), Remove: s.Remove}
+	for name, both := range s.Links {
+		if f.Links == nil {
+			f.Links = make(map[string]demand)
+		}
+		f.Links[name] = demandForm(both)
+	}
+	if add := topologyForm(s.Add); len(add.Nodes)+len(add.Routers)+len(add.Links) > 0 {
+		f.Add = &add
+	}
+	return f
+}
+
+func substrateForm(s vnet.Substrate) substrate {
+	f := substrate{Switches: s.Switches}
+	for _, h := range s.Hosts {
+		f.Hosts = append(f.Hosts, host{Name: string(h.Name), Site: h.Site, CPU: cpu(h.CPU), Memory: size(h.Memory), Capacity: rate(h.Capacity)})
+	}
+	for _, l := range s.Links {
+		made := substrateLink{Name: l.Name, Ends: l.Ends, Capacity: rate(l.Capacity), Latency: span(l.Latency), MTU: l.MTU, Ports: portsForm(l)}
+		if l.Share != 0 {
+			share := percent(l.Share)
+			made.Share = &share
+		}
+		f.Links = append(f.Links, made)
+	}
+	return f
+}
+
+func portsForm(l vnet.SubstrateLink) map[string]port {
+	var f map[string]port
+	for i, p := range l.Ports {
+		if p == (vnet.Port{}) {
+			continue
+		}
+		if f == nil {
+			f = make(map[string]port)
+		}
+		f[l.Ends[i]] = port{Interface: p.Interface, Address: addressForm(p.Address)}
+	}
+	return f
+}
