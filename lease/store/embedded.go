@@ -1,0 +1,147 @@
+package store
+
+import (
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+)
+
+const (
+	// maxRequest bounds one transaction in bytes.
+	maxRequest = 64 << 20
+	// maxOps bounds the operations of one transaction.
+	maxOps = 10_000
+	// maxSocketPath is what fits in sockaddr_un with its terminating zero.
+	maxSocketPath = 107
+	// startTimeout bounds waiting for a single member to elect itself.
+	startTimeout = time.Minute
+	// history is how many revisions are kept behind the newest.
+	history = "1000"
+)
+
+// SocketName is the embedded etcd's only listener, in its data directory: for
+// etcdctl and for backups. Sublet itself calls etcd in-process.
+const SocketName = "etcd.sock"
+
+// embedded is an etcd of one member inside this process, without any port.
+type embedded struct {
+	etcd *embed.Etcd
+	dir  string
+	lock *os.File
+}
+
+// startEmbedded starts etcd on its data directory.
+func startEmbedded(config Config) (*embedded, error) {
+	if err := makePrivate(config.Dir); err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(config.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &embedded{dir: config.Dir, lock: lock}
+	if e.etcd, err = embed.StartEtcd(embeddedConfig(config)); err == nil {
+		err = e.ready()
+	}
+	if err != nil {
+		e.stop()
+		return nil, fmt.Errorf("start the store in %s: %w", config.Dir, err)
+	}
+	return e, nil
+}
+
+func (e *embedded) ready() error {
+	select {
+	case <-e.etcd.Server.ReadyNotify():
+		return nil
+	case err := <-e.etcd.Err():
+		return err
+	case <-time.After(startTimeout):
+		return fmt.Errorf("not ready after %s", startTimeout)
+	}
+}
+
+// lockDir keeps a second process out: etcd itself would wait for the first
+// without a word, after it took its socket away.
+func lockDir(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the store: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("lock the store in %s: another server uses it", dir)
+	}
+	return lock, nil
+}
+
+// makePrivate makes dir with mode 0700, or refuses one that others can enter.
+func makePrivate(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the store's directory: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("look at the store's directory: %w", err)
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	if !info.IsDir() || owner != uint32(os.Geteuid()) {
+		return fmt.Errorf("the store's directory %s must be a directory of user %d", dir, os.Geteuid())
+	}
+	if info.Mode().Perm() == 0o700 {
+		return nil
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("make the store's directory private: %w", err)
+	}
+	return nil
+}
+
+// embeddedConfig is etcd with one member, no peers, no TCP and few words.
+func embeddedConfig(config Config) *embed.Config {
+	c := embed.NewConfig()
+	c.Name = "sublet"
+	c.Dir = config.Dir
+	c.InitialCluster = "sublet=unix://sublet"
+	c.AdvertisePeerUrls = []url.URL{{Scheme: "unix", Host: "sublet"}}
+	c.AdvertiseClientUrls = []url.URL{{Scheme: "unix", Host: "sublet"}}
+	c.ListenPeerUrls, c.ListenClientUrls = nil, nil
+	c.EnableGRPCGateway = false
+	if socket := filepath.Join(config.Dir, SocketName); len(socket) <= maxSocketPath {
+		c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: socket}}
+	}
+	c.MaxRequestBytes = maxRequest
+	c.MaxTxnOps = maxOps
+	c.QuotaBackendBytes = config.Quota
+	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModeRevision, history
+	c.SnapshotCount = 2_000 // entries of up to 1 MB stay in memory until a snapshot
+	c.SnapshotCatchUpEntries = 100
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(config.Logger.With(slog.String("of", "etcd"))))
+	return c
+}
+
+func (e *embedded) client() *clientv3.Client { return v3client.New(e.etcd.Server) }
+
+func (e *embedded) stop() {
+	if e.etcd != nil {
+		e.etcd.Close()
+	}
+	e.lock.Close()
+}
+
+// free is the space in bytes that this process may still use on the store's disk.
+func (e *embedded) free() (int64, error) {
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(e.dir, &stat); err != nil {
+		return 0, fmt.Errorf("ask for the free space of %s: %w", e.dir, err)
+	}
+	return int64(stat.Bavail) * stat.Bsize, nil
+}

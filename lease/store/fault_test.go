@@ -1,0 +1,192 @@
+package store
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/lease"
+	"sublet/vnet"
+)
+
+// write is the child of TestKill: it saves leases for ever and prints the
+// serial of each one that was acknowledged.
+func write(dir string) {
+	s, err := Open(context.Background(), Config{Dir: dir})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	state, err := s.Load(context.Background())
+	for serial := state.Counters.Serial + 1; err == nil; serial++ {
+		err = s.Save(context.Background(), lease.Changes{
+			Counters: lease.Counters{Serial: serial}, Leases: []vnet.Lease{sample(serial, 2)}})
+		if err == nil {
+			fmt.Println(serial)
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+func TestKillLosesNothingAcknowledged(t *testing.T) {
+	d := dir(t)
+	for range 3 {
+		last := killedWriter(t, d, 20+mathrand.IntN(200))
+		s := open(t, Config{Dir: d})
+		state, err := s.Load(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state.Counters.Serial < last || uint64(len(state.Leases)) != state.Counters.Serial {
+			t.Fatalf("acknowledged %d, stored %d leases, counter %d", last, len(state.Leases), state.Counters.Serial)
+		}
+		s.Close()
+	}
+}
+
+// killedWriter runs a writer, kills it -9 after some acknowledgements, and
+// returns the last serial it acknowledged.
+func killedWriter(t *testing.T, dir string, after int) (last uint64) {
+	t.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), "SUBLET_TEST_WRITER="+dir)
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for n := 0; lines.Scan(); n++ {
+		if last, err = strconv.ParseUint(lines.Text(), 10, 64); err != nil {
+			t.Fatal(err)
+		}
+		if n == after {
+			child.Process.Signal(syscall.SIGKILL)
+		}
+	}
+	child.Wait()
+	if last == 0 {
+		t.Fatal("the writer wrote nothing")
+	}
+	return last
+}
+
+// heavy is a lease whose JSON neither compresses nor fits often into a quota.
+func heavy(serial uint64) vnet.Lease {
+	l := sample(serial, 0)
+	noise := make([]byte, 200<<10)
+	rand.Read(noise)
+	l.Message = fmt.Sprintf("%x", noise)
+	return l
+}
+
+func TestQuota(t *testing.T) {
+	s := open(t, Config{Dir: dir(t), Quota: 16 << 20})
+	var stored []vnet.LeaseID
+	var err error
+	for serial := uint64(1); err == nil && serial < 1000; serial++ {
+		l := heavy(serial)
+		if err = s.Save(t.Context(), lease.Changes{Counters: lease.Counters{Serial: serial}, Leases: []vnet.Lease{l}}); err == nil {
+			stored = append(stored, l.ID())
+		}
+	}
+	if !errors.Is(err, ErrNoSpace) || len(stored) < 10 {
+		t.Fatalf("after %d leases: %v", len(stored), err)
+	}
+	if state, err := s.Load(t.Context()); err != nil || len(state.Leases) != len(stored) {
+		t.Fatalf("%d of %d leases, %v", len(state.Leases), len(stored), err)
+	}
+	for _, id := range stored[1:] { // as an operator would, with etcdctl
+		if _, err := s.client.Delete(t.Context(), s.key(leaseKey(id))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.reclaimed = time.Time{} // as if reclaimEvery had passed
+	save(t, s, lease.Changes{Counters: lease.Counters{Serial: 5000}, Leases: []vnet.Lease{heavy(5000)}})
+}
+
+// TestDiskFull fills a small file system of its own.
+func TestDiskFull(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a tmpfs takes root")
+	}
+	d := dir(t)
+	if err := unix.Mount("sublet-test", d, "tmpfs", 0, "size=400m"); err != nil {
+		t.Skipf("mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(d, unix.MNT_DETACH) })
+	s := open(t, Config{Dir: filepath.Join(d, "data")})
+	want := lease.State{Leases: []vnet.Lease{sample(1, 1)}, Counters: lease.Counters{Serial: 1}}
+	changes := lease.Changes{Counters: want.Counters, Leases: want.Leases}
+	save(t, s, changes)
+
+	fill(t, filepath.Join(d, "ballast"), s, 200<<20)
+	if err := s.Room(); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("room with 200 MiB free: %v", err)
+	}
+	save(t, s, changes)
+	fill(t, filepath.Join(d, "more"), s, 100<<20)
+	if err := s.Save(t.Context(), changes); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("save with 100 MiB free: %v", err)
+	}
+	expect(t, s, want)
+	os.Remove(filepath.Join(d, "ballast"))
+	os.Remove(filepath.Join(d, "more"))
+	save(t, s, changes)
+	expect(t, s, want)
+}
+
+// fill takes all but `leave` bytes of the store's disk.
+func fill(t *testing.T, path string, s *Store, leave int64) {
+	t.Helper()
+	free, err := s.embedded.free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if free <= leave {
+		t.Fatalf("only %d MiB are free", free>>20)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Fallocate(int(f.Fd()), 0, 0, free-leave); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func BenchmarkSave(b *testing.B) {
+	d, err := os.MkdirTemp("", "store")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer os.RemoveAll(d)
+	s, err := Open(b.Context(), Config{Dir: d, TTL: time.Minute})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	l := sample(1, 50)
+	for b.Loop() {
+		if err := s.Save(b.Context(), lease.Changes{Leases: []vnet.Lease{l}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
