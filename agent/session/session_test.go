@@ -316,7 +316,7 @@ func waitGone(t *testing.T, f family) {
 	for _, m := range f {
 		for {
 			now, ok := readStat(m.pid)
-			if !ok || now.started != m.started {
+			if !ok || now.zombie || now.started != m.started {
 				break
 			}
 			if time.Now().After(deadline) {
