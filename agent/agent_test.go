@@ -132,34 +132,18 @@ type fakeServer struct {
 	plan    plan.Host
 	reports []plan.Report
 	down    bool
-	changed chan struct{}
 }
 
 func (s *fakeServer) Plan(ctx context.Context, _ vnet.HostID, after uint64) (plan.Host, error) {
-	for {
-		s.mu.Lock()
-		current, down, changed := s.plan, s.down, s.changed
-		s.mu.Unlock()
-		if down {
-			return plan.Host{}, errors.New("connection refused")
-		}
-		if current.Revision != after {
-			return current, nil
-		}
-		select {
-		case <-ctx.Done():
-			return plan.Host{}, ctx.Err()
-		case <-changed:
-		}
-	}
-}
-
-func (s *fakeServer) set(h plan.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.plan = h
-	close(s.changed)
-	s.changed = make(chan struct{})
+	if s.down {
+		return plan.Host{}, errors.New("connection refused")
+	}
+	if s.plan.Revision == after {
+		sleep(ctx, auditEvery)
+	}
+	return s.plan, ctx.Err()
 }
 
 func (s *fakeServer) Report(_ context.Context, r plan.Report) error {
@@ -182,7 +166,7 @@ func start(t *testing.T, k *fakeKernel, s *fakeServer, copyFile string) context.
 
 func TestAgentAppliesRepairsAndReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, s := newFake(), &fakeServer{changed: make(chan struct{})}
+		k, s := newFake(), &fakeServer{}
 		s.plan = host(7, "a")
 		stop := start(t, k, s, filepath.Join(t.TempDir(), "plan.json"))
 		defer stop()
@@ -207,7 +191,7 @@ func TestAgentAppliesRepairsAndReports(t *testing.T) {
 func TestAgentRestartsFromItsCopyWithoutAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "plan.json")
-		s := &fakeServer{changed: make(chan struct{}), plan: host(7, "a")}
+		s := &fakeServer{plan: host(7, "a")}
 		stop := start(t, newFake(), s, file)
 		sleep(t.Context(), auditEvery)
 		stop()
@@ -230,7 +214,7 @@ func TestAgentWithoutAPlanTouchesNothing(t *testing.T) {
 		}
 		k := newFake()
 		k.items["leftover"] = plan.VNode{Lease: lease, Node: "old"}
-		s := &fakeServer{changed: make(chan struct{}), down: true}
+		s := &fakeServer{down: true}
 		stop := start(t, k, s, file)
 		defer stop()
 		sleep(t.Context(), 10*auditEvery)

@@ -1,0 +1,45 @@
+# make        builds bin/sublet
+# make demo   the main job: lease, prove, change, release (as root)
+# make test   everything .ci/run does
+# make help   the rest
+
+GO ?= go
+export CGO_ENABLED ?= 0
+
+.PHONY: all demo test check unit race bench install-deps help clean
+
+all: bin/sublet
+
+bin/sublet: FORCE
+	$(GO) build -trimpath -o $@ ./cmd/sublet
+
+FORCE:
+
+# The programs Sublet uses or is tested against, from Debian's archive.
+install-deps:
+	tools/install-deps
+
+demo: install-deps bin/sublet
+	tools/demo bin/sublet
+
+test: install-deps check bin/sublet race unit
+
+# Formatting, vet, staticcheck.
+check:
+	test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+# All tests, with the kernel's real parts where root allows.
+unit: bin/sublet
+	SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) test -count=1 -timeout 30m -p 1 ./...
+
+# The race detector over everything that runs concurrently.
+race:
+	CGO_ENABLED=1 $(GO) test -race -count=1 -short -timeout 20m ./agent/... ./lease/... ./measure/... ./embed/... ./plan/... ./vnet/...
+
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+clean:
+	rm -rf bin
