@@ -136,14 +136,15 @@ type fakeServer struct {
 
 func (s *fakeServer) Plan(ctx context.Context, _ vnet.HostID, after uint64) (plan.Host, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.down {
+	current, down := s.plan, s.down
+	s.mu.Unlock()
+	if down {
 		return plan.Host{}, errors.New("connection refused")
 	}
-	if s.plan.Revision == after {
+	if current.Revision == after {
 		sleep(ctx, auditEvery)
 	}
-	return s.plan, ctx.Err()
+	return current, ctx.Err()
 }
 
 func (s *fakeServer) Report(_ context.Context, r plan.Report) error {
