@@ -1,16 +1,109 @@
 package embed
 
 import (
-	"errors"
+	"fmt"
 
 	"sublet/embed/calendar"
+	"sublet/embed/graph"
 	"sublet/vnet"
 )
 
 // Bookings lists what a mapping takes of the substrate during each stage's
 // part of window, one booking per element and span, in a fixed order. Release
-// the same list to give it back. An error says that the mapping does not
-// belong to the request or the substrate.
+// the same list to give it back. It depends on the substrate's names and ends,
+// not on its capacities. An error says that the mapping does not belong to the
+// request or the substrate.
+//
+// Keys: "cpu:HOST" in milli-cores, "memory:HOST" in bytes, "guests:HOST" (a
+// network with an exclusive node takes all, others one), and rate.Element's
+// String in bit/s.
 func Bookings(sub vnet.Substrate, request vnet.Request, window vnet.Window, mapping vnet.Mapping) ([]calendar.Booking, error) {
-	return nil, errors.New("embed: not reached")
+	p, err := problemOf(request, window)
+	if err != nil {
+		return nil, err
+	}
+	g, err := graph.New(sub)
+	if err != nil {
+		return nil, err
+	}
+	l := &ledger{resources: resources{sub: sub, spans: len(p.spans)}, taken: map[resource][]int64{}}
+	for i := range p.nodes {
+		host, ok := g.Host(mapping.Nodes[p.nodes[i].name])
+		if !ok {
+			return nil, fmt.Errorf("book %s: node %s is mapped to %q, which is no host", request.Network, p.nodes[i].name, mapping.Nodes[p.nodes[i].name])
+		}
+		l.addNode(p.nodes[i], host)
+	}
+	for i := range p.links {
+		v := p.links[i]
+		host, walk, err := route(g, mapping, v.name, [2]string{p.nodes[v.ends[0]].name, p.nodes[v.ends[1]].name})
+		if err != nil {
+			return nil, fmt.Errorf("book %s: %w", request.Network, err)
+		}
+		l.addLink(v, host, walk)
+	}
+	return l.bookings(p.spans), nil
+}
+
+// ledger adds up what is taken of each resource in each span.
+type ledger struct {
+	resources
+	taken map[resource][]int64
+}
+
+// amounts of a resource taken so far.
+func (l *ledger) amounts(i resource) []int64 {
+	if l.taken[i] == nil {
+		l.taken[i] = make([]int64, l.spans)
+	}
+	return l.taken[i]
+}
+
+func (l *ledger) add(i resource, amounts []int64) {
+	taken := l.amounts(i)
+	for s, amount := range amounts {
+		taken[s] += amount
+	}
+}
+
+// addNode books a node at a host.
+func (l *ledger) addNode(n node, host int) {
+	l.add(l.of(host, cpu), n.cpu)
+	l.add(l.of(host, memory), n.memory)
+	taken := l.amounts(l.of(host, guests))
+	for s := range taken {
+		taken[s] = max(taken[s], n.guests[s]) // a network is one guest, however many nodes it has
+	}
+}
+
+// addLink books a link's minima along its path, in both directions.
+func (l *ledger) addLink(v link, host int, walk []graph.Arc) {
+	for _, dir := range vnet.Directions {
+		if len(walk) == 0 {
+			l.add(l.inside(host, dir), v.min[dir])
+		}
+		for _, a := range walk {
+			l.add(l.arc(a^graph.Arc(dir)), v.min[dir])
+		}
+	}
+}
+
+// bookings lists the ledger by resource and time; neighbouring spans of equal
+// amount are one booking.
+func (l *ledger) bookings(spans []span) []calendar.Booking {
+	var list []calendar.Booking
+	for i := resource(0); i < l.count(); i++ {
+		amounts := l.taken[i]
+		for s := 0; s < len(amounts); s++ {
+			booking := calendar.Booking{Key: l.key(i), Amount: amounts[s], Window: spans[s].window}
+			for s+1 < len(amounts) && amounts[s+1] == amounts[s] {
+				s++
+				booking.Window.End = spans[s].window.End
+			}
+			if booking.Amount > 0 {
+				list = append(list, booking)
+			}
+		}
+	}
+	return list
 }

@@ -1,8 +1,9 @@
 package embed
 
 import (
-	"errors"
+	"fmt"
 
+	"sublet/embed/graph"
 	"sublet/embed/rate"
 	"sublet/vnet"
 )
@@ -18,12 +19,84 @@ type Tenancy struct {
 // elements it runs over: two demands per link, Forward then Reverse, in the
 // topology's order.
 func Demands(sub vnet.Substrate, topology vnet.Topology, mapping vnet.Mapping) ([]rate.Demand, error) {
-	return nil, errors.New("embed: not reached")
+	g, err := graph.New(sub)
+	if err != nil {
+		return nil, err
+	}
+	return demandsOf(g, sub, Tenancy{topology, mapping})
+}
+
+// demandsOf is Demands on a graph already built.
+func demandsOf(g *graph.Graph, sub vnet.Substrate, t Tenancy) ([]rate.Demand, error) {
+	demands := make([]rate.Demand, 0, 2*len(t.Topology.Links))
+	for _, l := range t.Topology.Links {
+		at, walk, err := route(g, t.Mapping, l.Name, l.Ends)
+		if err != nil {
+			return nil, fmt.Errorf("list demands: %w", err)
+		}
+		for _, dir := range vnet.Directions {
+			demands = append(demands, rate.Demand{Bandwidth: l.Bandwidth[dir], Elements: elements(sub, at, walk, dir)})
+		}
+	}
+	return demands, nil
+}
+
+// route is a virtual link's way through the substrate: the host it begins at,
+// and the arcs from there; none if it ends there too.
+func route(g *graph.Graph, mapping vnet.Mapping, link string, ends [2]string) (int, []graph.Arc, error) {
+	from, known := g.Host(mapping.Nodes[ends[0]])
+	to, too := g.Host(mapping.Nodes[ends[1]])
+	path, found := mapping.Links[link]
+	if !known || !too || !found {
+		return 0, nil, fmt.Errorf("link %s from %s to %s is not mapped", link, ends[0], ends[1])
+	}
+	walk, err := g.Walk(from, to, path)
+	if err != nil {
+		return 0, nil, fmt.Errorf("link %s: %w", link, err)
+	}
+	return from, walk, nil
+}
+
+// elements lists what frames in one direction of a virtual link run over.
+func elements(sub vnet.Substrate, host int, walk []graph.Arc, dir vnet.Direction) []rate.Element {
+	if len(walk) == 0 {
+		return []rate.Element{rate.Inside(sub.Hosts[host].Name, dir)}
+	}
+	list := make([]rate.Element, len(walk))
+	for i, a := range walk {
+		list[i] = rate.Element{Link: sub.Links[a.Link()].Name, Dir: a.Dir() ^ dir}
+	}
+	return list
 }
 
 // Rates allocates every directed element of the substrate among the running
 // leases and gives each virtual link and Direction the smallest of its
 // elements' rates; best effort gets 0. The result is by lease, then by link.
+// An error is *rate.Infeasible, or says which mapping does not belong.
 func Rates(sub vnet.Substrate, running []Tenancy) ([]map[string][2]vnet.Rate, error) {
-	return nil, errors.New("embed: not reached")
+	g, err := graph.New(sub)
+	if err != nil {
+		return nil, err
+	}
+	var all []rate.Demand
+	for _, t := range running {
+		demands, err := demandsOf(g, sub, t)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, demands...)
+	}
+	given, err := rate.All(sub, all)
+	if err != nil {
+		return nil, err
+	}
+	rates := make([]map[string][2]vnet.Rate, len(running))
+	for i, t := range running {
+		rates[i] = make(map[string][2]vnet.Rate, len(t.Topology.Links))
+		for _, l := range t.Topology.Links {
+			rates[i][l.Name] = [2]vnet.Rate(given[:2])
+			given = given[2:]
+		}
+	}
+	return rates, nil
 }

@@ -1,9 +1,11 @@
 package embed
 
 import (
-	"errors"
+	"cmp"
+	"slices"
 
 	"sublet/embed/calendar"
+	"sublet/embed/graph"
 	"sublet/vnet"
 )
 
@@ -11,6 +13,63 @@ import (
 // instant of window, which begins the request's stages. It changes nothing:
 // book the result's Bookings to keep it. The error is *Infeasible when no
 // embedding was found, and another when the request or substrate is malformed.
+//
+// Among the embeddings it tries it takes the one of least cost: the sum over
+// all links of their minima times the hops of their path, where a link without
+// minima counts as 1 bit/s. It is a heuristic: for small requests that find no
+// place at first it goes on to try everything, up to a fixed effort.
 func Embed(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, window vnet.Window) (vnet.Mapping, error) {
-	return vnet.Mapping{}, errors.New("embed: not reached")
+	p, err := problemOf(request, window)
+	if err != nil {
+		return vnet.Mapping{}, err
+	}
+	g, err := graph.New(sub)
+	if err != nil {
+		return vnet.Mapping{}, err
+	}
+	s := newSearch(p, g, residual(sub, cal, p.spans))
+	d := diagnosis{search: s, cal: cal, sub: sub}
+	if err := d.alone(); err != nil {
+		return vnet.Mapping{}, err
+	}
+	if !s.attempts() && !s.exhaust() {
+		return vnet.Mapping{}, d.together()
+	}
+	return s.mapping(sub.Hosts), nil
+}
+
+// newSearch prepares a search with nothing placed.
+func newSearch(p *problem, g *graph.Graph, left *resources) *search {
+	s := &search{problem: p, graph: g, left: left, host: make([]int, len(p.nodes)), walks: make([][]graph.Arc, len(p.links))}
+	s.worst.depth = -1
+	for v := range p.nodes {
+		s.host[v] = -1
+		var hosts []int
+		for h := range left.sub.Hosts {
+			if s.welcome(v, h) && s.roomy(v, h) {
+				hosts = append(hosts, h)
+			}
+		}
+		s.candidates = append(s.candidates, hosts)
+	}
+	s.rank = ranks(left, len(left.sub.Hosts))
+	return s
+}
+
+// ranks orders hosts by what is free on them: processor, then memory.
+func ranks(left *resources, hosts int) []int {
+	order, rank := make([]int, hosts), make([]int, hosts)
+	for h := range order {
+		order[h] = h
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		if c := cmp.Compare(left.least(left.of(b, cpu)), left.least(left.of(a, cpu))); c != 0 {
+			return c
+		}
+		return cmp.Compare(left.least(left.of(b, memory)), left.least(left.of(a, memory)))
+	})
+	for place, h := range order {
+		rank[h] = place
+	}
+	return rank
 }

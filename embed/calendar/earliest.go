@@ -1,7 +1,6 @@
 package calendar
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -48,18 +47,26 @@ func (c *Calendar) Earliest(from time.Time, duration time.Duration, limit int, f
 	return vnet.Window{}, false
 }
 
-// FreeAt is the first instant from t on at which at most limit of an element
-// is booked; false: never again.
-func (c *Calendar) FreeAt(key string, limit int64, t time.Time) (time.Time, bool) {
-	p := c.profiles[key]
-	i := p.after(nano(t))
-	if p.before(i) <= limit {
-		return t, true
-	}
-	for ; i < len(p); i++ {
-		if p[i].booked <= limit && p[i].at != math.MaxInt64 {
-			return time.Unix(0, p[i].at).In(t.Location()), true
+// Over is the first stretch of a window in which more than limit of an
+// element is booked; its End lies at or after the window's, or is zero when it
+// has none. False: there is no such stretch.
+func (c *Calendar) Over(key string, limit int64, w vnet.Window) (vnet.Window, bool) {
+	p, s := c.profiles[key], spanOf(w)
+	i := p.after(s.from) - 1
+	for i < 0 || p[i].booked <= limit {
+		if i++; i >= len(p) || p[i].at >= s.to {
+			return vnet.Window{}, false
 		}
 	}
-	return time.Time{}, false
+	over := vnet.Window{Start: w.Start}
+	if p[i].at > s.from {
+		over.Start = time.Unix(0, p[i].at).In(w.Start.Location())
+	}
+	for i++; i < len(p); i++ {
+		if p[i].booked <= limit {
+			over.End = time.Unix(0, p[i].at).In(w.Start.Location())
+			break
+		}
+	}
+	return over, true
 }

@@ -1,0 +1,183 @@
+package embed
+
+import (
+	"fmt"
+	"time"
+
+	"sublet/embed/calendar"
+	"sublet/embed/graph"
+	"sublet/vnet"
+)
+
+// CheckMapping says what is wrong with a mapping: nil when it keeps every
+// rule of the package beside what cal holds. It shares no code with the
+// search, apart from the definition of the fabric's fixed paths.
+func CheckMapping(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, window vnet.Window, mapping vnet.Mapping) error {
+	c := checker{sub: sub, request: request, mapping: mapping}
+	for stage := -1; stage < len(request.Stages); stage++ {
+		top := request.At(stage)
+		for _, n := range top.All() {
+			if err := c.node(n); err != nil {
+				return fmt.Errorf("check mapping: node %s: %w", n.Name, err)
+			}
+		}
+		for _, l := range top.Links {
+			if err := c.link(l); err != nil {
+				return fmt.Errorf("check mapping: link %s: %w", l.Name, err)
+			}
+		}
+	}
+	return c.amounts(cal, window)
+}
+
+type checker struct {
+	sub     vnet.Substrate
+	request vnet.Request
+	mapping vnet.Mapping
+}
+
+// node checks a node's site and host.
+func (c checker) node(n vnet.VirtualNode) error {
+	at := c.mapping.Nodes[n.Name]
+	host, ok := c.sub.HostOf(string(at))
+	switch {
+	case !ok:
+		return fmt.Errorf("%q is no host", at)
+	case n.Host != "" && n.Host != at:
+		return fmt.Errorf("is at %s, not at %s", at, n.Host)
+	case n.Site != "" && n.Site != host.Site:
+		return fmt.Errorf("is at site %q, not at %q", host.Site, n.Site)
+	}
+	return nil
+}
+
+// link checks a link's path: its ends, its shape and its latency.
+func (c checker) link(l vnet.VirtualLink) error {
+	from, to := c.mapping.Nodes[l.Ends[0]], c.mapping.Nodes[l.Ends[1]]
+	path, ok := c.mapping.Links[l.Name]
+	if !ok {
+		return fmt.Errorf("has no path")
+	}
+	hops, err := c.sub.Walk(from, path)
+	if err != nil {
+		return err
+	}
+	if (len(hops) == 0) != (from == to) || len(hops) > 0 && hops[len(hops)-1].To() != string(to) {
+		return fmt.Errorf("path %v does not lead from %s to %s", path, from, to)
+	}
+	latency, used := time.Duration(0), map[string]bool{}
+	for _, hop := range hops {
+		if used[hop.Link.Name] {
+			return fmt.Errorf("path %v takes %s twice", path, hop.Link.Name)
+		}
+		used[hop.Link.Name] = true
+		latency += hop.Link.Latency
+	}
+	if l.Latency > 0 && latency > l.Latency {
+		return fmt.Errorf("path %v has a latency of %s, above %s", path, latency, l.Latency)
+	}
+	return c.fabric(hops)
+}
+
+// fabric checks that between hosts a path follows the fabric's fixed paths.
+func (c checker) fabric(hops []vnet.Hop) error {
+	g, err := graph.New(c.sub)
+	if err != nil {
+		return err
+	}
+	for i := 0; i < len(hops); i++ {
+		entry, inner := hops[i].To(), vnet.Path{}
+		if _, host := c.sub.HostOf(entry); host {
+			continue
+		}
+		last := entry
+		for i++; i < len(hops); i++ {
+			if _, host := c.sub.HostOf(hops[i].To()); host {
+				break
+			}
+			inner, last = append(inner, hops[i].Link.Name), hops[i].To()
+		}
+		if fixed, ok := g.Fabric(entry, last); !ok || fmt.Sprint(fixed) != fmt.Sprint(inner) {
+			return fmt.Errorf("goes from switch %s to %s over %v, not the fabric's %v", entry, last, inner, fixed)
+		}
+	}
+	return nil
+}
+
+// amounts checks every amount in every stage's part of the window.
+func (c checker) amounts(cal *calendar.Calendar, window vnet.Window) error {
+	for stage := -1; stage < len(c.request.Stages); stage++ {
+		w := window
+		if stage >= 0 {
+			w.Start = window.Start.Add(c.request.Stages[stage].After)
+		}
+		if stage+1 < len(c.request.Stages) {
+			w.End = window.Start.Add(c.request.Stages[stage+1].After)
+			if !window.End.IsZero() && window.End.Before(w.End) {
+				w.End = window.End
+			}
+		}
+		if !w.End.IsZero() && !w.Start.Before(w.End) {
+			continue
+		}
+		for key, taken := range c.taken(c.request.At(stage)) {
+			if left := cal.Residual(key, c.capacity(key), w); left < taken {
+				return fmt.Errorf("check mapping: %d of %s in stage %d, and %d are left", taken, key, stage, left)
+			}
+		}
+	}
+	return nil
+}
+
+// taken adds up what a topology takes, by the calendar's key.
+func (c checker) taken(top vnet.Topology) map[string]int64 {
+	taken := map[string]int64{}
+	for _, n := range top.All() {
+		host := string(c.mapping.Nodes[n.Name])
+		taken["cpu:"+host] += int64(n.CPU)
+		taken["memory:"+host] += int64(n.Memory)
+		taken["guests:"+host] = max(taken["guests:"+host], 1)
+		if n.Exclusive {
+			taken["guests:"+host] = wholeHost
+		}
+	}
+	for _, l := range top.Links {
+		from := c.mapping.Nodes[l.Ends[0]]
+		hops, _ := c.sub.Walk(from, c.mapping.Links[l.Name]) // link has walked it
+		for dir, b := range l.Bandwidth {
+			if len(hops) == 0 {
+				taken["host:"+string(from)+string("><"[dir])] += int64(b.Min)
+			}
+			for _, hop := range hops {
+				taken[hop.Link.Name+string("><"[dir^int(hop.Dir)])] += int64(b.Min)
+			}
+		}
+	}
+	for key, amount := range taken {
+		if amount == 0 {
+			delete(taken, key) // nothing always fits, whatever is over-booked
+		}
+	}
+	return taken
+}
+
+// capacity of a calendar's key.
+func (c checker) capacity(key string) int64 {
+	for _, h := range c.sub.Hosts {
+		switch inside := h.Capacity; key {
+		case "cpu:" + string(h.Name):
+			return int64(h.CPU)
+		case "memory:" + string(h.Name):
+			return int64(h.Memory)
+		case "guests:" + string(h.Name):
+			return wholeHost
+		case "host:" + string(h.Name) + ">", "host:" + string(h.Name) + "<":
+			if inside == 0 {
+				inside = vnet.DefaultHostCapacity
+			}
+			return int64(inside)
+		}
+	}
+	l, _ := c.sub.LinkOf(key[:len(key)-1])
+	return int64(l.Leasable())
+}

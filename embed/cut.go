@@ -1,0 +1,90 @@
+package embed
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"sublet/embed/graph"
+	"sublet/vnet"
+)
+
+// cut tells why a link finds no way from an end that is placed to any of
+// some hosts.
+func (d diagnosis) cut(l, placed int, hosts []int) []string {
+	v := &d.problem.links[l]
+	from := d.host[placed]
+	var reasons []string
+	for _, h := range hosts {
+		if h == from {
+			reasons = d.full(l, from)
+		}
+	}
+	if len(reasons) > 0 && len(hosts) == 1 {
+		return reasons
+	}
+	any := func(graph.Arc) bool { return true }
+	reach := d.graph.Reach(from, graph.Query{To: -1, Bound: v.bound, Allow: any})
+	if to := nearest(reach, from, hosts); to >= 0 {
+		return append(reasons, d.saturated(l, placed, reach.Walk(to))...)
+	}
+	reach = d.graph.Reach(from, graph.Query{To: -1, Bound: math.MaxInt64, Allow: any})
+	to := nearest(reach, from, hosts)
+	if to < 0 {
+		return append(reasons, fmt.Sprintf("no path from %s to %s", d.graph.Name(from), d.goal(l, placed, hosts)))
+	}
+	fastest := time.Duration(math.MaxInt64)
+	for _, h := range hosts {
+		if t, ok := reach.Fastest(h); ok && h != from {
+			fastest = min(fastest, t)
+		}
+	}
+	return append(reasons, fmt.Sprintf("no path from %s to %s within %s; the fastest takes %s", d.graph.Name(from), d.goal(l, placed, hosts), v.bound, fastest))
+}
+
+// goal names where a link could lead.
+func (d diagnosis) goal(l, placed int, hosts []int) string {
+	if len(hosts) == 1 {
+		return d.graph.Name(hosts[0])
+	}
+	far := d.problem.nodes[d.problem.links[l].far(placed)]
+	return fmt.Sprintf("any host for node %s", far.name)
+}
+
+// nearest is the host with the fewest hops, other than from; -1: none is reached.
+func nearest(reach *graph.Reach, from int, hosts []int) int {
+	best, fewest := -1, math.MaxInt
+	for _, h := range hosts {
+		if hops, ok := reach.Hops(h); ok && h != from && hops < fewest {
+			best, fewest = h, hops
+		}
+	}
+	return best
+}
+
+// full tells how a link does not fit inside a host.
+func (d diagnosis) full(l, host int) []string {
+	v := &d.problem.links[l]
+	var reasons []string
+	for _, dir := range vnet.Directions {
+		if i := d.left.inside(host, dir); !d.left.fits(i, v.min[dir]) {
+			reasons = append(reasons, d.short(i, v.min[dir], "virtual link "+v.name))
+		}
+	}
+	return reasons
+}
+
+// saturated tells which arcs of a walk outward from an end do not carry a link.
+func (d diagnosis) saturated(l, placed int, walk []graph.Arc) []string {
+	v := &d.problem.links[l]
+	out := v.outward(placed)
+	var reasons []string
+	for _, a := range walk {
+		for _, dir := range vnet.Directions {
+			if i := d.left.arc(a ^ graph.Arc(dir)); !d.left.fits(i, v.min[out^dir]) {
+				reasons = append(reasons, d.short(i, v.min[out^dir], "virtual link "+v.name))
+			}
+		}
+	}
+	return reasons
+}

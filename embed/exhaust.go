@@ -1,0 +1,77 @@
+package embed
+
+import "sublet/embed/graph"
+
+// Bounds of the exhaustive search: enough for about six nodes on six hosts,
+// little enough for a refusal to take milliseconds.
+const (
+	maxWalks = 64    // paths tried for a link
+	maxTrial = 20000 // nodes placed and paths taken
+)
+
+// exhaust tries every host for every node and every path for every link, until
+// one embedding is found or the bound is reached.
+func (s *search) exhaust() bool {
+	s.budget = maxTrial
+	return s.everyHost(s.orderOf(make([]int, len(s.host))), 0)
+}
+
+// everyHost places the nodes of order from the k-th on.
+func (s *search) everyHost(order []int, k int) bool {
+	if k == len(order) {
+		return true
+	}
+	v := order[k]
+	for _, h := range s.candidates[v] {
+		if s.budget--; s.budget < 0 {
+			break
+		}
+		if !s.roomy(v, h) {
+			continue
+		}
+		s.occupy(v, h)
+		if s.everyPath(order, k, 0) {
+			return true
+		}
+		s.vacate(v)
+	}
+	s.fail(v, k)
+	return false
+}
+
+// everyPath routes the links of the k-th node from the i-th on, to nodes
+// already placed, and goes on to the next node.
+func (s *search) everyPath(order []int, k, i int) bool {
+	v := order[k]
+	links := s.problem.nodes[v].links
+	for i < len(links) && s.host[s.problem.links[links[i]].far(v)] < 0 {
+		i++
+	}
+	if i == len(links) {
+		return s.everyHost(order, k+1)
+	}
+	for _, walk := range s.ways(links[i]) {
+		if s.budget--; s.budget < 0 {
+			return false
+		}
+		s.reserve(links[i], walk)
+		if s.everyPath(order, k, i+1) {
+			return true
+		}
+		s.unroute(links[i])
+	}
+	return false
+}
+
+// ways lists the walks a link between placed nodes could take now.
+func (s *search) ways(l int) [][]graph.Arc {
+	v := &s.problem.links[l]
+	from, to := s.host[v.ends[0]], s.host[v.ends[1]]
+	if from != to {
+		return s.graph.Walks(from, to, maxWalks, s.query(l, v.ends[0]))
+	}
+	if s.carries(l, from) {
+		return [][]graph.Arc{{}}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package embed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sublet/vnet"
+)
+
+// alone explains nodes that no host takes even if nothing else of the network
+// is placed, and links that do not fit between nodes that have only one host
+// each. nil: there are none.
+func (d diagnosis) alone() error {
+	var found Infeasible
+	for v := range d.host {
+		if len(d.candidates[v]) == 0 {
+			found.add(&found.Nodes, d.problem.nodes[v].name, d.homeless(v, ""))
+		}
+	}
+	if found.Reasons != nil {
+		return &found
+	}
+	for l, v := range d.problem.links {
+		from, to := d.candidates[v.ends[0]], d.candidates[v.ends[1]]
+		if len(from) == 1 && len(to) == 1 {
+			d.host[v.ends[0]] = from[0]
+			if !d.reaches(l, v.ends[0], to) {
+				found.add(&found.Links, v.name, d.cut(l, v.ends[0], to)...)
+			}
+			d.host[v.ends[0]] = -1
+		}
+	}
+	if found.Reasons != nil {
+		return &found
+	}
+	return nil
+}
+
+// together explains the node at which the search, at its furthest, failed.
+func (d diagnosis) together() error {
+	var found Infeasible
+	d.restore(d.worst)
+	v := d.worst.node
+	n := d.problem.nodes[v]
+	hosts := slices.DeleteFunc(slices.Clone(d.candidates[v]), func(h int) bool { return !d.roomy(v, h) })
+	if len(hosts) == 0 {
+		found.add(&found.Nodes, n.name, d.homeless(v, " beside the other nodes of this network"))
+		return &found
+	}
+	for _, l := range n.links {
+		if u := d.problem.links[l].far(v); d.host[u] >= 0 && !d.reaches(l, u, hosts) {
+			found.add(&found.Links, d.problem.links[l].name, d.cut(l, u, hosts)...)
+		}
+	}
+	if found.Reasons == nil {
+		d.apart(v, hosts, &found)
+	}
+	return &found
+}
+
+// apart explains a node each of whose links reaches some host, but not all the
+// same: it names what keeps each host from having all of them, a few at most.
+func (d diagnosis) apart(v int, hosts []int, found *Infeasible) {
+	const few = 3
+	for _, h := range hosts[:min(few, len(hosts))] {
+		d.occupy(v, h)
+		for _, l := range d.problem.nodes[v].links {
+			u := d.problem.links[l].far(v)
+			if d.host[u] >= 0 && !d.route(l) {
+				found.add(&found.Links, d.problem.links[l].name, d.cut(l, u, []int{h})...)
+				break
+			}
+		}
+		d.unsettle(v)
+	}
+	if found.Reasons == nil {
+		found.add(&found.Nodes, d.problem.nodes[v].name, "no arrangement of the network's nodes was found")
+	}
+}
+
+// add notes reasons and the name of what they concern, each once.
+func (e *Infeasible) add(names *[]string, name string, reasons ...string) {
+	if !slices.Contains(*names, name) {
+		*names = append(*names, name)
+	}
+	for _, r := range reasons {
+		if !slices.Contains(e.Reasons, r) {
+			e.Reasons = append(e.Reasons, r)
+		}
+	}
+}
+
+// reaches says whether a link, from one end that is placed, can go to any of
+// some hosts.
+func (d diagnosis) reaches(l, placed int, hosts []int) bool {
+	list := make([]choice, len(hosts))
+	for i, h := range hosts {
+		list[i].host = h
+	}
+	return len(d.price(list, l, placed)) > 0
+}
+
+// homeless tells why no host takes a node.
+func (d diagnosis) homeless(v int, beside string) string {
+	n := &d.problem.nodes[v]
+	where := ""
+	for _, want := range n.wants {
+		if want.Host != "" {
+			return d.refused(v, want)
+		}
+		if want.Site != "" {
+			where = " at site " + want.Site
+		}
+	}
+	var lacks []string
+	suitable, welcome, quick, large := d.count(v)
+	switch {
+	case suitable == 0:
+		return "there is no host" + where
+	case welcome == 0 && slices.Max(n.guests) == wholeHost:
+		return fmt.Sprintf("no host%s is free of other networks, as node %s asks", where, n.name)
+	case welcome == 0:
+		return fmt.Sprintf("every host%s is held by another network for itself", where)
+	}
+	if quick < welcome {
+		lacks = append(lacks, cores(slices.Max(n.cpu)))
+	}
+	if large < welcome {
+		lacks = append(lacks, vnet.Bytes(slices.Max(n.memory)).String()+" of memory")
+	}
+	return fmt.Sprintf("no host%s has %s free%s", where, strings.Join(lacks, " and "), beside)
+}
+
+// count counts the hosts that suit a node, of those the ones other networks
+// let it into, and of those the ones with its processor and with its memory.
+func (d diagnosis) count(v int) (suitable, welcome, quick, large int) {
+	n := &d.problem.nodes[v]
+	for h := range d.sub.Hosts {
+		if !d.suits(v, h) {
+			continue
+		}
+		suitable++
+		if !d.welcome(v, h) {
+			continue
+		}
+		welcome++
+		if d.left.fits(d.left.of(h, cpu), n.cpu) {
+			quick++
+		}
+		if d.left.fits(d.left.of(h, memory), n.memory) {
+			large++
+		}
+	}
+	return suitable, welcome, quick, large
+}
+
+// refused tells why the host a node is pinned to does not take it.
+func (d diagnosis) refused(v int, want vnet.VirtualNode) string {
+	n := &d.problem.nodes[v]
+	h, ok := d.graph.Host(want.Host)
+	switch {
+	case !ok:
+		return fmt.Sprintf("there is no host %s", want.Host)
+	case !d.suits(v, h):
+		return fmt.Sprintf("host %s is at site %q and cannot be all that node %s asks", want.Host, d.sub.Hosts[h].Site, n.name)
+	case !d.welcome(v, h):
+		i := d.left.of(h, guests)
+		s := d.left.scarcest(i, n.guests)
+		until := d.until(d.left.key(i), wholeHost-n.guests[s], s)
+		if n.guests[s] == wholeHost {
+			return fmt.Sprintf("host %s carries another network%s, and node %s wants it for itself", want.Host, until, n.name)
+		}
+		return fmt.Sprintf("host %s is held by another network for itself%s", want.Host, until)
+	case !d.left.fits(d.left.of(h, cpu), n.cpu):
+		return d.short(d.left.of(h, cpu), n.cpu, "node "+n.name)
+	}
+	return d.short(d.left.of(h, memory), n.memory, "node "+n.name)
+}

@@ -1,0 +1,123 @@
+package embed
+
+import (
+	"sublet/embed/calendar"
+	"sublet/embed/graph"
+	"sublet/embed/rate"
+	"sublet/vnet"
+)
+
+// A resource is one amount of the substrate: three of each host, then both
+// directions inside each host, then every arc.
+type resource int
+
+// Resources of a host.
+const (
+	cpu resource = iota
+	memory
+	guests // networks on the host; see wholeHost
+	perHost
+)
+
+// wholeHost is a host's capacity of guests: a network with an exclusive node
+// takes all of it, any other takes one.
+const wholeHost = 1 << 30
+
+// resources is a substrate's amounts, and what the calendar leaves of them in
+// each span.
+type resources struct {
+	sub   vnet.Substrate
+	spans int
+	left  []int64 // by resource and span
+}
+
+// residual reads what is left of everything during each span.
+func residual(sub vnet.Substrate, cal *calendar.Calendar, spans []span) *resources {
+	r := &resources{sub: sub, spans: len(spans)}
+	r.left = make([]int64, 0, int(r.count())*len(spans))
+	for i := resource(0); i < r.count(); i++ {
+		key, capacity := r.key(i), r.capacity(i)
+		for _, s := range spans {
+			r.left = append(r.left, cal.Residual(key, capacity, s.window))
+		}
+	}
+	return r
+}
+
+// of is a resource of a host.
+func (r *resources) of(host int, kind resource) resource { return resource(host)*perHost + kind }
+
+// inside is the carrying between two nodes of a host.
+func (r *resources) inside(host int, dir vnet.Direction) resource {
+	return resource(len(r.sub.Hosts))*perHost + resource(2*host+int(dir))
+}
+
+// arc is a direction of a substrate link.
+func (r *resources) arc(a graph.Arc) resource {
+	return r.inside(len(r.sub.Hosts), vnet.Forward) + resource(a)
+}
+
+// count is the number of resources.
+func (r *resources) count() resource { return r.arc(graph.ArcOf(len(r.sub.Links), vnet.Forward)) }
+
+// element names the resource that carries frames; false: it carries none.
+func (r *resources) element(i resource) (rate.Element, bool) {
+	first := r.inside(0, vnet.Forward)
+	if i < first {
+		return rate.Element{}, false
+	}
+	if a := i - r.arc(0); a >= 0 {
+		arc := graph.Arc(a)
+		return rate.Element{Link: r.sub.Links[arc.Link()].Name, Dir: arc.Dir()}, true
+	}
+	return rate.Inside(r.sub.Hosts[(i-first)/2].Name, vnet.Direction(i-first)%2), true
+}
+
+// key names a resource in the calendar.
+func (r *resources) key(i resource) string {
+	if e, ok := r.element(i); ok {
+		return e.String()
+	}
+	return [perHost]string{"cpu:", "memory:", "guests:"}[i%perHost] + string(r.sub.Hosts[i/perHost].Name)
+}
+
+// capacity of a resource, for leases.
+func (r *resources) capacity(i resource) int64 {
+	if a := i - r.arc(0); a >= 0 {
+		return int64(r.sub.Links[graph.Arc(a).Link()].Leasable())
+	}
+	if in := i - r.inside(0, vnet.Forward); in >= 0 {
+		return int64(rate.HostCapacity(r.sub.Hosts[in/2]))
+	}
+	host := r.sub.Hosts[i/perHost]
+	return [perHost]int64{int64(host.CPU), int64(host.Memory), wholeHost}[i%perHost]
+}
+
+// fits says whether amounts, by span, are left. Asking for nothing always fits.
+func (r *resources) fits(i resource, amounts []int64) bool {
+	left := r.left[int(i)*r.spans:]
+	for s, amount := range amounts {
+		if amount > 0 && left[s] < amount {
+			return false
+		}
+	}
+	return true
+}
+
+// take lowers what is left; a sign of -1 gives back.
+func (r *resources) take(i resource, amounts []int64, sign int64) {
+	left := r.left[int(i)*r.spans:]
+	for s, amount := range amounts {
+		left[s] -= sign * amount
+	}
+}
+
+// least is the smallest amount left in any span.
+func (r *resources) least(i resource) int64 {
+	left := r.left[int(i)*r.spans:]
+	least := left[0]
+	for _, l := range left[1:r.spans] {
+		least = min(least, l)
+	}
+	return least
+}

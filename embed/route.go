@@ -1,0 +1,88 @@
+package embed
+
+import (
+	"sublet/embed/graph"
+	"sublet/vnet"
+)
+
+// query asks for walks that carry a link outward from one of its ends.
+func (s *search) query(l, from int) graph.Query {
+	v := &s.problem.links[l]
+	out := v.outward(from)
+	return graph.Query{To: -1, Bound: v.bound, Allow: func(a graph.Arc) bool {
+		return s.left.fits(s.left.arc(a), v.min[out]) && s.left.fits(s.left.arc(a.Opposite()), v.min[out.Opposite()])
+	}}
+}
+
+// outward is the direction that leaves an end of a link.
+func (l *link) outward(end int) vnet.Direction {
+	if l.ends[1] == end {
+		return vnet.Reverse
+	}
+	return vnet.Forward
+}
+
+// carries says whether a link fits inside a host.
+func (s *search) carries(l, host int) bool {
+	v := &s.problem.links[l]
+	return s.left.fits(s.left.inside(host, vnet.Forward), v.min[vnet.Forward]) &&
+		s.left.fits(s.left.inside(host, vnet.Reverse), v.min[vnet.Reverse])
+}
+
+// route finds the shortest way for a link whose ends are placed, and takes it.
+func (s *search) route(l int) bool {
+	v := &s.problem.links[l]
+	from, to := s.host[v.ends[0]], s.host[v.ends[1]]
+	if from == to {
+		if s.carries(l, from) {
+			s.reserve(l, []graph.Arc{})
+		}
+		return s.walks[l] != nil
+	}
+	query := s.query(l, v.ends[0])
+	query.To = to
+	reach := s.graph.Reach(from, query)
+	if _, ok := reach.Hops(to); ok {
+		s.reserve(l, reach.Walk(to))
+	}
+	return s.walks[l] != nil
+}
+
+// reserve takes a link's minima along a walk; the empty one stays in the host.
+func (s *search) reserve(l int, walk []graph.Arc) {
+	s.walks[l] = walk
+	s.load(l, 1)
+}
+
+// unroute undoes reserve, if it was done.
+func (s *search) unroute(l int) {
+	if s.walks[l] != nil {
+		s.load(l, -1)
+		s.walks[l] = nil
+	}
+}
+
+// load takes or gives back what a link uses.
+func (s *search) load(l int, sign int64) {
+	v := &s.problem.links[l]
+	for _, dir := range vnet.Directions {
+		if len(s.walks[l]) == 0 {
+			s.left.take(s.left.inside(s.host[v.ends[0]], dir), v.min[dir], sign)
+		}
+		for _, a := range s.walks[l] {
+			s.left.take(s.left.arc(a^graph.Arc(dir)), v.min[dir], sign)
+		}
+	}
+}
+
+// mapping names the search's hosts and paths.
+func (s *search) mapping(hosts []vnet.SubstrateNode) vnet.Mapping {
+	m := vnet.Mapping{Nodes: make(map[string]vnet.HostID, len(s.host)), Links: make(map[string]vnet.Path, len(s.walks))}
+	for v, h := range s.host {
+		m.Nodes[s.problem.nodes[v].name] = hosts[h].Name
+	}
+	for l, walk := range s.walks {
+		m.Links[s.problem.links[l].name] = s.graph.Path(walk)
+	}
+	return m
+}
