@@ -43,6 +43,14 @@ func (c TCPCount) Plus(d TCPCount) TCPCount {
 	return TCPCount{c.Segments + d.Segments, c.DataSegments + d.DataSegments, c.Payload + d.Payload, c.Headers + d.Headers}
 }
 
+// Since subtracts an earlier count.
+func (c TCPCount) Since(d TCPCount) TCPCount {
+	return TCPCount{
+		less(c.Segments, d.Segments), less(c.DataSegments, d.DataSegments),
+		less(c.Payload, d.Payload), less(c.Headers, d.Headers),
+	}
+}
+
 // TCPHeaders is the frame overhead of one segment of a connection. Selective
 // acknowledgements, on few segments during recovery only, are left out.
 func TCPHeaders(timestamps bool) uint64 {
@@ -67,9 +75,9 @@ func (w TCPWindow) Rates() (frames, goodput vnet.Rate) {
 		return 0, 0
 	}
 	size := float64(w.Final.Payload) / float64(w.Final.DataSegments)
-	payload := size * float64(less(w.End.DataSegments, w.Begin.DataSegments))
-	headers := float64(less(w.End.Headers, w.Begin.Headers))
-	return Rate(payload+headers, w.Span), Rate(payload, w.Span)
+	passed := w.End.Since(w.Begin)
+	payload := size * float64(passed.DataSegments)
+	return Rate(payload+float64(passed.Headers), w.Span), Rate(payload, w.Span)
 }
 
 // less subtracts counters that come from another process: never below zero.

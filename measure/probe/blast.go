@@ -1,0 +1,85 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/measure"
+)
+
+// solUDP is the level of UDP's socket options, which x/sys does not name.
+const solUDP = unix.IPPROTO_UDP
+
+// blast sends full-sized datagrams at a frame rate, numbered from 0, and
+// returns how many the socket took. Segmentation is left to the kernel
+// (UDP_SEGMENT), so that gigabits cost little processor time.
+type blast struct {
+	fd       int
+	header   header
+	payload  int // of one datagram
+	segments int // in one burst
+	buffer   []byte
+	pacer    *pacer
+}
+
+// newBlast prepares to send by a connected socket. A sender that fell behind
+// may catch up with two bursts' time at most.
+func newBlast(fd int, run uint64, epoch uint32, f flow) (*blast, error) {
+	payload := measure.UDPPayload(f.MTU)
+	if payload < headerSize || f.Rate <= 0 {
+		return nil, fmt.Errorf("send UDP on %s: cannot send at %s with an MTU of %d", f.Interface, f.Rate, f.MTU)
+	}
+	frame := payload + measure.UDPOverhead
+	segments := burst(f.Rate, frame, payload)
+	if err := unix.SetsockoptInt(fd, solUDP, unix.UDP_SEGMENT, payload); err != nil {
+		segments = 1 // a kernel without it sends one by one
+	}
+	return &blast{
+		fd: fd, header: header{run: run, flow: uint32(f.ID), epoch: epoch}, payload: payload, segments: segments,
+		buffer: make([]byte, segments*payload),
+		pacer:  newPacer(f.Rate, 8*segments*frame, 2*burstTime, monotonic()),
+	}, nil
+}
+
+// run sends for a length of time and returns the number of datagrams sent.
+func (b *blast) run(ctx context.Context, length time.Duration) (uint64, error) {
+	precise()
+	now := monotonic()
+	for end := now + int64(length); ctx.Err() == nil; now = monotonic() {
+		due := b.pacer.next(now)
+		if due >= end {
+			return b.header.seq, nil
+		}
+		if due > now {
+			sleepUntil(due)
+		}
+		if err := b.send(); err != nil {
+			return b.header.seq, err
+		}
+	}
+	return b.header.seq, ctx.Err()
+}
+
+// send writes one burst. What the socket did not take was not sent: its
+// numbers are used again.
+func (b *blast) send() error {
+	h := b.header
+	for at := 0; at < len(b.buffer); at += b.payload {
+		h.put(b.buffer[at:])
+		h.seq++
+	}
+	_, err := unix.Write(b.fd, b.buffer)
+	switch {
+	case err == nil:
+		b.header = h
+	case err == unix.EIO && b.segments > 1: // the device cannot checksum segments
+		b.pacer.interval /= float64(b.segments)
+		b.segments, b.buffer = 1, b.buffer[:b.payload]
+	case !transient(err):
+		return fmt.Errorf("send UDP burst of %d datagrams: %w", b.segments, err)
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+// Package probe measures the links of a virtual network from inside its nodes.
+//
+// A probe runs in each node (Main, the program's hidden command __probe),
+// sends and receives on the node's interfaces, and takes commands on standard
+// input. Check, outside, starts the probes and leads them through the phases,
+// all links and both directions at once:
+//
+//	open, dial   sockets on every interface (SO_BINDTODEVICE), connections
+//	ping         round trips, idle
+//	tcp          saturated by TCP (CUBIC), with round trips meanwhile
+//	udp          saturated by paced datagrams
+//	loss         UDP at 0.9 of the allocated rate, every number accounted for
+//
+// Packets carry the run's random number, for a node belongs to its tenant,
+// whose processes may send anything to our ports.
+package probe
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+const (
+	// lineLimit bounds a command or reply: a thousand links at one node.
+	lineLimit = 4 << 20
+
+	// idleLimit ends a probe whose coordinator has fallen silent.
+	idleLimit = 2 * time.Minute
+
+	// quietTime without an arrival means that what is missing is lost.
+	quietTime = 500 * time.Millisecond
+
+	// streamTime is how long accepted streams may take to show up.
+	streamTime = time.Second
+)
+
+// Main runs a probe: commands are read from in, one JSON object a line, and
+// answered on out. It returns the exit code when in ends: 0, or 1 if it was
+// not the coordinator's language or nothing came for two minutes.
+func Main(in io.Reader, out io.Writer) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	p := &prober{in: map[int]*receiver{}, out: map[int]*sender{}}
+	answer := json.NewEncoder(out)
+	lines := readLines(in, cancel)
+	for {
+		select {
+		case line, more := <-lines:
+			if !more {
+				return 0
+			}
+			var c command
+			if json.Unmarshal(line, &c) != nil || answer.Encode(p.do(ctx, c)) != nil {
+				return 1
+			}
+		case <-time.After(idleLimit):
+			return 1
+		}
+	}
+}
+
+// readLines reads ahead, so that the end of input is noticed while a command
+// is being done, and calls over at the end.
+func readLines(in io.Reader, over func()) <-chan []byte {
+	lines := make(chan []byte)
+	go func() {
+		defer close(lines)
+		defer over()
+		scanner := bufio.NewScanner(in)
+		scanner.Buffer(nil, lineLimit)
+		for scanner.Scan() {
+			line := append([]byte(nil), scanner.Bytes()...)
+			select {
+			case lines <- line:
+			case <-time.After(idleLimit):
+				return
+			}
+		}
+	}()
+	return lines
+}
+
+// prober is a probe's state: its ends of flows, by their number.
+type prober struct {
+	run uint64
+	mu  sync.Mutex
+	in  map[int]*receiver
+	out map[int]*sender
+}
+
+// do carries out one command.
+func (p *prober) do(ctx context.Context, c command) reply {
+	if c.Run != 0 {
+		p.run = c.Run
+	}
+	switch c.Op {
+	case opOpen:
+		return reply{In: each(c.In, func(f flow, g *figure) error { return p.open(ctx, f, g) })}
+	case opDial:
+		return reply{Out: each(c.Out, func(f flow, g *figure) error { return p.dial(ctx, f, g) })}
+	case opPing:
+		return reply{Out: p.eachOut(c, func(s *sender, f flow, g *figure) (err error) {
+			g.RTT, err = s.pings(ctx, c.Epoch, f.Interval, c.Window)
+			return err
+		})}
+	case opTCP:
+		return p.tcp(ctx, c)
+	case opExpect:
+		return reply{In: p.eachIn(c, func(r *receiver, f flow, _ *figure) error {
+			f.MTU = r.flow.MTU
+			r.sink.expect(c, f)
+			return nil
+		})}
+	case opBlast:
+		return reply{Out: p.eachOut(c, func(s *sender, f flow, g *figure) (err error) {
+			g.Sent, err = s.blast(ctx, c, f)
+			return err
+		})}
+	case opTally:
+		return reply{In: p.eachIn(c, func(r *receiver, f flow, g *figure) error {
+			counts := r.sink.settle(ctx, f.Sent, quietTime)
+			g.Arrived = &counts
+			return nil
+		})}
+	}
+	return reply{Err: fmt.Sprintf("unknown operation %q", c.Op)}
+}
+
+func (p *prober) open(ctx context.Context, f flow, g *figure) error {
+	r, ports, err := openReceiver(ctx, p.run, f)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.in[f.ID], g.Ports = r, ports
+	return nil
+}
+
+func (p *prober) dial(ctx context.Context, f flow, _ *figure) error {
+	s, err := openSender(ctx, p.run, f)
+	if s == nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out[f.ID] = s
+	return err
+}
+
+// tcp saturates and measures at once, in both directions. Windows are opened
+// before anything is sent here.
+func (p *prober) tcp(ctx context.Context, c command) reply {
+	windows := make(map[int]*window, len(c.In))
+	for _, f := range c.In {
+		if r := p.in[f.ID]; r != nil {
+			windows[f.ID] = openWindow(r.streams(ctx, streamTime), p.acks(f), c.WarmUp, c.Window)
+		}
+	}
+	var answer reply
+	var both sync.WaitGroup
+	both.Go(func() {
+		answer.In = p.eachIn(c, func(r *receiver, f flow, g *figure) error {
+			r.soak(windows[f.ID], c)
+			g.TCP = windows[f.ID].figures()
+			return nil
+		})
+	})
+	both.Go(func() {
+		answer.Out = p.eachOut(c, func(s *sender, f flow, g *figure) (err error) {
+			g.RTT, err = s.flood(ctx, c, f)
+			return err
+		})
+	})
+	both.Wait()
+	return answer
+}

@@ -1,0 +1,88 @@
+package probe
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// alive are the trials that can still be measured.
+func (c *check) alive() []*trial {
+	var alive []*trial
+	for _, t := range c.trials {
+		if t.fault == "" {
+			alive = append(alive, t)
+		}
+	}
+	return alive
+}
+
+// failOn ends a trial for an error its probe reported.
+func (t *trial) failOn(err string) {
+	if err != "" {
+		t.fail(err)
+	}
+}
+
+// both makes the flows of a round for receiving and sending nodes, where not
+// nil, and takes their figures.
+type both struct {
+	in, out func(*trial) flow
+	done    func(*trial, figure)
+}
+
+// round sends one command to every node at once, with the flows that end or
+// begin there, and waits for all: at most length and some grace.
+func (c *check) round(ctx context.Context, cmd command, length time.Duration, b both) {
+	replies := make(map[string]reply)
+	failed := make(map[string]error)
+	var mu sync.Mutex
+	var calling sync.WaitGroup
+	for node, s := range c.sessions {
+		mine := c.fill(cmd, node, b)
+		if len(mine.In)+len(mine.Out) == 0 {
+			continue
+		}
+		calling.Go(func() {
+			r, err := s.call(ctx, mine, length+grace)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed[node] = err
+				return
+			}
+			replies[node] = r
+		})
+	}
+	calling.Wait()
+	for node, err := range failed {
+		c.lose(node, err)
+	}
+	for node, r := range replies {
+		c.apply(r.In, b.done, func(t *trial) bool { return t.To == node })
+		c.apply(r.Out, b.done, func(t *trial) bool { return t.From == node })
+	}
+}
+
+// fill adds a node's flows to a command.
+func (c *check) fill(cmd command, node string, b both) command {
+	for _, t := range c.alive() {
+		if t.To == node && b.in != nil {
+			cmd.In = append(cmd.In, b.in(t))
+		}
+		if t.From == node && b.out != nil {
+			cmd.Out = append(cmd.Out, b.out(t))
+		}
+	}
+	return cmd
+}
+
+// apply takes figures of trials that are the node's; a probe runs among a
+// tenant's processes, so its numbers are not believed blindly.
+func (c *check) apply(figures []figure, done func(*trial, figure), own func(*trial) bool) {
+	for _, f := range figures {
+		if f.ID >= 0 && f.ID < len(c.trials) && own(c.trials[f.ID]) {
+			done(c.trials[f.ID], f)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sender is the beginning of a flow: a socket for datagrams, one for pings,
+// and TCP streams.
+type sender struct {
+	flow flow
+	run  uint64
+	udp  int
+	ping int
+
+	conns []*net.TCPConn
+}
+
+// openSender makes a flow's sender and connects its streams, at the same time.
+// A sender without streams is of use; the error says why there are none.
+func openSender(ctx context.Context, run uint64, f flow) (*sender, error) {
+	s := &sender{flow: f, run: run, udp: -1, ping: -1}
+	var err error
+	if s.udp, err = connected(f, f.Ports.UDP); err != nil {
+		return nil, err
+	}
+	if s.ping, err = connected(f, f.Ports.Ping); err != nil {
+		return nil, errors.Join(err, unix.Close(s.udp))
+	}
+	return s, s.connect(ctx)
+}
+
+// connected opens a datagram socket to a port of the peer.
+func connected(f flow, port uint16) (int, error) {
+	fd, _, err := udpSocket(f)
+	if err != nil {
+		return -1, err
+	}
+	if err := connectUDP(fd, f.Peer, port); err != nil {
+		return -1, errors.Join(err, unix.Close(fd))
+	}
+	return fd, nil
+}
+
+// connect makes all streams, or says why one could not be made.
+func (s *sender) connect(ctx context.Context) error {
+	conns, errs := make([]*net.TCPConn, s.flow.Streams), make([]error, s.flow.Streams)
+	var dialing sync.WaitGroup
+	for i := range conns {
+		dialing.Go(func() { conns[i], errs[i] = dialTCP(ctx, s.run, s.flow) })
+	}
+	dialing.Wait()
+	for i, conn := range conns {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		s.conns = append(s.conns, conn)
+	}
+	return nil
+}
+
+// pings measures round trips.
+func (s *sender) pings(ctx context.Context, epoch uint32, interval, length time.Duration) (*roundTrip, error) {
+	if interval <= 0 {
+		return nil, fmt.Errorf("ping by %s: no interval", s.flow.Interface)
+	}
+	trip := ping(ctx, s.ping, header{run: s.run, flow: uint32(s.flow.ID), epoch: epoch}, interval, length)
+	return &trip, nil
+}
+
+// flood fills all streams for the command's length and measures round trips
+// during its window.
+func (s *sender) flood(ctx context.Context, c command, f flow) (*roundTrip, error) {
+	until := time.Now().Add(c.length())
+	var pouring sync.WaitGroup
+	for _, conn := range s.conns {
+		pouring.Go(func() { pour(conn, until, unsentLimit(f)/len(s.conns)) })
+	}
+	defer pouring.Wait()
+	select {
+	case <-time.After(c.WarmUp):
+		return s.pings(ctx, c.Epoch, f.Interval, c.Window)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// unsentLimit is 50 ms of the flow's rate, enough for a sender that has to
+// wait for a processor, and at least two of the largest segments.
+func unsentLimit(f flow) int {
+	const least, most = 128 << 10, 16 << 20
+	return int(min(max(f.Rate.BytesPerSecond()/20, least), most))
+}
+
+// blast sends datagrams for the command's length.
+func (s *sender) blast(ctx context.Context, c command, f flow) (uint64, error) {
+	s.flow.Rate = f.Rate
+	b, err := newBlast(s.udp, s.run, c.Epoch, s.flow)
+	if err != nil {
+		return 0, err
+	}
+	var sent uint64
+	done := make(chan struct{})
+	go func() { // on a thread of its own, which ends with it
+		defer close(done)
+		sent, err = b.run(ctx, c.length())
+	}()
+	<-done
+	return sent, err
+}

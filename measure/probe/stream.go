@@ -1,0 +1,168 @@
+package probe
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/measure"
+)
+
+const (
+	// congestion control of every stream, set explicitly: hosts differ in
+	// their default, and BBR's probing is not what a promise is judged by.
+	congestion = "cubic"
+
+	// connectTime bounds the making of a connection: SYNs are repeated after
+	// 1 and 3 s.
+	connectTime = 4 * time.Second
+
+	// chunk is what one call writes or reads.
+	chunk = 256 << 10
+)
+
+// control ties a TCP socket to the flow's interface and congestion control.
+func control(f flow) func(network, address string, c syscall.RawConn) error {
+	return func(_, _ string, c syscall.RawConn) error {
+		var inner error
+		err := c.Control(func(fd uintptr) {
+			if inner = unix.BindToDevice(int(fd), f.Interface); inner != nil {
+				inner = fmt.Errorf("bind TCP socket to device %s: %w", f.Interface, inner)
+				return
+			}
+			if inner = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion); inner != nil {
+				inner = fmt.Errorf("set TCP congestion control %s: %w", congestion, inner)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return inner
+	}
+}
+
+// listenTCP opens the flow's listener and returns its port.
+func listenTCP(ctx context.Context, f flow) (*net.TCPListener, uint16, error) {
+	config := net.ListenConfig{Control: control(f)}
+	config.SetMultipathTCP(false)
+	l, err := config.Listen(ctx, "tcp4", netip.AddrPortFrom(f.Local, 0).String())
+	if err != nil {
+		return nil, 0, fmt.Errorf("listen on %s of %s: %w", f.Local, f.Interface, err)
+	}
+	return l.(*net.TCPListener), l.Addr().(*net.TCPAddr).AddrPort().Port(), nil
+}
+
+// dialTCP connects one stream of a flow and says whose it is.
+func dialTCP(ctx context.Context, run uint64, f flow) (*net.TCPConn, error) {
+	dialer := net.Dialer{Control: control(f), Timeout: connectTime, LocalAddr: &net.TCPAddr{IP: f.Local.AsSlice()}}
+	dialer.SetMultipathTCP(false)
+	c, err := dialer.DialContext(ctx, "tcp4", netip.AddrPortFrom(f.Peer, f.Ports.TCP).String())
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s by %s: %w", f.Peer, f.Interface, err)
+	}
+	conn := c.(*net.TCPConn)
+	if _, err := conn.Write(hello(run, f.ID)); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("greet %s by %s: %w", f.Peer, f.Interface, err)
+	}
+	// Nagle's algorithm keeps every segment full under load.
+	_ = conn.SetNoDelay(false)
+	return conn, nil
+}
+
+func hello(run uint64, id int) []byte {
+	b := make([]byte, headerSize)
+	header{run: run, flow: uint32(id)}.put(b)
+	return b[:helloSize]
+}
+
+// greeted reads a new connection's hello and says whether it is the flow's.
+func greeted(conn *net.TCPConn, run uint64, f flow) bool {
+	if conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap() != f.Peer {
+		return false
+	}
+	_ = conn.SetDeadline(time.Now().Add(connectTime))
+	b := make([]byte, helloSize)
+	for n := 0; n < len(b); {
+		m, err := conn.Read(b[n:])
+		if err != nil {
+			return false
+		}
+		n += m
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return binary.BigEndian.Uint64(b) == run && binary.BigEndian.Uint32(b[8:]) == uint32(f.ID)
+}
+
+// count reads what a connection has received so far.
+func count(conn *net.TCPConn) (c measure.TCPCount) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return c
+	}
+	_ = raw.Control(func(fd uintptr) { // fails only when the connection is closed: nothing received
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			return
+		}
+		const timestamps = 1 // TCPI_OPT_TIMESTAMPS, linux/tcp.h
+		header := measure.TCPHeaders(info.Options&timestamps != 0)
+		c = measure.TCPCount{
+			Segments: uint64(info.Segs_in), DataSegments: uint64(info.Data_segs_in),
+			Payload: info.Bytes_received, Headers: uint64(info.Segs_in) * header,
+		}
+	})
+	return c
+}
+
+// limitUnsent keeps little more than the window in the socket, so that a
+// stream that is told to end ends soon.
+func limitUnsent(conn *net.TCPConn, bytes int) {
+	if raw, err := conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { // without it, the end only comes later
+			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes)
+		})
+	}
+}
+
+// pour writes until the deadline, then ends the stream.
+func pour(conn *net.TCPConn, until time.Time, unsent int) {
+	limitUnsent(conn, unsent)
+	_ = conn.SetWriteDeadline(until)
+	for buffer := make([]byte, chunk); ; {
+		if _, err := conn.Write(buffer); err != nil {
+			break
+		}
+	}
+	_ = conn.CloseWrite()
+}
+
+// drain reads until the stream ends or the deadline, throwing the bytes away
+// in the kernel (MSG_TRUNC), and calls got after every read.
+func drain(conn *net.TCPConn, until time.Time, got func()) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = conn.SetReadDeadline(until)
+	buffer := make([]byte, chunk)
+	for over := false; !over; {
+		err := raw.Read(func(fd uintptr) bool {
+			n, _, errno := unix.Syscall6(unix.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&buffer[0])),
+				uintptr(len(buffer)), unix.MSG_TRUNC|unix.MSG_DONTWAIT, 0, 0)
+			over = errno == 0 && n == 0 || errno != 0 && errno != unix.EAGAIN && errno != unix.EINTR
+			return errno != unix.EAGAIN
+		})
+		if err != nil {
+			return
+		}
+		got()
+	}
+}

@@ -1,0 +1,53 @@
+package probe
+
+import (
+	"net/netip"
+
+	"sublet/vnet"
+)
+
+// Target is one direction of a virtual link, to be measured.
+type Target struct {
+	Link         string
+	From, To     string // nodes
+	FromIf, ToIf string // their interfaces on this link
+	FromAddr     netip.Addr
+	ToAddr       netip.Addr
+	MTU          int
+	Min, Max     vnet.Rate // promised; Max 0: best effort
+	Alloc        vnet.Rate // allocated
+}
+
+// Targets lists both directions of every link of the lease's running stage.
+// The interface names and the MTU, which are the plan's, come from ends: it
+// gives the interface of a link's end i (0 or 1).
+func Targets(l vnet.Lease, mtu int, ends func(link vnet.VirtualLink, i int) string) []Target {
+	var targets []Target
+	for _, link := range l.Topology().Links {
+		for _, d := range vnet.Directions {
+			o := d.Opposite()
+			alloc, asked := l.Rates[link.Name][d], link.Bandwidth[d]
+			if asked.Max == vnet.Unbounded {
+				asked.Max = alloc
+			}
+			targets = append(targets, Target{
+				Link: link.Name, From: link.Ends[d], To: link.Ends[o],
+				FromIf: ends(link, int(d)), ToIf: ends(link, int(o)),
+				FromAddr: l.Addresses[link.Ends[d]], ToAddr: l.Addresses[link.Ends[o]],
+				MTU: mtu, Min: asked.Min, Max: asked.Max, Alloc: alloc,
+			})
+		}
+	}
+	return targets
+}
+
+// opposite finds the other direction of target i, or -1.
+func opposite(targets []Target, i int) int {
+	t := targets[i]
+	for j, o := range targets {
+		if j != i && o.Link == t.Link && o.From == t.To && o.To == t.From && o.FromIf == t.ToIf {
+			return j
+		}
+	}
+	return -1
+}

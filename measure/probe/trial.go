@@ -1,0 +1,96 @@
+package probe
+
+import (
+	"strings"
+	"time"
+
+	"sublet/measure"
+	"sublet/vnet"
+)
+
+// unknownLoad is offered where nothing is allocated and TCP gave no hint.
+const unknownLoad = 10 * vnet.Mbit
+
+// trial is one target while it is measured.
+type trial struct {
+	Target
+	id, pair int
+	ports    ports
+	sent     uint64 // datagrams, in the last blast
+	arrived  arrived
+	fault    string   // why it can no longer be measured
+	notes    []string // what went wrong on the way
+	link     vnet.LinkVerdict
+}
+
+func newTrials(targets []Target) []*trial {
+	trials := make([]*trial, len(targets))
+	for i, t := range targets {
+		trials[i] = &trial{Target: t, id: i, pair: opposite(targets, i), link: vnet.LinkVerdict{
+			Name: t.Link, From: t.From, To: t.To, Min: t.Min, Max: t.Max, Alloc: t.Alloc,
+		}}
+	}
+	return trials
+}
+
+// fail notes why a trial ends; the first reason is the one that counts.
+func (t *trial) fail(why string) {
+	if t.fault == "" {
+		t.fault = why
+	}
+}
+
+// note keeps what went wrong, once.
+func (t *trial) note(why string) {
+	for _, n := range t.notes {
+		if n == why {
+			return
+		}
+	}
+	t.notes = append(t.notes, why)
+}
+
+// load is the rate that load is measured by: the allocated one, else what TCP
+// was able to take.
+func (t *trial) load() vnet.Rate {
+	switch {
+	case t.Alloc > 0:
+		return t.Alloc
+	case t.link.TCP > 0:
+		return t.link.TCP
+	}
+	return unknownLoad
+}
+
+// inlet and outlet are the flow as its receiver and its sender know it.
+func (t *trial) inlet(streams int) flow {
+	return flow{ID: t.id, Pair: t.pair, Interface: t.ToIf, Local: t.ToAddr, Peer: t.FromAddr, MTU: t.MTU, Streams: streams}
+}
+
+func (t *trial) outlet(streams int) flow {
+	return flow{ID: t.id, Pair: t.pair, Interface: t.FromIf, Local: t.FromAddr, Peer: t.ToAddr, MTU: t.MTU, Streams: streams, Ports: t.ports}
+}
+
+// pingShare bounds the pings' part of the load they measure under, so that
+// they do not show in its rate.
+const pingShare = 0.0005
+
+// loadInterval is the interval of pings under load: 5 ms to 0.2 s.
+func (t *trial) loadInterval() time.Duration {
+	const frame = pingSize + measure.UDPOverhead
+	seconds := 8 * frame / (pingShare * float64(t.load()))
+	return min(max(time.Duration(seconds*float64(time.Second)), 5*time.Millisecond), 200*time.Millisecond)
+}
+
+// verdict judges what was measured.
+func (t *trial) verdict(done measure.Scope) vnet.LinkVerdict {
+	v := t.link
+	v.OK, v.Why = measure.Judge(v, done)
+	if t.fault != "" {
+		v.OK, v.Why = false, t.fault
+	}
+	if !v.OK && len(t.notes) > 0 {
+		v.Why += " (" + strings.Join(t.notes, "; ") + ")"
+	}
+	return v
+}
