@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -11,8 +10,8 @@ import (
 )
 
 // DefaultLiveness is how long a host may be silent before it is presumed
-// dead. Agents report at least three times as often.
-const DefaultLiveness = 10 * time.Second
+// dead: six of the agents' heartbeats.
+const DefaultLiveness = 30 * time.Second
 
 // Rollout hands target plans over in order across hosts: everywhere what
 // shrinks and goes, then, when every host has done that, what grows and comes.
@@ -81,8 +80,9 @@ func (r *Rollout) Expect(id vnet.LeaseID, hosts []vnet.HostID) {
 func (r *Rollout) Aim(now time.Time, target map[vnet.HostID]plan.Host) {
 	for name := range target {
 		if r.hosts[name] == nil {
+			// An empty plan, so that what an agent has from an earlier life goes.
 			r.hosts[name] = newHanded(now, name)
-			r.changed[name] = true
+			r.publish(name, r.hosts[name].plan, false)
 		}
 	}
 	for _, name := range r.names() {
@@ -129,11 +129,20 @@ func (r *Rollout) Report(now time.Time, report plan.Report) {
 	h.seen = now
 	h.done = max(report.Revision, report.Tried)
 	h.errors = errorsByLease(report)
-	if h.done > r.revision { // a store restored from an old copy
-		r.revision = h.done
+	if h.done > h.plan.Revision {
+		// Nobody published that: the store is older than what the agent has
+		// seen. Numbers beyond it keep acknowledgements unambiguous.
+		r.revision = max(r.revision, h.done)
 		r.publish(report.Host, h.plan, true)
 	}
 	h.settle()
+}
+
+// Seen says that a host is alive though it has nothing to report.
+func (r *Rollout) Seen(now time.Time, host vnet.HostID) {
+	if h := r.hosts[host]; h != nil {
+		h.seen = now
+	}
 }
 
 // Blockers are the live hosts that have not yet done what shrinks, sorted.
@@ -157,23 +166,23 @@ func (r *Rollout) Dead(host vnet.HostID, now time.Time) bool {
 
 func (r *Rollout) dead(h *handed, now time.Time) bool { return now.Sub(h.seen) > r.liveness }
 
-// Missing are the hosts that have not yet got all of a lease, sorted.
-func (r *Rollout) Missing(id vnet.LeaseID) []vnet.HostID {
-	return r.where(func(h *handed) bool { return h.lacks[id] || h.done < h.parts[id].since })
+// Missing are those of a lease's hosts that have not yet got all of it.
+func (r *Rollout) Missing(id vnet.LeaseID, hosts []vnet.HostID) []vnet.HostID {
+	return r.where(hosts, func(h *handed) bool { return h.lacks[id] || h.done < h.parts[id].since })
 }
 
-// Remaining are the hosts that may still have something of a lease, sorted.
-func (r *Rollout) Remaining(id vnet.LeaseID) []vnet.HostID {
-	return r.where(func(h *handed) bool { _, ok := h.parts[id]; return ok })
+// Remaining are those of a lease's hosts that may still have something of it.
+func (r *Rollout) Remaining(id vnet.LeaseID, hosts []vnet.HostID) []vnet.HostID {
+	return r.where(hosts, func(h *handed) bool { _, ok := h.parts[id]; return ok })
 }
 
-// Errors are what hosts could not do for a lease, by host. What concerns the
-// host itself concerns every lease on it.
-func (r *Rollout) Errors(id vnet.LeaseID) []string {
+// Errors are what a lease's hosts could not do for it. What concerns a host
+// itself concerns every lease on it.
+func (r *Rollout) Errors(id vnet.LeaseID, hosts []vnet.HostID) []string {
 	var all []string
-	for _, name := range r.names() {
+	for _, name := range hosts {
 		h := r.hosts[name]
-		if _, ok := h.parts[id]; !ok {
+		if h == nil {
 			continue
 		}
 		for _, text := range slices.Concat(h.errors[vnet.LeaseID{}], h.errors[id]) {
@@ -210,10 +219,10 @@ func (r *Rollout) publish(name vnet.HostID, p plan.Host, shrinks bool) {
 
 func (r *Rollout) names() []vnet.HostID { return slices.Sorted(maps.Keys(r.hosts)) }
 
-func (r *Rollout) where(is func(*handed) bool) []vnet.HostID {
+func (r *Rollout) where(hosts []vnet.HostID, is func(*handed) bool) []vnet.HostID {
 	var names []vnet.HostID
-	for _, name := range r.names() {
-		if is(r.hosts[name]) {
+	for _, name := range hosts {
+		if h := r.hosts[name]; h != nil && is(h) {
 			names = append(names, name)
 		}
 	}
@@ -226,9 +235,4 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// byID orders leases' names.
-func byID(a, b vnet.LeaseID) int {
-	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Network, b.Network))
 }

@@ -1,0 +1,180 @@
+package lease
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"sublet/embed"
+	"sublet/embed/calendar"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// Errors that Book's methods wrap. Bad input is a *vnet.FieldError, a refusal
+// a *vnet.Rejection.
+var (
+	ErrConflict = errors.New("conflict")      // with what the book holds
+	ErrUnknown  = errors.New("no such lease") // also when it is another tenant's
+)
+
+// Book holds every lease and decides about them. It is not safe for
+// concurrent use. Leases it returns share memory with it and must not be
+// changed.
+type Book struct {
+	// FailAfter is how long hosts must report errors for a lease without a
+	// break until it counts as failed.
+	FailAfter time.Duration
+
+	sub      vnet.Substrate
+	calendar *calendar.Calendar
+	entries  map[vnet.LeaseID]*entry
+	live     []*entry // not ended, by Serial
+	held     []*entry // ended, but hosts may still have something of them
+	vnis     vnis
+	serial   uint64
+	rollout  *Rollout
+	stale    bool // rates and targets do not follow from the leases any more
+	changed  changes
+}
+
+// entry is a lease with what the book needs to know about it.
+type entry struct {
+	vnet.Lease
+	bookings []calendar.Booking
+	hosts    []vnet.HostID // that carry any of it in any stage, sorted
+	failing  time.Time     // since when hosts report errors; zero: they do not
+}
+
+// DefaultFailAfter spans some attempts of an agent to repair what it can.
+const DefaultFailAfter = 30 * time.Second
+
+// New returns an empty book of a substrate.
+func New(sub vnet.Substrate) *Book {
+	return &Book{
+		FailAfter: DefaultFailAfter,
+		sub:       sub,
+		calendar:  calendar.New(),
+		entries:   make(map[vnet.LeaseID]*entry),
+		vnis:      make(vnis),
+		rollout:   NewRollout(DefaultLiveness),
+		stale:     true,
+		changed:   changes{substrate: true, leases: make(map[vnet.LeaseID]bool)},
+	}
+}
+
+// Restore returns the book of a stored state. What hosts have is unknown
+// until they report. An error says which lease contradicts the substrate.
+func Restore(now time.Time, state State) (*Book, error) {
+	b := New(state.Substrate)
+	b.changed.substrate = false
+	b.serial = state.Counters.Serial
+	b.rollout.Restore(now, state.Counters.Revision, state.Plans)
+	leases := slices.SortedFunc(slices.Values(state.Leases), bySerial)
+	for _, l := range leases {
+		if err := b.restore(l); err != nil {
+			return nil, fmt.Errorf("restore lease %s: %w", l.ID(), err)
+		}
+	}
+	return b, nil
+}
+
+func (b *Book) restore(l vnet.Lease) error {
+	e := &entry{Lease: l}
+	b.entries[l.ID()] = e
+	b.serial = max(b.serial, l.Serial)
+	b.vnis.take(l.VNIs)
+	e.hosts = hostsOf(b.sub, l)
+	if l.State == vnet.Ended {
+		if e.holds() {
+			b.held = append(b.held, e)
+			b.rollout.Expect(l.ID(), e.hosts)
+		}
+		return nil
+	}
+	return b.book(e)
+}
+
+// book enters a live lease into the calendar and the list of live ones.
+func (b *Book) book(e *entry) error {
+	bookings, err := embed.Bookings(b.sub, e.Request, e.Window, e.Mapping)
+	if err != nil {
+		return err
+	}
+	if err := b.calendar.Book(bookings...); err != nil {
+		return err
+	}
+	e.bookings = bookings
+	b.live = append(b.live, e)
+	return nil
+}
+
+// holds says whether a lease has its addresses and tunnel identifiers: an
+// ended one keeps them until every host has removed it, because a host that
+// is out of reach goes on sending with them.
+func (e *entry) holds() bool { return len(e.Addresses) > 0 }
+
+// active says whether the lease is to be on its hosts now.
+func (e *entry) active() bool { return e.State != vnet.Booked && e.State != vnet.Ended }
+
+// Substrate is the one the book leases out.
+func (b *Book) Substrate() vnet.Substrate { return b.sub }
+
+// Lease finds a lease, ended ones in the history too.
+func (b *Book) Lease(id vnet.LeaseID) (vnet.Lease, bool) {
+	if e, ok := b.entries[id]; ok {
+		return e.Lease, true
+	}
+	return vnet.Lease{}, false
+}
+
+// Leases lists live leases and the history, in order of admission.
+func (b *Book) Leases() []vnet.Lease {
+	list := make([]vnet.Lease, 0, len(b.entries))
+	for _, e := range b.entries {
+		list = append(list, e.Lease)
+	}
+	slices.SortFunc(list, bySerial)
+	return list
+}
+
+// Of lists one tenant's leases, in order of admission.
+func (b *Book) Of(tenant vnet.TenantID) []vnet.Lease {
+	return slices.DeleteFunc(b.Leases(), func(l vnet.Lease) bool { return l.Request.Tenant != tenant })
+}
+
+// Plans are what hosts shall have now. Hand one out only after the Changes
+// that came with it are saved.
+func (b *Book) Plans() map[vnet.HostID]plan.Host { return b.rollout.Plans() }
+
+// SetVerdict stores the outcome of a check with its lease.
+func (b *Book) SetVerdict(id vnet.LeaseID, v vnet.Verdict) error {
+	e, ok := b.entries[id]
+	if !ok {
+		return fmt.Errorf("store verdict of %s: %w", id, ErrUnknown)
+	}
+	e.Verdict = &v
+	b.touch(e)
+	return nil
+}
+
+func bySerial(a, b vnet.Lease) int { return cmp.Compare(a.Serial, b.Serial) }
+
+// hostsOf lists the hosts that carry any of a lease, relays too.
+func hostsOf(sub vnet.Substrate, l vnet.Lease) []vnet.HostID {
+	hosts := make(map[vnet.HostID]bool)
+	for _, host := range l.Mapping.Nodes {
+		hosts[host] = true
+	}
+	for _, link := range l.Request.Union().Links {
+		// What cannot be walked any more has no relays left to ask.
+		cuts, _ := plan.Stretches(sub, l.Mapping.Nodes[link.Ends[0]], l.Mapping.Links[link.Name])
+		for _, hops := range cuts {
+			hosts[vnet.HostID(hops[len(hops)-1].To())] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(hosts))
+}

@@ -1,0 +1,260 @@
+package lease
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+var rewriteFlag = flag.Bool("rewrite", false, "write what conversations answer into testdata")
+
+// noon is when every conversation begins.
+var noon = time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// TestConversations plays testdata/*.txt with a book.
+func TestConversations(t *testing.T) {
+	play(t, "testdata/*.txt", func() func([]string) string {
+		c := conversation{now: noon}
+		return c.say
+	})
+}
+
+// play plays files: a line that begins with "> " is said, and what follows
+// is what must be answered. Empty lines and comments are kept.
+func play(t *testing.T, glob string, partner func() func([]string) string) {
+	files, err := filepath.Glob(glob)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no conversations %s: %v", glob, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := converse(string(text), partner())
+			if *rewriteFlag {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != string(text) {
+				t.Errorf("%s (go test ./lease -rewrite writes it anew); got:\n%s", file, got)
+			}
+		})
+	}
+}
+
+// converse gives a conversation with fresh answers.
+func converse(text string, say func([]string) string) string {
+	var out strings.Builder
+	for _, line := range strings.Split(text, "\n") {
+		command, said := strings.CutPrefix(line, "> ")
+		switch {
+		case said:
+			out.WriteString(line + "\n" + say(strings.Fields(command)))
+		case strings.HasPrefix(line, "#"), line == "":
+			out.WriteString(line + "\n")
+		}
+	}
+	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
+// conversation is a book with a clock and obedient or disobedient hosts.
+type conversation struct {
+	now   time.Time
+	sub   vnet.Substrate
+	book  *Book
+	shown map[vnet.HostID]string // plans as last printed
+	quiet []string               // hosts that give no sign of life
+	offer *vnet.Request
+}
+
+func (c *conversation) say(words []string) string {
+	switch words[0] {
+	case "host", "switch", "link":
+		describe(&c.sub, words)
+		return ""
+	case "open":
+		c.book, c.shown = New(c.sub), make(map[vnet.HostID]string)
+		return ""
+	case "substrate":
+		return answer(c.book.SetSubstrate(c.now, c.sub))
+	case "admit":
+		return c.admit(parseRequest(c.now, words[1:]))
+	case "accept":
+		return c.admit(*c.offer)
+	case "release":
+		return answer(c.book.Release(c.now, parseID(words[1])))
+	case "advance":
+		d, err := vnet.ParseDuration(words[1])
+		must(err)
+		c.now = c.now.Add(d)
+		for host := range c.book.Plans() {
+			if !slices.Contains(c.quiet, string(host)) {
+				c.book.Seen(c.now, host)
+			}
+		}
+		return answer(c.book.Tick(c.now))
+	case "quiet":
+		c.quiet = words[1:]
+		return ""
+	case "next":
+		return c.ago(c.book.Next(c.now)) + "\n"
+	case "report":
+		return c.report(words[1:])
+	case "leases":
+		return c.leases()
+	case "plans":
+		return c.plans()
+	case "restart":
+		return c.restart()
+	}
+	return "not understood\n"
+}
+
+func (c *conversation) admit(r vnet.Request) string {
+	l, err := c.book.Admit(c.now, r, 1000)
+	if rejection, ok := err.(*vnet.Rejection); ok {
+		return c.rejection(rejection)
+	}
+	if err != nil {
+		return answer(err)
+	}
+	return c.lease(l)
+}
+
+func (c *conversation) rejection(r *vnet.Rejection) string {
+	var b strings.Builder
+	for _, reason := range r.Reasons {
+		fmt.Fprintf(&b, "refused: %s\n", reason)
+	}
+	for _, change := range r.Changes {
+		fmt.Fprintf(&b, "offer: %s: %s -> %s\n", change.What, change.From, change.To)
+	}
+	c.offer = r.Offer
+	return b.String()
+}
+
+// report is "report HOST [REVISION] [KIND KEY=PROBLEM]", "report all" or
+// "report all but HOST...": a host has gone through its plan.
+func (c *conversation) report(words []string) string {
+	plans := c.book.Plans()
+	if words[0] == "all" {
+		for _, name := range slices.Sorted(maps.Keys(plans)) {
+			if !slices.Contains(words[1:], string(name)) {
+				must(c.book.Report(c.now, plan.Report{Host: name, Revision: plans[name].Revision}))
+			}
+		}
+		return ""
+	}
+	return answer(c.book.Report(c.now, parseReport(c.book.rollout, words)))
+}
+
+func (c *conversation) leases() string {
+	var b strings.Builder
+	for _, l := range c.book.Leases() {
+		b.WriteString(c.lease(l))
+	}
+	return b.String()
+}
+
+// lease prints one line for the lease, one a link, in Mbit/s.
+func (c *conversation) lease(l vnet.Lease) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s #%d %s", l.ID(), l.Serial, l.State)
+	if l.Stage >= 0 {
+		fmt.Fprintf(&b, " stage %s", l.Request.Stages[l.Stage].Name)
+	}
+	fmt.Fprintf(&b, " [%s, %s)", c.ago(l.Window.Start), c.ago(l.Window.End))
+	if l.Message != "" {
+		fmt.Fprintf(&b, " %q", l.Message)
+	}
+	b.WriteString("\n")
+	for _, name := range slices.Sorted(maps.Keys(l.Rates)) {
+		fmt.Fprintf(&b, "  %s %g/%g\n", name, l.Rates[name][0].Mbps(), l.Rates[name][1].Mbps())
+	}
+	return b.String()
+}
+
+// plans prints the plans that changed since they were last printed, one line
+// for every link's end that shapes.
+func (c *conversation) plans() string {
+	var b strings.Builder
+	plans := c.book.Plans()
+	for _, name := range slices.Sorted(maps.Keys(plans)) {
+		text := summary(plans[name])
+		if text != c.shown[name] {
+			b.WriteString(text)
+		}
+		c.shown[name] = text
+	}
+	for name := range c.shown {
+		if _, ok := plans[name]; !ok {
+			delete(c.shown, name)
+			fmt.Fprintf(&b, "%s: no plan\n", name)
+		}
+	}
+	return b.String()
+}
+
+func summary(p plan.Host) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s rev %d: %d items\n", p.Host, p.Revision, len(p.Items()))
+	for _, l := range p.Links {
+		fmt.Fprintf(&b, "  %s %s", l.Lease, l.Link)
+		for _, end := range l.Ends {
+			if end.Tunnel != nil {
+				fmt.Fprintf(&b, " vni %d", end.Tunnel.VNI-firstVNI)
+			}
+			if end.Rate > 0 {
+				fmt.Fprintf(&b, " %gM", end.Rate.Mbps())
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// restart saves the book, through text, and goes on from what was saved.
+func (c *conversation) restart() string {
+	state, err := throughText(c.book)
+	if err == nil {
+		c.book, err = Restore(c.now, state)
+	}
+	if err == nil {
+		err = c.book.Tick(c.now)
+	}
+	return answer(err)
+}
+
+// ago prints a time as a distance from noon.
+func (c *conversation) ago(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return vnet.FormatDuration(t.Sub(noon))
+}
+
+func answer(err error) string {
+	if err == nil {
+		return ""
+	}
+	return "error: " + err.Error() + "\n"
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

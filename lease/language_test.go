@@ -1,0 +1,176 @@
+package lease
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// describe adds to a substrate:
+//
+//	host NAME [SITE]                                 4 cores, 4 GiB
+//	switch NAME
+//	link END END CAPACITY [share=N] [latency=D]      Mbit/s
+func describe(s *vnet.Substrate, words []string) {
+	switch words[0] {
+	case "host":
+		h := vnet.SubstrateNode{Name: vnet.HostID(words[1]), CPU: 4 * vnet.Core, Memory: 4 * vnet.GiB}
+		if len(words) > 2 {
+			h.Site = words[2]
+		}
+		s.Hosts = append(s.Hosts, h)
+	case "switch":
+		s.Switches = append(s.Switches, words[1])
+	case "link":
+		l := vnet.SubstrateLink{
+			Name: words[1] + "-" + words[2], Ends: [2]string{words[1], words[2]},
+			Capacity: mbit(words[3]), Latency: time.Millisecond,
+		}
+		for _, option := range words[4:] {
+			name, value, _ := strings.Cut(option, "=")
+			if name == "share" {
+				l.Share, _ = strconv.Atoi(value)
+			} else {
+				l.Latency, _ = vnet.ParseDuration(value)
+			}
+		}
+		for end := range l.Ends {
+			n := byte(2*len(s.Links) + end)
+			l.Ports[end] = vnet.Port{Interface: fmt.Sprintf("p%d", len(s.Links)), Address: netip.AddrFrom4([4]byte{192, 168, 0, n})}
+		}
+		s.Links = append(s.Links, l)
+	}
+}
+
+// parseRequest reads
+//
+//	TENANT/NETWORK [start=+D] [for=D] PART... [stage=NAME:D PART...]...
+//
+// where a PART is a node (n, n@host, n@@site, n*CORES, n!exclusive@host), a link a-b=RATES[~LATENCY], or -name, which goes.
+// RATES are MIN..MAX, MIN.., ..MAX, STATIC or none, in Mbit/s, both directions,
+// or two of them with '/' between.
+func parseRequest(now time.Time, words []string) vnet.Request {
+	id := parseID(words[0])
+	r := vnet.Request{Tenant: id.Tenant, Network: id.Network}
+	for _, word := range words[1:] {
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "start":
+			d, err := time.ParseDuration(value)
+			must(err)
+			r.Start = now.Add(d)
+		case "for":
+			d, err := vnet.ParseDuration(value)
+			must(err)
+			r.For = d
+		case "stage":
+			stage, after, _ := strings.Cut(value, ":")
+			d, err := vnet.ParseDuration(after)
+			must(err)
+			r.Stages = append(r.Stages, vnet.Stage{Name: stage, After: d, Links: make(map[string][2]vnet.Bandwidth)})
+		default:
+			addPart(&r, word)
+		}
+	}
+	return r
+}
+
+func addPart(r *vnet.Request, word string) {
+	top := &r.Topology
+	var stage *vnet.Stage
+	if n := len(r.Stages); n > 0 {
+		stage = &r.Stages[n-1]
+		top = &stage.Add
+	}
+	if gone, ok := strings.CutPrefix(word, "-"); ok {
+		stage.Remove = append(stage.Remove, gone)
+		return
+	}
+	name, rates, isLink := strings.Cut(word, "=")
+	if !isLink {
+		top.Nodes = append(top.Nodes, parseNode(word))
+		return
+	}
+	l := parseLink(name, rates)
+	if _, exists := r.Union().Link(name); exists {
+		stage.Links[name] = l.Bandwidth
+		return
+	}
+	top.Links = append(top.Links, l)
+}
+
+func parseNode(word string) vnet.VirtualNode {
+	name, place, _ := strings.Cut(word, "@")
+	n := vnet.VirtualNode{CPU: 100}
+	if short, cores, ok := strings.Cut(name, "*"); ok {
+		name = short
+		n.CPU, _ = vnet.ParseCPU(cores)
+	}
+	n.Name, n.Exclusive = strings.TrimSuffix(name, "!exclusive"), strings.HasSuffix(name, "!exclusive")
+	if site, ok := strings.CutPrefix(place, "@"); ok {
+		n.Site = site
+	} else {
+		n.Host = vnet.HostID(place)
+	}
+	return n
+}
+
+func parseLink(name, text string) vnet.VirtualLink {
+	a, b, _ := strings.Cut(name, "-")
+	b, _, _ = strings.Cut(b, "-")
+	l := vnet.VirtualLink{Name: name, Ends: [2]string{a, b}}
+	rates, latency, bounded := strings.Cut(text, "~")
+	if bounded {
+		l.Latency, _ = vnet.ParseDuration(latency)
+	}
+	forward, reverse, asymmetric := strings.Cut(rates, "/")
+	if !asymmetric {
+		reverse = forward
+	}
+	l.Bandwidth = [2]vnet.Bandwidth{parseBandwidth(forward), parseBandwidth(reverse)}
+	return l
+}
+
+func parseBandwidth(text string) vnet.Bandwidth {
+	low, high, interval := strings.Cut(text, "..")
+	switch {
+	case text == "":
+		return vnet.Bandwidth{}
+	case !interval:
+		return vnet.Static(mbit(low))
+	case high == "":
+		return vnet.Bandwidth{Min: mbit(low), Max: vnet.Unbounded}
+	case low == "":
+		return vnet.Bandwidth{Max: mbit(high)}
+	}
+	return vnet.Bandwidth{Min: mbit(low), Max: mbit(high)}
+}
+
+func mbit(text string) vnet.Rate {
+	n, err := strconv.ParseFloat(text, 64)
+	must(err)
+	return vnet.Rate(n * float64(vnet.Mbit))
+}
+
+func parseID(text string) vnet.LeaseID {
+	tenant, network, _ := strings.Cut(text, "/")
+	return vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)}
+}
+
+// throughText returns a book's state as a store would after saving every
+// change, encoded and decoded on the way.
+func throughText(b *Book) (State, error) {
+	state := State{Substrate: b.Substrate(), Leases: b.Leases(), Plans: b.Plans(), Counters: b.Changes().Counters}
+	text, err := json.Marshal(state)
+	if err != nil {
+		return State{}, err
+	}
+	read := State{Plans: make(map[vnet.HostID]plan.Host)}
+	return read, json.Unmarshal(text, &read)
+}

@@ -1,0 +1,126 @@
+package lease
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// Report takes in what an agent says of its host.
+func (b *Book) Report(now time.Time, r plan.Report) error {
+	b.rollout.Report(now, r)
+	return b.Tick(now)
+}
+
+// Seen says that a host's agent is alive though it has nothing to report,
+// such as while it asks for its plan.
+func (b *Book) Seen(now time.Time, host vnet.HostID) { b.rollout.Seen(now, host) }
+
+// judge sets the state of an active lease by what its hosts say.
+//
+// It runs when each of them has gone through a plan that holds all of the
+// running stage, without an error. It goes on running while a neighbour's
+// coming or going changes its rates. It has failed when errors last longer
+// than FailAfter; what it booked stays booked, its hosts go on trying, and
+// when they succeed it runs.
+func (b *Book) judge(now time.Time, e *entry) {
+	if !e.active() {
+		return
+	}
+	problems := b.rollout.Errors(e.ID(), e.hosts)
+	missing := b.rollout.Missing(e.ID(), e.hosts)
+	state, message := e.State, ""
+	switch {
+	case len(problems) > 0:
+		if e.failing.IsZero() {
+			e.failing = now
+		}
+		if now.Sub(e.failing) >= b.FailAfter {
+			state = vnet.Failed
+		}
+		message = brief(problems)
+	case len(missing) == 0:
+		state = vnet.Running
+	case state != vnet.Running:
+		state, message = vnet.Deploying, "waiting for "+list(missing)
+	}
+	if len(problems) == 0 {
+		e.failing = time.Time{}
+	}
+	b.set(e, state, message)
+}
+
+func (b *Book) set(e *entry, state vnet.State, message string) {
+	if e.State == state && e.Message == message {
+		return
+	}
+	e.State, e.Message = state, message
+	b.touch(e)
+}
+
+// History bounds how many ended leases of each tenant are remembered.
+const History = 32
+
+// bury gives back the addresses and tunnel identifiers of ended leases that
+// their hosts have removed.
+func (b *Book) bury() {
+	b.held = slices.DeleteFunc(b.held, func(e *entry) bool {
+		if remaining := b.rollout.Remaining(e.ID(), e.hosts); len(remaining) > 0 {
+			b.set(e, vnet.Ended, "being removed from "+list(remaining))
+			return false
+		}
+		b.vnis.free(e.VNIs)
+		e.VNIs, e.Addresses, e.Message = nil, nil, ""
+		b.touch(e)
+		b.forget(e.Request.Tenant)
+		return true
+	})
+}
+
+// forget drops the oldest of a tenant's history beyond its bound.
+func (b *Book) forget(tenant vnet.TenantID) {
+	var past []vnet.Lease
+	for _, e := range b.entries {
+		if e.Request.Tenant == tenant && e.State == vnet.Ended && !e.holds() {
+			past = append(past, e.Lease)
+		}
+	}
+	slices.SortFunc(past, bySerial)
+	for _, l := range past[:max(0, len(past)-History)] {
+		delete(b.entries, l.ID())
+		b.changed.leases[l.ID()] = true
+	}
+}
+
+// brief joins problems for one line; a lease's hosts may have thousands.
+func brief(problems []string) string {
+	const most = 3
+	if more := len(problems) - most; more > 0 {
+		return strings.Join(problems[:most], "; ") + fmt.Sprintf("; and %d more", more)
+	}
+	return strings.Join(problems, "; ")
+}
+
+// list names some hosts for people.
+func list(hosts []vnet.HostID) string {
+	const most = 5
+	var b strings.Builder
+	for i, h := range hosts {
+		if i == most {
+			fmt.Fprintf(&b, " and %d more", len(hosts)-most)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(string(h))
+	}
+	return b.String()
+}
+
+// stamp prints a time for people, to the second unless it has a fraction.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

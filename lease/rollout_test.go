@@ -1,0 +1,117 @@
+package lease
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// TestRollout plays testdata/rollout/*.txt with a Rollout:
+//
+//	aim h1 a=100 b=200, h2 a=100     targets: leases t/a, t/b at these Mbit/s
+//	report h1 [REVISION] [KIND KEY=PROBLEM]
+//	advance 5s
+//	lease a                          who has it, and who not yet
+func TestRollout(t *testing.T) {
+	play(t, "testdata/rollout/*.txt", func() func([]string) string {
+		r := rollouts{now: noon, Rollout: NewRollout(DefaultLiveness), shown: map[vnet.HostID]uint64{}}
+		return r.say
+	})
+}
+
+type rollouts struct {
+	*Rollout
+	now   time.Time
+	shown map[vnet.HostID]uint64
+}
+
+func (r *rollouts) say(words []string) string {
+	switch words[0] {
+	case "aim":
+		r.Aim(r.now, parseTargets(strings.Join(words[1:], " ")))
+	case "report":
+		r.Report(r.now, parseReport(r.Rollout, words[1:]))
+	case "advance":
+		d, err := vnet.ParseDuration(words[1])
+		must(err)
+		r.now = r.now.Add(d)
+	case "restart":
+		plans, revision := r.Plans(), r.revision
+		r.Rollout = NewRollout(DefaultLiveness)
+		r.Restore(r.now, revision, plans)
+	case "lease":
+		id := vnet.LeaseID{Tenant: "t", Network: vnet.VNetID(words[1])}
+		all := r.names()
+		return fmt.Sprintf("missing %v remaining %v errors %q\n", r.Missing(id, all), r.Remaining(id, all), r.Errors(id, all))
+	default:
+		return "not understood\n"
+	}
+	r.Step(r.now)
+	return r.news()
+}
+
+// news prints the plans published since the last news, and who is waited for.
+func (r *rollouts) news() string {
+	var b strings.Builder
+	for _, name := range r.names() {
+		if p := r.hosts[name].plan; p.Revision != r.shown[name] {
+			r.shown[name] = p.Revision
+			fmt.Fprintf(&b, "%s rev %d:", name, p.Revision)
+			for _, l := range p.Links {
+				fmt.Fprintf(&b, " %s=%g", l.Lease.Network, l.Ends[0].Rate.Mbps())
+			}
+			b.WriteString("\n")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.shown)) {
+		if r.hosts[name] == nil {
+			delete(r.shown, name)
+			fmt.Fprintf(&b, "%s forgotten\n", name)
+		}
+	}
+	if blockers := r.Blockers(r.now); len(blockers) > 0 {
+		fmt.Fprintf(&b, "waiting for %s until %s\n", list(blockers), r.Next(r.now).Sub(noon).Round(time.Second))
+	}
+	return b.String()
+}
+
+func parseTargets(text string) map[vnet.HostID]plan.Host {
+	targets := make(map[vnet.HostID]plan.Host)
+	for _, host := range strings.Split(text, ",") {
+		words := strings.Fields(host)
+		p := plan.Host{Host: vnet.HostID(words[0])}
+		for _, word := range words[1:] {
+			name, rate, _ := strings.Cut(word, "=")
+			p.Add(plan.VxLink{
+				Lease: vnet.LeaseID{Tenant: "t", Network: vnet.VNetID(name)},
+				Ends:  [2]plan.End{{Rate: mbit(rate)}, {}},
+			})
+		}
+		targets[p.Host] = p
+	}
+	return targets
+}
+
+func parseReport(r *Rollout, words []string) plan.Report {
+	name := vnet.HostID(words[0])
+	report := plan.Report{Host: name}
+	if h := r.hosts[name]; h != nil {
+		report.Revision = h.plan.Revision
+	}
+	if len(words) == 2 {
+		_, err := fmt.Sscan(words[1], &report.Revision)
+		must(err)
+	}
+	if len(words) > 2 {
+		key, problem, _ := strings.Cut(strings.Join(words[2:], " "), "=")
+		report.Tried, report.Revision = report.Revision, 0
+		report.Errors = map[string]string{words[1] + " " + key: problem}
+	}
+	return report
+}

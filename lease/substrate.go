@@ -1,0 +1,63 @@
+package lease
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"sublet/embed"
+	"sublet/embed/calendar"
+	"sublet/vnet"
+)
+
+// SetSubstrate replaces the substrate. It is refused with ErrConflict, and
+// nothing changes, if a live lease would lose what it stands on or what was
+// booked would exceed what is left.
+func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
+	cal := calendar.New()
+	bookings := make([][]calendar.Booking, len(b.live))
+	for i, e := range b.live {
+		var err error
+		if bookings[i], err = standing(sub, e.Lease); err == nil {
+			err = cal.Book(bookings[i]...)
+		}
+		if err != nil {
+			return fmt.Errorf("set substrate: %w: lease %s: %w", ErrConflict, e.ID(), err)
+		}
+	}
+	if err := overbooked(sub, cal, slices.Concat(bookings...)); err != nil {
+		return fmt.Errorf("set substrate: %w: %w", ErrConflict, err)
+	}
+	for i, e := range b.live {
+		e.bookings, e.hosts = bookings[i], hostsOf(sub, e.Lease)
+	}
+	b.sub, b.calendar, b.stale, b.changed.substrate = sub, cal, true, true
+	return b.Tick(now)
+}
+
+// standing lists what a lease books on another substrate, where its hosts and
+// tunnels must be what they were.
+func standing(sub vnet.Substrate, l vnet.Lease) ([]calendar.Booking, error) {
+	for _, host := range l.Mapping.Nodes {
+		if _, ok := sub.HostOf(string(host)); !ok {
+			return nil, fmt.Errorf("host %s would be gone", host)
+		}
+	}
+	for link, numbers := range l.VNIs {
+		if err := sameTunnels(sub, l, link, len(numbers)); err != nil {
+			return nil, err
+		}
+	}
+	return embed.Bookings(sub, l.Request, l.Window, l.Mapping)
+}
+
+// overbooked says which element has more booked at some time than there is.
+func overbooked(sub vnet.Substrate, cal *calendar.Calendar, bookings []calendar.Booking) error {
+	capacities := embed.Capacities(sub)
+	for _, k := range bookings {
+		if peak := cal.Peak(k.Key, k.Window); peak > capacities[k.Key] {
+			return fmt.Errorf("leases have booked %d of %s, which would have %d", peak, k.Key, capacities[k.Key])
+		}
+	}
+	return nil
+}

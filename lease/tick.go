@@ -1,0 +1,152 @@
+package lease
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"sublet/embed"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// Tick brings the book to a time: windows open and end, stages begin, rates
+// follow, and plans are handed over as far as hosts have come. An error means
+// that book and substrate contradict each other, which is a defect; plans
+// then stay as they are.
+func (b *Book) Tick(now time.Time) error {
+	for _, e := range slices.Clone(b.live) {
+		if err := b.advance(now, e); err != nil {
+			return err
+		}
+	}
+	if b.stale {
+		if err := b.refresh(now); err != nil {
+			return err
+		}
+		b.stale = false
+	}
+	b.rollout.Step(now)
+	for _, e := range b.live {
+		b.judge(now, e)
+	}
+	b.bury()
+	return nil
+}
+
+// advance moves one lease along its life.
+func (b *Book) advance(now time.Time, e *entry) error {
+	if !e.Window.End.IsZero() && !now.Before(e.Window.End) {
+		return b.end(e)
+	}
+	if now.Before(e.Window.Start) {
+		return nil
+	}
+	stage := e.Request.StageAt(now.Sub(e.Window.Start))
+	if e.State != vnet.Booked && stage == e.Stage {
+		return nil
+	}
+	e.State, e.Stage, e.Message = vnet.Deploying, stage, ""
+	b.stale = true
+	b.touch(e)
+	return nil
+}
+
+// Release ends a lease; one that has ended stays as it is. A booked one gives
+// its window back unused. The error is ErrUnknown.
+func (b *Book) Release(now time.Time, id vnet.LeaseID) error {
+	e, ok := b.entries[id]
+	if !ok {
+		return fmt.Errorf("release %s: %w", id, ErrUnknown)
+	}
+	if e.State == vnet.Ended {
+		return b.Tick(now)
+	}
+	if err := b.end(e); err != nil {
+		return err
+	}
+	e.Window.End = e.Window.Start
+	if now.After(e.Window.Start) {
+		e.Window.End = now.Round(0).UTC()
+	}
+	return b.Tick(now)
+}
+
+// end takes a lease off the calendar and out of the plans. Its addresses and
+// tunnel identifiers stay in use until its hosts have removed it.
+func (b *Book) end(e *entry) error {
+	if err := b.calendar.Release(e.bookings...); err != nil {
+		return fmt.Errorf("end lease %s: %w", e.ID(), err)
+	}
+	b.stale = b.stale || e.active()
+	b.live = slices.DeleteFunc(b.live, func(other *entry) bool { return other == e })
+	b.held = append(b.held, e)
+	e.State, e.Rates, e.Message, e.bookings, e.failing = vnet.Ended, nil, "", nil, time.Time{}
+	b.touch(e)
+	return nil
+}
+
+// refresh computes rates and targets anew.
+func (b *Book) refresh(now time.Time) error {
+	var active []*entry
+	var running []embed.Tenancy
+	for _, e := range b.live {
+		if e.active() {
+			active = append(active, e)
+			running = append(running, embed.Tenancy{Topology: e.Topology(), Mapping: e.Mapping})
+		}
+	}
+	rates, err := embed.Rates(b.sub, running)
+	if err != nil {
+		return fmt.Errorf("allocate rates: %w", err)
+	}
+	leases := make([]vnet.Lease, len(active))
+	for i, e := range active {
+		if r := wholeBytes(rates[i]); !maps.Equal(r, e.Rates) {
+			e.Rates = r
+			b.touch(e)
+		}
+		leases[i] = e.Lease
+		leases[i].State = vnet.Deploying // a failed one is still to be there
+	}
+	target, err := plan.Compile(b.sub, leases)
+	if err != nil {
+		return err
+	}
+	b.rollout.Aim(now, target)
+	return nil
+}
+
+// wholeBytes rounds rates down to whole bytes per second, which is what the
+// kernel can hold: less than 8 bit/s are lost.
+func wholeBytes(rates map[string][2]vnet.Rate) map[string][2]vnet.Rate {
+	rounded := make(map[string][2]vnet.Rate, len(rates))
+	for link, r := range rates {
+		rounded[link] = [2]vnet.Rate{r[0] / 8 * 8, r[1] / 8 * 8}
+	}
+	return rounded
+}
+
+// Next is when Tick has something to do if nothing else happens; zero: never.
+func (b *Book) Next(now time.Time) time.Time {
+	next := b.rollout.Next(now)
+	for _, e := range b.live {
+		next = earlier(next, e.next())
+		if !e.failing.IsZero() && e.State != vnet.Failed {
+			next = earlier(next, e.failing.Add(b.FailAfter))
+		}
+	}
+	return next
+}
+
+// next is when the lease's window opens or ends, or its next stage begins.
+func (e *entry) next() time.Time {
+	if e.State == vnet.Booked {
+		return e.Window.Start
+	}
+	if e.Stage+1 < len(e.Request.Stages) {
+		return e.Window.Start.Add(e.Request.Stages[e.Stage+1].After)
+	}
+	return e.Window.End
+}
