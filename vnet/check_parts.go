@@ -1,6 +1,7 @@
 package vnet
 
 import (
+	"fmt"
 	"slices"
 	"unicode"
 	"unicode/utf8"
@@ -98,13 +99,21 @@ func checkLabels(path string, labels map[string]string) error {
 	if len(labels) > MaxLabels {
 		return fieldf(path, "%d labels are more than %d: keep fewer", len(labels), MaxLabels)
 	}
-	for k, v := range labels {
-		if k == "" || len(k) > MaxLabelKey || !printable(k) {
-			return fieldf(key(path, k), "is not a label: use a key of 1 to %d printable characters", MaxLabelKey)
+	for _, k := range sortedKeys(labels) {
+		if err := CheckLabel(k, labels[k]); err != nil {
+			return fieldf(key(path, k), "%v", err)
 		}
-		if len(v) > MaxLabelValue || !printable(v) {
-			return fieldf(key(path, k), "is not a label: use a value of at most %d printable characters", MaxLabelValue)
-		}
+	}
+	return nil
+}
+
+// CheckLabel returns an error unless key and value can label an object.
+func CheckLabel(key, value string) error {
+	if key == "" || len(key) > MaxLabelKey || !printable(key) {
+		return fmt.Errorf("a label's key is 1 to %d printable characters", MaxLabelKey)
+	}
+	if len(value) > MaxLabelValue || !printable(value) {
+		return fmt.Errorf("a label's value is at most %d printable characters", MaxLabelValue)
 	}
 	return nil
 }

@@ -10,13 +10,13 @@ import (
 // and is the same when repeated.
 func (r *Request) Fill() {
 	r.Start = r.Start.UTC()
-	taken := make(map[string]bool)
+	taken := make(names)
 	for _, top := range r.topologies() {
 		for _, l := range top.Links {
-			taken[l.Name] = true
+			taken[l.Name] = 1
 		}
 		for _, n := range top.All() {
-			taken[n.Name] = true
+			taken[n.Name] = 1
 		}
 	}
 	for _, top := range r.topologies() {
@@ -35,11 +35,11 @@ func (r *Request) topologies() []*Topology {
 
 // fill gives unnamed links a name that is not taken, and routers a protocol.
 // The lists are copied first: a caller may share them.
-func (t *Topology) fill(taken map[string]bool) {
+func (t *Topology) fill(taken names) {
 	t.Links, t.Routers = slices.Clone(t.Links), slices.Clone(t.Routers)
 	for i := range t.Links {
 		if t.Links[i].Name == "" {
-			t.Links[i].Name = freeName(t.Links[i].Ends, taken)
+			t.Links[i].Name = taken.free(t.Links[i].Ends)
 		}
 	}
 	for i := range t.Routers {
@@ -51,25 +51,31 @@ func (t *Topology) fill(taken map[string]bool) {
 
 // Fill states the default names of links, as Request.Fill does.
 func (s *Substrate) Fill() {
-	taken := make(map[string]bool)
+	taken := make(names)
 	for _, l := range s.Links {
-		taken[l.Name] = true
+		taken[l.Name] = 1
 	}
 	s.Links = slices.Clone(s.Links)
 	for i := range s.Links {
 		if s.Links[i].Name == "" {
-			s.Links[i].Name = freeName(s.Links[i].Ends, taken)
+			s.Links[i].Name = taken.free(s.Links[i].Ends)
 		}
 	}
 }
 
-// freeName makes a name of two ends and takes it.
-func freeName(ends [2]string, taken map[string]bool) string {
+// names that are taken, each with the number of its last duplicate, so that
+// thousands of parallel links do not try every number again.
+type names map[string]int
+
+// free makes a name of two ends and takes it.
+func (taken names) free(ends [2]string) string {
 	base := ends[0] + "-" + ends[1]
 	name := base
-	for i := 2; taken[name]; i++ {
+	for i := taken[base]; taken[name] > 0; {
+		i++
+		taken[base] = i
 		name = fmt.Sprintf("%s-%d", base, i)
 	}
-	taken[name] = true
+	taken[name] = max(taken[name], 1)
 	return name
 }

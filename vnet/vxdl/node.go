@@ -1,0 +1,263 @@
+package vxdl
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+
+	"sublet/vnet"
+)
+
+// group is what a vLink means by an id: one node, or a member of each array.
+type group struct {
+	element *element
+	array   string   // id of the vArray, "" outside
+	names   []string // empty: the array has several resources
+}
+
+// resources reads nodes and arrays, then links, which may stand before them.
+func (r *reader) resources(e *element, f fields) error {
+	var links []func() error
+	for _, c := range e.children {
+		if c.space != r.space() {
+			continue
+		}
+		var err error
+		switch c.name {
+		case "vNode", "vRouter", "vAccessPoint", "vStorage":
+			_, err = r.resource(c, array{})
+		case "vArray":
+			err = r.array(c, &links)
+		case "vLink":
+			links = append(links, func() error { return r.link(c, array{}) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if location := f.one("location"); location != nil {
+		r.everywhere(location)
+	}
+	for _, read := range links {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// everywhere gives the infrastructure's location to what states none.
+func (r *reader) everywhere(location *element) {
+	site := r.valid(location, "location", location.value())
+	for _, list := range [][]vnet.VirtualNode{r.request.Nodes, r.request.Routers} {
+		for i := range list {
+			if list[i].Site == "" {
+				list[i].Site = site
+			}
+		}
+	}
+	r.note(location, "%q is given to every node that states no location", site)
+}
+
+// array is a vArray being expanded; the zero value is none.
+type array struct {
+	id      string
+	size    int
+	site    string
+	several bool // resources in each member
+}
+
+// names gives the ids of an element's members before they are made valid.
+func (a array) names(id string) []string {
+	if a.id == "" {
+		return []string{id}
+	}
+	var names []string
+	for i := range a.size {
+		name := a.id + "-" + strconv.Itoa(i)
+		if a.several {
+			name += "-" + id
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// array reads a vArray, and puts its links behind those that wait.
+func (r *reader) array(e *element, links *[]func() error) error {
+	f, err := r.fields(e, "vArray")
+	if err != nil {
+		return err
+	}
+	a, err := r.arrayOf(e, f)
+	if err != nil {
+		return err
+	}
+	all := group{element: e, array: a.id}
+	for _, c := range e.children {
+		if c.space != r.space() {
+			continue
+		}
+		switch c.name {
+		case "vNode", "vRouter", "vAccessPoint", "vStorage":
+			all.names, err = r.resource(c, a)
+		case "vLink":
+			*links = append(*links, func() error { return r.link(c, a) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.note(e, "expanded to %d members", a.size)
+	if a.several {
+		all.names = nil
+	}
+	return r.declare(a.id, all)
+}
+
+func (r *reader) arrayOf(e *element, f fields) (array, error) {
+	id, err := r.id(e, f)
+	if err != nil {
+		return array{}, err
+	}
+	size, err := strconv.Atoi(f.value("cardinality"))
+	if err != nil || size < 1 || size > vnet.MaxNodes {
+		return array{}, r.fail(e, "cardinality %q is not a number from 1 to %d", short(f.value("cardinality")), vnet.MaxNodes)
+	}
+	a := array{id: id, size: size, several: len(f["vNode"])+len(f["vRouter"])+len(f["vAccessPoint"]) > 1}
+	if location := f.one("location"); location != nil {
+		a.site = r.valid(location, "location", location.value())
+	}
+	return a, nil
+}
+
+// declare gives an id its meaning, once. An array and its only resource may
+// share theirs: they mean the same.
+func (r *reader) declare(id string, g group) error {
+	if first, ok := r.groups[id]; ok && (g.array != id || first.array != id) {
+		return r.fail(g.element, "the id stands twice, first on line %d: choose another", first.element.line)
+	}
+	r.groups[id] = g
+	return nil
+}
+
+// resource reads one resource and appends it once for each member of a. It
+// returns the names given.
+func (r *reader) resource(e *element, a array) ([]string, error) {
+	f, err := r.fields(e, e.name)
+	if err != nil {
+		return nil, err
+	}
+	id, err := r.id(e, f)
+	if err != nil {
+		return nil, err
+	}
+	made, err := r.node(e, f)
+	if err != nil {
+		return nil, err
+	}
+	if made.Site == "" {
+		made.Site = a.site
+	}
+	ids := a.names(id)
+	if total := len(r.request.Nodes) + len(r.request.Routers) + len(ids); total > vnet.MaxNodes {
+		return nil, r.fail(e, "the document has more than %d nodes and routers: split it", vnet.MaxNodes)
+	}
+	g := group{element: e, array: a.id}
+	for _, id := range ids {
+		made.Name, made.Labels = r.claim(e, id), maps.Clone(made.Labels)
+		r.members[made.Name] = true
+		g.names = append(g.names, made.Name)
+		r.append(e, made)
+	}
+	return g.names, r.declare(id, g)
+}
+
+// append adds a node to its list and remembers where it was written.
+func (r *reader) append(e *element, n vnet.VirtualNode) {
+	list, name := &r.request.Nodes, "nodes"
+	if e.name == "vRouter" {
+		list, name = &r.request.Routers, "routers"
+	}
+	r.places[fmt.Sprintf("%s[%d]", name, len(*list))] = e
+	*list = append(*list, n)
+}
+
+// node reads a resource that becomes a node or router.
+func (r *reader) node(e *element, f fields) (vnet.VirtualNode, error) {
+	var n vnet.VirtualNode
+	var err error
+	if e.name == "vStorage" {
+		return n, r.fail(e, "storage is not leased by Sublet: remove it and its links")
+	}
+	if n.Labels, n.Exclusive, err = r.common(e, f); err != nil {
+		return n, err
+	}
+	if location := f.value("location"); location != "" {
+		n.Site = r.valid(e, "location", location)
+	}
+	memory, err := r.reserved(f.one("memory"), byteUnits)
+	if err != nil {
+		return n, err
+	}
+	n.Memory = vnet.Bytes(memory)
+	switch e.name {
+	case "vNode":
+		err = r.computing(&n, e, f)
+	case "vRouter":
+		n.Protocol, err = r.protocol(e, f)
+	case "vAccessPoint":
+		err = r.accessPoint(&n, e, f)
+	}
+	if err != nil {
+		return n, err
+	}
+	return n, r.placed(e, &n)
+}
+
+// computing reads what only a vNode has.
+func (r *reader) computing(n *vnet.VirtualNode, e *element, f fields) error {
+	for _, c := range f["interface"] {
+		r.note(c, "names and addresses of interfaces are not kept: they are eth0, eth1, ... in order of links")
+	}
+	for _, c := range f["software_list"] {
+		r.note(c, "software is not installed")
+	}
+	if storage := f.one("storage"); storage != nil {
+		if _, err := r.capacity(storage, byteUnits); err != nil {
+			return err
+		}
+		r.note(storage, "of %s is not leased", e.label())
+	}
+	cpu := f.one("cpu")
+	if cpu == nil {
+		return nil
+	}
+	inner, err := r.fields(cpu, "cpu")
+	if err != nil {
+		return err
+	}
+	if frequency := inner.one("frequency"); frequency != nil {
+		if _, err := r.capacity(frequency, clockUnits); err != nil {
+			return err
+		}
+		r.note(frequency, "of %s is not kept: CPU is counted in cores", e.label())
+	}
+	r.keep(n.Labels, inner.one("architecture"), labelArchitecture)
+	cores, err := r.reserved(inner.one("cores"), coreUnits)
+	n.CPU = vnet.CPU(cores)
+	return err
+}
+
+// accessPoint becomes a node; what it would do to packets is not built.
+func (r *reader) accessPoint(n *vnet.VirtualNode, e *element, f fields) error {
+	if balancer := f.one("loadBalancer"); balancer != nil {
+		return r.fail(balancer, "load balancers are not built by Sublet: remove it, or write a vNode that does it")
+	}
+	for _, rule := range append(f["nat"], f["masquerade"]...) {
+		r.note(rule, "of %s is not built: it becomes a plain node, in which you may set it up", e.label())
+		r.notes[len(r.notes)-1].Raw = rule.raw(r.text)
+	}
+	r.label(n.Labels, e, labelKind, kindAccessPoint)
+	return nil
+}

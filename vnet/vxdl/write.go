@@ -1,0 +1,90 @@
+package vxdl
+
+import (
+	"encoding/xml"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"sublet/vnet"
+)
+
+// Format writes a filled and valid request as VXDL 2.0. The notes say what the
+// language cannot carry, and what only Sublet's own reader will understand;
+// without such notes, Parse gives r back.
+func Format(r vnet.Request) ([]byte, []Note) {
+	w := &writer{request: r}
+	w.text.WriteString(xml.Header)
+	w.inside(`description xmlns="`+Namespace+`"`, func() {
+		w.inside("virtualInfrastructure", w.infrastructure)
+	})
+	w.lostStages()
+	return w.text.Bytes(), w.notes
+}
+
+type writer struct {
+	printer
+	request vnet.Request
+	notes   []Note
+}
+
+func (w *writer) note(where, format string, args ...any) {
+	w.notes = append(w.notes, Note{Where: where, Text: fmt.Sprintf(format, args...)})
+}
+
+func (w *writer) infrastructure() {
+	r := w.request
+	w.leaf("id", string(r.Network))
+	if !r.Start.IsZero() {
+		w.leaf("startDate", r.Start.UTC().Format(time.RFC3339Nano))
+	}
+	if r.For > 0 {
+		w.leaf("totalTime", formatDuration(r.For))
+	} else {
+		w.note("network "+string(r.Network), "no totalTime is written: the lease is open-ended")
+	}
+	w.optional("owner", string(r.Tenant))
+	for _, n := range r.Nodes {
+		w.node(n)
+	}
+	for _, n := range r.Routers {
+		w.router(n)
+	}
+	for _, l := range r.Links {
+		w.link(l)
+	}
+	if len(r.Stages) > 0 {
+		w.inside("timeline", w.timeline)
+	}
+}
+
+func (w *writer) timeline() {
+	for _, s := range w.request.Stages {
+		w.inside("event", func() {
+			w.leaf("id", s.Name)
+			w.leaf("delay", formatSeconds(s.After))
+		})
+	}
+}
+
+// lostStages notes what stages do beyond rates.
+func (w *writer) lostStages() {
+	for _, s := range w.request.Stages {
+		where := "stage " + s.Name
+		for _, n := range s.Add.All() {
+			w.note(where, "%s is not added: VXDL 2.0 has one topology for all time", n.Name)
+		}
+		for _, l := range s.Add.Links {
+			w.note(where, "link %s is not added: VXDL 2.0 has one topology for all time", l.Name)
+		}
+		for _, name := range s.Remove {
+			w.note(where, "%s is not removed: VXDL 2.0 has one topology for all time", name)
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Links)) {
+			if _, ok := w.request.Link(name); !ok {
+				w.note(where, "the rate of link %s is not written: the link is not there at the start", name)
+			}
+		}
+	}
+}
