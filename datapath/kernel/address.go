@@ -1,0 +1,82 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// Address is a point-to-point address: Local on device Index, and a route of
+// the given metric to Peer.
+type Address struct {
+	Index  int
+	Local  netip.Addr
+	Peer   netip.Addr
+	Metric int
+}
+
+// AddAddress sets an address, replacing the metric of an equal one.
+func (c *Conn) AddAddress(a Address) error {
+	return c.Do(addressMessage(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, a))
+}
+
+// DeleteAddress removes an address; a missing one is fine.
+func (c *Conn) DeleteAddress(a Address) error {
+	err := c.Do(addressMessage(unix.RTM_DELADDR, 0, a))
+	if NotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func addressMessage(kind uint16, flags int, a Address) *Message {
+	header := make([]byte, 8) // struct ifaddrmsg
+	header[0], header[1] = family(a.Local), uint8(a.Peer.BitLen())
+	binary.NativeEndian.PutUint32(header[4:], uint32(a.Index))
+	m := NewMessage(kind, flags, header)
+	m.Attr(unix.IFA_LOCAL, a.Local.AsSlice()).Attr(unix.IFA_ADDRESS, a.Peer.AsSlice())
+	if a.Local.Is6() {
+		m.Uint32(unix.IFA_FLAGS, unix.IFA_F_NODAD)
+	}
+	return m.Uint32(unix.IFA_RT_PRIORITY, uint32(a.Metric))
+}
+
+// Addresses lists the addresses with global scope of a family (AF_INET, ...).
+func (c *Conn) Addresses(family uint8) ([]Address, error) {
+	header := make([]byte, 8)
+	header[0] = family
+	answers, err := c.Dump(NewMessage(unix.RTM_GETADDR, 0, header))
+	if err != nil {
+		return nil, err
+	}
+	var list []Address
+	for _, b := range answers {
+		if len(b) >= 8 && b[3] == unix.RT_SCOPE_UNIVERSE {
+			list = append(list, parseAddress(b))
+		}
+	}
+	return list, nil
+}
+
+func parseAddress(b []byte) Address {
+	a := Address{Index: int(binary.NativeEndian.Uint32(b[4:]))}
+	EachAttr(b[8:], func(kind uint16, v []byte) {
+		switch kind {
+		case unix.IFA_LOCAL:
+			a.Local, _ = netip.AddrFromSlice(v)
+		case unix.IFA_ADDRESS:
+			a.Peer, _ = netip.AddrFromSlice(v)
+		case unix.IFA_RT_PRIORITY:
+			a.Metric = int(uint32Of(v))
+		}
+	})
+	return a
+}
+
+func family(a netip.Addr) uint8 {
+	if a.Is4() {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
+}

@@ -1,0 +1,239 @@
+package kernel
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Cgroups says where the controllers are mounted: version 1, version 2, or
+// both beside each other. Sublet mounts nothing itself.
+type Cgroups struct {
+	V1      map[string]string // controller -> mount point
+	V2      string            // mount point, "" if not mounted
+	V2Knows []string          // controllers that version 2 has
+}
+
+// Group is a control group: the same path below several mount points.
+type Group struct {
+	cgroups Cgroups
+	path    string // relative to every mount point
+}
+
+// FindCgroups reads which hierarchies are mounted below root.
+func FindCgroups(root string) (Cgroups, error) {
+	c := Cgroups{V1: map[string]string{}}
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return c, err
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		c.mount(root, s.Text())
+	}
+	if c.V2 != "" {
+		known, _ := os.ReadFile(filepath.Join(c.V2, "cgroup.controllers"))
+		c.V2Knows = strings.Fields(string(known))
+	}
+	return c, nil
+}
+
+// mount takes note of one line of mountinfo (proc_pid_mountinfo(5)).
+func (c *Cgroups) mount(root, line string) {
+	before, after, _ := strings.Cut(line, " - ")
+	fields, fs := strings.Fields(before), strings.Fields(after)
+	if len(fields) < 5 || len(fs) < 3 || (fields[4] != root && !strings.HasPrefix(fields[4], root+"/")) {
+		return
+	}
+	switch fs[0] {
+	case "cgroup2":
+		c.V2 = fields[4]
+	case "cgroup":
+		for _, option := range strings.Split(fs[2], ",") {
+			c.V1[option] = fields[4]
+		}
+	}
+}
+
+// Controller is the mount point that has a controller, and its version; 0:
+// nobody has it.
+func (c Cgroups) Controller(name string) (mount string, version int) {
+	if slices.Contains(c.V2Knows, name) {
+		return c.V2, 2
+	}
+	if mount := c.V1[name]; mount != "" {
+		return mount, 1
+	}
+	return "", 0
+}
+
+// tracker is the hierarchy in which every group's processes are counted, so
+// that they can all be found.
+func (c Cgroups) tracker() (string, error) {
+	for _, name := range []string{"pids", "freezer"} {
+		if mount, version := c.Controller(name); version != 0 {
+			return mount, nil
+		}
+	}
+	if c.V2 != "" {
+		return c.V2, nil
+	}
+	return "", fmt.Errorf("no cgroup hierarchy is mounted (mount -t cgroup2 none /sys/fs/cgroup): %w", ErrNotSupported)
+}
+
+// Group names a group; nothing is made yet.
+func (c Cgroups) Group(path string) Group { return Group{cgroups: c, path: path} }
+
+// mounts lists the distinct mount points that a group may use.
+func (g Group) mounts() []string {
+	var list []string
+	if tracker, err := g.cgroups.tracker(); err == nil {
+		list = append(list, tracker)
+	}
+	for _, name := range []string{"cpu", "memory"} {
+		if mount, version := g.cgroups.Controller(name); version != 0 && !slices.Contains(list, mount) {
+			list = append(list, mount)
+		}
+	}
+	return list
+}
+
+// dirs lists the group's existing directories.
+func (g Group) dirs() []string {
+	var list []string
+	for _, mount := range g.mounts() {
+		dir := filepath.Join(mount, g.path)
+		if _, err := os.Stat(dir); err == nil {
+			list = append(list, dir)
+		}
+	}
+	return list
+}
+
+// Exists says whether anything of the group is there.
+func (g Group) Exists() bool { return len(g.dirs()) > 0 }
+
+// Make makes the group where processes are tracked. Groups for limits are made
+// by SetCPU and SetMemory.
+func (g Group) Make() error {
+	tracker, err := g.cgroups.tracker()
+	if err != nil {
+		return err
+	}
+	return g.makeIn(tracker)
+}
+
+// makeIn makes the directories below one mount point, and on version 2 hands
+// the controllers down.
+func (g Group) makeIn(mount string) error {
+	if err := os.MkdirAll(filepath.Join(mount, g.path), 0o755); err != nil {
+		return fmt.Errorf("make cgroup %s: %w", g.path, err)
+	}
+	if mount != g.cgroups.V2 {
+		return nil
+	}
+	for dir := filepath.Dir(g.path); ; dir = filepath.Dir(dir) {
+		defer g.handDown(filepath.Join(mount, dir)) // deferred: the root comes first
+		if dir == "." {
+			return nil
+		}
+	}
+}
+
+// handDown enables what the group needs for the children of dir. Controllers
+// that stay disabled show when a limit is set.
+func (g Group) handDown(dir string) {
+	for _, name := range []string{"cpu", "memory", "pids"} {
+		if slices.Contains(g.cgroups.V2Knows, name) {
+			os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+name), 0)
+		}
+	}
+}
+
+// Add moves a process into the group, in every hierarchy it has.
+func (g Group) Add(pid int) error {
+	for _, dir := range g.dirs() {
+		if err := write(filepath.Join(dir, "cgroup.procs"), fmt.Sprint(pid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Files lists the files through which a process joins the group.
+func (g Group) Files() []string {
+	var list []string
+	for _, dir := range g.dirs() {
+		list = append(list, filepath.Join(dir, "cgroup.procs"))
+	}
+	return list
+}
+
+// Processes lists the group's processes.
+func (g Group) Processes() ([]int, error) {
+	var pids []int
+	for _, dir := range g.dirs() {
+		data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil && !os.IsNotExist(err) {
+			return nil, err
+		}
+		for _, field := range strings.Fields(string(data)) {
+			var pid int
+			if _, err := fmt.Sscan(field, &pid); err == nil && !slices.Contains(pids, pid) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids, nil
+}
+
+// killTime bounds how long processes may take to die of SIGKILL.
+const killTime = 5 * time.Second
+
+// Remove kills every process of the group and removes it.
+func (g Group) Remove() error {
+	for end := time.Now().Add(killTime); ; time.Sleep(2 * time.Millisecond) {
+		pids, err := g.Processes()
+		if err != nil {
+			return err
+		}
+		for _, pid := range pids {
+			unix.Kill(pid, unix.SIGKILL) // one that is gone already is fine
+		}
+		if err = g.rmdir(); err == nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+func (g Group) rmdir() error {
+	for _, dir := range g.dirs() {
+		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("remove cgroup %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// RemoveParents removes the group's empty parents.
+func (g Group) RemoveParents() {
+	for dir := filepath.Dir(g.path); dir != "." && dir != "/"; dir = filepath.Dir(dir) {
+		for _, mount := range g.mounts() {
+			unix.Rmdir(filepath.Join(mount, dir)) // refused while others use it
+		}
+	}
+}
+
+func write(path, value string) error {
+	if err := os.WriteFile(path, []byte(value), 0); err != nil {
+		return fmt.Errorf("write %s to %s: %w", value, path, err)
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package kernel
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Config says where a host keeps its things.
+type Config struct {
+	Host       string // substrate name
+	Run        string // $SUBLET_RUN
+	Namespace  string // file of the host's network namespace; "" is the caller's
+	CgroupRoot string // where control groups are mounted; "" is /sys/fs/cgroup
+}
+
+// Host is one substrate host as its parts see it; all of them share one.
+type Host struct {
+	Config
+	Cgroups Cgroups
+	home    *os.File
+}
+
+// NewHost looks up the host's namespace and control groups.
+func NewHost(config Config) (*Host, error) {
+	if config.Host == "" || config.Run == "" {
+		return nil, errors.New("a host needs a name and a run directory")
+	}
+	if config.CgroupRoot == "" {
+		config.CgroupRoot = "/sys/fs/cgroup"
+	}
+	h := &Host{Config: config}
+	var err error
+	if config.Namespace == "" {
+		h.home, err = Current()
+	} else {
+		h.home, err = OpenNamespace(config.Namespace)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h.Cgroups, err = FindCgroups(config.CgroupRoot)
+	return h, err
+}
+
+// Close releases the host's namespace.
+func (h *Host) Close() error { return h.home.Close() }
+
+// Home is the host's own network namespace.
+func (h *Host) Home() *os.File { return h.home }
+
+// Path of a namespace file of this host.
+func (h *Host) Path(namespace string) string { return filepath.Join(h.Dir("netns"), namespace) }
+
+// Dir is this host's directory for one kind of file, such as "netns".
+func (h *Host) Dir(kind string) string { return filepath.Join(h.Run, kind, h.Host) }
+
+// Open opens one of the host's namespaces by name.
+func (h *Host) Open(namespace string) (*os.File, error) { return OpenNamespace(h.Path(namespace)) }
+
+// Dial opens a netlink socket in one of the host's namespaces; "" is Home.
+func (h *Host) Dial(namespace string) (*Conn, error) {
+	if namespace == "" {
+		return DialIn(h.home)
+	}
+	ns, err := h.Open(namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	return DialIn(ns)
+}
+
+// Names lists the host's files of one kind, sorted; a missing directory is empty.
+func (h *Host) Names(kind string) ([]string, error) {
+	entries, err := os.ReadDir(h.Dir(kind))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, err
+}

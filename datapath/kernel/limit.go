@@ -1,0 +1,165 @@
+package kernel
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// CPU periods of the quota, in microseconds: short for smoothness, long for
+// shares too small for the kernel's least quota of one millisecond.
+const (
+	cpuPeriod     = 100_000
+	cpuLongPeriod = 1_000_000
+	cpuLeast      = 10 // thousandths of a core below which the period is long
+)
+
+// SetCPU limits the group to thousandths of one core; 0 lifts the limit.
+func (g Group) SetCPU(milli int64) error {
+	dir, version, err := g.limited("cpu", milli != 0)
+	if err != nil || dir == "" {
+		return err
+	}
+	period := int64(cpuPeriod)
+	if milli < cpuLeast {
+		period = cpuLongPeriod
+	}
+	quota := milli * period / 1000
+	if version == 2 {
+		return write(filepath.Join(dir, "cpu.max"), fmt.Sprintf("%s %d", orMax(quota), period))
+	}
+	return setQuota(dir, period, quota)
+}
+
+// setQuota writes period and quota so that no order of old and new values
+// is refused: the quota is lifted in between.
+func setQuota(dir string, period, quota int64) error {
+	file := filepath.Join(dir, "cpu.cfs_quota_us")
+	if quota == 0 {
+		return write(file, "-1")
+	}
+	if old, _ := readNumber(filepath.Join(dir, "cpu.cfs_period_us")); old != period {
+		if err := write(file, "-1"); err != nil {
+			return err
+		}
+		if err := write(filepath.Join(dir, "cpu.cfs_period_us"), strconv.FormatInt(period, 10)); err != nil {
+			return err
+		}
+	}
+	return write(file, strconv.FormatInt(quota, 10))
+}
+
+// CPU reads the limit in thousandths of one core; 0: none.
+func (g Group) CPU() int64 {
+	mount, version := g.cgroups.Controller("cpu")
+	dir := filepath.Join(mount, g.path)
+	var quota, period int64
+	switch version {
+	case 1:
+		quota, _ = readNumber(filepath.Join(dir, "cpu.cfs_quota_us"))
+		period, _ = readNumber(filepath.Join(dir, "cpu.cfs_period_us"))
+	case 2:
+		data, _ := os.ReadFile(filepath.Join(dir, "cpu.max"))
+		fmt.Sscan(string(data), &quota, &period) // "max 100000" leaves zeros
+	}
+	if quota <= 0 || period <= 0 {
+		return 0
+	}
+	return quota * 1000 / period
+}
+
+// noMemoryLimit is what version 1 shows without a limit: half of the address
+// space in whole pages; no machine has that much.
+const noMemoryLimit = 1 << 60
+
+// SetMemory limits the group's memory, swap included, in bytes of whole
+// pages; 0 lifts the limit.
+func (g Group) SetMemory(bytes int64) error {
+	dir, version, err := g.limited("memory", bytes != 0)
+	if err != nil || dir == "" {
+		return err
+	}
+	if version == 2 {
+		if err := write(filepath.Join(dir, "memory.max"), orMax(bytes)); err != nil {
+			return err
+		}
+		return writeIfThere(filepath.Join(dir, "memory.swap.max"), "0")
+	}
+	value := "-1"
+	if bytes != 0 {
+		value = strconv.FormatInt(bytes, 10)
+	}
+	both := filepath.Join(dir, "memory.memsw.limit_in_bytes")
+	if err := writeIfThere(both, "-1"); err != nil { // must never be the smaller of the two
+		return err
+	}
+	if err := write(filepath.Join(dir, "memory.limit_in_bytes"), value); err != nil {
+		return err
+	}
+	return writeIfThere(both, value)
+}
+
+// Memory reads the limit in bytes; 0: none.
+func (g Group) Memory() int64 {
+	mount, version := g.cgroups.Controller("memory")
+	name := "memory.max"
+	if version == 1 {
+		name = "memory.limit_in_bytes"
+	}
+	bytes, err := readNumber(filepath.Join(mount, g.path, name))
+	if version == 0 || err != nil || bytes >= noMemoryLimit {
+		return 0
+	}
+	return bytes
+}
+
+// SetProcesses limits how many processes and threads the group may have, if
+// this machine can.
+func (g Group) SetProcesses(most int) error {
+	mount, version := g.cgroups.Controller("pids")
+	if version == 0 {
+		return nil
+	}
+	return write(filepath.Join(mount, g.path, "pids.max"), strconv.Itoa(most))
+}
+
+// limited returns the group's directory for a controller, made if a limit is
+// wanted; "" when there is nothing to lift.
+func (g Group) limited(controller string, wanted bool) (string, int, error) {
+	mount, version := g.cgroups.Controller(controller)
+	dir := filepath.Join(mount, g.path)
+	if !wanted {
+		if _, err := os.Stat(dir); version == 0 || err != nil {
+			return "", version, nil
+		}
+		return dir, version, nil
+	}
+	if version == 0 {
+		return "", 0, fmt.Errorf("limit %s of %s: no cgroup controller %q is mounted: %w", controller, g.path, controller, ErrNotSupported)
+	}
+	return dir, version, g.makeIn(mount)
+}
+
+func orMax(limit int64) string {
+	if limit == 0 {
+		return "max"
+	}
+	return strconv.FormatInt(limit, 10)
+}
+
+func writeIfThere(path, value string) error {
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	return write(path, value)
+}
+
+func readNumber(path string) (int64, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+}

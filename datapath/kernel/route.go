@@ -1,0 +1,76 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// Route is a route of the main table through a neighbour on a device.
+type Route struct {
+	Prefix netip.Prefix
+	Via    netip.Addr
+	Index  int
+}
+
+// AddRoute begins a request for a route that carries a protocol number, by
+// which its maker finds it again. An equal prefix is replaced.
+func AddRoute(r Route, protocol uint8) *Message {
+	return routeMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, r, protocol)
+}
+
+// DeleteRoute begins a request to remove it.
+func DeleteRoute(r Route, protocol uint8) *Message {
+	return routeMessage(unix.RTM_DELROUTE, 0, r, protocol)
+}
+
+func routeMessage(kind uint16, flags int, r Route, protocol uint8) *Message {
+	header := make([]byte, 12) // struct rtmsg
+	header[0], header[1] = family(r.Prefix.Addr()), uint8(r.Prefix.Bits())
+	header[4], header[5] = unix.RT_TABLE_MAIN, protocol
+	header[6], header[7] = unix.RT_SCOPE_UNIVERSE, unix.RTN_UNICAST
+	// The neighbour is on-link by its own peer address on that device.
+	binary.NativeEndian.PutUint32(header[8:], unix.RTNH_F_ONLINK)
+	m := NewMessage(kind, flags, header)
+	m.Attr(unix.RTA_DST, r.Prefix.Masked().Addr().AsSlice())
+	return m.Attr(unix.RTA_GATEWAY, r.Via.AsSlice()).Uint32(unix.RTA_OIF, uint32(r.Index))
+}
+
+// Routes lists the routes of a family that carry a protocol number.
+func (c *Conn) Routes(family, protocol uint8) ([]Route, error) {
+	header := make([]byte, 12)
+	header[0], header[5] = family, protocol
+	answers, err := c.Dump(NewMessage(unix.RTM_GETROUTE, 0, header))
+	if err != nil {
+		return nil, err
+	}
+	var routes []Route
+	for _, b := range answers {
+		// Kernels before strict checking answer with every protocol.
+		if len(b) >= 12 && b[5] == protocol && b[4] == unix.RT_TABLE_MAIN {
+			routes = append(routes, parseRoute(b))
+		}
+	}
+	return routes, nil
+}
+
+func parseRoute(b []byte) Route {
+	var r Route
+	dst := netip.IPv4Unspecified()
+	if b[0] == unix.AF_INET6 {
+		dst = netip.IPv6Unspecified()
+	}
+	EachAttr(b[12:], func(kind uint16, v []byte) {
+		switch kind {
+		case unix.RTA_DST:
+			dst, _ = netip.AddrFromSlice(v)
+		case unix.RTA_GATEWAY:
+			r.Via, _ = netip.AddrFromSlice(v)
+		case unix.RTA_OIF:
+			r.Index = int(uint32Of(v))
+		}
+	})
+	r.Prefix = netip.PrefixFrom(dst, int(b[1]))
+	return r
+}

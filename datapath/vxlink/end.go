@@ -1,0 +1,201 @@
+package vxlink
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+)
+
+const (
+	iflaAlias = unix.IFLA_IFALIAS
+	iflaMTU   = unix.IFLA_MTU
+)
+
+// end is the device of one end of a link.
+type end struct {
+	kernel.Link
+	minor   uint16 // class of a tunnel
+	class   uint32 // its number; 0 for a port
+	retired uint16 // class to delete once nothing uses it
+}
+
+// device finds or makes the device of end i. One that leads elsewhere is
+// made anew.
+func (w *work) device(i int) (end, error) {
+	name := w.link.Device(i)
+	have, err := w.inside.LinkByName(name)
+	if err != nil && !kernel.NotFound(err) {
+		return end{}, fmt.Errorf("read it: %w", err)
+	}
+	if want := w.link.Ends[i]; want.Port != nil {
+		return w.port(i, have, want.Port)
+	} else if want.Tunnel != nil {
+		return w.tunnel(i, have, want.Tunnel)
+	}
+	return end{}, errors.New("has neither port nor tunnel")
+}
+
+// port makes a veth pair into a node and sets up the tenant's side.
+func (w *work) port(i int, have kernel.Link, want *plan.Port) (end, error) {
+	node, err := w.part.host.Open(want.Namespace)
+	if err != nil {
+		return end{}, fmt.Errorf("open node %s: %w", want.Namespace, err)
+	}
+	defer node.Close()
+	inner, err := kernel.DialIn(node)
+	if err != nil {
+		return end{}, err
+	}
+	defer inner.Close()
+	id, err := w.inside.NamespaceID(node.Fd())
+	if err != nil {
+		return end{}, fmt.Errorf("find node %s: %w", want.Namespace, err)
+	}
+	gso := gsoSize(w.link.Ends[1-i].Rate, want.MTU)
+	if have.Kind != "veth" || id < 0 || have.PeerNS != id || !leadsTo(inner, have.Peer, want.Interface) {
+		if have, err = w.makePort(i, have, inner, node.Fd(), want, gso); err != nil {
+			return end{}, err
+		}
+	}
+	return end{Link: have}, tenantSide(inner, have.Peer, want, gso)
+}
+
+func leadsTo(c *kernel.Conn, index int, name string) bool {
+	l, err := c.LinkByName(name)
+	return err == nil && l.Index == index
+}
+
+// makePort makes the pair with one message; whatever has one of its names is
+// a leftover and goes.
+func (w *work) makePort(i int, old kernel.Link, inner *kernel.Conn, node uintptr, want *plan.Port, gso int64) (kernel.Link, error) {
+	name := w.link.Device(i)
+	if old.Index != 0 {
+		if err := w.remove(i); err != nil {
+			return old, err
+		}
+	}
+	m := kernel.NewLink(name, "veth", func(m *kernel.Message) {
+		m.Nest(vethPeer, func() {
+			m.Raw(kernel.LinkHeader(0, 0, 0)).String(unix.IFLA_IFNAME, want.Interface)
+			m.Uint32(iflaMTU, uint32(want.MTU)).Uint32(unix.IFLA_NET_NS_FD, uint32(node))
+			kernel.SetGSO(m, int(gso))
+		})
+	}).Uint32(iflaMTU, uint32(want.MTU))
+	err := w.inside.Do(m)
+	if kernel.Exists(err) {
+		if squatter, found := inner.LinkByName(want.Interface); found == nil {
+			if err := inner.DeleteLink(squatter.Index); err != nil {
+				return old, fmt.Errorf("delete the old %s: %w", want.Interface, err)
+			}
+			err = w.inside.Do(m)
+		}
+	}
+	if err != nil {
+		return old, fmt.Errorf("make veth %s to %s/%s: %w", name, want.Namespace, want.Interface, err)
+	}
+	return w.inside.LinkByName(name)
+}
+
+// vethPeer is VETH_INFO_PEER (linux/veth.h).
+const vethPeer = 1
+
+// tenantSide sets MTU, segment size and address of the tenant's end.
+func tenantSide(c *kernel.Conn, index int, want *plan.Port, gso int64) error {
+	l, err := c.LinkByName(want.Interface)
+	if err != nil {
+		return fmt.Errorf("read %s/%s: %w", want.Namespace, want.Interface, err)
+	}
+	if !l.Up || l.MTU != want.MTU || int64(l.GSO) != gso {
+		m := kernel.UpLink(index).Uint32(iflaMTU, uint32(want.MTU))
+		kernel.SetGSO(m, int(gso))
+		if err := c.Do(m); err != nil {
+			return fmt.Errorf("set up %s/%s: %w", want.Namespace, want.Interface, err)
+		}
+	}
+	if err := setAddress(c, index, want); err != nil {
+		return fmt.Errorf("address %s peer %s on %s/%s: %w", want.Address, want.Peer, want.Namespace, want.Interface, err)
+	}
+	return nil
+}
+
+// setAddress leaves one address on the interface; what the tenant added with
+// another local part stays.
+func setAddress(c *kernel.Conn, index int, want *plan.Port) error {
+	all, err := c.Addresses(0)
+	if err != nil {
+		return err
+	}
+	wanted := kernel.Address{Index: index, Local: want.Address, Peer: want.Peer, Metric: want.Metric}
+	there := false
+	for _, a := range all {
+		switch {
+		case a == wanted:
+			there = true
+		case a.Index == index && a.Local == want.Address:
+			if err := c.DeleteAddress(a); err != nil {
+				return err
+			}
+		}
+	}
+	if there {
+		return nil
+	}
+	return c.AddAddress(wanted)
+}
+
+// shape sets or lifts the rate of an end.
+func (w *work) shape(e end, want plan.End) error {
+	have, err := w.inside.RootQdisc(e.Index)
+	if err != nil {
+		return fmt.Errorf("read its queue: %w", err)
+	}
+	rate := want.Rate.BytesPerSecond()
+	switch {
+	case rate == 0 && have.Handle == 0, have.Kind == "tbf" && have.TBF() == rate:
+		return nil
+	case have.Handle != 0 && (rate == 0 || have.Kind != "tbf"):
+		if err := w.inside.DeleteQdisc(e.Index, kernel.TCRoot); err != nil || rate == 0 {
+			return err
+		}
+	}
+	if err := w.inside.Do(kernel.SetTBF(e.Index, shaper(want.Rate, e.MTU))); err != nil {
+		return fmt.Errorf("shape to %s: %w", want.Rate, err)
+	}
+	return nil
+}
+
+// Attributes of VXLAN (linux/if_link.h).
+const (
+	vxlanID, vxlanRemote, vxlanLink, vxlanLocal, vxlanTTL, vxlanTOS, vxlanLearning    = 1, 2, 3, 4, 5, 6, 7
+	vxlanPort, vxlanRemote6, vxlanLocal6, vxlanChecksum, vxlanNoSum6Tx, vxlanNoSum6Rx = 15, 16, 17, 18, 19, 20
+)
+
+// vxlan is what identifies a tunnel device.
+type vxlan struct {
+	vni           uint32
+	local, remote netip.Addr
+	tos           uint8
+}
+
+func parseVxlan(data []byte) vxlan {
+	var v vxlan
+	kernel.EachAttr(data, func(kind uint16, value []byte) {
+		switch kind {
+		case vxlanID:
+			v.vni = binary.NativeEndian.Uint32(value)
+		case vxlanRemote, vxlanRemote6:
+			v.remote, _ = netip.AddrFromSlice(value)
+		case vxlanLocal, vxlanLocal6:
+			v.local, _ = netip.AddrFromSlice(value)
+		case vxlanTOS:
+			v.tos = value[0]
+		}
+	})
+	return v
+}

@@ -1,0 +1,105 @@
+package vxlink
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// makeFabric makes a lease's fabric unless it is there: without IPv6 and
+// without forwarding, so that nothing in it answers or passes on a frame.
+func (p *Part) makeFabric(name string) error {
+	p.fabrics.Lock()
+	defer p.fabrics.Unlock()
+	if f, err := p.host.Open(name); err == nil {
+		return f.Close()
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("open fabric %s: %w", name, err)
+	}
+	ns, err := kernel.NewNamespace(silence)
+	if err != nil {
+		return fmt.Errorf("make fabric %s: %w", name, err)
+	}
+	defer ns.Close()
+	return kernel.Bind(ns, p.host.Path(name))
+}
+
+func silence() error {
+	for _, s := range []string{"ipv6/conf/all/disable_ipv6", "ipv6/conf/default/disable_ipv6"} {
+		if err := kernel.Sysctl(s, "1"); err != nil {
+			return err
+		}
+	}
+	return kernel.Sysctl("ipv4/ip_forward", "0")
+}
+
+// removeFabric removes a fabric in which no link is left.
+func (p *Part) removeFabric(name string) error {
+	p.fabrics.Lock()
+	defer p.fabrics.Unlock()
+	empty, err := p.empty(name)
+	if err != nil || !empty {
+		return err
+	}
+	return kernel.Unbind(p.host.Path(name))
+}
+
+// empty says whether a fabric has no devices of ours; a broken one is empty.
+func (p *Part) empty(name string) (bool, error) {
+	c, err := p.host.Dial(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look into fabric %s: %w", name, err)
+	}
+	defer c.Close()
+	devices, err := c.Links()
+	for _, d := range devices {
+		if _, _, ok := parseDevice(d.Name); ok {
+			return false, nil
+		}
+	}
+	return err == nil, err
+}
+
+// note keeps the hint which links a fabric has, and tells how many.
+func (p *Part) note(link plan.VxLink, there bool) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fabric := plan.Fabric(link.Lease)
+	if p.links[fabric] == nil {
+		p.links[fabric] = make(map[string]bool)
+	}
+	if there {
+		p.links[fabric][link.Key()] = true
+	} else {
+		delete(p.links[fabric], link.Key())
+	}
+	return len(p.links[fabric])
+}
+
+// lease reads a lease's name out of its fabric's.
+func lease(fabric string) (vnet.LeaseID, bool) {
+	tenant, network, ok := strings.Cut(fabric, ".")
+	if !ok || strings.Contains(network, ".") {
+		return vnet.LeaseID{}, false
+	}
+	return vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)}, true
+}
+
+// parseDevice reads a link's index and end out of its device's name.
+func parseDevice(name string) (index, i int, ok bool) {
+	var letter rune
+	n, err := fmt.Sscanf(name, "l%d%c", &index, &letter)
+	if err != nil || n != 2 || letter < 'a' || letter > 'b' {
+		return 0, 0, false
+	}
+	i = int(letter - 'a')
+	return index, i, name == plan.VxLink{Index: index}.Device(i)
+}

@@ -1,0 +1,98 @@
+package vxlink
+
+import (
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// link reads one link; ends that are not as Do leaves them are empty.
+func (f *fabric) link(id vnet.LeaseID, index int) plan.VxLink {
+	link := plan.VxLink{Lease: id, Index: index}
+	var devices [2]kernel.Link
+	for i := range devices {
+		devices[i] = f.devices[link.Device(i)]
+		if name := linkName(devices[i].Alias); name != "" {
+			link.Link = name
+		}
+	}
+	for i, d := range devices {
+		if d.Index == 0 || !d.Up || f.foreign[d.Index] || linkName(d.Alias) != link.Link {
+			continue
+		}
+		if f.wired(d.Index, devices[1-i]) {
+			link.Ends[i] = f.end(d)
+		}
+	}
+	return link
+}
+
+// wired says whether a device's frames go to the other end, and only there.
+func (f *fabric) wired(index int, other kernel.Link) bool {
+	w := wire{target: other.Index}
+	if minor, _ := parseMark(other.Alias); minor != 0 {
+		w.class = kernel.Handle(1, minor)
+	}
+	this, _, err := w.attached(f.conn, index)
+	return err == nil && this
+}
+
+// end reads what a device leads to.
+func (f *fabric) end(d kernel.Link) plan.End {
+	e := plan.End{Rate: f.rates[d.Index]}
+	switch d.Kind {
+	case "veth":
+		e.Port = f.port(d)
+	case "vxlan":
+		e.Tunnel = f.tunnel(d)
+	}
+	if e.Port == nil && e.Tunnel == nil {
+		return plan.End{}
+	}
+	return e
+}
+
+// port reads the tenant's side; nil if it is missing, down, of another MTU or
+// without its address.
+func (f *fabric) port(d kernel.Link) *plan.Port {
+	n, ok := f.nodes[d.PeerNS]
+	if !ok || d.PeerNS < 0 {
+		return nil
+	}
+	inner, ok := n.devices[d.Peer]
+	if !ok || !inner.Up || inner.MTU != d.MTU {
+		return nil
+	}
+	for _, a := range n.addresses[d.Peer] {
+		if a.Metric != 0 { // what tenants add has none
+			return &plan.Port{
+				Namespace: n.name, Interface: inner.Name, MTU: d.MTU,
+				Address: a.Local, Peer: a.Peer, Metric: a.Metric,
+			}
+		}
+	}
+	return nil
+}
+
+// tunnel reads a VXLAN device and its class; nil if it has none.
+func (f *fabric) tunnel(d kernel.Link) *plan.Tunnel {
+	minor, best := parseMark(d.Alias)
+	handle := kernel.Handle(1, minor)
+	class, ok := f.classes[d.Peer][handle]
+	v := parseVxlan(d.Data)
+	parent := minorLeases
+	if best {
+		parent = minorBest
+	}
+	if minor == 0 || !ok || !f.queues[d.Peer][handle] || class.Parent != kernel.Handle(1, parent) {
+		return nil
+	}
+	t := &plan.Tunnel{
+		VNI: vnet.VNI(v.vni), Interface: f.names[d.Peer], Local: v.local, Remote: v.remote, MTU: d.MTU,
+		Class: plan.Class{Rate: vnet.Rate(class.HTB().Rate) * 8, Ceil: vnet.Rate(class.HTB().Ceil) * 8, BestEffort: best},
+	}
+	if v.tos != tos(t) {
+		return nil
+	}
+	return t
+}

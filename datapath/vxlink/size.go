@@ -1,0 +1,68 @@
+package vxlink
+
+import (
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// Sizes in bytes. The largest packet a stack hands down at once (GSO) is
+// about 5 ms of the rate, so that slow links stay smooth; a token bucket
+// holds two of them, so that fast links lose nothing to timers; a queue holds
+// 50 ms, so that TCP fills the link and a burst of UDP survives.
+const (
+	largestGSO  = 64 << 10
+	header      = 14
+	gsoTime     = 5  // ms
+	burstTime   = 1  // ms, at high rates
+	queueTime   = 50 // ms
+	queueGSO    = 4  // packets, at low rates
+	largestFIFO = 32 << 20
+)
+
+// bytesIn is what a rate passes in some milliseconds.
+func bytesIn(rate vnet.Rate, ms int64) int64 {
+	return int64(rate.BytesPerSecond()) / 1000 * ms
+}
+
+// gsoSize is the largest packet to build for a link of a rate; 0: no limit.
+func gsoSize(rate vnet.Rate, mtu int) int64 {
+	if rate == 0 {
+		return largestGSO
+	}
+	return min(max(bytesIn(rate, gsoTime), 2*int64(mtu+header)), largestGSO)
+}
+
+// burst and queue are those of a shaper of a rate. A GSO packet is counted
+// with the headers of all its segments, up to an eighth more than its size.
+func burst(rate vnet.Rate, mtu int) uint32 {
+	gso := gsoSize(rate, mtu)
+	return uint32(max(2*gso+gso/4, bytesIn(rate, burstTime)))
+}
+
+func queue(rate vnet.Rate, mtu int) uint32 {
+	gso := gsoSize(rate, mtu)
+	return uint32(min(max(bytesIn(rate, queueTime), queueGSO*(gso+gso/8)), largestFIFO))
+}
+
+// shaper enforces a rate on tenants' frames.
+func shaper(rate vnet.Rate, mtu int) kernel.Shaper {
+	return kernel.Shaper{Rate: rate.BytesPerSecond(), Burst: burst(rate, mtu), Limit: queue(rate, mtu)}
+}
+
+// Priorities of HTB classes: who may borrow first.
+const (
+	leased     = 0
+	bestEffort = 7
+)
+
+// htb is the class of outer frames. The quantum shares what is borrowed:
+// one frame at least, two milliseconds of the rate otherwise.
+func htb(rate, ceil vnet.Rate, mtu int, priority uint32) kernel.HTBClass {
+	return kernel.HTBClass{
+		Rate: rate.BytesPerSecond(), Ceil: ceil.BytesPerSecond(),
+		Burst: burst(rate, mtu), CeilBurst: burst(ceil, mtu),
+		Quantum:  uint32(min(max(bytesIn(rate, 2), int64(mtu+header+plan.OuterHeaders)), largestGSO*2)),
+		Priority: priority,
+	}
+}

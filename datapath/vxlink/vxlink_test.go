@@ -1,0 +1,42 @@
+package vxlink
+
+import (
+	"testing"
+
+	"sublet/vnet"
+)
+
+func TestLocalLink(t *testing.T) {
+	b := newBench(t)
+	p, h := b.host("h1")
+	n0 := b.node(h, "n0")
+	b.node(h, "n1")
+	link := local(100 * vnet.Mbit)
+	add(t, p, link)
+	has(t, p, link)
+	b.in(n0, "ping", "-c1", "-W1", address(1).String())
+	add(t, p, link)
+	has(t, p, link)
+	remove(t, p, link)
+	has(t, p)
+	remove(t, p, link)
+}
+
+func TestTunnel(t *testing.T) {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	n0 := b.node(hosts[0], "n0")
+	b.node(hosts[1], "n1")
+	for i, p := range parts {
+		add(t, p, uplink(), across(i, 200*vnet.Mbit))
+		has(t, p, uplink(), across(i, 200*vnet.Mbit))
+	}
+	b.in(n0, "ping", "-c1", "-W1", address(1).String())
+	t.Log(b.in(hosts[0].Namespace, "tc", "-s", "class", "show", "dev", "phy0"))
+	for i, p := range parts {
+		remove(t, p, across(i, 200*vnet.Mbit))
+		has(t, p, uplink())
+		remove(t, p, uplink())
+		has(t, p)
+	}
+}
