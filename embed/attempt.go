@@ -7,7 +7,7 @@ import "slices"
 const (
 	maxAttempts = 12
 	slack       = 24  // placements an attempt may take back
-	effort      = 400 // in successful attempts, after which the best is taken
+	effort      = 200 // in successful attempts, after which the best is taken
 )
 
 // attempts makes several greedy embeddings, each from another first host, and
@@ -15,6 +15,7 @@ const (
 func (s *search) attempts() bool {
 	failed := make([]int, len(s.host))
 	found, best := false, outcome{}
+	s.patience = s.graph.Steps() + maxAttempts*maxSteps
 	for attempt, spent := 0, 0; attempt < maxAttempts && spent < effort; attempt++ {
 		s.budget, s.deepest = len(s.host)+slack, outcome{depth: -1}
 		if !s.place(s.orderOf(failed), 0, attempt) {
@@ -50,7 +51,7 @@ func (s *search) place(order []int, k, skip int) bool {
 		skip = 0
 	}
 	for _, c := range list {
-		if s.budget--; s.budget < 0 {
+		if s.tired() {
 			break
 		}
 		if !s.settle(v, c.host) {

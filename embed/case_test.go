@@ -51,6 +51,7 @@ func (c *small) bookOther(t *rapid.T) {
 	}
 }
 
+// drawSubstrate draws up to four hosts and three switches.
 func drawSubstrate(t *rapid.T) vnet.Substrate {
 	var sub vnet.Substrate
 	names := []string{}
@@ -72,11 +73,17 @@ func drawSubstrate(t *rapid.T) vnet.Substrate {
 	if len(names) < 2 {
 		return sub
 	}
-	for i := range rapid.IntRange(1, 7).Draw(t, "links") {
+	// Mostly connected: each node is joined to an earlier one, then chords. Link
+	// names are not in order of appearance.
+	apart := rapid.IntRange(0, 9).Draw(t, "apart") == 0
+	for i := range rapid.IntRange(len(names)-1, len(names)+2).Draw(t, "links") {
 		a := rapid.IntRange(0, len(names)-1).Draw(t, "a")
 		b := (a + rapid.IntRange(1, len(names)-1).Draw(t, "b")) % len(names)
+		if i+1 < len(names) && !apart {
+			a, b = i+1, a%(i+1)
+		}
 		sub.Links = append(sub.Links, vnet.SubstrateLink{
-			Name:     fmt.Sprintf("w%d", (i*5)%7),
+			Name:     fmt.Sprintf("w%02d", (i*7)%11),
 			Ends:     [2]string{names[a], names[b]},
 			Capacity: vnet.Rate(rapid.IntRange(1, 10).Draw(t, "capacity")) * 100 * vnet.Mbit,
 			Share:    rapid.SampledFrom([]int{0, 50, 100}).Draw(t, "share"),
@@ -88,11 +95,11 @@ func drawSubstrate(t *rapid.T) vnet.Substrate {
 
 func drawRequest(t *rapid.T, sub vnet.Substrate, stages int) vnet.Request {
 	r := vnet.Request{Network: "net"}
-	for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
+	for i := range rapid.IntRange(1, 5).Draw(t, "nodes") {
 		r.Nodes = append(r.Nodes, drawNode(t, sub, fmt.Sprintf("n%d", i)))
 	}
 	if n := len(r.Nodes); n > 1 {
-		for i := range rapid.IntRange(0, 4).Draw(t, "links") {
+		for i := range rapid.IntRange(n-1, n+1).Draw(t, "links") {
 			a := rapid.IntRange(0, n-1).Draw(t, "from")
 			r.Links = append(r.Links, drawLink(t, fmt.Sprintf("l%d", i), r.Nodes[a].Name, r.Nodes[(a+rapid.IntRange(1, n-1).Draw(t, "to"))%n].Name))
 		}
@@ -106,10 +113,10 @@ func drawRequest(t *rapid.T, sub vnet.Substrate, stages int) vnet.Request {
 func drawNode(t *rapid.T, sub vnet.Substrate, name string) vnet.VirtualNode {
 	n := vnet.VirtualNode{
 		Name:   name,
-		CPU:    vnet.CPU(rapid.IntRange(0, 4).Draw(t, "cpu")) * vnet.Core / 2,
+		CPU:    vnet.CPU(rapid.IntRange(1, 5).Draw(t, "cpu")) * vnet.Core / 2,
 		Memory: vnet.Bytes(rapid.IntRange(0, 3).Draw(t, "memory")) * vnet.GiB / 2,
 	}
-	switch rapid.IntRange(0, 9).Draw(t, "where") {
+	switch rapid.IntRange(0, 19).Draw(t, "where") {
 	case 0, 1:
 		n.Site = rapid.SampledFrom([]string{"lyon", "nancy"}).Draw(t, "site")
 	case 2, 3:
@@ -132,7 +139,7 @@ func drawLink(t *rapid.T, name, a, b string) vnet.VirtualLink {
 }
 
 func drawBandwidth(t *rapid.T) vnet.Bandwidth {
-	low := vnet.Rate(rapid.IntRange(0, 6).Draw(t, "min")) * 100 * vnet.Mbit
+	low := vnet.Rate(rapid.IntRange(0, 6).Draw(t, "min")) * 50 * vnet.Mbit
 	return vnet.Bandwidth{Min: low, Max: low + vnet.Rate(rapid.IntRange(0, 2).Draw(t, "more"))*100*vnet.Mbit}
 }
 

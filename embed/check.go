@@ -111,10 +111,9 @@ func (c checker) amounts(cal *calendar.Calendar, window vnet.Window) error {
 		if stage >= 0 {
 			w.Start = window.Start.Add(c.request.Stages[stage].After)
 		}
-		if stage+1 < len(c.request.Stages) {
-			w.End = window.Start.Add(c.request.Stages[stage+1].After)
-			if !window.End.IsZero() && window.End.Before(w.End) {
-				w.End = window.End
+		for _, later := range c.request.Stages[stage+1:] {
+			if end := window.Start.Add(later.After); w.End.IsZero() || end.Before(w.End) {
+				w.End = end
 			}
 		}
 		if !w.End.IsZero() && !w.Start.Before(w.End) {

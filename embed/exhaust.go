@@ -2,18 +2,25 @@ package embed
 
 import "sublet/embed/graph"
 
-// Bounds of the exhaustive search: enough for about six nodes on six hosts,
-// little enough for a refusal to take milliseconds.
+// Bounds of the exhaustive search: enough to try everything for four nodes on
+// four hosts, little enough for a refusal to take milliseconds.
 const (
-	maxWalks = 64    // paths tried for a link
-	maxTrial = 20000 // nodes placed and paths taken
+	maxWalks = 64      // paths tried for a link
+	maxTrial = 20000   // nodes placed and paths taken
+	maxSteps = 300_000 // arcs looked at
 )
 
 // exhaust tries every host for every node and every path for every link, until
-// one embedding is found or the bound is reached.
+// one embedding is found or a bound is reached.
 func (s *search) exhaust() bool {
-	s.budget = maxTrial
+	s.budget, s.patience = maxTrial, s.graph.Steps()+maxSteps
 	return s.everyHost(s.orderOf(make([]int, len(s.host))), 0)
+}
+
+// tired counts one trial more, and says whether the bounds are reached.
+func (s *search) tired() bool {
+	s.budget--
+	return s.budget < 0 || s.graph.Steps() > s.patience
 }
 
 // everyHost places the nodes of order from the k-th on.
@@ -23,7 +30,7 @@ func (s *search) everyHost(order []int, k int) bool {
 	}
 	v := order[k]
 	for _, h := range s.candidates[v] {
-		if s.budget--; s.budget < 0 {
+		if s.tired() {
 			break
 		}
 		if !s.roomy(v, h) {
@@ -51,7 +58,7 @@ func (s *search) everyPath(order []int, k, i int) bool {
 		return s.everyHost(order, k+1)
 	}
 	for _, walk := range s.ways(links[i]) {
-		if s.budget--; s.budget < 0 {
+		if s.tired() {
 			return false
 		}
 		s.reserve(links[i], walk)

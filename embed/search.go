@@ -17,6 +17,7 @@ type search struct {
 	host       []int         // by node: where it is; -1: nowhere yet
 	walks      [][]graph.Arc // by link: from Ends[0] to Ends[1]
 	budget     int           // placements still to be tried
+	patience   int           // steps of the graph at which to give up
 	deepest    outcome       // the furthest failure of this attempt
 	worst      outcome       // and of all
 }
@@ -112,7 +113,7 @@ func (s *search) choices(v int) []choice {
 			list = s.price(list, l, u)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b choice) int {
+	slices.SortFunc(list, func(a, b choice) int {
 		if a.cost != b.cost {
 			return cmp.Compare(a.cost, b.cost)
 		}

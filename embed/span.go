@@ -1,8 +1,6 @@
 package embed
 
-import (
-	"sublet/vnet"
-)
+import "sublet/vnet"
 
 // span is the part of a window in which one topology runs.
 type span struct {
@@ -10,8 +8,8 @@ type span struct {
 	topology vnet.Topology
 }
 
-// spansOf cuts a window at the request's stages. Stages that begin after the
-// window's end, or at the same time as the next, take no time and are left out.
+// spansOf cuts a window at the request's stages; each runs until a later one
+// begins (Request.StageAt). Stages that take no time are left out.
 func spansOf(request vnet.Request, window vnet.Window) []span {
 	var spans []span
 	for stage := -1; stage < len(request.Stages); stage++ {
@@ -19,9 +17,9 @@ func spansOf(request vnet.Request, window vnet.Window) []span {
 		if stage >= 0 {
 			w.Start = window.Start.Add(request.Stages[stage].After)
 		}
-		if stage+1 < len(request.Stages) {
-			next := window.Start.Add(request.Stages[stage+1].After)
-			if window.End.IsZero() || next.Before(window.End) {
+		for _, later := range request.Stages[stage+1:] {
+			next := window.Start.Add(later.After)
+			if w.End.IsZero() || next.Before(w.End) {
 				w.End = next
 			}
 		}

@@ -33,7 +33,7 @@ func (a Arc) Dir() vnet.Direction { return vnet.Direction(a & 1) }
 func ArcOf(link int, dir vnet.Direction) Arc { return Arc(2*link + int(dir)) }
 
 // Graph is a substrate with its nodes numbered: hosts in the substrate's
-// order from 0, then switches. It keeps working space: one user at a time.
+// order from 0, then switches. It keeps working space: one search at a time.
 type Graph struct {
 	links   []vnet.SubstrateLink
 	hosts   int
@@ -46,6 +46,8 @@ type Graph struct {
 	trees   []*tree        // by switch, made when first needed
 	seen    []mark         // by state of a search
 	epoch   int
+	steps   int
+	reach   Reach // the last search
 }
 
 // New builds the graph; an error names a link with an end that is not there,
@@ -109,6 +111,10 @@ func (g *Graph) Head(a Arc) int { return g.head[a] }
 
 // Latency of an arc's link.
 func (g *Graph) Latency(a Arc) time.Duration { return g.links[a.Link()].Latency }
+
+// Steps counts the arcs that searches have looked at so far: a measure of
+// effort that is the same on every machine.
+func (g *Graph) Steps() int { return g.steps }
 
 // Path names the links of a walk.
 func (g *Graph) Path(walk []Arc) vnet.Path {

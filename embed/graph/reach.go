@@ -13,7 +13,7 @@ type Query struct {
 	Allow func(Arc) bool // whether the walk may take an arc
 }
 
-// Reach holds the shortest walks from one host.
+// Reach holds the shortest walks from one host, until the graph's next search.
 type Reach struct {
 	graph  *Graph
 	labels []label
@@ -41,12 +41,14 @@ type mark struct {
 // place is kept only while it is faster, so the fewest hops within the bound
 // are found. No walk takes a link twice.
 func (g *Graph) Reach(from int, q Query) *Reach {
-	r := &Reach{graph: g, first: make([]int32, g.hosts), labels: make([]label, 0, len(g.names))}
-	g.epoch++
 	if g.seen == nil {
 		g.seen = make([]mark, g.hosts+len(g.trees)*len(g.trees))
+		g.reach = Reach{graph: g, first: make([]int32, g.hosts)}
 	}
-	r.labels = append(r.labels, label{state: int32(from), before: -1, arc: -1})
+	g.epoch++
+	r := &g.reach
+	clear(r.first)
+	r.labels = append(r.labels[:0], label{state: int32(from), before: -1, arc: -1})
 	g.seen[from] = mark{g.epoch, 0}
 	for i := 0; i < len(r.labels) && (q.To < 0 || r.first[q.To] == 0); i++ {
 		r.expand(int32(i), q)
@@ -82,6 +84,7 @@ func (r *Reach) expand(i int32, q Query) {
 // walk adds a label if the arc may be taken and the walk is not worse than
 // one known.
 func (r *Reach) walk(before int32, a Arc, state int, q Query) {
+	r.graph.steps++
 	known := &r.graph.seen[state]
 	latency := r.labels[before].latency + r.graph.Latency(a)
 	if known.epoch == r.graph.epoch && (q.Bound == 0 || latency >= known.latency) {

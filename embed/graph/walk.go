@@ -59,6 +59,7 @@ func (w *walker) from(state int) {
 func (w *walker) take(a Arc, state int) {
 	host := w.graph.isHost(state)
 	latency := w.graph.Latency(a)
+	w.graph.steps++
 	if w.steps--; w.steps < 0 || len(w.found) == w.limit || w.used[a.Link()] || host && w.visited[state] {
 		return
 	}
