@@ -78,6 +78,7 @@ type conversation struct {
 	shown map[vnet.HostID]string // plans as last printed
 	quiet []string               // hosts that give no sign of life
 	offer *vnet.Request
+	text  memoryStore
 }
 
 func (c *conversation) say(words []string) string {
@@ -228,10 +229,10 @@ func summary(p plan.Host) string {
 
 // restart saves the book, through text, and goes on from what was saved.
 func (c *conversation) restart() string {
-	state, err := throughText(c.book)
-	if err == nil {
-		c.book, err = Restore(c.now, state)
-	}
+	must(c.text.save(c.book.Changes()))
+	state, err := c.text.load()
+	must(err)
+	c.book, err = Restore(c.now, state)
 	if err == nil {
 		err = c.book.Tick(c.now)
 	}

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -163,14 +164,54 @@ func parseID(text string) vnet.LeaseID {
 	return vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)}
 }
 
-// throughText returns a book's state as a store would after saving every
-// change, encoded and decoded on the way.
-func throughText(b *Book) (State, error) {
-	state := State{Substrate: b.Substrate(), Leases: b.Leases(), Plans: b.Plans(), Counters: b.Changes().Counters}
-	text, err := json.Marshal(state)
-	if err != nil {
-		return State{}, err
+// memoryStore keeps a state as text, as a store does.
+type memoryStore struct {
+	substrate, counters []byte
+	leases              map[vnet.LeaseID][]byte
+	plans               map[vnet.HostID][]byte
+}
+
+func (m *memoryStore) save(c Changes) error {
+	if m.leases == nil {
+		m.leases, m.plans = make(map[vnet.LeaseID][]byte), make(map[vnet.HostID][]byte)
 	}
-	read := State{Plans: make(map[vnet.HostID]plan.Host)}
-	return read, json.Unmarshal(text, &read)
+	var failed error
+	text := func(x any) []byte {
+		b, err := json.Marshal(x)
+		failed = errors.Join(failed, err)
+		return b
+	}
+	m.counters = text(c.Counters)
+	if c.Substrate != nil {
+		m.substrate = text(c.Substrate)
+	}
+	for _, l := range c.Leases {
+		m.leases[l.ID()] = text(l)
+	}
+	for _, p := range c.Plans {
+		m.plans[p.Host] = text(p)
+	}
+	for _, id := range c.NoLeases {
+		delete(m.leases, id)
+	}
+	for _, host := range c.NoPlans {
+		delete(m.plans, host)
+	}
+	return failed
+}
+
+func (m *memoryStore) load() (State, error) {
+	s := State{Plans: make(map[vnet.HostID]plan.Host)}
+	failed := errors.Join(json.Unmarshal(m.substrate, &s.Substrate), json.Unmarshal(m.counters, &s.Counters))
+	for _, text := range m.leases {
+		var l vnet.Lease
+		failed = errors.Join(failed, json.Unmarshal(text, &l))
+		s.Leases = append(s.Leases, l)
+	}
+	for host, text := range m.plans {
+		var p plan.Host
+		failed = errors.Join(failed, json.Unmarshal(text, &p))
+		s.Plans[host] = p
+	}
+	return s, failed
 }

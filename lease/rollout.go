@@ -78,7 +78,7 @@ func (r *Rollout) Expect(id vnet.LeaseID, hosts []vnet.HostID) {
 // Aim sets what hosts shall have in the end and publishes what shrinks. A
 // host without a target loses everything and is then forgotten.
 func (r *Rollout) Aim(now time.Time, target map[vnet.HostID]plan.Host) {
-	for name := range target {
+	for _, name := range slices.Sorted(maps.Keys(target)) {
 		if r.hosts[name] == nil {
 			// An empty plan, so that what an agent has from an earlier life goes.
 			r.hosts[name] = newHanded(now, name)
@@ -158,12 +158,7 @@ func (r *Rollout) Blockers(now time.Time) []vnet.HostID {
 	return names
 }
 
-// Dead says whether a host has been silent for longer than liveness.
-func (r *Rollout) Dead(host vnet.HostID, now time.Time) bool {
-	h := r.hosts[host]
-	return h == nil || r.dead(h, now)
-}
-
+// dead says whether a host has been silent for longer than liveness.
 func (r *Rollout) dead(h *handed, now time.Time) bool { return now.Sub(h.seen) > r.liveness }
 
 // Missing are those of a lease's hosts that have not yet got all of it.

@@ -1,0 +1,133 @@
+package lease
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"sublet/vnet"
+)
+
+// Random substrates and requests, small and tight, so that they collide.
+
+func drawSubstrate(t *rapid.T) vnet.Substrate {
+	var sub vnet.Substrate
+	hosts := rapid.IntRange(1, 4).Draw(t, "hosts")
+	for i := range hosts {
+		describe(&sub, []string{"host", fmt.Sprintf("h%d", i), rapid.SampledFrom([]string{"lyon", "paris"}).Draw(t, "site")})
+	}
+	names := make([]string, 0, hosts+2)
+	for _, h := range sub.Hosts {
+		names = append(names, string(h.Name))
+	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "switches") {
+		describe(&sub, []string{"switch", fmt.Sprintf("s%d", i)})
+		names = append(names, fmt.Sprintf("s%d", i))
+	}
+	for i, a := range names {
+		for _, b := range names[i+1:] {
+			if rapid.IntRange(0, 2).Draw(t, "linked") > 0 {
+				capacity := rapid.SampledFrom([]string{"100", "1000", "2000"}).Draw(t, "capacity")
+				latency := rapid.SampledFrom([]string{"latency=1ms", "latency=20ms"}).Draw(t, "latency")
+				share := rapid.SampledFrom([]string{"share=100", "share=20"}).Draw(t, "share")
+				describe(&sub, []string{"link", a, b, capacity, latency, share})
+			}
+		}
+	}
+	return sub
+}
+
+func drawRequest(t *rapid.T, now time.Time) vnet.Request {
+	r := vnet.Request{
+		Tenant:  rapid.SampledFrom([]vnet.TenantID{"alice", "bob"}).Draw(t, "tenant"),
+		Network: rapid.SampledFrom([]vnet.VNetID{"n1", "n2", "n3"}).Draw(t, "network"),
+		For:     rapid.SampledFrom([]time.Duration{0, time.Hour, 2 * time.Hour}).Draw(t, "for"),
+	}
+	if start := rapid.SampledFrom([]time.Duration{-1, -1, 0, 30 * time.Minute, time.Hour}).Draw(t, "start"); start >= 0 {
+		r.Start = now.Add(start)
+	}
+	nodes := rapid.IntRange(1, 4).Draw(t, "nodes")
+	for i := range nodes {
+		r.Nodes = append(r.Nodes, drawNode(t, fmt.Sprintf("v%d", i)))
+	}
+	for i := range nodes - 1 {
+		r.Links = append(r.Links, drawLink(t, i, i+1))
+	}
+	drawStages(t, &r)
+	return r
+}
+
+func drawNode(t *rapid.T, name string) vnet.VirtualNode {
+	return vnet.VirtualNode{
+		Name:      name,
+		CPU:       rapid.SampledFrom([]vnet.CPU{0, 500, 3000}).Draw(t, "cpu"),
+		Site:      rapid.SampledFrom([]string{"", "", "", "lyon", "rome"}).Draw(t, "site"),
+		Host:      rapid.SampledFrom([]vnet.HostID{"", "h0", "h1", "h2"}).Draw(t, "host"),
+		Exclusive: rapid.IntRange(0, 9).Draw(t, "exclusive") == 0,
+	}
+}
+
+func drawLink(t *rapid.T, a, b int) vnet.VirtualLink {
+	return vnet.VirtualLink{
+		Name:      fmt.Sprintf("l%d", a),
+		Ends:      [2]string{fmt.Sprintf("v%d", a), fmt.Sprintf("v%d", b)},
+		Bandwidth: drawBandwidths(t),
+		Latency:   rapid.SampledFrom([]time.Duration{0, 0, 2 * time.Millisecond, 25 * time.Millisecond}).Draw(t, "bound"),
+	}
+}
+
+func drawBandwidths(t *rapid.T) [2]vnet.Bandwidth {
+	both := [2]vnet.Bandwidth{drawBandwidth(t), {}}
+	both[vnet.Reverse] = both[vnet.Forward]
+	if rapid.Bool().Draw(t, "asymmetric") {
+		both[vnet.Reverse] = drawBandwidth(t)
+	}
+	return both
+}
+
+func drawBandwidth(t *rapid.T) vnet.Bandwidth {
+	low := vnet.Rate(rapid.SampledFrom([]int64{0, 30, 100, 333, 700, 1500}).Draw(t, "min")) * vnet.Mbit
+	switch rapid.IntRange(0, 3).Draw(t, "kind") {
+	case 0:
+		return vnet.Static(low)
+	case 1:
+		return vnet.Bandwidth{Min: low, Max: vnet.Unbounded}
+	}
+	return vnet.Bandwidth{Min: low, Max: low + 200*vnet.Mbit}
+}
+
+// drawStages may add a stage with other rates and one that takes a node away.
+func drawStages(t *rapid.T, r *vnet.Request) {
+	if len(r.Links) == 0 {
+		return
+	}
+	if rapid.Bool().Draw(t, "rates change") {
+		r.Stages = append(r.Stages, vnet.Stage{
+			Name: "rates", After: 20 * time.Minute, Links: map[string][2]vnet.Bandwidth{"l0": drawBandwidths(t)},
+		})
+	}
+	if rapid.Bool().Draw(t, "node goes") {
+		r.Stages = append(r.Stages, vnet.Stage{Name: "goes", After: 40 * time.Minute, Remove: []string{"v0"}})
+	}
+}
+
+// drawChange takes a link or a host away, or changes a capacity.
+func drawChange(t *rapid.T, sub vnet.Substrate) vnet.Substrate {
+	sub.Hosts, sub.Links = slices.Clone(sub.Hosts), slices.Clone(sub.Links)
+	if len(sub.Hosts) > 1 && rapid.Bool().Draw(t, "host goes") {
+		gone := rapid.SampledFrom(sub.Hosts).Draw(t, "gone").Name
+		sub.Hosts = slices.DeleteFunc(sub.Hosts, func(h vnet.SubstrateNode) bool { return h.Name == gone })
+		sub.Links = slices.DeleteFunc(sub.Links, func(l vnet.SubstrateLink) bool { return slices.Contains(l.Ends[:], string(gone)) })
+		return sub
+	}
+	if len(sub.Links) > 0 {
+		i := rapid.IntRange(0, len(sub.Links)-1).Draw(t, "link")
+		sub.Links[i].Capacity = rapid.SampledFrom([]vnet.Rate{50, 500, 5000}).Draw(t, "capacity") * vnet.Mbit
+		if rapid.Bool().Draw(t, "link goes") {
+			sub.Links = slices.Delete(sub.Links, i, i+1)
+		}
+	}
+	return sub
+}
