@@ -1,0 +1,108 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"sublet/lease"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// getPlan hands a host its plan: at once when its revision differs from
+// ?after=, else when it changes or the wait is over.
+func (s *Server) getPlan(w http.ResponseWriter, r *http.Request, c *call) error {
+	host := vnet.HostID(r.PathValue("host"))
+	after, err := revisionOf(r)
+	if err != nil {
+		return err
+	}
+	var p plan.Host
+	err = s.poll(r, func() (bool, error) {
+		p, err = s.planOf(host, r.URL.Query().Has("after"))
+		return p.Revision != after, err
+	})
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, p)
+}
+
+// revisionOf reads ?after=; without it every revision is news.
+func revisionOf(r *http.Request) (uint64, error) {
+	text := r.URL.Query().Get("after")
+	if text == "" {
+		return 0, nil
+	}
+	after, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, &vnet.FieldError{Path: "after", Problem: strconv.Quote(text) + " is not a revision"}
+	}
+	return after, nil
+}
+
+// planOf finds a host's published plan. Asking for what comes after a
+// revision is what agents do, and a sign of life.
+func (s *Server) planOf(host vnet.HostID, alive bool) (p plan.Host, err error) {
+	err = s.look(func(now time.Time, b *lease.Book) error {
+		var ok bool
+		if p, ok = b.Plans()[host]; !ok {
+			return noSuchHost(host)
+		}
+		if alive {
+			b.Seen(now, host)
+			a := s.agents[host]
+			a.seen = now
+			s.agents[host] = a
+		}
+		return nil
+	})
+	return p, err
+}
+
+func noSuchHost(host vnet.HostID) error {
+	return &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("no host %q in the substrate", host)}
+}
+
+// postReport takes in what an agent says of its host.
+func (s *Server) postReport(w http.ResponseWriter, r *http.Request, c *call) error {
+	var report plan.Report
+	if err := s.decode(w, r, c, &report); err != nil {
+		return err
+	}
+	if err := c.may(forAgents, string(report.Host)); err != nil {
+		return err
+	}
+	if err := checkAgent(report.Agent, c.Caller); err != nil {
+		return err
+	}
+	err := s.change(func(now time.Time, b *lease.Book) error {
+		if _, ok := b.Plans()[report.Host]; !ok {
+			return noSuchHost(report.Host)
+		}
+		s.agents[report.Host] = agentState{seen: now, report: report}
+		return b.Report(now, report)
+	})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// checkAgent refuses addresses the server must not connect to: an agent
+// elsewhere cannot point it at this machine's sockets.
+func checkAgent(address string, c Caller) error {
+	if address == "" || c.Host == "" && strings.HasPrefix(address, "/") {
+		return nil
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.Path != "" || u.User != nil || u.RawQuery != "" {
+		return &vnet.FieldError{Path: "agent", Problem: strconv.Quote(address) + " is not an address of an agent: state https://HOST:PORT, or on the server's machine a socket's path"}
+	}
+	return nil
+}

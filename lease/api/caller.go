@@ -1,0 +1,124 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"os"
+	"os/user"
+	"strconv"
+
+	"sublet/vnet"
+)
+
+// nobody is the user that root inside a node stands for when its tenant has
+// no local user, and what the kernel calls users it cannot name to us.
+const nobody = 65534
+
+// operatorName is the common name of the operator's certificate. Any other
+// name is a host's.
+const operatorName = "operator"
+
+// Caller is who asks.
+type Caller struct {
+	Name     string        // for people
+	Tenant   vnet.TenantID // whose leases are his by default; "": nobody's
+	UID      uint32
+	Operator bool        // may act for any tenant and any host
+	Host     vnet.HostID // an agent's, when not the operator
+}
+
+type callerKey struct{}
+
+func callerOf(r *http.Request) Caller {
+	c, _ := r.Context().Value(callerKey{}).(Caller)
+	return c
+}
+
+// withCaller finds out who is at the other end, once per connection.
+func withCaller(ctx context.Context, conn net.Conn) context.Context {
+	switch conn := conn.(type) {
+	case *peerConn:
+		return context.WithValue(ctx, callerKey{}, localCaller(conn.uid))
+	case *tls.Conn:
+		return context.WithValue(ctx, callerKey{}, remoteCaller(conn))
+	}
+	return ctx
+}
+
+// localCaller is a user of this machine: the tenant of his name. Root and the
+// server's own user are the operator.
+func localCaller(uid uint32) Caller {
+	name := userName(uid)
+	return Caller{
+		Name: name, Tenant: vnet.TenantID(name), UID: uid,
+		Operator: uid == 0 || uid == uint32(os.Geteuid()),
+	}
+}
+
+// userName is a user's name if it can name a tenant, else uid1234.
+func userName(uid uint32) string {
+	number := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(number); err == nil && vnet.CheckName(u.Username) == nil {
+		return u.Username
+	}
+	return "uid" + number
+}
+
+// remoteCaller is the operator or a host's agent, by his certificate. The
+// handshake has been done by the listener.
+func remoteCaller(conn *tls.Conn) Caller {
+	certificates := conn.ConnectionState().PeerCertificates
+	if len(certificates) == 0 {
+		return Caller{}
+	}
+	name := certificates[0].Subject.CommonName
+	c := Caller{Name: "cert:" + name, UID: nobody}
+	switch {
+	case name == operatorName:
+		c.Operator = true
+	case vnet.CheckName(name) == nil:
+		c.Host = vnet.HostID(name)
+	}
+	return c
+}
+
+// may checks a route's access; host is the one it concerns, if any.
+func (c Caller) may(a access, host string) error {
+	switch {
+	case c.Operator:
+		return nil
+	case c.Host != "":
+		if a == forAgents && (host == "" || host == string(c.Host)) {
+			return nil
+		}
+		return forbidden("a host's certificate is for its own plan and reports")
+	case a != forEveryone:
+		return forbidden("only the operator may do this")
+	case c.Tenant == "" || c.UID == nobody:
+		return forbidden("the user nobody leases nothing: call as a user of this machine")
+	}
+	return nil
+}
+
+// mayTouch says whether a tenant's leases exist for the caller.
+func (c Caller) mayTouch(tenant vnet.TenantID) bool {
+	return c.Operator || c.Tenant == tenant
+}
+
+// owner is the user that root inside a tenant's nodes stands for.
+func (c Caller) owner(tenant vnet.TenantID) uint32 {
+	if c.Tenant == tenant {
+		return c.UID
+	}
+	u, err := user.Lookup(string(tenant))
+	if err != nil {
+		return nobody
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nobody
+	}
+	return uint32(uid)
+}

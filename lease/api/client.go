@@ -1,0 +1,282 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// Errors a client can tell apart with errors.Is. Bad input is a
+// *vnet.FieldError, a refusal by admission a *vnet.Rejection; anything else
+// the server says is a *Problem.
+var (
+	ErrNotFound    = errors.New("not found") // also: another tenant's
+	ErrConflict    = errors.New("conflict")  // such as a network's name in use
+	ErrForbidden   = errors.New("not allowed")
+	ErrUnreachable = errors.New("no server")
+)
+
+// Client calls a server. It is safe for concurrent use.
+type Client struct {
+	at   string // for people
+	base string
+	http *http.Client
+	dial func(context.Context) (net.Conn, error)
+}
+
+// maxAnswer bounds an answer in bytes: a thousand leases of a thousand nodes.
+const maxAnswer = 1 << 30
+
+// NewClient calls the server on a unix socket; nothing happens until the
+// first call.
+func NewClient(socket string) *Client {
+	dialer := &net.Dialer{}
+	return newClient(socket, "http://sublet", func(ctx context.Context) (net.Conn, error) {
+		return dialer.DialContext(ctx, "unix", socket)
+	})
+}
+
+// NewTLSClient calls a server elsewhere, at host:port, with a certificate
+// whose common name is "operator" or a host's name.
+func NewTLSClient(address, certFile, keyFile, caFile string) (*Client, error) {
+	config, err := tlsFiles(certFile, keyFile, caFile)
+	if err != nil {
+		return nil, err
+	}
+	dialer := &tls.Dialer{Config: config}
+	return newClient(address, "http://"+address, func(ctx context.Context) (net.Conn, error) {
+		return dialer.DialContext(ctx, "tcp", address)
+	}), nil
+}
+
+func newClient(at, base string, dial func(context.Context) (net.Conn, error)) *Client {
+	transport := &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		MaxIdleConnsPerHost: 4, IdleConnTimeout: idleTimeout / 2,
+	}
+	return &Client{at: at, base: base, dial: dial, http: &http.Client{Transport: transport}}
+}
+
+// Close drops idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// do sends body as JSON, if there is one, and reads the answer into result.
+func (c *Client) do(ctx context.Context, method, path string, body, result any) error {
+	request, err := c.request(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return c.explain(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= 300 {
+		return readProblem(response)
+	}
+	if result == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(result); err != nil {
+		return fmt.Errorf("read the server's answer to %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+func (c *Client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var reader io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s %s: %w", method, path, err)
+		}
+		reader = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, reader)
+	if err != nil {
+		return nil, fmt.Errorf("make request %s %s: %w", method, path, err)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return request, nil
+}
+
+// explain says what to do when there is no server.
+func (c *Client) explain(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return &kindError{kind: ErrUnreachable,
+			detail: fmt.Sprintf("no server at %s: start one with `sublet serve` or `sublet lab up`", c.at)}
+	case errors.Is(err, fs.ErrPermission):
+		return &kindError{kind: ErrUnreachable, detail: fmt.Sprintf("no permission to reach the server at %s: open %s to this user", c.at, filepath.Dir(c.at))}
+	}
+	return fmt.Errorf("call the server at %s: %w", c.at, err)
+}
+
+// Dial opens a connection to the server for a session, which does its own
+// HTTP upgrade on it: package agent/session, with NodePath or CapturePath.
+func (c *Client) Dial(ctx context.Context) (net.Conn, error) {
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	return conn, nil
+}
+
+// NodePath is the path of a node's session: "exec" or "probe".
+func NodePath(id vnet.LeaseID, node, session string) string {
+	return leasePath(id) + "/nodes/" + url.PathEscape(node) + "/" + session
+}
+
+// CapturePath is the path of the capture of a link.
+func CapturePath(id vnet.LeaseID, link string) string {
+	return leasePath(id) + "/links/" + url.PathEscape(link) + "/capture"
+}
+
+// readProblem turns an answer of 300 and more into an error.
+func readProblem(response *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
+	if err != nil {
+		return fmt.Errorf("read the server's problem: %w", err)
+	}
+	return ReadProblem(response.StatusCode, string(text))
+}
+
+// ReadProblem is the error that an answer of the API stands for: what the
+// methods of Client return, for those who read the answer themselves.
+func ReadProblem(status int, body string) error {
+	p := Problem{Status: status}
+	if err := json.Unmarshal([]byte(body), &p); err != nil || p.Type == "" {
+		return &Problem{Status: status, Detail: fmt.Sprintf("%s (HTTP status %d)", strings.TrimSpace(body), status)}
+	}
+	return p.asError()
+}
+
+func leasePath(id vnet.LeaseID) string {
+	return "/v1/leases/" + url.PathEscape(string(id.Tenant)) + "/" + url.PathEscape(string(id.Network))
+}
+
+// Admit asks for a lease. With accept, the counter-offer is taken at once if
+// the request itself is refused. Errors: *vnet.FieldError, *vnet.Rejection,
+// ErrConflict, ErrUnreachable.
+func (c *Client) Admit(ctx context.Context, req vnet.Request, accept bool) (Admission, error) {
+	var a Admission
+	return a, c.do(ctx, http.MethodPost, "/v1/leases", Ask{Request: req, Accept: accept}, &a)
+}
+
+// Leases lists the caller's leases, all tenants' for the operator.
+func (c *Client) Leases(ctx context.Context) ([]vnet.Lease, error) {
+	var leases []vnet.Lease
+	return leases, c.do(ctx, http.MethodGet, "/v1/leases", nil, &leases)
+}
+
+// Lease finds one; ErrNotFound.
+func (c *Client) Lease(ctx context.Context, id vnet.LeaseID) (vnet.Lease, error) {
+	return c.leaseWhen(ctx, id, "")
+}
+
+func (c *Client) leaseWhen(ctx context.Context, id vnet.LeaseID, query string) (vnet.Lease, error) {
+	var l vnet.Lease
+	return l, c.do(ctx, http.MethodGet, leasePath(id)+query, nil, &l)
+}
+
+// Release ends a lease; WaitGone waits until its hosts have removed it.
+func (c *Client) Release(ctx context.Context, id vnet.LeaseID) (vnet.Lease, error) {
+	var l vnet.Lease
+	return l, c.do(ctx, http.MethodDelete, leasePath(id), nil, &l)
+}
+
+// SetVerdict stores the outcome of a check with its lease.
+func (c *Client) SetVerdict(ctx context.Context, id vnet.LeaseID, v vnet.Verdict) error {
+	return c.do(ctx, http.MethodPut, leasePath(id)+"/verdict", v, nil)
+}
+
+// waitFor is how long one long poll lasts.
+const waitFor = 30 * time.Second
+
+// WaitReady waits until a lease runs, and returns it; it also returns, without
+// an error, one that failed or ended: see State and Message. What was booked
+// for later is waited for too.
+func (c *Client) WaitReady(ctx context.Context, id vnet.LeaseID) (vnet.Lease, error) {
+	for {
+		l, err := c.leaseWhen(ctx, id, "?until=settled&wait="+waitFor.String())
+		if err != nil || Settled(l) {
+			return l, err
+		}
+	}
+}
+
+// WaitGone waits until no host has anything of a released lease.
+func (c *Client) WaitGone(ctx context.Context, id vnet.LeaseID) error {
+	for {
+		l, err := c.leaseWhen(ctx, id, "?until=gone&wait="+waitFor.String())
+		if errors.Is(err, ErrNotFound) || err == nil && Gone(l) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Hosts lists the substrate's hosts as they are now.
+func (c *Client) Hosts(ctx context.Context) ([]Host, error) {
+	var hosts []Host
+	return hosts, c.do(ctx, http.MethodGet, "/v1/hosts", nil, &hosts)
+}
+
+// Links lists both directions of every substrate link as they are now.
+func (c *Client) Links(ctx context.Context) ([]Link, error) {
+	var links []Link
+	return links, c.do(ctx, http.MethodGet, "/v1/links", nil, &links)
+}
+
+// Substrate is the graph that is leased out.
+func (c *Client) Substrate(ctx context.Context) (vnet.Substrate, error) {
+	var sub vnet.Substrate
+	return sub, c.do(ctx, http.MethodGet, "/v1/substrate", nil, &sub)
+}
+
+// PlanNow is what a host shall have; for the operator.
+func (c *Client) PlanNow(ctx context.Context, host vnet.HostID) (plan.Host, error) {
+	var p plan.Host
+	return p, c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host)), nil, &p)
+}
+
+// Plan is an agent's question: the host's plan once its revision differs from
+// after, or the same plan after 30 s. It counts as a sign of life.
+func (c *Client) Plan(ctx context.Context, host vnet.HostID, after uint64) (plan.Host, error) {
+	var p plan.Host
+	query := "?after=" + strconv.FormatUint(after, 10) + "&wait=" + waitFor.String()
+	return p, c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host))+query, nil, &p)
+}
+
+// Report says what came of a host's plan.
+func (c *Client) Report(ctx context.Context, r plan.Report) error {
+	return c.do(ctx, http.MethodPost, "/v1/reports", r, nil)
+}
+
+// Diff reads what a host's agent would change now, into result: the agent's
+// own JSON.
+func (c *Client) Diff(ctx context.Context, host vnet.HostID, result any) error {
+	return c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host))+"/diff", nil, result)
+}

@@ -1,0 +1,196 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"sublet/lease"
+	"sublet/vnet"
+)
+
+// Host is a substrate node as it is now.
+type Host struct {
+	Name     vnet.HostID `json:"name"`
+	Site     string      `json:"site,omitempty"`
+	Agent    AgentState  `json:"agent"`
+	Seen     time.Time   `json:"seen,omitzero"` // last sign of life
+	CPU      vnet.CPU    `json:"cpu_milli"`
+	CPUFree  vnet.CPU    `json:"cpu_free_milli"`
+	Memory   vnet.Bytes  `json:"memory_bytes"`
+	MemFree  vnet.Bytes  `json:"memory_free_bytes"`
+	Nodes    int         `json:"nodes"`    // virtual nodes on it
+	Revision uint64      `json:"revision"` // of the plan it shall have
+	Applied  uint64      `json:"applied"`  // of the plan it has
+	Errors   int         `json:"errors"`   // things its agent could not do
+	Drift    uint64      `json:"drift"`    // repairs since its agent started
+}
+
+// AgentState is a host's agent's.
+type AgentState string
+
+// States of an agent: unknown ones have not been heard of since the server
+// started.
+const (
+	AgentUp      AgentState = "up"
+	AgentSilent  AgentState = "silent"
+	AgentUnknown AgentState = "unknown"
+)
+
+// silentAfter is three heartbeats of an agent.
+const silentAfter = 15 * time.Second
+
+func (s *Server) getHosts(w http.ResponseWriter, _ *http.Request, _ *call) error {
+	var hosts []Host
+	err := s.look(func(now time.Time, b *lease.Book) error {
+		hosts = hostsNow(b.Substrate(), b.Leases())
+		plans := b.Plans()
+		for i := range hosts {
+			h := &hosts[i]
+			h.Revision = plans[h.Name].Revision
+			h.heard(now, s.agents[h.Name])
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, hosts)
+}
+
+// heard adds what is known of the host's agent.
+func (h *Host) heard(now time.Time, a agentState) {
+	h.Seen, h.Applied, h.Drift, h.Errors = a.seen, a.report.Revision, a.report.Drift, len(a.report.Errors)
+	switch {
+	case a.seen.IsZero():
+		h.Agent = AgentUnknown
+	case now.Sub(a.seen) > silentAfter:
+		h.Agent = AgentSilent
+	default:
+		h.Agent = AgentUp
+	}
+}
+
+// hostsNow lists hosts with what active leases leave free of them.
+func hostsNow(sub vnet.Substrate, leases []vnet.Lease) []Host {
+	hosts := make([]Host, len(sub.Hosts))
+	byName := make(map[vnet.HostID]*Host, len(hosts))
+	for i, n := range sub.Hosts {
+		hosts[i] = Host{Name: n.Name, Site: n.Site, CPU: n.CPU, CPUFree: n.CPU, Memory: n.Memory, MemFree: n.Memory}
+		byName[n.Name] = &hosts[i]
+	}
+	for _, l := range active(leases) {
+		for _, n := range l.Topology().All() {
+			if h := byName[l.Mapping.Nodes[n.Name]]; h != nil {
+				h.Nodes++
+				h.CPUFree -= n.CPU
+				h.MemFree -= n.Memory
+			}
+		}
+	}
+	return hosts
+}
+
+// active are the leases that are to be on their hosts now.
+func active(leases []vnet.Lease) []vnet.Lease {
+	return slices.DeleteFunc(slices.Clone(leases), func(l vnet.Lease) bool {
+		return l.State == vnet.Booked || l.State == vnet.Ended
+	})
+}
+
+// Link is one direction of a substrate link as it is now. Rates count
+// tenants' frames. Whose leases they are is nobody's business.
+type Link struct {
+	Name       string    `json:"name"`
+	From       string    `json:"from"`
+	To         string    `json:"to"`
+	Capacity   vnet.Rate `json:"capacity_bps"`
+	Leasable   vnet.Rate `json:"leasable_bps"`
+	Booked     vnet.Rate `json:"booked_bps"` // sum of guaranteed minima
+	Allocated  vnet.Rate `json:"alloc_bps"`  // sum of allocated rates
+	Links      int       `json:"links"`      // virtual links that cross it
+	BestEffort int       `json:"best_effort"`
+	Leases     int       `json:"leases"`
+}
+
+func (s *Server) getLinks(w http.ResponseWriter, _ *http.Request, _ *call) error {
+	var links []Link
+	err := s.look(func(_ time.Time, b *lease.Book) error {
+		links = linksNow(b.Substrate(), b.Leases())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, links)
+}
+
+// crossing is one direction of a substrate link.
+type crossing struct {
+	link string
+	dir  vnet.Direction
+}
+
+// linksNow lists both directions of every link with what active leases have of them.
+func linksNow(sub vnet.Substrate, leases []vnet.Lease) []Link {
+	links := make([]Link, 0, 2*len(sub.Links))
+	index := make(map[crossing]*Link, cap(links))
+	for _, l := range sub.Links {
+		for _, d := range vnet.Directions {
+			links = append(links, Link{Name: l.Name, From: l.Ends[d], To: l.Ends[d.Opposite()], Capacity: l.Capacity, Leasable: l.Leasable()})
+			index[crossing{l.Name, d}] = &links[len(links)-1]
+		}
+	}
+	for _, l := range active(leases) {
+		addLease(sub, l, index)
+	}
+	return links
+}
+
+// addLease adds a lease's links to what they cross. A path that the substrate
+// has no more crosses nothing.
+func addLease(sub vnet.Substrate, l vnet.Lease, index map[crossing]*Link) {
+	crossed := make(map[*Link]bool)
+	for _, v := range l.Topology().Links {
+		hops, _ := sub.Walk(l.Mapping.Nodes[v.Ends[0]], l.Mapping.Links[v.Name])
+		for _, hop := range hops {
+			for _, d := range vnet.Directions {
+				at := index[crossing{hop.Link.Name, hop.Dir ^ d}]
+				at.add(v.Bandwidth[d], l.Rates[v.Name][d])
+				crossed[at] = true
+			}
+		}
+	}
+	for at := range crossed {
+		at.Leases++
+	}
+}
+
+func (l *Link) add(b vnet.Bandwidth, allocated vnet.Rate) {
+	l.Links++
+	if b.BestEffort() {
+		l.BestEffort++
+		return
+	}
+	l.Booked += b.Min
+	l.Allocated += allocated
+}
+
+// getSubstrate shows the graph; only the operator sees how hosts reach one another.
+func (s *Server) getSubstrate(w http.ResponseWriter, _ *http.Request, c *call) error {
+	var sub vnet.Substrate
+	err := s.look(func(_ time.Time, b *lease.Book) error {
+		sub = b.Substrate()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !c.Operator {
+		sub.Links = slices.Clone(sub.Links)
+		for i := range sub.Links {
+			sub.Links[i].Ports = [2]vnet.Port{}
+		}
+	}
+	return answer(w, http.StatusOK, sub)
+}

@@ -1,0 +1,181 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/vnet"
+)
+
+func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+func TestLifeOfALease(t *testing.T) {
+	r := newRig(t)
+	r.agents()
+	ctx, c := within(t), r.as(os.Geteuid())
+	a := must[Admission](t)(c.Admit(ctx, pair("net", 100*vnet.Mbit), false))
+	id := a.Lease.ID()
+	if a.Lease.Owner != uint32(os.Geteuid()) || len(a.Changes) != 0 {
+		t.Errorf("admitted %+v", a)
+	}
+	l := must[vnet.Lease](t)(c.WaitReady(ctx, id))
+	if l.State != vnet.Running || l.Rates["ab"][vnet.Forward] != 100*vnet.Mbit {
+		t.Errorf("state %s (%s), rates %v", l.State, l.Message, l.Rates)
+	}
+	checkViews(t, must[[]Host](t)(c.Hosts(ctx)), must[[]Link](t)(c.Links(ctx)))
+
+	verdict := vnet.Verdict{Network: "net", OK: true, Time: time.Now().UTC().Round(0)}
+	if err := c.SetVerdict(ctx, id, verdict); err != nil {
+		t.Fatal(err)
+	}
+	if l = must[vnet.Lease](t)(c.Lease(ctx, id)); !reflect.DeepEqual(l.Verdict, &verdict) {
+		t.Errorf("verdict %+v, want %+v", l.Verdict, verdict)
+	}
+	must[vnet.Lease](t)(c.Release(ctx, id))
+	if err := c.WaitGone(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	if links := must[[]Link](t)(c.Links(ctx)); links[0].Leases != 0 || links[0].Booked != 0 {
+		t.Errorf("after the end: %+v", links[0])
+	}
+	for _, want := range []string{`"what":"POST"`, `"what":"DELETE"`, `"about":"root/net"`} {
+		if os.Geteuid() == 0 && !strings.Contains(r.log.String(), want) {
+			t.Errorf("the audit log lacks %s:\n%s", want, r.log)
+		}
+	}
+}
+
+func checkViews(t *testing.T, hosts []Host, links []Link) {
+	t.Helper()
+	h := hosts[0]
+	if h.Agent != AgentUp || h.Nodes != 1 || h.CPU-h.CPUFree != 100 || h.Memory-h.MemFree != 64*vnet.MiB || h.Applied != h.Revision || h.Revision == 0 {
+		t.Errorf("host %+v", h)
+	}
+	want := []Link{
+		{Name: "wire", From: "h1", To: "h2", Capacity: vnet.Gbit, Leasable: vnet.Gbit, Booked: 100 * vnet.Mbit, Allocated: 100 * vnet.Mbit, Links: 1, Leases: 1},
+		{Name: "wire", From: "h2", To: "h1", Capacity: vnet.Gbit, Leasable: vnet.Gbit, Booked: 100 * vnet.Mbit, Allocated: 100 * vnet.Mbit, Links: 1, Leases: 1},
+	}
+	if !reflect.DeepEqual(links, want) {
+		t.Errorf("links %+v\nwant  %+v", links, want)
+	}
+}
+
+func TestRefusalAndCounterOffer(t *testing.T) {
+	r := newRig(t)
+	ctx, c := within(t), r.as(os.Geteuid())
+	must[Admission](t)(c.Admit(ctx, pair("first", 800*vnet.Mbit), false))
+	_, err := c.Admit(ctx, pair("second", 400*vnet.Mbit), false)
+	var rejection *vnet.Rejection
+	if !errors.As(err, &rejection) || len(rejection.Reasons) == 0 || rejection.Offer == nil || len(rejection.Changes) == 0 {
+		t.Fatalf("over-booking gave %#v", err)
+	}
+	if _, err := c.Lease(ctx, vnet.LeaseID{Tenant: "root", Network: "second"}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a refused lease is there: %v", err)
+	}
+	must[Admission](t)(c.Admit(ctx, *rejection.Offer, false))
+	a := must[Admission](t)(c.Admit(ctx, pair("third", 400*vnet.Mbit), true))
+	if len(a.Changes) == 0 {
+		t.Errorf("the counter-offer was taken without a word: %+v", a)
+	}
+	_, err = c.Admit(ctx, pair("first", vnet.Mbit), false)
+	wantError(t, "a name twice", err, ErrConflict)
+}
+
+func TestTenantsAreStrangers(t *testing.T) {
+	r := newRig(t)
+	ctx, operator, daemon, bin := within(t), r.as(0), r.as(1), r.as(2)
+	mine := must[Admission](t)(daemon.Admit(ctx, pair("net", vnet.Mbit), false)).Lease
+	if mine.Owner != 1 || mine.Request.Tenant != "daemon" {
+		t.Errorf("owner %d, tenant %s", mine.Owner, mine.Request.Tenant)
+	}
+	id, missing := mine.ID(), vnet.LeaseID{Tenant: "daemon", Network: "other"}
+	for name, do := range map[string]func(id vnet.LeaseID) error{
+		"get":     func(id vnet.LeaseID) error { _, err := bin.Lease(ctx, id); return err },
+		"release": func(id vnet.LeaseID) error { _, err := bin.Release(ctx, id); return err },
+		"verdict": func(id vnet.LeaseID) error { return bin.SetVerdict(ctx, id, vnet.Verdict{Network: id.Network}) },
+		"exec":    func(id vnet.LeaseID) error { return bin.do(ctx, "GET", NodePath(id, "a", "exec"), nil, nil) },
+		"probe":   func(id vnet.LeaseID) error { return bin.do(ctx, "POST", NodePath(id, "a", "probe"), nil, nil) },
+		"capture": func(id vnet.LeaseID) error { return bin.do(ctx, "GET", CapturePath(id, "ab"), nil, nil) },
+	} {
+		foreign, absent := do(id), do(missing)
+		wantError(t, name+" of a foreign lease", foreign, ErrNotFound)
+		if strings.ReplaceAll(foreign.Error(), "net", "other") != absent.Error() {
+			t.Errorf("%s tells foreign (%v) from missing (%v)", name, foreign, absent)
+		}
+	}
+	if list := must[[]vnet.Lease](t)(bin.Leases(ctx)); len(list) != 0 {
+		t.Errorf("bin sees %d leases", len(list))
+	}
+	if list := must[[]vnet.Lease](t)(operator.Leases(ctx)); len(list) != 1 {
+		t.Errorf("the operator sees %d leases", len(list))
+	}
+	must[Admission](t)(bin.Admit(ctx, pair("net", vnet.Mbit), false)) // the same name, another tenant
+	forged := pair("forged", vnet.Mbit)
+	forged.Tenant = "daemon"
+	_, err := bin.Admit(ctx, forged, false)
+	wantError(t, "leasing for another", err, ErrForbidden)
+	must[vnet.Lease](t)(daemon.Release(ctx, id))
+	if sub := must[vnet.Substrate](t)(daemon.Substrate(ctx)); sub.Links[0].Ports[0].Address.IsValid() {
+		t.Error("a tenant sees the underlay's addresses")
+	}
+}
+
+func TestOperatorsVerbs(t *testing.T) {
+	r := newRig(t)
+	ctx, operator, tenant := within(t), r.as(0), r.as(1)
+	for tenantName, owner := range map[vnet.TenantID]uint32{"bin": 2, "nobody-of-this-name": nobody} {
+		req := pair("net", vnet.Mbit)
+		req.Tenant = tenantName
+		if a := must[Admission](t)(operator.Admit(ctx, req, false)); a.Lease.Owner != owner {
+			t.Errorf("owner for %s is %d, want %d", tenantName, a.Lease.Owner, owner)
+		}
+	}
+	_, err := tenant.PlanNow(ctx, "h1")
+	wantError(t, "a tenant reads a plan", err, ErrForbidden)
+	wantError(t, "a tenant reports", tenant.Report(ctx, reportOf("h1")), ErrForbidden)
+	wantError(t, "a tenant's dry run", tenant.Diff(ctx, "h1", nil), ErrForbidden)
+	_, err = r.as(nobody).Leases(ctx)
+	wantError(t, "nobody", err, ErrForbidden)
+	if a := must[Admission](t)(r.as(4242).Admit(ctx, pair("net", vnet.Mbit), false)); a.Lease.Request.Tenant != "uid4242" {
+		t.Errorf("a user without a name is tenant %s", a.Lease.Request.Tenant)
+	}
+}
+
+func TestRestartKeepsLeases(t *testing.T) {
+	r := newRig(t)
+	r.agents()
+	ctx, c := within(t), r.as(os.Geteuid())
+	for i := range 3 {
+		must[Admission](t)(c.Admit(ctx, pair(fmt.Sprintf("n%d", i), 10*vnet.Mbit), false))
+	}
+	before := must[vnet.Lease](t)(c.WaitReady(ctx, vnet.LeaseID{Tenant: "root", Network: "n2"}))
+	r.stop()
+	_, err := c.Leases(ctx)
+	wantError(t, "no server", err, ErrUnreachable)
+	if err != nil && !strings.Contains(err.Error(), "start one with `sublet serve` or `sublet lab up`") {
+		t.Errorf("the advice is missing: %v", err)
+	}
+	r.start()
+	after := must[vnet.Lease](t)(c.WaitReady(ctx, before.ID()))
+	if !reflect.DeepEqual(before, after) {
+		t.Errorf("before the restart\n%+v\nafter\n%+v", before, after)
+	}
+	if list := must[[]vnet.Lease](t)(c.Leases(ctx)); len(list) != 3 {
+		t.Errorf("%d leases after the restart", len(list))
+	}
+}
+
+func TestSubstrateThatContradictsLeases(t *testing.T) {
+	r := newRig(t)
+	must[Admission](t)(r.as(os.Geteuid()).Admit(within(t), pair("net", 800*vnet.Mbit), false))
+	server, err := New(t.Context(), Config{Store: r.store, Substrate: &vnet.Substrate{Hosts: twoHosts().Hosts[:1]}})
+	if err == nil || server != nil || !strings.Contains(err.Error(), "root/net") {
+		t.Errorf("a substrate without h2 was taken on: %v", err)
+	}
+}

@@ -1,0 +1,217 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"sublet/lease"
+	"sublet/vnet"
+)
+
+// Ask is the body of POST /v1/leases.
+type Ask struct {
+	Request vnet.Request `json:"request"`
+	Accept  bool         `json:"accept,omitempty"` // take the counter-offer, if it comes to that
+}
+
+// Admission is a yes: the lease, and what it lacks of the request when the
+// counter-offer was accepted.
+type Admission struct {
+	Lease   vnet.Lease    `json:"lease"`
+	Changes []vnet.Change `json:"changes,omitempty"`
+}
+
+func (s *Server) postLease(w http.ResponseWriter, r *http.Request, c *call) error {
+	if err := s.limiter.admission(c.Caller); err != nil {
+		return err
+	}
+	var ask Ask
+	if err := s.decode(w, r, c, &ask); err != nil {
+		return err
+	}
+	if err := c.name(&ask.Request); err != nil {
+		return err
+	}
+	c.about = string(ask.Request.Tenant) + "/" + string(ask.Request.Network)
+	if err := s.room(); err != nil {
+		return err
+	}
+	admission, err := s.admit(c, ask)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/v1/leases/"+c.about)
+	return answer(w, http.StatusCreated, admission)
+}
+
+// name fills in the tenant, who must be the caller unless that is the operator.
+func (c *call) name(req *vnet.Request) error {
+	if req.Tenant == "" {
+		req.Tenant = c.Tenant
+	}
+	if !c.mayTouch(req.Tenant) {
+		return forbidden(fmt.Sprintf("%s cannot lease for %s: leave the tenant out", c.Name, strconv.Quote(string(req.Tenant))))
+	}
+	req.Fill()
+	return req.Check()
+}
+
+// admit asks the book, twice when the counter-offer is to be taken.
+func (s *Server) admit(c *call, ask Ask) (Admission, error) {
+	owner := c.owner(ask.Request.Tenant) // reads files: not under the lock
+	var admission Admission
+	err := s.change(func(now time.Time, b *lease.Book) (err error) {
+		if err := s.quota(b, c, ask.Request.Tenant); err != nil {
+			return err
+		}
+		admission.Lease, err = b.Admit(now, ask.Request, owner)
+		rejection, refused := err.(*vnet.Rejection)
+		if refused && ask.Accept && rejection.Offer != nil {
+			admission.Changes = rejection.Changes
+			admission.Lease, err = b.Admit(now, *rejection.Offer, owner)
+		}
+		return err
+	})
+	return admission, err
+}
+
+// quota refuses a tenant who has the most leases allowed.
+func (s *Server) quota(b *lease.Book, c *call, tenant vnet.TenantID) error {
+	if c.Operator {
+		return nil
+	}
+	live := 0
+	for _, l := range b.Of(tenant) {
+		if l.State != vnet.Ended {
+			live++
+		}
+	}
+	if live < s.limiter.limits.Leases {
+		return nil
+	}
+	return &vnet.Rejection{Reasons: []string{fmt.Sprintf("%s has %d leases, the most one tenant may have: release one", tenant, live)}}
+}
+
+func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) error {
+	leases := []vnet.Lease{}
+	err := s.look(func(_ time.Time, b *lease.Book) error {
+		if c.Operator {
+			leases = append(leases, b.Leases()...)
+		} else {
+			leases = append(leases, b.Of(c.Tenant)...)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, leases)
+}
+
+// idOf reads a lease's name out of a path. Another tenant's lease is as good
+// as missing.
+func idOf(r *http.Request, c *call) (vnet.LeaseID, error) {
+	id := vnet.LeaseID{Tenant: vnet.TenantID(r.PathValue("tenant")), Network: vnet.VNetID(r.PathValue("network"))}
+	if !c.mayTouch(id.Tenant) {
+		return id, noSuchLease(id)
+	}
+	return id, nil
+}
+
+// leaseOf finds the lease that a path names.
+func (s *Server) leaseOf(id vnet.LeaseID) (l vnet.Lease, err error) {
+	err = s.look(func(_ time.Time, b *lease.Book) error {
+		var ok bool
+		if l, ok = b.Lease(id); !ok {
+			return noSuchLease(id)
+		}
+		return nil
+	})
+	return l, err
+}
+
+// Settled says that a deployment came to an end, good or bad.
+func Settled(l vnet.Lease) bool {
+	return l.State == vnet.Running || l.State == vnet.Failed || l.State == vnet.Ended
+}
+
+// Gone says that no host has anything of the lease any more.
+func Gone(l vnet.Lease) bool {
+	return l.State == vnet.Ended && len(l.Addresses) == 0
+}
+
+// untils are the conditions that ?until= can name.
+var untils = map[string]func(vnet.Lease) bool{
+	"":        func(vnet.Lease) bool { return true },
+	"settled": Settled,
+	"gone":    Gone,
+}
+
+func (s *Server) getLease(w http.ResponseWriter, r *http.Request, c *call) error {
+	id, err := idOf(r, c)
+	if err != nil {
+		return err
+	}
+	until, ok := untils[r.URL.Query().Get("until")]
+	if !ok {
+		return &vnet.FieldError{Path: "until", Problem: "state settled or gone"}
+	}
+	var l vnet.Lease
+	err = s.poll(r, func() (bool, error) {
+		l, err = s.leaseOf(id)
+		return until(l), err
+	})
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, l)
+}
+
+// deleteLease ends a lease; its hosts remove it afterwards.
+func (s *Server) deleteLease(w http.ResponseWriter, r *http.Request, c *call) error {
+	id, err := idOf(r, c)
+	if err != nil {
+		return err
+	}
+	err = s.change(func(now time.Time, b *lease.Book) error {
+		if _, ok := b.Lease(id); !ok {
+			return noSuchLease(id)
+		}
+		return b.Release(now, id)
+	})
+	if err != nil {
+		return err
+	}
+	l, err := s.leaseOf(id)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusAccepted, l)
+}
+
+func (s *Server) putVerdict(w http.ResponseWriter, r *http.Request, c *call) error {
+	id, err := idOf(r, c)
+	if err != nil {
+		return err
+	}
+	var verdict vnet.Verdict
+	if err := s.decode(w, r, c, &verdict); err != nil {
+		return err
+	}
+	if verdict.Network != id.Network {
+		return &vnet.FieldError{Path: "network", Problem: fmt.Sprintf("%q is not %s, whose verdict this is", verdict.Network, id.Network)}
+	}
+	err = s.change(func(_ time.Time, b *lease.Book) error {
+		if _, ok := b.Lease(id); !ok {
+			return noSuchLease(id)
+		}
+		return b.SetVerdict(id, verdict)
+	})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

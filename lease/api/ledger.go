@@ -1,0 +1,164 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"sublet/lease"
+	"sublet/vnet"
+)
+
+// saveTimeout bounds a write to the store; the book waits for it.
+const saveTimeout = 10 * time.Second
+
+// roomer is a store that knows how full it is.
+type roomer interface{ Room() error }
+
+// change lets do change the book, and saves what became different before
+// anybody can see it. What could not be saved has not happened, except that
+// when a connection to the store broke the outcome shows later.
+func (s *Server) change(do func(now time.Time, b *lease.Book) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken != nil {
+		return unavailable(s.broken)
+	}
+	err := s.safely(do)
+	if err != nil && !decided(err) {
+		s.regain(err)
+		return err
+	}
+	if err := s.save(); err != nil {
+		s.regain(err)
+		return unavailable(err)
+	}
+	return err
+}
+
+// safely turns a defect in the book into an error: the book is then read anew.
+func (s *Server) safely(do func(time.Time, *lease.Book) error) (err error) {
+	defer func() {
+		if defect := recover(); defect != nil {
+			err = fmt.Errorf("defect in the book: %v\n%s", defect, debug.Stack())
+		}
+	}()
+	return do(s.now(), s.book)
+}
+
+// look lets see read the book.
+func (s *Server) look(see func(now time.Time, b *lease.Book) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken != nil {
+		return unavailable(s.broken)
+	}
+	return see(s.now(), s.book)
+}
+
+// decided says that an error is an answer, not an accident: the book is sound.
+func decided(err error) bool {
+	var field *vnet.FieldError
+	var rejection *vnet.Rejection
+	var problem *Problem
+	return errors.As(err, &field) || errors.As(err, &rejection) || errors.As(err, &problem) ||
+		errors.Is(err, lease.ErrConflict) || errors.Is(err, lease.ErrUnknown)
+}
+
+// save writes what became different, and wakes who waits for it. A caller
+// that went away does not stop it.
+func (s *Server) save() error {
+	changes := s.book.Changes()
+	if changes.Empty() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
+	defer cancel()
+	if err := s.store.Save(ctx, changes); err != nil {
+		return err
+	}
+	s.book.Saved()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// regain makes the book again what the store says; until that succeeds
+// nothing is answered from it. A server that was deposed stops.
+func (s *Server) regain(cause error) {
+	s.broken = cause
+	if errors.Is(cause, lease.ErrNotLeader) {
+		select {
+		case s.lost <- cause:
+		default:
+		}
+		return
+	}
+	s.log.Error("the book is read again from the store", slog.Any("because", cause))
+	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
+	defer cancel()
+	if err := s.restore(ctx); err != nil {
+		s.log.Error("read the book again", slog.Any("error", err))
+	}
+}
+
+// reload is restore for callers without the lock.
+func (s *Server) reload(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.restore(ctx)
+}
+
+// restore replaces the book by the stored one, tells it what agents said last,
+// and brings it to the present. The book stays broken when that fails.
+func (s *Server) restore(ctx context.Context) error {
+	if errors.Is(s.broken, lease.ErrNotLeader) {
+		return s.broken
+	}
+	state, err := s.store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	book, err := lease.Restore(now, state)
+	if err != nil {
+		return err
+	}
+	for _, a := range s.agents {
+		if err := book.Report(a.seen, a.report); err != nil {
+			return err
+		}
+	}
+	if err := book.Tick(now); err != nil {
+		return err
+	}
+	s.book = book
+	if err := s.save(); err != nil {
+		return err
+	}
+	s.broken = nil
+	return nil
+}
+
+// room is an error when the store can take on nothing new.
+func (s *Server) room() error {
+	if store, ok := s.store.(roomer); ok {
+		if err := store.Room(); err != nil {
+			return &Problem{Status: http.StatusInsufficientStorage, Detail: err.Error()}
+		}
+	}
+	return nil
+}
+
+func unavailable(cause error) error {
+	return &Problem{Status: http.StatusServiceUnavailable,
+		Detail: fmt.Sprintf("the server cannot keep its book at the moment: %v", cause), After: 1}
+}

@@ -1,0 +1,204 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	"sublet/lease"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// Config of a Server.
+type Config struct {
+	Store lease.Store // which this process leads
+	// Substrate replaces the stored one; nil keeps that.
+	Substrate *vnet.Substrate
+	Log       *slog.Logger     // audit and troubles; nil: none
+	Now       func() time.Time // nil: time.Now
+	Limits    Limits           // zero: DefaultLimits
+	AgentTLS  *tls.Config      // towards agents that serve sessions on https
+}
+
+// Server answers the API. It must be the store's leader.
+type Server struct {
+	store    lease.Store
+	log      *slog.Logger
+	now      func() time.Time
+	limiter  *limiter
+	agentTLS *tls.Config
+	wake     chan struct{} // the clock has something new to wait for
+	lost     chan error    // leadership
+
+	mu      sync.Mutex
+	book    *lease.Book
+	broken  error         // why book must not be used; nil: it may
+	changed chan struct{} // closed and replaced when the book has changed
+	agents  map[vnet.HostID]agentState
+}
+
+// agentState is what the server remembers of an agent, in memory only.
+type agentState struct {
+	seen   time.Time
+	report plan.Report
+}
+
+// New loads the book and brings it to the present. An error names the lease
+// that a new substrate contradicts.
+func New(ctx context.Context, config Config) (*Server, error) {
+	s := &Server{
+		store: config.Store, log: config.Log, now: config.Now, agentTLS: config.AgentTLS,
+		wake: make(chan struct{}, 1), lost: make(chan error, 1),
+		changed: make(chan struct{}), agents: make(map[vnet.HostID]agentState),
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if config.Limits == (Limits{}) {
+		config.Limits = DefaultLimits
+	}
+	s.limiter = newLimiter(config.Limits)
+	if err := s.reload(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.adopt(config.Substrate); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// adopt takes on a substrate, if the leases can stay on it.
+func (s *Server) adopt(sub *vnet.Substrate) error {
+	if sub == nil {
+		return nil
+	}
+	sub.Fill()
+	if err := sub.Check(); err != nil {
+		return fmt.Errorf("take on the substrate: %w", err)
+	}
+	return s.change(func(now time.Time, b *lease.Book) error {
+		if reflect.DeepEqual(b.Substrate(), *sub) {
+			return nil
+		}
+		return b.SetSubstrate(now, *sub)
+	})
+}
+
+// Timeouts of the HTTP server. Bodies and answers have theirs in the handlers,
+// because long polls and sessions have none.
+const (
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	stopTimeout   = 5 * time.Second
+)
+
+// Serve answers on the listeners and keeps the book's time until ctx ends, or
+// until leadership is lost: then the error wraps lease.ErrNotLeader, and what
+// runs on the hosts runs on.
+func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	server := &http.Server{
+		Handler: s.handler(), Protocols: protocols, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: withCaller,
+		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	ended := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { ended <- server.Serve(l) }()
+	}
+	clock := make(chan struct{})
+	go func() { s.keepTime(ctx); close(clock) }()
+	err := s.wait(ctx, ended)
+	stop()
+	s.shut(server)
+	<-clock
+	return err
+}
+
+func (s *Server) wait(ctx context.Context, ended <-chan error) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.lost:
+		return err
+	case err := <-ended:
+		return fmt.Errorf("serve the API: %w", err)
+	}
+}
+
+// shut lets answers that are under way finish.
+func (s *Server) shut(server *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		server.Close()
+	}
+}
+
+// Resolution of the clock: Tick is late by at most tickMost even when the
+// wall clock was set forward, and not called more often than tickLeast.
+const (
+	tickMost  = time.Second
+	tickLeast = 5 * time.Millisecond
+)
+
+// keepTime ticks the book when it has something to do.
+func (s *Server) keepTime(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		case <-timer.C:
+			s.tick(ctx)
+		}
+		timer.Reset(s.pause())
+	}
+}
+
+// pause is how long nothing is due.
+func (s *Server) pause() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	due := s.book.Next(now)
+	if due.IsZero() || s.broken != nil {
+		return tickMost
+	}
+	return min(max(due.Sub(now), tickLeast), tickMost)
+}
+
+// tick does what is due, and tries to get the book back if it is broken.
+func (s *Server) tick(ctx context.Context) {
+	s.mu.Lock()
+	broken, due := s.broken, s.book.Next(s.now())
+	s.mu.Unlock()
+	var err error
+	switch {
+	case broken != nil:
+		err = s.reload(ctx)
+	case !due.IsZero() && !s.now().Before(due):
+		err = s.change(func(now time.Time, b *lease.Book) error { return b.Tick(now) })
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		s.log.Error("keep the book's time", slog.Any("error", err))
+	}
+}

@@ -1,0 +1,141 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// agentTimeout bounds connecting to an agent and, but for sessions, waiting
+// for its answer's header.
+const agentTimeout = 10 * time.Second
+
+// nodeSession passes exec and probe on to the agent of the node's host.
+func (s *Server) nodeSession(w http.ResponseWriter, r *http.Request, c *call) error {
+	l, err := s.sessionLease(r, c)
+	if err != nil {
+		return err
+	}
+	node := r.PathValue("node")
+	if !slices.ContainsFunc(l.Topology().All(), func(n vnet.VirtualNode) bool { return n.Name == node }) {
+		return notFound("no node %q in %s", node, l.ID())
+	}
+	kind := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:] // exec or probe, as routed
+	return s.proxy(w, r, c, l.Mapping.Nodes[node], "/v1/nodes/"+plan.Namespace(l.ID(), node)+"/"+kind)
+}
+
+// linkSession passes a capture on to the agent of the host of the link's
+// first end, or of the second with ?end=1.
+func (s *Server) linkSession(w http.ResponseWriter, r *http.Request, c *call) error {
+	l, err := s.sessionLease(r, c)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("link")
+	links := l.Request.Union().Links
+	index := slices.IndexFunc(links, func(v vnet.VirtualLink) bool { return v.Name == name })
+	if _, exists := l.Topology().Link(name); index < 0 || !exists {
+		return notFound("no link %q in %s", name, l.ID())
+	}
+	end := 0
+	if text := r.URL.Query().Get("end"); text != "" {
+		if text != "0" && text != "1" {
+			return &vnet.FieldError{Path: "end", Problem: "state 0 for the link's first end or 1 for its second"}
+		}
+		end = int(text[0] - '0')
+	}
+	host := l.Mapping.Nodes[links[index].Ends[end]]
+	return s.proxy(w, r, c, host, "/v1/links/"+plan.Fabric(l.ID())+"/"+strconv.Itoa(index)+"/capture")
+}
+
+// sessionLease finds a lease of the caller's that is on its hosts.
+func (s *Server) sessionLease(r *http.Request, c *call) (vnet.Lease, error) {
+	id, err := idOf(r, c)
+	if err != nil {
+		return vnet.Lease{}, err
+	}
+	l, err := s.leaseOf(id)
+	if err != nil {
+		return l, err
+	}
+	if l.State == vnet.Booked || l.State == vnet.Ended {
+		return l, &Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("%s is %s: it has no nodes now", id, l.State)}
+	}
+	return l, nil
+}
+
+// getDiff passes a dry run on to the host's agent.
+func (s *Server) getDiff(w http.ResponseWriter, r *http.Request, c *call) error {
+	host := vnet.HostID(r.PathValue("host"))
+	if _, err := s.planOf(host, false); err != nil {
+		return err
+	}
+	return s.proxy(w, r, c, host, "/v1/diff")
+}
+
+func notFound(format string, args ...any) error {
+	return &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf(format, args...)}
+}
+
+// proxy passes a request, with its upgrade if it asks for one, on to a host's
+// agent. The agent trusts the server: who may do this was decided here.
+func (s *Server) proxy(w http.ResponseWriter, r *http.Request, c *call, host vnet.HostID, path string) error {
+	s.mu.Lock()
+	address := s.agents[host].report.Agent
+	s.mu.Unlock()
+	if address == "" {
+		return agentUnreachable(host, "it has not reported yet")
+	}
+	target, transport, err := s.reach(address)
+	if err != nil {
+		return err
+	}
+	defer transport.CloseIdleConnections()
+	var failed error
+	proxy := httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1, // streams
+		ErrorLog:      slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL = &url.URL{Scheme: target.Scheme, Host: target.Host, Path: path, RawQuery: p.In.URL.RawQuery}
+			p.Out.Host = target.Host
+			p.Out.Header.Set("Sublet-Caller", c.Name)
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = agentUnreachable(host, err.Error()) },
+	}
+	proxy.ServeHTTP(w, r)
+	return failed
+}
+
+func agentUnreachable(host vnet.HostID, why string) error {
+	return &Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the agent of %s cannot be reached: %s", host, why)}
+}
+
+// reach makes the way to an agent: a socket's path or an https URL.
+func (s *Server) reach(address string) (*url.URL, *http.Transport, error) {
+	dialer := &net.Dialer{Timeout: agentTimeout}
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: dialer.DialContext,
+		TLSClientConfig: s.agentTLS, TLSHandshakeTimeout: agentTimeout}
+	if strings.HasPrefix(address, "/") {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", address)
+		}
+		return &url.URL{Scheme: "http", Host: "agent"}, transport, nil
+	}
+	target, err := url.Parse(address)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reach the agent at %q: %w", address, err)
+	}
+	return target, transport, nil
+}

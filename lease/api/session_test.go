@@ -1,0 +1,145 @@
+package api
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/vnet"
+)
+
+// fakeAgent serves sessions as an agent does: it echoes a line, then what it
+// was asked for, until the client has said everything.
+func (r *rig) fakeAgent(host vnet.HostID) {
+	l, err := net.Listen("unix", r.agentSocket(host))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("Upgrade") == "" {
+			io.WriteString(w, `["`+req.URL.Path+`"]`)
+			return
+		}
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: sublet-session\r\n\r\n")
+		io.WriteString(conn, string(host)+" "+req.URL.RequestURI()+" for "+req.Header.Get("Sublet-Caller")+"\n")
+		io.Copy(conn, buffered)
+		io.WriteString(conn, "bye")
+	})}
+	go server.Serve(l)
+	r.t.Cleanup(func() { server.Close() })
+}
+
+// open upgrades as package agent/session does.
+func openSession(t *testing.T, c *Client, path string) (net.Conn, *bufio.Reader, *http.Response) {
+	t.Helper()
+	conn := must[net.Conn](t)(c.Dial(within(t)))
+	t.Cleanup(func() { conn.Close() })
+	request := must[*http.Request](t)(http.NewRequest("POST", c.base+path, nil))
+	request.Header.Set("Connection", "Upgrade")
+	request.Header.Set("Upgrade", "sublet-session")
+	if err := request.Write(conn); err != nil {
+		t.Fatal(err)
+	}
+	reader := bufio.NewReader(conn)
+	return conn, reader, must[*http.Response](t)(http.ReadResponse(reader, request))
+}
+
+func TestSessions(t *testing.T) {
+	r := newRig(t)
+	r.fakeAgent("h1")
+	r.fakeAgent("h2")
+	ctx, tenant := within(t), r.as(1)
+	id := must[Admission](t)(tenant.Admit(ctx, pair("net", vnet.Mbit), false)).Lease.ID()
+	_, _, response := openSession(t, tenant, NodePath(id, "a", "exec"))
+	if response.StatusCode != http.StatusBadGateway {
+		t.Errorf("a session before its agent reported: %s", response.Status)
+	}
+	r.agents()
+	must[vnet.Lease](t)(tenant.WaitReady(ctx, id))
+	for path, want := range map[string]string{
+		NodePath(id, "a", "exec"):         "h1 /v1/nodes/daemon.net.a/exec for daemon\n",
+		NodePath(id, "b", "probe"):        "h2 /v1/nodes/daemon.net.b/probe for daemon\n",
+		CapturePath(id, "ab") + "?snap=9": "h1 /v1/links/daemon.net/0/capture?snap=9 for daemon\n",
+		CapturePath(id, "ab") + "?end=1":  "h2 /v1/links/daemon.net/0/capture?end=1 for daemon\n",
+	} {
+		conn, reader, response := openSession(t, tenant, path)
+		if response.StatusCode != http.StatusSwitchingProtocols {
+			t.Fatalf("%s: %s", path, response.Status)
+		}
+		io.WriteString(conn, "hello ")
+		conn.(*net.UnixConn).CloseWrite()
+		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if got, err := io.ReadAll(reader); err != nil || string(got) != want+"hello bye" {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
+	}
+	for _, path := range []string{NodePath(id, "c", "exec"), CapturePath(id, "ac"), NodePath(id, "../a", "exec"), CapturePath(id, "ab") + "?end=2"} {
+		if _, _, response := openSession(t, tenant, path); response.StatusCode != 404 && response.StatusCode != 400 {
+			t.Errorf("%s: %s", path, response.Status)
+		}
+	}
+	if _, _, response := openSession(t, r.as(2), NodePath(id, "a", "exec")); response.StatusCode != 404 {
+		t.Errorf("a stranger's session: %s", response.Status)
+	}
+	var diff []string
+	if err := r.as(0).Diff(ctx, "h2", &diff); err != nil || len(diff) != 1 || diff[0] != "/v1/diff" {
+		t.Errorf("dry run: %v, %v", diff, err)
+	}
+}
+
+func TestSessionEndsWithTheServer(t *testing.T) {
+	r := newRig(t)
+	r.fakeAgent("h1")
+	r.agents()
+	ctx, c := within(t), r.as(os.Geteuid())
+	id := must[Admission](t)(c.Admit(ctx, pair("net", vnet.Mbit), false)).Lease.ID()
+	must[vnet.Lease](t)(c.WaitReady(ctx, id))
+	conn, reader, _ := openSession(t, c, NodePath(id, "a", "exec"))
+	r.stop()
+	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.ReadAll(reader); err != nil && !strings.Contains(err.Error(), "reset") {
+		t.Errorf("the session outlived the server: %v", err)
+	}
+}
+
+func TestAgentAddresses(t *testing.T) {
+	local, remote := Caller{Operator: true}, Caller{Host: "h1"}
+	for _, test := range []struct {
+		address string
+		caller  Caller
+		ok      bool
+	}{
+		{"", remote, true}, {"/run/sublet/agent-h1.sock", local, true}, {"/run/docker.sock", remote, false},
+		{"https://192.0.2.1:7000", remote, true}, {"http://192.0.2.1:7000", remote, false},
+		{"https://u:p@h", remote, false}, {"https://h/path", local, false}, {"relative.sock", local, false}, {"https://", local, false},
+	} {
+		if err := checkAgent(test.address, test.caller); (err == nil) != test.ok {
+			t.Errorf("%q from %+v: %v", test.address, test.caller, err)
+		}
+	}
+}
+
+func TestReportsFromAHostsCertificate(t *testing.T) {
+	agent := Caller{Host: "h1", UID: nobody}
+	for _, test := range []struct {
+		access access
+		host   string
+		ok     bool
+	}{
+		{forAgents, "h1", true}, {forAgents, "h2", false}, {forEveryone, "", false}, {forOperator, "h1", false},
+	} {
+		if err := agent.may(test.access, test.host); (err == nil) != test.ok {
+			t.Errorf("h1's agent, access %d to %q: %v", test.access, test.host, err)
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/lease"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+func reportOf(host vnet.HostID) plan.Report { return plan.Report{Host: host} }
+
+// raw posts a text and returns status and problem.
+func raw(t *testing.T, c *Client, method, path, kind, body string) (int, Problem) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(within(t), method, c.base+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", kind)
+	response, err := c.http.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p Problem
+	if response.StatusCode >= 300 {
+		if got := response.Header.Get("Content-Type"); got != "application/problem+json" {
+			t.Errorf("%s: content type %q", body, got)
+		}
+		if err := json.Unmarshal(text, &p); err != nil || p.Status != response.StatusCode || p.Type == "" || p.Title == "" {
+			t.Errorf("%.60s: %d %s (%v)", body, response.StatusCode, text, err)
+		}
+	}
+	return response.StatusCode, p
+}
+
+func TestBadInput(t *testing.T) {
+	r := newRig(t)
+	c := r.as(os.Geteuid())
+	const good = `{"request":{"network":"n","nodes":[{"name":"a"}]`
+	for _, test := range []struct {
+		body, path string
+		status     int
+	}{
+		{``, "", 400},
+		{`{`, "", 400},
+		{`[]`, "", 400},
+		{`null`, "network", 400},
+		{strings.Repeat("[", 100_000), "", 400},
+		{`{"request":` + strings.Repeat(`{"request":`, 20_000), "", 400},
+		{good + `,"vni":7}}`, "vni", 400},
+		{good + `}} {}`, "", 400},
+		{good + `,"start":"yesterday"}}`, "", 400},
+		{good + `,"for_ns":1e400}}`, "request.for_ns", 400},
+		{good + `,"tenant":"a/b"}}`, "tenant", 400},
+		{good + `,"links":[{"ends":["a","a"],"bandwidth":[{},{}]}]}}`, "links[0].ends[1]", 400},
+		{`{"request":{"network":"../x","nodes":[{"name":"a"}]}}`, "network", 400},
+		{`{"request":{"network":"n"}}`, "nodes", 400},
+		{`{"request":{"network":"n","nodes":[` + strings.Repeat(`{},`, 300_000) + `{}]}}`, "", 413},
+		{`{"request":{"network":"n","nodes":[` + strings.Repeat(`{"name":"a"},`, 700_000) + `{}]}}`, "", 413},
+	} {
+		status, p := raw(t, c, "POST", "/v1/leases", "application/json", test.body)
+		if status != test.status || p.Path != test.path || p.Detail == "" {
+			t.Errorf("%.70s: %d at %q: %s; want %d at %q", test.body, status, p.Path, p.Detail, test.status, test.path)
+		}
+	}
+	for _, test := range [][2]string{{"GET", "/v1/nothing"}, {"PATCH", "/v1/leases"}, {"GET", "/"}, {"GET", "/v1/leases/root"}} {
+		if status, _ := raw(t, c, test[0], test[1], "", ""); status != 404 {
+			t.Errorf("%s %s: %d", test[0], test[1], status)
+		}
+	}
+	if status, _ := raw(t, c, "POST", "/v1/leases", "text/plain", "{}"); status != 400 {
+		t.Errorf("text/plain: %d", status)
+	}
+	for _, query := range []string{"?wait=1h", "?wait=x", "?until=x"} {
+		if status, _ := raw(t, c, "GET", "/v1/leases/root/n"+query, "", ""); status != 400 && status != 404 {
+			t.Errorf("%s: %d", query, status)
+		}
+	}
+	_, err := c.Admit(within(t), vnet.Request{Network: "x"}, false)
+	var field *vnet.FieldError
+	if !errors.As(err, &field) || field.Path != "nodes" {
+		t.Errorf("the client got %#v", err)
+	}
+	must[[]vnet.Lease](t)(c.Leases(within(t))) // it still serves
+}
+
+func TestLimits(t *testing.T) {
+	r := newRig(t)
+	r.stop()
+	r.limits = Limits{Leases: 2, PerSecond: 0.001, Burst: 8, Concurrent: 2, Admissions: 100}
+	r.start()
+	ctx, c := within(t), r.as(1)
+	for i := range 2 {
+		must[Admission](t)(c.Admit(ctx, pair(fmt.Sprint("n", i), vnet.Mbit), false))
+	}
+	_, err := c.Admit(ctx, pair("n2", vnet.Mbit), false)
+	var rejection *vnet.Rejection
+	if !errors.As(err, &rejection) || rejection.Offer != nil {
+		t.Errorf("the third lease of two allowed: %v", err)
+	}
+	var problem *Problem
+	for range 8 {
+		if _, err = c.Leases(ctx); err != nil {
+			break
+		}
+	}
+	if !errors.As(err, &problem) || problem.Status != 429 || problem.After == 0 {
+		t.Errorf("a flood gave %v", err)
+	}
+	must[[]vnet.Lease](t)(r.as(2).Leases(ctx)) // others are not held up
+	must[[]vnet.Lease](t)(r.as(0).Leases(ctx))
+	concurrentLimit(t, r)
+}
+
+// concurrentLimit fills a tenant's places with long polls.
+func concurrentLimit(t *testing.T, r *rig) {
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	c := r.as(3)
+	id := must[Admission](t)(c.Admit(ctx, pair("net", vnet.Mbit), false)).Lease.ID()
+	for range 2 {
+		go c.WaitReady(ctx, id)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		_, err := c.Leases(ctx)
+		var problem *Problem
+		if errors.As(err, &problem) && problem.Status == 429 {
+			return
+		}
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("two places taken, the third request gave %v", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func TestPlanLongPoll(t *testing.T) {
+	r := newRig(t)
+	ctx, c := within(t), r.as(os.Geteuid())
+	first := must[plan.Host](t)(c.PlanNow(ctx, "h1"))
+	type got struct {
+		plan plan.Host
+		err  error
+	}
+	next := make(chan got)
+	go func() {
+		p, err := c.Plan(ctx, "h1", first.Revision)
+		next <- got{p, err}
+	}()
+	select {
+	case g := <-next:
+		t.Fatalf("revision %d came without a change: %v", g.plan.Revision, g.err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	must[Admission](t)(c.Admit(ctx, pair("net", vnet.Mbit), false))
+	g := <-next
+	if g.err != nil || g.plan.Revision <= first.Revision || len(g.plan.Nodes) != 1 {
+		t.Errorf("after an admission: %+v, %v", g.plan, g.err)
+	}
+	_, err := c.Plan(ctx, "h9", 0)
+	wantError(t, "a host that is not there", err, ErrNotFound)
+	wantError(t, "its report", c.Report(ctx, reportOf("h9")), ErrNotFound)
+	begin := time.Now()
+	if status, _ := raw(t, c, "GET", fmt.Sprintf("/v1/plans/h1?wait=100ms&after=%d", g.plan.Revision), "", ""); status != 200 || time.Since(begin) > 5*time.Second {
+		t.Errorf("a short wait: %d after %s", status, time.Since(begin))
+	}
+}
+
+// faultyStore refuses to save on demand.
+type faultyStore struct {
+	lease.Store
+	err error
+}
+
+func (f *faultyStore) Save(ctx context.Context, c lease.Changes) error {
+	if f.err != nil {
+		return f.err
+	}
+	return f.Store.Save(ctx, c)
+}
+
+func TestWhatIsNotSavedHasNotHappened(t *testing.T) {
+	r := newRig(t)
+	broken := &faultyStore{Store: r.store}
+	server := must[*Server](t)(New(t.Context(), Config{Store: broken}))
+	operator := &call{Caller: Caller{Operator: true, Tenant: "root"}}
+	ask := Ask{Request: pair("net", vnet.Mbit)}
+	ask.Request.Tenant = "root"
+	broken.err = errors.New("the disk is gone")
+	if _, err := server.admit(operator, ask); problemOf(err).Status != 503 {
+		t.Fatalf("an admission that was not saved gave %v", err)
+	}
+	broken.err = nil
+	server.tick(t.Context())
+	if _, err := server.leaseOf(vnet.LeaseID{Tenant: "root", Network: "net"}); problemOf(err).Status != 404 {
+		t.Fatalf("the lease that was not saved is there: %v", err)
+	}
+	must[Admission](t)(server.admit(operator, ask))
+	broken.err = fmt.Errorf("save: %w", lease.ErrNotLeader)
+	ask.Request.Network = "net2"
+	if _, err := server.admit(operator, ask); problemOf(err).Status != 503 {
+		t.Fatalf("a deposed server's admission gave %v", err)
+	}
+	err := server.Serve(t.Context())
+	wantError(t, "serving after being deposed", err, lease.ErrNotLeader)
+}
+
+func TestDefectIsNotFatal(t *testing.T) {
+	r := newRig(t)
+	server := must[*Server](t)(New(t.Context(), Config{Store: r.store}))
+	err := server.change(func(time.Time, *lease.Book) error { panic("defect") })
+	if p := problemOf(err); p.Status != 500 || strings.Contains(p.Detail, "defect") {
+		t.Errorf("a defect is told as %+v", p)
+	}
+	if err := server.look(func(time.Time, *lease.Book) error { return nil }); err != nil {
+		t.Errorf("after a defect: %v", err)
+	}
+}
+
+func TestSlowHeaderIsCutOff(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes the header's timeout of 10 s")
+	}
+	r := newRig(t)
+	conn := must[net.Conn](t)(net.Dial("unix", r.socket()))
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /v1/leases HTTP/1.1\r\nHost: x\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	conn.SetReadDeadline(time.Now().Add(headerTimeout + 10*time.Second))
+	if _, err := io.ReadAll(conn); err != nil {
+		t.Errorf("an unfinished header was not cut off: %v", err)
+	}
+}
+
+func TestSecondServer(t *testing.T) {
+	r := newRig(t)
+	if _, err := Listen(r.dir + "/run"); err == nil {
+		t.Error("a second server took the socket away")
+	}
+	info := must[os.FileInfo](t)(os.Stat(r.socket()))
+	if info.Mode().Perm() != 0o666 {
+		t.Errorf("socket mode %v", info.Mode())
+	}
+}
+
+func BenchmarkAdmit(b *testing.B) {
+	r := newRig(b)
+	ctx, c := context.Background(), NewClient(r.socket())
+	defer c.Close()
+	i := 0
+	for b.Loop() {
+		i++
+		a, err := c.Admit(ctx, pair(fmt.Sprint("n", i), vnet.Mbit), false)
+		if err == nil {
+			_, err = c.Release(ctx, a.Lease.ID())
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
