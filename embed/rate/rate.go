@@ -62,7 +62,7 @@ func Allocate(capacity vnet.Rate, demands []vnet.Bandwidth) ([]vnet.Rate, error)
 		bounds = append(bounds, bound{d.Min, min(d.Max, capacity)})
 		index = append(index, i)
 	}
-	if sum := sumOf(bounds, bound.lower, ceiling); sum > capacity {
+	if sum := sumOf(bounds, bound.lower, vnet.Unbounded); sum > capacity {
 		return nil, &Infeasible{Capacity: capacity, Minima: sum}
 	}
 	for i, r := range allocate(capacity, bounds) {
@@ -94,7 +94,7 @@ func allocate(capacity vnet.Rate, demands []bound) []vnet.Rate {
 func optimum(capacity vnet.Rate, demands []bound) (total, excess vnet.Rate) {
 	most := vnet.Rate(0)
 	if n := vnet.Rate(len(demands)); n > 1 {
-		most = (capacity - sumOf(demands, bound.lower, ceiling)) / (n - 1)
+		most = (capacity - sumOf(demands, bound.lower, capacity)) / (n - 1)
 		for _, d := range demands {
 			most = min(most, d.high-d.low)
 		}
