@@ -16,6 +16,22 @@ type Bandwidth struct {
 // BestEffort says that nothing was asked for.
 func (b Bandwidth) BestEffort() bool { return b.Max == 0 }
 
+// String says what is asked for, in words: "100Mbit to 500Mbit", "300Mbit",
+// "up to 50Mbit", "at least 1Mbit", "best effort".
+func (b Bandwidth) String() string {
+	switch {
+	case b.BestEffort():
+		return "best effort"
+	case b.Min == b.Max:
+		return b.Max.String()
+	case b.Max == Unbounded:
+		return "at least " + b.Min.String()
+	case b.Min == 0:
+		return "up to " + b.Max.String()
+	}
+	return b.Min.String() + " to " + b.Max.String()
+}
+
 // Static returns the reservation of exactly r.
 func Static(r Rate) Bandwidth { return Bandwidth{Min: r, Max: r} }
 

@@ -1,0 +1,104 @@
+// Package graph draws leases for people: the virtual network, the hosts it is
+// mapped to, and the substrate paths of its links, in the languages of
+// Graphviz (DOT) and Mermaid.
+package graph
+
+import (
+	"fmt"
+	"strings"
+
+	"sublet/vnet"
+)
+
+// picture is what DOT and Mermaid both draw: the running stage's network, and
+// the hosts it is mapped to with the substrate paths between them.
+type picture struct {
+	title string
+	nodes []drawnNode
+	links []drawnLink
+	hosts []vnet.HostID // that carry a node, in order of appearance
+}
+
+type drawnNode struct {
+	id     string // safe in both languages
+	label  string
+	router bool
+	host   int // index in hosts, -1 when not mapped
+}
+
+type drawnLink struct {
+	from, to int // indexes in nodes
+	label    string
+	path     string // "" when not mapped or inside one host
+}
+
+// draw collects the picture of a lease.
+func draw(l vnet.Lease) picture {
+	top := l.Topology()
+	p := picture{title: l.ID().String()}
+	index := make(map[string]int)
+	hosts := make(map[vnet.HostID]int)
+	for i, n := range top.All() {
+		host := -1
+		if name, ok := l.Mapping.Nodes[n.Name]; ok {
+			if _, seen := hosts[name]; !seen {
+				hosts[name] = len(p.hosts)
+				p.hosts = append(p.hosts, name)
+			}
+			host = hosts[name]
+		}
+		index[n.Name] = i
+		p.nodes = append(p.nodes, drawnNode{id: fmt.Sprintf("n%d", i), label: nodeLabel(l, n), router: i >= len(top.Nodes), host: host})
+	}
+	for _, link := range top.Links {
+		p.links = append(p.links, drawnLink{
+			from: index[link.Ends[0]], to: index[link.Ends[1]],
+			label: linkLabel(l, link), path: pathLabel(l, link),
+		})
+	}
+	return p
+}
+
+// crosses says whether a link has a path between two known hosts.
+func (p picture) crosses(l drawnLink) bool {
+	return l.path != "" && p.nodes[l.from].host >= 0 && p.nodes[l.to].host >= 0
+}
+
+// nodeLabel is the name, and the address if it is known.
+func nodeLabel(l vnet.Lease, n vnet.VirtualNode) string {
+	address := n.Address
+	if given, ok := l.Addresses[n.Name]; ok {
+		address = given
+	}
+	if !address.IsValid() {
+		return n.Name
+	}
+	return n.Name + "\n" + address.String()
+}
+
+// linkLabel is the name, then the rates of both directions.
+func linkLabel(l vnet.Lease, link vnet.VirtualLink) string {
+	rates, allocated := l.Rates[link.Name]
+	words := [2]string{link.Bandwidth[vnet.Forward].String(), link.Bandwidth[vnet.Reverse].String()}
+	for d := range words {
+		if allocated {
+			words[d] += fmt.Sprintf(" (now %s)", rates[d])
+		}
+	}
+	text := link.Name + "\n" + words[vnet.Forward]
+	if words[vnet.Reverse] != words[vnet.Forward] {
+		text += "\nback " + words[vnet.Reverse]
+	}
+	if link.Latency > 0 {
+		text += "\nwithin " + vnet.FormatDuration(link.Latency)
+	}
+	return text
+}
+
+func pathLabel(l vnet.Lease, link vnet.VirtualLink) string {
+	path := l.Mapping.Links[link.Name]
+	if len(path) == 0 {
+		return ""
+	}
+	return link.Name + "\nvia " + strings.Join(path, ", ")
+}
