@@ -25,7 +25,7 @@ var earliest, latest = time.Unix(0, math.MinInt64+1), time.Unix(0, math.MaxInt64
 func nano(t time.Time) int64 {
 	switch {
 	case t.Before(earliest):
-		return math.MinInt64
+		return math.MinInt64 + 1 // one less is looked for too
 	case t.After(latest):
 		return math.MaxInt64 - 1
 	}
