@@ -91,6 +91,19 @@ func (a *Agent) Run(ctx context.Context) {
 	}
 }
 
+// DryRun says what a reconciliation with the newest plan would do now.
+func (a *Agent) DryRun(ctx context.Context) ([]plan.Step, error) {
+	want, err := a.Source.Plan(ctx, a.Host, 0)
+	if err != nil {
+		return nil, err
+	}
+	have, err := Observe(ctx, want, a.Parts)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Diff(want, have), nil
+}
+
 // nextAudit says how long to rest after a pass that took so long.
 func nextAudit(r Result, took time.Duration) time.Duration {
 	if len(r.Errors) > 0 {

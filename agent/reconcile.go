@@ -130,12 +130,3 @@ func (r *runner) step(s plan.Step) {
 	}
 	r.done++
 }
-
-// DryRun says what a reconciliation would do.
-func DryRun(ctx context.Context, want plan.Host, parts []Part) ([]plan.Step, error) {
-	have, err := Observe(ctx, want, parts)
-	if err != nil {
-		return nil, err
-	}
-	return plan.Diff(want, have), nil
-}

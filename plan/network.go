@@ -118,3 +118,17 @@ func (n *network) class(sub vnet.Substrate, link vnet.VirtualLink, dir vnet.Dire
 // bestEffortCeil is above any interface here; what it may really take is
 // whatever the classes above it leave.
 const bestEffortCeil = 100 * vnet.Gbit
+
+// Ports gives, by link name, the tenant's side of both ends of every link of a
+// lease's running stage.
+func Ports(sub vnet.Substrate, l vnet.Lease) (map[string][2]Port, error) {
+	n, err := newNetwork(sub, l)
+	if err != nil {
+		return nil, err
+	}
+	ports := make(map[string][2]Port, len(n.top.Links))
+	for _, link := range n.top.Links {
+		ports[link.Name] = [2]Port{*n.port(link, 0), *n.port(link, 1)}
+	}
+	return ports, nil
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"sublet/agent"
+	"sublet/agent/capture"
+	"sublet/agent/session"
+	"sublet/datapath/kernel"
+	"sublet/datapath/vnode"
+	"sublet/datapath/vxlink"
+	"sublet/datapath/vxrouter"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// agentOptions are the flags of agent.
+type agentOptions struct {
+	host, data, cgroup string
+	workers            int
+}
+
+func (a *app) agent() *cobra.Command {
+	var o agentOptions
+	c := &cobra.Command{
+		Use:   "agent --host NAME",
+		Short: "Run one host's agent",
+		Long: `Run the agent of one host: it makes the host match its plan, again after any
+accident, and goes on from a copy of the plan when the server is away. It works
+in the network namespace it is started in.`,
+		Example: "  sublet agent --host h1",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return a.runAgent(c.Context(), o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.host, "host", "", "this host's name in the substrate")
+	f.StringVar(&o.data, "data", "", "directory of the copy of the plan (default: RUN/agent)")
+	f.StringVar(&o.cgroup, "cgroup", "sublet", "control group below which nodes get theirs")
+	f.IntVar(&o.workers, "workers", agent.DefaultWorkers, "steps done at once")
+	return c
+}
+
+func (a *app) runAgent(ctx context.Context, o agentOptions) error {
+	if err := vnet.CheckName(o.host); err != nil {
+		return badInput{fmt.Errorf("--host: %w", err)}
+	}
+	if o.data == "" {
+		o.data = filepath.Join(a.run, "agent")
+	}
+	log := slog.New(slog.NewTextHandler(a.err, nil)).With("host", o.host)
+	lock, err := lockHost(a.run, o.host)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	host, err := kernel.NewHost(kernel.Config{Host: o.host, Run: a.run, Cgroup: o.cgroup})
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	nodes := vnode.New(host)
+	d := &agentDoor{host: host, nodes: nodes, log: log}
+	events := make(chan struct{}, 1)
+	go kernel.Watch(ctx, host, events)
+	keeper := &agent.Agent{
+		Host: vnet.HostID(o.host), Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
+		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),
+		Parts:  []agent.Part{vxlink.New(host), nodes, vxrouter.New(host)},
+		Events: events, Log: log, Workers: o.workers,
+	}
+	d.agent = keeper
+	stop, err := d.open(ctx, keeper.Address)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	keeper.Run(ctx)
+	return nil
+}
+
+// lockHost makes sure that a host has one agent.
+func lockHost(run, host string) (io.Closer, error) {
+	if err := os.MkdirAll(run, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(run, "agent-"+host+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("host %s has an agent already", host)
+	}
+	return f, nil
+}
+
+// agentDoor serves sessions on an agent's socket. Only root can connect: the
+// server decided who may do what.
+type agentDoor struct {
+	host  *kernel.Host
+	nodes *vnode.Part
+	agent *agent.Agent
+	log   *slog.Logger
+}
+
+// open listens and serves until ctx ends.
+func (d *agentDoor) open(ctx context.Context, socket string) (stop func(), err error) {
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("listen for sessions: %w", err)
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	server := &http.Server{Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	go func() { _ = server.Serve(l) }()
+	return func() { _ = server.Close() }, nil
+}
+
+func (d *agentDoor) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/v1/nodes/{namespace}/exec", d.exec)
+	mux.HandleFunc("/v1/nodes/{namespace}/probe", d.probe)
+	mux.HandleFunc("/v1/links/{fabric}/{index}/capture", d.capture)
+	mux.HandleFunc("GET /v1/diff", d.diff)
+	return mux
+}
+
+func (d *agentDoor) exec(w http.ResponseWriter, r *http.Request) {
+	session.Serve(w, r, func(s session.Spec) (*exec.Cmd, error) {
+		return d.nodes.Command(r.PathValue("namespace"), s.Argv, s.Term)
+	})
+}
+
+// probe runs this program as a prober in the node.
+func (d *agentDoor) probe(w http.ResponseWriter, r *http.Request) {
+	session.Serve(w, r, func(session.Spec) (*exec.Cmd, error) {
+		exe, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		return d.nodes.Command(r.PathValue("namespace"), []string{exe, probeCommand}, "")
+	})
+}
+
+// capture streams one of this host's port ends of a link: ?end= when both are here.
+func (d *agentDoor) capture(w http.ResponseWriter, r *http.Request) {
+	fabric, end := r.PathValue("fabric"), r.URL.Query().Get("end")
+	index, err := strconv.Atoi(r.PathValue("index"))
+	if err != nil || strings.Contains(fabric, "/") {
+		http.Error(w, "no such link", http.StatusNotFound)
+		return
+	}
+	side := 0
+	if end == "1" {
+		side = 1
+	}
+	device := plan.VxLink{Index: index}.Device(side)
+	session.ServeStream(w, r, func(ctx context.Context, out io.Writer) error {
+		return capture.Stream(ctx, d.host.Path(fabric), device, fabric+" "+device, capture.Options{}, out)
+	})
+}
+
+// diff says what the agent would do.
+func (d *agentDoor) diff(w http.ResponseWriter, r *http.Request) {
+	steps, err := d.agent.DryRun(r.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	lines := make([]string, len(steps))
+	for i, s := range steps {
+		lines[i] = s.String()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(lines)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"sublet/lease/api"
+	"sublet/vnet"
+)
+
+// Exit codes.
+const (
+	exitDone    = 0
+	exitFailed  = 1
+	exitInput   = 2 // nothing changed
+	exitRefused = 3 // by admission
+	exitBroken  = 4 // a promise is not kept
+)
+
+// badInput is what the caller typed or wrote wrongly.
+type badInput struct{ error }
+
+func (b badInput) Unwrap() error { return b.error }
+
+// errBroken ends a check that found a promise not kept; the table said it all.
+var errBroken = errors.New("")
+
+// status ends a command with another command's exit code (exec).
+type status int
+
+func (s status) Error() string { return "" }
+
+func exitCode(err error) int {
+	var code status
+	var input *vnet.InputError
+	var field *vnet.FieldError
+	var rejection *vnet.Rejection
+	var bad badInput
+	switch {
+	case errors.As(err, &code):
+		return int(code)
+	case errors.Is(err, errBroken):
+		return exitBroken
+	case errors.As(err, &rejection):
+		return exitRefused
+	case errors.As(err, &bad), errors.As(err, &input), errors.As(err, &field), errors.Is(err, api.ErrConflict), errors.Is(err, api.ErrNotFound), errors.Is(err, api.ErrForbidden):
+		return exitInput
+	}
+	return exitFailed
+}
+
+// message is what is said of an error: one line, but for a refusal, which
+// says what binds and what would be accepted.
+func message(err error) string {
+	var rejection *vnet.Rejection
+	if !errors.As(err, &rejection) {
+		return strings.TrimSpace(err.Error())
+	}
+	lines := []string{err.Error()}
+	if rejection.Offer == nil {
+		return lines[0] + "\n  nothing similar would be admitted"
+	}
+	lines = append(lines, "  would be admitted with:")
+	for _, c := range rejection.Changes {
+		lines = append(lines, fmt.Sprintf("    %s %s instead of %s", c.What, c.To, c.From))
+	}
+	return strings.Join(append(lines, "  take it with --accept, or write it to a file with --offer FILE"), "\n")
+}

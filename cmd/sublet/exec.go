@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"sublet/agent/session"
+	"sublet/lease/api"
+	"sublet/vnet"
+)
+
+func (a *app) exec() *cobra.Command {
+	return &cobra.Command{
+		Use:     "exec NAME/NODE [--] CMD [ARG...]",
+		Short:   "Run a command in a node, with its exit code",
+		Example: "  sublet exec hello/a -- ping -c 3 b\n  sublet exec hello/a -- bash",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			client, id, node, err := a.part(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			conn, err := client.Dial(c.Context())
+			if err != nil {
+				return err
+			}
+			spec := session.Spec{Argv: args[1:], TTY: a.onTerminal(), Term: os.Getenv("TERM")}
+			code, err := session.Run(c.Context(), conn, api.NodePath(id, node, "exec"), spec,
+				session.Streams{In: a.in, Out: a.out, Err: a.err})
+			if err != nil {
+				return explain(err)
+			}
+			if code != 0 {
+				return status(code)
+			}
+			return nil
+		},
+		DisableFlagsInUseLine: true,
+	}
+}
+
+// onTerminal says whether a person sits at both ends.
+func (a *app) onTerminal() bool {
+	in, ok := a.in.(*os.File)
+	out, also := a.out.(*os.File)
+	return ok && also && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd()))
+}
+
+// part looks up NAME/PART: the lease and the name of one of its nodes or links.
+func (a *app) part(ctx context.Context, name string) (*api.Client, vnet.LeaseID, string, error) {
+	words, err := splitName(name, 2)
+	if err != nil {
+		return nil, vnet.LeaseID{}, "", err
+	}
+	client, l, err := a.lookUp(ctx, strings.TrimPrefix(words[0]+"/"+words[1], "/"))
+	return client, l.ID(), words[2], err
+}
+
+// explain gives a refused session the error the API meant.
+func explain(err error) error {
+	var failure *session.Failure
+	if errors.As(err, &failure) && failure.Status != 0 {
+		return api.ReadProblem(failure.Status, failure.Message)
+	}
+	return err
+}
+
+func (a *app) capture() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "capture NAME/LINK",
+		Short: "Write the packets of one virtual link as pcapng, to a file or a pipe",
+		Long: `Write the packets that pass one virtual link, both ways, as pcapng until
+interrupted: as they leave and reach the node at the link's first end.`,
+		Example: "  sublet capture hello/a-b -w hello.pcapng\n  sublet capture hello/a-b | tshark -r -",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			out, err := a.sink(file)
+			if err != nil {
+				return err
+			}
+			defer out.Close()
+			client, id, link, err := a.part(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			conn, err := client.Dial(c.Context())
+			if err != nil {
+				return err
+			}
+			stream, err := session.OpenStream(c.Context(), conn, api.CapturePath(id, link))
+			if err != nil {
+				return explain(err)
+			}
+			defer stream.Close()
+			_, err = io.Copy(out, stream)
+			if c.Context().Err() != nil { // interrupted: that is how captures end
+				return nil
+			}
+			return explain(err)
+		},
+	}
+	c.Flags().StringVarP(&file, "write", "w", "-", "file to write, - for standard output")
+	return c
+}
+
+// sink opens what a capture is written to. A terminal is no place for it.
+func (a *app) sink(name string) (io.WriteCloser, error) {
+	if name != "-" {
+		f, err := os.Create(name)
+		if err != nil {
+			return nil, badInput{err}
+		}
+		return f, nil
+	}
+	if f, ok := a.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return nil, badInput{fmt.Errorf("a capture is binary: write it to a file with -w FILE, or pipe it into tshark -r -")}
+	}
+	return nopCloser{a.out}, nil
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }

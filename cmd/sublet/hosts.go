@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sublet/vnet"
+)
+
+func (a *app) hosts() *cobra.Command {
+	return a.noun(&cobra.Command{
+		Use:     "hosts",
+		Short:   "Show the hosts: agent, what is free, plan",
+		Example: "  sublet hosts\n  sublet hosts -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			hosts, err := a.client().Hosts(c.Context())
+			if err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, h := range hosts {
+				rows = append(rows, []string{
+					string(h.Name), orDash(h.Site), string(h.Agent), fmt.Sprint(h.Nodes),
+					fmt.Sprintf("%s/%s", h.CPUFree, h.CPU), fmt.Sprintf("%s/%s", h.MemFree, h.Memory),
+					fmt.Sprintf("%d/%d", h.Applied, h.Revision), fmt.Sprint(h.Errors), fmt.Sprint(h.Drift),
+				})
+			}
+			return a.print(hosts, "HOST SITE AGENT NODES CPU-FREE MEMORY-FREE PLAN ERRORS REPAIRS", rows)
+		},
+	})
+}
+
+func (a *app) links() *cobra.Command {
+	return a.noun(&cobra.Command{
+		Use:     "links",
+		Short:   "Show the substrate's links, per direction: capacity, booked, allocated",
+		Example: "  sublet links\n  sublet links -o yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			links, err := a.client().Links(c.Context())
+			if err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, l := range links {
+				rows = append(rows, []string{
+					l.Name, l.From, l.To, readable(l.Capacity), readable(l.Leasable),
+					asked(l.Booked), asked(l.Allocated), fmt.Sprint(l.Links), fmt.Sprint(l.Leases),
+				})
+			}
+			return a.print(links, "LINK FROM TO CAPACITY LEASABLE BOOKED ALLOCATED VLINKS LEASES", rows)
+		},
+	})
+}
+
+func (a *app) plan() *cobra.Command {
+	return a.noun(&cobra.Command{
+		Use:   "plan [HOST]",
+		Short: "Say what would change on a host (a dry run), or on all of them",
+		Long: `Compare what each host must have with what it has, and print the steps its
+agent would do. In a settled system there are none.`,
+		Example: "  sublet plan\n  sublet plan h1 -o json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			return a.printDiffs(c, args)
+		},
+	})
+}
+
+// hostSteps is what would change on one host.
+type hostSteps struct {
+	Host  string   `json:"host"`
+	Steps []string `json:"steps"`
+}
+
+func (a *app) printDiffs(c *cobra.Command, names []string) error {
+	client := a.client()
+	if len(names) == 0 {
+		hosts, err := client.Hosts(c.Context())
+		if err != nil {
+			return err
+		}
+		for _, h := range hosts {
+			names = append(names, string(h.Name))
+		}
+	}
+	diffs := []hostSteps{}
+	var rows [][]string
+	for _, name := range names {
+		steps := []string{}
+		if err := client.Diff(c.Context(), vnet.HostID(name), &steps); err != nil {
+			return err
+		}
+		diffs = append(diffs, hostSteps{name, steps})
+		for _, s := range steps {
+			rows = append(rows, []string{name, s})
+		}
+		if len(steps) == 0 {
+			rows = append(rows, []string{name, "nothing would change"})
+		}
+	}
+	return a.print(diffs, "HOST STEP", rows)
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"sublet/vnet"
+	"sublet/vnet/file"
+	"sublet/vnet/vxdl"
+)
+
+// maxInput bounds what is read of a file; the parsers have limits of their own.
+const maxInput = 8 << 20
+
+// readFile reads a file, or standard input for "-".
+func (a *app) readFile(name string) ([]byte, error) {
+	in := a.in
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, badInput{err}
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	if err != nil {
+		return nil, badInput{fmt.Errorf("read %s: %w", name, err)}
+	}
+	if len(text) > maxInput {
+		return nil, badInput{fmt.Errorf("%s: larger than %d MiB", name, maxInput>>20)}
+	}
+	return text, nil
+}
+
+// readRequest reads a request in either language and tells what a conversion
+// changed.
+func (a *app) readRequest(name string, strict bool) (vnet.Request, error) {
+	text, err := a.readFile(name)
+	if err != nil {
+		return vnet.Request{}, err
+	}
+	return a.parseRequest(name, text, strict)
+}
+
+func (a *app) parseRequest(name string, text []byte, strict bool) (vnet.Request, error) {
+	if !isXML(text) {
+		return file.ParseRequest(name, text)
+	}
+	req, notes, err := vxdl.Parse(name, text, strict)
+	a.tell(notes)
+	return req, err
+}
+
+func isXML(text []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), " \t\r\n"), []byte("<"))
+}
+
+func (a *app) tell(notes []vxdl.Note) {
+	for _, n := range notes {
+		fmt.Fprintf(a.err, "sublet: note: %s\n", n)
+	}
+}
+
+// readSubstrate reads a substrate file.
+func (a *app) readSubstrate(name string) (vnet.Substrate, error) {
+	text, err := a.readFile(name)
+	if err != nil {
+		return vnet.Substrate{}, err
+	}
+	return file.ParseSubstrate(name, text)
+}
+
+// splitName cuts "[TENANT/]NAME" or, with parts 2, "[TENANT/]NAME/PART".
+func splitName(s string, parts int) ([]string, error) {
+	words := strings.Split(s, "/")
+	if len(words) == parts {
+		words = append([]string{""}, words...)
+	}
+	if len(words) != parts+1 {
+		return nil, badInput{fmt.Errorf("%q: write %s", s, []string{"", "NAME or TENANT/NAME", "NAME/PART or TENANT/NAME/PART"}[parts])}
+	}
+	for _, w := range words[1:] {
+		if err := vnet.CheckName(w); err != nil {
+			return nil, badInput{err}
+		}
+	}
+	return words, nil
+}
+
+// errNoName is what down says without arguments.
+var errNoName = badInput{errors.New("name a network, or release all with --all")}

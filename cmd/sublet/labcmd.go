@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"sublet/internal/lab"
+	"sublet/lease/api"
+	"sublet/vnet"
+)
+
+func (a *app) lab() *cobra.Command {
+	c := a.noun(&cobra.Command{
+		Use:   "lab",
+		Short: "A substrate of namespaces on this machine, for trying out",
+		Long: `A lab is a substrate made of network namespaces on this machine: each host with
+an agent of its own, switches in between, wires with the stated capacity, and a
+server. Without a subcommand: show the one that is up.`,
+		Example: "  sublet lab up demo\n  sublet lab\n  sublet lab down",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			return a.showLab()
+		},
+	})
+	c.AddCommand(a.labUp(), a.labDown())
+	return c
+}
+
+func (a *app) showLab() error {
+	status, err := lab.StatusOf(a.run)
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, p := range status.Processes {
+		state := "stopped"
+		if p.Alive {
+			state = "running"
+		}
+		rows = append(rows, []string{p.Name, fmt.Sprint(p.PID), state, p.Log})
+	}
+	for _, name := range status.Missing {
+		rows = append(rows, []string{name, "-", "missing", "-"})
+	}
+	return a.print(status, "WHAT PID STATE LOG", rows)
+}
+
+func (a *app) labUp() *cobra.Command {
+	var name string
+	c := &cobra.Command{
+		Use:   "up FILE|NAME",
+		Short: "Make a substrate of namespaces and start its server and agents",
+		Long: `Make a substrate out of a file, or of a name: demo (two hosts, one link of
+2 Gbit/s), one (a single host), triangle, line:N, star:N.`,
+		Example: "  sublet lab up demo\n  sublet lab up substrate.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			sub, err := a.labSubstrate(args[0])
+			if err != nil {
+				return err
+			}
+			return a.startLab(c.Context(), name, sub)
+		},
+	}
+	c.Flags().StringVar(&name, "name", lab.DefaultName, "of the lab, before its namespaces' names")
+	return c
+}
+
+func (a *app) labSubstrate(arg string) (vnet.Substrate, error) {
+	if sub, named, err := lab.Named(arg); named {
+		if err != nil {
+			return sub, badInput{err}
+		}
+		return sub, nil
+	}
+	return a.readSubstrate(arg)
+}
+
+func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate) error {
+	if os.Geteuid() != 0 {
+		return badInput{errors.New("a lab makes network namespaces: run it as root")}
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	p := a.progress("making the lab")
+	made, err := lab.Up(ctx, lab.Spec{Name: name, Run: a.run, Exe: exe, Substrate: sub, Ready: a.agentsUp})
+	p.end()
+	if err != nil {
+		return err
+	}
+	for _, note := range made.Notes {
+		fmt.Fprintf(a.err, "sublet: note: %s\n", note)
+	}
+	fmt.Fprintf(a.out, "lab %s is up: %d hosts, %d switches, %d links\n", name, len(sub.Hosts), len(sub.Switches), len(sub.Links))
+	return nil
+}
+
+// agentsUp says whether the server answers and knows all its agents.
+func (a *app) agentsUp(ctx context.Context) error {
+	hosts, err := a.client().Hosts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		if h.Agent != api.AgentUp {
+			return fmt.Errorf("the agent of %s is %s", h.Name, h.Agent)
+		}
+	}
+	return nil
+}
+
+func (a *app) labDown() *cobra.Command {
+	return &cobra.Command{
+		Use:     "down",
+		Short:   "End the lab and remove everything it made",
+		Example: "  sublet lab down",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			p := a.progress("taking the lab away")
+			defer p.end()
+			if err := lab.Down(a.run); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.out, "the lab is gone")
+			return nil
+		},
+	}
+}

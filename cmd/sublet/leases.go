@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sublet/lease/api"
+	"sublet/vnet"
+)
+
+// leaseView is what `sublet leases -o json` says of a lease.
+type leaseView struct {
+	Network vnet.VNetID   `json:"network"`
+	Tenant  vnet.TenantID `json:"tenant"`
+	State   vnet.State    `json:"state"`
+	Stage   string        `json:"stage,omitempty"`
+	Window  vnet.Window   `json:"window"`
+	Links   []linkView    `json:"links"`
+	Mapping vnet.Mapping  `json:"mapping"`
+	Message string        `json:"message,omitempty"`
+	Verdict *vnet.Verdict `json:"verdict,omitempty"`
+}
+
+// linkView is one direction of a virtual link.
+type linkView struct {
+	Name  string    `json:"name"`
+	From  string    `json:"from"`
+	To    string    `json:"to"`
+	Alloc vnet.Rate `json:"alloc_bps"`
+}
+
+func viewLease(l vnet.Lease) leaseView {
+	v := leaseView{
+		Network: l.Request.Network, Tenant: l.Request.Tenant, State: l.State,
+		Window: l.Window, Mapping: l.Mapping, Message: l.Message, Verdict: l.Verdict, Links: []linkView{},
+	}
+	if l.Stage >= 0 {
+		v.Stage = l.Request.Stages[l.Stage].Name
+	}
+	for _, link := range l.Topology().Links {
+		for _, d := range vnet.Directions {
+			v.Links = append(v.Links, linkView{link.Name, link.Ends[d], link.Ends[d.Opposite()], l.Rates[link.Name][d]})
+		}
+	}
+	return v
+}
+
+func (a *app) leases() *cobra.Command {
+	return a.noun(&cobra.Command{
+		Use:               "leases [NAME]",
+		Short:             "Show leases: state, window, allocated rates, mapping",
+		Example:           "  sublet leases\n  sublet leases hello\n  sublet leases -o json",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeLease,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			client := a.client()
+			leases, err := client.Leases(c.Context())
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return a.printLeases(leases)
+			}
+			l, err := find(leases, args[0])
+			if err != nil {
+				return err
+			}
+			return a.printLease(l)
+		},
+	})
+}
+
+func (a *app) printLeases(leases []vnet.Lease) error {
+	views := []leaseView{}
+	var rows [][]string
+	for _, l := range leases {
+		v := viewLease(l)
+		views = append(views, v)
+		rows = append(rows, []string{
+			string(v.Network), string(v.Tenant), string(v.State), orDash(v.Stage), when(v.Window.Start), when(v.Window.End),
+			fmt.Sprint(len(l.Topology().All())), fmt.Sprint(len(l.Topology().Links)), checked(v.Verdict), v.Message,
+		})
+	}
+	return a.print(views, "NETWORK TENANT STATE STAGE FROM UNTIL NODES LINKS CHECKED NOTE", rows)
+}
+
+// printLease shows one lease link by link; in JSON and YAML as a list of one.
+func (a *app) printLease(l vnet.Lease) error {
+	v := viewLease(l)
+	var rows [][]string
+	for i, link := range v.Links {
+		b := l.Topology().Links[i/2].Bandwidth[i%2]
+		rows = append(rows, []string{
+			link.Name, link.From, link.To, asked(b.Min), asked(b.Max), asked(link.Alloc), route(l.Mapping.Links[link.Name], i%2),
+		})
+	}
+	if a.format == "table" {
+		fmt.Fprintf(a.out, "%s is %s, from %s until %s\n", l.ID(), l.State, when(l.Window.Start), when(l.Window.End))
+		if l.Message != "" {
+			fmt.Fprintln(a.out, l.Message)
+		}
+		for _, n := range l.Topology().All() {
+			fmt.Fprintf(a.out, "  %s %s on %s\n", n.Name, l.Addresses[n.Name], l.Mapping.Nodes[n.Name])
+		}
+	}
+	return a.print([]leaseView{v}, "LINK FROM TO MIN MAX ALLOCATED PATH", rows)
+}
+
+func route(path vnet.Path, direction int) string {
+	if len(path) == 0 {
+		return "(one host)"
+	}
+	words := append(vnet.Path{}, path...)
+	if direction == 1 {
+		for i, j := 0, len(words)-1; i < j; i, j = i+1, j-1 {
+			words[i], words[j] = words[j], words[i]
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func asked(r vnet.Rate) string {
+	if r == 0 {
+		return "-"
+	}
+	return readable(r)
+}
+
+// readable prints a rate to four digits, for tables.
+func readable(r vnet.Rate) string {
+	switch {
+	case r == vnet.Unbounded:
+		return "-"
+	case r >= vnet.Gbit:
+		return fmt.Sprintf("%.4g Gbit", float64(r)/1e9)
+	case r >= vnet.Mbit:
+		return fmt.Sprintf("%.4g Mbit", float64(r)/1e6)
+	}
+	return fmt.Sprintf("%.4g kbit", float64(r)/1e3)
+}
+
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "released"
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}
+
+func checked(v *vnet.Verdict) string {
+	switch {
+	case v == nil:
+		return "-"
+	case v.OK:
+		return "kept"
+	}
+	return "broken"
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// find picks the lease that [TENANT/]NAME means.
+func find(leases []vnet.Lease, name string) (vnet.Lease, error) {
+	words, err := splitName(name, 1)
+	if err != nil {
+		return vnet.Lease{}, err
+	}
+	var found []vnet.Lease
+	for _, l := range leases {
+		if string(l.Request.Network) == words[1] && (words[0] == "" || string(l.Request.Tenant) == words[0]) {
+			found = append(found, l)
+		}
+	}
+	return pick(found, name)
+}
+
+// pick prefers the one that is not over.
+func pick(found []vnet.Lease, name string) (vnet.Lease, error) {
+	var alive []vnet.Lease
+	for _, l := range found {
+		if l.State != vnet.Ended {
+			alive = append(alive, l)
+		}
+	}
+	if len(alive) == 0 && len(found) > 0 {
+		alive = found[len(found)-1:]
+	}
+	switch len(alive) {
+	case 0:
+		return vnet.Lease{}, badInput{fmt.Errorf("no lease %q: see sublet leases", name)}
+	case 1:
+		return alive[0], nil
+	}
+	return vnet.Lease{}, badInput{fmt.Errorf("%q is the name of %d networks: write %s", name, len(alive), alive[0].ID())}
+}
+
+// lookUp asks the server for the lease that a name means.
+func (a *app) lookUp(ctx context.Context, name string) (*api.Client, vnet.Lease, error) {
+	client := a.client()
+	leases, err := client.Leases(ctx)
+	if err != nil {
+		return nil, vnet.Lease{}, err
+	}
+	l, err := find(leases, name)
+	return client, l, err
+}
+
+func (a *app) completeLease(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	leases, err := a.client().Leases(c.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, l := range leases {
+		names = append(names, string(l.Request.Network))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

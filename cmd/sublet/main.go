@@ -1,0 +1,119 @@
+// Sublet leases virtual networks with guaranteed bandwidth on shared Linux
+// machines. One program: noun commands read, verb commands write.
+//
+// This folder is the only place where the rooms of the house meet: every file
+// is one command, which joins a door of the API to what people type and see.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"sublet/datapath/vnode"
+	"sublet/measure/probe"
+)
+
+func main() {
+	// The same program runs inside virtual nodes: as the first process of a
+	// session, and as a sender and receiver of measurements.
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case vnode.InitCommand:
+			os.Exit(vnode.Main(os.Args[2:]))
+		case probeCommand:
+			os.Exit(probe.Main(os.Stdin, os.Stdout))
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// probeCommand is how an agent starts a probe inside a node.
+const probeCommand = "__probe"
+
+// app is what the commands share: where the server is and where output goes.
+type app struct {
+	run    string // directory of sockets and namespaces
+	format string // of noun commands: table, json, yaml
+
+	in       io.Reader
+	out, err io.Writer
+}
+
+// run is the whole program as a function: arguments and streams in, exit code out.
+func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
+	a := &app{in: in, out: out, err: errw}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errw)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	code := exitCode(err)
+	if text := message(err); text != "" {
+		fmt.Fprintf(errw, "sublet: %s\n", text)
+	}
+	return code
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "sublet",
+		Short: "Lease virtual networks with guaranteed bandwidth on shared Linux machines",
+		Long: `Sublet leases virtual networks with guaranteed bandwidth on shared Linux machines.
+
+A request (YAML or VXDL) is admitted against a calendar or refused with an offer
+that would be accepted; admitted, it is built, kept and measured.
+
+Exit codes: 0 done, 1 failed, 2 bad input (nothing changed), 3 refused by
+admission, 4 a promise is not kept (check).`,
+		Example:       "  sublet lab up demo\n  sublet up examples/hello.yaml\n  sublet check hello\n  sublet down hello\n  sublet lab down",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+	}
+	root.PersistentFlags().StringVar(&a.run, "run", environment("SUBLET_RUN", "/run/sublet"), "directory of the server's socket and of what runs ($SUBLET_RUN)")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
+	root.AddCommand(
+		a.serve(), a.agent(), a.lab(),
+		a.up(), a.down(),
+		a.leases(), a.plan(), a.hosts(), a.links(),
+		a.exec(), a.capture(), a.check(),
+		a.doctor(), a.convert(), a.graph(),
+	)
+	usageIsBadInput(root)
+	return root
+}
+
+// usageIsBadInput makes wrong arguments exit 2 in every command.
+func usageIsBadInput(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return badInput{fmt.Errorf("%w: see %s --help", err, c.CommandPath())}
+			}
+			return nil
+		}
+	}
+	for _, child := range c.Commands() {
+		usageIsBadInput(child)
+	}
+}
+
+func environment(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}

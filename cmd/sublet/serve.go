@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sublet/lease/api"
+	"sublet/lease/store"
+	"sublet/vnet"
+	"sublet/vnet/file"
+)
+
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	data, substrate, listen, host string
+	endpoints                     []string
+	withAgent                     bool
+	cert, key, ca                 string
+}
+
+func (a *app) serve() *cobra.Command {
+	var o serveOptions
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server: API, book, store, clock",
+		Long: `Run the server. It keeps the book of leases in an embedded etcd below --data and
+answers on RUN/api.sock, where the kernel says who the caller is. Agents get
+their plans from it; running networks run on without it.`,
+		Example: "  sublet serve --substrate substrate.yaml --agent\n  sublet serve --data /var/lib/sublet",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return a.runServer(c.Context(), o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.data, "data", "/var/lib/sublet", "directory of the store")
+	f.StringVar(&o.substrate, "substrate", "", "substrate file (YAML or JSON); without it the one in the store")
+	f.BoolVar(&o.withAgent, "agent", false, "also run this machine's agent, as a process of its own")
+	f.StringVar(&o.host, "host", "", "this machine's name in the substrate (default: its host name, or the only host)")
+	f.StringVar(&o.listen, "listen", "", "also answer on this TCP address, with mutual TLS")
+	f.StringVar(&o.cert, "cert", "", "certificate for --listen")
+	f.StringVar(&o.key, "key", "", "its key")
+	f.StringVar(&o.ca, "ca", "", "authority of the certificates")
+	f.StringSliceVar(&o.endpoints, "etcd", nil, "endpoints of an external etcd cluster, instead of the embedded one")
+	return c
+}
+
+func (a *app) runServer(ctx context.Context, o serveOptions) error {
+	var sub *vnet.Substrate
+	if o.substrate != "" {
+		s, err := a.loadSubstrate(o.substrate)
+		if err != nil {
+			return err
+		}
+		sub = &s
+	}
+	log := slog.New(slog.NewTextHandler(a.err, nil))
+	listener, err := api.Listen(a.run)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	books, err := store.Open(ctx, store.Config{Dir: filepath.Join(o.data, "etcd"), Endpoints: o.endpoints})
+	if err != nil {
+		return err
+	}
+	defer books.Close()
+	server, err := api.New(ctx, api.Config{Store: books, Substrate: sub, Log: log})
+	if err != nil {
+		return err
+	}
+	listeners := []net.Listener{listener}
+	if o.listen != "" {
+		l, err := api.ListenTLS(o.listen, o.cert, o.key, o.ca)
+		if err != nil {
+			return err
+		}
+		listeners = append(listeners, l)
+	}
+	if o.withAgent {
+		stop, err := a.startAgent(sub, o)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	log.Info("serving", "socket", listener.Addr().String())
+	return server.Serve(ctx, listeners...)
+}
+
+// loadSubstrate reads a substrate in YAML or, as the lab writes it, in JSON.
+func (a *app) loadSubstrate(name string) (vnet.Substrate, error) {
+	text, err := a.readFile(name)
+	if err != nil {
+		return vnet.Substrate{}, err
+	}
+	if !strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
+		return file.ParseSubstrate(name, text)
+	}
+	var sub vnet.Substrate
+	if err := json.Unmarshal(text, &sub); err != nil {
+		return sub, badInput{fmt.Errorf("%s: %w", name, err)}
+	}
+	return sub, sub.Check()
+}
+
+// startAgent runs the local agent in a process of its own, so that neither
+// takes the other along. It is left running when the server is killed, and
+// stopped when the server stops.
+func (a *app) startAgent(sub *vnet.Substrate, o serveOptions) (stop func(), err error) {
+	host, err := localHost(sub, o.host)
+	if err != nil {
+		return nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(exe, "agent", "--run", a.run, "--data", o.data, "--host", host)
+	cmd.Stderr = fileOf(a.err)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the agent: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	return func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+	}, nil
+}
+
+func fileOf(w io.Writer) io.Writer {
+	if f, ok := w.(*os.File); ok {
+		return f
+	}
+	return nil
+}
+
+// localHost finds this machine in the substrate.
+func localHost(sub *vnet.Substrate, stated string) (string, error) {
+	if stated != "" {
+		return stated, nil
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case sub == nil:
+	case len(sub.Hosts) == 1:
+		return string(sub.Hosts[0].Name), nil
+	default:
+		if _, ok := sub.HostOf(name); ok {
+			return name, nil
+		}
+	}
+	return "", badInput{errors.New("which host of the substrate is this machine? State it with --host")}
+}

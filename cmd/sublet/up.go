@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sublet/lease/api"
+	"sublet/vnet"
+	"sublet/vnet/file"
+)
+
+func (a *app) up() *cobra.Command {
+	var accept, noWait bool
+	var offer string
+	c := &cobra.Command{
+		Use:   "up FILE...",
+		Short: "Request networks, deploy them, wait until they are ready",
+		Long: `Request the networks in FILEs (YAML or VXDL, - for standard input), deploy them
+and wait until they are ready. All of them or none: if one is refused, those
+admitted before it are released again.`,
+		Example: "  sublet up examples/hello.yaml\n  sublet up big.yaml --accept\n  sublet up big.yaml --offer smaller.yaml",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			requests := make([]vnet.Request, len(args))
+			for i, name := range args {
+				var err error
+				if requests[i], err = a.readRequest(name, false); err != nil {
+					return err
+				}
+			}
+			return a.admit(c.Context(), requests, accept, noWait, offer)
+		},
+	}
+	c.Flags().BoolVar(&accept, "accept", false, "take the counter-offer at once, if it comes to one")
+	c.Flags().StringVar(&offer, "offer", "", "write the counter-offer to this file")
+	c.Flags().BoolVar(&noWait, "no-wait", false, "return once admitted")
+	return c
+}
+
+// admit asks for all the requests, and gives back what it got if one is refused.
+func (a *app) admit(ctx context.Context, requests []vnet.Request, accept, noWait bool, offer string) error {
+	client := a.client()
+	p := a.progress("asking for admission")
+	defer p.end()
+	var admitted []vnet.Lease
+	for _, r := range requests {
+		admission, err := client.Admit(ctx, r, accept)
+		if err != nil {
+			err = errors.Join(err, giveBack(client, admitted))
+			return a.refused(err, offer)
+		}
+		for _, change := range admission.Changes {
+			fmt.Fprintf(a.err, "sublet: %s: took %s %s instead of %s\n", r.Network, change.What, change.To, change.From)
+		}
+		admitted = append(admitted, admission.Lease)
+	}
+	for _, l := range admitted {
+		if err := a.ready(ctx, client, p, l, noWait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refused writes the counter-offer of a refusal where the caller wants it.
+func (a *app) refused(err error, path string) error {
+	var rejection *vnet.Rejection
+	if path == "" || !errors.As(err, &rejection) || rejection.Offer == nil {
+		return err
+	}
+	text, formatErr := file.FormatRequest(*rejection.Offer)
+	if formatErr != nil {
+		return errors.Join(err, formatErr)
+	}
+	if path == "-" {
+		_, writeErr := a.out.Write(text)
+		return errors.Join(err, writeErr)
+	}
+	if writeErr := os.WriteFile(path, text, 0o644); writeErr != nil {
+		return fmt.Errorf("%w (and the offer could not be written: %v)", err, writeErr)
+	}
+	return err
+}
+
+// giveBack releases leases of a command that is not going to be done.
+func giveBack(client *api.Client, leases []vnet.Lease) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var errs error
+	for _, l := range leases {
+		_, err := client.Release(ctx, l.ID())
+		errs = errors.Join(errs, err)
+	}
+	return errs
+}
+
+// ready waits until a lease runs, if it is to run now.
+func (a *app) ready(ctx context.Context, client *api.Client, p *progress, l vnet.Lease, noWait bool) error {
+	if l.State == vnet.Booked {
+		fmt.Fprintf(a.out, "%s is booked from %s until %s\n", l.ID(), when(l.Window.Start), when(l.Window.End))
+		return nil
+	}
+	if noWait {
+		fmt.Fprintf(a.out, "%s is admitted\n", l.ID())
+		return nil
+	}
+	p.say("building " + l.ID().String())
+	id := l.ID()
+	l, err := client.WaitReady(ctx, id)
+	if err != nil {
+		return fmt.Errorf("%s was admitted and is not ready yet (see sublet leases; release it with sublet down %s): %w", id, id, err)
+	}
+	if l.State != vnet.Running {
+		return fmt.Errorf("%s is %s: %s", id, l.State, l.Message)
+	}
+	fmt.Fprintf(a.out, "%s is %s: %d nodes, %d links\n", l.ID(), l.State, len(l.Topology().All()), len(l.Topology().Links))
+	return nil
+}
