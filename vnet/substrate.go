@@ -77,9 +77,9 @@ func (s Substrate) HostOf(name string) (SubstrateNode, bool) {
 
 // LinkOf finds a substrate link by name.
 func (s Substrate) LinkOf(name string) (SubstrateLink, bool) {
-	for _, l := range s.Links {
-		if l.Name == name {
-			return l, true
+	for i := range s.Links {
+		if s.Links[i].Name == name {
+			return s.Links[i], true
 		}
 	}
 	return SubstrateLink{}, false
@@ -104,14 +104,10 @@ func (h Hop) To() string { return h.Link.Ends[h.Dir.Opposite()] }
 // Walk gives the hops of a path that begins at from; an error names the first
 // link that is unknown or does not continue the walk.
 func (s Substrate) Walk(from HostID, path Path) ([]Hop, error) {
-	links := make(map[string]SubstrateLink, len(s.Links))
-	for _, l := range s.Links {
-		links[l.Name] = l
-	}
 	at := string(from)
 	hops := make([]Hop, 0, len(path))
 	for _, name := range path {
-		l, ok := links[name]
+		l, ok := s.LinkOf(name) // a path is short: cheaper than an index
 		if !ok {
 			return nil, fmt.Errorf("path from %s: no substrate link %q", from, name)
 		}

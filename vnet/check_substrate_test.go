@@ -1,0 +1,64 @@
+package vnet
+
+import (
+	"net/netip"
+	"testing"
+)
+
+// wired is two hosts on a switch.
+func wired() Substrate {
+	return Substrate{
+		Hosts:    []SubstrateNode{{Name: "h1", CPU: 4 * Core, Memory: 4 * GiB}, {Name: "h2"}},
+		Switches: []string{"s1"},
+		Links: []SubstrateLink{
+			{Ends: [2]string{"h1", "s1"}, Capacity: Gbit, Ports: [2]Port{{Interface: "eth0", Address: netip.MustParseAddr("10.0.0.1")}}},
+			{Ends: [2]string{"h2", "s1"}, Capacity: Gbit, Share: 20, MTU: 9000},
+			{Ends: [2]string{"h2", "s1"}, Capacity: Gbit},
+		},
+	}
+}
+
+func TestCheckSubstrate(t *testing.T) {
+	s := wired()
+	s.Fill()
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if s.Links[2].Name != "h2-s1-2" {
+		t.Errorf("the parallel link is named %s", s.Links[2].Name)
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*Substrate)
+		path   string
+		word   string
+	}{
+		{"no hosts", func(s *Substrate) { s.Hosts = nil }, "hosts", "at least one"},
+		{"odd host", func(s *Substrate) { s.Hosts[0].Name = "a b" }, "hosts[0].name", "not a name"},
+		{"same hosts", func(s *Substrate) { s.Hosts[1].Name = "h1" }, "hosts[1].name", "already"},
+		{"host as switch", func(s *Substrate) { s.Switches[0] = "h1" }, "switches[0]", "already"},
+		{"negative CPU", func(s *Substrate) { s.Hosts[0].CPU = -1 }, "hosts[0].cpu", "between"},
+		{"negative memory", func(s *Substrate) { s.Hosts[0].Memory = -1 }, "hosts[0].memory", "between"},
+		{"odd site", func(s *Substrate) { s.Hosts[0].Site = "." }, "hosts[0].site", "not a name"},
+		{"slow host", func(s *Substrate) { s.Hosts[0].Capacity = 1 }, "hosts[0].capacity", "too little"},
+		{"unknown end", func(s *Substrate) { s.Links[0].Ends[0] = "h3" }, "links[0].ends[0]", `did you mean "h1"?`},
+		{"loop", func(s *Substrate) { s.Links[0].Ends[0] = "s1" }, "links[0].ends[1]", "two different"},
+		{"no capacity", func(s *Substrate) { s.Links[0].Capacity = 0 }, "links[0].capacity", "missing"},
+		{"trickle", func(s *Substrate) { s.Links[0].Capacity = 100 }, "links[0].capacity", "too little"},
+		{"share", func(s *Substrate) { s.Links[0].Share = 101 }, "links[0].share", "between"},
+		{"MTU", func(s *Substrate) { s.Links[0].MTU = 500 }, "links[0].mtu", "between"},
+		{"latency", func(s *Substrate) { s.Links[0].Latency = -1 }, "links[0].latency", "between"},
+		{"same links", func(s *Substrate) { s.Links[0].Name, s.Links[1].Name = "x", "x" }, "links[1].name", "already"},
+		{"port at switch", func(s *Substrate) { s.Links[0].Ports[1].Interface = "eth0" }, "links[0].ports.s1", "switch"},
+		{"odd interface", func(s *Substrate) { s.Links[0].Ports[0].Interface = "a/b" }, "links[0].ports.h1.interface", "device name"},
+		{"odd address", func(s *Substrate) { s.Links[0].Ports[0].Address = netip.MustParseAddr("::1") }, "links[0].ports.h1.address", "IPv4"},
+		{"shared address", func(s *Substrate) { s.Links[1].Ports[0].Address = s.Links[0].Ports[0].Address }, "links[1].ports.h2.address", "already"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := wired()
+			c.change(&s)
+			s.Fill()
+			wantField(t, s.Check(), c.path, c.word)
+		})
+	}
+}
