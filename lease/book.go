@@ -37,16 +37,20 @@ type Book struct {
 	vnis     vnis
 	serial   uint64
 	rollout  *Rollout
-	stale    bool // rates and targets do not follow from the leases any more
 	changed  changes
+
+	stale     bool                 // rates and targets do not follow from the leases any more
+	dirty     map[vnet.HostID]bool // hosts whose leases changed
+	everyHost bool                 // every host may have
 }
 
 // entry is a lease with what the book needs to know about it.
 type entry struct {
 	vnet.Lease
 	bookings []calendar.Booking
-	hosts    []vnet.HostID // that carry any of it in any stage, sorted
-	failing  time.Time     // since when hosts report errors; zero: they do not
+	hosts    []vnet.HostID               // that carry any of it in any stage, sorted
+	parts    map[vnet.HostID][]plan.Item // what they shall have of it now; nil: not known yet
+	failing  time.Time                   // since when hosts report errors; zero: they do not
 }
 
 // DefaultFailAfter spans some attempts of an agent to repair what it can.
@@ -62,6 +66,8 @@ func New(sub vnet.Substrate) *Book {
 		vnis:      make(vnis),
 		rollout:   NewRollout(DefaultLiveness),
 		stale:     true,
+		dirty:     make(map[vnet.HostID]bool),
+		everyHost: true,
 		changed:   changes{substrate: true, leases: make(map[vnet.LeaseID]bool)},
 	}
 }

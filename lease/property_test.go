@@ -161,6 +161,7 @@ func (w *world) inspect(t *rapid.T) {
 	w.numbersUnique(t)
 	w.ratesKeepPromises(t)
 	w.hostsNeverOverbooked(t)
+	w.targetsAreCompiled(t)
 	if next := w.book.Next(w.now); !next.IsZero() && !next.After(w.now) {
 		t.Fatalf("next is %s, now %s", next, w.now)
 	}
@@ -310,6 +311,24 @@ func (w *world) hostsNeverOverbooked(t *rapid.T) {
 	for e, sum := range enforced {
 		if l, _ := w.book.Substrate().LinkOf(e.link); sum > plan.Outer(l.Leasable())+spare {
 			t.Fatalf("hosts may enforce %s on %s, which has %s", sum, e.link, plan.Outer(l.Leasable()))
+		}
+	}
+}
+
+// targetsAreCompiled compares what hosts shall have in the end with what
+// plan.Compile makes of all leases together.
+func (w *world) targetsAreCompiled(t *rapid.T) {
+	leases := w.book.Leases()
+	for i := range leases {
+		if leases[i].State == vnet.Failed {
+			leases[i].State = vnet.Deploying
+		}
+	}
+	want, err := plan.Compile(w.book.Substrate(), leases)
+	w.check(t, err)
+	for host, p := range want {
+		if got := w.book.rollout.hosts[host].target; !same(got, p) {
+			t.Fatalf("%s shall have\n%s, want\n%s", host, got, p)
 		}
 	}
 }

@@ -75,28 +75,33 @@ func (r *Rollout) Expect(id vnet.LeaseID, hosts []vnet.HostID) {
 	}
 }
 
-// Aim sets what hosts shall have in the end and publishes what shrinks. A
-// host without a target loses everything and is then forgotten.
-func (r *Rollout) Aim(now time.Time, target map[vnet.HostID]plan.Host) {
-	for _, name := range slices.Sorted(maps.Keys(target)) {
-		if r.hosts[name] == nil {
-			// An empty plan, so that what an agent has from an earlier life goes.
-			r.hosts[name] = newHanded(now, name)
-			r.publish(name, r.hosts[name].plan, false)
-		}
+// Aim sets what a host shall have in the end and publishes what shrinks.
+func (r *Rollout) Aim(now time.Time, want plan.Host) {
+	h := r.hosts[want.Host]
+	if h == nil {
+		// An empty plan, so that what an agent has from an earlier life goes.
+		h = newHanded(now, want.Host)
+		r.hosts[want.Host] = h
+		r.publish(want.Host, h.plan, false)
 	}
+	h.left = false
+	if same(want, h.target) {
+		return
+	}
+	h.target = want
+	if meet := plan.Meet(h.plan, want); !same(meet, h.plan) {
+		r.publish(want.Host, meet, true)
+	}
+	h.compare()
+}
+
+// Keep empties the hosts that are not among names and then forgets them.
+func (r *Rollout) Keep(now time.Time, names []vnet.HostID) {
 	for _, name := range r.names() {
-		h := r.hosts[name]
-		want, ok := target[name]
-		want.Host, h.left = name, !ok
-		if same(want, h.target) {
-			continue
+		if !slices.Contains(names, name) {
+			r.Aim(now, plan.Host{Host: name})
+			r.hosts[name].left = true
 		}
-		h.target = want
-		if meet := plan.Meet(h.plan, want); !same(meet, h.plan) {
-			r.publish(name, meet, true)
-		}
-		h.compare()
 	}
 }
 

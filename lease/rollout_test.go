@@ -34,7 +34,7 @@ type rollouts struct {
 func (r *rollouts) say(words []string) string {
 	switch words[0] {
 	case "aim":
-		r.Aim(r.now, parseTargets(strings.Join(words[1:], " ")))
+		r.aim(parseTargets(strings.Join(words[1:], " ")))
 	case "report":
 		r.Report(r.now, parseReport(r.Rollout, words[1:]))
 	case "advance":
@@ -54,6 +54,14 @@ func (r *rollouts) say(words []string) string {
 	}
 	r.Step(r.now)
 	return r.news()
+}
+
+func (r *rollouts) aim(targets map[vnet.HostID]plan.Host) {
+	names := slices.Sorted(maps.Keys(targets))
+	for _, name := range names {
+		r.Aim(r.now, targets[name])
+	}
+	r.Keep(r.now, names)
 }
 
 // news prints the plans published since the last news, and who is waited for.

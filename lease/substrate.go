@@ -29,9 +29,10 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 		return fmt.Errorf("set substrate: %w: %w", ErrConflict, err)
 	}
 	for i, e := range b.live {
-		e.bookings, e.hosts = bookings[i], hostsOf(sub, e.Lease)
+		e.bookings, e.hosts, e.parts = bookings[i], hostsOf(sub, e.Lease), nil
 	}
-	b.sub, b.calendar, b.stale, b.changed.substrate = sub, cal, true, true
+	b.sub, b.calendar = sub, cal
+	b.stale, b.everyHost, b.changed.substrate = true, true, true
 	return b.Tick(now)
 }
 

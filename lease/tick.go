@@ -2,12 +2,9 @@ package lease
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
-	"sublet/embed"
-	"sublet/plan"
 	"sublet/vnet"
 )
 
@@ -25,7 +22,6 @@ func (b *Book) Tick(now time.Time) error {
 		if err := b.refresh(now); err != nil {
 			return err
 		}
-		b.stale = false
 	}
 	b.rollout.Step(now)
 	for _, e := range b.live {
@@ -48,7 +44,7 @@ func (b *Book) advance(now time.Time, e *entry) error {
 		return nil
 	}
 	e.State, e.Stage, e.Message = vnet.Deploying, stage, ""
-	b.stale = true
+	e.parts, b.stale = nil, true
 	b.touch(e)
 	return nil
 }
@@ -79,53 +75,16 @@ func (b *Book) end(e *entry) error {
 	if err := b.calendar.Release(e.bookings...); err != nil {
 		return fmt.Errorf("end lease %s: %w", e.ID(), err)
 	}
-	b.stale = b.stale || e.active()
+	if e.active() {
+		b.mark(e)
+		b.stale = true
+	}
 	b.live = slices.DeleteFunc(b.live, func(other *entry) bool { return other == e })
 	b.held = append(b.held, e)
-	e.State, e.Rates, e.Message, e.bookings, e.failing = vnet.Ended, nil, "", nil, time.Time{}
+	e.State, e.Rates, e.Message = vnet.Ended, nil, ""
+	e.bookings, e.parts, e.failing = nil, nil, time.Time{}
 	b.touch(e)
 	return nil
-}
-
-// refresh computes rates and targets anew.
-func (b *Book) refresh(now time.Time) error {
-	var active []*entry
-	var running []embed.Tenancy
-	for _, e := range b.live {
-		if e.active() {
-			active = append(active, e)
-			running = append(running, embed.Tenancy{Topology: e.Topology(), Mapping: e.Mapping})
-		}
-	}
-	rates, err := embed.Rates(b.sub, running)
-	if err != nil {
-		return fmt.Errorf("allocate rates: %w", err)
-	}
-	leases := make([]vnet.Lease, len(active))
-	for i, e := range active {
-		if r := wholeBytes(rates[i]); !maps.Equal(r, e.Rates) {
-			e.Rates = r
-			b.touch(e)
-		}
-		leases[i] = e.Lease
-		leases[i].State = vnet.Deploying // a failed one is still to be there
-	}
-	target, err := plan.Compile(b.sub, leases)
-	if err != nil {
-		return err
-	}
-	b.rollout.Aim(now, target)
-	return nil
-}
-
-// wholeBytes rounds rates down to whole bytes per second, which is what the
-// kernel can hold: less than 8 bit/s are lost.
-func wholeBytes(rates map[string][2]vnet.Rate) map[string][2]vnet.Rate {
-	rounded := make(map[string][2]vnet.Rate, len(rates))
-	for link, r := range rates {
-		rounded[link] = [2]vnet.Rate{r[0] / 8 * 8, r[1] / 8 * 8}
-	}
-	return rounded
 }
 
 // Next is when Tick has something to do if nothing else happens; zero: never.
