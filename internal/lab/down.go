@@ -1,0 +1,217 @@
+package lab
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/kernel"
+)
+
+// Down ends the lab of a run directory and removes all it made, whatever state
+// it is in. Without a lab there is nothing to do.
+func Down(run string) error {
+	run, err := filepath.Abs(run)
+	if err != nil {
+		return fmt.Errorf("lab down: %w", err)
+	}
+	lock, err := lockDir(dirOf(run), false)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("lab down: %w", err)
+	}
+	defer lock.Close()
+	s, err := readState(run)
+	if errors.Is(err, os.ErrNotExist) {
+		// Killed before it wrote, or while it removed its last files.
+		return removeTree(dirOf(run))
+	}
+	if err != nil {
+		return fmt.Errorf("lab down: %w", err)
+	}
+	return down(s)
+}
+
+// down is Down with the lock held. Every step is tried; the state stays until
+// all are done, so that Down can be asked again.
+func down(s *state) error {
+	var errs []error
+	try := func(what string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("lab down: %s: %w", what, err))
+		}
+	}
+	try("stop processes", s.stop())
+	for _, host := range s.Hosts {
+		try("remove cgroups of "+host, removeCgroups(Cgroup(s.Run, host)))
+	}
+	try("remove what the agents made", s.removeHosts())
+	try("cut wires", cutWires(s.Namespaces[0]))
+	for _, name := range s.Namespaces {
+		try("remove namespace "+name, kernel.Unbind(filepath.Join(netnsDir, name)))
+	}
+	if len(errs) == 0 {
+		try("remove files", s.removeFiles())
+	}
+	return errors.Join(errs...)
+}
+
+// Cgroup names the control group below which an agent of the lab keeps its
+// own. Run directories do not share any.
+func Cgroup(run, host string) string {
+	return filepath.Join(cgroupRoot(run), host)
+}
+
+func cgroupRoot(run string) string {
+	if run == "/run/sublet" {
+		return "sublet"
+	}
+	return fmt.Sprintf("sublet-%08x", hashOf(run))
+}
+
+// removeCgroups removes a group with all below it, and what runs there, in
+// every hierarchy.
+func removeCgroups(path string) error {
+	groups, err := kernel.FindCgroups("/sys/fs/cgroup")
+	if err != nil {
+		return err
+	}
+	mounts := map[string]bool{groups.V2: true}
+	for _, mount := range groups.V1 {
+		mounts[mount] = true
+	}
+	delete(mounts, "")
+	below := map[string]bool{}
+	for mount := range mounts {
+		err := filepath.WalkDir(filepath.Join(mount, path), func(dir string, d os.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				relative, _ := filepath.Rel(mount, dir)
+				below[relative] = true
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return removeGroups(groups, mounts, below)
+}
+
+// removeGroups removes children before parents.
+func removeGroups(groups kernel.Cgroups, mounts, paths map[string]bool) error {
+	sorted := make([]string, 0, len(paths))
+	for path := range paths {
+		sorted = append(sorted, path)
+	}
+	slices.SortFunc(sorted, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	for _, path := range sorted {
+		if err := groups.Group(path).Remove(); err != nil {
+			return err
+		}
+		for mount := range mounts { // hierarchies that Group does not use
+			_ = unix.Rmdir(filepath.Join(mount, path))
+		}
+	}
+	if len(sorted) > 0 {
+		for mount := range mounts { // refused while another host is there
+			_ = unix.Rmdir(filepath.Join(mount, filepath.Dir(sorted[len(sorted)-1])))
+		}
+	}
+	return nil
+}
+
+// removeHosts removes RUN/*/HOST, and what is mounted there.
+func (s *state) removeHosts() error {
+	kinds, err := os.ReadDir(s.Run)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, kind := range kinds {
+		dir := filepath.Join(s.Run, kind.Name())
+		if !kind.IsDir() || dir == dirOf(s.Run) {
+			continue
+		}
+		for _, host := range s.Hosts {
+			if err := removeTree(filepath.Join(dir, host)); err != nil {
+				return err
+			}
+		}
+		_ = os.Remove(dir) // refused while others use it
+	}
+	return nil
+}
+
+// removeFiles removes what is left in the run directory; the state goes last.
+func (s *state) removeFiles() error {
+	if s.MadeRun {
+		return removeTree(s.Run)
+	}
+	left := []string{filepath.Join(s.Run, "api.sock")}
+	for _, host := range s.Hosts {
+		of, err := filepath.Glob(filepath.Join(s.Run, "agent-"+host+".*"))
+		if err != nil {
+			return err
+		}
+		left = append(left, of...)
+	}
+	for _, path := range append(left, dirOf(s.Run)) {
+		if err := removeTree(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeTree unmounts everything in a directory and removes it. It refuses to
+// delete through a mount that stays.
+func removeTree(dir string) error {
+	for range 2 {
+		mounts, err := mountsBelow(dir)
+		if err != nil {
+			return err
+		}
+		slices.Reverse(mounts) // later ones may lie on earlier ones
+		for _, mount := range mounts {
+			if err := unix.Unmount(mount, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && err != unix.EINVAL {
+				return fmt.Errorf("unmount %s: %w", mount, err)
+			}
+		}
+	}
+	if mounts, err := mountsBelow(dir); err != nil || len(mounts) > 0 {
+		return errors.Join(err, fmt.Errorf("remove %s: %d mounts in it stay", dir, len(mounts)))
+	}
+	return os.RemoveAll(dir)
+}
+
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+// mountsBelow lists mount points at and below a directory in the order they
+// were made (proc_pid_mountinfo(5)).
+func mountsBelow(dir string) ([]string, error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var mounts []string
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 5 {
+			continue
+		}
+		if point := unescape.Replace(fields[4]); point == dir || strings.HasPrefix(point, dir+"/") {
+			mounts = append(mounts, point)
+		}
+	}
+	return mounts, lines.Err()
+}

@@ -1,0 +1,98 @@
+package lab
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"slices"
+
+	"sublet/vnet"
+)
+
+// underlay is the benchmarking range of RFC 2544, which nobody routes: one
+// pair of addresses per substrate link.
+var underlay = netip.MustParsePrefix("198.18.0.0/15")
+
+// netnsDir is where iproute2 keeps named namespaces.
+const netnsDir = "/run/netns"
+
+// layout is every name and address of a lab, decided before anything is made.
+type layout struct {
+	name      string
+	substrate vnet.Substrate // ports filled in
+	ports     [][2]vnet.Port // by link: both ends, switches' too
+	nodes     []string       // hosts, then switches
+}
+
+func newLayout(name string, sub vnet.Substrate) (*layout, error) {
+	if most := 1 << (31 - underlay.Bits()); len(sub.Links) > most {
+		return nil, fmt.Errorf("lab up: %d links, but addresses for %d", len(sub.Links), most)
+	}
+	l := &layout{name: name, substrate: sub}
+	l.substrate.Links = slices.Clone(sub.Links)
+	for _, h := range sub.Hosts {
+		l.nodes = append(l.nodes, string(h.Name))
+	}
+	l.nodes = append(l.nodes, sub.Switches...)
+	taken := map[string]map[string]bool{}
+	for i, link := range sub.Links {
+		l.ports = append(l.ports, [2]vnet.Port{})
+		for end, node := range link.Ends {
+			if taken[node] == nil {
+				taken[node] = map[string]bool{}
+			}
+			port := vnet.Port{Interface: interfaceName(link, 1-end, taken[node]), Address: addressOf(i, end)}
+			taken[node][port.Interface] = true
+			l.ports[i][end] = port
+			if _, isHost := sub.HostOf(node); isHost {
+				l.substrate.Links[i].Ports[end] = port
+			}
+		}
+	}
+	return l, nil
+}
+
+// addressOf is the address of one end (0 or 1) of the link of that index.
+func addressOf(link, end int) netip.Addr {
+	a := underlay.Addr().As4()
+	n := uint32(a[0])<<24 | uint32(a[1])<<16 | uint32(2*link+end)
+	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+}
+
+// maxInterface is the longest name of a network device (IFNAMSIZ-1).
+const maxInterface = 15
+
+// interfaceName is "to-" and the peer; if that is too long, or the node has
+// another link to that peer, it ends in a hash of the link's name.
+func interfaceName(link vnet.SubstrateLink, peer int, taken map[string]bool) string {
+	name := "to-" + link.Ends[peer]
+	if len(name) <= maxInterface && !taken[name] {
+		return name
+	}
+	hash := fmt.Sprintf("-%06x", hashOf(link.Name)&0xffffff)
+	return name[:min(len(name), maxInterface-len(hash))] + hash
+}
+
+func hashOf(s string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(s))
+	return h.Sum32()
+}
+
+// namespace is the name under /run/netns of a host or switch. Names of nodes
+// hold no '.', so none is the wires'.
+func (l *layout) namespace(node string) string { return l.name + "-" + node }
+
+func (l *layout) wires() string { return l.name + ".wires" }
+
+// namespaces lists all names, the wires' first.
+func (l *layout) namespaces() []string {
+	names := []string{l.wires()}
+	for _, node := range l.nodes {
+		names = append(names, l.namespace(node))
+	}
+	return names
+}
+
+// wire names the device, inside the wires, of one end of a link.
+func wire(link, end int) string { return fmt.Sprintf("w%d%c", link, 'a'+end) }

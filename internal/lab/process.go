@@ -1,0 +1,200 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"sublet/datapath/kernel"
+)
+
+// process is one that the lab started. The kernel may give its number to a
+// stranger later, but never with the same start.
+type process struct {
+	Name    string `json:"name"` // server or agent-HOST
+	PID     int    `json:"pid"`
+	Started string `json:"started"` // clock ticks since boot
+}
+
+// tokenVariable marks the lab's processes, also one that was started right
+// before a crash of Up and is not in the state.
+const tokenVariable = "SUBLET_LAB"
+
+// start starts the server in the machine's own namespace and an agent in each
+// host's.
+func start(spec Spec, l *layout, s *state, substrate string) error {
+	self, err := kernel.Current()
+	if err != nil {
+		return err
+	}
+	defer self.Close()
+	err = s.start(self, "server", spec.Exe, "serve", "--run", spec.Run, "--data", spec.Data, "--substrate", substrate)
+	if err != nil {
+		return err
+	}
+	for _, host := range s.Hosts {
+		ns, err := kernel.OpenNamespace(filepath.Join(netnsDir, l.namespace(host)))
+		if err != nil {
+			return err
+		}
+		err = s.start(ns, "agent-"+host, spec.Exe, "agent", "--host", host, "--run", spec.Run, "--cgroup", Cgroup(spec.Run, host))
+		ns.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start starts one process, in a session of its own, in a network namespace
+// but otherwise in the machine's: namespaces that an agent mounts stay when it
+// dies.
+func (s *state) start(ns *os.File, name, exe string, args ...string) error {
+	log, err := os.OpenFile(s.log(name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(exe, args...)
+	cmd.Env = append(os.Environ(), tokenVariable+"="+s.Token)
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := kernel.In(ns, cmd.Start); err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() { _ = cmd.Wait() }() // reaps it if it ends before we do
+	started, _ := startOf(cmd.Process.Pid)
+	s.Processes = append(s.Processes, process{Name: name, PID: cmd.Process.Pid, Started: started})
+	return s.write()
+}
+
+func (s *state) log(name string) string { return filepath.Join(dirOf(s.Run), name+".log") }
+
+// alive says that the process runs and is the one that was started.
+func (p process) alive() bool {
+	started, ok := startOf(p.PID)
+	return ok && started == p.Started
+}
+
+// startOf reads when a process started; false: there is none, or a zombie.
+func startOf(pid int) (started string, ok bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", false
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 20 || fields[0] == "Z" {
+		return "", false
+	}
+	return fields[19], true
+}
+
+// await asks ready until it answers nil, as long as all processes live.
+func (s *state) await(ctx context.Context, ready func(context.Context) error) error {
+	for {
+		for _, p := range s.Processes {
+			if !p.alive() {
+				return fmt.Errorf("%s ended at once: %s", p.Name, s.lastWords(p.Name))
+			}
+		}
+		if ready == nil {
+			return nil
+		}
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("server and agents are not ready: %w", err), context.Cause(ctx))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// lastWords is the end of a log.
+func (s *state) lastWords(name string) string {
+	text, err := os.ReadFile(s.log(name))
+	text = bytes.TrimSpace(text)
+	if err != nil || len(text) == 0 {
+		return "it said nothing"
+	}
+	const most = 500
+	return string(text[max(0, len(text)-most):])
+}
+
+// running lists the lab's living processes: those in the state and those that
+// carry its token.
+func (s *state) running() []process {
+	var list []process
+	seen := map[int]bool{}
+	for _, p := range append(s.Processes, s.marked()...) {
+		if !seen[p.PID] && p.alive() {
+			seen[p.PID] = true
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func (s *state) marked() []process {
+	mark := []byte(tokenVariable + "=" + s.Token)
+	entries, _ := os.ReadDir("/proc")
+	var list []process
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		started, ok := startOf(pid)
+		if environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); !ok || err != nil || !hasLine(environment, mark) {
+			continue
+		}
+		list = append(list, process{Name: "process", PID: pid, Started: started})
+	}
+	return list
+}
+
+func hasLine(environment, line []byte) bool {
+	for variable := range bytes.SplitSeq(environment, []byte{0}) {
+		if bytes.Equal(variable, line) {
+			return true
+		}
+	}
+	return false
+}
+
+// patience is how long processes may take to end after SIGTERM.
+const patience = 5 * time.Second
+
+// stop ends all of the lab's processes.
+func (s *state) stop() error {
+	for deadline, asked := time.Now().Add(patience), map[process]bool{}; ; time.Sleep(5 * time.Millisecond) {
+		running := s.running()
+		if len(running) == 0 {
+			return nil
+		}
+		late := time.Now().After(deadline)
+		if time.Now().After(deadline.Add(patience)) {
+			return fmt.Errorf("process %d does not die", running[0].PID)
+		}
+		for _, p := range running {
+			switch {
+			case late:
+				_ = syscall.Kill(p.PID, syscall.SIGKILL)
+			case !asked[p]:
+				asked[p] = true
+				_ = syscall.Kill(p.PID, syscall.SIGTERM)
+			}
+		}
+	}
+}

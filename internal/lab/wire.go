@@ -1,0 +1,148 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+)
+
+// makeWires makes all substrate links and shapes them.
+func (l *layout) makeWires(ctx context.Context) (notes []string, err error) {
+	ns, c, err := openNamespace(l.wires())
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	defer c.Close()
+	for i, link := range l.substrate.Links {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		err := l.makeWire(c, i)
+		if errors.Is(err, errNoDelay) {
+			notes, err = []string{noDelayNote}, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("make substrate link %s: %w", link.Name, err)
+		}
+	}
+	return notes, nil
+}
+
+// makeWire joins the two ends of a link through the wires. With errNoDelay the
+// link is complete but for its latency.
+func (l *layout) makeWire(c *kernel.Conn, index int) error {
+	link := l.substrate.Links[index]
+	var devices [2]int
+	for end := range devices {
+		if err := l.makeEnd(c, index, end); err != nil {
+			return err
+		}
+		device, err := c.LinkByName(wire(index, end))
+		if err != nil {
+			return err
+		}
+		devices[end] = device.Index
+	}
+	for end, device := range devices {
+		// What comes in by one device leaves, shaped, by the other.
+		if err := shape(c, device, plan.Outer(link.Capacity)); err != nil {
+			return err
+		}
+		if err := cross(c, devices[1-end], device); err != nil {
+			return err
+		}
+	}
+	if err := c.Do(kernel.UpLink(devices[0]), kernel.UpLink(devices[1])); err != nil {
+		return err
+	}
+	for _, device := range devices {
+		if err := delay(c, device, link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeEnd makes one pair of devices, from the wires to a host or switch.
+func (l *layout) makeEnd(c *kernel.Conn, index, end int) error {
+	link := l.substrate.Links[index]
+	ns, there, err := openNamespace(l.namespace(link.Ends[end]))
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	defer there.Close()
+	const vethInfoPeer = 1 // VETH_INFO_PEER, linux/veth.h
+	pair := kernel.NewLink(wire(index, end), "veth", func(m *kernel.Message) {
+		m.Nest(vethInfoPeer, func() {
+			m.Raw(kernel.LinkHeader(0, 0, 0)).String(unix.IFLA_IFNAME, l.ports[index][end].Interface)
+			m.Uint32(unix.IFLA_NET_NS_FD, uint32(ns.Fd())).Uint32(unix.IFLA_MTU, uint32(link.WireMTU()))
+			m.String(unix.IFLA_IFALIAS, link.Name)
+		})
+	})
+	pair.Uint32(unix.IFLA_MTU, uint32(link.WireMTU())).String(unix.IFLA_IFALIAS, link.Name)
+	if err := c.Do(pair); err != nil {
+		return err
+	}
+	device, err := there.LinkByName(l.ports[index][end].Interface)
+	if err != nil {
+		return err
+	}
+	return there.Do(kernel.UpLink(device.Index))
+}
+
+// cross sends what comes in by one device out by the other.
+func cross(c *kernel.Conn, from, to int) error {
+	program, err := crossing(to, kernel.Handle(1, leasedClass), kernel.Handle(1, restClass))
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	if err := c.SetClsact(from); err != nil {
+		return err
+	}
+	return c.Do(kernel.SetFilter(from, program.FD(), "sublet lab wire"))
+}
+
+// cutWires deletes every device of the wires and with them their peers, now
+// rather than when the last user of a namespace is gone.
+func cutWires(namespace string) error {
+	if !strings.HasSuffix(namespace, ".wires") {
+		return fmt.Errorf("cut wires: %s holds none", namespace)
+	}
+	ns, err := kernel.OpenNamespace(filepath.Join(netnsDir, namespace))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	c, err := kernel.DialIn(ns)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	links, err := c.Links()
+	if err != nil {
+		return err
+	}
+	for _, link := range links {
+		if link.Kind != "veth" {
+			continue
+		}
+		if err := c.DeleteLink(link.Index); err != nil {
+			return fmt.Errorf("delete %s in %s: %w", link.Name, namespace, err)
+		}
+	}
+	return nil
+}
