@@ -110,10 +110,19 @@ func (s *Server) guarded(rt route, w http.ResponseWriter, r *http.Request, c *ca
 func (s *Server) audit(r *http.Request, c *call, err error) {
 	decision, detail := "done", ""
 	if err != nil {
-		decision, detail = problemOf(err).Title, err.Error()
+		decision, detail = problemOf(err).Title, clip(err.Error())
 	}
 	s.log.LogAttrs(r.Context(), slog.LevelInfo, "audit",
 		slog.String("who", c.Name), slog.Uint64("uid", uint64(c.UID)),
-		slog.String("what", r.Method), slog.String("about", c.about),
+		slog.String("what", r.Method), slog.String("about", clip(c.about)),
 		slog.String("decision", decision), slog.String("detail", detail))
+}
+
+// clip bounds what a caller can write into the log at a time.
+func clip(s string) string {
+	const most = 500
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
 }

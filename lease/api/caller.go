@@ -31,18 +31,20 @@ type Caller struct {
 
 type callerKey struct{}
 
+// callerOf says who sent a request: by the certificate shown, or by what the
+// kernel said of the connection.
 func callerOf(r *http.Request) Caller {
+	if r.TLS != nil {
+		return remoteCaller(r.TLS)
+	}
 	c, _ := r.Context().Value(callerKey{}).(Caller)
 	return c
 }
 
-// withCaller finds out who is at the other end, once per connection.
+// withCaller finds out, once per connection, who is at the other end of a socket.
 func withCaller(ctx context.Context, conn net.Conn) context.Context {
-	switch conn := conn.(type) {
-	case *peerConn:
+	if conn, ok := conn.(*peerConn); ok {
 		return context.WithValue(ctx, callerKey{}, localCaller(conn.uid))
-	case *tls.Conn:
-		return context.WithValue(ctx, callerKey{}, remoteCaller(conn))
 	}
 	return ctx
 }
@@ -66,14 +68,13 @@ func userName(uid uint32) string {
 	return "uid" + number
 }
 
-// remoteCaller is the operator or a host's agent, by his certificate. The
-// handshake has been done by the listener.
-func remoteCaller(conn *tls.Conn) Caller {
-	certificates := conn.ConnectionState().PeerCertificates
-	if len(certificates) == 0 {
+// remoteCaller is the operator or a host's agent, by his certificate, which
+// the handshake has verified.
+func remoteCaller(state *tls.ConnectionState) Caller {
+	if len(state.VerifiedChains) == 0 {
 		return Caller{}
 	}
-	name := certificates[0].Subject.CommonName
+	name := state.PeerCertificates[0].Subject.CommonName
 	c := Caller{Name: "cert:" + name, UID: nobody}
 	switch {
 	case name == operatorName:

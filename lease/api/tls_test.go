@@ -1,0 +1,104 @@
+package api
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// authority signs certificates into a directory.
+type authority struct {
+	t    *testing.T
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	a := &authority{t: t, dir: t.TempDir()}
+	a.cert, a.key = a.sign("ca", nil, nil)
+	return a
+}
+
+// file is the path of a certificate (crt) or key.
+func (a *authority) file(name, kind string) string { return filepath.Join(a.dir, name+"."+kind) }
+
+func (a *authority) sign(name string, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	key := must[*ecdsa.PrivateKey](a.t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: parent == nil,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	if parent == nil {
+		parent, parentKey = template, key
+	}
+	der := must[[]byte](a.t)(x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey))
+	secret := must[[]byte](a.t)(x509.MarshalPKCS8PrivateKey(key))
+	a.write(a.file(name, "crt"), "CERTIFICATE", der)
+	a.write(a.file(name, "key"), "PRIVATE KEY", secret)
+	return must[*x509.Certificate](a.t)(x509.ParseCertificate(der)), key
+}
+
+func (a *authority) write(path, kind string, der []byte) {
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// client has a certificate of some name, by default from this authority.
+func (a *authority) client(address, name string, by *authority) *Client {
+	by.sign(name, by.cert, by.key)
+	c := must[*Client](a.t)(NewTLSClient(address, by.file(name, "crt"), by.file(name, "key"), a.file("ca", "crt")))
+	a.t.Cleanup(c.Close)
+	return c
+}
+
+func TestRemoteCallers(t *testing.T) {
+	r, ours, theirs := newRig(t), newAuthority(t), newAuthority(t)
+	ours.sign("server", ours.cert, ours.key)
+	l := must[net.Listener](t)(ListenTLS("127.0.0.1:0", ours.file("server", "crt"), ours.file("server", "key"), ours.file("ca", "crt")))
+	server := must[*Server](t)(New(t.Context(), Config{Store: r.store}))
+	serving, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(serving, l) }()
+	t.Cleanup(func() { stop(); <-done })
+
+	ctx, at := within(t), l.Addr().String()
+	operator, agent := ours.client(at, "operator", ours), ours.client(at, "h1", ours)
+	req := pair("net", vnet.Mbit)
+	req.Tenant = "bin"
+	must[Admission](t)(operator.Admit(ctx, req, false))
+	empty := must[plan.Host](t)(operator.PlanNow(ctx, "h1")).Revision
+	for host, c := range map[vnet.HostID]*Client{"h1": agent, "h2": operator} {
+		if err := c.Report(ctx, plan.Report{Host: host, Revision: 1000, Agent: "https://127.0.0.1:1"}); err != nil {
+			t.Error(err)
+		}
+	}
+	if p, err := agent.Plan(ctx, "h1", empty); err != nil || len(p.Nodes) != 1 {
+		t.Errorf("the agent's plan: %+v, %v", p, err)
+	}
+	_, err := agent.Plan(ctx, "h2", 0)
+	wantError(t, "another host's plan", err, ErrForbidden)
+	wantError(t, "another host's report", agent.Report(ctx, reportOf("h2")), ErrForbidden)
+	_, err = agent.Leases(ctx)
+	wantError(t, "an agent lists leases", err, ErrForbidden)
+	if _, err := ours.client(at, "operator", theirs).Leases(ctx); err == nil {
+		t.Error("a certificate of a foreign authority was accepted")
+	}
+}
