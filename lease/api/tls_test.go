@@ -84,13 +84,14 @@ func TestRemoteCallers(t *testing.T) {
 	req := pair("net", vnet.Mbit)
 	req.Tenant = "bin"
 	must[Admission](t)(operator.Admit(ctx, req, false))
-	empty := must[plan.Host](t)(operator.PlanNow(ctx, "h1")).Revision
-	for host, c := range map[vnet.HostID]*Client{"h1": agent, "h2": operator} {
-		if err := c.Report(ctx, plan.Report{Host: host, Revision: 1000, Agent: "https://127.0.0.1:1"}); err != nil {
+	before := must[plan.Host](t)(operator.PlanNow(ctx, "h1")).Revision
+	for host, c := range map[vnet.HostID]*Client{"h2": operator, "h1": agent} {
+		revision := must[plan.Host](t)(operator.PlanNow(ctx, host)).Revision
+		if err := c.Report(ctx, plan.Report{Host: host, Revision: revision, Agent: "https://127.0.0.1:1"}); err != nil {
 			t.Error(err)
 		}
 	}
-	if p, err := agent.Plan(ctx, "h1", empty); err != nil || len(p.Nodes) != 1 {
+	if p, err := agent.Plan(ctx, "h1", before); err != nil || len(p.Nodes) != 1 {
 		t.Errorf("the agent's plan: %+v, %v", p, err)
 	}
 	_, err := agent.Plan(ctx, "h2", 0)
