@@ -230,12 +230,12 @@ func TestFarTimes(t *testing.T) {
 func BenchmarkBook(b *testing.B) {
 	c := New()
 	for i := range 10000 {
-		book(b, c, Booking{"a", 1, hours(i, i+1+i%7)})
+		book(b, c, Booking{"a", int64(1 + i*i%11), hours(i, i+1+i%7)})
 	}
 	for b.Loop() {
 		trial := c.Clone()
 		book(b, trial, Booking{"a", 1, hours(5000, 5003)})
-		if got := trial.Peak("a", hours(5000, 5003)); got < 1 {
+		if got := trial.Peak("a", hours(5000, 5003)); got < 2 {
 			b.Fatal(fmt.Sprint(got))
 		}
 	}
