@@ -120,6 +120,23 @@ func (g Group) dirs() []string {
 // Exists says whether anything of the group is there.
 func (g Group) Exists() bool { return len(g.dirs()) > 0 }
 
+// Siblings lists the names beside this group, in every hierarchy it may use.
+func (g Group) Siblings() ([]string, error) {
+	var names []string
+	for _, mount := range g.mounts() {
+		entries, err := os.ReadDir(filepath.Join(mount, filepath.Dir(g.path)))
+		if err != nil && !os.IsNotExist(err) {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.IsDir() {
+				names = append(names, e.Name())
+			}
+		}
+	}
+	return names, nil
+}
+
 // Make makes the group where processes are tracked. Groups for limits are made
 // by SetCPU and SetMemory.
 func (g Group) Make() error {

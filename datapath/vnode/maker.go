@@ -1,0 +1,182 @@
+package vnode
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/kernel"
+)
+
+// maker is a helper process inside a user namespace. It is this program,
+// started as "__init namespaces" with a socket; each byte it gets asks for one
+// network namespace, which it sends back. It ends when the socket closes.
+type maker struct {
+	cmd  *exec.Cmd
+	conn *os.File
+}
+
+const (
+	self         = "/proc/self/exe"
+	makerCommand = "namespaces"
+	makerSocket  = 3 // the first of exec.Cmd.ExtraFiles
+)
+
+// startMaker starts a helper in the user namespace of a file, which is made
+// if it is missing.
+func startMaker(path string, uid uint32) (*maker, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make a socket pair: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "maker"), os.NewFile(uintptr(pair[1]), "maker")
+	defer theirs.Close()
+	m := &maker{conn: ours}
+	userns, err := kernel.OpenNamespace(path)
+	if err == nil {
+		m.cmd, err = enterOwner(userns, theirs)
+		userns.Close()
+	} else if errors.Is(err, os.ErrNotExist) {
+		m.cmd, err = makeOwner(path, uid, theirs)
+	}
+	if err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("start a helper for user %d: %w", uid, err)
+	}
+	return m, nil
+}
+
+// makeOwner starts the helper in a new user namespace and gives that a file.
+func makeOwner(path string, uid uint32, socket *os.File) (*exec.Cmd, error) {
+	cmd := exec.Command(self, InitCommand, makerCommand)
+	cmd.ExtraFiles, cmd.Env, cmd.Stderr = []*os.File{socket}, []string{}, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:                 syscall.CLONE_NEWUSER,
+		UidMappings:                identity(uid, int(uid)),
+		GidMappings:                identity(uid, groupOf(uid)),
+		GidMappingsEnableSetgroups: true,
+		Credential:                 &syscall.Credential{},
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("make a user namespace: %w", err)
+	}
+	userns, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", cmd.Process.Pid))
+	if err == nil {
+		err = kernel.Bind(userns, path)
+		userns.Close()
+	}
+	if err != nil {
+		cmd.Process.Kill()
+		cmd.Wait()
+		return nil, err
+	}
+	return cmd, nil
+}
+
+// identity maps root inside to id outside. For root itself it is the first
+// 65536 users, as on the host, without the host's capabilities.
+func identity(uid uint32, id int) []syscall.SysProcIDMap {
+	if uid == 0 {
+		return []syscall.SysProcIDMap{{Size: 1 << 16}}
+	}
+	return []syscall.SysProcIDMap{{HostID: id, Size: 1}}
+}
+
+// nobodyGroup is Debian's nogroup.
+const nobodyGroup = 65534
+
+// groupOf is a user's own group; nobody's if the host does not know the user.
+func groupOf(uid uint32) int {
+	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err != nil {
+		return nobodyGroup
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return nobodyGroup
+	}
+	return gid
+}
+
+// enterOwner starts the helper in an existing user namespace. A Go program
+// cannot enter one itself, it has threads; nsenter(1) can.
+func enterOwner(userns, socket *os.File) (*exec.Cmd, error) {
+	exe, err := os.Open(self)
+	if err != nil {
+		return nil, err
+	}
+	defer exe.Close()
+	cmd := exec.Command("nsenter", "--user=/proc/self/fd/4", "--", "/proc/self/fd/5", InitCommand, makerCommand)
+	cmd.ExtraFiles, cmd.Env, cmd.Stderr = []*os.File{socket, userns, exe}, []string{}, os.Stderr
+	return cmd, cmd.Start()
+}
+
+// namespace asks the helper for a network namespace.
+func (m *maker) namespace() (*os.File, error) {
+	fd := int(m.conn.Fd())
+	if err := unix.Sendto(fd, []byte{1}, unix.MSG_NOSIGNAL, nil); err != nil {
+		return nil, fmt.Errorf("ask the helper: %w", err)
+	}
+	text, oob := make([]byte, 256), make([]byte, unix.CmsgSpace(4))
+	n, oobn, _, _, err := unix.Recvmsg(fd, text, oob, unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("hear from the helper: %w", err)
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil || len(messages) != 1 {
+		return nil, fmt.Errorf("the helper says %q", text[:n])
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, fmt.Errorf("the helper sent no namespace: %v", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "network namespace"), nil
+}
+
+func (m *maker) close() {
+	m.conn.Close()
+	m.cmd.Wait()
+}
+
+// makeNamespaces is the helper's life. Every namespace is made by a thread of
+// its own, which ends, so that the helper keeps none of them alive.
+func makeNamespaces() error {
+	ask := make([]byte, 1)
+	for {
+		n, _, err := unix.Recvfrom(makerSocket, ask, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+		sent := make(chan error)
+		go func() {
+			runtime.LockOSThread() // for good
+			sent <- sendNamespace()
+		}()
+		if err := <-sent; err != nil {
+			return err
+		}
+	}
+}
+
+// sendNamespace makes one and sends it, or says why not.
+func sendNamespace() error {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return unix.Sendmsg(makerSocket, []byte("unshare: "+err.Error()), nil, nil, 0)
+	}
+	ns, err := kernel.Current()
+	if err != nil {
+		return unix.Sendmsg(makerSocket, []byte(err.Error()), nil, nil, 0)
+	}
+	defer ns.Close()
+	return unix.Sendmsg(makerSocket, []byte{0}, unix.UnixRights(int(ns.Fd())), nil, 0)
+}

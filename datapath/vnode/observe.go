@@ -1,0 +1,80 @@
+package vnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// Observe reads hosts files and nodes back, broken ones as nodes without an
+// owner, and removes user namespaces that no node uses.
+func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
+	p.busy.Lock()
+	defer p.busy.Unlock()
+	if err := p.observeNames(host); err != nil {
+		return err
+	}
+	keys, err := p.keys()
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	used := make(map[uint32]bool)
+	for _, key := range keys {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		node, err := p.observe(key)
+		if err != nil {
+			return fmt.Errorf("observe node %s: %w", key, err)
+		}
+		used[node.Owner] = true
+		host.Add(node)
+	}
+	return p.owners.sweep(used)
+}
+
+// keys lists every node of which there is anything.
+func (p *Part) keys() ([]string, error) {
+	files, err := p.host.Names("netns")
+	if err != nil {
+		return nil, err
+	}
+	groups, err := p.group("x").Siblings()
+	if err != nil {
+		return nil, err
+	}
+	keys := append(files, groups...)
+	slices.Sort(keys)
+	return slices.DeleteFunc(slices.Compact(keys), func(key string) bool {
+		_, _, ok := parseKey(key)
+		return !ok
+	}), nil
+}
+
+func (p *Part) observe(key string) (plan.VNode, error) {
+	id, node, _ := parseKey(key)
+	owner, err := p.owners.of(p.host.Path(key))
+	g := p.group(key)
+	if errors.Is(err, os.ErrNotExist) || err == nil && !g.Exists() {
+		return broken(id, node), nil
+	}
+	return plan.VNode{
+		Lease: id, Node: node, Owner: owner,
+		CPU: vnet.CPU(g.CPU()), Memory: vnet.Bytes(g.Memory()),
+	}, err
+}
+
+// parseKey takes plan.Namespace apart.
+func parseKey(key string) (id vnet.LeaseID, node string, ok bool) {
+	parts := strings.Split(key, ".")
+	if len(parts) != 3 {
+		return id, "", false
+	}
+	return vnet.LeaseID{Tenant: vnet.TenantID(parts[0]), Network: vnet.VNetID(parts[1])}, parts[2], true
+}

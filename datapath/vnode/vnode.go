@@ -1,0 +1,180 @@
+// Package vnode builds virtual nodes: a network namespace owned by a user
+// namespace in which root is the tenant, a control group with the node's
+// limits, and the hosts file of its network. Command runs programs inside.
+//
+//	$RUN/netns/HOST/TENANT.NETWORK.NODE   the node's network namespace
+//	$RUN/userns/HOST/UID                  the user namespace that owns it
+//	$RUN/hosts/HOST/TENANT.NETWORK        the hosts file
+//	CGROUP/sublet/HOST/TENANT.NETWORK.NODE
+package vnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// Part does the sections names and vnode. Do may be called concurrently for
+// different items; Observe waits until no Do is running.
+type Part struct {
+	host   *kernel.Host
+	owners *owners
+	busy   sync.RWMutex // Do: read, Observe and tidying up: write
+}
+
+// New makes the part for one host.
+func New(host *kernel.Host) *Part {
+	return &Part{host: host, owners: newOwners(host)}
+}
+
+// Close ends the helper processes; what they made stays.
+func (p *Part) Close() { p.owners.close() }
+
+// Kinds are names and vnode.
+func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindNames, plan.KindVNode} }
+
+// Do makes one change.
+func (p *Part) Do(_ context.Context, step plan.Step) error {
+	switch item := step.Item.(type) {
+	case plan.NameTable:
+		if step.Op == plan.Delete {
+			return p.deleteNames(item)
+		}
+		return p.setNames(item)
+	case plan.VNode:
+		if step.Op == plan.Delete {
+			return p.delete(item)
+		}
+		return p.set(item)
+	}
+	return fmt.Errorf("vnode does not do %s", step.Item.Kind())
+}
+
+// set brings a node to what it shall be. Its namespace is made anew only if it
+// is broken or belongs to another user; links and routes follow then.
+func (p *Part) set(n plan.VNode) error {
+	p.busy.RLock()
+	defer p.busy.RUnlock()
+	if err := p.setNamespace(n); err != nil {
+		return fmt.Errorf("node %s: %w", n.Key(), err)
+	}
+	if err := p.setGroup(n); err != nil {
+		return fmt.Errorf("node %s: %w", n.Key(), err)
+	}
+	return nil
+}
+
+func (p *Part) setNamespace(n plan.VNode) error {
+	owner, err := p.owners.of(p.host.Path(n.Key()))
+	if err == nil && owner == n.Owner {
+		return nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err == nil { // another user's processes must not stay in it
+		if err := p.group(n.Key()).Remove(); err != nil {
+			return err
+		}
+	}
+	ns, err := p.owners.namespace(n.Owner)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	if err := kernel.In(ns, settle); err != nil {
+		return err
+	}
+	return kernel.Bind(ns, p.host.Path(n.Key()))
+}
+
+// settle prepares the namespace that the calling thread is in. Reverse path
+// filters would drop what arrives by the second of two parallel links.
+func settle() error {
+	for _, s := range [][2]string{
+		{"ipv4/ip_forward", "0"}, {"ipv6/conf/all/forwarding", "0"},
+		{"ipv4/conf/all/rp_filter", "0"}, {"ipv4/conf/default/rp_filter", "0"},
+	} {
+		if err := kernel.Sysctl(s[0], s[1]); err != nil {
+			return err
+		}
+	}
+	c, err := kernel.Dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	const loopback = 1
+	if err := c.Do(kernel.UpLink(loopback)); err != nil {
+		return fmt.Errorf("bring up lo: %w", err)
+	}
+	return nil
+}
+
+// mostProcesses keeps one node from filling the host's process table.
+const mostProcesses = 4096
+
+// group is a node's control group.
+func (p *Part) group(key string) kernel.Group {
+	return p.host.Cgroups.Group(filepath.Join("sublet", p.host.Host, key))
+}
+
+func (p *Part) setGroup(n plan.VNode) error {
+	g := p.group(n.Key())
+	if err := g.Make(); err != nil {
+		return err
+	}
+	if err := g.SetProcesses(mostProcesses); err != nil {
+		return err
+	}
+	if err := g.SetCPU(int64(n.CPU)); err != nil {
+		return err
+	}
+	return g.SetMemory(int64(n.Memory))
+}
+
+// delete kills what runs in a node and removes all of it.
+func (p *Part) delete(n plan.VNode) error {
+	p.busy.RLock()
+	err := p.group(n.Key()).Remove()
+	if err == nil {
+		err = kernel.Unbind(p.host.Path(n.Key()))
+	}
+	p.busy.RUnlock()
+	if err != nil {
+		return fmt.Errorf("delete node %s: %w", n.Key(), err)
+	}
+	return p.tidy()
+}
+
+// tidy removes what nodes share once there are none.
+func (p *Part) tidy() error {
+	dir, err := os.Open(p.host.Dir("netns"))
+	if err == nil {
+		_, err = dir.Readdirnames(1)
+		dir.Close()
+	}
+	if !errors.Is(err, io.EOF) && !os.IsNotExist(err) {
+		return err
+	}
+	p.busy.Lock()
+	defer p.busy.Unlock()
+	p.group("x").RemoveParents()
+	return p.owners.sweep(nil)
+}
+
+// broken stands for a node of which only parts are left: no plan has it.
+func broken(id vnet.LeaseID, node string) plan.VNode {
+	return plan.VNode{Lease: id, Node: node, Owner: noOwner}
+}
+
+// noOwner is no user: -1 means "leave it" to chown(2).
+const noOwner = 1<<32 - 1
