@@ -1,11 +1,8 @@
 package lease
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +11,6 @@ import (
 	"sublet/plan"
 	"sublet/vnet"
 )
-
-var rewriteFlag = flag.Bool("rewrite", false, "write what conversations answer into testdata")
 
 // noon is when every conversation begins.
 var noon = time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -26,48 +21,6 @@ func TestConversations(t *testing.T) {
 		c := conversation{now: noon}
 		return c.say
 	})
-}
-
-// play plays files: a line that begins with "> " is said, and what follows
-// is what must be answered. Empty lines and comments are kept.
-func play(t *testing.T, glob string, partner func() func([]string) string) {
-	files, err := filepath.Glob(glob)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no conversations %s: %v", glob, err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := converse(string(text), partner())
-			if *rewriteFlag {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if got != string(text) {
-				t.Errorf("%s (go test ./lease -rewrite writes it anew); got:\n%s", file, got)
-			}
-		})
-	}
-}
-
-// converse gives a conversation with fresh answers.
-func converse(text string, say func([]string) string) string {
-	var out strings.Builder
-	for _, line := range strings.Split(text, "\n") {
-		command, said := strings.CutPrefix(line, "> ")
-		switch {
-		case said:
-			out.WriteString(line + "\n" + say(strings.Fields(command)))
-		case strings.HasPrefix(line, "#"), line == "":
-			out.WriteString(line + "\n")
-		}
-	}
-	return strings.TrimRight(out.String(), "\n") + "\n"
 }
 
 // conversation is a book with a clock and obedient or disobedient hosts.
@@ -83,7 +36,7 @@ type conversation struct {
 
 func (c *conversation) say(words []string) string {
 	switch words[0] {
-	case "host", "switch", "link":
+	case "host", "switch", "link", "remove":
 		describe(&c.sub, words)
 		return ""
 	case "open":
@@ -245,17 +198,4 @@ func (c *conversation) ago(t time.Time) string {
 		return "-"
 	}
 	return vnet.FormatDuration(t.Sub(noon))
-}
-
-func answer(err error) string {
-	if err == nil {
-		return ""
-	}
-	return "error: " + err.Error() + "\n"
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
 }

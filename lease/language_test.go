@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,8 +19,12 @@ import (
 //	host NAME [SITE]                                 4 cores, 4 GiB
 //	switch NAME
 //	link END END CAPACITY [share=N] [latency=D]      Mbit/s
+//	remove NAME...                                   hosts and links
 func describe(s *vnet.Substrate, words []string) {
 	switch words[0] {
+	case "remove":
+		s.Hosts = slices.DeleteFunc(slices.Clone(s.Hosts), func(h vnet.SubstrateNode) bool { return slices.Contains(words[1:], string(h.Name)) })
+		s.Links = slices.DeleteFunc(slices.Clone(s.Links), func(l vnet.SubstrateLink) bool { return slices.Contains(words[1:], l.Name) })
 	case "host":
 		h := vnet.SubstrateNode{Name: vnet.HostID(words[1]), CPU: 4 * vnet.Core, Memory: 4 * vnet.GiB}
 		if len(words) > 2 {

@@ -20,6 +20,10 @@ func (b *Book) Report(now time.Time, r plan.Report) error {
 // such as while it asks for its plan.
 func (b *Book) Seen(now time.Time, host vnet.HostID) { b.rollout.Seen(now, host) }
 
+// SetLiveness says how long a host may be silent before it is presumed dead
+// and holds nobody up any more; DefaultLiveness at first.
+func (b *Book) SetLiveness(d time.Duration) { b.rollout.liveness = d }
+
 // judge sets the state of an active lease by what its hosts say.
 //
 // It runs when each of them has gone through a plan that holds all of the
@@ -50,6 +54,9 @@ func (b *Book) judge(now time.Time, e *entry) {
 	}
 	if len(problems) == 0 {
 		e.failing = time.Time{}
+	}
+	if silent := b.rollout.Silent(now, e.hosts); len(silent) > 0 {
+		message = strings.TrimPrefix(message+"; no sign of life from "+list(silent), "; ")
 	}
 	b.set(e, state, message)
 }

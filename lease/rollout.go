@@ -163,6 +163,11 @@ func (r *Rollout) Blockers(now time.Time) []vnet.HostID {
 	return names
 }
 
+// Silent are those of some hosts that are presumed dead.
+func (r *Rollout) Silent(now time.Time, hosts []vnet.HostID) []vnet.HostID {
+	return r.where(hosts, func(h *handed) bool { return r.dead(h, now) })
+}
+
 // dead says whether a host has been silent for longer than liveness.
 func (r *Rollout) dead(h *handed, now time.Time) bool { return now.Sub(h.seen) > r.liveness }
 

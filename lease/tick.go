@@ -40,8 +40,8 @@ func (b *Book) advance(now time.Time, e *entry) error {
 		return nil
 	}
 	stage := e.Request.StageAt(now.Sub(e.Window.Start))
-	if e.State != vnet.Booked && stage == e.Stage {
-		return nil
+	if e.State != vnet.Booked && stage <= e.Stage {
+		return nil // stages never go back, whatever the clock does
 	}
 	e.State, e.Stage, e.Message = vnet.Deploying, stage, ""
 	e.parts, b.stale = nil, true

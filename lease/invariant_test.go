@@ -1,0 +1,197 @@
+package lease
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"sublet/embed"
+	"sublet/embed/calendar"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// inspect looks whether the book keeps all its promises right now.
+func (w *world) inspect(t *rapid.T) {
+	w.minimaFit(t)
+	w.calendarIsSum(t)
+	w.numbersUnique(t)
+	w.ratesKeepPromises(t)
+	w.hostsNeverOverbooked(t)
+	w.targetsAreCompiled(t)
+	if next := w.book.Next(w.now); !next.IsZero() && !next.After(w.now) {
+		t.Fatalf("next is %s, now %s", next, w.now)
+	}
+}
+
+// minimaFit adds up minima on every substrate link and direction whenever a
+// stage of any lease begins, without the calendar's help.
+func (w *world) minimaFit(t *rapid.T) {
+	for _, at := range w.moments() {
+		booked := make(map[element]vnet.Rate)
+		for _, l := range w.book.Leases() {
+			if l.State == vnet.Ended || !l.Window.Contains(at) {
+				continue
+			}
+			for _, link := range l.Request.At(l.Request.StageAt(at.Sub(l.Window.Start))).Links {
+				for _, hop := range w.walk(t, l, link) {
+					booked[element{hop.Link.Name, hop.Dir}] += link.Bandwidth[vnet.Forward].Min
+					booked[element{hop.Link.Name, hop.Dir.Opposite()}] += link.Bandwidth[vnet.Reverse].Min
+				}
+			}
+		}
+		for e, sum := range booked {
+			if l, _ := w.book.Substrate().LinkOf(e.link); sum > l.Leasable() {
+				t.Fatalf("at %s minima of %s on %s, which has %s", at, sum, e.link, l.Leasable())
+			}
+		}
+	}
+}
+
+type element struct {
+	link string
+	dir  vnet.Direction
+}
+
+func (w *world) walk(t *rapid.T, l vnet.Lease, link vnet.VirtualLink) []vnet.Hop {
+	hops, err := w.book.Substrate().Walk(l.Mapping.Nodes[link.Ends[0]], l.Mapping.Links[link.Name])
+	w.check(t, err)
+	return hops
+}
+
+// moments are when anything may change.
+func (w *world) moments() []time.Time {
+	moments := []time.Time{w.now}
+	for _, l := range w.book.Leases() {
+		moments = append(moments, l.Window.Start)
+		for _, s := range l.Request.Stages {
+			moments = append(moments, l.Window.Start.Add(s.After))
+		}
+	}
+	return moments
+}
+
+// calendarIsSum compares the calendar with one made of the live leases alone.
+func (w *world) calendarIsSum(t *rapid.T) {
+	sum := calendar.New()
+	for _, l := range w.book.Leases() {
+		if l.State == vnet.Ended {
+			continue
+		}
+		bookings, err := embed.Bookings(w.book.Substrate(), l.Request, l.Window, l.Mapping)
+		w.check(t, err)
+		w.check(t, sum.Book(bookings...))
+	}
+	if !reflect.DeepEqual(w.book.calendar, sum) {
+		t.Fatal("the calendar is not the sum of the live leases")
+	}
+}
+
+func (w *world) numbersUnique(t *rapid.T) {
+	used := make(map[vnet.VNI]bool)
+	for _, l := range w.book.Leases() {
+		addresses := make(map[string]bool)
+		for _, a := range l.Addresses {
+			addresses[a.String()] = true
+		}
+		if len(addresses) != len(l.Addresses) {
+			t.Fatalf("%s has an address twice", l.ID())
+		}
+		for _, list := range l.VNIs {
+			for _, vni := range list {
+				if used[vni] || !w.book.vnis[vni] {
+					t.Fatalf("tunnel identifier %d of %s is not its own", vni, l.ID())
+				}
+				used[vni] = true
+			}
+		}
+	}
+	if len(used) != len(w.book.vnis) {
+		t.Fatalf("%d tunnel identifiers are taken, %d used", len(w.book.vnis), len(used))
+	}
+}
+
+// ratesKeepPromises wants min <= rate <= max, to whole bytes per second.
+func (w *world) ratesKeepPromises(t *rapid.T) {
+	for _, l := range w.book.Leases() {
+		if l.State == vnet.Booked || l.State == vnet.Ended {
+			continue
+		}
+		for _, link := range l.Topology().Links {
+			for d, ask := range link.Bandwidth {
+				if r := l.Rates[link.Name][d]; r <= ask.Min-8 || r > ask.Max || r%8 != 0 {
+					t.Fatalf("%s link %s got %s of %s..%s", l.ID(), link.Name, r, ask.Min, ask.Max)
+				}
+			}
+		}
+	}
+}
+
+// hostsNeverOverbooked adds up, on every substrate link, the minima that
+// hosts enforce at worst: what they have or what they were told to have,
+// whichever is more, each host for itself.
+func (w *world) hostsNeverOverbooked(t *rapid.T) {
+	w.shrunk = w.shrunk && len(w.book.rollout.Blockers(w.now)) > 0
+	if w.shrunk {
+		return // nobody can make hosts follow the operator before they do
+	}
+	worst := make(map[vnet.VNI]map[vnet.HostID]vnet.Rate)
+	for host, p := range w.book.Plans() {
+		for _, l := range slices.Concat(p.Links, w.have[host].Links) {
+			for _, end := range l.Ends {
+				if end.Tunnel == nil || end.Tunnel.Class.BestEffort {
+					continue
+				}
+				if worst[end.Tunnel.VNI] == nil {
+					worst[end.Tunnel.VNI] = make(map[vnet.HostID]vnet.Rate)
+				}
+				sum := worst[end.Tunnel.VNI]
+				sum[host] = max(sum[host], end.Tunnel.Class.Rate)
+			}
+		}
+	}
+	enforced := make(map[element]vnet.Rate)
+	for _, l := range w.book.Leases() {
+		for name, numbers := range l.VNIs {
+			link, _ := l.Request.Union().Link(name)
+			cuts, err := plan.Stretches(w.book.Substrate(), l.Mapping.Nodes[link.Ends[0]], l.Mapping.Links[name])
+			if l.State == vnet.Ended && err != nil {
+				continue // part of the path is no more
+			}
+			w.check(t, err)
+			for i, hops := range cuts {
+				from, to := vnet.HostID(hops[0].From()), vnet.HostID(hops[len(hops)-1].To())
+				for _, hop := range hops {
+					enforced[element{hop.Link.Name, hop.Dir}] += worst[numbers[i]][from]
+					enforced[element{hop.Link.Name, hop.Dir.Opposite()}] += worst[numbers[i]][to]
+				}
+			}
+		}
+	}
+	const spare = vnet.Mbit // classes without a minimum still have a least rate
+	for e, sum := range enforced {
+		if l, _ := w.book.Substrate().LinkOf(e.link); sum > plan.Outer(l.Leasable())+spare {
+			t.Fatalf("hosts may enforce %s on %s, which has %s", sum, e.link, plan.Outer(l.Leasable()))
+		}
+	}
+}
+
+// targetsAreCompiled compares what hosts shall have in the end with what
+// plan.Compile makes of all leases together.
+func (w *world) targetsAreCompiled(t *rapid.T) {
+	leases := w.book.Leases()
+	for i := range leases {
+		if leases[i].State == vnet.Failed {
+			leases[i].State = vnet.Deploying
+		}
+	}
+	want, err := plan.Compile(w.book.Substrate(), leases)
+	w.check(t, err)
+	for host, p := range want {
+		if got := w.book.rollout.hosts[host].target; !same(got, p) {
+			t.Fatalf("%s shall have\n%s, want\n%s", host, got, p)
+		}
+	}
+}
