@@ -25,7 +25,7 @@ const (
 	MinMemory = MiB
 	// MaxMemory and MaxCPU keep sums over MaxNodes nodes inside an int64.
 	MaxMemory = 1 << 20 * GiB
-	MaxCPU    = 1 << 20 * Core
+	MaxCPU    = 1_000_000 * Core
 
 	// MaxLatency bounds a latency, a path's and a wire's.
 	MaxLatency = time.Hour

@@ -89,6 +89,9 @@ func (d *document) locate(path string) *yaml.Node {
 	at := d.root
 	for _, step := range splitPath(path) {
 		next := child(at, step)
+		if next == nil && (step == "min" || step == "max") {
+			next = child(at, "rate") // states both
+		}
 		if next == nil {
 			break
 		}

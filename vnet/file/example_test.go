@@ -10,19 +10,7 @@ import (
 
 // The examples of the repository are read and come back unchanged.
 func TestExamples(t *testing.T) {
-	paths, err := filepath.Glob("../../examples/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	more, err := filepath.Glob("../../examples/*/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths = append(paths, more...)
-	if len(paths) < 10 {
-		t.Fatalf("found only %d examples", len(paths))
-	}
-	for _, path := range paths {
+	for _, path := range examples(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			text, err := os.ReadFile(path)
 			if err != nil {

@@ -7,6 +7,8 @@
 // FILE:LINE:COLUMN, what is wrong and what to do instead.
 package file
 
+//go:generate go test -run TestSchemas -update .
+
 import (
 	"errors"
 

@@ -4,8 +4,8 @@ package file
 // the descriptions are the published schema's.
 
 type request struct {
-	Network  string  `yaml:"network" jsonschema_description:"Name of the virtual network, unique among its tenant's leases."`
-	Tenant   string  `yaml:"tenant,omitempty" jsonschema_description:"Who leases. Default: the caller."`
+	Network  name    `yaml:"network" jsonschema_description:"Name of the virtual network, unique among its tenant's leases."`
+	Tenant   name    `yaml:"tenant,omitempty" jsonschema_description:"Who leases. Default: the caller."`
 	Window   *window `yaml:"window,omitempty" jsonschema_description:"When. Default: now, until released."`
 	topology `yaml:",inline"`
 	Stages   []stage `yaml:"stages,omitempty" jsonschema_description:"Changes after the start, in order of time. Each begins from what the one before it left." jsonschema:"maxItems=64"`
@@ -24,11 +24,11 @@ type topology struct {
 }
 
 type node struct {
-	Name      string            `yaml:"name" jsonschema_description:"Unique among nodes, routers and links; resolves inside the network."`
+	Name      name              `yaml:"name" jsonschema_description:"Unique among nodes, routers and links; resolves inside the network."`
 	CPU       cpu               `yaml:"cpu,omitempty" jsonschema_description:"Cores, such as 0.5. Default: no limit, nothing booked."`
 	Memory    size              `yaml:"memory,omitempty" jsonschema_description:"Such as 256MiB. Default: no limit, nothing booked."`
-	Site      string            `yaml:"site,omitempty" jsonschema_description:"Place it on a host of this site."`
-	Host      string            `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
+	Site      name              `yaml:"site,omitempty" jsonschema_description:"Place it on a host of this site."`
+	Host      name              `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
 	Address   *address          `yaml:"address,omitempty" jsonschema_description:"IPv4 address inside the network. Default: chosen."`
 	Exclusive bool              `yaml:"exclusive,omitempty" jsonschema_description:"No other network's node on its host."`
 	Labels    map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
@@ -40,8 +40,8 @@ type router struct {
 }
 
 type link struct {
-	Name    string    `yaml:"name,omitempty" jsonschema_description:"Default: the ends joined by '-'."`
-	Ends    [2]string `yaml:"ends" jsonschema_description:"Two nodes or routers; forward is from the first to the second."`
+	Name    name `yaml:"name,omitempty" jsonschema_description:"Default: the ends joined by '-'."`
+	Ends    ends `yaml:"ends" jsonschema_description:"Two nodes or routers; forward is from the first to the second."`
 	demand  `yaml:",inline"`
 	Latency span              `yaml:"latency,omitempty" jsonschema_description:"Bound on the path, such as 10ms."`
 	Labels  map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
@@ -60,9 +60,9 @@ type bandwidth struct {
 }
 
 type stage struct {
-	Name   string            `yaml:"name" jsonschema_description:"Unique among stages."`
+	Name   name              `yaml:"name" jsonschema_description:"Unique among stages."`
 	After  span              `yaml:"after" jsonschema_description:"Time since the start, such as 1h."`
 	Links  map[string]demand `yaml:"links,omitempty" jsonschema_description:"New bandwidth, by link name, both directions."`
 	Add    *topology         `yaml:"add,omitempty" jsonschema_description:"What appears."`
-	Remove []string          `yaml:"remove,omitempty" jsonschema_description:"Names that go; a node takes its links with it."`
+	Remove []name            `yaml:"remove,omitempty" jsonschema_description:"Names that go; a node takes its links with it."`
 }

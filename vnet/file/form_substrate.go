@@ -4,21 +4,21 @@ package file
 
 type substrate struct {
 	Hosts    []host          `yaml:"hosts" jsonschema_description:"Machines that run an agent." jsonschema:"minItems=1"`
-	Switches []string        `yaml:"switches,omitempty" jsonschema_description:"Forward, host nothing."`
+	Switches []name          `yaml:"switches,omitempty" jsonschema_description:"Forward, host nothing."`
 	Links    []substrateLink `yaml:"links,omitempty" jsonschema_description:"Wires between hosts and switches."`
 }
 
 type host struct {
-	Name     string `yaml:"name" jsonschema_description:"Unique among hosts and switches."`
-	Site     string `yaml:"site,omitempty" jsonschema_description:"Where it stands."`
-	CPU      cpu    `yaml:"cpu,omitempty" jsonschema_description:"Cores that may be leased. Default: 0, only nodes without a CPU demand fit."`
-	Memory   size   `yaml:"memory,omitempty" jsonschema_description:"Memory that may be leased. Default: 0, only nodes without a memory demand fit."`
-	Capacity rate   `yaml:"capacity,omitempty" jsonschema_description:"What it carries per direction between its own nodes. Default: 10Gbit, or what calibration found."`
+	Name     name `yaml:"name" jsonschema_description:"Unique among hosts and switches."`
+	Site     name `yaml:"site,omitempty" jsonschema_description:"Where it stands."`
+	CPU      cpu  `yaml:"cpu,omitempty" jsonschema_description:"Cores that may be leased. Default: 0, only nodes without a CPU demand fit."`
+	Memory   size `yaml:"memory,omitempty" jsonschema_description:"Memory that may be leased. Default: 0, only nodes without a memory demand fit."`
+	Capacity rate `yaml:"capacity,omitempty" jsonschema_description:"What it carries per direction between its own nodes. Default: 10Gbit, or what calibration found."`
 }
 
 type substrateLink struct {
-	Name     string          `yaml:"name,omitempty" jsonschema_description:"Default: the ends joined by '-'."`
-	Ends     [2]string       `yaml:"ends" jsonschema_description:"Two hosts or switches."`
+	Name     name            `yaml:"name,omitempty" jsonschema_description:"Default: the ends joined by '-'."`
+	Ends     ends            `yaml:"ends" jsonschema_description:"Two hosts or switches."`
 	Capacity rate            `yaml:"capacity" jsonschema_description:"Rate per direction, such as 1Gbit, counted in tenants' frames."`
 	Share    *percent        `yaml:"share,omitempty" jsonschema_description:"Part of the capacity that leases may take. Default: 100%."`
 	Latency  span            `yaml:"latency,omitempty" jsonschema_description:"One way, such as 1ms."`

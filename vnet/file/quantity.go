@@ -7,8 +7,35 @@ import (
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"sublet/vnet"
 )
+
+// name is a vnet name; Check looks at it.
+type name string
+
+// ends of a link.
+type ends [2]name
+
+func (e ends) strings() [2]string { return [2]string{string(e[0]), string(e[1])} }
+
+// words and names convert lists of names; none stays none.
+func words(list []name) []string {
+	var made []string
+	for _, n := range list {
+		made = append(made, string(n))
+	}
+	return made
+}
+
+func names(list []string) []name {
+	var made []name
+	for _, s := range list {
+		made = append(made, name(s))
+	}
+	return made
+}
 
 // Quantities as they are written. Each reads and prints itself, so that the
 // form structs say everything else.
@@ -43,8 +70,10 @@ func (c *cpu) UnmarshalText(text []byte) error {
 	return err
 }
 
-// MarshalYAML makes it a number, not a quoted text.
-func (c cpu) MarshalYAML() (any, error) { return float64(c) / float64(vnet.Core), nil }
+// MarshalYAML makes it a plain number, neither quoted nor with an exponent.
+func (c cpu) MarshalYAML() (any, error) {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!float", Value: vnet.CPU(c).String()}, nil
+}
 
 func (s *span) UnmarshalText(text []byte) error {
 	v, err := vnet.ParseDuration(string(text))

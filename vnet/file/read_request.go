@@ -76,7 +76,7 @@ func (f topology) topology(path string) (vnet.Topology, error) {
 			return top, err
 		}
 		top.Links = append(top.Links, vnet.VirtualLink{
-			Name: l.Name, Ends: l.Ends, Bandwidth: both, Latency: time.Duration(l.Latency), Labels: some(l.Labels),
+			Name: string(l.Name), Ends: l.Ends.strings(), Bandwidth: both, Latency: time.Duration(l.Latency), Labels: some(l.Labels),
 		})
 	}
 	return top, nil
@@ -84,7 +84,7 @@ func (f topology) topology(path string) (vnet.Topology, error) {
 
 func (f node) node() vnet.VirtualNode {
 	n := vnet.VirtualNode{
-		Name: f.Name, CPU: vnet.CPU(f.CPU), Memory: vnet.Bytes(f.Memory), Site: f.Site,
+		Name: string(f.Name), CPU: vnet.CPU(f.CPU), Memory: vnet.Bytes(f.Memory), Site: string(f.Site),
 		Host: vnet.HostID(f.Host), Exclusive: f.Exclusive, Labels: some(f.Labels),
 	}
 	if f.Address != nil {
@@ -139,7 +139,7 @@ func (f bandwidth) bandwidth(path string) (vnet.Bandwidth, error) {
 
 // stage converts the stage written at path, which ends in a dot.
 func (f stage) stage(path string) (vnet.Stage, error) {
-	s := vnet.Stage{Name: f.Name, After: time.Duration(f.After), Remove: f.Remove}
+	s := vnet.Stage{Name: string(f.Name), After: time.Duration(f.After), Remove: words(f.Remove)}
 	for _, name := range slices.Sorted(maps.Keys(f.Links)) {
 		both, err := f.Links[name].both(path + "links[" + strconv.Quote(name) + "]")
 		if err != nil {

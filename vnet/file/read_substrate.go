@@ -13,10 +13,10 @@ import (
 
 // substrate turns the form into vnet's words.
 func (f substrate) substrate() (vnet.Substrate, error) {
-	s := vnet.Substrate{Switches: f.Switches}
+	s := vnet.Substrate{Switches: words(f.Switches)}
 	for _, h := range f.Hosts {
 		s.Hosts = append(s.Hosts, vnet.SubstrateNode{
-			Name: vnet.HostID(h.Name), Site: h.Site, CPU: vnet.CPU(h.CPU),
+			Name: vnet.HostID(h.Name), Site: string(h.Site), CPU: vnet.CPU(h.CPU),
 			Memory: vnet.Bytes(h.Memory), Capacity: vnet.Rate(h.Capacity),
 		})
 	}
@@ -32,7 +32,7 @@ func (f substrate) substrate() (vnet.Substrate, error) {
 
 func (f substrateLink) link(path string) (vnet.SubstrateLink, error) {
 	l := vnet.SubstrateLink{
-		Name: f.Name, Ends: f.Ends, Capacity: vnet.Rate(f.Capacity),
+		Name: string(f.Name), Ends: f.Ends.strings(), Capacity: vnet.Rate(f.Capacity),
 		Latency: time.Duration(f.Latency), MTU: f.MTU,
 	}
 	if f.Share != nil {
@@ -40,9 +40,9 @@ func (f substrateLink) link(path string) (vnet.SubstrateLink, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Ports)) {
 		switch name {
-		case f.Ends[0]:
+		case string(f.Ends[0]):
 			l.Ports[0] = f.Ports[name].port()
-		case f.Ends[1]:
+		case string(f.Ends[1]):
 			l.Ports[1] = f.Ports[name].port()
 		default:
 			return l, &vnet.FieldError{

@@ -7,7 +7,7 @@ import (
 )
 
 func requestForm(r vnet.Request) request {
-	f := request{Network: string(r.Network), Tenant: string(r.Tenant), topology: topologyForm(r.Topology)}
+	f := request{Network: name(r.Network), Tenant: name(r.Tenant), topology: topologyForm(r.Topology)}
 	if !r.Start.IsZero() || r.For != 0 {
 		f.Window = new(window)
 	}
@@ -34,14 +34,14 @@ func topologyForm(t vnet.Topology) topology {
 		f.Routers = append(f.Routers, router{node: nodeForm(n), Protocol: string(n.Protocol)})
 	}
 	for _, l := range t.Links {
-		f.Links = append(f.Links, link{Name: l.Name, Ends: l.Ends, demand: demandForm(l.Bandwidth), Latency: span(l.Latency), Labels: l.Labels})
+		f.Links = append(f.Links, link{Name: name(l.Name), Ends: ends{name(l.Ends[0]), name(l.Ends[1])}, demand: demandForm(l.Bandwidth), Latency: span(l.Latency), Labels: l.Labels})
 	}
 	return f
 }
 
 func nodeForm(n vnet.VirtualNode) node {
 	return node{
-		Name: n.Name, CPU: cpu(n.CPU), Memory: size(n.Memory), Site: n.Site, Host: string(n.Host),
+		Name: name(n.Name), CPU: cpu(n.CPU), Memory: size(n.Memory), Site: name(n.Site), Host: name(n.Host),
 		Address: addressForm(n.Address), Exclusive: n.Exclusive, Labels: n.Labels,
 	}
 }
@@ -80,12 +80,12 @@ func bandwidthForm(b vnet.Bandwidth) bandwidth {
 }
 
 func stageForm(s vnet.Stage) stage {
-	f := stage{Name: s.Name, After: span(s.After), Remove: s.Remove}
-	for name, both := range s.Links {
+	f := stage{Name: name(s.Name), After: span(s.After), Remove: names(s.Remove)}
+	for link, both := range s.Links {
 		if f.Links == nil {
 			f.Links = make(map[string]demand)
 		}
-		f.Links[name] = demandForm(both)
+		f.Links[link] = demandForm(both)
 	}
 	if add := topologyForm(s.Add); len(add.Nodes)+len(add.Routers)+len(add.Links) > 0 {
 		f.Add = &add
@@ -94,12 +94,12 @@ func stageForm(s vnet.Stage) stage {
 }
 
 func substrateForm(s vnet.Substrate) substrate {
-	f := substrate{Switches: s.Switches}
+	f := substrate{Switches: names(s.Switches)}
 	for _, h := range s.Hosts {
-		f.Hosts = append(f.Hosts, host{Name: string(h.Name), Site: h.Site, CPU: cpu(h.CPU), Memory: size(h.Memory), Capacity: rate(h.Capacity)})
+		f.Hosts = append(f.Hosts, host{Name: name(h.Name), Site: name(h.Site), CPU: cpu(h.CPU), Memory: size(h.Memory), Capacity: rate(h.Capacity)})
 	}
 	for _, l := range s.Links {
-		made := substrateLink{Name: l.Name, Ends: l.Ends, Capacity: rate(l.Capacity), Latency: span(l.Latency), MTU: l.MTU, Ports: portsForm(l)}
+		made := substrateLink{Name: name(l.Name), Ends: ends{name(l.Ends[0]), name(l.Ends[1])}, Capacity: rate(l.Capacity), Latency: span(l.Latency), MTU: l.MTU, Ports: portsForm(l)}
 		if l.Share != 0 {
 			share := percent(l.Share)
 			made.Share = &share

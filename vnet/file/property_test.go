@@ -1,0 +1,249 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"sublet/vnet"
+)
+
+// requests draws valid, filled requests with everything the native form says.
+var requests = rapid.Custom(func(t *rapid.T) vnet.Request {
+	r := vnet.Request{Network: vnet.VNetID(names1.Draw(t, "network"))}
+	if rapid.Bool().Draw(t, "owned") {
+		r.Tenant = vnet.TenantID(names1.Draw(t, "tenant"))
+	}
+	if rapid.Bool().Draw(t, "timed") {
+		r.Start = time.Unix(0, rapid.Int64Range(1e18, 4e18).Draw(t, "start")).UTC()
+	}
+	if rapid.Bool().Draw(t, "bounded") {
+		r.For = durations(1, vnet.MaxDuration).Draw(t, "for")
+	}
+	r.Topology = topologies(t, "n", nil)
+	r.Stages = stages(t, r)
+	r.Fill()
+	return r
+})
+
+// names1 includes names that YAML would read as something else.
+var names1 = rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?`),
+	rapid.SampledFrom([]string{"1", "0x1f", "true", "null", "no", "1e3", "010", "2027-03-01", "y", "12e03", "1_000"}))
+
+func durations(low, high time.Duration) *rapid.Generator[time.Duration] {
+	return rapid.Custom(func(t *rapid.T) time.Duration {
+		return time.Duration(rapid.Int64Range(int64(low), int64(high)).Draw(t, "duration"))
+	})
+}
+
+// topologies draws nodes, routers and links named after prefix; links may also
+// end at present nodes.
+func topologies(t *rapid.T, prefix string, present []string) vnet.Topology {
+	var top vnet.Topology
+	ends := present
+	for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
+		n := nodes(t, fmt.Sprintf("%s%d", prefix, i))
+		if rapid.Bool().Draw(t, "router") {
+			n.Protocol = rapid.SampledFrom([]vnet.Protocol{vnet.ProtocolStatic, vnet.ProtocolOSPF, vnet.ProtocolNone}).Draw(t, "protocol")
+			top.Routers = append(top.Routers, n)
+		} else {
+			top.Nodes = append(top.Nodes, n)
+		}
+		ends = append(ends, n.Name)
+	}
+	if len(ends) < 2 {
+		return top
+	}
+	for i := range rapid.IntRange(0, 4).Draw(t, "links") {
+		pair := rapid.Permutation(ends).Draw(t, "ends")
+		l := vnet.VirtualLink{Ends: [2]string{pair[0], pair[1]}, Bandwidth: demands(t), Labels: labels(t)}
+		if rapid.Bool().Draw(t, "named") {
+			l.Name = fmt.Sprintf("l%s%d", prefix, i)
+		}
+		if rapid.Bool().Draw(t, "close") {
+			l.Latency = durations(0, vnet.MaxLatency).Draw(t, "latency")
+		}
+		top.Links = append(top.Links, l)
+	}
+	return top
+}
+
+func nodes(t *rapid.T, name string) vnet.VirtualNode {
+	n := vnet.VirtualNode{Name: name, Labels: labels(t), Exclusive: rapid.Bool().Draw(t, "exclusive")}
+	if rapid.Bool().Draw(t, "sized") {
+		n.CPU = vnet.CPU(rapid.Int64Range(vnet.MinCPU, int64(vnet.MaxCPU)).Draw(t, "cpu"))
+		n.Memory = vnet.Bytes(rapid.Int64Range(int64(vnet.MinMemory), int64(vnet.MaxMemory)).Draw(t, "memory"))
+	}
+	if rapid.Bool().Draw(t, "placed") {
+		n.Site, n.Host = names1.Draw(t, "site"), vnet.HostID(names1.Draw(t, "host"))
+	}
+	if rapid.Bool().Draw(t, "addressed") {
+		// Unique, because the name is.
+		n.Address = netip.AddrFrom4([4]byte{10, name[0], byte(len(name)), name[len(name)-1]})
+	}
+	return n
+}
+
+func labels(t *rapid.T) map[string]string {
+	if !rapid.Bool().Draw(t, "labelled") {
+		return nil
+	}
+	text := rapid.StringOfN(rapid.RuneFrom([]rune("aZ09 :#-'\"{}[],&*!|>%@`é日<<~")), 0, 12, -1)
+	return rapid.MapOfN(text.Filter(func(s string) bool { return s != "" }), text, 1, 3).Draw(t, "labels")
+}
+
+func rates(t *rapid.T, low vnet.Rate) vnet.Rate {
+	return vnet.Rate(rapid.Int64Range(int64(low), int64(vnet.MaxRate)).Draw(t, "rate"))
+}
+
+func bandwidths(t *rapid.T) vnet.Bandwidth {
+	switch rapid.IntRange(0, 5).Draw(t, "form") {
+	case 0:
+		return vnet.Bandwidth{}
+	case 1:
+		return vnet.Static(rates(t, vnet.MinRate))
+	case 2:
+		return vnet.Bandwidth{Max: rates(t, vnet.MinRate)}
+	case 3:
+		return vnet.Bandwidth{Min: rates(t, vnet.MinRate), Max: vnet.Unbounded}
+	case 4:
+		return vnet.Bandwidth{Max: vnet.Unbounded}
+	}
+	low := rates(t, vnet.MinRate)
+	return vnet.Bandwidth{Min: low, Max: rates(t, low)}
+}
+
+func demands(t *rapid.T) [2]vnet.Bandwidth {
+	forward := bandwidths(t)
+	if rapid.Bool().Draw(t, "symmetric") {
+		return [2]vnet.Bandwidth{forward, forward}
+	}
+	return [2]vnet.Bandwidth{forward, bandwidths(t)}
+}
+
+// stages draws changes that keep to the rules.
+func stages(t *rapid.T, r vnet.Request) []vnet.Stage {
+	var after time.Duration
+	for i := range rapid.IntRange(0, 3).Draw(t, "stages") {
+		after += durations(1, 24*time.Hour).Draw(t, "after")
+		if r.For > 0 && after >= r.For {
+			break
+		}
+		r.Fill()
+		s := vnet.Stage{Name: fmt.Sprintf("s%d", i), After: after}
+		top := r.At(i - 1)
+		var ends []string
+		for j, n := range top.All() {
+			if j > 0 && rapid.Bool().Draw(t, "remove") {
+				s.Remove = append(s.Remove, n.Name)
+			} else {
+				ends = append(ends, n.Name)
+			}
+		}
+		if rapid.Bool().Draw(t, "add") {
+			s.Add = topologies(t, string(rune('p'+i)), ends)
+		}
+		r.Stages = append(r.Stages, s)
+		r.Fill()
+		for _, l := range r.At(i).Links {
+			if rapid.Bool().Draw(t, "change") {
+				if s.Links == nil {
+					s.Links = make(map[string][2]vnet.Bandwidth)
+				}
+				s.Links[l.Name] = demands(t)
+			}
+		}
+		r.Stages[i].Links = s.Links
+	}
+	return r.Stages
+}
+
+func TestRequestComesBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := requests.Draw(t, "request")
+		if err := r.Check(); err != nil {
+			t.Fatalf("the generator makes a bad request: %v", err)
+		}
+		text, err := FormatRequest(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ParseRequest("f", text)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		if !reflect.DeepEqual(got, r) {
+			t.Fatalf("wrote %+v\n%s\nread %+v", r, text, got)
+		}
+		again, err := FormatRequest(got)
+		if err != nil || string(again) != string(text) {
+			t.Fatalf("written twice: %v\n%s\n%s", err, text, again)
+		}
+	})
+}
+
+func TestSubstrateComesBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s vnet.Substrate
+		for i := range rapid.IntRange(2, 5).Draw(t, "hosts") {
+			s.Hosts = append(s.Hosts, vnet.SubstrateNode{
+				Name: vnet.HostID(fmt.Sprintf("h%d", i)), Site: names1.Draw(t, "site"),
+				CPU: vnet.CPU(rapid.Int64Range(0, int64(vnet.MaxCPU)).Draw(t, "cpu")), Memory: vnet.Bytes(rapid.Int64Range(0, int64(vnet.MaxMemory)).Draw(t, "memory")),
+			})
+		}
+		for i := range rapid.IntRange(0, 4).Draw(t, "links") {
+			l := vnet.SubstrateLink{
+				Ends: [2]string{"h0", "h1"}, Capacity: rates(t, vnet.MinRate), Share: rapid.IntRange(0, 100).Draw(t, "share"),
+				Latency: durations(0, vnet.MaxLatency).Draw(t, "latency"), MTU: rapid.SampledFrom([]int{0, vnet.MinMTU, 9000}).Draw(t, "mtu"),
+			}
+			if rapid.Bool().Draw(t, "ports") {
+				l.Ports[i%2] = vnet.Port{Interface: "eth0", Address: netip.AddrFrom4([4]byte{10, byte(i), 0, 1})}
+			}
+			s.Links = append(s.Links, l)
+		}
+		s.Fill()
+		text, err := FormatSubstrate(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ParseSubstrate("f", text)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		if !reflect.DeepEqual(got, s) {
+			t.Fatalf("wrote %+v\n%s\nread %+v", s, text, got)
+		}
+	})
+}
+
+// Whatever the text, the reader returns a request that comes back or one line
+// that begins with a place.
+func FuzzParseRequest(f *testing.F) {
+	f.Add([]byte("network: n\nnodes: [{name: a}, {name: b}]\nlinks: [{ends: [a, b], min: 1Mbit, reverse: {}}]\n"))
+	f.Add([]byte("network: n\nrouters: [{name: r}]\nstages: [{name: s, after: 1h, add: {nodes: [{name: x}]}, remove: [r]}]\n"))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := ParseRequest("f", text)
+		if err != nil {
+			var input *vnet.InputError
+			if !errors.As(err, &input) || strings.ContainsAny(err.Error(), "\n\r\x1b") || input.Line < 1 || input.Column < 1 {
+				t.Fatalf("error %q", err)
+			}
+			return
+		}
+		written, err := FormatRequest(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseRequest("f", written)
+		if err != nil || !reflect.DeepEqual(r, again) {
+			t.Fatalf("%v: %+v is written\n%s\nread %+v", err, r, written, again)
+		}
+	})
+}

@@ -1,0 +1,244 @@
+package file
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	generator "github.com/invopop/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	"sublet/vnet"
+)
+
+var update = flag.Bool("update", false, "write the schemas of docs/schema")
+
+const schemaFolder = "../../docs/schema/"
+
+// patterns are the schema's word for quantities and names.
+var patterns = map[reflect.Type]*generator.Schema{
+	reflect.TypeFor[name]():    {Type: "string", Pattern: vnet.NamePattern},
+	reflect.TypeFor[rate]():    {Type: "string", Pattern: `^[0-9.]+ ?[kKmMgGtT]?([bB][iI][tT](/[sS])?|[bB][pP][sS])$`},
+	reflect.TypeFor[size]():    {Type: "string", Pattern: `^[0-9.]+ ?([kKmMgGtT][iI]?)?[bB]$`},
+	reflect.TypeFor[cpu]():     {Type: "number", Minimum: "0"},
+	reflect.TypeFor[span]():    {Type: "string", Pattern: `^(?:[0-9.]+d)?(?:[0-9.]+(?:ns|us|µs|ms|s|m|h))*$`, MinLength: new(uint64(1))},
+	reflect.TypeFor[instant](): {Type: "string", Format: "date-time"},
+	reflect.TypeFor[address](): {Type: "string", Format: "ipv4"},
+	reflect.TypeFor[percent](): {OneOf: []*generator.Schema{
+		{Type: "string", Pattern: `^(100|[1-9][0-9]?) ?%?$`}, {Type: "integer", Minimum: "1", Maximum: "100"},
+	}},
+}
+
+// JSONSchemaExtend says that rate stands alone. Links and demands inherit it.
+func (bandwidth) JSONSchemaExtend(s *generator.Schema) {
+	s.Not = &generator.Schema{Required: []string{"rate"}, AnyOf: []*generator.Schema{{Required: []string{"min"}}, {Required: []string{"max"}}}}
+}
+
+// JSONSchemaExtend says that end needs a start and excludes for.
+func (window) JSONSchemaExtend(s *generator.Schema) {
+	s.Not = &generator.Schema{Required: []string{"for", "end"}}
+	s.DependentRequired = map[string][]string{"end": {"start"}}
+}
+
+func generate(t *testing.T, title string, form any) []byte {
+	t.Helper()
+	r := generator.Reflector{
+		FieldNameTag: "yaml", Anonymous: true, ExpandedStruct: true,
+		Mapper: func(t reflect.Type) *generator.Schema {
+			if s, ok := patterns[t]; ok {
+				c := *s // the reflector writes descriptions into it
+				return &c
+			}
+			return nil
+		},
+	}
+	s := r.Reflect(form)
+	s.Title = title
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(text, '\n')
+}
+
+// The published schemas are those of the form structs.
+func TestSchemas(t *testing.T) {
+	for file, text := range map[string][]byte{
+		"request.schema.json":   generate(t, "Sublet virtual network request", request{}),
+		"substrate.schema.json": generate(t, "Sublet substrate", substrate{}),
+	} {
+		if *update {
+			if err := os.WriteFile(schemaFolder+file, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		have, err := os.ReadFile(schemaFolder + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(have, text) {
+			t.Errorf("%s is not what the form structs say: run go generate ./vnet/file", file)
+		}
+	}
+}
+
+func compile(t *testing.T, file string) *jsonschema.Schema {
+	t.Helper()
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	s, err := compiler.Compile(schemaFolder + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// schemaOf chooses the schema of a file by its name.
+func schemaOf(path string) string {
+	if strings.Contains(path, "substrate") {
+		return "substrate.schema.json"
+	}
+	return "request.schema.json"
+}
+
+// plain turns YAML into what a JSON parser would give; editors do the same.
+func plain(t *testing.T, n *yaml.Node) any {
+	t.Helper()
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return plain(t, n.Content[0])
+	case yaml.MappingNode:
+		m := make(map[string]any)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			m[n.Content[i].Value] = plain(t, n.Content[i+1])
+		}
+		return m
+	case yaml.SequenceNode:
+		list := []any{}
+		for _, c := range n.Content {
+			list = append(list, plain(t, c))
+		}
+		return list
+	}
+	switch n.ShortTag() {
+	case "!!int", "!!float":
+		return json.Number(n.Value)
+	case "!!bool":
+		b, _ := strconv.ParseBool(n.Value)
+		return b
+	case "!!null":
+		return nil
+	}
+	return n.Value
+}
+
+func validate(t *testing.T, path string, text []byte) error {
+	t.Helper()
+	var n yaml.Node
+	if err := yaml.Unmarshal(text, &n); err != nil {
+		t.Fatal(err)
+	}
+	return compile(t, schemaOf(path)).Validate(plain(t, &n))
+}
+
+func examples(t *testing.T) []string {
+	t.Helper()
+	var paths []string
+	for _, pattern := range []string{"../../examples/*.yaml", "../../examples/*/*.yaml"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, more...)
+	}
+	if len(paths) < 10 {
+		t.Fatalf("found only %d examples", len(paths))
+	}
+	return paths
+}
+
+// Every example, and what is written of it, satisfies the schema it names.
+func TestSchemaAcceptsExamples(t *testing.T) {
+	for _, path := range examples(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(string(text), "\n")
+		named, ok := strings.CutPrefix(first, "# yaml-language-server: $schema=")
+		if !ok || filepath.Clean(filepath.Join(filepath.Dir(path), named)) != filepath.Clean(schemaFolder+schemaOf(path)) {
+			t.Errorf("%s begins %q, which does not name its schema", path, first)
+		}
+		if err := validate(t, path, text); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// Every bad file states in its first lines where the schema finds the fault
+// ("-": only the reader does) and the error of the reader.
+func TestBadFiles(t *testing.T) {
+	paths, err := filepath.Glob("testdata/bad-*/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(paths) < 20 {
+		t.Fatalf("found only %d bad files", len(paths))
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.SplitN(string(text), "\n", 3)
+			pointer, want := strings.TrimPrefix(lines[0], "# pointer: "), strings.TrimPrefix(lines[1], "# error: ")
+			if pointer != "-" {
+				wantPointer(t, validate(t, path, text), pointer)
+			}
+			if strings.Contains(path, "bad-substrate") {
+				_, err = ParseSubstrate("f", text)
+			} else {
+				_, err = ParseRequest("f", text)
+			}
+			if err == nil || err.Error() != "f:"+want {
+				t.Errorf("reader says %v, want f:%s", err, want)
+			}
+		})
+	}
+}
+
+// wantPointer looks for the pointer among the leaves of a validation error.
+func wantPointer(t *testing.T, err error, pointer string) {
+	t.Helper()
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		t.Errorf("schema says %v, want a fault at %q", err, pointer)
+		return
+	}
+	var found []string
+	var walk func(*jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		if len(e.Causes) == 0 {
+			found = append(found, strings.TrimSuffix("/"+strings.Join(e.InstanceLocation, "/"), "/"))
+		}
+		for _, c := range e.Causes {
+			walk(c)
+		}
+	}
+	walk(invalid)
+	for _, f := range found {
+		if f == pointer {
+			return
+		}
+	}
+	t.Errorf("schema finds faults at %q, want %q", found, pointer)
+}
