@@ -65,10 +65,9 @@ func standInAgent(args []string) {
 	must(err)
 	node := groups.Group(filepath.Join(group, "alice.net.n1"))
 	must(node.Make())
-	child := exec.Command("sleep", "1000")
-	child.Env = []string{"CLEAN=1"}
-	must(child.Start())
-	must(node.Add(child.Process.Pid))
+	// As a node's process must, it loses the mark only inside the group.
+	join := append([]string{"-c", `for f; do echo $$ >"$f"; done; exec env -i sleep 1000`, "sh"}, node.Files()...)
+	must(exec.Command("sh", join...).Start())
 	_, err = net.Listen("unix", filepath.Join(run, "agent-"+host+".sock"))
 	must(err)
 	select {}
@@ -96,7 +95,7 @@ func twoSwitches(capacity vnet.Rate) vnet.Substrate {
 	return sub
 }
 
-func needRoot(t *testing.T) {
+func needRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -104,7 +103,7 @@ func needRoot(t *testing.T) {
 }
 
 // up brings a lab up for one test, and checks that it leaves nothing.
-func up(t *testing.T, sub vnet.Substrate) (*Lab, Spec) {
+func up(t testing.TB, sub vnet.Substrate) (*Lab, Spec) {
 	t.Helper()
 	needRoot(t)
 	spec := specOf(t, sub)
@@ -122,7 +121,7 @@ func up(t *testing.T, sub vnet.Substrate) (*Lab, Spec) {
 	return l, spec
 }
 
-func specOf(t *testing.T, sub vnet.Substrate) Spec {
+func specOf(t testing.TB, sub vnet.Substrate) Spec {
 	run := filepath.Join(t.TempDir(), "run")
 	return Spec{Name: fmt.Sprintf("t%x", os.Getpid()), Run: run, Exe: os.Args[0], Substrate: sub, Ready: func(context.Context) error {
 		for _, h := range sub.Hosts {
@@ -136,7 +135,7 @@ func specOf(t *testing.T, sub vnet.Substrate) Spec {
 }
 
 // census lists what a lab of this run directory may leave on the machine.
-func census(t *testing.T, run string) []string {
+func census(t testing.TB, run string) []string {
 	t.Helper()
 	var list []string
 	for _, pattern := range []string{netnsDir + "/*", run + "*", "/sys/fs/cgroup/" + cgroupRoot(run), "/sys/fs/cgroup/*/" + cgroupRoot(run)} {
@@ -153,7 +152,7 @@ func census(t *testing.T, run string) []string {
 	return append(list, mounts...)
 }
 
-func leavesNothing(t *testing.T, run string, before []string) {
+func leavesNothing(t testing.TB, run string, before []string) {
 	t.Helper()
 	for _, thing := range census(t, run) {
 		if !slices.Contains(before, thing) {
@@ -170,7 +169,7 @@ func leavesNothing(t *testing.T, run string, before []string) {
 	}
 }
 
-func in(t *testing.T, spec Spec, node string, argv ...string) (string, error) {
+func in(t testing.TB, spec Spec, node string, argv ...string) (string, error) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "ip", append([]string{"netns", "exec", spec.Name + "-" + node}, argv...)...).CombinedOutput()
 	return string(out), err
