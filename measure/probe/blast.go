@@ -13,6 +13,10 @@ import (
 // solUDP is the level of UDP's socket options, which x/sys does not name.
 const solUDP = unix.IPPROTO_UDP
 
+// lateGrace is how late a burst may be without a hole in the load: a shaper's
+// queue under overload holds as much.
+const lateGrace = 5 * time.Millisecond
+
 // blast sends full-sized datagrams at a frame rate, numbered from 0, and
 // returns how many the socket took. Segmentation is left to the kernel
 // (UDP_SEGMENT), so that gigabits cost little processor time.
@@ -23,10 +27,10 @@ type blast struct {
 	segments int // in one burst
 	buffer   []byte
 	pacer    *pacer
+	late     time.Duration // slept too long, in all: kept off the processor
 }
 
-// newBlast prepares to send by a connected socket. A sender that fell behind
-// may catch up with two bursts' time at most.
+// newBlast prepares to send by a connected socket.
 func newBlast(fd int, run uint64, epoch uint32, f flow) (*blast, error) {
 	payload := measure.UDPPayload(f.MTU)
 	if payload < headerSize || f.Rate <= 0 {
@@ -40,27 +44,29 @@ func newBlast(fd int, run uint64, epoch uint32, f flow) (*blast, error) {
 	return &blast{
 		fd: fd, header: header{run: run, flow: uint32(f.ID), epoch: epoch}, payload: payload, segments: segments,
 		buffer: make([]byte, segments*payload),
-		pacer:  newPacer(f.Rate, 8*segments*frame, 2*burstTime, monotonic()),
+		pacer:  newPacer(f.Rate, 8*segments*frame, f.Lag, monotonic()),
 	}, nil
 }
 
-// run sends for a length of time and returns the number of datagrams sent.
-func (b *blast) run(ctx context.Context, length time.Duration) (uint64, error) {
+// run sends for a length of time; header.seq is then the number of datagrams
+// sent.
+func (b *blast) run(ctx context.Context, length time.Duration) error {
 	precise()
 	now := monotonic()
 	for end := now + int64(length); ctx.Err() == nil; now = monotonic() {
 		due := b.pacer.next(now)
 		if due >= end {
-			return b.header.seq, nil
+			return nil
 		}
 		if due > now {
 			sleepUntil(due)
+			b.late += max(0, time.Duration(monotonic()-due)-lateGrace)
 		}
 		if err := b.send(); err != nil {
-			return b.header.seq, err
+			return err
 		}
 	}
-	return b.header.seq, ctx.Err()
+	return ctx.Err()
 }
 
 // send writes one burst. What the socket did not take was not sent: its

@@ -36,7 +36,6 @@ type lab struct {
 	fabric netns.NsHandle
 	nodes  map[string]netns.NsHandle
 	wires  int
-	uid    uint32 // of probes
 
 	mu     sync.Mutex
 	probes map[string]*exec.Cmd
@@ -92,8 +91,8 @@ func must(t *testing.T, err error) {
 
 // wire is one direction's shaping.
 type wire struct {
-	rate vnet.Rate // 0: as fast as it goes
-	drop int       // of so many packets one is lost; 0: none
+	rate  vnet.Rate // 0: as fast as it goes
+	queue uint32    // bytes; 0: 50 ms, at least 150 KiB
 }
 
 // end is a node's end of a wire.
@@ -110,8 +109,8 @@ func (l *lab) connect(a, b end, forth, back wire) {
 	left, right := l.port(names[0], a, b.addr), l.port(names[1], b, a.addr)
 	l.redirect(left, right)
 	l.redirect(right, left)
-	l.shape(right, forth.rate)
-	l.shape(left, back.rate)
+	l.shape(right, forth)
+	l.shape(left, back)
 }
 
 // port makes a veth pair: ours in the fabric, the node's with its address.
@@ -156,22 +155,35 @@ func (l *lab) redirect(from, to netlink.Link) {
 	}))
 }
 
-// shape puts a TBF on a device: 4 ms of burst (at least two largest packets),
-// 50 ms of queue.
-func (l *lab) shape(link netlink.Link, rate vnet.Rate) {
+// shape puts a TBF on a device, with 4 ms of burst, at least two frames.
+func (l *lab) shape(link netlink.Link, w wire) {
 	l.t.Helper()
-	if rate == 0 {
+	if w.rate == 0 {
 		return
 	}
 	fabric, err := netlink.NewHandleAt(l.fabric)
 	must(l.t, err)
 	defer fabric.Close()
-	bytes := rate.BytesPerSecond()
-	burst := max(uint32(bytes/250), 3028)
+	bytes, burst := w.rate.BytesPerSecond(), max(uint32(w.rate.BytesPerSecond()/250), 3028)
+	limit := max(uint32(bytes/20), 150<<10) + burst
+	if w.queue != 0 {
+		burst, limit = 3028, w.queue
+	}
 	must(l.t, fabric.QdiscReplace(&netlink.Tbf{
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-		Rate:       bytes, Buffer: uint32(netlink.Xmittime(bytes, burst)), Limit: max(uint32(bytes/20), 150<<10) + burst,
+		Rate:       bytes, Buffer: uint32(netlink.Xmittime(bytes, burst)), Limit: limit,
 	}))
+}
+
+// cut takes a node's end of a wire down.
+func (l *lab) cut(e end) {
+	l.t.Helper()
+	node, err := netlink.NewHandleAt(l.nodes[e.node])
+	must(l.t, err)
+	defer node.Close()
+	dev, err := node.LinkByName(e.dev)
+	must(l.t, err)
+	must(l.t, node.LinkSetDown(dev))
 }
 
 // target is one direction of a connection that connect made.
@@ -189,12 +201,31 @@ func static(name string, a, b end, rate vnet.Rate) []Target {
 
 // start is the Starter: this binary as a probe inside a node.
 func (l *lab) start(_ context.Context, node string) (io.ReadWriteCloser, error) {
+	return l.spawn(node, nil, func(start func() error) error { return l.in(node, start) })
+}
+
+// startOwned starts a probe in a new node whose network namespace belongs to
+// a new user namespace: root inside, nobody outside.
+func (l *lab) startOwned(node string) io.ReadWriteCloser {
+	l.t.Helper()
+	nobody := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 65534, Size: 1}}
+	pipe, err := l.spawn(node, &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET, UidMappings: nobody, GidMappings: nobody,
+		Credential: &syscall.Credential{NoSetGroups: true},
+	}, func(start func() error) error { return start() })
+	must(l.t, err)
+	l.t.Cleanup(func() { pipe.Close() })
+	ns, err := netns.GetFromPid(l.probes[node].Process.Pid)
+	must(l.t, err)
+	l.t.Cleanup(func() { ns.Close() })
+	l.nodes[node] = ns
+	return pipe
+}
+
+// spawn starts this binary as a probe, within.
+func (l *lab) spawn(node string, attr *syscall.SysProcAttr, within func(start func() error) error) (io.ReadWriteCloser, error) {
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), probeEnv+"=1")
-	cmd.Stderr = os.Stderr
-	if l.uid != 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: l.uid, Gid: l.uid}}
-	}
+	cmd.Env, cmd.Stderr, cmd.SysProcAttr = append(os.Environ(), probeEnv+"=1"), os.Stderr, attr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -203,12 +234,12 @@ func (l *lab) start(_ context.Context, node string) (io.ReadWriteCloser, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := l.in(node, cmd.Start); err != nil {
+	if err := within(cmd.Start); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.probes[node] = cmd
-	l.mu.Unlock()
 	return &process{Writer: in, Reader: out, in: in, cmd: cmd}, nil
 }
 

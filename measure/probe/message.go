@@ -48,6 +48,7 @@ type flow struct {
 	Ports     ports         `json:"ports,omitzero"` // of the receiver
 	Streams   int           `json:"streams,omitempty"`
 	Rate      vnet.Rate     `json:"rate_bps,omitempty"`
+	Lag       time.Duration `json:"lag_ns,omitempty"`      // that a late UDP sender may make up for
 	Interval  time.Duration `json:"interval_ns,omitempty"` // between pings
 	Sent      uint64        `json:"sent,omitempty"`        // datagrams the other end says it sent
 }
@@ -74,6 +75,7 @@ type figure struct {
 	RTT     *roundTrip         `json:"rtt,omitempty"`
 	TCP     *measure.TCPWindow `json:"tcp,omitempty"`
 	Sent    uint64             `json:"sent,omitempty"`
+	Late    time.Duration      `json:"late_ns,omitempty"` // that the UDP sender waited for a processor
 	Arrived *arrived           `json:"arrived,omitempty"`
 }
 

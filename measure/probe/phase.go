@@ -19,9 +19,17 @@ const (
 	// overload is the UDP load of a saturated link, as a part of its rate.
 	overload = 1.1
 
-	// lossTrials bounds how often loss is measured anew because a receiver
-	// was too slow for its own socket, which says nothing of the link.
-	lossTrials = 3
+	// overloadLag and lossLag are the time a sender that was kept off the
+	// processor may make up for by sending faster. An overload may: nothing
+	// depends on its losses. A load that must not lose anything may send two
+	// bursts at once and no more.
+	overloadLag = 50 * time.Millisecond
+	lossLag     = 2 * burstTime
+
+	// trialLimit bounds how often UDP is measured anew because a sender was
+	// too slow for its load or a receiver for its own socket, which says
+	// nothing of the link.
+	trialLimit = 3
 )
 
 // phases measures, from light to heavy.
@@ -34,10 +42,7 @@ func (c *check) phases(ctx context.Context) {
 	}
 	if !c.opt.SkipUDP {
 		c.opt.Progress("UDP, all links")
-		c.udp(ctx, overload)
-		for _, t := range c.alive() {
-			t.link.UDP, t.link.UDPPayload = measure.UDPRates(t.arrived.Datagrams, t.arrived.Payload, t.arrived.Span)
-		}
+		c.saturate(ctx)
 	}
 	if !c.opt.SkipLoss {
 		c.opt.Progress("UDP loss, all links")
@@ -45,11 +50,28 @@ func (c *check) phases(ctx context.Context) {
 	}
 }
 
+// saturate measures the UDP rate, again if a sender could not keep its pace.
+func (c *check) saturate(ctx context.Context) {
+	for again, left := true, trialLimit; again && left > 0 && ctx.Err() == nil; left-- {
+		again = false
+		c.udp(ctx, overload, overloadLag)
+		for _, t := range c.alive() {
+			t.link.UDP, t.link.UDPPayload = measure.UDPRates(t.arrived.Datagrams, t.arrived.Payload, t.arrived.Span)
+			again = again || t.starved(c.opt.Duration)
+		}
+	}
+	for _, t := range c.alive() {
+		if t.starved(c.opt.Duration) {
+			t.note(fmt.Sprintf("the UDP sender waited %s for a processor: node %s is short of processor time", t.late.Round(time.Millisecond), t.From))
+		}
+	}
+}
+
 // loss measures loss, again if a receiver could not keep up.
 func (c *check) loss(ctx context.Context) {
-	for again, left := true, lossTrials; again && left > 0 && ctx.Err() == nil; left-- {
+	for again, left := true, trialLimit; again && left > 0 && ctx.Err() == nil; left-- {
 		again = false
-		c.udp(ctx, measure.LossLoad)
+		c.udp(ctx, measure.LossLoad, lossLag)
 		for _, t := range c.alive() {
 			t.link.UDPLoss = measure.Loss(t.sent, t.arrived.Distinct)
 			again = again || t.arrived.Overflow > 0
@@ -96,7 +118,6 @@ func (c *check) idle(ctx context.Context) {
 	c.round(ctx, command{Op: opPing, Epoch: c.epoch, Window: window}, window, both{
 		out: func(t *trial) flow { return flow{ID: t.id, Interval: interval} },
 		done: func(t *trial, f figure) {
-			t.failOn(f.Err)
 			if f.RTT == nil || f.RTT.Received == 0 {
 				t.fail(fmt.Sprintf("%s does not answer %s over this link", t.To, t.From))
 				return
@@ -145,10 +166,11 @@ func pieceTime(r vnet.Rate) time.Duration {
 }
 
 // udp loads all links with datagrams at a part of their rate and counts them.
-func (c *check) udp(ctx context.Context, part float64) {
+// Senders may be late by lag.
+func (c *check) udp(ctx context.Context, part float64, lag time.Duration) {
 	c.epoch++
 	cmd := command{Epoch: c.epoch, WarmUp: c.opt.WarmUp, Window: c.opt.Duration, Tail: c.tail() / 3}
-	load := func(t *trial) flow { return flow{ID: t.id, Rate: vnet.Rate(part * float64(t.load()))} }
+	load := func(t *trial) flow { return flow{ID: t.id, Rate: vnet.Rate(part * float64(t.load())), Lag: lag} }
 	for _, t := range c.alive() {
 		t.sent, t.arrived = 0, arrived{}
 	}
@@ -156,7 +178,7 @@ func (c *check) udp(ctx context.Context, part float64) {
 	c.round(ctx, cmd, 0, both{in: load, done: func(t *trial, f figure) { t.failOn(f.Err) }})
 	cmd.Op = opBlast
 	c.round(ctx, cmd, cmd.length(), both{out: load, done: func(t *trial, f figure) {
-		t.sent = f.Sent
+		t.sent, t.late = f.Sent, f.Late
 		if f.Err != "" {
 			t.note(f.Err)
 		}

@@ -117,9 +117,8 @@ func (p *prober) do(ctx context.Context, c command) reply {
 			return nil
 		})}
 	case opBlast:
-		return reply{Out: p.eachOut(c, func(s *sender, f flow, g *figure) (err error) {
-			g.Sent, err = s.blast(ctx, c, f)
-			return err
+		return reply{Out: p.eachOut(c, func(s *sender, f flow, g *figure) error {
+			return s.blast(ctx, c, f, g)
 		})}
 	case opTally:
 		return reply{In: p.eachIn(c, func(r *receiver, f flow, g *figure) error {

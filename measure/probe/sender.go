@@ -99,18 +99,15 @@ func unsentLimit(f flow) int {
 }
 
 // blast sends datagrams for the command's length.
-func (s *sender) blast(ctx context.Context, c command, f flow) (uint64, error) {
-	s.flow.Rate = f.Rate
+func (s *sender) blast(ctx context.Context, c command, f flow, g *figure) error {
+	s.flow.Rate, s.flow.Lag = f.Rate, f.Lag
 	b, err := newBlast(s.udp, s.run, c.Epoch, s.flow)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	var sent uint64
-	done := make(chan struct{})
-	go func() { // on a thread of its own, which ends with it
-		defer close(done)
-		sent, err = b.run(ctx, c.length())
-	}()
-	<-done
-	return sent, err
+	done := make(chan error)
+	go func() { done <- b.run(ctx, c.length()) }() // on a thread of its own, which ends with it
+	err = <-done
+	g.Sent, g.Late = b.header.seq, b.late
+	return err
 }

@@ -28,24 +28,25 @@ const (
 	chunk = 256 << 10
 )
 
-// control ties a TCP socket to the flow's interface and congestion control.
+// control ties a TCP socket to the flow's interface.
 func control(f flow) func(network, address string, c syscall.RawConn) error {
 	return func(_, _ string, c syscall.RawConn) error {
-		var inner error
-		err := c.Control(func(fd uintptr) {
-			if inner = unix.BindToDevice(int(fd), f.Interface); inner != nil {
-				inner = fmt.Errorf("bind TCP socket to device %s: %w", f.Interface, inner)
-				return
+		return onSocket(c, func(fd int) error {
+			if err := unix.BindToDevice(fd, f.Interface); err != nil {
+				return fmt.Errorf("bind TCP socket to device %s: %w", f.Interface, err)
 			}
-			if inner = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion); inner != nil {
-				inner = fmt.Errorf("set TCP congestion control %s: %w", congestion, inner)
-			}
+			return nil
 		})
-		if err != nil {
-			return err
-		}
-		return inner
 	}
+}
+
+// onSocket does something to a socket's descriptor.
+func onSocket(c syscall.RawConn, do func(fd int) error) error {
+	var inner error
+	if err := c.Control(func(fd uintptr) { inner = do(int(fd)) }); err != nil {
+		return err
+	}
+	return inner
 }
 
 // listenTCP opens the flow's listener and returns its port.
@@ -68,13 +69,30 @@ func dialTCP(ctx context.Context, run uint64, f flow) (*net.TCPConn, error) {
 		return nil, fmt.Errorf("connect to %s by %s: %w", f.Peer, f.Interface, err)
 	}
 	conn := c.(*net.TCPConn)
-	if _, err := conn.Write(hello(run, f.ID)); err != nil {
+	if err := greet(conn, run, f); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("greet %s by %s: %w", f.Peer, f.Interface, err)
+		return nil, fmt.Errorf("stream to %s by %s: %w", f.Peer, f.Interface, err)
+	}
+	return conn, nil
+}
+
+// greet says whose a connection is and prepares it for its load.
+func greet(conn *net.TCPConn, run uint64, f flow) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if err := onSocket(raw, func(fd int) error {
+		return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion)
+	}); err != nil {
+		return fmt.Errorf("set congestion control %s: %w", congestion, err)
 	}
 	// Nagle's algorithm keeps every segment full under load.
-	_ = conn.SetNoDelay(false)
-	return conn, nil
+	if err := conn.SetNoDelay(false); err != nil {
+		return err
+	}
+	_, err = conn.Write(hello(run, f.ID))
+	return err
 }
 
 func hello(run uint64, id int) []byte {
@@ -107,10 +125,10 @@ func count(conn *net.TCPConn) (c measure.TCPCount) {
 	if err != nil {
 		return c
 	}
-	_ = raw.Control(func(fd uintptr) { // fails only when the connection is closed: nothing received
-		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	_ = onSocket(raw, func(fd int) error { // fails only when the connection is closed: nothing received
+		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err != nil {
-			return
+			return err
 		}
 		const timestamps = 1 // TCPI_OPT_TIMESTAMPS, linux/tcp.h
 		header := measure.TCPHeaders(info.Options&timestamps != 0)
@@ -118,6 +136,7 @@ func count(conn *net.TCPConn) (c measure.TCPCount) {
 			Segments: uint64(info.Segs_in), DataSegments: uint64(info.Data_segs_in),
 			Payload: info.Bytes_received, Headers: uint64(info.Segs_in) * header,
 		}
+		return nil
 	})
 	return c
 }
@@ -126,8 +145,8 @@ func count(conn *net.TCPConn) (c measure.TCPCount) {
 // stream that is told to end ends soon.
 func limitUnsent(conn *net.TCPConn, bytes int) {
 	if raw, err := conn.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { // without it, the end only comes later
-			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes)
+		_ = onSocket(raw, func(fd int) error { // without it, the end only comes later
+			return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes)
 		})
 	}
 }

@@ -8,15 +8,20 @@ import (
 	"sublet/vnet"
 )
 
-// unknownLoad is offered where nothing is allocated and TCP gave no hint.
-const unknownLoad = 10 * vnet.Mbit
+// Loads of UDP where nothing is allocated: what TCP took, up to a bound that
+// leaves the processors to the other links; without TCP, little.
+const (
+	bestEffortLoad = vnet.Gbit
+	unknownLoad    = 10 * vnet.Mbit
+)
 
 // trial is one target while it is measured.
 type trial struct {
 	Target
 	id, pair int
 	ports    ports
-	sent     uint64 // datagrams, in the last blast
+	sent     uint64        // datagrams, in the last blast
+	late     time.Duration // that its sender waited for a processor
 	arrived  arrived
 	fault    string   // why it can no longer be measured
 	notes    []string // what went wrong on the way
@@ -51,15 +56,22 @@ func (t *trial) note(why string) {
 }
 
 // load is the rate that load is measured by: the allocated one, else what TCP
-// was able to take.
+// was able to take of bestEffortLoad.
 func (t *trial) load() vnet.Rate {
 	switch {
 	case t.Alloc > 0:
 		return t.Alloc
 	case t.link.TCP > 0:
-		return t.link.TCP
+		return min(t.link.TCP, bestEffortLoad)
 	}
 	return unknownLoad
+}
+
+// starved says that UDP was slow and that its load had holes in it for want of
+// a processor, enough to show.
+func (t *trial) starved(length time.Duration) bool {
+	slow := float64(t.link.UDP) < measure.Below*float64(t.load())
+	return slow && float64(t.late) > (1-measure.Below)/2*float64(length)
 }
 
 // inlet and outlet are the flow as its receiver and its sender know it.

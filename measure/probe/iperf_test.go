@@ -1,0 +1,114 @@
+package probe
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"sublet/measure"
+	"sublet/vnet"
+)
+
+// iperf is iperf3 in the lab's nodes, the reference our figures are held to.
+type iperf struct {
+	lab  *lab
+	path string
+	port int
+}
+
+func newIperf(t *testing.T, l *lab) *iperf {
+	t.Helper()
+	path, err := exec.LookPath("iperf3")
+	if err != nil {
+		t.Skip("iperf3 is not installed: no reference to compare with")
+	}
+	return &iperf{lab: l, path: path, port: 5300}
+}
+
+// rate runs one iperf3 test from left to right, of so many seconds after one
+// of warm-up, and gives the payload rate its receiver counted.
+func (p *iperf) rate(seconds int, args ...string) (float64, error) {
+	p.port++
+	port := strconv.Itoa(p.port)
+	server := exec.Command(p.path, "-s", "-1", "-p", port)
+	if err := p.lab.in(right.node, server.Start); err != nil {
+		return 0, err
+	}
+	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
+	args = append([]string{"-c", right.addr.String(), "-p", port, "-J", "-O", "1", "-t", strconv.Itoa(seconds)}, args...)
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		rate, err := p.client(args)
+		if err == nil || time.Now().After(deadline) {
+			return rate, err
+		}
+	}
+}
+
+// client runs iperf3 once; with -J it exits with 0 even when it failed.
+func (p *iperf) client(args []string) (float64, error) {
+	var out []byte
+	client := exec.Command(p.path, args...)
+	err := p.lab.in(left.node, func() (err error) { out, err = client.Output(); return err })
+	var result struct {
+		Error string `json:"error"`
+		End   struct {
+			Received struct {
+				Rate float64 `json:"bits_per_second"`
+			} `json:"sum_received"`
+		} `json:"end"`
+	}
+	if err := errors.Join(err, json.Unmarshal(out, &result)); err != nil {
+		return 0, fmt.Errorf("iperf3 %v: %w", args, err)
+	}
+	if result.Error != "" {
+		return 0, fmt.Errorf("iperf3 %v: %s", args, result.Error)
+	}
+	return result.End.Received.Rate, nil
+}
+
+// Our figures equal iperf3's on the same link, loaded in one direction, where
+// the payload's part of the frames is the same for both. Runs are interleaved
+// and medians compared; at 10 Mbit/s they are longer, for iperf3's windows
+// begin and end anywhere between two bursts of 64 KiB.
+func TestAgainstIperf3(t *testing.T) {
+	for _, c := range []struct {
+		rate          vnet.Rate
+		runs, seconds int
+	}{{10 * vnet.Mbit, 1, 10}, {100 * vnet.Mbit, 3, 2}, {vnet.Gbit, 3, 2}} {
+		t.Run(c.rate.String(), func(t *testing.T) {
+			l := newLab(t, "n1", "n2")
+			l.connect(left, right, wire{rate: c.rate}, wire{rate: c.rate})
+			reference := newIperf(t, l)
+			opt := Options{Targets: static("a", left, right, c.rate)[:1], Duration: time.Duration(c.seconds) * time.Second, SkipLoss: true}
+			var tcp, udp, tcpRef, udpRef []float64
+			for range c.runs {
+				v, err := Check(t.Context(), lease, l.start, opt)
+				must(t, err)
+				tcp, udp = append(tcp, float64(v.Links[0].TCPPayload)), append(udp, float64(v.Links[0].UDPPayload))
+				rate, err := reference.rate(c.seconds, "-C", congestion, "-P", strconv.Itoa(DefaultStreams))
+				must(t, err)
+				tcpRef = append(tcpRef, rate)
+				rate, err = reference.rate(c.seconds, "-u", "-l", strconv.Itoa(measure.UDPPayload(1500)), "-b", strconv.Itoa(int(overload*float64(c.rate))))
+				must(t, err)
+				udpRef = append(udpRef, rate)
+			}
+			compare(t, "TCP payload", tcp, tcpRef)
+			compare(t, "UDP payload", udp, udpRef)
+		})
+	}
+}
+
+func compare(t *testing.T, what string, ours, theirs []float64) {
+	t.Helper()
+	a, b := measure.Percentile(ours, 50), measure.Percentile(theirs, 50)
+	t.Logf("%s: ours %.3f Mbit/s of %.2f..%.2f, iperf3 %.3f of %.2f..%.2f: ratio %.4f", what,
+		a/1e6, measure.Percentile(ours, 1)/1e6, measure.Percentile(ours, 100)/1e6,
+		b/1e6, measure.Percentile(theirs, 1)/1e6, measure.Percentile(theirs, 100)/1e6, a/b)
+	if ratio := a / b; ratio < 0.99 || ratio > 1.01 {
+		t.Errorf("%s: ours %.3f Mbit/s, iperf3 %.3f Mbit/s", what, a/1e6, b/1e6)
+	}
+}
