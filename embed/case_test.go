@@ -2,6 +2,7 @@ package embed
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"sublet/embed/calendar"
@@ -26,7 +27,7 @@ func drawSmall(t *rapid.T) small {
 	if rapid.Bool().Draw(t, "ends") {
 		c.window.End = epoch.Add(time.Duration(rapid.IntRange(1, 4).Draw(t, "hours")) * time.Hour)
 	}
-	c.request = drawRequest(t, c.sub, rapid.IntRange(0, 2).Draw(t, "stages"))
+	c.request = drawRequest(t, c.sub, rapid.IntRange(0, 3).Draw(t, "stages"))
 	for range rapid.IntRange(0, 2).Draw(t, "others") {
 		c.bookOther(t)
 	}
@@ -143,7 +144,8 @@ func drawBandwidth(t *rapid.T) vnet.Bandwidth {
 	return vnet.Bandwidth{Min: low, Max: low + vnet.Rate(rapid.IntRange(0, 2).Draw(t, "more"))*100*vnet.Mbit}
 }
 
-// drawStage changes a link's rates, removes a node, or adds one with a link.
+// drawStage changes a link's rates, removes a node, and adds one with a link:
+// a new one, or one that went earlier and comes back with other wishes.
 func drawStage(t *rapid.T, sub vnet.Substrate, r vnet.Request, i int) vnet.Stage {
 	s := vnet.Stage{Name: fmt.Sprintf("stage%d", i), After: time.Duration(i*60+rapid.IntRange(1, 90).Draw(t, "after")) * time.Minute}
 	now := r.At(i - 1)
@@ -154,9 +156,25 @@ func drawStage(t *rapid.T, sub vnet.Substrate, r vnet.Request, i int) vnet.Stage
 		s.Remove = []string{now.Nodes[len(now.Nodes)-1].Name}
 	}
 	if rapid.Bool().Draw(t, "add") {
-		n := drawNode(t, sub, fmt.Sprintf("added%d", i))
-		s.Add.Nodes = []vnet.VirtualNode{n}
-		s.Add.Links = []vnet.VirtualLink{drawLink(t, fmt.Sprintf("to%d", i), now.Nodes[0].Name, n.Name)}
+		s.Add = drawAddition(t, sub, r, now, i)
 	}
 	return s
+}
+
+// drawAddition is a node with the links it had before or, if it is new, one.
+func drawAddition(t *rapid.T, sub vnet.Substrate, r vnet.Request, now vnet.Topology, i int) vnet.Topology {
+	first := now.Nodes[0].Name
+	for _, gone := range r.Union().Nodes {
+		if !slices.ContainsFunc(now.Nodes, func(n vnet.VirtualNode) bool { return n.Name == gone.Name }) {
+			back := vnet.Topology{Nodes: []vnet.VirtualNode{drawNode(t, sub, gone.Name)}}
+			for _, l := range r.Union().Links {
+				if l.Ends == [2]string{first, gone.Name} || l.Ends == [2]string{gone.Name, first} {
+					back.Links = append(back.Links, drawLink(t, l.Name, l.Ends[0], l.Ends[1]))
+				}
+			}
+			return back
+		}
+	}
+	n := drawNode(t, sub, fmt.Sprintf("added%d", i))
+	return vnet.Topology{Nodes: []vnet.VirtualNode{n}, Links: []vnet.VirtualLink{drawLink(t, fmt.Sprintf("to%d", i), first, n.Name)}}
 }

@@ -14,20 +14,28 @@ import (
 // search, apart from the definition of the fabric's fixed paths.
 func CheckMapping(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, window vnet.Window, mapping vnet.Mapping) error {
 	c := checker{sub: sub, request: request, mapping: mapping}
-	for stage := -1; stage < len(request.Stages); stage++ {
-		top := request.At(stage)
-		for _, n := range top.All() {
-			if err := c.node(n); err != nil {
-				return fmt.Errorf("check mapping: node %s: %w", n.Name, err)
-			}
-		}
-		for _, l := range top.Links {
-			if err := c.link(l); err != nil {
-				return fmt.Errorf("check mapping: link %s: %w", l.Name, err)
-			}
+	union := request.Union()
+	for i := range union.Links {
+		union.Links[i].Latency = 0 // binds only in stages that run
+	}
+	if err := c.links(union.Links); err != nil {
+		return err
+	}
+	for _, n := range union.All() {
+		if err := c.node(vnet.VirtualNode{Name: n.Name}); err != nil {
+			return err
 		}
 	}
-	return c.amounts(cal, window)
+	for stage := -1; stage < len(request.Stages); stage++ {
+		w := c.running(stage, window)
+		if !w.End.IsZero() && !w.Start.Before(w.End) {
+			continue
+		}
+		if err := c.stage(request.At(stage), cal, w); err != nil {
+			return fmt.Errorf("stage %d: %w", stage, err)
+		}
+	}
+	return nil
 }
 
 type checker struct {
@@ -36,17 +44,59 @@ type checker struct {
 	mapping vnet.Mapping
 }
 
+// running is the part of a window in which a stage runs.
+func (c checker) running(stage int, window vnet.Window) vnet.Window {
+	w := window
+	if stage >= 0 {
+		w.Start = window.Start.Add(c.request.Stages[stage].After)
+	}
+	for _, later := range c.request.Stages[stage+1:] {
+		if end := window.Start.Add(later.After); w.End.IsZero() || end.Before(w.End) {
+			w.End = end
+		}
+	}
+	return w
+}
+
+// stage checks everything in one stage's part of the window.
+func (c checker) stage(top vnet.Topology, cal *calendar.Calendar, w vnet.Window) error {
+	for _, n := range top.All() {
+		if err := c.node(n); err != nil {
+			return err
+		}
+	}
+	if err := c.links(top.Links); err != nil {
+		return err
+	}
+	for key, taken := range c.taken(top) {
+		if left := cal.Residual(key, c.capacity(key), w); left < taken {
+			return fmt.Errorf("check mapping: %d of %s are taken, and %d are left", taken, key, left)
+		}
+	}
+	return nil
+}
+
+// links checks every link.
+func (c checker) links(links []vnet.VirtualLink) error {
+	for _, l := range links {
+		if err := c.link(l); err != nil {
+			return fmt.Errorf("check mapping: link %s: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
 // node checks a node's site and host.
 func (c checker) node(n vnet.VirtualNode) error {
 	at := c.mapping.Nodes[n.Name]
 	host, ok := c.sub.HostOf(string(at))
 	switch {
 	case !ok:
-		return fmt.Errorf("%q is no host", at)
+		return fmt.Errorf("check mapping: node %s: %q is no host", n.Name, at)
 	case n.Host != "" && n.Host != at:
-		return fmt.Errorf("is at %s, not at %s", at, n.Host)
+		return fmt.Errorf("check mapping: node %s is at %s, not at %s", n.Name, at, n.Host)
 	case n.Site != "" && n.Site != host.Site:
-		return fmt.Errorf("is at site %q, not at %q", host.Site, n.Site)
+		return fmt.Errorf("check mapping: node %s is at site %q, not at %q", n.Name, host.Site, n.Site)
 	}
 	return nil
 }
@@ -99,30 +149,6 @@ func (c checker) fabric(hops []vnet.Hop) error {
 		}
 		if fixed, ok := g.Fabric(entry, last); !ok || fmt.Sprint(fixed) != fmt.Sprint(inner) {
 			return fmt.Errorf("goes from switch %s to %s over %v, not the fabric's %v", entry, last, inner, fixed)
-		}
-	}
-	return nil
-}
-
-// amounts checks every amount in every stage's part of the window.
-func (c checker) amounts(cal *calendar.Calendar, window vnet.Window) error {
-	for stage := -1; stage < len(c.request.Stages); stage++ {
-		w := window
-		if stage >= 0 {
-			w.Start = window.Start.Add(c.request.Stages[stage].After)
-		}
-		for _, later := range c.request.Stages[stage+1:] {
-			if end := window.Start.Add(later.After); w.End.IsZero() || end.Before(w.End) {
-				w.End = end
-			}
-		}
-		if !w.End.IsZero() && !w.Start.Before(w.End) {
-			continue
-		}
-		for key, taken := range c.taken(c.request.At(stage)) {
-			if left := cal.Residual(key, c.capacity(key), w); left < taken {
-				return fmt.Errorf("check mapping: %d of %s in stage %d, and %d are left", taken, key, stage, left)
-			}
 		}
 	}
 	return nil

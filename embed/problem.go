@@ -10,7 +10,7 @@ import (
 // node is a virtual node or router with what it asks for in each span.
 type node struct {
 	name   string
-	wants  []vnet.VirtualNode // every way in which it is written; all sites and hosts bind
+	wants  []vnet.VirtualNode // as the spans write it; all sites and hosts bind
 	cpu    []int64            // by span; 0 where it does not exist
 	memory []int64
 	guests []int64 // wholeHost where it wants the host for itself, 1 where it exists
@@ -74,7 +74,6 @@ func (p *problem) addNode(n vnet.VirtualNode) error {
 	p.index[n.Name] = len(p.nodes)
 	p.nodes = append(p.nodes, node{
 		name:   n.Name,
-		wants:  []vnet.VirtualNode{n},
 		cpu:    make([]int64, len(p.spans)),
 		memory: make([]int64, len(p.spans)),
 		guests: make([]int64, len(p.spans)),
@@ -89,7 +88,7 @@ func (p *problem) addLink(l vnet.VirtualLink) error {
 	if !known || !too || a == b {
 		return fmt.Errorf("link %s joins %q and %q, which are not two nodes of the network", l.Name, l.Ends[0], l.Ends[1])
 	}
-	added := link{name: l.Name, ends: [2]int{a, b}, bound: l.Latency}
+	added := link{name: l.Name, ends: [2]int{a, b}}
 	for _, dir := range vnet.Directions {
 		added.min[dir] = make([]int64, len(p.spans))
 		p.nodes[added.ends[dir]].links = append(p.nodes[added.ends[dir]].links, len(p.links))
@@ -107,7 +106,7 @@ func (p *problem) demandNodes(span int, nodes []vnet.VirtualNode) {
 		if want.Exclusive {
 			n.guests[span] = wholeHost
 		}
-		if first := n.wants[0]; want.Site != first.Site || want.Host != first.Host {
+		if len(n.wants) == 0 || want.Site != n.wants[0].Site || want.Host != n.wants[0].Host {
 			n.wants = append(n.wants, want)
 		}
 	}
