@@ -69,8 +69,11 @@ func (c small) accept(t *rapid.T, mapping vnet.Mapping) {
 	if err := booked.Book(bookings...); err != nil {
 		t.Fatal(err)
 	}
-	rules := checker{sub: c.sub}
+	rules, capacities := checker{sub: c.sub}, Capacities(c.sub)
 	for _, b := range bookings {
+		if capacity, ok := capacities[b.Key]; !ok || capacity != rules.capacity(b.Key) {
+			t.Fatalf("Capacities of %s = %d, want %d", b.Key, capacity, rules.capacity(b.Key))
+		}
 		if left := booked.Residual(b.Key, rules.capacity(b.Key), b.Window); left < 0 {
 			t.Fatalf("%s is over-booked by %d", b.Key, -left)
 		}
