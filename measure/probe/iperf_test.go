@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -72,13 +73,14 @@ func (p *iperf) client(args []string) (float64, error) {
 
 // Our figures equal iperf3's on the same link, loaded in one direction, where
 // the payload's part of the frames is the same for both. Runs are interleaved
-// and medians compared; at 10 Mbit/s they are longer, for iperf3's windows
-// begin and end anywhere between two bursts of 64 KiB.
+// and the best compared: on a busy machine both err to the low side only. At
+// 10 Mbit/s they are longer, for iperf3's windows begin and end anywhere
+// between two bursts of 64 KiB.
 func TestAgainstIperf3(t *testing.T) {
 	for _, c := range []struct {
 		rate          vnet.Rate
 		runs, seconds int
-	}{{10 * vnet.Mbit, 1, 10}, {100 * vnet.Mbit, 3, 2}, {vnet.Gbit, 3, 2}} {
+	}{{10 * vnet.Mbit, 1, 8}, {100 * vnet.Mbit, 2, 2}, {vnet.Gbit, 2, 2}} {
 		t.Run(c.rate.String(), func(t *testing.T) {
 			l := newLab(t, "n1", "n2")
 			l.connect(left, right, wire{rate: c.rate}, wire{rate: c.rate})
@@ -104,10 +106,9 @@ func TestAgainstIperf3(t *testing.T) {
 
 func compare(t *testing.T, what string, ours, theirs []float64) {
 	t.Helper()
-	a, b := measure.Percentile(ours, 50), measure.Percentile(theirs, 50)
-	t.Logf("%s: ours %.3f Mbit/s of %.2f..%.2f, iperf3 %.3f of %.2f..%.2f: ratio %.4f", what,
-		a/1e6, measure.Percentile(ours, 1)/1e6, measure.Percentile(ours, 100)/1e6,
-		b/1e6, measure.Percentile(theirs, 1)/1e6, measure.Percentile(theirs, 100)/1e6, a/b)
+	a, b := slices.Max(ours), slices.Max(theirs)
+	t.Logf("%s: ours %.3f Mbit/s (worst %.3f), iperf3 %.3f (worst %.3f): ratio %.4f", what,
+		a/1e6, slices.Min(ours)/1e6, b/1e6, slices.Min(theirs)/1e6, a/b)
 	if ratio := a / b; ratio < 0.99 || ratio > 1.01 {
 		t.Errorf("%s: ours %.3f Mbit/s, iperf3 %.3f Mbit/s", what, a/1e6, b/1e6)
 	}

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // which every wire runs and where it is shaped: like a host of Sublet's, but
 // built without any of its code.
 type lab struct {
-	t      *testing.T
+	t      testing.TB
 	fabric netns.NsHandle
 	nodes  map[string]netns.NsHandle
 	wires  int
@@ -41,7 +41,7 @@ type lab struct {
 	probes map[string]*exec.Cmd
 }
 
-func newLab(t *testing.T, nodes ...string) *lab {
+func newLab(t testing.TB, nodes ...string) *lab {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes network namespaces")
@@ -55,7 +55,7 @@ func newLab(t *testing.T, nodes ...string) *lab {
 }
 
 // newNamespace makes an unnamed namespace that goes with its last handle.
-func newNamespace(t *testing.T) netns.NsHandle {
+func newNamespace(t testing.TB) netns.NsHandle {
 	t.Helper()
 	var ns netns.NsHandle
 	var err error
@@ -82,7 +82,7 @@ func newNamespace(t *testing.T) netns.NsHandle {
 	return ns
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
