@@ -48,6 +48,8 @@ const (
 	auditEvery   = 2 * time.Second
 	auditShare   = 10
 	retryAfter   = time.Second
+	eventRest    = 200 * time.Millisecond
+	eventShare   = 2
 	heartbeat    = 5 * time.Second
 	reportWithin = 5 * time.Second
 )
@@ -63,8 +65,13 @@ func (a *Agent) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var reported time.Time
+	var quiet <-chan time.Time // events wait for it, lest a busy tenant keeps the agent busy
 	for {
 		changed := false
+		events := a.Events
+		if quiet != nil {
+			events = nil
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -74,7 +81,10 @@ func (a *Agent) Run(ctx context.Context) {
 				continue
 			}
 			want, known, changed = next, true, true
-		case <-a.Events:
+		case <-events:
+		case <-quiet:
+			quiet = nil
+			continue
 		case <-timer.C:
 		}
 		if !known {
@@ -87,7 +97,9 @@ func (a *Agent) Run(ctx context.Context) {
 			a.report(ctx, want, result)
 			reported = time.Now()
 		}
-		timer.Reset(nextAudit(result, time.Since(began)))
+		took := time.Since(began)
+		timer.Reset(nextAudit(result, took))
+		quiet = time.After(max(eventRest, eventShare*took))
 	}
 }
 

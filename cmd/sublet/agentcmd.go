@@ -51,7 +51,7 @@ in the network namespace it is started in.`,
 	f := c.Flags()
 	f.StringVar(&o.host, "host", "", "this host's name in the substrate")
 	f.StringVar(&o.data, "data", "", "directory of the copy of the plan (default: RUN/agent)")
-	f.StringVar(&o.cgroup, "cgroup", "sublet", "control group below which nodes get theirs")
+	f.StringVar(&o.cgroup, "cgroup", "", "control group below which nodes get theirs (default: sublet/HOST)")
 	f.IntVar(&o.workers, "workers", agent.DefaultWorkers, "steps done at once")
 	return c
 }
@@ -75,9 +75,14 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	}
 	defer host.Close()
 	nodes := vnode.New(host)
+	defer nodes.Close()
 	d := &agentDoor{host: host, nodes: nodes, log: log}
 	events := make(chan struct{}, 1)
-	go kernel.Watch(ctx, host, events)
+	go func() {
+		if err := kernel.Watch(ctx, host, events); err != nil {
+			log.Warn("no events from the kernel, audits only", "err", err)
+		}
+	}()
 	keeper := &agent.Agent{
 		Host: vnet.HostID(o.host), Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
 		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),
@@ -147,18 +152,19 @@ func (d *agentDoor) routes() http.Handler {
 
 func (d *agentDoor) exec(w http.ResponseWriter, r *http.Request) {
 	session.Serve(w, r, func(s session.Spec) (*exec.Cmd, error) {
-		return d.nodes.Command(r.PathValue("namespace"), s.Argv, s.Term)
+		cmd, err := d.nodes.Command(r.PathValue("namespace"), s.Argv, s.TTY)
+		if err == nil && s.TTY {
+			cmd.Env = append(cmd.Env, "TERM="+s.Term)
+		}
+		return cmd, err
 	})
 }
 
 // probe runs this program as a prober in the node.
 func (d *agentDoor) probe(w http.ResponseWriter, r *http.Request) {
 	session.Serve(w, r, func(session.Spec) (*exec.Cmd, error) {
-		exe, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		return d.nodes.Command(r.PathValue("namespace"), []string{exe, probeCommand}, "")
+		self := vnode.SelfInside(d.host.Run)
+		return d.nodes.Command(r.PathValue("namespace"), []string{self, probeCommand}, false)
 	})
 }
 

@@ -12,6 +12,7 @@ type Config struct {
 	Run        string // $SUBLET_RUN
 	Namespace  string // file of the host's network namespace; "" is the caller's
 	CgroupRoot string // where control groups are mounted; "" is /sys/fs/cgroup
+	Cgroup     string // control group below which the host's are; "" is sublet/HOST
 }
 
 // Host is one substrate host as its parts see it; all of them share one.
@@ -29,6 +30,9 @@ func NewHost(config Config) (*Host, error) {
 	if config.CgroupRoot == "" {
 		config.CgroupRoot = "/sys/fs/cgroup"
 	}
+	if config.Cgroup == "" {
+		config.Cgroup = filepath.Join("sublet", config.Host)
+	}
 	h := &Host{Config: config}
 	var err error
 	if config.Namespace == "" {
@@ -42,6 +46,9 @@ func NewHost(config Config) (*Host, error) {
 	h.Cgroups, err = FindCgroups(config.CgroupRoot)
 	return h, err
 }
+
+// Group is one of this host's control groups.
+func (h *Host) Group(name string) Group { return h.Cgroups.Group(filepath.Join(h.Cgroup, name)) }
 
 // Close releases the host's namespace.
 func (h *Host) Close() error { return h.home.Close() }

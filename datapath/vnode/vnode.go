@@ -5,7 +5,7 @@
 //	$RUN/netns/HOST/TENANT.NETWORK.NODE   the node's network namespace
 //	$RUN/userns/HOST/UID                  the user namespace that owns it
 //	$RUN/hosts/HOST/TENANT.NETWORK        the hosts file
-//	CGROUP/sublet/HOST/TENANT.NETWORK.NODE
+//	CGROUP/TENANT.NETWORK.NODE            (kernel.Config.Cgroup)
 package vnode
 
 import (
@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"sublet/datapath/kernel"
@@ -124,7 +123,7 @@ const mostProcesses = 4096
 
 // group is a node's control group.
 func (p *Part) group(key string) kernel.Group {
-	return p.host.Cgroups.Group(filepath.Join("sublet", p.host.Host, key))
+	return p.host.Group(key)
 }
 
 func (p *Part) setGroup(n plan.VNode) error {
