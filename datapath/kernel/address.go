@@ -42,17 +42,18 @@ func addressMessage(kind uint16, flags int, a Address) *Message {
 	return m.Uint32(unix.IFA_RT_PRIORITY, uint32(a.Metric))
 }
 
-// Addresses lists the addresses with global scope of a family (AF_INET, ...).
-func (c *Conn) Addresses(family uint8) ([]Address, error) {
+// Addresses lists the addresses with global scope of one device, or with index
+// 0 of all.
+func (c *Conn) Addresses(index int) ([]Address, error) {
 	header := make([]byte, 8)
-	header[0] = family
+	binary.NativeEndian.PutUint32(header[4:], uint32(index))
 	answers, err := c.Dump(NewMessage(unix.RTM_GETADDR, 0, header))
 	if err != nil {
 		return nil, err
 	}
 	var list []Address
 	for _, b := range answers {
-		if len(b) >= 8 && b[3] == unix.RT_SCOPE_UNIVERSE {
+		if len(b) >= 8 && b[3] == unix.RT_SCOPE_UNIVERSE && (index == 0 || parseAddress(b).Index == index) {
 			list = append(list, parseAddress(b))
 		}
 	}

@@ -127,7 +127,7 @@ func tenantSide(c *kernel.Conn, index int, want *plan.Port, gso int64) error {
 // setAddress leaves one address on the interface; what the tenant added with
 // another local part stays.
 func setAddress(c *kernel.Conn, index int, want *plan.Port) error {
-	all, err := c.Addresses(0)
+	all, err := c.Addresses(index)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func setAddress(c *kernel.Conn, index int, want *plan.Port) error {
 		switch {
 		case a == wanted:
 			there = true
-		case a.Index == index && a.Local == want.Address:
+		case a.Local == want.Address:
 			if err := c.DeleteAddress(a); err != nil {
 				return err
 			}

@@ -142,29 +142,65 @@ func (p *Part) clearLink(link plan.VxLink) error {
 		return err
 	}
 	defer w.close()
-	for i := range link.Ends {
-		if err := w.remove(i); err != nil {
-			return err
+	return w.remove(0, 1)
+}
+
+// remove deletes the devices of some ends, then their classes: if only the
+// devices go, Observe sweeps the classes up.
+func (w *work) remove(ends ...int) error {
+	var devices []kernel.Link
+	var indexes []int
+	for _, i := range ends {
+		device, err := w.inside.LinkByName(w.link.Device(i))
+		if kernel.NotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", w.link.Device(i), err)
+		}
+		devices, indexes = append(devices, device), append(indexes, device.Index)
+	}
+	if len(devices) == 0 {
+		return nil
+	}
+	if err := w.part.bury(plan.Fabric(w.link.Lease), w.inside, indexes); err != nil {
+		return fmt.Errorf("delete its devices: %w", err)
+	}
+	for _, d := range devices {
+		if minor, _ := parseMark(d.Alias); minor != 0 {
+			if err := w.part.dropClass(w.home, d.Peer, minor); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// remove deletes the device of one end, then its class: if only the device
-// goes, Observe sweeps the class up.
-func (w *work) remove(i int) error {
-	device, err := w.inside.LinkByName(w.link.Device(i))
-	if kernel.NotFound(err) {
-		return nil
+// grave is a set of devices of one fabric that are deleted at once.
+type grave struct {
+	indexes []int
+	dug     bool
+	err     error
+}
+
+// bury deletes devices together with those that others want to delete while
+// this one waits for its turn.
+func (p *Part) bury(fabric string, c *kernel.Conn, indexes []int) error {
+	p.mu.Lock()
+	g := p.graves[fabric]
+	if g == nil {
+		g = &grave{}
+		p.graves[fabric] = g
 	}
-	if err != nil {
-		return fmt.Errorf("read %s: %w", w.link.Device(i), err)
+	g.indexes = append(g.indexes, indexes...)
+	p.mu.Unlock()
+	p.digging.Lock()
+	defer p.digging.Unlock()
+	if !g.dug {
+		p.mu.Lock()
+		delete(p.graves, fabric)
+		p.mu.Unlock()
+		g.dug, g.err = true, c.DeleteLinks(g.indexes)
 	}
-	if err := w.inside.DeleteLink(device.Index); err != nil {
-		return fmt.Errorf("delete %s: %w", device.Name, err)
-	}
-	if minor, _ := parseMark(device.Alias); minor != 0 {
-		return w.part.dropClass(w.home, device.Peer, minor)
-	}
-	return nil
+	return g.err
 }
