@@ -2,7 +2,6 @@ package lab
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -52,7 +51,7 @@ func down(s *state) error {
 	}
 	try("stop processes", s.stop())
 	for _, host := range s.Hosts {
-		try("remove cgroups of "+host, removeCgroups(Cgroup(s.Run, host)))
+		try("remove cgroups of "+host, removeCgroups(filepath.Join(Cgroup(s.Run), host)))
 	}
 	try("remove what the agents made", s.removeHosts())
 	try("cut wires", cutWires(s.Namespaces[0]))
@@ -63,70 +62,6 @@ func down(s *state) error {
 		try("remove files", s.removeFiles())
 	}
 	return errors.Join(errs...)
-}
-
-// Cgroup names the control group below which an agent of the lab keeps its
-// own. Run directories do not share any.
-func Cgroup(run, host string) string {
-	return filepath.Join(cgroupRoot(run), host)
-}
-
-func cgroupRoot(run string) string {
-	if run == "/run/sublet" {
-		return "sublet"
-	}
-	return fmt.Sprintf("sublet-%08x", hashOf(run))
-}
-
-// removeCgroups removes a group with all below it, and what runs there, in
-// every hierarchy.
-func removeCgroups(path string) error {
-	groups, err := kernel.FindCgroups("/sys/fs/cgroup")
-	if err != nil {
-		return err
-	}
-	mounts := map[string]bool{groups.V2: true}
-	for _, mount := range groups.V1 {
-		mounts[mount] = true
-	}
-	delete(mounts, "")
-	below := map[string]bool{}
-	for mount := range mounts {
-		err := filepath.WalkDir(filepath.Join(mount, path), func(dir string, d os.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				relative, _ := filepath.Rel(mount, dir)
-				below[relative] = true
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return removeGroups(groups, mounts, below)
-}
-
-// removeGroups removes children before parents.
-func removeGroups(groups kernel.Cgroups, mounts, paths map[string]bool) error {
-	sorted := make([]string, 0, len(paths))
-	for path := range paths {
-		sorted = append(sorted, path)
-	}
-	slices.SortFunc(sorted, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
-	for _, path := range sorted {
-		if err := groups.Group(path).Remove(); err != nil {
-			return err
-		}
-		for mount := range mounts { // hierarchies that Group does not use
-			_ = unix.Rmdir(filepath.Join(mount, path))
-		}
-	}
-	if len(sorted) > 0 {
-		for mount := range mounts { // refused while another host is there
-			_ = unix.Rmdir(filepath.Join(mount, filepath.Dir(sorted[len(sorted)-1])))
-		}
-	}
-	return nil
 }
 
 // removeHosts removes RUN/*/HOST, and what is mounted there.
@@ -157,11 +92,13 @@ func (s *state) removeFiles() error {
 	}
 	left := []string{filepath.Join(s.Run, "api.sock")}
 	for _, host := range s.Hosts {
-		of, err := filepath.Glob(filepath.Join(s.Run, "agent-"+host+".*"))
-		if err != nil {
-			return err
+		for _, pattern := range []string{"agent-" + host + ".*", "*/*-" + host + ".json"} {
+			of, err := filepath.Glob(filepath.Join(s.Run, pattern))
+			if err != nil {
+				return err
+			}
+			left = append(left, of...)
 		}
-		left = append(left, of...)
 	}
 	for _, path := range append(left, dirOf(s.Run)) {
 		if err := removeTree(path); err != nil {

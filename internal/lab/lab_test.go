@@ -63,7 +63,7 @@ func standInAgent(args []string) {
 	must(kernel.Bind(ns, filepath.Join(run, "netns", host, "alice.net.n1")))
 	groups, err := kernel.FindCgroups("/sys/fs/cgroup")
 	must(err)
-	node := groups.Group(filepath.Join(group, "alice.net.n1"))
+	node := groups.Group(filepath.Join(group, host, "alice.net.n1"))
 	must(node.Make())
 	// As a node's process must, it loses the mark only inside the group.
 	join := append([]string{"-c", `for f; do echo $$ >"$f"; done; exec env -i sleep 1000`, "sh"}, node.Files()...)
@@ -138,7 +138,7 @@ func specOf(t testing.TB, sub vnet.Substrate) Spec {
 func census(t testing.TB, run string) []string {
 	t.Helper()
 	var list []string
-	for _, pattern := range []string{netnsDir + "/*", run + "*", "/sys/fs/cgroup/" + cgroupRoot(run), "/sys/fs/cgroup/*/" + cgroupRoot(run)} {
+	for _, pattern := range []string{netnsDir + "/*", run + "*", "/sys/fs/cgroup/" + Cgroup(run), "/sys/fs/cgroup/*/" + Cgroup(run)} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -246,6 +246,33 @@ func TestAgentsAreInside(t *testing.T) {
 	}
 }
 
+// A run directory that was there before stays, with what is not the lab's.
+func TestOwnRunDirectory(t *testing.T) {
+	needRoot(t)
+	spec := specOf(t, demo(0))
+	kept := filepath.Join(spec.Run, "kept", "by-others")
+	must(os.MkdirAll(kept, 0o755))
+	spec.Data = filepath.Join(t.TempDir(), "data")
+	must(os.Mkdir(spec.Data, 0o755))
+	if _, err := Up(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(spec.Run); err != nil {
+		t.Error(err)
+	}
+	var left []string
+	must(filepath.WalkDir(spec.Run, func(path string, _ os.DirEntry, err error) error {
+		left = append(left, path)
+		return err
+	}))
+	if want := []string{spec.Run, filepath.Dir(kept), kept}; !slices.Equal(left, want) {
+		t.Errorf("left: %q", left)
+	}
+	if _, err := os.Stat(spec.Data); err != nil {
+		t.Errorf("a data directory that was given is gone: %v", err)
+	}
+}
+
 func TestDownIsIdempotent(t *testing.T) {
 	needRoot(t)
 	run := filepath.Join(t.TempDir(), "none")
@@ -289,7 +316,7 @@ func TestKilledUp(t *testing.T) {
 	needRoot(t)
 	spec := specOf(t, twoSwitches(vnet.Gbit))
 	before := census(t, spec.Run)
-	for after := time.Duration(0); after < 300*time.Millisecond; after += 10 * time.Millisecond {
+	for after := time.Duration(0); after < 300*time.Millisecond; after += 15 * time.Millisecond {
 		cmd := exec.Command(os.Args[0], "up", spec.Run, spec.Name)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

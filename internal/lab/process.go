@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,7 +46,7 @@ func start(spec Spec, l *layout, s *state, substrate string) error {
 		if err != nil {
 			return err
 		}
-		err = s.start(ns, "agent-"+host, spec.Exe, "agent", "--host", host, "--run", spec.Run, "--cgroup", Cgroup(spec.Run, host))
+		err = s.start(ns, "agent-"+host, spec.Exe, "agent", "--host", host, "--run", spec.Run, "--cgroup", Cgroup(spec.Run))
 		ns.Close()
 		if err != nil {
 			return err
@@ -137,7 +138,7 @@ func (s *state) lastWords(name string) string {
 func (s *state) running() []process {
 	var list []process
 	seen := map[int]bool{}
-	for _, p := range append(s.Processes, s.marked()...) {
+	for _, p := range slices.Concat(s.Processes, s.marked()) {
 		if !seen[p.PID] && p.alive() {
 			seen[p.PID] = true
 			list = append(list, p)

@@ -1,0 +1,190 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"sublet/embed/graph"
+	"sublet/vnet"
+)
+
+func TestLayout(t *testing.T) {
+	sub := hosts(2)
+	sub.Hosts[1].Name = "a-host-with-a-very-long-name"
+	sub.Switches = []string{"a-switch-with-a-very-long-name"}
+	join(&sub, "direct", "h1", string(sub.Hosts[1].Name), vnet.Gbit)
+	join(&sub, "up-1", "h1", sub.Switches[0], vnet.Gbit)
+	join(&sub, "up-2", "h1", sub.Switches[0], vnet.Gbit)
+	l, err := newLayout("lab", sub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := l.substrate.Links[0].Ports; got[0].Address != netip.MustParseAddr("198.18.0.0") || got[1].Address != netip.MustParseAddr("198.18.0.1") {
+		t.Errorf("addresses %v", got)
+	}
+	if got := l.substrate.Links[2].Ports; got[0].Address != netip.MustParseAddr("198.18.0.4") || got[1] != (vnet.Port{}) {
+		t.Errorf("ports of a link to a switch: %v", got)
+	}
+	if sub.Links[0].Ports[0] != (vnet.Port{}) {
+		t.Error("the caller's substrate was changed")
+	}
+	var names []string
+	for _, ports := range l.ports {
+		names = append(names, ports[0].Interface)
+		if len(ports[0].Interface) > maxInterface || !strings.HasPrefix(ports[0].Interface, "to-a-") {
+			t.Errorf("interface %q", ports[0].Interface)
+		}
+	}
+	slices.Sort(names)
+	if len(slices.Compact(names)) != 3 {
+		t.Errorf("interfaces of h1: %q", names)
+	}
+	if got := l.namespaces(); got[0] != "lab.wires" || got[1] != "lab-h1" || len(got) != 4 {
+		t.Errorf("namespaces %q", got)
+	}
+	if err := l.substrate.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNamed(t *testing.T) {
+	cases := []struct {
+		name                   string
+		hosts, switches, links int
+		known, fails           bool
+	}{
+		{"demo", 2, 0, 1, true, false},
+		{"one", 1, 0, 0, true, false},
+		{"triangle", 3, 0, 3, true, false},
+		{"line:4", 4, 0, 3, true, false},
+		{"star:3", 3, 1, 3, true, false},
+		{"star:0", 0, 0, 0, true, true},
+		{"line:x", 0, 0, 0, true, true},
+		{"line:100000", 0, 0, 0, true, true},
+		{"line", 0, 0, 0, false, false},
+		{"demo:2", 0, 0, 0, false, false},
+		{"substrate.yaml", 0, 0, 0, false, false},
+	}
+	for _, c := range cases {
+		sub, known, err := Named(c.name)
+		if known != c.known || (err != nil) != c.fails || len(sub.Hosts) != c.hosts || len(sub.Switches) != c.switches || len(sub.Links) != c.links {
+			t.Errorf("%s: %d hosts, %d switches, %d links, %v, %v", c.name, len(sub.Hosts), len(sub.Switches), len(sub.Links), known, err)
+		}
+		if known && err == nil {
+			if err := sub.Check(); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	good := Spec{Run: "/run/sublet-test", Exe: "/bin/true", Substrate: demo(0)}
+	cases := map[string]struct {
+		change func(*Spec)
+		want   string
+	}{
+		"no hosts":     {func(s *Spec) { s.Substrate = vnet.Substrate{} }, "at least one host"},
+		"bad name":     {func(s *Spec) { s.Name = "a/b" }, "is not a name"},
+		"no program":   {func(s *Spec) { s.Exe = "" }, "program"},
+		"root's run":   {func(s *Spec) { s.Run = "/run" }, "not a directory of the lab's own"},
+		"parent's":     {func(s *Spec) { s.Run = "/run/x/.." }, "not a directory of the lab's own"},
+		"same address": {func(s *Spec) { s.Substrate.Hosts = append(s.Substrate.Hosts, s.Substrate.Hosts[0]) }, "already"},
+	}
+	for name, c := range cases {
+		spec := good
+		c.change(&spec)
+		if _, err := Up(t.Context(), spec); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Following the ways hop by hop gives the shortest path, found here by trying
+// all, the same one in both directions, and the one embed counts on.
+func TestFabric(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sub := randomFabric(t)
+		decided, err := graph.New(sub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, from := range sub.Switches {
+			for _, to := range sub.Switches {
+				got, want := follow(sub, from, to), shortest(sub, from, to)
+				if !slices.Equal(got, want) {
+					t.Fatalf("%s to %s: %v, want %v", from, to, got, want)
+				}
+				if path, _ := decided.Fabric(from, to); !slices.Equal(got, []string(path)) {
+					t.Fatalf("%s to %s: %v, but embed/graph takes %v", from, to, got, path)
+				}
+				back := follow(sub, to, from)
+				slices.Reverse(back)
+				if !slices.Equal(got, back) {
+					t.Fatalf("%s to %s: %v, back %v", from, to, got, back)
+				}
+			}
+		}
+	})
+}
+
+func randomFabric(t *rapid.T) vnet.Substrate {
+	sub := hosts(1)
+	n := rapid.IntRange(1, 5).Draw(t, "switches")
+	for i := range n {
+		sub.Switches = append(sub.Switches, fmt.Sprintf("s%d", i))
+	}
+	names := rapid.Permutation([]string{"a", "b", "c", "d", "e", "f", "g"}).Draw(t, "names")
+	ends := rapid.SampledFrom(append([]string{"h1"}, sub.Switches...))
+	for _, name := range names[:rapid.IntRange(0, len(names)).Draw(t, "links")] {
+		a, b := ends.Draw(t, "a"), ends.Draw(t, "b")
+		if a == b {
+			continue
+		}
+		join(&sub, name, a, b, vnet.Gbit)
+		sub.Links[len(sub.Links)-1].Latency = time.Duration(rapid.IntRange(0, 2).Draw(t, "latency"))
+	}
+	return sub
+}
+
+// follow walks as packets do; nil: there is no way.
+func follow(sub vnet.Substrate, from, to string) []string {
+	path := []string{}
+	for ways := towards(sub, to); from != to; {
+		index, ok := ways[from]
+		if !ok {
+			return nil
+		}
+		path = append(path, sub.Links[index].Name)
+		from, _ = across(sub.Links[index], from)
+	}
+	return path
+}
+
+// shortest tries every simple path through switches.
+func shortest(sub vnet.Substrate, from, to string) (best []string) {
+	var least trail
+	var walk func(at string, seen []string, path []string, t trail)
+	walk = func(at string, seen, path []string, t trail) {
+		if at == to && (best == nil || t.before(least)) {
+			best, least = slices.Clone(path), t
+			if best == nil {
+				best = []string{}
+			}
+		}
+		for i, link := range sub.Links {
+			next, ok := across(link, at)
+			if ok && slices.Contains(sub.Switches, next) && !slices.Contains(seen, next) {
+				walk(next, append(slices.Clone(seen), next), append(slices.Clone(path), link.Name), t.then(i, link))
+			}
+		}
+	}
+	walk(from, []string{from}, []string{}, trail{})
+	return best
+}
