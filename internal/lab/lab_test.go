@@ -107,7 +107,7 @@ func up(t testing.TB, sub vnet.Substrate) (*Lab, Spec) {
 	t.Helper()
 	needRoot(t)
 	spec := specOf(t, sub)
-	before := census(t, spec.Run)
+	before := census(t, spec)
 	l, err := Up(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func up(t testing.TB, sub vnet.Substrate) (*Lab, Spec) {
 		if err := Down(spec.Run); err != nil {
 			t.Error(err)
 		}
-		leavesNothing(t, spec.Run, before)
+		leavesNothing(t, spec, before)
 	})
 	return l, spec
 }
@@ -135,10 +135,11 @@ func specOf(t testing.TB, sub vnet.Substrate) Spec {
 }
 
 // census lists what a lab of this run directory may leave on the machine.
-func census(t testing.TB, run string) []string {
+func census(t testing.TB, spec Spec) []string {
 	t.Helper()
+	run := spec.Run
 	var list []string
-	for _, pattern := range []string{netnsDir + "/*", run + "*", "/sys/fs/cgroup/" + Cgroup(run), "/sys/fs/cgroup/*/" + Cgroup(run)} {
+	for _, pattern := range []string{netnsDir + "/" + spec.Name + "[-.]*", run + "*", "/sys/fs/cgroup/" + Cgroup(run), "/sys/fs/cgroup/*/" + Cgroup(run)} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -152,9 +153,9 @@ func census(t testing.TB, run string) []string {
 	return append(list, mounts...)
 }
 
-func leavesNothing(t testing.TB, run string, before []string) {
+func leavesNothing(t testing.TB, spec Spec, before []string) {
 	t.Helper()
-	for _, thing := range census(t, run) {
+	for _, thing := range census(t, spec) {
 		if !slices.Contains(before, thing) {
 			t.Errorf("left behind: %s", thing)
 		}
@@ -163,7 +164,7 @@ func leavesNothing(t testing.TB, run string, before []string) {
 	for _, e := range entries {
 		command, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
 		environment, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
-		if strings.Contains(string(command), run) || strings.Contains(string(environment), "SUBLET_LAB=") && strings.Contains(string(command), os.Args[0]) {
+		if strings.Contains(string(command), spec.Run) || strings.Contains(string(environment), "SUBLET_LAB=") && strings.Contains(string(command), os.Args[0]) {
 			t.Errorf("left behind: process %s %q", e.Name(), command)
 		}
 	}
@@ -290,32 +291,32 @@ func TestFailedUpLeavesNothing(t *testing.T) {
 	needRoot(t)
 	t.Setenv("STAND_IN_FAILS", "h2")
 	spec := specOf(t, demo(0))
-	before := census(t, spec.Run)
+	before := census(t, spec)
 	_, err := Up(t.Context(), spec)
 	if err == nil || !strings.Contains(err.Error(), "agent-h2 ended at once: no luck today") {
 		t.Errorf("error %v", err)
 	}
-	leavesNothing(t, spec.Run, before)
+	leavesNothing(t, spec, before)
 }
 
 func TestCancelledUpLeavesNothing(t *testing.T) {
 	needRoot(t)
 	spec := specOf(t, demo(0))
-	before := census(t, spec.Run)
+	before := census(t, spec)
 	spec.Ready = func(context.Context) error { return errors.New("never") }
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := Up(ctx, spec); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
-	leavesNothing(t, spec.Run, before)
+	leavesNothing(t, spec, before)
 }
 
 // Up is killed at points all over its life; Down cleans each time.
 func TestKilledUp(t *testing.T) {
 	needRoot(t)
 	spec := specOf(t, twoSwitches(vnet.Gbit))
-	before := census(t, spec.Run)
+	before := census(t, spec)
 	for after := time.Duration(0); after < 300*time.Millisecond; after += 15 * time.Millisecond {
 		cmd := exec.Command(os.Args[0], "up", spec.Run, spec.Name)
 		if err := cmd.Start(); err != nil {
@@ -328,7 +329,7 @@ func TestKilledUp(t *testing.T) {
 			t.Errorf("killed after %v: %v", after, err)
 		}
 		_ = os.Remove(spec.Run) // made by an Up that was killed before it wrote that down
-		leavesNothing(t, spec.Run, before)
+		leavesNothing(t, spec, before)
 		if t.Failed() {
 			t.Fatalf("killed after %v", after)
 		}
