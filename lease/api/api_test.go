@@ -49,7 +49,9 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-func newRig(t testing.TB) *rig {
+func newRig(t testing.TB) *rig { return newRigOn(t, twoHosts()) }
+
+func newRigOn(t testing.TB, sub vnet.Substrate) *rig {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "api")
 	if err != nil {
@@ -59,7 +61,7 @@ func newRig(t testing.TB) *rig {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, dir: dir, log: &lockedBuffer{}, sub: twoHosts()}
+	r := &rig{t: t, dir: dir, log: &lockedBuffer{}, sub: sub}
 	r.start()
 	t.Cleanup(func() { r.stop() })
 	return r

@@ -186,16 +186,17 @@ func (s *Server) pause() time.Duration {
 	return min(max(due.Sub(now), tickLeast), tickMost)
 }
 
-// tick does what is due, and tries to get the book back if it is broken.
+// tick does what is due, and tries to get the book back if it is broken. It
+// does not ask Next again: what was due once, such as presuming a host dead,
+// Next does not name afterwards.
 func (s *Server) tick(ctx context.Context) {
 	s.mu.Lock()
-	broken, due := s.broken, s.book.Next(s.now())
+	broken := s.broken != nil
 	s.mu.Unlock()
 	var err error
-	switch {
-	case broken != nil:
+	if broken {
 		err = s.reload(ctx)
-	case !due.IsZero() && !s.now().Before(due):
+	} else {
 		err = s.change(func(now time.Time, b *lease.Book) error { return b.Tick(now) })
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"sublet/lease"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -100,57 +98,6 @@ func TestBadInput(t *testing.T) {
 	must[[]vnet.Lease](t)(c.Leases(within(t))) // it still serves
 }
 
-func TestLimits(t *testing.T) {
-	r := newRig(t)
-	r.stop()
-	r.limits = Limits{Leases: 2, PerSecond: 0.001, Burst: 8, Concurrent: 2, Admissions: 100}
-	r.start()
-	ctx, c := within(t), r.as(1)
-	for i := range 2 {
-		must[Admission](t)(c.Admit(ctx, pair(fmt.Sprint("n", i), vnet.Mbit), false))
-	}
-	_, err := c.Admit(ctx, pair("n2", vnet.Mbit), false)
-	var rejection *vnet.Rejection
-	if !errors.As(err, &rejection) || rejection.Offer != nil {
-		t.Errorf("the third lease of two allowed: %v", err)
-	}
-	var problem *Problem
-	for range 8 {
-		if _, err = c.Leases(ctx); err != nil {
-			break
-		}
-	}
-	if !errors.As(err, &problem) || problem.Status != 429 || problem.After == 0 {
-		t.Errorf("a flood gave %v", err)
-	}
-	must[[]vnet.Lease](t)(r.as(2).Leases(ctx)) // others are not held up
-	must[[]vnet.Lease](t)(r.as(0).Leases(ctx))
-	concurrentLimit(t, r)
-}
-
-// concurrentLimit fills a tenant's places with long polls.
-func concurrentLimit(t *testing.T, r *rig) {
-	ctx, cancel := context.WithCancel(within(t))
-	defer cancel()
-	c := r.as(3)
-	id := must[Admission](t)(c.Admit(ctx, pair("net", vnet.Mbit), false)).Lease.ID()
-	for range 2 {
-		go c.WaitReady(ctx, id)
-	}
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		_, err := c.Leases(ctx)
-		var problem *Problem
-		if errors.As(err, &problem) && problem.Status == 429 {
-			return
-		}
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("two places taken, the third request gave %v", err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
 func TestPlanLongPoll(t *testing.T) {
 	r := newRig(t)
 	ctx, c := within(t), r.as(os.Geteuid())
@@ -183,57 +130,6 @@ func TestPlanLongPoll(t *testing.T) {
 	}
 }
 
-// faultyStore refuses to save on demand.
-type faultyStore struct {
-	lease.Store
-	err error
-}
-
-func (f *faultyStore) Save(ctx context.Context, c lease.Changes) error {
-	if f.err != nil {
-		return f.err
-	}
-	return f.Store.Save(ctx, c)
-}
-
-func TestWhatIsNotSavedHasNotHappened(t *testing.T) {
-	r := newRig(t)
-	broken := &faultyStore{Store: r.store}
-	server := must[*Server](t)(New(t.Context(), Config{Store: broken}))
-	operator := &call{Caller: Caller{Operator: true, Tenant: "root"}}
-	ask := Ask{Request: pair("net", vnet.Mbit)}
-	ask.Request.Tenant = "root"
-	broken.err = errors.New("the disk is gone")
-	if _, err := server.admit(operator, ask); problemOf(err).Status != 503 {
-		t.Fatalf("an admission that was not saved gave %v", err)
-	}
-	broken.err = nil
-	server.tick(t.Context())
-	if _, err := server.leaseOf(vnet.LeaseID{Tenant: "root", Network: "net"}); problemOf(err).Status != 404 {
-		t.Fatalf("the lease that was not saved is there: %v", err)
-	}
-	must[Admission](t)(server.admit(operator, ask))
-	broken.err = fmt.Errorf("save: %w", lease.ErrNotLeader)
-	ask.Request.Network = "net2"
-	if _, err := server.admit(operator, ask); problemOf(err).Status != 503 {
-		t.Fatalf("a deposed server's admission gave %v", err)
-	}
-	err := server.Serve(t.Context())
-	wantError(t, "serving after being deposed", err, lease.ErrNotLeader)
-}
-
-func TestDefectIsNotFatal(t *testing.T) {
-	r := newRig(t)
-	server := must[*Server](t)(New(t.Context(), Config{Store: r.store}))
-	err := server.change(func(time.Time, *lease.Book) error { panic("defect") })
-	if p := problemOf(err); p.Status != 500 || strings.Contains(p.Detail, "defect") {
-		t.Errorf("a defect is told as %+v", p)
-	}
-	if err := server.look(func(time.Time, *lease.Book) error { return nil }); err != nil {
-		t.Errorf("after a defect: %v", err)
-	}
-}
-
 func TestSlowHeaderIsCutOff(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes the header's timeout of 10 s")
@@ -258,22 +154,5 @@ func TestSecondServer(t *testing.T) {
 	info := must[os.FileInfo](t)(os.Stat(r.socket()))
 	if info.Mode().Perm() != 0o666 {
 		t.Errorf("socket mode %v", info.Mode())
-	}
-}
-
-func BenchmarkAdmit(b *testing.B) {
-	r := newRig(b)
-	ctx, c := context.Background(), NewClient(r.socket())
-	defer c.Close()
-	i := 0
-	for b.Loop() {
-		i++
-		a, err := c.Admit(ctx, pair(fmt.Sprint("n", i), vnet.Mbit), false)
-		if err == nil {
-			_, err = c.Release(ctx, a.Lease.ID())
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+func leasePath(id vnet.LeaseID) string {
+	return "/v1/leases/" + url.PathEscape(string(id.Tenant)) + "/" + url.PathEscape(string(id.Network))
+}
+
+// NodePath is the path of a node's session: "exec" or "probe".
+func NodePath(id vnet.LeaseID, node, session string) string {
+	return leasePath(id) + "/nodes/" + url.PathEscape(node) + "/" + session
+}
+
+// CapturePath is the path of the capture of a link.
+func CapturePath(id vnet.LeaseID, link string) string {
+	return leasePath(id) + "/links/" + url.PathEscape(link) + "/capture"
+}
+
+// Admit asks for a lease. With accept, the counter-offer is taken at once if
+// the request itself is refused. Errors: *vnet.FieldError, *vnet.Rejection,
+// ErrConflict, ErrUnreachable.
+func (c *Client) Admit(ctx context.Context, req vnet.Request, accept bool) (Admission, error) {
+	var a Admission
+	return a, c.do(ctx, http.MethodPost, "/v1/leases", Ask{Request: req, Accept: accept}, &a)
+}
+
+// Leases lists the caller's leases, all tenants' for the operator.
+func (c *Client) Leases(ctx context.Context) ([]vnet.Lease, error) {
+	var leases []vnet.Lease
+	return leases, c.do(ctx, http.MethodGet, "/v1/leases", nil, &leases)
+}
+
+// Lease finds one; ErrNotFound.
+func (c *Client) Lease(ctx context.Context, id vnet.LeaseID) (vnet.Lease, error) {
+	return c.leaseWhen(ctx, id, "")
+}
+
+func (c *Client) leaseWhen(ctx context.Context, id vnet.LeaseID, query string) (vnet.Lease, error) {
+	var l vnet.Lease
+	return l, c.do(ctx, http.MethodGet, leasePath(id)+query, nil, &l)
+}
+
+// Release ends a lease; WaitGone waits until its hosts have removed it.
+func (c *Client) Release(ctx context.Context, id vnet.LeaseID) (vnet.Lease, error) {
+	var l vnet.Lease
+	return l, c.do(ctx, http.MethodDelete, leasePath(id), nil, &l)
+}
+
+// SetVerdict stores the outcome of a check with its lease.
+func (c *Client) SetVerdict(ctx context.Context, id vnet.LeaseID, v vnet.Verdict) error {
+	return c.do(ctx, http.MethodPut, leasePath(id)+"/verdict", v, nil)
+}
+
+// waitFor is how long one long poll lasts.
+const waitFor = 30 * time.Second
+
+// WaitReady waits until a lease runs, and returns it; it also returns, without
+// an error, one that failed or ended: see State and Message. What was booked
+// for later is waited for too.
+func (c *Client) WaitReady(ctx context.Context, id vnet.LeaseID) (vnet.Lease, error) {
+	for {
+		l, err := c.leaseWhen(ctx, id, "?until=settled&wait="+waitFor.String())
+		if err != nil || Settled(l) {
+			return l, err
+		}
+	}
+}
+
+// WaitGone waits until no host has anything of a released lease.
+func (c *Client) WaitGone(ctx context.Context, id vnet.LeaseID) error {
+	for {
+		l, err := c.leaseWhen(ctx, id, "?until=gone&wait="+waitFor.String())
+		if errors.Is(err, ErrNotFound) || err == nil && Gone(l) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Hosts lists the substrate's hosts as they are now.
+func (c *Client) Hosts(ctx context.Context) ([]Host, error) {
+	var hosts []Host
+	return hosts, c.do(ctx, http.MethodGet, "/v1/hosts", nil, &hosts)
+}
+
+// Links lists both directions of every substrate link as they are now.
+func (c *Client) Links(ctx context.Context) ([]Link, error) {
+	var links []Link
+	return links, c.do(ctx, http.MethodGet, "/v1/links", nil, &links)
+}
+
+// Substrate is the graph that is leased out.
+func (c *Client) Substrate(ctx context.Context) (vnet.Substrate, error) {
+	var sub vnet.Substrate
+	return sub, c.do(ctx, http.MethodGet, "/v1/substrate", nil, &sub)
+}
+
+// PlanNow is what a host shall have; for the operator.
+func (c *Client) PlanNow(ctx context.Context, host vnet.HostID) (plan.Host, error) {
+	var p plan.Host
+	return p, c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host)), nil, &p)
+}
+
+// Plan is an agent's question: the host's plan once its revision differs from
+// after, or the same plan after 30 s. It counts as a sign of life.
+func (c *Client) Plan(ctx context.Context, host vnet.HostID, after uint64) (plan.Host, error) {
+	var p plan.Host
+	query := "?after=" + strconv.FormatUint(after, 10) + "&wait=" + waitFor.String()
+	return p, c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host))+query, nil, &p)
+}
+
+// Report says what came of a host's plan.
+func (c *Client) Report(ctx context.Context, r plan.Report) error {
+	return c.do(ctx, http.MethodPost, "/v1/reports", r, nil)
+}
+
+// Diff reads what a host's agent would change now, into result: the agent's
+// own JSON.
+func (c *Client) Diff(ctx context.Context, host vnet.HostID, result any) error {
+	return c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host))+"/diff", nil, result)
+}
