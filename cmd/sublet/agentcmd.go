@@ -51,7 +51,7 @@ in the network namespace it is started in.`,
 	f := c.Flags()
 	f.StringVar(&o.host, "host", "", "this host's name in the substrate")
 	f.StringVar(&o.data, "data", "", "directory of the copy of the plan (default: RUN/agent)")
-	f.StringVar(&o.cgroup, "cgroup", "", "control group below which nodes get theirs (default: sublet/HOST)")
+	f.StringVar(&o.cgroup, "cgroup", "sublet", "control group below which this host gets one")
 	f.IntVar(&o.workers, "workers", agent.DefaultWorkers, "steps done at once")
 	return c
 }
@@ -69,7 +69,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		return err
 	}
 	defer lock.Close()
-	host, err := kernel.NewHost(kernel.Config{Host: o.host, Run: a.run, Cgroup: o.cgroup})
+	host, err := kernel.NewHost(kernel.Config{Host: o.host, Run: a.run, Cgroup: filepath.Join(o.cgroup, o.host)})
 	if err != nil {
 		return err
 	}
