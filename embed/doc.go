@@ -17,5 +17,11 @@
 // fixed shortest path (see graph) to a last switch and that switch's link to
 // the next host. No path takes a substrate link twice.
 //
+// The search is a heuristic with a fixed effort: greedy attempts from several
+// first hosts (attempt.go), then every host and path for small requests
+// (exhaust.go). What it accepts is always valid (CheckMapping); on instances
+// small enough to decide exactly it has missed none of 100,000
+// (go test ./embed -run Overbooks -rapid.checks=100000 -v).
+//
 // The package is pure: it reads no clock and does the same for the same input.
 package embed

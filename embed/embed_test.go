@@ -34,6 +34,9 @@ func TestNeverOverbooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if again, err := Embed(c.sub, c.cal, c.request, c.window); err != nil || !reflect.DeepEqual(again, mapping) {
+			t.Fatalf("the same again: %v, %v, first %v", again, err, mapping)
+		}
 		accepted++
 		if c.greedily(t) {
 			greedy++

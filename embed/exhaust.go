@@ -10,8 +10,9 @@ const (
 	maxSteps = 300_000 // arcs looked at
 )
 
-// exhaust tries every host for every node and every path for every link, until
-// one embedding is found or a bound is reached.
+// exhaust tries every host for every node and every path for every link, the
+// cheapest first, until one embedding is found or a bound is reached. Hosts to
+// which a link finds no way even now are left out.
 func (s *search) exhaust() bool {
 	s.budget, s.patience = maxTrial, s.graph.Steps()+maxSteps
 	return s.everyHost(s.orderOf(make([]int, len(s.host))), 0)
@@ -29,14 +30,11 @@ func (s *search) everyHost(order []int, k int) bool {
 		return true
 	}
 	v := order[k]
-	for _, h := range s.candidates[v] {
+	for _, c := range s.choices(v) {
 		if s.tired() {
 			break
 		}
-		if !s.roomy(v, h) {
-			continue
-		}
-		s.occupy(v, h)
+		s.occupy(v, c.host)
 		if s.everyPath(order, k, 0) {
 			return true
 		}
