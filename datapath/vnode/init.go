@@ -44,7 +44,7 @@ func (s session) run() (int, error) {
 // furnish sets up host name, file systems and network, and returns the user
 // namespace to enter.
 func (s session) furnish() (*os.File, error) {
-	owner, err := userNamespace(s.Namespace)
+	owner, err := kernel.UserNamespace(s.Namespace)
 	if err != nil {
 		return nil, err
 	}

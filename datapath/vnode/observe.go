@@ -45,7 +45,7 @@ func (p *Part) keys() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, err := p.group("x").Siblings()
+	groups, err := p.host.Group("x").Siblings()
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +59,8 @@ func (p *Part) keys() ([]string, error) {
 
 func (p *Part) observe(key string) (plan.VNode, error) {
 	id, node, _ := parseKey(key)
-	owner, err := p.owners.of(p.host.Path(key))
-	g := p.group(key)
+	owner, err := p.host.Owner(key)
+	g := p.host.Group(key)
 	if errors.Is(err, os.ErrNotExist) || err == nil && !g.Exists() {
 		return broken(id, node), nil
 	}

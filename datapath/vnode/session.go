@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"sublet/datapath/kernel"
 	"sublet/plan"
 )
 
@@ -42,13 +43,13 @@ func (p *Part) Command(key string, argv []string, tty bool) (*exec.Cmd, error) {
 	if !ok || len(argv) == 0 {
 		return nil, fmt.Errorf("run %q in %q: need a node and a command", argv, key)
 	}
-	owner, err := p.owners.of(p.host.Path(key))
+	owner, err := p.host.Owner(key)
 	if err != nil {
 		return nil, fmt.Errorf("run %s in %s: the node is not here: %w", argv[0], key, err)
 	}
 	spec, err := json.Marshal(session{
 		Node: node, Namespace: p.host.Path(key), Hosts: p.namesPath(plan.Fabric(id)),
-		Run: p.host.Run, Groups: p.group(key).Files(), Argv: argv, TTY: tty,
+		Run: p.host.Run, Groups: p.host.Group(key).Files(), Argv: argv, TTY: tty,
 	})
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func environment(owner uint32, node string) []string {
 
 // Names of the hidden subcommands.
 const (
-	InitCommand    = "__init"
+	InitCommand    = kernel.InitCommand
 	sessionCommand = "session"
 )
 
@@ -86,6 +87,8 @@ const (
 func Main(args []string) int {
 	var err error
 	switch {
+	case len(args) == 2 && args[0] == kernel.LaunchCommand:
+		err = kernel.RunLaunch(args[1])
 	case len(args) == 1 && args[0] == makerCommand:
 		err = makeNamespaces()
 	case len(args) == 2 && args[0] == sessionCommand:

@@ -72,7 +72,7 @@ func (p *Part) set(n plan.VNode) error {
 }
 
 func (p *Part) setNamespace(n plan.VNode) error {
-	owner, err := p.owners.of(p.host.Path(n.Key()))
+	owner, err := p.host.Owner(n.Key())
 	if err == nil && owner == n.Owner {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (p *Part) setNamespace(n plan.VNode) error {
 		return err
 	}
 	if err == nil { // another user's processes must not stay in it
-		if err := p.group(n.Key()).Remove(); err != nil {
+		if err := p.host.Group(n.Key()).Remove(); err != nil {
 			return err
 		}
 	}
@@ -121,13 +121,8 @@ func settle() error {
 // mostProcesses keeps one node from filling the host's process table.
 const mostProcesses = 4096
 
-// group is a node's control group.
-func (p *Part) group(key string) kernel.Group {
-	return p.host.Group(key)
-}
-
 func (p *Part) setGroup(n plan.VNode) error {
-	g := p.group(n.Key())
+	g := p.host.Group(n.Key())
 	if err := g.Make(); err != nil {
 		return err
 	}
@@ -143,7 +138,7 @@ func (p *Part) setGroup(n plan.VNode) error {
 // delete kills what runs in a node and removes all of it.
 func (p *Part) delete(n plan.VNode) error {
 	p.busy.RLock()
-	err := p.group(n.Key()).Remove()
+	err := p.host.Group(n.Key()).Remove()
 	if err == nil {
 		err = kernel.Unbind(p.host.Path(n.Key()))
 	}
@@ -166,14 +161,11 @@ func (p *Part) tidy() error {
 	}
 	p.busy.Lock()
 	defer p.busy.Unlock()
-	p.group("x").RemoveParents()
+	p.host.Group("x").RemoveParents()
 	return p.owners.sweep(nil)
 }
 
 // broken stands for a node of which only parts are left: no plan has it.
 func broken(id vnet.LeaseID, node string) plan.VNode {
-	return plan.VNode{Lease: id, Node: node, Owner: noOwner}
+	return plan.VNode{Lease: id, Node: node, Owner: kernel.NoOwner}
 }
-
-// noOwner is no user: -1 means "leave it" to chown(2).
-const noOwner = 1<<32 - 1

@@ -120,7 +120,7 @@ func TestNode(t *testing.T) {
 			t.Errorf("left in %s: %v", kind, left)
 		}
 	}
-	if p.group("x").Exists() {
+	if p.host.Group("x").Exists() {
 		t.Error("control group left")
 	}
 }
@@ -131,7 +131,7 @@ func TestBrokenNodeComesBack(t *testing.T) {
 	for what, damage := range map[string]func(){
 		"unmounted":  func() { check(t, exec.Command("umount", h.Path(n.Key())).Run()) },
 		"removed":    func() { check(t, kernel.Unbind(h.Path(n.Key()))) },
-		"group":      func() { check(t, p.group(n.Key()).Remove()) },
+		"group":      func() { check(t, p.host.Group(n.Key()).Remove()) },
 		"left empty": func() { check(t, kernel.Unbind(h.Path(n.Key()))); check(t, os.WriteFile(h.Path(n.Key()), nil, 0)) },
 	} {
 		do(t, p, plan.Add, n)
@@ -269,7 +269,7 @@ func TestSignalReachesTheCommand(t *testing.T) {
 
 func processes(t *testing.T, p *Part, n plan.VNode) []int {
 	t.Helper()
-	pids, err := p.group(n.Key()).Processes()
+	pids, err := p.host.Group(n.Key()).Processes()
 	check(t, err)
 	return pids
 }
