@@ -1,6 +1,9 @@
 package embed
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Effort, counted in placements of a node so that it is the same on every
 // machine. With 12 attempts no root among the dozen emptiest hosts is missed.
@@ -15,10 +18,14 @@ const (
 func (s *search) attempts() bool {
 	failed := make([]int, len(s.host))
 	found, best := false, outcome{}
-	s.patience = s.graph.Steps() + maxAttempts*maxSteps
+	s.patience = math.MaxInt // the first attempt may take what it needs
 	for attempt, spent := 0, 0; attempt < maxAttempts && spent < effort; attempt++ {
 		s.budget, s.deepest = len(s.host)+slack, outcome{depth: -1}
-		if !s.place(s.orderOf(failed), 0, attempt) {
+		placed := s.place(s.orderOf(failed), 0, attempt)
+		if attempt == 0 {
+			s.patience = s.graph.Steps() + maxSteps
+		}
+		if !placed {
 			failed[s.deepest.node]++
 			continue
 		}
