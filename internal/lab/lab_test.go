@@ -139,7 +139,7 @@ func census(t testing.TB, spec Spec) []string {
 	t.Helper()
 	run := spec.Run
 	var list []string
-	for _, pattern := range []string{netnsDir + "/" + spec.Name + "[-.]*", run + "*", "/sys/fs/cgroup/" + Cgroup(run), "/sys/fs/cgroup/*/" + Cgroup(run)} {
+	for _, pattern := range []string{netnsDir + "/" + spec.Name + "-*", netnsDir + "/" + spec.Name + ".*", run + "*", "/sys/fs/cgroup/" + Cgroup(run), "/sys/fs/cgroup/*/" + Cgroup(run)} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -136,13 +136,14 @@ func cutWires(namespace string) error {
 	if err != nil {
 		return err
 	}
+	var indexes []int
 	for _, link := range links {
-		if link.Kind != "veth" {
-			continue
+		if link.Kind == "veth" {
+			indexes = append(indexes, link.Index)
 		}
-		if err := c.DeleteLink(link.Index); err != nil {
-			return fmt.Errorf("delete %s in %s: %w", link.Name, namespace, err)
-		}
+	}
+	if err := c.DeleteLinks(indexes); err != nil {
+		return fmt.Errorf("delete %d devices in %s: %w", len(indexes), namespace, err)
 	}
 	return nil
 }
