@@ -1,0 +1,285 @@
+// Package test runs the whole program: real labs, real kernels, from the
+// outside, as a user would. Each test leaves the machine as it found it.
+package test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/vnet"
+)
+
+// binary is the program under test: $SUBLET_BIN, or built here.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "sublet-test")
+	if err != nil {
+		panic(err)
+	}
+	if binary = os.Getenv("SUBLET_BIN"); binary == "" {
+		binary = filepath.Join(dir, "sublet")
+		build := exec.Command("go", "build", "-o", binary, "sublet/cmd/sublet")
+		if out, err := build.CombinedOutput(); err != nil {
+			panic(fmt.Sprintf("build sublet: %v\n%s", err, out))
+		}
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// lab is one that is up.
+type lab struct {
+	t   *testing.T
+	run string
+}
+
+// result of one command.
+type result struct {
+	code     int
+	out, err string
+}
+
+// newLab makes a lab out of a substrate's name or text, and checks after the
+// test that nothing of it is left.
+func newLab(t *testing.T, substrate string) *lab {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making network namespaces takes root")
+	}
+	l := &lab{t: t, run: shortDir(t)}
+	before := census()
+	arg := substrate
+	if strings.Contains(substrate, "\n") {
+		arg = l.file("substrate.yaml", substrate)
+	}
+	l.must("lab", "up", "--name", labName(l.run), arg)
+	t.Cleanup(func() {
+		if t.Failed() {
+			l.logs()
+		}
+		l.must("lab", "down")
+		if diff := difference(before, census()); diff != "" {
+			t.Errorf("left on the machine, or gone from it:\n%s", diff)
+		}
+	})
+	return l
+}
+
+// shortDir is short enough for sockets (108 bytes).
+func shortDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/run", "slt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "run")
+}
+
+func labName(run string) string { return filepath.Base(filepath.Dir(run)) }
+
+// file writes a file beside the run directory.
+func (l *lab) file(name, text string) string {
+	l.t.Helper()
+	path := filepath.Join(filepath.Dir(l.run), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		l.t.Fatal(err)
+	}
+	return path
+}
+
+// commandTimeout bounds every command: nothing may hang.
+const commandTimeout = 2 * time.Minute
+
+func (l *lab) sublet(args ...string) result {
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	return runCommand(exec.CommandContext(ctx, binary, append([]string{"--run", l.run}, args...)...))
+}
+
+func runCommand(cmd *exec.Cmd) result {
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	r := result{out: out.String(), err: errs.String()}
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		r.code = exit.ExitCode()
+	case err != nil:
+		r.code, r.err = -1, err.Error()
+	}
+	return r
+}
+
+// must runs a command that has to succeed, and returns what it printed.
+func (l *lab) must(args ...string) string {
+	l.t.Helper()
+	r := l.sublet(args...)
+	if r.code != 0 {
+		l.t.Fatalf("sublet %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.out, r.err)
+	}
+	return r.out
+}
+
+// up asks for a network written in YAML.
+func (l *lab) up(text string) {
+	l.t.Helper()
+	l.must("up", l.file("request.yaml", text))
+}
+
+// leaseView is what scripts read of `leases -o json`.
+type leaseView struct {
+	Network string
+	Tenant  string
+	State   vnet.State
+	Links   []struct {
+		Name, From, To string
+		Alloc          vnet.Rate `json:"alloc_bps"`
+	}
+	Mapping vnet.Mapping
+}
+
+func (l *lab) leases() []leaseView {
+	l.t.Helper()
+	return decode[[]leaseView](l.t, l.must("leases", "-o", "json"))
+}
+
+// alloc finds the allocated rate of a link from a node.
+func (l *lab) alloc(network, link, from string) vnet.Rate {
+	l.t.Helper()
+	for _, v := range l.leases() {
+		for _, k := range v.Links {
+			if v.Network == network && v.State != vnet.Ended && k.Name == link && k.From == from {
+				return k.Alloc
+			}
+		}
+	}
+	l.t.Fatalf("no link %s from %s in %s", link, from, network)
+	return 0
+}
+
+// check measures a network.
+func (l *lab) check(network string, args ...string) (vnet.Verdict, int) {
+	l.t.Helper()
+	r := l.sublet(append([]string{"check", network, "-o", "json"}, args...)...)
+	if r.code != 0 && r.code != 4 {
+		l.t.Fatalf("check %s: exit code %d\n%s%s", network, r.code, r.out, r.err)
+	}
+	return decode[vnet.Verdict](l.t, r.out), r.code
+}
+
+// settled waits until no host would change anything.
+func (l *lab) settled() {
+	l.t.Helper()
+	eventually(l.t, 30*time.Second, func() error {
+		type steps struct{ Steps []string }
+		r := l.sublet("plan", "-o", "json")
+		if r.code != 0 {
+			return errors.New(r.err)
+		}
+		for _, h := range decode[[]steps](l.t, r.out) {
+			if len(h.Steps) > 0 {
+				return fmt.Errorf("would still do:\n%s", strings.Join(h.Steps, "\n"))
+			}
+		}
+		return nil
+	})
+}
+
+func decode[T any](t *testing.T, text string) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return v
+}
+
+// eventually polls until try succeeds.
+func eventually(t *testing.T, within time.Duration, try func() error) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %v", within, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// logs shows what the lab's processes said.
+func (l *lab) logs() {
+	files, _ := filepath.Glob(filepath.Join(l.run, "lab", "*.log"))
+	for _, f := range files {
+		text, _ := os.ReadFile(f)
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		l.t.Logf("%s:\n%s", filepath.Base(f), strings.Join(lines[max(0, len(lines)-30):], "\n"))
+	}
+}
+
+// census lists what Sublet could leave on a machine: namespaces, devices,
+// control groups, mounts, processes of the program, run directories.
+func census() []string {
+	var seen []string
+	for _, pattern := range []string{"/run/netns/*", "/sys/class/net/*", "/run/sublet*", "/run/slt*/run"} {
+		files, _ := filepath.Glob(pattern)
+		seen = append(seen, files...)
+	}
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && strings.Contains(path, "sublet") {
+			seen = append(seen, path)
+		}
+		return nil
+	})
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, "slt") || strings.Contains(line, "sublet") {
+			seen = append(seen, "mount "+line)
+		}
+	}
+	return append(seen, processes()...)
+}
+
+// processes lists those that run the program under test, or FRR.
+func processes() []string {
+	var seen []string
+	exes, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, exe := range exes {
+		target, _ := os.Readlink(exe)
+		if target == binary || strings.HasPrefix(target, "/usr/lib/frr/") {
+			seen = append(seen, target+" "+exe)
+		}
+	}
+	return seen
+}
+
+func difference(before, after []string) string {
+	var b strings.Builder
+	for _, s := range after {
+		if !slices.Contains(before, s) {
+			fmt.Fprintf(&b, "+ %s\n", s)
+		}
+	}
+	for _, s := range before {
+		if !slices.Contains(after, s) {
+			fmt.Fprintf(&b, "- %s\n", s)
+		}
+	}
+	return b.String()
+}

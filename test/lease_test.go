@@ -1,0 +1,135 @@
+package test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/vnet"
+)
+
+// pair is a network of two nodes on h1 and h2 with one link.
+func pair(name, bandwidth string) string {
+	return fmt.Sprintf(`network: %s
+nodes:
+  - {name: a, host: h1}
+  - {name: b, host: h2}
+links:
+  - {ends: [a, b], %s}
+`, name, bandwidth)
+}
+
+// The worked example (seed 000:1575-1587): exact allocations at t1 and t2.
+func TestWorkedExample(t *testing.T) {
+	l := newLab(t, "demo")
+	l.up(pair("one", "min: 100Mbit, max: 500Mbit"))
+	l.up(pair("two", "min: 800Mbit, max: 1500Mbit"))
+	l.up(pair("three", "rate: 300Mbit"))
+	l.expectRates(map[string]vnet.Rate{"one": 500 * vnet.Mbit, "two": 1200 * vnet.Mbit, "three": 300 * vnet.Mbit})
+	v, code := l.check("three", "--duration", "2s")
+	if code != 0 || !v.OK || len(v.Links) != 2 {
+		t.Errorf("check three: exit code %d, verdict %+v", code, v)
+	}
+	l.must("down", "three")
+	l.expectRates(map[string]vnet.Rate{"one": 500 * vnet.Mbit, "two": 1500 * vnet.Mbit})
+	l.settled()
+	l.must("down", "--all")
+	l.settled()
+}
+
+func (l *lab) expectRates(want map[string]vnet.Rate) {
+	l.t.Helper()
+	eventually(l.t, 10*time.Second, func() error {
+		for network, rate := range want {
+			for _, from := range []string{"a", "b"} {
+				if got := l.alloc(network, "a-b", from); got != rate {
+					return fmt.Errorf("%s from %s has %s, not %s", network, from, got, rate)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Two nodes on one host are promised the same as on two.
+func TestCheckOnOneHostAndOnTwo(t *testing.T) {
+	l := newLab(t, "demo")
+	l.up(`network: n
+nodes:
+  - {name: a, host: h1}
+  - {name: b, host: h1}
+  - {name: c, host: h2}
+links:
+  - {name: near, ends: [a, b], rate: 100Mbit, reverse: {rate: 50Mbit}}
+  - {name: far, ends: [a, c], min: 20Mbit, max: 200Mbit}
+`)
+	v, code := l.check("n", "--duration", "3s")
+	for _, k := range v.Links {
+		for what, rate := range map[string]vnet.Rate{"TCP": k.TCP, "UDP": k.UDP} {
+			if off := math.Abs(float64(rate)/float64(k.Alloc) - 1); off > 0.01 {
+				t.Errorf("%s %s>%s: %s carries %s of %s allocated, %.2f%% off", k.Name, k.From, k.To, what, rate, k.Alloc, 100*off)
+			}
+		}
+		if k.UDPLoss != 0 {
+			t.Errorf("%s %s>%s loses %.4f at 0.9 of the rate", k.Name, k.From, k.To, k.UDPLoss)
+		}
+	}
+	if code != 0 {
+		t.Errorf("verdict: %+v", v)
+	}
+}
+
+func TestExecKeepsExitCodesAndNames(t *testing.T) {
+	l := newLab(t, "demo")
+	l.up(pair("n", "max: 10Mbit"))
+	l.must("exec", "n/a", "--", "ping", "-c", "1", "-W", "2", "b")
+	if r := l.sublet("exec", "n/a", "--", "sh", "-c", "exit 42"); r.code != 42 {
+		t.Errorf("exit code is %d, not 42: %s", r.code, r.err)
+	}
+	if r := l.sublet("exec", "n/zz", "--", "true"); r.code != 2 || !strings.Contains(r.err, "zz") {
+		t.Errorf("unknown node: exit code %d, %s", r.code, r.err)
+	}
+	if r := l.sublet("exec", "n/a", "--", "hostname"); strings.TrimSpace(r.out) != "a" {
+		t.Errorf("hostname in a is %q", r.out)
+	}
+}
+
+func TestRefusalAndOffer(t *testing.T) {
+	l := newLab(t, "demo")
+	l.up(pair("first", "min: 1500Mbit, max: 2Gbit"))
+	big := l.file("big.yaml", pair("second", "min: 800Mbit, max: 1Gbit"))
+	offer := l.run + ".offer.yaml"
+	r := l.sublet("up", big, "--offer", offer)
+	if r.code != 3 || !strings.Contains(r.err, "backbone") {
+		t.Fatalf("refusal: exit code %d, %s", r.code, r.err)
+	}
+	l.must("up", offer)
+	if r := l.sublet("up", l.file("again.yaml", pair("third", "min: 800Mbit")), "--accept"); r.code != 0 && r.code != 3 {
+		t.Errorf("--accept: exit code %d, %s", r.code, r.err)
+	}
+}
+
+func TestBadInputChangesNothing(t *testing.T) {
+	l := newLab(t, "demo")
+	for name, text := range map[string]string{
+		"garbage":       "\x00\x01\x02",
+		"nesting":       strings.Repeat("[", 100000),
+		"unknown field": "network: n\nnodez: []\n",
+		"missing end":   "network: n\nnodes: [{name: a}]\nlinks: [{ends: [a, b]}]\n",
+		"min over max":  pair("n", "min: 2Mbit, max: 1Mbit"),
+		"no unit":       pair("n", "rate: 100"),
+		"shell":         "network: \"$(reboot)\"\nnodes: [{name: a}]\n",
+		"bomb":          "a: &a [x,x,x,x]\nb: &b [*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b]\nd: [*c,*c,*c,*c]\n",
+		"doctype":       "<!DOCTYPE x [<!ENTITY a \"b\">]><description/>",
+	} {
+		r := l.sublet("up", l.file("bad.yaml", text))
+		if lines := strings.Count(strings.TrimSpace(r.err), "\n"); r.code != 2 || lines > 0 || !strings.Contains(r.err, "bad.yaml:") {
+			t.Errorf("%s: exit code %d, said %q", name, r.code, r.err)
+		}
+	}
+	if n := len(l.leases()); n != 0 {
+		t.Errorf("%d leases came of it", n)
+	}
+}
