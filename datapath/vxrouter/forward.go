@@ -1,0 +1,59 @@
+package vxrouter
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"sublet/datapath/kernel"
+)
+
+// mark is a number that IPv4 keeps for administrators and does nothing with
+// (net.ipv4.conf.all.tag): ours says that Sublet routes this node.
+const mark = "ipv4/conf/all/tag"
+
+// writeForwarding switches forwarding of the calling thread's namespace.
+func writeForwarding(on bool) error {
+	value := "0"
+	if on {
+		value = "1"
+	}
+	for _, s := range [][2]string{
+		{"ipv4/ip_forward", value}, {"ipv6/conf/all/forwarding", value},
+		{"ipv4/conf/all/rp_filter", "0"}, {"ipv4/conf/default/rp_filter", "0"},
+		{mark, strconv.Itoa(Protocol)}, // last: what went before is complete
+	} {
+		if err := setSysctl(s[0], s[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func clearForwarding() error {
+	if err := writeForwarding(false); err != nil {
+		return err
+	}
+	return setSysctl(mark, "0")
+}
+
+// setSysctl writes only what differs: writing rp_filter flushes route caches.
+func setSysctl(name, value string) error {
+	if readSysctl(name) == value {
+		return nil
+	}
+	return kernel.Sysctl(name, value)
+}
+
+// readForwarding tells whether the namespace forwards, and whether it is ours.
+func readForwarding() (on, ours bool) {
+	return readSysctl("ipv4/ip_forward") == "1", readSysctl(mark) == strconv.Itoa(Protocol)
+}
+
+func readSysctl(name string) string {
+	data, err := os.ReadFile("/proc/sys/net/" + name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}

@@ -1,0 +1,142 @@
+package vxrouter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+)
+
+// daemons are FRR's, in the order in which they start.
+var daemons = []string{"zebra", "ospfd"}
+
+// frrDir is where Debian's package has them.
+const frrDir = "/usr/lib/frr"
+
+func (p *Part) dir(key string) string { return filepath.Join(p.host.Dir("frr"), key) }
+
+// configs are the daemons' configuration files. Hello and dead interval are
+// the shortest whole seconds that tolerate three lost packets (RFC 2328
+// section 9.5 wants both equal on all neighbours).
+func configs(o *plan.OSPF) map[string]string {
+	var b strings.Builder
+	for _, name := range o.Interfaces {
+		fmt.Fprintf(&b, "interface %s\n ip ospf network point-to-point\n ip ospf hello-interval 1\n ip ospf dead-interval 4\n ip ospf area 0\n", name)
+	}
+	for _, name := range o.Stubs {
+		fmt.Fprintf(&b, "interface %s\n ip ospf network point-to-point\n ip ospf passive\n ip ospf area 0\n", name)
+	}
+	fmt.Fprintf(&b, "router ospf\n ospf router-id %s\n timers throttle spf 10 50 1000\n", o.RouterID)
+	return map[string]string{"zebra": "ip forwarding\n", "ospfd": b.String()}
+}
+
+// setOSPF runs the daemons with the wanted configuration. Daemons that have
+// it are left alone.
+func (p *Part) setOSPF(ctx context.Context, r plan.VxRouter) error {
+	if r.OSPF == nil {
+		return p.removeOSPF(r.Key())
+	}
+	if have := p.observeOSPF(r.Key()); reflect.DeepEqual(have, r.OSPF) {
+		return nil
+	}
+	for _, d := range daemons {
+		if _, err := os.Stat(filepath.Join(frrDir, d)); err != nil {
+			return fmt.Errorf("OSPF needs %s of FRR, which is not installed: apt-get install frr", d)
+		}
+	}
+	if err := p.removeOSPF(r.Key()); err != nil {
+		return err
+	}
+	if err := p.writeConfigs(r.Key(), r.OSPF); err != nil {
+		return err
+	}
+	for _, d := range daemons {
+		if err := p.start(ctx, r.Key(), d); err != nil {
+			return fmt.Errorf("start %s: %w", d, err)
+		}
+	}
+	return nil
+}
+
+// writeConfigs makes the daemons' directory; state.json, which tells Observe
+// what they were started for, comes last.
+func (p *Part) writeConfigs(key string, o *plan.OSPF) error {
+	dir := p.dir(key)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for name, text := range configs(o) {
+		if err := os.WriteFile(filepath.Join(dir, name+".conf"), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	// FRR wants its user in the group frrvty; root of the node is in group 0.
+	if err := os.WriteFile(filepath.Join(dir, "group"), []byte("root:x:0:\nfrrvty:x:0:root\n"), 0o644); err != nil {
+		return err
+	}
+	owner, err := p.host.Owner(key)
+	if err != nil {
+		return err
+	}
+	if owner != kernel.NoOwner {
+		if err := os.Chown(dir, int(owner), -1); err != nil {
+			return err
+		}
+	}
+	state, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "state.json"), state, 0o644)
+}
+
+// observeOSPF reads what the daemons run with; an empty one when they do not
+// all run, or not with that; nil when there is nothing.
+func (p *Part) observeOSPF(key string) *plan.OSPF {
+	dir := p.dir(key)
+	if _, err := os.Stat(dir); err != nil {
+		return nil
+	}
+	o := &plan.OSPF{}
+	state, err := os.ReadFile(filepath.Join(dir, "state.json"))
+	if err != nil || json.Unmarshal(state, o) != nil {
+		return &plan.OSPF{}
+	}
+	for name, want := range configs(o) {
+		have, err := os.ReadFile(filepath.Join(dir, name+".conf"))
+		if err != nil || string(have) != want {
+			return &plan.OSPF{}
+		}
+	}
+	for _, d := range daemons {
+		if p.pid(key, d) == 0 {
+			return &plan.OSPF{}
+		}
+	}
+	return o
+}
+
+// removeOSPF stops the daemons, the last started first, and removes their files.
+func (p *Part) removeOSPF(key string) error {
+	dir := p.dir(key)
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for i := range daemons {
+		if err := p.stop(key, daemons[len(daemons)-1-i]); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	os.Remove(p.host.Dir("frr")) // refused while other routers use it
+	return nil
+}
