@@ -82,6 +82,7 @@ admission, 4 a promise is not kept (check).`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.PersistentFlags().StringVar(&a.run, "run", environment("SUBLET_RUN", "/run/sublet"), "directory of the server's socket and of what runs ($SUBLET_RUN)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })

@@ -56,7 +56,7 @@ their plans from it; running networks run on without it.`,
 	return c
 }
 
-func (a *app) runServer(ctx context.Context, o serveOptions) error {
+func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 	var sub *vnet.Substrate
 	if o.substrate != "" {
 		s, err := a.loadSubstrate(o.substrate)
@@ -66,27 +66,18 @@ func (a *app) runServer(ctx context.Context, o serveOptions) error {
 		sub = &s
 	}
 	log := slog.New(slog.NewTextHandler(a.err, nil))
-	listener, err := api.Listen(a.run)
+	listeners, err := o.listeners(a.run)
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
 	books, err := store.Open(ctx, store.Config{Dir: filepath.Join(o.data, "etcd"), Endpoints: o.endpoints})
 	if err != nil {
 		return err
 	}
-	defer books.Close()
+	defer func() { err = errors.Join(err, books.Close()) }()
 	server, err := api.New(ctx, api.Config{Store: books, Substrate: sub, Log: log})
 	if err != nil {
 		return err
-	}
-	listeners := []net.Listener{listener}
-	if o.listen != "" {
-		l, err := api.ListenTLS(o.listen, o.cert, o.key, o.ca)
-		if err != nil {
-			return err
-		}
-		listeners = append(listeners, l)
 	}
 	if o.withAgent {
 		stop, err := a.startAgent(sub, o)
@@ -95,8 +86,47 @@ func (a *app) runServer(ctx context.Context, o serveOptions) error {
 		}
 		defer stop()
 	}
-	log.Info("serving", "socket", listener.Addr().String())
-	return server.Serve(ctx, listeners...)
+	log.Info("serving", "socket", filepath.Join(a.run, api.SocketName))
+	ctx, stop := untilStoreEnds(ctx, books)
+	defer stop(nil)
+	return errors.Join(server.Serve(ctx, listeners...), cause(ctx))
+}
+
+// listeners opens the socket and, if wanted, the TCP port.
+func (o serveOptions) listeners(run string) ([]net.Listener, error) {
+	socket, err := api.Listen(run)
+	if err != nil || o.listen == "" {
+		return []net.Listener{socket}, err
+	}
+	port, err := api.ListenTLS(o.listen, o.cert, o.key, o.ca)
+	if err != nil {
+		return nil, errors.Join(err, socket.Close())
+	}
+	return []net.Listener{socket, port}, nil
+}
+
+// untilStoreEnds gives a context that ends with the store's leadership or with
+// the embedded store itself.
+func untilStoreEnds(ctx context.Context, books *store.Store) (context.Context, context.CancelCauseFunc) {
+	ctx, stop := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-books.Deposed():
+			stop(store.ErrDeposed)
+		case err := <-books.Failed():
+			stop(fmt.Errorf("the store ended: %w", err))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
+}
+
+// cause is why the store ended; nil if the server was asked to stop.
+func cause(ctx context.Context) error {
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
 }
 
 // loadSubstrate reads a substrate in YAML or, as the lab writes it, in JSON.

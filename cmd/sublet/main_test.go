@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// sublet runs the program in this process, without a server.
+func sublet(t *testing.T, stdin string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	args = append([]string{"--run", filepath.Join(t.TempDir(), "none")}, args...)
+	code = run(context.Background(), args, strings.NewReader(stdin), &o, &e)
+	return code, o.String(), e.String()
+}
+
+func TestExitCodesOfUse(t *testing.T) {
+	for line, want := range map[string]int{
+		"":                        exitDone,
+		"--help":                  exitDone,
+		"nonsense":                exitInput,
+		"up":                      exitInput,
+		"up --nonsense":           exitInput,
+		"up /nonexistent":         exitInput,
+		"down":                    exitInput,
+		"down --all x":            exitInput,
+		"leases -o xml":           exitInput,
+		"leases a b":              exitInput,
+		"leases":                  exitFailed, // no server
+		"exec n/a":                exitInput,
+		"exec ../x true":          exitInput,
+		"exec n/a/b/c true":       exitInput,
+		"capture n -w x":          exitInput,
+		"check":                   exitInput,
+		"graph n --form png":      exitInput,
+		"convert /nonexistent":    exitInput,
+		"agent --host ../x":       exitInput,
+		"agent":                   exitInput,
+		"lab up line:x":           exitInput,
+		"lab up /nonexistent":     exitInput,
+		"serve --substrate /none": exitInput,
+		"serve --substrate -":     exitInput,
+		"completion bash":         exitDone,
+		"doctor -o json":          exitDone,
+	} {
+		code, _, errs := sublet(t, "hosts: [}", strings.Fields(line)...)
+		if code != want {
+			t.Errorf("sublet %s: exit code %d, not %d: %s", line, code, want, errs)
+		}
+		if code != exitDone && strings.Count(errs, "\n") != 1 {
+			t.Errorf("sublet %s says more or less than one line: %q", line, errs)
+		}
+	}
+}
+
+func TestEveryCommandHasAnExampleAndEveryNounAnOutput(t *testing.T) {
+	nouns := map[string]bool{"leases": true, "plan": true, "hosts": true, "links": true, "lab": true, "doctor": true, "check": true}
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Runnable() && c.Example == "" && c.Name() != "help" {
+			t.Errorf("%s has no example", c.CommandPath())
+		}
+		if nouns[c.Name()] && c.Flags().Lookup("output") == nil {
+			t.Errorf("%s has no --output", c.CommandPath())
+		}
+		for _, child := range c.Commands() {
+			walk(child)
+		}
+	}
+	walk((&app{}).root())
+}
+
+func TestConvertThereAndBack(t *testing.T) {
+	examples, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(examples) == 0 {
+		t.Fatal("no examples", err)
+	}
+	for _, name := range examples {
+		code, xml, errs := sublet(t, "", "convert", name)
+		if code != exitDone || !strings.Contains(xml, "virtualInfrastructure") {
+			t.Errorf("convert %s: exit code %d, %s", name, code, errs)
+			continue
+		}
+		if code, yaml, errs := sublet(t, xml, "convert", "-"); code != exitDone || !strings.Contains(yaml, "network:") {
+			t.Errorf("convert %s back: exit code %d, %s", name, code, errs)
+		}
+	}
+}
+
+func TestDoctorSaysTheSameInAllForms(t *testing.T) {
+	_, text, _ := sublet(t, "", "doctor", "-o", "json")
+	var findings []finding
+	if err := json.Unmarshal([]byte(text), &findings); err != nil || len(findings) == 0 {
+		t.Fatalf("%v in %s", err, text)
+	}
+	_, table, _ := sublet(t, "", "doctor")
+	_, yaml, _ := sublet(t, "", "doctor", "-o", "yaml")
+	for _, f := range findings {
+		if !strings.Contains(table, f.Feature) || !strings.Contains(yaml, f.Feature) {
+			t.Errorf("%s is missing in the table or in yaml", f.Feature)
+		}
+		if f.Means == "" {
+			t.Errorf("%s does not say what it means", f.Feature)
+		}
+	}
+}
+
+// The README's requests and commands are real.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range strings.Split(string(text), "```yaml\n")[1:] {
+		request, _, _ := strings.Cut(block, "```")
+		if code, _, errs := sublet(t, request, "convert", "-"); code != exitDone {
+			t.Errorf("a request in the README is refused: %s", errs)
+		}
+	}
+	root := (&app{}).root()
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "sublet" {
+			if c, _, err := root.Find(words[1:]); err != nil || c == root {
+				t.Errorf("the README uses an unknown command: %s", line)
+			}
+		}
+	}
+}
