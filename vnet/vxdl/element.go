@@ -17,6 +17,8 @@ type element struct {
 	space      string
 	attributes map[string]string // without xmlns and xsi
 	text       string            // character data, untrimmed
+	chars      []byte            // the same while it is being collected
+	id         string            // text of the first child id
 	children   []*element
 	line       int
 	column     int
@@ -33,11 +35,9 @@ func (e *element) label() string {
 	if e.name == "" {
 		return "document"
 	}
-	id := e.attributes["id"]
-	for _, c := range e.children {
-		if c.name == "id" {
-			id = c.value()
-		}
+	id := e.id
+	if id == "" {
+		id = e.attributes["id"]
 	}
 	if id == "" {
 		return e.name
@@ -103,7 +103,8 @@ func parseTree(file string, text []byte) (*element, error) {
 // here is an unnamed element at the place the decoder has reached.
 func (t *tree) here() *element {
 	line, column := t.decoder.InputPos()
-	return &element{line: line, column: column, begin: int(t.decoder.InputOffset())}
+	// After a newline is put back the decoder counts column 0.
+	return &element{line: line, column: max(column, 1), begin: int(t.decoder.InputOffset())}
 }
 
 func (t *tree) syntax(err error) error {
@@ -120,12 +121,11 @@ func (t *tree) token(at *element, token xml.Token) error {
 	case xml.StartElement:
 		return t.start(at, token)
 	case xml.EndElement:
-		last := len(t.open) - 1
-		t.open[last].end = int(t.decoder.InputOffset())
-		t.open = t.open[:last]
+		t.close()
 	case xml.CharData:
 		if len(t.open) > 0 {
-			t.open[len(t.open)-1].text += string(token)
+			e := t.open[len(t.open)-1]
+			e.chars = append(e.chars, token...)
 		} else if len(bytes.Trim(token, " \t\r\n\ufeff")) > 0 {
 			return at.fail(t.file, "text outside the root element: remove it")
 		}
@@ -168,4 +168,15 @@ func (t *tree) start(e *element, token xml.StartElement) error {
 	}
 	t.open = append(t.open, e)
 	return nil
+}
+
+// close ends the innermost open element.
+func (t *tree) close() {
+	last := len(t.open) - 1
+	e := t.open[last]
+	e.end, e.text, e.chars = int(t.decoder.InputOffset()), string(e.chars), nil
+	t.open = t.open[:last]
+	if e.name == "id" && last > 0 && t.open[last-1].id == "" {
+		t.open[last-1].id = e.value()
+	}
 }

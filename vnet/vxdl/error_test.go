@@ -37,7 +37,7 @@ func TestErrors(t *testing.T) {
 		{"encoding", "<?xml version='1.0' encoding='latin1'?><a/>", "1:40: document: not XML: xml: encoding \"latin1\""},
 		{"two roots", "<a/>\n<b/>", "2:1: b: is a second root"},
 		{"text behind", wrap("") + "\nmore", "6:39: document: text outside the root"},
-		{"two ids", wrap("<vNode><id>c</id>\n<id>d</id></vNode>"), "6:1: id: stands twice in vNode d, first on line 5: keep one"},
+		{"two ids", wrap("<vNode><id>c</id>\n<id>d</id></vNode>"), "6:1: id: stands twice in vNode c, first on line 5: keep one"},
 		{"two bandwidths", linkOf("<bandwidth/>\n<bandwidth/>"), "7:1: bandwidth: stands twice in vLink l, first on line 6"},
 		{"same id", wrap("<vRouter><id>a</id></vRouter>"), "5:1: vRouter a: the id stands twice, first on line 3"},
 		{"same link id", wrap("<vLink><id>l</id><source>a</source><destination>b</destination></vLink>\n<vLink><id>l</id><source>a</source><destination>b</destination></vLink>"), "6:1: vLink l: the id stands twice, first on line 5"},
