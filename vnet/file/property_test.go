@@ -16,9 +16,9 @@ import (
 
 // requests draws valid, filled requests with everything the native form says.
 var requests = rapid.Custom(func(t *rapid.T) vnet.Request {
-	r := vnet.Request{Network: vnet.VNetID(names1.Draw(t, "network"))}
+	r := vnet.Request{Network: vnet.VNetID(anyName.Draw(t, "network"))}
 	if rapid.Bool().Draw(t, "owned") {
-		r.Tenant = vnet.TenantID(names1.Draw(t, "tenant"))
+		r.Tenant = vnet.TenantID(anyName.Draw(t, "tenant"))
 	}
 	if rapid.Bool().Draw(t, "timed") {
 		r.Start = time.Unix(0, rapid.Int64Range(1e18, 4e18).Draw(t, "start")).UTC()
@@ -32,8 +32,8 @@ var requests = rapid.Custom(func(t *rapid.T) vnet.Request {
 	return r
 })
 
-// names1 includes names that YAML would read as something else.
-var names1 = rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?`),
+// anyName includes names that YAML would read as something else.
+var anyName = rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?`),
 	rapid.SampledFrom([]string{"1", "0x1f", "true", "null", "no", "1e3", "010", "2027-03-01", "y", "12e03", "1_000"}))
 
 func durations(low, high time.Duration) *rapid.Generator[time.Duration] {
@@ -81,7 +81,7 @@ func nodes(t *rapid.T, name string) vnet.VirtualNode {
 		n.Memory = vnet.Bytes(rapid.Int64Range(int64(vnet.MinMemory), int64(vnet.MaxMemory)).Draw(t, "memory"))
 	}
 	if rapid.Bool().Draw(t, "placed") {
-		n.Site, n.Host = names1.Draw(t, "site"), vnet.HostID(names1.Draw(t, "host"))
+		n.Site, n.Host = anyName.Draw(t, "site"), vnet.HostID(anyName.Draw(t, "host"))
 	}
 	if rapid.Bool().Draw(t, "addressed") {
 		// Unique, because the name is.
@@ -193,7 +193,7 @@ func TestSubstrateComesBack(t *testing.T) {
 		var s vnet.Substrate
 		for i := range rapid.IntRange(2, 5).Draw(t, "hosts") {
 			s.Hosts = append(s.Hosts, vnet.SubstrateNode{
-				Name: vnet.HostID(fmt.Sprintf("h%d", i)), Site: names1.Draw(t, "site"),
+				Name: vnet.HostID(fmt.Sprintf("h%d", i)), Site: anyName.Draw(t, "site"),
 				CPU: vnet.CPU(rapid.Int64Range(0, int64(vnet.MaxCPU)).Draw(t, "cpu")), Memory: vnet.Bytes(rapid.Int64Range(0, int64(vnet.MaxMemory)).Draw(t, "memory")),
 			})
 		}
