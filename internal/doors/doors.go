@@ -26,7 +26,7 @@ var Table = map[string][]string{
 	"datapath/vxrouter": {"vnet", "plan", "datapath/kernel"},
 	"measure":           {"vnet"},
 	"measure/probe":     {"vnet", "measure"},
-	"internal/lab":      {"vnet", "plan", "datapath/kernel"},
+	"internal/lab":      {"vnet", "plan", "embed/graph", "datapath/kernel"}, // its switches forward as embed/graph counts on
 	"internal/doors":    nil,
 	"cmd/sublet":        {"..."},
 }

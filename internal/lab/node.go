@@ -99,9 +99,9 @@ func openNamespace(name string) (*os.File, *kernel.Conn, error) {
 
 // route gives every node its addresses and routes.
 func (l *layout) route(ctx context.Context) error {
-	ways := map[string]map[string]int{}
-	for _, target := range l.substrate.Switches {
-		ways[target] = towards(l.substrate, target)
+	ways, err := fabric(l.substrate)
+	if err != nil {
+		return err
 	}
 	for _, node := range l.nodes {
 		if err := ctx.Err(); err != nil {
