@@ -28,12 +28,14 @@ func (p *Part) dir(key string) string { return filepath.Join(p.host.Dir("frr"), 
 func configs(o *plan.OSPF) map[string]string {
 	var b strings.Builder
 	for _, name := range o.Interfaces {
-		fmt.Fprintf(&b, "interface %s\n ip ospf network point-to-point\n ip ospf hello-interval 1\n ip ospf dead-interval 4\n ip ospf area 0\n", name)
+		fmt.Fprintf(&b, "interface %s\n ip ospf network point-to-point\n ip ospf hello-interval 1\n ip ospf dead-interval 4\n ip ospf retransmit-interval 1\n ip ospf area 0\n", name)
 	}
 	for _, name := range o.Stubs {
 		fmt.Fprintf(&b, "interface %s\n ip ospf network point-to-point\n ip ospf passive\n ip ospf area 0\n", name)
 	}
-	fmt.Fprintf(&b, "router ospf\n ospf router-id %s\n timers throttle spf 10 50 1000\n", o.RouterID)
+	// Interfaces with a peer address count as unnumbered, which announces
+	// nothing: neighbours' addresses are connected routes, told as such.
+	fmt.Fprintf(&b, "router ospf\n ospf router-id %s\n redistribute connected metric-type 1\n timers throttle spf 10 50 1000\n timers throttle lsa all 100\n timers lsa min-arrival 50\n", o.RouterID)
 	return map[string]string{"zebra": "ip forwarding\n", "ospfd": b.String()}
 }
 

@@ -1,0 +1,271 @@
+package vxrouter
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// TestMain lets the test binary stand in for sublet's hidden subcommand.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == kernel.InitCommand {
+		fmt.Fprintln(os.Stderr, kernel.RunLaunch(os.Args[3]))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+var demo = vnet.LeaseID{Tenant: "alice", Network: "demo"}
+
+// bench is a host with nodes of one tenant.
+type bench struct {
+	*testing.T
+	host *kernel.Host
+	part *Part
+}
+
+const firstTenant = 1000
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make namespaces")
+	}
+	run, err := os.MkdirTemp("/tmp", "vxrouter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{T: t}
+	b.check(os.Chmod(run, 0o755))
+	b.host, err = kernel.NewHost(kernel.Config{Host: filepath.Base(run), Run: run})
+	b.check(err)
+	b.part = New(b.host)
+	b.Cleanup(func() {
+		b.host.Group("x").RemoveParents()
+		b.host.Close()
+		b.check(os.RemoveAll(run))
+	})
+	return b
+}
+
+func (b *bench) check(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// node makes what datapath/vnode would: a namespace owned by the tenant's user
+// namespace.
+func (b *bench) node(name string) string {
+	b.Helper()
+	key := plan.Namespace(demo, name)
+	uid := uint32(firstTenant)
+	for ; ; uid++ { // each node of this test has a user namespace of its own
+		if _, err := os.Stat(b.host.OwnerFile(uid)); err != nil {
+			break
+		}
+	}
+	cmd := exec.Command("sleep", "100")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+		UidMappings: []syscall.SysProcIDMap{{HostID: int(uid), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: int(uid), Size: 1}},
+	}
+	b.check(cmd.Start())
+	for kind, path := range map[string]string{"net": b.host.Path(key), "user": b.host.OwnerFile(uid)} {
+		ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/%s", cmd.Process.Pid, kind))
+		b.check(err)
+		b.check(kernel.Bind(ns, path))
+		ns.Close()
+		b.Cleanup(func() { kernel.Unbind(path) })
+	}
+	b.Cleanup(func() { b.check(b.host.Group(key).Remove()) })
+	b.check(cmd.Process.Kill())
+	cmd.Wait()
+	b.ip(key, "link", "set", "lo", "up")
+	return key
+}
+
+func (b *bench) ip(key string, args ...string) string {
+	b.Helper()
+	out, err := exec.Command("nsenter", append([]string{"--net=" + b.host.Path(key), "ip"}, args...)...).CombinedOutput()
+	if err != nil {
+		b.Fatalf("ip %v: %v %s", args, err, out)
+	}
+	return string(out)
+}
+
+// join links two nodes, as datapath/vxlink would; a and b are their addresses.
+func (b *bench) join(keyA, devA, a, keyB, devB, bb string) {
+	b.Helper()
+	b.ip(keyA, "link", "add", devA, "type", "veth", "peer", "name", devB, "netns", b.host.Path(keyB))
+	b.ip(keyA, "addr", "add", a, "peer", bb+"/32", "dev", devA)
+	b.ip(keyB, "addr", "add", bb, "peer", a+"/32", "dev", devB)
+	b.ip(keyA, "link", "set", devA, "up")
+	b.ip(keyB, "link", "set", devB, "up")
+}
+
+func (b *bench) do(op plan.Op, items ...plan.VxRouter) {
+	b.Helper()
+	for _, item := range items {
+		b.check(b.part.Do(context.Background(), plan.Step{Op: op, Item: item}))
+	}
+}
+
+func (b *bench) has(want ...plan.VxRouter) {
+	b.Helper()
+	var have plan.Host
+	b.check(b.part.Observe(context.Background(), &have))
+	if !reflect.DeepEqual(have.Routers, want) {
+		b.Fatalf("observed\n%v\nwant\n%v", have.Routers, want)
+	}
+}
+
+func (b *bench) poll(what string, done func() bool) {
+	b.Helper()
+	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.Fatalf("no %s within 20 s", what)
+		}
+	}
+}
+
+func (b *bench) pings(key, to string) bool {
+	return exec.Command("nsenter", "--net="+b.host.Path(key), "ping", "-c1", "-W1", to).Run() == nil
+}
+
+func route(prefix, via, device string) plan.Route {
+	return plan.Route{Prefix: netip.MustParsePrefix(prefix), Via: netip.MustParseAddr(via), Interface: device}
+}
+
+func router(name string) plan.VxRouter { return plan.VxRouter{Lease: demo, Node: name} }
+
+func TestStaticRoutes(t *testing.T) {
+	b := newBench(t)
+	n0, r, n1 := b.node("n0"), b.node("r"), b.node("n1")
+	b.join(n0, "eth0", "10.0.0.1", r, "eth0", "10.0.0.2")
+	b.join(r, "eth1", "10.0.0.2", n1, "eth0", "10.0.0.3")
+	b.has()
+	end0, mid, end1 := router("n0"), router("r"), router("n1")
+	end0.Routes = []plan.Route{route("10.0.0.3/32", "10.0.0.2", "eth0"), route("10.1.0.0/16", "10.0.0.2", "eth0")}
+	mid.Forward = true
+	end1.Routes = []plan.Route{route("0.0.0.0/0", "10.0.0.2", "eth0")}
+	for range 2 {
+		b.do(plan.Add, end0, mid, end1)
+		b.has(end0, end1, mid)
+	}
+	b.poll("way from n0 to n1", func() bool { return b.pings(n0, "10.0.0.3") })
+	b.ip(n0, "route", "add", "192.0.2.0/24", "via", "10.0.0.2") // the tenant's own
+	end0.Routes = end0.Routes[:1]
+	b.do(plan.Set, end0)
+	b.has(end0, end1, mid)
+	if !strings.Contains(b.ip(n0, "route"), "192.0.2.0/24") {
+		t.Error("the tenant's route is gone")
+	}
+	b.ip(n1, "link", "set", "eth0", "down") // takes the routes along
+	b.ip(n1, "link", "set", "eth0", "up")
+	b.do(plan.Set, end1)
+	b.has(end0, end1, mid)
+	b.do(plan.Delete, end0, mid, end1)
+	b.has()
+	if b.pings(n0, "10.0.0.3") {
+		t.Error("still a way from n0 to n1")
+	}
+	b.do(plan.Delete, end0, mid, end1)
+}
+
+func TestManyRoutes(t *testing.T) {
+	b := newBench(t)
+	b.join(b.node("n0"), "eth0", "10.0.0.1", b.node("n1"), "eth0", "10.0.0.2")
+	many := router("n0")
+	for i := range 10000 {
+		many.Routes = append(many.Routes, route(fmt.Sprintf("10.1.%d.%d/32", i/256, i%256), "10.0.0.2", "eth0"))
+	}
+	start := time.Now()
+	b.do(plan.Add, many)
+	added := time.Now()
+	b.has(many)
+	t.Logf("10000 routes: add %v, observe %v", added.Sub(start), time.Since(added))
+	b.do(plan.Delete, many)
+	b.has()
+}
+
+// ospfRing is three routers in a ring, n0 behind r1 and n1 behind r3.
+func ospfRing(b *bench) (routers []plan.VxRouter, n0, n1 string) {
+	if _, err := os.Stat(filepath.Join(frrDir, "ospfd")); err != nil {
+		b.Skip("FRR is not installed")
+	}
+	n0, n1 = b.node("n0"), b.node("n1")
+	r1, r2, r3 := b.node("r1"), b.node("r2"), b.node("r3")
+	b.join(r1, "eth0", "10.0.0.1", r2, "eth0", "10.0.0.2")
+	b.join(r2, "eth1", "10.0.0.2", r3, "eth0", "10.0.0.3")
+	b.join(r1, "eth1", "10.0.0.1", r3, "eth1", "10.0.0.3")
+	b.join(r1, "eth2", "10.0.0.1", n0, "eth0", "10.0.0.11")
+	b.join(r3, "eth2", "10.0.0.3", n1, "eth0", "10.0.0.13")
+	b.ip(n0, "route", "add", "default", "via", "10.0.0.1")
+	b.ip(n1, "route", "add", "default", "via", "10.0.0.3")
+	for i, stubs := range [][]string{{"eth2"}, nil, {"eth2"}} {
+		r := router(fmt.Sprintf("r%d", i+1))
+		r.Forward = true
+		r.OSPF = &plan.OSPF{RouterID: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), Interfaces: []string{"eth0", "eth1"}, Stubs: stubs}
+		routers = append(routers, r)
+	}
+	return routers, n0, n1
+}
+
+func TestOSPF(t *testing.T) {
+	b := newBench(t)
+	routers, n0, n1 := ospfRing(b)
+	start := time.Now()
+	b.do(plan.Add, routers...)
+	b.has(routers...)
+	began := time.Now()
+	b.poll("convergence", func() bool { return b.pings(n0, "10.0.0.13") })
+	t.Logf("started in %v, converged after %v", began.Sub(start), time.Since(began))
+	for _, d := range daemons {
+		pid := b.part.pid(routers[0].Key(), d)
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		b.check(err)
+		if !strings.Contains(string(status), "Uid:\t100") {
+			t.Errorf("%s does not run as the tenant:\n%s", d, status)
+		}
+	}
+	b.do(plan.Add, routers...) // again: the daemons stay
+	b.ip(routers[0].Key(), "link", "set", "eth1", "down")
+	down := time.Now()
+	b.poll("recovery", func() bool { return b.pings(n1, "10.0.0.11") })
+	t.Logf("around a broken link after %v", time.Since(down))
+	b.check(syscall.Kill(b.part.pid(routers[1].Key(), "ospfd"), syscall.SIGKILL))
+	b.poll("observed damage", func() bool { return b.part.pid(routers[1].Key(), "ospfd") == 0 })
+	broken := routers[1]
+	broken.OSPF = &plan.OSPF{}
+	b.has(routers[0], broken, routers[2])
+	back := time.Now()
+	b.do(plan.Set, routers[1])
+	b.has(routers...)
+	b.poll("return", func() bool { return b.pings(n1, "10.0.0.11") })
+	t.Logf("repaired after %v", time.Since(back))
+	b.do(plan.Delete, routers...)
+	b.has()
+	for _, r := range routers {
+		if pids, _ := b.host.Group(r.Key()).Processes(); len(pids) != 0 {
+			t.Errorf("%s: processes %v left", r.Key(), pids)
+		}
+	}
+	if left, _ := b.host.Names("frr"); len(left) != 0 {
+		t.Errorf("files left: %v", left)
+	}
+}
