@@ -16,20 +16,21 @@ import (
 	"testing"
 	"time"
 
+	product "sublet/internal/lab"
 	"sublet/vnet"
 )
 
-// binary is the program under test: $SUBLET_BIN, or built here.
-var binary string
+// program is the program under test: $SUBLET_BIN, or built here.
+var program string
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "sublet-test")
 	if err != nil {
 		panic(err)
 	}
-	if binary = os.Getenv("SUBLET_BIN"); binary == "" {
-		binary = filepath.Join(dir, "sublet")
-		build := exec.Command("go", "build", "-o", binary, "sublet/cmd/sublet")
+	if program = os.Getenv("SUBLET_BIN"); program == "" {
+		program = filepath.Join(dir, "sublet")
+		build := exec.Command("go", "build", "-o", program, "sublet/cmd/sublet")
 		if out, err := build.CombinedOutput(); err != nil {
 			panic(fmt.Sprintf("build sublet: %v\n%s", err, out))
 		}
@@ -59,7 +60,7 @@ func newLab(t *testing.T, substrate string) *lab {
 		t.Skip("making network namespaces takes root")
 	}
 	l := &lab{t: t, run: shortDir(t)}
-	before := census()
+	before := census(l.run)
 	arg := substrate
 	if strings.Contains(substrate, "\n") {
 		arg = l.file("substrate.yaml", substrate)
@@ -70,7 +71,7 @@ func newLab(t *testing.T, substrate string) *lab {
 			l.logs()
 		}
 		l.must("lab", "down")
-		if diff := difference(before, census()); diff != "" {
+		if diff := difference(before, census(l.run)); diff != "" {
 			t.Errorf("left on the machine, or gone from it:\n%s", diff)
 		}
 	})
@@ -105,7 +106,7 @@ const commandTimeout = 2 * time.Minute
 func (l *lab) sublet(args ...string) result {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
-	return runCommand(exec.CommandContext(ctx, binary, append([]string{"--run", l.run}, args...)...))
+	return runCommand(exec.CommandContext(ctx, program, append([]string{"--run", l.run}, args...)...))
 }
 
 func runCommand(cmd *exec.Cmd) result {
@@ -233,40 +234,35 @@ func (l *lab) logs() {
 	}
 }
 
-// census lists what Sublet could leave on a machine: namespaces, devices,
-// control groups, mounts, processes of the program, run directories.
-func census() []string {
-	var seen []string
-	for _, pattern := range []string{"/run/netns/*", "/sys/class/net/*", "/run/sublet*", "/run/slt*/run"} {
-		files, _ := filepath.Glob(pattern)
-		seen = append(seen, files...)
-	}
-	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() && strings.Contains(path, "sublet") {
-			seen = append(seen, path)
-		}
-		return nil
-	})
+// census lists what a lab of this run directory could leave on a machine:
+// namespaces, control groups, mounts, processes, files; and the devices of the
+// machine's own namespace, which no lab has a reason to touch. Other tests may
+// run beside this one, so only what names the run directory or the lab counts.
+func census(run string) []string {
+	group := product.Cgroup(run)
+	seen := matches("/run/netns/"+labName(run)+"*", "/sys/class/net/*", run+"*", "/sys/fs/cgroup/"+group, "/sys/fs/cgroup/*/"+group)
 	mounts, _ := os.ReadFile("/proc/self/mounts")
 	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, "slt") || strings.Contains(line, "sublet") {
-			seen = append(seen, "mount "+line)
+		if strings.Contains(line, labName(run)) {
+			seen = append(seen, "mount "+strings.TrimSpace(line))
 		}
 	}
-	return append(seen, processes()...)
-}
-
-// processes lists those that run the program under test, or FRR.
-func processes() []string {
-	var seen []string
-	exes, _ := filepath.Glob("/proc/[0-9]*/exe")
-	for _, exe := range exes {
-		target, _ := os.Readlink(exe)
-		if target == binary || strings.HasPrefix(target, "/usr/lib/frr/") {
-			seen = append(seen, target+" "+exe)
+	for _, file := range matches("/proc/[0-9]*/cmdline") {
+		words, _ := os.ReadFile(file)
+		if strings.Contains(string(words), run) {
+			seen = append(seen, file+" "+strings.ReplaceAll(string(words), "\x00", " "))
 		}
 	}
 	return seen
+}
+
+func matches(patterns ...string) []string {
+	var all []string
+	for _, p := range patterns {
+		files, _ := filepath.Glob(p)
+		all = append(all, files...)
+	}
+	return all
 }
 
 func difference(before, after []string) string {
