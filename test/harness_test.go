@@ -240,7 +240,7 @@ func (l *lab) logs() {
 // run beside this one, so only what names the run directory or the lab counts.
 func census(run string) []string {
 	group := product.Cgroup(run)
-	seen := matches("/run/netns/"+labName(run)+"*", "/sys/class/net/*", run+"*", "/sys/fs/cgroup/"+group, "/sys/fs/cgroup/*/"+group)
+	seen := matches("/run/netns/"+labName(run)+"*", "/sys/class/net/*", run, "/sys/fs/cgroup/"+group, "/sys/fs/cgroup/*/"+group)
 	mounts, _ := os.ReadFile("/proc/self/mounts")
 	for line := range strings.Lines(string(mounts)) {
 		if strings.Contains(line, labName(run)) {
