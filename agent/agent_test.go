@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"sublet/plan"
 	"sublet/vnet"
@@ -115,6 +116,48 @@ func TestReconcileDoesWhatItCanAndNamesTheRest(t *testing.T) {
 	if got := fmt.Sprint(r.Errors); got != "map[vnode alice.net.b:add: permission denied]" {
 		t.Errorf("errors are %s", got)
 	}
+}
+
+// TestReconcileDeletesManyAtOnce: deletions wait for the kernel, together.
+func TestReconcileDeletesManyAtOnce(t *testing.T) {
+	for workers, want := range map[int]int{1: 1, DefaultWorkers: DefaultWorkers * deleting} {
+		synctest.Test(t, func(t *testing.T) {
+			k := &slowKernel{fakeKernel: newFake()}
+			var names []string
+			for i := range 100 {
+				names = append(names, fmt.Sprintf("n%02d", i))
+			}
+			Reconcile(t.Context(), host(1, names...), []Part{k}, workers)
+			if k.most != workers {
+				t.Errorf("%d workers: added %d nodes at once", workers, k.most)
+			}
+			k.most = 0
+			Reconcile(t.Context(), host(2), []Part{k}, workers)
+			if k.most != want || k.has() != host(2).String() {
+				t.Errorf("%d workers: deleted %d nodes at once, want %d; left\n%s", workers, k.most, want, k.has())
+			}
+		})
+	}
+}
+
+// slowKernel takes a second for every step and counts how many are under way.
+type slowKernel struct {
+	*fakeKernel
+	now, most int
+}
+
+func (k *slowKernel) count(n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.now += n
+	k.most = max(k.most, k.now)
+}
+
+func (k *slowKernel) Do(ctx context.Context, s plan.Step) error {
+	k.count(1)
+	time.Sleep(time.Second)
+	k.count(-1)
+	return k.fakeKernel.Do(ctx, s)
 }
 
 func TestReconcileTwiceChangesNothing(t *testing.T) {

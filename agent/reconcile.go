@@ -13,6 +13,11 @@ import (
 // lets little more than this through.
 const DefaultWorkers = 2
 
+// deleting is how many deletions one worker has under way. They mostly wait
+// for grace periods of the kernel, which all that wait at once share: a
+// thousand links and nodes go in 3 s this way, in 20 s one by one.
+const deleting = 32
+
 // passes bounds how often one reconciliation reads the host again after an
 // error: the error of a reply says nothing of what was done.
 const passes = 3
@@ -101,7 +106,7 @@ type runner struct {
 func (r *runner) do(group []plan.Step) {
 	queue := make(chan plan.Step)
 	var wg sync.WaitGroup
-	for range min(max(r.workers, 1), len(group)) {
+	for range min(r.hands(group[0].Op), len(group)) {
 		wg.Go(func() {
 			for s := range queue {
 				r.step(s)
@@ -113,6 +118,14 @@ func (r *runner) do(group []plan.Step) {
 	}
 	close(queue)
 	wg.Wait()
+}
+
+// hands is how many steps are done at once; a single worker does one of any kind.
+func (r *runner) hands(op plan.Op) int {
+	if op == plan.Delete && r.workers > 1 {
+		return r.workers * deleting
+	}
+	return max(r.workers, 1)
 }
 
 func (r *runner) step(s plan.Step) {
