@@ -32,7 +32,7 @@ func newIperf(t *testing.T, l *lab) *iperf {
 
 // rate runs one iperf3 test from left to right, of so many seconds after one
 // of warm-up, and gives the payload rate its receiver counted.
-func (p *iperf) rate(seconds int, args ...string) (float64, error) {
+func (p *iperf) rate(seconds int, args ...string) (got float64, err error) {
 	p.port++
 	port := strconv.Itoa(p.port)
 	server := exec.Command(p.path, "-s", "-1", "-p", port)
@@ -42,18 +42,18 @@ func (p *iperf) rate(seconds int, args ...string) (float64, error) {
 	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
 	args = append([]string{"-c", right.addr.String(), "-p", port, "-J", "-O", "1", "-t", strconv.Itoa(seconds)}, args...)
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		rate, err := p.client(args)
+		got, err = p.client(args)
 		if err == nil || time.Now().After(deadline) {
-			return rate, err
+			return got, err
 		}
 	}
 }
 
 // client runs iperf3 once; with -J it exits with 0 even when it failed.
-func (p *iperf) client(args []string) (float64, error) {
+func (p *iperf) client(args []string) (got float64, err error) {
 	var out []byte
 	client := exec.Command(p.path, args...)
-	err := p.lab.in(left.node, func() (err error) { out, err = client.Output(); return err })
+	err = p.lab.in(left.node, func() (err error) { out, err = client.Output(); return err })
 	var result struct {
 		Error string `json:"error"`
 		End   struct {
@@ -75,7 +75,8 @@ func (p *iperf) client(args []string) (float64, error) {
 // the payload's part of the frames is the same for both. Runs are interleaved
 // and the best compared: on a busy machine both err to the low side only. At
 // 10 Mbit/s they are longer, for iperf3's windows begin and end anywhere
-// between two bursts of 64 KiB.
+// between two bursts of 64 KiB. Its UDP sender needs far more processor time
+// than ours, so a run of it only counts if it filled the link.
 func TestAgainstIperf3(t *testing.T) {
 	for _, c := range []struct {
 		rate          vnet.Rate
@@ -96,7 +97,12 @@ func TestAgainstIperf3(t *testing.T) {
 				tcpRef = append(tcpRef, rate)
 				rate, err = reference.rate(c.seconds, "-u", "-l", strconv.Itoa(measure.UDPPayload(1500)), "-b", strconv.Itoa(int(overload*float64(c.rate))))
 				must(t, err)
-				udpRef = append(udpRef, rate)
+				if rate > 0.97*float64(c.rate)*1472/1514 {
+					udpRef = append(udpRef, rate)
+				}
+			}
+			if len(udpRef) == 0 {
+				t.Skipf("iperf3 did not get the processor time to load a link of %s by UDP", c.rate)
 			}
 			compare(t, "TCP payload", tcp, tcpRef)
 			compare(t, "UDP payload", udp, udpRef)

@@ -1,14 +1,11 @@
 package probe
 
 import (
-	"context"
-	"io"
 	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -199,50 +196,6 @@ func static(name string, a, b end, rate vnet.Rate) []Target {
 	return []Target{target(name, a, b, rate, rate, rate), target(name, b, a, rate, rate, rate)}
 }
 
-// start is the Starter: this binary as a probe inside a node.
-func (l *lab) start(_ context.Context, node string) (io.ReadWriteCloser, error) {
-	return l.spawn(node, nil, func(start func() error) error { return l.in(node, start) })
-}
-
-// startOwned starts a probe in a new node whose network namespace belongs to
-// a new user namespace: root inside, nobody outside.
-func (l *lab) startOwned(node string) io.ReadWriteCloser {
-	l.t.Helper()
-	nobody := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 65534, Size: 1}}
-	pipe, err := l.spawn(node, &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET, UidMappings: nobody, GidMappings: nobody,
-		Credential: &syscall.Credential{NoSetGroups: true},
-	}, func(start func() error) error { return start() })
-	must(l.t, err)
-	l.t.Cleanup(func() { pipe.Close() })
-	ns, err := netns.GetFromPid(l.probes[node].Process.Pid)
-	must(l.t, err)
-	l.t.Cleanup(func() { ns.Close() })
-	l.nodes[node] = ns
-	return pipe
-}
-
-// spawn starts this binary as a probe, within.
-func (l *lab) spawn(node string, attr *syscall.SysProcAttr, within func(start func() error) error) (io.ReadWriteCloser, error) {
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Env, cmd.Stderr, cmd.SysProcAttr = append(os.Environ(), probeEnv+"=1"), os.Stderr, attr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := within(cmd.Start); err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.probes[node] = cmd
-	return &process{Writer: in, Reader: out, in: in, cmd: cmd}, nil
-}
-
 // in runs a function in a node's network namespace.
 func (l *lab) in(node string, do func() error) error {
 	done := make(chan error)
@@ -255,22 +208,4 @@ func (l *lab) in(node string, do func() error) error {
 		done <- do()
 	}()
 	return <-done
-}
-
-// process is a started probe.
-type process struct {
-	io.Writer
-	io.Reader
-	in   io.Closer
-	cmd  *exec.Cmd
-	once sync.Once
-}
-
-func (p *process) Close() error {
-	p.once.Do(func() {
-		p.in.Close()
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
-	})
-	return nil
 }

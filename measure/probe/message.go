@@ -14,8 +14,9 @@ type operation string
 
 const (
 	opOpen   operation = "open"   // In: make receivers; answers their ports
-	opDial   operation = "dial"   // Out: make senders, connect TCP
+	opDial   operation = "dial"   // Out: make senders
 	opPing   operation = "ping"   // Out: round trips, for Window
+	opStream operation = "stream" // Out: connect TCP
 	opTCP    operation = "tcp"    // In, Out: saturate for WarmUp+Window+Tail, with pings meanwhile
 	opExpect operation = "expect" // In: count datagrams of Epoch from now on
 	opBlast  operation = "blast"  // Out: send datagrams of Epoch at Rate for WarmUp+Window+Tail
@@ -75,7 +76,7 @@ type figure struct {
 	RTT     *roundTrip         `json:"rtt,omitempty"`
 	TCP     *measure.TCPWindow `json:"tcp,omitempty"`
 	Sent    uint64             `json:"sent,omitempty"`
-	Late    time.Duration      `json:"late_ns,omitempty"` // that the UDP sender waited for a processor
+	Late    time.Duration      `json:"late_ns,omitempty"` // that it waited for a processor
 	Arrived *arrived           `json:"arrived,omitempty"`
 }
 

@@ -16,8 +16,10 @@ const (
 	// skew covers commands that do not reach all nodes at once.
 	skew = 300 * time.Millisecond
 
-	// overload is the UDP load of a saturated link, as a part of its rate.
-	overload = 1.1
+	// overload is the UDP load of a saturated link, as a part of its rate. It
+	// fills the link's queue with 0.2 s during a warm-up of one, so that a
+	// sender that is kept off the processor for less leaves no hole.
+	overload = 1.2
 
 	// overloadLag and lossLag are the time a sender that was kept off the
 	// processor may make up for by sending faster. An overload may: nothing
@@ -25,11 +27,6 @@ const (
 	// bursts at once and no more.
 	overloadLag = 50 * time.Millisecond
 	lossLag     = 2 * burstTime
-
-	// trialLimit bounds how often UDP is measured anew because a sender was
-	// too slow for its load or a receiver for its own socket, which says
-	// nothing of the link.
-	trialLimit = 3
 )
 
 // phases measures, from light to heavy.
@@ -38,49 +35,34 @@ func (c *check) phases(ctx context.Context) {
 	c.idle(ctx)
 	if !c.opt.SkipTCP {
 		c.opt.Progress("TCP, all links")
-		c.tcp(ctx)
+		c.again(ctx, c.tcp, tcpStarved)
 	}
 	if !c.opt.SkipUDP {
 		c.opt.Progress("UDP, all links")
-		c.saturate(ctx)
+		c.again(ctx, c.overload, udpStarved)
 	}
 	if !c.opt.SkipLoss {
 		c.opt.Progress("UDP loss, all links")
-		c.loss(ctx)
+		c.again(ctx, c.loss, overflowed)
 	}
 }
 
-// saturate measures the UDP rate, again if a sender could not keep its pace.
-func (c *check) saturate(ctx context.Context) {
-	for again, left := true, trialLimit; again && left > 0 && ctx.Err() == nil; left-- {
-		again = false
-		c.udp(ctx, overload, overloadLag)
-		for _, t := range c.alive() {
-			t.link.UDP, t.link.UDPPayload = measure.UDPRates(t.arrived.Datagrams, t.arrived.Payload, t.arrived.Span)
-			again = again || t.starved(c.opt.Duration)
-		}
-	}
+// overload measures the UDP rate.
+func (c *check) overload(ctx context.Context) {
+	c.udp(ctx, overload, overloadLag)
 	for _, t := range c.alive() {
-		if t.starved(c.opt.Duration) {
-			t.note(fmt.Sprintf("the UDP sender waited %s for a processor: node %s is short of processor time", t.late.Round(time.Millisecond), t.From))
+		frames, payload := measure.UDPRates(t.arrived.Datagrams, t.arrived.Payload, t.arrived.Span)
+		if frames > t.link.UDP {
+			t.link.UDP, t.link.UDPPayload = frames, payload
 		}
 	}
 }
 
-// loss measures loss, again if a receiver could not keep up.
+// loss measures loss.
 func (c *check) loss(ctx context.Context) {
-	for again, left := true, trialLimit; again && left > 0 && ctx.Err() == nil; left-- {
-		again = false
-		c.udp(ctx, measure.LossLoad, lossLag)
-		for _, t := range c.alive() {
-			t.link.UDPLoss = measure.Loss(t.sent, t.arrived.Distinct)
-			again = again || t.arrived.Overflow > 0
-		}
-	}
+	c.udp(ctx, measure.LossLoad, lossLag)
 	for _, t := range c.alive() {
-		if t.arrived.Overflow > 0 {
-			t.note(fmt.Sprintf("the receiver itself dropped at least %d datagrams: node %s is short of processor time", t.arrived.Overflow, t.To))
-		}
+		t.link.UDPLoss = measure.Loss(t.sent, t.arrived.Distinct)
 		if t.sent == 0 {
 			t.fail(fmt.Sprintf("nothing could be sent by UDP from %s on %s", t.From, t.FromIf))
 		}
@@ -95,16 +77,9 @@ func (c *check) connect(ctx context.Context) {
 		in:   func(t *trial) flow { return t.inlet(streams) },
 		done: func(t *trial, f figure) { t.ports = f.Ports; t.failOn(f.Err) },
 	})
-	if c.opt.SkipTCP {
-		streams = 0
-	}
-	c.round(ctx, command{Op: opDial, Run: c.run}, connectTime, both{
-		out: func(t *trial) flow { return t.outlet(streams) },
-		done: func(t *trial, f figure) {
-			if f.Err != "" {
-				t.note(f.Err)
-			}
-		},
+	c.round(ctx, command{Op: opDial, Run: c.run}, 0, both{
+		out:  func(t *trial) flow { return t.outlet(streams) },
+		done: func(t *trial, f figure) { t.noteError(f.Err) },
 	})
 }
 
@@ -127,26 +102,20 @@ func (c *check) idle(ctx context.Context) {
 	})
 }
 
-// tcp saturates all links with TCP.
+// tcp saturates all links with TCP, by new streams.
 func (c *check) tcp(ctx context.Context) {
 	c.epoch++
+	c.round(ctx, command{Op: opStream}, connectTime, both{
+		out:  func(t *trial) flow { return flow{ID: t.id} },
+		done: func(t *trial, f figure) { t.noteError(f.Err) },
+	})
 	cmd := command{Op: opTCP, Epoch: c.epoch, WarmUp: c.opt.WarmUp, Window: c.opt.Duration, Tail: c.tail()}
 	c.round(ctx, cmd, cmd.length()+cmd.Tail+drainTime+streamTime, both{
 		in: func(t *trial) flow { return flow{ID: t.id, Pair: t.pair} },
 		out: func(t *trial) flow {
 			return flow{ID: t.id, Pair: t.pair, Rate: t.load(), Interval: t.loadInterval()}
 		},
-		done: func(t *trial, f figure) {
-			if f.Err != "" {
-				t.note(f.Err)
-			}
-			if f.TCP != nil {
-				t.link.TCP, t.link.TCPPayload = f.TCP.Rates()
-			}
-			if f.RTT != nil {
-				t.link.RTTLoad50, t.link.RTTLoad99 = f.RTT.P50, f.RTT.P99
-			}
-		},
+		done: func(t *trial, f figure) { t.takeTCP(f) },
 	})
 }
 
@@ -179,9 +148,7 @@ func (c *check) udp(ctx context.Context, part float64, lag time.Duration) {
 	cmd.Op = opBlast
 	c.round(ctx, cmd, cmd.length(), both{out: load, done: func(t *trial, f figure) {
 		t.sent, t.late = f.Sent, f.Late
-		if f.Err != "" {
-			t.note(f.Err)
-		}
+		t.noteError(f.Err)
 	}})
 	cmd.Op = opTally
 	c.round(ctx, cmd, 0, both{

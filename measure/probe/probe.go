@@ -5,7 +5,7 @@
 // input. Check, outside, starts the probes and leads them through the phases,
 // all links and both directions at once:
 //
-//	open, dial   sockets on every interface (SO_BINDTODEVICE), connections
+//	open, dial   sockets on every interface (SO_BINDTODEVICE)
 //	ping         round trips, idle
 //	tcp          saturated by TCP (CUBIC), with round trips meanwhile
 //	udp          saturated by paced datagrams
@@ -34,9 +34,6 @@ const (
 
 	// quietTime without an arrival means that what is missing is lost.
 	quietTime = 500 * time.Millisecond
-
-	// streamTime is how long accepted streams may take to show up.
-	streamTime = time.Second
 )
 
 // Main runs a probe: commands are read from in, one JSON object a line, and
@@ -102,7 +99,9 @@ func (p *prober) do(ctx context.Context, c command) reply {
 	case opOpen:
 		return reply{In: each(c.In, func(f flow, g *figure) error { return p.open(ctx, f, g) })}
 	case opDial:
-		return reply{Out: each(c.Out, func(f flow, g *figure) error { return p.dial(ctx, f, g) })}
+		return reply{Out: each(c.Out, func(f flow, _ *figure) error { return p.dial(f) })}
+	case opStream:
+		return reply{Out: p.eachOut(c, func(s *sender, _ flow, _ *figure) error { return s.connect(ctx) })}
 	case opPing:
 		return reply{Out: p.eachOut(c, func(s *sender, f flow, g *figure) (err error) {
 			g.RTT, err = s.pings(ctx, c.Epoch, f.Interval, c.Window)
@@ -141,41 +140,13 @@ func (p *prober) open(ctx context.Context, f flow, g *figure) error {
 	return nil
 }
 
-func (p *prober) dial(ctx context.Context, f flow, _ *figure) error {
-	s, err := openSender(ctx, p.run, f)
-	if s == nil {
+func (p *prober) dial(f flow) error {
+	s, err := openSender(p.run, f)
+	if err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.out[f.ID] = s
-	return err
-}
-
-// tcp saturates and measures at once, in both directions. Windows are opened
-// before anything is sent here.
-func (p *prober) tcp(ctx context.Context, c command) reply {
-	windows := make(map[int]*window, len(c.In))
-	for _, f := range c.In {
-		if r := p.in[f.ID]; r != nil {
-			windows[f.ID] = openWindow(r.streams(ctx, streamTime), p.acks(f), c.WarmUp, c.Window)
-		}
-	}
-	var answer reply
-	var both sync.WaitGroup
-	both.Go(func() {
-		answer.In = p.eachIn(c, func(r *receiver, f flow, g *figure) error {
-			r.soak(windows[f.ID], c)
-			g.TCP = windows[f.ID].figures()
-			return nil
-		})
-	})
-	both.Go(func() {
-		answer.Out = p.eachOut(c, func(s *sender, f flow, g *figure) (err error) {
-			g.RTT, err = s.flood(ctx, c, f)
-			return err
-		})
-	})
-	both.Wait()
-	return answer
+	return nil
 }

@@ -89,6 +89,16 @@ func (r *receiver) streams(ctx context.Context, limit time.Duration) []*net.TCPC
 	}
 }
 
+// hangUp closes the streams; new ones may come.
+func (r *receiver) hangUp() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, conn := range r.conns {
+		conn.Close()
+	}
+	r.conns = nil
+}
+
 // drainTime is how long streams may take to end after their senders stopped.
 const drainTime = 2 * time.Second
 

@@ -17,13 +17,6 @@ func (c *check) alive() []*trial {
 	return alive
 }
 
-// failOn ends a trial for an error its probe reported.
-func (t *trial) failOn(err string) {
-	if err != "" {
-		t.fail(err)
-	}
-}
-
 // both makes the flows of a round for receiving and sending nodes, where not
 // nil, and takes their figures.
 type both struct {

@@ -12,7 +12,7 @@ import (
 )
 
 // sender is the beginning of a flow: a socket for datagrams, one for pings,
-// and TCP streams.
+// and, for one phase, TCP streams.
 type sender struct {
 	flow flow
 	run  uint64
@@ -22,9 +22,8 @@ type sender struct {
 	conns []*net.TCPConn
 }
 
-// openSender makes a flow's sender and connects its streams, at the same time.
-// A sender without streams is of use; the error says why there are none.
-func openSender(ctx context.Context, run uint64, f flow) (*sender, error) {
+// openSender makes a flow's sender, without streams.
+func openSender(run uint64, f flow) (*sender, error) {
 	s := &sender{flow: f, run: run, udp: -1, ping: -1}
 	var err error
 	if s.udp, err = connected(f, f.Ports.UDP); err != nil {
@@ -33,7 +32,7 @@ func openSender(ctx context.Context, run uint64, f flow) (*sender, error) {
 	if s.ping, err = connected(f, f.Ports.Ping); err != nil {
 		return nil, errors.Join(err, unix.Close(s.udp))
 	}
-	return s, s.connect(ctx)
+	return s, nil
 }
 
 // connected opens a datagram socket to a port of the peer.
@@ -48,7 +47,7 @@ func connected(f flow, port uint16) (int, error) {
 	return fd, nil
 }
 
-// connect makes all streams, or says why one could not be made.
+// connect makes all streams, at the same time, or says why one could not be made.
 func (s *sender) connect(ctx context.Context) error {
 	conns, errs := make([]*net.TCPConn, s.flow.Streams), make([]error, s.flow.Streams)
 	var dialing sync.WaitGroup
@@ -56,13 +55,25 @@ func (s *sender) connect(ctx context.Context) error {
 		dialing.Go(func() { conns[i], errs[i] = dialTCP(ctx, s.run, s.flow) })
 	}
 	dialing.Wait()
-	for i, conn := range conns {
-		if errs[i] != nil {
-			return errs[i]
+	for _, conn := range conns {
+		if conn != nil {
+			s.conns = append(s.conns, conn)
 		}
-		s.conns = append(s.conns, conn)
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err // one is enough: the rest is likely to say the same
+		}
 	}
 	return nil
+}
+
+// hangUp closes the streams.
+func (s *sender) hangUp() {
+	for _, conn := range s.conns {
+		conn.Close()
+	}
+	s.conns = nil
 }
 
 // pings measures round trips.

@@ -21,7 +21,7 @@ type trial struct {
 	id, pair int
 	ports    ports
 	sent     uint64        // datagrams, in the last blast
-	late     time.Duration // that its sender waited for a processor
+	late     time.Duration // that a probe waited for a processor, in the last phase
 	arrived  arrived
 	fault    string   // why it can no longer be measured
 	notes    []string // what went wrong on the way
@@ -55,6 +55,34 @@ func (t *trial) note(why string) {
 	t.notes = append(t.notes, why)
 }
 
+// noteError notes what a probe reported.
+func (t *trial) noteError(err string) {
+	if err != "" {
+		t.note(err)
+	}
+}
+
+// failOn ends a trial for what a probe reported.
+func (t *trial) failOn(err string) {
+	if err != "" {
+		t.fail(err)
+	}
+}
+
+// takeTCP takes the figures of either end; of several windows the best.
+func (t *trial) takeTCP(f figure) {
+	t.noteError(f.Err)
+	t.late = max(t.late, f.Late)
+	if f.TCP != nil {
+		if frames, payload := f.TCP.Rates(); frames > t.link.TCP {
+			t.link.TCP, t.link.TCPPayload = frames, payload
+		}
+	}
+	if f.RTT != nil {
+		t.link.RTTLoad50, t.link.RTTLoad99 = f.RTT.P50, f.RTT.P99
+	}
+}
+
 // load is the rate that load is measured by: the allocated one, else what TCP
 // was able to take of bestEffortLoad.
 func (t *trial) load() vnet.Rate {
@@ -65,13 +93,6 @@ func (t *trial) load() vnet.Rate {
 		return min(t.link.TCP, bestEffortLoad)
 	}
 	return unknownLoad
-}
-
-// starved says that UDP was slow and that its load had holes in it for want of
-// a processor, enough to show.
-func (t *trial) starved(length time.Duration) bool {
-	slow := float64(t.link.UDP) < measure.Below*float64(t.load())
-	return slow && float64(t.late) > (1-measure.Below)/2*float64(length)
 }
 
 // inlet and outlet are the flow as its receiver and its sender know it.

@@ -141,8 +141,9 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 
-	s, err := openSender(t.Context(), run, f)
+	s, err := openSender(run, f)
 	must(t, err)
+	must(t, s.connect(t.Context()))
 	var g figure
 	must(t, s.blast(t.Context(), command{Epoch: 1, Window: 100 * time.Millisecond}, f, &g))
 	counts := r.sink.settle(t.Context(), g.Sent, time.Second)

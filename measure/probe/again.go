@@ -1,0 +1,62 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sublet/measure"
+	"sublet/vnet"
+)
+
+// trialLimit bounds how often a phase is done for want of a processor.
+const trialLimit = 3
+
+// again does a phase, and once more while a link's figure falls short and
+// there is evidence that a probe, and not the link, was too slow for it. What
+// remains is noted, and judged as measured.
+func (c *check) again(ctx context.Context, phase func(context.Context), doubt func(*trial, time.Duration) string) {
+	for left := trialLimit; left > 0 && ctx.Err() == nil; left-- {
+		for _, t := range c.alive() {
+			t.late = 0
+		}
+		phase(ctx)
+		if !c.doubts(doubt, func(*trial, string) {}) {
+			return
+		}
+	}
+	c.doubts(doubt, (*trial).note)
+}
+
+// doubts says whether a link's figure is in doubt, and tells of each.
+func (c *check) doubts(doubt func(*trial, time.Duration) string, tell func(*trial, string)) (any bool) {
+	for _, t := range c.alive() {
+		if why := doubt(t, c.opt.Duration); why != "" {
+			any = true
+			tell(t, why)
+		}
+	}
+	return any
+}
+
+// starved doubts a rate that is low while a probe waited for a processor for
+// long enough to show in it.
+func starved(t *trial, rate vnet.Rate, window time.Duration) string {
+	low := float64(rate) < measure.Below*float64(t.Alloc)
+	if !low || float64(t.late) < (1-measure.Below)/2*float64(window) {
+		return ""
+	}
+	return fmt.Sprintf("a probe waited %s for a processor: node %s or %s is short of it", t.late.Round(time.Millisecond), t.From, t.To)
+}
+
+func tcpStarved(t *trial, window time.Duration) string { return starved(t, t.link.TCP, window) }
+
+func udpStarved(t *trial, window time.Duration) string { return starved(t, t.link.UDP, window) }
+
+// overflowed doubts a loss when the receiver's own socket had no room.
+func overflowed(t *trial, _ time.Duration) string {
+	if t.arrived.Overflow == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the receiver itself dropped at least %d datagrams: node %s is short of processor time", t.arrived.Overflow, t.To)
+}

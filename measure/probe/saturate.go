@@ -1,0 +1,79 @@
+package probe
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// streamTime is how long accepted streams may take to show up.
+const streamTime = time.Second
+
+// tcp saturates the streams there are and measures, in both directions at
+// once, then closes them. Windows are opened before anything is sent here.
+func (p *prober) tcp(ctx context.Context, c command) reply {
+	defer p.hangUp(c)
+	windows := make(map[int]*window, len(c.In))
+	for _, f := range c.In {
+		if r := p.in[f.ID]; r != nil {
+			windows[f.ID] = openWindow(r.streams(ctx, streamTime), p.acks(f), c.WarmUp, c.Window)
+		}
+	}
+	var answer reply
+	var late time.Duration
+	var all sync.WaitGroup
+	all.Go(func() { late = lateness(ctx, c.length()) })
+	all.Go(func() {
+		answer.In = p.eachIn(c, func(r *receiver, f flow, g *figure) error {
+			r.soak(windows[f.ID], c)
+			g.TCP = windows[f.ID].figures()
+			return nil
+		})
+	})
+	all.Go(func() {
+		answer.Out = p.eachOut(c, func(s *sender, f flow, g *figure) (err error) {
+			g.RTT, err = s.flood(ctx, c, f)
+			return err
+		})
+	})
+	all.Wait()
+	for _, figures := range [][]figure{answer.In, answer.Out} {
+		for i := range figures {
+			figures[i].Late = late
+		}
+	}
+	return answer
+}
+
+// hangUp closes the streams of a command's flows.
+func (p *prober) hangUp(c command) {
+	for _, f := range c.In {
+		if r := p.in[f.ID]; r != nil {
+			r.hangUp()
+		}
+	}
+	for _, f := range c.Out {
+		if s := p.out[f.ID]; s != nil {
+			s.hangUp()
+		}
+	}
+}
+
+// lateness is how long a thread that only sleeps was kept off the processor,
+// in all: a measure of how much the probe's figures are worth.
+func lateness(ctx context.Context, length time.Duration) time.Duration {
+	const step = 2 * time.Millisecond
+	sum := make(chan time.Duration)
+	go func() { // on a thread of its own, which ends with it
+		precise()
+		var late time.Duration
+		end := monotonic() + int64(length)
+		for due := monotonic(); due < end && ctx.Err() == nil; {
+			due = monotonic() + int64(step)
+			sleepUntil(due)
+			late += max(0, time.Duration(monotonic()-due)-burstTime)
+		}
+		sum <- late
+	}()
+	return <-sum
+}
