@@ -26,14 +26,15 @@ import (
 	"sublet/datapath/vnode"
 	"sublet/datapath/vxlink"
 	"sublet/datapath/vxrouter"
+	"sublet/lease/api"
 	"sublet/plan"
 	"sublet/vnet"
 )
 
 // agentOptions are the flags of agent.
 type agentOptions struct {
-	host, data, cgroup string
-	workers            int
+	host, data, cgroup, listen string
+	workers                    int
 }
 
 func (a *app) agent() *cobra.Command {
@@ -44,7 +45,7 @@ func (a *app) agent() *cobra.Command {
 		Long: `Run the agent of one host: it makes the host match its plan, again after any
 accident, and goes on from a copy of the plan when the server is away. It works
 in the network namespace it is started in.`,
-		Example: "  sublet agent --host h1",
+		Example: "  sublet agent --host h1\n  sublet agent --host h2 --server 192.0.2.1:7443 --listen 192.0.2.2:7444 --cert h2.pem --key h2.key --ca ca.pem",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.runAgent(c.Context(), o) },
 	}
@@ -52,6 +53,7 @@ in the network namespace it is started in.`,
 	f.StringVar(&o.host, "host", "", "this host's name in the substrate")
 	f.StringVar(&o.data, "data", "", "directory of the copy of the plan (default: RUN/agent)")
 	f.StringVar(&o.cgroup, "cgroup", "sublet", "control group below which this host gets one")
+	f.StringVar(&o.listen, "listen", "", "HOST:PORT for the server's sessions, with mutual TLS (default: a socket for a server on this machine)")
 	f.IntVar(&o.workers, "workers", agent.DefaultWorkers, "steps done at once")
 	return c
 }
@@ -90,11 +92,11 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		Events: events, Log: log, Workers: o.workers,
 	}
 	d.agent = keeper
-	stop, err := d.open(ctx, keeper.Address)
+	listener, err := a.listenForSessions(o.listen, keeper)
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer d.serve(ctx, listener, o.listen != "")()
 	keeper.Run(ctx)
 	return nil
 }
@@ -115,8 +117,8 @@ func lockHost(run, host string) (io.Closer, error) {
 	return f, nil
 }
 
-// agentDoor serves sessions on an agent's socket. Only root can connect: the
-// server decided who may do what.
+// agentDoor serves sessions. Only root can connect to the socket, only the
+// server to the port: it decided who may do what.
 type agentDoor struct {
 	host  *kernel.Host
 	nodes *vnode.Part
@@ -124,21 +126,35 @@ type agentDoor struct {
 	log   *slog.Logger
 }
 
-// open listens and serves until ctx ends.
-func (d *agentDoor) open(ctx context.Context, socket string) (stop func(), err error) {
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+// listenForSessions opens the agent's socket, or a TCP port that becomes its
+// address.
+func (a *app) listenForSessions(port string, keeper *agent.Agent) (net.Listener, error) {
+	if port != "" {
+		keeper.Address = "https://" + port
+		return api.ListenTLS(port, a.tls.cert, a.tls.key, a.tls.ca)
+	}
+	if err := os.Remove(keeper.Address); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	l, err := net.Listen("unix", socket)
+	l, err := net.Listen("unix", keeper.Address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for sessions: %w", err)
 	}
-	if err := os.Chmod(socket, 0o600); err != nil {
+	if err := os.Chmod(keeper.Address, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	server := &http.Server{Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	return l, nil
+}
+
+// serve answers until ctx ends or stop is called.
+func (d *agentDoor) serve(ctx context.Context, l net.Listener, remote bool) (stop func()) {
+	handler := d.routes()
+	if remote {
+		handler = api.OnlyOperator(handler)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	go func() { _ = server.Serve(l) }()
-	return func() { _ = server.Close() }, nil
+	return func() { _ = server.Close() }
 }
 
 func (d *agentDoor) routes() http.Handler {

@@ -33,7 +33,7 @@ func (a *app) doctor() *cobra.Command {
 				findings = append(findings, found)
 				rows = append(rows, []string{found.Feature, found.State, found.Means, found.Detail})
 			}
-			return a.print(findings, "FEATURE HERE MEANS DETAIL", rows)
+			return a.print(findings, "FEATURE HERE WITHOUT-IT DETAIL", rows)
 		},
 	})
 }

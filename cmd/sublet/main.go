@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sublet/datapath/vnode"
+	"sublet/lease/api"
 	"sublet/measure/probe"
 )
 
@@ -43,6 +44,10 @@ const probeCommand = "__probe"
 type app struct {
 	run    string // directory of sockets and namespaces
 	format string // of noun commands: table, json, yaml
+
+	server string // on another machine; "" is the one of the run directory
+	tls    credentials
+	caller *api.Client
 
 	in       io.Reader
 	out, err io.Writer
@@ -85,6 +90,7 @@ admission, 4 a promise is not kept (check).`,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.PersistentFlags().StringVar(&a.run, "run", environment("SUBLET_RUN", "/run/sublet"), "directory of the server's socket and of what runs ($SUBLET_RUN)")
+	a.remoteFlags(root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
 	root.AddCommand(
 		a.serve(), a.agent(), a.lab(),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ type serveOptions struct {
 	data, substrate, listen, host string
 	endpoints                     []string
 	withAgent                     bool
-	cert, key, ca                 string
+	tls                           credentials
 }
 
 func (a *app) serve() *cobra.Command {
@@ -41,17 +42,17 @@ answers on RUN/api.sock, where the kernel says who the caller is. Agents get
 their plans from it; running networks run on without it.`,
 		Example: "  sublet serve --substrate substrate.yaml --agent\n  sublet serve --data /var/lib/sublet",
 		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return a.runServer(c.Context(), o) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.tls = a.tls
+			return a.runServer(c.Context(), o)
+		},
 	}
 	f := c.Flags()
 	f.StringVar(&o.data, "data", "/var/lib/sublet", "directory of the store")
 	f.StringVar(&o.substrate, "substrate", "", "substrate file (YAML or JSON); without it the one in the store")
 	f.BoolVar(&o.withAgent, "agent", false, "also run this machine's agent, as a process of its own")
 	f.StringVar(&o.host, "host", "", "this machine's name in the substrate (default: its host name, or the only host)")
-	f.StringVar(&o.listen, "listen", "", "also answer on this TCP address, with mutual TLS")
-	f.StringVar(&o.cert, "cert", "", "certificate for --listen")
-	f.StringVar(&o.key, "key", "", "its key")
-	f.StringVar(&o.ca, "ca", "", "authority of the certificates")
+	f.StringVar(&o.listen, "listen", "", "also answer on this HOST:PORT, with mutual TLS (--cert, whose common name is operator, --key, --ca)")
 	f.StringSliceVar(&o.endpoints, "etcd", nil, "endpoints of an external etcd cluster, instead of the embedded one")
 	return c
 }
@@ -75,7 +76,11 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, books.Close()) }()
-	server, err := api.New(ctx, api.Config{Store: books, Substrate: sub, Log: log})
+	agents, err := o.tls.config()
+	if err != nil {
+		return err
+	}
+	server, err := api.New(ctx, api.Config{Store: books, Substrate: sub, Log: log, AgentTLS: agents})
 	if err != nil {
 		return err
 	}
@@ -98,11 +103,19 @@ func (o serveOptions) listeners(run string) ([]net.Listener, error) {
 	if err != nil || o.listen == "" {
 		return []net.Listener{socket}, err
 	}
-	port, err := api.ListenTLS(o.listen, o.cert, o.key, o.ca)
+	port, err := api.ListenTLS(o.listen, o.tls.cert, o.tls.key, o.tls.ca)
 	if err != nil {
 		return nil, errors.Join(err, socket.Close())
 	}
 	return []net.Listener{socket, port}, nil
+}
+
+// config is for calling agents elsewhere; nil without a certificate.
+func (c credentials) config() (*tls.Config, error) {
+	if c.cert == "" {
+		return nil, nil
+	}
+	return api.TLSConfig(c.cert, c.key, c.ca)
 }
 
 // untilStoreEnds gives a context that ends with the store's leadership or with

@@ -85,6 +85,18 @@ func remoteCaller(state *tls.ConnectionState) Caller {
 	return c
 }
 
+// OnlyOperator is a handler for agents: over TLS it admits the server, whose
+// certificate is the operator's, and nobody else.
+func OnlyOperator(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil || !remoteCaller(r.TLS).Operator {
+			http.Error(w, "this agent takes orders from its server only", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // may checks a route's access; host is the one it concerns, if any.
 func (c Caller) may(a access, host string) error {
 	switch {

@@ -49,7 +49,7 @@ func NewClient(socket string) *Client {
 // NewTLSClient calls a server elsewhere, at host:port, with a certificate
 // whose common name is "operator" or a host's name.
 func NewTLSClient(address, certFile, keyFile, caFile string) (*Client, error) {
-	config, err := tlsFiles(certFile, keyFile, caFile)
+	config, err := TLSConfig(certFile, keyFile, caFile)
 	if err != nil {
 		return nil, err
 	}

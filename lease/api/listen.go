@@ -51,7 +51,7 @@ func Listen(run string) (net.Listener, error) {
 // of both sides are signed by ca; TLS 1.3 only, HTTP/1.1 only (sessions
 // upgrade the connection).
 func ListenTLS(address, certFile, keyFile, caFile string) (net.Listener, error) {
-	config, err := tlsFiles(certFile, keyFile, caFile)
+	config, err := TLSConfig(certFile, keyFile, caFile)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +63,9 @@ func ListenTLS(address, certFile, keyFile, caFile string) (net.Listener, error) 
 	return tls.NewListener(l, config), nil
 }
 
-// tlsFiles reads a configuration good for both sides.
-func tlsFiles(certFile, keyFile, caFile string) (*tls.Config, error) {
+// TLSConfig reads a configuration good for both sides of a connection whose
+// certificates are signed by ca.
+func TLSConfig(certFile, keyFile, caFile string) (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("read certificate %s and key %s: %w", certFile, keyFile, err)
