@@ -12,29 +12,36 @@ type Route struct {
 	Prefix netip.Prefix
 	Via    netip.Addr
 	Index  int
+	TOS    uint8 // ours have none; a tenant's with our protocol number may
 }
 
 // AddRoute begins a request for a route that carries a protocol number, by
 // which its maker finds it again. An equal prefix is replaced.
 func AddRoute(r Route, protocol uint8) *Message {
-	return routeMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, r, protocol)
-}
-
-// DeleteRoute begins a request to remove it.
-func DeleteRoute(r Route, protocol uint8) *Message {
-	return routeMessage(unix.RTM_DELROUTE, 0, r, protocol)
-}
-
-func routeMessage(kind uint16, flags int, r Route, protocol uint8) *Message {
-	header := make([]byte, 12) // struct rtmsg
-	header[0], header[1] = family(r.Prefix.Addr()), uint8(r.Prefix.Bits())
-	header[4], header[5] = unix.RT_TABLE_MAIN, protocol
+	header := routeHeader(r, protocol)
 	header[6], header[7] = unix.RT_SCOPE_UNIVERSE, unix.RTN_UNICAST
 	// The neighbour is on-link by its own peer address on that device.
 	binary.NativeEndian.PutUint32(header[8:], unix.RTNH_F_ONLINK)
-	m := NewMessage(kind, flags, header)
+	m := NewMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, header)
 	m.Attr(unix.RTA_DST, r.Prefix.Masked().Addr().AsSlice())
 	return m.Attr(unix.RTA_GATEWAY, r.Via.AsSlice()).Uint32(unix.RTA_OIF, uint32(r.Index))
+}
+
+// DeleteRoute begins a request to remove one route to the prefix, of whatever
+// kind and however reached: a tenant can use the protocol number too.
+func DeleteRoute(r Route, protocol uint8) *Message {
+	header := routeHeader(r, protocol)
+	header[6], header[7] = unix.RT_SCOPE_NOWHERE, unix.RTN_UNSPEC // any
+	m := NewMessage(unix.RTM_DELROUTE, 0, header)
+	return m.Attr(unix.RTA_DST, r.Prefix.Masked().Addr().AsSlice())
+}
+
+// routeHeader is a struct rtmsg.
+func routeHeader(r Route, protocol uint8) []byte {
+	header := make([]byte, 12)
+	header[0], header[1], header[3] = family(r.Prefix.Addr()), uint8(r.Prefix.Bits()), r.TOS
+	header[4], header[5] = unix.RT_TABLE_MAIN, protocol
+	return header
 }
 
 // Routes lists the routes of a family that carry a protocol number.
@@ -56,7 +63,7 @@ func (c *Conn) Routes(family, protocol uint8) ([]Route, error) {
 }
 
 func parseRoute(b []byte) Route {
-	var r Route
+	r := Route{TOS: b[3]}
 	dst := netip.IPv4Unspecified()
 	if b[0] == unix.AF_INET6 {
 		dst = netip.IPv6Unspecified()

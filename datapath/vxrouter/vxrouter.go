@@ -228,8 +228,10 @@ func setRoutes(c *kernel.Conn, want []plan.Route) error {
 		indexes[l.Name] = l.Index
 	}
 	there := make(map[kernel.Route]bool, len(have))
+	count := make(map[netip.Prefix]int, len(have)) // above one: a tenant's, with our number
 	for _, r := range have {
 		there[r] = true
+		count[r.Prefix]++
 	}
 	wanted := make(map[netip.Prefix]bool, len(want))
 	var adds, deletes []*kernel.Message
@@ -239,12 +241,12 @@ func setRoutes(c *kernel.Conn, want []plan.Route) error {
 			return fmt.Errorf("route to %s: no interface %s", r.Prefix, r.Interface)
 		}
 		wanted[r.Prefix] = true
-		if !there[route] {
+		if !there[route] || count[r.Prefix] > 1 {
 			adds = append(adds, kernel.AddRoute(route, Protocol))
 		}
 	}
 	for _, r := range have {
-		if !wanted[r.Prefix] {
+		if !wanted[r.Prefix] || count[r.Prefix] > 1 {
 			deletes = append(deletes, kernel.DeleteRoute(r, Protocol))
 		}
 	}

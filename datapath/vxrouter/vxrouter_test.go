@@ -187,6 +187,30 @@ func TestStaticRoutes(t *testing.T) {
 	b.do(plan.Delete, end0, mid, end1)
 }
 
+// A tenant, who is root of his node, may use our protocol number, for routes
+// of every kind: they go, and what is planned stays.
+func TestForeignRoutesWithOurNumberGo(t *testing.T) {
+	b := newBench(t)
+	n0 := b.node("n0")
+	b.join(n0, "eth0", "10.0.0.1", b.node("n1"), "eth0", "10.0.0.2")
+	end := router("n0")
+	end.Routes = []plan.Route{route("10.0.0.3/32", "10.0.0.2", "eth0")}
+	b.do(plan.Add, end)
+	for _, words := range []string{
+		"10.5.0.1 dev eth0", "10.5.0.2 dev eth0 scope link", "blackhole 10.5.0.3", "unreachable 10.5.0.4", "local 10.5.0.5 dev lo table main",
+		"10.5.0.6 via 10.0.0.2 metric 7", "10.5.0.6 via 10.0.0.2 metric 8", "10.5.0.7 tos 0x10 via 10.0.0.2", "default dev eth0",
+		"10.0.0.3 via 10.0.0.2 metric 9", "10.0.0.3 tos 0x10 via 10.0.0.2",
+	} {
+		b.ip(n0, append(append([]string{"route", "add"}, strings.Fields(words)...), "proto", "155")...)
+	}
+	b.ip(n0, "route", "add", "10.5.0.8", "proto", "155", "nexthop", "via", "10.0.0.2", "dev", "eth0", "nexthop", "dev", "lo")
+	b.do(plan.Set, end)
+	b.has(end)
+	if left := strings.Count(b.ip(n0, "route", "show", "proto", "155"), "\n"); left != 1 {
+		t.Errorf("left:\n%s", b.ip(n0, "route", "show", "proto", "155"))
+	}
+}
+
 func TestManyRoutes(t *testing.T) {
 	b := newBench(t)
 	b.join(b.node("n0"), "eth0", "10.0.0.1", b.node("n1"), "eth0", "10.0.0.2")
