@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
@@ -105,6 +106,21 @@ func (b *bench) pair() (hosts [2]*kernel.Host, parts [2]*Part) {
 		b.ip(h.Namespace, "link", "set", "phy0", "up")
 	}
 	return hosts, parts
+}
+
+// ping waits for an answer: the first packet may be lost, since devices that
+// came up start to send a moment later.
+func (b *bench) ping(ns string, to netip.Addr) {
+	b.t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; {
+		out, err := b.try(ns, "ping", "-c1", "-W1", to.String())
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			b.t.Fatalf("no answer from %s: %s", to, out)
+		}
+	}
 }
 
 func underlay(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 99, 0, byte(i + 1)}) }

@@ -3,6 +3,7 @@ package vxlink
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,6 +39,7 @@ func (w *work) tunnel(i int, have kernel.Link, want *plan.Tunnel) (end, error) {
 	}
 	minor, best := parseMark(have.Alias)
 	got := parseVxlan(have.Data)
+	stamped := got.tos == tos(want)
 	got.tos = tos(want) // changed in place
 	if have.Kind != "vxlan" || got != identity(want) || have.Peer != uplink.Index {
 		if err := w.remove(i); err != nil {
@@ -46,13 +48,26 @@ func (w *work) tunnel(i int, have kernel.Link, want *plan.Tunnel) (end, error) {
 		if have, err = w.makeTunnel(i, uplink.Index, want); err != nil {
 			return end{}, err
 		}
-		minor = 0
+		minor, stamped = 0, true
 	}
 	e := end{Link: have, minor: minor}
 	if minor != 0 && best != want.Class.BestEffort { // classes never move
 		e.minor, e.retired = 0, minor
 	}
+	if !stamped {
+		if err := w.inside.Do(restamp(e.Index, want)); err != nil {
+			return e, fmt.Errorf("set its type of service: %w", err)
+		}
+	}
 	return w.classify(e, i, want)
+}
+
+// restamp begins a change of the outer type of service.
+func restamp(index int, want *plan.Tunnel) *kernel.Message {
+	m := kernel.ChangeLink(index)
+	return m.Nest(unix.IFLA_LINKINFO, func() {
+		m.String(unix.IFLA_INFO_KIND, "vxlan").Nest(unix.IFLA_INFO_DATA, func() { m.Uint8(vxlanTOS, tos(want)) })
+	})
 }
 
 // makeTunnel makes the device from the host's namespace, where its outer
@@ -70,11 +85,19 @@ func (w *work) makeTunnel(i, uplink int, want *plan.Tunnel) (kernel.Link, error)
 		m.Uint8(vxlanChecksum, 0).Uint8(vxlanNoSum6Tx, 1).Uint8(vxlanNoSum6Rx, 1)
 		m.Uint8(vxlanLearning, 0).Uint8(vxlanTTL, tunnelTTL).Uint8(vxlanTOS, tos(want)).Uint16BE(vxlanPort, tunnelPort)
 	}).Uint32(iflaMTU, uint32(want.MTU)).Uint32(unix.IFLA_NET_NS_FD, uint32(w.fabric.Fd()))
-	if err := w.home.Do(m); err != nil {
+	err := w.home.Do(m)
+	for end := time.Now().Add(releaseTime); kernel.Exists(err) && time.Now().Before(end); err = w.home.Do(m) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err != nil {
 		return kernel.Link{}, fmt.Errorf("make vxlan %d from %s to %s: %w", want.VNI, want.Local, want.Remote, err)
 	}
 	return w.inside.LinkByName(name)
 }
+
+// releaseTime bounds the wait for a VNI whose last device is in a fabric that
+// was removed: the kernel takes those down later.
+const releaseTime = 2 * time.Second
 
 // classify gives a tunnel its class, whose number is written on the device
 // before the class exists, so that no crash loses it.
@@ -86,11 +109,7 @@ func (w *work) classify(e end, i int, want *plan.Tunnel) (end, error) {
 		}
 		e.minor = minor
 		e.Alias = w.mark(minor, w.link.Ends[i])
-		m := kernel.ChangeLink(e.Index).String(iflaAlias, e.Alias)
-		m.Nest(unix.IFLA_LINKINFO, func() {
-			m.String(unix.IFLA_INFO_KIND, "vxlan").Nest(unix.IFLA_INFO_DATA, func() { m.Uint8(vxlanTOS, tos(want)) })
-		})
-		if err := w.inside.Do(m); err != nil {
+		if err := w.inside.Do(kernel.ChangeLink(e.Index).String(iflaAlias, e.Alias)); err != nil {
 			return e, fmt.Errorf("mark it: %w", err)
 		}
 	}

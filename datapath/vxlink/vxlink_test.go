@@ -14,7 +14,7 @@ func TestLocalLink(t *testing.T) {
 	link := local(100 * vnet.Mbit)
 	add(t, p, link)
 	has(t, p, link)
-	b.in(n0, "ping", "-c1", "-W1", address(1).String())
+	b.ping(n0, address(1))
 	add(t, p, link)
 	has(t, p, link)
 	remove(t, p, link)
@@ -31,8 +31,7 @@ func TestTunnel(t *testing.T) {
 		add(t, p, uplink(), across(i, 200*vnet.Mbit))
 		has(t, p, uplink(), across(i, 200*vnet.Mbit))
 	}
-	b.in(n0, "ping", "-c1", "-W1", address(1).String())
-	t.Log(b.in(hosts[0].Namespace, "tc", "-s", "class", "show", "dev", "phy0"))
+	b.ping(n0, address(1))
 	for i, p := range parts {
 		remove(t, p, across(i, 200*vnet.Mbit))
 		has(t, p, uplink())

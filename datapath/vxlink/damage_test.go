@@ -1,0 +1,212 @@
+package vxlink
+
+import (
+	"context"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// TestDamage breaks one thing at a time: Observe must see it and Do repair it.
+func TestDamage(t *testing.T) {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	node := b.node(hosts[0], "n0")
+	p, link := parts[0], across(0, 100*vnet.Mbit)
+	fabric, home := hosts[0].Path(plan.Fabric(demo)), hosts[0].Namespace
+	add(t, p, uplink(), link)
+	for _, c := range []struct{ ns, command string }{
+		{fabric, "tc filter del dev l0a ingress"},
+		{fabric, "tc qdisc del dev l0b clsact"},
+		{fabric, "tc qdisc del dev l0b root"},
+		{fabric, "tc qdisc change dev l0b root handle 1: tbf rate 1mbit burst 10kb limit 10kb"},
+		{fabric, "tc qdisc replace dev l0b root pfifo"},
+		{fabric, "tc qdisc replace dev l0a root pfifo"},
+		{fabric, "ip link set l0a down"},
+		{fabric, "ip link set l0b down"},
+		{fabric, "ip link set l0b mtu 1000"},
+		{fabric, "ip link set l0a mtu 1000"},
+		{fabric, "ip link set l0b alias nonsense"},
+		{fabric, "ip link set l0a alias nonsense"},
+		{fabric, "ip link del l0a"},
+		{fabric, "ip link del l0b"},
+		{fabric, "ip link set l0b type vxlan id 77 tos 0x20"},
+		{node, "ip link del eth0"},
+		{node, "ip link set eth0 down"},
+		{node, "ip link set eth0 mtu 1000"},
+		{node, "ip addr flush dev eth0"},
+		{node, "ip link set eth0 down name eth9"},
+		{home, "tc class change dev phy0 parent 1:2 classid 1:10 htb rate 1mbit"},
+		{home, "tc qdisc del dev phy0 parent 1:10"},
+		{home, "tc class del dev phy0 classid 1:10"},
+	} {
+		b.in(c.ns, strings.Fields(c.command)...)
+		have := observe(t, p)
+		if len(have.Links) != 1 || reflect.DeepEqual(have.Links[0], link) {
+			t.Errorf("%s: observed %v", c.command, have)
+			continue
+		}
+		check(t, p.Do(context.Background(), plan.Step{Op: plan.Set, Item: link, Was: have.Links[0]}))
+		if now := observe(t, p); !reflect.DeepEqual(now.Links, []plan.VxLink{link}) {
+			t.Errorf("%s: repaired to %v", c.command, now)
+		}
+	}
+	if classes := b.in(home, "tc", "class", "show", "dev", "phy0"); strings.Count(classes, "\n") != 5 {
+		t.Errorf("classes left over:\n%s", classes)
+	}
+}
+
+func TestDamagedUplink(t *testing.T) {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	b.node(hosts[0], "n0")
+	p, link := parts[0], across(0, 100*vnet.Mbit)
+	add(t, p, uplink(), link)
+	for _, command := range []string{
+		"tc qdisc del dev phy0 root",
+		"tc class change dev phy0 parent 1: classid 1:1 htb rate 1mbit",
+		"tc class change dev phy0 parent 1:1 classid 1:3 htb rate 1mbit ceil 2mbit",
+	} {
+		b.in(hosts[0].Namespace, strings.Fields(command)...)
+		if have := observe(t, p); reflect.DeepEqual(have.Uplinks, []plan.Uplink{uplink()}) {
+			t.Errorf("%s: not seen", command)
+		}
+		add(t, p, uplink(), link)
+		has(t, p, uplink(), link)
+	}
+}
+
+// TestForeignQueue leaves an administrator's queue alone.
+func TestForeignQueue(t *testing.T) {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	b.in(hosts[0].Namespace, strings.Fields("tc qdisc add dev phy0 root handle 7: tbf rate 1mbit burst 10kb limit 10kb")...)
+	err := parts[0].Do(context.Background(), plan.Step{Op: plan.Add, Item: uplink()})
+	if err == nil || !strings.Contains(err.Error(), "remove it first") {
+		t.Errorf("took over a foreign queue: %v", err)
+	}
+	remove(t, parts[0], uplink())
+	if q := b.in(hosts[0].Namespace, "tc", "qdisc", "show", "dev", "phy0"); !strings.Contains(q, "tbf 7:") {
+		t.Errorf("the foreign queue is gone: %s", q)
+	}
+}
+
+// TestSweep removes what no plan can name.
+func TestSweep(t *testing.T) {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	b.node(hosts[0], "n0")
+	p := parts[0]
+	add(t, p, uplink(), across(0, 100*vnet.Mbit))
+	check(t, kernel.Unbind(hosts[0].Path(plan.Fabric(demo)))) // the tunnel dies with its namespace
+	b.in(hosts[0].Namespace, "tc", "class", "show", "dev", "phy0")
+	has(t, p, uplink())
+	if out := b.in(hosts[0].Namespace, "tc", "class", "show", "dev", "phy0"); strings.Contains(out, "1:10") {
+		t.Errorf("class left:\n%s", out)
+	}
+	add(t, p, across(0, 100*vnet.Mbit))
+	has(t, p, uplink(), across(0, 100*vnet.Mbit))
+	remove(t, p, across(0, 100*vnet.Mbit))
+	check(t, p.makeFabric(plan.Fabric(demo))) // a crash before the first device
+	has(t, p, uplink())
+	if left, _ := hosts[0].Names("netns"); len(left) != 1 {
+		t.Errorf("namespaces left: %v", left)
+	}
+}
+
+// TestChange changes what may change in place, and checks that it was.
+func TestChange(t *testing.T) {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	b.node(hosts[0], "n0")
+	p, link := parts[0], across(0, 100*vnet.Mbit)
+	add(t, p, uplink(), link)
+	before := b.in(hosts[0].Path(plan.Fabric(demo)), "ip", "-o", "link")
+	set := func(change func(e *plan.End)) {
+		t.Helper()
+		was := link
+		end := link.Ends[1]
+		tunnel := *end.Tunnel
+		end.Tunnel = &tunnel
+		change(&end)
+		link.Ends[1] = end
+		check(t, p.Do(context.Background(), plan.Step{Op: plan.Set, Item: link, Was: was}))
+		has(t, p, uplink(), link)
+	}
+	set(func(e *plan.End) { e.Rate = 500 * vnet.Mbit; e.Tunnel.Class.Ceil = plan.Outer(e.Rate) })
+	set(func(e *plan.End) { e.Rate = 0 })
+	set(func(e *plan.End) {
+		e.Tunnel.Class = plan.Class{Rate: 8 * vnet.Kbit, Ceil: 100 * vnet.Gbit, BestEffort: true}
+	})
+	set(func(e *plan.End) {
+		e.Rate = 5 * vnet.Gbit
+		e.Tunnel.Class = plan.Class{Rate: plan.Outer(5 * vnet.Gbit), Ceil: plan.Outer(5 * vnet.Gbit)}
+	})
+	after := b.in(hosts[0].Path(plan.Fabric(demo)), "ip", "-o", "link")
+	if indexes(before) != indexes(after) {
+		t.Errorf("devices were made anew:\n%s\n%s", before, after)
+	}
+	if classes := b.in(hosts[0].Namespace, "tc", "class", "show", "dev", "phy0"); strings.Count(classes, "\n") != 5 {
+		t.Errorf("classes left over:\n%s", classes)
+	}
+}
+
+// indexes takes the device numbers out of what ip prints.
+func indexes(text string) string {
+	var list []string
+	for _, line := range strings.Split(text, "\n") {
+		number, _, _ := strings.Cut(line, ":")
+		list = append(list, number)
+	}
+	return strings.Join(list, " ")
+}
+
+// TestIsolation sends frames of many kinds into a link and looks for them
+// everywhere else.
+func TestIsolation(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("needs python3 to make raw frames")
+	}
+	b := newBench(t)
+	p, h := b.host("h1")
+	n0 := b.node(h, "n0")
+	n1 := b.node(h, "n1")
+	add(t, p, local(0))
+	before := b.in(h.Namespace, "cat", "/proc/net/dev")
+	fabricBefore := b.in(h.Path(plan.Fabric(demo)), "cat", "/proc/net/snmp")
+	sent := b.in(n0, "python3", "-c", frames)
+	if got := b.in(n1, "python3", "-c", received); got != sent {
+		t.Errorf("received %s of %s frames", got, sent)
+	}
+	if after := b.in(h.Namespace, "cat", "/proc/net/dev"); after != before {
+		t.Errorf("the host saw frames:\n%s\n%s", before, after)
+	}
+	if after := b.in(h.Path(plan.Fabric(demo)), "cat", "/proc/net/snmp"); after != fabricBefore {
+		t.Errorf("the fabric's IP stack saw packets:\n%s\n%s", fabricBefore, after)
+	}
+}
+
+// frames sends one frame of each destination, type and VLAN tag.
+const frames = `
+import socket, struct
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); s.bind(('eth0', 0))
+n = 0
+for mac in ('ffffffffffff', '0180c2000000', '0180c200000e', '01005e000001', '333300000001', '020000000001'):
+    for kind in (0x0800, 0x0806, 0x86dd, 0x8847, 0x88cc, 0x88f7, 0x9000, 0x1234):
+        for tag in (b'', struct.pack('!HH', 0x8100, 5), struct.pack('!HHHH', 0x88a8, 1, 0x8100, 2)):
+            s.send(bytes.fromhex(mac) + b'\x02\0\0\0\0\x02' + tag + struct.pack('!H', kind) + b'SUBLETTEST' * 8)
+            n += 1
+print(n)`
+
+// received counts what came: the device's counter less the few frames of IPv6.
+const received = `
+import time
+def rx(): return int(open('/proc/net/dev').read().split('eth0:')[1].split()[1])
+end = time.monotonic() + 3
+while rx() < 144 and time.monotonic() < end: time.sleep(.01)
+print(144 if rx() >= 144 else rx())`
