@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -75,7 +76,7 @@ func (p *iperf) client(args []string) (got float64, err error) {
 // the payload's part of the frames is the same for both. Runs are interleaved
 // and the best compared: on a busy machine both err to the low side only. At
 // 10 Mbit/s they are longer, for iperf3's windows begin and end anywhere
-// between two bursts of 64 KiB. Its UDP sender needs far more processor time
+// between two bursts of 64 KiB, which adds to the 1 %. Its UDP sender needs far more processor time
 // than ours, so a run of it only counts if it filled the link.
 func TestAgainstIperf3(t *testing.T) {
 	for _, c := range []struct {
@@ -101,21 +102,22 @@ func TestAgainstIperf3(t *testing.T) {
 					udpRef = append(udpRef, rate)
 				}
 			}
+			edge := 64 * 8192 / (float64(c.rate) * float64(c.seconds))
+			compare(t, "TCP payload", tcp, tcpRef, 0.01+edge)
 			if len(udpRef) == 0 {
-				t.Skipf("iperf3 did not get the processor time to load a link of %s by UDP", c.rate)
+				t.Skipf("UDP not compared: iperf3 did not fill a link of %s", c.rate)
 			}
-			compare(t, "TCP payload", tcp, tcpRef)
-			compare(t, "UDP payload", udp, udpRef)
+			compare(t, "UDP payload", udp, udpRef, 0.01)
 		})
 	}
 }
 
-func compare(t *testing.T, what string, ours, theirs []float64) {
+func compare(t *testing.T, what string, ours, theirs []float64, tolerance float64) {
 	t.Helper()
 	a, b := slices.Max(ours), slices.Max(theirs)
 	t.Logf("%s: ours %.3f Mbit/s (worst %.3f), iperf3 %.3f (worst %.3f): ratio %.4f", what,
 		a/1e6, slices.Min(ours)/1e6, b/1e6, slices.Min(theirs)/1e6, a/b)
-	if ratio := a / b; ratio < 0.99 || ratio > 1.01 {
+	if math.Abs(a/b-1) > tolerance {
 		t.Errorf("%s: ours %.3f Mbit/s, iperf3 %.3f Mbit/s", what, a/1e6, b/1e6)
 	}
 }
