@@ -85,7 +85,11 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	if o.withAgent {
-		stop, err := a.startAgent(sub, o)
+		state, err := books.Load(ctx)
+		if err != nil {
+			return err
+		}
+		stop, err := a.startAgent(state.Substrate, o)
 		if err != nil {
 			return err
 		}
@@ -161,7 +165,7 @@ func (a *app) loadSubstrate(name string) (vnet.Substrate, error) {
 // startAgent runs the local agent in a process of its own, so that neither
 // takes the other along. It is left running when the server is killed, and
 // stopped when the server stops.
-func (a *app) startAgent(sub *vnet.Substrate, o serveOptions) (stop func(), err error) {
+func (a *app) startAgent(sub vnet.Substrate, o serveOptions) (stop func(), err error) {
 	host, err := localHost(sub, o.host)
 	if err != nil {
 		return nil, err
@@ -197,7 +201,7 @@ func fileOf(w io.Writer) io.Writer {
 }
 
 // localHost finds this machine in the substrate.
-func localHost(sub *vnet.Substrate, stated string) (string, error) {
+func localHost(sub vnet.Substrate, stated string) (string, error) {
 	if stated != "" {
 		return stated, nil
 	}
@@ -205,14 +209,11 @@ func localHost(sub *vnet.Substrate, stated string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch {
-	case sub == nil:
-	case len(sub.Hosts) == 1:
+	if len(sub.Hosts) == 1 {
 		return string(sub.Hosts[0].Name), nil
-	default:
-		if _, ok := sub.HostOf(name); ok {
-			return name, nil
-		}
+	}
+	if _, ok := sub.HostOf(name); ok {
+		return name, nil
 	}
 	return "", badInput{errors.New("which host of the substrate is this machine? State it with --host")}
 }
