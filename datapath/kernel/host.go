@@ -22,7 +22,8 @@ type Host struct {
 	home    *os.File
 }
 
-// NewHost looks up the host's namespace and control groups.
+// NewHost looks up the host's namespace and control groups, and makes its
+// directories.
 func NewHost(config Config) (*Host, error) {
 	if config.Host == "" || config.Run == "" {
 		return nil, errors.New("a host needs a name and a run directory")
@@ -43,15 +44,36 @@ func NewHost(config Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Cgroups, err = FindCgroups(config.CgroupRoot)
+	if h.Cgroups, err = FindCgroups(config.CgroupRoot); err == nil {
+		err = h.makeDirs()
+	}
 	return h, err
+}
+
+// kinds of files that every host may have, and who may look at them. Their
+// directories are the host's, not a lease's, so they come and go with it.
+var kinds = map[string]os.FileMode{"netns": 0o700, "userns": 0o700, "hosts": 0o755}
+
+func (h *Host) makeDirs() error {
+	for kind, mode := range kinds {
+		if err := os.MkdirAll(h.Dir(kind), mode); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Group is one of this host's control groups.
 func (h *Host) Group(name string) Group { return h.Cgroups.Group(filepath.Join(h.Cgroup, name)) }
 
-// Close releases the host's namespace.
-func (h *Host) Close() error { return h.home.Close() }
+// Close releases the host's namespace and removes its directories if they are
+// empty.
+func (h *Host) Close() error {
+	for kind := range kinds {
+		_ = os.Remove(h.Dir(kind)) // refused while something runs
+	}
+	return h.home.Close()
+}
 
 // Home is the host's own network namespace.
 func (h *Host) Home() *os.File { return h.home }
