@@ -44,7 +44,11 @@ func (a *app) readRequest(name string, strict bool) (vnet.Request, error) {
 	if err != nil {
 		return vnet.Request{}, err
 	}
-	return a.parseRequest(name, text, strict)
+	req, err := a.parseRequest(name, text, strict)
+	if isXML(text) {
+		req = a.asCaller(req)
+	}
+	return req, err
 }
 
 func (a *app) parseRequest(name string, text []byte, strict bool) (vnet.Request, error) {
@@ -54,6 +58,16 @@ func (a *app) parseRequest(name string, text []byte, strict bool) (vnet.Request,
 	req, notes, err := vxdl.Parse(name, text, strict)
 	a.tell(notes)
 	return req, err
+}
+
+// asCaller drops a tenant that only the operator may state: VXDL documents
+// carry an owner whoever hands them in.
+func (a *app) asCaller(req vnet.Request) vnet.Request {
+	if os.Geteuid() != 0 && a.server == "" && req.Tenant != "" {
+		fmt.Fprintf(a.err, "sublet: note: %s: asked for as the caller, not as %s\n", req.Network, req.Tenant)
+		req.Tenant = ""
+	}
+	return req
 }
 
 func isXML(text []byte) bool {

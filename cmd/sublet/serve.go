@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,15 +57,10 @@ their plans from it; running networks run on without it.`,
 }
 
 func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
-	var sub *vnet.Substrate
-	if o.substrate != "" {
-		s, err := a.loadSubstrate(o.substrate)
-		if err != nil {
-			return err
-		}
-		sub = &s
+	config, err := a.serverConfig(o)
+	if err != nil {
+		return err
 	}
-	log := slog.New(slog.NewTextHandler(a.err, nil))
 	listeners, err := o.listeners(a.run)
 	if err != nil {
 		return err
@@ -76,29 +70,38 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, books.Close()) }()
-	agents, err := o.tls.config()
-	if err != nil {
-		return err
-	}
-	server, err := api.New(ctx, api.Config{Store: books, Substrate: sub, Log: log, AgentTLS: agents})
+	config.Store = books
+	server, err := api.New(ctx, config)
 	if err != nil {
 		return err
 	}
 	if o.withAgent {
-		state, err := books.Load(ctx)
-		if err != nil {
-			return err
-		}
-		stop, err := a.startAgent(state.Substrate, o)
+		stop, err := a.startAgent(ctx, books, o)
 		if err != nil {
 			return err
 		}
 		defer stop()
 	}
-	log.Info("serving", "socket", filepath.Join(a.run, api.SocketName))
+	config.Log.Info("serving", "socket", filepath.Join(a.run, api.SocketName))
 	ctx, stop := untilStoreEnds(ctx, books)
 	defer stop(nil)
 	return errors.Join(server.Serve(ctx, listeners...), cause(ctx))
+}
+
+// serverConfig reads the files that the flags name.
+func (a *app) serverConfig(o serveOptions) (config api.Config, err error) {
+	config.Log = slog.New(slog.NewTextHandler(a.err, nil))
+	if o.substrate != "" {
+		sub, err := a.loadSubstrate(o.substrate)
+		if err != nil {
+			return config, err
+		}
+		config.Substrate = &sub
+	}
+	if o.tls.cert != "" {
+		config.AgentTLS, err = api.TLSConfig(o.tls.cert, o.tls.key, o.tls.ca)
+	}
+	return config, err
 }
 
 // listeners opens the socket and, if wanted, the TCP port.
@@ -112,14 +115,6 @@ func (o serveOptions) listeners(run string) ([]net.Listener, error) {
 		return nil, errors.Join(err, socket.Close())
 	}
 	return []net.Listener{socket, port}, nil
-}
-
-// config is for calling agents elsewhere; nil without a certificate.
-func (c credentials) config() (*tls.Config, error) {
-	if c.cert == "" {
-		return nil, nil
-	}
-	return api.TLSConfig(c.cert, c.key, c.ca)
 }
 
 // untilStoreEnds gives a context that ends with the store's leadership or with
@@ -165,8 +160,12 @@ func (a *app) loadSubstrate(name string) (vnet.Substrate, error) {
 // startAgent runs the local agent in a process of its own, so that neither
 // takes the other along. It is left running when the server is killed, and
 // stopped when the server stops.
-func (a *app) startAgent(sub vnet.Substrate, o serveOptions) (stop func(), err error) {
-	host, err := localHost(sub, o.host)
+func (a *app) startAgent(ctx context.Context, books *store.Store, o serveOptions) (stop func(), err error) {
+	state, err := books.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	host, err := localHost(state.Substrate, o.host)
 	if err != nil {
 		return nil, err
 	}
