@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,7 +31,7 @@ func (p *Part) start(ctx context.Context, key, daemon string) error {
 	if err := group.Make(); err != nil {
 		return err
 	}
-	dir := p.dir(key)
+	dir, own := p.dir(key), p.ownDir(key)
 	argv := []string{"/usr/bin/nsenter", "--net=" + p.host.Path(key)}
 	owner, err := kernel.UserNamespace(p.host.Path(key))
 	if err != nil {
@@ -42,10 +42,10 @@ func (p *Part) start(ctx context.Context, key, daemon string) error {
 		argv = append(argv, "--user=/proc/self/fd/3")
 	}
 	argv = append(argv, "--", filepath.Join(frrDir, daemon),
-		"--user", "root", "--group", "root", "--vty_port", "0", "--vty_socket", dir,
-		"--socket", filepath.Join(dir, "zserv.api"), "--pid_file", pidFile(dir, daemon),
+		"--user", "root", "--group", "root", "--vty_port", "0", "--vty_socket", own,
+		"--socket", filepath.Join(own, "zserv.api"), "--pid_file", filepath.Join(own, daemon+".pid"),
 		"--config_file", filepath.Join(dir, daemon+".conf"),
-		"--log", "file:"+filepath.Join(dir, daemon+".log"), "--log-level", "errors")
+		"--log", "file:"+filepath.Join(own, daemon+".log"), "--log-level", "errors")
 	cmd, err := kernel.Launch{
 		Groups: group.Files(), Argv: argv,
 		Binds: map[string]string{"/etc/group": filepath.Join(dir, "group")},
@@ -53,7 +53,7 @@ func (p *Part) start(ctx context.Context, key, daemon string) error {
 	if err != nil {
 		return err
 	}
-	said, err := os.Create(filepath.Join(dir, daemon+".err"))
+	said, err := scratch()
 	if err != nil {
 		return err
 	}
@@ -64,10 +64,27 @@ func (p *Part) start(ctx context.Context, key, daemon string) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	return p.await(ctx, key, daemon, ended)
+	if err := p.await(ctx, key, daemon, ended); err != nil {
+		words, _ := io.ReadAll(io.NewSectionReader(said, 0, mostWords))
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(words)))
+	}
+	return nil
 }
 
-// await waits for a daemon's pid file and its socket.
+// mostWords bounds what is repeated of a daemon's last words, in bytes.
+const mostWords = 500
+
+// scratch is a file without a name: in the daemon's directory the tenant
+// could put something else in its place.
+func scratch() (*os.File, error) {
+	fd, err := unix.MemfdCreate("words", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make a scratch file: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "words"), nil
+}
+
+// await waits for a daemon and its socket.
 func (p *Part) await(ctx context.Context, key, daemon string, ended <-chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -78,39 +95,28 @@ func (p *Part) await(ctx context.Context, key, daemon string, ended <-chan error
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-ended:
-			said, _ := os.ReadFile(filepath.Join(p.dir(key), daemon+".err"))
-			return fmt.Errorf("it ended at once: %w: %s", err, strings.TrimSpace(string(said)))
+			return fmt.Errorf("it ended at once: %w", err)
 		case <-tick.C:
 		}
-		_, err := os.Stat(filepath.Join(p.dir(key), daemon+".vty"))
-		if err == nil && p.pid(key, daemon) != 0 {
+		_, err := os.Lstat(filepath.Join(p.ownDir(key), daemon+".vty"))
+		if err == nil && len(p.running(key, daemon)) > 0 {
 			return nil
 		}
 	}
 }
 
-func pidFile(dir, daemon string) string { return filepath.Join(dir, daemon+".pid") }
-
-// pid finds a running daemon; 0: it does not run. A number that by now is
-// another process's is not believed.
-func (p *Part) pid(key, daemon string) int {
-	text, err := os.ReadFile(pidFile(p.dir(key), daemon))
-	if err != nil {
-		return 0
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return 0
-	}
+// running lists the processes of a daemon: those of the router's control group
+// that run its program. The daemon's pid file is the tenant's to forge.
+func (p *Part) running(key, daemon string) []int {
 	members, err := p.host.Group(key).Processes()
-	if err != nil || !slices.Contains(members, pid) {
-		return 0
+	if err != nil {
+		return nil
 	}
-	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil || filepath.Base(strings.TrimSuffix(exe, " (deleted)")) != daemon {
-		return 0
-	}
-	return pid
+	program := filepath.Join(frrDir, daemon)
+	return slices.DeleteFunc(members, func(pid int) bool {
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		return err != nil || strings.TrimSuffix(exe, " (deleted)") != program
+	})
 }
 
 // stop ends a daemon: by SIGTERM, on which it takes its routes back, or else
@@ -118,18 +124,20 @@ func (p *Part) pid(key, daemon string) int {
 func (p *Part) stop(key, daemon string) error {
 	kill := unix.SIGTERM
 	for end := time.Now().Add(stopTime); ; time.Sleep(pollEvery) {
-		pid := p.pid(key, daemon)
-		if pid == 0 {
+		pids := p.running(key, daemon)
+		if len(pids) == 0 {
 			return nil
 		}
 		if time.Now().After(end) {
 			if kill == unix.SIGKILL {
-				return fmt.Errorf("%s (process %d) does not end", daemon, pid)
+				return fmt.Errorf("%s (process %d) does not end", daemon, pids[0])
 			}
 			kill, end = unix.SIGKILL, time.Now().Add(stopTime)
 		}
-		if err := unix.Kill(pid, kill); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("stop %s (process %d): %w", daemon, pid, err)
+		for _, pid := range pids {
+			if err := unix.Kill(pid, kill); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("stop %s (process %d): %w", daemon, pid, err)
+			}
 		}
 	}
 }

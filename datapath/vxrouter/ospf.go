@@ -20,7 +20,13 @@ var daemons = []string{"zebra", "ospfd"}
 // frrDir is where Debian's package has them.
 const frrDir = "/usr/lib/frr"
 
+// dir has what the daemons read; only root writes there.
 func (p *Part) dir(key string) string { return filepath.Join(p.host.Dir("frr"), key) }
+
+// ownDir has what the daemons make. It belongs to the tenant, who may put
+// anything there: nothing of it is believed, and root opens no file in it by
+// following a link.
+func (p *Part) ownDir(key string) string { return filepath.Join(p.dir(key), "own") }
 
 // configs are the daemons' configuration files. Hello and dead interval are
 // the shortest whole seconds that tolerate three lost packets (RFC 2328
@@ -70,8 +76,12 @@ func (p *Part) setOSPF(ctx context.Context, r plan.VxRouter) error {
 // writeConfigs makes the daemons' directory; state.json, which tells Observe
 // what they were started for, comes last.
 func (p *Part) writeConfigs(key string, o *plan.OSPF) error {
-	dir := p.dir(key)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	dir, own := p.dir(key), p.ownDir(key)
+	// Tenants pass through on their way to their own, and see no others'.
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return err
+	}
+	if err := os.Mkdir(own, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	for name, text := range configs(o) {
@@ -88,7 +98,7 @@ func (p *Part) writeConfigs(key string, o *plan.OSPF) error {
 		return err
 	}
 	if owner != kernel.NoOwner {
-		if err := os.Chown(dir, int(owner), -1); err != nil {
+		if err := os.Lchown(own, int(owner), -1); err != nil {
 			return err
 		}
 	}
@@ -118,7 +128,7 @@ func (p *Part) observeOSPF(key string) *plan.OSPF {
 		}
 	}
 	for _, d := range daemons {
-		if p.pid(key, d) == 0 {
+		if len(p.running(key, d)) == 0 {
 			return &plan.OSPF{}
 		}
 	}

@@ -3,7 +3,7 @@
 // router's namespace.
 //
 //	zebra, ospfd: network and user namespace and control group of the router;
-//	              files in $RUN/frr/HOST/TENANT.NETWORK.NODE
+//	              files in $RUN/frr/HOST/TENANT.NETWORK.NODE, theirs in own/ there
 package vxrouter
 
 import (

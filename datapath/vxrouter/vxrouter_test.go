@@ -260,7 +260,7 @@ func TestOSPF(t *testing.T) {
 	b.poll("convergence", func() bool { return b.pings(n0, "10.0.0.13") })
 	t.Logf("started in %v, converged after %v", began.Sub(start), time.Since(began))
 	for _, d := range daemons {
-		pid := b.part.pid(routers[0].Key(), d)
+		pid := b.part.running(routers[0].Key(), d)[0]
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		b.check(err)
 		if !strings.Contains(string(status), "Uid:\t100") {
@@ -272,8 +272,8 @@ func TestOSPF(t *testing.T) {
 	down := time.Now()
 	b.poll("recovery", func() bool { return b.pings(n1, "10.0.0.11") })
 	t.Logf("around a broken link after %v", time.Since(down))
-	b.check(syscall.Kill(b.part.pid(routers[1].Key(), "ospfd"), syscall.SIGKILL))
-	b.poll("observed damage", func() bool { return b.part.pid(routers[1].Key(), "ospfd") == 0 })
+	b.check(syscall.Kill(b.part.running(routers[1].Key(), "ospfd")[0], syscall.SIGKILL))
+	b.poll("observed damage", func() bool { return len(b.part.running(routers[1].Key(), "ospfd")) == 0 })
 	broken := routers[1]
 	broken.OSPF = &plan.OSPF{}
 	b.has(routers[0], broken, routers[2])
@@ -291,5 +291,51 @@ func TestOSPF(t *testing.T) {
 	}
 	if left, _ := b.host.Names("frr"); len(left) != 0 {
 		t.Errorf("files left: %v", left)
+	}
+}
+
+// The daemons' own directory is the tenant's, who may be a user of the host:
+// what he puts there in the place of files neither stops the agent nor makes
+// root write elsewhere.
+func TestTenantsFilesFoolNobody(t *testing.T) {
+	b := newBench(t)
+	if _, err := os.Stat(filepath.Join(frrDir, "ospfd")); err != nil {
+		b.Skip("FRR is not installed")
+	}
+	b.node("r")
+	r := router("r")
+	r.Forward, r.OSPF = true, &plan.OSPF{RouterID: netip.MustParseAddr("10.0.0.1"), Interfaces: []string{"eth0"}}
+	victim := filepath.Join(t.TempDir(), "victim")
+	b.check(os.WriteFile(victim, []byte("untouched"), 0o600))
+	b.do(plan.Add, r)
+	first := b.part.running(r.Key(), "zebra")
+	dir, own := b.part.dir(r.Key()), b.part.ownDir(r.Key())
+	for path, want := range map[string]uint32{dir: 0, filepath.Join(dir, "state.json"): 0, filepath.Join(dir, "zebra.conf"): 0, own: firstTenant} {
+		var stat syscall.Stat_t
+		b.check(syscall.Lstat(path, &stat))
+		if stat.Uid != want || stat.Mode&0o022 != 0 {
+			t.Errorf("%s belongs to user %d, mode %o", path, stat.Uid, stat.Mode)
+		}
+	}
+	for _, name := range []string{"zebra.pid", "ospfd.pid", "zebra.vty", "ospfd.vty", "zebra.err", "ospfd.err", "zebra.log", "ospfd.log"} {
+		b.check(os.RemoveAll(filepath.Join(own, name)))
+		if strings.HasSuffix(name, ".pid") {
+			b.check(syscall.Mkfifo(filepath.Join(own, name), 0o600))
+		} else {
+			b.check(os.Symlink(victim, filepath.Join(own, name)))
+		}
+	}
+	b.has(r)
+	changed := r
+	changed.OSPF = &plan.OSPF{RouterID: netip.MustParseAddr("10.0.0.9"), Interfaces: []string{"eth0"}}
+	b.do(plan.Set, changed)
+	b.has(changed)
+	if now := b.part.running(r.Key(), "zebra"); len(now) != 1 || now[0] == first[0] {
+		t.Errorf("zebra was %v and is now %v", first, now)
+	}
+	b.do(plan.Delete, changed)
+	b.has()
+	if text, err := os.ReadFile(victim); err != nil || string(text) != "untouched" {
+		t.Errorf("the file behind the links: %q, %v", text, err)
 	}
 }
