@@ -19,14 +19,15 @@ const localNames = "127.0.0.1 localhost\n::1 localhost\n"
 func (p *Part) namesPath(key string) string { return filepath.Join(p.host.Dir("hosts"), key) }
 
 // setNames writes a hosts file in place, so that running commands, which have
-// it mounted, see the change.
+// it mounted, see the change. The directory is root's: names and addresses of
+// a network are nobody else's business.
 func (p *Part) setNames(t plan.NameTable) error {
 	var b bytes.Buffer
 	b.WriteString(localNames)
 	for _, n := range t.Names {
 		fmt.Fprintf(&b, "%s %s\n", n.Address, n.Name)
 	}
-	if err := os.MkdirAll(p.host.Dir("hosts"), 0o755); err != nil {
+	if err := os.MkdirAll(p.host.Dir("hosts"), 0o700); err != nil {
 		return err
 	}
 	if err := os.WriteFile(p.namesPath(t.Key()), b.Bytes(), 0o644); err != nil {

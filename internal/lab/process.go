@@ -59,7 +59,7 @@ func start(spec Spec, l *layout, s *state, substrate string) error {
 // but otherwise in the machine's: namespaces that an agent mounts stay when it
 // dies.
 func (s *state) start(ns *os.File, name, exe string, args ...string) error {
-	log, err := os.OpenFile(s.log(name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	log, err := os.OpenFile(s.log(name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) // an audit log names tenants
 	if err != nil {
 		return err
 	}
