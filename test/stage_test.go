@@ -1,0 +1,99 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"sublet/vnet"
+)
+
+// A stage changes rates, adds and removes nodes, routers and links, by itself
+// and in time.
+func TestStages(t *testing.T) {
+	l := newLab(t, "demo")
+	l.up(`network: n
+nodes:
+  - {name: a, host: h1}
+  - {name: b, host: h2}
+routers: [{name: r}]
+links:
+  - {name: ar, ends: [a, r], rate: 100Mbit}
+  - {name: rb, ends: [r, b], rate: 100Mbit}
+stages:
+  - name: more
+    after: 4s
+    links: {ar: {rate: 300Mbit, reverse: {rate: 50Mbit}}}
+    add:
+      nodes: [{name: c, host: h2}]
+      routers: [{name: q, protocol: ospf}]
+      links:
+        - {name: cr, ends: [c, r], max: 10Mbit}
+        - {name: cq, ends: [c, q], max: 10Mbit}
+  - {name: less, after: 8s, remove: [b, q]}
+`)
+	began := time.Now()
+	l.must("exec", "n/a", "--", "ping", "-c", "1", "-W", "2", "b")
+	if r := l.sublet("exec", "n/c", "--", "true"); r.code != 2 {
+		t.Errorf("a node of a later stage: exit code %d", r.code)
+	}
+	l.reaches("ar", 300*vnet.Mbit, "n", "a", began.Add(5*time.Second))
+	if got := l.alloc("n", "ar", "r"); got != 50*vnet.Mbit {
+		t.Errorf("the way back has %s", got)
+	}
+	eventually(t, 3*time.Second, func() error {
+		if r := l.sublet("exec", "n/c", "--", "ping", "-c", "1", "-W", "1", "a"); r.code != 0 {
+			return errors.New(r.out + r.err)
+		}
+		return nil
+	})
+	eventually(t, time.Until(began.Add(10*time.Second)), func() error {
+		if r := l.sublet("exec", "n/b", "--", "true"); r.code != 2 {
+			return fmt.Errorf("b is still there: exit code %d", r.code)
+		}
+		return nil
+	})
+	l.must("exec", "n/a", "--", "ping", "-c", "1", "-W", "2", "c")
+	l.settled()
+	l.must("down", "n")
+}
+
+// reaches waits until a link's allocation is rate, until a deadline.
+func (l *lab) reaches(link string, rate vnet.Rate, network, from string, deadline time.Time) {
+	l.t.Helper()
+	eventually(l.t, time.Until(deadline), func() error {
+		if got := l.alloc(network, link, from); got != rate {
+			return fmt.Errorf("%s from %s has %s, not %s", link, from, got, rate)
+		}
+		return nil
+	})
+}
+
+// A lease in the future is booked, opens by itself and closes by itself.
+func TestAdvanceReservation(t *testing.T) {
+	l := newLab(t, "demo")
+	start := time.Now().Add(4 * time.Second).UTC()
+	l.up(fmt.Sprintf("window: {start: %s, for: 4s}\n", start.Format(time.RFC3339Nano)) + pair("later", "rate: 1500Mbit"))
+	if s := l.leases()[0].State; s != vnet.Booked {
+		t.Errorf("before its window it is %s", s)
+	}
+	// What abuts is admitted, what overlaps is not.
+	l.up(fmt.Sprintf("window: {start: %s, for: 1h}\n", start.Add(4*time.Second).Format(time.RFC3339Nano)) + pair("next", "rate: 1500Mbit"))
+	if r := l.sublet("up", l.file("x.yaml", pair("now", "rate: 1500Mbit"))); r.code != 3 {
+		t.Errorf("overlapping: exit code %d", r.code)
+	}
+	state := func(want vnet.State) func() error {
+		return func() error {
+			if s := l.leases()[0].State; s != want {
+				return fmt.Errorf("it is %s, not %s", s, want)
+			}
+			return nil
+		}
+	}
+	eventually(t, 6*time.Second, state(vnet.Running))
+	l.must("exec", "later/a", "--", "ping", "-c", "1", "-W", "2", "b")
+	eventually(t, 6*time.Second, state(vnet.Ended))
+	l.must("down", "next")
+	l.settled()
+}
