@@ -60,47 +60,72 @@ func (a *Agent) Run(ctx context.Context) {
 	if err != nil {
 		a.Log.Error("waiting for the server's plan", "err", err)
 	}
-	plans := make(chan plan.Host)
-	go a.poll(ctx, want.Revision, plans)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	var reported time.Time
-	var quiet <-chan time.Time // events wait for it, lest a busy tenant keeps the agent busy
+	l := loop{Agent: a, want: want, known: known, saved: true, plans: make(chan plan.Host), audit: time.NewTimer(0)}
+	defer l.audit.Stop()
+	go a.poll(ctx, want.Revision, l.plans)
+	for l.wait(ctx) {
+		if l.known {
+			l.pass(ctx)
+		} else {
+			l.audit.Reset(auditEvery)
+		}
+	}
+}
+
+// loop is the state of Run.
+type loop struct {
+	*Agent
+	want     plan.Host
+	known    bool // there is a plan
+	changed  bool // since the last pass
+	saved    bool // in the local copy
+	plans    chan plan.Host
+	audit    *time.Timer
+	rest     <-chan time.Time // events wait for it, lest a busy tenant keeps the agent busy
+	reported time.Time
+}
+
+// wait returns when there is a reason for a pass; false: to stop.
+func (l *loop) wait(ctx context.Context) bool {
 	for {
-		changed := false
-		events := a.Events
-		if quiet != nil {
+		events := l.Events
+		if l.rest != nil {
 			events = nil
 		}
 		select {
 		case <-ctx.Done():
-			return
-		case next := <-plans:
-			if err := saveCopy(a.Copy, next); err != nil {
-				a.Log.Error("plan not applied: no local copy of it could be kept", "revision", next.Revision, "err", err)
-				continue
-			}
-			want, known, changed = next, true, true
+			return false
+		case next := <-l.plans:
+			l.want, l.known, l.changed, l.saved = next, true, true, false
+			return true
+		case <-l.rest:
+			l.rest = nil
+			continue
 		case <-events:
-		case <-quiet:
-			quiet = nil
-			continue
-		case <-timer.C:
+		case <-l.audit.C:
 		}
-		if !known {
-			timer.Reset(auditEvery)
-			continue
-		}
-		began := time.Now()
-		result := Reconcile(ctx, want, a.Parts, a.Workers)
-		if a.note(want, result, changed) || time.Since(reported) > heartbeat {
-			a.report(ctx, want, result)
-			reported = time.Now()
-		}
-		took := time.Since(began)
-		timer.Reset(nextAudit(result, took))
-		quiet = time.After(max(eventRest, eventShare*took))
+		return true
 	}
+}
+
+// pass reconciles once and says what came of it. The plan is kept on disk
+// before it is done; if that fails it is done all the same, and kept later.
+func (l *loop) pass(ctx context.Context) {
+	if !l.saved {
+		if err := saveCopy(l.Copy, l.want); err != nil {
+			l.Log.Error("no local copy of the plan could be kept: without the server a restart would go back", "err", err)
+		} else {
+			l.saved = true
+		}
+	}
+	result := Reconcile(ctx, l.want, l.Parts, l.Workers)
+	if l.note(l.want, result, l.changed) || time.Since(l.reported) > heartbeat {
+		l.report(ctx, l.want, result)
+		l.reported = time.Now()
+	}
+	l.changed = false
+	l.audit.Reset(nextAudit(result))
+	l.rest = time.After(max(eventRest, eventShare*result.Took))
 }
 
 // DryRun says what a reconciliation with the newest plan would do now.
@@ -116,12 +141,12 @@ func (a *Agent) DryRun(ctx context.Context) ([]plan.Step, error) {
 	return plan.Diff(want, have), nil
 }
 
-// nextAudit says how long to rest after a pass that took so long.
-func nextAudit(r Result, took time.Duration) time.Duration {
+// nextAudit says how long to rest after a pass.
+func nextAudit(r Result) time.Duration {
 	if len(r.Errors) > 0 {
-		return max(retryAfter, took)
+		return max(retryAfter, r.Took)
 	}
-	return max(auditEvery, auditShare*took)
+	return max(auditEvery, auditShare*r.Took)
 }
 
 // note logs a pass and says whether the server should hear of it at once.
