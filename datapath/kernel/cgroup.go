@@ -147,10 +147,20 @@ func (g Group) Make() error {
 	return g.makeIn(tracker)
 }
 
+// parentTries bounds how often the parent that another host just found empty
+// and removed is made again.
+const parentTries = 10
+
 // makeIn makes the directories below one mount point, and on version 2 hands
 // the controllers down.
 func (g Group) makeIn(mount string) error {
-	if err := os.MkdirAll(filepath.Join(mount, g.path), 0o755); err != nil {
+	var err error
+	for range parentTries {
+		if err = os.MkdirAll(filepath.Join(mount, g.path), 0o755); !os.IsNotExist(err) {
+			break
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("make cgroup %s: %w", g.path, err)
 	}
 	if mount != g.cgroups.V2 {

@@ -154,7 +154,10 @@ func makeNamespaces() error {
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if err != nil || n == 0 {
+		if errors.Is(err, unix.ECONNRESET) || err == nil && n == 0 {
+			return nil // the agent is gone
+		}
+		if err != nil {
 			return err
 		}
 		sent := make(chan error)

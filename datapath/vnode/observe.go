@@ -13,7 +13,8 @@ import (
 )
 
 // Observe reads hosts files and nodes back, broken ones as nodes without an
-// owner, and removes user namespaces that no node uses.
+// owner, and removes what nodes share and no node uses: after the last one is
+// deleted nobody else would, if that was cut off.
 func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 	p.busy.Lock()
 	defer p.busy.Unlock()
@@ -35,6 +36,9 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 		}
 		used[node.Owner] = true
 		host.Add(node)
+	}
+	if len(keys) == 0 {
+		p.host.Group("x").RemoveParents()
 	}
 	return p.owners.sweep(used)
 }

@@ -95,7 +95,7 @@ func (s *survey) uplinks(home *kernel.Conn, host *plan.Host) error {
 		}
 	}
 	for index, classes := range s.classes {
-		host.Add(observeUplink(s.names[index], classes))
+		host.Add(observeUplink(s.names[index], classes, s.queues[index]))
 	}
 	return nil
 }

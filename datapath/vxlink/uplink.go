@@ -104,12 +104,16 @@ func ours(q kernel.Qdisc) bool {
 	return q.Kind == "htb" && q.Handle == kernel.Handle(1, 0) && q.HTBFallback() == minorHost
 }
 
-// observeUplink reads an uplink back; a damaged one has no capacity.
-func observeUplink(name string, classes map[uint32]kernel.Qdisc) plan.Uplink {
+// observeUplink reads an uplink back; a damaged one has no capacity. queues are
+// the classes that have one.
+func observeUplink(name string, classes map[uint32]kernel.Qdisc, queues map[uint32]bool) plan.Uplink {
 	rate := func(minor uint16) vnet.Rate {
 		return vnet.Rate(classes[kernel.Handle(1, minor)].HTB().Rate) * 8
 	}
 	u := plan.Uplink{Interface: name, Capacity: rate(minorRoot), Leases: rate(minorLeases)}
+	if !queues[kernel.Handle(1, minorHost)] {
+		return plan.Uplink{Interface: name}
+	}
 	for _, want := range uplinkClasses(u) {
 		have := classes[kernel.Handle(1, want.minor)]
 		parent := kernel.Handle(1, want.parent)
