@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,6 +65,9 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	}
 	if o.data == "" {
 		o.data = filepath.Join(a.run, "agent")
+	}
+	if err := cmp.Or(trusted(a.run), trusted(o.data)); err != nil {
+		return err
 	}
 	log := slog.New(slog.NewTextHandler(a.err, nil)).With("host", o.host)
 	lock, err := lockHost(a.run, o.host)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +36,7 @@ error, never dropped in silence.`,
 				_, err = a.out.Write(converted)
 				return err
 			}
-			return os.WriteFile(out, converted, 0o644)
+			return write(out, converted)
 		},
 	}
 	c.Flags().StringVarP(&out, "write", "w", "-", "file to write, - for standard output")

@@ -114,11 +114,7 @@ interrupted: as they leave and reach the node at the link's first end.`,
 // sink opens what a capture is written to. A terminal is no place for it.
 func (a *app) sink(name string) (io.WriteCloser, error) {
 	if name != "-" {
-		f, err := os.Create(name)
-		if err != nil {
-			return nil, badInput{err}
-		}
-		return f, nil
+		return create(name, 0o600) // what passed a link is its tenant's
 	}
 	if f, ok := a.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return nil, badInput{fmt.Errorf("a capture is binary: write it to a file with -w FILE, or pipe it into tshark -r -")}

@@ -84,8 +84,8 @@ func (a *app) labSubstrate(arg string) (vnet.Substrate, error) {
 }
 
 func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate) error {
-	if os.Geteuid() != 0 {
-		return badInput{errors.New("a lab makes network namespaces: run it as root")}
+	if err := a.mayLab(); err != nil {
+		return err
 	}
 	exe, err := os.Executable()
 	if err != nil {
@@ -102,6 +102,15 @@ func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate) err
 	}
 	fmt.Fprintf(a.out, "lab %s is up: %d hosts, %d switches, %d links\n", name, len(sub.Hosts), len(sub.Switches), len(sub.Links))
 	return nil
+}
+
+// mayLab says whether the caller can make and unmake labs, and whether it is
+// safe to believe what the run directory says.
+func (a *app) mayLab() error {
+	if os.Geteuid() != 0 {
+		return badInput{errors.New("a lab is made of network namespaces: run it as root")}
+	}
+	return trusted(a.run)
 }
 
 // agentsUp says whether the server answers and knows all its agents.
@@ -125,6 +134,9 @@ func (a *app) labDown() *cobra.Command {
 		Example: "  sublet lab down",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if err := a.mayLab(); err != nil {
+				return err
+			}
 			p := a.progress("taking the lab away")
 			defer p.end()
 			if err := lab.Down(a.run); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,6 +58,9 @@ their plans from it; running networks run on without it.`,
 }
 
 func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
+	if err := cmp.Or(trusted(a.run), trusted(o.data)); err != nil {
+		return err
+	}
 	config, err := a.serverConfig(o)
 	if err != nil {
 		return err

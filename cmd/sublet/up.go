@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,7 +80,7 @@ func (a *app) refused(err error, path string) error {
 		_, writeErr := a.out.Write(text)
 		return errors.Join(err, writeErr)
 	}
-	if writeErr := os.WriteFile(path, text, 0o644); writeErr != nil {
+	if writeErr := write(path, text); writeErr != nil {
 		return fmt.Errorf("%w (and the offer could not be written: %v)", err, writeErr)
 	}
 	return err
