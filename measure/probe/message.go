@@ -49,6 +49,7 @@ type flow struct {
 	Ports     ports         `json:"ports,omitzero"` // of the receiver
 	Streams   int           `json:"streams,omitempty"`
 	Rate      vnet.Rate     `json:"rate_bps,omitempty"`
+	Pace      float64       `json:"pace,omitempty"`        // part of Rate that TCP is paced to; 0: none
 	Lag       time.Duration `json:"lag_ns,omitempty"`      // that a late UDP sender may make up for
 	Interval  time.Duration `json:"interval_ns,omitempty"` // between pings
 	Sent      uint64        `json:"sent,omitempty"`        // datagrams the other end says it sent

@@ -91,6 +91,7 @@ func (s *sender) flood(ctx context.Context, c command, f flow) (*roundTrip, erro
 	until := time.Now().Add(c.length())
 	var pouring sync.WaitGroup
 	for _, conn := range s.conns {
+		limitPace(conn, f.Pace*float64(f.Rate)/float64(len(s.conns)), s.flow.MTU)
 		pouring.Go(func() { pour(conn, until, unsentLimit(f)/len(s.conns)) })
 	}
 	defer pouring.Wait()

@@ -151,6 +151,18 @@ func limitUnsent(conn *net.TCPConn, bytes int) {
 	}
 }
 
+// limitPace bounds a stream's rate of frames, in bit/s; 0: not at all. The
+// kernel paces payload (tcp_update_skb_after_send), here of full segments.
+func limitPace(conn *net.TCPConn, frames float64, mtu int) {
+	frame := float64(mtu + measure.EthernetHeader)
+	bytes := uint64(frames / 8 * (frame - float64(measure.TCPHeaders(true))) / frame)
+	if raw, err := conn.SyscallConn(); err == nil && bytes > 0 {
+		_ = onSocket(raw, func(fd int) error { // old kernels do not pace: the rate shows it
+			return unix.SetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, bytes)
+		})
+	}
+}
+
 // pour writes until the deadline, then ends the stream.
 func pour(conn *net.TCPConn, until time.Time, unsent int) {
 	limitUnsent(conn, unsent)

@@ -20,6 +20,7 @@ type trial struct {
 	Target
 	id, pair int
 	ports    ports
+	pace     float64       // part of load that TCP is paced to; 0: none
 	sent     uint64        // datagrams, in the last blast
 	late     time.Duration // that a probe waited for a processor, in the last phase
 	arrived  arrived
