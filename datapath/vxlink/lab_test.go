@@ -61,7 +61,7 @@ func (b *bench) namespace(path string) string {
 // host makes a host and the part under test on it.
 func (b *bench) host(name string) (*Part, *kernel.Host) {
 	b.t.Helper()
-	path := b.namespace(filepath.Join(b.run, "hosts", name))
+	path := b.namespace(filepath.Join(b.run, "homes", name))
 	h, err := kernel.NewHost(kernel.Config{Host: name, Run: b.run, Namespace: path})
 	check(b.t, err)
 	b.t.Cleanup(func() { h.Close() })

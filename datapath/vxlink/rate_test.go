@@ -141,7 +141,7 @@ func (b *bench) measure(nodes [2]string, rate vnet.Rate, seconds string) {
 func (b *bench) drops() int {
 	b.t.Helper()
 	files, _ := filepath.Glob(filepath.Join(b.run, "netns", "*", plan.Fabric(demo)))
-	homes, _ := filepath.Glob(filepath.Join(b.run, "hosts", "*"))
+	homes, _ := filepath.Glob(filepath.Join(b.run, "homes", "*"))
 	total := 0
 	for _, ns := range append(files, homes...) {
 		for _, field := range strings.Split(b.in(ns, "tc", "-s", "qdisc"), "(dropped ")[1:] {

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -173,88 +172,4 @@ func (p *Part) observe(key string, host *plan.Host) error {
 		host.Add(r)
 	}
 	return err
-}
-
-// readRoutes reads our routes in the calling thread's namespace.
-func readRoutes() ([]plan.Route, error) {
-	c, err := kernel.Dial()
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	routes, err := c.Routes(0, Protocol)
-	if err != nil || len(routes) == 0 {
-		return nil, err
-	}
-	links, err := c.Links()
-	if err != nil {
-		return nil, err
-	}
-	names := make(map[int]string, len(links))
-	for _, l := range links {
-		names[l.Index] = l.Name
-	}
-	list := make([]plan.Route, len(routes))
-	for i, r := range routes {
-		list[i] = plan.Route{Prefix: r.Prefix, Via: r.Via, Interface: names[r.Index]}
-	}
-	slices.SortFunc(list, byPrefix)
-	return list, nil
-}
-
-// byPrefix is the order of plan.VxRouter.Routes.
-func byPrefix(a, b plan.Route) int {
-	if c := a.Prefix.Addr().Compare(b.Prefix.Addr()); c != 0 {
-		return c
-	}
-	return a.Prefix.Bits() - b.Prefix.Bits()
-}
-
-// setRoutes adds what is missing and removes what is ours and not wanted.
-func setRoutes(c *kernel.Conn, want []plan.Route) error {
-	have, err := c.Routes(0, Protocol)
-	if err != nil {
-		return fmt.Errorf("read routes: %w", err)
-	}
-	if len(want) == 0 && len(have) == 0 {
-		return nil
-	}
-	links, err := c.Links()
-	if err != nil {
-		return fmt.Errorf("read interfaces: %w", err)
-	}
-	indexes := make(map[string]int, len(links))
-	for _, l := range links {
-		indexes[l.Name] = l.Index
-	}
-	there := make(map[kernel.Route]bool, len(have))
-	count := make(map[netip.Prefix]int, len(have)) // above one: a tenant's, with our number
-	for _, r := range have {
-		there[r] = true
-		count[r.Prefix]++
-	}
-	wanted := make(map[netip.Prefix]bool, len(want))
-	var adds, deletes []*kernel.Message
-	for _, r := range want {
-		route := kernel.Route{Prefix: r.Prefix, Via: r.Via, Index: indexes[r.Interface]}
-		if route.Index == 0 {
-			return fmt.Errorf("route to %s: no interface %s", r.Prefix, r.Interface)
-		}
-		wanted[r.Prefix] = true
-		if !there[route] || count[r.Prefix] > 1 {
-			adds = append(adds, kernel.AddRoute(route, Protocol))
-		}
-	}
-	for _, r := range have {
-		if !wanted[r.Prefix] || count[r.Prefix] > 1 {
-			deletes = append(deletes, kernel.DeleteRoute(r, Protocol))
-		}
-	}
-	if err := c.Batch(deletes); err != nil && !kernel.NotFound(err) {
-		return fmt.Errorf("delete %d routes: %w", len(deletes), err)
-	}
-	if err := c.Batch(adds); err != nil {
-		return fmt.Errorf("add %d routes: %w", len(adds), err)
-	}
-	return nil
 }

@@ -1,0 +1,139 @@
+package vnode
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+func TestSessionIsConfined(t *testing.T) {
+	p, h := newPart(t)
+	n := node("n0", 1000)
+	do(t, p, plan.Add, names(), n, node("other", 1000))
+	secret := filepath.Join(t.TempDir(), "secret")
+	check(t, os.WriteFile(secret, []byte("x"), 0o600))
+	for _, c := range []struct {
+		argv []string
+		out  string
+		code int
+	}{
+		{[]string{"id", "-u"}, "0", 0},
+		{[]string{"id", "-G"}, "0", 0},
+		{[]string{"hostname"}, "n0", 0},
+		{[]string{"getent", "hosts", "n1"}, "10.0.0.2        n1", 0},
+		{[]string{"cat", "/sys/class/net/lo/operstate"}, "unknown", 0},
+		{[]string{"ls", "/sys/class/net"}, "lo", 0},
+		{[]string{"ls", h.Run}, "sublet", 0},
+		{[]string{"ls", "/proc/self/fd"}, "0\n1\n2\n3", 0}, // 3 is the directory
+		{[]string{"cat", secret}, "cat: " + secret + ": Permission denied", 1},
+		{[]string{"touch", "/etc/x"}, "touch: cannot touch '/etc/x': Permission denied", 1},
+		{[]string{"nsenter", "--net=/proc/1/ns/net", "true"}, "nsenter: cannot open /proc/1/ns/net: Permission denied", 1},
+		{[]string{"kill", "-9", "1"}, "kill: (1): Operation not permitted", 1},
+		{[]string{"hostname", "evil"}, "hostname: you must be root to change the host name", 1},
+		{[]string{"umount", "/etc/hosts"}, "umount: /etc/hosts: must be superuser to unmount.", 32},
+		{[]string{"false"}, "", 1},
+	} {
+		if out, code := run(t, p, n, c.argv...); out != c.out || code != c.code {
+			t.Errorf("%v: %d %q, want %d %q", c.argv, code, out, c.code, c.out)
+		}
+	}
+}
+
+func TestSessionSeesOnlyItself(t *testing.T) {
+	p, _ := newPart(t)
+	n := node("n0", 1000)
+	do(t, p, plan.Add, n)
+	out, _ := run(t, p, n, "ls", "/proc")
+	for _, entry := range strings.Fields(out) {
+		if strings.Trim(entry, "0123456789") == "" && len(entry) > 2 {
+			t.Errorf("process %s is visible", entry)
+		}
+	}
+}
+
+func TestKilledSessionLeavesNothing(t *testing.T) {
+	p, _ := newPart(t)
+	n := node("n0", 1000)
+	do(t, p, plan.Add, n)
+	cmd, err := p.Command(n.Key(), []string{"setsid", "--wait", "sleep", "1000"}, false)
+	check(t, err)
+	check(t, cmd.Start())
+	wait(t, "start", func() bool { return len(processes(t, p, n)) >= 3 })
+	check(t, cmd.Process.Kill())
+	cmd.Wait()
+	wait(t, "end", func() bool { return len(processes(t, p, n)) == 0 })
+}
+
+func TestDeleteKillsSessions(t *testing.T) {
+	p, _ := newPart(t)
+	n := node("n0", 1000)
+	do(t, p, plan.Add, n)
+	cmd, err := p.Command(n.Key(), []string{"sleep", "1000"}, false)
+	check(t, err)
+	check(t, cmd.Start())
+	wait(t, "start", func() bool { return len(processes(t, p, n)) >= 2 })
+	do(t, p, plan.Delete, n)
+	if err := cmd.Wait(); err == nil {
+		t.Error("the session ended well")
+	}
+}
+
+func TestMemoryLimitHolds(t *testing.T) {
+	p, _ := newPart(t)
+	n := plan.VNode{Lease: demo, Node: "n0", Owner: 1000, Memory: 32 * vnet.MiB}
+	do(t, p, plan.Add, n)
+	out, code := run(t, p, n, "python3", "-c", "x = bytearray(100 << 20)")
+	if code != 128+9 {
+		t.Errorf("100 MiB under a limit of 32: exit %d %s", code, out)
+	}
+}
+
+func TestCPULimitHolds(t *testing.T) {
+	p, _ := newPart(t)
+	n := plan.VNode{Lease: demo, Node: "n0", Owner: 1000, CPU: 200}
+	do(t, p, plan.Add, n)
+	out, code := run(t, p, n, "python3", "-c", `
+import time
+end = time.monotonic() + 1
+while time.monotonic() < end: pass
+print(time.process_time() < 0.35)`)
+	if out != "True" || code != 0 {
+		t.Errorf("a fifth of a core: exit %d %s", code, out)
+	}
+}
+
+func TestSignalReachesTheCommand(t *testing.T) {
+	p, _ := newPart(t)
+	n := node("n0", 1000)
+	do(t, p, plan.Add, n)
+	cmd, err := p.Command(n.Key(), []string{"sleep", "1000"}, false)
+	check(t, err)
+	check(t, cmd.Start())
+	wait(t, "start", func() bool { return len(processes(t, p, n)) >= 2 })
+	check(t, cmd.Process.Signal(os.Interrupt))
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 128+2 {
+		t.Errorf("interrupted sleep: exit %d", code)
+	}
+}
+
+func processes(t *testing.T, p *Part, n plan.VNode) []int {
+	t.Helper()
+	pids, err := p.host.Group(n.Key()).Processes()
+	check(t, err)
+	return pids
+}
+
+func wait(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no %s within 5 s", what)
+		}
+	}
+}
