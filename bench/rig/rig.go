@@ -1,0 +1,190 @@
+// Package rig is what the measurements in bench share: a lab of a substrate,
+// leases on it, probes in their nodes, samples, and tables in Markdown.
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"sublet/agent/session"
+	"sublet/internal/lab"
+	"sublet/lease/api"
+	"sublet/measure/probe"
+	"sublet/plan"
+	"sublet/vnet"
+	"sublet/vnet/file"
+)
+
+// Rig is a lab that is up.
+type Rig struct {
+	Exe    string // the program under test
+	Run    string // $SUBLET_RUN
+	Client *api.Client
+	sub    vnet.Substrate
+	dir    string
+}
+
+// Build makes the program, or takes $SUBLET_BIN; call clean afterwards.
+func Build() (exe string, clean func(), err error) {
+	if exe = os.Getenv("SUBLET_BIN"); exe != "" {
+		return exe, func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "sublet-bench")
+	if err != nil {
+		return "", nil, err
+	}
+	clean = func() { os.RemoveAll(dir) }
+	exe = filepath.Join(dir, "sublet")
+	build := exec.Command("go", "build", "-o", exe, "sublet/cmd/sublet")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		clean()
+		return "", nil, fmt.Errorf("build sublet: %w\n%s", err, out)
+	}
+	return exe, clean, nil
+}
+
+// Start makes a lab of a substrate written in YAML, or of a name (lab.Named).
+func Start(ctx context.Context, exe, substrate string) (*Rig, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("a lab makes network namespaces: run this as root")
+	}
+	sub, named, err := lab.Named(substrate)
+	if !named {
+		sub, err = file.ParseSubstrate("substrate", []byte(substrate))
+	}
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("/run", "slb") // short, for sockets' names
+	if err != nil {
+		return nil, err
+	}
+	r := &Rig{Exe: exe, Run: filepath.Join(dir, "run"), dir: dir}
+	r.Client = api.NewClient(filepath.Join(r.Run, "api.sock"))
+	made, err := lab.Up(ctx, lab.Spec{Name: filepath.Base(dir), Run: r.Run, Exe: exe, Substrate: sub, Ready: r.ready})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	r.sub = made.Substrate
+	return r, nil
+}
+
+// ready says whether server and agents are at work.
+func (r *Rig) ready(ctx context.Context) error {
+	hosts, err := r.Client.Hosts(ctx)
+	for _, h := range hosts {
+		if h.Agent != api.AgentUp {
+			err = errors.Join(err, fmt.Errorf("the agent of %s is %s", h.Name, h.Agent))
+		}
+	}
+	return err
+}
+
+// Stop takes the lab away, also if the context of everything else has ended.
+func (r *Rig) Stop() error {
+	r.Client.Close()
+	if err := lab.Down(r.Run); err != nil {
+		return err
+	}
+	return os.RemoveAll(r.dir)
+}
+
+// Up leases a network written in YAML and waits until it runs.
+func (r *Rig) Up(ctx context.Context, text string) (vnet.Lease, error) {
+	req, err := file.ParseRequest("request", []byte(text))
+	if err != nil {
+		return vnet.Lease{}, err
+	}
+	a, err := r.Client.Admit(ctx, req, false)
+	if err != nil {
+		return vnet.Lease{}, err
+	}
+	l, err := r.Client.WaitReady(ctx, a.Lease.ID())
+	if err == nil && l.State != vnet.Running {
+		err = fmt.Errorf("%s is %s: %s", l.ID(), l.State, l.Message)
+	}
+	return l, err
+}
+
+// Down releases leases and waits until nothing of them is left.
+func (r *Rig) Down(ctx context.Context, leases ...vnet.Lease) error {
+	var failed error
+	for _, l := range leases {
+		if _, err := r.Client.Release(ctx, l.ID()); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		failed = errors.Join(failed, r.Client.WaitGone(ctx, l.ID()))
+	}
+	return failed
+}
+
+// Lease reads a lease again, with the rates allocated now.
+func (r *Rig) Lease(ctx context.Context, l vnet.Lease) (vnet.Lease, error) {
+	return r.Client.Lease(ctx, l.ID())
+}
+
+// Starter starts probes in a lease's nodes.
+func (r *Rig) Starter(id vnet.LeaseID) probe.Starter {
+	return func(ctx context.Context, node string) (io.ReadWriteCloser, error) {
+		conn, err := r.Client.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return session.OpenPipe(ctx, conn, api.NodePath(id, node, "probe"), session.Spec{Argv: []string{"probe"}})
+	}
+}
+
+// Targets are both directions of all links of a lease.
+func (r *Rig) Targets(l vnet.Lease) ([]probe.Target, error) {
+	ports, err := plan.Ports(r.sub, l)
+	if err != nil {
+		return nil, err
+	}
+	mtu := 0
+	for _, p := range ports {
+		mtu = p[0].MTU // the same on all links of a network
+	}
+	return probe.Targets(l, mtu, func(link vnet.VirtualLink, end int) string { return ports[link.Name][end].Interface }), nil
+}
+
+// Check measures a lease's promises, as `sublet check` does.
+func (r *Rig) Check(ctx context.Context, l vnet.Lease, opt probe.Options) (vnet.Verdict, error) {
+	var err error
+	if opt.Targets, err = r.Targets(l); err != nil {
+		return vnet.Verdict{}, err
+	}
+	return probe.Check(ctx, l, r.Starter(l.ID()), opt)
+}
+
+// Saturate loads all links of a lease until stop is called: what others do
+// while one is measured. The load is a part of the allocated rate, or of rate
+// where nothing is allocated.
+func (r *Rig) Saturate(ctx context.Context, l vnet.Lease, load probe.Load, rate vnet.Rate) (stop func(), err error) {
+	targets, err := r.Targets(l)
+	if err != nil {
+		return nil, err
+	}
+	for i := range targets {
+		if targets[i].Alloc == 0 {
+			targets[i].Alloc = rate
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, err := probe.Run(ctx, r.Starter(l.ID()), probe.Options{Targets: targets, Duration: time.Hour}, load)
+		if err != nil && ctx.Err() == nil {
+			fmt.Fprintf(os.Stderr, "load on %s: %v\n", l.ID(), err)
+		}
+	}()
+	return func() { cancel(); <-done }, nil
+}
