@@ -2,7 +2,6 @@ package test
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -65,20 +64,38 @@ links:
   - {name: near, ends: [a, b], rate: 100Mbit, reverse: {rate: 50Mbit}}
   - {name: far, ends: [a, c], min: 20Mbit, max: 200Mbit}
 `)
-	v, code := l.check("n", "--duration", "3s")
+	// Other tests and machines may take the processor away: three tries for
+	// what is too little, none for what is too much.
+	for try := 1; ; try++ {
+		v, code := l.check("n", "--duration", "3s")
+		above, below := deviations(v)
+		if len(above) > 0 || try == 3 && (len(below) > 0 || code != 0) {
+			t.Fatalf("exit code %d\n%s", code, strings.Join(append(above, below...), "\n"))
+		}
+		if code == 0 && len(below) == 0 {
+			return
+		}
+	}
+}
+
+// deviations lists what is more than 1 % above or below its allocated rate,
+// and what loses packets at 0.9 of it.
+func deviations(v vnet.Verdict) (above, below []string) {
 	for _, k := range v.Links {
 		for what, rate := range map[string]vnet.Rate{"TCP": k.TCP, "UDP": k.UDP} {
-			if off := math.Abs(float64(rate)/float64(k.Alloc) - 1); off > 0.01 {
-				t.Errorf("%s %s>%s: %s carries %s of %s allocated, %.2f%% off", k.Name, k.From, k.To, what, rate, k.Alloc, 100*off)
+			off := float64(rate)/float64(k.Alloc) - 1
+			line := fmt.Sprintf("%s %s>%s: %s carries %s of %s allocated, %+.2f%%", k.Name, k.From, k.To, what, rate, k.Alloc, 100*off)
+			if off > 0.01 {
+				above = append(above, line)
+			} else if off < -0.01 {
+				below = append(below, line)
 			}
 		}
 		if k.UDPLoss != 0 {
-			t.Errorf("%s %s>%s loses %.4f at 0.9 of the rate", k.Name, k.From, k.To, k.UDPLoss)
+			below = append(below, fmt.Sprintf("%s %s>%s loses %.4f at 0.9 of the rate", k.Name, k.From, k.To, k.UDPLoss))
 		}
 	}
-	if code != 0 {
-		t.Errorf("verdict: %+v", v)
-	}
+	return above, below
 }
 
 func TestExecKeepsExitCodesAndNames(t *testing.T) {

@@ -22,7 +22,10 @@ func (a *app) check() *cobra.Command {
 		Short: "Measure every promise of a running network",
 		Long: `Load all links of a network at once, both ways, with TCP and with UDP, and
 compare what is measured with what was promised. *_bps are Ethernet frame
-rates, *_payload_bps what applications got. Exit code 4 if a promise is not kept.`,
+rates, *_payload_bps what applications got. A phase is measured again, at most
+twice, when a rate is too low and the senders had to wait for a processor; the
+best is taken. A node's own cpu and memory limits hold for its senders too.
+Exit code 4 if a promise is not kept.`,
 		Example:           "  sublet check hello\n  sublet check hello -o json --duration 60s",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeLease,
