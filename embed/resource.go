@@ -87,7 +87,7 @@ func (r *resources) capacity(i resource) int64 {
 		return int64(r.sub.Links[graph.Arc(a).Link()].Leasable())
 	}
 	if in := i - r.inside(0, vnet.Forward); in >= 0 {
-		return int64(rate.HostCapacity(r.sub.Hosts[in/2]))
+		return int64(r.sub.Hosts[in/2].Carries())
 	}
 	host := r.sub.Hosts[i/perHost]
 	return [perHost]int64{int64(host.CPU), int64(host.Memory), wholeHost}[i%perHost]

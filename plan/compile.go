@@ -92,8 +92,28 @@ func (c *compiler) link(net *network, link vnet.VirtualLink) error {
 		return fmt.Errorf("path ends at %s, node %s is on %s", at, link.Ends[1], to)
 	}
 	wire.Ends[1] = End{Port: net.port(link, 1)}
-	c.place(at, wire, net.rates(link))
+	rates := net.rates(link)
+	if len(stretches) == 0 {
+		rates = c.inside(from, rates)
+	}
+	c.place(at, wire, rates)
 	return nil
+}
+
+// bestEffortShare is the part of what a host carries that one best-effort link
+// inside it may take, as a divisor. No queue is shared there that could put
+// best effort below leased frames; they compete for processors.
+const bestEffortShare = 10
+
+// inside bounds the best effort of a link within one host.
+func (c *compiler) inside(host vnet.HostID, rates [2]vnet.Rate) [2]vnet.Rate {
+	node, _ := c.sub.HostOf(string(host))
+	for d := range rates {
+		if rates[d] == 0 {
+			rates[d] = wholeBytes(node.Carries() / bestEffortShare)
+		}
+	}
+	return rates
 }
 
 // place puts a wire on a host. Tenants' frames are shaped once, on the host

@@ -65,7 +65,7 @@ func triangle() vnet.Lease {
 					link("n2-r1", "n2", "r1", static, vnet.Bandwidth{}),
 					link("n1-n3", "n1", "n3", static, static),
 					link("far", "n1", "n2", static, static),
-					link("r1-r2", "r1", "r2", static, static),
+					link("r1-r2", "r1", "r2", static, vnet.Bandwidth{}),
 				},
 			},
 		},
@@ -82,7 +82,7 @@ func triangle() vnet.Lease {
 		Rates: map[string][2]vnet.Rate{
 			"n1-r1": {200*vnet.Mbit + 3, 100 * vnet.Mbit}, "n2-r1": {100 * vnet.Mbit, 0},
 			"n1-n3": {100 * vnet.Mbit, 100 * vnet.Mbit}, "far": {100 * vnet.Mbit, 100 * vnet.Mbit},
-			"r1-r2": {100 * vnet.Mbit, 100 * vnet.Mbit},
+			"r1-r2": {100 * vnet.Mbit, 0},
 		},
 	}
 }

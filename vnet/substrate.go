@@ -27,6 +27,14 @@ type SubstrateNode struct {
 // DefaultHostCapacity stands in for a host's Capacity until it is calibrated.
 const DefaultHostCapacity = 10 * Gbit
 
+// Carries is Capacity with its default.
+func (n SubstrateNode) Carries() Rate {
+	if n.Capacity == 0 {
+		return DefaultHostCapacity
+	}
+	return n.Capacity
+}
+
 // SubstrateLink joins two substrate nodes. Capacity counts tenants' frames per
 // direction; the wire below also carries Sublet's own outer headers.
 type SubstrateLink struct {

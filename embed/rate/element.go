@@ -41,18 +41,10 @@ func Capacities(sub vnet.Substrate) map[Element]vnet.Rate {
 			capacities[Element{l.Name, dir}] = l.Leasable()
 		}
 		for _, h := range sub.Hosts {
-			capacities[Inside(h.Name, dir)] = HostCapacity(h)
+			capacities[Inside(h.Name, dir)] = h.Carries()
 		}
 	}
 	return capacities
-}
-
-// HostCapacity is what a host carries between its own nodes, per direction.
-func HostCapacity(h vnet.SubstrateNode) vnet.Rate {
-	if h.Capacity == 0 {
-		return vnet.DefaultHostCapacity
-	}
-	return h.Capacity
 }
 
 // Demand is what one direction of a virtual link asks of the elements it runs over.

@@ -42,7 +42,7 @@ func (c *check) doubts(doubt func(*trial, time.Duration) string, tell func(*tria
 // starved doubts a rate that is low while a probe waited for a processor for
 // long enough to show in it.
 func starved(t *trial, rate vnet.Rate, window time.Duration) string {
-	low := float64(rate) < measure.Below*float64(t.Alloc)
+	low := float64(rate) < measure.Below*float64(t.load())
 	if !low || float64(t.late) < (1-measure.Below)/2*float64(window) {
 		return ""
 	}

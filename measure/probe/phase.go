@@ -113,7 +113,7 @@ func (c *check) tcp(ctx context.Context) {
 	c.round(ctx, cmd, cmd.length()+cmd.Tail+drainTime+streamTime, both{
 		in: func(t *trial) flow { return flow{ID: t.id, Pair: t.pair} },
 		out: func(t *trial) flow {
-			return flow{ID: t.id, Pair: t.pair, Rate: t.load(), Pace: t.pace, Interval: t.loadInterval()}
+			return flow{ID: t.id, Pair: t.pair, Rate: t.load(), Pace: t.pacing(), Interval: t.loadInterval()}
 		},
 		done: func(t *trial, f figure) { t.takeTCP(f) },
 	})

@@ -16,6 +16,7 @@ type Target struct {
 	MTU          int
 	Min, Max     vnet.Rate // promised; Max 0: best effort
 	Alloc        vnet.Rate // allocated
+	Open         bool      // no maximum was stated: Alloc is all the substrate has
 }
 
 // Targets lists both directions of every link of the lease's running stage.
@@ -27,14 +28,15 @@ func Targets(l vnet.Lease, mtu int, ends func(link vnet.VirtualLink, i int) stri
 		for _, d := range vnet.Directions {
 			o := d.Opposite()
 			alloc, asked := l.Rates[link.Name][d], link.Bandwidth[d]
-			if asked.Max == vnet.Unbounded {
+			open := asked.Max == vnet.Unbounded
+			if open {
 				asked.Max = alloc
 			}
 			targets = append(targets, Target{
 				Link: link.Name, From: link.Ends[d], To: link.Ends[o],
 				FromIf: ends(link, int(d)), ToIf: ends(link, int(o)),
 				FromAddr: l.Addresses[link.Ends[d]], ToAddr: l.Addresses[link.Ends[o]],
-				MTU: mtu, Min: asked.Min, Max: asked.Max, Alloc: alloc,
+				MTU: mtu, Min: asked.Min, Max: asked.Max, Alloc: alloc, Open: open,
 			})
 		}
 	}

@@ -8,12 +8,10 @@ import (
 	"sublet/vnet"
 )
 
-// Loads of UDP where nothing is allocated: what TCP took, up to a bound that
-// leaves the processors to the other links; without TCP, little.
-const (
-	bestEffortLoad = vnet.Gbit
-	unknownLoad    = 10 * vnet.Mbit
-)
+// openLoad bounds the load of links to which nobody stated a maximum, best
+// effort among them: what they could take of a host's processors, the links
+// with a promise to keep would lack. A guaranteed minimum is offered twice.
+const openLoad = 500 * vnet.Mbit
 
 // trial is one target while it is measured.
 type trial struct {
@@ -84,16 +82,27 @@ func (t *trial) takeTCP(f figure) {
 	}
 }
 
-// load is the rate that load is measured by: the allocated one, else what TCP
-// was able to take of bestEffortLoad.
+// load is the rate that load is measured by: the allocated one, but bounded
+// where there is no maximum; without an allocation, what TCP could take.
 func (t *trial) load() vnet.Rate {
 	switch {
+	case t.Open:
+		return min(t.Alloc, max(openLoad, 2*t.Min))
 	case t.Alloc > 0:
 		return t.Alloc
 	case t.link.TCP > 0:
-		return min(t.link.TCP, bestEffortLoad)
+		return min(t.link.TCP, openLoad)
 	}
-	return unknownLoad
+	return openLoad
+}
+
+// pacing is the part of load that TCP is paced to; 0: the link's own shaper
+// holds it back.
+func (t *trial) pacing() float64 {
+	if t.pace == 0 && (t.Open || t.Alloc == 0) {
+		return 1
+	}
+	return t.pace
 }
 
 // inlet and outlet are the flow as its receiver and its sender know it.
@@ -119,6 +128,7 @@ func (t *trial) loadInterval() time.Duration {
 // verdict judges what was measured.
 func (t *trial) verdict(done measure.Scope) vnet.LinkVerdict {
 	v := t.link
+	done.Loss = done.Loss && !t.Open // not offered by its allocation
 	v.OK, v.Why = measure.Judge(v, done)
 	if t.fault != "" {
 		v.OK, v.Why = false, t.fault
