@@ -89,7 +89,12 @@ func (s session) mounts() error {
 	if err := mount("proc", "/proc", "proc", safe, ""); err != nil {
 		return err
 	}
-	for _, path := range []string{"sysrq-trigger", "irq", "bus", "sys/kernel", "sys/vm", "sys/fs", "sys/dev"} {
+	// Of the settings, those of the node's network are its own; a mount of
+	// their own keeps them out of what follows.
+	if err := mount("/proc/sys/net", "/proc/sys/net", "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	for _, path := range []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr"} {
 		if err := readOnly("/proc/" + path); err != nil {
 			return err
 		}
