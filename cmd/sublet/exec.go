@@ -18,11 +18,17 @@ import (
 
 func (a *app) exec() *cobra.Command {
 	return &cobra.Command{
-		Use:     "exec NAME/NODE [--] CMD [ARG...]",
-		Short:   "Run a command in a node, with its exit code",
-		Example: "  sublet exec hello/a -- ping -c 3 b\n  sublet exec hello/a -- bash",
-		Args:    cobra.MinimumNArgs(2),
+		Use:     "exec NAME/NODE [--] [CMD [ARG...]]",
+		Short:   "Run a command in a node, with its exit code; on a terminal, a shell",
+		Example: "  sublet exec hello/ping -- ping -c 3 pong\n  sublet exec hello/ping",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && !a.onTerminal() {
+				return badInput{errors.New("no command: write one behind --")}
+			}
+			if len(args) == 1 {
+				args = append(args, "/bin/bash")
+			}
 			client, id, node, err := a.part(c.Context(), args[0])
 			if err != nil {
 				return err
