@@ -11,10 +11,10 @@ import (
 	"sublet/vnet"
 )
 
-// substrate leaves the others half of the rate, at least 100 Mbit/s. The
-// third host's link is wide, so that it does not bind.
+// substrate leaves the others 100 Mbit/s, little enough for two processors.
+// The third host's link is wide, so that it does not bind.
 func substrate(rate vnet.Rate) (text string, capacity, others vnet.Rate) {
-	others = max(rate/2, 100*vnet.Mbit)
+	others = 100 * vnet.Mbit
 	capacity = rate + others
 	return fmt.Sprintf(`
 hosts:
@@ -145,12 +145,11 @@ func (b bench) round(ctx context.Context, s scenario, load probe.Load, into *res
 		if l, err = b.Lease(ctx, l); err != nil {
 			return err
 		}
-		// Best effort tries half of the link, always by UDP: nothing of it may get through.
 		kind := load
-		if l.Request.Network == "best-effort" {
-			kind = probe.Load{Part: 0.5}
+		if l.Request.Network == "best-effort" { // nothing of it may get through
+			kind = probe.Load{Part: 1}
 		}
-		stop, err := b.Saturate(ctx, l, kind, b.capacity)
+		stop, err := b.Saturate(ctx, l, kind, 100*vnet.Mbit)
 		if err != nil {
 			return err
 		}
