@@ -40,3 +40,36 @@ func (c *Conn) Filter(index int) (name string, count int, err error) {
 	}
 	return name, count, err
 }
+
+// Attributes of cls_u32, and the handle of the first key of its first table.
+const (
+	u32Class, u32Selector = 1, 5
+	u32Handle             = 0x80000001
+)
+
+// arpInfo is priority 1, address resolution (ETH_P_ARP in network order).
+const arpInfo = 1<<16 | 0x0608
+
+// SetARPFilter sends a device's address resolution to a class of its root
+// qdisc 1:. It fails with EEXIST where that is so already.
+func SetARPFilter(index int, class uint32) *Message {
+	m := NewMessage(unix.RTM_NEWTFILTER, unix.NLM_F_CREATE|unix.NLM_F_EXCL, TCHeader(index, u32Handle, Handle(1, 0), arpInfo))
+	m.String(unix.TCA_KIND, "u32")
+	return m.Nest(unix.TCA_OPTIONS, func() {
+		// struct tc_u32_sel with one key: no bit of the packet has to match.
+		selector := make([]byte, 16+16)
+		selector[0], selector[2] = 1, 1 // TC_U32_TERMINAL, nkeys
+		m.Uint32(u32Class, class).Attr(u32Selector, selector)
+	})
+}
+
+// HasARPFilter says whether SetARPFilter was done.
+func (c *Conn) HasARPFilter(index int) (bool, error) {
+	answers, err := c.Dump(NewMessage(unix.RTM_GETTFILTER, 0, TCHeader(index, 0, Handle(1, 0), arpInfo)))
+	for _, b := range answers {
+		if len(b) >= 20 && binary.NativeEndian.Uint32(b[8:]) == u32Handle {
+			return true, err
+		}
+	}
+	return false, err
+}

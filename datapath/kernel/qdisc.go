@@ -85,6 +85,12 @@ func (c *Conn) RootQdisc(index int) (Qdisc, error) {
 	return parseQdisc(b), nil
 }
 
+// Class reads one class of a device; NotFound tells that there is none.
+func (c *Conn) Class(index int, id uint32) (Qdisc, error) {
+	b, err := c.Get(NewMessage(unix.RTM_GETTCLASS, unix.NLM_F_ECHO, TCHeader(index, id, 0, 0)))
+	return parseQdisc(b), err
+}
+
 // Classes lists the classes of one device.
 func (c *Conn) Classes(index int) ([]Qdisc, error) {
 	return c.qdiscs(NewMessage(unix.RTM_GETTCLASS, 0, TCHeader(index, 0, 0, 0)))

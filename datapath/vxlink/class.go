@@ -6,6 +6,26 @@ import (
 	"sublet/datapath/kernel"
 )
 
+// setClass makes a class or changes it in place. Classes never move, and the
+// kernel takes a parent that is missing for the root: one that ends up
+// elsewhere is made anew, or not at all.
+func setClass(c *kernel.Conn, index int, minor, parent uint16, class kernel.HTBClass) error {
+	id, above := kernel.Handle(1, minor), kernel.Handle(1, parent)
+	for range 2 {
+		if err := c.Do(kernel.SetClass(index, id, above, class)); err != nil {
+			return err
+		}
+		got, err := c.Class(index, id)
+		if err != nil || got.Parent == above || parent == 0 && got.Parent == kernel.TCRoot {
+			return err
+		}
+		if err := c.DeleteClass(index, id); err != nil {
+			return fmt.Errorf("take it from below %x: %w", got.Parent, err)
+		}
+	}
+	return fmt.Errorf("there is no class 1:%x to put it below", parent)
+}
+
 // takeMinor reserves a free class number of an interface.
 func (p *Part) takeMinor(home *kernel.Conn, index int) (uint16, error) {
 	p.mu.Lock()

@@ -56,7 +56,7 @@ func TestDamage(t *testing.T) {
 			t.Errorf("%s: repaired to %v", c.command, now)
 		}
 	}
-	if classes := b.in(home, "tc", "class", "show", "dev", "phy0"); strings.Count(classes, "\n") != 5 {
+	if classes := b.in(home, "tc", "class", "show", "dev", "phy0"); strings.Count(classes, "\n") != 6 {
 		t.Errorf("classes left over:\n%s", classes)
 	}
 }
@@ -71,6 +71,7 @@ func TestDamagedUplink(t *testing.T) {
 		"tc qdisc del dev phy0 root",
 		"tc class change dev phy0 parent 1: classid 1:1 htb rate 1mbit",
 		"tc class change dev phy0 parent 1:1 classid 1:3 htb rate 1mbit ceil 2mbit",
+		"tc filter del dev phy0 parent 1:",
 	} {
 		b.in(hosts[0].Namespace, strings.Fields(command)...)
 		if have := observe(t, p); reflect.DeepEqual(have.Uplinks, []plan.Uplink{uplink()}) {
@@ -78,6 +79,19 @@ func TestDamagedUplink(t *testing.T) {
 		}
 		add(t, p, uplink(), link)
 		has(t, p, uplink(), link)
+	}
+}
+
+// TestAddressResolution is not left to wait behind the host's own traffic.
+func TestAddressResolution(t *testing.T) {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	add(t, parts[0], uplink())
+	b.ip(hosts[0].Namespace, "neigh", "flush", "all")
+	b.ping(hosts[0].Namespace, underlay(1))
+	arp := b.in(hosts[0].Namespace, "tc", "-s", "class", "show", "dev", "phy0", "classid", "1:5")
+	if !strings.Contains(arp, "Sent") || strings.Contains(arp, "Sent 0 bytes") {
+		t.Errorf("address resolution went elsewhere:\n%s", arp)
 	}
 }
 
@@ -151,7 +165,7 @@ func TestChange(t *testing.T) {
 	if indexes(before) != indexes(after) {
 		t.Errorf("devices were made anew:\n%s\n%s", before, after)
 	}
-	if classes := b.in(hosts[0].Namespace, "tc", "class", "show", "dev", "phy0"); strings.Count(classes, "\n") != 5 {
+	if classes := b.in(hosts[0].Namespace, "tc", "class", "show", "dev", "phy0"); strings.Count(classes, "\n") != 6 {
 		t.Errorf("classes left over:\n%s", classes)
 	}
 }

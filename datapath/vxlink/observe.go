@@ -95,7 +95,11 @@ func (s *survey) uplinks(home *kernel.Conn, host *plan.Host) error {
 		}
 	}
 	for index, classes := range s.classes {
-		host.Add(observeUplink(s.names[index], classes, s.queues[index]))
+		arp, err := home.HasARPFilter(index)
+		if err != nil {
+			return err
+		}
+		host.Add(observeUplink(s.names[index], classes, s.queues[index], arp))
 	}
 	return nil
 }

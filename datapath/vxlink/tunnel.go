@@ -120,7 +120,11 @@ func (w *work) classify(e end, i int, want *plan.Tunnel) (end, error) {
 	}
 	class := htb(want.Class.Rate, want.Class.Ceil, want.MTU+plan.OuterHeaders, priority)
 	fifo := kernel.SetFIFO(e.Peer, kernel.Handle(e.minor, 0), e.class, queue(want.Class.Ceil, want.MTU+plan.OuterHeaders))
-	if err := w.home.Do(kernel.SetClass(e.Peer, e.class, kernel.Handle(1, parent), class), fifo); err != nil {
+	err := setClass(w.home, e.Peer, e.minor, parent, class)
+	if err == nil {
+		err = w.home.Do(fifo)
+	}
+	if err != nil {
 		return e, fmt.Errorf("set class 1:%x of %s: %w", e.minor, want.Interface, err)
 	}
 	return e, nil

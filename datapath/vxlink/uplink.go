@@ -1,7 +1,10 @@
 package vxlink
 
 import (
+	"errors"
 	"fmt"
+
+	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
@@ -12,6 +15,7 @@ import (
 // effort below minorBest beside the class of everything else on the host.
 //
 //	1:1 capacity +- 1:2 leases, prio 0  +- 1:10.. tunnels
+//	             |                      +- 1:5    address resolution
 //	             +- 1:3 best effort     +- 1:10.. tunnels, prio 7
 //	                                    +- 1:4    the host itself, prio 7
 const (
@@ -19,6 +23,7 @@ const (
 	minorLeases  uint16 = 2
 	minorBest    uint16 = 3
 	minorHost    uint16 = 4
+	minorARP     uint16 = 5
 	minorTunnels uint16 = 0x10
 )
 
@@ -42,6 +47,8 @@ func uplinkClasses(u plan.Uplink) []uplinkClass {
 		{minorLeases, minorRoot, htb(u.Leases, u.Leases, uplinkMTU, leased)},
 		{minorBest, minorRoot, htb(rest, u.Capacity, uplinkMTU, bestEffort)},
 		{minorHost, minorBest, htb(rest, u.Capacity, uplinkMTU, bestEffort)},
+		// Behind the host's own traffic, tunnels would lose their next hop.
+		{minorARP, minorLeases, htb(crumb, u.Leases, uplinkMTU, leased)},
 	}
 }
 
@@ -69,10 +76,16 @@ func (p *Part) setUplink(u plan.Uplink) error {
 		}
 	}
 	for _, class := range uplinkClasses(u) {
-		m := kernel.SetClass(device.Index, kernel.Handle(1, class.minor), kernel.Handle(1, class.parent), class.htb)
-		if err := c.Do(m); err != nil {
+		err := setClass(c, device.Index, class.minor, class.parent, class.htb)
+		if errors.Is(err, unix.EBUSY) { // it has children: all of it is made anew
+			err = errors.Join(err, c.DeleteQdisc(device.Index, kernel.TCRoot))
+		}
+		if err != nil {
 			return fmt.Errorf("uplink %s: set class 1:%x: %w", u.Interface, class.minor, err)
 		}
+	}
+	if err := c.Do(kernel.SetARPFilter(device.Index, kernel.Handle(1, minorARP))); err != nil && !kernel.Exists(err) {
+		return fmt.Errorf("uplink %s: set the filter of address resolution: %w", u.Interface, err)
 	}
 	fifo := kernel.SetFIFO(device.Index, kernel.Handle(minorHost, 0), kernel.Handle(1, minorHost), queue(u.Capacity, uplinkMTU))
 	return c.Do(fifo)
@@ -105,13 +118,13 @@ func ours(q kernel.Qdisc) bool {
 }
 
 // observeUplink reads an uplink back; a damaged one has no capacity. queues are
-// the classes that have one.
-func observeUplink(name string, classes map[uint32]kernel.Qdisc, queues map[uint32]bool) plan.Uplink {
+// the classes that have one; arp says whether address resolution has its class.
+func observeUplink(name string, classes map[uint32]kernel.Qdisc, queues map[uint32]bool, arp bool) plan.Uplink {
 	rate := func(minor uint16) vnet.Rate {
 		return vnet.Rate(classes[kernel.Handle(1, minor)].HTB().Rate) * 8
 	}
 	u := plan.Uplink{Interface: name, Capacity: rate(minorRoot), Leases: rate(minorLeases)}
-	if !queues[kernel.Handle(1, minorHost)] {
+	if !queues[kernel.Handle(1, minorHost)] || !arp {
 		return plan.Uplink{Interface: name}
 	}
 	for _, want := range uplinkClasses(u) {
