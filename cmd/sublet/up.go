@@ -14,8 +14,7 @@ import (
 )
 
 func (a *app) up() *cobra.Command {
-	var accept, noWait bool
-	var offer string
+	var o upOptions
 	c := &cobra.Command{
 		Use:   "up FILE...",
 		Short: "Request networks, deploy them, wait until they are ready",
@@ -32,26 +31,34 @@ admitted before it are released again.`,
 					return err
 				}
 			}
-			return a.admit(c.Context(), requests, accept, noWait, offer)
+			return a.admit(c.Context(), requests, o)
 		},
 	}
-	c.Flags().BoolVar(&accept, "accept", false, "take the counter-offer at once, if it comes to one")
-	c.Flags().StringVar(&offer, "offer", "", "write the counter-offer to this file")
-	c.Flags().BoolVar(&noWait, "no-wait", false, "return once admitted")
+	c.Flags().BoolVar(&o.accept, "accept", false, "take the counter-offer at once, if it comes to one")
+	c.Flags().StringVar(&o.offer, "offer", "", "write the counter-offer to this file")
+	c.Flags().BoolVar(&o.noWait, "no-wait", false, "return once admitted")
+	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait until a network is ready")
 	return c
 }
 
+// upOptions are the flags of up.
+type upOptions struct {
+	accept, noWait bool
+	offer          string
+	timeout        time.Duration
+}
+
 // admit asks for all the requests, and gives back what it got if one is refused.
-func (a *app) admit(ctx context.Context, requests []vnet.Request, accept, noWait bool, offer string) error {
+func (a *app) admit(ctx context.Context, requests []vnet.Request, o upOptions) error {
 	client := a.client()
 	p := a.progress("asking for admission")
 	defer p.end()
 	var admitted []vnet.Lease
 	for _, r := range requests {
-		admission, err := client.Admit(ctx, r, accept)
+		admission, err := client.Admit(ctx, r, o.accept)
 		if err != nil {
 			err = errors.Join(err, giveBack(client, admitted))
-			return a.refused(err, offer)
+			return a.refused(err, o.offer)
 		}
 		for _, change := range admission.Changes {
 			fmt.Fprintf(a.err, "sublet: %s: took %s %s instead of %s\n", r.Network, change.What, change.To, change.From)
@@ -59,7 +66,7 @@ func (a *app) admit(ctx context.Context, requests []vnet.Request, accept, noWait
 		admitted = append(admitted, admission.Lease)
 	}
 	for _, l := range admitted {
-		if err := a.ready(ctx, client, p, l, noWait); err != nil {
+		if err := a.ready(ctx, client, p, l, o); err != nil {
 			return err
 		}
 	}
@@ -99,18 +106,20 @@ func giveBack(client *api.Client, leases []vnet.Lease) error {
 }
 
 // ready waits until a lease runs, if it is to run now.
-func (a *app) ready(ctx context.Context, client *api.Client, p *progress, l vnet.Lease, noWait bool) error {
+func (a *app) ready(ctx context.Context, client *api.Client, p *progress, l vnet.Lease, o upOptions) error {
 	if l.State == vnet.Booked {
 		fmt.Fprintf(a.out, "%s is booked from %s until %s\n", l.ID(), when(l.Window.Start), when(l.Window.End))
 		return nil
 	}
-	if noWait {
+	if o.noWait {
 		fmt.Fprintf(a.out, "%s is admitted\n", l.ID())
 		return nil
 	}
 	p.say("building " + l.ID().String())
 	id := l.ID()
-	l, err := client.WaitReady(ctx, id)
+	waiting, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	l, err := client.WaitReady(waiting, id)
 	if err != nil {
 		return fmt.Errorf("%s was admitted and is not ready yet (see sublet leases; release it with sublet down %s): %w", id, id, err)
 	}
