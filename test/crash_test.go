@@ -175,6 +175,7 @@ func (c *crasher) checkGone(after string) {
 // deploy and of a release, and every step on files, mounts and control groups:
 // all of them, one after the other. Started again it always gets there.
 func TestAgentKilledAtEveryMessage(t *testing.T) {
+	t.Parallel()
 	c := newCrasher(t, false)
 	stride := 1
 	if testing.Short() {
@@ -256,6 +257,7 @@ var failures = []failure{
 // done but its answer lost; and every step on files. One agent lives through
 // all of it, and always gets there.
 func TestEveryMessageFails(t *testing.T) {
+	t.Parallel()
 	c := newCrasher(t, true)
 	stride := 1
 	if testing.Short() {

@@ -199,14 +199,16 @@ func (s *supervisor) waits(what string, wait func(context.Context) error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
+	var last error
 	for {
 		err := wait(ctx)
 		if err == nil {
 			return
 		}
 		if ctx.Err() != nil {
-			s.t.Fatalf("not %s within %s: %v", what, patience, err)
+			s.t.Fatalf("not %s within %s: %v", what, patience, errors.Join(last, err))
 		}
+		last = err
 		time.Sleep(10 * time.Millisecond)
 	}
 }

@@ -242,10 +242,16 @@ func (tr *trap) serve() {
 }
 
 func ioctl(fd int, request uint, argument unsafe.Pointer) error {
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), uintptr(request), uintptr(argument)); errno != 0 {
-		return errno
+	for {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), uintptr(request), uintptr(argument))
+		switch errno {
+		case 0:
+			return nil
+		case unix.EINTR: // the runtime's signals
+		default:
+			return errno
+		}
 	}
-	return nil
 }
 
 func (tr *trap) answer(asked notification) {
