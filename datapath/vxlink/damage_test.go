@@ -41,11 +41,15 @@ func TestDamage(t *testing.T) {
 		{node, "ip link set eth0 mtu 1000"},
 		{node, "ip addr flush dev eth0"},
 		{node, "ip link set eth0 down name eth9"},
+		{node, "ip addr flush dev eth0; ip addr add 10.0.0.77 peer 10.0.0.78/32 dev eth0 metric 3"},
+		{node, "ip link del eth0; ip link set lo down; ip link set lo name eth0"},
 		{home, "tc class change dev phy0 parent 1:2 classid 1:10 htb rate 1mbit"},
 		{home, "tc qdisc del dev phy0 parent 1:10"},
 		{home, "tc class del dev phy0 classid 1:10"},
 	} {
-		b.in(c.ns, strings.Fields(c.command)...)
+		for command := range strings.SplitSeq(c.command, ";") {
+			b.in(c.ns, strings.Fields(command)...)
+		}
 		have := observe(t, p)
 		if len(have.Links) != 1 || reflect.DeepEqual(have.Links[0], link) {
 			t.Errorf("%s: observed %v", c.command, have)
@@ -80,6 +84,36 @@ func TestDamagedUplink(t *testing.T) {
 		add(t, p, uplink(), link)
 		has(t, p, uplink(), link)
 	}
+}
+
+// A tunnel set up while its uplink has no classes fails, instead of getting a
+// class at the root that nothing can move; a class below the wrong parent is
+// made anew.
+func TestClassesHaveTheirParents(t *testing.T) {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	b.node(hosts[0], "n0")
+	p, link := parts[0], across(0, 100*vnet.Mbit)
+	home := hosts[0].Namespace
+	b.in(home, strings.Fields("tc qdisc add dev phy0 root handle 1: htb default 4")...)
+	if err := p.Do(t.Context(), plan.Step{Op: plan.Add, Item: link}); err == nil {
+		t.Error("a tunnel got a class without an uplink")
+	}
+	add(t, p, uplink(), link)
+	has(t, p, uplink(), link)
+	b.in(home, strings.Fields("tc class del dev phy0 classid 1:10")...)
+	b.in(home, strings.Fields("tc class add dev phy0 parent 1: classid 1:10 htb rate 1mbit")...)
+	add(t, p, uplink(), link)
+	has(t, p, uplink(), link)
+	b.in(home, strings.Fields("tc class del dev phy0 classid 1:10")...)
+	for _, id := range []string{"1:4", "1:3"} {
+		b.in(home, "tc", "class", "del", "dev", "phy0", "classid", id)
+	}
+	b.in(home, strings.Fields("tc class add dev phy0 parent 1: classid 1:3 htb rate 1mbit")...)
+	b.in(home, strings.Fields("tc class add dev phy0 parent 1:3 classid 1:4 htb rate 1mbit")...)
+	_ = p.Do(t.Context(), plan.Step{Op: plan.Set, Item: uplink(), Was: uplink()}) // may take two passes
+	add(t, p, uplink(), link)
+	has(t, p, uplink(), link)
 }
 
 // TestAddressResolution is not left to wait behind the host's own traffic.
