@@ -12,6 +12,11 @@ import (
 // Conn is a route netlink socket in one network namespace. The kernel answers
 // within the call, so reads do not wait. It is safe for concurrent use.
 type Conn struct {
+	// Foreign says that the namespace is a tenant's, who can change it all the
+	// time: a dump that he never lets finish is taken as it was read last, so
+	// that nobody else waits for him.
+	Foreign bool
+
 	mu  sync.Mutex
 	fd  int
 	seq uint32
@@ -78,16 +83,29 @@ func (c *Conn) Get(m *Message) ([]byte, error) {
 
 // dumpRetries bounds how often a dump that changed under the reader is
 // repeated; one retry nearly always suffices.
-const dumpRetries = 30
+const (
+	dumpRetries    = 30
+	foreignRetries = 3
+)
 
 var errInterrupted = errors.New("dump interrupted by a change")
 
-// Dump returns the payloads of all answers, of one consistent reading.
+// Dump returns the payloads of all answers, of one consistent reading unless
+// the namespace is foreign.
 func (c *Conn) Dump(m *Message) ([][]byte, error) {
+	retries := dumpRetries
+	if c.Foreign {
+		retries = foreignRetries
+	}
 	for try := 0; ; try++ {
 		answers, err := c.exchange(unix.NLM_F_DUMP, m)
-		if !errors.Is(err, errInterrupted) || try == dumpRetries {
+		switch {
+		case !errors.Is(err, errInterrupted):
 			return answers, err
+		case try == retries && c.Foreign:
+			return answers, nil
+		case try == retries:
+			return nil, err
 		}
 	}
 }

@@ -62,6 +62,11 @@ func UpLink(index int) *Message {
 	return NewMessage(unix.RTM_NEWLINK, 0, LinkHeader(index, unix.IFF_UP, unix.IFF_UP))
 }
 
+// DownLink begins a change of a device that takes it down.
+func DownLink(index int) *Message {
+	return NewMessage(unix.RTM_NEWLINK, 0, LinkHeader(index, 0, unix.IFF_UP))
+}
+
 // DeleteLink removes a device; a missing one is fine.
 func (c *Conn) DeleteLink(index int) error {
 	err := c.Do(NewMessage(unix.RTM_DELLINK, 0, LinkHeader(index, 0, 0)))

@@ -53,6 +53,7 @@ func (w *work) port(i int, have kernel.Link, want *plan.Port) (end, error) {
 		return end{}, err
 	}
 	defer inner.Close()
+	inner.Foreign = true
 	id, err := w.inside.NamespaceID(node.Fd())
 	if err != nil {
 		return end{}, fmt.Errorf("find node %s: %w", want.Namespace, err)
@@ -90,7 +91,7 @@ func (w *work) makePort(i int, old kernel.Link, inner *kernel.Conn, node uintptr
 	err := w.inside.Do(m)
 	if kernel.Exists(err) {
 		if squatter, found := inner.LinkByName(want.Interface); found == nil {
-			if err := inner.DeleteLink(squatter.Index); err != nil {
+			if err := evict(inner, squatter.Index); err != nil {
 				return old, fmt.Errorf("delete the old %s: %w", want.Interface, err)
 			}
 			err = w.inside.Do(m)
@@ -100,6 +101,20 @@ func (w *work) makePort(i int, old kernel.Link, inner *kernel.Conn, node uintptr
 		return old, fmt.Errorf("make veth %s to %s/%s: %w", name, want.Namespace, want.Interface, err)
 	}
 	return w.inside.LinkByName(name)
+}
+
+// evict frees a device's name. What cannot be deleted, such as a loopback that
+// the tenant gave the name, gets another.
+func evict(c *kernel.Conn, index int) error {
+	err := c.DeleteLink(index)
+	if !errors.Is(err, unix.EOPNOTSUPP) {
+		return err
+	}
+	name := "lo"
+	if _, err := c.LinkByName(name); err == nil {
+		name = fmt.Sprintf("was%d", index)
+	}
+	return c.Do(kernel.DownLink(index), kernel.ChangeLink(index).String(unix.IFLA_IFNAME, name), kernel.UpLink(index))
 }
 
 // vethPeer is VETH_INFO_PEER (linux/veth.h).
@@ -125,7 +140,7 @@ func tenantSide(c *kernel.Conn, index int, want *plan.Port, gso int64) error {
 }
 
 // setAddress leaves one address on the interface; what the tenant added with
-// another local part stays.
+// another local part stays, unless it passes for ours (port in observe_link.go).
 func setAddress(c *kernel.Conn, index int, want *plan.Port) error {
 	all, err := c.Addresses(index)
 	if err != nil {
@@ -137,7 +152,7 @@ func setAddress(c *kernel.Conn, index int, want *plan.Port) error {
 		switch {
 		case a == wanted:
 			there = true
-		case a.Local == want.Address:
+		case a.Local == want.Address, a.Metric != 0:
 			if err := c.DeleteAddress(a); err != nil {
 				return err
 			}

@@ -219,6 +219,7 @@ func (f *fabric) readNode(name string) error {
 		return err
 	}
 	defer c.Close()
+	c.Foreign = true
 	n := node{name: name, devices: make(map[int]kernel.Link), addresses: make(map[int][]kernel.Address)}
 	devices, err := c.Links()
 	if err != nil {

@@ -16,6 +16,7 @@ func readRoutes() ([]plan.Route, error) {
 		return nil, err
 	}
 	defer c.Close()
+	c.Foreign = true
 	routes, err := c.Routes(0, Protocol)
 	if err != nil || len(routes) == 0 {
 		return nil, err

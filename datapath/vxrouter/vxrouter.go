@@ -75,6 +75,7 @@ func (p *Part) set(ctx context.Context, r plan.VxRouter) error {
 		return err
 	}
 	defer c.Close()
+	c.Foreign = true
 	if err := setRoutes(c, r.Routes); err != nil {
 		return err
 	}
@@ -100,6 +101,7 @@ func (p *Part) delete(r plan.VxRouter) error {
 			return err
 		}
 		defer c.Close()
+		c.Foreign = true
 		if err := setRoutes(c, nil); err != nil {
 			return err
 		}
