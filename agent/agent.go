@@ -46,6 +46,7 @@ type Agent struct {
 // host with very much on it is not busy looking at itself.
 const (
 	auditEvery   = 2 * time.Second
+	callAgain    = 100 * time.Millisecond // the server, after an error; then twice as long each time
 	auditShare   = 10
 	retryAfter   = time.Second
 	eventRest    = 200 * time.Millisecond
@@ -60,9 +61,12 @@ func (a *Agent) Run(ctx context.Context) {
 	if err != nil {
 		a.Log.Error("waiting for the server's plan", "err", err)
 	}
-	l := loop{Agent: a, want: want, known: known, saved: true, plans: make(chan plan.Host), audit: time.NewTimer(0)}
+	l := loop{
+		Agent: a, want: want, known: known, saved: true,
+		plans: make(chan plan.Host), lost: make(chan struct{}, 1), audit: time.NewTimer(0),
+	}
 	defer l.audit.Stop()
-	go a.poll(ctx, want.Revision, l.plans)
+	go a.poll(ctx, want.Revision, l.plans, l.lost)
 	for l.wait(ctx) {
 		if l.known {
 			l.pass(ctx)
@@ -80,6 +84,8 @@ type loop struct {
 	changed  bool // since the last pass
 	saved    bool // in the local copy
 	plans    chan plan.Host
+	lost     chan struct{} // the server went away; it may be back
+	result   Result        // of the last pass
 	audit    *time.Timer
 	rest     <-chan time.Time // events wait for it, lest a busy tenant keeps the agent busy
 	reported time.Time
@@ -101,6 +107,11 @@ func (l *loop) wait(ctx context.Context) bool {
 		case <-l.rest:
 			l.rest = nil
 			continue
+		case <-l.lost:
+			if !l.reported.IsZero() { // a server that started anew knows nothing of this host
+				l.report(ctx, l.want, l.result)
+			}
+			continue
 		case <-events:
 		case <-l.audit.C:
 		}
@@ -119,6 +130,7 @@ func (l *loop) pass(ctx context.Context) {
 		}
 	}
 	result := Reconcile(ctx, l.want, l.Parts, l.Workers)
+	l.result = result
 	if l.note(l.want, result, l.changed) || time.Since(l.reported) > heartbeat {
 		l.report(ctx, l.want, result)
 		l.reported = time.Now()
@@ -178,17 +190,25 @@ func (a *Agent) report(ctx context.Context, want plan.Host, r Result) {
 	}
 }
 
-// poll passes on every plan that differs from the one before.
-func (a *Agent) poll(ctx context.Context, after uint64, plans chan<- plan.Host) {
+// poll passes on every plan that differs from the one before, and says so when
+// the server was lost.
+func (a *Agent) poll(ctx context.Context, after uint64, plans chan<- plan.Host, lost chan<- struct{}) {
+	pause := callAgain
 	for ctx.Err() == nil {
 		next, err := a.Source.Plan(ctx, a.Host, after)
 		if err != nil {
 			if !errors.Is(err, context.Canceled) {
 				a.Log.Debug("no plan from the server", "err", err)
 			}
-			sleep(ctx, retryAfter)
+			sleep(ctx, pause)
+			pause = min(2*pause, retryAfter)
+			select {
+			case lost <- struct{}{}:
+			default:
+			}
 			continue
 		}
+		pause = callAgain
 		if next.Revision == after {
 			continue
 		}

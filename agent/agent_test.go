@@ -190,6 +190,12 @@ func (s *fakeServer) Plan(ctx context.Context, _ vnet.HostID, after uint64) (pla
 	return current, ctx.Err()
 }
 
+func (s *fakeServer) set(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = down
+}
+
 func (s *fakeServer) Report(_ context.Context, r plan.Report) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,6 +252,27 @@ func TestAgentRestartsFromItsCopyWithoutAServer(t *testing.T) {
 		sleep(t.Context(), auditEvery)
 		if rebooted.has() != host(7, "a").String() {
 			t.Errorf("host has %q", rebooted.has())
+		}
+	})
+}
+
+func TestAgentReportsToAServerThatIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{plan: host(7, "a")}
+		stop := start(t, newFake(), s, filepath.Join(t.TempDir(), "plan.json"))
+		defer stop()
+		sleep(t.Context(), auditEvery)
+		s.set(true)
+		sleep(t.Context(), 3*auditEvery)
+		s.mu.Lock()
+		s.reports = nil // a new server knows nothing
+		s.mu.Unlock()
+		s.set(false)
+		sleep(t.Context(), retryAfter+callAgain)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.reports) == 0 || s.reports[0].Revision != 7 {
+			t.Errorf("a server that is back heard %+v", s.reports)
 		}
 	})
 }
