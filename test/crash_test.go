@@ -105,7 +105,7 @@ type crasher struct {
 
 func newCrasher(t *testing.T, answers bool) *crasher {
 	c := &crasher{supervisor: newSupervisor(t, "demo"), request: parseRequest(t, crashNetwork)}
-	c.id = vnet.LeaseID{Tenant: c.request.Tenant, Network: c.request.Network}
+	c.id = idOf(c.request)
 	c.up(neighbour)
 	c.settled()
 	c.kill(agentOf("h1"))

@@ -26,6 +26,8 @@ type supervisor struct {
 	*lab
 	api *api.Client
 
+	restarting sync.Mutex
+
 	mu        sync.Mutex
 	processes map[string]*process // "server", "agent-h1", ...
 }
@@ -84,6 +86,15 @@ func (s *supervisor) kill(name string) {
 	p := s.get(name)
 	_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	p.wait()
+}
+
+// restart kills a process and starts it again after a rest.
+func (s *supervisor) restart(name string, rest time.Duration) {
+	s.restarting.Lock() // one at a time: between kill and start there is nothing to kill
+	defer s.restarting.Unlock()
+	s.kill(name)
+	time.Sleep(rest)
+	s.start(name)
 }
 
 func (s *supervisor) get(name string) *process {
@@ -254,3 +265,5 @@ func (s *supervisor) addressOf(host string, id vnet.LeaseID, node string) string
 	s.t.Fatalf("%s of %s has no address", node, id)
 	return ""
 }
+
+func idOf(r vnet.Request) vnet.LeaseID { return vnet.LeaseID{Tenant: r.Tenant, Network: r.Network} }
