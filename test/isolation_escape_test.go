@@ -292,8 +292,7 @@ func TestNoWayOutOfANode(t *testing.T) {
 	c.up(pair("net", "max: 100Mbit"))
 	l.up(pair("net", "max: 100Mbit"))
 	v := l.victims()
-	self := filepath.Join(filepath.Dir(l.run), "attack")
-	args := []string{"--", self, insideCommand, "escape", v.run, v.host, v.secret, v.public, v.abstract}
+	args := []string{"--", l.attackProgram(), insideCommand, "escape", v.run, v.host, v.secret, v.public, v.abstract}
 	for who, r := range map[string]result{
 		"tenant":            c.sublet(append([]string{"exec", "net/a"}, args...)...),
 		"operator as guest": l.sublet(append([]string{"exec", "uid12345/net/a"}, args...)...),

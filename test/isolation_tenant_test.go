@@ -113,9 +113,11 @@ func (c *tenant) up(text string) {
 // attack runs one of insides in a node, named NETWORK/NODE.
 func (c *tenant) attack(node string, args ...string) result {
 	c.t.Helper()
-	self := filepath.Join(filepath.Dir(c.run), "attack")
-	return c.sublet(append([]string{"exec", node, "--", self, insideCommand}, args...)...)
+	return c.sublet(append([]string{"exec", node, "--", c.attackProgram(), insideCommand}, args...)...)
 }
+
+// attackProgram is this test where tenants can run it.
+func (l *lab) attackProgram() string { return filepath.Join(filepath.Dir(l.run), "attack") }
 
 // shell runs a script in a node.
 func (c *tenant) shell(node, script string) result {
