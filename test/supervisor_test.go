@@ -248,6 +248,21 @@ func (s *supervisor) nodeCommand(host string, id vnet.LeaseID, node string, argv
 	return exec.Command("nsenter", append([]string{"--net=" + file, "--"}, argv...)...)
 }
 
+// inHost runs a command in a host's network namespace.
+func (s *supervisor) inHost(host string, argv ...string) {
+	s.t.Helper()
+	s.in(s.hostNamespace(host), argv...)
+}
+
+// in runs a command in a network namespace.
+func (s *supervisor) in(namespace string, argv ...string) {
+	s.t.Helper()
+	out, err := exec.Command("nsenter", append([]string{"--net=" + namespace, "--"}, argv...)...).CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("%s in %s: %v\n%s", strings.Join(argv, " "), namespace, err, out)
+	}
+}
+
 // addressOf finds a node's address in the plan of a host of its network.
 func (s *supervisor) addressOf(host string, id vnet.LeaseID, node string) string {
 	s.t.Helper()

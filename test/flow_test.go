@@ -1,0 +1,148 @@
+package test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sublet/vnet"
+)
+
+// flow is a stream of numbered packets from one node to another. Its sockets
+// are the test's own, so nothing but the network can stop it.
+type flow struct {
+	t        *testing.T
+	name     string
+	from, to net.Conn
+	sent     atomic.Int64
+	received atomic.Int64
+	seen     sync.Map // number -> true
+	stopping chan struct{}
+	done     sync.WaitGroup
+}
+
+// flowEvery is the time between packets: what is lost for longer is seen.
+const flowEvery = 5 * time.Millisecond
+
+// node names a node of a running network for flows.
+type node struct {
+	host string
+	id   vnet.LeaseID
+	name string
+}
+
+func (s *supervisor) namespaceOf(n node) string {
+	return filepath.Join(s.run, "netns", n.host, fmt.Sprintf("%s.%s.%s", n.id.Tenant, n.id.Network, n.name))
+}
+
+// flow starts a stream and waits until it flows.
+func (s *supervisor) flow(from, to node) *flow {
+	s.t.Helper()
+	f := &flow{t: s.t, name: fmt.Sprintf("%s/%s to %s", from.id.Network, from.name, to.name), stopping: make(chan struct{})}
+	address := netip.MustParseAddr(s.addressOf(to.host, to.id, to.name))
+	err := inNamespace(s.namespaceOf(to), func() (err error) {
+		f.to, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(address, 0)))
+		return err
+	})
+	if err == nil {
+		err = inNamespace(s.namespaceOf(from), func() (err error) {
+			f.from, err = net.DialUDP("udp", nil, f.to.LocalAddr().(*net.UDPAddr))
+			return err
+		})
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { f.from.Close(); f.to.Close() })
+	f.done.Add(1)
+	go f.receive()
+	eventually(s.t, 5*time.Second, func() error {
+		f.send(0)
+		if f.received.Load() == 0 {
+			return errors.New(f.name + " does not flow")
+		}
+		return nil
+	})
+	f.done.Add(1)
+	go f.run()
+	return f
+}
+
+func (f *flow) send(number int64) {
+	_, _ = f.from.Write(binary.BigEndian.AppendUint64(nil, uint64(number))) // an error is a packet lost
+}
+
+func (f *flow) run() {
+	defer f.done.Done()
+	tick := time.NewTicker(flowEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.stopping:
+			return
+		case <-tick.C:
+			f.send(f.sent.Add(1))
+		}
+	}
+}
+
+func (f *flow) receive() {
+	defer f.done.Done()
+	buffer := make([]byte, 64)
+	for {
+		n, err := f.to.Read(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil || n != 8 {
+			continue
+		}
+		f.received.Add(1)
+		if number := int64(binary.BigEndian.Uint64(buffer)); number > 0 {
+			f.seen.Store(number, true)
+		}
+	}
+}
+
+// lost lists the numbers that did not arrive of all sent until a moment ago.
+func (f *flow) lost() []int64 {
+	const onTheWay = 200 * time.Millisecond
+	sent := f.sent.Load()
+	time.Sleep(onTheWay)
+	var lost []int64
+	for number := int64(1); number <= sent; number++ {
+		if _, ok := f.seen.Load(number); !ok {
+			lost = append(lost, number)
+		}
+	}
+	return lost
+}
+
+// end stops the stream and says how many packets it sent and lost.
+func (f *flow) end() (sent, lost int) {
+	close(f.stopping)
+	lost = len(f.lost())
+	f.from.Close()
+	f.to.Close()
+	f.done.Wait()
+	return int(f.sent.Load()), lost
+}
+
+// endLossless stops streams that must not have lost a packet.
+func endLossless(flows ...*flow) {
+	for _, f := range flows {
+		f.t.Helper()
+		if sent, lost := f.end(); lost > 0 || sent == 0 {
+			f.t.Errorf("%s lost %d of %d packets", f.name, lost, sent)
+		} else {
+			f.t.Logf("%s lost 0 of %d packets", f.name, sent)
+		}
+	}
+}
