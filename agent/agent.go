@@ -129,15 +129,16 @@ func (l *loop) pass(ctx context.Context) {
 			l.saved = true
 		}
 	}
-	result := Reconcile(ctx, l.want, l.Parts, l.Workers)
-	l.result = result
-	if l.note(l.want, result, l.changed) || time.Since(l.reported) > heartbeat {
-		l.report(ctx, l.want, result)
+	before := l.result
+	l.result = Reconcile(ctx, l.want, l.Parts, l.Workers)
+	l.say(before, l.result)
+	if l.note(l.want, l.result, l.changed) || time.Since(l.reported) > heartbeat {
+		l.report(ctx, l.want, l.result)
 		l.reported = time.Now()
 	}
 	l.changed = false
-	l.audit.Reset(nextAudit(result))
-	l.rest = time.After(max(eventRest, eventShare*result.Took))
+	l.audit.Reset(nextAudit(l.result))
+	l.rest = time.After(rest(l.result))
 }
 
 // DryRun says what a reconciliation with the newest plan would do now.
@@ -161,6 +162,29 @@ func nextAudit(r Result) time.Duration {
 	return max(auditEvery, auditShare*r.Took)
 }
 
+// rest says how long events are not listened to after a pass: what could not
+// be done leaves events of its own.
+func rest(r Result) time.Duration {
+	if len(r.Errors) > 0 {
+		return max(retryAfter, eventShare*r.Took)
+	}
+	return max(eventRest, eventShare*r.Took)
+}
+
+// say logs the problems that are new, and those that are over.
+func (a *Agent) say(before, now Result) {
+	for item, problem := range now.Errors {
+		if before.Errors[item] != problem {
+			a.Log.Warn("not as planned", "item", item, "problem", problem)
+		}
+	}
+	for item := range before.Errors {
+		if now.Errors[item] == "" {
+			a.Log.Info("as planned again", "item", item)
+		}
+	}
+}
+
 // note logs a pass and says whether the server should hear of it at once.
 func (a *Agent) note(want plan.Host, r Result, changed bool) bool {
 	if !changed {
@@ -168,9 +192,6 @@ func (a *Agent) note(want plan.Host, r Result, changed bool) bool {
 	}
 	if len(r.Errors) == 0 {
 		a.applied = want.Revision
-	}
-	for item, problem := range r.Errors {
-		a.Log.Warn("not as planned", "item", item, "problem", problem)
 	}
 	if r.Steps > 0 || changed {
 		a.Log.Info("reconciled", "revision", want.Revision, "steps", r.Steps, "errors", len(r.Errors), "took", r.Took, "repair", !changed)
