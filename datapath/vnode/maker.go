@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -27,6 +28,9 @@ const (
 	self         = "/proc/self/exe"
 	makerCommand = "namespaces"
 	makerSocket  = 3 // the first of exec.Cmd.ExtraFiles
+
+	// answerTime is how long a helper may take; it mostly takes a millisecond.
+	answerTime = 2 * time.Second
 )
 
 // startMaker starts a helper in the user namespace of a file, which is made
@@ -35,6 +39,10 @@ func startMaker(path string, uid uint32) (*maker, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make a socket pair: %w", err)
+	}
+	patience := unix.NsecToTimeval(answerTime.Nanoseconds())
+	if err := unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience); err != nil {
+		return nil, errors.Join(fmt.Errorf("bound the wait for a helper: %w", err), unix.Close(pair[0]), unix.Close(pair[1]))
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "maker"), os.NewFile(uintptr(pair[1]), "maker")
 	defer theirs.Close()
@@ -62,7 +70,9 @@ func makeOwner(path string, uid uint32, socket *os.File) (*exec.Cmd, error) {
 		UidMappings:                identity(uid, int(uid)),
 		GidMappings:                identity(uid, groupOf(uid)),
 		GidMappingsEnableSetgroups: true,
-		Credential:                 &syscall.Credential{},
+		// It never becomes the tenant, who could stop it: it stays the
+		// agent's user, with the one right it needs in there.
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("make a user namespace: %w", err)
@@ -106,7 +116,8 @@ func groupOf(uid uint32) int {
 }
 
 // enterOwner starts the helper in an existing user namespace. A Go program
-// cannot enter one itself, it has threads; nsenter(1) can.
+// cannot enter one itself, it has threads; nsenter(1) can, but the helper is
+// then the tenant's process, who may stop it.
 func enterOwner(userns, socket *os.File) (*exec.Cmd, error) {
 	exe, err := os.Open(self)
 	if err != nil {
@@ -140,8 +151,11 @@ func (m *maker) namespace() (*os.File, error) {
 	return os.NewFile(uintptr(fds[0]), "network namespace"), nil
 }
 
+// close ends the helper, by force if it does not end by itself.
 func (m *maker) close() {
 	m.conn.Close()
+	late := time.AfterFunc(answerTime, func() { m.cmd.Process.Kill() })
+	defer late.Stop()
 	m.cmd.Wait()
 }
 

@@ -3,76 +3,113 @@ package vnode
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
 )
 
 // owners keeps one user namespace per user, and a helper process in each that
-// makes the network namespaces it owns: only a process inside can.
+// makes the network namespaces it owns: only a process inside can. Nobody
+// waits for another user's helper.
 type owners struct {
-	host   *kernel.Host
-	mu     sync.Mutex
-	makers map[uint32]*maker
+	host *kernel.Host
+	mu   sync.Mutex
+	all  map[uint32]*owner
+}
+
+type owner struct {
+	mu    sync.Mutex
+	maker *maker // nil: none is running
 }
 
 func newOwners(host *kernel.Host) *owners {
-	return &owners{host: host, makers: make(map[uint32]*maker)}
+	return &owners{host: host, all: make(map[uint32]*owner)}
+}
+
+func (o *owners) of(uid uint32) *owner {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all[uid] == nil {
+		o.all[uid] = &owner{}
+	}
+	return o.all[uid]
 }
 
 // namespace makes a network namespace that belongs to a user. A helper that
 // died is started again once.
 func (o *owners) namespace(uid uint32) (*os.File, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	w := o.of(uid)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for try := 0; ; try++ {
-		m := o.makers[uid]
-		if m == nil {
-			var err error
-			if m, err = startMaker(o.host.OwnerFile(uid), uid); err != nil {
+		if w.maker == nil {
+			m, err := startMaker(o.host.OwnerFile(uid), uid)
+			if err != nil {
 				return nil, err
 			}
-			o.makers[uid] = m
+			w.maker = m
 		}
-		ns, err := m.namespace()
+		ns, err := w.maker.namespace()
 		if err == nil {
 			return ns, nil
 		}
-		m.close()
-		delete(o.makers, uid)
-		if try > 0 {
+		w.end()
+		if try > 0 || errors.Is(err, unix.EAGAIN) { // EAGAIN: it lives and does not answer
 			return nil, fmt.Errorf("make a network namespace for user %d: %w", uid, err)
 		}
 	}
 }
 
-// sweep removes the user namespaces, and their helpers, of users without nodes.
+// end ends the helper; w is locked.
+func (w *owner) end() {
+	if w.maker != nil {
+		w.maker.close()
+		w.maker = nil
+	}
+}
+
+// sweep removes the user namespaces, and their helpers, of users without
+// nodes, while nobody makes any.
 func (o *owners) sweep(used map[uint32]bool) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	names, err := o.host.Names("userns")
 	for _, name := range names {
 		uid, bad := strconv.ParseUint(name, 10, 32)
 		if bad == nil && used[uint32(uid)] {
 			continue
 		}
-		if m := o.makers[uint32(uid)]; m != nil {
-			m.close()
-			delete(o.makers, uint32(uid))
+		if bad == nil {
+			o.drop(uint32(uid))
 		}
 		err = errors.Join(err, kernel.Unbind(filepath.Join(o.host.Dir("userns"), name)))
 	}
 	return err
 }
 
-func (o *owners) close() {
+func (o *owners) drop(uid uint32) {
+	w := o.of(uid)
+	w.mu.Lock()
+	w.end()
+	w.mu.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for uid, m := range o.makers {
-		m.close()
-		delete(o.makers, uid)
+	delete(o.all, uid)
+}
+
+func (o *owners) close() {
+	for _, uid := range o.users() {
+		o.drop(uid)
 	}
+}
+
+func (o *owners) users() []uint32 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.all))
 }
