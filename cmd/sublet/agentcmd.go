@@ -92,7 +92,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	keeper := &agent.Agent{
 		Host: vnet.HostID(o.host), Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
 		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),
-		Parts:  []agent.Part{vxlink.New(host), nodes, vxrouter.New(host)},
+		Parts:  []agent.Part{agent.Patient(vxlink.New(host)), agent.Patient(nodes), agent.Patient(vxrouter.New(host))},
 		Events: events, Log: log, Workers: o.workers,
 	}
 	d.agent = keeper
