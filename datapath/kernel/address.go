@@ -42,6 +42,25 @@ func addressMessage(kind uint16, flags int, a Address) *Message {
 	return m.Uint32(unix.IFA_RT_PRIORITY, uint32(a.Metric))
 }
 
+// RestorePeerRoute makes the route to the peer, which the kernel made with the
+// address, once more in case somebody deleted it. One that is there is fine.
+func (c *Conn) RestorePeerRoute(a Address) error {
+	header := make([]byte, 12) // struct rtmsg
+	header[0], header[1] = family(a.Local), uint8(a.Peer.BitLen())
+	header[4], header[5] = unix.RT_TABLE_MAIN, unix.RTPROT_KERNEL
+	header[6], header[7] = unix.RT_SCOPE_LINK, unix.RTN_UNICAST
+	m := NewMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, header)
+	m.Attr(unix.RTA_DST, a.Peer.AsSlice()).Uint32(unix.RTA_OIF, uint32(a.Index))
+	if a.Local.Is4() {
+		m.Attr(unix.RTA_PREFSRC, a.Local.AsSlice())
+	}
+	err := c.Do(m.Uint32(unix.RTA_PRIORITY, uint32(a.Metric)))
+	if Exists(err) {
+		return nil
+	}
+	return err
+}
+
 // Addresses lists the addresses with global scope of one device, or with index
 // 0 of all.
 func (c *Conn) Addresses(index int) ([]Address, error) {

@@ -1,6 +1,7 @@
 package vxlink
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -84,6 +85,7 @@ func (w *work) makePort(i int, old kernel.Link, inner *kernel.Conn, node uintptr
 	m := kernel.NewLink(name, "veth", func(m *kernel.Message) {
 		m.Nest(vethPeer, func() {
 			m.Raw(kernel.LinkHeader(0, 0, 0)).String(unix.IFLA_IFNAME, want.Interface)
+			m.Attr(unix.IFLA_ADDRESS, hardware(want))
 			m.Uint32(iflaMTU, uint32(want.MTU)).Uint32(unix.IFLA_NET_NS_FD, uint32(node))
 			kernel.SetGSO(m, int(gso))
 		})
@@ -115,6 +117,15 @@ func evict(c *kernel.Conn, index int) error {
 		name = fmt.Sprintf("was%d", index)
 	}
 	return c.Do(kernel.DownLink(index), kernel.ChangeLink(index).String(unix.IFLA_IFNAME, name), kernel.UpLink(index))
+}
+
+// hardware is the address of an interface: the same whenever it is made again,
+// or its neighbours would send to the old one for many seconds.
+func hardware(p *plan.Port) []byte {
+	sum := sha256.Sum256([]byte(p.Namespace + "/" + p.Interface))
+	address := sum[:6]
+	address[0] = address[0]&^1 | 2 // one station's, assigned locally (IEEE 802)
+	return address
 }
 
 // vethPeer is VETH_INFO_PEER (linux/veth.h).
@@ -159,7 +170,7 @@ func setAddress(c *kernel.Conn, index int, want *plan.Port) error {
 		}
 	}
 	if there {
-		return nil
+		return c.RestorePeerRoute(wanted)
 	}
 	return c.AddAddress(wanted)
 }

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
@@ -162,6 +165,13 @@ type node struct {
 	name      string
 	devices   map[int]kernel.Link
 	addresses map[int][]kernel.Address
+	routes    map[peerRoute]bool // that come with addresses
+}
+
+// peerRoute is a route to the other end of an interface.
+type peerRoute struct {
+	index int
+	peer  netip.Addr
 }
 
 func (f *fabric) read(name string) error {
@@ -220,7 +230,7 @@ func (f *fabric) readNode(name string) error {
 	}
 	defer c.Close()
 	c.Foreign = true
-	n := node{name: name, devices: make(map[int]kernel.Link), addresses: make(map[int][]kernel.Address)}
+	n := node{name: name, devices: make(map[int]kernel.Link), addresses: make(map[int][]kernel.Address), routes: make(map[peerRoute]bool)}
 	devices, err := c.Links()
 	if err != nil {
 		return err
@@ -231,6 +241,15 @@ func (f *fabric) readNode(name string) error {
 	addresses, err := c.Addresses(0)
 	for _, a := range addresses {
 		n.addresses[a.Index] = append(n.addresses[a.Index], a)
+	}
+	if err != nil {
+		return err
+	}
+	routes, err := c.Routes(0, unix.RTPROT_KERNEL)
+	for _, r := range routes {
+		if r.Prefix.IsSingleIP() {
+			n.routes[peerRoute{r.Index, r.Prefix.Addr()}] = true
+		}
 	}
 	f.nodes[id] = n
 	return err

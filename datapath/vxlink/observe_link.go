@@ -53,7 +53,7 @@ func (f *fabric) end(d kernel.Link) plan.End {
 }
 
 // port reads the tenant's side; nil if it is missing, down, of another MTU or
-// without its address.
+// without its address or the route to the other end.
 func (f *fabric) port(d kernel.Link) *plan.Port {
 	n, ok := f.nodes[d.PeerNS]
 	if !ok || d.PeerNS < 0 {
@@ -64,7 +64,8 @@ func (f *fabric) port(d kernel.Link) *plan.Port {
 		return nil
 	}
 	for _, a := range n.addresses[d.Peer] {
-		if a.Metric != 0 { // what tenants add has none
+		// What tenants add has no metric.
+		if a.Metric != 0 && n.routes[peerRoute{d.Peer, a.Peer}] {
 			return &plan.Port{
 				Namespace: n.name, Interface: inner.Name, MTU: d.MTU,
 				Address: a.Local, Peer: a.Peer, Metric: a.Metric,
