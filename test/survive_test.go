@@ -85,7 +85,7 @@ func (s *supervisor) numbers(hosts []string) []string {
 	seen := s.machine(hosts...)
 	for _, h := range hosts {
 		for _, path := range matches(filepath.Join(s.run, "netns", h, "*")) {
-			seen = append(seen, kernelState(s.t, path, path, true)...)
+			seen = append(seen, kernelState(path, path, true)...)
 		}
 	}
 	return seen
