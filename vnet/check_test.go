@@ -139,6 +139,20 @@ func TestCheckBounds(t *testing.T) {
 	wantField(t, big.Check(), "stages", "more than")
 }
 
+func TestFillShortensNamesOfLongEnds(t *testing.T) {
+	long := strings.Repeat("x", MaxName-1)
+	r := Request{Network: "n", Topology: Topology{
+		Nodes: []VirtualNode{{Name: long + "1"}, {Name: long + "2"}, {Name: "a"}},
+		Links: []VirtualLink{
+			{Ends: [2]string{long + "1", long + "2"}}, {Ends: [2]string{long + "2", long + "1"}}, {Ends: [2]string{"a", long + "1"}},
+		},
+	}}
+	r.Fill()
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFill(t *testing.T) {
 	r := Request{Network: "n", Topology: Topology{
 		Nodes:   []VirtualNode{{Name: "a"}, {Name: "b"}},

@@ -3,10 +3,11 @@ package vnet
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Fill states the defaults a reader may leave out: link names "a-b" ("a-b-2"
-// when taken), static routing for routers. It changes nothing that is stated
+// when taken, long ends cut short), static routing for routers. It changes nothing that is stated
 // and is the same when repeated.
 func (r *Request) Fill() {
 	r.Start = r.Start.UTC()
@@ -67,9 +68,16 @@ func (s *Substrate) Fill() {
 // thousands of parallel links do not try every number again.
 type names map[string]int
 
+// room is what a default link name leaves for the number of a duplicate.
+const room = len("-20000") // MaxLinks
+
 // free makes a name of two ends and takes it.
 func (taken names) free(ends [2]string) string {
 	base := ends[0] + "-" + ends[1]
+	if len(base) > MaxName {
+		most := (MaxName - room - 1) / 2
+		base = shorten(ends[0], most) + "-" + shorten(ends[1], most)
+	}
 	name := base
 	for i := taken[base]; taken[name] > 0; {
 		i++
@@ -78,4 +86,9 @@ func (taken names) free(ends [2]string) string {
 	}
 	taken[name] = max(taken[name], 1)
 	return name
+}
+
+// shorten cuts a name to most bytes; what is left is a name too.
+func shorten(name string, most int) string {
+	return strings.TrimRight(name[:min(len(name), most)], "-_")
 }
