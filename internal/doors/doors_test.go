@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,4 +147,22 @@ func readFile(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// The tests that docs/promises.md names are there.
+func TestPromisesAreTested(t *testing.T) {
+	tests := make(map[string]bool)
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.test {
+				tests[f.Name.Name] = true
+			}
+		}
+	}
+	named := regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(readFile(t, filepath.Join(root, "docs/promises.md")), -1)
+	for _, n := range named {
+		if !tests[n[1]] {
+			t.Errorf("docs/promises.md names %s, which is not there", n[1])
+		}
+	}
 }
