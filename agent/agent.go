@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"sublet/plan"
@@ -66,7 +67,9 @@ func (a *Agent) Run(ctx context.Context) {
 		plans: make(chan plan.Host), lost: make(chan struct{}, 1), audit: time.NewTimer(0),
 	}
 	defer l.audit.Stop()
-	go a.poll(ctx, want.Revision, l.plans, l.lost)
+	var polling sync.WaitGroup
+	defer polling.Wait()
+	polling.Go(func() { a.poll(ctx, want.Revision, l.plans, l.lost) })
 	for l.wait(ctx) {
 		if l.known {
 			l.pass(ctx)
