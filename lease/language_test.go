@@ -58,7 +58,7 @@ func describe(s *vnet.Substrate, words []string) {
 //
 //	TENANT/NETWORK [start=+D] [for=D] PART... [stage=NAME:D PART...]...
 //
-// where a PART is a node (n, n@host, n@@site, n*CORES, n!exclusive@host), a link a-b=RATES[~LATENCY], or -name, which goes.
+// where a PART is a node (n, n@host, n@@site, n@host@site, n*CORES, n!exclusive@host), a link a-b=RATES[~LATENCY], or -name, which goes.
 // RATES are MIN..MAX, MIN.., ..MAX, STATIC or none, in Mbit/s, both directions,
 // or two of them with '/' between.
 func parseRequest(now time.Time, words []string) vnet.Request {
@@ -119,11 +119,8 @@ func parseNode(word string) vnet.VirtualNode {
 		n.CPU, _ = vnet.ParseCPU(cores)
 	}
 	n.Name, n.Exclusive = strings.TrimSuffix(name, "!exclusive"), strings.HasSuffix(name, "!exclusive")
-	if site, ok := strings.CutPrefix(place, "@"); ok {
-		n.Site = site
-	} else {
-		n.Host = vnet.HostID(place)
-	}
+	host, site, _ := strings.Cut(place, "@")
+	n.Host, n.Site = vnet.HostID(host), site
 	return n
 }
 

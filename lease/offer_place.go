@@ -92,16 +92,18 @@ func placeChanges(asked, moved vnet.Request) (changes []vnet.Change, cost float6
 	after := moved.Union().All()
 	for i, n := range asked.Union().All() {
 		m := after[i]
-		switch {
-		case n.Host != m.Host:
-			changes = append(changes, vnet.Change{What: "host of " + n.Name, From: string(n.Host), To: string(m.Host)})
-			cost += 2
-		case n.Site != m.Site:
+		if n.Site != m.Site {
 			to := m.Site
 			if to == "" {
 				to = "any"
 			}
 			changes = append(changes, vnet.Change{What: "site of " + n.Name, From: n.Site, To: to})
+		}
+		switch {
+		case n.Host != m.Host:
+			changes = append(changes, vnet.Change{What: "host of " + n.Name, From: string(n.Host), To: string(m.Host)})
+			cost += 2
+		case n.Site != m.Site:
 			cost += 1 / float64(len(after))
 		}
 	}
