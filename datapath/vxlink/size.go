@@ -7,16 +7,17 @@ import (
 )
 
 // Sizes in bytes. The largest packet a stack hands down at once (GSO) is
-// about 5 ms of the rate, so that slow links stay smooth; a token bucket
-// holds two of them, so that fast links lose nothing to timers; a queue holds
-// 30 ms, so that four CUBIC streams fill a link of up to 70 ms round trip, a
-// sender may be kept off its processor for as long, and a loaded link adds no
-// more delay than that (measured: docs/measurements.md).
+// about 5 ms of the rate, so that slow links stay smooth. A token bucket holds
+// two of them, at least 3 ms, so that fast links lose little when the kernel's
+// timers wait for a busy processor. A queue holds 30 ms, so that four CUBIC
+// streams fill a link of up to 70 ms round trip, a sender may be kept off its
+// processor for as long, and a loaded link adds no more delay than that
+// (measured: docs/measurements.md).
 const (
 	largestGSO  = 64 << 10
 	header      = 14
 	gsoTime     = 5  // ms
-	burstTime   = 1  // ms, at high rates
+	burstTime   = 3  // ms, at high rates
 	queueTime   = 30 // ms
 	queueGSO    = 4  // packets, at low rates
 	largestFIFO = 32 << 20
