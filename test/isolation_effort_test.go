@@ -1,0 +1,127 @@
+package test
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sublet/vnet"
+)
+
+func init() { insides["blast"] = blastInside }
+
+// blastInside sends datagrams to an address as fast as it can, for ever.
+func blastInside(args []string) error {
+	conn, err := net.Dial("udp", args[0])
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "blasting")
+	for datagram := make([]byte, 1400); ; {
+		_, _ = conn.Write(datagram) // refused at times: nobody listens
+	}
+}
+
+// narrow has a link that two cores fill without effort.
+const narrow = `hosts:
+  - {name: h1, site: lab, cpu: 4, memory: 4GiB}
+  - {name: h2, site: lab, cpu: 4, memory: 4GiB}
+links:
+  - {name: backbone, ends: [h1, h2], capacity: 100Mbit}
+`
+
+const (
+	effortCapacity = 100 * vnet.Mbit
+	effortLeased   = 60 * vnet.Mbit
+)
+
+// blastHost sends from one host of the lab to another, besides all leases.
+func (l *lab) blastHost(from, to string) (stop func()) {
+	l.t.Helper()
+	cmd := exec.Command("nsenter", "--net="+l.host(from), "--", l.attackProgram(), insideCommand, "blast", to)
+	said := awaiting("blasting")
+	cmd.Stderr = said
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	l.t.Cleanup(stop)
+	<-said.seen
+	return stop
+}
+
+// received is how much arrives at a node's eth0 in a while, frames and all.
+func (c *tenant) received(host, network, node string, while time.Duration) vnet.Rate {
+	c.t.Helper()
+	bytes := func() (n uint64) {
+		within(c.t, c.node(host, network, node), func() error {
+			text, err := os.ReadFile("/proc/thread-self/net/dev")
+			if err == nil {
+				_, rest, _ := strings.Cut(string(text), "eth0:")
+				_, err = fmt.Sscan(rest, &n)
+			}
+			return err
+		})
+		return n
+	}
+	before, began := bytes(), time.Now()
+	time.Sleep(while) // the measurement itself
+	return vnet.Rate(float64(bytes()-before) * 8 / time.Since(began).Seconds())
+}
+
+// Best effort is strictly below what is leased: a best-effort lease and the
+// host itself, both blasting over the same uplinks in both directions, take
+// nothing from a leased link, and get what it leaves when it is full.
+func TestBestEffortTakesNothingFromLeased(t *testing.T) {
+	l := newLab(t, narrow)
+	both := l.tenants(alice, bob)
+	leased, effort := both[0], both[1]
+	leased.up(pair("net", fmt.Sprintf("rate: %s", effortLeased)))
+	effort.up(strings.Replace(pair("net", ""), "b], }", "b]}", 1))
+	blasters := []func(){
+		effort.background("blasting", "net/a", "blast", "b:9"),
+		effort.background("blasting", "net/b", "blast", "a:9"),
+		l.blastHost("h1", "198.18.0.1:9"),
+		l.blastHost("h2", "198.18.0.0:9"),
+	}
+	r := leased.sublet("check", "net", "-o", "json", "--duration", "3s")
+	for _, k := range decode[vnet.Verdict](t, r.out).Links {
+		for what, rate := range map[string]vnet.Rate{"TCP": k.TCP, "UDP": k.UDP} {
+			if off := math.Abs(float64(rate)/float64(effortLeased) - 1); off > 0.01 {
+				t.Errorf("%s>%s: %s carries %s of %s leased, %.2f%% off", k.From, k.To, what, rate, effortLeased, 100*off)
+			}
+		}
+		if k.UDPLoss != 0 {
+			t.Errorf("%s>%s loses %.4f at 0.9 of its rate", k.From, k.To, k.UDPLoss)
+		}
+	}
+	if r.code != 0 {
+		t.Errorf("check: exit code %d, %s", r.code, r.err)
+	}
+	for _, stop := range blasters[2:] {
+		stop()
+	}
+	leased.background("blasting", "net/a", "blast", "b:9")
+	var got [2]vnet.Rate
+	var measuring sync.WaitGroup
+	for i, c := range both {
+		measuring.Go(func() { got[i] = c.received("h2", "net", "b", 2*time.Second) })
+	}
+	measuring.Wait()
+	if share := float64(got[0]) / float64(effortLeased); math.Abs(share-1) > 0.01 {
+		t.Errorf("leased, and full: %s of %s", got[0], effortLeased)
+	}
+	const left = effortCapacity - effortLeased
+	if share := float64(got[1]) / float64(left); share < 0.95 || share > 1.1 {
+		t.Errorf("best effort beside it: %s of the %s that are left", got[1], left)
+	}
+}
