@@ -20,7 +20,6 @@ func (a *app) remoteFlags(root *cobra.Command) {
 	f.StringVar(&a.tls.ca, "ca", environment("SUBLET_CA", ""), "certificate of the authority that signed both sides ($SUBLET_CA)")
 	root.PersistentPreRunE = func(*cobra.Command, []string) (err error) {
 		if a.server == "" {
-			a.caller = api.NewClient(filepath.Join(a.run, api.SocketName))
 			return nil
 		}
 		if a.caller, err = api.NewTLSClient(a.server, a.tls.cert, a.tls.key, a.tls.ca); err != nil {
@@ -30,10 +29,11 @@ func (a *app) remoteFlags(root *cobra.Command) {
 	}
 }
 
-// client calls the server.
+// client calls the server. That of the socket is made here, because shell
+// completion reads --run after PersistentPreRunE.
 func (a *app) client() *api.Client {
-	if a.caller == nil { // shell completion runs before PersistentPreRunE
-		return api.NewClient(filepath.Join(a.run, api.SocketName))
+	if a.caller == nil {
+		a.caller = api.NewClient(filepath.Join(a.run, api.SocketName))
 	}
 	return a.caller
 }

@@ -41,6 +41,7 @@ error, never dropped in silence.`,
 	}
 	c.Flags().StringVarP(&out, "write", "w", "-", "file to write, - for standard output")
 	c.Flags().StringVar(&to, "to", "", "yaml or vxdl (default: the other one)")
+	_ = c.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{"yaml", "vxdl"}, cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().BoolVar(&strict, "strict", false, "refuse VXDL with unknown elements")
 	return c
 }
@@ -87,5 +88,6 @@ func (a *app) graph() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&form, "form", "dot", "dot or mermaid")
+	_ = c.RegisterFlagCompletionFunc("form", cobra.FixedCompletions([]string{"dot", "mermaid"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

@@ -15,7 +15,7 @@ func (a *app) down() *cobra.Command {
 		Use:               "down NAME...",
 		Short:             "Release leases and wait until nothing of them is left",
 		Example:           "  sublet down hello\n  sublet down alice/hello\n  sublet down --all",
-		ValidArgsFunction: a.completeLease,
+		ValidArgsFunction: a.completeLive,
 		RunE: func(c *cobra.Command, args []string) error {
 			if (len(args) > 0) == all {
 				return errNoName

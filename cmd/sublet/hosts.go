@@ -67,8 +67,9 @@ func (a *app) plan() *cobra.Command {
 		Short: "Say what would change on a host (a dry run), or on all of them",
 		Long: `Compare what each host must have with what it has, and print the steps its
 agent would do. In a settled system there are none.`,
-		Example: "  sublet plan\n  sublet plan h1 -o json",
-		Args:    cobra.MaximumNArgs(1),
+		Example:           "  sublet plan\n  sublet plan h1 -o json",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeHost,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkFormat(); err != nil {
 				return err

@@ -215,15 +215,3 @@ func (a *app) lookUp(ctx context.Context, name string) (*api.Client, vnet.Lease,
 	l, err := find(leases, name)
 	return client, l, err
 }
-
-func (a *app) completeLease(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	leases, err := a.client().Leases(c.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var names []string
-	for _, l := range leases {
-		names = append(names, string(l.Request.Network))
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
