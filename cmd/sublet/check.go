@@ -28,7 +28,7 @@ best is taken. A node's own cpu and memory limits hold for its senders too.
 Exit code 4 if a promise is not kept.`,
 		Example:           "  sublet check hello\n  sublet check hello -o json --duration 60s",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeLease,
+		ValidArgsFunction: a.completeLive,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkFormat(); err != nil {
 				return err
@@ -39,6 +39,9 @@ Exit code 4 if a promise is not kept.`,
 			}
 			if l.State != vnet.Running {
 				return badInput{fmt.Errorf("%s is %s: only a running network can be measured", l.ID(), l.State)}
+			}
+			if len(l.Topology().Links) == 0 {
+				return badInput{fmt.Errorf("%s has no links: there is nothing to measure", l.ID())}
 			}
 			verdict, err := a.measure(c.Context(), client, l, opt)
 			if err != nil {

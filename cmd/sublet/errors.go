@@ -55,9 +55,9 @@ func exitCode(err error) int {
 func message(err error) string {
 	var rejection *vnet.Rejection
 	if !errors.As(err, &rejection) {
-		return strings.TrimSpace(err.Error())
+		return oneLine(err)
 	}
-	lines := []string{err.Error()}
+	lines := []string{oneLine(err)}
 	if rejection.Offer == nil {
 		return lines[0] + "\n  nothing similar would be admitted"
 	}
@@ -66,4 +66,9 @@ func message(err error) string {
 		lines = append(lines, fmt.Sprintf("    %s %s instead of %s", c.What, c.To, c.From))
 	}
 	return strings.Join(append(lines, "  take it with --accept, or write it to a file with --offer FILE"), "\n")
+}
+
+// oneLine joins the lines of several errors.
+func oneLine(err error) string {
+	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -18,10 +17,11 @@ import (
 
 func (a *app) exec() *cobra.Command {
 	return &cobra.Command{
-		Use:     "exec NAME/NODE [--] [CMD [ARG...]]",
-		Short:   "Run a command in a node, with its exit code; on a terminal, a shell",
-		Example: "  sublet exec hello/ping -- ping -c 3 pong\n  sublet exec hello/ping",
-		Args:    cobra.MinimumNArgs(1),
+		Use:               "exec NAME/NODE [--] [CMD [ARG...]]",
+		Short:             "Run a command in a node, with its exit code; on a terminal, a shell",
+		Example:           "  sublet exec hello/ping -- ping -c 3 pong\n  sublet exec hello/ping",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: a.completePart(nodesOf),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 && !a.onTerminal() {
 				return badInput{errors.New("no command: write one behind --")}
@@ -85,14 +85,13 @@ func (a *app) capture() *cobra.Command {
 		Short: "Write the packets of one virtual link as pcapng, to a file or a pipe",
 		Long: `Write the packets that pass one virtual link, both ways, as pcapng until
 interrupted: as they leave and reach the node at the link's first end.`,
-		Example: "  sublet capture hello/a-b -w hello.pcapng\n  sublet capture hello/a-b | tshark -r -",
-		Args:    cobra.ExactArgs(1),
+		Example:           "  sublet capture hello/a-b -w hello.pcapng\n  sublet capture hello/a-b | tshark -r -",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completePart(linksOf),
 		RunE: func(c *cobra.Command, args []string) error {
-			out, err := a.sink(file)
-			if err != nil {
+			if err := a.checkSink(file); err != nil {
 				return err
 			}
-			defer out.Close()
 			client, id, link, err := a.part(c.Context(), args[0])
 			if err != nil {
 				return err
@@ -106,6 +105,11 @@ interrupted: as they leave and reach the node at the link's first end.`,
 				return explain(err)
 			}
 			defer stream.Close()
+			out, err := a.sink(file)
+			if err != nil {
+				return err
+			}
+			defer out.Close()
 			_, err = io.Copy(out, stream)
 			if c.Context().Err() != nil { // interrupted: that is how captures end
 				return nil
@@ -117,13 +121,19 @@ interrupted: as they leave and reach the node at the link's first end.`,
 	return c
 }
 
-// sink opens what a capture is written to. A terminal is no place for it.
+// checkSink refuses a terminal as a place for a capture.
+func (a *app) checkSink(name string) error {
+	if f, ok := a.out.(*os.File); ok && name == "-" && term.IsTerminal(int(f.Fd())) {
+		return badInput{errors.New("a capture is binary: write it to a file with -w FILE, or pipe it into tshark -r -")}
+	}
+	return nil
+}
+
+// sink opens what a capture is written to, once there is one: a file that is
+// there already is not emptied in vain.
 func (a *app) sink(name string) (io.WriteCloser, error) {
 	if name != "-" {
 		return create(name, 0o600) // what passed a link is its tenant's
-	}
-	if f, ok := a.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return nil, badInput{fmt.Errorf("a capture is binary: write it to a file with -w FILE, or pipe it into tshark -r -")}
 	}
 	return nopCloser{a.out}, nil
 }

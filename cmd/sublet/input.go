@@ -29,7 +29,7 @@ func (a *app) readFile(name string) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxInput+1))
 	if err != nil {
-		return nil, badInput{fmt.Errorf("read %s: %w", name, err)}
+		return nil, badInput{err} // which names the file
 	}
 	if len(text) > maxInput {
 		return nil, badInput{fmt.Errorf("%s: larger than %d MiB", name, maxInput>>20)}

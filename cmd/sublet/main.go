@@ -91,7 +91,7 @@ admission, 4 a promise is not kept (check).`,
 	}
 	root.PersistentFlags().StringVar(&a.run, "run", environment("SUBLET_RUN", "/run/sublet"), "directory of the server's socket and of what runs ($SUBLET_RUN)")
 	a.remoteFlags(root)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	root.AddCommand(
 		a.serve(), a.agent(), a.lab(),
 		a.up(), a.down(),
@@ -108,7 +108,7 @@ func usageIsBadInput(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return badInput{fmt.Errorf("%w: see %s --help", err, c.CommandPath())}
+				return usage(c, err)
 			}
 			return nil
 		}
@@ -116,6 +116,11 @@ func usageIsBadInput(c *cobra.Command) {
 	for _, child := range c.Commands() {
 		usageIsBadInput(child)
 	}
+}
+
+// usage is the error of a command that was not called as its help says.
+func usage(c *cobra.Command, err error) error {
+	return badInput{fmt.Errorf("%w: see %s --help", err, c.CommandPath())}
 }
 
 func environment(name, otherwise string) string {

@@ -93,7 +93,8 @@ func (a *app) refused(err error, path string) error {
 	return err
 }
 
-// giveBack releases leases of a command that is not going to be done.
+// giveBack releases leases of a command that is not going to be done, and
+// waits until their names are free again.
 func giveBack(client *api.Client, leases []vnet.Lease) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -101,6 +102,11 @@ func giveBack(client *api.Client, leases []vnet.Lease) error {
 	for _, l := range leases {
 		_, err := client.Release(ctx, l.ID())
 		errs = errors.Join(errs, err)
+	}
+	for _, l := range leases {
+		if errs == nil {
+			errs = client.WaitGone(ctx, l.ID())
+		}
 	}
 	return errs
 }
