@@ -1,6 +1,7 @@
 # make        builds bin/sublet
 # make demo   the main job: lease, prove, change, release (as root)
 # make test   everything .ci/run does
+# make bench  every measurement of docs/measurements.md (as root, 70 minutes)
 # make help   the rest
 
 GO ?= go
@@ -37,6 +38,10 @@ unit: bin/sublet
 # The race detector over everything that runs concurrently.
 race:
 	CGO_ENABLED=1 $(GO) test -race -count=1 -short -timeout 20m ./agent/... ./lease/... ./measure/... ./embed/... ./plan/... ./vnet/...
+
+# Alone on the machine, please: one after another, and nothing beside them.
+bench: bin/sublet
+	for b in accuracy rc1 rc2 scale; do SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) run ./bench/$$b || exit 1; done
 
 help:
 	@sed -n 's/^# make/make/p' Makefile

@@ -61,8 +61,8 @@ func run(ctx context.Context) error {
 	setups := []func(context.Context, string) (setup, error){linuxRouter, namespaceRouters, sublet}
 	table := make(results)
 	for range *rounds {
-		for _, make := range setups {
-			s, err := make(ctx, exe)
+		for _, build := range setups {
+			s, err := build(ctx, exe)
 			if err == nil {
 				err = table.measure(ctx, s)
 			}

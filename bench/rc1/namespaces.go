@@ -50,7 +50,7 @@ func namespaces(name, exe string, near func(n names, i int)) (setup, error) {
 	n.join(n.router(), "nic", "10.9.0.1/24", n.far(), "nic", "10.9.0.2/24")
 	n.route(n.router(), "10.2.0.0/16", "10.9.0.2")
 	n.route(n.far(), "default", "10.9.0.1")
-	for i, cap := range caps {
+	for i, limit := range caps {
 		n.namespace(n.sender(i))
 		n.namespace(n.receiver(i))
 		n.join(n.receiver(i), "eth0", fmt.Sprintf("10.2.%d.2/24", i), n.far(), fmt.Sprint("rcv", i), fmt.Sprintf("10.2.%d.1/24", i))
@@ -59,7 +59,7 @@ func namespaces(name, exe string, near func(n names, i int)) (setup, error) {
 		s.targets = append(s.targets, probe.Target{
 			Link: fmt.Sprint("f", i+1), From: n.sender(i), To: n.receiver(i), FromIf: "eth0", ToIf: "eth0",
 			FromAddr: netip.AddrFrom4([4]byte{10, 1, byte(i), 2}), ToAddr: netip.AddrFrom4([4]byte{10, 2, byte(i), 2}),
-			MTU: vnet.DefaultMTU, Alloc: cap,
+			MTU: vnet.DefaultMTU, Alloc: limit,
 		})
 	}
 	n.shape()
@@ -104,9 +104,9 @@ func (n names) route(ns, to, via string) { n.add("ip -n %s route add %s via %s",
 // ceil, and queues of 50 ms.
 func (n names) shape() {
 	n.add("tc -n %s qdisc add dev nic root handle 1: htb", n.router())
-	for i, cap := range caps {
-		n.add("tc -n %s class add dev nic parent 1: classid 1:%d htb rate %dbit ceil %dbit burst 128k cburst 128k", n.router(), i+1, cap, cap)
-		n.add("tc -n %s qdisc add dev nic parent 1:%d bfifo limit %d", n.router(), i+1, cap.BytesPerSecond()/20)
+	for i, limit := range caps {
+		n.add("tc -n %s class add dev nic parent 1: classid 1:%d htb rate %dbit ceil %dbit burst 128k cburst 128k", n.router(), i+1, limit, limit)
+		n.add("tc -n %s qdisc add dev nic parent 1:%d bfifo limit %d", n.router(), i+1, limit.BytesPerSecond()/20)
 		n.add("tc -n %s filter add dev nic parent 1: protocol ip prio 1 u32 match ip dst 10.2.%d.0/24 flowid 1:%d", n.router(), i, i+1)
 	}
 }

@@ -30,8 +30,8 @@ func (r results) report() {
 	}}
 	tcp := rig.Table{Head: []string{"TCP: CF", "flow", "offered", linuxName, namespaceName, subletName, "seed: Linux"}}
 	for _, factor := range factors {
-		for i, cap := range caps {
-			offered, s := factor*cap.Mbps(), seed[factor][i]
+		for i, limit := range caps {
+			offered, s := factor*limit.Mbps(), seed[factor][i]
 			row := func(tcp bool, setup string) string { return r[key{setup, tcp, factor, i}].String(!tcp) }
 			udp.Add(factor, fmt.Sprint("F", i+1), offered, row(false, linuxName), row(false, namespaceName), row(false, subletName), s.linux, s.virt, s.vif)
 			tcp.Add(factor, fmt.Sprint("F", i+1), offered, row(true, linuxName), row(true, namespaceName), row(true, subletName), s.tcp)

@@ -33,7 +33,7 @@ links:
 	}
 	s.stop = r.Stop
 	var leases []vnet.Lease
-	for i, cap := range caps {
+	for i, limit := range caps {
 		l, err := r.Up(ctx, fmt.Sprintf(`
 network: vpxi-%d
 nodes: [{name: snd, host: senders}, {name: rcv, host: receivers}]
@@ -41,11 +41,11 @@ routers: [{name: vr, host: routers}]
 links:
   - {ends: [snd, vr], rate: %s}
   - {ends: [vr, rcv], rate: %s}
-`, i+1, cap, cap))
+`, i+1, limit, limit))
 		if err != nil {
 			return s, err
 		}
-		path, err := r.Path(l, "snd", "rcv", cap)
+		path, err := r.Path(l, "snd", "rcv", limit)
 		if err != nil {
 			return s, err
 		}
