@@ -78,10 +78,10 @@ func nodeLabel(l vnet.Lease, n vnet.VirtualNode) string {
 
 // linkLabel is the name, then the rates of both directions.
 func linkLabel(l vnet.Lease, link vnet.VirtualLink) string {
-	rates, allocated := l.Rates[link.Name]
+	rates := l.Rates[link.Name]
 	words := [2]string{link.Bandwidth[vnet.Forward].String(), link.Bandwidth[vnet.Reverse].String()}
 	for d := range words {
-		if allocated {
+		if rates[d] > 0 { // best effort has none
 			words[d] += fmt.Sprintf(" (now %s)", rates[d])
 		}
 	}

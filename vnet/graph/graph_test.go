@@ -24,7 +24,7 @@ func lease() vnet.Lease {
 			Links: map[string]vnet.Path{"up": {"h1-s1", "h2-s1"}, "in": {}},
 		},
 		Addresses: map[string]netip.Addr{"n1": netip.MustParseAddr("10.1.0.1")},
-		Rates:     map[string][2]vnet.Rate{"up": {300 * vnet.Mbit, 50 * vnet.Mbit}},
+		Rates:     map[string][2]vnet.Rate{"up": {300 * vnet.Mbit, 50 * vnet.Mbit}, "in": {0, 0}},
 		Stage:     -1,
 	}
 }
