@@ -12,8 +12,8 @@ import (
 	"sublet/vnet"
 )
 
-// narrow is a substrate whose capacity a TCP stream fills with little work.
-const narrow = `hosts:
+// slowBackbone is a substrate whose capacity a TCP stream fills with little work.
+const slowBackbone = `hosts:
   - {name: h1, cpu: 4, memory: 4GiB}
   - {name: h2, cpu: 4, memory: 4GiB}
 links:
@@ -153,7 +153,7 @@ func (f *stream) changes(changed time.Time, want vnet.Rate) {
 // between two, and has the new rate within a second. Other links of the same
 // network, and on the same uplink, lose no packet.
 func TestLiveStage(t *testing.T) {
-	s := newSupervisor(t, narrow)
+	s := newSupervisor(t, slowBackbone)
 	request := parseRequest(t, `network: live
 tenant: root
 nodes: [{name: a, host: h1}, {name: b, host: h2}, {name: c, host: h1}]
@@ -186,7 +186,7 @@ stages:
 // A TCP stream runs on while a neighbour arrives, which takes what it had
 // beyond its minimum, and leaves.
 func TestLiveNeighbour(t *testing.T) {
-	s := newSupervisor(t, narrow)
+	s := newSupervisor(t, slowBackbone)
 	elastic := parseRequest(t, `network: elastic
 tenant: root
 nodes: [{name: a, host: h1}, {name: b, host: h2}]
