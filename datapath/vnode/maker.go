@@ -179,7 +179,9 @@ func makeNamespaces() error {
 			runtime.LockOSThread() // for good
 			sent <- sendNamespace()
 		}()
-		if err := <-sent; err != nil {
+		if err := <-sent; errors.Is(err, unix.EPIPE) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}

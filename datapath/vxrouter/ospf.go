@@ -146,9 +146,5 @@ func (p *Part) removeOSPF(key string) error {
 			return err
 		}
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	os.Remove(p.host.Dir("frr")) // refused while other routers use it
-	return nil
+	return os.RemoveAll(dir)
 }
