@@ -44,14 +44,15 @@ type scenario struct {
 	to            string // host of b
 	promise       string // rates of the measured link
 	othersPromise string
+	loss          bool // measured too
 }
 
 func scenarios(rate, capacity, others vnet.Rate) []scenario {
 	static, atMost := fmt.Sprintf(", rate: %s", rate), fmt.Sprintf(", max: %s", capacity)
 	return []scenario{
-		{"static, two hosts", "h2", static, atMost},
-		{"static, one host", "h1", static, atMost},
-		{"minimum, two hosts", "h2", fmt.Sprintf(", min: %s, max: %s", rate, capacity), fmt.Sprintf(", min: %s, max: %s", others, capacity)},
+		{"static, two hosts", "h2", static, atMost, true},
+		{"static, one host", "h1", static, atMost, true},
+		{"minimum, two hosts", "h2", fmt.Sprintf(", min: %s, max: %s", rate, capacity), fmt.Sprintf(", min: %s, max: %s", others, capacity), false},
 	}
 }
 
@@ -98,7 +99,7 @@ func measure(ctx context.Context, exe string, rate vnet.Rate) (all []*result, er
 					byName[key] = &result{rate: rate, scenario: s.name, others: l.name}
 					all = append(all, byName[key])
 				}
-				last := round == *rounds-1 && l.load.Part > 0
+				last := s.loss && round == *rounds-1 && l.load.Part > 0
 				if err := b.round(ctx, s, l.load, byName[key], last); err != nil {
 					return nil, fmt.Errorf("%s, others %s: %w", s.name, l.name, err)
 				}
