@@ -14,7 +14,7 @@ func (n *network) router(node vnet.VirtualNode) VxRouter {
 	r := VxRouter{Lease: n.lease.ID(), Node: node.Name, Forward: isRouter}
 	switch protocol {
 	case vnet.ProtocolOSPF:
-		r.OSPF = n.ospf(node.Name)
+		r.OSPF, r.Routes = n.ospf(node.Name), n.beyond(node.Name)
 	case vnet.ProtocolNone:
 	default:
 		r.Routes = n.routes(node.Name, isRouter)
@@ -36,6 +36,27 @@ func (n *network) ospf(name string) *OSPF {
 	slices.Sort(o.Interfaces)
 	slices.Sort(o.Stubs)
 	return o
+}
+
+// beyond are the routes of a router that speaks OSPF to what it will never
+// hear of, because only routers that do not speak it lead there.
+func (n *network) beyond(from string) []Route {
+	heard := make(map[netip.Addr]bool)
+	seen := map[string]bool{from: true}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		for _, i := range n.ports[queue[0]] {
+			heard[n.address(i.peer)] = true
+			if n.routers[i.peer] == vnet.ProtocolOSPF && !seen[i.peer] {
+				seen[i.peer] = true
+				queue = append(queue, i.peer)
+			}
+		}
+	}
+	table := slices.DeleteFunc(n.routes(from, true), func(r Route) bool { return heard[r.Prefix.Addr()] })
+	if len(table) == 0 {
+		return nil // what a host without any is observed to have
+	}
+	return table
 }
 
 // routes computes a node's table: fewest hops, through routers only. Direct

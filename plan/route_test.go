@@ -1,0 +1,60 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"sublet/vnet"
+)
+
+// Routers that speak OSPF have planned routes only to what lies behind
+// routers that do not:
+//
+//	n1 -- o1 -- o2 -- s -- n2
+func TestRoutesBesideOSPF(t *testing.T) {
+	names := []string{"n1", "o1", "o2", "s", "n2"}
+	l := vnet.Lease{
+		Request: vnet.Request{Network: "net", Tenant: "alice", Topology: vnet.Topology{
+			Nodes:   []vnet.VirtualNode{{Name: "n1"}, {Name: "n2"}},
+			Routers: []vnet.VirtualNode{{Name: "o1", Protocol: vnet.ProtocolOSPF}, {Name: "o2", Protocol: vnet.ProtocolOSPF}, {Name: "s", Protocol: vnet.ProtocolStatic}},
+		}},
+		State: vnet.Running, Stage: -1,
+		Mapping:   vnet.Mapping{Nodes: make(map[string]vnet.HostID), Links: make(map[string]vnet.Path)},
+		Addresses: make(map[string]netip.Addr),
+	}
+	for i, name := range names {
+		l.Mapping.Nodes[name] = "h1"
+		l.Addresses[name] = netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
+		if i > 0 {
+			link := names[i-1] + "-" + name
+			l.Request.Links = append(l.Request.Links, vnet.VirtualLink{Name: link, Ends: [2]string{names[i-1], name}})
+			l.Mapping.Links[link] = vnet.Path{}
+		}
+	}
+	hosts, err := Compile(vnet.Substrate{Hosts: []vnet.SubstrateNode{{Name: "h1"}}}, []vnet.Lease{l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]string)
+	for _, r := range hosts["h1"].Routers {
+		words := ""
+		for _, route := range r.Routes {
+			words += fmt.Sprintf(" %s>%s", route.Prefix, route.Via)
+		}
+		got[r.Node] = words
+		if r.Node[0] == 'o' && (r.OSPF == nil || words == "" && r.Routes != nil) {
+			t.Errorf("%s has %+v", r.Node, r)
+		}
+	}
+	for node, want := range map[string]string{
+		"n1": " 0.0.0.0/0>10.0.0.2",
+		"o1": " 10.0.0.5/32>10.0.0.3",
+		"o2": " 10.0.0.5/32>10.0.0.4",
+		"s":  " 10.0.0.1/32>10.0.0.3 10.0.0.2/32>10.0.0.3",
+	} {
+		if got[node] != want {
+			t.Errorf("%s has routes%s, not%s", node, got[node], want)
+		}
+	}
+}
