@@ -12,6 +12,7 @@ const (
 	TCRoot    uint32 = 0xffffffff
 	TCClsact  uint32 = 0xfffffff1
 	TCIngress uint32 = 0xfffffff2 // clsact's ingress hook
+	TCEgress  uint32 = 0xfffffff3 // clsact's egress hook
 )
 
 // Handle joins a major and a minor number.

@@ -198,6 +198,8 @@ func (w *work) shape(e end, want plan.End) error {
 
 // Attributes of VXLAN (linux/if_link.h).
 const (
+	vxlanSources = 10 // struct ifla_vxlan_port_range
+
 	vxlanID, vxlanRemote, vxlanLink, vxlanLocal, vxlanTTL, vxlanTOS, vxlanLearning    = 1, 2, 3, 4, 5, 6, 7
 	vxlanPort, vxlanRemote6, vxlanLocal6, vxlanChecksum, vxlanNoSum6Tx, vxlanNoSum6Rx = 15, 16, 17, 18, 19, 20
 )
@@ -207,6 +209,7 @@ type vxlan struct {
 	vni           uint32
 	local, remote netip.Addr
 	tos           uint8
+	sources       [2]uint16 // ports
 }
 
 func parseVxlan(data []byte) vxlan {
@@ -219,6 +222,8 @@ func parseVxlan(data []byte) vxlan {
 			v.remote, _ = netip.AddrFromSlice(value)
 		case vxlanLocal, vxlanLocal6:
 			v.local, _ = netip.AddrFromSlice(value)
+		case vxlanSources:
+			v.sources = [2]uint16{binary.BigEndian.Uint16(value), binary.BigEndian.Uint16(value[2:])}
 		case vxlanTOS:
 			v.tos = value[0]
 		}

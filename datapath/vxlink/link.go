@@ -87,7 +87,7 @@ func (w *work) set() error {
 	}
 	for i, e := range ends {
 		other := ends[1-i]
-		if err := (wire{target: other.Index, class: other.class}).attach(w.inside, e.Index); err != nil {
+		if err := (wire{target: other.Index, class: other.class, stamp: w.stamp(i)}).attach(w.inside, e.Index); err != nil {
 			return fmt.Errorf("end %s: %w", w.link.Device(i), err)
 		}
 	}
@@ -100,6 +100,14 @@ func (w *work) set() error {
 		}
 	}
 	return nil
+}
+
+// stamp is what frames that enter by an end must bear.
+func (w *work) stamp(i int) uint16 {
+	if t := w.link.Ends[i].Tunnel; t != nil {
+		return stampOf(t.Remote)
+	}
+	return 0
 }
 
 // raise brings an end up, with its mark and its MTU.

@@ -79,12 +79,16 @@ func (s *survey) uplinks(home *kernel.Conn, host *plan.Host) error {
 	if err != nil {
 		return err
 	}
+	var hooked []int
 	s.classes, s.queues = make(map[int]map[uint32]kernel.Qdisc), make(map[int]map[uint32]bool)
 	for _, q := range qdiscs {
 		if s.queues[q.Index] == nil {
 			s.queues[q.Index] = make(map[uint32]bool)
 		}
 		s.queues[q.Index][q.Parent] = true
+		if q.Parent == kernel.TCClsact {
+			hooked = append(hooked, q.Index)
+		}
 		if !ours(q) {
 			continue
 		}
@@ -97,12 +101,36 @@ func (s *survey) uplinks(home *kernel.Conn, host *plan.Host) error {
 			s.classes[q.Index][c.Handle] = c
 		}
 	}
+	if err := s.unshaped(home, hooked, host); err != nil {
+		return err
+	}
 	for index, classes := range s.classes {
 		arp, err := home.HasARPFilter(index)
 		if err != nil {
 			return err
 		}
-		host.Add(observeUplink(s.names[index], classes, s.queues[index], arp))
+		guard, err := guarded(home, index)
+		if err != nil {
+			return err
+		}
+		host.Add(observeUplink(s.names[index], classes, s.queues[index], arp && guard))
+	}
+	return nil
+}
+
+// unshaped finds guards on interfaces without our queue.
+func (s *survey) unshaped(home *kernel.Conn, hooked []int, host *plan.Host) error {
+	for _, index := range hooked {
+		if s.classes[index] != nil {
+			continue
+		}
+		guard, err := guarded(home, index)
+		if err != nil {
+			return err
+		}
+		if guard {
+			host.Add(plan.Uplink{Interface: s.names[index]})
+		}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func (f *fabric) link(id vnet.LeaseID, index int) plan.VxLink {
 		if d.Index == 0 || !d.Up || f.foreign[d.Index] || linkName(d.Alias) != link.Link {
 			continue
 		}
-		if f.wired(d.Index, devices[1-i]) {
+		if f.wired(d, devices[1-i]) {
 			link.Ends[i] = f.end(d)
 		}
 	}
@@ -28,12 +28,15 @@ func (f *fabric) link(id vnet.LeaseID, index int) plan.VxLink {
 }
 
 // wired says whether a device's frames go to the other end, and only there.
-func (f *fabric) wired(index int, other kernel.Link) bool {
+func (f *fabric) wired(d, other kernel.Link) bool {
 	w := wire{target: other.Index}
+	if remote := parseVxlan(d.Data).remote; d.Kind == "vxlan" && remote.IsValid() {
+		w.stamp = stampOf(remote)
+	}
 	if minor, _ := parseMark(other.Alias); minor != 0 {
 		w.class = kernel.Handle(1, minor)
 	}
-	this, _, err := w.attached(f.conn, index)
+	this, _, err := w.attached(f.conn, d.Index)
 	return err == nil && this
 }
 

@@ -1,6 +1,7 @@
 package vxlink
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ func tos(t *plan.Tunnel) uint8 {
 
 // identity is what makes a tunnel another tunnel when it differs.
 func identity(t *plan.Tunnel) vxlan {
-	return vxlan{vni: uint32(t.VNI), local: t.Local, remote: t.Remote, tos: tos(t)}
+	return vxlan{vni: uint32(t.VNI), local: t.Local, remote: t.Remote, tos: tos(t), sources: [2]uint16{firstSource, lastSource}}
 }
 
 // tunnel makes a VXLAN device, and its class of the physical interface.
@@ -83,6 +84,7 @@ func (w *work) makeTunnel(i, uplink int, want *plan.Tunnel) (kernel.Link, error)
 		}
 		// Inner checksums protect tenants' data; an outer one only costs (RFC 7348 section 5).
 		m.Uint8(vxlanChecksum, 0).Uint8(vxlanNoSum6Tx, 1).Uint8(vxlanNoSum6Rx, 1)
+		m.Attr(vxlanSources, binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, firstSource), lastSource))
 		m.Uint8(vxlanLearning, 0).Uint8(vxlanTTL, tunnelTTL).Uint8(vxlanTOS, tos(want)).Uint16BE(vxlanPort, tunnelPort)
 	}).Uint32(iflaMTU, uint32(want.MTU)).Uint32(unix.IFLA_NET_NS_FD, uint32(w.fabric.Fd()))
 	err := w.home.Do(m)

@@ -84,6 +84,9 @@ func (p *Part) setUplink(u plan.Uplink) error {
 			return fmt.Errorf("uplink %s: set class 1:%x: %w", u.Interface, class.minor, err)
 		}
 	}
+	if err := setGuard(c, device.Index); err != nil {
+		return fmt.Errorf("uplink %s: %w", u.Interface, err)
+	}
 	if err := c.Do(kernel.SetARPFilter(device.Index, kernel.Handle(1, minorARP))); err != nil && !kernel.Exists(err) {
 		return fmt.Errorf("uplink %s: set the filter of address resolution: %w", u.Interface, err)
 	}
@@ -105,6 +108,9 @@ func (p *Part) deleteUplink(u plan.Uplink) error {
 	if err != nil {
 		return fmt.Errorf("uplink %s: find the interface: %w", u.Interface, err)
 	}
+	if err := removeGuard(c, device.Index); err != nil {
+		return fmt.Errorf("uplink %s: %w", u.Interface, err)
+	}
 	root, err := c.RootQdisc(device.Index)
 	if err != nil || !ours(root) {
 		return err
@@ -118,13 +124,14 @@ func ours(q kernel.Qdisc) bool {
 }
 
 // observeUplink reads an uplink back; a damaged one has no capacity. queues are
-// the classes that have one; arp says whether address resolution has its class.
-func observeUplink(name string, classes map[uint32]kernel.Qdisc, queues map[uint32]bool, arp bool) plan.Uplink {
+// the classes that have one; filters says whether address resolution has its
+// class and the guard is there.
+func observeUplink(name string, classes map[uint32]kernel.Qdisc, queues map[uint32]bool, filters bool) plan.Uplink {
 	rate := func(minor uint16) vnet.Rate {
 		return vnet.Rate(classes[kernel.Handle(1, minor)].HTB().Rate) * 8
 	}
 	u := plan.Uplink{Interface: name, Capacity: rate(minorRoot), Leases: rate(minorLeases)}
-	if !queues[kernel.Handle(1, minorHost)] || !arp {
+	if !queues[kernel.Handle(1, minorHost)] || !filters {
 		return plan.Uplink{Interface: name}
 	}
 	for _, want := range uplinkClasses(u) {
