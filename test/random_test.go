@@ -100,6 +100,9 @@ func (r *randomly) round(number int) {
 		r.ready(idOf(request))
 	}
 	r.asPlanned(r.hosts...)
+	for _, request := range requests {
+		r.connected(request)
+	}
 	r.disturbed(func() {
 		for _, request := range requests {
 			r.releaseSurely(idOf(request))
@@ -115,6 +118,24 @@ func (r *randomly) round(number int) {
 		}
 		return nil
 	})
+}
+
+// connected checks that every link carries packets.
+func (r *randomly) connected(request vnet.Request) {
+	r.t.Helper()
+	l, err := r.api.Lease(r.t.Context(), idOf(request))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, link := range request.Links {
+		from, to := link.Ends[0], link.Ends[1]
+		host := string(l.Mapping.Nodes[from])
+		address := r.addressOf(host, idOf(request), to)
+		out, err := r.nodeCommand(host, idOf(request), from, "ping", "-c", "1", "-w", "3", "-q", address).CombinedOutput()
+		if err != nil {
+			r.t.Errorf("%s does not reach %s by %s of %s: %v\n%s", from, to, link.Name, request.Network, err, out)
+		}
+	}
 }
 
 // disturbed does something while processes are killed and started again.
@@ -170,7 +191,10 @@ func (r *randomly) releaseSurely(id vnet.LeaseID) {
 // other network leaves its nodes' hosts to the server.
 func (r *randomly) network(name string) vnet.Request {
 	request := vnet.Request{Network: vnet.VNetID(name), Tenant: "root"}
-	pinned := r.rand.IntN(2) == 0
+	pinned, protocol := r.rand.IntN(2) == 0, vnet.ProtocolStatic
+	if r.rand.IntN(4) == 0 && haveFRR() {
+		protocol = vnet.ProtocolOSPF
+	}
 	var all []string
 	for i := range 1 + r.rand.IntN(6) {
 		n := vnet.VirtualNode{Name: fmt.Sprintf("v%d", i)}
@@ -179,6 +203,7 @@ func (r *randomly) network(name string) vnet.Request {
 		}
 		all = append(all, n.Name)
 		if r.rand.IntN(3) == 0 {
+			n.Protocol = protocol
 			request.Routers = append(request.Routers, n)
 			continue
 		}
@@ -200,6 +225,8 @@ func (r *randomly) network(name string) vnet.Request {
 	}
 	return request
 }
+
+func haveFRR() bool { return len(matches("/usr/lib/frr/ospfd")) > 0 }
 
 func (r *randomly) bandwidth() vnet.Bandwidth {
 	switch rate := vnet.Rate(1+r.rand.IntN(20)) * vnet.Mbit; r.rand.IntN(3) {
