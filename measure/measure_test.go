@@ -127,6 +127,7 @@ func TestRatesOfNothing(t *testing.T) {
 func TestJudge(t *testing.T) {
 	const m = vnet.Mbit
 	all := Scope{TCP: true, UDP: true, Loss: true}
+	short := Scope{TCP: true, UDP: true, Loss: true, Window: 3 * time.Second} // 8.07 kbit/s
 	for _, c := range []struct {
 		name string
 		l    vnet.LinkVerdict
@@ -150,6 +151,11 @@ func TestJudge(t *testing.T) {
 		{"best effort starved", vnet.LinkVerdict{UDPLoss: 1}, all, "no traffic passed"},
 		{"nothing passes", vnet.LinkVerdict{Max: 100 * m, Alloc: 100 * m}, all, "no traffic passed"},
 		{"only TCP measured", vnet.LinkVerdict{Min: 100 * m, Max: 100 * m, Alloc: 100 * m, TCP: 100 * m}, Scope{TCP: true}, Kept},
+		{"few frames", vnet.LinkVerdict{Min: m / 10, Max: m / 10, Alloc: m / 10, TCP: 92 * m / 1000, UDP: 108 * m / 1000}, short, Kept},
+		{"fewer than few", vnet.LinkVerdict{Min: m / 10, Max: m / 10, Alloc: m / 10, TCP: 91 * m / 1000, UDP: m / 10}, short,
+			"TCP got 0.091 Mbit/s, under the guaranteed 0.1 Mbit/s"},
+		{"1 % where frames are many", vnet.LinkVerdict{Max: 10 * m, Alloc: 10 * m, TCP: 10 * m, UDP: 10110 * m / 1000}, short,
+			"UDP took 10.11 Mbit/s, over the allocated 10 Mbit/s"},
 		{"nothing measured", vnet.LinkVerdict{Min: 100 * m, Max: 100 * m, Alloc: 100 * m}, Scope{}, Kept},
 	} {
 		ok, why := Judge(c.l, c.done)

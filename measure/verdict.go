@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"sublet/vnet"
 )
@@ -19,7 +20,20 @@ const (
 const Kept = "kept"
 
 // Scope says which measurements were made; the others are not judged.
-type Scope struct{ TCP, UDP, Loss bool }
+type Scope struct {
+	TCP, UDP, Loss bool
+	Window         time.Duration // in which rates were measured; 0: exactly
+}
+
+// grain is the rate that a window leaves open, because it begins and ends
+// between whole frames: one of the largest at each end.
+func (s Scope) grain() float64 {
+	if s.Window <= 0 {
+		return 0
+	}
+	const frame = 8 * (EthernetHeader + 1500) // bits
+	return 2 * frame / s.Window.Seconds()
+}
 
 // Judge decides whether one direction of a link kept its promise and says in
 // words what failed, or Kept. A guarantee holds for the worse of TCP and UDP.
@@ -33,10 +47,10 @@ func Judge(l vnet.LinkVerdict, done Scope) (ok bool, why string) {
 	}
 	var faults []string
 	if done.TCP {
-		faults = append(faults, judgeRate("TCP", l.TCP, l)...)
+		faults = append(faults, judgeRate("TCP", l.TCP, l, done.grain())...)
 	}
 	if done.UDP {
-		faults = append(faults, judgeRate("UDP", l.UDP, l)...)
+		faults = append(faults, judgeRate("UDP", l.UDP, l, done.grain())...)
 	}
 	if done.Loss {
 		faults = append(faults, judgeLoss(l)...)
@@ -47,11 +61,13 @@ func Judge(l vnet.LinkVerdict, done Scope) (ok bool, why string) {
 	return true, Kept
 }
 
-func judgeRate(name string, measured vnet.Rate, l vnet.LinkVerdict) []string {
-	if float64(measured) > Above*float64(l.Alloc) {
+// judgeRate allows the tolerances or, where frames are few, the grain.
+func judgeRate(name string, measured vnet.Rate, l vnet.LinkVerdict, grain float64) []string {
+	rate, most, least := float64(measured), float64(l.Alloc), float64(l.Min)
+	if rate > max(Above*most, most+grain) {
 		return []string{fmt.Sprintf("%s took %s, over the allocated %s", name, mbps(measured), mbps(l.Alloc))}
 	}
-	if float64(measured) < Below*float64(l.Min) {
+	if rate < min(Below*least, least-grain) {
 		return []string{fmt.Sprintf("%s got %s, under the guaranteed %s", name, mbps(measured), mbps(l.Min))}
 	}
 	return nil

@@ -15,6 +15,9 @@ import (
 	"sublet/vnet"
 )
 
+// minDuration is the shortest measurement that says anything.
+const minDuration = 100 * time.Millisecond
+
 func (a *app) check() *cobra.Command {
 	var opt probe.Options
 	c := a.noun(&cobra.Command{
@@ -32,6 +35,9 @@ Exit code 4 if a promise is not kept.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkFormat(); err != nil {
 				return err
+			}
+			if opt.Duration < minDuration {
+				return badInput{fmt.Errorf("--duration %s: state at least %s", opt.Duration, minDuration)}
 			}
 			client, l, err := a.lookUp(c.Context(), args[0])
 			if err != nil {

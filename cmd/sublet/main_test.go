@@ -39,6 +39,7 @@ func TestExitCodesOfUse(t *testing.T) {
 		"exec n/a/b/c true":       exitInput,
 		"capture n -w x":          exitInput,
 		"check":                   exitInput,
+		"check n --duration -1s":  exitInput,
 		"graph n --form png":      exitInput,
 		"convert /nonexistent":    exitInput,
 		"agent --host ../x":       exitInput,

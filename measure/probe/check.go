@@ -51,7 +51,7 @@ func (o Options) withDefaults() Options {
 
 // scope is what the verdict rests on.
 func (o Options) scope() measure.Scope {
-	return measure.Scope{TCP: !o.SkipTCP, UDP: !o.SkipUDP, Loss: !o.SkipLoss}
+	return measure.Scope{TCP: !o.SkipTCP, UDP: !o.SkipUDP, Loss: !o.SkipLoss, Window: o.Duration}
 }
 
 // Check measures every target, all at once, and judges what was promised on
