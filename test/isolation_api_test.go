@@ -22,12 +22,6 @@ import (
 	product "sublet/internal/lab"
 )
 
-func init() {
-	insides["call"] = callInside
-	insides["slow"] = slowInside
-	insides["burst"] = burstInside
-}
-
 // callInside sends one request to a socket: METHOD PATH, and a body made of a
 // text that is repeated. It says the status, then the answer.
 func callInside(args []string) error {

@@ -14,8 +14,6 @@ import (
 	"sublet/vnet"
 )
 
-func init() { insides["blast"] = blastInside }
-
 // blastInside sends datagrams to an address as fast as it can, for ever.
 func blastInside(args []string) error {
 	conn, err := net.Dial("udp", args[0])

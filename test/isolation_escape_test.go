@@ -18,8 +18,6 @@ import (
 	"sublet/datapath/kernel"
 )
 
-func init() { insides["escape"] = escapeInside }
-
 // victims are what an attacker is told of the world outside.
 type victims struct {
 	run, host, secret, public, abstract string

@@ -43,8 +43,6 @@ links:
   - {ends: [h3, s1], capacity: 2Gbit}
 `
 
-func init() { insides["flood"] = floodInside }
-
 // floodInside sends a plan's frames as fast as it can.
 func floodInside(args []string) error {
 	var p floodPlan

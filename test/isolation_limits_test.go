@@ -11,8 +11,6 @@ import (
 	"time"
 )
 
-func init() { insides["forks"] = forksInside }
-
 // forksInside starts processes that stay, as many as it gets, for ever.
 func forksInside([]string) error {
 	for got := 0; ; got++ {

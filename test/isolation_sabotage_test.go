@@ -13,8 +13,6 @@ import (
 	"sublet/datapath/kernel"
 )
 
-func init() { insides["churn"] = churnInside }
-
 // churnInside fills a device with addresses and then adds and takes some all
 // the time: whoever reads the list sees it change under his eyes.
 func churnInside([]string) error {

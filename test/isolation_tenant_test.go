@@ -27,7 +27,19 @@ const alice, bob = 12345, 12346
 // sublet exec, with what insides has under the next argument.
 const insideCommand = "__inside"
 
-var insides = map[string]func(args []string) error{}
+var insides = map[string]func(args []string) error{
+	"blast":    blastInside,
+	"burst":    burstInside,
+	"call":     callInside,
+	"churn":    churnInside,
+	"dial":     dialInside,
+	"escape":   escapeInside,
+	"flood":    floodInside,
+	"forks":    forksInside,
+	"inject":   injectInside,
+	"segments": segmentsInside,
+	"slow":     slowInside,
+}
 
 func init() {
 	if len(os.Args) < 3 || os.Args[1] != insideCommand {
