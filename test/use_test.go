@@ -70,3 +70,25 @@ func TestCheckOfALonelyNode(t *testing.T) {
 		t.Errorf("exit code %d, %s", r.code, r.err)
 	}
 }
+
+// An upgrade puts a new program in the place of the one that runs.
+func TestCheckAfterTheProgramWasReplaced(t *testing.T) {
+	if os.Getenv("SUBLET_BIN") != "" {
+		t.Skip("the program of SUBLET_BIN is not ours to replace")
+	}
+	l := newLab(t, "demo")
+	l.up(pair("n", "max: 10Mbit"))
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program+".new", text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(program+".new", program); err != nil {
+		t.Fatal(err)
+	}
+	if v, code := l.check("n", "--duration", "1s"); code != 0 {
+		t.Errorf("check: exit code %d, %+v", code, v)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"strings"
 	"runtime"
 	"syscall"
 
@@ -102,14 +103,14 @@ func (s session) mounts() error {
 	return mount("sysfs", "/sys", "sysfs", safe|unix.MS_RDONLY, "")
 }
 
-// hideRun covers the run directory with one that holds this program only. A
-// program that was replaced on disk since it started cannot be shown there.
+// hideRun covers the run directory with one that holds this program only, or
+// the one that has taken its place on disk since it started.
 func (s session) hideRun() error {
 	path, err := os.Readlink(self)
 	if err != nil {
 		return err
 	}
-	exe, missing := os.Open(path) // before it is covered
+	exe, missing := os.Open(strings.TrimSuffix(path, " (deleted)")) // before it is covered
 	if missing == nil {
 		defer exe.Close()
 	}
