@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"strings"
 
 	"sublet/vnet"
 )
@@ -62,10 +63,19 @@ func localCaller(uid uint32) Caller {
 // userName is a user's name if it can name a tenant, else uid1234.
 func userName(uid uint32) string {
 	number := strconv.FormatUint(uint64(uid), 10)
-	if u, err := user.LookupId(number); err == nil && vnet.CheckName(u.Username) == nil {
+	if u, err := user.LookupId(number); err == nil && vnet.CheckName(u.Username) == nil && !isNumbered(u.Username) {
 		return u.Username
 	}
-	return "uid" + number
+	return numbered + number
+}
+
+// numbered begins the names of users whom the machine cannot name. A user who
+// has such a name is not called by it: it is another's.
+const numbered = "uid"
+
+func isNumbered(name string) bool {
+	_, err := strconv.ParseUint(strings.TrimPrefix(name, numbered), 10, 64)
+	return strings.HasPrefix(name, numbered) && err == nil
 }
 
 // remoteCaller is the operator or a host's agent, by his certificate, which
@@ -125,12 +135,12 @@ func (c Caller) owner(tenant vnet.TenantID) uint32 {
 	if c.Tenant == tenant {
 		return c.UID
 	}
-	u, err := user.Lookup(string(tenant))
-	if err != nil {
-		return nobody
+	number := strings.TrimPrefix(string(tenant), numbered)
+	if u, err := user.Lookup(string(tenant)); err == nil && !isNumbered(string(tenant)) {
+		number = u.Uid
 	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
+	uid, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || userName(uint32(uid)) != string(tenant) {
 		return nobody
 	}
 	return uint32(uid)
