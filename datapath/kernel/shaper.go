@@ -46,6 +46,16 @@ func (q Qdisc) TBF() uint64 {
 	return rateOf(attr(q.Data, tbfParms))
 }
 
+// Shaper reads a token bucket filter back; Burst may be off by a rounding.
+func (q Qdisc) Shaper() Shaper {
+	s := Shaper{Rate: q.TBF()}
+	if parms := attr(q.Data, tbfParms); len(parms) >= tbfParmsSize {
+		s.Limit = binary.NativeEndian.Uint32(parms[24:])
+		s.Burst = bytesOf(binary.NativeEndian.Uint32(parms[28:]), s.Rate)
+	}
+	return s
+}
+
 // SetHTB begins a request for a hierarchical token bucket at a device's root,
 // handle 1:, whose unclassified packets go to class 1:fallback.
 func SetHTB(index int, fallback uint16) *Message {
@@ -99,7 +109,7 @@ func (c *Conn) DeleteClass(index int, id uint32) error {
 	return err
 }
 
-// HTB reads the rates and the priority of a class.
+// HTB reads a class back but for its quantum; bursts may be off by a rounding.
 func (q Qdisc) HTB() HTBClass {
 	parms := attr(q.Data, htbParms)
 	if len(parms) < htbParmsSize {
@@ -112,6 +122,8 @@ func (q Qdisc) HTB() HTBClass {
 	if b := attr(q.Data, htbCeil64); len(b) == 8 {
 		class.Ceil = binary.NativeEndian.Uint64(b)
 	}
+	class.Burst = bytesOf(binary.NativeEndian.Uint32(parms[24:]), class.Rate)
+	class.CeilBurst = bytesOf(binary.NativeEndian.Uint32(parms[28:]), class.Ceil)
 	return class
 }
 
@@ -120,6 +132,14 @@ func SetFIFO(index int, handle, parent, limit uint32) *Message {
 	return SetQdisc(index, handle, parent, "bfifo", func(m *Message) {
 		m.Raw(binary.NativeEndian.AppendUint32(nil, limit))
 	})
+}
+
+// FIFO reads the limit of such a queue in bytes; 0 of any other.
+func (q Qdisc) FIFO() uint32 {
+	if q.Kind != "bfifo" {
+		return 0
+	}
+	return uint32Of(q.Data)
 }
 
 // rateSpec appends struct tc_ratespec.
@@ -143,4 +163,9 @@ func ticks(bytes uint32, rate uint64) uint32 {
 		return 0
 	}
 	return uint32(min((uint64(bytes)*1e9/rate)>>tickShift+1, math.MaxUint32))
+}
+
+// bytesOf undoes ticks.
+func bytesOf(ticks uint32, rate uint64) uint32 {
+	return uint32(min(uint64(ticks)<<tickShift*rate/1e9, math.MaxUint32))
 }

@@ -175,23 +175,24 @@ func setAddress(c *kernel.Conn, index int, want *plan.Port) error {
 	return c.AddAddress(wanted)
 }
 
-// shape sets or lifts the rate of an end.
-func (w *work) shape(e end, want plan.End) error {
+// shape sets or lifts the rate of end i.
+func (w *work) shape(i int, e end) error {
 	have, err := w.inside.RootQdisc(e.Index)
 	if err != nil {
 		return fmt.Errorf("read its queue: %w", err)
 	}
-	rate := want.Rate.BytesPerSecond()
+	rate := w.link.Ends[i].Rate
+	want := shaper(rate, w.mtu(i))
 	switch {
-	case rate == 0 && have.Handle == 0, have.Kind == "tbf" && have.TBF() == rate:
+	case rate == 0 && have.Handle == 0, have.Kind == "tbf" && isShaper(have.Shaper(), want):
 		return nil
 	case have.Handle != 0 && (rate == 0 || have.Kind != "tbf"):
 		if err := w.inside.DeleteQdisc(e.Index, kernel.TCRoot); err != nil || rate == 0 {
 			return err
 		}
 	}
-	if err := w.inside.Do(kernel.SetTBF(e.Index, shaper(want.Rate, e.MTU))); err != nil {
-		return fmt.Errorf("shape to %s: %w", want.Rate, err)
+	if err := w.inside.Do(kernel.SetTBF(e.Index, want)); err != nil {
+		return fmt.Errorf("shape to %s: %w", rate, err)
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func (w *work) set() error {
 		ends[i] = e
 	}
 	for i, e := range ends {
-		if err := w.shape(e, w.link.Ends[i]); err != nil {
+		if err := w.shape(i, e); err != nil {
 			return fmt.Errorf("end %s: %w", w.link.Device(i), err)
 		}
 	}

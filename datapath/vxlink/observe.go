@@ -22,7 +22,7 @@ type survey struct {
 	part    *Part
 	names   map[int]string                  // interfaces of the host, by index
 	classes map[int]map[uint32]kernel.Qdisc // of uplinks, by interface and handle
-	queues  map[int]map[uint32]bool         // parents that have a qdisc, by interface
+	queues  map[int]map[uint32]uint32       // limits of queues, by interface and parent
 	nodes   []string                        // node namespaces
 	minors  map[int]map[uint16]bool
 	links   map[string]map[string]bool
@@ -80,12 +80,12 @@ func (s *survey) uplinks(home *kernel.Conn, host *plan.Host) error {
 		return err
 	}
 	var hooked []int
-	s.classes, s.queues = make(map[int]map[uint32]kernel.Qdisc), make(map[int]map[uint32]bool)
+	s.classes, s.queues = make(map[int]map[uint32]kernel.Qdisc), make(map[int]map[uint32]uint32)
 	for _, q := range qdiscs {
 		if s.queues[q.Index] == nil {
-			s.queues[q.Index] = make(map[uint32]bool)
+			s.queues[q.Index] = make(map[uint32]uint32)
 		}
-		s.queues[q.Index][q.Parent] = true
+		s.queues[q.Index][q.Parent] = q.FIFO()
 		if q.Parent == kernel.TCClsact {
 			hooked = append(hooked, q.Index)
 		}
@@ -207,8 +207,9 @@ func (f *fabric) read(name string) error {
 	if err != nil {
 		return err
 	}
+	mtus := make(map[int]int, len(devices))
 	for _, d := range devices {
-		f.devices[d.Name] = d
+		f.devices[d.Name], mtus[d.Index] = d, d.MTU
 	}
 	takeMinors(f.minors, devices)
 	qdiscs, err := f.conn.Qdiscs()
@@ -219,8 +220,9 @@ func (f *fabric) read(name string) error {
 		if q.Parent != kernel.TCRoot {
 			continue
 		}
-		if q.Kind == "tbf" {
-			f.rates[q.Index] = vnet.Rate(q.TBF()) * 8
+		rate := vnet.Rate(q.TBF()) * 8
+		if q.Kind == "tbf" && isShaper(q.Shaper(), shaper(rate, mtus[q.Index])) {
+			f.rates[q.Index] = rate
 		} else if q.Handle != 0 {
 			f.foreign[q.Index] = true
 		}

@@ -84,16 +84,14 @@ func (f *fabric) tunnel(d kernel.Link) *plan.Tunnel {
 	handle := kernel.Handle(1, minor)
 	class, ok := f.classes[d.Peer][handle]
 	v := parseVxlan(d.Data)
-	parent := minorLeases
-	if best {
-		parent = minorBest
-	}
-	if minor == 0 || !ok || !f.queues[d.Peer][handle] || class.Parent != kernel.Handle(1, parent) {
-		return nil
-	}
+	have := class.HTB()
 	t := &plan.Tunnel{
 		VNI: vnet.VNI(v.vni), Interface: f.names[d.Peer], Local: v.local, Remote: v.remote, MTU: d.MTU,
-		Class: plan.Class{Rate: vnet.Rate(class.HTB().Rate) * 8, Ceil: vnet.Rate(class.HTB().Ceil) * 8, BestEffort: best},
+		Class: plan.Class{Rate: vnet.Rate(have.Rate) * 8, Ceil: vnet.Rate(have.Ceil) * 8, BestEffort: best},
+	}
+	parent, want, limit := classOf(t)
+	if minor == 0 || !ok || class.Parent != kernel.Handle(1, parent) || !isClass(have, want) || f.queues[d.Peer][handle] != limit {
+		return nil
 	}
 	if v.tos != tos(t) {
 		return nil

@@ -69,3 +69,21 @@ func htb(rate, ceil vnet.Rate, mtu int, priority uint32) kernel.HTBClass {
 		Priority: priority,
 	}
 }
+
+// alike says that two sizes are the same but for what the kernel's units of
+// time round off.
+func alike(a, b uint32) bool {
+	off := int64(a) - int64(b)
+	return max(off, -off) <= int64(b)/64+64
+}
+
+// isShaper says that a token bucket read back is the wanted one.
+func isShaper(have, want kernel.Shaper) bool {
+	return have.Rate == want.Rate && have.Limit == want.Limit && alike(have.Burst, want.Burst)
+}
+
+// isClass says that a class read back is the wanted one.
+func isClass(have, want kernel.HTBClass) bool {
+	return have.Rate == want.Rate && have.Ceil == want.Ceil && have.Priority == want.Priority &&
+		alike(have.Burst, want.Burst) && alike(have.CeilBurst, want.CeilBurst)
+}

@@ -116,20 +116,25 @@ func (w *work) classify(e end, i int, want *plan.Tunnel) (end, error) {
 		}
 	}
 	e.class = kernel.Handle(1, e.minor)
-	parent, priority := minorLeases, uint32(leased)
-	if want.Class.BestEffort {
-		parent, priority = minorBest, bestEffort
-	}
-	class := htb(want.Class.Rate, want.Class.Ceil, want.MTU+plan.OuterHeaders, priority)
-	fifo := kernel.SetFIFO(e.Peer, kernel.Handle(e.minor, 0), e.class, queue(want.Class.Ceil, want.MTU+plan.OuterHeaders))
+	parent, class, limit := classOf(want)
 	err := setClass(w.home, e.Peer, e.minor, parent, class)
 	if err == nil {
-		err = w.home.Do(fifo)
+		err = w.home.Do(kernel.SetFIFO(e.Peer, kernel.Handle(e.minor, 0), e.class, limit))
 	}
 	if err != nil {
 		return e, fmt.Errorf("set class 1:%x of %s: %w", e.minor, want.Interface, err)
 	}
 	return e, nil
+}
+
+// classOf is a tunnel's class, below which one it is, and the limit of its queue.
+func classOf(t *plan.Tunnel) (parent uint16, class kernel.HTBClass, limit uint32) {
+	mtu := t.MTU + plan.OuterHeaders
+	limit = queue(t.Class.Ceil, mtu)
+	if t.Class.BestEffort {
+		return minorBest, htb(t.Class.Rate, t.Class.Ceil, mtu, bestEffort), limit
+	}
+	return minorLeases, htb(t.Class.Rate, t.Class.Ceil, mtu, leased), limit
 }
 
 // mark is the alias of an end's device: whose it is, and a tunnel's class.

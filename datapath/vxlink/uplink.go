@@ -124,14 +124,14 @@ func ours(q kernel.Qdisc) bool {
 }
 
 // observeUplink reads an uplink back; a damaged one has no capacity. queues are
-// the classes that have one; filters says whether address resolution has its
+// the limits of the classes' queues; filters says whether address resolution has its
 // class and the guard is there.
-func observeUplink(name string, classes map[uint32]kernel.Qdisc, queues map[uint32]bool, filters bool) plan.Uplink {
+func observeUplink(name string, classes map[uint32]kernel.Qdisc, queues map[uint32]uint32, filters bool) plan.Uplink {
 	rate := func(minor uint16) vnet.Rate {
 		return vnet.Rate(classes[kernel.Handle(1, minor)].HTB().Rate) * 8
 	}
 	u := plan.Uplink{Interface: name, Capacity: rate(minorRoot), Leases: rate(minorLeases)}
-	if !queues[kernel.Handle(1, minorHost)] || !filters {
+	if queues[kernel.Handle(1, minorHost)] != queue(u.Capacity, uplinkMTU) || !filters {
 		return plan.Uplink{Interface: name}
 	}
 	for _, want := range uplinkClasses(u) {
@@ -140,8 +140,7 @@ func observeUplink(name string, classes map[uint32]kernel.Qdisc, queues map[uint
 		if want.parent == 0 {
 			parent = kernel.TCRoot
 		}
-		got := have.HTB()
-		if have.Parent != parent || got.Rate != want.htb.Rate || got.Ceil != want.htb.Ceil {
+		if have.Parent != parent || !isClass(have.HTB(), want.htb) {
 			return plan.Uplink{Interface: name}
 		}
 	}
