@@ -107,8 +107,7 @@ func kernelState(label, namespace string, numbers bool) []string {
 			say("%s", line)
 			classes, _ := c.Classes(d.Index)
 			for _, k := range classes {
-				h := k.HTB()
-				say("class %s %x parent %x rate %d ceil %d prio %d", d.Name, k.Handle, k.Parent, h.Rate, h.Ceil, h.Priority)
+				say("class %s %x parent %x %+v", d.Name, k.Handle, k.Parent, k.HTB())
 			}
 			_, filters, _ := c.Filter(d.Index)
 			say("filters %s %d", d.Name, filters)
@@ -116,7 +115,7 @@ func kernelState(label, namespace string, numbers bool) []string {
 		qdiscs, err2 := c.Qdiscs()
 		for _, q := range qdiscs {
 			if q.Handle != 0 {
-				say("qdisc %s %s %x parent %x tbf %d", names[q.Index], q.Kind, q.Handle, q.Parent, q.TBF())
+				say("qdisc %s %s %x parent %x tbf %+v fifo %d", names[q.Index], q.Kind, q.Handle, q.Parent, q.Shaper(), q.FIFO())
 			}
 		}
 		addresses, err3 := c.Addresses(0)
