@@ -37,8 +37,13 @@ func Watch(ctx context.Context, h *Host, events chan<- struct{}) error {
 	for ctx.Err() == nil {
 		h.adopt(seen)
 		for until := time.Now().Add(adoptEvery); time.Now().Before(until) && ctx.Err() == nil; {
-			if n, _, err := unix.Recvfrom(fd, buffer, 0); n > 0 || err == unix.ENOBUFS {
+			_, _, err := unix.Recvfrom(fd, buffer, 0)
+			switch err {
+			case nil, unix.ENOBUFS:
 				notify(events)
+			case unix.EAGAIN, unix.EINTR:
+			default:
+				return fmt.Errorf("read events: %w", err)
 			}
 		}
 	}
