@@ -162,10 +162,12 @@ func (d *agentDoor) serve(ctx context.Context, l net.Listener, remote bool) (sto
 }
 
 func (d *agentDoor) routes() http.Handler {
+	sessions := http.NewServeMux()
+	sessions.HandleFunc("/v1/nodes/{namespace}/exec", d.exec)
+	sessions.HandleFunc("/v1/nodes/{namespace}/probe", d.probe)
+	sessions.HandleFunc("/v1/links/{fabric}/{index}/capture", d.capture)
 	mux := http.NewServeMux()
-	mux.HandleFunc("/v1/nodes/{namespace}/exec", d.exec)
-	mux.HandleFunc("/v1/nodes/{namespace}/probe", d.probe)
-	mux.HandleFunc("/v1/links/{fabric}/{index}/capture", d.capture)
+	mux.Handle("/v1/", session.Bound(session.MostSessions, sessions))
 	mux.HandleFunc("GET /v1/diff", d.diff)
 	return mux
 }
