@@ -137,8 +137,8 @@ func (c *crasher) during(f *fuse, begin func(), complete func(vnet.LeaseID)) {
 	select {
 	case <-c.agent.ended:
 	case <-done:
-		c.agent.on(nil)
 	}
+	c.agent.on(nil) // from here on the fuse is ours
 	if f.hit != "" && f.what.kill {
 		<-c.agent.ended
 		c.agent = c.startTrapped(agentOf("h1"), false)

@@ -384,6 +384,7 @@ func TestTrap(t *testing.T) {
 		t.Error("never got to the third call")
 	}
 	tr.kill()
+	tr.on(nil)
 	if got := strings.Join(seen, " "); got != dir+"/a "+dir+"/b "+dir+"/c" || out.String() != "1\n" {
 		t.Errorf("saw %q, output %q", got, out.String())
 	}
