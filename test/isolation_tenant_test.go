@@ -38,6 +38,7 @@ var insides = map[string]func(args []string) error{
 	"forks":    forksInside,
 	"inject":   injectInside,
 	"segments": segmentsInside,
+	"settings": settingsInside,
 	"slow":     slowInside,
 }
 
