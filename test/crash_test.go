@@ -24,6 +24,9 @@ links:
   - {name: far, ends: [r, c], min: 10Mbit, max: 100Mbit}
 `
 
+// crashOSPF has FRR in the router, too.
+var crashOSPF = strings.Replace(crashNetwork, "{name: r, host: h1}", "{name: r, host: h1, protocol: ospf}", 1)
+
 // neighbour keeps in use what the hosts of a lab share, their control group, so
 // that h1 has the same to do every time.
 const neighbour = `network: neighbour
@@ -57,8 +60,7 @@ type fuse struct {
 }
 
 // decide is for a trap. Messages sent beside the reconciliation are not
-// counted: watching gives namespaces numbers, and a starting child looks
-// around.
+// counted: watching gives namespaces numbers, and children live their own lives.
 func (f *fuse) decide(s syscallInfo) verdict {
 	if s.name == "answer" {
 		if f.asked && s.fd == f.fd && !s.child {
@@ -70,7 +72,7 @@ func (f *fuse) decide(s syscallInfo) verdict {
 	if s.name == "rename" && strings.Contains(s.text, "plan-") {
 		f.armed = true
 	}
-	beside := s.name == "netlink" && (s.child || strings.HasPrefix(s.text, "new nsid"))
+	beside := s.child || strings.HasPrefix(s.text, "new nsid")
 	if !f.armed || beside || f.counts != nil && !f.counts(s) {
 		return pass
 	}
@@ -103,8 +105,8 @@ type crasher struct {
 	built   []string // host h1 with it
 }
 
-func newCrasher(t *testing.T, answers bool) *crasher {
-	c := &crasher{supervisor: newSupervisor(t, "demo"), request: parseRequest(t, crashNetwork)}
+func newCrasher(t *testing.T, network string, answers bool) *crasher {
+	c := &crasher{supervisor: newSupervisor(t, "demo"), request: parseRequest(t, network)}
 	c.id = idOf(c.request)
 	c.up(neighbour)
 	c.settled()
@@ -176,7 +178,19 @@ func (c *crasher) checkGone(after string) {
 // all of them, one after the other. Started again it always gets there.
 func TestAgentKilledAtEveryMessage(t *testing.T) {
 	t.Parallel()
-	c := newCrasher(t, false)
+	for name, network := range map[string]string{"static": crashNetwork, "ospf": crashOSPF} {
+		t.Run(name, func(t *testing.T) {
+			if name == "ospf" && !haveFRR() {
+				t.Skip("FRR is not installed")
+			}
+			t.Parallel()
+			killEverywhere(t, network)
+		})
+	}
+}
+
+func killEverywhere(t *testing.T, network string) {
+	c := newCrasher(t, network, false)
 	stride := 1
 	if testing.Short() {
 		stride = 17
@@ -258,7 +272,7 @@ var failures = []failure{
 // all of it, and always gets there.
 func TestEveryMessageFails(t *testing.T) {
 	t.Parallel()
-	c := newCrasher(t, true)
+	c := newCrasher(t, crashNetwork, true)
 	stride := 1
 	if testing.Short() {
 		stride = 17

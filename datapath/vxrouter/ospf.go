@@ -84,7 +84,9 @@ func (p *Part) writeConfigs(key string, o *plan.OSPF) error {
 	if err := os.Mkdir(own, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	for name, text := range configs(o) {
+	files := configs(o)
+	for _, name := range daemons { // in one order, for the tests that count calls
+		text := files[name]
 		if err := os.WriteFile(filepath.Join(dir, name+".conf"), []byte(text), 0o644); err != nil {
 			return err
 		}
