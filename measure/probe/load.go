@@ -19,6 +19,10 @@ type Load struct {
 	Part float64
 }
 
+// loadLag is what a UDP sender that was kept off the processor makes up for:
+// a third of a link's queue, so that what is lost was offered too fast.
+const loadLag = 10 * time.Millisecond
+
 // Flow is what one target made of a load.
 type Flow struct {
 	Target
@@ -48,7 +52,7 @@ func Run(ctx context.Context, start Starter, opt Options, load Load) ([]Flow, er
 		}
 		c.tcp(ctx)
 	} else {
-		c.udp(ctx, load.Part, overloadLag)
+		c.udp(ctx, load.Part, loadLag)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("load: %w", err)
