@@ -28,37 +28,52 @@ func (b *Book) SetLiveness(d time.Duration) { b.rollout.liveness = d }
 //
 // It runs when each of them has gone through a plan that holds all of the
 // running stage, without an error. It goes on running while a neighbour's
-// coming or going changes its rates. It has failed when errors last longer
-// than FailAfter; what it booked stays booked, its hosts go on trying, and
-// when they succeed it runs.
+// coming or going changes its rates. It has failed when errors, or the silence
+// of a host that has still to build it, last longer than FailAfter; what it
+// booked stays booked, its hosts go on trying, and when they succeed it runs.
 func (b *Book) judge(now time.Time, e *entry) {
 	if !e.active() {
 		return
 	}
 	problems := b.rollout.Errors(e.ID(), e.hosts)
 	missing := b.rollout.Missing(e.ID(), e.hosts)
+	silent := b.rollout.Silent(now, e.hosts)
 	state, message := e.State, ""
+	stuck := len(problems) > 0 || e.State != vnet.Running && overlap(missing, silent)
 	switch {
 	case len(problems) > 0:
-		if e.failing.IsZero() {
-			e.failing = now
-		}
-		if now.Sub(e.failing) >= b.FailAfter {
-			state = vnet.Failed
-		}
 		message = brief(problems)
 	case len(missing) == 0:
 		state = vnet.Running
 	case state != vnet.Running:
-		state, message = vnet.Deploying, "waiting for "+list(missing)
+		message = "waiting for " + list(missing)
+		if !stuck {
+			state = vnet.Deploying
+		}
 	}
-	if len(problems) == 0 {
-		e.failing = time.Time{}
+	if b.failed(now, e, stuck) {
+		state = vnet.Failed
 	}
-	if silent := b.rollout.Silent(now, e.hosts); len(silent) > 0 {
+	if len(silent) > 0 {
 		message = strings.TrimPrefix(message+"; no sign of life from "+list(silent), "; ")
 	}
 	b.set(e, state, message)
+}
+
+// failed notes since when a lease is stuck, and says whether that is too long.
+func (b *Book) failed(now time.Time, e *entry, stuck bool) bool {
+	switch {
+	case !stuck:
+		e.failing = time.Time{}
+		return false
+	case e.failing.IsZero():
+		e.failing = now
+	}
+	return now.Sub(e.failing) >= b.FailAfter
+}
+
+func overlap(a, b []vnet.HostID) bool {
+	return slices.ContainsFunc(a, func(h vnet.HostID) bool { return slices.Contains(b, h) })
 }
 
 func (b *Book) set(e *entry, state vnet.State, message string) {
