@@ -70,7 +70,7 @@ func standInAgent(args []string) {
 	must(exec.Command("sh", join...).Start())
 	_, err = net.Listen("unix", filepath.Join(run, "agent-"+host+".sock"))
 	must(err)
-	select {}
+	time.Sleep(time.Hour)
 }
 
 func standInUp(run, name string) {
