@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"sublet/vnet"
 )
 
 // flow is a stream of numbered packets from one node to another. Its sockets
@@ -30,17 +27,6 @@ type flow struct {
 
 // flowEvery is the time between packets: what is lost for longer is seen.
 const flowEvery = 5 * time.Millisecond
-
-// node names a node of a running network for flows.
-type node struct {
-	host string
-	id   vnet.LeaseID
-	name string
-}
-
-func (s *supervisor) namespaceOf(n node) string {
-	return filepath.Join(s.run, "netns", n.host, fmt.Sprintf("%s.%s.%s", n.id.Tenant, n.id.Network, n.name))
-}
 
 // flow starts a stream and waits until it flows.
 func (s *supervisor) flow(from, to node) *flow {
