@@ -101,7 +101,7 @@ func measure(ctx context.Context, exe string, rate vnet.Rate) (all []*result, er
 				}
 				last := s.loss && round == *rounds-1 && l.load.Part > 0
 				if err := b.round(ctx, s, l.load, byName[key], last); err != nil {
-					return nil, fmt.Errorf("%s, others %s: %w", s.name, l.name, err)
+					return all, fmt.Errorf("%s, others %s: %w", s.name, l.name, err)
 				}
 				fmt.Fprint(os.Stderr, ".")
 			}

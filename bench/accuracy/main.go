@@ -48,17 +48,17 @@ func run(ctx context.Context) error {
 	defer clean()
 	fmt.Printf("%s\n\n", rig.Machine())
 	var results []*result
+	defer func() { report(results) }() // also when it ends early
 	for _, text := range strings.Split(*rates, ",") {
 		rate, err := vnet.ParseRate(text)
 		if err != nil {
 			return err
 		}
 		r, err := measure(ctx, exe, rate)
+		results = append(results, r...)
 		if err != nil {
 			return fmt.Errorf("at %s: %w", rate, err)
 		}
-		results = append(results, r...)
 	}
-	report(results)
 	return nil
 }
