@@ -6,8 +6,8 @@ import (
 	"math"
 	"os"
 	"os/signal"
-	"strings"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
