@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -109,4 +110,36 @@ func (s *supervisor) reboot(host string) {
 	}
 	peer := map[string]string{"h1": "h2", "h2": "h1"}[host]
 	s.inHost(host, "tc", "qdisc", "del", "dev", "to-"+peer, "root")
+}
+
+// A released node's namespace is gone, though nobody sees it any more: nothing
+// may hold it, such as a thread of a helper that lives on for other nodes.
+func TestNamespacesEndWithTheirNodes(t *testing.T) {
+	s := newSupervisor(t, "one")
+	const network = "network: %s\nnodes: [{name: a}, {name: b}]\nlinks: [{ends: [a, b]}]\n"
+	s.up(fmt.Sprintf(network, "first"))
+	s.up(fmt.Sprintf(network, "second"))
+	type file struct{ device, number uint64 }
+	namespaces := make(map[file]string)
+	for _, path := range matches(filepath.Join(s.run, "netns", "h1", "root.first*")) {
+		var st unix.Stat_t
+		if err := unix.Stat(path, &st); err != nil {
+			t.Fatal(err)
+		}
+		namespaces[file{st.Dev, st.Ino}] = path
+	}
+	if len(namespaces) != 3 {
+		t.Fatalf("not two nodes and a fabric: %v", namespaces)
+	}
+	s.must("down", "first")
+	eventually(t, 5*time.Second, func() error {
+		for _, path := range append(matches("/proc/[0-9]*/task/*/ns/net"), matches("/proc/[0-9]*/fd/*")...) {
+			var st unix.Stat_t
+			err := unix.Stat(path, &st)
+			if released := namespaces[file{st.Dev, st.Ino}]; err == nil && released != "" {
+				return fmt.Errorf("%s is %s, which was released", path, released)
+			}
+		}
+		return nil
+	})
 }

@@ -159,6 +159,15 @@ func (m *maker) close() {
 	m.cmd.Wait()
 }
 
+// A helper's first goroutine keeps the process's first thread. Any other thread
+// ends with the goroutine that locks it; that one would stay, in a namespace
+// that it would keep alive.
+func init() {
+	if len(os.Args) > 2 && os.Args[1] == InitCommand && os.Args[2] == makerCommand {
+		runtime.LockOSThread()
+	}
+}
+
 // makeNamespaces is the helper's life. Every namespace is made by a thread of
 // its own, which ends, so that the helper keeps none of them alive.
 func makeNamespaces() error {
