@@ -42,6 +42,9 @@ func skipIfStarved(t *testing.T, v vnet.Verdict) {
 
 // Rates a wire is shaped to are measured within 1 %, both directions at once.
 func TestAccuracy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; the race detector makes it meaningless")
+	}
 	for _, rate := range []vnet.Rate{10 * vnet.Mbit, 100 * vnet.Mbit, 1 * vnet.Gbit} {
 		t.Run(rate.String(), func(t *testing.T) {
 			l := newLab(t, "n1", "n2")
