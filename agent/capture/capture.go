@@ -117,7 +117,27 @@ func (c *capture) copy(most uint64) error {
 			p, err = c.socket.next(true)
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil // interrupted
+			return c.drain(most) // interrupted
+		}
+		if err == nil {
+			err = c.write(p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drainTime bounds what is still taken of a busy link after the end.
+const drainTime = 100 * time.Millisecond
+
+// drain writes what had passed before the end and waits in the socket.
+func (c *capture) drain(most uint64) error {
+	for until := time.Now().Add(drainTime); c.packets < most && time.Now().Before(until); {
+		p, err := c.socket.waiting()
+		if errors.Is(err, unix.EAGAIN) {
+			return nil
 		}
 		if err == nil {
 			err = c.write(p)

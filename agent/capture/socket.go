@@ -2,6 +2,7 @@ package capture
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -91,6 +92,12 @@ func (s *socket) next(wait bool) (p packet, err error) {
 		return packet{}, read
 	}
 	return p, err
+}
+
+// waiting takes a packet that is there, after an interrupt too; EAGAIN: none is.
+func (s *socket) waiting() (p packet, err error) {
+	control := s.conn.Control(func(fd uintptr) { p, err = s.receive(int(fd)) })
+	return p, errors.Join(control, err)
 }
 
 func (s *socket) receive(fd int) (packet, error) {
