@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -10,48 +12,62 @@ import (
 )
 
 func (a *app) down() *cobra.Command {
-	var all, noWait bool
+	var o downOptions
 	c := &cobra.Command{
 		Use:               "down NAME...",
 		Short:             "Release leases and wait until nothing of them is left",
 		Example:           "  sublet down hello\n  sublet down alice/hello\n  sublet down --all",
 		ValidArgsFunction: a.completeLive,
 		RunE: func(c *cobra.Command, args []string) error {
-			if (len(args) > 0) == all {
+			if (len(args) > 0) == o.all {
 				return errNoName
 			}
-			client := a.client()
-			leases, err := client.Leases(c.Context())
+			leases, err := a.client().Leases(c.Context())
 			if err != nil {
 				return err
 			}
-			chosen, err := choose(leases, args, all)
+			chosen, err := choose(leases, args, o.all)
 			if err != nil {
 				return err
 			}
-			p := a.progress("releasing")
-			defer p.end()
-			var failed error
-			for _, l := range chosen {
-				_, err := client.Release(c.Context(), l.ID())
-				failed = errors.Join(failed, err)
-			}
-			for _, l := range chosen {
-				if noWait || failed != nil {
-					break
-				}
-				p.say("taking away " + l.ID().String())
-				if err := client.WaitGone(c.Context(), l.ID()); err != nil {
-					return fmt.Errorf("%s is released, but not all of it is gone yet: %w", l.ID(), err)
-				}
-				fmt.Fprintf(a.out, "%s is released\n", l.ID())
-			}
-			return failed
+			return a.release(c.Context(), chosen, o)
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "release every lease you may release")
-	c.Flags().BoolVar(&noWait, "no-wait", false, "return once released, before it is taken away")
+	c.Flags().BoolVar(&o.all, "all", false, "release every lease you may release")
+	c.Flags().BoolVar(&o.noWait, "no-wait", false, "return once released, before it is taken away")
+	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait until all of it is gone")
 	return c
+}
+
+// downOptions are the flags of down.
+type downOptions struct {
+	all, noWait bool
+	timeout     time.Duration
+}
+
+// release ends leases, then waits until no host has anything of them.
+func (a *app) release(ctx context.Context, leases []vnet.Lease, o downOptions) error {
+	client := a.client()
+	p := a.progress("releasing")
+	defer p.end()
+	var failed error
+	for _, l := range leases {
+		_, err := client.Release(ctx, l.ID())
+		failed = errors.Join(failed, err)
+	}
+	if failed != nil || o.noWait {
+		return failed
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	for _, l := range leases {
+		p.say("taking away " + l.ID().String())
+		if err := client.WaitGone(ctx, l.ID()); err != nil {
+			return fmt.Errorf("%s is released, but not all of it is gone yet (see sublet leases): %w", l.ID(), err)
+		}
+		fmt.Fprintf(a.out, "%s is released\n", l.ID())
+	}
+	return nil
 }
 
 // choose picks the leases to release: those named, or all that are not over.
