@@ -13,9 +13,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log"
-	"os"
-	"os/signal"
 	"strings"
 	"time"
 
@@ -30,22 +27,9 @@ var (
 	seconds = flag.Int("seconds", 60, "of the measurement of loss; 0: none")
 )
 
-func main() {
-	log.SetFlags(0)
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
-		log.Fatal("accuracy: ", err)
-	}
-}
+func main() { rig.Main("accuracy", run) }
 
-func run(ctx context.Context) error {
-	exe, clean, err := rig.Build()
-	if err != nil {
-		return err
-	}
-	defer clean()
+func run(ctx context.Context, exe string) error {
 	fmt.Printf("%s\n\n", rig.Machine())
 	var results []*result
 	defer func() { report(results) }() // also when it ends early

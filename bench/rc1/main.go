@@ -12,9 +12,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log"
 	"os"
-	"os/signal"
 	"time"
 
 	"sublet/bench/rig"
@@ -41,22 +39,9 @@ type setup struct {
 	stop    func() error
 }
 
-func main() {
-	log.SetFlags(0)
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
-		log.Fatal("rc1: ", err)
-	}
-}
+func main() { rig.Main("rc1", run) }
 
-func run(ctx context.Context) error {
-	exe, clean, err := rig.Build()
-	if err != nil {
-		return err
-	}
-	defer clean()
+func run(ctx context.Context, exe string) error {
 	fmt.Printf("%s\n\n", rig.Machine())
 	setups := []func(context.Context, string) (setup, error){linuxRouter, namespaceRouters, sublet}
 	table := make(results)

@@ -9,9 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log"
 	"os"
-	"os/signal"
 	"strings"
 	"time"
 
@@ -48,22 +46,9 @@ var cases = []struct {
 	{"4: in, out", [2][2]float64{inProfile[0], outOf[1]}, "net 1: full rate, no loss; net 2: UDP loses 13 % and 18 %, TCP 120 and 150 Mbit/s, unsteady"},
 }
 
-func main() {
-	log.SetFlags(0)
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
-		log.Fatal("rc2: ", err)
-	}
-}
+func main() { rig.Main("rc2", run) }
 
-func run(ctx context.Context) (err error) {
-	exe, clean, err := rig.Build()
-	if err != nil {
-		return err
-	}
-	defer clean()
+func run(ctx context.Context, exe string) (err error) {
 	fmt.Printf("%s\n\n", rig.Machine())
 	r, err := rig.Start(ctx, exe, substrate())
 	if err != nil {

@@ -11,10 +11,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"time"
 
@@ -27,22 +25,9 @@ var (
 	asks   = flag.Int("asks", 50, "admissions")
 )
 
-func main() {
-	log.SetFlags(0)
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
-		log.Fatal("scale: ", err)
-	}
-}
+func main() { rig.Main("scale", run) }
 
-func run(ctx context.Context) error {
-	exe, clean, err := rig.Build()
-	if err != nil {
-		return err
-	}
-	defer clean()
+func run(ctx context.Context, exe string) error {
 	for _, part := range []func(context.Context, string) error{mininet, thousand, admission} {
 		fmt.Printf("%s\n\n", rig.Machine())
 		if err := part(ctx, exe); err != nil {
