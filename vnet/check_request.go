@@ -17,6 +17,7 @@ import (
 //     speak only of what exists then; what returns under its old name is
 //     what it was (rates aside);
 //   - stated addresses are IPv4 unicast and unique in the network;
+//   - the latest start is not before the earliest;
 //   - sizes, labels and amounts stay within their bounds.
 func (r Request) Check() error {
 	if err := r.checkHead(); err != nil {
@@ -48,7 +49,31 @@ func (r Request) checkHead() error {
 	if r.For < 0 || r.For > MaxDuration {
 		return fieldf("window.for", "%s is not between 0 and ten years: leave it out to lease until released", r.For)
 	}
+	if err := r.checkBefore(); err != nil {
+		return err
+	}
+	for i, axis := range r.Negotiable {
+		switch {
+		case !slices.Contains(Axes, axis):
+			return fieldf(at("negotiable", i), "%q is no axis of an offer: choose among start, duration, minimum, latency and site", axis)
+		case slices.Contains(r.Negotiable[:i], axis):
+			return fieldf(at("negotiable", i), "%s is stated twice: leave one out", axis)
+		}
+	}
 	return r.checkCounts()
+}
+
+// checkBefore checks the latest start.
+func (r Request) checkBefore() error {
+	switch {
+	case r.Before.IsZero():
+		return nil
+	case r.Before.Year() < firstYear || r.Before.Year() > lastYear:
+		return fieldf("window.before", "year %d is not between %d and %d: state a time such as 2027-03-01T08:00:00Z", r.Before.Year(), firstYear, lastYear)
+	case r.Before.Before(r.Start):
+		return fieldf("window.before", "is before start: state the latest start, which is not before the earliest")
+	}
+	return nil
 }
 
 func (r Request) checkCounts() error {

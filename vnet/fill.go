@@ -10,7 +10,7 @@ import (
 // when taken, long ends cut short), static routing for routers. It changes nothing that is stated
 // and is the same when repeated.
 func (r *Request) Fill() {
-	r.Start = r.Start.UTC()
+	r.Start, r.Before = r.Start.UTC(), r.Before.UTC()
 	taken := make(names)
 	for _, top := range r.topologies() {
 		for _, l := range top.Links {

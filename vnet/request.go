@@ -2,6 +2,7 @@ package vnet
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -55,9 +56,36 @@ type Request struct {
 	Network VNetID        `json:"network"`
 	Tenant  TenantID      `json:"tenant,omitempty"` // default: the caller
 	Start   time.Time     `json:"start,omitzero"`   // zero: now
+	Before  time.Time     `json:"before,omitzero"`  // latest start: any from Start on will do; zero: Start itself
 	For     time.Duration `json:"for_ns,omitempty"` // zero: until released
+	// Movable lets Sublet take the running network's links over other paths to
+	// make room for others; each move interrupts the link for a moment.
+	Movable bool `json:"movable,omitempty"`
+	// Negotiable are the axes along which counter-offers may differ from the
+	// request; none: all.
+	Negotiable []Axis `json:"negotiable,omitempty"`
 	Topology
 	Stages []Stage `json:"stages,omitempty"` // in order of After
+}
+
+// Axis is a way in which a counter-offer can differ from what was asked for.
+type Axis string
+
+// The axes of counter-offers.
+const (
+	AxisStart    Axis = "start"    // later, with the same duration
+	AxisDuration Axis = "duration" // shorter, from the same start
+	AxisMinimum  Axis = "minimum"  // lower guaranteed minima
+	AxisLatency  Axis = "latency"  // longer bounds
+	AxisSite     Axis = "site"     // other sites or hosts
+)
+
+// Axes lists all, in the order in which offers are listed.
+var Axes = []Axis{AxisStart, AxisDuration, AxisMinimum, AxisLatency, AxisSite}
+
+// Negotiates says whether counter-offers may differ along an axis.
+func (r Request) Negotiates(a Axis) bool {
+	return len(r.Negotiable) == 0 || slices.Contains(r.Negotiable, a)
 }
 
 // Topology is a set of virtual nodes, routers and links.

@@ -7,14 +7,17 @@ type request struct {
 	Network  name    `yaml:"network" jsonschema_description:"Name of the virtual network, unique among its tenant's leases."`
 	Tenant   name    `yaml:"tenant,omitempty" jsonschema_description:"Who leases. Default: the caller."`
 	Window   *window `yaml:"window,omitempty" jsonschema_description:"When. Default: now, until released."`
+	Movable  bool    `yaml:"movable,omitempty" jsonschema_description:"Links may be taken over other paths while the network runs, to make room for others; each move interrupts a link for a moment."`
+	Axes     []axis  `yaml:"negotiable,omitempty" jsonschema_description:"In what counter-offers may differ from the request. Default: in all of these."`
 	topology `yaml:",inline"`
 	Stages   []stage `yaml:"stages,omitempty" jsonschema_description:"Changes after the start, in order of time. Each begins from what the one before it left." jsonschema:"maxItems=64"`
 }
 
 type window struct {
-	Start *instant `yaml:"start,omitempty" jsonschema_description:"Time with a zone. Default: now."`
-	For   *span    `yaml:"for,omitempty" jsonschema_description:"Length. Default: until released."`
-	End   *instant `yaml:"end,omitempty" jsonschema_description:"Instead of for; needs start."`
+	Start  *instant `yaml:"start,omitempty" jsonschema_description:"Time with a zone. Default: now."`
+	Before *instant `yaml:"before,omitempty" jsonschema_description:"Latest start: any time from start on up to this one will do. Default: start itself."`
+	For    *span    `yaml:"for,omitempty" jsonschema_description:"Length. Default: until released."`
+	End    *instant `yaml:"end,omitempty" jsonschema_description:"Instead of for; needs start."`
 }
 
 type topology struct {

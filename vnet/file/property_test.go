@@ -26,11 +26,27 @@ var requests = rapid.Custom(func(t *rapid.T) vnet.Request {
 	if rapid.Bool().Draw(t, "bounded") {
 		r.For = durations(1, vnet.MaxDuration).Draw(t, "for")
 	}
+	drawFreedom(t, &r)
 	r.Topology = topologies(t, "n", nil)
 	r.Stages = stages(t, r)
 	r.Fill()
 	return r
 })
+
+// drawFreedom draws what the tenant leaves open.
+func drawFreedom(t *rapid.T, r *vnet.Request) {
+	switch {
+	case !rapid.Bool().Draw(t, "slack"):
+	case r.Start.IsZero():
+		r.Before = time.Unix(0, rapid.Int64Range(1e18, 4e18).Draw(t, "before")).UTC()
+	default:
+		r.Before = r.Start.Add(durations(0, vnet.MaxDuration).Draw(t, "slack"))
+	}
+	r.Movable = rapid.Bool().Draw(t, "movable")
+	if n := rapid.IntRange(0, len(vnet.Axes)).Draw(t, "axes"); n > 0 {
+		r.Negotiable = rapid.Permutation(vnet.Axes).Draw(t, "negotiable")[:n]
+	}
+}
 
 // anyName includes names that YAML would read as something else.
 var anyName = rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?`),

@@ -15,6 +15,9 @@ import (
 // name is a vnet name; Check looks at it.
 type name string
 
+// axis of an offer; Check looks at it.
+type axis string
+
 // ends of a link.
 type ends [2]name
 

@@ -17,6 +17,10 @@ func (f request) request() (vnet.Request, error) {
 	if err := f.Window.into(&r); err != nil {
 		return r, err
 	}
+	r.Movable = f.Movable
+	for _, a := range f.Axes {
+		r.Negotiable = append(r.Negotiable, vnet.Axis(a))
+	}
 	var err error
 	if r.Topology, err = f.topology.topology(""); err != nil {
 		return r, err
@@ -38,6 +42,9 @@ func (w *window) into(r *vnet.Request) error {
 	if w.Start != nil {
 		r.Start = time.Time(*w.Start)
 	}
+	if w.Before != nil {
+		r.Before = time.Time(*w.Before)
+	}
 	if w.For != nil {
 		if *w.For == 0 {
 			return &vnet.FieldError{Path: "window.for", Problem: "0s is no time: leave it out to lease until released"}
@@ -50,6 +57,8 @@ func (w *window) into(r *vnet.Request) error {
 	switch {
 	case w.For != nil:
 		return &vnet.FieldError{Path: "window.end", Problem: "for is stated too: keep one of them"}
+	case w.Before != nil:
+		return &vnet.FieldError{Path: "window.end", Problem: "before lets the start vary: state for instead of end"}
 	case w.Start == nil:
 		return &vnet.FieldError{Path: "window.end", Problem: "needs a start: state start, or for instead of end"}
 	case !time.Time(*w.End).After(r.Start):

@@ -28,6 +28,7 @@ var patterns = map[reflect.Type]*generator.Schema{
 	reflect.TypeFor[name]():    {Type: "string", Pattern: vnet.NamePattern},
 	reflect.TypeFor[rate]():    {Type: "string", Pattern: `^[0-9.]+ ?[kKmMgGtT]?([bB][iI][tT](/[sS])?|[bB][pP][sS])$`},
 	reflect.TypeFor[size]():    {Type: "string", Pattern: `^[0-9.]+ ?([kKmMgGtT][iI]?)?[bB]$`},
+	reflect.TypeFor[axis]():    {Type: "string", Enum: axes()},
 	reflect.TypeFor[cpu]():     {Type: "number", Minimum: "0"},
 	reflect.TypeFor[span]():    {Type: "string", Pattern: `^(?:[0-9.]+d)?(?:[0-9.]+(?:ns|us|µs|ms|s|m|h))*$`, MinLength: new(uint64(1))},
 	reflect.TypeFor[instant](): {Type: "string", Format: "date-time"},
@@ -37,14 +38,22 @@ var patterns = map[reflect.Type]*generator.Schema{
 	}},
 }
 
+func axes() []any {
+	var all []any
+	for _, a := range vnet.Axes {
+		all = append(all, string(a))
+	}
+	return all
+}
+
 // JSONSchemaExtend says that rate stands alone. Links and demands inherit it.
 func (bandwidth) JSONSchemaExtend(s *generator.Schema) {
 	s.Not = &generator.Schema{Required: []string{"rate"}, AnyOf: []*generator.Schema{{Required: []string{"min"}}, {Required: []string{"max"}}}}
 }
 
-// JSONSchemaExtend says that end needs a start and excludes for.
+// JSONSchemaExtend says that end needs a start and excludes for and before.
 func (window) JSONSchemaExtend(s *generator.Schema) {
-	s.Not = &generator.Schema{Required: []string{"for", "end"}}
+	s.Not = &generator.Schema{Required: []string{"end"}, AnyOf: []*generator.Schema{{Required: []string{"for"}}, {Required: []string{"before"}}}}
 	s.DependentRequired = map[string][]string{"end": {"start"}}
 }
 

@@ -8,8 +8,16 @@ import (
 
 func requestForm(r vnet.Request) request {
 	f := request{Network: name(r.Network), Tenant: name(r.Tenant), topology: topologyForm(r.Topology)}
-	if !r.Start.IsZero() || r.For != 0 {
+	f.Movable = r.Movable
+	for _, a := range r.Negotiable {
+		f.Axes = append(f.Axes, axis(a))
+	}
+	if !r.Start.IsZero() || !r.Before.IsZero() || r.For != 0 {
 		f.Window = new(window)
+	}
+	if !r.Before.IsZero() {
+		before := instant(r.Before)
+		f.Window.Before = &before
 	}
 	if !r.Start.IsZero() {
 		start := instant(r.Start)

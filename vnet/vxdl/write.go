@@ -19,6 +19,7 @@ func Format(r vnet.Request) ([]byte, []Note) {
 	w.inside(`description xmlns="`+Namespace+`"`, func() {
 		w.inside("virtualInfrastructure", w.infrastructure)
 	})
+	w.lostFreedom()
 	w.lostStages()
 	return w.text.Bytes(), w.notes
 }
@@ -65,6 +66,20 @@ func (w *writer) timeline() {
 			w.leaf("id", s.Name)
 			w.leaf("delay", formatSeconds(s.After))
 		})
+	}
+}
+
+// lostFreedom notes what the language has no words for.
+func (w *writer) lostFreedom() {
+	r, where := w.request, "network "+string(w.request.Network)
+	if !r.Before.IsZero() {
+		w.note(where, "the latest start is not written: VXDL 2.0 has one start")
+	}
+	if r.Movable {
+		w.note(where, "that its links may be moved is not written: VXDL 2.0 has no word for it")
+	}
+	if len(r.Negotiable) > 0 {
+		w.note(where, "what is negotiable is not written: VXDL 2.0 has no word for it")
 	}
 }
 
