@@ -36,11 +36,13 @@ func Bookings(sub vnet.Substrate, request vnet.Request, window vnet.Window, mapp
 	}
 	for i := range p.links {
 		v := p.links[i]
-		host, walk, err := route(g, mapping, v.name, [2]string{p.nodes[v.ends[0]].name, p.nodes[v.ends[1]].name})
+		host, lanes, err := route(g, mapping, v.name, [2]string{p.nodes[v.ends[0]].name, p.nodes[v.ends[1]].name})
 		if err != nil {
 			return nil, fmt.Errorf("book %s: %w", request.Network, err)
 		}
-		l.addLink(v, host, walk)
+		for _, lane := range lanes {
+			l.addLane(v, host, lane)
+		}
 	}
 	return l.bookings(p.spans), nil
 }
@@ -76,16 +78,29 @@ func (l *ledger) addNode(n node, host int) {
 	}
 }
 
-// addLink books a link's minima along its path, in both directions.
-func (l *ledger) addLink(v link, host int, walk []graph.Arc) {
+// addLane books a path's part of a link's minima, in both directions.
+func (l *ledger) addLane(v link, host int, way lane) {
 	for _, dir := range vnet.Directions {
-		if len(walk) == 0 {
-			l.add(l.inside(host, dir), v.min[dir])
+		minima := part(way.share, v.min[dir])
+		if len(way.walk) == 0 {
+			l.add(l.inside(host, dir), minima)
 		}
-		for _, a := range walk {
-			l.add(l.arc(a^graph.Arc(dir)), v.min[dir])
+		for _, a := range way.walk {
+			l.add(l.arc(a^graph.Arc(dir)), minima)
 		}
 	}
+}
+
+// part is a path's part of amounts by span.
+func part(share vnet.PathShare, amounts []int64) []int64 {
+	if share.Units == vnet.ShareUnits {
+		return amounts
+	}
+	parts := make([]int64, len(amounts))
+	for s, amount := range amounts {
+		parts[s] = int64(share.Of(vnet.Rate(amount)))
+	}
+	return parts
 }
 
 // bookings lists the ledger by resource and time; neighbouring spans of equal

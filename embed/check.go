@@ -2,6 +2,7 @@ package embed
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"sublet/embed/calendar"
@@ -101,32 +102,71 @@ func (c checker) node(n vnet.VirtualNode) error {
 	return nil
 }
 
-// link checks a link's path: its ends, its shape and its latency.
+// link checks how a link is carried: how many paths, their shares, each of
+// them, and how much they differ in latency.
 func (c checker) link(l vnet.VirtualLink) error {
-	from, to := c.mapping.Nodes[l.Ends[0]], c.mapping.Nodes[l.Ends[1]]
-	path, ok := c.mapping.Links[l.Name]
-	if !ok {
-		return fmt.Errorf("has no path")
+	path, one := c.mapping.Links[l.Name]
+	split, several := c.mapping.Splits[l.Name]
+	switch {
+	case one == several:
+		return fmt.Errorf("has to be carried by one path or by several")
+	case one:
+		_, err := c.path(l, path)
+		return err
+	case len(split) < 2 || len(split) > l.Paths:
+		return fmt.Errorf("is split over %d paths, not 2 to %d", len(split), l.Paths)
 	}
+	return c.split(l, split)
+}
+
+// split checks the several paths of a link.
+func (c checker) split(l vnet.VirtualLink, split []vnet.PathShare) error {
+	units, seen := 0, map[string]bool{}
+	fastest, slowest := time.Duration(math.MaxInt64), time.Duration(0)
+	for _, share := range split {
+		latency, err := c.path(l, share.Path)
+		if err != nil {
+			return err
+		}
+		if share.Units < 1 || seen[fmt.Sprint(share.Path)] || len(share.Path) == 0 {
+			return fmt.Errorf("path %v has %d units, stands twice or stays in a host", share.Path, share.Units)
+		}
+		seen[fmt.Sprint(share.Path)] = true
+		units += share.Units
+		fastest, slowest = min(fastest, latency), max(slowest, latency)
+	}
+	if units != vnet.ShareUnits {
+		return fmt.Errorf("its shares add up to %d of %d", units, vnet.ShareUnits)
+	}
+	if spread := slowest - fastest; spread > l.MaySpread() {
+		return fmt.Errorf("its paths differ in latency by %s, more than %s", spread, l.MaySpread())
+	}
+	return nil
+}
+
+// path checks one path of a link: its ends, its shape and its latency, which
+// it returns.
+func (c checker) path(l vnet.VirtualLink, path vnet.Path) (time.Duration, error) {
+	from, to := c.mapping.Nodes[l.Ends[0]], c.mapping.Nodes[l.Ends[1]]
 	hops, err := c.sub.Walk(from, path)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if (len(hops) == 0) != (from == to) || len(hops) > 0 && hops[len(hops)-1].To() != string(to) {
-		return fmt.Errorf("path %v does not lead from %s to %s", path, from, to)
+		return 0, fmt.Errorf("path %v does not lead from %s to %s", path, from, to)
 	}
 	latency, used := time.Duration(0), map[string]bool{}
 	for _, hop := range hops {
 		if used[hop.Link.Name] {
-			return fmt.Errorf("path %v takes %s twice", path, hop.Link.Name)
+			return 0, fmt.Errorf("path %v takes %s twice", path, hop.Link.Name)
 		}
 		used[hop.Link.Name] = true
 		latency += hop.Link.Latency
 	}
 	if l.Latency > 0 && latency > l.Latency {
-		return fmt.Errorf("path %v has a latency of %s, above %s", path, latency, l.Latency)
+		return 0, fmt.Errorf("path %v has a latency of %s, above %s", path, latency, l.Latency)
 	}
-	return c.fabric(hops)
+	return latency, c.fabric(hops)
 }
 
 // fabric checks that between hosts a path follows the fabric's fixed paths.
@@ -168,13 +208,16 @@ func (c checker) taken(top vnet.Topology) map[string]int64 {
 	}
 	for _, l := range top.Links {
 		from := c.mapping.Nodes[l.Ends[0]]
-		hops, _ := c.sub.Walk(from, c.mapping.Links[l.Name]) // link has walked it
-		for dir, b := range l.Bandwidth {
-			if len(hops) == 0 {
-				taken["host:"+string(from)+string("><"[dir])] += int64(b.Min)
-			}
-			for _, hop := range hops {
-				taken[hop.Link.Name+string("><"[dir^int(hop.Dir)])] += int64(b.Min)
+		for _, share := range c.mapping.Paths(l.Name) {
+			hops, _ := c.sub.Walk(from, share.Path) // link has walked it
+			for dir, b := range l.Bandwidth {
+				part := (int64(b.Min)*int64(share.Units) + vnet.ShareUnits - 1) / vnet.ShareUnits
+				if len(hops) == 0 {
+					taken["host:"+string(from)+string("><"[dir])] += part
+				}
+				for _, hop := range hops {
+					taken[hop.Link.Name+string("><"[dir^int(hop.Dir)])] += part
+				}
 			}
 		}
 	}

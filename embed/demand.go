@@ -16,8 +16,8 @@ type Tenancy struct {
 }
 
 // Demands lists what each link of a topology asks of the directed substrate
-// elements it runs over: two demands per link, Forward then Reverse, in the
-// topology's order.
+// elements it runs over: two demands for each of its paths, Forward then
+// Reverse, in the topology's order.
 func Demands(sub vnet.Substrate, topology vnet.Topology, mapping vnet.Mapping) ([]rate.Demand, error) {
 	g, err := graph.New(sub)
 	if err != nil {
@@ -30,31 +30,43 @@ func Demands(sub vnet.Substrate, topology vnet.Topology, mapping vnet.Mapping) (
 func demandsOf(g *graph.Graph, sub vnet.Substrate, t Tenancy) ([]rate.Demand, error) {
 	demands := make([]rate.Demand, 0, 2*len(t.Topology.Links))
 	for _, l := range t.Topology.Links {
-		at, walk, err := route(g, t.Mapping, l.Name, l.Ends)
+		at, lanes, err := route(g, t.Mapping, l.Name, l.Ends)
 		if err != nil {
 			return nil, fmt.Errorf("list demands: %w", err)
 		}
-		for _, dir := range vnet.Directions {
-			demands = append(demands, rate.Demand{Bandwidth: l.Bandwidth[dir], Elements: elements(sub, at, walk, dir)})
+		for _, lane := range lanes {
+			for _, dir := range vnet.Directions {
+				demands = append(demands, rate.Demand{Bandwidth: lane.share.Bandwidth(l.Bandwidth[dir]), Elements: elements(sub, at, lane.walk, dir)})
+			}
 		}
 	}
 	return demands, nil
 }
 
-// route is a virtual link's way through the substrate: the host it begins at,
-// and the arcs from there; none if it ends there too.
-func route(g *graph.Graph, mapping vnet.Mapping, link string, ends [2]string) (int, []graph.Arc, error) {
+// lane is one of the ways on which a virtual link goes through the substrate.
+type lane struct {
+	share vnet.PathShare
+	walk  []graph.Arc // none if the link begins and ends in one host
+}
+
+// route is a virtual link's ways through the substrate, from the host it
+// begins at.
+func route(g *graph.Graph, mapping vnet.Mapping, link string, ends [2]string) (int, []lane, error) {
 	from, known := g.Host(mapping.Nodes[ends[0]])
 	to, too := g.Host(mapping.Nodes[ends[1]])
-	path, found := mapping.Links[link]
-	if !known || !too || !found {
+	shares := mapping.Paths(link)
+	if !known || !too || shares == nil {
 		return 0, nil, fmt.Errorf("link %s from %s to %s is not mapped", link, ends[0], ends[1])
 	}
-	walk, err := g.Walk(from, to, path)
-	if err != nil {
-		return 0, nil, fmt.Errorf("link %s: %w", link, err)
+	lanes := make([]lane, len(shares))
+	for i, share := range shares {
+		walk, err := g.Walk(from, to, share.Path)
+		if err != nil {
+			return 0, nil, fmt.Errorf("link %s: %w", link, err)
+		}
+		lanes[i] = lane{share, walk}
 	}
-	return from, walk, nil
+	return from, lanes, nil
 }
 
 // elements lists what frames in one direction of a virtual link run over.
@@ -71,7 +83,8 @@ func elements(sub vnet.Substrate, host int, walk []graph.Arc, dir vnet.Direction
 
 // Rates allocates every directed element of the substrate among the running
 // leases and gives each virtual link and Direction the smallest of its
-// elements' rates; best effort gets 0. The result is by lease, then by link.
+// elements' rates, or the largest rate whose parts on all its paths are at
+// most that; best effort gets 0. The result is by lease, then by link.
 // An error is *rate.Infeasible, or says which mapping does not belong.
 func Rates(sub vnet.Substrate, running []Tenancy) ([]map[string][2]vnet.Rate, error) {
 	g, err := graph.New(sub)
@@ -94,8 +107,14 @@ func Rates(sub vnet.Substrate, running []Tenancy) ([]map[string][2]vnet.Rate, er
 	for i, t := range running {
 		rates[i] = make(map[string][2]vnet.Rate, len(t.Topology.Links))
 		for _, l := range t.Topology.Links {
-			rates[i][l.Name] = [2]vnet.Rate(given[:2])
-			given = given[2:]
+			both := [2]vnet.Rate{vnet.Unbounded, vnet.Unbounded}
+			for _, share := range t.Mapping.Paths(l.Name) {
+				for dir, r := range given[:2] {
+					both[dir] = min(both[dir], share.Whole(r))
+				}
+				given = given[2:]
+			}
+			rates[i][l.Name] = [2]vnet.Rate{min(both[0], l.Bandwidth[0].Max), min(both[1], l.Bandwidth[1].Max)}
 		}
 	}
 	return rates, nil

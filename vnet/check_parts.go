@@ -63,6 +63,15 @@ func (l VirtualLink) check(path string) error {
 	if err := checkLatency(path+".latency", l.Latency); err != nil {
 		return err
 	}
+	if l.Paths < 0 || l.Paths > MaxPaths {
+		return fieldf(path+".paths", "%d is not between 1 and %d: leave it out for one path", l.Paths, MaxPaths)
+	}
+	if l.Spread != 0 && l.Paths < 2 {
+		return fieldf(path+".spread", "bounds the difference between several paths: state paths too, or leave it out")
+	}
+	if err := checkLatency(path+".spread", l.Spread); err != nil {
+		return err
+	}
 	return checkLabels(path+".labels", l.Labels)
 }
 

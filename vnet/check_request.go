@@ -191,8 +191,8 @@ func (c *checker) link(path string, l VirtualLink, present map[string]string) er
 	if err := c.claim(path+".name", l.Name, "link", present); err != nil {
 		return err
 	}
-	if first, ok := c.links[l.Name]; ok && (first.Ends != l.Ends || first.Latency != l.Latency) {
-		return fieldf(path, "link %q returns with other ends or latency: choose another name", l.Name)
+	if first, ok := c.links[l.Name]; ok && (first.Ends != l.Ends || first.Latency != l.Latency || first.MayPaths() != l.MayPaths() || first.Spread != l.Spread) {
+		return fieldf(path, "link %q returns with other ends, latency or paths: choose another name", l.Name)
 	}
 	c.links[l.Name] = l
 	return l.check(path)

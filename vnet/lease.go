@@ -7,10 +7,12 @@ import (
 )
 
 // Mapping is an embedding: where each virtual node runs and which substrate
-// path carries each virtual link (from Ends[0] to Ends[1]), for all stages.
+// path carries each virtual link (from Ends[0] to Ends[1]), for all stages. A
+// link is in Links or, carried by several paths, in Splits; never in both.
 type Mapping struct {
-	Nodes map[string]HostID `json:"nodes"`
-	Links map[string]Path   `json:"links"`
+	Nodes  map[string]HostID      `json:"nodes"`
+	Links  map[string]Path        `json:"links"`
+	Splits map[string][]PathShare `json:"splits,omitempty"`
 }
 
 // State of a lease.

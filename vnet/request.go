@@ -123,7 +123,9 @@ type VirtualLink struct {
 	Name      string            `json:"name"`
 	Ends      [2]string         `json:"ends"`
 	Bandwidth [2]Bandwidth      `json:"bandwidth"`            // by Direction
-	Latency   time.Duration     `json:"latency_ns,omitempty"` // bound on the path; 0: none
+	Latency   time.Duration     `json:"latency_ns,omitempty"` // bound on every path; 0: none
+	Paths     int               `json:"paths,omitempty"`      // it may be split over, up to MaxPaths; 0 and 1: one
+	Spread    time.Duration     `json:"spread_ns,omitempty"`  // bound on its paths' difference in latency; 0: DefaultSpread
 	Labels    map[string]string `json:"labels,omitempty"`
 }
 

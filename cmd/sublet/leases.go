@@ -98,7 +98,7 @@ func (a *app) printLease(l vnet.Lease) error {
 	for i, link := range v.Links {
 		b := l.Topology().Links[i/2].Bandwidth[i%2]
 		rows = append(rows, []string{
-			link.Name, link.From, link.To, asked(b.Min), asked(b.Max), asked(link.Alloc), route(l.Mapping.Links[link.Name], i%2),
+			link.Name, link.From, link.To, asked(b.Min), asked(b.Max), asked(link.Alloc), routes(l.Mapping.Paths(link.Name), i%2),
 		})
 	}
 	if a.format == "table" {
@@ -111,6 +111,17 @@ func (a *app) printLease(l vnet.Lease) error {
 		}
 	}
 	return a.print([]leaseView{v}, "LINK FROM TO MIN MAX ALLOCATED PATH", rows)
+}
+
+func routes(paths []vnet.PathShare, direction int) string {
+	if len(paths) == 1 {
+		return route(paths[0].Path, direction)
+	}
+	var words []string
+	for _, p := range paths {
+		words = append(words, fmt.Sprintf("%.3g%%: %s", 100*float64(p.Units)/vnet.ShareUnits, route(p.Path, direction)))
+	}
+	return strings.Join(words, "; ")
 }
 
 func route(path vnet.Path, direction int) string {

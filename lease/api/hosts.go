@@ -152,12 +152,14 @@ func linksNow(sub vnet.Substrate, leases []vnet.Lease) []Link {
 func addLease(sub vnet.Substrate, l vnet.Lease, index map[crossing]*Link) {
 	crossed := make(map[*Link]bool)
 	for _, v := range l.Topology().Links {
-		hops, _ := sub.Walk(l.Mapping.Nodes[v.Ends[0]], l.Mapping.Links[v.Name])
-		for _, hop := range hops {
-			for _, d := range vnet.Directions {
-				at := index[crossing{hop.Link.Name, hop.Dir ^ d}]
-				at.add(v.Bandwidth[d], l.Rates[v.Name][d])
-				crossed[at] = true
+		for _, share := range l.Mapping.Paths(v.Name) {
+			hops, _ := sub.Walk(l.Mapping.Nodes[v.Ends[0]], share.Path)
+			for _, hop := range hops {
+				for _, d := range vnet.Directions {
+					at := index[crossing{hop.Link.Name, hop.Dir ^ d}]
+					at.add(share.Bandwidth(v.Bandwidth[d]), share.Of(l.Rates[v.Name][d]))
+					crossed[at] = true
+				}
 			}
 		}
 	}

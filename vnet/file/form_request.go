@@ -46,7 +46,9 @@ type link struct {
 	Name    name `yaml:"name,omitempty" jsonschema_description:"Default: the ends joined by '-'."`
 	Ends    ends `yaml:"ends" jsonschema_description:"Two nodes or routers; forward is from the first to the second."`
 	demand  `yaml:",inline"`
-	Latency span              `yaml:"latency,omitempty" jsonschema_description:"Bound on the path, such as 10ms."`
+	Latency span              `yaml:"latency,omitempty" jsonschema_description:"Bound on every path, such as 10ms."`
+	Paths   int               `yaml:"paths,omitempty" jsonschema_description:"It may be split over so many paths, by flow. Default: 1." jsonschema:"minimum=1,maximum=8"`
+	Spread  span              `yaml:"spread,omitempty" jsonschema_description:"Bound on the difference in latency between its paths. Default: 10ms."`
 	Labels  map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
 }
 

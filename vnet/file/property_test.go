@@ -85,6 +85,10 @@ func topologies(t *rapid.T, prefix string, present []string) vnet.Topology {
 		if rapid.Bool().Draw(t, "close") {
 			l.Latency = durations(0, vnet.MaxLatency).Draw(t, "latency")
 		}
+		if rapid.Bool().Draw(t, "split") {
+			l.Paths = rapid.IntRange(2, vnet.MaxPaths).Draw(t, "paths")
+			l.Spread = durations(0, vnet.MaxLatency).Draw(t, "spread")
+		}
 		top.Links = append(top.Links, l)
 	}
 	return top

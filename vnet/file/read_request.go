@@ -85,7 +85,8 @@ func (f topology) topology(path string) (vnet.Topology, error) {
 			return top, err
 		}
 		top.Links = append(top.Links, vnet.VirtualLink{
-			Name: string(l.Name), Ends: l.Ends.strings(), Bandwidth: both, Latency: time.Duration(l.Latency), Labels: some(l.Labels),
+			Name: string(l.Name), Ends: l.Ends.strings(), Bandwidth: both, Latency: time.Duration(l.Latency),
+			Paths: l.Paths, Spread: time.Duration(l.Spread), Labels: some(l.Labels),
 		})
 	}
 	return top, nil

@@ -42,7 +42,7 @@ func topologyForm(t vnet.Topology) topology {
 		f.Routers = append(f.Routers, router{node: nodeForm(n), Protocol: string(n.Protocol)})
 	}
 	for _, l := range t.Links {
-		f.Links = append(f.Links, link{Name: name(l.Name), Ends: ends{name(l.Ends[0]), name(l.Ends[1])}, demand: demandForm(l.Bandwidth), Latency: span(l.Latency), Labels: l.Labels})
+		f.Links = append(f.Links, link{Name: name(l.Name), Ends: ends{name(l.Ends[0]), name(l.Ends[1])}, demand: demandForm(l.Bandwidth), Latency: span(l.Latency), Paths: l.Paths, Spread: span(l.Spread), Labels: l.Labels})
 	}
 	return f
 }

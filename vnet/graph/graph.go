@@ -96,9 +96,14 @@ func linkLabel(l vnet.Lease, link vnet.VirtualLink) string {
 }
 
 func pathLabel(l vnet.Lease, link vnet.VirtualLink) string {
-	path := l.Mapping.Links[link.Name]
-	if len(path) == 0 {
+	var ways []string
+	for _, p := range l.Mapping.Paths(link.Name) {
+		if len(p.Path) > 0 {
+			ways = append(ways, strings.Join(p.Path, ", "))
+		}
+	}
+	if len(ways) == 0 {
 		return ""
 	}
-	return link.Name + "\nvia " + strings.Join(path, ", ")
+	return link.Name + "\nvia " + strings.Join(ways, "\nand ")
 }

@@ -23,6 +23,9 @@ func (w *writer) link(l vnet.VirtualLink) {
 		w.bandwidth(l)
 		w.latency(l.Latency)
 	})
+	if l.MayPaths() > 1 {
+		w.note("link "+l.Name, "its %d paths are not written: VXDL 2.0 has one path for a link", l.Paths)
+	}
 }
 
 // latency writes a bound in the largest unit that keeps it exact.
