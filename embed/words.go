@@ -26,12 +26,21 @@ func (d diagnosis) short(i resource, amounts []int64, who string) string {
 	phrase := fmt.Sprintf("%s offers %s to leases", d.name(i), d.amount(i, capacity))
 	if booked > 0 {
 		until := d.until(d.left.key(i), capacity-own-need, s)
-		phrase = fmt.Sprintf("%s is booked to %s of %s%s", d.name(i), d.amount(i, booked), d.amount(i, capacity), until)
+		by := holders(d.cal.Holders(d.left.key(i), d.problem.spans[s].window))
+		phrase = fmt.Sprintf("%s is booked to %s of %s%s by %s", d.name(i), d.amount(i, booked), d.amount(i, capacity), until, by)
 	}
 	if own > 0 {
 		phrase += fmt.Sprintf(", this network has taken %s of it", d.amount(i, own))
 	}
 	return phrase + fmt.Sprintf(", and %s needs %s", who, d.amount(i, need))
+}
+
+// holders says how many leases hold something; which ones is nobody's business.
+func holders(n int) string {
+	if n == 1 {
+		return "1 lease"
+	}
+	return fmt.Sprintf("%d leases", n)
 }
 
 // scarcest is the span in which most of amounts is missing.
@@ -59,7 +68,7 @@ func (d diagnosis) until(key string, limit int64, s int) string {
 	if over.End.IsZero() {
 		return from + " with no end"
 	}
-	return from + " until " + over.End.UTC().Format(time.RFC3339)
+	return from + " until " + calendar.RoundUp(over.End).Format(time.RFC3339)
 }
 
 // name says what a resource is.

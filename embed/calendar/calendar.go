@@ -43,7 +43,7 @@ func (c *Calendar) Book(bookings ...Booking) error {
 		}
 	}
 	for _, b := range bookings {
-		c.add(b, b.Amount)
+		c.add(b, 1)
 	}
 	return nil
 }
@@ -59,7 +59,7 @@ func (c *Calendar) Release(bookings ...Booking) error {
 		if trial.profiles[b.Key].least(spanOf(b.Window)) < b.Amount {
 			return fmt.Errorf("release %d of %s: less is booked in its window", b.Amount, b.Key)
 		}
-		trial.add(b, -b.Amount)
+		trial.add(b, -1)
 	}
 	c.profiles = trial.profiles
 	return nil
@@ -68,6 +68,12 @@ func (c *Calendar) Release(bookings ...Booking) error {
 // Peak is the most booked of an element at any instant of a window.
 func (c *Calendar) Peak(key string, w vnet.Window) int64 {
 	return c.profiles[key].most(spanOf(w))
+}
+
+// Holders is how many bookings make up the Peak of an element in a window, at
+// the first instant at which it is reached.
+func (c *Calendar) Holders(key string, w vnet.Window) int {
+	return int(c.profiles[key].holders(spanOf(w)))
 }
 
 // Residual is what is left of capacity at every instant of a window; it is
@@ -79,12 +85,12 @@ func (c *Calendar) Residual(key string, capacity int64, w vnet.Window) int64 {
 // Empty says that nothing is booked at any time.
 func (c *Calendar) Empty() bool { return len(c.profiles) == 0 }
 
-// add changes what is booked by amount throughout a booking's window.
-func (c *Calendar) add(b Booking, amount int64) {
+// add enters a booking (sign 1) or takes it out again (-1).
+func (c *Calendar) add(b Booking, sign int64) {
 	if c.profiles == nil {
 		c.profiles = map[string]profile{}
 	}
-	p := c.profiles[b.Key].add(spanOf(b.Window), amount)
+	p := c.profiles[b.Key].add(spanOf(b.Window), sign*b.Amount, sign)
 	if len(p) == 0 {
 		delete(c.profiles, b.Key)
 		return

@@ -3,6 +3,7 @@ package calendar
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,26 +123,32 @@ func TestOver(t *testing.T) {
 // twin is the calendar by definition: the list of bookings.
 type twin []Booking
 
-// at is what is booked of a key at an instant.
-func (b twin) at(key string, t time.Time) int64 {
-	sum := int64(0)
+// at is what is booked of a key at an instant, and by how many.
+func (b twin) at(key string, t time.Time) (sum int64, holders int) {
 	for _, x := range b {
 		if x.Key == key && x.Window.Contains(t) {
 			sum += x.Amount
+			holders++
 		}
 	}
-	return sum
+	return sum, holders
 }
 
-// peak looks at the window's start and at every booking's start inside.
-func (b twin) peak(key string, w vnet.Window) int64 {
-	most := b.at(key, w.Start)
+// peak looks at the window's start and at every booking's ends inside, in
+// order: also where one ends and others begin.
+func (b twin) peak(key string, w vnet.Window) (most int64, holders int) {
+	most, holders = b.at(key, w.Start)
+	var moments []time.Time
 	for _, x := range b {
-		if w.Contains(x.Window.Start) {
-			most = max(most, b.at(key, x.Window.Start))
+		moments = append(moments, x.Window.Start, x.Window.End)
+	}
+	slices.SortFunc(moments, time.Time.Compare)
+	for _, t := range moments {
+		if sum, n := b.at(key, t); w.Contains(t) && sum > most {
+			most, holders = sum, n
 		}
 	}
-	return most
+	return most, holders
 }
 
 // TestAgainstTwin: after any sequence of bookings, releases and clones the
@@ -166,8 +173,12 @@ func TestAgainstTwin(t *testing.T) {
 			}
 			book(t, trial, Booking{drawKey(t), 100, drawWindow(t)})
 			key, w := drawKey(t), drawWindow(t)
-			if got, want := c.Peak(key, w), list.peak(key, w); got != want {
-				t.Fatalf("Peak of %s in %v = %d, want %d", key, w, got, want)
+			peak, holders := list.peak(key, w)
+			if got := c.Peak(key, w); got != peak {
+				t.Fatalf("Peak of %s in %v = %d, want %d", key, w, got, peak)
+			}
+			if got := c.Holders(key, w); got != holders {
+				t.Fatalf("Holders of %s in %v = %d, want %d", key, w, got, holders)
 			}
 		}
 		again := New()

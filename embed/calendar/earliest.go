@@ -7,6 +7,16 @@ import (
 	"sublet/vnet"
 )
 
+// RoundUp is the first whole second at or after t, in UTC: what is free from t
+// on is free then.
+func RoundUp(t time.Time) time.Time {
+	whole := t.UTC().Truncate(time.Second)
+	if whole.Before(t) {
+		whole = whole.Add(time.Second)
+	}
+	return whole
+}
+
 // Drops lists, in order, the instants after t at which less of some element
 // becomes booked: the only starts at which a window that did not fit before
 // can begin to fit.
@@ -14,7 +24,7 @@ func (c *Calendar) Drops(t time.Time) []time.Time {
 	var at []int64
 	for _, p := range c.profiles {
 		for i := p.after(nano(t)); i < len(p); i++ {
-			if p[i].booked < p.before(i) {
+			if p[i].booked < p.before(i) { // not where only the holders change
 				at = append(at, p[i].at)
 			}
 		}

@@ -32,8 +32,9 @@ func nano(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// change is an instant from which on another amount is booked.
-type change struct{ at, booked int64 }
+// change is an instant from which on another amount is booked, or the same by
+// another number of bookings.
+type change struct{ at, booked, holders int64 }
 
 // profile is a step function of time: 0 before the first change, then each
 // change's amount until the next. Neighbours differ, so equal bookings have
@@ -45,12 +46,28 @@ func (p profile) after(t int64) int {
 	return sort.Search(len(p), func(i int) bool { return p[i].at > t })
 }
 
-// at is what is booked before change i.
-func (p profile) before(i int) int64 {
+// before is what is booked before change i.
+func (p profile) before(i int) int64 { return p.state(i).booked }
+
+// state is the change that holds before change i.
+func (p profile) state(i int) change {
 	if i == 0 {
-		return 0
+		return change{}
 	}
-	return p[i-1].booked
+	return p[i-1]
+}
+
+// holders is how many bookings make up the largest amount in a span, at the
+// first instant at which it is reached.
+func (p profile) holders(s span) int64 {
+	i := p.after(s.from)
+	top := p.state(i)
+	for ; i < len(p) && p[i].at < s.to; i++ {
+		if p[i].booked > top.booked {
+			top = p[i]
+		}
+	}
+	return top.holders
 }
 
 // most is the largest amount in a span.
@@ -73,39 +90,38 @@ func (p profile) least(s span) int64 {
 	return least
 }
 
-// add returns the profile with amount more throughout a span.
-func (p profile) add(s span, amount int64) profile {
+// add returns the profile with amount more throughout a span, by so many
+// bookings more.
+func (p profile) add(s span, amount, holders int64) profile {
 	i := p.after(s.from - 1)
 	j := i + sort.Search(len(p)-i, func(k int) bool { return p[i+k].at >= s.to })
 	next := make(profile, 0, len(p)+2)
 	next = append(next, p[:i]...)
 	if i == len(p) || p[i].at != s.from {
-		next = next.then(s.from, p.before(i)+amount)
+		was := p.state(i)
+		next = next.then(change{s.from, was.booked + amount, was.holders + holders})
 	}
 	for _, c := range p[i:j] {
-		next = next.then(c.at, c.booked+amount)
+		next = next.then(change{c.at, c.booked + amount, c.holders + holders})
 	}
 	if s.to == math.MaxInt64 {
 		return next
 	}
-	next = next.then(s.to, p.before(j))
+	was := p.state(j)
+	next = next.then(change{s.to, was.booked, was.holders})
 	for _, c := range p[j:] {
-		next = next.then(c.at, c.booked)
+		next = next.then(c)
 	}
 	return next
 }
 
 // then appends a change, unless it changes nothing.
-func (p profile) then(at, booked int64) profile {
-	if len(p) > 0 && p[len(p)-1].at == at {
-		p[len(p)-1].booked = booked
-		if p.before(len(p)-1) == booked {
-			return p[:len(p)-1]
-		}
+func (p profile) then(c change) profile {
+	if n := len(p); n > 0 && p[n-1].at == c.at {
+		p = p[:n-1]
+	}
+	if was := p.state(len(p)); was.booked == c.booked && was.holders == c.holders {
 		return p
 	}
-	if p.before(len(p)) == booked {
-		return p
-	}
-	return append(p, change{at, booked})
+	return append(p, c)
 }
