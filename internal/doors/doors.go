@@ -21,9 +21,10 @@ var Table = map[string][]string{
 	"agent/session":     nil,
 	"agent/capture":     nil,
 	"datapath/kernel":   nil,
+	"datapath/bpf":      {"datapath/kernel"},
 	"datapath/vnode":    {"vnet", "plan", "datapath/kernel"},
-	"datapath/vxlink":   {"vnet", "plan", "datapath/kernel"},
-	"datapath/vxrouter": {"vnet", "plan", "datapath/kernel"},
+	"datapath/vxlink":   {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
+	"datapath/vxrouter": {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"measure":           {"vnet"},
 	"measure/probe":     {"vnet", "measure"},
 	"internal/lab":      {"vnet", "plan", "embed/graph", "datapath/kernel"}, // its switches forward as embed/graph counts on

@@ -1,0 +1,98 @@
+// Package bpf is what the datapath's parts share to run programs in the
+// kernel: C headers (include/), the recipe that compiles (generate), and here
+// the pins by which programs and maps outlive the agent.
+//
+// A part's programs are attached by TCX links (Linux 6.6), pinned, so that
+// they stay when the agent ends. A new agent opens the pins: what is right is
+// not touched, a newer program replaces an older one in one step, without a
+// packet in between that meets none.
+//
+// Sources: bpf(2), Documentation/bpf/ of Linux, github.com/cilium/ebpf.
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/kernel"
+)
+
+// Pins is the directory of one part's pinned objects on one host:
+// RUN/bpf/HOST/PART. The file system is mounted on RUN/bpf/HOST, one for each
+// host, since a host has one agent and a run directory may have several.
+type Pins struct{ root, dir string }
+
+// OpenPins mounts the host's file system unless it is mounted, and makes the
+// part's directory.
+func OpenPins(h *kernel.Host, part string) (*Pins, error) {
+	p := &Pins{root: h.Dir("bpf")}
+	p.dir = filepath.Join(p.root, part)
+	if err := os.MkdirAll(p.root, 0o700); err != nil {
+		return nil, fmt.Errorf("make a directory for pinned programs: %w", err)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(p.root, &fs); err != nil {
+		return nil, fmt.Errorf("look at %s: %w", p.root, err)
+	}
+	if fs.Type != unix.BPF_FS_MAGIC {
+		if err := unix.Mount("sublet", p.root, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
+			return nil, fmt.Errorf("mount a bpf file system on %s: %w", p.root, err)
+		}
+	}
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make a directory for pinned programs: %w", err)
+	}
+	return p, nil
+}
+
+// Path of a pin. Names hold no '/' and no '.': the file system refuses dots.
+func (p *Pins) Path(name string) string { return filepath.Join(p.dir, name) }
+
+// Names lists the part's pins, sorted; a directory that is gone is empty.
+func (p *Pins) Names() ([]string, error) {
+	entries, err := os.ReadDir(p.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// Remove takes pins away, present or not. A link that nothing else holds is
+// detached thereby.
+func (p *Pins) Remove(names ...string) error {
+	for _, name := range names {
+		if err := os.Remove(p.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("unpin: %w", err)
+		}
+	}
+	return nil
+}
+
+// Close removes the part's directory if it is empty, and with the last part's
+// the mount. What is pinned stays.
+func (p *Pins) Close() error {
+	_ = os.Remove(p.dir) // refused while something is pinned
+	entries, err := os.ReadDir(p.root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	// The kernel puts files of its own there; parts have directories.
+	if err != nil || slices.ContainsFunc(entries, fs.DirEntry.IsDir) {
+		return err
+	}
+	if err := unix.Unmount(p.root, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && err != unix.EINVAL {
+		return fmt.Errorf("unmount %s: %w", p.root, err)
+	}
+	_ = os.Remove(p.root)
+	return nil
+}

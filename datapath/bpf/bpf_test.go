@@ -1,0 +1,239 @@
+package bpf
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+
+	"sublet/datapath/kernel"
+)
+
+// verdict is a program that ends with a verdict, and counts nothing.
+func verdict(t *testing.T, v int32) *ebpf.ProgramSpec {
+	t.Helper()
+	return &ebpf.ProgramSpec{
+		Name: "verdict", Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, v), asm.Return()},
+	}
+}
+
+func testHost(t *testing.T) *kernel.Host {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to load programs")
+	}
+	h, err := kernel.NewHost(kernel.Config{Host: "h", Run: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+func testPins(t *testing.T, h *kernel.Host) *Pins {
+	t.Helper()
+	p, err := OpenPins(h, "part")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Unpin(); err != nil {
+			t.Error(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func namespace(t *testing.T) *os.File {
+	t.Helper()
+	ns, err := kernel.NewNamespace(func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Close() })
+	return ns
+}
+
+func load(t *testing.T, p *Pins, v int32) *ebpf.Program {
+	t.Helper()
+	c, _, err := p.Load(&ebpf.CollectionSpec{Programs: map[string]*ebpf.ProgramSpec{"verdict": verdict(t, v)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c.Programs["verdict"]
+}
+
+func id(t *testing.T, p *ebpf.Program) ebpf.ProgramID {
+	t.Helper()
+	number, err := programID(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
+
+func TestPinnedStateIsTakenOver(t *testing.T) {
+	h := testHost(t)
+	p, ns := testPins(t, h), namespace(t)
+	hook := Hook{Namespace: ns, Index: 1, Attach: ebpf.AttachTCXIngress}
+	first := load(t, p, 0)
+	if err := p.Attach("lo", hook, first); err != nil {
+		t.Fatal(err)
+	}
+	again := testPins(t, h)
+	same := load(t, again, 0)
+	if id(t, same) != id(t, first) {
+		t.Error("the same program was loaded anew")
+	}
+	on, err := again.Attached("lo", 1, same)
+	if err != nil || !on {
+		t.Errorf("a second opening finds the program attached: %t, %v", on, err)
+	}
+	other := load(t, again, 2)
+	if on, err := again.Attached("lo", 1, other); err != nil || on {
+		t.Errorf("another program is attached: %t, %v", on, err)
+	}
+	if err := again.Attach("lo", hook, other); err != nil {
+		t.Fatal(err)
+	}
+	if on, err := again.Attached("lo", 1, other); err != nil || !on {
+		t.Errorf("the newer program is attached: %t, %v", on, err)
+	}
+}
+
+func TestLinkOfAGoneDeviceIsMadeAnew(t *testing.T) {
+	p := testPins(t, testHost(t))
+	program := load(t, p, 0)
+	for range 2 {
+		ns := namespace(t)
+		if err := p.Attach("lo", Hook{Namespace: ns, Index: 1, Attach: ebpf.AttachTCXIngress, First: true}, program); err != nil {
+			t.Fatal(err)
+		}
+		c, err := kernel.DialIn(ns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.Do(kernel.NewLink("other", "veth", nil))
+		if err == nil {
+			var l kernel.Link
+			if l, err = c.LinkByName("other"); err == nil {
+				if err = p.Attach("veth", Hook{Namespace: ns, Index: l.Index, Attach: ebpf.AttachTCXEgress}, program); err == nil {
+					err = c.DeleteLink(l.Index)
+				}
+			}
+		}
+		c.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, on, err := p.attached("veth"); err != nil || on.index != 0 {
+			t.Errorf("the link of a deleted device is on %d, %v", on.index, err)
+		}
+		ns.Close()
+	}
+}
+
+func TestMapOfAnotherLayoutIsMadeAnew(t *testing.T) {
+	p := testPins(t, testHost(t))
+	spec := func(value uint32) *ebpf.CollectionSpec {
+		return &ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{
+			"table": {Name: "table", Type: ebpf.Hash, KeySize: 4, ValueSize: value, MaxEntries: 8, Pinning: ebpf.PinByName},
+		}}
+	}
+	for _, step := range []struct {
+		value   uint32
+		renewed int
+	}{{4, 1}, {4, 0}, {8, 1}, {8, 0}} {
+		c, renewed, err := p.Load(spec(step.value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if len(renewed) != step.renewed {
+			t.Errorf("with values of %d bytes %v were made anew", step.value, renewed)
+		}
+	}
+}
+
+func TestNothingPinnedLeavesNoMount(t *testing.T) {
+	h := testHost(t)
+	var pins [2]*Pins
+	for i, part := range []string{"one", "two"} {
+		p, err := OpenPins(h, part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pins[i] = p
+	}
+	for _, p := range pins {
+		if _, err := os.Stat(p.dir); err != nil {
+			t.Errorf("closing another part's pins: %v", err)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(h.Dir("bpf")); !os.IsNotExist(err) {
+		t.Errorf("the directory is still there: %v", err)
+	}
+}
+
+var recipe = regexp.MustCompile(`(?m)^//go:generate \.\./bpf/generate (.*)$`)
+
+// The committed objects are what the pinned compiler makes of the sources.
+func TestGenerated(t *testing.T) {
+	if _, err := exec.LookPath("clang-14"); err != nil {
+		t.Skip("clang-14 is not installed: apt-get install clang-14 llvm-14")
+	}
+	files, err := filepath.Glob("../*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range recipe.FindAllStringSubmatch(string(text), -1) {
+			t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) { regenerate(t, filepath.Dir(file), match[1]) })
+		}
+	}
+}
+
+func regenerate(t *testing.T, part, arguments string) {
+	out := t.TempDir()
+	cmd := exec.Command("../bpf/generate", append(strings.Fields(arguments), "-output-dir", out)...)
+	// generate takes options behind its two names and before the source.
+	cmd.Dir, cmd.Env = part, append(os.Environ(), "GOPACKAGE="+filepath.Base(part))
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, text)
+	}
+	made, err := filepath.Glob(out + "/*")
+	if err != nil || len(made) == 0 {
+		t.Fatalf("nothing was generated: %v", err)
+	}
+	for _, file := range made {
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have, err := os.ReadFile(filepath.Join(part, filepath.Base(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(have, want) {
+			t.Errorf("%s/%s is not what its source makes: run go generate ./datapath/%s", part, filepath.Base(file), filepath.Base(part))
+		}
+	}
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Reading packets: bounds, Ethernet addresses, what an IP header says. */
+#pragma once
+
+#include "linux_types.h"
+#include "bpf_endian.h"
+#include "bpf_helpers.h"
+
+#define LICENSE char _license[] SEC("license") = "Dual BSD/GPL"
+
+#ifndef likely
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#endif
+
+/* Keeps the compiler from merging or moving what the verifier must see apart. */
+#define barrier_var(v) asm volatile("" : "+r"(v))
+
+static __always_inline void *data_of(const struct __sk_buff *skb) { return (void *)(long)skb->data; }
+
+static __always_inline void *end_of(const struct __sk_buff *skb) { return (void *)(long)skb->data_end; }
+
+/* Makes the first len bytes of the packet readable and writable directly;
+ * false: the packet is shorter. Pointers read before are invalid afterwards. */
+static __always_inline bool reach(struct __sk_buff *skb, __u32 len)
+{
+	if (likely(data_of(skb) + len <= end_of(skb)))
+		return true;
+	return bpf_skb_pull_data(skb, len) == 0 && data_of(skb) + len <= end_of(skb);
+}
+
+/* Addresses may lie at any even offset; x86 and arm64 load them unaligned. */
+static __always_inline bool mac_equal(const void *a, const void *b)
+{
+	return *(const __u32 *)a == *(const __u32 *)b && *(const __u16 *)(a + 4) == *(const __u16 *)(b + 4);
+}
+
+static __always_inline void mac_copy(void *to, const void *from)
+{
+	*(__u32 *)to = *(const __u32 *)from;
+	*(__u16 *)(to + 4) = *(const __u16 *)(from + 4);
+}
+
+/* Group addresses, broadcast among them, have the lowest bit of the first byte. */
+static __always_inline bool mac_is_group(const void *mac) { return *(const __u8 *)mac & 1; }
+
+static __always_inline bool ip6_equal(const struct in6_addr *a, const struct in6_addr *b)
+{
+	return ((*(const __u64 *)a ^ *(const __u64 *)b) | (*((const __u64 *)a + 1) ^ *((const __u64 *)b + 1))) == 0;
+}
+
+/* Any fragment, the first one too. */
+static __always_inline bool ip4_is_fragment(const struct iphdr *ip)
+{
+	return (ip->frag_off & bpf_htons(IP_MF | IP_OFFSET)) != 0;
+}
+
+/* Traffic class (DSCP and ECN) of an IPv6 header, as IPv4's tos. */
+static __always_inline __u8 ip6_tos(const struct ipv6hdr *ip)
+{
+	return bpf_ntohs(*(const __be16 *)ip) >> 4 & 0xff;
+}
+
+static __always_inline void ip6_set_tos(struct ipv6hdr *ip, __u8 tos)
+{
+	__be16 *first = (__be16 *)ip;
+
+	*first = (*first & bpf_htons(0xf00f)) | bpf_htons((__u16)tos << 4);
+}
+
+#define ECN_MASK 3
+#define ECN_NOT_ECT 0
+#define ECN_ECT_1 1
+#define ECN_ECT_0 2
+#define ECN_CE 3
