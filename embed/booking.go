@@ -18,14 +18,20 @@ import (
 // network with an exclusive node takes all, others one), and rate.Element's
 // String in bit/s.
 func Bookings(sub vnet.Substrate, request vnet.Request, window vnet.Window, mapping vnet.Mapping) ([]calendar.Booking, error) {
+	e, err := New(sub)
+	if err != nil {
+		return nil, err
+	}
+	return e.Bookings(request, window, mapping)
+}
+
+// Bookings is the package's Bookings, on the engine's substrate.
+func (e *Engine) Bookings(request vnet.Request, window vnet.Window, mapping vnet.Mapping) ([]calendar.Booking, error) {
 	p, err := problemOf(request, window)
 	if err != nil {
 		return nil, err
 	}
-	g, err := graph.New(sub)
-	if err != nil {
-		return nil, err
-	}
+	g, sub := e.graph, e.sub
 	l := &ledger{resources: resources{sub: sub, spans: len(p.spans)}, taken: map[resource][]int64{}}
 	for i := range p.nodes {
 		host, ok := g.Host(mapping.Nodes[p.nodes[i].name])

@@ -28,6 +28,9 @@ func drawSmall(t *rapid.T) small {
 		c.window.End = epoch.Add(time.Duration(rapid.IntRange(1, 4).Draw(t, "hours")) * time.Hour)
 	}
 	c.request = drawRequest(t, c.sub, rapid.IntRange(0, 3).Draw(t, "stages"))
+	if rapid.IntRange(0, 3).Draw(t, "apart") == 0 {
+		c.request.Colocate = vnet.ColocateForbidden
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "others") {
 		c.bookOther(t)
 	}

@@ -27,6 +27,9 @@ func CheckMapping(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Reque
 			return err
 		}
 	}
+	if err := c.colocation(union); err != nil {
+		return err
+	}
 	for stage := -1; stage < len(request.Stages); stage++ {
 		w := c.running(stage, window)
 		if !w.End.IsZero() && !w.Start.Before(w.End) {
@@ -43,6 +46,19 @@ type checker struct {
 	sub     vnet.Substrate
 	request vnet.Request
 	mapping vnet.Mapping
+}
+
+// colocation checks that nodes that want to be apart are.
+func (c checker) colocation(union vnet.Topology) error {
+	taken := map[vnet.HostID]string{}
+	for _, n := range union.All() {
+		at := c.mapping.Nodes[n.Name]
+		if other, is := taken[at]; is && c.request.Apart() {
+			return fmt.Errorf("check mapping: nodes %s and %s are both at %s", other, n.Name, at)
+		}
+		taken[at] = n.Name
+	}
+	return nil
 }
 
 // running is the part of a window in which a stage runs.

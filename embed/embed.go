@@ -19,28 +19,33 @@ import (
 // minima counts as 1 bit/s. It is a heuristic: for small requests that find no
 // place at first it goes on to try everything, up to a fixed effort.
 func Embed(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, window vnet.Window) (vnet.Mapping, error) {
+	e, err := New(sub)
+	if err != nil {
+		return vnet.Mapping{}, err
+	}
+	return e.Embed(cal, request, window, Options{})
+}
+
+// Embed is the package's Embed, on the engine's substrate.
+func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet.Window, opt Options) (vnet.Mapping, error) {
 	p, err := problemOf(request, window)
 	if err != nil {
 		return vnet.Mapping{}, err
 	}
-	g, err := graph.New(sub)
-	if err != nil {
-		return vnet.Mapping{}, err
-	}
-	s := newSearch(p, g, residual(sub, cal, p.spans))
-	d := diagnosis{search: s, cal: cal, sub: sub}
+	s := newSearch(p, e.graph, residual(e.sub, cal, p.spans))
+	d := diagnosis{search: s, cal: cal, sub: e.sub}
 	if err := d.alone(); err != nil {
 		return vnet.Mapping{}, err
 	}
 	if !s.attempts() && !s.exhaust() {
 		return vnet.Mapping{}, d.together()
 	}
-	return s.mapping(sub.Hosts), nil
+	return s.mapping(e.sub.Hosts), nil
 }
 
 // newSearch prepares a search with nothing placed.
 func newSearch(p *problem, g *graph.Graph, left *resources) *search {
-	s := &search{problem: p, graph: g, left: left, host: make([]int, len(p.nodes)), walks: make([][]graph.Arc, len(p.links))}
+	s := &search{problem: p, graph: g, left: left, host: make([]int, len(p.nodes)), nodesAt: make([]int, len(left.sub.Hosts)), walks: make([][]graph.Arc, len(p.links))}
 	s.worst.depth = -1
 	for v := range p.nodes {
 		s.host[v] = -1

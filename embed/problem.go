@@ -32,11 +32,12 @@ type problem struct {
 	nodes []node
 	links []link
 	index map[string]int // of nodes
+	apart bool           // no two nodes on one host, in whatever stage
 }
 
 // problemOf reads a request; an error says which part contradicts another.
 func problemOf(request vnet.Request, window vnet.Window) (*problem, error) {
-	p := &problem{spans: spansOf(request, window), index: map[string]int{}}
+	p := &problem{spans: spansOf(request, window), index: map[string]int{}, apart: request.Apart()}
 	if len(p.spans) == 0 {
 		return nil, fmt.Errorf("embed %s: its window has no duration", request.Network)
 	}

@@ -15,6 +15,7 @@ type search struct {
 	candidates [][]int       // by node: hosts that could take it alone
 	rank       []int         // by host: its place in the order of free capacity
 	host       []int         // by node: where it is; -1: nowhere yet
+	nodesAt    []int         // by host: nodes of this network
 	walks      [][]graph.Arc // by link: from Ends[0] to Ends[1]
 	budget     int           // placements still to be tried
 	patience   int           // steps of the graph at which to give up
@@ -60,6 +61,7 @@ func (s *search) unsettle(v int) {
 // occupy takes a node's amounts of a host.
 func (s *search) occupy(v, host int) {
 	s.host[v] = host
+	s.nodesAt[host]++
 	s.left.take(s.left.of(host, cpu), s.problem.nodes[v].cpu, 1)
 	s.left.take(s.left.of(host, memory), s.problem.nodes[v].memory, 1)
 }
@@ -68,6 +70,7 @@ func (s *search) occupy(v, host int) {
 func (s *search) vacate(v int) {
 	s.left.take(s.left.of(s.host[v], cpu), s.problem.nodes[v].cpu, -1)
 	s.left.take(s.left.of(s.host[v], memory), s.problem.nodes[v].memory, -1)
+	s.nodesAt[s.host[v]]--
 	s.host[v] = -1
 }
 
@@ -87,9 +90,13 @@ func (s *search) welcome(v, host int) bool {
 	return s.suits(v, host) && s.left.fits(s.left.of(host, guests), s.problem.nodes[v].guests)
 }
 
-// roomy says whether a host has the processor and memory a node asks for.
+// roomy says whether a host has the processor and memory a node asks for, and
+// no other node of a network that forbids them to share one.
 func (s *search) roomy(v, host int) bool {
 	n := &s.problem.nodes[v]
+	if s.problem.apart && s.nodesAt[host] > 0 {
+		return false
+	}
 	return s.left.fits(s.left.of(host, cpu), n.cpu) && s.left.fits(s.left.of(host, memory), n.memory)
 }
 

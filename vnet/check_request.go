@@ -60,6 +60,17 @@ func (r Request) checkHead() error {
 			return fieldf(at("negotiable", i), "%s is stated twice: leave one out", axis)
 		}
 	}
+	return r.checkWishes()
+}
+
+// checkWishes checks what is asked of the embedding.
+func (r Request) checkWishes() error {
+	if r.Colocate != "" && r.Colocate != ColocateAllowed && r.Colocate != ColocateForbidden {
+		return fieldf("colocate", "%q is no policy: choose allowed or forbidden", r.Colocate)
+	}
+	if r.Objective != "" && !slices.Contains(Objectives, r.Objective) {
+		return fieldf("objective", "%q is no objective: choose revenue-cost, load-balance or energy", r.Objective)
+	}
 	return r.checkCounts()
 }
 

@@ -65,7 +65,9 @@ type Request struct {
 	// request; none: all.
 	Negotiable []Axis `json:"negotiable,omitempty"`
 	Topology
-	Stages []Stage `json:"stages,omitempty"` // in order of After
+	Stages    []Stage    `json:"stages,omitempty"`    // in order of After
+	Colocate  Colocation `json:"colocate,omitempty"`  // default: ColocateAllowed
+	Objective Objective  `json:"objective,omitempty"` // default: RevenueOverCost
 }
 
 // Axis is a way in which a counter-offer can differ from what was asked for.
@@ -87,6 +89,32 @@ var Axes = []Axis{AxisStart, AxisDuration, AxisMinimum, AxisLatency, AxisSite}
 func (r Request) Negotiates(a Axis) bool {
 	return len(r.Negotiable) == 0 || slices.Contains(r.Negotiable, a)
 }
+
+// Colocation says whether two nodes of a network may share a host.
+type Colocation string
+
+// Policies of co-location. Forbidden is the rule of most published embedding
+// problems, and what a network asks for that must survive the loss of a host.
+const (
+	ColocateAllowed   Colocation = "allowed"
+	ColocateForbidden Colocation = "forbidden"
+)
+
+// Apart says that every node of the network wants a host of its own.
+func (r Request) Apart() bool { return r.Colocate == ColocateForbidden }
+
+// Objective names what a network's embedding is best at.
+type Objective string
+
+// Objectives of embedding; embed says what each of them counts.
+const (
+	RevenueOverCost Objective = "revenue-cost"
+	LoadBalance     Objective = "load-balance"
+	Energy          Objective = "energy"
+)
+
+// Objectives lists all, the default first.
+var Objectives = []Objective{RevenueOverCost, LoadBalance, Energy}
 
 // Topology is a set of virtual nodes, routers and links.
 type Topology struct {

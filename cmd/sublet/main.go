@@ -97,7 +97,7 @@ admission, 4 a promise is not kept (check).`,
 		a.up(), a.down(),
 		a.leases(), a.plan(), a.hosts(), a.links(),
 		a.exec(), a.capture(), a.check(),
-		a.doctor(), a.convert(), a.graph(),
+		a.doctor(), a.convert(), a.graph(), a.bench(),
 	)
 	usageIsBadInput(root)
 	return root

@@ -48,6 +48,9 @@ func TestExitCodesOfUse(t *testing.T) {
 		"lab up /nonexistent":     exitInput,
 		"serve --substrate /none": exitInput,
 		"serve --substrate -":     exitInput,
+		"bench embed":             exitInput,
+		"bench embed /none":       exitInput,
+		"bench embed -":           exitInput, // no instance
 		"completion bash":         exitDone,
 		"doctor -o json":          exitDone,
 	} {
@@ -62,7 +65,7 @@ func TestExitCodesOfUse(t *testing.T) {
 }
 
 func TestEveryCommandHasAnExampleAndEveryNounAnOutput(t *testing.T) {
-	nouns := map[string]bool{"leases": true, "plan": true, "hosts": true, "links": true, "lab": true, "doctor": true, "check": true}
+	nouns := map[string]bool{"leases": true, "plan": true, "hosts": true, "links": true, "lab": true, "doctor": true, "check": true, "embed": true}
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		if c.Runnable() && c.Example == "" && c.Name() != "help" {

@@ -11,6 +11,7 @@ var Table = map[string][]string{
 	"vnet/graph":        {"vnet"},
 	"embed":             {"vnet", "embed/..."},
 	"embed/graph":       {"vnet"},
+	"embed/replay":      {"vnet", "embed", "embed/calendar"}, // a book of its own, without leases
 	"embed/rate":        {"vnet"},
 	"embed/calendar":    {"vnet"},
 	"plan":              {"vnet"},
@@ -34,7 +35,7 @@ var Table = map[string][]string{
 
 // Pure rooms do no I/O, read no clock and start no goroutine; time and
 // randomness are arguments. Banned are the packages that would let them.
-var Pure = []string{"vnet", "vnet/file", "vnet/vxdl", "vnet/graph", "embed", "embed/graph", "embed/rate", "embed/calendar", "plan", "lease"}
+var Pure = []string{"vnet", "vnet/file", "vnet/vxdl", "vnet/graph", "embed", "embed/graph", "embed/replay", "embed/rate", "embed/calendar", "plan", "lease"}
 
 // Banned packages in pure rooms.
 var Banned = []string{"os", "net", "net/http", "os/exec", "syscall", "math/rand", "math/rand/v2", "golang.org/x/sys/unix", "github.com/vishvananda/netlink"}

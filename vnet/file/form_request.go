@@ -4,13 +4,15 @@ package file
 // the descriptions are the published schema's.
 
 type request struct {
-	Network  name    `yaml:"network" jsonschema_description:"Name of the virtual network, unique among its tenant's leases."`
-	Tenant   name    `yaml:"tenant,omitempty" jsonschema_description:"Who leases. Default: the caller."`
-	Window   *window `yaml:"window,omitempty" jsonschema_description:"When. Default: now, until released."`
-	Movable  bool    `yaml:"movable,omitempty" jsonschema_description:"Links may be taken over other paths while the network runs, to make room for others; each move interrupts a link for a moment."`
-	Axes     []axis  `yaml:"negotiable,omitempty" jsonschema_description:"In what counter-offers may differ from the request. Default: in all of these."`
-	topology `yaml:",inline"`
-	Stages   []stage `yaml:"stages,omitempty" jsonschema_description:"Changes after the start, in order of time. Each begins from what the one before it left." jsonschema:"maxItems=64"`
+	Network   name    `yaml:"network" jsonschema_description:"Name of the virtual network, unique among its tenant's leases."`
+	Tenant    name    `yaml:"tenant,omitempty" jsonschema_description:"Who leases. Default: the caller."`
+	Window    *window `yaml:"window,omitempty" jsonschema_description:"When. Default: now, until released."`
+	Movable   bool    `yaml:"movable,omitempty" jsonschema_description:"Links may be taken over other paths while the network runs, to make room for others; each move interrupts a link for a moment."`
+	Axes      []axis  `yaml:"negotiable,omitempty" jsonschema_description:"In what counter-offers may differ from the request. Default: in all of these."`
+	topology  `yaml:",inline"`
+	Colocate  string  `yaml:"colocate,omitempty" jsonschema_description:"Whether two nodes of this network may share a host." jsonschema:"enum=allowed,enum=forbidden,default=allowed"`
+	Objective string  `yaml:"objective,omitempty" jsonschema_description:"What its embedding is best at: revenue-cost takes the least bandwidth, load-balance keeps links and processors evenly used, energy wakes the fewest hosts." jsonschema:"enum=revenue-cost,enum=load-balance,enum=energy,default=revenue-cost"`
+	Stages    []stage `yaml:"stages,omitempty" jsonschema_description:"Changes after the start, in order of time. Each begins from what the one before it left." jsonschema:"maxItems=64"`
 }
 
 type window struct {

@@ -13,7 +13,10 @@ import (
 // request turns the form into vnet's words. Errors are *vnet.FieldError, for
 // what a form can say and vnet cannot.
 func (f request) request() (vnet.Request, error) {
-	r := vnet.Request{Network: vnet.VNetID(f.Network), Tenant: vnet.TenantID(f.Tenant)}
+	r := vnet.Request{
+		Network: vnet.VNetID(f.Network), Tenant: vnet.TenantID(f.Tenant),
+		Colocate: vnet.Colocation(f.Colocate), Objective: vnet.Objective(f.Objective),
+	}
 	if err := f.Window.into(&r); err != nil {
 		return r, err
 	}

@@ -21,7 +21,19 @@ func Format(r vnet.Request) ([]byte, []Note) {
 	})
 	w.lostFreedom()
 	w.lostStages()
+	w.lostWishes()
 	return w.text.Bytes(), w.notes
+}
+
+// lostWishes tells of wishes for the embedding, which VXDL has no words for.
+func (w *writer) lostWishes() {
+	where := "network " + string(w.request.Network)
+	if w.request.Apart() {
+		w.note(where, "colocate forbidden is not written: nodes may share a host")
+	}
+	if o := w.request.Objective; o != "" && o != vnet.RevenueOverCost {
+		w.note(where, "objective %s is not written", o)
+	}
 }
 
 type writer struct {

@@ -1,0 +1,38 @@
+package embed
+
+import (
+	"time"
+
+	"sublet/embed/graph"
+	"sublet/vnet"
+)
+
+// Engine embeds requests into one substrate. It keeps what does not change
+// from request to request, and working space: one call at a time.
+type Engine struct {
+	sub   vnet.Substrate
+	graph *graph.Graph
+}
+
+// New prepares a substrate, which must not be changed from then on; an error
+// says what is malformed.
+func New(sub vnet.Substrate) (*Engine, error) {
+	g, err := graph.New(sub)
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{sub: sub, graph: g}, nil
+}
+
+// Options of one embedding. The zero value is the default.
+type Options struct {
+	// Budget is the processor time to spend on the search. It is counted in
+	// units of work, so that the same input gives the same mapping on every
+	// machine and under any load. 0: DefaultBudget.
+	Budget time.Duration
+	// Seed chooses among searches of equal effort; each is deterministic.
+	Seed uint64
+}
+
+// DefaultBudget of a request.
+const DefaultBudget = 5 * time.Millisecond
