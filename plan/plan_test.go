@@ -2,6 +2,7 @@ package plan
 
 import (
 	"flag"
+	"fmt"
 	"net/netip"
 	"os"
 	"strings"
@@ -208,4 +209,18 @@ func TestDiffReachesThePlanWithoutOverbooking(t *testing.T) {
 			t.Fatalf("a second diff is not empty:\n%s", steps(rest))
 		}
 	})
+}
+
+// Trunks of different leases have different names that a device may bear.
+func TestTrunk(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, tenant := range []vnet.TenantID{"a", "b"} {
+		for i := range 1000 {
+			name := Trunk(vnet.LeaseID{Tenant: tenant, Network: vnet.VNetID(fmt.Sprintf("n%d", i))})
+			if len(name) != 15 || !strings.HasPrefix(name, "sl") || seen[name] {
+				t.Fatalf("trunk %q", name)
+			}
+			seen[name] = true
+		}
+	}
 }

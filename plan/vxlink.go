@@ -1,8 +1,11 @@
 package plan
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"sublet/vnet"
 )
@@ -59,6 +62,17 @@ type Class struct {
 
 // Device names the fabric-side device of end i (0 or 1).
 func (l VxLink) Device(i int) string { return fmt.Sprintf("l%d%c", l.Index, 'a'+i) }
+
+// Trunk names the device by which all tunnels of a lease leave its fabric, in
+// the host's namespace: 65 bits of a digest, since a device's name has 15
+// characters. Its other end, in the fabric, is TrunkInside.
+func Trunk(lease vnet.LeaseID) string {
+	sum := sha256.Sum256([]byte(Fabric(lease)))
+	return "sl" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:13])
+}
+
+// TrunkInside is the fabric's end of every trunk.
+const TrunkInside = "trunk"
 
 // Kind of the section.
 func (VxLink) Kind() Kind { return KindVxLink }
