@@ -22,17 +22,12 @@ func (b *Book) Admit(now time.Time, req vnet.Request, owner uint32) (vnet.Lease,
 	if err := b.check(now, req); err != nil {
 		return vnet.Lease{}, err
 	}
-	window := windowOf(now, req)
-	mapping, err := embed.Embed(b.sub, b.calendar, req, window)
-	var infeasible *embed.Infeasible
-	if errors.As(err, &infeasible) {
-		return vnet.Lease{}, b.reject(now, req, infeasible)
-	}
+	found, err := b.decide(now, req)
 	if err != nil {
-		return vnet.Lease{}, fmt.Errorf("admit %s/%s: %w", req.Tenant, req.Network, err)
+		return vnet.Lease{}, err
 	}
-	req.Start = window.Start
-	e, err := b.enter(vnet.Lease{Request: req, Owner: owner, Window: window, Mapping: mapping})
+	req.Start = found.window.Start
+	e, err := b.enter(vnet.Lease{Request: req, Owner: owner, Window: found.window, Mapping: found.mapping})
 	if err != nil {
 		return vnet.Lease{}, fmt.Errorf("admit %s/%s: %w", req.Tenant, req.Network, err)
 	}
@@ -40,6 +35,46 @@ func (b *Book) Admit(now time.Time, req vnet.Request, owner uint32) (vnet.Lease,
 		return vnet.Lease{}, err
 	}
 	return e.Lease, nil
+}
+
+// decision is how a request would be admitted.
+type decision struct {
+	window  vnet.Window
+	mapping vnet.Mapping
+}
+
+// decide finds when and where a request fits: from its start, else from the
+// earliest instant up to its latest start. The error is a *vnet.Rejection when
+// it does not. Nothing is changed.
+func (b *Book) decide(now time.Time, req vnet.Request) (decision, error) {
+	window := windowOf(now, req)
+	mapping, err := embed.Embed(b.sub, b.calendar, req, window)
+	var infeasible *embed.Infeasible
+	switch {
+	case err == nil:
+		return decision{window, mapping}, nil
+	case !errors.As(err, &infeasible):
+		return decision{}, fmt.Errorf("admit %s/%s: %w", req.Tenant, req.Network, err)
+	}
+	if req.Before.After(window.Start) {
+		if found, ok := b.postpone(now, req, infeasible); ok {
+			return found, nil
+		}
+	}
+	return decision{}, b.reject(now, req, infeasible)
+}
+
+// postpone finds the earliest start up to a request's latest.
+func (b *Book) postpone(now time.Time, req vnet.Request, why *embed.Infeasible) (decision, bool) {
+	s := b.search(now, req, why)
+	s.left = s.each
+	moved, ok := s.later(req, req.Before)
+	if !ok {
+		return decision{}, false
+	}
+	s.left = 1
+	mapping, ok := s.embed(moved)
+	return decision{windowOf(now, moved), mapping}, ok
 }
 
 // check refuses bad input and names in use.
@@ -53,6 +88,10 @@ func (b *Book) check(now time.Time, req vnet.Request) error {
 	if !req.Start.IsZero() && req.Start.Before(now) {
 		return &vnet.FieldError{Path: "window.start", Problem: fmt.Sprintf(
 			"%s has passed, it is %s: state a later time, or leave it out to start now", stamp(req.Start), stamp(now))}
+	}
+	if !req.Before.IsZero() && req.Before.Before(now) {
+		return &vnet.FieldError{Path: "window.before", Problem: fmt.Sprintf(
+			"%s has passed, it is %s: state a later time", stamp(req.Before), stamp(now))}
 	}
 	id := vnet.LeaseID{Tenant: req.Tenant, Network: req.Network}
 	e, ok := b.entries[id]

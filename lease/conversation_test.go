@@ -25,13 +25,13 @@ func TestConversations(t *testing.T) {
 
 // conversation is a book with a clock and obedient or disobedient hosts.
 type conversation struct {
-	now   time.Time
-	sub   vnet.Substrate
-	book  *Book
-	shown map[vnet.HostID]string // plans as last printed
-	quiet []string               // hosts that give no sign of life
-	offer *vnet.Request
-	text  memoryStore
+	now    time.Time
+	sub    vnet.Substrate
+	book   *Book
+	shown  map[vnet.HostID]string // plans as last printed
+	quiet  []string               // hosts that give no sign of life
+	offers []vnet.Offer
+	text   memoryStore
 }
 
 func (c *conversation) say(words []string) string {
@@ -47,7 +47,11 @@ func (c *conversation) say(words []string) string {
 	case "admit":
 		return c.admit(parseRequest(c.now, words[1:]))
 	case "accept":
-		return c.admit(*c.offer)
+		i := 0
+		if len(words) > 1 {
+			i = slices.IndexFunc(c.offers, func(o vnet.Offer) bool { return string(o.Axes[0]) == words[1] })
+		}
+		return c.admit(c.offers[i].Request)
 	case "release":
 		return answer(c.book.Release(c.now, parseID(words[1])))
 	case "advance":
@@ -93,10 +97,20 @@ func (c *conversation) rejection(r *vnet.Rejection) string {
 	for _, reason := range r.Reasons {
 		fmt.Fprintf(&b, "refused: %s\n", reason)
 	}
-	for _, change := range r.Changes {
-		fmt.Fprintf(&b, "offer: %s: %s -> %s\n", change.What, change.From, change.To)
+	for i, o := range r.Offers {
+		word := "offer"
+		if i > 0 {
+			word = "or"
+		}
+		for _, change := range o.Changes {
+			fmt.Fprintf(&b, "%s: %s: %s -> %s\n", word, change.What, change.From, change.To)
+			word = " and"
+		}
 	}
-	c.offer = r.Offer
+	if r.Never != "" {
+		fmt.Fprintf(&b, "never: %s\n", r.Never)
+	}
+	c.offers = r.Offers
 	return b.String()
 }
 

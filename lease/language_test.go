@@ -56,7 +56,7 @@ func describe(s *vnet.Substrate, words []string) {
 
 // parseRequest reads
 //
-//	TENANT/NETWORK [start=+D] [for=D] PART... [stage=NAME:D PART...]...
+//	TENANT/NETWORK [start=+D] [before=+D] [for=D] [movable] [negotiable=AXIS,...] PART... [stage=NAME:D PART...]...
 //
 // where a PART is a node (n, n@host, n@@site, n@host@site, n*CORES, n!exclusive@host), a link a-b=RATES[~LATENCY], or -name, which goes.
 // RATES are MIN..MAX, MIN.., ..MAX, STATIC or none, in Mbit/s, both directions,
@@ -71,6 +71,16 @@ func parseRequest(now time.Time, words []string) vnet.Request {
 			d, err := time.ParseDuration(value)
 			must(err)
 			r.Start = now.Add(d)
+		case "before":
+			d, err := time.ParseDuration(value)
+			must(err)
+			r.Before = now.Add(d)
+		case "movable":
+			r.Movable = true
+		case "negotiable":
+			for _, axis := range strings.Split(value, ",") {
+				r.Negotiable = append(r.Negotiable, vnet.Axis(axis))
+			}
 		case "for":
 			d, err := vnet.ParseDuration(value)
 			must(err)

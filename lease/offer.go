@@ -1,49 +1,117 @@
 package lease
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"sublet/embed"
 	"sublet/vnet"
 )
 
-// offer is a request near the one refused that would be admitted.
-type offer struct {
-	request vnet.Request
-	changes []vnet.Change
-	// cost makes offers of different kinds comparable, in durations of the
-	// window: how much longer moving the same volume takes at lower minima,
-	// the delay of a start, the growth of a latency bound, the part of the
-	// nodes that change site; a stated host given up counts as two.
-	cost float64
-}
-
-// search looks for the cheapest offer along each axis.
+// search looks for requests near one that was refused which would be admitted.
 type search struct {
 	book  *Book
 	now   time.Time
 	asked vnet.Request
 	why   *embed.Infeasible
-	best  *offer
+	loose []vnet.Axis // axes along which try lets everything go
+	each  int         // tries that looking along one axis may take
+	left  int         // tries left of them
 }
 
-// reject turns a refusal into words, with the nearest offer there is. Every
-// offer has been embedded: nothing is guessed.
+// offer is a request near the one refused.
+type offer struct {
+	vnet.Offer
+	// cost makes offers of different kinds comparable, in durations of the
+	// window: the delay of a start, how much longer moving the same volume
+	// takes in a shorter window or at lower minima, the growth of a latency
+	// bound, the part of the nodes that change site; a stated host given up
+	// counts as two.
+	cost float64
+}
+
+// reject turns a refusal into words, with the nearest offer there is along
+// each axis. Every offer has been embedded: nothing is guessed.
 func (b *Book) reject(now time.Time, asked vnet.Request, why *embed.Infeasible) *vnet.Rejection {
-	s := search{book: b, now: now, asked: asked, why: why}
-	s.lowerMinima()
-	s.laterStart()
-	s.otherPlaces()
-	s.longerLatency()
-	refusal := &vnet.Rejection{Reasons: why.Reasons}
-	if s.best != nil {
-		refusal.Offer, refusal.Changes = &s.best.request, s.best.changes
+	s := b.search(now, asked, why)
+	var offers []offer
+	for _, axis := range vnet.Axes {
+		if asked.Negotiates(axis) {
+			offers = s.offer(offers, axis)
+		}
 	}
+	if len(offers) == 0 {
+		offers = s.several()
+	}
+	slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(a.cost, b.cost) })
+	refusal := &vnet.Rejection{Reasons: why.Reasons}
+	for _, o := range offers {
+		refusal.Offers = append(refusal.Offers, o.Offer)
+	}
+	if len(offers) == 0 {
+		refusal.Never = s.never()
+		return refusal
+	}
+	refusal.Offer, refusal.Changes = &refusal.Offers[0].Request, refusal.Offers[0].Changes
 	return refusal
 }
 
-// embed tries a request as Admit would.
+// Tries of a refusal along one axis: enough for every start of a small book
+// and for bisection to the bit, few enough for a refusal by a large substrate
+// to take no more than some tens of admissions.
+const (
+	mostTries  = 1024
+	leastTries = 12
+	work       = 200_000 // hosts times nodes and links that are looked at
+)
+
+func (b *Book) search(now time.Time, asked vnet.Request, why *embed.Infeasible) *search {
+	union := asked.Union()
+	size := (len(b.sub.Hosts) + 1) * (len(union.All()) + len(union.Links) + 1)
+	return &search{book: b, now: now, asked: asked, why: why, each: min(max(work/size, leastTries), mostTries)}
+}
+
+// offer adds the best request along some axes, if there is one.
+func (s *search) offer(offers []offer, axes ...vnet.Axis) []offer {
+	r := s.asked
+	for i, axis := range axes {
+		s.loose, s.left = axes[i+1:], s.each
+		nearer, ok := s.along(axis, r)
+		if !ok {
+			return offers
+		}
+		r = nearer
+	}
+	s.loose, s.left = nil, 1
+	changes, cost := differences(s.now, s.asked, r)
+	if len(changes) == 0 || !s.fits(r) {
+		return offers
+	}
+	return append(offers, offer{vnet.Offer{Axes: slices.Clone(axes), Request: r, Changes: changes}, cost})
+}
+
+// along finds the nearest variant of a request along one axis.
+func (s *search) along(axis vnet.Axis, r vnet.Request) (vnet.Request, bool) {
+	switch axis {
+	case vnet.AxisStart:
+		return s.later(r, time.Time{})
+	case vnet.AxisDuration:
+		return s.shorter(r)
+	case vnet.AxisMinimum:
+		return s.lower(r)
+	case vnet.AxisLatency:
+		return s.slower(r)
+	}
+	return s.elsewhere(r)
+}
+
+// embed tries a request as Admit would, with the loose axes let go.
 func (s *search) embed(r vnet.Request) (vnet.Mapping, bool) {
+	if s.left--; s.left < 0 {
+		return vnet.Mapping{}, false
+	}
+	r = s.loosened(r)
 	m, err := embed.Embed(s.book.sub, s.book.calendar, r, windowOf(s.now, r))
 	return m, err == nil
 }
@@ -53,12 +121,14 @@ func (s *search) fits(r vnet.Request) bool {
 	return ok
 }
 
-// tooDear says whether an offer at this cost would not be taken anyway.
-func (s *search) tooDear(cost float64) bool { return s.best != nil && cost >= s.best.cost }
-
-// take keeps an offer if it is the cheapest so far.
-func (s *search) take(o offer) {
-	if !s.tooDear(o.cost) {
-		s.best = &o
+// differences names in what a request differs from the one asked, and adds up
+// what that costs.
+func differences(now time.Time, asked, r vnet.Request) (changes []vnet.Change, cost float64) {
+	for _, differ := range []func(time.Time, vnet.Request, vnet.Request) ([]vnet.Change, float64){
+		startChanges, durationChanges, minimaChanges, latencyChanges, placeChanges,
+	} {
+		more, dearer := differ(now, asked, r)
+		changes, cost = append(changes, more...), cost+dearer
 	}
+	return changes, cost
 }

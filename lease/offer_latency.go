@@ -6,20 +6,25 @@ import (
 	"sublet/vnet"
 )
 
-// longerLatency looks for longer bounds of the links that found no path, then
-// of all that have one: what the best paths without the bounds take.
-func (s *search) longerLatency() {
-	for _, named := range []map[string]bool{setOf(s.why.Links), s.bounded()} {
-		if len(named) > 0 && s.stretch(named) {
-			return
+// slower finds longer bounds of the links that found no path or, if that does
+// not suffice, of all that have one: what the best paths without the bounds
+// take.
+func (s *search) slower(r vnet.Request) (vnet.Request, bool) {
+	for _, named := range []map[string]bool{setOf(s.why.Links), bounded(r)} {
+		if len(named) == 0 {
+			continue
+		}
+		if longer, ok := s.stretch(r, named); ok {
+			return longer, true
 		}
 	}
+	return r, false
 }
 
 // bounded is the set of links with a latency bound.
-func (s *search) bounded() map[string]bool {
+func bounded(r vnet.Request) map[string]bool {
 	bounded := make(map[string]bool)
-	for _, l := range s.asked.Union().Links {
+	for _, l := range r.Union().Links {
 		if l.Latency > 0 {
 			bounded[l.Name] = true
 		}
@@ -27,8 +32,8 @@ func (s *search) bounded() map[string]bool {
 	return bounded
 }
 
-func (s *search) stretch(named map[string]bool) bool {
-	free := rewrite(s.asked)
+func (s *search) stretch(r vnet.Request, named map[string]bool) (vnet.Request, bool) {
+	free := rewrite(r)
 	eachLink(&free, func(l *vnet.VirtualLink) {
 		if named[l.Name] {
 			l.Latency = 0
@@ -36,20 +41,16 @@ func (s *search) stretch(named map[string]bool) bool {
 	})
 	mapping, ok := s.embed(free)
 	if !ok {
-		return false
+		return r, false
 	}
-	longer := rewrite(s.asked)
+	longer := rewrite(r)
 	eachLink(&longer, func(l *vnet.VirtualLink) {
 		if named[l.Name] && l.Latency > 0 {
 			l.Latency = max(l.Latency, s.latency(mapping, *l))
 		}
 	})
-	changes, cost := latencyChanges(s.asked, longer)
-	if len(changes) == 0 || s.tooDear(cost) || !s.fits(longer) {
-		return false
-	}
-	s.take(offer{longer, changes, cost})
-	return true
+	changes, _ := latencyChanges(s.now, r, longer)
+	return longer, len(changes) > 0 && s.fits(longer)
 }
 
 // latency of the path that carries a link.
@@ -66,7 +67,7 @@ func (s *search) latency(m vnet.Mapping, l vnet.VirtualLink) time.Duration {
 }
 
 // latencyChanges names the bounds that differ, and the largest growth.
-func latencyChanges(asked, longer vnet.Request) (changes []vnet.Change, cost float64) {
+func latencyChanges(_ time.Time, asked, longer vnet.Request) (changes []vnet.Change, cost float64) {
 	after := longer.Union().Links
 	for i, l := range asked.Union().Links {
 		if was, is := l.Latency, after[i].Latency; is > was {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"time"
 
 	"sublet/vnet"
 )
@@ -26,26 +27,38 @@ func (q ratio) times(r vnet.Rate) vnet.Rate {
 	return vnet.Rate(quotient)
 }
 
-// lowerMinima looks for the largest scale at which the guaranteed minima of
-// the links that found no path fit, else those of all links. A static
-// reservation stays static. Nothing is lowered unless the tenant takes the offer.
-func (s *search) lowerMinima() {
+// lower finds the largest scale at which the guaranteed minima of the links
+// that found no path fit, or that of all links' minima if less is lost so. A
+// static reservation stays static. Nothing is lowered unless the tenant takes
+// the offer.
+func (s *search) lower(r vnet.Request) (vnet.Request, bool) {
+	some, found := s.scale(r, setOf(s.why.Links))
+	all, also := s.scale(r, demanding(r))
+	if also && (!found || minima(all) > minima(some)) {
+		return all, true
+	}
+	return some, found
+}
+
+// demanding is the set of links whose bandwidth is stated anywhere.
+func demanding(r vnet.Request) map[string]bool {
 	all := make(map[string]bool)
-	eachBandwidth(&s.asked, func(link, _ string, _ *[2]vnet.Bandwidth) { all[link] = true })
-	s.scale(setOf(s.why.Links))
-	s.scale(all)
+	r = rewrite(r)
+	eachBandwidth(&r, func(link, _ string, _ *[2]vnet.Bandwidth) { all[link] = true })
+	return all
 }
 
 // scale bisects between the smallest scale that means anything and all.
-func (s *search) scale(named map[string]bool) {
-	low, whole := scales(s.asked, named)
+func (s *search) scale(r vnet.Request, named map[string]bool) (vnet.Request, bool) {
+	low, whole := scales(r, named)
 	high, steps := whole, exactSteps
-	if len(s.asked.Union().Links) > smallRequest {
+	if len(r.Union().Links) > smallRequest {
 		steps = coarseSteps
 	}
-	at := func(of int64) vnet.Request { return scaled(s.asked, named, ratio{of, whole}) }
+	at := func(of int64) vnet.Request { return scaled(r, named, ratio{of, whole}) }
+	s.left = s.each
 	if low >= high || !s.fits(at(low)) {
-		return
+		return r, false
 	}
 	for ; steps > 0 && high-low > 1; steps-- {
 		if middle := (low + high) / 2; s.fits(at(middle)) {
@@ -54,8 +67,7 @@ func (s *search) scale(named map[string]bool) {
 			high = middle
 		}
 	}
-	lower := at(low)
-	s.take(offer{lower, minimaChanges(s.asked, lower), minima(s.asked)/minima(lower) - 1})
+	return at(low), true
 }
 
 // scaled lowers the minima of the named links.
@@ -118,24 +130,34 @@ func minima(r vnet.Request) float64 {
 	return sum
 }
 
+// nothingLeft is the cost of giving up all minima: more than any other offer's.
+const nothingLeft = 1e9
+
 // mostChanges is how many changed minima are named one by one.
 const mostChanges = 8
 
-// minimaChanges names the minima that differ.
-func minimaChanges(asked, lower vnet.Request) []vnet.Change {
+// minimaChanges names the minima that differ, and how much longer the same
+// volume takes at them.
+func minimaChanges(_ time.Time, asked, lower vnet.Request) ([]vnet.Change, float64) {
+	whole, left := minima(asked), minima(lower)
+	if whole == left {
+		return nil, 0
+	}
+	asked = rewrite(asked)
 	var before [][2]vnet.Bandwidth
 	eachBandwidth(&asked, func(_, _ string, both *[2]vnet.Bandwidth) { before = append(before, *both) })
 	var changes []vnet.Change
 	i := 0
+	lower = rewrite(lower)
 	eachBandwidth(&lower, func(link, stage string, both *[2]vnet.Bandwidth) {
 		changes = append(changes, bandwidthChanges(link, stage, before[i], *both)...)
 		i++
 	})
 	if len(changes) > mostChanges {
-		share := math.Floor(1000*minima(lower)/minima(asked)) / 10
-		return []vnet.Change{{What: "min of all links", From: "100%", To: fmt.Sprintf("%g%%", share)}}
+		share := math.Floor(1000*left/whole) / 10
+		changes = []vnet.Change{{What: "min of all links", From: "100%", To: fmt.Sprintf("%g%%", share)}}
 	}
-	return changes
+	return changes, min(whole/left-1, nothingLeft)
 }
 
 // bandwidthChanges names what differs in one place, once if both directions do alike.

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"slices"
+	"time"
 
 	"sublet/vnet"
 )
@@ -9,31 +10,34 @@ import (
 // mostNodes bounds how many nodes are tried in another place one by one.
 const mostNodes = 16
 
-// otherPlaces looks for another site (or host) for one of the nodes that
-// bind, then for all of them together.
-func (s *search) otherPlaces() {
-	pinned := s.pinned()
-	for _, name := range pinned[:min(len(pinned), mostNodes)] {
-		if s.move([]string{name}) {
-			return
+// elsewhere finds another site (or host) for one of the nodes that bind or,
+// if that does not suffice, for all that have a stated one.
+func (s *search) elsewhere(r vnet.Request) (vnet.Request, bool) {
+	some, all := s.pinned(r)
+	for _, name := range some[:min(len(some), mostNodes)] {
+		if moved, ok := s.move(r, []string{name}); ok {
+			return moved, true
 		}
 	}
-	if len(pinned) > 1 {
-		s.move(pinned)
+	if len(some) > 1 {
+		if moved, ok := s.move(r, some); ok {
+			return moved, true
+		}
 	}
+	return s.move(r, all)
 }
 
 // pinned lists nodes with a stated place: those that found no host and the
-// ends of links that found no path or, if none of them is pinned, all.
-func (s *search) pinned() []string {
+// ends of links that found no path, and all of them.
+func (s *search) pinned(r vnet.Request) (some, all []string) {
 	binding := setOf(s.why.Nodes)
-	for _, link := range s.asked.Union().Links {
+	union := r.Union()
+	for _, link := range union.Links {
 		if slices.Contains(s.why.Links, link.Name) {
 			binding[link.Ends[0]], binding[link.Ends[1]] = true, true
 		}
 	}
-	var some, all []string
-	for _, n := range s.asked.Union().All() {
+	for _, n := range union.All() {
 		if n.Site == "" && n.Host == "" {
 			continue
 		}
@@ -42,17 +46,20 @@ func (s *search) pinned() []string {
 			some = append(some, n.Name)
 		}
 	}
-	if len(some) > 0 {
-		return some
+	if len(some) == 0 {
+		return all, all
 	}
-	return all
+	return some, all
 }
 
-// move embeds the request with some nodes free to go anywhere, states where
-// they went and keeps that as an offer if it embeds too.
-func (s *search) move(names []string) bool {
+// move embeds a request with some nodes free to go anywhere, and states where
+// they went.
+func (s *search) move(r vnet.Request, names []string) (vnet.Request, bool) {
+	if len(names) == 0 {
+		return r, false
+	}
 	named := setOf(names)
-	free := rewrite(s.asked)
+	free := rewrite(r)
 	eachNode(&free, func(n *vnet.VirtualNode) {
 		if named[n.Name] {
 			n.Site, n.Host = "", ""
@@ -60,20 +67,16 @@ func (s *search) move(names []string) bool {
 	})
 	mapping, ok := s.embed(free)
 	if !ok {
-		return false
+		return r, false
 	}
-	moved := rewrite(s.asked)
+	moved := rewrite(r)
 	eachNode(&moved, func(n *vnet.VirtualNode) {
 		if named[n.Name] {
 			s.restate(n, mapping.Nodes[n.Name])
 		}
 	})
-	changes, cost := placeChanges(s.asked, moved)
-	if len(changes) == 0 || s.tooDear(cost) || !s.fits(moved) {
-		return false
-	}
-	s.take(offer{moved, changes, cost})
-	return true
+	changes, _ := placeChanges(s.now, r, moved)
+	return moved, len(changes) > 0 && s.fits(moved)
 }
 
 // restate writes a node's new place the way its old one was written.
@@ -88,7 +91,7 @@ func (s *search) restate(n *vnet.VirtualNode, host vnet.HostID) {
 }
 
 // placeChanges names the places that differ, and what that costs.
-func placeChanges(asked, moved vnet.Request) (changes []vnet.Change, cost float64) {
+func placeChanges(_ time.Time, asked, moved vnet.Request) (changes []vnet.Change, cost float64) {
 	after := moved.Union().All()
 	for i, n := range asked.Union().All() {
 		m := after[i]

@@ -65,7 +65,7 @@ func (w *world) step(t *rapid.T) {
 			w.check(t, w.book.Release(w.now, rapid.SampledFrom(leases).Draw(t, "lease").ID()))
 		}
 	case "advance":
-		w.now = w.now.Add(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Minute, time.Hour}).Draw(t, "time"))
+		w.now = w.now.Add(rapid.SampledFrom([]time.Duration{time.Second, 10*time.Minute + 300*time.Millisecond, time.Hour}).Draw(t, "time"))
 		for host := range w.have {
 			w.book.Seen(w.now, host)
 		}
@@ -96,12 +96,35 @@ func (w *world) admit(t *rapid.T, r vnet.Request) {
 		}
 	case len(rejection.Reasons) == 0:
 		t.Fatal("refused without a reason")
-	case rejection.Offer != nil:
-		if len(rejection.Changes) == 0 {
-			t.Fatal("an offer without a change")
+	default:
+		w.offered(t, rejection)
+	}
+}
+
+// offered tries every offer of a rejection on a copy of the book, and takes
+// the nearest.
+func (w *world) offered(t *rapid.T, r *vnet.Rejection) {
+	if (r.Offer == nil) == (r.Never == "") || (r.Offer == nil) != (len(r.Offers) == 0) {
+		t.Fatalf("%d offers, and none ever because %q", len(r.Offers), r.Never)
+	}
+	for i, o := range r.Offers {
+		if len(o.Changes) == 0 || len(o.Axes) == 0 {
+			t.Fatalf("offer %d changes nothing: %+v", i, o)
 		}
-		if _, err := w.book.Admit(w.now, *rejection.Offer, 1000); err != nil {
-			t.Fatalf("offer %+v refused: %v", rejection.Changes, err)
+		if slices.Contains(o.Axes, vnet.AxisStart) && o.Request.Start.Nanosecond() != 0 || slices.Contains(o.Axes, vnet.AxisDuration) && o.Request.For%time.Second != 0 {
+			t.Fatalf("offer %d has fractions of a second: %s for %s", i, o.Request.Start, o.Request.For)
+		}
+		state, err := w.text.load()
+		w.check(t, err)
+		book, err := Restore(w.now, state)
+		w.check(t, err)
+		if _, err := book.Admit(w.now, o.Request, 1000); err != nil {
+			t.Fatalf("offer %+v refused: %v", o.Changes, err)
+		}
+	}
+	if r.Offer != nil {
+		if _, err := w.book.Admit(w.now, *r.Offer, 1000); err != nil {
+			t.Fatalf("offer %+v refused: %v", r.Changes, err)
 		}
 	}
 }

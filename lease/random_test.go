@@ -48,6 +48,13 @@ func drawRequest(t *rapid.T, now time.Time) vnet.Request {
 	if start := rapid.SampledFrom([]time.Duration{-1, -1, 0, 30 * time.Minute, time.Hour}).Draw(t, "start"); start >= 0 {
 		r.Start = now.Add(start)
 	}
+	if slack := rapid.SampledFrom([]time.Duration{0, 0, 20 * time.Minute, 2 * time.Hour}).Draw(t, "slack"); slack > 0 {
+		r.Before = later(r.Start, now).Add(slack)
+	}
+	r.Movable = rapid.Bool().Draw(t, "movable")
+	if rapid.IntRange(0, 3).Draw(t, "narrow") == 0 {
+		r.Negotiable = rapid.Permutation(vnet.Axes).Draw(t, "negotiable")[:rapid.IntRange(1, 2).Draw(t, "axes")]
+	}
 	nodes := rapid.IntRange(1, 4).Draw(t, "nodes")
 	for i := range nodes {
 		r.Nodes = append(r.Nodes, drawNode(t, fmt.Sprintf("v%d", i)))
@@ -57,6 +64,13 @@ func drawRequest(t *rapid.T, now time.Time) vnet.Request {
 	}
 	drawStages(t, &r)
 	return r
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func drawNode(t *rapid.T, name string) vnet.VirtualNode {

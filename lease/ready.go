@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/embed/calendar"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -144,5 +145,5 @@ func list(hosts []vnet.HostID) string {
 	return b.String()
 }
 
-// stamp prints a time for people, to the second unless it has a fraction.
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+// stamp prints a time for people, to the second.
+func stamp(t time.Time) string { return calendar.RoundUp(t).Format(time.RFC3339) }

@@ -57,12 +57,22 @@ type Change struct {
 	To   string `json:"to"`
 }
 
-// Rejection is a refusal by admission: what binds, and the nearest request
-// that would be admitted if it were asked for at once.
+// Offer is a request near one that was refused. It would be admitted if it
+// were asked for at once.
+type Offer struct {
+	Axes    []Axis   `json:"axes"` // along which it differs; several when no single one suffices
+	Request Request  `json:"request"`
+	Changes []Change `json:"changes"`
+}
+
+// Rejection is a refusal by admission: what binds, and what would be admitted
+// instead.
 type Rejection struct {
 	Reasons []string `json:"reasons"`         // binding constraints, in words
-	Offer   *Request `json:"offer,omitempty"` // nil: nothing similar fits
+	Offer   *Request `json:"offer,omitempty"` // the nearest of Offers; nil: there are none
 	Changes []Change `json:"changes,omitempty"`
+	Offers  []Offer  `json:"offers,omitempty"` // the best along each axis, nearest first
+	Never   string   `json:"never,omitempty"`  // without an offer: why there is none
 }
 
 func (r *Rejection) Error() string { return "refused: " + strings.Join(r.Reasons, "; ") }

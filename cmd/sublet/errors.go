@@ -59,13 +59,22 @@ func message(err error) string {
 	}
 	lines := []string{oneLine(err)}
 	if rejection.Offer == nil {
-		return lines[0] + "\n  nothing similar would be admitted"
+		why := "nothing similar would be admitted"
+		if rejection.Never != "" {
+			why = rejection.Never
+		}
+		return lines[0] + "\n  " + why
 	}
 	lines = append(lines, "  would be admitted with:")
-	for _, c := range rejection.Changes {
-		lines = append(lines, fmt.Sprintf("    %s %s instead of %s", c.What, c.To, c.From))
+	for i, o := range rejection.Offers {
+		if i > 0 {
+			lines = append(lines, "  or with:")
+		}
+		for _, c := range o.Changes {
+			lines = append(lines, fmt.Sprintf("    %s %s instead of %s", c.What, c.To, c.From))
+		}
 	}
-	return strings.Join(append(lines, "  take it with --accept, or write it to a file with --offer FILE"), "\n")
+	return strings.Join(append(lines, "  take the first with --accept, or write it to a file with --offer FILE"), "\n")
 }
 
 // oneLine joins the lines of several errors.

@@ -21,10 +21,21 @@ func RoundUp(t time.Time) time.Time {
 // becomes booked: the only starts at which a window that did not fit before
 // can begin to fit.
 func (c *Calendar) Drops(t time.Time) []time.Time {
+	return c.changes(t, func(was, is int64) bool { return is < was })
+}
+
+// Rises lists, in order, the instants after t at which more of some element
+// becomes booked: a window that fits until one of them may not fit any longer.
+func (c *Calendar) Rises(t time.Time) []time.Time {
+	return c.changes(t, func(was, is int64) bool { return is > was })
+}
+
+// changes lists the instants after t at which what is booked changes in a way.
+func (c *Calendar) changes(t time.Time, counts func(was, is int64) bool) []time.Time {
 	var at []int64
 	for _, p := range c.profiles {
 		for i := p.after(nano(t)); i < len(p); i++ {
-			if p[i].booked < p.before(i) { // not where only the holders change
+			if counts(p.before(i), p[i].booked) {
 				at = append(at, p[i].at)
 			}
 		}

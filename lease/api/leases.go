@@ -91,7 +91,8 @@ func (s *Server) quota(b *lease.Book, c *call, tenant vnet.TenantID) error {
 	if live < s.limiter.limits.Leases {
 		return nil
 	}
-	return &vnet.Rejection{Reasons: []string{fmt.Sprintf("%s has %d leases, the most one tenant may have: release one", tenant, live)}}
+	return &vnet.Rejection{Reasons: []string{fmt.Sprintf("%s has %d leases, the most one tenant may have: release one", tenant, live)},
+		Never: "another network of this tenant waits for one of his to be released"}
 }
 
 func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) error {

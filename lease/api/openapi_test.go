@@ -55,7 +55,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 func TestTypesAreDescribed(t *testing.T) {
 	schemas := described(t).Components.Schemas
 	for name, value := range map[string]any{
-		"Problem": Problem{}, "Change": vnet.Change{}, "Ask": Ask{}, "Admission": Admission{}, "Request": vnet.Request{},
+		"Problem": Problem{}, "Change": vnet.Change{}, "Offer": vnet.Offer{}, "Ask": Ask{}, "Admission": Admission{}, "Request": vnet.Request{},
 		"Node": vnet.VirtualNode{}, "VirtualLink": vnet.VirtualLink{}, "Bandwidth": vnet.Bandwidth{}, "Stage": vnet.Stage{},
 		"Lease": vnet.Lease{}, "Verdict": vnet.Verdict{}, "LinkVerdict": vnet.LinkVerdict{}, "Substrate": vnet.Substrate{},
 		"Host": Host{}, "Link": Link{}, "Plan": plan.Host{}, "Report": plan.Report{},
