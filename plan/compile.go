@@ -121,13 +121,25 @@ func (c *compiler) inside(host vnet.HostID, rates [2]vnet.Rate) [2]vnet.Rate {
 func (c *compiler) place(host vnet.HostID, wire VxLink, rates [2]vnet.Rate) {
 	for i := range wire.Ends {
 		if wire.Ends[1-i].Port != nil {
-			wire.Ends[i].Rate = rates[1-i]
+			wire.Ends[i].Rate = enforced(rates[1-i])
 		}
 		if t := wire.Ends[i].Tunnel; t != nil {
 			c.uplink(host, t.Interface)
 		}
 	}
 	c.hosts[host].Add(wire)
+}
+
+// noLimit is more than any host forwards: a bound of that height is left out
+// instead of enforced. An operator who gives a host such a capacity wants its
+// links without a stated maximum unshaped.
+const noLimit = 1000 * vnet.Gbit
+
+func enforced(r vnet.Rate) vnet.Rate {
+	if r >= noLimit {
+		return 0
+	}
+	return r
 }
 
 // tunnel is one end of a stretch: its start (Forward) or its far end (Reverse).

@@ -52,6 +52,15 @@ func Build() (exe string, clean func(), err error) {
 
 // Start makes a lab of a substrate written in YAML, or of a name (lab.Named).
 func Start(ctx context.Context, exe, substrate string) (*Rig, error) {
+	return start(ctx, exe, substrate, false)
+}
+
+// StartBare is Start with wires that are plain pairs of devices (lab.Spec).
+func StartBare(ctx context.Context, exe, substrate string) (*Rig, error) {
+	return start(ctx, exe, substrate, true)
+}
+
+func start(ctx context.Context, exe, substrate string, bare bool) (*Rig, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("a lab makes network namespaces: run this as root")
 	}
@@ -68,7 +77,7 @@ func Start(ctx context.Context, exe, substrate string) (*Rig, error) {
 	}
 	r := &Rig{Exe: exe, Run: filepath.Join(dir, "run"), dir: dir}
 	r.Client = api.NewClient(filepath.Join(r.Run, "api.sock"))
-	made, err := lab.Up(ctx, lab.Spec{Name: filepath.Base(dir), Run: r.Run, Exe: exe, Substrate: sub, Ready: r.ready})
+	made, err := lab.Up(ctx, lab.Spec{Name: filepath.Base(dir), Run: r.Run, Exe: exe, Substrate: sub, Bare: bare, Ready: r.ready})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

@@ -30,6 +30,10 @@ type Spec struct {
 	Data      string // the server's data directory; "" is one that ends with the lab
 	Exe       string // the sublet program
 	Substrate vnet.Substrate
+	// Bare wires are plain pairs of devices from node to node: nothing
+	// enforces capacity or latency. For benchmarks of hosts, whose figures
+	// the wires' own work would blur.
+	Bare bool
 	// Ready says whether server and agents are at work; it is asked until it
 	// answers nil. nil: they are as soon as they run.
 	Ready func(context.Context) error
@@ -55,6 +59,7 @@ func Up(ctx context.Context, spec Spec) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
+	layout.bare = spec.Bare
 	state, lock, err := claim(spec, layout)
 	if err != nil {
 		return nil, fmt.Errorf("lab up: %w", err)

@@ -19,6 +19,7 @@ const netnsDir = "/run/netns"
 // layout is every name and address of a lab, decided before anything is made.
 type layout struct {
 	name      string
+	bare      bool
 	substrate vnet.Substrate // ports filled in
 	ports     [][2]vnet.Port // by link: both ends, switches' too
 	nodes     []string       // hosts, then switches

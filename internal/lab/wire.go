@@ -26,7 +26,7 @@ func (l *layout) makeWires(ctx context.Context) (notes []string, err error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		err := l.makeWire(c, i)
+		err := l.makeLink(c, i)
 		if errors.Is(err, errNoDelay) {
 			notes, err = []string{noDelayNote}, nil
 		}
@@ -35,6 +35,20 @@ func (l *layout) makeWires(ctx context.Context) (notes []string, err error) {
 		}
 	}
 	return notes, nil
+}
+
+// makeLink makes one substrate link, bare or through the wires.
+func (l *layout) makeLink(c *kernel.Conn, index int) error {
+	if !l.bare {
+		return l.makeWire(c, index)
+	}
+	near, inside, err := openNamespace(l.namespace(l.substrate.Links[index].Ends[0]))
+	if err != nil {
+		return err
+	}
+	defer near.Close()
+	defer inside.Close()
+	return l.makePair(inside, index, 1, l.ports[index][0].Interface)
 }
 
 // makeWire joins the two ends of a link through the wires. With errNoDelay the
@@ -74,6 +88,12 @@ func (l *layout) makeWire(c *kernel.Conn, index int) error {
 
 // makeEnd makes one pair of devices, from the wires to a host or switch.
 func (l *layout) makeEnd(c *kernel.Conn, index, end int) error {
+	return l.makePair(c, index, end, wire(index, end))
+}
+
+// makePair makes a pair of devices: name, here, and the port of one end of a
+// link, which is brought up; so is name on a bare link, where it is a port too.
+func (l *layout) makePair(c *kernel.Conn, index, end int, name string) error {
 	link := l.substrate.Links[index]
 	ns, there, err := openNamespace(l.namespace(link.Ends[end]))
 	if err != nil {
@@ -82,7 +102,7 @@ func (l *layout) makeEnd(c *kernel.Conn, index, end int) error {
 	defer ns.Close()
 	defer there.Close()
 	const vethInfoPeer = 1 // VETH_INFO_PEER, linux/veth.h
-	pair := kernel.NewLink(wire(index, end), "veth", func(m *kernel.Message) {
+	pair := kernel.NewLink(name, "veth", func(m *kernel.Message) {
 		m.Nest(vethInfoPeer, func() {
 			m.Raw(kernel.LinkHeader(0, 0, 0)).String(unix.IFLA_IFNAME, l.ports[index][end].Interface)
 			m.Uint32(unix.IFLA_NET_NS_FD, uint32(ns.Fd())).Uint32(unix.IFLA_MTU, uint32(link.WireMTU()))
@@ -92,6 +112,15 @@ func (l *layout) makeEnd(c *kernel.Conn, index, end int) error {
 	pair.Uint32(unix.IFLA_MTU, uint32(link.WireMTU())).String(unix.IFLA_IFALIAS, link.Name)
 	if err := c.Do(pair); err != nil {
 		return err
+	}
+	if l.bare {
+		near, err := c.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		if err := c.Do(kernel.UpLink(near.Index)); err != nil {
+			return err
+		}
 	}
 	device, err := there.LinkByName(l.ports[index][end].Interface)
 	if err != nil {

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+
+	"sublet/datapath/kernel"
+)
+
+// hook is a program first on one hook of a device.
+type hook struct {
+	program *ebpf.Program
+	attach  link.Link
+	counter *ebpf.Map
+}
+
+// counted is what of a datagram to the discard port is looked at: bytes from
+// the start of the Ethernet header.
+const (
+	protocolAt = 23
+	portAt     = 36
+)
+
+// countAt counts and drops the load for a port that arrives at a place, so that what
+// comes after the path costs nothing, whatever the path is made of.
+func countAt(p place, port int) (*hook, error) {
+	return dropAt(p, ebpf.AttachTCXIngress, matchPort(int32(port)))
+}
+
+// countOut counts and drops every datagram that is about to leave by a wire,
+// in a tunnel or not.
+func countOut(p place) (*hook, error) { return dropAt(p, ebpf.AttachTCXEgress, nil) }
+
+// dropAt counts and drops the datagrams on one hook of a device that match.
+func dropAt(p place, at ebpf.AttachType, match asm.Instructions) (*hook, error) {
+	counter, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1})
+	if err != nil {
+		return nil, err
+	}
+	h := &hook{counter: counter}
+	h.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: countAndDrop(counter.FD(), match)})
+	if err != nil {
+		return nil, fmt.Errorf("load the counter: %w", err)
+	}
+	device, err := p.link()
+	if err != nil {
+		return nil, err
+	}
+	return h, h.put(p, device, at)
+}
+
+func (h *hook) put(p place, device netlink.Link, at ebpf.AttachType) error {
+	return kernel.In(p.ns, func() (err error) {
+		h.attach, err = link.AttachTCX(link.TCXOptions{Interface: device.Attrs().Index, Program: h.program, Attach: at, Anchor: link.Head()})
+		return err
+	})
+}
+
+// load leaves bytes of the frame at the bottom of the stack's top 16, or goes
+// to next.
+func load(offset, size int32) asm.Instructions {
+	return asm.Instructions{
+		asm.Mov.Reg(asm.R1, asm.R6),
+		asm.Mov.Imm(asm.R2, offset),
+		asm.Mov.Reg(asm.R3, asm.R10),
+		asm.Add.Imm(asm.R3, -16),
+		asm.Mov.Imm(asm.R4, size),
+		asm.FnSkbLoadBytes.Call(),
+		asm.JNE.Imm(asm.R0, 0, "next"),
+	}
+}
+
+// matchPort goes to next unless the datagram is for a port.
+func matchPort(port int32) asm.Instructions {
+	return append(load(portAt, 2), asm.LoadMem(asm.R1, asm.R10, -16, asm.Half), asm.HostTo(asm.BE, asm.R1, asm.Half), asm.JNE.Imm(asm.R1, port, "next"))
+}
+
+// countAndDrop does: neither UDP nor a match: next; else count and drop.
+func countAndDrop(counter int, match asm.Instructions) asm.Instructions {
+	const next, drop = -1, 2
+	code := asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}
+	code = append(code, load(protocolAt, 1)...)
+	code = append(code, asm.LoadMem(asm.R1, asm.R10, -16, asm.Byte), asm.JNE.Imm(asm.R1, 17, "next"))
+	code = append(code, match...)
+	return append(code,
+		asm.StoreImm(asm.R10, -8, 0, asm.Word),
+		asm.LoadMapPtr(asm.R1, counter),
+		asm.Mov.Reg(asm.R2, asm.R10),
+		asm.Add.Imm(asm.R2, -8),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "next"),
+		asm.LoadMem(asm.R1, asm.R0, 0, asm.DWord),
+		asm.Add.Imm(asm.R1, 1),
+		asm.StoreMem(asm.R0, 0, asm.R1, asm.DWord),
+		asm.Mov.Imm(asm.R0, drop),
+		asm.Return(),
+		asm.Mov.Imm(asm.R0, next).WithSymbol("next"),
+		asm.Return(),
+	)
+}
+
+// packets is how many were counted.
+func (h *hook) packets() (total uint64) {
+	var each []uint64
+	if err := h.counter.Lookup(uint32(0), &each); err != nil {
+		return 0
+	}
+	for _, n := range each {
+		total += n
+	}
+	return total
+}
+
+// Close detaches it.
+func (h *hook) Close() error {
+	if h.attach != nil {
+		h.attach.Close()
+	}
+	h.program.Close()
+	return h.counter.Close()
+}
