@@ -116,6 +116,7 @@ func (b *Book) enter(l vnet.Lease) (*entry, error) {
 	}
 	l.VNIs, l.Addresses = numbers, addresses(union.All())
 	l.Serial, l.State, l.Stage = b.serial+1, vnet.Booked, -1
+	l.Account = l.Request.Quote(b.Prices)
 	e := &entry{Lease: l, hosts: hostsOf(b.sub, l)}
 	if err := b.book(e); err != nil {
 		b.vnis.free(numbers)

@@ -28,6 +28,8 @@ type Book struct {
 	// FailAfter is how long hosts must report errors for a lease without a
 	// break until it counts as failed.
 	FailAfter time.Duration
+	// Prices of leases that are admitted from now on.
+	Prices vnet.Prices
 
 	sub      vnet.Substrate
 	calendar *calendar.Calendar
@@ -60,6 +62,7 @@ const DefaultFailAfter = 30 * time.Second
 func New(sub vnet.Substrate) *Book {
 	return &Book{
 		FailAfter: DefaultFailAfter,
+		Prices:    vnet.DefaultPrices,
 		sub:       sub,
 		calendar:  calendar.New(),
 		entries:   make(map[vnet.LeaseID]*entry),

@@ -75,6 +75,8 @@ func (c *conversation) say(words []string) string {
 		return c.leases()
 	case "plans":
 		return c.plans()
+	case "cost":
+		return c.cost(parseID(words[1]))
 	case "restart":
 		return c.restart()
 	}
@@ -153,6 +155,17 @@ func (c *conversation) lease(l vnet.Lease) string {
 		fmt.Fprintf(&b, "  %s %g/%g\n", name, l.Rates[name][0].Mbps(), l.Rates[name][1].Mbps())
 	}
 	return b.String()
+}
+
+// cost prints a lease's account: resource-seconds and Mbit.
+func (c *conversation) cost(id vnet.LeaseID) string {
+	l, _ := c.book.Lease(id)
+	a := l.Metered(c.now).Account
+	text := fmt.Sprintf("hourly %g %g", a.Hourly.Resource, a.Hourly.Bandwidth)
+	if a.Quote != nil {
+		text += fmt.Sprintf(", quoted %g %g", a.Quote.Resource, a.Quote.Bandwidth)
+	}
+	return text + fmt.Sprintf(", used %g %g\n", a.Used.Resource, a.Used.Bandwidth)
 }
 
 // plans prints the plans that changed since they were last printed, one line

@@ -58,6 +58,9 @@ func (b *Book) judge(now time.Time, e *entry) {
 	if len(silent) > 0 {
 		message = strings.TrimPrefix(message+"; no sign of life from "+list(silent), "; ")
 	}
+	if state != e.State {
+		e.Lease = e.Metered(now)
+	}
 	b.set(e, state, message)
 }
 

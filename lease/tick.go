@@ -34,7 +34,7 @@ func (b *Book) Tick(now time.Time) error {
 // advance moves one lease along its life.
 func (b *Book) advance(now time.Time, e *entry) error {
 	if !e.Window.End.IsZero() && !now.Before(e.Window.End) {
-		return b.end(e)
+		return b.end(e.Window.End, e)
 	}
 	if now.Before(e.Window.Start) {
 		return nil
@@ -43,6 +43,11 @@ func (b *Book) advance(now time.Time, e *entry) error {
 	if e.State != vnet.Booked && stage <= e.Stage {
 		return nil // stages never go back, whatever the clock does
 	}
+	since := e.Window.Start
+	if stage >= 0 {
+		since = since.Add(e.Request.Stages[stage].After)
+	}
+	e.Lease = e.Metered(since)
 	e.State, e.Stage, e.Message = vnet.Deploying, stage, ""
 	e.parts, b.stale = nil, true
 	b.touch(e)
@@ -59,7 +64,7 @@ func (b *Book) Release(now time.Time, id vnet.LeaseID) error {
 	if e.State == vnet.Ended {
 		return b.Tick(now)
 	}
-	if err := b.end(e); err != nil {
+	if err := b.end(now, e); err != nil {
 		return err
 	}
 	e.Window.End = e.Window.Start
@@ -71,7 +76,7 @@ func (b *Book) Release(now time.Time, id vnet.LeaseID) error {
 
 // end takes a lease off the calendar and out of the plans. Its addresses and
 // tunnel identifiers stay in use until its hosts have removed it.
-func (b *Book) end(e *entry) error {
+func (b *Book) end(at time.Time, e *entry) error {
 	if err := b.calendar.Release(e.bookings...); err != nil {
 		return fmt.Errorf("end lease %s: %w", e.ID(), err)
 	}
@@ -81,6 +86,9 @@ func (b *Book) end(e *entry) error {
 	}
 	b.live = slices.DeleteFunc(b.live, func(other *entry) bool { return other == e })
 	b.held = append(b.held, e)
+	if e.active() {
+		e.Lease = e.Metered(at)
+	}
 	e.State, e.Rates, e.Message = vnet.Ended, nil, ""
 	e.bookings, e.parts, e.failing = nil, nil, time.Time{}
 	b.touch(e)

@@ -42,6 +42,7 @@ type Lease struct {
 	Rates     map[string][2]Rate    `json:"rates,omitempty"` // allocated, by link and Direction, of the running stage
 	Message   string                `json:"message,omitempty"`
 	Verdict   *Verdict              `json:"verdict,omitempty"`
+	Account   *Account              `json:"account,omitempty"`
 }
 
 // ID names the lease.

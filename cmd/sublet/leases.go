@@ -23,6 +23,7 @@ type leaseView struct {
 	Mapping vnet.Mapping  `json:"mapping"`
 	Message string        `json:"message,omitempty"`
 	Verdict *vnet.Verdict `json:"verdict,omitempty"`
+	Cost    *vnet.Account `json:"cost,omitempty"`
 }
 
 // linkView is one direction of a virtual link.
@@ -36,7 +37,7 @@ type linkView struct {
 func viewLease(l vnet.Lease) leaseView {
 	v := leaseView{
 		Network: l.Request.Network, Tenant: l.Request.Tenant, State: l.State,
-		Window: l.Window, Mapping: l.Mapping, Message: l.Message, Verdict: l.Verdict, Links: []linkView{},
+		Window: l.Window, Mapping: l.Mapping, Message: l.Message, Verdict: l.Verdict, Cost: l.Account, Links: []linkView{},
 	}
 	if l.Stage >= 0 {
 		v.Stage = l.Request.Stages[l.Stage].Name
@@ -85,10 +86,10 @@ func (a *app) printLeases(leases []vnet.Lease) error {
 		views = append(views, v)
 		rows = append(rows, []string{
 			string(v.Network), string(v.Tenant), string(v.State), orDash(v.Stage), when(v.Window.Start), when(v.Window.End),
-			fmt.Sprint(len(l.Topology().All())), fmt.Sprint(len(l.Topology().Links)), checked(v.Verdict), v.Message,
+			fmt.Sprint(len(l.Topology().All())), fmt.Sprint(len(l.Topology().Links)), checked(v.Verdict), used(v.Cost), v.Message,
 		})
 	}
-	return a.print(views, "NETWORK TENANT STATE STAGE FROM UNTIL NODES LINKS CHECKED NOTE", rows)
+	return a.print(views, "NETWORK TENANT STATE STAGE FROM UNTIL NODES LINKS CHECKED COST NOTE", rows)
 }
 
 // printLease shows one lease link by link; in JSON and YAML as a list of one.
@@ -106,6 +107,7 @@ func (a *app) printLease(l vnet.Lease) error {
 		if l.Message != "" {
 			fmt.Fprintln(a.out, l.Message)
 		}
+		a.printAccount(l.Account)
 		for _, n := range l.Topology().All() {
 			fmt.Fprintf(a.out, "  %s %s on %s\n", n.Name, l.Addresses[n.Name], l.Mapping.Nodes[n.Name])
 		}
@@ -122,6 +124,32 @@ func routes(paths []vnet.PathShare, direction int) string {
 		words = append(words, fmt.Sprintf("%.3g%%: %s", 100*float64(p.Units)/vnet.ShareUnits, route(p.Path, direction)))
 	}
 	return strings.Join(words, "; ")
+}
+
+// used is what has been metered, over what was quoted for the whole window.
+func used(a *vnet.Account) string {
+	switch {
+	case a == nil:
+		return "-"
+	case a.Quote == nil:
+		return fmt.Sprintf("%.4g", a.Used.Total)
+	}
+	return fmt.Sprintf("%.4g/%.4g", a.Used.Total, a.Quote.Total)
+}
+
+// printAccount says what a lease costs.
+func (a *app) printAccount(account *vnet.Account) {
+	if account == nil {
+		return
+	}
+	if account.Quote != nil {
+		fmt.Fprintf(a.out, "cost: quoted %s\n", costWords(*account.Quote))
+	}
+	fmt.Fprintf(a.out, "cost: used %s; an hour is %.4g\n", costWords(account.Used), account.Hourly.Total)
+}
+
+func costWords(c vnet.Cost) string {
+	return fmt.Sprintf("%.4g (%.4g resource-seconds, %.4g Mbit)", c.Total, c.Resource, c.Bandwidth)
 }
 
 func route(path vnet.Path, direction int) string {

@@ -29,6 +29,7 @@ type serveOptions struct {
 	data, substrate, listen, host string
 	endpoints                     []string
 	withAgent                     bool
+	prices                        vnet.Prices
 	tls                           credentials
 }
 
@@ -53,6 +54,8 @@ their plans from it; running networks run on without it.`,
 	f.BoolVar(&o.withAgent, "agent", false, "also run this machine's agent, as a process of its own")
 	f.StringVar(&o.host, "host", "", "this machine's name in the substrate (default: its host name, or the only host)")
 	f.StringVar(&o.listen, "listen", "", "also answer on this HOST:PORT, with mutual TLS (--cert, whose common name is operator, --key, --ca)")
+	f.Float64Var(&o.prices.Resource, "price-resource", vnet.DefaultPrices.Resource, "cost of a node or router for a second, quoted to leases from now on")
+	f.Float64Var(&o.prices.Bandwidth, "price-bandwidth", vnet.DefaultPrices.Bandwidth, "cost of 1 Mbit/s guaranteed for a second")
 	f.StringSliceVar(&o.endpoints, "etcd", nil, "endpoints of an external etcd cluster, instead of the embedded one")
 	return c
 }
@@ -95,6 +98,10 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 // serverConfig reads the files that the flags name.
 func (a *app) serverConfig(o serveOptions) (config api.Config, err error) {
 	config.Log = slog.New(slog.NewTextHandler(a.err, nil))
+	if err := o.prices.Check(); err != nil {
+		return config, badInput{err}
+	}
+	config.Prices = &o.prices
 	if o.substrate != "" {
 		sub, err := a.loadSubstrate(o.substrate)
 		if err != nil {

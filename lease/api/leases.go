@@ -97,11 +97,14 @@ func (s *Server) quota(b *lease.Book, c *call, tenant vnet.TenantID) error {
 
 func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) error {
 	leases := []vnet.Lease{}
-	err := s.look(func(_ time.Time, b *lease.Book) error {
+	err := s.look(func(now time.Time, b *lease.Book) error {
 		if c.Operator {
 			leases = append(leases, b.Leases()...)
 		} else {
 			leases = append(leases, b.Of(c.Tenant)...)
+		}
+		for i := range leases {
+			leases[i] = metered(leases[i], now)
 		}
 		return nil
 	})
@@ -109,6 +112,14 @@ func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) erro
 		return err
 	}
 	return answer(w, http.StatusOK, leases)
+}
+
+// metered brings a running lease's account to the present.
+func metered(l vnet.Lease, now time.Time) vnet.Lease {
+	if l.State != vnet.Running {
+		return l
+	}
+	return l.Metered(now)
 }
 
 // idOf reads a lease's name out of a path. Another tenant's lease is as good
@@ -123,11 +134,12 @@ func idOf(r *http.Request, c *call) (vnet.LeaseID, error) {
 
 // leaseOf finds the lease that a path names.
 func (s *Server) leaseOf(id vnet.LeaseID) (l vnet.Lease, err error) {
-	err = s.look(func(_ time.Time, b *lease.Book) error {
+	err = s.look(func(now time.Time, b *lease.Book) error {
 		var ok bool
 		if l, ok = b.Lease(id); !ok {
 			return noSuchLease(id)
 		}
+		l = metered(l, now)
 		return nil
 	})
 	return l, err

@@ -25,6 +25,7 @@ type Config struct {
 	Log       *slog.Logger     // audit and troubles; nil: none
 	Now       func() time.Time // nil: time.Now
 	Limits    Limits           // zero: DefaultLimits
+	Prices    *vnet.Prices     // of leases from now on; nil: vnet.DefaultPrices
 	AgentTLS  *tls.Config      // towards agents that serve sessions on https
 }
 
@@ -35,6 +36,7 @@ type Server struct {
 	now      func() time.Time
 	limiter  *limiter
 	agentTLS *tls.Config
+	prices   vnet.Prices
 	wake     chan struct{} // the clock has something new to wait for
 	lost     chan error    // leadership
 
@@ -64,6 +66,10 @@ func New(ctx context.Context, config Config) (*Server, error) {
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	s.prices = vnet.DefaultPrices
+	if config.Prices != nil {
+		s.prices = *config.Prices
 	}
 	if config.Limits == (Limits{}) {
 		config.Limits = DefaultLimits

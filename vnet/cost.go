@@ -1,0 +1,112 @@
+package vnet
+
+import (
+	"fmt"
+	"time"
+)
+
+// Cost is what a lease takes, over time: resources times their period of use
+// and bandwidth times time (seed 000:1929-1938, whose c_r and c_b are Prices).
+type Cost struct {
+	Resource  float64 `json:"resource_seconds"` // nodes and routers times seconds
+	Bandwidth float64 `json:"bandwidth_mbit"`   // guaranteed minima times time, per virtual link the mean of both directions
+	Total     float64 `json:"total"`            // at the lease's prices
+}
+
+// Prices are what a unit of each costs.
+type Prices struct {
+	Resource  float64 `json:"per_resource_second"` // c_r
+	Bandwidth float64 `json:"per_mbit"`            // c_b
+}
+
+// DefaultPrices weigh both alike, as the seed's comparison does.
+var DefaultPrices = Prices{Resource: 1, Bandwidth: 1}
+
+// Check refuses prices below nothing and what is no number.
+func (p Prices) Check() error {
+	for _, x := range []float64{p.Resource, p.Bandwidth} {
+		if !(x >= 0 && x <= 1e12) {
+			return fmt.Errorf("a price of %g is not between 0 and 1e12", x)
+		}
+	}
+	return nil
+}
+
+// Account is what a lease costs: quoted when it is admitted, metered while it
+// runs.
+type Account struct {
+	Prices Prices    `json:"prices"`
+	Quote  *Cost     `json:"quote,omitempty"` // of the whole window, with all stages; nil: it has no end
+	Hourly Cost      `json:"hourly"`          // of the running stage, or the first; the topology's at the start if there is none
+	Used   Cost      `json:"used"`            // until Until; time in which it did not run is not counted
+	Until  time.Time `json:"metered_until,omitzero"`
+}
+
+// Over is what a topology takes in a time.
+func (t Topology) Over(d time.Duration, p Prices) Cost {
+	mbit := 0.0
+	for _, l := range t.Links {
+		mbit += (l.Bandwidth[Forward].Min.Mbps() + l.Bandwidth[Reverse].Min.Mbps()) / 2
+	}
+	return Cost{}.Plus(Cost{
+		Resource:  float64(len(t.Nodes)+len(t.Routers)) * d.Seconds(),
+		Bandwidth: mbit * d.Seconds(),
+	}, p)
+}
+
+// Plus adds costs.
+func (c Cost) Plus(d Cost, p Prices) Cost {
+	c.Resource += d.Resource
+	c.Bandwidth += d.Bandwidth
+	c.Total = p.Resource*c.Resource + p.Bandwidth*c.Bandwidth
+	return c
+}
+
+// Cost is what a request takes from its start until a time after it, through
+// its stages.
+func (r Request) Cost(until time.Duration, p Prices) Cost {
+	var sum Cost
+	begin := time.Duration(0)
+	for i := -1; i < len(r.Stages) && begin < until; i++ {
+		end := until
+		if i+1 < len(r.Stages) {
+			end = min(end, r.Stages[i+1].After)
+		}
+		sum = sum.Plus(r.At(i).Over(end-begin, p), p)
+		begin = end
+	}
+	return sum
+}
+
+// between is what a request takes from one time after its start to another.
+func (r Request) between(from, to time.Duration, p Prices) Cost {
+	before, after := r.Cost(from, p), r.Cost(to, p)
+	return Cost{Resource: after.Resource - before.Resource, Bandwidth: after.Bandwidth - before.Bandwidth}
+}
+
+// Quote opens a request's account.
+func (r Request) Quote(p Prices) *Account {
+	a := &Account{Prices: p, Hourly: r.At(r.StageAt(0)).Over(time.Hour, p)}
+	if r.For > 0 {
+		whole := r.Cost(r.For, p)
+		a.Quote = &whole
+	}
+	return a
+}
+
+// Metered is the lease with its account brought to a time. It counts what
+// passed since the account was last brought to one, through the stages that
+// were due, if the lease was running.
+func (l Lease) Metered(now time.Time) Lease {
+	if l.Account == nil || !now.After(l.Account.Until) {
+		return l
+	}
+	a := *l.Account
+	if l.State == Running && !a.Until.IsZero() {
+		a.Used = a.Used.Plus(l.Request.between(a.Until.Sub(l.Window.Start), now.Sub(l.Window.Start), a.Prices), a.Prices)
+	}
+	a.Until = now
+	a.Hourly = l.Topology().Over(time.Hour, a.Prices)
+	l.Account = &a
+	return l
+}
