@@ -27,6 +27,8 @@ var Table = map[string][]string{
 	"datapath/vxlink":   {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/vxrouter": {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"measure":           {"vnet"},
+	"vxswitch":          {"vnet"},
+	"vxswitch/sched":    {"vnet", "vxswitch"},
 	"measure/probe":     {"vnet", "measure"},
 	"internal/lab":      {"vnet", "plan", "embed/graph", "datapath/kernel"}, // its switches forward as embed/graph counts on
 	"internal/doors":    nil,
@@ -35,7 +37,7 @@ var Table = map[string][]string{
 
 // Pure rooms do no I/O, read no clock and start no goroutine; time and
 // randomness are arguments. Banned are the packages that would let them.
-var Pure = []string{"vnet", "vnet/file", "vnet/vxdl", "vnet/graph", "embed", "embed/graph", "embed/replay", "embed/rate", "embed/calendar", "plan", "lease"}
+var Pure = []string{"vnet", "vnet/file", "vnet/vxdl", "vnet/graph", "embed", "embed/graph", "embed/replay", "embed/rate", "embed/calendar", "plan", "lease", "vxswitch", "vxswitch/sched"}
 
 // Banned packages in pure rooms.
 var Banned = []string{"os", "net", "net/http", "os/exec", "syscall", "math/rand", "math/rand/v2", "golang.org/x/sys/unix", "github.com/vishvananda/netlink"}

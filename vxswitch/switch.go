@@ -1,0 +1,216 @@
+package vxswitch
+
+import "sublet/vnet"
+
+// Switch is a physical switch with the virtual switches it hosts. It is not
+// safe for concurrent use.
+type Switch struct {
+	cfg     Config
+	outputs []*output
+	byTime  timeHeap // outputs by next decision
+	crosses []cross  // [in*N+out]
+	members []*virtual
+	names   map[string]ID
+	pool    pool
+	order   uint64
+	table   table
+	unknown Counters    // of frames that nobody claims
+	past    Counters    // of switches that are gone
+	faults  uint64      // of hosts' schedulers
+	least   []vnet.Rate // smallest Out leased of each physical output
+}
+
+// New returns a switch that hosts nobody.
+func New(cfg Config) (*Switch, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	n := len(cfg.Ports)
+	s := &Switch{
+		cfg: cfg, byTime: newTimeHeap(n), crosses: make([]cross, n*n),
+		members: make([]*virtual, cfg.MaxSwitches), names: map[string]ID{},
+		pool: pool{nodes: make([]node, 1)},
+	}
+	for i := range cfg.Ports {
+		s.outputs = append(s.outputs, s.newOutput(i))
+	}
+	return s, nil
+}
+
+func (s *Switch) newOutput(i int) *output {
+	p := s.cfg.Ports[i]
+	o := &output{
+		s: s, port: i, line: line{rate: uint64(p.Out)}, capped: p.Capped,
+		members: make([]*voutput, s.cfg.MaxSwitches),
+		awake:   make([]uint64, (s.cfg.MaxSwitches+63)/64),
+		waiting: newTimeHeap(s.cfg.MaxSwitches),
+	}
+	o.scheduler = p.Scheduler.New(s.cfg.MaxSwitches, o)
+	return o
+}
+
+// Next returns when the next frame can depart, Forever if none is queued. A
+// Depart then may still find none: a scheduler may decide to wait.
+func (s *Switch) Next() Time {
+	_, t, _ := s.byTime.min()
+	return t
+}
+
+// Depart lets the output whose decision is due first, at or before until, send
+// one frame; ok is false if nothing departs by then.
+func (s *Switch) Depart(until Time) (d Departure, ok bool) {
+	for {
+		i, t, any := s.byTime.min()
+		if !any || t > until {
+			return d, false
+		}
+		o := s.outputs[i]
+		d, ok = o.decide(t)
+		s.schedule(o)
+		if ok {
+			return d, true
+		}
+	}
+}
+
+// DepartFrom is Depart for one physical output.
+func (s *Switch) DepartFrom(port int, until Time) (d Departure, ok bool) {
+	o := s.outputs[port]
+	for t := o.next(); t <= until && t < Forever; t = o.next() {
+		d, ok = o.decide(t)
+		s.schedule(o)
+		if ok {
+			return d, true
+		}
+	}
+	return d, false
+}
+
+// schedule puts o where its next decision belongs.
+func (s *Switch) schedule(o *output) {
+	if t := o.next(); t < Forever {
+		s.byTime.set(o.port, t)
+	} else {
+		s.byTime.remove(o.port)
+	}
+}
+
+// Enqueue queues a frame that came in by port p.In of virtual switch id, to
+// its port out: a frame's way after both lookups. It returns why the frame was
+// dropped, None if it was queued. now must not go backwards.
+func (s *Switch) Enqueue(now Time, id ID, out int, p Packet) Cause {
+	v := s.member(id)
+	if v == nil {
+		s.unknown.refuse(p.Size, Unknown)
+		return Unknown
+	}
+	if c := v.admit(now, int(p.In), p.Size); c != None {
+		return c
+	}
+	return s.queue(now, v, out, p)
+}
+
+func (s *Switch) member(id ID) *virtual {
+	if id < 0 || int(id) >= len(s.members) {
+		return nil
+	}
+	return s.members[id]
+}
+
+// queue is what happens at the crosspoint.
+func (s *Switch) queue(now Time, v *virtual, out int, p Packet) Cause {
+	in := int(p.In)
+	if !v.reaches(in, out) {
+		v.ins[in].count.refuse(p.Size, Unreachable)
+		return Unreachable
+	}
+	x := v.at(in, out)
+	x.count.Offered.add(p.Size)
+	if c := s.fits(now, x, int(p.Size)); c != None {
+		x.count.Dropped[c].add(p.Size)
+		return c
+	}
+	s.order++
+	p.Order, p.At, p.Out = s.order, now, int16(out)
+	s.insert(now, v, x, &p)
+	return None
+}
+
+// fits asks the queue manager, then looks for room.
+func (s *Switch) fits(now Time, x *vxb, size int) Cause {
+	if size > int(s.cfg.MaxFrame) || size <= 0 {
+		return Full
+	}
+	if x.manager != nil && !x.manager.Accept(now, x.occupancy(), size) {
+		return Early
+	}
+	if !s.room(x, size) {
+		return Full
+	}
+	return None
+}
+
+// insert queues p in x and tells both schedulers.
+func (s *Switch) insert(now Time, v *virtual, x *vxb, p *Packet) {
+	s.leave(x)
+	s.pool.push(x, p)
+	s.enter(x)
+	s.reclaim(x.cross)
+	m := v.outs[x.out]
+	o := s.outputs[m.phys]
+	m.added(int(x.in), int(p.Size))
+	o.arrived(v.id, now)
+	s.schedule(o)
+}
+
+// unqueue takes node n out of x.
+func (s *Switch) unqueue(x *vxb, n uint32) Packet {
+	s.leave(x)
+	k := s.pool.cut(x, n)
+	x.size = max(x.want, min(x.size, x.bytes))
+	s.enter(x)
+	return k
+}
+
+// drop drops a queued frame.
+func (s *Switch) drop(x *vxb, n uint32, why Cause) {
+	k := s.unqueue(x, n)
+	x.count.Dropped[why].add(k.Size)
+	v := s.members[x.id]
+	m := v.outs[x.out]
+	m.dropped(int(x.in), int(k.Size))
+	o := s.outputs[m.phys]
+	o.lost(m)
+	v.drained(m)
+	s.schedule(o)
+	if s.cfg.Dropped != nil {
+		s.cfg.Dropped(x.id, k, why)
+	}
+}
+
+// keep asks the queue manager whether the head of input in of m is sent, and
+// drops it if not.
+func (s *Switch) keep(m *voutput, in int, now Time) bool {
+	x := m.vxb(in)
+	if x.manager == nil {
+		return true
+	}
+	k := &s.pool.nodes[x.head].Packet
+	if x.manager.Keep(now, k.At, x.occupancy(), int(k.Size)) {
+		return true
+	}
+	s.drop(x, x.head, Late)
+	return false
+}
+
+// refuse counts a frame that reached no queue.
+func (c *Counters) refuse(size int32, why Cause) {
+	c.Offered.add(size)
+	c.Dropped[why].add(size)
+}
+
+// Config returns what the switch was made of, with the defaults filled in.
+func (s *Switch) Config() Config { return s.cfg }
+
+// Rate returns the rate of a physical output.
+func (s *Switch) Rate(port int) vnet.Rate { return vnet.Rate(s.outputs[port].line.rate) }
