@@ -14,6 +14,10 @@ const (
 	MaxLinks  = 20000 // links, over all stages
 	MaxStages = 64
 
+	// Of a substrate: hosts and switches together, and links.
+	MaxHosts = 50_000
+	MaxWires = 200_000
+
 	// MinRate is the least that can be shaped: at 8 kbit/s one full frame
 	// already takes 1.5 s, and the kernel counts whole bytes per second.
 	MinRate = 8 * Kbit

@@ -26,11 +26,11 @@ func (s Substrate) Check() error {
 	if len(s.Hosts) == 0 {
 		return fieldf("hosts", "a substrate needs at least one host: state it as {name: h1, cpu: 4, memory: 4GiB}")
 	}
-	if n := len(s.Hosts) + len(s.Switches); n > MaxNodes {
-		return fieldf("hosts", "%d hosts and switches are more than %d: split the substrate", n, MaxNodes)
+	if n := len(s.Hosts) + len(s.Switches); n > MaxHosts {
+		return fieldf("hosts", "%d hosts and switches are more than %d: split the substrate", n, MaxHosts)
 	}
-	if len(s.Links) > MaxLinks {
-		return fieldf("links", "%d links are more than %d: split the substrate", len(s.Links), MaxLinks)
+	if len(s.Links) > MaxWires {
+		return fieldf("links", "%d links are more than %d: split the substrate", len(s.Links), MaxWires)
 	}
 	kinds, err := s.checkNodes()
 	if err != nil {

@@ -69,7 +69,7 @@ func (s *Substrate) Fill() {
 type names map[string]int
 
 // room is what a default link name leaves for the number of a duplicate.
-const room = len("-20000") // MaxLinks
+const room = len("-200000") // MaxWires
 
 // free makes a name of two ends and takes it.
 func (taken names) free(ends [2]string) string {

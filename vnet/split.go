@@ -53,7 +53,9 @@ func (p PathShare) Whole(r Rate) Rate {
 }
 
 // Bandwidth is the path's part of what is asked of the link.
-func (p PathShare) Bandwidth(b Bandwidth) Bandwidth { return Bandwidth{Min: p.Of(b.Min), Max: p.Of(b.Max)} }
+func (p PathShare) Bandwidth(b Bandwidth) Bandwidth {
+	return Bandwidth{Min: p.Of(b.Min), Max: p.Of(b.Max)}
+}
 
 // Paths lists the paths that carry a virtual link with their shares; nil: the
 // link is not mapped.

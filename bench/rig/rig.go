@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sublet/agent/session"
+	"sublet/embed/topology"
 	"sublet/internal/lab"
 	"sublet/lease/api"
 	"sublet/measure/probe"
@@ -50,7 +51,7 @@ func Build() (exe string, clean func(), err error) {
 	return exe, clean, nil
 }
 
-// Start makes a lab of a substrate written in YAML, or of a name (lab.Named).
+// Start makes a lab of a substrate written in YAML, or of a name (topology.Named).
 func Start(ctx context.Context, exe, substrate string) (*Rig, error) {
 	return start(ctx, exe, substrate, false)
 }
@@ -64,7 +65,7 @@ func start(ctx context.Context, exe, substrate string, bare bool) (*Rig, error) 
 	if os.Geteuid() != 0 {
 		return nil, errors.New("a lab makes network namespaces: run this as root")
 	}
-	sub, named, err := lab.Named(substrate)
+	sub, named, err := topology.Named(substrate)
 	if !named {
 		sub, err = file.ParseSubstrate("substrate", []byte(substrate))
 	}

@@ -2,19 +2,22 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
+	"sublet/embed/topology"
 	"sublet/vnet"
 	"sublet/vnet/file"
 	"sublet/vnet/vxdl"
 )
 
 // maxInput bounds what is read of a file; the parsers have limits of their own.
-const maxInput = 8 << 20
+const maxInput = 32 << 20
 
 // readFile reads a file, or standard input for "-".
 func (a *app) readFile(name string) ([]byte, error) {
@@ -80,13 +83,62 @@ func (a *app) tell(notes []vxdl.Note) {
 	}
 }
 
-// readSubstrate reads a substrate file.
+// substrateForms says what can stand where a substrate is read.
+var substrateForms = "a file (YAML, JSON, GraphML or VXDL) or a name: " + strings.Join(topology.Forms, ", ")
+
+// readSubstrate makes the substrate of a name, or reads a file's: YAML (JSON
+// is a subset of it), GraphML or VXDL.
 func (a *app) readSubstrate(name string) (vnet.Substrate, error) {
+	sub, named, err := topology.Named(name)
+	if named {
+		return sub, asBadInput(err)
+	}
 	text, err := a.readFile(name)
 	if err != nil {
-		return vnet.Substrate{}, err
+		return vnet.Substrate{}, unknownSubstrate(name, err)
+	}
+	switch {
+	case topology.IsGraphML(text):
+		sub, notes, err := topology.ParseGraphML(name, text)
+		for _, n := range notes {
+			fmt.Fprintf(a.err, "sublet: note: %s: %s\n", name, n)
+		}
+		return sub, err
+	case isXML(text):
+		sub, notes, err := vxdl.ParseSubstrate(name, text)
+		a.tell(notes)
+		return sub, err
+	}
+	if bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{\"hosts\":")) {
+		return decodeSubstrate(name, text)
 	}
 	return file.ParseSubstrate(name, text)
+}
+
+// decodeSubstrate reads vnet's own JSON, which is how the lab hands over.
+func decodeSubstrate(name string, text []byte) (vnet.Substrate, error) {
+	var sub vnet.Substrate
+	if err := json.Unmarshal(text, &sub); err != nil {
+		return sub, badInput{fmt.Errorf("%s: %w", name, err)}
+	}
+	return sub, sub.Check()
+}
+
+// asBadInput marks an error as one of the caller's.
+func asBadInput(err error) error {
+	if err == nil {
+		return nil
+	}
+	return badInput{err}
+}
+
+// unknownSubstrate says what else could have been meant by a word that is
+// neither a name nor a file.
+func unknownSubstrate(name string, err error) error {
+	if strings.ContainsAny(name, "/.") || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return badInput{fmt.Errorf("%w, and no name of a substrate: give %s", err, substrateForms)}
 }
 
 // splitName cuts "[TENANT/]NAME" or, with parts 2, "[TENANT/]NAME/PART".

@@ -58,8 +58,10 @@ func (a *app) labUp() *cobra.Command {
 		Use:   "up FILE|NAME",
 		Short: "Make a substrate of namespaces and start its server and agents",
 		Long: `Make a substrate out of a file, or of a name: demo (two hosts, one link of
-2 Gbit/s), one (a single host), triangle, line:N, star:N.`,
-		Example: "  sublet lab up demo\n  sublet lab up substrate.yaml",
+2 Gbit/s), one (a single host), triangle, line:HOSTS, star:HOSTS,
+fat-tree:PORTS, jellyfish:SWITCHES,PORTS,SERVERS,SEED,
+waxman:HOSTS,ALPHA,BETA,SEED.`,
+		Example: "  sublet lab up demo\n  sublet lab up fat-tree:4\n  sublet lab up substrate.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			sub, err := a.labSubstrate(args[0])
@@ -74,13 +76,11 @@ func (a *app) labUp() *cobra.Command {
 }
 
 func (a *app) labSubstrate(arg string) (vnet.Substrate, error) {
-	if sub, named, err := lab.Named(arg); named {
-		if err != nil {
-			return sub, badInput{err}
-		}
-		return sub, nil
+	sub, err := a.readSubstrate(arg)
+	if err != nil {
+		return sub, err
 	}
-	return a.readSubstrate(arg)
+	return sub, asBadInput(lab.Fits(sub))
 }
 
 func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate) error {

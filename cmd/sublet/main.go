@@ -94,7 +94,7 @@ admission, 4 a promise is not kept (check).`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	root.AddCommand(
 		a.serve(), a.agent(), a.lab(),
-		a.up(), a.down(),
+		a.up(), a.down(), a.createCommand(),
 		a.leases(), a.plan(), a.hosts(), a.links(),
 		a.exec(), a.capture(), a.check(),
 		a.doctor(), a.convert(), a.graph(), a.bench(),

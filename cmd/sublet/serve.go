@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -21,7 +19,6 @@ import (
 	"sublet/lease/api"
 	"sublet/lease/store"
 	"sublet/vnet"
-	"sublet/vnet/file"
 )
 
 // serveOptions are the flags of serve.
@@ -50,7 +47,7 @@ their plans from it; running networks run on without it.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.data, "data", "/var/lib/sublet", "directory of the store")
-	f.StringVar(&o.substrate, "substrate", "", "substrate file (YAML or JSON); without it the one in the store")
+	f.StringVar(&o.substrate, "substrate", "", "substrate: "+substrateForms+"; without it the one in the store")
 	f.BoolVar(&o.withAgent, "agent", false, "also run this machine's agent, as a process of its own")
 	f.StringVar(&o.host, "host", "", "this machine's name in the substrate (default: its host name, or the only host)")
 	f.StringVar(&o.listen, "listen", "", "also answer on this HOST:PORT, with mutual TLS (--cert, whose common name is operator, --key, --ca)")
@@ -103,7 +100,7 @@ func (a *app) serverConfig(o serveOptions) (config api.Config, err error) {
 	}
 	config.Prices = &o.prices
 	if o.substrate != "" {
-		sub, err := a.loadSubstrate(o.substrate)
+		sub, err := a.readSubstrate(o.substrate)
 		if err != nil {
 			return config, err
 		}
@@ -150,22 +147,6 @@ func cause(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// loadSubstrate reads a substrate in YAML or, as the lab writes it, in JSON.
-func (a *app) loadSubstrate(name string) (vnet.Substrate, error) {
-	text, err := a.readFile(name)
-	if err != nil {
-		return vnet.Substrate{}, err
-	}
-	if !strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
-		return file.ParseSubstrate(name, text)
-	}
-	var sub vnet.Substrate
-	if err := json.Unmarshal(text, &sub); err != nil {
-		return sub, badInput{fmt.Errorf("%s: %w", name, err)}
-	}
-	return sub, sub.Check()
 }
 
 // startAgent runs the local agent in a process of its own, so that neither

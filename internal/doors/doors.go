@@ -13,6 +13,7 @@ var Table = map[string][]string{
 	"embed/graph":       {"vnet"},
 	"embed/replay":      {"vnet", "embed", "embed/calendar"}, // a book of its own, without leases
 	"embed/rate":        {"vnet"},
+	"embed/topology":    {"vnet"},
 	"embed/calendar":    {"vnet"},
 	"plan":              {"vnet"},
 	"lease":             {"vnet", "embed/...", "plan"},
@@ -37,7 +38,7 @@ var Table = map[string][]string{
 
 // Pure rooms do no I/O, read no clock and start no goroutine; time and
 // randomness are arguments. Banned are the packages that would let them.
-var Pure = []string{"vnet", "vnet/file", "vnet/vxdl", "vnet/graph", "embed", "embed/graph", "embed/replay", "embed/rate", "embed/calendar", "plan", "lease", "vxswitch", "vxswitch/sched"}
+var Pure = []string{"vnet", "vnet/file", "vnet/vxdl", "vnet/graph", "embed", "embed/graph", "embed/replay", "embed/topology", "embed/rate", "embed/calendar", "plan", "lease", "vxswitch", "vxswitch/sched"}
 
 // Banned packages in pure rooms.
 var Banned = []string{"os", "net", "net/http", "os/exec", "syscall", "math/rand", "math/rand/v2", "golang.org/x/sys/unix", "github.com/vishvananda/netlink"}

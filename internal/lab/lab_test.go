@@ -221,7 +221,7 @@ func TestUpDown(t *testing.T) {
 
 func TestAgentsAreInside(t *testing.T) {
 	t.Setenv("STAND_IN_STUBBORN", "1") // and are killed if they do not end
-	_, spec := up(t, demo(0))
+	_, spec := up(t, demo())
 	state, err := readState(spec.Run)
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestAgentsAreInside(t *testing.T) {
 // A run directory that was there before stays, with what is not the lab's.
 func TestOwnRunDirectory(t *testing.T) {
 	needRoot(t)
-	spec := specOf(t, demo(0))
+	spec := specOf(t, demo())
 	kept := filepath.Join(spec.Run, "kept", "by-others")
 	must(os.MkdirAll(kept, 0o755))
 	spec.Data = filepath.Join(t.TempDir(), "data")
@@ -290,7 +290,7 @@ func TestDownIsIdempotent(t *testing.T) {
 func TestFailedUpLeavesNothing(t *testing.T) {
 	needRoot(t)
 	t.Setenv("STAND_IN_FAILS", "h2")
-	spec := specOf(t, demo(0))
+	spec := specOf(t, demo())
 	before := census(t, spec)
 	_, err := Up(t.Context(), spec)
 	if err == nil || !strings.Contains(err.Error(), "agent-h2 ended at once: no luck today") {
@@ -301,7 +301,7 @@ func TestFailedUpLeavesNothing(t *testing.T) {
 
 func TestCancelledUpLeavesNothing(t *testing.T) {
 	needRoot(t)
-	spec := specOf(t, demo(0))
+	spec := specOf(t, demo())
 	before := census(t, spec)
 	spec.Ready = func(context.Context) error { return errors.New("never") }
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -52,39 +52,23 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-func TestNamed(t *testing.T) {
-	cases := []struct {
-		name                   string
-		hosts, switches, links int
-		known, fails           bool
-	}{
-		{"demo", 2, 0, 1, true, false},
-		{"one", 1, 0, 0, true, false},
-		{"triangle", 3, 0, 3, true, false},
-		{"line:4", 4, 0, 3, true, false},
-		{"star:3", 3, 1, 3, true, false},
-		{"star:0", 0, 0, 0, true, true},
-		{"line:x", 0, 0, 0, true, true},
-		{"line:100000", 0, 0, 0, true, true},
-		{"line", 0, 0, 0, false, false},
-		{"demo:2", 0, 0, 0, false, false},
-		{"substrate.yaml", 0, 0, 0, false, false},
+func TestFits(t *testing.T) {
+	for n, want := range map[int]string{200: "", 201: "a lab of 201 hosts is larger than 200, each of which runs an agent: take a smaller substrate"} {
+		got := ""
+		if err := Fits(star(n)); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%d hosts: %q", n, got)
+		}
 	}
-	for _, c := range cases {
-		sub, known, err := Named(c.name)
-		if known != c.known || (err != nil) != c.fails || len(sub.Hosts) != c.hosts || len(sub.Switches) != c.switches || len(sub.Links) != c.links {
-			t.Errorf("%s: %d hosts, %d switches, %d links, %v, %v", c.name, len(sub.Hosts), len(sub.Switches), len(sub.Links), known, err)
-		}
-		if known && err == nil {
-			if err := sub.Check(); err != nil {
-				t.Errorf("%s: %v", c.name, err)
-			}
-		}
+	if err := Fits(vnet.Substrate{Switches: make([]string, 201)}); err == nil {
+		t.Error("201 switches fit")
 	}
 }
 
 func TestRefusals(t *testing.T) {
-	good := Spec{Run: "/run/sublet-test", Exe: "/bin/true", Substrate: demo(0)}
+	good := Spec{Run: "/run/sublet-test", Exe: "/bin/true", Substrate: demo()}
 	cases := map[string]struct {
 		change func(*Spec)
 		want   string

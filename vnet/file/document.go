@@ -25,16 +25,22 @@ type document struct {
 // about half a million.
 const maxSeparators = 1 << 20
 
+// limits of a text: bytes, and bytes that can begin a new node.
+type limits struct{ size, separators int }
+
+// A substrate is the operator's, and one of vnet.MaxWires links is large.
+var requestLimits, substrateLimits = limits{MaxSize, maxSeparators}, limits{MaxSubstrateSize, 4 * maxSeparators}
+
 // open parses the only document of text. Aliases are not resolved here (the
 // decoder refuses them), so a bomb of them costs nothing; nesting is bounded
 // by the parser.
-func open(file string, text []byte) (*document, error) {
+func open(file string, text []byte, most limits) (*document, error) {
 	d := &document{file: file, root: &yaml.Node{Line: 1, Column: 1}}
-	if len(text) > MaxSize {
-		return nil, d.fail(d.root, "file has %d bytes, more than %d: split it", len(text), MaxSize)
+	if len(text) > most.size {
+		return nil, d.fail(d.root, "file has %d bytes, more than %d: split it", len(text), most.size)
 	}
-	if countSeparators(text) > maxSeparators {
-		return nil, d.fail(d.root, "file has more than %d values: split it", maxSeparators)
+	if countSeparators(text) > most.separators {
+		return nil, d.fail(d.root, "file has more than %d values: split it", most.separators)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var node, second yaml.Node

@@ -18,10 +18,13 @@ import (
 // MaxSize bounds a file, in bytes; it is checked before anything is parsed.
 const MaxSize = 4 << 20
 
+// MaxSubstrateSize bounds a substrate's file.
+const MaxSubstrateSize = 32 << 20
+
 // ParseRequest reads a request in the native form, fills in defaults and
 // checks it. The name is used in errors only.
 func ParseRequest(name string, text []byte) (vnet.Request, error) {
-	doc, err := open(name, text)
+	doc, err := open(name, text, requestLimits)
 	if err != nil {
 		return vnet.Request{}, err
 	}
@@ -42,7 +45,7 @@ func ParseRequest(name string, text []byte) (vnet.Request, error) {
 
 // ParseSubstrate reads a substrate, fills in defaults and checks it.
 func ParseSubstrate(name string, text []byte) (vnet.Substrate, error) {
-	doc, err := open(name, text)
+	doc, err := open(name, text, substrateLimits)
 	if err != nil {
 		return vnet.Substrate{}, err
 	}

@@ -1,0 +1,127 @@
+package topology
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"sublet/vnet"
+)
+
+// A file with the quirks of the Topology Zoo: labels missing, unusable and
+// used twice, places missing, parallel links, a loop, speeds missing, an
+// attribute for everything, a hyperedge node.
+const zoo = `<?xml version="1.0" encoding="utf-8"?><graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key attr.name="LinkSpeedRaw" attr.type="double" for="edge" id="d4" />
+  <key attr.name="LinkSpeed" attr.type="string" for="edge" id="d3" />
+  <key attr.name="label" attr.type="string" for="all" id="d0" />
+  <key attr.name="Latitude" attr.type="double" for="node" id="d1" />
+  <key attr.name="Longitude" attr.type="double" for="node" id="d2" />
+  <key attr.name="Country" attr.type="string" for="node" id="d5" />
+  <key attr.name="hyperedge" attr.type="int" for="node" id="d6" />
+  <graph edgedefault="undirected">
+    <data key="d0">Name of the graph</data>
+    <node id="0"><data key="d0">Zürich (Süd)</data><data key="d1">47.3769</data><data key="d2">8.5417</data><data key="d5">Schweiz </data></node>
+    <node id="1"><data key="d0">None</data><data key="d1">46.2044</data><data key="d2">6.1432</data></node>
+    <node id="2"><data key="d0">Bern</data></node>
+    <node id="3"><data key="d0">Bern</data></node>
+    <node id="x 4"><data key="d0">?</data><data key="d6">1</data></node>
+    <edge source="0" target="1"><data key="d3">10</data><data key="d4">10000000000.0</data></edge>
+    <edge id="e7" source="1" target="0"><data key="d4">1e9</data></edge>
+    <edge source="2" target="2"/>
+    <edge source="2" target="3"/>
+    <edge source="3" target="x 4"><data key="d4">NaN</data></edge>
+    <edge source="3" target="gone"/>
+  </graph>
+</graphml>`
+
+func TestGraphML(t *testing.T) {
+	if !IsGraphML([]byte(zoo)) || IsGraphML([]byte("hosts: []")) || IsGraphML([]byte("<description/>")) {
+		t.Error("GraphML is not told from other texts")
+	}
+	sub, notes, err := ParseGraphML("f", []byte(zoo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, h := range sub.Hosts {
+		got = append(got, string(h.Name)+" "+h.Site)
+	}
+	got = append(got, sub.Switches...)
+	for _, l := range sub.Links {
+		got = append(got, l.Name+" "+l.Capacity.String()+" "+vnet.FormatDuration(l.Latency))
+	}
+	want := `Zurich-Sud Schweiz
+n1 
+Bern 
+Bern-2 
+nx-4
+Zurich-Sud-n1 10Gbit 1.122ms
+n1-Zurich-Sud 1Gbit 1.122ms
+Bern-Bern-2 10Gbit 1.122ms
+Bern-2-nx-4 10Gbit 1.122ms
+links back to where they begin, left out: 1
+links of unknown speed, taken for 10Gbit: 2
+links to nodes that are not there, left out: 1
+links of unknown length, taken for 1.122ms: 2`
+	if text := strings.Join(append(got, notes...), "\n"); text != want {
+		t.Errorf("got\n%s", text)
+	}
+}
+
+// The two directions of a directed graph are one link.
+func TestDirectedGraphML(t *testing.T) {
+	sub, _, err := ParseGraphML("f", []byte(`<graphml><graph edgedefault="directed"><node id="a"/><node id="b"/><node id="c"/>
+<edge source="a" target="b"/><edge source="b" target="a"/><edge source="b" target="a"/><edge source="b" target="c"/></graph></graphml>`))
+	if err != nil || len(sub.Links) != 3 {
+		t.Errorf("%d links, %v", len(sub.Links), err)
+	}
+}
+
+func TestBadGraphML(t *testing.T) {
+	deep := strings.Repeat("<a>", 100)
+	for text, want := range map[string]string{
+		"":                            "f:1:1: there is no graph with nodes in it",
+		"<graphml>":                   "unexpected EOF",
+		"<gml/>":                      "the root is <gml>",
+		"<graphml>" + deep:            "more than 16 deep",
+		"<graphml><graph/></graphml>": "no graph with nodes",
+		"<graphml><graph><node/></graph></graphml>":                                           "a node needs an id",
+		`<graphml><graph><node id="a"/><node id="a"/></graph></graphml>`:                      "a node needs an id of its own",
+		`<graphml><graph><node id="a"><graph><node id="b"/></graph></node></graph></graphml>`: "a second graph begins here",
+		`<graphml><graph><node id="a"/><edge source="a"/></graph></graphml>`:                  "an edge needs a source and a target",
+		`<!DOCTYPE x [<!ENTITY a "b">]><graphml/>`:                                            "a document type is not read",
+		`<graphml><graph><node id="a"/>&lol;</graph></graphml>`:                               "invalid character entity &lol;",
+		`<graphml><graph><hyperedge/></graph></graphml>`:                                      "a <hyperedge> is not read",
+	} {
+		_, _, err := ParseGraphML("f", []byte(text))
+		var input *vnet.InputError
+		if !errors.As(err, &input) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v", text[:min(len(text), 60)], err)
+		}
+	}
+	if _, _, err := ParseGraphML("f", make([]byte, MaxGraphML+1)); err == nil {
+		t.Error("a file of any size is read")
+	}
+}
+
+// Whatever is read is a valid substrate, and a reader never fails otherwise
+// than by an error with a place.
+func FuzzGraphML(f *testing.F) {
+	f.Add([]byte(zoo))
+	f.Add([]byte(`<graphml><graph edgedefault="directed"><node id="a"/><node id="b"/><edge source="a" target="b"/></graph></graphml>`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		sub, _, err := ParseGraphML("f", text)
+		if err == nil {
+			err = sub.Check()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		var input *vnet.InputError
+		if !errors.As(err, &input) {
+			t.Fatalf("%T %v", err, err)
+		}
+	})
+}
