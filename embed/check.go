@@ -22,7 +22,7 @@ func CheckMapping(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Reque
 	if err := c.links(union.Links); err != nil {
 		return err
 	}
-	for _, n := range union.All() {
+	for _, n := range union.Placed() {
 		if err := c.node(vnet.VirtualNode{Name: n.Name}); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (c checker) running(stage int, window vnet.Window) vnet.Window {
 
 // stage checks everything in one stage's part of the window.
 func (c checker) stage(top vnet.Topology, cal *calendar.Calendar, w vnet.Window) error {
-	for _, n := range top.All() {
+	for _, n := range top.Placed() {
 		if err := c.node(n); err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (c checker) fabric(hops []vnet.Hop) error {
 // taken adds up what a topology takes, by the calendar's key.
 func (c checker) taken(top vnet.Topology) map[string]int64 {
 	taken := map[string]int64{}
-	for _, n := range top.All() {
+	for _, n := range top.Placed() {
 		host := string(c.mapping.Nodes[n.Name])
 		taken["cpu:"+host] += int64(n.CPU)
 		taken["memory:"+host] += int64(n.Memory)

@@ -42,7 +42,7 @@ func problemOf(request vnet.Request, window vnet.Window) (*problem, error) {
 		return nil, fmt.Errorf("embed %s: its window has no duration", request.Network)
 	}
 	union := request.Union()
-	for _, n := range union.All() {
+	for _, n := range union.Placed() {
 		if err := p.addNode(n); err != nil {
 			return nil, fmt.Errorf("embed %s: %w", request.Network, err)
 		}
@@ -58,7 +58,7 @@ func problemOf(request vnet.Request, window vnet.Window) (*problem, error) {
 		}
 	}
 	for i, s := range p.spans {
-		p.demandNodes(i, s.topology.All())
+		p.demandNodes(i, s.topology.Placed())
 		if err := p.demandLinks(i, s.topology.Links, links); err != nil {
 			return nil, fmt.Errorf("embed %s: %w", request.Network, err)
 		}

@@ -20,7 +20,7 @@ type twin struct {
 func feasible(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, window vnet.Window) bool {
 	t := &twin{sub: sub, cal: cal, request: request, window: window, union: request.Union()}
 	t.mapping = vnet.Mapping{Nodes: map[string]vnet.HostID{}, Links: map[string]vnet.Path{}}
-	return t.nodes(t.union.All())
+	return t.nodes(t.union.Placed())
 }
 
 // nodes tries every host for each node, then every path for each link.
@@ -105,6 +105,11 @@ func (t *twin) mapped(top vnet.Topology) vnet.Topology {
 	for _, n := range top.Routers {
 		if _, ok := t.mapping.Nodes[n.Name]; ok {
 			part.Routers = append(part.Routers, n)
+		}
+	}
+	for _, s := range top.Switches {
+		if _, ok := t.mapping.Nodes[s.Name]; ok {
+			part.Switches = append(part.Switches, s)
 		}
 	}
 	for _, l := range top.Links {

@@ -114,7 +114,7 @@ func (b *Book) enter(l vnet.Lease) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.VNIs, l.Addresses = numbers, addresses(union.All())
+	l.VNIs, l.Addresses = numbers, addresses(union)
 	l.Serial, l.State, l.Stage = b.serial+1, vnet.Booked, -1
 	l.Account = l.Request.Quote(b.Prices)
 	e := &entry{Lease: l, hosts: hostsOf(b.sub, l)}

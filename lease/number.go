@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -62,28 +63,82 @@ func (v vnis) number(sub vnet.Substrate, links []vnet.VirtualLink, m vnet.Mappin
 }
 
 // addresses gives every node its stated address or, in order of appearance,
-// the next of 10.0.0.0/8 that no node states. Last bytes 0 and 255 are left
-// out: tools take them for networks and broadcasts.
-func addresses(nodes []vnet.VirtualNode) map[string]netip.Addr {
-	given := make(map[string]netip.Addr, len(nodes))
-	taken := make(map[netip.Addr]bool, len(nodes))
-	for _, n := range nodes {
-		if n.Address.IsValid() {
-			taken[n.Address] = true
+// the next of 10.0.0.0/8 that no node states: first those that stand at no
+// switch, then segment by segment, each from a block of its own, so that a
+// segment is a subnet. Last bytes 0 and 255 are left out: tools take them for
+// networks and broadcasts.
+func addresses(top vnet.Topology) map[string]netip.Addr {
+	a := allotment{given: make(map[string]netip.Addr), stated: make(map[netip.Addr]bool), next: netip.AddrFrom4([4]byte{10})}
+	at := make(map[string]int) // a node's first segment, counted from 1
+	segments := top.Segments()
+	for i, s := range segments {
+		for _, st := range s.Stations {
+			if at[st.Node] == 0 {
+				at[st.Node] = i + 1
+			}
 		}
 	}
-	next := netip.AddrFrom4([4]byte{10, 0, 0, 1})
-	for _, n := range nodes {
+	lists := make([][]string, len(segments)+1)
+	for _, n := range top.All() {
 		if n.Address.IsValid() {
-			given[n.Name] = n.Address
-			continue
+			a.given[n.Name], a.stated[n.Address] = n.Address, true
+		} else {
+			lists[at[n.Name]] = append(lists[at[n.Name]], n.Name)
 		}
-		for last := next.As4()[3]; taken[next] || last == 0 || last == 255; last = next.As4()[3] {
-			next = next.Next()
-		}
-		given[n.Name], next = next, next.Next()
 	}
-	return given
+	for i, names := range lists {
+		if i > 0 && len(names) > 0 {
+			a.align(len(names))
+		}
+		for _, name := range names {
+			a.give(name)
+		}
+	}
+	return a.given
+}
+
+// allotment is addresses being given.
+type allotment struct {
+	given  map[string]netip.Addr
+	stated map[netip.Addr]bool
+	next   netip.Addr
+}
+
+func (a *allotment) give(name string) {
+	for last := a.next.As4()[3]; a.stated[a.next] || last == 0 || last == 255; last = a.next.As4()[3] {
+		a.next = a.next.Next()
+	}
+	a.given[name], a.next = a.next, a.next.Next()
+}
+
+// align goes on to the next block that holds so many nodes, two last bytes in
+// 256 left out, and that has no stated address of another's: a /24 or larger.
+func (a *allotment) align(nodes int) {
+	bits := 24
+	for 1<<(32-bits)/256*254 < nodes {
+		bits--
+	}
+	block := netip.PrefixFrom(a.next, bits).Masked()
+	for block.Addr().Compare(a.next) < 0 || a.states(block) {
+		block = netip.PrefixFrom(after(block), bits)
+	}
+	a.next = block.Addr()
+}
+
+// states says whether a stated address lies in a block.
+func (a *allotment) states(block netip.Prefix) bool {
+	for addr := range a.stated {
+		if block.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// after is the first address behind an IPv4 prefix.
+func after(p netip.Prefix) netip.Addr {
+	b := p.Addr().As4()
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(b[:])+1<<(32-p.Bits()))))
 }
 
 // sameTunnels says what keeps a link's path from being cut into as many

@@ -37,7 +37,7 @@ func (s *search) pinned(r vnet.Request) (some, all []string) {
 			binding[link.Ends[0]], binding[link.Ends[1]] = true, true
 		}
 	}
-	for _, n := range union.All() {
+	for _, n := range union.Placed() {
 		if n.Site == "" && n.Host == "" {
 			continue
 		}
@@ -60,9 +60,9 @@ func (s *search) move(r vnet.Request, names []string) (vnet.Request, bool) {
 	}
 	named := setOf(names)
 	free := rewrite(r)
-	eachNode(&free, func(n *vnet.VirtualNode) {
-		if named[n.Name] {
-			n.Site, n.Host = "", ""
+	eachPlace(&free, func(name string, site *string, host *vnet.HostID) {
+		if named[name] {
+			*site, *host = "", ""
 		}
 	})
 	mapping, ok := s.embed(free)
@@ -70,9 +70,9 @@ func (s *search) move(r vnet.Request, names []string) (vnet.Request, bool) {
 		return r, false
 	}
 	moved := rewrite(r)
-	eachNode(&moved, func(n *vnet.VirtualNode) {
-		if named[n.Name] {
-			s.restate(n, mapping.Nodes[n.Name])
+	eachPlace(&moved, func(name string, site *string, host *vnet.HostID) {
+		if named[name] {
+			s.restate(site, host, mapping.Nodes[name])
 		}
 	})
 	changes, _ := placeChanges(s.now, r, moved)
@@ -80,20 +80,20 @@ func (s *search) move(r vnet.Request, names []string) (vnet.Request, bool) {
 }
 
 // restate writes a node's new place the way its old one was written.
-func (s *search) restate(n *vnet.VirtualNode, host vnet.HostID) {
-	h, _ := s.book.sub.HostOf(string(host))
-	if n.Site != "" {
-		n.Site = h.Site
+func (s *search) restate(site *string, host *vnet.HostID, to vnet.HostID) {
+	h, _ := s.book.sub.HostOf(string(to))
+	if *site != "" {
+		*site = h.Site
 	}
-	if n.Host != "" {
-		n.Host = host
+	if *host != "" {
+		*host = to
 	}
 }
 
 // placeChanges names the places that differ, and what that costs.
 func placeChanges(_ time.Time, asked, moved vnet.Request) (changes []vnet.Change, cost float64) {
-	after := moved.Union().All()
-	for i, n := range asked.Union().All() {
+	after := moved.Union().Placed()
+	for i, n := range asked.Union().Placed() {
 		m := after[i]
 		if n.Site != m.Site {
 			to := m.Site

@@ -72,7 +72,7 @@ func (s *search) loosen(axis vnet.Axis, r vnet.Request) vnet.Request {
 		eachLink(&r, func(l *vnet.VirtualLink) { l.Latency = 0 })
 		return r
 	}
-	eachNode(&r, func(n *vnet.VirtualNode) { n.Site, n.Host = "", "" })
+	eachPlace(&r, func(_ string, site *string, host *vnet.HostID) { *site, *host = "", "" })
 	return r
 }
 

@@ -19,7 +19,10 @@ func rewrite(r vnet.Request) vnet.Request {
 }
 
 func copyTopology(t vnet.Topology) vnet.Topology {
-	return vnet.Topology{Nodes: slices.Clone(t.Nodes), Routers: slices.Clone(t.Routers), Links: slices.Clone(t.Links)}
+	return vnet.Topology{
+		Nodes: slices.Clone(t.Nodes), Routers: slices.Clone(t.Routers),
+		Switches: slices.Clone(t.Switches), Links: slices.Clone(t.Links),
+	}
 }
 
 // topologies lists where a rewritten request writes nodes and links.
@@ -31,14 +34,17 @@ func topologies(r *vnet.Request) []*vnet.Topology {
 	return all
 }
 
-// eachNode calls f for every place where a node or router is written.
-func eachNode(r *vnet.Request, f func(*vnet.VirtualNode)) {
+// eachPlace calls f for every place where it is written where a node, router
+// or switch shall be.
+func eachPlace(r *vnet.Request, f func(name string, site *string, host *vnet.HostID)) {
 	for _, t := range topologies(r) {
-		for i := range t.Nodes {
-			f(&t.Nodes[i])
+		for _, list := range [][]vnet.VirtualNode{t.Nodes, t.Routers} {
+			for i := range list {
+				f(list[i].Name, &list[i].Site, &list[i].Host)
+			}
 		}
-		for i := range t.Routers {
-			f(&t.Routers[i])
+		for i := range t.Switches {
+			f(t.Switches[i].Name, &t.Switches[i].Site, &t.Switches[i].Host)
 		}
 	}
 }

@@ -57,9 +57,27 @@ func (c *compiler) lease(l vnet.Lease) error {
 		})
 		host.Add(net.router(node))
 	}
+	if err := c.switches(net); err != nil {
+		return err
+	}
 	for _, link := range net.top.Links {
 		if err := c.link(net, link); err != nil {
 			return fmt.Errorf("link %s: %w", link.Name, err)
+		}
+	}
+	return nil
+}
+
+// switches adds the switches and their ports to their hosts.
+func (c *compiler) switches(net *network) error {
+	for _, s := range net.top.Switches {
+		host := c.hosts[net.lease.Mapping.Nodes[s.Name]]
+		if host == nil {
+			return fmt.Errorf("switch %s is mapped to unknown host %q", s.Name, net.lease.Mapping.Nodes[s.Name])
+		}
+		host.Add(net.vswitch(s))
+		for _, p := range net.switchPorts(s) {
+			host.Add(p)
 		}
 	}
 	return nil

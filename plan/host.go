@@ -22,13 +22,15 @@ import (
 
 // Host is everything one host must have, or has.
 type Host struct {
-	Host     vnet.HostID `json:"host"`
-	Revision uint64      `json:"revision,omitempty"` // of the book; 0 in an observation
-	Uplinks  []Uplink    `json:"uplinks,omitempty"`
-	Names    []NameTable `json:"names,omitempty"`
-	Nodes    []VNode     `json:"nodes,omitempty"`
-	Links    []VxLink    `json:"links,omitempty"`
-	Routers  []VxRouter  `json:"routers,omitempty"`
+	Host        vnet.HostID  `json:"host"`
+	Revision    uint64       `json:"revision,omitempty"` // of the book; 0 in an observation
+	Uplinks     []Uplink     `json:"uplinks,omitempty"`
+	Names       []NameTable  `json:"names,omitempty"`
+	Nodes       []VNode      `json:"nodes,omitempty"`
+	Switches    []VSwitch    `json:"switches,omitempty"`
+	Links       []VxLink     `json:"links,omitempty"`
+	Routers     []VxRouter   `json:"routers,omitempty"`
+	SwitchPorts []SwitchPort `json:"switch_ports,omitempty"`
 }
 
 // Kind names a section, and the part that does its steps.
@@ -36,17 +38,19 @@ type Kind string
 
 // Sections, in the order in which they are built; they are taken down in reverse.
 const (
-	KindUplink   Kind = "uplink"   // datapath/vxlink
-	KindNames    Kind = "names"    // datapath/vnode
-	KindVNode    Kind = "vnode"    // datapath/vnode
-	KindVxLink   Kind = "vxlink"   // datapath/vxlink
-	KindVxRouter Kind = "vxrouter" // datapath/vxrouter
+	KindUplink     Kind = "uplink"     // datapath/vxlink
+	KindNames      Kind = "names"      // datapath/vnode
+	KindVNode      Kind = "vnode"      // datapath/vnode
+	KindVSwitch    Kind = "vswitch"    // datapath/vswitch
+	KindVxLink     Kind = "vxlink"     // datapath/vxlink
+	KindVxRouter   Kind = "vxrouter"   // datapath/vxrouter
+	KindSwitchPort Kind = "switchport" // datapath/vswitch
 )
 
 // Kinds lists the sections in building order.
-var Kinds = []Kind{KindUplink, KindNames, KindVNode, KindVxLink, KindVxRouter}
+var Kinds = []Kind{KindUplink, KindNames, KindVNode, KindVSwitch, KindVxLink, KindVxRouter, KindSwitchPort}
 
-// Item is one thing a host has: an Uplink, NameTable, VNode, VxLink or VxRouter.
+// Item is one thing a host has: an element of one of the sections.
 type Item interface {
 	Kind() Kind
 	Key() string // unique within its kind on one host
@@ -62,8 +66,10 @@ func (h Host) Items() []Item {
 	items = appendItems(items, h.Uplinks)
 	items = appendItems(items, h.Names)
 	items = appendItems(items, h.Nodes)
+	items = appendItems(items, h.Switches)
 	items = appendItems(items, h.Links)
-	return appendItems(items, h.Routers)
+	items = appendItems(items, h.Routers)
+	return appendItems(items, h.SwitchPorts)
 }
 
 // Add puts an item into its section.
@@ -75,6 +81,10 @@ func (h *Host) Add(item Item) {
 		h.Names = append(h.Names, item)
 	case VNode:
 		h.Nodes = append(h.Nodes, item)
+	case VSwitch:
+		h.Switches = append(h.Switches, item)
+	case SwitchPort:
+		h.SwitchPorts = append(h.SwitchPorts, item)
 	case VxLink:
 		h.Links = append(h.Links, item)
 	case VxRouter:

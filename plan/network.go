@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"net/netip"
 
 	"sublet/vnet"
 )
@@ -17,6 +18,13 @@ type network struct {
 	routers map[string]vnet.Protocol   // by name, in the running stage
 	ports   map[string][]nodeInterface // of a node, in the running stage
 	mtu     int
+
+	switches map[string]vnet.VirtualSwitch // of the running stage
+	segment  map[string]*segment           // by switch
+	subnet   map[string]netip.Prefix       // by switch
+	loops    map[string]bool               // links that carry nothing
+	trunks   map[string][]vnet.VirtualLink // links between switches that carry frames, by switch
+	trees    map[string]map[string]vnet.VirtualLink
 }
 
 // linkEnd is one end (0 or 1) of a virtual link.
@@ -26,28 +34,50 @@ type linkEnd struct {
 }
 
 // nodeInterface is a node's way to a neighbour.
-type nodeInterface struct{ device, peer string }
+type nodeInterface struct {
+	device, peer string
+	station      *vnet.Station // peer is a switch, and this the node's place there
+}
 
 func newNetwork(sub vnet.Substrate, l vnet.Lease) (*network, error) {
 	n := &network{
 		lease: l, top: l.Topology(),
 		index: make(map[string]int), device: make(map[linkEnd]string),
 		metric: make(map[string]int), routers: make(map[string]vnet.Protocol),
-		ports: make(map[string][]nodeInterface),
+		ports: make(map[string][]nodeInterface), switches: make(map[string]vnet.VirtualSwitch),
+		segment: make(map[string]*segment), subnet: make(map[string]netip.Prefix),
+		trunks: make(map[string][]vnet.VirtualLink), trees: make(map[string]map[string]vnet.VirtualLink),
 	}
 	union := l.Request.Union()
 	n.number(union.Links)
+	n.segments()
+	n.subnets(union)
 	for _, r := range n.top.Routers {
 		n.routers[r.Name] = r.Protocol
 	}
 	for _, link := range n.top.Links {
 		for end, node := range link.Ends {
-			n.ports[node] = append(n.ports[node], nodeInterface{n.device[linkEnd{link.Name, end}], link.Ends[1-end]})
+			n.connect(link, end, node)
 		}
 	}
 	mtu, err := innerMTU(sub, l.Mapping, union.Links)
 	n.mtu = mtu
 	return n, err
+}
+
+// connect notes one end of a link of the running stage.
+func (n *network) connect(link vnet.VirtualLink, end int, node string) {
+	peer := link.Ends[1-end]
+	switch {
+	case n.segment[node] == nil:
+		i := nodeInterface{device: n.device[linkEnd{link.Name, end}], peer: peer}
+		if n.segment[peer] != nil {
+			i.station = &vnet.Station{Node: node, Link: link, End: end}
+		}
+		n.ports[node] = append(n.ports[node], i)
+	case n.segment[peer] != nil && !n.loops[link.Name]:
+		n.trunks[node] = append(n.trunks[node], link)
+	}
 }
 
 // number gives every link its index and its ends their interface names, and
@@ -87,15 +117,25 @@ func innerMTU(sub vnet.Substrate, m vnet.Mapping, links []vnet.VirtualLink) (int
 
 // port is the tenant's side of one end of a link.
 func (n *network) port(link vnet.VirtualLink, end int) *Port {
-	return &Port{
-		Namespace: Namespace(n.lease.ID(), link.Ends[end]),
-		Interface: n.device[linkEnd{link.Name, end}],
-		MTU:       n.mtu,
-		Address:   n.address(link.Ends[end]),
-		Peer:      n.address(link.Ends[1-end]),
-		Metric:    n.metric[link.Name],
+	node, peer := link.Ends[end], link.Ends[1-end]
+	p := &Port{Interface: n.device[linkEnd{link.Name, end}], MTU: n.mtu}
+	if n.segment[node] != nil {
+		p.Namespace = SwitchNamespace(n.lease.ID(), node)
+		return p
 	}
+	p.Namespace, p.Address, p.Metric = Namespace(n.lease.ID(), node), n.address(node), n.metric[link.Name]
+	if n.segment[peer] == nil {
+		p.Peer = n.address(peer)
+		return p
+	}
+	if p.Subnet = n.subnet[peer]; !p.Subnet.IsValid() {
+		p.Subnet = single(p.Address)
+	}
+	return p
 }
+
+// single is the prefix of one address.
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // rates are the allocated ones, in whole bytes per second.
 func (n *network) rates(link vnet.VirtualLink) [2]vnet.Rate {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -16,6 +17,10 @@ func (n *network) router(node vnet.VirtualNode) VxRouter {
 	case vnet.ProtocolOSPF:
 		r.OSPF, r.Routes = n.ospf(node.Name), n.beyond(node.Name)
 	case vnet.ProtocolNone:
+		r.Routes = slices.DeleteFunc(n.routes(node.Name, true), func(r Route) bool { return r.Via.IsValid() })
+		if len(r.Routes) == 0 {
+			r.Routes = nil
+		}
 	default:
 		r.Routes = n.routes(node.Name, isRouter)
 	}
@@ -45,6 +50,9 @@ func (n *network) beyond(from string) []Route {
 	seen := map[string]bool{from: true}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
 		for _, i := range n.ports[queue[0]] {
+			if i.station != nil {
+				continue // no adjacency is formed across switches
+			}
 			heard[n.address(i.peer)] = true
 			if n.routers[i.peer] == vnet.ProtocolOSPF && !seen[i.peer] {
 				seen[i.peer] = true
@@ -60,24 +68,27 @@ func (n *network) beyond(from string) []Route {
 }
 
 // routes computes a node's table: fewest hops, through routers only. Direct
-// neighbours need no route. An end node sends what goes the most common way
+// neighbours need no route, but for stations outside of their segment's
+// subnet. An end node sends what goes the most common way
 // by a default route, so that a leaf has one route however large its network.
 func (n *network) routes(from string, router bool) []Route {
 	ports := n.ports[from]
-	if !router && len(ports) == 1 {
+	if !router && len(ports) == 1 && ports[0].station == nil {
 		return n.gateway(from, ports[0])
 	}
 	var table []Route
-	uses := make(map[string]int)
+	uses := make(map[nodeInterface]int)
 	for name, first := range n.firstHops(from) {
-		if first.peer != name {
-			addr := n.address(name)
-			table = append(table, n.route(netip.PrefixFrom(addr, addr.BitLen()), first))
-			uses[first.device]++
+		switch r := n.route(single(n.address(name)), first); {
+		case first.peer != name:
+			table = append(table, r)
+			uses[nodeInterface{device: first.device, peer: first.peer}]++
+		case first.station != nil && !n.subnet[n.behind(first)].Contains(n.address(name)):
+			table = append(table, Route{Prefix: r.Prefix, Interface: r.Interface})
 		}
 	}
-	if !router && len(table) > 0 {
-		table = n.compress(table, ports, uses, defaultPrefix(n.address(from)))
+	if !router && len(uses) > 0 {
+		table = n.compress(table, n.attached(ports), uses, defaultPrefix(n.address(from)))
 	}
 	slices.SortFunc(table, func(a, b Route) int {
 		return cmp.Or(a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
@@ -94,12 +105,37 @@ func (n *network) gateway(from string, port nodeInterface) []Route {
 	return []Route{n.route(defaultPrefix(n.address(from)), port)}
 }
 
-// compress replaces the routes by the most used interface with a default one.
-func (n *network) compress(table []Route, ports []nodeInterface, uses map[string]int, prefix netip.Prefix) []Route {
-	common := slices.MaxFunc(ports, func(a, b nodeInterface) int { return cmp.Compare(uses[a.device], uses[b.device]) })
-	rest := slices.DeleteFunc(table, func(r Route) bool { return r.Interface == common.device })
-	return append(rest, n.route(prefix, common))
+// behind is the switch that a station's interface leads to.
+func (n *network) behind(i nodeInterface) string { return i.station.Link.Ends[1-i.station.End] }
+
+// attached lists the subnets of a node's interfaces.
+func (n *network) attached(ports []nodeInterface) []netip.Prefix {
+	var list []netip.Prefix
+	for _, i := range ports {
+		if i.station != nil {
+			list = append(list, n.subnet[n.behind(i)])
+		}
+	}
+	return list
 }
+
+// compress replaces the routes by the most used neighbour with a default one,
+// except to addresses of subnets that the node is attached to: those would go
+// there. Ties go to the neighbour with the lowest interface and name.
+func (n *network) compress(table []Route, attached []netip.Prefix, uses map[nodeInterface]int, prefix netip.Prefix) []Route {
+	common := slices.MinFunc(slices.Collect(maps.Keys(uses)), func(a, b nodeInterface) int {
+		return cmp.Or(-cmp.Compare(uses[a], uses[b]), byDevice(a.device, b.device), cmp.Compare(a.peer, b.peer))
+	})
+	way := n.route(prefix, common)
+	rest := slices.DeleteFunc(table, func(r Route) bool {
+		return r.Interface == way.Interface && r.Via == way.Via &&
+			!slices.ContainsFunc(attached, func(p netip.Prefix) bool { return p.Contains(r.Prefix.Addr()) })
+	})
+	return append(rest, way)
+}
+
+// byDevice orders eth2 before eth10.
+func byDevice(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
 func (n *network) route(prefix netip.Prefix, i nodeInterface) Route {
 	return Route{Prefix: prefix, Via: n.address(i.peer), Interface: i.device}
@@ -116,6 +152,7 @@ func defaultPrefix(addr netip.Addr) netip.Prefix {
 // every other. Ties go to the link stated first.
 func (n *network) firstHops(from string) map[string]nodeInterface {
 	first := make(map[string]nodeInterface)
+	crossed := make(map[*segment]bool)
 	queue := []string{from}
 	for len(queue) > 0 {
 		at := queue[0]
@@ -124,16 +161,39 @@ func (n *network) firstHops(from string) map[string]nodeInterface {
 			continue
 		}
 		for _, i := range n.ports[at] {
-			if _, seen := first[i.peer]; seen || i.peer == from {
-				continue
+			for _, next := range n.across(i, crossed) {
+				if _, seen := first[next.peer]; seen || next.peer == from {
+					continue
+				}
+				if at != from {
+					first[next.peer] = first[at]
+				} else {
+					first[next.peer] = next
+				}
+				queue = append(queue, next.peer)
 			}
-			if at != from {
-				first[i.peer] = first[at]
-			} else {
-				first[i.peer] = i
-			}
-			queue = append(queue, i.peer)
 		}
 	}
 	return first
+}
+
+// across lists the neighbours on an interface: one, or those on a segment. A
+// segment without private ports is crossed once: whoever comes later finds
+// nothing new behind it.
+func (n *network) across(i nodeInterface, crossed map[*segment]bool) []nodeInterface {
+	if i.station == nil {
+		return []nodeInterface{i}
+	}
+	s := n.segment[n.behind(i)]
+	if crossed[s] {
+		return nil
+	}
+	crossed[s] = !s.private
+	var list []nodeInterface
+	for _, st := range s.stations {
+		if st.Node != i.station.Node && n.adjacent(s, *i.station, st) {
+			list = append(list, nodeInterface{device: i.device, peer: st.Node, station: i.station})
+		}
+	}
+	return list
 }

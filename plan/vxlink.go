@@ -37,9 +37,20 @@ type Port struct {
 	Namespace string     `json:"namespace"`
 	Interface string     `json:"interface"` // the tenant's end: eth0, eth1, ...
 	MTU       int        `json:"mtu"`
-	Address   netip.Addr `json:"address"` // of the node
-	Peer      netip.Addr `json:"peer"`    // of the node at the far end of the virtual link
-	Metric    int        `json:"metric"`  // of the route to Peer: parallel links differ
+	Address   netip.Addr `json:"address,omitzero"` // of the node; a switch's port has none
+	Peer      netip.Addr `json:"peer,omitzero"`    // of the node at the far end of the virtual link
+	// Subnet is what a switch at the far end leads to, instead of Peer; only
+	// Address itself when its stations share none.
+	Subnet netip.Prefix `json:"subnet,omitzero"`
+	Metric int          `json:"metric,omitempty"` // of the route to Peer or Subnet: parallel links differ
+}
+
+// Reaches is the prefix that the port's address makes reachable.
+func (p Port) Reaches() netip.Prefix {
+	if p.Subnet.IsValid() || !p.Peer.IsValid() {
+		return p.Subnet
+	}
+	return single(p.Peer)
 }
 
 // Tunnel is a point-to-point VXLAN over one stretch of substrate, and the
@@ -102,13 +113,24 @@ func (l VxLink) String() string {
 
 func (e End) String() string {
 	if e.Port != nil {
-		return fmt.Sprintf("%s/%s %s peer %s mtu %d rate %s", e.Port.Namespace, e.Port.Interface, e.Port.Address, e.Port.Peer, e.Port.MTU, orNone(e.Rate))
+		return fmt.Sprintf("%s mtu %d rate %s", e.Port, e.Port.MTU, orNone(e.Rate))
 	}
 	if e.Tunnel == nil {
 		return "nothing"
 	}
 	t := e.Tunnel
 	return fmt.Sprintf("vni %d %s %s->%s mtu %d rate %s class %s", t.VNI, t.Interface, t.Local, t.Remote, t.MTU, orNone(e.Rate), t.Class)
+}
+
+func (p Port) String() string {
+	s := p.Namespace + "/" + p.Interface
+	switch {
+	case p.Subnet.IsValid():
+		return fmt.Sprintf("%s %s subnet %s", s, p.Address, p.Subnet)
+	case p.Address.IsValid():
+		return fmt.Sprintf("%s %s peer %s", s, p.Address, p.Peer)
+	}
+	return s
 }
 
 func (c Class) String() string {

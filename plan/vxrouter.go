@@ -19,10 +19,11 @@ type VxRouter struct {
 	OSPF    *OSPF        `json:"ospf,omitempty"`
 }
 
-// Route through a neighbour on one of the node's interfaces.
+// Route through a neighbour on one of the node's interfaces, or, without Via,
+// to what is on the same segment of layer 2.
 type Route struct {
 	Prefix    netip.Prefix `json:"prefix"`
-	Via       netip.Addr   `json:"via"` // the neighbour, on-link
+	Via       netip.Addr   `json:"via,omitzero"` // the neighbour, on-link
 	Interface string       `json:"interface"`
 }
 
@@ -51,7 +52,11 @@ func (r VxRouter) String() string {
 		s += fmt.Sprintf(" ospf %s on %v stubs %v", r.OSPF.RouterID, r.OSPF.Interfaces, r.OSPF.Stubs)
 	}
 	for _, route := range r.Routes {
-		s += fmt.Sprintf(" %s->%s@%s", route.Prefix, route.Via, route.Interface)
+		via := ""
+		if route.Via.IsValid() {
+			via = route.Via.String()
+		}
+		s += fmt.Sprintf(" %s->%s@%s", route.Prefix, via, route.Interface)
 	}
 	return s
 }

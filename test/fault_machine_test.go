@@ -120,7 +120,7 @@ func kernelState(label, namespace string, numbers bool) []string {
 		}
 		addresses, err3 := c.Addresses(0)
 		for _, a := range addresses {
-			say("address %s %s peer %s metric %d", names[a.Index], a.Local, a.Peer, a.Metric)
+			say("address %s %s peer %s metric %d", names[a.Index], a.Local, a.Reach.Addr(), a.Metric)
 		}
 		for _, protocol := range []uint8{unix.RTPROT_KERNEL, unix.RTPROT_BOOT, unix.RTPROT_STATIC, vxrouter.Protocol} {
 			routes, err := c.Routes(unix.AF_INET, protocol)

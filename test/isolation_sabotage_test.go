@@ -22,7 +22,7 @@ func churnInside([]string) error {
 	}
 	address := func(i int) kernel.Address {
 		ip := netip.AddrFrom4([4]byte{10, byte(100 + i>>16), byte(i >> 8), byte(i)})
-		return kernel.Address{Index: device.Index, Local: ip, Peer: ip}
+		return kernel.Address{Index: device.Index, Local: ip, Reach: netip.PrefixFrom(ip, ip.BitLen())}
 	}
 	c, err := kernel.Dial()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 // Check returns a *FieldError for the first thing in a filled request that
 // breaks a rule:
 //
-//   - network, tenant, site and host are names; nodes, routers, links and
-//     stages have one each, unique among all of them except stages, for life;
+//   - network, tenant, site and host are names; nodes, routers, switches,
+//     links and stages have one each, unique among all of them except stages, for life;
 //   - a link's two ends exist together with it and differ;
 //   - 0 <= min <= max, and stated rates lie in [MinRate, MaxRate];
 //   - stages begin in strictly increasing order, inside the window, and
@@ -18,19 +18,23 @@ import (
 //     what it was (rates aside);
 //   - stated addresses are IPv4 unicast and unique in the network;
 //   - the latest start is not before the earliest;
+//   - a switch's ports are links that end there;
 //   - sizes, labels and amounts stay within their bounds.
 func (r Request) Check() error {
 	if err := r.checkHead(); err != nil {
 		return err
 	}
-	c := checker{kinds: make(map[string]string), nodes: make(map[string]VirtualNode), links: make(map[string]VirtualLink), addresses: make(map[string]string)}
+	c := newChecker()
 	if err := c.appear("", r.Topology, Topology{}); err != nil {
 		return err
 	}
 	if len(c.nodes) == 0 {
 		return fieldf("nodes", "no node at the start: state at least one node or router")
 	}
-	return c.stages(r)
+	if err := c.stages(r); err != nil {
+		return err
+	}
+	return c.ports()
 }
 
 // checkHead checks everything but topologies.
@@ -93,11 +97,11 @@ func (r Request) checkCounts() error {
 	}
 	nodes, links := 0, 0
 	for _, top := range r.topologies() {
-		nodes += len(top.Nodes) + len(top.Routers)
+		nodes += len(top.Nodes) + len(top.Routers) + len(top.Switches)
 		links += len(top.Links)
 	}
 	if nodes > MaxNodes {
-		return fieldf("nodes", "%d nodes and routers are more than %d: split the request", nodes, MaxNodes)
+		return fieldf("nodes", "%d nodes, routers and switches are more than %d: split the request", nodes, MaxNodes)
 	}
 	if links > MaxLinks {
 		return fieldf("links", "%d links are more than %d: split the request", links, MaxLinks)
@@ -107,10 +111,20 @@ func (r Request) checkCounts() error {
 
 // checker remembers everything that was ever named, to keep identities.
 type checker struct {
-	kinds     map[string]string      // "node", "router" or "link", by name
-	nodes     map[string]VirtualNode // as first written
-	links     map[string]VirtualLink
-	addresses map[string]string // node, by address
+	kinds      map[string]string      // "node", "router", "switch" or "link", by name
+	nodes      map[string]VirtualNode // as first written
+	switches   map[string]VirtualSwitch
+	switchPath map[string]string // where they were first written
+	links      map[string]VirtualLink
+	addresses  map[string]string // node, by address
+}
+
+func newChecker() *checker {
+	return &checker{
+		kinds: make(map[string]string), nodes: make(map[string]VirtualNode),
+		switches: make(map[string]VirtualSwitch), switchPath: make(map[string]string),
+		links: make(map[string]VirtualLink), addresses: make(map[string]string),
+	}
 }
 
 // appear checks the topology add, written at path, which joins what is there.
@@ -123,6 +137,11 @@ func (c *checker) appear(path string, add, there Topology) error {
 	}
 	for i, n := range add.Routers {
 		if err := c.node(at(join(path, "routers"), i), "router", n, present); err != nil {
+			return err
+		}
+	}
+	for i, s := range add.Switches {
+		if err := c.vswitch(at(join(path, "switches"), i), s, present); err != nil {
 			return err
 		}
 	}
@@ -142,6 +161,9 @@ func (t Topology) names() map[string]string {
 	}
 	for _, n := range t.Routers {
 		present[n.Name] = "router"
+	}
+	for _, s := range t.Switches {
+		present[s.Name] = "switch"
 	}
 	for _, l := range t.Links {
 		present[l.Name] = "link"
@@ -216,7 +238,7 @@ func (c *checker) ends(path string, l VirtualLink, present map[string]string) er
 		if ok && kind != "link" {
 			continue
 		}
-		return fieldf(at(path+".ends", i), "no node or router %q: %s", end, c.suggest(end, present))
+		return fieldf(at(path+".ends", i), "no node, router or switch %q: %s", end, c.suggest(end, present))
 	}
 	if l.Ends[0] == l.Ends[1] {
 		return fieldf(at(path+".ends", 1), "both ends are %q: join two different nodes", l.Ends[0])
@@ -233,5 +255,5 @@ func (c *checker) suggest(end string, present map[string]string) string {
 	if near := Nearest(end, names); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	return "state it under nodes or routers"
+	return "state it under nodes, routers or switches"
 }

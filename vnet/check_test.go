@@ -65,7 +65,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"odd label key", func(r *Request) { r.Nodes[0].Labels = map[string]string{"a.b\u202e": ""} }, `nodes[0].labels["a.b\u202e"]`, "printable"},
 		{"long label", func(r *Request) { r.Links[0].Labels = map[string]string{"k": strings.Repeat("x", 256)} }, "links[0].labels.k", "255"},
 		{"unknown end", func(r *Request) { r.Links[0].Ends[1] = "r" }, "links[0].ends[1]", `did you mean "r1"?`},
-		{"link as end", func(r *Request) { r.Links[1].Ends[1] = "a" }, "links[1].ends[1]", "no node or router"},
+		{"link as end", func(r *Request) { r.Links[1].Ends[1] = "a" }, "links[1].ends[1]", "no node, router or switch"},
 		{"loop", func(r *Request) { r.Links[0].Ends[1] = "n1" }, "links[0].ends[1]", "two different"},
 		{"min above max", func(r *Request) { r.Links[0].Bandwidth[Forward].Min = 2 * Mbit }, "links[0].min", "above max"},
 		{"reverse", func(r *Request) { r.Links[0].Bandwidth[Reverse].Min = 2 * Mbit }, "links[0].reverse.min", "above max"},

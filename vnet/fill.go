@@ -7,7 +7,8 @@ import (
 )
 
 // Fill states the defaults a reader may leave out: link names "a-b" ("a-b-2"
-// when taken, long ends cut short), static routing for routers. It changes nothing that is stated
+// when taken, long ends cut short), static routing for routers, the kind of
+// switches. It changes nothing that is stated
 // and is the same when repeated.
 func (r *Request) Fill() {
 	r.Start, r.Before = r.Start.UTC(), r.Before.UTC()
@@ -16,7 +17,7 @@ func (r *Request) Fill() {
 		for _, l := range top.Links {
 			taken[l.Name] = 1
 		}
-		for _, n := range top.All() {
+		for _, n := range top.Placed() {
 			taken[n.Name] = 1
 		}
 	}
@@ -34,10 +35,16 @@ func (r *Request) topologies() []*Topology {
 	return list
 }
 
-// fill gives unnamed links a name that is not taken, and routers a protocol.
+// fill gives unnamed links a name that is not taken, routers a protocol and
+// switches a kind.
 // The lists are copied first: a caller may share them.
 func (t *Topology) fill(taken names) {
-	t.Links, t.Routers = slices.Clone(t.Links), slices.Clone(t.Routers)
+	t.Links, t.Routers, t.Switches = slices.Clone(t.Links), slices.Clone(t.Routers), slices.Clone(t.Switches)
+	for i := range t.Switches {
+		if t.Switches[i].Kind == "" {
+			t.Switches[i].Kind = SwitchKernel
+		}
+	}
 	for i := range t.Links {
 		if t.Links[i].Name == "" {
 			t.Links[i].Name = taken.free(t.Links[i].Ends)

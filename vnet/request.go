@@ -116,11 +116,12 @@ const (
 // Objectives lists all, the default first.
 var Objectives = []Objective{RevenueOverCost, LoadBalance, Energy}
 
-// Topology is a set of virtual nodes, routers and links.
+// Topology is a set of virtual nodes, routers, switches and links.
 type Topology struct {
-	Nodes   []VirtualNode `json:"nodes,omitempty"`
-	Routers []VirtualNode `json:"routers,omitempty"`
-	Links   []VirtualLink `json:"links,omitempty"`
+	Nodes    []VirtualNode   `json:"nodes,omitempty"`
+	Routers  []VirtualNode   `json:"routers,omitempty"`
+	Switches []VirtualSwitch `json:"switches,omitempty"`
+	Links    []VirtualLink   `json:"links,omitempty"`
 }
 
 // VirtualNode is an end host or, in Topology.Routers, a router.
@@ -146,7 +147,7 @@ const (
 	ProtocolNone   Protocol = "none"
 )
 
-// VirtualLink joins two virtual nodes.
+// VirtualLink joins two virtual nodes, routers or switches.
 type VirtualLink struct {
 	Name      string            `json:"name"`
 	Ends      [2]string         `json:"ends"`
@@ -168,7 +169,7 @@ type Stage struct {
 	Name   string                  `json:"name"`
 	After  time.Duration           `json:"after_ns"`
 	Links  map[string][2]Bandwidth `json:"links,omitempty"`  // new rates, by link name
-	Add    Topology                `json:"add,omitzero"`     // nodes, routers and links that appear
+	Add    Topology                `json:"add,omitzero"`     // nodes, routers, switches and links that appear
 	Remove []string                `json:"remove,omitempty"` // names that go; a node takes its links with it
 }
 

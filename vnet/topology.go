@@ -30,10 +30,11 @@ func (r Request) StageAt(since time.Duration) int {
 // A link that comes back under its name is listed once, as it was first written.
 func (r Request) Union() Topology {
 	union := r.Topology
-	union.Nodes, union.Routers, union.Links = slices.Clone(union.Nodes), slices.Clone(union.Routers), slices.Clone(union.Links)
+	union.Nodes, union.Routers, union.Switches, union.Links = slices.Clone(union.Nodes), slices.Clone(union.Routers), slices.Clone(union.Switches), slices.Clone(union.Links)
 	for _, s := range r.Stages {
 		union.Nodes = appendNew(union.Nodes, s.Add.Nodes, nodeName)
 		union.Routers = appendNew(union.Routers, s.Add.Routers, nodeName)
+		union.Switches = appendNew(union.Switches, s.Add.Switches, switchName)
 		union.Links = appendNew(union.Links, s.Add.Links, linkName)
 	}
 	return union
@@ -57,6 +58,8 @@ func (t Topology) Link(name string) (VirtualLink, bool) {
 func nodeName(n VirtualNode) string { return n.Name }
 func linkName(l VirtualLink) string { return l.Name }
 
+func switchName(s VirtualSwitch) string { return s.Name }
+
 // apply returns the topology after a stage's removals, additions and rates.
 func (t Topology) apply(s Stage) Topology {
 	gone := make(map[string]bool, len(s.Remove))
@@ -64,12 +67,14 @@ func (t Topology) apply(s Stage) Topology {
 		gone[name] = true
 	}
 	next := Topology{
-		Nodes:   without(t.Nodes, func(n VirtualNode) bool { return gone[n.Name] }),
-		Routers: without(t.Routers, func(n VirtualNode) bool { return gone[n.Name] }),
-		Links:   without(t.Links, func(l VirtualLink) bool { return gone[l.Name] || gone[l.Ends[0]] || gone[l.Ends[1]] }),
+		Nodes:    without(t.Nodes, func(n VirtualNode) bool { return gone[n.Name] }),
+		Routers:  without(t.Routers, func(n VirtualNode) bool { return gone[n.Name] }),
+		Switches: without(t.Switches, func(s VirtualSwitch) bool { return gone[s.Name] }),
+		Links:    without(t.Links, func(l VirtualLink) bool { return gone[l.Name] || gone[l.Ends[0]] || gone[l.Ends[1]] }),
 	}
 	next.Nodes = append(next.Nodes, s.Add.Nodes...)
 	next.Routers = append(next.Routers, s.Add.Routers...)
+	next.Switches = append(next.Switches, s.Add.Switches...)
 	next.Links = append(next.Links, s.Add.Links...)
 	for i, l := range next.Links {
 		if b, ok := s.Links[l.Name]; ok {

@@ -7,12 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Address is a point-to-point address: Local on device Index, and a route of
-// the given metric to Peer.
+// Address is an address of an interface: Local on device Index, and a route of
+// the given metric to Reach, which may be one peer, a subnet, or Local alone
+// (then there is no route).
 type Address struct {
 	Index  int
 	Local  netip.Addr
-	Peer   netip.Addr
+	Reach  netip.Prefix
 	Metric int
 }
 
@@ -32,25 +33,46 @@ func (c *Conn) DeleteAddress(a Address) error {
 
 func addressMessage(kind uint16, flags int, a Address) *Message {
 	header := make([]byte, 8) // struct ifaddrmsg
-	header[0], header[1] = family(a.Local), uint8(a.Peer.BitLen())
+	header[0], header[1] = family(a.Local), uint8(a.Reach.Bits())
 	binary.NativeEndian.PutUint32(header[4:], uint32(a.Index))
 	m := NewMessage(kind, flags, header)
-	m.Attr(unix.IFA_LOCAL, a.Local.AsSlice()).Attr(unix.IFA_ADDRESS, a.Peer.AsSlice())
+	m.Attr(unix.IFA_LOCAL, a.Local.AsSlice())
+	if a.Reach.Contains(a.Local) { // so people see it as they expect
+		m.Attr(unix.IFA_ADDRESS, a.Local.AsSlice())
+	} else {
+		m.Attr(unix.IFA_ADDRESS, a.Reach.Masked().Addr().AsSlice())
+	}
+	if a.Reach.Contains(a.Local) && a.Local.Is4() && a.Reach.Bits() < 31 {
+		m.Attr(unix.IFA_BROADCAST, broadcast(a.Reach))
+	}
 	if a.Local.Is6() {
 		m.Uint32(unix.IFA_FLAGS, unix.IFA_F_NODAD)
 	}
 	return m.Uint32(unix.IFA_RT_PRIORITY, uint32(a.Metric))
 }
 
-// RestorePeerRoute makes the route to the peer, which the kernel made with the
+// broadcast is the last address of an IPv4 prefix.
+func broadcast(p netip.Prefix) []byte {
+	first := p.Masked().Addr().As4()
+	last := binary.BigEndian.Uint32(first[:]) | 1<<(32-p.Bits()) - 1
+	return binary.BigEndian.AppendUint32(nil, last)
+}
+
+// HasRoute says that an address comes with a route.
+func (a Address) HasRoute() bool { return !(a.Reach.IsSingleIP() && a.Reach.Addr() == a.Local) }
+
+// RestoreRoute makes the route that comes with an address, which the kernel made with the
 // address, once more in case somebody deleted it. One that is there is fine.
-func (c *Conn) RestorePeerRoute(a Address) error {
+func (c *Conn) RestoreRoute(a Address) error {
+	if !a.HasRoute() {
+		return nil
+	}
 	header := make([]byte, 12) // struct rtmsg
-	header[0], header[1] = family(a.Local), uint8(a.Peer.BitLen())
+	header[0], header[1] = family(a.Local), uint8(a.Reach.Bits())
 	header[4], header[5] = unix.RT_TABLE_MAIN, unix.RTPROT_KERNEL
 	header[6], header[7] = unix.RT_SCOPE_LINK, unix.RTN_UNICAST
 	m := NewMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, header)
-	m.Attr(unix.RTA_DST, a.Peer.AsSlice()).Uint32(unix.RTA_OIF, uint32(a.Index))
+	m.Attr(unix.RTA_DST, a.Reach.Masked().Addr().AsSlice()).Uint32(unix.RTA_OIF, uint32(a.Index))
 	if a.Local.Is4() {
 		m.Attr(unix.RTA_PREFSRC, a.Local.AsSlice())
 	}
@@ -81,16 +103,21 @@ func (c *Conn) Addresses(index int) ([]Address, error) {
 
 func parseAddress(b []byte) Address {
 	a := Address{Index: int(binary.NativeEndian.Uint32(b[4:]))}
+	var reach netip.Addr
 	EachAttr(b[8:], func(kind uint16, v []byte) {
 		switch kind {
 		case unix.IFA_LOCAL:
 			a.Local, _ = netip.AddrFromSlice(v)
 		case unix.IFA_ADDRESS:
-			a.Peer, _ = netip.AddrFromSlice(v)
+			reach, _ = netip.AddrFromSlice(v)
 		case unix.IFA_RT_PRIORITY:
 			a.Metric = int(uint32Of(v))
 		}
 	})
+	if !a.Local.IsValid() { // IPv6 without a peer
+		a.Local = reach
+	}
+	a.Reach = netip.PrefixFrom(reach, int(b[1])).Masked()
 	return a
 }
 

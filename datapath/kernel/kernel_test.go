@@ -130,7 +130,7 @@ func TestLinks(t *testing.T) {
 
 func TestAddress(t *testing.T) {
 	inside(t, func(c *Conn) {
-		a := Address{Index: made(t, c, "a0").Index, Local: netip.MustParseAddr("10.0.0.1"), Peer: netip.MustParseAddr("10.0.0.2"), Metric: 7}
+		a := Address{Index: made(t, c, "a0").Index, Local: netip.MustParseAddr("10.0.0.1"), Reach: netip.MustParsePrefix("10.0.0.2/32"), Metric: 7}
 		for range 2 {
 			if err := c.AddAddress(a); err != nil {
 				t.Fatal(err)

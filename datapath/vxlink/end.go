@@ -1,7 +1,6 @@
 package vxlink
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -119,13 +118,10 @@ func evict(c *kernel.Conn, index int) error {
 	return c.Do(kernel.DownLink(index), kernel.ChangeLink(index).String(unix.IFLA_IFNAME, name), kernel.UpLink(index))
 }
 
-// hardware is the address of an interface: the same whenever it is made again,
-// or its neighbours would send to the old one for many seconds.
+// hardware is the address of an interface.
 func hardware(p *plan.Port) []byte {
-	sum := sha256.Sum256([]byte(p.Namespace + "/" + p.Interface))
-	address := sum[:6]
-	address[0] = address[0]&^1 | 2 // one station's, assigned locally (IEEE 802)
-	return address
+	h := p.Hardware()
+	return h[:]
 }
 
 // vethPeer is VETH_INFO_PEER (linux/veth.h).
@@ -144,8 +140,11 @@ func tenantSide(c *kernel.Conn, index int, want *plan.Port, gso int64) error {
 			return fmt.Errorf("set up %s/%s: %w", want.Namespace, want.Interface, err)
 		}
 	}
+	if !want.Address.IsValid() { // a switch's
+		return nil
+	}
 	if err := setAddress(c, index, want); err != nil {
-		return fmt.Errorf("address %s peer %s on %s/%s: %w", want.Address, want.Peer, want.Namespace, want.Interface, err)
+		return fmt.Errorf("address %s: %w", want, err)
 	}
 	return nil
 }
@@ -157,7 +156,7 @@ func setAddress(c *kernel.Conn, index int, want *plan.Port) error {
 	if err != nil {
 		return err
 	}
-	wanted := kernel.Address{Index: index, Local: want.Address, Peer: want.Peer, Metric: want.Metric}
+	wanted := kernel.Address{Index: index, Local: want.Address, Reach: want.Reaches(), Metric: want.Metric}
 	there := false
 	for _, a := range all {
 		switch {
@@ -170,7 +169,7 @@ func setAddress(c *kernel.Conn, index int, want *plan.Port) error {
 		}
 	}
 	if there {
-		return c.RestorePeerRoute(wanted)
+		return c.RestoreRoute(wanted)
 	}
 	return c.AddAddress(wanted)
 }

@@ -196,10 +196,10 @@ type node struct {
 	routes    map[peerRoute]bool // that come with addresses
 }
 
-// peerRoute is a route to the other end of an interface.
+// peerRoute is a route to the other end of an interface, or to a subnet there.
 type peerRoute struct {
 	index int
-	peer  netip.Addr
+	reach netip.Prefix
 }
 
 func (f *fabric) read(name string) error {
@@ -277,9 +277,7 @@ func (f *fabric) readNode(name string) error {
 	}
 	routes, err := c.Routes(0, unix.RTPROT_KERNEL)
 	for _, r := range routes {
-		if r.Prefix.IsSingleIP() {
-			n.routes[peerRoute{r.Index, r.Prefix.Addr()}] = true
-		}
+		n.routes[peerRoute{r.Index, r.Prefix}] = true
 	}
 	f.nodes[id] = n
 	return err

@@ -1,6 +1,8 @@
 package vxlink
 
 import (
+	"strings"
+
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/vnet"
@@ -66,13 +68,20 @@ func (f *fabric) port(d kernel.Link) *plan.Port {
 	if !ok || !inner.Up || inner.MTU != d.MTU {
 		return nil
 	}
+	have := plan.Port{Namespace: n.name, Interface: inner.Name, MTU: d.MTU}
+	if strings.Count(n.name, ".") > 2 { // a switch's port has no address
+		return &have
+	}
 	for _, a := range n.addresses[d.Peer] {
 		// What tenants add has no metric.
-		if a.Metric != 0 && n.routes[peerRoute{d.Peer, a.Peer}] {
-			return &plan.Port{
-				Namespace: n.name, Interface: inner.Name, MTU: d.MTU,
-				Address: a.Local, Peer: a.Peer, Metric: a.Metric,
+		if a.Metric != 0 && (!a.HasRoute() || n.routes[peerRoute{d.Peer, a.Reach}]) {
+			have.Address, have.Metric = a.Local, a.Metric
+			if a.HasRoute() && a.Reach.IsSingleIP() {
+				have.Peer = a.Reach.Addr()
+			} else {
+				have.Subnet = a.Reach
 			}
+			return &have
 		}
 	}
 	return nil

@@ -145,7 +145,7 @@ func (l *layout) addresses(c *kernel.Conn, node string) (map[int]int, error) {
 			return nil, err
 		}
 		devices[i] = device.Index
-		err = c.AddAddress(kernel.Address{Index: device.Index, Local: l.ports[i][end].Address, Peer: l.ports[i][1-end].Address, Metric: metric(i)})
+		err = c.AddAddress(kernel.Address{Index: device.Index, Local: l.ports[i][end].Address, Reach: netip.PrefixFrom(l.ports[i][1-end].Address, l.ports[i][1-end].Address.BitLen()), Metric: metric(i)})
 		if err != nil {
 			return nil, err
 		}

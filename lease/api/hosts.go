@@ -80,7 +80,7 @@ func hostsNow(sub vnet.Substrate, leases []vnet.Lease) []Host {
 		byName[n.Name] = &hosts[i]
 	}
 	for _, l := range active(leases) {
-		for _, n := range l.Topology().All() {
+		for _, n := range l.Topology().Placed() {
 			if h := byName[l.Mapping.Nodes[n.Name]]; h != nil {
 				h.Nodes++
 				h.CPUFree -= n.CPU

@@ -23,9 +23,10 @@ type window struct {
 }
 
 type topology struct {
-	Nodes   []node   `yaml:"nodes,omitempty" jsonschema_description:"End hosts."`
-	Routers []router `yaml:"routers,omitempty" jsonschema_description:"Nodes that forward."`
-	Links   []link   `yaml:"links,omitempty" jsonschema_description:"Point-to-point links between nodes and routers."`
+	Nodes    []node    `yaml:"nodes,omitempty" jsonschema_description:"End hosts."`
+	Routers  []router  `yaml:"routers,omitempty" jsonschema_description:"Nodes that forward."`
+	Switches []vswitch `yaml:"switches,omitempty" jsonschema_description:"Learning layer-2 switches; the links that end at one are its ports."`
+	Links    []link    `yaml:"links,omitempty" jsonschema_description:"Point-to-point links between nodes, routers and switches."`
 }
 
 type node struct {
@@ -44,9 +45,27 @@ type router struct {
 	Protocol string `yaml:"protocol,omitempty" jsonschema_description:"static: routes are computed. ospf: FRR's ospfd runs inside. none: the table is the tenant's." jsonschema:"enum=static,enum=ospf,enum=none,default=static"`
 }
 
+type vswitch struct {
+	Name   name                  `yaml:"name" jsonschema_description:"Unique among nodes, routers, switches and links."`
+	Kind   string                `yaml:"kind,omitempty" jsonschema_description:"kernel: forwarded by programs in the kernel. vxswitch: the crosspoint-queued engine." jsonschema:"enum=kernel,enum=vxswitch,default=kernel"`
+	CPU    cpu                   `yaml:"cpu,omitempty" jsonschema_description:"Cores to book for it. Default: nothing booked."`
+	Site   name                  `yaml:"site,omitempty" jsonschema_description:"Place it on a host of this site."`
+	Host   name                  `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
+	Ageing span                  `yaml:"ageing,omitempty" jsonschema_description:"How long an address is known after its last frame. Default: 5m."`
+	Ports  map[string]switchPort `yaml:"ports,omitempty" jsonschema_description:"Options of ports, by the name of the link that ends there."`
+	Labels map[string]string     `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
+}
+
+type switchPort struct {
+	MACs      *int   `yaml:"macs,omitempty" jsonschema_description:"Most addresses learned at this port. Default: 256." jsonschema:"minimum=1,maximum=4096"`
+	Broadcast *int   `yaml:"broadcast_pps,omitempty" jsonschema_description:"Broadcast and multicast frames it takes in a second. Default: 1000." jsonschema:"minimum=1,maximum=1000000"`
+	Unknown   *int   `yaml:"unknown_pps,omitempty" jsonschema_description:"Frames to unknown stations it takes in a second. Default: 1000." jsonschema:"minimum=1,maximum=1000000"`
+	To        []name `yaml:"to,omitempty" jsonschema_description:"Ports it may send to, by the names of their links. Default: all."`
+}
+
 type link struct {
 	Name    name `yaml:"name,omitempty" jsonschema_description:"Default: the ends joined by '-'."`
-	Ends    ends `yaml:"ends" jsonschema_description:"Two nodes or routers; forward is from the first to the second."`
+	Ends    ends `yaml:"ends" jsonschema_description:"Two nodes, routers or switches; forward is from the first to the second."`
 	demand  `yaml:",inline"`
 	Latency span              `yaml:"latency,omitempty" jsonschema_description:"Bound on every path, such as 10ms."`
 	Paths   int               `yaml:"paths,omitempty" jsonschema_description:"It may be split over so many paths, by flow. Default: 1." jsonschema:"minimum=1,maximum=8"`

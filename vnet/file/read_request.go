@@ -82,6 +82,13 @@ func (f topology) topology(path string) (vnet.Topology, error) {
 		made.Protocol = vnet.Protocol(n.Protocol)
 		top.Routers = append(top.Routers, made)
 	}
+	for i, s := range f.Switches {
+		made, err := s.vswitch(path + "switches[" + strconv.Itoa(i) + "]")
+		if err != nil {
+			return top, err
+		}
+		top.Switches = append(top.Switches, made)
+	}
 	for i, l := range f.Links {
 		both, err := l.demand.both(path + "links[" + strconv.Itoa(i) + "]")
 		if err != nil {
@@ -104,6 +111,48 @@ func (f node) node() vnet.VirtualNode {
 		n.Address = netip.Addr(*f.Address)
 	}
 	return n
+}
+
+// vswitch converts the switch written at path.
+func (f vswitch) vswitch(path string) (vnet.VirtualSwitch, error) {
+	s := vnet.VirtualSwitch{
+		Name: string(f.Name), Kind: vnet.SwitchKind(f.Kind), CPU: vnet.CPU(f.CPU), Site: string(f.Site),
+		Host: vnet.HostID(f.Host), Ageing: time.Duration(f.Ageing), Labels: some(f.Labels),
+	}
+	for _, link := range slices.Sorted(maps.Keys(f.Ports)) {
+		if s.Ports == nil {
+			s.Ports = make(map[string]vnet.SwitchPort)
+		}
+		port, err := f.Ports[link].port(path + ".ports[" + strconv.Quote(link) + "]")
+		if err != nil {
+			return s, err
+		}
+		s.Ports[link] = port
+	}
+	return s, nil
+}
+
+// port converts the options written at path. Zeros are refused, because
+// vnet's zero is the default.
+func (f switchPort) port(path string) (vnet.SwitchPort, error) {
+	p := vnet.SwitchPort{To: words(f.To)}
+	for _, n := range []struct {
+		field string
+		from  *int
+		to    *int
+	}{{"macs", f.MACs, &p.MACs}, {"broadcast_pps", f.Broadcast, &p.Broadcast}, {"unknown_pps", f.Unknown, &p.Unknown}} {
+		if n.from == nil {
+			continue
+		}
+		if *n.from == 0 {
+			return p, &vnet.FieldError{Path: path + "." + n.field, Problem: "0 would close the port: state at least 1, or leave it out"}
+		}
+		*n.to = *n.from
+	}
+	if f.To != nil && len(f.To) == 0 {
+		return p, &vnet.FieldError{Path: path + ".to", Problem: "names no port: leave it out to send to all, or name some"}
+	}
+	return p, nil
 }
 
 // some makes an empty table no table, so that equal requests are equal.

@@ -49,7 +49,7 @@ func format(form any) ([]byte, error) {
 
 // oneLine are the fields whose elements, or whose whole, are written in flow style.
 var (
-	oneLineEach = []string{"nodes", "routers", "links", "hosts"}
+	oneLineEach = []string{"nodes", "routers", "switches", "links", "hosts"}
 	oneLine     = []string{"window", "switches", "remove"}
 )
 
@@ -58,7 +58,7 @@ func flow(n *yaml.Node) {
 	for i := 1; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
 		name, value := n.Content[i-1].Value, n.Content[i]
 		switch {
-		case slices.Contains(oneLine, name):
+		case slices.Contains(oneLine, name) && !ofMappings(value):
 			value.Style = yaml.FlowStyle
 		case slices.Contains(oneLineEach, name):
 			for _, element := range value.Content {
@@ -73,6 +73,12 @@ func flow(n *yaml.Node) {
 			flow(element)
 		}
 	}
+}
+
+// ofMappings says whether a list's elements are objects: a request's switches
+// are, a substrate's are names.
+func ofMappings(n *yaml.Node) bool {
+	return n.Kind == yaml.SequenceNode && len(n.Content) > 0 && n.Content[0].Kind == yaml.MappingNode
 }
 
 // flowOf is no style for scalars, whose quotes must stay.

@@ -41,6 +41,9 @@ func topologyForm(t vnet.Topology) topology {
 	for _, n := range t.Routers {
 		f.Routers = append(f.Routers, router{node: nodeForm(n), Protocol: string(n.Protocol)})
 	}
+	for _, s := range t.Switches {
+		f.Switches = append(f.Switches, switchForm(s))
+	}
 	for _, l := range t.Links {
 		f.Links = append(f.Links, link{Name: name(l.Name), Ends: ends{name(l.Ends[0]), name(l.Ends[1])}, demand: demandForm(l.Bandwidth), Latency: span(l.Latency), Paths: l.Paths, Spread: span(l.Spread), Labels: l.Labels})
 	}
@@ -52,6 +55,28 @@ func nodeForm(n vnet.VirtualNode) node {
 		Name: name(n.Name), CPU: cpu(n.CPU), Memory: size(n.Memory), Site: name(n.Site), Host: name(n.Host),
 		Address: addressForm(n.Address), Exclusive: n.Exclusive, Labels: n.Labels,
 	}
+}
+
+func switchForm(s vnet.VirtualSwitch) vswitch {
+	f := vswitch{
+		Name: name(s.Name), Kind: string(s.Kind), CPU: cpu(s.CPU), Site: name(s.Site), Host: name(s.Host),
+		Ageing: span(s.Ageing), Labels: s.Labels,
+	}
+	for link, p := range s.Ports {
+		if f.Ports == nil {
+			f.Ports = make(map[string]switchPort)
+		}
+		f.Ports[link] = switchPort{MACs: stated(p.MACs), Broadcast: stated(p.Broadcast), Unknown: stated(p.Unknown), To: names(p.To)}
+	}
+	return f
+}
+
+// stated is a number that is written unless it is 0, the default.
+func stated(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 func addressForm(a netip.Addr) *address {
@@ -95,7 +120,7 @@ func stageForm(s vnet.Stage) stage {
 		}
 		f.Links[link] = demandForm(both)
 	}
-	if add := topologyForm(s.Add); len(add.Nodes)+len(add.Routers)+len(add.Links) > 0 {
+	if add := topologyForm(s.Add); len(add.Nodes)+len(add.Routers)+len(add.Switches)+len(add.Links) > 0 {
 		f.Add = &add
 	}
 	return f

@@ -15,10 +15,7 @@ func DOT(l vnet.Lease) string {
 	fmt.Fprintf(&b, "graph %s {\n  compound=true;\n", quoteDOT(p.title))
 	fmt.Fprintf(&b, "  subgraph cluster_network {\n    label=%s;\n", quoteDOT(p.title))
 	for _, n := range p.nodes {
-		shape := "ellipse"
-		if n.router {
-			shape = "box"
-		}
+		shape := [...]string{drawnEnd: "ellipse", drawnRouter: "box", drawnSwitch: "diamond"}[n.kind]
 		fmt.Fprintf(&b, "    %s [label=%s, shape=%s];\n", n.id, quoteDOT(n.label), shape)
 	}
 	for _, l := range p.links {

@@ -19,11 +19,31 @@ type picture struct {
 	hosts []vnet.HostID // that carry a node, in order of appearance
 }
 
+// drawnKind chooses a node's shape.
+type drawnKind int
+
+const (
+	drawnEnd drawnKind = iota
+	drawnRouter
+	drawnSwitch
+)
+
+// kindAt is the kind of element i of Topology.Placed.
+func kindAt(t vnet.Topology, i int) drawnKind {
+	switch {
+	case i < len(t.Nodes):
+		return drawnEnd
+	case i < len(t.Nodes)+len(t.Routers):
+		return drawnRouter
+	}
+	return drawnSwitch
+}
+
 type drawnNode struct {
-	id     string // safe in both languages
-	label  string
-	router bool
-	host   int // index in hosts, -1 when not mapped
+	id    string // safe in both languages
+	label string
+	kind  drawnKind
+	host  int // index in hosts, -1 when not mapped
 }
 
 type drawnLink struct {
@@ -38,7 +58,7 @@ func draw(l vnet.Lease) picture {
 	p := picture{title: l.ID().String()}
 	index := make(map[string]int)
 	hosts := make(map[vnet.HostID]int)
-	for i, n := range top.All() {
+	for i, n := range top.Placed() {
 		host := -1
 		if name, ok := l.Mapping.Nodes[n.Name]; ok {
 			if _, seen := hosts[name]; !seen {
@@ -48,7 +68,7 @@ func draw(l vnet.Lease) picture {
 			host = hosts[name]
 		}
 		index[n.Name] = i
-		p.nodes = append(p.nodes, drawnNode{id: fmt.Sprintf("n%d", i), label: nodeLabel(l, n), router: i >= len(top.Nodes), host: host})
+		p.nodes = append(p.nodes, drawnNode{id: fmt.Sprintf("n%d", i), label: nodeLabel(l, n), kind: kindAt(top, i), host: host})
 	}
 	for _, link := range top.Links {
 		p.links = append(p.links, drawnLink{

@@ -14,11 +14,8 @@ func Mermaid(l vnet.Lease) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "flowchart LR\n  subgraph network[%s]\n", quoteMermaid(p.title))
 	for _, n := range p.nodes {
-		open, end := "(", ")"
-		if n.router {
-			open, end = "[", "]"
-		}
-		fmt.Fprintf(&b, "    %s%s%s%s\n", n.id, open, quoteMermaid(n.label), end)
+		around := [...][2]string{drawnEnd: {"(", ")"}, drawnRouter: {"[", "]"}, drawnSwitch: {"{", "}"}}[n.kind]
+		fmt.Fprintf(&b, "    %s%s%s%s\n", n.id, around[0], quoteMermaid(n.label), around[1])
 	}
 	for _, l := range p.links {
 		fmt.Fprintf(&b, "    %s ---|%s| %s\n", p.nodes[l.from].id, quoteMermaid(l.label), p.nodes[l.to].id)

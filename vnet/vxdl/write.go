@@ -64,12 +64,25 @@ func (w *writer) infrastructure() {
 	for _, n := range r.Routers {
 		w.router(n)
 	}
+	for _, s := range r.Switches {
+		w.note("switch "+s.Name, "is not written, nor are its links: VXDL 2.0 has no switches")
+	}
 	for _, l := range r.Links {
+		if w.atSwitch(l) {
+			continue
+		}
 		w.link(l)
 	}
 	if len(r.Stages) > 0 {
 		w.inside("timeline", w.timeline)
 	}
+}
+
+// atSwitch says that a link ends at a switch, which is not written.
+func (w *writer) atSwitch(l vnet.VirtualLink) bool {
+	_, a := w.request.Switch(l.Ends[0])
+	_, b := w.request.Switch(l.Ends[1])
+	return a || b
 }
 
 func (w *writer) timeline() {
@@ -99,7 +112,7 @@ func (w *writer) lostFreedom() {
 func (w *writer) lostStages() {
 	for _, s := range w.request.Stages {
 		where := "stage " + s.Name
-		for _, n := range s.Add.All() {
+		for _, n := range s.Add.Placed() {
 			w.note(where, "%s is not added: VXDL 2.0 has one topology for all time", n.Name)
 		}
 		for _, l := range s.Add.Links {

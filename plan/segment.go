@@ -1,0 +1,211 @@
+package plan
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"sublet/vnet"
+)
+
+// A segment is what switches join: its stations reach each other by ARP.
+//
+// Every node has one address, so a segment's subnet is that of its natives:
+// the stations that have no earlier segment. The others, such as a router
+// between two segments, are reached there by routes of their own.
+
+// segment of the running stage.
+type segment struct {
+	stations []vnet.Station
+	index    map[string]int // of a node's first link, in stations
+	private  bool           // some port may not send to some other
+}
+
+// segments finds what the stage's switches join.
+func (n *network) segments() {
+	n.loops = n.top.Loops()
+	for _, s := range n.top.Switches {
+		n.switches[s.Name] = s
+	}
+	for _, made := range n.top.Segments() {
+		s := &segment{stations: made.Stations, index: make(map[string]int)}
+		for _, name := range made.Switches {
+			n.segment[name] = s
+			for _, p := range n.switches[name].Ports {
+				s.private = s.private || len(p.To) > 0
+			}
+		}
+		for i, st := range made.Stations {
+			if _, twice := s.index[st.Node]; !twice {
+				s.index[st.Node] = i
+			}
+		}
+	}
+}
+
+// subnets gives every switch of any stage the subnet of its segment's natives.
+func (n *network) subnets(union vnet.Topology) {
+	native := make(map[string]bool)
+	for _, s := range union.Segments() {
+		var addresses []netip.Addr
+		mine := make(map[string]bool)
+		for _, st := range s.Stations {
+			if !native[st.Node] && !mine[st.Node] {
+				mine[st.Node] = true
+				addresses = append(addresses, n.address(st.Node))
+			}
+		}
+		var others []netip.Addr
+		for _, node := range union.All() {
+			if !mine[node.Name] {
+				others = append(others, n.address(node.Name))
+			}
+		}
+		subnet := Subnet(addresses, others)
+		for _, name := range s.Switches {
+			n.subnet[name] = subnet
+		}
+		for name := range mine {
+			native[name] = true
+		}
+	}
+}
+
+// usual is the subnet that people expect.
+const usual = 24
+
+// Subnet is the smallest prefix, at least a /24, that holds all of some
+// addresses, none as its first or last; zero if it held one of the others too.
+func Subnet(addresses, others []netip.Addr) netip.Prefix {
+	if len(addresses) == 0 {
+		return netip.Prefix{}
+	}
+	for bits := usual; bits > 0; bits-- {
+		p := netip.PrefixFrom(addresses[0], bits).Masked()
+		if slices.ContainsFunc(others, p.Contains) {
+			break
+		}
+		if !slices.ContainsFunc(addresses, func(a netip.Addr) bool { return !inside(p, a) }) {
+			return p
+		}
+	}
+	return netip.Prefix{}
+}
+
+// inside says that a prefix holds an address, and its neighbours too: it is
+// neither the network's nor the broadcast address.
+func inside(p netip.Prefix, a netip.Addr) bool {
+	return p.Contains(a) && p.Contains(a.Prev()) && p.Contains(a.Next())
+}
+
+// adjacent says whether two stations of a segment may send to each other
+// through its switches.
+func (n *network) adjacent(s *segment, a, b vnet.Station) bool {
+	return !s.private || n.passes(a, b) && n.passes(b, a)
+}
+
+// passes walks the tree of switches from one station towards another.
+func (n *network) passes(from, to vnet.Station) bool {
+	in := from.Link.Name
+	for at := from.Link.Ends[1-from.End]; ; {
+		out := n.towards(at, to)
+		if !n.switches[at].Passes(in, out.Name) {
+			return false
+		}
+		if out.Name == to.Link.Name {
+			return true
+		}
+		in, at = out.Name, far(out, at)
+	}
+}
+
+func far(l vnet.VirtualLink, at string) string {
+	if l.Ends[0] == at {
+		return l.Ends[1]
+	}
+	return l.Ends[0]
+}
+
+// towards is the link by which a switch reaches a station of its segment.
+func (n *network) towards(name string, st vnet.Station) vnet.VirtualLink {
+	last := st.Link.Ends[1-st.End]
+	if name == last {
+		return st.Link
+	}
+	return n.tree(last)[name]
+}
+
+// tree gives, by switch, the link that leads to one switch of its segment:
+// breadth first over the links that are not blocked.
+func (n *network) tree(root string) map[string]vnet.VirtualLink {
+	if made := n.trees[root]; made != nil {
+		return made
+	}
+	made := make(map[string]vnet.VirtualLink)
+	for queue := []string{root}; len(queue) > 0; queue = queue[1:] {
+		for _, l := range n.trunks[queue[0]] {
+			next := far(l, queue[0])
+			if _, seen := made[next]; !seen && next != root {
+				made[next] = l
+				queue = append(queue, next)
+			}
+		}
+	}
+	n.trees[root] = made
+	return made
+}
+
+// vswitch is a switch's item.
+func (n *network) vswitch(s vnet.VirtualSwitch) VSwitch {
+	item := VSwitch{Lease: n.lease.ID(), Switch: s.Name, Ageing: cmp.Or(s.Ageing, vnet.DefaultAgeing)}
+	for _, st := range n.segment[s.Name].stations {
+		out := n.towards(s.Name, st)
+		item.Stations = append(item.Stations, Station{
+			Address: n.address(st.Node), Hardware: n.port(st.Link, st.End).Hardware(),
+			Interface: n.device[linkEnd{out.Name, endAt(out, s.Name)}],
+		})
+	}
+	slices.SortFunc(item.Stations, func(a, b Station) int {
+		return cmp.Or(a.Address.Compare(b.Address), slices.Compare(a.Hardware[:], b.Hardware[:]))
+	})
+	return item
+}
+
+// endAt is the end of a link that is at a node or switch.
+func endAt(l vnet.VirtualLink, name string) int {
+	if l.Ends[0] == name {
+		return 0
+	}
+	return 1
+}
+
+// switchPorts are the ports of one switch, by link.
+func (n *network) switchPorts(s vnet.VirtualSwitch) []SwitchPort {
+	var list []SwitchPort
+	for _, l := range n.top.Links {
+		if l.Ends[0] != s.Name && l.Ends[1] != s.Name {
+			continue
+		}
+		p := s.Ports[l.Name]
+		macs := vnet.DefaultMACs
+		if n.segment[far(l, s.Name)] != nil {
+			macs = vnet.MaxMACs // all that another switch has learned
+		}
+		item := SwitchPort{
+			Lease: n.lease.ID(), Switch: s.Name, Interface: n.device[linkEnd{l.Name, endAt(l, s.Name)}],
+			MACs: cmp.Or(p.MACs, macs), Broadcast: cmp.Or(p.Broadcast, vnet.DefaultFlood), Unknown: cmp.Or(p.Unknown, vnet.DefaultFlood),
+			Blocked: n.loops[l.Name],
+		}
+		for _, to := range p.To {
+			if link, ok := n.top.Link(to); ok {
+				item.To = append(item.To, n.device[linkEnd{to, endAt(link, s.Name)}])
+			}
+		}
+		if len(p.To) > 0 && len(item.To) == 0 {
+			item.Blocked = true // all it may send to is gone in this stage
+		}
+		slices.Sort(item.To)
+		list = append(list, item)
+	}
+	return list
+}

@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"sublet/vnet"
+)
+
+// lan is two segments joined by router r, as in the picture; p may only speak
+// with r. Everything on the left is on h1, the rest on h3.
+//
+//	a, b, p - s1 - s2 - r - s3 - c
+//	           \___/
+func lan() vnet.Lease {
+	link := func(a, b string) vnet.VirtualLink { return vnet.VirtualLink{Name: a + "-" + b, Ends: [2]string{a, b}} }
+	again := vnet.VirtualLink{Name: "again", Ends: [2]string{"s1", "s2"}}
+	l := vnet.Lease{
+		Request: vnet.Request{Network: "lan", Tenant: "alice", Topology: vnet.Topology{
+			Nodes:    []vnet.VirtualNode{{Name: "a"}, {Name: "b"}, {Name: "p"}, {Name: "c"}},
+			Routers:  []vnet.VirtualNode{{Name: "r", Protocol: vnet.ProtocolStatic}},
+			Switches: []vnet.VirtualSwitch{{Name: "s1", Ports: map[string]vnet.SwitchPort{"p-s1": {To: []string{"s1-s2"}}}}, {Name: "s2"}, {Name: "s3"}},
+			Links:    []vnet.VirtualLink{link("a", "s1"), link("b", "s1"), link("p", "s1"), link("s1", "s2"), link("s2", "r"), link("r", "s3"), link("c", "s3"), again},
+		}},
+		State: vnet.Running, Stage: -1,
+		Mapping: vnet.Mapping{
+			Nodes: map[string]vnet.HostID{"a": "h2", "b": "h2", "p": "h2", "s1": "h2", "s2": "h3", "r": "h3", "s3": "h3", "c": "h3"},
+			Links: map[string]vnet.Path{"s1-s2": {"c"}, "again": {"c"}},
+		},
+		Addresses: make(map[string]netip.Addr),
+		VNIs:      map[string][]vnet.VNI{"s1-s2": {1}, "again": {2}},
+	}
+	for i, name := range []string{"a", "b", "p", "r"} {
+		l.Addresses[name] = netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
+	}
+	l.Addresses["c"] = netip.MustParseAddr("10.0.1.1")
+	return l
+}
+
+func TestCompileSwitches(t *testing.T) {
+	hosts, err := Compile(substrate, []vnet.Lease{lan()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, h := range substrate.Hosts {
+		fmt.Fprintf(&text, "host %s\n%s", h.Name, hosts[h.Name])
+	}
+	golden(t, "switches", text.String())
+}
+
+func TestSubnet(t *testing.T) {
+	for _, c := range []struct{ natives, others, want string }{
+		{"10.0.0.1 10.0.0.9", "", "10.0.0.0/24"},
+		{"10.0.0.1 10.0.1.9", "10.0.4.1", "10.0.0.0/23"},
+		{"10.0.0.255", "", "10.0.0.0/23"},
+		{"10.0.0.1", "10.0.0.9", "invalid Prefix"},
+		{"10.0.0.1 192.168.0.1", "11.0.0.1", "invalid Prefix"},
+		{"", "10.0.0.1", "invalid Prefix"},
+	} {
+		parse := func(s string) (list []netip.Addr) {
+			for _, f := range strings.Fields(s) {
+				list = append(list, netip.MustParseAddr(f))
+			}
+			return list
+		}
+		if got := Subnet(parse(c.natives), parse(c.others)).String(); got != c.want {
+			t.Errorf("%q beside %q: %s, want %s", c.natives, c.others, got, c.want)
+		}
+	}
+}
+
+func TestHardwareText(t *testing.T) {
+	for _, bad := range []string{"", "00:00:00:00:00", "00-00-00-00-00-00", "0g:00:00:00:00:00"} {
+		if h := new(Hardware); h.UnmarshalText([]byte(bad)) == nil {
+			t.Errorf("%q is read as %s", bad, h)
+		}
+	}
+	want := Port{Namespace: "a.b.c", Interface: "eth0"}.Hardware()
+	text, _ := want.MarshalText()
+	if got := new(Hardware); got.UnmarshalText(text) != nil || *got != want || want[0]&3 != 2 {
+		t.Errorf("%s is read as %s", want, got)
+	}
+}

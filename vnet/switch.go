@@ -1,0 +1,81 @@
+package vnet
+
+import (
+	"slices"
+	"time"
+)
+
+// SwitchKind is how a virtual switch is built.
+type SwitchKind string
+
+// Kinds of switches: the kernel's path (datapath/vswitch), or the
+// crosspoint-queued engine (vxswitch).
+const (
+	SwitchKernel SwitchKind = "kernel"
+	SwitchEngine SwitchKind = "vxswitch"
+)
+
+// VirtualSwitch is a learning layer-2 switch. Links that end at it are its
+// ports; what stands at their other ends (its stations) is one network of
+// layer 2 with the stations of every switch it is linked to.
+type VirtualSwitch struct {
+	Name   string                `json:"name"`
+	Kind   SwitchKind            `json:"kind,omitempty"` // default: kernel
+	CPU    CPU                   `json:"cpu_milli,omitempty"`
+	Site   string                `json:"site,omitempty"`
+	Host   HostID                `json:"host,omitempty"`
+	Ageing time.Duration         `json:"ageing_ns,omitempty"` // of learned addresses; 0: DefaultAgeing
+	Ports  map[string]SwitchPort `json:"ports,omitempty"`     // options, by the link that ends there
+	Labels map[string]string     `json:"labels,omitempty"`
+}
+
+// SwitchPort are the options of one port of a switch.
+type SwitchPort struct {
+	MACs      int      `json:"macs,omitempty"`          // most addresses learned; 0: DefaultMACs
+	Broadcast int      `json:"broadcast_pps,omitempty"` // broadcast and multicast frames taken in a second; 0: DefaultFlood
+	Unknown   int      `json:"unknown_pps,omitempty"`   // frames to unknown stations taken in a second; 0: DefaultFlood
+	To        []string `json:"to,omitempty"`            // ports it may send to, by link; none: to all
+}
+
+// Defaults and bounds of switches.
+const (
+	DefaultAgeing = 5 * time.Minute // IEEE 802.1Q-2018, table 8-6
+	MinAgeing     = time.Second
+	MaxAgeing     = 1_000_000 * time.Second // the same table
+	DefaultMACs   = 256
+	MaxMACs       = 4096
+	DefaultFlood  = 1000 // frames a second
+	MaxFlood      = 1_000_000
+	MaxPorts      = 256 // links at one switch, over all stages
+)
+
+// node is what placement and routing know of a switch.
+func (s VirtualSwitch) node() VirtualNode {
+	return VirtualNode{Name: s.Name, CPU: s.CPU, Site: s.Site, Host: s.Host, Labels: s.Labels}
+}
+
+// Switch finds a switch by name.
+func (t Topology) Switch(name string) (VirtualSwitch, bool) {
+	for _, s := range t.Switches {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return VirtualSwitch{}, false
+}
+
+// Placed returns all that is placed on a host: end nodes, routers, switches.
+func (t Topology) Placed() []VirtualNode {
+	all := t.All()
+	for _, s := range t.Switches {
+		all = append(all, s.node())
+	}
+	return all
+}
+
+// Passes says whether a switch sends frames that come in by one link out by
+// another.
+func (s VirtualSwitch) Passes(from, to string) bool {
+	only := s.Ports[from].To
+	return from != to && (len(only) == 0 || slices.Contains(only, to))
+}
