@@ -1,0 +1,76 @@
+// Command embedscale measures what an admission costs on large substrates that
+// carry many leases: fat-trees and Jellyfish of 100 to more than 10,000 nodes,
+// up to 100,000 leases booked over a month, and then requests of 10 nodes, one
+// after another, decided by the server's own book (lease.Book) without its
+// store and network. One substrate in a process, so that peak memory is its own.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"sublet/bench/rig"
+)
+
+var (
+	substrates = flag.String("substrates", "fat-tree:6 fat-tree:14 fat-tree:32 fat-tree:36 jellyfish:25,10,75,1 jellyfish:250,16,750,1 jellyfish:2000,24,8000,1", "names of substrates, by spaces")
+	leases     = flag.Int("leases", 100_000, "leases to book first")
+	asks       = flag.Int("asks", 1000, "admissions to measure")
+	one        = flag.String("one", "", "measure this substrate in this process")
+	seed       = flag.Uint64("seed", 1, "of the requests")
+)
+
+func main() {
+	flag.Parse()
+	if *one == "" {
+		rig.Main("embedscale", all)
+		return
+	}
+	if err := measure(os.Stdout, *one); err != nil {
+		fmt.Fprintln(os.Stderr, "embedscale:", err)
+		os.Exit(1)
+	}
+}
+
+// all measures each substrate in a process of its own.
+func all(ctx context.Context, _ string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s\n\n", rig.Machine())
+	t := rig.Table{Head: head}
+	var points []point
+	for _, name := range strings.Fields(*substrates) {
+		c := exec.CommandContext(ctx, self, "-one", name, "-leases", fmt.Sprint(*leases), "-asks", fmt.Sprint(*asks), "-seed", fmt.Sprint(*seed))
+		c.Stderr = os.Stderr
+		out, err := c.Output()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		cells := strings.Split(strings.TrimSpace(string(out)), "|")
+		if len(cells) != len(head) {
+			return errors.New(name + ": " + string(out))
+		}
+		t.Rows = append(t.Rows, cells)
+		points = append(points, pointOf(cells))
+	}
+	t.Print(os.Stdout)
+	fmt.Println()
+	plot(os.Stdout, points)
+	return nil
+}
+
+// heap is what is in use after a collection, in bytes.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
