@@ -88,7 +88,7 @@ func (s *search) offer(offers []offer, axes ...vnet.Axis) []offer {
 	if len(changes) == 0 || !s.fits(r) {
 		return offers
 	}
-	return append(offers, offer{vnet.Offer{Axes: slices.Clone(axes), Request: r, Changes: changes}, cost})
+	return append(offers, offer{vnet.Offer{Axes: slices.Clone(axes), Request: r, Changes: changes, Account: r.Quote(s.book.Prices)}, cost})
 }
 
 // along finds the nearest variant of a request along one axis.

@@ -64,6 +64,7 @@ type Offer struct {
 	Axes    []Axis   `json:"axes"` // along which it differs; several when no single one suffices
 	Request Request  `json:"request"`
 	Changes []Change `json:"changes"`
+	Account *Account `json:"account,omitempty"` // what it would cost
 }
 
 // Rejection is a refusal by admission: what binds, and what would be admitted

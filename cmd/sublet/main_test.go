@@ -48,6 +48,11 @@ func TestExitCodesOfUse(t *testing.T) {
 		"lab up /nonexistent":     exitInput,
 		"serve --substrate /none": exitInput,
 		"serve --substrate -":     exitInput,
+		"offers":                  exitInput,
+		"offers /nonexistent":     exitInput,
+		"calendar --from x":       exitInput,
+		"calendar --until 0s":     exitInput,
+		"calendar":                exitFailed, // no server
 		"bench embed":             exitInput,
 		"bench embed /none":       exitInput,
 		"bench embed -":           exitInput, // no instance
@@ -65,7 +70,7 @@ func TestExitCodesOfUse(t *testing.T) {
 }
 
 func TestEveryCommandHasAnExampleAndEveryNounAnOutput(t *testing.T) {
-	nouns := map[string]bool{"leases": true, "plan": true, "hosts": true, "links": true, "lab": true, "doctor": true, "check": true, "embed": true}
+	nouns := map[string]bool{"leases": true, "plan": true, "hosts": true, "links": true, "offers": true, "calendar": true, "lab": true, "doctor": true, "check": true, "embed": true}
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		if c.Runnable() && c.Example == "" && c.Name() != "help" {

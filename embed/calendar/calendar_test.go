@@ -120,6 +120,17 @@ func TestOver(t *testing.T) {
 	}
 }
 
+// TestSteps: a step at the start, and one at every change inside.
+func TestSteps(t *testing.T) {
+	c := New()
+	book(t, c, Booking{"a", 5, hours(1, 4)}, Booking{"a", 5, hours(2, 4)}, Booking{"a", 1, hours(6, -1)})
+	got := fmt.Sprint(c.Steps("a", hours(1, 6)), c.Steps("b", hours(0, 1)))
+	want := fmt.Sprint([]Step{{hours(1, 2).Start, 5, 1}, {hours(2, 3).Start, 10, 2}, {hours(4, 5).Start, 0, 0}}, []Step{{epoch, 0, 0}})
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // twin is the calendar by definition: the list of bookings.
 type twin []Booking
 

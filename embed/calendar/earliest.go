@@ -68,6 +68,25 @@ func (c *Calendar) Earliest(from time.Time, duration time.Duration, limit int, f
 	return vnet.Window{}, false
 }
 
+// Step is what is booked of an element from an instant on, and by how many.
+type Step struct {
+	At      time.Time
+	Booked  int64
+	Holders int
+}
+
+// Steps lists what is booked of an element during a window: at its start, and
+// at every change inside.
+func (c *Calendar) Steps(key string, w vnet.Window) []Step {
+	p, s := c.profiles[key], spanOf(w)
+	i := p.after(s.from)
+	steps := []Step{{w.Start, p.before(i), int(p.state(i).holders)}}
+	for ; i < len(p) && p[i].at < s.to; i++ {
+		steps = append(steps, Step{time.Unix(0, p[i].at).In(w.Start.Location()), p[i].booked, int(p[i].holders)})
+	}
+	return steps
+}
+
 // Over is the first stretch of a window in which more than limit of an
 // element is booked; its End lies at or after the window's, or is zero when it
 // has none. False: there is no such stretch.

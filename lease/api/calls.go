@@ -34,6 +34,22 @@ func (c *Client) Admit(ctx context.Context, req vnet.Request, accept bool) (Admi
 	return a, c.do(ctx, http.MethodPost, "/v1/leases", Ask{Request: req, Accept: accept}, &a)
 }
 
+// Offers asks what would be admitted, and when, without booking anything.
+func (c *Client) Offers(ctx context.Context, req vnet.Request) (Proposal, error) {
+	var p Proposal
+	return p, c.do(ctx, http.MethodPost, "/v1/offers", Ask{Request: req}, &p)
+}
+
+// Calendar is what is booked of every substrate link during a window.
+func (c *Client) Calendar(ctx context.Context, w vnet.Window) (Calendar, error) {
+	var answer Calendar
+	query := url.Values{"from": {w.Start.Format(time.RFC3339)}}
+	if !w.End.IsZero() {
+		query.Set("until", w.End.Format(time.RFC3339))
+	}
+	return answer, c.do(ctx, http.MethodGet, "/v1/calendar?"+query.Encode(), nil, &answer)
+}
+
 // Leases lists the caller's leases, all tenants' for the operator.
 func (c *Client) Leases(ctx context.Context) ([]vnet.Lease, error) {
 	var leases []vnet.Lease

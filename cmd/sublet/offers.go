@@ -1,0 +1,151 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sublet/lease"
+	"sublet/lease/api"
+	"sublet/vnet"
+)
+
+func (a *app) offers() *cobra.Command {
+	var substrate string
+	c := a.noun(&cobra.Command{
+		Use:   "offers FILE",
+		Short: "Say what would be admitted, and when, without booking anything",
+		Long: `Ask what would come of the request in FILE (YAML or VXDL, - for standard input):
+whether it would be admitted as it is, when, and at what cost; if not, what
+binds, and what would be admitted instead: the earliest start, the longest
+duration, the largest minima, the shortest latency bounds, other sites. Each is
+admitted unchanged if it is asked for at once. Below, what is booked of the
+links. With --substrate, no server is asked: the substrate is an empty one.`,
+		Example: "  sublet offers big.yaml\n  sublet offers big.yaml -o json\n  sublet offers big.yaml --substrate substrate.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			r, err := a.readRequest(args[0], false)
+			if err != nil {
+				return err
+			}
+			p, err := a.propose(c.Context(), r, substrate)
+			if err != nil {
+				return err
+			}
+			return a.printProposal(r, p)
+		},
+	})
+	c.Flags().StringVar(&substrate, "substrate", "", "ask about this substrate file with nothing booked, instead of the server")
+	return c
+}
+
+// propose asks the server, or an empty book of a substrate.
+func (a *app) propose(ctx context.Context, r vnet.Request, substrate string) (api.Proposal, error) {
+	if substrate == "" {
+		return a.client().Offers(ctx, r)
+	}
+	sub, err := a.loadSubstrate(substrate)
+	if err != nil {
+		return api.Proposal{}, err
+	}
+	r.Tenant = cmp.Or(r.Tenant, "tenant")
+	return api.Propose(time.Now(), lease.New(sub), r)
+}
+
+// printProposal prints a table of what would be admitted, and a picture.
+func (a *app) printProposal(r vnet.Request, p api.Proposal) error {
+	if a.format != "table" {
+		return a.print(p, "", nil)
+	}
+	now := p.Calendar.Window.Start
+	picture := picture{window: p.Calendar.Window}
+	var rows [][]string
+	row := func(name string, account *vnet.Account, w vnet.Window, changes []vnet.Change) {
+		rows = append(rows, []string{name, when(w.Start), when(w.End), price(account), changed(changes)})
+		picture.span(name, w, "")
+	}
+	switch {
+	case p.Admitted:
+		fmt.Fprintf(a.out, "%s would be admitted.\n", r.Network)
+		row("as asked", p.Quote.Account, p.Quote.Window, nil)
+	default:
+		fmt.Fprintf(a.out, "%s would be refused:\n  %s\n", r.Network, strings.Join(p.Refusal.Reasons, "\n  "))
+		if p.Refusal.Never != "" {
+			fmt.Fprintf(a.out, "There is no offer: %s\n", p.Refusal.Never)
+		}
+		picture.span("asked", windowAt(now, r), "refused")
+		for _, o := range p.Refusal.Offers {
+			row(axes(o.Axes), o.Account, windowAt(now, o.Request), o.Changes)
+		}
+	}
+	if len(rows) > 0 {
+		if err := a.table("OFFER FROM UNTIL COST CHANGES", rows); err != nil {
+			return err
+		}
+	}
+	for _, l := range interesting(p.Calendar) {
+		picture.load(l)
+	}
+	_, err := fmt.Fprintf(a.out, "\n%s", picture.String())
+	return err
+}
+
+// windowAt is when a request would run if it were admitted at a time.
+func windowAt(now time.Time, r vnet.Request) vnet.Window {
+	w := vnet.Window{Start: r.Start}
+	if w.Start.IsZero() {
+		w.Start = now
+	}
+	if r.For > 0 {
+		w.End = w.Start.Add(r.For)
+	}
+	return w
+}
+
+// price is what is quoted, or the cost of an hour when there is no end.
+func price(account *vnet.Account) string {
+	if account.Quote != nil {
+		return fmt.Sprintf("%.4g", account.Quote.Total)
+	}
+	return fmt.Sprintf("%.4g/h", account.Hourly.Total)
+}
+
+func changed(changes []vnet.Change) string {
+	words := make([]string, len(changes))
+	for i, c := range changes {
+		words[i] = fmt.Sprintf("%s %s instead of %s", c.What, c.To, c.From)
+	}
+	return orDash(strings.Join(words, ", "))
+}
+
+func axes(list []vnet.Axis) string {
+	words := make([]string, len(list))
+	for i, axis := range list {
+		words[i] = string(axis)
+	}
+	return strings.Join(words, "+")
+}
+
+// mostLoads is how many links a picture of offers shows: the fullest.
+const mostLoads = 12
+
+// interesting are the links of which most is booked, in the substrate's order.
+func interesting(c api.Calendar) []vnet.Load {
+	full := func(l vnet.Load) float64 { return float64(l.Peak(c.Window).Booked) / max(float64(l.Leasable), 1) }
+	loads := slices.DeleteFunc(slices.Clone(c.Loads), func(l vnet.Load) bool { return full(l) == 0 && !l.Down })
+	fullest := slices.SortedStableFunc(slices.Values(loads), func(a, b vnet.Load) int { return cmp.Compare(full(b), full(a)) })
+	if len(fullest) <= mostLoads {
+		return loads
+	}
+	least := full(fullest[mostLoads-1])
+	loads = slices.DeleteFunc(loads, func(l vnet.Load) bool { return full(l) < least })
+	return loads[:min(len(loads), mostLoads)]
+}

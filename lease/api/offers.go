@@ -1,0 +1,141 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"sublet/lease"
+	"sublet/vnet"
+)
+
+// Proposal is what would come of a request: a quote or a refusal, and the
+// calendar around it.
+type Proposal struct {
+	Admitted bool            `json:"admitted"`
+	Quote    *vnet.Quote     `json:"quote,omitempty"`
+	Refusal  *vnet.Rejection `json:"refusal,omitempty"`
+	Calendar Calendar        `json:"calendar"`
+}
+
+// Calendar is what is booked of every substrate link during a window.
+type Calendar struct {
+	Window vnet.Window `json:"window"`
+	Loads  []vnet.Load `json:"loads"`
+}
+
+// Propose says what would come of a request now. Other errors than a refusal
+// are returned.
+func Propose(now time.Time, b *lease.Book, req vnet.Request) (Proposal, error) {
+	var p Proposal
+	quote, err := b.Quote(now, req)
+	switch {
+	case err == nil:
+		p.Admitted, p.Quote = true, &quote
+	case !errors.As(err, &p.Refusal):
+		return p, err
+	}
+	p.Calendar.Window = p.horizon(now, req)
+	p.Calendar.Loads = b.Loads(p.Calendar.Window)
+	return p, nil
+}
+
+// day is what is shown of a calendar unless something else is asked for.
+const day = 24 * time.Hour
+
+// horizon spans the request as asked for and as offered; what has no end is
+// shown for a day.
+func (p Proposal) horizon(now time.Time, req vnet.Request) vnet.Window {
+	w := vnet.Window{Start: now.UTC().Truncate(time.Second)}
+	requests := []vnet.Request{req}
+	if p.Refusal != nil {
+		for _, o := range p.Refusal.Offers {
+			requests = append(requests, o.Request)
+		}
+	}
+	for _, r := range requests {
+		start := r.Start
+		if start.IsZero() {
+			start = now
+		}
+		length := r.For
+		if length == 0 {
+			length = day
+		}
+		w.End = latest(w.End, start.Add(length))
+	}
+	if p.Quote != nil {
+		w.End = latest(w.End, p.Quote.Window.End)
+	}
+	return w
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b.UTC()
+}
+
+// postOffers answers what would be admitted. It costs what an admission costs.
+func (s *Server) postOffers(w http.ResponseWriter, r *http.Request, c *call) error {
+	if err := s.limiter.admission(c.Caller); err != nil {
+		return err
+	}
+	var ask Ask
+	if err := s.decode(w, r, c, &ask); err != nil {
+		return err
+	}
+	if err := c.name(&ask.Request); err != nil {
+		return err
+	}
+	var p Proposal
+	err := s.look(func(now time.Time, b *lease.Book) (err error) {
+		p, err = Propose(now, b, ask.Request)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, p)
+}
+
+// getCalendar shows how much is booked of every link, not whose it is.
+func (s *Server) getCalendar(w http.ResponseWriter, r *http.Request, _ *call) error {
+	var c Calendar
+	err := s.look(func(now time.Time, b *lease.Book) (err error) {
+		if c.Window, err = windowOf(r, now); err == nil {
+			c.Loads = b.Loads(c.Window)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, c)
+}
+
+// windowOf reads ?from= and ?until=: a day from now on by default.
+func windowOf(r *http.Request, now time.Time) (vnet.Window, error) {
+	from, err := timeOf(r, "from", now.UTC().Truncate(time.Second))
+	if err != nil {
+		return vnet.Window{}, err
+	}
+	until, err := timeOf(r, "until", from.Add(day))
+	if err == nil && !until.After(from) {
+		err = &vnet.FieldError{Path: "until", Problem: "is not after from: state a later time"}
+	}
+	return vnet.Window{Start: from, End: until}, err
+}
+
+func timeOf(r *http.Request, name string, otherwise time.Time) (time.Time, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || t.Year() < 1970 || t.Year() > 2200 {
+		return t, &vnet.FieldError{Path: name, Problem: "is not a time such as 2027-03-01T08:00:00Z between 1970 and 2200"}
+	}
+	return t.UTC(), nil
+}

@@ -1,0 +1,53 @@
+package api
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"sublet/vnet"
+)
+
+// TestOffersChangeNothing: what would be admitted is said and not booked; what
+// would be refused comes with offers; other tenants' names do not show.
+func TestOffersChangeNothing(t *testing.T) {
+	r := newRig(t)
+	ctx, c := within(t), r.as(os.Geteuid())
+	for range 2 {
+		p := must[Proposal](t)(c.Offers(ctx, pair("net", 600*vnet.Mbit)))
+		if !p.Admitted || p.Quote == nil || p.Refusal != nil || p.Quote.Mapping.Nodes["a"] != "h1" {
+			t.Fatalf("%+v", p)
+		}
+	}
+	must[Admission](t)(c.Admit(ctx, pair("net", 600*vnet.Mbit), false))
+	p := must[Proposal](t)(r.as(4242).Offers(ctx, pair("other", 600*vnet.Mbit)))
+	if p.Admitted || p.Refusal == nil || len(p.Refusal.Offers) == 0 || p.Refusal.Offers[0].Account == nil {
+		t.Fatalf("%+v", p)
+	}
+	load := p.Calendar.Loads[0]
+	if peak := load.Peak(p.Calendar.Window); peak.Booked != 600*vnet.Mbit || peak.Leases != 1 {
+		t.Errorf("load %+v", load)
+	}
+	if _, err := c.Offers(ctx, vnet.Request{Network: "bad name"}); err == nil {
+		t.Error("a bad request was answered")
+	}
+}
+
+// TestCalendarShowsHowMuch over a window, and refuses windows that are none.
+func TestCalendarShowsHowMuch(t *testing.T) {
+	r := newRig(t)
+	ctx, c := within(t), r.as(os.Geteuid())
+	must[Admission](t)(c.Admit(ctx, pair("net", 600*vnet.Mbit), false))
+	from := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
+	w := vnet.Window{Start: from, End: from.Add(time.Hour)}
+	answer := must[Calendar](t)(r.as(4242).Calendar(ctx, w))
+	if answer.Window != w || len(answer.Loads) != 2 || len(answer.Loads[1].Steps) != 1 {
+		t.Fatalf("%+v", answer)
+	}
+	if s := answer.Loads[1].Steps[0]; s.Booked != 600*vnet.Mbit || s.Leases != 1 || !s.At.Equal(from) {
+		t.Errorf("step %+v", s)
+	}
+	if _, err := c.Calendar(ctx, vnet.Window{Start: from, End: from}); err == nil {
+		t.Error("an empty window was answered")
+	}
+}

@@ -1,0 +1,43 @@
+package vnet
+
+import "time"
+
+// Load is what is booked over time of one direction of a substrate link. Whose
+// leases they are it does not say.
+type Load struct {
+	Link     string     `json:"link"`
+	From     string     `json:"from"`
+	To       string     `json:"to"`
+	Leasable Rate       `json:"leasable_bps"`
+	Down     bool       `json:"down,omitempty"`
+	Steps    []LoadStep `json:"steps"` // in order; the first holds from the beginning of what was asked for
+}
+
+// LoadStep is what is booked from an instant on.
+type LoadStep struct {
+	At     time.Time `json:"at"`
+	Booked Rate      `json:"booked_bps"` // sum of guaranteed minima
+	Leases int       `json:"leases"`     // that have a minimum there
+}
+
+// Peak is the most booked at any instant of a window.
+func (l Load) Peak(w Window) LoadStep {
+	var peak LoadStep
+	for i, s := range l.Steps {
+		lasts := Window{Start: s.At}
+		if i+1 < len(l.Steps) {
+			lasts.End = l.Steps[i+1].At
+		}
+		if lasts.Overlaps(w) && s.Booked >= peak.Booked {
+			peak = s
+		}
+	}
+	return peak
+}
+
+// Quote is how a request would be admitted if it were asked for now.
+type Quote struct {
+	Window  Window   `json:"window"`
+	Mapping Mapping  `json:"mapping"`
+	Account *Account `json:"account"`
+}
