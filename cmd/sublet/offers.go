@@ -52,7 +52,7 @@ func (a *app) propose(ctx context.Context, r vnet.Request, substrate string) (ap
 	if substrate == "" {
 		return a.client().Offers(ctx, r)
 	}
-	sub, err := a.loadSubstrate(substrate)
+	sub, err := a.readSubstrate(substrate)
 	if err != nil {
 		return api.Proposal{}, err
 	}
