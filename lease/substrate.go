@@ -62,3 +62,29 @@ func overbooked(sub vnet.Substrate, cal *calendar.Calendar, bookings []calendar.
 	}
 	return nil
 }
+
+// Measured notes what a host was found to carry. It is refused like
+// SetSubstrate when more than that is booked.
+func (b *Book) Measured(now time.Time, host vnet.HostID, rate vnet.Rate) error {
+	sub := b.sub
+	sub.Hosts = slices.Clone(sub.Hosts)
+	i := slices.IndexFunc(sub.Hosts, func(h vnet.SubstrateNode) bool { return h.Name == host })
+	if i < 0 {
+		return &vnet.FieldError{Path: "host", Problem: fmt.Sprintf("there is no host %s", host)}
+	}
+	sub.Hosts[i].Measured = rate
+	if err := sub.Check(); err != nil {
+		return err
+	}
+	return b.SetSubstrate(now, sub)
+}
+
+// KeepMeasured fills in what was measured of hosts that a new description of
+// the substrate says nothing about.
+func (b *Book) KeepMeasured(sub *vnet.Substrate) {
+	for i, h := range sub.Hosts {
+		if old, ok := b.sub.HostOf(string(h.Name)); ok && h.Measured == 0 {
+			sub.Hosts[i].Measured = old.Measured
+		}
+	}
+}

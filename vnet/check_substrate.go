@@ -78,6 +78,9 @@ func (h SubstrateNode) check(path string) error {
 	if err := checkOptionalName(path+".site", h.Site); err != nil {
 		return err
 	}
+	if err := checkRate(path+".measured", h.Measured, true); err != nil {
+		return err
+	}
 	return checkRate(path+".capacity", h.Capacity, true)
 }
 

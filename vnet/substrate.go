@@ -20,16 +20,22 @@ type SubstrateNode struct {
 	CPU    CPU    `json:"cpu_milli"`
 	Memory Bytes  `json:"memory_bytes"`
 	// Capacity is what the host carries per direction between two nodes it
-	// hosts itself. It is calibrated, not a line rate; 0 means DefaultHostCapacity.
+	// hosts itself; 0 means what was measured, else DefaultHostCapacity.
 	Capacity Rate `json:"capacity_bps,omitempty"`
+	// Measured is what the host's processors were found to forward
+	// (sublet calibrate); 0: nobody has measured.
+	Measured Rate `json:"measured_bps,omitempty"`
 }
 
-// DefaultHostCapacity stands in for a host's Capacity until it is calibrated.
+// DefaultHostCapacity stands in for a host's Capacity until it is measured.
 const DefaultHostCapacity = 10 * Gbit
 
-// Carries is Capacity with its default.
+// Carries is Capacity with its default, but never more than was measured.
 func (n SubstrateNode) Carries() Rate {
-	if n.Capacity == 0 {
+	switch {
+	case n.Measured != 0 && (n.Capacity == 0 || n.Measured < n.Capacity):
+		return n.Measured
+	case n.Capacity == 0:
 		return DefaultHostCapacity
 	}
 	return n.Capacity

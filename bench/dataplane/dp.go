@@ -9,6 +9,7 @@ import (
 
 	"sublet/bench/rig"
 	"sublet/measure"
+	"sublet/measure/blast"
 )
 
 // The documents' experiments DP-1 to DP-4 (seed 001:131-225, 000:893-1010):
@@ -29,32 +30,38 @@ type series struct {
 // returns what arrives in all in a second of its time, and Jain's index of
 // what arrives over each.
 func (s series) together(n, size int) (rate, fairness float64, err error) {
-	stop := make(chan struct{})
-	workers, sinks := make([]worker, n), make([]*hook, n)
+	workers, counters := make([]blast.Worker, 0, n), make([]*blast.Counter, 0, n)
+	defer func() {
+		for _, w := range workers {
+			err = errors.Join(err, w.Stop())
+		}
+		for _, c := range counters {
+			c.Close()
+		}
+	}()
 	for i, net := range s.networks[:n] {
-		next, err := net.from.hopTo(net.to)
+		port := blast.Discard + i
+		c, err := blast.CountAt(net.to, port)
 		if err != nil {
 			return 0, 0, err
 		}
-		if sinks[i], err = countAt(net.to, discard+i); err != nil {
+		counters = append(counters, c)
+		w, err := blast.Start(net.from, net.to, size, first, port)
+		if err != nil {
 			return 0, 0, err
 		}
-		defer sinks[i].Close()
-		frames := [][]byte{frame(net.from, net.to, next, size, 20000, discard+i)}
-		workers[i] = pinned(first, func() error { return sendFrames(net.from, frames, stop) })
+		workers = append(workers, w)
 	}
 	total := func() (sum uint64) {
-		for _, sink := range sinks {
-			sum += sink.packets()
+		for _, c := range counters {
+			sum += c.Packets()
 		}
 		return sum
 	}
-	rate, err = measured(first, *window, total, workers...)
-	close(stop)
+	rate, err = blast.Measured(first, *window, total, workers...)
 	shares := make([]float64, n)
-	for i, w := range workers {
-		shares[i] = float64(sinks[i].packets())
-		err = errors.Join(err, <-w.done)
+	for i, c := range counters {
+		shares[i] = float64(c.Packets())
 	}
 	return rate, measure.Jain(shares), err
 }
@@ -65,12 +72,12 @@ func (s series) stressed(n int) (p50, p99 float64, err error) {
 	done := make(chan error, n)
 	for i, net := range s.networks[1:n] {
 		go func() {
-			_, err := stream(net.from, net.to, i%2, (i+1)%2, 2**window)
+			_, err := blast.Stream(net.from, net.to, i%2, (i+1)%2, 2**window)
 			done <- err
 		}()
 	}
 	time.Sleep(*window / 2)
-	p50, p99, err = ping(s.networks[0].from, s.networks[0].to, first, pings()/10)
+	p50, p99, err = blast.Ping(s.networks[0].from, s.networks[0].to, first, pings()/10)
 	for range n - 1 {
 		err = errors.Join(err, <-done)
 	}
@@ -87,7 +94,7 @@ func (s series) streams(n int) (rate, fairness float64, err error) {
 	done := make(chan outcome, n)
 	for i, net := range s.networks[:n] {
 		go func() {
-			rate, err := stream(net.from, net.to, i%2, (i+1)%2, *window)
+			rate, err := blast.Stream(net.from, net.to, i%2, (i+1)%2, *window)
 			done <- outcome{rate, err}
 		}()
 	}
@@ -164,7 +171,7 @@ func (s series) routerRound(n int, keep func(string, float64)) error {
 	tcp, fairTCP, tcpFailed := s.streams(n)
 	keep("TCP, Gbit/s", tcp/1e9)
 	keep("Jain, TCP", fairTCP)
-	p50, p99, pingFailed := ping(s.networks[0].from, s.networks[0].to, first, pings()/10)
+	p50, p99, pingFailed := blast.Ping(s.networks[0].from, s.networks[0].to, first, pings()/10)
 	keep("rtt p50, us", p50)
 	keep("rtt p99, us", p99)
 	loaded50, loaded99, stressFailed := s.stressed(n)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+
+	"sublet/measure/blast"
 )
 
 // The processors of the machine that are used: all work of a packet on the
@@ -15,19 +18,27 @@ const (
 )
 
 var (
-	small    = gauge{"60 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(blast(n.from, n.to, 60, first, *window)) }}
-	large    = gauge{"1400 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(blast(n.from, n.to, 1400, first, *window)) }}
-	sending  = gauge{"60 B sent, ns", "%.0f", func(n network) (float64, error) { return perPacket(transmit(n, 60, first, *window)) }}
-	tcpOne   = gauge{"TCP 1 core, Gbit/s", "%.1f", func(n network) (float64, error) { return giga(stream(n.from, n.to, first, first, *window)) }}
-	tcpTwo   = gauge{"TCP 2 cores, Gbit/s", "%.1f", func(n network) (float64, error) { return giga(stream(n.from, n.to, first, second, *window)) }}
-	rttHalf  = gauge{"rtt p50, us", "%.1f", func(n network) (float64, error) { p50, _, err := ping(n.from, n.to, first, pings()); return p50, err }}
-	rttWorst = gauge{"rtt p99, us", "%.1f", func(n network) (float64, error) { _, p99, err := ping(n.from, n.to, first, pings()); return p99, err }}
+	small    = gauge{"60 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(blast.Arrive(n.from, n.to, 60, first, *window)) }}
+	large    = gauge{"1400 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(blast.Arrive(n.from, n.to, 1400, first, *window)) }}
+	sending  = gauge{"60 B sent, ns", "%.0f", func(n network) (float64, error) { return perPacket(leave(n)) }}
+	tcpOne   = gauge{"TCP 1 core, Gbit/s", "%.1f", func(n network) (float64, error) { return giga(blast.Stream(n.from, n.to, first, first, *window)) }}
+	tcpTwo   = gauge{"TCP 2 cores, Gbit/s", "%.1f", func(n network) (float64, error) { return giga(blast.Stream(n.from, n.to, first, second, *window)) }}
+	rttHalf  = gauge{"rtt p50, us", "%.1f", func(n network) (float64, error) { p50, _, err := blast.Ping(n.from, n.to, first, pings()); return p50, err }}
+	rttWorst = gauge{"rtt p99, us", "%.1f", func(n network) (float64, error) { _, p99, err := blast.Ping(n.from, n.to, first, pings()); return p99, err }}
 )
 
 func pings() int { return int(window.Microseconds() / 50) }
 
 func mega(v float64, err error) (float64, error) { return v / 1e6, err }
 func giga(v float64, err error) (float64, error) { return v / 1e9, err }
+
+// leave is the rate at which a network's frames leave its host, if they do.
+func leave(n network) (float64, error) {
+	if n.wire.NS == nil {
+		return math.NaN(), nil
+	}
+	return blast.Leave(n.from, n.to, n.wire, 60, first, *window)
+}
 
 // perPacket is the processor's time, all of which goes into packets.
 func perPacket(v float64, err error) (float64, error) { return 1e9 / v, err }

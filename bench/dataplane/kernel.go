@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf/link"
 
 	"sublet/datapath/kernel"
+	"sublet/measure/blast"
 )
 
 // bare is a pair of devices and nothing else.
@@ -99,11 +100,11 @@ func (b *builder) cross(host, node, wire string) error {
 	if err != nil {
 		return err
 	}
-	to, err := outer.link()
+	to, err := outer.Link()
 	if err != nil {
 		return err
 	}
-	from, err := inner.link()
+	from, err := inner.Link()
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (b *builder) cross(host, node, wire string) error {
 
 // redirect sends all that enters by a device to another one, or to its peer.
 // The filter lives as long as the device.
-func redirect(at place, from, to int, call asm.BuiltinFunc) error {
+func redirect(at blast.Place, from, to int, call asm.BuiltinFunc) error {
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: asm.Instructions{
 		asm.Mov.Imm(asm.R1, int32(to)), asm.Mov.Imm(asm.R2, 0), call.Call(), asm.Return(),
 	}})
@@ -123,7 +124,7 @@ func redirect(at place, from, to int, call asm.BuiltinFunc) error {
 		return err
 	}
 	defer program.Close()
-	return kernel.In(at.ns, func() error {
+	return kernel.In(at.NS, func() error {
 		return link.RawAttachProgram(link.RawAttachProgramOptions{Target: from, Program: program, Attach: ebpf.AttachTCXIngress})
 	})
 }

@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"sublet/bench/rig"
+	"sublet/measure/blast"
 )
 
 // network is a path under test that is up.
 type network struct {
 	name     string
-	from, to place
-	wire     place // the underlay device it leaves its host by, if it does
+	from, to blast.Place
+	wire     blast.Place // the underlay device it leaves its host by, if it does
 	close    func() error
 }
 
@@ -90,14 +91,14 @@ func (b *builder) build(name, from, to string) (network, error) {
 	return n, errors.Join(err, failed)
 }
 
-func (b *builder) place(end string) (place, error) {
+func (b *builder) place(end string) (blast.Place, error) {
 	end, addr, _ := strings.Cut(end, "=")
 	name, device, _ := strings.Cut(end, "/")
 	a, err := netip.ParseAddr(addr)
 	if err != nil {
-		return place{}, err
+		return blast.Place{}, err
 	}
-	return openPlace(filepath.Join("/run/netns", b.ns(name)), device, a)
+	return blast.Open(filepath.Join("/run/netns", b.ns(name)), device, a)
 }
 
 // remove deletes the namespaces that were made.

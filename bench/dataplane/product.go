@@ -12,6 +12,7 @@ import (
 
 	"sublet/bench/rig"
 	"sublet/internal/lab"
+	"sublet/measure/blast"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -50,14 +51,14 @@ func (p *product) lease(ctx context.Context, name, text string) (network, error)
 	return n, errors.Join(err, failed)
 }
 
-func (p *product) node(l vnet.Lease, name string) (place, error) {
+func (p *product) node(l vnet.Lease, name string) (blast.Place, error) {
 	file := filepath.Join(p.rig.Run, "netns", string(l.Mapping.Nodes[name]), plan.Namespace(l.ID(), name))
-	return openPlace(file, "eth0", l.Addresses[name])
+	return blast.Open(file, "eth0", l.Addresses[name])
 }
 
 // wire is the uplink of a host of the lab.
-func (p *product) wire(host, device string) (place, error) {
-	n, err := openPlace(filepath.Join("/run/netns", p.name+"-"+host), device, netip.IPv4Unspecified())
+func (p *product) wire(host, device string) (blast.Place, error) {
+	n, err := blast.Open(filepath.Join("/run/netns", p.name+"-"+host), device, netip.IPv4Unspecified())
 	return n, err
 }
 

@@ -95,7 +95,8 @@ admission, 4 a promise is not kept (check).`,
 	root.AddCommand(
 		a.serve(), a.agent(), a.lab(),
 		a.up(), a.down(), a.createCommand(),
-		a.leases(), a.plan(), a.hosts(), a.links(), a.offers(), a.calendar(),
+		a.leases(), a.plan(), a.hosts(), a.links(), a.calibrate(),
+		a.offers(), a.calendar(),
 		a.exec(), a.capture(), a.check(),
 		a.doctor(), a.convert(), a.graph(), a.bench(),
 	)

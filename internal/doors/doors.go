@@ -30,6 +30,7 @@ var Table = map[string][]string{
 	"measure":           {"vnet"},
 	"vxswitch":          {"vnet"},
 	"vxswitch/sched":    {"vnet", "vxswitch"},
+	"measure/blast":     {"datapath/kernel"},
 	"measure/probe":     {"vnet", "measure"},
 	"internal/lab":      {"vnet", "plan", "embed/graph", "datapath/kernel"}, // its switches forward as embed/graph counts on
 	"internal/doors":    nil,

@@ -142,6 +142,11 @@ func (c *Client) Report(ctx context.Context, r plan.Report) error {
 	return c.do(ctx, http.MethodPost, "/v1/reports", r, nil)
 }
 
+// Measured gives admission what a host was found to carry.
+func (c *Client) Measured(ctx context.Context, host vnet.HostID, rate vnet.Rate) error {
+	return c.do(ctx, http.MethodPut, "/v1/hosts/"+url.PathEscape(string(host))+"/measured", Measured{Rate: rate}, nil)
+}
+
 // Diff reads what a host's agent would change now, into result: the agent's
 // own JSON.
 func (c *Client) Diff(ctx context.Context, host vnet.HostID, result any) error {

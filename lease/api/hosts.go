@@ -58,6 +58,30 @@ func (s *Server) getHosts(w http.ResponseWriter, _ *http.Request, _ *call) error
 	return answer(w, http.StatusOK, hosts)
 }
 
+// Measured is what a host's processors were found to forward.
+type Measured struct {
+	Rate vnet.Rate `json:"measured_bps"`
+}
+
+// putMeasured gives admission what a host can carry.
+func (s *Server) putMeasured(w http.ResponseWriter, r *http.Request, c *call) error {
+	var m Measured
+	if err := s.decode(w, r, c, &m); err != nil {
+		return err
+	}
+	host := vnet.HostID(r.PathValue("host"))
+	err := s.change(func(now time.Time, b *lease.Book) error {
+		if _, ok := b.Substrate().HostOf(string(host)); !ok {
+			return noSuchHost(host)
+		}
+		return b.Measured(now, host, m.Rate)
+	})
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
 // heard adds what is known of the host's agent.
 func (h *Host) heard(now time.Time, a agentState) {
 	h.Seen, h.Applied, h.Drift, h.Errors = a.seen, a.report.Revision, a.report.Drift, len(a.report.Errors)

@@ -94,6 +94,7 @@ func (s *Server) adopt(sub *vnet.Substrate) error {
 		return fmt.Errorf("take on the substrate: %w", err)
 	}
 	return s.change(func(now time.Time, b *lease.Book) error {
+		b.KeepMeasured(sub)
 		if reflect.DeepEqual(b.Substrate(), *sub) {
 			return nil
 		}

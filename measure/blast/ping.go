@@ -1,4 +1,4 @@
-package main
+package blast
 
 import (
 	"errors"
@@ -12,15 +12,15 @@ import (
 // echoPort answers pings.
 const echoPort = 7
 
-// ping is the median and the 99th percentile of the round-trip time of
+// Ping is the median and the 99th percentile of the round-trip time of
 // datagrams, in microseconds, both ends on one processor and blocking.
-func ping(from, to place, cpu, count int) (p50, p99 float64, err error) {
+func Ping(from, to Place, cpu, count int) (p50, p99 float64, err error) {
 	server, err := to.socket(unix.SOCK_DGRAM)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer unix.Close(server)
-	if err := unix.Bind(server, sockaddr(to.addr, echoPort)); err != nil {
+	if err := unix.Bind(server, sockaddr(to.Addr, echoPort)); err != nil {
 		return 0, 0, err
 	}
 	client, err := from.socket(unix.SOCK_DGRAM)
@@ -28,14 +28,14 @@ func ping(from, to place, cpu, count int) (p50, p99 float64, err error) {
 		return 0, 0, err
 	}
 	defer unix.Close(client)
-	if err := unix.Connect(client, sockaddr(to.addr, echoPort)); err != nil {
+	if err := unix.Connect(client, sockaddr(to.Addr, echoPort)); err != nil {
 		return 0, 0, err
 	}
-	answers := pinned(cpu, func() error { return echo(server) })
+	answers := pinned(cpu, func(chan struct{}) error { return echo(server) })
 	times := make([]time.Duration, 0, count)
-	asks := pinned(cpu, func() (err error) { times, err = roundTrips(client, times); return err })
-	if err := errors.Join(<-asks.done, <-answers.done); err != nil {
-		return 0, 0, fmt.Errorf("ping %s: %w", to.addr, err)
+	asks := pinned(cpu, func(chan struct{}) (err error) { times, err = roundTrips(client, times); return err })
+	if err := errors.Join(asks.Wait(), answers.Wait()); err != nil {
+		return 0, 0, fmt.Errorf("ping %s: %w", to.Addr, err)
 	}
 	slices.Sort(times)
 	at := func(q float64) float64 {

@@ -1,4 +1,4 @@
-package main
+package blast
 
 import (
 	"fmt"
@@ -11,8 +11,9 @@ import (
 	"sublet/datapath/kernel"
 )
 
-// hook is a program first on one hook of a device.
-type hook struct {
+// Counter is a program first on one hook of a device that counts datagrams and drops
+// them, so that what comes after the path costs nothing.
+type Counter struct {
 	program *ebpf.Program
 	attach  link.Link
 	counter *ebpf.Map
@@ -25,37 +26,37 @@ const (
 	portAt     = 36
 )
 
-// countAt counts and drops the load for a port that arrives at a place, so that what
+// CountAt counts and drops the load for a port that arrives at a place, so that what
 // comes after the path costs nothing, whatever the path is made of.
-func countAt(p place, port int) (*hook, error) {
+func CountAt(p Place, port int) (*Counter, error) {
 	return dropAt(p, ebpf.AttachTCXIngress, matchPort(int32(port)))
 }
 
-// countOut counts and drops every datagram that is about to leave by a wire,
+// CountOut counts and drops every datagram that is about to leave by a wire,
 // in a tunnel or not.
-func countOut(p place) (*hook, error) { return dropAt(p, ebpf.AttachTCXEgress, nil) }
+func CountOut(p Place) (*Counter, error) { return dropAt(p, ebpf.AttachTCXEgress, nil) }
 
 // dropAt counts and drops the datagrams on one hook of a device that match.
-func dropAt(p place, at ebpf.AttachType, match asm.Instructions) (*hook, error) {
+func dropAt(p Place, at ebpf.AttachType, match asm.Instructions) (*Counter, error) {
 	counter, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1})
 	if err != nil {
 		return nil, err
 	}
-	h := &hook{counter: counter}
-	h.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: countAndDrop(counter.FD(), match)})
+	c := &Counter{counter: counter}
+	c.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: countAndDrop(counter.FD(), match)})
 	if err != nil {
 		return nil, fmt.Errorf("load the counter: %w", err)
 	}
-	device, err := p.link()
+	device, err := p.Link()
 	if err != nil {
 		return nil, err
 	}
-	return h, h.put(p, device, at)
+	return c, c.put(p, device, at)
 }
 
-func (h *hook) put(p place, device netlink.Link, at ebpf.AttachType) error {
-	return kernel.In(p.ns, func() (err error) {
-		h.attach, err = link.AttachTCX(link.TCXOptions{Interface: device.Attrs().Index, Program: h.program, Attach: at, Anchor: link.Head()})
+func (c *Counter) put(p Place, device netlink.Link, at ebpf.AttachType) error {
+	return kernel.In(p.NS, func() (err error) {
+		c.attach, err = link.AttachTCX(link.TCXOptions{Interface: device.Attrs().Index, Program: c.program, Attach: at, Anchor: link.Head()})
 		return err
 	})
 }
@@ -103,10 +104,10 @@ func countAndDrop(counter int, match asm.Instructions) asm.Instructions {
 	)
 }
 
-// packets is how many were counted.
-func (h *hook) packets() (total uint64) {
+// Packets is how many were counted.
+func (c *Counter) Packets() (total uint64) {
 	var each []uint64
-	if err := h.counter.Lookup(uint32(0), &each); err != nil {
+	if err := c.counter.Lookup(uint32(0), &each); err != nil {
 		return 0
 	}
 	for _, n := range each {
@@ -116,10 +117,10 @@ func (h *hook) packets() (total uint64) {
 }
 
 // Close detaches it.
-func (h *hook) Close() error {
-	if h.attach != nil {
-		h.attach.Close()
+func (c *Counter) Close() error {
+	if c.attach != nil {
+		c.attach.Close()
 	}
-	h.program.Close()
-	return h.counter.Close()
+	c.program.Close()
+	return c.counter.Close()
 }

@@ -1,4 +1,9 @@
-package main
+// Package blast loads a path between two interfaces on one machine as hard as
+// its processors can, and says what arrives: frames of any size from a packet
+// socket, counted and dropped at the last device, a TCP stream, round trips.
+// All work is pinned to processors the caller names, and rates are per second
+// of their time, so that other work on the machine does not change them.
+package blast
 
 import (
 	"errors"
@@ -15,27 +20,27 @@ import (
 	"sublet/datapath/kernel"
 )
 
-// place is one end of a path under test: an interface in a namespace.
-type place struct {
-	ns     *os.File
-	device string
-	addr   netip.Addr
+// Place is one end of a path under test: an interface in a namespace.
+type Place struct {
+	NS     *os.File
+	Device string
+	Addr   netip.Addr
 }
 
-// openPlace opens the namespace of a file.
-func openPlace(file, device string, addr netip.Addr) (place, error) {
+// Open opens a place by the file of its namespace.
+func Open(file, device string, addr netip.Addr) (Place, error) {
 	ns, err := kernel.OpenNamespace(file)
-	return place{ns, device, addr}, err
+	return Place{ns, device, addr}, err
 }
 
-// link is the interface.
-func (p place) link() (netlink.Link, error) {
-	h, err := netlink.NewHandleAt(netns.NsHandle(p.ns.Fd()))
+// Link is the interface.
+func (p Place) Link() (netlink.Link, error) {
+	h, err := netlink.NewHandleAt(netns.NsHandle(p.NS.Fd()))
 	if err != nil {
 		return nil, err
 	}
 	defer h.Close()
-	return h.LinkByName(p.device)
+	return h.LinkByName(p.Device)
 }
 
 // hop is where frames to another place go first.
@@ -43,13 +48,13 @@ type hop struct{ from, to net.HardwareAddr }
 
 // hopTo resolves the next hop to another place by sending to it, as any
 // program would.
-func (p place) hopTo(q place) (hop, error) {
-	h, err := netlink.NewHandleAt(netns.NsHandle(p.ns.Fd()))
+func (p Place) hopTo(q Place) (hop, error) {
+	h, err := netlink.NewHandleAt(netns.NsHandle(p.NS.Fd()))
 	if err != nil {
 		return hop{}, err
 	}
 	defer h.Close()
-	link, err := h.LinkByName(p.device)
+	link, err := h.LinkByName(p.Device)
 	if err != nil {
 		return hop{}, err
 	}
@@ -57,12 +62,12 @@ func (p place) hopTo(q place) (hop, error) {
 		if err := p.poke(q); err != nil {
 			return hop{}, err
 		}
-		if to, err := neighbour(h, link, q.addr); err != nil || to != nil {
+		if to, err := neighbour(h, link, q.Addr); err != nil || to != nil {
 			return hop{link.Attrs().HardwareAddr, to}, err
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	return hop{}, fmt.Errorf("%s does not find its neighbour towards %s", p.addr, q.addr)
+	return hop{}, fmt.Errorf("%s does not find its neighbour towards %s", p.Addr, q.Addr)
 }
 
 // neighbour is the hardware address of the next hop to an address; nil if it
@@ -86,13 +91,13 @@ func neighbour(h *netlink.Handle, link netlink.Link, to netip.Addr) (net.Hardwar
 }
 
 // poke sends one datagram.
-func (p place) poke(q place) error {
+func (p Place) poke(q Place) error {
 	fd, err := p.socket(unix.SOCK_DGRAM)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	err = unix.Sendto(fd, []byte{0}, 0, sockaddr(q.addr, discard))
+	err = unix.Sendto(fd, []byte{0}, 0, sockaddr(q.Addr, Discard))
 	if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EHOSTUNREACH) {
 		return nil
 	}
@@ -100,8 +105,8 @@ func (p place) poke(q place) error {
 }
 
 // socket opens an IPv4 socket there; its waits are bounded.
-func (p place) socket(kind int) (fd int, err error) {
-	err = kernel.In(p.ns, func() (err error) {
+func (p Place) socket(kind int) (fd int, err error) {
+	err = kernel.In(p.NS, func() (err error) {
 		fd, err = unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
 		return err
 	})
@@ -116,6 +121,6 @@ func sockaddr(a netip.Addr, port int) *unix.SockaddrInet4 {
 	return &unix.SockaddrInet4{Addr: a.As4(), Port: port}
 }
 
-// discard is the port of RFC 863, to which load is sent; several flows at once
+// Discard is the port of RFC 863, to which load is sent; several flows at once
 // take this one and those behind it.
-const discard = 9
+const Discard = 9

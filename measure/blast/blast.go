@@ -1,10 +1,9 @@
-package main
+package blast
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 	"unsafe"
 
@@ -19,55 +18,58 @@ const flows = 16
 // burst is how many frames one system call sends.
 const burst = 64
 
-// blast sends frames of size bytes (without the checksum) from one place to
-// another as fast as one processor can, and returns how many arrive
-// in a second of its time.
-func blast(from, to place, size, cpu int, window time.Duration) (float64, error) {
-	sink, err := countAt(to, discard)
+// Arrive sends frames of size bytes (without the checksum) from one place to
+// another as fast as one processor can, and returns how many arrive in a
+// second of its time.
+func Arrive(from, to Place, size, cpu int, window time.Duration) (float64, error) {
+	counter, err := CountAt(to, Discard)
 	if err != nil {
 		return 0, err
 	}
-	defer sink.Close()
-	return blastInto(sink, from, to, size, cpu, window)
+	defer counter.Close()
+	return into(counter, from, to, size, cpu, window)
 }
 
-// transmit is blast with the frames counted and dropped where they leave the
-// host: the cost of sending alone.
-func transmit(n network, size, cpu int, window time.Duration) (float64, error) {
-	if n.wire.ns == nil {
-		return math.NaN(), nil
-	}
-	if _, err := n.from.hopTo(n.to); err != nil {
+// Leave is Arrive with the frames counted and dropped where they leave the
+// host by a wire: the cost of sending alone.
+func Leave(from, to, wire Place, size, cpu int, window time.Duration) (float64, error) {
+	if _, err := from.hopTo(to); err != nil { // before the wire is cut
 		return 0, err
 	}
-	sink, err := countOut(n.wire)
+	counter, err := CountOut(wire)
 	if err != nil {
 		return 0, err
 	}
-	defer sink.Close()
-	return blastInto(sink, n.from, n.to, size, cpu, window)
+	defer counter.Close()
+	return into(counter, from, to, size, cpu, window)
 }
 
-// blastInto sends and returns what a hook counts in a second of the
-// sender's processor time.
-func blastInto(sink *hook, from, to place, size, cpu int, window time.Duration) (float64, error) {
+// into sends and returns what is counted in a second of the sender's
+// processor time.
+func into(counter *Counter, from, to Place, size, cpu int, window time.Duration) (float64, error) {
+	sender, err := Start(from, to, size, cpu, Discard)
+	if err != nil {
+		return 0, err
+	}
+	rate, err := Measured(cpu, window, counter.Packets, sender)
+	return rate, errors.Join(err, sender.Stop())
+}
+
+// Start sends frames to a port without end, pinned to one processor.
+func Start(from, to Place, size, cpu, port int) (Worker, error) {
 	next, err := from.hopTo(to)
 	if err != nil {
-		return 0, err
+		return Worker{}, err
 	}
 	frames := make([][]byte, flows)
 	for i := range frames {
-		frames[i] = frame(from, to, next, size, 20000+i, discard)
+		frames[i] = frame(from, to, next, size, 20000+i, port)
 	}
-	stop := make(chan struct{})
-	sender := pinned(cpu, func() error { return sendFrames(from, frames, stop) })
-	rate, err := measured(cpu, window, sink.packets, sender)
-	close(stop)
-	return rate, errors.Join(err, <-sender.done)
+	return pinned(cpu, func(stop chan struct{}) error { return sendFrames(from, frames, stop) }), nil
 }
 
 // frame is a UDP datagram in IPv4 in Ethernet, without a UDP checksum.
-func frame(from, to place, next hop, size, port, target int) []byte {
+func frame(from, to Place, next hop, size, port, target int) []byte {
 	f := make([]byte, size)
 	copy(f, next.to)
 	copy(f[6:], next.from)
@@ -75,7 +77,7 @@ func frame(from, to place, next hop, size, port, target int) []byte {
 	ip := f[14:]
 	ip[0], ip[8], ip[9] = 0x45, 64, unix.IPPROTO_UDP
 	binary.BigEndian.PutUint16(ip[2:], uint16(size-14))
-	ends := [2][4]byte{from.addr.As4(), to.addr.As4()}
+	ends := [2][4]byte{from.Addr.As4(), to.Addr.As4()}
 	copy(ip[12:], ends[0][:])
 	copy(ip[16:], ends[1][:])
 	binary.BigEndian.PutUint16(ip[10:], ^sum(ip[:20]))
@@ -106,7 +108,7 @@ type message struct {
 }
 
 // sendFrames sends until stop, on a packet socket.
-func sendFrames(from place, frames [][]byte, stop chan struct{}) error {
+func sendFrames(from Place, frames [][]byte, stop chan struct{}) error {
 	fd, err := packetSocket(from)
 	if err != nil {
 		return err
@@ -128,17 +130,17 @@ func sendFrames(from place, frames [][]byte, stop chan struct{}) error {
 		}
 		_, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&messages[0])), burst, 0, 0, 0)
 		if errno != 0 && errno != unix.ENOBUFS && errno != unix.EAGAIN && errno != unix.EINTR {
-			return fmt.Errorf("send from %s: %w", from.addr, errno)
+			return fmt.Errorf("send from %s: %w", from.Addr, errno)
 		}
 	}
 }
 
-func packetSocket(p place) (fd int, err error) {
-	link, err := p.link()
+func packetSocket(p Place) (fd int, err error) {
+	link, err := p.Link()
 	if err != nil {
 		return -1, err
 	}
-	err = kernel.In(p.ns, func() (err error) {
+	err = kernel.In(p.NS, func() (err error) {
 		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 		return err
 	})

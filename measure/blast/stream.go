@@ -1,4 +1,4 @@
-package main
+package blast
 
 import (
 	"errors"
@@ -15,9 +15,9 @@ var lastPort atomic.Int32
 
 func newPort() int { return 20000 + int(lastPort.Add(1))%20000 }
 
-// stream is the goodput in bit/s of one TCP connection (CUBIC), its sender
+// Stream is the goodput in bit/s of one TCP connection (CUBIC), its sender
 // and its receiver on the processors named.
-func stream(from, to place, sender, receiver int, window time.Duration) (float64, error) {
+func Stream(from, to Place, sender, receiver int, window time.Duration) (float64, error) {
 	listener, err := to.socket(unix.SOCK_STREAM)
 	if err != nil {
 		return 0, err
@@ -27,27 +27,25 @@ func stream(from, to place, sender, receiver int, window time.Duration) (float64
 		return 0, err
 	}
 	port := newPort()
-	if err := unix.Bind(listener, sockaddr(to.addr, port)); err != nil {
+	if err := unix.Bind(listener, sockaddr(to.Addr, port)); err != nil {
 		return 0, err
 	}
 	if err := unix.Listen(listener, 1); err != nil {
 		return 0, err
 	}
 	var got atomic.Uint64
-	stop := make(chan struct{})
-	sink := pinned(receiver, func() error { return receive(listener, &got, stop) })
-	source := pinned(sender, func() error { return send(from, to, port) })
+	sink := pinned(receiver, func(stop chan struct{}) error { return receive(listener, &got, stop) })
+	source := pinned(sender, func(chan struct{}) error { return send(from, to, port) })
 	var bytes float64
 	if sender == receiver {
-		bytes, err = measured(sender, window, got.Load, sink, source)
+		bytes, err = Measured(sender, window, got.Load, sink, source)
 	} else {
 		time.Sleep(window / 5)
 		before, begin := got.Load(), time.Now()
 		time.Sleep(window)
 		bytes = float64(got.Load()-before) / time.Since(begin).Seconds()
 	}
-	close(stop)
-	return bytes * 8, errors.Join(err, <-sink.done, <-source.done)
+	return bytes * 8, errors.Join(err, sink.Stop(), source.Wait())
 }
 
 // receive takes one connection and counts what it brings.
@@ -75,7 +73,7 @@ func receive(listener int, got *atomic.Uint64, stop chan struct{}) error {
 }
 
 // send fills a connection until the receiver closes it.
-func send(from, to place, port int) error {
+func send(from, to Place, port int) error {
 	fd, err := from.socket(unix.SOCK_STREAM)
 	if err != nil {
 		return err
@@ -84,8 +82,8 @@ func send(from, to place, port int) error {
 	if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic"); err != nil {
 		return err
 	}
-	if err := again(func() error { return unix.Connect(fd, sockaddr(to.addr, port)) }); err != nil {
-		return fmt.Errorf("connect to %s: %w", to.addr, err)
+	if err := again(func() error { return unix.Connect(fd, sockaddr(to.Addr, port)) }); err != nil {
+		return fmt.Errorf("connect to %s: %w", to.Addr, err)
 	}
 	data := make([]byte, 128<<10)
 	for {

@@ -1,4 +1,4 @@
-package main
+package blast
 
 import (
 	"fmt"
@@ -12,15 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// worker is a thread on a processor of its own choice whose time is counted.
-type worker struct {
+// Worker is a thread on one processor whose time is counted.
+type Worker struct {
 	tid  chan int
 	done chan error
+	stop chan struct{}
 }
 
+// Stop ends its work and says how it went.
+func (w Worker) Stop() error {
+	close(w.stop)
+	return w.Wait()
+}
+
+// Wait waits until its work is done, and says how it went.
+func (w Worker) Wait() error { return <-w.done }
+
 // pinned runs f on one processor, in a thread of its own.
-func pinned(cpu int, f func() error) worker {
-	w := worker{make(chan int, 1), make(chan error, 1)}
+func pinned(cpu int, f func(stop chan struct{}) error) Worker {
+	w := Worker{make(chan int, 1), make(chan error, 1), make(chan struct{})}
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread goes with its affinity
 		w.tid <- unix.Gettid()
@@ -30,7 +40,7 @@ func pinned(cpu int, f func() error) worker {
 			w.done <- fmt.Errorf("pin to processor %d: %w", cpu, err)
 			return
 		}
-		w.done <- f()
+		w.done <- f(w.stop)
 	}()
 	return w
 }
@@ -43,7 +53,7 @@ type meter struct {
 	daemon string // schedstat of ksoftirqd
 }
 
-func newMeter(cpu int, workers ...worker) (meter, error) {
+func newMeter(cpu int, workers ...Worker) (meter, error) {
 	m := meter{}
 	for _, w := range workers {
 		const perThread, scheduled = 4, 2 // linux/posix-timers.h
@@ -78,8 +88,9 @@ func (m meter) read() (time.Duration, error) {
 	return total + time.Duration(nanoseconds), err
 }
 
-// measured is how much is counted in a second of the workers' processor time.
-func measured(cpu int, window time.Duration, count func() uint64, workers ...worker) (float64, error) {
+// Measured is how much is counted in a second of the time of workers on one
+// processor.
+func Measured(cpu int, window time.Duration, count func() uint64, workers ...Worker) (float64, error) {
 	m, err := newMeter(cpu, workers...)
 	if err != nil {
 		return 0, err

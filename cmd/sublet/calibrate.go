@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sublet/internal/lab"
+	"sublet/lease/api"
+	"sublet/measure/blast"
+	"sublet/plan"
+	"sublet/vnet"
+	"sublet/vnet/file"
+)
+
+func (a *app) calibrate() *cobra.Command {
+	var window time.Duration
+	c := a.noun(&cobra.Command{
+		Use:   "calibrate [HOST]",
+		Short: "Measure what this machine can forward, and let admission count on no more",
+		Long: `Build networks of one link, a router, a switch, and a tunnel between two hosts,
+out of namespaces on this machine, and measure how many packets of several
+sizes one processor forwards in a second of its time. What the slowest of them
+does with frames of 900 bytes, the mean that promises are made for, on all
+processors is what the machine can carry.
+
+With HOST, the substrate host that this machine is, the result is given to the
+server: from then on admission refuses what the host cannot carry. It takes
+some 15 s and a processor; measure on an idle machine.`,
+		Example:           "  sublet calibrate\n  sublet calibrate h1 -o json",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeHost,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			return a.runCalibration(c.Context(), args, window)
+		},
+	})
+	c.Flags().DurationVar(&window, "window", 500*time.Millisecond, "of each measurement")
+	return c
+}
+
+// calibration is what a machine can forward.
+type calibration struct {
+	Processors int        `json:"processors"`
+	Paths      []pathRate `json:"paths"`
+	Carries    vnet.Rate  `json:"carries_bps"` // tenants' frames of meanFrame, all processors
+}
+
+// pathRate is what one processor forwards of one kind of path.
+type pathRate struct {
+	Path    string    `json:"path"` // link, router, switch, tunnel
+	Frame   int       `json:"frame_bytes"`
+	Packets float64   `json:"packets_per_second"`
+	Rate    vnet.Rate `json:"rate_bps"`
+}
+
+// meanFrame is that of plan.Outer: what promises are made for.
+const meanFrame = 900
+
+// frameSizes that are measured: the smallest, the mean, the largest.
+var frameSizes = []int{60, meanFrame, 1514}
+
+func (a *app) runCalibration(ctx context.Context, hosts []string, window time.Duration) error {
+	if window < 10*time.Millisecond || window > time.Minute {
+		return badInput{fmt.Errorf("--window %s: choose 10ms to 1m", window)}
+	}
+	if err := a.mayCalibrate(ctx, hosts); err != nil {
+		return err
+	}
+	result, err := a.measureMachine(ctx, window)
+	if err != nil {
+		return err
+	}
+	for _, host := range hosts {
+		if err := a.client().Measured(ctx, vnet.HostID(host), result.Carries); err != nil {
+			return err
+		}
+	}
+	var rows [][]string
+	for _, p := range result.Paths {
+		rows = append(rows, []string{p.Path, fmt.Sprint(p.Frame), fmt.Sprintf("%.3f", p.Packets/1e6), readable(p.Rate)})
+	}
+	if err := a.print(result, "PATH FRAME MPPS-PER-CORE RATE-PER-CORE", rows); err != nil || a.format != "table" {
+		return err
+	}
+	fmt.Fprintf(a.out, "\ncarries %s on %d processors\n", readable(result.Carries), result.Processors)
+	return nil
+}
+
+// mayCalibrate refuses before anything is made.
+func (a *app) mayCalibrate(ctx context.Context, hosts []string) error {
+	if os.Geteuid() != 0 {
+		return badInput{errors.New("calibration makes network namespaces: run it as root")}
+	}
+	if len(hosts) == 0 {
+		return nil
+	}
+	known, err := a.client().Hosts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range known {
+		if string(h.Name) == hosts[0] {
+			return nil
+		}
+	}
+	return badInput{fmt.Errorf("there is no host %s: see sublet hosts", hosts[0])}
+}
+
+// ground is a lab that only exists while the machine is measured.
+type ground struct {
+	run    string
+	client *api.Client
+}
+
+// measureMachine builds one network of each kind, one after the other.
+func (a *app) measureMachine(ctx context.Context, window time.Duration) (calibration, error) {
+	p := a.progress("measuring")
+	defer p.end()
+	g, err := makeGround(ctx)
+	if err != nil {
+		return calibration{}, err
+	}
+	result := calibration{Processors: runtime.NumCPU()}
+	err = g.measure(ctx, window, &result)
+	return result, errors.Join(err, g.remove())
+}
+
+// The lab's hosts carry what no host can, so that nothing is shaped on them.
+const groundSubstrate = `hosts: [{name: h1, capacity: 10Tbit}, {name: h2, capacity: 10Tbit}]
+links: [{name: wire, ends: [h1, h2], capacity: 100Gbit, mtu: 1550}]
+`
+
+func makeGround(ctx context.Context) (*ground, error) {
+	sub, err := file.ParseSubstrate("calibration", []byte(groundSubstrate))
+	if err != nil {
+		return nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("/run", "slcal") // short, for sockets' names
+	if err != nil {
+		return nil, err
+	}
+	g := &ground{run: filepath.Join(dir, "run")}
+	g.client = api.NewClient(filepath.Join(g.run, "api.sock"))
+	ready := (&app{run: g.run, caller: g.client}).agentsUp
+	if _, err = lab.Up(ctx, lab.Spec{Name: filepath.Base(dir), Run: g.run, Exe: exe, Substrate: sub, Bare: true, Ready: ready}); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return g, nil
+}
+
+func (g *ground) remove() error {
+	g.client.Close()
+	if err := lab.Down(g.run); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Dir(g.run))
+}
+
+// grounds are the kinds of paths between nodes a and z.
+var grounds = []struct{ path, request string }{
+	{"link", "network: link\nnodes: [{name: a, host: h1}, {name: z, host: h1}]\nlinks: [{ends: [a, z], min: 1Mbit}]\n"},
+	{"router", "network: router\nnodes: [{name: a, host: h1}, {name: z, host: h1}]\nrouters: [{name: r, host: h1}]\nlinks: [{ends: [a, r], min: 1Mbit}, {ends: [r, z], min: 1Mbit}]\n"},
+	{"switch", "network: switch\nnodes: [{name: a, host: h1}, {name: z, host: h1}]\nswitches: [{name: s, host: h1}]\nlinks: [{ends: [a, s], min: 1Mbit}, {ends: [s, z], min: 1Mbit}]\n"},
+	{"tunnel", "network: tunnel\nnodes: [{name: a, host: h1}, {name: z, host: h2}]\nlinks: [{ends: [a, z], min: 1Mbit}]\n"},
+}
+
+func (g *ground) measure(ctx context.Context, window time.Duration, result *calibration) error {
+	for _, kind := range grounds {
+		from, to, err := g.lease(ctx, kind.request)
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind.path, err)
+		}
+		for _, size := range frameSizes {
+			packets, err := blast.Arrive(from, to, size, 0, window)
+			if err != nil {
+				return fmt.Errorf("%s, frames of %d bytes: %w", kind.path, size, err)
+			}
+			rate := vnet.Rate(packets * float64(size) * 8)
+			result.Paths = append(result.Paths, pathRate{kind.path, size, packets, rate})
+			if whole := rate * vnet.Rate(result.Processors); size == meanFrame && (result.Carries == 0 || whole < result.Carries) {
+				result.Carries = whole
+			}
+		}
+	}
+	return nil
+}
+
+// lease makes a network, and finds its nodes a and z.
+func (g *ground) lease(ctx context.Context, text string) (from, to blast.Place, err error) {
+	req, err := file.ParseRequest("calibration", []byte(text))
+	if err != nil {
+		return from, to, err
+	}
+	admitted, err := g.client.Admit(ctx, req, false)
+	if err != nil {
+		return from, to, err
+	}
+	l, err := g.client.WaitReady(ctx, admitted.Lease.ID())
+	if err == nil && l.State != vnet.Running {
+		err = fmt.Errorf("%s is %s: %s", l.ID(), l.State, l.Message)
+	}
+	if err != nil {
+		return from, to, err
+	}
+	if from, err = g.node(l, "a"); err == nil {
+		to, err = g.node(l, "z")
+	}
+	return from, to, err
+}
+
+func (g *ground) node(l vnet.Lease, name string) (blast.Place, error) {
+	namespace := filepath.Join(g.run, "netns", string(l.Mapping.Nodes[name]), plan.Namespace(l.ID(), name))
+	return blast.Open(namespace, "eth0", l.Addresses[name])
+}

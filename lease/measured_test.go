@@ -1,0 +1,62 @@
+package lease
+
+import (
+	"errors"
+	"testing"
+
+	"sublet/vnet"
+)
+
+// local is a link between two nodes of one host.
+func local(network vnet.VNetID, rate vnet.Rate) vnet.Request {
+	r := vnet.Request{Network: network, Tenant: "alice"}
+	r.Nodes = []vnet.VirtualNode{{Name: "a", Host: "h1"}, {Name: "b", Host: "h1"}}
+	bandwidth := vnet.Static(rate)
+	r.Links = []vnet.VirtualLink{{Name: "a-b", Ends: [2]string{"a", "b"}, Bandwidth: [2]vnet.Bandwidth{bandwidth, bandwidth}}}
+	return r
+}
+
+func TestAdmissionCountsOnNoMoreThanWasMeasured(t *testing.T) {
+	b := pair(t)
+	if _, err := b.Admit(noon, local("first", 5*vnet.Gbit), 1000); err != nil {
+		t.Fatal("before it is measured:", err)
+	}
+	if err := b.Measured(noon, "h1", 3*vnet.Gbit); !errors.Is(err, ErrConflict) {
+		t.Fatal("less measured than is booked:", err)
+	}
+	if err := b.Release(noon, vnet.LeaseID{Tenant: "alice", Network: "first"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Measured(noon, "h1", 3*vnet.Gbit); err != nil {
+		t.Fatal(err)
+	}
+	var rejection *vnet.Rejection
+	if _, err := b.Admit(noon, local("second", 5*vnet.Gbit), 1000); !errors.As(err, &rejection) || rejection.Offer == nil {
+		t.Fatal("more than was measured is not refused with an offer:", err)
+	}
+	if _, err := b.Admit(noon, *rejection.Offer, 1000); err != nil {
+		t.Error("the offer:", err)
+	}
+}
+
+func TestMeasuredOutlivesANewDescription(t *testing.T) {
+	b := pair(t)
+	described := b.Substrate()
+	if err := b.Measured(noon, "h2", vnet.Gbit); err != nil {
+		t.Fatal(err)
+	}
+	b.KeepMeasured(&described)
+	if got, _ := described.HostOf("h2"); got.Carries() != vnet.Gbit {
+		t.Errorf("h2 carries %s after a restart, 1Gbit was measured", got.Carries())
+	}
+	if got, _ := described.HostOf("h1"); got.Carries() != vnet.DefaultHostCapacity {
+		t.Errorf("h1 carries %s, nobody measured", got.Carries())
+	}
+}
+
+func TestMeasuredHostMustExist(t *testing.T) {
+	var bad *vnet.FieldError
+	if err := pair(t).Measured(noon, "h9", vnet.Gbit); !errors.As(err, &bad) {
+		t.Error(err)
+	}
+}
