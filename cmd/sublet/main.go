@@ -98,7 +98,7 @@ admission, 4 a promise is not kept (check).`,
 		a.leases(), a.plan(), a.hosts(), a.links(), a.calibrate(),
 		a.offers(), a.calendar(),
 		a.exec(), a.capture(), a.check(),
-		a.doctor(), a.convert(), a.graph(), a.bench(),
+		a.doctor(), a.convert(), a.graph(), a.bench(), a.sim(),
 	)
 	usageIsBadInput(root)
 	return root

@@ -31,6 +31,10 @@ var Table = map[string][]string{
 	"vxswitch":          {"vnet"},
 	"vxswitch/sched":    {"vnet", "vxswitch"},
 	"measure/blast":     {"datapath/kernel"},
+	"vxswitch/split":    {"vnet"},
+	"vxswitch/sim":      {"vnet", "vxswitch", "vxswitch/split"},
+	"vxswitch/scenario": {"vnet", "vnet/file", "vxswitch/sched", "vxswitch/sim"},
+	"vxswitch/figure":   {"vnet", "vxswitch/scenario", "vxswitch/sim"},
 	"measure/probe":     {"vnet", "measure"},
 	"internal/lab":      {"vnet", "plan", "embed/graph", "datapath/kernel"}, // its switches forward as embed/graph counts on
 	"internal/doors":    nil,
@@ -39,7 +43,16 @@ var Table = map[string][]string{
 
 // Pure rooms do no I/O, read no clock and start no goroutine; time and
 // randomness are arguments. Banned are the packages that would let them.
-var Pure = []string{"vnet", "vnet/file", "vnet/vxdl", "vnet/graph", "embed", "embed/graph", "embed/replay", "embed/topology", "embed/rate", "embed/calendar", "plan", "lease", "vxswitch", "vxswitch/sched"}
+var Pure = []string{"vnet", "vnet/file", "vnet/vxdl", "vnet/graph", "embed", "embed/graph", "embed/replay", "embed/topology", "embed/rate", "embed/calendar", "plan", "lease", "vxswitch", "vxswitch/sched",
+	"vxswitch/split", "vxswitch/sim", "vxswitch/scenario", "vxswitch/figure",
+}
 
 // Banned packages in pure rooms.
 var Banned = []string{"os", "net", "net/http", "os/exec", "syscall", "math/rand", "math/rand/v2", "golang.org/x/sys/unix", "github.com/vishvananda/netlink"}
+
+// Seeded rooms may make generators of math/rand/v2 from a seed they are given,
+// by these names and no others: what they draw is a function of that seed.
+var Seeded = []string{"vxswitch/sim"}
+
+// SeededNames of math/rand/v2.
+var SeededNames = []string{"Rand", "New", "PCG", "NewPCG"}

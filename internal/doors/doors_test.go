@@ -94,7 +94,9 @@ func TestPureRoomsTouchNothing(t *testing.T) {
 			continue
 		}
 		for _, path := range s.imports() {
-			if slices.Contains(Banned, path) {
+			if path == "math/rand/v2" && slices.Contains(Seeded, s.room) {
+				drawsFromSeedsOnly(t, s)
+			} else if slices.Contains(Banned, path) {
 				t.Errorf("%s: pure room %s imports %s", s.path, s.room, path)
 			}
 		}
@@ -110,6 +112,24 @@ func TestPureRoomsTouchNothing(t *testing.T) {
 			return true
 		})
 	}
+}
+
+// drawsFromSeedsOnly looks at what a file uses of math/rand/v2.
+func drawsFromSeedsOnly(t *testing.T, s source) {
+	t.Helper()
+	for _, i := range s.file.Imports {
+		if i.Name != nil && i.Path.Value == `"math/rand/v2"` {
+			t.Errorf("%s: imports math/rand/v2 by another name", s.path)
+		}
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := sel.X.(*ast.Ident); ok && x.Name == "rand" && !slices.Contains(SeededNames, sel.Sel.Name) {
+				t.Errorf("%s: pure room %s uses rand.%s, which no seed governs", s.set.Position(n.Pos()), s.room, sel.Sel.Name)
+			}
+		}
+		return true
+	})
 }
 
 func TestRoomsOfTheTableExist(t *testing.T) {

@@ -72,3 +72,21 @@ func (d *document) explain(err error) error {
 	}
 	return d.fail(d.locate(field.Path), "%v", field)
 }
+
+// Decode fills form, a pointer to a struct with yaml tags, from the only
+// document of text, as strictly as requests are read: fields without omitempty
+// must be there, unknown ones must not. A *vnet.FieldError of check, which
+// looks at what was read, gets its place in the text.
+func Decode(name string, text []byte, form any, check func() error) error {
+	doc, err := open(name, text, requestLimits)
+	if err != nil {
+		return err
+	}
+	if err := doc.decode(form); err != nil {
+		return err
+	}
+	if err := check(); err != nil {
+		return doc.explain(err)
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"sublet/vxswitch"
+)
+
+// Watch is told of packets during a run and may end it; all may be nil.
+type Watch struct {
+	Arrived  func(*Arrival)
+	Departed func(d *Departure, hop int)
+	Stop     func() bool // asked now and then
+}
+
+// run is one run of a scenario.
+type run struct {
+	s        *Scenario
+	host     *vxswitch.Switch
+	ids      []vxswitch.ID // of virtual switches
+	index    []int32       // of virtual switches, by id
+	ports    [][]int16     // virtual port by virtual switch and physical port, or -1
+	physical [][]int       // physical port by virtual switch and virtual port
+	arrivals *merge
+	count    counts
+	far      *far // nil: no split
+	watch    Watch
+	events   uint64
+}
+
+// Run runs a scenario once.
+func Run(s *Scenario, seed uint64, watch Watch) (*Outcome, error) {
+	r, err := newRun(s, seed, watch)
+	if err != nil {
+		return nil, err
+	}
+	if !r.loop() {
+		return nil, ErrStopped
+	}
+	return r.outcome(seed), nil
+}
+
+func newRun(s *Scenario, seed uint64, watch Watch) (*run, error) {
+	r := &run{s: s, watch: watch, arrivals: newMerge(s.sources(seed)), count: newCounts(s)}
+	r.arrivals.keep = len(s.Traffic) == 1 && s.Traffic[0].Trace != nil
+	if err := r.lease(seed); err != nil {
+		return nil, err
+	}
+	if s.Split != nil {
+		r.far = newFar(r)
+	}
+	return r, nil
+}
+
+// lease makes the hosting switch and its virtual switches.
+func (r *run) lease(seed uint64) error {
+	config := r.s.config(seed)
+	config.Dropped = r.dropped
+	host, err := vxswitch.New(config)
+	if err != nil {
+		return err
+	}
+	r.host = host
+	var changes []vxswitch.Change
+	for i := range r.s.VirtualSwitches {
+		changes = append(changes, vxswitch.Add{Virtual: r.s.virtual(&r.s.VirtualSwitches[i])})
+	}
+	if err := host.Apply(0, changes...); err != nil {
+		return err
+	}
+	for i := range r.s.VirtualSwitches {
+		r.learn(i)
+	}
+	return nil
+}
+
+// learn makes the tables between a virtual switch's ports and the engine's.
+func (r *run) learn(i int) {
+	v := &r.s.VirtualSwitches[i]
+	id, _ := r.host.Find(v.Name)
+	r.ids = append(r.ids, id)
+	for len(r.index) <= int(id) {
+		r.index = append(r.index, -1)
+	}
+	r.index[id] = int32(i)
+	table := slices.Repeat([]int16{-1}, r.s.Switch.Ports+1)
+	for virtual, physical := range v.Ports {
+		table[physical] = int16(virtual)
+	}
+	r.ports, r.physical = append(r.ports, table), append(r.physical, v.Ports)
+}
+
+// ErrStopped is the error of a run that its watch ended.
+var ErrStopped = errors.New("stopped")
+
+// patience is the arrivals between two questions whether to stop.
+const patience = 1 << 16
+
+// loop passes time from arrival to arrival; false if it was stopped.
+func (r *run) loop() bool {
+	var a Arrival
+	for n := 1; ; n++ {
+		at := r.arrivals.peek()
+		if at == never {
+			break
+		}
+		r.advance(vxswitch.Time(at))
+		r.arrivals.next(&a)
+		r.arrive(&a)
+		if n%patience == 0 && r.watch.Stop != nil && r.watch.Stop() {
+			return false
+		}
+	}
+	if r.s.Drain {
+		r.advance(vxswitch.Forever)
+	} else {
+		r.advance(vxswitch.Time(r.s.Duration))
+	}
+	return true
+}
+
+// advance lets depart what departs up to and at a time.
+func (r *run) advance(until vxswitch.Time) {
+	for {
+		d, ok := r.host.Depart(until)
+		if !ok {
+			break
+		}
+		r.depart(&d)
+	}
+	if r.far != nil {
+		r.far.advance(time.Duration(until))
+	}
+}
+
+func (r *run) arrive(a *Arrival) {
+	r.events++
+	p := vxswitch.Packet{Ref: a.Sequence, Seq: a.Sequence, Flow: uint64(a.Input), Size: a.Size}
+	if r.far != nil && r.far.owns(a) {
+		a.Output, p.Seq = r.far.split(a)
+	}
+	counted := a.At >= r.s.Warmup
+	if counted {
+		r.count.offered(a)
+	}
+	if r.watch.Arrived != nil {
+		r.watch.Arrived(a)
+	}
+	ports := r.ports[a.Switch]
+	p.In, p.Out = ports[a.Input], ports[a.Output]
+	if r.host.Enqueue(vxswitch.Time(a.At), r.ids[a.Switch], int(p.Out), p) == vxswitch.None {
+		r.count.enter(a)
+	} else if counted {
+		r.count.dropped(a)
+	}
+}
+
+// arrival is what a packet was when it came.
+func (r *run) arrival(id vxswitch.ID, p *vxswitch.Packet) Arrival {
+	of := r.index[id]
+	ports := r.physical[of]
+	return Arrival{At: time.Duration(p.At), Sequence: p.Ref, Switch: of, Input: int16(ports[p.In]), Output: int16(ports[p.Out]), Size: p.Size}
+}
+
+// dropped is told by the engine of a packet that had been queued.
+func (r *run) dropped(id vxswitch.ID, p vxswitch.Packet, _ vxswitch.Cause) {
+	a := r.arrival(id, &p)
+	r.count.leave(&a)
+	if a.At >= r.s.Warmup {
+		r.count.dropped(&a)
+	}
+}
+
+func (r *run) depart(d *vxswitch.Departure) {
+	r.events++
+	left := Departure{At: time.Duration(d.Start), Arrival: r.arrival(d.Switch, &d.Packet)}
+	r.count.leave(&left.Arrival)
+	if left.Arrival.At >= r.s.Warmup {
+		r.count.delivered(&left)
+	}
+	if r.watch.Departed != nil {
+		r.watch.Departed(&left, 1)
+	}
+	if r.far != nil && r.far.owns(&left.Arrival) {
+		r.far.send(&left.Arrival, time.Duration(d.End), d.Packet.Seq)
+	}
+}
