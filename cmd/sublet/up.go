@@ -15,15 +15,26 @@ import (
 
 func (a *app) up() *cobra.Command {
 	var o upOptions
-	c := &cobra.Command{
+	c := a.noun(&cobra.Command{
 		Use:   "up FILE...",
 		Short: "Request networks, deploy them, wait until they are ready",
 		Long: `Request the networks in FILEs (YAML or VXDL, - for standard input), deploy them
 and wait until they are ready. All of them or none: if one is refused, those
-admitted before it are released again.`,
-		Example: "  sublet up examples/hello.yaml\n  sublet up big.yaml --accept\n  sublet up big.yaml --offer smaller.yaml",
+admitted before it are released again.
+
+With --dry-run nothing is asked of a server and nothing is touched: the requests
+are decided one after another on a substrate of their own, what is admitted
+stays, and a table says what was admitted, what refused and why. A start that
+has passed is taken for the present. Exit code 3: one of them was refused.`,
+		Example: "  sublet up examples/hello.yaml\n  sublet up big.yaml --accept\n  sublet up big.yaml --offer smaller.yaml\n  sublet up --dry-run --substrate fat-tree:4 *.yaml",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := errors.Join(a.checkFormat(), o.check(a.format)); err != nil {
+				return err
+			}
+			if o.dryRun {
+				return a.dryRun(args, o)
+			}
 			requests := make([]vnet.Request, len(args))
 			for i, name := range args {
 				var err error
@@ -33,19 +44,32 @@ admitted before it are released again.`,
 			}
 			return a.admit(c.Context(), requests, o)
 		},
-	}
+	})
 	c.Flags().BoolVar(&o.accept, "accept", false, "take the counter-offer at once, if it comes to one")
 	c.Flags().StringVar(&o.offer, "offer", "", "write the counter-offer to this file")
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "return once admitted")
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only say what would be admitted, on --substrate")
+	c.Flags().StringVar(&o.substrate, "substrate", "", "for --dry-run: "+substrateForms)
 	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait until a network is ready")
 	return c
 }
 
 // upOptions are the flags of up.
 type upOptions struct {
-	accept, noWait bool
-	offer          string
-	timeout        time.Duration
+	accept, noWait, dryRun bool
+	offer, substrate       string
+	timeout                time.Duration
+}
+
+// check refuses flags that do not go together.
+func (o upOptions) check(format string) error {
+	if format != "table" && !o.dryRun {
+		return badInput{errors.New("--output is for --dry-run: ask sublet leases for what is admitted")}
+	}
+	if o.substrate != "" && !o.dryRun {
+		return badInput{errors.New("--substrate is for --dry-run: a server has its own")}
+	}
+	return nil
 }
 
 // admit asks for all the requests, and gives back what it got if one is refused.
