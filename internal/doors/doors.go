@@ -12,6 +12,7 @@ var Table = map[string][]string{
 	"embed":             {"vnet", "embed/..."},
 	"embed/graph":       {"vnet"},
 	"embed/replay":      {"vnet", "embed", "embed/calendar"}, // a book of its own, without leases
+	"embed/relay":       nil,
 	"embed/rate":        {"vnet"},
 	"embed/topology":    {"vnet"},
 	"embed/calendar":    {"vnet"},
