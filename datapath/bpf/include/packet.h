@@ -16,17 +16,36 @@
 /* Keeps the compiler from merging or moving what the verifier must see apart. */
 #define barrier_var(v) asm volatile("" : "+r"(v))
 
-static __always_inline void *data_of(const struct __sk_buff *skb) { return (void *)(long)skb->data; }
+/* The kernel rewrites these 32-bit loads to pointers. In C the compiler would
+ * keep a value as 32 bits and widen it at its second use, which the verifier
+ * takes for a number. */
+#define CONTEXT_POINTER(skb, field) \
+	({ \
+		void *p_; \
+		asm volatile("%0 = *(u32 *)(%1 + %2)" \
+			     : "=r"(p_) \
+			     : "r"(skb), "i"(__builtin_offsetof(struct __sk_buff, field))); \
+		p_; \
+	})
 
-static __always_inline void *end_of(const struct __sk_buff *skb) { return (void *)(long)skb->data_end; }
+static __always_inline void *data_of(const struct __sk_buff *skb) { return CONTEXT_POINTER(skb, data); }
 
-/* Makes the first len bytes of the packet readable and writable directly;
- * false: the packet is shorter. Pointers read before are invalid afterwards. */
-static __always_inline bool reach(struct __sk_buff *skb, __u32 len)
+static __always_inline void *end_of(const struct __sk_buff *skb) { return CONTEXT_POINTER(skb, data_end); }
+
+/* Makes the first len bytes of the packet readable and writable directly, and
+ * returns where they begin; NULL: the packet is shorter. Pointers read before
+ * are invalid afterwards. Use the pointer it returns: the verifier knows that
+ * one to be checked, of another load of skb->data it may not. */
+static __always_inline void *reach(struct __sk_buff *skb, const __u32 len)
 {
-	if (likely(data_of(skb) + len <= end_of(skb)))
-		return true;
-	return bpf_skb_pull_data(skb, len) == 0 && data_of(skb) + len <= end_of(skb);
+	void *data = data_of(skb);
+
+	if (likely(data + len <= end_of(skb)))
+		return data;
+	if (bpf_skb_pull_data(skb, len))
+		return NULL;
+	data = data_of(skb);
+	return data + len <= end_of(skb) ? data : NULL;
 }
 
 /* Addresses may lie at any even offset; x86 and arm64 load them unaligned. */
