@@ -29,6 +29,7 @@ type Host struct {
 	Nodes       []VNode      `json:"nodes,omitempty"`
 	Switches    []VSwitch    `json:"switches,omitempty"`
 	Links       []VxLink     `json:"links,omitempty"`
+	Overlay     []Overlay    `json:"overlay,omitempty"`
 	Routers     []VxRouter   `json:"routers,omitempty"`
 	SwitchPorts []SwitchPort `json:"switch_ports,omitempty"`
 }
@@ -43,12 +44,13 @@ const (
 	KindVNode      Kind = "vnode"      // datapath/vnode
 	KindVSwitch    Kind = "vswitch"    // datapath/vswitch
 	KindVxLink     Kind = "vxlink"     // datapath/vxlink
+	KindOverlay    Kind = "overlay"    // datapath/overlay: it opens trunks, which vxlink makes
 	KindVxRouter   Kind = "vxrouter"   // datapath/vxrouter
 	KindSwitchPort Kind = "switchport" // datapath/vswitch
 )
 
 // Kinds lists the sections in building order.
-var Kinds = []Kind{KindUplink, KindNames, KindVNode, KindVSwitch, KindVxLink, KindVxRouter, KindSwitchPort}
+var Kinds = []Kind{KindUplink, KindNames, KindVNode, KindVSwitch, KindVxLink, KindOverlay, KindVxRouter, KindSwitchPort}
 
 // Item is one thing a host has: an element of one of the sections.
 type Item interface {
@@ -68,6 +70,7 @@ func (h Host) Items() []Item {
 	items = appendItems(items, h.Nodes)
 	items = appendItems(items, h.Switches)
 	items = appendItems(items, h.Links)
+	items = appendItems(items, h.Overlay)
 	items = appendItems(items, h.Routers)
 	return appendItems(items, h.SwitchPorts)
 }
@@ -87,6 +90,8 @@ func (h *Host) Add(item Item) {
 		h.SwitchPorts = append(h.SwitchPorts, item)
 	case VxLink:
 		h.Links = append(h.Links, item)
+	case Overlay:
+		h.Overlay = append(h.Overlay, item)
 	case VxRouter:
 		h.Routers = append(h.Routers, item)
 	}

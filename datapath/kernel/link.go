@@ -13,6 +13,7 @@ type Link struct {
 	Alias string
 	Kind  string // veth, vxlan, ...
 	Up    bool
+	Runs  bool // it is up and has a carrier
 	MTU   int
 	GSO   int // largest segment the stack builds, bytes
 	Peer  int // index of a veth's other end or of a tunnel's uplink, in their namespace
@@ -20,6 +21,8 @@ type Link struct {
 	// -1: the same, or unknown.
 	PeerNS int
 	Data   []byte // attributes of its kind
+	// Hardware is its Ethernet address; zero if it has another kind or none.
+	Hardware [6]byte
 }
 
 // LinkHeader is struct ifinfomsg.
@@ -129,6 +132,7 @@ func parseLink(b []byte) Link {
 	}
 	l.Index = int(int32(binary.NativeEndian.Uint32(b[4:])))
 	l.Up = binary.NativeEndian.Uint32(b[8:])&unix.IFF_UP != 0
+	l.Runs = l.Up && binary.NativeEndian.Uint32(b[8:])&unix.IFF_LOWER_UP != 0
 	EachAttr(b[16:], l.attr)
 	if l.Kind == "vxlan" { // which names itself in IFLA_LINK
 		l.Peer = int(uint32Of(attr(l.Data, vxlanLink)))
@@ -145,6 +149,10 @@ func (l *Link) attr(kind uint16, v []byte) {
 		l.Name = stringOf(v)
 	case unix.IFLA_IFALIAS:
 		l.Alias = stringOf(v)
+	case unix.IFLA_ADDRESS:
+		if len(v) == len(l.Hardware) {
+			l.Hardware = [6]byte(v)
+		}
 	case unix.IFLA_MTU:
 		l.MTU = int(uint32Of(v))
 	case unix.IFLA_LINK:

@@ -28,6 +28,7 @@ var Table = map[string][]string{
 	"datapath/vnode":    {"vnet", "plan", "datapath/kernel"},
 	"datapath/vxlink":   {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/vxrouter": {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
+	"datapath/overlay":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"measure":           {"vnet"},
 	"vxswitch":          {"vnet"},
 	"vxswitch/sched":    {"vnet", "vxswitch"},

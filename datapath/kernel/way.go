@@ -1,0 +1,117 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// Way is what the kernel's tables say of a destination now.
+type Way struct {
+	Via  netip.Addr // next hop; the destination itself if it is on the link
+	MTU  int        // that the route bears; 0: the device's
+	Down bool       // the device has no carrier
+}
+
+// rtnhDown are RTNH_F_DEAD and RTNH_F_LINKDOWN.
+const rtnhDown = unix.RTNH_F_DEAD | unix.RTNH_F_LINKDOWN
+
+// WayTo asks how packets from a local address to another leave by a device;
+// an error if they do not.
+func (c *Conn) WayTo(to, from netip.Addr, index int) (Way, error) {
+	header := make([]byte, 12) // struct rtmsg
+	header[0], header[1], header[2] = family(to), uint8(to.BitLen()), uint8(from.BitLen())
+	m := NewMessage(unix.RTM_GETROUTE, 0, header).Attr(unix.RTA_DST, to.AsSlice())
+	m.Attr(unix.RTA_SRC, from.AsSlice()).Uint32(unix.RTA_OIF, uint32(index))
+	b, err := c.Get(m)
+	if err != nil {
+		return Way{}, err
+	}
+	if len(b) < 12 || b[7] != unix.RTN_UNICAST {
+		return Way{}, unix.EHOSTUNREACH
+	}
+	w := Way{Via: to, Down: binary.NativeEndian.Uint32(b[8:])&rtnhDown != 0}
+	EachAttr(b[12:], func(kind uint16, v []byte) {
+		switch kind {
+		case unix.RTA_GATEWAY:
+			w.Via, _ = netip.AddrFromSlice(v)
+		case unix.RTA_VIA: // family in two bytes, then an address of it
+			w.Via, _ = netip.AddrFromSlice(v[min(2, len(v)):])
+		case unix.RTA_METRICS:
+			w.MTU = int(uint32Of(attr(v, unix.RTAX_MTU)))
+		}
+	})
+	return w, nil
+}
+
+// Neighbour is an entry of a device's neighbour table.
+type Neighbour struct {
+	Address [6]byte
+	State   uint16 // NUD_*
+	Managed bool   // the kernel keeps it resolved by itself
+}
+
+// Usable says that packets can be sent to it now.
+func (n Neighbour) Usable() bool {
+	const usable = unix.NUD_REACHABLE | unix.NUD_STALE | unix.NUD_DELAY | unix.NUD_PROBE | unix.NUD_PERMANENT
+	return n.State&usable != 0
+}
+
+// NDA_FLAGS_EXT and NTF_EXT_MANAGED (linux/neighbour.h, Linux 5.16).
+const (
+	ndaFlagsExt   = 15
+	ntfExtManaged = 1
+)
+
+// neighbourHeader is a struct ndmsg.
+func neighbourHeader(a netip.Addr, index int, state uint16, flags uint8) []byte {
+	b := make([]byte, 12)
+	b[0] = family(a)
+	binary.NativeEndian.PutUint32(b[4:], uint32(index))
+	binary.NativeEndian.PutUint16(b[8:], state)
+	b[10] = flags
+	return b
+}
+
+// NeighbourOf reads one neighbour; NotFound tells that there is none.
+func (c *Conn) NeighbourOf(a netip.Addr, index int) (Neighbour, error) {
+	m := NewMessage(unix.RTM_GETNEIGH, 0, neighbourHeader(a, index, 0, 0))
+	b, err := c.Get(m.Attr(unix.NDA_DST, a.AsSlice()))
+	if err != nil || len(b) < 12 {
+		return Neighbour{}, err
+	}
+	n := Neighbour{State: binary.NativeEndian.Uint16(b[8:])}
+	EachAttr(b[12:], func(kind uint16, v []byte) {
+		switch kind {
+		case unix.NDA_LLADDR:
+			copy(n.Address[:], v)
+		case ndaFlagsExt:
+			n.Managed = uint32Of(v)&ntfExtManaged != 0
+		}
+	})
+	return n, nil
+}
+
+// KeepNeighbour begins a request that makes the kernel resolve a neighbour at
+// once and keep it resolved, with traffic or without.
+func KeepNeighbour(a netip.Addr, index int) *Message {
+	m := NewMessage(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, neighbourHeader(a, index, unix.NUD_NONE, unix.NTF_USE))
+	return m.Attr(unix.NDA_DST, a.AsSlice()).Uint32(ndaFlagsExt, ntfExtManaged)
+}
+
+// LeaveNeighbour begins a request that ends KeepNeighbour: the entry stays,
+// as long as it is used.
+func LeaveNeighbour(a netip.Addr, index int) *Message {
+	m := NewMessage(unix.RTM_NEWNEIGH, unix.NLM_F_REPLACE, neighbourHeader(a, index, unix.NUD_NONE, unix.NTF_USE))
+	return m.Attr(unix.NDA_DST, a.AsSlice())
+}
+
+// Listen opens a socket on which the kernel tells of changes to links,
+// addresses, routes and neighbours of the calling thread's namespace. Reads
+// wait for a tenth of a second. A read that fails with ENOBUFS missed some.
+func Listen() (int, error) {
+	return listenTo(1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_NEIGH-1) |
+		1<<(unix.RTNLGRP_IPV4_IFADDR-1) | 1<<(unix.RTNLGRP_IPV4_ROUTE-1) |
+		1<<(unix.RTNLGRP_IPV6_IFADDR-1) | 1<<(unix.RTNLGRP_IPV6_ROUTE-1))
+}

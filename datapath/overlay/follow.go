@@ -1,0 +1,132 @@
+package overlay
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/kernel"
+)
+
+// Entries follow the host: whenever a link, an address, a route or a
+// neighbour changes, every way is looked up anew, and the entries of those
+// that changed are written. Ways are few, one for each pair of hosts, however
+// many entries there are.
+
+// gather is how long to wait for the rest of a burst of events, and listenSize
+// one read of them.
+const (
+	gather     = time.Millisecond
+	listenSize = 64 << 10
+)
+
+// follow listens until stop is closed.
+func (p *Part) follow(fd int, stop <-chan struct{}) {
+	defer unix.Close(fd)
+	buffer := make([]byte, listenSize)
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		_, _, err := unix.Recvfrom(fd, buffer, 0)
+		if err == unix.EAGAIN || err == unix.EINTR {
+			continue
+		}
+		if err != nil && err != unix.ENOBUFS {
+			return // Observe still looks
+		}
+		time.Sleep(gather)
+		for err == nil || err == unix.ENOBUFS {
+			_, _, err = unix.Recvfrom(fd, buffer, unix.MSG_DONTWAIT)
+		}
+		p.mu.Lock()
+		_ = p.refresh() // the next event or audit tries again
+		p.mu.Unlock()
+	}
+}
+
+// listen starts follow, once.
+func (p *Part) listen() error {
+	if p.stop != nil {
+		return nil
+	}
+	var fd int
+	err := kernel.In(p.host.Home(), func() (err error) {
+		fd, err = kernel.Listen()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p.stop = make(chan struct{})
+	p.done.Go(func() { p.follow(fd, p.stop) })
+	return nil
+}
+
+// refresh looks up all ways and rewrites the entries of those that changed.
+func (p *Part) refresh() error {
+	if p.table == nil {
+		return nil
+	}
+	r, err := newResolver(p.home)
+	if err != nil {
+		return err
+	}
+	changed := make(map[path]bool)
+	for _, item := range p.items {
+		at := pathOf(item)
+		if _, done := changed[at]; done {
+			continue
+		}
+		w, err := r.way(at)
+		if err != nil {
+			return err
+		}
+		before, known := p.ways[at]
+		changed[at] = !known || before != w
+		p.ways[at] = w
+	}
+	for at := range p.ways {
+		if _, used := changed[at]; !used {
+			delete(p.ways, at)
+		}
+	}
+	p.keep(r.kept)
+	return p.rewrite(changed)
+}
+
+// keep lets go of next hops that no way uses any more.
+func (p *Part) keep(now map[neighbour]bool) {
+	for n := range p.kept {
+		if !now[n] {
+			_ = p.home.Do(kernel.LeaveNeighbour(n.address, n.index)) // gone is fine
+		}
+	}
+	p.kept = now
+}
+
+// rewrite writes the entries whose way changed.
+func (p *Part) rewrite(changed map[path]bool) error {
+	for id, item := range p.items {
+		if !changed[pathOf(item)] {
+			continue
+		}
+		have, ok, err := p.table.entry(id)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue // Observe tells
+		}
+		e, err := p.build(item, have.Slot)
+		if err != nil {
+			return err
+		}
+		if err := p.table.objects.Entries.Put(id, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
