@@ -28,11 +28,7 @@ func newResolver(c *kernel.Conn) (*resolver, error) {
 		return nil, fmt.Errorf("read the host's addresses: %w", err)
 	}
 	for _, a := range all {
-		local := a.Local
-		if !local.IsValid() { // IPv6 on a link of many names only one
-			local = a.Peer
-		}
-		r.addresses[local] = true
+		r.addresses[a.Local] = true
 	}
 	return r, nil
 }
