@@ -25,6 +25,7 @@ import (
 	"sublet/agent/session"
 	"sublet/datapath/kernel"
 	"sublet/datapath/vnode"
+	"sublet/datapath/vswitch"
 	"sublet/datapath/vxlink"
 	"sublet/datapath/vxrouter"
 	"sublet/lease/api"
@@ -82,6 +83,8 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	defer host.Close()
 	nodes := vnode.New(host)
 	defer nodes.Close()
+	switches := vswitch.New(host)
+	defer switches.Close()
 	d := &agentDoor{host: host, nodes: nodes, log: log}
 	events := make(chan struct{}, 1)
 	go func() {
@@ -92,7 +95,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	keeper := &agent.Agent{
 		Host: vnet.HostID(o.host), Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
 		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),
-		Parts:  []agent.Part{agent.Patient(vxlink.New(host)), agent.Patient(nodes), agent.Patient(vxrouter.New(host))},
+		Parts:  []agent.Part{agent.Patient(vxlink.New(host)), agent.Patient(nodes), agent.Patient(vxrouter.New(host)), agent.Patient(switches)},
 		Events: events, Log: log, Workers: o.workers,
 	}
 	d.agent = keeper

@@ -27,6 +27,7 @@ var Table = map[string][]string{
 	"datapath/bpf":      {"datapath/kernel"},
 	"datapath/vnode":    {"vnet", "plan", "datapath/kernel"},
 	"datapath/vxlink":   {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
+	"datapath/vswitch":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/vxrouter": {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/overlay":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"measure":           {"vnet"},

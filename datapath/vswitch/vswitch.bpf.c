@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A learning switch of layer 2 (IEEE 802.1Q-2018, clause 8) at the ingress of
+ * its ports. Known frames go straight to the far end of the port they leave
+ * by, as if the switch had sent them; no frame meets the namespace's stack.
+ */
+#include "packet.h"
+
+#define MAX_PORTS 256
+#define MAX_ADDRESSES 16384
+#define WORDS (MAX_PORTS / 64)
+#define NS_PER_S 1000000000ULL
+#define BURST (NS_PER_S / 10) /* of floods: what a tenth of a second may bring */
+#define REFRESH (NS_PER_S / 4) /* an entry is not written more often */
+#define SWEEP NS_PER_S	       /* between two searches for aged entries */
+
+/* Linux 5.17; libbpf's list here ends before. */
+static long (*bpf_loop)(__u32 n, void *each, void *context, __u64 flags) = (void *)181;
+
+/* Why a frame was dropped. The order is the one of Go's Causes. */
+enum cause {
+	CAUSE_BLOCKED,	 /* port is unknown, or blocked because it closes a loop */
+	CAUSE_MALFORMED, /* too short, sender is no station, or a bridge's own protocol */
+	CAUSE_MOVED,	 /* sender is a planned station of another port */
+	CAUSE_SAME,	 /* receiver is at the port the frame came by */
+	CAUSE_ISOLATED,	 /* the two ports may not speak */
+	CAUSE_BROADCAST, /* above the port's limit */
+	CAUSE_UNKNOWN,	 /* above the port's limit */
+	CAUSES,
+};
+
+struct port {
+	__u32 index;	 /* of the device; 0: no port */
+	__u32 blocked;	 /* carries nothing */
+	__u32 addresses; /* most that are learned */
+	__u32 broadcast; /* frames in a second */
+	__u32 unknown;
+	__u32 pad;
+	__u64 to[WORDS]; /* ports it may send to */
+};
+
+struct state {
+	__u32 learned; /* addresses of this port in fdb */
+	__u32 pad;
+	__u64 broadcast; /* when the next may come (GCRA, ITU-T I.371), ns */
+	__u64 unknown;
+};
+
+/* Where an address is. Planned ones neither age nor move. */
+struct entry {
+	__u64 seen; /* coarse ns since the machine started */
+	__u32 port;
+	__u16 planned;
+	__u16 counted; /* 1 + port whose count this is in, 0: none */
+	__u8 address[4]; /* of a planned one */
+	__u32 pad;
+};
+
+struct station {
+	__u8 planned[6];
+	__u8 now[6]; /* what it says of itself */
+	__u16 port;
+	__u16 claimed; /* another port says it has the address */
+};
+
+struct count {
+	__u64 packets, bytes; /* taken and sent on */
+	__u64 floods, answers;
+	__u64 unlearned; /* sender not learned: port or table is full */
+	__u64 drops[CAUSES];
+};
+
+struct setting {
+	__u64 ageing; /* ns */
+	__u64 swept;  /* when last */
+	__u32 ports;  /* 1 + the highest */
+	__u32 pad;
+};
+
+#define MAP(kind, k, v, n, flags)                                                                                      \
+	struct {                                                                                                       \
+		__uint(type, kind);                                                                                    \
+		__type(key, k);                                                                                        \
+		__type(value, v);                                                                                      \
+		__uint(max_entries, n);                                                                                \
+		__uint(map_flags, flags);                                                                              \
+		__uint(pinning, LIBBPF_PIN_BY_NAME);                                                                   \
+	}
+
+MAP(BPF_MAP_TYPE_ARRAY, __u32, struct setting, 1, 0) settings SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u32, __u32, 2 * MAX_PORTS, 0) numbers SEC(".maps"); /* of ports, by device */
+MAP(BPF_MAP_TYPE_ARRAY, __u32, struct port, MAX_PORTS, 0) ports SEC(".maps");
+MAP(BPF_MAP_TYPE_ARRAY, __u32, struct state, MAX_PORTS, 0) states SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct count, MAX_PORTS, 0) counters SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u64, struct entry, MAX_ADDRESSES, BPF_F_NO_PREALLOC) fdb SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __be32, struct station, MAX_ADDRESSES, BPF_F_NO_PREALLOC) stations SEC(".maps");
+
+struct frame {
+	struct __sk_buff *skb;
+	struct setting *set;
+	struct port *port;
+	struct count *count;
+	__u64 now; /* coarse */
+	__u32 in;
+};
+
+/* The first len bytes; NULL if there are fewer. */
+static __always_inline void *first(struct __sk_buff *skb, __u32 len)
+{
+	void *data = data_of(skb);
+
+	if (likely(data + len <= end_of(skb)))
+		return data;
+	if (bpf_skb_pull_data(skb, len))
+		return NULL;
+	data = data_of(skb);
+	return data + len <= end_of(skb) ? data : NULL;
+}
+
+static __always_inline int drop(struct frame *f, enum cause cause)
+{
+	if (f->count)
+		f->count->drops[cause]++;
+	return TCX_DROP;
+}
+
+static __always_inline __u64 mac_key(const __u8 *mac)
+{
+	return *(const __u32 *)mac | (__u64)*(const __u16 *)(mac + 4) << 32;
+}
+
+static __always_inline bool may_send(const struct port *from, __u32 to)
+{
+	return to < MAX_PORTS && (from->to[to / 64 % WORDS] >> (to % 64) & 1);
+}
+
+/* One more frame of a kind that is limited; false: it comes too early. Two
+ * processors at once may let one frame more through. */
+static __always_inline bool limit(__u64 *when, __u32 rate)
+{
+	__u64 now = bpf_ktime_get_ns(), next = *when;
+
+	if (!rate)
+		return false;
+	if (next < now)
+		next = now;
+	next += NS_PER_S / rate;
+	if (next > now + BURST + NS_PER_S / rate)
+		return false;
+	*when = next;
+	return true;
+}
+
+static void uncount(__u16 *counted)
+{
+	__u32 key = *counted - 1;
+	struct state *s;
+
+	if (*counted && (s = bpf_map_lookup_elem(&states, &key)) && s->learned)
+		__sync_fetch_and_add(&s->learned, -1);
+	*counted = 0;
+}
+
+static bool aged(const struct entry *e, __u64 now, __u64 ageing)
+{
+	return !e->planned && now > e->seen + ageing;
+}
+
+struct old {
+	__u64 now, ageing;
+};
+
+static long sweep_one(void *map, __u64 *key, struct entry *e, struct old *old)
+{
+	bool gone = aged(e, old->now, old->ageing);
+
+	if (gone || e->planned)
+		uncount(&e->counted);
+	if (gone)
+		bpf_map_delete_elem(map, key);
+	return 0;
+}
+
+/* Makes room when there is none; searching costs, so not all the time. */
+static __always_inline void sweep(struct setting *set, __u64 now)
+{
+	struct old old = { .now = now, .ageing = set->ageing };
+
+	if (now < set->swept + SWEEP)
+		return;
+	set->swept = now;
+	bpf_for_each_map_elem(&fdb, sweep_one, &old, 0);
+}
+
+/* Learns the sender; false: it is somebody else's planned station. */
+static __always_inline bool learn(struct frame *f, __u64 source)
+{
+	struct entry *e = bpf_map_lookup_elem(&fdb, &source);
+	__u64 now = f->now;
+	struct state *s;
+
+	if (likely(e && e->port == f->in)) {
+		if (now > e->seen + REFRESH)
+			e->seen = now;
+		return true;
+	}
+	if (e && e->planned)
+		return false;
+	s = bpf_map_lookup_elem(&states, &f->in);
+	if (!s)
+		return true;
+	if (s->learned >= f->port->addresses) {
+		if (f->count)
+			f->count->unlearned++;
+		sweep(f->set, now);
+		return true;
+	}
+	if (e) { /* it moved */
+		uncount(&e->counted);
+		e->port = f->in;
+		e->seen = now;
+		e->counted = f->in + 1;
+		__sync_fetch_and_add(&s->learned, 1);
+		return true;
+	}
+	struct entry fresh = { .seen = now, .port = f->in, .counted = f->in + 1 };
+
+	if (bpf_map_update_elem(&fdb, &source, &fresh, BPF_NOEXIST) == 0)
+		__sync_fetch_and_add(&s->learned, 1);
+	else if (f->count)
+		f->count->unlearned++;
+	return true;
+}
+
+static __always_inline void count(struct frame *f)
+{
+	if (!f->count)
+		return;
+	f->count->packets++;
+	f->count->bytes += f->skb->len;
+}
+
+static long flood_one(__u32 i, struct frame *f)
+{
+	struct port *to = bpf_map_lookup_elem(&ports, &i);
+
+	if (to && to->index && !to->blocked && i != f->in && may_send(f->port, i))
+		bpf_clone_redirect(f->skb, to->index, 0);
+	return 0;
+}
+
+/* Copies go through the queues of their ports' devices, which have none. */
+static __always_inline int flood(struct frame *f)
+{
+	__u32 used = f->set->ports;
+
+	count(f);
+	if (f->count)
+		f->count->floods++;
+	bpf_loop(used < MAX_PORTS ? used : MAX_PORTS, flood_one, f, 0);
+	return TCX_DROP;
+}
+
+static __always_inline int limited_flood(struct frame *f, bool group)
+{
+	struct state *s = bpf_map_lookup_elem(&states, &f->in);
+
+	if (!s)
+		return drop(f, CAUSE_BLOCKED);
+	if (group)
+		return limit(&s->broadcast, f->port->broadcast) ? flood(f) : drop(f, CAUSE_BROADCAST);
+	return limit(&s->unknown, f->port->unknown) ? flood(f) : drop(f, CAUSE_UNKNOWN);
+}
+
+/* What a station says of its own address, and others of it. */
+static __always_inline void listen(const struct frame *f, const struct arphdr_eth_ip *arp)
+{
+	__u32 address = *(const __u32 *)arp->ar_sip;
+	struct station *s = bpf_map_lookup_elem(&stations, &address);
+
+	if (!s)
+		return;
+	if (s->port != f->in) {
+		s->claimed = 1;
+		return;
+	}
+	s->claimed = 0;
+	if (!mac_equal(s->now, arp->ar_sha))
+		mac_copy(s->now, arp->ar_sha);
+}
+
+/* Answers a question for a planned station's address, so that it does not
+ * have to be flooded. Unicast questions, by which a neighbour makes sure that
+ * a station lives, go to that station. */
+static __always_inline int answer(struct frame *f, struct ethhdr *eth, struct arphdr_eth_ip *arp)
+{
+	__u32 address = *(__u32 *)arp->ar_tip;
+	struct station *s = bpf_map_lookup_elem(&stations, &address);
+	struct port *to;
+	__u32 port;
+
+	if (!s || s->claimed || s->port == f->in || *(__u32 *)arp->ar_sip == address)
+		return -1;
+	port = s->port;
+	to = bpf_map_lookup_elem(&ports, &port);
+	if (!to || !to->index)
+		return -1;
+	if (!may_send(f->port, port) || !may_send(to, f->in))
+		return drop(f, CAUSE_ISOLATED);
+	mac_copy(eth->h_dest, eth->h_source);
+	mac_copy(eth->h_source, s->now);
+	arp->ar_op = bpf_htons(2);
+	mac_copy(arp->ar_tha, arp->ar_sha);
+	*(__u32 *)arp->ar_tip = *(__u32 *)arp->ar_sip;
+	mac_copy(arp->ar_sha, s->now);
+	*(__u32 *)arp->ar_sip = address;
+	if (f->count)
+		f->count->answers++;
+	return bpf_redirect_peer(f->port->index, 0);
+}
+
+/* -1: the frame is to be sent on as any other. */
+static __always_inline int resolve(struct frame *f)
+{
+	struct arphdr_eth_ip *arp;
+	struct ethhdr *eth;
+
+	eth = first(f->skb, ETH_HLEN + sizeof(*arp));
+	if (!eth)
+		return -1;
+	arp = (void *)(eth + 1);
+	if (eth->h_proto != bpf_htons(ETH_P_ARP) || arp->ar_hrd != bpf_htons(1) || arp->ar_pro != bpf_htons(ETH_P_IP) ||
+	    arp->ar_hln != ETH_ALEN || arp->ar_pln != 4 || !mac_equal(arp->ar_sha, eth->h_source))
+		return -1;
+	if (*(__u32 *)arp->ar_sip)
+		listen(f, arp);
+	if (arp->ar_op == bpf_htons(1) && mac_is_group(eth->h_dest))
+		return answer(f, eth, arp);
+	return -1;
+}
+
+/* 01:80:c2:00:00:00 to 0f are for the bridge itself (802.1Q, table 8-1). */
+static __always_inline bool for_bridges(__u64 mac) { return (mac & 0xf0ffffffffffULL) == 0x0000c28001ULL; }
+
+static __always_inline int send_known(struct frame *f, __u32 out)
+{
+	struct port *to = bpf_map_lookup_elem(&ports, &out);
+
+	if (!to || !to->index || to->blocked)
+		return drop(f, CAUSE_BLOCKED);
+	if (out == f->in)
+		return drop(f, CAUSE_SAME);
+	if (!may_send(f->port, out))
+		return drop(f, CAUSE_ISOLATED);
+	count(f);
+	return bpf_redirect_peer(to->index, 0);
+}
+
+SEC("tc")
+int vswitch(struct __sk_buff *skb)
+{
+	__u32 device = skb->ifindex, zero = 0, *number = bpf_map_lookup_elem(&numbers, &device);
+	struct frame f = { .skb = skb, .now = bpf_ktime_get_coarse_ns() };
+	struct entry *e;
+	struct ethhdr *eth;
+	__u64 to, from;
+	int verdict;
+
+	if (!number)
+		return TCX_DROP;
+	f.in = *number;
+	f.set = bpf_map_lookup_elem(&settings, &zero);
+	f.port = bpf_map_lookup_elem(&ports, &f.in);
+	f.count = bpf_map_lookup_elem(&counters, &f.in);
+	if (!f.set || !f.port || f.port->index != device || f.port->blocked)
+		return drop(&f, CAUSE_BLOCKED);
+	eth = first(skb, ETH_HLEN);
+	if (!eth)
+		return drop(&f, CAUSE_MALFORMED);
+	to = mac_key(eth->h_dest);
+	from = mac_key(eth->h_source);
+	if (mac_is_group(eth->h_source) || !from || for_bridges(to))
+		return drop(&f, CAUSE_MALFORMED);
+	if (!learn(&f, from))
+		return drop(&f, CAUSE_MOVED);
+	if (unlikely(skb->protocol == bpf_htons(ETH_P_ARP))) {
+		verdict = resolve(&f);
+		if (verdict != -1)
+			return verdict;
+	}
+	if (to & 1)
+		return limited_flood(&f, true);
+	e = bpf_map_lookup_elem(&fdb, &to);
+	if (likely(e && !aged(e, f.now, f.set->ageing)))
+		return send_known(&f, e->port);
+	return limited_flood(&f, false);
+}
+
+LICENSE;
