@@ -109,19 +109,18 @@ func (a *app) readSubstrate(name string) (vnet.Substrate, error) {
 		a.tell(notes)
 		return sub, err
 	}
-	if bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{\"hosts\":")) {
-		return decodeSubstrate(name, text)
+	if sub, ours := decodeSubstrate(text); ours {
+		return sub, sub.Check()
 	}
 	return file.ParseSubstrate(name, text)
 }
 
-// decodeSubstrate reads vnet's own JSON, which is how the lab hands over.
-func decodeSubstrate(name string, text []byte) (vnet.Substrate, error) {
-	var sub vnet.Substrate
-	if err := json.Unmarshal(text, &sub); err != nil {
-		return sub, badInput{fmt.Errorf("%s: %w", name, err)}
-	}
-	return sub, sub.Check()
+// decodeSubstrate reads vnet's own JSON, which is how the lab hands over, if
+// it is that: the native form has other fields.
+func decodeSubstrate(text []byte) (sub vnet.Substrate, ours bool) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return sub, d.Decode(&sub) == nil
 }
 
 // asBadInput marks an error as one of the caller's.

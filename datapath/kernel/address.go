@@ -54,7 +54,7 @@ func addressMessage(kind uint16, flags int, a Address) *Message {
 // broadcast is the last address of an IPv4 prefix.
 func broadcast(p netip.Prefix) []byte {
 	first := p.Masked().Addr().As4()
-	last := binary.BigEndian.Uint32(first[:]) | 1<<(32-p.Bits()) - 1
+	last := binary.BigEndian.Uint32(first[:]) | (1<<(32-p.Bits()) - 1)
 	return binary.BigEndian.AppendUint32(nil, last)
 }
 

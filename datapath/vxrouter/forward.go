@@ -17,6 +17,9 @@ func writeForwarding(on bool) error {
 	value := "0"
 	if on {
 		value = "1"
+		if err := keepWays(); err != nil {
+			return err
+		}
 	}
 	for _, s := range [][2]string{
 		{"ipv4/ip_forward", value}, {"ipv6/conf/all/forwarding", value},
@@ -35,6 +38,22 @@ func clearForwarding() error {
 		return err
 	}
 	return setSysctl(mark, "0")
+}
+
+// keepWays stops a router from telling its neighbours of shorter ways: where a
+// switch keeps two stations apart, the way through the router is the planned
+// one. A setting of one interface counts beside that of all of them.
+func keepWays() error {
+	names, err := os.ReadDir("/proc/sys/net/ipv4/conf")
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if err := setSysctl("ipv4/conf/"+n.Name()+"/send_redirects", "0"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // setSysctl writes only what differs: writing rp_filter flushes route caches.
