@@ -14,6 +14,7 @@ var Table = map[string][]string{
 	"embed/replay":      {"vnet", "embed", "embed/calendar"}, // a book of its own, without leases
 	"embed/relay":       nil,
 	"embed/rate":        {"vnet"},
+	"embed/flow":        {"vnet", "embed/graph"},
 	"embed/topology":    {"vnet"},
 	"embed/calendar":    {"vnet"},
 	"plan":              {"vnet"},
@@ -46,7 +47,7 @@ var Table = map[string][]string{
 
 // Pure rooms do no I/O, read no clock and start no goroutine; time and
 // randomness are arguments. Banned are the packages that would let them.
-var Pure = []string{"vnet", "vnet/file", "vnet/vxdl", "vnet/graph", "embed", "embed/graph", "embed/replay", "embed/topology", "embed/rate", "embed/calendar", "plan", "lease", "vxswitch", "vxswitch/sched",
+var Pure = []string{"vnet", "vnet/file", "vnet/vxdl", "vnet/graph", "embed", "embed/graph", "embed/replay", "embed/topology", "embed/flow", "embed/rate", "embed/calendar", "plan", "lease", "vxswitch", "vxswitch/sched",
 	"vxswitch/split", "vxswitch/sim", "vxswitch/scenario", "vxswitch/figure",
 }
 
