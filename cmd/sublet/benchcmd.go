@@ -18,12 +18,12 @@ import (
 func (a *app) bench() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "bench",
-		Short:   "Measure the engine on published instances",
+		Short:   "Measure the engines on published instances and topologies",
 		Example: "  sublet bench embed geant_0.txt",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.benchEmbed())
+	c.AddCommand(a.benchEmbed(), a.benchMultipath())
 	return c
 }
 

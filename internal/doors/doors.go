@@ -13,6 +13,7 @@ var Table = map[string][]string{
 	"embed/graph":       {"vnet"},
 	"embed/replay":      {"vnet", "embed", "embed/calendar"}, // a book of its own, without leases
 	"embed/relay":       nil,
+	"multipath":         {"vnet", "embed/relay"},
 	"embed/rate":        {"vnet"},
 	"embed/flow":        {"vnet", "embed/graph"},
 	"embed/topology":    {"vnet"},
@@ -47,8 +48,13 @@ var Table = map[string][]string{
 
 // Pure rooms do no I/O, read no clock and start no goroutine; time and
 // randomness are arguments. Banned are the packages that would let them.
-var Pure = []string{"vnet", "vnet/file", "vnet/vxdl", "vnet/graph", "embed", "embed/graph", "embed/replay", "embed/topology", "embed/flow", "embed/rate", "embed/calendar", "plan", "lease", "vxswitch", "vxswitch/sched",
-	"vxswitch/split", "vxswitch/sim", "vxswitch/scenario", "vxswitch/figure",
+var Pure = []string{
+	"vnet", "vnet/file", "vnet/vxdl", "vnet/graph",
+	"embed", "embed/calendar", "embed/flow", "embed/graph", "embed/rate",
+	"embed/relay", "embed/replay", "embed/topology",
+	"plan", "lease", "multipath",
+	"vxswitch", "vxswitch/sched", "vxswitch/split", "vxswitch/sim",
+	"vxswitch/scenario", "vxswitch/figure",
 }
 
 // Banned packages in pure rooms.
@@ -56,7 +62,7 @@ var Banned = []string{"os", "net", "net/http", "os/exec", "syscall", "math/rand"
 
 // Seeded rooms may make generators of math/rand/v2 from a seed they are given,
 // by these names and no others: what they draw is a function of that seed.
-var Seeded = []string{"vxswitch/sim"}
+var Seeded = []string{"multipath", "vxswitch/sim"}
 
 // SeededNames of math/rand/v2.
 var SeededNames = []string{"Rand", "New", "PCG", "NewPCG"}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sublet/multipath"
+)
+
+// multipathRun is what `bench multipath` was asked for.
+type multipathRun struct {
+	topology string
+	patterns []string
+	flows    []string
+	methods  []string
+	senders  int // flows of a sender, subflows of a connection
+	runs     int
+	seed     uint64
+}
+
+func (a *app) benchMultipath() *cobra.Command {
+	var b multipathRun
+	c := a.noun(&cobra.Command{
+		Use:   "multipath",
+		Short: "Model flows spread over the paths of a fabric by their senders",
+		Long: `Model flows that their senders spread over the paths of a fabric.
+
+With the methods tree, hash and flow every host sends datagrams at its link's
+rate in 20 flows, and the figure is the forwarding rate, received by sent. With
+single, ecmp, ksp:K and coupled:K every host has one TCP connection of 8
+subflows, and the figure is the gain over single shortest paths.
+
+It is a model of flows, not of packets: rates are fluid, streams are max-min
+fair. The same seed gives the same numbers on every machine.`,
+		Example: `  sublet bench multipath
+  sublet bench multipath --topology jellyfish:20,4,16,1 --pattern random --method ecmp --method ksp:8 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := errors.Join(a.checkFormat(), b.check()); err != nil {
+				return err
+			}
+			return a.modelMultipath(b)
+		},
+	})
+	c.Flags().StringVar(&b.topology, "topology", "fat-tree:4", "a substrate of switches with hosts at their edge: a name or a file")
+	c.Flags().StringArrayVar(&b.patterns, "pattern", []string{"stride:1", "stride:2", "stride:4", "stride:8", "random", "same-id", "staggered:0.2,0.3"}, "who sends to whom: stride:HOSTS, random, same-id, staggered:EDGE,POD; may be repeated")
+	c.Flags().StringArrayVar(&b.flows, "flows", []string{"same", "random", "power"}, "how a sender's rate is shared among its flows: same, random, power; may be repeated")
+	c.Flags().StringArrayVar(&b.methods, "method", []string{"tree", "hash", "flow"}, "tree, hash, flow; single, ecmp, ksp:K, coupled:K; may be repeated")
+	c.Flags().IntVar(&b.senders, "count", 0, "flows per sender (default 20), or subflows per connection (default 8)")
+	c.Flags().IntVar(&b.runs, "runs", 30, "draws of pattern and flows")
+	c.Flags().Uint64Var(&b.seed, "seed", 1, "of the draws")
+	return c
+}
+
+func (b multipathRun) check() error {
+	if b.runs < 1 || b.runs > 100000 {
+		return badInput{fmt.Errorf("--runs %d: choose 1 to 100000", b.runs)}
+	}
+	if b.senders < 0 || b.senders > 1000 {
+		return badInput{fmt.Errorf("--count %d: choose 1 to 1000", b.senders)}
+	}
+	for _, d := range b.flows {
+		if !slices.Contains(multipath.Distributions, multipath.Distribution(d)) {
+			return badInput{fmt.Errorf("--flows %q: choose same, random or power", d)}
+		}
+	}
+	return nil
+}
+
+// multipathRow is one figure; forwarding rates and gains exclude each other.
+type multipathRow struct {
+	Topology       string   `json:"topology"`
+	Pattern        string   `json:"pattern"`
+	Flows          string   `json:"flows"` // distribution, or number of subflows
+	Method         string   `json:"method"`
+	ForwardingRate *float64 `json:"forwarding_rate,omitempty"`
+	Gain           *float64 `json:"gain,omitempty"`
+	Runs           int      `json:"runs"`
+	Spread         float64  `json:"spread"` // largest less smallest of the runs
+}
+
+func (a *app) modelMultipath(b multipathRun) error {
+	sub, err := a.readSubstrate(b.topology)
+	if err != nil {
+		return err
+	}
+	fabric, err := multipath.NewFabric(sub)
+	if err != nil {
+		return badInput{fmt.Errorf("--topology %s: %w", b.topology, err)}
+	}
+	rows := []multipathRow{}
+	for _, pattern := range b.patterns {
+		for _, method := range b.methods {
+			more, err := b.model(fabric, pattern, method)
+			if err != nil {
+				return badInput{err}
+			}
+			rows = append(rows, more...)
+		}
+	}
+	return a.print(rows, "TOPOLOGY PATTERN FLOWS METHOD FORWARDED GAIN RUNS SPREAD", tableOf(rows))
+}
+
+// model gives a method's figures for one pattern: one for each distribution of
+// datagrams, or one for streams.
+func (b multipathRun) model(f *multipath.Fabric, pattern, method string) ([]multipathRow, error) {
+	p, err := multipath.ParsePattern(pattern, f.Groups)
+	if err != nil {
+		return nil, err
+	}
+	m, err := multipath.ParseMethod(method)
+	if err != nil {
+		return nil, err
+	}
+	if m.Streams() {
+		return []multipathRow{b.streams(f, p, m)}, nil
+	}
+	var rows []multipathRow
+	for _, flows := range b.flows {
+		rows = append(rows, b.datagrams(f, p, m, multipath.Distribution(flows)))
+	}
+	return rows, nil
+}
+
+func (b multipathRun) datagrams(f *multipath.Fabric, p multipath.Pattern, m multipath.Method, d multipath.Distribution) multipathRow {
+	row := multipathRow{Topology: b.topology, Pattern: p.Name, Flows: string(d), Method: m.Name, Runs: b.runs}
+	mean, spread := b.repeat(func(rng *rand.Rand) float64 {
+		return f.Datagrams(p.Targets(f.Hosts(), rng), b.count(20), d, m, rng)
+	})
+	row.ForwardingRate, row.Spread = &mean, spread
+	return row
+}
+
+func (b multipathRun) streams(f *multipath.Fabric, p multipath.Pattern, m multipath.Method) multipathRow {
+	single, _ := multipath.ParseMethod("single")
+	row := multipathRow{Topology: b.topology, Pattern: p.Name, Flows: fmt.Sprint(b.count(8)), Method: m.Name, Runs: b.runs}
+	mean, spread := b.repeat(func(rng *rand.Rand) float64 {
+		targets := p.Targets(f.Hosts(), rng)
+		return f.Stream(targets, b.count(8), m, rng) / f.Stream(targets, b.count(8), single, rng)
+	})
+	row.Gain, row.Spread = &mean, spread
+	return row
+}
+
+func (b multipathRun) count(otherwise int) int {
+	if b.senders > 0 {
+		return b.senders
+	}
+	return otherwise
+}
+
+// repeat draws the runs; every figure has the same draws.
+func (b multipathRun) repeat(run func(*rand.Rand) float64) (mean, spread float64) {
+	values := make([]float64, b.runs)
+	for i := range values {
+		values[i] = run(rand.New(rand.NewPCG(b.seed, uint64(i))))
+		mean += values[i] / float64(b.runs)
+	}
+	return mean, slices.Max(values) - slices.Min(values)
+}
+
+func tableOf(all []multipathRow) [][]string {
+	var rows [][]string
+	for _, r := range all {
+		rows = append(rows, []string{r.Topology, strings.ReplaceAll(r.Pattern, " ", ""), r.Flows, r.Method, percent(r.ForwardingRate, 100, "%.1f%%"), percent(r.Gain, 1, "%.3f"), fmt.Sprint(r.Runs), fmt.Sprintf("%.3f", r.Spread)})
+	}
+	return rows
+}
+
+func percent(value *float64, times float64, verb string) string {
+	if value == nil {
+		return "-"
+	}
+	return fmt.Sprintf(verb, *value*times)
+}

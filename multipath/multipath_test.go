@@ -1,0 +1,237 @@
+package multipath
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"sublet/vnet"
+)
+
+// tree4 is the 4-ary fat-tree: edge and aggregation switches by pod, then roots.
+func tree4() vnet.Substrate {
+	var sub vnet.Substrate
+	link := func(a, b string) {
+		sub.Links = append(sub.Links, vnet.SubstrateLink{Name: a + "-" + b, Ends: [2]string{a, b}, Capacity: vnet.Gbit})
+	}
+	name := func(kind string, i, j int) string { return kind + string(rune('0'+i)) + string(rune('0'+j)) }
+	for pod := range 4 {
+		for i := range 2 {
+			sub.Switches = append(sub.Switches, name("e", pod, i), name("a", pod, i), name("c", i, pod%2))
+			for j := range 2 {
+				host := vnet.SubstrateNode{Name: vnet.HostID(name("h", pod, 2*i+j)), Site: name("p", pod, 0)}
+				sub.Hosts = append(sub.Hosts, host)
+				link(string(host.Name), name("e", pod, i))
+				link(name("e", pod, i), name("a", pod, j))
+				link(name("a", pod, i), name("c", i, j))
+			}
+		}
+	}
+	seen := make(map[string]bool)
+	switches := sub.Switches[:0]
+	for _, s := range sub.Switches {
+		if !seen[s] {
+			switches = append(switches, s)
+		}
+		seen[s] = true
+	}
+	sub.Switches = switches
+	return sub
+}
+
+// mean forwarding rate over runs, in percent.
+func mean(t *testing.T, pattern, method string, d Distribution) float64 {
+	t.Helper()
+	f, err := NewFabric(tree4())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := ParsePattern(pattern, f.Groups)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ParseMethod(method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const runs = 60
+	sum, rng := 0.0, rand.New(rand.NewPCG(7, 7))
+	for range runs {
+		sum += 100 * f.Datagrams(p.Targets(f.Hosts(), rng), 20, d, m, rng)
+	}
+	return sum / runs
+}
+
+// The figures are those of an independent fluid model (facts, JSON
+// expected_forwarding_rates; 400 runs).
+func TestForwardingRatesOfTheFatTree(t *testing.T) {
+	for _, c := range []struct {
+		pattern, method string
+		d               Distribution
+		want, within    float64
+	}{
+		{"stride:1", "tree", Same, 100, 0.01},
+		{"stride:2", "tree", Same, 50, 0.01},
+		{"stride:4", "tree", Power, 25, 0.01},
+		{"stride:8", "tree", Random, 25, 0.01},
+		{"stride:2", "hash", Same, 93.6, 1.5},
+		{"stride:4", "hash", Same, 89.9, 1.5},
+		{"stride:4", "hash", Random, 88.4, 1.5},
+		{"stride:4", "hash", Power, 84.6, 2},
+		{"stride:2", "flow", Same, 100, 0.01},
+		{"stride:4", "flow", Same, 100, 0.01},
+		{"stride:4", "flow", Random, 98.9, 0.7},
+		{"stride:4", "flow", Power, 98.0, 0.7},
+		{"stride:8", "flow", Power, 98.0, 0.7},
+		{"random", "flow", Same, 100, 0.01},
+		{"random", "flow", Power, 98.3, 0.7},
+		{"random", "tree", Same, 36.2, 4},
+		{"same-id", "flow", Power, 98.2, 0.7},
+		{"staggered:0.2,0.3", "flow", Same, 100, 0.01},
+	} {
+		if got := mean(t, c.pattern, c.method, c.d); math.Abs(got-c.want) > c.within {
+			t.Errorf("%s, %s, %s: %.2f %%, want %.2f within %.2f", c.pattern, c.method, c.d, got, c.want, c.within)
+		}
+	}
+}
+
+func TestRearrange(t *testing.T) {
+	for _, c := range []struct {
+		flows []Flow
+		paths int
+		move  Move
+		moves bool
+	}{
+		{[]Flow{{50, 0}, {30, 0}, {20, 0}, {10, 1}}, 2, Move{0, 0, 1}, true},
+		{[]Flow{{50, 1}, {30, 0}, {20, 0}, {10, 1}}, 2, Move{}, false},
+		{[]Flow{{70, 0}, {20, 0}, {40, 1}, {30, 2}}, 3, Move{1, 0, 2}, true},
+		{[]Flow{{70, 0}, {20, 2}, {40, 1}, {30, 2}}, 3, Move{}, false},
+		{[]Flow{{40, 0}, {40, 1}}, 2, Move{}, false},
+		{nil, 2, Move{}, false},
+	} {
+		m, ok := Rearrange(c.flows, c.paths)
+		if ok != c.moves || ok && m != c.move {
+			t.Errorf("%v: %v, %v, want %v, %v", c.flows, m, ok, c.move, c.moves)
+		}
+	}
+}
+
+func TestRearrangementEndsAndClosesTheGap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		paths := 1 + rng.IntN(6)
+		flows := make([]Flow, rng.IntN(30))
+		for i := range flows {
+			flows[i] = Flow{rng.Float64(), rng.IntN(paths)}
+		}
+		before := spread(flows, paths)
+		Settle(flows, paths)
+		if _, more := Rearrange(flows, paths); more {
+			t.Fatal("something still moves")
+		}
+		if after := spread(flows, paths); after > before+1e-12 {
+			t.Fatalf("the largest load was %.3f and is %.3f", before, after)
+		}
+	}
+}
+
+// spread is the largest load.
+func spread(flows []Flow, paths int) float64 {
+	load, most := make([]float64, paths), 0.0
+	for _, f := range flows {
+		load[f.Path] += f.Rate
+		most = max(most, load[f.Path])
+	}
+	return most
+}
+
+func TestPowerLawSchedule(t *testing.T) {
+	shares := Power.Shares(20, nil)
+	for i, want := range []float64{1, 1, 1, 1, 1, 3, 6, 9, 14, 20, 27, 36, 47, 60, 76, 93, 113, 136, 161, 189} {
+		if got := shares[i] * 995; math.Abs(got-want) > 1e-9 {
+			t.Errorf("flow %d has %.3f slots, want %.0f", i, got, want)
+		}
+	}
+}
+
+// Max-min fairness: on a full link of every flow nobody has more than it.
+func TestFairSharesAreMaxMin(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for range 2000 {
+		capacity := make([]float64, 1+rng.IntN(6))
+		for i := range capacity {
+			capacity[i] = rng.Float64() + 0.1
+		}
+		flows := make([]load, 1+rng.IntN(8))
+		for i := range flows {
+			flows[i] = load{weight: 1, route: rng.Perm(len(capacity))[:1+rng.IntN(len(capacity))]}
+		}
+		rates := fair(flows, capacity)
+		sum := make([]float64, len(capacity))
+		for i, f := range flows {
+			for _, l := range f.route {
+				sum[l] += rates[i]
+			}
+		}
+		for i, f := range flows {
+			bound := false
+			for _, l := range f.route {
+				if sum[l] > capacity[l]+1e-9 {
+					t.Fatalf("link %d carries %.3f of %.3f", l, sum[l], capacity[l])
+				}
+				bound = bound || sum[l] > capacity[l]-1e-9 && rates[i] >= widest(flows, rates, l)-1e-9
+			}
+			if !bound {
+				t.Fatalf("flow %d could have more than %.3f", i, rates[i])
+			}
+		}
+	}
+}
+
+// widest is the largest rate of a link's flows.
+func widest(flows []load, rates []float64, link int) float64 {
+	most := 0.0
+	for i, f := range flows {
+		for _, l := range f.route {
+			if l == link {
+				most = max(most, rates[i])
+			}
+		}
+	}
+	return most
+}
+
+func TestPatternsAreOneToOne(t *testing.T) {
+	f, err := NewFabric(tree4())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"stride:3", "random", "same-id", "staggered:0.5,0.3"} {
+		p, err := ParsePattern(text, f.Groups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seed := range uint64(50) {
+			got := make(map[int]bool)
+			for x, to := range p.Targets(16, rand.New(rand.NewPCG(seed, 0))) {
+				if got[to] || x == to {
+					t.Fatalf("%s, seed %d: %d sends to %d, which is taken or itself", text, seed, x, to)
+				}
+				got[to] = true
+			}
+		}
+	}
+}
+
+func TestBadWords(t *testing.T) {
+	for _, pattern := range []string{"", "stride", "stride:0", "stride:x", "stride:1x", "staggered:1,1", "staggered:0.5", "all"} {
+		if _, err := ParsePattern(pattern, Groups{}); err == nil {
+			t.Errorf("pattern %q is taken", pattern)
+		}
+	}
+	for _, method := range []string{"", "ksp", "ksp:0", "ksp:65", "ksp:x", "tree:2", "best"} {
+		if _, err := ParseMethod(method); err == nil {
+			t.Errorf("method %q is taken", method)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package multipath
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"sublet/embed/relay"
+)
+
+// Method is how senders spread their flows.
+type Method struct {
+	Name string
+	kind string
+	k    int // of the k shortest paths; 0: all shortest
+}
+
+// ParseMethod reads a method: tree (the first shortest path), hash (of each
+// flow, over all shortest paths, as ECMP does), flow (hash, then
+// rearrangement), for streams also single (the first shortest path), ecmp,
+// ksp:K (subflows in turn over the K shortest paths) and coupled:K (the same
+// with coupled congestion control).
+func ParseMethod(text string) (Method, error) {
+	kind, number, counted := strings.Cut(text, ":")
+	m := Method{Name: text, kind: kind}
+	switch kind {
+	case "tree", "hash", "flow", "single", "ecmp":
+		if counted {
+			return m, fmt.Errorf("method %q takes no number", text)
+		}
+		return m, nil
+	case "ksp", "coupled":
+		k, err := strconv.Atoi(number)
+		if err != nil || k < 1 || k > 64 {
+			return m, fmt.Errorf("method %q: state the number of paths, 1 to 64, as in %s:8", text, kind)
+		}
+		m.k = k
+		return m, nil
+	}
+	return m, fmt.Errorf("method %q: choose tree, hash, flow, single, ecmp, ksp:K or coupled:K", text)
+}
+
+// Streams says that the method is for TCP rather than constant rates.
+func (m Method) Streams() bool {
+	return m.kind == "single" || m.kind == "ecmp" || m.kind == "ksp" || m.kind == "coupled"
+}
+
+// Datagrams is the forwarding rate, received by sent, of senders at their
+// link's rate with n flows each.
+func (f *Fabric) Datagrams(targets []int, n int, d Distribution, m Method, rng *rand.Rand) float64 {
+	var flows []load
+	for from, to := range targets {
+		paths := f.candidates(from, to, m)
+		list := make([]Flow, n)
+		for i, share := range d.Shares(n, rng) {
+			list[i] = Flow{share, rng.IntN(len(paths))}
+		}
+		if m.kind == "flow" {
+			Settle(list, len(paths))
+		}
+		for _, flow := range list {
+			flows = append(flows, load{rate: flow.Rate, route: f.route(from, to, paths[flow.Path])})
+		}
+	}
+	sum := 0.0
+	for _, rate := range lossy(flows, f.capacity) {
+		sum += rate
+	}
+	return sum / float64(len(targets))
+}
+
+// candidates are the paths a method chooses from.
+func (f *Fabric) candidates(from, to int, m Method) []relay.Path {
+	if m.kind == "tree" || m.kind == "single" {
+		return f.paths(from, to, 0)[:1]
+	}
+	return f.paths(from, to, m.k)
+}
+
+// Stream is the sum of the rates of TCP connections with some subflows each,
+// which share links max-min fairly: each for itself (uncoupled, as the seed's
+// simulations were, 003:990), or coupled.
+func (f *Fabric) Stream(targets []int, subflows int, m Method, rng *rand.Rand) float64 {
+	var flows []load
+	for from, to := range targets {
+		paths := f.candidates(from, to, m)
+		for i := range subflows {
+			p := paths[i%len(paths)]
+			if m.kind == "ecmp" {
+				p = paths[rng.IntN(len(paths))]
+			}
+			flows = append(flows, load{weight: 1, route: f.route(from, to, p)})
+		}
+	}
+	rates := fair(flows, f.capacity)
+	if m.kind == "coupled" {
+		rates = f.coupled(flows, subflows, rates)
+	}
+	sum := 0.0
+	for _, rate := range rates {
+		sum += rate
+	}
+	return sum
+}
+
+// coupled weighs each subflow by its part of its connection's rate, again and
+// again: the increase of linked congestion control (RFC 6356) is shared so
+// among the subflows, which makes a connection take no more of a link than
+// one stream would, and leave links that are crowded.
+func (f *Fabric) coupled(flows []load, subflows int, rates []float64) []float64 {
+	for range 30 {
+		for first := 0; first < len(flows); first += subflows {
+			total := 0.0
+			for _, r := range rates[first : first+subflows] {
+				total += r
+			}
+			for i := first; i < first+subflows; i++ {
+				part := 1 / float64(subflows)
+				if total > 0 {
+					part = rates[i] / total
+				}
+				flows[i].weight = max(0.5*flows[i].weight+0.5*part, 1e-6)
+			}
+		}
+		rates = fair(flows, f.capacity)
+	}
+	return rates
+}
