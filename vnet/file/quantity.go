@@ -75,7 +75,11 @@ func (c *cpu) UnmarshalText(text []byte) error {
 
 // MarshalYAML makes it a plain number, neither quoted nor with an exponent.
 func (c cpu) MarshalYAML() (any, error) {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!float", Value: vnet.CPU(c).String()}, nil
+	text, tag := vnet.CPU(c).String(), "!!int" // the tag it would have unwritten, or it is written
+	if strings.Contains(text, ".") {
+		tag = "!!float"
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text}, nil
 }
 
 func (s *span) UnmarshalText(text []byte) error {
