@@ -184,7 +184,7 @@ func (s *Switch) retire(id ID) {
 func (o *output) set(now Time, p PhysicalPort) {
 	old := o.s.cfg.Ports[o.port]
 	if uint64(p.Out) != o.line.rate {
-		o.line = line{rate: uint64(p.Out)}
+		o.line, o.wire = line{rate: uint64(p.Out)}, line{rate: uint64(p.Out)}
 	}
 	if !sameKind(p.Scheduler, old.Scheduler) {
 		o.scheduler = p.Scheduler.New(len(o.members), o)

@@ -25,7 +25,7 @@ type Counters struct {
 }
 
 // Lost returns all that was dropped.
-func (c *Counters) Lost() Count {
+func (c Counters) Lost() Count {
 	var sum Count
 	for _, d := range c.Dropped {
 		sum = sum.Plus(d)

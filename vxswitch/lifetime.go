@@ -27,7 +27,7 @@ func (v *virtual) reaches(in, out int) bool {
 
 // drained takes a port away that has sent its last frame, and then the switch.
 func (v *virtual) drained(m *voutput) {
-	if m.closed && m.packets == 0 {
+	if m.closed && m.packets+m.loans == 0 {
 		v.reap()
 	}
 }
@@ -37,7 +37,7 @@ func (v *virtual) drained(m *voutput) {
 func (v *virtual) reap() {
 	left := false
 	for _, m := range v.outs {
-		if m.closed && m.packets == 0 && m.phys >= 0 {
+		if m.closed && m.packets+m.loans == 0 && m.phys >= 0 {
 			o := v.s.outputs[m.phys]
 			o.members[v.id] = nil
 			o.waiting.remove(int(v.id))

@@ -7,8 +7,12 @@ import "math/bits"
 type output struct {
 	s         *Switch
 	port      int
-	line      line
-	free      Time // the line is
+	line      line // as it would be without loans: every decision is taken at its time
+	free      Time // line is
+	wire      line // what really carries frames; behind line by one longest frame at most
+	wireFree  Time
+	surplus   ring // VXBs with loans
+	surplusAt Time // when the first of them may send, as far as known
 	ready     Time // no decision before: a driver that calls late does not send into the past
 	scheduler Scheduler
 	capped    bool
@@ -20,19 +24,23 @@ type output struct {
 
 // The output shows its scheduler the virtual switches.
 
-func (o *output) Size(i int) int     { return int(o.Head(i).Size) }
 func (o *output) Backlog(i int) int  { return o.members[i].bytes }
 func (o *output) Quantum(i int) int  { return o.members[i].quantum }
 func (o *output) Priority(i int) int { return o.members[i].priority }
 
 // Head is the frame that virtual switch i's own scheduler offers.
-func (o *output) Head(i int) Packet {
+func (o *output) Head(i int) Packet { return *o.offered(i) }
+
+// Size is the size of Head.
+func (o *output) Size(i int) int { return int(o.offered(i).Size) }
+
+func (o *output) offered(i int) *Packet {
 	m := o.members[i]
 	in := m.pick(o.at())
 	if in == Nobody {
-		return noPacket
+		return &noPacket
 	}
-	return *m.head(in)
+	return m.head(in)
 }
 
 // at is when the output's next decision is taken if somebody is awake.
@@ -43,11 +51,14 @@ func (o *output) next() Time {
 	if o.nAwake > 0 {
 		return o.at()
 	}
-	_, t, ok := o.waiting.min()
-	if !ok {
-		return Forever
+	t := Forever
+	if _, at, ok := o.waiting.min(); ok {
+		t = max(o.at(), at)
 	}
-	return max(o.at(), t)
+	if o.surplus.size > 0 && o.surplusAt < Forever {
+		t = min(t, max(o.at(), o.wireFree, o.surplusAt))
+	}
+	return t
 }
 
 func (o *output) isAwake(i int) bool { return o.awake[i>>6]>>(i&63)&1 != 0 }
@@ -74,7 +85,7 @@ func (o *output) sleep(i int) {
 // arrived is told of a frame queued for virtual switch i.
 func (o *output) arrived(i ID, now Time) {
 	id, m := int(i), o.members[i]
-	o.ready = max(o.ready, now)
+	o.ready, o.surplusAt = max(o.ready, now), 0
 	switch {
 	case o.isAwake(id):
 		o.scheduler.Changed(id)
@@ -110,6 +121,9 @@ func (o *output) decide(t Time) (d Departure, ok bool) {
 		if o.s.keep(m, in, t) {
 			return o.send(m, in, t), true
 		}
+	}
+	if o.surplus.size > 0 && o.wireFree <= t {
+		return o.sendSurplus(t)
 	}
 	return d, false
 }
@@ -154,19 +168,38 @@ func (o *output) stall(m *voutput) {
 	}
 }
 
-// send takes the head of input in of m and puts it on the line at t.
+// send lets m send from input in at t: the first own frame of the VXB is what
+// was decided on, the frame that leaves may be a loan before it.
 func (o *output) send(m *voutput, in int, t Time) Departure {
 	x := m.vxb(in)
-	k := o.s.unqueue(x, x.head)
-	x.count.Delivered.add(k.Size)
-	id, size := int(m.v.id), int(k.Size)
-	m.sent(in, size)
+	size := int(o.s.pool.nodes[x.first].Size)
+	if o.free < t {
+		o.line.rem = 0
+	}
 	o.free = t + o.line.take(size)
-	o.scheduler.Sent(id, size+m.owed)
+	k := o.release(m, x, t)
+	m.sent(in, size)
+	o.scheduler.Sent(int(m.v.id), size+m.owed)
 	m.owed = 0
 	o.rest(m, t, size)
+	return o.depart(m, k, t)
+}
+
+// depart puts k on the wire, at t or when the wire is free.
+func (o *output) depart(m *voutput, k Packet, t Time) Departure {
+	if o.wireFree < t {
+		o.wireFree, o.wire.rem = t, 0
+	}
+	start := o.wireFree
+	o.wireFree += o.wire.take(int(k.Size))
+	m.vxb(int(k.In)).count.Delivered.add(k.Size)
+	if m.capped {
+		m.real.pass(t, int(k.Size))
+	}
+	o.surplusAt = 0
+	d := Departure{Packet: k, Switch: m.v.id, Port: o.port, Start: start, End: o.wireFree}
 	m.v.drained(m)
-	return Departure{Packet: k, Switch: m.v.id, Port: o.port, Start: t, End: o.free}
+	return d
 }
 
 // rest lets m sleep if it has nothing left or has reached its cap.

@@ -3,11 +3,13 @@ package vxswitch
 // nothing is the end of a list of nodes.
 const nothing = 0
 
-// node is a queued frame in the switch's pool, linked to its neighbours in
-// the queue. Node 0 is not used.
+// node is a queued frame in the switch's pool. Node 0 is not used.
 type node struct {
 	Packet
-	next, prev uint32
+	next, prev uint32 // in the queue
+	later      uint32 // next and previous loan in the queue, of a loan
+	earlier    uint32
+	loan       bool
 }
 
 // pool holds the descriptors of all queued frames. It grows by doubling to
@@ -33,48 +35,114 @@ func (p *pool) give(n uint32) {
 }
 
 // vxb is a virtual crosspoint buffer: a queue of frames and what it may hold.
+// Frames are its own or loans (sharing.go); without Flexible all are its own.
 type vxb struct {
 	head, tail uint32
-	bytes      int
-	size       int // b_ij^k; more while it holds more of an older, larger one
-	want       int // b_ij^k
-	lend       int // bytes of size that others may use while they are idle
+	first      uint32 // oldest own frame: what schedulers and managers see as head
+	before     uint32 // youngest loan older than first
+	oldest     uint32 // oldest loan
+	last       uint32 // youngest loan
+	bytes      int    // own
+	packets    int    // own
+	loaned     int    // bytes of loans
+	size       int    // b_ij^k; more while it holds more of an older, larger one
+	want       int    // b_ij^k
+	lend       int    // bytes of size that others may use while they are idle
 	cross      int32
-	prev, next *vxb // among the borrowers of the crosspoint
-	borrower   bool
+	id         ID
+	in, out    int16
+	borrows    listed // among those above their size at the crosspoint
+	surplus    listed // among those with loans at the output
 	manager    Manager
 	kind       ManagerKind
 	quantum    int
 	priority   int
-	id         ID
-	in, out    int16
 	count      Counters
 }
 
-func (x *vxb) packets() int { return int(x.count.Queued.Packets) }
-
 func (x *vxb) occupancy() Occupancy {
-	return Occupancy{Bytes: x.bytes, Packets: x.packets(), Limit: x.want}
+	return Occupancy{Bytes: x.bytes, Packets: x.packets, Limit: x.want}
 }
 
+// held is all that x holds.
+func (x *vxb) held() int { return x.bytes + x.loaned }
+
 // push appends a copy of k to x.
-func (p *pool) push(x *vxb, k *Packet) {
+func (p *pool) push(x *vxb, k *Packet, loan bool) {
 	n := p.take()
 	nd := &p.nodes[n]
-	nd.Packet, nd.next, nd.prev = *k, nothing, x.tail
+	*nd = node{Packet: *k, prev: x.tail}
 	if x.tail == nothing {
 		x.head = n
 	} else {
 		p.nodes[x.tail].next = n
 	}
 	x.tail = n
-	x.bytes += int(k.Size)
 	x.count.Queued.add(k.Size)
+	switch {
+	case loan:
+		if x.first == nothing {
+			x.before = n
+		}
+		p.file(x, n, x.last)
+	default:
+		x.own(k.Size)
+		if x.first == nothing {
+			x.first = n
+		}
+	}
 }
 
-// cut takes node n, head or tail, out of x and returns its frame.
+func (x *vxb) own(size int32)    { x.bytes += int(size); x.packets++ }
+func (x *vxb) disown(size int32) { x.bytes -= int(size); x.packets-- }
+
+// file puts n into the list of loans behind earlier, which may be nothing.
+func (p *pool) file(x *vxb, n, earlier uint32) {
+	nd := &p.nodes[n]
+	nd.loan, nd.earlier = true, earlier
+	if earlier != nothing {
+		nd.later = p.nodes[earlier].later
+		p.nodes[earlier].later = n
+	} else {
+		nd.later = x.oldest
+		x.oldest = n
+	}
+	if nd.later != nothing {
+		p.nodes[nd.later].earlier = n
+	} else {
+		x.last = n
+	}
+	x.loaned += int(nd.Size)
+}
+
+// unfile takes n out of the list of loans.
+func (p *pool) unfile(x *vxb, n uint32) {
+	nd := &p.nodes[n]
+	if nd.earlier != nothing {
+		p.nodes[nd.earlier].later = nd.later
+	} else {
+		x.oldest = nd.later
+	}
+	if nd.later != nothing {
+		p.nodes[nd.later].earlier = nd.earlier
+	} else {
+		x.last = nd.earlier
+	}
+	if x.before == n {
+		x.before = nd.earlier
+	}
+	x.loaned -= int(nd.Size)
+}
+
+// cut takes n out of x: a loan, or the first own frame.
 func (p *pool) cut(x *vxb, n uint32) Packet {
 	nd := &p.nodes[n]
+	if nd.loan {
+		p.unfile(x, n)
+	} else {
+		x.disown(nd.Size)
+		p.advance(x)
+	}
 	if nd.prev == nothing {
 		x.head = nd.next
 	} else {
@@ -86,8 +154,26 @@ func (p *pool) cut(x *vxb, n uint32) Packet {
 		p.nodes[nd.next].prev = nd.prev
 	}
 	k := nd.Packet
-	x.bytes -= int(k.Size)
 	x.count.Queued.sub(k.Size)
 	p.give(n)
 	return k
+}
+
+// lend makes the first own frame of x a loan.
+func (p *pool) lend(x *vxb) {
+	n := x.first
+	x.disown(p.nodes[n].Size)
+	p.file(x, n, x.before)
+	x.before = n
+	p.advance(x)
+}
+
+// advance moves first to the next own frame. It passes each frame once.
+func (p *pool) advance(x *vxb) {
+	n := p.nodes[x.first].next
+	for n != nothing && p.nodes[n].loan {
+		x.before = n
+		n = p.nodes[n].next
+	}
+	x.first = n
 }

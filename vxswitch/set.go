@@ -83,9 +83,11 @@ func (v *virtual) setOutput(now Time, i int, grown bool, old Virtual) {
 		m.phys = p.Physical
 		o.members[v.id] = m
 		m.bucket = newBucket(p.Out, v.outBurst(p))
+		m.real = m.bucket
 		m.capped = o.capped
 	} else if old.Ports[i].Out != p.Out || old.Ports[i].OutBurst != p.OutBurst {
 		m.bucket.reset(p.Out, v.outBurst(p))
+		m.real.reset(p.Out, v.outBurst(p))
 		o.reconsider(int(v.id), m, now)
 	}
 	m.weigh(o, v.hostQuantum(p), p.Priority)
@@ -116,6 +118,7 @@ func (m *voutput) install(kind SchedulerKind) {
 	g := &guard{o: m}
 	m.picked, m.scheduler = unasked, g
 	g.make(kind, len(m.v.outs))
+	_, m.waits = g.inner.(Retrier)
 	for i := m.awake.Next(0); i >= 0; i = m.awake.Next(i + 1) {
 		m.scheduler.Wake(i)
 	}

@@ -31,6 +31,9 @@ func New(cfg Config) (*Switch, error) {
 		members: make([]*virtual, cfg.MaxSwitches), names: map[string]ID{},
 		pool: pool{nodes: make([]node, 1)},
 	}
+	for i := range s.crosses {
+		s.crosses[i].list.place = borrowPlace
+	}
 	for i := range cfg.Ports {
 		s.outputs = append(s.outputs, s.newOutput(i))
 	}
@@ -40,7 +43,8 @@ func New(cfg Config) (*Switch, error) {
 func (s *Switch) newOutput(i int) *output {
 	p := s.cfg.Ports[i]
 	o := &output{
-		s: s, port: i, line: line{rate: uint64(p.Out)}, capped: p.Capped,
+		s: s, port: i, line: line{rate: uint64(p.Out)}, wire: line{rate: uint64(p.Out)}, capped: p.Capped,
+		surplus: ring{place: surplusPlace},
 		members: make([]*voutput, s.cfg.MaxSwitches),
 		awake:   make([]uint64, (s.cfg.MaxSwitches+63)/64),
 		waiting: newTimeHeap(s.cfg.MaxSwitches),
@@ -126,63 +130,82 @@ func (s *Switch) queue(now Time, v *virtual, out int, p Packet) Cause {
 	}
 	x := v.at(in, out)
 	x.count.Offered.add(p.Size)
-	if c := s.fits(now, x, int(p.Size)); c != None {
+	loan, c := s.fits(now, x, int(p.Size))
+	if c != None {
 		x.count.Dropped[c].add(p.Size)
 		return c
 	}
 	s.order++
 	p.Order, p.At, p.Out = s.order, now, int16(out)
-	s.insert(now, v, x, &p)
+	s.insert(now, v, x, &p, loan)
 	return None
 }
 
 // fits asks the queue manager, then looks for room.
-func (s *Switch) fits(now Time, x *vxb, size int) Cause {
+func (s *Switch) fits(now Time, x *vxb, size int) (loan bool, why Cause) {
 	if size > int(s.cfg.MaxFrame) || size <= 0 {
-		return Full
+		return false, Full
 	}
 	if x.manager != nil && !x.manager.Accept(now, x.occupancy(), size) {
-		return Early
+		return false, Early
 	}
-	if !s.room(x, size) {
-		return Full
+	ok, loan := s.room(x, size)
+	if !ok {
+		return false, Full
 	}
-	return None
+	return loan, None
 }
 
-// insert queues p in x and tells both schedulers.
-func (s *Switch) insert(now Time, v *virtual, x *vxb, p *Packet) {
-	s.leave(x)
-	s.pool.push(x, p)
-	s.enter(x)
-	s.reclaim(x.cross)
+// insert queues p in x and tells both schedulers of an own frame.
+func (s *Switch) insert(now Time, v *virtual, x *vxb, p *Packet, loan bool) {
 	m := v.outs[x.out]
 	o := s.outputs[m.phys]
-	m.added(int(x.in), int(p.Size))
-	o.arrived(v.id, now)
+	s.leave(x)
+	s.pool.push(x, p, loan)
+	s.enter(x)
+	if loan {
+		m.loans++
+		o.surplus.set(x, true)
+		o.ready, o.surplusAt = max(o.ready, now), 0
+	} else {
+		s.reclaim(x.cross)
+		m.added(int(x.in), int(p.Size))
+		o.arrived(v.id, now)
+	}
 	s.schedule(o)
 }
 
-// unqueue takes node n out of x.
+// unqueue takes node n, the first own frame or a loan, out of x.
 func (s *Switch) unqueue(x *vxb, n uint32) Packet {
+	loan := s.pool.nodes[n].loan
 	s.leave(x)
 	k := s.pool.cut(x, n)
 	x.size = max(x.want, min(x.size, x.bytes))
 	s.enter(x)
+	m := s.members[x.id].outs[x.out]
+	if loan {
+		m.loans--
+	}
+	if m.loans > 0 || loan {
+		s.outputs[m.phys].surplus.set(x, x.loaned > 0)
+	}
 	return k
 }
 
 // drop drops a queued frame.
 func (s *Switch) drop(x *vxb, n uint32, why Cause) {
+	loan := s.pool.nodes[n].loan
 	k := s.unqueue(x, n)
 	x.count.Dropped[why].add(k.Size)
 	v := s.members[x.id]
 	m := v.outs[x.out]
-	m.dropped(int(x.in), int(k.Size))
 	o := s.outputs[m.phys]
-	o.lost(m)
-	v.drained(m)
+	if !loan {
+		m.dropped(int(x.in), int(k.Size))
+		o.lost(m)
+	}
 	s.schedule(o)
+	v.drained(m)
 	if s.cfg.Dropped != nil {
 		s.cfg.Dropped(x.id, k, why)
 	}
@@ -195,11 +218,11 @@ func (s *Switch) keep(m *voutput, in int, now Time) bool {
 	if x.manager == nil {
 		return true
 	}
-	k := &s.pool.nodes[x.head].Packet
+	k := &s.pool.nodes[x.first].Packet
 	if x.manager.Keep(now, k.At, x.occupancy(), int(k.Size)) {
 		return true
 	}
-	s.drop(x, x.head, Late)
+	s.drop(x, x.first, Late)
 	return false
 }
 

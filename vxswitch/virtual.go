@@ -32,13 +32,17 @@ type voutput struct {
 	awake     PortSet // inputs with something queued
 	next      int     // where the fallback's round goes on
 	picked    int     // scheduler's answer while nothing changed, unasked: ask
-	bytes     int
-	packets   int
-	quantum   int // at the host's scheduler
+	bytes     int     // own frames
+	packets   int     // own frames
+	loans     int     // frames on loan
+	waits     bool    // the scheduler is a Retrier: nothing may leave but by its order
+	quantum   int     // at the host's scheduler
 	priority  int
 	capped    bool
-	bucket    bucket
-	owed      int // bytes of its turn that its scheduler's slowness used up
+	bucket    bucket // what own frames may use of Out
+	real      bucket // the same with what left on loan
+	credit    int    // bytes sent above what would have been sent without loans
+	owed      int    // bytes of its turn that its scheduler's slowness used up
 	faults    uint64
 }
 
@@ -59,7 +63,7 @@ func (o *voutput) head(i int) *Packet {
 	if !o.has(i) {
 		return &noPacket // a scheduler that asks about an entry that sleeps
 	}
-	return &o.v.s.pool.nodes[o.vxb(i).head].Packet
+	return &o.v.s.pool.nodes[o.vxb(i).first].Packet
 }
 
 var noPacket Packet
@@ -117,7 +121,7 @@ func (o *voutput) taken(i, size int) {
 	o.bytes -= size
 	o.packets--
 	o.picked = unasked
-	if o.vxb(i).head == nothing {
+	if o.vxb(i).first == nothing {
 		o.awake.Remove(i)
 		o.scheduler.Sleep(i)
 	}

@@ -56,7 +56,7 @@ func (d *drr) Pick(vxswitch.Time) int {
 			d.deficit[d.at] += d.e.Quantum(d.at)
 			d.granted = true
 		}
-		if d.e.Size(d.at) <= d.deficit[d.at] || d.e.Size(d.at) == 0 {
+		if d.e.Size(d.at) <= max(d.deficit[d.at], 0) {
 			return d.at
 		}
 		d.step()

@@ -8,17 +8,45 @@ type FCFS struct{}
 func (FCFS) String() string { return "fcfs" }
 
 // New returns a first come, first served of n entries.
-func (FCFS) New(n int, e vxswitch.Entries) vxswitch.Scheduler { return &fcfs{e, newHeap(n)} }
+func (FCFS) New(n int, e vxswitch.Entries) vxswitch.Scheduler {
+	return &fcfs{e: e, heap: newHeap(n), awake: make([]bool, n), isNew: make([]bool, n), news: make([]int32, 0, n)}
+}
 
+// fcfs looks at heads only when asked to pick: a virtual switch says which
+// frame it offers when it is its turn, not before.
 type fcfs struct {
 	e vxswitch.Entries
 	heap
+	awake []bool
+	isNew []bool  // listed in news
+	news  []int32 // changed since the last Pick
 }
 
-func (f *fcfs) file(i int) { f.set(i, key{first: int64(f.e.Head(i).Order)}) }
+func (f *fcfs) Wake(i int)    { f.awake[i] = true; f.Changed(i) }
+func (f *fcfs) Sent(i, _ int) { f.Changed(i) }
 
-func (f *fcfs) Wake(i int)             { f.file(i) }
-func (f *fcfs) Sleep(i int)            { f.remove(i) }
-func (f *fcfs) Changed(i int)          { f.file(i) }
-func (f *fcfs) Sent(i, _ int)          { f.file(i) }
-func (f *fcfs) Pick(vxswitch.Time) int { return f.top() }
+func (f *fcfs) Changed(i int) {
+	if !f.isNew[i] {
+		f.isNew[i] = true
+		f.news = append(f.news, int32(i))
+	}
+}
+
+// Sleep leaves i among the news, where Pick passes over it.
+func (f *fcfs) Sleep(i int) {
+	f.awake[i] = false
+	if f.has(i) {
+		f.remove(i)
+	}
+}
+
+func (f *fcfs) Pick(vxswitch.Time) int {
+	for _, i := range f.news {
+		f.isNew[i] = false
+		if f.awake[i] {
+			f.set(int(i), key{first: int64(f.e.Head(int(i)).Order)})
+		}
+	}
+	f.news = f.news[:0]
+	return f.top()
+}
