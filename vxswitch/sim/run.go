@@ -28,6 +28,7 @@ type run struct {
 	far      *far // nil: no split
 	watch    Watch
 	events   uint64
+	left     Departure // that is being counted; here, so that none is allocated
 }
 
 // Run runs a scenario once.
@@ -175,13 +176,14 @@ func (r *run) dropped(id vxswitch.ID, p vxswitch.Packet, _ vxswitch.Cause) {
 
 func (r *run) depart(d *vxswitch.Departure) {
 	r.events++
-	left := Departure{At: time.Duration(d.Start), Arrival: r.arrival(d.Switch, &d.Packet)}
+	left := &r.left
+	*left = Departure{At: time.Duration(d.Start), Arrival: r.arrival(d.Switch, &d.Packet)}
 	r.count.leave(&left.Arrival)
 	if left.Arrival.At >= r.s.Warmup {
-		r.count.delivered(&left)
+		r.count.delivered(left)
 	}
 	if r.watch.Departed != nil {
-		r.watch.Departed(&left, 1)
+		r.watch.Departed(left, 1)
 	}
 	if r.far != nil && r.far.owns(&left.Arrival) {
 		r.far.send(&left.Arrival, time.Duration(d.End), d.Packet.Seq)

@@ -32,10 +32,9 @@ func (s *stream) next(a *Arrival) bool {
 	}
 	a.Size = s.sizes.draw(s.random)
 	a.Input = s.input
-	t := s.targets[0]
-	if len(s.targets) > 1 {
-		t = s.targets[s.choice.draw(s.random.Uint64())]
-	}
+	// Drawn even if there is no choice, so that the number of virtual switches
+	// changes nothing else.
+	t := s.targets[s.choice.draw(s.random.Uint64())]
 	a.Switch, a.Output = t.of, t.output
 	return true
 }
