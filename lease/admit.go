@@ -27,6 +27,9 @@ func (b *Book) Admit(now time.Time, req vnet.Request, owner uint32) (vnet.Lease,
 		return vnet.Lease{}, err
 	}
 	req.Start = found.window.Start
+	if err := b.makeRoom(now, found.moves); err != nil {
+		return vnet.Lease{}, fmt.Errorf("admit %s/%s: %w", req.Tenant, req.Network, err)
+	}
 	e, err := b.enter(vnet.Lease{Request: req, Owner: owner, Window: found.window, Mapping: found.mapping})
 	if err != nil {
 		return vnet.Lease{}, fmt.Errorf("admit %s/%s: %w", req.Tenant, req.Network, err)
@@ -41,18 +44,20 @@ func (b *Book) Admit(now time.Time, req vnet.Request, owner uint32) (vnet.Lease,
 type decision struct {
 	window  vnet.Window
 	mapping vnet.Mapping
+	moves   []move
 }
 
 // decide finds when and where a request fits: from its start, else from the
-// earliest instant up to its latest start. The error is a *vnet.Rejection when
+// earliest instant up to its latest start, else from its start once others
+// have been moved. The error is a *vnet.Rejection when
 // it does not. Nothing is changed.
 func (b *Book) decide(now time.Time, req vnet.Request) (decision, error) {
 	window := windowOf(now, req)
-	mapping, err := embed.Embed(b.sub, b.calendar, req, window)
+	mapping, err := embed.Embed(b.working, b.calendar, req, window)
 	var infeasible *embed.Infeasible
 	switch {
 	case err == nil:
-		return decision{window, mapping}, nil
+		return decision{window: window, mapping: mapping}, nil
 	case !errors.As(err, &infeasible):
 		return decision{}, fmt.Errorf("admit %s/%s: %w", req.Tenant, req.Network, err)
 	}
@@ -61,6 +66,10 @@ func (b *Book) decide(now time.Time, req vnet.Request) (decision, error) {
 			return found, nil
 		}
 	}
+	if found, ok := b.arrange(req, window, staying); ok {
+		return found, nil
+	}
+	infeasible.Reasons = append(b.whatIsDown(infeasible.Reasons), b.immovable(req, window)...)
 	return decision{}, b.reject(now, req, infeasible)
 }
 
@@ -74,7 +83,7 @@ func (b *Book) postpone(now time.Time, req vnet.Request, why *embed.Infeasible) 
 	}
 	s.left = 1
 	mapping, ok := s.embed(moved)
-	return decision{windowOf(now, moved), mapping}, ok
+	return decision{window: windowOf(now, moved), mapping: mapping}, ok
 }
 
 // check refuses bad input and names in use.
@@ -102,7 +111,7 @@ func (b *Book) check(now time.Time, req vnet.Request) error {
 		return fmt.Errorf("%w: there is a lease %s already (%s): release it or choose another name", ErrConflict, id, e.State)
 	case e.holds():
 		return fmt.Errorf("%w: the ended lease %s is still being removed from %s: wait or choose another name",
-			ErrConflict, id, list(b.rollout.Remaining(id, e.hosts)))
+			ErrConflict, id, list(b.rollout.Remaining(id, e.everywhere())))
 	}
 	return nil
 }

@@ -31,7 +31,12 @@ type Book struct {
 	// Prices of leases that are admitted from now on.
 	Prices vnet.Prices
 
+	// MostMoves is how many leases are moved at most to make room for one; 0:
+	// none. DefaultMoves at first.
+	MostMoves int
+
 	sub      vnet.Substrate
+	working  vnet.Substrate // sub without what is down
 	calendar *calendar.Calendar
 	entries  map[vnet.LeaseID]*entry
 	live     []*entry // not ended, by Serial
@@ -49,7 +54,8 @@ type Book struct {
 // entry is a lease with what the book needs to know about it.
 type entry struct {
 	vnet.Lease
-	bookings []calendar.Booking
+	bookings []calendar.Booking          // none: nothing is booked for it, see vnet.Loss
+	former   []calendar.Booking          // of a moving lease: what it had before
 	hosts    []vnet.HostID               // that carry any of it in any stage, sorted
 	parts    map[vnet.HostID][]plan.Item // what they shall have of it now; nil: not known yet
 	failing  time.Time                   // since when hosts report errors; zero: they do not
@@ -63,7 +69,9 @@ func New(sub vnet.Substrate) *Book {
 	return &Book{
 		FailAfter: DefaultFailAfter,
 		Prices:    vnet.DefaultPrices,
+		MostMoves: DefaultMoves,
 		sub:       sub,
+		working:   sub.Working(),
 		calendar:  calendar.New(),
 		entries:   make(map[vnet.LeaseID]*entry),
 		vnis:      make(vnis),
@@ -82,6 +90,7 @@ func Restore(now time.Time, state State) (*Book, error) {
 	b.changed.substrate = false
 	b.serial = state.Counters.Serial
 	b.rollout.Restore(now, state.Counters.Revision, state.Plans)
+	b.rollout.down = downHosts(b.sub)
 	leases := slices.SortedFunc(slices.Values(state.Leases), bySerial)
 	for _, l := range leases {
 		if err := b.restore(l); err != nil {
@@ -96,7 +105,11 @@ func (b *Book) restore(l vnet.Lease) error {
 	b.entries[l.ID()] = e
 	b.serial = max(b.serial, l.Serial)
 	b.vnis.take(l.VNIs)
+	if l.Move != nil {
+		b.vnis.take(l.Move.VNIs)
+	}
 	e.hosts = hostsOf(b.sub, l)
+	b.rollout.Expect(l.ID(), e.leaves())
 	if l.State == vnet.Ended {
 		if e.holds() {
 			b.held = append(b.held, e)
@@ -108,10 +121,19 @@ func (b *Book) restore(l vnet.Lease) error {
 }
 
 // book enters a live lease into the calendar and the list of live ones.
-func (b *Book) book(e *entry) error {
+func (b *Book) book(e *entry) (err error) {
+	if e.adrift() {
+		b.live = append(b.live, e)
+		return nil
+	}
 	bookings, err := embed.Bookings(b.sub, e.Request, e.Window, e.Mapping)
 	if err != nil {
 		return err
+	}
+	if e.moving() {
+		if e.former, err = embed.Bookings(b.sub, e.Request, e.Window, e.Move.From); err != nil {
+			return err
+		}
 	}
 	if err := b.calendar.Book(bookings...); err != nil {
 		return err
@@ -121,13 +143,18 @@ func (b *Book) book(e *entry) error {
 	return nil
 }
 
+// adrift says that a lease has lost its place, and that nothing is booked for it.
+func (e *entry) adrift() bool { return e.Lost != nil && !e.Lost.Booked }
+
 // holds says whether a lease has its addresses and tunnel identifiers: an
 // ended one keeps them until every host has removed it, because a host that
 // is out of reach goes on sending with them.
 func (e *entry) holds() bool { return len(e.Addresses) > 0 }
 
 // active says whether the lease is to be on its hosts now.
-func (e *entry) active() bool { return e.State != vnet.Booked && e.State != vnet.Ended }
+func (e *entry) active() bool {
+	return e.State != vnet.Booked && e.State != vnet.Ended && !e.adrift()
+}
 
 // Substrate is the one the book leases out.
 func (b *Book) Substrate() vnet.Substrate { return b.sub }

@@ -64,6 +64,13 @@ func (c *conversation) say(words []string) string {
 			}
 		}
 		return answer(c.book.Tick(c.now))
+	case "fail", "mend":
+		if words[1] == "host" {
+			return answer(c.book.SetHostDown(c.now, vnet.HostID(words[2]), words[0] == "fail"))
+		}
+		return answer(c.book.SetLinkDown(c.now, words[2], words[0] == "fail"))
+	case "paths":
+		return c.paths()
 	case "quiet":
 		c.quiet = words[1:]
 		return ""
@@ -153,6 +160,28 @@ func (c *conversation) lease(l vnet.Lease) string {
 	b.WriteString("\n")
 	for _, name := range slices.Sorted(maps.Keys(l.Rates)) {
 		fmt.Fprintf(&b, "  %s %g/%g\n", name, l.Rates[name][0].Mbps(), l.Rates[name][1].Mbps())
+	}
+	return b.String()
+}
+
+// paths prints where everything is.
+func (c *conversation) paths() string {
+	var b strings.Builder
+	for _, l := range c.book.Leases() {
+		if l.State == vnet.Ended {
+			continue
+		}
+		fmt.Fprintf(&b, "%s", l.ID())
+		for _, n := range l.Request.Union().Placed() {
+			fmt.Fprintf(&b, " %s@%s", n.Name, l.Mapping.Nodes[n.Name])
+		}
+		for _, link := range l.Request.Union().Links {
+			fmt.Fprintf(&b, " %s:%s", link.Name, strings.Join(l.Mapping.Links[link.Name], ","))
+		}
+		if l.Move != nil {
+			fmt.Fprintf(&b, " %s", l.Move.Phase)
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -21,6 +22,7 @@ func (w *world) inspect(t *rapid.T) {
 	w.ratesKeepPromises(t)
 	w.hostsNeverOverbooked(t)
 	w.targetsAreCompiled(t)
+	w.nothingStandsOnWhatIsDown(t)
 	if next := w.book.Next(w.now); !next.IsZero() && !next.After(w.now) {
 		t.Fatalf("next is %s, now %s", next, w.now)
 	}
@@ -32,7 +34,7 @@ func (w *world) minimaFit(t *rapid.T) {
 	for _, at := range w.moments() {
 		booked := make(map[element]vnet.Rate)
 		for _, l := range w.book.Leases() {
-			if l.State == vnet.Ended || !l.Window.Contains(at) {
+			if l.State == vnet.Ended || !l.Window.Contains(at) || adrift(l) {
 				continue
 			}
 			for _, link := range l.Request.At(l.Request.StageAt(at.Sub(l.Window.Start))).Links {
@@ -77,7 +79,7 @@ func (w *world) moments() []time.Time {
 func (w *world) calendarIsSum(t *rapid.T) {
 	sum := calendar.New()
 	for _, l := range w.book.Leases() {
-		if l.State == vnet.Ended {
+		if l.State == vnet.Ended || adrift(l) {
 			continue
 		}
 		bookings, err := embed.Bookings(w.book.Substrate(), l.Request, l.Window, l.Mapping)
@@ -99,7 +101,11 @@ func (w *world) numbersUnique(t *rapid.T) {
 		if len(addresses) != len(l.Addresses) {
 			t.Fatalf("%s has an address twice", l.ID())
 		}
-		for _, list := range l.VNIs {
+		lists := slices.Collect(maps.Values(l.VNIs))
+		if l.Move != nil {
+			lists = append(lists, slices.Collect(maps.Values(l.Move.VNIs))...)
+		}
+		for _, list := range lists {
 			for _, vni := range list {
 				if used[vni] || !w.book.vnis[vni] {
 					t.Fatalf("tunnel identifier %d of %s is not its own", vni, l.ID())
@@ -116,7 +122,7 @@ func (w *world) numbersUnique(t *rapid.T) {
 // ratesKeepPromises wants min <= rate <= max, to whole bytes per second.
 func (w *world) ratesKeepPromises(t *rapid.T) {
 	for _, l := range w.book.Leases() {
-		if l.State == vnet.Booked || l.State == vnet.Ended {
+		if l.State == vnet.Booked || l.State == vnet.Ended || l.Lost != nil {
 			continue
 		}
 		for _, link := range l.Topology().Links {
@@ -154,20 +160,14 @@ func (w *world) hostsNeverOverbooked(t *rapid.T) {
 	}
 	enforced := make(map[element]vnet.Rate)
 	for _, l := range w.book.Leases() {
-		for name, numbers := range l.VNIs {
-			link, _ := l.Request.Union().Link(name)
-			cuts, err := plan.Stretches(w.book.Substrate(), l.Mapping.Nodes[link.Ends[0]], l.Mapping.Links[name])
-			if l.State == vnet.Ended && err != nil {
-				continue // part of the path is no more
+		most := make(map[element]vnet.Rate) // an end sends by the old or the new path
+		for _, version := range versions(l) {
+			for e, sum := range w.enforced(t, version, worst) {
+				most[e] = max(most[e], sum)
 			}
-			w.check(t, err)
-			for i, hops := range cuts {
-				from, to := vnet.HostID(hops[0].From()), vnet.HostID(hops[len(hops)-1].To())
-				for _, hop := range hops {
-					enforced[element{hop.Link.Name, hop.Dir}] += worst[numbers[i]][from]
-					enforced[element{hop.Link.Name, hop.Dir.Opposite()}] += worst[numbers[i]][to]
-				}
-			}
+		}
+		for e, sum := range most {
+			enforced[e] += sum
 		}
 	}
 	const spare = vnet.Mbit // classes without a minimum still have a least rate
@@ -178,12 +178,64 @@ func (w *world) hostsNeverOverbooked(t *rapid.T) {
 	}
 }
 
+// versions are a lease, and what it was before it moved.
+func versions(l vnet.Lease) []vnet.Lease {
+	if l.Move == nil {
+		return []vnet.Lease{l}
+	}
+	return []vnet.Lease{l, (&entry{Lease: l}).before()}
+}
+
+// enforced adds up what hosts may enforce for one lease on each element.
+func (w *world) enforced(t *rapid.T, l vnet.Lease, worst map[vnet.VNI]map[vnet.HostID]vnet.Rate) map[element]vnet.Rate {
+	sums := make(map[element]vnet.Rate)
+	for name, numbers := range l.VNIs {
+		link, _ := l.Request.Union().Link(name)
+		cuts, err := plan.Stretches(w.book.Substrate(), l.Mapping.Nodes[link.Ends[0]], l.Mapping.Links[name])
+		if err != nil && (l.State == vnet.Ended || l.Move != nil) {
+			continue // part of the path is no more
+		}
+		w.check(t, err)
+		for i, hops := range cuts {
+			if i >= len(numbers) {
+				break
+			}
+			from, to := vnet.HostID(hops[0].From()), vnet.HostID(hops[len(hops)-1].To())
+			for _, hop := range hops {
+				sums[element{hop.Link.Name, hop.Dir}] += worst[numbers[i]][from]
+				sums[element{hop.Link.Name, hop.Dir.Opposite()}] += worst[numbers[i]][to]
+			}
+		}
+	}
+	return sums
+}
+
+func adrift(l vnet.Lease) bool { return l.Lost != nil && !l.Lost.Booked }
+
+// nothingStandsOnWhatIsDown: whoever is mapped to it is lost, and knows why.
+func (w *world) nothingStandsOnWhatIsDown(t *rapid.T) {
+	for _, l := range w.book.Leases() {
+		switch {
+		case l.State == vnet.Ended:
+		case l.Lost == nil && !w.book.stands(l):
+			t.Fatalf("%s stands on what is down: %+v", l.ID(), l.Mapping)
+		case l.Lost != nil && (len(l.Lost.Reasons) == 0 || l.State != vnet.Failed && l.State != vnet.Booked || l.Message == ""):
+			t.Fatalf("%s is lost, and says %s %q", l.ID(), l.State, l.Message)
+		}
+	}
+}
+
 // targetsAreCompiled compares what hosts shall have in the end with what
 // plan.Compile makes of all leases together.
 func (w *world) targetsAreCompiled(t *rapid.T) {
 	leases := w.book.Leases()
-	for i := range leases {
-		if leases[i].State == vnet.Failed {
+	for i, l := range leases {
+		switch {
+		case l.Move != nil && l.Move.Phase != vnet.MoveLeaves:
+			return // it has more until it has moved
+		case adrift(l):
+			leases[i].State = vnet.Booked
+		case l.State == vnet.Failed:
 			leases[i].State = vnet.Deploying
 		}
 	}

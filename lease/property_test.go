@@ -57,7 +57,7 @@ func (w *world) check(t *rapid.T, err error) {
 }
 
 func (w *world) step(t *rapid.T) {
-	switch rapid.SampledFrom([]string{"admit", "admit", "admit", "release", "advance", "report", "report", "report", "restart", "substrate"}).Draw(t, "step") {
+	switch rapid.SampledFrom([]string{"admit", "admit", "admit", "release", "advance", "report", "report", "report", "report", "restart", "substrate", "link", "host"}).Draw(t, "step") {
 	case "admit":
 		w.admit(t, drawRequest(t, w.now))
 	case "release":
@@ -74,6 +74,15 @@ func (w *world) step(t *rapid.T) {
 		w.report(t, rapid.SampledFrom(slices.Sorted(maps.Keys(w.book.Plans()))).Draw(t, "host"))
 	case "restart":
 		w.restart(t)
+	case "link":
+		if links := w.book.Substrate().Links; len(links) > 0 {
+			l := rapid.SampledFrom(links).Draw(t, "link")
+			w.check(t, w.book.SetLinkDown(w.now, l.Name, !l.Down))
+		}
+	case "host":
+		h := rapid.SampledFrom(w.book.Substrate().Hosts).Draw(t, "host")
+		w.check(t, w.book.SetHostDown(w.now, h.Name, !h.Down))
+		w.shrunk = true
 	case "substrate":
 		err := w.book.SetSubstrate(w.now, drawChange(t, w.book.Substrate()))
 		if err != nil && !errors.Is(err, ErrConflict) {

@@ -33,6 +33,10 @@ func (b *Book) SetLiveness(d time.Duration) { b.rollout.liveness = d }
 // of a host that has still to build it, last longer than FailAfter; what it
 // booked stays booked, its hosts go on trying, and when they succeed it runs.
 func (b *Book) judge(now time.Time, e *entry) {
+	if e.Lost != nil {
+		b.judgeLost(now, e)
+		return
+	}
 	if !e.active() {
 		return
 	}
@@ -58,10 +62,24 @@ func (b *Book) judge(now time.Time, e *entry) {
 	if len(silent) > 0 {
 		message = strings.TrimPrefix(message+"; no sign of life from "+list(silent), "; ")
 	}
+	if e.moving() {
+		message = strings.TrimPrefix(message+"; links move to other paths to make room", "; ")
+	}
 	if state != e.State {
 		e.Lease = e.Metered(now)
 	}
 	b.set(e, state, message)
+}
+
+// judgeLost says at once what cannot be carried, and why.
+func (b *Book) judgeLost(now time.Time, e *entry) {
+	state := vnet.Failed
+	if e.State == vnet.Booked {
+		state = vnet.Booked
+	} else if e.State != state {
+		e.Lease = e.Metered(now)
+	}
+	b.set(e, state, brief(e.Lost.Reasons))
 }
 
 // failed notes since when a lease is stuck, and says whether that is too long.
@@ -95,12 +113,18 @@ const History = 32
 // their hosts have removed.
 func (b *Book) bury() {
 	b.held = slices.DeleteFunc(b.held, func(e *entry) bool {
-		if remaining := b.rollout.Remaining(e.ID(), e.hosts); len(remaining) > 0 {
+		if remaining := b.rollout.Remaining(e.ID(), e.everywhere()); len(remaining) > 0 {
 			b.set(e, vnet.Ended, "being removed from "+list(remaining))
 			return false
 		}
 		b.vnis.free(e.VNIs)
-		e.VNIs, e.Addresses, e.Message = nil, nil, ""
+		if e.Move != nil {
+			b.vnis.free(e.Move.VNIs)
+		}
+		e.VNIs, e.Addresses, e.Move, e.Message = nil, nil, nil, ""
+		if e.Lost != nil {
+			e.Message = "ended: " + brief(e.Lost.Reasons)
+		}
 		b.touch(e)
 		b.forget(e.Request.Tenant)
 		return true

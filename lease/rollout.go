@@ -24,6 +24,7 @@ type Rollout struct {
 	revision uint64 // the last one given out
 	hosts    map[vnet.HostID]*handed
 	changed  map[vnet.HostID]bool // published or dropped since the last drain
+	down     map[vnet.HostID]bool // known to be dead
 }
 
 // handed is what one host was given and what it did with it.
@@ -168,8 +169,11 @@ func (r *Rollout) Silent(now time.Time, hosts []vnet.HostID) []vnet.HostID {
 	return r.where(hosts, func(h *handed) bool { return r.dead(h, now) })
 }
 
-// dead says whether a host has been silent for longer than liveness.
-func (r *Rollout) dead(h *handed, now time.Time) bool { return now.Sub(h.seen) > r.liveness }
+// dead says whether a host has been silent for longer than liveness, or is
+// known to be down.
+func (r *Rollout) dead(h *handed, now time.Time) bool {
+	return now.Sub(h.seen) > r.liveness || r.down[h.plan.Host]
+}
 
 // Missing are those of a lease's hosts that have not yet got all of it.
 func (r *Rollout) Missing(id vnet.LeaseID, hosts []vnet.HostID) []vnet.HostID {

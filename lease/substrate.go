@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,7 +19,9 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 	bookings := make([][]calendar.Booking, len(b.live))
 	for i, e := range b.live {
 		var err error
-		if bookings[i], err = standing(sub, e.Lease); err == nil {
+		if e.moving() {
+			err = errors.New("it is being moved: try again in a moment")
+		} else if bookings[i], err = standing(sub, e.Lease); err == nil && !e.adrift() {
 			err = cal.Book(bookings[i]...)
 		}
 		if err != nil {
@@ -29,9 +32,13 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 		return fmt.Errorf("set substrate: %w: %w", ErrConflict, err)
 	}
 	for i, e := range b.live {
-		e.bookings, e.hosts, e.parts = bookings[i], hostsOf(sub, e.Lease), nil
+		e.hosts, e.parts = hostsOf(sub, e.Lease), nil
+		if !e.adrift() {
+			e.bookings = bookings[i]
+		}
 	}
-	b.sub, b.calendar = sub, cal
+	b.sub, b.working, b.calendar = sub, sub.Working(), cal
+	b.rollout.down = downHosts(sub)
 	b.stale, b.everyHost, b.changed.substrate = true, true, true
 	return b.Tick(now)
 }

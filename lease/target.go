@@ -3,6 +3,7 @@ package lease
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"sublet/embed"
@@ -43,14 +44,24 @@ func (b *Book) refresh(now time.Time) error {
 // allocate gives the active leases their rates.
 func (b *Book) allocate() ([]*entry, error) {
 	var active []*entry
-	var running []embed.Tenancy
+	var running, former []embed.Tenancy
+	moving := false
 	for _, e := range b.live {
-		if e.active() {
-			active = append(active, e)
-			running = append(running, embed.Tenancy{Topology: e.Topology(), Mapping: e.Mapping})
+		if !e.active() {
+			continue
 		}
+		active = append(active, e)
+		running = append(running, embed.Tenancy{Topology: e.Topology(), Mapping: e.Mapping})
+		before := e.Mapping
+		if e.moving() {
+			before, moving = e.Move.From, true
+		}
+		former = append(former, embed.Tenancy{Topology: e.Topology(), Mapping: before})
 	}
 	rates, err := embed.Rates(b.sub, running)
+	if moving && err == nil {
+		err = b.limit(rates, former)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("allocate rates: %w", err)
 	}
@@ -61,6 +72,22 @@ func (b *Book) allocate() ([]*entry, error) {
 		}
 	}
 	return active, nil
+}
+
+// limit takes rates down to what another state of affairs would leave: while
+// leases move, both hold.
+func (b *Book) limit(rates []map[string][2]vnet.Rate, other []embed.Tenancy) error {
+	limits, err := embed.Rates(b.sub, other)
+	if err != nil {
+		return err
+	}
+	for i := range rates {
+		for link, r := range rates[i] {
+			l := limits[i][link]
+			rates[i][link] = [2]vnet.Rate{min(r[0], l[0]), min(r[1], l[1])}
+		}
+	}
+	return nil
 }
 
 // wholeBytes rounds rates down to whole bytes per second, which is what the
@@ -75,23 +102,41 @@ func wholeBytes(rates map[string][2]vnet.Rate) map[string][2]vnet.Rate {
 
 // compile notes what each host shall have of a lease.
 func (b *Book) compile(e *entry) error {
-	l := e.Lease
-	l.State = vnet.Deploying // a failed one is still to be there
-	hosts, err := plan.Compile(b.sub, []vnet.Lease{l})
-	if err != nil {
-		return err
+	versions := []vnet.Lease{e.Lease}
+	if e.moving() {
+		versions = append(versions, e.before())
+		if e.Move.Phase == vnet.MovePrepares { // what is in use first
+			slices.Reverse(versions)
+		}
 	}
 	e.parts = make(map[vnet.HostID][]plan.Item, len(e.hosts))
-	for _, name := range e.hosts {
-		e.parts[name] = hosts[name].Items()
+	for _, l := range versions {
+		l.State = vnet.Deploying // a failed one is still to be there
+		hosts, err := plan.Compile(b.sub, []vnet.Lease{l})
+		if err != nil {
+			return err
+		}
+		for _, name := range e.everywhere() {
+			e.parts[name] = beside(e.parts[name], hosts[name].Items())
+		}
 	}
 	b.mark(e)
 	return nil
 }
 
+// beside adds items that do not stand in the place of others.
+func beside(items, more []plan.Item) []plan.Item {
+	for _, item := range more {
+		if !slices.ContainsFunc(items, func(other plan.Item) bool { return other.Kind() == item.Kind() && other.Key() == item.Key() }) {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
 // mark says that a lease's hosts need new targets.
 func (b *Book) mark(e *entry) {
-	for _, name := range e.hosts {
+	for _, name := range e.everywhere() {
 		b.dirty[name] = true
 	}
 }

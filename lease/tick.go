@@ -18,17 +18,36 @@ func (b *Book) Tick(now time.Time) error {
 			return err
 		}
 	}
-	if b.stale {
-		if err := b.refresh(now); err != nil {
-			return err
-		}
+	if err := b.settle(now); err != nil {
+		return err
 	}
-	b.rollout.Step(now)
 	for _, e := range b.live {
 		b.judge(now, e)
 	}
 	b.bury()
 	return nil
+}
+
+// settle hands over what is new, and goes on with moves until hosts have
+// something to do or nothing moves.
+func (b *Book) settle(now time.Time) error {
+	for {
+		if b.stale {
+			if err := b.refresh(now); err != nil {
+				return err
+			}
+		}
+		b.rollout.Step(now)
+		changed, err := b.progress(now)
+		if err != nil || !changed {
+			return err
+		}
+		for _, e := range slices.Clone(b.live) { // who waited for the moves
+			if err := b.advance(now, e); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // advance moves one lease along its life.
@@ -37,6 +56,10 @@ func (b *Book) advance(now time.Time, e *entry) error {
 		return b.end(e.Window.End, e)
 	}
 	if now.Before(e.Window.Start) {
+		return nil
+	}
+	if e.State == vnet.Booked && b.waits(e) {
+		b.set(e, vnet.Booked, "waits until links of other leases have moved to make room")
 		return nil
 	}
 	stage := e.Request.StageAt(now.Sub(e.Window.Start))
@@ -80,7 +103,7 @@ func (b *Book) end(at time.Time, e *entry) error {
 	if err := b.calendar.Release(e.bookings...); err != nil {
 		return fmt.Errorf("end lease %s: %w", e.ID(), err)
 	}
-	if e.active() {
+	if e.active() || e.adrift() {
 		b.mark(e)
 		b.stale = true
 	}
@@ -90,7 +113,8 @@ func (b *Book) end(at time.Time, e *entry) error {
 		e.Lease = e.Metered(at)
 	}
 	e.State, e.Rates, e.Message = vnet.Ended, nil, ""
-	e.bookings, e.parts, e.failing = nil, nil, time.Time{}
+	e.bookings, e.former, e.parts, e.failing = nil, nil, nil, time.Time{}
+	e.Lost = nil
 	b.touch(e)
 	return nil
 }
@@ -99,7 +123,12 @@ func (b *Book) end(at time.Time, e *entry) error {
 func (b *Book) Next(now time.Time) time.Time {
 	next := b.rollout.Next(now)
 	for _, e := range b.live {
-		next = earlier(next, e.next())
+		if !b.waits(e) || e.State != vnet.Booked {
+			next = earlier(next, e.next())
+		}
+		if e.moving() {
+			next = earlier(next, e.Move.Since.Add(b.FailAfter))
+		}
 		if !e.failing.IsZero() && e.State != vnet.Failed {
 			next = earlier(next, e.failing.Add(b.FailAfter))
 		}

@@ -43,6 +43,38 @@ type Lease struct {
 	Message   string                `json:"message,omitempty"`
 	Verdict   *Verdict              `json:"verdict,omitempty"`
 	Account   *Account              `json:"account,omitempty"`
+	Move      *Move                 `json:"move,omitempty"`
+	Lost      *Loss                 `json:"lost,omitempty"`
+}
+
+// Move is a lease on its way to the embedding in Lease.Mapping from another.
+type Move struct {
+	Phase  MovePhase        `json:"phase"`
+	From   Mapping          `json:"from"`
+	VNIs   map[string][]VNI `json:"vnis,omitempty"`       // former ones, of the links that change
+	Leaves []HostID         `json:"leaves,omitempty"`     // hosts that will have nothing of it
+	For    uint64           `json:"for_serial,omitempty"` // the lease it makes room for
+	Since  time.Time        `json:"since"`
+}
+
+// MovePhase is how far a move has come.
+type MovePhase string
+
+// A move prepares everything of the new paths that does not touch the old
+// ones, then switches the links' ends, then leaves the old paths. Until it
+// leaves it can be taken back.
+const (
+	MovePrepares MovePhase = "prepares"
+	MoveSwitches MovePhase = "switches"
+	MoveLeaves   MovePhase = "leaves"
+)
+
+// Loss says why a lease cannot be carried as the substrate is now.
+type Loss struct {
+	Reasons []string `json:"reasons"`
+	// Booked says that what it had is still booked for it, for when what is
+	// down comes back.
+	Booked bool `json:"booked,omitempty"`
 }
 
 // ID names the lease.

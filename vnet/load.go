@@ -40,4 +40,16 @@ type Quote struct {
 	Window  Window   `json:"window"`
 	Mapping Mapping  `json:"mapping"`
 	Account *Account `json:"account"`
+	// Moves are leases that would be moved to make room.
+	Moves []Disturbance `json:"moves,omitempty"`
+}
+
+// Disturbance is what making room for another lease does to one.
+type Disturbance struct {
+	Lease   LeaseID  `json:"lease,omitzero"`  // shown to its owner and the operator
+	Links   []string `json:"links,omitempty"` // those that move; shown likewise
+	Moved   int      `json:"moved"`           // how many links move
+	Running bool     `json:"running"`         // what is only booked notices nothing
+	// Interruption is how long each of the links carries nothing, predicted.
+	Interruption time.Duration `json:"interruption_ns"`
 }

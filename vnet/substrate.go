@@ -25,6 +25,9 @@ type SubstrateNode struct {
 	// Measured is what the host's processors were found to forward
 	// (sublet calibrate); 0: nobody has measured.
 	Measured Rate `json:"measured_bps,omitempty"`
+	// Down says that the operator reported it out of order. It is state, not
+	// configuration: substrate files do not state it.
+	Down bool `json:"down,omitempty"`
 }
 
 // DefaultHostCapacity stands in for a host's Capacity until it is measured.
@@ -51,6 +54,7 @@ type SubstrateLink struct {
 	Latency  time.Duration `json:"latency_ns,omitempty"`
 	MTU      int           `json:"mtu,omitempty"` // of the wire; 0 means DefaultMTU
 	Ports    [2]Port       `json:"ports,omitzero"`
+	Down     bool          `json:"down,omitempty"` // as SubstrateNode's
 }
 
 // DefaultMTU is a wire's MTU when the substrate does not state one.
@@ -97,6 +101,24 @@ func (s Substrate) LinkOf(name string) (SubstrateLink, bool) {
 		}
 	}
 	return SubstrateLink{}, false
+}
+
+// Working is the substrate without what is down, and without the links of
+// hosts that are.
+func (s Substrate) Working() Substrate {
+	down := make(map[string]bool)
+	working := Substrate{Switches: s.Switches}
+	for _, h := range s.Hosts {
+		if down[string(h.Name)] = h.Down; !h.Down {
+			working.Hosts = append(working.Hosts, h)
+		}
+	}
+	for _, l := range s.Links {
+		if !l.Down && !down[l.Ends[0]] && !down[l.Ends[1]] {
+			working.Links = append(working.Links, l)
+		}
+	}
+	return working
 }
 
 // Path is a walk through the substrate: link names in order. The empty path

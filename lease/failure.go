@@ -1,0 +1,273 @@
+package lease
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"sublet/embed"
+	"sublet/embed/calendar"
+	"sublet/vnet"
+)
+
+// ErrNoElement is wrapped when a host or link is not in the substrate.
+var ErrNoElement = errors.New("not in the substrate")
+
+// SetHostDown says that a host is out of order, or works again. What it
+// carried goes elsewhere, most constrained first, where that keeps all that
+// was asked for; what does not is Lost until it can be carried again. Nodes on
+// other hosts stay where they are.
+func (b *Book) SetHostDown(now time.Time, name vnet.HostID, down bool) error {
+	i := slices.IndexFunc(b.sub.Hosts, func(h vnet.SubstrateNode) bool { return h.Name == name })
+	if i < 0 {
+		return fmt.Errorf("host %q: %w", name, ErrNoElement)
+	}
+	if b.sub.Hosts[i].Down == down {
+		return b.Tick(now)
+	}
+	b.sub.Hosts = slices.Clone(b.sub.Hosts)
+	b.sub.Hosts[i].Down = down
+	return b.worksNow(now)
+}
+
+// SetLinkDown is SetHostDown for a link.
+func (b *Book) SetLinkDown(now time.Time, name string, down bool) error {
+	i := slices.IndexFunc(b.sub.Links, func(l vnet.SubstrateLink) bool { return l.Name == name })
+	if i < 0 {
+		return fmt.Errorf("link %q: %w", name, ErrNoElement)
+	}
+	if b.sub.Links[i].Down == down {
+		return b.Tick(now)
+	}
+	b.sub.Links = slices.Clone(b.sub.Links)
+	b.sub.Links[i].Down = down
+	return b.worksNow(now)
+}
+
+// worksNow brings leases in line with what is up and what is down.
+func (b *Book) worksNow(now time.Time) error {
+	if err := b.Tick(now); err != nil {
+		return err
+	}
+	b.working, b.changed.substrate = b.sub.Working(), true
+	b.rollout.down = downHosts(b.sub)
+	var homeless []*entry
+	for _, e := range b.live {
+		if e.Lost != nil || !b.stands(e.Lease) || e.moving() && !b.stands(e.before()) {
+			homeless = append(homeless, e)
+		}
+	}
+	if err := b.rescue(now, homeless); err != nil {
+		return err
+	}
+	return b.Tick(now)
+}
+
+// downHosts are the hosts that are known to be dead.
+func downHosts(sub vnet.Substrate) map[vnet.HostID]bool {
+	down := make(map[vnet.HostID]bool)
+	for _, h := range sub.Hosts {
+		down[h.Name] = h.Down
+	}
+	return down
+}
+
+// stands says whether everything a lease is mapped to works.
+func (b *Book) stands(l vnet.Lease) bool {
+	for _, host := range l.Mapping.Nodes {
+		if _, ok := b.working.HostOf(string(host)); !ok {
+			return false
+		}
+	}
+	for _, link := range l.Request.Union().Links {
+		for _, path := range l.Mapping.Paths(link.Name) {
+			if _, err := b.working.Walk(l.Mapping.Nodes[link.Ends[0]], path.Path); err != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// rescue finds places for leases without one, the most constrained first. What
+// all of them had is free for the search. Whoever finds no place keeps what he
+// had booked for when it comes back, if nobody who was saved needs it.
+func (b *Book) rescue(now time.Time, homeless []*entry) error {
+	b.byConstraint(homeless)
+	for _, e := range homeless {
+		if e.moving() { // the old paths or the new ones do not work: no way back
+			e.shift(vnet.MoveLeaves, now)
+			e.former, e.parts, b.stale = nil, nil, true
+		}
+		if err := b.calendar.Release(e.bookings...); err != nil {
+			return fmt.Errorf("rescue %s: %w", e.ID(), err)
+		}
+	}
+	var lost []*entry
+	for _, e := range homeless {
+		why, err := b.rehouse(now, e)
+		if err != nil {
+			return fmt.Errorf("rescue %s: %w", e.ID(), err)
+		}
+		if why != nil {
+			e.Lost = &vnet.Loss{Reasons: why}
+			lost = append(lost, e)
+		}
+	}
+	for _, e := range lost {
+		if err := b.abandon(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rehouse gives a lease its old place if that works, else another; or says why
+// there is none.
+func (b *Book) rehouse(now time.Time, e *entry) (why []string, err error) {
+	if b.stands(e.Lease) {
+		bookings, err := embed.Bookings(b.sub, e.Request, e.Window, e.Mapping)
+		if err != nil {
+			return nil, err
+		}
+		if fit(b.sub, b.withFormer(), bookings) {
+			b.resume(e, bookings)
+			return nil, b.calendar.Book(bookings...)
+		}
+	}
+	request := e.Request
+	if e.active() {
+		request = staying(e.Lease, b.working)
+	}
+	mapping, err := embed.Embed(b.working, b.withFormer(), request, e.Window)
+	var infeasible *embed.Infeasible
+	switch {
+	case errors.As(err, &infeasible):
+		return b.whatIsDown(infeasible.Reasons), nil
+	case err != nil:
+		return nil, err
+	}
+	b.resume(e, nil)
+	return nil, b.remap(now, e, mapping, vnet.MoveLeaves, 0)
+}
+
+// resume takes back that a lease is lost.
+func (b *Book) resume(e *entry, bookings []calendar.Booking) {
+	if e.adrift() {
+		b.stale = true
+	}
+	e.Lost, e.bookings, e.parts = nil, bookings, nil
+	if e.State == vnet.Booked {
+		e.Message = ""
+	}
+	b.stale = true
+	b.mark(e)
+	b.touch(e)
+}
+
+// withFormer is the calendar with what moving leases still use besides.
+func (b *Book) withFormer() *calendar.Calendar {
+	if !slices.ContainsFunc(b.live, (*entry).moving) {
+		return b.calendar
+	}
+	trial := b.calendar.Clone()
+	for _, e := range b.live {
+		if e.moving() {
+			trial.Book(e.former...) // booked before, so well formed
+		}
+	}
+	return trial
+}
+
+// staying is the request with the nodes kept where they are, apart from those
+// whose hosts do not work.
+func staying(l vnet.Lease, working vnet.Substrate) vnet.Request {
+	r := rewrite(l.Request)
+	eachPlace(&r, func(name string, site *string, host *vnet.HostID) {
+		if _, ok := working.HostOf(string(l.Mapping.Nodes[name])); ok {
+			*site, *host = "", l.Mapping.Nodes[name]
+		}
+	})
+	return r
+}
+
+// abandon books for a lost lease what it had, if there is room.
+func (b *Book) abandon(e *entry) error {
+	b.touch(e)
+	bookings, err := embed.Bookings(b.sub, e.Request, e.Window, e.Mapping)
+	if err != nil {
+		return err
+	}
+	if !fit(b.sub, b.withFormer(), bookings) {
+		b.mark(e)
+		e.bookings, e.Rates, b.stale = nil, nil, true
+		return nil
+	}
+	e.Lost.Booked, e.bookings = true, bookings
+	return b.calendar.Book(bookings...)
+}
+
+// whatIsDown puts what is down before the reasons of a refusal, which do not
+// know of it.
+func (b *Book) whatIsDown(reasons []string) []string {
+	const most = 4
+	var down []string
+	for _, h := range b.sub.Hosts {
+		if h.Down {
+			down = append(down, fmt.Sprintf("host %s is down", h.Name))
+			reasons = slices.DeleteFunc(reasons, func(r string) bool { return r == fmt.Sprintf("there is no host %s", h.Name) })
+		}
+	}
+	for _, l := range b.sub.Links {
+		if l.Down {
+			down = append(down, fmt.Sprintf("link %s is down", l.Name))
+		}
+	}
+	if more := len(down) - most; more > 0 {
+		down = append(down[:most], fmt.Sprintf("%d more are down", more))
+	}
+	return append(down, reasons...)
+}
+
+// byConstraint orders leases by how little choice they have: by the hosts that
+// their least free node could go to, then the shortest latency bound, then the
+// largest minimum, then the order of admission.
+func (b *Book) byConstraint(leases []*entry) {
+	sites := make(map[string]int)
+	for _, h := range b.working.Hosts {
+		sites[h.Site]++
+	}
+	type need struct {
+		hosts int
+		bound time.Duration
+		min   vnet.Rate
+	}
+	needs := make(map[*entry]need, len(leases))
+	for _, e := range leases {
+		n := need{hosts: len(b.working.Hosts), bound: math.MaxInt64}
+		for _, node := range e.Request.Union().Placed() {
+			_, works := b.working.HostOf(string(e.Mapping.Nodes[node.Name]))
+			switch {
+			case works && e.active(): // stays
+			case node.Host != "":
+				n.hosts = min(n.hosts, 1)
+			case node.Site != "":
+				n.hosts = min(n.hosts, sites[node.Site])
+			}
+		}
+		for _, l := range e.Request.Union().Links {
+			if l.Latency > 0 {
+				n.bound = min(n.bound, l.Latency)
+			}
+			n.min = max(n.min, l.Bandwidth[0].Min, l.Bandwidth[1].Min)
+		}
+		needs[e] = n
+	}
+	slices.SortStableFunc(leases, func(x, y *entry) int {
+		a, b := needs[x], needs[y]
+		return cmp.Or(cmp.Compare(a.hosts, b.hosts), cmp.Compare(a.bound, b.bound), cmp.Compare(b.min, a.min), cmp.Compare(x.Serial, y.Serial))
+	})
+}

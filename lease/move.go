@@ -1,0 +1,240 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"sublet/embed"
+	"sublet/embed/calendar"
+	"sublet/vnet"
+)
+
+// A running lease is moved in three phases. First its hosts get what the new
+// paths need beside the old ones (relays); when all have it, the ends of the
+// links switch; when all have, the old paths go. The calendar holds the new
+// paths from the beginning, and whoever was promised room on the old ones
+// waits until the ends have switched. While both are in use everybody gets the
+// smaller of the rates that the old and the new paths leave him. So nothing is
+// over-booked at any instant. Until the old paths go the move can be taken
+// back, and is when a host reports an error or does not get on.
+
+// remap gives a lease another embedding, whose bookings it enters; the old
+// ones must have been released. A lease that is not on its hosts yet simply
+// gets it.
+func (b *Book) remap(now time.Time, e *entry, to vnet.Mapping, phase vnet.MovePhase, serial uint64) error {
+	links := e.Request.Union().Links
+	var changed []vnet.VirtualLink
+	for _, l := range links {
+		if !e.active() || !sameWay(l, e.Mapping, to) {
+			changed = append(changed, l)
+		}
+	}
+	numbers, err := b.vnis.number(b.sub, changed, to)
+	if err != nil {
+		return err
+	}
+	bookings, err := embed.Bookings(b.sub, e.Request, e.Window, to)
+	if err == nil {
+		err = b.calendar.Book(bookings...)
+	}
+	if err != nil {
+		b.vnis.free(numbers)
+		return err
+	}
+	b.mark(e)
+	former, from := make(map[string][]vnet.VNI), e.Mapping
+	kept := maps.Clone(e.VNIs)
+	for _, l := range changed {
+		former[l.Name] = kept[l.Name]
+		delete(kept, l.Name)
+	}
+	maps.Copy(kept, numbers)
+	e.former = e.bookings
+	e.bookings, e.Mapping, e.VNIs, e.parts, b.stale = bookings, to, kept, nil, true
+	b.depart(now, e, from, former, phase, serial)
+	b.mark(e)
+	b.touch(e)
+	return nil
+}
+
+// depart notes what a lease leaves behind.
+func (b *Book) depart(now time.Time, e *entry, from vnet.Mapping, former map[string][]vnet.VNI, phase vnet.MovePhase, serial uint64) {
+	was := append(e.hosts, e.leaves()...)
+	e.hosts = hostsOf(b.sub, e.Lease)
+	if !e.active() {
+		b.vnis.free(former)
+		e.former = nil
+		return
+	}
+	m := &vnet.Move{Phase: phase, From: from, VNIs: former, For: serial, Since: now.Round(0).UTC()}
+	if e.Move != nil { // what it was still leaving
+		for link, numbers := range e.Move.VNIs {
+			m.VNIs[link] = append(m.VNIs[link], numbers...)
+		}
+	}
+	for _, host := range was {
+		if !slices.Contains(e.hosts, host) && !slices.Contains(m.Leaves, host) {
+			m.Leaves = append(m.Leaves, host)
+		}
+	}
+	slices.Sort(m.Leaves)
+	e.Move = m
+}
+
+// sameWay says whether two embeddings carry a link alike.
+func sameWay(l vnet.VirtualLink, a, b vnet.Mapping) bool {
+	return a.Nodes[l.Ends[0]] == b.Nodes[l.Ends[0]] && a.Nodes[l.Ends[1]] == b.Nodes[l.Ends[1]] &&
+		reflect.DeepEqual(a.Paths(l.Name), b.Paths(l.Name))
+}
+
+// leaves are hosts that still have something of former embeddings.
+func (e *entry) leaves() []vnet.HostID {
+	if e.Move == nil {
+		return nil
+	}
+	return e.Move.Leaves
+}
+
+// everywhere are the hosts that have anything of a lease, or had.
+func (e *entry) everywhere() []vnet.HostID { return slices.Concat(e.hosts, e.leaves()) }
+
+// moving says whether a lease still uses its former paths.
+func (e *entry) moving() bool { return e.Move != nil && e.Move.Phase != vnet.MoveLeaves }
+
+// before is a moving lease as it was.
+func (e *entry) before() vnet.Lease {
+	l := e.Lease
+	l.Mapping, l.VNIs = e.Move.From, maps.Clone(e.VNIs)
+	maps.Copy(l.VNIs, e.Move.VNIs)
+	return l
+}
+
+// waits says whether a booked lease must wait for moves: others still use what
+// it was promised.
+func (b *Book) waits(e *entry) bool {
+	mine := keysOf(e.bookings)
+	return slices.ContainsFunc(b.live, func(m *entry) bool {
+		return m != e && m.moving() && (m.Move.For == e.Serial || slices.ContainsFunc(m.former, func(k calendar.Booking) bool { return mine[k.Key] }))
+	})
+}
+
+func keysOf(bookings []calendar.Booking) map[string]bool {
+	keys := make(map[string]bool, len(bookings))
+	for _, k := range bookings {
+		keys[k.Key] = true
+	}
+	return keys
+}
+
+// progress moves every move on as far as hosts have come; true: something
+// changed that hosts must hear of.
+func (b *Book) progress(now time.Time) (changed bool, err error) {
+	for _, e := range slices.Clone(b.live) {
+		if e.Move == nil {
+			continue
+		}
+		stuck := len(b.rollout.Errors(e.ID(), e.everywhere())) > 0 || now.Sub(e.Move.Since) >= b.FailAfter
+		missing := b.rollout.Missing(e.ID(), e.everywhere())
+		switch {
+		case !e.moving() && len(missing) == 0:
+			b.vnis.free(e.Move.VNIs)
+			e.Move = nil
+			b.touch(e)
+		case !e.moving():
+		case len(missing) == 0 && len(b.rollout.Errors(e.ID(), e.everywhere())) == 0:
+			b.proceed(now, e)
+			changed = true
+		case stuck:
+			if err := b.takeBack(now, e); err != nil {
+				return changed, err
+			}
+			changed = true
+		}
+	}
+	return changed, nil
+}
+
+// proceed begins the next phase of a move.
+func (b *Book) proceed(now time.Time, e *entry) {
+	if e.Move.Phase == vnet.MovePrepares {
+		e.shift(vnet.MoveSwitches, now)
+	} else {
+		e.shift(vnet.MoveLeaves, now)
+		e.former = nil
+	}
+	e.parts, b.stale = nil, true
+	b.touch(e)
+}
+
+// shift replaces the move, which leases handed out share.
+func (e *entry) shift(phase vnet.MovePhase, now time.Time) {
+	m := *e.Move
+	m.Phase, m.Since = phase, now.Round(0).UTC()
+	e.Move = &m
+}
+
+// takeBack returns a moving lease to its former paths, and ends who was
+// promised room there.
+func (b *Book) takeBack(now time.Time, e *entry) error {
+	for _, other := range slices.Backward(slices.Clone(b.live)) {
+		if other.State == vnet.Booked && b.waits(other) && (other.Serial == e.Move.For || !b.room(e.former, e.bookings)) {
+			if err := b.evict(now, other, "the lease that was to make room for it could not be moved"); err != nil {
+				return err
+			}
+		}
+	}
+	if err := b.calendar.Release(e.bookings...); err != nil {
+		return fmt.Errorf("take back the move of %s: %w", e.ID(), err)
+	}
+	former := e.before()
+	if err := b.calendar.Book(e.former...); err != nil {
+		return fmt.Errorf("take back the move of %s: %w", e.ID(), err)
+	}
+	left := make(map[string][]vnet.VNI, len(e.Move.VNIs))
+	for link := range e.Move.VNIs {
+		left[link] = e.VNIs[link]
+	}
+	b.mark(e)
+	from := e.Mapping
+	e.bookings, e.former, e.Mapping, e.VNIs, e.parts = e.former, nil, former.Mapping, former.VNIs, nil
+	e.Move.VNIs = nil // in use again
+	b.depart(now, e, from, left, vnet.MoveLeaves, 0)
+	b.stale = true
+	b.mark(e)
+	b.touch(e)
+	return nil
+}
+
+// room says whether bookings fit once others are released.
+func (b *Book) room(bookings, without []calendar.Booking) bool {
+	trial := b.calendar.Clone()
+	return trial.Release(without...) == nil && fit(b.sub, trial, bookings)
+}
+
+// fit says whether bookings fit beside what a calendar holds.
+func fit(sub vnet.Substrate, cal *calendar.Calendar, bookings []calendar.Booking) bool {
+	capacities := embed.Capacities(sub)
+	trial := cal.Clone()
+	if trial.Book(bookings...) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(bookings, func(k calendar.Booking) bool {
+		return trial.Peak(k.Key, k.Window) > capacities[k.Key]
+	})
+}
+
+// evict ends a lease that has not begun, and leaves the reason with it.
+func (b *Book) evict(now time.Time, e *entry, why string) error {
+	if e.State != vnet.Booked {
+		return errors.New("only a lease that has not begun can be evicted")
+	}
+	if err := b.end(now, e); err != nil {
+		return err
+	}
+	e.Lost = &vnet.Loss{Reasons: []string{why}}
+	return nil
+}
