@@ -38,6 +38,9 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 		return vnet.Mapping{}, err
 	}
 	if !s.attempts() && !s.exhaust() {
+		if m, ok := s.split(e.sub.Hosts); ok {
+			return m, nil
+		}
 		return vnet.Mapping{}, d.together()
 	}
 	return s.mapping(e.sub.Hosts), nil

@@ -23,7 +23,9 @@ type link struct {
 	ends   [2]int
 	min    [2][]int64 // by Direction and span; 0 where it does not exist
 	bound  time.Duration
-	weight float64 // bit/s that each hop of its path costs
+	paths  int           // it may be split over; at least 1
+	spread time.Duration // bound on their difference in latency
+	weight float64       // bit/s that each hop of its path costs
 }
 
 // problem is a request in numbers: every stage's nodes and links at once.
@@ -89,7 +91,7 @@ func (p *problem) addLink(l vnet.VirtualLink) error {
 	if !known || !too || a == b {
 		return fmt.Errorf("link %s joins %q and %q, which are not two nodes of the network", l.Name, l.Ends[0], l.Ends[1])
 	}
-	added := link{name: l.Name, ends: [2]int{a, b}}
+	added := link{name: l.Name, ends: [2]int{a, b}, paths: l.MayPaths(), spread: l.MaySpread()}
 	for _, dir := range vnet.Directions {
 		added.min[dir] = make([]int64, len(p.spans))
 		p.nodes[added.ends[dir]].links = append(p.nodes[added.ends[dir]].links, len(p.links))

@@ -9,8 +9,8 @@ import (
 )
 
 // alone explains nodes that no host takes even if nothing else of the network
-// is placed, and links that do not fit between nodes that have only one host
-// each. nil: there are none.
+// is placed, and links that do not fit on one path, as they must, between nodes
+// that have only one host each. nil: there are none.
 func (d diagnosis) alone() error {
 	var found Infeasible
 	for v := range d.host {
@@ -23,7 +23,7 @@ func (d diagnosis) alone() error {
 	}
 	for l, v := range d.problem.links {
 		from, to := d.candidates[v.ends[0]], d.candidates[v.ends[1]]
-		if len(from) == 1 && len(to) == 1 {
+		if len(from) == 1 && len(to) == 1 && v.paths == 1 {
 			d.host[v.ends[0]] = from[0]
 			if !d.reaches(l, v.ends[0], to) {
 				found.add(&found.Links, v.name, d.cut(l, v.ends[0], to)...)

@@ -31,6 +31,7 @@ func (a *app) bench() *cobra.Command {
 type benchRun struct {
 	options   embed.Options
 	objective string
+	split     bool
 	mappings  string
 }
 
@@ -63,6 +64,7 @@ budget is counted in units of work. Times are of one thread.`,
 	c.Flags().DurationVar(&b.options.Budget, "budget", embed.DefaultBudget, "time to spend on a request")
 	c.Flags().Uint64Var(&b.options.Seed, "seed", 0, "choose among searches of equal effort")
 	c.Flags().StringVar(&b.objective, "objective", string(vnet.RevenueOverCost), "revenue-cost, load-balance or energy")
+	c.Flags().BoolVar(&b.split, "split", false, "let virtual links be split over several paths; the mappings give each with its share")
 	c.Flags().StringVar(&b.mappings, "mappings", "", "write where each accepted request went to this file, a JSON line each")
 	_ = c.RegisterFlagCompletionFunc("objective", cobra.FixedCompletions([]string{"revenue-cost", "load-balance", "energy"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -89,7 +91,7 @@ func (a *app) replay(name string, b benchRun) error {
 	if err != nil {
 		return err
 	}
-	options := replay.Options{Embed: b.options, Objective: vnet.Objective(b.objective), Clock: stopwatch()}
+	options := replay.Options{Embed: b.options, Objective: vnet.Objective(b.objective), Split: b.split, Clock: stopwatch()}
 	f, err := withMappings(b.mappings, func(accepted func(replay.Mapping) error) (replay.Figures, error) {
 		options.Accepted = accepted
 		return replay.Run(instance, options)

@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 	for _, m := range mappings {
 		r := instance.Requests[m.ID]
 		for i, l := range r.Links {
-			path := m.Links[i]
+			path := m.Links[i].paths[0].Path
 			if len(path) != 1 || !joins(instance.Links[path[0]], m.Nodes[l.Ends[0]], m.Nodes[l.Ends[1]]) {
 				t.Errorf("mapping %+v: link %d is not where its ends are", m, i)
 			}

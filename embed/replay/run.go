@@ -16,6 +16,7 @@ import (
 type Options struct {
 	Embed     embed.Options
 	Objective vnet.Objective
+	Split     bool                 // links may be split over vnet.MaxPaths paths
 	Clock     func() time.Duration // time since some instant; nil: nothing is timed
 	Accepted  func(Mapping) error  // called for each accepted request, in order; may be nil
 }
@@ -77,7 +78,7 @@ func Run(in *Instance, opt Options) (Figures, error) {
 func (r *run) arrive(e Event) error {
 	r.figures.Requests++
 	r.lastArrival = e.Time
-	asked := r.Requests[e.Request].network(e.Request, r.opt.Objective)
+	asked := r.Requests[e.Request].network(e.Request, r.opt)
 	window := vnet.Window{Start: epoch}
 	begun := r.now()
 	mapping, err := r.engine.Embed(r.cal, asked, window, r.opt.Embed)
@@ -100,7 +101,7 @@ func (r *run) arrive(e Event) error {
 // account counts an accepted request.
 func (r *run) account(id int, m vnet.Mapping) error {
 	request := r.Requests[id]
-	mapping, err := mappingOf(id, request, m)
+	mapping, err := mappingOf(id, request, m, r.opt.Split)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (r *run) account(id int, m vnet.Mapping) error {
 	r.long += revenue * request.Lifetime
 	r.cost += revenue
 	for i, l := range request.Links {
-		r.cost += l.Amount * float64(len(mapping.Links[i])-1)
+		r.cost += l.Amount * (mapping.Links[i].hops() - 1)
 	}
 	if r.opt.Accepted == nil {
 		return nil

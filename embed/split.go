@@ -1,0 +1,254 @@
+package embed
+
+import (
+	"cmp"
+	"slices"
+
+	"sublet/embed/flow"
+	"sublet/embed/graph"
+	"sublet/vnet"
+)
+
+// Effort of splitting, counted so that it is the same on every machine.
+const (
+	splitAttempts = 6
+	splitHosts    = 4  // tried for a node
+	splitPrograms = 32 // linear programs solved
+)
+
+// splitter looks for an embedding in which links that allow it are carried by
+// several paths. It takes over where the search for single paths found
+// nothing: nodes are placed one after another next to their neighbours, their
+// links go the shortest single way that holds them and, once one of them has
+// none, all links are spread anew by a linear program (embed/flow).
+type splitter struct {
+	*search
+	shares   [][]flow.Share // by link; nil: an end is not placed; no walk: inside a host
+	programs int            // that may still be solved
+}
+
+// split embeds with several paths for a link; false: no link may have them, or
+// nothing was found.
+func (s *search) split(hosts []vnet.SubstrateNode) (vnet.Mapping, bool) {
+	if !slices.ContainsFunc(s.problem.links, func(l link) bool { return l.paths > 1 }) {
+		return vnet.Mapping{}, false
+	}
+	s.clear()
+	t := &splitter{search: s, shares: make([][]flow.Share, len(s.problem.links)), programs: splitPrograms}
+	failed := make([]int, len(s.host))
+	for attempt := range splitAttempts {
+		v := t.place(s.orderOf(failed), attempt)
+		if v < 0 {
+			m := t.mapping(hosts)
+			t.clear()
+			return m, true
+		}
+		failed[v]++
+		t.clear()
+	}
+	return vnet.Mapping{}, false
+}
+
+// place puts the nodes of order, the first that has a choice on the one skip
+// places from its best; the node that found no host, or -1.
+func (t *splitter) place(order []int, skip int) int {
+	for _, v := range order {
+		list := t.choices(v)
+		if len(list) > 1 {
+			skip %= len(list)
+			list[0], list[skip] = list[skip], list[0]
+			skip = 0
+		}
+		list = list[:min(len(list), splitHosts)]
+		if !slices.ContainsFunc(list, func(c choice) bool { return t.settle(v, c.host) }) {
+			return v
+		}
+	}
+	return -1
+}
+
+// choices lists hosts for a node, those first to which its links have the
+// fewest hops over what has room for an equal part of them on each path.
+func (t *splitter) choices(v int) []choice {
+	var list []choice
+	for _, h := range t.candidates[v] {
+		if t.roomy(v, h) {
+			list = append(list, choice{host: h})
+		}
+	}
+	for _, l := range t.problem.nodes[v].links {
+		if u := t.problem.links[l].far(v); t.host[u] >= 0 && len(list) > 0 {
+			list = t.price(list, l, u)
+		}
+	}
+	slices.SortFunc(list, func(a, b choice) int {
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(t.rank[a.host], t.rank[b.host]))
+	})
+	return list
+}
+
+// price adds what a link from a placed node costs at the least.
+func (t *splitter) price(list []choice, l, placed int) []choice {
+	v, from := &t.problem.links[l], t.host[placed]
+	units := (vnet.ShareUnits + v.paths - 1) / v.paths
+	reach := t.graph.Reach(from, graph.Query{To: -1, Bound: v.bound, Allow: func(a graph.Arc) bool { return t.holds(v, v.outward(placed), a, units) }})
+	kept := list[:0]
+	for _, c := range list {
+		hops, ok := reach.Hops(c.host)
+		if c.host == from {
+			hops, ok = 0, t.carries(l, from)
+		}
+		if ok {
+			kept = append(kept, choice{c.host, c.cost + v.weight*float64(hops)})
+		}
+	}
+	return kept
+}
+
+// holds says whether an arc has room for so many units of a link.
+func (t *splitter) holds(v *link, out vnet.Direction, a graph.Arc, units int) bool {
+	share := vnet.PathShare{Units: units}
+	return t.left.fits(t.left.arc(a), part(share, v.min[out])) && t.left.fits(t.left.arc(a.Opposite()), part(share, v.min[out.Opposite()]))
+}
+
+// settle puts a node on a host with its links to placed nodes; false, and
+// nothing is changed, if they find no way.
+func (t *splitter) settle(v, host int) bool {
+	t.occupy(v, host)
+	before := slices.Clone(t.shares)
+	for _, l := range t.problem.nodes[v].links {
+		if t.host[t.problem.links[l].far(v)] < 0 || t.single(l) {
+			continue
+		}
+		if t.spread() {
+			return true
+		}
+		t.carry(before)
+		t.vacate(v)
+		return false
+	}
+	return true
+}
+
+// single gives a link the shortest path that holds all of it.
+func (t *splitter) single(l int) bool {
+	v := &t.problem.links[l]
+	from, to := t.host[v.ends[0]], t.host[v.ends[1]]
+	if from == to {
+		if t.carries(l, from) {
+			t.use(l, []flow.Share{{Units: vnet.ShareUnits}})
+		}
+		return t.shares[l] != nil
+	}
+	reach := t.graph.Reach(from, graph.Query{To: to, Bound: v.bound, Allow: func(a graph.Arc) bool {
+		return t.holds(v, vnet.Forward, a, vnet.ShareUnits)
+	}})
+	if _, ok := reach.Hops(to); ok {
+		t.use(l, []flow.Share{{Walk: reach.Walk(to), Units: vnet.ShareUnits}})
+	}
+	return t.shares[l] != nil
+}
+
+// spread routes all links between placed nodes anew; false: they do not fit,
+// and none is routed.
+func (t *splitter) spread() bool {
+	if t.programs--; t.programs < 0 {
+		return false
+	}
+	t.carry(make([][]flow.Share, len(t.shares)))
+	var links []flow.Link
+	var index []int
+	for l := range t.problem.links {
+		v := &t.problem.links[l]
+		from, to := t.host[v.ends[0]], t.host[v.ends[1]]
+		switch {
+		case from < 0 || to < 0:
+		case from != to:
+			links = append(links, flow.Link{From: from, To: to, Need: v.min, Cost: v.weight, Bound: v.bound, Spread: v.spread, Paths: v.paths})
+			index = append(index, l)
+		case !t.carries(l, from):
+			return false
+		default:
+			t.use(l, []flow.Share{{Units: vnet.ShareUnits}})
+		}
+	}
+	shares, ok := flow.Split(flow.Substrate{Graph: t.graph, Left: t.leftOf}, links)
+	if !ok {
+		return false
+	}
+	for i, l := range index {
+		t.use(l, shares[i])
+	}
+	return true
+}
+
+// leftOf is what is left of an arc, by span.
+func (t *splitter) leftOf(a graph.Arc) []int64 {
+	at := int(t.left.arc(a)) * t.left.spans
+	return t.left.left[at : at+t.left.spans]
+}
+
+// carry replaces how all links are carried.
+func (t *splitter) carry(shares [][]flow.Share) {
+	for l := range t.shares {
+		t.load(l, -1)
+	}
+	t.shares = shares
+	for l := range t.shares {
+		t.load(l, 1)
+	}
+}
+
+// use carries a link that is not carried yet.
+func (t *splitter) use(l int, shares []flow.Share) {
+	t.shares[l] = shares
+	t.load(l, 1)
+}
+
+// load takes or gives back what a link uses.
+func (t *splitter) load(l int, sign int64) {
+	v := &t.problem.links[l]
+	for _, s := range t.shares[l] {
+		for _, dir := range vnet.Directions {
+			minima := part(vnet.PathShare{Units: s.Units}, v.min[dir])
+			if len(s.Walk) == 0 {
+				t.left.take(t.left.inside(t.host[v.ends[0]], dir), minima, sign)
+			}
+			for _, a := range s.Walk {
+				t.left.take(t.left.arc(a^graph.Arc(dir)), minima, sign)
+			}
+		}
+	}
+}
+
+// clear takes everything back.
+func (t *splitter) clear() {
+	t.carry(make([][]flow.Share, len(t.shares)))
+	for v, host := range t.host {
+		if host >= 0 {
+			t.vacate(v)
+		}
+	}
+}
+
+// mapping names the hosts and paths.
+func (t *splitter) mapping(hosts []vnet.SubstrateNode) vnet.Mapping {
+	m := vnet.Mapping{Nodes: make(map[string]vnet.HostID, len(t.host)), Links: make(map[string]vnet.Path, len(t.shares))}
+	for v, h := range t.host {
+		m.Nodes[t.problem.nodes[v].name] = hosts[h].Name
+	}
+	for l, shares := range t.shares {
+		name := t.problem.links[l].name
+		if len(shares) == 1 {
+			m.Links[name] = t.graph.Path(shares[0].Walk)
+			continue
+		}
+		if m.Splits == nil {
+			m.Splits = make(map[string][]vnet.PathShare)
+		}
+		for _, s := range shares {
+			m.Splits[name] = append(m.Splits[name], vnet.PathShare{Path: t.graph.Path(s.Walk), Units: s.Units})
+		}
+	}
+	return m
+}
