@@ -39,7 +39,7 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 	}
 	if !s.attempts() && !s.exhaust() {
 		if m, ok := s.split(e.sub.Hosts); ok {
-			return m, nil
+			return m, d.unsplit(m, opt)
 		}
 		return vnet.Mapping{}, d.together()
 	}

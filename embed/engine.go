@@ -32,6 +32,9 @@ type Options struct {
 	Budget time.Duration
 	// Seed chooses among searches of equal effort; each is deterministic.
 	Seed uint64
+	// Split lets links be carried by several paths where the request does. It
+	// is for callers who can carry them so.
+	Split bool
 }
 
 // DefaultBudget of a request.

@@ -30,6 +30,23 @@ func across(rate vnet.Rate, paths int) vnet.Request {
 	}}
 }
 
+// embedSplit embeds for a caller who can carry split links.
+func embedSplit(sub vnet.Substrate, cal *calendar.Calendar, r vnet.Request, w vnet.Window) (vnet.Mapping, error) {
+	e, err := New(sub)
+	if err != nil {
+		return vnet.Mapping{}, err
+	}
+	return e.Embed(cal, r, w, Options{Split: true})
+}
+
+// Who cannot carry a split link is told that it would take one.
+func TestSplitIsRefused(t *testing.T) {
+	_, err := Embed(ring(), calendar.New(), across(1500*vnet.Mbit, 2), vnet.Window{Start: epoch})
+	if err == nil || err.Error() != "embed: virtual link l finds no single path that holds it; it would fit over 2, but hosts cannot carry a split link yet" {
+		t.Error(err)
+	}
+}
+
 // A link is split only when it must be and may be, and what it takes is booked
 // by share.
 func TestSplit(t *testing.T) {
@@ -40,7 +57,7 @@ func TestSplit(t *testing.T) {
 		want  int // paths; 0: refused
 	}{{vnet.Gbit, 2, 1}, {1500 * vnet.Mbit, 2, 2}, {2 * vnet.Gbit, 2, 2}, {2*vnet.Gbit + 8, 2, 0}, {1500 * vnet.Mbit, 1, 0}} {
 		r := across(c.rate, c.paths)
-		m, err := Embed(sub, calendar.New(), r, window)
+		m, err := embedSplit(sub, calendar.New(), r, window)
 		var infeasible *Infeasible
 		if errors.As(err, &infeasible) != (c.want == 0) || len(m.Paths("l")) != c.want {
 			t.Errorf("%s over %d paths: %v, %v", c.rate, c.paths, m, err)
@@ -71,7 +88,7 @@ func TestSplit(t *testing.T) {
 func TestSplitOneDirection(t *testing.T) {
 	r := across(1600*vnet.Mbit, 3)
 	r.Links[0].Bandwidth[vnet.Reverse] = vnet.Bandwidth{}
-	m, err := Embed(ring(), calendar.New(), r, vnet.Window{Start: epoch})
+	m, err := embedSplit(ring(), calendar.New(), r, vnet.Window{Start: epoch})
 	if err != nil || len(m.Splits["l"]) != 2 {
 		t.Fatal(m, err)
 	}
@@ -94,7 +111,7 @@ func TestSplitNeverOverbooks(t *testing.T) {
 			for i := range r.Links {
 				r.Links[i].Paths = rapid.IntRange(2, 4).Draw(t, "paths")
 			}
-			m, err := Embed(sub, cal, r, window)
+			m, err := embedSplit(sub, cal, r, window)
 			if one && err != nil {
 				t.Fatalf("embedded as %v over single paths, but not split: %v", single, err)
 			}

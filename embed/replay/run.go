@@ -81,7 +81,7 @@ func (r *run) arrive(e Event) error {
 	asked := r.Requests[e.Request].network(e.Request, r.opt)
 	window := vnet.Window{Start: epoch}
 	begun := r.now()
-	mapping, err := r.engine.Embed(r.cal, asked, window, r.opt.Embed)
+	mapping, err := r.engine.Embed(r.cal, asked, window, r.embedding())
 	r.times = append(r.times, r.now()-begun)
 	if infeasible := new(embed.Infeasible); errors.As(err, &infeasible) {
 		return nil
@@ -96,6 +96,13 @@ func (r *run) arrive(e Event) error {
 		return err
 	}
 	return r.account(e.Request, mapping)
+}
+
+// embedding are the options of each embedding.
+func (r *run) embedding() embed.Options {
+	opt := r.opt.Embed
+	opt.Split = r.opt.Split
+	return opt
 }
 
 // account counts an accepted request.
