@@ -86,9 +86,19 @@ func (b *Book) Measured(now time.Time, host vnet.HostID, rate vnet.Rate) error {
 	return b.SetSubstrate(now, sub)
 }
 
-// KeepMeasured fills in what was measured of hosts that a new description of
-// the substrate says nothing about.
+// KeepMeasured fills in what a new description of the substrate says nothing
+// about: what was measured of hosts, and what is down.
 func (b *Book) KeepMeasured(sub *vnet.Substrate) {
+	for i, l := range sub.Links {
+		if old, ok := b.sub.LinkOf(l.Name); ok {
+			sub.Links[i].Down = old.Down
+		}
+	}
+	for i, h := range sub.Hosts {
+		if old, ok := b.sub.HostOf(string(h.Name)); ok {
+			sub.Hosts[i].Down = old.Down
+		}
+	}
 	for i, h := range sub.Hosts {
 		if old, ok := b.sub.HostOf(string(h.Name)); ok && h.Measured == 0 {
 			sub.Hosts[i].Measured = old.Measured

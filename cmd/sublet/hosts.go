@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sublet/lease/api"
 	"sublet/vnet"
 )
 
@@ -25,7 +26,7 @@ func (a *app) hosts() *cobra.Command {
 			var rows [][]string
 			for _, h := range hosts {
 				rows = append(rows, []string{
-					string(h.Name), orDash(h.Site), string(h.Agent), fmt.Sprint(h.Nodes),
+					string(h.Name), orDash(h.Site), agentState(h), fmt.Sprint(h.Nodes),
 					fmt.Sprintf("%s/%s", h.CPUFree, h.CPU), fmt.Sprintf("%s/%s", h.MemFree, h.Memory),
 					fmt.Sprintf("%d/%d", h.Applied, h.Revision), fmt.Sprint(h.Errors), fmt.Sprint(h.Drift),
 				})
@@ -33,6 +34,14 @@ func (a *app) hosts() *cobra.Command {
 			return a.print(hosts, "HOST SITE AGENT NODES CPU-FREE MEMORY-FREE PLAN ERRORS REPAIRS", rows)
 		},
 	})
+}
+
+// agentState is what is known of a host: that it is down, or its agent.
+func agentState(h api.Host) string {
+	if h.Down {
+		return "down"
+	}
+	return string(h.Agent)
 }
 
 func (a *app) links() *cobra.Command {
@@ -53,12 +62,19 @@ func (a *app) links() *cobra.Command {
 			for _, l := range links {
 				rows = append(rows, []string{
 					l.Name, l.From, l.To, readable(l.Capacity), readable(l.Leasable),
-					asked(l.Booked), asked(l.Allocated), fmt.Sprint(l.Links), fmt.Sprint(l.Leases),
+					asked(l.Booked), asked(l.Allocated), fmt.Sprint(l.Links), fmt.Sprint(l.Leases), upOrDown(l.Down),
 				})
 			}
-			return a.print(links, "LINK FROM TO CAPACITY LEASABLE BOOKED ALLOCATED VLINKS LEASES", rows)
+			return a.print(links, "LINK FROM TO CAPACITY LEASABLE BOOKED ALLOCATED VLINKS LEASES STATE", rows)
 		},
 	})
+}
+
+func upOrDown(down bool) string {
+	if down {
+		return "down"
+	}
+	return "up"
 }
 
 func (a *app) plan() *cobra.Command {

@@ -97,6 +97,7 @@ admission, 4 a promise is not kept (check).`,
 		a.up(), a.down(), a.createCommand(),
 		a.leases(), a.plan(), a.hosts(), a.links(), a.calibrate(),
 		a.offers(), a.calendar(),
+		a.fail(), a.mend(),
 		a.exec(), a.capture(), a.check(),
 		a.doctor(), a.convert(), a.graph(), a.bench(), a.sim(),
 	)

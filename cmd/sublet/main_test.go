@@ -53,6 +53,9 @@ func TestExitCodesOfUse(t *testing.T) {
 		"calendar --from x":       exitInput,
 		"calendar --until 0s":     exitInput,
 		"calendar":                exitFailed, // no server
+		"fail link":               exitInput,
+		"mend cable h1-h2":        exitInput,
+		"fail link h1-h2":         exitFailed, // no server
 		"bench embed":             exitInput,
 		"bench embed /none":       exitInput,
 		"bench embed -":           exitInput, // no instance
@@ -70,7 +73,7 @@ func TestExitCodesOfUse(t *testing.T) {
 }
 
 func TestEveryCommandHasAnExampleAndEveryNounAnOutput(t *testing.T) {
-	nouns := map[string]bool{"leases": true, "plan": true, "hosts": true, "links": true, "offers": true, "calendar": true, "lab": true, "doctor": true, "check": true, "embed": true}
+	nouns := map[string]bool{"leases": true, "plan": true, "hosts": true, "links": true, "offers": true, "calendar": true, "fail": true, "mend": true, "lab": true, "doctor": true, "check": true, "embed": true}
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		if c.Runnable() && c.Example == "" && c.Name() != "help" {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sublet/lease"
 	"sublet/lease/api"
 	"sublet/lease/store"
 	"sublet/vnet"
@@ -27,6 +28,7 @@ type serveOptions struct {
 	endpoints                     []string
 	withAgent                     bool
 	prices                        vnet.Prices
+	moves                         int
 	tls                           credentials
 }
 
@@ -51,6 +53,7 @@ their plans from it; running networks run on without it.`,
 	f.BoolVar(&o.withAgent, "agent", false, "also run this machine's agent, as a process of its own")
 	f.StringVar(&o.host, "host", "", "this machine's name in the substrate (default: its host name, or the only host)")
 	f.StringVar(&o.listen, "listen", "", "also answer on this HOST:PORT, with mutual TLS (--cert, whose common name is operator, --key, --ca)")
+	f.IntVar(&o.moves, "moves", lease.DefaultMoves, "how many leases that allow it may be moved to let one in")
 	f.Float64Var(&o.prices.Resource, "price-resource", vnet.DefaultPrices.Resource, "cost of a node or router for a second, quoted to leases from now on")
 	f.Float64Var(&o.prices.Bandwidth, "price-bandwidth", vnet.DefaultPrices.Bandwidth, "cost of 1 Mbit/s guaranteed for a second")
 	f.StringSliceVar(&o.endpoints, "etcd", nil, "endpoints of an external etcd cluster, instead of the embedded one")
@@ -98,7 +101,10 @@ func (a *app) serverConfig(o serveOptions) (config api.Config, err error) {
 	if err := o.prices.Check(); err != nil {
 		return config, badInput{err}
 	}
-	config.Prices = &o.prices
+	if o.moves < 0 || o.moves > 8 {
+		return config, badInput{fmt.Errorf("--moves %d is not between 0 and 8", o.moves)}
+	}
+	config.Prices, config.Moves = &o.prices, &o.moves
 	if o.substrate != "" {
 		sub, err := a.readSubstrate(o.substrate)
 		if err != nil {

@@ -117,6 +117,17 @@ func (c *Client) Links(ctx context.Context) ([]Link, error) {
 	return links, c.do(ctx, http.MethodGet, "/v1/links", nil, &links)
 }
 
+// SetDown tells the server that a host or link ("hosts", "links") is out of
+// order, or that it works again; for the operator.
+func (c *Client) SetDown(ctx context.Context, kind, name string, down bool) (Aftermath, error) {
+	method := http.MethodDelete
+	if down {
+		method = http.MethodPut
+	}
+	var after Aftermath
+	return after, c.do(ctx, method, "/v1/down/"+kind+"/"+url.PathEscape(name), nil, &after)
+}
+
 // Substrate is the graph that is leased out.
 func (c *Client) Substrate(ctx context.Context) (vnet.Substrate, error) {
 	var sub vnet.Substrate

@@ -24,6 +24,7 @@ type Host struct {
 	Applied  uint64      `json:"applied"`  // of the plan it has
 	Errors   int         `json:"errors"`   // things its agent could not do
 	Drift    uint64      `json:"drift"`    // repairs since its agent started
+	Down     bool        `json:"down,omitempty"`
 }
 
 // AgentState is a host's agent's.
@@ -100,7 +101,7 @@ func hostsNow(sub vnet.Substrate, leases []vnet.Lease) []Host {
 	hosts := make([]Host, len(sub.Hosts))
 	byName := make(map[vnet.HostID]*Host, len(hosts))
 	for i, n := range sub.Hosts {
-		hosts[i] = Host{Name: n.Name, Site: n.Site, CPU: n.CPU, CPUFree: n.CPU, Memory: n.Memory, MemFree: n.Memory}
+		hosts[i] = Host{Name: n.Name, Site: n.Site, CPU: n.CPU, CPUFree: n.CPU, Memory: n.Memory, MemFree: n.Memory, Down: n.Down}
 		byName[n.Name] = &hosts[i]
 	}
 	for _, l := range active(leases) {
@@ -135,6 +136,7 @@ type Link struct {
 	Links      int       `json:"links"`      // virtual links that cross it
 	BestEffort int       `json:"best_effort"`
 	Leases     int       `json:"leases"`
+	Down       bool      `json:"down,omitempty"`
 }
 
 func (s *Server) getLinks(w http.ResponseWriter, _ *http.Request, _ *call) error {
@@ -161,7 +163,7 @@ func linksNow(sub vnet.Substrate, leases []vnet.Lease) []Link {
 	index := make(map[crossing]*Link, cap(links))
 	for _, l := range sub.Links {
 		for _, d := range vnet.Directions {
-			links = append(links, Link{Name: l.Name, From: l.Ends[d], To: l.Ends[d.Opposite()], Capacity: l.Capacity, Leasable: l.Leasable()})
+			links = append(links, Link{Name: l.Name, From: l.Ends[d], To: l.Ends[d.Opposite()], Capacity: l.Capacity, Leasable: l.Leasable(), Down: l.Down})
 			index[crossing{l.Name, d}] = &links[len(links)-1]
 		}
 	}

@@ -140,7 +140,7 @@ func (s *Server) restore(ctx context.Context) error {
 	if err := book.Tick(now); err != nil {
 		return err
 	}
-	book.Prices = s.prices
+	book.Prices, book.MostMoves = s.prices, s.moves
 	s.book = book
 	if err := s.save(); err != nil {
 		return err

@@ -26,6 +26,7 @@ type Config struct {
 	Now       func() time.Time // nil: time.Now
 	Limits    Limits           // zero: DefaultLimits
 	Prices    *vnet.Prices     // of leases from now on; nil: vnet.DefaultPrices
+	Moves     *int             // Book.MostMoves; nil: lease.DefaultMoves
 	AgentTLS  *tls.Config      // towards agents that serve sessions on https
 }
 
@@ -37,6 +38,7 @@ type Server struct {
 	limiter  *limiter
 	agentTLS *tls.Config
 	prices   vnet.Prices
+	moves    int
 	wake     chan struct{} // the clock has something new to wait for
 	lost     chan error    // leadership
 
@@ -70,6 +72,10 @@ func New(ctx context.Context, config Config) (*Server, error) {
 	s.prices = vnet.DefaultPrices
 	if config.Prices != nil {
 		s.prices = *config.Prices
+	}
+	s.moves = lease.DefaultMoves
+	if config.Moves != nil {
+		s.moves = *config.Moves
 	}
 	if config.Limits == (Limits{}) {
 		config.Limits = DefaultLimits
