@@ -17,23 +17,31 @@ type Way struct {
 // rtnhDown are RTNH_F_DEAD and RTNH_F_LINKDOWN.
 const rtnhDown = unix.RTNH_F_DEAD | unix.RTNH_F_LINKDOWN
 
+// rtmFibMatch is RTM_F_FIB_MATCH (linux/rtnetlink.h): answer with the table's
+// entry instead of what is made of it.
+const rtmFibMatch = 0x2000
+
 // WayTo asks how packets from a local address to another leave by a device;
-// an error if they do not.
+// an error if they do not. An interface without a route is not taken for a
+// link on which everybody is, as the kernel does where only the device is asked
+// for.
 func (c *Conn) WayTo(to, from netip.Addr, index int) (Way, error) {
-	header := make([]byte, 12) // struct rtmsg
-	header[0], header[1], header[2] = family(to), uint8(to.BitLen()), uint8(from.BitLen())
-	m := NewMessage(unix.RTM_GETROUTE, 0, header).Attr(unix.RTA_DST, to.AsSlice())
-	m.Attr(unix.RTA_SRC, from.AsSlice()).Uint32(unix.RTA_OIF, uint32(index))
-	b, err := c.Get(m)
+	if _, err := c.route(to, from, index, rtmFibMatch); err != nil {
+		return Way{}, err
+	}
+	b, err := c.route(to, from, index, 0)
 	if err != nil {
 		return Way{}, err
 	}
-	if len(b) < 12 || b[7] != unix.RTN_UNICAST {
+	if b[7] != unix.RTN_UNICAST {
 		return Way{}, unix.EHOSTUNREACH
 	}
 	w := Way{Via: to, Down: binary.NativeEndian.Uint32(b[8:])&rtnhDown != 0}
+	device := 0
 	EachAttr(b[12:], func(kind uint16, v []byte) {
 		switch kind {
+		case unix.RTA_OIF:
+			device = int(uint32Of(v))
 		case unix.RTA_GATEWAY:
 			w.Via, _ = netip.AddrFromSlice(v)
 		case unix.RTA_VIA: // family in two bytes, then an address of it
@@ -42,7 +50,23 @@ func (c *Conn) WayTo(to, from netip.Addr, index int) (Way, error) {
 			w.MTU = int(uint32Of(attr(v, unix.RTAX_MTU)))
 		}
 	})
+	if device != index {
+		return Way{}, unix.EHOSTUNREACH
+	}
 	return w, nil
+}
+
+// route asks for one route; the answer has a struct rtmsg at least.
+func (c *Conn) route(to, from netip.Addr, index int, flags uint32) ([]byte, error) {
+	header := make([]byte, 12)
+	header[0], header[1], header[2] = family(to), uint8(to.BitLen()), uint8(from.BitLen())
+	binary.NativeEndian.PutUint32(header[8:], flags)
+	m := NewMessage(unix.RTM_GETROUTE, 0, header).Attr(unix.RTA_DST, to.AsSlice())
+	b, err := c.Get(m.Attr(unix.RTA_SRC, from.AsSlice()).Uint32(unix.RTA_OIF, uint32(index)))
+	if err == nil && len(b) < 12 {
+		err = unix.EHOSTUNREACH
+	}
+	return b, err
 }
 
 // Neighbour is an entry of a device's neighbour table.

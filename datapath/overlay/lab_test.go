@@ -3,6 +3,7 @@ package overlay
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -240,4 +241,20 @@ func (l *lab) tell() (text string) {
 		h.part.mu.Unlock()
 	}
 	return text
+}
+
+// socket opens a connected UDP socket in a namespace.
+func (l *lab) socket(namespace, from, to string) net.Conn {
+	l.t.Helper()
+	ns, err := kernel.OpenNamespace(namespace)
+	check1(l.t, err)
+	defer ns.Close()
+	local, err := net.ResolveUDPAddr("udp", from)
+	check1(l.t, err)
+	var c net.Conn
+	check1(l.t, kernel.In(ns, func() (err error) {
+		c, err = (&net.Dialer{LocalAddr: local}).Dial("udp", to)
+		return err
+	}))
+	return c
 }

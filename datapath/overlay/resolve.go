@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"golang.org/x/sys/unix"
+
 	"sublet/datapath/kernel"
 )
 
@@ -75,13 +77,16 @@ func (r *resolver) way(p path) (way, error) {
 	return w, nil
 }
 
-// neighbour reads a next hop's address.
+// neighbour reads a next hop's address. One that the operator set for good is
+// left alone: asking for it would undo that.
 func (r *resolver) neighbour(a netip.Addr, index int) ([6]byte, bool) {
-	r.kept[neighbour{a, index}] = true
 	n, err := r.conn.NeighbourOf(a, index)
+	if err == nil && n.State&unix.NUD_PERMANENT != 0 {
+		return n.Address, true
+	}
+	r.kept[neighbour{a, index}] = true
 	if err != nil || !n.Managed {
-		// A permanent one is refused, and needs it not.
-		_ = r.conn.Do(kernel.KeepNeighbour(a, index))
+		_ = r.conn.Do(kernel.KeepNeighbour(a, index)) // without it, it is not usable
 	}
 	return n.Address, err == nil && n.Usable()
 }
