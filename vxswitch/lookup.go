@@ -11,7 +11,7 @@ type MAC [6]byte
 // Multicast says whether a is a group address; broadcast is one.
 func (a MAC) Multicast() bool { return a[0]&1 != 0 }
 
-// Header is what the two lookups may look at. ParseHeader fills it from a
+// Header is what the two lookups may look at. lookup.Parse fills it from a
 // frame; a simulator fills what its lookups need.
 type Header struct {
 	Dst, Src   MAC

@@ -35,6 +35,7 @@ var Table = map[string][]string{
 	"measure":           {"vnet"},
 	"vxswitch":          {"vnet"},
 	"vxswitch/sched":    {"vnet", "vxswitch"},
+	"vxswitch/lookup":   {"vxswitch"},
 	"measure/blast":     {"datapath/kernel"},
 	"vxswitch/split":    {"vnet"},
 	"vxswitch/sim":      {"vnet", "vxswitch", "vxswitch/split"},
@@ -53,7 +54,7 @@ var Pure = []string{
 	"embed", "embed/calendar", "embed/flow", "embed/graph", "embed/rate",
 	"embed/relay", "embed/replay", "embed/topology",
 	"plan", "lease", "multipath",
-	"vxswitch", "vxswitch/sched", "vxswitch/split", "vxswitch/sim",
+	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/sim",
 	"vxswitch/scenario", "vxswitch/figure",
 }
 

@@ -1,0 +1,103 @@
+package lookup
+
+import (
+	"time"
+
+	"sublet/vxswitch"
+)
+
+// Defaults of Learning: the ageing time of IEEE 802.1Q, 8.8.3, and a size
+// that no lease should need more than.
+const (
+	DefaultAge     = 300 * time.Second
+	DefaultEntries = 8192
+)
+
+// Learning is the lookup of a learning bridge (IEEE 802.1Q). Frames to group
+// addresses and to addresses not known go to all ports but their own. O(1); it
+// allocates only to learn, and never holds more than Entries addresses: what a
+// tenant invents beyond is flooded.
+type Learning struct {
+	ports   vxswitch.PortSet
+	age     vxswitch.Time
+	entries int
+	where   map[vxswitch.MAC]learned
+	order   []vxswitch.MAC // what is known, for eviction of the aged
+	hand    int            // in order: who is looked at next
+}
+
+type learned struct {
+	port int
+	at   vxswitch.Time
+}
+
+// NewLearning returns a learning lookup for n ports; zero age and entries
+// take the defaults.
+func NewLearning(n int, age time.Duration, entries int) *Learning {
+	if age == 0 {
+		age = DefaultAge
+	}
+	if entries == 0 {
+		entries = DefaultEntries
+	}
+	l := &Learning{age: vxswitch.Time(age), entries: entries, where: make(map[vxswitch.MAC]learned, 64)}
+	for i := range n {
+		l.ports.Add(i)
+	}
+	return l
+}
+
+// Forward learns where h comes from and finds where it goes.
+func (l *Learning) Forward(now vxswitch.Time, in int, h *vxswitch.Header, out *vxswitch.PortSet) {
+	l.learn(now, in, h.Src)
+	if e, ok := l.where[h.Dst]; ok && !h.Dst.Multicast() && now-e.at < l.age {
+		out.Add(e.port)
+	} else {
+		*out = l.ports
+	}
+	out.Remove(in)
+}
+
+func (l *Learning) learn(now vxswitch.Time, in int, src vxswitch.MAC) {
+	if src.Multicast() {
+		return
+	}
+	e, known := l.where[src]
+	if known && e.port == in && now-e.at < l.age/8 {
+		return // nothing worth a write
+	}
+	if !known && !l.makeRoom(now) {
+		return
+	}
+	l.where[src] = learned{in, now}
+	if !known {
+		l.list(src)
+	}
+}
+
+// list puts src where makeRoom left a place, or at the end.
+func (l *Learning) list(src vxswitch.MAC) {
+	if len(l.order) < l.entries {
+		l.order = append(l.order, src)
+	} else {
+		l.order[l.hand] = src
+		l.hand = (l.hand + 1) % l.entries
+	}
+}
+
+// makeRoom says whether there is room for one more address. A full table is
+// looked through like a clock, one entry a call: it gives up an aged one.
+func (l *Learning) makeRoom(now vxswitch.Time) bool {
+	if len(l.where) < l.entries {
+		return true
+	}
+	if now-l.where[l.order[l.hand]].at < l.age {
+		l.hand = (l.hand + 1) % l.entries
+		return false
+	}
+	delete(l.where, l.order[l.hand])
+	return true
+}
+
+// Len is the number of addresses known.
+func (l *Learning) Len() int { return len(l.where) }
