@@ -75,6 +75,9 @@ func (a *app) printProposal(r vnet.Request, p api.Proposal) error {
 	switch {
 	case p.Admitted:
 		fmt.Fprintf(a.out, "%s would be admitted.\n", r.Network)
+		for _, d := range p.Quote.Moves {
+			fmt.Fprintf(a.out, "  To make room, %s\n", disturbance(d))
+		}
 		row("as asked", p.Quote.Account, p.Quote.Window, nil)
 	default:
 		fmt.Fprintf(a.out, "%s would be refused:\n  %s\n", r.Network, strings.Join(p.Refusal.Reasons, "\n  "))
@@ -96,6 +99,25 @@ func (a *app) printProposal(r vnet.Request, p api.Proposal) error {
 	}
 	_, err := fmt.Fprintf(a.out, "\n%s", picture.String())
 	return err
+}
+
+// disturbance says what making room does to another lease.
+func disturbance(d vnet.Disturbance) string {
+	who := "another tenant's network"
+	if d.Lease != (vnet.LeaseID{}) {
+		who = d.Lease.String()
+	}
+	if !d.Running {
+		return who + ", which has not begun, is placed anew"
+	}
+	what := fmt.Sprintf("%d links", d.Moved)
+	if d.Moved == 1 {
+		what = "1 link"
+	}
+	if len(d.Links) > 0 {
+		what += " (" + strings.Join(d.Links, ", ") + ")"
+	}
+	return fmt.Sprintf("%s of %s moves to another path: interrupted for up to %s", what, who, d.Interruption)
 }
 
 // windowAt is when a request would run if it were admitted at a time.

@@ -87,6 +87,9 @@ func (a *app) admit(ctx context.Context, requests []vnet.Request, o upOptions) e
 		for _, change := range admission.Changes {
 			fmt.Fprintf(a.err, "sublet: %s: took %s %s instead of %s\n", r.Network, change.What, change.To, change.From)
 		}
+		for _, d := range admission.Moves {
+			fmt.Fprintf(a.err, "sublet: %s: to make room, %s\n", r.Network, disturbance(d))
+		}
 		admitted = append(admitted, admission.Lease)
 	}
 	for _, l := range admitted {

@@ -21,6 +21,8 @@ type Ask struct {
 type Admission struct {
 	Lease   vnet.Lease    `json:"lease"`
 	Changes []vnet.Change `json:"changes,omitempty"`
+	// Moves are leases that are moved to make room.
+	Moves []vnet.Disturbance `json:"moves,omitempty"`
 }
 
 func (s *Server) postLease(w http.ResponseWriter, r *http.Request, c *call) error {
@@ -71,6 +73,9 @@ func (s *Server) admit(c *call, ask Ask) (Admission, error) {
 		if refused && ask.Accept && rejection.Offer != nil {
 			admission.Changes = rejection.Changes
 			admission.Lease, err = b.Admit(now, *rejection.Offer, owner)
+		}
+		if err == nil {
+			admission.Moves = c.veil(b.Moves(admission.Lease.Serial))
 		}
 		return err
 	})

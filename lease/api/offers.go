@@ -97,7 +97,21 @@ func (s *Server) postOffers(w http.ResponseWriter, r *http.Request, c *call) err
 	if err != nil {
 		return err
 	}
+	if p.Quote != nil {
+		p.Quote.Moves = c.veil(p.Quote.Moves)
+	}
 	return answer(w, http.StatusOK, p)
+}
+
+// veil hides whose leases are disturbed, and which of their links, unless
+// they are the caller's own.
+func (c *call) veil(moves []vnet.Disturbance) []vnet.Disturbance {
+	for i := range moves {
+		if !c.mayTouch(moves[i].Lease.Tenant) {
+			moves[i].Lease, moves[i].Links = vnet.LeaseID{}, nil
+		}
+	}
+	return moves
 }
 
 // getCalendar shows how much is booked of every link, not whose it is.

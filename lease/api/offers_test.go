@@ -51,3 +51,19 @@ func TestCalendarShowsHowMuch(t *testing.T) {
 		t.Error("an empty window was answered")
 	}
 }
+
+// TestMovesNameNobodyElse: what is moved to make room is told with names to
+// its owner and the operator only.
+func TestMovesNameNobodyElse(t *testing.T) {
+	foreign := vnet.Disturbance{Lease: vnet.LeaseID{Tenant: "alice", Network: "net"}, Links: []string{"a-b"}, Moved: 1, Running: true}
+	own := foreign
+	own.Lease.Tenant = "bob"
+	tenant, operator := &call{Caller: Caller{Tenant: "bob"}}, &call{Caller: Caller{Operator: true}}
+	got := tenant.veil([]vnet.Disturbance{foreign, own})
+	if got[0].Lease != (vnet.LeaseID{}) || got[0].Links != nil || got[0].Moved != 1 || got[1].Lease.Tenant != "bob" || len(got[1].Links) != 1 {
+		t.Errorf("bob is told %+v", got)
+	}
+	if got := operator.veil([]vnet.Disturbance{foreign}); got[0].Lease.Tenant != "alice" {
+		t.Errorf("the operator is told %+v", got)
+	}
+}
