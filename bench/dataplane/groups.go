@@ -18,13 +18,19 @@ const (
 )
 
 var (
-	small    = gauge{"60 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(blast.Arrive(n.from, n.to, 60, first, *window)) }}
-	large    = gauge{"1400 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(blast.Arrive(n.from, n.to, 1400, first, *window)) }}
-	sending  = gauge{"60 B sent, ns", "%.0f", func(n network) (float64, error) { return perPacket(leave(n)) }}
-	tcpOne   = gauge{"TCP 1 core, Gbit/s", "%.1f", func(n network) (float64, error) { return giga(blast.Stream(n.from, n.to, first, first, *window)) }}
-	tcpTwo   = gauge{"TCP 2 cores, Gbit/s", "%.1f", func(n network) (float64, error) { return giga(blast.Stream(n.from, n.to, first, second, *window)) }}
-	rttHalf  = gauge{"rtt p50, us", "%.1f", func(n network) (float64, error) { p50, _, err := blast.Ping(n.from, n.to, first, pings()); return p50, err }}
-	rttWorst = gauge{"rtt p99, us", "%.1f", func(n network) (float64, error) { _, p99, err := blast.Ping(n.from, n.to, first, pings()); return p99, err }}
+	small   = gauge{"60 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(blast.Arrive(n.from, n.to, 60, first, *window)) }}
+	large   = gauge{"1400 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(blast.Arrive(n.from, n.to, 1400, first, *window)) }}
+	sending = gauge{"60 B sent, ns", "%.0f", func(n network) (float64, error) { return perPacket(leave(n)) }}
+	tcpOne  = gauge{"TCP 1 core, Gbit/s", "%.1f", func(n network) (float64, error) { return giga(blast.Stream(n.from, n.to, first, first, *window)) }}
+	tcpTwo  = gauge{"TCP 2 cores, Gbit/s", "%.1f", func(n network) (float64, error) { return giga(blast.Stream(n.from, n.to, first, second, *window)) }}
+	rttHalf = gauge{"rtt p50, us", "%.1f", func(n network) (float64, error) {
+		p50, _, err := blast.Ping(n.from, n.to, first, pings())
+		return p50, err
+	}}
+	rttWorst = gauge{"rtt p99, us", "%.1f", func(n network) (float64, error) {
+		_, p99, err := blast.Ping(n.from, n.to, first, pings())
+		return p99, err
+	}}
 )
 
 func pings() int { return int(window.Microseconds() / 50) }

@@ -219,19 +219,25 @@ func (b *builder) shape(host, device string) {
 // openVSwitch is Debian's, with its userspace datapath; an error says that it
 // is not installed.
 func openVSwitch() (network, error) {
-	if _, err := exec.LookPath("ovs-vswitchd"); err != nil {
-		return network{}, errNoOpenVSwitch
+	for _, program := range []string{"ovs-vswitchd", "ethtool"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return network{}, errNoOpenVSwitch
+		}
 	}
 	b := newBuilder()
 	b.space("s", "a", "z", "y", "x")
 	b.stars("")
+	for _, node := range []string{"a", "z"} { // it forwards what is not summed as it is
+		b.add("ip netns exec %s ethtool -K eth0 tx off", b.ns(node))
+	}
 	n, err := b.build("Open vSwitch, userspace", "a/eth0=10.0.0.1", "z/eth0=10.0.0.2")
 	if err != nil {
 		return n, err
 	}
 	s, err := startOpenVSwitch(b.ns("s"))
+	n.from.Processes = s.processes()
 	n.close = func() error { return errors.Join(s.stop(), b.remove()) }
 	return n, err
 }
 
-var errNoOpenVSwitch = errors.New("no Open vSwitch is installed: apt-get install openvswitch-switch")
+var errNoOpenVSwitch = errors.New("no Open vSwitch is installed: apt-get install openvswitch-switch ethtool")

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"sublet/bench/rig"
@@ -40,7 +39,7 @@ func startOpenVSwitch(ns string) (*switchd, error) {
 	if err := rig.Commands(ctl+"--no-wait init", ctl+"--no-wait set Open_vSwitch . other_config:pmd-cpu-mask=1"); err != nil {
 		return s, err
 	}
-	if err := s.daemon("ip", "netns", "exec", ns, "ovs-vswitchd", "unix:"+sock, "--unixctl="+filepath.Join(dir, "vs.ctl"), "--pidfile="+filepath.Join(dir, "vs.pid")); err != nil {
+	if err := s.daemon("ip", "netns", "exec", ns, "taskset", "-c", "0", "ovs-vswitchd", "unix:"+sock, "--unixctl="+filepath.Join(dir, "vs.ctl"), "--pidfile="+filepath.Join(dir, "vs.pid")); err != nil {
 		return s, err
 	}
 	add := "--may-exist add-br br0 -- set bridge br0 datapath_type=netdev"
@@ -59,7 +58,6 @@ func (s *switchd) daemon(argv ...string) error {
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -75,6 +73,15 @@ func (s *switchd) await(file string) error {
 		time.Sleep(50 * time.Millisecond)
 	}
 	return fmt.Errorf("%s does not appear", file)
+}
+
+// processes are the daemons' numbers.
+func (s *switchd) processes() []int {
+	var all []int
+	for _, cmd := range s.daemons {
+		all = append(all, cmd.Process.Pid)
+	}
+	return all
 }
 
 // stop ends the daemons that were started and removes their files.

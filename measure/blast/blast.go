@@ -51,7 +51,7 @@ func into(counter *Counter, from, to Place, size, cpu int, window time.Duration)
 	if err != nil {
 		return 0, err
 	}
-	rate, err := Measured(cpu, window, counter.Packets, sender)
+	rate, err := measured(cpu, from.Processes, window, counter.Packets, sender)
 	return rate, errors.Join(err, sender.Stop())
 }
 

@@ -53,10 +53,13 @@ type meter struct {
 	daemon string // schedstat of ksoftirqd
 }
 
-func newMeter(cpu int, workers ...Worker) (meter, error) {
+func newMeter(cpu int, processes []int, workers ...Worker) (meter, error) {
 	m := meter{}
+	const perThread, scheduled = 4, 2 // linux/posix-timers.h
+	for _, pid := range processes {
+		m.clocks = append(m.clocks, int32(^pid<<3|scheduled))
+	}
 	for _, w := range workers {
-		const perThread, scheduled = 4, 2 // linux/posix-timers.h
 		m.clocks = append(m.clocks, int32(^<-w.tid<<3|perThread|scheduled))
 	}
 	names, err := filepath.Glob("/proc/[0-9]*/comm")
@@ -91,7 +94,11 @@ func (m meter) read() (time.Duration, error) {
 // Measured is how much is counted in a second of the time of workers on one
 // processor.
 func Measured(cpu int, window time.Duration, count func() uint64, workers ...Worker) (float64, error) {
-	m, err := newMeter(cpu, workers...)
+	return measured(cpu, nil, window, count, workers...)
+}
+
+func measured(cpu int, processes []int, window time.Duration, count func() uint64, workers ...Worker) (float64, error) {
+	m, err := newMeter(cpu, processes, workers...)
 	if err != nil {
 		return 0, err
 	}

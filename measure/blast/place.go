@@ -25,12 +25,15 @@ type Place struct {
 	NS     *os.File
 	Device string
 	Addr   netip.Addr
+	// Processes that forward between two places and whose time counts, on the
+	// sender's place.
+	Processes []int
 }
 
 // Open opens a place by the file of its namespace.
 func Open(file, device string, addr netip.Addr) (Place, error) {
 	ns, err := kernel.OpenNamespace(file)
-	return Place{ns, device, addr}, err
+	return Place{NS: ns, Device: device, Addr: addr}, err
 }
 
 // Link is the interface.
@@ -58,7 +61,7 @@ func (p Place) hopTo(q Place) (hop, error) {
 	if err != nil {
 		return hop{}, err
 	}
-	for range 50 {
+	for range 200 {
 		if err := p.poke(q); err != nil {
 			return hop{}, err
 		}
@@ -111,7 +114,7 @@ func (p Place) socket(kind int) (fd int, err error) {
 		return err
 	})
 	if err == nil {
-		wait := unix.NsecToTimeval(int64(2 * time.Second))
+		wait := unix.NsecToTimeval(int64(10 * time.Second))
 		err = errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait), unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait))
 	}
 	return fd, err

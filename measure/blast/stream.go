@@ -38,7 +38,7 @@ func Stream(from, to Place, sender, receiver int, window time.Duration) (float64
 	source := pinned(sender, func(chan struct{}) error { return send(from, to, port) })
 	var bytes float64
 	if sender == receiver {
-		bytes, err = Measured(sender, window, got.Load, sink, source)
+		bytes, err = measured(sender, from.Processes, window, got.Load, sink, source)
 	} else {
 		time.Sleep(window / 5)
 		before, begin := got.Load(), time.Now()
