@@ -56,8 +56,8 @@ func (r Request) network(id int, opt Options) vnet.Request {
 // Mapping is where an accepted request is, by the instance's indexes: a node
 // for each of the request's nodes, and how each virtual link is carried.
 type Mapping struct {
-	ID    int    `json:"id"`
-	Nodes []int  `json:"nodes"`
+	ID    int       `json:"id"`
+	Nodes []int     `json:"nodes"`
 	Links []Carrier `json:"links"`
 }
 
