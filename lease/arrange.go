@@ -63,7 +63,7 @@ func (b *Book) candidates(req vnet.Request, window vnet.Window) []*entry {
 	if len(free) == 0 {
 		return nil
 	}
-	mapping, err := embed.Embed(b.working, trial, req, window)
+	mapping, err := b.embed(trial, req, window)
 	if err != nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (b *Book) candidates(req vnet.Request, window vnet.Window) []*entry {
 // over are the elements of which a mapping would take more than is left.
 func (b *Book) over(req vnet.Request, window vnet.Window, mapping vnet.Mapping) map[string]bool {
 	over := make(map[string]bool)
-	bookings, err := embed.Bookings(b.sub, req, window, mapping)
+	bookings, err := b.bookings(req, window, mapping)
 	if err != nil {
 		return over
 	}
@@ -106,7 +106,7 @@ func (b *Book) exchange(req vnet.Request, window vnet.Window, set []*entry, held
 			return decision{}, false
 		}
 	}
-	mapping, err := embed.Embed(b.working, without, req, window)
+	mapping, err := b.embed(without, req, window)
 	if err != nil {
 		return decision{}, false
 	}
@@ -124,7 +124,7 @@ func (b *Book) exchange(req vnet.Request, window vnet.Window, set []*entry, held
 		if e.active() {
 			request = held(e.Lease, b.working)
 		}
-		to, err := embed.Embed(b.working, own, request, e.Window)
+		to, err := b.embed(own, request, e.Window)
 		if err != nil || !enter(with, b.sub, e.Request, e.Window, to) {
 			return decision{}, false
 		}

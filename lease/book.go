@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"sublet/embed"
 	"sublet/embed/calendar"
 	"sublet/plan"
 	"sublet/vnet"
@@ -40,6 +39,9 @@ type Book struct {
 	calendar *calendar.Calendar
 	entries  map[vnet.LeaseID]*entry
 	live     []*entry // not ended, by Serial
+	near     []*entry // of them, those that need looking at now, by Serial
+	waiting  waiting  // and the others
+	engines  engines
 	held     []*entry // ended, but hosts may still have something of them
 	vnis     vnis
 	serial   uint64
@@ -124,14 +126,15 @@ func (b *Book) restore(l vnet.Lease) error {
 func (b *Book) book(e *entry) (err error) {
 	if e.adrift() {
 		b.live = append(b.live, e)
+		b.attend(e)
 		return nil
 	}
-	bookings, err := embed.Bookings(b.sub, e.Request, e.Window, e.Mapping)
+	bookings, err := b.bookings(e.Request, e.Window, e.Mapping)
 	if err != nil {
 		return err
 	}
 	if e.moving() {
-		if e.former, err = embed.Bookings(b.sub, e.Request, e.Window, e.Move.From); err != nil {
+		if e.former, err = b.bookings(e.Request, e.Window, e.Move.From); err != nil {
 			return err
 		}
 	}
@@ -140,6 +143,7 @@ func (b *Book) book(e *entry) (err error) {
 	}
 	e.bookings = bookings
 	b.live = append(b.live, e)
+	b.attend(e)
 	return nil
 }
 

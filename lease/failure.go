@@ -63,6 +63,7 @@ func (b *Book) worksNow(now time.Time) error {
 	if err := b.rescue(now, homeless); err != nil {
 		return err
 	}
+	b.survey()
 	return b.Tick(now)
 }
 
@@ -129,7 +130,7 @@ func (b *Book) rescue(now time.Time, homeless []*entry) error {
 // there is none.
 func (b *Book) rehouse(now time.Time, e *entry) (why []string, err error) {
 	if b.stands(e.Lease) {
-		bookings, err := embed.Bookings(b.sub, e.Request, e.Window, e.Mapping)
+		bookings, err := b.bookings(e.Request, e.Window, e.Mapping)
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +143,7 @@ func (b *Book) rehouse(now time.Time, e *entry) (why []string, err error) {
 	if e.active() {
 		request = staying(e.Lease, b.working)
 	}
-	mapping, err := embed.Embed(b.working, b.withFormer(), request, e.Window)
+	mapping, err := b.embed(b.withFormer(), request, e.Window)
 	var infeasible *embed.Infeasible
 	switch {
 	case errors.As(err, &infeasible):
@@ -170,11 +171,11 @@ func (b *Book) resume(e *entry, bookings []calendar.Booking) {
 
 // withFormer is the calendar with what moving leases still use besides.
 func (b *Book) withFormer() *calendar.Calendar {
-	if !slices.ContainsFunc(b.live, (*entry).moving) {
+	if !slices.ContainsFunc(b.near, (*entry).moving) {
 		return b.calendar
 	}
 	trial := b.calendar.Clone()
-	for _, e := range b.live {
+	for _, e := range b.near {
 		if e.moving() {
 			trial.Book(e.former...) // booked before, so well formed
 		}
@@ -197,7 +198,7 @@ func staying(l vnet.Lease, working vnet.Substrate) vnet.Request {
 // abandon books for a lost lease what it had, if there is room.
 func (b *Book) abandon(e *entry) error {
 	b.touch(e)
-	bookings, err := embed.Bookings(b.sub, e.Request, e.Window, e.Mapping)
+	bookings, err := b.bookings(e.Request, e.Window, e.Mapping)
 	if err != nil {
 		return err
 	}

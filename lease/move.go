@@ -37,7 +37,7 @@ func (b *Book) remap(now time.Time, e *entry, to vnet.Mapping, phase vnet.MovePh
 	if err != nil {
 		return err
 	}
-	bookings, err := embed.Bookings(b.sub, e.Request, e.Window, to)
+	bookings, err := b.bookings(e.Request, e.Window, to)
 	if err == nil {
 		err = b.calendar.Book(bookings...)
 	}
@@ -117,7 +117,7 @@ func (e *entry) before() vnet.Lease {
 // it was promised.
 func (b *Book) waits(e *entry) bool {
 	mine := keysOf(e.bookings)
-	return slices.ContainsFunc(b.live, func(m *entry) bool {
+	return slices.ContainsFunc(b.near, func(m *entry) bool {
 		return m != e && m.moving() && (m.Move.For == e.Serial || slices.ContainsFunc(m.former, func(k calendar.Booking) bool { return mine[k.Key] }))
 	})
 }
@@ -133,7 +133,7 @@ func keysOf(bookings []calendar.Booking) map[string]bool {
 // progress moves every move on as far as hosts have come; true: something
 // changed that hosts must hear of.
 func (b *Book) progress(now time.Time) (changed bool, err error) {
-	for _, e := range slices.Clone(b.live) {
+	for _, e := range slices.Clone(b.near) {
 		if e.Move == nil {
 			continue
 		}

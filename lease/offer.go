@@ -112,7 +112,7 @@ func (s *search) embed(r vnet.Request) (vnet.Mapping, bool) {
 		return vnet.Mapping{}, false
 	}
 	r = s.loosened(r)
-	m, err := embed.Embed(s.book.working, s.book.calendar, r, windowOf(s.now, r))
+	m, err := s.book.embed(s.book.calendar, r, windowOf(s.now, r))
 	return m, err == nil
 }
 

@@ -46,7 +46,7 @@ func (b *Book) allocate() ([]*entry, error) {
 	var active []*entry
 	var running, former []embed.Tenancy
 	moving := false
-	for _, e := range b.live {
+	for _, e := range b.near {
 		if !e.active() {
 			continue
 		}

@@ -13,7 +13,8 @@ import (
 // that book and substrate contradict each other, which is a defect; plans
 // then stay as they are.
 func (b *Book) Tick(now time.Time) error {
-	for _, e := range slices.Clone(b.live) {
+	b.draw(now)
+	for _, e := range slices.Clone(b.near) {
 		if err := b.advance(now, e); err != nil {
 			return err
 		}
@@ -21,7 +22,7 @@ func (b *Book) Tick(now time.Time) error {
 	if err := b.settle(now); err != nil {
 		return err
 	}
-	for _, e := range b.live {
+	for _, e := range b.near {
 		b.judge(now, e)
 	}
 	b.bury()
@@ -42,7 +43,7 @@ func (b *Book) settle(now time.Time) error {
 		if err != nil || !changed {
 			return err
 		}
-		for _, e := range slices.Clone(b.live) { // who waited for the moves
+		for _, e := range slices.Clone(b.near) { // who waited for the moves
 			if err := b.advance(now, e); err != nil {
 				return err
 			}
@@ -107,7 +108,8 @@ func (b *Book) end(at time.Time, e *entry) error {
 		b.mark(e)
 		b.stale = true
 	}
-	b.live = slices.DeleteFunc(b.live, func(other *entry) bool { return other == e })
+	isE := func(other *entry) bool { return other == e }
+	b.live, b.near = slices.DeleteFunc(b.live, isE), slices.DeleteFunc(b.near, isE)
 	b.held = append(b.held, e)
 	if e.active() {
 		e.Lease = e.Metered(at)
@@ -122,7 +124,10 @@ func (b *Book) end(at time.Time, e *entry) error {
 // Next is when Tick has something to do if nothing else happens; zero: never.
 func (b *Book) Next(now time.Time) time.Time {
 	next := b.rollout.Next(now)
-	for _, e := range b.live {
+	if len(b.waiting) > 0 {
+		next = earlier(next, b.waiting[0].Window.Start)
+	}
+	for _, e := range b.near {
 		if !b.waits(e) || e.State != vnet.Booked {
 			next = earlier(next, e.next())
 		}
