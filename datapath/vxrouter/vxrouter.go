@@ -25,15 +25,23 @@ import (
 // number. FRR uses 11 and 186 to 199.
 const Protocol = 155
 
+//go:generate ../bpf/generate short short.bpf.c -type key -type way -type state -type count
+
 // Part does the section vxrouter. Do may be called concurrently for different
 // items; Observe waits until no Do is running.
 type Part struct {
 	host *kernel.Host
 	busy sync.RWMutex // Do: read, Observe: write
+
+	mu       sync.Mutex
+	followed map[string]*follower // routers with a short way
+	failed   map[string]error     // those that cannot have one
 }
 
 // New makes the part for one host.
-func New(host *kernel.Host) *Part { return &Part{host: host} }
+func New(host *kernel.Host) *Part {
+	return &Part{host: host, followed: make(map[string]*follower), failed: make(map[string]error)}
+}
 
 // Kinds is vxrouter.
 func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindVxRouter} }
@@ -79,11 +87,13 @@ func (p *Part) set(ctx context.Context, r plan.VxRouter) error {
 	if err := setRoutes(c, r.Routes); err != nil {
 		return err
 	}
+	p.shorten(r.Key(), r.Forward)
 	return p.setOSPF(ctx, r)
 }
 
 // delete takes everything back; a node that is gone has taken it along.
 func (p *Part) delete(r plan.VxRouter) error {
+	p.shorten(r.Key(), false)
 	if err := p.removeOSPF(r.Key()); err != nil {
 		return err
 	}
@@ -155,6 +165,7 @@ func (p *Part) observe(key string, host *plan.Host) error {
 	}
 	ns, err := p.host.Open(key)
 	if errors.Is(err, os.ErrNotExist) {
+		p.shorten(key, false)
 		if r.OSPF != nil {
 			host.Add(r)
 		}
@@ -172,6 +183,9 @@ func (p *Part) observe(key string, host *plan.Host) error {
 	})
 	if ours || len(r.Routes) > 0 || r.OSPF != nil {
 		host.Add(r)
+	}
+	if err == nil && (r.Forward || !ours) { // one that the tenant stopped is still followed
+		p.shorten(key, ours && r.Forward)
 	}
 	return err
 }

@@ -53,6 +53,10 @@ func newBench(t *testing.T) *bench {
 	b.check(err)
 	b.part = New(b.host)
 	b.Cleanup(func() {
+		b.part.Close()
+		for _, key := range b.pinned() {
+			b.check(b.part.forget(key))
+		}
 		b.host.Group("x").RemoveParents()
 		b.host.Close()
 		b.check(os.RemoveAll(run))
