@@ -85,7 +85,9 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	defer nodes.Close()
 	switches := vswitch.New(host)
 	defer switches.Close()
-	d := &agentDoor{host: host, nodes: nodes, log: log}
+	routers := vxrouter.New(host)
+	defer routers.Close()
+	d := &agentDoor{host: host, nodes: nodes, routers: routers, switches: switches, log: log}
 	events := make(chan struct{}, 1)
 	go func() {
 		if err := kernel.Watch(ctx, host, events); err != nil {
@@ -95,7 +97,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	keeper := &agent.Agent{
 		Host: vnet.HostID(o.host), Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
 		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),
-		Parts:  []agent.Part{agent.Patient(vxlink.New(host)), agent.Patient(nodes), agent.Patient(vxrouter.New(host)), agent.Patient(switches)},
+		Parts:  []agent.Part{agent.Patient(vxlink.New(host)), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches)},
 		Events: events, Log: log, Workers: o.workers,
 	}
 	d.agent = keeper
@@ -127,10 +129,12 @@ func lockHost(run, host string) (io.Closer, error) {
 // agentDoor serves sessions. Only root can connect to the socket, only the
 // server to the port: it decided who may do what.
 type agentDoor struct {
-	host  *kernel.Host
-	nodes *vnode.Part
-	agent *agent.Agent
-	log   *slog.Logger
+	host     *kernel.Host
+	nodes    *vnode.Part
+	routers  *vxrouter.Part
+	switches *vswitch.Part
+	agent    *agent.Agent
+	log      *slog.Logger
 }
 
 // listenForSessions opens the agent's socket, or a TCP port that becomes its
@@ -172,6 +176,7 @@ func (d *agentDoor) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", session.Bound(session.MostSessions, sessions))
 	mux.HandleFunc("GET /v1/diff", d.diff)
+	mux.HandleFunc("GET /v1/paths", d.paths)
 	return mux
 }
 
@@ -209,6 +214,22 @@ func (d *agentDoor) capture(w http.ResponseWriter, r *http.Request) {
 	session.ServeStream(w, r, func(ctx context.Context, out io.Writer) error {
 		return capture.Stream(ctx, d.host.Path(fabric), device, fabric+" "+device, capture.Options{}, out)
 	})
+}
+
+// paths says what routers and switches forward.
+func (d *agentDoor) paths(w http.ResponseWriter, _ *http.Request) {
+	routers, err := d.routers.Paths()
+	if err == nil {
+		var ports []plan.Path
+		ports, err = d.switches.Paths()
+		routers = append(routers, ports...)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(routers)
 }
 
 // diff says what the agent would do.

@@ -2,10 +2,14 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sublet/lease/api"
+	"sublet/plan"
 	"sublet/vnet"
 )
 
@@ -82,7 +86,8 @@ func (a *app) plan() *cobra.Command {
 		Use:   "plan [HOST]",
 		Short: "Say what would change on a host (a dry run), or on all of them",
 		Long: `Compare what each host must have with what it has, and print the steps its
-agent would do. In a settled system there are none.`,
+agent would do; in a settled system there are none. Then say how its routers and
+switches forward: by the short way, or by the stack and why.`,
 		Example:           "  sublet plan\n  sublet plan h1 -o json",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeHost,
@@ -97,8 +102,9 @@ agent would do. In a settled system there are none.`,
 
 // hostSteps is what would change on one host.
 type hostSteps struct {
-	Host  string   `json:"host"`
-	Steps []string `json:"steps"`
+	Host  string      `json:"host"`
+	Steps []string    `json:"steps"`
+	Paths []plan.Path `json:"paths"` // what its routers and switches forward
 }
 
 func (a *app) printDiffs(c *cobra.Command, names []string) error {
@@ -119,7 +125,11 @@ func (a *app) printDiffs(c *cobra.Command, names []string) error {
 		if err := client.Diff(c.Context(), vnet.HostID(name), &steps); err != nil {
 			return err
 		}
-		diffs = append(diffs, hostSteps{name, steps})
+		paths, err := client.Paths(c.Context(), vnet.HostID(name))
+		if err != nil {
+			return err
+		}
+		diffs = append(diffs, hostSteps{name, steps, append([]plan.Path{}, paths...)})
 		for _, s := range steps {
 			rows = append(rows, []string{name, s})
 		}
@@ -127,5 +137,36 @@ func (a *app) printDiffs(c *cobra.Command, names []string) error {
 			rows = append(rows, []string{name, "nothing would change"})
 		}
 	}
-	return a.print(diffs, "HOST STEP", rows)
+	if err := a.print(diffs, "HOST STEP", rows); err != nil || a.format != "table" {
+		return err
+	}
+	return a.printPaths(diffs)
+}
+
+// printPaths says of each router and switch how it forwards.
+func (a *app) printPaths(hosts []hostSteps) error {
+	var rows [][]string
+	for _, h := range hosts {
+		for _, p := range h.Paths {
+			way := "short"
+			if !p.Short {
+				way = "stack: " + p.Why
+			}
+			rows = append(rows, []string{h.Host, string(p.Kind), p.Of, fmt.Sprint(p.Packets), counted(p.Passed), counted(p.Dropped), way})
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	fmt.Fprintln(a.out)
+	return a.print(hosts, "HOST KIND OF PACKETS TO-STACK DROPPED WAY", rows)
+}
+
+// counted writes counters as name=number.
+func counted(m map[string]uint64) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		words = append(words, fmt.Sprintf("%s=%d", name, m[name]))
+	}
+	return orDash(strings.Join(words, " "))
 }

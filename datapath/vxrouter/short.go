@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
+	"sublet/plan"
 )
 
 // pinsPrefix begins the directories of pins of routers.
@@ -173,52 +175,44 @@ func now() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Short is what a router's short way did.
-type Short struct {
-	Off            string // why the stack forwards; "" when it does not have to
-	Packets, Bytes uint64 // that went the short way
-	Passed         map[string]uint64
-}
-
-func (f *follower) short() (s Short, err error) {
+// path is what the program counted, and why it does not do more.
+func (f *follower) path() (plan.Path, error) {
 	f.mu.Lock()
-	s.Off = f.off
+	path := plan.Path{Kind: plan.KindVxRouter, Of: f.key, Short: f.off == "", Why: f.off}
 	f.mu.Unlock()
 	var perCPU []shortCount
 	if err := f.counts.Lookup(uint32(0), &perCPU); err != nil {
-		return s, err
+		return path, err
 	}
-	s.Passed = make(map[string]uint64)
+	path.Passed = make(map[string]uint64)
 	for _, c := range perCPU {
-		s.Packets += c.Packets
-		s.Bytes += c.Bytes
+		path.Packets += c.Packets
+		path.Bytes += c.Bytes
 		for i, n := range c.Passed {
 			if n > 0 {
-				s.Passed[passes[i]] += n
+				path.Passed[passes[i]] += n
 			}
 		}
 	}
-	return s, nil
+	return path, nil
 }
 
-// Shorts tells of every router, by key.
-func (p *Part) Shorts() map[string]Short {
+// Paths tells of every router.
+func (p *Part) Paths() ([]plan.Path, error) {
 	p.mu.Lock()
-	followed := maps.Clone(p.followed)
-	failed := maps.Clone(p.failed)
-	p.mu.Unlock()
-	list := make(map[string]Short)
-	for key, err := range failed {
-		list[key] = Short{Off: err.Error()}
+	defer p.mu.Unlock()
+	var list []plan.Path
+	for _, key := range slices.Sorted(maps.Keys(p.failed)) {
+		list = append(list, plan.Path{Kind: plan.KindVxRouter, Of: key, Why: p.failed[key].Error()})
 	}
-	for key, f := range followed {
-		s, err := f.short()
+	for _, key := range slices.Sorted(maps.Keys(p.followed)) {
+		path, err := p.followed[key].path()
 		if err != nil {
-			s.Off = err.Error()
+			return nil, fmt.Errorf("read router %s: %w", key, err)
 		}
-		list[key] = s
+		list = append(list, path)
 	}
-	return list
+	return list, nil
 }
 
 // shorten follows a router that forwards, and no longer one that does not. A

@@ -70,6 +70,7 @@ var routes = []route{
 	{"DELETE", "/v1/down/links/{link}", forOperator, true, (*Server).deleteDown},
 	{"GET", "/v1/plans/{host}", forAgents, false, (*Server).getPlan},
 	{"GET", "/v1/plans/{host}/diff", forOperator, false, (*Server).getDiff},
+	{"GET", "/v1/plans/{host}/paths", forOperator, false, (*Server).getPaths},
 	{"POST", "/v1/reports", forAgents, false, (*Server).postReport},
 }
 

@@ -158,6 +158,12 @@ func (c *Client) Measured(ctx context.Context, host vnet.HostID, rate vnet.Rate)
 	return c.do(ctx, http.MethodPut, "/v1/hosts/"+url.PathEscape(string(host))+"/measured", Measured{Rate: rate}, nil)
 }
 
+// Paths reads what a host's routers and switches forward, and how.
+func (c *Client) Paths(ctx context.Context, host vnet.HostID) (paths []plan.Path, err error) {
+	err = c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host))+"/paths", nil, &paths)
+	return paths, err
+}
+
 // Diff reads what a host's agent would change now, into result: the agent's
 // own JSON.
 func (c *Client) Diff(ctx context.Context, host vnet.HostID, result any) error {

@@ -84,6 +84,15 @@ func (s *Server) getDiff(w http.ResponseWriter, r *http.Request, c *call) error 
 	return s.proxy(w, r, c, host, "/v1/diff")
 }
 
+// getPaths asks a host's agent what its routers and switches forward.
+func (s *Server) getPaths(w http.ResponseWriter, r *http.Request, c *call) error {
+	host := vnet.HostID(r.PathValue("host"))
+	if _, err := s.planOf(host, false); err != nil {
+		return err
+	}
+	return s.proxy(w, r, c, host, "/v1/paths")
+}
+
 func notFound(format string, args ...any) error {
 	return &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf(format, args...)}
 }

@@ -1,0 +1,18 @@
+package plan
+
+// Path is what the program of a router, or of a switch's port, tells of itself.
+type Path struct {
+	Kind Kind   `json:"kind"`
+	Of   string `json:"of"` // key of the item
+	// Short says that frames do not meet the stack; Why says what keeps a
+	// router from that.
+	Short   bool              `json:"short"`
+	Why     string            `json:"why,omitempty"`
+	Packets uint64            `json:"packets"` // sent on by the program
+	Bytes   uint64            `json:"bytes"`
+	Floods  uint64            `json:"floods,omitempty"`    // of Packets, to several ports
+	Answers uint64            `json:"answers,omitempty"`   // address resolution answered
+	Full    uint64            `json:"unlearned,omitempty"` // senders not learned for want of room
+	Passed  map[string]uint64 `json:"passed,omitempty"`    // left to the stack, by reason
+	Dropped map[string]uint64 `json:"dropped,omitempty"`   // by reason
+}
