@@ -2,6 +2,8 @@ package embed
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"sublet/embed/calendar"
 	"sublet/embed/graph"
@@ -113,7 +115,7 @@ func part(share vnet.PathShare, amounts []int64) []int64 {
 // amount are one booking.
 func (l *ledger) bookings(spans []span) []calendar.Booking {
 	var list []calendar.Booking
-	for i := resource(0); i < l.count(); i++ {
+	for _, i := range slices.Sorted(maps.Keys(l.taken)) {
 		amounts := l.taken[i]
 		for s := 0; s < len(amounts); s++ {
 			booking := calendar.Booking{Key: l.key(i), Amount: amounts[s], Window: spans[s].window}

@@ -28,6 +28,9 @@ func Embed(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, win
 
 // Embed is the package's Embed, on the engine's substrate.
 func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet.Window, opt Options) (vnet.Mapping, error) {
+	if m, ok := e.regional(cal, request, window, opt); ok {
+		return m, nil
+	}
 	p, err := problemOf(request, window)
 	if err != nil {
 		return vnet.Mapping{}, err

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 
 	"sublet/bench/rig"
@@ -23,6 +24,7 @@ var (
 	leases     = flag.Int("leases", 100_000, "leases to book first")
 	asks       = flag.Int("asks", 1000, "admissions to measure")
 	one        = flag.String("one", "", "measure this substrate in this process")
+	profile    = flag.String("cpuprofile", "", "with -one: write where processor time goes to this file")
 	seed       = flag.Uint64("seed", 1, "of the requests")
 )
 
@@ -32,6 +34,7 @@ func main() {
 		rig.Main("embedscale", all)
 		return
 	}
+	defer profiled(*profile)()
 	if err := measure(os.Stdout, *one); err != nil {
 		fmt.Fprintln(os.Stderr, "embedscale:", err)
 		os.Exit(1)
@@ -73,4 +76,23 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// profiled notes where processor time goes, until its result is called.
+func profiled(name string) (stop func()) {
+	if name == "" {
+		return func() {}
+	}
+	f, err := os.Create(name)
+	if err == nil {
+		err = pprof.StartCPUProfile(f)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "embedscale:", err)
+		os.Exit(1)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		f.Close()
+	}
 }

@@ -51,17 +51,19 @@ func (c *Calendar) Book(bookings ...Booking) error {
 // Release takes back all bookings, or none: an error names the first of which
 // less is booked somewhere in its window.
 func (c *Calendar) Release(bookings ...Booking) error {
-	trial := c.Clone()
-	for _, b := range bookings {
-		if err := b.check(); err != nil {
+	for i, b := range bookings {
+		err := b.check()
+		if err == nil && c.profiles[b.Key].least(spanOf(b.Window)) < b.Amount {
+			err = fmt.Errorf("%d of %s: less is booked in its window", b.Amount, b.Key)
+		}
+		if err != nil {
+			for _, done := range bookings[:i] {
+				c.add(done, 1)
+			}
 			return fmt.Errorf("release %w", err)
 		}
-		if trial.profiles[b.Key].least(spanOf(b.Window)) < b.Amount {
-			return fmt.Errorf("release %d of %s: less is booked in its window", b.Amount, b.Key)
-		}
-		trial.add(b, -1)
+		c.add(b, -1)
 	}
-	c.profiles = trial.profiles
 	return nil
 }
 

@@ -109,6 +109,26 @@ func (g *Graph) Name(node int) string { return g.names[node] }
 // Head is the node an arc reaches.
 func (g *Graph) Head(a Arc) int { return g.head[a] }
 
+// Leaving lists the arcs that leave a node, in order of link name.
+func (g *Graph) Leaving(node int) []Arc { return g.leaving[node] }
+
+// Beyond is the node at the other end of a link; false: the link is unknown or
+// does not touch the node.
+func (g *Graph) Beyond(node int, link string) (int, bool) {
+	i, ok := g.byName[link]
+	if !ok {
+		return 0, false
+	}
+	a := ArcOf(i, vnet.Forward)
+	switch node {
+	case g.head[a.Opposite()]:
+		return g.head[a], true
+	case g.head[a]:
+		return g.head[a.Opposite()], true
+	}
+	return 0, false
+}
+
 // Latency of an arc's link.
 func (g *Graph) Latency(a Arc) time.Duration { return g.links[a.Link()].Latency }
 

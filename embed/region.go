@@ -1,0 +1,294 @@
+package embed
+
+import (
+	"slices"
+	"time"
+
+	"sublet/embed/calendar"
+	"sublet/embed/graph"
+	"sublet/vnet"
+)
+
+// On a large substrate a network goes into a region: a few hundred hosts that
+// lie together, with the switches among them. What an embedding costs then
+// depends on the region and not on the substrate, and its paths are short. A
+// request that no region tried takes is looked at on the whole substrate.
+const (
+	regionFrom  = 1000 // hosts and switches, above which regions are used
+	regionHosts = 256
+	regionStep  = 64 // hosts between the seeds of two regions, which overlap
+	regionTries = 4
+)
+
+// region is a part of a substrate with an engine of its own.
+type region struct {
+	engine *Engine
+	hosts  map[vnet.HostID]string // site, by name
+}
+
+// regional embeds a request into one of the regions that could take it: those
+// around the first host it names, else some chosen by its name, so that
+// networks spread; with the objective of energy the first ones, so that they
+// do not. False: none takes it.
+func (e *Engine) regional(cal *calendar.Calendar, request vnet.Request, window vnet.Window, opt Options) (vnet.Mapping, bool) {
+	if len(e.sub.Hosts)+len(e.sub.Switches) <= regionFrom {
+		return vnet.Mapping{}, false
+	}
+	for _, seed := range e.seeds(request, opt) {
+		r := e.region(seed)
+		if r == nil || !r.suits(request) {
+			continue
+		}
+		m, err := r.engine.Embed(cal, request, window, opt)
+		if err != nil {
+			continue
+		}
+		if m = e.rectify(m, request); e.keeps(cal, request, window, m) {
+			return m, true
+		}
+	}
+	return vnet.Mapping{}, false
+}
+
+// seeds are the hosts around which regions are tried.
+func (e *Engine) seeds(request vnet.Request, opt Options) []int {
+	for _, n := range request.Union().All() {
+		if h, ok := e.graph.Host(n.Host); ok {
+			return []int{h}
+		}
+		if n.Site == "" {
+			continue
+		}
+		if h := slices.IndexFunc(e.sub.Hosts, func(h vnet.SubstrateNode) bool { return h.Site == n.Site }); h >= 0 {
+			return []int{h}
+		}
+	}
+	count := (len(e.sub.Hosts) + regionStep - 1) / regionStep
+	if request.Objective == vnet.Energy {
+		return []int{0, regionStep % len(e.sub.Hosts)}
+	}
+	mixed := opt.Seed
+	for _, c := range []byte(string(request.Tenant) + "/" + string(request.Network)) {
+		mixed = (mixed ^ uint64(c)) * 0x100000001b3 // FNV-1a
+	}
+	var seeds []int
+	for range regionTries {
+		mixed = mixed*6364136223846793005 + 1442695040888963407 // Knuth's MMIX
+		seeds = append(seeds, int(mixed>>33)%count*regionStep)
+	}
+	return seeds
+}
+
+// region makes the region around a host, once; nil: it is as good as the whole.
+func (e *Engine) region(seed int) *region {
+	if r, ok := e.regions[seed]; ok {
+		return r
+	}
+	if e.regions == nil {
+		e.regions = make(map[int]*region)
+	}
+	sub := e.around(seed)
+	engine, err := New(sub)
+	if err != nil {
+		return nil // the whole substrate was well formed, so this cannot be
+	}
+	r := &region{engine: engine, hosts: make(map[vnet.HostID]string, len(sub.Hosts))}
+	for _, h := range sub.Hosts {
+		r.hosts[h.Name] = h.Site
+	}
+	e.regions[seed] = r
+	return r
+}
+
+// around is the part of the substrate that is nearest to a host, in hops.
+func (e *Engine) around(seed int) vnet.Substrate {
+	within, hosts := map[int]bool{seed: true}, 1
+	for queue := []int{seed}; len(queue) > 0 && hosts < regionHosts; queue = queue[1:] {
+		for _, a := range e.graph.Leaving(queue[0]) {
+			to := e.graph.Head(a)
+			if within[to] || hosts == regionHosts {
+				continue
+			}
+			within[to] = true
+			if to < len(e.sub.Hosts) {
+				hosts++
+			}
+			queue = append(queue, to)
+		}
+	}
+	e.prune(within)
+	var part vnet.Substrate
+	for i, h := range e.sub.Hosts {
+		if within[i] {
+			part.Hosts = append(part.Hosts, h)
+		}
+	}
+	for i, name := range e.sub.Switches {
+		if within[len(e.sub.Hosts)+i] {
+			part.Switches = append(part.Switches, name)
+		}
+	}
+	for i, l := range e.sub.Links {
+		a := graph.ArcOf(i, vnet.Forward)
+		if within[e.graph.Head(a)] && within[e.graph.Head(a.Opposite())] {
+			part.Links = append(part.Links, l)
+		}
+	}
+	return part
+}
+
+// prune leaves out switches that lead nowhere within.
+func (e *Engine) prune(within map[int]bool) {
+	for again := true; again; {
+		again = false
+		for at := range within {
+			inside := 0
+			for _, a := range e.graph.Leaving(at) {
+				if within[e.graph.Head(a)] {
+					inside++
+				}
+			}
+			if at >= len(e.sub.Hosts) && inside < 2 {
+				delete(within, at)
+				again = true
+			}
+		}
+	}
+}
+
+// suits says whether every host and site that a request names is there.
+func (r *region) suits(request vnet.Request) bool {
+	for _, n := range request.Union().All() {
+		if n.Host != "" {
+			if _, ok := r.hosts[n.Host]; !ok {
+				return false
+			}
+		}
+		if n.Site == "" {
+			continue
+		}
+		found := false
+		for _, site := range r.hosts {
+			found = found || site == n.Site
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// rectify replaces, in the paths of an embedding into a region, the way through
+// the fabric by the one that the whole fabric takes: it may lead outside.
+func (e *Engine) rectify(m vnet.Mapping, request vnet.Request) vnet.Mapping {
+	if len(e.sub.Switches) == 0 {
+		return m
+	}
+	for _, l := range request.Union().Links {
+		from := m.Nodes[l.Ends[0]]
+		if path, ok := m.Links[l.Name]; ok {
+			m.Links[l.Name] = e.straight(from, path)
+		}
+		for i, share := range m.Splits[l.Name] {
+			m.Splits[l.Name][i].Path = e.straight(from, share.Path)
+		}
+	}
+	return m
+}
+
+// straight is a path that crosses the fabric as the fabric does.
+func (e *Engine) straight(from vnet.HostID, path vnet.Path) vnet.Path {
+	at, ok := e.graph.Host(from)
+	if !ok {
+		return path
+	}
+	var straight vnet.Path
+	for i := 0; i < len(path); i++ {
+		straight = append(straight, path[i])
+		if at, ok = e.graph.Beyond(at, path[i]); !ok {
+			return path
+		}
+		if at < len(e.sub.Hosts) {
+			continue
+		}
+		entry := at
+		for i+1 < len(path) {
+			next, ok := e.graph.Beyond(at, path[i+1])
+			if !ok {
+				return path
+			}
+			if next < len(e.sub.Hosts) {
+				break
+			}
+			at, i = next, i+1
+		}
+		inner, ok := e.graph.Fabric(e.graph.Name(entry), e.graph.Name(at))
+		if !ok {
+			return path
+		}
+		straight = append(straight, inner...)
+	}
+	if straight == nil {
+		return vnet.Path{}
+	}
+	return straight
+}
+
+// keeps says whether an embedding fits and keeps every bound on the whole
+// substrate.
+func (e *Engine) keeps(cal *calendar.Calendar, request vnet.Request, window vnet.Window, m vnet.Mapping) bool {
+	bookings, err := e.Bookings(request, window, m)
+	if err != nil {
+		return false
+	}
+	capacities := e.capacities()
+	for _, k := range bookings {
+		if cal.Residual(k.Key, capacities[k.Key], k.Window) < k.Amount {
+			return false
+		}
+	}
+	if len(e.sub.Switches) == 0 {
+		return true // nothing was changed by rectify
+	}
+	for stage := -1; stage < len(request.Stages); stage++ {
+		for _, l := range request.At(stage).Links {
+			if !e.quick(l, m) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// quick says whether a link's paths keep its bounds, and take no link twice.
+func (e *Engine) quick(l vnet.VirtualLink, m vnet.Mapping) bool {
+	from, _ := e.graph.Host(m.Nodes[l.Ends[0]])
+	to, _ := e.graph.Host(m.Nodes[l.Ends[1]])
+	fastest, slowest := time.Duration(-1), time.Duration(0)
+	for _, share := range m.Paths(l.Name) {
+		walk, err := e.graph.Walk(from, to, share.Path)
+		if err != nil {
+			return false
+		}
+		latency := time.Duration(0)
+		for i, a := range walk {
+			latency += e.graph.Latency(a)
+			if slices.ContainsFunc(walk[:i], func(b graph.Arc) bool { return b.Link() == a.Link() }) {
+				return false
+			}
+		}
+		if fastest < 0 || latency < fastest {
+			fastest = latency
+		}
+		slowest = max(slowest, latency)
+	}
+	return (l.Latency == 0 || slowest <= l.Latency) && slowest-max(fastest, 0) <= l.MaySpread()
+}
+
+// capacities are those of the substrate's elements, made once.
+func (e *Engine) capacities() map[string]int64 {
+	if e.byKey == nil {
+		e.byKey = Capacities(e.sub)
+	}
+	return e.byKey
+}
