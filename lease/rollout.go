@@ -24,6 +24,7 @@ type Rollout struct {
 	revision uint64 // the last one given out
 	hosts    map[vnet.HostID]*handed
 	changed  map[vnet.HostID]bool // published or dropped since the last drain
+	open     map[vnet.HostID]bool // hosts that are not what they shall be; see mind
 	down     map[vnet.HostID]bool // known to be dead
 }
 
@@ -49,7 +50,7 @@ type part struct {
 
 // NewRollout returns one that knows no host.
 func NewRollout(liveness time.Duration) *Rollout {
-	return &Rollout{liveness: liveness, hosts: make(map[vnet.HostID]*handed), changed: make(map[vnet.HostID]bool)}
+	return &Rollout{liveness: liveness, hosts: make(map[vnet.HostID]*handed), changed: make(map[vnet.HostID]bool), open: make(map[vnet.HostID]bool)}
 }
 
 // Restore goes on from plans that were published before. What hosts did with
@@ -61,6 +62,17 @@ func (r *Rollout) Restore(now time.Time, revision uint64, plans map[vnet.HostID]
 		h := newHanded(now, name)
 		h.publish(p, true)
 		r.hosts[name] = h
+		r.mind(name)
+	}
+}
+
+// mind keeps the list of hosts that Step and Blockers have to look at: of
+// thousands, few.
+func (r *Rollout) mind(name vnet.HostID) {
+	if h := r.hosts[name]; h != nil && (h.left || h.grows || h.done < h.shrunk) {
+		r.open[name] = true
+	} else {
+		delete(r.open, name)
 	}
 }
 
@@ -85,6 +97,7 @@ func (r *Rollout) Aim(now time.Time, want plan.Host) {
 		r.hosts[want.Host] = h
 		r.publish(want.Host, h.plan, false)
 	}
+	defer r.mind(want.Host)
 	h.left = false
 	if same(want, h.target) {
 		return
@@ -98,10 +111,15 @@ func (r *Rollout) Aim(now time.Time, want plan.Host) {
 
 // Keep empties the hosts that are not among names and then forgets them.
 func (r *Rollout) Keep(now time.Time, names []vnet.HostID) {
-	for _, name := range r.names() {
-		if !slices.Contains(names, name) {
+	kept := make(map[vnet.HostID]bool, len(names))
+	for _, name := range names {
+		kept[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.hosts)) {
+		if !kept[name] {
 			r.Aim(now, plan.Host{Host: name})
 			r.hosts[name].left = true
+			r.mind(name)
 		}
 	}
 }
@@ -109,19 +127,21 @@ func (r *Rollout) Keep(now time.Time, names []vnet.HostID) {
 // Step publishes what grows if every live host has done what shrinks, and
 // forgets hosts that have left.
 func (r *Rollout) Step(now time.Time) {
-	for _, name := range r.names() {
+	for _, name := range r.unfinished() {
 		if h := r.hosts[name]; h.left && !h.grows && (h.done >= h.shrunk || r.dead(h, now)) {
 			delete(r.hosts, name)
 			r.changed[name] = true
+			r.mind(name)
 		}
 	}
 	if len(r.Blockers(now)) > 0 {
 		return
 	}
-	for _, name := range r.names() {
+	for _, name := range r.unfinished() {
 		if h := r.hosts[name]; h.grows {
 			r.publish(name, h.target, false)
 			h.compare()
+			r.mind(name)
 		}
 	}
 }
@@ -142,6 +162,7 @@ func (r *Rollout) Report(now time.Time, report plan.Report) {
 		r.publish(report.Host, h.plan, true)
 	}
 	h.settle()
+	r.mind(report.Host)
 }
 
 // Seen says that a host is alive though it has nothing to report.
@@ -156,7 +177,7 @@ func (r *Rollout) Seen(now time.Time, host vnet.HostID) {
 // be removed must not hold up everybody for ever.
 func (r *Rollout) Blockers(now time.Time) []vnet.HostID {
 	var names []vnet.HostID
-	for _, name := range r.names() {
+	for _, name := range r.unfinished() {
 		if h := r.hosts[name]; h.done < h.shrunk && !r.dead(h, now) {
 			names = append(names, name)
 		}
@@ -224,9 +245,11 @@ func (r *Rollout) publish(name vnet.HostID, p plan.Host, shrinks bool) {
 	p.Revision = r.revision
 	r.hosts[name].publish(p, shrinks)
 	r.changed[name] = true
+	r.mind(name)
 }
 
-func (r *Rollout) names() []vnet.HostID { return slices.Sorted(maps.Keys(r.hosts)) }
+// unfinished are the hosts that are not what they shall be, sorted.
+func (r *Rollout) unfinished() []vnet.HostID { return slices.Sorted(maps.Keys(r.open)) }
 
 func (r *Rollout) where(hosts []vnet.HostID, is func(*handed) bool) []vnet.HostID {
 	var names []vnet.HostID

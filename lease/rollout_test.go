@@ -47,7 +47,7 @@ func (r *rollouts) say(words []string) string {
 		r.Restore(r.now, revision, plans)
 	case "lease":
 		id := vnet.LeaseID{Tenant: "t", Network: vnet.VNetID(words[1])}
-		all := r.names()
+		all := slices.Sorted(maps.Keys(r.hosts))
 		return fmt.Sprintf("missing %v remaining %v errors %q\n", r.Missing(id, all), r.Remaining(id, all), r.Errors(id, all))
 	default:
 		return "not understood\n"
@@ -67,7 +67,7 @@ func (r *rollouts) aim(targets map[vnet.HostID]plan.Host) {
 // news prints the plans published since the last news, and who is waited for.
 func (r *rollouts) news() string {
 	var b strings.Builder
-	for _, name := range r.names() {
+	for _, name := range slices.Sorted(maps.Keys(r.hosts)) {
 		if p := r.hosts[name].plan; p.Revision != r.shown[name] {
 			r.shown[name] = p.Revision
 			fmt.Fprintf(&b, "%s rev %d:", name, p.Revision)
