@@ -95,7 +95,7 @@ admission, 4 a promise is not kept (check).`,
 	root.AddCommand(
 		a.serve(), a.agent(), a.lab(),
 		a.up(), a.down(), a.createCommand(),
-		a.leases(), a.plan(), a.hosts(), a.links(), a.calibrate(),
+		a.leases(), a.plan(), a.hosts(), a.links(), a.overlay(), a.calibrate(),
 		a.offers(), a.calendar(),
 		a.fail(), a.mend(),
 		a.exec(), a.capture(), a.check(),

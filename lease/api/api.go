@@ -62,6 +62,7 @@ var routes = []route{
 	{"GET", "/v1/calendar", forEveryone, false, (*Server).getCalendar},
 	{"GET", "/v1/substrate", forEveryone, false, (*Server).getSubstrate},
 	{"GET", "/v1/hosts", forEveryone, false, (*Server).getHosts},
+	{"GET", "/v1/hosts/{host}/overlay", forEveryone, false, (*Server).getOverlay},
 	{"PUT", "/v1/hosts/{host}/measured", forOperator, true, (*Server).putMeasured},
 	{"GET", "/v1/links", forEveryone, false, (*Server).getLinks},
 	{"PUT", "/v1/down/hosts/{host}", forOperator, true, (*Server).putDown},

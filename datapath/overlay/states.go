@@ -1,0 +1,54 @@
+package overlay
+
+import (
+	"cmp"
+	"net"
+	"slices"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// States tells of every entry how it is now, by number, and last of the
+// packets that were dropped for want of one.
+func (p *Part) States() ([]plan.OverlayState, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := []plan.OverlayState{}
+	if p.table == nil {
+		return list, nil
+	}
+	for id, item := range p.items {
+		s, err := p.state(id, item)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b plan.OverlayState) int { return cmp.Compare(a.VNI, b.VNI) })
+	c, err := p.table.counts(0)
+	if none := dropped(c); err == nil && len(none) > 0 {
+		list = append(list, plan.OverlayState{Host: vnet.HostID(p.host.Config.Host), State: plan.OverlayNone, Drops: none})
+	}
+	return list, err
+}
+
+func (p *Part) state(id uint32, item plan.Overlay) (plan.OverlayState, error) {
+	s := plan.OverlayState{Host: vnet.HostID(p.host.Config.Host), Overlay: item, State: plan.OverlayUnresolved}
+	e, ok, err := p.table.entry(id)
+	if err != nil {
+		return s, err
+	}
+	w := p.ways[pathOf(item)]
+	s.Reason = w.reason
+	switch {
+	case !ok:
+		s.Reason = "not written yet"
+		return s, nil
+	case e.Device != 0:
+		s.State, s.PathMTU, s.NextHop = plan.OverlayValid, int(e.Mtu), net.HardwareAddr(e.Header[:6]).String()
+	}
+	c, err := p.table.counts(e.Slot)
+	s.Hits, s.Bytes, s.Received, s.ReceivedBytes, s.Drops = c.Sent, c.SentBytes, c.Received, c.ReceivedBytes, dropped(c)
+	return s, err
+}

@@ -1,0 +1,35 @@
+package api
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"reflect"
+	"testing"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// A tenant sees the overlay entries of his leases only.
+func TestOverlayIsFiltered(t *testing.T) {
+	r := newRig(t)
+	l := must[net.Listener](t)(net.Listen("unix", r.agentSocket("h1")))
+	entries := []plan.OverlayState{
+		{Host: "h1", Overlay: plan.Overlay{Lease: vnet.LeaseID{Tenant: "daemon", Network: "a"}, VNI: 7}, State: plan.OverlayValid, Hits: 3},
+		{Host: "h1", Overlay: plan.Overlay{Lease: vnet.LeaseID{Tenant: "bin", Network: "a"}, VNI: 8}, State: plan.OverlayValid},
+		{Host: "h1", State: plan.OverlayNone, Drops: map[string]uint64{"unknown": 2}},
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { _ = json.NewEncoder(w).Encode(entries) })}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+	ctx := within(t)
+	r.agents()
+	if got := must[[]plan.OverlayState](t)(r.as(0).Overlay(ctx, "h1")); !reflect.DeepEqual(got, entries) {
+		t.Errorf("the operator sees %+v", got)
+	}
+	if got := must[[]plan.OverlayState](t)(r.as(1).Overlay(ctx, "h1")); !reflect.DeepEqual(got, entries[:1]) {
+		t.Errorf("a tenant sees %+v", got)
+	}
+	wantError(t, "no host", func() error { _, err := r.as(0).Overlay(ctx, "h9"); return err }(), ErrNotFound)
+}
