@@ -106,3 +106,6 @@ func (s *Switch) Total() Counters {
 	}
 	return sum
 }
+
+// Unknown returns what nobody claimed.
+func (s *Switch) Unknown() Counters { return s.unknown }

@@ -14,6 +14,7 @@ type guard struct {
 	inner  Scheduler
 	o      *voutput
 	broken bool
+	timed  bool
 	slow   int
 }
 
@@ -22,7 +23,8 @@ const maxSlow = 8
 
 // make asks the kind for the scheduler; a kind that panics leaves none.
 func (g *guard) make(kind SchedulerKind, n int) {
-	g.broken = true
+	_, bounded := kind.(Bounded)
+	g.broken, g.timed = true, !bounded && g.o.v.s.cfg.Clock != nil
 	defer g.end(g.begin())
 	if g.inner = kind.New(n, g.o); g.inner != nil {
 		g.broken = false
@@ -30,7 +32,7 @@ func (g *guard) make(kind SchedulerKind, n int) {
 }
 
 func (g *guard) begin() Time {
-	if g.o.v.s.cfg.Clock == nil {
+	if !g.timed {
 		return 0
 	}
 	return g.o.v.s.cfg.Clock()
@@ -42,10 +44,10 @@ func (g *guard) end(start Time) {
 		g.o.faults++
 		g.broken = true
 	}
-	s := g.o.v.s
-	if s.cfg.Clock == nil {
+	if !g.timed {
 		return
 	}
+	s := g.o.v.s
 	if over := s.cfg.Clock() - start - s.cfg.PickBudget; over > 0 {
 		g.charge(over)
 	}

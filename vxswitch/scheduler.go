@@ -39,6 +39,10 @@ type Retrier interface {
 	Retry() Time
 }
 
+// Bounded marks a SchedulerKind whose calls are known to be short, as those of
+// package sched are: they are not measured by Config.Clock.
+type Bounded interface{ Bounded() }
+
 // Entries is what a scheduler sees of its entries.
 type Entries interface {
 	// Size is the size of the head of awake entry i. At the host's level it

@@ -36,6 +36,7 @@ var Table = map[string][]string{
 	"vxswitch":          {"vnet"},
 	"vxswitch/sched":    {"vnet", "vxswitch"},
 	"vxswitch/lookup":   {"vxswitch"},
+	"vxswitch/live":     {"vnet", "vnet/file", "vxswitch", "vxswitch/lookup", "vxswitch/sched", "datapath/kernel"},
 	"measure/blast":     {"datapath/kernel"},
 	"vxswitch/split":    {"vnet"},
 	"vxswitch/sim":      {"vnet", "vxswitch", "vxswitch/split"},

@@ -19,6 +19,9 @@ type DRR struct{}
 
 func (DRR) String() string { return "drr" }
 
+// Bounded: see the cost above.
+func (DRR) Bounded() {}
+
 // New returns a DRR of n entries.
 func (DRR) New(n int, e vxswitch.Entries) vxswitch.Scheduler {
 	return &drr{e: e, ring: newRing(n), deficit: make([]int, n)}

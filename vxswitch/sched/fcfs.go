@@ -7,6 +7,9 @@ type FCFS struct{}
 
 func (FCFS) String() string { return "fcfs" }
 
+// Bounded: see the cost above.
+func (FCFS) Bounded() {}
+
 // New returns a first come, first served of n entries.
 func (FCFS) New(n int, e vxswitch.Entries) vxswitch.Scheduler {
 	return &fcfs{e: e, heap: newHeap(n), awake: make([]bool, n), isNew: make([]bool, n), news: make([]int32, 0, n)}

@@ -8,6 +8,9 @@ type LQF struct{}
 
 func (LQF) String() string { return "lqf" }
 
+// Bounded: see the cost above.
+func (LQF) Bounded() {}
+
 // New returns a longest queue first of n entries.
 func (LQF) New(n int, e vxswitch.Entries) vxswitch.Scheduler {
 	return &lqf{e: e, heap: newHeap(n), served: make([]int64, n)}

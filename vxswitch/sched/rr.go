@@ -7,6 +7,9 @@ type RR struct{}
 
 func (RR) String() string { return "rr" }
 
+// Bounded: see the cost above.
+func (RR) Bounded() {}
+
 // New returns a round robin of n entries.
 func (RR) New(n int, _ vxswitch.Entries) vxswitch.Scheduler { return &rr{newRing(n)} }
 

@@ -12,6 +12,9 @@ type SP struct{}
 
 func (SP) String() string { return "sp" }
 
+// Bounded: see the cost above.
+func (SP) Bounded() {}
+
 // New returns a strict priority of n entries.
 func (SP) New(n int, e vxswitch.Entries) vxswitch.Scheduler {
 	s := &sp{e: e, class: make([]uint8, n), next: make([]int32, n), prev: make([]int32, n)}

@@ -1,0 +1,396 @@
+package live
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"sublet/vnet"
+	"sublet/vnet/file"
+	"sublet/vxswitch"
+	"sublet/vxswitch/lookup"
+	"sublet/vxswitch/sched"
+)
+
+// Config is a hosting switch as it is written.
+type Config struct {
+	Crosspoint size            `yaml:"crosspoint,omitempty" json:"crosspoint"`
+	Sharing    string          `yaml:"sharing,omitempty" json:"sharing"`
+	CPU        *int            `yaml:"cpu,omitempty" json:"cpu,omitempty"`
+	Spin       span            `yaml:"spin,omitempty" json:"spin,omitempty"`
+	Ports      []PortConfig    `yaml:"ports" json:"ports"`
+	Switches   []VirtualConfig `yaml:"virtual_switches,omitempty" json:"virtual_switches,omitempty"`
+}
+
+// PortConfig is a real port: a TAP device that is made, or a device to open.
+type PortConfig struct {
+	Name      string `yaml:"name" json:"name"`
+	Tap       string `yaml:"tap,omitempty" json:"tap,omitempty"`             // device to make
+	Packet    string `yaml:"packet,omitempty" json:"packet,omitempty"`       // device to open by a packet socket
+	Namespace string `yaml:"namespace,omitempty" json:"namespace,omitempty"` // file of the device's; "": this process's
+	Address   string `yaml:"address,omitempty" json:"address,omitempty"`     // MAC of the TAP device
+	MTU       int    `yaml:"mtu,omitempty" json:"mtu,omitempty"`             // of the TAP device
+	Rate      rate   `yaml:"rate,omitempty" json:"rate,omitempty"`
+	Scheduler string `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`
+	Shared    bool   `yaml:"uncapped,omitempty" json:"uncapped,omitempty"` // switches may use what others leave
+}
+
+// VirtualConfig is a virtual switch.
+type VirtualConfig struct {
+	Name      string              `yaml:"name" json:"name"`
+	Ports     []VirtualPortConfig `yaml:"ports" json:"ports"`
+	Buffer    size                `yaml:"buffer,omitempty" json:"buffer,omitempty"`
+	Lend      float64             `yaml:"lend,omitempty" json:"lend,omitempty"`
+	Manager   string              `yaml:"manager,omitempty" json:"manager,omitempty"`
+	Scheduler string              `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`
+	Blocked   [][2]string         `yaml:"blocked,omitempty" json:"blocked,omitempty"` // [from, to] by port name
+	Lookup    string              `yaml:"lookup,omitempty" json:"lookup,omitempty"`   // learning
+	Ageing    span                `yaml:"ageing,omitempty" json:"ageing,omitempty"`
+	MACs      int                 `yaml:"macs,omitempty" json:"macs,omitempty"` // most that are learned
+}
+
+// VirtualPortConfig is a port of a virtual switch.
+type VirtualPortConfig struct {
+	Port     string      `yaml:"port" json:"port"`
+	In       rate        `yaml:"in" json:"in"`
+	Out      rate        `yaml:"out" json:"out"`
+	Quantum  size        `yaml:"quantum,omitempty" json:"quantum,omitempty"`
+	Priority int         `yaml:"priority,omitempty" json:"priority,omitempty"`
+	Claim    *ClaimWords `yaml:"claim,omitempty" json:"claim,omitempty"` // none: everything of the port
+}
+
+// ClaimWords is what of a shared port's frames belong to a switch: one of these.
+type ClaimWords struct {
+	VLAN   int    `yaml:"vlan,omitempty" json:"vlan,omitempty"`
+	VNI    *int   `yaml:"vni,omitempty" json:"vni,omitempty"`
+	Label  *int   `yaml:"mpls,omitempty" json:"mpls,omitempty"`
+	DSCP   *int   `yaml:"dscp,omitempty" json:"dscp,omitempty"`
+	MAC    string `yaml:"mac,omitempty" json:"mac,omitempty"`
+	Prefix string `yaml:"prefix,omitempty" json:"prefix,omitempty"`
+}
+
+// Quantities as they are written.
+type (
+	rate vnet.Rate
+	size vnet.Bytes
+	span time.Duration
+)
+
+func (r *rate) UnmarshalText(text []byte) error {
+	v, err := vnet.ParseRate(string(text))
+	*r = rate(v)
+	return err
+}
+
+func (r rate) MarshalText() ([]byte, error) { return []byte(vnet.Rate(r).String()), nil }
+
+func (s *size) UnmarshalText(text []byte) error {
+	v, err := vnet.ParseBytes(string(text))
+	*s = size(v)
+	return err
+}
+
+func (s size) MarshalText() ([]byte, error) { return []byte(vnet.Bytes(s).String()), nil }
+
+func (s *span) UnmarshalText(text []byte) error {
+	v, err := vnet.ParseDuration(string(text))
+	*s = span(v)
+	return err
+}
+
+func (s span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
+
+// Defaults of a hosting switch.
+const (
+	DefaultRate       = 100 * vnet.Gbit // of a port: more than a machine forwards
+	DefaultCrosspoint = 64 * vnet.MiB
+	DefaultBuffer     = 512 * vnet.KiB
+	DefaultSpin       = 20 * time.Microsecond
+)
+
+// Parse reads a hosting switch. The name is used in errors only; they are one
+// line, FILE:LINE:COLUMN, what is wrong and what to do instead.
+func Parse(name string, text []byte) (*Config, error) {
+	c := &Config{}
+	err := file.Decode(name, text, c, func() error {
+		c.fill()
+		return c.check()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Config) fill() {
+	c.Crosspoint = or(c.Crosspoint, size(DefaultCrosspoint))
+	c.Sharing = or(c.Sharing, "strict")
+	c.Spin = or(c.Spin, span(DefaultSpin))
+	for i := range c.Ports {
+		p := &c.Ports[i]
+		p.Rate, p.Scheduler = or(p.Rate, rate(DefaultRate)), or(p.Scheduler, "drr")
+	}
+	for i := range c.Switches {
+		v := &c.Switches[i]
+		v.Buffer, v.Scheduler = or(v.Buffer, size(DefaultBuffer)), or(v.Scheduler, "drr")
+		v.Manager, v.Lookup = or(v.Manager, "tail-drop"), or(v.Lookup, "learning")
+	}
+}
+
+func or[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+// check says what is wrong with c.
+func (c *Config) check() error {
+	cfg, err := c.hosting(c.places())
+	if err != nil {
+		return err
+	}
+	list, err := c.virtuals(c.places(), nil)
+	if err != nil {
+		return err
+	}
+	if err := vxswitch.Admit(cfg, list); err != nil {
+		return fail("virtual_switches", "%v", err)
+	}
+	return nil
+}
+
+// places numbers the ports in their order.
+func (c *Config) places() map[string]int {
+	at := map[string]int{}
+	for i, p := range c.Ports {
+		at[p.Name] = i
+	}
+	return at
+}
+
+// MaxPorts is the most real ports of a hosting switch.
+const MaxPorts = 128
+
+// hosting is the physical switch: MaxPorts places, those of c's ports as c says.
+func (c *Config) hosting(at map[string]int) (vxswitch.Config, error) {
+	cfg := vxswitch.Config{Crosspoint: vnet.Bytes(c.Crosspoint), MaxFrame: longest, MaxSwitches: 256}
+	switch c.Sharing {
+	case "strict":
+	case "flexible":
+		cfg.Sharing = vxswitch.Flexible
+	default:
+		return cfg, fail("sharing", "%q: strict or flexible", c.Sharing)
+	}
+	if len(c.Ports) > MaxPorts {
+		return cfg, fail("ports", "%d ports: %d are possible", len(c.Ports), MaxPorts)
+	}
+	unused := vxswitch.PhysicalPort{In: DefaultRate, Out: DefaultRate, Scheduler: sched.DRR{}, Capped: true}
+	cfg.Ports = slices.Repeat([]vxswitch.PhysicalPort{unused}, MaxPorts)
+	for i, p := range c.Ports {
+		if err := c.checkPort(i, p); err != nil {
+			return cfg, err
+		}
+		k, err := sched.Parse(p.Scheduler)
+		if err != nil {
+			return cfg, fail(fmt.Sprintf("ports[%d].scheduler", i), "%v", err)
+		}
+		cfg.Ports[at[p.Name]] = vxswitch.PhysicalPort{Name: p.Name, In: vnet.Rate(p.Rate), Out: vnet.Rate(p.Rate), Scheduler: k, Capped: !p.Shared}
+	}
+	return cfg, nil
+}
+
+// virtuals are the virtual switches as the engine takes them. A switch that
+// was there before keeps its ports' numbers.
+func (c *Config) virtuals(at map[string]int, before *Config) (list []vxswitch.Virtual, err error) {
+	for i := range c.Switches {
+		var was *VirtualConfig
+		if before != nil {
+			was = before.virtualNamed(c.Switches[i].Name)
+		}
+		c.Switches[i].keepOrder(was)
+		v, err := c.virtual(i, at)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+func (c *Config) virtualNamed(name string) *VirtualConfig {
+	for i := range c.Switches {
+		if c.Switches[i].Name == name {
+			return &c.Switches[i]
+		}
+	}
+	return nil
+}
+
+// keepOrder puts w's ports where was has them; one that is gone leaves a hole,
+// a port without a name.
+func (w *VirtualConfig) keepOrder(was *VirtualConfig) {
+	if was == nil {
+		return
+	}
+	var order []VirtualPortConfig
+	for _, p := range was.Ports {
+		i := slices.IndexFunc(w.Ports, func(q VirtualPortConfig) bool { return q.Port == p.Port && p.Port != "" })
+		if i < 0 {
+			order = append(order, VirtualPortConfig{})
+			continue
+		}
+		order = append(order, w.Ports[i])
+		w.Ports = slices.Delete(w.Ports, i, i+1)
+	}
+	w.Ports = append(order, w.Ports...)
+}
+
+func fail(path, format string, args ...any) error {
+	return &vnet.FieldError{Path: path, Problem: fmt.Sprintf(format, args...)}
+}
+
+func (c *Config) checkPort(i int, p PortConfig) error {
+	where := fmt.Sprintf("ports[%d]", i)
+	switch {
+	case (p.Tap == "") == (p.Packet == ""):
+		return fail(where, "port %q is tap: NAME or packet: NAME, one of them", p.Name)
+	case len(p.Tap+p.Packet) > 15 || strings.ContainsAny(p.Tap+p.Packet, "/ \t\n%"):
+		return fail(where, "%q is no name of a device: at most 15 characters, none of them space or /", p.Tap+p.Packet)
+	case c.port(p.Name) != i:
+		return fail(where, "there are two ports %q: names must differ", p.Name)
+	case p.MTU != 0 && (p.MTU < 68 || p.MTU > 65521):
+		return fail(where+".mtu", "%d: from 68 to 65521 are possible", p.MTU)
+	}
+	if _, err := parseMAC(p.Address); err != nil && p.Address != "" {
+		return fail(where+".address", "%v", err)
+	}
+	return nil
+}
+
+func (c *Config) port(name string) int {
+	return slices.IndexFunc(c.Ports, func(p PortConfig) bool { return p.Name == name })
+}
+
+// virtual is virtual switch i as the engine takes it.
+func (c *Config) virtual(i int, places map[string]int) (v vxswitch.Virtual, err error) {
+	w, where := &c.Switches[i], fmt.Sprintf("virtual_switches[%d]", i)
+	own, err := sched.Parse(w.Scheduler)
+	if err != nil {
+		return v, fail(where+".scheduler", "%v", err)
+	}
+	manager, err := sched.ParseManager(w.Manager)
+	if err != nil {
+		return v, fail(where+".manager", "%v", err)
+	}
+	if w.Lookup != "learning" {
+		return v, fail(where+".lookup", "%q: there is learning", w.Lookup)
+	}
+	v = vxswitch.Virtual{Name: w.Name, Buffer: vxswitch.Crosspoint{Size: vnet.Bytes(w.Buffer), Lend: w.Lend, Manager: manager}}
+	for j, p := range w.Ports {
+		at := fmt.Sprintf("%s.ports[%d]", where, j)
+		if p.Port == "" && p.In == 0 { // a hole of keepOrder
+			v.Ports = append(v.Ports, vxswitch.Port{Physical: -1})
+			continue
+		}
+		phys, ok := places[p.Port]
+		if !ok {
+			return v, fail(at+".port", "no port %q on this switch", p.Port)
+		}
+		claim, err := p.claim(phys)
+		if err != nil {
+			return v, fail(at+".claim", "%v", err)
+		}
+		v.Claims = append(v.Claims, claim)
+		v.Ports = append(v.Ports, vxswitch.Port{
+			Physical: phys, In: vnet.Rate(p.In), Out: vnet.Rate(p.Out), Police: p.In < c.Ports[c.port(p.Port)].Rate,
+			InBurst: burst(vnet.Rate(p.In)), OutBurst: burst(vnet.Rate(p.Out)),
+			Quantum: vnet.Bytes(p.Quantum), Priority: p.Priority, Scheduler: own,
+		})
+	}
+	if v.Reach, err = w.reach(); err != nil {
+		return v, fail(where+".blocked", "%v", err)
+	}
+	v.Lookup = lookup.NewLearning(len(v.Ports), time.Duration(w.Ageing), w.MACs)
+	return v, nil
+}
+
+// burst is two frames, or what the rate carries in two milliseconds: enough for
+// the loop to come round, and too little to be seen in a rate.
+func burst(r vnet.Rate) vnet.Bytes { return max(2*1514, vnet.Bytes(r/8/500)) }
+
+// reach is the forwarding matrix: all but what is blocked.
+func (w *VirtualConfig) reach() ([][]bool, error) {
+	n := len(w.Ports)
+	index := func(name string) int {
+		return slices.IndexFunc(w.Ports, func(p VirtualPortConfig) bool { return p.Port == name })
+	}
+	reach := make([][]bool, n)
+	for i := range reach {
+		reach[i] = slices.Repeat([]bool{true}, n)
+		reach[i][i] = false
+	}
+	for _, b := range w.Blocked {
+		from, to := index(b[0]), index(b[1])
+		if from < 0 || to < 0 {
+			return nil, fmt.Errorf("[%s, %s]: name two ports of the switch", b[0], b[1])
+		}
+		reach[from][to] = false
+	}
+	return reach, nil
+}
+
+// claim is what of the port's frames belong to the switch.
+func (p VirtualPortConfig) claim(phys int) (c vxswitch.Claim, err error) {
+	c = vxswitch.Claim{By: vxswitch.ByPort, Port: phys}
+	if p.Claim == nil {
+		return c, nil
+	}
+	set := 0
+	number := func(by vxswitch.Field, n *int, limit int) {
+		if n == nil {
+			return
+		}
+		set++
+		c.By, c.Value = by, uint32(*n)
+		if *n < 0 || *n >= limit {
+			err = fmt.Errorf("%d: from 0 to %d are possible", *n, limit-1)
+		}
+	}
+	w := p.Claim
+	if w.VLAN != 0 {
+		number(vxswitch.ByVLAN, &w.VLAN, 4095)
+	}
+	number(vxswitch.ByVNI, w.VNI, 1<<24)
+	number(vxswitch.ByLabel, w.Label, 1<<20)
+	number(vxswitch.ByDSCP, w.DSCP, 64)
+	if w.MAC != "" {
+		set++
+		c.By = vxswitch.ByMAC
+		if c.MAC, err = parseMAC(w.MAC); err != nil {
+			return c, err
+		}
+	}
+	if w.Prefix != "" {
+		set++
+		c.By = vxswitch.ByPrefix
+		if c.Prefix, err = netip.ParsePrefix(w.Prefix); err != nil {
+			return c, fmt.Errorf("%q is no prefix such as 10.0.0.0/8", w.Prefix)
+		}
+	}
+	if err == nil && set != 1 {
+		err = fmt.Errorf("it names %d fields: name one of vlan, vni, mpls, dscp, mac, prefix", set)
+	}
+	return c, err
+}
+
+func parseMAC(text string) (m vxswitch.MAC, err error) {
+	n, err := fmt.Sscanf(text, "%02x:%02x:%02x:%02x:%02x:%02x", &m[0], &m[1], &m[2], &m[3], &m[4], &m[5])
+	if err != nil || n != 6 || len(text) != 17 {
+		return m, fmt.Errorf("%q is no MAC address such as 02:00:00:00:00:01", text)
+	}
+	return m, nil
+}

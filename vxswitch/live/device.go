@@ -1,0 +1,233 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/kernel"
+	"sublet/vnet"
+)
+
+// device is an open port: a file that is read and written one frame at a time,
+// each behind a virtio header.
+type device struct {
+	fd     int
+	packet bool // a packet socket: the kernel keeps VLAN tags beside the frame
+	iov    [2]unix.Iovec
+	msg    unix.Msghdr
+	aux    [64]byte
+	name   unix.RawSockaddrLinklayer
+}
+
+// open makes or opens what c says.
+func open(c PortConfig, rate vnet.Rate) (*device, error) {
+	if c.Tap == "" {
+		return openPacket(c)
+	}
+	return openTap(c, rate)
+}
+
+// openTap makes a TAP device where it belongs and hands it the offloads that
+// keep segments whole. It goes when the file is closed.
+func openTap(c PortConfig, rate vnet.Rate) (*device, error) {
+	d := &device{fd: -1}
+	if err := in(c.Namespace, func() error { return d.makeTap(c, rate) }); err != nil {
+		d.close()
+		return nil, fmt.Errorf("make TAP device %s: %w", c.Tap, err)
+	}
+	return d, nil
+}
+
+// in runs f in the namespace of a file, or here.
+func in(namespace string, f func() error) error {
+	if namespace == "" {
+		return f()
+	}
+	ns, err := kernel.OpenNamespace(namespace)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	return kernel.In(ns, f)
+}
+
+// What the kernel may leave undone for us to carry: checksums, TCP and UDP
+// segments (linux/if_tun.h).
+const offloads = unix.TUN_F_CSUM | unix.TUN_F_TSO4 | unix.TUN_F_TSO6 | unix.TUN_F_TSO_ECN | unix.TUN_F_USO4 | unix.TUN_F_USO6
+
+func (d *device) makeTap(c PortConfig, rate vnet.Rate) error {
+	ifr, err := unix.NewIfreq(c.Tap)
+	if err != nil {
+		return err
+	}
+	if d.fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
+		return fmt.Errorf("open /dev/net/tun: %w", err)
+	}
+	ifr.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+	if err := unix.IoctlIfreq(d.fd, unix.TUNSETIFF, ifr); err != nil {
+		return err
+	}
+	for _, set := range []int{offloads, offloads &^ (unix.TUN_F_USO4 | unix.TUN_F_USO6)} { // kernels before 6.2 have no USO
+		if err = unix.IoctlSetInt(d.fd, unix.TUNSETOFFLOAD, set); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return place(c, rate)
+}
+
+// place sets the device up.
+func place(c PortConfig, rate vnet.Rate) error {
+	conn, err := kernel.Dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	link, err := conn.LinkByName(c.Tap)
+	if err != nil {
+		return err
+	}
+	return conn.Do(tapSettings(link.Index, c, rate), kernel.UpLink(link.Index))
+}
+
+// tapSettings: a short queue, because what waits there waits beside the
+// switch's own buffers; and no segment longer than a few milliseconds of rate.
+func tapSettings(index int, c PortConfig, rate vnet.Rate) *kernel.Message {
+	m := kernel.ChangeLink(index)
+	m.Uint32(unix.IFLA_TXQLEN, 256)
+	if c.MTU > 0 {
+		m.Uint32(unix.IFLA_MTU, uint32(c.MTU))
+	}
+	if mac, err := parseMAC(c.Address); err == nil {
+		m.Attr(unix.IFLA_ADDRESS, mac[:])
+	}
+	kernel.SetGSO(m, int(min(65536, max(2*1514, rate/8/500))))
+	return m
+}
+
+// openPacket opens a packet socket on a device that is there.
+func openPacket(c PortConfig) (*device, error) {
+	d := &device{packet: true, fd: -1}
+	if err := in(c.Namespace, func() error { return d.bind(c.Packet) }); err != nil {
+		d.close()
+		return nil, fmt.Errorf("open device %s: %w", c.Packet, err)
+	}
+	return d, nil
+}
+
+func (d *device) bind(name string) (err error) {
+	conn, err := kernel.Dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	link, err := conn.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	d.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	for _, option := range []int{unix.PACKET_VNET_HDR, unix.PACKET_AUXDATA, unix.PACKET_IGNORE_OUTGOING} {
+		if err := unix.SetsockoptInt(d.fd, unix.SOL_PACKET, option, 1); err != nil {
+			return err
+		}
+	}
+	unix.SetsockoptInt(d.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20)
+	promiscuous := unix.PacketMreq{Ifindex: int32(link.Index), Type: unix.PACKET_MR_PROMISC}
+	if err := unix.SetsockoptPacketMreq(d.fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &promiscuous); err != nil {
+		return err
+	}
+	return unix.Bind(d.fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: link.Index})
+}
+
+func htons(v uint16) uint16 { return v<<8 | v>>8 }
+
+func (d *device) close() {
+	if d.fd >= 0 {
+		unix.Close(d.fd)
+	}
+	d.fd = -1
+}
+
+// read reads a frame into f; none is false. rest is where a long one goes on,
+// which f then keeps.
+func (d *device) read(f *slot, rest []byte) (ok, kept bool) {
+	f.off = headroom
+	d.iov[0].Base = &f.small[headroom]
+	d.iov[0].SetLen(small - headroom)
+	d.iov[1].Base = &rest[0]
+	d.iov[1].SetLen(len(rest))
+	n := d.readv()
+	if n < virtio+14 {
+		return false, false
+	}
+	f.len = n
+	if n > small-headroom {
+		f.big, kept = rest, true
+	}
+	if d.packet {
+		d.untuck(f)
+	}
+	return true, kept
+}
+
+func (d *device) readv() int {
+	if !d.packet {
+		n, _, errno := unix.RawSyscall(unix.SYS_READV, uintptr(d.fd), uintptr(unsafe.Pointer(&d.iov[0])), 2)
+		if errno != 0 {
+			return -1
+		}
+		return int(n)
+	}
+	d.msg = unix.Msghdr{Iov: &d.iov[0], Iovlen: 2, Control: &d.aux[0]}
+	d.msg.SetControllen(len(d.aux))
+	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(d.fd), uintptr(unsafe.Pointer(&d.msg)), 0)
+	if errno != 0 {
+		return -1
+	}
+	return int(n)
+}
+
+// untuck puts the VLAN tag, which the kernel hands over beside the frame
+// (struct tpacket_auxdata), back to its place.
+func (d *device) untuck(f *slot) {
+	if d.msg.Controllen < unix.SizeofCmsghdr+20 {
+		return
+	}
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&d.aux[0]))
+	if h.Level != unix.SOL_PACKET || h.Type != unix.PACKET_AUXDATA {
+		return
+	}
+	a := (*[5]uint32)(unsafe.Pointer(&d.aux[unix.SizeofCmsghdr]))
+	if a[0]&unix.TP_STATUS_VLAN_VALID == 0 {
+		return
+	}
+	tci, proto := uint16(a[4]), uint16(a[4]>>16)
+	if a[0]&unix.TP_STATUS_VLAN_TPID_VALID == 0 {
+		proto = unix.ETH_P_8021Q
+	}
+	f.tag(proto, tci)
+}
+
+// errBusy: the device's queue is full.
+var errBusy = errors.New("device busy")
+
+// write writes a frame.
+func (d *device) write(f *slot) error {
+	v := f.iovecs(&d.iov)
+	_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(d.fd), uintptr(unsafe.Pointer(&v[0])), uintptr(len(v)))
+	switch errno {
+	case 0:
+		return nil
+	case unix.EAGAIN, unix.ENOBUFS:
+		return errBusy
+	}
+	return errno
+}

@@ -1,0 +1,419 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/vxswitch"
+	"sublet/vxswitch/lookup"
+)
+
+// Host is a hosting switch at work.
+type Host struct {
+	cfg    *Config
+	s      *vxswitch.Switch
+	ports  []*port
+	slots  slots
+	epoll  int
+	wakeup int // event file that ends a wait
+	base   time.Time
+	spare  []byte // where the next long frame goes on
+	hot    []*port
+	header vxswitch.Header
+	seq    uint64
+	orders chan order // what others want done between two rounds
+	asked  atomic.Bool
+	stages stages
+}
+
+// port is an open port.
+type port struct {
+	*device
+	index int
+	name  string
+	owner vxswitch.ID // whose every frame is, -1: lookup 1 decides
+	input int         // owner's port here
+	held  vxswitch.Time
+	hot   bool
+	count PortCounters
+}
+
+// PortCounters are of a real port, in frames as they are read and written
+// (segments not cut).
+type PortCounters struct {
+	In        vxswitch.Count `json:"in"`
+	Out       vxswitch.Count `json:"out"`
+	OutErrors uint64         `json:"out_errors"` // writes that failed
+	Busy      uint64         `json:"out_busy"`   // writes for which the device had no room
+}
+
+// order is something to be done by the loop's thread.
+type order struct {
+	do   func()
+	done chan struct{}
+}
+
+// New makes a hosting switch of c and opens its ports.
+func New(c *Config) (*Host, error) {
+	at := c.places()
+	cfg, err := c.hosting(at)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{cfg: &Config{}, base: time.Now(), orders: make(chan order, 16), ports: make([]*port, MaxPorts), epoll: -1, wakeup: -1}
+	cfg.Dropped = func(_ vxswitch.ID, p vxswitch.Packet, _ vxswitch.Cause) { h.release(uint32(p.Ref)) }
+	cfg.Clock, cfg.PickBudget = h.now, budget
+	if h.s, err = vxswitch.New(cfg); err != nil {
+		return nil, err
+	}
+	if err = h.openFiles(); err == nil {
+		err = h.Change(c)
+	}
+	if err != nil {
+		h.Close()
+		return nil, err
+	}
+	h.spare = h.slots.borrow()
+	return h, nil
+}
+
+// budget is what one call of a tenant's scheduler may take before its switch
+// pays: ten times what those of package sched take, caches cold.
+const budget = vxswitch.Time(5 * time.Microsecond)
+
+func (h *Host) openFiles() (err error) {
+	if h.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return fmt.Errorf("make an epoll file: %w", err)
+	}
+	if h.wakeup, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return fmt.Errorf("make an event file: %w", err)
+	}
+	return h.watch(h.wakeup, -1)
+}
+
+// watch reports file fd, edge by edge, under number i.
+func (h *Host) watch(fd, i int) error {
+	e := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET&0xffffffff, Fd: int32(i)}
+	if err := unix.EpollCtl(h.epoll, unix.EPOLL_CTL_ADD, fd, &e); err != nil {
+		return fmt.Errorf("watch a port: %w", err)
+	}
+	return nil
+}
+
+// own notes which ports one switch has for itself: their frames need no lookup
+// 1, and their capacity is held.
+func (h *Host) own() {
+	for _, p := range h.ports {
+		if p == nil {
+			continue
+		}
+		p.owner = -1
+		for _, id := range h.s.IDs() {
+			v, _ := h.s.Virtual(id)
+			for _, c := range v.Claims {
+				if c.By == vxswitch.ByPort && c.Port == p.index && h.alone(p.index, id) {
+					p.owner, p.input = id, slices.IndexFunc(v.Ports, func(q vxswitch.Port) bool { return q.Physical == p.index })
+				}
+			}
+		}
+	}
+}
+
+// alone says whether no other switch has a port there.
+func (h *Host) alone(phys int, id vxswitch.ID) bool {
+	for _, other := range h.s.IDs() {
+		v, _ := h.s.Virtual(other)
+		for _, p := range v.Ports {
+			if p.Physical == phys && other != id {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Close closes all ports; TAP devices go.
+func (h *Host) Close() {
+	for _, p := range h.ports {
+		if p != nil {
+			p.close()
+		}
+	}
+	for _, fd := range []int{h.epoll, h.wakeup} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+func (h *Host) now() vxswitch.Time { return vxswitch.Time(time.Since(h.base)) }
+
+// Do runs f on the loop's thread between two rounds, and waits for it.
+func (h *Host) Do(ctx context.Context, f func()) error {
+	o := order{f, make(chan struct{})}
+	select {
+	case h.orders <- o:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	h.wake()
+	select {
+	case <-o.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (h *Host) wake() {
+	h.asked.Store(true)
+	one := [8]byte{0: 1}
+	unix.Write(h.wakeup, one[:])
+}
+
+// Run carries frames until ctx is done. It takes a thread for itself.
+func (h *Host) Run(ctx context.Context) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if h.cfg.CPU != nil {
+		var set unix.CPUSet
+		set.Set(*h.cfg.CPU)
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return fmt.Errorf("run on CPU %d: %w", *h.cfg.CPU, err)
+		}
+	}
+	unix.Prctl(unix.PR_SET_TIMERSLACK, 1000, 0, 0, 0)
+	stop := context.AfterFunc(ctx, h.wake)
+	defer stop()
+	for ctx.Err() == nil {
+		if err := h.turn(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roundsPerPoll is how many rounds busy ports are read before the others are
+// looked after.
+const roundsPerPoll = 8
+
+// turn is a few rounds over ports that have something, then a look at all.
+func (h *Host) turn() error {
+	if h.asked.Load() {
+		h.obey()
+	}
+	for range roundsPerPoll {
+		if !h.round() {
+			return h.rest()
+		}
+	}
+	_, err := h.poll(0)
+	return err
+}
+
+// rest waits for a frame, or for the time something is due. Short waits spin:
+// waking up takes longer.
+func (h *Host) rest() error {
+	began := h.now()
+	for now := began; ; now = h.now() {
+		due := h.due()
+		wait := min(due-now, vxswitch.Time(time.Second))
+		if wait <= 0 || now-began < vxswitch.Time(h.cfg.Spin) {
+			wait = 0
+		}
+		news, err := h.poll(wait)
+		if err != nil || news || due <= now || wait > 0 || h.asked.Load() {
+			return err
+		}
+	}
+}
+
+// due is when a frame may leave, or come in that is held.
+func (h *Host) due() vxswitch.Time {
+	due := h.s.Next()
+	for _, p := range h.hot {
+		due = min(due, p.held)
+	}
+	return due
+}
+
+// obey runs what others want done.
+func (h *Host) obey() {
+	h.asked.Store(false)
+	for {
+		select {
+		case o := <-h.orders:
+			o.do()
+			close(o.done)
+		default:
+			return
+		}
+	}
+}
+
+// poll looks which ports have frames, waiting at most d; news says that one has
+// that had none.
+func (h *Host) poll(d vxswitch.Time) (news bool, err error) {
+	var events [64]unix.EpollEvent
+	n, errno := h.epollWait(events[:], d)
+	if errno != 0 && errno != unix.EINTR {
+		return false, fmt.Errorf("wait for frames: %w", errno)
+	}
+	for i := range max(n, 0) {
+		at := int(events[i].Fd)
+		if at < 0 {
+			var b [8]byte
+			unix.Read(h.wakeup, b[:])
+			continue
+		}
+		if p := h.ports[at]; p != nil && !p.hot {
+			p.hot, news = true, true
+			h.hot = append(h.hot, p)
+		}
+	}
+	return news, nil
+}
+
+func (h *Host) epollWait(events []unix.EpollEvent, d vxswitch.Time) (int, unix.Errno) {
+	t := unix.NsecToTimespec(int64(d))
+	args := func(call func(trap, a, b, c, d, e, f uintptr) (uintptr, uintptr, unix.Errno)) (int, unix.Errno) {
+		n, _, errno := call(unix.SYS_EPOLL_PWAIT2, uintptr(h.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(unsafe.Pointer(&t)), 0, 0)
+		return int(n), errno
+	}
+	if d == 0 {
+		return args(unix.RawSyscall6)
+	}
+	return args(unix.Syscall6)
+}
+
+// framesPerVisit is what one port may send in a round.
+const framesPerVisit = 8
+
+// round lets leave what may, and reads a few frames of every hot port. It says
+// whether something was read.
+func (h *Host) round() (busy bool) {
+	h.stages.rounds++
+	h.send(h.now())
+	for i := 0; i < len(h.hot); {
+		p := h.hot[i]
+		n, more := h.visit(p)
+		busy = busy || n > 0
+		if more {
+			i++
+			continue
+		}
+		p.hot = false
+		h.hot[i] = h.hot[len(h.hot)-1]
+		h.hot = h.hot[:len(h.hot)-1]
+	}
+	return busy
+}
+
+// visit reads a few frames of p; more says that there may be more.
+func (h *Host) visit(p *port) (n int, more bool) {
+	for n < framesPerVisit {
+		now := h.now()
+		if p.owner >= 0 {
+			if p.held = h.s.Ready(p.owner, p.input); p.held > now {
+				return n, true
+			}
+		}
+		p.held = 0
+		if !h.receive(p, now) {
+			return n, false
+		}
+		n++
+	}
+	return n, true
+}
+
+// receive takes one frame of p through the switch.
+func (h *Host) receive(p *port, now vxswitch.Time) bool {
+	ref := h.slots.take()
+	if ref == 0 {
+		p.held = now + vxswitch.Time(time.Millisecond) // until something has left
+		return false
+	}
+	f := &h.slots.all[ref]
+	ok, kept := p.read(f, h.spare)
+	if kept {
+		h.spare = h.slots.borrow()
+	}
+	if !ok {
+		h.slots.give(ref)
+		return false
+	}
+	timer := h.stages.start(h, now)
+	timer.lap(&h.stages.times.IO)
+	h.forward(p, ref, f, now)
+	timer.lap(&h.stages.times.Rules)
+	h.send(now)
+	timer.lap(&h.stages.times.Actions)
+	return true
+}
+
+// forward queues a frame for its outputs.
+func (h *Host) forward(p *port, ref uint32, f *slot, now vxswitch.Time) {
+	k := vxswitch.Packet{Ref: uint64(ref), Seq: h.seq, Size: f.size()}
+	h.seq++
+	p.count.In.Packets++
+	p.count.In.Bytes += uint64(k.Size)
+	f.refs = ours
+	lookup.Parse(f.frame(), &h.header)
+	var queued int
+	if p.owner >= 0 {
+		queued, _ = h.s.Forward(now, p.owner, p.index, &h.header, k)
+	} else {
+		_, queued, _ = h.s.Arrive(now, p.index, &h.header, k)
+	}
+	if f.refs -= ours - int32(queued); f.refs == 0 {
+		h.slots.give(ref)
+	}
+}
+
+// ours are references that a frame has while its copies are being queued.
+const ours = 1 << 20
+
+// release gives back one of a frame's copies.
+func (h *Host) release(ref uint32) {
+	f := &h.slots.all[ref]
+	if f.refs--; f.refs == 0 {
+		h.slots.give(ref)
+	}
+}
+
+// send writes all that may leave by now.
+func (h *Host) send(now vxswitch.Time) {
+	for {
+		d, ok := h.s.Depart(now)
+		if !ok {
+			return
+		}
+		h.write(h.ports[d.Port], uint32(d.Ref))
+	}
+}
+
+func (h *Host) write(p *port, ref uint32) {
+	f := &h.slots.all[ref]
+	if p == nil { // its port is gone
+		h.release(ref)
+		return
+	}
+	switch err := p.device.write(f); err {
+	case nil:
+		p.count.Out.Packets++
+		p.count.Out.Bytes += uint64(f.size())
+	case errBusy:
+		p.count.Busy++
+	default:
+		p.count.OutErrors++
+	}
+	h.release(ref)
+}
