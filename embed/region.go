@@ -100,29 +100,25 @@ func (e *Engine) region(seed int) *region {
 	return r
 }
 
-// around is the part of the substrate that is nearest to a host, in hops.
+// around is the part of the substrate that is nearest to a host, in hops. The
+// nearest hosts come first, so that of equal ones they are taken.
 func (e *Engine) around(seed int) vnet.Substrate {
-	within, hosts := map[int]bool{seed: true}, 1
-	for queue := []int{seed}; len(queue) > 0 && hosts < regionHosts; queue = queue[1:] {
+	part := vnet.Substrate{Hosts: []vnet.SubstrateNode{e.sub.Hosts[seed]}}
+	within := map[int]bool{seed: true}
+	for queue := []int{seed}; len(queue) > 0 && len(part.Hosts) < regionHosts; queue = queue[1:] {
 		for _, a := range e.graph.Leaving(queue[0]) {
 			to := e.graph.Head(a)
-			if within[to] || hosts == regionHosts {
+			if within[to] || len(part.Hosts) == regionHosts {
 				continue
 			}
 			within[to] = true
 			if to < len(e.sub.Hosts) {
-				hosts++
+				part.Hosts = append(part.Hosts, e.sub.Hosts[to])
 			}
 			queue = append(queue, to)
 		}
 	}
 	e.prune(within)
-	var part vnet.Substrate
-	for i, h := range e.sub.Hosts {
-		if within[i] {
-			part.Hosts = append(part.Hosts, h)
-		}
-	}
 	for i, name := range e.sub.Switches {
 		if within[len(e.sub.Hosts)+i] {
 			part.Switches = append(part.Switches, name)
