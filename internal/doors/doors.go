@@ -31,6 +31,7 @@ var Table = map[string][]string{
 	"datapath/vxlink":   {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/vswitch":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/vxrouter": {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
+	"datapath/iplb":     {"datapath/kernel", "datapath/bpf"},
 	"datapath/overlay":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"measure":           {"vnet"},
 	"vxswitch":          {"vnet"},
