@@ -1,0 +1,243 @@
+package overlay
+
+import (
+	"bytes"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+)
+
+// runs is how many random packets go through each program.
+var runs = flag.Int("packets", 20_000, "random packets through each program")
+
+// bank is a site whose tables are in the kernel, with the counters it must show.
+type bank struct {
+	site
+	t     *testing.T
+	table *table
+	slots map[uint32]uint32
+	drops map[uint32]map[int]uint64 // by slot and cause
+	moved [2]map[uint32]uint64      // sent, received: by slot
+}
+
+const bankIndex = 1 // the loopback, on which programs run in tests
+
+func newBank(t *testing.T) *bank {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to load programs")
+	}
+	h, err := kernel.NewHost(kernel.Config{Host: "h", Run: t.TempDir()})
+	check1(t, err)
+	made, _, err := openTable(h)
+	check1(t, err)
+	t.Cleanup(func() { check1(t, made.remove()); h.Close() })
+	b := &bank{t: t, table: made, slots: make(map[uint32]uint32), drops: make(map[uint32]map[int]uint64)}
+	b.moved = [2]map[uint32]uint64{make(map[uint32]uint64), make(map[uint32]uint64)}
+	b.site = site{items: make(map[uint32]plan.Overlay), index: bankIndex,
+		way: way{device: bankIndex, from: [6]byte{2, 1, 1, 1, 1, 1}, to: [6]byte{2, 2, 2, 2, 2, 2}, mtu: 1500}}
+	return b
+}
+
+// add writes an item's entry and end, as Part does.
+func (b *bank) add(item plan.Overlay) {
+	b.t.Helper()
+	id := uint32(item.VNI)
+	p, err := protocolOf(item.Protocol)
+	check1(b.t, err)
+	slot, err := b.table.slot()
+	check1(b.t, err)
+	w := b.way
+	if item.Interface == "nowhere" {
+		w = way{}
+	}
+	part := Part{ways: map[path]way{pathOf(item): w}}
+	e, err := part.build(item, slot)
+	check1(b.t, err)
+	check1(b.t, b.table.objects.Entries.Put(id, e))
+	if item.Interface != "nowhere" {
+		key, end, err := endOf(p, item, bankIndex, bankIndex+1, slot)
+		check1(b.t, err)
+		check1(b.t, b.table.objects.Ends.Put(key, end))
+	}
+	check1(b.t, b.table.objects.Locals.Put(address(item.Local), uint32(1)))
+	b.items[id], b.slots[id] = item, slot
+}
+
+// everything adds two entries of every protocol, by IPv4 and by IPv6, and ones
+// that send nothing.
+func (b *bank) everything() {
+	for i, p := range protocols {
+		for v, under := range []func(int) netip.Addr{under4, under6} {
+			o := item(0, p.name, under)
+			o.VNI, o.MTU, o.BestEffort = vni(number+2*i+v), 1400, v == 1
+			b.add(o)
+		}
+	}
+	o := item(0, "", under4)
+	o.VNI, o.Interface = number+100, "nowhere"
+	b.add(o)
+}
+
+// context is struct __sk_buff as BPF_PROG_TEST_RUN takes it.
+type context64 struct {
+	Len, PktType, Mark, QueueMapping, Protocol, VlanPresent, VlanTci, VlanProto, Priority, IngressIfindex, Ifindex, TcIndex uint32
+	Rest                                                                                                                    [36]uint32
+}
+
+// run puts a packet through a program.
+func (b *bank) run(p *ebpf.Program, frame []byte, mark uint32) (uint32, []byte, uint32) {
+	b.t.Helper()
+	in, out := context64{Mark: mark}, context64{}
+	o := ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Context: &in, ContextOut: &out}
+	code, err := p.Run(&o)
+	if err != nil {
+		b.t.Fatalf("run: %v on %x", err, frame)
+	}
+	return code, o.DataOut, out.Mark
+}
+
+// runnable says whether the kernel runs a program on a frame in a test: it
+// refuses those too short for what their type says.
+func runnable(frame []byte) bool {
+	if len(frame) < 15 {
+		return false
+	}
+	switch binary.BigEndian.Uint16(frame[12:]) {
+	case 0x0800:
+		return len(frame) >= 34
+	case 0x86dd:
+		return len(frame) >= 54
+	}
+	return true
+}
+
+// compare checks a program's verdict against the twin's, and notes what the
+// counters must say.
+func (b *bank) compare(what string, frame []byte, want verdict, code uint32, out []byte, mark uint32) {
+	b.t.Helper()
+	if code != want.code {
+		b.t.Fatalf("%s: verdict %d, the twin says %d (cause %d)\n%x\n%s", what, int32(code), int32(want.code), want.cause, frame, b.counts())
+	}
+	slot := b.slots[want.whose]
+	switch code {
+	case tcxDrop:
+		if b.drops[slot] == nil {
+			b.drops[slot] = make(map[int]uint64)
+		}
+		b.drops[slot][want.cause]++
+	case tcxRedirect:
+		if !bytes.Equal(out, want.frame) {
+			b.t.Fatalf("%s of\n%x\nmakes\n%x\nthe twin makes\n%x", what, frame, out, want.frame)
+		}
+		if mark != want.mark {
+			b.t.Fatalf("%s: mark %#x, the twin says %#x", what, mark, want.mark)
+		}
+	}
+}
+
+func (b *bank) counts() (text string) {
+	for id, slot := range b.slots {
+		c, _ := b.table.counts(slot)
+		text += fmt.Sprintf("%d: %+v\n", id, c)
+	}
+	c, _ := b.table.counts(0)
+	return text + fmt.Sprintf("0: %+v", c)
+}
+
+// settle compares all counters.
+func (b *bank) settle() {
+	b.t.Helper()
+	for slot := range uint32(len(b.slots) + 1) {
+		c, err := b.table.counts(slot)
+		check1(b.t, err)
+		for cause, n := range c.Drops {
+			if n != b.drops[slot][cause] {
+				b.t.Errorf("slot %d: %d dropped as %s, the twin counts %d", slot, n, causes[cause], b.drops[slot][cause])
+			}
+		}
+		if c.Sent != b.moved[0][slot] || c.Received != b.moved[1][slot] {
+			b.t.Errorf("slot %d: sent %d and received %d, the twin counts %d and %d", slot, c.Sent, c.Received, b.moved[0][slot], b.moved[1][slot])
+		}
+	}
+}
+
+func (b *bank) send(id uint32, frame []byte) verdict {
+	b.t.Helper()
+	want := b.slowSend(id, frame)
+	code, out, mark := b.run(b.table.objects.OverlayTx, frame, id)
+	b.compare(fmt.Sprintf("sending %d", id), frame, want, code, out, mark)
+	if want.code == tcxRedirect {
+		b.moved[0][b.slots[id]]++
+	}
+	return want
+}
+
+func (b *bank) receive(frame []byte) verdict {
+	b.t.Helper()
+	want := b.slowReceive(bankIndex, frame)
+	code, out, mark := b.run(b.table.objects.OverlayRx, frame, 0)
+	b.compare("receiving", frame, want, code, out, mark)
+	if want.code == tcxRedirect {
+		b.moved[1][b.slots[want.mark&^(1<<31)]]++
+	}
+	return want
+}
+
+// The programs do what the slow twin does, on whatever comes, and count it.
+func TestProgramsMatchTheTwin(t *testing.T) {
+	b := newBank(t)
+	b.everything()
+	r := rand.New(rand.NewPCG(1, 2))
+	ids := make([]uint32, 0, len(b.items)+1)
+	for id := range b.items {
+		ids = append(ids, id)
+	}
+	ids = append(ids, 5) // no entry
+	passed := map[string]int{}
+	for range *runs {
+		id, frame := ids[r.IntN(len(ids))], randomFrame(r)
+		if !runnable(frame) {
+			continue
+		}
+		sent := b.send(id, frame)
+		passed[fmt.Sprint("send ", sent.code, " ", sent.cause)]++
+		if sent.frame != nil {
+			frame = sent.frame
+		}
+		turn(frame)
+		if frame = damage(r, frame); !runnable(frame) {
+			continue
+		}
+		received := b.receive(frame)
+		passed[fmt.Sprint("receive ", int32(received.code), " ", received.cause)]++
+	}
+	b.settle()
+	t.Log(passed)
+}
+
+// turn makes a packet that left come back: ends change places.
+func turn(frame []byte) {
+	swap := func(a, b, n int) {
+		for i := range n {
+			if b+i < len(frame) {
+				frame[a+i], frame[b+i] = frame[b+i], frame[a+i]
+			}
+		}
+	}
+	switch binary.BigEndian.Uint16(frame[12:]) {
+	case 0x0800:
+		swap(26, 30, 4)
+	case 0x86dd:
+		swap(22, 38, 16)
+	}
+}

@@ -1,0 +1,456 @@
+package overlay
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"strings"
+
+	"sublet/plan"
+)
+
+// The slow twin: what the programs shall do, said again in plain Go without
+// templates, tables of offsets or incremental sums.
+
+// verdict of a program: drop with a cause and the entry that counts it, next,
+// or redirect with what the packet is then.
+type verdict struct {
+	code  uint32 // of TCX
+	cause int    // of a drop
+	whose uint32 // number of the entry that counts; 0: nobody's
+	mark  uint32
+	frame []byte
+}
+
+const (
+	tcxNext     = 0xffffffff
+	tcxDrop     = 2
+	tcxRedirect = 7
+)
+
+func dropped2(whose uint32, cause int) verdict {
+	return verdict{code: tcxDrop, cause: cause, whose: whose}
+}
+
+// site is one host's tables.
+type site struct {
+	items map[uint32]plan.Overlay
+	way   way
+	index int // of the interface
+}
+
+// slowFlow is what the outer headers take from the inner packet.
+type slowFlow struct {
+	version int // 4, 6; 0: not IP
+	tos     byte
+	hash    uint32
+}
+
+func flowOf(frame []byte) slowFlow {
+	ports := func(next byte, at int) (n uint32) {
+		if (next == 6 || next == 17 || next == 132) && len(frame) >= at+4 {
+			n = binary.NativeEndian.Uint32(frame[at:])
+		}
+		return n
+	}
+	word := func(at int) uint64 { return uint64(binary.NativeEndian.Uint32(frame[at:])) }
+	long := func(at int) uint64 { return binary.NativeEndian.Uint64(frame[at:]) }
+	switch kind := binary.BigEndian.Uint16(frame[12:]); {
+	case kind == 0x0800 && len(frame) >= 34:
+		p := uint32(0)
+		if frame[14]&15 == 5 && binary.BigEndian.Uint16(frame[20:])&0x3fff == 0 {
+			p = ports(frame[23], 34)
+		}
+		return slowFlow{4, frame[15], mix(word(26)<<32|word(30), p, frame[23])}
+	case kind == 0x86dd && len(frame) >= 54:
+		a := long(22) ^ long(30)*hashA ^ (long(38)^long(46)*hashA)*hashB
+		return slowFlow{6, frame[14]<<4 | frame[15]>>4, mix(a, ports(frame[20], 54), frame[20])}
+	}
+	return slowFlow{0, 0, mix(long(0)^word(8), uint32(binary.NativeEndian.Uint16(frame[12:])), 0)}
+}
+
+// slowSend is overlay_tx.
+func (s *site) slowSend(id uint32, frame []byte) verdict {
+	o, ok := s.items[id]
+	if !ok {
+		return dropped2(0, causeUnknown)
+	}
+	if s.way.device == 0 || o.Interface == "nowhere" {
+		return dropped2(id, causeUnresolved)
+	}
+	p, _ := protocolOf(o.Protocol)
+	outer := 20
+	if o.Remote.Is6() {
+		outer = 40
+	}
+	if p.port != 0 {
+		outer += 8
+	}
+	added := outer + len(p.header) // in front of what travels
+	inside := frame
+	if p.layer == 3 {
+		inside = frame[14:]
+	}
+	most := s.way.mtu - added
+	if p.layer == 2 {
+		most -= 14
+	}
+	if len(frame)-14 > min(most, o.MTU) {
+		return dropped2(id, causeTooBig)
+	}
+	flow := flowOf(frame)
+	if flow.version == 0 {
+		if p.layer == 3 {
+			return dropped2(id, causeNotCarried)
+		}
+		inside = append(append([]byte(nil), inside...), make([]byte, max(0, 60-len(inside)))...)
+	}
+	return verdict{code: tcxRedirect, frame: s.slowHeaders(o, p, flow, inside)}
+}
+
+// slowHeaders puts everything in front, from the inside out.
+func (s *site) slowHeaders(o plan.Overlay, p *protocol, flow slowFlow, inside []byte) []byte {
+	packet := append(slowTunnel(o, p, flow), inside...)
+	next := p.next
+	if next == 0 {
+		next = map[int]byte{4: 4, 6: 41}[flow.version]
+	}
+	if p.port != 0 {
+		source := 0xc000 | flow.hash&0x3fff
+		if p.name == plan.VXLAN {
+			source = 512 + flow.hash%512
+		}
+		udp := binary.BigEndian.AppendUint16(nil, uint16(source))
+		udp = binary.BigEndian.AppendUint16(udp, p.port)
+		udp = binary.BigEndian.AppendUint16(udp, uint16(len(packet)+8))
+		packet = append(append(udp, 0, 0), packet...)
+	}
+	tos := byte(0xa0)
+	if o.BestEffort {
+		tos = 0
+	}
+	tos |= flow.tos & 3
+	var ip []byte
+	kind := uint16(0x0800)
+	if o.Remote.Is4() {
+		ip = []byte{0x45, tos, 0, 0, 0, 0, 0x40, 0, 64, next, 0, 0}
+		binary.BigEndian.PutUint16(ip[2:], uint16(len(packet)+20))
+		ip = append(append(ip, o.Local.AsSlice()...), o.Remote.AsSlice()...)
+		binary.BigEndian.PutUint16(ip[10:], ^slowSum(ip))
+	} else {
+		kind = 0x86dd
+		ip = binary.BigEndian.AppendUint32(nil, 6<<28|uint32(tos)<<20|flow.hash&0xfffff)
+		ip = append(binary.BigEndian.AppendUint16(ip, uint16(len(packet))), next, 64)
+		ip = append(append(ip, o.Local.AsSlice()...), o.Remote.AsSlice()...)
+	}
+	out := append(append([]byte(nil), s.way.to[:]...), s.way.from[:]...)
+	return append(append(binary.BigEndian.AppendUint16(out, kind), ip...), packet...)
+}
+
+// slowTunnel is the tunnel header, written as the standards have it.
+func slowTunnel(o plan.Overlay, p *protocol, flow slowFlow) []byte {
+	id := uint32(o.VNI)
+	with := func(first uint32, words ...uint32) []byte {
+		b := binary.BigEndian.AppendUint32(nil, first)
+		for _, w := range words {
+			b = binary.BigEndian.AppendUint32(b, w)
+		}
+		return b
+	}
+	kind := map[int]uint32{4: 0x0800, 6: 0x86dd}[flow.version]
+	next := map[int]uint32{4: 4, 6: 41}[flow.version]
+	switch p.name {
+	case plan.VXLAN, plan.LISP:
+		return with(0x08000000, id<<8)
+	case plan.NSH:
+		return with(0x0c000004, id<<8, 0x0fc60103, id<<8|255, 0, 0, 0, 0)
+	case plan.Geneve:
+		return with(0x00006558, id<<8)
+	case plan.NVGRE:
+		return with(0x20006558, id<<8|flow.hash&0xff)
+	case plan.GRETAP:
+		return with(0x00006558)
+	case plan.GRE:
+		return with(kind)
+	case plan.GUE:
+		return with(next << 16)
+	}
+	return nil // IPIP
+}
+
+func slowSum(b []byte) uint16 {
+	sum := uint32(0)
+	for i := 0; i+1 < len(b); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(b[i:]))
+	}
+	for sum > 0xffff {
+		sum = sum&0xffff + sum>>16
+	}
+	return uint16(sum)
+}
+
+// slowOuter is an outer header as slowReceive reads it.
+type slowOuter struct {
+	from, to netip.Addr
+	at, size int
+	next     byte
+	tos      byte
+	damaged  bool
+}
+
+func slowRead(frame []byte) (o slowOuter, ok bool) {
+	switch kind := binary.BigEndian.Uint16(frame[12:]); {
+	case kind == 0x0800 && len(frame) >= 34:
+		if binary.BigEndian.Uint16(frame[20:])&0x1fff != 0 {
+			return o, false
+		}
+		o.from, _ = netip.AddrFromSlice(frame[26:30])
+		o.to, _ = netip.AddrFromSlice(frame[30:34])
+		o.at, o.size = 34, 14+int(binary.BigEndian.Uint16(frame[16:]))
+		o.next, o.tos = frame[23], frame[15]
+		o.damaged = frame[14] != 0x45 || frame[20]&0x20 != 0 || slowSum(frame[14:34]) != 0xffff
+	case kind == 0x86dd && len(frame) >= 54:
+		o.from, _ = netip.AddrFromSlice(frame[22:38])
+		o.to, _ = netip.AddrFromSlice(frame[38:54])
+		o.at, o.size = 54, 54+int(binary.BigEndian.Uint16(frame[18:]))
+		o.next, o.tos = frame[20], frame[14]<<4|frame[15]>>4
+		o.damaged = frame[14]>>4 != 6
+	default:
+		return o, false
+	}
+	return o, true
+}
+
+// slowReceive is overlay_rx, on the interface with an index.
+func (s *site) slowReceive(index int, frame []byte) verdict {
+	o, ok := slowRead(frame)
+	if !ok {
+		return verdict{code: tcxNext}
+	}
+	refuse := func(cause int) verdict {
+		for _, item := range s.items {
+			if item.Local == o.to || address(item.Local) == address(o.to) {
+				return dropped2(0, cause)
+			}
+		}
+		return verdict{code: tcxNext}
+	}
+	rest := frame[o.at:]
+	source, udpLength := 0, -1
+	var p *protocol
+	version := 0
+	switch o.next {
+	case 17:
+		if len(rest) < 8 {
+			return verdict{code: tcxNext}
+		}
+		source, udpLength = int(binary.BigEndian.Uint16(rest)), int(binary.BigEndian.Uint16(rest[4:]))
+		for i := range protocols {
+			if protocols[i].port != 0 && protocols[i].port == binary.BigEndian.Uint16(rest[2:]) {
+				p = &protocols[i]
+			}
+		}
+		rest = rest[8:]
+	case 47:
+		if len(rest) < 4 {
+			return verdict{code: tcxNext}
+		}
+		p, version = slowGRE(rest)
+	case 4, 41:
+		p, _ = protocolOf(plan.IPIP)
+		version = map[byte]int{4: 4, 41: 6}[o.next]
+	}
+	if p == nil {
+		return verdict{code: tcxNext}
+	}
+	if o.damaged || o.size > len(frame) || udpLength >= 0 && udpLength != o.size-o.at {
+		return refuse(causeMalformed)
+	}
+	id, length, v, ok := slowHeader(p, rest)
+	if !ok {
+		return refuse(causeMalformed)
+	}
+	if version == 0 {
+		version = v
+	}
+	at := len(frame) - len(rest) + length
+	if p.port != portVXLAN && at >= o.size {
+		return refuse(causeMalformed)
+	}
+	return s.slowAccept(index, frame, o, p, id, source, at, version, refuse)
+}
+
+// slowGRE tells GRE's protocols apart.
+func slowGRE(rest []byte) (*protocol, int) {
+	name, version := plan.Encapsulation(""), 0
+	key := rest[0]&0x20 != 0
+	switch kind := binary.BigEndian.Uint16(rest[2:]); {
+	case kind == 0x6558 && key:
+		name = plan.NVGRE
+	case kind == 0x6558:
+		name = plan.GRETAP
+	case kind == 0x0800 && !key:
+		name, version = plan.GRE, 4
+	case kind == 0x86dd && !key:
+		name, version = plan.GRE, 6
+	default:
+		return nil, 0
+	}
+	p, _ := protocolOf(name)
+	return p, version
+}
+
+// slowHeader checks a tunnel header. version is what it says of the inner
+// packet: 4, 6; 0: nothing; -1: something else.
+func slowHeader(p *protocol, h []byte) (id uint32, length, version int, ok bool) {
+	if len(h) < len(p.header) && p.port == portVXLAN {
+		return 0, 0, 0, false
+	}
+	has := func(n int) bool { return len(h) >= n }
+	word := func(at int) uint32 { return binary.BigEndian.Uint32(h[at:]) }
+	switch p.name {
+	case plan.VXLAN:
+		return word(4) >> 8, 8, 0, word(0) == 0x08000000 && word(4)&0xff == 0
+	case plan.LISP:
+		return lead(has(8), func() uint32 { return word(4) >> 8 }), 8, 0, has(8) && h[0] == 8
+	case plan.NSH:
+		if !has(16) || word(0) != 0x0c000004 || h[9]&0x3f < 6 || h[11] != 3 {
+			return 0, 0, 0, false
+		}
+		return word(12) >> 8, 8 + int(h[9]&0x3f)*4, 0, true
+	case plan.Geneve:
+		if !has(8) || word(0)&0xc0c0ffff != 0x6558 {
+			return 0, 0, 0, false
+		}
+		return word(4) >> 8, 8 + int(h[0]&0x3f)*4, 0, true
+	case plan.NVGRE:
+		return lead(has(8), func() uint32 { return word(4) >> 8 }), 8, 0, has(8) && word(0) == 0x20006558
+	case plan.GRETAP:
+		return 0, 4, 0, has(4) && word(0) == 0x6558
+	case plan.GRE:
+		return 0, 4, 0, has(4) && word(0)>>16 == 0
+	case plan.GUE:
+		if !has(4) || h[0]&0xe0 != 0 || h[2] != 0 || h[3] != 0 {
+			return 0, 0, 0, false
+		}
+		return 0, 4 + int(h[0]&0x1f)*4, map[byte]int{4: 4, 41: 6}[h[1]] - lead2(h[1] != 4 && h[1] != 41), true
+	}
+	return 0, 0, 0, true // IPIP
+}
+
+func lead(there bool, f func() uint32) uint32 {
+	if !there {
+		return 0
+	}
+	return f()
+}
+
+func lead2(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// find is the tunnel that a packet belongs to.
+func (s *site) find(p *protocol, id uint32, o slowOuter) (uint32, plan.Overlay, bool) {
+	for number, item := range s.items {
+		q, _ := protocolOf(item.Protocol)
+		if q != p || item.Interface == "nowhere" {
+			continue
+		}
+		if p.id != none && number == id || p.id == none && address(item.Remote) == address(o.from) {
+			return number, item, true
+		}
+	}
+	return 0, plan.Overlay{}, false
+}
+
+func (s *site) slowAccept(index int, frame []byte, o slowOuter, p *protocol, id uint32, source, at, version int, refuse func(int) verdict) verdict {
+	number, item, ok := s.find(p, id, o)
+	switch {
+	case !ok || address(item.Local) != address(o.to):
+		return refuse(causeUnknown)
+	case address(item.Remote) != address(o.from):
+		return dropped2(number, causeSender)
+	case p.port == portVXLAN && source >= 1024:
+		return dropped2(number, causePort)
+	case index != s.index:
+		return dropped2(number, causeInterface)
+	}
+	inside := frame[at:o.size]
+	if o.size < at {
+		return dropped2(number, causeMalformed)
+	}
+	var made []byte
+	if p.layer == 2 {
+		if len(inside) < 14 {
+			return dropped2(number, causeMalformed)
+		}
+		made = append(made, inside...)
+	} else {
+		kind := []byte{8, 0}
+		if inside[0]>>4 == 6 {
+			kind = []byte{0x86, 0xdd}
+		}
+		if v := int(inside[0] >> 4); v != 4 && v != 6 || version != 0 && v != version {
+			return dropped2(number, causeMalformed)
+		}
+		to, from, _ := strings.Cut(item.Ethernet, " ")
+		a, _ := net.ParseMAC(to)
+		b, _ := net.ParseMAC(from)
+		made = append(append(append(append(made, a...), b...), kind...), inside...)
+	}
+	least := 20 // of what the kernel leaves behind the Ethernet header
+	switch kind := binary.BigEndian.Uint16(made[12:]); {
+	case kind == 0x86dd, kind != 0x0800 && o.at == 54:
+		least = 40
+	}
+	if len(made)-14 < least {
+		return dropped2(number, causeMalformed)
+	}
+	if !slowMark(made, o.tos&3) {
+		return dropped2(number, causeCongested)
+	}
+	v := verdict{code: tcxRedirect, frame: made, mark: number}
+	if kind := binary.BigEndian.Uint16(made[12:]); kind != 0x0800 && kind != 0x86dd {
+		v.mark |= 1 << 31
+	}
+	return v
+}
+
+// slowMark is RFC 6040, figure 4.
+func slowMark(frame []byte, outer byte) bool {
+	kind := binary.BigEndian.Uint16(frame[12:])
+	get := func() byte {
+		if kind == 0x0800 {
+			return frame[15] & 3
+		}
+		return frame[15] >> 4 & 3
+	}
+	if kind != 0x0800 && kind != 0x86dd {
+		return true
+	}
+	inner := get()
+	switch {
+	case outer == 3 && inner == 0:
+		return false
+	case outer == 3, outer == 1 && inner == 2:
+	default:
+		return true
+	}
+	if kind == 0x86dd {
+		frame[15] = frame[15]&^0x30 | outer<<4
+		return true
+	}
+	// The sum is updated, not made anew: a wrong one stays wrong.
+	was := binary.BigEndian.Uint16(frame[14:])
+	frame[15] = frame[15]&^3 | outer
+	is := binary.BigEndian.Uint16(frame[14:])
+	sum := uint32(^binary.BigEndian.Uint16(frame[24:])) + uint32(^was) + uint32(is)
+	for sum > 0xffff {
+		sum = sum&0xffff + sum>>16
+	}
+	binary.BigEndian.PutUint16(frame[24:], ^uint16(sum))
+	return true
+}
