@@ -216,7 +216,7 @@ func headersText(e *plan.OverlayState, size int) string {
 	if e.Remote.Is6() {
 		length += 20
 	}
-	return fmt.Sprintf("VXLAN %d, UDP from 512..1023 by the flow to 4789, IP %s > %s, %d bytes, DSCP %s, ECN as inside, TTL 64, do not fragment",
+	return fmt.Sprintf("VXLAN %d, UDP from 768..831 by the flow to 4789, IP %s > %s, %d bytes, DSCP %s, ECN as inside, TTL 64, do not fragment",
 		e.VNI, e.Local, e.Remote, length, dscp)
 }
 

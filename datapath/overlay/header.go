@@ -28,10 +28,11 @@ const (
 	tosLeased = 5 << 5
 )
 
-// Source ports: of leases' tunnels they are root's (a peer takes no others),
+// Source ports: of leases' tunnels they are root's (a peer takes no others), and
+// none that means something to analysers of packets (tshark -G decodes);
 // of other protocols dynamic ones (RFC 6335).
 const (
-	leaseBase, leaseMask     = 512, 511
+	leaseBase, leaseMask     = 768, 63
 	dynamicBase, dynamicMask = 0xc000, 0x3fff
 	userPorts                = 1024
 )

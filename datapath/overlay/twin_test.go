@@ -118,7 +118,7 @@ func (s *site) slowHeaders(o plan.Overlay, p *protocol, flow slowFlow, inside []
 	if p.port != 0 {
 		source := 0xc000 | flow.hash&0x3fff
 		if p.name == plan.VXLAN {
-			source = 512 + flow.hash%512
+			source = 768 + flow.hash%64
 		}
 		udp := binary.BigEndian.AppendUint16(nil, uint16(source))
 		udp = binary.BigEndian.AppendUint16(udp, p.port)
