@@ -23,7 +23,7 @@ func (s *Switch) Forward(now Time, id ID, port int, h *Header, p Packet) (queued
 		return 0, Unknown
 	}
 	in := v.portOn(port)
-	if c := v.admit(now, in, p.Size); c != None {
+	if c := v.admit(now, in, p.Size, p.Due); c != None {
 		return 0, c
 	}
 	p.In = int16(in)

@@ -2,8 +2,9 @@ package vxswitch
 
 import "sublet/vnet"
 
-// admit says whether a frame of size bytes may come in by port in now.
-func (v *virtual) admit(now Time, in int, size int32) Cause {
+// admit says whether a frame of size bytes may come in by port in now. One that
+// waited outside since due used the port's capacity from then on.
+func (v *virtual) admit(now Time, in int, size int32, due Time) Cause {
 	if in < 0 || in >= len(v.ins) || v.ins[in].phys < 0 || now < v.cfg.From || now >= v.cfg.until() {
 		v.count.refuse(size, Ended)
 		return Ended
@@ -16,7 +17,10 @@ func (v *virtual) admit(now Time, in int, size int32) Cause {
 		i.count.refuse(size, Policed)
 		return Policed
 	}
-	i.bucket.pass(now, int(size))
+	if due == 0 || due > now {
+		due = now
+	}
+	i.bucket.pass(due, int(size))
 	return None
 }
 

@@ -30,6 +30,7 @@ type Packet struct {
 	Seq   uint64 // the driver's: sequence number
 	Order uint64 // set by Enqueue: number of the arrival on the whole switch, from 1
 	At    Time   // set by Enqueue: when it arrived
+	Due   Time   // the driver's: since when it waited outside because of Ready; 0: it did not
 	Size  int32  // bytes of frame, 14-byte header included; what buffers, rates and quanta count
 	In    int16  // port of the virtual switch it came in by
 	Out   int16  // set by Enqueue: port of the virtual switch it leaves by

@@ -108,7 +108,7 @@ func (s *Switch) Enqueue(now Time, id ID, out int, p Packet) Cause {
 		s.unknown.refuse(p.Size, Unknown)
 		return Unknown
 	}
-	if c := v.admit(now, int(p.In), p.Size); c != None {
+	if c := v.admit(now, int(p.In), p.Size, p.Due); c != None {
 		return c
 	}
 	return s.queue(now, v, out, p)

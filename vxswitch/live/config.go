@@ -212,6 +212,9 @@ func (c *Config) virtuals(at map[string]int, before *Config) (list []vxswitch.Vi
 			was = before.virtualNamed(c.Switches[i].Name)
 		}
 		c.Switches[i].keepOrder(was)
+		if n := len(c.Switches[i].Ports); n > vxswitch.MaxPorts {
+			return nil, fail(fmt.Sprintf("virtual_switches[%d].ports", i), "%d ports: %d are possible", n, vxswitch.MaxPorts)
+		}
 		v, err := c.virtual(i, at)
 		if err != nil {
 			return nil, err
@@ -231,23 +234,36 @@ func (c *Config) virtualNamed(name string) *VirtualConfig {
 }
 
 // keepOrder puts w's ports where was has them; one that is gone leaves a hole,
-// a port without a name.
+// a port without a name. A new port comes last, into a hole only when there
+// are many: a hole may still be sending.
 func (w *VirtualConfig) keepOrder(was *VirtualConfig) {
+	left := slices.DeleteFunc(slices.Clone(w.Ports), func(p VirtualPortConfig) bool { return p.Port == "" })
 	if was == nil {
+		w.Ports = left
 		return
 	}
 	var order []VirtualPortConfig
 	for _, p := range was.Ports {
-		i := slices.IndexFunc(w.Ports, func(q VirtualPortConfig) bool { return q.Port == p.Port && p.Port != "" })
+		i := slices.IndexFunc(left, func(q VirtualPortConfig) bool { return q.Port == p.Port })
 		if i < 0 {
 			order = append(order, VirtualPortConfig{})
 			continue
 		}
-		order = append(order, w.Ports[i])
-		w.Ports = slices.Delete(w.Ports, i, i+1)
+		order = append(order, left[i])
+		left = slices.Delete(left, i, i+1)
 	}
-	w.Ports = append(order, w.Ports...)
+	for _, p := range left {
+		hole := slices.IndexFunc(order, func(q VirtualPortConfig) bool { return q.Port == "" })
+		if hole >= 0 && len(order) >= manyPorts {
+			order[hole] = p
+		} else {
+			order = append(order, p)
+		}
+	}
+	w.Ports = order
 }
+
+const manyPorts = 64
 
 func fail(path, format string, args ...any) error {
 	return &vnet.FieldError{Path: path, Problem: fmt.Sprintf(format, args...)}

@@ -40,7 +40,8 @@ type port struct {
 	name  string
 	owner vxswitch.ID // whose every frame is, -1: lookup 1 decides
 	input int         // owner's port here
-	held  vxswitch.Time
+	held  vxswitch.Time // nothing is read before
+	full  bool          // since it was last held it had a frame whenever one was due
 	hot   bool
 	count PortCounters
 }
@@ -320,14 +321,20 @@ func (h *Host) round() (busy bool) {
 func (h *Host) visit(p *port) (n int, more bool) {
 	for n < framesPerVisit {
 		now := h.now()
+		var due vxswitch.Time
 		if p.owner >= 0 {
-			if p.held = h.s.Ready(p.owner, p.input); p.held > now {
+			if due = h.s.Ready(p.owner, p.input); due > now {
+				p.held, p.full = due, true
 				return n, true
 			}
 		}
+		if !p.full {
+			due = 0
+		}
 		p.held = 0
-		if !h.receive(p, now) {
-			return n, false
+		if !h.receive(p, now, due) {
+			p.full = false
+			return n, p.held > 0
 		}
 		n++
 	}
@@ -335,7 +342,7 @@ func (h *Host) visit(p *port) (n int, more bool) {
 }
 
 // receive takes one frame of p through the switch.
-func (h *Host) receive(p *port, now vxswitch.Time) bool {
+func (h *Host) receive(p *port, now, due vxswitch.Time) bool {
 	ref := h.slots.take()
 	if ref == 0 {
 		p.held = now + vxswitch.Time(time.Millisecond) // until something has left
@@ -352,7 +359,7 @@ func (h *Host) receive(p *port, now vxswitch.Time) bool {
 	}
 	timer := h.stages.start(h, now)
 	timer.lap(&h.stages.times.IO)
-	h.forward(p, ref, f, now)
+	h.forward(p, ref, f, now, due)
 	timer.lap(&h.stages.times.Rules)
 	h.send(now)
 	timer.lap(&h.stages.times.Actions)
@@ -360,8 +367,8 @@ func (h *Host) receive(p *port, now vxswitch.Time) bool {
 }
 
 // forward queues a frame for its outputs.
-func (h *Host) forward(p *port, ref uint32, f *slot, now vxswitch.Time) {
-	k := vxswitch.Packet{Ref: uint64(ref), Seq: h.seq, Size: f.size()}
+func (h *Host) forward(p *port, ref uint32, f *slot, now, due vxswitch.Time) {
+	k := vxswitch.Packet{Ref: uint64(ref), Seq: h.seq, Size: f.size(), Due: due}
 	h.seq++
 	p.count.In.Packets++
 	p.count.In.Bytes += uint64(k.Size)

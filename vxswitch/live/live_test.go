@@ -1,0 +1,398 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sublet/datapath/kernel"
+	"sublet/vnet"
+	"sublet/vxswitch"
+	"sublet/vxswitch/sched"
+)
+
+// lab is a hosting switch whose ports are the interfaces of namespaces, named
+// by letters; letter x has address 10.7.0.(x-'a'+1).
+type lab struct {
+	t  *testing.T
+	h  *Host
+	ns map[string]*os.File
+}
+
+func newLab(t *testing.T, config string) *lab {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("makes namespaces and TAP devices: needs root")
+	}
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skip("no TAP devices here: ", err)
+	}
+	l := &lab{t: t, ns: map[string]*os.File{}}
+	dir := t.TempDir()
+	for _, name := range namesIn(config) {
+		l.namespace(filepath.Join(dir, name), name)
+	}
+	c, err := Parse("test", []byte(strings.ReplaceAll(config, "NS/", dir+"/")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.h, err = New(c); err != nil {
+		t.Fatal(err)
+	}
+	l.start()
+	for name, ns := range l.ns {
+		l.address(name, ns)
+	}
+	return l
+}
+
+// namesIn are the namespaces NS/x of a config.
+func namesIn(config string) (names []string) {
+	for _, part := range strings.Split(config, "NS/")[1:] {
+		names = append(names, part[:1])
+	}
+	return names
+}
+
+func (l *lab) namespace(path, name string) {
+	ns, err := kernel.NewNamespace(func() error { return kernel.Sysctl("ipv6/conf/default/disable_ipv6", "1") })
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := kernel.Bind(ns, path); err != nil {
+		l.t.Fatal(err)
+	}
+	l.ns[name] = ns
+	l.t.Cleanup(func() {
+		ns.Close()
+		if err := kernel.Unbind(path); err != nil {
+			l.t.Error(err)
+		}
+	})
+}
+
+func (l *lab) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- l.h.Run(ctx) }()
+	l.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			l.t.Error(err)
+		}
+		l.h.Close()
+	})
+}
+
+func addr(name string) netip.Addr { return netip.AddrFrom4([4]byte{10, 7, 0, name[0] - 'a' + 1}) }
+
+func (l *lab) address(name string, ns *os.File) {
+	conn, err := kernel.DialIn(ns)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer conn.Close()
+	link, err := conn.LinkByName("eth0")
+	if err != nil {
+		return // a port that is not there yet
+	}
+	if err := conn.AddAddress(kernel.Address{Index: link.Index, Local: addr(name), Reach: netip.PrefixFrom(addr(name), 24)}); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// socket is a UDP socket in a namespace.
+func (l *lab) socket(name string) *net.UDPConn {
+	l.t.Helper()
+	var c *net.UDPConn
+	err := kernel.In(l.ns[name], func() (err error) {
+		c, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr(name), 7000)))
+		return err
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { c.Close() })
+	c.SetReadBuffer(8 << 20)
+	return c
+}
+
+// blast sends frames of 1514 bytes as fast as rate, until ctx is done.
+func (l *lab) blast(ctx context.Context, from, to string, rate vnet.Rate) {
+	c := l.socket(from)
+	peer := netip.AddrPortFrom(addr(to), 7000)
+	payload := make([]byte, 1472)
+	gap := time.Duration(1514 * 8 * 1e9 / float64(rate))
+	began := time.Now()
+	for n := 0; ctx.Err() == nil; n++ {
+		if ahead := time.Duration(n)*gap - time.Since(began); ahead > 0 {
+			time.Sleep(ahead)
+		}
+		c.WriteToUDPAddrPort(payload, peer)
+	}
+}
+
+// measure returns the rate in frames at which a socket of to receives, from
+// what came after the first frames, which are the burst.
+func (l *lab) measure(to string, skip, frames int) vnet.Rate {
+	l.t.Helper()
+	c := l.socket(to)
+	buffer := make([]byte, 2048)
+	c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	var first time.Time
+	for i := range skip + frames + 1 {
+		if _, _, err := c.ReadFromUDPAddrPort(buffer); err != nil {
+			l.t.Fatalf("frame %d to %s: %v", i, to, err)
+		}
+		if i == skip {
+			first = time.Now()
+		}
+	}
+	return vnet.Rate(float64(frames) * 1514 * 8 / time.Since(first).Seconds())
+}
+
+func within(t *testing.T, what string, got, want vnet.Rate, part float64) {
+	t.Helper()
+	if off := float64(got-want) / float64(want); off > part || off < -part {
+		t.Errorf("%s: %.3f Mbit/s, want %.3f to %.1f %%", what, got.Mbps(), want.Mbps(), part*100)
+	}
+}
+
+const pair = `
+ports:
+- {name: a, tap: eth0, namespace: NS/a}
+- {name: b, tap: eth0, namespace: NS/b}
+virtual_switches:
+- name: one
+  ports: [{port: a, in: %s, out: 1Gbit}, {port: b, in: 1Gbit, out: %s}]
+`
+
+// TestCapacityIsEnforced in both directions, to 1 %, from 1 Mbit/s up.
+func TestCapacityIsEnforced(t *testing.T) {
+	for _, c := range []struct {
+		in, out string
+		want    vnet.Rate
+	}{{"1Mbit", "1Gbit", vnet.Mbit}, {"1Gbit", "1Mbit", vnet.Mbit}, {"20Mbit", "1Gbit", 20 * vnet.Mbit}, {"1Gbit", "20Mbit", 20 * vnet.Mbit}, {"1Gbit", "100Mbit", 100 * vnet.Mbit}} {
+		t.Run(fmt.Sprintf("in %s out %s", c.in, c.out), func(t *testing.T) {
+			l := newLab(t, fmt.Sprintf(pair, c.in, c.out))
+			ctx, cancel := context.WithCancel(context.Background())
+			var wg sync.WaitGroup
+			wg.Go(func() { l.blast(ctx, "a", "b", c.want*2) })
+			seconds := 1.5
+			got := l.measure("b", 10, int(seconds*float64(c.want)/1514/8))
+			cancel()
+			wg.Wait()
+			within(t, "received", got, c.want, 0.01)
+		})
+	}
+}
+
+const tenants = `
+ports:
+- {name: a, tap: eth0, namespace: NS/a}
+- {name: b, tap: eth0, namespace: NS/b}
+- {name: c, tap: eth0, namespace: NS/c}
+- {name: d, tap: eth0, namespace: NS/d}
+virtual_switches:
+- name: victim
+  ports: [{port: a, in: 20Mbit, out: 20Mbit}, {port: b, in: 20Mbit, out: 20Mbit}]
+- name: neighbour
+  ports: [{port: c, in: 50Mbit, out: 50Mbit}, {port: d, in: 30Mbit, out: 30Mbit}]
+`
+
+// TestNeighbourSaturates: two tenants on one hosting switch, one sends more
+// than it leased and has a scheduler that means no good: the other's rate stays.
+func TestNeighbourSaturates(t *testing.T) {
+	for _, how := range []string{"honest", "returns nothing", "returns what is not there", "is slow", "panics"} {
+		t.Run(how, func(t *testing.T) {
+			l := newLab(t, tenants)
+			if how != "honest" {
+				l.install("neighbour", hostile(how))
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			var wg sync.WaitGroup
+			wg.Go(func() { l.blast(ctx, "c", "d", 80*vnet.Mbit) })
+			wg.Go(func() { l.blast(ctx, "a", "b", 50*vnet.Mbit) })
+			got := l.measure("b", 300, 2500)
+			cancel()
+			wg.Wait()
+			within(t, "the victim received", got, 20*vnet.Mbit, 0.01)
+		})
+	}
+}
+
+// install gives a virtual switch a scheduler of the test's.
+func (l *lab) install(name string, k vxswitch.SchedulerKind) {
+	l.t.Helper()
+	var err error
+	l.h.Do(context.Background(), func() {
+		id, _ := l.h.s.Find(name)
+		v, _ := l.h.s.Virtual(id)
+		for i := range v.Ports {
+			v.Ports[i].Scheduler = k
+		}
+		err = l.h.s.Apply(l.h.now(), vxswitch.Set{Virtual: v})
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// hostile is a scheduler that breaks in its way.
+type hostile string
+
+func (k hostile) String() string { return string(k) }
+
+func (k hostile) New(n int, e vxswitch.Entries) vxswitch.Scheduler {
+	return &hostileScheduler{sched.RR{}.New(n, e), k}
+}
+
+type hostileScheduler struct {
+	vxswitch.Scheduler
+	how hostile
+}
+
+func (s *hostileScheduler) Pick(now vxswitch.Time) int {
+	switch s.how {
+	case "returns nothing":
+		return vxswitch.Nobody
+	case "returns what is not there":
+		return 77
+	case "is slow":
+		for began := time.Now(); time.Since(began) < 300*time.Microsecond; {
+		}
+	case "panics":
+		panic("no")
+	}
+	return s.Scheduler.Pick(now)
+}
+
+// TestTenantsDoNotMeet: a frame of one virtual switch never leaves by another's
+// port, and what nobody claims goes nowhere.
+func TestTenantsDoNotMeet(t *testing.T) {
+	l := newLab(t, tenants)
+	a, b, d := l.socket("a"), l.socket("b"), l.socket("d")
+	got := make([]byte, 100)
+	for i := range 20 { // the first ones ask for addresses
+		a.WriteToUDPAddrPort([]byte("hello"), netip.AddrPortFrom(addr("b"), 7000))
+		a.WriteToUDPAddrPort([]byte("hello"), netip.AddrPortFrom(addr("d"), 7000))
+		b.SetReadDeadline(time.Now().Add(time.Second))
+		if _, _, err := b.ReadFromUDPAddrPort(got); err != nil {
+			t.Fatalf("frame %d to the own neighbour: %v", i, err)
+		}
+	}
+	d.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if n, from, err := d.ReadFromUDPAddrPort(got); err == nil {
+		t.Fatalf("%d bytes of %v came to another tenant", n, from)
+	}
+}
+
+// TestSegmentsStayWhole: TCP passes in segments that are longer than frames,
+// and they count as the frames they are.
+func TestSegmentsStayWhole(t *testing.T) {
+	l := newLab(t, fmt.Sprintf(pair, "1Gbit", "1Gbit"))
+	const size = 8 << 20
+	if err := l.tcp("a", "b", size); err != nil {
+		t.Fatal(err)
+	}
+	st := l.status()
+	frames, bytes := st.Ports[0].In.Packets, st.Ports[0].In.Bytes
+	if frames*1514 > size*2/3 {
+		t.Errorf("%d frames for %d bytes: segments were cut", frames, size)
+	}
+	if wire := uint64(size) * 1514 / 1448; bytes < wire || bytes > wire*101/100 {
+		t.Errorf("%d bytes counted, want %d: what %d bytes are on a wire", bytes, wire, size)
+	}
+}
+
+func (l *lab) status() (st Status) {
+	l.h.Do(context.Background(), func() { st = l.h.Status() })
+	return st
+}
+
+// tcp sends size bytes.
+func (l *lab) tcp(from, to string, size int) error {
+	var listener net.Listener
+	err := kernel.In(l.ns[to], func() (err error) {
+		listener, err = net.Listen("tcp4", netip.AddrPortFrom(addr(to), 7001).String())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	go kernel.In(l.ns[from], func() error {
+		c, err := net.Dial("tcp4", netip.AddrPortFrom(addr(to), 7001).String())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_, err = c.Write(make([]byte, size))
+		return err
+	})
+	c, err := listener.Accept()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	buffer := make([]byte, 1<<16)
+	for got := 0; got < size; {
+		n, err := c.Read(buffer)
+		if got += n; err != nil {
+			return fmt.Errorf("after %d of %d bytes: %w", got, size, err)
+		}
+	}
+	return nil
+}
+
+// TestChangeUnderTraffic adds and removes tenants and ports, and changes rates
+// and buffers, beside a tenant that must not notice: nothing lost, nothing
+// reordered.
+func TestChangeUnderTraffic(t *testing.T) {
+	l := newLab(t, tenants)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { l.count(ctx, "a", "b") })
+	base := l.h.cfg
+	for i := range 200 {
+		next := *base
+		next.Switches = append([]VirtualConfig(nil), base.Switches...)
+		next.Switches[0].Buffer = size(100000 + i*1000)
+		next.Switches[0].Scheduler = []string{"drr", "rr", "fcfs", "lqf", "sp"}[i%5]
+		if i%2 == 0 {
+			next.Switches, next.Ports = next.Switches[:1], next.Ports[:2]
+		} else {
+			next.Switches[1].Ports = append([]VirtualPortConfig(nil), base.Switches[1].Ports...)
+			next.Switches[1].Ports[0].Out = rate(vnet.Mbit * vnet.Rate(1+i%40))
+		}
+		var err error
+		l.h.Do(ctx, func() { err = l.h.Change(&next) })
+		if err != nil {
+			t.Fatalf("change %d: %v", i, err)
+		}
+	}
+	cancel()
+	wg.Wait()
+}
+
+// count sends numbered frames to a receiver that must get all, in order.
+func (l *lab) count(ctx context.Context, from, to string) {
+	c, d := l.socket(from), l.socket(to)
+	got := make([]byte, 100)
+	for n := 0; ctx.Err() == nil; n++ {
+		c.WriteToUDPAddrPort(fmt.Append(nil, n), netip.AddrPortFrom(addr(to), 7000))
+		d.SetReadDeadline(time.Now().Add(3 * time.Second))
+		k, _, err := d.ReadFromUDPAddrPort(got)
+		if err != nil || string(got[:k]) != fmt.Sprint(n) {
+			l.t.Errorf("frame %d: got %q, %v", n, got[:k], err)
+			return
+		}
+	}
+}
