@@ -323,7 +323,7 @@ func (c *Config) virtual(i int, places map[string]int) (v vxswitch.Virtual, err 
 		v.Claims = append(v.Claims, claim)
 		v.Ports = append(v.Ports, vxswitch.Port{
 			Physical: phys, In: vnet.Rate(p.In), Out: vnet.Rate(p.Out), Police: p.In < c.Ports[c.port(p.Port)].Rate,
-			InBurst: burst(vnet.Rate(p.In)), OutBurst: burst(vnet.Rate(p.Out)),
+			InBurst: inBurst(vnet.Rate(p.In)), OutBurst: outBurst(vnet.Rate(p.Out)),
 			Quantum: vnet.Bytes(p.Quantum), Priority: p.Priority, Scheduler: own,
 		})
 	}
@@ -334,9 +334,13 @@ func (c *Config) virtual(i int, places map[string]int) (v vxswitch.Virtual, err 
 	return v, nil
 }
 
-// burst is two frames, or what the rate carries in two milliseconds: enough for
-// the loop to come round, and too little to be seen in a rate.
-func burst(r vnet.Rate) vnet.Bytes { return max(2*1514, vnet.Bytes(r/8/500)) }
+// inBurst is two frames, or what the rate carries in two milliseconds.
+func inBurst(r vnet.Rate) vnet.Bytes { return max(2*1514, vnet.Bytes(r/8/500)) }
+
+// outBurst is more: while the process waits for its CPU nothing leaves, and
+// what came in meanwhile must still get the rate. Ten milliseconds are what a
+// busy machine lets one wait, and too little to be seen in a rate.
+func outBurst(r vnet.Rate) vnet.Bytes { return max(2*1514, vnet.Bytes(r/8/100)) }
 
 // reach is the forwarding matrix: all but what is blocked.
 func (w *VirtualConfig) reach() ([][]bool, error) {

@@ -186,7 +186,7 @@ func TestCapacityIsEnforced(t *testing.T) {
 			var wg sync.WaitGroup
 			wg.Go(func() { l.blast(ctx, "a", "b", c.want*2) })
 			seconds := 1.5
-			got := l.measure("b", 10, int(seconds*float64(c.want)/1514/8))
+			got := l.measure("b", 10+int(c.want/1514/8/50), int(seconds*float64(c.want)/1514/8))
 			cancel()
 			wg.Wait()
 			within(t, "received", got, c.want, 0.01)
