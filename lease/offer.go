@@ -63,7 +63,7 @@ func (b *Book) reject(now time.Time, asked vnet.Request, why *embed.Infeasible) 
 const (
 	mostTries  = 1024
 	leastTries = 12
-	work       = 200_000 // hosts times nodes and links that are looked at
+	work       = 20_000 // hosts times nodes and links that are looked at
 )
 
 func (b *Book) search(now time.Time, asked vnet.Request, why *embed.Infeasible) *search {
