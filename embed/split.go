@@ -12,9 +12,9 @@ import (
 
 // Effort of splitting, counted so that it is the same on every machine.
 const (
-	splitAttempts = 6
+	splitAttempts = 4
 	splitHosts    = 4  // tried for a node
-	splitPrograms = 32 // linear programs solved
+	splitPrograms = 12 // linear programs solved
 )
 
 // splitter looks for an embedding in which links that allow it are carried by
@@ -54,27 +54,33 @@ func (s *search) split(hosts []vnet.SubstrateNode) (vnet.Mapping, bool) {
 // places from its best; the node that found no host, or -1.
 func (t *splitter) place(order []int, skip int) int {
 	for _, v := range order {
-		list := t.choices(v)
+		list := t.seats(v)
 		if len(list) > 1 {
 			skip %= len(list)
 			list[0], list[skip] = list[skip], list[0]
 			skip = 0
 		}
 		list = list[:min(len(list), splitHosts)]
-		if !slices.ContainsFunc(list, func(c choice) bool { return t.settle(v, c.host) }) {
+		if !slices.ContainsFunc(list, func(c seat) bool { return t.settle(v, c.host) }) {
 			return v
 		}
 	}
 	return -1
 }
 
-// choices lists hosts for a node, those first to which its links have the
+// seat is a host for a node and what its links would cost there.
+type seat struct {
+	host int
+	cost float64
+}
+
+// seats lists hosts for a node, those first to which its links have the
 // fewest hops over what has room for an equal part of them on each path.
-func (t *splitter) choices(v int) []choice {
-	var list []choice
+func (t *splitter) seats(v int) []seat {
+	var list []seat
 	for _, h := range t.candidates[v] {
 		if t.roomy(v, h) {
-			list = append(list, choice{host: h})
+			list = append(list, seat{host: h})
 		}
 	}
 	for _, l := range t.problem.nodes[v].links {
@@ -82,14 +88,14 @@ func (t *splitter) choices(v int) []choice {
 			list = t.price(list, l, u)
 		}
 	}
-	slices.SortFunc(list, func(a, b choice) int {
+	slices.SortFunc(list, func(a, b seat) int {
 		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(t.rank[a.host], t.rank[b.host]))
 	})
 	return list
 }
 
 // price adds what a link from a placed node costs at the least.
-func (t *splitter) price(list []choice, l, placed int) []choice {
+func (t *splitter) price(list []seat, l, placed int) []seat {
 	v, from := &t.problem.links[l], t.host[placed]
 	units := (vnet.ShareUnits + v.paths - 1) / v.paths
 	reach := t.graph.Reach(from, graph.Query{To: -1, Bound: v.bound, Allow: func(a graph.Arc) bool { return t.holds(v, v.outward(placed), a, units) }})
@@ -100,7 +106,7 @@ func (t *splitter) price(list []choice, l, placed int) []choice {
 			hops, ok = 0, t.carries(l, from)
 		}
 		if ok {
-			kept = append(kept, choice{c.host, c.cost + v.weight*float64(hops)})
+			kept = append(kept, seat{c.host, c.cost + v.weight*float64(hops)})
 		}
 	}
 	return kept

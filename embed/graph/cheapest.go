@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"container/heap"
 	"math"
 	"slices"
 	"time"
@@ -23,11 +22,11 @@ const mostFares = 20_000
 // dearer and slower than another (Hansen's bicriterion labels), mostFares of
 // them. No walk takes a link twice.
 func (g *Graph) Cheapest(from, to int, limit float64, f Fares) ([]Arc, float64, bool) {
-	c := &cheapest{graph: g, fares: f, limit: limit, fastest: map[int]time.Duration{}}
+	c := g.cheapest(f, limit)
 	c.labels = append(c.labels, fare{label: label{state: int32(from), before: -1, arc: -1}})
-	heap.Push(c, int32(0))
+	c.push(0)
 	for len(c.open) > 0 && len(c.labels) < mostFares {
-		i := heap.Pop(c).(int32)
+		i := c.pop()
 		l := c.labels[i]
 		if int(l.state) == to {
 			return c.walkTo(i), l.price, true
@@ -46,24 +45,58 @@ type fare struct {
 	price float64
 }
 
-// cheapest is a search under way, and the heap of its open labels.
+// cheapest is a search under way, and working space that the graph keeps.
 type cheapest struct {
 	graph   *Graph
 	fares   Fares
 	limit   float64
 	labels  []fare
-	open    []int32
-	fastest map[int]time.Duration // by state: the least latency of a walk settled there
+	open    []int32 // a heap
+	epoch   int
+	dense   []mark       // by state: the least latency of a walk settled there
+	fastest map[int]mark // the same, where there are many states
+}
+
+// denseStates bounds the states for which a list is kept.
+const denseStates = 1 << 18
+
+// cheapest makes the working space, or takes it from the last search.
+func (g *Graph) cheapest(f Fares, limit float64) *cheapest {
+	c := g.fares
+	if c == nil {
+		c = &cheapest{graph: g, fastest: map[int]mark{}}
+		if n := g.hosts + len(g.trees)*len(g.trees); n <= denseStates {
+			c.dense = make([]mark, n)
+		}
+		g.fares = c
+	}
+	clear(c.fastest)
+	c.fares, c.limit, c.labels, c.open, c.epoch = f, limit, c.labels[:0], c.open[:0], c.epoch+1
+	return c
+}
+
+// known is the least latency of a walk settled at a state; false: none is.
+func (c *cheapest) known(state int) (time.Duration, bool) {
+	var m mark
+	if c.dense != nil {
+		m = c.dense[state]
+	} else {
+		m = c.fastest[state]
+	}
+	return m.latency, m.epoch == c.epoch
 }
 
 // settled says whether a walk settled before is as fast, and notes this one if
 // not: it is at least as dear.
 func (c *cheapest) settled(l fare) bool {
-	known, ok := c.fastest[int(l.state)]
-	if ok && (c.fares.Bound == 0 || known <= l.latency) {
+	if known, ok := c.known(int(l.state)); ok && (c.fares.Bound == 0 || known <= l.latency) {
 		return true
 	}
-	c.fastest[int(l.state)] = l.latency
+	if c.dense != nil {
+		c.dense[l.state] = mark{c.epoch, l.latency}
+	} else {
+		c.fastest[int(l.state)] = mark{c.epoch, l.latency}
+	}
 	return false
 }
 
@@ -97,7 +130,7 @@ func (c *cheapest) step(before int32, a Arc, state int) {
 	c.graph.steps++
 	was := c.labels[before]
 	next := fare{label: label{state: int32(state), before: before, arc: a, hops: was.hops + 1, latency: was.latency + c.graph.Latency(a)}}
-	if known, ok := c.fastest[state]; ok && (c.fares.Bound == 0 || known <= next.latency) {
+	if known, ok := c.known(state); ok && (c.fares.Bound == 0 || known <= next.latency) {
 		return
 	}
 	next.price = was.price + c.fares.Price(a)
@@ -105,7 +138,7 @@ func (c *cheapest) step(before int32, a Arc, state int) {
 		return
 	}
 	c.labels = append(c.labels, next)
-	heap.Push(c, int32(len(c.labels)-1))
+	c.push(int32(len(c.labels) - 1))
 }
 
 // takes says whether the walk of a label takes an arc's link already. Only
@@ -131,30 +164,51 @@ func (c *cheapest) walkTo(i int32) []Arc {
 	return walk
 }
 
-func (c *cheapest) Len() int { return len(c.open) }
-
-// Less orders by price, then latency, then age, so that equal searches find
+// before orders by price, then latency, then age, so that equal searches find
 // equal walks.
-func (c *cheapest) Less(i, j int) bool {
-	a, b := c.labels[c.open[i]], c.labels[c.open[j]]
+func (c *cheapest) before(i, j int32) bool {
+	a, b := &c.labels[i], &c.labels[j]
 	if a.price != b.price {
 		return a.price < b.price
 	}
 	if a.latency != b.latency {
 		return a.latency < b.latency
 	}
-	return c.open[i] < c.open[j]
+	return i < j
 }
 
-func (c *cheapest) Swap(i, j int) { c.open[i], c.open[j] = c.open[j], c.open[i] }
+func (c *cheapest) push(label int32) {
+	c.open = append(c.open, label)
+	i := len(c.open) - 1
+	for i > 0 && c.before(label, c.open[(i-1)/2]) {
+		c.open[i] = c.open[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	c.open[i] = label
+}
 
-// Push and Pop are the heap's.
-func (c *cheapest) Push(x any) { c.open = append(c.open, x.(int32)) }
-
-// Pop takes the last label.
-func (c *cheapest) Pop() any {
-	last := len(c.open) - 1
-	x := c.open[last]
-	c.open = c.open[:last]
-	return x
+func (c *cheapest) pop() int32 {
+	first, last := c.open[0], c.open[len(c.open)-1]
+	c.open = c.open[:len(c.open)-1]
+	n := len(c.open)
+	if n == 0 {
+		return first
+	}
+	i := 0
+	for {
+		child := 2*i + 1
+		if child >= n {
+			break
+		}
+		if child+1 < n && c.before(c.open[child+1], c.open[child]) {
+			child++
+		}
+		if !c.before(c.open[child], last) {
+			break
+		}
+		c.open[i] = c.open[child]
+		i = child
+	}
+	c.open[i] = last
+	return first
 }

@@ -48,6 +48,7 @@ type Graph struct {
 	epoch   int
 	steps   int
 	reach   Reach // the last search
+	fares   *cheapest
 }
 
 // New builds the graph; an error names a link with an end that is not there,
