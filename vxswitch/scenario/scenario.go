@@ -50,7 +50,7 @@ type Plot struct {
 }
 
 // MaxPoints bounds the combinations of an experiment.
-const MaxPoints = 10_000
+const MaxPoints = 2_000
 
 // Open opens a file that a scenario names, relative to its own folder.
 type Open func(name string) (io.ReadCloser, error)

@@ -72,4 +72,3 @@ func TestScenariosOfTheThesis(t *testing.T) {
 		})
 	}
 }
-

@@ -23,38 +23,56 @@ func newCounts(s *Scenario) counts {
 	}
 }
 
-func (c *counts) output(a *Arrival) *side { return &c.outputs[int(a.Switch)*c.ports+int(a.Output)-1] }
-func (c *counts) input(a *Arrival) *side  { return &c.inputs[int(a.Switch)*c.ports+int(a.Input)-1] }
-
-func (c *counts) offered(a *Arrival) {
-	c.output(a).offered.add(a.Size)
-	c.input(a).offered.add(a.Size)
+// sides of a packet: its output and its input.
+func (c *counts) sides(a *Arrival) (output, input *side) {
+	base := int(a.Switch)*c.ports - 1
+	return &c.outputs[base+int(a.Output)], &c.inputs[base+int(a.Input)]
 }
 
-func (c *counts) dropped(a *Arrival) {
-	c.output(a).dropped.add(a.Size)
-	c.input(a).dropped.add(a.Size)
+// arrived counts a packet that came: offered if it counts, then either in the
+// buffers or dropped.
+func (c *counts) arrived(a *Arrival, counted, queued bool) {
+	output, input := c.sides(a)
+	if counted {
+		output.offered.add(a.Size)
+		input.offered.add(a.Size)
+	}
+	if queued {
+		output.enter(a.Size)
+		input.enter(a.Size)
+		c.switches[a.Switch].enter(a.Size)
+		c.total.enter(a.Size)
+	} else if counted {
+		output.dropped.add(a.Size)
+		input.dropped.add(a.Size)
+	}
 }
 
-// enter and leave count the bytes in the buffers, of packets of the warm-up
-// too.
-func (c *counts) enter(a *Arrival) {
-	c.output(a).enter(a.Size)
-	c.input(a).enter(a.Size)
-	c.switches[a.Switch].enter(a.Size)
-	c.total.enter(a.Size)
-}
-
-func (c *counts) leave(a *Arrival) {
-	c.output(a).leave(a.Size)
-	c.input(a).leave(a.Size)
+// left counts a packet that leaves the buffers, of the warm-up too.
+func (c *counts) left(output, input *side, a *Arrival) {
+	output.leave(a.Size)
+	input.leave(a.Size)
 	c.switches[a.Switch].leave(a.Size)
 	c.total.leave(a.Size)
 }
 
-func (c *counts) delivered(d *Departure) {
-	c.output(&d.Arrival).deliver(d)
-	c.input(&d.Arrival).deliver(d)
+// dropped counts a packet that is dropped out of a buffer.
+func (c *counts) dropped(a *Arrival, counted bool) {
+	output, input := c.sides(a)
+	c.left(output, input, a)
+	if counted {
+		output.dropped.add(a.Size)
+		input.dropped.add(a.Size)
+	}
+}
+
+func (c *counts) delivered(d *Departure, counted bool) {
+	output, input := c.sides(&d.Arrival)
+	c.left(output, input, &d.Arrival)
+	if counted {
+		output.deliver(d)
+		input.deliver(d)
+	}
 }
 
 func (s *side) deliver(d *Departure) {

@@ -142,20 +142,13 @@ func (r *run) arrive(a *Arrival) {
 	if r.far != nil && r.far.owns(a) {
 		a.Output, p.Seq = r.far.split(a)
 	}
-	counted := a.At >= r.s.Warmup
-	if counted {
-		r.count.offered(a)
-	}
 	if r.watch.Arrived != nil {
 		r.watch.Arrived(a)
 	}
 	ports := r.ports[a.Switch]
 	p.In, p.Out = ports[a.Input], ports[a.Output]
-	if r.host.Enqueue(vxswitch.Time(a.At), r.ids[a.Switch], int(p.Out), p) == vxswitch.None {
-		r.count.enter(a)
-	} else if counted {
-		r.count.dropped(a)
-	}
+	cause := r.host.Enqueue(vxswitch.Time(a.At), r.ids[a.Switch], int(p.Out), p)
+	r.count.arrived(a, a.At >= r.s.Warmup, cause == vxswitch.None)
 }
 
 // arrival is what a packet was when it came.
@@ -168,20 +161,14 @@ func (r *run) arrival(id vxswitch.ID, p *vxswitch.Packet) Arrival {
 // dropped is told by the engine of a packet that had been queued.
 func (r *run) dropped(id vxswitch.ID, p vxswitch.Packet, _ vxswitch.Cause) {
 	a := r.arrival(id, &p)
-	r.count.leave(&a)
-	if a.At >= r.s.Warmup {
-		r.count.dropped(&a)
-	}
+	r.count.dropped(&a, a.At >= r.s.Warmup)
 }
 
 func (r *run) depart(d *vxswitch.Departure) {
 	r.events++
 	left := &r.left
 	*left = Departure{At: time.Duration(d.Start), Arrival: r.arrival(d.Switch, &d.Packet)}
-	r.count.leave(&left.Arrival)
-	if left.Arrival.At >= r.s.Warmup {
-		r.count.delivered(left)
-	}
+	r.count.delivered(left, left.Arrival.At >= r.s.Warmup)
 	if r.watch.Departed != nil {
 		r.watch.Departed(left, 1)
 	}
