@@ -12,9 +12,9 @@ import (
 
 // Effort of splitting, counted so that it is the same on every machine.
 const (
-	splitAttempts = 4
+	splitAttempts = 6
 	splitHosts    = 4  // tried for a node
-	splitPrograms = 12 // linear programs solved
+	splitPrograms = 24 // linear programs solved
 )
 
 // splitter looks for an embedding in which links that allow it are carried by
