@@ -38,8 +38,8 @@ type port struct {
 	*device
 	index int
 	name  string
-	owner vxswitch.ID // whose every frame is, -1: lookup 1 decides
-	input int         // owner's port here
+	owner vxswitch.ID   // whose every frame is, -1: lookup 1 decides
+	input int           // owner's port here
 	held  vxswitch.Time // nothing is read before
 	full  bool          // since it was last held it had a frame whenever one was due
 	hot   bool
@@ -359,6 +359,7 @@ func (h *Host) receive(p *port, now, due vxswitch.Time) bool {
 	}
 	timer := h.stages.start(h, now)
 	timer.lap(&h.stages.times.IO)
+	h.send(now) // what is due by now leaves before what arrives now (package vxswitch, Time)
 	h.forward(p, ref, f, now, due)
 	timer.lap(&h.stages.times.Rules)
 	h.send(now)
