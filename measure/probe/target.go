@@ -19,12 +19,17 @@ type Target struct {
 	Open         bool      // no maximum was stated: Alloc is all the substrate has
 }
 
-// Targets lists both directions of every link of the lease's running stage.
+// Targets lists both directions of every link between nodes of the lease's
+// running stage.
 // The interface names and the MTU, which are the plan's, come from ends: it
 // gives the interface of a link's end i (0 or 1).
 func Targets(l vnet.Lease, mtu int, ends func(link vnet.VirtualLink, i int) string) []Target {
 	var targets []Target
-	for _, link := range l.Topology().Links {
+	top := l.Topology()
+	for _, link := range top.Links {
+		if atSwitch(top, link) {
+			continue // nobody there can send
+		}
 		for _, d := range vnet.Directions {
 			o := d.Opposite()
 			alloc, asked := l.Rates[link.Name][d], link.Bandwidth[d]
@@ -41,6 +46,12 @@ func Targets(l vnet.Lease, mtu int, ends func(link vnet.VirtualLink, i int) stri
 		}
 	}
 	return targets
+}
+
+func atSwitch(t vnet.Topology, l vnet.VirtualLink) bool {
+	_, a := t.Switch(l.Ends[0])
+	_, b := t.Switch(l.Ends[1])
+	return a || b
 }
 
 // opposite finds the other direction of target i, or -1.

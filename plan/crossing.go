@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"sublet/vnet"
+)
+
+// Crossing is a stream between two stations of a segment that fills the link
+// it begins by, and nothing it crosses more than it may: by such streams, all
+// at once, the links at switches are measured.
+type Crossing struct {
+	From, To  DirectedLink // the station's link to its switch, the other's from its own
+	Ends      [2]string    // nodes
+	Ports     [2]Port
+	Saturates bool // fills To too
+}
+
+// DirectedLink is one direction of a virtual link.
+type DirectedLink struct {
+	Link string
+	Dir  vnet.Direction
+}
+
+// Crossings finds streams that together fill as many links at switches as
+// possible: the fastest first, each to the slowest station that takes it all.
+func Crossings(sub vnet.Substrate, l vnet.Lease) ([]Crossing, error) {
+	n, err := newNetwork(sub, l)
+	if err != nil {
+		return nil, err
+	}
+	c := crossings{network: n, left: make(map[DirectedLink]vnet.Rate), used: make(map[DirectedLink]bool)}
+	var stations []vnet.Station
+	for _, s := range n.top.Segments() {
+		stations = append(stations, s.Stations...)
+	}
+	for _, link := range n.top.Links {
+		for _, d := range vnet.Directions {
+			c.left[DirectedLink{link.Name, d}] = n.lease.Rates[link.Name][d]
+		}
+	}
+	slices.SortStableFunc(stations, func(a, b vnet.Station) int { return cmp.Compare(c.left[up(b)], c.left[up(a)]) })
+	for _, from := range stations {
+		c.begin(from, stations)
+	}
+	return c.list, nil
+}
+
+type crossings struct {
+	*network
+	left map[DirectedLink]vnet.Rate // that no stream takes yet
+	used map[DirectedLink]bool      // stations' links that end a stream
+	list []Crossing
+}
+
+// up is a station's link towards its switch; the other way leads down to it.
+func up(s vnet.Station) DirectedLink { return DirectedLink{s.Link.Name, vnet.Direction(s.End)} }
+
+func down(s vnet.Station) DirectedLink {
+	return DirectedLink{s.Link.Name, vnet.Direction(s.End).Opposite()}
+}
+
+// begin finds the best end for a stream from a station.
+func (c *crossings) begin(from vnet.Station, stations []vnet.Station) {
+	rate := c.left[up(from)]
+	var best *vnet.Station
+	for i, to := range stations {
+		if !c.suits(from, to, rate) {
+			continue
+		}
+		if best == nil || c.left[down(to)] < c.left[down(*best)] {
+			best = &stations[i]
+		}
+	}
+	if best == nil {
+		return
+	}
+	crossing := Crossing{
+		From: up(from), To: down(*best), Ends: [2]string{from.Node, best.Node},
+		Ports:     [2]Port{*c.port(from.Link, from.End), *c.port(best.Link, best.End)},
+		Saturates: c.left[down(*best)] == rate,
+	}
+	c.used[down(*best)] = true
+	for _, d := range c.path(from, *best) {
+		c.left[d] -= rate
+	}
+	c.list = append(c.list, crossing)
+}
+
+// suits says whether a stream of a rate can end at a station.
+func (c *crossings) suits(from, to vnet.Station, rate vnet.Rate) bool {
+	s := c.segment[from.Link.Ends[1-from.End]]
+	if from.Node == to.Node || c.used[down(to)] || c.segment[to.Link.Ends[1-to.End]] != s || !c.adjacent(s, from, to) {
+		return false
+	}
+	// Best effort ends at best effort only: nothing else bounds it.
+	return (rate == 0) == (c.left[down(to)] == 0) &&
+		!slices.ContainsFunc(c.path(from, to), func(d DirectedLink) bool { return c.left[d] < rate })
+}
+
+// path lists the links from a station to another.
+func (c *crossings) path(from, to vnet.Station) []DirectedLink {
+	list := []DirectedLink{up(from)}
+	for at := from.Link.Ends[1-from.End]; at != to.Node; {
+		out := c.towards(at, to)
+		list = append(list, DirectedLink{out.Name, vnet.Direction(endAt(out, at))})
+		if out.Name == to.Link.Name {
+			break
+		}
+		at = far(out, at)
+	}
+	return list
+}
