@@ -70,11 +70,11 @@ func (a *app) measure(ctx context.Context, client *api.Client, l vnet.Lease, opt
 	if err != nil {
 		return vnet.Verdict{}, err
 	}
-	crossings, err := plan.Crossings(sub, l)
+	streams, err := plan.Streams(sub, l)
 	if err != nil {
 		return vnet.Verdict{}, err
 	}
-	opt.Targets = append(targets(l, ports), across(l, crossings)...)
+	opt.Targets = append(targets(l, ports), across(l, streams)...)
 	p := a.progress("measuring " + l.ID().String())
 	defer p.end()
 	opt.Progress = func(phase string) { p.say("measuring " + l.ID().String() + ": " + phase) }
@@ -82,7 +82,7 @@ func (a *app) measure(ctx context.Context, client *api.Client, l vnet.Lease, opt
 	if err != nil {
 		return verdict, err
 	}
-	verdict.Links = append(verdict.Links, behind(l, crossings, verdict.Links)...)
+	verdict.Links = append(verdict.Links, behind(l, streams, verdict.Links)...)
 	verdict.Time = time.Now().UTC().Truncate(time.Second)
 	return verdict, client.SetVerdict(ctx, l.ID(), verdict)
 }

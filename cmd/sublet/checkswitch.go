@@ -10,9 +10,9 @@ import (
 // between the nodes behind it.
 
 // across are the targets of such streams, each called after the link it fills.
-func across(l vnet.Lease, crossings []plan.Crossing) []probe.Target {
+func across(l vnet.Lease, streams []plan.Stream) []probe.Target {
 	var targets []probe.Target
-	for _, c := range crossings {
+	for _, c := range streams {
 		link, _ := l.Topology().Link(c.From.Link)
 		asked := link.Bandwidth[c.From.Dir]
 		t := probe.Target{
@@ -33,11 +33,11 @@ func across(l vnet.Lease, crossings []plan.Crossing) []probe.Target {
 // behind are the verdicts on the other directions of links at switches: of one
 // that a stream filled too, what was measured of the stream; of the rest, that
 // no stream could fill it while all others were full.
-func behind(l vnet.Lease, crossings []plan.Crossing, measured []vnet.LinkVerdict) []vnet.LinkVerdict {
+func behind(l vnet.Lease, streams []plan.Stream, measured []vnet.LinkVerdict) []vnet.LinkVerdict {
 	top := l.Topology()
 	filled := make(map[plan.DirectedLink]vnet.LinkVerdict)
 	began := make(map[plan.DirectedLink]bool)
-	for _, c := range crossings {
+	for _, c := range streams {
 		began[c.From] = true
 		for _, v := range measured {
 			if c.Saturates && v.Name == c.From.Link && v.From == c.Ends[0] && v.To == c.Ends[1] {

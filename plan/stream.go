@@ -7,10 +7,10 @@ import (
 	"sublet/vnet"
 )
 
-// Crossing is a stream between two stations of a segment that fills the link
+// Stream is a stream between two stations of a segment that fills the link
 // it begins by, and nothing it crosses more than it may: by such streams, all
 // at once, the links at switches are measured.
-type Crossing struct {
+type Stream struct {
 	From, To  DirectedLink // the station's link to its switch, the other's from its own
 	Ends      [2]string    // nodes
 	Ports     [2]Port
@@ -23,14 +23,14 @@ type DirectedLink struct {
 	Dir  vnet.Direction
 }
 
-// Crossings finds streams that together fill as many links at switches as
+// Streams finds streams that together fill as many links at switches as
 // possible: the fastest first, each to the slowest station that takes it all.
-func Crossings(sub vnet.Substrate, l vnet.Lease) ([]Crossing, error) {
+func Streams(sub vnet.Substrate, l vnet.Lease) ([]Stream, error) {
 	n, err := newNetwork(sub, l)
 	if err != nil {
 		return nil, err
 	}
-	c := crossings{network: n, left: make(map[DirectedLink]vnet.Rate), used: make(map[DirectedLink]bool)}
+	c := streams{network: n, left: make(map[DirectedLink]vnet.Rate), used: make(map[DirectedLink]bool)}
 	var stations []vnet.Station
 	for _, s := range n.top.Segments() {
 		stations = append(stations, s.Stations...)
@@ -47,11 +47,11 @@ func Crossings(sub vnet.Substrate, l vnet.Lease) ([]Crossing, error) {
 	return c.list, nil
 }
 
-type crossings struct {
+type streams struct {
 	*network
 	left map[DirectedLink]vnet.Rate // that no stream takes yet
 	used map[DirectedLink]bool      // stations' links that end a stream
-	list []Crossing
+	list []Stream
 }
 
 // up is a station's link towards its switch; the other way leads down to it.
@@ -62,7 +62,7 @@ func down(s vnet.Station) DirectedLink {
 }
 
 // begin finds the best end for a stream from a station.
-func (c *crossings) begin(from vnet.Station, stations []vnet.Station) {
+func (c *streams) begin(from vnet.Station, stations []vnet.Station) {
 	rate := c.left[up(from)]
 	var best *vnet.Station
 	for i, to := range stations {
@@ -76,7 +76,7 @@ func (c *crossings) begin(from vnet.Station, stations []vnet.Station) {
 	if best == nil {
 		return
 	}
-	crossing := Crossing{
+	stream := Stream{
 		From: up(from), To: down(*best), Ends: [2]string{from.Node, best.Node},
 		Ports:     [2]Port{*c.port(from.Link, from.End), *c.port(best.Link, best.End)},
 		Saturates: c.left[down(*best)] == rate,
@@ -85,11 +85,11 @@ func (c *crossings) begin(from vnet.Station, stations []vnet.Station) {
 	for _, d := range c.path(from, *best) {
 		c.left[d] -= rate
 	}
-	c.list = append(c.list, crossing)
+	c.list = append(c.list, stream)
 }
 
 // suits says whether a stream of a rate can end at a station.
-func (c *crossings) suits(from, to vnet.Station, rate vnet.Rate) bool {
+func (c *streams) suits(from, to vnet.Station, rate vnet.Rate) bool {
 	s := c.segment[from.Link.Ends[1-from.End]]
 	if from.Node == to.Node || c.used[down(to)] || c.segment[to.Link.Ends[1-to.End]] != s || !c.adjacent(s, from, to) {
 		return false
@@ -100,7 +100,7 @@ func (c *crossings) suits(from, to vnet.Station, rate vnet.Rate) bool {
 }
 
 // path lists the links from a station to another.
-func (c *crossings) path(from, to vnet.Station) []DirectedLink {
+func (c *streams) path(from, to vnet.Station) []DirectedLink {
 	list := []DirectedLink{up(from)}
 	for at := from.Link.Ends[1-from.End]; at != to.Node; {
 		out := c.towards(at, to)
