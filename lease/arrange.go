@@ -23,10 +23,12 @@ const mostCandidates = 8
 // once (docs/reservations.md has what was measured).
 const SwitchTime = 500 * time.Millisecond
 
-// move is a lease and where it would go.
+// move is a lease and where it would go, and when: one that has not begun may
+// be postponed up to its latest start if its owner allows moves.
 type move struct {
-	lease *entry
-	to    vnet.Mapping
+	lease  *entry
+	to     vnet.Mapping
+	window vnet.Window
 }
 
 // arrange looks for at most MostMoves leases whose moving lets a request in.
@@ -120,19 +122,42 @@ func (b *Book) exchange(req vnet.Request, window vnet.Window, set []*entry, held
 		if own.Release(e.bookings...) != nil {
 			return decision{}, false
 		}
-		request := e.Request
-		if e.active() {
-			request = held(e.Lease, b.working)
-		}
-		to, err := b.embed(own, request, e.Window)
-		if err != nil || !enter(with, b.sub, e.Request, e.Window, to) {
+		m, ok := b.elsewhere(e, own, held)
+		if !ok || !enter(with, b.sub, e.Request, m.window, m.to) {
 			return decision{}, false
 		}
-		if !reflect.DeepEqual(to, e.Mapping) {
-			found.moves = append(found.moves, move{e, to})
+		if m.window != e.Window || !reflect.DeepEqual(m.to, e.Mapping) {
+			found.moves = append(found.moves, m)
 		}
 	}
 	return found, true
+}
+
+// mostPostponed bounds the later starts that are tried for one lease.
+const mostPostponed = 16
+
+// elsewhere finds another place for a lease: at its time or, if it has not
+// begun and its owner allows it, at the next start up to its latest.
+func (b *Book) elsewhere(e *entry, cal *calendar.Calendar, held func(vnet.Lease, vnet.Substrate) vnet.Request) (move, bool) {
+	request := e.Request
+	if e.active() {
+		request = held(e.Lease, b.working)
+	}
+	to, err := b.embed(cal, request, e.Window)
+	if err == nil || e.State != vnet.Booked || !e.Request.Movable {
+		return move{e, to, e.Window}, err == nil
+	}
+	tries := mostPostponed
+	for _, start := range startsIn(cal, e.Window.Start, request) {
+		if tries--; tries < 0 || start.After(e.Request.Before) {
+			break
+		}
+		window := windowOf(start, startingAt(request, start))
+		if to, err := b.embed(cal, request, window); err == nil {
+			return move{e, to, window}, true
+		}
+	}
+	return move{}, false
 }
 
 // enter books what a mapping takes.
@@ -163,7 +188,7 @@ func (b *Book) makeRoom(now time.Time, moves []move) error {
 		}
 	}
 	for _, m := range moves {
-		if err := b.remap(now, m.lease, m.to, vnet.MovePrepares, b.serial+1); err != nil {
+		if err := b.remap(now, m.lease, m, vnet.MovePrepares, b.serial+1); err != nil {
 			return err
 		}
 	}
@@ -185,6 +210,9 @@ func disturbances(moves []move) []vnet.Disturbance {
 	var list []vnet.Disturbance
 	for _, m := range moves {
 		d := vnet.Disturbance{Lease: m.lease.ID(), Running: m.lease.active()}
+		if !m.window.Start.Equal(m.lease.Window.Start) {
+			d.Start = m.window.Start
+		}
 		for _, l := range m.lease.Request.Union().Links {
 			if !sameWay(l, m.lease.Mapping, m.to) {
 				d.Links = append(d.Links, l.Name)
@@ -205,7 +233,7 @@ func (b *Book) Moves(serial uint64) []vnet.Disturbance {
 		if e.moving() && e.Move.For == serial {
 			former := *e
 			former.Lease = e.before()
-			list = append(list, disturbances([]move{{&former, e.Mapping}})...)
+			list = append(list, disturbances([]move{{&former, e.Mapping, e.Window}})...)
 		}
 	}
 	return list

@@ -152,7 +152,7 @@ func (b *Book) rehouse(now time.Time, e *entry) (why []string, err error) {
 		return nil, err
 	}
 	b.resume(e, nil)
-	return nil, b.remap(now, e, mapping, vnet.MoveLeaves, 0)
+	return nil, b.remap(now, e, move{e, mapping, e.Window}, vnet.MoveLeaves, 0)
 }
 
 // resume takes back that a lease is lost.

@@ -25,7 +25,8 @@ import (
 // remap gives a lease another embedding, whose bookings it enters; the old
 // ones must have been released. A lease that is not on its hosts yet simply
 // gets it.
-func (b *Book) remap(now time.Time, e *entry, to vnet.Mapping, phase vnet.MovePhase, serial uint64) error {
+func (b *Book) remap(now time.Time, e *entry, m move, phase vnet.MovePhase, serial uint64) error {
+	to := m.to
 	links := e.Request.Union().Links
 	var changed []vnet.VirtualLink
 	for _, l := range links {
@@ -37,7 +38,7 @@ func (b *Book) remap(now time.Time, e *entry, to vnet.Mapping, phase vnet.MovePh
 	if err != nil {
 		return err
 	}
-	bookings, err := b.bookings(e.Request, e.Window, to)
+	bookings, err := b.bookings(e.Request, m.window, to)
 	if err == nil {
 		err = b.calendar.Book(bookings...)
 	}
@@ -55,6 +56,7 @@ func (b *Book) remap(now time.Time, e *entry, to vnet.Mapping, phase vnet.MovePh
 	maps.Copy(kept, numbers)
 	e.former = e.bookings
 	e.bookings, e.Mapping, e.VNIs, e.parts, b.stale = bookings, to, kept, nil, true
+	e.Window, e.Request.Start = m.window, m.window.Start
 	b.depart(now, e, from, former, phase, serial)
 	b.mark(e)
 	b.touch(e)

@@ -41,13 +41,17 @@ func startingAt(r vnet.Request, start time.Time) vnet.Request {
 // stages, begins when something booked has ended; between them nothing new
 // can fit.
 func (s *search) starts(r vnet.Request) []time.Time {
-	asked := windowOf(s.now, r).Start
+	return startsIn(s.book.calendar, windowOf(s.now, r).Start, r)
+}
+
+// startsIn is starts in another calendar.
+func startsIn(cal *calendar.Calendar, asked time.Time, r vnet.Request) []time.Time {
 	afters := []time.Duration{0}
 	for _, stage := range r.Stages {
 		afters = append(afters, stage.After)
 	}
 	var starts []time.Time
-	for _, drop := range s.book.calendar.Drops(asked) {
+	for _, drop := range cal.Drops(asked) {
 		for _, after := range afters {
 			if start := calendar.RoundUp(drop.Add(-after)); start.After(asked) {
 				starts = append(starts, start)

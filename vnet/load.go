@@ -49,7 +49,9 @@ type Disturbance struct {
 	Lease   LeaseID  `json:"lease,omitzero"`  // shown to its owner and the operator
 	Links   []string `json:"links,omitempty"` // those that move; shown likewise
 	Moved   int      `json:"moved"`           // how many links move
-	Running bool     `json:"running"`         // what is only booked notices nothing
+	Running bool     `json:"running"`         // what is only booked notices nothing, but for:
+	// Start is when one that has not begun begins instead; zero: as booked.
+	Start time.Time `json:"start,omitzero"`
 	// Interruption is how long each of the links carries nothing, predicted.
 	Interruption time.Duration `json:"interruption_ns"`
 }

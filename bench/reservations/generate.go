@@ -139,9 +139,9 @@ func waxman(r *rand.Rand, n int) [][2]int {
 
 // access is sites around two cores, each with a link to both.
 func access(_ *rand.Rand, n int) [][2]int {
-	wires := [][2]int{{0, 1}, {0, 1}}
+	wires := [][2]int{{0, 1}}
 	for i := 2; i < n; i++ {
 		wires = append(wires, [2]int{0, i}, [2]int{1, i})
 	}
-	return wires[1:]
+	return wires
 }

@@ -107,6 +107,9 @@ func disturbance(d vnet.Disturbance) string {
 	if d.Lease != (vnet.LeaseID{}) {
 		who = d.Lease.String()
 	}
+	if !d.Start.IsZero() {
+		return fmt.Sprintf("%s, which has not begun, begins at %s", who, when(d.Start))
+	}
 	if !d.Running {
 		return who + ", which has not begun, is placed anew"
 	}

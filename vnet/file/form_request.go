@@ -7,7 +7,7 @@ type request struct {
 	Network   name    `yaml:"network" jsonschema_description:"Name of the virtual network, unique among its tenant's leases."`
 	Tenant    name    `yaml:"tenant,omitempty" jsonschema_description:"Who leases. Default: the caller."`
 	Window    *window `yaml:"window,omitempty" jsonschema_description:"When. Default: now, until released."`
-	Movable   bool    `yaml:"movable,omitempty" jsonschema_description:"Links may be taken over other paths while the network runs, to make room for others; each move interrupts a link for a moment."`
+	Movable   bool    `yaml:"movable,omitempty" jsonschema_description:"Links may be taken over other paths while the network runs, to make room for others; each move interrupts a link for a moment. Until it begins it may be postponed up to before."`
 	Axes      []axis  `yaml:"negotiable,omitempty" jsonschema_description:"In what counter-offers may differ from the request. Default: in all of these."`
 	topology  `yaml:",inline"`
 	Colocate  string  `yaml:"colocate,omitempty" jsonschema_description:"Whether two nodes of this network may share a host." jsonschema:"enum=allowed,enum=forbidden,default=allowed"`
