@@ -107,6 +107,7 @@ type overlayTunnelEnd struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	overlayMapCutter        = "cutter"
 	overlayMapEnds          = "ends"
 	overlayMapEntries       = "entries"
 	overlayMapFormats       = "formats"
@@ -116,6 +117,7 @@ const (
 	overlayMapNames         = "names"
 	overlayMapOwners        = "owners"
 	overlayMapPrefixes      = "prefixes"
+	overlayProgOverlayAgain = "overlay_again"
 	overlayProgOverlayFront = "overlay_front"
 	overlayProgOverlayRx    = "overlay_rx"
 	overlayProgOverlayTx    = "overlay_tx"
@@ -163,6 +165,7 @@ type overlaySpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayProgramSpecs struct {
+	OverlayAgain *ebpf.ProgramSpec `ebpf:"overlay_again"`
 	OverlayFront *ebpf.ProgramSpec `ebpf:"overlay_front"`
 	OverlayRx    *ebpf.ProgramSpec `ebpf:"overlay_rx"`
 	OverlayTx    *ebpf.ProgramSpec `ebpf:"overlay_tx"`
@@ -172,6 +175,7 @@ type overlayProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayMapSpecs struct {
+	Cutter   *ebpf.MapSpec `ebpf:"cutter"`
 	Ends     *ebpf.MapSpec `ebpf:"ends"`
 	Entries  *ebpf.MapSpec `ebpf:"entries"`
 	Formats  *ebpf.MapSpec `ebpf:"formats"`
@@ -209,6 +213,7 @@ func (o *overlayObjects) Close() error {
 //
 // It can be passed to loadOverlayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayMaps struct {
+	Cutter   *ebpf.Map `ebpf:"cutter"`
 	Ends     *ebpf.Map `ebpf:"ends"`
 	Entries  *ebpf.Map `ebpf:"entries"`
 	Formats  *ebpf.Map `ebpf:"formats"`
@@ -222,6 +227,7 @@ type overlayMaps struct {
 
 func (m *overlayMaps) Close() error {
 	return _OverlayClose(
+		m.Cutter,
 		m.Ends,
 		m.Entries,
 		m.Formats,
@@ -244,6 +250,7 @@ type overlayVariables struct {
 //
 // It can be passed to loadOverlayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayPrograms struct {
+	OverlayAgain *ebpf.Program `ebpf:"overlay_again"`
 	OverlayFront *ebpf.Program `ebpf:"overlay_front"`
 	OverlayRx    *ebpf.Program `ebpf:"overlay_rx"`
 	OverlayTx    *ebpf.Program `ebpf:"overlay_tx"`
@@ -251,6 +258,7 @@ type overlayPrograms struct {
 
 func (p *overlayPrograms) Close() error {
 	return _OverlayClose(
+		p.OverlayAgain,
 		p.OverlayFront,
 		p.OverlayRx,
 		p.OverlayTx,

@@ -174,7 +174,7 @@ func (l *lab) patch(namespace, from, to string, mark int32) {
 	l.t.Cleanup(func() { p.Close() })
 	var hook link.Link
 	check1(l.t, kernel.In(ns, func() (err error) {
-		hook, err = link.AttachTCX(link.TCXOptions{Interface: in.Index, Program: p, Attach: ebpf.AttachTCXIngress})
+		hook, err = link.AttachTCX(link.TCXOptions{Interface: in.Index, Program: p, Attach: ebpf.AttachTCXIngress, Anchor: link.Head()})
 		return err
 	}))
 	l.t.Cleanup(func() { hook.Close() })

@@ -206,6 +206,15 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } owners SEC(".maps");
 
+/* The device whose queue cuts packets, so that they come back in pieces. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} cutter SEC(".maps");
+
 /* ---- helpers ---- */
 
 static __always_inline int drop(__u32 slot, enum cause why)
@@ -249,6 +258,7 @@ struct inner {
 	__u8 tos;
 	__u8 count; /* of tags */
 	__u8 version; /* INNER4, INNER6, or 0xff */
+	__u8 next;    /* IP protocol inside */
 };
 
 #define HASH_A 0xff51afd7ed558ccdULL
@@ -312,6 +322,7 @@ other:
 		addresses = in->link.first ^ in->link.second;
 		ports = in->link.type;
 	}
+	in->next = next;
 	in->hash = mix(addresses, ports, next);
 }
 
@@ -335,23 +346,47 @@ static __always_inline bool take_tags(struct __sk_buff *skb, struct inner *in)
 static __always_inline bool fits(const struct __sk_buff *skb, const struct entry *e)
 {
 	if (skb->gso_size)
-		return skb->gso_size + 28 /* IPv4 and UDP, the least there is */ <= e->mtu;
+		return skb->gso_size + 40 /* IPv4 and TCP, the least there is */ <= e->mtu;
 	return skb->len - ETH_HLEN <= e->mtu;
 }
 
 /* ---- sending ---- */
 
+enum room { ROOM, NO_ROOM, CUT };
+
 /* Makes room behind the Ethernet header. What the kernel can not take as
  * encapsulated (not IP, encapsulated before) gets it in front, which is the
- * same for a packet that nobody cuts. */
-static __always_inline bool make_room(struct __sk_buff *skb, const struct entry *e, __u32 tags)
+ * same for a packet that nobody cuts. TCP to be cut that is encapsulated
+ * already came by a tunnel, whose headers were taken off: the kernel still
+ * knows where its inner headers are, so it gets just room. */
+static __always_inline enum room make_room(struct __sk_buff *skb, const struct entry *e, const struct inner *in)
 {
-	if (bpf_skb_adjust_room(skb, e->room + tags, BPF_ADJ_ROOM_MAC,
-				e->flags + ((__u64)tags << BPF_ADJ_ROOM_ENCAP_L2_SHIFT)) == 0)
-		return true;
-	if (skb->gso_size)
-		return false;
-	return bpf_skb_change_head(skb, e->room + tags, 0) == 0;
+	__u32 tags = in->count * 4;
+
+	if (likely(bpf_skb_adjust_room(skb, e->room + tags, BPF_ADJ_ROOM_MAC,
+				       e->flags + ((__u64)tags << BPF_ADJ_ROOM_ENCAP_L2_SHIFT)) == 0))
+		return ROOM;
+	if (!skb->gso_size)
+		return bpf_skb_change_head(skb, e->room + tags, 0) ? NO_ROOM : ROOM;
+	if (in->count || e->layer != 2 || !e->udp_at)
+		return CUT;
+	return bpf_skb_adjust_room(skb, e->room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO) ? NO_ROOM : ROOM;
+}
+
+/* Sends a packet by a queue that cuts it; the pieces come to overlay_again.
+ * Their class does not survive the device, so it travels in tc_index. */
+static __always_inline int cut(struct __sk_buff *skb, const struct entry *e, const struct inner *in)
+{
+	__u32 zero = 0, *device = bpf_map_lookup_elem(&cutter, &zero);
+
+	if (!device || !*device)
+		return drop(e->slot, REFUSED);
+	if (in->count >= 2 && bpf_skb_vlan_push(skb, bpf_htons(in->tags[1] >> 16), in->tags[1] & 0xffff))
+		return drop(e->slot, REFUSED);
+	if (in->count >= 1 && bpf_skb_vlan_push(skb, bpf_htons(in->tags[0] >> 16), in->tags[0] & 0xffff))
+		return drop(e->slot, REFUSED);
+	skb->tc_index = skb->priority & 0xffff;
+	return bpf_redirect(*device, 0);
 }
 
 #define COPY8(to, from, at) (*(__u64 *)((to) + (at)) = *(const __u64 *)((from) + (at)))
@@ -518,15 +553,13 @@ enum { SHORTEST = 60 };
 
 /* send puts a packet on its way: headers, then the device's queue. The class
  * in skb->priority stays. */
-static __always_inline int send(struct __sk_buff *skb, const struct entry *e)
+static __always_inline int send(struct __sk_buff *skb, const struct entry *e, const bool again)
 {
 	struct inner in = {};
 	__u32 segments = segments_of(skb), bytes = skb->len;
 
 	if (unlikely(!e->device))
 		return drop(e->slot, UNRESOLVED);
-	if (unlikely(!fits(skb, e)))
-		return drop(e->slot, TOO_BIG);
 	if (unlikely(skb->vlan_present) && !take_tags(skb, &in))
 		return drop(e->slot, NOT_CARRIED);
 	void *data = reach(skb, ETH_HLEN);
@@ -534,6 +567,12 @@ static __always_inline int send(struct __sk_buff *skb, const struct entry *e)
 		return drop(e->slot, MALFORMED);
 	read_link(&in.link, data);
 	inspect(skb, &in);
+	/* Datagrams and tunnels that are to be cut are cut here: behind another
+	 * tunnel the kernel cuts them wrongly, or the receiver can not. */
+	if (unlikely(skb->gso_size && in.next != IPPROTO_TCP))
+		return again ? drop(e->slot, REFUSED) : cut(skb, e, &in);
+	if (unlikely(!fits(skb, e)))
+		return drop(e->slot, TOO_BIG);
 	if (in.version == 0xff) {
 		if (e->layer == 3)
 			return drop(e->slot, NOT_CARRIED);
@@ -545,7 +584,10 @@ static __always_inline int send(struct __sk_buff *skb, const struct entry *e)
 		return drop(e->slot, NOT_CARRIED);
 	if (unlikely(skb->len + e->room + 8 > 65535 + ETH_HLEN))
 		return drop(e->slot, TOO_BIG);
-	if (!make_room(skb, e, in.count * 4) || !write_headers(skb, e, &in))
+	enum room room = make_room(skb, e, &in);
+	if (unlikely(room == CUT && !again))
+		return cut(skb, e, &in);
+	if (room != ROOM || !write_headers(skb, e, &in))
 		return drop(e->slot, REFUSED);
 	skb->mark = 0;
 	struct counts *c = bpf_map_lookup_elem(&hits, &e->slot);
@@ -573,7 +615,21 @@ int overlay_tx(struct __sk_buff *skb)
 	const struct entry *e = bpf_map_lookup_elem(&entries, &id);
 	if (unlikely(!e))
 		return drop(0, UNKNOWN);
-	return send(skb, e);
+	return send(skb, e, false);
+}
+
+/* At the other end of the cutter: the pieces of what overlay_tx sent there. */
+SEC("tc")
+int overlay_again(struct __sk_buff *skb)
+{
+	__u32 id = skb->mark;
+	const struct entry *e = bpf_map_lookup_elem(&entries, &id);
+
+	if (!e)
+		return drop(0, UNKNOWN);
+	skb->priority = 1u << 16 | skb->tc_index; /* class 1:INDEX */
+	skb->tc_index = 0;
+	return send(skb, e, true);
 }
 
 /* On a device whose packets name their entry themselves. */
@@ -600,7 +656,7 @@ int overlay_front(struct __sk_buff *skb)
 	e = f->longest ? bpf_map_lookup_elem(&prefixes, &n) : bpf_map_lookup_elem(&names, &n);
 	if (!e)
 		return drop(0, UNKNOWN);
-	return send(skb, e);
+	return send(skb, e, true);
 }
 
 /* ---- receiving ---- */

@@ -176,6 +176,9 @@ func (p *Part) set(item plan.Overlay) error {
 	if err := p.receive(item.Interface); err != nil {
 		return err
 	}
+	if err := p.setCutter(); err != nil {
+		return err
+	}
 	return p.openTrunk(item.Lease)
 }
 
@@ -310,7 +313,7 @@ func (p *Part) sweep() error {
 		}
 		p.keep(nil)
 		p.ways = make(map[path]way)
-		return p.shut((*table).remove)
+		return errors.Join(p.removeCutter(), p.shut((*table).remove))
 	}
 	wanted := make(map[string]bool)
 	locals := make(map[overlayIn6Addr]bool)

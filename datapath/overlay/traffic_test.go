@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -180,4 +181,179 @@ func (l *lab) reverse(size int64) {
 	if n := <-got; n != size || err != nil {
 		l.t.Errorf("%d of %d bytes arrive: %v", n, size, err)
 	}
+}
+
+// inside gives both nodes a device with an address of its own, and runs f with
+// that device's addresses in the place of the nodes'.
+func (l *lab) inside(make func(node string, i int) (device string)) {
+	l.t.Helper()
+	for i, h := range l.hosts {
+		device := make(h.node, i)
+		l.ip(h.node, "addr", "del", inner(i)+"/24", "dev", "eth0")
+		l.ip(h.node, "addr", "add", inner(i)+"/24", "dev", device)
+		l.ip(h.node, "link", "set", device, "up")
+	}
+}
+
+// Tags, which the kernel keeps beside a packet, travel inside the tunnel, two
+// at most; more are counted.
+func TestTagsTravelInside(t *testing.T) {
+	l := newLab(t)
+	l.tunnel("", under4)
+	l.ping(inner(1))
+	for tags := range 4 {
+		frame := []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1}
+		for i := range tags {
+			frame = append(frame, 0x81, 0, 0, byte(5+i))
+		}
+		frame = append(append(frame, 0x88, 0xb5), make([]byte, 60)...) // IEEE local experimental
+		if tags == 3 {
+			before := l.drops(causeNotCarried)
+			l.raw(frame, nil)
+			for end := time.Now().Add(5 * time.Second); l.drops(causeNotCarried) == before && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
+			if l.drops(causeNotCarried) != before+1 {
+				t.Error("three tags are not counted")
+			}
+			continue
+		}
+		if got := l.raw(frame, frame[:12]); !bytes.Equal(got, frame) {
+			t.Errorf("of %d tags, in\n%x\narrives\n%x", tags, frame, got)
+		}
+	}
+}
+
+// raw sends a frame from host 0's node and returns what arrives in host 1's
+// with the same beginning, the tag that the kernel took out put back.
+func (l *lab) raw(frame, begins []byte) []byte {
+	l.t.Helper()
+	const all = 0x0300 // ETH_P_ALL in network order
+	sockets := [2]int{}
+	for i, h := range l.hosts {
+		ns, err := kernel.OpenNamespace(h.node)
+		check1(l.t, err)
+		defer ns.Close()
+		check1(l.t, kernel.In(ns, func() (err error) {
+			if sockets[i], err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, all); err != nil {
+				return err
+			}
+			device, err := net.InterfaceByName("eth0")
+			if err != nil {
+				return err
+			}
+			_ = unix.SetsockoptInt(sockets[i], unix.SOL_PACKET, unix.PACKET_AUXDATA, 1)
+			_ = unix.SetsockoptTimeval(sockets[i], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
+			return unix.Bind(sockets[i], &unix.SockaddrLinklayer{Protocol: all, Ifindex: device.Index})
+		}))
+		defer unix.Close(sockets[i])
+	}
+	_, err := unix.Write(sockets[0], frame)
+	check1(l.t, err)
+	for begins != nil {
+		data, side := make([]byte, 2048), make([]byte, 256)
+		n, m, _, _, err := unix.Recvmsg(sockets[1], data, side, 0)
+		if err != nil {
+			return nil
+		}
+		if bytes.HasPrefix(data[:n], begins) {
+			return untag(data[:n], side[:m])
+		}
+	}
+	return nil
+}
+
+// untag puts back a tag from struct tpacket_auxdata (linux/if_packet.h).
+func untag(frame, side []byte) []byte {
+	messages, err := unix.ParseSocketControlMessage(side)
+	if err != nil || len(messages) == 0 || len(messages[0].Data) < 20 || messages[0].Data[0]&unix.TP_STATUS_VLAN_VALID == 0 {
+		return frame
+	}
+	d := messages[0].Data
+	tag := []byte{d[19], d[18], d[17], d[16]}
+	return append(append(append([]byte(nil), frame[:12]...), tag...), frame[12:]...)
+}
+
+// A tenant's own tunnel, with packets to be cut inside it, passes.
+func TestTunnelsInTunnels(t *testing.T) {
+	l := newLab(t)
+	l.tunnel("", under4)
+	l.inside(func(node string, i int) string {
+		l.ip(node, "addr", "add", fmt.Sprintf("10.7.0.%d/24", i+1), "dev", "eth0")
+		l.ip(node, "link", "add", "own", "type", "vxlan", "id", "3", "dstport", "4789",
+			"local", fmt.Sprintf("10.7.0.%d", i+1), "remote", fmt.Sprintf("10.7.0.%d", 2-i))
+		return "own"
+	})
+	l.ping(inner(1))
+	l.transfer(4 << 20)
+}
+
+// What came by one tunnel leaves by another, uncut: by TCP, and by UDP sent in
+// large pieces.
+func TestLargePacketsPassTwoTunnels(t *testing.T) {
+	l := newLab(t)
+	l.tunnel("", under4)
+	near, far := l.hosts[0], l.hosts[1]
+	for i, h := range l.hosts {
+		second := item(i, "", under4)
+		second.VNI = number + 1
+		check1(t, h.part.Do(t.Context(), plan.Step{Op: plan.Add, Item: second}))
+	}
+	// Host 1 sends everything back by the second tunnel, to another node of
+	// host 0, whose answers take a short cut.
+	fabric := near.Path(plan.Fabric(demo))
+	l.patch(far.Path(plan.Fabric(demo)), plan.TrunkInside, plan.TrunkInside, number+1)
+	third := l.namespace(near.Path(plan.Namespace(demo, "n3")))
+	l.ip(third, "link", "add", "eth0", "address", mac(1), "type", "veth", "peer", "name", "l1a", "netns", fabric)
+	l.ip(third, "addr", "add", inner(1)+"/24", "dev", "eth0")
+	l.ip(third, "link", "set", "eth0", "mtu", "1450", "up")
+	l.ip(third, "neigh", "replace", inner(0), "lladdr", mac(0), "dev", "eth0", "nud", "permanent")
+	l.ip(near.node, "neigh", "replace", inner(1), "lladdr", mac(1), "dev", "eth0", "nud", "permanent")
+	l.ip(fabric, "link", "set", "l1a", "up")
+	l.patch(fabric, plan.TrunkInside, "l1a", 0)
+	l.patch(fabric, "l1a", "l0a", 0)
+	far.node = third
+	l.ping(inner(1))
+	l.transfer(4 << 20)
+	l.segments(20)
+	if c := l.drops(causeRefused); c != 0 {
+		t.Errorf("%d packets were refused", c)
+	}
+}
+
+// segments sends datagrams by UDP_SEGMENT, a number at a time, from host 0's
+// node to host 1's.
+func (l *lab) segments(count int) {
+	l.t.Helper()
+	const size = 1000
+	ns, err := kernel.OpenNamespace(l.hosts[1].node)
+	check1(l.t, err)
+	defer ns.Close()
+	var sink net.PacketConn
+	check1(l.t, kernel.In(ns, func() (err error) {
+		sink, err = net.ListenPacket("udp", inner(1)+":6000")
+		return err
+	}))
+	defer sink.Close()
+	c := l.socket(l.hosts[0].node, inner(0)+":5000", inner(1)+":6000")
+	defer c.Close()
+	raw, err := c.(*net.UDPConn).SyscallConn()
+	check1(l.t, err)
+	check1(l.t, raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, size) }))
+	_, err = c.Write(make([]byte, count*size))
+	check1(l.t, err)
+	_ = sink.SetReadDeadline(time.Now().Add(5 * time.Second))
+	for i := range count {
+		if n, _, err := sink.ReadFrom(make([]byte, 65536)); err != nil || n != size {
+			l.t.Fatalf("datagram %d of %d: %d bytes, %v\n%s", i, count, n, err, l.tell())
+		}
+	}
+}
+
+// Datagrams sent in large pieces arrive one by one.
+func TestDatagramsInLargePackets(t *testing.T) {
+	l := newLab(t)
+	l.tunnel("", under4)
+	l.ping(inner(1))
+	l.segments(20)
 }
