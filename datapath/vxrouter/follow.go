@@ -71,24 +71,14 @@ func follow(host *kernel.Host, key string) (*follower, error) {
 	return f, nil
 }
 
-// open opens the pinned tables and programs, or makes them, and listens to the
-// namespace.
+// open opens tables and programs, and listens to the namespace.
 func (f *follower) open(host *kernel.Host) error {
 	pins, err := bpf.OpenPins(host, pinsOf(f.key))
 	if err != nil {
 		return err
 	}
 	f.pins = pins
-	spec, err := loadShort()
-	if err != nil {
-		return err
-	}
-	if f.all, _, err = pins.Load(spec); err != nil {
-		return err
-	}
-	f.program, f.version = f.all.Programs[shortProgVxrouterShort], f.all.Programs[shortProgVxrouterVersion]
-	f.ways, f.states, f.counts = f.all.Maps[shortMapWays], f.all.Maps[shortMapStates], f.all.Maps[shortMapCounts]
-	if err := f.recall(); err != nil {
+	if err := f.load(); err != nil {
 		return err
 	}
 	return kernel.In(f.ns, func() error {
@@ -99,6 +89,20 @@ func (f *follower) open(host *kernel.Host) error {
 		f.events, err = listen()
 		return err
 	})
+}
+
+// load opens the pinned tables and programs, or makes them.
+func (f *follower) load() error {
+	spec, err := loadShort()
+	if err != nil {
+		return err
+	}
+	if f.all, _, err = f.pins.Load(spec); err != nil {
+		return err
+	}
+	f.program, f.version = f.all.Programs[shortProgVxrouterShort], f.all.Programs[shortProgVxrouterVersion]
+	f.ways, f.states, f.counts = f.all.Maps[shortMapWays], f.all.Maps[shortMapStates], f.all.Maps[shortMapCounts]
+	return f.recall()
 }
 
 // recall reads what an earlier agent left, so that only what changed since is

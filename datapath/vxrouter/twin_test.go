@@ -1,0 +1,267 @@
+package vxrouter
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"sublet/datapath/bpf"
+	"sublet/datapath/kernel"
+	"sublet/plan"
+)
+
+// rule is a line of the twin's table.
+type rule struct {
+	prefix netip.Prefix
+	why    string // left to the stack; "": sent to the neighbour on eth1
+	mac    hardware
+}
+
+// twin is a port's short way as slow and plain code.
+type twin struct {
+	mac    hardware // of eth0, where packets come in
+	out    hardware // of eth1
+	locals []netip.Addr
+	rules  []rule
+}
+
+const (
+	next       = 1<<32 - 1 // TCX_NEXT
+	redirected = 7
+)
+
+// take says what becomes of a frame, and how it looks then.
+func (w *twin) take(f []byte) (verdict uint32, counted string, out []byte) {
+	if binary.BigEndian.Uint16(f[12:]) != 0x0800 || !bytes.Equal(f[:6], w.mac[:]) {
+		return next, "", nil
+	}
+	ip := f[14:]
+	src, dst := netip.AddrFrom4([4]byte(ip[12:16])), netip.AddrFrom4([4]byte(ip[16:20]))
+	switch {
+	case ip[0] != 0x45, int(binary.BigEndian.Uint16(ip[2:])) != len(ip), sum(ip[:20]) != 0xffff, odd(dst):
+		return next, "unusual", nil
+	case ip[8] <= 1:
+		return next, "ttl", nil
+	case odd(src), slices.Contains(w.locals, src):
+		return next, "source", nil
+	}
+	r := rule{why: "route"}
+	for _, c := range w.rules {
+		if c.prefix.Contains(dst) && (!r.prefix.IsValid() || c.prefix.Bits() > r.prefix.Bits()) {
+			r = c
+		}
+	}
+	if r.why != "" {
+		return next, r.why, nil
+	}
+	if len(ip) > 1500 {
+		return next, "size", nil
+	}
+	out = slices.Concat(r.mac[:], w.out[:], f[12:])
+	out[22]--
+	out[24], out[25] = 0, 0
+	binary.BigEndian.PutUint16(out[24:], ^sum(out[14:34]))
+	return redirected, "sent", out
+}
+
+func odd(a netip.Addr) bool {
+	b := a.As4()
+	return b[0] == 0 || b[0] == 127 || b[0] >= 224
+}
+
+// sum is that of 16-bit words in network order, folded.
+func sum(b []byte) uint16 {
+	var s uint32
+	for i := 0; i < len(b); i += 2 {
+		s += uint32(binary.BigEndian.Uint16(b[i:]))
+	}
+	for s > 0xffff {
+		s = s&0xffff + s>>16
+	}
+	return uint16(s)
+}
+
+// packet is a random one that is often forwarded.
+func (w *twin) packet(r *rand.Rand) []byte {
+	someone := func(list ...string) []byte {
+		a := netip.MustParseAddr(list[r.IntN(len(list))]).As4()
+		if r.IntN(4) == 0 {
+			a[3] = byte(r.Uint32())
+		}
+		if r.IntN(30) == 0 {
+			a[0] = byte(r.Uint32())
+		}
+		return a[:]
+	}
+	size := r.IntN(100)
+	if r.IntN(20) == 0 {
+		size = 1470 + r.IntN(40)
+	}
+	ip := make([]byte, 20+size)
+	for i := range ip {
+		ip[i] = byte(r.Uint32())
+	}
+	ip[0], ip[8] = 0x45, byte(r.IntN(70))
+	binary.BigEndian.PutUint16(ip[2:], uint16(len(ip)))
+	copy(ip[12:], someone("10.0.0.2", "10.0.0.2", "10.0.0.1", "192.168.0.7"))
+	copy(ip[16:], someone("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.9.0.1", "10.9.1.1", "10.9.2.1", "10.9.3.1", "10.9.4.1", "10.8.0.5", "11.0.0.1"))
+	if r.IntN(10) == 0 { // another version, length, option, fragment
+		ip[r.IntN(10)] = byte(r.Uint32())
+	}
+	ip[10], ip[11] = 0, 0
+	binary.BigEndian.PutUint16(ip[10:], ^sum(ip[:20]))
+	if r.IntN(10) == 0 { // any bit
+		ip[r.IntN(20)] ^= 1 << r.IntN(8)
+	}
+	to, kind := w.mac, []byte{8, 0}
+	if r.IntN(30) == 0 {
+		to[r.IntN(6)] ^= 1 << r.IntN(8)
+	}
+	if r.IntN(30) == 0 {
+		kind = []byte{0x88, 0xb5}
+	}
+	return slices.Concat(to[:], []byte{2, 0, 0, 0, 0, 9}, kind, ip)
+}
+
+// twinOf is the table that prepare makes.
+func (b *bench) twinOf(r plan.VxRouter, n1 hardware) (*twin, int) {
+	ns, err := b.host.Open(r.Key())
+	b.check(err)
+	defer ns.Close()
+	var v view
+	b.check(kernel.In(ns, func() error {
+		c, err := kernel.Dial()
+		if err == nil {
+			_, err = readLinks(c, &v)
+			c.Close()
+		}
+		return err
+	}))
+	w := &twin{locals: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
+	index := 0
+	for i, p := range v.ports {
+		if p.name == "eth0" {
+			w.mac, index = p.mac, i
+		} else {
+			w.out = p.mac
+		}
+	}
+	for _, line := range strings.Split("10.0.0.1/32 route,10.0.0.2/32 route,10.0.0.3/32,10.9.0.0/16,10.9.1.0/24 route,10.9.2.0/24 route,10.9.3.0/24 route,10.9.4.0/24 unresolved,10.8.0.0/24 unresolved,10.8.0.5/32", ",") {
+		prefix, why, _ := strings.Cut(line, " ")
+		w.rules = append(w.rules, rule{netip.MustParsePrefix(prefix), why, n1})
+	}
+	w.rules[len(w.rules)-1].mac = hardware{2, 0, 0, 0, 8, 5}
+	return w, index
+}
+
+// take gives the program a frame as if it had come in by a device of the
+// calling thread's namespace.
+func (f *follower) take(index int, frame []byte) (verdict uint32, out []byte, err error) {
+	context := make([]byte, 64)
+	binary.NativeEndian.PutUint32(context[40:], uint32(index)) // __sk_buff.ifindex
+	options := ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Context: context}
+	verdict, err = f.program.Run(&options)
+	return verdict, options.DataOut, err
+}
+
+// trials is how many packets are tried: more with SUBLET_PACKETS.
+func trials(few int) int {
+	if n, err := strconv.Atoi(os.Getenv("SUBLET_PACKETS")); err == nil {
+		return n
+	}
+	return few
+}
+
+// The program does with random and malformed packets what its twin does.
+func TestAgainstTwin(t *testing.T) {
+	b := newBench(t)
+	r, _, _ := crossing(b)
+	key := r.Key()
+	for _, line := range []string{
+		"10.9.0.0/16 via 10.0.0.3 dev eth1 onlink", "blackhole 10.9.1.0/24", "10.9.2.0/24 via 10.0.0.2 dev eth0 onlink",
+		"10.9.3.0/24 nexthop via 10.0.0.2 dev eth0 onlink nexthop via 10.0.0.3 dev eth1 onlink",
+		"10.9.4.0/24 via 10.0.0.250 dev eth1 onlink", "10.8.0.0/24 dev eth1",
+	} {
+		b.ip(key, append([]string{"route", "add"}, strings.Fields(line)...)...)
+	}
+	b.ip(key, "neigh", "add", "10.8.0.5", "dev", "eth1", "lladdr", "02:00:00:00:08:05", "nud", "permanent")
+	b.poll("all neighbours", func() bool {
+		return b.macTo(r, "10.9.0.1") != "" && b.macTo(r, "10.8.0.5") != "" && b.macTo(r, "10.0.0.3") != "" && b.macTo(r, "10.9.2.1") != ""
+	})
+	mac, err := net.ParseMAC(b.macTo(r, "10.9.0.1"))
+	b.check(err)
+	w, index := b.twinOf(r, hardware(mac))
+	b.part.Close() // the table stays as it is
+	f := b.reopen(key)
+	defer f.all.Close()
+	ns, err := b.host.Open(key)
+	b.check(err)
+	defer ns.Close()
+	base, want := b.tally(f), make(map[string]uint64)
+	random := rand.New(rand.NewPCG(3, 4))
+	b.check(kernel.In(ns, func() error {
+		version, err := f.number()
+		if err != nil {
+			return err
+		}
+		if version != f.state.Version {
+			return fmt.Errorf("the table is of version %d, the kernel's %d", f.state.Version, version)
+		}
+		for i := range trials(20_000) {
+			frame := w.packet(random)
+			verdict, counted, out := w.take(frame)
+			got, sent, err := f.take(index, frame)
+			if err != nil {
+				return fmt.Errorf("packet %d (%x): %w", i, frame, err)
+			}
+			if got != verdict || out != nil && !bytes.Equal(sent, out) {
+				return fmt.Errorf("packet %d, %x: verdict %d and %x, want %d (%s) and %x", i, frame, got, sent, verdict, counted, out)
+			}
+			if counted != "" {
+				want[counted]++
+			}
+		}
+		return nil
+	}))
+	have := b.tally(f)
+	for name, n := range want {
+		if have[name]-base[name] != n {
+			t.Errorf("%s: counted %d, want %d", name, have[name]-base[name], n)
+		}
+	}
+	if len(want) != 7 {
+		t.Errorf("the packets did only %v", slices.Sorted(maps.Keys(want)))
+	}
+}
+
+// reopen opens what is pinned of a router that nobody follows, believed for ever.
+func (b *bench) reopen(key string) *follower {
+	b.Helper()
+	pins, err := bpf.OpenPins(b.host, pinsOf(key))
+	b.check(err)
+	f := &follower{key: key, pins: pins}
+	b.check(f.load())
+	f.state.Until = 1<<63 - 1
+	b.check(f.states.Put(uint32(0), f.state))
+	return f
+}
+
+func (b *bench) tally(f *follower) map[string]uint64 {
+	b.Helper()
+	p, err := f.path()
+	b.check(err)
+	all := maps.Clone(p.Passed)
+	all["sent"] = p.Packets
+	return all
+}
