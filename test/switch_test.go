@@ -1,0 +1,76 @@
+package test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/plan"
+)
+
+// The example of switches, from the outside: who shall reach whom does, the
+// promises hold, and the router forwards by its short way.
+func TestSwitches(t *testing.T) {
+	l := newLab(t, "demo")
+	text, err := os.ReadFile("../examples/switch.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.up(strings.NewReplacer("site: lyon", "host: h1", "site: paris", "host: h2").Replace(string(text)))
+	l.settled()
+	for _, c := range []struct{ from, to string }{{"alice", "bob"}, {"bob", "alice"}, {"alice", "server"}, {"server", "bob"}, {"guest", "gate"}, {"guest", "server"}} {
+		l.must("exec", "office/"+c.from, "--", "ping", "-c2", "-i0.2", "-W2", c.to)
+	}
+	if out := l.must("exec", "office/alice", "--", "ip", "-4", "address", "show", "eth0"); !strings.Contains(out, "/24") {
+		t.Errorf("alice is in no subnet:\n%s", out)
+	}
+	if _, code := l.check("office", "--duration", "1s"); code != 0 {
+		t.Error("a promise is not kept")
+	}
+	type host struct{ Paths []plan.Path }
+	kinds := make(map[plan.Kind]uint64)
+	for _, h := range decode[[]host](t, l.must("plan", "-o", "json")) {
+		for _, p := range h.Paths {
+			if !p.Short {
+				t.Errorf("%s forwards by its stack: %s", p.Of, p.Why)
+			}
+			kinds[p.Kind] += p.Packets
+		}
+	}
+	if kinds[plan.KindVxRouter] == 0 || kinds[plan.KindSwitchPort] == 0 {
+		t.Errorf("packets by kind: %v", kinds)
+	}
+	l.must("down", "office")
+}
+
+// Without agents, packets go on through switches and routers, and agents that
+// come back take over what they find.
+func TestAgentsOfSwitchesKilled(t *testing.T) {
+	s := newSupervisor(t, "demo")
+	request := parseRequest(t, `network: lan
+tenant: root
+nodes: [{name: a, host: h1}, {name: c, host: h2}, {name: e, host: h2}]
+routers: [{name: r, host: h2}]
+switches: [{name: s, host: h1}, {name: s2, host: h2}]
+links: [{ends: [a, s]}, {ends: [s, s2]}, {ends: [s2, r]}, {ends: [s2, e]}, {ends: [r, c]}]
+`)
+	id := idOf(request)
+	s.settled()
+	s.admit(request)
+	s.ready(id)
+	s.settled()
+	a, c, e := node{"h1", id, "a"}, node{"h2", id, "c"}, node{"h2", id, "e"}
+	flows := []*flow{s.flow(a, c), s.flow(c, a), s.flow(a, e)}
+	time.Sleep(time.Second)
+	for _, h := range s.hostNames() {
+		s.kill(agentOf(h))
+	}
+	time.Sleep(5 * time.Second) // longer than a copy of a router's table is believed
+	for _, h := range s.hostNames() {
+		s.start(agentOf(h))
+	}
+	s.settled()
+	time.Sleep(time.Second)
+	endLossless(flows...)
+}
