@@ -5,43 +5,57 @@ import (
 	"slices"
 )
 
-// Effort, counted in placements of a node so that it is the same on every
-// machine. With 12 attempts no root among the dozen emptiest hosts is missed.
+// Bounds of the greedy attempts. What they find decides what is accepted:
+// many short ones, each with another order, find more than a few long ones
+// (docs/embedding.md).
 const (
-	maxAttempts = 12
+	fewAttempts = 12 // for networks that trying everything decides
+	maxAttempts = 100
+	enough      = 4   // embeddings found, of which the cheapest is improved
 	slack       = 24  // placements an attempt may take back
-	effort      = 200 // in successful attempts, after which the best is taken
+	plain       = 4   // attempts without noise
+	noise       = 300 // thousandths by which a host may look dearer than it is
 )
 
 // attempts makes several greedy embeddings, each from another first host, and
-// keeps the cheapest. A node that found no host is placed earlier next time.
-func (s *search) attempts() bool {
+// keeps the cheapest. A node that found no host is placed earlier next time
+// (as in dom/wdeg: Boussemart et al., ECAI 2004). The first attempt is made
+// whatever the limit.
+func (s *search) attempts(limit int) bool {
 	failed := make([]int, len(s.host))
-	found, best := false, outcome{}
-	s.patience = math.MaxInt // the first attempt may take what it needs
-	for attempt, spent := 0, 0; attempt < maxAttempts && spent < effort; attempt++ {
-		s.budget, s.deepest = len(s.host)+slack, outcome{depth: -1}
-		placed := s.place(s.orderOf(failed), 0, attempt)
-		if attempt == 0 {
-			s.patience = s.graph.Steps() + maxSteps
-		}
-		if !placed {
+	found, best := 0, outcome{}
+	most := maxAttempts
+	if len(s.host) <= mostExhaust {
+		most = fewAttempts
+	}
+	for attempt := 0; attempt < most && found < enough && (attempt == 0 || s.spent() < limit); attempt++ {
+		if !s.attempt(attempt, failed, limit) {
 			failed[s.deepest.node]++
 			continue
 		}
-		spent += len(s.host)
-		if o := s.outcome(); !found || o.cost < best.cost {
-			found, best = true, o
+		if found == 0 || s.cost < best.cost {
+			best = s.outcome()
 		}
+		found++
 		s.clear()
 		if best.cost == 0 {
 			break
 		}
 	}
-	if found {
+	if found > 0 {
 		s.restore(best)
 	}
-	return found
+	return found > 0
+}
+
+// attempt makes one greedy embedding.
+func (s *search) attempt(number int, failed []int, limit int) bool {
+	s.budget, s.deepest, s.noisy = len(s.host)+slack, outcome{depth: -1}, number >= plain
+	s.patience = math.MaxInt // the first may take what it needs
+	if number > 0 {
+		s.patience = limit
+	}
+	return s.place(s.orderOf(failed), 0, number)
 }
 
 // place puts the nodes of order from the k-th on. The first of them that has
@@ -51,26 +65,46 @@ func (s *search) place(order []int, k, skip int) bool {
 		return true
 	}
 	v := order[k]
-	list := s.choices(v)
+	list := s.choices(v, unlimited)
+	defer s.drop()
+	s.blur(list)
 	if len(list) > 1 {
 		skip %= len(list)
+		for n := range skip + 1 {
+			s.first(list, n)
+		}
 		list[0], list[skip] = list[skip], list[0]
 		skip = 0
 	}
-	for _, c := range list {
+	for n := range list {
+		if n > 0 {
+			s.first(list, n)
+		}
+		c := list[n]
 		if s.tired() {
 			break
 		}
 		if !s.settle(v, c.host) {
 			continue
 		}
-		if s.place(order, k+1, skip) {
+		if !s.strangled() && s.place(order, k+1, skip) {
 			return true
 		}
 		s.unsettle(v)
 	}
 	s.fail(v, k)
 	return false
+}
+
+// blur makes hosts look dearer than they are, each by another part: attempts
+// that would all end alike then go different ways.
+func (s *search) blur(list []choice) {
+	if !s.noisy {
+		return
+	}
+	for i := range list {
+		list[i].cost *= 1 + float64(s.random.below(noise))/1000
+	}
 }
 
 // fail notes that a node found no host, if the search never came further.
@@ -86,10 +120,7 @@ func (s *search) fail(v, depth int) {
 
 // outcome copies where everything is.
 func (s *search) outcome() outcome {
-	o := outcome{host: slices.Clone(s.host), walks: slices.Clone(s.walks)}
-	for l, walk := range s.walks {
-		o.cost += s.problem.links[l].weight * float64(len(walk))
-	}
+	o := outcome{host: slices.Clone(s.host), walks: slices.Clone(s.walks), cost: s.cost}
 	return o
 }
 

@@ -31,6 +31,7 @@ func drawSmall(t *rapid.T) small {
 	if rapid.IntRange(0, 3).Draw(t, "apart") == 0 {
 		c.request.Colocate = vnet.ColocateForbidden
 	}
+	c.request.Objective = rapid.SampledFrom(vnet.Objectives).Draw(t, "objective")
 	for range rapid.IntRange(0, 2).Draw(t, "others") {
 		c.bookOther(t)
 	}

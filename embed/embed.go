@@ -35,12 +35,13 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 	if err != nil {
 		return vnet.Mapping{}, err
 	}
-	s := newSearch(p, e.graph, residual(e.sub, cal, p.spans))
+	s := newSearch(p, e.graph, residual(e.sub, cal, p.spans), request.Objective)
 	d := diagnosis{search: s, cal: cal, sub: e.sub}
 	if err := d.alone(); err != nil {
 		return vnet.Mapping{}, err
 	}
-	if !s.attempts() && !s.exhaust() {
+	s.random = random(opt.Seed)
+	if !s.solve(opt.work()) {
 		if m, ok := s.split(e.sub.Hosts); ok {
 			return m, d.unsplit(m, opt)
 		}
@@ -50,19 +51,22 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 }
 
 // newSearch prepares a search with nothing placed.
-func newSearch(p *problem, g *graph.Graph, left *resources) *search {
+func newSearch(p *problem, g *graph.Graph, left *resources, of vnet.Objective) *search {
 	s := &search{problem: p, graph: g, left: left, host: make([]int, len(p.nodes)), nodesAt: make([]int, len(left.sub.Hosts)), walks: make([][]graph.Arc, len(p.links))}
 	s.worst.depth = -1
+	s.suitable = make([]bool, len(p.nodes)*len(left.sub.Hosts))
 	for v := range p.nodes {
 		s.host[v] = -1
 		var hosts []int
 		for h := range left.sub.Hosts {
-			if s.welcome(v, h) && s.roomy(v, h) {
+			if s.welcome(v, h) && s.roomy(v, h) && s.wide(v, h) {
 				hosts = append(hosts, h)
+				s.suitable[v*len(left.sub.Hosts)+h] = true
 			}
 		}
 		s.candidates = append(s.candidates, hosts)
 	}
+	s.priced(of)
 	s.rank = ranks(left, len(left.sub.Hosts))
 	return s
 }

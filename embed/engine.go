@@ -40,5 +40,13 @@ type Options struct {
 	Split bool
 }
 
+// work is the budget in units of work.
+func (o Options) work() int {
+	if o.Budget <= 0 {
+		o.Budget = DefaultBudget
+	}
+	return int(min(o.Budget, time.Hour) * workPerMillisecond / time.Millisecond)
+}
+
 // DefaultBudget of a request.
 const DefaultBudget = 5 * time.Millisecond

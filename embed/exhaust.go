@@ -13,15 +13,15 @@ const (
 // exhaust tries every host for every node and every path for every link, the
 // cheapest first, until one embedding is found or a bound is reached. Hosts to
 // which a link finds no way even now are left out.
-func (s *search) exhaust() bool {
-	s.budget, s.patience = maxTrial, s.graph.Steps()+maxSteps
+func (s *search) exhaust(work int) bool {
+	s.budget, s.patience = maxTrial, s.spent()+min(work, maxSteps)
 	return s.everyHost(s.orderOf(make([]int, len(s.host))), 0)
 }
 
 // tired counts one trial more, and says whether the bounds are reached.
 func (s *search) tired() bool {
 	s.budget--
-	return s.budget < 0 || s.graph.Steps() > s.patience
+	return s.budget < 0 || s.spent() > s.patience
 }
 
 // everyHost places the nodes of order from the k-th on.
@@ -30,7 +30,11 @@ func (s *search) everyHost(order []int, k int) bool {
 		return true
 	}
 	v := order[k]
-	for _, c := range s.choices(v) {
+	list := s.choices(v, unlimited)
+	defer s.drop()
+	for n := range list {
+		s.first(list, n)
+		c := list[n]
 		if s.tired() {
 			break
 		}

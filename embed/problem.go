@@ -1,7 +1,9 @@
 package embed
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"sublet/vnet"
@@ -9,12 +11,13 @@ import (
 
 // node is a virtual node or router with what it asks for in each span.
 type node struct {
-	name   string
-	wants  []vnet.VirtualNode // as the spans write it; all sites and hosts bind
-	cpu    []int64            // by span; 0 where it does not exist
-	memory []int64
-	guests []int64 // wholeHost where it wants the host for itself, 1 where it exists
-	links  []int   // that end here
+	name    string
+	wants   []vnet.VirtualNode // as the spans write it; all sites and hosts bind
+	cpu     []int64            // by span; 0 where it does not exist
+	memory  []int64
+	guests  []int64 // wholeHost where it wants the host for itself, 1 where it exists
+	links   []int   // that end here
+	traffic float64 // the sum of their weights
 }
 
 // link is a virtual link with its guaranteed minima in each span.
@@ -145,6 +148,12 @@ func (p *problem) weigh() {
 			}
 			l.weight += float64(most)
 		}
+		for _, end := range l.ends {
+			p.nodes[end].traffic += l.weight
+		}
+	}
+	for v := range p.nodes {
+		slices.SortStableFunc(p.nodes[v].links, func(a, b int) int { return cmp.Compare(p.links[b].weight, p.links[a].weight) })
 	}
 }
 

@@ -2,6 +2,7 @@ package embed
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -98,7 +99,7 @@ func (d diagnosis) reaches(l, placed int, hosts []int) bool {
 	for i, h := range hosts {
 		list[i].host = h
 	}
-	return len(d.price(list, l, placed)) > 0
+	return len(d.price(list, 0, l, placed, math.MaxInt64, unlimited)) > 0
 }
 
 // homeless tells why no host takes a node.

@@ -1,6 +1,9 @@
 package embed
 
 import (
+	"math"
+	"slices"
+
 	"sublet/embed/graph"
 	"sublet/vnet"
 )
@@ -39,18 +42,73 @@ func (s *search) route(l int) bool {
 		}
 		return s.walks[l] != nil
 	}
-	query := s.query(l, v.ends[0])
-	query.To = to
-	reach := s.graph.Reach(from, query)
-	if _, ok := reach.Hops(to); ok {
-		s.reserve(l, reach.Walk(to))
+	if walk, ok := s.walk(l, from, to); ok {
+		s.reserve(l, walk)
 	}
 	return s.walks[l] != nil
+}
+
+// follow takes the walk that the survey of a node found for one of its links,
+// if it still has what the link needs: the node's other links may be in it.
+func (s *search) follow(k, node int) bool {
+	l := s.problem.nodes[node].links[k]
+	v := &s.problem.links[l]
+	placed := v.far(node)
+	if v.bound > 0 || s.host[placed] == s.host[node] {
+		return false
+	}
+	walk, ok := s.trees[k+1].Walk(s.host[node])
+	if !ok || !s.suffices(v, v.outward(placed), walk) {
+		return false
+	}
+	if v.ends[0] == node {
+		slices.Reverse(walk)
+		for i, a := range walk {
+			walk[i] = a.Opposite()
+		}
+	}
+	s.reserve(l, walk)
+	return true
+}
+
+// suffices says whether a walk in a direction has what a link needs.
+func (s *search) suffices(v *link, out vnet.Direction, walk []graph.Arc) bool {
+	for _, a := range walk {
+		if !s.left.fits(s.left.arc(a), v.min[out]) || !s.left.fits(s.left.arc(a.Opposite()), v.min[out.Opposite()]) {
+			return false
+		}
+	}
+	return true
+}
+
+// walk finds the cheapest walk for a link between two hosts.
+func (s *search) walk(l, from, to int) ([]graph.Arc, bool) {
+	first := s.problem.links[l].ends[0]
+	if s.problem.links[l].bound == 0 {
+		tree := s.tree(0)
+		tree.Seek(to)
+		s.grow(tree, l, first, math.MaxInt64)
+		return tree.Walk(to)
+	}
+	query := s.query(l, first)
+	query.To = to
+	reach := s.graph.Reach(from, query)
+	if _, ok := reach.Hops(to); !ok {
+		return nil, false
+	}
+	return reach.Walk(to), true
 }
 
 // reserve takes a link's minima along a walk; the empty one stays in the host.
 func (s *search) reserve(l int, walk []graph.Arc) {
 	s.walks[l] = walk
+	s.paid[l] = 0
+	for _, a := range walk {
+		s.paid[l] += float64(s.prices.Price[a])
+	}
+	s.paid[l] *= s.problem.links[l].weight
+	s.cost += s.paid[l]
+	s.open -= s.problem.links[l].weight
 	s.load(l, 1)
 }
 
@@ -58,6 +116,8 @@ func (s *search) reserve(l int, walk []graph.Arc) {
 func (s *search) unroute(l int) {
 	if s.walks[l] != nil {
 		s.load(l, -1)
+		s.cost -= s.paid[l]
+		s.open += s.problem.links[l].weight
 		s.walks[l] = nil
 	}
 }

@@ -1,10 +1,8 @@
 package embed
 
 import (
-	"cmp"
-	"slices"
-
 	"sublet/embed/graph"
+	"sublet/vnet"
 )
 
 // search is a partial embedding that grows and shrinks.
@@ -12,15 +10,30 @@ type search struct {
 	problem    *problem
 	graph      *graph.Graph
 	left       *resources
-	candidates [][]int       // by node: hosts that could take it alone
-	rank       []int         // by host: its place in the order of free capacity
-	host       []int         // by node: where it is; -1: nowhere yet
-	nodesAt    []int         // by host: nodes of this network
-	walks      [][]graph.Arc // by link: from Ends[0] to Ends[1]
-	budget     int           // placements still to be tried
-	patience   int           // steps of the graph at which to give up
-	deepest    outcome       // the furthest failure of this attempt
-	worst      outcome       // and of all
+	suitable   []bool         // by node and host: it is a candidate
+	candidates [][]int        // by node: hosts that could take it alone
+	rank       []int          // by host: its place in the order of free capacity
+	host       []int          // by node: where it is; -1: nowhere yet
+	nodesAt    []int          // by host: nodes of this network
+	walks      [][]graph.Arc  // by link: from Ends[0] to Ends[1]
+	paid       []float64      // by link: what its walk cost when it was taken
+	charges    []float64      // by host: what it costs to use it
+	cost       float64        // the sum of what is paid and charged
+	open       float64        // the weight of links without a walk
+	prices     graph.Prices   // of the next search
+	trees      []*graph.Least // by place among the links of the node surveyed last
+	surveyed   int            // that node; -1: its trees are out of date
+	weighed    int            // hosts, as work
+	lists      [][]choice     // working space of choices, by depth
+	depth      int            // of the lists in use
+	undo       []moved        // what the step of improve under way took out
+	trials     int            // that it may still make
+	noisy      bool           // choices look dearer than they are
+	random     random
+	budget     int     // placements still to be tried
+	patience   int     // work at which to give up
+	deepest    outcome // the furthest failure of this attempt
+	worst      outcome // and of all
 }
 
 // outcome is where everything was at some time.
@@ -36,9 +49,12 @@ type outcome struct {
 // false, and nothing is changed, if one finds no way.
 func (s *search) settle(v, host int) bool {
 	n := s.problem.nodes[v]
+	fresh := s.surveyed == v
+	s.weighed += 30
+	s.surveyed = -1
 	s.occupy(v, host)
 	for i, l := range n.links {
-		if s.host[s.problem.links[l].far(v)] < 0 || s.route(l) {
+		if s.host[s.problem.links[l].far(v)] < 0 || fresh && s.follow(i, v) || s.route(l) {
 			continue
 		}
 		for _, done := range n.links[:i] {
@@ -61,6 +77,7 @@ func (s *search) unsettle(v int) {
 // occupy takes a node's amounts of a host.
 func (s *search) occupy(v, host int) {
 	s.host[v] = host
+	s.cost += s.charge(host)
 	s.nodesAt[host]++
 	s.left.take(s.left.of(host, cpu), s.problem.nodes[v].cpu, 1)
 	s.left.take(s.left.of(host, memory), s.problem.nodes[v].memory, 1)
@@ -71,6 +88,7 @@ func (s *search) vacate(v int) {
 	s.left.take(s.left.of(s.host[v], cpu), s.problem.nodes[v].cpu, -1)
 	s.left.take(s.left.of(s.host[v], memory), s.problem.nodes[v].memory, -1)
 	s.nodesAt[s.host[v]]--
+	s.cost -= s.charge(s.host[v])
 	s.host[v] = -1
 }
 
@@ -90,6 +108,52 @@ func (s *search) welcome(v, host int) bool {
 	return s.suits(v, host) && s.left.fits(s.left.of(host, guests), s.problem.nodes[v].guests)
 }
 
+// wide says whether the links of a host have what the links of a node without
+// a walk need, if none of it can stay inside the host.
+func (s *search) wide(v, host int) bool {
+	if !s.problem.apart {
+		return true
+	}
+	for span := range s.problem.spans {
+		for _, dir := range vnet.Directions {
+			need := int64(0)
+			for _, l := range s.problem.nodes[v].links {
+				if s.walks[l] == nil {
+					need += s.problem.links[l].min[s.problem.links[l].outward(v)^dir][span]
+				}
+			}
+			if need > s.around(host, dir, span, need) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// around is what the links of a host have left in a direction, or some of it
+// that is at least enough.
+func (s *search) around(host int, dir vnet.Direction, span int, enough int64) int64 {
+	sum := int64(0)
+	for _, a := range s.graph.Leaving(host) {
+		if sum >= enough {
+			break
+		}
+		sum += max(0, s.left.left[int(s.left.arc(a^graph.Arc(dir)))*s.left.spans+span])
+	}
+	return sum
+}
+
+// strangled says whether a placed node has links without a walk that the links
+// of its host cannot carry any more.
+func (s *search) strangled() bool {
+	for v, host := range s.host {
+		if host >= 0 && !s.wide(v, host) {
+			return true
+		}
+	}
+	return false
+}
+
 // roomy says whether a host has the processor and memory a node asks for, and
 // no other node of a network that forbids them to share one.
 func (s *search) roomy(v, host int) bool {
@@ -98,55 +162,4 @@ func (s *search) roomy(v, host int) bool {
 		return false
 	}
 	return s.left.fits(s.left.of(host, cpu), n.cpu) && s.left.fits(s.left.of(host, memory), n.memory)
-}
-
-// choice is a host for a node and what the links to placed nodes would cost.
-type choice struct {
-	host int
-	cost float64
-}
-
-// choices lists the hosts that could take a node now, cheapest first; among
-// equals, the one with the most free capacity.
-func (s *search) choices(v int) []choice {
-	var list []choice
-	for _, h := range s.candidates[v] {
-		if s.roomy(v, h) {
-			list = append(list, choice{host: h})
-		}
-	}
-	for _, l := range s.problem.nodes[v].links {
-		if u := s.problem.links[l].far(v); s.host[u] >= 0 && len(list) > 0 {
-			list = s.price(list, l, u)
-		}
-	}
-	slices.SortFunc(list, func(a, b choice) int {
-		if a.cost != b.cost {
-			return cmp.Compare(a.cost, b.cost)
-		}
-		return cmp.Compare(s.rank[a.host], s.rank[b.host])
-	})
-	return list
-}
-
-// price adds the cost of a link from a placed node to each choice, and drops
-// those it cannot reach.
-func (s *search) price(list []choice, l, placed int) []choice {
-	v, from := &s.problem.links[l], s.host[placed]
-	query := s.query(l, placed)
-	if len(list) == 1 {
-		query.To = list[0].host
-	}
-	reach := s.graph.Reach(from, query)
-	kept := list[:0]
-	for _, c := range list {
-		hops, ok := reach.Hops(c.host)
-		if c.host == from {
-			hops, ok = 0, s.carries(l, from)
-		}
-		if ok {
-			kept = append(kept, choice{c.host, c.cost + v.weight*float64(hops)})
-		}
-	}
-	return kept
 }

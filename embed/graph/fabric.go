@@ -11,6 +11,7 @@ import (
 type tree struct {
 	parent   []Arc   // by switch: the arc that reaches it; -1 at the root and where nothing does
 	children [][]Arc // by switch: the arcs that lead on
+	order    []Arc   // all of them, those of a switch after the one that reaches it
 }
 
 // trail is a candidate for a fixed path; links are the ranks of its links, sorted.
@@ -58,6 +59,7 @@ func (g *Graph) treeOf(root int) *tree {
 		level = g.nextLevel(best, level)
 	}
 	t := g.plant(best)
+	t.inOrder(g, root)
 	g.trees[root-g.hosts] = t
 	return t
 }
@@ -99,6 +101,14 @@ func (g *Graph) plant(best []*trail) *tree {
 		}
 	}
 	return t
+}
+
+// inOrder lists the tree's arcs breadth first.
+func (t *tree) inOrder(g *Graph, root int) {
+	t.order = append(t.order, t.children[root-g.hosts]...)
+	for i := 0; i < len(t.order); i++ {
+		t.order = append(t.order, t.children[g.head[t.order[i]]-g.hosts]...)
+	}
 }
 
 // Fabric is the fixed path between two switches: through switches only, the

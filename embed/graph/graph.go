@@ -40,6 +40,10 @@ type Graph struct {
 	names   []string
 	index   map[string]int
 	leaving [][]Arc        // by node, in order of link name
+	access  [][]Arc        // by switch: the arcs to hosts
+	onward  [][]Arc        // by host: leaving, without arcs to stubs
+	stubs   [][]Arc        // by host: leaving, to stubs
+	stub    []Arc          // by host: the only arc to it, if that comes from a host; or -1
 	head    []int          // by arc: the node it reaches
 	rank    []int          // by link: its place in the order of names
 	byName  map[string]int // of links
@@ -67,6 +71,7 @@ func New(sub vnet.Substrate) (*Graph, error) {
 	}
 	g.leaving = make([][]Arc, len(g.names))
 	g.trees = make([]*tree, len(sub.Switches))
+	g.access = make([][]Arc, len(sub.Switches))
 	return g, g.join()
 }
 
@@ -95,7 +100,36 @@ func (g *Graph) join() error {
 			g.head[arc.Opposite()] = from
 		}
 	}
+	g.prune()
+	for i := range g.access {
+		for _, a := range g.leaving[g.hosts+i] {
+			if g.isHost(g.head[a]) {
+				g.access[i] = append(g.access[i], a)
+			}
+		}
+	}
 	return nil
+}
+
+// prune finds the hosts that only one link joins to another: no walk leads
+// through them.
+func (g *Graph) prune() {
+	g.stub, g.stubs, g.onward = make([]Arc, g.hosts), make([][]Arc, g.hosts), make([][]Arc, g.hosts)
+	for h := range g.stub {
+		g.stub[h] = -1
+		if l := g.leaving[h]; len(l) == 1 && g.isHost(g.head[l[0]]) && len(g.leaving[g.head[l[0]]]) > 1 {
+			g.stub[h] = l[0].Opposite()
+		}
+	}
+	for h := range g.onward {
+		for _, a := range g.leaving[h] {
+			if to := g.head[a]; !g.isHost(to) || g.stub[to] < 0 {
+				g.onward[h] = append(g.onward[h], a)
+			} else {
+				g.stubs[h] = append(g.stubs[h], a)
+			}
+		}
+	}
 }
 
 // Host is the number of a host.
@@ -129,6 +163,9 @@ func (g *Graph) Beyond(node int, link string) (int, bool) {
 	}
 	return 0, false
 }
+
+// Flat says that there is no switch: every node hosts.
+func (g *Graph) Flat() bool { return len(g.trees) == 0 }
 
 // Latency of an arc's link.
 func (g *Graph) Latency(a Arc) time.Duration { return g.links[a.Link()].Latency }
