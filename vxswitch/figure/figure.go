@@ -184,7 +184,7 @@ func Draw(w io.Writer, format string, charts []Chart) error {
 func (c *Chart) plot() (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X, c.Y
-	p.Legend.Top = false
+	p.Legend.Top, p.Legend.XOffs = c.falls(), vg.Points(-6)
 	p.Legend.TextStyle.Font.Size = vg.Points(7)
 	if c.LogX {
 		p.X.Scale = plot.LogScale{}
@@ -211,6 +211,24 @@ func (c *Chart) plot() (*plot.Plot, error) {
 		p.Legend.Add(l.Name, line, dots)
 	}
 	return p, nil
+}
+
+// falls says whether the lines end below the middle, so that there is room for
+// the legend above their ends.
+func (c *Chart) falls() bool {
+	low, high, ends, n := math.Inf(1), math.Inf(-1), 0.0, 0.0
+	for _, l := range c.Lines {
+		for i, y := range l.Y {
+			if math.IsNaN(y) {
+				continue
+			}
+			low, high = min(low, y), max(high, y)
+			if i == len(l.Y)-1 {
+				ends, n = ends+y, n+1
+			}
+		}
+	}
+	return n > 0 && ends/n < (low+high)/2
 }
 
 // ticks are at the values that vary, as they are written, unless too many.
