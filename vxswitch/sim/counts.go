@@ -70,14 +70,14 @@ func (c *counts) delivered(d *Departure, counted bool) {
 	output, input := c.sides(&d.Arrival)
 	c.left(output, input, &d.Arrival)
 	if counted {
-		output.deliver(d)
-		input.deliver(d)
+		output.deliver(d, fineOutput)
+		input.deliver(d, fineInput)
 	}
 }
 
-func (s *side) deliver(d *Departure) {
+func (s *side) deliver(d *Departure, fine uint) {
 	if s.delays == nil {
-		s.delays = new(histogram)
+		s.delays = newHistogram(fine)
 	}
 	delay := d.Delay()
 	s.tally.deliver(d.Size, delay)

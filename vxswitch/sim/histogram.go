@@ -5,40 +5,52 @@ import (
 	"time"
 )
 
-// Each power of two is cut into 2^fine columns, so a quantile read from the
-// middle of its column is off by at most 1/(2*2^fine) of itself: 0.8 %. Finer
-// ones of a large switch would not fit into a processor's cache.
-const fine = 6
-
-// columns cover times up to 2^41 ns, 36 minutes; longer ones count as that.
-const columns = (41 - fine + 1) << fine
-
-// histogram counts times in bounded memory, as HdrHistogram does.
+// A histogram counts times in bounded memory, as HdrHistogram does: each power
+// of two is cut into 2^fine columns, so a quantile read from the middle of its
+// column is off by at most 1/(2*2^fine) of itself.
 type histogram struct {
-	counts [columns]uint32
+	fine   uint
+	counts []uint32
 	total  uint64
 }
 
-func column(t time.Duration) int {
+// Fineness: to 0.8 % for outputs and what is summed up of them, to 3 % for
+// inputs. A large switch has thousands of them, most of which must fit into a
+// processor's cache.
+const (
+	fineOutput = 6
+	fineInput  = 4
+)
+
+// longest is the power of two, 2^41 ns or 36 minutes, beyond which times are
+// not told apart.
+const longest = 41
+
+func newHistogram(fine uint) *histogram {
+	return &histogram{fine: fine, counts: make([]uint32, (longest-fine+1)<<fine)}
+}
+
+func (h *histogram) column(t time.Duration) int {
 	v := uint64(max(t, 0))
-	shift := max(bits.Len64(v)-fine-1, 0)
-	return min(shift<<fine+int(v>>shift), columns-1)
+	shift := max(bits.Len64(v)-int(h.fine)-1, 0)
+	return min(shift<<h.fine+int(v>>shift), len(h.counts)-1)
 }
 
 // middle of a column.
-func middle(c int) float64 {
-	if c < 2<<fine {
+func (h *histogram) middle(c int) float64 {
+	if c < 2<<h.fine {
 		return float64(c)
 	}
-	shift := c>>fine - 1
-	return (float64(c&(1<<fine-1)|1<<fine) + 0.5) * float64(uint64(1)<<shift)
+	shift := c>>h.fine - 1
+	return (float64(c&(1<<h.fine-1)|1<<h.fine) + 0.5) * float64(uint64(1)<<shift)
 }
 
 func (h *histogram) add(t time.Duration) {
-	h.counts[column(t)]++
+	h.counts[h.column(t)]++
 	h.total++
 }
 
+// merge adds what another of the same fineness counted.
 func (h *histogram) merge(o *histogram) {
 	for i, n := range o.counts {
 		h.counts[i] += n
@@ -53,7 +65,7 @@ func (h *histogram) quantile(q float64) float64 {
 	var seen uint64
 	for c, n := range h.counts {
 		if seen += uint64(n); seen >= rank {
-			return middle(c)
+			return h.middle(c)
 		}
 	}
 	return 0

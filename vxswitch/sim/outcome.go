@@ -33,9 +33,9 @@ func (s *Scenario) measured() time.Duration { return s.Duration - s.Warmup }
 
 func (r *run) outcome(seed uint64) *Outcome {
 	o := &Outcome{Seed: seed, Events: r.events, Switches: make([]SwitchOutcome, len(r.s.VirtualSwitches))}
-	all := new(histogram)
+	all := newHistogram(fineOutput)
 	for i := range o.Switches {
-		delays := new(histogram)
+		delays := newHistogram(fineOutput)
 		o.Switches[i] = r.count.virtual(i, delays, r.s.measured())
 		r.count.total.plus(&r.count.switches[i])
 		all.merge(delays)

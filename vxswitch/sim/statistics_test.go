@@ -14,7 +14,8 @@ func TestHistogram(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]int64{10, 1000, 1e6, 1e12}).Draw(t, "limit")
 		times := rapid.SliceOfN(rapid.Int64Range(0, limit), 1, 300).Draw(t, "times")
-		h, other := new(histogram), new(histogram)
+		fine := rapid.SampledFrom([]uint{fineInput, fineOutput}).Draw(t, "fine")
+		h, other := newHistogram(fine), newHistogram(fine)
 		for i, v := range times {
 			if i%2 == 0 {
 				h.add(time.Duration(v))
@@ -26,7 +27,7 @@ func TestHistogram(t *testing.T) {
 		slices.Sort(times)
 		for _, q := range []float64{0, 0.5, 0.99, 1} {
 			exact := float64(times[max(int(math.Ceil(q*float64(len(times)))), 1)-1])
-			if got := h.quantile(q); math.Abs(got-exact) > exact/(2<<fine)+0.5 {
+			if got := h.quantile(q); math.Abs(got-exact) > exact/float64(int(2)<<fine)+0.5 {
 				t.Errorf("quantile %g is %g, want %g", q, got, exact)
 			}
 		}
