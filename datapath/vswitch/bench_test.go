@@ -30,10 +30,7 @@ type bench struct {
 	ports []plan.SwitchPort
 }
 
-const (
-	free   = 1_000_000 // a limit that nobody reaches
-	twenty = 20 * time.Second
-)
+const free = 1_000_000 // a limit that nobody reaches
 
 // newBench makes the switch and count ports; station i has 10.0.0.(i+1).
 func newBench(t *testing.T, count int) *bench {
@@ -113,6 +110,16 @@ func (b *bench) run(ns string, argv ...string) {
 // pings says whether station i reaches an address.
 func (b *bench) pings(i int, to netip.Addr) bool {
 	return exec.Command("nsenter", "--net="+b.node(i), "ping", "-c1", "-W1", to.String()).Run() == nil
+}
+
+// reaches is pings with the patience that a busy machine takes.
+func (b *bench) reaches(i int, to netip.Addr) bool {
+	for range 10 {
+		if b.pings(i, to) {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *bench) has(items ...plan.Item) {

@@ -74,6 +74,7 @@ type vswitchStation struct {
 const (
 	vswitchMapCounters = "counters"
 	vswitchMapFdb      = "fdb"
+	vswitchMapGuesses  = "guesses"
 	vswitchMapNumbers  = "numbers"
 	vswitchMapPorts    = "ports"
 	vswitchMapSettings = "settings"
@@ -133,6 +134,7 @@ type vswitchProgramSpecs struct {
 type vswitchMapSpecs struct {
 	Counters *ebpf.MapSpec `ebpf:"counters"`
 	Fdb      *ebpf.MapSpec `ebpf:"fdb"`
+	Guesses  *ebpf.MapSpec `ebpf:"guesses"`
 	Numbers  *ebpf.MapSpec `ebpf:"numbers"`
 	Ports    *ebpf.MapSpec `ebpf:"ports"`
 	Settings *ebpf.MapSpec `ebpf:"settings"`
@@ -168,6 +170,7 @@ func (o *vswitchObjects) Close() error {
 type vswitchMaps struct {
 	Counters *ebpf.Map `ebpf:"counters"`
 	Fdb      *ebpf.Map `ebpf:"fdb"`
+	Guesses  *ebpf.Map `ebpf:"guesses"`
 	Numbers  *ebpf.Map `ebpf:"numbers"`
 	Ports    *ebpf.Map `ebpf:"ports"`
 	Settings *ebpf.Map `ebpf:"settings"`
@@ -179,6 +182,7 @@ func (m *vswitchMaps) Close() error {
 	return _VswitchClose(
 		m.Counters,
 		m.Fdb,
+		m.Guesses,
 		m.Numbers,
 		m.Ports,
 		m.Settings,

@@ -123,10 +123,15 @@ func (t *tables) setNumber(n int, index uint32) error {
 			}
 		}
 	}
-	if was, there := have[index]; index == 0 || there && was == uint32(n) {
+	if index == 0 {
 		return nil
 	}
-	return t.Numbers.Put(index, uint32(n))
+	if was, there := have[index]; !there || was != uint32(n) {
+		if err := t.Numbers.Put(index, uint32(n)); err != nil {
+			return err
+		}
+	}
+	return t.Guesses.Put(index%maxGuesses, uint32(n))
 }
 
 // deletePort takes the program and the row away. A switch that is gone took

@@ -39,7 +39,7 @@ func TestStationsReachEachOther(t *testing.T) {
 	b := newBench(t, 3)
 	for from := range 3 {
 		for to := range 3 {
-			if from != to && !b.pings(from, station(to)) {
+			if from != to && !b.reaches(from, station(to)) {
 				t.Errorf("%d does not reach %d", from, to)
 			}
 		}
@@ -48,7 +48,7 @@ func TestStationsReachEachOther(t *testing.T) {
 		t.Errorf("port 0 counts %+v", c)
 	}
 	b.part.Close() // without an agent
-	if !b.pings(0, station(2)) {
+	if !b.reaches(0, station(2)) {
 		t.Error("without an agent nobody is reached")
 	}
 }
@@ -61,7 +61,7 @@ func TestIsolatedPortsDoNotSpeak(t *testing.T) {
 	if b.pings(0, station(1)) || b.pings(1, station(0)) {
 		t.Error("isolated ports speak")
 	}
-	if !b.pings(0, station(2)) || !b.pings(2, station(1)) {
+	if !b.reaches(0, station(2)) || !b.reaches(2, station(1)) {
 		t.Error("ports that may speak do not")
 	}
 	if b.counts(0).Dropped["isolated"] == 0 {
@@ -75,7 +75,7 @@ func TestStationsThatChange(t *testing.T) {
 	b := newBench(t, 2)
 	b.run(b.node(1), "ip", "link", "set", "eth0", "address", "02:00:00:00:07:07")
 	b.run(b.node(1), "ip", "addr", "add", "10.0.0.77/24", "dev", "eth0")
-	if !b.pings(1, station(0)) || !b.pings(0, station(1)) || !b.pings(0, netip.MustParseAddr("10.0.0.77")) {
+	if !b.reaches(1, station(0)) || !b.reaches(0, station(1)) || !b.reaches(0, netip.MustParseAddr("10.0.0.77")) {
 		t.Error("a station that changed is not reached")
 	}
 }

@@ -18,8 +18,11 @@ import (
 
 //go:generate ../bpf/generate vswitch vswitch.bpf.c -type port -type state -type entry -type station -type count -type setting
 
-// maxPorts is the program's MAX_PORTS.
-const maxPorts = 256
+// The program's MAX_PORTS and MAX_GUESSES.
+const (
+	maxPorts   = 256
+	maxGuesses = 1024
+)
 
 // tables are the maps and the program of one switch. Keys and values go
 // through the kernel in the types that the generator read from the program.
@@ -42,7 +45,7 @@ func openTables(pins *bpf.Pins) (*tables, error) {
 	}
 	t := &tables{pins: pins, program: c.Programs[vswitchProgVswitch], all: c}
 	t.vswitchMaps = vswitchMaps{
-		Counters: c.Maps[vswitchMapCounters], Fdb: c.Maps[vswitchMapFdb], Numbers: c.Maps[vswitchMapNumbers],
+		Counters: c.Maps[vswitchMapCounters], Guesses: c.Maps[vswitchMapGuesses], Fdb: c.Maps[vswitchMapFdb], Numbers: c.Maps[vswitchMapNumbers],
 		Ports: c.Maps[vswitchMapPorts], Settings: c.Maps[vswitchMapSettings], States: c.Maps[vswitchMapStates],
 		Stations: c.Maps[vswitchMapStations],
 	}

@@ -7,6 +7,7 @@
 #include "packet.h"
 
 #define MAX_PORTS 256
+#define MAX_GUESSES 1024
 #define MAX_ADDRESSES 16384
 #define WORDS (MAX_PORTS / 64)
 #define NS_PER_S 1000000000ULL
@@ -89,6 +90,7 @@ struct setting {
 
 MAP(BPF_MAP_TYPE_ARRAY, __u32, struct setting, 1, 0) settings SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, __u32, __u32, 2 * MAX_PORTS, 0) numbers SEC(".maps"); /* of ports, by device */
+MAP(BPF_MAP_TYPE_ARRAY, __u32, __u32, MAX_GUESSES, 0) guesses SEC(".maps"); /* the same, by its lowest bits */
 MAP(BPF_MAP_TYPE_ARRAY, __u32, struct port, MAX_PORTS, 0) ports SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, __u32, struct state, MAX_PORTS, 0) states SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct count, MAX_PORTS, 0) counters SEC(".maps");
@@ -356,23 +358,43 @@ static __always_inline int send_known(struct frame *f, __u32 out)
 	return bpf_redirect_peer(to->index, 0);
 }
 
+/* The port of a device. The guess is right unless another device has the same
+ * lowest bits; then it says so. */
+static __always_inline struct port *port_of(__u32 device, __u32 *in)
+{
+	__u32 low = device % MAX_GUESSES, *number = bpf_map_lookup_elem(&guesses, &low);
+	struct port *p;
+
+	if (!number)
+		return NULL;
+	*in = *number;
+	p = bpf_map_lookup_elem(&ports, in);
+	if (likely(p && p->index == device))
+		return p;
+	number = bpf_map_lookup_elem(&numbers, &device);
+	if (!number)
+		return NULL;
+	*in = *number;
+	p = bpf_map_lookup_elem(&ports, in);
+	return p && p->index == device ? p : NULL;
+}
+
 SEC("tc")
 int vswitch(struct __sk_buff *skb)
 {
-	__u32 device = skb->ifindex, zero = 0, *number = bpf_map_lookup_elem(&numbers, &device);
+	__u32 zero = 0;
 	struct frame f = { .skb = skb, .now = bpf_ktime_get_coarse_ns() };
 	struct entry *e;
 	struct ethhdr *eth;
 	__u64 to, from;
 	int verdict;
 
-	if (!number)
+	f.port = port_of(skb->ifindex, &f.in);
+	if (!f.port)
 		return TCX_DROP;
-	f.in = *number;
 	f.set = bpf_map_lookup_elem(&settings, &zero);
-	f.port = bpf_map_lookup_elem(&ports, &f.in);
 	f.count = bpf_map_lookup_elem(&counters, &f.in);
-	if (!f.set || !f.port || f.port->index != device || f.port->blocked)
+	if (!f.set || f.port->blocked)
 		return drop(&f, CAUSE_BLOCKED);
 	eth = first(skb, ETH_HLEN);
 	if (!eth)
