@@ -16,6 +16,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +27,7 @@ import (
 
 var (
 	rounds = flag.Int("rounds", 5, "rounds, interleaved")
+	only   = flag.String("only", "", "networks to measure, by comma; the first of all is what ratios are of")
 	window = flag.Duration("window", time.Second, "of each measurement")
 )
 
@@ -48,6 +50,9 @@ func run(ctx context.Context, exe string) error {
 	fmt.Printf("%s; %d rounds of %s\n\n", rig.Machine(), *rounds, *window)
 	var all []*network
 	for _, k := range kinds {
+		if *only != "" && !slices.Contains(strings.Split(*only, ","), k.name) {
+			continue
+		}
 		n, err := up(k.name, k.build, exe, dir)
 		if err != nil {
 			fmt.Printf("%s is left out: %v\n\n", k.name, err)

@@ -108,6 +108,7 @@ func (n *network) start(ready string, argv ...string) error {
 
 const config = `
 cpu: 0
+spin: 1us
 ports:
 - {name: a, tap: eth0, namespace: /run/netns/%s}
 - {name: b, tap: eth0, namespace: /run/netns/%s}
@@ -130,7 +131,7 @@ func vxswitch(n *network, exe, dir string) error {
 // copyLoop is the limit: a C program that only copies.
 func copyLoop(n *network, _, dir string) error {
 	exe := filepath.Join(dir, "copy")
-	if out, err := exec.Command("cc", "-O2", "-o", exe, "bench/vxswitch/copy.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-O2", "-o", exe, "bench/vxswitch/copy/copy.c").CombinedOutput(); err != nil {
 		return fmt.Errorf("cc: %w: %s", err, out)
 	}
 	if err := n.start("ready", exe, "t0", "t1", "0"); err != nil {
@@ -155,6 +156,11 @@ func openVSwitch(kind string) func(n *network, exe, dir string) error {
 	return func(n *network, _, dir string) error {
 		if err := n.veths(); err != nil {
 			return err
+		}
+		for _, end := range []string{"a", "b"} { // it forwards what is not summed as it is
+			if err := rig.Commands("ip netns exec " + n.ns(end) + " ethtool -K eth0 tx off"); err != nil {
+				return err
+			}
 		}
 		dir = filepath.Join(dir, n.name)
 		if err := os.Mkdir(dir, 0o700); err != nil {

@@ -23,7 +23,7 @@ func (a *app) vxswitch() *cobra.Command {
 		Use:     "vxswitch",
 		Short:   "Run a hosting switch that is leased in slices on real ports",
 		Long:    "Run a hosting switch that is leased in slices on real ports. docs/vxswitch-live.md explains its description.",
-		Example: "  sublet vxswitch run examples/vxswitch/live.yaml\n  sublet vxswitch status\n  sublet vxswitch change changed.yaml",
+		Example: "  sublet vxswitch run examples/hosting/two-tenants.yaml\n  sublet vxswitch status\n  sublet vxswitch change changed.yaml",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,7 +43,7 @@ type VirtualConfig struct {
 	Name      string              `yaml:"name" json:"name"`
 	Ports     []VirtualPortConfig `yaml:"ports" json:"ports"`
 	Buffer    size                `yaml:"buffer,omitempty" json:"buffer,omitempty"`
-	Lend      float64             `yaml:"lend,omitempty" json:"lend,omitempty"`
+	Lend      fraction            `yaml:"lend,omitempty" json:"lend,omitempty"`
 	Manager   string              `yaml:"manager,omitempty" json:"manager,omitempty"`
 	Scheduler string              `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`
 	Blocked   [][2]string         `yaml:"blocked,omitempty" json:"blocked,omitempty"` // [from, to] by port name
@@ -76,7 +77,26 @@ type (
 	rate vnet.Rate
 	size vnet.Bytes
 	span time.Duration
+
+	fraction float64 // 0.5 or 50%
 )
+
+func (f *fraction) UnmarshalText(text []byte) error {
+	word, percent := strings.CutSuffix(string(text), "%")
+	v, err := strconv.ParseFloat(word, 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v <= 1) {
+		return fmt.Errorf("%q is no part such as 0.5 or 50%%", text)
+	}
+	*f = fraction(v)
+	return nil
+}
+
+func (f fraction) MarshalText() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(f), 'g', -1, 64), nil
+}
 
 func (r *rate) UnmarshalText(text []byte) error {
 	v, err := vnet.ParseRate(string(text))
@@ -305,7 +325,7 @@ func (c *Config) virtual(i int, places map[string]int) (v vxswitch.Virtual, err 
 	if w.Lookup != "learning" {
 		return v, fail(where+".lookup", "%q: there is learning", w.Lookup)
 	}
-	v = vxswitch.Virtual{Name: w.Name, Buffer: vxswitch.Crosspoint{Size: vnet.Bytes(w.Buffer), Lend: w.Lend, Manager: manager}}
+	v = vxswitch.Virtual{Name: w.Name, Buffer: vxswitch.Crosspoint{Size: vnet.Bytes(w.Buffer), Lend: float64(w.Lend), Manager: manager}}
 	for j, p := range w.Ports {
 		at := fmt.Sprintf("%s.ports[%d]", where, j)
 		if p.Port == "" && p.In == 0 { // a hole of keepOrder
