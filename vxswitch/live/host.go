@@ -183,6 +183,9 @@ func (h *Host) wake() {
 func (h *Host) Run(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if runtime.GOMAXPROCS(0) < 2 {
+		runtime.GOMAXPROCS(2)
+	}
 	if h.cfg.CPU != nil {
 		var set unix.CPUSet
 		set.Set(*h.cfg.CPU)
@@ -282,16 +285,13 @@ func (h *Host) poll(d vxswitch.Time) (news bool, err error) {
 	return news, nil
 }
 
+// epollWait is a raw system call also when it waits: telling Go's scheduler of
+// it costs as much as carrying a frame. Run leaves Go another processor for the
+// rest of the program, and a collector's signal ends the wait.
 func (h *Host) epollWait(events []unix.EpollEvent, d vxswitch.Time) (int, unix.Errno) {
 	t := unix.NsecToTimespec(int64(d))
-	args := func(call func(trap, a, b, c, d, e, f uintptr) (uintptr, uintptr, unix.Errno)) (int, unix.Errno) {
-		n, _, errno := call(unix.SYS_EPOLL_PWAIT2, uintptr(h.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(unsafe.Pointer(&t)), 0, 0)
-		return int(n), errno
-	}
-	if d == 0 {
-		return args(unix.RawSyscall6)
-	}
-	return args(unix.Syscall6)
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(h.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(unsafe.Pointer(&t)), 0, 0)
+	return int(n), errno
 }
 
 // framesPerVisit is what one port may send in a round.
