@@ -132,9 +132,9 @@ func used(a *vnet.Account) string {
 	case a == nil:
 		return "-"
 	case a.Quote == nil:
-		return fmt.Sprintf("%.4g", a.Used.Total)
+		return units(a.Used.Total)
 	}
-	return fmt.Sprintf("%.4g/%.4g", a.Used.Total, a.Quote.Total)
+	return units(a.Used.Total) + "/" + units(a.Quote.Total)
 }
 
 // printAccount says what a lease costs.
@@ -145,11 +145,19 @@ func (a *app) printAccount(account *vnet.Account) {
 	if account.Quote != nil {
 		fmt.Fprintf(a.out, "cost: quoted %s\n", costWords(*account.Quote))
 	}
-	fmt.Fprintf(a.out, "cost: used %s; an hour is %.4g\n", costWords(account.Used), account.Hourly.Total)
+	fmt.Fprintf(a.out, "cost: used %s; an hour is %s\n", costWords(account.Used), units(account.Hourly.Total))
 }
 
 func costWords(c vnet.Cost) string {
-	return fmt.Sprintf("%.4g (%.4g resource-seconds, %.4g Mbit)", c.Total, c.Resource, c.Bandwidth)
+	return fmt.Sprintf("%s (%s resource-seconds, %s Mbit)", units(c.Total), units(c.Resource), units(c.Bandwidth))
+}
+
+// units prints an amount for people: whole, unless it is small or beyond reading.
+func units(x float64) string {
+	if x >= 100 && x < 1e12 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.4g", x)
 }
 
 func route(path vnet.Path, direction int) string {

@@ -138,9 +138,9 @@ func windowAt(now time.Time, r vnet.Request) vnet.Window {
 // price is what is quoted, or the cost of an hour when there is no end.
 func price(account *vnet.Account) string {
 	if account.Quote != nil {
-		return fmt.Sprintf("%.4g", account.Quote.Total)
+		return units(account.Quote.Total)
 	}
-	return fmt.Sprintf("%.4g/h", account.Hourly.Total)
+	return units(account.Hourly.Total) + "/h"
 }
 
 func changed(changes []vnet.Change) string {
