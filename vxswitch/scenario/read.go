@@ -16,6 +16,7 @@ const (
 	maxPorts    = 256
 	maxSwitches = 1024
 	maxSize     = 65535 // bytes of one frame
+	maxBuffers  = 4 << 20
 )
 
 // scenario turns a form into the words of sim and checks it.
@@ -124,6 +125,19 @@ func (f *form) tenants(s *sim.Scenario) error {
 			made.Name = name
 			s.VirtualSwitches = append(s.VirtualSwitches, made)
 		}
+	}
+	return buffers(s)
+}
+
+// buffers bounds the virtual crosspoint buffers, about 200 bytes of memory
+// each.
+func buffers(s *sim.Scenario) error {
+	n := 0
+	for i := range s.VirtualSwitches {
+		n += len(s.VirtualSwitches[i].Ports) * len(s.VirtualSwitches[i].Ports)
+	}
+	if n > maxBuffers {
+		return fail("virtual_switches", "have %d crosspoints together: at most %d are possible, use fewer ports or virtual switches", n, maxBuffers)
 	}
 	return nil
 }

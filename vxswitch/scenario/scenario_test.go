@@ -94,6 +94,7 @@ func TestWrongScenarios(t *testing.T) {
 		"trace":            {"load: 50%", "trace: none.jsonl", "no such file"},
 		"manager":          {"buffer: 3KB", "buffer: 3KB, manager: \"red:mix=3\"", `no setting "mix"`},
 		"warm-up":          {"duration: 10ms", "duration: 10ms\nwarmup: 10ms", "leave something to measure"},
+		"too large":        {"ports: 4, rate: 1Gbit, crosspoint: 64KB}\nvirtual_switches:\n  - {name: a, count: 3}", "ports: 256, rate: 1Gbit, crosspoint: 64KB}\nvirtual_switches:\n  - {name: a, count: 200}", "crosspoints together"},
 		"vary nothing":     {"traffic:", "vary: [{switch.colour: [red]}]\ntraffic:", `there is no field "colour"`},
 		"vary beyond":      {"traffic:", "vary: [{\"virtual_switches[7].count\": [1]}]\ntraffic:", "there is no virtual_switches[7]"},
 		"vary unevenly":    {"traffic:", "vary: [{switch.rate: [1Gbit], switch.crosspoint: [1KB, 2KB]}]\ntraffic:", "give each as many"},
