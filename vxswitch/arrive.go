@@ -32,13 +32,15 @@ func (s *Switch) Forward(now Time, id ID, port int, h *Header, p Packet) (queued
 		v.ins[in].count.refuse(p.Size, NoRoute)
 		return 0, NoRoute
 	}
-	return s.queueAll(now, v, &outs, p)
+	return s.queueAll(now, v, outs, p)
 }
 
 // forward asks the switch's own lookup.
-func (v *virtual) forward(now Time, in int, h *Header) (outs PortSet) {
+func (v *virtual) forward(now Time, in int, h *Header) *PortSet {
+	outs := &v.s.outs // one for all: what goes into an interface's call would be allocated
+	*outs = PortSet{}
 	if v.cfg.Lookup != nil {
-		v.cfg.Lookup.Forward(now, in, h, &outs)
+		v.cfg.Lookup.Forward(now, in, h, outs)
 	}
 	return outs
 }

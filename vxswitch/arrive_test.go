@@ -88,3 +88,23 @@ func TestClaimsMustDiffer(t *testing.T) {
 	b.Claims = []vxswitch.Claim{{By: vxswitch.ByVLAN, Port: 1, Value: 7}}
 	d.apply(0, vxswitch.Add{Virtual: b})
 }
+
+// TestForwardingAllocatesNothing once addresses are known.
+func TestForwardingAllocatesNothing(t *testing.T) {
+	d := newDriver(t, small(sched.DRR{}, 2))
+	v := member("a", 2, sched.DRR{})
+	v.Lookup, v.Claims = lookup.NewLearning(2, 0, 0), []vxswitch.Claim{{By: vxswitch.ByPort, Port: 0}, {By: vxswitch.ByPort, Port: 1}}
+	d.apply(0, vxswitch.Add{Virtual: v})
+	headers := [2]vxswitch.Header{{Src: vxswitch.MAC{2}, Dst: vxswitch.MAC{4}}, {Src: vxswitch.MAC{4}, Dst: vxswitch.MAC{2}}}
+	var now vxswitch.Time
+	n := testing.AllocsPerRun(1000, func() {
+		for port := range headers {
+			now += 1e6
+			d.s.Arrive(now, port, &headers[port], vxswitch.Packet{Size: 100})
+			d.s.Depart(now)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations for two frames", n)
+	}
+}
