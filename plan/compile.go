@@ -143,9 +143,18 @@ func (c *compiler) place(host vnet.HostID, wire VxLink, rates [2]vnet.Rate) {
 		}
 		if t := wire.Ends[i].Tunnel; t != nil {
 			c.uplink(host, t.Interface)
+			c.hosts[host].Add(entry(wire, t))
 		}
 	}
 	c.hosts[host].Add(wire)
+}
+
+// entry is the overlay's entry of a tunnel.
+func entry(wire VxLink, t *Tunnel) Overlay {
+	return Overlay{
+		Lease: wire.Lease, Link: wire.Link, VNI: t.VNI, Interface: t.Interface,
+		Local: t.Local, Remote: t.Remote, MTU: t.MTU, BestEffort: t.Class.BestEffort,
+	}
 }
 
 // noLimit is more than any host forwards: a bound of that height is left out

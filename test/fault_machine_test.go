@@ -85,6 +85,9 @@ func (l *lab) processesIn(host, namespace string) []string {
 	return seen
 }
 
+// tunnelClasses is the first class number of tunnels.
+const tunnelClasses = 0x10
+
 // kernelState lists devices, addresses, routes, queues and classes of a
 // namespace; with numbers, or without for comparing two builds of one network.
 func kernelState(label, namespace string, numbers bool) []string {
@@ -107,7 +110,11 @@ func kernelState(label, namespace string, numbers bool) []string {
 			say("%s", line)
 			classes, _ := c.Classes(d.Index)
 			for _, k := range classes {
-				say("class %s %x parent %x %+v", d.Name, k.Handle, k.Parent, k.HTB())
+				htb := k.HTB()
+				if uint16(k.Handle) >= tunnelClasses {
+					htb = kernel.HTBClass{Priority: htb.Priority} // rates follow the frames
+				}
+				say("class %s %x parent %x %+v", d.Name, k.Handle, k.Parent, htb)
 			}
 			_, filters, _ := c.Filter(d.Index)
 			say("filters %s %d", d.Name, filters)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	product "sublet/internal/lab"
+	"sublet/plan"
 )
 
 // bystander shares h1 with the network that is damaged, but no node, link or
@@ -45,12 +46,15 @@ var damages = []struct{ where, command string }{
 	{"FABRIC", "tc qdisc del dev l0b clsact"},
 	{"FABRIC", "tc filter del dev l0a ingress"},
 	{"FABRIC", "tc filter add dev l0a ingress prio 5 u32 match u32 0 0"},
-	{"FABRIC", "ip link del l1b"},
-	{"FABRIC", "ip link set l1b down"},
-	{"FABRIC", "ip link set l1b type vxlan id 1048577 remote 198.18.0.77"},
-	{"FABRIC", "tc filter del dev l1b ingress"},
-	{"FABRIC", "ip link set l1b alias stranger"},
-	{"FABRIC", "tc qdisc change dev l1b root tbf rate 100mbit burst 3k limit 5k"},
+	{"FABRIC", "ip link del trunk"},
+	{"FABRIC", "ip link set trunk down"},
+	{"FABRIC", "ip link set trunk down; ip link set trunk name gone"},
+	{"FABRIC", "ip link set trunk alias stranger"},
+	{"HOST", "ip link del TRUNK"},
+	{"HOST", "ip link set TRUNK down"},
+	{"HOST", "ip link set TRUNK alias stranger"},
+	{"HOST", "tc filter del dev TRUNK ingress"},
+	{"HOST", "tc qdisc del dev TRUNK clsact"},
 	{"HOST", "tc qdisc del dev to-h2 root"},
 	{"HOST", "tc qdisc replace dev to-h2 root pfifo; tc qdisc del dev to-h2 root"},
 	{"HOST", "tc class change dev to-h2 parent 1:2 classid 1:10 htb rate 1mbit ceil 2mbit"},
@@ -88,7 +92,8 @@ func TestSabotage(t *testing.T) {
 	host := filepath.Base(places["HOST"])
 	for _, damage := range damages {
 		d.repaired(damage.where+": "+damage.command, func() {
-			for command := range strings.SplitSeq(strings.ReplaceAll(damage.command, "HOST", host), "; ") {
+			words := strings.NewReplacer("HOST", host, "TRUNK", plan.Trunk(id))
+			for command := range strings.SplitSeq(words.Replace(damage.command), "; ") {
 				s.in(places[damage.where], strings.Fields(command)...)
 			}
 		})
@@ -123,7 +128,7 @@ func (d *damaged) files(places map[string]string) map[string]func() {
 	}
 	remove := func(path string) func() {
 		return func() {
-			_ = unix.Unmount(path, unix.MNT_DETACH)
+			_ = unix.Unmount(path, unix.MNT_DETACH) // if it is a namespace
 			if err := os.Remove(path); err != nil {
 				d.t.Error(err)
 			}
@@ -135,7 +140,15 @@ func (d *damaged) files(places map[string]string) map[string]func() {
 		"namespace of a router removed":     remove(places["r"]),
 		"namespace of the fabric unmounted": unmount(places["FABRIC"]),
 		"namespace of the fabric removed":   remove(places["FABRIC"]),
-		"hosts file removed":                remove(names),
+		"what encapsulates unpinned":        remove(filepath.Join(d.run, "bpf", "h1", "overlay", "tx_"+plan.Trunk(d.a.id))),
+		"programs and maps unpinned": func() {
+			for _, pin := range matches(filepath.Join(d.run, "bpf", "h1", "vxlink", "[a-s]*")) {
+				if err := os.Remove(pin); err != nil {
+					d.t.Error(err)
+				}
+			}
+		},
+		"hosts file removed": remove(names),
 		"hosts file altered": func() {
 			if err := os.WriteFile(names, []byte("10.9.9.9 evil\n"), 0o644); err != nil {
 				d.t.Error(err)

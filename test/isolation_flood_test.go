@@ -94,7 +94,7 @@ func TestTwinsShareNothing(t *testing.T) {
 	silent, arrive := l.wiretaps(both)
 	// That silence is no deafness: taken for another network's, the frames
 	// are heard below the tunnel.
-	arrive = append(arrive, tap(t, l.host("h2"), "control on h2", outside(alice, both[0].vni("h1")+1)))
+	arrive = append(arrive, tap(t, l.host("h2"), "control on h2", outside(alice, both[0].vni("h1")+1, 0)))
 	frames := floodFrames
 	if testing.Short() {
 		frames /= 10

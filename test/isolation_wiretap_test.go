@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -11,6 +12,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"sublet/plan"
+	"sublet/vnet"
 )
 
 // Every frame of a flood ends in a signature: whose it is and by which link it
@@ -72,19 +76,39 @@ func anyBut(s signature) []unix.SockFilter {
 // anything counts signed frames.
 func anything() []unix.SockFilter { return anyBut(signature{'S', 'L', 'i', 's'}) }
 
-// outside counts a tenant's signed frames that do not travel in the VXLAN
-// packets of its own network, as these are seen below the tunnels.
-func outside(uid, vni uint32) []unix.SockFilter {
-	const count, dont = 13, 14 // where the program ends
+// outside counts a tenant's signed frames that neither travel in the VXLAN
+// packets of its own network, as these are seen below the tunnels, nor between
+// those and its fabric by its trunk, a device of this number.
+func outside(uid, vni, trunk uint32) []unix.SockFilter {
+	const count, dont = 15, 16 // where the program ends
 	return []unix.SockFilter{
 		loadLength,
 		loadTail(8), jumpEqual(binary.BigEndian.Uint32([]byte("SLis")), 0, dont-3),
 		loadTail(4), shift(16), jumpEqual(uid, 0, dont-6),
-		load(unix.BPF_H, 12), jumpEqual(unix.ETH_P_IP, 0, count-8),
-		load(unix.BPF_H, 36), jumpEqual(4789, 0, count-10),
-		load(unix.BPF_W, 46), shift(8), jumpEqual(vni, dont-13, 0),
+		load(unix.BPF_W, deviceNumber), jumpEqual(trunk, dont-8, 0),
+		load(unix.BPF_H, 12), jumpEqual(unix.ETH_P_IP, 0, count-10),
+		load(unix.BPF_H, 36), jumpEqual(4789, 0, count-12),
+		load(unix.BPF_W, 46), shift(8), jumpEqual(vni, dont-15, 0),
 		doCount, dontCount,
 	}
+}
+
+// deviceNumber is where a filter finds the number of a packet's device
+// (SKF_AD_OFF + SKF_AD_IFINDEX).
+const deviceNumber = 0xfffff000 + 8
+
+// trunkOn is the number of the tenant's trunk on a node of the substrate; 0: it
+// has none there.
+func (c *tenant) trunkOn(node string) (number uint32) {
+	c.t.Helper()
+	within(c.t, c.host(node), func() error {
+		device, err := net.InterfaceByName(plan.Trunk(vnet.LeaseID{Tenant: vnet.TenantID(c.name()), Network: "net"}))
+		if err == nil {
+			number = uint32(device.Index)
+		}
+		return nil
+	})
+	return number
 }
 
 // wiretap counts the frames that pass any device of a namespace and match.

@@ -27,7 +27,7 @@ func (l *lab) wiretaps(both []*tenant) (silent, arrive []*wiretap) {
 			silent = append(silent, tap(l.t, c.fabric(host, "net"), "the other's frames in "+c.name()+"'s fabric on "+host, from(other.uid)))
 		}
 		for _, node := range []string{"h1", "h2", "h3", "s1"} {
-			silent = append(silent, tap(l.t, l.host(node), c.name()+"'s frames on "+node+" outside of their tunnel", outside(c.uid, c.vni("h1"))))
+			silent = append(silent, tap(l.t, l.host(node), c.name()+"'s frames on "+node+" outside of their tunnel", outside(c.uid, c.vni("h1"), c.trunkOn(node))))
 		}
 	}
 	return append(silent, tap(l.t, here, "frames on the machine", anything())), arrive

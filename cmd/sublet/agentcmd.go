@@ -24,6 +24,7 @@ import (
 	"sublet/agent/capture"
 	"sublet/agent/session"
 	"sublet/datapath/kernel"
+	"sublet/datapath/overlay"
 	"sublet/datapath/vnode"
 	"sublet/datapath/vswitch"
 	"sublet/datapath/vxlink"
@@ -94,10 +95,15 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 			log.Warn("no events from the kernel, audits only", "err", err)
 		}
 	}()
+	tunnels := overlay.New(host)
+	defer tunnels.Close()
+	links := vxlink.New(host)
+	d.links = links
+	go links.Trim(ctx)
 	keeper := &agent.Agent{
 		Host: vnet.HostID(o.host), Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
 		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),
-		Parts:  []agent.Part{agent.Patient(vxlink.New(host)), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches)},
+		Parts:  []agent.Part{agent.Patient(links), agent.Patient(tunnels), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches)},
 		Events: events, Log: log, Workers: o.workers,
 	}
 	d.agent = keeper
@@ -133,6 +139,7 @@ type agentDoor struct {
 	nodes    *vnode.Part
 	routers  *vxrouter.Part
 	switches *vswitch.Part
+	links    *vxlink.Part
 	agent    *agent.Agent
 	log      *slog.Logger
 }
@@ -177,6 +184,7 @@ func (d *agentDoor) routes() http.Handler {
 	mux.Handle("/v1/", session.Bound(session.MostSessions, sessions))
 	mux.HandleFunc("GET /v1/diff", d.diff)
 	mux.HandleFunc("GET /v1/paths", d.paths)
+	mux.HandleFunc("GET /v1/links/{fabric}/traffic", d.traffic)
 	return mux
 }
 
@@ -210,10 +218,29 @@ func (d *agentDoor) capture(w http.ResponseWriter, r *http.Request) {
 	if end == "1" {
 		side = 1
 	}
-	device := plan.VxLink{Index: index}.Device(side)
+	port, err := d.port(r.Context(), fabric, index, side)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
 	session.ServeStream(w, r, func(ctx context.Context, out io.Writer) error {
-		return capture.Stream(ctx, d.host.Path(fabric), device, fabric+" "+device, capture.Options{}, out)
+		return capture.Stream(ctx, d.host.Path(port.Namespace), port.Interface, port.Namespace+"/"+port.Interface, capture.Options{}, out)
 	})
+}
+
+// port is the end of a link in its node: the one place by which all its frames
+// pass, since those out of a tunnel reach the node without the fabric's device.
+func (d *agentDoor) port(ctx context.Context, fabric string, index, side int) (*plan.Port, error) {
+	want, err := d.agent.Source.Plan(ctx, d.agent.Host, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range want.Links {
+		if plan.Fabric(l.Lease) == fabric && l.Index == index && l.Ends[side].Port != nil {
+			return l.Ends[side].Port, nil
+		}
+	}
+	return nil, errors.New("no such link end here")
 }
 
 // paths says what routers and switches forward.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,8 @@ type linkView struct {
 	From  string    `json:"from"`
 	To    string    `json:"to"`
 	Alloc vnet.Rate `json:"alloc_bps"`
+	// Traffic is asked for one lease at a time.
+	Traffic *trafficView `json:"traffic,omitempty"`
 }
 
 func viewLease(l vnet.Lease) leaseView {
@@ -44,7 +47,7 @@ func viewLease(l vnet.Lease) leaseView {
 	}
 	for _, link := range l.Topology().Links {
 		for _, d := range vnet.Directions {
-			v.Links = append(v.Links, linkView{link.Name, link.Ends[d], link.Ends[d.Opposite()], l.Rates[link.Name][d]})
+			v.Links = append(v.Links, linkView{link.Name, link.Ends[d], link.Ends[d.Opposite()], l.Rates[link.Name][d], nil})
 		}
 	}
 	return v
@@ -73,7 +76,7 @@ func (a *app) leases() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printLease(l)
+			return a.printLease(l, a.traffic(c.Context(), l))
 		},
 	})
 }
@@ -93,14 +96,16 @@ func (a *app) printLeases(leases []vnet.Lease) error {
 }
 
 // printLease shows one lease link by link; in JSON and YAML as a list of one.
-func (a *app) printLease(l vnet.Lease) error {
+func (a *app) printLease(l vnet.Lease, traffic map[string][2]*trafficView) error {
 	v := viewLease(l)
 	var rows [][]string
 	for i, link := range v.Links {
 		b := l.Topology().Links[i/2].Bandwidth[i%2]
-		rows = append(rows, []string{
-			link.Name, link.From, link.To, asked(b.Min), asked(b.Max), asked(link.Alloc), routes(l.Mapping.Paths(link.Name), i%2),
-		})
+		passed := traffic[link.Name][i%2]
+		v.Links[i].Traffic = passed
+		rows = append(rows, slices.Concat([]string{
+			link.Name, link.From, link.To, asked(b.Min), asked(b.Max), asked(link.Alloc),
+		}, passed.words(), []string{routes(l.Mapping.Paths(link.Name), i%2)}))
 	}
 	if a.format == "table" {
 		fmt.Fprintf(a.out, "%s is %s, from %s until %s\n", l.ID(), l.State, when(l.Window.Start), when(l.Window.End))
@@ -112,7 +117,7 @@ func (a *app) printLease(l vnet.Lease) error {
 			fmt.Fprintf(a.out, "  %s %s on %s\n", n.Name, l.Addresses[n.Name], l.Mapping.Nodes[n.Name])
 		}
 	}
-	return a.print([]leaseView{v}, "LINK FROM TO MIN MAX ALLOCATED PATH", rows)
+	return a.print([]leaseView{v}, "LINK FROM TO MIN MAX ALLOCATED SENT ARRIVED DROPPED PATH", rows)
 }
 
 func routes(paths []vnet.PathShare, direction int) string {

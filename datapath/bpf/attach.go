@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
 )
@@ -25,7 +27,7 @@ type Hook struct {
 // replaced in one step. A hook of a device that is gone, or that another
 // device has now, is made anew.
 func (p *Pins) Attach(name string, h Hook, program *ebpf.Program) error {
-	id, err := programID(program)
+	id, err := ID(program)
 	if err != nil {
 		return err
 	}
@@ -58,6 +60,12 @@ func (p *Pins) attach(name string, h Hook, program *ebpf.Program) error {
 	}
 	return kernel.In(h.Namespace, func() error {
 		l, err := link.AttachTCX(options)
+		for end := time.Now().Add(releaseTime); errors.Is(err, unix.EEXIST) && time.Now().Before(end); l, err = link.AttachTCX(options) {
+			if l, err = holder(h, program); err == nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
 		if err != nil {
 			return fmt.Errorf("attach program %s: %w", name, err)
 		}
@@ -69,10 +77,32 @@ func (p *Pins) attach(name string, h Hook, program *ebpf.Program) error {
 	})
 }
 
+// releaseTime bounds the wait for a link whose last pin was removed: the
+// kernel detaches it a little later.
+const releaseTime = time.Second
+
+// holder opens the link that has the program on the hook already.
+func holder(h Hook, program *ebpf.Program) (link.Link, error) {
+	id, err := ID(program)
+	if err != nil {
+		return nil, err
+	}
+	result, err := link.QueryPrograms(link.QueryOptions{Target: h.Index, Attach: h.Attach})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range result.Programs {
+		if held, ok := p.LinkID(); ok && p.ID == id {
+			return link.NewFromID(held)
+		}
+	}
+	return nil, fs.ErrNotExist
+}
+
 // Attached says whether the program is on the hook of a device by the link
 // pinned under name.
 func (p *Pins) Attached(name string, index int, program *ebpf.Program) (bool, error) {
-	id, err := programID(program)
+	id, err := ID(program)
 	if err != nil {
 		return false, err
 	}
@@ -109,7 +139,8 @@ func (p *Pins) attached(name string) (link.Link, place, error) {
 	return l, place{index: int(tcx.Ifindex), program: info.Program}, nil
 }
 
-func programID(program *ebpf.Program) (ebpf.ProgramID, error) {
+// ID is the kernel's number of a program.
+func ID(program *ebpf.Program) (ebpf.ProgramID, error) {
 	info, err := program.Info()
 	if err != nil {
 		return 0, fmt.Errorf("read a program: %w", err)
@@ -119,4 +150,57 @@ func programID(program *ebpf.Program) (ebpf.ProgramID, error) {
 		return 0, errors.New("the kernel does not number programs: Linux 6.6 is needed")
 	}
 	return id, nil
+}
+
+// Running lists the programs on a TCX hook of a device of the calling thread's
+// namespace (kernel.In), in the order in which they run.
+func Running(index int, at ebpf.AttachType) ([]ebpf.ProgramID, error) {
+	result, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: at})
+	if err != nil {
+		return nil, fmt.Errorf("list the programs of device %d: %w", index, err)
+	}
+	ids := make([]ebpf.ProgramID, len(result.Programs))
+	for i, p := range result.Programs {
+		ids[i] = p.ID
+	}
+	return ids, nil
+}
+
+// Alone detaches every other program from a hook.
+func Alone(h Hook, ours *ebpf.Program) error {
+	id, err := ID(ours)
+	if err != nil {
+		return err
+	}
+	return kernel.In(h.Namespace, func() error {
+		result, err := link.QueryPrograms(link.QueryOptions{Target: h.Index, Attach: h.Attach})
+		if err != nil {
+			return fmt.Errorf("list the programs of device %d: %w", h.Index, err)
+		}
+		for _, p := range result.Programs {
+			if p.ID == id {
+				continue
+			}
+			if err := detach(h, p); err != nil {
+				return fmt.Errorf("detach program %d from device %d: %w", p.ID, h.Index, err)
+			}
+		}
+		return nil
+	})
+}
+
+// detach takes a program off a hook, whether a link holds it there or not.
+func detach(h Hook, p link.AttachedProgram) error {
+	if id, ok := p.LinkID(); ok && id != 0 {
+		l, err := link.NewFromID(id)
+		if err != nil {
+			return err
+		}
+		return errors.Join(l.Detach(), l.Close())
+	}
+	program, err := ebpf.NewProgramFromID(p.ID)
+	if err != nil {
+		return err
+	}
+	return errors.Join(link.RawDetachProgram(link.RawDetachProgramOptions{Target: h.Index, Program: program, Attach: h.Attach}), program.Close())
 }

@@ -79,7 +79,8 @@ func (p *Pins) Remove(names ...string) error {
 }
 
 // Close removes the part's directory if it is empty, and with the last part's
-// the mount. What is pinned stays.
+// the mount. What is pinned stays, and so does the directory of the mount,
+// which is the host's.
 func (p *Pins) Close() error {
 	_ = os.Remove(p.dir) // refused while something is pinned
 	entries, err := os.ReadDir(p.root)
@@ -93,6 +94,5 @@ func (p *Pins) Close() error {
 	if err := unix.Unmount(p.root, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && err != unix.EINVAL {
 		return fmt.Errorf("unmount %s: %w", p.root, err)
 	}
-	_ = os.Remove(p.root)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
 )
@@ -76,7 +77,7 @@ func load(t *testing.T, p *Pins, v int32) *ebpf.Program {
 
 func id(t *testing.T, p *ebpf.Program) ebpf.ProgramID {
 	t.Helper()
-	number, err := programID(p)
+	number, err := ID(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,8 +185,9 @@ func TestNothingPinnedLeavesNoMount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := os.Stat(h.Dir("bpf")); !os.IsNotExist(err) {
-		t.Errorf("the directory is still there: %v", err)
+	var fs unix.Statfs_t
+	if err := unix.Statfs(h.Dir("bpf"), &fs); err != nil || fs.Type == unix.BPF_FS_MAGIC {
+		t.Errorf("still mounted: type %x, %v", fs.Type, err)
 	}
 }
 

@@ -45,10 +45,13 @@ func (p *Pins) Load(spec *ebpf.CollectionSpec) (c *ebpf.Collection, renewed []st
 	return c, renewed, nil
 }
 
+// ProgramPin names the pin of a program.
+func ProgramPin(program string) string { return "prog_" + program }
+
 // keep returns the pinned program if it is the same as this one, else pins
 // this one in its place.
 func (p *Pins) keep(name string, program *ebpf.Program) (*ebpf.Program, error) {
-	path := p.Path("prog_" + name)
+	path := p.Path(ProgramPin(name))
 	if old, err := ebpf.LoadPinnedProgram(path, nil); err == nil {
 		if same(old, program) {
 			program.Close()
@@ -56,7 +59,7 @@ func (p *Pins) keep(name string, program *ebpf.Program) (*ebpf.Program, error) {
 		}
 		old.Close()
 	}
-	if err := p.Remove("prog_" + name); err != nil {
+	if err := p.Remove(ProgramPin(name)); err != nil {
 		return program, err
 	}
 	if err := program.Pin(path); err != nil {

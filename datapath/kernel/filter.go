@@ -9,8 +9,8 @@ import (
 
 // Attributes of cls_bpf (linux/pkt_cls.h).
 const (
-	bpfFD, bpfName, bpfFlags = 6, 7, 8
-	bpfDirectAction          = 1
+	bpfFD, bpfName, bpfFlags, bpfID = 6, 7, 8, 11
+	bpfDirectAction                 = 1
 )
 
 // everyProtocol is ETH_P_ALL in network order.
@@ -52,6 +52,17 @@ func (c *Conn) Filter(index int) (name string, count int, err error) {
 	return c.filters(TCHeader(index, 0, TCIngress, 0))
 }
 
+// FilterProgram is the kernel's number of the first program attached to a
+// device's ingress by a filter, and how many filters there are.
+func (c *Conn) FilterProgram(index int) (program uint32, count int, err error) {
+	err = c.eachFilter(TCHeader(index, 0, TCIngress, 0), func(options []byte) {
+		if count++; count == 1 {
+			program = uint32Of(attr(options, bpfID))
+		}
+	})
+	return program, count, err
+}
+
 // FilterAt is Filter of one priority.
 func (c *Conn) FilterAt(index int, priority uint16) (name string, count int, err error) {
 	return c.filters(TCHeader(index, 0, TCIngress, filterInfo(priority)))
@@ -68,17 +79,22 @@ func (c *Conn) Filters(index int) (int, error) {
 }
 
 func (c *Conn) filters(header []byte) (name string, count int, err error) {
-	answers, err := c.Dump(NewMessage(unix.RTM_GETTFILTER, 0, header))
-	for _, b := range answers {
-		if len(b) < 20 || binary.NativeEndian.Uint32(b[8:]) == 0 {
-			continue // the chain's own line, without a handle
-		}
-		count++
-		if options := attr(b[20:], unix.TCA_OPTIONS); count == 1 {
+	err = c.eachFilter(header, func(options []byte) {
+		if count++; count == 1 {
 			name = stringOf(attr(options, bpfName))
 		}
-	}
+	})
 	return name, count, err
+}
+
+func (c *Conn) eachFilter(header []byte, f func(options []byte)) error {
+	answers, err := c.Dump(NewMessage(unix.RTM_GETTFILTER, 0, header))
+	for _, b := range answers {
+		if len(b) >= 20 && binary.NativeEndian.Uint32(b[8:]) != 0 { // else the chain's own line, without a handle
+			f(attr(b[20:], unix.TCA_OPTIONS))
+		}
+	}
+	return err
 }
 
 // Attributes of cls_u32, and the handle of the first key of its first table.

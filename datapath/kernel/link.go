@@ -45,7 +45,13 @@ func SetGSO(m *Message, size int) {
 
 // NewLink begins a request to make a device.
 func NewLink(name, kind string, data func(*Message)) *Message {
-	m := NewMessage(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, LinkHeader(0, 0, 0))
+	return NewLinkAt(0, name, kind, data)
+}
+
+// NewLinkAt is NewLink with the device's number; 0: the next free one. A
+// number that is taken is EBUSY.
+func NewLinkAt(index int, name, kind string, data func(*Message)) *Message {
+	m := NewMessage(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, LinkHeader(index, 0, 0))
 	m.String(unix.IFLA_IFNAME, name)
 	return m.Nest(unix.IFLA_LINKINFO, func() {
 		m.String(unix.IFLA_INFO_KIND, kind)
@@ -119,6 +125,15 @@ func (c *Conn) Links() ([]Link, error) {
 func (c *Conn) LinkByName(name string) (Link, error) {
 	m := NewMessage(unix.RTM_GETLINK, 0, LinkHeader(0, 0, 0)).String(unix.IFLA_IFNAME, name)
 	b, err := c.Get(m.Uint32(unix.IFLA_EXT_MASK, skipStats))
+	if err != nil {
+		return Link{}, err
+	}
+	return parseLink(b), nil
+}
+
+// LinkByIndex is LinkByName by number.
+func (c *Conn) LinkByIndex(index int) (Link, error) {
+	b, err := c.Get(NewMessage(unix.RTM_GETLINK, 0, LinkHeader(index, 0, 0)).Uint32(unix.IFLA_EXT_MASK, skipStats))
 	if err != nil {
 		return Link{}, err
 	}

@@ -25,7 +25,15 @@ type Qdisc struct {
 	Parent uint32
 	Kind   string
 	Data   []byte
+	Drops  uint32 // packets, since it was made; the count runs over
 }
+
+// Statistics of linux/gen_stats.h: struct gnet_stats_queue has drops third.
+const (
+	tcaStats2       = 7
+	tcaStatsQueue   = 3
+	queueDropsStart = 8
+)
 
 // TCHeader is struct tcmsg.
 func TCHeader(index int, handle, parent, info uint32) []byte {
@@ -124,6 +132,10 @@ func parseQdisc(b []byte) Qdisc {
 			q.Kind = stringOf(v)
 		case unix.TCA_OPTIONS:
 			q.Data = v
+		case tcaStats2:
+			if queue := attr(v, tcaStatsQueue); len(queue) >= queueDropsStart+4 {
+				q.Drops = binary.NativeEndian.Uint32(queue[queueDropsStart:])
+			}
 		}
 	})
 	return q

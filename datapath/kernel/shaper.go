@@ -88,7 +88,16 @@ type HTBClass struct {
 // SetClass begins a request that makes a class or changes it in place. A
 // class never moves to another parent.
 func SetClass(index int, id, parent uint32, class HTBClass) *Message {
-	m := NewMessage(unix.RTM_NEWTCLASS, unix.NLM_F_CREATE, TCHeader(index, id, parent, 0))
+	return setClass(unix.NLM_F_CREATE, index, id, parent, class)
+}
+
+// ChangeClass is SetClass of a class that is there; else NotFound.
+func ChangeClass(index int, id, parent uint32, class HTBClass) *Message {
+	return setClass(0, index, id, parent, class)
+}
+
+func setClass(flags, index int, id, parent uint32, class HTBClass) *Message {
+	m := NewMessage(unix.RTM_NEWTCLASS, flags, TCHeader(index, id, parent, 0))
 	m.String(unix.TCA_KIND, "htb")
 	return m.Nest(unix.TCA_OPTIONS, func() {
 		b := rateSpec(make([]byte, 0, htbParmsSize), class.Rate)

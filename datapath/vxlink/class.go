@@ -27,11 +27,11 @@ func setClass(c *kernel.Conn, index int, minor, parent uint16, class kernel.HTBC
 }
 
 // takeMinor reserves a free class number of an interface.
-func (p *Part) takeMinor(home *kernel.Conn, index int) (uint16, error) {
+func (p *Part) takeMinor(r *programs, index int) (uint16, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.minors == nil {
-		if err := p.readMinors(); err != nil {
+		if err := p.readMinors(r); err != nil {
 			return 0, err
 		}
 	}
@@ -47,47 +47,36 @@ func (p *Part) takeMinor(home *kernel.Conn, index int) (uint16, error) {
 	return 0, fmt.Errorf("all classes of interface %d are taken", index)
 }
 
-// readMinors learns which numbers are written on the tunnels there are.
-func (p *Part) readMinors() error {
-	fabrics, err := p.host.Names("netns")
+// readMinors learns which numbers are written for the tunnels there are.
+func (p *Part) readMinors(r *programs) error {
+	all, err := r.all()
 	if err != nil {
 		return err
 	}
-	minors := make(map[int]map[uint16]bool)
-	for _, name := range fabrics {
-		if _, ok := lease(name); !ok {
-			continue
-		}
-		c, err := p.host.Dial(name)
-		if err != nil {
-			continue // a broken leftover has no tunnels
-		}
-		devices, err := c.Links()
-		c.Close()
-		if err != nil {
-			return fmt.Errorf("read tunnels of %s: %w", name, err)
-		}
-		takeMinors(minors, devices)
-	}
-	p.minors = minors
+	p.minors = minorsOf(all)
 	return nil
 }
 
-func takeMinors(minors map[int]map[uint16]bool, devices []kernel.Link) {
-	for _, d := range devices {
-		minor, _ := parseMark(d.Alias)
-		if minor == 0 || d.Kind != "vxlan" {
+func minorsOf(all map[uint32]vxlinkRecord) map[int]map[uint16]bool {
+	minors := make(map[int]map[uint16]bool)
+	for _, record := range all {
+		uplink := int(record.Uplink)
+		if record.Minor == 0 {
 			continue
 		}
-		if minors[d.Peer] == nil {
-			minors[d.Peer] = make(map[uint16]bool)
+		if minors[uplink] == nil {
+			minors[uplink] = make(map[uint16]bool)
 		}
-		minors[d.Peer][minor] = true
+		minors[uplink][record.Minor] = true
 	}
+	return minors
 }
 
 // dropClass deletes a class of an interface and frees its number.
 func (p *Part) dropClass(home *kernel.Conn, index int, minor uint16) error {
+	if minor == 0 {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := home.DeleteClass(index, kernel.Handle(1, minor)); err != nil {

@@ -2,10 +2,13 @@ package vxlink
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"reflect"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
@@ -20,22 +23,28 @@ func TestDamage(t *testing.T) {
 	p, link := parts[0], across(0, 100*vnet.Mbit)
 	fabric, home := hosts[0].Path(plan.Fabric(demo)), hosts[0].Namespace
 	add(t, p, uplink(), link)
+	trunk := plan.Trunk(demo)
 	for _, c := range []struct{ ns, command string }{
 		{fabric, "tc filter del dev l0a ingress"},
-		{fabric, "tc qdisc del dev l0b clsact"},
-		{fabric, "tc qdisc del dev l0b root"},
-		{fabric, "tc qdisc change dev l0b root handle 1: tbf rate 1mbit burst 10kb limit 10kb"},
-		{fabric, "tc qdisc replace dev l0b root pfifo"},
+		{fabric, "tc qdisc del dev l0a clsact"},
 		{fabric, "tc qdisc replace dev l0a root pfifo"},
 		{fabric, "ip link set l0a down"},
-		{fabric, "ip link set l0b down"},
-		{fabric, "ip link set l0b mtu 1000"},
 		{fabric, "ip link set l0a mtu 1000"},
-		{fabric, "ip link set l0b alias nonsense"},
 		{fabric, "ip link set l0a alias nonsense"},
+		{fabric, "ip link set l0a down name gone"},
 		{fabric, "ip link del l0a"},
-		{fabric, "ip link del l0b"},
-		{fabric, "ip link set l0b type vxlan id 77 tos 0x20"},
+		{fabric, "ip link add l0b type bridge"},
+		{fabric, "ip link set headroom up"},
+		{fabric, "ip link del trunk"},
+		{fabric, "ip link set trunk down"},
+		{fabric, "ip link set trunk alias nonsense"},
+		{fabric, "ip link set trunk down name gone"},
+		{fabric, "ip link set trunk mtu 1500"},
+		{home, "ip link set " + trunk + " alias nonsense"},
+		{home, "ip link set " + trunk + " down name gone"},
+		{home, "tc filter del dev " + trunk + " ingress"},
+		{home, "tc qdisc del dev " + trunk + " clsact"},
+		{home, "ip link del " + trunk},
 		{node, "ip link del eth0"},
 		{node, "ip link set eth0 down"},
 		{node, "ip link set eth0 mtu 1000"},
@@ -50,18 +59,98 @@ func TestDamage(t *testing.T) {
 		for command := range strings.SplitSeq(c.command, ";") {
 			b.in(c.ns, strings.Fields(command)...)
 		}
-		have := observe(t, p)
-		if len(have.Links) != 1 || reflect.DeepEqual(have.Links[0], link) {
-			t.Errorf("%s: observed %v", c.command, have)
-			continue
-		}
-		check(t, p.Do(context.Background(), plan.Step{Op: plan.Set, Item: link, Was: have.Links[0]}))
-		if now := observe(t, p); !reflect.DeepEqual(now.Links, []plan.VxLink{link}) {
-			t.Errorf("%s: repaired to %v", c.command, now)
-		}
+		repaired(t, p, link, c.command)
+	}
+	for what, do := range inMaps(p, link) {
+		check(t, do())
+		repaired(t, p, link, what)
 	}
 	if classes := b.in(home, "tc", "class", "show", "dev", "phy0"); strings.Count(classes, "\n") != 6 {
 		t.Errorf("classes left over:\n%s", classes)
+	}
+}
+
+// repaired fails unless Observe sees that a link is broken and Do mends it.
+func repaired(t *testing.T, p *Part, link plan.VxLink, what string) {
+	t.Helper()
+	have := observe(t, p)
+	if len(have.Links) != 1 || reflect.DeepEqual(have.Links[0], link) {
+		t.Errorf("%s: observed %v", what, have)
+		return
+	}
+	check(t, p.Do(t.Context(), plan.Step{Op: plan.Set, Item: link, Was: have.Links[0]}))
+	if now := observe(t, p); !reflect.DeepEqual(now.Links, []plan.VxLink{link}) {
+		t.Errorf("%s: repaired to %v", what, now)
+	}
+}
+
+// inMaps are damages to what programs look up, and to pins. The link has its
+// tunnel at end 1.
+func inMaps(p *Part, link plan.VxLink) map[string]func() error {
+	r := p.loaded
+	slot := func(i int) uint32 { return p.places[place{link.Lease, link.Index, i}] }
+	return map[string]func() error{
+		"the way of a port lost":   func() error { return r.lead(slot(0), vxlinkEnd{}) },
+		"the way of a tunnel lost": func() error { return r.lead(slot(1), vxlinkEnd{}) },
+		"a way that leads elsewhere": func() error {
+			e, err := r.leads(slot(0))
+			e.Mark++
+			return errors.Join(err, r.lead(slot(0), e))
+		},
+		"a VNI forgotten":    func() error { return r.tunnels.Delete(uint32(link.Ends[1].Tunnel.VNI)) },
+		"a trunk's pin lost": func() error { return r.pins.Remove(trunkPin(p.places[trunkOf(link.Lease)])) },
+	}
+}
+
+// The bridge that reserves headroom carries nothing, not even when the programs
+// in front of it are gone. (Frames to 01:80:c2:00:00:0e it leaves to the fabric's
+// stack, which has no address and forwards nothing.)
+func TestHeadroomCarriesNothing(t *testing.T) {
+	b := newBench(t)
+	parts, nodes, hosts := b.connect(500 * vnet.Mbit)
+	second := across(0, 500*vnet.Mbit)
+	second.Index, second.Link = 1, "n2-n1"
+	second.Ends[0].Port = port(2, 1, 0)
+	tunnel := *second.Ends[1].Tunnel
+	tunnel.VNI, second.Ends[1].Tunnel = 78, &tunnel
+	n2 := b.node(hosts[0], "n2")
+	add(t, parts[0], second)
+	fabric := hosts[0].Path(plan.Fabric(demo))
+	if ports := b.in(fabric, "ip", "-o", "link", "show", "master", "headroom"); strings.Count(ports, "\n") != 3 {
+		t.Errorf("ports of the bridge:\n%s", ports)
+	}
+	for _, device := range []string{"l0a", "l1a"} {
+		b.in(fabric, "tc", "qdisc", "del", "dev", device, "clsact")
+	}
+	got := b.in(n2, "cat", "/sys/class/net/eth0/statistics/rx_packets")
+	b.in(nodes[0], "python3", "-c", frames)
+	if now := b.in(n2, "cat", "/sys/class/net/eth0/statistics/rx_packets"); now != got {
+		t.Errorf("another node of the lease saw packets: %s before, %s after", got, now)
+	}
+}
+
+// What is unpinned while the agent runs is pinned again, or a later agent
+// would begin anew; nothing that carries frames is touched.
+func TestPinsLast(t *testing.T) {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	b.node(hosts[0], "n0")
+	p, link := parts[0], across(0, 100*vnet.Mbit)
+	add(t, p, uplink(), link)
+	before := b.in(hosts[0].Path(plan.Fabric(demo)), "tc", "filter", "show", "dev", "l0a", "ingress")
+	for _, damage := range []func() error{
+		p.loaded.pins.Unpin,
+		func() error { return unix.Unmount(hosts[0].Dir("bpf"), unix.MNT_DETACH) },
+	} {
+		check(t, damage())
+		have := observe(t, p)
+		if len(have.Links) == 1 && !reflect.DeepEqual(have.Links[0], link) { // the trunk's program went with its pin
+			add(t, p, link)
+		}
+		has(t, New(hosts[0]), uplink(), link)
+		if after := b.in(hosts[0].Path(plan.Fabric(demo)), "tc", "filter", "show", "dev", "l0a", "ingress"); after != before {
+			t.Errorf("the port's filter was touched:\n%s\n%s", before, after)
+		}
 	}
 }
 

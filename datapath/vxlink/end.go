@@ -1,10 +1,8 @@
 package vxlink
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"net/netip"
 
 	"golang.org/x/sys/unix"
 
@@ -17,32 +15,42 @@ const (
 	iflaMTU   = unix.IFLA_MTU
 )
 
-// end is the device of one end of a link.
+// end is one end of a link: the device of a port, or the record of a tunnel.
 type end struct {
 	kernel.Link
-	minor   uint16 // class of a tunnel
-	class   uint32 // its number; 0 for a port
+	slot    uint32
+	record  vxlinkRecord
 	retired uint16 // class to delete once nothing uses it
 }
 
-// device finds or makes the device of end i. One that leads elsewhere is
-// made anew.
-func (w *work) device(i int) (end, error) {
-	name := w.link.Device(i)
-	have, err := w.inside.LinkByName(name)
+// end finds or makes end i. A device that leads elsewhere is made anew.
+func (w *work) end(i int) (end, error) {
+	slot, err := w.part.slot(w.programs, place{w.link.Lease, w.link.Index, i})
+	if err != nil {
+		return end{}, err
+	}
+	have, err := w.inside.LinkByName(w.link.Device(i))
 	if err != nil && !kernel.NotFound(err) {
 		return end{}, fmt.Errorf("read it: %w", err)
 	}
 	if want := w.link.Ends[i]; want.Port != nil {
-		return w.port(i, have, want.Port)
+		return w.port(i, slot, have, want.Port)
 	} else if want.Tunnel != nil {
-		return w.tunnel(i, have, want.Tunnel)
+		if have.Index != 0 { // it was a port
+			if err := w.part.bury(plan.Fabric(w.link.Lease), w.inside, []int{have.Index}); err != nil {
+				return end{}, fmt.Errorf("delete its device: %w", err)
+			}
+		}
+		return w.tunnel(i, slot, want.Tunnel)
 	}
 	return end{}, errors.New("has neither port nor tunnel")
 }
 
 // port makes a veth pair into a node and sets up the tenant's side.
-func (w *work) port(i int, have kernel.Link, want *plan.Port) (end, error) {
+func (w *work) port(i int, slot uint32, have kernel.Link, want *plan.Port) (end, error) {
+	if err := w.notTunnel(slot, i); err != nil {
+		return end{}, err
+	}
 	node, err := w.part.host.Open(want.Namespace)
 	if err != nil {
 		return end{}, fmt.Errorf("open node %s: %w", want.Namespace, err)
@@ -59,12 +67,13 @@ func (w *work) port(i int, have kernel.Link, want *plan.Port) (end, error) {
 		return end{}, fmt.Errorf("find node %s: %w", want.Namespace, err)
 	}
 	gso := gsoSize(w.link.Ends[1-i].Rate, want.MTU)
-	if have.Kind != "veth" || id < 0 || have.PeerNS != id || !leadsTo(inner, have.Peer, want.Interface) {
-		if have, err = w.makePort(i, have, inner, node.Fd(), want, gso); err != nil {
+	if have.Kind != "veth" || have.Index != number(slot) || id < 0 || have.PeerNS != id || !leadsTo(inner, have.Peer, want.Interface) {
+		if have, err = w.makePort(i, slot, inner, node.Fd(), want, gso); err != nil {
 			return end{}, err
 		}
+		w.reserve(have.Index)
 	}
-	return end{Link: have}, tenantSide(inner, have.Peer, want, gso)
+	return end{Link: have, slot: slot}, tenantSide(inner, have.Peer, want, gso)
 }
 
 func leadsTo(c *kernel.Conn, index int, name string) bool {
@@ -72,16 +81,14 @@ func leadsTo(c *kernel.Conn, index int, name string) bool {
 	return err == nil && l.Index == index
 }
 
-// makePort makes the pair with one message; whatever has one of its names is
-// a leftover and goes.
-func (w *work) makePort(i int, old kernel.Link, inner *kernel.Conn, node uintptr, want *plan.Port, gso int64) (kernel.Link, error) {
+// makePort makes the pair with one message; whatever has one of its names, or
+// its number, is a leftover and goes.
+func (w *work) makePort(i int, slot uint32, inner *kernel.Conn, node uintptr, want *plan.Port, gso int64) (old kernel.Link, err error) {
 	name := w.link.Device(i)
-	if old.Index != 0 {
-		if err := w.remove(i); err != nil {
-			return old, err
-		}
+	if err := w.clear(name, slot); err != nil {
+		return old, err
 	}
-	m := kernel.NewLink(name, "veth", func(m *kernel.Message) {
+	m := kernel.NewLinkAt(number(slot), name, "veth", func(m *kernel.Message) {
 		m.Nest(vethPeer, func() {
 			m.Raw(kernel.LinkHeader(0, 0, 0)).String(unix.IFLA_IFNAME, want.Interface)
 			m.Attr(unix.IFLA_ADDRESS, hardware(want))
@@ -89,7 +96,7 @@ func (w *work) makePort(i int, old kernel.Link, inner *kernel.Conn, node uintptr
 			kernel.SetGSO(m, int(gso))
 		})
 	}).Uint32(iflaMTU, uint32(want.MTU))
-	err := w.inside.Do(m)
+	err = w.inside.Do(m)
 	if kernel.Exists(err) {
 		if squatter, found := inner.LinkByName(want.Interface); found == nil {
 			if err := evict(inner, squatter.Index); err != nil {
@@ -102,6 +109,42 @@ func (w *work) makePort(i int, old kernel.Link, inner *kernel.Conn, node uintptr
 		return old, fmt.Errorf("make veth %s to %s/%s: %w", name, want.Namespace, want.Interface, err)
 	}
 	return w.inside.LinkByName(name)
+}
+
+// clear deletes what has an end's name or its number.
+func (w *work) clear(name string, slot uint32) error {
+	var indexes []int
+	if old, err := w.inside.LinkByName(name); err == nil {
+		indexes = append(indexes, old.Index)
+	} else if !kernel.NotFound(err) {
+		return err
+	}
+	if old, err := w.inside.LinkByIndex(number(slot)); err == nil {
+		indexes = append(indexes, old.Index)
+	} else if !kernel.NotFound(err) {
+		return err
+	}
+	if len(indexes) == 0 {
+		return nil
+	}
+	return w.part.bury(plan.Fabric(w.link.Lease), w.inside, indexes)
+}
+
+// notTunnel makes sure that an end's record is a port's.
+func (w *work) notTunnel(slot uint32, i int) error {
+	was, err := w.programs.read(slot)
+	if err != nil {
+		return err
+	}
+	if was.IsTunnel != 0 {
+		if err := w.unmake(slot, was); err != nil {
+			return err
+		}
+	}
+	if want := describe(w.link, i); was != want {
+		return w.programs.record.Put(slot, want)
+	}
+	return nil
 }
 
 // evict frees a device's name. What cannot be deleted, such as a loopback that
@@ -174,14 +217,17 @@ func setAddress(c *kernel.Conn, index int, want *plan.Port) error {
 	return c.AddAddress(wanted)
 }
 
-// shape sets or lifts the rate of end i.
+// shape sets or lifts the rate of a port; a tunnel's is its class's.
 func (w *work) shape(i int, e end) error {
+	if w.link.Ends[i].Tunnel != nil {
+		return nil
+	}
 	have, err := w.inside.RootQdisc(e.Index)
 	if err != nil {
 		return fmt.Errorf("read its queue: %w", err)
 	}
 	rate := w.link.Ends[i].Rate
-	want := shaper(rate, w.mtu(i))
+	want := shaper(rate, w.link.Ends[i].Port.MTU)
 	switch {
 	case rate == 0 && have.Handle == 0, have.Kind == "tbf" && isShaper(have.Shaper(), want):
 		return nil
@@ -194,39 +240,4 @@ func (w *work) shape(i int, e end) error {
 		return fmt.Errorf("shape to %s: %w", rate, err)
 	}
 	return nil
-}
-
-// Attributes of VXLAN (linux/if_link.h).
-const (
-	vxlanSources = 10 // struct ifla_vxlan_port_range
-
-	vxlanID, vxlanRemote, vxlanLink, vxlanLocal, vxlanTTL, vxlanTOS, vxlanLearning    = 1, 2, 3, 4, 5, 6, 7
-	vxlanPort, vxlanRemote6, vxlanLocal6, vxlanChecksum, vxlanNoSum6Tx, vxlanNoSum6Rx = 15, 16, 17, 18, 19, 20
-)
-
-// vxlan is what identifies a tunnel device.
-type vxlan struct {
-	vni           uint32
-	local, remote netip.Addr
-	tos           uint8
-	sources       [2]uint16 // ports
-}
-
-func parseVxlan(data []byte) vxlan {
-	var v vxlan
-	kernel.EachAttr(data, func(kind uint16, value []byte) {
-		switch kind {
-		case vxlanID:
-			v.vni = binary.NativeEndian.Uint32(value)
-		case vxlanRemote, vxlanRemote6:
-			v.remote, _ = netip.AddrFromSlice(value)
-		case vxlanLocal, vxlanLocal6:
-			v.local, _ = netip.AddrFromSlice(value)
-		case vxlanSources:
-			v.sources = [2]uint16{binary.BigEndian.Uint16(value), binary.BigEndian.Uint16(value[2:])}
-		case vxlanTOS:
-			v.tos = value[0]
-		}
-	})
-	return v
 }

@@ -38,19 +38,34 @@ func silence() error {
 	return kernel.Sysctl("ipv4/ip_forward", "0")
 }
 
-// removeFabric removes a fabric in which no link is left.
-func (p *Part) removeFabric(name string) error {
+// removeFabric removes a fabric in which no link is left, with the trunk; with
+// the last fabric the programs.
+func (p *Part) removeFabric(lease vnet.LeaseID) error {
 	p.fabrics.Lock()
 	defer p.fabrics.Unlock()
-	empty, err := p.empty(name)
+	empty, err := p.empty(lease)
 	if err != nil || !empty {
 		return err
 	}
-	return kernel.Unbind(p.host.Path(name))
+	r, err := p.programs()
+	if err != nil {
+		return err
+	}
+	if err := p.removeTrunk(r, lease); err != nil {
+		return err
+	}
+	if err := kernel.Unbind(p.host.Path(plan.Fabric(lease))); err != nil {
+		return err
+	}
+	return p.unload()
 }
 
-// empty says whether a fabric has no devices of ours; a broken one is empty.
-func (p *Part) empty(name string) (bool, error) {
+// empty says whether a fabric has no links of ours; a broken one is empty.
+func (p *Part) empty(lease vnet.LeaseID) (bool, error) {
+	if any, err := p.hasEnds(lease); err != nil || any {
+		return false, err
+	}
+	name := plan.Fabric(lease)
 	c, err := p.host.Dial(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return true, nil
@@ -66,6 +81,27 @@ func (p *Part) empty(name string) (bool, error) {
 		}
 	}
 	return err == nil, err
+}
+
+// hasEnds says whether ends of a lease's links are written down.
+func (p *Part) hasEnds(lease vnet.LeaseID) (bool, error) {
+	r, err := p.programs()
+	if err != nil {
+		return false, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.places == nil {
+		if err := p.readSlots(r); err != nil {
+			return false, err
+		}
+	}
+	for at := range p.places {
+		if at.lease == lease && at.index != trunkIndex {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // note keeps the hint which links a fabric has, and tells how many.

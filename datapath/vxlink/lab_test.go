@@ -64,7 +64,10 @@ func (b *bench) host(name string) (*Part, *kernel.Host) {
 	path := b.namespace(filepath.Join(b.run, "homes", name))
 	h, err := kernel.NewHost(kernel.Config{Host: name, Run: b.run, Namespace: path})
 	check(b.t, err)
-	b.t.Cleanup(func() { h.Close() })
+	b.t.Cleanup(func() {
+		unpin(b.t, h)
+		h.Close()
+	})
 	return New(h), h
 }
 

@@ -11,11 +11,12 @@ import (
 
 // work is what one Do needs at hand.
 type work struct {
-	part   *Part
-	link   plan.VxLink
-	fabric *os.File
-	inside *kernel.Conn // in the fabric
-	home   *kernel.Conn // in the host's namespace
+	part     *Part
+	programs *programs
+	link     plan.VxLink
+	fabric   *os.File
+	inside   *kernel.Conn // in the fabric
+	home     *kernel.Conn // in the host's namespace
 }
 
 // open opens a link's fabric; os.ErrNotExist if there is none.
@@ -27,6 +28,9 @@ func (p *Part) open(link plan.VxLink) (*work, error) {
 	w := &work{part: p, link: link, fabric: fabric}
 	if w.inside, err = kernel.DialIn(fabric); err == nil {
 		w.home, err = p.host.Dial("")
+	}
+	if err == nil {
+		w.programs, err = p.programs()
 	}
 	if err != nil {
 		w.close()
@@ -69,62 +73,82 @@ func (p *Part) setLink(link plan.VxLink) error {
 	return nil
 }
 
-// set makes both devices, then what enforces their rates, then the wires
-// between them, and opens the link last.
+// set makes both ends, then what enforces their rates, then says what becomes
+// of their frames, and opens the ports last.
 func (w *work) set() error {
+	trunk, err := w.trunkFor()
+	if err != nil {
+		return err
+	}
 	var ends [2]end
 	for i := range ends {
-		e, err := w.device(i)
+		e, err := w.end(i)
+		if err == nil {
+			err = w.shape(i, e)
+		}
 		if err != nil {
 			return fmt.Errorf("end %s: %w", w.link.Device(i), err)
 		}
 		ends[i] = e
 	}
 	for i, e := range ends {
-		if err := w.shape(i, e); err != nil {
-			return fmt.Errorf("end %s: %w", w.link.Device(i), err)
+		if err := w.programs.lead(e.slot, way(w.link, i, [2]uint32{ends[0].slot, ends[1].slot}, ends[1-i].record, trunk)); err != nil {
+			return fmt.Errorf("end %s: say where its frames go: %w", w.link.Device(i), err)
 		}
 	}
 	for i, e := range ends {
-		other := ends[1-i]
-		if err := (wire{target: other.Index, class: other.class, stamp: w.stamp(i)}).attach(w.inside, e.Index); err != nil {
+		if err := w.open(i, e, ends[1-i]); err != nil {
 			return fmt.Errorf("end %s: %w", w.link.Device(i), err)
-		}
-	}
-	for i, e := range ends {
-		if err := w.raise(i, e); err != nil {
-			return fmt.Errorf("end %s: bring it up: %w", w.link.Device(i), err)
-		}
-		if e.retired != 0 {
-			w.part.dropClass(w.home, e.Peer, e.retired)
 		}
 	}
 	return nil
 }
 
-// stamp is what frames that enter by an end must bear.
-func (w *work) stamp(i int) uint16 {
-	if t := w.link.Ends[i].Tunnel; t != nil {
-		return stampOf(t.Remote)
+// trunkFor makes the lease's trunk if the link has a tunnel, and returns its slot.
+func (w *work) trunkFor() (uint32, error) {
+	if w.link.Ends[0].Tunnel == nil && w.link.Ends[1].Tunnel == nil {
+		return 0, nil
 	}
-	return 0
+	return w.trunk()
 }
 
-// raise brings an end up, with its mark and its MTU.
-func (w *work) raise(i int, e end) error {
-	mark, mtu := w.mark(e.minor, w.link.Ends[i]), w.mtu(i)
+// way is what becomes of frames that enter by end i. The other end's record
+// counts if it is a tunnel.
+func way(l plan.VxLink, i int, slots [2]uint32, other vxlinkRecord, trunk uint32) vxlinkEnd {
+	w := vxlinkEnd{From: uint32(number(slots[i]))}
+	if l.Ends[i].Tunnel != nil {
+		w.From = uint32(number(trunk))
+	}
+	out := l.Ends[1-i]
+	if out.Tunnel != nil {
+		w.Way, w.Device = vxlinkWayWAY_TUNNEL, uint32(number(trunk))
+		w.Mark, w.Priority = other.Vni, kernel.Handle(1, other.Minor)
+		return w
+	}
+	w.Way, w.Device = vxlinkWayWAY_PEER, uint32(number(slots[1-i]))
+	if out.Rate != 0 {
+		w.Way = vxlinkWayWAY_QUEUE
+	} else if !out.Port.Address.IsValid() {
+		w.Way = vxlinkWayWAY_SWITCH
+	}
+	copy(w.Mac[:], hardware(out.Port))
+	return w
+}
+
+// open lets frames in by an end: a port's program and device.
+func (w *work) open(i int, e, other end) error {
+	if w.link.Ends[i].Tunnel != nil {
+		w.part.measure(e.slot, other.slot)
+		return w.part.dropClass(w.home, int(e.record.Uplink), e.retired)
+	}
+	if err := admit(w.inside, e.Index, w.programs.port); err != nil {
+		return err
+	}
+	mark, mtu := mark(w.link), w.link.Ends[i].Port.MTU
 	if e.Up && e.Alias == mark && e.MTU == mtu {
 		return nil
 	}
 	return w.inside.Do(kernel.UpLink(e.Index).String(iflaAlias, mark).Uint32(iflaMTU, uint32(mtu)))
-}
-
-// mtu of an end: a tunnel's or a port's.
-func (w *work) mtu(i int) int {
-	if t := w.link.Ends[i].Tunnel; t != nil {
-		return t.MTU
-	}
-	return w.link.Ends[i].Port.MTU
 }
 
 // deleteLink takes a link's devices and classes away, and the fabric with the
@@ -136,7 +160,7 @@ func (p *Part) deleteLink(link plan.VxLink) error {
 	if p.note(link, false) > 0 {
 		return nil
 	}
-	return p.removeFabric(plan.Fabric(link.Lease))
+	return p.removeFabric(link.Lease)
 }
 
 func (p *Part) clearLink(link plan.VxLink) error {
@@ -144,21 +168,20 @@ func (p *Part) clearLink(link plan.VxLink) error {
 	defer p.fabrics.RUnlock()
 	w, err := p.open(link)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return nil // Observe sweeps up what is written down
 	}
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	return w.remove(0, 1)
+	return w.remove()
 }
 
-// remove deletes the devices of some ends, then their classes: if only the
-// devices go, Observe sweeps the classes up.
-func (w *work) remove(ends ...int) error {
-	var devices []kernel.Link
+// remove deletes the devices, then the tunnels' classes, then what is written
+// down of both.
+func (w *work) remove() error {
 	var indexes []int
-	for _, i := range ends {
+	for i := range w.link.Ends {
 		device, err := w.inside.LinkByName(w.link.Device(i))
 		if kernel.NotFound(err) {
 			continue
@@ -166,22 +189,38 @@ func (w *work) remove(ends ...int) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", w.link.Device(i), err)
 		}
-		devices, indexes = append(devices, device), append(indexes, device.Index)
+		indexes = append(indexes, device.Index)
 	}
-	if len(devices) == 0 {
-		return nil
+	if len(indexes) > 0 {
+		if err := w.part.bury(plan.Fabric(w.link.Lease), w.inside, indexes); err != nil {
+			return fmt.Errorf("delete its devices: %w", err)
+		}
 	}
-	if err := w.part.bury(plan.Fabric(w.link.Lease), w.inside, indexes); err != nil {
-		return fmt.Errorf("delete its devices: %w", err)
-	}
-	for _, d := range devices {
-		if minor, _ := parseMark(d.Alias); minor != 0 {
-			if err := w.part.dropClass(w.home, d.Peer, minor); err != nil {
-				return err
-			}
+	for i := range w.link.Ends {
+		if err := w.part.removeEnd(w.programs, w.home, place{w.link.Lease, w.link.Index, i}); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// removeEnd removes what an end has besides its device.
+func (p *Part) removeEnd(r *programs, home *kernel.Conn, at place) error {
+	slot, ok, err := p.find(r, at)
+	if err != nil || !ok {
+		return err
+	}
+	record, err := r.read(slot)
+	if err != nil {
+		return err
+	}
+	if record.IsTunnel != 0 {
+		p.untrim(slot)
+		if err := p.dropClass(home, int(record.Uplink), record.Minor); err != nil {
+			return err
+		}
+	}
+	return p.forget(r, slot, record)
 }
 
 // grave is a set of devices of one fabric that are deleted at once.

@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/vnet"
@@ -24,8 +26,14 @@ type survey struct {
 	classes map[int]map[uint32]kernel.Qdisc // of uplinks, by interface and handle
 	queues  map[int]map[uint32]uint32       // limits of queues, by interface and parent
 	nodes   []string                        // node namespaces
-	minors  map[int]map[uint16]bool
 	links   map[string]map[string]bool
+
+	programs *programs
+	pins     map[string]bool
+	trunks   map[string]kernel.Link  // ends in the host, by name
+	closed   map[int]bool            // those that end what nobody takes, by number
+	records  map[uint32]vxlinkRecord // by slot
+	slots    map[place]uint32
 }
 
 // Observe reads uplinks and links back. An end that is missing, down, unshaped,
@@ -40,12 +48,18 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 		return err
 	}
 	defer home.Close()
-	s := &survey{part: p, minors: make(map[int]map[uint16]bool), links: make(map[string]map[string]bool)}
+	s := &survey{part: p, links: make(map[string]map[string]bool)}
 	if err := s.uplinks(home, host); err != nil {
 		return fmt.Errorf("observe uplinks: %w", err)
 	}
 	if s.nodes, err = p.host.Names("netns"); err != nil {
 		return err
+	}
+	if err := s.ends(); err != nil {
+		return fmt.Errorf("observe programs: %w", err)
+	}
+	if err := s.readTrunks(home); err != nil {
+		return fmt.Errorf("observe trunks: %w", err)
 	}
 	for _, name := range s.nodes {
 		id, ok := lease(name)
@@ -60,9 +74,63 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 		}
 	}
 	p.mu.Lock()
-	p.minors, p.links = s.minors, s.links
+	p.links = s.links
 	p.mu.Unlock()
 	return s.sweep(home)
+}
+
+// ends reads what is written down of the host's link ends.
+func (s *survey) ends() (err error) {
+	isFabric := func(name string) bool { _, ok := lease(name); return ok }
+	if !s.part.pinned() && !slices.ContainsFunc(s.nodes, isFabric) {
+		return nil
+	}
+	if s.programs, err = s.part.programs(); err != nil {
+		return err
+	}
+	if s.programs.pins, err = bpf.OpenPins(s.part.host, "vxlink"); err != nil { // somebody may have unmounted it
+		return err
+	}
+	names, err := s.programs.pins.Names()
+	if err != nil {
+		return err
+	}
+	s.pins = make(map[string]bool, len(names))
+	for _, name := range names {
+		s.pins[name] = true
+	}
+	if err := s.programs.repin(s.pins); err != nil {
+		return err
+	}
+	if s.records, err = s.programs.all(); err != nil {
+		return err
+	}
+	s.part.mu.Lock()
+	defer s.part.mu.Unlock()
+	s.part.setSlots(s.records)
+	s.part.minors = minorsOf(s.records)
+	s.slots = maps.Clone(s.part.places)
+	return nil
+}
+
+// readTrunks reads which trunks' ends in the host are closed.
+func (s *survey) readTrunks(home *kernel.Conn) error {
+	s.closed = make(map[int]bool)
+	for at := range s.slots {
+		if at.index != trunkIndex {
+			continue
+		}
+		outside, ok := s.trunks[plan.Trunk(at.lease)]
+		if !ok {
+			continue
+		}
+		have, count, err := home.FilterProgram(outside.Index)
+		if err != nil {
+			return err
+		}
+		s.closed[outside.Index] = count == 1 && have == uint32(s.programs.closedID)
+	}
+	return nil
 }
 
 // uplinks reads the shaped interfaces and all their classes.
@@ -71,24 +139,23 @@ func (s *survey) uplinks(home *kernel.Conn, host *plan.Host) error {
 	if err != nil {
 		return err
 	}
-	s.names = make(map[int]string)
+	s.names, s.trunks = make(map[int]string), make(map[string]kernel.Link)
 	for _, d := range devices {
 		s.names[d.Index] = d.Name
+		if d.Kind == "veth" {
+			s.trunks[d.Name] = d
+		}
 	}
 	qdiscs, err := home.Qdiscs()
 	if err != nil {
 		return err
 	}
-	var hooked []int
 	s.classes, s.queues = make(map[int]map[uint32]kernel.Qdisc), make(map[int]map[uint32]uint32)
 	for _, q := range qdiscs {
 		if s.queues[q.Index] == nil {
 			s.queues[q.Index] = make(map[uint32]uint32)
 		}
 		s.queues[q.Index][q.Parent] = q.FIFO()
-		if q.Parent == kernel.TCClsact {
-			hooked = append(hooked, q.Index)
-		}
 		if !ours(q) {
 			continue
 		}
@@ -101,36 +168,12 @@ func (s *survey) uplinks(home *kernel.Conn, host *plan.Host) error {
 			s.classes[q.Index][c.Handle] = c
 		}
 	}
-	if err := s.unshaped(home, hooked, host); err != nil {
-		return err
-	}
 	for index, classes := range s.classes {
 		arp, err := home.HasARPFilter(index)
 		if err != nil {
 			return err
 		}
-		guard, err := guarded(home, index)
-		if err != nil {
-			return err
-		}
-		host.Add(observeUplink(s.names[index], classes, s.queues[index], arp && guard))
-	}
-	return nil
-}
-
-// unshaped finds guards on interfaces without our queue.
-func (s *survey) unshaped(home *kernel.Conn, hooked []int, host *plan.Host) error {
-	for _, index := range hooked {
-		if s.classes[index] != nil {
-			continue
-		}
-		guard, err := guarded(home, index)
-		if err != nil {
-			return err
-		}
-		if guard {
-			host.Add(plan.Uplink{Interface: s.names[index]})
-		}
+		host.Add(observeUplink(s.names[index], classes, s.queues[index], arp))
 	}
 	return nil
 }
@@ -145,29 +188,61 @@ func (s *survey) fabric(name string, id vnet.LeaseID, host *plan.Host) error {
 		return err
 	}
 	defer c.Close()
-	f := &fabric{survey: s, conn: c, devices: make(map[string]kernel.Link), rates: make(map[int]vnet.Rate), foreign: make(map[int]bool)}
+	f := &fabric{survey: s, conn: c, lease: id, devices: make(map[string]kernel.Link), rates: make(map[int]vnet.Rate), foreign: make(map[int]bool)}
 	if err := f.read(name); err != nil {
 		return err
 	}
 	known := make(map[string]bool)
 	for _, index := range f.indexes() {
-		link := f.link(id, index)
+		link := f.link(index)
 		known[link.Key()] = true
 		host.Add(link)
 	}
 	s.links[name] = known
-	if len(known) == 0 {
-		return kernel.Unbind(s.part.host.Path(name))
+	if len(known) > 0 {
+		return nil
 	}
-	return nil
+	if err := s.part.removeTrunk(s.programs, id); err != nil {
+		return err
+	}
+	return kernel.Unbind(s.part.host.Path(name))
 }
 
-// sweep deletes the classes that are on no tunnel.
+// sweep removes what is of no link: ends whose fabric is gone, trunks without
+// tunnels, classes of no tunnel, and without any end the programs.
 func (s *survey) sweep(home *kernel.Conn) error {
+	tunnels := make(map[vnet.LeaseID]bool)
+	for _, r := range s.records {
+		if r.IsTunnel != 0 && s.links[plan.Fabric(r.place().lease)] != nil {
+			tunnels[r.place().lease] = true
+		}
+	}
+	for _, r := range s.records {
+		at := r.place()
+		var err error
+		switch {
+		case at.index == trunkIndex && !tunnels[at.lease]:
+			err = s.part.removeTrunk(s.programs, at.lease)
+		case at.index != trunkIndex && s.links[plan.Fabric(at.lease)] == nil:
+			err = s.part.removeEnd(s.programs, home, at)
+		}
+		if err != nil {
+			return fmt.Errorf("sweep %v: %w", at, err)
+		}
+	}
+	if err := s.sweepClasses(home); err != nil || s.programs == nil {
+		return err
+	}
+	return s.part.unload()
+}
+
+// sweepClasses deletes the classes that are of no tunnel.
+func (s *survey) sweepClasses(home *kernel.Conn) error {
+	minors := minorsOf(s.records)
 	for index, classes := range s.classes {
 		for handle := range classes {
 			minor := uint16(handle)
-			if minor < minorTunnels || s.minors[index][minor] {
+			if minor < minorTunnels || minors[index][minor] {
 				continue
 			}
 			if err := home.DeleteClass(index, handle); err != nil {
@@ -181,7 +256,10 @@ func (s *survey) sweep(home *kernel.Conn) error {
 // fabric is one reading of a lease's fabric.
 type fabric struct {
 	*survey
+	lease   vnet.LeaseID
 	conn    *kernel.Conn
+	running map[int][]ebpf.ProgramID // on the ingress of devices, by number
+	trunk   uint32                   // slot of a trunk that is whole; 0: it is not
 	devices map[string]kernel.Link
 	rates   map[int]vnet.Rate // of token buckets, by device index
 	foreign map[int]bool      // devices with a queue that is not ours
@@ -211,7 +289,9 @@ func (f *fabric) read(name string) error {
 	for _, d := range devices {
 		f.devices[d.Name], mtus[d.Index] = d, d.MTU
 	}
-	takeMinors(f.minors, devices)
+	if err := f.readPrograms(name, devices); err != nil {
+		return err
+	}
 	qdiscs, err := f.conn.Qdiscs()
 	if err != nil {
 		return err
@@ -228,6 +308,41 @@ func (f *fabric) read(name string) error {
 		}
 	}
 	return f.readNodes(name)
+}
+
+// readPrograms reads which programs run, and whether the trunk is whole.
+func (f *fabric) readPrograms(name string, devices []kernel.Link) error {
+	ns, err := f.part.host.Open(name)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	if f.running, err = running(ns, devices); err != nil {
+		return err
+	}
+	slot, ok := f.slots[trunkOf(f.lease)]
+	if !ok {
+		return nil
+	}
+	home, err := f.conn.NamespaceID(f.part.host.Home().Fd())
+	if err != nil {
+		return err
+	}
+	inside, outside := f.devices[plan.TrunkInside], f.survey.trunks[plan.Trunk(f.lease)]
+	mark := trunkMark(f.lease)
+	if !joined(inside, outside, slot, home) || !inside.Up || f.devices[headroomBridge].Up || inside.Alias != mark || outside.Alias != mark {
+		return nil
+	}
+	if slices.Equal(f.running[inside.Index], []ebpf.ProgramID{f.programs.trunkID}) && f.pins[trunkPin(slot)] && f.closed[outside.Index] {
+		f.trunk = slot
+	}
+	return nil
+}
+
+// admits says whether frames that enter by a port meet its program, and only that.
+func (f *fabric) admits(index int) bool {
+	have, count, err := f.conn.FilterProgram(index)
+	return err == nil && count == 1 && have == uint32(f.programs.portID) && len(f.running[index]) == 0
 }
 
 // readNodes reads the nodes of the lease that this fabric has a port to.
@@ -289,6 +404,11 @@ func (f *fabric) indexes() []int {
 	for name := range f.devices {
 		if index, _, ok := parseDevice(name); ok {
 			found[index] = true
+		}
+	}
+	for at := range f.slots {
+		if at.lease == f.lease && at.index != trunkIndex {
+			found[at.index] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(found))

@@ -9,52 +9,66 @@ import (
 )
 
 // link reads one link; ends that are not as Do leaves them are empty.
-func (f *fabric) link(id vnet.LeaseID, index int) plan.VxLink {
-	link := plan.VxLink{Lease: id, Index: index}
-	var devices [2]kernel.Link
-	for i := range devices {
-		devices[i] = f.devices[link.Device(i)]
-		if name := linkName(devices[i].Alias); name != "" {
+func (f *fabric) link(index int) plan.VxLink {
+	link := plan.VxLink{Lease: f.lease, Index: index}
+	var slots [2]uint32
+	for i := range slots {
+		slots[i] = f.slots[place{f.lease, index, i}]
+		if name := f.records[slots[i]].link(); name != "" {
 			link.Link = name
 		}
 	}
-	for i, d := range devices {
-		if d.Index == 0 || !d.Up || f.foreign[d.Index] || linkName(d.Alias) != link.Link {
-			continue
-		}
-		if f.wired(d, devices[1-i]) {
-			link.Ends[i] = f.end(d)
-		}
+	for i, slot := range slots {
+		link.Ends[i] = f.end(link, i, slot)
 	}
-	return link
+	return f.checked(link, slots)
 }
 
-// wired says whether a device's frames go to the other end, and only there.
-func (f *fabric) wired(d, other kernel.Link) bool {
-	w := wire{target: other.Index}
-	if remote := parseVxlan(d.Data).remote; d.Kind == "vxlan" && remote.IsValid() {
-		w.stamp = stampOf(remote)
-	}
-	if minor, _ := parseMark(other.Alias); minor != 0 {
-		w.class = kernel.Handle(1, minor)
-	}
-	this, _, err := w.attached(f.conn, d.Index)
-	return err == nil && this
-}
-
-// end reads what a device leads to.
-func (f *fabric) end(d kernel.Link) plan.End {
-	e := plan.End{Rate: f.rates[d.Index]}
-	switch d.Kind {
-	case "veth":
-		e.Port = f.port(d)
-	case "vxlan":
-		e.Tunnel = f.tunnel(d)
-	}
-	if e.Port == nil && e.Tunnel == nil {
+// end reads what an end leads to; an empty one if something lacks.
+func (f *fabric) end(l plan.VxLink, i int, slot uint32) plan.End {
+	record := f.records[slot]
+	if slot == 0 || record.link() != l.Link {
 		return plan.End{}
 	}
-	return e
+	if record.IsTunnel != 0 {
+		if t := f.tunnel(slot, record); t != nil {
+			return plan.End{Tunnel: t, Rate: vnet.Rate(record.Shaped) * 8}
+		}
+		return plan.End{}
+	}
+	d := f.devices[l.Device(i)]
+	if d.Kind != "veth" || d.Index != number(slot) || !d.Up || f.foreign[d.Index] || linkName(d.Alias) != l.Link ||
+		!f.admits(d.Index) {
+		return plan.End{}
+	}
+	if p := f.port(d); p != nil {
+		return plan.End{Port: p, Rate: f.rates[d.Index]}
+	}
+	return plan.End{}
+}
+
+// checked empties the ends whose frames do not go to the other one, or whose
+// device is left over.
+func (f *fabric) checked(l plan.VxLink, slots [2]uint32) plan.VxLink {
+	for i, e := range l.Ends {
+		if e.Tunnel != nil && f.devices[l.Device(i)].Index != 0 {
+			l.Ends[i] = plan.End{}
+		}
+	}
+	whole := l
+	for i := range l.Ends {
+		if (whole.Ends[0] == plan.End{}) || (whole.Ends[1] == plan.End{}) {
+			break // the link is not right whatever this end does
+		}
+		have, err := f.programs.leads(slots[i])
+		if err != nil || have != way(whole, i, slots, f.records[slots[1-i]], f.trunk) {
+			l.Ends[i] = plan.End{}
+		}
+		if whole.Ends[i].Tunnel != nil {
+			f.part.measure(slots[i], slots[1-i])
+		}
+	}
+	return l
 }
 
 // port reads the tenant's side; nil if it is missing, down, of another MTU or
@@ -87,23 +101,19 @@ func (f *fabric) port(d kernel.Link) *plan.Port {
 	return nil
 }
 
-// tunnel reads a VXLAN device and its class; nil if it has none.
-func (f *fabric) tunnel(d kernel.Link) *plan.Tunnel {
-	minor, best := parseMark(d.Alias)
-	handle := kernel.Handle(1, minor)
-	class, ok := f.classes[d.Peer][handle]
-	v := parseVxlan(d.Data)
-	have := class.HTB()
-	t := &plan.Tunnel{
-		VNI: vnet.VNI(v.vni), Interface: f.names[d.Peer], Local: v.local, Remote: v.remote, MTU: d.MTU,
-		Class: plan.Class{Rate: vnet.Rate(have.Rate) * 8, Ceil: vnet.Rate(have.Ceil) * 8, BestEffort: best},
-	}
-	parent, want, limit := classOf(t)
-	if minor == 0 || !ok || class.Parent != kernel.Handle(1, parent) || !isClass(have, want) || f.queues[d.Peer][handle] != limit {
+// tunnel reads a tunnel's class and way; nil if something lacks.
+func (f *fabric) tunnel(slot uint32, r vxlinkRecord) *plan.Tunnel {
+	index, handle := int(r.Uplink), kernel.Handle(1, r.Minor)
+	class, ok := f.classes[index][handle]
+	ceil := class.HTB().Ceil
+	if f.trunk == 0 || r.Minor == 0 || !ok || !f.programs.leadsTo(r.Vni, slot) {
 		return nil
 	}
-	if v.tos != tos(t) {
+	if class.Parent != kernel.Handle(1, r.parent()) || !r.allows(ceil) || !isClass(class.HTB(), r.class(ceil)) || f.queues[index][handle] != r.limit() {
 		return nil
 	}
-	return t
+	f.part.rates.Lock()
+	f.part.trimmed(slot, r, ceil)
+	f.part.rates.Unlock()
+	return r.tunnel(f.names[index])
 }

@@ -87,3 +87,42 @@ func isClass(have, want kernel.HTBClass) bool {
 	return have.Rate == want.Rate && have.Ceil == want.Ceil && have.Priority == want.Priority &&
 		alike(have.Burst, want.Burst) && alike(have.CeilBurst, want.CeilBurst)
 }
+
+// A tunnel's class counts outer frames, its rate tenants' frames. So its
+// ceiling follows their mean size, from that of full frames to the one below
+// which the tenant's own share pays (plan.Outer); the plan booked the latter.
+
+// outer is a rate of frames of a mean size, with their outer headers.
+func outer(rate, mean uint64) uint64 { return rate + (rate*plan.OuterHeaders+mean-1)/mean }
+
+// lowest is the ceiling for full frames; planned ones that follow nothing are
+// what they are.
+func (r vxlinkRecord) lowest() uint64 {
+	if r.Shaped == 0 || r.BestEffort != 0 {
+		return r.Ceil
+	}
+	return min(outer(r.Shaped, uint64(r.Mtu)+header), r.Ceil)
+}
+
+// allows says whether a ceiling is one of those that the record's class takes.
+func (r vxlinkRecord) allows(ceil uint64) bool { return r.lowest() <= ceil && ceil <= r.Ceil }
+
+// class of the physical interface with one of its ceilings.
+func (r vxlinkRecord) class(ceil uint64) kernel.HTBClass {
+	priority := uint32(leased)
+	if r.BestEffort != 0 {
+		priority = bestEffort
+	}
+	rate := min(r.Rate, ceil)
+	return htb(vnet.Rate(rate)*8, vnet.Rate(ceil)*8, int(r.Mtu)+plan.OuterHeaders, priority)
+}
+
+func (r vxlinkRecord) parent() uint16 {
+	if r.BestEffort != 0 {
+		return minorBest
+	}
+	return minorLeases
+}
+
+// limit of the class's queue, in bytes.
+func (r vxlinkRecord) limit() uint32 { return queue(vnet.Rate(r.Ceil)*8, int(r.Mtu)+plan.OuterHeaders) }

@@ -84,9 +84,6 @@ func (p *Part) setUplink(u plan.Uplink) error {
 			return fmt.Errorf("uplink %s: set class 1:%x: %w", u.Interface, class.minor, err)
 		}
 	}
-	if err := setGuard(c, device.Index); err != nil {
-		return fmt.Errorf("uplink %s: %w", u.Interface, err)
-	}
 	if err := c.Do(kernel.SetARPFilter(device.Index, kernel.Handle(1, minorARP))); err != nil && !kernel.Exists(err) {
 		return fmt.Errorf("uplink %s: set the filter of address resolution: %w", u.Interface, err)
 	}
@@ -108,9 +105,6 @@ func (p *Part) deleteUplink(u plan.Uplink) error {
 	if err != nil {
 		return fmt.Errorf("uplink %s: find the interface: %w", u.Interface, err)
 	}
-	if err := removeGuard(c, device.Index); err != nil {
-		return fmt.Errorf("uplink %s: %w", u.Interface, err)
-	}
 	root, err := c.RootQdisc(device.Index)
 	if err != nil || !ours(root) {
 		return err
@@ -124,14 +118,14 @@ func ours(q kernel.Qdisc) bool {
 }
 
 // observeUplink reads an uplink back; a damaged one has no capacity. queues are
-// the limits of the classes' queues; filters says whether address resolution has its
-// class and the guard is there.
-func observeUplink(name string, classes map[uint32]kernel.Qdisc, queues map[uint32]uint32, filters bool) plan.Uplink {
+// the limits of the classes' queues; resolves says whether address resolution
+// has its class.
+func observeUplink(name string, classes map[uint32]kernel.Qdisc, queues map[uint32]uint32, resolves bool) plan.Uplink {
 	rate := func(minor uint16) vnet.Rate {
 		return vnet.Rate(classes[kernel.Handle(1, minor)].HTB().Rate) * 8
 	}
 	u := plan.Uplink{Interface: name, Capacity: rate(minorRoot), Leases: rate(minorLeases)}
-	if queues[kernel.Handle(1, minorHost)] != queue(u.Capacity, uplinkMTU) || !filters {
+	if queues[kernel.Handle(1, minorHost)] != queue(u.Capacity, uplinkMTU) || !resolves {
 		return plan.Uplink{Interface: name}
 	}
 	for _, want := range uplinkClasses(u) {

@@ -1,12 +1,14 @@
 // Package vxlink builds virtual links: a wire of two ends in the lease's
-// fabric namespace, each a veth port of a node or a VXLAN tunnel, shaped by
-// the end a frame leaves by, and the shaped uplinks below the tunnels.
+// fabric namespace, each a veth port of a node or a tunnel, and the shaped
+// uplinks below the tunnels.
 //
-//	node eth0 ==veth== l0a --[bpf: to l0b]--> TBF, l0b (vxlan) --> class 1:10 of the uplink
-//	                   l0a, TBF <--[bpf: to l0a]-- l0b <---------- uplink
+//	node eth0 ==veth== l0a --[vxlink_port]--> peer of trunk ==veth== slX in the host --[encapsulated]--> class 1:10 of the uplink
+//	node eth0 <--[vxlink_trunk]-- trunk <--peer-- slX <--[decapsulated]-- uplink
+//	node eth0 ==veth== l1a --[vxlink_port]--> TBF, l1b ==veth== node eth0
 //
-// The program on an end takes every frame, whatever its type, straight to the
-// other end, so a tenant's frame never meets an IP stack of the host.
+// The program on a device takes every frame, whatever its type, straight to
+// the other end, so a tenant's frame never meets an IP stack of the host. What
+// goes into a trunk bears the tunnel's VNI as mark and its class as priority.
 package vxlink
 
 import (
@@ -28,7 +30,15 @@ type Part struct {
 	busy    sync.RWMutex // Do: read, Observe: write
 	fabrics sync.RWMutex // work in a fabric: read, making and removing one: write
 
+	loading sync.Mutex // of loaded
+	loaded  *programs
+	trunks  sync.Mutex       // making and removing one
+	rates   sync.Mutex       // of trims, and changes of a tunnel's class
+	trims   map[uint32]*trim // by slot
+
 	mu     sync.Mutex
+	places map[place]uint32           // slots; nil: not read yet
+	taken  map[uint32]bool            // slots
 	minors map[int]map[uint16]bool    // class minors taken, by interface index; nil: not read yet
 	links  map[string]map[string]bool // links known, by fabric; only ever a hint
 	graves map[string]*grave          // devices to delete next, by fabric
@@ -38,7 +48,7 @@ type Part struct {
 
 // New makes the part for one host.
 func New(host *kernel.Host) *Part {
-	return &Part{host: host, links: make(map[string]map[string]bool), graves: make(map[string]*grave)}
+	return &Part{host: host, links: make(map[string]map[string]bool), graves: make(map[string]*grave), trims: make(map[uint32]*trim)}
 }
 
 // Kinds are uplink and vxlink.

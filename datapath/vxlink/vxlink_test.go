@@ -20,6 +20,7 @@ func TestLocalLink(t *testing.T) {
 	remove(t, p, link)
 	has(t, p)
 	remove(t, p, link)
+	nothingPinned(t, h)
 }
 
 func TestTunnel(t *testing.T) {
@@ -30,6 +31,7 @@ func TestTunnel(t *testing.T) {
 	for i, p := range parts {
 		add(t, p, uplink(), across(i, 200*vnet.Mbit))
 		has(t, p, uplink(), across(i, 200*vnet.Mbit))
+		b.carry(hosts[i])
 	}
 	b.ping(n0, address(1))
 	for i, p := range parts {
@@ -37,5 +39,6 @@ func TestTunnel(t *testing.T) {
 		has(t, p, uplink())
 		remove(t, p, uplink())
 		has(t, p)
+		nothingPinned(t, hosts[i])
 	}
 }

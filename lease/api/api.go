@@ -58,6 +58,7 @@ var routes = []route{
 	{"POST", "/v1/leases/{tenant}/{network}/nodes/{node}/probe", forEveryone, true, (*Server).nodeSession},
 	{"GET", "/v1/leases/{tenant}/{network}/links/{link}/capture", forEveryone, true, (*Server).linkSession},
 	{"POST", "/v1/leases/{tenant}/{network}/links/{link}/capture", forEveryone, true, (*Server).linkSession},
+	{"GET", "/v1/leases/{tenant}/{network}/traffic/{host}", forEveryone, false, (*Server).getTraffic},
 	{"POST", "/v1/offers", forEveryone, false, (*Server).postOffers},
 	{"GET", "/v1/calendar", forEveryone, false, (*Server).getCalendar},
 	{"GET", "/v1/substrate", forEveryone, false, (*Server).getSubstrate},

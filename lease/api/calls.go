@@ -153,6 +153,12 @@ func (c *Client) Report(ctx context.Context, r plan.Report) error {
 	return c.do(ctx, http.MethodPost, "/v1/reports", r, nil)
 }
 
+// Traffic is what a host counted of a lease's links.
+func (c *Client) Traffic(ctx context.Context, id vnet.LeaseID, host vnet.HostID) ([]plan.Traffic, error) {
+	var list []plan.Traffic
+	return list, c.do(ctx, http.MethodGet, leasePath(id)+"/traffic/"+url.PathEscape(string(host)), nil, &list)
+}
+
 // Measured gives admission what a host was found to carry.
 func (c *Client) Measured(ctx context.Context, host vnet.HostID, rate vnet.Rate) error {
 	return c.do(ctx, http.MethodPut, "/v1/hosts/"+url.PathEscape(string(host))+"/measured", Measured{Rate: rate}, nil)

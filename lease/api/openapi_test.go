@@ -58,7 +58,7 @@ func TestTypesAreDescribed(t *testing.T) {
 		"Problem": Problem{}, "Change": vnet.Change{}, "Offer": vnet.Offer{}, "Ask": Ask{}, "Admission": Admission{}, "Request": vnet.Request{},
 		"Node": vnet.VirtualNode{}, "VirtualLink": vnet.VirtualLink{}, "Bandwidth": vnet.Bandwidth{}, "Stage": vnet.Stage{},
 		"Lease": vnet.Lease{}, "Proposal": Proposal{}, "Aftermath": Aftermath{}, "Quote": vnet.Quote{}, "Disturbance": vnet.Disturbance{}, "Calendar": Calendar{}, "Load": vnet.Load{}, "Account": vnet.Account{}, "Cost": vnet.Cost{}, "Verdict": vnet.Verdict{}, "LinkVerdict": vnet.LinkVerdict{}, "Substrate": vnet.Substrate{},
-		"Host": Host{}, "Link": Link{}, "Plan": plan.Host{}, "Report": plan.Report{}, "OverlayState": plan.OverlayState{}, "Path": plan.Path{},
+		"Host": Host{}, "Link": Link{}, "Plan": plan.Host{}, "Report": plan.Report{}, "Traffic": plan.Traffic{}, "OverlayState": plan.OverlayState{}, "Path": plan.Path{},
 	} {
 		got := slices.Sorted(maps.Keys(schemas[name].Properties))
 		want := fieldsOf(reflect.TypeOf(value))

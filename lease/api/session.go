@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -57,6 +58,19 @@ func (s *Server) linkSession(w http.ResponseWriter, r *http.Request, c *call) er
 	}
 	host := l.Mapping.Nodes[links[index].Ends[end]]
 	return s.proxy(w, r, c, host, "/v1/links/"+plan.Fabric(l.ID())+"/"+strconv.Itoa(index)+"/capture")
+}
+
+// getTraffic passes a question for a lease's counters on to the agent of a host.
+func (s *Server) getTraffic(w http.ResponseWriter, r *http.Request, c *call) error {
+	l, err := s.sessionLease(r, c)
+	if err != nil {
+		return err
+	}
+	host := vnet.HostID(r.PathValue("host"))
+	if !slices.Contains(slices.Collect(maps.Values(l.Mapping.Nodes)), host) {
+		return notFound("no node of %s is on a host %q", l.ID(), host)
+	}
+	return s.proxy(w, r, c, host, "/v1/links/"+plan.Fabric(l.ID())+"/traffic")
 }
 
 // sessionLease finds a lease of the caller's that is on its hosts.

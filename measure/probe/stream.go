@@ -131,14 +131,22 @@ func count(conn *net.TCPConn) (c measure.TCPCount) {
 			return err
 		}
 		const timestamps = 1 // TCPI_OPT_TIMESTAMPS, linux/tcp.h
-		header := measure.TCPHeaders(info.Options&timestamps != 0)
-		c = measure.TCPCount{
-			Segments: uint64(info.Segs_in), DataSegments: uint64(info.Data_segs_in),
-			Payload: info.Bytes_received, Headers: uint64(info.Segs_in) * header,
-		}
+		c = received(uint64(info.Segs_in), uint64(info.Data_segs_in), info.Bytes_received, uint64(info.Rcv_mss), measure.TCPHeaders(info.Options&timestamps != 0))
 		return nil
 	})
 	return c
+}
+
+// received makes a count. A large packet that a program put a tunnel's headers
+// on loses its number of segments (bpf_skb_adjust_room zeroes gso_segs), and
+// where nothing cut it on its way the receiver counts one. So segments that
+// would have been larger than any are counted by their payload.
+func received(segments, data, payload, largest, header uint64) measure.TCPCount {
+	if largest > 0 && payload > data*largest {
+		full := (payload + largest - 1) / largest
+		segments, data = segments-min(data, segments)+full, full
+	}
+	return measure.TCPCount{Segments: segments, DataSegments: data, Payload: payload, Headers: segments * header}
 }
 
 // limitUnsent keeps little more than the window in the socket, so that a

@@ -1,0 +1,192 @@
+package vxlink
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// place is an end of a link, or a lease's trunk.
+type place struct {
+	lease vnet.LeaseID
+	index int // of the link; trunkIndex
+	end   int
+}
+
+const trunkIndex = -1
+
+func trunkOf(lease vnet.LeaseID) place { return place{lease: lease, index: trunkIndex} }
+
+// number is that of a slot's device in its fabric.
+func number(slot uint32) int { return firstDevice + int(slot) }
+
+// slot is the one of a place. A free one is taken by writing there whose it
+// is, before anything is made, so that no crash loses it.
+func (p *Part) slot(r *programs, at place) (uint32, error) {
+	slot, ok, err := p.find(r, at)
+	if ok || err != nil {
+		return slot, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for slot := uint32(1); slot < slots; slot++ {
+		if p.taken[slot] {
+			continue
+		}
+		if err := r.record.Put(slot, identify(at)); err != nil {
+			return 0, fmt.Errorf("take slot %d: %w", slot, err)
+		}
+		p.places[at], p.taken[slot] = slot, true
+		return slot, nil
+	}
+	return 0, fmt.Errorf("the host has %d link ends already", slots-1)
+}
+
+// find is the slot of a place, if it has one.
+func (p *Part) find(r *programs, at place) (uint32, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.places == nil {
+		if err := p.readSlots(r); err != nil {
+			return 0, false, err
+		}
+	}
+	slot, ok := p.places[at]
+	return slot, ok, nil
+}
+
+// readSlots learns which are taken.
+func (p *Part) readSlots(r *programs) error {
+	all, err := r.all()
+	if err != nil {
+		return err
+	}
+	p.setSlots(all)
+	return nil
+}
+
+func (p *Part) setSlots(all map[uint32]vxlinkRecord) {
+	p.places, p.taken = make(map[place]uint32, len(all)), make(map[uint32]bool, len(all))
+	for slot, record := range all {
+		p.places[record.place()], p.taken[slot] = slot, true
+	}
+}
+
+// forget gives a slot back, and all that is kept for it.
+func (p *Part) forget(r *programs, slot uint32, was vxlinkRecord) error {
+	err := errors.Join(r.unlead(was.Vni, slot), r.pins.Remove(trunkPin(slot)), r.lead(slot, vxlinkEnd{}), r.zero(slot))
+	if err == nil {
+		err = r.record.Delete(slot)
+	}
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("free slot %d: %w", slot, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.places, was.place())
+	delete(p.taken, slot)
+	return nil
+}
+
+// all reads every record.
+func (r *programs) all() (map[uint32]vxlinkRecord, error) {
+	all := make(map[uint32]vxlinkRecord)
+	var slot uint32
+	var record vxlinkRecord
+	entries := r.record.Iterate()
+	for entries.Next(&slot, &record) {
+		all[slot] = record
+	}
+	if err := entries.Err(); err != nil {
+		return nil, fmt.Errorf("read the ends of links: %w", err)
+	}
+	return all, nil
+}
+
+// read is a slot's record; an empty one if it has none.
+func (r *programs) read(slot uint32) (record vxlinkRecord, err error) {
+	err = r.record.Lookup(slot, &record)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		err = nil
+	}
+	return record, err
+}
+
+// lead says what becomes of frames that enter by a slot's end.
+func (r *programs) lead(slot uint32, e vxlinkEnd) error { return r.ends.Put(slot, e) }
+
+// leads reads it back.
+func (r *programs) leads(slot uint32) (e vxlinkEnd, err error) {
+	err = r.ends.Lookup(slot, &e)
+	return e, err
+}
+
+// unlead lets a VNI lead nowhere, if it leads to the slot.
+func (r *programs) unlead(vni, slot uint32) error {
+	if !r.leadsTo(vni, slot) {
+		return nil
+	}
+	if err := r.tunnels.Delete(vni); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (r *programs) leadsTo(vni, slot uint32) bool {
+	var to uint32
+	return r.tunnels.Lookup(vni, &to) == nil && to == slot
+}
+
+func identify(at place) vxlinkRecord {
+	record := vxlinkRecord{Index: uint32(at.index), End: uint32(at.end)}
+	copy(record.Tenant[:], at.lease.Tenant)
+	copy(record.Network[:], at.lease.Network)
+	return record
+}
+
+func (r vxlinkRecord) place() place {
+	lease := vnet.LeaseID{Tenant: vnet.TenantID(text(r.Tenant[:])), Network: vnet.VNetID(text(r.Network[:]))}
+	return place{lease, int(int32(r.Index)), int(r.End)}
+}
+
+func (r vxlinkRecord) link() string { return text(r.Link[:]) }
+
+func text(b []byte) string {
+	b, _, _ = bytes.Cut(b, []byte{0})
+	return string(b)
+}
+
+// describe is the record of a link's end.
+func describe(l plan.VxLink, i int) vxlinkRecord {
+	r := identify(place{l.Lease, l.Index, i})
+	copy(r.Link[:], l.Link)
+	t := l.Ends[i].Tunnel
+	if t == nil {
+		return r
+	}
+	r.IsTunnel, r.Vni, r.Mtu = 1, uint32(t.VNI), uint32(t.MTU)
+	r.Address = uint32(copy(r.Local[:], t.Local.AsSlice()))
+	copy(r.Remote[:], t.Remote.AsSlice())
+	r.Shaped = l.Ends[i].Rate.BytesPerSecond()
+	r.Rate, r.Ceil = t.Class.Rate.BytesPerSecond(), t.Class.Ceil.BytesPerSecond()
+	if t.Class.BestEffort {
+		r.BestEffort = 1
+	}
+	return r
+}
+
+// tunnel is what a record says of one.
+func (r vxlinkRecord) tunnel(device string) *plan.Tunnel {
+	local, _ := netip.AddrFromSlice(r.Local[:r.Address&31])
+	remote, _ := netip.AddrFromSlice(r.Remote[:r.Address&31])
+	return &plan.Tunnel{
+		VNI: vnet.VNI(r.Vni), Interface: device, Local: local, Remote: remote, MTU: int(r.Mtu),
+		Class: plan.Class{Rate: vnet.Rate(r.Rate) * 8, Ceil: vnet.Rate(r.Ceil) * 8, BestEffort: r.BestEffort != 0},
+	}
+}

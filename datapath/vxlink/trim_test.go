@@ -1,0 +1,119 @@
+package vxlink
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// Whatever the frames, a ceiling stays where the plan booked, and what tenants'
+// frames get of it is their rate, as long as these are 900 bytes on average.
+func TestCeilingFollowsFrames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rate := vnet.Rate(rapid.Int64Range(int64(vnet.Mbit), int64(100*vnet.Gbit)).Draw(t, "rate")) / 8 * 8
+		record := vxlinkRecord{Mtu: 1450, Shaped: rate.BytesPerSecond(), Rate: rate.BytesPerSecond() / 2, Ceil: plan.Outer(rate).BytesPerSecond()}
+		size := rapid.Uint64Range(60, 1464).Draw(t, "size")
+		now := trim{record: record, ceil: record.lowest()}
+		counts := vxlinkCounts{Packets: rapid.Uint64Range(0, 1<<40).Draw(t, "packets")}
+		counts.Bytes = counts.Packets * size
+		now.follow(counts)
+		for range 3 {
+			frames := rapid.Uint64Range(1, 1<<30).Draw(t, "frames")
+			counts.Packets, counts.Bytes = counts.Packets+frames, counts.Bytes+frames*size
+			now.ceil = now.follow(counts)
+		}
+		if !record.allows(now.ceil) {
+			t.Fatalf("ceiling %d is not from %d to %d", now.ceil, record.lowest(), record.Ceil)
+		}
+		got := float64(now.ceil) * float64(size) / float64(size+plan.OuterHeaders) / float64(record.Shaped)
+		if got > 1.0005 || size >= 900 && got < 0.9995 {
+			t.Fatalf("frames of %d bytes get %.5f of their rate", size, got)
+		}
+		if class := record.class(now.ceil); class.Rate > class.Ceil || class.Ceil != now.ceil {
+			t.Fatalf("class %+v", class)
+		}
+	})
+}
+
+// A class that follows nothing, because it is best effort or its frames come
+// shaped, is what the plan says.
+func TestCeilingsThatFollowNothing(t *testing.T) {
+	for _, r := range []vxlinkRecord{
+		{Mtu: 1450, Ceil: 1000, Rate: 10},
+		{Mtu: 1450, Ceil: 1000, Rate: 10, Shaped: 900, BestEffort: 1},
+		{Mtu: 1450, Ceil: 900, Rate: 10, Shaped: 900},
+	} {
+		if r.lowest() != r.Ceil || !r.allows(r.Ceil) || r.allows(r.Ceil-1) || r.allows(r.Ceil+1) {
+			t.Errorf("%+v has ceilings from %d", r, r.lowest())
+		}
+	}
+}
+
+// The ceiling in the kernel follows; Observe takes it for what was planned, a
+// new agent leaves it, and another rate begins anew.
+func TestTrim(t *testing.T) {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	b.node(hosts[0], "n0")
+	p, link := parts[0], across(0, 100*vnet.Mbit)
+	add(t, p, uplink(), link)
+	ceil := func() uint64 {
+		t.Helper()
+		c, err := hosts[0].Dial("")
+		check(t, err)
+		defer c.Close()
+		phy, err := c.LinkByName("phy0")
+		check(t, err)
+		class, err := c.Class(phy.Index, kernel.Handle(1, minorTunnels))
+		check(t, err)
+		return class.HTB().Ceil
+	}
+	full, most := outer(12_500_000, 1464), plan.Outer(100*vnet.Mbit).BytesPerSecond()
+	if got := ceil(); got != full {
+		t.Errorf("a new class has ceiling %d, want %d", got, full)
+	}
+	slot := p.places[place{demo, 0, 0}]
+	sent := func(packets, bytes uint64) {
+		t.Helper()
+		now, err := p.loaded.counts(slot)
+		check(t, err)
+		counts := make([]vxlinkCounts, p.loaded.processors)
+		counts[0] = vxlinkCounts{Packets: now.Packets + packets, Bytes: now.Bytes + bytes}
+		check(t, p.loaded.counters.Put(slot, counts))
+		p.trimAll()
+	}
+	sent(1, 1)
+	if got := ceil(); got != full {
+		t.Errorf("with one look the ceiling is %d already", got)
+	}
+	for range 12 {
+		sent(1000, 1000*1000)
+	}
+	thousand := ceil()
+	if want := outer(12_500_000, 1000); differs(thousand, want) {
+		t.Errorf("frames of 1000 bytes: ceiling %d, want %d", thousand, want)
+	}
+	has(t, p, uplink(), link)
+	add(t, p, link)
+	other := New(hosts[0])
+	has(t, other, uplink(), link)
+	add(t, other, link)
+	if got := ceil(); got != thousand {
+		t.Errorf("a second look and a second agent made the ceiling %d of %d", got, thousand)
+	}
+	for range 12 {
+		sent(1000, 100*1000)
+	}
+	if got := ceil(); got != most {
+		t.Errorf("frames of 100 bytes: ceiling %d, want %d", got, most)
+	}
+	link = across(0, 50*vnet.Mbit)
+	add(t, p, link)
+	if got, want := ceil(), outer(6_250_000, 1464); got != want {
+		t.Errorf("another rate: ceiling %d, want %d", got, want)
+	}
+}

@@ -1,0 +1,212 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What becomes of a frame that enters a virtual link by one of its ends.
+ *
+ * Every device of a fabric has a number of its own on the host, DEVICES + slot,
+ * so that one program serves all of them; a frame out of a tunnel comes by its
+ * lease's trunk with the tunnel's VNI as mark.
+ */
+#include "packet.h"
+
+LICENSE;
+
+#define SLOTS 16384
+#define DEVICES 0x100000
+
+enum way {
+	WAY_CLOSED, /* leads nowhere: the link is not complete */
+	WAY_PEER,   /* to the node behind a port, at once */
+	WAY_SWITCH, /* to the switch behind a port, at once, whomever it is for */
+	WAY_QUEUE,  /* to what is behind a port, through the port's token bucket */
+	WAY_TUNNEL, /* to the trunk's other end, in the host's namespace */
+};
+
+enum drop {
+	DROP_CLOSED,   /* the end leads nowhere */
+	DROP_STRANGER, /* came by another device than the end's */
+	DROP_UNKNOWN,  /* bears no tunnel's VNI; counted in slot 0 */
+	DROP_UNTAKEN,  /* nobody encapsulates what comes out of a trunk; in slot 0 */
+	DROPS,
+};
+
+/* struct end: 'from' and 'device' are interface numbers in the fabric. */
+struct end {
+	__u32 from;     /* frames of this end come in by it */
+	__u32 device;   /* and leave by it: the other port, or the trunk */
+	__u32 mark;     /* VNI, if by a tunnel */
+	__u32 priority; /* HTB class of the physical interface, if by a tunnel */
+	enum way way;
+	__u8 mac[8]; /* 6 of them; of the node behind the other port */
+};
+
+/* struct counts: of frames as on a wire, each segment of a large packet one. */
+struct counts {
+	__u64 packets;
+	__u64 bytes;
+	__u64 drops[DROPS];
+	enum drop causes[0]; /* names the indexes of drops for Go */
+};
+
+/* struct record says whose a slot is, and what a tunnel was planned to be. No
+ * program reads it. A trunk has no link. */
+struct record {
+	__u8 tenant[40], network[40], link[40];
+	__u32 index, end;
+	__u32 is_tunnel;
+	__u32 vni, uplink, mtu;
+	__u16 minor, best_effort;
+	__u32 address; /* bytes of local and remote that count */
+	__u8 local[16], remote[16];
+	__u64 shaped;     /* tenants' frames, byte/s; 0: not here */
+	__u64 rate, ceil; /* outer frames, byte/s */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SLOTS);
+	__type(key, __u32);
+	__type(value, struct end);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} ends SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SLOTS);
+	__type(key, __u32);
+	__type(value, struct counts);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} counters SEC(".maps");
+
+/* VNI to the slot of the tunnel's end. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SLOTS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} tunnels SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SLOTS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, struct record);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} records SEC(".maps");
+
+static __always_inline int drop(__u32 slot, enum drop cause)
+{
+	struct counts *c = bpf_map_lookup_elem(&counters, &slot);
+
+	if (c)
+		c->drops[cause]++;
+	return TC_ACT_SHOT;
+}
+
+/* Bytes before the data of each segment: Ethernet, up to two VLAN tags, IP,
+ * TCP or UDP. 0: something else, such as a tenant's own tunnel. */
+static __always_inline __u32 header_bytes(struct __sk_buff *skb)
+{
+	__u32 at = 12;
+	__be16 type = 0;
+	__u8 b[20], next;
+
+	for (int i = 0; i < 3; i++) {
+		if (bpf_skb_load_bytes(skb, at, &type, 2))
+			return 0;
+		at += 2;
+		if (type != bpf_htons(ETH_P_8021Q) && type != bpf_htons(ETH_P_8021AD))
+			break;
+		at += 2;
+	}
+	if (bpf_skb_load_bytes(skb, at, b, 20))
+		return 0;
+	if (type == bpf_htons(ETH_P_IP)) {
+		next = b[9];
+		at += (b[0] & 15) * 4;
+	} else if (type == bpf_htons(ETH_P_IPV6)) {
+		next = b[6];
+		at += 40;
+	} else {
+		return 0;
+	}
+	if (next == IPPROTO_UDP)
+		return at + 8;
+	if (next != IPPROTO_TCP || bpf_skb_load_bytes(skb, at + 12, b, 1))
+		return 0;
+	return at + (b[0] >> 4) * 4;
+}
+
+static __always_inline void count(struct __sk_buff *skb, struct counts *c)
+{
+	__u32 bytes = skb->len, packets = 1, size = skb->gso_size;
+
+	if (unlikely(size)) {
+		__u32 header = header_bytes(skb);
+
+		if (header < bytes) {
+			packets = (bytes - header + size - 1) / size;
+			bytes += (packets - 1) * header;
+		}
+	}
+	c->packets += packets;
+	c->bytes += bytes;
+}
+
+/* A frame that did not come through a port's queue is taken for the node's own
+ * by its stack, whatever its address (bpf_redirect_peer): so only one that is. */
+static __always_inline bool is_for(struct __sk_buff *skb, const struct end *e)
+{
+	void *data = data_of(skb);
+
+	return data + ETH_HLEN <= end_of(skb) && mac_equal(data, e->mac);
+}
+
+static __always_inline int forward(struct __sk_buff *skb, __u32 slot)
+{
+	struct end *e = bpf_map_lookup_elem(&ends, &slot);
+	struct counts *c = bpf_map_lookup_elem(&counters, &slot);
+
+	if (!e || !c)
+		return drop(0, DROP_UNKNOWN);
+	if (unlikely(e->way == WAY_CLOSED))
+		return drop(slot, DROP_CLOSED);
+	if (unlikely(e->from != skb->ifindex))
+		return drop(slot, DROP_STRANGER);
+	count(skb, c);
+	skb->mark = e->mark;
+	skb->priority = e->priority;
+	if (e->way == WAY_TUNNEL || e->way == WAY_SWITCH || (e->way == WAY_PEER && is_for(skb, e)))
+		return bpf_redirect_peer(e->device, 0);
+	return bpf_redirect(e->device, 0);
+}
+
+/* On a port's device in the fabric: a frame of the node. */
+SEC("tc")
+int vxlink_port(struct __sk_buff *skb)
+{
+	return forward(skb, skb->ifindex - DEVICES);
+}
+
+/* On a trunk's end in the fabric: a frame out of a tunnel. */
+SEC("tc")
+int vxlink_trunk(struct __sk_buff *skb)
+{
+	__u32 vni = skb->mark;
+	__u32 *slot = bpf_map_lookup_elem(&tunnels, &vni);
+
+	if (!slot)
+		return drop(0, DROP_UNKNOWN);
+	return forward(skb, *slot);
+}
+
+/* On a trunk's end in the host's namespace, behind the program that
+ * encapsulates: without that one, frames end here and not in the host. */
+SEC("tc")
+int vxlink_closed(struct __sk_buff *skb)
+{
+	return drop(0, DROP_UNTAKEN);
+}
