@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 )
 
@@ -28,7 +29,7 @@ func (a *app) doctor() *cobra.Command {
 			}
 			findings := []finding{}
 			var rows [][]string
-			for _, f := range kernel.Features() {
+			for _, f := range append(kernel.Features(), bpf.Features()...) {
 				found := examine(f)
 				findings = append(findings, found)
 				rows = append(rows, []string{found.Feature, found.State, found.Means, found.Detail})

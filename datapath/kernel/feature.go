@@ -27,12 +27,12 @@ func Features() []Feature {
 	}
 	for _, f := range []struct{ kind, means string }{
 		{"veth", "no virtual link works"},
-		{"vxlan", "links between hosts do not work"},
-		{"gre", "only wanted for GRE tunnels, which Sublet does not make yet"},
-		{"ipip", "only wanted for IP-in-IP tunnels, which Sublet does not make yet"},
-		{"geneve", "only wanted for Geneve tunnels, which Sublet does not make yet"},
+		{"vxlan", "packets between hosts are copied once more: nodes reserve no room for outer headers"},
+		{"gre", "nothing: GRE tunnels need no device"},
+		{"ipip", "nothing: IP-in-IP tunnels need no device"},
+		{"geneve", "nothing: Geneve tunnels need no device"},
 		{"vrf", "nothing today: routers are namespaces of their own"},
-		{"bridge", "nothing: links are point to point"},
+		{"bridge", "packets between hosts are copied once more: nodes reserve no room for outer headers"},
 	} {
 		list = append(list, Feature{"device " + f.kind, deviceFeature(f.kind), f.means})
 	}

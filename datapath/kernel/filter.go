@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"encoding/binary"
-	"errors"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,34 +15,15 @@ const (
 // everyProtocol is ETH_P_ALL in network order.
 const everyProtocol = 0x0300
 
-// filterInfo is a filter's priority, and every protocol.
-func filterInfo(priority uint16) uint32 { return uint32(priority)<<16 | everyProtocol }
-
 // SetFilter begins a request that attaches a program to a device's ingress
 // with priority 1, or replaces the one there without a gap. name is kept by
 // the kernel.
 func SetFilter(index, program int, name string) *Message {
-	return SetFilterAt(index, 1, program, name)
-}
-
-// SetFilterAt is SetFilter with another priority, for devices that are not
-// ours alone.
-func SetFilterAt(index int, priority uint16, program int, name string) *Message {
-	m := NewMessage(unix.RTM_NEWTFILTER, unix.NLM_F_CREATE, TCHeader(index, 1, TCIngress, filterInfo(priority)))
+	m := NewMessage(unix.RTM_NEWTFILTER, unix.NLM_F_CREATE, TCHeader(index, 1, TCIngress, 1<<16|everyProtocol))
 	m.String(unix.TCA_KIND, "bpf")
 	return m.Nest(unix.TCA_OPTIONS, func() {
 		m.Uint32(bpfFD, uint32(program)).String(bpfName, name).Uint32(bpfFlags, bpfDirectAction)
 	})
-}
-
-// DeleteFilterAt removes the filters of one priority from a device's ingress;
-// none there is fine.
-func (c *Conn) DeleteFilterAt(index int, priority uint16) error {
-	err := c.Do(NewMessage(unix.RTM_DELTFILTER, 0, TCHeader(index, 0, TCIngress, filterInfo(priority))))
-	if NotFound(err) || errors.Is(err, unix.EINVAL) { // EINVAL: not even the hook is there
-		return nil
-	}
-	return err
 }
 
 // Filter is the name of the first program attached to a device's ingress, and
@@ -61,21 +41,6 @@ func (c *Conn) FilterProgram(index int) (program uint32, count int, err error) {
 		}
 	})
 	return program, count, err
-}
-
-// FilterAt is Filter of one priority.
-func (c *Conn) FilterAt(index int, priority uint16) (name string, count int, err error) {
-	return c.filters(TCHeader(index, 0, TCIngress, filterInfo(priority)))
-}
-
-// Filters counts the filters on both of a device's hooks.
-func (c *Conn) Filters(index int) (int, error) {
-	_, in, err := c.filters(TCHeader(index, 0, TCIngress, 0))
-	if err != nil {
-		return 0, err
-	}
-	_, out, err := c.filters(TCHeader(index, 0, TCEgress, 0))
-	return in + out, err
 }
 
 func (c *Conn) filters(header []byte) (name string, count int, err error) {

@@ -16,11 +16,10 @@ type Link struct {
 	Runs  bool // it is up and has a carrier
 	MTU   int
 	GSO   int // largest segment the stack builds, bytes
-	Peer  int // index of a veth's other end or of a tunnel's uplink, in their namespace
+	Peer  int // index of a veth's other end, in its namespace
 	// PeerNS is the id, in the reading namespace, of the namespace of Peer;
 	// -1: the same, or unknown.
 	PeerNS int
-	Data   []byte // attributes of its kind
 	// Hardware is its Ethernet address; zero if it has another kind or none.
 	Hardware [6]byte
 }
@@ -149,14 +148,8 @@ func parseLink(b []byte) Link {
 	l.Up = binary.NativeEndian.Uint32(b[8:])&unix.IFF_UP != 0
 	l.Runs = l.Up && binary.NativeEndian.Uint32(b[8:])&unix.IFF_LOWER_UP != 0
 	EachAttr(b[16:], l.attr)
-	if l.Kind == "vxlan" { // which names itself in IFLA_LINK
-		l.Peer = int(uint32Of(attr(l.Data, vxlanLink)))
-	}
 	return l
 }
-
-// vxlanLink is IFLA_VXLAN_LINK, the device that outer packets leave by.
-const vxlanLink = 3
 
 func (l *Link) attr(kind uint16, v []byte) {
 	switch kind {
@@ -178,7 +171,6 @@ func (l *Link) attr(kind uint16, v []byte) {
 		l.GSO = int(uint32Of(v))
 	case unix.IFLA_LINKINFO:
 		l.Kind = stringOf(attr(v, unix.IFLA_INFO_KIND))
-		l.Data = attr(v, unix.IFLA_INFO_DATA)
 	}
 }
 

@@ -1,0 +1,71 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/kernel"
+)
+
+// Features tries out what the programs of the datapath need, in a namespace of
+// its own. It needs root.
+func Features() []kernel.Feature {
+	return []kernel.Feature{
+		{Name: "program links (TCX)", Err: lacking(tryTCX()), Means: "no link between hosts, router or switch works (Linux 6.6)"},
+		{Name: "redirect to peer", Err: lacking(features.HaveProgramHelper(ebpf.SchedCLS, asm.FnRedirectPeer)), Means: "no virtual link works (Linux 5.10)"},
+		{Name: "room for headers", Err: lacking(features.HaveProgramHelper(ebpf.SchedCLS, asm.FnSkbAdjustRoom)), Means: "links between hosts do not work"},
+		{Name: "bpf file system", Err: lacking(tryFS()), Means: "networks do not outlive their agent"},
+	}
+}
+
+// tryTCX attaches a program that does nothing to a loopback.
+func tryTCX() error {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, -1), asm.Return()},
+	})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	const loopback = 1
+	ns, err := kernel.NewNamespace(func() error {
+		l, err := link.AttachTCX(link.TCXOptions{Interface: loopback, Program: p, Attach: ebpf.AttachTCXIngress})
+		if err != nil {
+			return err
+		}
+		return l.Close()
+	})
+	if err != nil {
+		return err
+	}
+	return ns.Close()
+}
+
+// tryFS mounts one where nobody looks.
+func tryFS() error {
+	dir, err := os.MkdirTemp("", "sublet-bpf")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(dir)
+	if err := unix.Mount("sublet", dir, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
+		return err
+	}
+	return unix.Unmount(dir, unix.MNT_DETACH)
+}
+
+// lacking makes the library's and the kernel's ways to say so ours.
+func lacking(err error) error {
+	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("%w (%w)", kernel.ErrNotSupported, err)
+	}
+	return err
+}
