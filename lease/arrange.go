@@ -18,6 +18,10 @@ const DefaultMoves = 2
 // hold most of what is missing.
 const mostCandidates = 8
 
+// mostReleased bounds the leases that are looked at for that, in order of
+// admission: a refusal by a book of a hundred thousand must stay cheap.
+const mostReleased = 512
+
 // SwitchTime is the predicted interruption of a link that moves: both ends
 // switch when their agents have read the same plan, which they are told of at
 // once (docs/reservations.md has what was measured).
@@ -51,11 +55,14 @@ func (b *Book) arrange(req vnet.Request, window vnet.Window, held func(vnet.Leas
 // lacks, those that hold most first. None while others are moving: what these
 // leave is not free yet.
 func (b *Book) candidates(req vnet.Request, window vnet.Window) []*entry {
+	if slices.ContainsFunc(b.near, (*entry).moving) {
+		return nil
+	}
 	var free []*entry
 	trial := b.calendar.Clone()
 	for _, e := range b.live {
-		if e.moving() {
-			return nil
+		if len(free) == mostReleased {
+			break
 		}
 		allowed := e.State == vnet.Running && e.Request.Movable || e.State == vnet.Booked
 		if b.MostMoves > 0 && allowed && e.Lost == nil && e.Move == nil && e.Window.Overlaps(window) && trial.Release(e.bookings...) == nil {
@@ -187,6 +194,7 @@ func (b *Book) makeRoom(now time.Time, moves []move) error {
 			return err
 		}
 	}
+	defer b.reorder()
 	for _, m := range moves {
 		if err := b.remap(now, m.lease, m, vnet.MovePrepares, b.serial+1); err != nil {
 			return err

@@ -69,3 +69,6 @@ func (w *waiting) Pop() any {
 	*w = (*w)[:last]
 	return e
 }
+
+// reorder follows windows that were postponed.
+func (b *Book) reorder() { heap.Init(&b.waiting) }
