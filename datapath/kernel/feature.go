@@ -63,7 +63,7 @@ func machineFeatures() []Feature {
 	_, tracked := groups.tracker()
 	list = append(list, Feature{"cgroup tracking", tracked, "no node can be made: its processes could not be found again"})
 	for _, f := range []struct{ name, path, means string }{
-		{"BTF", "/sys/kernel/btf/vmlinux", "nothing: the programs here read no kernel structures"},
+		{"BTF", "/sys/kernel/btf/vmlinux", "routers forward by their stacks only: the short way asks the kernel whether its table is still right"},
 		{"Open vSwitch datapath", "/sys/module/openvswitch", "nothing: Sublet does not use it"},
 		{"FRR zebra", "/usr/lib/frr/zebra", "routers with protocol: ospf fail (apt-get install frr)"},
 		{"FRR ospfd", "/usr/lib/frr/ospfd", "routers with protocol: ospf fail (apt-get install frr)"},

@@ -1,3 +1,5 @@
+//go:build ignore
+
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A learning switch of layer 2 (IEEE 802.1Q-2018, clause 8) at the ingress of

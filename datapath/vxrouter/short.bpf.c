@@ -1,3 +1,5 @@
+//go:build ignore
+
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The short way through a router (IPv4): at the ingress of its ports, a packet
