@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -28,9 +29,15 @@ import (
 // host, since a host has one agent and a run directory may have several.
 type Pins struct{ root, dir string }
 
+// mounting keeps one part from taking the mount away under another that has
+// just found it.
+var mounting sync.Mutex
+
 // OpenPins mounts the host's file system unless it is mounted, and makes the
 // part's directory.
 func OpenPins(h *kernel.Host, part string) (*Pins, error) {
+	mounting.Lock()
+	defer mounting.Unlock()
 	p := &Pins{root: h.Dir("bpf")}
 	p.dir = filepath.Join(p.root, part)
 	if err := os.MkdirAll(p.root, 0o700); err != nil {
@@ -82,6 +89,8 @@ func (p *Pins) Remove(names ...string) error {
 // the mount. What is pinned stays, and so does the directory of the mount,
 // which is the host's.
 func (p *Pins) Close() error {
+	mounting.Lock()
+	defer mounting.Unlock()
 	_ = os.Remove(p.dir) // refused while something is pinned
 	entries, err := os.ReadDir(p.root)
 	if errors.Is(err, fs.ErrNotExist) {
