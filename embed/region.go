@@ -14,7 +14,7 @@ import (
 // depends on the region and not on the substrate, and its paths are short. A
 // request that no region tried takes is looked at on the whole substrate.
 const (
-	regionFrom  = 1000 // hosts and switches, above which regions are used
+	regionFrom  = 500 // hosts and switches, above which regions are used
 	regionHosts = 256
 	regionStep  = 64 // hosts between the seeds of two regions, which overlap
 	regionTries = 4

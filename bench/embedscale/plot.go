@@ -17,7 +17,7 @@ type point struct {
 
 func pointOf(cells []string) point {
 	nodes, _ := strconv.ParseFloat(cells[1], 64)
-	ms, _ := strconv.ParseFloat(cells[7], 64)
+	ms, _ := strconv.ParseFloat(cells[10], 64)
 	return point{cells[0], nodes, ms}
 }
 
@@ -45,7 +45,7 @@ func plot(out io.Writer, points []point) {
 		}
 		grid[height-1-min(max(y, 0), height-1)][min(max(x, 0), width-1)] = mark
 	}
-	fmt.Fprintln(out, "p99 of an admission, ms (F fat-tree, J Jellyfish)")
+	fmt.Fprintln(out, "p99 of the processor time of an admission, ms (F fat-tree, J Jellyfish)")
 	for y := range grid {
 		label := "      "
 		if power := high - float64(y)*(high-low)/(height-1); math.Abs(power-math.Round(power)) < 0.1 {
