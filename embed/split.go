@@ -15,6 +15,11 @@ const (
 	splitAttempts = 6
 	splitHosts    = 4  // tried for a node
 	splitPrograms = 24 // linear programs solved
+
+	// mostDetour is how many hops a network's demand may take on average. A
+	// dearer embedding pushes out more than it brings (docs/splitting.md). It
+	// binds networks whose nodes go anywhere, but each to a host of its own.
+	mostDetour = 1.5
 )
 
 // splitter looks for an embedding in which links that allow it are carried by
@@ -39,6 +44,10 @@ func (s *search) split(hosts []vnet.SubstrateNode) (vnet.Mapping, bool) {
 	failed := make([]int, len(s.host))
 	for attempt := range splitAttempts {
 		v := t.place(s.orderOf(failed), attempt)
+		if v < 0 && t.footloose() && t.detour() > mostDetour {
+			t.clear()
+			continue
+		}
 		if v < 0 {
 			m := t.mapping(hosts)
 			t.clear()
@@ -48,6 +57,27 @@ func (s *search) split(hosts []vnet.SubstrateNode) (vnet.Mapping, bool) {
 		t.clear()
 	}
 	return vnet.Mapping{}, false
+}
+
+// footloose says that no node has a stated place, and no two share a host.
+func (t *splitter) footloose() bool {
+	placed := slices.ContainsFunc(t.problem.nodes, func(n node) bool {
+		return slices.ContainsFunc(n.wants, func(w vnet.VirtualNode) bool { return w.Host != "" || w.Site != "" })
+	})
+	return t.problem.apart && !placed
+}
+
+// detour is the mean number of hops of what the links carry.
+func (t *splitter) detour() float64 {
+	hops, all := 0.0, 0.0
+	for l, shares := range t.shares {
+		w := t.problem.links[l].weight
+		all += w
+		for _, s := range shares {
+			hops += w * float64(len(s.Walk)) * float64(s.Units) / vnet.ShareUnits
+		}
+	}
+	return hops / max(all, 1)
 }
 
 // place puts the nodes of order, the first that has a choice on the one skip
