@@ -313,7 +313,10 @@ func (p *Part) sweep() error {
 		}
 		p.keep(nil)
 		p.ways = make(map[path]way)
-		return errors.Join(p.removeCutter(), p.shut((*table).remove))
+		if err := p.removeCutter(); err != nil {
+			return err // with the table still there, Observe tries again
+		}
+		return p.shut((*table).remove)
 	}
 	wanted := make(map[string]bool)
 	locals := make(map[overlayIn6Addr]bool)
