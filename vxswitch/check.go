@@ -9,7 +9,7 @@ import (
 // Defaults of Config.
 const (
 	DefaultMaxFrame    vnet.Bytes = 1514
-	DefaultMaxSwitches            = 64
+	DefaultMaxSwitches int        = 64
 )
 
 // check fills in defaults and says what is wrong with c.

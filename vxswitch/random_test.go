@@ -148,7 +148,7 @@ func (t *twin) run(trace []arrival) {
 // drop of random switches, under every scheduler at both levels, caps, sharing
 // rules and managers, with a twin written as one would explain the rules.
 func TestSwitchDoesWhatItsTwinDoes(t *testing.T) {
-	for seed := range uint64(1500) {
+	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		sc := randomScene(r, vxswitch.Sharing(seed%2), seed%3 == 0)
 		d, w := sc.switchOf(t), sc.twin()
@@ -185,7 +185,7 @@ func at(list []twinDeparture, i int) any {
 // virtual switch, in frames and in bytes, at every arrival and at the end.
 func TestFlexibleNeverLosesMoreThanStrict(t *testing.T) {
 	var strictLost, flexibleLost uint64
-	for seed := range uint64(600) {
+	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		sc := randomScene(r, vxswitch.Strict, seed%4 == 0)
 		strict := sc.switchOf(t)
@@ -221,7 +221,7 @@ func compareLoss(t *testing.T, seed uint64, sc scene, strict, flexible *driver, 
 // beside its VXB's own frames is taken, and crosspoints hold no more than they
 // have.
 func TestOwnerNeverLosesToALoan(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		sc := randomScene(r, vxswitch.Flexible, false)
 		d := sc.switchOf(t)

@@ -14,7 +14,7 @@ type Switch struct {
 	pool    pool
 	order   uint64
 	table   table
-	outs    PortSet // of the frame that is being forwarded
+	outs    PortSet     // of the frame that is being forwarded
 	unknown Counters    // of frames that nobody claims
 	past    Counters    // of switches that are gone
 	faults  uint64      // of hosts' schedulers

@@ -42,6 +42,7 @@ func (a *app) vxswitch() *cobra.Command {
 func (a *app) vxswitchRun(at func() string) *cobra.Command {
 	return &cobra.Command{
 		Use: "run FILE", Short: "Open the ports and carry frames until it is stopped", Args: cobra.ExactArgs(1),
+		Example: "  sublet vxswitch run examples/hosting/two-tenants.yaml",
 		RunE: func(c *cobra.Command, args []string) error {
 			config, err := a.readLive(args[0])
 			if err != nil {
@@ -91,6 +92,7 @@ func (a *app) vxswitchStatus(at func() string) *cobra.Command {
 	var prometheus bool
 	c := a.noun(&cobra.Command{
 		Use: "status", Short: "What its ports and virtual switches have carried and dropped", Args: cobra.NoArgs,
+		Example: "  sublet vxswitch status\n  sublet vxswitch status --prometheus",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := a.checkFormat(); err != nil {
 				return err
@@ -121,6 +123,7 @@ func (a *app) vxswitchStatus(at func() string) *cobra.Command {
 func (a *app) vxswitchChange(at func() string) *cobra.Command {
 	return &cobra.Command{
 		Use: "change FILE", Short: "Make a running one what the file says, all of it or nothing", Args: cobra.ExactArgs(1),
+		Example: "  sublet vxswitch change changed.yaml",
 		RunE: func(c *cobra.Command, args []string) error {
 			text, err := a.readFile(args[0])
 			if err != nil {

@@ -19,7 +19,6 @@ type device struct {
 	iov    [2]unix.Iovec
 	msg    unix.Msghdr
 	aux    [64]byte
-	name   unix.RawSockaddrLinklayer
 }
 
 // open makes or opens what c says.
