@@ -10,7 +10,7 @@ import (
 // (docs/embedding.md).
 const (
 	fewAttempts = 12 // for networks that trying everything decides
-	maxAttempts = 100
+	maxAttempts = 500
 	enough      = 4   // embeddings found, of which the cheapest is improved
 	slack       = 24  // placements an attempt may take back
 	plain       = 4   // attempts without noise

@@ -6,11 +6,25 @@ package embed
 // everything.
 func (s *search) solve(work int) bool {
 	begun := s.spent()
-	if !s.attempts(begun+2*work) && (len(s.host) > mostExhaust || !s.exhaust(work)) {
+	if !s.attempts(begun+s.lenience()*work) && (len(s.host) > mostExhaust || !s.exhaust(work)) {
 		return false
 	}
 	s.improve(begun + work)
 	return true
+}
+
+// lenience is how many times the budget a first embedding may take: more where
+// few hosts are ruled out by themselves, for then there is one more likely
+// than not.
+func (s *search) lenience() int {
+	free := 0
+	for _, hosts := range s.candidates {
+		free += len(hosts)
+	}
+	if 4*free > 3*len(s.host)*len(s.left.sub.Hosts) {
+		return 20
+	}
+	return 2
 }
 
 // mostExhaust is the most nodes for which trying everything is of use.
