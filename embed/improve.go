@@ -1,6 +1,8 @@
 package embed
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"sublet/embed/graph"
@@ -11,6 +13,9 @@ import (
 // each by itself, then random ones (large neighbourhood search, Shaw, CP
 // 1998), until the allowed work is done or nothing was found for long.
 func (s *search) improve(limit int) {
+	for s.perfect(limit) {
+	}
+	s.patience = limit
 	idle, alone := 0, 0
 	for patience := 30 * len(s.host); idle < patience && s.spent() < limit && s.cost > s.floor(); idle++ {
 		set := []int{alone % len(s.host)}
@@ -18,7 +23,7 @@ func (s *search) improve(limit int) {
 			set = s.neighbourhood(2 + s.random.below(maxOut-1))
 		}
 		alone++
-		if s.shift(set) {
+		if s.shift(set, s.cost, width, 2*len(set)) {
 			idle, alone = 0, 0
 		}
 	}
@@ -37,9 +42,28 @@ type moved struct {
 	walk       []graph.Arc
 }
 
-// shift takes nodes out and puts them back where everything costs no more;
-// true: it costs less.
-func (s *search) shift(set []int) bool {
+// perfect puts all nodes of a small network anew where everything costs less
+// than it does: it tries all hosts for all nodes, but for those that cannot
+// lead there (branch and bound). False: there is nothing better, or the work
+// allowed does not suffice to find it.
+func (s *search) perfect(limit int) bool {
+	if len(s.host) > mostExhaust || s.cost <= s.floor() || s.spent() >= limit {
+		return false
+	}
+	all := make([]int, len(s.host))
+	for v := range all {
+		all[v] = v
+	}
+	slices.SortStableFunc(all, func(a, b int) int {
+		return cmp.Compare(s.problem.nodes[b].traffic, s.problem.nodes[a].traffic)
+	})
+	s.patience = limit
+	return s.shift(all, s.cost*(1-1e-6), math.MaxInt, math.MaxInt)
+}
+
+// shift takes nodes out and puts them back where everything costs at most
+// bound; true: it costs less than before.
+func (s *search) shift(set []int, bound float64, width, trials int) bool {
 	before := s.cost
 	s.undo = s.undo[:0]
 	for _, v := range set {
@@ -51,8 +75,8 @@ func (s *search) shift(set []int) bool {
 		s.undo = append(s.undo, moved{node: v, host: s.host[v]})
 		s.unsettle(v)
 	}
-	s.trials = 2 * len(set)
-	if s.insert(set, before) {
+	s.width, s.trials = width, trials
+	if s.insert(set, bound) {
 		return s.cost < before*(1-1e-9)
 	}
 	for i := len(s.undo) - 1; i >= 0; i-- {
@@ -137,7 +161,7 @@ func (s *search) insert(set []int, bound float64) bool {
 	for n := range list {
 		s.first(list, n)
 		c := list[n]
-		if n == width || rest+c.cost > bound || s.trials <= 0 {
+		if n == s.width || s.spent() > s.patience || rest+c.cost > bound || s.trials <= 0 {
 			break
 		}
 		s.trials--
