@@ -17,9 +17,11 @@
 // fixed shortest path (see graph) to a last switch and that switch's link to
 // the next host. No path takes a substrate link twice.
 //
-// The search is a heuristic with a fixed effort: greedy attempts from several
-// first hosts (attempt.go), then every host and path for small requests
-// (exhaust.go). What it accepts is always valid (CheckMapping); on instances
+// The search is a heuristic whose effort is a budget of counted work: greedy
+// attempts from several first hosts (attempt.go), every host and path for small
+// requests that find nothing (exhaust.go), then large neighbourhoods to make
+// what was found cheaper (improve.go). docs/embedding.md says how good it is.
+// What it accepts is always valid (CheckMapping); on instances
 // small enough to decide exactly it has missed none of 100,000
 // (go test ./embed -run Overbooks -rapid.checks=100000 -v).
 //

@@ -14,10 +14,10 @@ import (
 // book the result's Bookings to keep it. The error is *Infeasible when no
 // embedding was found, and another when the request or substrate is malformed.
 //
-// Among the embeddings it tries it takes the one of least cost: the sum over
-// all links of their minima times the hops of their path, where a link without
-// minima counts as 1 bit/s. It is a heuristic: for small requests that find no
-// place at first it goes on to try everything, up to a fixed effort.
+// Among the embeddings it tries it takes the one that is best for the request's
+// objective; by default the one of least cost: the sum over all links of their
+// minima times the hops of their path, where a link without minima counts as
+// 1 bit/s. It spends DefaultBudget, see Options.
 func Embed(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, window vnet.Window) (vnet.Mapping, error) {
 	e, err := New(sub)
 	if err != nil {
