@@ -35,7 +35,7 @@ const (
 	VXLAN  Encapsulation = "vxlan"  // RFC 7348
 	NSH    Encapsulation = "nsh"    // RFC 8300 over VXLAN-GPE; the path's number is the VNI, its index 255
 	Geneve Encapsulation = "geneve" // RFC 8926
-	NVGRE  Encapsulation = "nvgre"  // RFC 7637; also GRETAP with the key VNI*256
+	NVGRE  Encapsulation = "nvgre"  // RFC 7637
 	GRETAP Encapsulation = "gretap" // RFC 2784 with Ethernet inside
 	GRE    Encapsulation = "gre"    // RFC 2784
 	IPIP   Encapsulation = "ipip"   // RFC 2003, RFC 4213
