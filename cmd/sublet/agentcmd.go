@@ -97,6 +97,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	}()
 	tunnels := overlay.New(host)
 	defer tunnels.Close()
+	d.tunnels = tunnels
 	links := vxlink.New(host)
 	d.links = links
 	go links.Trim(ctx)
@@ -140,6 +141,7 @@ type agentDoor struct {
 	routers  *vxrouter.Part
 	switches *vswitch.Part
 	links    *vxlink.Part
+	tunnels  *overlay.Part
 	agent    *agent.Agent
 	log      *slog.Logger
 }
@@ -184,6 +186,7 @@ func (d *agentDoor) routes() http.Handler {
 	mux.Handle("/v1/", session.Bound(session.MostSessions, sessions))
 	mux.HandleFunc("GET /v1/diff", d.diff)
 	mux.HandleFunc("GET /v1/paths", d.paths)
+	mux.HandleFunc("GET /v1/overlay", d.overlay)
 	mux.HandleFunc("GET /v1/links/{fabric}/traffic", d.traffic)
 	return mux
 }
@@ -241,6 +244,17 @@ func (d *agentDoor) port(ctx context.Context, fabric string, index, side int) (*
 		}
 	}
 	return nil, errors.New("no such link end here")
+}
+
+// overlay says what the tunnels' entries are and did.
+func (d *agentDoor) overlay(w http.ResponseWriter, _ *http.Request) {
+	states, err := d.tunnels.States()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(states)
 }
 
 // paths says what routers and switches forward.
