@@ -1,6 +1,10 @@
 package vxswitch
 
-import "sublet/vnet"
+import (
+	"slices"
+
+	"sublet/vnet"
+)
 
 // Switch is a physical switch with the virtual switches it hosts. It is not
 // safe for concurrent use.
@@ -23,6 +27,7 @@ type Switch struct {
 
 // New returns a switch that hosts nobody.
 func New(cfg Config) (*Switch, error) {
+	cfg.Ports = slices.Clone(cfg.Ports) // SetPort changes them
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
