@@ -35,12 +35,15 @@ func (p *Part) setCutter() error {
 		return err
 	}
 	for _, l := range []kernel.Link{out, in} {
-		if l.Up && l.GSO == cutterLargest {
+		if l.Up && l.GSO == cutterLargest && l.Alias == cutterMark {
 			continue
+		}
+		if err := p.silence(l.Index); err != nil {
+			return fmt.Errorf("silence %s: %w", l.Name, err)
 		}
 		m := kernel.NewMessage(unix.RTM_NEWLINK, 0, kernel.LinkHeader(l.Index, unix.IFF_UP|unix.IFF_NOARP, unix.IFF_UP|unix.IFF_NOARP))
 		kernel.SetGSO(m, cutterLargest)
-		m.Uint32(unix.IFLA_GSO_MAX_SEGS, 1)
+		m.Uint32(unix.IFLA_GSO_MAX_SEGS, 1).String(unix.IFLA_IFALIAS, cutterMark)
 		if err := p.home.Do(m); err != nil {
 			return fmt.Errorf("bring up %s: %w", l.Name, err)
 		}
@@ -75,11 +78,7 @@ func (p *Part) makeCutter() (in, out kernel.Link, err error) {
 	if err = p.home.Do(m); err != nil {
 		return in, out, err
 	}
-	if in, out, err = p.findCutter(); err != nil {
-		return in, out, err
-	}
-	err = errors.Join(p.silence(in.Index), p.silence(out.Index))
-	return in, out, errors.Join(err, p.home.Do(kernel.ChangeLink(in.Index).String(unix.IFLA_IFALIAS, cutterMark)))
+	return p.findCutter()
 }
 
 // silence keeps a device from giving itself an IPv6 address. A kernel without
