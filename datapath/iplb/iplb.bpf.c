@@ -1,3 +1,5 @@
+//go:build ignore
+
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Explicit multipath from the end host (seed 003:715-855): a packet to a

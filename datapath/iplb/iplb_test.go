@@ -252,7 +252,7 @@ func TestRoundRobinTakesTurns(t *testing.T) {
 	count := make(map[netip.Addr]int)
 	for port := range uint16(9) {
 		count[through(t, tab, port)]++
-		if through(t, tab, port) != through(t, tab, port) {
+		if again := through(t, tab, port); again != through(t, tab, port) {
 			t.Error("a flow changes its path")
 		}
 	}

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -143,7 +142,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		if math.IsNaN(figures.RevenueCost+figures.LongTermRevenue) || figures.Accepted > figures.Requests {
-			t.Fatal(fmt.Sprintf("%+v", figures))
+			t.Fatalf("%+v", figures)
 		}
 	})
 }
