@@ -239,3 +239,21 @@ func regenerate(t *testing.T, part, arguments string) {
 		}
 	}
 }
+
+// With cgo, which is on where a C compiler is, the go command takes a .c file
+// for part of the package and refuses it, unless told to leave it alone.
+func TestSourcesAreNotForCgo(t *testing.T) {
+	sources, err := filepath.Glob("../*/*.bpf.c")
+	if err != nil || len(sources) == 0 {
+		t.Fatal("no sources found:", err)
+	}
+	for _, name := range sources {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(text), "//go:build ignore\n\n") {
+			t.Errorf("%s does not begin with //go:build ignore and an empty line", name)
+		}
+	}
+}

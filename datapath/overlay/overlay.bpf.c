@@ -1,3 +1,5 @@
+//go:build ignore
+
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The overlay forwarding table: one look-up gives all outer headers of a
