@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"testing"
+	"time"
 
 	"sublet/plan"
 	"sublet/vnet"
@@ -25,6 +26,9 @@ func TestOverlayIsFiltered(t *testing.T) {
 	t.Cleanup(func() { server.Close() })
 	ctx := within(t)
 	r.agents()
+	for _, err := r.as(0).Overlay(ctx, "h1"); err != nil && ctx.Err() == nil; _, err = r.as(0).Overlay(ctx, "h1") {
+		time.Sleep(10 * time.Millisecond) // it has not reported yet
+	}
 	if got := must[[]plan.OverlayState](t)(r.as(0).Overlay(ctx, "h1")); !reflect.DeepEqual(got, entries) {
 		t.Errorf("the operator sees %+v", got)
 	}

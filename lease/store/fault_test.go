@@ -109,7 +109,8 @@ func TestQuota(t *testing.T) {
 	if !errors.Is(err, ErrNoSpace) || len(stored) < 10 {
 		t.Fatalf("after %d leases: %v", len(stored), err)
 	}
-	if state, err := s.Load(t.Context()); err != nil || len(state.Leases) != len(stored) {
+	// One more may be there: the write that failed can be in all the same.
+	if state, err := s.Load(t.Context()); err != nil || len(state.Leases) < len(stored) || len(state.Leases) > len(stored)+1 {
 		t.Fatalf("%d of %d leases, %v", len(state.Leases), len(stored), err)
 	}
 	for _, id := range stored[1:] { // as an operator would, with etcdctl
