@@ -13,8 +13,9 @@ type Engine struct {
 	sub   vnet.Substrate
 	graph *graph.Graph
 
-	regions map[int]*region  // by seed, made when first needed
-	byKey   map[string]int64 // capacities, likewise
+	isRegion bool             // of a larger substrate, whose engine has it
+	regions  map[int]*region  // by seed, made when first needed
+	byKey    map[string]int64 // capacities, likewise
 }
 
 // New prepares a substrate, which must not be changed from then on; an error

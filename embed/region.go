@@ -31,7 +31,7 @@ type region struct {
 // networks spread; with the objective of energy the first ones, so that they
 // do not. False: none takes it.
 func (e *Engine) regional(cal *calendar.Calendar, request vnet.Request, window vnet.Window, opt Options) (vnet.Mapping, bool) {
-	if len(e.sub.Hosts)+len(e.sub.Switches) <= regionFrom {
+	if e.isRegion || len(e.sub.Hosts)+len(e.sub.Switches) <= regionFrom {
 		return vnet.Mapping{}, false
 	}
 	for _, seed := range e.seeds(request, opt) {
@@ -92,6 +92,7 @@ func (e *Engine) region(seed int) *region {
 	if err != nil {
 		return nil // the whole substrate was well formed, so this cannot be
 	}
+	engine.isRegion = true // with its switches it may be large enough for regions itself
 	r := &region{engine: engine, hosts: make(map[vnet.HostID]string, len(sub.Hosts))}
 	for _, h := range sub.Hosts {
 		r.hosts[h.Name] = h.Site
