@@ -92,7 +92,24 @@ func (p *Pins) Close() error {
 	mounting.Lock()
 	defer mounting.Unlock()
 	_ = os.Remove(p.dir) // refused while something is pinned
-	entries, err := os.ReadDir(p.root)
+	return unmount(p.root)
+}
+
+// Tidy unmounts a host's file system in which no part has anything: an agent
+// that was killed, or failed, just before it would have left it so.
+func Tidy(h *kernel.Host) error {
+	mounting.Lock()
+	defer mounting.Unlock()
+	var fs unix.Statfs_t
+	if err := unix.Statfs(h.Dir("bpf"), &fs); err != nil || fs.Type != unix.BPF_FS_MAGIC {
+		return nil
+	}
+	return unmount(h.Dir("bpf"))
+}
+
+// unmount takes a file system without directories away; mounting is locked.
+func unmount(root string) error {
+	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -100,8 +117,8 @@ func (p *Pins) Close() error {
 	if err != nil || slices.ContainsFunc(entries, fs.DirEntry.IsDir) {
 		return err
 	}
-	if err := unix.Unmount(p.root, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && err != unix.EINVAL {
-		return fmt.Errorf("unmount %s: %w", p.root, err)
+	if err := unix.Unmount(root, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && err != unix.EINVAL {
+		return fmt.Errorf("unmount %s: %w", root, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 )
@@ -17,7 +18,7 @@ func (p *Part) Observe(_ context.Context, host *plan.Host) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.table == nil && !exists(p.host) {
-		return nil
+		return bpf.Tidy(p.host)
 	}
 	if err := p.open(); err != nil {
 		return fmt.Errorf("observe the overlay: %w", err)

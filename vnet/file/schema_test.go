@@ -167,7 +167,7 @@ func examples(t *testing.T) []string {
 			t.Fatal(err)
 		}
 		for _, path := range more {
-			if !strings.Contains(path, "/vxswitch/") { // scenarios: see vxswitch/scenario
+			if !strings.Contains(path, "/vxswitch/") && !strings.Contains(path, "/hosting/") { // see vxswitch/scenario, vxswitch/live
 				paths = append(paths, path)
 			}
 		}
