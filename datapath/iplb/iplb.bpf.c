@@ -293,20 +293,10 @@ static __always_inline __u32 select(const struct set *s, __u32 set, const struct
 
 /* ---- sending ---- */
 
-static __always_inline __u32 segments_of(const struct __sk_buff *skb)
-{
-	__u32 size = skb->gso_size;
-
-	if (likely(!size))
-		return 1;
-	return skb->gso_segs ? skb->gso_segs : (skb->len + size - 1) / size;
-}
-
 /* Fragments of a datagram have one flow: only whole datagrams tell ports. */
 static __always_inline void read_flow(struct __sk_buff *skb, struct flow_key *k, const struct iphdr *ip)
 {
-	bool ports = ip->ihl == 5 && !ip4_is_fragment(ip) &&
-		     (ip->protocol == IPPROTO_TCP || ip->protocol == IPPROTO_UDP || ip->protocol == 132 /* SCTP */);
+	bool ports = ip->ihl == 5 && !ip4_is_fragment(ip) && has_ports(ip->protocol);
 
 	k->source = ip->saddr;
 	k->target = ip->daddr;

@@ -228,16 +228,6 @@ static __always_inline int drop(__u32 slot, enum cause why)
 	return TCX_DROP;
 }
 
-/* Packets on the wire that this one stands for. */
-static __always_inline __u32 segments_of(const struct __sk_buff *skb)
-{
-	__u32 size = skb->gso_size;
-
-	if (likely(!size))
-		return 1;
-	return skb->gso_segs ? skb->gso_segs : (skb->len + size - 1) / size;
-}
-
 /* An Ethernet header, read before the packet moves under it. */
 struct link_header {
 	__u64 first;
@@ -269,11 +259,6 @@ struct inner {
 static __always_inline __u32 mix(__u64 addresses, __u32 ports, __u8 protocol)
 {
 	return ((addresses ^ (((__u64)ports << 8 | protocol) + 1) * HASH_A) * HASH_B) >> 32;
-}
-
-static __always_inline bool has_ports(__u8 protocol)
-{
-	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == 132 /* SCTP */;
 }
 
 static __always_inline __u64 both(__u32 a, __u32 b) { return (__u64)a << 32 | b; }

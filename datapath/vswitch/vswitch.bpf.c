@@ -108,19 +108,6 @@ struct frame {
 	__u32 in;
 };
 
-/* The first len bytes; NULL if there are fewer. */
-static __always_inline void *first(struct __sk_buff *skb, __u32 len)
-{
-	void *data = data_of(skb);
-
-	if (likely(data + len <= end_of(skb)))
-		return data;
-	if (bpf_skb_pull_data(skb, len))
-		return NULL;
-	data = data_of(skb);
-	return data + len <= end_of(skb) ? data : NULL;
-}
-
 static __always_inline int drop(struct frame *f, enum cause cause)
 {
 	if (f->count)
@@ -329,7 +316,7 @@ static __always_inline int resolve(struct frame *f)
 	struct arphdr_eth_ip *arp;
 	struct ethhdr *eth;
 
-	eth = first(f->skb, ETH_HLEN + sizeof(*arp));
+	eth = reach(f->skb, ETH_HLEN + sizeof(*arp));
 	if (!eth)
 		return -1;
 	arp = (void *)(eth + 1);
@@ -398,7 +385,7 @@ int vswitch(struct __sk_buff *skb)
 	f.count = bpf_map_lookup_elem(&counters, &f.in);
 	if (!f.set || f.port->blocked)
 		return drop(&f, CAUSE_BLOCKED);
-	eth = first(skb, ETH_HLEN);
+	eth = reach(skb, ETH_HLEN);
 	if (!eth)
 		return drop(&f, CAUSE_MALFORMED);
 	to = mac_key(eth->h_dest);

@@ -121,18 +121,6 @@ static __always_inline int pass(struct count *c, __u32 why)
 	return TCX_NEXT;
 }
 
-static __always_inline void *first(struct __sk_buff *skb, __u32 len)
-{
-	void *data = data_of(skb);
-
-	if (likely(data + len <= end_of(skb)))
-		return data;
-	if (bpf_skb_pull_data(skb, len))
-		return NULL;
-	data = data_of(skb);
-	return data + len <= end_of(skb) ? data : NULL;
-}
-
 /* 0, 127, multicast and class E are nobody's to forward. */
 static __always_inline bool ordinary(__be32 address)
 {
@@ -215,7 +203,7 @@ int vxrouter_short(struct __sk_buff *skb)
 		return pass(c, PASS_STALE);
 	if (unlikely(hooked(net, dev)))
 		return pass(c, PASS_HOOK);
-	eth = first(skb, ETH_HLEN + sizeof(*ip));
+	eth = reach(skb, ETH_HLEN + sizeof(*ip));
 	if (!eth)
 		return pass(c, PASS_UNUSUAL);
 	ip = (void *)(eth + 1);
@@ -236,7 +224,7 @@ int vxrouter_short(struct __sk_buff *skb)
 		return pass(c, PASS_ROUTE);
 	if (!fits(skb, w))
 		return pass(c, PASS_SIZE);
-	eth = first(skb, ETH_HLEN + sizeof(*ip));
+	eth = reach(skb, ETH_HLEN + sizeof(*ip));
 	if (!eth)
 		return pass(c, PASS_UNUSUAL);
 	ip = (void *)(eth + 1);

@@ -68,6 +68,22 @@ static __always_inline bool ip6_equal(const struct in6_addr *a, const struct in6
 	return ((*(const __u64 *)a ^ *(const __u64 *)b) | (*((const __u64 *)a + 1) ^ *((const __u64 *)b + 1))) == 0;
 }
 
+/* Packets on the wire that this one stands for. */
+static __always_inline __u32 segments_of(const struct __sk_buff *skb)
+{
+	__u32 size = skb->gso_size;
+
+	if (likely(!size))
+		return 1;
+	return skb->gso_segs ? skb->gso_segs : (skb->len + size - 1) / size;
+}
+
+/* Whether the first four bytes behind the IP header are two ports. */
+static __always_inline bool has_ports(__u8 protocol)
+{
+	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == 132 /* SCTP */;
+}
+
 /* Any fragment, the first one too. */
 static __always_inline bool ip4_is_fragment(const struct iphdr *ip)
 {
