@@ -40,32 +40,55 @@ func names(list []string) []name {
 	return made
 }
 
-// Quantities as they are written. Each reads and prints itself, so that the
-// form structs say everything else.
+// Quantities as they are written, for every file people write. Each reads and
+// prints itself, so that the form structs say everything else.
 type (
-	rate    vnet.Rate
-	size    vnet.Bytes
+	Rate vnet.Rate
+	Size vnet.Bytes
+	Span time.Duration
+)
+
+// Quantities of requests and substrates.
+type (
+	rate    = Rate
+	size    = Size
 	cpu     vnet.CPU
-	span    time.Duration
+	span    = Span
 	instant time.Time
 	address netip.Addr
 )
 
-func (r *rate) UnmarshalText(text []byte) error {
+// UnmarshalText reads a rate such as 1Gbit.
+func (r *Rate) UnmarshalText(text []byte) error {
 	v, err := vnet.ParseRate(string(text))
-	*r = rate(v)
+	*r = Rate(v)
 	return err
 }
 
-func (r rate) MarshalText() ([]byte, error) { return []byte(vnet.Rate(r).String()), nil }
+// MarshalText prints it so.
+func (r Rate) MarshalText() ([]byte, error) { return []byte(vnet.Rate(r).String()), nil }
 
-func (s *size) UnmarshalText(text []byte) error {
+// UnmarshalText reads a size such as 64KiB.
+func (s *Size) UnmarshalText(text []byte) error {
 	v, err := vnet.ParseBytes(string(text))
-	*s = size(v)
+	*s = Size(v)
 	return err
 }
 
-func (s size) MarshalText() ([]byte, error) { return []byte(vnet.Bytes(s).String()), nil }
+// MarshalText prints it so.
+func (s Size) MarshalText() ([]byte, error) { return []byte(vnet.Bytes(s).String()), nil }
+
+// UnmarshalText reads a length of time such as 1d12h.
+func (s *Span) UnmarshalText(text []byte) error {
+	v, err := vnet.ParseDuration(string(text))
+	*s = Span(v)
+	return err
+}
+
+// MarshalText prints it so.
+func (s Span) MarshalText() ([]byte, error) {
+	return []byte(vnet.FormatDuration(time.Duration(s))), nil
+}
 
 func (c *cpu) UnmarshalText(text []byte) error {
 	v, err := vnet.ParseCPU(string(text))
@@ -80,16 +103,6 @@ func (c cpu) MarshalYAML() (any, error) {
 		tag = "!!float"
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text}, nil
-}
-
-func (s *span) UnmarshalText(text []byte) error {
-	v, err := vnet.ParseDuration(string(text))
-	*s = span(v)
-	return err
-}
-
-func (s span) MarshalText() ([]byte, error) {
-	return []byte(vnet.FormatDuration(time.Duration(s))), nil
 }
 
 func (i *instant) UnmarshalText(text []byte) error {

@@ -3,6 +3,7 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -55,7 +56,7 @@ func Charts(e *scenario.Experiment, results []*sim.Result) []Chart {
 }
 
 func chart(e *scenario.Experiment, p scenario.Plot, results []*sim.Result) Chart {
-	c := Chart{Title: or(p.Title, e.Name), X: p.X, Y: p.Measure.String(), LogX: p.LogX}
+	c := Chart{Title: cmp.Or(p.Title, e.Name), X: p.X, Y: p.Measure.String(), LogX: p.LogX}
 	lines := make(map[string]*Line)
 	var order []string
 	for i, r := range results {
@@ -139,13 +140,6 @@ func quantity(text string, index int) float64 {
 		return float64(r)
 	}
 	return float64(index)
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // Formats of files.

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -74,9 +75,9 @@ type ClaimWords struct {
 
 // Quantities as they are written.
 type (
-	rate vnet.Rate
-	size vnet.Bytes
-	span time.Duration
+	rate = file.Rate
+	size = file.Size
+	span = file.Span
 
 	fraction float64 // 0.5 or 50%
 )
@@ -97,30 +98,6 @@ func (f *fraction) UnmarshalText(text []byte) error {
 func (f fraction) MarshalText() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(f), 'g', -1, 64), nil
 }
-
-func (r *rate) UnmarshalText(text []byte) error {
-	v, err := vnet.ParseRate(string(text))
-	*r = rate(v)
-	return err
-}
-
-func (r rate) MarshalText() ([]byte, error) { return []byte(vnet.Rate(r).String()), nil }
-
-func (s *size) UnmarshalText(text []byte) error {
-	v, err := vnet.ParseBytes(string(text))
-	*s = size(v)
-	return err
-}
-
-func (s size) MarshalText() ([]byte, error) { return []byte(vnet.Bytes(s).String()), nil }
-
-func (s *span) UnmarshalText(text []byte) error {
-	v, err := vnet.ParseDuration(string(text))
-	*s = span(v)
-	return err
-}
-
-func (s span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
 
 // Defaults of a hosting switch.
 const (
@@ -145,26 +122,18 @@ func Parse(name string, text []byte) (*Config, error) {
 }
 
 func (c *Config) fill() {
-	c.Crosspoint = or(c.Crosspoint, size(DefaultCrosspoint))
-	c.Sharing = or(c.Sharing, "strict")
-	c.Spin = or(c.Spin, span(DefaultSpin))
+	c.Crosspoint = cmp.Or(c.Crosspoint, size(DefaultCrosspoint))
+	c.Sharing = cmp.Or(c.Sharing, "strict")
+	c.Spin = cmp.Or(c.Spin, span(DefaultSpin))
 	for i := range c.Ports {
 		p := &c.Ports[i]
-		p.Rate, p.Scheduler = or(p.Rate, rate(DefaultRate)), or(p.Scheduler, "drr")
+		p.Rate, p.Scheduler = cmp.Or(p.Rate, rate(DefaultRate)), cmp.Or(p.Scheduler, "drr")
 	}
 	for i := range c.Switches {
 		v := &c.Switches[i]
-		v.Buffer, v.Scheduler = or(v.Buffer, size(DefaultBuffer)), or(v.Scheduler, "drr")
-		v.Manager, v.Lookup = or(v.Manager, "tail-drop"), or(v.Lookup, "learning")
+		v.Buffer, v.Scheduler = cmp.Or(v.Buffer, size(DefaultBuffer)), cmp.Or(v.Scheduler, "drr")
+		v.Manager, v.Lookup = cmp.Or(v.Manager, "tail-drop"), cmp.Or(v.Lookup, "learning")
 	}
-}
-
-func or[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }
 
 // check says what is wrong with c.

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -54,7 +55,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 }
 
 func (e *Experiment) expectation(f *expectation) (Expectation, error) {
-	x := Expectation{Says: f.Says, Source: f.Source, Of: or(f.Of, "total"), Where: f.Where, Minus: f.Minus, Relative: f.Divide}
+	x := Expectation{Says: f.Says, Source: f.Source, Of: cmp.Or(f.Of, "total"), Where: f.Where, Minus: f.Minus, Relative: f.Divide}
 	m, ok := sim.MeasureNamed(f.Measure)
 	if !ok {
 		return x, unknownMeasure(f.Measure)

@@ -7,36 +7,18 @@ import (
 	"strings"
 	"time"
 
-	"sublet/vnet"
+	"sublet/vnet/file"
 )
 
 // Quantities as they are written.
 type (
-	rate     vnet.Rate
-	size     vnet.Bytes
-	span     time.Duration
+	rate     = file.Rate
+	size     = file.Size
+	span     = file.Span
 	fraction float64 // not negative: 0.5, 50%, 1/32
 	number   float64 // any, or a duration, which counts in ns
 	whole    uint64
 )
-
-func (r *rate) UnmarshalText(text []byte) error {
-	v, err := vnet.ParseRate(string(text))
-	*r = rate(v)
-	return err
-}
-
-func (s *size) UnmarshalText(text []byte) error {
-	v, err := vnet.ParseBytes(string(text))
-	*s = size(v)
-	return err
-}
-
-func (s *span) UnmarshalText(text []byte) error {
-	v, err := vnet.ParseDuration(string(text))
-	*s = span(v)
-	return err
-}
 
 func (w *whole) UnmarshalText(text []byte) error {
 	v, err := strconv.ParseUint(string(text), 10, 63)

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -58,7 +59,7 @@ func (f *form) hosting(s *sim.Scenario) error {
 	h := &f.Switch
 	s.Switch = sim.Hosting{
 		Ports: h.Ports, Rate: vnet.Rate(h.Rate), Crosspoint: vnet.Bytes(h.Crosspoint),
-		Capped: h.Capped, Sharing: or(h.Sharing, "strict"), MaxFrame: vnet.Bytes(h.MaxFrame),
+		Capped: h.Capped, Sharing: cmp.Or(h.Sharing, "strict"), MaxFrame: vnet.Bytes(h.MaxFrame),
 	}
 	switch {
 	case h.Ports < 1 || h.Ports > maxPorts:
@@ -71,8 +72,8 @@ func (f *form) hosting(s *sim.Scenario) error {
 		return fail("switch.max_frame", "is %v: choose at most %v", s.Switch.MaxFrame, vnet.Bytes(maxSize))
 	}
 	var err error
-	s.Switch.Scheduler, err = sched.Parse(or(h.Scheduler, "drr"))
-	return firstError(within(err, "switch.scheduler"), oneOf("switch.sharing", s.Switch.Sharing, []string{"strict", "flexible"}))
+	s.Switch.Scheduler, err = sched.Parse(cmp.Or(h.Scheduler, "drr"))
+	return cmp.Or(within(err, "switch.scheduler"), oneOf("switch.sharing", s.Switch.Sharing, []string{"strict", "flexible"}))
 }
 
 func oneOf(path, value string, of []string) error {
@@ -80,23 +81,6 @@ func oneOf(path, value string, of []string) error {
 		return nil
 	}
 	return fail(path, "%q is not known: choose one of %v", value, of)
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func or[T comparable](value, otherwise T) T {
-	var none T
-	if value == none {
-		return otherwise
-	}
-	return value
 }
 
 // tenants makes the virtual switches, groups one by one.
@@ -156,15 +140,15 @@ func (v *virtualSwitch) names() []string {
 
 func (v *virtualSwitch) read(s *sim.Scenario, total int) (sim.VirtualSwitch, error) {
 	made := sim.VirtualSwitch{
-		Ports: v.Ports, Rate: or(vnet.Rate(v.Rate), s.Switch.Rate/vnet.Rate(total)), Police: v.Police,
-		Buffer: or(vnet.Bytes(v.Buffer), s.Switch.Crosspoint/vnet.Bytes(total)), Lend: float64(v.Lend),
+		Ports: v.Ports, Rate: cmp.Or(vnet.Rate(v.Rate), s.Switch.Rate/vnet.Rate(total)), Police: v.Police,
+		Buffer: cmp.Or(vnet.Bytes(v.Buffer), s.Switch.Crosspoint/vnet.Bytes(total)), Lend: float64(v.Lend),
 		Quantum: vnet.Bytes(v.Quantum), Priority: v.Priority,
-		InputQuantum: or(vnet.Bytes(v.InputQuantum), 1500), InputPriorities: v.InputPriorities,
+		InputQuantum: cmp.Or(vnet.Bytes(v.InputQuantum), 1500), InputPriorities: v.InputPriorities,
 		Blocked: v.Blocked,
 	}
 	var noScheduler, noManager error
-	made.Scheduler, noScheduler = sched.Parse(or(v.Scheduler, "drr"))
-	made.Manager, noManager = sched.ParseManager(or(v.Manager, "tail-drop"))
+	made.Scheduler, noScheduler = sched.Parse(cmp.Or(v.Scheduler, "drr"))
+	made.Manager, noManager = sched.ParseManager(cmp.Or(v.Manager, "tail-drop"))
 	if len(made.Ports) == 0 {
 		made.Ports = everyPort(s)
 	}
@@ -185,7 +169,7 @@ func (v *virtualSwitch) read(s *sim.Scenario, total int) (sim.VirtualSwitch, err
 			return made, fail("blocked", "names %v, which are not both its ports", pair)
 		}
 	}
-	return made, firstError(
+	return made, cmp.Or(
 		ports("ports", made.Ports, s), within(noScheduler, "scheduler"), within(noManager, "manager"))
 }
 

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -22,7 +23,7 @@ func (f *form) streams(s *sim.Scenario, open Open) error {
 func (f *form) stream(t *traffic, s *sim.Scenario, open Open) (sim.Traffic, error) {
 	made := sim.Traffic{
 		Inputs: t.Inputs, Outputs: t.Outputs, Start: time.Duration(t.Start), Stop: time.Duration(t.Stop),
-		Arrivals: or(t.Arrivals, "poisson"),
+		Arrivals: cmp.Or(t.Arrivals, "poisson"),
 	}
 	if len(made.Inputs) == 0 {
 		made.Inputs = everyPort(s)
@@ -34,7 +35,7 @@ func (f *form) stream(t *traffic, s *sim.Scenario, open Open) (sim.Traffic, erro
 	if made.Weights, err = f.weights(t, s); err != nil {
 		return made, err
 	}
-	if err := firstError(ports("inputs", made.Inputs, s), ports("outputs", made.Outputs, s)); err != nil {
+	if err := cmp.Or(ports("inputs", made.Inputs, s), ports("outputs", made.Outputs, s)); err != nil {
 		return made, err
 	}
 	switch {
@@ -102,7 +103,7 @@ func (t *traffic) generated(made *sim.Traffic, s *sim.Scenario) error {
 }
 
 func (t *traffic) bursts(made *sim.Traffic) error {
-	made.Peak, made.Low, made.Burst = or(float64(t.Peak), 2), 0.2, or(float64(t.Burst), 10)
+	made.Peak, made.Low, made.Burst = cmp.Or(float64(t.Peak), 2), 0.2, cmp.Or(float64(t.Burst), 10)
 	if t.Low != nil {
 		made.Low = float64(*t.Low)
 	}
@@ -191,7 +192,7 @@ func (f *form) splitting(s *sim.Scenario) error {
 	if f.Split == nil {
 		return nil
 	}
-	made := &sim.Split{Of: -1, Input: f.Split.Input, Rate: or(vnet.Rate(f.Split.Rate), s.Switch.Rate), Stall: 100 * time.Millisecond}
+	made := &sim.Split{Of: -1, Input: f.Split.Input, Rate: cmp.Or(vnet.Rate(f.Split.Rate), s.Switch.Rate), Stall: 100 * time.Millisecond}
 	for i, v := range s.VirtualSwitches {
 		if v.Name == f.Split.VirtualSwitch {
 			made.Of = i
@@ -210,11 +211,11 @@ func (f *form) splitting(s *sim.Scenario) error {
 		if p.Weight < 0 || p.Weight > 65536 {
 			return fail(fmt.Sprintf("split.paths[%d].weight", i), "is %d: choose 1 to 65536", p.Weight)
 		}
-		made.Paths = append(made.Paths, sim.Path{Output: p.Output, Weight: or(p.Weight, 1), Delay: time.Duration(p.Delay), Buffer: vnet.Bytes(p.Buffer)})
+		made.Paths = append(made.Paths, sim.Path{Output: p.Output, Weight: cmp.Or(p.Weight, 1), Delay: time.Duration(p.Delay), Buffer: vnet.Bytes(p.Buffer)})
 	}
 	s.Split = made
 	own := s.VirtualSwitches[made.Of].Ports
-	if err := firstError(ports("split.input", []int{made.Input}, s), ports("split.paths", outputs, s)); err != nil {
+	if err := cmp.Or(ports("split.input", []int{made.Input}, s), ports("split.paths", outputs, s)); err != nil {
 		return err
 	}
 	for _, p := range append(outputs, made.Input) {
