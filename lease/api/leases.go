@@ -25,15 +25,20 @@ type Admission struct {
 	Moves []vnet.Disturbance `json:"moves,omitempty"`
 }
 
-func (s *Server) postLease(w http.ResponseWriter, r *http.Request, c *call) error {
+// readAsk reads what a caller asks for, who may not ask too often.
+func (s *Server) readAsk(w http.ResponseWriter, r *http.Request, c *call) (ask Ask, err error) {
 	if err := s.limiter.admission(c.Caller); err != nil {
-		return err
+		return ask, err
 	}
-	var ask Ask
 	if err := s.decode(w, r, c, &ask); err != nil {
-		return err
+		return ask, err
 	}
-	if err := c.name(&ask.Request); err != nil {
+	return ask, c.name(&ask.Request)
+}
+
+func (s *Server) postLease(w http.ResponseWriter, r *http.Request, c *call) error {
+	ask, err := s.readAsk(w, r, c)
+	if err != nil {
 		return err
 	}
 	c.about = string(ask.Request.Tenant) + "/" + string(ask.Request.Network)

@@ -79,18 +79,12 @@ func latest(a, b time.Time) time.Time {
 
 // postOffers answers what would be admitted. It costs what an admission costs.
 func (s *Server) postOffers(w http.ResponseWriter, r *http.Request, c *call) error {
-	if err := s.limiter.admission(c.Caller); err != nil {
-		return err
-	}
-	var ask Ask
-	if err := s.decode(w, r, c, &ask); err != nil {
-		return err
-	}
-	if err := c.name(&ask.Request); err != nil {
+	ask, err := s.readAsk(w, r, c)
+	if err != nil {
 		return err
 	}
 	var p Proposal
-	err := s.look(func(now time.Time, b *lease.Book) (err error) {
+	err = s.look(func(now time.Time, b *lease.Book) (err error) {
 		p, err = Propose(now, b, ask.Request)
 		return err
 	})

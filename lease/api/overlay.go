@@ -32,13 +32,7 @@ func (s *Server) getOverlay(w http.ResponseWriter, r *http.Request, c *call) err
 
 // ask reads something from a host's agent.
 func (s *Server) ask(ctx context.Context, host vnet.HostID, path string, result any) error {
-	s.mu.Lock()
-	address := s.agents[host].report.Agent
-	s.mu.Unlock()
-	if address == "" {
-		return agentUnreachable(host, "it has not reported yet")
-	}
-	target, transport, err := s.reach(address)
+	target, transport, err := s.agentOf(host)
 	if err != nil {
 		return err
 	}

@@ -114,13 +114,7 @@ func notFound(format string, args ...any) error {
 // proxy passes a request, with its upgrade if it asks for one, on to a host's
 // agent. The agent trusts the server: who may do this was decided here.
 func (s *Server) proxy(w http.ResponseWriter, r *http.Request, c *call, host vnet.HostID, path string) error {
-	s.mu.Lock()
-	address := s.agents[host].report.Agent
-	s.mu.Unlock()
-	if address == "" {
-		return agentUnreachable(host, "it has not reported yet")
-	}
-	target, transport, err := s.reach(address)
+	target, transport, err := s.agentOf(host)
 	if err != nil {
 		return err
 	}
@@ -145,7 +139,18 @@ func agentUnreachable(host vnet.HostID, why string) error {
 	return &Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the agent of %s cannot be reached: %s", host, why)}
 }
 
-// reach makes the way to an agent: a socket's path or an https URL.
+// agentOf makes the way to a host's agent.
+func (s *Server) agentOf(host vnet.HostID) (*url.URL, *http.Transport, error) {
+	s.mu.Lock()
+	address := s.agents[host].report.Agent
+	s.mu.Unlock()
+	if address == "" {
+		return nil, nil, agentUnreachable(host, "it has not reported yet")
+	}
+	return s.reach(address)
+}
+
+// reach makes the way to an address: a socket's path or an https URL.
 func (s *Server) reach(address string) (*url.URL, *http.Transport, error) {
 	dialer := &net.Dialer{Timeout: agentTimeout}
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: dialer.DialContext,
