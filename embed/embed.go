@@ -6,6 +6,7 @@ import (
 
 	"sublet/embed/calendar"
 	"sublet/embed/graph"
+	"sublet/internal/splitmix"
 	"sublet/vnet"
 )
 
@@ -40,7 +41,7 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 	if err := d.alone(); err != nil {
 		return vnet.Mapping{}, err
 	}
-	s.random = random(opt.Seed)
+	s.random = random{splitmix.Source(opt.Seed)}
 	if !s.solve(opt.work()) {
 		if m, ok := s.split(e.sub.Hosts); ok {
 			return m, d.unsplit(m, opt)

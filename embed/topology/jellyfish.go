@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 
+	"sublet/internal/splitmix"
 	"sublet/vnet"
 )
 
@@ -43,7 +44,7 @@ func Jellyfish(switches, ports, servers int, seed uint64) (vnet.Substrate, error
 	if n := ends/2 + servers; n > vnet.MaxWires {
 		return vnet.Substrate{}, fmt.Errorf("%d links are more than %d: take fewer ports", n, vnet.MaxWires)
 	}
-	w := &weaver{free: free, joined: make(map[[2]int]int, ends/2), random: random{seed}}
+	w := &weaver{free: free, joined: make(map[[2]int]int, ends/2), random: random{splitmix.Source(seed)}}
 	w.weave()
 	for _, l := range w.links {
 		join(&sub, "", sub.Switches[l[0]], sub.Switches[l[1]], vnet.Gbit)

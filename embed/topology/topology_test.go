@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sublet/internal/splitmix"
 	"sublet/vnet"
 )
 
@@ -188,10 +189,10 @@ func TestWaxmanProbability(t *testing.T) {
 	const graphs, n, alpha, beta = 200, 30, 0.5, 0.2
 	links, want := 0, 0.0
 	for seed := range uint64(graphs) {
-		r := random{seed}
+		r := random{splitmix.Source(seed)}
 		var places []point
 		for range n {
-			places = append(places, point{side * r.float(), side * r.float()})
+			places = append(places, point{side * r.Float(), side * r.Float()})
 		}
 		longest := 0.0
 		for i, p := range places {
@@ -202,7 +203,7 @@ func TestWaxmanProbability(t *testing.T) {
 		for i, p := range places {
 			for _, q := range places[:i] {
 				want += alpha * math.Exp(-p.distance(q)/(beta*longest))
-				if r.float() < alpha*math.Exp(-p.distance(q)/(beta*longest)) {
+				if r.Float() < alpha*math.Exp(-p.distance(q)/(beta*longest)) {
 					links++
 				}
 			}

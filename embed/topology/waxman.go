@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"sublet/internal/splitmix"
 	"sublet/vnet"
 )
 
@@ -37,10 +38,10 @@ func Waxman(n int, alpha, beta float64, seed uint64) (vnet.Substrate, error) {
 	case !(beta > 0 && beta <= 1000):
 		return vnet.Substrate{}, fmt.Errorf("beta %g is not between 0 and 1000", beta)
 	}
-	r := random{seed}
+	r := random{splitmix.Source(seed)}
 	places := make([]point, n)
 	for i := range places {
-		places[i] = point{side * r.float(), side * r.float()}
+		places[i] = point{side * r.Float(), side * r.Float()}
 	}
 	sub := hosts(n, "")
 	longest := 0.0
@@ -51,7 +52,7 @@ func Waxman(n int, alpha, beta float64, seed uint64) (vnet.Substrate, error) {
 	}
 	for i, p := range places {
 		for j, q := range places[:i] {
-			if r.float() >= alpha*math.Exp(-p.distance(q)/(beta*longest)) {
+			if r.Float() >= alpha*math.Exp(-p.distance(q)/(beta*longest)) {
 				continue
 			}
 			if len(sub.Links) == vnet.MaxWires {

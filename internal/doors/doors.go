@@ -9,14 +9,14 @@ var Table = map[string][]string{
 	"vnet/file":         {"vnet"},
 	"vnet/vxdl":         {"vnet"},
 	"vnet/graph":        {"vnet"},
-	"embed":             {"vnet", "embed/..."},
+	"embed":             {"vnet", "embed/...", "internal/splitmix"},
 	"embed/graph":       {"vnet"},
 	"embed/replay":      {"vnet", "embed", "embed/calendar"}, // a book of its own, without leases
 	"embed/relay":       nil,
 	"multipath":         {"vnet", "embed/relay"},
 	"embed/rate":        {"vnet"},
 	"embed/flow":        {"vnet", "embed/graph"},
-	"embed/topology":    {"vnet"},
+	"embed/topology":    {"vnet", "internal/splitmix"},
 	"embed/calendar":    {"vnet"},
 	"plan":              {"vnet"},
 	"lease":             {"vnet", "embed/...", "plan"},
@@ -35,7 +35,7 @@ var Table = map[string][]string{
 	"datapath/overlay":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"measure":           {"vnet"},
 	"vxswitch":          {"vnet"},
-	"vxswitch/sched":    {"vnet", "vxswitch"},
+	"vxswitch/sched":    {"vnet", "vxswitch", "internal/splitmix"},
 	"vxswitch/lookup":   {"vxswitch"},
 	"vxswitch/live":     {"vnet", "vnet/file", "vxswitch", "vxswitch/lookup", "vxswitch/sched", "datapath/kernel"},
 	"measure/blast":     {"datapath/kernel"},
@@ -45,6 +45,7 @@ var Table = map[string][]string{
 	"vxswitch/figure":   {"vnet", "vxswitch/scenario", "vxswitch/sim"},
 	"measure/probe":     {"vnet", "measure"},
 	"internal/lab":      {"vnet", "plan", "embed/graph", "datapath/kernel"}, // its switches forward as embed/graph counts on
+	"internal/splitmix": nil,
 	"internal/doors":    nil,
 	"cmd/sublet":        {"..."},
 }
@@ -55,7 +56,7 @@ var Pure = []string{
 	"vnet", "vnet/file", "vnet/vxdl", "vnet/graph",
 	"embed", "embed/calendar", "embed/flow", "embed/graph", "embed/rate",
 	"embed/relay", "embed/replay", "embed/topology",
-	"plan", "lease", "multipath",
+	"plan", "lease", "multipath", "internal/splitmix",
 	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/sim",
 	"vxswitch/scenario", "vxswitch/figure",
 }

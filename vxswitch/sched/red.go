@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"sublet/internal/splitmix"
 	"sublet/vnet"
 	"sublet/vxswitch"
 )
@@ -24,7 +25,7 @@ func (RED) String() string { return "red" }
 // New returns a manager for a buffer of size bytes drained at rate bit/s.
 func (r RED) New(size int, rate int64, seed uint64) vxswitch.Manager {
 	r = r.fill(vnet.Bytes(size))
-	return &red{RED: r, random: random(seed), typical: time.Duration(meanFrame * 8 * 1e9 / float64(max(rate, 1)))}
+	return &red{RED: r, random: splitmix.Source(seed), typical: time.Duration(meanFrame * 8 * 1e9 / float64(max(rate, 1)))}
 }
 
 // meanFrame is the frame an idle line is supposed to have sent: RED's average
@@ -52,7 +53,7 @@ func (r RED) fill(size vnet.Bytes) RED {
 
 type red struct {
 	RED
-	random
+	random  splitmix.Source
 	avg     float64 // bytes
 	count   int     // frames taken since the last refused one
 	emptied vxswitch.Time
@@ -68,7 +69,7 @@ func (r *red) Accept(now vxswitch.Time, q vxswitch.Occupancy, _ int) bool {
 		return true
 	}
 	r.count++
-	if p < 1 && r.uniform() >= spread(p, r.count) {
+	if p < 1 && r.random.Float() >= spread(p, r.count) {
 		return true
 	}
 	r.count = 0
@@ -112,17 +113,3 @@ func (r *red) Keep(now, _ vxswitch.Time, q vxswitch.Occupancy, _ int) bool {
 	}
 	return true
 }
-
-// random is SplitMix64 (Steele, Lea and Flood, 2014).
-type random uint64
-
-func (r *random) next() uint64 {
-	*r += 0x9e3779b97f4a7c15
-	z := uint64(*r)
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
-
-// uniform is in [0, 1).
-func (r *random) uniform() float64 { return float64(r.next()>>11) / (1 << 53) }
