@@ -100,28 +100,10 @@ func (c *cheapest) settled(l fare) bool {
 	return false
 }
 
-// expand walks on from a label; see Reach.expand.
+// expand walks on from a label.
 func (c *cheapest) expand(i int32) {
-	g := c.graph
-	state := int(c.labels[i].state)
-	if g.isHost(state) {
-		for _, a := range g.leaving[state] {
-			to := g.head[a]
-			if !g.isHost(to) {
-				to = g.inside(to, to)
-			}
-			c.step(i, a, to)
-		}
-		return
-	}
-	entry, at := g.fabricState(state)
-	for _, a := range g.treeOf(entry).children[at-g.hosts] {
-		c.step(i, a, g.inside(entry, g.head[a]))
-	}
-	for _, a := range g.leaving[at] {
-		if g.isHost(g.head[a]) {
-			c.step(i, a, g.head[a])
-		}
+	for a, state := range c.graph.onwards(int(c.labels[i].state)) {
+		c.step(i, a, state)
 	}
 }
 

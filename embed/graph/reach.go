@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -58,26 +59,8 @@ func (g *Graph) Reach(from int, q Query) *Reach {
 
 // expand walks on from a label.
 func (r *Reach) expand(i int32, q Query) {
-	g := r.graph
-	state := int(r.labels[i].state)
-	if g.isHost(state) {
-		for _, a := range g.leaving[state] {
-			to := g.head[a]
-			if !g.isHost(to) {
-				to = g.inside(to, to)
-			}
-			r.walk(i, a, to, q)
-		}
-		return
-	}
-	entry, at := g.fabricState(state)
-	for _, a := range g.treeOf(entry).children[at-g.hosts] {
-		r.walk(i, a, g.inside(entry, g.head[a]), q)
-	}
-	for _, a := range g.leaving[at] {
-		if g.isHost(g.head[a]) {
-			r.walk(i, a, g.head[a], q)
-		}
+	for a, state := range r.graph.onwards(int(r.labels[i].state)) {
+		r.walk(i, a, state, q)
 	}
 }
 
@@ -147,4 +130,35 @@ func (g *Graph) inside(entry, at int) int {
 func (g *Graph) fabricState(state int) (entry, at int) {
 	state -= g.hosts
 	return g.hosts + state/len(g.trees), g.hosts + state%len(g.trees)
+}
+
+// onwards lists the arcs by which a walk goes on from a state, and the states
+// they lead to: from a host to hosts and into the fabric; from a switch along
+// the tree of the one at which the fabric was entered, and out to hosts.
+func (g *Graph) onwards(state int) iter.Seq2[Arc, int] {
+	return func(yield func(Arc, int) bool) {
+		if g.isHost(state) {
+			for _, a := range g.leaving[state] {
+				to := g.head[a]
+				if !g.isHost(to) {
+					to = g.inside(to, to)
+				}
+				if !yield(a, to) {
+					return
+				}
+			}
+			return
+		}
+		entry, at := g.fabricState(state)
+		for _, a := range g.treeOf(entry).children[at-g.hosts] {
+			if !yield(a, g.inside(entry, g.head[a])) {
+				return
+			}
+		}
+		for _, a := range g.leaving[at] {
+			if g.isHost(g.head[a]) && !yield(a, g.head[a]) {
+				return
+			}
+		}
+	}
 }
