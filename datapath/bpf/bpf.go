@@ -43,11 +43,9 @@ func OpenPins(h *kernel.Host, part string) (*Pins, error) {
 	if err := os.MkdirAll(p.root, 0o700); err != nil {
 		return nil, fmt.Errorf("make a directory for pinned programs: %w", err)
 	}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(p.root, &fs); err != nil {
+	if there, err := mounted(p.root); err != nil {
 		return nil, fmt.Errorf("look at %s: %w", p.root, err)
-	}
-	if fs.Type != unix.BPF_FS_MAGIC {
+	} else if !there {
 		if err := unix.Mount("sublet", p.root, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
 			return nil, fmt.Errorf("mount a bpf file system on %s: %w", p.root, err)
 		}
@@ -100,11 +98,16 @@ func (p *Pins) Close() error {
 func Tidy(h *kernel.Host) error {
 	mounting.Lock()
 	defer mounting.Unlock()
-	var fs unix.Statfs_t
-	if err := unix.Statfs(h.Dir("bpf"), &fs); err != nil || fs.Type != unix.BPF_FS_MAGIC {
+	if there, err := mounted(h.Dir("bpf")); err != nil || !there {
 		return nil
 	}
 	return unmount(h.Dir("bpf"))
+}
+
+func mounted(root string) (bool, error) {
+	var fs unix.Statfs_t
+	err := unix.Statfs(root, &fs)
+	return fs.Type == unix.BPF_FS_MAGIC, err
 }
 
 // unmount takes a file system without directories away; mounting is locked.

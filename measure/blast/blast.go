@@ -22,35 +22,28 @@ const burst = 64
 // another as fast as one processor can, and returns how many arrive in a
 // second of its time.
 func Arrive(from, to Place, size, cpu int, window time.Duration) (float64, error) {
-	counter, err := CountAt(to, Discard)
-	if err != nil {
-		return 0, err
-	}
-	defer counter.Close()
-	return into(counter, from, to, size, cpu, window)
+	return counted(from, to, size, cpu, window, func() (*Counter, error) { return CountAt(to, Discard) })
 }
 
 // Leave is Arrive with the frames counted and dropped where they leave the
 // host by a wire: the cost of sending alone.
 func Leave(from, to, wire Place, size, cpu int, window time.Duration) (float64, error) {
-	if _, err := from.hopTo(to); err != nil { // before the wire is cut
+	return counted(from, to, size, cpu, window, func() (*Counter, error) { return CountOut(wire) })
+}
+
+// counted sends and returns what is counted in a second of the sender's
+// processor time. The way is found before the counter cuts it.
+func counted(from, to Place, size, cpu int, window time.Duration, count func() (*Counter, error)) (float64, error) {
+	next, err := from.hopTo(to)
+	if err != nil {
 		return 0, err
 	}
-	counter, err := CountOut(wire)
+	counter, err := count()
 	if err != nil {
 		return 0, err
 	}
 	defer counter.Close()
-	return into(counter, from, to, size, cpu, window)
-}
-
-// into sends and returns what is counted in a second of the sender's
-// processor time.
-func into(counter *Counter, from, to Place, size, cpu int, window time.Duration) (float64, error) {
-	sender, err := Start(from, to, size, cpu, Discard)
-	if err != nil {
-		return 0, err
-	}
+	sender := begin(from, to, next, size, cpu, Discard)
 	rate, err := measured(cpu, from.Processes, window, counter.Packets, sender)
 	return rate, errors.Join(err, sender.Stop())
 }
@@ -61,11 +54,15 @@ func Start(from, to Place, size, cpu, port int) (Worker, error) {
 	if err != nil {
 		return Worker{}, err
 	}
+	return begin(from, to, next, size, cpu, port), nil
+}
+
+func begin(from, to Place, next hop, size, cpu, port int) Worker {
 	frames := make([][]byte, flows)
 	for i := range frames {
 		frames[i] = frame(from, to, next, size, 20000+i, port)
 	}
-	return pinned(cpu, func(stop chan struct{}) error { return sendFrames(from, frames, stop) }), nil
+	return pinned(cpu, func(stop chan struct{}) error { return sendFrames(from, frames, stop) })
 }
 
 // frame is a UDP datagram in IPv4 in Ethernet, without a UDP checksum.
