@@ -167,16 +167,16 @@ func (u Uplink) String() string {
 // travels inside, so an inner packet may be 50 bytes smaller than the wire's MTU.
 const OuterHeaders = 50
 
-// meanFrame is the smallest mean size of tenants' frames for which the
+// MeanFrame is the smallest mean size of tenants' frames for which the
 // substrate pays the outer headers; with smaller ones, a tenant's own share
 // pays. Two-way TCP with an acknowledgement for every second segment averages
 // (2*1464+66)/3 = 998 bytes.
-const meanFrame = 900
+const MeanFrame = 900
 
 // Outer converts a rate of tenants' frames to the rate of outer frames that
 // carries it.
 func Outer(r vnet.Rate) vnet.Rate {
-	return wholeBytes(r + r/meanFrame*OuterHeaders)
+	return wholeBytes(r + r/MeanFrame*OuterHeaders)
 }
 
 // wholeBytes rounds up to whole bytes per second, the kernel's unit.

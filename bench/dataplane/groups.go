@@ -71,7 +71,7 @@ func (b *bench) each(builds ...func() (network, error)) error {
 func (b *bench) product(ctx context.Context, exe, substrate string) (*product, error) {
 	p, err := startProduct(ctx, exe, substrate)
 	if err == nil {
-		b.later(p.rig.Stop)
+		b.later(p.Stop)
 	}
 	return p, err
 }

@@ -13,8 +13,6 @@ import (
 	"sublet/bench/rig"
 	"sublet/internal/lab"
 	"sublet/measure/blast"
-	"sublet/plan"
-	"sublet/vnet"
 )
 
 // Both hosts carry what no host can, so that links without a stated maximum
@@ -25,47 +23,34 @@ const (
 )
 
 // product is a lab of hosts with bare wires and the leases on it.
-type product struct {
-	rig  *rig.Rig
-	name string
-}
+type product struct{ *rig.Rig }
 
 func startProduct(ctx context.Context, exe, substrate string) (*product, error) {
 	r, err := rig.StartBare(ctx, exe, substrate)
-	if err != nil {
-		return nil, err
-	}
-	return &product{rig: r, name: filepath.Base(filepath.Dir(r.Run))}, nil
+	return &product{r}, err
 }
 
 // lease makes a network and the path between its nodes a and z.
 func (p *product) lease(ctx context.Context, name, text string) (network, error) {
-	l, err := p.rig.Up(ctx, text)
+	l, err := p.Up(ctx, text)
 	if err != nil {
 		return network{name: name}, fmt.Errorf("%s: %w", name, err)
 	}
-	n := network{name: name, close: func() error { return p.rig.Down(context.Background(), l) }}
-	var failed error
-	n.from, err = p.node(l, "a")
-	n.to, failed = p.node(l, "z")
-	return n, errors.Join(err, failed)
-}
-
-func (p *product) node(l vnet.Lease, name string) (blast.Place, error) {
-	file := filepath.Join(p.rig.Run, "netns", string(l.Mapping.Nodes[name]), plan.Namespace(l.ID(), name))
-	return blast.Open(file, "eth0", l.Addresses[name])
+	n := network{name: name, close: func() error { return p.Down(context.Background(), l) }}
+	n.from, n.to, err = p.Ends(l, "a", "z")
+	return n, err
 }
 
 // wire is the uplink of a host of the lab.
 func (p *product) wire(host, device string) (blast.Place, error) {
-	n, err := blast.Open(filepath.Join("/run/netns", p.name+"-"+host), device, netip.IPv4Unspecified())
+	n, err := blast.Open(filepath.Join("/run/netns", p.Name+"-"+host), device, netip.IPv4Unspecified())
 	return n, err
 }
 
 // unshape stops the agents, whose work goes on without them, and takes the
 // queues of the wires away: what is left is forwarding.
 func (p *product) unshape() error {
-	status, err := lab.StatusOf(p.rig.Run)
+	status, err := lab.StatusOf(p.Run)
 	if err != nil {
 		return err
 	}
@@ -75,7 +60,7 @@ func (p *product) unshape() error {
 		}
 	}
 	for host, device := range map[string]string{"h1": "to-h2", "h2": "to-h1"} {
-		err = errors.Join(err, rig.Commands(fmt.Sprintf("tc -n %s-%s qdisc del dev %s root", p.name, host, device)))
+		err = errors.Join(err, rig.Commands(fmt.Sprintf("tc -n %s-%s qdisc del dev %s root", p.Name, host, device)))
 	}
 	return err
 }

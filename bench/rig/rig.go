@@ -14,7 +14,7 @@ import (
 
 	"sublet/agent/session"
 	"sublet/embed/topology"
-	"sublet/internal/lab"
+	"sublet/internal/ground"
 	"sublet/lease/api"
 	"sublet/measure/probe"
 	"sublet/plan"
@@ -23,13 +23,7 @@ import (
 )
 
 // Rig is a lab that is up.
-type Rig struct {
-	Exe    string // the program under test
-	Run    string // $SUBLET_RUN
-	Client *api.Client
-	sub    vnet.Substrate
-	dir    string
-}
+type Rig struct{ *ground.Ground }
 
 // Build makes the program, or takes $SUBLET_BIN; call clean afterwards.
 func Build() (exe string, clean func(), err error) {
@@ -72,55 +66,8 @@ func start(ctx context.Context, exe, substrate string, bare bool) (*Rig, error) 
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("/run", "slb") // short, for sockets' names
-	if err != nil {
-		return nil, err
-	}
-	r := &Rig{Exe: exe, Run: filepath.Join(dir, "run"), dir: dir}
-	r.Client = api.NewClient(filepath.Join(r.Run, "api.sock"))
-	made, err := lab.Up(ctx, lab.Spec{Name: filepath.Base(dir), Run: r.Run, Exe: exe, Substrate: sub, Bare: bare, Ready: r.ready})
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	r.sub = made.Substrate
-	return r, nil
-}
-
-// ready says whether server and agents are at work.
-func (r *Rig) ready(ctx context.Context) error {
-	hosts, err := r.Client.Hosts(ctx)
-	for _, h := range hosts {
-		if h.Agent != api.AgentUp {
-			err = errors.Join(err, fmt.Errorf("the agent of %s is %s", h.Name, h.Agent))
-		}
-	}
-	return err
-}
-
-// Stop takes the lab away, also if the context of everything else has ended.
-func (r *Rig) Stop() error {
-	r.Client.Close()
-	if err := lab.Down(r.Run); err != nil {
-		return err
-	}
-	return os.RemoveAll(r.dir)
-}
-
-// Up leases a network written in YAML and waits until it runs.
-func (r *Rig) Up(ctx context.Context, text string) (vnet.Lease, error) {
-	req, err := file.ParseRequest("request", []byte(text))
-	if err != nil {
-		return vnet.Lease{}, err
-	}
-	a, err := r.Client.Admit(ctx, req, false)
-	if err != nil {
-		return vnet.Lease{}, err
-	}
-	l, err := r.Client.WaitReady(ctx, a.Lease.ID())
-	if err == nil && l.State != vnet.Running {
-		err = fmt.Errorf("%s is %s: %s", l.ID(), l.State, l.Message)
-	}
-	return l, err
+	g, err := ground.Start(ctx, exe, sub, bare)
+	return &Rig{g}, err
 }
 
 // Down releases leases and waits until nothing of them is left.
@@ -154,7 +101,7 @@ func (r *Rig) Starter(id vnet.LeaseID) probe.Starter {
 
 // Targets are both directions of all links of a lease.
 func (r *Rig) Targets(l vnet.Lease) ([]probe.Target, error) {
-	ports, err := plan.Ports(r.sub, l)
+	ports, err := plan.Ports(r.Substrate, l)
 	if err != nil {
 		return nil, err
 	}

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"sublet/internal/lab"
-	"sublet/lease/api"
+	"sublet/internal/ground"
 	"sublet/measure/blast"
 	"sublet/plan"
 	"sublet/vnet"
@@ -51,7 +49,7 @@ some 15 s and a processor; measure on an idle machine.`,
 type calibration struct {
 	Processors int        `json:"processors"`
 	Paths      []pathRate `json:"paths"`
-	Carries    vnet.Rate  `json:"carries_bps"` // tenants' frames of meanFrame, all processors
+	Carries    vnet.Rate  `json:"carries_bps"` // tenants' frames of plan.MeanFrame, all processors
 }
 
 // pathRate is what one processor forwards of one kind of path.
@@ -62,11 +60,8 @@ type pathRate struct {
 	Rate    vnet.Rate `json:"rate_bps"`
 }
 
-// meanFrame is that of plan.Outer: what promises are made for.
-const meanFrame = 900
-
 // frameSizes that are measured: the smallest, the mean, the largest.
-var frameSizes = []int{60, meanFrame, 1514}
+var frameSizes = []int{60, plan.MeanFrame, 1514}
 
 func (a *app) runCalibration(ctx context.Context, hosts []string, window time.Duration) error {
 	if window < 10*time.Millisecond || window > time.Minute {
@@ -115,12 +110,6 @@ func (a *app) mayCalibrate(ctx context.Context, hosts []string) error {
 	return badInput{fmt.Errorf("there is no host %s: see sublet hosts", hosts[0])}
 }
 
-// ground is a lab that only exists while the machine is measured.
-type ground struct {
-	run    string
-	client *api.Client
-}
-
 // measureMachine builds one network of each kind, one after the other.
 func (a *app) measureMachine(ctx context.Context, window time.Duration) (calibration, error) {
 	p := a.progress("measuring")
@@ -130,8 +119,8 @@ func (a *app) measureMachine(ctx context.Context, window time.Duration) (calibra
 		return calibration{}, err
 	}
 	result := calibration{Processors: runtime.NumCPU()}
-	err = g.measure(ctx, window, &result)
-	return result, errors.Join(err, g.remove())
+	err = result.measure(ctx, g, window)
+	return result, errors.Join(err, g.Stop())
 }
 
 // The lab's hosts carry what no host can, so that nothing is shaped on them.
@@ -139,7 +128,7 @@ const groundSubstrate = `hosts: [{name: h1, capacity: 10Tbit}, {name: h2, capaci
 links: [{name: wire, ends: [h1, h2], capacity: 100Gbit, mtu: 1550}]
 `
 
-func makeGround(ctx context.Context) (*ground, error) {
+func makeGround(ctx context.Context) (*ground.Ground, error) {
 	sub, err := file.ParseSubstrate("calibration", []byte(groundSubstrate))
 	if err != nil {
 		return nil, err
@@ -148,25 +137,7 @@ func makeGround(ctx context.Context) (*ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("/run", "slcal") // short, for sockets' names
-	if err != nil {
-		return nil, err
-	}
-	g := &ground{run: filepath.Join(dir, "run")}
-	g.client = api.NewClient(filepath.Join(g.run, "api.sock"))
-	ready := (&app{run: g.run, caller: g.client}).agentsUp
-	if _, err = lab.Up(ctx, lab.Spec{Name: filepath.Base(dir), Run: g.run, Exe: exe, Substrate: sub, Bare: true, Ready: ready}); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return g, nil
-}
-
-func (g *ground) remove() error {
-	g.client.Close()
-	if err := lab.Down(g.run); err != nil {
-		return err
-	}
-	return os.RemoveAll(filepath.Dir(g.run))
+	return ground.Start(ctx, exe, sub, true)
 }
 
 // grounds are the kinds of paths between nodes a and z.
@@ -177,9 +148,13 @@ var grounds = []struct{ path, request string }{
 	{"tunnel", "network: tunnel\nnodes: [{name: a, host: h1}, {name: z, host: h2}]\nlinks: [{ends: [a, z], min: 1Mbit}]\n"},
 }
 
-func (g *ground) measure(ctx context.Context, window time.Duration, result *calibration) error {
+func (c *calibration) measure(ctx context.Context, g *ground.Ground, window time.Duration) error {
 	for _, kind := range grounds {
-		from, to, err := g.lease(ctx, kind.request)
+		l, err := g.Up(ctx, kind.request)
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind.path, err)
+		}
+		from, to, err := g.Ends(l, "a", "z")
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind.path, err)
 		}
@@ -189,39 +164,11 @@ func (g *ground) measure(ctx context.Context, window time.Duration, result *cali
 				return fmt.Errorf("%s, frames of %d bytes: %w", kind.path, size, err)
 			}
 			rate := vnet.Rate(packets * float64(size) * 8)
-			result.Paths = append(result.Paths, pathRate{kind.path, size, packets, rate})
-			if whole := rate * vnet.Rate(result.Processors); size == meanFrame && (result.Carries == 0 || whole < result.Carries) {
-				result.Carries = whole
+			c.Paths = append(c.Paths, pathRate{kind.path, size, packets, rate})
+			if whole := rate * vnet.Rate(c.Processors); size == plan.MeanFrame && (c.Carries == 0 || whole < c.Carries) {
+				c.Carries = whole
 			}
 		}
 	}
 	return nil
-}
-
-// lease makes a network, and finds its nodes a and z.
-func (g *ground) lease(ctx context.Context, text string) (from, to blast.Place, err error) {
-	req, err := file.ParseRequest("calibration", []byte(text))
-	if err != nil {
-		return from, to, err
-	}
-	admitted, err := g.client.Admit(ctx, req, false)
-	if err != nil {
-		return from, to, err
-	}
-	l, err := g.client.WaitReady(ctx, admitted.Lease.ID())
-	if err == nil && l.State != vnet.Running {
-		err = fmt.Errorf("%s is %s: %s", l.ID(), l.State, l.Message)
-	}
-	if err != nil {
-		return from, to, err
-	}
-	if from, err = g.node(l, "a"); err == nil {
-		to, err = g.node(l, "z")
-	}
-	return from, to, err
-}
-
-func (g *ground) node(l vnet.Lease, name string) (blast.Place, error) {
-	namespace := filepath.Join(g.run, "netns", string(l.Mapping.Nodes[name]), plan.Namespace(l.ID(), name))
-	return blast.Open(namespace, "eth0", l.Addresses[name])
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sublet/internal/ground"
 	"sublet/internal/lab"
-	"sublet/lease/api"
 	"sublet/vnet"
 )
 
@@ -114,18 +114,7 @@ func (a *app) mayLab() error {
 }
 
 // agentsUp says whether the server answers and knows all its agents.
-func (a *app) agentsUp(ctx context.Context) error {
-	hosts, err := a.client().Hosts(ctx)
-	if err != nil {
-		return err
-	}
-	for _, h := range hosts {
-		if h.Agent != api.AgentUp {
-			return fmt.Errorf("the agent of %s is %s", h.Name, h.Agent)
-		}
-	}
-	return nil
-}
+func (a *app) agentsUp(ctx context.Context) error { return ground.AgentsUp(ctx, a.client()) }
 
 func (a *app) labDown() *cobra.Command {
 	return &cobra.Command{

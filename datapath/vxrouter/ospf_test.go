@@ -71,9 +71,10 @@ func TestOSPF(t *testing.T) {
 	b.do(plan.Delete, routers...)
 	b.has()
 	for _, r := range routers {
-		if pids, _ := b.host.Group(r.Key()).Processes(); len(pids) != 0 {
-			t.Errorf("%s: processes %v left", r.Key(), pids)
-		}
+		b.poll("end of the processes of "+r.Key(), func() bool { // one that has ended is listed until it is reaped
+			pids, _ := b.host.Group(r.Key()).Processes()
+			return len(pids) == 0
+		})
 	}
 	if left, _ := b.host.Names("frr"); len(left) != 0 {
 		t.Errorf("files left: %v", left)

@@ -46,6 +46,7 @@ var Table = map[string][]string{
 	"measure/probe":     {"vnet", "measure"},
 	"internal/lab":      {"vnet", "plan", "embed/graph", "datapath/kernel"}, // its switches forward as embed/graph counts on
 	"internal/splitmix": nil,
+	"internal/ground":   {"vnet", "vnet/file", "plan", "lease/api", "measure/blast", "internal/lab"},
 	"internal/doors":    nil,
 	"cmd/sublet":        {"..."},
 }

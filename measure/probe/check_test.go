@@ -2,6 +2,7 @@ package probe
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func within(x, want vnet.Rate, part float64) bool {
 	return float64(x) >= (1-part)*float64(want) && float64(x) <= (1+part)*float64(want)
 }
 
-func logVerdict(t *testing.T, v vnet.Verdict) {
+func logVerdict(t testing.TB, v vnet.Verdict) {
 	t.Helper()
 	for _, l := range v.Links {
 		t.Logf("%s %s->%s alloc %.1f: TCP %.3f (%.3f) UDP %.3f (%.3f) loss %.5f rtt %.0f %.0f load %.0f %.0f: %v %s",
@@ -29,13 +30,21 @@ func logVerdict(t *testing.T, v vnet.Verdict) {
 	}
 }
 
-// skipIfStarved ends a test that the machine was too busy for: a link fell
-// short, and the verdict has evidence that a probe waited for a processor.
-func skipIfStarved(t *testing.T, v vnet.Verdict) {
-	t.Helper()
-	for _, l := range v.Links {
-		if !l.OK && strings.Contains(l.Why, "processor") {
-			t.Skipf("the machine is too busy: %s", l.Why)
+// measured checks a lab's links; again, at most twice, while a link fell short
+// and the verdict has evidence that a probe waited for a processor. A machine
+// that is too busy even then can tell nothing: the test is skipped.
+func (l *lab) measured(opt Options) vnet.Verdict {
+	l.t.Helper()
+	for try := 1; ; try++ {
+		v, err := Check(l.t.Context(), lease, l.start, opt)
+		must(l.t, err)
+		logVerdict(l.t, v)
+		short := slices.IndexFunc(v.Links, func(k vnet.LinkVerdict) bool { return !k.OK && strings.Contains(k.Why, "processor") })
+		if short < 0 {
+			return v
+		}
+		if try == 3 {
+			l.t.Skipf("the machine is too busy: %s", v.Links[short].Why)
 		}
 	}
 }
@@ -49,10 +58,7 @@ func TestAccuracy(t *testing.T) {
 		t.Run(rate.String(), func(t *testing.T) {
 			l := newLab(t, "n1", "n2")
 			l.connect(left, right, wire{rate: rate}, wire{rate: rate})
-			v, err := Check(t.Context(), lease, l.start, Options{Targets: static("a", left, right, rate), Duration: 2 * time.Second})
-			must(t, err)
-			logVerdict(t, v)
-			skipIfStarved(t, v)
+			v := l.measured(Options{Targets: static("a", left, right, rate), Duration: 2 * time.Second})
 			for _, link := range v.Links {
 				if !link.OK || link.UDPLoss != 0 || !within(link.TCP, rate, 0.01) || !within(link.UDP, rate, 0.01) {
 					t.Errorf("%s->%s: TCP %d UDP %d loss %g: %s", link.From, link.To, link.TCP, link.UDP, link.UDPLoss, link.Why)

@@ -35,9 +35,7 @@ func TestBrokenPromisesAreCaught(t *testing.T) {
 			l := newLab(t, "n1", "n2")
 			l.connect(left, right, c.wire, c.wire)
 			targets := []Target{target("a", left, right, c.min, c.alloc, c.alloc), target("a", right, left, c.min, c.alloc, c.alloc)}
-			v, err := Check(t.Context(), lease, l.start, short(targets))
-			must(t, err)
-			logVerdict(t, v)
+			v := l.measured(short(targets))
 			if v.OK != (c.why == "") {
 				t.Errorf("verdict %v", v.OK)
 			}
@@ -75,9 +73,7 @@ func TestManyLinks(t *testing.T) {
 	targets = append(targets, static("gh", g, h, 10*m)...)
 	opt := short(targets)
 	opt.WarmUp, opt.Duration = time.Second, 2*time.Second
-	v, err := Check(t.Context(), lease, l.start, opt)
-	must(t, err)
-	logVerdict(t, v)
+	v := l.measured(opt)
 	if v.OK {
 		t.Error("a dead link passed")
 	}
