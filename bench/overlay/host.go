@@ -212,7 +212,7 @@ func (h *host) node(lease vnet.LeaseID) (node, fabric string, err error) {
 		"ip neigh replace "+beyond+" lladdr "+macOther+" dev eth0 nud permanent")
 	if err == nil {
 		err = h.in(fabric,
-			"ip link add room type bridge", "ip link add roomy type vxlan id 1 dstport 4789",
+			"ip link add room type bridge", "ip link add roomy type vxlan id 1 dstport 4789 local ::1",
 			"ip link set roomy master room", "ip link set l0a master room", "ip link set l0a up")
 	}
 	return node, fabric, err

@@ -194,7 +194,7 @@ func (p *protocol) room(family uint8) uint64 {
 // overlay.bpf.c).
 func shapeOf(e overlayEntry) uint8 {
 	type shape struct{ length, udp, word, flow int }
-	known := []shape{1: {50, 34, 0, 0}, {70, 54, 0, 0}, {74, 34, 0, 0}, {38, 0, 0, 0}, {42, 0, 0, 0}, {42, 0, 0, 41}, {34, 0, 22, 0}, {38, 0, 36, 0}}
+	known := []shape{1: {50, 34, 0, 0}, {70, 54, 0, 0}, {74, 34, 0, 0}, {38, 0, 0, 0}, {42, 0, 0, 0}, {42, 0, 0, 41}, {34, 0, 22, 0}, {38, 0, 36, 0}, {46, 34, 42, 0}}
 	this := shape{int(e.Length), int(e.UdpAt), int(e.WordAt), int(e.FlowAt)}
 	for i := 1; i < len(known); i++ {
 		if known[i] == this {

@@ -58,7 +58,7 @@ struct entry {
 
 /* Lengths and places that have a writer of their own; what fits none is written
  * through a copy. */
-enum { SHAPE_ANY, SHAPE_50_UDP34, SHAPE_70_UDP54, SHAPE_74_UDP34, SHAPE_38, SHAPE_42, SHAPE_42_FLOW41, SHAPE_34_WORD22, SHAPE_38_WORD36 };
+enum { SHAPE_ANY, SHAPE_50_UDP34, SHAPE_70_UDP54, SHAPE_74_UDP34, SHAPE_38, SHAPE_42, SHAPE_42_FLOW41, SHAPE_34_WORD22, SHAPE_38_WORD36, SHAPE_46_UDP34_WORD42 };
 
 /* Where packets of a device have their identifier. */
 struct front {
@@ -531,6 +531,8 @@ static __always_inline bool write_headers(struct __sk_buff *skb, const struct en
 		return write_known(skb, e, in, 34, 0, 22, 0);
 	case SHAPE_38_WORD36: /* GRE */
 		return write_known(skb, e, in, 38, 0, 36, 0);
+	case SHAPE_46_UDP34_WORD42: /* GUE */
+		return write_known(skb, e, in, 46, 34, 42, 0);
 	}
 	return write_any(skb, e, in);
 }

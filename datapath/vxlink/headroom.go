@@ -2,6 +2,7 @@ package vxlink
 
 import (
 	"errors"
+	"net"
 
 	"golang.org/x/sys/unix"
 
@@ -12,8 +13,9 @@ import (
 // and no more, so that each would be copied for the tunnel's. What a bridge
 // needs in front of packets, its ports reserve in their other ends too
 // (ndo_set_rx_headroom); a bridge needs what its neediest port needs. So the
-// ports of a lease with tunnels are in a bridge with a VXLAN device, which
-// needs 64 bytes. Both are down for good: a bridge that is down forwards
+// ports of a lease with tunnels are in a bridge with a VXLAN device over IPv6,
+// which needs 70 bytes (over IPv4, where there is no IPv6: 50); with the Ethernet
+// header and rounding, that is room for the 74 of NSH too. Both are down for good: a bridge that is down forwards
 // nothing, and programs take every frame before it. On a kernel without either,
 // packets are copied.
 const (
@@ -22,8 +24,8 @@ const (
 )
 
 // Attributes of a VXLAN device (linux/if_link.h); it is never up, so its
-// number means nothing.
-const vxlanID, vxlanPort, tunnelPort = 1, 15, 4789
+// number and address mean nothing.
+const vxlanID, vxlanPort, vxlanLocal6, tunnelPort = 1, 15, 17, 4789
 
 // headroom makes the bridge and puts the ports there are into it.
 func (w *work) headroom() error {
@@ -43,13 +45,23 @@ func (w *work) headroom() error {
 	if _, err = w.inside.LinkByName(headroomNeed); !kernel.NotFound(err) {
 		return err
 	}
-	need := kernel.NewLink(headroomNeed, "vxlan", func(m *kernel.Message) {
-		m.Uint32(vxlanID, 1).Uint16BE(vxlanPort, tunnelPort)
-	})
-	if err := w.inside.Do(need.Uint32(unix.IFLA_MASTER, uint32(bridge.Index))); err != nil {
-		return unlessLacking(err)
+	if w.need(bridge.Index, true) != nil {
+		if err := w.need(bridge.Index, false); err != nil {
+			return unlessLacking(err)
+		}
 	}
 	return w.joinAll(bridge.Index)
+}
+
+// need makes the device that needs the headroom.
+func (w *work) need(bridge int, ip6 bool) error {
+	device := kernel.NewLink(headroomNeed, "vxlan", func(m *kernel.Message) {
+		m.Uint32(vxlanID, 1).Uint16BE(vxlanPort, tunnelPort)
+		if ip6 {
+			m.Attr(vxlanLocal6, net.IPv6loopback)
+		}
+	})
+	return w.inside.Do(device.Uint32(unix.IFLA_MASTER, uint32(bridge)))
 }
 
 // unlessLacking forgives that a kernel does not know a kind of device.

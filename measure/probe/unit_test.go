@@ -170,19 +170,20 @@ func TestSessionLimits(t *testing.T) {
 	silent, _ := io.Pipe()
 	_, nowhere := io.Pipe()
 	for _, c := range []struct {
-		name string
-		pipe io.ReadWriteCloser
-		want string
+		name  string
+		pipe  io.ReadWriteCloser
+		limit time.Duration
+		want  string
 	}{
-		{"hangs", pipe{silent, nopWriter{}}, "no answer in 50ms"},
-		{"does not read", pipe{silent, nowhere}, "no answer in 50ms"},
-		{"ends", pipe{strings.NewReader(""), nopWriter{}}, "it ended"},
-		{"talks nonsense", pipe{strings.NewReader("hello\n"), nopWriter{}}, "not a reply"},
-		{"talks without end", pipe{endless{}, nopWriter{}}, "token too long"},
+		{"hangs", pipe{silent, nopWriter{}}, 50 * time.Millisecond, "no answer in 50ms"},
+		{"does not read", pipe{silent, nowhere}, 50 * time.Millisecond, "no answer in 50ms"},
+		{"ends", pipe{strings.NewReader(""), nopWriter{}}, time.Minute, "it ended"},
+		{"talks nonsense", pipe{strings.NewReader("hello\n"), nopWriter{}}, time.Minute, "not a reply"},
+		{"talks without end", pipe{endless{}, nopWriter{}}, time.Minute, "token too long"},
 	} {
 		s, err := newSession(t.Context(), "n1", fixed(c.pipe))
 		must(t, err)
-		if _, err := s.call(t.Context(), command{Op: opOpen}, 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := s.call(t.Context(), command{Op: opOpen}, c.limit); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 		if _, err := s.call(t.Context(), command{Op: opOpen}, time.Hour); err == nil {
