@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sublet/embed/topology"
 	"sublet/internal/ground"
 	"sublet/internal/lab"
 	"sublet/vnet"
@@ -53,37 +54,73 @@ func (a *app) showLab() error {
 }
 
 func (a *app) labUp() *cobra.Command {
-	var name string
+	var name, routing string
+	var servers int
 	c := &cobra.Command{
 		Use:   "up FILE|NAME",
 		Short: "Make a substrate of namespaces and start its server and agents",
 		Long: `Make a substrate out of a file, or of a name: demo (two hosts, one link of
 2 Gbit/s), one (a single host), triangle, line:HOSTS, star:HOSTS,
 fat-tree:PORTS, jellyfish:SWITCHES,PORTS,SERVERS,SEED,
-waxman:HOSTS,ALPHA,BETA,SEED.`,
-		Example: "  sublet lab up demo\n  sublet lab up fat-tree:4\n  sublet lab up substrate.yaml",
+waxman:HOSTS,ALPHA,BETA,SEED.
+
+Where switches have several paths between them and FRR is installed, switches
+and hosts run OSPF: nodes have loopback addresses (198.19.0.0/16) to which
+switches forward over all shortest paths, and switches take off tunnel headers
+that are for them, as relays of explicit multipath do. Links' own addresses
+(198.18.0.0/16) are reached along one fixed path, on which leases count.
+--servers makes every host of the substrate, such as the nodes of a GraphML
+file, a switch with that many hosts.`,
+		Example: "  sublet lab up demo\n  sublet lab up fat-tree:4\n  sublet lab up substrate.yaml\n  sublet lab up Abilene.graphml --servers 1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			sub, err := a.labSubstrate(args[0])
+			sub, err := a.labSubstrate(args[0], servers)
 			if err != nil {
 				return err
 			}
-			return a.startLab(c.Context(), name, sub)
+			ospf, err := a.speaksOSPF(routing, sub)
+			if err != nil {
+				return err
+			}
+			return a.startLab(c.Context(), name, sub, ospf)
 		},
 	}
 	c.Flags().StringVar(&name, "name", lab.DefaultName, "of the lab, before its namespaces' names")
+	c.Flags().StringVar(&routing, "routing", "auto", "of switches: ospf, static, or auto: ospf where there is a choice of paths")
+	c.Flags().IntVar(&servers, "servers", 0, "make every host a switch with this many hosts")
 	return c
 }
 
-func (a *app) labSubstrate(arg string) (vnet.Substrate, error) {
+// speaksOSPF says whether the switches of a lab will.
+func (a *app) speaksOSPF(routing string, sub vnet.Substrate) (bool, error) {
+	switch {
+	case routing == "static", routing == "auto" && !lab.Meshed(sub):
+		return false, nil
+	case routing != "auto" && routing != "ospf":
+		return false, badInput{fmt.Errorf("--routing %q: choose ospf, static or auto", routing)}
+	case lab.HasFRR():
+		return true, asBadInput(lab.FitsOSPF(sub))
+	case routing == "ospf":
+		return false, badInput{errors.New(lab.NoFRR)}
+	}
+	fmt.Fprintf(a.err, "sublet: note: %s\n", lab.NoFRR)
+	return false, nil
+}
+
+func (a *app) labSubstrate(arg string, servers int) (vnet.Substrate, error) {
 	sub, err := a.readSubstrate(arg)
 	if err != nil {
 		return sub, err
 	}
+	if servers != 0 {
+		if sub, err = topology.Serve(sub, servers); err != nil {
+			return sub, badInput{err}
+		}
+	}
 	return sub, asBadInput(lab.Fits(sub))
 }
 
-func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate) error {
+func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate, ospf bool) error {
 	if err := a.mayLab(); err != nil {
 		return err
 	}
@@ -92,7 +129,7 @@ func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate) err
 		return err
 	}
 	p := a.progress("making the lab")
-	made, err := lab.Up(ctx, lab.Spec{Name: name, Run: a.run, Exe: exe, Substrate: sub, Ready: a.agentsUp})
+	made, err := lab.Up(ctx, lab.Spec{Name: name, Run: a.run, Exe: exe, Substrate: sub, OSPF: ospf, Ready: a.agentsUp})
 	p.end()
 	if err != nil {
 		return err

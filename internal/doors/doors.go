@@ -44,7 +44,7 @@ var Table = map[string][]string{
 	"vxswitch/scenario": {"vnet", "vnet/file", "vxswitch/sched", "vxswitch/sim"},
 	"vxswitch/figure":   {"vnet", "vxswitch/scenario", "vxswitch/sim"},
 	"measure/probe":     {"vnet", "measure"},
-	"internal/lab":      {"vnet", "plan", "embed/graph", "datapath/kernel"}, // its switches forward as embed/graph counts on
+	"internal/lab":      {"vnet", "plan", "embed/graph", "embed/relay", "datapath/kernel", "datapath/bpf", "datapath/iplb"}, // its switches forward as embed/graph counts on, or as embed/relay does, and are relays
 	"internal/splitmix": nil,
 	"internal/ground":   {"vnet", "vnet/file", "plan", "lease/api", "measure/blast", "internal/lab"},
 	"internal/doors":    nil,

@@ -8,7 +8,9 @@
 // `ip netns exec NAME-h1` works. Capacity and buffering of the wires are
 // enforced in a namespace of their own, outside hosts and switches: the lab
 // judges the product and not itself. Switches forward IPv4 along the fabric's
-// fixed shortest paths; hosts do not forward.
+// fixed shortest paths; hosts do not forward. With OSPF (Spec), nodes have
+// loopback addresses too, to which switches forward over all shortest paths,
+// and switches are relays of explicit multipath.
 //
 // Whatever a lab makes is written down in RUN/lab/state.json before it is
 // made, so Down cleans up after a crash at any point, and touches nothing else.
@@ -34,6 +36,9 @@ type Spec struct {
 	// enforces capacity or latency. For benchmarks of hosts, whose figures
 	// the wires' own work would blur.
 	Bare bool
+	// OSPF runs FRR's zebra and ospfd in every switch and host, and makes
+	// switches take off tunnel headers that are for them (datapath/iplb).
+	OSPF bool
 	// Ready says whether server and agents are at work; it is asked until it
 	// answers nil. nil: they are as soon as they run.
 	Ready func(context.Context) error
@@ -59,7 +64,7 @@ func Up(ctx context.Context, spec Spec) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	layout.bare = spec.Bare
+	layout.bare, layout.ospf = spec.Bare, spec.OSPF
 	state, lock, err := claim(spec, layout)
 	if err != nil {
 		return nil, fmt.Errorf("lab up: %w", err)
@@ -92,6 +97,9 @@ func (s Spec) normal() (Spec, error) {
 		}
 		*path = absolute
 	}
+	if s.OSPF && !HasFRR() {
+		return s, errors.New("lab up: " + NoFRR)
+	}
 	if filepath.Dir(s.Run) == "/" {
 		return s, fmt.Errorf("lab up: %s is not a directory of the lab's own: use one such as /run/sublet", s.Run)
 	}
@@ -112,6 +120,11 @@ func build(ctx context.Context, spec Spec, l *layout, state *state) (notes []str
 	if err := l.route(ctx); err != nil {
 		return nil, err
 	}
+	if spec.OSPF {
+		if err := l.runOSPF(ctx, spec.Run, state); err != nil {
+			return nil, err
+		}
+	}
 	substrate := filepath.Join(dirOf(spec.Run), "substrate.json")
 	if err := writeJSON(substrate, l.substrate); err != nil {
 		return nil, err
@@ -119,7 +132,10 @@ func build(ctx context.Context, spec Spec, l *layout, state *state) (notes []str
 	if err := start(spec, l, state, substrate); err != nil {
 		return nil, err
 	}
-	return notes, state.await(ctx, spec.Ready)
+	if err := state.await(ctx, spec.Ready); err != nil || !spec.OSPF {
+		return notes, err
+	}
+	return notes, l.awaitOSPF(ctx, state)
 }
 
 // dirOf holds the lab's own files.

@@ -10,7 +10,7 @@ import (
 )
 
 // underlay is the benchmarking range of RFC 2544, which nobody routes: one
-// pair of addresses per substrate link.
+// pair of addresses per substrate link, and loopbacks (loopback.go).
 var underlay = netip.MustParsePrefix("198.18.0.0/15")
 
 // netnsDir is where iproute2 keeps named namespaces.
@@ -18,15 +18,15 @@ const netnsDir = "/run/netns"
 
 // layout is every name and address of a lab, decided before anything is made.
 type layout struct {
-	name      string
-	bare      bool
-	substrate vnet.Substrate // ports filled in
-	ports     [][2]vnet.Port // by link: both ends, switches' too
-	nodes     []string       // hosts, then switches
+	name       string
+	bare, ospf bool
+	substrate  vnet.Substrate // ports filled in
+	ports      [][2]vnet.Port // by link: both ends, switches' too
+	nodes      []string       // hosts, then switches
 }
 
 func newLayout(name string, sub vnet.Substrate) (*layout, error) {
-	if most := 1 << (31 - underlay.Bits()); len(sub.Links) > most {
+	if most := 1 << (31 - linkRange.Bits()); len(sub.Links) > most {
 		return nil, fmt.Errorf("lab up: %d links, but addresses for %d", len(sub.Links), most)
 	}
 	l := &layout{name: name, substrate: sub}
@@ -55,9 +55,7 @@ func newLayout(name string, sub vnet.Substrate) (*layout, error) {
 
 // addressOf is the address of one end (0 or 1) of the link of that index.
 func addressOf(link, end int) netip.Addr {
-	a := underlay.Addr().As4()
-	n := uint32(a[0])<<24 | uint32(a[1])<<16 | uint32(2*link+end)
-	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+	return nth(linkRange, 2*link+end)
 }
 
 // maxInterface is the longest name of a network device (IFNAMSIZ-1).

@@ -3,6 +3,8 @@ package lab
 import (
 	"fmt"
 
+	"golang.org/x/sys/unix"
+
 	"sublet/vnet"
 )
 
@@ -20,6 +22,25 @@ func Fits(sub vnet.Substrate) error {
 		return fmt.Errorf("a lab of %d hosts is larger than %d, each of which runs an agent: take a smaller substrate", len(sub.Hosts), maxHosts)
 	case len(sub.Switches) > maxSwitches:
 		return fmt.Errorf("a lab of %d switches is larger than %d: take a smaller substrate", len(sub.Switches), maxSwitches)
+	}
+	return nil
+}
+
+// nodeMemory is what the daemons and the relay's tables of a node take, in
+// bytes: rounded up from what a fat-tree of 36 nodes took.
+const nodeMemory = 32 << 20
+
+// FitsOSPF says what makes a substrate too large for this machine's memory
+// with FRR in every node.
+func FitsOSPF(sub vnet.Substrate) error {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return nil // it says nothing against it
+	}
+	nodes := len(sub.Hosts) + len(sub.Switches)
+	free := uint64(info.Freeram+info.Bufferram) * uint64(info.Unit)
+	if need := uint64(nodes) * nodeMemory; need > free {
+		return fmt.Errorf("OSPF in %d hosts and switches takes %d MiB, but %d are free: take a smaller substrate, or --routing static", nodes, need>>20, free>>20)
 	}
 	return nil
 }

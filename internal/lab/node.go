@@ -23,8 +23,8 @@ func (l *layout) makeNamespaces(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		forward := i > len(l.substrate.Hosts) // after the wires come the hosts
-		if err := makeNamespace(name, forward); err != nil {
+		number := i - len(l.substrate.Hosts) // after the wires come the hosts
+		if err := makeNamespace(name, number); err != nil {
 			return fmt.Errorf("make namespace %s: %w", name, err)
 		}
 	}
@@ -47,8 +47,8 @@ func shareNetnsDir() error {
 	return unix.Mount("", netnsDir, "", unix.MS_SHARED|unix.MS_REC, "")
 }
 
-func makeNamespace(name string, forward bool) error {
-	ns, err := kernel.NewNamespace(func() error { return setSysctls(forward) })
+func makeNamespace(name string, number int) error {
+	ns, err := kernel.NewNamespace(func() error { return setSysctls(number) })
 	if err != nil {
 		return err
 	}
@@ -56,9 +56,12 @@ func makeNamespace(name string, forward bool) error {
 	return kernel.Bind(ns, filepath.Join(netnsDir, name))
 }
 
-// setSysctls runs inside the namespace, before it has devices. Packets may
-// come and go by different links, and the underlay is IPv4 only.
-func setSysctls(forward bool) error {
+// setSysctls runs inside the namespace, before it has devices; switches, which
+// forward, have numbers from 1 on. Packets may come and go by different links,
+// and the underlay is IPv4 only. A switch chooses among equal ways by addresses
+// and ports, and each by a seed of its own (Linux 6.11): with one for all, what
+// the first switch sends one way, the next would too.
+func setSysctls(number int) error {
 	values := [][2]string{
 		{"ipv4/ip_forward", "0"},
 		{"ipv4/conf/all/rp_filter", "0"},
@@ -66,8 +69,9 @@ func setSysctls(forward bool) error {
 		{"ipv6/conf/all/disable_ipv6", "1"},
 		{"ipv6/conf/default/disable_ipv6", "1"},
 	}
-	if forward {
+	if number > 0 {
 		values[0][1] = "1"
+		values = append(values, [2]string{"ipv4/fib_multipath_hash_policy", "1"}, [2]string{"ipv4/fib_multipath_hash_seed", fmt.Sprint(number)})
 	}
 	for _, v := range values {
 		if err := kernel.Sysctl(v[0], v[1]); err != nil {
@@ -125,14 +129,21 @@ func (l *layout) routeNode(node string, ways map[string]map[string]int) error {
 	if err != nil {
 		return err
 	}
+	if l.ospf {
+		own, _ := Loopback(l.substrate, node)
+		const loopback = 1
+		if err := c.AddAddress(kernel.Address{Index: loopback, Local: own, Reach: netip.PrefixFrom(own, 32)}); err != nil {
+			return err
+		}
+	}
 	if slices.Contains(l.substrate.Switches, node) {
 		return c.Batch(l.switchRoutes(node, ways, devices))
 	}
 	return c.Batch(l.hostRoutes(node, devices))
 }
 
-// addresses sets both addresses of each of the node's links, as a
-// point-to-point pair, and returns the devices' numbers by link.
+// addresses sets the address of each of the node's links, both of which are a
+// subnet of two (RFC 3021), and returns the devices' numbers by link.
 func (l *layout) addresses(c *kernel.Conn, node string) (map[int]int, error) {
 	devices := map[int]int{}
 	for i, link := range l.substrate.Links {
@@ -145,7 +156,7 @@ func (l *layout) addresses(c *kernel.Conn, node string) (map[int]int, error) {
 			return nil, err
 		}
 		devices[i] = device.Index
-		err = c.AddAddress(kernel.Address{Index: device.Index, Local: l.ports[i][end].Address, Reach: netip.PrefixFrom(l.ports[i][1-end].Address, l.ports[i][1-end].Address.BitLen()), Metric: metric(i)})
+		err = c.AddAddress(kernel.Address{Index: device.Index, Local: l.ports[i][end].Address, Reach: netip.PrefixFrom(l.ports[i][end].Address, 31).Masked(), Metric: metric(i)})
 		if err != nil {
 			return nil, err
 		}
@@ -172,8 +183,24 @@ func (l *layout) hostRoutes(node string, devices map[int]int) []*kernel.Message 
 		m := kernel.AddRoute(kernel.Route{Prefix: underlay, Via: gateway, Index: devices[i]}, protocol)
 		m.Attr(unix.RTA_PREFSRC, l.ports[i][end].Address.AsSlice())
 		routes = append(routes, m.Uint32(unix.RTA_PRIORITY, uint32(metric(i))))
+		if l.ospf {
+			routes = append(routes, l.loopRoute(node, i, gateway, devices[i]))
+		}
 	}
 	return routes
+}
+
+// relayRoom is left free in packets to loopbacks: eight headers of 20 bytes.
+const relayRoom = 8 * 20
+
+// loopRoute leads to loopbacks, from the host's own.
+func (l *layout) loopRoute(node string, link int, gateway netip.Addr, device int) *kernel.Message {
+	own, _ := Loopback(l.substrate, node)
+	m := kernel.AddRoute(kernel.Route{Prefix: loopRange, Via: gateway, Index: device}, protocol)
+	m.Attr(unix.RTA_PREFSRC, own.AsSlice()).Uint32(unix.RTA_PRIORITY, uint32(metric(link)))
+	return m.Nest(unix.RTA_METRICS, func() {
+		m.Uint32(unix.RTAX_MTU, uint32(l.substrate.Links[link].WireMTU()-relayRoom))
+	})
 }
 
 // switchRoutes sends what is for a host's port on another switch along the

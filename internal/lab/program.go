@@ -15,11 +15,13 @@ const (
 	ipv4InMemory   = 0x0008 // ETH_P_IP in network order, read little endian
 	dscpMask       = 0xfc
 	leasedTOS      = 0xa0 // CS5: what Sublet marks leased packets with
+	controlTOS     = 0xc0 // CS6: routing protocols (RFC 4594)
 )
 
-// crossing is the program of a wire: an IPv4 packet without the leased mark
-// goes to the class rest, all else to leased (address resolution too, without
-// which leased packets would not find their way through a busy wire); then out
+// crossing is the program of a wire: an IPv4 packet without the leased mark, or
+// that of routing protocols, goes to the class rest, all else to leased (address
+// resolution too: without it and routing, leased packets would not find their
+// way through a busy wire); then out
 // by the other device. HTB takes skb->priority for the class.
 func crossing(device int, leased, rest uint32) (*ebpf.Program, error) {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
@@ -32,6 +34,7 @@ func crossing(device int, leased, rest uint32) (*ebpf.Program, error) {
 			asm.LoadAbs(tosOffset, asm.Byte), // ends the program, and the packet, if there is none
 			asm.And.Imm(asm.R0, dscpMask),
 			asm.JEq.Imm(asm.R0, leasedTOS, "out"),
+			asm.JEq.Imm(asm.R0, controlTOS, "out"),
 			asm.Mov.Imm(asm.R7, int32(rest)),
 			asm.StoreMem(asm.R6, priorityOffset, asm.R7, asm.Word).WithSymbol("out"),
 			asm.Mov.Imm(asm.R1, int32(device)),
