@@ -60,7 +60,8 @@ func makeNamespace(name string, number int) error {
 // forward, have numbers from 1 on. Packets may come and go by different links,
 // and the underlay is IPv4 only. A switch chooses among equal ways by addresses
 // and ports, and each by a seed of its own (Linux 6.11): with one for all, what
-// the first switch sends one way, the next would too.
+// the first switch sends one way, the next would too. It sends nothing to a wire
+// without a carrier while another of its routes leads there too.
 func setSysctls(number int) error {
 	values := [][2]string{
 		{"ipv4/ip_forward", "0"},
@@ -71,7 +72,8 @@ func setSysctls(number int) error {
 	}
 	if number > 0 {
 		values[0][1] = "1"
-		values = append(values, [2]string{"ipv4/fib_multipath_hash_policy", "1"}, [2]string{"ipv4/fib_multipath_hash_seed", fmt.Sprint(number)})
+		values = append(values, [2]string{"ipv4/fib_multipath_hash_policy", "1"}, [2]string{"ipv4/fib_multipath_hash_seed", fmt.Sprint(number)},
+			[2]string{"ipv4/conf/all/ignore_routes_with_linkdown", "1"}, [2]string{"ipv4/conf/default/ignore_routes_with_linkdown", "1"})
 	}
 	for _, v := range values {
 		if err := kernel.Sysctl(v[0], v[1]); err != nil {

@@ -121,11 +121,13 @@ func (l *layout) configure(run, node string) error {
 	return nil
 }
 
-// zebra of a host installs nothing: the host knows the fabric, and sends by
-// its own routes as before.
+// zebra writes routes with their next hops: groups of next hops that the
+// kernel keeps by themselves lose those of a link that flaps (FRR 8.4). Of a
+// host it writes nothing: the host knows the fabric, and sends by its own
+// routes as before.
 func (l *layout) zebra(node string) string {
 	if slices.Contains(l.substrate.Switches, node) {
-		return "ip forwarding\n"
+		return "ip forwarding\nno zebra nexthop kernel enable\n"
 	}
 	return "no ip forwarding\nroute-map none deny 10\nip protocol ospf route-map none\n"
 }
