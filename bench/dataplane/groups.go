@@ -19,6 +19,7 @@ const (
 
 var (
 	small   = gauge{"60 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(blast.Arrive(n.from, n.to, 60, first, *window)) }}
+	alone   = gauge{"60 B without sender, Mpps", "%.3f", func(n network) (float64, error) { return mega(enter(n)) }}
 	large   = gauge{"1400 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(blast.Arrive(n.from, n.to, 1400, first, *window)) }}
 	sending = gauge{"60 B sent, ns", "%.0f", func(n network) (float64, error) { return perPacket(leave(n)) }}
 	tcpOne  = gauge{"TCP 1 core, Gbit/s", "%.1f", func(n network) (float64, error) { return giga(blast.Stream(n.from, n.to, first, first, *window)) }}
@@ -46,14 +47,24 @@ func leave(n network) (float64, error) {
 	return blast.Leave(n.from, n.to, n.wire, 60, first, *window)
 }
 
+// enter is the rate of frames that no sender had to make, where a network's
+// sender has a pair of devices.
+func enter(n network) (float64, error) {
+	rate, err := blast.Enter(n.from, n.to, 60, first, *window)
+	if errors.Is(err, blast.ErrNoFar) {
+		return math.NaN(), nil
+	}
+	return rate, err
+}
+
 // perPacket is the processor's time, all of which goes into packets.
 func perPacket(v float64, err error) (float64, error) { return 1e9 / v, err }
 
 var groups = []group{
-	{"overlay", overlays, []gauge{small, large, sending, tcpOne, tcpTwo, rttHalf, rttWorst}},
-	{"router", routers, []gauge{small, large, tcpOne, tcpTwo, rttHalf, rttWorst}},
-	{"switch", switches, []gauge{small, large, tcpOne, tcpTwo, rttHalf, rttWorst}},
-	{"path", paths, []gauge{small, large, tcpOne, tcpTwo, rttHalf, rttWorst}},
+	{"overlay", overlays, []gauge{small, alone, large, sending, tcpOne, tcpTwo, rttHalf, rttWorst}},
+	{"router", routers, []gauge{small, alone, large, tcpOne, tcpTwo, rttHalf, rttWorst}},
+	{"switch", switches, []gauge{small, alone, large, tcpOne, tcpTwo, rttHalf, rttWorst}},
+	{"path", paths, []gauge{small, alone, large, tcpOne, tcpTwo, rttHalf, rttWorst}},
 	{"scale", scale, []gauge{small, rttHalf}},
 }
 

@@ -12,8 +12,8 @@ import (
 	"sublet/datapath/kernel"
 )
 
-// flows a blast consists of: source ports.
-const flows = 16
+// flows a blast consists of: source ports from the first on.
+const flows, firstPort = 16, 20000
 
 // burst is how many frames one system call sends.
 const burst = 64
@@ -22,18 +22,22 @@ const burst = 64
 // another as fast as one processor can, and returns how many arrive in a
 // second of its time.
 func Arrive(from, to Place, size, cpu int, window time.Duration) (float64, error) {
-	return counted(from, to, size, cpu, window, func() (*Counter, error) { return CountAt(to, Discard) })
+	return counted(from, to, window, cpu, func() (*Counter, error) { return CountAt(to, Discard) }, sender(from, to, size, cpu))
 }
 
 // Leave is Arrive with the frames counted and dropped where they leave the
 // host by a wire: the cost of sending alone.
 func Leave(from, to, wire Place, size, cpu int, window time.Duration) (float64, error) {
-	return counted(from, to, size, cpu, window, func() (*Counter, error) { return CountOut(wire) })
+	return counted(from, to, window, cpu, func() (*Counter, error) { return CountOut(wire) }, sender(from, to, size, cpu))
 }
 
-// counted sends and returns what is counted in a second of the sender's
-// processor time. The way is found before the counter cuts it.
-func counted(from, to Place, size, cpu int, window time.Duration, count func() (*Counter, error)) (float64, error) {
+func sender(from, to Place, size, cpu int) func(hop) (Worker, error) {
+	return func(next hop) (Worker, error) { return begin(from, to, next, size, cpu, Discard), nil }
+}
+
+// counted loads a path and returns what is counted in a second of the
+// processor's time. The way is found before the counter cuts it.
+func counted(from, to Place, window time.Duration, cpu int, count func() (*Counter, error), load func(hop) (Worker, error)) (float64, error) {
 	next, err := from.hopTo(to)
 	if err != nil {
 		return 0, err
@@ -43,9 +47,12 @@ func counted(from, to Place, size, cpu int, window time.Duration, count func() (
 		return 0, err
 	}
 	defer counter.Close()
-	sender := begin(from, to, next, size, cpu, Discard)
-	rate, err := measured(cpu, from.Processes, window, counter.Packets, sender)
-	return rate, errors.Join(err, sender.Stop())
+	worker, err := load(next)
+	if err != nil {
+		return 0, err
+	}
+	rate, err := measured(cpu, from.Processes, window, counter.Packets, worker)
+	return rate, errors.Join(err, worker.Stop())
 }
 
 // Start sends frames to a port without end, pinned to one processor.
@@ -60,7 +67,7 @@ func Start(from, to Place, size, cpu, port int) (Worker, error) {
 func begin(from, to Place, next hop, size, cpu, port int) Worker {
 	frames := make([][]byte, flows)
 	for i := range frames {
-		frames[i] = frame(from, to, next, size, 20000+i, port)
+		frames[i] = frame(from, to, next, size, firstPort+i, port)
 	}
 	return pinned(cpu, func(stop chan struct{}) error { return sendFrames(from, frames, stop) })
 }

@@ -1,9 +1,11 @@
 package blast
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +67,25 @@ func TestWhatArrivesIsCounted(t *testing.T) {
 		if rate < 1000 {
 			t.Errorf("%d bytes: %.0f frames a second arrive", size, rate)
 		}
+	}
+}
+
+func TestFramesOfTheKernel(t *testing.T) {
+	a, z := pair(t)
+	for _, p := range []Place{a, z} { // ends are found by the files that namespaces are bound to
+		file := filepath.Join(t.TempDir(), "ns")
+		if err := kernel.Bind(p.NS, file); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { kernel.Unbind(file) })
+	}
+	rate, err := Enter(a, z, 60, 0, 50*time.Millisecond)
+	if err != nil || rate < 1000 {
+		t.Errorf("%.0f frames a second arrive, %v", rate, err)
+	}
+	a.Device = "lo"
+	if _, _, err := a.far(); !errors.Is(err, ErrNoFar) {
+		t.Errorf("a device without a pair: %v", err)
 	}
 }
 
