@@ -47,10 +47,16 @@ func leave(n network) (float64, error) {
 	return blast.Leave(n.from, n.to, n.wire, 60, first, *window)
 }
 
-// enter is the rate of frames that no sender had to make, where a network's
-// sender has a pair of devices.
-func enter(n network) (float64, error) {
-	rate, err := blast.Enter(n.from, n.to, 60, first, *window)
+// enter is the rate of frames that no sender had to make.
+func enter(n network) (float64, error) { return ifPair(blast.Enter(n.from, n.to, 60, first, *window)) }
+
+// until is the rate up to the far end of a pair of devices.
+func until(n network, stop blast.Place) (float64, error) {
+	return ifPair(blast.Until(n.from, n.to, stop, 60, first, *window))
+}
+
+// ifPair leaves figures out that need a pair of devices where there is none.
+func ifPair(rate float64, err error) (float64, error) {
 	if errors.Is(err, blast.ErrNoFar) {
 		return math.NaN(), nil
 	}
@@ -60,12 +66,23 @@ func enter(n network) (float64, error) {
 // perPacket is the processor's time, all of which goes into packets.
 func perPacket(v float64, err error) (float64, error) { return 1e9 / v, err }
 
+// The stages of a document (seed 002, section on stages): what the sender's own
+// stack costs, the tunnel, the way out of the host, and what the receiving host
+// adds. Each is the way so far; the table prints the differences.
+var stages = []gauge{
+	{"inner transmit, ns", "%.0f", func(n network) (float64, error) { return perPacket(until(n, n.from)) }},
+	{"tunnel, ns", "%.0f", func(n network) (float64, error) { return perPacket(leave(n)) }},
+	{"outer transmit, ns", "%.0f", func(n network) (float64, error) { return perPacket(until(n, n.wire)) }},
+	{"receive, ns", "%.0f", func(n network) (float64, error) { return perPacket(blast.Arrive(n.from, n.to, 60, first, *window)) }},
+}
+
 var groups = []group{
-	{"overlay", overlays, []gauge{small, alone, large, sending, tcpOne, tcpTwo, rttHalf, rttWorst}},
-	{"router", routers, []gauge{small, alone, large, tcpOne, tcpTwo, rttHalf, rttWorst}},
-	{"switch", switches, []gauge{small, alone, large, tcpOne, tcpTwo, rttHalf, rttWorst}},
-	{"path", paths, []gauge{small, alone, large, tcpOne, tcpTwo, rttHalf, rttWorst}},
-	{"scale", scale, []gauge{small, rttHalf}},
+	{name: "overlay", build: overlays, gauges: []gauge{small, alone, large, sending, tcpOne, tcpTwo, rttHalf, rttWorst}},
+	{name: "stages", build: overlays, gauges: stages, differences: true},
+	{name: "router", build: routers, gauges: []gauge{small, alone, large, tcpOne, tcpTwo, rttHalf, rttWorst}},
+	{name: "switch", build: switches, gauges: []gauge{small, alone, large, tcpOne, tcpTwo, rttHalf, rttWorst}},
+	{name: "path", build: paths, gauges: []gauge{small, alone, large, tcpOne, tcpTwo, rttHalf, rttWorst}},
+	{name: "scale", build: scale, gauges: []gauge{small, rttHalf}},
 }
 
 // each builds networks of the kernel's parts.

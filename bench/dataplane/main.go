@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -20,14 +21,15 @@ import (
 var (
 	rounds = flag.Int("rounds", 5, "rounds, interleaved")
 	window = flag.Duration("window", time.Second, "of each measurement")
-	only   = flag.String("only", "", "groups to run, by comma: overlay, router, switch, path, scale, dp")
+	only   = flag.String("only", "", "groups to run, by comma: overlay, stages, router, switch, path, scale, dp")
 )
 
 // group of networks that are compared, and what of them is measured.
 type group struct {
-	name   string
-	build  func(ctx context.Context, exe string) (*bench, error)
-	gauges []gauge
+	name        string
+	build       func(ctx context.Context, exe string) (*bench, error)
+	gauges      []gauge
+	differences bool // print how much each figure is above the one before
 }
 
 // gauge takes one figure of a network.
@@ -115,6 +117,11 @@ func (g group) run(ctx context.Context, exe string) error {
 		fmt.Fprint(os.Stderr, ".")
 	}
 	fmt.Fprintln(os.Stderr, g.name)
+	if g.differences {
+		for _, figures := range samples {
+			subtract(figures)
+		}
+	}
 	g.report(b, samples)
 	return nil
 }
@@ -136,7 +143,24 @@ func (g group) report(b *bench, samples [][]rig.Samples) {
 		ratios.Add(ratio...)
 	}
 	figures.Print(os.Stdout)
-	ratios.Print(os.Stdout)
+	if !g.differences {
+		ratios.Print(os.Stdout)
+	}
+}
+
+// subtract leaves of each figure what it is above the one before that is
+// known, round by round.
+func subtract(figures []rig.Samples) {
+	for round := range figures[0] {
+		before := 0.0
+		for m := range figures {
+			now := figures[m][round]
+			figures[m][round] = now - before
+			if !math.IsNaN(now) {
+				before = now
+			}
+		}
+	}
 }
 
 // over divides round by round.

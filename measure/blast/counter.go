@@ -2,11 +2,11 @@ package blast
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
-	"github.com/vishvananda/netlink"
 
 	"sublet/datapath/kernel"
 )
@@ -29,15 +29,23 @@ const (
 // CountAt counts and drops the load for a port that arrives at a place, so that what
 // comes after the path costs nothing, whatever the path is made of.
 func CountAt(p Place, port int) (*Counter, error) {
-	return dropAt(p, ebpf.AttachTCXIngress, matchPort(int32(port)))
+	return p.drop(ebpf.AttachTCXIngress, matchPort(int32(port)))
 }
 
 // CountOut counts and drops every datagram that is about to leave by a wire,
 // in a tunnel or not.
-func CountOut(p Place) (*Counter, error) { return dropAt(p, ebpf.AttachTCXEgress, nil) }
+func CountOut(p Place) (*Counter, error) { return p.drop(ebpf.AttachTCXEgress, nil) }
+
+func (p Place) drop(at ebpf.AttachType, match asm.Instructions) (*Counter, error) {
+	device, err := p.Link()
+	if err != nil {
+		return nil, err
+	}
+	return dropAt(p.NS, device.Attrs().Index, at, match)
+}
 
 // dropAt counts and drops the datagrams on one hook of a device that match.
-func dropAt(p Place, at ebpf.AttachType, match asm.Instructions) (*Counter, error) {
+func dropAt(ns *os.File, device int, at ebpf.AttachType, match asm.Instructions) (*Counter, error) {
 	counter, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1})
 	if err != nil {
 		return nil, err
@@ -47,16 +55,8 @@ func dropAt(p Place, at ebpf.AttachType, match asm.Instructions) (*Counter, erro
 	if err != nil {
 		return nil, fmt.Errorf("load the counter: %w", err)
 	}
-	device, err := p.Link()
-	if err != nil {
-		return nil, err
-	}
-	return c, c.put(p, device, at)
-}
-
-func (c *Counter) put(p Place, device netlink.Link, at ebpf.AttachType) error {
-	return kernel.In(p.NS, func() (err error) {
-		c.attach, err = link.AttachTCX(link.TCXOptions{Interface: device.Attrs().Index, Program: c.program, Attach: at, Anchor: link.Head()})
+	return c, kernel.In(ns, func() (err error) {
+		c.attach, err = link.AttachTCX(link.TCXOptions{Interface: device, Program: c.program, Attach: at, Anchor: link.Head()})
 		return err
 	})
 }

@@ -98,6 +98,18 @@ func renew(frame []byte) asm.Instructions {
 	)
 }
 
+// Until is Arrive with the frames counted and dropped at the far end of the pair
+// of devices that they leave a place by: the cost of the way so far.
+func Until(from, to, stop Place, size, cpu int, window time.Duration) (float64, error) {
+	ns, index, err := stop.far()
+	if err != nil {
+		return 0, err
+	}
+	defer ns.Close()
+	count := func() (*Counter, error) { return dropAt(ns, index, ebpf.AttachTCXIngress, nil) }
+	return counted(from, to, window, cpu, count, sender(from, to, size, cpu))
+}
+
 // far is the other end of a place's pair of devices: its namespace, and its
 // number there.
 func (p Place) far() (*os.File, int, error) {
