@@ -49,6 +49,14 @@ type iplbPrefix struct {
 	Address uint32
 }
 
+type iplbProbe struct {
+	_      structs.HostLayout
+	Secret uint64
+	At     uint64
+	Heard  uint32
+	Unused uint32
+}
+
 type iplbSet struct {
 	_     structs.HostLayout
 	Mode  uint32
@@ -70,9 +78,11 @@ const (
 	iplbMapOutcomes   = "outcomes"
 	iplbMapPaths      = "paths"
 	iplbMapPrefixes   = "prefixes"
+	iplbMapProbes     = "probes"
 	iplbMapSenders    = "senders"
 	iplbMapSets       = "sets"
 	iplbMapTurns      = "turns"
+	iplbProgIplbEcho  = "iplb_echo"
 	iplbProgIplbRelay = "iplb_relay"
 	iplbProgIplbTx    = "iplb_tx"
 )
@@ -119,6 +129,7 @@ type iplbSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iplbProgramSpecs struct {
+	IplbEcho  *ebpf.ProgramSpec `ebpf:"iplb_echo"`
 	IplbRelay *ebpf.ProgramSpec `ebpf:"iplb_relay"`
 	IplbTx    *ebpf.ProgramSpec `ebpf:"iplb_tx"`
 }
@@ -134,6 +145,7 @@ type iplbMapSpecs struct {
 	Outcomes *ebpf.MapSpec `ebpf:"outcomes"`
 	Paths    *ebpf.MapSpec `ebpf:"paths"`
 	Prefixes *ebpf.MapSpec `ebpf:"prefixes"`
+	Probes   *ebpf.MapSpec `ebpf:"probes"`
 	Senders  *ebpf.MapSpec `ebpf:"senders"`
 	Sets     *ebpf.MapSpec `ebpf:"sets"`
 	Turns    *ebpf.MapSpec `ebpf:"turns"`
@@ -172,6 +184,7 @@ type iplbMaps struct {
 	Outcomes *ebpf.Map `ebpf:"outcomes"`
 	Paths    *ebpf.Map `ebpf:"paths"`
 	Prefixes *ebpf.Map `ebpf:"prefixes"`
+	Probes   *ebpf.Map `ebpf:"probes"`
 	Senders  *ebpf.Map `ebpf:"senders"`
 	Sets     *ebpf.Map `ebpf:"sets"`
 	Turns    *ebpf.Map `ebpf:"turns"`
@@ -186,6 +199,7 @@ func (m *iplbMaps) Close() error {
 		m.Outcomes,
 		m.Paths,
 		m.Prefixes,
+		m.Probes,
 		m.Senders,
 		m.Sets,
 		m.Turns,
@@ -202,12 +216,14 @@ type iplbVariables struct {
 //
 // It can be passed to loadIplbObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iplbPrograms struct {
+	IplbEcho  *ebpf.Program `ebpf:"iplb_echo"`
 	IplbRelay *ebpf.Program `ebpf:"iplb_relay"`
 	IplbTx    *ebpf.Program `ebpf:"iplb_tx"`
 }
 
 func (p *iplbPrograms) Close() error {
 	return _IplbClose(
+		p.IplbEcho,
 		p.IplbRelay,
 		p.IplbTx,
 	)

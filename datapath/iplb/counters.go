@@ -2,14 +2,20 @@ package iplb
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 )
 
 // Outcomes names what became of packets, in the order of the program's.
 var Outcomes = []string{
 	"spread", "native", "too-big", "refused", "relayed",
-	"drop-source", "drop-checksum", "drop-fragment", "drop-malformed", "drop-nested", "drop-outside", "drop-congested",
+	"drop-source", "drop-checksum", "drop-fragment", "drop-malformed", "drop-nested", "drop-outside", "drop-congested", "echoed", "drop-forged",
 }
 
 // Counts reads how often each outcome was.
@@ -31,11 +37,11 @@ func (t *Table) Counts() (map[string]uint64, error) {
 // before headers were added.
 type Load struct{ Packets, Bytes uint64 }
 
-// Load of the path over relays.
-func (t *Table) Load(relays []netip.Addr) (Load, error) {
-	id, known := t.paths[fmt.Sprint(relays)]
-	if !known {
-		return Load{}, fmt.Errorf("no rule has a path over %v", relays)
+// Load of the i-th path to a prefix.
+func (t *Table) Load(prefix netip.Prefix, i int) (Load, error) {
+	_, id, err := t.member(prefix, i)
+	if err != nil {
+		return Load{}, err
 	}
 	var each []iplbCounts
 	if err := t.c.Maps["loads"].Lookup(id, &each); err != nil {
@@ -47,6 +53,18 @@ func (t *Table) Load(relays []netip.Addr) (Load, error) {
 		sum.Bytes += c.Bytes
 	}
 	return sum, nil
+}
+
+// clearLoad forgets what a path has carried, before another gets its number.
+func (t *Table) clearLoad(id uint32) error {
+	processors, err := ebpf.PossibleCPU()
+	if err != nil {
+		return err
+	}
+	if err := t.c.Maps["loads"].Put(id, make([]iplbCounts, processors)); err != nil {
+		return fmt.Errorf("clear the load of path %d: %w", id, err)
+	}
+	return nil
 }
 
 // FlowKey names a flow: addresses, ports where the protocol has some.
@@ -63,41 +81,95 @@ type Flow struct {
 	Load
 }
 
-// Flows lists the flows to a prefix that the table knows.
-func (t *Table) Flows(prefix netip.Prefix) ([]Flow, error) {
-	set, known := t.sets[prefix]
-	if !known {
-		return nil, nil
-	}
-	index := make(map[uint32]int)
-	for i, id := range t.members[set] {
-		index[id] = i
-	}
-	var flows []Flow
-	var key iplbFlowKey
-	var value iplbFlow
-	it := t.c.Maps["flows"].Iterate()
-	for it.Next(&key, &value) {
-		if i, here := index[value.Path]; here && value.Set == set {
-			flows = append(flows, Flow{keyFrom(key), i, Load{value.Packets, value.Bytes}})
+// flowBatch is how many flows one call to the kernel reads.
+const flowBatch = 4096
+
+// eachFlow visits the flow table. Entries that change while it is read may be
+// visited twice or not at all.
+func (t *Table) eachFlow(visit func(iplbFlowKey, iplbFlow)) error {
+	keys, values := make([]iplbFlowKey, flowBatch), make([]iplbFlow, flowBatch)
+	var cursor ebpf.MapBatchCursor
+	for {
+		n, err := t.c.Maps["flows"].BatchLookup(&cursor, keys, values, nil)
+		for i := range n {
+			visit(keys[i], values[i])
+		}
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			return nil // the end
+		}
+		if err != nil {
+			return fmt.Errorf("read flows: %w", err)
 		}
 	}
-	return flows, it.Err()
+}
+
+// Flows lists the flows to a prefix that the table knows.
+func (t *Table) Flows(prefix netip.Prefix) ([]Flow, error) {
+	all, err := t.AllFlows(0)
+	return all[prefix], err
+}
+
+// AllFlows lists the flows that the table knows, for each prefix those of its
+// rule. Flows that sent nothing for longer than idle are taken out; 0 keeps
+// all.
+func (t *Table) AllFlows(idle time.Duration) (map[netip.Prefix][]Flow, error) {
+	now, err := kernelNow()
+	if err != nil {
+		return nil, err
+	}
+	index := make(map[uint32]int)
+	for _, members := range t.members {
+		for i, id := range members {
+			index[id] = i
+		}
+	}
+	bySet := make(map[uint32][]Flow)
+	var old []iplbFlowKey
+	err = t.eachFlow(func(k iplbFlowKey, f iplbFlow) {
+		if idle > 0 && now-int64(f.Last) > int64(idle) {
+			old = append(old, k)
+		} else if i, here := index[f.Path]; here && slices.Contains(t.members[f.Set], f.Path) {
+			bySet[f.Set] = append(bySet[f.Set], Flow{keyFrom(k), i, Load{f.Packets, f.Bytes}})
+		}
+	})
+	flows := make(map[netip.Prefix][]Flow, len(t.sets))
+	for p, set := range t.sets {
+		flows[p] = bySet[set]
+	}
+	return flows, errors.Join(err, t.forgetFlows(old))
+}
+
+func (t *Table) forgetFlows(old []iplbFlowKey) error {
+	for _, k := range old {
+		if err := t.c.Maps["flows"].Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("forget a flow: %w", err)
+		}
+	}
+	return nil
+}
+
+// kernelNow is the clock of the programs, in nanoseconds.
+func kernelNow() (int64, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return 0, fmt.Errorf("read the clock: %w", err)
+	}
+	return now.Nano(), nil
 }
 
 // Move puts a flow on another of its prefix's paths.
 func (t *Table) Move(prefix netip.Prefix, k FlowKey, path int) error {
-	members := t.members[t.sets[prefix]]
-	if _, known := t.sets[prefix]; !known || path < 0 || path >= len(members) {
-		return fmt.Errorf("%s has no path %d", prefix, path)
+	_, id, err := t.member(prefix, path)
+	if err != nil {
+		return err
 	}
 	var f iplbFlow
 	key := keyTo(k)
 	if err := t.c.Maps["flows"].Lookup(key, &f); err != nil {
 		return fmt.Errorf("find the flow to %s: %w", k.Target, err)
 	}
-	f.Path = members[path]
-	return t.c.Maps["flows"].Put(key, f)
+	f.Path = id
+	return t.c.Maps["flows"].Update(key, f, ebpf.UpdateExist)
 }
 
 // keyFrom and keyTo convert to words as they lie in packets.

@@ -16,8 +16,16 @@ enum {
 	RELAYS = 8,   /* of a path */
 	CHOICES = 64, /* paths of a prefix, one bit each */
 	SLOTS = 1024, /* by which weights are rounded */
-	PATHS = 4096,
 	IPH = 20,
+	NO_PATH = 0xffffffff,
+};
+
+/* Probes of liveness: skb->mark of those that leave (no path is chosen for
+ * them), and what begins their payload. The port is BFD's echo (RFC 5881). */
+enum {
+	PROBE_MARK = 0x5b1b0001,
+	PROBE_MAGIC = 0x69706c62,
+	PROBE_PORT = 3785,
 };
 
 /* How a flow gets its path; the order is that of the names in iplb.go. */
@@ -37,6 +45,8 @@ enum outcome {
 	NESTED,     /* dropped: more headers for this node than a path has */
 	OUTSIDE,    /* dropped: what is inside is not for the fabric */
 	CONGESTED,  /* dropped: marked on its way, but its sender knows no marks (RFC 6040) */
+	ECHOED,     /* a probe of this host came back */
+	FORGED,     /* dropped: looks like a probe, but this host did not send it */
 	OUTCOMES,
 };
 
@@ -79,6 +89,22 @@ struct counts {
 	__u64 packets, bytes;
 };
 
+/* The last probe of a path that came back. */
+struct probe {
+	__u64 secret; /* of this path's probes, drawn by the agent */
+	__u64 at;     /* ns */
+	__u32 heard;  /* its number; they are sent in order from 1 */
+	__u32 unused;
+};
+
+/* What a probe carries behind its UDP header, in the byte order of the host,
+ * which is the only one to read it. */
+struct probe_text {
+	__u32 magic, path;
+	__u64 secret;
+	__u32 number, unused;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -99,7 +125,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, PATHS);
+	__uint(max_entries, 8192);
 	__type(key, __u32);
 	__type(value, struct path);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
@@ -107,7 +133,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, PATHS);
+	__uint(max_entries, 8192);
 	__type(key, __u32);
 	__type(value, struct counts);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
@@ -121,6 +147,15 @@ struct {
 	__type(value, struct flow);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, struct probe);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} probes SEC(".maps");
 
 /* Next turn of round robin. */
 struct {
@@ -231,7 +266,7 @@ static __always_inline __u32 lowest(__u64 x)
 }
 
 /* The path of a slot; where that is down, another one that is up, by other bits
- * of the number, so that all the others share its flows. PATHS: none is up. */
+ * of the number, so that all the others share its flows. NO_PATH: none is up. */
 static __always_inline __u32 choose(const struct set *s, __u32 number)
 {
 	__u32 at = s->slots[number & (SLOTS - 1)] & (CHOICES - 1);
@@ -239,7 +274,7 @@ static __always_inline __u32 choose(const struct set *s, __u32 number)
 
 	if (unlikely(!(s->alive >> at & 1))) {
 		if (!s->alive)
-			return PATHS;
+			return NO_PATH;
 		at = number >> 10 & (CHOICES - 1);
 		later = s->alive >> at;
 		at = (later ? at + lowest(later) : lowest(s->alive)) & (CHOICES - 1);
@@ -286,7 +321,7 @@ static __always_inline __u32 select(const struct set *s, __u32 set, const struct
 	fresh.packets = packets + (f ? f->packets : 0);
 	fresh.bytes = bytes + (f ? f->bytes : 0);
 	fresh.last = now;
-	if (fresh.path < PATHS)
+	if (fresh.path != NO_PATH)
 		bpf_map_update_elem(&flows, k, &fresh, BPF_ANY);
 	return fresh.path;
 }
@@ -312,7 +347,9 @@ static __always_inline int encapsulate(struct __sk_buff *skb, const struct path 
 	__u32 count = p->count, room;
 	void *data;
 
-	if (!count || count > RELAYS)
+	if (!count) /* the fabric's own way */
+		return became(SPREAD, TCX_NEXT);
+	if (count > RELAYS)
 		return became(NATIVE, TCX_NEXT);
 	room = count * IPH;
 	if (!skb->gso_size && bpf_check_mtu(skb, 0, &(__u32){ 0 }, room, 0))
@@ -350,7 +387,7 @@ int iplb_tx(struct __sk_buff *skb)
 	__u32 *set, path, segments, length;
 	__u8 tos;
 
-	if (skb->protocol != bpf_htons(ETH_P_IP))
+	if (skb->protocol != bpf_htons(ETH_P_IP) || skb->mark == PROBE_MARK)
 		return TCX_NEXT;
 	data = reach(skb, ETH_HLEN + IPH);
 	if (!data)
@@ -372,7 +409,7 @@ int iplb_tx(struct __sk_buff *skb)
 	read_flow(skb, &key, ip);
 	segments = segments_of(skb);
 	path = select(s, *set, &key, skb->len, segments);
-	p = path < PATHS ? path_of(path) : NULL;
+	p = path_of(path);
 	if (!p || !p->up)
 		return became(NATIVE, TCX_NEXT);
 	load = bpf_map_lookup_elem(&loads, &path);
@@ -471,6 +508,48 @@ int iplb_relay(struct __sk_buff *skb)
 	if (!keep_mark(skb, marks))
 		return became(CONGESTED, TCX_DROP);
 	return became(RELAYED, TCX_NEXT);
+}
+
+/* ---- liveness ---- */
+
+/* A probe comes back as the packet that was inside: UDP to this host. Numbers
+ * only grow: one that arrives late, or again, says nothing new. */
+static __always_inline int hear(const struct probe_text *text)
+{
+	__u32 path = text->path;
+	struct probe *p = bpf_map_lookup_elem(&probes, &path);
+
+	if (!p || p->secret != text->secret)
+		return became(FORGED, TCX_DROP);
+	if ((__s32)(text->number - p->heard) > 0) {
+		p->at = bpf_ktime_get_ns();
+		p->heard = text->number;
+	}
+	return became(ECHOED, TCX_DROP);
+}
+
+SEC("tc")
+int iplb_echo(struct __sk_buff *skb)
+{
+	const struct iphdr *ip;
+	const struct udphdr *udp;
+	const struct probe_text *text;
+	const void *data;
+
+	if (skb->protocol != bpf_htons(ETH_P_IP))
+		return TCX_NEXT;
+	data = reach(skb, ETH_HLEN + IPH + 8);
+	if (!data)
+		return TCX_NEXT;
+	ip = data + ETH_HLEN;
+	udp = data + ETH_HLEN + IPH;
+	if (ip->ihl != 5 || ip->protocol != IPPROTO_UDP || ip->saddr != ip->daddr || udp->dest != bpf_htons(PROBE_PORT))
+		return TCX_NEXT;
+	data = reach(skb, ETH_HLEN + IPH + 8 + sizeof(*text));
+	if (!data)
+		return TCX_NEXT;
+	text = data + ETH_HLEN + IPH + 8;
+	return text->magic == PROBE_MAGIC ? hear(text) : TCX_NEXT;
 }
 
 LICENSE;

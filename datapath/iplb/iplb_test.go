@@ -193,7 +193,7 @@ func TestFlowsLeaveADeadPathAtOnce(t *testing.T) {
 		for port := range uint16(64) {
 			before[port] = through(t, tab, port)
 		}
-		if err := tab.SetUp([]netip.Addr{relay1}, false); err != nil {
+		if err := tab.SetUp(prefix, 0, false); err != nil {
 			t.Fatal(err)
 		}
 		for port, was := range before {
@@ -202,13 +202,13 @@ func TestFlowsLeaveADeadPathAtOnce(t *testing.T) {
 				t.Errorf("mode %d, flow %d: from %s to %s, %s is down", mode, port, was, now, relay1)
 			}
 		}
-		if err := tab.SetUp([]netip.Addr{relay2}, false); err != nil {
+		if err := tab.SetUp(prefix, 1, false); err != nil {
 			t.Fatal(err)
 		}
 		if got := through(t, tab, 1); got.IsValid() {
 			t.Errorf("mode %d: a packet goes to %s, all paths are down", mode, got)
 		}
-		if err := tab.SetUp([]netip.Addr{relay1}, true); err != nil {
+		if err := tab.SetUp(prefix, 0, true); err != nil {
 			t.Fatal(err)
 		}
 		if got := through(t, tab, 1); got != relay1 {
@@ -233,7 +233,7 @@ func TestFlowsAreCountedAndMoved(t *testing.T) {
 	if now := through(t, tab, 77); now == was || !now.IsValid() {
 		t.Errorf("moved from %s to %s", was, now)
 	}
-	load, err := tab.Load([]netip.Addr{was})
+	load, err := tab.Load(prefix, flows[0].Path)
 	if err != nil || load.Packets != 2 {
 		t.Errorf("%+v on the first path, %v", load, err)
 	}
@@ -320,11 +320,20 @@ func TestTheTableIsReadBack(t *testing.T) {
 	if len(again.paths) != 2 || len(again.members) != 1 || again.sets[prefix] != tab.sets[prefix] {
 		t.Errorf("paths %v, sets %v", again.paths, again.sets)
 	}
-	for relays, id := range tab.paths {
-		if again.paths[relays] != id {
-			t.Errorf("%s is %d, was %d", relays, again.paths[relays], id)
+	for path, id := range tab.paths {
+		if again.paths[path] != id {
+			t.Errorf("%v is %d, was %d", path, again.paths[path], id)
 		}
 	}
+}
+
+// many is paths over one relay each.
+func many(n int) []Path {
+	var paths []Path
+	for i := range n {
+		paths = append(paths, Path{Relays: []netip.Addr{netip.AddrFrom4([4]byte{10, 255, 2, byte(i)})}})
+	}
+	return paths
 }
 
 func TestBadRules(t *testing.T) {
@@ -335,12 +344,12 @@ func TestBadRules(t *testing.T) {
 		"IPv6":           {Prefix: netip.MustParsePrefix("2001:db8::/32"), Paths: one},
 		"host bits":      {Prefix: netip.MustParsePrefix("10.0.0.1/8"), Paths: one},
 		"no paths":       {Prefix: prefix},
-		"no relays":      {Prefix: prefix, Paths: []Path{{}}},
+		"twice the same": {Prefix: prefix, Paths: slices.Repeat(one, 2)},
 		"too many":       {Prefix: prefix, Paths: []Path{{Relays: slices.Repeat([]netip.Addr{relay1}, 9)}}},
 		"IPv6 relay":     {Prefix: prefix, Paths: []Path{{Relays: []netip.Addr{netip.IPv6LinkLocalAllNodes()}}}},
 		"too much":       {Prefix: prefix, Paths: []Path{{[]netip.Addr{relay1}, 1 << 31}, {[]netip.Addr{relay2}, 1}}},
 		"no such mode":   {Prefix: prefix, Mode: 9, Paths: one},
-		"too many paths": {Prefix: prefix, Paths: slices.Repeat(one, 65)},
+		"too many paths": {Prefix: prefix, Paths: many(65)},
 	} {
 		if tab.Set(r) == nil {
 			t.Errorf("%s is taken", name)

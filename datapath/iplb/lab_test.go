@@ -158,7 +158,7 @@ func TestStreamsThroughRelays(t *testing.T) {
 		if got := l.send(64); got != 64<<20 {
 			t.Errorf("over %v: %d bytes of %d arrive", relays, got, 64<<20)
 		}
-		load, err := sender.Load(relays)
+		load, err := sender.Load(netip.MustParsePrefix("10.3.0.0/24"), 0)
 		if err != nil || load.Bytes < 64<<20 {
 			t.Errorf("over %v: %+v, %v", relays, load, err)
 		}

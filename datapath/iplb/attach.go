@@ -1,0 +1,51 @@
+package iplb
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"sublet/datapath/bpf"
+	"sublet/datapath/kernel"
+)
+
+// Spread makes a device towards the fabric spread what it sends, and hear the
+// probes that come back. The links are pinned: they outlive the caller.
+func (t *Table) Spread(host *kernel.Host, device string) error {
+	return errors.Join(
+		t.attach(host, device, "echo", ebpf.AttachTCXIngress, t.Echo()),
+		t.attach(host, device, "tx", ebpf.AttachTCXEgress, t.Transmit()),
+	)
+}
+
+// TakeOff makes a device from the fabric take headers off.
+func (t *Table) TakeOff(host *kernel.Host, device string) error {
+	return t.attach(host, device, "relay", ebpf.AttachTCXIngress, t.Relay())
+}
+
+func (t *Table) attach(host *kernel.Host, device, what string, at ebpf.AttachType, p *ebpf.Program) error {
+	conn, err := host.Dial("")
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	link, err := conn.LinkByName(device)
+	if kernel.NotFound(err) {
+		return fmt.Errorf("there is no device %s: ip link lists them", device)
+	}
+	if err != nil {
+		return fmt.Errorf("find %s: %w", device, err)
+	}
+	hook := bpf.Hook{Namespace: host.Home(), Index: link.Index, Attach: at, First: at == ebpf.AttachTCXIngress}
+	return t.pins.Attach(fmt.Sprintf("link_%s_%d", what, link.Index), hook, p)
+}
+
+// Unpin detaches everything from all devices and removes the table.
+func Unpin(host *kernel.Host) error {
+	pins, err := bpf.OpenPins(host, "iplb")
+	if err != nil {
+		return err
+	}
+	return errors.Join(pins.Unpin(), pins.Close())
+}

@@ -1,0 +1,76 @@
+package iplb
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+)
+
+// outerTTL is more than any fabric has hops.
+const outerTTL = 64
+
+// template is all headers of a path. Every one leads to its relay, and carries
+// IPv4: the next header, or the packet.
+func (t *Table) template(relays []netip.Addr) iplbPath {
+	p := iplbPath{Up: 1, Count: uint32(len(relays))}
+	for i, relay := range relays {
+		h := p.Headers[i][:]
+		const dontFragment = 0x40
+		h[0], h[6], h[8], h[9] = 0x45, dontFragment, outerTTL, 4
+		copy(h[12:], t.Source.AsSlice())
+		copy(h[16:], relay.AsSlice())
+	}
+	return p
+}
+
+// relaysOf reads the relays back out of a template, as a key of Table.paths.
+func relaysOf(p iplbPath) string {
+	var relays []netip.Addr
+	for i := range min(p.Count, MaxRelays) {
+		relays = append(relays, netip.AddrFrom4([4]byte(p.Headers[i][16:20])))
+	}
+	return fmt.Sprint(relays)
+}
+
+// slotsOf deals the slots to paths in proportion to their weights, at least one
+// to each, in turns: neighbouring slots belong to different paths.
+func slotsOf(paths []Path) (slots [1024]uint8) {
+	total := uint64(0)
+	for _, p := range paths {
+		total += uint64(max(p.Weight, 1))
+	}
+	given := make([]uint64, len(paths))
+	for slot := range slots {
+		best, most := 0, int64(-1<<62)
+		for i, p := range paths {
+			// What it should have by now less what it has, in 1/total slots.
+			due := int64(uint64(slot+1)*uint64(max(p.Weight, 1))) - int64(given[i]*total)
+			if given[i] == 0 && len(slots)-slot <= len(paths)-i {
+				due = 1 << 62 // its last chance
+			}
+			if due > most {
+				best, most = i, due
+			}
+		}
+		given[best]++
+		slots[slot] = uint8(best)
+	}
+	return slots
+}
+
+// keyOf is a prefix as the kernel's trie has it.
+func keyOf(p netip.Prefix) iplbPrefix {
+	a := p.Addr().As4()
+	return iplbPrefix{Bits: uint32(p.Bits()), Address: binary.NativeEndian.Uint32(a[:])}
+}
+
+func prefixOf(k iplbPrefix) netip.Prefix {
+	return netip.PrefixFrom(addrOf(k.Address), int(k.Bits))
+}
+
+// addrOf is an address as it lies in memory.
+func addrOf(word uint32) netip.Addr {
+	var a [4]byte
+	binary.NativeEndian.PutUint32(a[:], word)
+	return netip.AddrFrom4(a)
+}
