@@ -70,9 +70,20 @@ type Move struct{ Flow, From, To int }
 // becomes |D - 2 rate| < D, so with constant rates it cannot oscillate. False:
 // nothing moves.
 func Rearrange(flows []Flow, paths int) (Move, bool) {
-	load := make([]float64, paths)
+	weights := make([]float64, paths)
+	for p := range weights {
+		weights[p] = 1
+	}
+	return RearrangeWeighted(flows, weights)
+}
+
+// RearrangeWeighted is Rearrange where paths shall be loaded in proportion to
+// weights: loads are compared by weight, and what moves is less than would
+// make the path it goes to the more loaded one of the two.
+func RearrangeWeighted(flows []Flow, weights []float64) (Move, bool) {
+	load := make([]float64, len(weights))
 	for _, f := range flows {
-		load[f.Path] += f.Rate
+		load[f.Path] += f.Rate / weights[f.Path]
 	}
 	most, least := 0, 0
 	for p := range load {
@@ -83,7 +94,10 @@ func Rearrange(flows []Flow, paths int) (Move, bool) {
 			least = p
 		}
 	}
-	chosen, gap := -1, load[most]-load[least]
+	if len(load) == 0 {
+		return Move{-1, 0, 0}, false
+	}
+	chosen, gap := -1, (load[most]-load[least])*weights[least]
 	for i, f := range flows {
 		if f.Path == most && f.Rate > 0 && f.Rate < gap && (chosen < 0 || f.Rate > flows[chosen].Rate) {
 			chosen = i

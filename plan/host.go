@@ -32,6 +32,7 @@ type Host struct {
 	Overlay     []Overlay    `json:"overlay,omitempty"`
 	Routers     []VxRouter   `json:"routers,omitempty"`
 	SwitchPorts []SwitchPort `json:"switch_ports,omitempty"`
+	Spreads     []Spread     `json:"spreads,omitempty"`
 }
 
 // Kind names a section, and the part that does its steps.
@@ -47,10 +48,11 @@ const (
 	KindOverlay    Kind = "overlay"    // datapath/overlay: it opens trunks, which vxlink makes
 	KindVxRouter   Kind = "vxrouter"   // datapath/vxrouter
 	KindSwitchPort Kind = "switchport" // datapath/vswitch
+	KindSpread     Kind = "spread"     // datapath/iplb
 )
 
 // Kinds lists the sections in building order.
-var Kinds = []Kind{KindUplink, KindNames, KindVNode, KindVSwitch, KindVxLink, KindOverlay, KindVxRouter, KindSwitchPort}
+var Kinds = []Kind{KindUplink, KindNames, KindVNode, KindVSwitch, KindVxLink, KindOverlay, KindVxRouter, KindSwitchPort, KindSpread}
 
 // Item is one thing a host has: an element of one of the sections.
 type Item interface {
@@ -72,7 +74,8 @@ func (h Host) Items() []Item {
 	items = appendItems(items, h.Links)
 	items = appendItems(items, h.Overlay)
 	items = appendItems(items, h.Routers)
-	return appendItems(items, h.SwitchPorts)
+	items = appendItems(items, h.SwitchPorts)
+	return appendItems(items, h.Spreads)
 }
 
 // Add puts an item into its section.
@@ -92,6 +95,8 @@ func (h *Host) Add(item Item) {
 		h.Links = append(h.Links, item)
 	case Overlay:
 		h.Overlay = append(h.Overlay, item)
+	case Spread:
+		h.Spreads = append(h.Spreads, item)
 	case VxRouter:
 		h.Routers = append(h.Routers, item)
 	}

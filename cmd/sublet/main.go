@@ -99,7 +99,7 @@ admission, 4 a promise is not kept (check).`,
 		a.offers(), a.calendar(),
 		a.fail(), a.mend(),
 		a.exec(), a.capture(), a.check(),
-		a.doctor(), a.convert(), a.graph(), a.bench(), a.sim(), a.vxswitch(),
+		a.doctor(), a.convert(), a.graph(), a.bench(), a.sim(), a.vxswitch(), a.paths(),
 	)
 	usageIsBadInput(root)
 	return root

@@ -149,8 +149,8 @@ func (t *Table) Relay() *ebpf.Program { return t.c.Programs["iplb_relay"] }
 // ingress of devices from the fabric.
 func (t *Table) Echo() *ebpf.Program { return t.c.Programs["iplb_echo"] }
 
-// check refuses a rule before anything is changed.
-func (r Rule) check() error {
+// Check says what is wrong with a rule, if anything.
+func (r Rule) Check() error {
 	for _, p := range r.prefixes() {
 		if !p.IsValid() || !p.Addr().Is4() || p != p.Masked() {
 			return fmt.Errorf("%s is not an IPv4 prefix", p)
@@ -195,7 +195,7 @@ func (r Rule) prefixes() []netip.Prefix { return append([]netip.Prefix{r.Prefix}
 // Set makes a rule. Packets meet the old paths or the new ones, nothing in
 // between, and flows stay on paths that are in both.
 func (t *Table) Set(r Rule) error {
-	if err := r.check(); err != nil {
+	if err := r.Check(); err != nil {
 		return err
 	}
 	set, known := t.sets[r.Prefix]
@@ -329,8 +329,12 @@ func (t *Table) path(set uint32, relays []netip.Addr) (id uint32, up bool, err e
 	key := pathKey{set, fmt.Sprint(relays)}
 	if id, known := t.paths[key]; known {
 		var p iplbPath
-		err := t.c.Maps["paths"].Lookup(id, &p)
-		return id, p.Up != 0, err
+		if err := t.c.Maps["paths"].Lookup(id, &p); err != nil {
+			return 0, false, fmt.Errorf("read path %d: %w", id, err)
+		}
+		again := t.template(relays) // the source may be another one
+		again.Up = p.Up
+		return id, p.Up != 0, t.c.Maps["paths"].Put(id, again)
 	}
 	id = free(func(id uint32) bool { return t.taken[id] })
 	if most := t.c.Maps["paths"].MaxEntries(); id >= most {

@@ -1,0 +1,155 @@
+package iplbd
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"sublet/datapath/iplb"
+	"sublet/multipath"
+	"sublet/plan"
+)
+
+// idle is after how long without a packet a flow is forgotten (seed 003:855;
+// the author's module has the same).
+const idle = 60 * time.Second
+
+// moved flows are remembered up to this many.
+const lastMoves = 64
+
+// counted is what a flow had carried at the last look.
+type counted struct {
+	bytes uint64
+	rate  float64 // smoothed, bytes a look
+	seen  uint64  // number of the look
+}
+
+// flowID names a flow below a prefix.
+type flowID struct {
+	prefix netip.Prefix
+	key    iplb.FlowKey
+}
+
+// rearrange moves, for each prefix in flow mode, the largest flow that evens
+// the most and the least loaded path (seed 003:826-855).
+func (d *Daemon) rearrange() {
+	flows, err := d.Table.AllFlows(idle)
+	if err != nil {
+		d.Log.Error("flows not read", "err", err)
+		return
+	}
+	d.look++
+	for prefix, spread := range d.spreads {
+		rates := d.rates(prefix, flows[prefix])
+		if modes[spread.Mode] == iplb.PerFlow {
+			d.balance(spread, flows[prefix], rates)
+		}
+	}
+	for id, c := range d.counted {
+		if c.seen != d.look {
+			delete(d.counted, id)
+			delete(d.rested, id)
+		}
+	}
+}
+
+// rates are the bytes of flows since the last look; new ones count from now on.
+func (d *Daemon) rates(prefix netip.Prefix, flows []iplb.Flow) []float64 {
+	rates := make([]float64, len(flows))
+	for i, f := range flows {
+		id := flowID{prefix, f.FlowKey}
+		was, known := d.counted[id]
+		if known && f.Bytes >= was.bytes {
+			rates[i] = float64(f.Bytes - was.bytes)
+			if was.rate > 0 {
+				rates[i] = (rates[i] + was.rate) / 2
+			}
+		}
+		d.counted[id] = counted{f.Bytes, rates[i], d.look}
+	}
+	return rates
+}
+
+// Bounds of rearranging: moves of a prefix at one look, looks that a moved flow
+// stays where it is, and the part of a path's mean load below which a
+// difference is left alone. Rates are never quite constant: without these, small
+// flows would go to and fro.
+const (
+	movesAtOnce = 16
+	restingFor  = 5
+	evenEnough  = 0.01
+)
+
+// balance rearranges the flows of one prefix over its paths that are up and
+// not leased, by rates over weights.
+func (d *Daemon) balance(spread plan.Spread, flows []iplb.Flow, rates []float64) {
+	open, index := d.open(spread)
+	var list []multipath.Flow
+	var which []int
+	total := 0.0
+	for i, f := range flows {
+		if at, in := index[f.Path]; in {
+			list = append(list, multipath.Flow{Rate: rates[i], Path: at})
+			which = append(which, i)
+			total += rates[i]
+		}
+	}
+	weights := weightsOf(spread, open)
+	for range movesAtOnce {
+		m, ok := multipath.RearrangeWeighted(list, weights)
+		if !ok || list[m.Flow].Rate < evenEnough*total/float64(len(open)) || d.resting(spread.Prefix, flows[which[m.Flow]]) {
+			return
+		}
+		d.move(spread, flows[which[m.Flow]], open[m.From], open[m.To])
+		list[m.Flow].Path = m.To
+	}
+}
+
+// resting says that a flow has moved lately. It is the one that would even the
+// loads: to move a smaller one in its stead would not keep it from being next.
+func (d *Daemon) resting(prefix netip.Prefix, f iplb.Flow) bool {
+	last, moved := d.rested[flowID{prefix, f.FlowKey}]
+	return moved && d.look-last < restingFor
+}
+
+func (d *Daemon) move(spread plan.Spread, f iplb.Flow, from, to int) {
+	d.rested[flowID{spread.Prefix, f.FlowKey}] = d.look
+	if err := d.Table.Move(spread.Prefix, f.FlowKey, to); err != nil {
+		d.Log.Debug("flow not moved", "flow", f.FlowKey, "err", err) // it ended
+		return
+	}
+	d.note(Move{Prefix: spread.Prefix, Flow: flowText(f.FlowKey), From: spread.Paths[from].Relays, To: spread.Paths[to].Relays, Why: "balance"})
+}
+
+// open lists the paths that flows may be moved between, and for each path its
+// place in that list.
+func (d *Daemon) open(spread plan.Spread) (open []int, index map[int]int) {
+	index = make(map[int]int)
+	for i, p := range spread.Paths {
+		if health, _ := d.health(spread.Prefix, i); health == Down || p.Lease.Network != "" {
+			continue
+		}
+		index[i] = len(open)
+		open = append(open, i)
+	}
+	return open, index
+}
+
+func weightsOf(spread plan.Spread, open []int) []float64 {
+	weights := make([]float64, len(open))
+	for at, i := range open {
+		weights[at] = float64(max(spread.Paths[i].Weight, 1))
+	}
+	return weights
+}
+
+func flowText(k iplb.FlowKey) string { return fmt.Sprintf("%s>%s/%d", k.Source, k.Target, k.Protocol) }
+
+func (d *Daemon) note(m Move) {
+	m.At = time.Now()
+	d.moved++
+	d.moves = append(d.moves, m)
+	if len(d.moves) > lastMoves {
+		d.moves = d.moves[len(d.moves)-lastMoves:]
+	}
+}

@@ -1,0 +1,154 @@
+// Package iplbd runs a host's explicit multipath: it keeps the table of
+// datapath/iplb as static lists and the fabric's link state say, watches that
+// paths work, and moves flows between them (seed 003:826-855, 948-973).
+package iplbd
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"reflect"
+	"time"
+
+	"sublet/datapath/iplb"
+	"sublet/plan"
+)
+
+// Daemon is the loop of one host. It owns the table while it runs.
+type Daemon struct {
+	Host  string
+	Table *iplb.Table
+	Log   *slog.Logger
+
+	Rearrange time.Duration // between looks at the flows' rates; 0: never
+	Probing   Probing
+
+	spreads map[netip.Prefix]plan.Spread // as they are in the table
+	changes chan []plan.Spread
+	asks    chan chan Status
+
+	look    uint64 // rearrangements so far
+	counted map[flowID]counted
+	rested  map[flowID]uint64 // look of a flow's last move
+	moves   []Move
+	moved   uint64
+
+	watches map[netip.Prefix]watching
+	tick    uint64
+	ticked  time.Duration
+}
+
+// New makes a daemon over a table; set its fields before Run.
+func New(host string, table *iplb.Table, log *slog.Logger) *Daemon {
+	return &Daemon{
+		Host: host, Table: table, Log: log, Rearrange: time.Second,
+		spreads: make(map[netip.Prefix]plan.Spread), changes: make(chan []plan.Spread), asks: make(chan chan Status),
+		counted: make(map[flowID]counted), rested: make(map[flowID]uint64), watches: make(map[netip.Prefix]watching),
+	}
+}
+
+// Want makes these spreads, and no others, the table's; it returns when they are.
+func (d *Daemon) Want(ctx context.Context, spreads []plan.Spread) {
+	select {
+	case d.changes <- spreads:
+	case <-ctx.Done():
+	}
+}
+
+// Run works until the context ends.
+func (d *Daemon) Run(ctx context.Context) {
+	rearrange := ticker(d.Rearrange)
+	defer rearrange.Stop()
+	probe := ticker(d.Probing.Every)
+	defer probe.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case spreads := <-d.changes:
+			d.Apply(spreads)
+		case answer := <-d.asks:
+			answer <- d.status()
+		case <-rearrange.C:
+			d.rearrange()
+		case <-probe.C:
+			d.probe()
+		}
+	}
+}
+
+// ticker is one that never ticks for 0.
+func ticker(every time.Duration) *time.Ticker {
+	if every <= 0 {
+		t := time.NewTicker(time.Hour)
+		t.Stop()
+		return t
+	}
+	return time.NewTicker(every)
+}
+
+// Apply brings the table to some spreads: what goes, goes first. A spread that
+// cannot be made is said and left as it was; the others are made.
+func (d *Daemon) Apply(spreads []plan.Spread) {
+	wanted := make(map[netip.Prefix]plan.Spread, len(spreads))
+	for _, s := range spreads {
+		wanted[s.Prefix] = s
+	}
+	d.removeOthers(wanted)
+	for prefix, s := range wanted {
+		if reflect.DeepEqual(d.spreads[prefix], s) {
+			continue
+		}
+		if err := d.Table.Set(RuleOf(s)); err != nil {
+			d.Log.Error("paths not set", "prefix", prefix, "err", err)
+			continue
+		}
+		was := d.spreads[prefix]
+		d.spreads[prefix] = s
+		d.watchSpread(s, was)
+	}
+}
+
+// removeOthers takes out rules none of whose prefixes is wanted, those of an
+// earlier process too.
+func (d *Daemon) removeOthers(wanted map[netip.Prefix]plan.Spread) {
+	keep := make(map[netip.Prefix]bool)
+	for _, s := range wanted {
+		for _, p := range prefixesOf(s) {
+			keep[p] = true
+		}
+	}
+	for _, p := range d.Table.Prefixes() {
+		if _, named := wanted[p]; keep[p] && (named || d.spreads[p].Prefix != p) {
+			continue
+		}
+		if err := d.Table.Remove(p); err != nil {
+			d.Log.Error("paths not removed", "prefix", p, "err", err)
+		}
+		delete(d.spreads, p)
+		delete(d.watches, p)
+	}
+}
+
+func prefixesOf(s plan.Spread) []netip.Prefix { return append([]netip.Prefix{s.Prefix}, s.Also...) }
+
+// modes of the table by those of the plan.
+var modes = map[plan.SpreadMode]iplb.Mode{
+	"": iplb.PerFlow, plan.PerFlow: iplb.PerFlow, plan.HashMode: iplb.Hash, plan.Flowlets: iplb.Flowlet, plan.RoundRobin: iplb.RoundRobin,
+}
+
+// defaultGap of flowlets is more than the difference of two paths' delays in
+// one building (fact file, 13.6).
+const defaultGap = 500 * time.Microsecond
+
+// RuleOf is a spread as the table has it.
+func RuleOf(s plan.Spread) iplb.Rule {
+	r := iplb.Rule{Prefix: s.Prefix, Also: s.Also, Mode: modes[s.Mode], Gap: time.Duration(s.Gap)}
+	if r.Gap == 0 {
+		r.Gap = defaultGap
+	}
+	for _, p := range s.Paths {
+		r.Paths = append(r.Paths, iplb.Path{Relays: p.Relays, Weight: p.Weight})
+	}
+	return r
+}

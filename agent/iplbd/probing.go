@@ -1,0 +1,226 @@
+package iplbd
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+
+	"sublet/datapath/iplb"
+	"sublet/plan"
+)
+
+// Probing says how paths are watched.
+type Probing struct {
+	Every time.Duration // between probes of a path that carries something; 0: no probes
+	Lost  int           // probes in a row without an answer after which a path is dead
+	// Send puts a probe on the wire.
+	Send func(*iplb.Probe, uint32) error
+}
+
+// Bounds of probing. A path that carries nothing is probed every slowTicks
+// ticks, or so often that a host sends at most calm probes a tick for all of
+// them. A dead path is taken back after enough answers in a row and a time
+// that doubles each time it dies again: no flow goes to and fro with it.
+const (
+	slowTicks   = 10
+	calm        = 40
+	enough      = 10
+	leastHold   = time.Second
+	mostHold    = 32 * time.Second
+	forgetFlaps = time.Minute
+)
+
+// watch is what is known of one path's liveness.
+type watch struct {
+	prefix netip.Prefix
+	index  int
+	path   uint32 // number in the table
+	probe  *iplb.Probe
+
+	sent, heard uint32
+	times       [256]time.Duration // when a probe was sent, by its number
+	rtt         time.Duration
+
+	load   uint64 // packets, when last looked
+	used   uint64 // tick when the path last carried something
+	down   bool
+	since  time.Duration // of being down
+	good   int           // answers in a row while down
+	hold   time.Duration
+	next   uint64 // tick of the next probe
+	active bool
+}
+
+// watching are the paths of one spread.
+type watching []*watch
+
+// watchSpread begins to watch the paths of a spread that say where to turn.
+// Paths that were watched already go on as they are.
+func (d *Daemon) watchSpread(s, was plan.Spread) {
+	old, fresh := d.watches[s.Prefix], watching{}
+	for i, p := range s.Paths {
+		if !p.Turn.IsValid() || d.Probing.Every <= 0 {
+			continue
+		}
+		if w := old.find(was, p); w != nil {
+			w.index = i
+			fresh = append(fresh, w)
+			continue
+		}
+		if w := d.newWatch(s, i); w != nil {
+			fresh = append(fresh, w)
+		}
+	}
+	d.watches[s.Prefix] = fresh
+}
+
+// find is the watch of the same path, probed the same way.
+func (w watching) find(was plan.Spread, p plan.RelayPath) *watch {
+	for _, one := range w {
+		if one.index >= len(was.Paths) {
+			continue
+		}
+		q := was.Paths[one.index]
+		if slices.Equal(q.Relays, p.Relays) && q.Turn == p.Turn && slices.Equal(q.Back, p.Back) {
+			return one
+		}
+	}
+	return nil
+}
+
+func (d *Daemon) newWatch(s plan.Spread, i int) *watch {
+	p := s.Paths[i]
+	secret := rand.Uint64()
+	path, err := d.Table.Watch(s.Prefix, i, secret)
+	if err != nil {
+		d.Log.Error("path not watched", "err", err)
+		return nil
+	}
+	if err := d.Table.SetUp(s.Prefix, i, true); err != nil {
+		d.Log.Error("path not set up", "err", err)
+	}
+	back := p.Back
+	if back == nil {
+		back = slices.Clone(p.Relays)
+		slices.Reverse(back)
+	}
+	return &watch{
+		prefix: s.Prefix, index: i, path: path, hold: leastHold, next: d.tick + uint64(rand.IntN(slowTicks)),
+		probe: iplb.NewProbe(d.Table.Source, p.Relays, p.Turn, back, path, secret),
+	}
+}
+
+// probe is one tick: it judges what came back, and sends what is due.
+func (d *Daemon) probe() {
+	now := iplb.Now()
+	late := now-d.ticked > 3*d.Probing.Every // this process was held up: let answers come in before judging
+	d.tick, d.ticked = d.tick+1, now
+	count := 0
+	for _, all := range d.watches {
+		count += len(all)
+	}
+	slow := uint64(max(slowTicks, count/calm))
+	for _, all := range d.watches {
+		for _, w := range all {
+			if w.next > d.tick && !w.active {
+				continue
+			}
+			d.examine(w, now, late, slow)
+		}
+	}
+}
+
+// examine judges one path and sends its next probe.
+func (d *Daemon) examine(w *watch, now time.Duration, late bool, slow uint64) {
+	heard, at, err := d.Table.HeardAt(w.path)
+	if err != nil {
+		d.Log.Error("probe not read", "err", err)
+		return
+	}
+	if heard != w.heard {
+		w.rtt = at - w.times[heard%uint32(len(w.times))]
+		w.good += int(heard - w.heard)
+		w.heard = heard
+	}
+	if !late {
+		d.judge(w, now)
+	}
+	w.next = d.tick + slow
+	if d.uses(w) || w.down || w.heard != w.sent {
+		w.next = d.tick + 1
+	}
+	w.active = w.next == d.tick+1
+	w.sent++
+	w.times[w.sent%uint32(len(w.times))] = now
+	if err := d.Probing.Send(w.probe, w.sent); err != nil {
+		d.Log.Debug("probe not sent", "prefix", w.prefix, "err", err) // no route: a lost one
+	}
+}
+
+// uses says whether a path has carried something in the last second.
+func (d *Daemon) uses(w *watch) bool {
+	load, err := d.Table.Load(w.prefix, w.index)
+	if err == nil && load.Packets != w.load {
+		w.load, w.used = load.Packets, d.tick
+	}
+	return w.used > 0 && time.Duration(d.tick-w.used)*d.Probing.Every < time.Second
+}
+
+// judge finds a path dead whose last probes are all unanswered, the first of
+// them long enough ago; or alive again.
+func (d *Daemon) judge(w *watch, now time.Duration) {
+	lost := w.sent - w.heard
+	if w.down {
+		if lost > 2 {
+			w.good = 0
+		}
+		if w.good >= enough && now-w.since >= w.hold {
+			d.turn(w, now, true)
+		}
+		return
+	}
+	if lost < uint32(d.Probing.Lost) {
+		return
+	}
+	first := w.times[(w.heard+1)%uint32(len(w.times))]
+	if int(lost) >= len(w.times) || now-first >= time.Duration(d.Probing.Lost)*d.Probing.Every-d.Probing.Every/2 {
+		d.turn(w, now, false)
+	}
+}
+
+// turn says of a path that it is dead, or alive again.
+func (d *Daemon) turn(w *watch, now time.Duration, up bool) {
+	if err := d.Table.SetUp(w.prefix, w.index, up); err != nil {
+		d.Log.Error("path not changed", "err", err)
+		return
+	}
+	why := "alive"
+	if !up {
+		why = "dead"
+		if now-w.since < w.hold+forgetFlaps && w.since > 0 {
+			w.hold = min(2*w.hold, mostHold)
+		} else {
+			w.hold = leastHold
+		}
+		w.since = now
+	}
+	w.down, w.good = !up, 0
+	relays := d.spreads[w.prefix].Paths[w.index].Relays
+	d.Log.Info("path "+why, "prefix", w.prefix, "relays", relays)
+	d.note(Move{Prefix: w.prefix, From: relays, Why: why})
+}
+
+// health of a path, and the time of its last probe.
+func (d *Daemon) health(prefix netip.Prefix, i int) (Health, time.Duration) {
+	for _, w := range d.watches[prefix] {
+		if w.index != i {
+			continue
+		}
+		if w.down {
+			return Down, w.rtt
+		}
+		return Up, w.rtt
+	}
+	return Unprobed, 0
+}

@@ -1,0 +1,70 @@
+package iplbd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+)
+
+// patience is how long a daemon may take to answer.
+const patience = 5 * time.Second
+
+// Serve answers each connection to a socket with the status, as JSON. Only
+// root can connect.
+func (d *Daemon) Serve(ctx context.Context, socket string) (stop func(), err error) {
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("listen for questions: %w", err)
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			d.answer(ctx, conn)
+		}
+	}()
+	return func() { l.Close() }, nil
+}
+
+// answer tells one caller; one that does not read is left after a while.
+func (d *Daemon) answer(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	status, err := d.Ask(ctx)
+	if err == nil {
+		err = json.NewEncoder(conn).Encode(status)
+	}
+	if err != nil {
+		d.Log.Debug("question not answered", "err", err)
+	}
+}
+
+// Fetch asks the daemon at a socket.
+func Fetch(ctx context.Context, socket string) (Status, error) {
+	var s Status
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return s, fmt.Errorf("ask for paths: %w", err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	if err := json.NewDecoder(conn).Decode(&s); err != nil {
+		return s, fmt.Errorf("ask %s for paths: %w", socket, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,118 @@
+package iplbd
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"sublet/datapath/iplb"
+	"sublet/plan"
+)
+
+// Status is what a host's paths are and carry.
+type Status struct {
+	Host     string            `json:"host"`
+	Prefixes []PrefixStatus    `json:"prefixes"`
+	Moves    []Move            `json:"moves"` // the last ones, newest last
+	Moved    uint64            `json:"moved"` // since the start
+	Outcomes map[string]uint64 `json:"outcomes"`
+}
+
+// PrefixStatus is one prefix with its paths.
+type PrefixStatus struct {
+	Prefix netip.Prefix    `json:"prefix"`
+	Also   []netip.Prefix  `json:"also,omitempty"`
+	Mode   plan.SpreadMode `json:"mode"`
+	By     plan.Relaying   `json:"by"`
+	Paths  []PathStatus    `json:"paths"`
+}
+
+// PathStatus is one relay list.
+type PathStatus struct {
+	Relays  []netip.Addr  `json:"relays"`
+	Weight  uint32        `json:"weight"`
+	Health  Health        `json:"health"`
+	RTT     time.Duration `json:"rtt_ns,omitempty"` // of the last probe
+	Flows   int           `json:"flows"`
+	Packets uint64        `json:"packets"`
+	Bytes   uint64        `json:"bytes"` // of frames before headers
+	Lease   string        `json:"lease,omitempty"`
+}
+
+// Health of a path. Unprobed says that nothing watches it.
+type Health string
+
+// Healths.
+const (
+	Up       Health = "up"
+	Down     Health = "down"
+	Unprobed Health = "unprobed"
+)
+
+// Move is a flow that went to another path, or all that left a dead one.
+type Move struct {
+	At     time.Time    `json:"at"`
+	Prefix netip.Prefix `json:"prefix"`
+	Flow   string       `json:"flow,omitempty"` // none: all flows of the path
+	From   []netip.Addr `json:"from"`
+	To     []netip.Addr `json:"to,omitempty"`
+	Why    string       `json:"why"` // balance, dead, alive
+}
+
+// Ask reads the status of a running daemon.
+func (d *Daemon) Ask(ctx context.Context) (Status, error) {
+	answer := make(chan Status, 1)
+	select {
+	case d.asks <- answer:
+		return <-answer, nil
+	case <-ctx.Done():
+		return Status{}, ctx.Err()
+	}
+}
+
+func (d *Daemon) status() Status {
+	s := Status{Host: d.Host, Prefixes: []PrefixStatus{}, Moves: slices.Clone(d.moves), Moved: d.moved}
+	flows, err := d.Table.AllFlows(0)
+	if err != nil {
+		d.Log.Error("flows not read", "err", err)
+	}
+	if s.Outcomes, err = d.Table.Counts(); err != nil {
+		d.Log.Error("counters not read", "err", err)
+	}
+	for _, spread := range d.spreads {
+		s.Prefixes = append(s.Prefixes, d.prefixStatus(spread, flows[spread.Prefix]))
+	}
+	slices.SortFunc(s.Prefixes, func(a, b PrefixStatus) int {
+		return strings.Compare(a.Prefix.String(), b.Prefix.String())
+	})
+	return s
+}
+
+func (d *Daemon) prefixStatus(spread plan.Spread, flows []iplb.Flow) PrefixStatus {
+	count := make([]int, len(spread.Paths))
+	for _, f := range flows {
+		count[f.Path]++
+	}
+	status := PrefixStatus{Prefix: spread.Prefix, Also: spread.Also, Mode: spread.Mode, By: spread.By}
+	if status.Mode == "" {
+		status.Mode = plan.PerFlow
+	}
+	if status.By == "" {
+		status.By = plan.ByIPIP
+	}
+	for i, p := range spread.Paths {
+		load, err := d.Table.Load(spread.Prefix, i)
+		if err != nil {
+			d.Log.Error("load not read", "err", err)
+		}
+		one := PathStatus{Relays: slices.Concat([]netip.Addr{}, p.Relays), Weight: max(p.Weight, 1), Health: Unprobed, Flows: count[i], Packets: load.Packets, Bytes: load.Bytes}
+		if p.Lease.Network != "" {
+			one.Lease = p.Lease.String()
+		}
+		one.Health, one.RTT = d.health(spread.Prefix, i)
+		status.Paths = append(status.Paths, one)
+	}
+	return status
+}

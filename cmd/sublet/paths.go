@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sublet/agent/iplbd"
+)
+
+func (a *app) paths() *cobra.Command {
+	var host string
+	c := a.noun(&cobra.Command{
+		Use:   "paths",
+		Short: "Show the paths hosts spread their packets over",
+		Long: `Show, for each host of this machine that runs paths, the prefixes and the relay
+lists of their paths: health as probes find it, flows, packets and bytes, and
+the last moves of flows. See docs/multipath.md.`,
+		Example: "  sublet paths\n  sublet paths --host h1 -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			return a.showPaths(c.Context(), host)
+		},
+	})
+	c.Flags().StringVar(&host, "host", "", "of this host only")
+	c.AddCommand(a.pathsRun(), a.pathsRelay())
+	return c
+}
+
+// pathsSocket is where the daemon of a host answers.
+func (a *app) pathsSocket(host string) string { return filepath.Join(a.run, "paths-"+host+".sock") }
+
+func (a *app) showPaths(ctx context.Context, host string) error {
+	sockets, err := filepath.Glob(a.pathsSocket("*"))
+	if err != nil {
+		return err
+	}
+	if host != "" {
+		if !slices.Contains(sockets, a.pathsSocket(host)) {
+			return badInput{fmt.Errorf("--host %s: it runs no paths below %s: start them with sublet paths run", host, a.run)}
+		}
+		sockets = []string{a.pathsSocket(host)}
+	}
+	all := []iplbd.Status{}
+	for _, socket := range sockets {
+		s, err := iplbd.Fetch(ctx, socket)
+		if err != nil {
+			return err
+		}
+		all = append(all, s)
+	}
+	return a.print(all, "HOST PREFIX MODE BY RELAYS WEIGHT HEALTH RTT FLOWS PACKETS BYTES LEASE", pathRows(all))
+}
+
+// pathRows is the table: paths, and below them the last moves.
+func pathRows(all []iplbd.Status) [][]string {
+	var rows [][]string
+	for _, s := range all {
+		for _, p := range s.Prefixes {
+			for _, path := range p.Paths {
+				rtt := "-"
+				if path.RTT > 0 {
+					rtt = path.RTT.Round(time.Microsecond).String()
+				}
+				rows = append(rows, []string{
+					s.Host, p.Prefix.String(), string(p.Mode), string(p.By), relaysText(path.Relays), fmt.Sprint(path.Weight), string(path.Health), rtt,
+					fmt.Sprint(path.Flows), fmt.Sprint(path.Packets), fmt.Sprint(path.Bytes), orDash(path.Lease),
+				})
+			}
+		}
+	}
+	for _, s := range all {
+		for _, m := range s.Moves {
+			rows = append(rows, []string{s.Host, m.Prefix.String(), m.Why, "-", relaysText(m.From) + ">" + relaysText(m.To), "-", m.At.Format("15:04:05.000"), "-", orDash(m.Flow), "-", "-", "-"})
+		}
+	}
+	return rows
+}
+
+// relaysText is "10.255.0.1,10.255.0.2"; "-" is the fabric's own way.
+func relaysText(relays []netip.Addr) string {
+	var words []string
+	for _, r := range relays {
+		words = append(words, r.String())
+	}
+	return orDash(strings.Join(words, ","))
+}
+
+// parsePrefixes reads prefixes of a flag.
+func parsePrefixes(flag string, words []string) ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for _, w := range words {
+		p, err := netip.ParsePrefix(w)
+		if err != nil || !p.Addr().Is4() {
+			return nil, badInput{fmt.Errorf("%s %q: state an IPv4 prefix, such as 10.0.0.0/8", flag, w)}
+		}
+		all = append(all, p.Masked())
+	}
+	return all, nil
+}
+
+// errNoSender is what relay says without its walls.
+var errNoSender = badInput{errors.New("state with --sender which addresses outer headers may come from, and with --inside where packets may go: 10.0.0.0/8, if that is all of the fabric")}

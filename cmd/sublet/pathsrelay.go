@@ -1,0 +1,136 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"sublet/datapath/iplb"
+	"sublet/datapath/kernel"
+	"sublet/vnet"
+)
+
+// pathsPlace says which host, and where its namespace is.
+type pathsPlace struct {
+	host, namespace string
+}
+
+func (p *pathsPlace) flags(c *cobra.Command) {
+	c.Flags().StringVar(&p.host, "host", "", "name of this host or switch")
+	c.Flags().StringVar(&p.namespace, "netns", "", "file of its network namespace (default: the caller's)")
+}
+
+func (a *app) openPlace(p pathsPlace) (*kernel.Host, error) {
+	if err := vnet.CheckName(p.host); err != nil {
+		return nil, badInput{fmt.Errorf("--host: %w", err)}
+	}
+	if os.Geteuid() != 0 {
+		return nil, badInput{fmt.Errorf("programs in the kernel need root")}
+	}
+	if err := os.MkdirAll(a.run, 0o755); err != nil {
+		return nil, err
+	}
+	if err := trusted(a.run); err != nil {
+		return nil, err
+	}
+	h, err := kernel.NewHost(kernel.Config{Host: p.host, Run: a.run, Namespace: p.namespace})
+	if os.IsNotExist(err) {
+		return nil, badInput{err}
+	}
+	return h, err
+}
+
+// relayRun is what `paths relay` was asked for.
+type relayRun struct {
+	pathsPlace
+	devices, addresses, senders, inside []string
+	off                                 bool
+}
+
+func (a *app) pathsRelay() *cobra.Command {
+	var r relayRun
+	c := &cobra.Command{
+		Use:   "relay --host NAME --device DEVICE --sender PREFIX --inside PREFIX",
+		Short: "Take tunnel headers off on this node",
+		Long: `Take tunnel headers off, in the kernel, of packets that come by some devices and
+are for this node's addresses; what was inside goes on by the kernel's
+forwarding. It stays when the command is done; --off ends it. A kernel with
+tunnel devices of its own needs none of this.`,
+		Example: "  sublet paths relay --host s1 --device all --sender 10.0.0.0/8 --inside 10.0.0.0/8\n  sublet paths relay --host s1 --off",
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return a.relay(r) },
+	}
+	r.flags(c)
+	f := c.Flags()
+	f.StringArrayVar(&r.devices, "device", nil, "from the fabric; all is every device but lo; may be repeated")
+	f.StringArrayVar(&r.addresses, "address", nil, "at which headers are taken off (default: all IPv4 addresses); may be repeated")
+	f.StringArrayVar(&r.senders, "sender", nil, "prefix that outer headers may come from; may be repeated")
+	f.StringArrayVar(&r.inside, "inside", nil, "prefix where packets may go without their headers; may be repeated")
+	f.BoolVar(&r.off, "off", false, "end it")
+	return c
+}
+
+func (a *app) relay(r relayRun) error {
+	if !r.off && (len(r.senders) == 0 || len(r.inside) == 0 || len(r.devices) == 0) {
+		return errNoSender
+	}
+	walls, err := r.walls()
+	if err != nil {
+		return err
+	}
+	h, err := a.openPlace(r.pathsPlace)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if r.off {
+		return iplb.Unpin(h)
+	}
+	return r.start(h, walls)
+}
+
+func (r relayRun) walls() (iplb.Relaying, error) {
+	senders, err := parsePrefixes("--sender", r.senders)
+	if err != nil {
+		return iplb.Relaying{}, err
+	}
+	inside, err := parsePrefixes("--inside", r.inside)
+	if err != nil {
+		return iplb.Relaying{}, err
+	}
+	walls := iplb.Relaying{Senders: senders, Inside: inside}
+	for _, word := range r.addresses {
+		address, err := netip.ParseAddr(word)
+		if err != nil || !address.Is4() {
+			return walls, badInput{fmt.Errorf("--address %q: state an IPv4 address", word)}
+		}
+		walls.Addresses = append(walls.Addresses, address)
+	}
+	return walls, nil
+}
+
+func (r relayRun) start(h *kernel.Host, walls iplb.Relaying) error {
+	devices, addresses, err := iplb.Devices(h)
+	if err != nil {
+		return err
+	}
+	if walls.Addresses == nil {
+		walls.Addresses = addresses
+	}
+	if len(r.devices) != 1 || r.devices[0] != "all" {
+		devices = r.devices
+	}
+	t, err := iplb.Open(h, netip.IPv4Unspecified())
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	err = t.SetRelaying(walls)
+	for _, device := range devices {
+		err = cmp.Or(err, t.TakeOff(h, device))
+	}
+	return err
+}

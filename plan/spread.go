@@ -1,0 +1,138 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"sublet/vnet"
+)
+
+// Spread is how a host sends packets to some prefixes over several paths
+// through the fabric: as relay lists, each the addresses at which its tunnel
+// headers are taken off, in visiting order. Built by datapath/iplb.
+type Spread struct {
+	Prefix netip.Prefix   `json:"prefix"`
+	Also   []netip.Prefix `json:"also,omitempty"` // prefixes to which the same paths lead
+	Mode   SpreadMode     `json:"mode,omitempty"`
+	Gap    Gap            `json:"gap,omitempty"` // of flowlets
+	By     Relaying       `json:"by,omitempty"`
+	Paths  []RelayPath    `json:"paths"`
+}
+
+// RelayPath is one path of a Spread.
+type RelayPath struct {
+	Relays []netip.Addr `json:"relays"`           // none: the fabric's own way
+	Weight uint32       `json:"weight,omitempty"` // share among the paths; 0 counts as 1
+	// Turn is the last switch of the path, where probes turn back; Back are
+	// the relays of their way back, by default Relays in reverse. Without Turn
+	// the path is not probed.
+	Turn  netip.Addr   `json:"turn,omitzero"`
+	Back  []netip.Addr `json:"back,omitempty"`
+	Lease vnet.LeaseID `json:"lease,omitzero"` // that booked the path; flows are not moved off it for balance
+}
+
+// SpreadMode is how a flow gets its path; the empty one is PerFlow.
+type SpreadMode string
+
+// Modes. HashMode follows from addresses and ports, PerFlow begins so and moves
+// large flows, Flowlets draws anew after each pause, RoundRobin gives new flows
+// the paths in turn.
+const (
+	HashMode   SpreadMode = "hash"
+	PerFlow    SpreadMode = "flow"
+	Flowlets   SpreadMode = "flowlet"
+	RoundRobin SpreadMode = "round-robin"
+)
+
+// SpreadModes lists them.
+var SpreadModes = []SpreadMode{HashMode, PerFlow, Flowlets, RoundRobin}
+
+// Relaying is the form of a relay list on the wire; the empty one is ByIPIP.
+type Relaying string
+
+// Forms. ByIPIP and ByGRE stack a header for each relay, which any router can
+// take off. ByUDP has one header with the list, for relays that run Sublet:
+// packets that are tunnelled already can take it.
+const (
+	ByIPIP Relaying = "ipip" // RFC 2003
+	ByGRE  Relaying = "gre"  // RFC 2784
+	ByUDP  Relaying = "udp"  // docs/multipath.md
+)
+
+// Kind of the section.
+func (Spread) Kind() Kind { return KindSpread }
+
+// Key is the prefix.
+func (s Spread) Key() string { return s.Prefix.String() }
+
+// Meet is the spread itself: there is no amount in it.
+func (s Spread) Meet(Item) Item { return s }
+
+func (s Spread) String() string {
+	text := fmt.Sprintf("%s %s", s.Prefix, cmp.Or(s.Mode, PerFlow))
+	for _, p := range s.Paths {
+		text += " " + p.String()
+	}
+	return text
+}
+
+func (p RelayPath) String() string {
+	words := make([]string, len(p.Relays))
+	for i, r := range p.Relays {
+		words[i] = r.String()
+	}
+	text := "[" + strings.Join(words, " ") + "]"
+	if p.Weight > 1 {
+		text += fmt.Sprintf("*%d", p.Weight)
+	}
+	return text
+}
+
+// Check says what is wrong with a spread, if anything.
+func (s Spread) Check() error {
+	for _, p := range append([]netip.Prefix{s.Prefix}, s.Also...) {
+		if !p.IsValid() || !p.Addr().Is4() || p != p.Masked() {
+			return fmt.Errorf("prefix %s: state an IPv4 prefix without bits behind its length, such as 10.2.0.0/16", p)
+		}
+	}
+	if s.Mode != "" && !slices.Contains(SpreadModes, s.Mode) {
+		return fmt.Errorf("%s: mode %q: choose hash, flow, flowlet or round-robin", s.Prefix, s.Mode)
+	}
+	if !slices.Contains([]Relaying{"", ByIPIP, ByGRE, ByUDP}, s.By) {
+		return fmt.Errorf("%s: by %q: choose ipip, gre or udp", s.Prefix, s.By)
+	}
+	if len(s.Paths) == 0 {
+		return fmt.Errorf("%s: state at least one path", s.Prefix)
+	}
+	for _, p := range s.Paths {
+		for _, a := range slices.Concat(p.Relays, p.Back) {
+			if !a.Is4() {
+				return fmt.Errorf("%s: relay %s: state an IPv4 address", s.Prefix, a)
+			}
+		}
+		if p.Turn.IsValid() && !p.Turn.Is4() {
+			return fmt.Errorf("%s: turn %s: state an IPv4 address", s.Prefix, p.Turn)
+		}
+	}
+	return nil
+}
+
+// Gap is a pause, in text as "500us".
+type Gap time.Duration
+
+// MarshalText is the time as Go writes it.
+func (g Gap) MarshalText() ([]byte, error) { return []byte(time.Duration(g).String()), nil }
+
+// UnmarshalText reads a time of up to a minute.
+func (g *Gap) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if err != nil || d <= 0 || d > time.Minute {
+		return fmt.Errorf("gap %q: state a time above 0 and up to a minute, such as 500us", text)
+	}
+	*g = Gap(d)
+	return nil
+}
