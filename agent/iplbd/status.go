@@ -73,7 +73,7 @@ func (d *Daemon) Ask(ctx context.Context) (Status, error) {
 }
 
 func (d *Daemon) status() Status {
-	s := Status{Host: d.Host, Prefixes: []PrefixStatus{}, Moves: slices.Clone(d.moves), Moved: d.moved}
+	s := Status{Host: d.Host, Prefixes: []PrefixStatus{}, Moves: append([]Move{}, d.moves...), Moved: d.moved}
 	flows, err := d.Table.AllFlows(0)
 	if err != nil {
 		d.Log.Error("flows not read", "err", err)
