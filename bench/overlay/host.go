@@ -18,9 +18,11 @@ import (
 	"sublet/vnet"
 )
 
-// host is one host whose interface drops and counts everything that leaves.
+// host is one host, whose interface drops and counts everything that leaves
+// when it is alone.
 type host struct {
 	*kernel.Host
+	side
 	run     string
 	part    *overlay.Part
 	peer    string // namespace file of the wire's other end
@@ -28,22 +30,34 @@ type host struct {
 	cleanup []func()
 }
 
-// Addresses of the wire and of the tunnels' insides.
-const (
-	wire            = "phy0"
-	local, remote   = "10.99.0.1", "10.99.0.2"
-	inner, beyond   = "10.0.0.1", "10.0.0.2"
-	macOf, macOther = "02:00:00:00:00:01", "02:00:00:00:00:02"
+const wire = "phy0"
+
+// side is what a host and the other one are called: on the wire, inside the
+// tunnels, and in Ethernet on both.
+type side struct {
+	name            string
+	local, remote   string
+	inner, beyond   string
+	macOf, macOther string
+}
+
+var (
+	here  = side{"h", "10.99.0.1", "10.99.0.2", "10.0.0.1", "10.0.0.2", "02:00:00:00:00:01", "02:00:00:00:00:02"}
+	there = side{"g", here.remote, here.local, here.beyond, here.inner, here.macOther, here.macOf}
 )
 
+// newHost makes a host with a wire that ends at nobody.
 func newHost() (*host, error) {
 	run, err := os.MkdirTemp("/run", "sl-overlay-")
 	if err != nil {
 		return nil, err
 	}
-	h := &host{run: run}
+	h := &host{run: run, side: here}
 	h.later(func() { os.RemoveAll(run) })
-	if err := h.build(); err != nil {
+	if err = h.build(); err == nil {
+		err = h.dropAll(h.Namespace)
+	}
+	if err != nil {
 		h.close()
 		return nil, err
 	}
@@ -58,31 +72,36 @@ func (h *host) close() {
 	}
 }
 
+// build makes the host's namespace, its wire, and what is at the other end.
 func (h *host) build() (err error) {
-	home, err := h.namespace("home/h")
+	home, err := h.namespace("home/" + h.name)
 	if err != nil {
 		return err
 	}
-	if h.peer, err = h.namespace("home/peer"); err != nil {
+	if h.peer, err = h.namespace("home/" + there.name); err != nil {
 		return err
 	}
-	if h.Host, err = kernel.NewHost(kernel.Config{Host: "h", Run: h.run, Namespace: home}); err != nil {
+	err = h.in(home, "ip link add "+wire+" type veth peer name "+wire+" netns "+h.peer)
+	if err != nil {
+		return err
+	}
+	if err := h.in(h.peer, "ip link set "+wire+" mtu 9000 up"); err != nil {
+		return err
+	}
+	return h.settle(home)
+}
+
+// settle gives a host its end of the wire and its overlay.
+func (h *host) settle(home string) (err error) {
+	if h.Host, err = kernel.NewHost(kernel.Config{Host: h.name, Run: h.run, Namespace: home}); err != nil {
 		return err
 	}
 	h.part = overlay.New(h.Host)
 	h.later(func() { h.part.Close(); h.Host.Close() })
-	err = h.in(home,
-		"ip link add "+wire+" type veth peer name "+wire+" netns "+h.peer,
-		"ip addr add "+local+"/24 dev "+wire,
-		"ip link set "+wire+" mtu 9000 up",
-		"ip neigh replace "+remote+" lladdr "+macOther+" dev "+wire+" nud permanent")
-	if err == nil {
-		err = h.in(h.peer, "ip link set "+wire+" mtu 9000 up")
-	}
-	if err != nil {
-		return err
-	}
-	return h.dropAll(home)
+	return h.in(home,
+		"ip link set "+wire+" address "+h.macOf+" mtu 9000 up",
+		"ip addr add "+h.local+"/24 dev "+wire,
+		"ip neigh replace "+h.remote+" lladdr "+h.macOther+" dev "+wire+" nud permanent")
 }
 
 // namespace makes a namespace file in the run directory.
@@ -200,16 +219,16 @@ func redirect(mark int32, index int, peer bool) asm.Instructions {
 // node makes a node whose packets come out at port l0a of a fabric, and
 // reserves headroom as a bridge with a tunnel port does.
 func (h *host) node(lease vnet.LeaseID) (node, fabric string, err error) {
-	if fabric, err = h.namespace("netns/h/" + plan.Fabric(lease)); err != nil {
+	if fabric, err = h.namespace("netns/" + h.name + "/" + plan.Fabric(lease)); err != nil {
 		return "", "", err
 	}
-	if node, err = h.namespace("netns/h/" + plan.Namespace(lease, "n")); err != nil {
+	if node, err = h.namespace("netns/" + h.name + "/" + plan.Namespace(lease, "n")); err != nil {
 		return "", "", err
 	}
 	err = h.in(node,
-		"ip link add eth0 address "+macOf+" type veth peer name l0a netns "+fabric,
-		"ip addr add "+inner+"/24 dev eth0", "ip link set eth0 mtu 1400 up",
-		"ip neigh replace "+beyond+" lladdr "+macOther+" dev eth0 nud permanent")
+		"ip link add eth0 address "+h.macOf+" type veth peer name l0a netns "+fabric,
+		"ip addr add "+h.inner+"/24 dev eth0", "ip link set eth0 mtu 1400 up",
+		"ip neigh replace "+h.beyond+" lladdr "+h.macOther+" dev eth0 nud permanent")
 	if err == nil {
 		err = h.in(fabric,
 			"ip link add room type bridge", "ip link add roomy type vxlan id 1 dstport 4789 local ::1",
@@ -240,7 +259,7 @@ const number = 1 << 20
 func (h *host) tunnel(lease vnet.LeaseID, vni vnet.VNI, protocol plan.Encapsulation) error {
 	item := plan.Overlay{
 		Lease: lease, Link: "l", VNI: vni, Protocol: protocol, Interface: wire,
-		Local: addr(local), Remote: addr(remote), MTU: 1400, Ethernet: macOf + " " + macOther,
+		Local: addr(h.local), Remote: addr(h.remote), MTU: 1400, Ethernet: h.macOf + " " + h.macOther,
 	}
 	h.later(func() { _ = h.part.Do(context.Background(), plan.Step{Op: plan.Delete, Item: item}) })
 	if err := h.part.Do(context.Background(), plan.Step{Op: plan.Add, Item: item}); err != nil {

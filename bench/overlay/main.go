@@ -20,6 +20,7 @@ import (
 
 var (
 	rounds = flag.Int("rounds", 7, "rounds, interleaved")
+	whole  = flag.Bool("ends", false, "measure from node to node on two hosts instead of what is sent")
 	window = flag.Duration("window", 300*time.Millisecond, "of each measurement")
 )
 
@@ -33,6 +34,9 @@ type variant struct {
 }
 
 func run(context.Context, string) error {
+	if *whole {
+		return endToEnd()
+	}
 	l, err := newHost()
 	if err != nil {
 		return err

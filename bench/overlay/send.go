@@ -23,7 +23,7 @@ func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
 // variants makes all ways of packets.
 func (h *host) variants() ([]variant, error) {
-	stack := variant{name: "no tunnel, sender in the host", sender: sender{h.Namespace, remote}}
+	stack := variant{name: "no tunnel, sender in the host", sender: sender{h.Namespace, h.remote}}
 	inside, err := h.kernelInside()
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (h *host) variants() ([]variant, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, variant{"overlay " + string(p), none.name, sender{node, beyond}})
+		all = append(all, variant{"overlay " + string(p), none.name, sender{node, h.beyond}})
 	}
 	return all, nil
 }
@@ -83,10 +83,10 @@ func (h *host) none() (variant, error) {
 	if err == nil {
 		err = h.attach(h.Namespace, plan.Trunk(lease), ebpf.AttachTCXIngress, redirect(0, index, false))
 	}
-	return variant{name: "no tunnel", sender: sender{node, beyond}}, err
+	return variant{name: "no tunnel", sender: sender{node, h.beyond}}, err
 }
 
-const vxlan = "ip link add %s type vxlan id %d local " + local + " remote " + remote + " dev " + wire + " dstport 4789 noudpcsum"
+const vxlan = "ip link add %s type vxlan id %d local %s remote %s dev " + wire + " dstport 4789 noudpcsum"
 
 // kernelDevice is the kernel's VXLAN device in the fabric, as links had it
 // before there was an overlay.
@@ -94,7 +94,7 @@ func (h *host) kernelDevice(base string) (variant, error) {
 	lease := vnet.LeaseID{Tenant: "t", Network: "kernel"}
 	node, fabric, err := h.node(lease)
 	if err == nil {
-		err = h.in(h.Namespace, fmt.Sprintf(vxlan, "l0b", 77), "ip link set l0b netns "+fabric)
+		err = h.in(h.Namespace, fmt.Sprintf(vxlan, "l0b", 77, h.local, h.remote), "ip link set l0b netns "+fabric)
 	}
 	if err == nil {
 		err = h.in(fabric, "ip link set l0b up")
@@ -106,13 +106,13 @@ func (h *host) kernelDevice(base string) (variant, error) {
 	if err == nil {
 		err = h.attach(fabric, "l0a", ebpf.AttachTCXIngress, redirect(0, index, false))
 	}
-	return variant{kernelVariant, base, sender{node, beyond}}, err
+	return variant{kernelVariant, base, sender{node, h.beyond}}, err
 }
 
 // kernelInside is the kernel's VXLAN device beside the sender.
 func (h *host) kernelInside() (sender, error) {
-	err := h.in(h.Namespace, fmt.Sprintf(vxlan, "vx", 78), "ip addr add 10.0.1.1/24 dev vx", "ip link set vx up",
-		"ip neigh replace 10.0.1.2 lladdr "+macOther+" dev vx nud permanent")
+	err := h.in(h.Namespace, fmt.Sprintf(vxlan, "vx", 78, h.local, h.remote), "ip addr add 10.0.1.1/24 dev vx", "ip link set vx up",
+		"ip neigh replace 10.0.1.2 lladdr "+h.macOther+" dev vx nud permanent")
 	return sender{h.Namespace, "10.0.1.2"}, err
 }
 
