@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/netip"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -60,4 +62,24 @@ func checkAll(name string, spreads []plan.Spread) error {
 		}
 	}
 	return nil
+}
+
+// Merge adds spreads to those that come first: prefixes that these have are
+// taken out of the others.
+func Merge(first, others []plan.Spread) []plan.Spread {
+	all := slices.Clone(first)
+	taken := make(map[netip.Prefix]bool)
+	for _, s := range first {
+		for _, p := range prefixesOf(s) {
+			taken[p] = true
+		}
+	}
+	for _, s := range others {
+		rest := slices.DeleteFunc(prefixesOf(s), func(p netip.Prefix) bool { return taken[p] })
+		if len(rest) > 0 {
+			s.Prefix, s.Also = rest[0], rest[1:]
+			all = append(all, s)
+		}
+	}
+	return all
 }

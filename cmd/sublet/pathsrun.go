@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -25,17 +26,23 @@ type spreadRun struct {
 	device, source, lists string
 	probe, rearrange      time.Duration
 	lost                  int
+	ospf                  string
+	choice                iplbd.Choice
+	mode                  string
 }
 
 func (a *app) pathsRun() *cobra.Command {
 	var r spreadRun
 	c := &cobra.Command{
-		Use:   "run --host NAME --device DEVICE --lists FILE",
+		Use:   "run --host NAME --device DEVICE (--lists FILE | --ospf DIR)",
 		Short: "Spread this host's packets over several paths of the fabric",
-		Long: `Spread what a device sends over several paths of the fabric, as a file of relay
-lists says, until it is interrupted. SIGHUP reads the file again. Paths that say
-where probes turn are watched: flows leave a dead one at once.`,
-		Example: "  sublet paths run --host h1 --device eth0 --lists lists.yaml",
+		Long: `Spread what a device sends over several paths of the fabric, until it is
+interrupted. A file of relay lists says which (SIGHUP reads it again), or the
+link state that FRR's ospfd has, which runs on this host: then the paths are
+the shortest ones to every other switch, each with the fewest relays that pin
+it. For a prefix that both know the file counts. Paths that say where probes
+turn are watched: flows leave a dead one at once.`,
+		Example: "  sublet paths run --host h1 --device eth0 --lists lists.yaml\n  sublet paths run --host h1 --device eth0 --ospf /run/frr -k 8 --mode round-robin",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.spread(c.Context(), r) },
 	}
@@ -44,6 +51,10 @@ where probes turn are watched: flows leave a dead one at once.`,
 	f.StringVar(&r.device, "device", "", "towards the fabric")
 	f.StringVar(&r.source, "source", "", "of outer headers (default: a /32 of lo, else the device's IPv4 address)")
 	f.StringVar(&r.lists, "lists", "", "file of static relay lists, YAML or JSON")
+	f.StringVar(&r.ospf, "ospf", "", "directory of the vty sockets of an ospfd of FRR")
+	f.IntVarP(&r.choice.Paths, "paths", "k", 8, "shortest paths to each switch, with --ospf")
+	f.Float64Var(&r.choice.Stretch, "stretch", 0, "how many times the shortest one's cost a path may cost, with --ospf; 0: any")
+	f.StringVar(&r.mode, "mode", string(plan.PerFlow), "hash, flow, flowlet or round-robin, with --ospf")
 	f.DurationVar(&r.probe, "probe", 20*time.Millisecond, "between probes of a path in use; 0: no probes")
 	f.IntVar(&r.lost, "lost", 7, "probes in a row without an answer after which a path is dead")
 	f.DurationVar(&r.rearrange, "rearrange", time.Second, "between looks at the flows' rates; 0: flows stay where they are")
@@ -54,8 +65,14 @@ func (r spreadRun) check() error {
 	switch {
 	case r.device == "":
 		return badInput{errors.New("--device: name the device towards the fabric")}
-	case r.lists == "":
-		return badInput{errors.New("--lists: name a file of relay lists")}
+	case r.lists == "" && r.ospf == "":
+		return badInput{errors.New("state where paths come from: --lists FILE, --ospf DIR, or both")}
+	case !slices.Contains(plan.SpreadModes, plan.SpreadMode(r.mode)):
+		return badInput{fmt.Errorf("--mode %q: choose hash, flow, flowlet or round-robin", r.mode)}
+	case r.choice.Paths < 1 || r.choice.Paths > iplb.MaxPaths:
+		return badInput{fmt.Errorf("-k %d: choose 1 to %d", r.choice.Paths, iplb.MaxPaths)}
+	case r.choice.Stretch != 0 && !(r.choice.Stretch >= 1 && r.choice.Stretch < 1e6):
+		return badInput{fmt.Errorf("--stretch %g: choose 1 or more, or 0 for any", r.choice.Stretch)}
 	case r.probe != 0 && (r.probe < time.Millisecond || r.probe > time.Minute):
 		return badInput{fmt.Errorf("--probe %s: choose 1ms to 1m, or 0 for none", r.probe)}
 	case r.rearrange != 0 && (r.rearrange < 10*time.Millisecond || r.rearrange > time.Hour):
@@ -103,6 +120,9 @@ func (r spreadRun) sourceOf(h *kernel.Host) (netip.Addr, error) {
 }
 
 func (a *app) readLists(name string) ([]plan.Spread, error) {
+	if name == "" {
+		return nil, nil
+	}
 	text, err := a.readFile(name)
 	if err != nil {
 		return nil, err
@@ -131,29 +151,42 @@ func (a *app) runPaths(ctx context.Context, r spreadRun, h *kernel.Host, t *iplb
 		return err
 	}
 	defer stop()
-	go a.rereadLists(ctx, d, r.lists, log)
+	go a.feed(ctx, r, d, spreads, log)
 	fmt.Fprintf(a.err, "sublet: paths of %s are up\n", r.host)
 	d.Run(ctx)
 	return nil
 }
 
-// rereadLists reads the file again when told to. A file that cannot be read
-// changes nothing.
-func (a *app) rereadLists(ctx context.Context, d *iplbd.Daemon, name string, log *slog.Logger) {
+// feed tells the daemon what is wanted, whenever the file or the link state
+// says something new.
+func (a *app) feed(ctx context.Context, r spreadRun, d *iplbd.Daemon, static []plan.Spread, log *slog.Logger) {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGHUP)
 	defer signal.Stop(again)
+	computed := make(chan []plan.Spread)
+	if r.ospf != "" {
+		r.choice.Mode = plan.SpreadMode(r.mode)
+		o := iplbd.OSPF{Dir: r.ospf, Choice: r.choice, Log: log}
+		go o.Run(ctx, func(s []plan.Spread) {
+			select {
+			case computed <- s:
+			case <-ctx.Done():
+			}
+		})
+	}
+	var dynamic []plan.Spread
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-again:
-			spreads, err := a.readLists(name)
-			if err != nil {
-				log.Error("relay lists not read", "err", err)
-				continue
+			if fresh, err := a.readLists(r.lists); err != nil {
+				log.Error("relay lists not read", "err", err) // a file that is wrong changes nothing
+			} else {
+				static = fresh
 			}
-			d.Want(ctx, spreads)
+		case dynamic = <-computed:
 		}
+		d.Want(ctx, iplbd.Merge(static, dynamic))
 	}
 }
