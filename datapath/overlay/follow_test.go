@@ -3,7 +3,9 @@ package overlay
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +79,31 @@ func TestEntryFollowsTheHost(t *testing.T) {
 	l.ip(h.Namespace, "addr", "add", under4(0).String()+"/24", "dev", wire)
 	l.until("address again", resolved)
 	l.ping(inner(1))
+}
+
+// The path carries less than was planned: senders are told what passes, and
+// streams that have begun go on.
+func TestSendersAreToldWhatPasses(t *testing.T) {
+	l := newLab(t)
+	l.tunnel("", under4)
+	l.until("resolved", func(e overlayEntry) bool { return e.Mtu == 1450 })
+	l.transfer(1 << 20)
+	for _, h := range l.hosts {
+		l.ip(h.Namespace, "link", "set", wire, "mtu", "1400")
+	}
+	l.until("path carries less", func(e overlayEntry) bool { return e.Mtu == 1350 })
+	node := l.hosts[0].node
+	for to, size := range map[string]int{inner(1): 1450 - 28, inner6(1): 1450 - 48} {
+		out, _ := l.try(node, "ping", "-M", "do", "-c2", "-i0.2", "-W1", "-s", fmt.Sprint(size), to)
+		if !strings.Contains(out, "mtu = 1350") && !strings.Contains(out, "mtu=1350") && !strings.Contains(out, "mtu: 1350") {
+			t.Errorf("who sends too much to %s hears nothing of 1350:\n%s", to, out)
+		}
+		route := l.in(node, "ip", "route", "get", to)
+		if !strings.Contains(route, "mtu 1350") {
+			t.Errorf("%s: the sender's stack did not take it over: %s", to, route)
+		}
+	}
+	l.transfer(1 << 20)
 }
 
 // A next hop is resolved and kept so without traffic, and packets without a

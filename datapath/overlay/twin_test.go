@@ -20,6 +20,7 @@ type verdict struct {
 	whose uint32 // number of the entry that counts; 0: nobody's
 	mark  uint32
 	frame []byte
+	told  bool // dropped and counted; frame is what its sender is told
 }
 
 const (
@@ -95,7 +96,10 @@ func (s *site) slowSend(id uint32, frame []byte) verdict {
 	if p.layer == 2 {
 		most -= 14
 	}
-	if len(frame)-14 > min(most, o.MTU) {
+	if most = min(most, o.MTU); len(frame)-14 > most {
+		if told := slowTell(frame, most); told != nil {
+			return verdict{code: tcxRedirect, cause: causeTooBig, whose: id, mark: id, frame: told, told: true}
+		}
 		return dropped2(id, causeTooBig)
 	}
 	flow := flowOf(frame)
@@ -106,6 +110,41 @@ func (s *site) slowSend(id uint32, frame []byte) verdict {
 		inside = append(append([]byte(nil), inside...), make([]byte, max(0, 60-len(inside)))...)
 	}
 	return verdict{code: tcxRedirect, frame: s.slowHeaders(o, p, flow, inside)}
+}
+
+// slowTell is what the sender of a packet that is too big is told; nil: nothing.
+func slowTell(frame []byte, mtu int) []byte {
+	if frame[0]&1 != 0 || frame[6]&1 != 0 {
+		return nil
+	}
+	told := append(append([]byte(nil), frame[6:12]...), frame[:6]...)
+	p := frame[14:]
+	switch binary.BigEndian.Uint16(frame[12:]) {
+	case 0x0800:
+		from, to := netip.AddrFrom4([4]byte(p[12:])), netip.AddrFrom4([4]byte(p[16:]))
+		if p[0] != 0x45 || p[6]&0x40 == 0 || p[6]&0x1f != 0 || p[7] != 0 || from.IsLoopback() || p[12] == 0 || p[12] >= 224 || p[16] >= 224 {
+			return nil
+		}
+		if p[9] == 1 && p[20] != 0 && p[20] != 8 {
+			return nil
+		}
+		ip := append([]byte{0x45, 0, 0, 56, 0, 0, 0x40, 0, 64, 1, 0, 0}, append(to.AsSlice(), from.AsSlice()...)...)
+		binary.BigEndian.PutUint16(ip[10:], ^slowSum(ip))
+		icmp := append([]byte{3, 4, 0, 0, 0, 0, byte(mtu >> 8), byte(mtu)}, p[:28]...)
+		binary.BigEndian.PutUint16(icmp[2:], ^slowSum(icmp))
+		return append(append(append(told, 8, 0), ip...), icmp...)
+	case 0x86dd:
+		if p[0]>>4 != 6 || p[8] == 0xff || p[8] == 0 || p[24] == 0xff || p[6] == 58 && p[40] < 128 {
+			return nil
+		}
+		addresses := append(append([]byte(nil), p[24:40]...), p[8:24]...)
+		icmp := append([]byte{2, 0, 0, 0, 0, 0, byte(mtu >> 8), byte(mtu)}, p[:48]...)
+		pseudo := append(append([]byte(nil), addresses...), 0, 0, 0, 56, 0, 0, 0, 58) // RFC 8200 section 8.1
+		binary.BigEndian.PutUint16(icmp[2:], ^slowSum(append(pseudo, icmp...)))
+		ip := append([]byte{0x60, 0, 0, 0, 0, 56, 58, 64}, addresses...)
+		return append(append(append(told, 0x86, 0xdd), ip...), icmp...)
+	}
+	return nil
 }
 
 // slowHeaders puts everything in front, from the inside out.
