@@ -82,6 +82,9 @@ func (f *Fabric) finish(sub vnet.Substrate) error {
 // Hosts is how many there are.
 func (f *Fabric) Hosts() int { return len(f.at) }
 
+// Access is the index of a host's link in the substrate.
+func (f *Fabric) Access(host int) int { return f.access[host] }
+
 // Switches is the fabric between them.
 func (f *Fabric) Switches() *relay.Fabric { return f.relay }
 

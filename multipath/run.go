@@ -41,6 +41,9 @@ func ParseMethod(text string) (Method, error) {
 	return m, fmt.Errorf("method %q: choose tree, hash, flow, single, ecmp, ksp:K or coupled:K", text)
 }
 
+// Kind is the method's name without its number.
+func (m Method) Kind() string { return m.kind }
+
 // Streams says that the method is for TCP rather than constant rates.
 func (m Method) Streams() bool {
 	return m.kind == "single" || m.kind == "ecmp" || m.kind == "ksp" || m.kind == "coupled"
@@ -69,6 +72,10 @@ func (f *Fabric) Datagrams(targets []int, n int, d Distribution, m Method, rng *
 	}
 	return sum / float64(len(targets))
 }
+
+// Paths are those between two hosts' switches that a method chooses from; one
+// of a single switch if it is the same.
+func (f *Fabric) Paths(from, to int, m Method) []relay.Path { return f.candidates(from, to, m) }
 
 // candidates are the paths a method chooses from.
 func (f *Fabric) candidates(from, to int, m Method) []relay.Path {

@@ -9,26 +9,30 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sublet/embed/topology"
 	"sublet/multipath"
+	"sublet/vnet"
 )
 
 // multipathRun is what `bench multipath` was asked for.
 type multipathRun struct {
-	topology string
-	patterns []string
-	flows    []string
-	methods  []string
-	senders  int // flows of a sender, subflows of a connection
-	runs     int
-	seed     uint64
+	topology  string
+	patterns  []string
+	flows     []string
+	methods   []string
+	senders   int // flows of a sender, subflows of a connection
+	runs      int
+	seed      uint64
+	servers   int // of each host of the topology, as a switch
+	emulation emulationRun
 }
 
 func (a *app) benchMultipath() *cobra.Command {
 	var b multipathRun
 	c := a.noun(&cobra.Command{
 		Use:   "multipath",
-		Short: "Model flows spread over the paths of a fabric by their senders",
-		Long: `Model flows that their senders spread over the paths of a fabric.
+		Short: "Flows spread over the paths of a fabric by their senders, modelled or emulated",
+		Long: `Flows that their senders spread over the paths of a fabric.
 
 With the methods tree, hash and flow every host sends datagrams at its link's
 rate in 20 flows, and the figure is the forwarding rate, received by sent. With
@@ -36,13 +40,22 @@ single, ecmp, ksp:K and coupled:K every host has one TCP connection of 8
 subflows, and the figure is the gain over single shortest paths.
 
 It is a model of flows, not of packets: rates are fluid, streams are max-min
-fair. The same seed gives the same numbers on every machine.`,
+fair. The same seed gives the same numbers on every machine.
+
+With --emulate it runs: in a lab whose switches are kernels with FRR, with slow
+links, real packets, and the programs that put headers on and take them off.
+late_ms and idle say whether the machine kept up: a run in which a sender was
+late by more than a wire makes up for is repeated.`,
 		Example: `  sublet bench multipath
+  sublet bench multipath --emulate --pattern stride:4 --flows same --runs 1
   sublet bench multipath --topology jellyfish:20,4,16,1 --pattern random --method ecmp --method ksp:8 -o json`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			if err := errors.Join(a.checkFormat(), b.check()); err != nil {
 				return err
+			}
+			if b.emulation.on {
+				return a.emulateMultipath(c.Context(), b)
 			}
 			return a.modelMultipath(b)
 		},
@@ -54,15 +67,20 @@ fair. The same seed gives the same numbers on every machine.`,
 	c.Flags().IntVar(&b.senders, "count", 0, "flows per sender (default 20), or subflows per connection (default 8)")
 	c.Flags().IntVar(&b.runs, "runs", 30, "draws of pattern and flows")
 	c.Flags().Uint64Var(&b.seed, "seed", 1, "of the draws")
+	c.Flags().IntVar(&b.servers, "servers", 0, "make every host of the topology a switch with this many hosts")
+	b.emulation.flags(c)
 	return c
 }
 
-func (b multipathRun) check() error {
+func (b *multipathRun) check() error {
 	if b.runs < 1 || b.runs > 100000 {
 		return badInput{fmt.Errorf("--runs %d: choose 1 to 100000", b.runs)}
 	}
 	if b.senders < 0 || b.senders > 1000 {
 		return badInput{fmt.Errorf("--count %d: choose 1 to 1000", b.senders)}
+	}
+	if err := b.emulation.check(); err != nil {
+		return err
 	}
 	for _, d := range b.flows {
 		if !slices.Contains(multipath.Distributions, multipath.Distribution(d)) {
@@ -75,6 +93,7 @@ func (b multipathRun) check() error {
 // multipathRow is one figure; forwarding rates and gains exclude each other.
 type multipathRow struct {
 	Topology       string   `json:"topology"`
+	Mode           string   `json:"mode"` // model or emulation
 	Pattern        string   `json:"pattern"`
 	Flows          string   `json:"flows"` // distribution, or number of subflows
 	Method         string   `json:"method"`
@@ -82,16 +101,13 @@ type multipathRow struct {
 	Gain           *float64 `json:"gain,omitempty"`
 	Runs           int      `json:"runs"`
 	Spread         float64  `json:"spread"` // largest less smallest of the runs
+	*emulated
 }
 
 func (a *app) modelMultipath(b multipathRun) error {
-	sub, err := a.readSubstrate(b.topology)
+	_, fabric, err := a.readFabric(b)
 	if err != nil {
 		return err
-	}
-	fabric, err := multipath.NewFabric(sub)
-	if err != nil {
-		return badInput{fmt.Errorf("--topology %s: %w", b.topology, err)}
 	}
 	rows := []multipathRow{}
 	for _, pattern := range b.patterns {
@@ -103,7 +119,27 @@ func (a *app) modelMultipath(b multipathRun) error {
 			rows = append(rows, more...)
 		}
 	}
-	return a.print(rows, "TOPOLOGY PATTERN FLOWS METHOD FORWARDED GAIN RUNS SPREAD", tableOf(rows))
+	return a.print(rows, multipathTitle, tableOf(rows))
+}
+
+const multipathTitle = "TOPOLOGY MODE PATTERN FLOWS METHOD FORWARDED GAIN RUNS SPREAD"
+
+// readFabric reads the topology.
+func (a *app) readFabric(b multipathRun) (vnet.Substrate, *multipath.Fabric, error) {
+	sub, err := a.readSubstrate(b.topology)
+	if err != nil {
+		return sub, nil, err
+	}
+	if b.servers != 0 {
+		if sub, err = topology.Serve(sub, b.servers); err != nil {
+			return sub, nil, badInput{err}
+		}
+	}
+	fabric, err := multipath.NewFabric(sub)
+	if err != nil {
+		return sub, nil, badInput{fmt.Errorf("--topology %s: %w: see --servers", b.topology, err)}
+	}
+	return sub, fabric, nil
 }
 
 // model gives a method's figures for one pattern: one for each distribution of
@@ -128,7 +164,7 @@ func (b multipathRun) model(f *multipath.Fabric, pattern, method string) ([]mult
 }
 
 func (b multipathRun) datagrams(f *multipath.Fabric, p multipath.Pattern, m multipath.Method, d multipath.Distribution) multipathRow {
-	row := multipathRow{Topology: b.topology, Pattern: p.Name, Flows: string(d), Method: m.Name, Runs: b.runs}
+	row := multipathRow{Topology: b.topology, Mode: "model", Pattern: p.Name, Flows: string(d), Method: m.Name, Runs: b.runs}
 	mean, spread := b.repeat(func(rng *rand.Rand) float64 {
 		return f.Datagrams(p.Targets(f.Hosts(), rng), b.count(20), d, m, rng)
 	})
@@ -138,7 +174,7 @@ func (b multipathRun) datagrams(f *multipath.Fabric, p multipath.Pattern, m mult
 
 func (b multipathRun) streams(f *multipath.Fabric, p multipath.Pattern, m multipath.Method) multipathRow {
 	single, _ := multipath.ParseMethod("single")
-	row := multipathRow{Topology: b.topology, Pattern: p.Name, Flows: fmt.Sprint(b.count(8)), Method: m.Name, Runs: b.runs}
+	row := multipathRow{Topology: b.topology, Mode: "model", Pattern: p.Name, Flows: fmt.Sprint(b.count(8)), Method: m.Name, Runs: b.runs}
 	mean, spread := b.repeat(func(rng *rand.Rand) float64 {
 		targets := p.Targets(f.Hosts(), rng)
 		return f.Stream(targets, b.count(8), m, rng) / f.Stream(targets, b.count(8), single, rng)
@@ -167,7 +203,7 @@ func (b multipathRun) repeat(run func(*rand.Rand) float64) (mean, spread float64
 func tableOf(all []multipathRow) [][]string {
 	var rows [][]string
 	for _, r := range all {
-		rows = append(rows, []string{r.Topology, strings.ReplaceAll(r.Pattern, " ", ""), r.Flows, r.Method, percent(r.ForwardingRate, 100, "%.1f%%"), percent(r.Gain, 1, "%.3f"), fmt.Sprint(r.Runs), fmt.Sprintf("%.3f", r.Spread)})
+		rows = append(rows, []string{r.Topology, r.Mode, strings.ReplaceAll(r.Pattern, " ", ""), r.Flows, r.Method, percent(r.ForwardingRate, 100, "%.1f%%"), percent(r.Gain, 1, "%.3f"), fmt.Sprint(r.Runs), fmt.Sprintf("%.3f", r.Spread)})
 	}
 	return rows
 }

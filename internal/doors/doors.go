@@ -14,6 +14,7 @@ var Table = map[string][]string{
 	"embed/replay":      {"vnet", "embed", "embed/calendar"}, // a book of its own, without leases
 	"embed/relay":       nil,
 	"multipath":         {"vnet", "embed/relay"},
+	"multipath/emulate": {"vnet", "plan", "multipath", "embed/relay", "datapath/kernel", "datapath/bpf", "datapath/iplb", "internal/ground", "internal/lab"},
 	"embed/rate":        {"vnet"},
 	"embed/flow":        {"vnet", "embed/graph"},
 	"embed/topology":    {"vnet", "internal/splitmix"},

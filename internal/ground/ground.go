@@ -29,14 +29,21 @@ type Ground struct {
 // Start makes a lab of a substrate, with bare wires or not (lab.Spec). The
 // caller is root.
 func Start(ctx context.Context, exe string, sub vnet.Substrate, bare bool) (*Ground, error) {
+	return StartSpec(ctx, lab.Spec{Exe: exe, Substrate: sub, Bare: bare})
+}
+
+// StartSpec is Start of a lab with more said about it; its name, directories
+// and readiness are the ground's.
+func StartSpec(ctx context.Context, spec lab.Spec) (*Ground, error) {
 	dir, err := os.MkdirTemp("/run", "slb") // short, for sockets' names
 	if err != nil {
 		return nil, err
 	}
-	g := &Ground{Exe: exe, Name: filepath.Base(dir), Run: filepath.Join(dir, "run")}
+	g := &Ground{Exe: spec.Exe, Name: filepath.Base(dir), Run: filepath.Join(dir, "run")}
 	g.Client = api.NewClient(filepath.Join(g.Run, "api.sock"))
-	ready := func(ctx context.Context) error { return AgentsUp(ctx, g.Client) }
-	made, err := lab.Up(ctx, lab.Spec{Name: g.Name, Run: g.Run, Exe: exe, Substrate: sub, Bare: bare, Ready: ready})
+	spec.Name, spec.Run = g.Name, g.Run
+	spec.Ready = func(ctx context.Context) error { return AgentsUp(ctx, g.Client) }
+	made, err := lab.Up(ctx, spec)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

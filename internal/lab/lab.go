@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"sublet/vnet"
 )
@@ -39,6 +40,10 @@ type Spec struct {
 	// OSPF runs FRR's zebra and ospfd in every switch and host, and makes
 	// switches take off tunnel headers that are for them (datapath/iplb).
 	OSPF bool
+	// Buffering is how long a packet may wait for a full wire, and how much
+	// the wire makes up for after it was served late. 0: 15 and 2 ms, but
+	// never less than two of the largest segments.
+	Buffering time.Duration
 	// Ready says whether server and agents are at work; it is asked until it
 	// answers nil. nil: they are as soon as they run.
 	Ready func(context.Context) error
@@ -64,7 +69,7 @@ func Up(ctx context.Context, spec Spec) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	layout.bare, layout.ospf = spec.Bare, spec.OSPF
+	layout.bare, layout.ospf, layout.buffering = spec.Bare, spec.OSPF, spec.Buffering
 	state, lock, err := claim(spec, layout)
 	if err != nil {
 		return nil, fmt.Errorf("lab up: %w", err)

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"net/netip"
 	"slices"
+	"time"
 
 	"sublet/vnet"
 )
@@ -20,6 +21,7 @@ const netnsDir = "/run/netns"
 type layout struct {
 	name       string
 	bare, ospf bool
+	buffering  time.Duration  // 0: as usual
 	substrate  vnet.Substrate // ports filled in
 	ports      [][2]vnet.Port // by link: both ends, switches' too
 	nodes      []string       // hosts, then switches
@@ -52,6 +54,10 @@ func newLayout(name string, sub vnet.Substrate) (*layout, error) {
 	}
 	return l, nil
 }
+
+// PortAddress is the address of one end (0 or 1) of a substrate's link of that
+// index in a lab.
+func PortAddress(link, end int) netip.Addr { return addressOf(link, end) }
 
 // addressOf is the address of one end (0 or 1) of the link of that index.
 func addressOf(link, end int) netip.Addr {

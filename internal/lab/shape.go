@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,19 +27,32 @@ const buffering = 15 // milliseconds
 const minBuffer = 2 * 64 << 10
 
 // Shape of a wire, for a rate in bytes per second.
-func buffer(rate uint64) uint32 { return uint32(max(rate*buffering/1000, minBuffer)) }
+func buffer(rate uint64, wanted time.Duration) uint32 {
+	if wanted > 0 {
+		return uint32(max(rate*uint64(wanted.Microseconds())/1e6, fewest*vnet.DefaultMTU))
+	}
+	return uint32(max(rate*buffering/1000, minBuffer))
+}
 
 // burst lets the wire catch up after it was served late, by up to two
 // milliseconds.
-func burst(rate uint64) uint32 { return uint32(max(rate*2/1000, minBuffer)) }
+func burst(rate uint64, wanted time.Duration) uint32 {
+	if wanted > 0 {
+		return buffer(rate, wanted)
+	}
+	return uint32(max(rate*2/1000, minBuffer))
+}
+
+// fewest packets that a wire's buffer holds.
+const fewest = 4
 
 // shape limits what leaves by a device, leased packets strictly first: their
 // class may use the whole rate by itself, the other only borrows what is left
 // (HTB serves classes within their own rate before any that borrow).
-func shape(c *kernel.Conn, device int, capacity vnet.Rate) error {
+func shape(c *kernel.Conn, device int, capacity vnet.Rate, buffering time.Duration) error {
 	rate := capacity.BytesPerSecond()
 	id := func(minor uint16) uint32 { return kernel.Handle(1, minor) }
-	whole := kernel.HTBClass{Rate: rate, Ceil: rate, Burst: burst(rate), CeilBurst: burst(rate), Quantum: minBuffer}
+	whole := kernel.HTBClass{Rate: rate, Ceil: rate, Burst: burst(rate, buffering), CeilBurst: burst(rate, buffering), Quantum: minBuffer}
 	rest := whole
 	rest.Rate, rest.Priority = 1, 7
 	return c.Do(
@@ -46,8 +60,8 @@ func shape(c *kernel.Conn, device int, capacity vnet.Rate) error {
 		kernel.SetClass(device, id(rootClass), kernel.Handle(1, 0), whole),
 		kernel.SetClass(device, id(leasedClass), id(rootClass), whole),
 		kernel.SetClass(device, id(restClass), id(rootClass), rest),
-		kernel.SetFIFO(device, kernel.Handle(leasedClass, 0), id(leasedClass), buffer(rate)),
-		kernel.SetFIFO(device, kernel.Handle(restClass, 0), id(restClass), buffer(rate)),
+		kernel.SetFIFO(device, kernel.Handle(leasedClass, 0), id(leasedClass), buffer(rate, buffering)),
+		kernel.SetFIFO(device, kernel.Handle(restClass, 0), id(restClass), buffer(rate, buffering)),
 	)
 }
 

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sublet/internal/lab"
+	"sublet/multipath"
+	"sublet/multipath/emulate"
+	"sublet/vnet"
+)
+
+// emulationRun is how `bench multipath --emulate` runs.
+type emulationRun struct {
+	on        bool
+	rate      string
+	buffering time.Duration
+	settle    time.Duration
+	measure   time.Duration
+	rearrange time.Duration
+
+	capacity vnet.Rate
+}
+
+func (e *emulationRun) flags(c *cobra.Command) {
+	c.Flags().BoolVar(&e.on, "emulate", false, "run it in a lab with FRR instead of the model")
+	c.Flags().StringVar(&e.rate, "rate", "2Mbit", "of every emulated link")
+	c.Flags().DurationVar(&e.buffering, "buffering", 200*time.Millisecond, "of every emulated link")
+	c.Flags().DurationVar(&e.settle, "settle", 12*time.Second, "before an emulated run is measured")
+	c.Flags().DurationVar(&e.measure, "measure", 8*time.Second, "for how long an emulated run is measured")
+	c.Flags().DurationVar(&e.rearrange, "rearrange", 500*time.Millisecond, "how often an emulated sender may move a flow")
+}
+
+func (e *emulationRun) check() (err error) {
+	if !e.on {
+		return nil
+	}
+	if e.capacity, err = vnet.ParseRate(e.rate); err != nil || e.capacity < vnet.Mbit/2 || e.capacity > vnet.Gbit {
+		return badInput{fmt.Errorf("--rate %q: choose 500kbit to 1Gbit", e.rate)}
+	}
+	for name, d := range map[string]time.Duration{"settle": e.settle, "measure": e.measure, "rearrange": e.rearrange, "buffering": e.buffering} {
+		if d < 10*time.Millisecond || d > 10*time.Minute {
+			return badInput{fmt.Errorf("--%s %s: choose 10ms to 10m", name, d)}
+		}
+	}
+	if !lab.HasFRR() {
+		return badInput{errors.New(lab.NoFRR)}
+	}
+	if os.Geteuid() != 0 {
+		return badInput{errors.New("an emulation is made of network namespaces: run it as root")}
+	}
+	return nil
+}
+
+// emulated is what a row of an emulation has besides.
+type emulated struct {
+	LateMs   float64 `json:"late_ms"`  // of the latest packet of all runs
+	Idle     float64 `json:"idle"`     // least part of the processors' time that was left
+	Moves    int     `json:"moves"`    // of flows, while they were measured
+	Repeated int     `json:"repeated"` // runs, because the machine did not keep up
+}
+
+func (a *app) emulateMultipath(ctx context.Context, b multipathRun) error {
+	sub, model, err := a.readFabric(b)
+	if err != nil {
+		return err
+	}
+	sub.Links = slices.Clone(sub.Links)
+	for i := range sub.Links {
+		sub.Links[i].Capacity = b.emulation.capacity
+	}
+	asked, err := b.asked(model)
+	if err != nil {
+		return badInput{err}
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	p := a.progress("making the fabric")
+	f, err := emulate.Start(ctx, emulate.Config{Exe: exe, Substrate: sub, Buffering: b.emulation.buffering})
+	p.end()
+	if err != nil {
+		return err
+	}
+	rows, err := a.emulateAll(ctx, b, f, asked)
+	if err := errors.Join(err, f.Stop()); err != nil {
+		return err
+	}
+	return a.print(rows, multipathTitle+" LATE IDLE", emulatedTable(rows))
+}
+
+// question is one row to be.
+type question struct {
+	pattern multipath.Pattern
+	flows   multipath.Distribution
+	method  multipath.Method
+}
+
+// asked lists the rows.
+func (b multipathRun) asked(model *multipath.Fabric) (all []question, err error) {
+	for _, text := range b.patterns {
+		p, err := multipath.ParsePattern(text, model.Groups)
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range b.methods {
+			m, err := multipath.ParseMethod(text)
+			if err != nil {
+				return nil, err
+			}
+			if m.Streams() {
+				return nil, fmt.Errorf("method %q is not emulated: choose tree, hash or flow", text)
+			}
+			for _, d := range b.flows {
+				all = append(all, question{p, multipath.Distribution(d), m})
+			}
+		}
+	}
+	return all, nil
+}
+
+func (a *app) emulateAll(ctx context.Context, b multipathRun, f *emulate.Fabric, asked []question) ([]multipathRow, error) {
+	rows := []multipathRow{}
+	for i, q := range asked {
+		p := a.progress(fmt.Sprintf("running %s, %s, %s (%d of %d)", q.pattern.Name, q.flows, q.method.Name, i+1, len(asked)))
+		row, err := b.emulateRow(ctx, f, q)
+		p.end()
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func (b multipathRun) emulateRow(ctx context.Context, f *emulate.Fabric, q question) (multipathRow, error) {
+	row := multipathRow{Topology: b.topology, Mode: "emulation", Pattern: q.pattern.Name, Flows: string(q.flows), Method: q.method.Name, Runs: b.runs, emulated: &emulated{Idle: 1}}
+	values := make([]float64, b.runs)
+	sum := 0.0
+	for i := range values {
+		r, err := b.emulateOne(ctx, f, q, uint64(i), row.emulated)
+		if err != nil {
+			return row, err
+		}
+		values[i] = r.Rate()
+		sum += r.Rate()
+		row.note(r)
+	}
+	mean := sum / float64(b.runs)
+	row.ForwardingRate, row.Spread = &mean, slices.Max(values)-slices.Min(values)
+	return row, nil
+}
+
+func (e *emulated) note(r emulate.Result) {
+	e.LateMs = max(e.LateMs, float64(r.Late.Microseconds())/1000)
+	e.Idle, e.Moves = min(e.Idle, r.Idle), e.Moves+r.Moves
+}
+
+// attempts to get a run that the machine did not disturb.
+const attempts = 2
+
+// emulateOne is one draw: the model's for the same seed.
+func (b multipathRun) emulateOne(ctx context.Context, f *emulate.Fabric, q question, run uint64, e *emulated) (r emulate.Result, err error) {
+	t := emulate.Timing{Settle: b.emulation.settle, Measure: b.emulation.measure, Rearrange: b.emulation.rearrange}
+	for i := range attempts {
+		rng := rand.New(rand.NewPCG(b.seed, run))
+		r, err = f.Datagrams(ctx, q.pattern.Targets(f.Hosts(), rng), b.count(20), q.flows, q.method, t, rng)
+		if err != nil || r.Late <= b.emulation.buffering || i == attempts-1 {
+			break
+		}
+		e.Repeated++
+	}
+	return r, err
+}
+
+func emulatedTable(all []multipathRow) [][]string {
+	rows := tableOf(all)
+	for i, r := range all {
+		rows[i] = append(rows[i], fmt.Sprintf("%.1fms", r.LateMs), fmt.Sprintf("%.0f%%", 100*r.Idle))
+	}
+	return rows
+}

@@ -1,0 +1,225 @@
+// Package emulate runs patterns of flows through a fabric of namespaces, where
+// package multipath computes them: switches are kernels that forward, with FRR
+// and equal-cost paths, links are shaped, and the programs of datapath/iplb
+// put the headers on and take them off.
+//
+// Links are slow (Mbit/s), so that the machine is not the bottleneck. Whether
+// it was is measured with every run: by how much senders were late, and what
+// was left of the processors.
+package emulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"sublet/datapath/bpf"
+	"sublet/datapath/iplb"
+	"sublet/datapath/kernel"
+	"sublet/embed/relay"
+	"sublet/internal/ground"
+	"sublet/internal/lab"
+	"sublet/multipath"
+	"sublet/vnet"
+)
+
+// Config is what to emulate.
+type Config struct {
+	Exe       string // the sublet program
+	Substrate vnet.Substrate
+	Buffering time.Duration // of wires
+}
+
+// Fabric is one that is up.
+type Fabric struct {
+	ground *ground.Ground
+	sub    vnet.Substrate
+	model  *multipath.Fabric
+	hosts  []*host
+	wait   time.Duration // after which nothing is under way any more
+	run    uint32        // number of the run, in its packets
+}
+
+// host is one sender and receiver.
+type host struct {
+	name       string
+	at         *kernel.Host
+	table      *iplb.Table
+	loop, port netip.Addr
+	sink       *sink
+	rules      []iplb.Rule // in the table
+}
+
+// MaxNodes bounds hosts and switches: beyond it, two processors do not keep up
+// even with slow links.
+const MaxNodes = 160
+
+// Start makes the fabric. The caller is root.
+func Start(ctx context.Context, c Config) (*Fabric, error) {
+	if n := len(c.Substrate.Hosts) + len(c.Substrate.Switches); n > MaxNodes {
+		return nil, fmt.Errorf("an emulation of %d hosts and switches is larger than %d: use the model", n, MaxNodes)
+	}
+	if err := lab.FitsOSPF(c.Substrate); err != nil {
+		return nil, err
+	}
+	model, err := multipath.NewFabric(c.Substrate)
+	if err != nil {
+		return nil, err
+	}
+	g, err := ground.StartSpec(ctx, lab.Spec{Exe: c.Exe, Substrate: c.Substrate, OSPF: true, Buffering: c.Buffering})
+	if err != nil {
+		return nil, err
+	}
+	f := &Fabric{ground: g, sub: g.Substrate, model: model, wait: 8*c.Buffering + 300*time.Millisecond}
+	for _, h := range f.sub.Hosts {
+		one, err := f.open(string(h.Name))
+		if err != nil {
+			return nil, errors.Join(err, f.Stop())
+		}
+		f.hosts = append(f.hosts, one)
+	}
+	return f, nil
+}
+
+// Stop takes everything away.
+func (f *Fabric) Stop() error {
+	for _, h := range f.hosts {
+		h.close()
+	}
+	return f.ground.Stop()
+}
+
+// open prepares a host: its table of paths on the device towards the fabric,
+// and a socket that takes what arrives. The agent's own table is untouched.
+func (f *Fabric) open(name string) (*host, error) {
+	h := &host{name: name}
+	h.loop, _ = lab.Loopback(f.sub, name)
+	device := ""
+	for _, l := range f.sub.Links {
+		if end := slices.Index(l.Ends[:], name); end >= 0 {
+			h.port, device = l.Ports[end].Address, l.Ports[end].Interface
+		}
+	}
+	var err error
+	h.at, err = kernel.NewHost(kernel.Config{Host: name, Run: filepath.Join(f.ground.Run, "lab", "emulation"), Namespace: lab.Namespace(f.ground.Name, name)})
+	if err != nil {
+		return nil, err
+	}
+	if h.table, err = iplb.Open(h.at, h.loop); err != nil {
+		return nil, errors.Join(err, h.at.Close())
+	}
+	if err = h.attach(device); err == nil {
+		h.sink, err = newSink(h.at.Home())
+	}
+	if err != nil {
+		h.close()
+		return nil, fmt.Errorf("prepare host %s: %w", name, err)
+	}
+	return h, nil
+}
+
+func (h *host) attach(device string) error {
+	c, err := h.at.Dial("")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	d, err := c.LinkByName(device)
+	if err != nil {
+		return err
+	}
+	pins, err := bpf.OpenPins(h.at, "iplb")
+	if err != nil {
+		return err
+	}
+	return pins.Attach("tx", bpf.Hook{Namespace: h.at.Home(), Index: d.Index, Attach: ebpf.AttachTCXEgress}, h.table.Transmit())
+}
+
+func (h *host) close() {
+	if h.sink != nil {
+		h.sink.close()
+	}
+	h.table.Close()
+	_ = h.at.Close()
+}
+
+// spread makes every host send to its target by a method: with a rule for the
+// target's loopback, or without one.
+func (f *Fabric) spread(targets []int, m multipath.Method) error {
+	for from, h := range f.hosts {
+		if err := h.clear(); err != nil {
+			return err
+		}
+		rule, ok := f.rule(from, targets[from], m)
+		if !ok {
+			continue
+		}
+		if err := h.table.Set(rule); err != nil {
+			return fmt.Errorf("paths of %s: %w", h.name, err)
+		}
+		h.rules = append(h.rules, rule)
+	}
+	return nil
+}
+
+func (h *host) clear() error {
+	for _, r := range h.rules {
+		if err := h.table.Remove(r.Prefix); err != nil {
+			return err
+		}
+	}
+	h.rules = nil
+	return nil
+}
+
+// modes of the data plane by kind of method.
+var modes = map[string]iplb.Mode{"hash": iplb.Hash, "flow": iplb.PerFlow, "ksp": iplb.RoundRobin, "single": iplb.Hash}
+
+// rule spreads what one host sends to another; false: the fabric does, or both
+// are at one switch.
+func (f *Fabric) rule(from, to int, m multipath.Method) (iplb.Rule, bool) {
+	mode, spread := modes[m.Kind()]
+	paths := f.model.Paths(from, to, m)
+	if !spread || len(paths[0].Links) == 0 {
+		return iplb.Rule{}, false
+	}
+	rule := iplb.Rule{Prefix: netip.PrefixFrom(f.hosts[to].loop, 32), Mode: mode}
+	for _, p := range paths[:min(len(paths), iplb.MaxPaths)] {
+		rule.Paths = append(rule.Paths, iplb.Path{Relays: f.relays(p)})
+	}
+	return rule, true
+}
+
+// relays are the addresses of the shortest list that pins a path. Where the
+// path is the fabric's only choice, the list is its last switch.
+func (f *Fabric) relays(p relay.Path) []netip.Addr {
+	list := f.model.Switches().Pin(p)
+	if len(list) == 0 {
+		list = relay.List{{Node: p.Nodes[len(p.Nodes)-1], Link: relay.None}}
+	}
+	var addresses []netip.Addr
+	for _, r := range list {
+		address, _ := lab.Loopback(f.sub, f.sub.Switches[r.Node])
+		if r.Link != relay.None {
+			end := slices.Index(f.sub.Links[r.Link].Ends[:], f.sub.Switches[r.Node])
+			address = lab.PortAddress(r.Link, end)
+		}
+		addresses = append(addresses, address)
+	}
+	return addresses
+}
+
+// Hosts is how many there are.
+func (f *Fabric) Hosts() int { return len(f.hosts) }
+
+// namespace of a node.
+func (f *Fabric) namespace(node string) (*os.File, error) {
+	return kernel.OpenNamespace(lab.Namespace(f.ground.Name, node))
+}
