@@ -66,7 +66,6 @@ var damages = []struct{ where, command string }{
 	{"HOST", "tc qdisc del dev to-h2 parent 1:4"},
 	{"r", "ip route flush proto 155"},
 	{"r", "ip route add 10.0.0.99/32 dev eth0 proto 155"},
-	{"r", "sysctl -q -w net.ipv4.ip_forward=0"},
 	{"a", "ip route flush table main"},
 }
 
@@ -102,7 +101,24 @@ func TestSabotage(t *testing.T) {
 		d.repaired(what, do)
 	}
 	t.Logf("%d damages, the longest took %s: %s", d.count, d.longest.Round(time.Millisecond), d.worst)
+	d.tenants(places["r"])
 	endLossless(flows...)
+}
+
+// tenants is what a tenant turns off inside his router: that stays, for the
+// agent does not take it for damage.
+func (d *damaged) tenants(router string) {
+	off, on := []string{"sysctl", "-q", "-w", "net.ipv4.ip_forward=0"}, []string{"sysctl", "-q", "-w", "net.ipv4.ip_forward=1"}
+	d.in(router, off...)
+	for range 3 { // audits, with time to act
+		time.Sleep(time.Second)
+		var steps []string
+		if err := d.api.Diff(d.t.Context(), "h1", &steps); err != nil || len(steps) > 0 {
+			d.t.Errorf("a tenant's ip_forward=0 is taken for damage: %v %v", steps, err)
+		}
+	}
+	d.in(router, "sh", "-c", "test $(sysctl -n net.ipv4.ip_forward) = 0")
+	d.in(router, on...)
 }
 
 // damaged is a network that damage is done to.

@@ -9,8 +9,34 @@ import (
 )
 
 // mark is a number that IPv4 keeps for administrators and does nothing with
-// (net.ipv4.conf.all.tag): ours says that Sublet routes this node.
+// (net.ipv4.conf.all.tag): it says that Sublet routes this node, and made it a
+// router. What the tenant sets afterwards, forwarding above all, is his.
 const mark = "ipv4/conf/all/tag"
+
+// Values of the mark. A node whose mark the tenant changed is made anew.
+const (
+	markEnd    = Protocol
+	markRouter = Protocol + 1
+)
+
+func markOf(forward bool) string {
+	if forward {
+		return strconv.Itoa(markRouter)
+	}
+	return strconv.Itoa(markEnd)
+}
+
+// makeForwarding makes the calling thread's namespace a router or none, once:
+// one that is marked already has the settings that its tenant wants.
+func makeForwarding(on bool) error {
+	if readSysctl(mark) == markOf(on) {
+		return nil
+	}
+	if err := writeForwarding(on); err != nil {
+		return err
+	}
+	return setSysctl(mark, markOf(on)) // last: what went before is complete
+}
 
 // writeForwarding switches forwarding of the calling thread's namespace.
 func writeForwarding(on bool) error {
@@ -24,7 +50,6 @@ func writeForwarding(on bool) error {
 	for _, s := range [][2]string{
 		{"ipv4/ip_forward", value}, {"ipv6/conf/all/forwarding", value},
 		{"ipv4/conf/all/rp_filter", "0"}, {"ipv4/conf/default/rp_filter", "0"},
-		{mark, strconv.Itoa(Protocol)}, // last: what went before is complete
 	} {
 		if err := setSysctl(s[0], s[1]); err != nil {
 			return err
@@ -64,9 +89,16 @@ func setSysctl(name, value string) error {
 	return kernel.Sysctl(name, value)
 }
 
-// readForwarding tells whether the namespace forwards, and whether it is ours.
+// readForwarding tells whether the namespace was made a router, and whether it
+// is ours.
 func readForwarding() (on, ours bool) {
-	return readSysctl("ipv4/ip_forward") == "1", readSysctl(mark) == strconv.Itoa(Protocol)
+	switch readSysctl(mark) {
+	case strconv.Itoa(markRouter):
+		return true, true
+	case strconv.Itoa(markEnd):
+		return false, true
+	}
+	return false, false
 }
 
 func readSysctl(name string) string {

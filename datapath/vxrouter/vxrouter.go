@@ -74,7 +74,7 @@ func (p *Part) set(ctx context.Context, r plan.VxRouter) error {
 	defer ns.Close()
 	var c *kernel.Conn
 	err = kernel.In(ns, func() (err error) {
-		if err = writeForwarding(r.Forward); err == nil {
+		if err = makeForwarding(r.Forward); err == nil {
 			c, err = kernel.Dial()
 		}
 		return err
@@ -184,8 +184,8 @@ func (p *Part) observe(key string, host *plan.Host) error {
 	if ours || len(r.Routes) > 0 || r.OSPF != nil {
 		host.Add(r)
 	}
-	if err == nil && (r.Forward || !ours) { // one that the tenant stopped is still followed
-		p.shorten(key, ours && r.Forward)
+	if err == nil {
+		p.shorten(key, r.Forward)
 	}
 	return err
 }
