@@ -4,8 +4,8 @@ package plan
 type Path struct {
 	Kind Kind   `json:"kind"`
 	Of   string `json:"of"` // key of the item
-	// Short says that frames do not meet the stack; Why says what keeps a
-	// router from that.
+	// Short says that frames, a router's of IPv4, do not meet the stack; Why
+	// says what keeps a router, or one of IPv4 and IPv6, from that.
 	Short   bool              `json:"short"`
 	Why     string            `json:"why,omitempty"`
 	Packets uint64            `json:"packets"` // sent on by the program

@@ -151,6 +151,8 @@ func (a *app) printPaths(hosts []hostSteps) error {
 			way := "short"
 			if !p.Short {
 				way = "stack: " + p.Why
+			} else if p.Why != "" { // one family only
+				way += ", not " + p.Why
 			}
 			rows = append(rows, []string{h.Host, string(p.Kind), p.Of, fmt.Sprint(p.Packets), counted(p.Passed), counted(p.Dropped), way})
 		}

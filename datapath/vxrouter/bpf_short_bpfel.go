@@ -13,6 +13,12 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type shortCopy struct {
+	_       structs.HostLayout
+	Version uint32
+	On      uint32
+}
+
 type shortCount struct {
 	_       structs.HostLayout
 	Packets uint64
@@ -26,12 +32,21 @@ type shortKey struct {
 	Address uint32
 }
 
-type shortState struct {
+type shortKey6 struct {
 	_       structs.HostLayout
-	Until   uint64
-	Version uint32
-	On      uint32
-	Locals  [8]uint32
+	Bits    uint32
+	Address struct {
+		_       structs.HostLayout
+		U6Addr8 [16]uint8
+	}
+}
+
+type shortState struct {
+	_      structs.HostLayout
+	Until  uint64
+	Ip4    shortCopy
+	Ip6    shortCopy
+	Locals [8]uint32
 }
 
 type shortWay struct {
@@ -46,11 +61,13 @@ type shortWay struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	shortMapCounts           = "counts"
-	shortMapStates           = "states"
-	shortMapWays             = "ways"
-	shortProgVxrouterShort   = "vxrouter_short"
-	shortProgVxrouterVersion = "vxrouter_version"
+	shortMapCounts            = "counts"
+	shortMapStates            = "states"
+	shortMapWays              = "ways"
+	shortMapWays6             = "ways6"
+	shortProgVxrouterShort    = "vxrouter_short"
+	shortProgVxrouterVersion  = "vxrouter_version"
+	shortProgVxrouterVersion6 = "vxrouter_version6"
 )
 
 // loadShort returns the embedded CollectionSpec for short.
@@ -95,8 +112,9 @@ type shortSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type shortProgramSpecs struct {
-	VxrouterShort   *ebpf.ProgramSpec `ebpf:"vxrouter_short"`
-	VxrouterVersion *ebpf.ProgramSpec `ebpf:"vxrouter_version"`
+	VxrouterShort    *ebpf.ProgramSpec `ebpf:"vxrouter_short"`
+	VxrouterVersion  *ebpf.ProgramSpec `ebpf:"vxrouter_version"`
+	VxrouterVersion6 *ebpf.ProgramSpec `ebpf:"vxrouter_version6"`
 }
 
 // shortMapSpecs contains maps before they are loaded into the kernel.
@@ -106,6 +124,7 @@ type shortMapSpecs struct {
 	Counts *ebpf.MapSpec `ebpf:"counts"`
 	States *ebpf.MapSpec `ebpf:"states"`
 	Ways   *ebpf.MapSpec `ebpf:"ways"`
+	Ways6  *ebpf.MapSpec `ebpf:"ways6"`
 }
 
 // shortVariableSpecs contains global variables before they are loaded into the kernel.
@@ -137,6 +156,7 @@ type shortMaps struct {
 	Counts *ebpf.Map `ebpf:"counts"`
 	States *ebpf.Map `ebpf:"states"`
 	Ways   *ebpf.Map `ebpf:"ways"`
+	Ways6  *ebpf.Map `ebpf:"ways6"`
 }
 
 func (m *shortMaps) Close() error {
@@ -144,6 +164,7 @@ func (m *shortMaps) Close() error {
 		m.Counts,
 		m.States,
 		m.Ways,
+		m.Ways6,
 	)
 }
 
@@ -157,14 +178,16 @@ type shortVariables struct {
 //
 // It can be passed to loadShortObjects or ebpf.CollectionSpec.LoadAndAssign.
 type shortPrograms struct {
-	VxrouterShort   *ebpf.Program `ebpf:"vxrouter_short"`
-	VxrouterVersion *ebpf.Program `ebpf:"vxrouter_version"`
+	VxrouterShort    *ebpf.Program `ebpf:"vxrouter_short"`
+	VxrouterVersion  *ebpf.Program `ebpf:"vxrouter_version"`
+	VxrouterVersion6 *ebpf.Program `ebpf:"vxrouter_version6"`
 }
 
 func (p *shortPrograms) Close() error {
 	return _ShortClose(
 		p.VxrouterShort,
 		p.VxrouterVersion,
+		p.VxrouterVersion6,
 	)
 }
 

@@ -2,15 +2,12 @@ package vxrouter
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
@@ -29,26 +26,25 @@ const (
 	slowSurvey  = 10 * time.Millisecond
 )
 
-// follower keeps one router's copy like its kernel's table.
+// follower keeps one router's copies like its kernel's tables.
 type follower struct {
 	key  string
 	ns   *os.File
 	pins *bpf.Pins
 	all  *ebpf.Collection
 
-	program, version     *ebpf.Program
-	ways, states, counts *ebpf.Map
+	program        *ebpf.Program
+	states, counts *ebpf.Map
+	copies         [2]*tableCopy // IPv4, IPv6
 
 	conn   *kernel.Conn
 	events *os.File
 
-	table map[shortKey]shortWay // as the map is
 	state shortState
-	view  view
 	took  time.Duration // of the last survey
 
-	mu  sync.Mutex
-	off string // why the stack forwards; "" when it does not
+	mu   sync.Mutex
+	offs [2]string // why the stack forwards, as in copies
 
 	stop context.CancelFunc
 	done chan struct{}
@@ -60,7 +56,7 @@ func follow(host *kernel.Host, key string) (*follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &follower{key: key, ns: ns, done: make(chan struct{}), off: "not looked at yet"}
+	f := &follower{key: key, ns: ns, done: make(chan struct{}), offs: [2]string{unseen, unseen}}
 	if err := f.open(host); err != nil {
 		f.close()
 		return nil, err
@@ -70,6 +66,9 @@ func follow(host *kernel.Host, key string) (*follower, error) {
 	go f.run(ctx)
 	return f, nil
 }
+
+// unseen is why a router that was not looked at yet is the stack's.
+const unseen = "not looked at yet"
 
 // open opens tables and programs, and listens to the namespace.
 func (f *follower) open(host *kernel.Host) error {
@@ -100,45 +99,18 @@ func (f *follower) load() error {
 	if f.all, _, err = f.pins.Load(spec); err != nil {
 		return err
 	}
-	f.program, f.version = f.all.Programs[shortProgVxrouterShort], f.all.Programs[shortProgVxrouterVersion]
-	f.ways, f.states, f.counts = f.all.Maps[shortMapWays], f.all.Maps[shortMapStates], f.all.Maps[shortMapCounts]
-	return f.recall()
-}
-
-// recall reads what an earlier agent left, so that only what changed since is
-// written.
-func (f *follower) recall() error {
-	if err := f.states.Lookup(uint32(0), &f.state); err != nil {
-		return err
+	f.program = f.all.Programs[shortProgVxrouterShort]
+	f.states, f.counts = f.all.Maps[shortMapStates], f.all.Maps[shortMapCounts]
+	f.copies = [2]*tableCopy{
+		{family: ipv4, version: f.all.Programs[shortProgVxrouterVersion], ways: f.all.Maps[shortMapWays]},
+		{family: ipv6, version: f.all.Programs[shortProgVxrouterVersion6], ways: f.all.Maps[shortMapWays6]},
 	}
-	f.table = make(map[shortKey]shortWay)
-	var key shortKey
-	var way shortWay
-	all := f.ways.Iterate()
-	for all.Next(&key, &way) {
-		f.table[key] = way
+	for _, t := range f.copies {
+		if err := t.recall(); err != nil {
+			return err
+		}
 	}
-	return all.Err()
-}
-
-// groups are the kinds of change that matter.
-const groups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_NEIGH-1) | 1<<(unix.RTNLGRP_TC-1) |
-	1<<(unix.RTNLGRP_IPV4_IFADDR-1) | 1<<(unix.RTNLGRP_IPV4_ROUTE-1) | 1<<(unix.RTNLGRP_IPV4_RULE-1) |
-	1<<(unix.RTNLGRP_IPV4_NETCONF-1) | 1<<(unix.RTNLGRP_NEXTHOP-1)
-
-// listen opens a socket for events of the calling thread's namespace. Reads
-// wait in Go's poller, so a router costs no thread.
-func listen() (*os.File, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
-	if err != nil {
-		return nil, fmt.Errorf("open a socket for events: %w", err)
-	}
-	var all uint32 = groups & (1<<32 - 1)
-	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: all}); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("listen for events: %w", err)
-	}
-	return os.NewFile(uintptr(fd), "events"), nil
+	return f.states.Lookup(uint32(0), &f.state)
 }
 
 // end stops following; what is pinned stays unless unpin.
@@ -197,62 +169,4 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
-}
-
-// wait waits for a change that matters, at most until the next glance.
-func (f *follower) wait(ctx context.Context) (changed bool) {
-	f.events.SetReadDeadline(time.Now().Add(glanceEvery))
-	buffer := make([]byte, 32<<10)
-	for ctx.Err() == nil {
-		n, err := f.events.Read(buffer)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return false
-		}
-		if err != nil || f.matters(buffer[:n]) { // an error: some were lost
-			return true
-		}
-	}
-	return false
-}
-
-// drain forgets what is told already: it is about to be read.
-func (f *follower) drain() {
-	f.events.SetReadDeadline(time.Now().Add(time.Millisecond))
-	buffer := make([]byte, 32<<10)
-	for {
-		if _, err := f.events.Read(buffer); errors.Is(err, os.ErrDeadlineExceeded) {
-			return
-		}
-	}
-}
-
-// matters says whether messages tell of anything but a known neighbour that
-// was found to be still there.
-func (f *follower) matters(b []byte) bool {
-	for len(b) >= unix.NLMSG_HDRLEN {
-		size := int(binary.NativeEndian.Uint32(b))
-		if size < unix.NLMSG_HDRLEN || size > len(b) {
-			return true
-		}
-		n, mac, state, usable := parseNeighbour(b[unix.NLMSG_HDRLEN:size])
-		if binary.NativeEndian.Uint16(b[4:]) != unix.RTM_NEWNEIGH || n.address.Is4() && (!usable || f.view.neighbours[n] != mac) {
-			return true
-		}
-		if state&unix.NUD_STALE != 0 && f.view.wanted()[n] {
-			f.touch(n)
-		}
-		b = b[min((size+3)&^3, len(b)):]
-	}
-	return false
-}
-
-// touch makes the kernel find out whether a neighbour is there, as a packet to
-// it would: the short way's packets do not pass where it counts them.
-func (f *follower) touch(n neighbour) {
-	header := make([]byte, 12) // struct ndmsg
-	header[0] = unix.AF_INET
-	binary.NativeEndian.PutUint32(header[4:], uint32(n.index))
-	header[10] = unix.NTF_USE
-	m := kernel.NewMessage(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, header)
-	_ = f.conn.Do(m.Attr(unix.NDA_DST, n.address.AsSlice())) // what is not found stays the stack's
 }

@@ -2,17 +2,24 @@
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The short way through a router (IPv4): at the ingress of its ports, a packet
- * that the router's stack would forward without doing anything more is sent to
- * the far end of the port it leaves by, as if the stack had sent it. Everything
+ * The short way through a router: at the ingress of its ports, a packet that
+ * the router's stack would forward without doing anything more is sent to the
+ * far end of the port it leaves by, as if the stack had sent it. Everything
  * else is left to the stack.
  *
- * The table is a copy of the kernel's. That it still is what the kernel would
- * use is asked of the kernel for each packet. Two counts there only grow:
- * rt_genid with every new route, change of a rule, an address or of forwarding
- * (rt_cache_flush in net/ipv4/{fib_frontend,fib_trie,devinet}.c), fib_seq with
- * every change of the best route to a prefix or of a next hop
- * (call_fib4_notifiers). Their sum must be the one the copy was read at.
+ * The tables are copies of the kernel's. That they still are what the kernel
+ * would use is asked of the kernel for each packet: counts there only grow, and
+ * their sum must be the one the copy was read at.
+ *
+ * IPv4: rt_genid, with every new route, change of a rule, an address or of
+ * forwarding (rt_cache_flush in net/ipv4/{fib_frontend,fib_trie,devinet}.c),
+ * and fib_seq, with every change of the best route to a prefix or of a next hop
+ * (call_fib4_notifiers).
+ *
+ * IPv6: fib6_sernum, with every route added (net/ipv6/ip6_fib.c), fib_seq of
+ * both tables, with every change of the best route to a prefix
+ * (call_fib6_entry_notifiers), and fib_rules_seq. Forwarding itself is asked
+ * for as ip6_forward does, since turning it off need not change a route.
  */
 #include "checksum.h"
 
@@ -25,10 +32,31 @@ typedef struct {
 struct nf_hook_entries;
 struct netns_nf {
 	struct nf_hook_entries *hooks_ipv4[5];
+	struct nf_hook_entries *hooks_ipv6[5];
 } SECTION_CORE;
 struct netns_ipv4 {
 	atomic_t rt_genid;
 	unsigned int fib_seq;
+} SECTION_CORE;
+struct ipv6_devconf {
+	__s32 disable_ipv6;
+	__s32 forwarding;
+} SECTION_CORE;
+struct inet6_dev {
+	struct ipv6_devconf cnf;
+} SECTION_CORE;
+struct fib6_table {
+	unsigned int fib_seq;
+} SECTION_CORE;
+struct fib_rules_ops {
+	unsigned int fib_rules_seq;
+} SECTION_CORE;
+struct netns_ipv6 {
+	struct ipv6_devconf *devconf_all;
+	struct fib6_table *fib6_main_tbl;
+	struct fib6_table *fib6_local_tbl;
+	struct fib_rules_ops *fib6_rules_ops;
+	atomic_t fib6_sernum;
 } SECTION_CORE;
 struct netns_xfrm {
 	unsigned int policy_count[6];
@@ -36,6 +64,7 @@ struct netns_xfrm {
 struct net {
 	struct netns_nf nf;
 	struct netns_ipv4 ipv4;
+	struct netns_ipv6 ipv6;
 	struct netns_xfrm xfrm;
 } SECTION_CORE;
 typedef struct {
@@ -43,6 +72,7 @@ typedef struct {
 } SECTION_CORE possible_net_t;
 struct net_device {
 	possible_net_t nd_net;
+	struct inet6_dev *ip6_ptr;
 	struct nf_hook_entries *nf_hooks_ingress;
 	void *rx_handler;
 } SECTION_CORE;
@@ -67,7 +97,7 @@ enum pass {
 	PASS_OFF,	 /* the tenant uses what the short way does not carry */
 	PASS_STALE,	 /* the kernel's table changed, or nobody keeps the copy */
 	PASS_HOOK,	 /* netfilter, IPsec, or a device on top of the port */
-	PASS_UNUSUAL,	 /* no IPv4 unicast, options, lengths or checksum wrong */
+	PASS_UNUSUAL,	 /* no unicast, options or extension headers, lengths or checksum wrong */
 	PASS_TTL,	 /* ends here */
 	PASS_SOURCE,	 /* martian */
 	PASS_ROUTE,	 /* to the router itself, no route, or an unusual one */
@@ -81,18 +111,28 @@ struct key {
 	__be32 address;
 };
 
+struct key6 {
+	__u32 bits;
+	struct in6_addr address;
+};
+
 struct way {
 	__u32 out; /* device, 0: the stack's */
 	__u32 mtu;
 	__u8 macs[12]; /* of the neighbour, of the port */
-	__u32 why;     /* out is 0: enum pass */
+	__u32 why; /* out is 0: enum pass; else not 0: the device's own MTU is larger */
+};
+
+/* A copy, and the kernel's version that it was read at. */
+struct copy {
+	__u32 version;
+	__u32 on;
 };
 
 struct state {
 	__u64 until; /* coarse ns since the machine started */
-	__u32 version; /* the copy was read at */
-	__u32 on;
-	__be32 locals[MAX_LOCALS]; /* the router's addresses */
+	struct copy ip4, ip6;
+	__be32 locals[MAX_LOCALS]; /* the router's IPv4 addresses */
 };
 
 struct count {
@@ -112,6 +152,7 @@ struct count {
 
 MAP(BPF_MAP_TYPE_ARRAY, __u32, struct state, 1, 0) states SEC(".maps");
 MAP(BPF_MAP_TYPE_LPM_TRIE, struct key, struct way, MAX_ROUTES, BPF_F_NO_PREALLOC) ways SEC(".maps");
+MAP(BPF_MAP_TYPE_LPM_TRIE, struct key6, struct way, MAX_ROUTES, BPF_F_NO_PREALLOC) ways6 SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct count, 1, 0) counts SEC(".maps");
 
 static __always_inline int pass(struct count *c, __u32 why)
@@ -151,17 +192,34 @@ static __always_inline bool intact(const struct iphdr *ip)
 	return sum == 0xffff;
 }
 
-static __always_inline __u32 version(struct net *net)
+static __always_inline __u32 version4(struct net *net)
 {
 	return (__u32)net->ipv4.rt_genid.counter + net->ipv4.fib_seq;
+}
+
+static __always_inline __u32 version6(struct net *net)
+{
+	return (__u32)net->ipv6.fib6_sernum.counter + net->ipv6.fib6_main_tbl->fib_seq +
+	       net->ipv6.fib6_local_tbl->fib_seq + net->ipv6.fib6_rules_ops->fib_rules_seq;
 }
 
 /* Something else of the stack's wants to see packets. */
 static __always_inline bool hooked(struct net *net, struct net_device *dev)
 {
+	return dev->nf_hooks_ingress || dev->rx_handler || net->xfrm.policy_count[XFRM_OUT] ||
+	       net->xfrm.policy_count[XFRM_FWD];
+}
+
+static __always_inline bool hooked4(struct net *net, struct net_device *dev)
+{
 	return net->nf.hooks_ipv4[NF_PRE_ROUTING] || net->nf.hooks_ipv4[NF_FORWARD] ||
-	       net->nf.hooks_ipv4[NF_POST_ROUTING] || dev->nf_hooks_ingress || dev->rx_handler ||
-	       net->xfrm.policy_count[XFRM_OUT] || net->xfrm.policy_count[XFRM_FWD];
+	       net->nf.hooks_ipv4[NF_POST_ROUTING] || hooked(net, dev);
+}
+
+static __always_inline bool hooked6(struct net *net, struct net_device *dev)
+{
+	return net->nf.hooks_ipv6[NF_PRE_ROUTING] || net->nf.hooks_ipv6[NF_FORWARD] ||
+	       net->nf.hooks_ipv6[NF_POST_ROUTING] || hooked(net, dev);
 }
 
 /* Of a packet built by segmentation offload, what goes onto the wire counts. */
@@ -171,64 +229,27 @@ static __always_inline bool fits(struct __sk_buff *skb, const struct way *w)
 
 	if (likely(skb->len <= w->mtu + ETH_HLEN))
 		return true;
-	return skb->gso_size && bpf_check_mtu(skb, out, &length, 0, BPF_MTU_CHK_SEGS) == 0;
+	return skb->gso_size && !w->why && bpf_check_mtu(skb, out, &length, 0, BPF_MTU_CHK_SEGS) == 0;
 }
 
-SEC("tc")
-int vxrouter_short(struct __sk_buff *skb)
+/* Whether the stack would do no more than send it by w; else counts why not. */
+static __always_inline bool carries(struct __sk_buff *skb, struct count *c, const struct way *w)
 {
-	struct key key = { .bits = 32 };
-	struct sk_buff *kernel;
-	struct net_device *dev;
-	struct state *s;
-	struct count *c;
-	struct ethhdr *eth;
-	struct iphdr *ip;
-	struct net *net;
-	struct way *w;
-	__u32 zero = 0;
+	__u32 why = PASS_ROUTE;
 
-	if (skb->protocol != bpf_htons(ETH_P_IP) || skb->pkt_type != PACKET_HOST)
-		return TCX_NEXT;
-	s = bpf_map_lookup_elem(&states, &zero);
-	c = bpf_map_lookup_elem(&counts, &zero);
-	if (!s || !c)
-		return TCX_NEXT;
-	if (!s->on)
-		return pass(c, PASS_OFF);
-	kernel = bpf_cast_to_kern_ctx(skb);
-	dev = kernel->dev;
-	net = dev->nd_net.net;
-	if (unlikely(s->version != version(net) || bpf_ktime_get_coarse_ns() > s->until))
-		return pass(c, PASS_STALE);
-	if (unlikely(hooked(net, dev)))
-		return pass(c, PASS_HOOK);
-	eth = reach(skb, ETH_HLEN + sizeof(*ip));
-	if (!eth)
-		return pass(c, PASS_UNUSUAL);
-	ip = (void *)(eth + 1);
-	if (mac_is_group(eth->h_dest) || skb->vlan_present || eth->h_proto != bpf_htons(ETH_P_IP) || *(__u8 *)ip != 0x45 ||
-	    bpf_ntohs(ip->tot_len) + ETH_HLEN != skb->len || !intact(ip) || !ordinary(ip->daddr))
-		return pass(c, PASS_UNUSUAL);
-	if (ip->ttl <= 1)
-		return pass(c, PASS_TTL);
-	if (!ordinary(ip->saddr) || local(s, ip->saddr))
-		return pass(c, PASS_SOURCE);
-	key.address = ip->daddr;
-	w = bpf_map_lookup_elem(&ways, &key);
-	if (!w)
-		return pass(c, PASS_ROUTE);
-	if (!w->out)
-		return pass(c, w->why);
-	if (w->out == skb->ifindex) /* the sender may be told of a shorter way */
-		return pass(c, PASS_ROUTE);
-	if (!fits(skb, w))
-		return pass(c, PASS_SIZE);
-	eth = reach(skb, ETH_HLEN + sizeof(*ip));
-	if (!eth)
-		return pass(c, PASS_UNUSUAL);
-	ip = (void *)(eth + 1);
-	ip4_decrease_ttl(ip);
+	if (likely(w && w->out && w->out != skb->ifindex)) { /* back: the sender may be told of a shorter way */
+		if (likely(fits(skb, w)))
+			return true;
+		why = PASS_SIZE;
+	} else if (w && !w->out) {
+		why = w->why;
+	}
+	pass(c, why);
+	return false;
+}
+
+static __always_inline int send(struct __sk_buff *skb, struct count *c, struct ethhdr *eth, const struct way *w)
+{
 	*(__u64 *)eth = *(__u64 *)w->macs;
 	*(__u32 *)((void *)eth + 8) = *(__u32 *)(w->macs + 8);
 	c->packets++;
@@ -236,14 +257,158 @@ int vxrouter_short(struct __sk_buff *skb)
 	return bpf_redirect_peer(w->out, 0);
 }
 
-/* Tells the agent, which runs it in the router's namespace, the version of the
- * kernel's table there. */
+/* To one station, untagged; the caller has looked at skb->protocol. */
+static __always_inline bool to_station(const struct __sk_buff *skb, const struct ethhdr *eth)
+{
+	return !mac_is_group(eth->h_dest) && !skb->vlan_present && eth->h_proto == (__be16)skb->protocol;
+}
+
+static __always_inline int short4(struct __sk_buff *skb, struct state *s, struct count *c)
+{
+	struct key key = { .bits = 32 };
+	struct sk_buff *kernel;
+	struct net_device *dev;
+	struct ethhdr *eth;
+	struct iphdr *ip;
+	struct net *net;
+	struct way *w;
+
+	if (!s->ip4.on)
+		return pass(c, PASS_OFF);
+	kernel = bpf_cast_to_kern_ctx(skb);
+	dev = kernel->dev;
+	net = dev->nd_net.net;
+	if (unlikely(s->ip4.version != version4(net) || bpf_ktime_get_coarse_ns() > s->until))
+		return pass(c, PASS_STALE);
+	if (unlikely(hooked4(net, dev)))
+		return pass(c, PASS_HOOK);
+	eth = reach(skb, ETH_HLEN + sizeof(*ip));
+	if (!eth)
+		return pass(c, PASS_UNUSUAL);
+	ip = (void *)(eth + 1);
+	if (!to_station(skb, eth) || *(__u8 *)ip != 0x45 || bpf_ntohs(ip->tot_len) + ETH_HLEN != skb->len || !intact(ip) ||
+	    !ordinary(ip->daddr))
+		return pass(c, PASS_UNUSUAL);
+	if (ip->ttl <= 1)
+		return pass(c, PASS_TTL);
+	if (!ordinary(ip->saddr) || local(s, ip->saddr))
+		return pass(c, PASS_SOURCE);
+	key.address = ip->daddr;
+	w = bpf_map_lookup_elem(&ways, &key);
+	if (!carries(skb, c, w))
+		return TCX_NEXT;
+	eth = reach(skb, ETH_HLEN + sizeof(*ip));
+	if (!eth || !w)
+		return pass(c, PASS_UNUSUAL);
+	ip4_decrease_ttl((void *)(eth + 1));
+	return send(skb, c, eth, w);
+}
+
+/* Neither multicast (ff), nor of one link (fe), nor unspecified, loopback or
+ * IPv4's (00). */
+static __always_inline bool ordinary6(const struct in6_addr *address)
+{
+	return (__u8)(address->u6_addr8[0] - 1) < 0xfd;
+}
+
+/* Extension headers (IANA, IPv6 extension header types) are the stack's. */
+static __always_inline bool plain6(__u8 next)
+{
+	const __u64 first = 1ULL << IPPROTO_HOPOPTS | 1ULL << IPPROTO_ROUTING | 1ULL << IPPROTO_FRAGMENT | 1ULL << 50 |
+			    1ULL << 51 | 1ULL << IPPROTO_DSTOPTS;
+
+	if (next < 64)
+		return !(first >> next & 1);
+	return next != 135 && next != 139 && next != 140 && next < 253;
+}
+
+/* The settings by which ip6_rcv and ip6_forward decide. */
+static __always_inline bool forwards6(struct net *net, struct net_device *dev)
+{
+	struct inet6_dev *in = dev->ip6_ptr;
+
+	return in && !in->cnf.disable_ipv6 && net->ipv6.devconf_all->forwarding;
+}
+
+static __always_inline int short6(struct __sk_buff *skb, struct state *s, struct count *c)
+{
+	struct key6 key = { .bits = 128 };
+	struct sk_buff *kernel;
+	struct net_device *dev;
+	struct ipv6hdr *ip;
+	struct ethhdr *eth;
+	struct net *net;
+	struct way *w;
+
+	if (!s->ip6.on)
+		return pass(c, PASS_OFF);
+	kernel = bpf_cast_to_kern_ctx(skb);
+	dev = kernel->dev;
+	net = dev->nd_net.net;
+	if (unlikely(!forwards6(net, dev)))
+		return pass(c, PASS_OFF);
+	if (unlikely(s->ip6.version != version6(net) || bpf_ktime_get_coarse_ns() > s->until))
+		return pass(c, PASS_STALE);
+	if (unlikely(hooked6(net, dev)))
+		return pass(c, PASS_HOOK);
+	eth = reach(skb, ETH_HLEN + sizeof(*ip));
+	if (!eth)
+		return pass(c, PASS_UNUSUAL);
+	ip = (void *)(eth + 1);
+	if (!to_station(skb, eth) || *(__u8 *)ip >> 4 != 6 ||
+	    bpf_ntohs(ip->payload_len) + sizeof(*ip) + ETH_HLEN != skb->len || !plain6(ip->nexthdr) || !ordinary6(&ip->daddr))
+		return pass(c, PASS_UNUSUAL);
+	if (ip->hop_limit <= 1)
+		return pass(c, PASS_TTL);
+	if (!ordinary6(&ip->saddr))
+		return pass(c, PASS_SOURCE);
+	key.address = ip->daddr;
+	w = bpf_map_lookup_elem(&ways6, &key);
+	if (!carries(skb, c, w))
+		return TCX_NEXT;
+	eth = reach(skb, ETH_HLEN + sizeof(*ip));
+	if (!eth || !w)
+		return pass(c, PASS_UNUSUAL);
+	((struct ipv6hdr *)(eth + 1))->hop_limit--;
+	return send(skb, c, eth, w);
+}
+
+SEC("tc")
+int vxrouter_short(struct __sk_buff *skb)
+{
+	struct state *s;
+	struct count *c;
+	__u32 zero = 0;
+
+	if (skb->pkt_type != PACKET_HOST)
+		return TCX_NEXT;
+	s = bpf_map_lookup_elem(&states, &zero);
+	c = bpf_map_lookup_elem(&counts, &zero);
+	if (!s || !c)
+		return TCX_NEXT;
+	if (likely(skb->protocol == bpf_htons(ETH_P_IP)))
+		return short4(skb, s, c);
+	if (skb->protocol == bpf_htons(ETH_P_IPV6))
+		return short6(skb, s, c);
+	return TCX_NEXT;
+}
+
+/* These tell the agent, which runs them in the router's namespace, the versions
+ * of the kernel's tables there. */
 SEC("tc")
 int vxrouter_version(struct __sk_buff *skb)
 {
 	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
 
-	return version(kernel->dev->nd_net.net);
+	return version4(kernel->dev->nd_net.net);
+}
+
+SEC("tc")
+int vxrouter_version6(struct __sk_buff *skb)
+{
+	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
+
+	return version6(kernel->dev->nd_net.net);
 }
 
 LICENSE;

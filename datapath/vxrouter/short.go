@@ -23,76 +23,36 @@ const pinsPrefix = "vxrouter:"
 // have no colons.
 func pinsOf(key string) string { return pinsPrefix + strings.ReplaceAll(key, ".", ":") }
 
-// look brings the copy to what the kernel has now.
+// look brings the copies to what the kernel has now.
 func (f *follower) look() {
-	var version uint32
-	var off string
+	var ports map[int]port
 	err := kernel.In(f.ns, func() (err error) {
-		if version, err = f.number(); err != nil {
+		var off string
+		if ports, off, err = surveyPorts(f.conn); err != nil {
 			return err
 		}
-		// Who has just increased it may not have changed the table yet, but
-		// holds the lock that this change, of nothing, waits for.
-		if err := f.conn.Do(kernel.ChangeLink(loopback)); err != nil {
-			return err
+		for _, t := range f.copies {
+			t.refresh(f.conn, ports, off)
 		}
-		f.view, off, err = survey(f.conn)
-		return err
+		return nil
 	})
-	if err == nil && off == "" {
-		err = f.write(f.view.ways())
-	}
 	if err == nil {
-		err = f.attach()
+		err = f.attach(ports)
 	}
 	if err != nil {
-		off = "cannot be followed: " + err.Error()
+		for _, t := range f.copies {
+			t.off = unfollowed(err)
+		}
 	}
-	f.set(off, version)
-	if off == "" {
-		f.keep()
-	}
+	f.set()
+	f.keep()
 }
 
-// loopback is the index of every namespace's first device.
-const loopback = 1
-
-// number reads the version of the kernel's table in the thread's namespace.
-func (f *follower) number() (uint32, error) {
-	version, err := f.version.Run(&ebpf.RunOptions{Data: make([]byte, 64)})
-	if err != nil {
-		return 0, fmt.Errorf("read the version of the kernel's table: %w", err)
-	}
-	return version, nil
-}
-
-// write changes what differs in the program's table. While routes differ the
-// program does not use it: the kernel's version is another than the copy's.
-func (f *follower) write(want map[shortKey]shortWay) error {
-	for key := range f.table {
-		if _, stays := want[key]; stays {
-			continue
-		}
-		if err := f.ways.Delete(key); err != nil {
-			return fmt.Errorf("take a route: %w", err)
-		}
-		delete(f.table, key)
-	}
-	for key, way := range want {
-		if have, there := f.table[key]; there && have == way {
-			continue
-		}
-		if err := f.ways.Put(key, way); err != nil {
-			return fmt.Errorf("put a route: %w", err)
-		}
-		f.table[key] = way
-	}
-	return nil
-}
+func unfollowed(err error) string { return "cannot be followed: " + err.Error() }
 
 // attach puts the program on every port.
-func (f *follower) attach() error {
-	for index, p := range f.view.ports {
+func (f *follower) attach(ports map[int]port) error {
+	for index, p := range ports {
 		hook := bpf.Hook{Namespace: f.ns, Index: index, Attach: ebpf.AttachTCXIngress, First: true}
 		if err := f.pins.Attach(pinOf(p.name), hook, f.program); err != nil {
 			return err
@@ -105,64 +65,70 @@ func (f *follower) attach() error {
 // name with dots.
 func pinOf(port string) string { return "port_" + strings.ReplaceAll(port, ".", ":") }
 
-// set says whether the copy may be used, and for how long.
-func (f *follower) set(off string, version uint32) {
-	next := shortState{Version: version, Until: uint64(now() + belief)}
-	if off == "" {
-		next.On = 1
-	}
-	for i, a := range f.view.locals[:min(len(f.view.locals), maxLocals)] {
+// set says which copies may be used, and for how long.
+func (f *follower) set() {
+	next := shortState{Until: uint64(now() + belief), Ip4: f.copies[0].row(), Ip6: f.copies[1].row()}
+	locals := f.copies[0].view.locals
+	for i, a := range locals[:min(len(locals), maxLocals)] {
 		next.Locals[i] = ip4(a)
 	}
 	if err := f.states.Put(uint32(0), next); err != nil {
-		off = "cannot be followed: " + err.Error()
+		f.say(unfollowed(err), unfollowed(err))
+		return
 	}
 	f.state = next
-	f.say(off)
+	f.say(f.copies[0].off, f.copies[1].off)
 }
 
-func (f *follower) say(off string) {
+// say keeps why the stack forwards IPv4, and IPv6.
+func (f *follower) say(offs ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.off = off
+	copy(f.offs[:], offs)
 }
 
 // suspend leaves everything to the stack until the next look.
 func (f *follower) suspend(why string) {
-	f.state.On = 0
+	f.state.Ip4.On, f.state.Ip6.On = 0, 0
 	_ = f.states.Put(uint32(0), f.state) // or the kernel's version differs, or belief ends
-	f.say(why)
+	f.say(why, why)
 }
 
-// glance looks for what the kernel does not tell of, and goes on believing.
+// glance looks for what the kernel does not tell of, and goes on believing. Of
+// what keeps IPv6 alone from the short way the kernel tells.
 func (f *follower) glance() {
-	if f.state.On == 0 {
-		f.look()
-		return
-	}
-	var off string
-	var version uint32
-	err := kernel.In(f.ns, func() (err error) {
-		if off, err = glance(); err == nil {
-			version, err = f.number()
-		}
-		return err
-	})
-	if err != nil || off != "" || version != f.state.Version {
+	if f.state.Ip4.On == 0 || f.changed() {
 		f.look()
 		return
 	}
 	f.state.Until = uint64(now() + belief)
 	if err := f.states.Put(uint32(0), f.state); err != nil {
-		f.say("cannot be followed: " + err.Error())
+		f.say(unfollowed(err), unfollowed(err))
 	}
 	f.keep()
 }
 
+// changed says whether the copies are not what the kernel has any more.
+func (f *follower) changed() (changed bool) {
+	err := kernel.In(f.ns, func() error {
+		off, err := glance()
+		changed = off != ""
+		for _, t := range f.copies {
+			version, failed := t.number()
+			changed = changed || failed != nil || version != t.read
+		}
+		return err
+	})
+	return changed || err != nil
+}
+
 // keep asks for the neighbours that routes lead to and that are not known.
 func (f *follower) keep() {
-	for n := range f.view.wanted() {
-		if _, known := f.view.neighbours[n]; !known {
+	for _, t := range f.copies {
+		if t.off != "" {
+			continue
+		}
+		for _, n := range t.missing() {
 			f.touch(n)
 		}
 	}
@@ -178,7 +144,7 @@ func now() time.Duration {
 // path is what the program counted, and why it does not do more.
 func (f *follower) path() (plan.Path, error) {
 	f.mu.Lock()
-	path := plan.Path{Kind: plan.KindVxRouter, Of: f.key, Short: f.off == "", Why: f.off}
+	path := plan.Path{Kind: plan.KindVxRouter, Of: f.key, Short: f.offs[0] == "", Why: why(f.offs[0], f.offs[1])}
 	f.mu.Unlock()
 	var perCPU []shortCount
 	if err := f.counts.Lookup(uint32(0), &perCPU); err != nil {
@@ -195,6 +161,20 @@ func (f *follower) path() (plan.Path, error) {
 		}
 	}
 	return path, nil
+}
+
+// why says what keeps packets from the short way. IPv4 is what the plan is of;
+// IPv6 the tenant's own.
+func why(off4, off6 string) string {
+	switch {
+	case off4 == off6:
+		return off4
+	case off4 == "":
+		return "IPv6: " + off6
+	case off6 == "":
+		return "IPv4: " + off4
+	}
+	return off4 + "; IPv6: " + off6
 }
 
 // Paths tells of every router.

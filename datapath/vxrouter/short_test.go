@@ -146,9 +146,11 @@ func (b *bench) macTo(r plan.VxRouter, address string) string {
 	b.part.mu.Lock()
 	defer b.part.mu.Unlock()
 	var w shortWay
-	key := keyOf(netip.PrefixFrom(netip.MustParseAddr(address), 32))
-	if b.part.followed[r.Key()].ways.Lookup(key, &w) != nil || w.Out == 0 {
-		return ""
+	a := netip.MustParseAddr(address)
+	for _, t := range b.part.followed[r.Key()].copies {
+		if t.bits == a.BitLen() && (t.ways.Lookup(key(netip.PrefixFrom(a, t.bits)), &w) != nil || w.Out == 0) {
+			return ""
+		}
 	}
 	return net.HardwareAddr(w.Macs[:6]).String()
 }
@@ -228,4 +230,14 @@ func (b *bench) echoes(key string) int {
 		return n
 	}
 	return 0
+}
+
+// echoes6 is how many pings of IPv6 a node has answered.
+func (b *bench) echoes6(key string) int {
+	out, err := exec.Command("nsenter", "--net="+b.host.Path(key), "cat", "/proc/net/snmp6").Output()
+	b.check(err)
+	fields := strings.Fields(string(out))
+	n, err := strconv.Atoi(fields[slices.Index(fields, "Icmp6InEchos")+1])
+	b.check(err)
+	return n
 }

@@ -2,70 +2,81 @@ package vxrouter
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net/netip"
-	"os"
-	"strings"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
 )
 
-// survey reads what the short way depends on in the router's namespace, on
-// whose thread it runs. off says, for people, what it does not carry; "" is
-// nothing.
-func survey(c *kernel.Conn) (v view, off string, err error) {
-	for _, read := range []func(*kernel.Conn, *view) (string, error){readLinks, readQueues, readSettings, readRules, readLocals, readTables, readNeighbours} {
+// surveyPorts reads what both families depend on in the router's namespace, on
+// whose thread it runs. off says, for people, what the short way does not
+// carry; "" is nothing.
+func surveyPorts(c *kernel.Conn) (ports map[int]port, off string, err error) {
+	ports, off, err = readLinks(c)
+	if err != nil {
+		return nil, "", err
+	}
+	queues, err := readQueues(c, ports)
+	if err != nil {
+		return nil, "", err
+	}
+	if off = cmp.Or(off, queues); off == "" {
+		off, err = glance()
+	}
+	return ports, off, err
+}
+
+// survey reads what one family depends on.
+func survey(c *kernel.Conn, f *family, ports map[int]port) (v view, off string, err error) {
+	v = view{family: f, ports: ports}
+	if f == ipv6 {
+		if v.ports, err = narrow(ports); err != nil {
+			return v, "", err
+		}
+	}
+	for _, read := range []func(*kernel.Conn, *view) (string, error){readSettings, readRules, readLocals, readTables, readNeighbours} {
 		reason, err := read(c, &v)
 		if err != nil {
 			return v, "", err
 		}
-		if off == "" {
-			off = reason
-		}
+		off = cmp.Or(off, reason)
 	}
-	if off == "" {
-		off, err = glance()
-	}
-	return v, off, err
+	return v, off, nil
 }
 
-// glance looks for what the kernel does not tell of: packet sockets and
-// netfilter. It runs every second.
-func glance() (off string, err error) {
-	sockets, err := os.ReadFile("/proc/thread-self/net/packet")
-	if err != nil {
-		return "", err
+// narrow gives ports the MTU that IPv6 has there (net.ipv6.conf.DEVICE.mtu),
+// where it is less than the device's.
+func narrow(ports map[int]port) (map[int]port, error) {
+	ports = maps.Clone(ports)
+	for i, p := range ports {
+		own, err := strconv.Atoi(readSysctl("ipv6/conf/" + p.name + "/mtu"))
+		if err == nil && own < p.mtu { // an error: no IPv6 on it, so no routes
+			p.mtu, p.less = own, true
+			ports[i] = p
+		}
 	}
-	if bytes.Count(sockets, []byte("\n")) > 1 {
-		return "packets are captured in it (a packet socket is open)", nil
-	}
-	tables, _ := os.ReadFile("/proc/thread-self/net/ip_tables_names") // no such file: no such module
-	if len(tables) > 0 {
-		return "iptables has tables in it: " + strings.Join(strings.Fields(string(tables)), ", "), nil
-	}
-	n, err := filterTables()
-	if n > 0 {
-		off = "nftables has tables in it"
-	}
-	return off, err
+	return ports, nil
 }
 
 // readLinks finds the ports. A device on top of a port takes part of what
 // comes in by it.
-func readLinks(c *kernel.Conn, v *view) (off string, err error) {
+func readLinks(c *kernel.Conn) (ports map[int]port, off string, err error) {
 	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETLINK, 0, kernel.LinkHeader(0, 0, 0)).Uint32(unix.IFLA_EXT_MASK, 1<<3))
 	if err != nil {
-		return "", fmt.Errorf("read devices: %w", err)
+		return nil, "", fmt.Errorf("read devices: %w", err)
 	}
-	v.ports = make(map[int]port)
+	ports = make(map[int]port)
 	for _, b := range answers {
 		l := parseDevice(b)
 		switch {
 		case l.kind == "veth" && l.up && l.abroad:
-			v.ports[l.index] = l.port
+			ports[l.index] = l.port
 			if l.master != 0 {
 				off = l.name + " belongs to another device (bridge, bond or VRF)"
 			}
@@ -73,7 +84,7 @@ func readLinks(c *kernel.Conn, v *view) (off string, err error) {
 			off = l.name + " is a device on top of another"
 		}
 	}
-	return off, nil
+	return ports, off, nil
 }
 
 // netDevice is a device as far as it matters here.
@@ -125,13 +136,13 @@ func text(b []byte) string {
 }
 
 // readQueues looks for queues and filters on the ports.
-func readQueues(c *kernel.Conn, v *view) (off string, err error) {
+func readQueues(c *kernel.Conn, ports map[int]port) (off string, err error) {
 	qdiscs, err := c.Qdiscs()
 	if err != nil {
 		return "", fmt.Errorf("read queues: %w", err)
 	}
 	for _, q := range qdiscs {
-		p, ours := v.ports[q.Index]
+		p, ours := ports[q.Index]
 		switch {
 		case !ours:
 		case q.Parent == kernel.TCClsact:
@@ -145,57 +156,67 @@ func readQueues(c *kernel.Conn, v *view) (off string, err error) {
 
 // Attributes of RTM_GETNETCONF (linux/netconf.h), and the index of "all".
 const (
-	netconfIndex, netconfForwarding, netconfReverse, netconfLinkDown = 1, 2, 3, 6
-	netconfAll                                                       = -1
+	netconfIndex, netconfForwarding, netconfReverse, netconfProxy, netconfLinkDown = 1, 2, 3, 5, 6
+	netconfAll                                                                     = -1
 )
 
 // readSettings looks at forwarding and at the check of sources.
 func readSettings(c *kernel.Conn, v *view) (off string, err error) {
-	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETNETCONF, 0, []byte{unix.AF_INET, 0, 0, 0}))
+	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETNETCONF, 0, v.header(4)))
 	if err != nil {
 		return "", fmt.Errorf("read settings: %w", err)
 	}
 	for _, b := range answers {
-		if len(b) < 4 || b[0] != unix.AF_INET {
+		if len(b) < 4 || b[0] != v.af {
 			continue
 		}
 		set := make(map[uint16]int32)
 		kernel.EachAttr(b[4:], func(kind uint16, value []byte) { set[kind] = int32(word(value)) })
 		index := int(set[netconfIndex])
-		p, ours := v.ports[index]
-		if !ours && index != netconfAll {
-			continue
-		}
-		switch {
-		case ours && set[netconfForwarding] == 0:
-			off = "forwarding is off on " + p.name
-		case set[netconfReverse] != 0:
-			off = "sources are checked (rp_filter)"
-		case set[netconfLinkDown] != 0:
-			off = "routes depend on carriers (ignore_routes_with_linkdown)"
+		if p, ours := v.ports[index]; ours || index == netconfAll {
+			off = cmp.Or(off, v.setting(set, p.name))
 		}
 	}
 	return off, nil
 }
 
-// readRules wants the three rules that every namespace begins with.
-func readRules(c *kernel.Conn, _ *view) (off string, err error) {
-	header := make([]byte, 12) // struct fib_rule_hdr
-	header[0] = unix.AF_INET
-	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETRULE, 0, header))
+// setting judges the settings of a port, or, without a name, of all. IPv6
+// forwards by one setting for all ports, IPv4 by that of the port.
+func (v *view) setting(set map[uint16]int32, port string) string {
+	switch {
+	case set[netconfForwarding] == 0 && v.family == ipv4 && port != "":
+		return "forwarding is off on " + port
+	case set[netconfForwarding] == 0 && v.family == ipv6 && port == "":
+		return "forwarding is off"
+	case set[netconfReverse] != 0 && v.family == ipv4:
+		return "sources are checked (rp_filter)"
+	case set[netconfProxy] != 0 && v.family == ipv6:
+		return "it answers for others (proxy_ndp)"
+	case set[netconfLinkDown] != 0:
+		return "routes depend on carriers (ignore_routes_with_linkdown)"
+	}
+	return ""
+}
+
+// readRules wants the rules that every namespace begins with.
+func readRules(c *kernel.Conn, v *view) (off string, err error) {
+	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETRULE, 0, v.header(12))) // struct fib_rule_hdr
 	if err != nil {
 		return "", fmt.Errorf("read rules: %w", err)
 	}
-	if len(answers) != 3 {
+	if len(answers) != v.rules {
 		return "it has routing rules of its own (ip rule)", nil
 	}
 	return "", nil
 }
 
+// readLocals finds the router's own addresses, which are no sender's of IPv4
+// packets that are forwarded. IPv6 does not look.
 func readLocals(c *kernel.Conn, v *view) (off string, err error) {
-	header := make([]byte, 8) // struct ifaddrmsg
-	header[0] = unix.AF_INET
-	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETADDR, 0, header))
+	if v.family == ipv6 {
+		return "", nil
+	}
+	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETADDR, 0, v.header(8))) // struct ifaddrmsg
 	if err != nil {
 		return "", fmt.Errorf("read addresses: %w", err)
 	}
@@ -205,7 +226,7 @@ func readLocals(c *kernel.Conn, v *view) (off string, err error) {
 			continue
 		}
 		kernel.EachAttr(b[8:], func(kind uint16, value []byte) {
-			if a, ok := netip.AddrFromSlice(value); kind == unix.IFA_LOCAL && ok && a.Is4() && !a.IsLoopback() && !seen[a] {
+			if a, ok := v.address(value); kind == unix.IFA_LOCAL && ok && !a.IsLoopback() && !seen[a] {
 				seen[a] = true
 				v.locals = append(v.locals, a)
 			}
@@ -218,66 +239,41 @@ func readLocals(c *kernel.Conn, v *view) (off string, err error) {
 }
 
 func readTables(c *kernel.Conn, v *view) (off string, err error) {
-	header := make([]byte, 12) // struct rtmsg
-	header[0] = unix.AF_INET
-	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETROUTE, 0, header))
+	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETROUTE, 0, v.header(12))) // struct rtmsg
 	if err != nil {
 		return "", fmt.Errorf("read routes: %w", err)
 	}
+	wide := 0
 	for _, b := range answers {
-		if r, ok := parseRoute(b); ok {
+		if r, ok := v.parseRoute(b); ok {
 			v.routes = append(v.routes, r)
+			if r.local && !r.prefix.IsSingleIP() {
+				wide++
+			}
 		}
 	}
-	if len(v.routes) > maxRoutes/2 {
+	switch {
+	case len(v.routes) > maxRoutes/2:
 		return fmt.Sprintf("it has %d routes, more than %d", len(v.routes), maxRoutes/2), nil
+	case !v.oneTrie && wide > maxWide:
+		return fmt.Sprintf("its table local has %d prefixes, more than %d", wide, maxWide), nil
 	}
 	return "", nil
 }
 
+// maxWide bounds the search for what table local hides of main.
+const maxWide = 64
+
 func readNeighbours(c *kernel.Conn, v *view) (off string, err error) {
-	header := make([]byte, 12) // struct ndmsg
-	header[0] = unix.AF_INET
-	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETNEIGH, 0, header))
+	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETNEIGH, 0, v.header(12))) // struct ndmsg
 	if err != nil {
 		return "", fmt.Errorf("read neighbours: %w", err)
 	}
 	v.neighbours = make(map[neighbour]hardware)
 	for _, b := range answers {
-		if n, mac, _, usable := parseNeighbour(b); usable && len(v.neighbours) < maxRoutes/2 {
+		if n, mac, _, usable := parseNeighbour(b); usable && n.address.BitLen() == v.bits && len(v.neighbours) < maxRoutes/2 {
 			v.neighbours[n] = mac
 		}
 	}
 	return "", nil
-}
-
-// filterTables counts the tables of nftables in the calling thread's
-// namespace; a kernel without nftables has none.
-func filterTables() (int, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
-	if err != nil {
-		return 0, nil
-	}
-	defer unix.Close(fd)
-	const getTable = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETTABLE
-	m := make([]byte, unix.NLMSG_HDRLEN+4) // struct nfgenmsg, all families
-	binary.NativeEndian.PutUint32(m, uint32(len(m)))
-	binary.NativeEndian.PutUint16(m[4:], getTable)
-	binary.NativeEndian.PutUint16(m[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
-	if err := unix.Sendto(fd, m, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return 0, fmt.Errorf("ask for tables of nftables: %w", err)
-	}
-	answer := make([]byte, 16<<10)
-	n, _, err := unix.Recvfrom(fd, answer, 0) // the first part says enough
-	if err != nil {
-		return 0, fmt.Errorf("read tables of nftables: %w", err)
-	}
-	if n < unix.NLMSG_HDRLEN {
-		return 0, nil
-	}
-	switch binary.NativeEndian.Uint16(answer[4:]) {
-	case unix.NLMSG_DONE, unix.NLMSG_ERROR: // an error: no such protocol
-		return 0, nil
-	}
-	return 1, nil
 }

@@ -2,12 +2,9 @@ package vxrouter
 
 import (
 	"encoding/binary"
+	"maps"
 	"net/netip"
 	"slices"
-
-	"golang.org/x/sys/unix"
-
-	"sublet/datapath/kernel"
 )
 
 // Reasons for which the program leaves a packet to the stack: its enum pass.
@@ -32,8 +29,10 @@ const (
 	maxLocals = 8
 )
 
-// view is what the kernel of a router's namespace says of IPv4 forwarding.
+// view is what the kernel of a router's namespace says of forwarding, of one
+// family.
 type view struct {
+	*family
 	ports      map[int]port // veths that lead out of the namespace, up
 	routes     []entry
 	neighbours map[neighbour]hardware // usable ones
@@ -46,6 +45,7 @@ type port struct {
 	name string
 	mac  hardware
 	mtu  int
+	less bool // than the device's: the family has one of its own
 }
 
 // neighbour is an address on a device.
@@ -76,48 +76,78 @@ func (a entry) before(b entry) int {
 	return int(int64(a.priority) - int64(b.priority))
 }
 
-// chosen is what the kernel would use of each prefix; one of several with a
-// class of service makes all of its prefix odd.
+// chosen is what the kernel would use of each prefix. One of several with a
+// class of service makes all of its prefix odd, and so do two that are equal:
+// the kernel has reasons of its own for one of them.
 func (v view) chosen() map[netip.Prefix]entry {
 	best := make(map[netip.Prefix]entry, len(v.routes))
 	for _, r := range v.routes {
 		have, there := best[r.prefix]
+		order := r.before(have)
 		switch {
 		case r.dead:
 			continue
-		case !there, r.before(have) < 0:
+		case !there, order < 0:
 			r.odd = r.odd || there && have.odd
 			best[r.prefix] = r
-		case r.odd:
+		case order == 0, r.odd:
 			have.odd = true
 			best[r.prefix] = have
 		}
 	}
+	if !v.oneTrie {
+		v.hide(best)
+	}
 	return best
+}
+
+// hide takes out what table local hides of table main.
+func (v view) hide(best map[netip.Prefix]entry) {
+	var wide []netip.Prefix
+	for p, r := range best {
+		if r.local && !p.IsSingleIP() {
+			wide = append(wide, p)
+		}
+	}
+	for p, r := range best {
+		if !r.local && slices.ContainsFunc(wide, func(w netip.Prefix) bool { return w.Bits() < p.Bits() && w.Contains(p.Addr()) }) {
+			delete(best, p)
+		}
+	}
 }
 
 // ways is the program's table: every prefix, and on on-link prefixes every
 // neighbour that is known.
-func (v view) ways() map[shortKey]shortWay {
+func (v view) ways() map[netip.Prefix]shortWay {
 	best := v.chosen()
-	table := make(map[shortKey]shortWay, len(best)+len(v.neighbours))
+	table := make(map[netip.Prefix]shortWay, len(best)+len(v.neighbours))
 	for prefix, r := range best {
-		table[keyOf(prefix)] = v.way(r)
+		table[prefix] = v.way(r)
 	}
+	lengths := lengthsOf(best)
 	for n, mac := range v.neighbours {
-		r, ok := match(best, n.address)
+		r, ok := match(best, lengths, n.address)
 		if ok && !r.odd && !r.local && !r.via.IsValid() && r.index == n.index && !r.prefix.IsSingleIP() {
 			if out, ok := v.ports[r.index]; ok {
-				table[keyOf(netip.PrefixFrom(n.address, 32))] = out.to(n.index, mac)
+				table[netip.PrefixFrom(n.address, v.bits)] = out.to(n.index, mac)
 			}
 		}
 	}
 	return table
 }
 
+// lengthsOf lists the lengths of prefixes that there are, the longest first.
+func lengthsOf(best map[netip.Prefix]entry) []int {
+	there := make(map[int]bool)
+	for p := range best {
+		there[p.Bits()] = true
+	}
+	return slices.SortedFunc(maps.Keys(there), func(a, b int) int { return b - a })
+}
+
 // match finds the longest prefix that holds an address.
-func match(best map[netip.Prefix]entry, a netip.Addr) (entry, bool) {
-	for bits := 32; bits >= 0; bits-- {
+func match(best map[netip.Prefix]entry, lengths []int, a netip.Addr) (entry, bool) {
+	for _, bits := range lengths {
 		if r, ok := best[netip.PrefixFrom(a, bits).Masked()]; ok {
 			return r, true
 		}
@@ -163,80 +193,16 @@ func (v view) wanted() map[neighbour]bool {
 // to is the way by a port to a neighbour.
 func (p port) to(index int, mac hardware) shortWay {
 	w := shortWay{Out: uint32(index), Mtu: uint32(p.mtu)}
+	if p.less {
+		w.Why = passSize
+	}
 	copy(w.Macs[:6], mac[:])
 	copy(w.Macs[6:], p.mac[:])
 	return w
-}
-
-func keyOf(p netip.Prefix) shortKey {
-	return shortKey{Bits: uint32(p.Bits()), Address: ip4(p.Masked().Addr())}
 }
 
 // ip4 is an address as it lies in memory.
 func ip4(a netip.Addr) uint32 {
 	b := a.As4()
 	return binary.NativeEndian.Uint32(b[:])
-}
-
-// plain are the attributes of a route that change nothing for a packet that is
-// forwarded (linux/rtnetlink.h).
-var plain = []uint16{unix.RTA_DST, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_PRIORITY, unix.RTA_PREFSRC, unix.RTA_TABLE}
-
-// parseRoute reads one answer to RTM_GETROUTE; false: of another table.
-func parseRoute(b []byte) (r entry, ok bool) {
-	if len(b) < 12 || b[0] != unix.AF_INET {
-		return r, false
-	}
-	table := uint32(b[4])
-	dst := netip.IPv4Unspecified()
-	flags := binary.NativeEndian.Uint32(b[8:])
-	r.odd = b[2] != 0 || b[3] != 0 || b[7] != unix.RTN_UNICAST || flags&unix.RTNH_F_LINKDOWN != 0
-	r.dead = flags&unix.RTNH_F_DEAD != 0
-	kernel.EachAttr(b[12:], func(kind uint16, value []byte) {
-		switch kind {
-		case unix.RTA_TABLE:
-			table = word(value)
-		case unix.RTA_DST:
-			dst, _ = netip.AddrFromSlice(value)
-		case unix.RTA_GATEWAY:
-			r.via, _ = netip.AddrFromSlice(value)
-		case unix.RTA_OIF:
-			r.index = int(word(value))
-		case unix.RTA_PRIORITY:
-			r.priority = word(value)
-		}
-		r.odd = r.odd || !slices.Contains(plain, kind)
-	})
-	r.prefix, r.local = netip.PrefixFrom(dst, int(b[1])).Masked(), table == unix.RT_TABLE_LOCAL
-	return r, table == unix.RT_TABLE_LOCAL || table == unix.RT_TABLE_MAIN
-}
-
-// parseNeighbour reads a struct ndmsg and its attributes; usable says that the
-// stack would send to it without asking.
-func parseNeighbour(b []byte) (n neighbour, mac hardware, state uint16, usable bool) {
-	if len(b) < 12 || b[0] != unix.AF_INET {
-		return n, mac, 0, false
-	}
-	n.index = int(int32(binary.NativeEndian.Uint32(b[4:])))
-	state = binary.NativeEndian.Uint16(b[8:])
-	known := false
-	kernel.EachAttr(b[12:], func(kind uint16, value []byte) {
-		switch kind {
-		case unix.NDA_DST:
-			n.address, _ = netip.AddrFromSlice(value)
-		case unix.NDA_LLADDR:
-			if len(value) == 6 {
-				mac, known = hardware(value), true
-			}
-		}
-	})
-	const valid = unix.NUD_PERMANENT | unix.NUD_REACHABLE | unix.NUD_STALE | unix.NUD_DELAY | unix.NUD_PROBE
-	return n, mac, state, known && state&valid != 0 && n.address.Is4()
-}
-
-func word(b []byte) uint32 {
-	if len(b) < 4 {
-		return 0
-	}
-	return binary.NativeEndian.Uint32(b)
 }

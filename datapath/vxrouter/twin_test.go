@@ -56,12 +56,7 @@ func (w *twin) take(f []byte) (verdict uint32, counted string, out []byte) {
 	case odd(src), slices.Contains(w.locals, src):
 		return next, "source", nil
 	}
-	r := rule{why: "route"}
-	for _, c := range w.rules {
-		if c.prefix.Contains(dst) && (!r.prefix.IsValid() || c.prefix.Bits() > r.prefix.Bits()) {
-			r = c
-		}
-	}
+	r := w.match(dst)
 	if r.why != "" {
 		return next, r.why, nil
 	}
@@ -73,6 +68,17 @@ func (w *twin) take(f []byte) (verdict uint32, counted string, out []byte) {
 	out[24], out[25] = 0, 0
 	binary.BigEndian.PutUint16(out[24:], ^sum(out[14:34]))
 	return redirected, "sent", out
+}
+
+// match is the longest of the rules' prefixes that hold an address.
+func (w *twin) match(a netip.Addr) rule {
+	r := rule{why: "route"}
+	for _, c := range w.rules {
+		if c.prefix.Contains(a) && (!r.prefix.IsValid() || c.prefix.Bits() > r.prefix.Bits()) {
+			r = c
+		}
+	}
+	return r
 }
 
 func odd(a netip.Addr) bool {
@@ -134,30 +140,34 @@ func (w *twin) packet(r *rand.Rand) []byte {
 	return slices.Concat(to[:], []byte{2, 0, 0, 0, 0, 9}, kind, ip)
 }
 
-// twinOf is the table that prepare makes.
-func (b *bench) twinOf(r plan.VxRouter, n1 hardware) (*twin, int) {
+// table4 is what the test's routes come to.
+const table4 = "10.0.0.1/32 route,10.0.0.2/32 route,10.0.0.3/32,10.9.0.0/16,10.9.1.0/24 route,10.9.2.0/24 route,10.9.3.0/24 route,10.9.4.0/24 unresolved,10.8.0.0/24 unresolved,10.8.0.5/32"
+
+// twinOf is the twin of a crossing's port eth0 with a table; its last line is
+// 02:00:00:00:08:05's, others are n1's.
+func (b *bench) twinOf(r plan.VxRouter, n1 hardware, lines string) (*twin, int) {
 	ns, err := b.host.Open(r.Key())
 	b.check(err)
 	defer ns.Close()
-	var v view
+	var ports map[int]port
 	b.check(kernel.In(ns, func() error {
 		c, err := kernel.Dial()
 		if err == nil {
-			_, err = readLinks(c, &v)
+			ports, _, err = readLinks(c)
 			c.Close()
 		}
 		return err
 	}))
 	w := &twin{locals: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
 	index := 0
-	for i, p := range v.ports {
+	for i, p := range ports {
 		if p.name == "eth0" {
 			w.mac, index = p.mac, i
 		} else {
 			w.out = p.mac
 		}
 	}
-	for _, line := range strings.Split("10.0.0.1/32 route,10.0.0.2/32 route,10.0.0.3/32,10.9.0.0/16,10.9.1.0/24 route,10.9.2.0/24 route,10.9.3.0/24 route,10.9.4.0/24 unresolved,10.8.0.0/24 unresolved,10.8.0.5/32", ",") {
+	for line := range strings.SplitSeq(lines, ",") {
 		prefix, why, _ := strings.Cut(line, " ")
 		w.rules = append(w.rules, rule{netip.MustParsePrefix(prefix), why, n1})
 	}
@@ -201,26 +211,38 @@ func TestAgainstTwin(t *testing.T) {
 	})
 	mac, err := net.ParseMAC(b.macTo(r, "10.9.0.1"))
 	b.check(err)
-	w, index := b.twinOf(r, hardware(mac))
+	w, index := b.twinOf(r, hardware(mac), table4)
+	want := b.compare(ipv4, r, index, w.packet, w.take)
+	if len(want) != 7 {
+		t.Errorf("the packets did only %v", slices.Sorted(maps.Keys(want)))
+	}
+}
+
+// compare gives the program random packets as if they had come in by a device,
+// and compares what it does, and counts, with what the twin says.
+func (b *bench) compare(of *family, r plan.VxRouter, index int, packet func(*rand.Rand) []byte, take func([]byte) (uint32, string, []byte)) map[string]uint64 {
+	b.Helper()
 	b.part.Close() // the table stays as it is
-	f := b.reopen(key)
+	f := b.reopen(r.Key())
 	defer f.all.Close()
-	ns, err := b.host.Open(key)
+	ns, err := b.host.Open(r.Key())
 	b.check(err)
 	defer ns.Close()
 	base, want := b.tally(f), make(map[string]uint64)
 	random := rand.New(rand.NewPCG(3, 4))
 	b.check(kernel.In(ns, func() error {
-		version, err := f.number()
+		i := slices.IndexFunc(f.copies[:], func(t *tableCopy) bool { return t.family == of })
+		row := [2]shortCopy{f.state.Ip4, f.state.Ip6}[i]
+		version, err := f.copies[i].number()
 		if err != nil {
 			return err
 		}
-		if version != f.state.Version {
-			return fmt.Errorf("the table is of version %d, the kernel's %d", f.state.Version, version)
+		if version != row.Version || row.On == 0 {
+			return fmt.Errorf("the %s table is of version %d (on %d), the kernel's %d", of.name, row.Version, row.On, version)
 		}
 		for i := range trials(20_000) {
-			frame := w.packet(random)
-			verdict, counted, out := w.take(frame)
+			frame := packet(random)
+			verdict, counted, out := take(frame)
 			got, sent, err := f.take(index, frame)
 			if err != nil {
 				return fmt.Errorf("packet %d (%x): %w", i, frame, err)
@@ -237,12 +259,10 @@ func TestAgainstTwin(t *testing.T) {
 	have := b.tally(f)
 	for name, n := range want {
 		if have[name]-base[name] != n {
-			t.Errorf("%s: counted %d, want %d", name, have[name]-base[name], n)
+			b.Errorf("%s: counted %d, want %d", name, have[name]-base[name], n)
 		}
 	}
-	if len(want) != 7 {
-		t.Errorf("the packets did only %v", slices.Sorted(maps.Keys(want)))
-	}
+	return want
 }
 
 // reopen opens what is pinned of a router that nobody follows, believed for ever.

@@ -25,7 +25,7 @@ import (
 // number. FRR uses 11 and 186 to 199.
 const Protocol = 155
 
-//go:generate ../bpf/generate short short.bpf.c -type key -type way -type state -type count
+//go:generate ../bpf/generate short short.bpf.c -type way -type copy -type state -type count
 
 // Part does the section vxrouter. Do may be called concurrently for different
 // items; Observe waits until no Do is running.

@@ -147,8 +147,11 @@ func (b *bench) poll(what string, done func() bool) {
 	}
 }
 
-func (b *bench) pings(key, to string) bool {
-	return exec.Command("nsenter", "--net="+b.host.Path(key), "ping", "-c1", "-W1", to).Run() == nil
+func (b *bench) pings(key, to string) bool { return b.pingsSized(key, to, "56") }
+
+// pingsSized pings with so many bytes behind the ICMP header.
+func (b *bench) pingsSized(key, to, size string) bool {
+	return exec.Command("nsenter", "--net="+b.host.Path(key), "ping", "-c1", "-W1", "-s", size, to).Run() == nil
 }
 
 func route(prefix, via, device string) plan.Route {
