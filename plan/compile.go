@@ -75,12 +75,23 @@ func (c *compiler) switches(net *network) error {
 		if host == nil {
 			return fmt.Errorf("switch %s is mapped to unknown host %q", s.Name, net.lease.Mapping.Nodes[s.Name])
 		}
+		if s.Kind == vnet.SwitchEngine {
+			addEngine(host, net, s)
+			continue
+		}
 		host.Add(net.vswitch(s))
 		for _, p := range net.switchPorts(s) {
 			host.Add(p)
 		}
 	}
 	return nil
+}
+
+func addEngine(host *Host, net *network, s vnet.VirtualSwitch) {
+	host.Add(net.vxswitch(s))
+	for _, p := range net.vxswitchPorts(s) {
+		host.Add(p)
+	}
 }
 
 // stretch is the part of a path between two hosts that run agents: one tunnel.

@@ -33,6 +33,9 @@ type Host struct {
 	Routers     []VxRouter   `json:"routers,omitempty"`
 	SwitchPorts []SwitchPort `json:"switch_ports,omitempty"`
 	Spreads     []Spread     `json:"spreads,omitempty"`
+
+	VxSwitches    []VxSwitch     `json:"vxswitches,omitempty"`
+	VxSwitchPorts []VxSwitchPort `json:"vxswitch_ports,omitempty"`
 }
 
 // Kind names a section, and the part that does its steps.
@@ -49,10 +52,13 @@ const (
 	KindVxRouter   Kind = "vxrouter"   // datapath/vxrouter
 	KindSwitchPort Kind = "switchport" // datapath/vswitch
 	KindSpread     Kind = "spread"     // datapath/iplb
+
+	KindVxSwitch     Kind = "vxswitch"     // datapath/vxswitch
+	KindVxSwitchPort Kind = "vxswitchport" // datapath/vxswitch
 )
 
 // Kinds lists the sections in building order.
-var Kinds = []Kind{KindUplink, KindNames, KindVNode, KindVSwitch, KindVxLink, KindOverlay, KindVxRouter, KindSwitchPort, KindSpread}
+var Kinds = []Kind{KindUplink, KindNames, KindVNode, KindVSwitch, KindVxSwitch, KindVxLink, KindOverlay, KindVxRouter, KindSwitchPort, KindVxSwitchPort, KindSpread}
 
 // Item is one thing a host has: an element of one of the sections.
 type Item interface {
@@ -71,10 +77,12 @@ func (h Host) Items() []Item {
 	items = appendItems(items, h.Names)
 	items = appendItems(items, h.Nodes)
 	items = appendItems(items, h.Switches)
+	items = appendItems(items, h.VxSwitches)
 	items = appendItems(items, h.Links)
 	items = appendItems(items, h.Overlay)
 	items = appendItems(items, h.Routers)
 	items = appendItems(items, h.SwitchPorts)
+	items = appendItems(items, h.VxSwitchPorts)
 	return appendItems(items, h.Spreads)
 }
 
@@ -91,6 +99,10 @@ func (h *Host) Add(item Item) {
 		h.Switches = append(h.Switches, item)
 	case SwitchPort:
 		h.SwitchPorts = append(h.SwitchPorts, item)
+	case VxSwitch:
+		h.VxSwitches = append(h.VxSwitches, item)
+	case VxSwitchPort:
+		h.VxSwitchPorts = append(h.VxSwitchPorts, item)
 	case VxLink:
 		h.Links = append(h.Links, item)
 	case Overlay:

@@ -121,6 +121,9 @@ func (n *network) port(link vnet.VirtualLink, end int) *Port {
 	p := &Port{Interface: n.device[linkEnd{link.Name, end}], MTU: n.mtu}
 	if n.segment[node] != nil {
 		p.Namespace = SwitchNamespace(n.lease.ID(), node)
+		if n.switches[node].Kind == vnet.SwitchEngine {
+			p.Namespace = EngineNamespace(n.lease.ID(), node)
+		}
 		return p
 	}
 	p.Namespace, p.Address, p.Metric = Namespace(n.lease.ID(), node), n.address(node), n.metric[link.Name]

@@ -51,6 +51,46 @@ func TestCompileSwitches(t *testing.T) {
 	golden(t, "switches", text.String())
 }
 
+// Switches of the engine have ports as capable as their links, or less.
+func TestCompileEngineSwitches(t *testing.T) {
+	l := lan()
+	for i := range l.Request.Switches {
+		l.Request.Switches[i].Kind = vnet.SwitchEngine
+	}
+	l.Request.Switches[0] = vnet.VirtualSwitch{
+		Name: "s1", Kind: vnet.SwitchEngine, CPU: 500, Scheduler: "lqf", Buffer: 64 * vnet.KiB,
+		Ports:       map[string]vnet.SwitchPort{"p-s1": {To: []string{"s1-s2"}, In: 5 * vnet.Mbit, Out: 8 * vnet.Mbit, Scheduler: "sp", Priority: 2}},
+		Crosspoints: []vnet.Crosspoint{{From: "a-s1", To: "b-s1", Manager: "codel"}, {From: "a-s1", To: "s1-s2", Buffer: 128 * vnet.KiB}},
+	}
+	l.Rates = map[string][2]vnet.Rate{"a-s1": {10 * vnet.Mbit, 20 * vnet.Mbit}, "p-s1": {6 * vnet.Mbit, 6 * vnet.Mbit}}
+	hosts, err := Compile(substrate, []vnet.Lease{l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, h := range substrate.Hosts {
+		for _, item := range hosts[h.Name].Items() {
+			if k := item.Kind(); k == KindVxSwitch || k == KindVxSwitchPort || k == KindVxLink || k == KindVSwitch {
+				fmt.Fprintf(&text, "%s %s %s\n", h.Name, k, item)
+			}
+		}
+	}
+	golden(t, "vxswitches", text.String())
+}
+
+// On the way between two plans an engine has the less of both.
+func TestEnginesMeet(t *testing.T) {
+	a := VxSwitch{Switch: "s", Buffer: 64, Crosspoints: []VxCrosspoint{{From: "eth0", To: "eth1", Buffer: 200}, {From: "eth1", To: "eth0", Buffer: 10}}}
+	b := VxSwitch{Switch: "s", Buffer: 100, Crosspoints: []VxCrosspoint{{From: "eth0", To: "eth1", Buffer: 150}}}
+	if got := a.Meet(b).(VxSwitch); got.Buffer != 64 || got.Crosspoints[0].Buffer != 150 || got.Crosspoints[1].Buffer != 10 || a.Crosspoints[0].Buffer != 200 {
+		t.Errorf("%v and %v meet in %v", a, b, got)
+	}
+	p := VxSwitchPort{In: 5, Out: 0}
+	if got := p.Meet(VxSwitchPort{In: 7, Out: 3}).(VxSwitchPort); got.In != 5 || got.Out != 3 {
+		t.Errorf("ports meet in %v", got)
+	}
+}
+
 func TestSubnet(t *testing.T) {
 	for _, c := range []struct{ natives, others, want string }{
 		{"10.0.0.1 10.0.0.9", "", "10.0.0.0/24"},

@@ -1,6 +1,7 @@
 package vnet
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 )
@@ -24,21 +25,20 @@ func (c *checker) vswitch(path string, s VirtualSwitch, present map[string]strin
 // known.
 func (s VirtualSwitch) check(path string) error {
 	switch s.Kind {
-	case SwitchKernel:
-	case SwitchEngine:
-		return fieldf(path+".kind", "vxswitch is not built yet: use kernel, or leave it out")
+	case SwitchKernel, SwitchEngine:
 	default:
-		return fieldf(path+".kind", "%q is not a kind of switch: use kernel, or leave it out", string(s.Kind))
+		return fieldf(path+".kind", "%q is not a kind of switch: use kernel or vxswitch, or leave it out for kernel", string(s.Kind))
 	}
 	if s.Ageing != 0 && (s.Ageing < MinAgeing || s.Ageing > MaxAgeing) {
 		return fieldf(path+".ageing", "%s is not between %s and %s: leave it out for %s", s.Ageing, FormatDuration(MinAgeing), FormatDuration(MaxAgeing), FormatDuration(DefaultAgeing))
 	}
 	for _, link := range sortedKeys(s.Ports) {
-		if err := s.Ports[link].check(key(path+".ports", link)); err != nil {
+		where := key(path+".ports", link)
+		if err := cmp.Or(s.Ports[link].engine(where, s.Kind), s.Ports[link].check(where)); err != nil {
 			return err
 		}
 	}
-	return s.node().check(path, "switch")
+	return cmp.Or(s.engine(path), s.node(nil).check(path, "switch"))
 }
 
 func (p SwitchPort) check(path string) error {
@@ -73,8 +73,11 @@ func (c *checker) ports() error {
 	}
 	for _, name := range sortedKeys(c.switches) {
 		s, path := c.switches[name], c.switchPath[name]
-		if count[name] > MaxPorts {
-			return fieldf(path, "%d links end at switch %q, more than %d: use several switches", count[name], name, MaxPorts)
+		if most := s.mostPorts(); count[name] > most {
+			return fieldf(path, "%d links end at switch %q, more than %d: use several switches", count[name], name, most)
+		}
+		if err := c.crosspoints(path, s); err != nil {
+			return err
 		}
 		for _, link := range sortedKeys(s.Ports) {
 			where := key(path+".ports", link)
@@ -89,6 +92,24 @@ func (c *checker) ports() error {
 					return err
 				}
 			}
+		}
+	}
+	return nil
+}
+
+func (s VirtualSwitch) mostPorts() int {
+	if s.Kind == SwitchEngine {
+		return MaxEnginePorts
+	}
+	return MaxPorts
+}
+
+// crosspoints checks that crosspoints are between ports of the switch.
+func (c *checker) crosspoints(path string, s VirtualSwitch) error {
+	for i, x := range s.Crosspoints {
+		where := at(path+".crosspoints", i)
+		if err := cmp.Or(c.port(where+".from", x.From, s.Name), c.port(where+".to", x.To, s.Name)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -27,6 +27,12 @@ type VirtualSwitch struct {
 	Ageing time.Duration         `json:"ageing_ns,omitempty"` // of learned addresses; 0: DefaultAgeing
 	Ports  map[string]SwitchPort `json:"ports,omitempty"`     // options, by the link that ends there
 	Labels map[string]string     `json:"labels,omitempty"`
+
+	// Of SwitchEngine only.
+	Scheduler   string       `json:"scheduler,omitempty"`    // of each output, among its inputs; "": drr
+	Buffer      Bytes        `json:"buffer_bytes,omitempty"` // of each crosspoint; 0: DefaultBuffer
+	Manager     string       `json:"manager,omitempty"`      // of each crosspoint, see ParseQueueManager; "": tail-drop
+	Crosspoints []Crosspoint `json:"crosspoints,omitempty"`  // those that differ
 }
 
 // SwitchPort are the options of one port of a switch.
@@ -35,6 +41,13 @@ type SwitchPort struct {
 	Broadcast int      `json:"broadcast_pps,omitempty"` // broadcast and multicast frames taken in a second; 0: DefaultFlood
 	Unknown   int      `json:"unknown_pps,omitempty"`   // frames to unknown stations taken in a second; 0: DefaultFlood
 	To        []string `json:"to,omitempty"`            // ports it may send to, by link; none: to all
+
+	// Of SwitchEngine only.
+	In        Rate   `json:"in_bps,omitempty"`        // capacity, frames a second counted as everywhere; 0: the link's
+	Out       Rate   `json:"out_bps,omitempty"`       // the same
+	Scheduler string `json:"scheduler,omitempty"`     // of this output; "": the switch's
+	Quantum   Bytes  `json:"quantum_bytes,omitempty"` // of this input at outputs with drr; 0: a frame
+	Priority  int    `json:"priority,omitempty"`      // of this input at outputs with sp, 0 first
 }
 
 // Defaults and bounds of switches.
@@ -49,9 +62,9 @@ const (
 	MaxPorts      = 256 // links at one switch, over all stages
 )
 
-// node is what placement and routing know of a switch.
-func (s VirtualSwitch) node() VirtualNode {
-	return VirtualNode{Name: s.Name, CPU: s.CPU, Site: s.Site, Host: s.Host, Labels: s.Labels}
+// node is what placement and routing know of a switch that joins links.
+func (s VirtualSwitch) node(links []VirtualLink) VirtualNode {
+	return VirtualNode{Name: s.Name, CPU: s.CPU, Memory: s.memory(links), Site: s.Site, Host: s.Host, Labels: s.Labels}
 }
 
 // Switch finds a switch by name.
@@ -68,7 +81,7 @@ func (t Topology) Switch(name string) (VirtualSwitch, bool) {
 func (t Topology) Placed() []VirtualNode {
 	all := t.All()
 	for _, s := range t.Switches {
-		all = append(all, s.node())
+		all = append(all, s.node(t.Links))
 	}
 	return all
 }

@@ -35,7 +35,13 @@ func TestSwitchesAreChecked(t *testing.T) {
 		path   string
 		word   string
 	}{
-		{"engine", func(r *Request) { r.Switches[0].Kind = SwitchEngine }, "switches[0].kind", "not built yet"},
+		{"limits of another kind", func(r *Request) { r.Switches[0].Kind = SwitchEngine }, "switches[0].ports.n1-s1.macs", "kind: kernel"},
+		{"too many ports of an engine", func(r *Request) {
+			r.Switches[0] = VirtualSwitch{Name: "s1", Kind: SwitchEngine}
+			for i := range MaxEnginePorts {
+				r.Links = append(r.Links, VirtualLink{Name: fmt.Sprintf("l%d", i), Ends: [2]string{"n1", "s1"}})
+			}
+		}, "switches[0]", "more than 64"},
 		{"odd kind", func(r *Request) { r.Switches[0].Kind = "hub" }, "switches[0].kind", "use kernel"},
 		{"name of a node", func(r *Request) { r.Switches[0].Name = "n1" }, "switches[0].name", "already"},
 		{"short ageing", func(r *Request) { r.Switches[0].Ageing = time.Millisecond }, "switches[0].ageing", "between"},
@@ -89,6 +95,21 @@ func TestSegments(t *testing.T) {
 	}{{a, "n1-s1", "s1-s2", true}, {a, "n1-s1", "n2-s1", false}, {a, "n2-s1", "n1-s1", true}, {b, "n3-s2", "n3-s2", false}} {
 		if c.s.Passes(c.from, c.to) != c.want {
 			t.Errorf("%s passes from %s to %s: %v", c.s.Name, c.from, c.to, !c.want)
+		}
+	}
+}
+
+// An engine's buffers are booked as memory: those of every crosspoint between
+// two ports of the running stage.
+func TestBuffersAreMemory(t *testing.T) {
+	top := switched().Topology
+	top.Switches[0] = VirtualSwitch{Name: "s1", Kind: SwitchEngine, Buffer: 10 * KiB, Crosspoints: []Crosspoint{
+		{From: "n1-s1", To: "s1-s2", Buffer: 30 * KiB}, {From: "n1-s1", To: "gone", Buffer: 50 * KiB}, {From: "again", To: "s1-s2", Manager: "codel"},
+	}}
+	want := map[string]Bytes{"s1": 4*3*10*KiB + 20*KiB, "s2": 0}
+	for _, n := range top.Placed() {
+		if n.Memory != want[n.Name] {
+			t.Errorf("%s: %s of memory, want %s", n.Name, n.Memory, want[n.Name])
 		}
 	}
 }

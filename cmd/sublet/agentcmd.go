@@ -29,6 +29,7 @@ import (
 	"sublet/datapath/vswitch"
 	"sublet/datapath/vxlink"
 	"sublet/datapath/vxrouter"
+	"sublet/datapath/vxswitch"
 	"sublet/lease/api"
 	"sublet/plan"
 	"sublet/vnet"
@@ -101,10 +102,13 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	links := vxlink.New(host)
 	d.links = links
 	go links.Trim(ctx)
+	hosting := vxswitch.New(host)
+	d.hosting = hosting
+	go hosting.Watch(ctx, events)
 	keeper := &agent.Agent{
 		Host: vnet.HostID(o.host), Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
 		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),
-		Parts:  []agent.Part{agent.Patient(links), agent.Patient(tunnels), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches)},
+		Parts:  []agent.Part{agent.Patient(links), agent.Patient(tunnels), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches), agent.Patient(hosting)},
 		Events: events, Log: log, Workers: o.workers,
 	}
 	d.agent = keeper
@@ -142,6 +146,7 @@ type agentDoor struct {
 	switches *vswitch.Part
 	links    *vxlink.Part
 	tunnels  *overlay.Part
+	hosting  *vxswitch.Part
 	agent    *agent.Agent
 	log      *slog.Logger
 }
@@ -258,11 +263,16 @@ func (d *agentDoor) overlay(w http.ResponseWriter, _ *http.Request) {
 }
 
 // paths says what routers and switches forward.
-func (d *agentDoor) paths(w http.ResponseWriter, _ *http.Request) {
+func (d *agentDoor) paths(w http.ResponseWriter, r *http.Request) {
 	routers, err := d.routers.Paths()
 	if err == nil {
 		var ports []plan.Path
 		ports, err = d.switches.Paths()
+		routers = append(routers, ports...)
+	}
+	if err == nil {
+		var ports []plan.Path
+		ports, err = d.hosting.Paths(r.Context())
 		routers = append(routers, ports...)
 	}
 	if err != nil {

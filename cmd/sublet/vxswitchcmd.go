@@ -23,15 +23,20 @@ func (a *app) vxswitch() *cobra.Command {
 		Use:     "vxswitch",
 		Short:   "Run a hosting switch that is leased in slices on real ports",
 		Long:    "Run a hosting switch that is leased in slices on real ports. docs/vxswitch-live.md explains its description.",
-		Example: "  sublet vxswitch run examples/hosting/two-tenants.yaml\n  sublet vxswitch status\n  sublet vxswitch change changed.yaml",
+		Example: "  sublet vxswitch run examples/hosting/two-tenants.yaml\n  sublet vxswitch status\n  sublet vxswitch status --host h1\n  sublet vxswitch change changed.yaml",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	var socket string
+	var socket, host string
 	c.PersistentFlags().StringVar(&socket, "socket", "", "where it listens (default: vxswitch.sock in the run directory)")
+	c.PersistentFlags().StringVar(&host, "host", "", "the one that carries the leases' switches of kind vxswitch on this host of the substrate")
+	c.MarkFlagsMutuallyExclusive("socket", "host")
 	at := func() string {
-		if socket != "" {
+		switch {
+		case socket != "":
 			return socket
+		case host != "":
+			return filepath.Join(a.run, "vxswitch", host, "socket")
 		}
 		return filepath.Join(a.run, "vxswitch.sock")
 	}

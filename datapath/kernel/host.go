@@ -52,7 +52,7 @@ func NewHost(config Config) (*Host, error) {
 
 // kinds of files that every host may have, and who may look at them. Their
 // directories are the host's, not a lease's, so they come and go with it.
-var kinds = map[string]os.FileMode{"netns": 0o700, "userns": 0o700, "hosts": 0o700, "frr": 0o711, "bpf": 0o700}
+var kinds = map[string]os.FileMode{"netns": 0o700, "userns": 0o700, "hosts": 0o700, "frr": 0o711, "bpf": 0o700, "vxswitch": 0o700}
 
 func (h *Host) makeDirs() error {
 	for kind, mode := range kinds {

@@ -18,7 +18,8 @@ const InitCommand = "__init"
 const LaunchCommand = "launch"
 
 // Launch starts a program inside control groups from its first instruction,
-// with some files replaced, in a session of its own.
+// with some files replaced, in a session of its own. Without any it keeps the
+// caller's mounts, and sees namespaces that are bound later.
 type Launch struct {
 	Groups []string          `json:"groups"` // Group.Files
 	Binds  map[string]string `json:"binds"`  // file to show, by the path to show it at
@@ -33,7 +34,10 @@ func (l Launch) Command() (*exec.Cmd, error) {
 	}
 	cmd := exec.Command("/proc/self/exe", InitCommand, LaunchCommand, string(spec))
 	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_NEWNS}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if len(l.Binds) > 0 {
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS
+	}
 	return cmd, nil
 }
 
@@ -48,6 +52,19 @@ func RunLaunch(spec string) error {
 			return fmt.Errorf("join cgroup: %w", err)
 		}
 	}
+	if err := l.mount(); err != nil {
+		return err
+	}
+	if err := unix.Exec(l.Argv[0], l.Argv, os.Environ()); err != nil {
+		return fmt.Errorf("start %s: %w", l.Argv[0], err)
+	}
+	return nil
+}
+
+func (l Launch) mount() error {
+	if len(l.Binds) == 0 {
+		return nil
+	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
@@ -55,9 +72,6 @@ func RunLaunch(spec string) error {
 		if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount %s on %s: %w", source, target, err)
 		}
-	}
-	if err := unix.Exec(l.Argv[0], l.Argv, os.Environ()); err != nil {
-		return fmt.Errorf("start %s: %w", l.Argv[0], err)
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ var Table = map[string][]string{
 	"datapath/vnode":    {"vnet", "plan", "datapath/kernel"},
 	"datapath/vxlink":   {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/vswitch":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
+	"datapath/vxswitch": {"vnet", "plan", "datapath/kernel", "vxswitch/live"}, // it runs the one process of vxswitch/live
 	"datapath/vxrouter": {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/iplb":     {"datapath/kernel", "datapath/bpf"},
 	"datapath/overlay":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},

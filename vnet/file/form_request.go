@@ -47,13 +47,19 @@ type router struct {
 
 type vswitch struct {
 	Name   name                  `yaml:"name" jsonschema_description:"Unique among nodes, routers, switches and links."`
-	Kind   string                `yaml:"kind,omitempty" jsonschema_description:"kernel: forwarded by programs in the kernel. vxswitch: the crosspoint-queued engine." jsonschema:"enum=kernel,enum=vxswitch,default=kernel"`
+	Kind   string                `yaml:"kind,omitempty" jsonschema_description:"kernel: forwarded by programs in the kernel. vxswitch: the crosspoint-queued engine, with queues, schedulers and capacities of its own (docs/vxswitch-live.md)." jsonschema:"enum=kernel,enum=vxswitch,default=kernel"`
 	CPU    cpu                   `yaml:"cpu,omitempty" jsonschema_description:"Cores to book for it. Default: nothing booked."`
 	Site   name                  `yaml:"site,omitempty" jsonschema_description:"Place it on a host of this site."`
 	Host   name                  `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
 	Ageing span                  `yaml:"ageing,omitempty" jsonschema_description:"How long an address is known after its last frame. Default: 5m."`
 	Ports  map[string]switchPort `yaml:"ports,omitempty" jsonschema_description:"Options of ports, by the name of the link that ends there."`
-	Labels map[string]string     `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
+
+	Scheduler   string       `yaml:"scheduler,omitempty" jsonschema_description:"kind vxswitch: which input is next at an output: deficit round robin, round robin, first come first served, longest queue first, strict priority." jsonschema:"enum=drr,enum=rr,enum=fcfs,enum=lqf,enum=sp,default=drr"`
+	Buffer      *size        `yaml:"buffer,omitempty" jsonschema_description:"kind vxswitch: what each crosspoint holds, such as 64KB; booked as the host's memory. Default: 256KiB."`
+	Manager     string       `yaml:"manager,omitempty" jsonschema_description:"kind vxswitch: which frames a crosspoint drops: tail-drop, red or codel, settings behind a colon as in codel:target=5ms,interval=100ms. Default: tail-drop."`
+	Crosspoints []crosspoint `yaml:"crosspoints,omitempty" jsonschema_description:"kind vxswitch: crosspoints with a buffer or manager of their own."`
+
+	Labels map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
 }
 
 type switchPort struct {
@@ -61,6 +67,20 @@ type switchPort struct {
 	Broadcast *int   `yaml:"broadcast_pps,omitempty" jsonschema_description:"Broadcast and multicast frames it takes in a second. Default: 1000." jsonschema:"minimum=1,maximum=1000000"`
 	Unknown   *int   `yaml:"unknown_pps,omitempty" jsonschema_description:"Frames to unknown stations it takes in a second. Default: 1000." jsonschema:"minimum=1,maximum=1000000"`
 	To        []name `yaml:"to,omitempty" jsonschema_description:"Ports it may send to, by the names of their links. Default: all."`
+
+	In        *rate  `yaml:"in,omitempty" jsonschema_description:"kind vxswitch: capacity of the input. Default: what the link has."`
+	Out       *rate  `yaml:"out,omitempty" jsonschema_description:"kind vxswitch: capacity of the output. Default: what the link has."`
+	Scheduler string `yaml:"scheduler,omitempty" jsonschema_description:"kind vxswitch: of this output. Default: the switch's." jsonschema:"enum=drr,enum=rr,enum=fcfs,enum=lqf,enum=sp"`
+	Quantum   *size  `yaml:"quantum,omitempty" jsonschema_description:"kind vxswitch: bytes that this input sends in a turn at outputs with drr. Default: one frame."`
+	Priority  int    `yaml:"priority,omitempty" jsonschema_description:"kind vxswitch: of this input at outputs with sp, 0 first." jsonschema:"minimum=0,maximum=63,default=0"`
+}
+
+// crosspoint is what lies between two ports.
+type crosspoint struct {
+	From    name   `yaml:"from" jsonschema_description:"Link at the input."`
+	To      name   `yaml:"to" jsonschema_description:"Link at the output."`
+	Buffer  *size  `yaml:"buffer,omitempty" jsonschema_description:"What it holds. Default: the switch's."`
+	Manager string `yaml:"manager,omitempty" jsonschema_description:"Which frames it drops. Default: the switch's."`
 }
 
 type link struct {

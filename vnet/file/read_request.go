@@ -118,6 +118,10 @@ func (f vswitch) vswitch(path string) (vnet.VirtualSwitch, error) {
 	s := vnet.VirtualSwitch{
 		Name: string(f.Name), Kind: vnet.SwitchKind(f.Kind), CPU: vnet.CPU(f.CPU), Site: string(f.Site),
 		Host: vnet.HostID(f.Host), Ageing: time.Duration(f.Ageing), Labels: some(f.Labels),
+		Scheduler: f.Scheduler, Manager: f.Manager,
+	}
+	if err := f.queues(path, &s); err != nil {
+		return s, err
 	}
 	for _, link := range slices.Sorted(maps.Keys(f.Ports)) {
 		if s.Ports == nil {
@@ -132,10 +136,57 @@ func (f vswitch) vswitch(path string) (vnet.VirtualSwitch, error) {
 	return s, nil
 }
 
+// queues converts the buffers.
+func (f vswitch) queues(path string, s *vnet.VirtualSwitch) (err error) {
+	if s.Buffer, err = f.Buffer.stated(path + ".buffer"); err != nil {
+		return err
+	}
+	for i, c := range f.Crosspoints {
+		x := vnet.Crosspoint{From: string(c.From), To: string(c.To), Manager: c.Manager}
+		if x.Buffer, err = c.Buffer.stated(path + ".crosspoints[" + strconv.Itoa(i) + "].buffer"); err != nil {
+			return err
+		}
+		s.Crosspoints = append(s.Crosspoints, x)
+	}
+	return nil
+}
+
+// stated is a size that is not 0, which is vnet's word for the default.
+func (s *size) stated(path string) (vnet.Bytes, error) {
+	switch {
+	case s == nil:
+		return 0, nil
+	case *s == 0:
+		return 0, &vnet.FieldError{Path: path, Problem: "0 holds nothing: state a size, or leave it out"}
+	}
+	return vnet.Bytes(*s), nil
+}
+
+// stated is a rate that is not 0, which is vnet's word for the default.
+func (r *rate) stated(path string) (vnet.Rate, error) {
+	switch {
+	case r == nil:
+		return 0, nil
+	case *r == 0:
+		return 0, &vnet.FieldError{Path: path, Problem: "0bit lets nothing through: state a rate, or leave it out"}
+	}
+	return vnet.Rate(*r), nil
+}
+
 // port converts the options written at path. Zeros are refused, because
 // vnet's zero is the default.
 func (f switchPort) port(path string) (vnet.SwitchPort, error) {
-	p := vnet.SwitchPort{To: words(f.To)}
+	p := vnet.SwitchPort{To: words(f.To), Scheduler: f.Scheduler, Priority: f.Priority}
+	var err error
+	if p.In, err = f.In.stated(path + ".in"); err != nil {
+		return p, err
+	}
+	if p.Out, err = f.Out.stated(path + ".out"); err != nil {
+		return p, err
+	}
+	if p.Quantum, err = f.Quantum.stated(path + ".quantum"); err != nil {
+		return p, err
+	}
 	for _, n := range []struct {
 		field string
 		from  *int

@@ -61,14 +61,30 @@ func switchForm(s vnet.VirtualSwitch) vswitch {
 	f := vswitch{
 		Name: name(s.Name), Kind: string(s.Kind), CPU: cpu(s.CPU), Site: name(s.Site), Host: name(s.Host),
 		Ageing: span(s.Ageing), Labels: s.Labels,
+		Scheduler: s.Scheduler, Buffer: unlessZero[size](s.Buffer), Manager: s.Manager,
+	}
+	for _, c := range s.Crosspoints {
+		f.Crosspoints = append(f.Crosspoints, crosspoint{name(c.From), name(c.To), unlessZero[size](c.Buffer), c.Manager})
 	}
 	for link, p := range s.Ports {
 		if f.Ports == nil {
 			f.Ports = make(map[string]switchPort)
 		}
-		f.Ports[link] = switchPort{MACs: stated(p.MACs), Broadcast: stated(p.Broadcast), Unknown: stated(p.Unknown), To: names(p.To)}
+		f.Ports[link] = switchPort{
+			MACs: stated(p.MACs), Broadcast: stated(p.Broadcast), Unknown: stated(p.Unknown), To: names(p.To),
+			In: unlessZero[rate](p.In), Out: unlessZero[rate](p.Out), Scheduler: p.Scheduler, Quantum: unlessZero[size](p.Quantum), Priority: p.Priority,
+		}
 	}
 	return f
+}
+
+// unlessZero is a quantity that is written unless it is 0, the default.
+func unlessZero[F, Q ~int64](q Q) *F {
+	if q == 0 {
+		return nil
+	}
+	f := F(q)
+	return &f
 }
 
 // stated is a number that is written unless it is 0, the default.

@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +16,10 @@ import (
 // virtual switches that stay are not interrupted. The loop's thread calls it
 // (Do), or New before there is one.
 func (h *Host) Change(c *Config) error {
+	text, err := c.Text() // before ports are put in order
+	if err != nil {
+		return err
+	}
 	at, err := h.place(c)
 	if err != nil {
 		return err
@@ -31,8 +36,11 @@ func (h *Host) Change(c *Config) error {
 		h.closeAll(opened)
 		return err
 	}
+	for _, p := range opened {
+		h.put(p)
+	}
 	h.closeGone(c)
-	h.cfg = c
+	h.cfg, h.text = c, text
 	h.own()
 	return nil
 }
@@ -70,7 +78,9 @@ func (h *Host) changes(c *Config, at map[string]int) (list []vxswitch.Change, er
 		return nil, err
 	}
 	for i, p := range cfg.Ports {
-		list = append(list, vxswitch.SetPort{Port: i, PhysicalPort: p})
+		if !reflect.DeepEqual(p, h.s.Config().Ports[i]) {
+			list = append(list, vxswitch.SetPort{Port: i, PhysicalPort: p})
+		}
 	}
 	for _, v := range h.cfg.Switches {
 		if c.virtualNamed(v.Name) == nil {
@@ -101,24 +111,34 @@ func keepLearned(v, was vxswitch.Virtual) vxswitch.Virtual {
 	return v
 }
 
-// openNew opens the ports of c that are not open.
+// openNew opens the ports of c that are not open, or whose device was made
+// anew since.
 func (h *Host) openNew(c *Config, at map[string]int) (opened []*port, err error) {
 	for _, p := range c.Ports {
 		i := at[p.Name]
-		if h.ports[i] != nil {
+		if was := h.ports[i]; was != nil && !was.stale(p) {
 			continue
 		}
 		d, err := open(p, h.portRate(c, p))
 		if err != nil {
 			return opened, fmt.Errorf("port %s: %w", p.Name, err)
 		}
-		h.ports[i] = &port{device: d, index: i, name: p.Name, owner: -1}
-		opened = append(opened, h.ports[i])
+		fresh := &port{device: d, index: i, name: p.Name, owner: -1}
+		opened = append(opened, fresh)
 		if err := h.watch(d.fd, i); err != nil {
 			return opened, err
 		}
 	}
 	return opened, nil
+}
+
+// put makes p the port at its place, instead of one whose device is gone.
+func (h *Host) put(p *port) {
+	if was := h.ports[p.index]; was != nil {
+		p.count = was.count
+		h.closePort(was)
+	}
+	h.ports[p.index] = p
 }
 
 // portRate is what may come in by p: its device should make no segments that
@@ -137,7 +157,7 @@ func (h *Host) portRate(c *Config, p PortConfig) vnet.Rate {
 
 func (h *Host) closeAll(list []*port) {
 	for _, p := range list {
-		h.closePort(p)
+		h.shut(p)
 	}
 }
 
@@ -151,8 +171,12 @@ func (h *Host) closeGone(c *Config) {
 
 // closePort closes p; frames still queued for it go nowhere.
 func (h *Host) closePort(p *port) {
-	unix.EpollCtl(h.epoll, unix.EPOLL_CTL_DEL, p.fd, nil)
-	p.close()
+	h.shut(p)
 	h.ports[p.index] = nil
 	h.hot = slices.DeleteFunc(h.hot, func(q *port) bool { return q == p })
+}
+
+func (h *Host) shut(p *port) {
+	unix.EpollCtl(h.epoll, unix.EPOLL_CTL_DEL, p.fd, nil)
+	p.close()
 }

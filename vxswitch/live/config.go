@@ -2,6 +2,7 @@ package live
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -47,8 +48,9 @@ type VirtualConfig struct {
 	Lend      fraction            `yaml:"lend,omitempty" json:"lend,omitempty"`
 	Manager   string              `yaml:"manager,omitempty" json:"manager,omitempty"`
 	Scheduler string              `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`
-	Blocked   [][2]string         `yaml:"blocked,omitempty" json:"blocked,omitempty"` // [from, to] by port name
-	Lookup    string              `yaml:"lookup,omitempty" json:"lookup,omitempty"`   // learning
+	Cross     []CrossConfig       `yaml:"crosspoints,omitempty" json:"crosspoints,omitempty"` // those that differ
+	Blocked   [][2]string         `yaml:"blocked,omitempty" json:"blocked,omitempty"`         // [from, to] by port name
+	Lookup    string              `yaml:"lookup,omitempty" json:"lookup,omitempty"`           // learning
 	Ageing    span                `yaml:"ageing,omitempty" json:"ageing,omitempty"`
 	MACs      int                 `yaml:"macs,omitempty" json:"macs,omitempty"` // most that are learned
 }
@@ -60,7 +62,19 @@ type VirtualPortConfig struct {
 	Out      rate        `yaml:"out" json:"out"`
 	Quantum  size        `yaml:"quantum,omitempty" json:"quantum,omitempty"`
 	Priority int         `yaml:"priority,omitempty" json:"priority,omitempty"`
-	Claim    *ClaimWords `yaml:"claim,omitempty" json:"claim,omitempty"` // none: everything of the port
+	Own      string      `yaml:"scheduler,omitempty" json:"scheduler,omitempty"` // of this output, among inputs; "": the switch's
+	Claim    *ClaimWords `yaml:"claim,omitempty" json:"claim,omitempty"`         // none: everything of the port
+}
+
+// CrossConfig is what lies between two ports of a virtual switch.
+type CrossConfig struct {
+	From     string   `yaml:"from" json:"from"` // ports by name
+	To       string   `yaml:"to" json:"to"`
+	Buffer   size     `yaml:"buffer,omitempty" json:"buffer,omitempty"`
+	Lend     fraction `yaml:"lend,omitempty" json:"lend,omitempty"`
+	Manager  string   `yaml:"manager,omitempty" json:"manager,omitempty"`
+	Quantum  size     `yaml:"quantum,omitempty" json:"quantum,omitempty"`   // of the input at this output's drr
+	Priority int      `yaml:"priority,omitempty" json:"priority,omitempty"` // at its sp
 }
 
 // ClaimWords is what of a shared port's frames belong to a switch: one of these.
@@ -75,9 +89,13 @@ type ClaimWords struct {
 
 // Quantities as they are written.
 type (
-	rate = file.Rate
-	size = file.Size
-	span = file.Span
+	Rate = file.Rate
+	Size = file.Size
+	Span = file.Span
+
+	rate = Rate
+	size = Size
+	span = Span
 
 	fraction float64 // 0.5 or 50%
 )
@@ -121,6 +139,14 @@ func Parse(name string, text []byte) (*Config, error) {
 	return c, nil
 }
 
+// Text writes a hosting switch so that Parse reads it.
+func (c *Config) Text() ([]byte, error) {
+	filled := *c
+	filled.Ports, filled.Switches = slices.Clone(c.Ports), slices.Clone(c.Switches)
+	filled.fill()
+	return json.MarshalIndent(&filled, "", " ")
+}
+
 func (c *Config) fill() {
 	c.Crosspoint = cmp.Or(c.Crosspoint, size(DefaultCrosspoint))
 	c.Sharing = cmp.Or(c.Sharing, "strict")
@@ -162,7 +188,7 @@ func (c *Config) places() map[string]int {
 }
 
 // MaxPorts is the most real ports of a hosting switch.
-const MaxPorts = 128
+const MaxPorts = vxswitch.MaxPorts
 
 // hosting is the physical switch: MaxPorts places, those of c's ports as c says.
 func (c *Config) hosting(at map[string]int) (vxswitch.Config, error) {
@@ -310,14 +336,23 @@ func (c *Config) virtual(i int, places map[string]int) (v vxswitch.Virtual, err 
 			return v, fail(at+".claim", "%v", err)
 		}
 		v.Claims = append(v.Claims, claim)
+		mine := own
+		if p.Own != "" {
+			if mine, err = sched.Parse(p.Own); err != nil {
+				return v, fail(at+".scheduler", "%v", err)
+			}
+		}
 		v.Ports = append(v.Ports, vxswitch.Port{
 			Physical: phys, In: vnet.Rate(p.In), Out: vnet.Rate(p.Out), Police: p.In < c.Ports[c.port(p.Port)].Rate,
 			InBurst: inBurst(vnet.Rate(p.In)), OutBurst: outBurst(vnet.Rate(p.Out)),
-			Quantum: vnet.Bytes(p.Quantum), Priority: p.Priority, Scheduler: own,
+			Quantum: vnet.Bytes(p.Quantum), Priority: p.Priority, Scheduler: mine,
 		})
 	}
 	if v.Reach, err = w.reach(); err != nil {
 		return v, fail(where+".blocked", "%v", err)
+	}
+	if v.Crosspoints, err = w.crosspoints(where, v.Buffer); err != nil {
+		return v, err
 	}
 	v.Lookup = lookup.NewLearning(len(v.Ports), time.Duration(w.Ageing), w.MACs)
 	return v, nil
@@ -331,19 +366,49 @@ func inBurst(r vnet.Rate) vnet.Bytes { return max(2*1514, vnet.Bytes(r/8/500)) }
 // busy machine lets one wait, and too little to be seen in a rate.
 func outBurst(r vnet.Rate) vnet.Bytes { return max(2*1514, vnet.Bytes(r/8/100)) }
 
+func (w *VirtualConfig) portNamed(name string) int {
+	return slices.IndexFunc(w.Ports, func(p VirtualPortConfig) bool { return p.Port == name })
+}
+
+// crosspoints are those that differ from usual, in their places; nil: none.
+func (w *VirtualConfig) crosspoints(where string, usual vxswitch.Crosspoint) (all [][]vxswitch.Crosspoint, err error) {
+	if len(w.Cross) == 0 {
+		return nil, nil
+	}
+	all = make([][]vxswitch.Crosspoint, len(w.Ports))
+	for i := range all {
+		all[i] = slices.Repeat([]vxswitch.Crosspoint{usual}, len(w.Ports))
+	}
+	for i, c := range w.Cross {
+		at := fmt.Sprintf("%s.crosspoints[%d]", where, i)
+		from, to := w.portNamed(c.From), w.portNamed(c.To)
+		if from < 0 || to < 0 {
+			return nil, fail(at, "from %q to %q: name two ports of the switch", c.From, c.To)
+		}
+		x := &all[from][to]
+		if c.Manager != "" {
+			if x.Manager, err = sched.ParseManager(c.Manager); err != nil {
+				return nil, fail(at+".manager", "%v", err)
+			}
+		}
+		x.Size, x.Quantum, x.Priority = vnet.Bytes(cmp.Or(c.Buffer, w.Buffer)), vnet.Bytes(c.Quantum), c.Priority
+		if c.Lend != 0 {
+			x.Lend = float64(c.Lend)
+		}
+	}
+	return all, nil
+}
+
 // reach is the forwarding matrix: all but what is blocked.
 func (w *VirtualConfig) reach() ([][]bool, error) {
 	n := len(w.Ports)
-	index := func(name string) int {
-		return slices.IndexFunc(w.Ports, func(p VirtualPortConfig) bool { return p.Port == name })
-	}
 	reach := make([][]bool, n)
 	for i := range reach {
 		reach[i] = slices.Repeat([]bool{true}, n)
 		reach[i][i] = false
 	}
 	for _, b := range w.Blocked {
-		from, to := index(b[0]), index(b[1])
+		from, to := w.portNamed(b[0]), w.portNamed(b[1])
 		if from < 0 || to < 0 {
 			return nil, fmt.Errorf("[%s, %s]: name two ports of the switch", b[0], b[1])
 		}

@@ -15,6 +15,7 @@ import (
 // each behind a virtio header.
 type device struct {
 	fd     int
+	link   int  // index of the device in its namespace
 	packet bool // a packet socket: the kernel keeps VLAN tags beside the frame
 	iov    [2]unix.Iovec
 	msg    unix.Msghdr
@@ -77,11 +78,11 @@ func (d *device) makeTap(c PortConfig, rate vnet.Rate) error {
 	if err != nil {
 		return err
 	}
-	return place(c, rate)
+	return d.place(c, rate)
 }
 
 // place sets the device up.
-func place(c PortConfig, rate vnet.Rate) error {
+func (d *device) place(c PortConfig, rate vnet.Rate) error {
 	conn, err := kernel.Dial()
 	if err != nil {
 		return err
@@ -91,6 +92,7 @@ func place(c PortConfig, rate vnet.Rate) error {
 	if err != nil {
 		return err
 	}
+	d.link = link.Index
 	return conn.Do(tapSettings(link.Index, c, rate), kernel.UpLink(link.Index))
 }
 
@@ -143,7 +145,40 @@ func (d *device) bind(name string) (err error) {
 	if err := unix.SetsockoptPacketMreq(d.fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &promiscuous); err != nil {
 		return err
 	}
+	d.link = link.Index
 	return unix.Bind(d.fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: link.Index})
+}
+
+// stale says that a packet socket's device is not the one that has its name
+// any more. A TAP device lives as long as its file.
+func (d *device) stale(c PortConfig) bool {
+	if !d.packet || d.fd < 0 {
+		return false
+	}
+	there := 0
+	err := in(c.Namespace, func() error {
+		conn, err := kernel.Dial()
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		link, err := conn.LinkByName(c.Packet)
+		there = link.Index
+		return err
+	})
+	return err == nil && there != d.link
+}
+
+// missed are the frames that found the socket full since it was asked last.
+func (d *device) missed() uint64 {
+	if !d.packet {
+		return 0
+	}
+	st, err := unix.GetsockoptTpacketStats(d.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	if err != nil {
+		return 0
+	}
+	return uint64(st.Drops)
 }
 
 func htons(v uint16) uint16 { return v<<8 | v>>8 }

@@ -12,7 +12,8 @@ import (
 )
 
 // Serve answers on a Unix socket, which only root can open, until ctx is done:
-// GET /status (JSON), GET /metrics (Prometheus), PUT /config (YAML: become that).
+// GET /status (JSON), GET /metrics (Prometheus), GET /config (what it was told
+// to be), PUT /config (YAML: become that).
 func (h *Host) Serve(ctx context.Context, socket string) error {
 	os.Remove(socket)
 	l, err := net.Listen("unix", socket)
@@ -44,6 +45,14 @@ func (h *Host) door() http.Handler {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			st.Metrics(w)
 		}
+	})
+	mux.HandleFunc("GET /config", func(w http.ResponseWriter, r *http.Request) {
+		var text []byte
+		if err := h.Do(r.Context(), func() { text = h.text }); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Write(text)
 	})
 	mux.HandleFunc("PUT /config", h.become)
 	return mux

@@ -18,6 +18,7 @@ import (
 // Host is a hosting switch at work.
 type Host struct {
 	cfg    *Config
+	text   []byte // of cfg, as it was given
 	s      *vxswitch.Switch
 	ports  []*port
 	slots  slots
@@ -53,6 +54,7 @@ type PortCounters struct {
 	Out       vxswitch.Count `json:"out"`
 	OutErrors uint64         `json:"out_errors"` // writes that failed
 	Busy      uint64         `json:"out_busy"`   // writes for which the device had no room
+	Missed    uint64         `json:"in_missed"`  // frames that did not wait to be read: the socket was full
 }
 
 // order is something to be done by the loop's thread.

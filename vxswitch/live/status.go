@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sublet/vxswitch"
 )
 
@@ -19,6 +21,7 @@ type Status struct {
 	Samples  uint64         `json:"samples"` // frames whose stages were timed
 	Times    Times          `json:"times"`   // their sums
 	Memory   MemoryStatus   `json:"memory"`
+	CPU      time.Duration  `json:"cpu_ns"` // that the process has used
 }
 
 // MemoryStatus is the room for frames.
@@ -31,6 +34,7 @@ type MemoryStatus struct {
 // PortStatus is of a real port.
 type PortStatus struct {
 	Name string `json:"name"`
+	Link int    `json:"link"` // index of its device in its namespace
 	PortCounters
 }
 
@@ -73,11 +77,12 @@ func counters(c vxswitch.Counters) Counters {
 func (h *Host) Status() Status {
 	st := Status{
 		Unknown: h.s.Unknown().Lost(), Rounds: h.stages.rounds, Samples: h.stages.samples, Times: h.stages.times,
-		Memory: MemoryStatus{h.slots.used, len(h.slots.all), most},
+		Memory: MemoryStatus{h.slots.used, len(h.slots.all), most}, CPU: cpuTime(),
 	}
 	for _, p := range h.ports {
 		if p != nil {
-			st.Ports = append(st.Ports, PortStatus{p.name, p.count})
+			p.count.Missed += p.missed()
+			st.Ports = append(st.Ports, PortStatus{p.name, p.link, p.count})
 		}
 	}
 	for _, id := range h.s.IDs() {
@@ -93,6 +98,15 @@ func (h *Host) Status() Status {
 	return st
 }
 
+// cpuTime is what this process has used of processors.
+func cpuTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
+
 // Metrics writes st in the text form of Prometheus.
 func (st Status) Metrics(to io.Writer) error {
 	w := bufio.NewWriter(to)
@@ -106,6 +120,12 @@ func (st Status) Metrics(to io.Writer) error {
 	for _, p := range st.Ports {
 		m.line("sublet_vxswitch_port_unsent_total", p.OutErrors+p.Busy, "port", p.Name)
 	}
+	m.family("sublet_vxswitch_port_missed_total", "counter", "Frames that did not wait to be read.")
+	for _, p := range st.Ports {
+		m.line("sublet_vxswitch_port_missed_total", p.Missed, "port", p.Name)
+	}
+	m.family("sublet_vxswitch_cpu_seconds_total", "counter", "Processor time of the process.")
+	m.line("sublet_vxswitch_cpu_seconds_total", st.CPU.Seconds())
 	m.each(st, "offered_frames_total", "counter", "Frames for a port of a virtual switch.", func(c Counters) uint64 { return c.Offered.Packets })
 	m.each(st, "delivered_frames_total", "counter", "Frames sent by a port of a virtual switch.", func(c Counters) uint64 { return c.Delivered.Packets })
 	m.each(st, "delivered_bytes_total", "counter", "Their bytes, Ethernet header included.", func(c Counters) uint64 { return c.Delivered.Bytes })

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	"sublet/vnet"
 	"sublet/vxswitch"
 )
 
@@ -35,30 +36,18 @@ func Managers() []vxswitch.ManagerKind {
 	return []vxswitch.ManagerKind{TailDrop{}, RED{}, CoDel{}}
 }
 
-// ParseManager reads a queue manager: its name, and behind a colon what
-// differs from the defaults, for example "red:min=6000,max=18000,p=0.1".
+// ParseManager reads a queue manager as vnet.ParseQueueManager does.
 func ParseManager(text string) (vxswitch.ManagerKind, error) {
-	name, rest, _ := strings.Cut(text, ":")
-	set, err := settings(rest)
+	m, err := vnet.ParseQueueManager(text)
 	if err != nil {
-		return nil, fmt.Errorf("queue manager %q: %w", text, err)
+		return nil, err
 	}
-	var k vxswitch.ManagerKind
-	switch name {
-	case "tail-drop":
-		k = TailDrop{}
+	switch m.Kind {
 	case "red":
-		k, err = parseRED(set)
+		return RED{m.Min, m.Max, m.P, m.Weight}, nil
 	case "codel":
-		k, err = parseCoDel(set)
+		return CoDel{m.Target, m.Interval}, nil
 	default:
-		return nil, fmt.Errorf("no queue manager %q: there are tail-drop, red, codel", name)
+		return TailDrop{}, nil
 	}
-	if err == nil {
-		err = set.left()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("queue manager %q: %w", text, err)
-	}
-	return k, nil
 }

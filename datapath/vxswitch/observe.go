@@ -1,0 +1,137 @@
+package vxswitch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"sublet/plan"
+	"sublet/vxswitch/live"
+)
+
+// Observe reads what the process is. When it does not answer, or is not what
+// was written down, its switches are listed without ageing and its ports below
+// zero: no plan has that. So are namespaces of which nothing is written down.
+func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, err := p.load()
+	if err != nil {
+		return err
+	}
+	if err := p.strays(s, host); err != nil {
+		return err
+	}
+	if s.empty() {
+		if p.group().Exists() {
+			return p.end()
+		}
+		return nil
+	}
+	ports, right := p.running(ctx, s)
+	for _, sw := range s.Switches {
+		p.observe(s, sw, right, ports, host)
+	}
+	return nil
+}
+
+// observe lists a switch and its ports.
+func (p *Part) observe(s *state, sw plan.VxSwitch, right bool, ports map[string]int, host *plan.Host) {
+	there := p.devices(sw.Key())
+	for _, port := range s.Ports {
+		if port.Lease != sw.Lease || port.Switch != sw.Switch {
+			continue
+		}
+		if link, open := ports[port.Key()]; !right || !open || link != there[port.Interface] {
+			port.In, port.Out = -1, -1
+		}
+		host.Add(port)
+	}
+	if !right || len(there) == 0 {
+		sw.Ageing = 0
+	}
+	host.Add(sw)
+}
+
+// running gives the open ports' devices, and whether the process is what s says.
+func (p *Part) running(ctx context.Context, s *state) (ports map[string]int, right bool) {
+	want, err := p.config(s).Text()
+	if err != nil {
+		return nil, false
+	}
+	have, err := p.ask(ctx, http.MethodGet, "config", nil)
+	if err != nil || !bytes.Equal(have, want) || p.group().CPU() != int64(s.cpu()) {
+		return nil, false
+	}
+	text, err := p.ask(ctx, http.MethodGet, "status", nil)
+	var st live.Status
+	if err != nil || json.Unmarshal(text, &st) != nil {
+		return nil, false
+	}
+	ports = map[string]int{}
+	for _, port := range st.Ports {
+		ports[port.Name] = port.Link
+	}
+	return ports, true
+}
+
+// strays lists namespaces of switches that nobody wrote down.
+func (p *Part) strays(s *state, host *plan.Host) error {
+	names, err := p.host.Names("netns")
+	if err != nil {
+		return fmt.Errorf("list switches: %w", err)
+	}
+	known := map[string]bool{}
+	for _, sw := range s.Switches {
+		known[sw.Key()] = true
+	}
+	for _, key := range names {
+		if id, name, ok := parseKey(key); ok && !known[key] {
+			host.Add(plan.VxSwitch{Lease: id, Switch: name})
+		}
+	}
+	return nil
+}
+
+// Paths tells of every port of every switch.
+func (p *Part) Paths(ctx context.Context) ([]plan.Path, error) {
+	st, err := p.Status(ctx)
+	if err != nil || st == nil {
+		return nil, err
+	}
+	var list []plan.Path
+	for _, v := range st.Switches {
+		for _, port := range v.Ports {
+			path := plan.Path{
+				Kind: plan.KindVxSwitchPort, Of: port.Port, Short: true,
+				Packets: port.Out.Delivered.Packets, Bytes: port.Out.Delivered.Bytes,
+			}
+			addDrops(&path, port)
+			list = append(list, path)
+		}
+	}
+	return list, nil
+}
+
+// atCrosspoint are the causes that inputs and outputs both count.
+var atCrosspoint = []string{"full", "early", "late", "reclaimed"}
+
+// addDrops counts a frame once: that met a crosspoint at its output, else at
+// its input.
+func addDrops(path *plan.Path, port live.SwitchPortStatus) {
+	path.Dropped = map[string]uint64{}
+	for cause, n := range port.Out.Dropped {
+		path.Dropped[cause] += n.Packets
+	}
+	for cause, n := range port.In.Dropped {
+		if !slices.Contains(atCrosspoint, cause) {
+			path.Dropped[cause] += n.Packets
+		}
+	}
+	if len(path.Dropped) == 0 {
+		path.Dropped = nil
+	}
+}

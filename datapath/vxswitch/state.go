@@ -1,0 +1,192 @@
+package vxswitch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
+	"sublet/vxswitch/live"
+)
+
+// state is what the process is to be, in words of the plan.
+type state struct {
+	Switches []plan.VxSwitch     `json:"switches"`
+	Ports    []plan.VxSwitchPort `json:"ports"`
+}
+
+func (s *state) clone() *state {
+	return &state{slices.Clone(s.Switches), slices.Clone(s.Ports)}
+}
+
+func (s *state) empty() bool { return len(s.Switches)+len(s.Ports) == 0 }
+
+func (s *state) setSwitch(item plan.VxSwitch, gone bool) {
+	s.Switches = set(s.Switches, item, gone)
+	if gone {
+		s.Ports = slices.DeleteFunc(s.Ports, func(p plan.VxSwitchPort) bool { return p.Lease == item.Lease && p.Switch == item.Switch })
+	}
+}
+
+func (s *state) setPort(item plan.VxSwitchPort, gone bool) { s.Ports = set(s.Ports, item, gone) }
+
+// set puts an item in place of the one of its key, or takes that out.
+func set[T plan.Item](list []T, item T, gone bool) []T {
+	i := slices.IndexFunc(list, func(o T) bool { return o.Key() == item.Key() })
+	switch {
+	case gone && i >= 0:
+		return slices.Delete(list, i, i+1)
+	case gone:
+		return list
+	case i >= 0:
+		list[i] = item
+		return list
+	}
+	return append(list, item)
+}
+
+// dir has the state, the process's description and its socket.
+func (p *Part) dir() string { return p.host.Dir("vxswitch") }
+
+func (p *Part) file(name string) string { return filepath.Join(p.dir(), name) }
+
+// load reads the state; none is an empty one. One that cannot be read is told
+// as it is: Observe lists nothing then, and everything is set anew.
+func (p *Part) load() (*state, error) {
+	s := &state{}
+	text, err := os.ReadFile(p.file("state.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if json.Unmarshal(text, s) != nil {
+		return &state{}, nil
+	}
+	return s, nil
+}
+
+func (p *Part) save(s *state) error {
+	text, err := json.MarshalIndent(s, "", " ")
+	if err != nil {
+		return err
+	}
+	return p.write("state.json", text)
+}
+
+// write replaces a file at once: one who dies half-way leaves the old one.
+func (p *Part) write(name string, text []byte) error {
+	fresh := p.file(name + ".new")
+	if err := os.WriteFile(fresh, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(fresh, p.file(name))
+}
+
+// config is the process's description. Ports whose device is not there are
+// left out, which would keep the others from working, and switches without any.
+func (p *Part) config(s *state) *live.Config {
+	c := &live.Config{Sharing: "strict", Spin: live.Span(spin), Ports: []live.PortConfig{}}
+	for _, sw := range s.Switches {
+		v := live.VirtualConfig{
+			Name: sw.Key(), Ports: []live.VirtualPortConfig{}, Buffer: live.Size(sw.Buffer), Scheduler: sw.Scheduler,
+			Manager: sw.Manager, Ageing: live.Span(sw.Ageing),
+		}
+		ports := p.present(s, sw)
+		if len(ports) == 0 {
+			continue
+		}
+		for _, port := range ports {
+			name := port.Key()
+			c.Ports = append(c.Ports, live.PortConfig{Name: name, Packet: port.Interface, Namespace: p.host.Path(sw.Key())})
+			v.Ports = append(v.Ports, live.VirtualPortConfig{Port: name, In: rateOf(port.In), Out: rateOf(port.Out), Own: port.Scheduler})
+		}
+		v.Cross, v.Blocked = crosses(sw, ports)
+		c.Switches = append(c.Switches, v)
+	}
+	return c
+}
+
+// present are the ports of a switch that have a device.
+func (p *Part) present(s *state, sw plan.VxSwitch) (list []plan.VxSwitchPort) {
+	there := p.devices(sw.Key())
+	for _, port := range s.Ports {
+		if port.Lease == sw.Lease && port.Switch == sw.Switch && there[port.Interface] != 0 {
+			list = append(list, port)
+		}
+	}
+	return list
+}
+
+// devices are the indexes of the devices in a namespace; of none if there is none.
+func (p *Part) devices(key string) map[string]int {
+	there := map[string]int{}
+	ns, err := p.host.Open(key)
+	if err != nil {
+		return there
+	}
+	defer ns.Close()
+	c, err := kernel.DialIn(ns)
+	if err != nil {
+		return there
+	}
+	defer c.Close()
+	links, _ := c.Links()
+	for _, l := range links {
+		there[l.Name] = l.Index
+	}
+	return there
+}
+
+// crosses are the crosspoints that differ and the pairs that may not talk.
+func crosses(sw plan.VxSwitch, ports []plan.VxSwitchPort) (list []live.CrossConfig, blocked [][2]string) {
+	for _, from := range ports {
+		for _, to := range ports {
+			if from.Interface == to.Interface {
+				continue
+			}
+			if len(from.To) > 0 && !slices.Contains(from.To, to.Interface) {
+				blocked = append(blocked, [2]string{from.Key(), to.Key()})
+			}
+			x := live.CrossConfig{From: from.Key(), To: to.Key(), Quantum: live.Size(from.Quantum), Priority: from.Priority}
+			differs := from.Quantum != 0 || from.Priority != 0
+			for _, c := range sw.Crosspoints {
+				if c.From == from.Interface && c.To == to.Interface {
+					x.Buffer, x.Manager, differs = live.Size(c.Buffer), c.Manager, true
+				}
+			}
+			if differs {
+				list = append(list, x)
+			}
+		}
+	}
+	return list, blocked
+}
+
+// rateOf is a capacity; none is what a port has.
+func rateOf(r vnet.Rate) live.Rate {
+	if r == 0 {
+		r = live.DefaultRate
+	}
+	return live.Rate(r)
+}
+
+// cpu is the limit of the process: what its switches have booked, if all of
+// them have.
+func (s *state) cpu() (sum vnet.CPU) {
+	for _, sw := range s.Switches {
+		if sw.CPU == 0 {
+			return 0
+		}
+		sum += sw.CPU
+	}
+	return sum
+}
+
+var errNoSwitch = fmt.Errorf("the hosting switch does not answer")

@@ -1,0 +1,136 @@
+// Package vxswitch runs a host's hosting switch: one process (sublet vxswitch
+// run) that carries the frames of all virtual switches of kind vxswitch on this
+// host, of all tenants.
+//
+//	l<i>b of a fabric ==veth== eth0 --[packet socket: engine: packet socket]-- eth1 ==veth== l<j>a
+//
+// Each virtual switch has a namespace of the provider's for its ports, the far
+// ends of VxLinks. The process hangs on nobody's life: an agent that starts
+// finds it by its socket, and starts it again when it is gone.
+package vxswitch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// Part does the sections vxswitch and vxswitchport. Do and Observe take turns:
+// all items are in one process.
+type Part struct {
+	host *kernel.Host
+	mu   sync.Mutex
+	gone chan struct{} // has a token when the process has ended
+	pid  int           // that is watched
+}
+
+// New makes the part for one host.
+func New(host *kernel.Host) *Part { return &Part{host: host, gone: make(chan struct{}, 1)} }
+
+// Kinds are vxswitch and vxswitchport.
+func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindVxSwitch, plan.KindVxSwitchPort} }
+
+// Close lets go. The process goes on.
+func (p *Part) Close() {}
+
+// Do makes one change.
+func (p *Part) Do(ctx context.Context, step plan.Step) (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch item := step.Item.(type) {
+	case plan.VxSwitch:
+		if step.Op == plan.Delete {
+			err = p.deleteSwitch(ctx, item)
+		} else {
+			err = p.setSwitch(ctx, item)
+		}
+	case plan.VxSwitchPort:
+		err = p.change(ctx, func(s *state) { s.setPort(item, step.Op == plan.Delete) })
+	default:
+		return fmt.Errorf("vxswitch does not do %s", step.Item.Kind())
+	}
+	if err != nil {
+		return fmt.Errorf("%s switch %s: %w", step.Op, step.Item.Key(), err)
+	}
+	return nil
+}
+
+// setSwitch makes the namespace, which links need, and hosts the switch.
+func (p *Part) setSwitch(ctx context.Context, s plan.VxSwitch) error {
+	if err := p.makeNamespace(s.Key()); err != nil {
+		return err
+	}
+	return p.change(ctx, func(st *state) { st.setSwitch(s, false) })
+}
+
+func (p *Part) deleteSwitch(ctx context.Context, s plan.VxSwitch) error {
+	if err := p.change(ctx, func(st *state) { st.setSwitch(s, true) }); err != nil {
+		return err
+	}
+	err := kernel.Unbind(p.host.Path(s.Key()))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (p *Part) makeNamespace(key string) error {
+	ns, err := p.host.Open(key)
+	if err == nil {
+		return ns.Close()
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if ns, err = kernel.NewNamespace(silence); err != nil {
+		return err
+	}
+	defer ns.Close()
+	return kernel.Bind(ns, p.host.Path(key))
+}
+
+// silence keeps the namespace's stack from taking part.
+func silence() error {
+	for _, s := range [][2]string{
+		{"ipv6/conf/all/disable_ipv6", "1"}, {"ipv6/conf/default/disable_ipv6", "1"}, {"ipv4/ip_forward", "0"},
+	} {
+		if err := kernel.Sysctl(s[0], s[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change changes what the process is to be, writes it down, and makes it so. A
+// change that the process refuses is not written down.
+func (p *Part) change(ctx context.Context, f func(*state)) error {
+	before, err := p.load()
+	if err != nil {
+		return err
+	}
+	after := before.clone()
+	f(after)
+	if err := p.save(after); err != nil {
+		return err
+	}
+	if err := p.enforce(ctx, after); err != nil {
+		return errors.Join(err, p.save(before))
+	}
+	return nil
+}
+
+// parseKey takes plan.EngineNamespace apart.
+func parseKey(key string) (id vnet.LeaseID, name string, ok bool) {
+	parts := strings.Split(key, ".")
+	if len(parts) != 4 || parts[3] != "vxswitch" {
+		return id, "", false
+	}
+	return vnet.LeaseID{Tenant: vnet.TenantID(parts[0]), Network: vnet.VNetID(parts[1])}, parts[2], true
+}
