@@ -227,7 +227,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d packets, want 2", count)
 	}
 	begun := time.Now()
-	if err := Stream(t.Context(), near, "c0", "", Options{MaxDuration: 30 * time.Millisecond}, io.Discard); err != nil || time.Since(begun) > 2*time.Second {
+	if err := Stream(t.Context(), near, "c0", "", Options{MaxDuration: 30 * time.Millisecond}, io.Discard); err != nil || time.Since(begun) > 20*time.Second {
 		t.Errorf("error %v after %v", err, time.Since(begun))
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"sublet/datapath/kernel"
+	"sublet/internal/stall"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -148,39 +148,14 @@ func (b *bench) measure(nodes [2]string, rate vnet.Rate, seconds string) {
 // work on the machine may have taken the processor; too much never is. A
 // machine that was too busy each time can tell nothing: the test is skipped.
 func (b *bench) share(nodes [2]string, rate vnet.Rate, seconds string) float64 {
-	got, busy := 0.0, stalls()
+	got, waited := 0.0, stall.Watch()
 	for try := 0; try < 4 && got < 0.98; try++ {
 		got = b.iperf(nodes[0], nodes[1], address(1).String(), "-t", seconds, "-O", "1", "-C", "cubic").tcp() / float64(rate)
 	}
-	if lost := busy(); got < 0.98 && lost > 0.01 {
+	if lost := waited(); got < 0.98 && lost > stall.Busy {
 		b.t.Skipf("the machine is too busy: a thread with nothing to do waited %.1f %% of the time for a processor", 100*lost)
 	}
 	return got
-}
-
-// stalls begins to watch what part of the time a thread that only sleeps is
-// woken more than 5 ms late; the function it returns ends that, and tells.
-func stalls() func() float64 {
-	const nap, grace = time.Millisecond, 5 * time.Millisecond
-	stop, told := make(chan struct{}), make(chan float64)
-	go func() {
-		runtime.LockOSThread()
-		begin, late := time.Now(), time.Duration(0)
-		for {
-			select {
-			case <-stop:
-				told <- float64(late) / float64(time.Since(begin))
-				return
-			default:
-			}
-			before := time.Now()
-			time.Sleep(nap)
-			if over := time.Since(before) - nap; over > grace {
-				late += over
-			}
-		}
-	}()
-	return func() float64 { close(stop); return <-told }
 }
 
 // drops counts what the queues of all hosts dropped.

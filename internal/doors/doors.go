@@ -50,6 +50,7 @@ var Table = map[string][]string{
 	"internal/lab":      {"vnet", "plan", "embed/graph", "embed/relay", "datapath/kernel", "datapath/bpf", "datapath/iplb"}, // its switches forward as embed/graph counts on, or as embed/relay does, and are relays
 	"internal/splitmix": nil,
 	"internal/ground":   {"vnet", "vnet/file", "plan", "lease/api", "measure/blast", "internal/lab"},
+	"internal/stall":    nil, // for tests
 	"internal/doors":    nil,
 	"cmd/sublet":        {"..."},
 }
