@@ -104,6 +104,8 @@ type question struct {
 	method  multipath.Method
 }
 
+func (q question) streams() bool { return q.method.Streams() }
+
 // asked lists the rows.
 func (b multipathRun) asked(model *multipath.Fabric) (all []question, err error) {
 	for _, text := range b.patterns {
@@ -116,8 +118,12 @@ func (b multipathRun) asked(model *multipath.Fabric) (all []question, err error)
 			if err != nil {
 				return nil, err
 			}
+			if m.Kind() == "coupled" {
+				return nil, fmt.Errorf("method %q is not emulated: the kernel has no coupled congestion control", text)
+			}
 			if m.Streams() {
-				return nil, fmt.Errorf("method %q is not emulated: choose tree, hash or flow", text)
+				all = append(all, question{pattern: p, method: m})
+				continue
 			}
 			for _, d := range b.flows {
 				all = append(all, question{p, multipath.Distribution(d), m})
@@ -129,9 +135,15 @@ func (b multipathRun) asked(model *multipath.Fabric) (all []question, err error)
 
 func (a *app) emulateAll(ctx context.Context, b multipathRun, f *emulate.Fabric, asked []question) ([]multipathRow, error) {
 	rows := []multipathRow{}
+	if slices.ContainsFunc(asked, question.streams) {
+		if err := f.Subflows(b.count(8)); err != nil {
+			return nil, badInput{err}
+		}
+	}
+	single := make(map[string][]float64)
 	for i, q := range asked {
 		p := a.progress(fmt.Sprintf("running %s, %s, %s (%d of %d)", q.pattern.Name, q.flows, q.method.Name, i+1, len(asked)))
-		row, err := b.emulateRow(ctx, f, q)
+		row, err := b.emulateRow(ctx, f, q, single)
 		p.end()
 		if err != nil {
 			return nil, err
@@ -141,7 +153,12 @@ func (a *app) emulateAll(ctx context.Context, b multipathRun, f *emulate.Fabric,
 	return rows, nil
 }
 
-func (b multipathRun) emulateRow(ctx context.Context, f *emulate.Fabric, q question) (multipathRow, error) {
+// emulateRow runs the draws of a row. single has what streams over single paths
+// got, by pattern.
+func (b multipathRun) emulateRow(ctx context.Context, f *emulate.Fabric, q question, single map[string][]float64) (multipathRow, error) {
+	if q.streams() {
+		return b.emulateStreams(ctx, f, q, single)
+	}
 	row := multipathRow{Topology: b.topology, Mode: "emulation", Pattern: q.pattern.Name, Flows: string(q.flows), Method: q.method.Name, Runs: b.runs, emulated: &emulated{Idle: 1}}
 	values := make([]float64, b.runs)
 	sum := 0.0
@@ -157,6 +174,50 @@ func (b multipathRun) emulateRow(ctx context.Context, f *emulate.Fabric, q quest
 	mean := sum / float64(b.runs)
 	row.ForwardingRate, row.Spread = &mean, slices.Max(values)-slices.Min(values)
 	return row, nil
+}
+
+// emulateStreams is emulateRow for connections: what each draw gets, by what it
+// gets over single shortest paths.
+func (b multipathRun) emulateStreams(ctx context.Context, f *emulate.Fabric, q question, single map[string][]float64) (multipathRow, error) {
+	row := multipathRow{Topology: b.topology, Mode: "emulation", Pattern: q.pattern.Name, Flows: fmt.Sprint(b.count(8)), Method: q.method.Name, Runs: b.runs, emulated: &emulated{Idle: 1}}
+	if single[q.pattern.Name] == nil {
+		one, _ := multipath.ParseMethod("single")
+		base, err := b.receive(ctx, f, question{pattern: q.pattern, method: one}, row.emulated)
+		if err != nil {
+			return row, err
+		}
+		single[q.pattern.Name] = base
+	}
+	got := single[q.pattern.Name]
+	if q.method.Name != "single" {
+		var err error
+		if got, err = b.receive(ctx, f, q, row.emulated); err != nil {
+			return row, err
+		}
+	}
+	gains, mean := make([]float64, b.runs), 0.0
+	for i := range gains {
+		gains[i] = got[i] / max(single[q.pattern.Name][i], 1)
+		mean += gains[i] / float64(b.runs)
+	}
+	row.Gain, row.Spread = &mean, slices.Max(gains)-slices.Min(gains)
+	return row, nil
+}
+
+// receive is the bytes that arrive in each draw.
+func (b multipathRun) receive(ctx context.Context, f *emulate.Fabric, q question, e *emulated) ([]float64, error) {
+	t := emulate.Timing{Settle: b.emulation.settle, Measure: b.emulation.measure}
+	got := make([]float64, b.runs)
+	for i := range got {
+		rng := rand.New(rand.NewPCG(b.seed, uint64(i)))
+		bytes, r, err := f.Streams(ctx, q.pattern.Targets(f.Hosts(), rng), q.method, t)
+		if err != nil {
+			return nil, err
+		}
+		got[i] = float64(bytes)
+		e.note(r)
+	}
+	return got, nil
 }
 
 func (e *emulated) note(r emulate.Result) {

@@ -53,6 +53,7 @@ type host struct {
 	at         *kernel.Host
 	table      *iplb.Table
 	loop, port netip.Addr
+	device     string // towards the fabric
 	sink       *sink
 	rules      []iplb.Rule // in the table
 }
@@ -101,10 +102,9 @@ func (f *Fabric) Stop() error {
 func (f *Fabric) open(name string) (*host, error) {
 	h := &host{name: name}
 	h.loop, _ = lab.Loopback(f.sub, name)
-	device := ""
 	for _, l := range f.sub.Links {
 		if end := slices.Index(l.Ends[:], name); end >= 0 {
-			h.port, device = l.Ports[end].Address, l.Ports[end].Interface
+			h.port, h.device = l.Ports[end].Address, l.Ports[end].Interface
 		}
 	}
 	var err error
@@ -115,7 +115,7 @@ func (f *Fabric) open(name string) (*host, error) {
 	if h.table, err = iplb.Open(h.at, h.loop); err != nil {
 		return nil, errors.Join(err, h.at.Close())
 	}
-	if err = h.attach(device); err == nil {
+	if err = h.attach(); err == nil {
 		h.sink, err = newSink(h.at.Home())
 	}
 	if err != nil {
@@ -125,13 +125,13 @@ func (f *Fabric) open(name string) (*host, error) {
 	return h, nil
 }
 
-func (h *host) attach(device string) error {
+func (h *host) attach() error {
 	c, err := h.at.Dial("")
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	d, err := c.LinkByName(device)
+	d, err := c.LinkByName(h.device)
 	if err != nil {
 		return err
 	}
