@@ -87,14 +87,14 @@ func ticker(every time.Duration) *time.Ticker {
 	return time.NewTicker(every)
 }
 
-// Apply brings the table to some spreads: what goes, goes first. A spread that
+// Apply brings the table to some spreads; what goes, goes last, so that a prefix
+// that moves to another spread is never without paths. A spread that
 // cannot be made is said and left as it was; the others are made.
 func (d *Daemon) Apply(spreads []plan.Spread) {
 	wanted := make(map[netip.Prefix]plan.Spread, len(spreads))
 	for _, s := range spreads {
 		wanted[s.Prefix] = s
 	}
-	d.removeOthers(wanted)
 	for prefix, s := range wanted {
 		if reflect.DeepEqual(d.spreads[prefix], s) {
 			continue
@@ -103,23 +103,17 @@ func (d *Daemon) Apply(spreads []plan.Spread) {
 			d.Log.Error("paths not set", "prefix", prefix, "err", err)
 			continue
 		}
-		was := d.spreads[prefix]
 		d.spreads[prefix] = s
-		d.watchSpread(s, was)
+		d.watchSpread(s)
 	}
+	d.removeOthers(wanted)
 }
 
-// removeOthers takes out rules none of whose prefixes is wanted, those of an
-// earlier process too.
+// removeOthers takes out rules that are not wanted, those of an earlier
+// process too.
 func (d *Daemon) removeOthers(wanted map[netip.Prefix]plan.Spread) {
-	keep := make(map[netip.Prefix]bool)
-	for _, s := range wanted {
-		for _, p := range prefixesOf(s) {
-			keep[p] = true
-		}
-	}
-	for _, p := range d.Table.Prefixes() {
-		if _, named := wanted[p]; keep[p] && (named || d.spreads[p].Prefix != p) {
+	for _, p := range d.Table.Rules() {
+		if _, stays := wanted[p]; stays {
 			continue
 		}
 		if err := d.Table.Remove(p); err != nil {

@@ -35,6 +35,7 @@ const (
 type watch struct {
 	prefix netip.Prefix
 	index  int
+	of     plan.RelayPath
 	path   uint32 // number in the table
 	probe  *iplb.Probe
 
@@ -57,13 +58,13 @@ type watching []*watch
 
 // watchSpread begins to watch the paths of a spread that say where to turn.
 // Paths that were watched already go on as they are.
-func (d *Daemon) watchSpread(s, was plan.Spread) {
+func (d *Daemon) watchSpread(s plan.Spread) {
 	old, fresh := d.watches[s.Prefix], watching{}
 	for i, p := range s.Paths {
 		if !p.Turn.IsValid() || d.Probing.Every <= 0 {
 			continue
 		}
-		if w := old.find(was, p); w != nil {
+		if w := old.find(p); w != nil {
 			w.index = i
 			fresh = append(fresh, w)
 			continue
@@ -76,13 +77,9 @@ func (d *Daemon) watchSpread(s, was plan.Spread) {
 }
 
 // find is the watch of the same path, probed the same way.
-func (w watching) find(was plan.Spread, p plan.RelayPath) *watch {
+func (w watching) find(p plan.RelayPath) *watch {
 	for _, one := range w {
-		if one.index >= len(was.Paths) {
-			continue
-		}
-		q := was.Paths[one.index]
-		if slices.Equal(q.Relays, p.Relays) && q.Turn == p.Turn && slices.Equal(q.Back, p.Back) {
+		if slices.Equal(one.of.Relays, p.Relays) && one.of.Turn == p.Turn && slices.Equal(one.of.Back, p.Back) {
 			return one
 		}
 	}
@@ -106,7 +103,7 @@ func (d *Daemon) newWatch(s plan.Spread, i int) *watch {
 		slices.Reverse(back)
 	}
 	return &watch{
-		prefix: s.Prefix, index: i, path: path, hold: leastHold, next: d.tick + uint64(rand.IntN(slowTicks)),
+		prefix: s.Prefix, index: i, of: p, path: path, hold: leastHold, next: d.tick + uint64(rand.IntN(slowTicks)),
 		probe: iplb.NewProbe(d.Table.Source, p.Relays, p.Turn, back, path, secret),
 	}
 }

@@ -59,6 +59,7 @@ type iplbProbe struct {
 
 type iplbSet struct {
 	_     structs.HostLayout
+	Name  iplbPrefix
 	Mode  uint32
 	Count uint32
 	Gap   uint64

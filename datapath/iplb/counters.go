@@ -37,7 +37,7 @@ func (t *Table) Counts() (map[string]uint64, error) {
 // before headers were added.
 type Load struct{ Packets, Bytes uint64 }
 
-// Load of the i-th path to a prefix.
+// Load of the i-th path of a rule.
 func (t *Table) Load(prefix netip.Prefix, i int) (Load, error) {
 	_, id, err := t.member(prefix, i)
 	if err != nil {
@@ -103,13 +103,13 @@ func (t *Table) eachFlow(visit func(iplbFlowKey, iplbFlow)) error {
 	}
 }
 
-// Flows lists the flows to a prefix that the table knows.
+// Flows lists the flows of a rule that the table knows.
 func (t *Table) Flows(prefix netip.Prefix) ([]Flow, error) {
 	all, err := t.AllFlows(0)
 	return all[prefix], err
 }
 
-// AllFlows lists the flows that the table knows, for each prefix those of its
+// AllFlows lists the flows that the table knows, by the first prefix of their
 // rule. Flows that sent nothing for longer than idle are taken out; 0 keeps
 // all.
 func (t *Table) AllFlows(idle time.Duration) (map[netip.Prefix][]Flow, error) {
@@ -132,8 +132,8 @@ func (t *Table) AllFlows(idle time.Duration) (map[netip.Prefix][]Flow, error) {
 			bySet[f.Set] = append(bySet[f.Set], Flow{keyFrom(k), i, Load{f.Packets, f.Bytes}})
 		}
 	})
-	flows := make(map[netip.Prefix][]Flow, len(t.sets))
-	for p, set := range t.sets {
+	flows := make(map[netip.Prefix][]Flow, len(t.rules))
+	for p, set := range t.rules {
 		flows[p] = bySet[set]
 	}
 	return flows, errors.Join(err, t.forgetFlows(old))
@@ -157,7 +157,7 @@ func kernelNow() (int64, error) {
 	return now.Nano(), nil
 }
 
-// Move puts a flow on another of its prefix's paths.
+// Move puts a flow on another of its rule's paths.
 func (t *Table) Move(prefix netip.Prefix, k FlowKey, path int) error {
 	_, id, err := t.member(prefix, path)
 	if err != nil {

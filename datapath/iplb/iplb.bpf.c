@@ -57,6 +57,7 @@ struct prefix {
 
 /* The paths to a prefix. Replaced as a whole: packets see the old or the new. */
 struct set {
+	struct prefix name; /* the first of those that lead here */
 	__u32 mode;
 	__u32 count;
 	__u64 gap;   /* ns without a packet after which a flowlet may move */

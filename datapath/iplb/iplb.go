@@ -6,6 +6,7 @@ package iplb
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -61,7 +62,8 @@ type Table struct {
 	pins    *bpf.Pins
 	paths   map[pathKey]uint32 // the number of a path
 	taken   map[uint32]bool    // numbers of paths
-	sets    map[netip.Prefix]uint32
+	sets    map[netip.Prefix]uint32 // where a prefix leads
+	rules   map[netip.Prefix]uint32 // the set of a rule, by its first prefix
 	members map[uint32][]uint32 // paths of a set
 }
 
@@ -100,7 +102,7 @@ func Open(host *kernel.Host, source netip.Addr) (*Table, error) {
 func open(c *ebpf.Collection, source netip.Addr) (*Table, error) {
 	t := &Table{
 		Source: source, c: c, paths: make(map[pathKey]uint32), taken: make(map[uint32]bool),
-		sets: make(map[netip.Prefix]uint32), members: make(map[uint32][]uint32),
+		sets: make(map[netip.Prefix]uint32), rules: make(map[netip.Prefix]uint32), members: make(map[uint32][]uint32),
 	}
 	var key iplbPrefix
 	var set uint32
@@ -124,6 +126,7 @@ func (t *Table) readSet(id uint32) error {
 	if err := t.c.Maps["sets"].Lookup(id, &s); err != nil {
 		return fmt.Errorf("read set %d: %w", id, err)
 	}
+	t.rules[prefixOf(s.Name)] = id
 	for _, path := range s.Paths[:min(s.Count, MaxPaths)] {
 		var p iplbPath
 		if err := t.c.Maps["paths"].Lookup(path, &p); err != nil {
@@ -198,7 +201,7 @@ func (t *Table) Set(r Rule) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
-	set, known := t.sets[r.Prefix]
+	set, known := t.rules[r.Prefix]
 	if !known {
 		set = free(func(id uint32) bool { return t.members[id] != nil })
 	}
@@ -209,13 +212,13 @@ func (t *Table) Set(r Rule) error {
 	if err := t.c.Maps["sets"].Put(set, s); err != nil {
 		return fmt.Errorf("put the paths to %s: %w", r.Prefix, err)
 	}
-	t.members[set] = members
+	t.rules[r.Prefix], t.members[set] = set, members
 	return errors.Join(t.lead(r.prefixes(), set), t.sweep())
 }
 
 // newSet makes the paths of a rule, and what the program has of them.
 func (t *Table) newSet(set uint32, r Rule) (s iplbSet, members []uint32, err error) {
-	s = iplbSet{Mode: uint32(r.Mode), Count: uint32(len(r.Paths)), Gap: uint64(r.Gap), Slots: slotsOf(r.Paths)}
+	s = iplbSet{Name: keyOf(r.Prefix), Mode: uint32(r.Mode), Count: uint32(len(r.Paths)), Gap: uint64(r.Gap), Slots: slotsOf(r.Paths)}
 	for i, p := range r.Paths {
 		id, up, err := t.path(set, p.Relays)
 		if err != nil {
@@ -258,7 +261,7 @@ func (t *Table) forget(p netip.Prefix) error {
 
 // Remove takes a rule out: packets to its prefixes leave as they are.
 func (t *Table) Remove(p netip.Prefix) error {
-	set, known := t.sets[p]
+	set, known := t.rules[p]
 	if !known {
 		return nil
 	}
@@ -269,19 +272,14 @@ func (t *Table) Remove(p netip.Prefix) error {
 		return fmt.Errorf("remove the paths to %s: %w", p, err)
 	}
 	delete(t.members, set)
+	delete(t.rules, p)
 	return t.sweep()
 }
 
-// Prefixes lists all that lead somewhere.
-func (t *Table) Prefixes() []netip.Prefix {
-	var all []netip.Prefix
-	for p := range t.sets {
-		all = append(all, p)
-	}
-	return all
-}
+// Rules lists the first prefixes of the rules.
+func (t *Table) Rules() []netip.Prefix { return slices.Collect(maps.Keys(t.rules)) }
 
-// SetUp says whether the i-th path to a prefix works. Flows leave one that
+// SetUp says whether the i-th path of a rule, named by its first prefix, works. Flows leave one that
 // does not with their next packet.
 func (t *Table) SetUp(prefix netip.Prefix, i int, up bool) error {
 	set, id, err := t.member(prefix, i)
@@ -304,7 +302,7 @@ func (t *Table) SetUp(prefix netip.Prefix, i int, up bool) error {
 
 // member is the number of the i-th path to a prefix, and of its set.
 func (t *Table) member(prefix netip.Prefix, i int) (set, id uint32, err error) {
-	set, known := t.sets[prefix]
+	set, known := t.rules[prefix]
 	if !known || i < 0 || i >= len(t.members[set]) {
 		return 0, 0, fmt.Errorf("%s has no path %d", prefix, i)
 	}
