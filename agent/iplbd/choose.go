@@ -28,7 +28,7 @@ func Compute(db Database, c Choice) (Computed, error) {
 	if err != nil {
 		return Computed{}, err
 	}
-	if f.own < 0 {
+	if f.own < 0 || len(f.graph.Leaving(f.own)) == 0 {
 		return Computed{}, fmt.Errorf("router %s has no link to the fabric", db.Self)
 	}
 	all := Computed{hops: make(map[netip.Prefix][][]hop)}
