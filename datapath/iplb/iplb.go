@@ -60,11 +60,11 @@ type Table struct {
 
 	c       *ebpf.Collection
 	pins    *bpf.Pins
-	paths   map[pathKey]uint32 // the number of a path
-	taken   map[uint32]bool    // numbers of paths
+	paths   map[pathKey]uint32      // the number of a path
+	taken   map[uint32]bool         // numbers of paths
 	sets    map[netip.Prefix]uint32 // where a prefix leads
 	rules   map[netip.Prefix]uint32 // the set of a rule, by its first prefix
-	members map[uint32][]uint32 // paths of a set
+	members map[uint32][]uint32     // paths of a set
 }
 
 // pathKey names a path: the same relays lead to other prefixes over other
