@@ -41,12 +41,33 @@ type shortKey6 struct {
 	}
 }
 
+type shortRecents struct {
+	_   structs.HostLayout
+	Ip4 [32]struct {
+		_       structs.HostLayout
+		Changed uint64
+		Way     shortWay
+		Address uint32
+		_       [4]byte
+	}
+	Ip6 [32]struct {
+		_       structs.HostLayout
+		Changed uint64
+		Way     shortWay
+		Address struct {
+			_       structs.HostLayout
+			U6Addr8 [16]uint8
+		}
+	}
+}
+
 type shortState struct {
-	_      structs.HostLayout
-	Until  uint64
-	Ip4    shortCopy
-	Ip6    shortCopy
-	Locals [8]uint32
+	_       structs.HostLayout
+	Until   uint64
+	Changed uint64
+	Ip4     shortCopy
+	Ip6     shortCopy
+	Locals  [8]uint32
 }
 
 type shortWay struct {
@@ -62,6 +83,7 @@ type shortWay struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	shortMapCounts            = "counts"
+	shortMapRecents           = "recents"
 	shortMapStates            = "states"
 	shortMapWays              = "ways"
 	shortMapWays6             = "ways6"
@@ -121,10 +143,11 @@ type shortProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type shortMapSpecs struct {
-	Counts *ebpf.MapSpec `ebpf:"counts"`
-	States *ebpf.MapSpec `ebpf:"states"`
-	Ways   *ebpf.MapSpec `ebpf:"ways"`
-	Ways6  *ebpf.MapSpec `ebpf:"ways6"`
+	Counts  *ebpf.MapSpec `ebpf:"counts"`
+	Recents *ebpf.MapSpec `ebpf:"recents"`
+	States  *ebpf.MapSpec `ebpf:"states"`
+	Ways    *ebpf.MapSpec `ebpf:"ways"`
+	Ways6   *ebpf.MapSpec `ebpf:"ways6"`
 }
 
 // shortVariableSpecs contains global variables before they are loaded into the kernel.
@@ -153,15 +176,17 @@ func (o *shortObjects) Close() error {
 //
 // It can be passed to loadShortObjects or ebpf.CollectionSpec.LoadAndAssign.
 type shortMaps struct {
-	Counts *ebpf.Map `ebpf:"counts"`
-	States *ebpf.Map `ebpf:"states"`
-	Ways   *ebpf.Map `ebpf:"ways"`
-	Ways6  *ebpf.Map `ebpf:"ways6"`
+	Counts  *ebpf.Map `ebpf:"counts"`
+	Recents *ebpf.Map `ebpf:"recents"`
+	States  *ebpf.Map `ebpf:"states"`
+	Ways    *ebpf.Map `ebpf:"ways"`
+	Ways6   *ebpf.Map `ebpf:"ways6"`
 }
 
 func (m *shortMaps) Close() error {
 	return _ShortClose(
 		m.Counts,
+		m.Recents,
 		m.States,
 		m.Ways,
 		m.Ways6,

@@ -19,6 +19,7 @@ type tableCopy struct {
 	table map[netip.Prefix]shortWay // as the map is
 	view  view
 	read  uint32 // the kernel's version at which view was read
+	fresh bool   // the map was changed since the program was told
 	off   string // why the stack forwards; "" when it does not
 }
 
@@ -80,6 +81,7 @@ func (t *tableCopy) write(want map[netip.Prefix]shortWay) error {
 		if _, stays := want[prefix]; stays {
 			continue
 		}
+		t.fresh = true
 		if err := t.ways.Delete(key(prefix)); err != nil {
 			return fmt.Errorf("take a route: %w", err)
 		}
@@ -89,6 +91,7 @@ func (t *tableCopy) write(want map[netip.Prefix]shortWay) error {
 		if have, there := t.table[prefix]; there && have == way {
 			continue
 		}
+		t.fresh = true
 		if err := t.ways.Put(key(prefix), way); err != nil {
 			return fmt.Errorf("put a route: %w", err)
 		}

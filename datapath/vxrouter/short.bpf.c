@@ -91,6 +91,8 @@ extern void *bpf_cast_to_kern_ctx(void *) __attribute__((section(".ksyms")));
 
 #define MAX_ROUTES 65536
 #define MAX_LOCALS 8
+#define RECENT_BITS 5
+#define RECENTS (1 << RECENT_BITS)
 
 /* Why a packet was left to the stack. The order is the one of Go's passes. */
 enum pass {
@@ -131,8 +133,28 @@ struct copy {
 
 struct state {
 	__u64 until; /* coarse ns since the machine started */
+	__u64 changed; /* when one of the copies did last, ns; never twice the same */
 	struct copy ip4, ip6;
 	__be32 locals[MAX_LOCALS]; /* the router's IPv4 addresses */
+};
+
+/* What was looked up last, by receiver, on one processor: good while the
+ * copies are those it was found in. */
+struct recent {
+	__u64 changed;
+	struct way way;
+	__be32 address;
+};
+
+struct recent6 {
+	__u64 changed;
+	struct way way;
+	struct in6_addr address;
+};
+
+struct recents {
+	struct recent ip4[RECENTS];
+	struct recent6 ip6[RECENTS];
 };
 
 struct count {
@@ -154,6 +176,7 @@ MAP(BPF_MAP_TYPE_ARRAY, __u32, struct state, 1, 0) states SEC(".maps");
 MAP(BPF_MAP_TYPE_LPM_TRIE, struct key, struct way, MAX_ROUTES, BPF_F_NO_PREALLOC) ways SEC(".maps");
 MAP(BPF_MAP_TYPE_LPM_TRIE, struct key6, struct way, MAX_ROUTES, BPF_F_NO_PREALLOC) ways6 SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct count, 1, 0) counts SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct recents, 1, 0) recents SEC(".maps");
 
 static __always_inline int pass(struct count *c, __u32 why)
 {
@@ -263,9 +286,62 @@ static __always_inline bool to_station(const struct __sk_buff *skb, const struct
 	return !mac_is_group(eth->h_dest) && !skb->vlan_present && eth->h_proto == (__be16)skb->protocol;
 }
 
+/* Read before a copy is looked at: what is found in one that changes meanwhile
+ * is not good any more. */
+static __always_inline __u64 changed(const struct state *s) { return *(const volatile __u64 *)&s->changed; }
+
+/* Where a word may be among the recent ones (Fibonacci hashing). */
+static __always_inline __u32 place(__u32 word) { return word * 0x9e3779b1U >> (32 - RECENT_BITS); }
+
+static __always_inline struct way *find4(const struct state *s, __be32 address)
+{
+	struct key key = { .bits = 32, .address = address };
+	const __u64 since = changed(s);
+	__u32 zero = 0;
+	struct recents *all = bpf_map_lookup_elem(&recents, &zero);
+	struct recent *r;
+	struct way *w;
+
+	if (unlikely(!all))
+		return NULL;
+	r = &all->ip4[place(address)];
+	if (likely(r->address == address && r->changed == since))
+		return &r->way;
+	w = bpf_map_lookup_elem(&ways, &key);
+	if (!w)
+		return NULL;
+	r->changed = since;
+	r->address = address;
+	r->way = *w;
+	return w;
+}
+
+static __always_inline struct way *find6(const struct state *s, const struct in6_addr *address)
+{
+	struct key6 key = { .bits = 128, .address = *address };
+	const __be32 *a = address->u6_addr32;
+	const __u64 since = changed(s);
+	__u32 zero = 0;
+	struct recents *all = bpf_map_lookup_elem(&recents, &zero);
+	struct recent6 *r;
+	struct way *w;
+
+	if (unlikely(!all))
+		return NULL;
+	r = &all->ip6[place(a[0] ^ a[1] ^ a[2] ^ a[3])];
+	if (likely(ip6_equal(&r->address, address) && r->changed == since))
+		return &r->way;
+	w = bpf_map_lookup_elem(&ways6, &key);
+	if (!w)
+		return NULL;
+	r->changed = since;
+	r->address = key.address;
+	r->way = *w;
+	return w;
+}
+
 static __always_inline int short4(struct __sk_buff *skb, struct state *s, struct count *c)
 {
-	struct key key = { .bits = 32 };
 	struct sk_buff *kernel;
 	struct net_device *dev;
 	struct ethhdr *eth;
@@ -293,8 +369,7 @@ static __always_inline int short4(struct __sk_buff *skb, struct state *s, struct
 		return pass(c, PASS_TTL);
 	if (!ordinary(ip->saddr) || local(s, ip->saddr))
 		return pass(c, PASS_SOURCE);
-	key.address = ip->daddr;
-	w = bpf_map_lookup_elem(&ways, &key);
+	w = find4(s, ip->daddr);
 	if (!carries(skb, c, w))
 		return TCX_NEXT;
 	eth = reach(skb, ETH_HLEN + sizeof(*ip));
@@ -332,7 +407,6 @@ static __always_inline bool forwards6(struct net *net, struct net_device *dev)
 
 static __always_inline int short6(struct __sk_buff *skb, struct state *s, struct count *c)
 {
-	struct key6 key = { .bits = 128 };
 	struct sk_buff *kernel;
 	struct net_device *dev;
 	struct ipv6hdr *ip;
@@ -362,8 +436,7 @@ static __always_inline int short6(struct __sk_buff *skb, struct state *s, struct
 		return pass(c, PASS_TTL);
 	if (!ordinary6(&ip->saddr))
 		return pass(c, PASS_SOURCE);
-	key.address = ip->daddr;
-	w = bpf_map_lookup_elem(&ways6, &key);
+	w = find6(s, &ip->daddr);
 	if (!carries(skb, c, w))
 		return TCX_NEXT;
 	eth = reach(skb, ETH_HLEN + sizeof(*ip));

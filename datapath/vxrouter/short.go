@@ -67,17 +67,35 @@ func pinOf(port string) string { return "port_" + strings.ReplaceAll(port, ".", 
 
 // set says which copies may be used, and for how long.
 func (f *follower) set() {
-	next := shortState{Until: uint64(now() + belief), Ip4: f.copies[0].row(), Ip6: f.copies[1].row()}
+	err := f.renew()
+	next := shortState{Until: uint64(now() + belief), Changed: f.state.Changed, Ip4: f.copies[0].row(), Ip6: f.copies[1].row()}
 	locals := f.copies[0].view.locals
 	for i, a := range locals[:min(len(locals), maxLocals)] {
 		next.Locals[i] = ip4(a)
 	}
-	if err := f.states.Put(uint32(0), next); err != nil {
+	if err == nil {
+		err = f.states.Put(uint32(0), next)
+	}
+	if err != nil {
 		f.say(unfollowed(err), unfollowed(err))
 		return
 	}
 	f.state = next
 	f.say(f.copies[0].off, f.copies[1].off)
+}
+
+// renew makes the program forget what it found in copies that have changed,
+// before they are said to be the kernel's.
+func (f *follower) renew() error {
+	if f.state.Changed != 0 && !f.copies[0].fresh && !f.copies[1].fresh {
+		return nil
+	}
+	f.state.Changed = uint64(now())
+	if err := f.states.Put(uint32(0), f.state); err != nil {
+		return err
+	}
+	f.copies[0].fresh, f.copies[1].fresh = false, false
+	return nil
 }
 
 // say keeps why the stack forwards IPv4, and IPv6.
