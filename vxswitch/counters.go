@@ -54,7 +54,7 @@ func (s *Switch) Counters(id ID) Counters {
 		sum = sum.Plus(v.ins[i].count)
 	}
 	for i, x := range v.vxbs {
-		sum = sum.Plus(x.count)
+		sum = sum.Plus(x.count())
 		if i < len(v.outs) {
 			sum.Faults += v.outs[i].faults
 		}
@@ -65,13 +65,13 @@ func (s *Switch) Counters(id ID) Counters {
 // Input returns what came in by a port of a virtual switch, also what reached
 // no queue.
 func (s *Switch) Input(id ID, port int) Counters {
-	return s.sum(id, port, func(v *virtual, i int) Counters { return v.at(port, i).count }, func(v *virtual) Counters { return v.ins[port].count })
+	return s.sum(id, port, func(v *virtual, i int) Counters { return v.at(port, i).count() }, func(v *virtual) Counters { return v.ins[port].count })
 }
 
 // Output returns what was queued for, dropped before and sent by a port of a
 // virtual switch.
 func (s *Switch) Output(id ID, port int) Counters {
-	return s.sum(id, port, func(v *virtual, i int) Counters { return v.at(i, port).count }, func(v *virtual) Counters { return Counters{Faults: v.outs[port].faults} })
+	return s.sum(id, port, func(v *virtual, i int) Counters { return v.at(i, port).count() }, func(v *virtual) Counters { return Counters{Faults: v.outs[port].faults} })
 }
 
 func (s *Switch) sum(id ID, port int, each func(*virtual, int) Counters, start func(*virtual) Counters) Counters {
@@ -92,7 +92,7 @@ func (s *Switch) Crosspoint(id ID, in, out int) Counters {
 	if v == nil || in < 0 || out < 0 || in >= len(v.outs) || out >= len(v.outs) {
 		return Counters{}
 	}
-	return v.at(in, out).count
+	return v.at(in, out).count()
 }
 
 // Total returns what the whole switch has counted: frames that nobody claimed,

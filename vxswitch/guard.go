@@ -8,6 +8,8 @@ package vxswitch
 //   - after maxSlow such calls, or a panic, it is not called any more and its
 //     switch is served round robin.
 //
+// Bounded kinds, which are the provider's, are called without it.
+//
 // A call that never returns is beyond any guard in one process: a hosting
 // switch offers tenants the kinds of package sched, not code of their own.
 type guard struct {

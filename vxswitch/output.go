@@ -192,7 +192,7 @@ func (o *output) depart(m *voutput, k Packet, t Time) Departure {
 	}
 	start := o.wireFree
 	o.wireFree += o.wire.take(int(k.Size))
-	m.vxb(int(k.In)).count.Delivered.add(k.Size)
+	m.vxb(int(k.In)).sent.add(k.Size)
 	if m.capped {
 		m.real.pass(t, int(k.Size))
 	}

@@ -36,6 +36,10 @@ func (p *pool) give(n uint32) {
 
 // vxb is a virtual crosspoint buffer: a queue of frames and what it may hold.
 // Frames are its own or loans (sharing.go); without Flexible all are its own.
+//
+// A large switch has tens of thousands, of which each frame meets another one:
+// what every frame needs comes first and fills two cache lines, and what follows
+// from it is not kept (count).
 type vxb struct {
 	head, tail uint32
 	first      uint32 // oldest own frame: what schedulers and managers see as head
@@ -43,25 +47,37 @@ type vxb struct {
 	oldest     uint32 // oldest loan
 	last       uint32 // youngest loan
 	bytes      int    // own
-	packets    int    // own
 	loaned     int    // bytes of loans
 	size       int    // b_ij^k; more while it holds more of an older, larger one
-	want       int    // b_ij^k
-	lend       int    // bytes of size that others may use while they are idle
-	cross      int32
+	packets    int32  // own
+	loans      int32
 	id         ID
-	in, out    int16
-	borrows    listed // among those above their size at the crosspoint
-	surplus    listed // among those with loans at the output
-	manager    Manager
-	kind       ManagerKind
+	sent       Count
 	quantum    int
 	priority   int
-	count      Counters
+	manager    Manager
+	want       int // b_ij^k
+	lend       int // bytes of size that others may use while they are idle
+	cross      int32
+	in, out    int16
+
+	kind    ManagerKind
+	borrows listed // among those above their size at the crosspoint
+	surplus listed // among those with loans at the output
+	dropped [NumCauses]Count
+	_       [24]byte // whole cache lines
+}
+
+// count is what x has counted.
+func (x *vxb) count() Counters {
+	c := Counters{Delivered: x.sent, Dropped: x.dropped}
+	c.Queued = Count{uint64(x.packets) + uint64(x.loans), uint64(x.held())}
+	c.Offered = c.Delivered.Plus(c.Lost()).Plus(c.Queued)
+	return c
 }
 
 func (x *vxb) occupancy() Occupancy {
-	return Occupancy{Bytes: x.bytes, Packets: x.packets, Limit: x.want}
+	return Occupancy{Bytes: x.bytes, Packets: int(x.packets), Limit: x.want}
 }
 
 // held is all that x holds.
@@ -78,7 +94,6 @@ func (p *pool) push(x *vxb, k *Packet, loan bool) {
 		p.nodes[x.tail].next = n
 	}
 	x.tail = n
-	x.count.Queued.add(k.Size)
 	switch {
 	case loan:
 		if x.first == nothing {
@@ -113,6 +128,7 @@ func (p *pool) file(x *vxb, n, earlier uint32) {
 		x.last = n
 	}
 	x.loaned += int(nd.Size)
+	x.loans++
 }
 
 // unfile takes n out of the list of loans.
@@ -132,6 +148,7 @@ func (p *pool) unfile(x *vxb, n uint32) {
 		x.before = nd.earlier
 	}
 	x.loaned -= int(nd.Size)
+	x.loans--
 }
 
 // cut takes n out of x: a loan, or the first own frame.
@@ -154,7 +171,6 @@ func (p *pool) cut(x *vxb, n uint32) Packet {
 		p.nodes[nd.next].prev = nd.prev
 	}
 	k := nd.Packet
-	x.count.Queued.sub(k.Size)
 	p.give(n)
 	return k
 }

@@ -12,10 +12,10 @@ func sameKind(a, b any) bool { return reflect.DeepEqual(a, b) }
 func (v *virtual) set(now Time, cfg Virtual) {
 	old := v.cfg
 	v.cfg = cfg
-	grown := v.grow(len(cfg.Ports))
+	v.grow(len(cfg.Ports))
 	for i := range cfg.Ports {
 		v.setInput(i, old)
-		v.setOutput(now, i, grown, old)
+		v.setOutput(now, i, old)
 	}
 	for in := range cfg.Ports {
 		for out := range cfg.Ports {
@@ -30,9 +30,9 @@ func (v *virtual) set(now Time, cfg Virtual) {
 }
 
 // grow gives v n ports if it has fewer. The queues move with their contents.
-func (v *virtual) grow(n int) bool {
+func (v *virtual) grow(n int) {
 	if n <= len(v.outs) {
-		return false
+		return
 	}
 	had := len(v.outs)
 	all := make([]vxb, n*n)
@@ -53,7 +53,6 @@ func (v *virtual) grow(n int) bool {
 		v.ins = append(v.ins, vinput{phys: -1})
 		v.outs = append(v.outs, &voutput{v: v, out: i, phys: -1, picked: unasked, closed: true})
 	}
-	return true
 }
 
 func (v *virtual) setInput(i int, old Virtual) {
@@ -70,7 +69,7 @@ func (v *virtual) setInput(i int, old Virtual) {
 	}
 }
 
-func (v *virtual) setOutput(now Time, i int, grown bool, old Virtual) {
+func (v *virtual) setOutput(now Time, i int, old Virtual) {
 	p, m := v.cfg.Ports[i], v.outs[i]
 	if p.Physical < 0 {
 		m.closed = true
@@ -91,7 +90,7 @@ func (v *virtual) setOutput(now Time, i int, grown bool, old Virtual) {
 		o.reconsider(int(v.id), m, now)
 	}
 	m.weigh(o, v.hostQuantum(p), p.Priority)
-	if fresh || grown || !sameKind(p.Scheduler, old.Ports[i].Scheduler) {
+	if fresh || m.entries < len(v.outs) || !sameKind(p.Scheduler, old.Ports[i].Scheduler) {
 		m.install(p.Scheduler)
 	}
 }
@@ -116,9 +115,12 @@ func (m *voutput) weigh(o *output, quantum, priority int) {
 // install gives m a new scheduler, which finds the queues as they are.
 func (m *voutput) install(kind SchedulerKind) {
 	g := &guard{o: m}
-	m.picked, m.scheduler = unasked, g
+	m.picked, m.scheduler, m.entries = unasked, g, len(m.v.outs)
 	g.make(kind, len(m.v.outs))
 	_, m.waits = g.inner.(Retrier)
+	if _, bounded := kind.(Bounded); bounded && !g.broken {
+		m.scheduler = g.inner // the provider's own: believed, but for what ask checks
+	}
 	for i := m.awake.Next(0); i >= 0; i = m.awake.Next(i + 1) {
 		m.scheduler.Wake(i)
 	}

@@ -83,22 +83,29 @@ func (s *Switch) room(x *vxb, size int) (ok, loan bool) {
 // leave and enter bracket every change of what a VXB holds, may hold or lends.
 
 func (s *Switch) leave(x *vxb) {
+	if s.cfg.Sharing == Strict { // nobody asks
+		return
+	}
 	c := &s.crosses[x.cross]
 	c.above -= x.above()
 	c.idle -= x.idle()
 }
 
 func (s *Switch) enter(x *vxb) {
+	if s.cfg.Sharing == Strict {
+		return
+	}
 	c := &s.crosses[x.cross]
 	c.above += x.above()
 	c.idle += x.idle()
-	if s.cfg.Sharing == Flexible {
-		c.list.set(x, x.loaned > 0 && x.above() > 0)
-	}
+	c.list.set(x, x.loaned > 0 && x.above() > 0)
 }
 
 // reclaim drops loans until (1) holds.
 func (s *Switch) reclaim(cross int32) {
+	if s.cfg.Sharing == Strict {
+		return
+	}
 	c := &s.crosses[cross]
 	for c.above > c.idle && c.list.size > 0 {
 		x := c.list.last()

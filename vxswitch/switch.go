@@ -135,10 +135,9 @@ func (s *Switch) queue(now Time, v *virtual, out int, p Packet) Cause {
 		return Unreachable
 	}
 	x := v.at(in, out)
-	x.count.Offered.add(p.Size)
 	loan, c := s.fits(now, x, int(p.Size))
 	if c != None {
-		x.count.Dropped[c].add(p.Size)
+		x.dropped[c].add(p.Size)
 		return c
 	}
 	s.order++
@@ -202,7 +201,7 @@ func (s *Switch) unqueue(x *vxb, n uint32) Packet {
 func (s *Switch) drop(x *vxb, n uint32, why Cause) {
 	loan := s.pool.nodes[n].loan
 	k := s.unqueue(x, n)
-	x.count.Dropped[why].add(k.Size)
+	x.dropped[why].add(k.Size)
 	v := s.members[x.id]
 	m := v.outs[x.out]
 	o := s.outputs[m.phys]

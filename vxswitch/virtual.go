@@ -29,6 +29,7 @@ type voutput struct {
 	phys      int  // -1: there is no such port (any more)
 	closed    bool // drains, takes nothing
 	scheduler Scheduler
+	entries   int     // it was made for: inputs that came since it does not know
 	awake     PortSet // inputs with something queued
 	next      int     // where the fallback's round goes on
 	picked    int     // scheduler's answer while nothing changed, unasked: ask

@@ -13,6 +13,7 @@ type counts struct {
 type side struct {
 	tally
 	delays *histogram // nil until something leaves
+	_      [16]byte   // whole cache lines
 }
 
 func newCounts(s *Scenario) counts {

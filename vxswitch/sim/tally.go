@@ -18,14 +18,17 @@ func (v *volume) plus(o volume) {
 	v.bytes += o.bytes
 }
 
-// tally is what is counted of one port or switch during one run.
+// tally is what is counted of one port or switch during one run. What arrivals
+// touch comes first: a large switch has thousands, in other lines of the cache.
 type tally struct {
-	offered, dropped, delivered volume
+	offered    volume
+	held, peak int64 // bytes now and at most, of all packets
 
+	delivered     volume
 	delay, square float64 // sums, ns and ns^2
-	longest       time.Duration
 	area          float64 // byte ns in the buffers
-	held, peak    int64   // bytes now and at most, of all packets
+	longest       time.Duration
+	dropped       volume
 }
 
 // enter counts bytes into the buffers, leave out of them.
