@@ -63,6 +63,9 @@ const (
 	ByUDP  Relaying = "udp"  // docs/multipath.md
 )
 
+// Relayings lists them.
+var Relayings = []Relaying{ByIPIP, ByGRE, ByUDP}
+
 // Kind of the section.
 func (Spread) Kind() Kind { return KindSpread }
 
@@ -102,7 +105,7 @@ func (s Spread) Check() error {
 	if s.Mode != "" && !slices.Contains(SpreadModes, s.Mode) {
 		return fmt.Errorf("%s: mode %q: choose hash, flow, flowlet or round-robin", s.Prefix, s.Mode)
 	}
-	if !slices.Contains([]Relaying{"", ByIPIP, ByGRE, ByUDP}, s.By) {
+	if s.By != "" && !slices.Contains(Relayings, s.By) {
 		return fmt.Errorf("%s: by %q: choose ipip, gre or udp", s.Prefix, s.By)
 	}
 	if len(s.Paths) == 0 {

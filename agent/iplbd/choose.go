@@ -111,7 +111,7 @@ func unique(prefixes []netip.Prefix) []netip.Prefix {
 // spread is the paths to one switch. Its name is the switch's own address,
 // which stays when prefixes behind it come and go.
 func (f *fabric) spread(to int, c Choice, counts map[netip.Prefix]int) (plan.Spread, [][]hop) {
-	s := plan.Spread{Prefix: netip.PrefixFrom(f.address[to], 32), Mode: c.Mode}
+	s := plan.Spread{Prefix: netip.PrefixFrom(f.address[to], 32), Mode: c.Mode, By: c.By}
 	for _, p := range unique(f.behind[to]) {
 		if counts[p] == 1 && p != s.Prefix {
 			s.Also = append(s.Also, p)

@@ -131,13 +131,15 @@ var modes = map[plan.SpreadMode]iplb.Mode{
 	"": iplb.PerFlow, plan.PerFlow: iplb.PerFlow, plan.HashMode: iplb.Hash, plan.Flowlets: iplb.Flowlet, plan.RoundRobin: iplb.RoundRobin,
 }
 
+var forms = map[plan.Relaying]iplb.Form{"": iplb.IPIP, plan.ByIPIP: iplb.IPIP, plan.ByGRE: iplb.GRE, plan.ByUDP: iplb.List}
+
 // defaultGap of flowlets is more than the difference of two paths' delays in
 // one building (fact file, 13.6).
 const defaultGap = 500 * time.Microsecond
 
 // RuleOf is a spread as the table has it.
 func RuleOf(s plan.Spread) iplb.Rule {
-	r := iplb.Rule{Prefix: s.Prefix, Also: s.Also, Mode: modes[s.Mode], Gap: time.Duration(s.Gap)}
+	r := iplb.Rule{Prefix: s.Prefix, Also: s.Also, Mode: modes[s.Mode], Gap: time.Duration(s.Gap), Form: forms[s.By]}
 	if r.Gap == 0 {
 		r.Gap = defaultGap
 	}

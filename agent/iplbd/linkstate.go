@@ -21,6 +21,7 @@ type Choice struct {
 	Paths   int     // for each destination switch
 	Stretch float64 // times the shortest path's cost that a path may cost; 0: any
 	Mode    plan.SpreadMode
+	By      plan.Relaying
 }
 
 // fabric is the graph of the switches, with their addresses. A router with a

@@ -28,7 +28,7 @@ type spreadRun struct {
 	lost                  int
 	ospf                  string
 	choice                iplbd.Choice
-	mode                  string
+	mode, by              string
 }
 
 func (a *app) pathsRun() *cobra.Command {
@@ -55,6 +55,7 @@ turn are watched: flows leave a dead one at once.`,
 	f.IntVarP(&r.choice.Paths, "paths", "k", 8, "shortest paths to each switch, with --ospf")
 	f.Float64Var(&r.choice.Stretch, "stretch", 0, "how many times the shortest one's cost a path may cost, with --ospf; 0: any")
 	f.StringVar(&r.mode, "mode", string(plan.PerFlow), "hash, flow, flowlet or round-robin, with --ospf")
+	f.StringVar(&r.by, "by", string(plan.ByIPIP), "ipip, gre, or udp for relays that all run Sublet, with --ospf")
 	f.DurationVar(&r.probe, "probe", 20*time.Millisecond, "between probes of a path in use; 0: no probes")
 	f.IntVar(&r.lost, "lost", 7, "probes in a row without an answer after which a path is dead")
 	f.DurationVar(&r.rearrange, "rearrange", time.Second, "between looks at the flows' rates; 0: flows stay where they are")
@@ -69,6 +70,8 @@ func (r spreadRun) check() error {
 		return badInput{errors.New("state where paths come from: --lists FILE, --ospf DIR, or both")}
 	case !slices.Contains(plan.SpreadModes, plan.SpreadMode(r.mode)):
 		return badInput{fmt.Errorf("--mode %q: choose hash, flow, flowlet or round-robin", r.mode)}
+	case !slices.Contains(plan.Relayings, plan.Relaying(r.by)):
+		return badInput{fmt.Errorf("--by %q: choose ipip, gre or udp", r.by)}
 	case r.choice.Paths < 1 || r.choice.Paths > iplb.MaxPaths:
 		return badInput{fmt.Errorf("-k %d: choose 1 to %d", r.choice.Paths, iplb.MaxPaths)}
 	case r.choice.Stretch != 0 && !(r.choice.Stretch >= 1 && r.choice.Stretch < 1e6):
@@ -165,7 +168,7 @@ func (a *app) feed(ctx context.Context, r spreadRun, d *iplbd.Daemon, static []p
 	defer signal.Stop(again)
 	computed := make(chan []plan.Spread)
 	if r.ospf != "" {
-		r.choice.Mode = plan.SpreadMode(r.mode)
+		r.choice.Mode, r.choice.By = plan.SpreadMode(r.mode), plan.Relaying(r.by)
 		o := iplbd.OSPF{Dir: r.ospf, Choice: r.choice, Log: log}
 		go o.Run(ctx, func(s []plan.Spread) {
 			select {

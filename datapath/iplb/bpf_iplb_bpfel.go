@@ -40,6 +40,7 @@ type iplbPath struct {
 	_       structs.HostLayout
 	Up      uint32
 	Count   uint32
+	Form    uint32
 	Headers [8][20]uint8
 }
 

@@ -17,6 +17,9 @@ enum {
 	CHOICES = 64, /* paths of a prefix, one bit each */
 	SLOTS = 1024, /* by which weights are rounded */
 	IPH = 20,
+	UDPH = 8,
+	GREH = 4,
+	LISTH = 4, /* in front of the addresses of a relay list */
 	NO_PATH = 0xffffffff,
 };
 
@@ -26,6 +29,27 @@ enum {
 	PROBE_MARK = 0x5b1b0001,
 	PROBE_MAGIC = 0x69706c62,
 	PROBE_PORT = 3785,
+};
+
+/* The form of a path's relay list on the wire. */
+enum form { IPIP, GRE, LIST };
+
+/* LIST is one UDP header, its destination port LIST_PORT, checksum 0, and
+ * behind it the list of what the packet visits after its present target:
+ *
+ *   version 1 (4 bits), addresses (4), what is inside (4), visited (4),
+ *   port (16), addresses (32 each)
+ *
+ * WHOLE: an IPv4 packet is inside; the relay that finds all visited takes
+ * everything off. TUNNEL: the list was put into a tunnel's packet behind its
+ * UDP header; its last address is the packet's own target. The relay that sends
+ * it there takes the list out and puts the port back. */
+enum { WHOLE, TUNNEL, LIST_VERSION = 1, LIST_PORT = 50862 };
+
+struct list {
+	__u8 first;  /* version, addresses */
+	__u8 second; /* inside, visited */
+	__be16 port;
 };
 
 /* How a flow gets its path; the order is that of the names in iplb.go. */
@@ -69,7 +93,8 @@ struct set {
 /* All headers of a path, outermost first, with length, tos and checksum 0. */
 struct path {
 	__u32 up;
-	__u32 count; /* of headers */
+	__u32 count; /* of relays */
+	__u32 form;
 	__u8 headers[RELAYS][IPH]; /* bytes: bit fields have no Go type */
 };
 
@@ -342,38 +367,171 @@ static __always_inline void read_flow(struct __sk_buff *skb, struct flow_key *k,
 		bpf_skb_load_bytes(skb, ETH_HLEN + IPH, &k->ports, 4);
 }
 
-/* Puts the headers of a path in front of a packet. */
-static __always_inline int encapsulate(struct __sk_buff *skb, const struct path *p, __u8 tos, __u32 length)
+/* Writes a stack of IPv4 headers, with GRE between them or not. */
+static __always_inline int write_stack(struct __sk_buff *skb, const struct path *p, __u32 count, __u8 tos, __u32 length, const __u32 stride)
 {
-	__u32 count = p->count, room;
-	void *data;
+	const struct greh { __be16 flags, protocol; } gre = { 0, bpf_htons(ETH_P_IP) };
 
-	if (!count) /* the fabric's own way */
-		return became(SPREAD, TCX_NEXT);
-	if (count > RELAYS)
-		return became(NATIVE, TCX_NEXT);
-	room = count * IPH;
-	if (!skb->gso_size && bpf_check_mtu(skb, 0, &(__u32){ 0 }, room, 0))
-		return became(TOO_BIG, TCX_NEXT);
-	if (bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_FIXED_GSO))
-		return became(REFUSED, TCX_NEXT);
 #pragma unroll
 	for (int i = 0; i < RELAYS; i++) {
+		const __u32 at = ETH_HLEN + i * stride;
 		struct iphdr h;
-		__u32 at = ETH_HLEN + i * IPH;
+		void *data;
 
 		if (i >= count)
 			break;
 		h = *(const struct iphdr *)p->headers[i];
 		h.tos = tos;
-		h.tot_len = bpf_htons(length + room - i * IPH);
+		h.tot_len = bpf_htons(length + (count - i) * stride);
 		h.check = ip4_checksum(&h);
-		data = reach(skb, at + IPH);
+		data = reach(skb, at + stride);
 		if (!data)
 			return became(REFUSED, TCX_DROP); /* half written */
 		*(struct iphdr *)(data + at) = h;
+		if (stride > IPH)
+			*(struct greh *)(data + at + IPH) = gre;
 	}
 	return became(SPREAD, TCX_NEXT);
+}
+
+/* The kernel cuts a large packet behind one GRE header right; behind several,
+ * the lengths of the inner ones would be wrong. */
+static __always_inline int stack(struct __sk_buff *skb, const struct path *p, __u32 count, __u8 tos, __u32 length)
+{
+	if (p->form == GRE) {
+		if (skb->gso_size && count > 1)
+			return became(REFUSED, TCX_NEXT);
+		if (bpf_skb_adjust_room(skb, count * (IPH + GREH), BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_ENCAP_L4_GRE | BPF_F_ADJ_ROOM_FIXED_GSO))
+			return became(REFUSED, TCX_NEXT);
+		return write_stack(skb, p, count, tos, length, IPH + GREH);
+	}
+	if (bpf_skb_adjust_room(skb, count * IPH, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_FIXED_GSO))
+		return became(REFUSED, TCX_NEXT);
+	return write_stack(skb, p, count, tos, length, IPH);
+}
+
+/* Writes the addresses of the relays from the second on. */
+static __always_inline bool write_list(struct __sk_buff *skb, const struct path *p, __u32 count)
+{
+#pragma unroll
+	for (int i = 1; i < RELAYS; i++) {
+		const __u32 at = ETH_HLEN + IPH + UDPH + LISTH + (i - 1) * 4;
+		void *data;
+
+		if (i >= count)
+			break;
+		data = reach(skb, at + 4);
+		if (!data)
+			return false;
+		*(__be32 *)(data + at) = ((const struct iphdr *)p->headers[i])->daddr;
+	}
+	return true;
+}
+
+/* A whole packet behind one UDP header with the list; the source port tells
+ * flows apart for switches on the way. */
+static __always_inline int list_whole(struct __sk_buff *skb, const struct path *p, __u32 count, __u8 tos, __u32 length, __u32 hash)
+{
+	__u32 room = IPH + UDPH + LISTH + (count - 1) * 4;
+	struct list *list;
+	struct udphdr *udp;
+	struct iphdr h;
+	void *data;
+
+	if (bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_FIXED_GSO))
+		return became(REFUSED, TCX_NEXT);
+	data = reach(skb, ETH_HLEN + IPH + UDPH + LISTH);
+	if (!data)
+		return became(REFUSED, TCX_DROP);
+	h = *(const struct iphdr *)p->headers[0];
+	h.tos = tos;
+	h.tot_len = bpf_htons(length + room);
+	h.check = ip4_checksum(&h);
+	*(struct iphdr *)(data + ETH_HLEN) = h;
+	udp = data + ETH_HLEN + IPH;
+	udp->source = bpf_htons(0xc000 | (hash & 0x3fff));
+	udp->dest = bpf_htons(LIST_PORT);
+	udp->len = bpf_htons(length + room - IPH);
+	udp->check = 0;
+	list = (void *)udp + UDPH;
+	list->first = LIST_VERSION << 4 | (count - 1);
+	list->second = WHOLE << 4;
+	list->port = 0;
+	return write_list(skb, p, count) ? became(SPREAD, TCX_NEXT) : became(REFUSED, TCX_DROP);
+}
+
+/* The list into a tunnel's packet, which the kernel would refuse another header
+ * in front: what was marked as tunnelled keeps its marks, and large packets are
+ * cut behind the tunnel's header, however long it is. */
+static __always_inline int list_tunnel(struct __sk_buff *skb, const struct path *p, __u32 count, __u32 length, struct udphdr udp)
+{
+	const __u32 room = LISTH + count * 4;
+	struct iphdr *ip;
+	struct list *list;
+	void *data;
+	__be32 target;
+
+	if (bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_NET, BPF_F_ADJ_ROOM_FIXED_GSO))
+		return became(REFUSED, TCX_NEXT);
+	data = reach(skb, ETH_HLEN + IPH + UDPH + LISTH);
+	if (!data)
+		return became(REFUSED, TCX_DROP);
+	list = data + ETH_HLEN + IPH + UDPH;
+	list->first = LIST_VERSION << 4 | count;
+	list->second = TUNNEL << 4;
+	list->port = udp.dest;
+	udp.dest = bpf_htons(LIST_PORT);
+	udp.len = bpf_htons(length + room - IPH);
+	*(struct udphdr *)(data + ETH_HLEN + IPH) = udp;
+	ip = data + ETH_HLEN;
+	target = ip->daddr;
+	ip->daddr = ((const struct iphdr *)p->headers[0])->daddr;
+	ip->tot_len = bpf_htons(length + room);
+	ip->check = 0;
+	ip->check = ip4_checksum(ip);
+	if (!write_list(skb, p, count) || bpf_skb_store_bytes(skb, ETH_HLEN + IPH + UDPH + LISTH + (count - 1) * 4, &target, 4, 0))
+		return became(REFUSED, TCX_DROP);
+	return became(SPREAD, TCX_NEXT);
+}
+
+/* Ports of tunnels over UDP: VXLAN, VXLAN-GPE, Geneve, GUE, LISP. */
+static __always_inline bool is_tunnel(__be16 port)
+{
+	return port == bpf_htons(4789) || port == bpf_htons(4790) || port == bpf_htons(6081) || port == bpf_htons(6080) || port == bpf_htons(4341);
+}
+
+static __always_inline int list_of(struct __sk_buff *skb, const struct path *p, __u32 count, const struct flow_key *k, __u8 tos, __u32 length)
+{
+	struct udphdr udp;
+
+	if (k->protocol == IPPROTO_UDP && is_tunnel(k->ports >> 16)) {
+		if (bpf_skb_load_bytes(skb, ETH_HLEN + IPH, &udp, sizeof(udp)) || udp.check)
+			return became(REFUSED, TCX_NEXT); /* a checksum covers what would change */
+		return list_tunnel(skb, p, count, length, udp);
+	}
+	return list_whole(skb, p, count, tos, length, hash_of(k));
+}
+
+/* How much longer a path makes packets. */
+static __always_inline __u32 room_of(const struct path *p, __u32 count)
+{
+	if (p->form == LIST)
+		return IPH + UDPH + LISTH + (count - 1) * 4;
+	return count * (p->form == GRE ? IPH + GREH : IPH);
+}
+
+/* Puts the headers of a path in front of a packet. */
+static __always_inline int encapsulate(struct __sk_buff *skb, const struct path *p, const struct flow_key *k, __u8 tos, __u32 length)
+{
+	__u32 count = p->count;
+
+	if (!count) /* the fabric's own way */
+		return became(SPREAD, TCX_NEXT);
+	if (count > RELAYS)
+		return became(NATIVE, TCX_NEXT);
+	if (!skb->gso_size && bpf_check_mtu(skb, 0, &(__u32){ 0 }, room_of(p, count), 0))
+		return became(TOO_BIG, TCX_NEXT);
+	return p->form == LIST ? list_of(skb, p, count, k, tos, length) : stack(skb, p, count, tos, length);
 }
 
 SEC("tc")
@@ -418,7 +576,7 @@ int iplb_tx(struct __sk_buff *skb)
 		load->packets += segments;
 		load->bytes += skb->len;
 	}
-	return encapsulate(skb, p, tos, length);
+	return encapsulate(skb, p, &key, tos, length);
 }
 
 /* ---- relaying ---- */
@@ -464,34 +622,47 @@ static __always_inline bool keep_mark(struct __sk_buff *skb, __u8 outer)
 	return true;
 }
 
-SEC("tc")
-int iplb_relay(struct __sk_buff *skb)
+/* Whether what is behind a header is a packet for the inside; OUTCOMES: it is. */
+static __always_inline enum outcome inspect_inner(const struct iphdr *ip, __u32 left)
+{
+	if (ip->version != 4 || ip->ihl < 5 || bpf_ntohs(ip->tot_len) > left || bpf_ntohs(ip->tot_len) < ip->ihl * 4)
+		return MALFORMED;
+	return allowed(&inside, ip->daddr) ? OUTCOMES : OUTSIDE;
+}
+
+/* Takes bytes off in front of the packet. */
+static __always_inline int take_off(struct __sk_buff *skb, __u32 bytes, __u8 marks)
+{
+	if (bpf_skb_adjust_room(skb, -(int)bytes, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO))
+		return became(REFUSED, TCX_DROP);
+	if (!keep_mark(skb, marks))
+		return became(CONGESTED, TCX_DROP);
+	return became(RELAYED, TCX_NEXT);
+}
+
+/* Takes off the headers of one protocol that are for this node. */
+static __always_inline int unstack(struct __sk_buff *skb, const __u8 protocol, const __u32 stride)
 {
 	__u32 at = ETH_HLEN, count = 0;
 	__u8 marks = 0;
 
-	if (skb->protocol != bpf_htons(ETH_P_IP))
-		return TCX_NEXT;
 #pragma unroll
 	for (int i = 0; i <= RELAYS; i++) {
-		const void *data = reach(skb, ETH_HLEN + (i + 1) * IPH);
+		const void *data = reach(skb, ETH_HLEN + i * stride + IPH);
 		const struct iphdr *ip;
 		enum outcome why;
-		__u32 *local;
 		__be32 target;
 
 		if (!data)
 			return count ? became(MALFORMED, TCX_DROP) : TCX_NEXT;
-		ip = data + ETH_HLEN + i * IPH;
+		ip = data + ETH_HLEN + i * stride;
 		target = ip->daddr;
-		local = ip->protocol == IPPROTO_IPIP ? bpf_map_lookup_elem(&locals, &target) : NULL;
-		if (!local) {
+		if (ip->protocol != protocol || !bpf_map_lookup_elem(&locals, &target)) {
 			if (!count)
 				return TCX_NEXT;
-			if (ip->version != 4 || ip->ihl < 5 || bpf_ntohs(ip->tot_len) > skb->len - at || bpf_ntohs(ip->tot_len) < ip->ihl * 4)
-				return became(MALFORMED, TCX_DROP);
-			if (!allowed(&inside, target))
-				return became(OUTSIDE, TCX_DROP);
+			why = inspect_inner(ip, skb->len - at);
+			if (why != OUTCOMES)
+				return became(why, TCX_DROP);
 			break;
 		}
 		if (i == RELAYS)
@@ -501,14 +672,124 @@ int iplb_relay(struct __sk_buff *skb)
 			return became(why, TCX_DROP);
 		if ((ip->tos & ECN_MASK) == ECN_CE)
 			marks = ECN_CE;
+		if (stride > IPH) {
+			data = reach(skb, ETH_HLEN + (i + 1) * stride);
+			if (!data || *(const __be32 *)(data + ETH_HLEN + i * stride + IPH) != bpf_htonl(ETH_P_IP))
+				return became(MALFORMED, TCX_DROP);
+		}
 		count++;
-		at += IPH;
+		at += stride;
 	}
-	if (bpf_skb_adjust_room(skb, -(int)(count * IPH), BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO))
-		return became(REFUSED, TCX_DROP);
-	if (!keep_mark(skb, marks))
-		return became(CONGESTED, TCX_DROP);
+	return take_off(skb, at - ETH_HLEN, marks);
+}
+
+/* Sends a packet with a list to its next address. */
+static __always_inline int send_on(struct __sk_buff *skb, __be32 next, __u8 second)
+{
+	void *data = reach(skb, ETH_HLEN + IPH + UDPH + LISTH);
+	struct iphdr *ip;
+
+	if (!data)
+		return became(MALFORMED, TCX_DROP);
+	ip = data + ETH_HLEN;
+	ip->daddr = next;
+	ip->check = 0;
+	ip->check = ip4_checksum(ip);
+	((struct list *)(data + ETH_HLEN + IPH + UDPH))->second = second + 1;
 	return became(RELAYED, TCX_NEXT);
+}
+
+/* Takes the list out of a tunnel's packet and sends it to its own target. */
+static __always_inline int restore(struct __sk_buff *skb, struct iphdr ip, struct udphdr udp, struct list list, __be32 target)
+{
+	const __u32 room = LISTH + (list.first & 15) * 4;
+
+	ip.daddr = target;
+	ip.tot_len = bpf_htons(bpf_ntohs(ip.tot_len) - room);
+	ip.check = 0;
+	ip.check = ip4_checksum(&ip);
+	udp.dest = list.port;
+	udp.len = bpf_htons(bpf_ntohs(udp.len) - room);
+	if (bpf_skb_store_bytes(skb, ETH_HLEN, &ip, sizeof(ip), 0) || bpf_skb_store_bytes(skb, ETH_HLEN + IPH + room, &udp, sizeof(udp), 0))
+		return became(MALFORMED, TCX_DROP);
+	if (bpf_skb_adjust_room(skb, -(int)room, BPF_ADJ_ROOM_NET, BPF_F_ADJ_ROOM_FIXED_GSO))
+		return became(REFUSED, TCX_DROP);
+	return became(RELAYED, TCX_NEXT);
+}
+
+/* What is said of a list that no sender writes; OUTCOMES: it is sound. */
+static __always_inline enum outcome inspect_list(const struct list *l, const struct iphdr *ip, const struct udphdr *udp, bool large)
+{
+	__u32 total = l->first & 15, inside = l->second >> 4, visited = l->second & 15;
+
+	if (l->first >> 4 != LIST_VERSION || inside > TUNNEL || visited > total || udp->check)
+		return MALFORMED;
+	if (total > RELAYS)
+		return NESTED;
+	if (inside == TUNNEL && (visited == total || !l->port))
+		return MALFORMED;
+	if (!large && bpf_ntohs(udp->len) != bpf_ntohs(ip->tot_len) - IPH)
+		return MALFORMED;
+	return bpf_ntohs(ip->tot_len) < IPH + UDPH + LISTH + total * 4 + UDPH ? MALFORMED : OUTCOMES;
+}
+
+/* A packet that carries its relay list. */
+static __always_inline int visit(struct __sk_buff *skb)
+{
+	struct { struct iphdr ip; struct udphdr udp; struct list list; } __attribute__((packed)) h;
+	struct iphdr inner;
+	enum outcome why;
+	__u32 total, visited, addresses = ETH_HLEN + sizeof(h);
+	__be32 next;
+
+	if (bpf_skb_load_bytes(skb, ETH_HLEN, &h, sizeof(h)))
+		return TCX_NEXT;
+	next = h.ip.daddr;
+	if (h.udp.dest != bpf_htons(LIST_PORT) || !bpf_map_lookup_elem(&locals, &next))
+		return TCX_NEXT;
+	why = inspect(&h.ip, skb->len - ETH_HLEN);
+	if (why == OUTCOMES)
+		why = inspect_list(&h.list, &h.ip, &h.udp, skb->gso_size);
+	if (why != OUTCOMES)
+		return became(why, TCX_DROP);
+	total = h.list.first & 15;
+	visited = h.list.second & 15;
+	if (visited == total) { /* WHOLE, and this the last relay */
+		if (bpf_skb_load_bytes(skb, addresses + total * 4, &inner, sizeof(inner)))
+			return became(MALFORMED, TCX_DROP);
+		why = inspect_inner(&inner, skb->len - addresses - total * 4);
+		if (why != OUTCOMES)
+			return became(why, TCX_DROP);
+		return take_off(skb, sizeof(h) + total * 4, h.ip.tos);
+	}
+	if (bpf_skb_load_bytes(skb, addresses + visited * 4, &next, 4))
+		return became(MALFORMED, TCX_DROP);
+	if (!allowed(&inside, next))
+		return became(OUTSIDE, TCX_DROP);
+	if (h.list.second >> 4 == TUNNEL && visited + 1 == total)
+		return restore(skb, h.ip, h.udp, h.list, next);
+	return send_on(skb, next, h.list.second);
+}
+
+SEC("tc")
+int iplb_relay(struct __sk_buff *skb)
+{
+	const void *data;
+
+	if (skb->protocol != bpf_htons(ETH_P_IP))
+		return TCX_NEXT;
+	data = reach(skb, ETH_HLEN + IPH);
+	if (!data)
+		return TCX_NEXT;
+	switch (((const struct iphdr *)(data + ETH_HLEN))->protocol) {
+	case IPPROTO_IPIP:
+		return unstack(skb, IPPROTO_IPIP, IPH);
+	case IPPROTO_GRE:
+		return unstack(skb, IPPROTO_GRE, IPH + GREH);
+	case IPPROTO_UDP:
+		return visit(skb);
+	}
+	return TCX_NEXT;
 }
 
 /* ---- liveness ---- */

@@ -31,6 +31,18 @@ const (
 	RoundRobin
 )
 
+// Form is how a relay list looks on the wire.
+type Form uint32
+
+// Forms. IPIP and GRE put one header per relay in front of a packet. List puts
+// one UDP header with the addresses in front, or, in packets of tunnels over
+// UDP, the addresses behind their UDP header; its relays run iplb_relay.
+const (
+	IPIP Form = iota
+	GRE
+	List
+)
+
 // Limits of the table.
 const (
 	MaxRelays = 8
@@ -50,6 +62,7 @@ type Rule struct {
 	Also   []netip.Prefix // to which the same paths lead, such as all behind one switch
 	Mode   Mode
 	Gap    time.Duration // of Flowlet
+	Form   Form
 	Paths  []Path
 }
 
@@ -165,6 +178,9 @@ func (r Rule) Check() error {
 	if r.Mode > RoundRobin {
 		return fmt.Errorf("%s: there is no mode %d", r.Prefix, r.Mode)
 	}
+	if r.Form > List {
+		return fmt.Errorf("%s: there is no form %d", r.Prefix, r.Form)
+	}
 	total := uint64(0)
 	seen := make(map[string]bool)
 	for _, p := range r.Paths {
@@ -220,7 +236,7 @@ func (t *Table) Set(r Rule) error {
 func (t *Table) newSet(set uint32, r Rule) (s iplbSet, members []uint32, err error) {
 	s = iplbSet{Name: keyOf(r.Prefix), Mode: uint32(r.Mode), Count: uint32(len(r.Paths)), Gap: uint64(r.Gap), Slots: slotsOf(r.Paths)}
 	for i, p := range r.Paths {
-		id, up, err := t.path(set, p.Relays)
+		id, up, err := t.path(set, p.Relays, r.Form)
 		if err != nil {
 			return s, nil, err
 		}
@@ -323,14 +339,14 @@ func (t *Table) setAlive(set uint32, i int, up bool) error {
 }
 
 // path finds or makes a path of a set, and says whether it is up.
-func (t *Table) path(set uint32, relays []netip.Addr) (id uint32, up bool, err error) {
+func (t *Table) path(set uint32, relays []netip.Addr, form Form) (id uint32, up bool, err error) {
 	key := pathKey{set, fmt.Sprint(relays)}
 	if id, known := t.paths[key]; known {
 		var p iplbPath
 		if err := t.c.Maps["paths"].Lookup(id, &p); err != nil {
 			return 0, false, fmt.Errorf("read path %d: %w", id, err)
 		}
-		again := t.template(relays) // the source may be another one
+		again := t.template(relays, form) // source and form may be others
 		again.Up = p.Up
 		return id, p.Up != 0, t.c.Maps["paths"].Put(id, again)
 	}
@@ -338,7 +354,7 @@ func (t *Table) path(set uint32, relays []netip.Addr) (id uint32, up bool, err e
 	if most := t.c.Maps["paths"].MaxEntries(); id >= most {
 		return 0, false, fmt.Errorf("a host has at most %d paths", most)
 	}
-	if err := t.c.Maps["paths"].Put(id, t.template(relays)); err != nil {
+	if err := t.c.Maps["paths"].Put(id, t.template(relays, form)); err != nil {
 		return 0, false, fmt.Errorf("put the path over %v: %w", relays, err)
 	}
 	t.paths[key], t.taken[id] = id, true

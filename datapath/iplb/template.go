@@ -9,14 +9,18 @@ import (
 // outerTTL is more than any fabric has hops.
 const outerTTL = 64
 
+// protocols of the header that leads to a relay, by form.
+var protocols = map[Form]byte{IPIP: 4, GRE: 47, List: 17}
+
 // template is all headers of a path. Every one leads to its relay, and carries
-// IPv4: the next header, or the packet.
-func (t *Table) template(relays []netip.Addr) iplbPath {
-	p := iplbPath{Up: 1, Count: uint32(len(relays))}
+// the next header, or the packet. Of those of a List, only the first is sent,
+// and the addresses of the others.
+func (t *Table) template(relays []netip.Addr, form Form) iplbPath {
+	p := iplbPath{Up: 1, Count: uint32(len(relays)), Form: uint32(form)}
 	for i, relay := range relays {
 		h := p.Headers[i][:]
 		const dontFragment = 0x40
-		h[0], h[6], h[8], h[9] = 0x45, dontFragment, outerTTL, 4
+		h[0], h[6], h[8], h[9] = 0x45, dontFragment, outerTTL, protocols[form]
 		copy(h[12:], t.Source.AsSlice())
 		copy(h[16:], relay.AsSlice())
 	}
