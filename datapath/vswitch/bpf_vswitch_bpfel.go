@@ -33,6 +33,11 @@ type vswitchEntry struct {
 	Pad     uint32
 }
 
+type vswitchIn6Addr struct {
+	_       structs.HostLayout
+	U6Addr8 [16]uint8
+}
+
 type vswitchPort struct {
 	_         structs.HostLayout
 	Index     uint32
@@ -68,19 +73,26 @@ type vswitchStation struct {
 	Claimed uint16
 }
 
+type vswitchStation6 struct {
+	_      structs.HostLayout
+	Is     vswitchStation
+	Router uint32
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	vswitchMapCounters = "counters"
-	vswitchMapFdb      = "fdb"
-	vswitchMapGuesses  = "guesses"
-	vswitchMapNumbers  = "numbers"
-	vswitchMapPorts    = "ports"
-	vswitchMapSettings = "settings"
-	vswitchMapStates   = "states"
-	vswitchMapStations = "stations"
-	vswitchProgVswitch = "vswitch"
+	vswitchMapCounters  = "counters"
+	vswitchMapFdb       = "fdb"
+	vswitchMapGuesses   = "guesses"
+	vswitchMapNumbers   = "numbers"
+	vswitchMapPorts     = "ports"
+	vswitchMapSettings  = "settings"
+	vswitchMapStates    = "states"
+	vswitchMapStations  = "stations"
+	vswitchMapStations6 = "stations6"
+	vswitchProgVswitch  = "vswitch"
 )
 
 // loadVswitch returns the embedded CollectionSpec for vswitch.
@@ -132,14 +144,15 @@ type vswitchProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vswitchMapSpecs struct {
-	Counters *ebpf.MapSpec `ebpf:"counters"`
-	Fdb      *ebpf.MapSpec `ebpf:"fdb"`
-	Guesses  *ebpf.MapSpec `ebpf:"guesses"`
-	Numbers  *ebpf.MapSpec `ebpf:"numbers"`
-	Ports    *ebpf.MapSpec `ebpf:"ports"`
-	Settings *ebpf.MapSpec `ebpf:"settings"`
-	States   *ebpf.MapSpec `ebpf:"states"`
-	Stations *ebpf.MapSpec `ebpf:"stations"`
+	Counters  *ebpf.MapSpec `ebpf:"counters"`
+	Fdb       *ebpf.MapSpec `ebpf:"fdb"`
+	Guesses   *ebpf.MapSpec `ebpf:"guesses"`
+	Numbers   *ebpf.MapSpec `ebpf:"numbers"`
+	Ports     *ebpf.MapSpec `ebpf:"ports"`
+	Settings  *ebpf.MapSpec `ebpf:"settings"`
+	States    *ebpf.MapSpec `ebpf:"states"`
+	Stations  *ebpf.MapSpec `ebpf:"stations"`
+	Stations6 *ebpf.MapSpec `ebpf:"stations6"`
 }
 
 // vswitchVariableSpecs contains global variables before they are loaded into the kernel.
@@ -168,14 +181,15 @@ func (o *vswitchObjects) Close() error {
 //
 // It can be passed to loadVswitchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vswitchMaps struct {
-	Counters *ebpf.Map `ebpf:"counters"`
-	Fdb      *ebpf.Map `ebpf:"fdb"`
-	Guesses  *ebpf.Map `ebpf:"guesses"`
-	Numbers  *ebpf.Map `ebpf:"numbers"`
-	Ports    *ebpf.Map `ebpf:"ports"`
-	Settings *ebpf.Map `ebpf:"settings"`
-	States   *ebpf.Map `ebpf:"states"`
-	Stations *ebpf.Map `ebpf:"stations"`
+	Counters  *ebpf.Map `ebpf:"counters"`
+	Fdb       *ebpf.Map `ebpf:"fdb"`
+	Guesses   *ebpf.Map `ebpf:"guesses"`
+	Numbers   *ebpf.Map `ebpf:"numbers"`
+	Ports     *ebpf.Map `ebpf:"ports"`
+	Settings  *ebpf.Map `ebpf:"settings"`
+	States    *ebpf.Map `ebpf:"states"`
+	Stations  *ebpf.Map `ebpf:"stations"`
+	Stations6 *ebpf.Map `ebpf:"stations6"`
 }
 
 func (m *vswitchMaps) Close() error {
@@ -188,6 +202,7 @@ func (m *vswitchMaps) Close() error {
 		m.Settings,
 		m.States,
 		m.Stations,
+		m.Stations6,
 	)
 }
 

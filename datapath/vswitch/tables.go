@@ -16,7 +16,7 @@ import (
 	"sublet/plan"
 )
 
-//go:generate ../bpf/generate vswitch vswitch.bpf.c -type port -type state -type entry -type station -type count -type setting
+//go:generate ../bpf/generate vswitch vswitch.bpf.c -type port -type state -type entry -type station -type station6 -type count -type setting
 
 // The program's MAX_PORTS and MAX_GUESSES.
 const (
@@ -47,7 +47,7 @@ func openTables(pins *bpf.Pins) (*tables, error) {
 	t.vswitchMaps = vswitchMaps{
 		Counters: c.Maps[vswitchMapCounters], Guesses: c.Maps[vswitchMapGuesses], Fdb: c.Maps[vswitchMapFdb], Numbers: c.Maps[vswitchMapNumbers],
 		Ports: c.Maps[vswitchMapPorts], Settings: c.Maps[vswitchMapSettings], States: c.Maps[vswitchMapStates],
-		Stations: c.Maps[vswitchMapStations],
+		Stations: c.Maps[vswitchMapStations], Stations6: c.Maps[vswitchMapStations6],
 	}
 	return t, nil
 }
@@ -88,8 +88,15 @@ func hardwareOf(key uint64) (h plan.Hardware) {
 	return h
 }
 
+// linkLocal is the IPv6 address that a station gives itself by its Ethernet
+// address (RFC 4291, appendix A; RFC 4862, 5.3).
+func linkLocal(h plan.Hardware) [16]byte {
+	return [16]byte{0xfe, 0x80, 8: h[0] ^ 2, h[1], h[2], 0xff, 0xfe, h[3], h[4], h[5]}
+}
+
 // planned are the stations' entries, by Ethernet address, and what is answered
-// for them, by IP address. The first of a node's interfaces answers.
+// for them, by IP address. The first of a node's interfaces answers. The plan
+// has no IPv6 addresses; what follows from an Ethernet address is answered.
 func planned(stations []plan.Station) (map[uint64]vswitchEntry, map[[4]byte]vswitchStation, error) {
 	entries, answers := make(map[uint64]vswitchEntry), make(map[[4]byte]vswitchStation)
 	for _, s := range stations {
@@ -133,7 +140,40 @@ func (t *tables) setStations(stations []plan.Station) error {
 			}
 		}
 	}
-	return t.setAnswers(answers)
+	if err := t.setAnswers(answers); err != nil {
+		return err
+	}
+	return t.setLinkLocals(entries)
+}
+
+// setLinkLocals brings the answers to neighbour solicitations to the planned
+// stations' entries.
+func (t *tables) setLinkLocals(entries map[uint64]vswitchEntry) error {
+	want := make(map[[16]byte]vswitchStation, len(entries))
+	for key, e := range entries {
+		h := hardwareOf(key)
+		want[linkLocal(h)] = vswitchStation{Planned: h, Now: h, Port: uint16(e.Port)}
+	}
+	have, err := read[[16]byte, vswitchStation6](t.Stations6)
+	if err != nil {
+		return err
+	}
+	for ip := range have {
+		if _, stays := want[ip]; !stays {
+			if err := missing(t.Stations6.Delete(ip)); err != nil {
+				return err
+			}
+		}
+	}
+	for ip, is := range want {
+		if h, there := have[ip]; there && h.Is.Planned == is.Planned && h.Is.Port == is.Port {
+			continue
+		}
+		if err := t.Stations6.Put(ip, vswitchStation6{Is: is}); err != nil {
+			return fmt.Errorf("put a station's answer: %w", err)
+		}
+	}
+	return nil
 }
 
 func (t *tables) setAnswers(answers map[[4]byte]vswitchStation) error {
@@ -170,9 +210,15 @@ func (t *tables) stations() ([]plan.Station, error) {
 	if err != nil {
 		return nil, err
 	}
+	locals, err := read[[16]byte, vswitchStation6](t.Stations6)
+	if err != nil {
+		return nil, err
+	}
 	var list []plan.Station
 	for key, e := range entries {
-		if a, ok := answers[e.Address]; e.Planned != 0 && ok && entries[hardware(a.Planned)].Planned != 0 {
+		local, there := locals[linkLocal(hardwareOf(key))]
+		a, ok := answers[e.Address]
+		if e.Planned != 0 && ok && entries[hardware(a.Planned)].Planned != 0 && there && uint32(local.Is.Port) == e.Port {
 			list = append(list, plan.Station{Address: netip.AddrFrom4(e.Address), Hardware: hardwareOf(key), Interface: device(int(e.Port))})
 		}
 	}

@@ -21,6 +21,7 @@ type twin struct {
 	planned  map[plan.Hardware]int
 	learned  map[plan.Hardware]int
 	stations map[[4]byte]*said
+	locals   map[[16]byte]*said6
 }
 
 type said struct {
@@ -35,10 +36,11 @@ const (
 )
 
 func newTwin(b *bench) *twin {
-	w := &twin{ports: b.ports, planned: make(map[plan.Hardware]int), learned: make(map[plan.Hardware]int), stations: make(map[[4]byte]*said)}
+	w := &twin{ports: b.ports, planned: make(map[plan.Hardware]int), learned: make(map[plan.Hardware]int), stations: make(map[[4]byte]*said), locals: make(map[[16]byte]*said6)}
 	for i, s := range b.plan.Stations {
 		w.planned[s.Hardware] = i
 		w.stations[s.Address.As4()] = &said{port: i, now: s.Hardware}
+		w.locals[linkLocal(s.Hardware)] = &said6{said: said{port: i, now: s.Hardware}}
 	}
 	return w
 }
@@ -64,6 +66,11 @@ func (w *twin) take(in int, f []byte) (verdict uint32, counted string, answer []
 	extra := w.learn(in, from)
 	if binary.BigEndian.Uint16(f[12:]) == 0x0806 {
 		if verdict, counted, answer = w.resolve(in, f); counted != "" {
+			return verdict, counted + extra, answer
+		}
+	}
+	if binary.BigEndian.Uint16(f[12:]) == 0x86dd {
+		if verdict, counted, answer = w.resolve6(in, f); counted != "" {
 			return verdict, counted + extra, answer
 		}
 	}
@@ -158,6 +165,9 @@ func (r frames) ip() []byte {
 }
 
 func (r frames) frame() []byte {
+	if r.IntN(3) == 0 {
+		return r.nd()
+	}
 	to, from := r.mac(), r.mac()
 	if r.IntN(2) == 0 {
 		body := make([]byte, r.IntN(80))

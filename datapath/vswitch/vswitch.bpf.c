@@ -6,7 +6,7 @@
  * its ports. Known frames go straight to the far end of the port they leave
  * by, as if the switch had sent them; no frame meets the namespace's stack.
  */
-#include "packet.h"
+#include "checksum.h"
 
 #define MAX_PORTS 256
 #define MAX_GUESSES 1024
@@ -66,6 +66,12 @@ struct station {
 	__u16 claimed; /* another port says it has the address */
 };
 
+/* A station's link-local address, from its planned Ethernet address (EUI-64). */
+struct station6 {
+	struct station is;
+	__u32 router; /* it says so of itself */
+};
+
 struct count {
 	__u64 packets, bytes; /* taken and sent on */
 	__u64 floods, answers;
@@ -98,6 +104,8 @@ MAP(BPF_MAP_TYPE_ARRAY, __u32, struct state, MAX_PORTS, 0) states SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct count, MAX_PORTS, 0) counters SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, __u64, struct entry, MAX_ADDRESSES, BPF_F_NO_PREALLOC) fdb SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, __be32, struct station, MAX_ADDRESSES, BPF_F_NO_PREALLOC) stations SEC(".maps");
+
+MAP(BPF_MAP_TYPE_HASH, struct in6_addr, struct station6, MAX_ADDRESSES, BPF_F_NO_PREALLOC) stations6 SEC(".maps");
 
 struct frame {
 	struct __sk_buff *skb;
@@ -264,20 +272,37 @@ static __always_inline int limited_flood(struct frame *f, bool group)
 }
 
 /* What a station says of its own address, and others of it. */
-static __always_inline void listen(const struct frame *f, const struct arphdr_eth_ip *arp)
+static __always_inline void listen(const struct frame *f, struct station *s, const __u8 *mac)
 {
-	__u32 address = *(const __u32 *)arp->ar_sip;
-	struct station *s = bpf_map_lookup_elem(&stations, &address);
-
-	if (!s)
-		return;
 	if (s->port != f->in) {
 		s->claimed = 1;
 		return;
 	}
 	s->claimed = 0;
-	if (!mac_equal(s->now, arp->ar_sha))
-		mac_copy(s->now, arp->ar_sha);
+	if (mac && !mac_equal(s->now, mac))
+		mac_copy(s->now, mac);
+}
+
+/* Whether the switch may answer for a station: 0, and -1 if the question is to
+ * be sent on as any other, else the verdict. */
+static __always_inline int answerable(struct frame *f, const struct station *s)
+{
+	__u32 port = s->port;
+	struct port *to;
+
+	if (s->claimed || port == f->in)
+		return -1;
+	to = bpf_map_lookup_elem(&ports, &port);
+	if (!to || !to->index)
+		return -1;
+	return may_send(f->port, port) && may_send(to, f->in) ? 0 : drop(f, CAUSE_ISOLATED);
+}
+
+static __always_inline int send_back(struct frame *f)
+{
+	if (f->count)
+		f->count->answers++;
+	return bpf_redirect_peer(f->port->index, 0);
 }
 
 /* Answers a question for a planned station's address, so that it does not
@@ -287,17 +312,13 @@ static __always_inline int answer(struct frame *f, struct ethhdr *eth, struct ar
 {
 	__u32 address = *(__u32 *)arp->ar_tip;
 	struct station *s = bpf_map_lookup_elem(&stations, &address);
-	struct port *to;
-	__u32 port;
+	int verdict;
 
-	if (!s || s->claimed || s->port == f->in || *(__u32 *)arp->ar_sip == address)
+	if (!s || *(__u32 *)arp->ar_sip == address)
 		return -1;
-	port = s->port;
-	to = bpf_map_lookup_elem(&ports, &port);
-	if (!to || !to->index)
-		return -1;
-	if (!may_send(f->port, port) || !may_send(to, f->in))
-		return drop(f, CAUSE_ISOLATED);
+	verdict = answerable(f, s);
+	if (verdict)
+		return verdict;
 	mac_copy(eth->h_dest, eth->h_source);
 	mac_copy(eth->h_source, s->now);
 	arp->ar_op = bpf_htons(2);
@@ -305,16 +326,16 @@ static __always_inline int answer(struct frame *f, struct ethhdr *eth, struct ar
 	*(__u32 *)arp->ar_tip = *(__u32 *)arp->ar_sip;
 	mac_copy(arp->ar_sha, s->now);
 	*(__u32 *)arp->ar_sip = address;
-	if (f->count)
-		f->count->answers++;
-	return bpf_redirect_peer(f->port->index, 0);
+	return send_back(f);
 }
 
 /* -1: the frame is to be sent on as any other. */
 static __always_inline int resolve(struct frame *f)
 {
 	struct arphdr_eth_ip *arp;
+	struct station *s;
 	struct ethhdr *eth;
+	__u32 sender;
 
 	eth = reach(f->skb, ETH_HLEN + sizeof(*arp));
 	if (!eth)
@@ -323,11 +344,164 @@ static __always_inline int resolve(struct frame *f)
 	if (eth->h_proto != bpf_htons(ETH_P_ARP) || arp->ar_hrd != bpf_htons(1) || arp->ar_pro != bpf_htons(ETH_P_IP) ||
 	    arp->ar_hln != ETH_ALEN || arp->ar_pln != 4 || !mac_equal(arp->ar_sha, eth->h_source))
 		return -1;
-	if (*(__u32 *)arp->ar_sip)
-		listen(f, arp);
+	sender = *(__u32 *)arp->ar_sip;
+	s = sender ? bpf_map_lookup_elem(&stations, &sender) : NULL;
+	if (s)
+		listen(f, s, arp->ar_sha);
 	if (arp->ar_op == bpf_htons(1) && mac_is_group(eth->h_dest))
 		return answer(f, eth, arp);
 	return -1;
+}
+
+#define ND_ROUTER 134 /* advertisement */
+#define ND_SOLICITATION 135
+#define ND_ADVERTISEMENT 136
+#define ND_SOURCE 1 /* options */
+#define ND_TARGET 2
+#define ND_NONCE 14
+#define ND_SHORT 24 /* length without options */
+
+/* Neighbour discovery with one option, as stations send it (RFC 4861, 4.3). */
+struct nd {
+	struct ipv6hdr ip;
+	__u8 type, code;
+	__sum16 check;
+	__u8 flags, reserved[3];
+	struct in6_addr target;
+	__u8 option, units; /* of 8 bytes */
+	__u8 mac[ETH_ALEN];
+} __attribute__((packed, aligned(4)));
+
+/* Sum of addresses, length, protocol and message: 0xffff when it is right. */
+static __always_inline __u16 nd_sum(const struct nd *nd, bool option)
+{
+	__u32 sum = csum_words(&nd->ip.saddr, 16) + csum_words(&nd->type, ND_SHORT / 2) + nd->ip.payload_len +
+		    bpf_htons(IPPROTO_ICMPV6);
+
+	return csum_fold(option ? sum + csum_words(&nd->option, 4) : sum);
+}
+
+static __always_inline bool unspecified(const struct in6_addr *a)
+{
+	return !(a->u6_addr32[0] | a->u6_addr32[1] | a->u6_addr32[2] | a->u6_addr32[3]);
+}
+
+/* The group at which a station with an address is asked (RFC 4291, 2.7.1). */
+static __always_inline bool solicits(const struct in6_addr *group, const struct in6_addr *target)
+{
+	return group->u6_addr32[0] == bpf_htonl(0xff020000) && !group->u6_addr32[1] && group->u6_addr32[2] == bpf_htonl(1) &&
+	       group->u6_addr32[3] == (target->u6_addr32[3] | bpf_htonl(0xff000000));
+}
+
+/* A solicitation that the stations would take (RFC 4861, 7.1.1). One without
+ * a sender's address asks whether the target's is free (RFC 4862, 5.4); its
+ * option may be a nonce (RFC 7527). */
+static __always_inline bool nd_asks(const struct nd *nd, const struct ethhdr *eth, bool option)
+{
+	if (!mac_is_group(eth->h_dest) || !solicits(&nd->ip.daddr, &nd->target))
+		return false;
+	if (unspecified(&nd->ip.saddr))
+		return !option || nd->option == ND_NONCE;
+	return option && nd->option == ND_SOURCE && mac_equal(nd->mac, eth->h_source) &&
+	       !ip6_equal(&nd->ip.saddr, &nd->target);
+}
+
+/* Writes the advertisement over the question (RFC 4861, 7.2.4). */
+static __always_inline int nd_answer(struct frame *f, struct nd *nd, const struct station6 *s)
+{
+	const bool probe = unspecified(&nd->ip.saddr);
+	struct nd out = {
+		.ip = { .version = 6, .payload_len = bpf_htons(sizeof(out) - sizeof(out.ip)), .nexthdr = IPPROTO_ICMPV6, .hop_limit = 255 },
+		.type = ND_ADVERTISEMENT, .option = ND_TARGET, .units = 1,
+	};
+	struct ethhdr *eth;
+
+	out.target = nd->target;
+	out.ip.saddr = nd->target;
+	out.ip.daddr = nd->ip.saddr;
+	out.flags = 0x20 /* override */ | (probe ? 0 : 0x40 /* solicited */) | (s->router ? 0x80 : 0);
+	if (probe) { /* to all: the asker has no address */
+		out.ip.daddr.u6_addr32[0] = bpf_htonl(0xff020000);
+		out.ip.daddr.u6_addr32[3] = bpf_htonl(1);
+	}
+	for (int i = 0; i < 3; i++) /* the stack wants aligned access */
+		((__u16 *)out.mac)[i] = ((const __u16 *)s->is.now)[i];
+	out.check = ~nd_sum(&out, true);
+	if (f->skb->len != ETH_HLEN + sizeof(out) && bpf_skb_change_tail(f->skb, ETH_HLEN + sizeof(out), 0))
+		return drop(f, CAUSE_MALFORMED);
+	if (bpf_skb_store_bytes(f->skb, ETH_HLEN, &out, sizeof(out), BPF_F_RECOMPUTE_CSUM))
+		return drop(f, CAUSE_MALFORMED);
+	eth = reach(f->skb, ETH_HLEN);
+	if (!eth)
+		return drop(f, CAUSE_MALFORMED);
+	mac_copy(eth->h_dest, eth->h_source);
+	if (probe) {
+		*(__u16 *)eth->h_dest = bpf_htons(0x3333);
+		*(__u32 *)(eth->h_dest + 2) = bpf_htonl(1);
+	}
+	mac_copy(eth->h_source, s->is.now);
+	return send_back(f);
+}
+
+/* Who says that he is a router. */
+static __always_inline void nd_router(const struct frame *f, const struct in6_addr *who)
+{
+	struct station6 *s = bpf_map_lookup_elem(&stations6, who);
+
+	if (s && s->is.port == f->in)
+		s->router = 1;
+}
+
+/* Neighbour discovery; -1: the frame is to be sent on as any other. */
+static __noinline int resolve6(struct frame *f)
+{
+	const __u32 most = ETH_HLEN + sizeof(struct nd), least = most - 8;
+	struct ethhdr *eth = reach(f->skb, least);
+	struct station6 *s;
+	struct nd *nd;
+	bool option;
+	int verdict;
+
+	if (!eth)
+		return -1;
+	nd = (void *)(eth + 1);
+	if (nd->ip.nexthdr != IPPROTO_ICMPV6 || nd->ip.hop_limit != 255 || nd->ip.version != 6 || nd->code || f->skb->vlan_present)
+		return -1;
+	if (nd->type == ND_ROUTER) {
+		nd_router(f, &nd->ip.saddr);
+		return -1;
+	}
+	option = nd->ip.payload_len == bpf_htons(ND_SHORT + 8);
+	if (f->skb->len != (option ? most : least) || (!option && nd->ip.payload_len != bpf_htons(ND_SHORT)) ||
+	    (nd->type != ND_SOLICITATION && nd->type != ND_ADVERTISEMENT))
+		return -1;
+	if (option) {
+		eth = reach(f->skb, most);
+		if (!eth)
+			return -1;
+		nd = (void *)(eth + 1);
+		if (nd->units != 1 || nd_sum(nd, true) != 0xffff)
+			return -1;
+	} else if (nd_sum(nd, false) != 0xffff) {
+		return -1;
+	}
+	if (nd->type == ND_ADVERTISEMENT) {
+		s = bpf_map_lookup_elem(&stations6, &nd->target);
+		if (!s)
+			return -1;
+		listen(f, &s->is, option && nd->option == ND_TARGET ? nd->mac : NULL);
+		if (s->is.port == f->in)
+			s->router = nd->flags >> 7;
+		return -1;
+	}
+	s = bpf_map_lookup_elem(&stations6, &nd->ip.saddr);
+	if (s)
+		listen(f, &s->is, option && nd->option == ND_SOURCE ? nd->mac : NULL);
+	s = bpf_map_lookup_elem(&stations6, &nd->target);
+	if (!s || !nd_asks(nd, eth, option))
+		return -1;
+	verdict = answerable(f, &s->is);
+	return verdict ? verdict : nd_answer(f, nd, s);
 }
 
 /* 01:80:c2:00:00:00 to 0f are for the bridge itself (802.1Q, table 8-1). */
@@ -396,6 +570,10 @@ int vswitch(struct __sk_buff *skb)
 		return drop(&f, CAUSE_MOVED);
 	if (unlikely(skb->protocol == bpf_htons(ETH_P_ARP))) {
 		verdict = resolve(&f);
+		if (verdict != -1)
+			return verdict;
+	} else if (unlikely(skb->protocol == bpf_htons(ETH_P_IPV6))) {
+		verdict = resolve6(&f);
 		if (verdict != -1)
 			return verdict;
 	}

@@ -258,8 +258,9 @@ func (b *bench) compare(of *family, r plan.VxRouter, index int, packet func(*ran
 	}))
 	have := b.tally(f)
 	for name, n := range want {
-		if have[name]-base[name] != n {
-			b.Errorf("%s: counted %d, want %d", name, have[name]-base[name], n)
+		counted := have[name] - base[name]
+		if chatter := uint64(trials(20_000)/1000 + 5); counted < n || counted > n+chatter { // of the nodes, meanwhile
+			b.Errorf("%s: counted %d, want %d", name, counted, n)
 		}
 	}
 	return want
