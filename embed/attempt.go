@@ -31,14 +31,16 @@ func (s *search) attempts(limit int) bool {
 	for attempt := 0; attempt < most && found < enough && (attempt == 0 || s.spent() < limit); attempt++ {
 		if !s.attempt(attempt, failed, limit) {
 			failed[s.deepest.node]++
-			continue
+			if s.noisy = true; found > 0 || attempt+1 < plain || !s.mended(limit) {
+				continue
+			}
 		}
 		if found == 0 || s.cost < best.cost {
 			best = s.outcome()
 		}
 		found++
 		s.clear()
-		if best.cost == 0 {
+		if best.cost == 0 || attempt >= plain {
 			break
 		}
 	}
@@ -147,3 +149,16 @@ func (s *search) restore(o outcome) {
 		}
 	}
 }
+
+// mended says whether what the last attempt came to could be completed.
+func (s *search) mended(limit int) bool {
+	s.restore(s.deepest)
+	if s.repair(repairRounds, limit) {
+		return true
+	}
+	s.clear()
+	return false
+}
+
+// repairRounds is for how long nothing more is placed until it is given up.
+const repairRounds = 40

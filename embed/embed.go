@@ -41,10 +41,11 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 	if err := d.alone(); err != nil {
 		return vnet.Mapping{}, err
 	}
+	s.work(&e.charts, e.working())
 	s.random = random{splitmix.Source(opt.Seed)}
-	if !s.solve(opt.work()) {
+	if !s.solve(opt.work(), max(1, opt.Patience)) {
 		if m, ok := s.split(e.sub.Hosts); ok {
-			return m, d.unsplit(m, opt)
+			return m, nil
 		}
 		return vnet.Mapping{}, d.together()
 	}
@@ -54,15 +55,13 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 // newSearch prepares a search with nothing placed.
 func newSearch(p *problem, g *graph.Graph, left *resources, of vnet.Objective) *search {
 	s := &search{problem: p, graph: g, left: left, host: make([]int, len(p.nodes)), nodesAt: make([]int, len(left.sub.Hosts)), walks: make([][]graph.Arc, len(p.links))}
-	s.worst.depth = -1
-	s.suitable = make([]bool, len(p.nodes)*len(left.sub.Hosts))
+	s.worst.depth, s.bound = -1, unlimited
 	for v := range p.nodes {
 		s.host[v] = -1
 		var hosts []int
 		for h := range left.sub.Hosts {
-			if s.welcome(v, h) && s.roomy(v, h) && s.wide(v, h) {
+			if s.welcome(v, h) && s.has(v, h) && s.wide(v, h) {
 				hosts = append(hosts, h)
-				s.suitable[v*len(left.sub.Hosts)+h] = true
 			}
 		}
 		s.candidates = append(s.candidates, hosts)

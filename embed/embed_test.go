@@ -56,7 +56,9 @@ func (c small) greedily(t *rapid.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newSearch(p, g, residual(c.sub, c.cal, p.spans), c.request.Objective).attempts(1 << 20)
+	s := newSearch(p, g, residual(c.sub, c.cal, p.spans), c.request.Objective)
+	s.work(&charts{}, g.NewLeast())
+	return s.attempts(1 << 20)
 }
 
 // accept checks, books and releases a mapping.

@@ -16,6 +16,9 @@ type Engine struct {
 	isRegion bool             // of a larger substrate, whose engine has it
 	regions  map[int]*region  // by seed, made when first needed
 	byKey    map[string]int64 // capacities, likewise
+
+	charts charts
+	least  *graph.Least // made when first needed
 }
 
 // New prepares a substrate, which must not be changed from then on; an error
@@ -36,9 +39,9 @@ type Options struct {
 	Budget time.Duration
 	// Seed chooses among searches of equal effort; each is deterministic.
 	Seed uint64
-	// Split lets links be carried by several paths where the request does. It
-	// is for callers who can carry them so.
-	Split bool
+	// Patience is how many times as long as usual it may take until a first
+	// embedding is found, before the request is refused; 0: 1.
+	Patience int
 }
 
 // work is the budget in units of work.
@@ -51,3 +54,11 @@ func (o Options) work() int {
 
 // DefaultBudget of a request.
 const DefaultBudget = 5 * time.Millisecond
+
+// working is the space of searches of least cost.
+func (e *Engine) working() *graph.Least {
+	if e.least == nil {
+		e.least = e.graph.NewLeast()
+	}
+	return e.least
+}

@@ -65,8 +65,23 @@ func (s *search) perfect(limit int) bool {
 // bound; true: it costs less than before.
 func (s *search) shift(set []int, bound float64, width, trials int) bool {
 	before := s.cost
+	s.lift(set)
+	s.width, s.trials, s.bound = width, trials, bound
+	found := s.insert(set, bound)
+	s.bound = unlimited
+	if !found {
+		s.putBack()
+	}
+	return found && s.cost < before*(1-1e-9)
+}
+
+// lift takes nodes out, so that putBack can undo it.
+func (s *search) lift(set []int) {
 	s.undo = s.undo[:0]
 	for _, v := range set {
+		if s.host[v] < 0 {
+			continue
+		}
 		for _, l := range s.problem.nodes[v].links {
 			if s.walks[l] != nil {
 				s.undo = append(s.undo, moved{node: -1, link: l, walk: s.walks[l]})
@@ -75,10 +90,10 @@ func (s *search) shift(set []int, bound float64, width, trials int) bool {
 		s.undo = append(s.undo, moved{node: v, host: s.host[v]})
 		s.unsettle(v)
 	}
-	s.width, s.trials = width, trials
-	if s.insert(set, bound) {
-		return s.cost < before*(1-1e-9)
-	}
+}
+
+// putBack puts what was lifted where it was. All of it must be out.
+func (s *search) putBack() {
 	for i := len(s.undo) - 1; i >= 0; i-- {
 		if m := s.undo[i]; m.node >= 0 {
 			s.occupy(m.node, m.host)
@@ -89,7 +104,15 @@ func (s *search) shift(set []int, bound float64, width, trials int) bool {
 			s.reserve(m.link, m.walk)
 		}
 	}
-	return false
+}
+
+// withdraw takes out those of some nodes that are placed.
+func (s *search) withdraw(set []int) {
+	for _, v := range set {
+		if s.host[v] >= 0 {
+			s.unsettle(v)
+		}
+	}
 }
 
 // floor is less than any embedding can cost: each link at least one hop, where

@@ -1,6 +1,10 @@
 package embed
 
-import "sublet/vnet"
+import (
+	"slices"
+
+	"sublet/vnet"
+)
 
 // hop is the price of a link of the substrate where nothing makes it dearer.
 const hop = 1024
@@ -58,9 +62,13 @@ func (s *search) priced(name vnet.Objective) {
 	first := s.left.arc(0)
 	s.prices.Price = make([]int32, 2*len(s.left.sub.Links))
 	s.prices.Left = s.left.left[int(first)*s.left.spans:]
+	s.even = s.graph.Flat() && len(s.left.sub.Hosts) <= mostBits
 	for i := range s.prices.Price {
 		s.prices.Price[i] = int32(hop * of.arc(s.left.used(first+resource(i))))
+		s.even = s.even && s.prices.Price[i] == hop
 	}
+	s.before = s.prices
+	s.before.Left = slices.Clone(s.prices.Left)
 	s.paid = make([]float64, len(s.problem.links))
 	for _, l := range s.problem.links {
 		s.open += l.weight

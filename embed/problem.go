@@ -28,6 +28,7 @@ type link struct {
 	bound  time.Duration
 	paths  int           // it may be split over; at least 1
 	spread time.Duration // bound on their difference in latency
+	alike  bool          // it needs the same in both directions
 	weight float64       // bit/s that each hop of its path costs
 }
 
@@ -141,6 +142,7 @@ func (p *problem) weigh() {
 	for i := range p.links {
 		l := &p.links[i]
 		l.weight = 1
+		l.alike = slices.Equal(l.min[0], l.min[1])
 		for _, dir := range vnet.Directions {
 			most := int64(0)
 			for _, m := range l.min[dir] {

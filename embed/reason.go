@@ -2,7 +2,6 @@ package embed
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -99,7 +98,11 @@ func (d diagnosis) reaches(l, placed int, hosts []int) bool {
 	for i, h := range hosts {
 		list[i].host = h
 	}
-	return len(d.price(list, 0, l, placed, math.MaxInt64, unlimited)) > 0
+	reach := d.graph.Reach(d.host[placed], d.query(l, placed))
+	return slices.ContainsFunc(hosts, func(h int) bool {
+		_, ok := reach.Hops(h)
+		return ok && h != d.host[placed] || h == d.host[placed] && d.carries(l, h)
+	})
 }
 
 // homeless tells why no host takes a node.

@@ -48,47 +48,19 @@ func (s *search) route(l int) bool {
 	return s.walks[l] != nil
 }
 
-// follow takes the walk that the survey of a node found for one of its links,
-// if it still has what the link needs: the node's other links may be in it.
-func (s *search) follow(k, node int) bool {
-	l := s.problem.nodes[node].links[k]
-	v := &s.problem.links[l]
-	placed := v.far(node)
-	if v.bound > 0 || s.host[placed] == s.host[node] {
-		return false
-	}
-	walk, ok := s.trees[k+1].Walk(s.host[node])
-	if !ok || !s.suffices(v, v.outward(placed), walk) {
-		return false
-	}
-	if v.ends[0] == node {
-		slices.Reverse(walk)
-		for i, a := range walk {
-			walk[i] = a.Opposite()
-		}
-	}
-	s.reserve(l, walk)
-	return true
-}
-
-// suffices says whether a walk in a direction has what a link needs.
-func (s *search) suffices(v *link, out vnet.Direction, walk []graph.Arc) bool {
-	for _, a := range walk {
-		if !s.left.fits(s.left.arc(a), v.min[out]) || !s.left.fits(s.left.arc(a.Opposite()), v.min[out.Opposite()]) {
-			return false
-		}
-	}
-	return true
-}
-
 // walk finds the cheapest walk for a link between two hosts.
 func (s *search) walk(l, from, to int) ([]graph.Arc, bool) {
 	first := s.problem.links[l].ends[0]
-	if s.problem.links[l].bound == 0 {
-		tree := s.tree(0)
-		tree.Seek(to)
-		s.grow(tree, l, first, math.MaxInt64)
-		return tree.Walk(to)
+	if v := &s.problem.links[l]; v.bound == 0 {
+		s.prices.Need = [2][]int64{v.min[0], v.min[1]}
+		if s.even {
+			if walk, known := s.shortest(l, from, to); known {
+				return walk, walk != nil
+			}
+		}
+		s.least.Seek(to)
+		s.least.Grow(from, math.MaxInt64, &s.prices)
+		return s.least.Walk(to)
 	}
 	query := s.query(l, first)
 	query.To = to
@@ -145,4 +117,28 @@ func (s *search) mapping(hosts []vnet.SubstrateNode) vnet.Mapping {
 		m.Links[s.problem.links[l].name] = s.graph.Path(walk)
 	}
 	return m
+}
+
+// mostExtra is how many hops more than at the least are looked for cleverly.
+const mostExtra = 2
+
+// shortest finds the walk of a link with the fewest hops, no dearer than the
+// bound of what is being tried; false: it does not know.
+func (s *search) shortest(l, from, to int) (walk []graph.Arc, known bool) {
+	v := &s.problem.links[l]
+	row := s.row(l, v.ends[0])
+	if row[to] >= graph.Far {
+		return nil, true
+	}
+	most, bounded := int(row[to])/hop+mostExtra, false
+	if spare := (s.bound - s.lowest()) / (hop * v.weight); spare < float64(most) {
+		most, bounded = int(spare)+1, true
+	}
+	if cap(s.arena)-len(s.arena) < most {
+		s.arena = make([]graph.Arc, 0, 4096+most)
+	}
+	n := len(s.arena)
+	walk, known = s.graph.Shortest(graph.Detour{From: from, To: to, Cost: row, Price: hop, Most: most}, &s.prices, s.arena[n:])
+	s.arena = s.arena[:n+len(walk)]
+	return slices.Clip(walk), walk != nil || known && bounded
 }

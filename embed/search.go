@@ -10,28 +10,32 @@ type search struct {
 	problem    *problem
 	graph      *graph.Graph
 	left       *resources
-	suitable   []bool         // by node and host: it is a candidate
-	candidates [][]int        // by node: hosts that could take it alone
-	rank       []int          // by host: its place in the order of free capacity
-	host       []int          // by node: where it is; -1: nowhere yet
-	nodesAt    []int          // by host: nodes of this network
-	walks      [][]graph.Arc  // by link: from Ends[0] to Ends[1]
-	paid       []float64      // by link: what its walk cost when it was taken
-	charges    []float64      // by host: what it costs to use it
-	cost       float64        // the sum of what is paid and charged
-	open       float64        // the weight of links without a walk
-	prices     graph.Prices   // of the next search
-	trees      []*graph.Least // by place among the links of the node surveyed last
-	surveyed   int            // that node; -1: its trees are out of date
-	weighed    int            // hosts, as work
-	lists      [][]choice     // working space of choices, by depth
-	depth      int            // of the lists in use
-	undo       []moved        // what the step of improve under way took out
-	width      int            // hosts it tries for a node
-	trials     int            // that it may still make
-	noisy      bool           // choices look dearer than they are
+	candidates [][]int       // by node: hosts that could take it alone
+	rank       []int         // by host: its place in the order of free capacity
+	host       []int         // by node: where it is; -1: nowhere yet
+	nodesAt    []int         // by host: nodes of this network
+	walks      [][]graph.Arc // by link: from Ends[0] to Ends[1]
+	paid       []float64     // by link: what its walk cost when it was taken
+	charges    []float64     // by host: what it costs to use it
+	cost       float64       // the sum of what is paid and charged
+	open       float64       // the weight of links without a walk
+	prices     graph.Prices  // of the next search
+	before     graph.Prices  // the same, of what was left before anything was placed
+	even       bool          // all prices are a hop's, and every node hosts
+	least      *graph.Least  // working space of single walks, and of rows
+	arena      []graph.Arc   // of walks
+	charts     *charts
+	weighed    int        // hosts, as work
+	lists      [][]choice // working space of choices, by depth
+	depth      int        // of the lists in use
+	out        []int      // what repair puts back
+	undo       []moved    // what the step of improve under way took out
+	width      int        // hosts it tries for a node
+	trials     int        // that it may still make
+	noisy      bool       // choices look dearer than they are
 	random     random
 	budget     int     // placements still to be tried
+	bound      float64 // on the cost of what is tried
 	patience   int     // work at which to give up
 	deepest    outcome // the furthest failure of this attempt
 	worst      outcome // and of all
@@ -50,15 +54,13 @@ type outcome struct {
 // false, and nothing is changed, if one finds no way.
 func (s *search) settle(v, host int) bool {
 	n := s.problem.nodes[v]
-	fresh := s.surveyed == v
-	s.weighed += 30
-	s.surveyed = -1
+	s.weighed += 10
 	s.occupy(v, host)
 	for i, l := range n.links {
-		if s.host[s.problem.links[l].far(v)] < 0 || fresh && s.follow(i, v) || s.route(l) {
+		if s.host[s.problem.links[l].far(v)] < 0 || s.route(l) && s.lowest() <= s.bound {
 			continue
 		}
-		for _, done := range n.links[:i] {
+		for _, done := range n.links[:i+1] {
 			s.unroute(done)
 		}
 		s.vacate(v)
@@ -155,12 +157,17 @@ func (s *search) strangled() bool {
 	return false
 }
 
-// roomy says whether a host has the processor and memory a node asks for, and
-// no other node of a network that forbids them to share one.
+// roomy says whether a host that is a candidate has room for a node now. One
+// that has nothing of this network has what it had when candidates were chosen.
 func (s *search) roomy(v, host int) bool {
-	n := &s.problem.nodes[v]
-	if s.problem.apart && s.nodesAt[host] > 0 {
-		return false
+	if s.nodesAt[host] == 0 {
+		return true
 	}
+	return !s.problem.apart && s.has(v, host)
+}
+
+// has says whether a host has the processor and memory a node asks for.
+func (s *search) has(v, host int) bool {
+	n := &s.problem.nodes[v]
 	return s.left.fits(s.left.of(host, cpu), n.cpu) && s.left.fits(s.left.of(host, memory), n.memory)
 }

@@ -1,30 +1,36 @@
 package embed
 
+// Tenths of the budget that a request may take. Most need less, for small
+// networks cannot be improved for long; so the largest and those for which
+// there is no place may take more.
+const (
+	toImprove = 20
+	toFind    = 24  // a first embedding: to refuse is worse than to be slow
+	ifRoomy   = 200 // where few hosts are ruled out by themselves, there is one more likely than not
+)
+
 // solve looks for an embedding with an amount of work, and leaves the best it
-// finds in place. A first one may take twice the work: to refuse is worse than
-// to be slow. What greedy attempts do not find, small networks get from trying
-// everything.
-func (s *search) solve(work int) bool {
+// finds in place. What greedy attempts do not find, small networks get from
+// trying everything. Patience is how many times as long as usual it may take
+// to find a first one.
+func (s *search) solve(work, patience int) bool {
 	begun := s.spent()
-	if !s.attempts(begun+s.lenience()*work) && (len(s.host) > mostExhaust || !s.exhaust(work)) {
+	if !s.attempts(begun+s.toFind()*patience*work/10) && (len(s.host) > mostExhaust || !s.exhaust(work)) {
 		return false
 	}
-	s.improve(begun + work)
+	s.improve(begun + toImprove*work/10)
 	return true
 }
 
-// lenience is how many times the budget a first embedding may take: more where
-// few hosts are ruled out by themselves, for then there is one more likely
-// than not.
-func (s *search) lenience() int {
+func (s *search) toFind() int {
 	free := 0
 	for _, hosts := range s.candidates {
 		free += len(hosts)
 	}
 	if 4*free > 3*len(s.host)*len(s.left.sub.Hosts) {
-		return 20
+		return ifRoomy
 	}
-	return 2
+	return toFind
 }
 
 // mostExhaust is the most nodes for which trying everything is of use.

@@ -2,7 +2,6 @@ package embed
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"sublet/embed/flow"
@@ -288,22 +287,4 @@ func (t *splitter) mapping(hosts []vnet.SubstrateNode) vnet.Mapping {
 		}
 	}
 	return m
-}
-
-// unsplit refuses an embedding with split links to a caller who cannot carry
-// them; nil: he can.
-func (d diagnosis) unsplit(m vnet.Mapping, opt Options) error {
-	if opt.Split {
-		return nil
-	}
-	var found Infeasible
-	for _, l := range d.problem.links {
-		if n := len(m.Splits[l.name]); n > 0 {
-			found.add(&found.Links, l.name, fmt.Sprintf("virtual link %s finds no single path that holds it; it would fit over %d, but hosts cannot carry a split link yet", l.name, n))
-		}
-	}
-	if found.Reasons == nil {
-		return nil // the splitter found a way with single paths
-	}
-	return &found
 }

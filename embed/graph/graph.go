@@ -53,6 +53,7 @@ type Graph struct {
 	steps   int
 	reach   Reach // the last search
 	fares   *cheapest
+	direct  []Arc // see Direct
 }
 
 // New builds the graph; an error names a link with an end that is not there,

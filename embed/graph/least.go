@@ -55,7 +55,7 @@ func (t *Least) Seek(host int) {
 // that need to relay through a host entered by the dearer of its links are not
 // found (Reach does).
 func (t *Least) Grow(from int, limit int64, p *Prices) {
-	p.prepare()
+	p.Prepare()
 	t.prices = *p
 	t.graph.steps += 20
 	for _, h := range t.reached {

@@ -13,8 +13,8 @@ type Prices struct {
 	many  bool     // spans
 }
 
-// prepare sets what a search reads in its inner loop.
-func (p *Prices) prepare() {
+// Prepare sets what a search reads in its inner loop.
+func (p *Prices) Prepare() {
 	p.many = len(p.Need[0]) > 1
 	for i, need := range p.Need {
 		p.least[i] = need[0]
@@ -23,6 +23,9 @@ func (p *Prices) prepare() {
 		}
 	}
 }
+
+// Allow says whether an arc has what is needed.
+func (p *Prices) Allow(a Arc) bool { return p.ofSpans(a) >= 0 }
 
 // closed is the price of an arc that may not be taken.
 const closed = -1

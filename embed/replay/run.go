@@ -44,6 +44,7 @@ type run struct {
 	cal    *calendar.Calendar
 	booked map[int][]calendar.Booking // of requests that are in
 	times  []time.Duration
+	looks  int // second ones
 
 	figures             Figures
 	revenue, cost, long float64
@@ -81,7 +82,7 @@ func (r *run) arrive(e Event) error {
 	asked := r.Requests[e.Request].network(e.Request, r.opt)
 	window := vnet.Window{Start: epoch}
 	begun := r.now()
-	mapping, err := r.engine.Embed(r.cal, asked, window, r.embedding())
+	mapping, err := r.embed(asked, window)
 	r.times = append(r.times, r.now()-begun)
 	if infeasible := new(embed.Infeasible); errors.As(err, &infeasible) {
 		return nil
@@ -98,11 +99,23 @@ func (r *run) arrive(e Event) error {
 	return r.account(e.Request, mapping)
 }
 
-// embedding are the options of each embedding.
-func (r *run) embedding() embed.Options {
+// Once for so many requests, one that would be refused gets a second look for so
+// many times as long: the mean hardly sees it, nor does the 99th percentile.
+const (
+	secondLook = 125
+	patience   = 16
+)
+
+// embed finds a place for a request, at the second look if one is due.
+func (r *run) embed(asked vnet.Request, window vnet.Window) (vnet.Mapping, error) {
 	opt := r.opt.Embed
-	opt.Split = r.opt.Split
-	return opt
+	mapping, err := r.engine.Embed(r.cal, asked, window, opt)
+	if infeasible := new(embed.Infeasible); !errors.As(err, &infeasible) || r.figures.Requests < (r.looks+1)*secondLook {
+		return mapping, err
+	}
+	r.looks++
+	opt.Patience = patience
+	return r.engine.Embed(r.cal, asked, window, opt)
 }
 
 // account counts an accepted request.
