@@ -211,7 +211,7 @@ func hostsOf(sub vnet.Substrate, l vnet.Lease) []vnet.HostID {
 	}
 	for _, link := range l.Request.Union().Links {
 		// What cannot be walked any more has no relays left to ask.
-		cuts, _ := plan.Stretches(sub, l.Mapping.Nodes[link.Ends[0]], l.Mapping.Links[link.Name])
+		cuts, _ := plan.AllStretches(sub, l.Mapping, link)
 		for _, hops := range cuts {
 			hosts[vnet.HostID(hops[len(hops)-1].To())] = true
 		}

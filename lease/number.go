@@ -42,7 +42,7 @@ func (v vnis) number(sub vnet.Substrate, links []vnet.VirtualLink, m vnet.Mappin
 	byLink := make(map[string][]vnet.VNI)
 	next := firstVNI
 	for _, link := range links {
-		cuts, err := plan.Stretches(sub, m.Nodes[link.Ends[0]], m.Links[link.Name])
+		cuts, err := plan.AllStretches(sub, m, link)
 		if err != nil {
 			v.free(byLink)
 			return nil, err
@@ -145,7 +145,7 @@ func after(p netip.Prefix) netip.Addr {
 // tunnels as it has identifiers for.
 func sameTunnels(sub vnet.Substrate, l vnet.Lease, name string, tunnels int) error {
 	link, _ := l.Request.Union().Link(name)
-	cuts, err := plan.Stretches(sub, l.Mapping.Nodes[link.Ends[0]], l.Mapping.Links[name])
+	cuts, err := plan.AllStretches(sub, l.Mapping, link)
 	if err == nil && len(cuts) != tunnels {
 		err = fmt.Errorf("link %s would have %d tunnels instead of %d", name, len(cuts), tunnels)
 	}

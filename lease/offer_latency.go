@@ -53,17 +53,21 @@ func (s *search) stretch(r vnet.Request, named map[string]bool) (vnet.Request, b
 	return longer, len(changes) > 0 && s.fits(longer)
 }
 
-// latency of the path that carries a link.
+// latency of the slowest path that carries a link.
 func (s *search) latency(m vnet.Mapping, l vnet.VirtualLink) time.Duration {
-	hops, err := s.book.sub.Walk(m.Nodes[l.Ends[0]], m.Links[l.Name])
-	if err != nil {
-		return vnet.MaxLatency
+	slowest := time.Duration(0)
+	for _, share := range m.Paths(l.Name) {
+		hops, err := s.book.sub.Walk(m.Nodes[l.Ends[0]], share.Path)
+		if err != nil {
+			return vnet.MaxLatency
+		}
+		sum := time.Duration(0)
+		for _, hop := range hops {
+			sum += hop.Link.Latency
+		}
+		slowest = max(slowest, sum)
 	}
-	sum := time.Duration(0)
-	for _, hop := range hops {
-		sum += hop.Link.Latency
-	}
-	return sum
+	return slowest
 }
 
 // latencyChanges names the bounds that differ, and the largest growth.

@@ -49,11 +49,18 @@ func Judge(l vnet.LinkVerdict, done Scope) (ok bool, why string) {
 	if done.TCP {
 		faults = append(faults, judgeRate("TCP", l.TCP, l, done.grain())...)
 	}
+	flow := l
+	if l.Flow > 0 { // UDP was one flow, on one of several paths
+		flow.Min = min(l.Min, l.Flow)
+	}
 	if done.UDP {
-		faults = append(faults, judgeRate("UDP", l.UDP, l, done.grain())...)
+		faults = append(faults, judgeRate("UDP", l.UDP, flow, done.grain())...)
+	}
+	if l.Flow > 0 {
+		flow.Alloc = l.Flow
 	}
 	if done.Loss {
-		faults = append(faults, judgeLoss(l)...)
+		faults = append(faults, judgeLoss(flow)...)
 	}
 	if len(faults) > 0 {
 		return false, strings.Join(faults, "; ")

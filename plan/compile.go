@@ -104,29 +104,90 @@ type stretch struct {
 // link adds a virtual link's VxLinks to the hosts on its path.
 func (c *compiler) link(net *network, link vnet.VirtualLink) error {
 	from, to := net.lease.Mapping.Nodes[link.Ends[0]], net.lease.Mapping.Nodes[link.Ends[1]]
-	stretches, err := c.stretches(net.lease, link.Name, from)
-	if err != nil {
-		return err
+	shares := net.lease.Mapping.Paths(link.Name)
+	if shares == nil { // within a host
+		shares = []vnet.PathShare{{Units: vnet.ShareUnits}}
 	}
-	wire := VxLink{Lease: net.lease.ID(), Link: link.Name, Index: net.index[link.Name]}
-	wire.Ends[0] = End{Port: net.port(link, 0)}
+	numbers := net.lease.VNIs[link.Name]
+	for path, share := range shares {
+		cuts, err := Stretches(c.sub, from, share.Path)
+		if err != nil {
+			return err
+		}
+		if len(cuts) > len(numbers) {
+			return fmt.Errorf("path %d has %d tunnels and %d identifiers", path, len(cuts), len(numbers))
+		}
+		w := way{net: net, link: link, path: path, share: share, stretches: stretchesOf(cuts, numbers)}
+		numbers = numbers[len(cuts):]
+		if err := c.way(w, from, to); err != nil {
+			return err
+		}
+	}
+	if len(numbers) > 0 {
+		return fmt.Errorf("has %d identifiers more than tunnels", len(numbers))
+	}
+	return nil
+}
+
+// way is one of the paths that carry a virtual link.
+type way struct {
+	net       *network
+	link      vnet.VirtualLink
+	path      int // from 0
+	share     vnet.PathShare
+	stretches []stretch
+}
+
+// way adds a path's VxLinks to the hosts on it.
+func (c *compiler) way(w way, from, to vnet.HostID) error {
+	wire := VxLink{Lease: w.net.lease.ID(), Link: w.link.Name, Index: w.net.index[w.link.Name], Path: w.path}
+	if w.share.Units < vnet.ShareUnits {
+		wire.Units = w.share.Units
+	}
+	rates := w.rates()
+	wire.Ends[0] = w.port(0)
 	at := from
-	for _, s := range stretches {
-		wire.Ends[1] = End{Tunnel: c.tunnel(net, link, s, vnet.Forward)}
-		c.place(at, wire, net.rates(link))
-		wire.Ends[0] = End{Tunnel: c.tunnel(net, link, s, vnet.Reverse)}
+	for _, s := range w.stretches {
+		wire.Ends[1] = End{Tunnel: c.tunnel(w, s, vnet.Forward)}
+		c.place(at, wire, rates)
+		wire.Ends[0] = End{Tunnel: c.tunnel(w, s, vnet.Reverse)}
 		at = s.to
 	}
 	if at != to {
-		return fmt.Errorf("path ends at %s, node %s is on %s", at, link.Ends[1], to)
+		return fmt.Errorf("path ends at %s, node %s is on %s", at, w.link.Ends[1], to)
 	}
-	wire.Ends[1] = End{Port: net.port(link, 1)}
-	rates := net.rates(link)
-	if len(stretches) == 0 {
+	wire.Ends[1] = w.port(1)
+	if len(w.stretches) == 0 {
 		rates = c.inside(from, rates)
 	}
 	c.place(at, wire, rates)
 	return nil
+}
+
+// port is where a path meets a node: the first one has the port, the others
+// join it.
+func (w way) port(end int) End {
+	if w.path > 0 {
+		return End{Join: w.net.port(w.link, end)}
+	}
+	return End{Port: w.net.port(w.link, end)}
+}
+
+// rates are the path's parts of what is allocated to the link.
+func (w way) rates() [2]vnet.Rate {
+	rates := w.net.rates(w.link)
+	for d := range rates {
+		rates[d] = w.part(rates[d])
+	}
+	return rates
+}
+
+// part is the path's part of a rate, in whole bytes.
+func (w way) part(r vnet.Rate) vnet.Rate {
+	if w.share.Units == vnet.ShareUnits {
+		return r
+	}
+	return w.share.Of(r) / 8 * 8
 }
 
 // bestEffortShare is the part of what a host carries that one best-effort link
@@ -149,7 +210,7 @@ func (c *compiler) inside(host vnet.HostID, rates [2]vnet.Rate) [2]vnet.Rate {
 // where they start: at the end opposite to the port they enter by.
 func (c *compiler) place(host vnet.HostID, wire VxLink, rates [2]vnet.Rate) {
 	for i := range wire.Ends {
-		if wire.Ends[1-i].Port != nil {
+		if wire.Ends[1-i].Port != nil || wire.Ends[1-i].Join != nil {
 			wire.Ends[i].Rate = enforced(rates[1-i])
 		}
 		if t := wire.Ends[i].Tunnel; t != nil {
@@ -181,14 +242,14 @@ func enforced(r vnet.Rate) vnet.Rate {
 }
 
 // tunnel is one end of a stretch: its start (Forward) or its far end (Reverse).
-func (c *compiler) tunnel(net *network, link vnet.VirtualLink, s stretch, dir vnet.Direction) *Tunnel {
+func (c *compiler) tunnel(w way, s stretch, dir vnet.Direction) *Tunnel {
 	near, far := portOf(s.out, s.from), portOf(s.in, s.to)
 	if dir == vnet.Reverse {
 		near, far = far, near
 	}
 	return &Tunnel{
 		VNI: s.vni, Interface: near.Interface, Local: near.Address, Remote: far.Address,
-		MTU: net.mtu, Class: net.class(c.sub, link, dir),
+		MTU: w.net.mtu, Class: w.class(dir),
 	}
 }
 
@@ -209,24 +270,30 @@ func (c *compiler) uplink(host vnet.HostID, device string) {
 	c.hosts[host].Add(u)
 }
 
-// stretches cuts a virtual link's path at the hosts it passes.
-func (c *compiler) stretches(l vnet.Lease, link string, from vnet.HostID) ([]stretch, error) {
-	cuts, err := Stretches(c.sub, from, l.Mapping.Links[link])
-	if err != nil {
-		return nil, err
-	}
-	if len(cuts) != len(l.VNIs[link]) {
-		return nil, fmt.Errorf("has %d tunnels and %d identifiers", len(cuts), len(l.VNIs[link]))
-	}
+// stretchesOf gives each piece of a path its identifier.
+func stretchesOf(cuts [][]vnet.Hop, numbers []vnet.VNI) []stretch {
 	list := make([]stretch, len(cuts))
 	for i, hops := range cuts {
 		first, last := hops[0], hops[len(hops)-1]
 		list[i] = stretch{
 			from: vnet.HostID(first.From()), to: vnet.HostID(last.To()),
-			out: first.Link, in: last.Link, vni: l.VNIs[link][i],
+			out: first.Link, in: last.Link, vni: numbers[i],
 		}
 	}
-	return list, nil
+	return list
+}
+
+// AllStretches are those of all paths of a mapped link, one path after another.
+func AllStretches(sub vnet.Substrate, m vnet.Mapping, link vnet.VirtualLink) ([][]vnet.Hop, error) {
+	var all [][]vnet.Hop
+	for _, share := range m.Paths(link.Name) {
+		cuts, err := Stretches(sub, m.Nodes[link.Ends[0]], share.Path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, cuts...)
+	}
+	return all, nil
 }
 
 // Stretches cuts a path at the hosts it passes: each piece becomes one tunnel

@@ -104,12 +104,14 @@ const maxMTU = 1500
 func innerMTU(sub vnet.Substrate, m vnet.Mapping, links []vnet.VirtualLink) (int, error) {
 	mtu := maxMTU
 	for _, link := range links {
-		hops, err := sub.Walk(m.Nodes[link.Ends[0]], m.Links[link.Name])
-		if err != nil {
-			return 0, err
-		}
-		for _, hop := range hops {
-			mtu = min(mtu, hop.Link.WireMTU()-OuterHeaders)
+		for _, share := range m.Paths(link.Name) {
+			hops, err := sub.Walk(m.Nodes[link.Ends[0]], share.Path)
+			if err != nil {
+				return 0, err
+			}
+			for _, hop := range hops {
+				mtu = min(mtu, hop.Link.WireMTU()-OuterHeaders)
+			}
 		}
 	}
 	return mtu, nil
@@ -149,13 +151,14 @@ func (n *network) rates(link vnet.VirtualLink) [2]vnet.Rate {
 // leastRate keeps HTB happy where no minimum is promised; it cannot hold 0.
 const leastRate = 8 * vnet.Kbit
 
-// class is the share of the physical interface that one direction of a link gets.
-func (n *network) class(sub vnet.Substrate, link vnet.VirtualLink, dir vnet.Direction) Class {
-	ask, alloc := link.Bandwidth[dir], n.rates(link)[dir]
+// class is the share of the physical interface that one direction of a path gets.
+func (w way) class(dir vnet.Direction) Class {
+	ask, alloc := w.link.Bandwidth[dir], w.rates()[dir]
 	if ask.BestEffort() {
 		return Class{Rate: leastRate, Ceil: bestEffortCeil, BestEffort: true}
 	}
-	return Class{Rate: max(Outer(ask.Min), leastRate), Ceil: max(Outer(alloc), leastRate)}
+	rate := max(Outer(w.share.Of(ask.Min)), leastRate)
+	return Class{Rate: rate, Ceil: max(Outer(alloc), rate)}
 }
 
 // bestEffortCeil is above any interface here; what it may really take is

@@ -19,13 +19,20 @@ type VxLink struct {
 	Lease vnet.LeaseID `json:"lease"`
 	Link  string       `json:"link"`
 	Index int          `json:"index"` // of the link in the lease; names its devices
-	Ends  [2]End       `json:"ends"`
+	// A link over several paths is one VxLink for each, numbered by Path, with
+	// Units of vnet.ShareUnits of its flows; of a link with one path both are 0.
+	Path  int    `json:"path,omitempty"`
+	Units int    `json:"units,omitempty"`
+	Ends  [2]End `json:"ends"`
 }
 
-// End of a VxLink: a Port or a Tunnel, never both.
+// End of a VxLink: a Port, a Tunnel, or a Join, only one of them.
 type End struct {
 	Port   *Port   `json:"port,omitempty"`
 	Tunnel *Tunnel `json:"tunnel,omitempty"`
+	// Join is the port of the link's path 0, which gives other paths their
+	// part of its flows and takes their frames.
+	Join *Port `json:"join,omitempty"`
 	// Rate is enforced on tenants' frames that leave by this end; 0: not
 	// here (they came shaped, or they are best effort).
 	Rate vnet.Rate `json:"rate_bps,omitempty"`
@@ -88,8 +95,15 @@ const TrunkInside = "trunk"
 // Kind of the section.
 func (VxLink) Kind() Kind { return KindVxLink }
 
-// Key is fabric and index: a lease's links keep their index for life.
-func (l VxLink) Key() string { return fmt.Sprintf("%s#%04d", Fabric(l.Lease), l.Index) }
+// Key is fabric and index: a lease's links keep their index for life. Paths
+// beside the first have their number, too.
+func (l VxLink) Key() string {
+	key := fmt.Sprintf("%s#%04d", Fabric(l.Lease), l.Index)
+	if l.Path > 0 {
+		key += fmt.Sprintf("+%d", l.Path)
+	}
+	return key
+}
 
 // Meet keeps the smaller rates.
 func (l VxLink) Meet(other Item) Item {
@@ -108,12 +122,19 @@ func (l VxLink) Meet(other Item) Item {
 }
 
 func (l VxLink) String() string {
-	return fmt.Sprintf("%s %s: %s <-> %s", l.Key(), l.Link, l.Ends[0], l.Ends[1])
+	share := ""
+	if l.Units > 0 {
+		share = fmt.Sprintf(" %d of %d", l.Units, vnet.ShareUnits)
+	}
+	return fmt.Sprintf("%s %s%s: %s <-> %s", l.Key(), l.Link, share, l.Ends[0], l.Ends[1])
 }
 
 func (e End) String() string {
 	if e.Port != nil {
 		return fmt.Sprintf("%s mtu %d rate %s", e.Port, e.Port.MTU, orNone(e.Rate))
+	}
+	if e.Join != nil {
+		return fmt.Sprintf("joins %s", e.Join)
 	}
 	if e.Tunnel == nil {
 		return "nothing"

@@ -129,6 +129,9 @@ type LinkVerdict struct {
 	Min   Rate   `json:"min_bps"`
 	Max   Rate   `json:"max_bps"` // 0: best effort; with no stated maximum, the substrate's
 	Alloc Rate   `json:"alloc_bps"`
+	// Flow is what a single flow gets at least of a link over several paths,
+	// and what UDP, one flow, is measured by; 0: Alloc.
+	Flow Rate `json:"flow_bps,omitempty"`
 
 	TCP        Rate    `json:"tcp_bps"`
 	TCPPayload Rate    `json:"tcp_payload_bps"`

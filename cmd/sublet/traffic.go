@@ -58,8 +58,9 @@ func (v *trafficView) add(t plan.Traffic) {
 	if t.First {
 		v.Packets, v.Bytes = t.Packets, t.Bytes
 	}
-	if t.Last {
-		v.DeliveredPackets, v.DeliveredBytes = t.Packets, t.Bytes
+	if t.Last { // there is one for each path of a link
+		v.DeliveredPackets += t.Packets
+		v.DeliveredBytes += t.Bytes
 	}
 	if t.First && t.Last { // both ends here: what its queue dropped did not arrive
 		v.DeliveredPackets -= min(t.Drops["queue"], t.Packets)

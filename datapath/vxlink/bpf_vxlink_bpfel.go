@@ -48,7 +48,8 @@ type vxlinkRecord struct {
 	Link       [40]uint8
 	Index      uint32
 	End        uint32
-	IsTunnel   uint32
+	IsTunnel   uint16
+	Units      uint16
 	Vni        uint32
 	Uplink     uint32
 	Mtu        uint32
@@ -62,6 +63,16 @@ type vxlinkRecord struct {
 	Ceil       uint64
 }
 
+type vxlinkSpread struct {
+	_        structs.HostLayout
+	Branches [8]struct {
+		_        structs.HostLayout
+		Units    uint32
+		Mark     uint32
+		Priority uint32
+	}
+}
+
 type vxlinkWay uint32
 
 const (
@@ -70,6 +81,7 @@ const (
 	vxlinkWayWAY_SWITCH vxlinkWay = 2
 	vxlinkWayWAY_QUEUE  vxlinkWay = 3
 	vxlinkWayWAY_TUNNEL vxlinkWay = 4
+	vxlinkWayWAY_SPREAD vxlinkWay = 5
 )
 
 // Names of all BPF objects in the ELF.
@@ -79,6 +91,7 @@ const (
 	vxlinkMapCounters      = "counters"
 	vxlinkMapEnds          = "ends"
 	vxlinkMapRecords       = "records"
+	vxlinkMapSpreads       = "spreads"
 	vxlinkMapTunnels       = "tunnels"
 	vxlinkProgVxlinkClosed = "vxlink_closed"
 	vxlinkProgVxlinkPort   = "vxlink_port"
@@ -139,6 +152,7 @@ type vxlinkMapSpecs struct {
 	Counters *ebpf.MapSpec `ebpf:"counters"`
 	Ends     *ebpf.MapSpec `ebpf:"ends"`
 	Records  *ebpf.MapSpec `ebpf:"records"`
+	Spreads  *ebpf.MapSpec `ebpf:"spreads"`
 	Tunnels  *ebpf.MapSpec `ebpf:"tunnels"`
 }
 
@@ -171,6 +185,7 @@ type vxlinkMaps struct {
 	Counters *ebpf.Map `ebpf:"counters"`
 	Ends     *ebpf.Map `ebpf:"ends"`
 	Records  *ebpf.Map `ebpf:"records"`
+	Spreads  *ebpf.Map `ebpf:"spreads"`
 	Tunnels  *ebpf.Map `ebpf:"tunnels"`
 }
 
@@ -179,6 +194,7 @@ func (m *vxlinkMaps) Close() error {
 		m.Counters,
 		m.Ends,
 		m.Records,
+		m.Spreads,
 		m.Tunnels,
 	)
 }

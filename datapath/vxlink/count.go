@@ -59,12 +59,15 @@ func (p *Part) Traffic(lease vnet.LeaseID) ([]plan.Traffic, error) {
 	}
 	list := make([]plan.Traffic, 0, len(ends))
 	for at, slot := range ends {
-		other := ends[place{lease, at.index, 1 - at.end}]
-		t, err := r.traffic(slot, all[slot], all[other])
+		t, err := r.traffic(slot, all[slot], all[ends[place{lease, at.index, 1 - at.end}]])
 		if err != nil {
 			return nil, err
 		}
-		if n := lost[other]; n > 0 {
+		n := uint64(0)
+		for _, other := range beyond(ends, at) {
+			n += lost[other]
+		}
+		if n > 0 {
 			t.Drops["queue"] = n
 		}
 		list = append(list, t)
@@ -73,6 +76,22 @@ func (p *Part) Traffic(lease vnet.LeaseID) ([]plan.Traffic, error) {
 		return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(a.Direction, b.Direction))
 	})
 	return list, nil
+}
+
+// beyond lists the ends by which frames leave that enter by an end: those of
+// all paths behind a port. The paths that are beside the first at a host have
+// no end of their own where they join the port.
+func beyond(ends map[place]uint32, at place) []uint32 {
+	other := place{at.lease, at.index, 1 - at.end}
+	list := []uint32{ends[other]}
+	for path := 1; path < branches && at.index>>pathBits == 0; path++ {
+		other.index = at.index | path<<pathBits
+		_, apart := ends[place{at.lease, other.index, at.end}]
+		if slot, ok := ends[other]; ok && !apart {
+			list = append(list, slot)
+		}
+	}
+	return list
 }
 
 // traffic is that of frames that enter by one end and leave by another.

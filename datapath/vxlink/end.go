@@ -25,9 +25,9 @@ type end struct {
 
 // end finds or makes end i. A device that leads elsewhere is made anew.
 func (w *work) end(i int) (end, error) {
-	slot, err := w.part.slot(w.programs, place{w.link.Lease, w.link.Index, i})
-	if err != nil {
-		return end{}, err
+	slot, err := w.part.slot(w.programs, placeOf(w.link, i))
+	if err != nil || w.link.Ends[i].Join != nil {
+		return end{slot: slot}, err
 	}
 	have, err := w.inside.LinkByName(w.link.Device(i))
 	if err != nil && !kernel.NotFound(err) {
@@ -36,7 +36,7 @@ func (w *work) end(i int) (end, error) {
 	if want := w.link.Ends[i]; want.Port != nil {
 		return w.port(i, slot, have, want.Port)
 	} else if want.Tunnel != nil {
-		if have.Index != 0 { // it was a port
+		if have.Index != 0 && w.link.Path == 0 { // it was a port
 			if err := w.part.bury(plan.Fabric(w.link.Lease), w.inside, []int{have.Index}); err != nil {
 				return end{}, fmt.Errorf("delete its device: %w", err)
 			}
@@ -219,7 +219,7 @@ func setAddress(c *kernel.Conn, index int, want *plan.Port) error {
 
 // shape sets or lifts the rate of a port; a tunnel's is its class's.
 func (w *work) shape(i int, e end) error {
-	if w.link.Ends[i].Tunnel != nil {
+	if w.link.Ends[i].Port == nil {
 		return nil
 	}
 	have, err := w.inside.RootQdisc(e.Index)

@@ -96,7 +96,7 @@ func TestAnotherAgentTakesOver(t *testing.T) {
 	s := b.stream(nodes[0], nodes[1], address(1).String())
 	before := b.programsOn(hosts[0])
 	r := parts[0].loaded
-	for _, f := range []interface{ Close() error }{r.port, r.trunk, r.closed, r.ends, r.counters, r.tunnels, r.record} {
+	for _, f := range []interface{ Close() error }{r.port, r.trunk, r.closed, r.ends, r.counters, r.tunnels, r.record, r.spreads} {
 		check(t, f.Close())
 	}
 	other, link := New(hosts[0]), across(0, 500*vnet.Mbit)
@@ -150,6 +150,7 @@ func (b *bench) upgrade(r *programs) {
 	}
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{
 		vxlinkMapEnds: r.ends, vxlinkMapCounters: r.counters, vxlinkMapTunnels: r.tunnels, vxlinkMapRecords: r.record,
+		vxlinkMapSpreads: r.spreads,
 	}})
 	check(b.t, err)
 	r.port, r.trunk, r.closed = c.Programs[vxlinkProgVxlinkPort], c.Programs[vxlinkProgVxlinkTrunk], c.Programs[vxlinkProgVxlinkClosed]

@@ -92,6 +92,12 @@ func (w *work) set() error {
 		ends[i] = e
 	}
 	for i, e := range ends {
+		if err := w.spread(i, e.slot, ends[1-i].record); err != nil {
+			return fmt.Errorf("end %s: spread its flows: %w", w.link.Device(i), err)
+		}
+		if w.link.Ends[i].Join != nil {
+			continue
+		}
 		if err := w.programs.lead(e.slot, way(w.link, i, [2]uint32{ends[0].slot, ends[1].slot}, ends[1-i].record, trunk)); err != nil {
 			return fmt.Errorf("end %s: say where its frames go: %w", w.link.Device(i), err)
 		}
@@ -120,6 +126,10 @@ func way(l plan.VxLink, i int, slots [2]uint32, other vxlinkRecord, trunk uint32
 		w.From = uint32(number(trunk))
 	}
 	out := l.Ends[1-i]
+	if out.Tunnel != nil && spreads(l, i) {
+		w.Way, w.Device = vxlinkWayWAY_SPREAD, uint32(number(trunk))
+		return w
+	}
 	if out.Tunnel != nil {
 		w.Way, w.Device = vxlinkWayWAY_TUNNEL, uint32(number(trunk))
 		w.Mark, w.Priority = other.Vni, kernel.Handle(1, other.Minor)
@@ -128,11 +138,19 @@ func way(l plan.VxLink, i int, slots [2]uint32, other vxlinkRecord, trunk uint32
 	w.Way, w.Device = vxlinkWayWAY_PEER, uint32(number(slots[1-i]))
 	if out.Rate != 0 {
 		w.Way = vxlinkWayWAY_QUEUE
-	} else if !out.Port.Address.IsValid() {
+	} else if !portOf(out).Address.IsValid() {
 		w.Way = vxlinkWayWAY_SWITCH
 	}
-	copy(w.Mac[:], hardware(out.Port))
+	copy(w.Mac[:], hardware(portOf(out)))
 	return w
+}
+
+// portOf is the port of an end that is one, or joins one.
+func portOf(e plan.End) *plan.Port {
+	if e.Join != nil {
+		return e.Join
+	}
+	return e.Port
 }
 
 // open lets frames in by an end: a port's program and device.
@@ -140,6 +158,9 @@ func (w *work) open(i int, e, other end) error {
 	if w.link.Ends[i].Tunnel != nil {
 		w.part.measure(e.slot, other.slot)
 		return w.part.dropClass(w.home, int(e.record.Uplink), e.retired)
+	}
+	if w.link.Ends[i].Join != nil {
+		return nil
 	}
 	if err := admit(w.inside, e.Index, w.programs.port); err != nil {
 		return err
@@ -182,6 +203,9 @@ func (p *Part) clearLink(link plan.VxLink) error {
 func (w *work) remove() error {
 	var indexes []int
 	for i := range w.link.Ends {
+		if w.link.Path > 0 {
+			break // the device is path 0's
+		}
 		device, err := w.inside.LinkByName(w.link.Device(i))
 		if kernel.NotFound(err) {
 			continue
@@ -197,7 +221,11 @@ func (w *work) remove() error {
 		}
 	}
 	for i := range w.link.Ends {
-		if err := w.part.removeEnd(w.programs, w.home, place{w.link.Lease, w.link.Index, i}); err != nil {
+		at := place{w.link.Lease, indexOf(w.link), i}
+		if err := w.leaveSpread(i); err != nil {
+			return err
+		}
+		if err := w.part.removeEnd(w.programs, w.home, at); err != nil {
 			return err
 		}
 	}

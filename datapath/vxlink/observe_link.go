@@ -10,18 +10,33 @@ import (
 
 // link reads one link; ends that are not as Do leaves them are empty.
 func (f *fabric) link(index int) plan.VxLink {
-	link := plan.VxLink{Lease: f.lease, Index: index}
+	link := plan.VxLink{Lease: f.lease, Index: index & (1<<pathBits - 1), Path: index >> pathBits}
 	var slots [2]uint32
 	for i := range slots {
 		slots[i] = f.slots[place{f.lease, index, i}]
-		if name := f.records[slots[i]].link(); name != "" {
-			link.Link = name
+		if record := f.records[slots[i]]; record.link() != "" {
+			link.Link = record.link()
+			link.Units = max(link.Units, int(record.Units))
 		}
 	}
-	for i, slot := range slots {
-		link.Ends[i] = f.end(link, i, slot)
+	for i := range slots {
+		if link.Path > 0 && slots[i] == 0 {
+			slots[i] = f.slots[place{f.lease, link.Index, i}]
+			link.Ends[i] = f.join(link, i, slots[i])
+			continue
+		}
+		link.Ends[i] = f.end(link, i, slots[i])
 	}
 	return f.checked(link, slots)
+}
+
+// join reads the port that a path beside the first joins.
+func (f *fabric) join(l plan.VxLink, i int, slot uint32) plan.End {
+	l.Path = 0
+	if e := f.end(l, i, slot); e.Port != nil {
+		return plan.End{Join: e.Port}
+	}
+	return plan.End{}
 }
 
 // end reads what an end leads to; an empty one if something lacks.
@@ -51,7 +66,7 @@ func (f *fabric) end(l plan.VxLink, i int, slot uint32) plan.End {
 // device is left over.
 func (f *fabric) checked(l plan.VxLink, slots [2]uint32) plan.VxLink {
 	for i, e := range l.Ends {
-		if e.Tunnel != nil && f.devices[l.Device(i)].Index != 0 {
+		if e.Tunnel != nil && l.Path == 0 && f.devices[l.Device(i)].Index != 0 {
 			l.Ends[i] = plan.End{}
 		}
 	}
@@ -60,8 +75,7 @@ func (f *fabric) checked(l plan.VxLink, slots [2]uint32) plan.VxLink {
 		if (whole.Ends[0] == plan.End{}) || (whole.Ends[1] == plan.End{}) {
 			break // the link is not right whatever this end does
 		}
-		have, err := f.programs.leads(slots[i])
-		if err != nil || have != way(whole, i, slots, f.records[slots[1-i]], f.trunk) {
+		if !f.leadsWell(whole, i, slots) {
 			l.Ends[i] = plan.End{}
 		}
 		if whole.Ends[i].Tunnel != nil {
@@ -69,6 +83,19 @@ func (f *fabric) checked(l plan.VxLink, slots [2]uint32) plan.VxLink {
 		}
 	}
 	return l
+}
+
+// leadsWell says whether frames that enter by an end go where they should.
+func (f *fabric) leadsWell(l plan.VxLink, i int, slots [2]uint32) bool {
+	other := f.records[slots[1-i]]
+	if spreads(l, i) && !f.programs.entered(slots[i], l.Path, branchOf(l, other)) {
+		return false
+	}
+	if l.Ends[i].Join != nil {
+		return true // its port is for path 0 to check
+	}
+	have, err := f.programs.leads(slots[i])
+	return err == nil && have == way(l, i, slots, other, f.trunk)
 }
 
 // port reads the tenant's side; nil if it is missing, down, of another MTU or

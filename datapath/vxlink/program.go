@@ -12,7 +12,7 @@ import (
 	"sublet/datapath/kernel"
 )
 
-//go:generate ../bpf/generate vxlink vxlink.bpf.c -type end -type way -type drop -type counts -type record
+//go:generate ../bpf/generate vxlink vxlink.bpf.c -type end -type way -type spread -type drop -type counts -type record
 
 // firstDevice is the number of slot 0's device (DEVICES in vxlink.bpf.c). The
 // kernel numbers what it is not told to from 1 on.
@@ -27,6 +27,7 @@ type programs struct {
 	port, trunk, closed             *ebpf.Program
 	portID, trunkID, closedID       ebpf.ProgramID
 	ends, counters, tunnels, record *ebpf.Map
+	spreads                         *ebpf.Map
 	processors                      int // that count
 }
 
@@ -52,6 +53,7 @@ func (p *Part) programs() (*programs, error) {
 	r := &programs{
 		pins: pins, port: c.Programs[vxlinkProgVxlinkPort], trunk: c.Programs[vxlinkProgVxlinkTrunk], closed: c.Programs[vxlinkProgVxlinkClosed],
 		ends: c.Maps[vxlinkMapEnds], counters: c.Maps[vxlinkMapCounters], tunnels: c.Maps[vxlinkMapTunnels], record: c.Maps[vxlinkMapRecords],
+		spreads: c.Maps[vxlinkMapSpreads],
 	}
 	if err = r.number(); err == nil {
 		r.processors, err = ebpf.PossibleCPU()
@@ -76,7 +78,7 @@ func (r *programs) number() (err error) {
 
 // repin pins again what somebody unpinned, so that a later agent finds it.
 func (r *programs) repin(pins map[string]bool) error {
-	for name, m := range map[string]*ebpf.Map{vxlinkMapEnds: r.ends, vxlinkMapCounters: r.counters, vxlinkMapTunnels: r.tunnels, vxlinkMapRecords: r.record} {
+	for name, m := range map[string]*ebpf.Map{vxlinkMapEnds: r.ends, vxlinkMapCounters: r.counters, vxlinkMapTunnels: r.tunnels, vxlinkMapRecords: r.record, vxlinkMapSpreads: r.spreads} {
 		if err := repin(r.pins, pins, name, m.Clone); err != nil {
 			return err
 		}
@@ -131,7 +133,7 @@ func (p *Part) unload() error {
 		return err
 	}
 	if r := p.loaded; r != nil {
-		for _, f := range []interface{ Close() error }{r.port, r.trunk, r.closed, r.ends, r.counters, r.tunnels, r.record} {
+		for _, f := range []interface{ Close() error }{r.port, r.trunk, r.closed, r.ends, r.counters, r.tunnels, r.record, r.spreads} {
 			_ = f.Close()
 		}
 		p.loaded = nil

@@ -12,11 +12,25 @@ import (
 	"sublet/vnet"
 )
 
-// place is an end of a link, or a lease's trunk.
+// place is an end of a link's path, or a lease's trunk.
 type place struct {
 	lease vnet.LeaseID
-	index int // of the link; trunkIndex
+	index int // of the link and path, see indexOf; trunkIndex
 	end   int
+}
+
+// pathBits is where the number of a path is in an index.
+const pathBits = 16
+
+// indexOf is that of a link for its first path, other numbers for others.
+func indexOf(l plan.VxLink) int { return l.Index | l.Path<<pathBits }
+
+// placeOf is the place of a link's end; that of a Join is its port's.
+func placeOf(l plan.VxLink, i int) place {
+	if l.Ends[i].Join != nil {
+		return place{l.Lease, l.Index, i}
+	}
+	return place{l.Lease, indexOf(l), i}
 }
 
 const trunkIndex = -1
@@ -80,7 +94,7 @@ func (p *Part) setSlots(all map[uint32]vxlinkRecord) {
 
 // forget gives a slot back, and all that is kept for it.
 func (p *Part) forget(r *programs, slot uint32, was vxlinkRecord) error {
-	err := errors.Join(r.unlead(was.Vni, slot), r.pins.Remove(trunkPin(slot)), r.lead(slot, vxlinkEnd{}), r.zero(slot))
+	err := errors.Join(r.unlead(was.Vni, slot), r.unspread(slot), r.pins.Remove(trunkPin(slot)), r.lead(slot, vxlinkEnd{}), r.zero(slot))
 	if err == nil {
 		err = r.record.Delete(slot)
 	}
@@ -164,8 +178,9 @@ func text(b []byte) string {
 
 // describe is the record of a link's end.
 func describe(l plan.VxLink, i int) vxlinkRecord {
-	r := identify(place{l.Lease, l.Index, i})
+	r := identify(placeOf(l, i))
 	copy(r.Link[:], l.Link)
+	r.Units = uint16(l.Units)
 	t := l.Ends[i].Tunnel
 	if t == nil {
 		return r

@@ -20,6 +20,7 @@ enum way {
 	WAY_SWITCH, /* to the switch behind a port, at once, whomever it is for */
 	WAY_QUEUE,  /* to what is behind a port, through the port's token bucket */
 	WAY_TUNNEL, /* to the trunk's other end, in the host's namespace */
+	WAY_SPREAD, /* the same, each flow by one of several tunnels */
 };
 
 enum drop {
@@ -40,6 +41,19 @@ struct end {
 	__u8 mac[8]; /* 6 of them; of the node behind the other port */
 };
 
+#define BRANCHES 8
+
+/* struct branch: one of the tunnels that flows are spread over. */
+struct branch {
+	__u32 units; /* its weight; 0: there is none */
+	__u32 mark, priority;
+};
+
+/* struct spread: the tunnels of a link's paths, by their numbers. */
+struct spread {
+	struct branch branches[BRANCHES];
+};
+
 /* struct counts: of frames as on a wire, each segment of a large packet one. */
 struct counts {
 	__u64 packets;
@@ -53,7 +67,7 @@ struct counts {
 struct record {
 	__u8 tenant[40], network[40], link[40];
 	__u32 index, end;
-	__u32 is_tunnel;
+	__u16 is_tunnel, units; /* of the link's flows; 0: its only path */
 	__u32 vni, uplink, mtu;
 	__u16 minor, best_effort;
 	__u32 address; /* bytes of local and remote that count */
@@ -87,6 +101,16 @@ struct {
 	__type(value, __u32);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } tunnels SEC(".maps");
+
+/* A port's slot to the tunnels of its link's paths. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SLOTS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, struct spread);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} spreads SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -165,6 +189,31 @@ static __always_inline bool is_for(struct __sk_buff *skb, const struct end *e)
 	return data + ETH_HLEN <= end_of(skb) && mac_equal(data, e->mac);
 }
 
+/* Chooses a tunnel for a frame by its flow, so that a flow keeps its order:
+ * each gets flows by its weight. False: there is none. */
+static __always_inline bool choose(struct __sk_buff *skb, __u32 slot)
+{
+	struct spread *s = bpf_map_lookup_elem(&spreads, &slot);
+	__u32 all = 0, at;
+
+	if (!s)
+		return false;
+	for (int i = 0; i < BRANCHES; i++)
+		all += s->branches[i].units;
+	at = (__u64)bpf_get_hash_recalc(skb) * all >> 32;
+	for (int i = 0; i < BRANCHES; i++) {
+		struct branch *b = &s->branches[i];
+
+		if (at < b->units) {
+			skb->mark = b->mark;
+			skb->priority = b->priority;
+			return true;
+		}
+		at -= b->units;
+	}
+	return false;
+}
+
 static __always_inline int forward(struct __sk_buff *skb, __u32 slot)
 {
 	struct end *e = bpf_map_lookup_elem(&ends, &slot);
@@ -179,6 +228,11 @@ static __always_inline int forward(struct __sk_buff *skb, __u32 slot)
 	count(skb, c);
 	skb->mark = e->mark;
 	skb->priority = e->priority;
+	if (unlikely(e->way == WAY_SPREAD)) {
+		if (!choose(skb, slot))
+			return drop(slot, DROP_CLOSED);
+		return bpf_redirect_peer(e->device, 0);
+	}
 	if (e->way == WAY_TUNNEL || e->way == WAY_SWITCH || (e->way == WAY_PEER && is_for(skb, e)))
 		return bpf_redirect_peer(e->device, 0);
 	return bpf_redirect(e->device, 0);

@@ -30,11 +30,12 @@ type Part struct {
 	busy    sync.RWMutex // Do: read, Observe: write
 	fabrics sync.RWMutex // work in a fabric: read, making and removing one: write
 
-	loading sync.Mutex // of loaded
-	loaded  *programs
-	trunks  sync.Mutex       // making and removing one
-	rates   sync.Mutex       // of trims, and changes of a tunnel's class
-	trims   map[uint32]*trim // by slot
+	loading   sync.Mutex // of loaded
+	loaded    *programs
+	trunks    sync.Mutex       // making and removing one
+	spreading sync.Mutex       // while a spread is changed
+	rates     sync.Mutex       // of trims, and changes of a tunnel's class
+	trims     map[uint32]*trim // by slot
 
 	mu     sync.Mutex
 	places map[place]uint32           // slots; nil: not read yet

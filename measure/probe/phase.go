@@ -74,11 +74,11 @@ func (c *check) connect(ctx context.Context) {
 	c.opt.Progress("connect")
 	streams := c.opt.Streams
 	c.round(ctx, command{Op: opOpen, Run: c.run}, 0, both{
-		in:   func(t *trial) flow { return t.inlet(streams) },
+		in:   func(t *trial) flow { return t.inlet(t.streams(streams)) },
 		done: func(t *trial, f figure) { t.ports = f.Ports; t.failOn(f.Err) },
 	})
 	c.round(ctx, command{Op: opDial, Run: c.run}, 0, both{
-		out:  func(t *trial) flow { return t.outlet(streams) },
+		out:  func(t *trial) flow { return t.outlet(t.streams(streams)) },
 		done: func(t *trial, f figure) { t.noteError(f.Err) },
 	})
 }
@@ -139,7 +139,7 @@ func pieceTime(r vnet.Rate) time.Duration {
 func (c *check) udp(ctx context.Context, part float64, lag time.Duration) {
 	c.epoch++
 	cmd := command{Epoch: c.epoch, WarmUp: c.opt.WarmUp, Window: c.opt.Duration, Tail: c.tail() / 3}
-	load := func(t *trial) flow { return flow{ID: t.id, Rate: vnet.Rate(part * float64(t.load())), Lag: lag} }
+	load := func(t *trial) flow { return flow{ID: t.id, Rate: vnet.Rate(part * float64(t.datagrams())), Lag: lag} }
 	for _, t := range c.alive() {
 		t.sent, t.arrived = 0, arrived{}
 	}

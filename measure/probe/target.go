@@ -17,6 +17,7 @@ type Target struct {
 	Min, Max     vnet.Rate // promised; Max 0: best effort
 	Alloc        vnet.Rate // allocated
 	Open         bool      // no maximum was stated: Alloc is all the substrate has
+	Flow         vnet.Rate // of that, what one flow gets on the least of several paths; 0: all
 }
 
 // Targets lists both directions of every link between nodes of the lease's
@@ -42,10 +43,23 @@ func Targets(l vnet.Lease, mtu int, ends func(link vnet.VirtualLink, i int) stri
 				FromIf: ends(link, int(d)), ToIf: ends(link, int(o)),
 				FromAddr: l.Addresses[link.Ends[d]], ToAddr: l.Addresses[link.Ends[o]],
 				MTU: mtu, Min: asked.Min, Max: asked.Max, Alloc: alloc, Open: open,
+				Flow: leastPart(l.Mapping.Paths(link.Name), alloc),
 			})
 		}
 	}
 	return targets
+}
+
+// leastPart is what the least of several paths has of a rate; 0: there is one.
+func leastPart(paths []vnet.PathShare, r vnet.Rate) vnet.Rate {
+	if len(paths) < 2 {
+		return 0
+	}
+	least := r
+	for _, p := range paths {
+		least = min(least, p.Of(r)/8*8)
+	}
+	return least
 }
 
 func atSwitch(t vnet.Topology, l vnet.VirtualLink) bool {

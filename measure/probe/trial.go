@@ -31,7 +31,7 @@ func newTrials(targets []Target) []*trial {
 	trials := make([]*trial, len(targets))
 	for i, t := range targets {
 		trials[i] = &trial{Target: t, id: i, pair: opposite(targets, i), link: vnet.LinkVerdict{
-			Name: t.Link, From: t.From, To: t.To, Min: t.Min, Max: t.Max, Alloc: t.Alloc,
+			Name: t.Link, From: t.From, To: t.To, Min: t.Min, Max: t.Max, Alloc: t.Alloc, Flow: t.Flow,
 		}}
 	}
 	return trials
@@ -95,6 +95,26 @@ func (t *trial) load() vnet.Rate {
 	}
 	return openLoad
 }
+
+// datagrams is the rate that UDP, one flow, is measured by.
+func (t *trial) datagrams() vnet.Rate {
+	if t.Flow > 0 {
+		return min(t.Flow, t.load())
+	}
+	return t.load()
+}
+
+// streams is how many connections TCP has, of so many usually: over several
+// paths so many more that each of them gets some.
+func (t *trial) streams(usual int) int {
+	if t.Flow == 0 {
+		return usual
+	}
+	return int(min(max(vnet.Rate(usual), 8*(t.Alloc/t.Flow+1)), mostStreams))
+}
+
+// mostStreams bounds the connections of a direction.
+const mostStreams = 64
 
 // pacing is the part of load that TCP is paced to; 0: the link's own shaper
 // holds it back.

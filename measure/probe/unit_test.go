@@ -218,8 +218,8 @@ func TestTargets(t *testing.T) {
 	}
 	got := Targets(l, 1400, func(_ vnet.VirtualLink, i int) string { return []string{"eth7", "eth8"}[i] })
 	want := []Target{
-		{"a", "n1", "n2", "eth7", "eth8", left.addr, right.addr, 1400, 5, 9, 9, true},
-		{"a", "n2", "n1", "eth8", "eth7", right.addr, left.addr, 1400, 0, 0, 0, false},
+		{"a", "n1", "n2", "eth7", "eth8", left.addr, right.addr, 1400, 5, 9, 9, true, 0},
+		{"a", "n2", "n1", "eth8", "eth7", right.addr, left.addr, 1400, 0, 0, 0, false, 0},
 	}
 	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("got %+v", got)
@@ -242,4 +242,24 @@ func (endless) Read(b []byte) (int, error) { return len(b), nil }
 // fixed is a Starter that gives the same pipe.
 func fixed(p io.ReadWriteCloser) Starter {
 	return func(context.Context, string) (io.ReadWriteCloser, error) { return p, nil }
+}
+
+// A link over several paths is measured by as many connections as find the
+// least of them, and one flow at its part.
+func TestTargetOverPaths(t *testing.T) {
+	paths := []vnet.PathShare{{Units: 192}, {Units: 64}}
+	if got := leastPart(paths, 40*vnet.Mbit); got != 10*vnet.Mbit {
+		t.Errorf("the least part of 40 Mbit/s is %s", got)
+	}
+	if got := leastPart(paths[:1], 40*vnet.Mbit); got != 0 {
+		t.Errorf("the least part of one path is %s", got)
+	}
+	split := trial{Target: Target{Min: 40 * vnet.Mbit, Alloc: 40 * vnet.Mbit, Flow: 10 * vnet.Mbit}}
+	if split.streams(4) != 40 || split.datagrams() != 10*vnet.Mbit {
+		t.Errorf("%d streams, UDP at %s", split.streams(4), split.datagrams())
+	}
+	whole := trial{Target: Target{Min: 40 * vnet.Mbit, Alloc: 40 * vnet.Mbit}}
+	if whole.streams(4) != 4 || whole.datagrams() != 40*vnet.Mbit {
+		t.Errorf("%d streams, UDP at %s", whole.streams(4), whole.datagrams())
+	}
 }

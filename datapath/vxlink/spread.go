@@ -1,0 +1,99 @@
+package vxlink
+
+import (
+	"errors"
+
+	"github.com/cilium/ebpf"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// A link over several paths has one port at its end and a tunnel for each path.
+// Path 0's VxLink makes the port; each VxLink enters its own tunnel into the
+// port's spread, by which the program chooses a tunnel for each flow. Frames
+// out of any of the tunnels go to the port.
+
+// branches is how many paths a spread holds (BRANCHES in vxlink.bpf.c).
+const branches = vnet.MaxPaths
+
+// spreads says whether frames that enter by an end are spread over paths.
+func spreads(l plan.VxLink, i int) bool {
+	return l.Units > 0 && l.Ends[1-i].Tunnel != nil && (l.Ends[i].Port != nil || l.Ends[i].Join != nil)
+}
+
+// branch is one entry of a spread.
+type branch = struct{ units, mark, priority uint32 }
+
+// branchOf is a path's entry. The other end's record is its tunnel's.
+func branchOf(l plan.VxLink, tunnel vxlinkRecord) branch {
+	return branch{uint32(l.Units), tunnel.Vni, kernel.Handle(1, tunnel.Minor)}
+}
+
+// spread enters a path into its port's spread, or, if it is the only one,
+// leaves the port none.
+func (w *work) spread(i int, slot uint32, tunnel vxlinkRecord) error {
+	if !spreads(w.link, i) {
+		if w.link.Ends[i].Port != nil {
+			return w.programs.unspread(slot)
+		}
+		return nil
+	}
+	return w.part.enter(w.programs, slot, w.link.Path, branchOf(w.link, tunnel))
+}
+
+// enter changes one path's entry; an empty one removes it.
+func (p *Part) enter(r *programs, slot uint32, path int, b branch) error {
+	p.spreading.Lock()
+	defer p.spreading.Unlock()
+	s, err := r.spreadOf(slot)
+	if err != nil {
+		return err
+	}
+	e := &s.Branches[path%len(s.Branches)]
+	if (branch{e.Units, e.Mark, e.Priority}) == b {
+		return nil
+	}
+	e.Units, e.Mark, e.Priority = b.units, b.mark, b.priority
+	return r.spreads.Put(slot, s)
+}
+
+// spreadOf reads a port's spread; an empty one if it has none.
+func (r *programs) spreadOf(slot uint32) (s vxlinkSpread, err error) {
+	if err = r.spreads.Lookup(slot, &s); errors.Is(err, ebpf.ErrKeyNotExist) {
+		err = nil
+	}
+	return s, err
+}
+
+// entered says whether a port's spread has a path's entry.
+func (r *programs) entered(slot uint32, path int, b branch) bool {
+	s, err := r.spreadOf(slot)
+	e := s.Branches[path%len(s.Branches)]
+	return err == nil && (branch{e.Units, e.Mark, e.Priority}) == b
+}
+
+// unspread removes a port's spread.
+func (r *programs) unspread(slot uint32) error {
+	if err := r.spreads.Delete(slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return err
+	}
+	return nil
+}
+
+// leaveSpread removes a path beside the first from the spread of the port it
+// joins at an end, if there is one.
+func (w *work) leaveSpread(i int) error {
+	if w.link.Path == 0 {
+		return nil
+	}
+	slot, ok, err := w.part.find(w.programs, place{w.link.Lease, w.link.Index, i})
+	if err != nil || !ok {
+		return err
+	}
+	if s, err := w.programs.spreadOf(slot); err != nil || s == (vxlinkSpread{}) {
+		return err
+	}
+	return w.part.enter(w.programs, slot, w.link.Path, branch{})
+}
