@@ -39,6 +39,24 @@ func TestAdmissionCountsOnNoMoreThanWasMeasured(t *testing.T) {
 	}
 }
 
+// What a host forwards bounds its links to others as well.
+func TestLinksCarryNoMoreThanTheirHostsForward(t *testing.T) {
+	b := pair(t)
+	rate := b.Substrate().Links[0].Leasable() / 2
+	across := local("across", rate)
+	across.Nodes[1].Host = "h2"
+	if err := b.Measured(noon, "h2", rate/2); err != nil {
+		t.Fatal(err)
+	}
+	var rejection *vnet.Rejection
+	if _, err := b.Admit(noon, across, 1000); !errors.As(err, &rejection) || rejection.Offer == nil {
+		t.Fatal("more than h2 forwards is not refused with an offer:", err)
+	}
+	if _, err := b.Admit(noon, *rejection.Offer, 1000); err != nil {
+		t.Error("the offer:", err)
+	}
+}
+
 func TestMeasuredOutlivesANewDescription(t *testing.T) {
 	b := pair(t)
 	described := b.Substrate()
@@ -48,6 +66,9 @@ func TestMeasuredOutlivesANewDescription(t *testing.T) {
 	b.KeepMeasured(&described)
 	if got, _ := described.HostOf("h2"); got.Carries() != vnet.Gbit {
 		t.Errorf("h2 carries %s after a restart, 1Gbit was measured", got.Carries())
+	}
+	if got := described.Links[0].Leasable(); got > vnet.Gbit {
+		t.Errorf("the link to h2 carries %s after a restart", got)
 	}
 	if got, _ := described.HostOf("h1"); got.Carries() != vnet.DefaultHostCapacity {
 		t.Errorf("h1 carries %s, nobody measured", got.Carries())

@@ -80,6 +80,7 @@ func (b *Book) Measured(now time.Time, host vnet.HostID, rate vnet.Rate) error {
 		return &vnet.FieldError{Path: "host", Problem: fmt.Sprintf("there is no host %s", host)}
 	}
 	sub.Hosts[i].Measured = rate
+	sub.SpreadMeasured()
 	if err := sub.Check(); err != nil {
 		return err
 	}
@@ -104,4 +105,5 @@ func (b *Book) KeepMeasured(sub *vnet.Substrate) {
 			sub.Hosts[i].Measured = old.Measured
 		}
 	}
+	sub.SpreadMeasured()
 }

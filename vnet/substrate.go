@@ -3,6 +3,7 @@ package vnet
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -54,7 +55,10 @@ type SubstrateLink struct {
 	Latency  time.Duration `json:"latency_ns,omitempty"`
 	MTU      int           `json:"mtu,omitempty"` // of the wire; 0 means DefaultMTU
 	Ports    [2]Port       `json:"ports,omitzero"`
-	Down     bool          `json:"down,omitempty"` // as SubstrateNode's
+	// Forwards is what the processors at its ends were found to forward, the
+	// smaller of both; 0: nobody has measured. SpreadMeasured fills it in.
+	Forwards Rate `json:"forwards_bps,omitempty"`
+	Down     bool `json:"down,omitempty"` // as SubstrateNode's
 }
 
 // DefaultMTU is a wire's MTU when the substrate does not state one.
@@ -67,12 +71,37 @@ type Port struct {
 	Address   netip.Addr `json:"address,omitzero"`
 }
 
-// Leasable is what leases may take of the link, per direction.
+// Leasable is what leases may take of the link, per direction: its share, but
+// never more than the hosts at its ends forward.
 func (l SubstrateLink) Leasable() Rate {
-	if l.Share == 0 {
-		return l.Capacity
+	rate := l.Capacity
+	if l.Share != 0 {
+		rate = l.Capacity / 100 * Rate(l.Share)
 	}
-	return l.Capacity / 100 * Rate(l.Share)
+	if l.Forwards != 0 {
+		rate = min(rate, l.Forwards)
+	}
+	return rate
+}
+
+// SpreadMeasured tells the links what was measured of the hosts at their ends.
+func (s *Substrate) SpreadMeasured() {
+	measured := make(map[string]Rate)
+	for _, h := range s.Hosts {
+		if h.Measured != 0 {
+			measured[string(h.Name)] = h.Measured
+		}
+	}
+	s.Links = slices.Clone(s.Links)
+	for i := range s.Links {
+		l := &s.Links[i]
+		l.Forwards = 0
+		for _, end := range l.Ends {
+			if rate, ok := measured[end]; ok && (l.Forwards == 0 || rate < l.Forwards) {
+				l.Forwards = rate
+			}
+		}
+	}
 }
 
 // WireMTU is MTU with its default.
