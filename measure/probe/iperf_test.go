@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/internal/stall"
 	"sublet/measure"
 	"sublet/vnet"
 )
@@ -93,6 +94,7 @@ func TestAgainstIperf3(t *testing.T) {
 			reference := newIperf(t, l)
 			opt := Options{Targets: static("a", left, right, c.rate)[:1], Duration: time.Duration(c.seconds) * time.Second, SkipLoss: true}
 			var tcp, udp, tcpRef, udpRef []float64
+			waited := stall.Watch()
 			for range c.runs {
 				v, err := Check(t.Context(), lease, l.start, opt)
 				must(t, err)
@@ -107,21 +109,27 @@ func TestAgainstIperf3(t *testing.T) {
 				}
 			}
 			edge := DefaultStreams * 64 * 8192 / (float64(c.rate) * float64(c.seconds))
-			compare(t, "TCP payload", tcp, tcpRef, 0.01+edge)
+			alike := compare(t, "TCP payload", tcp, tcpRef, 0.01+edge)
+			if len(udpRef) > 0 {
+				alike = compare(t, "UDP payload", udp, udpRef, 0.01) && alike
+			}
+			if busy := waited(); !alike && busy > stall.Busy {
+				t.Skipf("the machine is too busy: a thread with nothing to do waited %.1f %% of the time for a processor", 100*busy)
+			}
+			if !alike {
+				t.Error("ours and iperf3's figures differ")
+			}
 			if len(udpRef) == 0 {
 				t.Skipf("UDP not compared: iperf3 did not fill a link of %s", c.rate)
 			}
-			compare(t, "UDP payload", udp, udpRef, 0.01)
 		})
 	}
 }
 
-func compare(t *testing.T, what string, ours, theirs []float64, tolerance float64) {
+func compare(t *testing.T, what string, ours, theirs []float64, tolerance float64) bool {
 	t.Helper()
 	a, b := slices.Max(ours), slices.Max(theirs)
 	t.Logf("%s: ours %.3f Mbit/s (worst %.3f), iperf3 %.3f (worst %.3f): ratio %.4f", what,
 		a/1e6, slices.Min(ours)/1e6, b/1e6, slices.Min(theirs)/1e6, a/b)
-	if math.Abs(a/b-1) > tolerance {
-		t.Errorf("%s: ours %.3f Mbit/s, iperf3 %.3f Mbit/s", what, a/1e6, b/1e6)
-	}
+	return math.Abs(a/b-1) <= tolerance
 }

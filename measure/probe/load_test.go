@@ -23,12 +23,21 @@ func TestRunOffersAndLoses(t *testing.T) {
 		{Load{TCP: true, Part: 0.5}, 0.5, 0},
 		{Load{TCP: true}, 1, 0},
 	} {
-		flows, err := Run(t.Context(), l.start, opt, c.load)
-		must(t, err)
-		f := flows[0]
-		t.Logf("%+v: %.2f Mbit/s, loss %.4f", c.load, f.Rate.Mbps(), f.Loss)
-		if !within(f.Rate, vnet.Rate(c.rate*float64(rate)), 0.02) || f.Loss < c.loss-0.03 || f.Loss > c.loss+0.01 {
-			t.Errorf("%+v: %.2f Mbit/s and loss %.4f, want %.2f and %.4f", c.load, f.Rate.Mbps(), f.Loss, c.rate*rate.Mbps(), c.loss)
+		for try := 1; ; try++ {
+			flows, err := Run(t.Context(), l.start, opt, c.load)
+			must(t, err)
+			f := flows[0]
+			t.Logf("%+v: %.2f Mbit/s, loss %.4f, late by %s", c.load, f.Rate.Mbps(), f.Loss, f.Late)
+			if within(f.Rate, vnet.Rate(c.rate*float64(rate)), 0.02) && f.Loss >= c.loss-0.03 && f.Loss <= c.loss+0.01 {
+				break
+			}
+			if late := float64(f.Late) > 0.01*float64(opt.Duration); !late || try == 3 {
+				if late {
+					t.Skipf("the machine is too busy: a probe waited %s for a processor", f.Late)
+				}
+				t.Errorf("%+v: %.2f Mbit/s and loss %.4f, want %.2f and %.4f", c.load, f.Rate.Mbps(), f.Loss, c.rate*rate.Mbps(), c.loss)
+				break
+			}
 		}
 	}
 }
