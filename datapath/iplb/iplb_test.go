@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -447,27 +448,53 @@ func twin(in []byte) []byte {
 	if len(in) < 34 || in[12] != 8 || in[13] != 0 {
 		return in
 	}
+	switch in[23] {
+	case 4:
+		return twinStack(in, 4, 20)
+	case 47:
+		return twinStack(in, 47, 24)
+	case 17:
+		return twinList(in)
+	}
+	return in
+}
+
+// local says that an address is the relay's.
+func local(b []byte) bool {
+	to := netip.AddrFrom4([4]byte(b))
+	return to == relay1 || to == relay2
+}
+
+// soundOuter is what must hold of an outer header.
+func soundOuter(h []byte) bool {
+	length := int(binary.BigEndian.Uint16(h[2:]))
+	return h[0] == 0x45 && sum(h[:20]) == 0xffff && binary.BigEndian.Uint16(h[6:])&0x3fff == 0 && length <= len(h) && length >= 40 && netip.AddrFrom4([4]byte(h[12:16])) == host
+}
+
+func twinStack(in []byte, protocol byte, stride int) []byte {
 	at, count, marked := 14, 0, false
-	for {
-		if len(in) < at+20 {
-			break
-		}
+	for len(in) >= at+20 {
 		h := in[at:]
-		to := netip.AddrFrom4([4]byte(h[16:20]))
-		if h[9] != 4 || to != relay1 && to != relay2 {
+		if h[9] != protocol || !local(h[16:20]) {
 			break
 		}
-		length := int(binary.BigEndian.Uint16(h[2:]))
-		from := netip.AddrFrom4([4]byte(h[12:16]))
-		if count == 8 || h[0] != 0x45 || sum(h[:20]) != 0xffff || binary.BigEndian.Uint16(h[6:])&0x3fff != 0 || length > len(h) || length < 40 || from != host {
+		if count == 8 || !soundOuter(h) {
+			return nil
+		}
+		if stride == 24 && (len(h) < 24 || !bytes.Equal(h[20:24], []byte{0, 0, 8, 0})) {
 			return nil
 		}
 		marked = marked || h[1]&3 == 3
-		at, count = at+20, count+1
+		at, count = at+stride, count+1
 	}
 	if count == 0 {
 		return in
 	}
+	return unwrapped(in, at, marked)
+}
+
+// unwrapped is a packet without what is in front of an offset.
+func unwrapped(in []byte, at int, marked bool) []byte {
 	if len(in) < at+20 {
 		return nil
 	}
@@ -492,14 +519,53 @@ func twin(in []byte) []byte {
 	return out
 }
 
+func twinList(in []byte) []byte {
+	if len(in) < 46 || binary.BigEndian.Uint16(in[36:]) != 50862 || !local(in[30:34]) {
+		return in
+	}
+	total, visited, inside := int(in[42]&15), int(in[43]&15), in[43]>>4
+	length, udp := int(binary.BigEndian.Uint16(in[16:])), int(binary.BigEndian.Uint16(in[38:]))
+	if !soundOuter(in[14:]) || in[42]>>4 != 1 || inside > 1 || visited > total || total > 8 || udp != length-20 || in[40] != 0 || in[41] != 0 || length < 40+4*total {
+		return nil
+	}
+	if inside == 1 && (visited == total || in[44] == 0 && in[45] == 0) {
+		return nil
+	}
+	if visited == total {
+		return unwrapped(in, 46+4*total, in[15]&3 == 3)
+	}
+	out := slices.Clone(in)
+	if len(in) < 50+4*visited || in[46+4*visited] != 10 {
+		return nil
+	}
+	copy(out[30:34], in[46+4*visited:])
+	if inside == 0 || visited+1 < total {
+		out[43]++
+		return resum(out)
+	}
+	binary.BigEndian.PutUint16(out[16:], uint16(length-4-4*total))
+	binary.BigEndian.PutUint16(out[38:], uint16(udp-4-4*total))
+	copy(out[36:38], in[44:46])
+	return resum(append(out[:42], out[46+4*total:]...))
+}
+
 // Random, malformed and hostile packets: nothing crashes, and every verdict is
 // the twin's. SUBLET_FUZZ=N says how many.
 func TestRelayAgainstTwin(t *testing.T) {
 	tab := relaying(t)
 	rng := rand.New(rand.NewPCG(1, 9))
+	fates := make(map[string]int)
 	for range rounds(t) {
 		in := hostile(rng)
 		want := twin(in)
+		switch {
+		case want == nil:
+			fates["dropped"]++
+		case bytes.Equal(in, want):
+			fates["not ours"]++
+		default:
+			fates["relayed"]++
+		}
 		verdict, out := run(t, tab.Relay(), in)
 		switch {
 		case want == nil && verdict != drop, want != nil && verdict != next:
@@ -508,21 +574,40 @@ func TestRelayAgainstTwin(t *testing.T) {
 			t.Fatalf("% x\ncame out as\n% x, want\n% x", in, out, want)
 		}
 	}
+	counts, err := tab.Counts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dropped := 0
+	for what, n := range counts {
+		if strings.HasPrefix(what, "drop-") {
+			dropped += int(n)
+		}
+	}
+	if dropped != fates["dropped"] || int(counts["relayed"]) != fates["relayed"] {
+		t.Errorf("counted %v, were %v", counts, fates)
+	}
+	t.Logf("%v: %v", fates, counts)
 }
 
-// hostile is a sound nest of headers with some bytes changed, sums mostly mended.
+// hostile is a sound nest of headers, or a packet with a list, with some bytes
+// changed, sums mostly mended.
 func hostile(rng *rand.Rand) []byte {
-	pool := []netip.Addr{relay1, relay2, relay3, target}
-	relays := make([]netip.Addr, rng.IntN(11))
-	for i := range relays {
-		relays[i] = pool[rng.IntN(2+rng.IntN(3))]
+	var b []byte
+	stride := 20
+	switch rng.IntN(3) {
+	case 0:
+		b = wrapped(packet(uint16(rng.Uint32()), rng.IntN(60)), pick(rng, rng.IntN(11))...)
+	case 1:
+		b, stride = wrappedGRE(packet(uint16(rng.Uint32()), rng.IntN(60)), pick(rng, rng.IntN(11))), 24
+	case 2:
+		b, stride = listed(rng), 1000
 	}
-	b := wrapped(packet(uint16(rng.Uint32()), rng.IntN(60)), relays...)
 	for range rng.IntN(4) {
 		at := 12 + rng.IntN(min(len(b)-12, 70))
 		b[at] = []byte{0, 1, 3, 4, 0x45, 0x46, 10, 0xff, byte(rng.Uint32())}[rng.IntN(9)]
 	}
-	for at := 14; at+20 <= len(b) && rng.IntN(8) > 0; at += 20 {
+	for at := 14; at+20 <= len(b) && rng.IntN(8) > 0; at += stride {
 		if b[at] == 0x45 {
 			b[at+10], b[at+11] = 0, 0
 			binary.BigEndian.PutUint16(b[at+10:], ^sum(b[at:at+20]))
@@ -530,6 +615,52 @@ func hostile(rng *rand.Rand) []byte {
 	}
 	if rng.IntN(6) == 0 {
 		b = b[:34+rng.IntN(len(b)-33)] // the kernel runs no IP packet without a header
+	}
+	return b
+}
+
+func pick(rng *rand.Rand, n int) []netip.Addr {
+	pool := []netip.Addr{relay1, relay2, relay3, target}
+	relays := make([]netip.Addr, n)
+	for i := range relays {
+		relays[i] = pool[rng.IntN(2+rng.IntN(3))]
+	}
+	return relays
+}
+
+// wrappedGRE is wrapped with GRE.
+func wrappedGRE(inner []byte, relays []netip.Addr) []byte {
+	b := append(slices.Clone(inner[:14]), make([]byte, 24*len(relays))...)
+	b = append(b, inner[14:]...)
+	for i, r := range relays {
+		at := 14 + 24*i
+		header(b[at:], 47, host, r, len(b)-at)
+		b[at+22] = 8
+	}
+	return b
+}
+
+// listed is a packet with a list of some length, anywhere on its way.
+func listed(rng *rand.Rand) []byte {
+	relays := pick(rng, rng.IntN(10))
+	inner := packet(uint16(rng.Uint32()), 8+rng.IntN(40))
+	kind := byte(rng.IntN(2))
+	body := inner[14:]
+	if kind == 1 {
+		body = inner[42:]
+	}
+	b := append(slices.Clone(inner[:14]), make([]byte, 32+4*len(relays))...)
+	for i, r := range relays {
+		copy(b[46+4*i:], r.AsSlice())
+	}
+	b = append(b, body...)
+	header(b[14:], 17, host, []netip.Addr{relay1, relay2, relay3}[rng.IntN(3)], len(b)-14)
+	binary.BigEndian.PutUint16(b[34:], 0xc001)
+	binary.BigEndian.PutUint16(b[36:], 50862)
+	binary.BigEndian.PutUint16(b[38:], uint16(len(b)-34))
+	b[42], b[43] = 0x10|byte(len(relays)), kind<<4|byte(rng.IntN(len(relays)+1))
+	if kind == 1 {
+		binary.BigEndian.PutUint16(b[44:], 4789)
 	}
 	return b
 }
