@@ -29,7 +29,7 @@ func Compute(db Database, c Choice) (Computed, error) {
 		return Computed{}, err
 	}
 	if f.own < 0 || len(f.graph.Leaving(f.own)) == 0 {
-		return Computed{}, fmt.Errorf("router %s has no link to the fabric", db.Self)
+		return Computed{}, fmt.Errorf("router %s has no link to the fabric: links must be point-to-point in OSPF", db.Self)
 	}
 	all := Computed{hops: make(map[netip.Prefix][][]hop)}
 	counts := f.advertisers()

@@ -74,7 +74,8 @@ type Table struct {
 	c       *ebpf.Collection
 	pins    *bpf.Pins
 	paths   map[pathKey]uint32      // the number of a path
-	taken   map[uint32]bool         // numbers of paths
+	taken   map[uint32]pathKey      // by number
+	next    uint32                  // where to look for a free number of a path
 	sets    map[netip.Prefix]uint32 // where a prefix leads
 	rules   map[netip.Prefix]uint32 // the set of a rule, by its first prefix
 	members map[uint32][]uint32     // paths of a set
@@ -114,7 +115,7 @@ func Open(host *kernel.Host, source netip.Addr) (*Table, error) {
 // open reads what is in the tables.
 func open(c *ebpf.Collection, source netip.Addr) (*Table, error) {
 	t := &Table{
-		Source: source, c: c, paths: make(map[pathKey]uint32), taken: make(map[uint32]bool),
+		Source: source, c: c, paths: make(map[pathKey]uint32), taken: make(map[uint32]pathKey),
 		sets: make(map[netip.Prefix]uint32), rules: make(map[netip.Prefix]uint32), members: make(map[uint32][]uint32),
 	}
 	var key iplbPrefix
@@ -145,8 +146,8 @@ func (t *Table) readSet(id uint32) error {
 		if err := t.c.Maps["paths"].Lookup(path, &p); err != nil {
 			return fmt.Errorf("read path %d: %w", path, err)
 		}
-		t.paths[pathKey{id, relaysOf(p)}] = path
-		t.taken[path] = true
+		key := pathKey{id, relaysOf(p)}
+		t.paths[key], t.taken[path] = path, key
 		t.members[id] = append(t.members[id], path)
 	}
 	return nil
@@ -221,15 +222,16 @@ func (t *Table) Set(r Rule) error {
 	if !known {
 		set = free(func(id uint32) bool { return t.members[id] != nil })
 	}
+	old := t.members[set]
 	s, members, err := t.newSet(set, r)
 	if err != nil {
-		return errors.Join(err, t.sweep())
+		return errors.Join(err, t.sweep(members, old))
 	}
 	if err := t.c.Maps["sets"].Put(set, s); err != nil {
 		return fmt.Errorf("put the paths to %s: %w", r.Prefix, err)
 	}
 	t.rules[r.Prefix], t.members[set] = set, members
-	return errors.Join(t.lead(r.prefixes(), set), t.sweep())
+	return errors.Join(t.lead(r.prefixes(), set), t.sweep(old, members))
 }
 
 // newSet makes the paths of a rule, and what the program has of them.
@@ -238,7 +240,7 @@ func (t *Table) newSet(set uint32, r Rule) (s iplbSet, members []uint32, err err
 	for i, p := range r.Paths {
 		id, up, err := t.path(set, p.Relays, r.Form)
 		if err != nil {
-			return s, nil, err
+			return s, members, err
 		}
 		s.Paths[i], members = id, append(members, id)
 		if up {
@@ -287,9 +289,10 @@ func (t *Table) Remove(p netip.Prefix) error {
 	if err := t.c.Maps["sets"].Delete(set); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("remove the paths to %s: %w", p, err)
 	}
+	old := t.members[set]
 	delete(t.members, set)
 	delete(t.rules, p)
-	return t.sweep()
+	return t.sweep(old, nil)
 }
 
 // Rules lists the first prefixes of the rules.
@@ -350,14 +353,18 @@ func (t *Table) path(set uint32, relays []netip.Addr, form Form) (id uint32, up 
 		again.Up = p.Up
 		return id, p.Up != 0, t.c.Maps["paths"].Put(id, again)
 	}
-	id = free(func(id uint32) bool { return t.taken[id] })
-	if most := t.c.Maps["paths"].MaxEntries(); id >= most {
+	most := t.c.Maps["paths"].MaxEntries()
+	if len(t.taken) >= int(most) {
 		return 0, false, fmt.Errorf("a host has at most %d paths", most)
 	}
+	for _, used := t.taken[t.next]; used; _, used = t.taken[t.next] {
+		t.next = (t.next + 1) % most
+	}
+	id = t.next
 	if err := t.c.Maps["paths"].Put(id, t.template(relays, form)); err != nil {
 		return 0, false, fmt.Errorf("put the path over %v: %w", relays, err)
 	}
-	t.paths[key], t.taken[id] = id, true
+	t.paths[key], t.taken[id] = id, key
 	return id, true, nil
 }
 
@@ -370,10 +377,10 @@ func free(taken func(uint32) bool) uint32 {
 	}
 }
 
-// sweep takes paths out that no set has.
-func (t *Table) sweep() error {
-	for key, id := range t.paths {
-		if slices.Contains(t.members[key.set], id) {
+// sweep takes old paths out that are not among the new ones.
+func (t *Table) sweep(old, fresh []uint32) error {
+	for _, id := range old {
+		if slices.Contains(fresh, id) {
 			continue
 		}
 		if err := t.c.Maps["paths"].Put(id, iplbPath{}); err != nil {
@@ -385,7 +392,7 @@ func (t *Table) sweep() error {
 		if err := t.clearLoad(id); err != nil {
 			return err
 		}
-		delete(t.paths, key)
+		delete(t.paths, t.taken[id])
 		delete(t.taken, id)
 	}
 	return nil
