@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -26,6 +27,12 @@ type emulationRun struct {
 	measure   time.Duration
 	rearrange time.Duration
 
+	damages []string
+	load    float64
+	probe   time.Duration
+	lost    int
+	svg     string
+
 	capacity vnet.Rate
 }
 
@@ -36,11 +43,25 @@ func (e *emulationRun) flags(c *cobra.Command) {
 	c.Flags().DurationVar(&e.settle, "settle", 12*time.Second, "before an emulated run is measured")
 	c.Flags().DurationVar(&e.measure, "measure", 8*time.Second, "for how long an emulated run is measured")
 	c.Flags().DurationVar(&e.rearrange, "rearrange", 500*time.Millisecond, "how often an emulated sender may move a flow")
+	c.Flags().StringArrayVar(&e.damages, "damage", nil, "emulate a failure under load instead: cut, switch or silent; may be repeated")
+	c.Flags().Float64Var(&e.load, "load", 0.5, "of senders while something fails, part of their wire's rate")
+	c.Flags().DurationVar(&e.probe, "probe", 20*time.Millisecond, "between probes of a path, with --damage")
+	c.Flags().IntVar(&e.lost, "lost", 7, "probes in a row without an answer after which a path is dead")
+	c.Flags().StringVar(&e.svg, "svg", "", "file for a plot of what is received while something fails")
 }
 
 func (e *emulationRun) check() (err error) {
 	if !e.on {
+		if len(e.damages) > 0 {
+			return badInput{errors.New("--damage: failures are emulated only: add --emulate")}
+		}
 		return nil
+	}
+	if i := slices.IndexFunc(e.damages, func(d string) bool { return !slices.Contains(emulate.Damages, d) }); i >= 0 {
+		return badInput{fmt.Errorf("--damage %q: choose cut, switch or silent", e.damages[i])}
+	}
+	if !(e.load > 0 && e.load <= 1) || e.lost < 2 || e.lost > 200 || e.probe < time.Millisecond || e.probe > time.Minute {
+		return badInput{errors.New("--load is above 0 and at most 1, --lost 2 to 200, --probe 1ms to 1m")}
 	}
 	if e.capacity, err = vnet.ParseRate(e.rate); err != nil || e.capacity < vnet.Mbit/2 || e.capacity > vnet.Gbit {
 		return badInput{fmt.Errorf("--rate %q: choose 500kbit to 1Gbit", e.rate)}
@@ -49,6 +70,9 @@ func (e *emulationRun) check() (err error) {
 		if d < 10*time.Millisecond || d > 10*time.Minute {
 			return badInput{fmt.Errorf("--%s %s: choose 10ms to 10m", name, d)}
 		}
+	}
+	if _, err := os.Stat(filepath.Dir(e.svg)); e.svg != "" && err != nil {
+		return badInput{fmt.Errorf("--svg: %w", err)}
 	}
 	if !lab.HasFRR() {
 		return badInput{errors.New(lab.NoFRR)}
@@ -89,6 +113,13 @@ func (a *app) emulateMultipath(ctx context.Context, b multipathRun) error {
 	p.end()
 	if err != nil {
 		return err
+	}
+	if len(b.emulation.damages) > 0 {
+		rows, err := a.emulateDamages(ctx, b, f, asked)
+		if err := errors.Join(err, f.Stop()); err != nil {
+			return err
+		}
+		return a.print(rows, "TOPOLOGY PATTERN DAMAGE ELEMENT FLOWS AFFECTED MOVED-MS MEDIAN-MS LOST-OTHERS MOVED-OTHERS LATE", damageTable(rows))
 	}
 	rows, err := a.emulateAll(ctx, b, f, asked)
 	if err := errors.Join(err, f.Stop()); err != nil {

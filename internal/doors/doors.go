@@ -14,7 +14,7 @@ var Table = map[string][]string{
 	"embed/replay":      {"vnet", "embed", "embed/calendar"}, // a book of its own, without leases
 	"embed/relay":       nil,
 	"multipath":         {"vnet", "embed/relay"},
-	"multipath/emulate": {"vnet", "plan", "multipath", "embed/relay", "datapath/kernel", "datapath/bpf", "datapath/iplb", "internal/ground", "internal/lab"},
+	"multipath/emulate": {"vnet", "plan", "agent/iplbd", "multipath", "embed/relay", "datapath/kernel", "datapath/iplb", "internal/ground", "internal/lab"},
 	"embed/rate":        {"vnet"},
 	"embed/flow":        {"vnet", "embed/graph"},
 	"embed/topology":    {"vnet", "internal/splitmix"},
@@ -47,7 +47,7 @@ var Table = map[string][]string{
 	"vxswitch/scenario": {"vnet", "vnet/file", "vxswitch/sched", "vxswitch/sim"},
 	"vxswitch/figure":   {"vnet", "vxswitch/scenario", "vxswitch/sim"},
 	"measure/probe":     {"vnet", "measure"},
-	"internal/lab":      {"vnet", "plan", "embed/graph", "embed/relay", "datapath/kernel", "datapath/bpf", "datapath/iplb"}, // its switches forward as embed/graph counts on, or as embed/relay does, and are relays
+	"internal/lab":      {"vnet", "plan", "embed/graph", "embed/relay", "datapath/kernel", "datapath/iplb"}, // its switches forward as embed/graph counts on, or as embed/relay does, and are relays
 	"internal/splitmix": nil,
 	"internal/ground":   {"vnet", "vnet/file", "plan", "lease/api", "measure/blast", "internal/lab"},
 	"internal/stall":    nil, // for tests

@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cilium/ebpf"
-
-	"sublet/datapath/bpf"
 	"sublet/datapath/iplb"
 	"sublet/datapath/kernel"
 	"sublet/vnet"
@@ -116,20 +113,7 @@ func relayOver(t *testing.T, spec Spec, sub vnet.Substrate, via string, far neti
 	if err := table.Set(iplb.Rule{Prefix: netip.PrefixFrom(far, 32), Paths: []iplb.Path{{Relays: []netip.Addr{relay}}}}); err != nil {
 		t.Fatal(err)
 	}
-	pins, err := bpf.OpenPins(host, "iplb")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := host.Dial("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	device, err := c.LinkByName("to-s1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := pins.Attach("tx", bpf.Hook{Namespace: host.Home(), Index: device.Index, Attach: ebpf.AttachTCXEgress}, table.Transmit()); err != nil {
+	if err := table.Spread(host, "to-s1"); err != nil {
 		t.Fatal(err)
 	}
 	before := relayed(t, spec, sub, via)

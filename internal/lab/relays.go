@@ -6,9 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/cilium/ebpf"
-
-	"sublet/datapath/bpf"
 	"sublet/datapath/iplb"
 	"sublet/datapath/kernel"
 )
@@ -42,29 +39,13 @@ func (l *layout) setRelay(run, node string) error {
 		return err
 	}
 	defer table.Close()
-	pins, err := bpf.OpenPins(host, "iplb")
-	if err != nil {
-		return err
-	}
 	addresses := []netip.Addr{own}
-	c, err := host.Dial("")
-	if err != nil {
-		return err
-	}
-	defer c.Close()
 	for i, link := range l.substrate.Links {
-		end := slices.Index(link.Ends[:], node)
-		if end < 0 {
-			continue
-		}
-		addresses = append(addresses, l.ports[i][end].Address)
-		device, err := c.LinkByName(l.ports[i][end].Interface)
-		if err != nil {
-			return err
-		}
-		hook := bpf.Hook{Namespace: host.Home(), Index: device.Index, Attach: ebpf.AttachTCXIngress}
-		if err := pins.Attach(fmt.Sprintf("relay_%d_%d", i, end), hook, table.Relay()); err != nil {
-			return err
+		if end := slices.Index(link.Ends[:], node); end >= 0 {
+			addresses = append(addresses, l.ports[i][end].Address)
+			if err := table.TakeOff(host, l.ports[i][end].Interface); err != nil {
+				return err
+			}
 		}
 	}
 	return table.SetRelaying(iplb.Relaying{Addresses: addresses, Senders: []netip.Prefix{underlay}, Inside: []netip.Prefix{underlay}})

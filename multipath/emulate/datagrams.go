@@ -62,7 +62,7 @@ func (f *Fabric) sender(from, to int, shares []float64, m multipath.Method, rng 
 	if m.Kind() == "tree" { // links' own addresses have one path
 		source, target = a.port, b.port
 	}
-	s := &sender{rotation: newRotation(shares, rng.Float64), gap: f.gap(from)}
+	s := &sender{from: from, to: to, rotation: newRotation(shares, rng.Float64), gap: f.gap(from)}
 	for range shares {
 		c, err := a.dial(source, target)
 		if err != nil {

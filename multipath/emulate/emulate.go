@@ -18,9 +18,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cilium/ebpf"
-
-	"sublet/datapath/bpf"
 	"sublet/datapath/iplb"
 	"sublet/datapath/kernel"
 	"sublet/embed/relay"
@@ -115,7 +112,7 @@ func (f *Fabric) open(name string) (*host, error) {
 	if h.table, err = iplb.Open(h.at, h.loop); err != nil {
 		return nil, errors.Join(err, h.at.Close())
 	}
-	if err = h.attach(); err == nil {
+	if err = h.table.Spread(h.at, h.device); err == nil {
 		h.sink, err = newSink(h.at.Home())
 	}
 	if err != nil {
@@ -123,23 +120,6 @@ func (f *Fabric) open(name string) (*host, error) {
 		return nil, fmt.Errorf("prepare host %s: %w", name, err)
 	}
 	return h, nil
-}
-
-func (h *host) attach() error {
-	c, err := h.at.Dial("")
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	d, err := c.LinkByName(h.device)
-	if err != nil {
-		return err
-	}
-	pins, err := bpf.OpenPins(h.at, "iplb")
-	if err != nil {
-		return err
-	}
-	return pins.Attach("tx", bpf.Hook{Namespace: h.at.Home(), Index: d.Index, Attach: ebpf.AttachTCXEgress}, h.table.Transmit())
 }
 
 func (h *host) close() {
@@ -170,8 +150,8 @@ func (f *Fabric) spread(targets []int, m multipath.Method) error {
 }
 
 func (h *host) clear() error {
-	for _, r := range h.rules {
-		if err := h.table.Remove(r.Prefix); err != nil {
+	for _, p := range h.table.Prefixes() {
+		if err := h.table.Remove(p); err != nil {
 			return err
 		}
 	}

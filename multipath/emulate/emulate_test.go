@@ -30,12 +30,12 @@ func TestRotationInterleaves(t *testing.T) {
 }
 
 func TestForeignDatagramsDoNotCount(t *testing.T) {
-	for _, b := range [][]byte{nil, {1, 2, 3}, make([]byte, 100), {0x5b, 0x1f, 0x10, 0xe5, 0, 0, 0, 7, 0}, {0x5b, 0x1f, 0x10, 0xe5, 0, 0, 0, 7}} {
+	for _, b := range [][]byte{nil, {1, 2, 3}, make([]byte, 100), {0x5b, 0x1f, 0x10, 0xe5, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {0x5b, 0x1f, 0x10, 0xe5, 0, 0, 0, 7, 1}} {
 		if _, counts := parse(b); counts {
 			t.Errorf("% x counts", b)
 		}
 	}
-	if run, counts := parse([]byte{0x5b, 0x1f, 0x10, 0xe5, 0, 0, 0, 7, 1}); !counts || run != 7 {
+	if run, counts := parse([]byte{0x5b, 0x1f, 0x10, 0xe5, 0, 0, 0, 7, 1, 0, 0, 0, 0, 0, 0, 0, 0}); !counts || run != 7 {
 		t.Errorf("run %d, counts %t", run, counts)
 	}
 }

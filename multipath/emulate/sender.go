@@ -46,8 +46,10 @@ type sender struct {
 	rotation *rotation
 	gap      time.Duration // between packets
 	head     [payload]byte
-	sent     uint64        // that count
-	late     time.Duration // of the latest that counted
+	sent     uint64                         // that count
+	late     time.Duration                  // of the latest that counted
+	from, to int                            // hosts
+	trace    func(flow int) (number uint32) // of each packet; nil: none
 }
 
 func (s *sender) close() {
@@ -78,6 +80,12 @@ func (s *sender) one(counts bool, late time.Duration) {
 		s.sent++
 		s.late = max(s.late, late)
 	}
+	flow := s.rotation.next()
+	if s.trace != nil {
+		binary.BigEndian.PutUint16(s.head[9:], uint16(s.from))
+		binary.BigEndian.PutUint16(s.head[11:], uint16(flow))
+		binary.BigEndian.PutUint32(s.head[13:], s.trace(flow))
+	}
 	// What the host's own queue refuses is lost like what the fabric loses.
-	_, _ = s.flows[s.rotation.next()].Write(s.head[:])
+	_, _ = s.flows[flow].Write(s.head[:])
 }

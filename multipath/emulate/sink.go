@@ -14,7 +14,7 @@ import (
 // Datagrams begin with what they are part of.
 const (
 	magic      = 0x5b1f10e5
-	headLength = 9 // magic, run, whether it counts
+	headLength = 17 // magic, run, whether it counts; host, flow, number
 	sinkPort   = 9009
 )
 
@@ -23,7 +23,11 @@ type sink struct {
 	conn *net.UDPConn
 	want atomic.Uint32 // run whose datagrams count
 	got  atomic.Uint64
+	each atomic.Pointer[arrival]
 }
+
+// arrival is told of every datagram that counts.
+type arrival func(from, flow int, number uint32)
 
 func newSink(ns *os.File) (*sink, error) {
 	s := &sink{}
@@ -51,6 +55,9 @@ func (s *sink) read() {
 		}
 		if run, counts := parse(b[:n]); counts && run == s.want.Load() {
 			s.got.Add(1)
+			if each := s.each.Load(); each != nil {
+				(*each)(int(binary.BigEndian.Uint16(b[9:])), int(binary.BigEndian.Uint16(b[11:])), binary.BigEndian.Uint32(b[13:]))
+			}
 		}
 	}
 }
@@ -67,6 +74,15 @@ func parse(b []byte) (run uint32, counts bool) {
 func (s *sink) reset(run uint32) {
 	s.want.Store(run)
 	s.got.Store(0)
+}
+
+// trace tells of every datagram; nil: no more.
+func (s *sink) trace(each arrival) {
+	if each == nil {
+		s.each.Store(nil)
+		return
+	}
+	s.each.Store(&each)
 }
 
 func (s *sink) close() { s.conn.Close() }

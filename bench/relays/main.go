@@ -1,0 +1,163 @@
+// Command relays times the computation of all relay lists of one switch, by
+// fabric size, and compares them with the document's: random graphs of as many
+// switches and hosts as a fat-tree of the same ports has, k shortest paths.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/bench/rig"
+	"sublet/embed/relay"
+	"sublet/embed/topology"
+	"sublet/multipath"
+	"sublet/vxswitch/figure"
+)
+
+var (
+	k      = flag.Int("k", 8, "shortest paths to each switch")
+	rounds = flag.Int("rounds", 5, "of each size; the median is given")
+	image  = flag.String("svg", "", "file for a plot of times over sizes")
+)
+
+// ports of switches: 5/4 ports^2 of them (003:1011). 40: 2,000.
+var ports = []int{4, 6, 8, 12, 16, 24, 32, 40}
+
+func main() {
+	flag.Parse()
+	runtime.GOMAXPROCS(1)
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	fmt.Printf("%s; k = %d, processor time of one thread, median of %d\n\n", rig.Machine(), *k, *rounds)
+	table := rig.Table{Head: []string{"ports", "switches", "hosts", "time", "headers", "most", "lists that follow their path", "the document's headers", "that follow their path"}}
+	line := figure.Line{Name: "all lists of one switch"}
+	for _, p := range ports {
+		n, hosts := 5*p*p/4, p*p*p/4
+		f, err := fabric(n, p, hosts)
+		if err != nil {
+			return err
+		}
+		took := median(f)
+		s, err := count(f)
+		if err != nil {
+			return err
+		}
+		table.Add(p, n, hosts, took.Round(10*time.Microsecond), f2(s.relays), s.most, percent(s.follow), f2(s.theirs), percent(s.theirFollow))
+		line.X, line.Y, line.Half = append(line.X, float64(n)), append(line.Y, took.Seconds()), append(line.Half, math.NaN())
+		line.Labels = append(line.Labels, strconv.Itoa(n))
+	}
+	table.Print(os.Stdout)
+	if *image == "" {
+		return nil
+	}
+	return draw(line)
+}
+
+func f2(x float64) string      { return fmt.Sprintf("%.2f", x) }
+func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+
+func fabric(switches, ports, hosts int) (*relay.Fabric, error) {
+	sub, err := topology.Jellyfish(switches, ports, hosts, 1)
+	if err != nil {
+		return nil, err
+	}
+	f, err := multipath.NewFabric(sub)
+	if err != nil {
+		return nil, err
+	}
+	return f.Switches(), nil
+}
+
+// median time of all lists of switch 0, nothing of the fabric computed before.
+func median(f *relay.Fabric) time.Duration {
+	times := make([]time.Duration, *rounds)
+	for i := range times {
+		fresh := f.Without(func(int, relay.Arc) bool { return false })
+		runtime.GC()
+		before := spent()
+		for to := 1; to < fresh.Len(); to++ {
+			for _, p := range fresh.Shortest(0, to, *k) {
+				fresh.Pin(p)
+			}
+		}
+		times[i] = spent() - before
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// spent is the process's time on processors.
+func spent() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
+
+// sums of lists: mean headers, and which part follows its path.
+type sums struct {
+	relays, follow, theirs, theirFollow float64
+	most                                int
+}
+
+// samples of source switches.
+const samples = 20
+
+func count(f *relay.Fabric) (s sums, err error) {
+	lists := 0.0
+	for i := range min(samples, f.Len()) {
+		from := i * f.Len() / min(samples, f.Len())
+		for to := range f.Len() {
+			if to == from {
+				continue
+			}
+			paths := f.Shortest(from, to, *k)
+			document := relay.DocumentLists(paths)
+			for j, p := range paths {
+				lists++
+				s.add(f, p, document[j])
+			}
+		}
+	}
+	s.relays, s.follow, s.theirs, s.theirFollow = s.relays/lists, s.follow/lists, s.theirs/lists, s.theirFollow/lists
+	if s.follow != 1 {
+		return s, errors.New("a list does not pin its path")
+	}
+	return s, nil
+}
+
+func (s *sums) add(f *relay.Fabric, p relay.Path, document relay.List) {
+	ours := f.Pin(p)
+	s.relays, s.theirs, s.most = s.relays+float64(len(ours)), s.theirs+float64(len(document)), max(s.most, len(ours))
+	if f.Follow(p, ours) == nil {
+		s.follow++
+	}
+	if f.Follow(p, document) == nil {
+		s.theirFollow++
+	}
+}
+
+func draw(line figure.Line) (err error) {
+	file, err := os.Create(*image)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	chart := figure.Chart{Title: fmt.Sprintf("Relay lists of one switch to all others, k = %d", *k), X: "switches", Y: "seconds of one core", Lines: []figure.Line{line}}
+	return figure.Draw(file, "svg", []figure.Chart{chart})
+}
