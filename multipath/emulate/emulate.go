@@ -150,7 +150,7 @@ func (f *Fabric) spread(targets []int, m multipath.Method) error {
 }
 
 func (h *host) clear() error {
-	for _, p := range h.table.Prefixes() {
+	for _, p := range h.table.Rules() {
 		if err := h.table.Remove(p); err != nil {
 			return err
 		}
