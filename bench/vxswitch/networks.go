@@ -128,6 +128,31 @@ func vxswitch(n *network, exe, dir string) error {
 	return n.start("hosting switch of", exe, "vxswitch", "run", file, "--socket", filepath.Join(dir, "vxswitch.sock"))
 }
 
+const configOnVeth = `
+cpu: 0
+spin: 1us
+ports:
+- {name: a, packet: p0}
+- {name: b, packet: p1}
+virtual_switches:
+- name: one
+  buffer: 4MiB
+  ports: [{port: a, in: 90Gbit, out: 90Gbit}, {port: b, in: 90Gbit, out: 90Gbit}]
+`
+
+// vxswitchOnVeth is the product with packet sockets on veth, as leases have it
+// and Open vSwitch's default.
+func vxswitchOnVeth(n *network, exe, dir string) error {
+	if err := n.veths(); err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "vxveth.yaml")
+	if err := os.WriteFile(file, []byte(configOnVeth), 0o600); err != nil {
+		return err
+	}
+	return n.start("hosting switch of", exe, "vxswitch", "run", file, "--socket", filepath.Join(dir, "vxveth.sock"))
+}
+
 // copyLoop is the limit: a C program that only copies.
 func copyLoop(n *network, _, dir string) error {
 	exe := filepath.Join(dir, "copy")

@@ -177,6 +177,10 @@ func (h *Host) closePort(p *port) {
 }
 
 func (h *Host) shut(p *port) {
+	for _, ref := range p.queue {
+		h.release(ref)
+	}
+	p.queue = p.queue[:0]
 	unix.EpollCtl(h.epoll, unix.EPOLL_CTL_DEL, p.fd, nil)
 	p.close()
 }

@@ -20,6 +20,8 @@ type device struct {
 	iov    [2]unix.Iovec
 	msg    unix.Msghdr
 	aux    [64]byte
+	ring   *ring  // of a packet socket
+	out    *burst // the same
 }
 
 // open makes or opens what c says.
@@ -141,6 +143,9 @@ func (d *device) bind(name string) (err error) {
 		}
 	}
 	unix.SetsockoptInt(d.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20)
+	if d.ring, err = newRing(d.fd); err != nil {
+		return fmt.Errorf("map its ring: %w", err)
+	}
 	promiscuous := unix.PacketMreq{Ifindex: int32(link.Index), Type: unix.PACKET_MR_PROMISC}
 	if err := unix.SetsockoptPacketMreq(d.fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &promiscuous); err != nil {
 		return err
@@ -188,12 +193,22 @@ func (d *device) close() {
 		unix.Close(d.fd)
 	}
 	d.fd = -1
+	d.ring.unmap()
 }
 
 // read reads a frame into f; none is false. rest is where a long one goes on,
 // which f then keeps.
 func (d *device) read(f *slot, rest []byte) (ok, kept bool) {
 	f.off = headroom
+	if d.ring != nil {
+		what := d.ring.take(f)
+		for what == lost {
+			what = d.ring.take(f)
+		}
+		if what != elsewhere {
+			return what == whole, false
+		}
+	}
 	d.iov[0].Base = &f.small[headroom]
 	d.iov[0].SetLen(small - headroom)
 	d.iov[1].Base = &rest[0]

@@ -5,6 +5,9 @@
 //	           -> lookups, queue (package vxswitch, in real time)
 //	      -> what may leave by now -> write
 //
+// Packet sockets have receive rings, which whoever sends fills, and what a round
+// sends by one of them is written by one call.
+//
 // A round reads at most a few frames of a port, so that a port that is always
 // full costs the others no more than that. Rates do not depend on how often
 // the loop comes round: the engine decides at the times its lines are free,

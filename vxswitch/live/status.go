@@ -18,7 +18,7 @@ type Status struct {
 	Switches []SwitchStatus `json:"virtual_switches"`
 	Unknown  vxswitch.Count `json:"unknown"` // frames that no virtual switch claims
 	Rounds   uint64         `json:"rounds"`
-	Samples  uint64         `json:"samples"` // frames whose stages were timed
+	Samples  uint64         `json:"samples"` // frames of turns that were timed
 	Times    Times          `json:"times"`   // their sums
 	Memory   MemoryStatus   `json:"memory"`
 	CPU      time.Duration  `json:"cpu_ns"` // that the process has used
@@ -187,14 +187,11 @@ func (m metrics) drops(st Status) {
 
 func (m metrics) stages(st Status) {
 	const name = "sublet_vxswitch_stage_seconds"
-	m.family(name, "gauge", "Mean time of a frame in each stage, of frames that were timed.")
+	m.family(name, "gauge", "Mean time for a frame in each stage of the time model, of turns that were timed.")
 	if st.Samples == 0 {
 		return
 	}
-	for _, s := range []struct {
-		name string
-		sum  time.Duration
-	}{{"io", st.Times.IO}, {"rules", st.Times.Rules}, {"actions", st.Times.Actions}} {
-		m.line(name, s.sum.Seconds()/float64(st.Samples), "stage", s.name)
+	for _, g := range st.Times.stages() {
+		m.line(name, g.sum.Seconds()/float64(st.Samples), "stage", g.name)
 	}
 }
