@@ -49,12 +49,26 @@ type vswitchPort struct {
 	To        [4]uint64
 }
 
+type vswitchRecents struct {
+	_  structs.HostLayout
+	At [32]struct {
+		_       structs.HostLayout
+		Address uint64
+		Since   uint64
+		Fresh   uint64
+		Until   uint64
+		Port    uint32
+		Pad     uint32
+	}
+}
+
 type vswitchSetting struct {
-	_      structs.HostLayout
-	Ageing uint64
-	Swept  uint64
-	Ports  uint32
-	Pad    uint32
+	_       structs.HostLayout
+	Ageing  uint64
+	Swept   uint64
+	Changed uint64
+	Ports   uint32
+	Pad     uint32
 }
 
 type vswitchState struct {
@@ -88,6 +102,7 @@ const (
 	vswitchMapGuesses   = "guesses"
 	vswitchMapNumbers   = "numbers"
 	vswitchMapPorts     = "ports"
+	vswitchMapRecents   = "recents"
 	vswitchMapSettings  = "settings"
 	vswitchMapStates    = "states"
 	vswitchMapStations  = "stations"
@@ -149,6 +164,7 @@ type vswitchMapSpecs struct {
 	Guesses   *ebpf.MapSpec `ebpf:"guesses"`
 	Numbers   *ebpf.MapSpec `ebpf:"numbers"`
 	Ports     *ebpf.MapSpec `ebpf:"ports"`
+	Recents   *ebpf.MapSpec `ebpf:"recents"`
 	Settings  *ebpf.MapSpec `ebpf:"settings"`
 	States    *ebpf.MapSpec `ebpf:"states"`
 	Stations  *ebpf.MapSpec `ebpf:"stations"`
@@ -186,6 +202,7 @@ type vswitchMaps struct {
 	Guesses   *ebpf.Map `ebpf:"guesses"`
 	Numbers   *ebpf.Map `ebpf:"numbers"`
 	Ports     *ebpf.Map `ebpf:"ports"`
+	Recents   *ebpf.Map `ebpf:"recents"`
 	Settings  *ebpf.Map `ebpf:"settings"`
 	States    *ebpf.Map `ebpf:"states"`
 	Stations  *ebpf.Map `ebpf:"stations"`
@@ -199,6 +216,7 @@ func (m *vswitchMaps) Close() error {
 		m.Guesses,
 		m.Numbers,
 		m.Ports,
+		m.Recents,
 		m.Settings,
 		m.States,
 		m.Stations,

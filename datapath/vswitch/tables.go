@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"sublet/datapath/bpf"
 	"sublet/plan"
@@ -45,7 +46,7 @@ func openTables(pins *bpf.Pins) (*tables, error) {
 	}
 	t := &tables{pins: pins, program: c.Programs[vswitchProgVswitch], all: c}
 	t.vswitchMaps = vswitchMaps{
-		Counters: c.Maps[vswitchMapCounters], Guesses: c.Maps[vswitchMapGuesses], Fdb: c.Maps[vswitchMapFdb], Numbers: c.Maps[vswitchMapNumbers],
+		Counters: c.Maps[vswitchMapCounters], Guesses: c.Maps[vswitchMapGuesses], Fdb: c.Maps[vswitchMapFdb], Numbers: c.Maps[vswitchMapNumbers], Recents: c.Maps[vswitchMapRecents],
 		Ports: c.Maps[vswitchMapPorts], Settings: c.Maps[vswitchMapSettings], States: c.Maps[vswitchMapStates],
 		Stations: c.Maps[vswitchMapStations], Stations6: c.Maps[vswitchMapStations6],
 	}
@@ -59,6 +60,18 @@ func (t *tables) setting() (s vswitchSetting, err error) {
 	return s, err
 }
 
+// moved makes the program look addresses up again.
+func (t *tables) moved() error {
+	return t.change(func(s *vswitchSetting) { s.Changed = now() })
+}
+
+// now is the program's clock, ns.
+func now() uint64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // never fails with this clock
+	return uint64(ts.Nano())
+}
+
 // change writes the settings if they differ.
 func (t *tables) change(f func(*vswitchSetting)) error {
 	have, err := t.setting()
@@ -70,6 +83,7 @@ func (t *tables) change(f func(*vswitchSetting)) error {
 	if want == have {
 		return nil
 	}
+	want.Changed = now() // later than what the program may have written meanwhile
 	return t.Settings.Put(uint32(0), want)
 }
 
@@ -124,8 +138,10 @@ func (t *tables) setStations(stations []plan.Station) error {
 	if err != nil {
 		return err
 	}
+	changed := false
 	for key, e := range have {
 		if _, stays := entries[key]; e.Planned != 0 && !stays {
+			changed = true
 			if err := missing(t.Fdb.Delete(key)); err != nil {
 				return err
 			}
@@ -135,9 +151,15 @@ func (t *tables) setStations(stations []plan.Station) error {
 		e, there := have[key]
 		want.Seen, want.Counted = e.Seen, e.Counted
 		if !there || e != want {
+			changed = true
 			if err := t.Fdb.Put(key, want); err != nil {
 				return fmt.Errorf("put a station: %w", err)
 			}
+		}
+	}
+	if changed {
+		if err := t.moved(); err != nil {
+			return err
 		}
 	}
 	if err := t.setAnswers(answers); err != nil {
@@ -272,6 +294,9 @@ func (t *tables) forget(port int) error {
 				return err
 			}
 		}
+	}
+	if err := t.moved(); err != nil {
+		return err
 	}
 	for i := range maxPorts {
 		if port >= 0 && i != port {

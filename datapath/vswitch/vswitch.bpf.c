@@ -12,6 +12,8 @@
 #define MAX_GUESSES 1024
 #define MAX_ADDRESSES 16384
 #define WORDS (MAX_PORTS / 64)
+#define RECENT_BITS 5
+#define RECENTS (1 << RECENT_BITS)
 #define NS_PER_S 1000000000ULL
 #define BURST (NS_PER_S / 10) /* of floods: what a tenth of a second may bring */
 #define REFRESH (NS_PER_S / 4) /* an entry is not written more often */
@@ -82,8 +84,24 @@ struct count {
 struct setting {
 	__u64 ageing; /* ns */
 	__u64 swept;  /* when last */
+	__u64 changed; /* when last an address was somewhere else than before, ns */
 	__u32 ports;  /* 1 + the highest */
 	__u32 pad;
+};
+
+/* Where addresses were found last, on one processor: good until one moves, for
+ * REFRESH at most. */
+struct recent {
+	__u64 address;
+	__u64 since; /* setting.changed before it was looked up */
+	__u64 fresh; /* until when the entry need not be written again */
+	__u64 until; /* it is where it is */
+	__u32 port;
+	__u32 pad;
+};
+
+struct recents {
+	struct recent at[RECENTS];
 };
 
 #define MAP(kind, k, v, n, flags)                                                                                      \
@@ -107,12 +125,16 @@ MAP(BPF_MAP_TYPE_HASH, __be32, struct station, MAX_ADDRESSES, BPF_F_NO_PREALLOC)
 
 MAP(BPF_MAP_TYPE_HASH, struct in6_addr, struct station6, MAX_ADDRESSES, BPF_F_NO_PREALLOC) stations6 SEC(".maps");
 
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct recents, 1, 0) recents SEC(".maps");
+
 struct frame {
 	struct __sk_buff *skb;
 	struct setting *set;
 	struct port *port;
 	struct count *count;
+	struct recents *recents;
 	__u64 now; /* coarse */
+	__u64 since;
 	__u32 in;
 };
 
@@ -191,16 +213,43 @@ static __always_inline void sweep(struct setting *set, __u64 now)
 	bpf_for_each_map_elem(&fdb, sweep_one, &old, 0);
 }
 
+/* Where an address may be among the recent ones (Fibonacci hashing). */
+static __always_inline struct recent *place(struct frame *f, __u64 address)
+{
+	return &f->recents->at[(__u32)(address >> 16) * 0x9e3779b1U >> (32 - RECENT_BITS)];
+}
+
+static __always_inline bool known(const struct frame *f, const struct recent *r, __u64 address)
+{
+	return r->address == address && r->since == f->since && f->now <= r->until;
+}
+
+static __always_inline void remember(const struct frame *f, struct recent *r, __u64 address, const struct entry *e)
+{
+	__u64 aged = e->seen + f->set->ageing, until = f->now + REFRESH;
+
+	r->address = address;
+	r->since = f->since;
+	r->fresh = e->seen + REFRESH;
+	r->until = e->planned || until < aged ? until : aged;
+	r->port = e->port;
+}
+
 /* Learns the sender; false: it is somebody else's planned station. */
 static __always_inline bool learn(struct frame *f, __u64 source)
 {
-	struct entry *e = bpf_map_lookup_elem(&fdb, &source);
+	struct recent *r = place(f, source);
 	__u64 now = f->now;
+	struct entry *e;
 	struct state *s;
 
+	if (likely(known(f, r, source) && r->port == f->in && now <= r->fresh))
+		return true;
+	e = bpf_map_lookup_elem(&fdb, &source);
 	if (likely(e && e->port == f->in)) {
 		if (now > e->seen + REFRESH)
 			e->seen = now;
+		remember(f, r, source, e);
 		return true;
 	}
 	if (e && e->planned)
@@ -218,6 +267,7 @@ static __always_inline bool learn(struct frame *f, __u64 source)
 		uncount(&e->counted);
 		e->port = f->in;
 		e->seen = now;
+		f->set->changed = bpf_ktime_get_ns();
 		e->counted = f->in + 1;
 		__sync_fetch_and_add(&s->learned, 1);
 		return true;
@@ -547,6 +597,7 @@ int vswitch(struct __sk_buff *skb)
 {
 	__u32 zero = 0;
 	struct frame f = { .skb = skb, .now = bpf_ktime_get_coarse_ns() };
+	struct recent *r;
 	struct entry *e;
 	struct ethhdr *eth;
 	__u64 to, from;
@@ -557,8 +608,10 @@ int vswitch(struct __sk_buff *skb)
 		return TCX_DROP;
 	f.set = bpf_map_lookup_elem(&settings, &zero);
 	f.count = bpf_map_lookup_elem(&counters, &f.in);
-	if (!f.set || f.port->blocked)
+	f.recents = bpf_map_lookup_elem(&recents, &zero);
+	if (!f.set || !f.recents || f.port->blocked)
 		return drop(&f, CAUSE_BLOCKED);
+	f.since = *(volatile __u64 *)&f.set->changed; /* before anything is looked up */
 	eth = reach(skb, ETH_HLEN);
 	if (!eth)
 		return drop(&f, CAUSE_MALFORMED);
@@ -579,9 +632,14 @@ int vswitch(struct __sk_buff *skb)
 	}
 	if (to & 1)
 		return limited_flood(&f, true);
+	r = place(&f, to);
+	if (likely(known(&f, r, to)))
+		return send_known(&f, r->port);
 	e = bpf_map_lookup_elem(&fdb, &to);
-	if (likely(e && !aged(e, f.now, f.set->ageing)))
+	if (likely(e && !aged(e, f.now, f.set->ageing))) {
+		remember(&f, r, to, e);
 		return send_known(&f, e->port);
+	}
 	return limited_flood(&f, false);
 }
 
