@@ -18,13 +18,13 @@ type Probing struct {
 	Send func(*iplb.Probe, uint32) error
 }
 
-// Bounds of probing. A path that carries nothing is probed every slowTicks
-// ticks, or so often that a host sends at most calm probes a tick for all of
-// them. A dead path is taken back after enough answers in a row and a time
+// Bounds of probing. Every slowTicks ticks it is looked which paths carry
+// something; the others of their spreads are probed as often. Paths of spreads
+// that carry nothing share one probe a tick, for a host may have thousands. A
+// dead path is taken back after enough answers in a row and a time
 // that doubles each time it dies again: no flow goes to and fro with it.
 const (
 	slowTicks   = 10
-	calm        = 40
 	enough      = 10
 	leastHold   = time.Second
 	mostHold    = 32 * time.Second
@@ -111,14 +111,20 @@ func (d *Daemon) newWatch(s plan.Spread, i int) *watch {
 // probe is one tick: it judges what came back, and sends what is due.
 func (d *Daemon) probe() {
 	now := iplb.Now()
+	if d.tick%slowTicks == 0 {
+		d.findUsed()
+	}
 	late := now-d.ticked > 3*d.Probing.Every // this process was held up: let answers come in before judging
 	d.tick, d.ticked = d.tick+1, now
 	count := 0
 	for _, all := range d.watches {
 		count += len(all)
 	}
-	slow := uint64(max(slowTicks, count/calm))
 	for _, all := range d.watches {
+		slow := uint64(max(slowTicks, count))
+		if slices.ContainsFunc(all, d.inUse) {
+			slow = slowTicks
+		}
 		for _, w := range all {
 			if w.next > d.tick && !w.active {
 				continue
@@ -144,7 +150,9 @@ func (d *Daemon) examine(w *watch, now time.Duration, late bool, slow uint64) {
 		d.judge(w, now)
 	}
 	w.next = d.tick + slow
-	if d.uses(w) || w.down || w.heard != w.sent {
+	if w.down {
+		w.next = d.tick + slowTicks
+	} else if d.inUse(w) || w.heard != w.sent { // one that is missing is looked into at once
 		w.next = d.tick + 1
 	}
 	w.active = w.next == d.tick+1
@@ -155,13 +163,29 @@ func (d *Daemon) examine(w *watch, now time.Duration, late bool, slow uint64) {
 	}
 }
 
-// uses says whether a path has carried something in the last second.
-func (d *Daemon) uses(w *watch) bool {
-	load, err := d.Table.Load(w.prefix, w.index)
-	if err == nil && load.Packets != w.load {
-		w.load, w.used = load.Packets, d.tick
+// findUsed notes which paths carry something. One that does from now on is
+// probed at once.
+func (d *Daemon) findUsed() {
+	packets, err := d.Table.Carried()
+	if err != nil {
+		d.Log.Error("loads not read", "err", err)
+		return
 	}
-	return w.used > 0 && time.Duration(d.tick-w.used)*d.Probing.Every < time.Second
+	for _, all := range d.watches {
+		for _, w := range all {
+			if packets[w.path] == w.load {
+				continue
+			}
+			if w.load, w.used = packets[w.path], d.tick; !w.active {
+				w.next = d.tick
+			}
+		}
+	}
+}
+
+// inUse says whether a path has carried something in about the last second.
+func (d *Daemon) inUse(w *watch) bool {
+	return w.used > 0 && time.Duration(d.tick-w.used)*d.Probing.Every < time.Second+2*slowTicks*d.Probing.Every
 }
 
 // judge finds a path dead whose last probes are all unanswered, the first of

@@ -55,6 +55,29 @@ func (t *Table) Load(prefix netip.Prefix, i int) (Load, error) {
 	return sum, nil
 }
 
+// Carried is how many packets each path has carried, by the numbers of Watch,
+// read at once.
+func (t *Table) Carried() ([]uint64, error) {
+	processors, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, err
+	}
+	most := int(t.c.Maps["loads"].MaxEntries())
+	keys, each := make([]uint32, most), make([]iplbCounts, most*processors)
+	var cursor ebpf.MapBatchCursor
+	n, err := t.c.Maps["loads"].BatchLookup(&cursor, keys, each, nil)
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil, fmt.Errorf("read loads: %w", err)
+	}
+	packets := make([]uint64, most)
+	for i := range n {
+		for _, c := range each[i*processors : (i+1)*processors] {
+			packets[keys[i]] += c.Packets
+		}
+	}
+	return packets, nil
+}
+
 // clearLoad forgets what a path has carried, before another gets its number.
 func (t *Table) clearLoad(id uint32) error {
 	processors, err := ebpf.PossibleCPU()

@@ -331,11 +331,13 @@ static __always_inline __u32 select(const struct set *s, __u32 set, const struct
 
 	if (s->mode == HASH)
 		return choose(s, hash_of(k));
-	now = bpf_ktime_get_ns();
+	now = s->mode == FLOWLET ? bpf_ktime_get_ns() : bpf_ktime_get_coarse_ns(); /* else for ageing only */
 	f = bpf_map_lookup_elem(&flows, k);
 	if (f && stays(s, set, f, now)) {
-		__sync_fetch_and_add(&f->packets, packets);
-		__sync_fetch_and_add(&f->bytes, bytes);
+		/* Not atomic: two processors rarely send one flow at once, and then the
+		 * loss of a packet in a count changes nothing. */
+		f->packets += packets;
+		f->bytes += bytes;
 		f->last = now;
 		return f->path;
 	}
