@@ -48,6 +48,9 @@ func run(ctx context.Context, exe string) error {
 	}
 	defer os.RemoveAll(dir)
 	fmt.Printf("%s; %d rounds of %s\n\n", rig.Machine(), *rounds, *window)
+	if *neighbour {
+		return neighbours(ctx, exe, dir)
+	}
 	var all []*network
 	for _, k := range kinds {
 		if *only != "" && !slices.Contains(strings.Split(*only, ","), k.name) {

@@ -151,9 +151,6 @@ func (a *app) drawResults(e *scenario.Experiment, results []*sim.Result, o *simO
 		return nil
 	}
 	charts := figure.Charts(e, results)
-	if len(charts) == 0 {
-		return badInput{fmt.Errorf("--plot: nothing varies in this scenario: add vary to it")}
-	}
 	if o.plot == "-" {
 		f, ok := a.out.(*os.File)
 		_, err := fmt.Fprint(a.out, figure.Terminal(charts, ok && term.IsTerminal(int(f.Fd()))))

@@ -40,8 +40,8 @@ type Line struct {
 }
 
 // Charts makes the figures an experiment asks for; without any, the
-// throughput of everybody over its last axis. An experiment of one point has
-// nothing to draw over.
+// throughput of everybody over its last axis. An experiment of one point is
+// drawn over its virtual switches.
 func Charts(e *scenario.Experiment, results []*sim.Result) []Chart {
 	plots := e.Plots
 	if len(plots) == 0 && len(e.Axes) > 0 {
@@ -49,10 +49,24 @@ func Charts(e *scenario.Experiment, results []*sim.Result) []Chart {
 		plots = []scenario.Plot{{X: last.Fields[0], Measure: sim.ThroughputPackets, Of: []string{"total"}}}
 	}
 	var charts []Chart
+	if len(plots) == 0 && len(results) > 0 {
+		for _, m := range []sim.Measure{sim.ThroughputPackets, sim.DelayMean} {
+			charts = append(charts, bySwitch(e, results[0], m))
+		}
+	}
 	for _, p := range plots {
 		charts = append(charts, chart(e, p, results))
 	}
 	return charts
+}
+
+// bySwitch draws one figure of every virtual switch beside each other.
+func bySwitch(e *scenario.Experiment, r *sim.Result, m sim.Measure) Chart {
+	l := Line{Name: "virtual switches"}
+	for i, v := range r.VirtualSwitches {
+		l.add(v.Name, i, v.Estimate, m)
+	}
+	return Chart{Title: e.Name, X: "virtual switch", Y: m.String(), Lines: []Line{l}}
 }
 
 func chart(e *scenario.Experiment, p scenario.Plot, results []*sim.Result) Chart {

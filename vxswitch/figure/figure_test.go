@@ -7,6 +7,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +46,15 @@ func experiment(t *testing.T, text string) (*scenario.Experiment, []*sim.Result)
 }
 
 // A line for each combination of the other axes, over the values as numbers.
+// An experiment of one point is drawn over its virtual switches.
+func TestChartsOfOnePoint(t *testing.T) {
+	text := varied[:strings.Index(varied, "vary:")]
+	charts := Charts(experiment(t, text))
+	if len(charts) != 2 || len(charts[0].Lines) != 1 || !slices.Equal(charts[0].Lines[0].Labels, []string{"a", "b"}) {
+		t.Errorf("charts %+v", charts)
+	}
+}
+
 func TestCharts(t *testing.T) {
 	charts := Charts(experiment(t, varied))
 	if len(charts) != 1 || len(charts[0].Lines) != 2 {
