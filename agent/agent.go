@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,9 +39,12 @@ type Agent struct {
 	Events  <-chan struct{} // something of ours may have changed in the kernel
 	Log     *slog.Logger
 	Workers int // concurrent steps on independent items
+	// Dark lists the interfaces without a carrier, sorted; nil: none is looked at.
+	Dark func() ([]string, error)
 
 	applied uint64 // revision last reached without an error
 	drift   uint64
+	dark    []string // interfaces, as last seen
 }
 
 // Limits of the loop. An audit takes at most a tenth of the time, so that a
@@ -135,7 +139,7 @@ func (l *loop) pass(ctx context.Context) {
 	before := l.result
 	l.result = Reconcile(ctx, l.want, l.Parts, l.Workers)
 	l.say(before, l.result)
-	if l.note(l.want, l.result, l.changed) || time.Since(l.reported) > heartbeat {
+	if darker := l.look(); l.note(l.want, l.result, l.changed) || darker || time.Since(l.reported) > heartbeat {
 		l.report(ctx, l.want, l.result)
 		l.reported = time.Now()
 	}
@@ -202,12 +206,30 @@ func (a *Agent) note(want plan.Host, r Result, changed bool) bool {
 	return changed || r.Steps > 0 || len(r.Errors) > 0
 }
 
+// look notes which interfaces have no carrier; true: others than before.
+func (a *Agent) look() bool {
+	if a.Dark == nil {
+		return false
+	}
+	dark, err := a.Dark()
+	if err != nil {
+		a.Log.Warn("carriers cannot be read", "err", err)
+		return false
+	}
+	if slices.Equal(dark, a.dark) {
+		return false
+	}
+	a.Log.Info("carriers changed", "without", dark)
+	a.dark = dark
+	return true
+}
+
 // report tells the server; when it does not hear, the next report will do.
 func (a *Agent) report(ctx context.Context, want plan.Host, r Result) {
 	ctx, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
 	err := a.Source.Report(ctx, plan.Report{
-		Host: a.Host, Revision: a.applied, Tried: want.Revision, Agent: a.Address, Errors: r.Errors, Drift: a.drift,
+		Host: a.Host, Revision: a.applied, Tried: want.Revision, Agent: a.Address, Errors: r.Errors, Drift: a.drift, Dark: a.dark,
 	})
 	if err != nil && ctx.Err() == nil {
 		a.Log.Debug("report not delivered", "err", err)

@@ -4,7 +4,7 @@ package embed
 // networks cannot be improved for long; so the largest and those for which
 // there is no place may take more.
 const (
-	toImprove = 20
+	toImprove = 28
 	toFind    = 24  // a first embedding: to refuse is worse than to be slow
 	ifRoomy   = 200 // where few hosts are ruled out by themselves, there is one more likely than not
 )

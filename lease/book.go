@@ -35,7 +35,8 @@ type Book struct {
 	MostMoves int
 
 	sub      vnet.Substrate
-	working  vnet.Substrate // sub without what is down
+	working  vnet.Substrate  // sub without what is down
+	dark     map[string]bool // hosts that see a link without a carrier; nil: to be looked up
 	calendar *calendar.Calendar
 	entries  map[vnet.LeaseID]*entry
 	live     []*entry // not ended, by Serial

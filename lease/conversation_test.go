@@ -69,6 +69,10 @@ func (c *conversation) say(words []string) string {
 			return answer(c.book.SetHostDown(c.now, vnet.HostID(words[2]), words[0] == "fail"))
 		}
 		return answer(c.book.SetLinkDown(c.now, words[2], words[0] == "fail"))
+	case "dark": // HOST INTERFACE...: what its agent sees without a carrier
+		r := parseReport(c.book.rollout, words[1:2])
+		r.Dark = words[2:]
+		return answer(c.book.Report(c.now, r))
 	case "paths":
 		return c.paths()
 	case "quiet":

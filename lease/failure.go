@@ -225,6 +225,13 @@ func (b *Book) whatIsDown(reasons []string) []string {
 	for _, l := range b.sub.Links {
 		if l.Down {
 			down = append(down, fmt.Sprintf("link %s is down", l.Name))
+			continue
+		}
+		for i, dark := range l.Dark {
+			if dark {
+				down = append(down, fmt.Sprintf("link %s has no carrier at %s", l.Name, l.Ends[i]))
+				break
+			}
 		}
 	}
 	if more := len(down) - most; more > 0 {

@@ -14,7 +14,52 @@ import (
 // Report takes in what an agent says of its host.
 func (b *Book) Report(now time.Time, r plan.Report) error {
 	b.rollout.Report(now, r)
+	if b.sense(r) {
+		return b.worksNow(now)
+	}
 	return b.Tick(now)
+}
+
+// sense takes in which of a host's interfaces have no carrier; true: a link
+// works no more, or again. What the operator said of a link stays.
+func (b *Book) sense(r plan.Report) (changed bool) {
+	if len(r.Dark) == 0 && !b.isDark(r.Host) {
+		return false
+	}
+	var links []vnet.SubstrateLink
+	for i, l := range b.sub.Links {
+		for end, port := range l.Ports {
+			if l.Ends[end] != string(r.Host) || port.Interface == "" {
+				continue
+			}
+			if dark := slices.Contains(r.Dark, port.Interface); dark != l.Dark[end] {
+				if links == nil {
+					links = slices.Clone(b.sub.Links)
+				}
+				links[i].Dark[end] = dark
+			}
+		}
+	}
+	if links == nil {
+		return false
+	}
+	b.sub.Links, b.dark = links, nil
+	return true
+}
+
+// isDark says whether a host said that one of its links has no carrier.
+func (b *Book) isDark(host vnet.HostID) bool {
+	if b.dark == nil {
+		b.dark = make(map[string]bool)
+		for _, l := range b.sub.Links {
+			for end, dark := range l.Dark {
+				if dark {
+					b.dark[l.Ends[end]] = true
+				}
+			}
+		}
+	}
+	return b.dark[string(host)]
 }
 
 // Seen says that a host's agent is alive though it has nothing to report,

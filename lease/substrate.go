@@ -37,7 +37,7 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 			e.bookings = bookings[i]
 		}
 	}
-	b.sub, b.working, b.calendar = sub, sub.Working(), cal
+	b.sub, b.working, b.calendar, b.dark = sub, sub.Working(), cal, nil
 	b.rollout.down = downHosts(sub)
 	b.stale, b.everyHost, b.changed.substrate = true, true, true
 	return b.Tick(now)
@@ -92,7 +92,7 @@ func (b *Book) Measured(now time.Time, host vnet.HostID, rate vnet.Rate) error {
 func (b *Book) KeepMeasured(sub *vnet.Substrate) {
 	for i, l := range sub.Links {
 		if old, ok := b.sub.LinkOf(l.Name); ok {
-			sub.Links[i].Down = old.Down
+			sub.Links[i].Down, sub.Links[i].Dark = old.Down, old.Dark
 		}
 	}
 	for i, h := range sub.Hosts {

@@ -36,4 +36,5 @@ type Report struct {
 	Errors   map[string]string `json:"errors,omitempty"` // by "kind key" of the item, what could not be done
 	Drift    uint64            `json:"drift,omitempty"`  // repairs since start
 	Features map[string]string `json:"features,omitempty"`
+	Dark     []string          `json:"dark,omitempty"` // interfaces of the host without a carrier, sorted
 }

@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -121,4 +122,39 @@ func TestWhatGoesDownIsRoutedAround(t *testing.T) {
 		return nil
 	})
 	l.must("exec", "bound/x", "--", "ping", "-q", "-c", "3", "y")
+}
+
+// TestLostCarrierIsRoutedAround: an agent that sees no carrier tells the
+// server, and what the link carried goes another way; nobody has to say so.
+func TestLostCarrierIsRoutedAround(t *testing.T) {
+	l := newLab(t, triangle)
+	l.up(between("able", "300Mbit", ""))
+	if got := l.pathOf("able"); got != "direct" {
+		t.Fatalf("it is carried by %s", got)
+	}
+	set := func(state string) {
+		t.Helper()
+		if r := runCommand(exec.Command("nsenter", "--net="+l.host("h1"), "--", "ip", "link", "set", "to-h2", state)); r.code != 0 {
+			t.Fatalf("set the link %s: %s%s", state, r.out, r.err)
+		}
+	}
+	set("down")
+	eventually(t, time.Minute, func() error {
+		if got := l.pathOf("able"); got != "left right" {
+			return fmt.Errorf("it is carried by %s", got)
+		}
+		return nil
+	})
+	if out := l.must("links"); !strings.Contains(out, "down") {
+		t.Errorf("links says\n%s", out)
+	}
+	l.settled()
+	l.must("exec", "able/x", "--", "ping", "-q", "-c", "3", "y")
+	set("up")
+	eventually(t, time.Minute, func() error {
+		if out := l.must("links"); strings.Contains(out, "down") {
+			return fmt.Errorf("links says\n%s", out)
+		}
+		return nil
+	})
 }

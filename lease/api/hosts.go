@@ -163,7 +163,7 @@ func linksNow(sub vnet.Substrate, leases []vnet.Lease) []Link {
 	index := make(map[crossing]*Link, cap(links))
 	for _, l := range sub.Links {
 		for _, d := range vnet.Directions {
-			links = append(links, Link{Name: l.Name, From: l.Ends[d], To: l.Ends[d.Opposite()], Capacity: l.Capacity, Leasable: l.Leasable(), Down: l.Down})
+			links = append(links, Link{Name: l.Name, From: l.Ends[d], To: l.Ends[d.Opposite()], Capacity: l.Capacity, Leasable: l.Leasable(), Down: !l.Works()})
 			index[crossing{l.Name, d}] = &links[len(links)-1]
 		}
 	}
