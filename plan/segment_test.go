@@ -124,3 +124,29 @@ func TestHardwareText(t *testing.T) {
 		t.Errorf("%s is read as %s", want, got)
 	}
 }
+
+// A stream that is to fill a link asks no more than the ports of its switch
+// take and give.
+func TestStreamsKeepToPorts(t *testing.T) {
+	l := lan()
+	l.Rates = make(map[string][2]vnet.Rate)
+	for _, link := range l.Request.Links {
+		l.Rates[link.Name] = [2]vnet.Rate{100, 100}
+	}
+	l.Request.Switches[0].Kind = vnet.SwitchEngine
+	l.Request.Switches[0].Ports = map[string]vnet.SwitchPort{"a-s1": {In: 20}, "b-s1": {Out: 30}}
+	streams, err := Streams(substrate, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rates := make(map[string]vnet.Rate)
+	for _, s := range streams {
+		rates[s.From.Link] = s.Rate
+		if s.To.Link == "b-s1" && s.Rate > 30 {
+			t.Errorf("a stream of %d goes to b, whose port gives 30", s.Rate)
+		}
+	}
+	if rates["a-s1"] != 20 || rates["b-s1"] != 100 {
+		t.Errorf("streams of a and b have %v", rates)
+	}
+}

@@ -14,7 +14,8 @@ type Stream struct {
 	From, To  DirectedLink // the station's link to its switch, the other's from its own
 	Ends      [2]string    // nodes
 	Ports     [2]Port
-	Saturates bool // fills To too
+	Rate      vnet.Rate // that it is to have; 0: best effort
+	Saturates bool      // fills To too
 }
 
 // DirectedLink is one direction of a virtual link.
@@ -37,7 +38,7 @@ func Streams(sub vnet.Substrate, l vnet.Lease) ([]Stream, error) {
 	}
 	for _, link := range n.top.Links {
 		for _, d := range vnet.Directions {
-			c.left[DirectedLink{link.Name, d}] = n.lease.Rates[link.Name][d]
+			c.left[DirectedLink{link.Name, d}] = n.carries(link, d)
 		}
 	}
 	slices.SortStableFunc(stations, func(a, b vnet.Station) int { return cmp.Compare(c.left[up(b)], c.left[up(a)]) })
@@ -45,6 +46,27 @@ func Streams(sub vnet.Substrate, l vnet.Lease) ([]Stream, error) {
 		c.begin(from, stations)
 	}
 	return c.list, nil
+}
+
+// carries is what a link carries in a direction with the switches at its ends:
+// its rate, but no more than their ports' own capacities.
+func (n *network) carries(link vnet.VirtualLink, d vnet.Direction) vnet.Rate {
+	rate := n.lease.Rates[link.Name][d]
+	for end, name := range link.Ends {
+		s, ok := n.top.Switch(name)
+		if !ok || rate == 0 {
+			continue
+		}
+		port := s.Ports[link.Name]
+		capacity := port.In
+		if vnet.Direction(end) == d { // it leaves the switch
+			capacity = port.Out
+		}
+		if capacity != 0 {
+			rate = min(rate, capacity)
+		}
+	}
+	return rate
 }
 
 type streams struct {
@@ -79,7 +101,7 @@ func (c *streams) begin(from vnet.Station, stations []vnet.Station) {
 	stream := Stream{
 		From: up(from), To: down(*best), Ends: [2]string{from.Node, best.Node},
 		Ports:     [2]Port{*c.port(from.Link, from.End), *c.port(best.Link, best.End)},
-		Saturates: c.left[down(*best)] == rate,
+		Rate: rate, Saturates: c.left[down(*best)] == rate,
 	}
 	c.used[down(*best)] = true
 	for _, d := range c.path(from, *best) {

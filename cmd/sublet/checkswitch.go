@@ -19,10 +19,10 @@ func across(l vnet.Lease, streams []plan.Stream) []probe.Target {
 			Link: c.From.Link, From: c.Ends[0], To: c.Ends[1],
 			FromIf: c.Ports[0].Interface, ToIf: c.Ports[1].Interface,
 			FromAddr: c.Ports[0].Address, ToAddr: c.Ports[1].Address,
-			MTU: c.Ports[0].MTU, Min: asked.Min, Max: asked.Max,
-			Alloc: l.Rates[c.From.Link][c.From.Dir], Open: asked.Max == vnet.Unbounded,
+			MTU: c.Ports[0].MTU, Min: min(asked.Min, c.Rate), Max: asked.Max,
+			Alloc: c.Rate, Open: asked.Max == vnet.Unbounded,
 		}
-		if t.Open {
+		if t.Open || t.Max > c.Rate && c.Rate < l.Rates[c.From.Link][c.From.Dir] { // a switch's port takes less
 			t.Max = t.Alloc
 		}
 		targets = append(targets, t)
