@@ -100,8 +100,8 @@ func (c *streams) begin(from vnet.Station, stations []vnet.Station) {
 	}
 	stream := Stream{
 		From: up(from), To: down(*best), Ends: [2]string{from.Node, best.Node},
-		Ports:     [2]Port{*c.port(from.Link, from.End), *c.port(best.Link, best.End)},
-		Rate: rate, Saturates: c.left[down(*best)] == rate,
+		Ports: [2]Port{*c.port(from.Link, from.End), *c.port(best.Link, best.End)},
+		Rate:  rate, Saturates: c.left[down(*best)] == rate,
 	}
 	c.used[down(*best)] = true
 	for _, d := range c.path(from, *best) {
