@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"sublet/datapath/kernel"
@@ -81,7 +82,7 @@ func neighbours(ctx context.Context, exe, dir string) error {
 		x, y := each(alone, of), each(beside, of)
 		fmt.Printf("| %s | "+form+" | "+form+" | %.3f |\n", name, median(x), median(y), ratio(y, x))
 	}
-	row("frames/s of 15 Mbit/s", "%.1f", func(g got) float64 { return g.rate })
+	row("of a stream of 15 Mbit/s arrives, %", "%.2f", func(g got) float64 { return g.rate })
 	row("round trip p50, us", "%.0f", func(g got) float64 { return g.p50 })
 	row("round trip p99, us", "%.0f", func(g got) float64 { return g.p99 })
 	return nil
@@ -99,7 +100,7 @@ func (n *network) beside(ctx context.Context, loud *network, noisy bool) (g got,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if noisy {
-		if err := loud.pace(ctx, 300e6); err != nil {
+		if _, err := loud.pace(ctx, 300e6); err != nil {
 			return g, err
 		}
 	}
@@ -111,21 +112,25 @@ func (n *network) beside(ctx context.Context, loud *network, noisy bool) (g got,
 		return g, err
 	}
 	defer counter.Close()
-	if err := n.pace(ctx, 15e6); err != nil {
+	sending, stop := context.WithCancel(ctx)
+	defer stop()
+	sent, err := n.pace(sending, 15e6)
+	if err != nil {
 		return g, err
 	}
-	time.Sleep(*window / 5)
-	before, began := counter.Packets(), time.Now()
 	time.Sleep(*window)
-	g.rate = float64(counter.Packets()-before) / time.Since(began).Seconds()
+	stop()
+	time.Sleep(100 * time.Millisecond) // the last are on their way
+	g.rate = 100 * float64(counter.Packets()) / float64(sent.Load())
 	return g, nil
 }
 
 // pace sends frames of 1514 bytes at a rate, a few every millisecond.
-func (n *network) pace(ctx context.Context, bits float64) error {
+func (n *network) pace(ctx context.Context, bits float64) (sent *atomic.Int64, err error) {
+	sent = new(atomic.Int64)
 	ns, err := kernel.OpenNamespace("/run/netns/" + n.ns("a"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer ns.Close()
 	var c *net.UDPConn
@@ -134,17 +139,17 @@ func (n *network) pace(ctx context.Context, bits float64) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	go func() {
 		defer c.Close()
-		payload, began, sent := make([]byte, 1472), time.Now(), 0
+		payload, began := make([]byte, 1472), time.Now()
 		for ctx.Err() == nil {
-			for due := int(time.Since(began).Seconds() * bits / 8 / 1514); sent < due; sent++ {
+			for due := int64(time.Since(began).Seconds() * bits / 8 / 1514); sent.Load() < due && ctx.Err() == nil; sent.Add(1) {
 				_, _ = c.Write(payload) // what is refused is lost, as it is beyond a port's rate
 			}
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	return nil
+	return sent, nil
 }
