@@ -8,8 +8,6 @@ type Count struct {
 
 func (c *Count) add(size int32) { c.Packets++; c.Bytes += uint64(size) }
 
-func (c *Count) sub(size int32) { c.Packets--; c.Bytes -= uint64(size) }
-
 // Plus returns the sum of both.
 func (c Count) Plus(d Count) Count { return Count{c.Packets + d.Packets, c.Bytes + d.Bytes} }
 

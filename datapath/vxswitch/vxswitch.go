@@ -27,12 +27,10 @@ import (
 type Part struct {
 	host *kernel.Host
 	mu   sync.Mutex
-	gone chan struct{} // has a token when the process has ended
-	pid  int           // that is watched
 }
 
 // New makes the part for one host.
-func New(host *kernel.Host) *Part { return &Part{host: host, gone: make(chan struct{}, 1)} }
+func New(host *kernel.Host) *Part { return &Part{host: host} }
 
 // Kinds are vxswitch and vxswitchport.
 func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindVxSwitch, plan.KindVxSwitchPort} }
