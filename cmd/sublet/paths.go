@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,6 +55,9 @@ func (a *app) showPaths(ctx context.Context, host string) error {
 	all := []iplbd.Status{}
 	for _, socket := range sockets {
 		s, err := iplbd.Fetch(ctx, socket)
+		if errors.Is(err, syscall.ECONNREFUSED) && host == "" {
+			continue // left by one that was killed
+		}
 		if err != nil {
 			return err
 		}

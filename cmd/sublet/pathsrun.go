@@ -99,6 +99,11 @@ func (a *app) spread(ctx context.Context, r spreadRun) error {
 		return err
 	}
 	defer h.Close()
+	lock, err := lockHost(a.run, "paths-"+r.host)
+	if err != nil {
+		return badInput{fmt.Errorf("host %s runs paths already: end that first", r.host)}
+	}
+	defer lock.Close()
 	source, err := r.sourceOf(h)
 	if err != nil {
 		return err
