@@ -96,6 +96,9 @@ func (a *app) emulateMultipath(ctx context.Context, b multipathRun) error {
 	if err != nil {
 		return err
 	}
+	if err := emulate.Fits(sub); err != nil {
+		return badInput{err}
+	}
 	sub.Links = slices.Clone(sub.Links)
 	for i := range sub.Links {
 		sub.Links[i].Capacity = b.emulation.capacity

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -59,12 +58,17 @@ type host struct {
 // even with slow links.
 const MaxNodes = 160
 
+// Fits says what makes a substrate too large for an emulation.
+func Fits(sub vnet.Substrate) error {
+	if n := len(sub.Hosts) + len(sub.Switches); n > MaxNodes {
+		return fmt.Errorf("an emulation of %d hosts and switches is larger than %d: use the model", n, MaxNodes)
+	}
+	return lab.FitsOSPF(sub)
+}
+
 // Start makes the fabric. The caller is root.
 func Start(ctx context.Context, c Config) (*Fabric, error) {
-	if n := len(c.Substrate.Hosts) + len(c.Substrate.Switches); n > MaxNodes {
-		return nil, fmt.Errorf("an emulation of %d hosts and switches is larger than %d: use the model", n, MaxNodes)
-	}
-	if err := lab.FitsOSPF(c.Substrate); err != nil {
+	if err := Fits(c.Substrate); err != nil {
 		return nil, err
 	}
 	model, err := multipath.NewFabric(c.Substrate)
@@ -198,8 +202,3 @@ func (f *Fabric) relays(p relay.Path) []netip.Addr {
 
 // Hosts is how many there are.
 func (f *Fabric) Hosts() int { return len(f.hosts) }
-
-// namespace of a node.
-func (f *Fabric) namespace(node string) (*os.File, error) {
-	return kernel.OpenNamespace(lab.Namespace(f.ground.Name, node))
-}
