@@ -10,7 +10,7 @@
 // Node and link mapping hold under processor, memory, site, pinned host,
 // exclusivity, the latency bound of each virtual link, and the guaranteed
 // minima in both directions, in every stage's part of the window. One mapping
-// serves all stages. A virtual link has one path.
+// serves all stages. A virtual link has one path, or where it may several (split.go).
 //
 // Paths: hosts relay, switches forward. From a host a path takes one of the
 // host's own links; if that leads to a switch, the path follows the fabric's
