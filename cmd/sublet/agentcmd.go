@@ -121,7 +121,9 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	return nil
 }
 
-// lockHost makes sure that a host has one agent.
+// lockHost makes sure that a host has one agent. The lock is the process's
+// (fcntl(2)): flock(2)'s would be held by a child that was made just before
+// this process was killed, and keep the next agent out.
 func lockHost(run, host string) (io.Closer, error) {
 	if err := os.MkdirAll(run, 0o755); err != nil {
 		return nil, err
@@ -130,7 +132,7 @@ func lockHost(run, host string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("host %s has an agent already", host)
 	}
