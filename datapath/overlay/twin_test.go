@@ -392,13 +392,16 @@ func lead2(b bool) int {
 }
 
 // find is the tunnel that a packet belongs to.
+//
+// A sender's address goes by a number of 32 bits: a stranger with the same one
+// (one in ten million random packets was) is told apart afterwards.
 func (s *site) find(p *protocol, id uint32, o slowOuter) (uint32, plan.Overlay, bool) {
 	for number, item := range s.items {
 		q, _ := protocolOf(item.Protocol)
 		if q != p || item.Interface == "nowhere" {
 			continue
 		}
-		if p.id != none && number == id || p.id == none && address(item.Remote) == address(o.from) {
+		if p.id != none && number == id || p.id == none && senderNumber(address(item.Remote)) == senderNumber(address(o.from)) {
 			return number, item, true
 		}
 	}
