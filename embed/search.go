@@ -54,7 +54,7 @@ type outcome struct {
 // false, and nothing is changed, if one finds no way.
 func (s *search) settle(v, host int) bool {
 	n := s.problem.nodes[v]
-	s.weighed += 10
+	s.weighed += 20
 	s.occupy(v, host)
 	for i, l := range n.links {
 		if s.host[s.problem.links[l].far(v)] < 0 || s.route(l) && s.lowest() <= s.bound {

@@ -5,7 +5,7 @@ package embed
 // there is no place may take more.
 const (
 	toImprove = 28
-	toFind    = 24  // a first embedding: to refuse is worse than to be slow
+	toFind    = 22  // a first embedding: to refuse is worse than to be slow
 	ifRoomy   = 200 // where few hosts are ruled out by themselves, there is one more likely than not
 )
 
