@@ -29,8 +29,18 @@ links:
 		t.Fatalf("it is carried by %v", shares)
 	}
 	l.settled()
-	if v, code := l.check("wide", "--duration", "3s"); code != 0 {
-		t.Errorf("the check says %+v", v)
+	for try := 1; ; try++ { // other work may take the processor away
+		v, code := l.check("wide", "--duration", "3s")
+		why := starved(v)
+		if code == 0 {
+			break
+		}
+		if why == "" {
+			t.Fatalf("the check says %+v", v)
+		}
+		if try == 3 {
+			t.Skip("the machine is too busy: " + why)
+		}
 	}
 	for _, host := range []string{"h1", "h2"} {
 		if err := l.bothCarry(host); err != nil {
