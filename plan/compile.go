@@ -232,7 +232,7 @@ func entry(wire VxLink, t *Tunnel) Overlay {
 // noLimit is more than any host forwards: a bound of that height is left out
 // instead of enforced. An operator who gives a host such a capacity wants its
 // links without a stated maximum unshaped.
-const noLimit = 1000 * vnet.Gbit
+const noLimit = 500 * vnet.Gbit
 
 func enforced(r vnet.Rate) vnet.Rate {
 	if r >= noLimit {

@@ -70,7 +70,7 @@ func (s Samples) Median() float64 {
 
 // Format gives the median and, in brackets, the smallest and largest sample.
 func (s Samples) Format(verb string) string {
-	if len(s) == 0 {
+	if len(s) == 0 || math.IsNaN(s[0]) {
 		return "-"
 	}
 	if len(s) == 1 {
