@@ -27,9 +27,14 @@ func TestWorkedExample(t *testing.T) {
 	l.up(pair("two", "min: 800Mbit, max: 1500Mbit"))
 	l.up(pair("three", "rate: 300Mbit"))
 	l.expectRates(map[string]vnet.Rate{"one": 500 * vnet.Mbit, "two": 1200 * vnet.Mbit, "three": 300 * vnet.Mbit})
-	v, code := l.check("three", "--duration", "2s")
-	if len(v.Links) != 2 || (code != 0 || !v.OK) && starved(v) == "" {
-		t.Errorf("check three: exit code %d, verdict %+v", code, v)
+	for try := 1; ; try++ { // other work may take the processor away
+		v, code := l.check("three", "--duration", "2s")
+		if len(v.Links) == 2 && (code == 0 && v.OK || starved(v) != "") {
+			break
+		}
+		if try == 3 {
+			t.Fatalf("check three: exit code %d, verdict %+v", code, v)
+		}
 	}
 	l.must("down", "three")
 	l.expectRates(map[string]vnet.Rate{"one": 500 * vnet.Mbit, "two": 1500 * vnet.Mbit})
