@@ -64,7 +64,8 @@ func below(root, what string) []string {
 	return seen
 }
 
-// processesIn counts the processes in a network namespace by their name.
+// processesIn counts the processes in a network namespace by their program:
+// what they are called depends on how they were started.
 func (l *lab) processesIn(host, namespace string) []string {
 	var home unix.Stat_t
 	if err := unix.Stat(namespace, &home); err != nil {
@@ -74,8 +75,8 @@ func (l *lab) processesIn(host, namespace string) []string {
 	for _, dir := range matches("/proc/[0-9]*") {
 		var st unix.Stat_t
 		if err := unix.Stat(dir+"/ns/net", &st); err == nil && st.Ino == home.Ino && st.Dev == home.Dev {
-			words, _ := os.ReadFile(dir + "/comm")
-			count[strings.TrimSpace(string(words))]++
+			program, _ := os.Readlink(dir + "/exe") // none: it is just ending
+			count[filepath.Base(program)]++
 		}
 	}
 	var seen []string
