@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	"sublet/vnet"
 )
@@ -20,6 +21,24 @@ type VNode struct {
 // hold no '.', so no two nodes share one.
 func Namespace(lease vnet.LeaseID, node string) string {
 	return string(lease.Tenant) + "." + string(lease.Network) + "." + node
+}
+
+// ParseNamespace takes Namespace apart; false: it is none.
+func ParseNamespace(key string) (lease vnet.LeaseID, node string, ok bool) {
+	parts := strings.Split(key, ".")
+	if len(parts) != 3 {
+		return lease, "", false
+	}
+	return vnet.LeaseID{Tenant: vnet.TenantID(parts[0]), Network: vnet.VNetID(parts[1])}, parts[2], true
+}
+
+// parseNamespace does the same for names that go on with what they are of.
+func parseNamespace(key, of string) (lease vnet.LeaseID, name string, ok bool) {
+	rest, ours := strings.CutSuffix(key, of)
+	if !ours {
+		return lease, "", false
+	}
+	return ParseNamespace(rest)
 }
 
 // Fabric names the namespace that holds the host-side ends of a lease's links:

@@ -74,7 +74,14 @@ func (p Port) Hardware() Hardware {
 // SwitchNamespace names the namespace of a switch: it has one part more than a
 // node's, which is the tenant's.
 func SwitchNamespace(lease vnet.LeaseID, name string) string {
-	return Namespace(lease, name) + ".switch"
+	return Namespace(lease, name) + ofSwitch
+}
+
+const ofSwitch = ".switch"
+
+// ParseSwitchNamespace takes SwitchNamespace apart; false: it is none.
+func ParseSwitchNamespace(key string) (lease vnet.LeaseID, name string, ok bool) {
+	return parseNamespace(key, ofSwitch)
 }
 
 // Kind of the section.

@@ -47,7 +47,14 @@ type VxSwitchPort struct {
 
 // EngineNamespace names the namespace of a switch of kind vxswitch.
 func EngineNamespace(lease vnet.LeaseID, name string) string {
-	return Namespace(lease, name) + ".vxswitch"
+	return Namespace(lease, name) + ofEngine
+}
+
+const ofEngine = ".vxswitch"
+
+// ParseEngineNamespace takes EngineNamespace apart; false: it is none.
+func ParseEngineNamespace(key string) (lease vnet.LeaseID, name string, ok bool) {
+	return parseNamespace(key, ofEngine)
 }
 
 // Kind of the section.

@@ -87,6 +87,32 @@ func (h *Host) Dir(kind string) string { return filepath.Join(h.Run, kind, h.Hos
 // Open opens one of the host's namespaces by name.
 func (h *Host) Open(namespace string) (*os.File, error) { return OpenNamespace(h.Path(namespace)) }
 
+// MakeSilent makes a namespace unless it is there: without IPv6 and without
+// forwarding, so that nothing in it answers or passes on a frame.
+func (h *Host) MakeSilent(namespace string) error {
+	ns, err := h.Open(namespace)
+	if err == nil {
+		return ns.Close()
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if ns, err = NewNamespace(silence); err != nil {
+		return err
+	}
+	defer ns.Close()
+	return Bind(ns, h.Path(namespace))
+}
+
+func silence() error {
+	for _, s := range []string{"ipv6/conf/all/disable_ipv6", "ipv6/conf/default/disable_ipv6"} {
+		if err := Sysctl(s, "1"); err != nil {
+			return err
+		}
+	}
+	return Sysctl("ipv4/ip_forward", "0")
+}
+
 // Dial opens a netlink socket in one of the host's namespaces; "" is Home.
 func (h *Host) Dial(namespace string) (*Conn, error) {
 	if namespace == "" {

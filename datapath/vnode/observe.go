@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"sublet/plan"
 	"sublet/vnet"
@@ -56,13 +55,13 @@ func (p *Part) keys() ([]string, error) {
 	keys := append(files, groups...)
 	slices.Sort(keys)
 	return slices.DeleteFunc(slices.Compact(keys), func(key string) bool {
-		_, _, ok := parseKey(key)
+		_, _, ok := plan.ParseNamespace(key)
 		return !ok
 	}), nil
 }
 
 func (p *Part) observe(key string) (plan.VNode, error) {
-	id, node, _ := parseKey(key)
+	id, node, _ := plan.ParseNamespace(key)
 	owner, err := p.host.Owner(key)
 	g := p.host.Group(key)
 	if errors.Is(err, os.ErrNotExist) || err == nil && !g.Exists() {
@@ -72,13 +71,4 @@ func (p *Part) observe(key string) (plan.VNode, error) {
 		Lease: id, Node: node, Owner: owner,
 		CPU: vnet.CPU(g.CPU()), Memory: vnet.Bytes(g.Memory()),
 	}, err
-}
-
-// parseKey takes plan.Namespace apart.
-func parseKey(key string) (id vnet.LeaseID, node string, ok bool) {
-	parts := strings.Split(key, ".")
-	if len(parts) != 3 {
-		return id, "", false
-	}
-	return vnet.LeaseID{Tenant: vnet.TenantID(parts[0]), Network: vnet.VNetID(parts[1])}, parts[2], true
 }

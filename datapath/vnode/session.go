@@ -39,7 +39,7 @@ func SelfInside(run string) string { return run + "/sublet" }
 // Start it from a goroutine that is not locked to its thread, or else it ends
 // with that thread (PR_SET_PDEATHSIG).
 func (p *Part) Command(key string, argv []string, tty bool) (*exec.Cmd, error) {
-	id, node, ok := parseKey(key)
+	id, node, ok := plan.ParseNamespace(key)
 	if !ok || len(argv) == 0 {
 		return nil, fmt.Errorf("run %q in %q: need a node and a command", argv, key)
 	}

@@ -51,13 +51,13 @@ func (p *Part) keys() ([]string, error) {
 	}
 	slices.Sort(keys)
 	return slices.DeleteFunc(slices.Compact(keys), func(key string) bool {
-		_, _, ok := parseKey(key)
+		_, _, ok := plan.ParseSwitchNamespace(key)
 		return !ok
 	}), nil
 }
 
 func (p *Part) observe(key string, host *plan.Host) error {
-	id, name, _ := parseKey(key)
+	id, name, _ := plan.ParseSwitchNamespace(key)
 	s := plan.VSwitch{Lease: id, Switch: name}
 	ns, err := p.host.Open(key)
 	if errors.Is(err, os.ErrNotExist) || err == nil && !p.pinned(key) {

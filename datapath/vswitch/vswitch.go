@@ -12,14 +12,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 
 	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 	"sublet/plan"
-	"sublet/vnet"
 )
 
 // Part does the sections vswitch and switchport. Do may be called concurrently
@@ -76,7 +74,7 @@ func (p *Part) Do(_ context.Context, step plan.Step) (err error) {
 
 // setSwitch makes the namespace and the tables, and fills in what is planned.
 func (p *Part) setSwitch(s plan.VSwitch) error {
-	if err := p.makeNamespace(s.Key()); err != nil {
+	if err := p.host.MakeSilent(s.Key()); err != nil {
 		return err
 	}
 	t, err := p.tables(s.Key())
@@ -87,34 +85,6 @@ func (p *Part) setSwitch(s plan.VSwitch) error {
 		return err
 	}
 	return t.setStations(s.Stations)
-}
-
-func (p *Part) makeNamespace(key string) error {
-	ns, err := p.host.Open(key)
-	if err == nil {
-		return ns.Close()
-	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	ns, err = kernel.NewNamespace(silence)
-	if err != nil {
-		return err
-	}
-	defer ns.Close()
-	return kernel.Bind(ns, p.host.Path(key))
-}
-
-// silence keeps the namespace's stack from taking part.
-func silence() error {
-	for _, s := range [][2]string{
-		{"ipv6/conf/all/disable_ipv6", "1"}, {"ipv6/conf/default/disable_ipv6", "1"}, {"ipv4/ip_forward", "0"},
-	} {
-		if err := kernel.Sysctl(s[0], s[1]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // tables opens a switch's tables and programs, or makes them.
@@ -164,13 +134,4 @@ func pinsOf(key string) string { return pinsPrefix + strings.ReplaceAll(key, "."
 func keyOf(pins string) (string, bool) {
 	rest, ours := strings.CutPrefix(pins, pinsPrefix)
 	return strings.ReplaceAll(rest, ":", "."), ours
-}
-
-// parseKey takes plan.SwitchNamespace apart.
-func parseKey(key string) (id vnet.LeaseID, name string, ok bool) {
-	parts := strings.Split(key, ".")
-	if len(parts) != 4 || parts[3] != "switch" {
-		return id, "", false
-	}
-	return vnet.LeaseID{Tenant: vnet.TenantID(parts[0]), Network: vnet.VNetID(parts[1])}, parts[2], true
 }

@@ -11,31 +11,14 @@ import (
 	"sublet/vnet"
 )
 
-// makeFabric makes a lease's fabric unless it is there: without IPv6 and
-// without forwarding, so that nothing in it answers or passes on a frame.
+// makeFabric makes a lease's fabric unless it is there.
 func (p *Part) makeFabric(name string) error {
 	p.fabrics.Lock()
 	defer p.fabrics.Unlock()
-	if f, err := p.host.Open(name); err == nil {
-		return f.Close()
-	} else if !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("open fabric %s: %w", name, err)
-	}
-	ns, err := kernel.NewNamespace(silence)
-	if err != nil {
+	if err := p.host.MakeSilent(name); err != nil {
 		return fmt.Errorf("make fabric %s: %w", name, err)
 	}
-	defer ns.Close()
-	return kernel.Bind(ns, p.host.Path(name))
-}
-
-func silence() error {
-	for _, s := range []string{"ipv6/conf/all/disable_ipv6", "ipv6/conf/default/disable_ipv6"} {
-		if err := kernel.Sysctl(s, "1"); err != nil {
-			return err
-		}
-	}
-	return kernel.Sysctl("ipv4/ip_forward", "0")
+	return nil
 }
 
 // removeFabric removes a fabric in which no link is left, with the trunk; with

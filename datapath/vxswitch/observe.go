@@ -89,7 +89,7 @@ func (p *Part) strays(s *state, host *plan.Host) error {
 		known[sw.Key()] = true
 	}
 	for _, key := range names {
-		if id, name, ok := parseKey(key); ok && !known[key] {
+		if id, name, ok := plan.ParseEngineNamespace(key); ok && !known[key] {
 			host.Add(plan.VxSwitch{Lease: id, Switch: name})
 		}
 	}

@@ -13,13 +13,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
-	"sublet/vnet"
 )
 
 // Part does the sections vxswitch and vxswitchport. Do and Observe take turns:
@@ -62,7 +59,7 @@ func (p *Part) Do(ctx context.Context, step plan.Step) (err error) {
 
 // setSwitch makes the namespace, which links need, and hosts the switch.
 func (p *Part) setSwitch(ctx context.Context, s plan.VxSwitch) error {
-	if err := p.makeNamespace(s.Key()); err != nil {
+	if err := p.host.MakeSilent(s.Key()); err != nil {
 		return err
 	}
 	return p.change(ctx, func(st *state) { st.setSwitch(s, false) })
@@ -72,38 +69,7 @@ func (p *Part) deleteSwitch(ctx context.Context, s plan.VxSwitch) error {
 	if err := p.change(ctx, func(st *state) { st.setSwitch(s, true) }); err != nil {
 		return err
 	}
-	err := kernel.Unbind(p.host.Path(s.Key()))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-func (p *Part) makeNamespace(key string) error {
-	ns, err := p.host.Open(key)
-	if err == nil {
-		return ns.Close()
-	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if ns, err = kernel.NewNamespace(silence); err != nil {
-		return err
-	}
-	defer ns.Close()
-	return kernel.Bind(ns, p.host.Path(key))
-}
-
-// silence keeps the namespace's stack from taking part.
-func silence() error {
-	for _, s := range [][2]string{
-		{"ipv6/conf/all/disable_ipv6", "1"}, {"ipv6/conf/default/disable_ipv6", "1"}, {"ipv4/ip_forward", "0"},
-	} {
-		if err := kernel.Sysctl(s[0], s[1]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return kernel.Unbind(p.host.Path(s.Key()))
 }
 
 // change changes what the process is to be, writes it down, and makes it so. A
@@ -122,13 +88,4 @@ func (p *Part) change(ctx context.Context, f func(*state)) error {
 		return errors.Join(err, p.save(before))
 	}
 	return nil
-}
-
-// parseKey takes plan.EngineNamespace apart.
-func parseKey(key string) (id vnet.LeaseID, name string, ok bool) {
-	parts := strings.Split(key, ".")
-	if len(parts) != 4 || parts[3] != "vxswitch" {
-		return id, "", false
-	}
-	return vnet.LeaseID{Tenant: vnet.TenantID(parts[0]), Network: vnet.VNetID(parts[1])}, parts[2], true
 }
