@@ -107,6 +107,12 @@ func up(t testing.TB, sub vnet.Substrate) (*Lab, Spec) {
 	t.Helper()
 	needRoot(t)
 	spec := specOf(t, sub)
+	return upAs(t, spec), spec
+}
+
+// upAs is up for what is specified in another way.
+func upAs(t testing.TB, spec Spec) *Lab {
+	t.Helper()
 	before := census(t, spec)
 	l, err := Up(t.Context(), spec)
 	if err != nil {
@@ -118,7 +124,7 @@ func up(t testing.TB, sub vnet.Substrate) (*Lab, Spec) {
 		}
 		leavesNothing(t, spec, before)
 	})
-	return l, spec
+	return l
 }
 
 func specOf(t testing.TB, sub vnet.Substrate) Spec {

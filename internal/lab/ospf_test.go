@@ -67,17 +67,7 @@ func TestOSPF(t *testing.T) {
 	needRoot(t)
 	spec := specOf(t, diamond())
 	spec.OSPF = true
-	before := census(t, spec)
-	l, err := Up(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := Down(spec.Run); err != nil {
-			t.Error(err)
-		}
-		leavesNothing(t, spec, before)
-	})
+	l := upAs(t, spec)
 	far, _ := Loopback(l.Substrate, "h2")
 	if out, err := in(t, spec, "h1", "ping", "-q", "-c", "3", "-i", "0.1", "-W", "2", far.String()); err != nil {
 		t.Errorf("h1 does not reach %s: %v\n%s", far, err, out)
