@@ -162,7 +162,7 @@ func (t *tables) setStations(stations []plan.Station) error {
 			return err
 		}
 	}
-	if err := t.setAnswers(answers); err != nil {
+	if err := setAnswers(t.Stations, answers, func(s vswitchStation) vswitchStation { return s }); err != nil {
 		return err
 	}
 	return t.setLinkLocals(entries)
@@ -171,50 +171,34 @@ func (t *tables) setStations(stations []plan.Station) error {
 // setLinkLocals brings the answers to neighbour solicitations to the planned
 // stations' entries.
 func (t *tables) setLinkLocals(entries map[uint64]vswitchEntry) error {
-	want := make(map[[16]byte]vswitchStation, len(entries))
+	want := make(map[[16]byte]vswitchStation6, len(entries))
 	for key, e := range entries {
 		h := hardwareOf(key)
-		want[linkLocal(h)] = vswitchStation{Planned: h, Now: h, Port: uint16(e.Port)}
+		want[linkLocal(h)] = vswitchStation6{Is: vswitchStation{Planned: h, Now: h, Port: uint16(e.Port)}}
 	}
-	have, err := read[[16]byte, vswitchStation6](t.Stations6)
+	return setAnswers(t.Stations6, want, func(s vswitchStation6) vswitchStation { return s.Is })
+}
+
+// setAnswers brings what is answered for stations, by IP address, to what is
+// wanted. Rows of the same station at the same port stay as they are.
+func setAnswers[IP comparable, Row any](m *ebpf.Map, want map[IP]Row, station func(Row) vswitchStation) error {
+	have, err := read[IP, Row](m)
 	if err != nil {
 		return err
 	}
 	for ip := range have {
 		if _, stays := want[ip]; !stays {
-			if err := missing(t.Stations6.Delete(ip)); err != nil {
+			if err := missing(m.Delete(ip)); err != nil {
 				return err
 			}
 		}
 	}
-	for ip, is := range want {
-		if h, there := have[ip]; there && h.Is.Planned == is.Planned && h.Is.Port == is.Port {
+	for ip, row := range want {
+		is := station(row)
+		if h, there := have[ip]; there && station(h).Planned == is.Planned && station(h).Port == is.Port {
 			continue
 		}
-		if err := t.Stations6.Put(ip, vswitchStation6{Is: is}); err != nil {
-			return fmt.Errorf("put a station's answer: %w", err)
-		}
-	}
-	return nil
-}
-
-func (t *tables) setAnswers(answers map[[4]byte]vswitchStation) error {
-	have, err := t.answers()
-	if err != nil {
-		return err
-	}
-	for ip := range have {
-		if _, stays := answers[ip]; !stays {
-			if err := missing(t.Stations.Delete(ip)); err != nil {
-				return err
-			}
-		}
-	}
-	for ip, want := range answers {
-		if h, there := have[ip]; there && h.Planned == want.Planned && h.Port == want.Port {
-			continue
-		}
-		if err := t.Stations.Put(ip, want); err != nil {
+		if err := m.Put(ip, row); err != nil {
 			return fmt.Errorf("put a station's answer: %w", err)
 		}
 	}
