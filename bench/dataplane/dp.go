@@ -247,7 +247,7 @@ func report(title string, all []series, figures map[figure]rig.Samples, quantiti
 	for _, n := range counts {
 		row := []any{all[1].name + " / " + all[0].name, n}
 		for _, q := range quantities {
-			row = append(row, over(figures[figure{all[1].name, q, n}], figures[figure{all[0].name, q, n}]).Format("%.3f"))
+			row = append(row, figures[figure{all[1].name, q, n}].Over(figures[figure{all[0].name, q, n}]).Format("%.3f"))
 		}
 		table.Add(row...)
 	}

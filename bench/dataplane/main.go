@@ -137,7 +137,7 @@ func (g group) report(b *bench, samples [][]rig.Samples) {
 		figure, ratio := []any{n.name}, []any{n.name}
 		for m, gauge := range g.gauges {
 			figure = append(figure, samples[i][m].Format(gauge.verb))
-			ratio = append(ratio, over(samples[i][m], samples[0][m]).Format("%.3f"))
+			ratio = append(ratio, samples[i][m].Over(samples[0][m]).Format("%.3f"))
 		}
 		figures.Add(figure...)
 		ratios.Add(ratio...)
@@ -161,13 +161,4 @@ func subtract(figures []rig.Samples) {
 			}
 		}
 	}
-}
-
-// over divides round by round.
-func over(a, b rig.Samples) rig.Samples {
-	ratio := make(rig.Samples, len(a))
-	for i := range a {
-		ratio[i] = a[i] / b[i]
-	}
-	return ratio
 }

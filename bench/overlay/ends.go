@@ -150,19 +150,11 @@ func endToEnd() error {
 	for i, e := range all {
 		row := []any{e.name}
 		for m, f := range figures {
-			row = append(row, samples[i][m].Format(f.verb), ratio(samples[i][m], samples[0][m]).Format("%.2f"))
+			row = append(row, samples[i][m].Format(f.verb), samples[i][m].Over(samples[0][m]).Format("%.2f"))
 		}
 		table.Add(row...)
 	}
 	fmt.Printf("%s; %d rounds of %s\n\n", rig.Machine(), *rounds, *window)
 	table.Print(os.Stdout)
 	return nil
-}
-
-func ratio(a, b rig.Samples) rig.Samples {
-	r := make(rig.Samples, len(a))
-	for i := range a {
-		r[i] = a[i] / b[i]
-	}
-	return r
 }

@@ -68,6 +68,16 @@ func (s Samples) Median() float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
+// Over divides by samples of the same rounds, round by round: what drifts between
+// rounds cancels.
+func (s Samples) Over(base Samples) Samples {
+	ratio := make(Samples, len(s))
+	for i := range s {
+		ratio[i] = s[i] / base[i]
+	}
+	return ratio
+}
+
 // Format gives the median and, in brackets, the smallest and largest sample.
 func (s Samples) Format(verb string) string {
 	if len(s) == 0 || math.IsNaN(s[0]) {

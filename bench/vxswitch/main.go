@@ -9,7 +9,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -68,7 +67,7 @@ func run(ctx context.Context, exe string) error {
 }
 
 // figures are a network's, one of each round.
-type figures struct{ packets, bits, p50, p99 []float64 }
+type figures struct{ packets, bits, p50, p99 rig.Samples }
 
 func series(ctx context.Context, all []*network) error {
 	got := make([]figures, len(all))
@@ -86,8 +85,8 @@ func series(ctx context.Context, all []*network) error {
 	fmt.Println("|---|---|---|---|---|---|---|")
 	for i, n := range all {
 		f, base := got[i], got[0]
-		fmt.Printf("| %s | %.3f | %.2f | %.2f | %.2f | %.0f | %.0f |\n", n.name, median(f.packets)/1e6, ratio(f.packets, base.packets),
-			median(f.bits)/1e9, ratio(f.bits, base.bits), median(f.p50), median(f.p99))
+		fmt.Printf("| %s | %.3f | %.2f | %.2f | %.2f | %.0f | %.0f |\n", n.name, f.packets.Median()/1e6, f.packets.Over(base.packets).Median(),
+			f.bits.Median()/1e9, f.bits.Over(base.bits).Median(), f.p50.Median(), f.p99.Median())
 	}
 	return nil
 }
@@ -153,19 +152,4 @@ func (n *network) stream() (float64, error) {
 		return math.Min(ends, forwarder), nil
 	}
 	return ends, err
-}
-
-func median(x []float64) float64 {
-	x = slices.Clone(x)
-	slices.SortFunc(x, cmp.Compare)
-	return x[len(x)/2]
-}
-
-// ratio is the median of the rounds' ratios.
-func ratio(x, base []float64) float64 {
-	r := make([]float64, len(x))
-	for i := range x {
-		r[i] = x[i] / base[i]
-	}
-	return median(r)
 }

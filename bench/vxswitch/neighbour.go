@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sublet/bench/rig"
 	"sublet/datapath/kernel"
 	"sublet/measure/blast"
 )
@@ -80,7 +81,7 @@ func neighbours(ctx context.Context, exe, dir string) error {
 	fmt.Println("| the quiet tenant | alone | beside one that sends three times his capacity | ratio |\n|---|---|---|---|")
 	row := func(name, form string, of func(got) float64) {
 		x, y := each(alone, of), each(beside, of)
-		fmt.Printf("| %s | "+form+" | "+form+" | %.3f |\n", name, median(x), median(y), ratio(y, x))
+		fmt.Printf("| %s | "+form+" | "+form+" | %.3f |\n", name, x.Median(), y.Median(), y.Over(x).Median())
 	}
 	row("of a stream of 15 Mbit/s arrives, %", "%.2f", func(g got) float64 { return g.rate })
 	row("round trip p50, us", "%.0f", func(g got) float64 { return g.p50 })
@@ -88,7 +89,7 @@ func neighbours(ctx context.Context, exe, dir string) error {
 	return nil
 }
 
-func each(list []got, of func(got) float64) (out []float64) {
+func each(list []got, of func(got) float64) (out rig.Samples) {
 	for _, g := range list {
 		out = append(out, of(g))
 	}
