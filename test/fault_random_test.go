@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/datapath/kernel"
 	"sublet/lease/api"
 	"sublet/vnet"
 )
@@ -226,7 +227,7 @@ func (r *randomly) network(name string) vnet.Request {
 	return request
 }
 
-func haveFRR() bool { return len(matches("/usr/lib/frr/ospfd")) > 0 }
+func haveFRR() bool { return len(matches(kernel.FRR("ospfd"))) > 0 }
 
 func (r *randomly) bandwidth() vnet.Bandwidth {
 	switch rate := vnet.Rate(1+r.rand.IntN(20)) * vnet.Mbit; r.rand.IntN(3) {

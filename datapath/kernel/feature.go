@@ -65,8 +65,8 @@ func machineFeatures() []Feature {
 	for _, f := range []struct{ name, path, means string }{
 		{"BTF", "/sys/kernel/btf/vmlinux", "routers forward by their stacks only: the short way asks the kernel whether its table is still right"},
 		{"Open vSwitch datapath", "/sys/module/openvswitch", "nothing: Sublet does not use it"},
-		{"FRR zebra", "/usr/lib/frr/zebra", "routers with protocol: ospf fail (apt-get install frr)"},
-		{"FRR ospfd", "/usr/lib/frr/ospfd", "routers with protocol: ospf fail (apt-get install frr)"},
+		{"FRR zebra", FRR("zebra"), "routers with protocol: ospf fail (apt-get install frr)"},
+		{"FRR ospfd", FRR("ospfd"), "routers with protocol: ospf fail (apt-get install frr)"},
 	} {
 		list = append(list, Feature{f.name, pathFeature(f.path), f.means})
 	}

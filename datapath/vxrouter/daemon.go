@@ -41,11 +41,7 @@ func (p *Part) start(ctx context.Context, key, daemon string) error {
 	if !kernel.SameFile(owner, "/proc/self/ns/user") {
 		argv = append(argv, "--user=/proc/self/fd/3")
 	}
-	argv = append(argv, "--", filepath.Join(frrDir, daemon),
-		"--user", "root", "--group", "root", "--vty_port", "0", "--vty_socket", own,
-		"--socket", filepath.Join(own, "zserv.api"), "--pid_file", filepath.Join(own, daemon+".pid"),
-		"--config_file", filepath.Join(dir, daemon+".conf"),
-		"--log", "file:"+filepath.Join(own, daemon+".log"), "--log-level", "errors")
+	argv = append(append(argv, "--"), kernel.FRRArgv(daemon, dir, own, "errors")...)
 	cmd, err := kernel.Launch{
 		Groups: group.Files(), Argv: argv,
 		Binds: map[string]string{"/etc/group": filepath.Join(dir, "group")},
@@ -112,7 +108,7 @@ func (p *Part) running(key, daemon string) []int {
 	if err != nil {
 		return nil
 	}
-	program := filepath.Join(frrDir, daemon)
+	program := kernel.FRR(daemon)
 	return slices.DeleteFunc(members, func(pid int) bool {
 		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 		return err != nil || strings.TrimSuffix(exe, " (deleted)") != program

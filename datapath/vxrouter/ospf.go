@@ -8,17 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
 )
-
-// daemons are FRR's, in the order in which they start.
-var daemons = []string{"zebra", "ospfd"}
-
-// frrDir is where Debian's package has them.
-const frrDir = "/usr/lib/frr"
 
 // dir has what the daemons read; only root writes there.
 func (p *Part) dir(key string) string { return filepath.Join(p.host.Dir("frr"), key) }
@@ -54,10 +49,8 @@ func (p *Part) setOSPF(ctx context.Context, r plan.VxRouter) error {
 	if have := p.observeOSPF(r.Key()); reflect.DeepEqual(have, r.OSPF) {
 		return nil
 	}
-	for _, d := range daemons {
-		if _, err := os.Stat(filepath.Join(frrDir, d)); err != nil {
-			return fmt.Errorf("OSPF needs %s of FRR, which is not installed: apt-get install frr", d)
-		}
+	if d := kernel.MissingFRR(); d != "" {
+		return fmt.Errorf("OSPF needs %s of FRR, which is not installed: apt-get install frr", d)
 	}
 	if err := p.removeOSPF(r.Key()); err != nil {
 		return err
@@ -65,7 +58,7 @@ func (p *Part) setOSPF(ctx context.Context, r plan.VxRouter) error {
 	if err := p.writeConfigs(r.Key(), r.OSPF); err != nil {
 		return err
 	}
-	for _, d := range daemons {
+	for _, d := range kernel.FRRDaemons {
 		if err := p.start(ctx, r.Key(), d); err != nil {
 			return fmt.Errorf("start %s: %w", d, err)
 		}
@@ -85,14 +78,13 @@ func (p *Part) writeConfigs(key string, o *plan.OSPF) error {
 		return err
 	}
 	files := configs(o)
-	for _, name := range daemons { // in one order, for the tests that count calls
+	for _, name := range kernel.FRRDaemons { // in one order, for the tests that count calls
 		text := files[name]
 		if err := os.WriteFile(filepath.Join(dir, name+".conf"), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
-	// FRR wants its user in the group frrvty; root of the node is in group 0.
-	if err := os.WriteFile(filepath.Join(dir, "group"), []byte("root:x:0:\nfrrvty:x:0:root\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "group"), []byte(kernel.FRRGroup), 0o644); err != nil {
 		return err
 	}
 	owner, err := p.host.Owner(key)
@@ -129,7 +121,7 @@ func (p *Part) observeOSPF(key string) *plan.OSPF {
 			return &plan.OSPF{}
 		}
 	}
-	for _, d := range daemons {
+	for _, d := range kernel.FRRDaemons {
 		if len(p.running(key, d)) == 0 {
 			return &plan.OSPF{}
 		}
@@ -143,8 +135,8 @@ func (p *Part) removeOSPF(key string) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	for i := range daemons {
-		if err := p.stop(key, daemons[len(daemons)-1-i]); err != nil {
+	for _, d := range slices.Backward(kernel.FRRDaemons) {
+		if err := p.stop(key, d); err != nil {
 			return err
 		}
 	}

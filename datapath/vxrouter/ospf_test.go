@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"sublet/datapath/kernel"
 	"sublet/plan"
 )
 
 // ospfRing is three routers in a ring, n0 behind r1 and n1 behind r3.
 func ospfRing(b *bench) (routers []plan.VxRouter, n0, n1 string) {
-	if _, err := os.Stat(filepath.Join(frrDir, "ospfd")); err != nil {
+	if _, err := os.Stat(kernel.FRR("ospfd")); err != nil {
 		b.Skip("FRR is not installed")
 	}
 	n0, n1 = b.node("n0"), b.node("n1")
@@ -45,7 +46,7 @@ func TestOSPF(t *testing.T) {
 	began := time.Now()
 	b.poll("convergence", func() bool { return b.pings(n0, "10.0.0.13") })
 	t.Logf("started in %v, converged after %v", began.Sub(start), time.Since(began))
-	for _, d := range daemons {
+	for _, d := range kernel.FRRDaemons {
 		pid := b.part.running(routers[0].Key(), d)[0]
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		b.check(err)
@@ -86,7 +87,7 @@ func TestOSPF(t *testing.T) {
 // root write elsewhere.
 func TestTenantsFilesFoolNobody(t *testing.T) {
 	b := newBench(t)
-	if _, err := os.Stat(filepath.Join(frrDir, "ospfd")); err != nil {
+	if _, err := os.Stat(kernel.FRR("ospfd")); err != nil {
 		b.Skip("FRR is not installed")
 	}
 	b.node("r")

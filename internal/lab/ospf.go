@@ -18,19 +18,8 @@ import (
 	"sublet/vnet"
 )
 
-// frrDir is where Debian's package has FRR's daemons.
-const frrDir = "/usr/lib/frr"
-
-// daemons are started in this order; the second speaks to the first.
-var daemons = []string{"zebra", "ospfd"}
-
 // HasFRR says whether what a fabric needs of FRR is installed.
-func HasFRR() bool {
-	return !slices.ContainsFunc(daemons, func(d string) bool {
-		_, err := os.Stat(filepath.Join(frrDir, d))
-		return err != nil
-	})
-}
+func HasFRR() bool { return kernel.MissingFRR() == "" }
 
 // NoFRR is what to say where it is wanted and missing.
 const NoFRR = "FRR is not installed: switches forward along one fixed path, without OSPF, equal-cost paths and loopback addresses: apt-get install frr"
@@ -58,7 +47,7 @@ func (l *layout) startOSPF(ctx context.Context, run string, s *state) error {
 			return fmt.Errorf("configure FRR of %s: %w", node, err)
 		}
 	}
-	for _, daemon := range daemons {
+	for _, daemon := range kernel.FRRDaemons {
 		for _, node := range l.nodes {
 			if err := l.startDaemon(run, s, node, daemon); err != nil {
 				return err
@@ -80,12 +69,10 @@ func (l *layout) startDaemon(run string, s *state, node, daemon string) error {
 	}
 	defer ns.Close()
 	dir := FRRDir(run, node)
-	// FRR wants its user in the group frrvty: shown a file in which root is.
-	return s.start(ns, daemon+"-"+node, "/usr/bin/unshare", "--mount", "--propagation", "private",
-		"/bin/sh", "-c", `mount --bind "$0" /etc/group && exec "$@"`, filepath.Join(dir, "group"),
-		filepath.Join(frrDir, daemon), "--user", "root", "--group", "root", "--vty_port", "0", "--vty_socket", dir,
-		"--socket", filepath.Join(dir, "zserv.api"), "--pid_file", filepath.Join(dir, daemon+".pid"),
-		"--config_file", filepath.Join(dir, daemon+".conf"), "--log", "file:"+filepath.Join(dir, daemon+".log"), "--log-level", "warnings")
+	args := append([]string{"--mount", "--propagation", "private",
+		"/bin/sh", "-c", `mount --bind "$0" /etc/group && exec "$@"`, filepath.Join(dir, "group")},
+		kernel.FRRArgv(daemon, dir, dir, "warnings")...)
+	return s.start(ns, daemon+"-"+node, "/usr/bin/unshare", args...)
 }
 
 // awaitFile waits until a process of the lab has made a file.
@@ -113,7 +100,7 @@ func (l *layout) configure(run, node string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"zebra.conf": l.zebra(node), "ospfd.conf": l.ospfd(node), "group": "root:x:0:\nfrrvty:x:0:root\n"} {
+	for name, text := range map[string]string{"zebra.conf": l.zebra(node), "ospfd.conf": l.ospfd(node), "group": kernel.FRRGroup} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return err
 		}
