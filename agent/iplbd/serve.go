@@ -3,11 +3,11 @@ package iplbd
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
+
+	"sublet/datapath/kernel"
 )
 
 // patience is how long a daemon may take to answer.
@@ -16,15 +16,9 @@ const patience = 5 * time.Second
 // Serve answers each connection to a socket with the status, as JSON. Only
 // root can connect.
 func (d *Daemon) Serve(ctx context.Context, socket string) (stop func(), err error) {
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	l, err := net.Listen("unix", socket)
+	l, err := kernel.ListenForRoot(socket)
 	if err != nil {
 		return nil, fmt.Errorf("listen for questions: %w", err)
-	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		return nil, errors.Join(err, l.Close())
 	}
 	go func() {
 		for {

@@ -160,15 +160,9 @@ func (a *app) listenForSessions(port string, keeper *agent.Agent) (net.Listener,
 		keeper.Address = "https://" + port
 		return api.ListenTLS(port, a.tls.cert, a.tls.key, a.tls.ca)
 	}
-	if err := os.Remove(keeper.Address); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	l, err := net.Listen("unix", keeper.Address)
+	l, err := kernel.ListenForRoot(keeper.Address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for sessions: %w", err)
-	}
-	if err := os.Chmod(keeper.Address, 0o600); err != nil {
-		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }

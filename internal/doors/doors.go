@@ -25,7 +25,7 @@ var Table = map[string][]string{
 	"lease/api":         {"vnet", "vnet/vxdl", "plan", "lease"},
 	"agent":             {"vnet", "plan"},
 	"agent/session":     nil,
-	"agent/iplbd":       {"plan", "vnet", "embed/relay", "multipath", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
+	"agent/iplbd":       {"plan", "vnet", "embed/relay", "multipath", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
 	"agent/capture":     nil,
 	"datapath/kernel":   nil,
 	"datapath/bpf":      {"datapath/kernel"},

@@ -7,20 +7,17 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"time"
+
+	"sublet/datapath/kernel"
 )
 
 // Serve answers on a Unix socket, which only root can open, until ctx is done:
 // GET /status (JSON), GET /metrics (Prometheus), GET /config (what it was told
 // to be), PUT /config (YAML: become that).
 func (h *Host) Serve(ctx context.Context, socket string) error {
-	os.Remove(socket)
-	l, err := net.Listen("unix", socket)
+	l, err := kernel.ListenForRoot(socket)
 	if err != nil {
-		return err
-	}
-	if err := os.Chmod(socket, 0o600); err != nil {
 		return err
 	}
 	server := &http.Server{Handler: h.door(), ReadHeaderTimeout: 5 * time.Second}
