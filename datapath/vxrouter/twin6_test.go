@@ -27,14 +27,9 @@ func (w *twin) take6(f []byte) (verdict uint32, counted string, out []byte) {
 	case odd6(src):
 		return next, "source", nil
 	}
-	r := w.match(dst)
-	if r.why != "" {
-		return next, r.why, nil
+	if counted, out = w.forward(f, dst); out == nil {
+		return next, counted, nil
 	}
-	if len(ip) > 1500 {
-		return next, "size", nil
-	}
-	out = slices.Concat(r.mac[:], w.out[:], f[12:])
 	out[21]--
 	return redirected, "sent", out
 }
@@ -46,16 +41,6 @@ func odd6(a netip.Addr) bool {
 
 // packet6 is a random one that is often forwarded.
 func (w *twin) packet6(r *rand.Rand) []byte {
-	someone := func(list ...string) []byte {
-		a := netip.MustParseAddr(list[r.IntN(len(list))]).As16()
-		if r.IntN(4) == 0 {
-			a[15] = byte(r.Uint32())
-		}
-		if r.IntN(30) == 0 {
-			a[0] = byte(r.Uint32())
-		}
-		return a[:]
-	}
 	size := r.IntN(100)
 	if r.IntN(20) == 0 {
 		size = 1450 + r.IntN(40)
@@ -69,19 +54,12 @@ func (w *twin) packet6(r *rand.Rand) []byte {
 		ip[6] = []byte{6, 17, 58, 47}[r.IntN(4)]
 	}
 	binary.BigEndian.PutUint16(ip[4:], uint16(size))
-	copy(ip[8:], someone("fd00:0::2", "fd00:0::2", "fd00:1::1", "2001:db8::7", "fe80::5"))
-	copy(ip[24:], someone("fd00:0::1", "fd00:0::2", "fd00:1::2", "fd00:1::2", "fd09::1", "fd09::1:1", "fd09::2:1", "fd09::3:1", "fd09::4:1", "fd08::5", "fd0a::1", "ff05::2"))
+	copy(ip[8:], someone(r, "fd00:0::2", "fd00:0::2", "fd00:1::1", "2001:db8::7", "fe80::5"))
+	copy(ip[24:], someone(r, "fd00:0::1", "fd00:0::2", "fd00:1::2", "fd00:1::2", "fd09::1", "fd09::1:1", "fd09::2:1", "fd09::3:1", "fd09::4:1", "fd08::5", "fd0a::1", "ff05::2"))
 	if r.IntN(10) == 0 { // any bit
 		ip[r.IntN(8)] ^= 1 << r.IntN(8)
 	}
-	to, kind := w.mac, []byte{0x86, 0xdd}
-	if r.IntN(30) == 0 {
-		to[r.IntN(6)] ^= 1 << r.IntN(8)
-	}
-	if r.IntN(30) == 0 {
-		kind = []byte{0x88, 0xb5}
-	}
-	return slices.Concat(to[:], []byte{2, 0, 0, 0, 0, 9}, kind, ip)
+	return w.framed(r, []byte{0x86, 0xdd}, ip)
 }
 
 // table6 is what the test's routes come to: with what the kernel adds for

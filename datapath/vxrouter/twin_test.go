@@ -56,18 +56,26 @@ func (w *twin) take(f []byte) (verdict uint32, counted string, out []byte) {
 	case odd(src), slices.Contains(w.locals, src):
 		return next, "source", nil
 	}
-	r := w.match(dst)
-	if r.why != "" {
-		return next, r.why, nil
+	if counted, out = w.forward(f, dst); out == nil {
+		return next, counted, nil
 	}
-	if len(ip) > 1500 {
-		return next, "size", nil
-	}
-	out = slices.Concat(r.mac[:], w.out[:], f[12:])
 	out[22]--
 	out[24], out[25] = 0, 0
 	binary.BigEndian.PutUint16(out[24:], ^sum(out[14:34]))
 	return redirected, "sent", out
+}
+
+// forward finds the way to an address, and puts its Ethernet addresses in
+// front; nil: there is none for this frame, and why.
+func (w *twin) forward(f []byte, dst netip.Addr) (why string, out []byte) {
+	r := w.match(dst)
+	if r.why != "" {
+		return r.why, nil
+	}
+	if len(f)-14 > 1500 {
+		return "size", nil
+	}
+	return "", slices.Concat(r.mac[:], w.out[:], f[12:])
 }
 
 // match is the longest of the rules' prefixes that hold an address.
@@ -100,16 +108,6 @@ func sum(b []byte) uint16 {
 
 // packet is a random one that is often forwarded.
 func (w *twin) packet(r *rand.Rand) []byte {
-	someone := func(list ...string) []byte {
-		a := netip.MustParseAddr(list[r.IntN(len(list))]).As4()
-		if r.IntN(4) == 0 {
-			a[3] = byte(r.Uint32())
-		}
-		if r.IntN(30) == 0 {
-			a[0] = byte(r.Uint32())
-		}
-		return a[:]
-	}
 	size := r.IntN(100)
 	if r.IntN(20) == 0 {
 		size = 1470 + r.IntN(40)
@@ -120,8 +118,8 @@ func (w *twin) packet(r *rand.Rand) []byte {
 	}
 	ip[0], ip[8] = 0x45, byte(r.IntN(70))
 	binary.BigEndian.PutUint16(ip[2:], uint16(len(ip)))
-	copy(ip[12:], someone("10.0.0.2", "10.0.0.2", "10.0.0.1", "192.168.0.7"))
-	copy(ip[16:], someone("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.9.0.1", "10.9.1.1", "10.9.2.1", "10.9.3.1", "10.9.4.1", "10.8.0.5", "11.0.0.1"))
+	copy(ip[12:], someone(r, "10.0.0.2", "10.0.0.2", "10.0.0.1", "192.168.0.7"))
+	copy(ip[16:], someone(r, "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.9.0.1", "10.9.1.1", "10.9.2.1", "10.9.3.1", "10.9.4.1", "10.8.0.5", "11.0.0.1"))
 	if r.IntN(10) == 0 { // another version, length, option, fragment
 		ip[r.IntN(10)] = byte(r.Uint32())
 	}
@@ -130,14 +128,32 @@ func (w *twin) packet(r *rand.Rand) []byte {
 	if r.IntN(10) == 0 { // any bit
 		ip[r.IntN(20)] ^= 1 << r.IntN(8)
 	}
-	to, kind := w.mac, []byte{8, 0}
+	return w.framed(r, []byte{8, 0}, ip)
+}
+
+// someone is one of some addresses, or one near it, or far from it.
+func someone(r *rand.Rand, list ...string) []byte {
+	a := netip.MustParseAddr(list[r.IntN(len(list))]).AsSlice()
+	if r.IntN(4) == 0 {
+		a[len(a)-1] = byte(r.Uint32())
+	}
+	if r.IntN(30) == 0 {
+		a[0] = byte(r.Uint32())
+	}
+	return a
+}
+
+// framed is a frame to the router with a packet in it, sometimes to somebody
+// else or of another kind.
+func (w *twin) framed(r *rand.Rand, kind, packet []byte) []byte {
+	to := w.mac
 	if r.IntN(30) == 0 {
 		to[r.IntN(6)] ^= 1 << r.IntN(8)
 	}
 	if r.IntN(30) == 0 {
 		kind = []byte{0x88, 0xb5}
 	}
-	return slices.Concat(to[:], []byte{2, 0, 0, 0, 0, 9}, kind, ip)
+	return slices.Concat(to[:], []byte{2, 0, 0, 0, 0, 9}, kind, packet)
 }
 
 // table4 is what the test's routes come to.
