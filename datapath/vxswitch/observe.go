@@ -42,7 +42,7 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 func (p *Part) observe(s *state, sw plan.VxSwitch, right bool, ports map[string]int, host *plan.Host) {
 	there := p.devices(sw.Key())
 	for _, port := range s.Ports {
-		if port.Lease != sw.Lease || port.Switch != sw.Switch {
+		if !isOf(port, sw) {
 			continue
 		}
 		if link, open := ports[port.Key()]; !right || !open || link != there[port.Interface] {

@@ -3,7 +3,6 @@ package vxswitch
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,11 +28,15 @@ func (s *state) empty() bool { return len(s.Switches)+len(s.Ports) == 0 }
 func (s *state) setSwitch(item plan.VxSwitch, gone bool) {
 	s.Switches = set(s.Switches, item, gone)
 	if gone {
-		s.Ports = slices.DeleteFunc(s.Ports, func(p plan.VxSwitchPort) bool { return p.Lease == item.Lease && p.Switch == item.Switch })
+		s.Ports = slices.DeleteFunc(s.Ports, func(p plan.VxSwitchPort) bool { return isOf(p, item) })
 	}
 }
 
 func (s *state) setPort(item plan.VxSwitchPort, gone bool) { s.Ports = set(s.Ports, item, gone) }
+
+func isOf(port plan.VxSwitchPort, sw plan.VxSwitch) bool {
+	return port.Lease == sw.Lease && port.Switch == sw.Switch
+}
 
 // set puts an item in place of the one of its key, or takes that out.
 func set[T plan.Item](list []T, item T, gone bool) []T {
@@ -117,7 +120,7 @@ func (p *Part) config(s *state) *live.Config {
 func (p *Part) present(s *state, sw plan.VxSwitch) (list []plan.VxSwitchPort) {
 	there := p.devices(sw.Key())
 	for _, port := range s.Ports {
-		if port.Lease == sw.Lease && port.Switch == sw.Switch && there[port.Interface] != 0 {
+		if isOf(port, sw) && there[port.Interface] != 0 {
 			list = append(list, port)
 		}
 	}
@@ -189,4 +192,4 @@ func (s *state) cpu() (sum vnet.CPU) {
 	return sum
 }
 
-var errNoSwitch = fmt.Errorf("the hosting switch does not answer")
+var errNoSwitch = errors.New("the hosting switch does not answer")
