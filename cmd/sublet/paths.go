@@ -100,6 +100,15 @@ func relaysText(relays []netip.Addr) string {
 	return orDash(strings.Join(words, ","))
 }
 
+// parseIP4 reads an address of a flag.
+func parseIP4(flag, word string) (netip.Addr, error) {
+	address, err := netip.ParseAddr(word)
+	if err != nil || !address.Is4() {
+		return address, badInput{fmt.Errorf("%s %q: state an IPv4 address", flag, word)}
+	}
+	return address, nil
+}
+
 // parsePrefixes reads prefixes of a flag.
 func parsePrefixes(flag string, words []string) ([]netip.Prefix, error) {
 	var all []netip.Prefix

@@ -103,9 +103,9 @@ func (r relayRun) walls() (iplb.Relaying, error) {
 	}
 	walls := iplb.Relaying{Senders: senders, Inside: inside}
 	for _, word := range r.addresses {
-		address, err := netip.ParseAddr(word)
-		if err != nil || !address.Is4() {
-			return walls, badInput{fmt.Errorf("--address %q: state an IPv4 address", word)}
+		address, err := parseIP4("--address", word)
+		if err != nil {
+			return walls, err
 		}
 		walls.Addresses = append(walls.Addresses, address)
 	}

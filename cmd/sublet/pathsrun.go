@@ -120,11 +120,7 @@ func (r spreadRun) sourceOf(h *kernel.Host) (netip.Addr, error) {
 	if r.source == "" {
 		return iplb.SourceOf(h, r.device)
 	}
-	source, err := netip.ParseAddr(r.source)
-	if err != nil || !source.Is4() {
-		return source, badInput{fmt.Errorf("--source %q: state an IPv4 address", r.source)}
-	}
-	return source, nil
+	return parseIP4("--source", r.source)
 }
 
 func (a *app) readLists(name string) ([]plan.Spread, error) {
