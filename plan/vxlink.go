@@ -86,7 +86,17 @@ func (l VxLink) Device(i int) string { return fmt.Sprintf("l%d%c", l.Index, 'a'+
 // characters. Its other end, in the fabric, is TrunkInside.
 func Trunk(lease vnet.LeaseID) string {
 	sum := sha256.Sum256([]byte(Fabric(lease)))
-	return "sl" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:13])
+	return trunkPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:trunkDigits])
+}
+
+const (
+	trunkPrefix = "sl"
+	trunkDigits = 13
+)
+
+// IsTrunk says whether a device may be a Trunk, by its name.
+func IsTrunk(device string) bool {
+	return strings.HasPrefix(device, trunkPrefix) && len(device) == len(trunkPrefix)+trunkDigits
 }
 
 // TrunkInside is the fabric's end of every trunk.

@@ -1,6 +1,7 @@
 package vnet
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -49,7 +50,7 @@ func (m *QueueManager) red(o options) error {
 	high, err2 := o.number("max", 1, 1e12)
 	p, err3 := o.number("p", 1e-9, 1)
 	w, err4 := o.number("weight", 1e-9, 1)
-	if err := firstOf(err1, err2, err3, err4); err != nil {
+	if err := cmp.Or(err1, err2, err3, err4); err != nil {
 		return err
 	}
 	if high > 0 && low >= high {
@@ -62,22 +63,13 @@ func (m *QueueManager) red(o options) error {
 func (m *QueueManager) codel(o options) error {
 	target, err1 := o.duration("target")
 	interval, err2 := o.duration("interval")
-	if err := firstOf(err1, err2); err != nil {
+	if err := cmp.Or(err1, err2); err != nil {
 		return err
 	}
 	if target > 0 && interval > 0 && target >= interval {
 		return fmt.Errorf("target=%v, interval=%v: target must be below interval", target, interval)
 	}
 	m.Target, m.Interval = target, interval
-	return nil
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -109,7 +109,8 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		Host: vnet.HostID(o.host), Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
 		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),
 		Parts:  []agent.Part{agent.Patient(links), agent.Patient(tunnels), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches), agent.Patient(hosting)},
-		Events: events, Log: log, Workers: o.workers, Dark: host.Dark,
+		Events: events, Log: log, Workers: o.workers,
+		Dark: func() ([]string, error) { return host.Dark(plan.IsTrunk) },
 	}
 	d.agent = keeper
 	listener, err := a.listenForSessions(o.listen, keeper)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -51,7 +52,7 @@ Exit code 4 if something the scenario expects does not come out.`,
 		Example: "  sublet sim vxswitch examples/vxswitch/hello.yaml\n  sublet sim vxswitch examples/vxswitch/figure-4-6.yaml -o json --plot figure.svg\n  sublet sim vxswitch examples/vxswitch/hello.yaml --departures out.jsonl",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := firstOf(a.checkFormat(), o.check()); err != nil {
+			if err := cmp.Or(a.checkFormat(), o.check()); err != nil {
 				return err
 			}
 			return a.simulate(c, args[0], &o)
@@ -64,15 +65,6 @@ Exit code 4 if something the scenario expects does not come out.`,
 	c.Flags().IntVar(&o.runs, "runs", 0, "how many, instead of the scenario's")
 	c.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at the same time")
 	return c
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (o *simOptions) check() error {

@@ -1,13 +1,10 @@
 package kernel
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Dark lists the host's Ethernet interfaces that are down or have no carrier,
-// sorted: not the ends of tunnels' trunks, which are Sublet's own.
-func (h *Host) Dark() ([]string, error) {
+// sorted: not the ends of pairs that are Sublet's own, by their name.
+func (h *Host) Dark(own func(device string) bool) ([]string, error) {
 	c, err := h.Dial("")
 	if err != nil {
 		return nil, err
@@ -19,7 +16,7 @@ func (h *Host) Dark() ([]string, error) {
 	}
 	var dark []string
 	for _, l := range links {
-		if trunk := l.Kind == "veth" && strings.HasPrefix(l.Name, "sl") && len(l.Name) == 15; !l.Runs && !trunk && l.Name != "lo" {
+		if !l.Runs && l.Name != "lo" && !(l.Kind == "veth" && own(l.Name)) {
 			dark = append(dark, l.Name)
 		}
 	}
