@@ -33,8 +33,8 @@ func (e *Engine) Bookings(request vnet.Request, window vnet.Window, mapping vnet
 	if err != nil {
 		return nil, err
 	}
-	g, sub := e.graph, e.sub
-	l := &ledger{resources: resources{sub: sub, spans: len(p.spans)}, taken: map[resource][]int64{}}
+	g := e.graph
+	l := &ledger{resources: resources{inventory: e.inventory(), spans: len(p.spans)}, taken: map[resource][]int64{}}
 	for i := range p.nodes {
 		host, ok := g.Host(mapping.Nodes[p.nodes[i].name])
 		if !ok {

@@ -5,10 +5,14 @@ import "sublet/vnet"
 // Capacities lists what leases may book of each element of a substrate, by
 // the keys and in the units of Bookings.
 func Capacities(sub vnet.Substrate) map[string]int64 {
-	r := &resources{sub: sub}
-	capacities := make(map[string]int64, r.count())
-	for i := resource(0); i < r.count(); i++ {
-		capacities[r.key(i)] = r.capacity(i)
+	return inventoryOf(sub).byKey()
+}
+
+// byKey lists the capacities by key.
+func (r *inventory) byKey() map[string]int64 {
+	capacities := make(map[string]int64, len(r.keys))
+	for i, key := range r.keys {
+		capacities[key] = r.capacities[i]
 	}
 	return capacities
 }

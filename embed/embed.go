@@ -36,7 +36,7 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 	if err != nil {
 		return vnet.Mapping{}, err
 	}
-	s := newSearch(p, e.graph, residual(e.sub, cal, p.spans), request.Objective)
+	s := newSearch(p, e.graph, residual(e.inventory(), cal, p.spans), request.Objective)
 	d := diagnosis{search: s, cal: cal, sub: e.sub}
 	if err := d.alone(); err != nil {
 		return vnet.Mapping{}, err

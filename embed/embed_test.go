@@ -56,7 +56,7 @@ func (c small) greedily(t *rapid.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSearch(p, g, residual(c.sub, c.cal, p.spans), c.request.Objective)
+	s := newSearch(p, g, residual(inventoryOf(c.sub), c.cal, p.spans), c.request.Objective)
 	s.work(&charts{}, g.NewLeast())
 	return s.attempts(1 << 20)
 }

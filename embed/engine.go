@@ -19,6 +19,7 @@ type Engine struct {
 
 	charts charts
 	least  *graph.Least // made when first needed
+	stock  *inventory   // likewise
 }
 
 // New prepares a substrate, which must not be changed from then on; an error
@@ -61,4 +62,12 @@ func (e *Engine) working() *graph.Least {
 		e.least = e.graph.NewLeast()
 	}
 	return e.least
+}
+
+// inventory is that of the substrate.
+func (e *Engine) inventory() *inventory {
+	if e.stock == nil {
+		e.stock = inventoryOf(e.sub)
+	}
+	return e.stock
 }

@@ -238,7 +238,7 @@ func (e *Engine) keeps(cal *calendar.Calendar, request vnet.Request, window vnet
 	if err != nil {
 		return false
 	}
-	capacities := e.capacities()
+	capacities := e.Capacities()
 	for _, k := range bookings {
 		if cal.Residual(k.Key, capacities[k.Key], k.Window) < k.Amount {
 			return false
@@ -282,10 +282,10 @@ func (e *Engine) quick(l vnet.VirtualLink, m vnet.Mapping) bool {
 	return (l.Latency == 0 || slowest <= l.Latency) && slowest-max(fastest, 0) <= l.MaySpread()
 }
 
-// capacities are those of the substrate's elements, made once.
-func (e *Engine) capacities() map[string]int64 {
+// Capacities is the package's Capacities, made once: not to be changed.
+func (e *Engine) Capacities() map[string]int64 {
 	if e.byKey == nil {
-		e.byKey = Capacities(e.sub)
+		e.byKey = e.inventory().byKey()
 	}
 	return e.byKey
 }

@@ -26,42 +26,58 @@ const wholeHost = 1 << 30
 // resources is a substrate's amounts, and what the calendar leaves of them in
 // each span.
 type resources struct {
-	sub   vnet.Substrate
+	*inventory
 	spans int
 	left  []int64 // by resource and span
 }
 
+// inventory is a substrate's resources with their keys in the calendar and
+// their capacities. To put the keys together for each request would take
+// longer than to embed it.
+type inventory struct {
+	sub        vnet.Substrate
+	keys       []string
+	capacities []int64
+}
+
+func inventoryOf(sub vnet.Substrate) *inventory {
+	v := &inventory{sub: sub}
+	for i := resource(0); i < v.count(); i++ {
+		v.keys, v.capacities = append(v.keys, v.named(i)), append(v.capacities, v.offered(i))
+	}
+	return v
+}
+
 // residual reads what is left of everything during each span.
-func residual(sub vnet.Substrate, cal *calendar.Calendar, spans []span) *resources {
-	r := &resources{sub: sub, spans: len(spans)}
-	r.left = make([]int64, 0, int(r.count())*len(spans))
-	for i := resource(0); i < r.count(); i++ {
-		key, capacity := r.key(i), r.capacity(i)
+func residual(of *inventory, cal *calendar.Calendar, spans []span) *resources {
+	r := &resources{inventory: of, spans: len(spans)}
+	r.left = make([]int64, 0, len(r.keys)*len(spans))
+	for i, key := range r.keys {
 		for _, s := range spans {
-			r.left = append(r.left, cal.Residual(key, capacity, s.window))
+			r.left = append(r.left, cal.Residual(key, r.capacities[i], s.window))
 		}
 	}
 	return r
 }
 
 // of is a resource of a host.
-func (r *resources) of(host int, kind resource) resource { return resource(host)*perHost + kind }
+func (r *inventory) of(host int, kind resource) resource { return resource(host)*perHost + kind }
 
 // inside is the carrying between two nodes of a host.
-func (r *resources) inside(host int, dir vnet.Direction) resource {
+func (r *inventory) inside(host int, dir vnet.Direction) resource {
 	return resource(len(r.sub.Hosts))*perHost + resource(2*host+int(dir))
 }
 
 // arc is a direction of a substrate link.
-func (r *resources) arc(a graph.Arc) resource {
+func (r *inventory) arc(a graph.Arc) resource {
 	return r.inside(len(r.sub.Hosts), vnet.Forward) + resource(a)
 }
 
 // count is the number of resources.
-func (r *resources) count() resource { return r.arc(graph.ArcOf(len(r.sub.Links), vnet.Forward)) }
+func (r *inventory) count() resource { return r.arc(graph.ArcOf(len(r.sub.Links), vnet.Forward)) }
 
 // element names the resource that carries frames; false: it carries none.
-func (r *resources) element(i resource) (rate.Element, bool) {
+func (r *inventory) element(i resource) (rate.Element, bool) {
 	first := r.inside(0, vnet.Forward)
 	if i < first {
 		return rate.Element{}, false
@@ -74,15 +90,21 @@ func (r *resources) element(i resource) (rate.Element, bool) {
 }
 
 // key names a resource in the calendar.
-func (r *resources) key(i resource) string {
+func (r *inventory) key(i resource) string { return r.keys[i] }
+
+// capacity of a resource, for leases.
+func (r *inventory) capacity(i resource) int64 { return r.capacities[i] }
+
+// named puts a resource's key together.
+func (r *inventory) named(i resource) string {
 	if e, ok := r.element(i); ok {
 		return e.String()
 	}
 	return [perHost]string{"cpu:", "memory:", "guests:"}[i%perHost] + string(r.sub.Hosts[i/perHost].Name)
 }
 
-// capacity of a resource, for leases.
-func (r *resources) capacity(i resource) int64 {
+// offered is what a resource offers to leases.
+func (r *inventory) offered(i resource) int64 {
 	if a := i - r.arc(0); a >= 0 {
 		return int64(r.sub.Links[graph.Arc(a).Link()].Leasable())
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"sublet/embed"
 	"sublet/embed/calendar"
 	"sublet/vnet"
 )
@@ -97,7 +96,10 @@ func (b *Book) over(req vnet.Request, window vnet.Window, mapping vnet.Mapping) 
 	if err != nil {
 		return over
 	}
-	capacities := embed.Capacities(b.sub)
+	capacities, err := b.capacities()
+	if err != nil {
+		return over
+	}
 	for _, k := range bookings {
 		if b.calendar.Residual(k.Key, capacities[k.Key], k.Window) < k.Amount {
 			over[k.Key] = true
@@ -121,7 +123,7 @@ func (b *Book) exchange(req vnet.Request, window vnet.Window, set []*entry, held
 	}
 	found := decision{window: window, mapping: mapping}
 	with := b.calendar.Clone()
-	if !enter(with, b.sub, req, window, mapping) {
+	if !b.books(with, req, window, mapping) {
 		return decision{}, false
 	}
 	for _, e := range set {
@@ -130,7 +132,7 @@ func (b *Book) exchange(req vnet.Request, window vnet.Window, set []*entry, held
 			return decision{}, false
 		}
 		m, ok := b.elsewhere(e, own, held)
-		if !ok || !enter(with, b.sub, e.Request, m.window, m.to) {
+		if !ok || !b.books(with, e.Request, m.window, m.to) {
 			return decision{}, false
 		}
 		if m.window != e.Window || !reflect.DeepEqual(m.to, e.Mapping) {
@@ -167,9 +169,9 @@ func (b *Book) elsewhere(e *entry, cal *calendar.Calendar, held func(vnet.Lease,
 	return move{}, false
 }
 
-// enter books what a mapping takes.
-func enter(cal *calendar.Calendar, sub vnet.Substrate, r vnet.Request, w vnet.Window, m vnet.Mapping) bool {
-	bookings, err := embed.Bookings(sub, r, w, m)
+// books enters what a mapping takes into a calendar.
+func (b *Book) books(cal *calendar.Calendar, r vnet.Request, w vnet.Window, m vnet.Mapping) bool {
+	bookings, err := b.bookings(r, w, m)
 	return err == nil && cal.Book(bookings...) == nil
 }
 
@@ -194,7 +196,9 @@ func (b *Book) makeRoom(now time.Time, moves []move) error {
 			return err
 		}
 	}
-	defer b.reorder()
+	if len(moves) > 0 {
+		defer b.reorder()
+	}
 	for _, m := range moves {
 		if err := b.remap(now, m.lease, m, vnet.MovePrepares, b.serial+1); err != nil {
 			return err

@@ -77,7 +77,6 @@ func New(sub vnet.Substrate) *Book {
 		working:   sub.Working(),
 		calendar:  calendar.New(),
 		entries:   make(map[vnet.LeaseID]*entry),
-		vnis:      make(vnis),
 		rollout:   NewRollout(DefaultLiveness),
 		stale:     true,
 		dirty:     make(map[vnet.HostID]bool),

@@ -54,6 +54,15 @@ func (b *Book) embed(cal *calendar.Calendar, r vnet.Request, w vnet.Window) (vne
 	return e.Embed(cal, r, w, embed.Options{})
 }
 
+// capacities are what leases may book of the whole substrate's elements.
+func (b *Book) capacities() (map[string]int64, error) {
+	e, err := b.engine(b.sub)
+	if err != nil {
+		return nil, err
+	}
+	return e.Capacities(), nil
+}
+
 // bookings lists what a mapping takes.
 func (b *Book) bookings(r vnet.Request, w vnet.Window, m vnet.Mapping) ([]calendar.Booking, error) {
 	e, err := b.engine(b.sub)

@@ -134,7 +134,7 @@ func (b *Book) rehouse(now time.Time, e *entry) (why []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if fit(b.sub, b.withFormer(), bookings) {
+		if b.fit(b.withFormer(), bookings) {
 			b.resume(e, bookings)
 			return nil, b.calendar.Book(bookings...)
 		}
@@ -202,7 +202,7 @@ func (b *Book) abandon(e *entry) error {
 	if err != nil {
 		return err
 	}
-	if !fit(b.sub, b.withFormer(), bookings) {
+	if !b.fit(b.withFormer(), bookings) {
 		b.mark(e)
 		e.bookings, e.Rates, b.stale = nil, nil, true
 		return nil

@@ -107,15 +107,15 @@ func (w *world) numbersUnique(t *rapid.T) {
 		}
 		for _, list := range lists {
 			for _, vni := range list {
-				if used[vni] || !w.book.vnis[vni] {
+				if used[vni] || !w.book.vnis.has(vni) {
 					t.Fatalf("tunnel identifier %d of %s is not its own", vni, l.ID())
 				}
 				used[vni] = true
 			}
 		}
 	}
-	if len(used) != len(w.book.vnis) {
-		t.Fatalf("%d tunnel identifiers are taken, %d used", len(w.book.vnis), len(used))
+	if len(used) != w.book.vnis.used {
+		t.Fatalf("%d tunnel identifiers are taken, %d used", w.book.vnis.used, len(used))
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"sublet/embed"
 	"sublet/embed/calendar"
 	"sublet/vnet"
 )
@@ -214,14 +213,14 @@ func (b *Book) takeBack(now time.Time, e *entry) error {
 // room says whether bookings fit once others are released.
 func (b *Book) room(bookings, without []calendar.Booking) bool {
 	trial := b.calendar.Clone()
-	return trial.Release(without...) == nil && fit(b.sub, trial, bookings)
+	return trial.Release(without...) == nil && b.fit(trial, bookings)
 }
 
 // fit says whether bookings fit beside what a calendar holds.
-func fit(sub vnet.Substrate, cal *calendar.Calendar, bookings []calendar.Booking) bool {
-	capacities := embed.Capacities(sub)
+func (b *Book) fit(cal *calendar.Calendar, bookings []calendar.Booking) bool {
+	capacities, err := b.capacities()
 	trial := cal.Clone()
-	if trial.Book(bookings...) != nil {
+	if err != nil || trial.Book(bookings...) != nil {
 		return false
 	}
 	return !slices.ContainsFunc(bookings, func(k calendar.Booking) bool {

@@ -4,14 +4,21 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 	"net/netip"
 
 	"sublet/plan"
 	"sublet/vnet"
 )
 
-// vnis are the tunnel identifiers in use.
-type vnis map[vnet.VNI]bool
+// vnis are the tunnel identifiers in use, a bit each: a hundred thousand
+// leases have a million of them, and each new one wants the lowest that is free.
+type vnis struct {
+	words []uint64
+	full  int // words in which all are in use, before the first in which not all are
+	used  int
+}
 
 // Tunnel identifiers begin above those that other software on a host hands
 // out (Flannel 1, Docker from 4096) and have 24 bits (RFC 7348).
@@ -20,27 +27,67 @@ const (
 	lastVNI  vnet.VNI = 1<<24 - 1
 )
 
-func (v vnis) take(byLink map[string][]vnet.VNI) {
+// bit is where an identifier's bit is.
+func bit(vni vnet.VNI) (word int, mask uint64) {
+	i := int(vni - firstVNI)
+	return i / 64, 1 << (i % 64)
+}
+
+func (v *vnis) has(vni vnet.VNI) bool {
+	word, mask := bit(vni)
+	return word < len(v.words) && v.words[word]&mask != 0
+}
+
+// add takes an identifier; taking it twice is taking it once.
+func (v *vnis) add(vni vnet.VNI) {
+	if v.has(vni) {
+		return
+	}
+	word, mask := bit(vni)
+	for len(v.words) <= word {
+		v.words = append(v.words, 0)
+	}
+	v.words[word] |= mask
+	v.used++
+}
+
+// lowest is the first identifier that is not in use.
+func (v *vnis) lowest() vnet.VNI {
+	for v.full < len(v.words) && v.words[v.full] == math.MaxUint64 {
+		v.full++
+	}
+	free := 0
+	if v.full < len(v.words) {
+		free = bits.TrailingZeros64(^v.words[v.full])
+	}
+	return firstVNI + vnet.VNI(64*v.full+free)
+}
+
+func (v *vnis) take(byLink map[string][]vnet.VNI) {
 	for _, list := range byLink {
 		for _, vni := range list {
-			v[vni] = true
+			v.add(vni)
 		}
 	}
 }
 
-func (v vnis) free(byLink map[string][]vnet.VNI) {
+func (v *vnis) free(byLink map[string][]vnet.VNI) {
 	for _, list := range byLink {
 		for _, vni := range list {
-			delete(v, vni)
+			if v.has(vni) {
+				word, mask := bit(vni)
+				v.words[word] &^= mask
+				v.full = min(v.full, word)
+				v.used--
+			}
 		}
 	}
 }
 
 // number gives each tunnel of a mapping the lowest identifier that is not in
 // use, and takes it: one per stretch between hosts that run agents.
-func (v vnis) number(sub vnet.Substrate, links []vnet.VirtualLink, m vnet.Mapping) (map[string][]vnet.VNI, error) {
+func (v *vnis) number(sub vnet.Substrate, links []vnet.VirtualLink, m vnet.Mapping) (map[string][]vnet.VNI, error) {
 	byLink := make(map[string][]vnet.VNI)
-	next := firstVNI
 	for _, link := range links {
 		cuts, err := plan.AllStretches(sub, m, link)
 		if err != nil {
@@ -48,14 +95,12 @@ func (v vnis) number(sub vnet.Substrate, links []vnet.VirtualLink, m vnet.Mappin
 			return nil, err
 		}
 		for range cuts {
-			for v[next] {
-				next++
-			}
+			next := v.lowest()
 			if next > lastVNI {
 				v.free(byLink)
 				return nil, errors.New("all tunnel identifiers are in use")
 			}
-			v[next] = true
+			v.add(next)
 			byLink[link.Name] = append(byLink[link.Name], next)
 		}
 	}

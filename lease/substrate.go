@@ -15,20 +15,24 @@ import (
 // nothing changes, if a live lease would lose what it stands on or what was
 // booked would exceed what is left.
 func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
+	engine, err := embed.New(sub)
+	if err != nil {
+		return fmt.Errorf("set substrate: %w", err)
+	}
 	cal := calendar.New()
 	bookings := make([][]calendar.Booking, len(b.live))
 	for i, e := range b.live {
 		var err error
 		if e.moving() {
 			err = errors.New("it is being moved: try again in a moment")
-		} else if bookings[i], err = standing(sub, e.Lease); err == nil && !e.adrift() {
+		} else if bookings[i], err = standing(engine, sub, e.Lease); err == nil && !e.adrift() {
 			err = cal.Book(bookings[i]...)
 		}
 		if err != nil {
 			return fmt.Errorf("set substrate: %w: lease %s: %w", ErrConflict, e.ID(), err)
 		}
 	}
-	if err := overbooked(sub, cal, slices.Concat(bookings...)); err != nil {
+	if err := overbooked(engine, cal, slices.Concat(bookings...)); err != nil {
 		return fmt.Errorf("set substrate: %w: %w", ErrConflict, err)
 	}
 	for i, e := range b.live {
@@ -38,6 +42,7 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 		}
 	}
 	b.sub, b.working, b.calendar, b.dark = sub, sub.Working(), cal, nil
+	b.engines.all = prepared{sub, engine}
 	b.rollout.down = downHosts(sub)
 	b.stale, b.everyHost, b.changed.substrate = true, true, true
 	return b.Tick(now)
@@ -45,7 +50,7 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 
 // standing lists what a lease books on another substrate, where its hosts and
 // tunnels must be what they were.
-func standing(sub vnet.Substrate, l vnet.Lease) ([]calendar.Booking, error) {
+func standing(engine *embed.Engine, sub vnet.Substrate, l vnet.Lease) ([]calendar.Booking, error) {
 	for _, host := range l.Mapping.Nodes {
 		if _, ok := sub.HostOf(string(host)); !ok {
 			return nil, fmt.Errorf("host %s would be gone", host)
@@ -56,12 +61,12 @@ func standing(sub vnet.Substrate, l vnet.Lease) ([]calendar.Booking, error) {
 			return nil, err
 		}
 	}
-	return embed.Bookings(sub, l.Request, l.Window, l.Mapping)
+	return engine.Bookings(l.Request, l.Window, l.Mapping)
 }
 
 // overbooked says which element has more booked at some time than there is.
-func overbooked(sub vnet.Substrate, cal *calendar.Calendar, bookings []calendar.Booking) error {
-	capacities := embed.Capacities(sub)
+func overbooked(engine *embed.Engine, cal *calendar.Calendar, bookings []calendar.Booking) error {
+	capacities := engine.Capacities()
 	for _, k := range bookings {
 		if peak := cal.Peak(k.Key, k.Window); peak > capacities[k.Key] {
 			return fmt.Errorf("leases have booked %d of %s, which would have %d", peak, k.Key, capacities[k.Key])
