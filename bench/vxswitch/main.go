@@ -37,7 +37,7 @@ var kinds = []struct {
 	name  string
 	build func(*network, string, string) error
 }{
-	{"vxswitch", vxswitch}, {"vxveth", vxswitchOnVeth}, {"copy", copyLoop}, {"bridge", bridge}, {"ovs", openVSwitch("system")}, {"ovsxdp", openVSwitch("afxdp")},
+	{"vxswitch", vxswitch}, {"vxveth", vxswitchOnVeth("packet")}, {"vxxdp", vxswitchOnVeth("xdp")}, {"copy", copyLoop}, {"bridge", bridge}, {"ovs", openVSwitch("system")}, {"ovsxdp", openVSwitch("afxdp")},
 }
 
 func run(ctx context.Context, exe string) error {

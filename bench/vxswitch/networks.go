@@ -132,25 +132,27 @@ const configOnVeth = `
 cpu: 0
 spin: 1us
 ports:
-- {name: a, packet: p0}
-- {name: b, packet: p1}
+- {name: a, %[1]s: p0}
+- {name: b, %[1]s: p1}
 virtual_switches:
 - name: one
   buffer: 4MiB
   ports: [{port: a, in: 90Gbit, out: 90Gbit}, {port: b, in: 90Gbit, out: 90Gbit}]
 `
 
-// vxswitchOnVeth is the product with packet sockets on veth, as leases have it
-// and Open vSwitch's default.
-func vxswitchOnVeth(n *network, exe, dir string) error {
-	if err := n.veths(); err != nil {
-		return err
+// vxswitchOnVeth is the product with sockets on veth: packet, as leases have it,
+// beside Open vSwitch's default, and xdp beside its AF_XDP ports.
+func vxswitchOnVeth(kind string) func(n *network, exe, dir string) error {
+	return func(n *network, exe, dir string) error {
+		if err := n.veths(); err != nil {
+			return err
+		}
+		file := filepath.Join(dir, n.name+".yaml")
+		if err := os.WriteFile(file, fmt.Appendf(nil, configOnVeth, kind), 0o600); err != nil {
+			return err
+		}
+		return n.start("hosting switch of", exe, "vxswitch", "run", file, "--socket", filepath.Join(dir, n.name+".sock"))
 	}
-	file := filepath.Join(dir, "vxveth.yaml")
-	if err := os.WriteFile(file, []byte(configOnVeth), 0o600); err != nil {
-		return err
-	}
-	return n.start("hosting switch of", exe, "vxswitch", "run", file, "--socket", filepath.Join(dir, "vxveth.sock"))
 }
 
 // copyLoop is the limit: a C program that only copies.

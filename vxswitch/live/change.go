@@ -125,8 +125,10 @@ func (h *Host) openNew(c *Config, at map[string]int) (opened []*port, err error)
 		}
 		fresh := &port{device: d, index: i, name: p.Name, owner: -1}
 		opened = append(opened, fresh)
-		if err := h.watch(d.fd, i); err != nil {
-			return opened, err
+		for _, fd := range d.files() {
+			if err := h.watch(fd, i); err != nil {
+				return opened, err
+			}
 		}
 	}
 	return opened, nil
@@ -181,6 +183,8 @@ func (h *Host) shut(p *port) {
 		h.release(ref)
 	}
 	p.queue = p.queue[:0]
-	unix.EpollCtl(h.epoll, unix.EPOLL_CTL_DEL, p.fd, nil)
+	for _, fd := range p.files() {
+		unix.EpollCtl(h.epoll, unix.EPOLL_CTL_DEL, fd, nil)
+	}
 	p.close()
 }

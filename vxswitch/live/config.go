@@ -27,11 +27,13 @@ type Config struct {
 	Switches   []VirtualConfig `yaml:"virtual_switches,omitempty" json:"virtual_switches,omitempty"`
 }
 
-// PortConfig is a real port: a TAP device that is made, or a device to open.
+// PortConfig is a real port: a TAP device that is made, or a device to open by
+// a packet socket or by AF_XDP sockets.
 type PortConfig struct {
 	Name      string `yaml:"name" json:"name"`
 	Tap       string `yaml:"tap,omitempty" json:"tap,omitempty"`             // device to make
 	Packet    string `yaml:"packet,omitempty" json:"packet,omitempty"`       // device to open by a packet socket
+	XDP       string `yaml:"xdp,omitempty" json:"xdp,omitempty"`             // device to open by AF_XDP sockets
 	Namespace string `yaml:"namespace,omitempty" json:"namespace,omitempty"` // file of the device's; "": this process's
 	Address   string `yaml:"address,omitempty" json:"address,omitempty"`     // MAC of the TAP device
 	MTU       int    `yaml:"mtu,omitempty" json:"mtu,omitempty"`             // of the TAP device
@@ -287,10 +289,10 @@ func fail(path, format string, args ...any) error {
 func (c *Config) checkPort(i int, p PortConfig) error {
 	where := fmt.Sprintf("ports[%d]", i)
 	switch {
-	case (p.Tap == "") == (p.Packet == ""):
-		return fail(where, "port %q is tap: NAME or packet: NAME, one of them", p.Name)
-	case len(p.Tap+p.Packet) > 15 || strings.ContainsAny(p.Tap+p.Packet, "/ \t\n%"):
-		return fail(where, "%q is no name of a device: at most 15 characters, none of them space or /", p.Tap+p.Packet)
+	case len(p.device()) != max(len(p.Tap), len(p.Packet), len(p.XDP)) || p.device() == "":
+		return fail(where, "port %q is tap: NAME, packet: NAME or xdp: NAME, one of them", p.Name)
+	case len(p.device()) > 15 || strings.ContainsAny(p.device(), "/ \t\n%"):
+		return fail(where, "%q is no name of a device: at most 15 characters, none of them space or /", p.device())
 	case c.port(p.Name) != i:
 		return fail(where, "there are two ports %q: names must differ", p.Name)
 	case p.MTU != 0 && (p.MTU < 68 || p.MTU > 65521):
@@ -300,6 +302,14 @@ func (c *Config) checkPort(i int, p PortConfig) error {
 		return fail(where+".address", "%v", err)
 	}
 	return nil
+}
+
+// device is the name of its device.
+func (p PortConfig) device() string { return p.Tap + p.Packet + p.XDP }
+
+// opens is what is opened, in words that differ for what differs.
+func (p PortConfig) opens() string {
+	return fmt.Sprintf("%q %q %q %q", p.Tap, p.Packet, p.XDP, p.Namespace)
 }
 
 func (c *Config) port(name string) int {

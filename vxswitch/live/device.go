@@ -14,22 +14,33 @@ import (
 // device is an open port: a file that is read and written one frame at a time,
 // each behind a virtio header.
 type device struct {
-	fd     int
-	link   int  // index of the device in its namespace
-	packet bool // a packet socket: the kernel keeps VLAN tags beside the frame
-	iov    [2]unix.Iovec
-	msg    unix.Msghdr
-	aux    [64]byte
-	ring   *ring  // of a packet socket
-	out    *burst // the same
+	fd      int
+	what    string // it was opened for (PortConfig, opens)
+	link    int    // index of the device in its namespace
+	packet  bool   // a packet socket: the kernel keeps VLAN tags beside the frame
+	batched bool   // what is written waits for more (writeAll)
+	xdp     *xdp   // AF_XDP sockets
+	iov     [2]unix.Iovec
+	msg     unix.Msghdr
+	aux     [64]byte
+	ring    *ring  // of a packet socket
+	out     *burst // the same
 }
 
 // open makes or opens what c says.
-func open(c PortConfig, rate vnet.Rate) (*device, error) {
-	if c.Tap == "" {
-		return openPacket(c)
+func open(c PortConfig, rate vnet.Rate) (d *device, err error) {
+	switch {
+	case c.XDP != "":
+		d, err = openXDP(c)
+	case c.Packet != "":
+		d, err = openPacket(c)
+	default:
+		d, err = openTap(c, rate)
 	}
-	return openTap(c, rate)
+	if err == nil {
+		d.what = c.opens()
+	}
+	return d, err
 }
 
 // openTap makes a TAP device where it belongs and hands it the offloads that
@@ -115,7 +126,7 @@ func tapSettings(index int, c PortConfig, rate vnet.Rate) *kernel.Message {
 
 // openPacket opens a packet socket on a device that is there.
 func openPacket(c PortConfig) (*device, error) {
-	d := &device{packet: true, fd: -1}
+	d := &device{packet: true, batched: true, fd: -1}
 	if err := in(c.Namespace, func() error { return d.bind(c.Packet) }); err != nil {
 		d.close()
 		return nil, fmt.Errorf("open device %s: %w", c.Packet, err)
@@ -154,10 +165,13 @@ func (d *device) bind(name string) (err error) {
 	return unix.Bind(d.fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: link.Index})
 }
 
-// stale says that a packet socket's device is not the one that has its name
-// any more. A TAP device lives as long as its file.
+// stale says that c names another device, or that the one a socket was opened
+// on has its name no more. A TAP device lives as long as its file.
 func (d *device) stale(c PortConfig) bool {
-	if !d.packet || d.fd < 0 {
+	if d.what != c.opens() {
+		return true
+	}
+	if !d.batched || d.fd < 0 {
 		return false
 	}
 	there := 0
@@ -167,7 +181,7 @@ func (d *device) stale(c PortConfig) bool {
 			return err
 		}
 		defer conn.Close()
-		link, err := conn.LinkByName(c.Packet)
+		link, err := conn.LinkByName(c.device())
 		there = link.Index
 		return err
 	})
@@ -175,7 +189,13 @@ func (d *device) stale(c PortConfig) bool {
 }
 
 // missed are the frames that found the socket full since it was asked last.
-func (d *device) missed() uint64 {
+func (d *device) missed() (n uint64) {
+	if d.xdp != nil {
+		for _, s := range d.xdp.sockets {
+			n += s.lost()
+		}
+		return n
+	}
 	if !d.packet {
 		return 0
 	}
@@ -188,8 +208,21 @@ func (d *device) missed() uint64 {
 
 func htons(v uint16) uint16 { return v<<8 | v>>8 }
 
+// files are those to watch for frames.
+func (d *device) files() (list []int) {
+	if d.xdp == nil {
+		return []int{d.fd}
+	}
+	for _, s := range d.xdp.sockets {
+		list = append(list, s.fd)
+	}
+	return list
+}
+
 func (d *device) close() {
-	if d.fd >= 0 {
+	if d.xdp != nil {
+		d.xdp.close()
+	} else if d.fd >= 0 {
 		unix.Close(d.fd)
 	}
 	d.fd = -1
@@ -200,6 +233,9 @@ func (d *device) close() {
 // which f then keeps.
 func (d *device) read(f *slot, rest []byte) (ok, kept bool) {
 	f.off = headroom
+	if d.xdp != nil {
+		return d.xdp.take(f, rest)
+	}
 	if d.ring != nil {
 		what := d.ring.take(f)
 		for what == lost {

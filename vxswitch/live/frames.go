@@ -14,6 +14,9 @@ const (
 	virtio        = 10
 	flagNeedsCsum = 1
 	gsoNone       = 0
+	gsoTCPv4      = 1
+	gsoTCPv6      = 4
+	gsoUDP        = 5 // of datagrams (USO), not of fragments
 	gsoECN        = 0x80
 )
 

@@ -45,6 +45,7 @@ type port struct {
 	held  vxswitch.Time // nothing is read before
 	full  bool          // since it was last held it had a frame whenever one was due
 	hot   bool
+	dirty bool // it is in Host.dirty
 	count PortCounters
 	queue []uint32 // frames to be written together, of a packet socket
 }
@@ -246,6 +247,9 @@ const shortSpin = vxswitch.Time(2 * time.Microsecond)
 
 // due is when a frame may leave, or come in that is held.
 func (h *Host) due() vxswitch.Time {
+	if len(h.dirty) > 0 {
+		return 0
+	}
 	due := h.s.Next()
 	for _, p := range h.hot {
 		due = min(due, p.held)
@@ -436,8 +440,9 @@ func (h *Host) write(p *port, ref uint32) {
 		h.release(ref)
 		return
 	}
-	if p.packet {
-		if len(p.queue) == 0 {
+	if p.batched {
+		if !p.dirty {
+			p.dirty = true
 			h.dirty = append(h.dirty, p)
 		}
 		if p.queue = append(p.queue, ref); len(p.queue) == batch {
@@ -464,6 +469,9 @@ func (h *Host) wrote(p *port, ref uint32, err error) {
 
 // flush writes what p's frames wait for.
 func (h *Host) flush(p *port) {
+	if len(p.queue) == 0 && p.lags() {
+		p.xdp.sockets[0].send()
+	}
 	for len(p.queue) > 0 {
 		n, err := p.writeAll(h.slots.all, p.queue)
 		for _, ref := range p.queue[:n] {
@@ -478,13 +486,20 @@ func (h *Host) flush(p *port) {
 	}
 }
 
-// flushAll flushes every port that has something.
+// flushAll flushes every port that has something. One whose device was busy is
+// asked again in the next round.
 func (h *Host) flushAll() {
+	busy := h.dirty[:0]
 	for _, p := range h.dirty {
-		if p.fd >= 0 {
-			h.flush(p)
+		if p.fd < 0 {
+			continue
+		}
+		if h.flush(p); p.lags() {
+			busy = append(busy, p)
+		} else {
+			p.dirty = false
 		}
 	}
-	h.dirty = h.dirty[:0]
+	h.dirty = busy
 	h.stages.lap(h, &h.stages.times.IO)
 }

@@ -122,9 +122,12 @@ type burst struct {
 	msg [batch]mmsghdr
 }
 
-// writeAll writes frames to a packet socket by one call. It returns how many
-// were written, and why the next one was not.
+// writeAll writes frames to a socket by one call. It returns how many were
+// written, and why the next one was not.
 func (d *device) writeAll(all []slot, refs []uint32) (int, error) {
+	if d.xdp != nil {
+		return d.xdp.writeAll(all, refs)
+	}
 	if d.out == nil {
 		d.out = &burst{}
 	}

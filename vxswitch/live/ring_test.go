@@ -2,7 +2,6 @@ package live
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,12 +20,20 @@ import (
 	"sublet/datapath/kernel"
 )
 
-// wired is a lab whose ports are veth devices, opened by packet sockets in a
-// namespace of the switch's; the far ends are eth0 of namespaces a and b.
-func wired(t *testing.T, virtual string) *lab {
+// wired is a lab whose ports a and b are veth devices in a namespace of the
+// switch's, opened as kinds say (packet, xdp); the far ends are eth0 of
+// namespaces a and b.
+func wired(t *testing.T, virtual string, kinds ...string) *lab {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("makes namespaces and devices: needs root")
+	}
+	if slices.Contains(kinds, "xdp") {
+		if fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW, 0); err != nil {
+			t.Skip("no AF_XDP sockets here: ", err)
+		} else {
+			unix.Close(fd)
+		}
 	}
 	l, dir := &lab{t: t, ns: map[string]*os.File{}}, t.TempDir()
 	for _, name := range []string{"a", "b", "s"} {
@@ -33,7 +41,7 @@ func wired(t *testing.T, virtual string) *lab {
 	}
 	var config strings.Builder
 	config.WriteString("ports:\n")
-	for _, name := range []string{"a", "b"} {
+	for i, name := range []string{"a", "b"} {
 		device := fmt.Sprintf("v%s%d", name, os.Getpid())
 		ip(t, "link add "+device+" netns "+nsOf(l.ns["s"])+" type veth peer name eth0 netns "+nsOf(l.ns[name]))
 		for _, end := range []struct{ ns, device string }{{"s", device}, {name, "eth0"}} {
@@ -41,7 +49,7 @@ func wired(t *testing.T, virtual string) *lab {
 				t.Fatal(err)
 			}
 		}
-		fmt.Fprintf(&config, "- {name: %s, packet: %s, namespace: %s}\n", name, device, filepath.Join(dir, "s"))
+		fmt.Fprintf(&config, "- {name: %s, %s: %s, namespace: %s}\n", name, kinds[i], device, filepath.Join(dir, "s"))
 	}
 	c, err := Parse("test", []byte(config.String()+virtual))
 	if err != nil {
@@ -68,24 +76,40 @@ func ip(t *testing.T, line string) {
 
 const oneSwitch = "virtual_switches:\n- {name: one, buffer: 1MiB, ports: [{port: a, in: 10Gbit, out: 10Gbit}, {port: b, in: 10Gbit, out: 10Gbit}]}\n"
 
-// A stream that offload leaves in long segments, which do not fit into a ring's
-// slots, comes out of packet sockets as it went in, among small frames.
-func TestPacketSocketsCarryAll(t *testing.T) {
-	l := wired(t, oneSwitch)
+// A stream that offload leaves in long segments, which fit neither into a
+// ring's slots nor into an AF_XDP socket's, comes out of ports of any two kinds
+// as it went in, among small frames.
+func TestSocketsCarryAll(t *testing.T) {
+	for _, kinds := range [][]string{{"packet", "packet"}, {"xdp", "xdp"}, {"packet", "xdp"}, {"xdp", "packet"}} {
+		t.Run(strings.Join(kinds, " to "), func(t *testing.T) {
+			l := wired(t, oneSwitch, kinds...)
+			l.stream("a", "b")
+			st := l.status()
+			if in := st.Ports[0].In; kinds[0] == "packet" && (in.Packets == 0 || in.Bytes/in.Packets < 2000) {
+				t.Errorf("segments did not stay whole: %+v", in)
+			}
+			l.balanced(st)
+		})
+	}
+}
+
+// stream sends 1 MiB by TCP.
+func (l *lab) stream(from, to string) {
+	l.t.Helper()
 	var listener net.Listener
-	err := kernel.In(l.ns["b"], func() (err error) {
-		listener, err = net.Listen("tcp4", addr("b").String()+":7001")
+	err := kernel.In(l.ns[to], func() (err error) {
+		listener, err = net.Listen("tcp4", addr(to).String()+":7001")
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		l.t.Fatal(err)
 	}
 	defer listener.Close()
-	want := bytes.Repeat([]byte("0123456789abcdef"), 1<<16) // 1 MiB
+	want := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	sent := make(chan error, 1)
 	go func() {
-		sent <- kernel.In(l.ns["a"], func() error {
-			c, err := net.DialTimeout("tcp4", netip.AddrPortFrom(addr("b"), 7001).String(), 30*time.Second)
+		sent <- kernel.In(l.ns[from], func() error {
+			c, err := net.DialTimeout("tcp4", netip.AddrPortFrom(addr(to), 7001).String(), 30*time.Second)
 			if err != nil {
 				return err
 			}
@@ -94,27 +118,20 @@ func TestPacketSocketsCarryAll(t *testing.T) {
 			return err
 		})
 	}()
+	_ = listener.(*net.TCPListener).SetDeadline(time.Now().Add(time.Minute))
 	c, err := listener.Accept()
 	if err != nil {
-		t.Fatal(err)
+		l.t.Fatal(err)
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	got, err := io.ReadAll(c)
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%d bytes of %d arrive, %v", len(got), len(want), err)
+		l.t.Errorf("%d bytes of %d arrive, %v", len(got), len(want), err)
 	}
 	if err := <-sent; err != nil {
-		t.Error(err)
+		l.t.Error(err)
 	}
-	var st Status
-	if err := l.h.Do(context.Background(), func() { st = l.h.Status() }); err != nil {
-		t.Fatal(err)
-	}
-	if in := st.Ports[0].In; in.Packets == 0 || in.Bytes/in.Packets < 2000 {
-		t.Errorf("segments did not stay whole: %+v", in)
-	}
-	l.balanced(st)
 }
 
 // balanced says that what was offered was delivered, dropped or is queued.

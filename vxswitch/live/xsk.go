@@ -1,0 +1,291 @@
+package live
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// xsk is an AF_XDP socket: one receive queue of a device, with memory that it
+// shares with the kernel (Documentation/networking/af_xdp.rst). Nobody else
+// has a part of that memory, so that the death of one port's device, or of this
+// process, leaves nothing behind.
+type xsk struct {
+	fd      int
+	memory  []byte
+	chunk   int            // bytes of a frame's place, a power of two
+	maps    [][]byte       // of the rings
+	fill    ring2[uint64]  // places the kernel may write to
+	arrived ring2[xdpDesc] // frames it wrote
+	leaving ring2[xdpDesc] // frames it is to send
+	gone    ring2[uint64]  // places of those it has sent
+	free    []uint64       // places to send from
+	taken   uint32         // frames since their places were given back
+	busy    bool           // frames wait in leaving for the device
+	missed  uint64         // as it was counted last
+}
+
+type xdpDesc = unix.XDPDesc
+
+const (
+	xskArrivals   = 512 // as many frames as a packet socket's ring has
+	xskDepartures = 512
+	giveBack      = 16 // frames after which the kernel hears that they were taken
+)
+
+// ring2 is a ring with one who produces and one who consumes; the kernel is
+// one of them.
+type ring2[T uint64 | xdpDesc] struct {
+	produced, consumed *uint32 // shared
+	flags              *uint32
+	slots              []T
+	mine, theirs       uint32 // mine as it is, theirs as it was seen last
+}
+
+func (r *ring2[T]) at(i uint32) *T { return &r.slots[i&uint32(len(r.slots)-1)] }
+
+// waiting are entries to consume.
+func (r *ring2[T]) waiting() uint32 {
+	if r.theirs == r.mine {
+		r.theirs = atomic.LoadUint32(r.produced)
+	}
+	return r.theirs - r.mine
+}
+
+// room are entries to produce.
+func (r *ring2[T]) room() uint32 {
+	n := uint32(len(r.slots))
+	if r.mine-r.theirs == n {
+		r.theirs = atomic.LoadUint32(r.consumed)
+	}
+	return n - (r.mine - r.theirs)
+}
+
+// wakeup says that the kernel wants to be called.
+func (r *ring2[T]) wakeup() bool { return atomic.LoadUint32(r.flags)&unix.XDP_RING_NEED_WAKEUP != 0 }
+
+// newXSK makes a socket for frames of at most size bytes.
+func newXSK(size int) (s *xsk, err error) {
+	s = &xsk{fd: -1, chunk: 2048}
+	if size > s.chunk-unix.XDP_PACKET_HEADROOM {
+		s.chunk = 4096 // the most: a page
+	}
+	if size > s.chunk-unix.XDP_PACKET_HEADROOM {
+		return s, fmt.Errorf("its frames of %d bytes are longer than the %d of an AF_XDP socket: lower its mtu or use packet", size, s.chunk-unix.XDP_PACKET_HEADROOM)
+	}
+	if s.fd, err = unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
+		return s, fmt.Errorf("make an AF_XDP socket: %w", err)
+	}
+	if err = s.share(); err != nil {
+		return s, fmt.Errorf("share memory of an AF_XDP socket: %w", err)
+	}
+	if err = s.mapRings(); err != nil {
+		return s, fmt.Errorf("map rings of an AF_XDP socket: %w", err)
+	}
+	for i := range xskArrivals {
+		*s.fill.at(uint32(i)) = uint64(i * s.chunk)
+	}
+	s.fill.mine = xskArrivals
+	atomic.StoreUint32(s.fill.produced, s.fill.mine)
+	for i := range xskDepartures {
+		s.free = append(s.free, uint64((xskArrivals+i)*s.chunk))
+	}
+	return s, nil
+}
+
+func (s *xsk) share() (err error) {
+	size := (xskArrivals + xskDepartures) * s.chunk
+	s.memory, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	if err != nil {
+		return err
+	}
+	reg := unix.XDPUmemReg{Addr: uint64(uintptr(unsafe.Pointer(&s.memory[0]))), Len: uint64(size), Size: uint32(s.chunk)}
+	if _, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(s.fd), unix.SOL_XDP, unix.XDP_UMEM_REG, uintptr(unsafe.Pointer(&reg)), unsafe.Sizeof(reg), 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func (s *xsk) mapRings() error {
+	for option, n := range map[int]int{
+		unix.XDP_UMEM_FILL_RING: xskArrivals, unix.XDP_RX_RING: xskArrivals,
+		unix.XDP_UMEM_COMPLETION_RING: xskDepartures, unix.XDP_TX_RING: xskDepartures,
+	} {
+		if err := unix.SetsockoptInt(s.fd, unix.SOL_XDP, option, n); err != nil {
+			return err
+		}
+	}
+	var off unix.XDPMmapOffsets
+	size := uint32(unsafe.Sizeof(off))
+	if _, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(s.fd), unix.SOL_XDP, unix.XDP_MMAP_OFFSETS, uintptr(unsafe.Pointer(&off)), uintptr(unsafe.Pointer(&size)), 0); errno != 0 {
+		return errno
+	}
+	if int(size) < int(unsafe.Sizeof(off)) {
+		return fmt.Errorf("this kernel cannot be told when to wake up: Linux 5.4 is needed: %w", unix.EOPNOTSUPP)
+	}
+	return firstOf(
+		func() error { return mapRing(s, &s.fill, off.Fr, unix.XDP_UMEM_PGOFF_FILL_RING, xskArrivals) },
+		func() error { return mapRing(s, &s.arrived, off.Rx, unix.XDP_PGOFF_RX_RING, xskArrivals) },
+		func() error { return mapRing(s, &s.leaving, off.Tx, unix.XDP_PGOFF_TX_RING, xskDepartures) },
+		func() error {
+			return mapRing(s, &s.gone, off.Cr, unix.XDP_UMEM_PGOFF_COMPLETION_RING, xskDepartures)
+		})
+}
+
+// firstOf does all until one fails.
+func firstOf(all ...func() error) error {
+	for _, f := range all {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mapRing[T uint64 | xdpDesc](s *xsk, r *ring2[T], off unix.XDPRingOffset, at int64, n int) error {
+	var entry T
+	memory, err := unix.Mmap(s.fd, at, int(off.Desc)+n*int(unsafe.Sizeof(entry)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	if err != nil {
+		return err
+	}
+	s.maps = append(s.maps, memory)
+	r.produced = (*uint32)(unsafe.Pointer(&memory[off.Producer]))
+	r.consumed = (*uint32)(unsafe.Pointer(&memory[off.Consumer]))
+	r.flags = (*uint32)(unsafe.Pointer(&memory[off.Flags]))
+	r.slots = unsafe.Slice((*T)(unsafe.Pointer(&memory[off.Desc])), n)
+	return nil
+}
+
+// bind joins the socket to a queue of a device. A socket that was closed keeps
+// the queue for a moment longer.
+func (s *xsk) bind(link, queue int) (err error) {
+	for range 5 {
+		err = unix.Bind(s.fd, &unix.SockaddrXDP{Flags: unix.XDP_USE_NEED_WAKEUP, Ifindex: uint32(link), QueueID: uint32(queue)})
+		if err != unix.EBUSY {
+			break
+		}
+		_ = unix.Nanosleep(&unix.Timespec{Nsec: 5e6}, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("bind an AF_XDP socket to its queue %d: %w", queue, err)
+	}
+	return nil
+}
+
+func (s *xsk) close() {
+	if s.fd >= 0 {
+		unix.Close(s.fd)
+		s.fd = -1
+	}
+	for _, m := range append(s.maps, s.memory) {
+		if m != nil {
+			unix.Munmap(m)
+		}
+	}
+	s.maps, s.memory = nil, nil
+}
+
+// next is a frame that arrived, until release; nil: none.
+func (s *xsk) next() []byte {
+	if s.arrived.waiting() == 0 {
+		s.publish()
+		if s.arrived.waiting() == 0 {
+			return nil
+		}
+	}
+	d := s.arrived.at(s.arrived.mine)
+	return s.memory[d.Addr:][:d.Len]
+}
+
+// release gives the place of the frame of next back to the kernel, which hears
+// of it when there are some.
+func (s *xsk) release() {
+	*s.fill.at(s.fill.mine) = s.arrived.at(s.arrived.mine).Addr &^ uint64(s.chunk-1)
+	s.arrived.mine++
+	s.fill.mine++
+	if s.taken++; s.taken == giveBack {
+		s.publish()
+	}
+}
+
+// publish tells the kernel which frames were taken.
+func (s *xsk) publish() {
+	if s.taken == 0 {
+		return
+	}
+	s.taken = 0
+	atomic.StoreUint32(s.arrived.consumed, s.arrived.mine)
+	atomic.StoreUint32(s.fill.produced, s.fill.mine)
+	if s.fill.wakeup() { // drivers that have no copy made
+		unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+	}
+}
+
+// reap takes back the places of frames that were sent.
+func (s *xsk) reap() {
+	n := s.gone.waiting()
+	for range n {
+		s.free = append(s.free, *s.gone.at(s.gone.mine))
+		s.gone.mine++
+	}
+	if n > 0 {
+		atomic.StoreUint32(s.gone.consumed, s.gone.mine)
+	}
+}
+
+// vacant are the frames there is room for.
+func (s *xsk) vacant() int {
+	if len(s.free) < batch {
+		s.reap()
+	}
+	return min(len(s.free), int(s.leaving.room()))
+}
+
+// put returns the place of the next frame to send, which is n bytes long. There
+// must be a vacant one.
+func (s *xsk) put(n int) []byte {
+	last := len(s.free) - 1
+	at := s.free[last]
+	s.free = s.free[:last]
+	*s.leaving.at(s.leaving.mine) = xdpDesc{Addr: at, Len: uint32(n)}
+	s.leaving.mine++
+	return s.memory[at:][:n]
+}
+
+// send has the kernel send what was put. Where it makes copies a call sends a
+// few frames, and more calls the rest. What a busy device does not take stays.
+func (s *xsk) send() error {
+	atomic.StoreUint32(s.leaving.produced, s.leaving.mine)
+	s.busy = false
+	for range 1 + xskDepartures/16 {
+		if s.unsent() == 0 || !s.leaving.wakeup() {
+			return nil
+		}
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0, unix.EAGAIN, unix.EBUSY, unix.ENOBUFS:
+		default:
+			return errno
+		}
+	}
+	s.busy = s.unsent() > 0
+	return nil
+}
+
+// unsent are the frames that were put and that the kernel has not taken.
+func (s *xsk) unsent() uint32 { return s.leaving.mine - atomic.LoadUint32(s.leaving.consumed) }
+
+// lost are frames that found no place since it was asked last.
+func (s *xsk) lost() uint64 {
+	var st unix.XDPStatistics
+	size := uint32(unsafe.Sizeof(st))
+	if _, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(s.fd), unix.SOL_XDP, unix.XDP_STATISTICS, uintptr(unsafe.Pointer(&st)), uintptr(unsafe.Pointer(&size)), 0); errno != 0 {
+		return 0
+	}
+	now := st.Rx_dropped + st.Rx_ring_full
+	was := s.missed
+	s.missed = now
+	return now - was
+}
