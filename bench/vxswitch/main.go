@@ -1,6 +1,7 @@
 // Command vxswitch gauges a live hosting switch beside Open vSwitch's userspace
 // datapath, a Linux bridge and a C loop that only copies (issue "VxSwitch",
-// section 4.4). All are up at once and measured in turn, round after round.
+// section 4.4). All are up at once and measured in turn, round after round;
+// whose turn it is not is stopped, because Open vSwitch's threads never rest.
 //
 // A forwarder's packets and bits are counted per second of its own processor
 // time, a stream's per second of its ends' as well: what the pipeline carries
@@ -61,6 +62,7 @@ func run(ctx context.Context, exe string) error {
 			continue
 		}
 		defer n.close()
+		n.signal(unix.SIGSTOP)
 		all = append(all, n)
 	}
 	return series(ctx, all)
@@ -76,7 +78,10 @@ func series(ctx context.Context, all []*network) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if err := got[i].round(n); err != nil {
+			n.signal(unix.SIGCONT)
+			err := got[i].round(n)
+			n.signal(unix.SIGSTOP)
+			if err != nil {
 				return fmt.Errorf("%s: %w", n.name, err)
 			}
 		}
@@ -125,6 +130,13 @@ func (n *network) packets() (float64, error) {
 	time.Sleep(*window)
 	rate := float64(counter.Packets()-before) / (n.time() - began).Seconds()
 	return rate, sender.Stop()
+}
+
+// signal stops a forwarder or lets it go on.
+func (n *network) signal(s unix.Signal) {
+	if n.process != 0 {
+		_ = unix.Kill(n.process, s) // that is missing is told by what follows
+	}
 }
 
 // time is what the forwarder's process has used.

@@ -21,6 +21,7 @@ func Features() []kernel.Feature {
 		{Name: "program links (TCX)", Err: lacking(tryTCX()), Means: "no link between hosts, router or switch works (Linux 6.6)"},
 		{Name: "redirect to peer", Err: lacking(features.HaveProgramHelper(ebpf.SchedCLS, asm.FnRedirectPeer)), Means: "no virtual link works (Linux 5.10)"},
 		{Name: "room for headers", Err: lacking(features.HaveProgramHelper(ebpf.SchedCLS, asm.FnSkbAdjustRoom)), Means: "links between hosts do not work"},
+		{Name: "AF_XDP sockets", Err: lacking(tryXSK()), Means: "hosting switches have no xdp ports; packet sockets and TAP devices work (Linux 5.4)"},
 		{Name: "bpf file system", Err: lacking(tryFS()), Means: "networks do not outlive their agent"},
 	}
 }
@@ -49,6 +50,16 @@ func tryTCX() error {
 	return ns.Close()
 }
 
+// tryXSK makes a socket and the table that a program finds it in.
+func tryXSK() error {
+	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	unix.Close(fd)
+	return features.HaveMapType(ebpf.XSKMap)
+}
+
 // tryFS mounts one where nobody looks.
 func tryFS() error {
 	dir, err := os.MkdirTemp("", "sublet-bpf")
@@ -64,7 +75,7 @@ func tryFS() error {
 
 // lacking makes the library's and the kernel's ways to say so ours.
 func lacking(err error) error {
-	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EINVAL) {
+	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("%w (%w)", kernel.ErrNotSupported, err)
 	}
 	return err

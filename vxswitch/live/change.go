@@ -119,7 +119,7 @@ func (h *Host) openNew(c *Config, at map[string]int) (opened []*port, err error)
 		if was := h.ports[i]; was != nil && !was.stale(p) {
 			continue
 		}
-		d, err := open(p, h.portRate(c, p))
+		d, err := h.open(p, h.portRate(c, p))
 		if err != nil {
 			return opened, fmt.Errorf("port %s: %w", p.Name, err)
 		}

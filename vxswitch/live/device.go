@@ -16,6 +16,7 @@ import (
 type device struct {
 	fd      int
 	what    string // it was opened for (PortConfig, opens)
+	tx      int    // of a packet socket: what is written goes by another one
 	link    int    // index of the device in its namespace
 	packet  bool   // a packet socket: the kernel keeps VLAN tags beside the frame
 	batched bool   // what is written waits for more (writeAll)
@@ -126,7 +127,7 @@ func tapSettings(index int, c PortConfig, rate vnet.Rate) *kernel.Message {
 
 // openPacket opens a packet socket on a device that is there.
 func openPacket(c PortConfig) (*device, error) {
-	d := &device{packet: true, batched: true, fd: -1}
+	d := &device{packet: true, batched: true, fd: -1, tx: -1}
 	if err := in(c.Namespace, func() error { return d.bind(c.Packet) }); err != nil {
 		d.close()
 		return nil, fmt.Errorf("open device %s: %w", c.Packet, err)
@@ -144,11 +145,13 @@ func (d *device) bind(name string) (err error) {
 	if err != nil {
 		return err
 	}
-	d.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
+	if d.fd, err = packetSocket(); err != nil {
 		return err
 	}
-	for _, option := range []int{unix.PACKET_VNET_HDR, unix.PACKET_AUXDATA, unix.PACKET_IGNORE_OUTGOING} {
+	if d.tx, err = packetSocket(); err != nil {
+		return err
+	}
+	for _, option := range []int{unix.PACKET_AUXDATA, unix.PACKET_IGNORE_OUTGOING} {
 		if err := unix.SetsockoptInt(d.fd, unix.SOL_PACKET, option, 1); err != nil {
 			return err
 		}
@@ -162,7 +165,23 @@ func (d *device) bind(name string) (err error) {
 		return err
 	}
 	d.link = link.Index
+	if err := unix.Bind(d.tx, &unix.SockaddrLinklayer{Ifindex: link.Index}); err != nil {
+		return err
+	}
 	return unix.Bind(d.fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: link.Index})
+}
+
+// packetSocket is one that gets nothing before it is bound.
+func packetSocket() (int, error) {
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 // stale says that c names another device, or that the one a socket was opened
@@ -225,7 +244,10 @@ func (d *device) close() {
 	} else if d.fd >= 0 {
 		unix.Close(d.fd)
 	}
-	d.fd = -1
+	if d.packet && d.tx >= 0 {
+		unix.Close(d.tx)
+	}
+	d.fd, d.tx = -1, -1
 	d.ring.unmap()
 }
 

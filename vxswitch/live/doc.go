@@ -13,10 +13,13 @@
 // the loop comes round: the engine decides at the times its lines are free,
 // also when it is asked later.
 //
-// Ports are TAP devices (a virtual node's own interface) and packet sockets on
-// devices that are there (a physical one, or a veth). Both pass frames with
-// virtio headers, so TCP and UDP segments of up to 64 KB stay whole; they count
-// as what they are on a wire, every segment with its headers.
+// Ports are TAP devices (a virtual node's own interface), and packet sockets or
+// AF_XDP sockets on devices that are there (a physical one, or a veth). The
+// first two pass frames with virtio headers, so TCP and UDP segments of up to
+// 64 KB stay whole; they count as what they are on a wire, every segment with
+// its headers. AF_XDP sockets carry frames only: cheaper small ones, no
+// segments. What comes whole from another port is cut for them, and checksums
+// that senders leave undone are finished on the way.
 //
 // An input's capacity is held, not policed, where one virtual switch has the
 // port for itself: the loop does not read what may not come in yet, and the

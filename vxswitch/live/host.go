@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/vnet"
 	"sublet/vxswitch"
 	"sublet/vxswitch/lookup"
 )
@@ -18,6 +19,7 @@ import (
 // Host is a hosting switch at work.
 type Host struct {
 	cfg    *Config
+	open   opener
 	text   []byte // of cfg, as it was given
 	s      *vxswitch.Switch
 	ports  []*port
@@ -60,6 +62,10 @@ type PortCounters struct {
 	Missed    uint64         `json:"in_missed"`  // frames that did not wait to be read: the socket was full
 }
 
+// opener opens a port whose device should bring segments of a few milliseconds
+// of rate at most.
+type opener func(c PortConfig, rate vnet.Rate) (*device, error)
+
 // order is something to be done by the loop's thread.
 type order struct {
 	do   func()
@@ -67,13 +73,15 @@ type order struct {
 }
 
 // New makes a hosting switch of c and opens its ports.
-func New(c *Config) (*Host, error) {
+func New(c *Config) (*Host, error) { return newHost(c, open) }
+
+func newHost(c *Config, open opener) (*Host, error) {
 	at := c.places()
 	cfg, err := c.hosting(at)
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: &Config{}, base: time.Now(), orders: make(chan order, 16), ports: make([]*port, MaxPorts), epoll: -1, wakeup: -1}
+	h := &Host{cfg: &Config{}, open: open, base: time.Now(), orders: make(chan order, 16), ports: make([]*port, MaxPorts), epoll: -1, wakeup: -1}
 	cfg.Dropped = func(_ vxswitch.ID, p vxswitch.Packet, _ vxswitch.Cause) { h.release(uint32(p.Ref)) }
 	cfg.Clock, cfg.PickBudget = h.now, budget
 	if h.s, err = vxswitch.New(cfg); err != nil {
@@ -310,9 +318,11 @@ func (h *Host) epollWait(events []unix.EpollEvent, d vxswitch.Time) (int, unix.E
 }
 
 // What one port may send in a round: what a frame at another port may have to
-// wait for. 16 KB take as long to copy as the calls for eight small frames.
+// wait for. 16 KB take as long to copy as the calls for eight small frames. Few
+// ports may send more, which makes calls fewer.
 const (
 	framesPerVisit = 8
+	framesPerRound = batch
 	bytesPerVisit  = 16 << 10
 )
 
@@ -321,9 +331,10 @@ const (
 func (h *Host) round() (busy bool) {
 	h.stages.rounds++
 	h.send(h.now())
+	frames := max(framesPerVisit, framesPerRound/max(1, len(h.hot)))
 	for i := 0; i < len(h.hot); {
 		p := h.hot[i]
-		n, more := h.visit(p)
+		n, more := h.visit(p, frames)
 		busy = busy || n > 0
 		if more {
 			i++
@@ -337,9 +348,9 @@ func (h *Host) round() (busy bool) {
 	return busy
 }
 
-// visit reads a few frames of p; more says that there may be more.
-func (h *Host) visit(p *port) (n int, more bool) {
-	for limit := p.count.In.Bytes + bytesPerVisit; n < framesPerVisit && p.count.In.Bytes < limit; {
+// visit reads at most so many frames of p; more says that there may be more.
+func (h *Host) visit(p *port, frames int) (n int, more bool) {
+	for limit := p.count.In.Bytes + bytesPerVisit; n < frames && p.count.In.Bytes < limit; {
 		now := h.now()
 		var due vxswitch.Time
 		if p.owner >= 0 {

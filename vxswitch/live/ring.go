@@ -107,7 +107,7 @@ func (r *ring) copy(f *slot, b []byte, snap uint32) {
 }
 
 // batch is the most frames written by one system call.
-const batch = 16
+const batch = 32
 
 // mmsghdr is the kernel's struct mmsghdr.
 type mmsghdr struct {
@@ -136,7 +136,7 @@ func (d *device) writeAll(all []slot, refs []uint32) (int, error) {
 		d.out.msg[i].Iov = &v[0]
 		d.out.msg[i].SetIovlen(len(v))
 	}
-	n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(d.fd), uintptr(unsafe.Pointer(&d.out.msg[0])), uintptr(len(refs)), 0, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(d.tx), uintptr(unsafe.Pointer(&d.out.msg[0])), uintptr(len(refs)), 0, 0, 0)
 	switch errno {
 	case 0:
 		return int(n), nil

@@ -12,17 +12,22 @@ import (
 // shares with the kernel (Documentation/networking/af_xdp.rst). Nobody else
 // has a part of that memory, so that the death of one port's device, or of this
 // process, leaves nothing behind.
+//
+// What leaves goes by a second socket on the same queue and memory, because
+// nobody waits for that one: each frame that has left would wake whoever waits
+// for a socket, only to be told that there is room.
 type xsk struct {
-	fd      int
+	fd, out int
 	memory  []byte
 	chunk   int            // bytes of a frame's place, a power of two
 	maps    [][]byte       // of the rings
 	fill    ring2[uint64]  // places the kernel may write to
 	arrived ring2[xdpDesc] // frames it wrote
-	leaving ring2[xdpDesc] // frames it is to send
+	leaving ring2[xdpDesc] // frames it is to send, of out
 	gone    ring2[uint64]  // places of those it has sent
 	free    []uint64       // places to send from
 	taken   uint32         // frames since their places were given back
+	direct  bool           // the driver sends from memory, without copies
 	busy    bool           // frames wait in leaving for the device
 	missed  uint64         // as it was counted last
 }
@@ -68,15 +73,17 @@ func (r *ring2[T]) wakeup() bool { return atomic.LoadUint32(r.flags)&unix.XDP_RI
 
 // newXSK makes a socket for frames of at most size bytes.
 func newXSK(size int) (s *xsk, err error) {
-	s = &xsk{fd: -1, chunk: 2048}
+	s = &xsk{fd: -1, out: -1, chunk: 2048}
 	if size > s.chunk-unix.XDP_PACKET_HEADROOM {
 		s.chunk = 4096 // the most: a page
 	}
 	if size > s.chunk-unix.XDP_PACKET_HEADROOM {
 		return s, fmt.Errorf("its frames of %d bytes are longer than the %d of an AF_XDP socket: lower its mtu or use packet", size, s.chunk-unix.XDP_PACKET_HEADROOM)
 	}
-	if s.fd, err = unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
-		return s, fmt.Errorf("make an AF_XDP socket: %w", err)
+	for _, fd := range []*int{&s.fd, &s.out} {
+		if *fd, err = unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
+			return s, fmt.Errorf("make an AF_XDP socket: %w", err)
+		}
 	}
 	if err = s.share(); err != nil {
 		return s, fmt.Errorf("share memory of an AF_XDP socket: %w", err)
@@ -84,6 +91,12 @@ func newXSK(size int) (s *xsk, err error) {
 	if err = s.mapRings(); err != nil {
 		return s, fmt.Errorf("map rings of an AF_XDP socket: %w", err)
 	}
+	s.stock()
+	return s, nil
+}
+
+// stock gives the kernel the first places, and keeps the others to send from.
+func (s *xsk) stock() {
 	for i := range xskArrivals {
 		*s.fill.at(uint32(i)) = uint64(i * s.chunk)
 	}
@@ -92,7 +105,6 @@ func newXSK(size int) (s *xsk, err error) {
 	for i := range xskDepartures {
 		s.free = append(s.free, uint64((xskArrivals+i)*s.chunk))
 	}
-	return s, nil
 }
 
 func (s *xsk) share() (err error) {
@@ -109,29 +121,11 @@ func (s *xsk) share() (err error) {
 }
 
 func (s *xsk) mapRings() error {
-	for option, n := range map[int]int{
-		unix.XDP_UMEM_FILL_RING: xskArrivals, unix.XDP_RX_RING: xskArrivals,
-		unix.XDP_UMEM_COMPLETION_RING: xskDepartures, unix.XDP_TX_RING: xskDepartures,
-	} {
-		if err := unix.SetsockoptInt(s.fd, unix.SOL_XDP, option, n); err != nil {
-			return err
-		}
-	}
-	var off unix.XDPMmapOffsets
-	size := uint32(unsafe.Sizeof(off))
-	if _, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(s.fd), unix.SOL_XDP, unix.XDP_MMAP_OFFSETS, uintptr(unsafe.Pointer(&off)), uintptr(unsafe.Pointer(&size)), 0); errno != 0 {
-		return errno
-	}
-	if int(size) < int(unsafe.Sizeof(off)) {
-		return fmt.Errorf("this kernel cannot be told when to wake up: Linux 5.4 is needed: %w", unix.EOPNOTSUPP)
-	}
 	return firstOf(
-		func() error { return mapRing(s, &s.fill, off.Fr, unix.XDP_UMEM_PGOFF_FILL_RING, xskArrivals) },
-		func() error { return mapRing(s, &s.arrived, off.Rx, unix.XDP_PGOFF_RX_RING, xskArrivals) },
-		func() error { return mapRing(s, &s.leaving, off.Tx, unix.XDP_PGOFF_TX_RING, xskDepartures) },
-		func() error {
-			return mapRing(s, &s.gone, off.Cr, unix.XDP_UMEM_PGOFF_COMPLETION_RING, xskDepartures)
-		})
+		func() error { return mapRing(s, s.fd, &s.fill, unix.XDP_UMEM_FILL_RING, xskArrivals) },
+		func() error { return mapRing(s, s.fd, &s.gone, unix.XDP_UMEM_COMPLETION_RING, xskDepartures) },
+		func() error { return mapRing(s, s.fd, &s.arrived, unix.XDP_RX_RING, xskArrivals) },
+		func() error { return mapRing(s, s.out, &s.leaving, unix.XDP_TX_RING, xskDepartures) })
 }
 
 // firstOf does all until one fails.
@@ -144,9 +138,16 @@ func firstOf(all ...func() error) error {
 	return nil
 }
 
-func mapRing[T uint64 | xdpDesc](s *xsk, r *ring2[T], off unix.XDPRingOffset, at int64, n int) error {
+func mapRing[T uint64 | xdpDesc](s *xsk, fd int, r *ring2[T], option, n int) error {
+	if err := unix.SetsockoptInt(fd, unix.SOL_XDP, option, n); err != nil {
+		return err
+	}
+	off, at, err := ringOffset(fd, option)
+	if err != nil {
+		return err
+	}
 	var entry T
-	memory, err := unix.Mmap(s.fd, at, int(off.Desc)+n*int(unsafe.Sizeof(entry)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	memory, err := unix.Mmap(fd, at, int(off.Desc)+n*int(unsafe.Sizeof(entry)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
 	if err != nil {
 		return err
 	}
@@ -156,6 +157,27 @@ func mapRing[T uint64 | xdpDesc](s *xsk, r *ring2[T], off unix.XDPRingOffset, at
 	r.flags = (*uint32)(unsafe.Pointer(&memory[off.Flags]))
 	r.slots = unsafe.Slice((*T)(unsafe.Pointer(&memory[off.Desc])), n)
 	return nil
+}
+
+// ringOffset is where a ring is, and its parts in it.
+func ringOffset(fd, option int) (off unix.XDPRingOffset, at int64, err error) {
+	var all unix.XDPMmapOffsets
+	size := uint32(unsafe.Sizeof(all))
+	if _, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_XDP, unix.XDP_MMAP_OFFSETS, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&size)), 0); errno != 0 {
+		return off, 0, errno
+	}
+	if uintptr(size) < unsafe.Sizeof(all) {
+		return off, 0, fmt.Errorf("this kernel cannot be told when to wake up, Linux 5.4 can: %w", unix.EOPNOTSUPP)
+	}
+	switch option {
+	case unix.XDP_UMEM_FILL_RING:
+		return all.Fr, unix.XDP_UMEM_PGOFF_FILL_RING, nil
+	case unix.XDP_UMEM_COMPLETION_RING:
+		return all.Cr, unix.XDP_UMEM_PGOFF_COMPLETION_RING, nil
+	case unix.XDP_RX_RING:
+		return all.Rx, unix.XDP_PGOFF_RX_RING, nil
+	}
+	return all.Tx, unix.XDP_PGOFF_TX_RING, nil
 }
 
 // bind joins the socket to a queue of a device. A socket that was closed keeps
@@ -168,16 +190,23 @@ func (s *xsk) bind(link, queue int) (err error) {
 		}
 		_ = unix.Nanosleep(&unix.Timespec{Nsec: 5e6}, nil)
 	}
+	if err == nil {
+		err = unix.Bind(s.out, &unix.SockaddrXDP{Flags: unix.XDP_SHARED_UMEM, Ifindex: uint32(link), QueueID: uint32(queue), SharedUmemFD: uint32(s.fd)})
+	}
 	if err != nil {
 		return fmt.Errorf("bind an AF_XDP socket to its queue %d: %w", queue, err)
 	}
+	options, err := unix.GetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_OPTIONS)
+	s.direct = err == nil && options&unix.XDP_OPTIONS_ZEROCOPY != 0
 	return nil
 }
 
 func (s *xsk) close() {
-	if s.fd >= 0 {
-		unix.Close(s.fd)
-		s.fd = -1
+	for _, fd := range []*int{&s.out, &s.fd} {
+		if *fd >= 0 {
+			unix.Close(*fd)
+			*fd = -1
+		}
 	}
 	for _, m := range append(s.maps, s.memory) {
 		if m != nil {
@@ -260,10 +289,10 @@ func (s *xsk) send() error {
 	atomic.StoreUint32(s.leaving.produced, s.leaving.mine)
 	s.busy = false
 	for range 1 + xskDepartures/16 {
-		if s.unsent() == 0 || !s.leaving.wakeup() {
+		if s.unsent() == 0 || s.direct && !s.leaving.wakeup() {
 			return nil
 		}
-		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.out), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 		switch errno {
 		case 0, unix.EAGAIN, unix.EBUSY, unix.ENOBUFS:
 		default:
