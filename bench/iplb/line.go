@@ -2,9 +2,13 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 
 	"sublet/bench/rig"
 	"sublet/datapath/iplb"
@@ -23,7 +27,9 @@ type line struct {
 	files   []string
 	from    blast.Place
 	to      blast.Place
-	table   *iplb.Table // nil: this line has no programs
+	first   blast.Place   // the first router
+	tables  []*iplb.Table // of sender and routers
+	links   []link.Link
 	cleanup []func()
 }
 
@@ -35,14 +41,14 @@ func (l *line) close() {
 	}
 }
 
-// newLine makes a line, with the programs of iplb or without.
-func newLine(programs bool) (l *line, err error) {
+// newLine makes a line; its programs are not attached.
+func newLine() (l *line, err error) {
 	l = &line{}
 	if l.run, err = os.MkdirTemp("/run", "sl-iplb-"); err != nil {
 		return nil, err
 	}
 	l.later(func() { os.RemoveAll(l.run) })
-	if err = l.build(); err == nil && programs {
+	if err = l.build(); err == nil {
 		err = l.programs()
 	}
 	if err != nil {
@@ -111,6 +117,9 @@ func (l *line) routes() error {
 	}
 	var err error
 	if l.from, err = blast.Open(l.files[0], "right", netip.MustParseAddr("10.0.0.1")); err == nil {
+		l.first, err = blast.Open(l.files[1], "left", netip.MustParseAddr("10.0.0.2"))
+	}
+	if err == nil {
 		l.to, err = blast.Open(l.files[hops+1], "left", netip.MustParseAddr(fmt.Sprintf("10.%d.0.2", hops)))
 	}
 	return err
@@ -123,9 +132,8 @@ func (l *line) in(i int, lines ...string) error {
 	return rig.Commands(lines...)
 }
 
-// programs gives sender and routers theirs.
+// programs loads those of the sender and the routers; on attaches them.
 func (l *line) programs() error {
-	all := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	for i := range hops + 1 {
 		h, err := kernel.NewHost(kernel.Config{Host: fmt.Sprint("n", i), Run: l.run, Namespace: l.files[i]})
 		if err != nil {
@@ -135,22 +143,67 @@ func (l *line) programs() error {
 		if err != nil {
 			return err
 		}
-		l.later(func() { t.Close(); _ = iplb.Unpin(h); h.Close() })
-		if i == 0 {
-			l.table = t
-			if err := t.Spread(h, "right"); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := t.SetRelaying(iplb.Relaying{Addresses: []netip.Addr{relay(i)}, Senders: all, Inside: all}); err != nil {
-			return err
-		}
-		if err := t.TakeOff(h, "left"); err != nil {
+		l.later(func() { l.off(); t.Close(); _ = iplb.Unpin(h); h.Close() })
+		l.tables = append(l.tables, t)
+	}
+	return nil
+}
+
+// relaying lets the routers relay, with the kernel's forwarding or past it.
+func (l *line) relaying(shortcut bool) error {
+	all := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for i, t := range l.tables {
+		if err := t.SetRelaying(iplb.Relaying{Addresses: []netip.Addr{relay(i)}, Senders: all, Inside: all, Shortcut: shortcut}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// on attaches the programs, off takes them away.
+func (l *line) on() error {
+	for i, t := range l.tables {
+		attach := []struct {
+			device string
+			at     ebpf.AttachType
+			p      *ebpf.Program
+		}{{"left", ebpf.AttachTCXIngress, t.Relay()}}
+		if i == 0 {
+			attach[0].device, attach[0].p = "right", t.Echo()
+			attach = append(attach, attach[0])
+			attach[1].at, attach[1].p = ebpf.AttachTCXEgress, t.Transmit()
+		}
+		for _, a := range attach {
+			if err := l.attach(i, a.device, a.at, a.p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *line) attach(i int, device string, at ebpf.AttachType, p *ebpf.Program) error {
+	ns, err := kernel.OpenNamespace(l.files[i])
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	return kernel.In(ns, func() error {
+		d, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		hook, err := link.AttachTCX(link.TCXOptions{Interface: d.Index, Program: p, Attach: at})
+		l.links = append(l.links, hook)
+		return err
+	})
+}
+
+func (l *line) off() {
+	for _, hook := range l.links {
+		hook.Close()
+	}
+	l.links = nil
 }
 
 func relay(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 255, 0, byte(i)}) }

@@ -6,10 +6,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"sublet/bench/rig"
@@ -18,9 +21,11 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 9, "rounds, interleaved")
-	window = flag.Duration("window", 400*time.Millisecond, "of each measurement")
+	rounds = flag.Int("rounds", 30, "rounds, interleaved")
+	window = flag.Duration("window", 60*time.Millisecond, "of each measurement")
 	size   = flag.Int("size", 512, "of frames, bytes")
+	only   = flag.String("only", "", "variants whose name has this")
+	what   = flag.String("figure", "", "figures whose name has this")
 	cpu    = flag.Int("cpu", 0, "processor that does everything")
 )
 
@@ -28,96 +33,132 @@ func main() { rig.Main("iplb", run) }
 
 // variant is a way of packets; relays 0: the fabric's own.
 type variant struct {
-	name   string
-	form   iplb.Form
-	relays int
+	name     string
+	form     iplb.Form
+	relays   int
+	shortcut bool // relays send past the stack
 }
 
-// variants: the first rule has no headers, which is what choosing alone costs.
+// variants: that without programs says how far measurements differ by
+// themselves, that without headers what choosing costs.
 var variants = []variant{
-	{"chosen, no header", iplb.IPIP, 0},
-	{"IPIP, 1 relay", iplb.IPIP, 1}, {"IPIP, 4 relays", iplb.IPIP, 4},
-	{"GRE, 1 relay", iplb.GRE, 1},
-	{"UDP, 1 relay", iplb.List, 1}, {"UDP, 4 relays", iplb.List, 4},
+	{name: nothing},
+	{name: "chosen, no header"},
+	{"IPIP, 1 relay", iplb.IPIP, 1, false}, {"IPIP, 4 relays", iplb.IPIP, 4, false},
+	{"GRE, 1 relay", iplb.GRE, 1, false},
+	{"UDP, 1 relay", iplb.List, 1, false}, {"UDP, 4 relays", iplb.List, 4, false},
+	{"IPIP, 1 relay, shortcut", iplb.IPIP, 1, true}, {"IPIP, 4 relays, shortcut", iplb.IPIP, 4, true},
+	{"UDP, 1 relay, shortcut", iplb.List, 1, true}, {"UDP, 4 relays, shortcut", iplb.List, 4, true},
 }
+
+// nothing is a variant without programs.
+const nothing = "nothing"
+
+// figure is one thing that is measured of a line.
+type figure struct {
+	name    string
+	unit    string
+	measure func(*line) (float64, error)
+}
+
+// figures: packets through all routers, packets that only leave the sender, and
+// a stream. One processor does everything.
+var figures = []figure{
+	{"packets over the path", "packets/s", func(l *line) (float64, error) { return blast.Arrive(l.from, l.to, *size, *cpu, *window) }},
+	{"packets, sender alone", "packets/s", func(l *line) (float64, error) { return blast.Reach(l.from, l.to, l.first, *size, *cpu, *window) }},
+	{"TCP in large segments", "bit/s", func(l *line) (float64, error) { return blast.Stream(l.from, l.to, *cpu, *cpu, *window) }},
+}
+
+// results are rates over the bare line's, by variant and figure; of "none" the
+// bare line's own.
+type results map[[2]string]rig.Samples
 
 func run(context.Context, string) error {
-	bare, err := newLine(false)
+	l, err := newLine()
 	if err != nil {
 		return err
 	}
-	defer bare.close()
-	with, err := newLine(true)
-	if err != nil {
-		return err
-	}
-	defer with.close()
-	packets, streams := make(map[string]rig.Samples), make(map[string]rig.Samples)
+	defer l.close()
+	all := make(results)
+	figures = slices.DeleteFunc(figures, func(f figure) bool { return !strings.Contains(f.name, *what) })
+	variants = slices.DeleteFunc(variants, func(v variant) bool { return !strings.Contains(v.name, *only) })
 	for range *rounds {
-		if err := measureRound(bare, with, packets, streams); err != nil {
+		if err := all.round(l); err != nil {
 			return err
 		}
 		fmt.Fprint(os.Stderr, ".")
 	}
 	fmt.Fprintln(os.Stderr)
-	report(packets, streams)
+	all.report()
 	return nil
 }
 
-// measureRound adds each variant's rate over the bare line's, measured just
-// before.
-func measureRound(bare, with *line, packets, streams map[string]rig.Samples) error {
+// round adds each variant's rates over those of the same line without
+// programs, measured just before and just after.
+func (r results) round(l *line) error {
 	for _, v := range variants {
-		if err := with.choose(v); err != nil {
+		if err := l.choose(v); err != nil {
 			return err
 		}
-		p, s, err := bare.measure()
-		if err != nil {
-			return err
+		for _, f := range figures {
+			if err := r.compare(l, v, f); err != nil {
+				return fmt.Errorf("%s, %s: %w", v.name, f.name, err)
+			}
 		}
-		q, u, err := with.measure()
-		if err != nil {
-			return fmt.Errorf("%s: %w", v.name, err)
-		}
-		packets["none"], streams["none"] = append(packets["none"], p), append(streams["none"], s)
-		packets[v.name], streams[v.name] = append(packets[v.name], q/p), append(streams[v.name], u/s)
 	}
 	return nil
 }
 
-// choose makes the line take a variant.
+func (r results) compare(l *line, v variant, f figure) error {
+	before, err := f.measure(l)
+	if err != nil {
+		return err
+	}
+	if v.name != nothing {
+		if err := l.on(); err != nil {
+			return err
+		}
+	}
+	rate, err := f.measure(l)
+	l.off()
+	if err != nil {
+		return err
+	}
+	after, err := f.measure(l)
+	if err != nil {
+		return err
+	}
+	base := (before + after) / 2
+	none, own := [2]string{"none", f.name}, [2]string{v.name, f.name}
+	r[none], r[own] = append(r[none], base), append(r[own], 100*rate/base)
+	return nil
+}
+
+// choose makes the line ready for a variant.
 func (l *line) choose(v variant) error {
 	var relays []netip.Addr
 	for i := range v.relays {
 		relays = append(relays, relay(i+1))
 	}
 	behind := netip.PrefixFrom(l.to.Addr, 24).Masked()
-	return l.table.Set(iplb.Rule{Prefix: behind, Mode: iplb.PerFlow, Form: v.form, Paths: []iplb.Path{{Relays: relays}}})
+	rule := iplb.Rule{Prefix: behind, Mode: iplb.PerFlow, Form: v.form, Paths: []iplb.Path{{Relays: relays}}}
+	return errors.Join(l.relaying(v.shortcut), l.tables[0].Set(rule))
 }
 
-// measure is packets and bits in a second of the processor's time.
-func (l *line) measure() (packets, bits float64, err error) {
-	if packets, err = blast.Arrive(l.from, l.to, *size, *cpu, *window); err != nil {
-		return 0, 0, err
-	}
-	bits, err = blast.Stream(l.from, l.to, *cpu, *cpu, *window)
-	return packets, bits, err
-}
-
-func report(packets, streams map[string]rig.Samples) {
+func (r results) report() {
 	fmt.Printf("%s; %d rounds of %s, frames of %d bytes, four routers\n\n", rig.Machine(), *rounds, *window, *size)
-	fmt.Printf("Without programs: %s packets/s, %s Gbit/s of TCP.\n\n", packets["none"].Format("%.0f"), scaled(streams["none"], 1e9).Format("%.2f"))
-	fmt.Println("| way | packets, of those without | TCP in large segments, of that without |")
-	fmt.Println("|---|---|---|")
+	head, rule := "| way |", "|---|"
+	for _, f := range figures {
+		fmt.Printf("Without programs, %s: %s %s.\n", f.name, r[[2]string{"none", f.name}].Format("%.3g"), f.unit)
+		head, rule = head+" "+f.name+" |", rule+"---|"
+	}
+	fmt.Println("\nParts of those without, in %; median, and the middle half of the rounds:\n\n" + head + "\n" + rule)
 	for _, v := range variants {
-		fmt.Printf("| %s | %s %% | %s %% |\n", v.name, scaled(packets[v.name], 0.01).Format("%.1f"), scaled(streams[v.name], 0.01).Format("%.1f"))
+		row := "| " + v.name + " |"
+		for _, f := range figures {
+			s := slices.Sorted(slices.Values(r[[2]string{v.name, f.name}]))
+			row += fmt.Sprintf(" %.1f (%.0f to %.0f) |", rig.Samples(s).Median(), s[len(s)/4], s[len(s)*3/4])
+		}
+		fmt.Println(row)
 	}
-}
-
-func scaled(s rig.Samples, by float64) rig.Samples {
-	out := make(rig.Samples, len(s))
-	for i, x := range s {
-		out[i] = x / by
-	}
-	return out
 }

@@ -47,7 +47,7 @@ func (a *app) openPlace(p pathsPlace) (*kernel.Host, error) {
 type relayRun struct {
 	pathsPlace
 	devices, addresses, senders, inside []string
-	off                                 bool
+	off, shortcut                       bool
 }
 
 func (a *app) pathsRelay() *cobra.Command {
@@ -69,6 +69,7 @@ tunnel devices of its own needs none of this.`,
 	f.StringArrayVar(&r.addresses, "address", nil, "at which headers are taken off (default: all IPv4 addresses); may be repeated")
 	f.StringArrayVar(&r.senders, "sender", nil, "prefix that outer headers may come from; may be repeated")
 	f.StringArrayVar(&r.inside, "inside", nil, "prefix where packets may go without their headers; may be repeated")
+	f.BoolVar(&r.shortcut, "shortcut", false, "send relayed packets to their next hops past the kernel's stack and its netfilter: faster")
 	f.BoolVar(&r.off, "off", false, "end it")
 	return c
 }
@@ -101,7 +102,7 @@ func (r relayRun) walls() (iplb.Relaying, error) {
 	if err != nil {
 		return iplb.Relaying{}, err
 	}
-	walls := iplb.Relaying{Senders: senders, Inside: inside}
+	walls := iplb.Relaying{Senders: senders, Inside: inside, Shortcut: r.shortcut}
 	for _, word := range r.addresses {
 		address, err := parseIP4("--address", word)
 		if err != nil {

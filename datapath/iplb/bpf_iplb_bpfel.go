@@ -36,6 +36,17 @@ type iplbFlowKey struct {
 	Protocol uint32
 }
 
+type iplbLately struct {
+	_          structs.HostLayout
+	Key        iplbFlowKey
+	Tick       uint64
+	Generation uint32
+	Path       uint32
+	Packets    uint32
+	Tracked    uint32
+	Bytes      uint64
+}
+
 type iplbPath struct {
 	_       structs.HostLayout
 	Up      uint32
@@ -69,20 +80,32 @@ type iplbSet struct {
 	Slots [1024]uint8
 }
 
+type iplbState struct {
+	_          structs.HostLayout
+	Generation uint32
+	Walls      uint32
+	Shortcut   uint32
+	Unused     uint32
+	Locals     [64]uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	iplbMapFlows      = "flows"
 	iplbMapInside     = "inside"
+	iplbMapKnown      = "known"
 	iplbMapLoads      = "loads"
 	iplbMapLocals     = "locals"
 	iplbMapOutcomes   = "outcomes"
 	iplbMapPaths      = "paths"
 	iplbMapPrefixes   = "prefixes"
 	iplbMapProbes     = "probes"
+	iplbMapRecent     = "recent"
 	iplbMapSenders    = "senders"
 	iplbMapSets       = "sets"
+	iplbMapStates     = "states"
 	iplbMapTurns      = "turns"
 	iplbProgIplbEcho  = "iplb_echo"
 	iplbProgIplbRelay = "iplb_relay"
@@ -142,14 +165,17 @@ type iplbProgramSpecs struct {
 type iplbMapSpecs struct {
 	Flows    *ebpf.MapSpec `ebpf:"flows"`
 	Inside   *ebpf.MapSpec `ebpf:"inside"`
+	Known    *ebpf.MapSpec `ebpf:"known"`
 	Loads    *ebpf.MapSpec `ebpf:"loads"`
 	Locals   *ebpf.MapSpec `ebpf:"locals"`
 	Outcomes *ebpf.MapSpec `ebpf:"outcomes"`
 	Paths    *ebpf.MapSpec `ebpf:"paths"`
 	Prefixes *ebpf.MapSpec `ebpf:"prefixes"`
 	Probes   *ebpf.MapSpec `ebpf:"probes"`
+	Recent   *ebpf.MapSpec `ebpf:"recent"`
 	Senders  *ebpf.MapSpec `ebpf:"senders"`
 	Sets     *ebpf.MapSpec `ebpf:"sets"`
+	States   *ebpf.MapSpec `ebpf:"states"`
 	Turns    *ebpf.MapSpec `ebpf:"turns"`
 }
 
@@ -181,14 +207,17 @@ func (o *iplbObjects) Close() error {
 type iplbMaps struct {
 	Flows    *ebpf.Map `ebpf:"flows"`
 	Inside   *ebpf.Map `ebpf:"inside"`
+	Known    *ebpf.Map `ebpf:"known"`
 	Loads    *ebpf.Map `ebpf:"loads"`
 	Locals   *ebpf.Map `ebpf:"locals"`
 	Outcomes *ebpf.Map `ebpf:"outcomes"`
 	Paths    *ebpf.Map `ebpf:"paths"`
 	Prefixes *ebpf.Map `ebpf:"prefixes"`
 	Probes   *ebpf.Map `ebpf:"probes"`
+	Recent   *ebpf.Map `ebpf:"recent"`
 	Senders  *ebpf.Map `ebpf:"senders"`
 	Sets     *ebpf.Map `ebpf:"sets"`
+	States   *ebpf.Map `ebpf:"states"`
 	Turns    *ebpf.Map `ebpf:"turns"`
 }
 
@@ -196,14 +225,17 @@ func (m *iplbMaps) Close() error {
 	return _IplbClose(
 		m.Flows,
 		m.Inside,
+		m.Known,
 		m.Loads,
 		m.Locals,
 		m.Outcomes,
 		m.Paths,
 		m.Prefixes,
 		m.Probes,
+		m.Recent,
 		m.Senders,
 		m.Sets,
+		m.States,
 		m.Turns,
 	)
 }

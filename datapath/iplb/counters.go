@@ -140,6 +140,10 @@ func (t *Table) AllFlows(idle time.Duration) (map[netip.Prefix][]Flow, error) {
 	if err != nil {
 		return nil, err
 	}
+	late, err := t.unsettled()
+	if err != nil {
+		return nil, err
+	}
 	index := make(map[uint32]int)
 	for _, members := range t.members {
 		for i, id := range members {
@@ -152,7 +156,7 @@ func (t *Table) AllFlows(idle time.Duration) (map[netip.Prefix][]Flow, error) {
 		if idle > 0 && now-int64(f.Last) > int64(idle) {
 			old = append(old, k)
 		} else if i, here := index[f.Path]; here && slices.Contains(t.members[f.Set], f.Path) {
-			bySet[f.Set] = append(bySet[f.Set], Flow{keyFrom(k), i, Load{f.Packets, f.Bytes}})
+			bySet[f.Set] = append(bySet[f.Set], Flow{keyFrom(k), i, Load{f.Packets + late[k].Packets, f.Bytes + late[k].Bytes}})
 		}
 	})
 	flows := make(map[netip.Prefix][]Flow, len(t.rules))
@@ -192,7 +196,10 @@ func (t *Table) Move(prefix netip.Prefix, k FlowKey, path int) error {
 		return fmt.Errorf("find the flow to %s: %w", k.Target, err)
 	}
 	f.Path = id
-	return t.c.Maps["flows"].Update(key, f, ebpf.UpdateExist)
+	if err := t.c.Maps["flows"].Update(key, f, ebpf.UpdateExist); err != nil {
+		return fmt.Errorf("move the flow to %s: %w", k.Target, err)
+	}
+	return t.changed()
 }
 
 // keyFrom and keyTo convert to words as they lie in packets.

@@ -12,6 +12,21 @@
  */
 #include "checksum.h"
 
+/* As in linux/bpf.h, of IPv4: a route and its neighbour. */
+struct bpf_fib_lookup {
+	__u8 family, l4_protocol;
+	__be16 sport, dport;
+	__u16 tot_len;
+	__u32 ifindex; /* where it came from, then where it goes */
+	__u32 tos;     /* its first byte */
+	__be32 ipv4_src, unused_src[3];
+	__be32 ipv4_dst, unused_dst[3];
+	__u32 unused_vlan;
+	__u16 smac[3], dmac[3];
+};
+
+enum { ROUTED = 0 }; /* BPF_FIB_LKUP_RET_SUCCESS */
+
 enum {
 	RELAYS = 8,   /* of a path */
 	CHOICES = 64, /* paths of a prefix, one bit each */
@@ -21,6 +36,9 @@ enum {
 	GREH = 4,
 	LISTH = 4, /* in front of the addresses of a relay list */
 	NO_PATH = 0xffffffff,
+	OTHERS = 0xfffffffe, /* in place of a path: the target has no prefix here */
+	RECENT = 2048, /* flows of a processor that find their path in one look-up */
+	KNOWN = 1024,  /* addresses whose walls need no look-up of prefixes */
 };
 
 /* Probes of liveness: skb->mark of those that leave (no path is chosen for
@@ -115,6 +133,26 @@ struct counts {
 	__u64 packets, bytes;
 };
 
+/* Where a flow went lately, and what it carried since its entry in the flow
+ * table was last brought up to date. Sound for one tick and one generation. */
+struct lately {
+	struct flow_key key;
+	__u64 tick;       /* jiffies */
+	__u32 generation; /* of the tables */
+	__u32 path;
+	__u32 packets, tracked;
+	__u64 bytes;
+};
+
+/* What the programs must see at once of what user space changed. */
+struct state {
+	__u32 generation; /* one more with each change of sets, prefixes, flows */
+	__u32 walls;      /* likewise, of senders and inside; never 0 */
+	__u32 shortcut;   /* relayed packets go to their next hop past the stack */
+	__u32 unused;
+	__u64 locals[64]; /* a bit for each address of this node, by near() */
+};
+
 /* The last probe of a path that came back. */
 struct probe {
 	__u64 secret; /* of this path's probes, drawn by the agent */
@@ -183,6 +221,32 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } probes SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, RECENT);
+	__type(key, __u32);
+	__type(value, struct lately);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} recent SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct state);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} states SEC(".maps");
+
+/* Addresses that were found in senders (the first KNOWN) and inside: address,
+ * and above it the number of walls at that time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2 * KNOWN);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} known SEC(".maps");
+
 /* Next turn of round robin. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -237,6 +301,13 @@ static __always_inline int became(enum outcome what, int verdict)
 	if (n)
 		(*n)++;
 	return verdict;
+}
+
+static __always_inline struct state *state_of(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&states, &zero);
 }
 
 /* ---- choosing ---- */
@@ -324,27 +395,32 @@ static __always_inline bool stays(const struct set *s, __u32 set, const struct f
 	return s->mode != FLOWLET || now - f->last <= s->gap;
 }
 
-static __always_inline __u32 select(const struct set *s, __u32 set, const struct flow_key *k, __u32 bytes, __u32 packets)
+/* Not atomic: two processors rarely send one flow at once, and then the loss of
+ * a packet in a count changes nothing. */
+static __always_inline void count_flow(struct flow *f, __u64 now, __u32 bytes, __u32 packets)
+{
+	f->packets += packets;
+	f->bytes += bytes;
+	f->last = now;
+}
+
+static __always_inline __u32 select(const struct set *s, __u32 set, const struct flow_key *k, __u32 hash, __u32 bytes, __u32 packets)
 {
 	struct flow fresh = {}, *f;
 	__u64 now;
 
 	if (s->mode == HASH)
-		return choose(s, hash_of(k));
+		return choose(s, hash);
 	now = s->mode == FLOWLET ? bpf_ktime_get_ns() : bpf_ktime_get_coarse_ns(); /* else for ageing only */
 	f = bpf_map_lookup_elem(&flows, k);
 	if (f && stays(s, set, f, now)) {
-		/* Not atomic: two processors rarely send one flow at once, and then the
-		 * loss of a packet in a count changes nothing. */
-		f->packets += packets;
-		f->bytes += bytes;
-		f->last = now;
+		count_flow(f, now, bytes, packets);
 		return f->path;
 	}
 	if (s->mode == ROUND_ROBIN)
 		fresh.path = choose(s, next_turn());
 	else
-		fresh.path = choose(s, s->mode == FLOWLET ? bpf_get_prandom_u32() : hash_of(k));
+		fresh.path = choose(s, s->mode == FLOWLET ? bpf_get_prandom_u32() : hash);
 	fresh.set = set;
 	fresh.packets = packets + (f ? f->packets : 0);
 	fresh.bytes = bytes + (f ? f->bytes : 0);
@@ -354,19 +430,89 @@ static __always_inline __u32 select(const struct set *s, __u32 set, const struct
 	return fresh.path;
 }
 
+/* Brings the flow table up to date. */
+static __always_inline void settle(struct lately *l)
+{
+	struct flow *f;
+
+	if (!l->packets)
+		return;
+	if (l->tracked) {
+		f = bpf_map_lookup_elem(&flows, &l->key);
+		if (f)
+			count_flow(f, bpf_ktime_get_coarse_ns(), l->bytes, l->packets);
+	}
+	l->packets = 0;
+	l->bytes = 0;
+}
+
+static __always_inline bool same_flow(const struct flow_key *a, const struct flow_key *b)
+{
+	return a->source == b->source && a->target == b->target && a->ports == b->ports && a->protocol == b->protocol;
+}
+
+/* The path of a flow by the tables, OTHERS, or NO_PATH: none is up. *mode is
+ * HASH unless the flow has an entry in the flow table. */
+static __always_inline __u32 look_up(const struct flow_key *k, __u32 hash, __u32 bytes, __u32 packets, __u32 *mode)
+{
+	struct prefix to = { .bits = 32, .address = k->target };
+	__u32 *set = bpf_map_lookup_elem(&prefixes, &to);
+	const struct set *s;
+
+	if (!set)
+		return OTHERS;
+	s = bpf_map_lookup_elem(&sets, set);
+	if (!s)
+		return NO_PATH;
+	*mode = s->mode;
+	return select(s, *set, k, hash, bytes, packets);
+}
+
+/* The path of a flow. Most packets find it where the one before them left it:
+ * the tables proper are asked once a tick, and after each change of theirs. */
+static __always_inline __u32 path_for(const struct flow_key *k, __u32 bytes, __u32 packets, __u32 hash)
+{
+	__u32 at = hash >> 8 & (RECENT - 1), generation, mode = HASH, path;
+	struct lately *l = bpf_map_lookup_elem(&recent, &at);
+	const struct state *state = state_of();
+	__u64 tick = bpf_jiffies64();
+
+	if (!l || !state)
+		return NO_PATH;
+	generation = *(volatile const __u32 *)&state->generation; /* before the tables are read */
+	path = l->path;
+	if (l->tick == tick && l->generation == generation && same_flow(&l->key, k) && (path == OTHERS || is_up(path))) {
+		l->packets += packets;
+		l->bytes += bytes;
+		return path;
+	}
+	settle(l);
+	path = look_up(k, hash, bytes, packets, &mode);
+	l->key = *k;
+	l->path = path;
+	l->tracked = mode != HASH;
+	l->generation = generation;
+	l->tick = mode == FLOWLET ? 0 : tick;
+	return path;
+}
+
 /* ---- sending ---- */
 
 /* Fragments of a datagram have one flow: only whole datagrams tell ports. */
 static __always_inline void read_flow(struct __sk_buff *skb, struct flow_key *k, const struct iphdr *ip)
 {
 	bool ports = ip->ihl == 5 && !ip4_is_fragment(ip) && has_ports(ip->protocol);
+	const void *data;
 
 	k->source = ip->saddr;
 	k->target = ip->daddr;
 	k->protocol = ip->protocol;
 	k->ports = 0;
-	if (ports)
-		bpf_skb_load_bytes(skb, ETH_HLEN + IPH, &k->ports, 4);
+	if (ports) {
+		data = reach(skb, ETH_HLEN + IPH + 4);
+		if (data)
+			k->ports = *(const __u32 *)(data + ETH_HLEN + IPH);
+	}
 }
 
 /* Writes a stack of IPv4 headers, with GRE between them or not. */
@@ -502,7 +648,7 @@ static __always_inline bool is_tunnel(__be16 port)
 	return port == bpf_htons(4789) || port == bpf_htons(4790) || port == bpf_htons(6081) || port == bpf_htons(6080) || port == bpf_htons(4341);
 }
 
-static __always_inline int list_of(struct __sk_buff *skb, const struct path *p, __u32 count, const struct flow_key *k, __u8 tos, __u32 length)
+static __always_inline int list_of(struct __sk_buff *skb, const struct path *p, __u32 count, const struct flow_key *k, __u32 hash, __u8 tos, __u32 length)
 {
 	struct udphdr udp;
 
@@ -511,7 +657,7 @@ static __always_inline int list_of(struct __sk_buff *skb, const struct path *p, 
 			return became(REFUSED, TCX_NEXT); /* a checksum covers what would change */
 		return list_tunnel(skb, p, count, length, udp);
 	}
-	return list_whole(skb, p, count, tos, length, hash_of(k));
+	return list_whole(skb, p, count, tos, length, hash);
 }
 
 /* How much longer a path makes packets. */
@@ -523,7 +669,7 @@ static __always_inline __u32 room_of(const struct path *p, __u32 count)
 }
 
 /* Puts the headers of a path in front of a packet. */
-static __always_inline int encapsulate(struct __sk_buff *skb, const struct path *p, const struct flow_key *k, __u8 tos, __u32 length)
+static __always_inline int encapsulate(struct __sk_buff *skb, const struct path *p, const struct flow_key *k, __u32 hash, __u8 tos, __u32 length)
 {
 	__u32 count = p->count;
 
@@ -533,19 +679,17 @@ static __always_inline int encapsulate(struct __sk_buff *skb, const struct path 
 		return became(NATIVE, TCX_NEXT);
 	if (!skb->gso_size && bpf_check_mtu(skb, 0, &(__u32){ 0 }, room_of(p, count), 0))
 		return became(TOO_BIG, TCX_NEXT);
-	return p->form == LIST ? list_of(skb, p, count, k, tos, length) : stack(skb, p, count, tos, length);
+	return p->form == LIST ? list_of(skb, p, count, k, hash, tos, length) : stack(skb, p, count, tos, length);
 }
 
 SEC("tc")
 int iplb_tx(struct __sk_buff *skb)
 {
 	const void *data;
-	struct prefix to = { .bits = 32 };
 	struct flow_key key;
 	struct counts *load;
-	struct set *s;
 	struct path *p;
-	__u32 *set, path, segments, length;
+	__u32 path, segments, length, hash;
 	__u8 tos;
 
 	if (skb->protocol != bpf_htons(ETH_P_IP) || skb->mark == PROBE_MARK)
@@ -555,21 +699,17 @@ int iplb_tx(struct __sk_buff *skb)
 		return TCX_NEXT;
 	const struct iphdr *ip = data + ETH_HLEN;
 
-	to.address = ip->daddr;
 	tos = ip->tos;
 	/* A short frame may be padded; what is to be segmented has its length elsewhere. */
 	length = skb->gso_size ? skb->len - ETH_HLEN : bpf_ntohs(ip->tot_len);
 	if (length > skb->len - ETH_HLEN || length < IPH)
 		return TCX_NEXT;
-	set = bpf_map_lookup_elem(&prefixes, &to);
-	if (!set)
-		return TCX_NEXT;
-	s = bpf_map_lookup_elem(&sets, set);
-	if (!s)
-		return became(NATIVE, TCX_NEXT);
 	read_flow(skb, &key, ip);
+	hash = hash_of(&key);
 	segments = segments_of(skb);
-	path = select(s, *set, &key, skb->len, segments);
+	path = path_for(&key, skb->len, segments, hash);
+	if (path == OTHERS)
+		return TCX_NEXT;
 	p = path_of(path);
 	if (!p || !p->up)
 		return became(NATIVE, TCX_NEXT);
@@ -578,16 +718,44 @@ int iplb_tx(struct __sk_buff *skb)
 		load->packets += segments;
 		load->bytes += skb->len;
 	}
-	return encapsulate(skb, p, &key, tos, length);
+	return encapsulate(skb, p, &key, hash, tos, length);
 }
 
 /* ---- relaying ---- */
 
-static __always_inline bool allowed(void *map, __be32 address)
+/* Where an address has its place in small tables. */
+static __always_inline __u32 near(__be32 address) { return address * 0x9e3779b1u >> 20; } /* 12 bits */
+
+/* Whether headers are taken off at an address. */
+static __always_inline bool is_local(__be32 address)
+{
+	const struct state *state = state_of();
+	__u32 at = near(address);
+
+	if (!state || !(state->locals[at >> 6 & 63] >> (at & 63) & 1))
+		return false;
+	return bpf_map_lookup_elem(&locals, &address) != NULL;
+}
+
+enum wall { OF_SENDERS, OF_INSIDE };
+
+/* Whether a wall lets an address through. Those it did are remembered. */
+static __always_inline bool allowed(const enum wall wall, __be32 address)
 {
 	struct prefix p = { .bits = 32, .address = address };
+	const struct state *state = state_of();
+	__u32 at = wall * KNOWN + (near(address) & (KNOWN - 1));
+	__u64 *seen = bpf_map_lookup_elem(&known, &at), now;
 
-	return bpf_map_lookup_elem(map, &p) != NULL;
+	if (!seen || !state)
+		return false;
+	now = (__u64)*(volatile const __u32 *)&state->walls << 32 | address;
+	if (likely(*seen == now))
+		return true;
+	if (!(wall == OF_SENDERS ? bpf_map_lookup_elem(&senders, &p) : bpf_map_lookup_elem(&inside, &p)))
+		return false;
+	*seen = now; /* if they changed meanwhile, walls did too */
+	return true;
 }
 
 /* Checks one header for this node; OUTCOMES: it is sound. */
@@ -601,7 +769,7 @@ static __always_inline enum outcome inspect(const struct iphdr *ip, __u32 left)
 		return FRAGMENT;
 	if (bpf_ntohs(ip->tot_len) > left || bpf_ntohs(ip->tot_len) < 2 * IPH)
 		return MALFORMED;
-	if (!allowed(&senders, ip->saddr))
+	if (!allowed(OF_SENDERS, ip->saddr))
 		return SOURCE;
 	return OUTCOMES;
 }
@@ -629,7 +797,52 @@ static __always_inline enum outcome inspect_inner(const struct iphdr *ip, __u32 
 {
 	if (ip->version != 4 || ip->ihl < 5 || bpf_ntohs(ip->tot_len) > left || bpf_ntohs(ip->tot_len) < ip->ihl * 4)
 		return MALFORMED;
-	return allowed(&inside, ip->daddr) ? OUTCOMES : OUTSIDE;
+	return allowed(OF_INSIDE, ip->daddr) ? OUTCOMES : OUTSIDE;
+}
+
+/* What a packet that was relayed needs beyond its header: what the route must
+ * let through, which of a large one is its segments. */
+static __always_inline __u16 longest(const struct __sk_buff *skb, const struct iphdr *ip)
+{
+	return skb->gso_size ? skb->gso_size + IPH + 60 : bpf_ntohs(ip->tot_len);
+}
+
+/* Sends a relayed packet to its next hop, by the kernel's own routes and
+ * neighbours. The stack does it where they do not say at once where to, for
+ * packets that are late or have options, and for this node's own. */
+static __always_inline int forward(struct __sk_buff *skb)
+{
+	struct bpf_fib_lookup to = { .family = 2 /* AF_INET */, .ifindex = skb->ifindex };
+	const struct state *state = state_of();
+	struct iphdr *ip;
+	void *data;
+
+	if (!state || !state->shortcut)
+		return became(RELAYED, TCX_NEXT);
+	data = reach(skb, ETH_HLEN + IPH + 4);
+	if (!data)
+		return became(RELAYED, TCX_NEXT);
+	ip = data + ETH_HLEN;
+	if (ip->ihl != 5 || ip->ttl <= 1)
+		return became(RELAYED, TCX_NEXT);
+	if (has_ports(ip->protocol) && !ip4_is_fragment(ip)) { /* equal-cost paths may be chosen by them */
+		to.sport = *(const __be16 *)(data + ETH_HLEN + IPH);
+		to.dport = *(const __be16 *)(data + ETH_HLEN + IPH + 2);
+	}
+	*(__u8 *)&to.tos = ip->tos & 0xfc;
+	to.l4_protocol = ip->protocol;
+	to.tot_len = longest(skb, ip);
+	to.ipv4_src = ip->saddr;
+	to.ipv4_dst = ip->daddr;
+	if (bpf_fib_lookup(skb, &to, sizeof(to), 0) != ROUTED)
+		return became(RELAYED, TCX_NEXT);
+	ip4_decrease_ttl(ip);
+#pragma unroll
+	for (int i = 0; i < 3; i++) {
+		((__u16 *)data)[i] = to.dmac[i];
+		((__u16 *)data)[i + 3] = to.smac[i];
+	}
+	return became(RELAYED, bpf_redirect(to.ifindex, 0));
 }
 
 /* Takes bytes off in front of the packet. */
@@ -639,7 +852,7 @@ static __always_inline int take_off(struct __sk_buff *skb, __u32 bytes, __u8 mar
 		return became(REFUSED, TCX_DROP);
 	if (!keep_mark(skb, marks))
 		return became(CONGESTED, TCX_DROP);
-	return became(RELAYED, TCX_NEXT);
+	return forward(skb);
 }
 
 /* Takes off the headers of one protocol that are for this node. */
@@ -659,7 +872,7 @@ static __always_inline int unstack(struct __sk_buff *skb, const __u8 protocol, c
 			return count ? became(MALFORMED, TCX_DROP) : TCX_NEXT;
 		ip = data + ETH_HLEN + i * stride;
 		target = ip->daddr;
-		if (ip->protocol != protocol || !bpf_map_lookup_elem(&locals, &target)) {
+		if (ip->protocol != protocol || !is_local(target)) {
 			if (!count)
 				return TCX_NEXT;
 			why = inspect_inner(ip, skb->len - at);
@@ -698,7 +911,7 @@ static __always_inline int send_on(struct __sk_buff *skb, __be32 next, __u8 seco
 	ip->check = 0;
 	ip->check = ip4_checksum(ip);
 	((struct list *)(data + ETH_HLEN + IPH + UDPH))->second = second + 1;
-	return became(RELAYED, TCX_NEXT);
+	return forward(skb);
 }
 
 /* Takes the list out of a tunnel's packet and sends it to its own target. */
@@ -716,7 +929,7 @@ static __always_inline int restore(struct __sk_buff *skb, struct iphdr ip, struc
 		return became(MALFORMED, TCX_DROP);
 	if (bpf_skb_adjust_room(skb, -(int)room, BPF_ADJ_ROOM_NET, BPF_F_ADJ_ROOM_FIXED_GSO))
 		return became(REFUSED, TCX_DROP);
-	return became(RELAYED, TCX_NEXT);
+	return forward(skb);
 }
 
 /* What is said of a list that no sender writes; OUTCOMES: it is sound. */
@@ -742,13 +955,16 @@ static __always_inline int visit(struct __sk_buff *skb)
 	struct iphdr inner;
 	enum outcome why;
 	__u32 total, visited, addresses = ETH_HLEN + sizeof(h);
+	const void *data;
 	__be32 next;
 
-	if (bpf_skb_load_bytes(skb, ETH_HLEN, &h, sizeof(h)))
+	data = reach(skb, ETH_HLEN + sizeof(h));
+	if (!data)
 		return TCX_NEXT;
-	next = h.ip.daddr;
-	if (h.udp.dest != bpf_htons(LIST_PORT) || !bpf_map_lookup_elem(&locals, &next))
+	next = ((const struct iphdr *)(data + ETH_HLEN))->daddr;
+	if (((const struct udphdr *)(data + ETH_HLEN + IPH))->dest != bpf_htons(LIST_PORT) || !is_local(next))
 		return TCX_NEXT;
+	__builtin_memcpy(&h, data + ETH_HLEN, sizeof(h));
 	why = inspect(&h.ip, skb->len - ETH_HLEN);
 	if (why == OUTCOMES)
 		why = inspect_list(&h.list, &h.ip, &h.udp, skb->gso_size);
@@ -766,7 +982,7 @@ static __always_inline int visit(struct __sk_buff *skb)
 	}
 	if (bpf_skb_load_bytes(skb, addresses + visited * 4, &next, 4))
 		return became(MALFORMED, TCX_DROP);
-	if (!allowed(&inside, next))
+	if (!allowed(OF_INSIDE, next))
 		return became(OUTSIDE, TCX_DROP);
 	if (h.list.second >> 4 == TUNNEL && visited + 1 == total)
 		return restore(skb, h.ip, h.udp, h.list, next);

@@ -231,7 +231,7 @@ func (t *Table) Set(r Rule) error {
 		return fmt.Errorf("put the paths to %s: %w", r.Prefix, err)
 	}
 	t.rules[r.Prefix], t.members[set] = set, members
-	return errors.Join(t.lead(r.prefixes(), set), t.sweep(old, members))
+	return errors.Join(t.lead(r.prefixes(), set), t.changed(), t.sweep(old, members))
 }
 
 // newSet makes the paths of a rule, and what the program has of them.
@@ -289,6 +289,9 @@ func (t *Table) Remove(p netip.Prefix) error {
 	if err := t.c.Maps["sets"].Delete(set); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("remove the paths to %s: %w", p, err)
 	}
+	if err := t.changed(); err != nil {
+		return err
+	}
 	old := t.members[set]
 	delete(t.members, set)
 	delete(t.rules, p)
@@ -316,7 +319,7 @@ func (t *Table) SetUp(prefix netip.Prefix, i int, up bool) error {
 	if err := t.c.Maps["paths"].Put(id, p); err != nil {
 		return fmt.Errorf("put path %d to %s: %w", i, prefix, err)
 	}
-	return t.setAlive(set, i, up)
+	return errors.Join(t.setAlive(set, i, up), t.changed())
 }
 
 // member is the number of the i-th path to a prefix, and of its set.

@@ -374,6 +374,35 @@ func relaying(t testing.TB) *Table {
 	return tab
 }
 
+// What a relay remembers of its walls and addresses goes with them.
+func TestWallsCountAtOnce(t *testing.T) {
+	tab := relaying(t)
+	in, inside := wrapped(packet(1, 50), relay1), []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for _, c := range []struct {
+		walls   Relaying
+		verdict int
+		outcome string
+	}{
+		{Relaying{[]netip.Addr{relay1}, []netip.Prefix{netip.PrefixFrom(host, 32)}, inside, false}, next, "relayed"},
+		{Relaying{[]netip.Addr{relay1}, []netip.Prefix{netip.PrefixFrom(target, 32)}, inside, false}, drop, "drop-source"},
+		{Relaying{[]netip.Addr{relay1}, inside, []netip.Prefix{netip.PrefixFrom(host, 32)}, false}, drop, "drop-outside"},
+		{Relaying{[]netip.Addr{relay2}, inside, inside, false}, next, ""},
+		{Relaying{[]netip.Addr{relay1}, inside, inside, false}, next, "relayed"},
+	} {
+		if err := tab.SetRelaying(c.walls); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			before, _ := tab.Counts()
+			verdict, _ := run(t, tab.Relay(), in)
+			after, _ := tab.Counts()
+			if verdict != c.verdict || c.outcome != "" && after[c.outcome] != before[c.outcome]+1 {
+				t.Errorf("%+v: verdict %d, %v", c.walls, verdict, after)
+			}
+		}
+	}
+}
+
 func TestRelay(t *testing.T) {
 	tab := relaying(t)
 	plain := packet(1, 50)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -142,11 +143,7 @@ func relayed(t *testing.T) (*line, *Table, [2]*Table) {
 	sender, relays := table(t), [2]*Table{table(t), table(t)}
 	sender.Source = netip.MustParseAddr("10.1.0.1")
 	for i, r := range relays {
-		if err := r.SetRelaying(Relaying{
-			Addresses: []netip.Addr{[]netip.Addr{relay1, relay2}[i]},
-			Senders:   []netip.Prefix{netip.MustParsePrefix("10.1.0.1/32")},
-			Inside:    []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
-		}); err != nil {
+		if err := r.SetRelaying(wallsOf([]netip.Addr{relay1, relay2}[i])); err != nil {
 			t.Fatal(err)
 		}
 		l.attach(i+1, "left", ebpf.AttachTCXIngress, r.Relay())
@@ -154,6 +151,14 @@ func relayed(t *testing.T) (*line, *Table, [2]*Table) {
 	l.attach(0, "right", ebpf.AttachTCXEgress, sender.Transmit())
 	l.run(0, "ip route replace 10.3.0.0/24 via 10.1.0.2 mtu 1500")
 	return l, sender, relays
+}
+
+func wallsOf(relay netip.Addr) Relaying {
+	return Relaying{
+		Addresses: []netip.Addr{relay},
+		Senders:   []netip.Prefix{netip.MustParsePrefix("10.1.0.1/32")},
+		Inside:    []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+	}
 }
 
 // stream sends over paths of a form, and checks that all arrived by them.
@@ -202,6 +207,47 @@ func TestStreamsThroughRelays(t *testing.T) {
 		l.run(0, "ping -c 1 -W 2 -s 1472 -M do 10.3.0.2")
 	}
 	soundCounts(t, sender, nodes)
+}
+
+// A relay may send past the stack: then the kernel forwards only what comes
+// back, and everything still arrives, large packets too.
+func TestRelaysPastTheStack(t *testing.T) {
+	l, sender, nodes := relayed(t)
+	for i, r := range nodes {
+		walls := wallsOf([]netip.Addr{relay1, relay2}[i])
+		walls.Shortcut = true
+		if err := r.SetRelaying(walls); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, form := range []Form{IPIP, List} {
+		stream(t, l, sender, form, []netip.Addr{relay1, relay2}, "10.3.0.2")
+		before := l.forwarded(1)
+		l.run(0, "ping -c 20 -i 0.02 -W 2 10.3.0.2")
+		if n := l.forwarded(1) - before; n < 20 || n >= 40 {
+			t.Errorf("form %d: the stack forwards %d packets of 20 there and 20 back", form, n)
+		}
+		l.run(0, "ping -c 1 -W 2 -s 1472 -M do 10.3.0.2")
+	}
+	soundCounts(t, sender, nodes)
+}
+
+// forwarded is how many packets the stack of a namespace has forwarded.
+func (l *line) forwarded(i int) (n int) {
+	l.t.Helper()
+	err := kernel.In(l.ns[i], func() error {
+		text, err := os.ReadFile("/proc/thread-self/net/snmp")
+		if err != nil {
+			return err
+		}
+		lines := strings.Split(string(text), "\n")
+		n, err = strconv.Atoi(strings.Fields(lines[1])[6]) // Ip: ForwDatagrams
+		return err
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return n
 }
 
 // Large packets behind several GRE headers are what the kernel would cut wrong:

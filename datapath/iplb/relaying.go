@@ -14,6 +14,9 @@ type Relaying struct {
 	Addresses []netip.Addr   // of this node
 	Senders   []netip.Prefix // that outer headers may come from
 	Inside    []netip.Prefix // where what was inside may go
+	// Shortcut sends relayed packets to their next hops past the kernel's stack,
+	// by its routes and neighbours: faster, and past netfilter.
+	Shortcut bool
 }
 
 // SetRelaying replaces it.
@@ -38,6 +41,12 @@ func (t *Table) SetRelaying(r Relaying) error {
 		fill(t.c.Maps["locals"], locals),
 		fill(t.c.Maps["senders"], senders),
 		fill(t.c.Maps["inside"], inside),
+		t.update(func(s *iplbState) {
+			s.Locals, s.Walls, s.Shortcut = mark(locals), max(s.Walls+1, 1), 0
+			if r.Shortcut {
+				s.Shortcut = 1
+			}
+		}),
 	)
 }
 

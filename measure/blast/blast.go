@@ -31,6 +31,12 @@ func Leave(from, to, wire Place, size, cpu int, window time.Duration) (float64, 
 	return counted(from, to, window, cpu, func() (*Counter, error) { return CountOut(wire) }, sender(from, to, size, cpu))
 }
 
+// Reach is Arrive with the frames counted and dropped where they enter the next
+// host, with whatever headers: the cost of sending and of one wire.
+func Reach(from, to, next Place, size, cpu int, window time.Duration) (float64, error) {
+	return counted(from, to, window, cpu, func() (*Counter, error) { return CountIn(next) }, sender(from, to, size, cpu))
+}
+
 func sender(from, to Place, size, cpu int) func(hop) (Worker, error) {
 	return func(next hop) (Worker, error) { return begin(from, to, next, size, cpu, Discard), nil }
 }

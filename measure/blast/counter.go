@@ -36,6 +36,16 @@ func CountAt(p Place, port int) (*Counter, error) {
 // in a tunnel or not.
 func CountOut(p Place) (*Counter, error) { return p.drop(ebpf.AttachTCXEgress, nil) }
 
+// CountIn counts and drops every frame that arrives at a place, whatever
+// headers it has.
+func CountIn(p Place) (*Counter, error) {
+	device, err := p.Link()
+	if err != nil {
+		return nil, err
+	}
+	return dropWith(p.NS, device.Attrs().Index, ebpf.AttachTCXIngress, countIt)
+}
+
 func (p Place) drop(at ebpf.AttachType, match asm.Instructions) (*Counter, error) {
 	device, err := p.Link()
 	if err != nil {
@@ -46,12 +56,16 @@ func (p Place) drop(at ebpf.AttachType, match asm.Instructions) (*Counter, error
 
 // dropAt counts and drops the datagrams on one hook of a device that match.
 func dropAt(ns *os.File, device int, at ebpf.AttachType, match asm.Instructions) (*Counter, error) {
+	return dropWith(ns, device, at, func(counter int) asm.Instructions { return countAndDrop(counter, match) })
+}
+
+func dropWith(ns *os.File, device int, at ebpf.AttachType, code func(counter int) asm.Instructions) (*Counter, error) {
 	counter, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1})
 	if err != nil {
 		return nil, err
 	}
 	c := &Counter{counter: counter}
-	c.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: countAndDrop(counter.FD(), match)})
+	c.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: code(counter.FD())})
 	if err != nil {
 		return nil, fmt.Errorf("load the counter: %w", err)
 	}
@@ -82,12 +96,17 @@ func matchPort(port int32) asm.Instructions {
 
 // countAndDrop does: neither UDP nor a match: next; else count and drop.
 func countAndDrop(counter int, match asm.Instructions) asm.Instructions {
-	const next, drop = -1, 2
 	code := asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}
 	code = append(code, load(protocolAt, 1)...)
 	code = append(code, asm.LoadMem(asm.R1, asm.R10, -16, asm.Byte), asm.JNE.Imm(asm.R1, 17, "next"))
 	code = append(code, match...)
-	return append(code,
+	return append(code, countIt(counter)...)
+}
+
+// countIt does: count and drop; elsewhere next.
+func countIt(counter int) asm.Instructions {
+	const next, drop = -1, 2
+	return asm.Instructions{
 		asm.StoreImm(asm.R10, -8, 0, asm.Word),
 		asm.LoadMapPtr(asm.R1, counter),
 		asm.Mov.Reg(asm.R2, asm.R10),
@@ -101,7 +120,7 @@ func countAndDrop(counter int, match asm.Instructions) asm.Instructions {
 		asm.Return(),
 		asm.Mov.Imm(asm.R0, next).WithSymbol("next"),
 		asm.Return(),
-	)
+	}
 }
 
 // Packets is how many were counted.
