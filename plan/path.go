@@ -10,6 +10,7 @@ type Path struct {
 	Why     string            `json:"why,omitempty"`
 	Packets uint64            `json:"packets"` // sent on by the program
 	Bytes   uint64            `json:"bytes"`
+	Entered uint64            `json:"entered"`             // of Packets, without a step into the namespace
 	Floods  uint64            `json:"floods,omitempty"`    // of Packets, to several ports
 	Answers uint64            `json:"answers,omitempty"`   // address resolution answered
 	Full    uint64            `json:"unlearned,omitempty"` // senders not learned for want of room

@@ -28,20 +28,31 @@ func TestSwitches(t *testing.T) {
 	if _, code := l.check("office", "--duration", "1s"); code != 0 {
 		t.Error("a promise is not kept")
 	}
-	type host struct{ Paths []plan.Path }
-	kinds := make(map[plan.Kind]uint64)
-	for _, h := range decode[[]host](t, l.must("plan", "-o", "json")) {
-		for _, p := range h.Paths {
-			if !p.Short {
-				t.Errorf("%s forwards by its stack: %s", p.Of, p.Why)
-			}
-			kinds[p.Kind] += p.Packets
-		}
-	}
-	if kinds[plan.KindVxRouter] == 0 || kinds[plan.KindSwitchPort] == 0 {
-		t.Errorf("packets by kind: %v", kinds)
+	paths := l.paths()
+	if paths[plan.KindVxRouter].Packets == 0 || paths[plan.KindSwitchPort].Packets == 0 {
+		t.Errorf("packets by kind: %v", paths)
 	}
 	l.must("down", "office")
+}
+
+// paths adds up what switches and routers forward, by kind; all do it by their
+// short ways.
+func (l *lab) paths() map[plan.Kind]plan.Path {
+	l.t.Helper()
+	type host struct{ Paths []plan.Path }
+	sums := make(map[plan.Kind]plan.Path)
+	for _, h := range decode[[]host](l.t, l.must("plan", "-o", "json")) {
+		for _, p := range h.Paths {
+			if !p.Short {
+				l.t.Errorf("%s forwards by its stack: %s", p.Of, p.Why)
+			}
+			sum := sums[p.Kind]
+			sum.Packets += p.Packets
+			sum.Entered += p.Entered
+			sums[p.Kind] = sum
+		}
+	}
+	return sums
 }
 
 // Without agents, packets go on through switches and routers, and agents that
@@ -73,4 +84,9 @@ links: [{ends: [a, s]}, {ends: [s, s2]}, {ends: [s2, r]}, {ends: [s2, e]}, {ends
 	s.settled()
 	time.Sleep(time.Second)
 	endLossless(flows...)
+	for kind, p := range s.paths() {
+		if p.Entered < p.Packets/2 { // none of these links has a queue
+			t.Errorf("of %d packets of a %s only %d did not step into its namespace", p.Packets, kind, p.Entered)
+		}
+	}
 }

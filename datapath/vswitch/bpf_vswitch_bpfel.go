@@ -17,10 +17,21 @@ type vswitchCount struct {
 	_         structs.HostLayout
 	Packets   uint64
 	Bytes     uint64
+	Entered   uint64
 	Floods    uint64
 	Answers   uint64
 	Unlearned uint64
 	Drops     [7]uint64
+}
+
+type vswitchDoor struct {
+	_     structs.HostLayout
+	Net   uint64
+	Dev   uint64
+	Slot  uint32
+	Index uint32
+	Port  uint32
+	Pad   uint32
 }
 
 type vswitchEntry struct {
@@ -45,7 +56,7 @@ type vswitchPort struct {
 	Addresses uint32
 	Broadcast uint32
 	Unknown   uint32
-	Pad       uint32
+	Slot      uint32
 	To        [4]uint64
 }
 
@@ -97,17 +108,21 @@ type vswitchStation6 struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	vswitchMapCounters  = "counters"
-	vswitchMapFdb       = "fdb"
-	vswitchMapGuesses   = "guesses"
-	vswitchMapNumbers   = "numbers"
-	vswitchMapPorts     = "ports"
-	vswitchMapRecents   = "recents"
-	vswitchMapSettings  = "settings"
-	vswitchMapStates    = "states"
-	vswitchMapStations  = "stations"
-	vswitchMapStations6 = "stations6"
-	vswitchProgVswitch  = "vswitch"
+	vswitchMapCounters         = "counters"
+	vswitchMapDoors            = "doors"
+	vswitchMapFdb              = "fdb"
+	vswitchMapGuesses          = "guesses"
+	vswitchMapNumbers          = "numbers"
+	vswitchMapOnward           = "onward"
+	vswitchMapPorts            = "ports"
+	vswitchMapRecents          = "recents"
+	vswitchMapSettings         = "settings"
+	vswitchMapStates           = "states"
+	vswitchMapStations         = "stations"
+	vswitchMapStations6        = "stations6"
+	vswitchProgVswitch         = "vswitch"
+	vswitchProgVswitchDoor     = "vswitch_door"
+	vswitchProgVswitchEntrance = "vswitch_entrance"
 )
 
 // loadVswitch returns the embedded CollectionSpec for vswitch.
@@ -152,7 +167,9 @@ type vswitchSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vswitchProgramSpecs struct {
-	Vswitch *ebpf.ProgramSpec `ebpf:"vswitch"`
+	Vswitch         *ebpf.ProgramSpec `ebpf:"vswitch"`
+	VswitchDoor     *ebpf.ProgramSpec `ebpf:"vswitch_door"`
+	VswitchEntrance *ebpf.ProgramSpec `ebpf:"vswitch_entrance"`
 }
 
 // vswitchMapSpecs contains maps before they are loaded into the kernel.
@@ -160,9 +177,11 @@ type vswitchProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type vswitchMapSpecs struct {
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
+	Doors     *ebpf.MapSpec `ebpf:"doors"`
 	Fdb       *ebpf.MapSpec `ebpf:"fdb"`
 	Guesses   *ebpf.MapSpec `ebpf:"guesses"`
 	Numbers   *ebpf.MapSpec `ebpf:"numbers"`
+	Onward    *ebpf.MapSpec `ebpf:"onward"`
 	Ports     *ebpf.MapSpec `ebpf:"ports"`
 	Recents   *ebpf.MapSpec `ebpf:"recents"`
 	Settings  *ebpf.MapSpec `ebpf:"settings"`
@@ -198,9 +217,11 @@ func (o *vswitchObjects) Close() error {
 // It can be passed to loadVswitchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vswitchMaps struct {
 	Counters  *ebpf.Map `ebpf:"counters"`
+	Doors     *ebpf.Map `ebpf:"doors"`
 	Fdb       *ebpf.Map `ebpf:"fdb"`
 	Guesses   *ebpf.Map `ebpf:"guesses"`
 	Numbers   *ebpf.Map `ebpf:"numbers"`
+	Onward    *ebpf.Map `ebpf:"onward"`
 	Ports     *ebpf.Map `ebpf:"ports"`
 	Recents   *ebpf.Map `ebpf:"recents"`
 	Settings  *ebpf.Map `ebpf:"settings"`
@@ -212,9 +233,11 @@ type vswitchMaps struct {
 func (m *vswitchMaps) Close() error {
 	return _VswitchClose(
 		m.Counters,
+		m.Doors,
 		m.Fdb,
 		m.Guesses,
 		m.Numbers,
+		m.Onward,
 		m.Ports,
 		m.Recents,
 		m.Settings,
@@ -234,12 +257,16 @@ type vswitchVariables struct {
 //
 // It can be passed to loadVswitchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vswitchPrograms struct {
-	Vswitch *ebpf.Program `ebpf:"vswitch"`
+	Vswitch         *ebpf.Program `ebpf:"vswitch"`
+	VswitchDoor     *ebpf.Program `ebpf:"vswitch_door"`
+	VswitchEntrance *ebpf.Program `ebpf:"vswitch_entrance"`
 }
 
 func (p *vswitchPrograms) Close() error {
 	return _VswitchClose(
 		p.Vswitch,
+		p.VswitchDoor,
+		p.VswitchEntrance,
 	)
 }
 

@@ -93,14 +93,18 @@ func (p *Part) observe(key string, host *plan.Host) error {
 	if err != nil {
 		return err
 	}
-	return t.observePorts(id, name, links, host)
+	fabric, err := p.fabric(c, id)
+	if err != nil {
+		return err
+	}
+	return t.observePorts(id, name, links, fabric, host)
 }
 
 // observePorts reads every row that is in use.
-func (t *tables) observePorts(id vnet.LeaseID, name string, links []kernel.Link, host *plan.Host) error {
-	devices := make(map[string]int)
+func (t *tables) observePorts(id vnet.LeaseID, name string, links []kernel.Link, fabric int, host *plan.Host) error {
+	devices := make(map[string]kernel.Link)
 	for _, l := range links {
-		devices[l.Name] = l.Index
+		devices[l.Name] = l
 	}
 	numbers, err := read[uint32, uint32](t.Numbers)
 	if err != nil {
@@ -119,12 +123,16 @@ func (t *tables) observePorts(id vnet.LeaseID, name string, links []kernel.Link,
 			continue
 		}
 		item := plan.SwitchPort{Lease: id, Switch: name, Interface: device(n)}
-		index := devices[device(n)]
+		index, slot := devices[device(n)].Index, slotOf(devices[device(n)], fabric)
 		on, err := t.pins.Attached(pinOf(n), index, t.program)
 		if err != nil {
 			return err
 		}
-		if row, ok := numbers[have.Index]; on && ok && row == uint32(n) && have.Index == uint32(index) {
+		opened, err := t.doors.Opened(index, slot, uint32(n))
+		if err != nil {
+			return err
+		}
+		if row, ok := numbers[have.Index]; on && opened && ok && row == uint32(n) && have.Index == uint32(index) && have.Slot == slot {
 			have.fill(&item)
 		}
 		host.Add(item)

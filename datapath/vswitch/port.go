@@ -13,6 +13,7 @@ import (
 	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // number is a port's: that of its device eth<number>.
@@ -30,9 +31,9 @@ func device(number int) string { return "eth" + strconv.Itoa(number) }
 func pinOf(number int) string { return "port_" + strconv.Itoa(number) }
 
 // wantPort is a port as the program has it.
-func wantPort(p plan.SwitchPort, index int) (vswitchPort, error) {
+func wantPort(p plan.SwitchPort, index int, slot uint32) (vswitchPort, error) {
 	want := vswitchPort{
-		Index: uint32(index), Addresses: uint32(p.MACs), Broadcast: uint32(p.Broadcast), Unknown: uint32(p.Unknown),
+		Index: uint32(index), Slot: slot, Addresses: uint32(p.MACs), Broadcast: uint32(p.Broadcast), Unknown: uint32(p.Unknown),
 	}
 	if p.Blocked {
 		want.Blocked = 1
@@ -77,14 +78,45 @@ func (p *Part) setPort(item plan.SwitchPort) error {
 	if err != nil {
 		return err
 	}
-	want, err := wantPort(item, l.Index)
+	fabric, err := p.fabric(c, item.Lease)
+	if err != nil {
+		return err
+	}
+	slot := slotOf(l, fabric)
+	want, err := wantPort(item, l.Index, slot)
 	if err != nil {
 		return err
 	}
 	if err := t.setPort(n, want); err != nil {
 		return err
 	}
-	return t.pins.Attach(pinOf(n), bpf.Hook{Namespace: ns, Index: l.Index, Attach: ebpf.AttachTCXIngress, First: true}, t.program)
+	if err := t.pins.Attach(pinOf(n), bpf.Hook{Namespace: ns, Index: l.Index, Attach: ebpf.AttachTCXIngress, First: true}, t.program); err != nil {
+		return err
+	}
+	return t.doors.Open(ns, l.Index, slot, uint32(n))
+}
+
+// fabric is the id by which a switch's namespace knows the lease's fabric; -1:
+// it does not.
+func (p *Part) fabric(c *kernel.Conn, lease vnet.LeaseID) (int, error) {
+	ns, err := p.host.Open(plan.Fabric(lease))
+	if errors.Is(err, os.ErrNotExist) {
+		return -1, nil
+	}
+	if err != nil {
+		return -1, err
+	}
+	defer ns.Close()
+	return c.NamespaceID(ns.Fd())
+}
+
+// slotOf is the slot of a port, whose other end is in the lease's fabric; 0: it
+// is not.
+func slotOf(l kernel.Link, fabric int) uint32 {
+	if fabric < 0 || l.PeerNS != fabric {
+		return 0
+	}
+	return bpf.SlotOf(l.Peer)
 }
 
 // setPort writes a port's row. When it opens or closes, what was learned may
@@ -149,8 +181,12 @@ func (p *Part) deletePort(item plan.SwitchPort) error {
 	if err != nil {
 		return err
 	}
+	var row vswitchPort
+	if err := t.Ports.Lookup(uint32(n), &row); err != nil {
+		return err
+	}
 	return errors.Join(
-		t.pins.Remove(pinOf(n)), t.setNumber(n, 0), t.Ports.Put(uint32(n), vswitchPort{}), t.forget(n),
+		t.doors.Shut(row.Slot), t.pins.Remove(pinOf(n)), t.setNumber(n, 0), t.Ports.Put(uint32(n), vswitchPort{}), t.forget(n),
 		t.Counters.Put(uint32(n), make([]vswitchCount, ebpf.MustPossibleCPU())),
 	)
 }

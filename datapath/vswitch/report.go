@@ -66,6 +66,7 @@ func (t *tables) paths(key string) ([]plan.Path, error) {
 func (c vswitchCount) add(path *plan.Path) {
 	path.Packets += c.Packets
 	path.Bytes += c.Bytes
+	path.Entered += c.Entered
 	path.Floods += c.Floods
 	path.Answers += c.Answers
 	path.Full += c.Unlearned

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/bpf"
+	"sublet/datapath/kernel"
 	"sublet/plan"
 )
 
@@ -30,12 +31,13 @@ const (
 type tables struct {
 	pins    *bpf.Pins
 	program *ebpf.Program
+	doors   *bpf.Doors
 	vswitchMaps
 	all *ebpf.Collection
 }
 
 // openTables opens the pinned ones, or makes them.
-func openTables(pins *bpf.Pins) (*tables, error) {
+func openTables(h *kernel.Host, pins *bpf.Pins) (*tables, error) {
 	spec, err := loadVswitch()
 	if err != nil {
 		return nil, err
@@ -45,6 +47,10 @@ func openTables(pins *bpf.Pins) (*tables, error) {
 		return nil, err
 	}
 	t := &tables{pins: pins, program: c.Programs[vswitchProgVswitch], all: c}
+	if t.doors, err = bpf.OpenDoors(h, c, vswitchProgVswitch); err != nil {
+		c.Close()
+		return nil, err
+	}
 	t.vswitchMaps = vswitchMaps{
 		Counters: c.Maps[vswitchMapCounters], Guesses: c.Maps[vswitchMapGuesses], Fdb: c.Maps[vswitchMapFdb], Numbers: c.Maps[vswitchMapNumbers], Recents: c.Maps[vswitchMapRecents],
 		Ports: c.Maps[vswitchMapPorts], Settings: c.Maps[vswitchMapSettings], States: c.Maps[vswitchMapStates],

@@ -5,8 +5,11 @@
  * A learning switch of layer 2 (IEEE 802.1Q-2018, clause 8) at the ingress of
  * its ports. Known frames go straight to the far end of the port they leave
  * by, as if the switch had sent them; no frame meets the namespace's stack.
+ * Frames between addresses that were seen lately need not even come to the
+ * ports: they are sent on where a link hands them to the switch (entrance.h).
  */
 #include "checksum.h"
+#include "door.h"
 
 #define MAX_PORTS 256
 #define MAX_GUESSES 1024
@@ -40,7 +43,7 @@ struct port {
 	__u32 addresses; /* most that are learned */
 	__u32 broadcast; /* frames in a second */
 	__u32 unknown;
-	__u32 pad;
+	__u32 slot;	 /* in the fabric; 0: not known */
 	__u64 to[WORDS]; /* ports it may send to */
 };
 
@@ -76,6 +79,7 @@ struct station6 {
 
 struct count {
 	__u64 packets, bytes; /* taken and sent on */
+	__u64 entered; /* of these, frames that did not have to come in */
 	__u64 floods, answers;
 	__u64 unlearned; /* sender not learned: port or table is full */
 	__u64 drops[CAUSES];
@@ -642,5 +646,61 @@ int vswitch(struct __sk_buff *skb)
 	}
 	return limited_flood(&f, false);
 }
+
+/* Whether a station may say something of itself that the switch hears. */
+static __always_inline bool says(struct __sk_buff *skb)
+{
+	struct ethhdr *eth;
+
+	if (skb->protocol != bpf_htons(ETH_P_IPV6))
+		return skb->protocol == bpf_htons(ETH_P_ARP);
+	eth = reach(skb, ETH_HLEN + sizeof(struct ipv6hdr));
+	return !eth || ((struct ipv6hdr *)(eth + 1))->nexthdr == IPPROTO_ICMPV6;
+}
+
+/* What the program of a port would do with a frame between two stations that
+ * it saw lately; all else comes to the port. */
+SEC("tc")
+int vswitch_entrance(struct __sk_buff *skb)
+{
+	const struct door *d = entered(skb);
+	struct recent *sender, *receiver;
+	struct frame f = { .skb = skb };
+	struct port *to;
+	struct ethhdr *eth;
+	__u32 zero = 0, out;
+	__u64 source, target;
+
+	if (unlikely(!d || !opens(d, door_device(d))))
+		return step_in(skb);
+	f.in = d->port;
+	f.port = bpf_map_lookup_elem(&ports, &f.in);
+	f.set = bpf_map_lookup_elem(&settings, &zero);
+	f.count = bpf_map_lookup_elem(&counters, &f.in);
+	f.recents = bpf_map_lookup_elem(&recents, &zero);
+	if (!f.port || !f.set || !f.count || !f.recents || f.port->index != d->index || f.port->blocked || says(skb))
+		return step_in(skb);
+	eth = reach(skb, ETH_HLEN);
+	if (!eth)
+		return step_in(skb);
+	f.since = *(volatile __u64 *)&f.set->changed; /* before anything is looked up */
+	f.now = bpf_ktime_get_coarse_ns();
+	source = mac_key(eth->h_source);
+	target = mac_key(eth->h_dest);
+	sender = place(&f, source);
+	receiver = place(&f, target);
+	if (!known(&f, sender, source) || sender->port != f.in || f.now > sender->fresh || !known(&f, receiver, target))
+		return step_in(skb);
+	out = receiver->port;
+	to = bpf_map_lookup_elem(&ports, &out);
+	if (!to || !to->index || !to->slot || to->blocked || out == f.in || !may_send(f.port, out))
+		return step_in(skb);
+	count(&f);
+	f.count->entered++;
+	return leave(skb, to->slot);
+}
+
+SEC("tc")
+int vswitch_door(struct __sk_buff *skb) { return make_door(skb); }
 
 LICENSE;

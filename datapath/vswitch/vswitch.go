@@ -98,7 +98,7 @@ func (p *Part) tables(key string) (*tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := openTables(pins)
+	t, err := openTables(p.host, pins)
 	if err != nil {
 		return nil, errors.Join(err, pins.Close())
 	}

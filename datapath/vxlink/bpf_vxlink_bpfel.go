@@ -90,10 +90,12 @@ const (
 const (
 	vxlinkMapCounters      = "counters"
 	vxlinkMapEnds          = "ends"
+	vxlinkMapEntrances     = "entrances"
 	vxlinkMapRecords       = "records"
 	vxlinkMapSpreads       = "spreads"
 	vxlinkMapTunnels       = "tunnels"
 	vxlinkProgVxlinkClosed = "vxlink_closed"
+	vxlinkProgVxlinkOnward = "vxlink_onward"
 	vxlinkProgVxlinkPort   = "vxlink_port"
 	vxlinkProgVxlinkTrunk  = "vxlink_trunk"
 )
@@ -141,6 +143,7 @@ type vxlinkSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type vxlinkProgramSpecs struct {
 	VxlinkClosed *ebpf.ProgramSpec `ebpf:"vxlink_closed"`
+	VxlinkOnward *ebpf.ProgramSpec `ebpf:"vxlink_onward"`
 	VxlinkPort   *ebpf.ProgramSpec `ebpf:"vxlink_port"`
 	VxlinkTrunk  *ebpf.ProgramSpec `ebpf:"vxlink_trunk"`
 }
@@ -149,11 +152,12 @@ type vxlinkProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vxlinkMapSpecs struct {
-	Counters *ebpf.MapSpec `ebpf:"counters"`
-	Ends     *ebpf.MapSpec `ebpf:"ends"`
-	Records  *ebpf.MapSpec `ebpf:"records"`
-	Spreads  *ebpf.MapSpec `ebpf:"spreads"`
-	Tunnels  *ebpf.MapSpec `ebpf:"tunnels"`
+	Counters  *ebpf.MapSpec `ebpf:"counters"`
+	Ends      *ebpf.MapSpec `ebpf:"ends"`
+	Entrances *ebpf.MapSpec `ebpf:"entrances"`
+	Records   *ebpf.MapSpec `ebpf:"records"`
+	Spreads   *ebpf.MapSpec `ebpf:"spreads"`
+	Tunnels   *ebpf.MapSpec `ebpf:"tunnels"`
 }
 
 // vxlinkVariableSpecs contains global variables before they are loaded into the kernel.
@@ -182,17 +186,19 @@ func (o *vxlinkObjects) Close() error {
 //
 // It can be passed to loadVxlinkObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vxlinkMaps struct {
-	Counters *ebpf.Map `ebpf:"counters"`
-	Ends     *ebpf.Map `ebpf:"ends"`
-	Records  *ebpf.Map `ebpf:"records"`
-	Spreads  *ebpf.Map `ebpf:"spreads"`
-	Tunnels  *ebpf.Map `ebpf:"tunnels"`
+	Counters  *ebpf.Map `ebpf:"counters"`
+	Ends      *ebpf.Map `ebpf:"ends"`
+	Entrances *ebpf.Map `ebpf:"entrances"`
+	Records   *ebpf.Map `ebpf:"records"`
+	Spreads   *ebpf.Map `ebpf:"spreads"`
+	Tunnels   *ebpf.Map `ebpf:"tunnels"`
 }
 
 func (m *vxlinkMaps) Close() error {
 	return _VxlinkClose(
 		m.Counters,
 		m.Ends,
+		m.Entrances,
 		m.Records,
 		m.Spreads,
 		m.Tunnels,
@@ -210,6 +216,7 @@ type vxlinkVariables struct {
 // It can be passed to loadVxlinkObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vxlinkPrograms struct {
 	VxlinkClosed *ebpf.Program `ebpf:"vxlink_closed"`
+	VxlinkOnward *ebpf.Program `ebpf:"vxlink_onward"`
 	VxlinkPort   *ebpf.Program `ebpf:"vxlink_port"`
 	VxlinkTrunk  *ebpf.Program `ebpf:"vxlink_trunk"`
 }
@@ -217,6 +224,7 @@ type vxlinkPrograms struct {
 func (p *vxlinkPrograms) Close() error {
 	return _VxlinkClose(
 		p.VxlinkClosed,
+		p.VxlinkOnward,
 		p.VxlinkPort,
 		p.VxlinkTrunk,
 	)

@@ -88,7 +88,7 @@ func (s *survey) ends() (err error) {
 	if s.programs, err = s.part.programs(); err != nil {
 		return err
 	}
-	if s.programs.pins, err = bpf.OpenPins(s.part.host, "vxlink"); err != nil { // somebody may have unmounted it
+	if s.programs.pins, err = bpf.OpenPins(s.part.host, bpf.Links); err != nil { // somebody may have unmounted it
 		return err
 	}
 	names, err := s.programs.pins.Names()

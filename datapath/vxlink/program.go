@@ -14,12 +14,12 @@ import (
 
 //go:generate ../bpf/generate vxlink vxlink.bpf.c -type end -type way -type spread -type drop -type counts -type record
 
-// firstDevice is the number of slot 0's device (DEVICES in vxlink.bpf.c). The
-// kernel numbers what it is not told to from 1 on.
-const firstDevice = 0x100000
+// firstDevice is the number of slot 0's device. The kernel numbers what it is
+// not told to from 1 on.
+const firstDevice = bpf.FirstDevice
 
-// slots is how many ends a host may have (SLOTS there). Slot 0 is nobody's.
-const slots = 16384
+// slots is how many ends a host may have. Slot 0 is nobody's.
+const slots = bpf.Slots
 
 // programs are the part's programs and maps on one host.
 type programs struct {
@@ -27,8 +27,9 @@ type programs struct {
 	port, trunk, closed             *ebpf.Program
 	portID, trunkID, closedID       ebpf.ProgramID
 	ends, counters, tunnels, record *ebpf.Map
-	spreads                         *ebpf.Map
-	processors                      int // that count
+	spreads, entrances              *ebpf.Map
+	onward                          *ebpf.Program // which switches and routers call
+	processors                      int           // that count
 }
 
 // programs opens what is pinned, or loads it.
@@ -38,7 +39,7 @@ func (p *Part) programs() (*programs, error) {
 	if p.loaded != nil {
 		return p.loaded, nil
 	}
-	pins, err := bpf.OpenPins(p.host, "vxlink")
+	pins, err := bpf.OpenPins(p.host, bpf.Links)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func (p *Part) programs() (*programs, error) {
 	r := &programs{
 		pins: pins, port: c.Programs[vxlinkProgVxlinkPort], trunk: c.Programs[vxlinkProgVxlinkTrunk], closed: c.Programs[vxlinkProgVxlinkClosed],
 		ends: c.Maps[vxlinkMapEnds], counters: c.Maps[vxlinkMapCounters], tunnels: c.Maps[vxlinkMapTunnels], record: c.Maps[vxlinkMapRecords],
-		spreads: c.Maps[vxlinkMapSpreads],
+		spreads: c.Maps[vxlinkMapSpreads], entrances: c.Maps[vxlinkMapEntrances], onward: c.Programs[vxlinkProgVxlinkOnward],
 	}
 	if err = r.number(); err == nil {
 		r.processors, err = ebpf.PossibleCPU()
@@ -78,12 +79,12 @@ func (r *programs) number() (err error) {
 
 // repin pins again what somebody unpinned, so that a later agent finds it.
 func (r *programs) repin(pins map[string]bool) error {
-	for name, m := range map[string]*ebpf.Map{vxlinkMapEnds: r.ends, vxlinkMapCounters: r.counters, vxlinkMapTunnels: r.tunnels, vxlinkMapRecords: r.record, vxlinkMapSpreads: r.spreads} {
+	for name, m := range map[string]*ebpf.Map{vxlinkMapEnds: r.ends, vxlinkMapCounters: r.counters, vxlinkMapTunnels: r.tunnels, vxlinkMapRecords: r.record, vxlinkMapSpreads: r.spreads, vxlinkMapEntrances: r.entrances} {
 		if err := repin(r.pins, pins, name, m.Clone); err != nil {
 			return err
 		}
 	}
-	for name, p := range map[string]*ebpf.Program{vxlinkProgVxlinkPort: r.port, vxlinkProgVxlinkTrunk: r.trunk, vxlinkProgVxlinkClosed: r.closed} {
+	for name, p := range map[string]*ebpf.Program{vxlinkProgVxlinkPort: r.port, vxlinkProgVxlinkTrunk: r.trunk, vxlinkProgVxlinkClosed: r.closed, vxlinkProgVxlinkOnward: r.onward} {
 		if err := repin(r.pins, pins, bpf.ProgramPin(name), p.Clone); err != nil {
 			return err
 		}
@@ -111,7 +112,7 @@ func repin[T interface {
 
 // pinned says whether there is anything of an earlier agent's, or of this one's.
 func (p *Part) pinned() bool {
-	_, err := os.Stat(filepath.Join(p.host.Dir("bpf"), "vxlink"))
+	_, err := os.Stat(filepath.Join(p.host.Dir("bpf"), bpf.Links))
 	return err == nil
 }
 
@@ -125,7 +126,7 @@ func (p *Part) unload() error {
 	if used {
 		return nil
 	}
-	pins, err := bpf.OpenPins(p.host, "vxlink")
+	pins, err := bpf.OpenPins(p.host, bpf.Links)
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (p *Part) unload() error {
 		return err
 	}
 	if r := p.loaded; r != nil {
-		for _, f := range []interface{ Close() error }{r.port, r.trunk, r.closed, r.ends, r.counters, r.tunnels, r.record, r.spreads} {
+		for _, f := range []interface{ Close() error }{r.port, r.trunk, r.closed, r.ends, r.counters, r.tunnels, r.record, r.spreads, r.entrances, r.onward} {
 			_ = f.Close()
 		}
 		p.loaded = nil

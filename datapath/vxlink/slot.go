@@ -94,7 +94,7 @@ func (p *Part) setSlots(all map[uint32]vxlinkRecord) {
 
 // forget gives a slot back, and all that is kept for it.
 func (p *Part) forget(r *programs, slot uint32, was vxlinkRecord) error {
-	err := errors.Join(r.unlead(was.Vni, slot), r.unspread(slot), r.pins.Remove(trunkPin(slot)), r.lead(slot, vxlinkEnd{}), r.zero(slot))
+	err := errors.Join(r.unlead(was.Vni, slot), r.unspread(slot), r.shut(slot), r.pins.Remove(trunkPin(slot)), r.lead(slot, vxlinkEnd{}), r.zero(slot))
 	if err == nil {
 		err = r.record.Delete(slot)
 	}
@@ -130,6 +130,14 @@ func (r *programs) read(slot uint32) (record vxlinkRecord, err error) {
 		err = nil
 	}
 	return record, err
+}
+
+// shut makes frames come in where a slot's port leads.
+func (r *programs) shut(slot uint32) error {
+	if err := r.entrances.Delete(slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return err
+	}
+	return nil
 }
 
 // lead says what becomes of frames that enter by a slot's end.

@@ -7,12 +7,10 @@
  * so that one program serves all of them; a frame out of a tunnel comes by its
  * lease's trunk with the tunnel's VNI as mark.
  */
+#include "entrance.h"
 #include "packet.h"
 
 LICENSE;
-
-#define SLOTS 16384
-#define DEVICES 0x100000
 
 enum way {
 	WAY_CLOSED, /* leads nowhere: the link is not complete */
@@ -91,6 +89,16 @@ struct {
 	__type(value, struct counts);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } counters SEC(".maps");
+
+/* What decides on frames that are handed to a switch or router by a slot's
+ * port, without a step into its namespace. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, SLOTS);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} entrances SEC(".maps");
 
 /* VNI to the slot of the tunnel's end. */
 struct {
@@ -214,7 +222,16 @@ static __always_inline bool choose(struct __sk_buff *skb, __u32 slot)
 	return false;
 }
 
-static __always_inline int forward(struct __sk_buff *skb, __u32 slot)
+/* To what is behind a port: to the program there, or else to the port. */
+static __always_inline int enter(struct __sk_buff *skb, __u32 device)
+{
+	skb->cb[ENTRANCE] = device - DEVICES;
+	bpf_tail_call(skb, &entrances, device - DEVICES);
+	return bpf_redirect_peer(device, 0);
+}
+
+/* A frame that entered by a slot's end, which is the one of a device. */
+static __always_inline int forward(struct __sk_buff *skb, __u32 slot, __u32 device)
 {
 	struct end *e = bpf_map_lookup_elem(&ends, &slot);
 	struct counts *c = bpf_map_lookup_elem(&counters, &slot);
@@ -223,7 +240,7 @@ static __always_inline int forward(struct __sk_buff *skb, __u32 slot)
 		return drop(0, DROP_UNKNOWN);
 	if (unlikely(e->way == WAY_CLOSED))
 		return drop(slot, DROP_CLOSED);
-	if (unlikely(e->from != skb->ifindex))
+	if (unlikely(e->from != device))
 		return drop(slot, DROP_STRANGER);
 	count(skb, c);
 	skb->mark = e->mark;
@@ -233,8 +250,10 @@ static __always_inline int forward(struct __sk_buff *skb, __u32 slot)
 			return drop(slot, DROP_CLOSED);
 		return bpf_redirect_peer(e->device, 0);
 	}
-	if (e->way == WAY_TUNNEL || e->way == WAY_SWITCH || (e->way == WAY_PEER && is_for(skb, e)))
+	if (e->way == WAY_TUNNEL)
 		return bpf_redirect_peer(e->device, 0);
+	if (e->way == WAY_SWITCH || (e->way == WAY_PEER && is_for(skb, e)))
+		return enter(skb, e->device);
 	return bpf_redirect(e->device, 0);
 }
 
@@ -242,7 +261,16 @@ static __always_inline int forward(struct __sk_buff *skb, __u32 slot)
 SEC("tc")
 int vxlink_port(struct __sk_buff *skb)
 {
-	return forward(skb, skb->ifindex - DEVICES);
+	return forward(skb, skb->ifindex - DEVICES, skb->ifindex);
+}
+
+/* Called by what was entered: a frame that leaves it by a port. */
+SEC("tc")
+int vxlink_onward(struct __sk_buff *skb)
+{
+	__u32 slot = entrance(skb);
+
+	return forward(skb, slot, DEVICES + slot);
 }
 
 /* On a trunk's end in the fabric: a frame out of a tunnel. */
@@ -254,7 +282,7 @@ int vxlink_trunk(struct __sk_buff *skb)
 
 	if (!slot)
 		return drop(0, DROP_UNKNOWN);
-	return forward(skb, *slot);
+	return forward(skb, *slot, skb->ifindex);
 }
 
 /* On a trunk's end in the host's namespace, behind the program that

@@ -23,7 +23,18 @@ type shortCount struct {
 	_       structs.HostLayout
 	Packets uint64
 	Bytes   uint64
+	Entered uint64
 	Passed  [9]uint64
+}
+
+type shortDoor struct {
+	_     structs.HostLayout
+	Net   uint64
+	Dev   uint64
+	Slot  uint32
+	Index uint32
+	Port  uint32
+	Pad   uint32
 }
 
 type shortKey struct {
@@ -48,7 +59,6 @@ type shortRecents struct {
 		Changed uint64
 		Way     shortWay
 		Address uint32
-		_       [4]byte
 	}
 	Ip6 [32]struct {
 		_       structs.HostLayout
@@ -58,6 +68,7 @@ type shortRecents struct {
 			_       structs.HostLayout
 			U6Addr8 [16]uint8
 		}
+		_ [4]byte
 	}
 }
 
@@ -76,6 +87,7 @@ type shortWay struct {
 	Mtu  uint32
 	Macs [12]uint8
 	Why  uint32
+	Slot uint32
 }
 
 // Names of all BPF objects in the ELF.
@@ -83,10 +95,14 @@ type shortWay struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	shortMapCounts            = "counts"
+	shortMapDoors             = "doors"
+	shortMapOnward            = "onward"
 	shortMapRecents           = "recents"
 	shortMapStates            = "states"
 	shortMapWays              = "ways"
 	shortMapWays6             = "ways6"
+	shortProgVxrouterDoor     = "vxrouter_door"
+	shortProgVxrouterEntrance = "vxrouter_entrance"
 	shortProgVxrouterShort    = "vxrouter_short"
 	shortProgVxrouterVersion  = "vxrouter_version"
 	shortProgVxrouterVersion6 = "vxrouter_version6"
@@ -134,6 +150,8 @@ type shortSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type shortProgramSpecs struct {
+	VxrouterDoor     *ebpf.ProgramSpec `ebpf:"vxrouter_door"`
+	VxrouterEntrance *ebpf.ProgramSpec `ebpf:"vxrouter_entrance"`
 	VxrouterShort    *ebpf.ProgramSpec `ebpf:"vxrouter_short"`
 	VxrouterVersion  *ebpf.ProgramSpec `ebpf:"vxrouter_version"`
 	VxrouterVersion6 *ebpf.ProgramSpec `ebpf:"vxrouter_version6"`
@@ -144,6 +162,8 @@ type shortProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type shortMapSpecs struct {
 	Counts  *ebpf.MapSpec `ebpf:"counts"`
+	Doors   *ebpf.MapSpec `ebpf:"doors"`
+	Onward  *ebpf.MapSpec `ebpf:"onward"`
 	Recents *ebpf.MapSpec `ebpf:"recents"`
 	States  *ebpf.MapSpec `ebpf:"states"`
 	Ways    *ebpf.MapSpec `ebpf:"ways"`
@@ -177,6 +197,8 @@ func (o *shortObjects) Close() error {
 // It can be passed to loadShortObjects or ebpf.CollectionSpec.LoadAndAssign.
 type shortMaps struct {
 	Counts  *ebpf.Map `ebpf:"counts"`
+	Doors   *ebpf.Map `ebpf:"doors"`
+	Onward  *ebpf.Map `ebpf:"onward"`
 	Recents *ebpf.Map `ebpf:"recents"`
 	States  *ebpf.Map `ebpf:"states"`
 	Ways    *ebpf.Map `ebpf:"ways"`
@@ -186,6 +208,8 @@ type shortMaps struct {
 func (m *shortMaps) Close() error {
 	return _ShortClose(
 		m.Counts,
+		m.Doors,
+		m.Onward,
 		m.Recents,
 		m.States,
 		m.Ways,
@@ -203,6 +227,8 @@ type shortVariables struct {
 //
 // It can be passed to loadShortObjects or ebpf.CollectionSpec.LoadAndAssign.
 type shortPrograms struct {
+	VxrouterDoor     *ebpf.Program `ebpf:"vxrouter_door"`
+	VxrouterEntrance *ebpf.Program `ebpf:"vxrouter_entrance"`
 	VxrouterShort    *ebpf.Program `ebpf:"vxrouter_short"`
 	VxrouterVersion  *ebpf.Program `ebpf:"vxrouter_version"`
 	VxrouterVersion6 *ebpf.Program `ebpf:"vxrouter_version6"`
@@ -210,6 +236,8 @@ type shortPrograms struct {
 
 func (p *shortPrograms) Close() error {
 	return _ShortClose(
+		p.VxrouterDoor,
+		p.VxrouterEntrance,
 		p.VxrouterShort,
 		p.VxrouterVersion,
 		p.VxrouterVersion6,

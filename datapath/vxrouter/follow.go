@@ -29,11 +29,13 @@ const (
 // follower keeps one router's copies like its kernel's tables.
 type follower struct {
 	key  string
+	host *kernel.Host
 	ns   *os.File
 	pins *bpf.Pins
 	all  *ebpf.Collection
 
 	program        *ebpf.Program
+	doors          *bpf.Doors
 	states, counts *ebpf.Map
 	copies         [2]*tableCopy // IPv4, IPv6
 
@@ -56,8 +58,8 @@ func follow(host *kernel.Host, key string) (*follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &follower{key: key, ns: ns, done: make(chan struct{}), offs: [2]string{unseen, unseen}}
-	if err := f.open(host); err != nil {
+	f := &follower{key: key, ns: ns, host: host, done: make(chan struct{}), offs: [2]string{unseen, unseen}}
+	if err := f.open(); err != nil {
 		f.close()
 		return nil, err
 	}
@@ -71,8 +73,8 @@ func follow(host *kernel.Host, key string) (*follower, error) {
 const unseen = "not looked at yet"
 
 // open opens tables and programs, and listens to the namespace.
-func (f *follower) open(host *kernel.Host) error {
-	pins, err := bpf.OpenPins(host, pinsOf(f.key))
+func (f *follower) open() error {
+	pins, err := bpf.OpenPins(f.host, pinsOf(f.key))
 	if err != nil {
 		return err
 	}
@@ -99,6 +101,9 @@ func (f *follower) load() error {
 	if f.all, _, err = f.pins.Load(spec); err != nil {
 		return err
 	}
+	if f.doors, err = bpf.OpenDoors(f.host, f.all, "vxrouter"); err != nil {
+		return err
+	}
 	f.program = f.all.Programs[shortProgVxrouterShort]
 	f.states, f.counts = f.all.Maps[shortMapStates], f.all.Maps[shortMapCounts]
 	f.copies = [2]*tableCopy{
@@ -120,7 +125,7 @@ func (f *follower) end(unpin bool) error {
 	<-f.done
 	var err error
 	if unpin {
-		err = f.pins.Unpin()
+		err = errors.Join(f.doors.ShutAll(nil), f.pins.Unpin())
 	}
 	pins := f.pins
 	f.close()

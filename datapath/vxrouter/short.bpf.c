@@ -20,67 +20,13 @@
  * both tables, with every change of the best route to a prefix
  * (call_fib6_entry_notifiers), and fib_rules_seq. Forwarding itself is asked
  * for as ip6_forward does, since turning it off need not change a route.
+ *
+ * The same program runs where a link hands packets to the router (entrance.h),
+ * so that those which it sends on never come here. What it does not send on
+ * comes, and is judged again: only then counted.
  */
 #include "checksum.h"
-
-#define SECTION_CORE __attribute__((preserve_access_index))
-
-/* What we read of the kernel, wherever its members lie (BTF relocations). */
-typedef struct {
-	int counter;
-} atomic_t;
-struct nf_hook_entries;
-struct netns_nf {
-	struct nf_hook_entries *hooks_ipv4[5];
-	struct nf_hook_entries *hooks_ipv6[5];
-} SECTION_CORE;
-struct netns_ipv4 {
-	atomic_t rt_genid;
-	unsigned int fib_seq;
-} SECTION_CORE;
-struct ipv6_devconf {
-	__s32 disable_ipv6;
-	__s32 forwarding;
-} SECTION_CORE;
-struct inet6_dev {
-	struct ipv6_devconf cnf;
-} SECTION_CORE;
-struct fib6_table {
-	unsigned int fib_seq;
-} SECTION_CORE;
-struct fib_rules_ops {
-	unsigned int fib_rules_seq;
-} SECTION_CORE;
-struct netns_ipv6 {
-	struct ipv6_devconf *devconf_all;
-	struct fib6_table *fib6_main_tbl;
-	struct fib6_table *fib6_local_tbl;
-	struct fib_rules_ops *fib6_rules_ops;
-	atomic_t fib6_sernum;
-} SECTION_CORE;
-struct netns_xfrm {
-	unsigned int policy_count[6];
-} SECTION_CORE;
-struct net {
-	struct netns_nf nf;
-	struct netns_ipv4 ipv4;
-	struct netns_ipv6 ipv6;
-	struct netns_xfrm xfrm;
-} SECTION_CORE;
-typedef struct {
-	struct net *net;
-} SECTION_CORE possible_net_t;
-struct net_device {
-	possible_net_t nd_net;
-	struct inet6_dev *ip6_ptr;
-	struct nf_hook_entries *nf_hooks_ingress;
-	void *rx_handler;
-} SECTION_CORE;
-struct sk_buff {
-	struct net_device *dev;
-} SECTION_CORE;
-
-extern void *bpf_cast_to_kern_ctx(void *) __attribute__((section(".ksyms")));
+#include "door.h"
 
 #define NF_PRE_ROUTING 0
 #define NF_FORWARD 2
@@ -123,6 +69,7 @@ struct way {
 	__u32 mtu;
 	__u8 macs[12]; /* of the neighbour, of the port */
 	__u32 why; /* out is 0: enum pass; else not 0: the device's own MTU is larger */
+	__u32 slot; /* of the port in the fabric; 0: none that is known */
 };
 
 /* A copy, and the kernel's version that it was read at. */
@@ -159,6 +106,7 @@ struct recents {
 
 struct count {
 	__u64 packets, bytes;
+	__u64 entered; /* packets that did not have to come in */
 	__u64 passed[PASSES];
 };
 
@@ -178,9 +126,24 @@ MAP(BPF_MAP_TYPE_LPM_TRIE, struct key6, struct way, MAX_ROUTES, BPF_F_NO_PREALLO
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct count, 1, 0) counts SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct recents, 1, 0) recents SEC(".maps");
 
-static __always_inline int pass(struct count *c, __u32 why)
+/* Where a packet is judged. */
+struct place {
+	struct net *net;
+	struct net_device *dev; /* it comes in by */
+	__u32 index;		/* of that device there */
+	bool door;		/* it has not come in yet */
+};
+
+/* Leaves a packet to the stack. */
+static __always_inline int pass(struct __sk_buff *skb, const struct place *at, __u32 why)
 {
-	if (why < PASSES)
+	__u32 zero = 0;
+	struct count *c;
+
+	if (at->door)
+		return step_in(skb);
+	c = bpf_map_lookup_elem(&counts, &zero);
+	if (c && why < PASSES)
 		c->passed[why]++;
 	return TCX_NEXT;
 }
@@ -245,39 +208,45 @@ static __always_inline bool hooked6(struct net *net, struct net_device *dev)
 	       net->nf.hooks_ipv6[NF_POST_ROUTING] || hooked(net, dev);
 }
 
-/* Of a packet built by segmentation offload, what goes onto the wire counts. */
-static __always_inline bool fits(struct __sk_buff *skb, const struct way *w)
+/* Of a packet built by segmentation offload, what goes onto the wire counts.
+ * From the fabric the port's device is not to be seen, but that of its other
+ * end. */
+static __always_inline bool fits(struct __sk_buff *skb, const struct place *at, const struct way *w)
 {
-	__u32 out = w->out, length = 0;
+	__u32 out = at->door ? DEVICES + w->slot : w->out, mtu = 0;
 
 	if (likely(skb->len <= w->mtu + ETH_HLEN))
 		return true;
-	return skb->gso_size && !w->why && bpf_check_mtu(skb, out, &length, 0, BPF_MTU_CHK_SEGS) == 0;
+	return skb->gso_size && !w->why && bpf_check_mtu(skb, out, &mtu, 0, BPF_MTU_CHK_SEGS) == 0 && mtu <= w->mtu;
 }
 
-/* Whether the stack would do no more than send it by w; else counts why not. */
-static __always_inline bool carries(struct __sk_buff *skb, struct count *c, const struct way *w)
+/* Whether the stack would do no more than send it by w; else says why not. */
+static __always_inline bool carries(struct __sk_buff *skb, const struct place *at, const struct way *w, __u32 *why)
 {
-	__u32 why = PASS_ROUTE;
-
-	if (likely(w && w->out && w->out != skb->ifindex)) { /* back: the sender may be told of a shorter way */
-		if (likely(fits(skb, w)))
+	*why = PASS_ROUTE;
+	if (likely(w && w->out && w->out != at->index)) { /* back: the sender may be told of a shorter way */
+		if (likely(fits(skb, at, w)))
 			return true;
-		why = PASS_SIZE;
+		*why = PASS_SIZE;
 	} else if (w && !w->out) {
-		why = w->why;
+		*why = w->why;
 	}
-	pass(c, why);
 	return false;
 }
 
-static __always_inline int send(struct __sk_buff *skb, struct count *c, struct ethhdr *eth, const struct way *w)
+static __always_inline int send(struct __sk_buff *skb, const struct place *at, struct ethhdr *eth, const struct way *w)
 {
+	__u32 zero = 0;
+	struct count *c = bpf_map_lookup_elem(&counts, &zero);
+
 	*(__u64 *)eth = *(__u64 *)w->macs;
 	*(__u32 *)((void *)eth + 8) = *(__u32 *)(w->macs + 8);
-	c->packets++;
-	c->bytes += skb->len;
-	return bpf_redirect_peer(w->out, 0);
+	if (c) {
+		c->packets++;
+		c->bytes += skb->len;
+		c->entered += at->door;
+	}
+	return at->door ? leave(skb, w->slot) : bpf_redirect_peer(w->out, 0);
 }
 
 /* To one station, untagged; the caller has looked at skb->protocol. */
@@ -340,43 +309,38 @@ static __always_inline struct way *find6(const struct state *s, const struct in6
 	return w;
 }
 
-static __always_inline int short4(struct __sk_buff *skb, struct state *s, struct count *c)
+static __always_inline int short4(struct __sk_buff *skb, const struct place *at, struct state *s)
 {
-	struct sk_buff *kernel;
-	struct net_device *dev;
 	struct ethhdr *eth;
 	struct iphdr *ip;
-	struct net *net;
 	struct way *w;
+	__u32 why;
 
 	if (!s->ip4.on)
-		return pass(c, PASS_OFF);
-	kernel = bpf_cast_to_kern_ctx(skb);
-	dev = kernel->dev;
-	net = dev->nd_net.net;
-	if (unlikely(s->ip4.version != version4(net) || bpf_ktime_get_coarse_ns() > s->until))
-		return pass(c, PASS_STALE);
-	if (unlikely(hooked4(net, dev)))
-		return pass(c, PASS_HOOK);
+		return pass(skb, at, PASS_OFF);
+	if (unlikely(s->ip4.version != version4(at->net) || bpf_ktime_get_coarse_ns() > s->until))
+		return pass(skb, at, PASS_STALE);
+	if (unlikely(hooked4(at->net, at->dev)))
+		return pass(skb, at, PASS_HOOK);
 	eth = reach(skb, ETH_HLEN + sizeof(*ip));
 	if (!eth)
-		return pass(c, PASS_UNUSUAL);
+		return pass(skb, at, PASS_UNUSUAL);
 	ip = (void *)(eth + 1);
 	if (!to_station(skb, eth) || *(__u8 *)ip != 0x45 || bpf_ntohs(ip->tot_len) + ETH_HLEN != skb->len || !intact(ip) ||
 	    !ordinary(ip->daddr))
-		return pass(c, PASS_UNUSUAL);
+		return pass(skb, at, PASS_UNUSUAL);
 	if (ip->ttl <= 1)
-		return pass(c, PASS_TTL);
+		return pass(skb, at, PASS_TTL);
 	if (!ordinary(ip->saddr) || local(s, ip->saddr))
-		return pass(c, PASS_SOURCE);
+		return pass(skb, at, PASS_SOURCE);
 	w = find4(s, ip->daddr);
-	if (!carries(skb, c, w))
-		return TCX_NEXT;
+	if (!carries(skb, at, w, &why))
+		return pass(skb, at, why);
 	eth = reach(skb, ETH_HLEN + sizeof(*ip));
-	if (!eth || !w)
-		return pass(c, PASS_UNUSUAL);
+	if (!eth || !w || (at->door && !w->slot))
+		return pass(skb, at, PASS_UNUSUAL);
 	ip4_decrease_ttl((void *)(eth + 1));
-	return send(skb, c, eth, w);
+	return send(skb, at, eth, w);
 }
 
 /* Neither multicast (ff), nor of one link (fe), nor unspecified, loopback or
@@ -405,83 +369,93 @@ static __always_inline bool forwards6(struct net *net, struct net_device *dev)
 	return in && !in->cnf.disable_ipv6 && net->ipv6.devconf_all->forwarding;
 }
 
-static __always_inline int short6(struct __sk_buff *skb, struct state *s, struct count *c)
+static __always_inline int short6(struct __sk_buff *skb, const struct place *at, struct state *s)
 {
-	struct sk_buff *kernel;
-	struct net_device *dev;
 	struct ipv6hdr *ip;
 	struct ethhdr *eth;
-	struct net *net;
 	struct way *w;
+	__u32 why;
 
-	if (!s->ip6.on)
-		return pass(c, PASS_OFF);
-	kernel = bpf_cast_to_kern_ctx(skb);
-	dev = kernel->dev;
-	net = dev->nd_net.net;
-	if (unlikely(!forwards6(net, dev)))
-		return pass(c, PASS_OFF);
-	if (unlikely(s->ip6.version != version6(net) || bpf_ktime_get_coarse_ns() > s->until))
-		return pass(c, PASS_STALE);
-	if (unlikely(hooked6(net, dev)))
-		return pass(c, PASS_HOOK);
+	if (!s->ip6.on || unlikely(!forwards6(at->net, at->dev)))
+		return pass(skb, at, PASS_OFF);
+	if (unlikely(s->ip6.version != version6(at->net) || bpf_ktime_get_coarse_ns() > s->until))
+		return pass(skb, at, PASS_STALE);
+	if (unlikely(hooked6(at->net, at->dev)))
+		return pass(skb, at, PASS_HOOK);
 	eth = reach(skb, ETH_HLEN + sizeof(*ip));
 	if (!eth)
-		return pass(c, PASS_UNUSUAL);
+		return pass(skb, at, PASS_UNUSUAL);
 	ip = (void *)(eth + 1);
 	if (!to_station(skb, eth) || *(__u8 *)ip >> 4 != 6 ||
 	    bpf_ntohs(ip->payload_len) + sizeof(*ip) + ETH_HLEN != skb->len || !plain6(ip->nexthdr) || !ordinary6(&ip->daddr))
-		return pass(c, PASS_UNUSUAL);
+		return pass(skb, at, PASS_UNUSUAL);
 	if (ip->hop_limit <= 1)
-		return pass(c, PASS_TTL);
+		return pass(skb, at, PASS_TTL);
 	if (!ordinary6(&ip->saddr))
-		return pass(c, PASS_SOURCE);
+		return pass(skb, at, PASS_SOURCE);
 	w = find6(s, &ip->daddr);
-	if (!carries(skb, c, w))
-		return TCX_NEXT;
+	if (!carries(skb, at, w, &why))
+		return pass(skb, at, why);
 	eth = reach(skb, ETH_HLEN + sizeof(*ip));
-	if (!eth || !w)
-		return pass(c, PASS_UNUSUAL);
+	if (!eth || !w || (at->door && !w->slot))
+		return pass(skb, at, PASS_UNUSUAL);
 	((struct ipv6hdr *)(eth + 1))->hop_limit--;
-	return send(skb, c, eth, w);
+	return send(skb, at, eth, w);
+}
+
+static __always_inline int judge(struct __sk_buff *skb, const struct place *at)
+{
+	__u32 zero = 0;
+	struct state *s = bpf_map_lookup_elem(&states, &zero);
+
+	if (s && likely(skb->protocol == bpf_htons(ETH_P_IP)))
+		return short4(skb, at, s);
+	if (s && skb->protocol == bpf_htons(ETH_P_IPV6))
+		return short6(skb, at, s);
+	return at->door ? step_in(skb) : TCX_NEXT;
 }
 
 SEC("tc")
 int vxrouter_short(struct __sk_buff *skb)
 {
-	struct state *s;
-	struct count *c;
-	__u32 zero = 0;
+	struct net_device *dev = device_of(skb);
+	struct place at = { .net = dev->nd_net.net, .dev = dev, .index = skb->ifindex };
 
-	if (skb->pkt_type != PACKET_HOST)
-		return TCX_NEXT;
-	s = bpf_map_lookup_elem(&states, &zero);
-	c = bpf_map_lookup_elem(&counts, &zero);
-	if (!s || !c)
-		return TCX_NEXT;
-	if (likely(skb->protocol == bpf_htons(ETH_P_IP)))
-		return short4(skb, s, c);
-	if (skb->protocol == bpf_htons(ETH_P_IPV6))
-		return short6(skb, s, c);
-	return TCX_NEXT;
+	return skb->pkt_type == PACKET_HOST ? judge(skb, &at) : TCX_NEXT;
 }
+
+/* Called by a link, for a packet that is for the port's Ethernet address. */
+SEC("tc")
+int vxrouter_entrance(struct __sk_buff *skb)
+{
+	const struct door *d = entered(skb);
+	struct place at = { .door = true };
+
+	if (unlikely(!d))
+		return step_in(skb);
+	at.dev = door_device(d);
+	if (unlikely(!opens(d, at.dev)))
+		return step_in(skb);
+	at.net = at.dev->nd_net.net;
+	at.index = d->index;
+	return judge(skb, &at);
+}
+
+SEC("tc")
+int vxrouter_door(struct __sk_buff *skb) { return make_door(skb); }
 
 /* These tell the agent, which runs them in the router's namespace, the versions
  * of the kernel's tables there. */
 SEC("tc")
 int vxrouter_version(struct __sk_buff *skb)
 {
-	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
-
-	return version4(kernel->dev->nd_net.net);
+	return version4(device_of(skb)->nd_net.net);
 }
 
 SEC("tc")
 int vxrouter_version6(struct __sk_buff *skb)
 {
-	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
-
-	return version6(kernel->dev->nd_net.net);
+	return version6(device_of(skb)->nd_net.net);
 }
 
 LICENSE;

@@ -28,7 +28,7 @@ func (f *follower) look() {
 	var ports map[int]port
 	err := kernel.In(f.ns, func() (err error) {
 		var off string
-		if ports, off, err = surveyPorts(f.conn); err != nil {
+		if ports, off, err = surveyPorts(f.conn, f.fabric()); err != nil {
 			return err
 		}
 		for _, t := range f.copies {
@@ -50,15 +50,39 @@ func (f *follower) look() {
 
 func unfollowed(err error) string { return "cannot be followed: " + err.Error() }
 
-// attach puts the program on every port.
+// fabric is the id by which the router's namespace knows the lease's fabric;
+// -1: it does not.
+func (f *follower) fabric() int {
+	id, _, _ := plan.ParseNamespace(f.key)
+	ns, err := f.host.Open(plan.Fabric(id))
+	if err != nil {
+		return -1
+	}
+	defer ns.Close()
+	if n, err := f.conn.NamespaceID(ns.Fd()); err == nil {
+		return n
+	}
+	return -1
+}
+
+// attach puts the program on every port, and opens its door.
 func (f *follower) attach(ports map[int]port) error {
+	slots := make(map[uint32]bool)
 	for index, p := range ports {
 		hook := bpf.Hook{Namespace: f.ns, Index: index, Attach: ebpf.AttachTCXIngress, First: true}
 		if err := f.pins.Attach(pinOf(p.name), hook, f.program); err != nil {
 			return err
 		}
+		opened, err := f.doors.Opened(index, p.slot, 0)
+		if err == nil && !opened {
+			err = f.doors.Open(f.ns, index, p.slot, 0)
+		}
+		if err != nil {
+			return err
+		}
+		slots[p.slot] = true
 	}
-	return nil
+	return f.doors.ShutAll(slots)
 }
 
 // pinOf names the pin of a port's link; a tenant may have given the port a
@@ -172,6 +196,7 @@ func (f *follower) path() (plan.Path, error) {
 	for _, c := range perCPU {
 		path.Packets += c.Packets
 		path.Bytes += c.Bytes
+		path.Entered += c.Entered
 		for i, n := range c.Passed {
 			if n > 0 {
 				path.Passed[passes[i]] += n

@@ -11,14 +11,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 )
 
 // surveyPorts reads what both families depend on in the router's namespace, on
 // whose thread it runs. off says, for people, what the short way does not
 // carry; "" is nothing.
-func surveyPorts(c *kernel.Conn) (ports map[int]port, off string, err error) {
-	ports, off, err = readLinks(c)
+func surveyPorts(c *kernel.Conn, fabric int) (ports map[int]port, off string, err error) {
+	ports, off, err = readLinks(c, fabric)
 	if err != nil {
 		return nil, "", err
 	}
@@ -64,9 +65,10 @@ func narrow(ports map[int]port) (map[int]port, error) {
 	return ports, nil
 }
 
-// readLinks finds the ports. A device on top of a port takes part of what
+// readLinks finds the ports; fabric is the id of the namespace that the lease's
+// links come from. A device on top of a port takes part of what
 // comes in by it.
-func readLinks(c *kernel.Conn) (ports map[int]port, off string, err error) {
+func readLinks(c *kernel.Conn, fabric int) (ports map[int]port, off string, err error) {
 	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETLINK, 0, kernel.LinkHeader(0, 0, 0)).Uint32(unix.IFLA_EXT_MASK, 1<<3))
 	if err != nil {
 		return nil, "", fmt.Errorf("read devices: %w", err)
@@ -75,12 +77,15 @@ func readLinks(c *kernel.Conn) (ports map[int]port, off string, err error) {
 	for _, b := range answers {
 		l := parseDevice(b)
 		switch {
-		case l.kind == "veth" && l.up && l.abroad:
+		case l.kind == "veth" && l.up && l.abroad >= 0:
+			if l.abroad == fabric {
+				l.slot = bpf.SlotOf(l.below)
+			}
 			ports[l.index] = l.port
 			if l.master != 0 {
 				off = l.name + " belongs to another device (bridge, bond or VRF)"
 			}
-		case l.below != 0 && !l.abroad && l.kind != "veth":
+		case l.below != 0 && l.abroad < 0 && l.kind != "veth":
 			off = l.name + " is a device on top of another"
 		}
 	}
@@ -92,10 +97,12 @@ type netDevice struct {
 	port
 	index, master, below int
 	kind                 string
-	up, abroad           bool // abroad: its other end is in another namespace
+	up                   bool
+	abroad               int // id of the namespace of its other end; -1: this one
 }
 
 func parseDevice(b []byte) (l netDevice) {
+	l.abroad = -1
 	if len(b) < 16 {
 		return l
 	}
@@ -116,7 +123,7 @@ func parseDevice(b []byte) (l netDevice) {
 		case unix.IFLA_LINK:
 			l.below = int(word(value))
 		case unix.IFLA_LINK_NETNSID:
-			l.abroad = true
+			l.abroad = int(int32(word(value)))
 		case unix.IFLA_LINKINFO:
 			kernel.EachAttr(value, func(kind uint16, value []byte) {
 				if kind == unix.IFLA_INFO_KIND {

@@ -45,7 +45,8 @@ type port struct {
 	name string
 	mac  hardware
 	mtu  int
-	less bool // than the device's: the family has one of its own
+	less bool   // than the device's: the family has one of its own
+	slot uint32 // in the lease's fabric; 0: it is not the lease's
 }
 
 // neighbour is an address on a device.
@@ -192,7 +193,7 @@ func (v view) wanted() map[neighbour]bool {
 
 // to is the way by a port to a neighbour.
 func (p port) to(index int, mac hardware) shortWay {
-	w := shortWay{Out: uint32(index), Mtu: uint32(p.mtu)}
+	w := shortWay{Out: uint32(index), Mtu: uint32(p.mtu), Slot: p.slot}
 	if p.less {
 		w.Why = passSize
 	}

@@ -169,7 +169,7 @@ func (b *bench) twinOf(r plan.VxRouter, n1 hardware, lines string) (*twin, int) 
 	b.check(kernel.In(ns, func() error {
 		c, err := kernel.Dial()
 		if err == nil {
-			ports, _, err = readLinks(c)
+			ports, _, err = readLinks(c, -1)
 			c.Close()
 		}
 		return err
