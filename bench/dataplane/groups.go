@@ -175,8 +175,8 @@ func paths(ctx context.Context, exe string) (*bench, error) {
 	if err := b.each(unshaped, shaped, bare); err != nil {
 		return b, err
 	}
-	for _, queues := range []bool{true, false} {
-		if err := b.path(ctx, exe, queues, classes-1); err != nil {
+	for _, beside := range []int{0, classes - 1} {
+		if err := b.path(ctx, exe, beside); err != nil {
 			return b, err
 		}
 	}
@@ -184,7 +184,7 @@ func paths(ctx context.Context, exe string) (*bench, error) {
 }
 
 // path is a whole path through the product, with links beside it.
-func (b *bench) path(ctx context.Context, exe string, queues bool, beside int) error {
+func (b *bench) path(ctx context.Context, exe string, beside int) error {
 	p, err := b.product(ctx, exe, twoHosts)
 	if err != nil {
 		return err
@@ -194,15 +194,8 @@ func (b *bench) path(ctx context.Context, exe string, queues bool, beside int) e
 			return err
 		}
 	}
-	name := "Sublet, queues removed"
-	if queues {
-		name = fmt.Sprintf("Sublet, %d shaped classes", beside+1)
-	}
-	n, err := p.lease(ctx, name, pathRequest("path"))
+	n, err := p.lease(ctx, fmt.Sprintf("Sublet, shaped classes: %d", beside+1), pathRequest("path"))
 	n.close = nil // goes with its lab
-	if err == nil && !queues {
-		err = p.unshape()
-	}
 	return b.add(n, err)
 }
 

@@ -57,7 +57,7 @@ func OpenDoors(h *kernel.Host, c *ebpf.Collection, name string) (*Doors, error) 
 
 // door is struct door.
 type door struct {
-	Net, Dev                  uint64
+	Net, Dev               uint64
 	Slot, Index, Port, Pad uint32
 }
 
@@ -76,7 +76,7 @@ func (d *Doors) Open(ns *os.File, index int, slot, port uint32) error {
 	if err := d.onward.Put(uint32(0), l.onward); err != nil {
 		return fmt.Errorf("lead frames onward: %w", err)
 	}
-	if err := d.row(ns, index, slot, port); err != nil {
+	if err := kernel.In(ns, func() error { return d.Make(index, slot, port) }); err != nil {
 		return err
 	}
 	if err := l.entrances.Put(slot, d.entrance); err != nil {
@@ -104,18 +104,25 @@ type buffer struct {
 	_     [3]uint32
 }
 
-// row makes the program write down what the port is to the kernel.
-func (d *Doors) row(ns *os.File, index int, slot, port uint32) error {
-	return kernel.In(ns, func() error {
-		failed, err := d.make.Run(&ebpf.RunOptions{Data: make([]byte, 64), Context: buffer{Index: uint32(index), Slot: slot, Port: port}})
-		if err == nil && failed != 0 {
-			err = errors.New("there is no row for it")
-		}
-		if err != nil {
-			return fmt.Errorf("make a door of device %d: %w", index, err)
-		}
-		return nil
-	})
+// Make makes the door of a port of the calling thread's namespace: its program
+// writes down what the port is to the kernel.
+func (d *Doors) Make(index int, slot, port uint32) error {
+	failed, err := d.make.Run(&ebpf.RunOptions{Data: make([]byte, 64), Context: buffer{Index: uint32(index), Slot: slot, Port: port}})
+	if err == nil && failed != 0 {
+		err = errors.New("there is no row for it")
+	}
+	if err != nil {
+		return fmt.Errorf("make a door of device %d: %w", index, err)
+	}
+	return nil
+}
+
+// Enter gives a frame to the program of doors as a link would by a slot's
+// port, for tests: its verdict, and the frame then.
+func (d *Doors) Enter(slot uint32, frame []byte) (verdict uint32, out []byte, err error) {
+	options := ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Context: buffer{Slot: slot}}
+	verdict, err = d.entrance.Run(&options)
+	return verdict, options.DataOut, err
 }
 
 // Opened says whether Open has nothing to do.

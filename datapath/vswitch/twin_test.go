@@ -227,7 +227,13 @@ func TestAgainstTwin(t *testing.T) {
 	}
 	base := tally(b, tables)
 	want := make(map[string]uint64)
+	var entered uint64
 	b.check(kernel.In(ns, func() error {
+		for i := range index {
+			if err := tables.makeDoor(i, index[i]); err != nil {
+				return err
+			}
+		}
 		for i := range trials(20_000) {
 			in, frame := r.IntN(5), r.frame()
 			verdict, counted, answer := w.take(in, frame)
@@ -241,9 +247,23 @@ func TestAgainstTwin(t *testing.T) {
 			for _, word := range bytes.Fields([]byte(counted)) {
 				want[string(word)]++
 			}
+			took, err := tables.enter(in, frame)
+			if err != nil {
+				return fmt.Errorf("frame %d (%x) at door %d: %w", i, frame, in, err)
+			}
+			if took && counted != "sent" {
+				return fmt.Errorf("frame %d (%x) at door %d was sent on, at the port: %s", i, frame, in, counted)
+			}
+			if took {
+				entered++
+				want["sent"]++
+			}
 		}
 		return nil
 	}))
+	if entered < want["sent"]/40 { // stations move all the time
+		t.Errorf("of %d frames sent on %d were at their doors", want["sent"], entered)
+	}
 	got := tally(b, tables)
 	for name, n := range want {
 		if got[name]-base[name] != n {
@@ -260,6 +280,49 @@ func TestAgainstTwin(t *testing.T) {
 			t.Errorf("%s is learned at port %d, want %d (%v)", hardwareOf(key), e.Port, at, ok)
 		}
 	}
+}
+
+// slotOfDoor is that of a port's door in tests.
+func slotOfDoor(port int) uint32 { return uint32(700 + port) }
+
+// makeDoor gives a port a door, as a link would have led to it.
+func (t *tables) makeDoor(port, index int) error {
+	var row vswitchPort
+	if err := t.Ports.Lookup(uint32(port), &row); err != nil {
+		return err
+	}
+	row.Slot = slotOfDoor(port)
+	if err := t.Ports.Put(uint32(port), row); err != nil {
+		return err
+	}
+	return t.doors.Make(index, row.Slot, uint32(port))
+}
+
+// enter gives a frame to the program of a port's door, and says whether it
+// decided on it; it changes none.
+func (t *tables) enter(port int, frame []byte) (bool, error) {
+	before, err := t.entered(port)
+	if err != nil {
+		return false, err
+	}
+	verdict, out, err := t.doors.Enter(slotOfDoor(port), frame)
+	if err != nil {
+		return false, err
+	}
+	if verdict != redirected || !bytes.Equal(out, frame) {
+		return false, fmt.Errorf("verdict %d, frame %x", verdict, out)
+	}
+	after, err := t.entered(port)
+	return after > before, err
+}
+
+func (t *tables) entered(port int) (sum uint64, err error) {
+	var perCPU []vswitchCount
+	err = t.Counters.Lookup(uint32(port), &perCPU)
+	for _, c := range perCPU {
+		sum += c.Entered
+	}
+	return sum, err
 }
 
 // tally sums what all ports counted, in the twin's words.

@@ -256,6 +256,9 @@ func (b *bench) compare(of *family, r plan.VxRouter, index int, packet func(*ran
 		if version != row.Version || row.On == 0 {
 			return fmt.Errorf("the %s table is of version %d (on %d), the kernel's %d", of.name, row.Version, row.On, version)
 		}
+		if err := f.openDoor(i, index); err != nil {
+			return err
+		}
 		for i := range trials(20_000) {
 			frame := packet(random)
 			verdict, counted, out := take(frame)
@@ -269,10 +272,20 @@ func (b *bench) compare(of *family, r plan.VxRouter, index int, packet func(*ran
 			if counted != "" {
 				want[counted]++
 			}
+			if verdict == next && counted == "" {
+				continue // no router's: links do not hand it over so
+			}
+			if err := f.enter(frame, out); err != nil {
+				return fmt.Errorf("packet %d at the door, %x: %w", i, frame, err)
+			}
 		}
 		return nil
 	}))
 	have := b.tally(f)
+	if entered := have["entered"] - base["entered"]; entered != want["sent"] {
+		b.Errorf("%d packets were sent on at the door, want %d", entered, want["sent"])
+	}
+	have["sent"] -= have["entered"]
 	for name, n := range want {
 		counted := have[name] - base[name]
 		if chatter := uint64(trials(20_000)/1000 + 5); counted < n || counted > n+chatter { // of the nodes, meanwhile
@@ -282,12 +295,40 @@ func (b *bench) compare(of *family, r plan.VxRouter, index int, packet func(*ran
 	return want
 }
 
+// doorSlot is that of the port's door in tests.
+const doorSlot = 700
+
+// openDoor gives a port a door, and all of a copy's ways one to leave by.
+func (f *follower) openDoor(copy, index int) error {
+	t := f.copies[copy]
+	for prefix, way := range t.table {
+		way.Slot = doorSlot + 1
+		if err := t.ways.Put(key(prefix), way); err != nil {
+			return err
+		}
+	}
+	return f.doors.Make(index, doorSlot, 0)
+}
+
+// enter gives a packet to the program of the door, which sends it on as want,
+// or nil: lets it come in as it is.
+func (f *follower) enter(frame, want []byte) error {
+	verdict, out, err := f.doors.Enter(doorSlot, frame)
+	if want == nil {
+		want = frame
+	}
+	if err == nil && (verdict != redirected || !bytes.Equal(out, want)) {
+		err = fmt.Errorf("verdict %d and %x, want %x", verdict, out, want)
+	}
+	return err
+}
+
 // reopen opens what is pinned of a router that nobody follows, believed for ever.
 func (b *bench) reopen(key string) *follower {
 	b.Helper()
 	pins, err := bpf.OpenPins(b.host, pinsOf(key))
 	b.check(err)
-	f := &follower{key: key, pins: pins}
+	f := &follower{key: key, host: b.host, pins: pins}
 	b.check(f.load())
 	f.state.Until = 1<<63 - 1
 	b.check(f.states.Put(uint32(0), f.state))
@@ -299,6 +340,6 @@ func (b *bench) tally(f *follower) map[string]uint64 {
 	p, err := f.path()
 	b.check(err)
 	all := maps.Clone(p.Passed)
-	all["sent"] = p.Packets
+	all["sent"], all["entered"] = p.Packets, p.Entered
 	return all
 }
