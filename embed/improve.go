@@ -1,38 +1,63 @@
 package embed
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
 	"sublet/embed/graph"
 )
 
-// improve makes the embedding that is in place cheaper. It takes out a few
-// nodes that hang together and puts them back where they cost less, first
-// each by itself, then random ones (large neighbourhood search, Shaw, CP
-// 1998), until the allowed work is done or nothing was found for long.
+// improve makes the embedding that is in place cheaper, until the allowed work
+// is done. Networks that branch and bound can try whole are tried so, larger
+// ones after a first polish: it ends the sooner the cheaper what it begins with.
 func (s *search) improve(limit int) {
-	for s.perfect(limit) {
+	begun, all := s.spent(), limit-s.spent()
+	if len(s.host) >= fewest {
+		s.polish(firstPatience*len(s.host), begun+all/2)
 	}
+	if s.perfect(s.spent() + all*3/10) {
+		return
+	}
+	s.polish(lastPatience*len(s.host), limit)
+}
+
+// polish takes out a few nodes that hang together and puts them back where
+// they cost less, first each by itself, then random ones (large neighbourhood
+// search, Shaw, CP 1998), until nothing was found for some steps. Most steps
+// look for the cheapest way to put them back; some only for one that is as
+// cheap, which leads on from where no step makes anything better.
+func (s *search) polish(patience, limit int) {
 	s.patience = limit
-	idle, alone := 0, 0
-	for patience := 30 * len(s.host); idle < patience && s.spent() < limit && s.cost > s.floor(); idle++ {
-		set := []int{alone % len(s.host)}
-		if alone >= len(s.host) {
-			set = s.neighbourhood(2 + s.random.below(maxOut-1))
+	alone := 0
+	for idle := 0; idle < patience && s.spent() < limit && s.cost > s.floor(); idle++ {
+		better := false
+		switch {
+		case alone < len(s.host):
+			better = s.shift([]int{alone}, s.cost, 2)
+		case s.random.below(10) < 3:
+			set := s.neighbourhood(2 + s.random.below(maxOut-1))
+			better = s.shift(set, s.cost, 2*len(set))
+		default:
+			better = s.renew(s.neighbourhood(3+s.random.below(maxOut-2)), mostTrials)
 		}
-		alone++
-		if s.shift(set, s.cost, width, 2*len(set)) {
+		if alone++; better {
 			idle, alone = 0, 0
 		}
 	}
 }
 
-// Bounds of one step: nodes taken out, and hosts tried for each.
+// Steps without a gain after which polish ends, for each node of the network.
 const (
-	maxOut = 6
-	width  = 3
+	fewest        = 7 // nodes, from which on it comes first
+	firstPatience = 3
+	lastPatience  = 30
+)
+
+// Bounds of one step.
+const (
+	maxOut     = 6   // nodes taken out
+	width      = 3   // hosts tried for each, where not all are
+	mostTrials = 100 // placements tried, where all are
 )
 
 // moved is a node that was taken out, or a link with it.
@@ -42,31 +67,45 @@ type moved struct {
 	walk       []graph.Arc
 }
 
-// perfect puts all nodes of a small network anew where everything costs less
-// than it does: it tries all hosts for all nodes, but for those that cannot
-// lead there (branch and bound). False: there is nothing better, or the work
-// allowed does not suffice to find it.
+// mostBranch is the most nodes of a network that branch and bound tries whole.
+const mostBranch = 10
+
+// perfect puts all nodes of a network anew in the cheapest way. False: that
+// there is nothing better was not found out with the work allowed.
 func (s *search) perfect(limit int) bool {
-	if len(s.host) > mostExhaust || s.cost <= s.floor() || s.spent() >= limit {
+	if s.cost <= s.floor() {
+		return true
+	}
+	if len(s.host) > mostBranch || s.spent() >= limit {
 		return false
 	}
 	all := make([]int, len(s.host))
 	for v := range all {
 		all[v] = v
 	}
-	slices.SortStableFunc(all, func(a, b int) int {
-		return cmp.Compare(s.problem.nodes[b].traffic, s.problem.nodes[a].traffic)
-	})
 	s.patience = limit
-	return s.shift(all, s.cost*(1-1e-6), math.MaxInt, math.MaxInt)
+	s.renew(all, math.MaxInt)
+	return s.spent() <= limit
+}
+
+// renew takes nodes out and puts them back in the cheapest way that is found
+// with so many placements; true: everything costs less than before.
+func (s *search) renew(set []int, trials int) bool {
+	before := s.cost
+	s.lift(set)
+	if !s.recruit(set, before*(1-1e-6), trials) {
+		s.putBack()
+		return false
+	}
+	return true
 }
 
 // shift takes nodes out and puts them back where everything costs at most
 // bound; true: it costs less than before.
-func (s *search) shift(set []int, bound float64, width, trials int) bool {
+func (s *search) shift(set []int, bound float64, trials int) bool {
 	before := s.cost
 	s.lift(set)
-	s.width, s.trials, s.bound = width, trials, bound
+	s.trials, s.bound = trials, bound
 	found := s.insert(set, bound)
 	s.bound = unlimited
 	if !found {
@@ -184,7 +223,7 @@ func (s *search) insert(set []int, bound float64) bool {
 	for n := range list {
 		s.first(list, n)
 		c := list[n]
-		if n == s.width || s.spent() > s.patience || rest+c.cost > bound || s.trials <= 0 {
+		if n == width || s.spent() > s.patience || rest+c.cost > bound || s.trials <= 0 {
 			break
 		}
 		s.trials--

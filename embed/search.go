@@ -29,8 +29,8 @@ type search struct {
 	lists      [][]choice // working space of choices, by depth
 	depth      int        // of the lists in use
 	out        []int      // what repair puts back
+	branching  branch     // working space of recruit
 	undo       []moved    // what the step of improve under way took out
-	width      int        // hosts it tries for a node
 	trials     int        // that it may still make
 	noisy      bool       // choices look dearer than they are
 	random     random

@@ -4,7 +4,8 @@ package embed
 // networks cannot be improved for long; so the largest and those for which
 // there is no place may take more.
 const (
-	toImprove = 28
+	toImprove = 20
+	atLeast   = 8   // of it, where a first embedding took long
 	toFind    = 22  // a first embedding: to refuse is worse than to be slow
 	ifRoomy   = 200 // where few hosts are ruled out by themselves, there is one more likely than not
 )
@@ -18,7 +19,7 @@ func (s *search) solve(work, patience int) bool {
 	if !s.attempts(begun+s.toFind()*patience*work/10) && (len(s.host) > mostExhaust || !s.exhaust(work)) {
 		return false
 	}
-	s.improve(begun + toImprove*work/10)
+	s.improve(max(begun+toImprove*work/10, s.spent()+atLeast*work/10))
 	return true
 }
 
