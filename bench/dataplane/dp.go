@@ -58,12 +58,25 @@ func (s series) together(n, size int) (rate, fairness float64, err error) {
 		}
 		return sum
 	}
-	rate, err = blast.Measured(first, *window, total, workers...)
 	shares := make([]float64, n)
 	for i, c := range counters {
-		shares[i] = float64(c.Packets())
+		shares[i] = -float64(c.Packets()) // some began earlier
+	}
+	rate, err = blast.Measured(first, turns(n), total, workers...)
+	for i, c := range counters {
+		shares[i] += float64(c.Packets())
 	}
 	return rate, measure.Jain(shares), err
+}
+
+// turns is a window in which each of n that share a processor has as many turns
+// as one alone has in some windows: the scheduler gives them milliseconds at a
+// time.
+func turns(n int) time.Duration {
+	if n == 1 {
+		return *window
+	}
+	return time.Duration(4*n) * *window
 }
 
 // stressed is the round trip over the first network while n-1 others carry
@@ -94,7 +107,7 @@ func (s series) streams(n int) (rate, fairness float64, err error) {
 	done := make(chan outcome, n)
 	for i, net := range s.networks[:n] {
 		go func() {
-			rate, err := blast.Stream(net.from, net.to, i%2, (i+1)%2, *window)
+			rate, err := blast.Stream(net.from, net.to, i%2, (i+1)%2, turns(n))
 			done <- outcome{rate, err}
 		}()
 	}
