@@ -16,22 +16,23 @@ const (
 // to find a first one.
 func (s *search) solve(work, patience int) bool {
 	begun := s.spent()
-	if !s.attempts(begun+s.toFind()*patience*work/10) && (len(s.host) > mostExhaust || !s.exhaust(work)) {
+	if !s.attempts(begun+s.toFind(patience)*work/10) && (len(s.host) > mostExhaust || !s.exhaust(work)) {
 		return false
 	}
 	s.improve(max(begun+toImprove*work/10, s.spent()+atLeast*work/10))
 	return true
 }
 
-func (s *search) toFind() int {
+// toFind is what a first embedding may take, in tenths of the budget.
+func (s *search) toFind(patience int) int {
 	free := 0
 	for _, hosts := range s.candidates {
 		free += len(hosts)
 	}
 	if 4*free > 3*len(s.host)*len(s.left.sub.Hosts) {
-		return ifRoomy
+		return max(ifRoomy, toFind*patience)
 	}
-	return toFind
+	return toFind * patience
 }
 
 // mostExhaust is the most nodes for which trying everything is of use.

@@ -53,7 +53,7 @@ type decision struct {
 // it does not. Nothing is changed.
 func (b *Book) decide(now time.Time, req vnet.Request) (decision, error) {
 	window := windowOf(now, req)
-	mapping, err := b.embed(b.calendar, req, window)
+	mapping, err := b.embedOrLookAgain(req, window)
 	var infeasible *embed.Infeasible
 	switch {
 	case err == nil:

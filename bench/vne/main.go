@@ -28,6 +28,7 @@ var (
 	budget    = flag.Duration("budget", embed.DefaultBudget, "of a request")
 	seed      = flag.Uint64("seed", 0, "of the search")
 	profile   = flag.String("profile", "", "write where processor time went to this file")
+	splitting = flag.Bool("split", false, "links may be split over several paths")
 	objective = flag.String("objective", string(vnet.RevenueOverCost), "of the embedding")
 )
 
@@ -69,6 +70,7 @@ func replayFile(name string) (replay.Figures, error) {
 	return replay.Run(instance, replay.Options{
 		Embed:     embed.Options{Budget: *budget, Seed: *seed},
 		Objective: vnet.Objective(*objective),
+		Split:     *splitting,
 		Clock:     threadTime,
 	})
 }
