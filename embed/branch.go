@@ -13,12 +13,14 @@ import (
 // link and, for each node, what its links to placed nodes cost above that at
 // the host where they cost least.
 type branch struct {
-	bound  float64 // on the cost of what is still looked for
-	trials int     // placements still to be tried
-	best   outcome
-	found  bool
-	stages []stage // by depth
-	stack  []spot  // of all lists in use
+	bound   float64 // on the cost of what is still looked for
+	trials  int     // placements still to be tried
+	best    outcome
+	found   bool
+	stages  []stage // by depth
+	stack   []spot  // of all lists in use
+	presses bool    // links make way for others: dear, so only where all else was tried
+	moved   []moved // links of placed nodes that made way, with their former walks
 }
 
 // stage is what is known of the nodes that are out, at a depth, by node.
@@ -39,6 +41,7 @@ type spot struct {
 func (s *search) recruit(set []int, bound float64, trials int) bool {
 	b := &s.branching
 	b.bound, b.trials, b.found, b.stack = bound, trials, false, b.stack[:0]
+	b.moved = b.moved[:0]
 	top := s.stage(0)
 	for _, v := range set {
 		top.spots[v] = s.spots(v)
@@ -160,10 +163,11 @@ func (s *search) down(out []int, depth int) {
 		}
 		b.trials--
 		mark := len(b.stack)
-		if s.look(out, depth, c) {
-			if s.bound = b.bound; s.settle(v, c.host) {
+		if rest, ok := s.look(out, depth, c); ok {
+			s.bound = b.bound - rest
+			if moved := len(b.moved); s.press(v, c.host) {
 				s.down(out[1:], depth+1)
-				s.unsettle(v)
+				s.relent(v, moved)
 			}
 		}
 		b.stack = b.stack[:mark]
@@ -184,14 +188,15 @@ func (s *search) promising(spots []spot, v int, rest float64) []choice {
 }
 
 // look fills the next stage in as if the first node that is out were on a
-// host; false: the others then cost too much.
-func (s *search) look(out []int, depth int, c choice) bool {
+// host: what the others cost there above a hop for each link; false: too much.
+func (s *search) look(out []int, depth int, c choice) (float64, bool) {
 	b, v, fee := &s.branching, out[0], s.fee(c.host)
 	s.occupy(v, c.host)
 	defer s.vacate(v)
 	s.stage(depth + 1)
 	at, next := s.stage(depth), s.stage(depth+1)
-	sum := s.lowest() - fee + c.cost
+	here := s.lowest() - fee + c.cost
+	sum := here
 	for _, u := range out[1:] {
 		next.spots[u], next.least[u] = at.spots[u], at.least[u]
 		if at.least[u].host == c.host {
@@ -210,9 +215,9 @@ func (s *search) look(out []int, depth int, c choice) bool {
 		list, now := s.dearer(b.stack[from:from:from+n], next.spots[u], l, v, u, b.bound-sum+next.least[u].cost)
 		b.stack = b.stack[:from+len(list)]
 		if sum += now.cost - next.least[u].cost; sum > b.bound {
-			return false
+			return 0, false
 		}
 		next.spots[u], next.least[u] = list, now
 	}
-	return true
+	return sum - here, true
 }

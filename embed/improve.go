@@ -16,6 +16,9 @@ func (s *search) improve(limit int) {
 		s.polish(firstPatience*len(s.host), begun+all/2)
 	}
 	if s.perfect(s.spent() + all*3/10) {
+		s.branching.presses = true
+		s.perfect(s.spent() + all*3/10)
+		s.branching.presses = false
 		return
 	}
 	s.polish(lastPatience*len(s.host), limit)
