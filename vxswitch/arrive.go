@@ -32,7 +32,7 @@ func (s *Switch) Forward(now Time, id ID, port int, h *Header, p Packet) (queued
 		v.ins[in].count.refuse(p.Size, NoRoute)
 		return 0, NoRoute
 	}
-	return s.queueAll(now, v, outs, p)
+	return s.queueAll(now, v, outs, &p)
 }
 
 // forward asks the switch's own lookup.
@@ -46,7 +46,7 @@ func (v *virtual) forward(now Time, in int, h *Header) *PortSet {
 }
 
 // queueAll queues p for every output of outs.
-func (s *Switch) queueAll(now Time, v *virtual, outs *PortSet, p Packet) (queued int, why Cause) {
+func (s *Switch) queueAll(now Time, v *virtual, outs *PortSet, p *Packet) (queued int, why Cause) {
 	for out := outs.Next(0); out >= 0; out = outs.Next(out + 1) {
 		if c := s.queue(now, v, out, p); c != None {
 			why = c

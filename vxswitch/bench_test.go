@@ -58,14 +58,12 @@ func BenchmarkPacketEvents(b *testing.B) {
 func benchmarkEvents(b *testing.B, s *vxswitch.Switch, ports, switches, outs int) {
 	trace := burstyTrace(rand.New(rand.NewPCG(1, 1)), 1<<14, switches, ports, outs, vnet.Gbit*10*vnet.Rate(outs), 1)
 	var base vxswitch.Time
+	d := new(vxswitch.Departure)
 	feed := func(n int) {
 		for i := range n {
 			a := &trace[i&(len(trace)-1)]
 			at := base + a.at
-			for {
-				if _, ok := s.Depart(at); !ok {
-					break
-				}
+			for s.DepartInto(d, at) {
 			}
 			s.Enqueue(at, vxswitch.ID(a.vs), a.out, vxswitch.Packet{Size: a.size, In: int16(a.in)})
 			if i&(len(trace)-1) == len(trace)-1 {

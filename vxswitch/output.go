@@ -108,7 +108,7 @@ func (o *output) lost(m *voutput) {
 }
 
 // decide lets the output send one frame at time t, its next().
-func (o *output) decide(t Time) (d Departure, ok bool) {
+func (o *output) decide(t Time, d *Departure) bool {
 	o.ready = max(o.ready, t)
 	o.wakeDue(t)
 	for o.nAwake > 0 {
@@ -119,13 +119,14 @@ func (o *output) decide(t Time) (d Departure, ok bool) {
 			continue
 		}
 		if o.s.keep(m, in, t) {
-			return o.send(m, in, t), true
+			o.send(m, in, t, d)
+			return true
 		}
 	}
 	if o.surplus.size > 0 && o.wireFree <= t {
-		return o.sendSurplus(t)
+		return o.sendSurplus(t, d)
 	}
-	return d, false
+	return false
 }
 
 // wakeDue wakes those whose waiting is over at t.
@@ -170,23 +171,23 @@ func (o *output) stall(m *voutput) {
 
 // send lets m send from input in at t: the first own frame of the VXB is what
 // was decided on, the frame that leaves may be a loan before it.
-func (o *output) send(m *voutput, in int, t Time) Departure {
+func (o *output) send(m *voutput, in int, t Time, d *Departure) {
 	x := m.vxb(in)
 	size := int(o.s.pool.nodes[x.first].Size)
 	if o.free < t {
 		o.line.rem = 0
 	}
 	o.free = t + o.line.take(size)
-	k := o.release(m, x, t)
+	o.depart(m, o.release(m, x, t), t, d)
 	m.sent(in, size)
 	o.scheduler.Sent(int(m.v.id), size+m.owed)
 	m.owed = 0
 	o.rest(m, t, size)
-	return o.depart(m, k, t)
+	m.v.drained(m)
 }
 
 // depart puts k on the wire, at t or when the wire is free.
-func (o *output) depart(m *voutput, k Packet, t Time) Departure {
+func (o *output) depart(m *voutput, k *Packet, t Time, d *Departure) {
 	if o.wireFree < t {
 		o.wireFree, o.wire.rem = t, 0
 	}
@@ -197,9 +198,8 @@ func (o *output) depart(m *voutput, k Packet, t Time) Departure {
 		m.real.pass(t, int(k.Size))
 	}
 	o.surplusAt = 0
-	d := Departure{Packet: k, Switch: m.v.id, Port: o.port, Start: start, End: o.wireFree}
-	m.v.drained(m)
-	return d
+	d.Packet = *k
+	d.Switch, d.Port, d.Start, d.End = m.v.id, o.port, start, o.wireFree
 }
 
 // rest lets m sleep if it has nothing left or has reached its cap.

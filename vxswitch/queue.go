@@ -87,7 +87,8 @@ func (x *vxb) held() int { return x.bytes + x.loaned }
 func (p *pool) push(x *vxb, k *Packet, loan bool) {
 	n := p.take()
 	nd := &p.nodes[n]
-	*nd = node{Packet: *k, prev: x.tail}
+	nd.Packet = *k
+	nd.next, nd.prev, nd.later, nd.earlier, nd.loan = nothing, x.tail, nothing, nothing, false
 	if x.tail == nothing {
 		x.head = n
 	} else {
@@ -151,8 +152,9 @@ func (p *pool) unfile(x *vxb, n uint32) {
 	x.loans--
 }
 
-// cut takes n out of x: a loan, or the first own frame.
-func (p *pool) cut(x *vxb, n uint32) Packet {
+// cut takes n out of x: a loan, or the first own frame. Its packet stays until
+// the next push.
+func (p *pool) cut(x *vxb, n uint32) *Packet {
 	nd := &p.nodes[n]
 	if nd.loan {
 		p.unfile(x, n)
@@ -170,9 +172,8 @@ func (p *pool) cut(x *vxb, n uint32) Packet {
 	} else {
 		p.nodes[nd.next].prev = nd.prev
 	}
-	k := nd.Packet
 	p.give(n)
-	return k
+	return &nd.Packet
 }
 
 // lend makes the first own frame of x a loan.

@@ -115,7 +115,7 @@ func (s *Switch) reclaim(cross int32) {
 
 // release takes the frame out of x that leaves now that the first own one is
 // to be sent.
-func (o *output) release(m *voutput, x *vxb, t Time) Packet {
+func (o *output) release(m *voutput, x *vxb, t Time) *Packet {
 	s := o.s
 	for x.head != x.first {
 		if o.swap(m, int(s.pool.nodes[x.head].Size), int(s.pool.nodes[x.first].Size), t) {
@@ -150,7 +150,7 @@ func (o *output) swap(m *voutput, loan, own int, t Time) bool {
 }
 
 // sendSurplus sends the next loan at the head of its VXB, at t.
-func (o *output) sendSurplus(t Time) (d Departure, ok bool) {
+func (o *output) sendSurplus(t Time, d *Departure) bool {
 	soonest := Forever
 	for range o.surplus.size {
 		x := o.surplus.at
@@ -165,10 +165,12 @@ func (o *output) sendSurplus(t Time) (d Departure, ok bool) {
 		}
 		k := o.s.unqueue(x, x.head)
 		m.credit = min(m.credit+int(k.Size), maxCredit)
-		return o.depart(m, k, t), true
+		o.depart(m, k, t, d)
+		m.v.drained(m)
+		return true
 	}
 	o.surplusAt = soonest
-	return d, false
+	return false
 }
 
 // maxCredit keeps the sum from overflowing; it is far above any difference of

@@ -69,31 +69,39 @@ func (s *Switch) Next() Time {
 // Depart lets the output whose decision is due first, at or before until, send
 // one frame; ok is false if nothing departs by then.
 func (s *Switch) Depart(until Time) (d Departure, ok bool) {
+	ok = s.DepartInto(&d, until)
+	return d, ok
+}
+
+// DepartInto is Depart for a driver in a hurry: it says where the departure is
+// written, which is not copied then. What is there if nothing departs is
+// undefined.
+func (s *Switch) DepartInto(d *Departure, until Time) bool {
 	for {
 		i, t, any := s.byTime.min()
 		if !any || t > until {
-			return d, false
+			return false
 		}
 		o := s.outputs[i]
-		d, ok = o.decide(t)
+		ok := o.decide(t, d)
 		s.schedule(o)
 		if ok {
-			return d, true
+			return true
 		}
 	}
 }
 
-// DepartFrom is Depart for one physical output.
-func (s *Switch) DepartFrom(port int, until Time) (d Departure, ok bool) {
+// DepartFrom is DepartInto for one physical output.
+func (s *Switch) DepartFrom(port int, d *Departure, until Time) bool {
 	o := s.outputs[port]
 	for t := o.next(); t <= until && t < Forever; t = o.next() {
-		d, ok = o.decide(t)
+		ok := o.decide(t, d)
 		s.schedule(o)
 		if ok {
-			return d, true
+			return true
 		}
 	}
-	return d, false
+	return false
 }
 
 // schedule puts o where its next decision belongs.
@@ -117,7 +125,7 @@ func (s *Switch) Enqueue(now Time, id ID, out int, p Packet) Cause {
 	if c := v.admit(now, int(p.In), p.Size, p.Due); c != None {
 		return c
 	}
-	return s.queue(now, v, out, p)
+	return s.queue(now, v, out, &p)
 }
 
 func (s *Switch) member(id ID) *virtual {
@@ -128,7 +136,7 @@ func (s *Switch) member(id ID) *virtual {
 }
 
 // queue is what happens at the crosspoint.
-func (s *Switch) queue(now Time, v *virtual, out int, p Packet) Cause {
+func (s *Switch) queue(now Time, v *virtual, out int, p *Packet) Cause {
 	in := int(p.In)
 	if !v.reaches(in, out) {
 		v.ins[in].count.refuse(p.Size, Unreachable)
@@ -142,7 +150,7 @@ func (s *Switch) queue(now Time, v *virtual, out int, p Packet) Cause {
 	}
 	s.order++
 	p.Order, p.At, p.Out = s.order, now, int16(out)
-	s.insert(now, v, x, &p, loan)
+	s.insert(now, v, x, p, loan)
 	return None
 }
 
@@ -180,8 +188,9 @@ func (s *Switch) insert(now Time, v *virtual, x *vxb, p *Packet, loan bool) {
 	s.schedule(o)
 }
 
-// unqueue takes node n, the first own frame or a loan, out of x.
-func (s *Switch) unqueue(x *vxb, n uint32) Packet {
+// unqueue takes node n, the first own frame or a loan, out of x. Its packet
+// stays readable until the next frame is queued.
+func (s *Switch) unqueue(x *vxb, n uint32) *Packet {
 	loan := s.pool.nodes[n].loan
 	s.leave(x)
 	k := s.pool.cut(x, n)
@@ -212,7 +221,7 @@ func (s *Switch) drop(x *vxb, n uint32, why Cause) {
 	s.schedule(o)
 	v.drained(m)
 	if s.cfg.Dropped != nil {
-		s.cfg.Dropped(x.id, k, why)
+		s.cfg.Dropped(x.id, *k, why)
 	}
 }
 

@@ -30,11 +30,13 @@ type Host struct {
 	spare  []byte // where the next long frame goes on
 	hot    []*port
 	dirty  []*port // with frames to flush
-	header vxswitch.Header
-	seq    uint64
-	orders chan order // what others want done between two rounds
-	asked  atomic.Bool
-	stages stages
+
+	header  vxswitch.Header    // of the frame that is being forwarded
+	leaving vxswitch.Departure // the frame that is being sent
+	seq     uint64
+	orders  chan order // what others want done between two rounds
+	asked   atomic.Bool
+	stages  stages
 }
 
 // port is an open port.
@@ -434,7 +436,8 @@ func (h *Host) release(ref uint32) {
 // send writes all that may leave by now.
 func (h *Host) send(now vxswitch.Time) {
 	for {
-		d, ok := h.s.Depart(now)
+		d := &h.leaving
+		ok := h.s.DepartInto(d, now)
 		h.stages.lap(h, &h.stages.times.Actions)
 		if !ok {
 			return

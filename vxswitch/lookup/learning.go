@@ -21,9 +21,9 @@ type Learning struct {
 	ports   vxswitch.PortSet
 	age     vxswitch.Time
 	entries int
-	where   map[vxswitch.MAC]learned
-	order   []vxswitch.MAC // what is known, for eviction of the aged
-	hand    int            // in order: who is looked at next
+	where   map[uint64]learned // by key
+	order   []vxswitch.MAC     // what is known, for eviction of the aged
+	hand    int                // in order: who is looked at next
 }
 
 type learned struct {
@@ -40,7 +40,7 @@ func NewLearning(n int, age time.Duration, entries int) *Learning {
 	if entries == 0 {
 		entries = DefaultEntries
 	}
-	l := &Learning{age: vxswitch.Time(age), entries: entries, where: make(map[vxswitch.MAC]learned, 64)}
+	l := &Learning{age: vxswitch.Time(age), entries: entries, where: make(map[uint64]learned, 64)}
 	for i := range n {
 		l.ports.Add(i)
 	}
@@ -50,7 +50,7 @@ func NewLearning(n int, age time.Duration, entries int) *Learning {
 // Forward learns where h comes from and finds where it goes.
 func (l *Learning) Forward(now vxswitch.Time, in int, h *vxswitch.Header, out *vxswitch.PortSet) {
 	l.learn(now, in, h.Src)
-	if e, ok := l.where[h.Dst]; ok && !h.Dst.Multicast() && now-e.at < l.age {
+	if e, ok := l.where[key(h.Dst)]; ok && !h.Dst.Multicast() && now-e.at < l.age {
 		out.Add(e.port)
 	} else {
 		*out = l.ports
@@ -62,14 +62,14 @@ func (l *Learning) learn(now vxswitch.Time, in int, src vxswitch.MAC) {
 	if src.Multicast() {
 		return
 	}
-	e, known := l.where[src]
+	e, known := l.where[key(src)]
 	if known && e.port == in && now-e.at < l.age/8 {
 		return // nothing worth a write
 	}
 	if !known && !l.makeRoom(now) {
 		return
 	}
-	l.where[src] = learned{in, now}
+	l.where[key(src)] = learned{in, now}
 	if !known {
 		l.list(src)
 	}
@@ -91,12 +91,17 @@ func (l *Learning) makeRoom(now vxswitch.Time) bool {
 	if len(l.where) < l.entries {
 		return true
 	}
-	if now-l.where[l.order[l.hand]].at < l.age {
+	if now-l.where[key(l.order[l.hand])].at < l.age {
 		l.hand = (l.hand + 1) % l.entries
 		return false
 	}
-	delete(l.where, l.order[l.hand])
+	delete(l.where, key(l.order[l.hand]))
 	return true
+}
+
+// key is an address as a number, which maps find sooner than six bytes.
+func key(m vxswitch.MAC) uint64 {
+	return uint64(m[0])<<40 | uint64(m[1])<<32 | uint64(m[2])<<24 | uint64(m[3])<<16 | uint64(m[4])<<8 | uint64(m[5])
 }
 
 // Len is the number of addresses known.
