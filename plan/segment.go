@@ -157,18 +157,22 @@ func (n *network) tree(root string) map[string]vnet.VirtualLink {
 
 // vswitch is a switch's item.
 func (n *network) vswitch(s vnet.VirtualSwitch) VSwitch {
-	item := VSwitch{Lease: n.lease.ID(), Switch: s.Name, Ageing: cmp.Or(s.Ageing, vnet.DefaultAgeing)}
-	for _, st := range n.segment[s.Name].stations {
-		out := n.towards(s.Name, st)
-		item.Stations = append(item.Stations, Station{
+	return VSwitch{Lease: n.lease.ID(), Switch: s.Name, Ageing: cmp.Or(s.Ageing, vnet.DefaultAgeing), Stations: n.stations(s.Name)}
+}
+
+// stations are those of a switch's segment, by the port of it that leads there.
+func (n *network) stations(name string) (list []Station) {
+	for _, st := range n.segment[name].stations {
+		out := n.towards(name, st)
+		list = append(list, Station{
 			Address: n.address(st.Node), Hardware: n.port(st.Link, st.End).Hardware(),
-			Interface: n.device[linkEnd{out.Name, endAt(out, s.Name)}],
+			Interface: n.device[linkEnd{out.Name, endAt(out, name)}],
 		})
 	}
-	slices.SortFunc(item.Stations, func(a, b Station) int {
+	slices.SortFunc(list, func(a, b Station) int {
 		return cmp.Or(a.Address.Compare(b.Address), slices.Compare(a.Hardware[:], b.Hardware[:]))
 	})
-	return item
+	return list
 }
 
 // endAt is the end of a link that is at a node or switch.

@@ -26,6 +26,8 @@ type Station struct {
 	Interface string     `json:"interface"` // port of this switch that leads there
 }
 
+func (s Station) String() string { return fmt.Sprintf("%s=%s@%s", s.Address, s.Hardware, s.Interface) }
+
 // SwitchPort is what a switch does with the frames of one port. The device
 // itself is a VxLink's. Built by datapath/vswitch.
 type SwitchPort struct {
@@ -96,7 +98,7 @@ func (s VSwitch) Meet(Item) Item { return s }
 func (s VSwitch) String() string {
 	text := fmt.Sprintf("%s ageing %s", s.Key(), vnet.FormatDuration(s.Ageing))
 	for _, st := range s.Stations {
-		text += fmt.Sprintf(" %s=%s@%s", st.Address, st.Hardware, st.Interface)
+		text += " " + st.String()
 	}
 	return text
 }

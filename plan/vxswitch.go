@@ -21,6 +21,7 @@ type VxSwitch struct {
 	Buffer      vnet.Bytes     `json:"buffer_bytes"` // of each crosspoint
 	Manager     string         `json:"manager"`
 	Crosspoints []VxCrosspoint `json:"crosspoints,omitempty"` // those that differ
+	Stations    []Station      `json:"stations,omitempty"`    // by address
 }
 
 // VxCrosspoint is what lies between two ports, by their interfaces.
@@ -96,6 +97,9 @@ func (s VxSwitch) String() string {
 	for _, x := range s.Crosspoints {
 		text += fmt.Sprintf(" %s->%s=%s,%s", x.From, x.To, x.Buffer, x.Manager)
 	}
+	for _, st := range s.Stations {
+		text += " " + st.String()
+	}
 	return text
 }
 
@@ -153,6 +157,7 @@ func (n *network) vxswitch(s vnet.VirtualSwitch) VxSwitch {
 	item := VxSwitch{
 		Lease: n.lease.ID(), Switch: s.Name, CPU: s.CPU, Ageing: cmp.Or(s.Ageing, vnet.DefaultAgeing),
 		Scheduler: cmp.Or(s.Scheduler, defaultScheduler), Buffer: s.BufferOf("", ""), Manager: cmp.Or(s.Manager, defaultManager),
+		Stations: n.stations(s.Name),
 	}
 	for _, x := range s.Crosspoints {
 		from, ok := n.interfaceOf(x.From, s.Name)

@@ -23,6 +23,16 @@ links:
 // crashOSPF has FRR in the router, too.
 var crashOSPF = strings.Replace(crashNetwork, "{name: r, host: h1}", "{name: r, host: h1, protocol: ospf}", 1)
 
+// crashVxSwitch has a hosting switch, which is a process of its own.
+const crashVxSwitch = `network: crash
+tenant: root
+nodes: [{name: a, host: h1, memory: 64MiB}, {name: c, host: h2}]
+switches: [{name: s, kind: vxswitch, host: h1, cpu: 0.5}]
+links:
+  - {name: near, ends: [a, s], rate: 50Mbit}
+  - {name: far, ends: [s, c], min: 10Mbit, max: 100Mbit}
+`
+
 // neighbour keeps in use what the hosts of a lab share, their control group, so
 // that h1 has the same to do every time.
 const neighbour = `network: neighbour

@@ -16,7 +16,7 @@ import (
 // all of them, one after the other. Started again it always gets there.
 func TestAgentKilledAtEveryMessage(t *testing.T) {
 	t.Parallel()
-	for name, network := range map[string]string{"static": crashNetwork, "ospf": crashOSPF} {
+	for name, network := range map[string]string{"static": crashNetwork, "ospf": crashOSPF, "vxswitch": crashVxSwitch} {
 		t.Run(name, func(t *testing.T) {
 			if name == "ospf" && !haveFRR() {
 				t.Skip("FRR is not installed")

@@ -26,6 +26,7 @@ type Header struct {
 	VNI, Label uint32 // of VXLAN and the top MPLS label, where HasVNI, HasLabel
 	HasVNI     bool
 	HasLabel   bool
+	Target     netip.Addr // whose hardware address an ARP request or a neighbour solicitation asks for
 }
 
 // AnyPort in a Claim: whatever physical port the frame came in by.

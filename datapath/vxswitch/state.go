@@ -111,6 +111,7 @@ func (p *Part) config(s *state) *live.Config {
 			v.Ports = append(v.Ports, live.VirtualPortConfig{Port: name, In: rateOf(port.In), Out: rateOf(port.Out), Own: port.Scheduler})
 		}
 		v.Cross, v.Blocked = crosses(sw, ports)
+		v.Stations = stations(sw, ports)
 		c.Switches = append(c.Switches, v)
 	}
 	return c
@@ -170,6 +171,17 @@ func crosses(sw plan.VxSwitch, ports []plan.VxSwitchPort) (list []live.CrossConf
 		}
 	}
 	return list, blocked
+}
+
+// stations are the planned ones behind ports that are there.
+func stations(sw plan.VxSwitch, ports []plan.VxSwitchPort) (list []live.StationConfig) {
+	for _, st := range sw.Stations {
+		i := slices.IndexFunc(ports, func(p plan.VxSwitchPort) bool { return p.Interface == st.Interface })
+		if i >= 0 {
+			list = append(list, live.StationConfig{MAC: st.Hardware.String(), Address: st.Address.String(), Port: ports[i].Key()})
+		}
+	}
+	return list
 }
 
 // rateOf is a capacity; none is what a port has.

@@ -100,13 +100,9 @@ func (h *Host) changes(c *Config, at map[string]int) (list []vxswitch.Change, er
 
 // keepLearned keeps what a switch has learned, unless its ports changed.
 func keepLearned(v, was vxswitch.Virtual) vxswitch.Virtual {
-	if l, ok := was.Lookup.(*lookup.Learning); ok && len(was.Ports) == len(v.Ports) {
-		for i := range v.Ports {
-			if v.Ports[i].Physical != was.Ports[i].Physical {
-				return v
-			}
-		}
-		v.Lookup = l
+	before, ok := was.Lookup.(*lookup.Learning)
+	if ok && slices.EqualFunc(was.Ports, v.Ports, func(a, b vxswitch.Port) bool { return a.Physical == b.Physical }) {
+		v.Lookup.(*lookup.Learning).Keep(before)
 	}
 	return v
 }

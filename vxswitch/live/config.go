@@ -55,6 +55,14 @@ type VirtualConfig struct {
 	Lookup    string              `yaml:"lookup,omitempty" json:"lookup,omitempty"`           // learning
 	Ageing    span                `yaml:"ageing,omitempty" json:"ageing,omitempty"`
 	MACs      int                 `yaml:"macs,omitempty" json:"macs,omitempty"` // most that are learned
+	Stations  []StationConfig     `yaml:"stations,omitempty" json:"stations,omitempty"`
+}
+
+// StationConfig is who is known to be behind a port: nothing for it is flooded.
+type StationConfig struct {
+	MAC     string `yaml:"mac" json:"mac"`
+	Address string `yaml:"address,omitempty" json:"address,omitempty"` // questions for it go to this port alone
+	Port    string `yaml:"port" json:"port"`
 }
 
 // VirtualPortConfig is a port of a virtual switch.
@@ -364,8 +372,35 @@ func (c *Config) virtual(i int, places map[string]int) (v vxswitch.Virtual, err 
 	if v.Crosspoints, err = w.crosspoints(where, v.Buffer); err != nil {
 		return v, err
 	}
-	v.Lookup = lookup.NewLearning(len(v.Ports), time.Duration(w.Ageing), w.MACs)
+	known, err := w.stations(where)
+	if err != nil {
+		return v, err
+	}
+	l := lookup.NewLearning(len(v.Ports), time.Duration(w.Ageing), w.MACs)
+	l.Plan(known)
+	v.Lookup = l
 	return v, nil
+}
+
+// stations are those that are known, by number of port.
+func (w *VirtualConfig) stations(where string) (list []lookup.Station, err error) {
+	for i, c := range w.Stations {
+		at := fmt.Sprintf("%s.stations[%d]", where, i)
+		s := lookup.Station{Port: w.portNamed(c.Port)}
+		if s.Port < 0 || c.Port == "" {
+			return nil, fail(at+".port", "%q: name a port of the switch", c.Port)
+		}
+		if s.MAC, err = parseMAC(c.MAC); err != nil || s.MAC.Multicast() {
+			return nil, fail(at+".mac", "%q is no MAC address of a station such as 02:00:00:00:00:01", c.MAC)
+		}
+		if c.Address != "" {
+			if s.Address, err = netip.ParseAddr(c.Address); err != nil {
+				return nil, fail(at+".address", "%q is no IP address such as 10.0.0.1", c.Address)
+			}
+		}
+		list = append(list, s)
+	}
+	return list, nil
 }
 
 // inBurst is two frames, or what the rate carries in two milliseconds.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -428,6 +429,56 @@ func (l *lab) count(ctx context.Context, from, to string) {
 		if err != nil || string(got[:k]) != fmt.Sprint(n) {
 			l.t.Errorf("frame %d: got %q, %v", n, got[:k], err)
 			return
+		}
+	}
+}
+
+const planned = `
+ports:
+- {name: a, tap: eth0, namespace: NS/a, address: "02:00:00:00:00:0a"}
+- {name: b, tap: eth0, namespace: NS/b, address: "02:00:00:00:00:0b"}
+- {name: c, tap: eth0, namespace: NS/c, address: "02:00:00:00:00:0c"}
+virtual_switches:
+- name: one
+  ports: [{port: a, in: 1Gbit, out: 1Gbit}, {port: b, in: 1Gbit, out: 1Gbit}, {port: c, in: 1Gbit, out: 1Gbit}]
+  stations:
+  - {port: a, mac: "02:00:00:00:00:0a", address: 10.7.0.1}
+  - {port: b, mac: "02:00:00:00:00:0b", address: 10.7.0.2}
+  - {port: c, mac: "02:00:00:00:00:0c", address: 10.7.0.3}
+`
+
+// Stations that are planned find each other and talk without a frame of theirs
+// at a third port; one whose station is planned no more is found by everybody
+// being asked.
+func TestPlannedStationsMeetAlone(t *testing.T) {
+	l := newLab(t, planned)
+	at := func(i int) uint64 { return l.status().Switches[0].Ports[i].Out.Offered.Packets }
+	c := l.socket("c")
+	defer c.Close()
+	l.stream("a", "b")
+	if got := at(2); got != 0 || at(1) == 0 {
+		t.Errorf("%d frames for c, %d for b", got, at(1))
+	}
+	next := *l.h.cfg
+	next.Switches = slices.Clone(next.Switches)
+	next.Switches[0].Stations = next.Switches[0].Stations[:1]
+	l.change(&next)
+	l.stream("c", "b")
+	if at(0) == 0 {
+		t.Error("nobody else was asked for b")
+	}
+}
+
+// Stations that cannot be are refused by where they are.
+func TestStationsAreChecked(t *testing.T) {
+	for old, bad := range map[string]string{
+		`{port: b, mac: "02:00:00:00:00:0b"`: `{port: x, mac: "02:00:00:00:00:0b"`,
+		`address: 10.7.0.2}`:                 `address: 10.7.0}`,
+		`{port: c, mac: "02:`:                `{port: c, mac: "03:`,
+	} {
+		_, err := Parse("f", []byte(strings.Replace(planned, old, bad, 1)))
+		if err == nil || !strings.Contains(err.Error(), "stations[") {
+			t.Errorf("%s: %v", bad, err)
 		}
 	}
 }

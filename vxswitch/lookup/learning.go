@@ -1,6 +1,7 @@
 package lookup
 
 import (
+	"net/netip"
 	"time"
 
 	"sublet/vxswitch"
@@ -17,7 +18,13 @@ const (
 // addresses and to addresses not known go to all ports but their own. O(1); it
 // allocates only to learn, and never holds more than Entries addresses: what a
 // tenant invents beyond is flooded.
+//
+// Stations that are planned are known before they send: frames to them are
+// never flooded, nobody else is believed to be them, and questions for their
+// addresses (ARP, neighbour discovery) go to them alone.
 type Learning struct {
+	planned map[uint64]int     // ports, by key
+	asked   map[netip.Addr]int // ports
 	ports   vxswitch.PortSet
 	age     vxswitch.Time
 	entries int
@@ -47,10 +54,45 @@ func NewLearning(n int, age time.Duration, entries int) *Learning {
 	return l
 }
 
+// Station is who is behind a port: planned.
+type Station struct {
+	Address netip.Addr // questions for which go to it alone, beside those for its link-local one; zero: none
+	MAC     vxswitch.MAC
+	Port    int
+}
+
+// Plan makes these the planned stations.
+func (l *Learning) Plan(stations []Station) {
+	l.planned, l.asked = make(map[uint64]int, len(stations)), make(map[netip.Addr]int, len(stations))
+	for _, s := range stations {
+		l.planned[key(s.MAC)] = s.Port
+		l.asked[linkLocal(s.MAC)] = s.Port
+		if s.Address.IsValid() {
+			l.asked[s.Address] = s.Port
+		}
+	}
+}
+
+// linkLocal is the address that an interface makes of its own (RFC 4291,
+// appendix A).
+func linkLocal(m vxswitch.MAC) netip.Addr {
+	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
+}
+
+// Keep takes over what another lookup of the same ports has learned; that one
+// must not be used any more.
+func (l *Learning) Keep(was *Learning) {
+	if l.entries == was.entries {
+		l.where, l.order, l.hand = was.where, was.order, was.hand
+	}
+}
+
 // Forward learns where h comes from and finds where it goes.
 func (l *Learning) Forward(now vxswitch.Time, in int, h *vxswitch.Header, out *vxswitch.PortSet) {
 	l.learn(now, in, h.Src)
-	if e, ok := l.where[key(h.Dst)]; ok && !h.Dst.Multicast() && now-e.at < l.age {
+	if port, ok := l.knows(in, h); ok {
+		out.Add(port)
+	} else if e, ok := l.where[key(h.Dst)]; ok && !h.Dst.Multicast() && now-e.at < l.age {
 		out.Add(e.port)
 	} else {
 		*out = l.ports
@@ -58,8 +100,26 @@ func (l *Learning) Forward(now vxswitch.Time, in int, h *vxswitch.Header, out *v
 	out.Remove(in)
 }
 
+// knows is the port of the planned station that h is for, or asks for. Who asks
+// for himself tells the others.
+func (l *Learning) knows(in int, h *vxswitch.Header) (port int, ok bool) {
+	if len(l.planned) == 0 {
+		return 0, false
+	}
+	if !h.Dst.Multicast() {
+		port, ok = l.planned[key(h.Dst)]
+	} else if h.Target.IsValid() {
+		port, ok = l.asked[h.Target]
+		ok = ok && port != in
+	}
+	return port, ok
+}
+
 func (l *Learning) learn(now vxswitch.Time, in int, src vxswitch.MAC) {
 	if src.Multicast() {
+		return
+	}
+	if _, fixed := l.planned[key(src)]; fixed {
 		return
 	}
 	e, known := l.where[key(src)]

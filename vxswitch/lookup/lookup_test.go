@@ -169,3 +169,56 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Planned stations are known before they send and not learned elsewhere;
+// questions for them go to them alone, by either protocol.
+func TestPlannedStationsAreNotFlooded(t *testing.T) {
+	l := lookup.NewLearning(4, time.Minute, 2)
+	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	l.Plan([]lookup.Station{{Address: a, MAC: mac(1), Port: 0}, {Address: b, MAC: mac(2), Port: 2}})
+	check(t, l, 0, 0, vxswitch.Header{Src: mac(1), Dst: mac(2)}, 2)
+	check(t, l, 1, 3, vxswitch.Header{Src: mac(2), Dst: mac(1)}, 0) // who says he is b is not believed
+	check(t, l, 2, 0, vxswitch.Header{Src: mac(1), Dst: mac(2)}, 2)
+	check(t, l, 3, 0, vxswitch.Header{Src: mac(1), Dst: broadcast, Target: b}, 2)
+	check(t, l, 4, 0, vxswitch.Header{Src: mac(1), Dst: broadcast, Target: a}, 1, 2, 3) // a tells where it is
+	check(t, l, 5, 0, vxswitch.Header{Src: mac(1), Dst: broadcast, Target: netip.MustParseAddr("10.0.0.9")}, 1, 2, 3)
+	check(t, l, 6, 0, vxswitch.Header{Src: mac(1), Dst: vxswitch.MAC{0x33, 0x33}, Target: netip.MustParseAddr("fe80::ff:fe00:2")}, 2)
+	check(t, l, 7, 0, vxswitch.Header{Src: mac(1), Dst: broadcast}, 1, 2, 3)
+	check(t, l, 8, 3, vxswitch.Header{Src: mac(3), Dst: mac(4)}, 0, 1, 2)
+	if l.Len() != 1 {
+		t.Errorf("%d addresses are learned, want that of the stranger", l.Len())
+	}
+	next := lookup.NewLearning(4, time.Minute, 2)
+	next.Plan([]lookup.Station{{Address: b, MAC: mac(2), Port: 1}})
+	next.Keep(l)
+	check(t, next, 9, 0, vxswitch.Header{Src: mac(1), Dst: mac(2)}, 1)
+	check(t, next, 10, 0, vxswitch.Header{Src: mac(1), Dst: mac(3)}, 3) // learned before
+}
+
+// TestQuestionsAreRead: whose address a frame asks for.
+func TestQuestionsAreRead(t *testing.T) {
+	arp := make([]byte, 42)
+	binary.BigEndian.PutUint16(arp[12:], 0x0806)
+	copy(arp[14:], []byte{0, 1, 8, 0, 6, 4, 0, 1})
+	copy(arp[38:], []byte{10, 0, 0, 9})
+	nd := make([]byte, 78)
+	binary.BigEndian.PutUint16(nd[12:], 0x86dd)
+	nd[14], nd[20], nd[54] = 0x60, 58, 135
+	copy(nd[62:], netip.MustParseAddr("fd00::7").AsSlice())
+	for want, frame := range map[string][]byte{"10.0.0.9": arp, "fd00::7": nd} {
+		var h vxswitch.Header
+		if lookup.Parse(frame, &h); h.Target.String() != want {
+			t.Errorf("asks for %v, want %s", h.Target, want)
+		}
+		for n := range frame[:len(frame)-1] {
+			if lookup.Parse(frame[:n], &h); h.Target.IsValid() && n < 42 {
+				t.Errorf("%d bytes of a question for %s ask for %v", n, want, h.Target)
+			}
+		}
+	}
+	arp[21] = 2 // an answer
+	var h vxswitch.Header
+	if lookup.Parse(arp, &h); h.Target.IsValid() {
+		t.Errorf("an answer asks for %v", h.Target)
+	}
+}

@@ -10,12 +10,14 @@ import (
 // Ethernet types and the rest of the numbers Parse knows (IANA).
 const (
 	typeIPv4  = 0x0800
+	typeARP   = 0x0806
 	typeIPv6  = 0x86dd
 	typeVLAN  = 0x8100
 	typeQinQ  = 0x88a8
 	typeMPLS  = 0x8847
 	typeMPLSM = 0x8848
 	protoTCP  = 6
+	protoND   = 58 // ICMPv6
 	protoUDP  = 17
 	portVXLAN = 4789
 )
@@ -37,6 +39,8 @@ func Parse(frame []byte, h *vxswitch.Header) bool {
 		parseIPv4(payload, h)
 	case typeIPv6:
 		parseIPv6(payload, h)
+	case typeARP:
+		parseARP(payload, h)
 	case typeMPLS, typeMPLSM:
 		if len(payload) >= 4 {
 			h.Label, h.HasLabel = binary.BigEndian.Uint32(payload)>>12, true
@@ -82,6 +86,24 @@ func parseIPv6(b []byte, h *vxswitch.Header) {
 	h.SrcIP = netip.AddrFrom16([16]byte(b[8:24]))
 	h.DstIP = netip.AddrFrom16([16]byte(b[24:40]))
 	parsePorts(b[40:], h)
+	parseND(b[40:], h)
+}
+
+// parseARP reads the address that a request asks for (RFC 826).
+func parseARP(b []byte, h *vxswitch.Header) {
+	const requestForIPv4 = "\x00\x01\x08\x00\x06\x04\x00\x01" // on Ethernet
+	if len(b) >= 28 && string(b[:8]) == requestForIPv4 {
+		h.Target = netip.AddrFrom4([4]byte(b[24:28]))
+	}
+}
+
+// parseND reads the address that a neighbour solicitation asks for (RFC 4861,
+// 4.3).
+func parseND(b []byte, h *vxswitch.Header) {
+	const solicitation = 135
+	if h.Proto == protoND && len(b) >= 24 && b[0] == solicitation {
+		h.Target = netip.AddrFrom16([16]byte(b[8:24]))
+	}
 }
 
 // parsePorts reads TCP and UDP ports and the VNI behind VXLAN's (RFC 7348).
