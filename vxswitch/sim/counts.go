@@ -31,28 +31,22 @@ func (c *counts) sides(a *Arrival) (output, input *side) {
 }
 
 // arrived counts a packet that came: offered if it counts, then either in the
-// buffers or dropped.
+// buffers or dropped. It is came on both sides, and so is delivered went.
 func (c *counts) arrived(a *Arrival, counted, queued bool) {
 	output, input := c.sides(a)
-	if counted {
-		output.offered.add(a.Size)
-		input.offered.add(a.Size)
-	}
+	output.came(a, counted, queued)
+	input.came(a, counted, queued)
 	if queued {
-		output.enter(a.Size)
-		input.enter(a.Size)
-		c.switches[a.Switch].enter(a.Size)
-		c.total.enter(a.Size)
-	} else if counted {
-		output.dropped.add(a.Size)
-		input.dropped.add(a.Size)
+		c.enter(a)
 	}
 }
 
-// left counts a packet that leaves the buffers, of the warm-up too.
-func (c *counts) left(output, input *side, a *Arrival) {
-	output.leave(a.Size)
-	input.leave(a.Size)
+func (c *counts) enter(a *Arrival) {
+	c.switches[a.Switch].enter(a.Size)
+	c.total.enter(a.Size)
+}
+
+func (c *counts) leave(a *Arrival) {
 	c.switches[a.Switch].leave(a.Size)
 	c.total.leave(a.Size)
 }
@@ -60,19 +54,38 @@ func (c *counts) left(output, input *side, a *Arrival) {
 // dropped counts a packet that is dropped out of a buffer.
 func (c *counts) dropped(a *Arrival, counted bool) {
 	output, input := c.sides(a)
-	c.left(output, input, a)
-	if counted {
-		output.dropped.add(a.Size)
-		input.dropped.add(a.Size)
+	for _, s := range [2]*side{output, input} {
+		s.leave(a.Size)
+		if counted {
+			s.dropped.add(a.Size)
+		}
 	}
+	c.leave(a)
 }
 
 func (c *counts) delivered(d *Departure, counted bool) {
 	output, input := c.sides(&d.Arrival)
-	c.left(output, input, &d.Arrival)
+	output.went(d, counted, fineOutput)
+	input.went(d, counted, fineInput)
+	c.leave(&d.Arrival)
+}
+
+func (s *side) came(a *Arrival, counted, queued bool) {
 	if counted {
-		output.deliver(d, fineOutput)
-		input.deliver(d, fineInput)
+		s.offered.add(a.Size)
+	}
+	if queued {
+		s.enter(a.Size)
+	} else if counted {
+		s.dropped.add(a.Size)
+	}
+}
+
+// went counts a packet that leaves the buffers, of the warm-up too.
+func (s *side) went(d *Departure, counted bool, fine uint) {
+	s.leave(d.Size)
+	if counted {
+		s.deliver(d, fine)
 	}
 }
 

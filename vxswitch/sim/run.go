@@ -25,7 +25,8 @@ type run struct {
 	physical [][]int       // physical port by virtual switch and virtual port
 	arrivals *merge
 	count    counts
-	far      *far // nil: no split
+	far      *far    // nil: no split
+	window   *window // nil: outputs depend on each other
 	watch    Watch
 	events   uint64
 	sent     vxswitch.Departure // that is being counted; here, so that none is allocated
@@ -52,6 +53,9 @@ func newRun(s *Scenario, seed uint64, watch Watch) (*run, error) {
 	}
 	if s.Split != nil {
 		r.far = newFar(r)
+	}
+	if r.apart() {
+		r.window = newWindow(s.Switch.Ports)
 	}
 	return r, nil
 }
@@ -100,18 +104,10 @@ var ErrStopped = errors.New("stopped")
 // patience is the arrivals between two questions whether to stop.
 const patience = 1 << 16
 
-// loop passes time from arrival to arrival; false if it was stopped.
+// loop passes time; false if it was stopped.
 func (r *run) loop() bool {
-	var a Arrival
-	for n := 1; ; n++ {
-		at := r.arrivals.peek()
-		if at == never {
-			break
-		}
-		r.advance(vxswitch.Time(at))
-		r.arrivals.next(&a)
-		r.arrive(&a)
-		if n%patience == 0 && r.watch.Stop != nil && r.watch.Stop() {
+	for r.some() {
+		if r.watch.Stop != nil && r.watch.Stop() {
 			return false
 		}
 	}
@@ -119,6 +115,24 @@ func (r *run) loop() bool {
 		r.advance(vxswitch.Forever)
 	} else {
 		r.advance(vxswitch.Time(r.s.Duration))
+	}
+	return true
+}
+
+// some passes time for some arrivals; false if there are no more.
+func (r *run) some() bool {
+	if r.window != nil {
+		return r.pass()
+	}
+	var a Arrival
+	for range patience {
+		at := r.arrivals.peek()
+		if at == never {
+			return false
+		}
+		r.advance(vxswitch.Time(at))
+		r.arrivals.next(&a)
+		r.arrive(&a)
 	}
 	return true
 }
@@ -138,17 +152,23 @@ func (r *run) advance(until vxswitch.Time) {
 
 func (r *run) arrive(a *Arrival) {
 	r.events++
-	p := vxswitch.Packet{Ref: a.Sequence, Seq: a.Sequence, Flow: uint64(a.Input), Size: a.Size}
+	seq := a.Sequence
 	if r.far != nil && r.far.owns(a) {
-		a.Output, p.Seq = r.far.split(a)
+		a.Output, seq = r.far.split(a)
 	}
 	if r.watch.Arrived != nil {
 		r.watch.Arrived(a)
 	}
+	queued := r.enqueue(a, seq) == vxswitch.None
+	r.count.arrived(a, a.At >= r.s.Warmup, queued)
+}
+
+// enqueue hands a packet to the engine, with a number of its stream's.
+func (r *run) enqueue(a *Arrival, seq uint64) vxswitch.Cause {
 	ports := r.ports[a.Switch]
-	p.In, p.Out = ports[a.Input], ports[a.Output]
-	cause := r.host.Enqueue(vxswitch.Time(a.At), r.ids[a.Switch], int(p.Out), p)
-	r.count.arrived(a, a.At >= r.s.Warmup, cause == vxswitch.None)
+	return r.host.Enqueue(vxswitch.Time(a.At), r.ids[a.Switch], int(ports[a.Output]), vxswitch.Packet{
+		Ref: a.Sequence, Seq: seq, Flow: uint64(a.Input), Size: a.Size, In: ports[a.Input],
+	})
 }
 
 // arrival is what a packet was when it came.

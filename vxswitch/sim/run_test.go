@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -208,8 +209,49 @@ func TestNoAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.pass(200_000) // buffers have grown
-	if got := testing.AllocsPerRun(10, func() { r.pass(10_000) }); got > 1 {
-		t.Errorf("%v allocations for 10,000 packets", got)
+	for _, w := range []*window{nil, newWindow(s.Switch.Ports)} {
+		r.window = w
+		for range 5 {
+			r.some() // buffers have grown
+		}
+		if got := testing.AllocsPerRun(10, func() { r.some() }); got > 1 {
+			t.Errorf("%v allocations for a window of packets (by output: %t)", got, w != nil)
+		}
 	}
+}
+
+// What passes output by output gives the figures of what passes in the order of
+// time, which it does where somebody looks at packets. Sources that send at
+// once, at whole microseconds, have many things happen at one instant.
+func TestWindowsChangeNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := scenarios.Draw(t, "scenario")
+		s.Switch.Sharing = "strict"
+		for i := range s.VirtualSwitches {
+			s.VirtualSwitches[i].Manager, s.VirtualSwitches[i].Police = nil, false
+		}
+		if rapid.Bool().Draw(t, "constant") {
+			s.Traffic[0].Arrivals, s.Traffic[0].MMPP, s.Traffic[0].Peak = "constant", nil, 0
+			s.Traffic[0].Sizes = Fixed(125)
+		}
+		seed := rapid.Uint64().Draw(t, "seed")
+		want, err := Run(s, seed, Watch{Departed: func(*Departure, int) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := newRun(s, seed, Watch{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.apart() {
+			t.Fatal("not output by output")
+		}
+		r.window.size = rapid.IntRange(1, 300).Draw(t, "window")
+		if !r.loop() {
+			t.Fatal("it stops")
+		}
+		if got := r.outcome(seed); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+	})
 }
