@@ -22,17 +22,24 @@ func BenchmarkPacketEvents(b *testing.B) {
 	all := full(32, 32)
 	one := full(32, 32) // as the thesis's first experiment: one loaded output
 	one.Traffic[0].Outputs, one.Traffic[0].Rate = []int{1}, vnet.Gbit/32
-	b.Run("every output", func(b *testing.B) { packetEvents(b, all) })
-	b.Run("one output", func(b *testing.B) { packetEvents(b, one) })
+	b.Run("every output", func(b *testing.B) { packetEvents(b, all, true) })
+	b.Run("every output, in order", func(b *testing.B) { packetEvents(b, all, false) })
+	b.Run("one output", func(b *testing.B) { packetEvents(b, one, true) })
+	b.Run("one output, in order", func(b *testing.B) { packetEvents(b, one, false) })
 }
 
-func packetEvents(b *testing.B, s *Scenario) {
+// packetEvents passes windows, or all in the order of time as where packets are
+// written.
+func packetEvents(b *testing.B, s *Scenario, windows bool) {
 	s.Duration = time.Hour
 	r, err := newRun(s, 1, Watch{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	for range 8 {
+	if !windows {
+		r.window = nil
+	}
+	for range 4 {
 		r.some() // buffers have grown, queues are what they will be
 	}
 	b.ReportAllocs()

@@ -1,5 +1,7 @@
 package sim
 
+import "time"
+
 // counts is what is counted of a whole run: by virtual switch and output, by
 // virtual switch and input, and what only the whole can say, its most bytes.
 type counts struct {
@@ -34,8 +36,8 @@ func (c *counts) sides(a *Arrival) (output, input *side) {
 // buffers or dropped. It is came on both sides, and so is delivered went.
 func (c *counts) arrived(a *Arrival, counted, queued bool) {
 	output, input := c.sides(a)
-	output.came(a, counted, queued)
-	input.came(a, counted, queued)
+	output.came(a.Size, counted, queued)
+	input.came(a.Size, counted, queued)
 	if queued {
 		c.enter(a)
 	}
@@ -65,35 +67,34 @@ func (c *counts) dropped(a *Arrival, counted bool) {
 
 func (c *counts) delivered(d *Departure, counted bool) {
 	output, input := c.sides(&d.Arrival)
-	output.went(d, counted, fineOutput)
-	input.went(d, counted, fineInput)
+	output.went(d.Size, d.Delay(), counted, fineOutput)
+	input.went(d.Size, d.Delay(), counted, fineInput)
 	c.leave(&d.Arrival)
 }
 
-func (s *side) came(a *Arrival, counted, queued bool) {
+func (s *side) came(size int32, counted, queued bool) {
 	if counted {
-		s.offered.add(a.Size)
+		s.offered.add(size)
 	}
 	if queued {
-		s.enter(a.Size)
+		s.enter(size)
 	} else if counted {
-		s.dropped.add(a.Size)
+		s.dropped.add(size)
 	}
 }
 
 // went counts a packet that leaves the buffers, of the warm-up too.
-func (s *side) went(d *Departure, counted bool, fine uint) {
-	s.leave(d.Size)
+func (s *side) went(size int32, delay time.Duration, counted bool, fine uint) {
+	s.leave(size)
 	if counted {
-		s.deliver(d, fine)
+		s.deliver(size, delay, fine)
 	}
 }
 
-func (s *side) deliver(d *Departure, fine uint) {
+func (s *side) deliver(size int32, delay time.Duration, fine uint) {
 	if s.delays == nil {
 		s.delays = newHistogram(fine)
 	}
-	delay := d.Delay()
-	s.tally.deliver(d.Size, delay)
+	s.tally.deliver(size, delay)
 	s.delays.add(delay)
 }

@@ -158,8 +158,8 @@ func (f *far) serve(now time.Duration) {
 	f.left, f.last = true, a.Sequence
 	d := Departure{At: now, Arrival: a}
 	if a.At >= f.r.s.Warmup {
-		p.deliver(&d, fineOutput)
-		f.whole.deliver(&d, fineOutput)
+		p.deliver(d.Size, d.Delay(), fineOutput)
+		f.whole.deliver(d.Size, d.Delay(), fineOutput)
 	}
 	if f.r.watch.Departed != nil {
 		f.r.watch.Departed(&d, 2)

@@ -10,15 +10,16 @@ import (
 // in the order of time: what one output has to do then finds its queues,
 // schedulers and counters in the processor's caches, where those of a whole
 // large switch have no room. Afterwards the window is replayed in the order of
-// time for what more than one output counts: inputs, virtual switches, the
-// total. Figures are the same to the last bit (TestWindowsChangeNothing).
+// time for what more than one output counts, and then input by input. Figures
+// are the same to the last bit (TestWindowsChangeNothing).
 //
 // This needs outputs that have nothing to do with each other: see apart.
 type window struct {
 	size     int // arrivals
 	arrivals []Arrival
-	queued   []bool // by arrival
-	strips   []strip
+	queued   []bool    // by arrival
+	strips   []strip   // by output
+	inputs   [][]event // by input
 	order    *timeline // of departures, by output
 	end      time.Duration
 }
@@ -43,11 +44,22 @@ type leaving struct {
 	behind int32
 }
 
-// windowSize is a few arrivals for each queue of a large switch.
-const windowSize = 1 << 15
+// event is what an input counts of a packet that came or went.
+type event struct {
+	delay   time.Duration
+	size    int32
+	of      int32 // virtual switch
+	went    bool
+	counted bool
+	queued  bool
+}
+
+// windowSize is a few arrivals for each queue of a large switch; a window of it
+// takes 25 MB.
+const windowSize = 1 << 17
 
 func newWindow(ports int) *window {
-	return &window{size: windowSize, strips: make([]strip, ports+1), order: newTimeline(ports + 1)}
+	return &window{size: windowSize, strips: make([]strip, ports+1), inputs: make([][]event, ports+1), order: newTimeline(ports + 1)}
 }
 
 // apart says that no output's decisions depend on what another one does, that
@@ -78,6 +90,9 @@ func (r *run) pass() bool {
 		r.along(output)
 	}
 	r.replay()
+	for input := range w.inputs {
+		r.across(input)
+	}
 	return true
 }
 
@@ -87,6 +102,7 @@ func (w *window) fill(from *merge) bool {
 	for i := range w.strips {
 		s := &w.strips[i]
 		s.arrivals, s.left, s.replayed = s.arrivals[:0], s.left[:0], 0
+		w.inputs[i] = w.inputs[i][:0]
 	}
 	var a Arrival
 	for len(w.arrivals) < w.size && from.next(&a) {
@@ -111,7 +127,7 @@ func (r *run) along(output int) {
 		queued := r.enqueue(&a.Arrival, a.Sequence) == vxswitch.None
 		r.window.queued[a.place] = queued
 		side, _ := r.count.sides(&a.Arrival)
-		side.came(&a.Arrival, a.At >= r.s.Warmup, queued)
+		side.came(a.Size, a.At >= r.s.Warmup, queued)
 	}
 	r.leave(output, s, behind, r.window.end)
 }
@@ -123,7 +139,7 @@ func (r *run) leave(output int, s *strip, behind int32, until time.Duration) {
 		s.left = append(s.left, leaving{Departure{time.Duration(d.Start), r.arrival(d.Switch, &d.Packet)}, behind})
 		left := &s.left[len(s.left)-1].Departure
 		side, _ := r.count.sides(&left.Arrival)
-		side.went(left, left.Arrival.At >= r.s.Warmup, fineOutput)
+		side.went(left.Size, left.Delay(), left.Arrival.At >= r.s.Warmup, fineOutput)
 	}
 }
 
@@ -137,12 +153,14 @@ func (r *run) replay() {
 	for place := range w.arrivals {
 		a := &w.arrivals[place]
 		r.leaveUntil(a.At, int32(place)-1)
-		_, side := r.count.sides(a)
-		side.came(a, a.At >= r.s.Warmup, w.queued[place])
-		if w.queued[place] {
+		queued := w.queued[place]
+		w.inputs[a.Input] = append(w.inputs[a.Input], event{size: a.Size, of: a.Switch, counted: a.At >= r.s.Warmup, queued: queued})
+		if queued {
 			r.count.enter(a)
 		}
-		w.offer(int(a.Output), int32(place))
+		if s := &w.strips[a.Output]; s.replayed < len(s.left) && s.left[s.replayed].behind == int32(place) {
+			w.order.set(int(a.Output), s.left[s.replayed].Departure.At)
+		}
 	}
 	r.leaveUntil(w.end, int32(len(w.arrivals)))
 	r.events += uint64(len(w.arrivals))
@@ -168,11 +186,24 @@ func (r *run) leaveUntil(until time.Duration, behind int32) {
 		}
 		s := &w.strips[output]
 		d := &s.left[s.replayed].Departure
-		_, side := r.count.sides(&d.Arrival)
-		side.went(d, d.Arrival.At >= r.s.Warmup, fineInput)
+		w.inputs[d.Input] = append(w.inputs[d.Input], event{delay: d.Delay(), size: d.Size, of: d.Switch, went: true, counted: d.Arrival.At >= r.s.Warmup})
 		r.count.leave(&d.Arrival)
 		r.events++
 		s.replayed++
 		w.offer(output, behind)
+	}
+}
+
+// across counts what the window has of one input.
+func (r *run) across(input int) {
+	sides := r.count.inputs[max(input-1, 0):]
+	for i := range r.window.inputs[input] {
+		e := &r.window.inputs[input][i]
+		side := &sides[int(e.of)*r.count.ports]
+		if e.went {
+			side.went(e.size, e.delay, e.counted, fineInput)
+		} else {
+			side.came(e.size, e.counted, e.queued)
+		}
 	}
 }
