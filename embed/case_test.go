@@ -2,6 +2,7 @@ package embed
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -94,6 +95,14 @@ func drawSubstrate(t *rapid.T) vnet.Substrate {
 			Share:    rapid.SampledFrom([]int{0, 50, 100}).Draw(t, "share"),
 			Latency:  time.Duration(rapid.IntRange(0, 5).Draw(t, "latency")) * time.Millisecond,
 		})
+	}
+	if rapid.Bool().Draw(t, "relays") {
+		for i, s := range sub.Switches {
+			if sub.Relays == nil {
+				sub.Relays = make(map[string]netip.Addr)
+			}
+			sub.Relays[s] = netip.AddrFrom4([4]byte{198, 19, 0, byte(i + 1)})
+		}
 	}
 	return sub
 }

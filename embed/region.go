@@ -1,6 +1,7 @@
 package embed
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -123,6 +124,12 @@ func (e *Engine) around(seed int) vnet.Substrate {
 	for i, name := range e.sub.Switches {
 		if within[len(e.sub.Hosts)+i] {
 			part.Switches = append(part.Switches, name)
+			if address, relays := e.sub.Relays[name]; relays {
+				if part.Relays == nil {
+					part.Relays = make(map[string]netip.Addr)
+				}
+				part.Relays[name] = address
+			}
 		}
 	}
 	for i, l := range e.sub.Links {
@@ -178,7 +185,7 @@ func (r *region) suits(request vnet.Request) bool {
 // rectify replaces, in the paths of an embedding into a region, the way through
 // the fabric by the one that the whole fabric takes: it may lead outside.
 func (e *Engine) rectify(m vnet.Mapping, request vnet.Request) vnet.Mapping {
-	if len(e.sub.Switches) == 0 {
+	if len(e.sub.Switches) == 0 || len(e.sub.Relays) > 0 {
 		return m
 	}
 	for _, l := range request.Union().Links {

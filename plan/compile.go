@@ -13,7 +13,7 @@ import (
 // deploying nor running ask for nothing. Every host of the substrate gets a
 // plan, an empty one if nothing is to be there.
 func Compile(sub vnet.Substrate, leases []vnet.Lease) (map[vnet.HostID]Host, error) {
-	c := compiler{sub: sub, hosts: make(map[vnet.HostID]*Host, len(sub.Hosts))}
+	c := compiler{sub: sub, pins: newPins(sub), hosts: make(map[vnet.HostID]*Host, len(sub.Hosts))}
 	for _, h := range sub.Hosts {
 		c.hosts[h.Name] = &Host{Host: h.Name}
 	}
@@ -34,6 +34,7 @@ func Compile(sub vnet.Substrate, leases []vnet.Lease) (map[vnet.HostID]Host, err
 
 type compiler struct {
 	sub   vnet.Substrate
+	pins  *pins // nil: senders choose no paths
 	hosts map[vnet.HostID]*Host
 }
 
@@ -99,6 +100,7 @@ type stretch struct {
 	from, to vnet.HostID
 	out, in  vnet.SubstrateLink // first and last link
 	vni      vnet.VNI
+	hops     []vnet.Hop
 }
 
 // link adds a virtual link's VxLinks to the hosts on its path.
@@ -151,6 +153,8 @@ func (c *compiler) way(w way, from, to vnet.HostID) error {
 		wire.Ends[1] = End{Tunnel: c.tunnel(w, s, vnet.Forward)}
 		c.place(at, wire, rates)
 		wire.Ends[0] = End{Tunnel: c.tunnel(w, s, vnet.Reverse)}
+		c.pin(w, s, vnet.Forward)
+		c.pin(w, s, vnet.Reverse)
 		at = s.to
 	}
 	if at != to {
@@ -277,7 +281,7 @@ func stretchesOf(cuts [][]vnet.Hop, numbers []vnet.VNI) []stretch {
 		first, last := hops[0], hops[len(hops)-1]
 		list[i] = stretch{
 			from: vnet.HostID(first.From()), to: vnet.HostID(last.To()),
-			out: first.Link, in: last.Link, vni: numbers[i],
+			out: first.Link, in: last.Link, vni: numbers[i], hops: hops,
 		}
 	}
 	return list

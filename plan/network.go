@@ -109,8 +109,9 @@ func innerMTU(sub vnet.Substrate, m vnet.Mapping, links []vnet.VirtualLink) (int
 			if err != nil {
 				return 0, err
 			}
+			room := OuterHeaders + listRoom(sub, hops)
 			for _, hop := range hops {
-				mtu = min(mtu, hop.Link.WireMTU()-OuterHeaders)
+				mtu = min(mtu, hop.Link.WireMTU()-room)
 			}
 		}
 	}

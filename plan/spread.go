@@ -21,6 +21,11 @@ type Spread struct {
 	Gap    Gap            `json:"gap,omitempty"` // of flowlets
 	By     Relaying       `json:"by,omitempty"`
 	Paths  []RelayPath    `json:"paths"`
+
+	// VNI, where it is not 0, makes this the spread of one tunnel (VXLAN): only
+	// its packets take it, whatever else leads to the prefix.
+	VNI       vnet.VNI `json:"vni,omitempty"`
+	Interface string   `json:"interface,omitempty"` // by which the tunnel leaves
 }
 
 // RelayPath is one path of a Spread.
@@ -69,14 +74,22 @@ var Relayings = []Relaying{ByIPIP, ByGRE, ByUDP}
 // Kind of the section.
 func (Spread) Kind() Kind { return KindSpread }
 
-// Key is the prefix.
-func (s Spread) Key() string { return s.Prefix.String() }
+// Key is the prefix, or the number of the tunnel.
+func (s Spread) Key() string {
+	if s.VNI != 0 {
+		return fmt.Sprintf("vni/%08d", s.VNI)
+	}
+	return s.Prefix.String()
+}
 
 // Meet is the spread itself: there is no amount in it.
 func (s Spread) Meet(Item) Item { return s }
 
 func (s Spread) String() string {
 	text := fmt.Sprintf("%s %s", s.Prefix, cmp.Or(s.Mode, PerFlow))
+	if s.VNI != 0 {
+		text = fmt.Sprintf("vni %d %s to %s", s.VNI, s.Interface, s.Prefix.Addr())
+	}
 	for _, p := range s.Paths {
 		text += " " + p.String()
 	}
@@ -95,6 +108,9 @@ func (p RelayPath) String() string {
 	return text
 }
 
+// maxVNI is the largest number of a tunnel (RFC 7348).
+const maxVNI = 1<<24 - 1
+
 // Check says what is wrong with a spread, if anything.
 func (s Spread) Check() error {
 	for _, p := range append([]netip.Prefix{s.Prefix}, s.Also...) {
@@ -104,6 +120,9 @@ func (s Spread) Check() error {
 	}
 	if s.Mode != "" && !slices.Contains(SpreadModes, s.Mode) {
 		return fmt.Errorf("%s: mode %q: choose hash, flow, flowlet or round-robin", s.Prefix, s.Mode)
+	}
+	if s.VNI > maxVNI || s.VNI != 0 && (s.By != ByUDP || len(s.Paths) != 1) {
+		return fmt.Errorf("%s: tunnel %d: numbers go to %d, and a tunnel has one path, by udp", s.Prefix, s.VNI, maxVNI)
 	}
 	if s.By != "" && !slices.Contains(Relayings, s.By) {
 		return fmt.Errorf("%s: by %q: choose ipip, gre or udp", s.Prefix, s.By)

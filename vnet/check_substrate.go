@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 )
 
 // MinMTU is what every IPv4 host must accept (RFC 791); MaxMTU fills IPv4's
@@ -36,7 +37,52 @@ func (s Substrate) Check() error {
 	if err != nil {
 		return err
 	}
-	return s.checkLinks(kinds)
+	if err := s.checkLinks(kinds); err != nil {
+		return err
+	}
+	return s.checkRelays()
+}
+
+// checkRelays sees to it that every path among relays can be pinned.
+func (s Substrate) checkRelays() error {
+	if len(s.Relays) == 0 {
+		return nil
+	}
+	owners := make(map[netip.Addr]string)
+	for _, name := range sortedKeys(s.Relays) {
+		path, address := key("relays", name), s.Relays[name]
+		if !slices.Contains(s.Switches, name) {
+			return fieldf(path, "there is no switch %q: relays are switches", name)
+		}
+		if err := checkAddress(path, address); err != nil {
+			return err
+		}
+		if other, ok := owners[address]; ok {
+			return fieldf(path, "%s is the relay address of switch %q already: every switch needs its own", address, other)
+		}
+		owners[address] = name
+	}
+	if len(owners) < len(s.Switches) {
+		return fieldf("relays", "%d of %d switches have an address: state all switches or none", len(owners), len(s.Switches))
+	}
+	return s.checkParallel()
+}
+
+// checkParallel finds two links between the same relays: which of them a packet
+// takes cannot be chosen.
+func (s Substrate) checkParallel() error {
+	joined := make(map[[2]string]string)
+	for i, l := range s.Links {
+		if !s.Relays[l.Ends[0]].IsValid() || !s.Relays[l.Ends[1]].IsValid() {
+			continue
+		}
+		pair := [2]string{min(l.Ends[0], l.Ends[1]), max(l.Ends[0], l.Ends[1])}
+		if other, ok := joined[pair]; ok {
+			return fieldf(at("links", i)+".ends", "%q joins these relays already: state one link with the capacity of both", other)
+		}
+		joined[pair] = l.Name
+	}
+	return nil
 }
 
 // checkNodes returns "host" or "switch" by name.

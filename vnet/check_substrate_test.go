@@ -62,3 +62,31 @@ func TestCheckSubstrate(t *testing.T) {
 		})
 	}
 }
+
+func TestRelays(t *testing.T) {
+	sub := func() Substrate {
+		return Substrate{
+			Hosts:    []SubstrateNode{{Name: "h1"}},
+			Switches: []string{"s1", "s2"},
+			Links:    []SubstrateLink{{Name: "a", Ends: [2]string{"h1", "s1"}, Capacity: Gbit}, {Name: "b", Ends: [2]string{"s1", "s2"}, Capacity: Gbit}},
+			Relays:   map[string]netip.Addr{"s1": netip.MustParseAddr("10.255.0.1"), "s2": netip.MustParseAddr("10.255.0.2")},
+		}
+	}
+	if err := sub().Check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(*Substrate){
+		"some only":  func(s *Substrate) { delete(s.Relays, "s2") },
+		"a host":     func(s *Substrate) { s.Relays["h1"] = netip.MustParseAddr("10.255.0.3") },
+		"an address": func(s *Substrate) { s.Relays["s2"] = netip.MustParseAddr("fe80::1") },
+		"one twice":  func(s *Substrate) { s.Relays["s2"] = s.Relays["s1"] },
+		"joined twice": func(s *Substrate) {
+			s.Links = append(s.Links, SubstrateLink{Name: "c", Ends: [2]string{"s2", "s1"}, Capacity: Gbit})
+		},
+	} {
+		s := sub()
+		if spoil(&s); s.Check() == nil {
+			t.Errorf("%s: it passes", name)
+		}
+	}
+}

@@ -22,6 +22,7 @@ import (
 
 	"sublet/agent"
 	"sublet/agent/capture"
+	"sublet/agent/iplbd"
 	"sublet/agent/session"
 	"sublet/datapath/kernel"
 	"sublet/datapath/overlay"
@@ -102,13 +103,15 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	links := vxlink.New(host)
 	d.links = links
 	go links.Trim(ctx)
+	paths := iplbd.NewPart(host, func() (io.Closer, error) { return a.lockPaths(o.host) })
+	defer paths.Close()
 	hosting := vxswitch.New(host)
 	d.hosting = hosting
 	go hosting.Watch(ctx, events)
 	keeper := &agent.Agent{
 		Host: vnet.HostID(o.host), Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
 		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),
-		Parts:  []agent.Part{agent.Patient(links), agent.Patient(tunnels), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches), agent.Patient(hosting)},
+		Parts:  []agent.Part{agent.Patient(links), agent.Patient(tunnels), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches), agent.Patient(hosting), agent.Patient(paths)},
 		Events: events, Log: log, Workers: o.workers,
 		Dark: func() ([]string, error) { return host.Dark(plan.IsTrunk) },
 	}

@@ -67,8 +67,9 @@ waxman:HOSTS,ALPHA,BETA,SEED.
 Where switches have several paths between them and FRR is installed, switches
 and hosts run OSPF: nodes have loopback addresses (198.19.0.0/16) to which
 switches forward over all shortest paths, and switches take off tunnel headers
-that are for them, as relays of explicit multipath do. Links' own addresses
-(198.18.0.0/16) are reached along one fixed path, on which leases count.
+that are for them, as relays of explicit multipath do: leases choose among all
+paths, and their tunnels are pinned to them. Without, switches forward along one
+fixed path, on which leases count.
 --servers makes every host of the substrate, such as the nodes of a GraphML
 file, a switch with that many hosts.`,
 		Example: "  sublet lab up demo\n  sublet lab up fat-tree:4\n  sublet lab up substrate.yaml\n  sublet lab up Abilene.graphml --servers 1",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -99,9 +100,9 @@ func (a *app) spread(ctx context.Context, r spreadRun) error {
 		return err
 	}
 	defer h.Close()
-	lock, err := lockHost(a.run, "paths-"+r.host)
+	lock, err := a.lockPaths(r.host)
 	if err != nil {
-		return badInput{fmt.Errorf("host %s runs paths already: end that first", r.host)}
+		return badInput{err}
 	}
 	defer lock.Close()
 	source, err := r.sourceOf(h)
@@ -114,6 +115,15 @@ func (a *app) spread(ctx context.Context, r spreadRun) error {
 	}
 	defer t.Close()
 	return errors.Join(a.runPaths(ctx, r, h, t, spreads), iplb.Unpin(h))
+}
+
+// lockPaths makes sure that a host's table of paths has one writer.
+func (a *app) lockPaths(host string) (io.Closer, error) {
+	lock, err := lockHost(a.run, "paths-"+host)
+	if err != nil {
+		return nil, fmt.Errorf("host %s runs paths already, by sublet paths run or by its agent for leases: end that first", host)
+	}
+	return lock, nil
 }
 
 func (r spreadRun) sourceOf(h *kernel.Host) (netip.Addr, error) {

@@ -3,6 +3,8 @@ package iplb
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/cilium/ebpf"
 
@@ -17,6 +19,12 @@ func (t *Table) Spread(host *kernel.Host, device string) error {
 		t.attach(host, device, "echo", ebpf.AttachTCXIngress, t.Echo()),
 		t.attach(host, device, "tx", ebpf.AttachTCXEgress, t.Transmit()),
 	)
+}
+
+// Choose makes a device towards the fabric send packets by their paths, without
+// hearing probes.
+func (t *Table) Choose(host *kernel.Host, device string) error {
+	return t.attach(host, device, "tx", ebpf.AttachTCXEgress, t.Transmit())
 }
 
 // TakeOff makes a device from the fabric take headers off.
@@ -39,6 +47,15 @@ func (t *Table) attach(host *kernel.Host, device, what string, at ebpf.AttachTyp
 	}
 	hook := bpf.Hook{Namespace: host.Home(), Index: link.Index, Attach: at, First: at == ebpf.AttachTCXIngress}
 	return t.pins.Attach(fmt.Sprintf("link_%s_%d", what, link.Index), hook, p)
+}
+
+// Left says whether a process left a table.
+func Left(host *kernel.Host) (bool, error) {
+	pins, err := os.ReadDir(filepath.Join(host.Dir("bpf"), "iplb"))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return len(pins) > 0, err
 }
 
 // Unpin detaches everything from all devices and removes the table.

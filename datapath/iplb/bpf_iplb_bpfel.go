@@ -84,8 +84,8 @@ type iplbState struct {
 	_          structs.HostLayout
 	Generation uint32
 	Walls      uint32
+	Tunnels    uint32
 	Shortcut   uint32
-	Unused     uint32
 	Locals     [64]uint64
 }
 
@@ -106,6 +106,7 @@ const (
 	iplbMapSenders    = "senders"
 	iplbMapSets       = "sets"
 	iplbMapStates     = "states"
+	iplbMapTunnels    = "tunnels"
 	iplbMapTurns      = "turns"
 	iplbProgIplbEcho  = "iplb_echo"
 	iplbProgIplbRelay = "iplb_relay"
@@ -176,6 +177,7 @@ type iplbMapSpecs struct {
 	Senders  *ebpf.MapSpec `ebpf:"senders"`
 	Sets     *ebpf.MapSpec `ebpf:"sets"`
 	States   *ebpf.MapSpec `ebpf:"states"`
+	Tunnels  *ebpf.MapSpec `ebpf:"tunnels"`
 	Turns    *ebpf.MapSpec `ebpf:"turns"`
 }
 
@@ -218,6 +220,7 @@ type iplbMaps struct {
 	Senders  *ebpf.Map `ebpf:"senders"`
 	Sets     *ebpf.Map `ebpf:"sets"`
 	States   *ebpf.Map `ebpf:"states"`
+	Tunnels  *ebpf.Map `ebpf:"tunnels"`
 	Turns    *ebpf.Map `ebpf:"turns"`
 }
 
@@ -236,6 +239,7 @@ func (m *iplbMaps) Close() error {
 		m.Senders,
 		m.Sets,
 		m.States,
+		m.Tunnels,
 		m.Turns,
 	)
 }

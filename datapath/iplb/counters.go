@@ -43,6 +43,11 @@ func (t *Table) Load(prefix netip.Prefix, i int) (Load, error) {
 	if err != nil {
 		return Load{}, err
 	}
+	return t.load(id)
+}
+
+// load of the path of a number.
+func (t *Table) load(id uint32) (Load, error) {
 	var each []iplbCounts
 	if err := t.c.Maps["loads"].Lookup(id, &each); err != nil {
 		return Load{}, fmt.Errorf("read the load of path %d: %w", id, err)

@@ -214,3 +214,59 @@ func TestProbesAreHeard(t *testing.T) {
 		}
 	}
 }
+
+// A tunnel that has a path of its own takes it, whatever its target's prefix
+// says and however like another tunnel's its outer headers are.
+func TestTunnelsHaveTheirOwnPaths(t *testing.T) {
+	tab := table(t)
+	set(t, tab, Rule{Form: List, Paths: []Path{{Relays: []netip.Addr{relay3}}}})
+	through := func(vni uint32) netip.Addr {
+		in := packet(1000, 100)
+		binary.BigEndian.PutUint16(in[36:], 4789)
+		binary.BigEndian.PutUint32(in[46:], vni<<8)
+		verdict, out := run(t, tab.Transmit(), in)
+		if verdict != next {
+			t.Fatalf("tunnel %d: verdict %d", vni, verdict)
+		}
+		return netip.AddrFrom4([4]byte(out[30:34]))
+	}
+	for vni, relays := range map[uint32][]netip.Addr{7: {relay1}, 8: {relay2, relay1}, 9: nil} {
+		if err := tab.SetTunnel(vni, relays); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want map[uint32]netip.Addr) {
+		t.Helper()
+		for range 2 {
+			for vni, relay := range want {
+				if got := through(vni); got != relay {
+					t.Errorf("tunnel %d goes to %s, not %s", vni, got, relay)
+				}
+			}
+		}
+	}
+	expect(map[uint32]netip.Addr{7: relay1, 8: relay2, 9: target, 10: relay3})
+	if err := tab.SetTunnel(7, []netip.Addr{relay2}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tab.RemoveTunnel(8); err != nil {
+		t.Fatal(err)
+	}
+	expect(map[uint32]netip.Addr{7: relay2, 8: relay3})
+	again, err := open(tab.c, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := again.Tunnels()
+	if err != nil || len(all) != 2 || !slices.Equal(all[7], []netip.Addr{relay2}) || len(all[9]) != 0 {
+		t.Errorf("read back: %v, %v", all, err)
+	}
+	if load, err := again.TunnelLoad(7); err != nil || load.Packets != 2 {
+		t.Errorf("tunnel 7 carried %+v, %v", load, err)
+	}
+	for _, bad := range []uint32{0, 1 << 24} {
+		if tab.SetTunnel(bad, nil) == nil {
+			t.Errorf("tunnel %d is taken", bad)
+		}
+	}
+}

@@ -62,7 +62,7 @@ enum form { IPIP, GRE, LIST };
  * everything off. TUNNEL: the list was put into a tunnel's packet behind its
  * UDP header; its last address is the packet's own target. The relay that sends
  * it there takes the list out and puts the port back. */
-enum { WHOLE, TUNNEL, LIST_VERSION = 1, LIST_PORT = 50862 };
+enum { WHOLE, TUNNEL, LIST_VERSION = 1, LIST_PORT = 50862, VXLAN_PORT = 4789 };
 
 struct list {
 	__u8 first;  /* version, addresses */
@@ -119,7 +119,7 @@ struct path {
 struct flow_key {
 	__be32 source, target;
 	__u32 ports;
-	__u32 protocol;
+	__u32 protocol; /* and above it the number of a tunnel */
 };
 
 struct flow {
@@ -148,8 +148,8 @@ struct lately {
 struct state {
 	__u32 generation; /* one more with each change of sets, prefixes, flows */
 	__u32 walls;      /* likewise, of senders and inside; never 0 */
+	__u32 tunnels;    /* some have a path of their own */
 	__u32 shortcut;   /* relayed packets go to their next hop past the stack */
-	__u32 unused;
 	__u64 locals[64]; /* a bit for each address of this node, by near() */
 };
 
@@ -211,6 +211,16 @@ struct {
 	__type(value, struct flow);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } flows SEC(".maps");
+
+/* The path of a tunnel, by its number (VXLAN), whatever its target. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} tunnels SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -456,9 +466,15 @@ static __always_inline bool same_flow(const struct flow_key *a, const struct flo
 static __always_inline __u32 look_up(const struct flow_key *k, __u32 hash, __u32 bytes, __u32 packets, __u32 *mode)
 {
 	struct prefix to = { .bits = 32, .address = k->target };
-	__u32 *set = bpf_map_lookup_elem(&prefixes, &to);
+	__u32 *set, *path, tunnel = k->protocol >> 8;
 	const struct set *s;
 
+	if (tunnel) {
+		path = bpf_map_lookup_elem(&tunnels, &tunnel);
+		if (path)
+			return *path;
+	}
+	set = bpf_map_lookup_elem(&prefixes, &to);
 	if (!set)
 		return OTHERS;
 	s = bpf_map_lookup_elem(&sets, set);
@@ -498,6 +514,19 @@ static __always_inline __u32 path_for(const struct flow_key *k, __u32 bytes, __u
 
 /* ---- sending ---- */
 
+/* The number of the tunnel that a packet to VXLAN's port is of (RFC 7348), if
+ * some have paths of their own; else 0. */
+static __always_inline __u32 tunnel_of(struct __sk_buff *skb)
+{
+	const struct state *state = state_of();
+	const void *data;
+
+	if (!state || !state->tunnels)
+		return 0;
+	data = reach(skb, ETH_HLEN + IPH + UDPH + 8);
+	return data ? bpf_ntohl(*(const __be32 *)(data + ETH_HLEN + IPH + UDPH + 4)) >> 8 : 0;
+}
+
 /* Fragments of a datagram have one flow: only whole datagrams tell ports. */
 static __always_inline void read_flow(struct __sk_buff *skb, struct flow_key *k, const struct iphdr *ip)
 {
@@ -513,6 +542,8 @@ static __always_inline void read_flow(struct __sk_buff *skb, struct flow_key *k,
 		if (data)
 			k->ports = *(const __u32 *)(data + ETH_HLEN + IPH);
 	}
+	if (k->protocol == IPPROTO_UDP && k->ports >> 16 == bpf_htons(VXLAN_PORT))
+		k->protocol |= tunnel_of(skb) << 8;
 }
 
 /* Writes a stack of IPv4 headers, with GRE between them or not. */
@@ -648,11 +679,17 @@ static __always_inline bool is_tunnel(__be16 port)
 	return port == bpf_htons(4789) || port == bpf_htons(4790) || port == bpf_htons(6081) || port == bpf_htons(6080) || port == bpf_htons(4341);
 }
 
+/* Whether a list goes between the headers of a tunnel's packet. */
+static __always_inline bool into_tunnel(const struct flow_key *k)
+{
+	return (__u8)k->protocol == IPPROTO_UDP && is_tunnel(k->ports >> 16);
+}
+
 static __always_inline int list_of(struct __sk_buff *skb, const struct path *p, __u32 count, const struct flow_key *k, __u32 hash, __u8 tos, __u32 length)
 {
 	struct udphdr udp;
 
-	if (k->protocol == IPPROTO_UDP && is_tunnel(k->ports >> 16)) {
+	if (into_tunnel(k)) {
 		if (bpf_skb_load_bytes(skb, ETH_HLEN + IPH, &udp, sizeof(udp)) || udp.check)
 			return became(REFUSED, TCX_NEXT); /* a checksum covers what would change */
 		return list_tunnel(skb, p, count, length, udp);
@@ -661,8 +698,10 @@ static __always_inline int list_of(struct __sk_buff *skb, const struct path *p, 
 }
 
 /* How much longer a path makes packets. */
-static __always_inline __u32 room_of(const struct path *p, __u32 count)
+static __always_inline __u32 room_of(const struct path *p, __u32 count, const struct flow_key *k)
 {
+	if (p->form == LIST && into_tunnel(k))
+		return LISTH + count * 4;
 	if (p->form == LIST)
 		return IPH + UDPH + LISTH + (count - 1) * 4;
 	return count * (p->form == GRE ? IPH + GREH : IPH);
@@ -677,7 +716,7 @@ static __always_inline int encapsulate(struct __sk_buff *skb, const struct path 
 		return became(SPREAD, TCX_NEXT);
 	if (count > RELAYS)
 		return became(NATIVE, TCX_NEXT);
-	if (!skb->gso_size && bpf_check_mtu(skb, 0, &(__u32){ 0 }, room_of(p, count), 0))
+	if (!skb->gso_size && bpf_check_mtu(skb, 0, &(__u32){ 0 }, room_of(p, count, k), 0))
 		return became(TOO_BIG, TCX_NEXT);
 	return p->form == LIST ? list_of(skb, p, count, k, hash, tos, length) : stack(skb, p, count, tos, length);
 }

@@ -79,6 +79,7 @@ type Table struct {
 	sets    map[netip.Prefix]uint32 // where a prefix leads
 	rules   map[netip.Prefix]uint32 // the set of a rule, by its first prefix
 	members map[uint32][]uint32     // paths of a set
+	tunnels map[uint32]uint32       // the path of a tunnel
 }
 
 // pathKey names a path: the same relays lead to other prefixes over other
@@ -116,7 +117,7 @@ func Open(host *kernel.Host, source netip.Addr) (*Table, error) {
 func open(c *ebpf.Collection, source netip.Addr) (*Table, error) {
 	t := &Table{
 		Source: source, c: c, paths: make(map[pathKey]uint32), taken: make(map[uint32]pathKey),
-		sets: make(map[netip.Prefix]uint32), rules: make(map[netip.Prefix]uint32), members: make(map[uint32][]uint32),
+		sets: make(map[netip.Prefix]uint32), rules: make(map[netip.Prefix]uint32), members: make(map[uint32][]uint32), tunnels: make(map[uint32]uint32),
 	}
 	var key iplbPrefix
 	var set uint32
@@ -128,7 +129,7 @@ func open(c *ebpf.Collection, source netip.Addr) (*Table, error) {
 			return nil, err
 		}
 	}
-	return t, nil
+	return t, t.readTunnels()
 }
 
 // readSet reads one set's paths.
@@ -238,7 +239,7 @@ func (t *Table) Set(r Rule) error {
 func (t *Table) newSet(set uint32, r Rule) (s iplbSet, members []uint32, err error) {
 	s = iplbSet{Name: keyOf(r.Prefix), Mode: uint32(r.Mode), Count: uint32(len(r.Paths)), Gap: uint64(r.Gap), Slots: slotsOf(r.Paths)}
 	for i, p := range r.Paths {
-		id, up, err := t.path(set, p.Relays, r.Form)
+		id, up, err := t.path(pathKey{set, fmt.Sprint(p.Relays)}, p.Relays, r.Form)
 		if err != nil {
 			return s, members, err
 		}
@@ -344,9 +345,8 @@ func (t *Table) setAlive(set uint32, i int, up bool) error {
 	return t.c.Maps["sets"].Put(set, s)
 }
 
-// path finds or makes a path of a set, and says whether it is up.
-func (t *Table) path(set uint32, relays []netip.Addr, form Form) (id uint32, up bool, err error) {
-	key := pathKey{set, fmt.Sprint(relays)}
+// path finds or makes a path, and says whether it is up.
+func (t *Table) path(key pathKey, relays []netip.Addr, form Form) (id uint32, up bool, err error) {
 	if id, known := t.paths[key]; known {
 		var p iplbPath
 		if err := t.c.Maps["paths"].Lookup(id, &p); err != nil {
@@ -386,17 +386,23 @@ func (t *Table) sweep(old, fresh []uint32) error {
 		if slices.Contains(fresh, id) {
 			continue
 		}
-		if err := t.c.Maps["paths"].Put(id, iplbPath{}); err != nil {
-			return fmt.Errorf("remove a path: %w", err)
-		}
-		if err := t.c.Maps["probes"].Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return fmt.Errorf("remove a path's probe: %w", err)
-		}
-		if err := t.clearLoad(id); err != nil {
+		key := t.taken[id]
+		if err := t.sweepNumber(id); err != nil {
 			return err
 		}
-		delete(t.paths, t.taken[id])
-		delete(t.taken, id)
+		delete(t.paths, key)
 	}
 	return nil
+}
+
+// sweepNumber frees the number of a path.
+func (t *Table) sweepNumber(id uint32) error {
+	if err := t.c.Maps["paths"].Put(id, iplbPath{}); err != nil {
+		return fmt.Errorf("remove a path: %w", err)
+	}
+	if err := t.c.Maps["probes"].Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("remove a path's probe: %w", err)
+	}
+	delete(t.taken, id)
+	return t.clearLoad(id)
 }

@@ -28,12 +28,13 @@ func (t *Table) template(relays []netip.Addr, form Form) iplbPath {
 }
 
 // relaysOf reads the relays back out of a template, as a key of Table.paths.
-func relaysOf(p iplbPath) string {
-	var relays []netip.Addr
+func relaysOf(p iplbPath) string { return fmt.Sprint(addressesOf(p)) }
+
+func addressesOf(p iplbPath) (relays []netip.Addr) {
 	for i := range min(p.Count, MaxRelays) {
 		relays = append(relays, netip.AddrFrom4([4]byte(p.Headers[i][16:20])))
 	}
-	return fmt.Sprint(relays)
+	return relays
 }
 
 // slotsOf deals the slots to paths in proportion to their weights, at least one

@@ -4,7 +4,8 @@
 //
 // Hosts relay; switches forward by themselves, so from the switch at which a
 // walk enters the fabric to the one at which it leaves it follows the one
-// shortest path the fabric uses (see Fabric). Between two hosts of a walk lies
+// shortest path the fabric uses (see Fabric), unless its switches are relays,
+// by which senders choose the path. Between two hosts of a walk lies
 // either a direct link, or an access link, a fabric path and an access link.
 package graph
 
@@ -36,7 +37,8 @@ func ArcOf(link int, dir vnet.Direction) Arc { return Arc(2*link + int(dir)) }
 // order from 0, then switches. It keeps working space: one search at a time.
 type Graph struct {
 	links   []vnet.SubstrateLink
-	hosts   int
+	hosts   int // nodes at which a walk may go on by any link: from 0
+	named   int // of them, those that host: from 0
 	names   []string
 	index   map[string]int
 	leaving [][]Arc        // by node, in order of link name
@@ -71,8 +73,12 @@ func New(sub vnet.Substrate) (*Graph, error) {
 		g.index[name] = i
 	}
 	g.leaving = make([][]Arc, len(g.names))
-	g.trees = make([]*tree, len(sub.Switches))
-	g.access = make([][]Arc, len(sub.Switches))
+	g.named = len(sub.Hosts)
+	if len(sub.Relays) > 0 { // switches send on as they are told, as hosts do
+		g.hosts = len(g.names)
+	}
+	g.trees = make([]*tree, len(g.names)-g.hosts)
+	g.access = make([][]Arc, len(g.names)-g.hosts)
 	return g, g.join()
 }
 
@@ -136,7 +142,7 @@ func (g *Graph) prune() {
 // Host is the number of a host.
 func (g *Graph) Host(name vnet.HostID) (int, bool) {
 	i, ok := g.index[string(name)]
-	return i, ok && i < g.hosts
+	return i, ok && i < g.named
 }
 
 // Name is the name of a node.
@@ -166,7 +172,7 @@ func (g *Graph) Beyond(node int, link string) (int, bool) {
 }
 
 // Flat says that there is no switch: every node hosts.
-func (g *Graph) Flat() bool { return len(g.trees) == 0 }
+func (g *Graph) Flat() bool { return g.named == len(g.names) }
 
 // Latency of an arc's link.
 func (g *Graph) Latency(a Arc) time.Duration { return g.links[a.Link()].Latency }

@@ -19,7 +19,7 @@ var Table = map[string][]string{
 	"embed/flow":        {"vnet", "embed/graph"},
 	"embed/topology":    {"vnet", "internal/splitmix"},
 	"embed/calendar":    {"vnet"},
-	"plan":              {"vnet"},
+	"plan":              {"vnet", "embed/relay"}, // paths of leased links through a fabric of relays become relay lists
 	"lease":             {"vnet", "embed/...", "plan"},
 	"lease/store":       {"vnet", "plan", "lease"},
 	"lease/api":         {"vnet", "vnet/vxdl", "plan", "lease"},

@@ -70,6 +70,9 @@ func Up(ctx context.Context, spec Spec) (*Lab, error) {
 		return nil, err
 	}
 	layout.bare, layout.ospf, layout.buffering = spec.Bare, spec.OSPF, spec.Buffering
+	if spec.OSPF {
+		layout.stateRelays()
+	}
 	state, lock, err := claim(spec, layout)
 	if err != nil {
 		return nil, fmt.Errorf("lab up: %w", err)

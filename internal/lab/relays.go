@@ -22,6 +22,19 @@ func (l *layout) setRelays(run string) error {
 	return nil
 }
 
+// stateRelays tells the substrate that its switches are relays, unless two of
+// them are joined twice: then which link is taken cannot be chosen.
+func (l *layout) stateRelays() {
+	with := l.substrate
+	with.Relays = make(map[string]netip.Addr, len(with.Switches))
+	for _, node := range with.Switches {
+		with.Relays[node], _ = Loopback(with, node)
+	}
+	if with.Check() == nil {
+		l.substrate = with
+	}
+}
+
 // relayHost is a switch as the owner of pins.
 func (l *layout) relayHost(run, node string) (*kernel.Host, error) {
 	return kernel.NewHost(kernel.Config{Host: node, Run: dirOf(run), Namespace: filepath.Join(netnsDir, l.namespace(node)), Cgroup: filepath.Join(Cgroup(run), node)})

@@ -3,9 +3,10 @@ package file
 // The form of a substrate.
 
 type substrate struct {
-	Hosts    []host          `yaml:"hosts" jsonschema_description:"Machines that run an agent." jsonschema:"minItems=1"`
-	Switches []name          `yaml:"switches,omitempty" jsonschema_description:"Forward, host nothing."`
-	Links    []substrateLink `yaml:"links,omitempty" jsonschema_description:"Wires between hosts and switches."`
+	Hosts    []host             `yaml:"hosts" jsonschema_description:"Machines that run an agent." jsonschema:"minItems=1"`
+	Switches []name             `yaml:"switches,omitempty" jsonschema_description:"Forward, host nothing."`
+	Links    []substrateLink    `yaml:"links,omitempty" jsonschema_description:"Wires between hosts and switches."`
+	Relays   map[string]address `yaml:"relays,omitempty" jsonschema_description:"By switch: IPv4 address at which it takes relay lists off, so that leases choose paths between switches. All switches or none."`
 }
 
 type host struct {

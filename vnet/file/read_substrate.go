@@ -20,6 +20,12 @@ func (f substrate) substrate() (vnet.Substrate, error) {
 			Memory: vnet.Bytes(h.Memory), Capacity: vnet.Rate(h.Capacity),
 		})
 	}
+	for name, a := range f.Relays {
+		if s.Relays == nil {
+			s.Relays = make(map[string]netip.Addr, len(f.Relays))
+		}
+		s.Relays[name] = netip.Addr(a)
+	}
 	for i, l := range f.Links {
 		made, err := l.link("links[" + strconv.Itoa(i) + "]")
 		if err != nil {

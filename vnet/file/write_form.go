@@ -155,6 +155,12 @@ func substrateForm(s vnet.Substrate) substrate {
 		}
 		f.Links = append(f.Links, made)
 	}
+	for name, a := range s.Relays {
+		if f.Relays == nil {
+			f.Relays = make(map[string]address, len(s.Relays))
+		}
+		f.Relays[name] = address(a)
+	}
 	return f
 }
 

@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"net/netip"
+	"slices"
+
+	"sublet/embed/relay"
+	"sublet/vnet"
+)
+
+// pins turns paths between relays into relay lists. Links that are down count
+// too: where others go, what was the only shortest path stays the only one, so
+// a list holds while its path does.
+type pins struct {
+	fabric  *relay.Fabric
+	number  map[string]int // of a switch
+	address []netip.Addr
+}
+
+// newPins knows the fabric's relays; nil: it has none.
+func newPins(sub vnet.Substrate) *pins {
+	if len(sub.Relays) == 0 {
+		return nil
+	}
+	p := &pins{fabric: relay.NewFabric(len(sub.Switches)), number: make(map[string]int, len(sub.Switches))}
+	for i, name := range sub.Switches {
+		p.number[name] = i
+		p.address = append(p.address, sub.Relays[name])
+	}
+	for i, l := range sub.Links {
+		a, isSwitch := p.number[l.Ends[0]]
+		b, too := p.number[l.Ends[1]]
+		if isSwitch && too {
+			_ = p.fabric.Join(a, b, 1, i) // both ends are there, and differ: the substrate was checked
+		}
+	}
+	return p
+}
+
+// maxRelays of a list, as datapath/iplb takes them.
+const maxRelays = 8
+
+// list is the shortest relay list whose packets follow hops from a host to a
+// host; false: the path meets no two switches, or cannot be pinned, and is the
+// fabric's own.
+func (p *pins) list(sub vnet.Substrate, hops []vnet.Hop) ([]netip.Addr, bool) {
+	path := relay.Path{}
+	for i, hop := range hops {
+		if at, isSwitch := p.number[hop.To()]; isSwitch {
+			path.Nodes = append(path.Nodes, at)
+			if i > 0 {
+				path.Links = append(path.Links, slices.IndexFunc(sub.Links, func(l vnet.SubstrateLink) bool { return l.Name == hop.Link.Name }))
+			}
+		}
+	}
+	if len(path.Nodes) < 2 {
+		return nil, false
+	}
+	list := p.fabric.Pin(path)
+	if len(list) > maxRelays || p.fabric.Follow(path, list) != nil {
+		return nil, false
+	}
+	relays := make([]netip.Addr, len(list))
+	for i, r := range list {
+		relays[i] = p.address[r.Node]
+	}
+	return relays, true
+}
+
+// listRoom is what a relay list takes of the MTU of a path at most: between n
+// links there are n-1 switches that could be relays (docs/multipath.md).
+func listRoom(sub vnet.Substrate, hops []vnet.Hop) int {
+	inner := 0
+	for _, hop := range hops {
+		if sub.Relays[hop.From()].IsValid() && sub.Relays[hop.To()].IsValid() {
+			inner++
+		}
+	}
+	if inner < 2 {
+		return 0
+	}
+	return 4 + 4*min(inner-1, maxRelays)
+}
+
+// pin makes a tunnel's packets take the path that the embedding chose for
+// them: in both directions, from the host where it begins.
+func (c *compiler) pin(w way, s stretch, dir vnet.Direction) {
+	if c.pins == nil {
+		return
+	}
+	hops, host := s.hops, s.from
+	if dir == vnet.Reverse {
+		hops, host = reversed(s.hops), s.to
+	}
+	relays, ok := c.pins.list(c.sub, hops)
+	if !ok {
+		return
+	}
+	t := c.tunnel(w, s, dir)
+	c.hosts[host].Add(Spread{
+		Prefix: single(t.Remote), VNI: s.vni, Interface: t.Interface,
+		Mode: HashMode, By: ByUDP, Paths: []RelayPath{{Relays: relays, Lease: w.net.lease.ID()}},
+	})
+}
+
+func reversed(hops []vnet.Hop) []vnet.Hop {
+	back := slices.Clone(hops)
+	slices.Reverse(back)
+	for i := range back {
+		back[i].Dir = back[i].Dir.Opposite()
+	}
+	return back
+}

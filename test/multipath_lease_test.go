@@ -1,0 +1,124 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/vnet"
+)
+
+// twoSpines has two paths between its leaves, neither of which holds both of
+// the leases below.
+const twoSpines = `hosts:
+  - {name: h1, cpu: 4, memory: 4GiB}
+  - {name: h2, cpu: 4, memory: 4GiB}
+  - {name: h3, cpu: 4, memory: 4GiB}
+  - {name: h4, cpu: 4, memory: 4GiB}
+switches: [leaf1, leaf2, spine1, spine2]
+links:
+  - {ends: [h1, leaf1], capacity: 40Mbit}
+  - {ends: [h2, leaf1], capacity: 40Mbit}
+  - {ends: [h3, leaf2], capacity: 40Mbit}
+  - {ends: [h4, leaf2], capacity: 40Mbit}
+  - {ends: [leaf1, spine1], capacity: 20Mbit}
+  - {ends: [leaf1, spine2], capacity: 20Mbit}
+  - {ends: [leaf2, spine1], capacity: 20Mbit}
+  - {ends: [leaf2, spine2], capacity: 20Mbit}
+`
+
+// TestLeasesTakeTheirPaths: where switches are relays, leases take the paths
+// that the embedding chose for them, packet by packet, whatever their size;
+// and one keeps its minimum while another fills the other path.
+func TestLeasesTakeTheirPaths(t *testing.T) {
+	if os.Geteuid() != 0 || !haveFRR() {
+		t.Skip("a fabric of relays takes root and FRR")
+	}
+	l := newLab(t, twoSpines)
+	l.up("network: a\nnodes: [{name: x, host: h1}, {name: y, host: h3}]\nlinks: [{ends: [x, y], rate: 15Mbit}]\n")
+	l.up("network: b\nnodes: [{name: x, host: h2}, {name: y, host: h4}]\nlinks: [{ends: [x, y], rate: 15Mbit}]\n")
+	l.settled()
+	ours, theirs := l.spineOf("a"), l.spineOf("b")
+	if ours == theirs {
+		t.Fatalf("both take %s", ours)
+	}
+	for _, size := range []string{"56", "1414"} {
+		const pings = 300
+		before, other := l.arrived(ours), l.arrived(theirs)
+		l.must("exec", "a/x", "--", "ping", "-q", "-c", fmt.Sprint(pings), "-i", "0.005", "-s", size, "-M", "do", "y")
+		if n := l.arrived(ours) - before; n < 2*pings {
+			t.Errorf("size %s: %d of %d packets by %s", size, n, 2*pings, ours)
+		}
+		if n := l.arrived(theirs) - other; n > pings/2 { // OSPF's
+			t.Errorf("size %s: %d packets by %s", size, n, theirs)
+		}
+	}
+	l.keepsMinimum("a", "b")
+	l.must("down", "a")
+	l.must("down", "b")
+}
+
+// spineOf is the switch by which a network's only link goes.
+func (l *lab) spineOf(network string) string {
+	l.t.Helper()
+	for _, v := range l.leases() {
+		if v.Network != network || v.State == vnet.Ended {
+			continue
+		}
+		path := v.Mapping.Links["x-y"]
+		if at := slices.IndexFunc(path, func(link string) bool { return strings.HasPrefix(link, "leaf1-") }); at >= 0 {
+			return strings.TrimPrefix(path[at], "leaf1-")
+		}
+		l.t.Fatalf("%s goes by %v", network, path)
+	}
+	l.t.Fatalf("there is no network %s", network)
+	return ""
+}
+
+// arrived is how many packets have come to a switch.
+func (l *lab) arrived(node string) (n int) {
+	l.t.Helper()
+	out, err := exec.Command("ip", "netns", "exec", labName(l.run)+"-"+node, "cat", "/proc/net/dev").Output()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(out), "\n") {
+		if words := strings.Fields(line); len(words) > 2 && strings.HasPrefix(words[0], "to-") {
+			packets, err := strconv.Atoi(words[2])
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			n += packets
+		}
+	}
+	return n
+}
+
+// keepsMinimum checks a network while another sends all it can.
+func (l *lab) keepsMinimum(network, loud string) {
+	l.t.Helper()
+	flood := exec.Command(program, "--run", l.run, "exec", loud+"/x", "--", "bash", "-c", "while true; do head -c 1300 /dev/zero > /dev/udp/$(getent hosts y | cut -d' ' -f1)/9; done")
+	if err := flood.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	defer func() { _ = flood.Process.Kill(); _ = flood.Wait() }()
+	for try := 1; ; try++ { // other work may take the processor away
+		v, code := l.check(network, "--duration", "3s")
+		why := starved(v)
+		if code == 0 {
+			return
+		}
+		if why == "" && try > 1 {
+			l.t.Fatalf("the check says %+v", v)
+		}
+		if try == 3 {
+			l.t.Skip("the machine is too busy: " + why)
+		}
+		time.Sleep(time.Second)
+	}
+}
