@@ -68,6 +68,9 @@ func (w *work) port(i int, slot uint32, have kernel.Link, want *plan.Port) (end,
 	}
 	gso := gsoSize(w.link.Ends[1-i].Rate, want.MTU)
 	if have.Kind != "veth" || have.Index != number(slot) || id < 0 || have.PeerNS != id || !leadsTo(inner, have.Peer, want.Interface) {
+		if err := w.programs.shut(slot); err != nil { // it was another device's
+			return end{}, err
+		}
 		if have, err = w.makePort(i, slot, inner, node.Fd(), want, gso); err != nil {
 			return end{}, err
 		}
