@@ -267,32 +267,41 @@ func (d *device) read(f *slot, rest []byte) (ok, kept bool) {
 			return what == whole, false
 		}
 	}
+	if !d.packet {
+		return d.readTap(f, rest)
+	}
 	d.iov[0].Base = &f.small[headroom]
 	d.iov[0].SetLen(small - headroom)
 	d.iov[1].Base = &rest[0]
 	d.iov[1].SetLen(len(rest))
-	n := d.readv()
+	n := d.receive()
 	if n < virtio+14 {
 		return false, false
 	}
 	f.len = n
 	if n > small-headroom {
-		f.big, kept = rest, true
+		f.big, f.bigAt, kept = rest, 0, true
 	}
-	if d.packet {
-		d.untuck(f)
+	d.untuck(f)
+	return true, kept
+}
+
+// readTap reads a frame to rest and copies its begin: the kernel takes longer to
+// read into two pieces than this takes.
+func (d *device) readTap(f *slot, rest []byte) (ok, kept bool) {
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(d.fd), uintptr(unsafe.Pointer(&rest[0])), uintptr(len(rest)))
+	if errno != 0 || n < virtio+14 {
+		return false, false
+	}
+	f.len = int(n)
+	first := copy(f.small[headroom:], rest[:n])
+	if first < f.len {
+		f.big, f.bigAt, kept = rest, first, true
 	}
 	return true, kept
 }
 
-func (d *device) readv() int {
-	if !d.packet {
-		n, _, errno := unix.RawSyscall(unix.SYS_READV, uintptr(d.fd), uintptr(unsafe.Pointer(&d.iov[0])), 2)
-		if errno != 0 {
-			return -1
-		}
-		return int(n)
-	}
+func (d *device) receive() int {
 	d.msg = unix.Msghdr{Iov: &d.iov[0], Iovlen: 2, Control: &d.aux[0]}
 	d.msg.SetControllen(len(d.aux))
 	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(d.fd), uintptr(unsafe.Pointer(&d.msg)), 0)
@@ -329,7 +338,12 @@ var errBusy = errors.New("device busy")
 // write writes a frame.
 func (d *device) write(f *slot) error {
 	v := f.iovecs(&d.iov)
-	_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(d.fd), uintptr(unsafe.Pointer(&v[0])), uintptr(len(v)))
+	var errno unix.Errno
+	if len(v) == 1 { // vectors cost the kernel more
+		_, _, errno = unix.RawSyscall(unix.SYS_WRITE, uintptr(d.fd), uintptr(unsafe.Pointer(v[0].Base)), uintptr(v[0].Len))
+	} else {
+		_, _, errno = unix.RawSyscall(unix.SYS_WRITEV, uintptr(d.fd), uintptr(unsafe.Pointer(&v[0])), uintptr(len(v)))
+	}
 	switch errno {
 	case 0:
 		return nil

@@ -23,7 +23,7 @@ const (
 const (
 	headroom = 4                    // for a VLAN tag that the kernel took off
 	small    = 2048                 // bytes of a frame in its own slot
-	big      = 65536 + 64           // bytes of the rest of a frame, borrowed
+	big      = 65536 + 64           // bytes of the rest of a frame, or all of it, borrowed
 	longest  = vnet.Bytes(96 << 10) // longest frame: a segment of 64 KB with the headers of its parts
 	most     = 1 << 17              // frames at most; 256 MB of slots
 	chunk    = 256                  // slots are made so many at a time
@@ -35,6 +35,7 @@ const (
 type slot struct {
 	small []byte // headroom, virtio header, frame
 	big   []byte // nil for most
+	bigAt int    // where in big the rest begins
 	len   int    // virtio header and frame
 	off   int    // where the virtio header begins in small
 	refs  int32  // outputs it is queued for
@@ -110,7 +111,7 @@ func (f *slot) iovecs(v *[2]unix.Iovec) []unix.Iovec {
 	if f.len == first {
 		return v[:1]
 	}
-	v[1].Base = &f.big[0]
+	v[1].Base = &f.big[f.bigAt]
 	v[1].SetLen(f.len - first)
 	return v[:2]
 }

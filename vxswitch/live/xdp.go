@@ -191,7 +191,7 @@ func (f *slot) set(b, rest []byte) (kept bool) {
 	f.len = virtio + len(b)
 	if n < len(b) {
 		copy(rest, b[n:])
-		f.big, kept = rest, true
+		f.big, f.bigAt, kept = rest, 0, true
 	}
 	if start, offset, is := unfinished(b); is {
 		header[0] = flagNeedsCsum
@@ -270,6 +270,6 @@ func (f *slot) copyFrom(b []byte, at int) {
 		b, at = b[n:], at+n
 	}
 	if len(b) > 0 {
-		copy(b, f.big[at-len(first):])
+		copy(b, f.big[f.bigAt+at-len(first):])
 	}
 }
