@@ -90,8 +90,8 @@ func series(ctx context.Context, all []*network) error {
 	fmt.Println("|---|---|---|---|---|---|---|")
 	for i, n := range all {
 		f, base := got[i], got[0]
-		fmt.Printf("| %s | %.3f | %.2f | %.2f | %.2f | %.0f | %.0f |\n", n.name, f.packets.Median()/1e6, f.packets.Over(base.packets).Median(),
-			f.bits.Median()/1e9, f.bits.Over(base.bits).Median(), f.p50.Median(), f.p99.Median())
+		fmt.Printf("| %s | %.3f | %s | %.2f | %s | %.0f | %.0f |\n", n.name, f.packets.Median()/1e6, f.packets.Over(base.packets).Format("%.2f"),
+			f.bits.Median()/1e9, f.bits.Over(base.bits).Format("%.2f"), f.p50.Median(), f.p99.Median())
 	}
 	return nil
 }
