@@ -59,6 +59,9 @@ func (d Distribution) Shares(n int, rng *rand.Rand) []float64 {
 type Flow struct {
 	Rate float64
 	Path int // index of the path it is on
+	// Fixed says that it stays there, as what is leased does: it loads its path
+	// and is not moved.
+	Fixed bool
 }
 
 // Move is one step of rearrangement.
@@ -79,27 +82,29 @@ func Rearrange(flows []Flow, paths int) (Move, bool) {
 
 // RearrangeWeighted is Rearrange where paths shall be loaded in proportion to
 // weights: loads are compared by weight, and what moves is less than would
-// make the path it goes to the more loaded one of the two.
+// make the path it goes to the more loaded one of the two. The most loaded path
+// is that of those with something to move.
 func RearrangeWeighted(flows []Flow, weights []float64) (Move, bool) {
-	load := make([]float64, len(weights))
+	load, movable := make([]float64, len(weights)), make([]bool, len(weights))
 	for _, f := range flows {
 		load[f.Path] += f.Rate / weights[f.Path]
+		movable[f.Path] = movable[f.Path] || !f.Fixed
 	}
-	most, least := 0, 0
+	most, least := -1, 0
 	for p := range load {
-		if load[p] > load[most] {
+		if movable[p] && (most < 0 || load[p] > load[most]) {
 			most = p
 		}
 		if load[p] < load[least] {
 			least = p
 		}
 	}
-	if len(load) == 0 {
+	if most < 0 {
 		return Move{-1, 0, 0}, false
 	}
 	chosen, gap := -1, (load[most]-load[least])*weights[least]
 	for i, f := range flows {
-		if f.Path == most && f.Rate > 0 && f.Rate < gap && (chosen < 0 || f.Rate > flows[chosen].Rate) {
+		if f.Path == most && !f.Fixed && f.Rate > 0 && f.Rate < gap && (chosen < 0 || f.Rate > flows[chosen].Rate) {
 			chosen = i
 		}
 	}

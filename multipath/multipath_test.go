@@ -102,12 +102,16 @@ func TestRearrange(t *testing.T) {
 		move  Move
 		moves bool
 	}{
-		{[]Flow{{50, 0}, {30, 0}, {20, 0}, {10, 1}}, 2, Move{0, 0, 1}, true},
-		{[]Flow{{50, 1}, {30, 0}, {20, 0}, {10, 1}}, 2, Move{}, false},
-		{[]Flow{{70, 0}, {20, 0}, {40, 1}, {30, 2}}, 3, Move{1, 0, 2}, true},
-		{[]Flow{{70, 0}, {20, 2}, {40, 1}, {30, 2}}, 3, Move{}, false},
-		{[]Flow{{40, 0}, {40, 1}}, 2, Move{}, false},
+		{[]Flow{{50, 0, false}, {30, 0, false}, {20, 0, false}, {10, 1, false}}, 2, Move{0, 0, 1}, true},
+		{[]Flow{{50, 1, false}, {30, 0, false}, {20, 0, false}, {10, 1, false}}, 2, Move{}, false},
+		{[]Flow{{70, 0, false}, {20, 0, false}, {40, 1, false}, {30, 2, false}}, 3, Move{1, 0, 2}, true},
+		{[]Flow{{70, 0, false}, {20, 2, false}, {40, 1, false}, {30, 2, false}}, 3, Move{}, false},
+		{[]Flow{{40, 0, false}, {40, 1, false}}, 2, Move{}, false},
 		{nil, 2, Move{}, false},
+		// What is fixed loads its path, and is left where it is.
+		{[]Flow{{50, 0, true}, {30, 0, false}, {20, 1, false}}, 2, Move{1, 0, 1}, true},
+		{[]Flow{{50, 0, true}, {30, 1, false}, {20, 1, false}}, 2, Move{}, false},
+		{[]Flow{{90, 0, true}, {30, 1, false}, {20, 1, false}}, 3, Move{1, 1, 2}, true},
 	} {
 		m, ok := Rearrange(c.flows, c.paths)
 		if ok != c.moves || ok && m != c.move {
@@ -122,7 +126,7 @@ func TestRearrangementEndsAndClosesTheGap(t *testing.T) {
 		paths := 1 + rng.IntN(6)
 		flows := make([]Flow, rng.IntN(30))
 		for i := range flows {
-			flows[i] = Flow{rng.Float64(), rng.IntN(paths)}
+			flows[i] = Flow{Rate: rng.Float64(), Path: rng.IntN(paths)}
 		}
 		before := spread(flows, paths)
 		Settle(flows, paths)

@@ -57,7 +57,7 @@ func (f *Fabric) Datagrams(targets []int, n int, d Distribution, m Method, rng *
 		paths := f.candidates(from, to, m)
 		list := make([]Flow, n)
 		for i, share := range d.Shares(n, rng) {
-			list[i] = Flow{share, rng.IntN(len(paths))}
+			list[i] = Flow{Rate: share, Path: rng.IntN(len(paths))}
 		}
 		if m.kind == "flow" {
 			Settle(list, len(paths))

@@ -39,6 +39,7 @@ func (d *Daemon) rearrange() {
 		return
 	}
 	d.look++
+	d.lookAtLeases()
 	for prefix, spread := range d.spreads {
 		rates := d.rates(prefix, flows[prefix])
 		if modes[spread.Mode] == iplb.PerFlow {
@@ -93,6 +94,10 @@ func (d *Daemon) balance(spread plan.Spread, flows []iplb.Flow, rates []float64)
 			which = append(which, i)
 			total += rates[i]
 		}
+	}
+	for _, f := range d.leasedOn(spread, open) {
+		list = append(list, f)
+		total += f.Rate
 	}
 	weights := weightsOf(spread, open)
 	for range movesAtOnce {

@@ -12,6 +12,7 @@ import (
 
 	"sublet/datapath/iplb"
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // Daemon is the loop of one host. It owns the table while it runs.
@@ -33,6 +34,9 @@ type Daemon struct {
 	moves   []Move
 	moved   uint64
 
+	calls  chan func()
+	leased map[vnet.VNI]*tunnel
+
 	watches map[netip.Prefix]watching
 	tick    uint64
 	ticked  time.Duration
@@ -43,6 +47,7 @@ func New(host string, table *iplb.Table, log *slog.Logger) *Daemon {
 	return &Daemon{
 		Host: host, Table: table, Log: log, Rearrange: time.Second,
 		spreads: make(map[netip.Prefix]plan.Spread), changes: make(chan []plan.Spread), asks: make(chan chan Status),
+		calls: make(chan func()), leased: make(map[vnet.VNI]*tunnel),
 		counted: make(map[flowID]counted), rested: make(map[flowID]uint64), watches: make(map[netip.Prefix]watching),
 	}
 }
@@ -67,6 +72,8 @@ func (d *Daemon) Run(ctx context.Context) {
 			return
 		case spreads := <-d.changes:
 			d.Apply(spreads)
+		case f := <-d.calls:
+			f()
 		case answer := <-d.asks:
 			answer <- d.status()
 		case <-rearrange.C:

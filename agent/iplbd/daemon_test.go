@@ -207,7 +207,7 @@ func until(t *testing.T, ctx context.Context, d *Daemon, what string, holds func
 		if s, err = d.Ask(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if len(s.Prefixes) == 1 && holds(s.Prefixes[0], s) {
+		if len(s.Prefixes) > 0 && holds(s.Prefixes[0], s) {
 			return s.Prefixes[0], s
 		}
 	}

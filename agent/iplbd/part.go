@@ -22,8 +22,10 @@ type Part struct {
 	host *kernel.Host
 	lock func() (io.Closer, error)
 
+	daemon *Daemon // that owns the table while it runs; nil: this does
+
 	mu       sync.Mutex
-	held     io.Closer // while the table is open
+	held     io.Closer // while the table is open, and no daemon's
 	table    *iplb.Table
 	done     map[string]plan.Spread // by key, as they were told to the kernel
 	attached map[string]int         // index of a device when it got its program
@@ -35,11 +37,32 @@ func NewPart(host *kernel.Host, lock func() (io.Closer, error)) *Part {
 	return &Part{host: host, lock: lock, done: make(map[string]plan.Spread), attached: make(map[string]int)}
 }
 
+// PartOf makes the part of a host whose daemon runs beside it: leases and what
+// is spread by load share its table.
+func PartOf(d *Daemon, host *kernel.Host) *Part {
+	p := NewPart(host, nil)
+	p.daemon, p.table = d, d.Table
+	return p
+}
+
+// owning runs f where the table may be touched.
+func (p *Part) owning(ctx context.Context, f func() error) (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.daemon == nil {
+		return f()
+	}
+	if missed := p.daemon.call(ctx, func() { err = f() }); missed != nil {
+		return missed
+	}
+	return err
+}
+
 // Close lets go of the table; what is in it stays.
 func (p *Part) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.table != nil {
+	if p.table != nil && p.daemon == nil {
 		p.table.Close()
 		p.held.Close()
 		p.table = nil
@@ -51,9 +74,11 @@ func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindSpread} }
 
 // Observe lists what the kernel has. A path that another agent put there, or
 // whose device is another one now, is listed by its name only.
-func (p *Part) Observe(_ context.Context, have *plan.Host) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (p *Part) Observe(ctx context.Context, have *plan.Host) error {
+	return p.owning(ctx, func() error { return p.observe(have) })
+}
+
+func (p *Part) observe(have *plan.Host) error {
 	if p.table == nil {
 		if left, err := iplb.Left(p.host); err != nil || !left {
 			return err
@@ -88,20 +113,20 @@ func (p *Part) attachedTo(device string) bool {
 }
 
 // Do makes one change.
-func (p *Part) Do(_ context.Context, step plan.Step) error {
+func (p *Part) Do(ctx context.Context, step plan.Step) error {
 	s, ok := step.Item.(plan.Spread)
 	if !ok || s.VNI == 0 {
 		return fmt.Errorf("%s: an agent spreads tunnels; state other prefixes to sublet paths run", step.Item.Key())
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.open(); err != nil {
-		return err
-	}
-	if step.Op == plan.Delete {
-		return p.remove(s)
-	}
-	return p.set(s)
+	return p.owning(ctx, func() error {
+		if err := p.open(); err != nil {
+			return err
+		}
+		if step.Op == plan.Delete {
+			return p.remove(s)
+		}
+		return p.set(s)
+	})
 }
 
 func (p *Part) set(s plan.Spread) error {
@@ -115,6 +140,9 @@ func (p *Part) set(s plan.Spread) error {
 		return err
 	}
 	p.done[s.Key()] = s
+	if p.daemon != nil {
+		p.daemon.lease(s)
+	}
 	return nil
 }
 
@@ -139,12 +167,39 @@ func (p *Part) attach(device string) error {
 	return nil
 }
 
+// Ask lists the tunnels of leases and their paths.
+func (p *Part) Ask(ctx context.Context) (Status, error) {
+	s := Status{Host: p.host.Host, Moves: []Move{}, Prefixes: []PrefixStatus{}}
+	err := p.owning(ctx, func() (err error) {
+		if p.table == nil {
+			return nil
+		}
+		if s.Outcomes, err = p.table.Counts(); err != nil {
+			return err
+		}
+		for _, t := range p.done {
+			load, err := p.table.TunnelLoad(uint32(t.VNI))
+			if err != nil {
+				return err
+			}
+			s.Prefixes = append(s.Prefixes, tunnelStatus(t, load.Packets, load.Bytes))
+		}
+		return nil
+	})
+	slices.SortFunc(s.Prefixes, func(a, b PrefixStatus) int { return int(a.VNI) - int(b.VNI) })
+	return s, err
+}
+
 // remove takes a path out, and the table with the last.
 func (p *Part) remove(s plan.Spread) error {
 	if err := p.table.RemoveTunnel(uint32(s.VNI)); err != nil {
 		return err
 	}
 	delete(p.done, s.Key())
+	if p.daemon != nil {
+		delete(p.daemon.leased, s.VNI)
+		return nil // the table is the daemon's too
+	}
 	left, err := p.table.Tunnels()
 	if err != nil || len(left) > 0 {
 		return err

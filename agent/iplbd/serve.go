@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"time"
 
@@ -13,9 +14,9 @@ import (
 // patience is how long a daemon may take to answer.
 const patience = 5 * time.Second
 
-// Serve answers each connection to a socket with the status, as JSON. Only
-// root can connect.
-func (d *Daemon) Serve(ctx context.Context, socket string) (stop func(), err error) {
+// Serve answers each connection to a socket with a status, as JSON. Only root
+// can connect.
+func Serve(ctx context.Context, socket string, ask func(context.Context) (Status, error), log *slog.Logger) (stop func(), err error) {
 	l, err := kernel.ListenForRoot(socket)
 	if err != nil {
 		return nil, fmt.Errorf("listen for questions: %w", err)
@@ -26,22 +27,22 @@ func (d *Daemon) Serve(ctx context.Context, socket string) (stop func(), err err
 			if err != nil {
 				return // closed
 			}
-			d.answer(ctx, conn)
+			answer(ctx, conn, ask, log)
 		}
 	}()
 	return func() { l.Close() }, nil
 }
 
 // answer tells one caller; one that does not read is left after a while.
-func (d *Daemon) answer(ctx context.Context, conn net.Conn) {
+func answer(ctx context.Context, conn net.Conn, ask func(context.Context) (Status, error), log *slog.Logger) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
-	status, err := d.Ask(ctx)
+	status, err := ask(ctx)
 	if err == nil {
 		err = json.NewEncoder(conn).Encode(status)
 	}
 	if err != nil {
-		d.Log.Debug("question not answered", "err", err)
+		log.Debug("question not answered", "err", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"sublet/datapath/iplb"
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // Status is what a host's paths are and carry.
@@ -23,6 +24,7 @@ type Status struct {
 // PrefixStatus is one prefix with its paths.
 type PrefixStatus struct {
 	Prefix netip.Prefix    `json:"prefix"`
+	VNI    vnet.VNI        `json:"vni,omitempty"` // of a leased tunnel to it, which has this path
 	Also   []netip.Prefix  `json:"also,omitempty"`
 	Mode   plan.SpreadMode `json:"mode"`
 	By     plan.Relaying   `json:"by"`
@@ -87,6 +89,7 @@ func (d *Daemon) status() Status {
 	slices.SortFunc(s.Prefixes, func(a, b PrefixStatus) int {
 		return strings.Compare(a.Prefix.String(), b.Prefix.String())
 	})
+	s.Prefixes = append(s.Prefixes, d.leasedStatus()...)
 	return s
 }
 

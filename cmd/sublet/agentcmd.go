@@ -22,7 +22,6 @@ import (
 
 	"sublet/agent"
 	"sublet/agent/capture"
-	"sublet/agent/iplbd"
 	"sublet/agent/session"
 	"sublet/datapath/kernel"
 	"sublet/datapath/overlay"
@@ -40,6 +39,7 @@ import (
 type agentOptions struct {
 	host, data, cgroup, listen string
 	workers                    int
+	spread                     spreadRun
 }
 
 func (a *app) agent() *cobra.Command {
@@ -49,7 +49,9 @@ func (a *app) agent() *cobra.Command {
 		Short: "Run one host's agent",
 		Long: `Run the agent of one host: it makes the host match its plan, again after any
 accident, and goes on from a copy of the plan when the server is away. It works
-in the network namespace it is started in.`,
+in the network namespace it is started in. With --device and --ospf or --lists
+it also spreads what leases do not carry over several paths of the fabric, as
+sublet paths run does (docs/multipath.md).`,
 		Example: "  sublet agent --host h1\n  sublet agent --host h2 --server 192.0.2.1:7443 --listen 192.0.2.2:7444 --cert h2.pem --key h2.key --ca ca.pem",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.runAgent(c.Context(), o) },
@@ -59,6 +61,7 @@ in the network namespace it is started in.`,
 	f.StringVar(&o.data, "data", "", "directory of the copy of the plan (default: RUN/agent)")
 	f.StringVar(&o.cgroup, "cgroup", "sublet", "control group below which this host gets one")
 	f.StringVar(&o.listen, "listen", "", "HOST:PORT for the server's sessions, with mutual TLS (default: a socket for a server on this machine)")
+	o.spread.spreadFlags(c)
 	f.IntVar(&o.workers, "workers", agent.DefaultWorkers, "steps done at once")
 	return c
 }
@@ -103,8 +106,12 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	links := vxlink.New(host)
 	d.links = links
 	go links.Trim(ctx)
-	paths := iplbd.NewPart(host, func() (io.Closer, error) { return a.lockPaths(o.host) })
-	defer paths.Close()
+	o.spread.host = o.host
+	paths, closePaths, err := a.agentPaths(ctx, o.spread, host, log)
+	if err != nil {
+		return err
+	}
+	defer closePaths()
 	hosting := vxswitch.New(host)
 	d.hosting = hosting
 	go hosting.Watch(ctx, events)

@@ -41,16 +41,23 @@ the last moves of flows. See docs/multipath.md.`,
 // pathsSocket is where the daemon of a host answers.
 func (a *app) pathsSocket(host string) string { return filepath.Join(a.run, "paths-"+host+".sock") }
 
+// agentPathsSocket is where the agent of a host answers the same. Names of
+// hosts hold no '@'.
+func (a *app) agentPathsSocket(host string) string { return a.pathsSocket(host + "@agent") }
+
+const agentSuffix = "@agent.sock"
+
 func (a *app) showPaths(ctx context.Context, host string) error {
 	sockets, err := filepath.Glob(a.pathsSocket("*"))
 	if err != nil {
 		return err
 	}
 	if host != "" {
-		if !slices.Contains(sockets, a.pathsSocket(host)) {
+		own := []string{a.pathsSocket(host), a.agentPathsSocket(host)}
+		sockets = slices.DeleteFunc(sockets, func(s string) bool { return !slices.Contains(own, s) })
+		if len(sockets) == 0 {
 			return badInput{fmt.Errorf("--host %s: it runs no paths below %s: start them with sublet paths run", host, a.run)}
 		}
-		sockets = []string{a.pathsSocket(host)}
 	}
 	all := []iplbd.Status{}
 	for _, socket := range sockets {
@@ -61,7 +68,9 @@ func (a *app) showPaths(ctx context.Context, host string) error {
 		if err != nil {
 			return err
 		}
-		all = append(all, s)
+		if len(s.Prefixes) > 0 || !strings.HasSuffix(socket, agentSuffix) {
+			all = append(all, s)
+		}
 	}
 	return a.print(all, "HOST PREFIX MODE BY RELAYS WEIGHT HEALTH RTT FLOWS PACKETS BYTES LEASE", pathRows(all))
 }
@@ -77,7 +86,7 @@ func pathRows(all []iplbd.Status) [][]string {
 					rtt = path.RTT.Round(time.Microsecond).String()
 				}
 				rows = append(rows, []string{
-					s.Host, p.Prefix.String(), string(p.Mode), string(p.By), relaysText(path.Relays), fmt.Sprint(path.Weight), string(path.Health), rtt,
+					s.Host, prefixText(p), string(p.Mode), string(p.By), relaysText(path.Relays), fmt.Sprint(path.Weight), string(path.Health), rtt,
 					fmt.Sprint(path.Flows), fmt.Sprint(path.Packets), fmt.Sprint(path.Bytes), orDash(path.Lease),
 				})
 			}
@@ -89,6 +98,14 @@ func pathRows(all []iplbd.Status) [][]string {
 		}
 	}
 	return rows
+}
+
+// prefixText is a prefix, or a tunnel's target and number.
+func prefixText(p iplbd.PrefixStatus) string {
+	if p.VNI != 0 {
+		return fmt.Sprintf("%s#%d", p.Prefix.Addr(), p.VNI)
+	}
+	return p.Prefix.String()
 }
 
 // relaysText is "10.255.0.1,10.255.0.2"; "-" is the fabric's own way.

@@ -48,6 +48,12 @@ turn are watched: flows leave a dead one at once.`,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.spread(c.Context(), r) },
 	}
 	r.flags(c)
+	r.spreadFlags(c)
+	return c
+}
+
+// spreadFlags are those that say what is spread, and how.
+func (r *spreadRun) spreadFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&r.device, "device", "", "towards the fabric")
 	f.StringVar(&r.source, "source", "", "of outer headers (default: a /32 of lo, else the device's IPv4 address)")
@@ -60,7 +66,6 @@ turn are watched: flows leave a dead one at once.`,
 	f.DurationVar(&r.probe, "probe", 20*time.Millisecond, "between probes of a path in use; 0: no probes")
 	f.IntVar(&r.lost, "lost", 7, "probes in a row without an answer after which a path is dead")
 	f.DurationVar(&r.rearrange, "rearrange", time.Second, "between looks at the flows' rates; 0: flows stay where they are")
-	return c
 }
 
 func (r spreadRun) check() error {
@@ -148,19 +153,12 @@ func (a *app) readLists(name string) ([]plan.Spread, error) {
 // runPaths works until the context ends.
 func (a *app) runPaths(ctx context.Context, r spreadRun, h *kernel.Host, t *iplb.Table, spreads []plan.Spread) error {
 	log := slog.New(slog.NewTextHandler(a.err, nil)).With("host", r.host)
-	d := iplbd.New(r.host, t, log)
-	d.Rearrange = r.rearrange
-	prober, err := iplb.NewProber(h, r.device)
+	d, closing, err := r.daemon(h, t, spreads, log)
 	if err != nil {
 		return err
 	}
-	defer prober.Close()
-	d.Probing = iplbd.Probing{Every: r.probe, Lost: r.lost, Send: prober.Send}
-	d.Apply(spreads)
-	if err := t.Spread(h, r.device); err != nil {
-		return err
-	}
-	stop, err := d.Serve(ctx, a.pathsSocket(r.host))
+	defer closing()
+	stop, err := iplbd.Serve(ctx, a.pathsSocket(r.host), d.Ask, log)
 	if err != nil {
 		return err
 	}
@@ -169,6 +167,23 @@ func (a *app) runPaths(ctx context.Context, r spreadRun, h *kernel.Host, t *iplb
 	fmt.Fprintf(a.err, "sublet: paths of %s are up\n", r.host)
 	d.Run(ctx)
 	return nil
+}
+
+// daemon makes the loop over a table; it does not run yet.
+func (r spreadRun) daemon(h *kernel.Host, t *iplb.Table, spreads []plan.Spread, log *slog.Logger) (*iplbd.Daemon, func(), error) {
+	d := iplbd.New(r.host, t, log)
+	d.Rearrange = r.rearrange
+	prober, err := iplb.NewProber(h, r.device)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.Probing = iplbd.Probing{Every: r.probe, Lost: r.lost, Send: prober.Send}
+	d.Apply(spreads)
+	if err := t.Spread(h, r.device); err != nil {
+		prober.Close()
+		return nil, nil, err
+	}
+	return d, func() { prober.Close() }, nil
 }
 
 // feed tells the daemon what is wanted, whenever the file or the link state
