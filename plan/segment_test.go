@@ -150,3 +150,40 @@ func TestStreamsKeepToPorts(t *testing.T) {
 		t.Errorf("streams of a and b have %v", rates)
 	}
 }
+
+// The link of a fast station among slow ones is asked for its minimum, if a
+// slow one takes that; not for less.
+func TestStreamsProveMinima(t *testing.T) {
+	for _, c := range []struct {
+		least vnet.Rate
+		want  vnet.Rate // of the fast one's stream; 0: none
+	}{{50, 100}, {100, 100}, {101, 0}} {
+		l := lan()
+		l.Rates = make(map[string][2]vnet.Rate)
+		for i, link := range l.Request.Links {
+			l.Rates[link.Name] = [2]vnet.Rate{100, 100}
+			if link.Name == "a-s1" {
+				l.Rates[link.Name] = [2]vnet.Rate{400, 400}
+				l.Request.Links[i].Bandwidth[vnet.Forward].Min = c.least
+			}
+		}
+		streams, err := Streams(substrate, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := vnet.Rate(0)
+		for _, s := range streams {
+			if s.From.Link == "a-s1" {
+				have = s.Rate
+				if s.Fills {
+					t.Errorf("a stream of %d fills a link of 400", s.Rate)
+				}
+			} else if !s.Fills {
+				t.Errorf("the stream from %s does not fill its link", s.Ends[0])
+			}
+		}
+		if have != c.want {
+			t.Errorf("minimum %d: a stream of %d, want %d", c.least, have, c.want)
+		}
+	}
+}

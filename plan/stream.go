@@ -8,13 +8,15 @@ import (
 )
 
 // Stream is a stream between two stations of a segment that fills the link
-// it begins by, and nothing it crosses more than it may: by such streams, all
-// at once, the links at switches are measured.
+// it begins by, or where none can, at least to its minimum, and nothing it
+// crosses more than it may: by such streams, all at once, the links at switches
+// are measured.
 type Stream struct {
 	From, To  DirectedLink // the station's link to its switch, the other's from its own
 	Ends      [2]string    // nodes
 	Ports     [2]Port
 	Rate      vnet.Rate // that it is to have; 0: best effort
+	Fills     bool      // From; else it is asked for less than that carries
 	Saturates bool      // fills To too
 }
 
@@ -86,14 +88,10 @@ func down(s vnet.Station) DirectedLink {
 // begin finds the best end for a stream from a station.
 func (c *streams) begin(from vnet.Station, stations []vnet.Station) {
 	rate := c.left[up(from)]
-	var best *vnet.Station
-	for i, to := range stations {
-		if !c.suits(from, to, rate) {
-			continue
-		}
-		if best == nil || c.left[down(to)] < c.left[down(*best)] {
-			best = &stations[i]
-		}
+	best := c.slowest(from, stations, rate)
+	fills := best != nil
+	if !fills {
+		best, rate = c.fastest(from, stations)
 	}
 	if best == nil {
 		return
@@ -101,13 +99,44 @@ func (c *streams) begin(from vnet.Station, stations []vnet.Station) {
 	stream := Stream{
 		From: up(from), To: down(*best), Ends: [2]string{from.Node, best.Node},
 		Ports: [2]Port{*c.port(from.Link, from.End), *c.port(best.Link, best.End)},
-		Rate:  rate, Saturates: c.left[down(*best)] == rate,
+		Rate:  rate, Fills: fills, Saturates: c.left[down(*best)] == rate,
 	}
 	c.used[down(*best)] = true
 	for _, d := range c.path(from, *best) {
 		c.left[d] -= rate
 	}
 	c.list = append(c.list, stream)
+}
+
+// slowest is the slowest station that takes a stream of a rate.
+func (c *streams) slowest(from vnet.Station, stations []vnet.Station, rate vnet.Rate) (best *vnet.Station) {
+	for i, to := range stations {
+		if c.suits(from, to, rate) && (best == nil || c.left[down(to)] < c.left[down(*best)]) {
+			best = &stations[i]
+		}
+	}
+	return best
+}
+
+// fastest is the station to which most can be sent, if that is the minimum of
+// the sender's link.
+func (c *streams) fastest(from vnet.Station, stations []vnet.Station) (best *vnet.Station, rate vnet.Rate) {
+	if c.left[up(from)] == 0 {
+		return nil, 0
+	}
+	for i, to := range stations {
+		if !c.suits(from, to, 1) {
+			continue
+		}
+		most := c.left[up(from)]
+		for _, d := range c.path(from, to) {
+			most = min(most, c.left[d])
+		}
+		if most > rate && most >= from.Link.Bandwidth[up(from).Dir].Min {
+			best, rate = &stations[i], most
+		}
+	}
+	return best, rate
 }
 
 // suits says whether a stream of a rate can end at a station.

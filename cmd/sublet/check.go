@@ -82,7 +82,7 @@ func (a *app) measure(ctx context.Context, client *api.Client, l vnet.Lease, opt
 	if err != nil {
 		return verdict, err
 	}
-	verdict.Links = append(verdict.Links, behind(l, streams, verdict.Links)...)
+	verdict.Links = behind(l, streams, verdict.Links)
 	verdict.Time = time.Now().UTC().Truncate(time.Second)
 	return verdict, client.SetVerdict(ctx, l.ID(), verdict)
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"slices"
+
 	"sublet/measure/probe"
 	"sublet/plan"
 	"sublet/vnet"
@@ -22,7 +25,7 @@ func across(l vnet.Lease, streams []plan.Stream) []probe.Target {
 			MTU: c.Ports[0].MTU, Min: min(asked.Min, c.Rate), Max: asked.Max,
 			Alloc: c.Rate, Open: asked.Max == vnet.Unbounded,
 		}
-		if t.Open || t.Max > c.Rate && c.Rate < l.Rates[c.From.Link][c.From.Dir] { // a switch's port takes less
+		if t.Open || t.Max > c.Rate && c.Rate < l.Rates[c.From.Link][c.From.Dir] { // a switch's port, or who receives, takes less
 			t.Max = t.Alloc
 		}
 		targets = append(targets, t)
@@ -30,22 +33,45 @@ func across(l vnet.Lease, streams []plan.Stream) []probe.Target {
 	return targets
 }
 
-// behind are the verdicts on the other directions of links at switches: of one
-// that a stream filled too, what was measured of the stream; of the rest, that
-// no stream could fill it while all others were full.
+// partly says how far a link was filled that gets its minimum so, but that no
+// stream fills.
+func partly(v vnet.LinkVerdict, asked, all vnet.Rate) vnet.LinkVerdict {
+	v.Alloc = asked
+	if v.OK {
+		v.Why += fmt.Sprintf("; filled to %s of %s: no stream between nodes fills it alone", asked, all)
+	}
+	return v
+}
+
+// behind completes the verdicts with those on the other directions of links at
+// switches: of one that a stream filled too, or to its minimum, what was
+// measured of the stream; of the rest, that no stream could fill it while all
+// others were full.
 func behind(l vnet.Lease, streams []plan.Stream, measured []vnet.LinkVerdict) []vnet.LinkVerdict {
 	top := l.Topology()
 	filled := make(map[plan.DirectedLink]vnet.LinkVerdict)
 	began := make(map[plan.DirectedLink]bool)
 	for _, c := range streams {
 		began[c.From] = true
-		for _, v := range measured {
-			if c.Saturates && v.Name == c.From.Link && v.From == c.Ends[0] && v.To == c.Ends[1] {
-				filled[c.To] = v
-			}
+		i := slices.IndexFunc(measured, func(v vnet.LinkVerdict) bool {
+			return v.Name == c.From.Link && v.From == c.Ends[0] && v.To == c.Ends[1]
+		})
+		if i < 0 {
+			continue
+		}
+		link, _ := top.Link(c.To.Link)
+		v, all := measured[i], l.Rates[c.To.Link][c.To.Dir]
+		if least := link.Bandwidth[c.To.Dir].Min; c.Saturates {
+			v.Alloc = all
+			filled[c.To] = v
+		} else if least > 0 && c.Rate >= least {
+			filled[c.To] = partly(v, c.Rate, all)
+		}
+		if !c.Fills {
+			measured[i] = partly(v, c.Rate, l.Rates[c.From.Link][c.From.Dir])
 		}
 	}
-	var list []vnet.LinkVerdict
+	list := slices.Clone(measured)
 	for _, link := range top.Links {
 		_, a := top.Switch(link.Ends[0])
 		_, b := top.Switch(link.Ends[1])
@@ -56,10 +82,10 @@ func behind(l vnet.Lease, streams []plan.Stream, measured []vnet.LinkVerdict) []
 			}
 			v, ok := filled[is]
 			if !ok {
-				v = vnet.LinkVerdict{OK: true, Why: "not measured: no stream between nodes fills it alone"}
+				v = vnet.LinkVerdict{OK: true, Alloc: l.Rates[link.Name][d], Why: "not measured: no stream between nodes fills it alone"}
 			}
 			v.Name, v.From, v.To = link.Name, link.Ends[d], link.Ends[d.Opposite()]
-			v.Min, v.Max, v.Alloc = link.Bandwidth[d].Min, link.Bandwidth[d].Max, l.Rates[link.Name][d]
+			v.Min, v.Max = link.Bandwidth[d].Min, link.Bandwidth[d].Max
 			if v.Max == vnet.Unbounded {
 				v.Max = v.Alloc
 			}
