@@ -139,7 +139,14 @@ func (l *line) send(to string, megabytes int) int64 {
 
 // relayed is a line whose middle takes headers off, and its sender.
 func relayed(t *testing.T) (*line, *Table, [2]*Table) {
-	l := newLine(t, 1700)
+	l, sender, relays := relayedBy(t, 1700)
+	l.run(0, "ip route replace 10.3.0.0/24 via 10.1.0.2 mtu 1500")
+	return l, sender, relays
+}
+
+// relayedBy is one whose wires have an MTU, and no route another.
+func relayedBy(t *testing.T, mtu int) (*line, *Table, [2]*Table) {
+	l := newLine(t, mtu)
 	sender, relays := table(t), [2]*Table{table(t), table(t)}
 	sender.Source = netip.MustParseAddr("10.1.0.1")
 	for i, r := range relays {
@@ -149,7 +156,6 @@ func relayed(t *testing.T) (*line, *Table, [2]*Table) {
 		l.attach(i+1, "left", ebpf.AttachTCXIngress, r.Relay())
 	}
 	l.attach(0, "right", ebpf.AttachTCXEgress, sender.Transmit())
-	l.run(0, "ip route replace 10.3.0.0/24 via 10.1.0.2 mtu 1500")
 	return l, sender, relays
 }
 
@@ -273,4 +279,42 @@ func TestTunnelsThroughRelays(t *testing.T) {
 	stream(t, l, sender, List, []netip.Addr{relay1}, "10.7.0.2")
 	stream(t, l, sender, List, []netip.Addr{relay1, relay2}, "10.7.0.2")
 	soundCounts(t, sender, nodes)
+}
+
+// Where nobody has lowered an MTU, senders are told what fits with the headers,
+// and then nothing is too big, or cut, or lost.
+func TestSendersAreToldWhatFits(t *testing.T) {
+	for _, c := range []struct {
+		form   Form
+		relays []netip.Addr
+		room   int
+	}{
+		{IPIP, []netip.Addr{relay1}, 20}, {IPIP, []netip.Addr{relay1, relay2}, 40}, {GRE, []netip.Addr{relay1}, 24}, {List, []netip.Addr{relay1, relay2}, 36},
+	} {
+		l, sender, nodes := relayedBy(t, 1500)
+		behind := netip.MustParsePrefix("10.3.0.0/24")
+		set(t, sender, Rule{Prefix: behind, Form: c.form, Paths: []Path{{Relays: c.relays}}})
+		if got := l.send("10.3.0.2", 16); got != 16<<20 {
+			t.Errorf("form %d over %v: %d bytes of %d arrive", c.form, c.relays, got, 16<<20)
+		}
+		l.run(0, fmt.Sprintf("ping -c 1 -W 2 -M do -s %d 10.3.0.2", 1500-28-c.room))
+		before, err := sender.Counts()
+		if err != nil || before["too-big"] == 0 || before["native"]+before["refused"] != 0 {
+			t.Errorf("form %d over %v: %v, %v", c.form, c.relays, before, err)
+		}
+		if got := l.send("10.3.0.2", 16); got != 16<<20 {
+			t.Errorf("form %d over %v: %d bytes of %d arrive", c.form, c.relays, got, 16<<20)
+		}
+		if after, err := sender.Counts(); err != nil || after["too-big"] != before["too-big"] {
+			t.Errorf("form %d over %v: told again: %v, %v", c.form, c.relays, after, err)
+		}
+		if load, err := sender.Load(behind, 0); err != nil || load.Bytes < 32<<20 {
+			t.Errorf("form %d over %v: %+v, %v", c.form, c.relays, load, err)
+		}
+		for i := range c.relays {
+			if counts, err := nodes[i].Counts(); err != nil || counts["relayed"] == 0 {
+				t.Errorf("form %d, relay %d: %v, %v", c.form, i+1, counts, err)
+			}
+		}
+	}
 }
