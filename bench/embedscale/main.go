@@ -1,6 +1,6 @@
 // Command embedscale measures what an admission costs on large substrates that
 // carry many leases: fat-trees and Jellyfish of 100 to more than 10,000 nodes,
-// up to 100,000 leases booked over a month, and then requests of 10 nodes, one
+// up to 100,000 leases, 12 for each node, booked over a month, and then requests of 10 nodes, one
 // after another, decided by the server's own book (lease.Book) without its
 // store and network. One substrate in a process, so that peak memory is its own.
 package main
@@ -20,11 +20,13 @@ import (
 )
 
 var (
-	substrates = flag.String("substrates", "fat-tree:6 fat-tree:14 fat-tree:32 fat-tree:36 jellyfish:25,10,75,1 jellyfish:250,16,750,1 jellyfish:2000,24,8000,1", "names of substrates, by spaces")
-	leases     = flag.Int("leases", 100_000, "leases to book first")
+	substrates = flag.String("substrates", "fat-tree:6 fat-tree:14 fat-tree:20 fat-tree:32 fat-tree:36 jellyfish:25,10,75,1 jellyfish:250,16,750,1 jellyfish:750,20,2250,1 jellyfish:2000,24,8000,1", "names of substrates, by spaces")
+	leases     = flag.Int("leases", 100_000, "leases to book first, at most")
+	density    = flag.Int("density", 12, "of them for each node at most: a small substrate does not hold a hundred thousand")
 	asks       = flag.Int("asks", 1000, "admissions to measure")
 	one        = flag.String("one", "", "measure this substrate in this process")
 	profile    = flag.String("cpuprofile", "", "with -one: write where processor time goes to this file")
+	drawing    = flag.String("figure", "", "draw the times over the nodes into this SVG file")
 	seed       = flag.Uint64("seed", 1, "of the requests")
 )
 
@@ -51,7 +53,7 @@ func all(ctx context.Context, _ string) error {
 	t := rig.Table{Head: head}
 	var points []point
 	for _, name := range strings.Fields(*substrates) {
-		c := exec.CommandContext(ctx, self, "-one", name, "-leases", fmt.Sprint(*leases), "-asks", fmt.Sprint(*asks), "-seed", fmt.Sprint(*seed))
+		c := exec.CommandContext(ctx, self, "-one", name, "-leases", fmt.Sprint(*leases), "-density", fmt.Sprint(*density), "-asks", fmt.Sprint(*asks), "-seed", fmt.Sprint(*seed))
 		c.Stderr = os.Stderr
 		out, err := c.Output()
 		if err != nil {
@@ -67,7 +69,10 @@ func all(ctx context.Context, _ string) error {
 	t.Print(os.Stdout)
 	fmt.Println()
 	plot(os.Stdout, points)
-	return nil
+	if *drawing == "" {
+		return nil
+	}
+	return draw(*drawing, points)
 }
 
 // heap is what is in use after a collection, in bytes.

@@ -39,7 +39,7 @@ func measure(out io.Writer, name string) error {
 	g := generator{rand.New(rand.NewPCG(*seed, 0)), sub, 0}
 	began := time.Now()
 	booked := 0
-	for i := range *leases {
+	for i := range min(*leases, *density*(len(sub.Hosts)+len(sub.Switches))) {
 		ok, err := admit(book, g.filler())
 		if err != nil {
 			return err

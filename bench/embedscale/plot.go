@@ -4,21 +4,54 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strconv"
 	"strings"
+
+	"sublet/vxswitch/figure"
 )
 
 // point of the plot: what the 99th percentile is on a substrate of a size.
 type point struct {
 	name  string
 	nodes float64
-	ms    float64
+	mean  float64 // ms
+	ms    float64 // the 99th percentile
 }
 
 func pointOf(cells []string) point {
 	nodes, _ := strconv.ParseFloat(cells[1], 64)
+	mean, _ := strconv.ParseFloat(cells[9], 64)
 	ms, _ := strconv.ParseFloat(cells[10], 64)
-	return point{cells[0], nodes, ms}
+	return point{cells[0], nodes, mean, ms}
+}
+
+// draw writes the same as a figure, with the means.
+func draw(name string, points []point) error {
+	chart := figure.Chart{Title: "admission of 10 nodes", X: "nodes of the substrate", Y: "processor ms", LogX: true}
+	for _, family := range []string{"fat-tree", "jellyfish"} {
+		mean, p99 := figure.Line{Name: family + ", mean"}, figure.Line{Name: family + ", p99"}
+		for _, p := range points {
+			if strings.HasPrefix(p.name, family) {
+				add(&mean, p.nodes, p.mean)
+				add(&p99, p.nodes, p.ms)
+			}
+		}
+		chart.Lines = append(chart.Lines, mean, p99)
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := figure.Draw(f, "svg", []figure.Chart{chart}); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func add(l *figure.Line, x, y float64) {
+	l.X, l.Y, l.Half = append(l.X, x), append(l.Y, y), append(l.Half, math.NaN())
+	l.Labels = append(l.Labels, fmt.Sprint(x))
 }
 
 // Size of the picture, in characters.
