@@ -87,19 +87,27 @@ func elements(sub vnet.Substrate, host int, walk []graph.Arc, dir vnet.Direction
 // most that; best effort gets 0. The result is by lease, then by link.
 // An error is *rate.Infeasible, or says which mapping does not belong.
 func Rates(sub vnet.Substrate, running []Tenancy) ([]map[string][2]vnet.Rate, error) {
-	g, err := graph.New(sub)
+	e, err := New(sub)
 	if err != nil {
 		return nil, err
 	}
+	return e.Rates(running)
+}
+
+// Rates is the package's Rates, on the engine's substrate.
+func (e *Engine) Rates(running []Tenancy) ([]map[string][2]vnet.Rate, error) {
+	if e.carries == nil {
+		e.carries = rate.Capacities(e.sub)
+	}
 	var all []rate.Demand
 	for _, t := range running {
-		demands, err := demandsOf(g, sub, t)
+		demands, err := demandsOf(e.graph, e.sub, t)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, demands...)
 	}
-	given, err := rate.All(sub, all)
+	given, err := rate.Within(e.carries, all)
 	if err != nil {
 		return nil, err
 	}

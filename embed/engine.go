@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"sublet/embed/graph"
+	"sublet/embed/rate"
 	"sublet/vnet"
 )
 
@@ -20,6 +21,8 @@ type Engine struct {
 	charts charts
 	least  *graph.Least // made when first needed
 	stock  *inventory   // likewise
+
+	carries map[rate.Element]vnet.Rate // likewise
 }
 
 // New prepares a substrate, which must not be changed from then on; an error

@@ -12,12 +12,14 @@ import (
 // ones after a first polish: it ends the sooner the cheaper what it begins with.
 func (s *search) improve(limit int) {
 	begun, all := s.spent(), limit-s.spent()
-	if len(s.host) >= fewest {
-		s.polish(firstPatience*len(s.host), begun+all/2)
+	s.polish(firstPatience*len(s.host), begun+all/2)
+	share := all * 3 / 10
+	if len(s.host) < many {
+		share = all * 8 / 10
 	}
-	if s.perfect(s.spent() + all*3/10) {
+	if s.perfect(s.spent() + share) {
 		s.branching.presses = true
-		s.perfect(s.spent() + all*3/10)
+		s.perfect(s.spent() + share)
 		s.branching.presses = false
 		return
 	}
@@ -51,7 +53,7 @@ func (s *search) polish(patience, limit int) {
 
 // Steps without a gain after which polish ends, for each node of the network.
 const (
-	fewest        = 7 // nodes, from which on it comes first
+	many          = 6 // nodes, from which on trying all placements seldom comes to its end
 	firstPatience = 3
 	lastPatience  = 30
 )

@@ -58,9 +58,13 @@ func (b *Book) allocate() ([]*entry, error) {
 		}
 		former = append(former, embed.Tenancy{Topology: e.Topology(), Mapping: before})
 	}
-	rates, err := embed.Rates(b.sub, running)
+	e, err := b.engine(b.sub)
+	if err != nil {
+		return nil, fmt.Errorf("allocate rates: %w", err)
+	}
+	rates, err := e.Rates(running)
 	if moving && err == nil {
-		err = b.limit(rates, former)
+		err = limit(e, rates, former)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("allocate rates: %w", err)
@@ -76,8 +80,8 @@ func (b *Book) allocate() ([]*entry, error) {
 
 // limit takes rates down to what another state of affairs would leave: while
 // leases move, both hold.
-func (b *Book) limit(rates []map[string][2]vnet.Rate, other []embed.Tenancy) error {
-	limits, err := embed.Rates(b.sub, other)
+func limit(e *embed.Engine, rates []map[string][2]vnet.Rate, other []embed.Tenancy) error {
+	limits, err := e.Rates(other)
 	if err != nil {
 		return err
 	}

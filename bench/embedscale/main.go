@@ -27,6 +27,7 @@ var (
 	one        = flag.String("one", "", "measure this substrate in this process")
 	profile    = flag.String("cpuprofile", "", "with -one: write where processor time goes to this file")
 	drawing    = flag.String("figure", "", "draw the times over the nodes into this SVG file")
+	mid        = flag.Bool("mid", false, "with -one: measure in the middle of the month, requests that start at once beside the leases that run then")
 	seed       = flag.Uint64("seed", 1, "of the requests")
 )
 

@@ -40,7 +40,7 @@ func measure(out io.Writer, name string) error {
 	began := time.Now()
 	booked := 0
 	for i := range min(*leases, *density*(len(sub.Hosts)+len(sub.Switches))) {
-		ok, err := admit(book, g.filler())
+		ok, err := admit(book, epoch, g.filler())
 		if err != nil {
 			return err
 		}
@@ -52,12 +52,23 @@ func measure(out io.Writer, name string) error {
 		}
 	}
 	filling := time.Since(began)
+	now := epoch
+	if *mid {
+		now = epoch.Add(month / 2)
+		if err := book.Tick(now); err != nil {
+			return err
+		}
+		book.Saved()
+	}
 	var times, used []float64
 	admitted := 0
 	for range *asks {
 		r := g.measured()
+		if *mid {
+			r.Start = time.Time{}
+		}
 		began, spent := time.Now(), processor()
-		ok, err := admit(book, r)
+		ok, err := admit(book, now, r)
 		if err != nil {
 			return err
 		}
@@ -84,8 +95,8 @@ func measure(out io.Writer, name string) error {
 }
 
 // admit asks for a network; false: it was refused.
-func admit(book *lease.Book, r vnet.Request) (bool, error) {
-	_, err := book.Admit(epoch, r, 1000)
+func admit(book *lease.Book, now time.Time, r vnet.Request) (bool, error) {
+	_, err := book.Admit(now, r, 1000)
 	var refused *vnet.Rejection
 	if errors.As(err, &refused) {
 		return false, nil

@@ -57,7 +57,11 @@ type Demand struct {
 // for each demand, in order, the smallest of its elements' rates. An error is
 // *Infeasible, or says which demand runs over an element that is not there.
 func All(sub vnet.Substrate, demands []Demand) ([]vnet.Rate, error) {
-	capacities := Capacities(sub)
+	return Within(Capacities(sub), demands)
+}
+
+// Within is All with the substrate's Capacities, for who asks often.
+func Within(capacities map[Element]vnet.Rate, demands []Demand) ([]vnet.Rate, error) {
 	users := make(map[Element][]int)
 	var order []Element
 	rates := make([]vnet.Rate, len(demands))
