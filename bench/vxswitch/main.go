@@ -102,6 +102,12 @@ func (f *figures) round(n *network) error {
 		return err
 	}
 	bits, err := n.stream()
+	for range 3 {
+		if err != nil || !math.IsNaN(bits) {
+			break
+		}
+		bits, err = n.stream() // its ends had no processor at all
+	}
 	if err != nil {
 		return err
 	}

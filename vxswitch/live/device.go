@@ -125,65 +125,6 @@ func tapSettings(index int, c PortConfig, rate vnet.Rate) *kernel.Message {
 	return m
 }
 
-// openPacket opens a packet socket on a device that is there.
-func openPacket(c PortConfig) (*device, error) {
-	d := &device{packet: true, batched: true, fd: -1, tx: -1}
-	if err := in(c.Namespace, func() error { return d.bind(c.Packet) }); err != nil {
-		d.close()
-		return nil, fmt.Errorf("open device %s: %w", c.Packet, err)
-	}
-	return d, nil
-}
-
-func (d *device) bind(name string) (err error) {
-	conn, err := kernel.Dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	link, err := conn.LinkByName(name)
-	if err != nil {
-		return err
-	}
-	if d.fd, err = packetSocket(); err != nil {
-		return err
-	}
-	if d.tx, err = packetSocket(); err != nil {
-		return err
-	}
-	for _, option := range []int{unix.PACKET_AUXDATA, unix.PACKET_IGNORE_OUTGOING} {
-		if err := unix.SetsockoptInt(d.fd, unix.SOL_PACKET, option, 1); err != nil {
-			return err
-		}
-	}
-	unix.SetsockoptInt(d.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20)
-	if d.ring, err = newRing(d.fd); err != nil {
-		return fmt.Errorf("map its ring: %w", err)
-	}
-	promiscuous := unix.PacketMreq{Ifindex: int32(link.Index), Type: unix.PACKET_MR_PROMISC}
-	if err := unix.SetsockoptPacketMreq(d.fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &promiscuous); err != nil {
-		return err
-	}
-	d.link = link.Index
-	if err := unix.Bind(d.tx, &unix.SockaddrLinklayer{Ifindex: link.Index}); err != nil {
-		return err
-	}
-	return unix.Bind(d.fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: link.Index})
-}
-
-// packetSocket is one that gets nothing before it is bound.
-func packetSocket() (int, error) {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return -1, err
-	}
-	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1); err != nil {
-		unix.Close(fd)
-		return -1, err
-	}
-	return fd, nil
-}
-
 // stale says that c names another device, or that the one a socket was opened
 // on has its name no more. A TAP device lives as long as its file.
 func (d *device) stale(c PortConfig) bool {
@@ -224,8 +165,6 @@ func (d *device) missed() (n uint64) {
 	}
 	return uint64(st.Drops)
 }
-
-func htons(v uint16) uint16 { return v<<8 | v>>8 }
 
 // files are those to watch for frames.
 func (d *device) files() (list []int) {
@@ -299,37 +238,6 @@ func (d *device) readTap(f *slot, rest []byte) (ok, kept bool) {
 		f.big, f.bigAt, kept = rest, first, true
 	}
 	return true, kept
-}
-
-func (d *device) receive() int {
-	d.msg = unix.Msghdr{Iov: &d.iov[0], Iovlen: 2, Control: &d.aux[0]}
-	d.msg.SetControllen(len(d.aux))
-	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(d.fd), uintptr(unsafe.Pointer(&d.msg)), 0)
-	if errno != 0 {
-		return -1
-	}
-	return int(n)
-}
-
-// untuck puts the VLAN tag, which the kernel hands over beside the frame
-// (struct tpacket_auxdata), back to its place.
-func (d *device) untuck(f *slot) {
-	if d.msg.Controllen < unix.SizeofCmsghdr+20 {
-		return
-	}
-	h := (*unix.Cmsghdr)(unsafe.Pointer(&d.aux[0]))
-	if h.Level != unix.SOL_PACKET || h.Type != unix.PACKET_AUXDATA {
-		return
-	}
-	a := (*[5]uint32)(unsafe.Pointer(&d.aux[unix.SizeofCmsghdr]))
-	if a[0]&unix.TP_STATUS_VLAN_VALID == 0 {
-		return
-	}
-	tci, proto := uint16(a[4]), uint16(a[4]>>16)
-	if a[0]&unix.TP_STATUS_VLAN_TPID_VALID == 0 {
-		proto = unix.ETH_P_8021Q
-	}
-	f.tag(proto, tci)
 }
 
 // errBusy: the device's queue is full.

@@ -205,6 +205,6 @@ func dry() *xsk {
 	return s
 }
 
-func dryRing[T uint64 | xdpDesc](n int) ring2[T] {
-	return ring2[T]{produced: new(uint32), consumed: new(uint32), flags: new(uint32), slots: make([]T, n)}
+func dryRing[T uint64 | xdpDesc](n int) xskRing[T] {
+	return xskRing[T]{produced: new(uint32), consumed: new(uint32), flags: new(uint32), slots: make([]T, n)}
 }

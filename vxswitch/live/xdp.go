@@ -22,7 +22,7 @@ type xdp struct {
 	table   *ebpf.Map
 	program *ebpf.Program
 	attach  link.Link
-	guard   int // file of a socket that keeps the device promiscuous
+	guard   int // of a packet socket that gets nothing and keeps the device promiscuous
 }
 
 // openXDP opens AF_XDP sockets on a device that is there.
@@ -47,7 +47,10 @@ func (d *device) bindXDP(name string) error {
 	}
 	d.link = l.Index
 	x := d.xdp
-	if x.guard, err = promiscuous(l.Index); err != nil {
+	if x.guard, err = packetSocket(); err != nil {
+		return err
+	}
+	if err := promiscuous(x.guard, l.Index); err != nil {
 		return err
 	}
 	if err := x.open(l.Index, l.MTU+ethernet, queues(x.guard, name)); err != nil {
@@ -103,21 +106,6 @@ func toSocket(table int) asm.Instructions {
 		asm.FnRedirectMap.Call(),
 		asm.Return(),
 	}
-}
-
-// promiscuous returns a packet socket that gets nothing and keeps a device
-// promiscuous as long as it is open.
-func promiscuous(link int) (int, error) {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	member := unix.PacketMreq{Ifindex: int32(link), Type: unix.PACKET_MR_PROMISC}
-	if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &member); err != nil {
-		unix.Close(fd)
-		return -1, err
-	}
-	return fd, nil
 }
 
 // queues are the receive queues of a device, by struct ethtool_channels of any
