@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"slices"
@@ -129,6 +130,9 @@ func (r results) compare(l *line, v variant, f figure) error {
 		return err
 	}
 	base := (before + after) / 2
+	if !(rate > 0 && base > 0) || math.IsInf(rate/base, 0) {
+		return nil // the processor was away for the whole window
+	}
 	none, own := [2]string{"none", f.name}, [2]string{v.name, f.name}
 	r[none], r[own] = append(r[none], base), append(r[own], 100*rate/base)
 	return nil
