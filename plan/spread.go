@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -61,15 +62,17 @@ type Relaying string
 
 // Forms. ByIPIP and ByGRE stack a header for each relay, which any router can
 // take off. ByUDP has one header with the list, for relays that run Sublet:
-// packets that are tunnelled already can take it.
+// packets that are tunnelled already can take it. BySRv6 has one IPv6 header with
+// segments, for fabrics that have segment routing; its relays are segments.
 const (
 	ByIPIP Relaying = "ipip" // RFC 2003
 	ByGRE  Relaying = "gre"  // RFC 2784
 	ByUDP  Relaying = "udp"  // docs/multipath.md
+	BySRv6 Relaying = "srv6" // RFC 8754
 )
 
 // Relayings lists them.
-var Relayings = []Relaying{ByIPIP, ByGRE, ByUDP}
+var Relayings = []Relaying{ByIPIP, ByGRE, ByUDP, BySRv6}
 
 // Kind of the section.
 func (Spread) Kind() Kind { return KindSpread }
@@ -125,20 +128,43 @@ func (s Spread) Check() error {
 		return fmt.Errorf("%s: tunnel %d: numbers go to %d, and a tunnel has one path, by udp", s.Prefix, s.VNI, maxVNI)
 	}
 	if s.By != "" && !slices.Contains(Relayings, s.By) {
-		return fmt.Errorf("%s: by %q: choose ipip, gre or udp", s.Prefix, s.By)
+		return fmt.Errorf("%s: by %q: choose ipip, gre, udp or srv6", s.Prefix, s.By)
 	}
 	if len(s.Paths) == 0 {
 		return fmt.Errorf("%s: state at least one path", s.Prefix)
 	}
 	for _, p := range s.Paths {
-		for _, a := range slices.Concat(p.Relays, p.Back) {
-			if !a.Is4() {
-				return fmt.Errorf("%s: relay %s: state an IPv4 address", s.Prefix, a)
-			}
+		if err := p.check(s.By); err != nil {
+			return fmt.Errorf("%s: %w", s.Prefix, err)
 		}
-		if p.Turn.IsValid() && !p.Turn.Is4() {
-			return fmt.Errorf("%s: turn %s: state an IPv4 address", s.Prefix, p.Turn)
+	}
+	return nil
+}
+
+func (p RelayPath) check(by Relaying) error {
+	if by == BySRv6 {
+		return p.checkSegments()
+	}
+	for _, a := range slices.Concat(p.Relays, p.Back) {
+		if !a.Is4() {
+			return fmt.Errorf("relay %s: state an IPv4 address", a)
 		}
+	}
+	if p.Turn.IsValid() && !p.Turn.Is4() {
+		return fmt.Errorf("turn %s: state an IPv4 address", p.Turn)
+	}
+	return nil
+}
+
+// checkSegments checks a path of SRv6, which no probe follows.
+func (p RelayPath) checkSegments() error {
+	for _, a := range p.Relays {
+		if !a.Is6() || a.Is4In6() || a.Zone() != "" {
+			return fmt.Errorf("segment %s: state an IPv6 address", a)
+		}
+	}
+	if p.Turn.IsValid() || len(p.Back) > 0 {
+		return errors.New("paths by srv6 are not probed: leave turn and back out")
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ var modes = map[plan.SpreadMode]iplb.Mode{
 	"": iplb.PerFlow, plan.PerFlow: iplb.PerFlow, plan.HashMode: iplb.Hash, plan.Flowlets: iplb.Flowlet, plan.RoundRobin: iplb.RoundRobin,
 }
 
-var forms = map[plan.Relaying]iplb.Form{"": iplb.IPIP, plan.ByIPIP: iplb.IPIP, plan.ByGRE: iplb.GRE, plan.ByUDP: iplb.List}
+var forms = map[plan.Relaying]iplb.Form{"": iplb.IPIP, plan.ByIPIP: iplb.IPIP, plan.ByGRE: iplb.GRE, plan.ByUDP: iplb.List, plan.BySRv6: iplb.SRv6}
 
 // defaultGap of flowlets is more than the difference of two paths' delays in
 // one building (fact file, 13.6).

@@ -25,6 +25,7 @@ import (
 type spreadRun struct {
 	pathsPlace
 	device, source, lists string
+	source6               string
 	probe, rearrange      time.Duration
 	lost                  int
 	ospf                  string
@@ -57,6 +58,7 @@ func (r *spreadRun) spreadFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&r.device, "device", "", "towards the fabric")
 	f.StringVar(&r.source, "source", "", "of outer headers (default: a /32 of lo, else the device's IPv4 address)")
+	f.StringVar(&r.source6, "source6", "", "of outer headers of SRv6, for lists that are by srv6")
 	f.StringVar(&r.lists, "lists", "", "file of static relay lists, YAML or JSON")
 	f.StringVar(&r.ospf, "ospf", "", "directory of the vty sockets of an ospfd of FRR")
 	f.IntVarP(&r.choice.Paths, "paths", "k", 8, "shortest paths to each switch, with --ospf")
@@ -76,7 +78,7 @@ func (r spreadRun) check() error {
 		return badInput{errors.New("state where paths come from: --lists FILE, --ospf DIR, or both")}
 	case !slices.Contains(plan.SpreadModes, plan.SpreadMode(r.mode)):
 		return badInput{fmt.Errorf("--mode %q: choose hash, flow, flowlet or round-robin", r.mode)}
-	case !slices.Contains(plan.Relayings, plan.Relaying(r.by)):
+	case !slices.Contains(plan.Relayings, plan.Relaying(r.by)) || plan.Relaying(r.by) == plan.BySRv6:
 		return badInput{fmt.Errorf("--by %q: choose ipip, gre or udp", r.by)}
 	case r.choice.Paths < 1 || r.choice.Paths > iplb.MaxPaths:
 		return badInput{fmt.Errorf("-k %d: choose 1 to %d", r.choice.Paths, iplb.MaxPaths)}
@@ -84,12 +86,19 @@ func (r spreadRun) check() error {
 		return badInput{fmt.Errorf("--stretch %g: choose 1 or more, or 0 for any", r.choice.Stretch)}
 	case r.probe != 0 && (r.probe < time.Millisecond || r.probe > time.Minute):
 		return badInput{fmt.Errorf("--probe %s: choose 1ms to 1m, or 0 for none", r.probe)}
+	case r.source6 != "" && !isIPv6(r.source6):
+		return badInput{fmt.Errorf("--source6 %q: state an IPv6 address", r.source6)}
 	case r.rearrange != 0 && (r.rearrange < 10*time.Millisecond || r.rearrange > time.Hour):
 		return badInput{fmt.Errorf("--rearrange %s: choose 10ms to 1h, or 0 for never", r.rearrange)}
 	case r.lost < 2 || r.lost > 200:
 		return badInput{fmt.Errorf("--lost %d: choose 2 to 200", r.lost)}
 	}
 	return nil
+}
+
+func isIPv6(text string) bool {
+	address, err := netip.ParseAddr(text)
+	return err == nil && address.Is6() && !address.Is4In6() && address.Zone() == ""
 }
 
 func (a *app) spread(ctx context.Context, r spreadRun) error {
@@ -173,6 +182,9 @@ func (a *app) runPaths(ctx context.Context, r spreadRun, h *kernel.Host, t *iplb
 func (r spreadRun) daemon(h *kernel.Host, t *iplb.Table, spreads []plan.Spread, log *slog.Logger) (*iplbd.Daemon, func(), error) {
 	d := iplbd.New(r.host, t, log)
 	d.Rearrange = r.rearrange
+	if r.source6 != "" {
+		t.Source6 = netip.MustParseAddr(r.source6) // checked
+	}
 	prober, err := iplb.NewProber(h, r.device)
 	if err != nil {
 		return nil, nil, err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,11 +20,17 @@ func TestOthersCanReadIt(t *testing.T) {
 	}
 	tab := table(t)
 	relays := []netip.Addr{relay1, relay2, relay3, netip.MustParseAddr("10.255.0.4")}
+	sids := append(slices.Clone(segments), netip.MustParseAddr("fc00:4::1"))
 	var frames [][]byte
 	var want []string
-	for _, form := range []Form{IPIP, GRE, List} {
+	tab.Source6 = netip.MustParseAddr("fc00::1")
+	for _, form := range []Form{IPIP, GRE, List, SRv6} {
 		for n := 1; n <= len(relays); n++ {
-			set(t, tab, Rule{Form: form, Paths: []Path{{Relays: relays[:n]}}})
+			chosen := relays[:n]
+			if form == SRv6 {
+				chosen = sids[:n]
+			}
+			set(t, tab, Rule{Form: form, Paths: []Path{{Relays: chosen}}})
 			for _, payload := range []int{1, 900} {
 				in := packet(40000, payload)
 				binary.BigEndian.PutUint16(in[36:], 40001)
@@ -33,6 +40,7 @@ func TestOthersCanReadIt(t *testing.T) {
 					IPIP: "eth:ethertype" + strings.Repeat(":ip", n) + ":ip:udp:data",
 					GRE:  "eth:ethertype" + strings.Repeat(":ip:gre", n) + ":ip:udp:data",
 					List: "eth:ethertype:ip:udp:data", // which nobody else knows
+					SRv6: "eth:ethertype:ipv6:ipv6.routing:ip:udp:data",
 				}[form])
 			}
 		}

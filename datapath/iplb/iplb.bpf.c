@@ -34,6 +34,9 @@ enum {
 	IPH = 20,
 	UDPH = 8,
 	GREH = 4,
+	IP6H = 40,
+	SRH = 8,  /* in front of its segments */
+	SID = 16, /* a segment */
 	LISTH = 4, /* in front of the addresses of a relay list */
 	NO_PATH = 0xffffffff,
 	OTHERS = 0xfffffffe, /* in place of a path: the target has no prefix here */
@@ -50,7 +53,7 @@ enum {
 };
 
 /* The form of a path's relay list on the wire. */
-enum form { IPIP, GRE, LIST };
+enum form { IPIP, GRE, LIST, SRV6 };
 
 /* LIST is one UDP header, its destination port LIST_PORT, checksum 0, and
  * behind it the list of what the packet visits after its present target:
@@ -108,7 +111,8 @@ struct set {
 	__u8 slots[SLOTS]; /* index of a path; each has its weight's part of them */
 };
 
-/* All headers of a path, outermost first, with length, tos and checksum 0. */
+/* All headers of a path, outermost first, with length, tos and checksum 0; of
+ * SRV6 the source and then the segments, 16 bytes each. */
 struct path {
 	__u32 up;
 	__u32 count; /* of relays */
@@ -685,6 +689,50 @@ static __always_inline bool into_tunnel(const struct flow_key *k)
 	return (__u8)k->protocol == IPPROTO_UDP && is_tunnel(k->ports >> 16);
 }
 
+/* One IPv6 header and a segment routing header (RFC 8754), its segments from the
+ * last to the first; the flow label tells flows apart. */
+static __always_inline int segments(struct __sk_buff *skb, const struct path *p, __u32 count, __u8 tos, __u32 length, __u32 hash)
+{
+	const __u32 room = IP6H + SRH + count * SID;
+	const __u8 *all = (const void *)p->headers; /* the source, then segments */
+	__u8 *ip, *srh;
+	void *data;
+
+	if (bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV6 | BPF_F_ADJ_ROOM_FIXED_GSO))
+		return became(REFUSED, TCX_NEXT);
+	data = reach(skb, ETH_HLEN + IP6H + SRH);
+	if (!data)
+		return became(REFUSED, TCX_DROP);
+	*(__be16 *)(data + 12) = bpf_htons(ETH_P_IPV6);
+	ip = data + ETH_HLEN;
+	*(__be32 *)ip = bpf_htonl(6u << 28 | (__u32)tos << 20 | (hash & 0xfffff));
+	*(__be16 *)(ip + 4) = bpf_htons(length + room - IP6H);
+	ip[6] = 43; /* routing */
+	ip[7] = 64;
+	__builtin_memcpy(ip + 8, all, SID);
+	__builtin_memcpy(ip + 24, all + SID, SID);
+	srh = ip + IP6H;
+	srh[0] = IPPROTO_IPIP;
+	srh[1] = count * 2; /* in units of 8 bytes, the first not counted */
+	srh[2] = 4;
+	srh[3] = srh[4] = count - 1; /* left to visit; index of the last */
+	srh[5] = 0;
+	*(__be16 *)(srh + 6) = 0;
+#pragma unroll
+	for (int i = 0; i < RELAYS; i++) {
+		const __u32 at = ETH_HLEN + IP6H + SRH + i * SID;
+		__u32 from = (count - 1 - i) & (RELAYS - 1);
+
+		if (i >= count)
+			break;
+		data = reach(skb, at + SID);
+		if (!data)
+			return became(REFUSED, TCX_DROP); /* half written */
+		__builtin_memcpy(data + at, all + SID + from * SID, SID);
+	}
+	return became(SPREAD, TCX_NEXT);
+}
+
 static __always_inline int list_of(struct __sk_buff *skb, const struct path *p, __u32 count, const struct flow_key *k, __u32 hash, __u8 tos, __u32 length)
 {
 	struct udphdr udp;
@@ -704,6 +752,8 @@ static __always_inline __u32 room_of(const struct path *p, __u32 count, const st
 		return LISTH + count * 4;
 	if (p->form == LIST)
 		return IPH + UDPH + LISTH + (count - 1) * 4;
+	if (p->form == SRV6)
+		return IP6H + SRH + count * SID;
 	return count * (p->form == GRE ? IPH + GREH : IPH);
 }
 
@@ -798,6 +848,8 @@ static __always_inline int encapsulate(struct __sk_buff *skb, const struct path 
 	mtu = room_for(skb, room_of(p, count, k), k);
 	if (unlikely(mtu))
 		return too_big(skb, k, mtu);
+	if (p->form == SRV6)
+		return segments(skb, p, count, tos, length, hash);
 	return p->form == LIST ? list_of(skb, p, count, k, hash, tos, length) : stack(skb, p, count, tos, length);
 }
 

@@ -36,11 +36,14 @@ type Form uint32
 
 // Forms. IPIP and GRE put one header per relay in front of a packet. List puts
 // one UDP header with the addresses in front, or, in packets of tunnels over
-// UDP, the addresses behind their UDP header; its relays run iplb_relay.
+// UDP, the addresses behind their UDP header; its relays run iplb_relay. SRv6
+// has one IPv6 header with a segment routing header (RFC 8754): relays are
+// segments, of which the last gives the IPv4 packet out (End.DX4, End.DT4).
 const (
 	IPIP Form = iota
 	GRE
 	List
+	SRv6
 )
 
 // Limits of the table.
@@ -69,7 +72,8 @@ type Rule struct {
 // Table is what one host does to packets it sends. It is not safe for
 // concurrent use.
 type Table struct {
-	Source netip.Addr // of outer headers: the host's own address towards the fabric
+	Source  netip.Addr // of outer headers: the host's own address towards the fabric
+	Source6 netip.Addr // of those of SRv6
 
 	c       *ebpf.Collection
 	pins    *bpf.Pins
@@ -180,13 +184,13 @@ func (r Rule) Check() error {
 	if r.Mode > RoundRobin {
 		return fmt.Errorf("%s: there is no mode %d", r.Prefix, r.Mode)
 	}
-	if r.Form > List {
+	if r.Form > SRv6 {
 		return fmt.Errorf("%s: there is no form %d", r.Prefix, r.Form)
 	}
 	total := uint64(0)
 	seen := make(map[string]bool)
 	for _, p := range r.Paths {
-		if err := p.check(); err != nil {
+		if err := p.check(r.Form); err != nil {
 			return fmt.Errorf("%s: %w", r.Prefix, err)
 		}
 		if seen[fmt.Sprint(p.Relays)] {
@@ -201,12 +205,16 @@ func (r Rule) Check() error {
 	return nil
 }
 
-func (p Path) check() error {
+func (p Path) check(form Form) error {
 	if len(p.Relays) > MaxRelays {
 		return fmt.Errorf("a path of %d relays: at most %d are possible", len(p.Relays), MaxRelays)
 	}
-	if i := slices.IndexFunc(p.Relays, func(a netip.Addr) bool { return !a.Is4() }); i >= 0 {
-		return fmt.Errorf("relay %s is not an IPv4 address", p.Relays[i])
+	fits, family := netip.Addr.Is4, "IPv4"
+	if form == SRv6 {
+		fits, family = func(a netip.Addr) bool { return a.Is6() && !a.Is4In6() && a.Zone() == "" }, "IPv6"
+	}
+	if i := slices.IndexFunc(p.Relays, func(a netip.Addr) bool { return !fits(a) }); i >= 0 {
+		return fmt.Errorf("relay %s is not an %s address", p.Relays[i], family)
 	}
 	return nil
 }
@@ -222,6 +230,9 @@ func (t *Table) Set(r Rule) error {
 	set, known := t.rules[r.Prefix]
 	if !known {
 		set = free(func(id uint32) bool { return t.members[id] != nil })
+	}
+	if r.Form == SRv6 && !t.Source6.Is6() {
+		return fmt.Errorf("%s: SRv6 takes an IPv6 source", r.Prefix)
 	}
 	old := t.members[set]
 	s, members, err := t.newSet(set, r)

@@ -17,6 +17,10 @@ var protocols = map[Form]byte{IPIP: 4, GRE: 47, List: 17}
 // and the addresses of the others.
 func (t *Table) template(relays []netip.Addr, form Form) iplbPath {
 	p := iplbPath{Up: 1, Count: uint32(len(relays)), Form: uint32(form)}
+	if form == SRv6 {
+		t.segments(&p, relays)
+		return p
+	}
 	for i, relay := range relays {
 		h := p.Headers[i][:]
 		const dontFragment = 0x40
@@ -27,10 +31,36 @@ func (t *Table) template(relays []netip.Addr, form Form) iplbPath {
 	return p
 }
 
+// segments fills in the source, and the segments in the order of visiting.
+func (t *Table) segments(p *iplbPath, relays []netip.Addr) {
+	all := t.Source6.AsSlice()
+	for _, r := range relays {
+		all = append(all, r.AsSlice()...)
+	}
+	for i := range p.Headers {
+		all = all[copy(p.Headers[i][:], all):]
+	}
+}
+
+// segmentsOf reads them back.
+func segmentsOf(p iplbPath) (relays []netip.Addr) {
+	var all []byte
+	for _, h := range p.Headers {
+		all = append(all, h[:]...)
+	}
+	for i := range min(p.Count, MaxRelays) {
+		relays = append(relays, netip.AddrFrom16([16]byte(all[16*(i+1):16*(i+2)])))
+	}
+	return relays
+}
+
 // relaysOf reads the relays back out of a template, as a key of Table.paths.
 func relaysOf(p iplbPath) string { return fmt.Sprint(addressesOf(p)) }
 
 func addressesOf(p iplbPath) (relays []netip.Addr) {
+	if p.Form == uint32(SRv6) {
+		return segmentsOf(p)
+	}
 	for i := range min(p.Count, MaxRelays) {
 		relays = append(relays, netip.AddrFrom4([4]byte(p.Headers[i][16:20])))
 	}

@@ -23,7 +23,7 @@ func (t *Table) SetTunnel(vni uint32, relays []netip.Addr) error {
 	if vni == 0 || vni > maxTunnel {
 		return fmt.Errorf("tunnel %d: numbers are 1 to %d", vni, maxTunnel)
 	}
-	if err := (Path{Relays: relays}).check(); err != nil {
+	if err := (Path{Relays: relays}).check(List); err != nil {
 		return fmt.Errorf("tunnel %d: %w", vni, err)
 	}
 	old, known := t.tunnels[vni]
