@@ -8,8 +8,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sublet/bench/rig"
 	"sublet/datapath/kernel"
@@ -126,6 +129,19 @@ func (n *network) beside(ctx context.Context, loud *network, noisy bool) (g got,
 	return g, nil
 }
 
+// giveWay keeps the thread of a goroutine off the forwarder's processor and from
+// whom answers are timed for: what is measured is the switch, not whose programs
+// get the processors. The thread ends with the goroutine.
+func giveWay() {
+	runtime.LockOSThread()
+	var set unix.CPUSet
+	set.Set(1)
+	_ = unix.SchedSetaffinity(0, &set)
+	if raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil { // 20 less the nice value
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, min(19, 20-raw+10))
+	}
+}
+
 // pace sends frames of 1514 bytes at a rate, a few every millisecond.
 func (n *network) pace(ctx context.Context, bits float64) (sent *atomic.Int64, err error) {
 	sent = new(atomic.Int64)
@@ -144,6 +160,7 @@ func (n *network) pace(ctx context.Context, bits float64) (sent *atomic.Int64, e
 	}
 	go func() {
 		defer c.Close()
+		giveWay()
 		payload, began := make([]byte, 1472), time.Now()
 		for ctx.Err() == nil {
 			for due := int64(time.Since(began).Seconds() * bits / 8 / 1514); sent.Load() < due && ctx.Err() == nil; sent.Add(1) {

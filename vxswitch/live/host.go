@@ -321,7 +321,7 @@ func (h *Host) epollWait(events []unix.EpollEvent, d vxswitch.Time) (int, unix.E
 
 // What one port may send in a round: what a frame at another port may have to
 // wait for. 16 KB take as long to copy as the calls for eight small frames. Few
-// ports may send more, which makes calls fewer.
+// ports may send more where that makes calls fewer.
 const (
 	framesPerVisit = 8
 	framesPerRound = batch
@@ -336,7 +336,11 @@ func (h *Host) round() (busy bool) {
 	frames := max(framesPerVisit, framesPerRound/max(1, len(h.hot)))
 	for i := 0; i < len(h.hot); {
 		p := h.hot[i]
-		n, more := h.visit(p, frames)
+		most := framesPerVisit
+		if p.batched {
+			most = frames
+		}
+		n, more := h.visit(p, most)
 		busy = busy || n > 0
 		if more {
 			i++
