@@ -336,11 +336,11 @@ func (h *Host) round() (busy bool) {
 	frames := max(framesPerVisit, framesPerRound/max(1, len(h.hot)))
 	for i := 0; i < len(h.hot); {
 		p := h.hot[i]
-		most := framesPerVisit
+		limit := framesPerVisit
 		if p.batched {
-			most = frames
+			limit = frames
 		}
-		n, more := h.visit(p, most)
+		n, more := h.visit(p, limit)
 		busy = busy || n > 0
 		if more {
 			i++
