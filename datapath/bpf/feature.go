@@ -21,7 +21,7 @@ func Features() []kernel.Feature {
 		{Name: "program links (TCX)", Err: lacking(tryTCX()), Means: "no link between hosts, router or switch works (Linux 6.6)"},
 		{Name: "redirect to peer", Err: lacking(features.HaveProgramHelper(ebpf.SchedCLS, asm.FnRedirectPeer)), Means: "no virtual link works (Linux 5.10)"},
 		{Name: "room for headers", Err: lacking(features.HaveProgramHelper(ebpf.SchedCLS, asm.FnSkbAdjustRoom)), Means: "links between hosts do not work"},
-		{Name: "AF_XDP sockets", Err: lacking(tryXSK()), Means: "hosting switches have no xdp ports; packet sockets and TAP devices work (Linux 5.4)"},
+		{Name: "AF_XDP sockets", Err: lacking(tryXSK()), Means: "hosting switches have no xdp ports; packet sockets and TAP devices work (Linux 5.10)"},
 		{Name: "bpf file system", Err: lacking(tryFS()), Means: "networks do not outlive their agent"},
 	}
 }
