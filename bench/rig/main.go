@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"syscall"
 )
 
 // Main is the main function of a benchmark: it reads the flags, builds the
@@ -13,7 +14,7 @@ import (
 func Main(name string, run func(ctx context.Context, exe string) error) {
 	log.SetFlags(0)
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := build(ctx, run); err != nil {
 		log.Fatal(name, ": ", err)
