@@ -64,6 +64,7 @@ func all(ctx context.Context, _ string) error {
 		if len(cells) != len(head) {
 			return errors.New(name + ": " + string(out))
 		}
+		fmt.Fprintln(os.Stderr, strings.Join(cells, " | ")) // the next may take long
 		t.Rows = append(t.Rows, cells)
 		points = append(points, pointOf(cells))
 	}
