@@ -239,6 +239,9 @@ func (c checker) taken(top vnet.Topology) map[string]int64 {
 		}
 	}
 	for _, l := range top.Links {
+		for _, end := range l.Ends {
+			taken["carrying:"+string(c.mapping.Nodes[end])] += int64(l.Bandwidth[0].Min + l.Bandwidth[1].Min)
+		}
 		from := c.mapping.Nodes[l.Ends[0]]
 		for _, share := range c.mapping.Paths(l.Name) {
 			hops, _ := c.sub.Walk(from, share.Path) // link has walked it
@@ -271,6 +274,8 @@ func (c checker) capacity(key string) int64 {
 			return int64(h.Memory)
 		case "guests:" + string(h.Name):
 			return wholeHost
+		case "carrying:" + string(h.Name):
+			return processing(h)
 		case "host:" + string(h.Name) + ">", "host:" + string(h.Name) + "<":
 			if inside == 0 {
 				inside = vnet.DefaultHostCapacity

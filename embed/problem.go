@@ -15,6 +15,7 @@ type node struct {
 	wants   []vnet.VirtualNode // as the spans write it; all sites and hosts bind
 	cpu     []int64            // by span; 0 where it does not exist
 	memory  []int64
+	carried []int64 // minima of its links, both directions
 	guests  []int64 // wholeHost where it wants the host for itself, 1 where it exists
 	links   []int   // that end here
 	traffic float64 // the sum of their weights
@@ -80,10 +81,11 @@ func (p *problem) addNode(n vnet.VirtualNode) error {
 	}
 	p.index[n.Name] = len(p.nodes)
 	p.nodes = append(p.nodes, node{
-		name:   n.Name,
-		cpu:    make([]int64, len(p.spans)),
-		memory: make([]int64, len(p.spans)),
-		guests: make([]int64, len(p.spans)),
+		name:    n.Name,
+		cpu:     make([]int64, len(p.spans)),
+		memory:  make([]int64, len(p.spans)),
+		carried: make([]int64, len(p.spans)),
+		guests:  make([]int64, len(p.spans)),
 	})
 	return nil
 }
@@ -128,6 +130,9 @@ func (p *problem) demandLinks(span int, links []vnet.VirtualLink, index map[stri
 		}
 		for _, dir := range vnet.Directions {
 			l.min[dir][span] = int64(want.Bandwidth[dir].Min)
+			for _, end := range l.ends {
+				p.nodes[end].carried[span] += l.min[dir][span]
+			}
 		}
 		if want.Latency > 0 && (l.bound == 0 || want.Latency < l.bound) {
 			l.bound = want.Latency

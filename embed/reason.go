@@ -118,7 +118,7 @@ func (d diagnosis) homeless(v int, beside string) string {
 		}
 	}
 	var lacks []string
-	suitable, welcome, quick, large := d.count(v)
+	suitable, welcome, quick, large, wide := d.count(v)
 	switch {
 	case suitable == 0:
 		return "there is no host" + where
@@ -133,12 +133,16 @@ func (d diagnosis) homeless(v int, beside string) string {
 	if large < welcome {
 		lacks = append(lacks, vnet.Bytes(slices.Max(n.memory)).String()+" of memory")
 	}
+	if wide < welcome {
+		lacks = append(lacks, fmt.Sprintf("%s of forwarding", vnet.Rate(slices.Max(n.carried))))
+	}
 	return fmt.Sprintf("no host%s has %s free%s", where, strings.Join(lacks, " and "), beside)
 }
 
 // count counts the hosts that suit a node, of those the ones other networks
-// let it into, and of those the ones with its processor and with its memory.
-func (d diagnosis) count(v int) (suitable, welcome, quick, large int) {
+// let it into, and of those the ones with its processor, with its memory, and
+// that carry its links.
+func (d diagnosis) count(v int) (suitable, welcome, quick, large, wide int) {
 	n := &d.problem.nodes[v]
 	for h := range d.sub.Hosts {
 		if !d.suits(v, h) {
@@ -155,8 +159,11 @@ func (d diagnosis) count(v int) (suitable, welcome, quick, large int) {
 		if d.left.fits(d.left.of(h, memory), n.memory) {
 			large++
 		}
+		if d.left.fits(d.left.of(h, carrying), n.carried) {
+			wide++
+		}
 	}
-	return suitable, welcome, quick, large
+	return suitable, welcome, quick, large, wide
 }
 
 // refused tells why the host a node is pinned to does not take it.
@@ -178,6 +185,8 @@ func (d diagnosis) refused(v int, want vnet.VirtualNode) string {
 		return fmt.Sprintf("host %s is held by another network for itself%s", want.Host, until)
 	case !d.left.fits(d.left.of(h, cpu), n.cpu):
 		return d.short(d.left.of(h, cpu), n.cpu, "node "+n.name)
+	case !d.left.fits(d.left.of(h, memory), n.memory):
+		return d.short(d.left.of(h, memory), n.memory, "node "+n.name)
 	}
-	return d.short(d.left.of(h, memory), n.memory, "node "+n.name)
+	return d.short(d.left.of(h, carrying), n.carried, "node "+n.name)
 }

@@ -1,13 +1,15 @@
 package embed
 
 import (
+	"math"
+
 	"sublet/embed/calendar"
 	"sublet/embed/graph"
 	"sublet/embed/rate"
 	"sublet/vnet"
 )
 
-// A resource is one amount of the substrate: three of each host, then both
+// A resource is one amount of the substrate: four of each host, then both
 // directions inside each host, then every arc.
 type resource int
 
@@ -15,13 +17,25 @@ type resource int
 const (
 	cpu resource = iota
 	memory
-	guests // networks on the host; see wholeHost
+	guests   // networks on the host; see wholeHost
+	carrying // minima of its nodes' links, both directions; see processing
 	perHost
 )
 
 // wholeHost is a host's capacity of guests: a network with an exclusive node
 // takes all of it, any other takes one.
 const wholeHost = 1 << 30
+
+// processing is a host's capacity of carrying: a link's minima count at both of
+// its ends, so twice where both are on the host, whose processors were found to
+// forward that much in all; what they send into a tunnel, or take out of one, is
+// half of its way. Nobody has measured: no bound.
+func processing(h vnet.SubstrateNode) int64 {
+	if h.Measured == 0 {
+		return math.MaxInt64 / 2
+	}
+	return 2 * int64(h.Measured)
+}
 
 // resources is a substrate's amounts, and what the calendar leaves of them in
 // each span.
@@ -100,7 +114,7 @@ func (r *inventory) named(i resource) string {
 	if e, ok := r.element(i); ok {
 		return e.String()
 	}
-	return [perHost]string{"cpu:", "memory:", "guests:"}[i%perHost] + string(r.sub.Hosts[i/perHost].Name)
+	return [perHost]string{"cpu:", "memory:", "guests:", "carrying:"}[i%perHost] + string(r.sub.Hosts[i/perHost].Name)
 }
 
 // offered is what a resource offers to leases.
@@ -112,7 +126,7 @@ func (r *inventory) offered(i resource) int64 {
 		return int64(r.sub.Hosts[in/2].Carries())
 	}
 	host := r.sub.Hosts[i/perHost]
-	return [perHost]int64{int64(host.CPU), int64(host.Memory), wholeHost}[i%perHost]
+	return [perHost]int64{int64(host.CPU), int64(host.Memory), wholeHost, processing(host)}[i%perHost]
 }
 
 // fits says whether amounts, by span, are left. Asking for nothing always fits.

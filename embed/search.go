@@ -84,12 +84,14 @@ func (s *search) occupy(v, host int) {
 	s.nodesAt[host]++
 	s.left.take(s.left.of(host, cpu), s.problem.nodes[v].cpu, 1)
 	s.left.take(s.left.of(host, memory), s.problem.nodes[v].memory, 1)
+	s.left.take(s.left.of(host, carrying), s.problem.nodes[v].carried, 1)
 }
 
 // vacate undoes occupy.
 func (s *search) vacate(v int) {
 	s.left.take(s.left.of(s.host[v], cpu), s.problem.nodes[v].cpu, -1)
 	s.left.take(s.left.of(s.host[v], memory), s.problem.nodes[v].memory, -1)
+	s.left.take(s.left.of(s.host[v], carrying), s.problem.nodes[v].carried, -1)
 	s.nodesAt[s.host[v]]--
 	s.cost -= s.charge(s.host[v])
 	s.host[v] = -1
@@ -166,8 +168,10 @@ func (s *search) roomy(v, host int) bool {
 	return !s.problem.apart && s.has(v, host)
 }
 
-// has says whether a host has the processor and memory a node asks for.
+// has says whether a host has the processor and memory a node asks for, and
+// carries its links.
 func (s *search) has(v, host int) bool {
 	n := &s.problem.nodes[v]
-	return s.left.fits(s.left.of(host, cpu), n.cpu) && s.left.fits(s.left.of(host, memory), n.memory)
+	return s.left.fits(s.left.of(host, cpu), n.cpu) && s.left.fits(s.left.of(host, memory), n.memory) &&
+		s.left.fits(s.left.of(host, carrying), n.carried)
 }

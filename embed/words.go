@@ -80,13 +80,13 @@ func (d diagnosis) name(i resource) string {
 	if in := i - d.left.inside(0, vnet.Forward); in >= 0 {
 		return fmt.Sprintf("host %s between its own nodes", d.sub.Hosts[in/2].Name)
 	}
-	return fmt.Sprintf("%s of host %s", [perHost]string{"processor", "memory", "room"}[i%perHost], d.sub.Hosts[i/perHost].Name)
+	return fmt.Sprintf("%s of host %s", [perHost]string{"processor", "memory", "room", "forwarding"}[i%perHost], d.sub.Hosts[i/perHost].Name)
 }
 
 // amount prints an amount in the resource's unit.
 func (d diagnosis) amount(i resource, n int64) string {
 	switch {
-	case i >= d.left.inside(0, vnet.Forward):
+	case i >= d.left.inside(0, vnet.Forward), i%perHost == carrying:
 		return vnet.Rate(n).String()
 	case i%perHost == cpu:
 		return cores(n)

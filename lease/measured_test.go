@@ -2,6 +2,7 @@ package lease
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"sublet/vnet"
@@ -54,6 +55,35 @@ func TestLinksCarryNoMoreThanTheirHostsForward(t *testing.T) {
 	}
 	if _, err := b.Admit(noon, *rejection.Offer, 1000); err != nil {
 		t.Error("the offer:", err)
+	}
+}
+
+// All that a host's links start and end there is bound together.
+func TestAHostForwardsForAllItsLinks(t *testing.T) {
+	b := pair(t)
+	most := b.Substrate().Links[0].Leasable()
+	if err := b.Measured(noon, "h1", most); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Admit(noon, local("inside", most/4), 1000); err != nil { // half of what it can
+		t.Fatal(err)
+	}
+	across := local("across", most/8*5)
+	across.Nodes[1].Host = "h2"
+	var rejection *vnet.Rejection
+	if _, err := b.Admit(noon, across, 1000); !errors.As(err, &rejection) || rejection.Offer == nil {
+		t.Fatal("more than h1 forwards in all is not refused with an offer:", err)
+	}
+	if text := strings.Join(rejection.Reasons, "\n"); !strings.Contains(text, "forwarding of host h1") {
+		t.Error("the reasons:", text)
+	}
+	if _, err := b.Admit(noon, *rejection.Offer, 1000); err != nil {
+		t.Error("the offer:", err)
+	}
+	less := local("less", rejection.Offer.Links[0].Bandwidth[0].Min/2)
+	less.Nodes[1].Host = "h2"
+	if _, err := b.Admit(noon, less, 1000); !errors.As(err, &rejection) {
+		t.Error("beside it nothing is left, and more is admitted:", err)
 	}
 }
 

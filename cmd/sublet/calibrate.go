@@ -29,7 +29,8 @@ does with frames of 900 bytes, the mean that promises are made for, on all
 processors is what the machine can carry.
 
 With HOST, the substrate host that this machine is, the result is given to the
-server: from then on admission refuses what the host cannot carry. It takes
+server: from then on admission refuses what the host cannot carry, inside it,
+on a link of its, or all together. It takes
 some 15 s and a processor; measure on an idle machine.`,
 		Example:           "  sublet calibrate\n  sublet calibrate h1 -o json",
 		Args:              cobra.MaximumNArgs(1),
