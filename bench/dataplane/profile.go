@@ -40,6 +40,6 @@ func profile(ctx context.Context, group, name string, take func() error) error {
 	if err != nil {
 		return err
 	}
-	report, err := exec.CommandContext(ctx, "perf", "report", "-i", data, "--stdio", "--no-children", "-g", "none", "--percent-limit", "0.5", "--sort", "symbol", "--comms", comms()).Output()
+	report, err := exec.CommandContext(ctx, "perf", "report", "-i", data, "--stdio", "--no-children", "-g", "none", "--percent-limit", "0.1", "--sort", "symbol", "--comms", comms()).Output()
 	return errors.Join(err, os.WriteFile(filepath.Join(*profiles, group+" "+name+".txt"), report, 0o644))
 }
