@@ -210,8 +210,9 @@ const classes = 100
 func (b *builder) shape(host, device string) {
 	ns := b.ns(host)
 	b.add("tc -n %s qdisc add dev %s root handle 1: htb default 1", ns, device)
+	b.add("tc -n %s class add dev %s parent 1: classid 1:f000 htb rate 100gbit burst 256k cburst 256k", ns, device)
 	for i := range classes {
-		b.add("tc -n %s class add dev %s parent 1: classid 1:%x htb rate 1gbit ceil 100gbit burst 256k cburst 256k", ns, device, i+1)
+		b.add("tc -n %s class add dev %s parent 1:f000 classid 1:%x htb rate 1gbit ceil 100gbit burst 256k cburst 256k", ns, device, i+1)
 		b.add("tc -n %s filter add dev %s parent 1: protocol ip prio 1 u32 match u16 0x0a%02x 0xffff at 66 flowid 1:%x", ns, device, byte(i-classes/2), i+1)
 	}
 }

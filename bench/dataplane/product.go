@@ -100,12 +100,12 @@ func pathRequest(network string) string {
 }
 
 // besideRequest is a network that only exists: two nodes on two hosts with
-// some links between them.
+// some links between them, which leave the others the wire.
 func besideRequest(network string, links int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "network: %s\nnodes:\n  - {name: a, host: h1}\n  - {name: z, host: h2}\nlinks:\n", network)
 	for i := range links {
-		fmt.Fprintf(&b, "  - {name: l%d, ends: [a, z], min: 1Mbit}\n", i)
+		fmt.Fprintf(&b, "  - {name: l%d, ends: [a, z], rate: 1Mbit}\n", i)
 	}
 	return b.String()
 }
