@@ -29,12 +29,14 @@ const (
 	maxDoors    = 256
 )
 
-// SlotOf is the slot of a fabric's device, by its number; 0: it has none.
-func SlotOf(device int) uint32 {
-	if device <= FirstDevice || device >= FirstDevice+Slots {
+// SlotOf is the slot of a port whose other end is a device of the fabric: by
+// the ids of both namespaces in the port's own, since anybody may give a device
+// such a number. 0: it has none.
+func SlotOf(peer, peerNS, fabric int) uint32 {
+	if fabric < 0 || peerNS != fabric || peer <= FirstDevice || peer >= FirstDevice+Slots {
 		return 0
 	}
-	return uint32(device - FirstDevice)
+	return uint32(peer - FirstDevice)
 }
 
 // Doors are the ports of one switch or router by which frames need not come
@@ -44,15 +46,11 @@ type Doors struct {
 	host           *kernel.Host
 	entrance, make *ebpf.Program
 	doors, onward  *ebpf.Map
-	id             ebpf.ProgramID // entrance's
 }
 
-// OpenDoors finds them in a loaded collection.
-func OpenDoors(h *kernel.Host, c *ebpf.Collection, name string) (*Doors, error) {
-	d := &Doors{host: h, entrance: c.Programs[name+"_entrance"], make: c.Programs[name+"_door"], doors: c.Maps["doors"], onward: c.Maps["onward"]}
-	var err error
-	d.id, err = ID(d.entrance)
-	return d, err
+// DoorsOf finds them in a loaded collection.
+func DoorsOf(h *kernel.Host, c *ebpf.Collection, name string) *Doors {
+	return &Doors{host: h, entrance: c.Programs[name+"_entrance"], make: c.Programs[name+"_door"], doors: c.Maps["doors"], onward: c.Maps["onward"]}
 }
 
 // door is struct door.
@@ -61,16 +59,25 @@ type door struct {
 	Slot, Index, Port, Pad uint32
 }
 
+// row is what a slot's row has: of this slot, of another one, or of none.
+func (d *Doors) row(slot uint32) (have door, err error) {
+	if err = d.doors.Lookup(slot%maxDoors, &have); err != nil {
+		err = fmt.Errorf("read a door: %w", err)
+	}
+	return have, err
+}
+
 // Open lets frames for a port be decided on where the fabric would hand them
 // over, by the port's slot there. Of two ports with the same row the first one
-// has it. Without links on the host, or without a slot, nothing is done.
+// has it. Without links on the host, or without a slot, nothing is done, nor
+// where it is so already.
 func (d *Doors) Open(ns *os.File, index int, slot, port uint32) error {
 	l, err := d.links()
 	if l == nil || err != nil || slot == 0 {
 		return err
 	}
 	defer l.close()
-	if taken, err := d.taken(slot); taken || err != nil {
+	if opened, err := d.opened(l, index, slot, port); opened || err != nil {
 		return err
 	}
 	if err := d.onward.Put(uint32(0), l.onward); err != nil {
@@ -83,15 +90,6 @@ func (d *Doors) Open(ns *os.File, index int, slot, port uint32) error {
 		return fmt.Errorf("open the entrance of port %d: %w", port, err)
 	}
 	return nil
-}
-
-// taken says whether another port has a slot's row.
-func (d *Doors) taken(slot uint32) (bool, error) {
-	var have door
-	if err := d.doors.Lookup(slot%maxDoors, &have); err != nil {
-		return false, fmt.Errorf("read a door: %w", err)
-	}
-	return have.Slot != 0 && have.Slot != slot, nil
 }
 
 // buffer is struct __sk_buff up to what a door is made of.
@@ -132,9 +130,13 @@ func (d *Doors) Opened(index int, slot, port uint32) (bool, error) {
 		return l == nil, err
 	}
 	defer l.close()
-	var have door
-	if err := d.doors.Lookup(slot%maxDoors, &have); err != nil {
-		return false, fmt.Errorf("read a door: %w", err)
+	return d.opened(l, index, slot, port)
+}
+
+func (d *Doors) opened(l *links, index int, slot, port uint32) (bool, error) {
+	have, err := d.row(slot)
+	if err != nil {
+		return false, err
 	}
 	if have.Slot != 0 && have.Slot != slot {
 		return true, nil // another's row
@@ -162,8 +164,8 @@ func holds(array *ebpf.Map, row uint32, program *ebpf.Program) (bool, error) {
 
 // Shut makes frames come in by the port of a slot again.
 func (d *Doors) Shut(slot uint32) error {
-	var have door
-	if err := d.doors.Lookup(slot%maxDoors, &have); err != nil || slot == 0 || have.Slot != slot {
+	have, err := d.row(slot)
+	if err != nil || slot == 0 || have.Slot != slot {
 		return err
 	}
 	l, err := d.links()
@@ -187,14 +189,17 @@ func (d *Doors) Shut(slot uint32) error {
 
 // ShutAll shuts all but the doors of some slots.
 func (d *Doors) ShutAll(but map[uint32]bool) error {
-	for row := range uint32(maxDoors) {
-		var have door
-		err := d.doors.Lookup(row, &have)
-		if err == nil && have.Slot != 0 && !but[have.Slot] {
-			err = d.Shut(have.Slot)
-		}
-		if err != nil {
-			return err
+	keys, all := make([]uint32, maxDoors), make([]door, maxDoors)
+	var cursor ebpf.MapBatchCursor
+	n, err := d.doors.BatchLookup(&cursor, keys, all, nil)
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) { // that is the end
+		return fmt.Errorf("read doors: %w", err)
+	}
+	for _, have := range all[:n] {
+		if have.Slot != 0 && !but[have.Slot] {
+			if err := d.Shut(have.Slot); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

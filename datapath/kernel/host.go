@@ -113,6 +113,20 @@ func silence() error {
 	return Sysctl("ipv4/ip_forward", "0")
 }
 
+// NamespaceOf is the id by which a connection's namespace knows another one of
+// the host's; -1: it does not, or there is none.
+func (h *Host) NamespaceOf(c *Conn, namespace string) (int, error) {
+	ns, err := h.Open(namespace)
+	if errors.Is(err, os.ErrNotExist) {
+		return -1, nil
+	}
+	if err != nil {
+		return -1, err
+	}
+	defer ns.Close()
+	return c.NamespaceID(ns.Fd())
+}
+
 // Dial opens a netlink socket in one of the host's namespaces; "" is Home.
 func (h *Host) Dial(namespace string) (*Conn, error) {
 	if namespace == "" {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/vnet"
@@ -93,7 +94,7 @@ func (p *Part) observe(key string, host *plan.Host) error {
 	if err != nil {
 		return err
 	}
-	fabric, err := p.fabric(c, id)
+	fabric, err := p.host.NamespaceOf(c, plan.Fabric(id))
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,8 @@ func (t *tables) observePorts(id vnet.LeaseID, name string, links []kernel.Link,
 			continue
 		}
 		item := plan.SwitchPort{Lease: id, Switch: name, Interface: device(n)}
-		index, slot := devices[device(n)].Index, slotOf(devices[device(n)], fabric)
+		link := devices[device(n)]
+		index, slot := link.Index, bpf.SlotOf(link.Peer, link.PeerNS, fabric)
 		on, err := t.pins.Attached(pinOf(n), index, t.program)
 		if err != nil {
 			return err

@@ -13,7 +13,6 @@ import (
 	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 	"sublet/plan"
-	"sublet/vnet"
 )
 
 // number is a port's: that of its device eth<number>.
@@ -78,11 +77,11 @@ func (p *Part) setPort(item plan.SwitchPort) error {
 	if err != nil {
 		return err
 	}
-	fabric, err := p.fabric(c, item.Lease)
+	fabric, err := p.host.NamespaceOf(c, plan.Fabric(item.Lease))
 	if err != nil {
 		return err
 	}
-	slot := slotOf(l, fabric)
+	slot := bpf.SlotOf(l.Peer, l.PeerNS, fabric)
 	want, err := wantPort(item, l.Index, slot)
 	if err != nil {
 		return err
@@ -94,29 +93,6 @@ func (p *Part) setPort(item plan.SwitchPort) error {
 		return err
 	}
 	return t.doors.Open(ns, l.Index, slot, uint32(n))
-}
-
-// fabric is the id by which a switch's namespace knows the lease's fabric; -1:
-// it does not.
-func (p *Part) fabric(c *kernel.Conn, lease vnet.LeaseID) (int, error) {
-	ns, err := p.host.Open(plan.Fabric(lease))
-	if errors.Is(err, os.ErrNotExist) {
-		return -1, nil
-	}
-	if err != nil {
-		return -1, err
-	}
-	defer ns.Close()
-	return c.NamespaceID(ns.Fd())
-}
-
-// slotOf is the slot of a port, whose other end is in the lease's fabric; 0: it
-// is not.
-func slotOf(l kernel.Link, fabric int) uint32 {
-	if fabric < 0 || l.PeerNS != fabric {
-		return 0
-	}
-	return bpf.SlotOf(l.Peer)
 }
 
 // setPort writes a port's row. When it opens or closes, what was learned may

@@ -46,11 +46,7 @@ func openTables(h *kernel.Host, pins *bpf.Pins) (*tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tables{pins: pins, program: c.Programs[vswitchProgVswitch], all: c}
-	if t.doors, err = bpf.OpenDoors(h, c, vswitchProgVswitch); err != nil {
-		c.Close()
-		return nil, err
-	}
+	t := &tables{pins: pins, program: c.Programs[vswitchProgVswitch], doors: bpf.DoorsOf(h, c, vswitchProgVswitch), all: c}
 	t.vswitchMaps = vswitchMaps{
 		Counters: c.Maps[vswitchMapCounters], Guesses: c.Maps[vswitchMapGuesses], Fdb: c.Maps[vswitchMapFdb], Numbers: c.Maps[vswitchMapNumbers], Recents: c.Maps[vswitchMapRecents],
 		Ports: c.Maps[vswitchMapPorts], Settings: c.Maps[vswitchMapSettings], States: c.Maps[vswitchMapStates],

@@ -101,9 +101,7 @@ func (f *follower) load() error {
 	if f.all, _, err = f.pins.Load(spec); err != nil {
 		return err
 	}
-	if f.doors, err = bpf.OpenDoors(f.host, f.all, "vxrouter"); err != nil {
-		return err
-	}
+	f.doors = bpf.DoorsOf(f.host, f.all, "vxrouter")
 	f.program = f.all.Programs[shortProgVxrouterShort]
 	f.states, f.counts = f.all.Maps[shortMapStates], f.all.Maps[shortMapCounts]
 	f.copies = [2]*tableCopy{

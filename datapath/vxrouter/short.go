@@ -54,15 +54,11 @@ func unfollowed(err error) string { return "cannot be followed: " + err.Error() 
 // -1: it does not.
 func (f *follower) fabric() int {
 	id, _, _ := plan.ParseNamespace(f.key)
-	ns, err := f.host.Open(plan.Fabric(id))
+	n, err := f.host.NamespaceOf(f.conn, plan.Fabric(id))
 	if err != nil {
 		return -1
 	}
-	defer ns.Close()
-	if n, err := f.conn.NamespaceID(ns.Fd()); err == nil {
-		return n
-	}
-	return -1
+	return n
 }
 
 // attach puts the program on every port, and opens its door.
@@ -73,11 +69,7 @@ func (f *follower) attach(ports map[int]port) error {
 		if err := f.pins.Attach(pinOf(p.name), hook, f.program); err != nil {
 			return err
 		}
-		opened, err := f.doors.Opened(index, p.slot, 0)
-		if err == nil && !opened {
-			err = f.doors.Open(f.ns, index, p.slot, 0)
-		}
-		if err != nil {
+		if err := f.doors.Open(f.ns, index, p.slot, 0); err != nil {
 			return err
 		}
 		slots[p.slot] = true

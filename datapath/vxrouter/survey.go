@@ -66,8 +66,7 @@ func narrow(ports map[int]port) (map[int]port, error) {
 }
 
 // readLinks finds the ports; fabric is the id of the namespace that the lease's
-// links come from. A device on top of a port takes part of what
-// comes in by it.
+// links come from. A device on top of a port takes part of what comes in by it.
 func readLinks(c *kernel.Conn, fabric int) (ports map[int]port, off string, err error) {
 	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETLINK, 0, kernel.LinkHeader(0, 0, 0)).Uint32(unix.IFLA_EXT_MASK, 1<<3))
 	if err != nil {
@@ -78,9 +77,7 @@ func readLinks(c *kernel.Conn, fabric int) (ports map[int]port, off string, err 
 		l := parseDevice(b)
 		switch {
 		case l.kind == "veth" && l.up && l.abroad >= 0:
-			if l.abroad == fabric {
-				l.slot = bpf.SlotOf(l.below)
-			}
+			l.slot = bpf.SlotOf(l.below, l.abroad, fabric)
 			ports[l.index] = l.port
 			if l.master != 0 {
 				off = l.name + " belongs to another device (bridge, bond or VRF)"
