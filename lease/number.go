@@ -17,15 +17,11 @@ import (
 type vnis struct {
 	words []uint64
 	full  int // words in which all are in use, before the first in which not all are
-	used  int
 }
 
-// Tunnel identifiers begin above those that other software on a host hands
-// out (Flannel 1, Docker from 4096) and have 24 bits (RFC 7348).
-const (
-	firstVNI vnet.VNI = 1 << 20
-	lastVNI  vnet.VNI = 1<<24 - 1
-)
+// firstVNI is above the identifiers that other software on a host hands out
+// (Flannel 1, Docker from 4096).
+const firstVNI vnet.VNI = 1 << 20
 
 // bit is where an identifier's bit is.
 func bit(vni vnet.VNI) (word int, mask uint64) {
@@ -40,15 +36,11 @@ func (v *vnis) has(vni vnet.VNI) bool {
 
 // add takes an identifier; taking it twice is taking it once.
 func (v *vnis) add(vni vnet.VNI) {
-	if v.has(vni) {
-		return
-	}
 	word, mask := bit(vni)
 	for len(v.words) <= word {
 		v.words = append(v.words, 0)
 	}
 	v.words[word] |= mask
-	v.used++
 }
 
 // lowest is the first identifier that is not in use.
@@ -78,7 +70,6 @@ func (v *vnis) free(byLink map[string][]vnet.VNI) {
 				word, mask := bit(vni)
 				v.words[word] &^= mask
 				v.full = min(v.full, word)
-				v.used--
 			}
 		}
 	}
@@ -96,7 +87,7 @@ func (v *vnis) number(sub vnet.Substrate, links []vnet.VirtualLink, m vnet.Mappi
 		}
 		for range cuts {
 			next := v.lowest()
-			if next > lastVNI {
+			if next > vnet.MaxVNI {
 				v.free(byLink)
 				return nil, errors.New("all tunnel identifiers are in use")
 			}

@@ -178,8 +178,8 @@ func (w *world) finish(t *rapid.T) {
 		w.report(t, host)
 	}
 	w.inspect(t)
-	if !w.book.calendar.Empty() || w.book.vnis.used > 0 || len(w.book.held) > 0 {
-		t.Fatalf("after all was released: %d tunnel identifiers, %d leases held", w.book.vnis.used, len(w.book.held))
+	if !w.book.calendar.Empty() || w.book.vnis.used() > 0 || len(w.book.held) > 0 {
+		t.Fatalf("after all was released: %d tunnel identifiers, %d leases held", w.book.vnis.used(), len(w.book.held))
 	}
 	for host, p := range w.have {
 		if _, ok := w.book.Plans()[host]; ok && len(p.Items()) > 0 {

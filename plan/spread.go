@@ -111,9 +111,6 @@ func (p RelayPath) String() string {
 	return text
 }
 
-// maxVNI is the largest number of a tunnel (RFC 7348).
-const maxVNI = 1<<24 - 1
-
 // Check says what is wrong with a spread, if anything.
 func (s Spread) Check() error {
 	for _, p := range append([]netip.Prefix{s.Prefix}, s.Also...) {
@@ -124,8 +121,8 @@ func (s Spread) Check() error {
 	if s.Mode != "" && !slices.Contains(SpreadModes, s.Mode) {
 		return fmt.Errorf("%s: mode %q: choose hash, flow, flowlet or round-robin", s.Prefix, s.Mode)
 	}
-	if s.VNI > maxVNI || s.VNI != 0 && (s.By != ByUDP || len(s.Paths) != 1) {
-		return fmt.Errorf("%s: tunnel %d: numbers go to %d, and a tunnel has one path, by udp", s.Prefix, s.VNI, maxVNI)
+	if s.VNI > vnet.MaxVNI || s.VNI != 0 && (s.By != ByUDP || len(s.Paths) != 1) {
+		return fmt.Errorf("%s: tunnel %d: numbers go to %d, and a tunnel has one path, by udp", s.Prefix, s.VNI, vnet.MaxVNI)
 	}
 	if s.By != "" && !slices.Contains(Relayings, s.By) {
 		return fmt.Errorf("%s: by %q: choose ipip, gre, udp or srv6", s.Prefix, s.By)

@@ -14,6 +14,9 @@ type (
 	VNI      uint32 // 24-bit network identifier of a tunnel
 )
 
+// MaxVNI is the largest VNI (RFC 7348).
+const MaxVNI = 1<<24 - 1
+
 // MaxName is the longest name, in bytes.
 const MaxName = 40
 

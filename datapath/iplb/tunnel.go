@@ -6,10 +6,9 @@ import (
 	"net/netip"
 
 	"github.com/cilium/ebpf"
-)
 
-// maxTunnel is the largest number of a tunnel (RFC 7348).
-const maxTunnel = 1<<24 - 1
+	"sublet/vnet"
+)
 
 // tunnelSet is the set of the paths of tunnels, which are in none.
 const tunnelSet = 1<<32 - 1
@@ -20,8 +19,8 @@ func tunnelKey(vni uint32) pathKey { return pathKey{tunnelSet, fmt.Sprint("tunne
 // whatever rules there are for their target: as a List, between the tunnel's own
 // headers. No relays: the fabric's own way.
 func (t *Table) SetTunnel(vni uint32, relays []netip.Addr) error {
-	if vni == 0 || vni > maxTunnel {
-		return fmt.Errorf("tunnel %d: numbers are 1 to %d", vni, maxTunnel)
+	if vni == 0 || vni > vnet.MaxVNI {
+		return fmt.Errorf("tunnel %d: numbers are 1 to %d", vni, vnet.MaxVNI)
 	}
 	if err := (Path{Relays: relays}).check(List); err != nil {
 		return fmt.Errorf("tunnel %d: %w", vni, err)

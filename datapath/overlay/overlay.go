@@ -184,8 +184,8 @@ func (p *Part) set(item plan.Overlay) error {
 
 func validate(item plan.Overlay) error {
 	switch {
-	case item.VNI == 0 || item.VNI >= 1<<24:
-		return fmt.Errorf("number %d is none of a tunnel: from 1 to %d", item.VNI, 1<<24-1)
+	case item.VNI == 0 || item.VNI > vnet.MaxVNI:
+		return fmt.Errorf("number %d is none of a tunnel: from 1 to %d", item.VNI, vnet.MaxVNI)
 	case !item.Local.IsValid() || item.Local.Is4() != item.Remote.Is4() || !item.Remote.IsValid():
 		return fmt.Errorf("ends %s and %s are not of one IP version", item.Local, item.Remote)
 	}

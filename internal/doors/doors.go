@@ -34,7 +34,7 @@ var Table = map[string][]string{
 	"datapath/vswitch":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/vxswitch": {"vnet", "plan", "datapath/kernel", "vxswitch/live"}, // it runs the one process of vxswitch/live
 	"datapath/vxrouter": {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
-	"datapath/iplb":     {"datapath/kernel", "datapath/bpf"},
+	"datapath/iplb":     {"vnet", "datapath/kernel", "datapath/bpf"},
 	"datapath/overlay":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"measure":           {"vnet"},
 	"vxswitch":          {"vnet"},

@@ -483,7 +483,7 @@ func (p VirtualPortConfig) claim(phys int) (c vxswitch.Claim, err error) {
 	if w.VLAN != 0 {
 		number(vxswitch.ByVLAN, &w.VLAN, 4095)
 	}
-	number(vxswitch.ByVNI, w.VNI, 1<<24)
+	number(vxswitch.ByVNI, w.VNI, vnet.MaxVNI+1)
 	number(vxswitch.ByLabel, w.Label, 1<<20)
 	number(vxswitch.ByDSCP, w.DSCP, 64)
 	if w.MAC != "" {
