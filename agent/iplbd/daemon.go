@@ -25,8 +25,7 @@ type Daemon struct {
 	Probing   Probing
 
 	spreads map[netip.Prefix]plan.Spread // as they are in the table
-	changes chan []plan.Spread
-	asks    chan chan Status
+	calls   chan func()                  // what others want done by the loop, which owns the table
 
 	look    uint64 // rearrangements so far
 	counted map[flowID]counted
@@ -34,7 +33,6 @@ type Daemon struct {
 	moves   []Move
 	moved   uint64
 
-	calls  chan func()
 	leased map[vnet.VNI]*tunnel
 
 	watches map[netip.Prefix]watching
@@ -46,17 +44,25 @@ type Daemon struct {
 func New(host string, table *iplb.Table, log *slog.Logger) *Daemon {
 	return &Daemon{
 		Host: host, Table: table, Log: log, Rearrange: time.Second,
-		spreads: make(map[netip.Prefix]plan.Spread), changes: make(chan []plan.Spread), asks: make(chan chan Status),
-		calls: make(chan func()), leased: make(map[vnet.VNI]*tunnel),
+		spreads: make(map[netip.Prefix]plan.Spread), calls: make(chan func()), leased: make(map[vnet.VNI]*tunnel),
 		counted: make(map[flowID]counted), rested: make(map[flowID]uint64), watches: make(map[netip.Prefix]watching),
 	}
 }
 
 // Want makes these spreads, and no others, the table's; it returns when they are.
 func (d *Daemon) Want(ctx context.Context, spreads []plan.Spread) {
+	_ = d.call(ctx, func() { d.Apply(spreads) }) // an error: the daemon ends
+}
+
+// call runs f in the daemon's loop.
+func (d *Daemon) call(ctx context.Context, f func()) error {
+	done := make(chan struct{})
 	select {
-	case d.changes <- spreads:
+	case d.calls <- func() { f(); close(done) }:
+		<-done
+		return nil
 	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -70,12 +76,8 @@ func (d *Daemon) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case spreads := <-d.changes:
-			d.Apply(spreads)
 		case f := <-d.calls:
 			f()
-		case answer := <-d.asks:
-			answer <- d.status()
 		case <-rearrange.C:
 			d.rearrange()
 		case <-probe.C:

@@ -1,10 +1,12 @@
 package iplbd
 
 import (
-	"context"
+	"cmp"
+	"errors"
 	"net/netip"
 	"slices"
 
+	"sublet/datapath/iplb"
 	"sublet/multipath"
 	"sublet/plan"
 )
@@ -15,18 +17,6 @@ type tunnel struct {
 	bytes  uint64  // when last looked
 	rate   float64 // bytes a look
 	known  bool
-}
-
-// call runs f in the daemon's loop, which owns the table.
-func (d *Daemon) call(ctx context.Context, f func()) error {
-	done := make(chan struct{})
-	select {
-	case d.calls <- func() { f(); close(done) }:
-		<-done
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // lease notes a tunnel's path, so that other flows go where it leaves room.
@@ -64,23 +54,17 @@ func (d *Daemon) leasedOn(spread plan.Spread, open []int) (loads []multipath.Flo
 	return loads
 }
 
-// leasedStatus lists the tunnels, by number.
-func (d *Daemon) leasedStatus() []PrefixStatus {
-	var all []PrefixStatus
-	for vni, t := range d.leased {
-		load, err := d.Table.TunnelLoad(uint32(vni))
-		if err != nil {
-			d.Log.Error("load not read", "err", err)
-		}
-		all = append(all, tunnelStatus(t.spread, load.Packets, load.Bytes))
+// tunnelStatuses lists tunnels and what they carried, by number; of one whose
+// load cannot be read, only the path.
+func tunnelStatuses(table *iplb.Table, tunnels []plan.Spread) (all []PrefixStatus, err error) {
+	slices.SortFunc(tunnels, func(a, b plan.Spread) int { return cmp.Compare(a.VNI, b.VNI) })
+	for _, s := range tunnels {
+		load, missed := table.TunnelLoad(uint32(s.VNI))
+		err = errors.Join(err, missed)
+		p := s.Paths[0]
+		all = append(all, PrefixStatus{Prefix: s.Prefix, VNI: s.VNI, Mode: s.Mode, By: s.By, Paths: []PathStatus{{
+			Relays: slices.Concat([]netip.Addr{}, p.Relays), Weight: 1, Health: Unprobed, Packets: load.Packets, Bytes: load.Bytes, Lease: p.Lease.String(),
+		}}})
 	}
-	slices.SortFunc(all, func(a, b PrefixStatus) int { return int(a.VNI) - int(b.VNI) })
-	return all
-}
-
-func tunnelStatus(s plan.Spread, packets, bytes uint64) PrefixStatus {
-	p := s.Paths[0]
-	return PrefixStatus{Prefix: s.Prefix, VNI: s.VNI, Mode: s.Mode, By: s.By, Paths: []PathStatus{{
-		Relays: slices.Concat([]netip.Addr{}, p.Relays), Weight: 1, Health: Unprobed, Packets: packets, Bytes: bytes, Lease: p.Lease.String(),
-	}}}
+	return all, err
 }

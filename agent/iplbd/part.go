@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -103,13 +104,21 @@ func (p *Part) observe(have *plan.Host) error {
 
 // attachedTo says whether a device is still the one that got the program.
 func (p *Part) attachedTo(device string) bool {
+	index, err := p.indexOf(device)
+	return err == nil && index == p.attached[device]
+}
+
+func (p *Part) indexOf(device string) (int, error) {
 	conn, err := p.host.Dial("")
 	if err != nil {
-		return false
+		return 0, err
 	}
 	defer conn.Close()
 	link, err := conn.LinkByName(device)
-	return err == nil && link.Index == p.attached[device]
+	if err != nil {
+		return 0, fmt.Errorf("find %s: %w", device, err)
+	}
+	return link.Index, nil
 }
 
 // Do makes one change.
@@ -148,22 +157,14 @@ func (p *Part) set(s plan.Spread) error {
 
 // attach gives a device the program.
 func (p *Part) attach(device string) error {
-	conn, err := p.host.Dial("")
-	if err != nil {
+	index, err := p.indexOf(device)
+	if err != nil || p.attached[device] == index {
 		return err
-	}
-	defer conn.Close()
-	link, err := conn.LinkByName(device)
-	if err != nil {
-		return fmt.Errorf("find %s: %w", device, err)
-	}
-	if p.attached[device] == link.Index {
-		return nil
 	}
 	if err := p.table.Choose(p.host, device); err != nil {
 		return err
 	}
-	p.attached[device] = link.Index
+	p.attached[device] = index
 	return nil
 }
 
@@ -177,16 +178,10 @@ func (p *Part) Ask(ctx context.Context) (Status, error) {
 		if s.Outcomes, err = p.table.Counts(); err != nil {
 			return err
 		}
-		for _, t := range p.done {
-			load, err := p.table.TunnelLoad(uint32(t.VNI))
-			if err != nil {
-				return err
-			}
-			s.Prefixes = append(s.Prefixes, tunnelStatus(t, load.Packets, load.Bytes))
-		}
-		return nil
+		tunnels, err := tunnelStatuses(p.table, slices.Collect(maps.Values(p.done)))
+		s.Prefixes = append(s.Prefixes, tunnels...)
+		return err
 	})
-	slices.SortFunc(s.Prefixes, func(a, b PrefixStatus) int { return int(a.VNI) - int(b.VNI) })
 	return s, err
 }
 

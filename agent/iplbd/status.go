@@ -64,14 +64,9 @@ type Move struct {
 }
 
 // Ask reads the status of a running daemon.
-func (d *Daemon) Ask(ctx context.Context) (Status, error) {
-	answer := make(chan Status, 1)
-	select {
-	case d.asks <- answer:
-		return <-answer, nil
-	case <-ctx.Done():
-		return Status{}, ctx.Err()
-	}
+func (d *Daemon) Ask(ctx context.Context) (s Status, err error) {
+	err = d.call(ctx, func() { s = d.status() })
+	return s, err
 }
 
 func (d *Daemon) status() Status {
@@ -89,7 +84,15 @@ func (d *Daemon) status() Status {
 	slices.SortFunc(s.Prefixes, func(a, b PrefixStatus) int {
 		return strings.Compare(a.Prefix.String(), b.Prefix.String())
 	})
-	s.Prefixes = append(s.Prefixes, d.leasedStatus()...)
+	leased := make([]plan.Spread, 0, len(d.leased))
+	for _, t := range d.leased {
+		leased = append(leased, t.spread)
+	}
+	tunnels, err := tunnelStatuses(d.Table, leased)
+	if err != nil {
+		d.Log.Error("load not read", "err", err)
+	}
+	s.Prefixes = append(s.Prefixes, tunnels...)
 	return s
 }
 

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"sync"
 
 	"sublet/agent/iplbd"
-	"sublet/datapath/iplb"
 	"sublet/datapath/kernel"
 )
 
@@ -40,28 +38,14 @@ func (a *app) agentDaemon(ctx context.Context, r spreadRun, h *kernel.Host, log 
 	if err != nil {
 		return nil, nil, err
 	}
-	source, err := r.sourceOf(h)
+	t, err := r.open(h)
 	if err != nil {
 		return nil, nil, errors.Join(err, lock.Close())
 	}
-	t, err := iplb.Open(h, source)
-	if err != nil {
-		return nil, nil, errors.Join(err, lock.Close())
-	}
-	d, closing, err := r.daemon(h, t, spreads, log)
+	d, stop, err := a.startPaths(ctx, r, h, t, spreads, a.agentPathsSocket(r.host), log)
 	if err != nil {
 		t.Close()
 		return nil, nil, errors.Join(err, lock.Close())
 	}
-	stop, err := iplbd.Serve(ctx, a.agentPathsSocket(r.host), d.Ask, log)
-	if err != nil {
-		closing()
-		t.Close()
-		return nil, nil, errors.Join(err, lock.Close())
-	}
-	var running sync.WaitGroup
-	running.Go(func() { d.Run(ctx) })
-	running.Go(func() { a.feed(ctx, r, d, spreads, log) })
-	// What is in the kernel stays: it hangs on no agent's life.
-	return iplbd.PartOf(d, h), func() { stop(); running.Wait(); closing(); t.Close(); lock.Close() }, nil
+	return iplbd.PartOf(d, h), func() { stop(); t.Close(); lock.Close() }, nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -119,16 +120,19 @@ func (a *app) spread(ctx context.Context, r spreadRun) error {
 		return badInput{err}
 	}
 	defer lock.Close()
-	source, err := r.sourceOf(h)
-	if err != nil {
-		return err
-	}
-	t, err := iplb.Open(h, source)
+	t, err := r.open(h)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	return errors.Join(a.runPaths(ctx, r, h, t, spreads), iplb.Unpin(h))
+	log := slog.New(slog.NewTextHandler(a.err, nil)).With("host", r.host)
+	_, stop, err := a.startPaths(ctx, r, h, t, spreads, a.pathsSocket(r.host), log)
+	if err == nil {
+		fmt.Fprintf(a.err, "sublet: paths of %s are up\n", r.host)
+		<-ctx.Done()
+		stop()
+	}
+	return errors.Join(err, iplb.Unpin(h))
 }
 
 // lockPaths makes sure that a host's table of paths has one writer.
@@ -138,6 +142,19 @@ func (a *app) lockPaths(host string) (io.Closer, error) {
 		return nil, fmt.Errorf("host %s runs paths already, by sublet paths run or by its agent for leases: end that first", host)
 	}
 	return lock, nil
+}
+
+// open opens the table of a host.
+func (r spreadRun) open(h *kernel.Host) (*iplb.Table, error) {
+	source, err := r.sourceOf(h)
+	if err != nil {
+		return nil, err
+	}
+	t, err := iplb.Open(h, source)
+	if err == nil && r.source6 != "" {
+		t.Source6 = netip.MustParseAddr(r.source6) // checked
+	}
+	return t, err
 }
 
 func (r spreadRun) sourceOf(h *kernel.Host) (netip.Addr, error) {
@@ -159,43 +176,29 @@ func (a *app) readLists(name string) ([]plan.Spread, error) {
 	return spreads, asBadInput(err)
 }
 
-// runPaths works until the context ends.
-func (a *app) runPaths(ctx context.Context, r spreadRun, h *kernel.Host, t *iplb.Table, spreads []plan.Spread) error {
-	log := slog.New(slog.NewTextHandler(a.err, nil)).With("host", r.host)
-	d, closing, err := r.daemon(h, t, spreads, log)
-	if err != nil {
-		return err
-	}
-	defer closing()
-	stop, err := iplbd.Serve(ctx, a.pathsSocket(r.host), d.Ask, log)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	go a.feed(ctx, r, d, spreads, log)
-	fmt.Fprintf(a.err, "sublet: paths of %s are up\n", r.host)
-	d.Run(ctx)
-	return nil
-}
-
-// daemon makes the loop over a table; it does not run yet.
-func (r spreadRun) daemon(h *kernel.Host, t *iplb.Table, spreads []plan.Spread, log *slog.Logger) (*iplbd.Daemon, func(), error) {
-	d := iplbd.New(r.host, t, log)
+// startPaths starts the loop over a table, which it owns until stop returns; it
+// ends with the context, and what is in the kernel stays.
+func (a *app) startPaths(ctx context.Context, r spreadRun, h *kernel.Host, t *iplb.Table, spreads []plan.Spread, socket string, log *slog.Logger) (d *iplbd.Daemon, stop func(), err error) {
+	d = iplbd.New(r.host, t, log)
 	d.Rearrange = r.rearrange
-	if r.source6 != "" {
-		t.Source6 = netip.MustParseAddr(r.source6) // checked
-	}
 	prober, err := iplb.NewProber(h, r.device)
 	if err != nil {
 		return nil, nil, err
 	}
 	d.Probing = iplbd.Probing{Every: r.probe, Lost: r.lost, Send: prober.Send}
 	d.Apply(spreads)
-	if err := t.Spread(h, r.device); err != nil {
+	var silence func()
+	if err = t.Spread(h, r.device); err == nil {
+		silence, err = iplbd.Serve(ctx, socket, d.Ask, log)
+	}
+	if err != nil {
 		prober.Close()
 		return nil, nil, err
 	}
-	return d, func() { prober.Close() }, nil
+	var running sync.WaitGroup
+	running.Go(func() { d.Run(ctx) })
+	running.Go(func() { a.feed(ctx, r, d, spreads, log) })
+	return d, func() { silence(); running.Wait(); prober.Close() }, nil
 }
 
 // feed tells the daemon what is wanted, whenever the file or the link state
