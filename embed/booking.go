@@ -78,9 +78,9 @@ func (l *ledger) add(i resource, amounts []int64) {
 
 // addNode books a node at a host.
 func (l *ledger) addNode(n node, host int) {
-	l.add(l.of(host, cpu), n.cpu)
-	l.add(l.of(host, memory), n.memory)
-	l.add(l.of(host, carrying), n.carried)
+	for _, kind := range summed {
+		l.add(l.of(host, kind), n.need(kind))
+	}
 	taken := l.amounts(l.of(host, guests))
 	for s := range taken {
 		taken[s] = max(taken[s], n.guests[s]) // a network is one guest, however many nodes it has

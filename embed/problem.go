@@ -13,12 +13,10 @@ import (
 type node struct {
 	name    string
 	wants   []vnet.VirtualNode // as the spans write it; all sites and hosts bind
-	cpu     []int64            // by span; 0 where it does not exist
-	memory  []int64
-	carried []int64 // minima of its links, both directions
-	guests  []int64 // wholeHost where it wants the host for itself, 1 where it exists
-	links   []int   // that end here
-	traffic float64 // the sum of their weights
+	needs   []int64            // of a host, what its nodes add up to: by kind and span, as resources has it
+	guests  []int64            // by span: wholeHost where it wants the host for itself, 1 where it exists
+	links   []int              // that end here
+	traffic float64            // the sum of their weights
 }
 
 // link is a virtual link with its guaranteed minima in each span.
@@ -80,14 +78,14 @@ func (p *problem) addNode(n vnet.VirtualNode) error {
 		return fmt.Errorf("two nodes are called %s", n.Name)
 	}
 	p.index[n.Name] = len(p.nodes)
-	p.nodes = append(p.nodes, node{
-		name:    n.Name,
-		cpu:     make([]int64, len(p.spans)),
-		memory:  make([]int64, len(p.spans)),
-		carried: make([]int64, len(p.spans)),
-		guests:  make([]int64, len(p.spans)),
-	})
+	p.nodes = append(p.nodes, node{name: n.Name, needs: make([]int64, int(perHost)*len(p.spans)), guests: make([]int64, len(p.spans))})
 	return nil
+}
+
+// need is what a node asks of one kind, by span; 0 where it does not exist.
+func (n *node) need(kind resource) []int64 {
+	spans := len(n.guests)
+	return n.needs[int(kind)*spans:][:spans]
 }
 
 // addLink enters a link of the union.
@@ -110,8 +108,7 @@ func (p *problem) addLink(l vnet.VirtualLink) error {
 func (p *problem) demandNodes(span int, nodes []vnet.VirtualNode) {
 	for _, want := range nodes {
 		n := &p.nodes[p.index[want.Name]]
-		n.cpu[span], n.memory[span] = int64(want.CPU), int64(want.Memory)
-		n.guests[span] = 1
+		n.need(cpu)[span], n.need(memory)[span], n.guests[span] = int64(want.CPU), int64(want.Memory), 1
 		if want.Exclusive {
 			n.guests[span] = wholeHost
 		}
@@ -131,7 +128,7 @@ func (p *problem) demandLinks(span int, links []vnet.VirtualLink, index map[stri
 		for _, dir := range vnet.Directions {
 			l.min[dir][span] = int64(want.Bandwidth[dir].Min)
 			for _, end := range l.ends {
-				p.nodes[end].carried[span] += l.min[dir][span]
+				p.nodes[end].need(carrying)[span] += l.min[dir][span]
 			}
 		}
 		if want.Latency > 0 && (l.bound == 0 || want.Latency < l.bound) {

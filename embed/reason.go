@@ -118,7 +118,7 @@ func (d diagnosis) homeless(v int, beside string) string {
 		}
 	}
 	var lacks []string
-	suitable, welcome, quick, large, wide := d.count(v)
+	suitable, welcome, having := d.count(v)
 	switch {
 	case suitable == 0:
 		return "there is no host" + where
@@ -127,22 +127,20 @@ func (d diagnosis) homeless(v int, beside string) string {
 	case welcome == 0:
 		return fmt.Sprintf("every host%s is held by another network for itself", where)
 	}
-	if quick < welcome {
-		lacks = append(lacks, cores(slices.Max(n.cpu)))
-	}
-	if large < welcome {
-		lacks = append(lacks, vnet.Bytes(slices.Max(n.memory)).String()+" of memory")
-	}
-	if wide < welcome {
-		lacks = append(lacks, fmt.Sprintf("%s of forwarding", vnet.Rate(slices.Max(n.carried))))
+	for _, kind := range summed {
+		if having[kind] < welcome {
+			lacks = append(lacks, d.amount(kind, slices.Max(n.need(kind)))+of[kind])
+		}
 	}
 	return fmt.Sprintf("no host%s has %s free%s", where, strings.Join(lacks, " and "), beside)
 }
 
+// of says what an amount is of, in words.
+var of = [perHost]string{memory: " of memory", carrying: " of forwarding"}
+
 // count counts the hosts that suit a node, of those the ones other networks
-// let it into, and of those the ones with its processor, with its memory, and
-// that carry its links.
-func (d diagnosis) count(v int) (suitable, welcome, quick, large, wide int) {
+// let it into, and of those the ones that have what it needs, by kind.
+func (d diagnosis) count(v int) (suitable, welcome int, having [perHost]int) {
 	n := &d.problem.nodes[v]
 	for h := range d.sub.Hosts {
 		if !d.suits(v, h) {
@@ -153,17 +151,13 @@ func (d diagnosis) count(v int) (suitable, welcome, quick, large, wide int) {
 			continue
 		}
 		welcome++
-		if d.left.fits(d.left.of(h, cpu), n.cpu) {
-			quick++
-		}
-		if d.left.fits(d.left.of(h, memory), n.memory) {
-			large++
-		}
-		if d.left.fits(d.left.of(h, carrying), n.carried) {
-			wide++
+		for _, kind := range summed {
+			if d.left.fits(d.left.of(h, kind), n.need(kind)) {
+				having[kind]++
+			}
 		}
 	}
-	return suitable, welcome, quick, large, wide
+	return suitable, welcome, having
 }
 
 // refused tells why the host a node is pinned to does not take it.
@@ -183,10 +177,12 @@ func (d diagnosis) refused(v int, want vnet.VirtualNode) string {
 			return fmt.Sprintf("host %s carries another network%s, and node %s wants it for itself", want.Host, until, n.name)
 		}
 		return fmt.Sprintf("host %s is held by another network for itself%s", want.Host, until)
-	case !d.left.fits(d.left.of(h, cpu), n.cpu):
-		return d.short(d.left.of(h, cpu), n.cpu, "node "+n.name)
-	case !d.left.fits(d.left.of(h, memory), n.memory):
-		return d.short(d.left.of(h, memory), n.memory, "node "+n.name)
 	}
-	return d.short(d.left.of(h, carrying), n.carried, "node "+n.name)
+	kind := cpu
+	for _, kind = range summed {
+		if !d.left.fits(d.left.of(h, kind), n.need(kind)) {
+			break
+		}
+	}
+	return d.short(d.left.of(h, kind), n.need(kind), "node "+n.name)
 }

@@ -22,6 +22,9 @@ const (
 	perHost
 )
 
+// summed are those that the nodes on a host take each their own part of.
+var summed = [...]resource{cpu, memory, carrying}
+
 // wholeHost is a host's capacity of guests: a network with an exclusive node
 // takes all of it, any other takes one.
 const wholeHost = 1 << 30
@@ -129,7 +132,8 @@ func (r *inventory) offered(i resource) int64 {
 	return [perHost]int64{int64(host.CPU), int64(host.Memory), wholeHost, processing(host)}[i%perHost]
 }
 
-// fits says whether amounts, by span, are left. Asking for nothing always fits.
+// fits says whether amounts are left, by span, of a resource and those behind
+// it. Asking for nothing always fits.
 func (r *resources) fits(i resource, amounts []int64) bool {
 	left := r.left[int(i)*r.spans:]
 	for s, amount := range amounts {
@@ -140,7 +144,7 @@ func (r *resources) fits(i resource, amounts []int64) bool {
 	return true
 }
 
-// take lowers what is left; a sign of -1 gives back.
+// take lowers what is left of the same; a sign of -1 gives back.
 func (r *resources) take(i resource, amounts []int64, sign int64) {
 	left := r.left[int(i)*r.spans:]
 	for s, amount := range amounts {

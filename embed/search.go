@@ -82,16 +82,12 @@ func (s *search) occupy(v, host int) {
 	s.host[v] = host
 	s.cost += s.charge(host)
 	s.nodesAt[host]++
-	s.left.take(s.left.of(host, cpu), s.problem.nodes[v].cpu, 1)
-	s.left.take(s.left.of(host, memory), s.problem.nodes[v].memory, 1)
-	s.left.take(s.left.of(host, carrying), s.problem.nodes[v].carried, 1)
+	s.left.take(s.left.of(host, cpu), s.problem.nodes[v].needs, 1)
 }
 
 // vacate undoes occupy.
 func (s *search) vacate(v int) {
-	s.left.take(s.left.of(s.host[v], cpu), s.problem.nodes[v].cpu, -1)
-	s.left.take(s.left.of(s.host[v], memory), s.problem.nodes[v].memory, -1)
-	s.left.take(s.left.of(s.host[v], carrying), s.problem.nodes[v].carried, -1)
+	s.left.take(s.left.of(s.host[v], cpu), s.problem.nodes[v].needs, -1)
 	s.nodesAt[s.host[v]]--
 	s.cost -= s.charge(s.host[v])
 	s.host[v] = -1
@@ -171,7 +167,5 @@ func (s *search) roomy(v, host int) bool {
 // has says whether a host has the processor and memory a node asks for, and
 // carries its links.
 func (s *search) has(v, host int) bool {
-	n := &s.problem.nodes[v]
-	return s.left.fits(s.left.of(host, cpu), n.cpu) && s.left.fits(s.left.of(host, memory), n.memory) &&
-		s.left.fits(s.left.of(host, carrying), n.carried)
+	return s.left.fits(s.left.of(host, cpu), s.problem.nodes[v].needs)
 }
