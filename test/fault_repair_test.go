@@ -50,6 +50,8 @@ var damages = []struct{ where, command string }{
 	{"FABRIC", "ip link set trunk down"},
 	{"FABRIC", "ip link set trunk down; ip link set trunk name gone"},
 	{"FABRIC", "ip link set trunk alias stranger"},
+	{"HOST", "ip link del slopen"},
+	{"HOST", "ip link set slopen down"},
 	{"HOST", "ip link del TRUNK"},
 	{"HOST", "ip link set TRUNK down"},
 	{"HOST", "ip link set TRUNK alias stranger"},

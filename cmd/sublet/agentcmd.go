@@ -39,6 +39,7 @@ import (
 type agentOptions struct {
 	host, data, cgroup, listen string
 	workers                    int
+	uncut                      bool
 	spread                     spreadRun
 }
 
@@ -62,6 +63,7 @@ sublet paths run does (docs/multipath.md).`,
 	f.StringVar(&o.cgroup, "cgroup", "sublet", "control group below which this host gets one")
 	f.StringVar(&o.listen, "listen", "", "HOST:PORT for the server's sessions, with mutual TLS (default: a socket for a server on this machine)")
 	o.spread.spreadFlags(c)
+	f.BoolVar(&o.uncut, "uncut", false, "the wires to all other hosts take large packets uncut: only within one kernel, as in a lab")
 	f.IntVar(&o.workers, "workers", agent.DefaultWorkers, "steps done at once")
 	return c
 }
@@ -101,6 +103,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		}
 	}()
 	tunnels := overlay.New(host)
+	tunnels.Uncut = o.uncut
 	defer tunnels.Close()
 	d.tunnels = tunnels
 	links := vxlink.New(host)

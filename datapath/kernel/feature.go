@@ -27,7 +27,7 @@ func Features() []Feature {
 	}
 	for _, f := range []struct{ kind, means string }{
 		{"veth", "no virtual link works"},
-		{"vxlan", "packets between hosts are copied once more: nodes reserve no room for outer headers"},
+		{"vxlan", "packets between hosts are copied once more: nodes reserve no room for outer headers; datagrams sent in large pieces are cut"},
 		{"gre", "nothing: GRE tunnels need no device"},
 		{"ipip", "nothing: IP-in-IP tunnels need no device"},
 		{"geneve", "nothing: Geneve tunnels need no device"},

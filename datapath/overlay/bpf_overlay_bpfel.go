@@ -40,7 +40,8 @@ type overlayEntry struct {
 	Layer    uint8
 	FlowAt   uint8
 	Shape    uint8
-	Pad      [6]uint8
+	Whole    uint8
+	Pad      [5]uint8
 	Header   [112]uint8
 }
 
@@ -107,20 +108,22 @@ type overlayTunnelEnd struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	overlayMapCutter        = "cutter"
-	overlayMapEnds          = "ends"
-	overlayMapEntries       = "entries"
-	overlayMapFormats       = "formats"
-	overlayMapFronts        = "fronts"
-	overlayMapHits          = "hits"
-	overlayMapLocals        = "locals"
-	overlayMapNames         = "names"
-	overlayMapOwners        = "owners"
-	overlayMapPrefixes      = "prefixes"
-	overlayProgOverlayAgain = "overlay_again"
-	overlayProgOverlayFront = "overlay_front"
-	overlayProgOverlayRx    = "overlay_rx"
-	overlayProgOverlayTx    = "overlay_tx"
+	overlayMapCutter         = "cutter"
+	overlayMapEnds           = "ends"
+	overlayMapEntries        = "entries"
+	overlayMapFormats        = "formats"
+	overlayMapFronts         = "fronts"
+	overlayMapHits           = "hits"
+	overlayMapLocals         = "locals"
+	overlayMapNames          = "names"
+	overlayMapOpener         = "opener"
+	overlayMapOwners         = "owners"
+	overlayMapPrefixes       = "prefixes"
+	overlayProgOverlayAgain  = "overlay_again"
+	overlayProgOverlayFront  = "overlay_front"
+	overlayProgOverlayOpened = "overlay_opened"
+	overlayProgOverlayRx     = "overlay_rx"
+	overlayProgOverlayTx     = "overlay_tx"
 )
 
 // loadOverlay returns the embedded CollectionSpec for overlay.
@@ -165,10 +168,11 @@ type overlaySpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayProgramSpecs struct {
-	OverlayAgain *ebpf.ProgramSpec `ebpf:"overlay_again"`
-	OverlayFront *ebpf.ProgramSpec `ebpf:"overlay_front"`
-	OverlayRx    *ebpf.ProgramSpec `ebpf:"overlay_rx"`
-	OverlayTx    *ebpf.ProgramSpec `ebpf:"overlay_tx"`
+	OverlayAgain  *ebpf.ProgramSpec `ebpf:"overlay_again"`
+	OverlayFront  *ebpf.ProgramSpec `ebpf:"overlay_front"`
+	OverlayOpened *ebpf.ProgramSpec `ebpf:"overlay_opened"`
+	OverlayRx     *ebpf.ProgramSpec `ebpf:"overlay_rx"`
+	OverlayTx     *ebpf.ProgramSpec `ebpf:"overlay_tx"`
 }
 
 // overlayMapSpecs contains maps before they are loaded into the kernel.
@@ -183,6 +187,7 @@ type overlayMapSpecs struct {
 	Hits     *ebpf.MapSpec `ebpf:"hits"`
 	Locals   *ebpf.MapSpec `ebpf:"locals"`
 	Names    *ebpf.MapSpec `ebpf:"names"`
+	Opener   *ebpf.MapSpec `ebpf:"opener"`
 	Owners   *ebpf.MapSpec `ebpf:"owners"`
 	Prefixes *ebpf.MapSpec `ebpf:"prefixes"`
 }
@@ -221,6 +226,7 @@ type overlayMaps struct {
 	Hits     *ebpf.Map `ebpf:"hits"`
 	Locals   *ebpf.Map `ebpf:"locals"`
 	Names    *ebpf.Map `ebpf:"names"`
+	Opener   *ebpf.Map `ebpf:"opener"`
 	Owners   *ebpf.Map `ebpf:"owners"`
 	Prefixes *ebpf.Map `ebpf:"prefixes"`
 }
@@ -235,6 +241,7 @@ func (m *overlayMaps) Close() error {
 		m.Hits,
 		m.Locals,
 		m.Names,
+		m.Opener,
 		m.Owners,
 		m.Prefixes,
 	)
@@ -250,16 +257,18 @@ type overlayVariables struct {
 //
 // It can be passed to loadOverlayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayPrograms struct {
-	OverlayAgain *ebpf.Program `ebpf:"overlay_again"`
-	OverlayFront *ebpf.Program `ebpf:"overlay_front"`
-	OverlayRx    *ebpf.Program `ebpf:"overlay_rx"`
-	OverlayTx    *ebpf.Program `ebpf:"overlay_tx"`
+	OverlayAgain  *ebpf.Program `ebpf:"overlay_again"`
+	OverlayFront  *ebpf.Program `ebpf:"overlay_front"`
+	OverlayOpened *ebpf.Program `ebpf:"overlay_opened"`
+	OverlayRx     *ebpf.Program `ebpf:"overlay_rx"`
+	OverlayTx     *ebpf.Program `ebpf:"overlay_tx"`
 }
 
 func (p *overlayPrograms) Close() error {
 	return _OverlayClose(
 		p.OverlayAgain,
 		p.OverlayFront,
+		p.OverlayOpened,
 		p.OverlayRx,
 		p.OverlayTx,
 	)

@@ -135,23 +135,27 @@ func (l *lab) entryDevice() uint32 {
 	return e.Device
 }
 
-func (l *lab) drops(cause int) uint64 {
+func (l *lab) drops(cause int) (count uint64) {
 	l.t.Helper()
-	slot := l.entryNow().Slot
 	p := l.hosts[0].part
+	slots := []uint32{0, l.entryNow().Slot} // 0: of no entry
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c, err := p.table.counts(slot)
-	check1(l.t, err)
-	return c.Drops[cause]
+	for _, slot := range slots {
+		c, err := p.table.counts(slot)
+		check1(l.t, err)
+		count += c.Drops[cause]
+	}
+	return count
 }
 
 // What an agent left is taken over untouched, and damage is repaired.
 func TestObserveAndRepair(t *testing.T) {
 	l := newLab(t)
+	h := l.hosts[0]
+	h.part.Uncut = true
 	l.tunnel("", under4)
 	l.ping(inner(1))
-	h := l.hosts[0]
 	want := item(0, "", under4)
 	observe := func(p *Part) plan.Host {
 		t.Helper()
@@ -166,6 +170,7 @@ func TestObserveAndRepair(t *testing.T) {
 	h.part.Close() // the agent ends; another comes
 	l.ping(inner(1))
 	h.part = New(h.Host)
+	h.part.Uncut = true
 	if have := observe(h.part); len(have.Overlay) != 1 || have.Overlay[0] != want {
 		t.Fatalf("a new agent observes %+v, not %+v", have.Overlay, want)
 	}
@@ -184,6 +189,10 @@ func TestObserveAndRepair(t *testing.T) {
 		},
 		"program removed": func() { check1(t, h.part.table.pins.Remove("tx_"+trunk)) },
 		"receiver gone":   func() { check1(t, h.part.table.pins.Remove("rx_"+wire)) },
+		"opener gone":     func() { l.ip(h.Namespace, "link", "del", openerName) },
+		"opener down":     func() { l.ip(h.Namespace, "link", "set", openerName, "down") },
+		"opener free":     func() { check1(t, h.part.table.pins.Remove("opened")) },
+		"opener unknown":  func() { check1(t, h.part.table.objects.Opener.Put(uint32(0), uint32(0))) },
 	} {
 		damage()
 		have := observe(h.part)
@@ -201,28 +210,30 @@ func TestObserveAndRepair(t *testing.T) {
 // Nothing that a tenant or a stranger sends gets in under another's number.
 func TestTunnelPacketsOfOthersAreRefused(t *testing.T) {
 	l := newLab(t)
+	l.hosts[0].part.Uncut = true
 	l.tunnel("", under4)
 	l.ping(inner(1))
 	frame := []byte{8, 0, 0, 0, 0, 0, 0, 0, 0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, 8, 6}
 	binary.BigEndian.PutUint32(frame[4:], number<<8)
 	frame = append(frame, make([]byte, 46)...)
-	send := func(from, port string) {
+	send := func(from, port, to string) {
 		t.Helper()
-		c := l.socket(l.hosts[1].Namespace, from+":"+port, under4(0).String()+":4789")
+		c := l.socket(l.hosts[1].Namespace, from+":"+port, under4(0).String()+":"+to)
 		defer c.Close()
 		_, err := c.Write(frame)
 		check1(t, err)
 	}
 	l.ip(l.hosts[1].Namespace, "addr", "add", "10.99.0.66/24", "dev", wire)
 	for _, c := range []struct {
-		from, port string
-		cause      int
-	}{{under4(1).String(), "40000", causePort}, {"10.99.0.66", "600", causeSender}} {
+		from, port, to string
+		cause          int
+	}{{under4(1).String(), "40000", "4789", causePort}, {"10.99.0.66", "600", "4789", causeSender},
+		{under4(1).String(), "768", fmt.Sprint(openerPort), causeUnknown}} {
 		before := l.drops(c.cause)
-		send(c.from, c.port)
+		send(c.from, c.port, c.to)
 		for end := time.Now().Add(5 * time.Second); l.drops(c.cause) == before; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("a packet from %s:%s is not refused\n%s", c.from, c.port, l.tell())
+				t.Fatalf("a packet from %s:%s to %s is not refused\n%s", c.from, c.port, c.to, l.tell())
 			}
 		}
 	}

@@ -70,6 +70,7 @@ type addressing struct {
 	local, remote netip.Addr
 	tos           uint8
 	ports         [2]uint16 // base, mask
+	whole         bool      // the other end takes large packets of datagrams
 }
 
 // entryOf builds an entry: everything but what a packet changes.
@@ -78,6 +79,9 @@ func entryOf(p *protocol, id uint32, a addressing, slot uint32) overlayEntry {
 	header, ip := a.outer(p)
 	if a.remote.Is6() {
 		e.Family = 6
+	}
+	if a.whole && p.port == portVXLAN {
+		e.Whole = 1
 	}
 	if p.port != 0 {
 		e.UdpAt = uint16(len(header))

@@ -52,7 +52,8 @@ struct entry {
 	__u8 layer;    /* of what travels: 2 or 3 */
 	__u8 flow_at;  /* of a byte for the flow's hash (NVGRE); 0: none */
 	__u8 shape;    /* SHAPE_: which of the fast writers fits */
-	__u8 pad[6];
+	__u8 whole;    /* datagrams to be cut stay whole: the other end can take them */
+	__u8 pad[5];
 	__u8 header[HEADER]; /* Ethernet, IP, UDP, tunnel */
 };
 
@@ -217,6 +218,16 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } cutter SEC(".maps");
 
+/* The UDP port, in network order, of a VXLAN device of the kernel's that takes
+ * the headers off large packets of datagrams; 0: there is none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} opener SEC(".maps");
+
 /* ---- helpers ---- */
 
 static __always_inline int drop(__u32 slot, enum cause why)
@@ -330,10 +341,10 @@ static __always_inline bool take_tags(struct __sk_buff *skb, struct inner *in)
 }
 
 /* Whether the packet, or each it will be cut into, fits. */
-static __always_inline bool fits(const struct __sk_buff *skb, const struct entry *e)
+static __always_inline bool fits(const struct __sk_buff *skb, const struct entry *e, const struct inner *in)
 {
-	if (skb->gso_size)
-		return skb->gso_size + 40 /* IPv4 and TCP, the least there is */ <= e->mtu;
+	if (skb->gso_size) /* and IPv4 with UDP or TCP, the least there is */
+		return skb->gso_size + (in->next == IPPROTO_UDP ? 28 : 40) <= e->mtu;
 	return skb->len - ETH_HLEN <= e->mtu;
 }
 
@@ -441,6 +452,14 @@ static __always_inline int too_big(struct __sk_buff *skb, const struct entry *e,
 
 /* ---- sending ---- */
 
+/* Whether a large packet is one the other end takes whole: datagrams without
+ * VLAN tags, which opens() there knows again. What is in a tunnel of the
+ * tenant's already, make_room refuses. */
+static __always_inline bool stays_whole(const struct entry *e, const struct inner *in)
+{
+	return in->next == IPPROTO_TCP || (e->whole && in->next == IPPROTO_UDP && !in->count);
+}
+
 enum room { ROOM, NO_ROOM, CUT };
 
 /* Makes room behind the Ethernet header. What the kernel can not take as
@@ -457,7 +476,7 @@ static __always_inline enum room make_room(struct __sk_buff *skb, const struct e
 		return ROOM;
 	if (!skb->gso_size)
 		return bpf_skb_change_head(skb, e->room + tags, 0) ? NO_ROOM : ROOM;
-	if (in->count || e->layer != 2 || !e->udp_at)
+	if (in->count || e->layer != 2 || !e->udp_at || in->next != IPPROTO_TCP)
 		return CUT;
 	return bpf_skb_adjust_room(skb, e->room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO) ? NO_ROOM : ROOM;
 }
@@ -658,11 +677,12 @@ static __always_inline int send(struct __sk_buff *skb, const struct entry *e, co
 		return drop(e->slot, MALFORMED);
 	read_link(&in.link, data);
 	inspect(skb, &in);
-	/* Datagrams and tunnels that are to be cut are cut here: behind another
-	 * tunnel the kernel cuts them wrongly, or the receiver can not. */
-	if (unlikely(skb->gso_size && in.next != IPPROTO_TCP))
+	/* Datagrams and tunnels that are to be cut are cut here, unless the other
+	 * end takes them: behind another tunnel the kernel cuts them wrongly, or the
+	 * receiver can not. */
+	if (unlikely(skb->gso_size && !stays_whole(e, &in)))
 		return again ? drop(e->slot, REFUSED) : cut(skb, e, &in);
-	if (unlikely(!fits(skb, e)))
+	if (unlikely(!fits(skb, e, &in)))
 		return too_big(skb, e, &in, !again);
 	if (in.version == 0xff) {
 		if (e->layer == 3)
@@ -689,8 +709,10 @@ static __always_inline int send(struct __sk_buff *skb, const struct entry *e, co
 	return bpf_redirect(e->device, 0);
 }
 
-/* In a mark: what came from outside and goes to the other end of this device. */
+/* In a mark: what came from outside and goes to the other end of this device;
+ * what overlay_rx lets the kernel take the headers off. */
 #define INBOUND (1u << 31)
+#define OPENED (1u << 30)
 
 /* On the host's end of a lease's trunk: the mark names the tunnel. Whatever is
  * not for one ends here, so that nothing of the host's stack sees it. */
@@ -882,6 +904,18 @@ static __always_inline int deliver(struct __sk_buff *skb, const struct tunnel_en
 	return bpf_redirect_peer(t->target, 0);
 }
 
+/* Counts the inner packet and hands it over. */
+static __always_inline int received(struct __sk_buff *skb, const struct tunnel_end *t, __be16 type, __u32 segments)
+{
+	struct counts *c = bpf_map_lookup_elem(&hits, &t->slot);
+
+	if (c) {
+		c->received += segments;
+		c->received_bytes += skb->len;
+	}
+	return deliver(skb, t, type);
+}
+
 /* Takes n bytes off behind the Ethernet header, and says what is there then. */
 static __always_inline bool strip(struct __sk_buff *skb, __u32 n, __be16 type)
 {
@@ -904,6 +938,33 @@ static __always_inline __be16 type_of(const struct __sk_buff *skb, __u32 at, __u
 	if (first >> 4 == 4)
 		return bpf_htons(ETH_P_IP);
 	return first >> 4 == 6 ? bpf_htons(ETH_P_IPV6) : 0;
+}
+
+/* Whether an inner frame is of datagrams to be cut later. Those the kernel must
+ * take the headers off: strip() leaves a large packet known as encapsulated,
+ * and a socket that wants its datagrams one by one could not have them cut. */
+static __always_inline bool opens(struct __sk_buff *skb, __u32 at, __be16 type)
+{
+	__u8 next = 0;
+
+	if (type == bpf_htons(ETH_P_IP))
+		bpf_skb_load_bytes(skb, at + ETH_HLEN + offsetof(struct iphdr, protocol), &next, 1);
+	else if (type == bpf_htons(ETH_P_IPV6))
+		bpf_skb_load_bytes(skb, at + ETH_HLEN + offsetof(struct ipv6hdr, nexthdr), &next, 1);
+	return next == IPPROTO_UDP;
+}
+
+/* Sends a checked VXLAN packet by the host's stack to the opener, whose mark
+ * says that it was checked. */
+static __always_inline int leave_open(struct __sk_buff *skb, const struct outer *o, const struct tunnel_end *t)
+{
+	__u32 zero = 0, *opener_port = bpf_map_lookup_elem(&opener, &zero);
+	__u16 port = opener_port ? *opener_port : 0;
+
+	if (!port || bpf_skb_store_bytes(skb, o->at + offsetof(struct udphdr, dest), &port, 2, 0))
+		return drop(t->slot, REFUSED);
+	skb->mark = OPENED | t->mark;
+	return TCX_NEXT;
 }
 
 /* Everything behind a valid tunnel header: check the sender, take the headers
@@ -938,6 +999,8 @@ static __always_inline int accept(struct __sk_buff *skb, const struct outer *o, 
 			return drop(t->slot, MALFORMED);
 		take = at - ETH_HLEN;
 	}
+	if (unlikely(skb->gso_size) && layer == 2 && key >> 32 == KIND_VXLAN && opens(skb, at, link.type))
+		return leave_open(skb, o, t);
 	if (unlikely(!strip(skb, take, link.type)))
 		return drop(t->slot, MALFORMED);
 	if (unlikely((o->tos & ECN_MASK) == ECN_CE || (o->tos & ECN_MASK) == ECN_ECT_1) && !take_mark(skb, link.type, o->tos))
@@ -946,12 +1009,20 @@ static __always_inline int accept(struct __sk_buff *skb, const struct outer *o, 
 	if (!data)
 		return drop(t->slot, REFUSED);
 	write_link(data, &link);
-	struct counts *c = bpf_map_lookup_elem(&hits, &t->slot);
-	if (c) {
-		c->received += segments;
-		c->received_bytes += skb->len;
-	}
-	return deliver(skb, t, link.type);
+	return received(skb, t, link.type, segments);
+}
+
+/* At the opener: large packets without their tunnel headers. What did not come
+ * by overlay_rx bears no such mark, as only the host's root can set one. */
+SEC("tc")
+int overlay_opened(struct __sk_buff *skb)
+{
+	__u64 key = (__u64)KIND_VXLAN << 32 | (skb->mark & ~OPENED);
+	const struct tunnel_end *t = bpf_map_lookup_elem(&ends, &key);
+
+	if (!(skb->mark & OPENED) || !t)
+		return drop(0, UNKNOWN);
+	return received(skb, t, skb->protocol, segments_of(skb));
 }
 
 /* VXLAN, the protocol of leases: constants instead of a row. */

@@ -18,6 +18,7 @@
 package overlay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,11 +37,19 @@ import (
 // Part does the section overlay. While there are entries it keeps them true
 // to the host's routes and neighbours.
 type Part struct {
+	// Uncut says that the wires between this host and all others take large
+	// packets as they are (GSO), as pairs of devices within one kernel do, and
+	// that the agents there say so too. Datagrams sent in large pieces then stay
+	// large up to the receiver; see opener.go. Set it before the first Do or
+	// Observe.
+	Uncut bool
+
 	host *kernel.Host
 
 	mu    sync.Mutex
 	table *table       // nil: nothing is there
 	home  *kernel.Conn // in the host's namespace, while there is a table
+	opens bool         // there is an opener
 	items map[uint32]plan.Overlay
 	ways  map[path]way
 	kept  map[neighbour]bool
@@ -98,6 +107,7 @@ func (p *Part) open() error {
 		return err
 	}
 	p.table, p.home = t, home
+	p.opens = p.Uncut && p.hasOpener()
 	if p.items, err = t.owners(); err == nil {
 		err = p.restore(renewed)
 	}
@@ -166,6 +176,9 @@ func (p *Part) set(item plan.Overlay) error {
 	if err := p.refresh(); err != nil {
 		return err
 	}
+	if err := p.setOpener(); err != nil {
+		return err
+	}
 	if err := p.write(item); err != nil {
 		return err
 	}
@@ -199,7 +212,7 @@ func (p *Part) build(item plan.Overlay, slot uint32) (overlayEntry, error) {
 	if err != nil {
 		return overlayEntry{}, err
 	}
-	a := addressing{way: p.ways[pathOf(item)], local: item.Local, remote: item.Remote, tos: tosLeased}
+	a := addressing{way: p.ways[pathOf(item)], local: item.Local, remote: item.Remote, tos: tosLeased, whole: p.opens}
 	if item.BestEffort {
 		a.tos = 0
 	}
@@ -313,7 +326,7 @@ func (p *Part) sweep() error {
 		}
 		p.keep(nil)
 		p.ways = make(map[path]way)
-		if err := p.removeCutter(); err != nil {
+		if err := cmp.Or(p.removeCutter(), p.removeOpener()); err != nil {
 			return err // with the table still there, Observe tries again
 		}
 		return p.shut((*table).remove)

@@ -94,6 +94,9 @@ type context64 struct {
 	Rest                                                                                                                    [36]uint32
 }
 
+// gsoSizeAt is where Rest has gso_size.
+const gsoSizeAt = 32
+
 // run puts a packet through a program.
 func (b *bank) run(p *ebpf.Program, frame []byte, mark uint32) (uint32, []byte, uint32) {
 	b.t.Helper()
@@ -193,6 +196,18 @@ func (b *bank) receive(frame []byte) verdict {
 	return want
 }
 
+// open runs overlay_opened, as if the kernel had taken a packet's headers off.
+func (b *bank) open(frame []byte, mark uint32) verdict {
+	b.t.Helper()
+	want := b.slowOpened(frame, mark)
+	code, out, marked := b.run(b.table.objects.OverlayOpened, frame, mark)
+	b.compare(fmt.Sprintf("opened as %#x", mark), frame, want, code, out, marked)
+	if want.code == tcxRedirect {
+		b.moved[1][b.slots[want.mark&^(1<<31)]]++
+	}
+	return want
+}
+
 // The programs do what the slow twin does, on whatever comes, and count it.
 func TestProgramsMatchTheTwin(t *testing.T) {
 	b := newBank(t)
@@ -220,9 +235,47 @@ func TestProgramsMatchTheTwin(t *testing.T) {
 		}
 		received := b.receive(frame)
 		passed[fmt.Sprint("receive ", int32(received.code), " ", received.cause)]++
+		opened := b.open(frame, id|r.Uint32()&(1<<30))
+		passed[fmt.Sprint("opened ", int32(opened.code), " ", opened.cause)]++
 	}
 	b.settle()
 	t.Log(passed)
+}
+
+// Large packets of datagrams go to the opener, and only from the tunnel's other
+// end; without one they are refused. TCP does not.
+func TestLargeDatagramsGoToTheOpener(t *testing.T) {
+	b := newBank(t)
+	b.add(item(0, "", under4))
+	arrive := func(next byte, from int) (code uint32, port uint16, mark uint32) {
+		inner := append([]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 11, 184, 0, 0, 0x40, 0, 64, next, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2}, make([]byte, 2980)...)
+		frame := b.slowSend(number, inner[:500]).frame
+		frame = append(frame, inner[500:]...)
+		binary.BigEndian.PutUint16(frame[16:], uint16(len(frame)-14))
+		binary.BigEndian.PutUint16(frame[38:], uint16(len(frame)-34))
+		turn(frame)
+		frame[29] = byte(from)
+		resum(frame)
+		in, out := context64{}, context64{}
+		in.Rest[gsoSizeAt] = 1000
+		o := ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Context: &in, ContextOut: &out}
+		code, err := b.table.objects.OverlayRx.Run(&o)
+		check1(t, err)
+		return code, binary.BigEndian.Uint16(o.DataOut[36:]), out.Mark
+	}
+	if code, _, _ := arrive(17, 2); code != tcxDrop {
+		t.Errorf("without an opener: verdict %d", code)
+	}
+	check1(t, b.table.objects.Opener.Put(uint32(0), uint32(portInMemory())))
+	if code, port, mark := arrive(17, 2); code != tcxNext || port != openerPort || mark != 1<<30|number {
+		t.Errorf("verdict %d to port %d with mark %#x", int32(code), port, mark)
+	}
+	if code, _, mark := arrive(17, 3); code != tcxDrop || mark != 0 {
+		t.Errorf("of a stranger: verdict %d with mark %#x", int32(code), mark)
+	}
+	if code, port, mark := arrive(6, 2); code == tcxNext || port == openerPort || mark&(1<<30) != 0 {
+		t.Errorf("TCP: verdict %d to port %d with mark %#x", int32(code), port, mark)
+	}
 }
 
 // turn makes a packet that left come back: ends change places.

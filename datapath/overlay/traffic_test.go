@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -274,9 +275,24 @@ func untag(frame, side []byte) []byte {
 	return append(append(append([]byte(nil), frame[:12]...), tag...), frame[12:]...)
 }
 
+// onBothWires tries something on wires that cut large packets, and on ones that
+// bring them whole.
+func onBothWires(t *testing.T, try func(t *testing.T, l *lab)) {
+	for name, uncut := range map[string]bool{"cutting": false, "uncut": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			for _, h := range l.hosts {
+				h.part.Uncut = uncut
+			}
+			try(t, l)
+		})
+	}
+}
+
 // A tenant's own tunnel, with packets to be cut inside it, passes.
-func TestTunnelsInTunnels(t *testing.T) {
-	l := newLab(t)
+func TestTunnelsInTunnels(t *testing.T) { onBothWires(t, tunnelsInTunnels) }
+
+func tunnelsInTunnels(t *testing.T, l *lab) {
 	l.tunnel("", under4)
 	l.inside(func(node string, i int) string {
 		l.ip(node, "addr", "add", fmt.Sprintf("10.7.0.%d/24", i+1), "dev", "eth0")
@@ -290,8 +306,9 @@ func TestTunnelsInTunnels(t *testing.T) {
 
 // What came by one tunnel leaves by another, uncut: by TCP, and by UDP sent in
 // large pieces.
-func TestLargePacketsPassTwoTunnels(t *testing.T) {
-	l := newLab(t)
+func TestLargePacketsPassTwoTunnels(t *testing.T) { onBothWires(t, largePacketsPassTwoTunnels) }
+
+func largePacketsPassTwoTunnels(t *testing.T, l *lab) {
 	l.tunnel("", under4)
 	near, far := l.hosts[0], l.hosts[1]
 	for i, h := range l.hosts {
@@ -350,10 +367,33 @@ func (l *lab) segments(count int) {
 	}
 }
 
-// Datagrams sent in large pieces arrive one by one.
+// Datagrams sent in large pieces arrive one by one, whether the wire takes them
+// as they are or not. If it does, they arrive whole.
 func TestDatagramsInLargePackets(t *testing.T) {
-	l := newLab(t)
-	l.tunnel("", under4)
-	l.ping(inner(1))
-	l.segments(20)
+	onBothWires(t, func(t *testing.T, l *lab) {
+		for _, under := range []func(int) netip.Addr{under4, under6} {
+			l.tunnel("", under)
+			l.ping(inner(1))
+			l.segments(20)
+			if took := l.opened(l.hosts[1].Namespace); l.hosts[1].part.Uncut != (took > 0) {
+				t.Errorf("the opener took %d packets", took)
+			}
+		}
+	})
+}
+
+// opened is how many packets a host's opener took; 0: there is none.
+func (l *lab) opened(namespace string) (count int) {
+	l.t.Helper()
+	ns, err := kernel.OpenNamespace(namespace)
+	check1(l.t, err)
+	defer ns.Close()
+	check1(l.t, kernel.In(ns, func() error {
+		text, err := os.ReadFile("/proc/thread-self/net/dev")
+		if _, line, ok := strings.Cut(string(text), openerName+":"); ok {
+			_, err = fmt.Sscan(line, new(int), &count)
+		}
+		return err
+	}))
+	return count
 }

@@ -454,11 +454,26 @@ func (s *site) slowAccept(index int, frame []byte, o slowOuter, p *protocol, id 
 	if !slowMark(made, o.tos&3) {
 		return dropped2(number, causeCongested)
 	}
-	v := verdict{code: tcxRedirect, frame: made, mark: number}
-	if kind := binary.BigEndian.Uint16(made[12:]); kind != 0x0800 && kind != 0x86dd {
-		v.mark |= 1 << 31
+	return delivered(made, number)
+}
+
+// slowOpened is overlay_opened.
+func (s *site) slowOpened(frame []byte, mark uint32) verdict {
+	number := mark &^ (1 << 30)
+	item, ok := s.items[number]
+	p, _ := protocolOf(item.Protocol)
+	if mark == number || !ok || p.name != plan.VXLAN || item.Interface == "nowhere" {
+		return dropped2(0, causeUnknown)
 	}
-	return v
+	return delivered(frame, number)
+}
+
+// delivered is what the far end of a trunk gets.
+func delivered(frame []byte, mark uint32) verdict {
+	if kind := binary.BigEndian.Uint16(frame[12:]); kind != 0x0800 && kind != 0x86dd {
+		mark |= 1 << 31
+	}
+	return verdict{code: tcxRedirect, frame: frame, mark: mark}
 }
 
 // slowMark is RFC 6040, figure 4.
