@@ -1,5 +1,7 @@
 package vnet
 
+import "net/netip"
+
 // Station is a node or router on a segment, by the link that joins it.
 type Station struct {
 	Node string
@@ -82,4 +84,10 @@ func (f forest) join(ends [2]string) bool {
 	a, b := f.root(ends[0]), f.root(ends[1])
 	f[b] = a
 	return a != b
+}
+
+// LinkLocal is the IPv6 address that a station gives itself by its Ethernet
+// address (RFC 4291, appendix A; RFC 4862, section 5.3).
+func LinkLocal(mac [6]byte) netip.Addr {
+	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]})
 }

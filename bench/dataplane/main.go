@@ -118,9 +118,6 @@ func (g group) run(ctx context.Context, exe string) error {
 	}
 	fmt.Fprintln(os.Stderr, g.name)
 	for _, n := range b.networks {
-		if *profiles == "" {
-			break
-		}
 		if err := profile(ctx, g.name, n.name, func() error { _, err := g.gauges[0].take(n); return err }); err != nil {
 			return fmt.Errorf("%s of %s: %w", g.gauges[0].name, n.name, err)
 		}

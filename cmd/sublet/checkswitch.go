@@ -71,7 +71,6 @@ func behind(l vnet.Lease, streams []plan.Stream, measured []vnet.LinkVerdict) []
 			measured[i] = partly(v, c.Rate, l.Rates[c.From.Link][c.From.Dir])
 		}
 	}
-	list := slices.Clone(measured)
 	for _, link := range top.Links {
 		_, a := top.Switch(link.Ends[0])
 		_, b := top.Switch(link.Ends[1])
@@ -89,8 +88,8 @@ func behind(l vnet.Lease, streams []plan.Stream, measured []vnet.LinkVerdict) []
 			if v.Max == vnet.Unbounded {
 				v.Max = v.Alloc
 			}
-			list = append(list, v)
+			measured = append(measured, v)
 		}
 	}
-	return list
+	return measured
 }

@@ -1,17 +1,17 @@
 package vswitch
 
 import (
-	"net/netip"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // local is station i's link-local address.
-func local(i int) string { return netip.AddrFrom16(linkLocal(mac(i))).String() }
+func local(i int) string { return vnet.LinkLocal(mac(i)).String() }
 
 // shows polls for what ip(8) says of station i's addresses.
 func (b *bench) shows(i int, what string, there bool) bool {

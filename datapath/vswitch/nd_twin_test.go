@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // said6 is what a station says of its link-local address.
@@ -104,7 +105,7 @@ func (s *said6) advertisement(asker []byte, src, target [16]byte) []byte {
 // nd is random neighbour discovery that often means something.
 func (r frames) nd() []byte {
 	to, from := r.mac(), r.mac()
-	local := func() [16]byte { return linkLocal(mac(r.IntN(r.count + 1))) }
+	local := func() [16]byte { return vnet.LinkLocal(mac(r.IntN(r.count + 1))).As16() }
 	src, target := local(), local()
 	if r.IntN(3) == 0 {
 		src = [16]byte{}

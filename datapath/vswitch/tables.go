@@ -16,6 +16,7 @@ import (
 	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 //go:generate ../bpf/generate vswitch vswitch.bpf.c -type port -type state -type entry -type station -type station6 -type count -type setting
@@ -104,12 +105,6 @@ func hardwareOf(key uint64) (h plan.Hardware) {
 	return h
 }
 
-// linkLocal is the IPv6 address that a station gives itself by its Ethernet
-// address (RFC 4291, appendix A; RFC 4862, 5.3).
-func linkLocal(h plan.Hardware) [16]byte {
-	return [16]byte{0xfe, 0x80, 8: h[0] ^ 2, h[1], h[2], 0xff, 0xfe, h[3], h[4], h[5]}
-}
-
 // planned are the stations' entries, by Ethernet address, and what is answered
 // for them, by IP address. The first of a node's interfaces answers. The plan
 // has no IPv6 addresses; what follows from an Ethernet address is answered.
@@ -176,7 +171,7 @@ func (t *tables) setLinkLocals(entries map[uint64]vswitchEntry) error {
 	want := make(map[[16]byte]vswitchStation6, len(entries))
 	for key, e := range entries {
 		h := hardwareOf(key)
-		want[linkLocal(h)] = vswitchStation6{Is: vswitchStation{Planned: h, Now: h, Port: uint16(e.Port)}}
+		want[vnet.LinkLocal(h).As16()] = vswitchStation6{Is: vswitchStation{Planned: h, Now: h, Port: uint16(e.Port)}}
 	}
 	return setAnswers(t.Stations6, want, func(s vswitchStation6) vswitchStation { return s.Is })
 }
@@ -224,7 +219,7 @@ func (t *tables) stations() ([]plan.Station, error) {
 	}
 	var list []plan.Station
 	for key, e := range entries {
-		local, there := locals[linkLocal(hardwareOf(key))]
+		local, there := locals[vnet.LinkLocal(hardwareOf(key)).As16()]
 		a, ok := answers[e.Address]
 		if e.Planned != 0 && ok && entries[hardware(a.Planned)].Planned != 0 && there && uint32(local.Is.Port) == e.Port {
 			list = append(list, plan.Station{Address: netip.AddrFrom4(e.Address), Hardware: hardwareOf(key), Interface: device(int(e.Port))})

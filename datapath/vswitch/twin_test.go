@@ -13,6 +13,7 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // twin is the switch as slow and plain code.
@@ -40,7 +41,7 @@ func newTwin(b *bench) *twin {
 	for i, s := range b.plan.Stations {
 		w.planned[s.Hardware] = i
 		w.stations[s.Address.As4()] = &said{port: i, now: s.Hardware}
-		w.locals[linkLocal(s.Hardware)] = &said6{said: said{port: i, now: s.Hardware}}
+		w.locals[vnet.LinkLocal(s.Hardware).As16()] = &said6{said: said{port: i, now: s.Hardware}}
 	}
 	return w
 }

@@ -39,7 +39,7 @@ var Table = map[string][]string{
 	"measure":           {"vnet"},
 	"vxswitch":          {"vnet"},
 	"vxswitch/sched":    {"vnet", "vxswitch", "internal/splitmix"},
-	"vxswitch/lookup":   {"vxswitch"},
+	"vxswitch/lookup":   {"vnet", "vxswitch"},
 	"vxswitch/live":     {"vnet", "vnet/file", "vxswitch", "vxswitch/lookup", "vxswitch/sched", "datapath/kernel"},
 	"measure/blast":     {"datapath/kernel"},
 	"vxswitch/split":    {"vnet"},

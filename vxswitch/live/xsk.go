@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"sync/atomic"
 	"unsafe"
@@ -88,21 +89,11 @@ func (s *xsk) share() (err error) {
 }
 
 func (s *xsk) mapRings() error {
-	return firstOf(
-		func() error { return mapRing(s, s.fd, &s.fill, unix.XDP_UMEM_FILL_RING, xskArrivals) },
-		func() error { return mapRing(s, s.fd, &s.gone, unix.XDP_UMEM_COMPLETION_RING, xskDepartures) },
-		func() error { return mapRing(s, s.fd, &s.arrived, unix.XDP_RX_RING, xskArrivals) },
-		func() error { return mapRing(s, s.out, &s.leaving, unix.XDP_TX_RING, xskDepartures) })
-}
-
-// firstOf does all until one fails.
-func firstOf(all ...func() error) error {
-	for _, f := range all {
-		if err := f(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(
+		mapRing(s, s.fd, &s.fill, unix.XDP_UMEM_FILL_RING, xskArrivals),
+		mapRing(s, s.fd, &s.gone, unix.XDP_UMEM_COMPLETION_RING, xskDepartures),
+		mapRing(s, s.fd, &s.arrived, unix.XDP_RX_RING, xskArrivals),
+		mapRing(s, s.out, &s.leaving, unix.XDP_TX_RING, xskDepartures))
 }
 
 // bind joins the socket to a queue of a device. A socket that was closed keeps

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"sublet/vnet"
 	"sublet/vxswitch"
 )
 
@@ -66,17 +67,11 @@ func (l *Learning) Plan(stations []Station) {
 	l.planned, l.asked = make(map[uint64]int, len(stations)), make(map[netip.Addr]int, len(stations))
 	for _, s := range stations {
 		l.planned[key(s.MAC)] = s.Port
-		l.asked[linkLocal(s.MAC)] = s.Port
+		l.asked[vnet.LinkLocal(s.MAC)] = s.Port
 		if s.Address.IsValid() {
 			l.asked[s.Address] = s.Port
 		}
 	}
-}
-
-// linkLocal is the address that an interface makes of its own (RFC 4291,
-// appendix A).
-func linkLocal(m vxswitch.MAC) netip.Addr {
-	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
 }
 
 // Keep takes over what another lookup of the same ports has learned; that one
