@@ -35,6 +35,31 @@ func TestSwitches(t *testing.T) {
 	l.must("down", "office")
 }
 
+// A node of two segments has one address: stations of the second reach it there
+// by a route without a gateway.
+func TestNodeOfTwoSegments(t *testing.T) {
+	l := newLab(t, "demo")
+	l.up(`network: two
+nodes:
+  - {name: a, host: h1}
+  - {name: b, host: h2}
+  - {name: c, host: h2}
+switches:
+  - {name: s, host: h1}
+  - {name: t, host: h2}
+links:
+  - {ends: [a, s], rate: 10Mbit}
+  - {ends: [c, s], rate: 10Mbit}
+  - {ends: [b, t], rate: 10Mbit}
+  - {ends: [c, t], rate: 10Mbit}
+`)
+	l.settled()
+	for _, c := range []struct{ from, to string }{{"a", "c"}, {"b", "c"}, {"c", "a"}, {"c", "b"}} {
+		l.must("exec", "two/"+c.from, "--", "ping", "-c2", "-i0.2", "-W2", c.to)
+	}
+	l.must("down", "two")
+}
+
 // paths adds up what switches and routers forward, by kind; all do it by their
 // short ways.
 func (l *lab) paths() map[plan.Kind]plan.Path {

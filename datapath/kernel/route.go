@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Route is a route of the main table through a neighbour on a device.
+// Route is a route of the main table through a neighbour on a device, or, if Via
+// is not set, to neighbours there.
 type Route struct {
 	Prefix netip.Prefix
 	Via    netip.Addr
@@ -19,12 +20,18 @@ type Route struct {
 // which its maker finds it again. An equal prefix is replaced.
 func AddRoute(r Route, protocol uint8) *Message {
 	header := routeHeader(r, protocol)
-	header[6], header[7] = unix.RT_SCOPE_UNIVERSE, unix.RTN_UNICAST
-	// The neighbour is on-link by its own peer address on that device.
-	binary.NativeEndian.PutUint32(header[8:], unix.RTNH_F_ONLINK)
+	header[6], header[7] = unix.RT_SCOPE_LINK, unix.RTN_UNICAST
+	if r.Via.IsValid() {
+		header[6] = unix.RT_SCOPE_UNIVERSE
+		// The neighbour is on-link by its own peer address on that device.
+		binary.NativeEndian.PutUint32(header[8:], unix.RTNH_F_ONLINK)
+	}
 	m := NewMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, header)
-	m.Attr(unix.RTA_DST, r.Prefix.Masked().Addr().AsSlice())
-	return m.Attr(unix.RTA_GATEWAY, r.Via.AsSlice()).Uint32(unix.RTA_OIF, uint32(r.Index))
+	m.Attr(unix.RTA_DST, r.Prefix.Masked().Addr().AsSlice()).Uint32(unix.RTA_OIF, uint32(r.Index))
+	if r.Via.IsValid() {
+		m.Attr(unix.RTA_GATEWAY, r.Via.AsSlice())
+	}
+	return m
 }
 
 // DeleteRoute begins a request to remove one route to the prefix, of whatever

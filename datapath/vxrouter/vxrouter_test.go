@@ -154,8 +154,13 @@ func (b *bench) pingsSized(key, to, size string) bool {
 	return exec.Command("nsenter", "--net="+b.host.Path(key), "ping", "-c1", "-W1", "-s", size, to).Run() == nil
 }
 
+// route is through a neighbour, or without one to what is on the device.
 func route(prefix, via, device string) plan.Route {
-	return plan.Route{Prefix: netip.MustParsePrefix(prefix), Via: netip.MustParseAddr(via), Interface: device}
+	r := plan.Route{Prefix: netip.MustParsePrefix(prefix), Interface: device}
+	if via != "" {
+		r.Via = netip.MustParseAddr(via)
+	}
+	return r
 }
 
 func router(name string) plan.VxRouter { return plan.VxRouter{Lease: demo, Node: name} }
@@ -166,15 +171,18 @@ func TestStaticRoutes(t *testing.T) {
 	b.join(n0, "eth0", "10.0.0.1", r, "eth0", "10.0.0.2")
 	b.join(r, "eth1", "10.0.0.2", n1, "eth0", "10.0.0.3")
 	b.has()
+	b.ip(n1, "addr", "add", "10.9.0.1/32", "dev", "lo") // of another segment, and reached directly
 	end0, mid, end1 := router("n0"), router("r"), router("n1")
-	end0.Routes = []plan.Route{route("10.0.0.3/32", "10.0.0.2", "eth0"), route("10.1.0.0/16", "10.0.0.2", "eth0")}
+	end0.Routes = []plan.Route{route("10.0.0.3/32", "10.0.0.2", "eth0"), route("10.9.0.0/16", "10.0.0.2", "eth0")}
 	mid.Forward = true
+	mid.Routes = []plan.Route{route("10.9.0.1/32", "", "eth1")}
 	end1.Routes = []plan.Route{route("0.0.0.0/0", "10.0.0.2", "eth0")}
 	for range 2 {
 		b.do(plan.Add, end0, mid, end1)
 		b.has(end0, end1, mid)
 	}
 	b.poll("way from n0 to n1", func() bool { return b.pings(n0, "10.0.0.3") })
+	b.poll("way from n0 to what is on a device", func() bool { return b.pings(n0, "10.9.0.1") })
 	b.ip(n0, "route", "add", "192.0.2.0/24", "via", "10.0.0.2") // the tenant's own
 	end0.Routes = end0.Routes[:1]
 	b.do(plan.Set, end0)
