@@ -26,7 +26,7 @@ func (d diagnosis) cut(l, placed int, hosts []int) []string {
 	any := func(graph.Arc) bool { return true }
 	reach := d.graph.Reach(from, graph.Query{To: -1, Bound: v.bound, Allow: any})
 	if to := nearest(reach, from, hosts); to >= 0 {
-		return append(reasons, d.saturated(l, placed, reach.Walk(to))...)
+		return append(reasons, d.blocked(l, placed, to, reach.Walk(to))...)
 	}
 	reach = d.graph.Reach(from, graph.Query{To: -1, Bound: math.MaxInt64, Allow: any})
 	to := nearest(reach, from, hosts)
@@ -40,6 +40,28 @@ func (d diagnosis) cut(l, placed int, hosts []int) []string {
 		}
 	}
 	return append(reasons, fmt.Sprintf("no path from %s to %s within %s; the fastest takes %s", d.graph.Name(from), d.goal(l, placed, hosts), v.bound, fastest))
+}
+
+// blocked tells what keeps a link from a host to which a walk leads that would
+// be fast enough: what is full of the walk, or of the shortest that relays can
+// hold; or that there is no such walk, or none among those with room.
+func (d diagnosis) blocked(l, placed, to int, walk []graph.Arc) []string {
+	from, q := d.host[placed], d.query(l, placed)
+	q.To = to
+	if !d.graph.Pinned(walk) {
+		any := graph.Query{To: to, Bound: q.Bound, Allow: func(graph.Arc) bool { return true }}
+		held, ok := d.graph.ReachPinned(from, any)
+		if !ok {
+			return []string{fmt.Sprintf("every path from %s to %s takes more than %d relays, for which packets have no room", d.graph.Name(from), d.graph.Name(to), vnet.MaxRelays)}
+		}
+		walk = held
+	}
+	reasons := d.saturated(l, placed, walk)
+	reach := d.graph.Reach(from, q)
+	if _, roomy := reach.Hops(to); roomy && !d.held(reach, from, to, q) {
+		reasons = append(reasons, fmt.Sprintf("the paths from %s to %s with room for virtual link %s take more than %d relays, for which packets have no room", d.graph.Name(from), d.graph.Name(to), d.problem.links[l].name, vnet.MaxRelays))
+	}
+	return reasons
 }
 
 // goal names where a link could lead.

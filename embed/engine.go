@@ -1,6 +1,7 @@
 package embed
 
 import (
+	"fmt"
 	"time"
 
 	"sublet/embed/graph"
@@ -12,6 +13,7 @@ import (
 // from request to request, and working space: one call at a time.
 type Engine struct {
 	sub   vnet.Substrate
+	whole vnet.Substrate // of which sub is a part
 	graph *graph.Graph
 
 	isRegion bool             // of a larger substrate, whose engine has it
@@ -28,11 +30,34 @@ type Engine struct {
 // New prepares a substrate, which must not be changed from then on; an error
 // says what is malformed.
 func New(sub vnet.Substrate) (*Engine, error) {
-	g, err := graph.New(sub)
+	return NewPart(sub, sub)
+}
+
+// NewPart prepares a part of a substrate, such as what works of it: relays must
+// hold its paths on the whole, where packets have more ways to stray.
+func NewPart(part, whole vnet.Substrate) (*Engine, error) {
+	g, err := graph.New(part)
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{sub: sub, graph: g}, nil
+	g.Within(whole)
+	return &Engine{sub: part, whole: whole, graph: g}, nil
+}
+
+// CheckPins says which of an embedding's paths relays cannot hold, if any.
+func (e *Engine) CheckPins(request vnet.Request, m vnet.Mapping) error {
+	for _, l := range request.Union().Links {
+		for _, share := range m.Paths(l.Name) {
+			hops, err := e.sub.Walk(m.Nodes[l.Ends[0]], share.Path)
+			if err == nil {
+				err = pinned(e.whole, hops)
+			}
+			if err != nil {
+				return fmt.Errorf("path %v of link %s: %w", share.Path, l.Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // Options of one embedding. The zero value is the default.

@@ -1,6 +1,10 @@
 package embed
 
-import "sublet/embed/graph"
+import (
+	"slices"
+
+	"sublet/embed/graph"
+)
 
 // Bounds of the exhaustive search: enough to try everything for four nodes on
 // four hosts, little enough for a refusal to take milliseconds.
@@ -77,10 +81,22 @@ func (s *search) ways(l int) [][]graph.Arc {
 	v := &s.problem.links[l]
 	from, to := s.host[v.ends[0]], s.host[v.ends[1]]
 	if from != to {
-		return s.graph.Walks(from, to, maxWalks, s.query(l, v.ends[0]))
+		return s.walksTo(from, to, s.query(l, v.ends[0]))
 	}
 	if s.carries(l, from) {
 		return [][]graph.Arc{{}}
 	}
 	return nil
+}
+
+// walksTo lists walks that a query admits and relays can hold.
+func (s *search) walksTo(from, to int, q graph.Query) [][]graph.Arc {
+	all := s.graph.Walks(from, to, maxWalks, q)
+	held := slices.DeleteFunc(all, func(walk []graph.Arc) bool { return !s.graph.Pinned(walk) })
+	if q.To = to; len(held) == 0 && len(all) > 0 {
+		if walk, ok := s.graph.ReachPinned(from, q); ok {
+			return [][]graph.Arc{walk}
+		}
+	}
+	return held
 }

@@ -52,7 +52,7 @@ func (s *search) force(l int) bool {
 	s.least.Seek(to)
 	s.least.Grow(from, math.MaxInt64, &s.before)
 	walk, ok := s.least.Walk(to)
-	if !ok {
+	if !ok || !s.graph.Pinned(walk) {
 		return false
 	}
 	mark := len(s.branching.moved)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"sublet/embed/graph"
 	"sublet/vnet"
 )
 
@@ -100,9 +101,23 @@ func (d diagnosis) reaches(l, placed int, hosts []int) bool {
 	}
 	reach := d.graph.Reach(d.host[placed], d.query(l, placed))
 	return slices.ContainsFunc(hosts, func(h int) bool {
+		if h == d.host[placed] {
+			return d.carries(l, h)
+		}
 		_, ok := reach.Hops(h)
-		return ok && h != d.host[placed] || h == d.host[placed] && d.carries(l, h)
+		return ok && d.held(reach, d.host[placed], h, d.query(l, placed))
 	})
+}
+
+// held says whether relays can hold the walk that was found to a host, or
+// another that the query admits.
+func (d diagnosis) held(reach *graph.Reach, from, to int, q graph.Query) bool {
+	if d.graph.Pinned(reach.Walk(to)) {
+		return true
+	}
+	q.To = to
+	_, ok := d.graph.ReachPinned(from, q)
+	return ok
 }
 
 // homeless tells why no host takes a node.

@@ -89,7 +89,7 @@ func (e *Engine) region(seed int) *region {
 		e.regions = make(map[int]*region)
 	}
 	sub := e.around(seed)
-	engine, err := New(sub)
+	engine, err := NewPart(sub, e.whole)
 	if err != nil {
 		return nil // the whole substrate was well formed, so this cannot be
 	}

@@ -48,8 +48,20 @@ func (s *search) route(l int) bool {
 	return s.walks[l] != nil
 }
 
-// walk finds the cheapest walk for a link between two hosts.
+// walk finds the cheapest walk for a link between two hosts or, where relays
+// cannot hold that, the shortest that they can.
 func (s *search) walk(l, from, to int) ([]graph.Arc, bool) {
+	walk, ok := s.cheapestWalk(l, from, to)
+	if ok && !s.graph.Pinned(walk) {
+		query := s.query(l, s.problem.links[l].ends[0])
+		query.To = to
+		return s.graph.ReachPinned(from, query)
+	}
+	return walk, ok
+}
+
+// cheapestWalk is the cheapest walk whatever relays it takes.
+func (s *search) cheapestWalk(l, from, to int) ([]graph.Arc, bool) {
 	first := s.problem.links[l].ends[0]
 	if v := &s.problem.links[l]; v.bound == 0 {
 		s.prices.Need = [2][]int64{v.min[0], v.min[1]}
@@ -69,6 +81,18 @@ func (s *search) walk(l, from, to int) ([]graph.Arc, bool) {
 		return nil, false
 	}
 	return reach.Walk(to), true
+}
+
+// wayTo is the shortest walk that a query admits and relays can hold.
+func (s *search) wayTo(from int, q graph.Query) ([]graph.Arc, bool) {
+	reach := s.graph.Reach(from, q)
+	if _, ok := reach.Hops(q.To); !ok {
+		return nil, false
+	}
+	if walk := reach.Walk(q.To); s.graph.Pinned(walk) {
+		return walk, true
+	}
+	return s.graph.ReachPinned(from, q)
 }
 
 // reserve takes a link's minima along a walk; the empty one stays in the host.

@@ -176,11 +176,10 @@ func (t *splitter) single(l int) bool {
 		}
 		return t.shares[l] != nil
 	}
-	reach := t.graph.Reach(from, graph.Query{To: to, Bound: v.bound, Allow: func(a graph.Arc) bool {
+	if walk, ok := t.wayTo(from, graph.Query{To: to, Bound: v.bound, Allow: func(a graph.Arc) bool {
 		return t.holds(v, vnet.Forward, a, vnet.ShareUnits)
-	}})
-	if _, ok := reach.Hops(to); ok {
-		t.use(l, []flow.Share{{Walk: reach.Walk(to), Units: vnet.ShareUnits}})
+	}}); ok {
+		t.use(l, []flow.Share{{Walk: walk, Units: vnet.ShareUnits}})
 	}
 	return t.shares[l] != nil
 }

@@ -36,7 +36,7 @@ type conversation struct {
 
 func (c *conversation) say(words []string) string {
 	switch words[0] {
-	case "host", "switch", "link", "remove":
+	case "host", "switch", "link", "relays", "diamonds", "remove":
 		describe(&c.sub, words)
 		return ""
 	case "open":

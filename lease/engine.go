@@ -25,7 +25,7 @@ func (b *Book) engine(sub vnet.Substrate) (*embed.Engine, error) {
 			return p.engine, nil
 		}
 	}
-	e, err := embed.New(sub)
+	e, err := embed.NewPart(sub, b.sub)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ import (
 //
 //	host NAME [SITE]                                 4 cores, 4 GiB
 //	switch NAME
+//	relays                                           all switches so far
+//	diamonds N CAPACITY                              two ways from each of s0 to sN to the next
 //	link END END CAPACITY [share=N] [latency=D]      Mbit/s
 //	remove NAME...                                   hosts and links
 func describe(s *vnet.Substrate, words []string) {
@@ -33,6 +35,13 @@ func describe(s *vnet.Substrate, words []string) {
 		s.Hosts = append(s.Hosts, h)
 	case "switch":
 		s.Switches = append(s.Switches, words[1])
+	case "relays":
+		s.Relays = make(map[string]netip.Addr)
+		for i, name := range s.Switches {
+			s.Relays[name] = netip.AddrFrom4([4]byte{10, 255, 0, byte(i + 1)})
+		}
+	case "diamonds":
+		describeDiamonds(s, words[1], words[2])
 	case "link":
 		l := vnet.SubstrateLink{
 			Name: words[1] + "-" + words[2], Ends: [2]string{words[1], words[2]},
@@ -51,6 +60,22 @@ func describe(s *vnet.Substrate, words []string) {
 			l.Ports[end] = vnet.Port{Interface: fmt.Sprintf("p%d", len(s.Links)), Address: netip.AddrFrom4([4]byte{192, 168, 0, n})}
 		}
 		s.Links = append(s.Links, l)
+	}
+}
+
+func describeDiamonds(s *vnet.Substrate, n, capacity string) {
+	most, err := strconv.Atoi(n)
+	must(err)
+	describe(s, []string{"switch", "s0"})
+	for i := range most {
+		from, to := fmt.Sprint("s", i), fmt.Sprint("s", i+1)
+		describe(s, []string{"switch", to})
+		for _, way := range []string{"a", "b"} {
+			middle := fmt.Sprint(way, i)
+			describe(s, []string{"switch", middle})
+			describe(s, []string{"link", from, middle, capacity})
+			describe(s, []string{"link", middle, to, capacity})
+		}
 	}
 }
 

@@ -61,6 +61,9 @@ func standing(engine *embed.Engine, sub vnet.Substrate, l vnet.Lease) ([]calenda
 			return nil, err
 		}
 	}
+	if err := engine.CheckPins(l.Request, l.Mapping); err != nil {
+		return nil, err
+	}
 	return engine.Bookings(l.Request, l.Window, l.Mapping)
 }
 

@@ -22,27 +22,17 @@ func newPins(sub vnet.Substrate) *pins {
 	if len(sub.Relays) == 0 {
 		return nil
 	}
-	p := &pins{fabric: relay.NewFabric(len(sub.Switches)), number: make(map[string]int, len(sub.Switches))}
+	p := &pins{fabric: relay.FabricOf(sub), number: make(map[string]int, len(sub.Switches))}
 	for i, name := range sub.Switches {
 		p.number[name] = i
 		p.address = append(p.address, sub.Relays[name])
 	}
-	for i, l := range sub.Links {
-		a, isSwitch := p.number[l.Ends[0]]
-		b, too := p.number[l.Ends[1]]
-		if isSwitch && too {
-			_ = p.fabric.Join(a, b, 1, i) // both ends are there, and differ: the substrate was checked
-		}
-	}
 	return p
 }
 
-// maxRelays of a list, as datapath/iplb takes them.
-const maxRelays = 8
-
 // list is the shortest relay list whose packets follow hops from a host to a
-// host; false: the path meets no two switches, or cannot be pinned, and is the
-// fabric's own.
+// host; false: the path meets no two switches, or cannot be pinned, which
+// admission refuses (embed), and is the fabric's own.
 func (p *pins) list(sub vnet.Substrate, hops []vnet.Hop) ([]netip.Addr, bool) {
 	path := relay.Path{}
 	for i, hop := range hops {
@@ -57,7 +47,7 @@ func (p *pins) list(sub vnet.Substrate, hops []vnet.Hop) ([]netip.Addr, bool) {
 		return nil, false
 	}
 	list := p.fabric.Pin(path)
-	if len(list) > maxRelays || p.fabric.Follow(path, list) != nil {
+	if len(list) > vnet.MaxRelays || p.fabric.Follow(path, list) != nil {
 		return nil, false
 	}
 	relays := make([]netip.Addr, len(list))
@@ -79,7 +69,7 @@ func listRoom(sub vnet.Substrate, hops []vnet.Hop) int {
 	if inner < 2 {
 		return 0
 	}
-	return 4 + 4*min(inner-1, maxRelays)
+	return 4 + 4*min(inner-1, vnet.MaxRelays)
 }
 
 // pin makes a tunnel's packets take the path that the embedding chose for

@@ -84,3 +84,44 @@ func TestLeasedLinksArePinned(t *testing.T) {
 		}
 	}
 }
+
+// A path of as many diamonds as packets have room for relays is pinned by one
+// in each; with one diamond more it is the fabric's own, which admission
+// refuses.
+func TestAsManyRelaysAsThereIsRoomFor(t *testing.T) {
+	for n, want := range map[int]int{vnet.MaxRelays: vnet.MaxRelays, vnet.MaxRelays + 1: 0} {
+		sub := vnet.Substrate{Hosts: []vnet.SubstrateNode{{Name: "h1"}, {Name: "h2"}}, Relays: make(map[string]netip.Addr)}
+		path := vnet.Path{}
+		join := func(taken bool, ends ...string) {
+			name := fmt.Sprint(ends)
+			sub.Links = append(sub.Links, vnet.SubstrateLink{Name: name, Ends: [2]string(ends), Capacity: vnet.Gbit})
+			if taken {
+				path = append(path, name)
+			}
+		}
+		join(true, "h1", "s0")
+		for i := range n {
+			for _, way := range []string{"a", "b"} {
+				join(way == "a", fmt.Sprint("s", i), fmt.Sprint(way, i))
+				join(way == "a", fmt.Sprint(way, i), fmt.Sprint("s", i+1))
+			}
+		}
+		join(true, fmt.Sprint("s", n), "h2")
+		for _, l := range sub.Links {
+			for _, end := range l.Ends {
+				if end[0] != 'h' && !sub.Relays[end].IsValid() {
+					sub.Switches = append(sub.Switches, end)
+					sub.Relays[end] = netip.AddrFrom4([4]byte{10, 0, 0, byte(len(sub.Switches))})
+				}
+			}
+		}
+		hops, err := sub.Walk("h1", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		relays, ok := newPins(sub).list(sub, hops)
+		if len(relays) != want || ok != (want > 0) {
+			t.Errorf("%d diamonds: pinned by %v", n, relays)
+		}
+	}
+}

@@ -19,6 +19,10 @@ type Substrate struct {
 	Relays map[string]netip.Addr `json:"relays,omitempty"`
 }
 
+// MaxRelays is how many relays a packet's list has room for (datapath/iplb). A
+// path between two hosts that takes more to pin it carries no lease.
+const MaxRelays = 8
+
 // SubstrateNode is a host.
 type SubstrateNode struct {
 	Name   HostID `json:"name"`

@@ -15,6 +15,7 @@ import (
 
 	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
+	"sublet/vnet"
 )
 
 // Mode is how a flow gets its path.
@@ -48,7 +49,7 @@ const (
 
 // Limits of the table.
 const (
-	MaxRelays = 8
+	MaxRelays = vnet.MaxRelays
 	MaxPaths  = 64 // of a prefix
 )
 

@@ -693,3 +693,10 @@ func listed(rng *rand.Rand) []byte {
 	}
 	return b
 }
+
+// A path's headers are as many as admission lets one have relays.
+func TestHeadersForAllRelays(t *testing.T) {
+	if n := len(iplbPath{}.Headers); n != MaxRelays {
+		t.Errorf("room for %d headers, and paths of %d relays are leased", n, MaxRelays)
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"sublet/vnet"
 )
 
 // Fares is what a search for the cheapest walk pays.
@@ -20,7 +22,7 @@ const mostFares = 20_000
 // than limit; false: there is none. It sets labels in order of price (Dijkstra);
 // under a bound on latency it keeps, for a place, walks of which none is both
 // dearer and slower than another (Hansen's bicriterion labels), mostFares of
-// them. No walk takes a link twice.
+// them. No walk takes a link twice, or more relays than a list holds.
 func (g *Graph) Cheapest(from, to int, limit float64, f Fares) ([]Arc, float64, bool) {
 	c := g.cheapest(f, limit)
 	c.labels = append(c.labels, fare{label: label{state: int32(from), before: -1, arc: -1}})
@@ -29,7 +31,11 @@ func (g *Graph) Cheapest(from, to int, limit float64, f Fares) ([]Arc, float64, 
 		i := c.pop()
 		l := c.labels[i]
 		if int(l.state) == to {
-			return c.walkTo(i), l.price, true
+			if walk := c.walkTo(i); g.Pinned(walk) {
+				return walk, l.price, true
+			}
+			walk, price, ok := g.leastPinned(from, to, vnet.MaxRelays, f)
+			return walk, price, ok && price <= limit
 		}
 		if c.settled(l) {
 			continue

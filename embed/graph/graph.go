@@ -5,7 +5,7 @@
 // Hosts relay; switches forward by themselves, so from the switch at which a
 // walk enters the fabric to the one at which it leaves it follows the one
 // shortest path the fabric uses (see Fabric), unless its switches are relays,
-// by which senders choose the path. Between two hosts of a walk lies
+// by which senders choose the path (see Pinned). Between two hosts of a walk lies
 // either a direct link, or an access link, a fabric path and an access link.
 package graph
 
@@ -56,12 +56,15 @@ type Graph struct {
 	reach   Reach // the last search
 	fares   *cheapest
 	direct  []Arc // see Direct
+
+	whole   vnet.Substrate // of which it is a part
+	pinning *pins          // made when first needed
 }
 
 // New builds the graph; an error names a link with an end that is not there,
 // or a name used twice.
 func New(sub vnet.Substrate) (*Graph, error) {
-	g := &Graph{links: sub.Links, hosts: len(sub.Hosts), index: map[string]int{}}
+	g := &Graph{links: sub.Links, whole: sub, hosts: len(sub.Hosts), index: map[string]int{}}
 	for _, h := range sub.Hosts {
 		g.names = append(g.names, string(h.Name))
 	}

@@ -10,9 +10,9 @@ var Table = map[string][]string{
 	"vnet/vxdl":         {"vnet"},
 	"vnet/graph":        {"vnet"},
 	"embed":             {"vnet", "embed/...", "internal/splitmix"},
-	"embed/graph":       {"vnet"},
+	"embed/graph":       {"vnet", "embed/relay"},             // walks that relays can pin
 	"embed/replay":      {"vnet", "embed", "embed/calendar"}, // a book of its own, without leases
-	"embed/relay":       nil,
+	"embed/relay":       {"vnet"},
 	"multipath":         {"vnet", "embed/relay"},
 	"multipath/emulate": {"vnet", "plan", "agent/iplbd", "multipath", "embed/relay", "datapath/kernel", "datapath/iplb", "internal/ground", "internal/lab"},
 	"embed/rate":        {"vnet"},

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"sublet/embed/relay"
 	"sublet/vnet"
 )
 
@@ -32,23 +31,6 @@ func nth(p netip.Prefix, n int) netip.Addr {
 	a := p.Addr().As4()
 	word := uint32(a[0])<<24 | uint32(a[1])<<16 | uint32(a[2])<<8 | uint32(a[3]) + uint32(n)
 	return netip.AddrFrom4([4]byte{byte(word >> 24), byte(word >> 16), byte(word >> 8), byte(word)})
-}
-
-// Fabric is the switches of a substrate and the links between them, all of
-// cost 1, as OSPF in a lab has them. Switches are numbered, and arcs' links
-// are indexes, as in the substrate.
-func Fabric(sub vnet.Substrate) (*relay.Fabric, error) {
-	f := relay.NewFabric(len(sub.Switches))
-	for i, l := range sub.Links {
-		a, b := slices.Index(sub.Switches, l.Ends[0]), slices.Index(sub.Switches, l.Ends[1])
-		if a < 0 || b < 0 {
-			continue
-		}
-		if err := f.Join(a, b, 1, i); err != nil {
-			return nil, err
-		}
-	}
-	return f, nil
 }
 
 // Meshed says whether some switches have more than one path between them, so

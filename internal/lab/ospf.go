@@ -145,10 +145,7 @@ const convergence = 60 * time.Second
 
 // awaitOSPF waits until every switch has all equal ways to all loopbacks.
 func (l *layout) awaitOSPF(ctx context.Context, s *state) error {
-	want, err := l.ways()
-	if err != nil {
-		return err
-	}
+	want := l.ways()
 	var names []string
 	for _, node := range l.nodes {
 		names = append(names, "zebra-"+node, "ospfd-"+node)
@@ -166,11 +163,8 @@ func (l *layout) awaitOSPF(ctx context.Context, s *state) error {
 }
 
 // ways is how many next hops each switch should have to each loopback.
-func (l *layout) ways() (map[string]map[netip.Addr]int, error) {
-	f, err := Fabric(l.substrate)
-	if err != nil {
-		return nil, err
-	}
+func (l *layout) ways() map[string]map[netip.Addr]int {
+	f := relay.FabricOf(l.substrate)
 	at := make(map[string]int) // switch of each loopback's node, by node
 	for i, s := range l.substrate.Switches {
 		at[s] = i
@@ -188,7 +182,7 @@ func (l *layout) ways() (map[string]map[netip.Addr]int, error) {
 	for _, link := range l.substrate.Links {
 		l.waysToHost(link, at, f.Next, want)
 	}
-	return want, nil
+	return want
 }
 
 func (l *layout) waysToHost(link vnet.SubstrateLink, at map[string]int, next func(int, int) []relay.Arc, want map[string]map[netip.Addr]int) {
