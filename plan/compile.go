@@ -251,9 +251,10 @@ func (c *compiler) tunnel(w way, s stretch, dir vnet.Direction) *Tunnel {
 	if dir == vnet.Reverse {
 		near, far = far, near
 	}
+	relays, _ := c.relays(s, dir)
 	return &Tunnel{
 		VNI: s.vni, Interface: near.Interface, Local: near.Address, Remote: far.Address,
-		MTU: w.net.mtu, Class: w.class(dir),
+		MTU: w.net.mtu, List: listBytes(len(relays)), Class: w.class(dir),
 	}
 }
 

@@ -66,31 +66,40 @@ func listRoom(sub vnet.Substrate, hops []vnet.Hop) int {
 			inner++
 		}
 	}
-	if inner < 2 {
-		return 0
-	}
-	return 4 + 4*min(inner-1, vnet.MaxRelays)
+	return listBytes(min(inner-1, vnet.MaxRelays))
 }
 
 // pin makes a tunnel's packets take the path that the embedding chose for
 // them: in both directions, from the host where it begins.
 func (c *compiler) pin(w way, s stretch, dir vnet.Direction) {
-	if c.pins == nil {
-		return
-	}
-	hops, host := s.hops, s.from
-	if dir == vnet.Reverse {
-		hops, host = reversed(s.hops), s.to
-	}
-	relays, ok := c.pins.list(c.sub, hops)
+	relays, ok := c.relays(s, dir)
 	if !ok {
 		return
 	}
 	t := c.tunnel(w, s, dir)
-	c.hosts[host].Add(Spread{
+	c.hosts[s.start(dir)].Add(Spread{
 		Prefix: single(t.Remote), VNI: s.vni, Interface: t.Interface,
 		Mode: HashMode, By: ByUDP, Paths: []RelayPath{{Relays: relays, Lease: w.net.lease.ID()}},
 	})
+}
+
+// relays of a stretch in a direction; false: it is the fabric's own way.
+func (c *compiler) relays(s stretch, dir vnet.Direction) ([]netip.Addr, bool) {
+	switch {
+	case c.pins == nil:
+		return nil, false
+	case dir == vnet.Reverse:
+		return c.pins.list(c.sub, reversed(s.hops))
+	}
+	return c.pins.list(c.sub, s.hops)
+}
+
+// start is the host where a stretch begins in a direction.
+func (s stretch) start(dir vnet.Direction) vnet.HostID {
+	if dir == vnet.Reverse {
+		return s.to
+	}
+	return s.from
 }
 
 func reversed(hops []vnet.Hop) []vnet.Hop {

@@ -78,6 +78,9 @@ func TestLeasedLinksArePinned(t *testing.T) {
 				t.Errorf("relays %t, %s: %q", relays, host, got)
 			}
 			mtu := plans[host].Links[0].Ends[slices.IndexFunc(plans[host].Links[0].Ends[:], func(e End) bool { return e.Port != nil })].Port.MTU
+			if list := plans[host].Links[0].Ends[slices.IndexFunc(plans[host].Links[0].Ends[:], func(e End) bool { return e.Tunnel != nil })].Tunnel.List; relays != (list == 8) || !relays && list != 0 {
+				t.Errorf("relays %t: lists of %d bytes", relays, list)
+			}
 			if relays && mtu != 1500-OuterHeaders-8 || !relays && mtu != 1500-OuterHeaders {
 				t.Errorf("relays %t: the tenant's MTU is %d", relays, mtu)
 			}
@@ -122,6 +125,33 @@ func TestAsManyRelaysAsThereIsRoomFor(t *testing.T) {
 		relays, ok := newPins(sub).list(sub, hops)
 		if len(relays) != want || ok != (want > 0) {
 			t.Errorf("%d diamonds: pinned by %v", n, relays)
+		}
+	}
+}
+
+// A wire has room for what it carries: frames of 900 bytes and more at the rate
+// of its capacity, with their outer headers and the longest list.
+func TestWiresHaveRoomForLists(t *testing.T) {
+	sub := leafSpine()
+	for _, c := range []struct {
+		switches int
+		relays   bool
+		list     int
+	}{{5, false, 0}, {2, true, 0}, {3, true, 8}, {5, true, 16}, {40, true, 36}} {
+		sub.Switches = make([]string, c.switches)
+		if sub.Relays = nil; c.relays {
+			sub.Relays = leafSpine().Relays
+		}
+		for _, rate := range []vnet.Rate{20 * vnet.Mbit, 10 * vnet.Gbit} {
+			wire := WireRate(sub, rate)
+			for frame := vnet.Rate(MeanFrame); frame <= 1514; frame++ {
+				if used := rate / 8 * (frame + OuterHeaders + vnet.Rate(c.list)) / frame * 8; used > wire+8*vnet.Rate(OuterHeaders+c.list) {
+					t.Errorf("%+v: frames of %d bytes take %s of %s", c, frame, used, wire)
+				}
+			}
+			if most := rate + rate*vnet.Rate(OuterHeaders+c.list)/MeanFrame; wire > most+8 {
+				t.Errorf("%+v: %s for %s, and %s is enough", c, wire, rate, most)
+			}
 		}
 	}
 }

@@ -68,7 +68,10 @@ type Tunnel struct {
 	Local     netip.Addr `json:"local"`
 	Remote    netip.Addr `json:"remote"`
 	MTU       int        `json:"mtu"` // of the inner packet
-	Class     Class      `json:"class"`
+	// List is the bytes that a relay list adds to each of its packets, behind
+	// the class, which does not count them.
+	List  int   `json:"list,omitempty"`
+	Class Class `json:"class"`
 }
 
 // Class of the physical egress: HTB rate = minimum, ceil = maximum.
@@ -150,7 +153,11 @@ func (e End) String() string {
 		return "nothing"
 	}
 	t := e.Tunnel
-	return fmt.Sprintf("vni %d %s %s->%s mtu %d rate %s class %s", t.VNI, t.Interface, t.Local, t.Remote, t.MTU, orNone(e.Rate), t.Class)
+	list := ""
+	if t.List > 0 {
+		list = fmt.Sprintf(" list %d", t.List)
+	}
+	return fmt.Sprintf("vni %d %s %s->%s mtu %d%s rate %s class %s", t.VNI, t.Interface, t.Local, t.Remote, t.MTU, list, orNone(e.Rate), t.Class)
 }
 
 func (p Port) String() string {
@@ -205,9 +212,29 @@ const OuterHeaders = 50
 const MeanFrame = 900
 
 // Outer converts a rate of tenants' frames to the rate of outer frames that
-// carries it.
+// carries it, as queues of hosts count them: without relay lists, which are put
+// in once the kernel has taken a packet's length.
 func Outer(r vnet.Rate) vnet.Rate {
 	return wholeBytes(r + r/MeanFrame*OuterHeaders)
+}
+
+// WireRate is Outer with the longest relay list that a path of the substrate can
+// have: what the wire of a link passes that carries a rate of tenants' frames.
+func WireRate(sub vnet.Substrate, r vnet.Rate) vnet.Rate {
+	list := 0
+	if len(sub.Relays) > 0 {
+		list = listBytes(min(len(sub.Switches)-2, vnet.MaxRelays))
+	}
+	return wholeBytes(r + r/MeanFrame*vnet.Rate(OuterHeaders+list))
+}
+
+// listBytes is what a list of so many relays adds to a tunnel's packet: its own
+// header and an address for each (docs/multipath.md).
+func listBytes(relays int) int {
+	if relays <= 0 {
+		return 0
+	}
+	return 4 + 4*relays
 }
 
 // wholeBytes rounds up to whole bytes per second, the kernel's unit.

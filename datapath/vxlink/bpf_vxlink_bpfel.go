@@ -48,7 +48,8 @@ type vxlinkRecord struct {
 	Link       [40]uint8
 	Index      uint32
 	End        uint32
-	IsTunnel   uint16
+	IsTunnel   uint8
+	List       uint8
 	Units      uint16
 	Vni        uint32
 	Uplink     uint32

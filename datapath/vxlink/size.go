@@ -1,6 +1,8 @@
 package vxlink
 
 import (
+	"math"
+
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/vnet"
@@ -92,17 +94,43 @@ func isClass(have, want kernel.HTBClass) bool {
 // ceiling follows their mean size, from that of full frames to the one below
 // which the tenant's own share pays (plan.Outer); the plan booked the latter.
 
+//
+// Relay lists are not in what it counts, and wires carry them (plan.WireRate). With
+// smaller frames there are more of them, so the ceiling falls by what they take.
+
 // outer is a rate of frames of a mean size, with their outer headers.
 func outer(rate, mean uint64) uint64 { return rate + (rate*plan.OuterHeaders+mean-1)/mean }
 
-// lowest is the ceiling for full frames; planned ones that follow nothing are
-// what they are.
-func (r vxlinkRecord) lowest() uint64 {
-	if r.Shaped == 0 || r.BestEffort != 0 {
+// ceiling for frames of a mean size. Planned ones that follow nothing are what
+// they are.
+func (r vxlinkRecord) ceiling(mean uint64) uint64 {
+	if r.BestEffort != 0 {
 		return r.Ceil
 	}
-	return min(outer(r.Shaped, uint64(r.Mtu)+header), r.Ceil)
+	mean = min(max(mean, 1), uint64(r.Mtu)+header)
+	ceil := r.listed(mean)
+	if r.Shaped != 0 { // else they come shaped
+		ceil = min(ceil, outer(r.Shaped, mean))
+	}
+	return ceil
 }
+
+// listed is the planned ceiling less what frames of a mean size and their lists
+// would take of a wire above what the smallest do that the substrate pays for.
+// Rates are below 2^43 byte/s, so that nothing overflows.
+func (r vxlinkRecord) listed(mean uint64) uint64 {
+	list, paid, own := uint64(r.List), uint64(plan.MeanFrame+plan.OuterHeaders), mean+plan.OuterHeaders
+	if list == 0 || own >= paid {
+		return r.Ceil
+	}
+	return r.Ceil * (paid + list) * own / (paid * (own + list))
+}
+
+// full is the ceiling for full frames, which a class has to begin with.
+func (r vxlinkRecord) full() uint64 { return r.ceiling(math.MaxUint64) }
+
+// lowest is the smallest ceiling there is.
+func (r vxlinkRecord) lowest() uint64 { return min(r.full(), r.ceiling(1)) }
 
 // allows says whether a ceiling is one of those that the record's class takes.
 func (r vxlinkRecord) allows(ceil uint64) bool { return r.lowest() <= ceil && ceil <= r.Ceil }

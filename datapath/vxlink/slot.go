@@ -193,7 +193,7 @@ func describe(l plan.VxLink, i int) vxlinkRecord {
 	if t == nil {
 		return r
 	}
-	r.IsTunnel, r.Vni, r.Mtu = 1, uint32(t.VNI), uint32(t.MTU)
+	r.IsTunnel, r.List, r.Vni, r.Mtu = 1, uint8(t.List), uint32(t.VNI), uint32(t.MTU)
 	r.Address = uint32(copy(r.Local[:], t.Local.AsSlice()))
 	copy(r.Remote[:], t.Remote.AsSlice())
 	r.Shaped = l.Ends[i].Rate.BytesPerSecond()
@@ -209,7 +209,7 @@ func (r vxlinkRecord) tunnel(device string) *plan.Tunnel {
 	local, _ := netip.AddrFromSlice(r.Local[:r.Address&31])
 	remote, _ := netip.AddrFromSlice(r.Remote[:r.Address&31])
 	return &plan.Tunnel{
-		VNI: vnet.VNI(r.Vni), Interface: device, Local: local, Remote: remote, MTU: int(r.Mtu),
+		VNI: vnet.VNI(r.Vni), Interface: device, Local: local, Remote: remote, MTU: int(r.Mtu), List: int(r.List),
 		Class: plan.Class{Rate: vnet.Rate(r.Rate) * 8, Ceil: vnet.Rate(r.Ceil) * 8, BestEffort: r.BestEffort != 0},
 	}
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // trimEvery is how often ceilings follow the frames. A direction whose frames
-// become larger all at once gets up to 3.4 % more than its rate for so long.
+// become larger all at once gets up to 3.4 % more than its rate for so long; one
+// with a relay list whose frames become smaller, what their lists take.
 const trimEvery = 250 * time.Millisecond
 
 // trim is the ceiling of one tunnel's class and what it follows.
@@ -37,8 +38,7 @@ func (t *trim) follow(now vxlinkCounts) uint64 {
 		return t.ceil
 	}
 	t.mean.add(packets, bytes)
-	mean := uint64(t.mean.bytes / t.mean.packets)
-	return min(max(outer(t.record.Shaped, max(mean, 1)), t.record.lowest()), t.record.Ceil)
+	return t.record.ceiling(uint64(t.mean.bytes / t.mean.packets))
 }
 
 // Trim lets the ceilings of tunnels' classes follow the size of their frames

@@ -15,7 +15,8 @@ import (
 func TestCeilingFollowsFrames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := vnet.Rate(rapid.Int64Range(int64(vnet.Mbit), int64(100*vnet.Gbit)).Draw(t, "rate")) / 8 * 8
-		record := vxlinkRecord{Mtu: 1450, Shaped: rate.BytesPerSecond(), Rate: rate.BytesPerSecond() / 2, Ceil: plan.Outer(rate).BytesPerSecond()}
+		list := uint8(rapid.SampledFrom([]int{0, 8, 36}).Draw(t, "list"))
+		record := vxlinkRecord{Mtu: 1450, List: list, Shaped: rate.BytesPerSecond(), Rate: rate.BytesPerSecond() / 2, Ceil: plan.Outer(rate).BytesPerSecond()}
 		size := rapid.Uint64Range(60, 1464).Draw(t, "size")
 		now := trim{record: record, ceil: record.lowest()}
 		counts := vxlinkCounts{Packets: rapid.Uint64Range(0, 1<<40).Draw(t, "packets")}
@@ -33,6 +34,12 @@ func TestCeilingFollowsFrames(t *testing.T) {
 		if got > 1.0005 || size >= 900 && got < 0.9995 {
 			t.Fatalf("frames of %d bytes get %.5f of their rate", size, got)
 		}
+		wire := float64(now.ceil) * float64(size+plan.OuterHeaders+uint64(list)) / float64(size+plan.OuterHeaders)
+		if paid := float64(record.Shaped) * (1 + float64(plan.OuterHeaders+uint64(list))/plan.MeanFrame); wire > paid*1.0005 {
+			t.Fatalf("frames of %d bytes and lists of %d take %.5f of what is paid for", size, list, wire/paid)
+		} else if size < 900 && wire < paid*0.9995 {
+			t.Fatalf("frames of %d bytes and lists of %d get %.5f of what is paid for", size, list, wire/paid)
+		}
 		if class := record.class(now.ceil); class.Rate > class.Ceil || class.Ceil != now.ceil {
 			t.Fatalf("class %+v", class)
 		}
@@ -46,9 +53,21 @@ func TestCeilingsThatFollowNothing(t *testing.T) {
 		{Mtu: 1450, Ceil: 1000, Rate: 10},
 		{Mtu: 1450, Ceil: 1000, Rate: 10, Shaped: 900, BestEffort: 1},
 		{Mtu: 1450, Ceil: 900, Rate: 10, Shaped: 900},
+		{Mtu: 1450, Ceil: 1000, Rate: 10, Shaped: 900, BestEffort: 1, List: 8},
 	} {
 		if r.lowest() != r.Ceil || !r.allows(r.Ceil) || r.allows(r.Ceil-1) || r.allows(r.Ceil+1) {
 			t.Errorf("%+v has ceilings from %d", r, r.lowest())
+		}
+	}
+}
+
+// What comes shaped from another host keeps the planned ceiling too, until its
+// frames are so small that their lists take more of the wire.
+func TestListsOfShapedFrames(t *testing.T) {
+	r := vxlinkRecord{Mtu: 1450, Ceil: 95_000_000, Rate: 10, List: 8}
+	for mean, want := range map[uint64]uint64{1464: r.Ceil, 900: r.Ceil, 50: 88_703_703} {
+		if got := r.ceiling(mean); got != want {
+			t.Errorf("frames of %d bytes: ceiling %d, want %d", mean, got, want)
 		}
 	}
 }
@@ -115,5 +134,23 @@ func TestTrim(t *testing.T) {
 	add(t, p, link)
 	if got, want := ceil(), outer(6_250_000, 1464); got != want {
 		t.Errorf("another rate: ceiling %d, want %d", got, want)
+	}
+}
+
+// What a tunnel's relay list takes is kept with it, and follows the plan.
+func TestListsAreKept(t *testing.T) {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	b.node(hosts[0], "n0")
+	for _, list := range []int{8, 12, 0} {
+		link := across(0, 100*vnet.Mbit)
+		for i := range link.Ends {
+			if tunnel := link.Ends[i].Tunnel; tunnel != nil {
+				tunnel.List = list
+			}
+		}
+		add(t, parts[0], uplink(), link)
+		has(t, parts[0], uplink(), link)
+		has(t, New(hosts[0]), uplink(), link)
 	}
 }

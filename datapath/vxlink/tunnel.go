@@ -70,7 +70,7 @@ func (p *Part) setTunnelClass(home *kernel.Conn, slot uint32, r vxlinkRecord) er
 	defer p.rates.Unlock()
 	index, id := int(r.Uplink), kernel.Handle(1, r.Minor)
 	parent, limit := r.parent(), r.limit()
-	ceil := r.lowest()
+	ceil := r.full()
 	if have, err := home.Class(index, id); err == nil && r.allows(have.HTB().Ceil) {
 		ceil = have.HTB().Ceil
 	}

@@ -65,7 +65,8 @@ struct counts {
 struct record {
 	__u8 tenant[40], network[40], link[40];
 	__u32 index, end;
-	__u16 is_tunnel, units; /* of the link's flows; 0: its only path */
+	__u8 is_tunnel, list; /* bytes of the relay list that its packets get */
+	__u16 units;	     /* of the link's flows; 0: its only path */
 	__u32 vni, uplink, mtu;
 	__u16 minor, best_effort;
 	__u32 address; /* bytes of local and remote that count */

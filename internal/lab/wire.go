@@ -68,7 +68,7 @@ func (l *layout) makeWire(c *kernel.Conn, index int) error {
 	}
 	for end, device := range devices {
 		// What comes in by one device leaves, shaped, by the other.
-		if err := shape(c, device, plan.Outer(link.Capacity), l.buffering); err != nil {
+		if err := shape(c, device, plan.WireRate(l.substrate, link.Capacity), l.buffering); err != nil {
 			return err
 		}
 		if err := cross(c, devices[1-end], device); err != nil {

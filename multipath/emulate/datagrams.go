@@ -76,7 +76,7 @@ func (f *Fabric) sender(from, to int, shares []float64, m multipath.Method, rng 
 
 // gap between packets that fill a host's wire.
 func (f *Fabric) gap(from int) time.Duration {
-	wire := plan.Outer(f.sub.Links[f.model.Access(from)].Capacity).BytesPerSecond()
+	wire := plan.WireRate(f.sub, f.sub.Links[f.model.Access(from)].Capacity).BytesPerSecond()
 	return time.Duration(float64(time.Second) * (payload + headers + relayed) / float64(wire))
 }
 
