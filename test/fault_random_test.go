@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"sublet/datapath/kernel"
 	"sublet/lease/api"
 	"sublet/vnet"
 )
@@ -226,8 +225,6 @@ func (r *randomly) network(name string) vnet.Request {
 	}
 	return request
 }
-
-func haveFRR() bool { return len(matches(kernel.FRR("ospfd"))) > 0 }
 
 func (r *randomly) bandwidth() vnet.Bandwidth {
 	switch rate := vnet.Rate(1+r.rand.IntN(20)) * vnet.Mbit; r.rand.IntN(3) {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/datapath/kernel"
 	product "sublet/internal/lab"
 	"sublet/vnet"
 )
@@ -180,6 +181,56 @@ func (l *lab) check(network string, args ...string) (vnet.Verdict, int) {
 	}
 	return decode[vnet.Verdict](l.t, r.out), r.code
 }
+
+// checked measures a network until a verdict is as it should be, three times at
+// most, since other work may take the processor away: where it did so to the
+// last, nothing can be told, and the test is skipped.
+func (l *lab) checked(network string, wrong func(v vnet.Verdict, code int) error, args ...string) {
+	l.t.Helper()
+	for try := 1; ; try++ {
+		v, code := l.check(network, args...)
+		err := wrong(v, code)
+		if err == nil {
+			return
+		}
+		if why := starved(v); try == 3 && why != "" {
+			l.t.Skip("the machine is too busy: " + why)
+		} else if try == 3 {
+			l.t.Fatalf("check %s: exit code %d: %v", network, code, err)
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// broken says what a check found broken, if anything.
+func broken(v vnet.Verdict, code int) error {
+	if code == 0 && v.OK {
+		return nil
+	}
+	return fmt.Errorf("verdict %+v", v)
+}
+
+// starved is a link's account of having fallen short while a probe waited for
+// a processor: then the machine is too busy to tell.
+func starved(v vnet.Verdict) string {
+	for _, k := range v.Links {
+		if !k.OK && strings.Contains(k.Why, "processor") {
+			return k.Why
+		}
+	}
+	return ""
+}
+
+// needFabric skips a test where a fabric of relays cannot be made.
+func needFabric(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 || !haveFRR() {
+		t.Skip("a fabric of relays takes root and FRR")
+	}
+}
+
+// haveFRR says whether OSPF's daemon is there.
+func haveFRR() bool { return len(matches(kernel.FRR("ospfd"))) > 0 }
 
 // settled waits until no host would change anything.
 func (l *lab) settled() {

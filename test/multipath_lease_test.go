@@ -2,13 +2,11 @@ package test
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"sublet/vnet"
 )
@@ -36,9 +34,7 @@ links:
 // that the embedding chose for them, packet by packet, whatever their size;
 // and one keeps its minimum while another fills the other path.
 func TestLeasesTakeTheirPaths(t *testing.T) {
-	if os.Geteuid() != 0 || !haveFRR() {
-		t.Skip("a fabric of relays takes root and FRR")
-	}
+	needFabric(t)
 	l := newLab(t, twoSpines)
 	l.up("network: a\nnodes: [{name: x, host: h1}, {name: y, host: h3}]\nlinks: [{ends: [x, y], rate: 15Mbit}]\n")
 	l.up("network: b\nnodes: [{name: x, host: h2}, {name: y, host: h4}]\nlinks: [{ends: [x, y], rate: 15Mbit}]\n")
@@ -107,18 +103,5 @@ func (l *lab) keepsMinimum(network, loud string) {
 		l.t.Fatal(err)
 	}
 	defer func() { _ = flood.Process.Kill(); _ = flood.Wait() }()
-	for try := 1; ; try++ { // other work may take the processor away
-		v, code := l.check(network, "--duration", "3s")
-		why := starved(v)
-		if code == 0 {
-			return
-		}
-		if why == "" && try > 1 {
-			l.t.Fatalf("the check says %+v", v)
-		}
-		if try == 3 {
-			l.t.Skip("the machine is too busy: " + why)
-		}
-		time.Sleep(time.Second)
-	}
+	l.checked(network, broken, "--duration", "3s")
 }

@@ -32,9 +32,7 @@ links:
 // that relays pin, and gives the fields that are read elsewhere. Rates are the
 // machine's; that packets arrive by every method is not.
 func TestFabricIsEmulated(t *testing.T) {
-	if os.Geteuid() != 0 || !haveFRR() {
-		t.Skip("an emulated fabric takes root and FRR")
-	}
+	needFabric(t)
 	l := &lab{t: t, run: shortDir(t)}
 	file := l.file("ring.yaml", ring)
 	before := matches("/run/slb*", "/run/netns/slb*")
