@@ -5,7 +5,7 @@
 //	mapping, err := embed.Embed(sub, cal, request, window)   // *Infeasible: in words
 //	bookings, err := embed.Bookings(sub, request, window, mapping)
 //	cal.Book(bookings...)                                    // later: cal.Release
-//	rates, err := embed.Rates(sub, running)                  // every arrival, end and stage
+//	claim, err := allocation.Enter(embed.Tenancy{...})        // every arrival, end and stage
 //
 // Node and link mapping hold under processor, memory, site, pinned host,
 // exclusivity, the latency bound of each virtual link, and the guaranteed

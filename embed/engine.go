@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"sublet/embed/graph"
-	"sublet/embed/rate"
 	"sublet/vnet"
 )
 
@@ -24,7 +23,6 @@ type Engine struct {
 	least  *graph.Least // made when first needed
 	stock  *inventory   // likewise
 
-	carries map[rate.Element]vnet.Rate // likewise
 }
 
 // New prepares a substrate, which must not be changed from then on; an error

@@ -119,14 +119,14 @@ func (b *Book) check(now time.Time, req vnet.Request) error {
 // enter adds an embedded lease to the book.
 func (b *Book) enter(l vnet.Lease) (*entry, error) {
 	union := l.Request.Union()
-	numbers, err := b.vnis.number(b.sub, union.Links, l.Mapping)
+	numbers, err := b.vnis.number(b.index(b.sub), union.Links, l.Mapping)
 	if err != nil {
 		return nil, err
 	}
 	l.VNIs, l.Addresses = numbers, addresses(union)
 	l.Serial, l.State, l.Stage = b.serial+1, vnet.Booked, -1
 	l.Account = l.Request.Quote(b.Prices)
-	e := &entry{Lease: l, hosts: hostsOf(b.sub, l)}
+	e := &entry{Lease: l, hosts: hostsOf(b.index(b.sub), l)}
 	if err := b.book(e); err != nil {
 		b.vnis.free(numbers)
 		return nil, err

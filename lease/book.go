@@ -43,11 +43,14 @@ type Book struct {
 	near     []*entry // of them, those that need looking at now, by Serial
 	waiting  waiting  // and the others
 	engines  engines
-	held     []*entry // ended, but hosts may still have something of them
+	held     []*entry                   // ended, but hosts may still have something of them
+	past     map[vnet.TenantID][]*entry // the history: ended, and nowhere any more, by Serial
 	vnis     vnis
 	serial   uint64
 	rollout  *Rollout
 	changed  changes
+
+	allocation allocation
 
 	stale     bool                 // rates and targets do not follow from the leases any more
 	dirty     map[vnet.HostID]bool // hosts whose leases changed
@@ -77,6 +80,7 @@ func New(sub vnet.Substrate) *Book {
 		working:   sub.Working(),
 		calendar:  calendar.New(),
 		entries:   make(map[vnet.LeaseID]*entry),
+		past:      make(map[vnet.TenantID][]*entry),
 		rollout:   NewRollout(DefaultLiveness),
 		stale:     true,
 		dirty:     make(map[vnet.HostID]bool),
@@ -110,12 +114,14 @@ func (b *Book) restore(l vnet.Lease) error {
 	if l.Move != nil {
 		b.vnis.take(l.Move.VNIs)
 	}
-	e.hosts = hostsOf(b.sub, l)
+	e.hosts = hostsOf(b.index(b.sub), l)
 	b.rollout.Expect(l.ID(), e.leaves())
 	if l.State == vnet.Ended {
 		if e.holds() {
 			b.held = append(b.held, e)
 			b.rollout.Expect(l.ID(), e.hosts)
+		} else {
+			b.remember(e)
 		}
 		return nil
 	}
@@ -204,7 +210,7 @@ func (b *Book) SetVerdict(id vnet.LeaseID, v vnet.Verdict) error {
 func bySerial(a, b vnet.Lease) int { return cmp.Compare(a.Serial, b.Serial) }
 
 // hostsOf lists the hosts that carry any of a lease, relays too.
-func hostsOf(sub vnet.Substrate, l vnet.Lease) []vnet.HostID {
+func hostsOf(sub plan.Walker, l vnet.Lease) []vnet.HostID {
 	hosts := make(map[vnet.HostID]bool)
 	for _, host := range l.Mapping.Nodes {
 		hosts[host] = true

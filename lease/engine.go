@@ -5,6 +5,7 @@ import (
 
 	"sublet/embed"
 	"sublet/embed/calendar"
+	"sublet/plan"
 	"sublet/vnet"
 )
 
@@ -12,29 +13,61 @@ import (
 // as long as many admissions.
 type engines struct{ all, working prepared }
 
+// prepared is a substrate with what is made of it when first needed.
 type prepared struct {
-	sub    vnet.Substrate
-	engine *embed.Engine
+	sub      vnet.Substrate
+	engine   *embed.Engine
+	index    *vnet.Indexed
+	compiler *plan.Compiler
 }
 
-// engine is that of the substrate b.sub or, of what of it works, b.working.
+// prepared is that of the substrate b.sub or, of what of it works, b.working.
 // Both are replaced, never changed in place.
-func (b *Book) engine(sub vnet.Substrate) (*embed.Engine, error) {
+func (b *Book) prepared(sub vnet.Substrate) *prepared {
 	for _, p := range []*prepared{&b.engines.all, &b.engines.working} {
-		if p.engine != nil && sameLists(p.sub, sub) {
-			return p.engine, nil
+		if sameLists(p.sub, sub) {
+			return p
 		}
 	}
-	e, err := embed.NewPart(sub, b.sub)
-	if err != nil {
-		return nil, err
+	p := new(prepared)
+	if sameLists(sub, b.sub) {
+		p = &b.engines.all
+	} else if sameLists(sub, b.working) {
+		p = &b.engines.working
 	}
-	if sameLists(sub, b.working) && !sameLists(sub, b.sub) {
-		b.engines.working = prepared{sub, e}
-	} else if sameLists(sub, b.sub) {
-		b.engines.all = prepared{sub, e}
+	*p = prepared{sub: sub}
+	return p
+}
+
+func (b *Book) engine(sub vnet.Substrate) (*embed.Engine, error) {
+	p := b.prepared(sub)
+	if p.engine == nil {
+		e, err := embed.NewPart(sub, b.sub)
+		if err != nil {
+			return nil, err
+		}
+		p.engine = e
 	}
-	return e, nil
+	return p.engine, nil
+}
+
+// index finds what there is in a substrate by name.
+func (b *Book) index(sub vnet.Substrate) vnet.Indexed {
+	p := b.prepared(sub)
+	if p.index == nil {
+		x := sub.Index()
+		p.index = &x
+	}
+	return *p.index
+}
+
+// compiler is that of b.sub.
+func (b *Book) compiler() *plan.Compiler {
+	p := b.prepared(b.sub)
+	if p.compiler == nil {
+		p.compiler = plan.NewCompiler(b.index(b.sub))
+	}
+	return p.compiler
 }
 
 // sameLists says whether two substrates share their lists, and so are one.

@@ -78,14 +78,15 @@ func downHosts(sub vnet.Substrate) map[vnet.HostID]bool {
 
 // stands says whether everything a lease is mapped to works.
 func (b *Book) stands(l vnet.Lease) bool {
+	working := b.index(b.working)
 	for _, host := range l.Mapping.Nodes {
-		if _, ok := b.working.HostOf(string(host)); !ok {
+		if _, ok := working.HostOf(string(host)); !ok {
 			return false
 		}
 	}
 	for _, link := range l.Request.Union().Links {
 		for _, path := range l.Mapping.Paths(link.Name) {
-			if _, err := b.working.Walk(l.Mapping.Nodes[link.Ends[0]], path.Path); err != nil {
+			if _, err := working.Walk(l.Mapping.Nodes[link.Ends[0]], path.Path); err != nil {
 				return false
 			}
 		}

@@ -21,6 +21,7 @@ func (w *world) inspect(t *rapid.T) {
 	w.calendarIsSum(t)
 	w.numbersUnique(t)
 	w.ratesKeepPromises(t)
+	w.ratesAreFromScratch(t)
 	w.hostsNeverOverbooked(t)
 	w.targetsAreCompiled(t)
 	w.nothingStandsOnWhatIsDown(t)
@@ -132,6 +133,39 @@ func (w *world) ratesKeepPromises(t *rapid.T) {
 					t.Fatalf("%s link %s got %s of %s..%s", l.ID(), link.Name, r, ask.Min, ask.Max)
 				}
 			}
+		}
+	}
+}
+
+// ratesAreFromScratch compares the rates, which follow what changes, with
+// those of an allocation among all who run, made anew.
+func (w *world) ratesAreFromScratch(t *rapid.T) {
+	var running []vnet.Lease
+	var now, before []embed.Tenancy
+	for _, l := range w.book.Leases() {
+		if l.State == vnet.Booked || l.State == vnet.Ended || adrift(l) {
+			continue
+		}
+		tenancy := embed.Tenancy{Topology: l.Topology(), Mapping: l.Mapping}
+		running, now = append(running, l), append(now, tenancy)
+		if l.Move != nil && l.Move.Phase != vnet.MoveLeaves {
+			tenancy.Mapping = l.Move.From
+		}
+		before = append(before, tenancy)
+	}
+	rates, err := embed.Rates(w.book.Substrate(), now)
+	w.check(t, err)
+	former, err := embed.Rates(w.book.Substrate(), before)
+	w.check(t, err)
+	for i, l := range running {
+		for link, r := range rates[i] {
+			f := former[i][link]
+			if want := [2]vnet.Rate{min(r[0], f[0]) / 8 * 8, min(r[1], f[1]) / 8 * 8}; l.Rates[link] != want {
+				t.Fatalf("%s link %s got %v, from scratch %v", l.ID(), link, l.Rates[link], want)
+			}
+		}
+		if len(l.Rates) != len(rates[i]) {
+			t.Fatalf("%s got %v, from scratch %v", l.ID(), l.Rates, rates[i])
 		}
 	}
 }

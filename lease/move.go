@@ -33,7 +33,7 @@ func (b *Book) remap(now time.Time, e *entry, m move, phase vnet.MovePhase, seri
 			changed = append(changed, l)
 		}
 	}
-	numbers, err := b.vnis.number(b.sub, changed, to)
+	numbers, err := b.vnis.number(b.index(b.sub), changed, to)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (b *Book) remap(now time.Time, e *entry, m move, phase vnet.MovePhase, seri
 // depart notes what a lease leaves behind.
 func (b *Book) depart(now time.Time, e *entry, from vnet.Mapping, former map[string][]vnet.VNI, phase vnet.MovePhase, serial uint64) {
 	was := append(e.hosts, e.leaves()...)
-	e.hosts = hostsOf(b.sub, e.Lease)
+	e.hosts = hostsOf(b.index(b.sub), e.Lease)
 	if !e.active() {
 		b.vnis.free(former)
 		e.former = nil

@@ -77,7 +77,7 @@ func (v *vnis) free(byLink map[string][]vnet.VNI) {
 
 // number gives each tunnel of a mapping the lowest identifier that is not in
 // use, and takes it: one per stretch between hosts that run agents.
-func (v *vnis) number(sub vnet.Substrate, links []vnet.VirtualLink, m vnet.Mapping) (map[string][]vnet.VNI, error) {
+func (v *vnis) number(sub plan.Walker, links []vnet.VirtualLink, m vnet.Mapping) (map[string][]vnet.VNI, error) {
 	byLink := make(map[string][]vnet.VNI)
 	for _, link := range links {
 		cuts, err := plan.AllStretches(sub, m, link)
@@ -179,7 +179,7 @@ func after(p netip.Prefix) netip.Addr {
 
 // sameTunnels says what keeps a link's path from being cut into as many
 // tunnels as it has identifiers for.
-func sameTunnels(sub vnet.Substrate, l vnet.Lease, name string, tunnels int) error {
+func sameTunnels(sub plan.Walker, l vnet.Lease, name string, tunnels int) error {
 	link, _ := l.Request.Union().Link(name)
 	cuts, err := plan.AllStretches(sub, l.Mapping, link)
 	if err == nil && len(cuts) != tunnels {

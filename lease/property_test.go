@@ -17,9 +17,22 @@ import (
 // TestRandomLives lets random tenants and hosts do what they may, and looks
 // after every step whether the book keeps its promises.
 func TestRandomLives(t *testing.T) {
+	liveAtRandom(t, drawSubstrate, drawRequest, append(everyday, "restart", "substrate", "link", "host"))
+}
+
+// TestRandomMoves is the same where leases make way for each other: movable
+// ones between hosts that two paths join.
+func TestRandomMoves(t *testing.T) {
+	liveAtRandom(t, func(*rapid.T) vnet.Substrate { return diamond() }, drawMovable, append(everyday, "restart"))
+}
+
+// everyday is what happens most.
+var everyday = []string{"admit", "admit", "admit", "release", "advance", "report", "report", "report", "all report"}
+
+func liveAtRandom(t *testing.T, substrate func(*rapid.T) vnet.Substrate, request func(*rapid.T, time.Time) vnet.Request, steps []string) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{now: noon, have: make(map[vnet.HostID]plan.Host)}
-		w.book = New(drawSubstrate(t))
+		w := &world{now: noon, have: make(map[vnet.HostID]plan.Host), request: request, steps: steps}
+		w.book = New(substrate(t))
 		w.check(t, w.book.Tick(w.now))
 		w.save(t)
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
@@ -37,6 +50,9 @@ type world struct {
 	now  time.Time
 	have map[vnet.HostID]plan.Host
 	text memoryStore
+
+	request func(*rapid.T, time.Time) vnet.Request // of tenants
+	steps   []string                               // that anybody takes
 
 	shrunk bool // the substrate, and hosts may not have followed yet
 }
@@ -57,9 +73,9 @@ func (w *world) check(t *rapid.T, err error) {
 }
 
 func (w *world) step(t *rapid.T) {
-	switch rapid.SampledFrom([]string{"admit", "admit", "admit", "release", "advance", "report", "report", "report", "report", "restart", "substrate", "link", "host"}).Draw(t, "step") {
+	switch rapid.SampledFrom(w.steps).Draw(t, "step") {
 	case "admit":
-		w.admit(t, drawRequest(t, w.now))
+		w.admit(t, w.request(t, w.now))
 	case "release":
 		if leases := w.book.Leases(); len(leases) > 0 {
 			w.check(t, w.book.Release(w.now, rapid.SampledFrom(leases).Draw(t, "lease").ID()))
@@ -72,6 +88,10 @@ func (w *world) step(t *rapid.T) {
 		w.check(t, w.book.Tick(w.now))
 	case "report":
 		w.report(t, rapid.SampledFrom(slices.Sorted(maps.Keys(w.book.Plans()))).Draw(t, "host"))
+	case "all report":
+		for _, host := range slices.Sorted(maps.Keys(w.book.Plans())) {
+			w.report(t, host)
+		}
 	case "restart":
 		w.restart(t)
 	case "link":

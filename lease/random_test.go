@@ -3,6 +3,7 @@ package lease
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -64,6 +65,32 @@ func drawRequest(t *rapid.T, now time.Time) vnet.Request {
 	}
 	drawStages(t, &r)
 	return r
+}
+
+// diamond joins C and G by D and by F.
+func diamond() vnet.Substrate {
+	var sub vnet.Substrate
+	for _, h := range []string{"C", "D", "F", "G"} {
+		describe(&sub, []string{"host", h})
+	}
+	for _, ends := range []string{"C D", "D G", "C F", "F G"} {
+		describe(&sub, append(append([]string{"link"}, strings.Fields(ends)...), "1000"))
+	}
+	return sub
+}
+
+// drawMovable draws a network of one link on the diamond.
+func drawMovable(t *rapid.T, _ time.Time) vnet.Request {
+	ends := rapid.SampledFrom([][2]vnet.HostID{{"C", "G"}, {"C", "G"}, {"C", "D"}, {"D", "G"}}).Draw(t, "ends")
+	low := vnet.Rate(rapid.SampledFrom([]int64{100, 300, 500, 800}).Draw(t, "min")) * vnet.Mbit
+	band := vnet.Bandwidth{Min: low, Max: low + vnet.Rate(rapid.SampledFrom([]int64{0, 200, 900}).Draw(t, "more"))*vnet.Mbit}
+	return vnet.Request{
+		Tenant: "alice", Network: rapid.SampledFrom([]vnet.VNetID{"n1", "n2", "n3", "n4"}).Draw(t, "network"), Movable: true,
+		Topology: vnet.Topology{
+			Nodes: []vnet.VirtualNode{{Name: "x", Host: ends[0]}, {Name: "y", Host: ends[1]}},
+			Links: []vnet.VirtualLink{{Name: "l", Ends: [2]string{"x", "y"}, Bandwidth: [2]vnet.Bandwidth{band, band}}},
+		},
+	}
 }
 
 func later(a, b time.Time) time.Time {

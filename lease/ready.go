@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -171,24 +172,23 @@ func (b *Book) bury() {
 			e.Message = "ended: " + brief(e.Lost.Reasons)
 		}
 		b.touch(e)
-		b.forget(e.Request.Tenant)
+		b.remember(e)
 		return true
 	})
 }
 
-// forget drops the oldest of a tenant's history beyond its bound.
-func (b *Book) forget(tenant vnet.TenantID) {
-	var past []vnet.Lease
-	for _, e := range b.entries {
-		if e.Request.Tenant == tenant && e.State == vnet.Ended && !e.holds() {
-			past = append(past, e.Lease)
-		}
+// remember keeps a lease that is over, and drops the oldest of its tenant's
+// history beyond the bound. Those whose names were taken again are gone already.
+func (b *Book) remember(e *entry) {
+	past := append(b.past[e.Request.Tenant], e)
+	past = slices.DeleteFunc(past, func(old *entry) bool { return b.entries[old.ID()] != old })
+	slices.SortFunc(past, func(x, y *entry) int { return cmp.Compare(x.Serial, y.Serial) })
+	for len(past) > History {
+		delete(b.entries, past[0].ID())
+		b.touch(past[0])
+		past = slices.Delete(past, 0, 1)
 	}
-	slices.SortFunc(past, bySerial)
-	for _, l := range past[:max(0, len(past)-History)] {
-		delete(b.entries, l.ID())
-		b.changed.leases[l.ID()] = true
-	}
+	b.past[e.Request.Tenant] = past
 }
 
 // brief joins problems for one line; a lease's hosts may have thousands.

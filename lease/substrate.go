@@ -20,12 +20,13 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 		return fmt.Errorf("set substrate: %w", err)
 	}
 	cal := calendar.New()
+	index := sub.Index()
 	bookings := make([][]calendar.Booking, len(b.live))
 	for i, e := range b.live {
 		var err error
 		if e.moving() {
 			err = errors.New("it is being moved: try again in a moment")
-		} else if bookings[i], err = standing(engine, sub, e.Lease); err == nil && !e.adrift() {
+		} else if bookings[i], err = standing(engine, index, e.Lease); err == nil && !e.adrift() {
 			err = cal.Book(bookings[i]...)
 		}
 		if err != nil {
@@ -36,13 +37,13 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 		return fmt.Errorf("set substrate: %w: %w", ErrConflict, err)
 	}
 	for i, e := range b.live {
-		e.hosts, e.parts = hostsOf(sub, e.Lease), nil
+		e.hosts, e.parts = hostsOf(index, e.Lease), nil
 		if !e.adrift() {
 			e.bookings = bookings[i]
 		}
 	}
 	b.sub, b.working, b.calendar, b.dark = sub, sub.Working(), cal, nil
-	b.engines.all = prepared{sub, engine}
+	b.engines.all = prepared{sub: sub, engine: engine, index: &index}
 	b.rollout.down = downHosts(sub)
 	b.stale, b.everyHost, b.changed.substrate = true, true, true
 	return b.Tick(now)
@@ -50,7 +51,7 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 
 // standing lists what a lease books on another substrate, where its hosts and
 // tunnels must be what they were.
-func standing(engine *embed.Engine, sub vnet.Substrate, l vnet.Lease) ([]calendar.Booking, error) {
+func standing(engine *embed.Engine, sub vnet.Indexed, l vnet.Lease) ([]calendar.Booking, error) {
 	for _, host := range l.Mapping.Nodes {
 		if _, ok := sub.HostOf(string(host)); !ok {
 			return nil, fmt.Errorf("host %s would be gone", host)

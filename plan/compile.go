@@ -13,10 +13,34 @@ import (
 // deploying nor running ask for nothing. Every host of the substrate gets a
 // plan, an empty one if nothing is to be there.
 func Compile(sub vnet.Substrate, leases []vnet.Lease) (map[vnet.HostID]Host, error) {
-	c := compiler{sub: sub, pins: newPins(sub), hosts: make(map[vnet.HostID]*Host, len(sub.Hosts))}
-	for _, h := range sub.Hosts {
-		c.hosts[h.Name] = &Host{Host: h.Name}
+	plans, err := NewCompiler(sub.Index()).Compile(leases)
+	if err != nil {
+		return nil, err
 	}
+	for _, h := range sub.Hosts {
+		if _, ok := plans[h.Name]; !ok {
+			plans[h.Name] = Host{Host: h.Name}
+		}
+	}
+	return plans, nil
+}
+
+// Compiler compiles leases on one substrate, of which it keeps what does not
+// change from lease to lease. It is not safe for concurrent use.
+type Compiler struct {
+	sub   vnet.Indexed
+	pins  *pins // nil: senders choose no paths
+	hosts map[vnet.HostID]*Host
+}
+
+// NewCompiler prepares a substrate.
+func NewCompiler(sub vnet.Indexed) *Compiler {
+	return &Compiler{sub: sub, pins: newPins(sub.Substrate)}
+}
+
+// Compile is the package's Compile for those hosts that are to have something.
+func (c *Compiler) Compile(leases []vnet.Lease) (map[vnet.HostID]Host, error) {
+	c.hosts = make(map[vnet.HostID]*Host)
 	for _, l := range leases {
 		if l.State != vnet.Deploying && l.State != vnet.Running {
 			continue
@@ -32,20 +56,25 @@ func Compile(sub vnet.Substrate, leases []vnet.Lease) (map[vnet.HostID]Host, err
 	return plans, nil
 }
 
-type compiler struct {
-	sub   vnet.Substrate
-	pins  *pins // nil: senders choose no paths
-	hosts map[vnet.HostID]*Host
+// host is a host's plan so far; nil: there is no such host.
+func (c *Compiler) host(name vnet.HostID) *Host {
+	if c.hosts[name] == nil {
+		if _, ok := c.sub.HostOf(string(name)); !ok {
+			return nil
+		}
+		c.hosts[name] = &Host{Host: name}
+	}
+	return c.hosts[name]
 }
 
 // lease adds one lease's items to the hosts that carry it.
-func (c *compiler) lease(l vnet.Lease) error {
-	net, err := newNetwork(c.sub, l)
+func (c *Compiler) lease(l vnet.Lease) error {
+	net, err := networkOn(c.sub, c.sub.Relays, l)
 	if err != nil {
 		return err
 	}
 	for _, node := range net.top.All() {
-		host := c.hosts[l.Mapping.Nodes[node.Name]]
+		host := c.host(l.Mapping.Nodes[node.Name])
 		if host == nil {
 			return fmt.Errorf("node %s is mapped to unknown host %q", node.Name, l.Mapping.Nodes[node.Name])
 		}
@@ -70,9 +99,9 @@ func (c *compiler) lease(l vnet.Lease) error {
 }
 
 // switches adds the switches and their ports to their hosts.
-func (c *compiler) switches(net *network) error {
+func (c *Compiler) switches(net *network) error {
 	for _, s := range net.top.Switches {
-		host := c.hosts[net.lease.Mapping.Nodes[s.Name]]
+		host := c.host(net.lease.Mapping.Nodes[s.Name])
 		if host == nil {
 			return fmt.Errorf("switch %s is mapped to unknown host %q", s.Name, net.lease.Mapping.Nodes[s.Name])
 		}
@@ -104,7 +133,7 @@ type stretch struct {
 }
 
 // link adds a virtual link's VxLinks to the hosts on its path.
-func (c *compiler) link(net *network, link vnet.VirtualLink) error {
+func (c *Compiler) link(net *network, link vnet.VirtualLink) error {
 	from, to := net.lease.Mapping.Nodes[link.Ends[0]], net.lease.Mapping.Nodes[link.Ends[1]]
 	shares := net.lease.Mapping.Paths(link.Name)
 	if shares == nil { // within a host
@@ -141,7 +170,7 @@ type way struct {
 }
 
 // way adds a path's VxLinks to the hosts on it.
-func (c *compiler) way(w way, from, to vnet.HostID) error {
+func (c *Compiler) way(w way, from, to vnet.HostID) error {
 	wire := VxLink{Lease: w.net.lease.ID(), Link: w.link.Name, Index: w.net.index[w.link.Name], Path: w.path}
 	if w.share.Units < vnet.ShareUnits {
 		wire.Units = w.share.Units
@@ -200,7 +229,7 @@ func (w way) part(r vnet.Rate) vnet.Rate {
 const bestEffortShare = 10
 
 // inside bounds the best effort of a link within one host.
-func (c *compiler) inside(host vnet.HostID, rates [2]vnet.Rate) [2]vnet.Rate {
+func (c *Compiler) inside(host vnet.HostID, rates [2]vnet.Rate) [2]vnet.Rate {
 	node, _ := c.sub.HostOf(string(host))
 	for d := range rates {
 		if rates[d] == 0 {
@@ -212,17 +241,17 @@ func (c *compiler) inside(host vnet.HostID, rates [2]vnet.Rate) [2]vnet.Rate {
 
 // place puts a wire on a host. Tenants' frames are shaped once, on the host
 // where they start: at the end opposite to the port they enter by.
-func (c *compiler) place(host vnet.HostID, wire VxLink, rates [2]vnet.Rate) {
+func (c *Compiler) place(host vnet.HostID, wire VxLink, rates [2]vnet.Rate) {
 	for i := range wire.Ends {
 		if wire.Ends[1-i].Port != nil || wire.Ends[1-i].Join != nil {
 			wire.Ends[i].Rate = enforced(rates[1-i])
 		}
 		if t := wire.Ends[i].Tunnel; t != nil {
 			c.uplink(host, t.Interface)
-			c.hosts[host].Add(entry(wire, t))
+			c.host(host).Add(entry(wire, t))
 		}
 	}
-	c.hosts[host].Add(wire)
+	c.host(host).Add(wire)
 }
 
 // entry is the overlay's entry of a tunnel.
@@ -246,7 +275,7 @@ func enforced(r vnet.Rate) vnet.Rate {
 }
 
 // tunnel is one end of a stretch: its start (Forward) or its far end (Reverse).
-func (c *compiler) tunnel(w way, s stretch, dir vnet.Direction) *Tunnel {
+func (c *Compiler) tunnel(w way, s stretch, dir vnet.Direction) *Tunnel {
 	near, far := portOf(s.out, s.from), portOf(s.in, s.to)
 	if dir == vnet.Reverse {
 		near, far = far, near
@@ -259,12 +288,13 @@ func (c *compiler) tunnel(w way, s stretch, dir vnet.Direction) *Tunnel {
 }
 
 // uplink makes sure that a host shapes the interface a tunnel leaves by.
-func (c *compiler) uplink(host vnet.HostID, device string) {
-	if slices.ContainsFunc(c.hosts[host].Uplinks, func(u Uplink) bool { return u.Interface == device }) {
+func (c *Compiler) uplink(host vnet.HostID, device string) {
+	if slices.ContainsFunc(c.host(host).Uplinks, func(u Uplink) bool { return u.Interface == device }) {
 		return
 	}
 	u := Uplink{Interface: device}
-	for _, l := range c.sub.Links {
+	for _, at := range c.sub.LinksAt(string(host)) {
+		l := c.sub.Links[at]
 		for i, end := range l.Ends {
 			if end == string(host) && l.Ports[i].Interface == device {
 				u.Capacity = max(u.Capacity, Outer(l.Capacity))
@@ -272,7 +302,7 @@ func (c *compiler) uplink(host vnet.HostID, device string) {
 			}
 		}
 	}
-	c.hosts[host].Add(u)
+	c.host(host).Add(u)
 }
 
 // stretchesOf gives each piece of a path its identifier.
@@ -288,8 +318,14 @@ func stretchesOf(cuts [][]vnet.Hop, numbers []vnet.VNI) []stretch {
 	return list
 }
 
+// Walker is a vnet.Substrate or a vnet.Indexed.
+type Walker interface {
+	HostOf(name string) (vnet.SubstrateNode, bool)
+	Walk(from vnet.HostID, path vnet.Path) ([]vnet.Hop, error)
+}
+
 // AllStretches are those of all paths of a mapped link, one path after another.
-func AllStretches(sub vnet.Substrate, m vnet.Mapping, link vnet.VirtualLink) ([][]vnet.Hop, error) {
+func AllStretches(sub Walker, m vnet.Mapping, link vnet.VirtualLink) ([][]vnet.Hop, error) {
 	var all [][]vnet.Hop
 	for _, share := range m.Paths(link.Name) {
 		cuts, err := Stretches(sub, m.Nodes[link.Ends[0]], share.Path)
@@ -303,7 +339,7 @@ func AllStretches(sub vnet.Substrate, m vnet.Mapping, link vnet.VirtualLink) ([]
 
 // Stretches cuts a path at the hosts it passes: each piece becomes one tunnel
 // and needs one VNI.
-func Stretches(sub vnet.Substrate, from vnet.HostID, path vnet.Path) ([][]vnet.Hop, error) {
+func Stretches(sub Walker, from vnet.HostID, path vnet.Path) ([][]vnet.Hop, error) {
 	hops, err := sub.Walk(from, path)
 	if err != nil {
 		return nil, err

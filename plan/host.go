@@ -114,11 +114,19 @@ func (h *Host) Add(item Item) {
 	}
 }
 
+// appendItems makes each key once: they are put together from names.
 func appendItems[T Item](items []Item, section []T) []Item {
-	sorted := slices.Clone(section)
-	slices.SortFunc(sorted, func(a, b T) int { return cmp.Compare(a.Key(), b.Key()) })
-	for _, item := range sorted {
-		items = append(items, item)
+	type keyed struct {
+		key  string
+		item Item
+	}
+	sorted := make([]keyed, len(section))
+	for i, item := range section {
+		sorted[i] = keyed{item.Key(), item}
+	}
+	slices.SortFunc(sorted, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
+	for _, k := range sorted {
+		items = append(items, k.item)
 	}
 	return items
 }

@@ -40,6 +40,11 @@ type nodeInterface struct {
 }
 
 func newNetwork(sub vnet.Substrate, l vnet.Lease) (*network, error) {
+	return networkOn(sub, sub.Relays, l)
+}
+
+// networkOn is newNetwork on a substrate that is given as what walks it.
+func networkOn(sub Walker, relays map[string]netip.Addr, l vnet.Lease) (*network, error) {
 	n := &network{
 		lease: l, top: l.Topology(),
 		index: make(map[string]int), device: make(map[linkEnd]string),
@@ -60,7 +65,7 @@ func newNetwork(sub vnet.Substrate, l vnet.Lease) (*network, error) {
 			n.connect(link, end, node)
 		}
 	}
-	mtu, err := innerMTU(sub, l.Mapping, union.Links)
+	mtu, err := innerMTU(sub, relays, l.Mapping, union.Links)
 	n.mtu = mtu
 	return n, err
 }
@@ -101,7 +106,7 @@ func (n *network) number(links []vnet.VirtualLink) {
 const maxMTU = 1500
 
 // innerMTU is the largest packet that no link of the network has to fragment.
-func innerMTU(sub vnet.Substrate, m vnet.Mapping, links []vnet.VirtualLink) (int, error) {
+func innerMTU(sub Walker, relays map[string]netip.Addr, m vnet.Mapping, links []vnet.VirtualLink) (int, error) {
 	mtu := maxMTU
 	for _, link := range links {
 		for _, share := range m.Paths(link.Name) {
@@ -109,7 +114,7 @@ func innerMTU(sub vnet.Substrate, m vnet.Mapping, links []vnet.VirtualLink) (int
 			if err != nil {
 				return 0, err
 			}
-			room := OuterHeaders + listRoom(sub, hops)
+			room := OuterHeaders + listRoom(relays, hops)
 			for _, hop := range hops {
 				mtu = min(mtu, hop.Link.WireMTU()-room)
 			}

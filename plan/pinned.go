@@ -14,6 +14,7 @@ import (
 type pins struct {
 	fabric  *relay.Fabric
 	number  map[string]int // of a switch
+	link    map[string]int // of a link
 	address []netip.Addr
 }
 
@@ -22,10 +23,13 @@ func newPins(sub vnet.Substrate) *pins {
 	if len(sub.Relays) == 0 {
 		return nil
 	}
-	p := &pins{fabric: relay.FabricOf(sub), number: make(map[string]int, len(sub.Switches))}
+	p := &pins{fabric: relay.FabricOf(sub), number: make(map[string]int), link: make(map[string]int)}
 	for i, name := range sub.Switches {
 		p.number[name] = i
 		p.address = append(p.address, sub.Relays[name])
+	}
+	for i, l := range sub.Links {
+		p.link[l.Name] = i
 	}
 	return p
 }
@@ -33,13 +37,13 @@ func newPins(sub vnet.Substrate) *pins {
 // list is the shortest relay list whose packets follow hops from a host to a
 // host; false: the path meets no two switches, or cannot be pinned, which
 // admission refuses (embed), and is the fabric's own.
-func (p *pins) list(sub vnet.Substrate, hops []vnet.Hop) ([]netip.Addr, bool) {
+func (p *pins) list(hops []vnet.Hop) ([]netip.Addr, bool) {
 	path := relay.Path{}
 	for i, hop := range hops {
 		if at, isSwitch := p.number[hop.To()]; isSwitch {
 			path.Nodes = append(path.Nodes, at)
 			if i > 0 {
-				path.Links = append(path.Links, slices.IndexFunc(sub.Links, func(l vnet.SubstrateLink) bool { return l.Name == hop.Link.Name }))
+				path.Links = append(path.Links, p.link[hop.Link.Name])
 			}
 		}
 	}
@@ -59,10 +63,10 @@ func (p *pins) list(sub vnet.Substrate, hops []vnet.Hop) ([]netip.Addr, bool) {
 
 // listRoom is what a relay list takes of the MTU of a path at most: between n
 // links there are n-1 switches that could be relays (docs/multipath.md).
-func listRoom(sub vnet.Substrate, hops []vnet.Hop) int {
+func listRoom(relays map[string]netip.Addr, hops []vnet.Hop) int {
 	inner := 0
 	for _, hop := range hops {
-		if sub.Relays[hop.From()].IsValid() && sub.Relays[hop.To()].IsValid() {
+		if relays[hop.From()].IsValid() && relays[hop.To()].IsValid() {
 			inner++
 		}
 	}
@@ -71,27 +75,27 @@ func listRoom(sub vnet.Substrate, hops []vnet.Hop) int {
 
 // pin makes a tunnel's packets take the path that the embedding chose for
 // them: in both directions, from the host where it begins.
-func (c *compiler) pin(w way, s stretch, dir vnet.Direction) {
+func (c *Compiler) pin(w way, s stretch, dir vnet.Direction) {
 	relays, ok := c.relays(s, dir)
 	if !ok {
 		return
 	}
 	t := c.tunnel(w, s, dir)
-	c.hosts[s.start(dir)].Add(Spread{
+	c.host(s.start(dir)).Add(Spread{
 		Prefix: single(t.Remote), VNI: s.vni, Interface: t.Interface,
 		Mode: HashMode, By: ByUDP, Paths: []RelayPath{{Relays: relays, Lease: w.net.lease.ID()}},
 	})
 }
 
 // relays of a stretch in a direction; false: it is the fabric's own way.
-func (c *compiler) relays(s stretch, dir vnet.Direction) ([]netip.Addr, bool) {
+func (c *Compiler) relays(s stretch, dir vnet.Direction) ([]netip.Addr, bool) {
 	switch {
 	case c.pins == nil:
 		return nil, false
 	case dir == vnet.Reverse:
-		return c.pins.list(c.sub, reversed(s.hops))
+		return c.pins.list(reversed(s.hops))
 	}
-	return c.pins.list(c.sub, s.hops)
+	return c.pins.list(s.hops)
 }
 
 // start is the host where a stretch begins in a direction.

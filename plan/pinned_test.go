@@ -122,7 +122,7 @@ func TestAsManyRelaysAsThereIsRoomFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		relays, ok := newPins(sub).list(sub, hops)
+		relays, ok := newPins(sub).list(hops)
 		if len(relays) != want || ok != (want > 0) {
 			t.Errorf("%d diamonds: pinned by %v", n, relays)
 		}

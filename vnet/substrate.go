@@ -183,10 +183,14 @@ func (h Hop) To() string { return h.Link.Ends[h.Dir.Opposite()] }
 // Walk gives the hops of a path that begins at from; an error names the first
 // link that is unknown or does not continue the walk.
 func (s Substrate) Walk(from HostID, path Path) ([]Hop, error) {
+	return walk(s.LinkOf, from, path) // a path is short: cheaper than an index
+}
+
+func walk(find func(string) (SubstrateLink, bool), from HostID, path Path) ([]Hop, error) {
 	at := string(from)
 	hops := make([]Hop, 0, len(path))
 	for _, name := range path {
-		l, ok := s.LinkOf(name) // a path is short: cheaper than an index
+		l, ok := find(name)
 		if !ok {
 			return nil, fmt.Errorf("path from %s: no substrate link %q", from, name)
 		}

@@ -1,8 +1,6 @@
 package rate
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 
 	"sublet/vnet"
@@ -51,57 +49,4 @@ func Capacities(sub vnet.Substrate) map[Element]vnet.Rate {
 type Demand struct {
 	Bandwidth vnet.Bandwidth
 	Elements  []Element
-}
-
-// All allocates every element among the demands that run over it, and returns
-// for each demand, in order, the smallest of its elements' rates. An error is
-// *Infeasible, or says which demand runs over an element that is not there.
-func All(sub vnet.Substrate, demands []Demand) ([]vnet.Rate, error) {
-	return Within(Capacities(sub), demands)
-}
-
-// Within is All with the substrate's Capacities, for who asks often.
-func Within(capacities map[Element]vnet.Rate, demands []Demand) ([]vnet.Rate, error) {
-	users := make(map[Element][]int)
-	var order []Element
-	rates := make([]vnet.Rate, len(demands))
-	for i, d := range demands {
-		rates[i] = vnet.Unbounded
-		for _, e := range d.Elements {
-			if _, ok := capacities[e]; !ok {
-				return nil, fmt.Errorf("allocate rates: the substrate has no element %s", e)
-			}
-			if users[e] == nil {
-				order = append(order, e)
-			}
-			users[e] = append(users[e], i)
-		}
-		if len(d.Elements) == 0 {
-			return nil, errors.New("allocate rates: a demand runs over no element")
-		}
-	}
-	for _, e := range order {
-		if err := share(e, capacities[e], users[e], demands, rates); err != nil {
-			return nil, err
-		}
-	}
-	return rates, nil
-}
-
-// share allocates one element and lowers its users' rates to it.
-func share(e Element, capacity vnet.Rate, users []int, demands []Demand, rates []vnet.Rate) error {
-	asked := make([]vnet.Bandwidth, len(users))
-	for i, user := range users {
-		asked[i] = demands[user].Bandwidth
-	}
-	given, err := Allocate(capacity, asked)
-	var infeasible *Infeasible
-	if errors.As(err, &infeasible) {
-		infeasible.Element = e
-		return infeasible
-	}
-	for i, user := range users {
-		rates[user] = min(rates[user], given[i])
-	}
-	return nil
 }

@@ -1,0 +1,104 @@
+package lease
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"sublet/embed"
+	"sublet/vnet"
+)
+
+// allocation is what active leases get of the substrate's elements. While
+// leases move, what the former state of affairs would leave holds as well.
+type allocation struct {
+	engine      *embed.Engine
+	now, before *embed.Allocation
+	claims      map[*entry]claims
+}
+
+// claims are those of one lease in both states of affairs.
+type claims struct{ now, before *embed.Claim }
+
+func newAllocation(e *embed.Engine) allocation {
+	return allocation{e, e.Allocation(), e.Allocation(), make(map[*entry]claims)}
+}
+
+// allocate gives the active leases their rates. Only those are computed anew
+// that share an element with a lease that came, went or changed.
+func (b *Book) allocate() ([]*entry, error) {
+	e, err := b.engine(b.sub)
+	if err != nil {
+		return nil, fmt.Errorf("allocate rates: %w", err)
+	}
+	if b.allocation.engine != e {
+		b.allocation = newAllocation(e)
+	}
+	active := slices.DeleteFunc(slices.Clone(b.near), func(e *entry) bool { return !e.active() })
+	if err := b.allocation.follow(active); err != nil {
+		return nil, fmt.Errorf("allocate rates: %w", err)
+	}
+	for _, e := range active {
+		c := b.allocation.claims[e]
+		if !c.now.Changed() && !c.before.Changed() {
+			continue
+		}
+		if r := wholeBytes(c.now.Rates(), c.before.Rates()); !maps.Equal(r, e.Rates) {
+			e.Rates, e.parts = r, nil
+			b.touch(e)
+		}
+	}
+	return active, nil
+}
+
+// follow enters leases that became active or changed, and takes out those
+// that are not active any more.
+func (a *allocation) follow(active []*entry) error {
+	for e, c := range a.claims {
+		if !e.active() || e.parts == nil {
+			a.now.Leave(c.now)
+			a.before.Leave(c.before)
+			delete(a.claims, e)
+		}
+	}
+	for _, e := range active {
+		if _, ok := a.claims[e]; !ok {
+			if err := a.enter(e); err != nil {
+				return err
+			}
+		}
+	}
+	if err := a.now.Settle(); err != nil {
+		return err
+	}
+	return a.before.Settle()
+}
+
+func (a *allocation) enter(e *entry) error {
+	former := e.Mapping
+	if e.moving() {
+		former = e.Move.From
+	}
+	var c claims
+	var err error
+	if c.now, err = a.now.Enter(embed.Tenancy{Topology: e.Topology(), Mapping: e.Mapping}); err != nil {
+		return err
+	}
+	if c.before, err = a.before.Enter(embed.Tenancy{Topology: e.Topology(), Mapping: former}); err != nil {
+		a.now.Leave(c.now)
+		return err
+	}
+	a.claims[e] = c
+	return nil
+}
+
+// wholeBytes takes the smaller of two rates, rounded down to whole bytes per
+// second, which is what the kernel can hold: less than 8 bit/s are lost.
+func wholeBytes(now, before map[string][2]vnet.Rate) map[string][2]vnet.Rate {
+	rounded := make(map[string][2]vnet.Rate, len(now))
+	for link, r := range now {
+		l := before[link]
+		rounded[link] = [2]vnet.Rate{min(r[0], l[0]) / 8 * 8, min(r[1], l[1]) / 8 * 8}
+	}
+	return rounded
+}
