@@ -17,8 +17,8 @@ import (
 // segment of the running stage.
 type segment struct {
 	stations []vnet.Station
-	index    map[string]int // of a node's first link, in stations
-	private  bool           // some port may not send to some other
+	answers  map[string]string // of a node's links, the one by which it answers for its address
+	private  bool              // some port may not send to some other
 }
 
 // segments finds what the stage's switches join.
@@ -28,19 +28,27 @@ func (n *network) segments() {
 		n.switches[s.Name] = s
 	}
 	for _, made := range n.top.Segments() {
-		s := &segment{stations: made.Stations, index: make(map[string]int)}
+		s := &segment{stations: made.Stations, answers: n.answers(made.Stations)}
 		for _, name := range made.Switches {
 			n.segment[name] = s
 			for _, p := range n.switches[name].Ports {
 				s.private = s.private || len(p.To) > 0
 			}
 		}
-		for i, st := range made.Stations {
-			if _, twice := s.index[st.Node]; !twice {
-				s.index[st.Node] = i
-			}
+	}
+}
+
+// answers says by which of its links each node of a segment is reached: the
+// first of its Stations answers for its address.
+func (n *network) answers(stations []vnet.Station) map[string]string {
+	links, least := make(map[string]string), make(map[string]Hardware)
+	for _, st := range stations {
+		h := n.port(st.Link, st.End).Hardware()
+		if have, twice := least[st.Node]; !twice || slices.Compare(h[:], have[:]) < 0 {
+			links[st.Node], least[st.Node] = st.Link.Name, h
 		}
 	}
+	return links
 }
 
 // subnets gives every switch of any stage the subnet of its segment's natives.

@@ -139,10 +139,14 @@ func (c *streams) fastest(from vnet.Station, stations []vnet.Station) (best *vne
 	return best, rate
 }
 
-// suits says whether a stream of a rate can end at a station.
+// suits says whether a stream of a rate can end at a station. Of a node with
+// several links in a segment only the one is used by which it is reached.
 func (c *streams) suits(from, to vnet.Station, rate vnet.Rate) bool {
 	s := c.segment[from.Link.Ends[1-from.End]]
 	if from.Node == to.Node || c.used[down(to)] || c.segment[to.Link.Ends[1-to.End]] != s || !c.adjacent(s, from, to) {
+		return false
+	}
+	if s.answers[from.Node] != from.Link.Name || s.answers[to.Node] != to.Link.Name {
 		return false
 	}
 	// Best effort ends at best effort only: nothing else bounds it.

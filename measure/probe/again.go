@@ -39,11 +39,11 @@ func (c *check) doubts(doubt func(*trial, time.Duration) string, tell func(*tria
 	return any
 }
 
-// starved doubts a rate that is low while a probe waited for a processor for
-// long enough to show in it.
+// starved doubts a rate that is low, or high by what had queued up before the
+// window, while a probe waited for a processor for long enough to show in it.
 func starved(t *trial, rate vnet.Rate, window time.Duration) string {
-	low := float64(rate) < measure.Below*float64(t.load())
-	if !low || float64(t.late) < (1-measure.Below)/2*float64(window) {
+	right := float64(rate) >= measure.Below*float64(t.load()) && float64(rate) <= measure.Above*float64(t.load())
+	if right || float64(t.late) < (1-measure.Below)/2*float64(window) {
 		return ""
 	}
 	return fmt.Sprintf("a probe waited %s for a processor: node %s or %s is short of it", t.late.Round(time.Millisecond), t.From, t.To)

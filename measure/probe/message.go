@@ -76,6 +76,7 @@ type figure struct {
 	Ports   ports              `json:"ports,omitzero"`
 	RTT     *roundTrip         `json:"rtt,omitempty"`
 	TCP     *measure.TCPWindow `json:"tcp,omitempty"`
+	Acks    vnet.Rate          `json:"acks_bps,omitempty"` // frames of acknowledgements that a TCP sender got
 	Sent    uint64             `json:"sent,omitempty"`
 	Late    time.Duration      `json:"late_ns,omitempty"` // that it waited for a processor
 	Arrived *arrived           `json:"arrived,omitempty"`

@@ -52,7 +52,7 @@ func (c *check) overload(ctx context.Context) {
 	c.udp(ctx, overload, overloadLag)
 	for _, t := range c.alive() {
 		frames, payload := measure.UDPRates(t.arrived.Datagrams, t.arrived.Payload, t.arrived.Span)
-		if frames > t.link.UDP {
+		if t.better(frames, t.link.UDP) {
 			t.link.UDP, t.link.UDPPayload = frames, payload
 		}
 	}
@@ -105,6 +105,9 @@ func (c *check) idle(ctx context.Context) {
 // tcp saturates all links with TCP, by new streams.
 func (c *check) tcp(ctx context.Context) {
 	c.epoch++
+	for _, t := range c.alive() {
+		t.frames, t.payload, t.acks = 0, 0, 0
+	}
 	c.round(ctx, command{Op: opStream}, connectTime, both{
 		out:  func(t *trial) flow { return flow{ID: t.id} },
 		done: func(t *trial, f figure) { t.noteError(f.Err) },
@@ -117,6 +120,26 @@ func (c *check) tcp(ctx context.Context) {
 		},
 		done: func(t *trial, f figure) { t.takeTCP(f) },
 	})
+	for _, t := range c.alive() {
+		t.judgeTCP(c.acksBeside(t))
+	}
+}
+
+// acksBeside is what acknowledgements of other trials' data take of the links
+// that a trial's data begins and ends by: those of its opposite are counted.
+func (c *check) acksBeside(t *trial) (near, far vnet.Rate) {
+	for _, o := range c.alive() {
+		if o.id == t.pair {
+			continue
+		}
+		if o.To == t.From && o.ToIf == t.FromIf {
+			near += o.acks
+		}
+		if o.From == t.To && o.FromIf == t.ToIf {
+			far += o.acks
+		}
+	}
+	return near, far
 }
 
 // tail leaves three times the time of the largest segment at the lowest rate.

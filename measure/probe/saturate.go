@@ -31,10 +31,7 @@ func (p *prober) tcp(ctx context.Context, c command) reply {
 		})
 	})
 	all.Go(func() {
-		answer.Out = p.eachOut(c, func(s *sender, f flow, g *figure) (err error) {
-			g.RTT, err = s.flood(ctx, c, f)
-			return err
-		})
+		answer.Out = p.eachOut(c, func(s *sender, f flow, g *figure) error { return s.flood(ctx, c, f, g) })
 	})
 	all.Wait()
 	for _, figures := range [][]figure{answer.In, answer.Out} {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sublet/measure"
 )
 
 // sender is the beginning of a flow: a socket for datagrams, one for pings,
@@ -86,8 +88,8 @@ func (s *sender) pings(ctx context.Context, epoch uint32, interval, length time.
 }
 
 // flood fills all streams for the command's length and measures round trips
-// during its window.
-func (s *sender) flood(ctx context.Context, c command, f flow) (*roundTrip, error) {
+// and acknowledgements during its window.
+func (s *sender) flood(ctx context.Context, c command, f flow, g *figure) (err error) {
 	until := time.Now().Add(c.length())
 	var pouring sync.WaitGroup
 	for _, conn := range s.conns {
@@ -97,9 +99,12 @@ func (s *sender) flood(ctx context.Context, c command, f flow) (*roundTrip, erro
 	defer pouring.Wait()
 	select {
 	case <-time.After(c.WarmUp):
-		return s.pings(ctx, c.Epoch, f.Interval, c.Window)
+		begin, before := time.Now(), counts(s.conns)
+		g.RTT, err = s.pings(ctx, c.Epoch, f.Interval, c.Window)
+		g.Acks = measure.Rate(float64(counts(s.conns).Since(before).Headers), time.Since(begin))
+		return err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 

@@ -21,6 +21,9 @@ type trial struct {
 	pace     float64       // part of load that TCP is paced to; 0: none
 	sent     uint64        // datagrams, in the last blast
 	late     time.Duration // that a probe waited for a processor, in the last phase
+	frames   vnet.Rate     // TCP's, in the last window; with those of acknowledgements of the pair
+	payload  vnet.Rate     // likewise
+	acks     vnet.Rate     // of its data, likewise
 	arrived  arrived
 	fault    string   // why it can no longer be measured
 	notes    []string // what went wrong on the way
@@ -68,18 +71,40 @@ func (t *trial) failOn(err string) {
 	}
 }
 
-// takeTCP takes the figures of either end; of several windows the best.
+// takeTCP takes the figures of either end.
 func (t *trial) takeTCP(f figure) {
 	t.noteError(f.Err)
 	t.late = max(t.late, f.Late)
 	if f.TCP != nil {
-		if frames, payload := f.TCP.Rates(); frames > t.link.TCP {
-			t.link.TCP, t.link.TCPPayload = frames, payload
-		}
+		t.frames, t.payload = f.TCP.Rates()
+	}
+	if f.Acks != 0 {
+		t.acks = f.Acks
 	}
 	if f.RTT != nil {
 		t.link.RTTLoad50, t.link.RTTLoad99 = f.RTT.P50, f.RTT.P99
 	}
+}
+
+// judgeTCP makes of one window's figures the link's, if they are the best of
+// all windows so far. With the data its acknowledgements of other trials' data
+// went the same way, at one end or at the other: where they took the data's
+// place at the far end, they count up to the rate that was asked for.
+func (t *trial) judgeTCP(near, far vnet.Rate) {
+	frames := t.frames + near
+	frames = max(frames, min(t.frames+far, t.load()))
+	if t.better(frames, t.link.TCP) {
+		t.link.TCP, t.link.TCPPayload = frames, t.payload
+	}
+}
+
+// better says whether a rate is nearer to what was asked for than another.
+// What nothing limits is the better the higher.
+func (t *trial) better(rate, than vnet.Rate) bool {
+	if asked := t.load(); than > asked && t.Alloc > 0 && !t.Open {
+		return max(rate, asked) < than
+	}
+	return rate > than
 }
 
 // load is the rate that load is measured by: the allocated one, but bounded

@@ -38,13 +38,15 @@ func openWindow(data, acks []*net.TCPConn, warmUp, length time.Duration) *window
 }
 
 func (w *window) count() (sum measure.TCPCount) {
-	for _, conn := range w.data {
+	return counts(w.data).Plus(counts(w.acks)).Since(w.base)
+}
+
+// counts adds up what connections have received so far.
+func counts(conns []*net.TCPConn) (sum measure.TCPCount) {
+	for _, conn := range conns {
 		sum = sum.Plus(count(conn))
 	}
-	for _, conn := range w.acks {
-		sum = sum.Plus(count(conn))
-	}
-	return sum.Since(w.base)
+	return sum
 }
 
 // got is called after every read.

@@ -68,7 +68,7 @@ func (l *Learning) Plan(stations []Station) {
 	for _, s := range stations {
 		l.planned[key(s.MAC)] = s.Port
 		l.asked[vnet.LinkLocal(s.MAC)] = s.Port
-		if s.Address.IsValid() {
+		if _, taken := l.asked[s.Address]; s.Address.IsValid() && !taken { // the first of a node's interfaces answers
 			l.asked[s.Address] = s.Port
 		}
 	}
