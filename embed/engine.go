@@ -42,16 +42,22 @@ func NewPart(part, whole vnet.Substrate) (*Engine, error) {
 	return &Engine{sub: part, whole: whole, graph: g}, nil
 }
 
-// CheckPins says which of an embedding's paths relays cannot hold, if any.
+// CheckPins says which path of an embedding relays cannot hold, if any, or is
+// none. Its hosts must be there.
 func (e *Engine) CheckPins(request vnet.Request, m vnet.Mapping) error {
+	if len(e.whole.Relays) == 0 {
+		return nil
+	}
 	for _, l := range request.Union().Links {
 		for _, share := range m.Paths(l.Name) {
-			hops, err := e.sub.Walk(m.Nodes[l.Ends[0]], share.Path)
-			if err == nil {
-				err = pinned(e.whole, hops)
-			}
+			from, _ := e.graph.Host(m.Nodes[l.Ends[0]])
+			to, _ := e.graph.Host(m.Nodes[l.Ends[1]])
+			walk, err := e.graph.Walk(from, to, share.Path)
 			if err != nil {
-				return fmt.Errorf("path %v of link %s: %w", share.Path, l.Name, err)
+				return fmt.Errorf("link %s: %w", l.Name, err)
+			}
+			if !e.graph.Pinned(walk) {
+				return fmt.Errorf("link %s: path %v takes more than %d relays", l.Name, share.Path, vnet.MaxRelays)
 			}
 		}
 	}

@@ -130,6 +130,7 @@ type stretch struct {
 	out, in  vnet.SubstrateLink // first and last link
 	vni      vnet.VNI
 	hops     []vnet.Hop
+	lists    [2][]netip.Addr // relays by direction; nil: the fabric's own way
 }
 
 // link adds a virtual link's VxLinks to the hosts on its path.
@@ -179,6 +180,7 @@ func (c *Compiler) way(w way, from, to vnet.HostID) error {
 	wire.Ends[0] = w.port(0)
 	at := from
 	for _, s := range w.stretches {
+		c.lists(&s)
 		wire.Ends[1] = End{Tunnel: c.tunnel(w, s, vnet.Forward)}
 		c.place(at, wire, rates)
 		wire.Ends[0] = End{Tunnel: c.tunnel(w, s, vnet.Reverse)}
@@ -280,10 +282,9 @@ func (c *Compiler) tunnel(w way, s stretch, dir vnet.Direction) *Tunnel {
 	if dir == vnet.Reverse {
 		near, far = far, near
 	}
-	relays, _ := c.relays(s, dir)
 	return &Tunnel{
 		VNI: s.vni, Interface: near.Interface, Local: near.Address, Remote: far.Address,
-		MTU: w.net.mtu, List: listBytes(len(relays)), Class: w.class(dir),
+		MTU: w.net.mtu, List: listBytes(len(s.lists[dir])), Class: w.class(dir),
 	}
 }
 

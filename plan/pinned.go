@@ -14,7 +14,7 @@ import (
 type pins struct {
 	fabric  *relay.Fabric
 	number  map[string]int // of a switch
-	link    map[string]int // of a link
+	link    map[string]int // index in the substrate
 	address []netip.Addr
 }
 
@@ -23,7 +23,7 @@ func newPins(sub vnet.Substrate) *pins {
 	if len(sub.Relays) == 0 {
 		return nil
 	}
-	p := &pins{fabric: relay.FabricOf(sub), number: make(map[string]int), link: make(map[string]int)}
+	p := &pins{fabric: relay.FabricOf(sub), number: make(map[string]int, len(sub.Switches)), link: make(map[string]int, len(sub.Links))}
 	for i, name := range sub.Switches {
 		p.number[name] = i
 		p.address = append(p.address, sub.Relays[name])
@@ -35,9 +35,10 @@ func newPins(sub vnet.Substrate) *pins {
 }
 
 // list is the shortest relay list whose packets follow hops from a host to a
-// host; false: the path meets no two switches, or cannot be pinned, which
-// admission refuses (embed), and is the fabric's own.
-func (p *pins) list(hops []vnet.Hop) ([]netip.Addr, bool) {
+// host, without a relay where the fabric has no other way. nil: the path meets
+// no two switches, or cannot be pinned, which admission refuses (embed), and is
+// the fabric's own.
+func (p *pins) list(hops []vnet.Hop) []netip.Addr {
 	path := relay.Path{}
 	for i, hop := range hops {
 		if at, isSwitch := p.number[hop.To()]; isSwitch {
@@ -48,17 +49,17 @@ func (p *pins) list(hops []vnet.Hop) ([]netip.Addr, bool) {
 		}
 	}
 	if len(path.Nodes) < 2 {
-		return nil, false
+		return nil
 	}
 	list := p.fabric.Pin(path)
 	if len(list) > vnet.MaxRelays || p.fabric.Follow(path, list) != nil {
-		return nil, false
+		return nil
 	}
 	relays := make([]netip.Addr, len(list))
 	for i, r := range list {
 		relays[i] = p.address[r.Node]
 	}
-	return relays, true
+	return relays
 }
 
 // listRoom is what a relay list takes of the MTU of a path at most: between n
@@ -76,26 +77,21 @@ func listRoom(relays map[string]netip.Addr, hops []vnet.Hop) int {
 // pin makes a tunnel's packets take the path that the embedding chose for
 // them: in both directions, from the host where it begins.
 func (c *Compiler) pin(w way, s stretch, dir vnet.Direction) {
-	relays, ok := c.relays(s, dir)
-	if !ok {
+	if s.lists[dir] == nil {
 		return
 	}
 	t := c.tunnel(w, s, dir)
 	c.host(s.start(dir)).Add(Spread{
 		Prefix: single(t.Remote), VNI: s.vni, Interface: t.Interface,
-		Mode: HashMode, By: ByUDP, Paths: []RelayPath{{Relays: relays, Lease: w.net.lease.ID()}},
+		Mode: HashMode, By: ByUDP, Paths: []RelayPath{{Relays: s.lists[dir], Lease: w.net.lease.ID()}},
 	})
 }
 
-// relays of a stretch in a direction; false: it is the fabric's own way.
-func (c *Compiler) relays(s stretch, dir vnet.Direction) ([]netip.Addr, bool) {
-	switch {
-	case c.pins == nil:
-		return nil, false
-	case dir == vnet.Reverse:
-		return c.pins.list(reversed(s.hops))
+// lists finds the relays of a stretch both ways, once.
+func (c *Compiler) lists(s *stretch) {
+	if c.pins != nil {
+		s.lists = [2][]netip.Addr{c.pins.list(s.hops), c.pins.list(reversed(s.hops))}
 	}
-	return c.pins.list(s.hops)
 }
 
 // start is the host where a stretch begins in a direction.
