@@ -2,12 +2,14 @@ package test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"sublet/plan"
 	"sublet/vnet"
 )
 
@@ -43,15 +45,22 @@ func TestLeasesTakeTheirPaths(t *testing.T) {
 	if ours == theirs {
 		t.Fatalf("both take %s", ours)
 	}
-	for _, size := range []string{"56", "1414"} {
+	for _, size := range []int{56, 1414} {
 		const pings = 300
-		before, other := l.arrived(ours), l.arrived(theirs)
-		l.must("exec", "a/x", "--", "ping", "-q", "-c", fmt.Sprint(pings), "-i", "0.005", "-s", size, "-M", "do", "y")
+		before, other, counted, sent := l.arrived(ours), l.arrived(theirs), l.counted("h1"), l.sent("h1")
+		l.must("exec", "a/x", "--", "ping", "-q", "-c", fmt.Sprint(pings), "-i", "0.005", "-s", fmt.Sprint(size), "-M", "do", "y")
 		if n := l.arrived(ours) - before; n < 2*pings {
-			t.Errorf("size %s: %d of %d packets by %s", size, n, 2*pings, ours)
+			t.Errorf("size %d: %d of %d packets by %s", size, n, 2*pings, ours)
 		}
 		if n := l.arrived(theirs) - other; n > pings/2 { // OSPF's
-			t.Errorf("size %s: %d packets by %s", size, n, theirs)
+			t.Errorf("size %d: %d packets by %s", size, n, theirs)
+		}
+		frames := pings * (size + 8 + 20 + 14 + plan.OuterHeaders)
+		if n := l.counted("h1") - counted - frames; n < 0 || n >= 8*pings { // and a few of address resolution
+			t.Errorf("size %d: the class counts %d bytes beside %d: ceilings take it that lists are not counted", size, n, frames)
+		}
+		if n := l.sent("h1") - sent - frames; n < 8*pings {
+			t.Errorf("size %d: %d bytes of lists were sent, want %d", size, n, 8*pings)
 		}
 	}
 	l.keepsMinimum("a", "b")
@@ -93,6 +102,31 @@ func (l *lab) arrived(node string) (n int) {
 		}
 	}
 	return n
+}
+
+// counted is how many bytes the class of a host's first tunnel has counted.
+func (l *lab) counted(host string) (bytes int) {
+	l.t.Helper()
+	out, err := exec.Command("nsenter", "--net="+l.host(host), "tc", "-s", "class", "show", "dev", "to-leaf1", "classid", "1:10").Output()
+	_, rest, _ := strings.Cut(string(out), "Sent ")
+	if _, bad := fmt.Sscan(rest, &bytes); err != nil || bad != nil {
+		l.t.Fatalf("%s: %v, %v", out, err, bad)
+	}
+	return bytes
+}
+
+// sent is how many bytes have left a host for its switch.
+func (l *lab) sent(host string) (bytes int) {
+	l.t.Helper()
+	within(l.t, l.host(host), func() error {
+		text, err := os.ReadFile("/proc/thread-self/net/dev")
+		_, line, _ := strings.Cut(string(text), "to-leaf1:")
+		if words := strings.Fields(line); len(words) > 8 && err == nil {
+			bytes, err = strconv.Atoi(words[8])
+		}
+		return err
+	})
+	return bytes
 }
 
 // keepsMinimum checks a network while another sends all it can.
