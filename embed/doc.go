@@ -15,7 +15,9 @@
 // Paths: hosts relay, switches forward. From a host a path takes one of the
 // host's own links; if that leads to a switch, the path follows the fabric's
 // fixed shortest path (see graph) to a last switch and that switch's link to
-// the next host. Where switches are relays, any path between them can be chosen. No path takes a substrate link twice.
+// the next host. Where switches are relays, any path between them can be chosen
+// that a packet's list of relays can hold (graph.Pinned). No path takes a
+// substrate link twice.
 //
 // The search is a heuristic whose effort is a budget of counted work: greedy
 // attempts from several first hosts (attempt.go), every host and path for small
