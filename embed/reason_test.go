@@ -110,6 +110,14 @@ func TestReasons(t *testing.T) {
 				"link h2-s1 towards s1 is booked to 1800Mbit of 2Gbit until 2027-03-01T14:00:00Z by 1 lease, and virtual link back needs 300Mbit",
 			}, concerns: "back",
 		}, {
+			name:    "more than there is, beside what is booked",
+			before:  []vnet.Request{pair(at("a", "h1"), at("b", "h3"), both(vnet.Static(300*vnet.Mbit)))},
+			request: pair(at("n1", "h1"), at("n2", "h3"), both(vnet.Static(1200*vnet.Mbit))),
+			want: []string{
+				"link s1-s2 towards s2 offers 1Gbit to leases, and virtual link back needs 1200Mbit",
+				"link s1-s2 towards s1 offers 1Gbit to leases, and virtual link back needs 1200Mbit",
+			}, concerns: "back",
+		}, {
 			name: "one direction only",
 			request: pair(at("n1", "h1"), at("n2", "h3"), vnet.VirtualLink{Bandwidth: [2]vnet.Bandwidth{
 				vnet.Forward: {Max: vnet.Gbit}, vnet.Reverse: {Min: 1200 * vnet.Mbit, Max: vnet.Unbounded}}}),

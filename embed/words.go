@@ -24,7 +24,7 @@ func (d diagnosis) short(i resource, amounts []int64, who string) string {
 	booked := d.cal.Peak(d.left.key(i), d.problem.spans[s].window)
 	own := capacity - booked - d.left.left[int(i)*d.left.spans+s]
 	phrase := fmt.Sprintf("%s offers %s to leases", d.name(i), d.amount(i, capacity))
-	if booked > 0 {
+	if booked > 0 && own+need <= capacity { // else it would not fit on its own
 		until := d.until(d.left.key(i), capacity-own-need, s)
 		by := holders(d.cal.Holders(d.left.key(i), d.problem.spans[s].window))
 		phrase = fmt.Sprintf("%s is booked to %s of %s%s by %s", d.name(i), d.amount(i, booked), d.amount(i, capacity), until, by)

@@ -55,6 +55,9 @@ func (a *app) printAftermath(after api.Aftermath) error {
 	for _, id := range after.Moved {
 		rows = append(rows, []string{id.String(), "moved", "-"})
 	}
+	for _, id := range after.Back {
+		rows = append(rows, []string{id.String(), "carried again", "-"})
+	}
 	for _, l := range after.Lost {
 		rows = append(rows, []string{l.Lease.String(), "lost", strings.Join(l.Reasons, "; ")})
 	}

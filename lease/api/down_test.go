@@ -37,7 +37,7 @@ func TestDownIsSaidAtOnce(t *testing.T) {
 		t.Errorf("links %+v", links)
 	}
 	after = must[Aftermath](t)(c.SetDown(ctx, "links", "wire", false))
-	if len(after.Lost) != 0 {
+	if len(after.Lost) != 0 || len(after.Moved) != 0 || len(after.Back) != 1 || after.Back[0] != id {
 		t.Errorf("link up: %+v", after)
 	}
 	if l := must[vnet.Lease](t)(c.WaitReady(ctx, id)); l.State != vnet.Running || l.Lost != nil {
