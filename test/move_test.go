@@ -75,7 +75,7 @@ func TestRoomIsMadeByMoving(t *testing.T) {
 		t.Errorf("the disturbance is not foretold:\n%s", offers)
 	}
 	gap := l.pings("first", 6, func() {
-		if r := l.sublet("up", second); r.code != 0 || !strings.Contains(r.err, "to make room") {
+		if r := l.sublet("up", second); r.code != 0 || !strings.Contains(r.err, "to make room") || !strings.Contains(r.out, "second is running") {
 			t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
 		}
 	})

@@ -138,9 +138,10 @@ func giveBack(client *api.Client, leases []vnet.Lease) error {
 	return errs
 }
 
-// ready waits until a lease runs, if it is to run now.
+// ready waits until a lease runs, if it is to run now: one that begins now may
+// still be booked while others make room for it.
 func (a *app) ready(ctx context.Context, client *api.Client, p *progress, l vnet.Lease, o upOptions) error {
-	if l.State == vnet.Booked {
+	if l.State == vnet.Booked && time.Now().Before(l.Window.Start) {
 		fmt.Fprintf(a.out, "%s is booked from %s until %s\n", l.ID(), when(l.Window.Start), when(l.Window.End))
 		return nil
 	}
