@@ -19,12 +19,27 @@ func (s *search) elsewhere(r vnet.Request) (vnet.Request, bool) {
 			return moved, true
 		}
 	}
-	if len(some) > 1 {
-		if moved, ok := s.move(r, some); ok {
-			return moved, true
+	for _, names := range [][]string{some, all} {
+		if len(names) < 2 {
+			continue // was tried
+		}
+		if moved, ok := s.move(r, names); ok {
+			return s.fewer(r, moved, names), true
 		}
 	}
-	return s.move(r, all)
+	return r, false
+}
+
+// fewer takes nodes back to where they were asked for, one by one, if the
+// others can go elsewhere without them.
+func (s *search) fewer(r, moved vnet.Request, names []string) vnet.Request {
+	for _, name := range names {
+		rest := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
+		if m, ok := s.move(r, rest); ok {
+			moved, names = m, rest
+		}
+	}
+	return moved
 }
 
 // pinned lists nodes with a stated place: those that found no host and the
