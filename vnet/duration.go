@@ -20,8 +20,11 @@ func ParseDuration(s string) (time.Duration, error) {
 	var total time.Duration
 	if days, rest, found := strings.Cut(text, "d"); found {
 		n, err := strconv.ParseFloat(days, 64)
-		if err != nil || !(n >= 0 && n <= MaxDuration.Hours()/24) {
+		switch {
+		case err != nil || !(n >= 0):
 			return 0, notDuration(s)
+		case n > MaxDuration.Hours()/24:
+			return 0, tooLong(s)
 		}
 		total, text = time.Duration(n*float64(day)), rest
 	}
@@ -33,7 +36,7 @@ func ParseDuration(s string) (time.Duration, error) {
 		total += d
 	}
 	if total < 0 || total > MaxDuration {
-		return 0, fmt.Errorf("%q is longer than ten years", s)
+		return 0, tooLong(s)
 	}
 	return total, nil
 }
@@ -41,6 +44,8 @@ func ParseDuration(s string) (time.Duration, error) {
 func notDuration(s string) error {
 	return fmt.Errorf("%q is not a duration such as 10ms, 90m, 6h or 2d", s)
 }
+
+func tooLong(s string) error { return fmt.Errorf("%q is longer than ten years", s) }
 
 // FormatDuration prints d in the shortest form ParseDuration reads back.
 func FormatDuration(d time.Duration) string {
