@@ -196,6 +196,9 @@ func (b *Book) Of(tenant vnet.TenantID) []vnet.Lease {
 // that came with it are saved.
 func (b *Book) Plans() map[vnet.HostID]plan.Host { return b.rollout.Plans() }
 
+// Plan is that of one host.
+func (b *Book) Plan(host vnet.HostID) (plan.Host, bool) { return b.rollout.Plan(host) }
+
 // SetVerdict stores the outcome of a check with its lease.
 func (b *Book) SetVerdict(id vnet.LeaseID, v vnet.Verdict) error {
 	e, ok := b.entries[id]

@@ -12,13 +12,17 @@ import (
 	"sublet/vnet"
 )
 
-// Report takes in what an agent says of its host.
+// Report takes in what an agent says of its host. Of thousands of reports most
+// are signs of life: nothing follows from them.
 func (b *Book) Report(now time.Time, r plan.Report) error {
-	b.rollout.Report(now, r)
-	if b.sense(r) {
+	news := b.rollout.Report(now, r)
+	switch {
+	case b.sense(r):
 		return b.worksNow(now)
+	case news:
+		return b.Tick(now)
 	}
-	return b.Tick(now)
+	return nil
 }
 
 // sense takes in which of a host's interfaces have no carrier; true: a link

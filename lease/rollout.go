@@ -147,11 +147,13 @@ func (r *Rollout) Step(now time.Time) {
 }
 
 // Report takes in what an agent says; a report of an unknown host is ignored.
-func (r *Rollout) Report(now time.Time, report plan.Report) {
+// False: it says nothing that was not known.
+func (r *Rollout) Report(now time.Time, report plan.Report) (news bool) {
 	h := r.hosts[report.Host]
 	if h == nil {
-		return
+		return false
 	}
+	dead, done, parts, problems := r.dead(h, now), h.done, len(h.parts), h.errors
 	h.seen = now
 	h.done = max(report.Revision, report.Tried)
 	h.errors = errorsByLease(report)
@@ -163,6 +165,7 @@ func (r *Rollout) Report(now time.Time, report plan.Report) {
 	}
 	h.settle()
 	r.mind(report.Host)
+	return dead || h.done != done || len(h.parts) != parts || !maps.EqualFunc(h.errors, problems, slices.Equal)
 }
 
 // Seen says that a host is alive though it has nothing to report.
@@ -229,6 +232,14 @@ func (r *Rollout) Next(now time.Time) time.Time {
 		next = earlier(next, r.hosts[name].seen.Add(r.liveness+1))
 	}
 	return next
+}
+
+// Plan is what was published for a host.
+func (r *Rollout) Plan(host vnet.HostID) (plan.Host, bool) {
+	if h := r.hosts[host]; h != nil {
+		return h.plan, true
+	}
+	return plan.Host{}, false
 }
 
 // Plans are the published ones.

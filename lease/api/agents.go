@@ -50,7 +50,7 @@ func revisionOf(r *http.Request) (uint64, error) {
 func (s *Server) planOf(host vnet.HostID, alive bool) (p plan.Host, err error) {
 	err = s.look(func(now time.Time, b *lease.Book) error {
 		var ok bool
-		if p, ok = b.Plans()[host]; !ok {
+		if p, ok = b.Plan(host); !ok {
 			return noSuchHost(host)
 		}
 		if alive {
@@ -81,7 +81,7 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, c *call) err
 		return err
 	}
 	err := s.change(func(now time.Time, b *lease.Book) error {
-		if _, ok := b.Plans()[report.Host]; !ok {
+		if _, ok := b.Plan(report.Host); !ok {
 			return noSuchHost(report.Host)
 		}
 		s.agents[report.Host] = agentState{seen: now, report: report}
