@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+
+	"sublet/vnet"
+)
+
+// stretch is the part of a path between two hosts that run agents: one tunnel.
+type stretch struct {
+	from, to vnet.HostID
+	out, in  vnet.SubstrateLink // first and last link
+	vni      vnet.VNI
+	hops     []vnet.Hop
+	lists    [2][]netip.Addr // relays by direction; nil: the fabric's own way
+}
+
+// stretchesOf gives each piece of a path its identifier.
+func stretchesOf(cuts [][]vnet.Hop, numbers []vnet.VNI) []stretch {
+	list := make([]stretch, len(cuts))
+	for i, hops := range cuts {
+		first, last := hops[0], hops[len(hops)-1]
+		list[i] = stretch{
+			from: vnet.HostID(first.From()), to: vnet.HostID(last.To()),
+			out: first.Link, in: last.Link, vni: numbers[i], hops: hops,
+		}
+	}
+	return list
+}
+
+// Walker is a vnet.Substrate or a vnet.Indexed.
+type Walker interface {
+	HostOf(name string) (vnet.SubstrateNode, bool)
+	Walk(from vnet.HostID, path vnet.Path) ([]vnet.Hop, error)
+}
+
+// AllStretches are those of all paths of a mapped link, one path after another.
+func AllStretches(sub Walker, m vnet.Mapping, link vnet.VirtualLink) ([][]vnet.Hop, error) {
+	var all [][]vnet.Hop
+	for _, share := range m.Paths(link.Name) {
+		cuts, err := Stretches(sub, m.Nodes[link.Ends[0]], share.Path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, cuts...)
+	}
+	return all, nil
+}
+
+// Stretches cuts a path at the hosts it passes: each piece becomes one tunnel
+// and needs one VNI.
+func Stretches(sub Walker, from vnet.HostID, path vnet.Path) ([][]vnet.Hop, error) {
+	hops, err := sub.Walk(from, path)
+	if err != nil {
+		return nil, err
+	}
+	var cuts [][]vnet.Hop
+	var piece []vnet.Hop
+	for _, hop := range hops {
+		piece = append(piece, hop)
+		if _, isHost := sub.HostOf(hop.To()); isHost {
+			cuts, piece = append(cuts, piece), nil
+		}
+	}
+	if len(piece) > 0 {
+		return nil, fmt.Errorf("path from %s ends in switch %s", from, piece[len(piece)-1].To())
+	}
+	return cuts, nil
+}
+
+func portOf(l vnet.SubstrateLink, host vnet.HostID) vnet.Port {
+	if l.Ends[0] == string(host) {
+		return l.Ports[0]
+	}
+	return l.Ports[1]
+}
