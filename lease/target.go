@@ -8,8 +8,8 @@ import (
 	"sublet/vnet"
 )
 
-// refresh computes rates anew and, for the leases that changed, what their
-// hosts shall have.
+// refresh brings rates up to date and, for the leases that changed, what
+// their hosts shall have.
 func (b *Book) refresh(now time.Time) error {
 	active, err := b.allocate()
 	if err != nil {
@@ -22,6 +22,20 @@ func (b *Book) refresh(now time.Time) error {
 			}
 		}
 	}
+	b.aim(now, active)
+	if b.everyHost {
+		names := make([]vnet.HostID, len(b.sub.Hosts))
+		for i, h := range b.sub.Hosts {
+			names[i] = h.Name
+		}
+		b.rollout.Keep(now, names)
+	}
+	b.stale, b.everyHost, b.dirty = false, false, make(map[vnet.HostID]bool)
+	return nil
+}
+
+// aim sets what the hosts of leases that changed shall have.
+func (b *Book) aim(now time.Time, active []*entry) {
 	on := make(map[vnet.HostID][]*entry)
 	for _, e := range active {
 		for name := range e.parts {
@@ -35,15 +49,6 @@ func (b *Book) refresh(now time.Time) error {
 			b.rollout.Aim(now, target(h.Name, on[h.Name]))
 		}
 	}
-	if b.everyHost {
-		names := make([]vnet.HostID, len(b.sub.Hosts))
-		for i, h := range b.sub.Hosts {
-			names[i] = h.Name
-		}
-		b.rollout.Keep(now, names)
-	}
-	b.stale, b.everyHost, b.dirty = false, false, make(map[vnet.HostID]bool)
-	return nil
 }
 
 // compile notes what each host shall have of a lease.
