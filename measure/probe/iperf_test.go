@@ -104,7 +104,7 @@ func TestAgainstIperf3(t *testing.T) {
 				tcpRef = append(tcpRef, rate)
 				rate, err = reference.rate(c.seconds, "-u", "-l", strconv.Itoa(measure.UDPPayload(1500)), "-b", strconv.Itoa(int(overload*float64(c.rate))))
 				must(t, err)
-				if rate > 0.97*float64(c.rate)*1472/1514 {
+				if rate > 0.995*float64(c.rate)*1472/1514 {
 					udpRef = append(udpRef, rate)
 				}
 			}
