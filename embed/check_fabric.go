@@ -48,7 +48,7 @@ func pinned(sub vnet.Substrate, hops []vnet.Hop) error {
 		return err
 	}
 	fabric, path := relay.FabricOf(sub), relay.Path{}
-	for i, hop := range hops {
+	for _, hop := range hops {
 		at := slices.Index(sub.Switches, hop.To())
 		if at >= 0 && len(path.Nodes) > 0 {
 			link := slices.IndexFunc(sub.Links, func(l vnet.SubstrateLink) bool { return l.Name == hop.Link.Name })
@@ -59,7 +59,7 @@ func pinned(sub vnet.Substrate, hops []vnet.Hop) error {
 			continue
 		}
 		if n := len(fabric.Pin(path)); n > vnet.MaxRelays {
-			return fmt.Errorf("up to %s it takes %d relays, and a packet has room for %d", hops[i].To(), n, vnet.MaxRelays)
+			return fmt.Errorf("up to %s it takes %d relays, and a packet has room for %d", hop.To(), n, vnet.MaxRelays)
 		}
 		path = relay.Path{}
 	}

@@ -22,7 +22,6 @@ type Engine struct {
 	charts charts
 	least  *graph.Least // made when first needed
 	stock  *inventory   // likewise
-
 }
 
 // New prepares a substrate, which must not be changed from then on; an error

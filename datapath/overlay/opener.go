@@ -30,8 +30,7 @@ const (
 // tells the programs.
 func (p *Part) setOpener() error {
 	if !p.Uncut {
-		p.opens = false
-		return p.removeOpener()
+		return nil
 	}
 	l, err := p.home.LinkByName(openerName)
 	if kernel.NotFound(err) {
@@ -56,10 +55,16 @@ func (p *Part) setOpener() error {
 	return p.table.objects.Opener.Put(uint32(0), uint32(portInMemory()))
 }
 
-// hasOpener says whether the device is there.
-func (p *Part) hasOpener() bool {
+// findOpener notes whether an earlier agent made the device. Where it is of no
+// use any more it goes.
+func (p *Part) findOpener() error {
+	if !p.Uncut {
+		p.opens = false
+		return p.removeOpener()
+	}
 	l, err := p.home.LinkByName(openerName)
-	return err == nil && l.Alias == openerMark
+	p.opens = err == nil && l.Alias == openerMark
+	return nil // a device that cannot be read is made
 }
 
 func portInMemory() uint16 {
@@ -87,10 +92,10 @@ func (p *Part) removeOpener() error {
 	if err := p.table.pins.Remove("opened"); err != nil {
 		return err
 	}
-	if !p.hasOpener() {
+	l, err := p.home.LinkByName(openerName)
+	if kernel.NotFound(err) || err == nil && l.Alias != openerMark {
 		return nil
 	}
-	l, err := p.home.LinkByName(openerName)
 	if err == nil {
 		err = p.home.DeleteLink(l.Index)
 	}
@@ -102,10 +107,10 @@ func (p *Part) removeOpener() error {
 
 // openerRight says whether the device is as setOpener leaves it.
 func (s *survey) openerRight() bool {
-	l := s.links[openerName]
 	if !s.opens {
-		return l.Alias != openerMark
+		return true
 	}
+	l := s.links[openerName]
 	var port uint32
 	return l.Up && l.Alias == openerMark && s.table.objects.Opener.Lookup(uint32(0), &port) == nil && port == uint32(portInMemory()) &&
 		s.on("opened", l, s.table.objects.OverlayOpened)

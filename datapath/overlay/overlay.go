@@ -107,8 +107,10 @@ func (p *Part) open() error {
 		return err
 	}
 	p.table, p.home = t, home
-	p.opens = p.Uncut && p.hasOpener()
-	if p.items, err = t.owners(); err == nil {
+	if err = p.findOpener(); err == nil {
+		p.items, err = t.owners()
+	}
+	if err == nil {
 		err = p.restore(renewed)
 	}
 	if err == nil {

@@ -93,7 +93,6 @@ func isClass(have, want kernel.HTBClass) bool {
 // A tunnel's class counts outer frames, its rate tenants' frames. So its
 // ceiling follows their mean size, from that of full frames to the one below
 // which the tenant's own share pays (plan.Outer); the plan booked the latter.
-
 //
 // Relay lists are not in what it counts, and wires carry them (plan.WireRate). With
 // smaller frames there are more of them, so the ceiling falls by what they take.
