@@ -330,3 +330,22 @@ func difference(before, after []string) string {
 	}
 	return b.String()
 }
+
+// traffic is what has come in by a device and gone out, as the kernel counts.
+type traffic struct{ bytesIn, packetsIn, bytesOut int }
+
+// passed reads the counters of a device in the namespace of a file.
+func passed(t *testing.T, namespace, device string) (n traffic) {
+	t.Helper()
+	within(t, namespace, func() error {
+		text, err := os.ReadFile("/proc/thread-self/net/dev")
+		if err != nil {
+			return err
+		}
+		_, line, _ := strings.Cut(string(text), device+":")
+		rest := new(string) // errs, drop, fifo, frame, compressed, multicast: of what came in
+		_, err = fmt.Sscan(line, &n.bytesIn, &n.packetsIn, rest, rest, rest, rest, rest, rest, &n.bytesOut)
+		return err
+	})
+	return n
+}

@@ -60,20 +60,10 @@ func (l *lab) blastHost(from, to string) (stop func()) {
 // received is how much arrives at a node's eth0 in a while, frames and all.
 func (c *tenant) received(host, network, node string, while time.Duration) vnet.Rate {
 	c.t.Helper()
-	bytes := func() (n uint64) {
-		within(c.t, c.node(host, network, node), func() error {
-			text, err := os.ReadFile("/proc/thread-self/net/dev")
-			if err == nil {
-				_, rest, _ := strings.Cut(string(text), "eth0:")
-				_, err = fmt.Sscan(rest, &n)
-			}
-			return err
-		})
-		return n
-	}
-	before, began := bytes(), time.Now()
+	namespace := c.node(host, network, node)
+	before, began := passed(c.t, namespace, "eth0").bytesIn, time.Now()
 	time.Sleep(while) // the measurement itself
-	return vnet.Rate(float64(bytes()-before) * 8 / time.Since(began).Seconds())
+	return vnet.Rate(float64(passed(c.t, namespace, "eth0").bytesIn-before) * 8 / time.Since(began).Seconds())
 }
 
 // Best effort is strictly below what is leased: a best-effort lease and the

@@ -3,7 +3,6 @@ package test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -84,16 +83,9 @@ links:
 }
 
 // received is how many packets came by a device of a host.
-func (l *lab) received(host, device string) (packets int) {
+func (l *lab) received(host, device string) int {
 	l.t.Helper()
-	within(l.t, l.host(host), func() error {
-		text, err := os.ReadFile("/proc/thread-self/net/dev")
-		if _, line, ok := strings.Cut(string(text), device+":"); ok {
-			_, err = fmt.Sscan(line, new(int), &packets)
-		}
-		return err
-	})
-	return packets
+	return passed(l.t, l.host(host), device).packetsIn
 }
 
 // deviations lists what is more than 1 % above or below its allocated rate,

@@ -2,7 +2,6 @@ package test
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -116,17 +115,9 @@ func (l *lab) counted(host string) (bytes int) {
 }
 
 // sent is how many bytes have left a host for its switch.
-func (l *lab) sent(host string) (bytes int) {
+func (l *lab) sent(host string) int {
 	l.t.Helper()
-	within(l.t, l.host(host), func() error {
-		text, err := os.ReadFile("/proc/thread-self/net/dev")
-		_, line, _ := strings.Cut(string(text), "to-leaf1:")
-		if words := strings.Fields(line); len(words) > 8 && err == nil {
-			bytes, err = strconv.Atoi(words[8])
-		}
-		return err
-	})
-	return bytes
+	return passed(l.t, l.host(host), "to-leaf1").bytesOut
 }
 
 // keepsMinimum checks a network while another sends all it can.
