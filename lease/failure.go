@@ -199,13 +199,14 @@ func staying(l vnet.Lease, working vnet.Substrate) vnet.Request {
 // abandon books for a lost lease what it had, if there is room.
 func (b *Book) abandon(e *entry) error {
 	b.touch(e)
+	b.mark(e)
+	e.parts, b.stale = nil, true // it may have had nothing until now
 	bookings, err := b.bookings(e.Request, e.Window, e.Mapping)
 	if err != nil {
 		return err
 	}
 	if !b.fit(b.withFormer(), bookings) {
-		b.mark(e)
-		e.bookings, e.Rates, b.stale = nil, nil, true
+		e.bookings, e.Rates = nil, nil
 		return nil
 	}
 	e.Lost.Booked, e.bookings = true, bookings

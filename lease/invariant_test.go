@@ -180,16 +180,15 @@ func (w *world) hostsNeverOverbooked(t *rapid.T) {
 	}
 	worst := make(map[vnet.VNI]map[vnet.HostID]vnet.Rate)
 	for host, p := range w.book.Plans() {
-		for _, l := range slices.Concat(p.Links, w.have[host].Links) {
-			for _, end := range l.Ends {
-				if end.Tunnel == nil || end.Tunnel.Class.BestEffort {
-					continue
+		if h, _ := w.book.Substrate().HostOf(string(host)); h.Down {
+			continue // it sends nothing, and takes back what it has before it does
+		}
+		for _, has := range []plan.Host{p, w.have[host]} {
+			for vni, rate := range enforcedBy(has) {
+				if worst[vni] == nil {
+					worst[vni] = make(map[vnet.HostID]vnet.Rate)
 				}
-				if worst[end.Tunnel.VNI] == nil {
-					worst[end.Tunnel.VNI] = make(map[vnet.HostID]vnet.Rate)
-				}
-				sum := worst[end.Tunnel.VNI]
-				sum[host] = max(sum[host], end.Tunnel.Class.Rate)
+				worst[vni][host] = max(worst[vni][host], rate)
 			}
 		}
 	}
@@ -211,6 +210,20 @@ func (w *world) hostsNeverOverbooked(t *rapid.T) {
 			t.Fatalf("hosts may enforce %s on %s, which has %s", sum, e.link, plan.Outer(l.Leasable()))
 		}
 	}
+}
+
+// enforcedBy are the minima of a host's tunnels. What has no entry in the
+// overlay's table sends nothing.
+func enforcedBy(p plan.Host) map[vnet.VNI]vnet.Rate {
+	rates := make(map[vnet.VNI]vnet.Rate)
+	for _, l := range p.Links {
+		for _, end := range l.Ends {
+			if end.Tunnel != nil && !end.Tunnel.Class.BestEffort && slices.ContainsFunc(p.Overlay, func(o plan.Overlay) bool { return o.VNI == end.Tunnel.VNI }) {
+				rates[end.Tunnel.VNI] = end.Tunnel.Class.Rate
+			}
+		}
+	}
+	return rates
 }
 
 // versions are a lease, and what it was before it moved.

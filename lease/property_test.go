@@ -23,7 +23,7 @@ func TestRandomLives(t *testing.T) {
 // TestRandomMoves is the same where leases make way for each other: movable
 // ones between hosts that two paths join.
 func TestRandomMoves(t *testing.T) {
-	liveAtRandom(t, func(*rapid.T) vnet.Substrate { return diamond() }, drawMovable, append(everyday, "restart"))
+	liveAtRandom(t, diamond, drawMovable, append(everyday, "restart", "link", "host"))
 }
 
 // everyday is what happens most.

@@ -67,11 +67,12 @@ func drawRequest(t *rapid.T, now time.Time) vnet.Request {
 	return r
 }
 
-// diamond joins C and G by D and by F.
-func diamond() vnet.Substrate {
+// diamond joins C and G by D and by F, which may be switches.
+func diamond(t *rapid.T) vnet.Substrate {
 	var sub vnet.Substrate
-	for _, h := range []string{"C", "D", "F", "G"} {
-		describe(&sub, []string{"host", h})
+	middle := rapid.SampledFrom([]string{"host", "switch"}).Draw(t, "middle")
+	for _, n := range []string{"host C", "host G", middle + " D", middle + " F"} {
+		describe(&sub, strings.Fields(n))
 	}
 	for _, ends := range []string{"C D", "D G", "C F", "F G"} {
 		describe(&sub, append(append([]string{"link"}, strings.Fields(ends)...), "1000"))
@@ -81,7 +82,7 @@ func diamond() vnet.Substrate {
 
 // drawMovable draws a network of one link on the diamond.
 func drawMovable(t *rapid.T, _ time.Time) vnet.Request {
-	ends := rapid.SampledFrom([][2]vnet.HostID{{"C", "G"}, {"C", "G"}, {"C", "D"}, {"D", "G"}}).Draw(t, "ends")
+	ends := rapid.SampledFrom([][2]vnet.HostID{{"C", "G"}, {"C", "G"}, {"C", "D"}, {"D", "G"}, {"C", ""}}).Draw(t, "ends")
 	low := vnet.Rate(rapid.SampledFrom([]int64{100, 300, 500, 800}).Draw(t, "min")) * vnet.Mbit
 	band := vnet.Bandwidth{Min: low, Max: low + vnet.Rate(rapid.SampledFrom([]int64{0, 200, 900}).Draw(t, "more"))*vnet.Mbit}
 	return vnet.Request{
