@@ -10,9 +10,10 @@ import (
 // Fabric is a substrate of switches with hosts at its edge, each at one switch.
 type Fabric struct {
 	relay    *relay.Fabric
-	at       []int     // switch of each host
-	capacity []float64 // by directed link, in units of the slowest host link
-	access   []int     // link of each host
+	at       []int        // switch of each host
+	capacity []float64    // by directed link, in units of the slowest host link
+	access   []int        // link of each host
+	prices   relay.Prices // of links; nil: not made yet
 	Groups   Groups
 }
 

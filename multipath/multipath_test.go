@@ -3,8 +3,10 @@ package multipath
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"sublet/embed/topology"
 	"sublet/vnet"
 )
 
@@ -227,13 +229,71 @@ func TestPatternsAreOneToOne(t *testing.T) {
 	}
 }
 
+// Two hosts send to each other over a short path and two long ones that share
+// links: even dealing puts a third of the subflows on each, weights most on the
+// short one and the rest on both of the others.
+func TestSubflowsByWeight(t *testing.T) {
+	sub := vnet.Substrate{Switches: []string{"a", "b", "c", "d", "e", "f"}, Hosts: []vnet.SubstrateNode{{Name: "h1"}, {Name: "h2"}}}
+	for _, ends := range [][2]string{{"h1", "a"}, {"h2", "b"}, {"a", "b"}, {"a", "c"}, {"c", "d"}, {"c", "e"}, {"d", "f"}, {"e", "f"}, {"f", "b"}} {
+		sub.Links = append(sub.Links, vnet.SubstrateLink{Name: ends[0] + ends[1], Ends: ends, Capacity: vnet.Gbit})
+	}
+	f, err := NewFabric(sub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ksp, _ := ParseMethod("ksp:3")
+	even, _ := ParseMethod("even:3")
+	paths := f.Paths(0, 1, ksp)
+	if w := f.Weights(paths, even); !slices.Equal(w, []uint32{0, 0, 0}) {
+		t.Errorf("even weights are %v", w)
+	}
+	w := f.Weights(paths, ksp)
+	if len(paths) != 3 || w[0] <= w[1]+w[2] || w[1]-w[2] > 1 {
+		t.Fatalf("%d paths with weights %v", len(paths), w)
+	}
+	given := make([]int, 3)
+	for _, at := range turns(w, 24) {
+		given[at]++
+	}
+	if given[0] <= 12 || given[2] == 0 {
+		t.Errorf("24 turns by weights %v: %v", w, given)
+	}
+}
+
+// On a random graph of four ports, weights are worth more than the seed's
+// eighth path costs, and with them no path more makes a gain less.
+func TestGainOfWeights(t *testing.T) {
+	sub, _, err := topology.Named("jellyfish:20,4,16,1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFabric(sub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gain := func(method string) (sum float64) {
+		m, _ := ParseMethod(method)
+		single, _ := ParseMethod("single")
+		for run := range uint64(10) {
+			rng := rand.New(rand.NewPCG(1, run))
+			targets := oneToOne(f.Hosts(), rng)
+			sum += f.Stream(targets, 8, m, rng) / f.Stream(targets, 8, single, rng) / 10
+		}
+		return sum
+	}
+	even, three, eight := gain("even:8"), gain("ksp:3"), gain("ksp:8")
+	if eight < even+0.05 || eight < three || eight < 1.15 {
+		t.Errorf("gains are %.3f evenly, %.3f by weight, %.3f with three paths", even, eight, three)
+	}
+}
+
 func TestBadWords(t *testing.T) {
 	for _, pattern := range []string{"", "stride", "stride:0", "stride:x", "stride:1x", "staggered:1,1", "staggered:0.5", "all"} {
 		if _, err := ParsePattern(pattern, Groups{}); err == nil {
 			t.Errorf("pattern %q is taken", pattern)
 		}
 	}
-	for _, method := range []string{"", "ksp", "ksp:0", "ksp:65", "ksp:x", "tree:2", "best"} {
+	for _, method := range []string{"", "ksp", "ksp:0", "ksp:65", "ksp:x", "even", "even:65", "tree:2", "best"} {
 		if _, err := ParseMethod(method); err == nil {
 			t.Errorf("method %q is taken", method)
 		}

@@ -19,8 +19,9 @@ type Method struct {
 // ParseMethod reads a method: tree (the first shortest path), hash (of each
 // flow, over all shortest paths, as ECMP does), flow (hash, then
 // rearrangement), for streams also single (the first shortest path), ecmp,
-// ksp:K (subflows in turn over the K shortest paths) and coupled:K (the same
-// with coupled congestion control).
+// ksp:K (subflows over the K shortest paths by relay.Fabric.Weights), even:K
+// (in turn, each path as often as the others) and coupled:K (the same with
+// coupled congestion control).
 func ParseMethod(text string) (Method, error) {
 	kind, number, counted := strings.Cut(text, ":")
 	m := Method{Name: text, kind: kind}
@@ -30,7 +31,7 @@ func ParseMethod(text string) (Method, error) {
 			return m, fmt.Errorf("method %q takes no number", text)
 		}
 		return m, nil
-	case "ksp", "coupled":
+	case "ksp", "even", "coupled":
 		k, err := strconv.Atoi(number)
 		if err != nil || k < 1 || k > 64 {
 			return m, fmt.Errorf("method %q: state the number of paths, 1 to 64, as in %s:8", text, kind)
@@ -38,7 +39,7 @@ func ParseMethod(text string) (Method, error) {
 		m.k = k
 		return m, nil
 	}
-	return m, fmt.Errorf("method %q: choose tree, hash, flow, single, ecmp, ksp:K or coupled:K", text)
+	return m, fmt.Errorf("method %q: choose tree, hash, flow, single, ecmp, ksp:K, even:K or coupled:K", text)
 }
 
 // Kind is the method's name without its number.
@@ -46,7 +47,7 @@ func (m Method) Kind() string { return m.kind }
 
 // Streams says that the method is for TCP rather than constant rates.
 func (m Method) Streams() bool {
-	return m.kind == "single" || m.kind == "ecmp" || m.kind == "ksp" || m.kind == "coupled"
+	return m.kind == "single" || m.kind == "ecmp" || m.k > 0
 }
 
 // Datagrams is the forwarding rate, received by sent, of senders at their
@@ -85,6 +86,42 @@ func (f *Fabric) candidates(from, to int, m Method) []relay.Path {
 	return f.paths(from, to, m.k)
 }
 
+// Weights are those of a method's paths; 0 counts as 1.
+func (f *Fabric) Weights(paths []relay.Path, m Method) []uint32 {
+	if m.kind != "ksp" {
+		return make([]uint32, len(paths))
+	}
+	if f.prices == nil {
+		hosts := make([]int, f.relay.Len())
+		for _, at := range f.at {
+			hosts[at]++
+		}
+		f.prices = f.relay.Prices(hosts)
+	}
+	return f.relay.Weights(paths, f.prices)
+}
+
+// turns are the first n that paths get by weight, as the data plane gives them:
+// each time the path has it that is most behind.
+func turns(weights []uint32, n int) []int {
+	total := 0
+	for _, w := range weights {
+		total += int(max(w, 1))
+	}
+	given, all := make([]int, len(weights)), make([]int, n)
+	for turn := range all {
+		best, most := 0, -total*n
+		for i, w := range weights {
+			if due := (turn+1)*int(max(w, 1)) - given[i]*total; due > most {
+				best, most = i, due
+			}
+		}
+		given[best]++
+		all[turn] = best
+	}
+	return all
+}
+
 // Stream is the sum of the rates of TCP connections with some subflows each,
 // which share links max-min fairly: each for itself (uncoupled, as the seed's
 // simulations were, 003:990), or coupled.
@@ -92,8 +129,9 @@ func (f *Fabric) Stream(targets []int, subflows int, m Method, rng *rand.Rand) f
 	var flows []load
 	for from, to := range targets {
 		paths := f.candidates(from, to, m)
+		turns := turns(f.Weights(paths, m), subflows)
 		for i := range subflows {
-			p := paths[i%len(paths)]
+			p := paths[turns[i]]
 			if m.kind == "ecmp" {
 				p = paths[rng.IntN(len(paths))]
 			}

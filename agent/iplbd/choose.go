@@ -20,7 +20,7 @@ type Computed struct {
 type hop struct{ from, by, to netip.Addr }
 
 // Compute are the paths from a host's switch to all others: for each the
-// shortest ones, each with the fewest relays that pin it, proven hop by hop
+// shortest ones, with the parts of flows that load the fabric least, each with the fewest relays that pin it, proven hop by hop
 // against how the switches forward. A path that cannot be pinned with the
 // addresses there are, or by few enough headers, is left out.
 func Compute(db Database, c Choice) (Computed, error) {
@@ -33,6 +33,9 @@ func Compute(db Database, c Choice) (Computed, error) {
 	}
 	all := Computed{hops: make(map[netip.Prefix][][]hop)}
 	counts := f.advertisers()
+	if !c.Even {
+		f.prices = f.graph.Prices(f.hosts)
+	}
 	for to := range f.ids {
 		if to == f.own || !f.address[to].IsValid() {
 			continue
@@ -117,7 +120,7 @@ func (f *fabric) spread(to int, c Choice, counts map[netip.Prefix]int) (plan.Spr
 			s.Also = append(s.Also, p)
 		}
 	}
-	shortest, hops := 0, [][]hop(nil)
+	shortest, hops, taken := 0, [][]hop(nil), []relay.Path(nil)
 	for _, path := range f.graph.Shortest(f.own, to, c.Paths) {
 		if shortest == 0 {
 			shortest = path.Cost
@@ -127,7 +130,12 @@ func (f *fabric) spread(to int, c Choice, counts map[netip.Prefix]int) (plan.Spr
 		}
 		if p, ok := f.pinned(path); ok && !slices.ContainsFunc(s.Paths, func(q plan.RelayPath) bool { return slices.Equal(q.Relays, p.Relays) }) {
 			s.Paths = append(s.Paths, p)
-			hops = append(hops, f.hops(path))
+			hops, taken = append(hops, f.hops(path)), append(taken, path)
+		}
+	}
+	if f.prices != nil {
+		for i, w := range f.graph.Weights(taken, f.prices) {
+			s.Paths[i].Weight = w
 		}
 	}
 	return s, hops

@@ -20,6 +20,7 @@ type Database struct {
 type Choice struct {
 	Paths   int     // for each destination switch
 	Stretch float64 // times the shortest path's cost that a path may cost; 0: any
+	Even    bool    // flows are dealt equally to all paths, not by relay.Fabric.Weights
 	Mode    plan.SpreadMode
 	By      plan.Relaying
 }
@@ -33,6 +34,8 @@ type fabric struct {
 	number  map[netip.Addr]int
 	behind  [][]netip.Prefix      // prefixes of a switch and of what hangs on it
 	ends    map[[2]int]netip.Addr // of the link (first) the address at the switch (second)
+	hosts   []int                 // of each switch; nil: there are none
+	prices  relay.Prices          // of links; nil: flows are dealt evenly
 	own     int                   // switch of the host; -1: none
 	address []netip.Addr          // loopback; invalid: none
 }
@@ -49,6 +52,9 @@ func newFabric(db Database) (*fabric, error) {
 		}
 	}
 	f.graph = relay.NewFabric(len(f.ids))
+	if len(host) > 0 {
+		f.hosts = make([]int, len(f.ids))
+	}
 	f.behind, f.address = make([][]netip.Prefix, len(f.ids)), make([]netip.Addr, len(f.ids))
 	for i, id := range f.ids {
 		f.behind[i], f.address[i] = db.Routers[id].Stubs, loopback(db.Routers[id])
@@ -56,6 +62,7 @@ func newFabric(db Database) (*fabric, error) {
 	for _, leaf := range slices.SortedFunc(maps.Keys(host), netip.Addr.Compare) {
 		if at, known := f.number[host[leaf]]; known {
 			f.behind[at] = slices.Concat(f.behind[at], db.Routers[leaf].Stubs)
+			f.hosts[at]++
 		}
 	}
 	if access, leaf := host[db.Self]; leaf {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"sublet/plan"
@@ -61,10 +62,10 @@ func TestPathsFromWhatFRRSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"10.255.0.2/32 flow [] [10.255.0.3 10.255.0.4] also []",
+		"10.255.0.2/32 flow []*7 [10.255.0.3 10.255.0.4] also []",
 		"  turn 10.255.0.2 back []",
 		"  turn 10.255.0.2 back [10.255.0.4 10.255.0.3]",
-		"10.255.0.3/32 flow [] [10.255.0.2 10.255.0.4] also []",
+		"10.255.0.3/32 flow []*7 [10.255.0.2 10.255.0.4] also []",
 		"  turn 10.255.0.3 back []",
 		"  turn 10.255.0.3 back [10.255.0.4 10.255.0.2]",
 		"10.255.0.4/32 flow [10.255.0.2] [10.255.0.3] also [10.1.6.0/30]",
@@ -73,6 +74,10 @@ func TestPathsFromWhatFRRSays(t *testing.T) {
 	}
 	if got := texts(c); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	even, err := Compute(db, Choice{Paths: 4, Even: true})
+	if err != nil || slices.ContainsFunc(texts(even), func(line string) bool { return strings.Contains(line, "*") }) {
+		t.Errorf("evenly: %q, %v", texts(even), err)
 	}
 	short, err := Compute(db, Choice{Paths: 4, Stretch: 1})
 	if err != nil || len(short.Spreads) != 3 || len(short.Spreads[0].Paths) != 1 || len(short.Spreads[2].Paths) != 2 {
@@ -108,7 +113,7 @@ func TestPathsOverALostLinkGoAtOnce(t *testing.T) {
 	for _, s := range left.Spreads {
 		got = append(got, s.String())
 	}
-	want := []string{"10.255.0.2/32 flow []", "10.255.0.3/32 flow []", "10.255.0.4/32 flow [10.255.0.3]"}
+	want := []string{"10.255.0.2/32 flow []*7", "10.255.0.3/32 flow []*7", "10.255.0.4/32 flow [10.255.0.3]"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q are left, want %q", got, want)
 	}

@@ -43,20 +43,20 @@ func main() {
 
 func run() error {
 	fmt.Printf("%s; k = %d, processor time of one thread, median of %d\n\n", rig.Machine(), *k, *rounds)
-	table := rig.Table{Head: []string{"ports", "switches", "hosts", "time", "headers", "most", "lists that follow their path", "the document's headers", "that follow their path"}}
+	table := rig.Table{Head: []string{"ports", "switches", "hosts", "time", "weights", "headers", "most", "lists that follow their path", "the document's headers", "that follow their path"}}
 	line := figure.Line{Name: "all lists of one switch"}
 	for _, p := range ports {
 		n, hosts := 5*p*p/4, p*p*p/4
-		f, err := fabric(n, p, hosts)
+		f, at, err := fabric(n, p, hosts)
 		if err != nil {
 			return err
 		}
-		took := median(f)
+		took, dealing := median(f, at)
 		s, err := count(f)
 		if err != nil {
 			return err
 		}
-		table.Add(p, n, hosts, took.Round(10*time.Microsecond), f2(s.relays), s.most, percent(s.follow), f2(s.theirs), percent(s.theirFollow))
+		table.Add(p, n, hosts, took.Round(10*time.Microsecond), dealing.Round(10*time.Microsecond), f2(s.relays), s.most, percent(s.follow), f2(s.theirs), percent(s.theirFollow))
 		line.X, line.Y, line.Half = append(line.X, float64(n)), append(line.Y, took.Seconds()), append(line.Half, math.NaN())
 		line.Labels = append(line.Labels, strconv.Itoa(n))
 	}
@@ -70,34 +70,48 @@ func run() error {
 func f2(x float64) string      { return fmt.Sprintf("%.2f", x) }
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
-func fabric(switches, ports, hosts int) (*relay.Fabric, error) {
+// fabric is one, and how many hosts each switch has.
+func fabric(switches, ports, hosts int) (*relay.Fabric, []int, error) {
 	sub, err := topology.Jellyfish(switches, ports, hosts, 1)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f, err := multipath.NewFabric(sub)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return f.Switches(), nil
+	at := make([]int, switches)
+	for _, s := range f.Groups.Edge {
+		at[s]++
+	}
+	return f.Switches(), at, nil
 }
 
-// median time of all lists of switch 0, nothing of the fabric computed before.
-func median(f *relay.Fabric) time.Duration {
-	times := make([]time.Duration, *rounds)
-	for i := range times {
+// median times of all lists of switch 0, nothing of the fabric computed before,
+// and then of the weights of their paths.
+func median(f *relay.Fabric, hosts []int) (lists, weights time.Duration) {
+	times := [2][]time.Duration{make([]time.Duration, *rounds), make([]time.Duration, *rounds)}
+	for i := range *rounds {
 		fresh := f.Without(func(int, relay.Arc) bool { return false })
+		paths := make([][]relay.Path, fresh.Len())
 		runtime.GC()
-		before := spent()
+		start := spent()
 		for to := 1; to < fresh.Len(); to++ {
-			for _, p := range fresh.Shortest(0, to, *k) {
+			paths[to] = fresh.Shortest(0, to, *k)
+			for _, p := range paths[to] {
 				fresh.Pin(p)
 			}
 		}
-		times[i] = spent() - before
+		listed := spent()
+		prices := fresh.Prices(hosts)
+		for _, p := range paths {
+			fresh.Weights(p, prices)
+		}
+		times[0][i], times[1][i] = listed-start, spent()-listed
 	}
-	slices.Sort(times)
-	return times[len(times)/2]
+	slices.Sort(times[0])
+	slices.Sort(times[1])
+	return times[0][*rounds/2], times[1][*rounds/2]
 }
 
 // spent is the process's time on processors.

@@ -64,6 +64,7 @@ func (r *spreadRun) spreadFlags(c *cobra.Command) {
 	f.StringVar(&r.ospf, "ospf", "", "directory of the vty sockets of an ospfd of FRR")
 	f.IntVarP(&r.choice.Paths, "paths", "k", 8, "shortest paths to each switch, with --ospf")
 	f.Float64Var(&r.choice.Stretch, "stretch", 0, "how many times the shortest one's cost a path may cost, with --ospf; 0: any")
+	f.BoolVar(&r.choice.Even, "even", false, "deal flows equally to all paths, with --ospf; else short paths and those with links of their own get more")
 	f.StringVar(&r.mode, "mode", string(plan.PerFlow), "hash, flow, flowlet or round-robin, with --ospf")
 	f.StringVar(&r.by, "by", string(plan.ByIPIP), "ipip, gre, or udp for relays that all run Sublet, with --ospf")
 	f.DurationVar(&r.probe, "probe", 20*time.Millisecond, "between probes of a path in use; 0: no probes")

@@ -321,18 +321,28 @@ func (t *Table) SetUp(prefix netip.Prefix, i int, up bool) error {
 	if err != nil {
 		return err
 	}
+	if up { // nobody is sent to a path that does not let him pass
+		err = errors.Join(t.setPassing(id, up), t.setAlive(set, i, up))
+	} else {
+		err = errors.Join(t.setAlive(set, i, up), t.setPassing(id, up))
+	}
+	return errors.Join(err, t.changed())
+}
+
+// setPassing lets flows stay on a path, or not.
+func (t *Table) setPassing(id uint32, up bool) error {
 	var p iplbPath
 	if err := t.c.Maps["paths"].Lookup(id, &p); err != nil {
-		return fmt.Errorf("read path %d to %s: %w", i, prefix, err)
+		return fmt.Errorf("read path %d: %w", id, err)
 	}
 	p.Up = 0
 	if up {
 		p.Up = 1
 	}
 	if err := t.c.Maps["paths"].Put(id, p); err != nil {
-		return fmt.Errorf("put path %d to %s: %w", i, prefix, err)
+		return fmt.Errorf("put path %d: %w", id, err)
 	}
-	return errors.Join(t.setAlive(set, i, up), t.changed())
+	return nil
 }
 
 // member is the number of the i-th path to a prefix, and of its set.

@@ -164,7 +164,7 @@ func (h *host) clear() error {
 }
 
 // modes of the data plane by kind of method.
-var modes = map[string]iplb.Mode{"hash": iplb.Hash, "flow": iplb.PerFlow, "ksp": iplb.RoundRobin, "single": iplb.Hash}
+var modes = map[string]iplb.Mode{"hash": iplb.Hash, "flow": iplb.PerFlow, "ksp": iplb.RoundRobin, "even": iplb.RoundRobin, "single": iplb.Hash}
 
 // rule spreads what one host sends to another; false: the fabric does, or both
 // are at one switch.
@@ -175,8 +175,10 @@ func (f *Fabric) rule(from, to int, m multipath.Method) (iplb.Rule, bool) {
 		return iplb.Rule{}, false
 	}
 	rule := iplb.Rule{Prefix: netip.PrefixFrom(f.hosts[to].loop, 32), Mode: mode}
-	for _, p := range paths[:min(len(paths), iplb.MaxPaths)] {
-		rule.Paths = append(rule.Paths, iplb.Path{Relays: f.relays(p)})
+	paths = paths[:min(len(paths), iplb.MaxPaths)]
+	weights := f.model.Weights(paths, m)
+	for i, p := range paths {
+		rule.Paths = append(rule.Paths, iplb.Path{Relays: f.relays(p), Weight: weights[i]})
 	}
 	return rule, true
 }
