@@ -137,6 +137,7 @@ func (h *Host) put(p *port) {
 		h.closePort(was)
 	}
 	h.ports[p.index] = p
+	h.join(p)
 }
 
 // portRate is what may come in by p: its device should make no segments that
@@ -175,6 +176,7 @@ func (h *Host) closePort(p *port) {
 }
 
 func (h *Host) shut(p *port) {
+	h.part(p)
 	for _, ref := range p.queue {
 		h.release(ref)
 	}

@@ -70,8 +70,8 @@ func FuzzParse(f *testing.F) {
 
 // made is a slot with a frame of n bytes behind a virtio header.
 func made(n, headers, part int, kind byte) *slot {
-	f := &slot{small: make([]byte, small), big: make([]byte, big), off: headroom, len: virtio + n}
-	h := f.small[headroom:]
+	f := &slot{mem: make([]byte, big), off: headroom, len: virtio + n}
+	h := f.header()
 	h[1] = kind
 	binary.NativeEndian.PutUint16(h[2:], uint16(headers))
 	binary.NativeEndian.PutUint16(h[4:], uint16(part))
@@ -100,7 +100,7 @@ func TestSizeOfSegments(t *testing.T) {
 // frame's begin counts four more.
 func TestTagGoesBack(t *testing.T) {
 	f := made(100, 54, 40, 1)
-	frame := f.small[headroom+virtio:]
+	frame := f.frame()
 	for i := range 100 {
 		frame[i] = byte(i)
 	}
@@ -109,7 +109,7 @@ func TestTagGoesBack(t *testing.T) {
 	if len(got) != 104 || got[11] != 11 || binary.BigEndian.Uint32(got[12:]) != 0x81000007 || got[16] != 12 || got[103] != 99 {
 		t.Errorf("% x", got)
 	}
-	if h := f.small[f.off:]; binary.NativeEndian.Uint16(h[2:]) != 58 || binary.NativeEndian.Uint16(h[4:]) != 40 {
-		t.Errorf("header % x", h[:virtio])
+	if h := f.header(); binary.NativeEndian.Uint16(h[2:]) != 58 || binary.NativeEndian.Uint16(h[4:]) != 40 {
+		t.Errorf("header % x", h)
 	}
 }

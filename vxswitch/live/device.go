@@ -21,7 +21,7 @@ type device struct {
 	packet  bool   // a packet socket: the kernel keeps VLAN tags beside the frame
 	batched bool   // what is written waits for more (writeAll)
 	xdp     *xdp   // AF_XDP sockets
-	iov     [2]unix.Iovec
+	iov     unix.Iovec
 	msg     unix.Msghdr
 	aux     [64]byte
 	ring    *ring  // of a packet socket
@@ -148,6 +148,9 @@ func (d *device) stale(c PortConfig) bool {
 	return err == nil && there != d.link
 }
 
+// tap says that d is a TAP device.
+func (d *device) tap() bool { return !d.packet && d.xdp == nil && d.fd >= 0 }
+
 // missed are the frames that found the socket full since it was asked last.
 func (d *device) missed() (n uint64) {
 	if d.xdp != nil {
@@ -190,12 +193,12 @@ func (d *device) close() {
 	d.ring.unmap()
 }
 
-// read reads a frame into f; none is false. rest is where a long one goes on,
-// which f then keeps.
-func (d *device) read(f *slot, rest []byte) (ok, kept bool) {
+// read reads a frame into f; none is false. piece is for a long one, which f
+// then keeps.
+func (d *device) read(f *slot, piece []byte) (ok, kept bool) {
 	f.off = headroom
 	if d.xdp != nil {
-		return d.xdp.take(f, rest)
+		return d.xdp.take(f, piece)
 	}
 	if d.ring != nil {
 		what := d.ring.take(f)
@@ -206,52 +209,47 @@ func (d *device) read(f *slot, rest []byte) (ok, kept bool) {
 			return what == whole, false
 		}
 	}
-	if !d.packet {
-		return d.readTap(f, rest)
+	n := 0
+	if d.packet {
+		n = d.receive(piece[headroom:])
+	} else {
+		n = d.readTap(piece[headroom:])
 	}
-	d.iov[0].Base = &f.small[headroom]
-	d.iov[0].SetLen(small - headroom)
-	d.iov[1].Base = &rest[0]
-	d.iov[1].SetLen(len(rest))
-	n := d.receive()
-	if n < virtio+14 {
+	if n < least {
 		return false, false
 	}
-	f.len = n
-	if n > small-headroom {
-		f.big, f.bigAt, kept = rest, 0, true
+	kept = f.came(piece, n)
+	if d.packet {
+		d.untuck(f)
 	}
-	d.untuck(f)
 	return true, kept
 }
 
-// readTap reads a frame to rest and copies its begin: the kernel takes longer to
-// read into two pieces than this takes.
-func (d *device) readTap(f *slot, rest []byte) (ok, kept bool) {
-	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(d.fd), uintptr(unsafe.Pointer(&rest[0])), uintptr(len(rest)))
-	if errno != 0 || n < virtio+14 {
-		return false, false
+// least is the shortest that a device may bring.
+const least = virtio + 14
+
+// readTap reads a frame to b: the kernel takes longer to read into two pieces
+// than copying a short one does.
+func (d *device) readTap(b []byte) int {
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(d.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	if errno != 0 {
+		return -1
 	}
-	f.len = int(n)
-	first := copy(f.small[headroom:], rest[:n])
-	if first < f.len {
-		f.big, f.bigAt, kept = rest, first, true
-	}
-	return true, kept
+	return int(n)
 }
 
 // errBusy: the device's queue is full.
 var errBusy = errors.New("device busy")
 
-// write writes a frame.
+// write writes a frame to a TAP device.
 func (d *device) write(f *slot) error {
-	v := f.iovecs(&d.iov)
-	var errno unix.Errno
-	if len(v) == 1 { // vectors cost the kernel more
-		_, _, errno = unix.RawSyscall(unix.SYS_WRITE, uintptr(d.fd), uintptr(unsafe.Pointer(v[0].Base)), uintptr(v[0].Len))
-	} else {
-		_, _, errno = unix.RawSyscall(unix.SYS_WRITEV, uintptr(d.fd), uintptr(unsafe.Pointer(&v[0])), uintptr(len(v)))
-	}
+	b := f.whole()
+	_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(d.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	return told(errno)
+}
+
+// told is what the kernel says of a frame.
+func told(errno unix.Errno) error {
 	switch errno {
 	case 0:
 		return nil

@@ -3,8 +3,6 @@ package live
 import (
 	"encoding/binary"
 
-	"golang.org/x/sys/unix"
-
 	"sublet/vnet"
 )
 
@@ -23,26 +21,27 @@ const (
 const (
 	headroom = 4                    // for a VLAN tag that the kernel took off
 	small    = 2048                 // bytes of a frame in its own slot
-	big      = 65536 + 64           // bytes of the rest of a frame, or all of it, borrowed
+	big      = 65536 + 64           // bytes of a longer frame, borrowed
 	longest  = vnet.Bytes(96 << 10) // longest frame: a segment of 64 KB with the headers of its parts
 	most     = 1 << 17              // frames at most; 256 MB of slots
+	pieces   = 8                    // of 64 KB are made at a time; their first bytes lie in different lines of a cache
 	chunk    = 256                  // slots are made so many at a time
 )
 
-// slot is a frame in memory: its first bytes in a piece of its own, and the
-// rest, if there is one, in a borrowed piece of 64 KB. So one read needs to
-// know no size, small frames take little room, and large ones are not copied.
+// slot is a frame in memory, in one piece: in memory of its own if it is short,
+// else in a borrowed piece of 64 KB. So one read needs to know no size, small
+// frames take little room, and large ones are not copied.
 type slot struct {
-	small []byte // headroom, virtio header, frame
-	big   []byte // nil for most
-	bigAt int    // where in big the rest begins
+	small []byte // its own piece
+	mem   []byte // where the frame is: headroom, virtio header, frame
 	len   int    // virtio header and frame
-	off   int    // where the virtio header begins in small
+	off   int    // where the virtio header begins
 	refs  int32  // outputs it is queued for
 	next  uint32 // free slot behind it
 }
 
-// slots is a pool of frames. Slot 0 is not used.
+// slots is a pool of frames. Slot 0 is not used. What was given back last is
+// taken first, because the processor's caches still have it.
 type slots struct {
 	all  []slot
 	free uint32
@@ -70,7 +69,8 @@ func (s *slots) more() bool {
 	}
 	memory := make([]byte, chunk*small)
 	for i := range chunk {
-		s.all = append(s.all, slot{small: memory[i*small : (i+1)*small : (i+1)*small], next: s.free})
+		own := memory[i*small : (i+1)*small : (i+1)*small]
+		s.all = append(s.all, slot{small: own, mem: own, next: s.free})
 		s.free = uint32(len(s.all) - 1)
 	}
 	return true
@@ -79,9 +79,9 @@ func (s *slots) more() bool {
 // give puts a slot back, and its borrowed piece.
 func (s *slots) give(n uint32) {
 	f := &s.all[n]
-	if f.big != nil {
-		s.bigs = append(s.bigs, f.big)
-		f.big = nil
+	if len(f.mem) != small {
+		s.back(f.mem)
+		f.mem = f.small
 	}
 	f.next = s.free
 	s.free = n
@@ -95,31 +95,41 @@ func (s *slots) borrow() []byte {
 		s.bigs = s.bigs[:n-1]
 		return b
 	}
-	return make([]byte, big)
-}
-
-// frame is the part of the frame that lookups read.
-func (f *slot) frame() []byte {
-	return f.small[f.off+virtio : min(f.off+f.len, small)]
-}
-
-// iovecs are the pieces to write.
-func (f *slot) iovecs(v *[2]unix.Iovec) []unix.Iovec {
-	first := min(f.len, small-f.off)
-	v[0].Base = &f.small[f.off]
-	v[0].SetLen(first)
-	if f.len == first {
-		return v[:1]
+	memory := make([]byte, pieces*big)
+	for i := 1; i < pieces; i++ {
+		s.back(memory[i*big : (i+1)*big : (i+1)*big])
 	}
-	v[1].Base = &f.big[f.bigAt]
-	v[1].SetLen(f.len - first)
-	return v[:2]
+	return memory[:big:big]
+}
+
+// back takes a borrowed piece back.
+func (s *slots) back(piece []byte) { s.bigs = append(s.bigs, piece) }
+
+// header is the virtio header.
+func (f *slot) header() []byte { return f.mem[f.off : f.off+virtio] }
+
+// frame is the frame behind it.
+func (f *slot) frame() []byte { return f.mem[f.off+virtio : f.off+f.len] }
+
+// whole is both, as devices have it.
+func (f *slot) whole() []byte { return f.mem[f.off : f.off+f.len] }
+
+// came makes f what a device wrote, n bytes, to a borrowed piece behind the
+// headroom; kept says that f keeps the piece.
+func (f *slot) came(piece []byte, n int) (kept bool) {
+	f.off, f.len = headroom, n
+	if n > small-headroom {
+		f.mem = piece
+		return true
+	}
+	copy(f.small[headroom:], piece[headroom:headroom+n])
+	return false
 }
 
 // size is the bytes of frame on a wire: of a segment that will be cut into
 // parts, all parts with their headers.
 func (f *slot) size() int32 {
-	h := f.small[f.off : f.off+virtio]
+	h := f.header()
 	n := f.len - virtio
 	if h[1]&^gsoECN == gsoNone {
 		return int32(n)
@@ -135,14 +145,14 @@ func (f *slot) size() int32 {
 
 // tag puts a VLAN tag that the kernel had taken off back into the frame.
 func (f *slot) tag(proto, tci uint16) {
-	copy(f.small, f.small[f.off:f.off+virtio+12])
+	copy(f.mem, f.mem[f.off:f.off+virtio+12])
 	f.off, f.len = f.off-headroom, f.len+4
-	b := f.small[virtio+12:]
+	b := f.mem[virtio+12:]
 	binary.BigEndian.PutUint16(b, proto)
 	binary.BigEndian.PutUint16(b[2:], tci)
 	for _, at := range []int{2, 6} { // hdr_len and csum_start count from the frame's begin
-		if v := binary.NativeEndian.Uint16(f.small[at:]); v != 0 {
-			binary.NativeEndian.PutUint16(f.small[at:], v+4)
+		if v := binary.NativeEndian.Uint16(f.mem[at:]); v != 0 {
+			binary.NativeEndian.PutUint16(f.mem[at:], v+4)
 		}
 	}
 }

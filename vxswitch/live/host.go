@@ -27,31 +27,33 @@ type Host struct {
 	epoll  int
 	wakeup int // event file that ends a wait
 	base   time.Time
-	spare  []byte // where the next long frame goes on
+	spare  []byte // for the next long frame
 	hot    []*port
 	dirty  []*port // with frames to flush
 
-	header  vxswitch.Header    // of the frame that is being forwarded
-	leaving vxswitch.Departure // the frame that is being sent
-	seq     uint64
-	orders  chan order // what others want done between two rounds
-	asked   atomic.Bool
-	stages  stages
+	header   vxswitch.Header    // of the frame that is being forwarded
+	leaving  vxswitch.Departure // the frame that is being sent
+	seq      uint64
+	orders   chan order // what others want done between two rounds
+	asked    atomic.Bool
+	stages   stages
+	exchange exchange
 }
 
 // port is an open port.
 type port struct {
 	*device
-	index int
-	name  string
-	owner vxswitch.ID   // whose every frame is, -1: lookup 1 decides
-	input int           // owner's port here
-	held  vxswitch.Time // nothing is read before
-	full  bool          // since it was last held it had a frame whenever one was due
-	hot   bool
-	dirty bool // it is in Host.dirty
-	count PortCounters
-	queue []uint32 // frames to be written together, of a packet socket
+	index    int
+	name     string
+	owner    vxswitch.ID   // whose every frame is, -1: lookup 1 decides
+	input    int           // owner's port here
+	held     vxswitch.Time // nothing is read before
+	full     bool          // since it was last held it had a frame whenever one was due
+	hot      bool
+	dirty    bool // it is in Host.dirty
+	count    PortCounters
+	queue    []uint32 // frames to be written together, of a packet socket
+	together together
 }
 
 // PortCounters are of a real port, in frames as they are read and written
@@ -108,6 +110,7 @@ func (h *Host) openFiles() (err error) {
 	if h.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return fmt.Errorf("make an epoll file: %w", err)
 	}
+	h.exchange.ring, _ = newUring(MaxPorts) // what has none goes without
 	if h.wakeup, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return fmt.Errorf("make an event file: %w", err)
 	}
@@ -159,9 +162,11 @@ func (h *Host) alone(phys int, id vxswitch.ID) bool {
 func (h *Host) Close() {
 	for _, p := range h.ports {
 		if p != nil {
-			p.close()
+			h.shut(p)
 		}
 	}
+	h.exchange.ring.close()
+	h.exchange.ring = nil
 	for _, fd := range []int{h.epoll, h.wakeup} {
 		if fd >= 0 {
 			unix.Close(fd)
@@ -211,6 +216,7 @@ func (h *Host) Run(ctx context.Context) error {
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1000, 0, 0, 0)
 	stop := context.AfterFunc(ctx, h.wake)
 	defer stop()
+	defer h.swap()
 	for ctx.Err() == nil {
 		if err := h.turn(); err != nil {
 			return err
@@ -270,6 +276,7 @@ func (h *Host) due() vxswitch.Time {
 // obey runs what others want done.
 func (h *Host) obey() {
 	h.asked.Store(false)
+	h.swap()
 	for {
 		select {
 		case o := <-h.orders:
@@ -332,12 +339,14 @@ const (
 // whether something was read.
 func (h *Host) round() (busy bool) {
 	h.stages.rounds++
-	h.send(h.now())
+	now := h.now()
+	h.send(now)
 	frames := max(framesPerVisit, framesPerRound/max(1, len(h.hot)))
+	h.fetch(now, frames)
 	for i := 0; i < len(h.hot); {
 		p := h.hot[i]
 		limit := framesPerVisit
-		if p.batched {
+		if p.batched || p.together.on {
 			limit = frames
 		}
 		n, more := h.visit(p, limit)
@@ -351,6 +360,9 @@ func (h *Host) round() (busy bool) {
 		h.hot = h.hot[:len(h.hot)-1]
 	}
 	h.flushAll()
+	if !busy || len(h.hot) == 0 { // there is no next round at once
+		h.swap()
+	}
 	return busy
 }
 
@@ -370,8 +382,8 @@ func (h *Host) visit(p *port, frames int) (n int, more bool) {
 		}
 		p.held = 0
 		if !h.receive(p, now, due) {
-			p.full = false
-			return n, p.held > 0
+			p.full = p.full && p.together.more
+			return n, p.held > 0 || p.together.more
 		}
 		n++
 	}
@@ -380,31 +392,45 @@ func (h *Host) visit(p *port, frames int) (n int, more bool) {
 
 // receive takes one frame of p through the switch.
 func (h *Host) receive(p *port, now, due vxswitch.Time) bool {
+	ref := h.obtain(p, now)
+	if ref == 0 {
+		return false
+	}
+	if h.stages.on {
+		h.stages.samples++
+	}
+	h.send(now) // what is due by now leaves before what arrives now (package vxswitch, Time)
+	h.forward(p, ref, &h.slots.all[ref], now, due)
+	h.stages.lap(h, &h.stages.times.Rules)
+	h.send(now)
+	return true
+}
+
+// obtain returns a frame of p, or 0.
+func (h *Host) obtain(p *port, now vxswitch.Time) uint32 {
+	if t := &p.together; t.waiting() {
+		t.next++
+		return t.frames[t.next-1]
+	} else if t.on {
+		return 0
+	}
 	ref := h.slots.take()
 	if ref == 0 {
 		p.held = now + vxswitch.Time(time.Millisecond) // until something has left
-		return false
+		return 0
 	}
-	f := &h.slots.all[ref]
 	h.stages.lap(h, &h.stages.times.Overhead)
-	ok, kept := p.read(f, h.spare)
+	ok, kept := p.device.read(&h.slots.all[ref], h.spare)
 	if kept {
 		h.spare = h.slots.borrow()
 	}
 	if !ok {
 		h.stages.lap(h, &h.stages.times.Polling)
 		h.slots.give(ref)
-		return false
+		return 0
 	}
 	h.stages.lap(h, &h.stages.times.IO)
-	if h.stages.on {
-		h.stages.samples++
-	}
-	h.send(now) // what is due by now leaves before what arrives now (package vxswitch, Time)
-	h.forward(p, ref, f, now, due)
-	h.stages.lap(h, &h.stages.times.Rules)
-	h.send(now)
-	return true
+	return ref
 }
 
 // forward queues a frame for its outputs.
@@ -456,6 +482,10 @@ func (h *Host) write(p *port, ref uint32) {
 	f := &h.slots.all[ref]
 	if p == nil { // its port is gone
 		h.release(ref)
+		return
+	}
+	if p.together.on {
+		h.hand(p, ref)
 		return
 	}
 	if p.batched {

@@ -75,8 +75,11 @@ func promiscuous(fd, link int) error {
 
 func htons(v uint16) uint16 { return v<<8 | v>>8 }
 
-func (d *device) receive() int {
-	d.msg = unix.Msghdr{Iov: &d.iov[0], Iovlen: 2, Control: &d.aux[0]}
+// receive receives a frame from the socket to b.
+func (d *device) receive(b []byte) int {
+	d.iov.Base = &b[0]
+	d.iov.SetLen(len(b))
+	d.msg = unix.Msghdr{Iov: &d.iov, Iovlen: 1, Control: &d.aux[0]}
 	d.msg.SetControllen(len(d.aux))
 	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(d.fd), uintptr(unsafe.Pointer(&d.msg)), 0)
 	if errno != 0 {

@@ -118,7 +118,7 @@ type mmsghdr struct {
 
 // burst is what one call writes.
 type burst struct {
-	iov [batch][2]unix.Iovec
+	iov [batch]unix.Iovec
 	msg [batch]mmsghdr
 }
 
@@ -132,16 +132,15 @@ func (d *device) writeAll(all []slot, refs []uint32) (int, error) {
 		d.out = &burst{}
 	}
 	for i, ref := range refs {
-		v := all[ref].iovecs(&d.out.iov[i])
-		d.out.msg[i].Iov = &v[0]
-		d.out.msg[i].SetIovlen(len(v))
+		b, v := all[ref].whole(), &d.out.iov[i]
+		v.Base = &b[0]
+		v.SetLen(len(b))
+		d.out.msg[i].Iov = v
+		d.out.msg[i].SetIovlen(1)
 	}
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(d.tx), uintptr(unsafe.Pointer(&d.out.msg[0])), uintptr(len(refs)), 0, 0, 0)
-	switch errno {
-	case 0:
-		return int(n), nil
-	case unix.EAGAIN, unix.ENOBUFS:
-		return 0, errBusy
+	if errno != 0 {
+		n = 0
 	}
-	return 0, errno
+	return int(n), told(errno)
 }

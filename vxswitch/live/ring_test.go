@@ -154,6 +154,7 @@ func (l *lab) balanced(st Status) {
 func TestRing(t *testing.T) {
 	r := &ring{memory: make([]byte, ringSlot*ringSlots)}
 	f := &slot{small: make([]byte, small), off: headroom}
+	f.mem = f.small
 	if what := r.take(f); what != nothing {
 		t.Errorf("an empty ring has %d", what)
 	}

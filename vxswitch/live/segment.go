@@ -19,7 +19,7 @@ type cutter struct {
 
 // cut prepares the cutting of f; false: it makes no sense.
 func cut(f *slot) (c cutter, ok bool) {
-	h, b := f.small[f.off:f.off+virtio], f.frame()
+	h, b := f.header(), f.frame()
 	c.f, c.part = f, int(binary.NativeEndian.Uint16(h[4:]))
 	if c.w, ok = locate(b); !ok || c.part == 0 {
 		return c, false
@@ -51,7 +51,7 @@ func (c *cutter) next() int {
 // write writes the next frame into b, which is as long as next says.
 func (c *cutter) write(b []byte) {
 	copy(b, c.f.frame()[:c.head])
-	c.f.copyFrom(b[c.head:], c.head+c.done)
+	copy(b[c.head:], c.f.frame()[c.head+c.done:])
 	n := len(b) - c.head
 	last := n == c.left
 	c.network(b)

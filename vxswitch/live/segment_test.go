@@ -81,9 +81,10 @@ func left(b []byte, v6, tcp bool, tags int) []byte {
 // loaded is a slot with a frame behind a virtio header.
 func loaded(frame []byte, kind byte, part int) *slot {
 	f := &slot{small: make([]byte, small), off: headroom}
+	f.mem = f.small
 	f.set(frame, make([]byte, big))
-	f.small[headroom+1] = kind
-	binary.NativeEndian.PutUint16(f.small[headroom+4:], uint16(part))
+	f.header()[1] = kind
+	binary.NativeEndian.PutUint16(f.header()[4:], uint16(part))
 	return f
 }
 
@@ -178,7 +179,7 @@ func FuzzFrames(f *testing.F) {
 			return
 		}
 		in := loaded(frame, kind, int(part))
-		h := in.small[headroom:]
+		h := in.header()
 		h[0] = flags
 		binary.NativeEndian.PutUint16(h[6:], start)
 		binary.NativeEndian.PutUint16(h[8:], offset)

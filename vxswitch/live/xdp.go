@@ -153,8 +153,8 @@ func (d *device) lags() bool {
 	return d.xdp != nil && len(d.xdp.sockets) > 0 && d.xdp.sockets[0].busy
 }
 
-// take copies the next frame of any queue into f; rest is where a long one
-// goes on.
+// take copies the next frame of any queue into f; rest is for a long
+// one.
 func (x *xdp) take(f *slot, rest []byte) (ok, kept bool) {
 	for range x.sockets {
 		s := x.sockets[x.turn]
@@ -171,16 +171,15 @@ func (x *xdp) take(f *slot, rest []byte) (ok, kept bool) {
 }
 
 // set makes f the frame b, which an AF_XDP socket gave. kept says that it is
-// longer than the slot and goes on in rest.
+// longer than the slot's own memory and in rest.
 func (f *slot) set(b, rest []byte) (kept bool) {
-	header := f.small[f.off : f.off+virtio]
-	clear(header)
-	n := copy(f.small[f.off+virtio:], b)
-	f.len = virtio + len(b)
-	if n < len(b) {
-		copy(rest, b[n:])
-		f.big, f.bigAt, kept = rest, 0, true
+	f.off, f.len = headroom, virtio+len(b)
+	if kept = f.len > small-headroom; kept {
+		f.mem = rest
 	}
+	header := f.header()
+	clear(header)
+	copy(f.frame(), b)
 	if start, offset, is := unfinished(b); is {
 		header[0] = flagNeedsCsum
 		binary.NativeEndian.PutUint16(header[6:], uint16(start))
@@ -208,7 +207,7 @@ func (x *xdp) writeAll(all []slot, refs []uint32) (n int, err error) {
 
 // frame puts f into the ring, in parts if offload left it whole.
 func (s *xsk) frame(f *slot) error {
-	header := f.small[f.off : f.off+virtio]
+	header := f.header()
 	if header[1]&^gsoECN != gsoNone {
 		return s.parts(f)
 	}
@@ -225,7 +224,7 @@ func (s *xsk) frame(f *slot) error {
 		return unix.EINVAL
 	}
 	b := s.put(n)
-	f.copyFrom(b, 0)
+	copy(b, f.frame())
 	if needs {
 		finish(b, start, offset)
 	}
@@ -248,16 +247,4 @@ func (s *xsk) parts(f *slot) error {
 		c.write(s.put(n))
 	}
 	return nil
-}
-
-// copyFrom copies bytes of the frame from at on, as many as b has.
-func (f *slot) copyFrom(b []byte, at int) {
-	first := f.frame()
-	if at < len(first) {
-		n := copy(b, first[at:])
-		b, at = b[n:], at+n
-	}
-	if len(b) > 0 {
-		copy(b, f.big[f.bigAt+at-len(first):])
-	}
 }
