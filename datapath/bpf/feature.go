@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -22,6 +23,7 @@ func Features() []kernel.Feature {
 		{Name: "redirect to peer", Err: lacking(features.HaveProgramHelper(ebpf.SchedCLS, asm.FnRedirectPeer)), Means: "no virtual link works (Linux 5.10)"},
 		{Name: "room for headers", Err: lacking(features.HaveProgramHelper(ebpf.SchedCLS, asm.FnSkbAdjustRoom)), Means: "links between hosts do not work"},
 		{Name: "AF_XDP sockets", Err: lacking(tryXSK()), Means: "hosting switches have no xdp ports; packet sockets and TAP devices work (Linux 5.10)"},
+		{Name: "io_uring", Err: lacking(tryUring()), Means: "hosting switches make two calls for each frame of a TAP device; with it many share one (Linux 6.4)"},
 		{Name: "bpf file system", Err: lacking(tryFS()), Means: "networks do not outlive their agent"},
 	}
 }
@@ -58,6 +60,19 @@ func tryXSK() error {
 	}
 	unix.Close(fd)
 	return features.HaveMapType(ebpf.XSKMap)
+}
+
+// tryUring makes a ring, which the system may forbid (kernel.io_uring_disabled).
+func tryUring() error {
+	var params [120]byte // struct io_uring_params
+	fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0)
+	switch errno {
+	case 0:
+		return unix.Close(int(fd))
+	case unix.EPERM, unix.ENOSYS:
+		return fmt.Errorf("%w (%w)", kernel.ErrNotSupported, errno)
+	}
+	return errno
 }
 
 // tryFS mounts one where nobody looks.

@@ -5,6 +5,8 @@
 //	           -> lookups, queue (package vxswitch, in real time)
 //	      -> what may leave by now -> write
 //
+// TAP devices are read and written together by an io_uring: what the frames of a
+// round cause to be sent goes with the reads of the next one, in one call.
 // Packet sockets have receive rings, which whoever sends fills, and what a round
 // sends by one of them is written by one call.
 //

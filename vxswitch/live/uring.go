@@ -162,8 +162,8 @@ func (u *uring) file(i, fd int) error {
 // full says that nothing more can be put before the next run.
 func (u *uring) full() bool { return u.put == uringJobs }
 
-// read puts a read of file i to b, which must stay until run. It returns its
-// number.
+// read puts a read of file i to b, which must be where it is, not on a stack,
+// until run. It returns its number.
 func (u *uring) read(i int, b []byte) int {
 	u.reads++
 	return u.add(uringRead, uringFixedFile, i, b, -int32(unix.EAGAIN))
