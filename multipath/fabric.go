@@ -52,7 +52,7 @@ func (f *Fabric) join(i int, l vnet.SubstrateLink, number, hosts map[string]int)
 	}
 	h, isHost := hosts[host]
 	if !isHost || !aSwitch && !bSwitch || f.at[h] >= 0 {
-		return fmt.Errorf("link %s: each host needs exactly one link, to a switch", l.Name)
+		return fmt.Errorf("link %s: each host needs exactly one link, to a switch: --servers makes hosts switches", l.Name)
 	}
 	f.at[h], f.access[h] = at, i
 	return nil
@@ -76,6 +76,16 @@ func (f *Fabric) finish(sub vnet.Substrate) error {
 	}
 	for i := range f.capacity {
 		f.capacity[i] /= unit
+	}
+	return f.connected(sub)
+}
+
+// connected checks that every host reaches every other.
+func (f *Fabric) connected(sub vnet.Substrate) error {
+	for i, at := range f.at {
+		if _, ok := f.relay.Distance(at, f.at[0]); !ok {
+			return fmt.Errorf("no path leads from host %s to host %s: join their switches, or leave one of them out", sub.Hosts[i].Name, sub.Hosts[0].Name)
+		}
 	}
 	return nil
 }

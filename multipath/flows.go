@@ -132,11 +132,19 @@ type Pattern struct {
 // ParsePattern reads stride:I, random (a one-to-one mapping without fixed
 // points), same-id:K (host x of each group of K to host x of the next group
 // at a distance), or staggered:EDGE,POD (probabilities to stay below the own
-// edge switch, in the own pod; the rest anywhere: Al-Fares et al.).
+// edge switch, in the own pod; the rest anywhere: Al-Fares et al.). Nobody sends
+// to itself.
 func ParsePattern(text string, groups Groups) (Pattern, error) {
 	var i int
 	var edge, pod float64
+	n := len(groups.Edge)
 	switch {
+	case n < 2:
+		return Pattern{}, fmt.Errorf("pattern %q: there is no host to send to: it takes two or more", text)
+	case text == "same-id" && groups.pods() < 2:
+		return Pattern{}, fmt.Errorf("pattern %q: all hosts are of one site: choose random or stride:HOSTS", text)
+	case scan(text, "stride:%d", &i) && i > 0 && i%n == 0:
+		return Pattern{}, fmt.Errorf("pattern %q: each of %d hosts would send to itself", text, n)
 	case text == "random":
 		return Pattern{text, oneToOne}, nil
 	case text == "same-id":
@@ -179,6 +187,15 @@ func oneToOne(n int, rng *rand.Rand) []int {
 
 // Groups says below which edge switch, and in which pod, each host is.
 type Groups struct{ Edge, Pod []int }
+
+// pods counts them.
+func (g Groups) pods() int {
+	seen := make(map[int]bool)
+	for _, pod := range g.Pod {
+		seen[pod] = true
+	}
+	return len(seen)
+}
 
 // sameID sends from every host to the host with its number in another pod, the
 // pods permuted.

@@ -287,9 +287,22 @@ func TestGainOfWeights(t *testing.T) {
 	}
 }
 
+func TestHostsThatCannotReachEachOther(t *testing.T) {
+	sub := vnet.Substrate{Switches: []string{"a", "b"}, Hosts: []vnet.SubstrateNode{{Name: "h1"}, {Name: "h2"}}}
+	for _, ends := range [][2]string{{"h1", "a"}, {"h2", "b"}} {
+		sub.Links = append(sub.Links, vnet.SubstrateLink{Name: ends[0] + ends[1], Ends: ends, Capacity: vnet.Gbit})
+	}
+	if _, err := NewFabric(sub); err == nil {
+		t.Error("a fabric in two parts is taken")
+	}
+	if _, err := ParsePattern("random", Groups{Edge: []int{0}, Pod: []int{0}}); err == nil {
+		t.Error("one host sends to itself")
+	}
+}
+
 func TestBadWords(t *testing.T) {
-	for _, pattern := range []string{"", "stride", "stride:0", "stride:x", "stride:1x", "staggered:1,1", "staggered:0.5", "all"} {
-		if _, err := ParsePattern(pattern, Groups{}); err == nil {
+	for _, pattern := range []string{"", "stride", "stride:0", "stride:x", "stride:1x", "staggered:1,1", "staggered:0.5", "all", "stride:4", "stride:8", "same-id"} {
+		if _, err := ParsePattern(pattern, Groups{Edge: make([]int, 4), Pod: make([]int, 4)}); err == nil {
 			t.Errorf("pattern %q is taken", pattern)
 		}
 	}

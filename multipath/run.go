@@ -71,7 +71,7 @@ func (f *Fabric) Datagrams(targets []int, n int, d Distribution, m Method, rng *
 	for _, rate := range lossy(flows, f.capacity) {
 		sum += rate
 	}
-	return sum / float64(len(targets))
+	return min(sum/float64(len(targets)), 1) // sums are not exact
 }
 
 // Paths are those between two hosts' switches that a method chooses from; one

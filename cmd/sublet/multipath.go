@@ -18,6 +18,7 @@ import (
 type multipathRun struct {
 	topology  string
 	patterns  []string
+	stated    bool // patterns were; else those that suit the topology are taken
 	flows     []string
 	methods   []string
 	senders   int // flows of a sender, subflows of a connection
@@ -56,6 +57,7 @@ late by more than a wire makes up for is repeated.`,
 			if err := errors.Join(a.checkFormat(), b.check()); err != nil {
 				return err
 			}
+			b.stated = c.Flags().Changed("pattern")
 			if b.emulation.on {
 				return a.emulateMultipath(c.Context(), b)
 			}
@@ -63,7 +65,7 @@ late by more than a wire makes up for is repeated.`,
 		},
 	})
 	c.Flags().StringVar(&b.topology, "topology", "fat-tree:4", "a substrate of switches with hosts at their edge: a name or a file")
-	c.Flags().StringArrayVar(&b.patterns, "pattern", []string{"stride:1", "stride:2", "stride:4", "stride:8", "random", "same-id", "staggered:0.2,0.3"}, "who sends to whom: stride:HOSTS, random, same-id, staggered:EDGE,POD; may be repeated")
+	c.Flags().StringArrayVar(&b.patterns, "pattern", []string{"stride:1", "stride:2", "stride:4", "stride:8", "random", "same-id", "staggered:0.2,0.3"}, "who sends to whom: stride:HOSTS, random, same-id, staggered:EDGE,POD; may be repeated (default: those of these that suit the topology)")
 	c.Flags().StringArrayVar(&b.flows, "flows", []string{"same", "random", "power"}, "how a sender's rate is shared among its flows: same, random, power; may be repeated")
 	c.Flags().StringArrayVar(&b.methods, "method", []string{"tree", "hash", "flow"}, "tree, hash, flow; single, ecmp, ksp:K, even:K, coupled:K; may be repeated")
 	c.Flags().IntVar(&b.senders, "count", 0, "flows per sender (default 20), or subflows per connection (default 8)")
@@ -111,8 +113,12 @@ func (a *app) modelMultipath(b multipathRun) error {
 	if err != nil {
 		return err
 	}
+	patterns, err := b.suitable(fabric)
+	if err != nil {
+		return badInput{err}
+	}
 	rows := []multipathRow{}
-	for _, pattern := range b.patterns {
+	for _, pattern := range patterns {
 		for _, method := range b.methods {
 			more, err := b.model(fabric, pattern, method)
 			if err != nil {
@@ -122,6 +128,23 @@ func (a *app) modelMultipath(b multipathRun) error {
 		}
 	}
 	return a.print(rows, multipathTitle, tableOf(rows))
+}
+
+// suitable are the patterns that were stated, or those of the default that the
+// topology has hosts for.
+func (b multipathRun) suitable(f *multipath.Fabric) (all []multipath.Pattern, err error) {
+	for _, text := range b.patterns {
+		p, wrong := multipath.ParsePattern(text, f.Groups)
+		if wrong == nil {
+			all = append(all, p)
+		} else if b.stated || err == nil {
+			err = wrong
+		}
+	}
+	if b.stated || len(all) == 0 {
+		return all, err
+	}
+	return all, nil
 }
 
 const multipathTitle = "TOPOLOGY MODE PATTERN FLOWS METHOD FORWARDED GAIN RUNS SPREAD"
@@ -139,18 +162,14 @@ func (a *app) readFabric(b multipathRun) (vnet.Substrate, *multipath.Fabric, err
 	}
 	fabric, err := multipath.NewFabric(sub)
 	if err != nil {
-		return sub, nil, badInput{fmt.Errorf("--topology %s: %w: see --servers", b.topology, err)}
+		return sub, nil, badInput{fmt.Errorf("--topology %s: %w", b.topology, err)}
 	}
 	return sub, fabric, nil
 }
 
 // model gives a method's figures for one pattern: one for each distribution of
 // datagrams, or one for streams.
-func (b multipathRun) model(f *multipath.Fabric, pattern, method string) ([]multipathRow, error) {
-	p, err := multipath.ParsePattern(pattern, f.Groups)
-	if err != nil {
-		return nil, err
-	}
+func (b multipathRun) model(f *multipath.Fabric, p multipath.Pattern, method string) ([]multipathRow, error) {
 	m, err := multipath.ParseMethod(method)
 	if err != nil {
 		return nil, err

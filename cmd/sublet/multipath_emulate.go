@@ -142,11 +142,11 @@ func (q question) streams() bool { return q.method.Streams() }
 
 // asked lists the rows.
 func (b multipathRun) asked(model *multipath.Fabric) (all []question, err error) {
-	for _, text := range b.patterns {
-		p, err := multipath.ParsePattern(text, model.Groups)
-		if err != nil {
-			return nil, err
-		}
+	patterns, err := b.suitable(model)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range patterns {
 		for _, text := range b.methods {
 			m, err := multipath.ParseMethod(text)
 			if err != nil {
