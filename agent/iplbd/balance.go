@@ -123,7 +123,7 @@ func (d *Daemon) move(spread plan.Spread, f iplb.Flow, from, to int) {
 		d.Log.Debug("flow not moved", "flow", f.FlowKey, "err", err) // it ended
 		return
 	}
-	d.note(Move{Prefix: spread.Prefix, Flow: flowText(f.FlowKey), From: spread.Paths[from].Relays, To: spread.Paths[to].Relays, Why: "balance"})
+	d.note(Move{Prefix: spread.Prefix, Flow: flowText(f.FlowKey), From: spread.Paths[from].Relays, To: listed(spread.Paths[to].Relays), Why: "balance"})
 }
 
 // open lists the paths that flows may be moved between, and for each path its
@@ -151,7 +151,7 @@ func weightsOf(spread plan.Spread, open []int) []float64 {
 func flowText(k iplb.FlowKey) string { return fmt.Sprintf("%s>%s/%d", k.Source, k.Target, k.Protocol) }
 
 func (d *Daemon) note(m Move) {
-	m.At = time.Now()
+	m.At, m.From = time.Now(), listed(m.From)
 	d.moved++
 	d.moves = append(d.moves, m)
 	if len(d.moves) > lastMoves {

@@ -324,8 +324,16 @@ func TestBadLists(t *testing.T) {
 		"gap":          "spreads: [{prefix: 10.0.0.0/8, gap: long, paths: [{relays: [1.1.1.1]}]}]",
 		"no turn":      "spreads: [{prefix: 10.0.0.0/8, paths: [{relays: [1.1.1.1], turn: '::1'}]}]",
 		"keys":         "spreads: [{[1]: 2}]",
+		"a number":     "spreads: 5",
+		"a list":       "[a, b]",
+		"word of path": "spreads: [{prefix: 10.0.0.0/8, paths: [{relay: [1.1.1.1]}]}]",
+		"weight":       "spreads: [{prefix: 10.0.0.0/8, paths: [{relays: [1.1.1.1], weight: -3}]}]",
+		"tunnel":       "spreads: [{prefix: 10.0.0.0/8, vni: 5, by: udp, paths: [{relays: [1.1.1.1]}]}]",
+		"nobody":       "spreads: [{prefix: 10.0.0.0/8, paths: [{relays: [0.0.0.0]}]}]",
+		"many":         "spreads: [{prefix: 10.0.0.0/8, paths: [{relays: [224.0.0.1]}]}]",
+		"itself":       "spreads: [{prefix: 10.0.0.0/8, paths: [{relays: [127.0.0.1]}]}]",
 	} {
-		if _, err := ParseLists("lists.yaml", []byte(text)); err == nil || strings.Contains(err.Error(), "\n") {
+		if _, err := ParseLists("lists.yaml", []byte(text)); err == nil || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -63,7 +63,7 @@ func tunnelStatuses(table *iplb.Table, tunnels []plan.Spread) (all []PrefixStatu
 		err = errors.Join(err, missed)
 		p := s.Paths[0]
 		all = append(all, PrefixStatus{Prefix: s.Prefix, VNI: s.VNI, Mode: s.Mode, By: s.By, Paths: []PathStatus{{
-			Relays: slices.Concat([]netip.Addr{}, p.Relays), Weight: 1, Health: Unprobed, Packets: load.Packets, Bytes: load.Bytes, Lease: p.Lease.String(),
+			Relays: listed(p.Relays), Weight: 1, Health: Unprobed, Packets: load.Packets, Bytes: load.Bytes, Lease: p.Lease.String(),
 		}}})
 	}
 	return all, err

@@ -3,9 +3,12 @@ package iplbd
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -32,14 +35,50 @@ func ParseLists(name string, text []byte) ([]plan.Spread, error) {
 		return nil, fmt.Errorf("%s: keys are words: %w", name, err)
 	}
 	var file struct {
-		Spreads []plan.Spread `json:"spreads"`
+		Spreads []json.RawMessage `json:"spreads"`
 	}
-	d := json.NewDecoder(bytes.NewReader(again))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&file); err != nil {
+	if err := decode(again, &file); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return file.Spreads, checkAll(name, file.Spreads)
+	spreads := make([]plan.Spread, len(file.Spreads))
+	for i, text := range file.Spreads {
+		if err := decode(text, &spreads[i]); err != nil {
+			return nil, fmt.Errorf("%s: spreads[%d]: %w", name, i, err)
+		}
+	}
+	return spreads, checkAll(name, spreads)
+}
+
+// decode reads JSON whose every word must be known; what is wrong is said in the
+// words of the file.
+func decode(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		if kind.Field == "" {
+			kind.Field = "it"
+		}
+		return fmt.Errorf("%s is of kind %s: write %s", kind.Field, kind.Value, written(kind.Type))
+	}
+	if word, unknown := strings.CutPrefix(fmt.Sprint(err), "json: unknown field "); unknown {
+		return fmt.Errorf("there is no word %s here: a list of spreads has prefix, also, mode, gap, by and paths, a path relays, weight, turn and back", word)
+	}
+	return err
+}
+
+// written is how a value of a type is written in a file.
+func written(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return "a list, in brackets or each item behind a dash"
+	case reflect.Struct:
+		return "words with values, such as prefix: 10.2.0.0/16"
+	case reflect.Uint32:
+		return "a whole number from 0 on"
+	}
+	return "text"
 }
 
 func checkAll(name string, spreads []plan.Spread) error {
@@ -50,6 +89,9 @@ func checkAll(name string, spreads []plan.Spread) error {
 	for i, s := range spreads {
 		if err := s.Check(); err != nil {
 			return fmt.Errorf("%s: spreads[%d]: %w", name, i, err)
+		}
+		if s.VNI != 0 {
+			return fmt.Errorf("%s: spreads[%d]: vni %d: only the plan of an agent has paths of tunnels: state a prefix", name, i, s.VNI)
 		}
 		if err := RuleOf(s).Check(); err != nil {
 			return fmt.Errorf("%s: spreads[%d]: %w", name, i, err)

@@ -59,9 +59,12 @@ type Move struct {
 	Prefix netip.Prefix `json:"prefix"`
 	Flow   string       `json:"flow,omitempty"` // none: all flows of the path
 	From   []netip.Addr `json:"from"`
-	To     []netip.Addr `json:"to,omitempty"`
+	To     []netip.Addr `json:"to,omitzero"`
 	Why    string       `json:"why"` // balance, dead, alive
 }
+
+// listed is a list that JSON writes as one, of no relays too.
+func listed(relays []netip.Addr) []netip.Addr { return append([]netip.Addr{}, relays...) }
 
 // Ask reads the status of a running daemon.
 func (d *Daemon) Ask(ctx context.Context) (s Status, err error) {
@@ -113,7 +116,7 @@ func (d *Daemon) prefixStatus(spread plan.Spread, flows []iplb.Flow) PrefixStatu
 		if err != nil {
 			d.Log.Error("load not read", "err", err)
 		}
-		one := PathStatus{Relays: slices.Concat([]netip.Addr{}, p.Relays), Weight: max(p.Weight, 1), Health: Unprobed, Flows: count[i], Packets: load.Packets, Bytes: load.Bytes}
+		one := PathStatus{Relays: listed(p.Relays), Weight: max(p.Weight, 1), Health: Unprobed, Flows: count[i], Packets: load.Packets, Bytes: load.Bytes}
 		if p.Lease.Network != "" {
 			one.Lease = p.Lease.String()
 		}

@@ -30,7 +30,7 @@ func (a *app) agentPaths(ctx context.Context, r spreadRun, h *kernel.Host, log *
 
 // agentDaemon runs the loop of paths in the agent.
 func (a *app) agentDaemon(ctx context.Context, r spreadRun, h *kernel.Host, log *slog.Logger) (*iplbd.Part, func(), error) {
-	spreads, err := a.readLists(r.lists)
+	spreads, err := a.readLists(r.lists, r.source6)
 	if err != nil {
 		return nil, nil, err
 	}

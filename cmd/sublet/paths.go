@@ -55,22 +55,24 @@ func (a *app) showPaths(ctx context.Context, host string) error {
 	if host != "" {
 		own := []string{a.pathsSocket(host), a.agentPathsSocket(host)}
 		sockets = slices.DeleteFunc(sockets, func(s string) bool { return !slices.Contains(own, s) })
-		if len(sockets) == 0 {
-			return badInput{fmt.Errorf("--host %s: it runs no paths below %s: start them with sublet paths run", host, a.run)}
-		}
 	}
+	answered := host == ""
 	all := []iplbd.Status{}
 	for _, socket := range sockets {
 		s, err := iplbd.Fetch(ctx, socket)
-		if errors.Is(err, syscall.ECONNREFUSED) && host == "" {
+		if errors.Is(err, syscall.ECONNREFUSED) {
 			continue // left by one that was killed
 		}
 		if err != nil {
 			return err
 		}
+		answered = true
 		if len(s.Prefixes) > 0 || !strings.HasSuffix(socket, agentSuffix) {
 			all = append(all, s)
 		}
+	}
+	if !answered {
+		return badInput{fmt.Errorf("--host %s: it runs no paths below %s: start them with sublet paths run", host, a.run)}
 	}
 	return a.print(all, "HOST PREFIX MODE BY RELAYS WEIGHT HEALTH RTT FLOWS PACKETS BYTES LEASE", pathRows(all))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -122,6 +123,9 @@ func (r relayRun) start(h *kernel.Host, walls iplb.Relaying) error {
 		walls.Addresses = addresses
 	}
 	if len(r.devices) != 1 || r.devices[0] != "all" {
+		if i := slices.IndexFunc(r.devices, func(d string) bool { return !slices.Contains(devices, d) }); i >= 0 {
+			return badInput{fmt.Errorf("--device %s: name a device of ip link, not lo", r.devices[i])}
+		}
 		devices = r.devices
 	}
 	t, err := iplb.Open(h, netip.IPv4Unspecified())

@@ -107,7 +107,7 @@ func (a *app) spread(ctx context.Context, r spreadRun) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	spreads, err := a.readLists(r.lists)
+	spreads, err := a.readLists(r.lists, r.source6)
 	if err != nil {
 		return err
 	}
@@ -159,13 +159,19 @@ func (r spreadRun) open(h *kernel.Host) (*iplb.Table, error) {
 }
 
 func (r spreadRun) sourceOf(h *kernel.Host) (netip.Addr, error) {
-	if r.source == "" {
-		return iplb.SourceOf(h, r.device)
+	if err := iplb.CheckDevice(h, r.device); err != nil {
+		return netip.Addr{}, badInput{fmt.Errorf("--device: %w", err)}
 	}
-	return parseIP4("--source", r.source)
+	if r.source != "" {
+		return parseIP4("--source", r.source)
+	}
+	own, err := iplb.SourceOf(h, r.device)
+	return own, asBadInput(err)
 }
 
-func (a *app) readLists(name string) ([]plan.Spread, error) {
+// readLists reads a file of relay lists; source6 is of outer headers of SRv6, if
+// there is one.
+func (a *app) readLists(name, source6 string) ([]plan.Spread, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -174,6 +180,9 @@ func (a *app) readLists(name string) ([]plan.Spread, error) {
 		return nil, err
 	}
 	spreads, err := iplbd.ParseLists(name, text)
+	if i := slices.IndexFunc(spreads, func(s plan.Spread) bool { return s.By == plan.BySRv6 }); err == nil && i >= 0 && source6 == "" {
+		err = fmt.Errorf("%s: spreads[%d]: %s: segments take an IPv6 source: state --source6", name, i, spreads[i].Prefix)
+	}
 	return spreads, asBadInput(err)
 }
 
@@ -225,7 +234,7 @@ func (a *app) feed(ctx context.Context, r spreadRun, d *iplbd.Daemon, static []p
 		case <-ctx.Done():
 			return
 		case <-again:
-			if fresh, err := a.readLists(r.lists); err != nil {
+			if fresh, err := a.readLists(r.lists, r.source6); err != nil {
 				log.Error("relay lists not read", "err", err) // a file that is wrong changes nothing
 			} else {
 				static = fresh

@@ -22,6 +22,16 @@ func Devices(h *kernel.Host) (devices []string, addresses []netip.Addr, err erro
 	return devices, addresses, err
 }
 
+// CheckDevice says what is wrong with the name of a device.
+func CheckDevice(h *kernel.Host, device string) error {
+	there := false
+	err := eachDevice(h, func(d net.Interface, _ []netip.Prefix) { there = there || d.Name == device })
+	if err == nil && !there {
+		err = fmt.Errorf("there is no device %s: ip link lists them", device)
+	}
+	return err
+}
+
 // SourceOf is the address by which a host is known to the fabric: a single
 // one on lo, else the first of the device.
 func SourceOf(h *kernel.Host, device string) (source netip.Addr, err error) {

@@ -217,7 +217,15 @@ func (p Path) check(form Form) error {
 	if i := slices.IndexFunc(p.Relays, func(a netip.Addr) bool { return !fits(a) }); i >= 0 {
 		return fmt.Errorf("relay %s is not an %s address", p.Relays[i], family)
 	}
+	if i := slices.IndexFunc(p.Relays, nobodys); i >= 0 {
+		return fmt.Errorf("relay %s is not the address of one switch", p.Relays[i])
+	}
 	return nil
+}
+
+// nobodys says that an address is not of one node in a fabric.
+func nobodys(a netip.Addr) bool {
+	return a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
 func (r Rule) prefixes() []netip.Prefix { return append([]netip.Prefix{r.Prefix}, r.Also...) }
