@@ -70,7 +70,7 @@ func (v *virtual) portOn(phys int) int {
 // then instead of having them Policed.
 func (s *Switch) Ready(id ID, in int) Time {
 	v := s.member(id)
-	if v == nil || in < 0 || in >= len(v.ins) || !v.ins[in].police {
+	if v == nil || in < 0 || in >= len(v.gates) || v.gates[in] != metered {
 		return 0
 	}
 	return v.ins[in].bucket.next()

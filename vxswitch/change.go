@@ -171,7 +171,7 @@ func (s *Switch) retire(id ID) {
 	delete(s.names, v.cfg.Name)
 	v.gone = true
 	for i := range v.outs {
-		v.ins[i].phys = -1
+		v.ins[i].phys, v.gates[i] = -1, shut
 		v.outs[i].closed = true
 		for in := range v.outs {
 			v.at(in, i).set(s, 0, 0)

@@ -27,6 +27,9 @@ func (h *timeHeap) min() (i int, t Time, ok bool) {
 
 // set puts i at time t, wherever it was.
 func (h *timeHeap) set(i int, t Time) {
+	if h.pos[i] >= 0 && h.key[i] == t {
+		return
+	}
 	h.key[i] = t
 	if h.pos[i] < 0 {
 		h.pos[i] = int32(len(h.heap))

@@ -5,14 +5,14 @@ import "sublet/vnet"
 // admit says whether a frame of size bytes may come in by port in now. One that
 // waited outside since due used the port's capacity from then on.
 func (v *virtual) admit(now Time, in int, size int32, due Time) Cause {
-	if in < 0 || in >= len(v.ins) || v.ins[in].phys < 0 || now < v.cfg.From || now >= v.cfg.until() {
+	if in < 0 || in >= len(v.gates) || v.gates[in] == shut || now < v.cfg.From || now >= v.cfg.until() {
 		v.count.refuse(size, Ended)
 		return Ended
 	}
-	i := &v.ins[in]
-	if !i.police {
+	if v.gates[in] == open {
 		return None
 	}
+	i := &v.ins[in]
 	if i.bucket.next() > now {
 		i.count.refuse(size, Policed)
 		return Policed

@@ -51,21 +51,22 @@ type vxb struct {
 	size       int    // b_ij^k; more while it holds more of an older, larger one
 	packets    int32  // own
 	loans      int32
-	id         ID
-	sent       Count
-	quantum    int
-	priority   int
-	manager    Manager
-	want       int // b_ij^k
-	lend       int // bytes of size that others may use while they are idle
 	cross      int32
 	in, out    int16
+
+	sent     Count
+	quantum  int
+	manager  Manager
+	want     int // b_ij^k
+	lend     int // bytes of size that others may use while they are idle
+	id       int32
+	priority int32
 
 	kind    ManagerKind
 	borrows listed // among those above their size at the crosspoint
 	surplus listed // among those with loans at the output
 	dropped [NumCauses]Count
-	_       [24]byte // whole cache lines
+	_       [32]byte // whole cache lines
 }
 
 // count is what x has counted.

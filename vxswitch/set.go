@@ -44,13 +44,13 @@ func (v *virtual) grow(n int) {
 				continue
 			}
 			x := &all[out*n+in]
-			x.id, x.in, x.out, x.cross = v.id, int16(in), int16(out), -1
+			x.id, x.in, x.out, x.cross = int32(v.id), int16(in), int16(out), -1
 			grid[out*n+in] = x
 		}
 	}
 	v.vxbs = grid
 	for i := had; i < n; i++ {
-		v.ins = append(v.ins, vinput{phys: -1})
+		v.ins, v.gates = append(v.ins, vinput{phys: -1}), append(v.gates, shut)
 		v.outs = append(v.outs, &voutput{v: v, out: i, phys: -1, picked: unasked, closed: true})
 	}
 }
@@ -58,10 +58,14 @@ func (v *virtual) grow(n int) {
 func (v *virtual) setInput(i int, old Virtual) {
 	p, in := v.cfg.Ports[i], &v.ins[i]
 	fresh := in.phys < 0
-	in.phys, in.police = p.Physical, p.Police
-	if p.Physical < 0 || !p.Police {
+	in.phys, v.gates[i] = p.Physical, shut
+	if p.Physical < 0 {
 		return
 	}
+	if v.gates[i] = open; !p.Police {
+		return
+	}
+	v.gates[i] = metered
 	if fresh || !old.Ports[i].Police {
 		in.bucket = newBucket(p.In, v.inBurst(p))
 	} else if old.Ports[i].In != p.In || old.Ports[i].InBurst != p.InBurst {
@@ -146,14 +150,14 @@ func (v *virtual) setCrosspoint(in, out int) {
 
 // weigh is voutput.weigh one level down.
 func (x *vxb) weigh(m *voutput, quantum, priority int) {
-	if x.quantum == quantum && x.priority == priority {
+	if x.quantum == quantum && x.priority == int32(priority) {
 		return
 	}
 	i := int(x.in)
 	if m.awake.Has(i) {
 		m.scheduler.Sleep(i)
 	}
-	x.quantum, x.priority = quantum, priority
+	x.quantum, x.priority = quantum, int32(priority)
 	if m.awake.Has(i) {
 		m.picked = unasked
 		m.scheduler.Wake(i)

@@ -221,7 +221,7 @@ func (s *Switch) drop(x *vxb, n uint32, why Cause) {
 	s.schedule(o)
 	v.drained(m)
 	if s.cfg.Dropped != nil {
-		s.cfg.Dropped(x.id, *k, why)
+		s.cfg.Dropped(ID(x.id), *k, why)
 	}
 }
 

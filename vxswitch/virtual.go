@@ -8,15 +8,25 @@ type virtual struct {
 	vxbs  []*vxb  // [out*len(outs)+in]
 	ports []int16 // by physical port, -1: none
 	ins   []vinput
+	gates []gate // of ins
 	outs  []*voutput
 	gone  bool     // being removed: drains, takes nothing
 	count Counters // of frames that reached no VXB; of all that left with a port
 }
 
+// gate is whether a frame may come in. All of a switch's are together, because
+// a large one has more inputs than fit into a cache.
+type gate uint8
+
+const (
+	shut    gate = iota // there is no such port (any more)
+	open                // whatever its rate
+	metered             // within the bucket
+)
+
 // vinput is the input side of a virtual port.
 type vinput struct {
 	phys   int // -1: there is no such port any more
-	police bool
 	bucket bucket
 	count  Counters // of frames that reached no VXB
 }
@@ -57,7 +67,7 @@ func (o *voutput) Size(i int) int     { return int(o.head(i).Size) }
 func (o *voutput) Head(i int) Packet  { return *o.head(i) }
 func (o *voutput) Backlog(i int) int  { return o.vxb(i).bytes }
 func (o *voutput) Quantum(i int) int  { return o.vxb(i).quantum }
-func (o *voutput) Priority(i int) int { return o.vxb(i).priority }
+func (o *voutput) Priority(i int) int { return int(o.vxb(i).priority) }
 func (o *voutput) vxb(i int) *vxb     { return o.v.vxbs[o.out*len(o.v.outs)+i] }
 func (o *voutput) has(i int) bool     { return i >= 0 && i < len(o.v.outs) && o.awake.Has(i) }
 func (o *voutput) head(i int) *Packet {

@@ -11,11 +11,10 @@ type counts struct {
 	total           tally
 }
 
-// side is one side of a port of a virtual switch.
+// side is one side of a port of a virtual switch, in two cache lines.
 type side struct {
 	tally
-	delays *histogram // nil until something leaves
-	_      [16]byte   // whole cache lines
+	delays histogram // without counts until something leaves
 }
 
 func newCounts(s *Scenario) counts {
@@ -39,18 +38,18 @@ func (c *counts) arrived(a *Arrival, counted, queued bool) {
 	output.came(a.Size, counted, queued)
 	input.came(a.Size, counted, queued)
 	if queued {
-		c.enter(a)
+		c.enter(a.Switch, a.Size)
 	}
 }
 
-func (c *counts) enter(a *Arrival) {
-	c.switches[a.Switch].enter(a.Size)
-	c.total.enter(a.Size)
+func (c *counts) enter(of, size int32) {
+	c.switches[of].enter(size)
+	c.total.enter(size)
 }
 
-func (c *counts) leave(a *Arrival) {
-	c.switches[a.Switch].leave(a.Size)
-	c.total.leave(a.Size)
+func (c *counts) leave(of, size int32) {
+	c.switches[of].leave(size)
+	c.total.leave(size)
 }
 
 // dropped counts a packet that is dropped out of a buffer.
@@ -62,14 +61,14 @@ func (c *counts) dropped(a *Arrival, counted bool) {
 			s.dropped.add(a.Size)
 		}
 	}
-	c.leave(a)
+	c.leave(a.Switch, a.Size)
 }
 
 func (c *counts) delivered(d *Departure, counted bool) {
 	output, input := c.sides(&d.Arrival)
 	output.went(d.Size, d.Delay(), counted, fineOutput)
 	input.went(d.Size, d.Delay(), counted, fineInput)
-	c.leave(&d.Arrival)
+	c.leave(d.Switch, d.Size)
 }
 
 func (s *side) came(size int32, counted, queued bool) {
@@ -92,8 +91,8 @@ func (s *side) went(size int32, delay time.Duration, counted bool, fine uint) {
 }
 
 func (s *side) deliver(size int32, delay time.Duration, fine uint) {
-	if s.delays == nil {
-		s.delays = newHistogram(fine)
+	if s.delays.counts == nil {
+		s.delays = *newHistogram(fine)
 	}
 	s.tally.deliver(size, delay)
 	s.delays.add(delay)

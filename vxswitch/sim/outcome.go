@@ -61,15 +61,15 @@ func (c *counts) virtual(i int, delays *histogram, measured time.Duration) Switc
 		}
 		o.Outputs[p+1] = out.figures(measured)
 		c.switches[i].plus(&out.tally)
-		if out.delays != nil {
-			delays.merge(out.delays)
+		if out.delays.counts != nil {
+			delays.merge(&out.delays)
 		}
 	}
 	o.Figures = c.switches[i].figures(delays, measured)
 	return o
 }
 
-func (s *side) figures(measured time.Duration) Figures { return s.tally.figures(s.delays, measured) }
+func (s *side) figures(measured time.Duration) Figures { return s.tally.figures(&s.delays, measured) }
 
 func (f *far) outcome(measured time.Duration) *SplitOutcome {
 	o := &SplitOutcome{Reordered: f.reorders, Late: f.order.Late, Stalls: f.order.Stalls, Lost: f.order.Lost}

@@ -16,12 +16,25 @@ import (
 // This needs outputs that have nothing to do with each other: see apart.
 type window struct {
 	size     int // arrivals
-	arrivals []Arrival
+	arrivals []passing
 	queued   []bool    // by arrival
-	strips   []strip   // by output
-	inputs   [][]event // by input
+	strips   []strip   // by output, from 0
+	inputs   [][]event // by input, from 0
 	order    *timeline // of departures, by output
 	end      time.Duration
+}
+
+// The records of a window are as short as can be: there are hundreds of
+// thousands, and memory is what a large switch waits for.
+
+// passing is an arrival as all outputs share it.
+type passing struct {
+	at      time.Duration
+	size    int32
+	of      int32 // virtual switch
+	input   int16 // from 0, as output
+	output  int16
+	counted bool
 }
 
 // strip is what a window has of one output.
@@ -31,35 +44,55 @@ type strip struct {
 	replayed int // of left
 }
 
-// numbered is an arrival and its place in the window.
+// numbered is an arrival at one output, and its place in the window.
 type numbered struct {
-	Arrival
+	at    time.Duration
+	size  int32
+	of    int32
 	place int32
+	input int16
 }
 
 // leaving is a departure and the place of the output's last arrival before it,
 // -1: it is of an earlier window.
 type leaving struct {
-	Departure
-	behind int32
+	at      time.Duration
+	delay   time.Duration
+	size    int32
+	of      int32
+	behind  int32
+	input   int16
+	counted bool
 }
 
 // event is what an input counts of a packet that came or went.
 type event struct {
-	delay   time.Duration
-	size    int32
-	of      int32 // virtual switch
-	went    bool
-	counted bool
-	queued  bool
+	delay time.Duration
+	size  int32
+	of    int32 // virtual switch, and 3 bits: went, counted, queued
+}
+
+const (
+	eventWent    = 1 << 0
+	eventCounted = 1 << 1
+	eventQueued  = 1 << 2
+	eventBits    = 3
+)
+
+// flag is bit if it is true.
+func flag(is bool, bit int32) int32 {
+	if is {
+		return bit
+	}
+	return 0
 }
 
 // windowSize is a few arrivals for each queue of a large switch; a window of it
-// takes 25 MB.
+// takes 16 MB.
 const windowSize = 1 << 17
 
 func newWindow(ports int) *window {
-	return &window{size: windowSize, strips: make([]strip, ports+1), inputs: make([][]event, ports+1), order: newTimeline(ports + 1)}
+	return &window{size: windowSize, strips: make([]strip, ports), inputs: make([][]event, ports), order: newTimeline(ports)}
 }
 
 // apart says that no output's decisions depend on what another one does, that
@@ -83,7 +116,7 @@ func (r *run) apart() bool {
 // behind them; false: there are no more.
 func (r *run) pass() bool {
 	w := r.window
-	if !w.fill(r.arrivals) {
+	if !w.fill(r.arrivals, r.s.Warmup) {
 		return false
 	}
 	for output := range w.strips {
@@ -96,8 +129,8 @@ func (r *run) pass() bool {
 	return true
 }
 
-// fill fetches the next arrivals.
-func (w *window) fill(from *merge) bool {
+// fill fetches the next arrivals. Those before the warm-up's end do not count.
+func (w *window) fill(from *merge, warmup time.Duration) bool {
 	w.arrivals, w.queued = w.arrivals[:0], w.queued[:0]
 	for i := range w.strips {
 		s := &w.strips[i]
@@ -106,9 +139,10 @@ func (w *window) fill(from *merge) bool {
 	}
 	var a Arrival
 	for len(w.arrivals) < w.size && from.next(&a) {
-		s := &w.strips[a.Output]
-		s.arrivals = append(s.arrivals, numbered{a, int32(len(w.arrivals))})
-		w.arrivals, w.queued = append(w.arrivals, a), append(w.queued, false)
+		s := &w.strips[a.Output-1]
+		s.arrivals = append(s.arrivals, numbered{a.At, a.Size, a.Switch, int32(len(w.arrivals)), a.Input})
+		w.arrivals = append(w.arrivals, passing{at: a.At, size: a.Size, of: a.Switch, input: a.Input - 1, output: a.Output - 1, counted: a.At >= warmup})
+		w.queued = append(w.queued, false)
 		w.end = a.At
 	}
 	if at := from.peek(); at != never {
@@ -121,12 +155,13 @@ func (w *window) fill(from *merge) bool {
 func (r *run) along(output int) {
 	s, behind := &r.window.strips[output], int32(-1)
 	for i := range s.arrivals {
-		a := &s.arrivals[i]
-		r.leave(output, s, behind, a.At)
-		behind = a.place
-		queued := r.enqueue(&a.Arrival, a.Sequence) == vxswitch.None
-		r.window.queued[a.place] = queued
-		side, _ := r.count.sides(&a.Arrival)
+		n := &s.arrivals[i]
+		r.leave(output, s, behind, n.at)
+		behind = n.place
+		a := Arrival{At: n.at, Switch: n.of, Input: n.input, Output: int16(output + 1), Size: n.size}
+		queued := r.enqueue(&a, 0) == vxswitch.None
+		r.window.queued[n.place] = queued
+		side, _ := r.count.sides(&a)
 		side.came(a.Size, a.At >= r.s.Warmup, queued)
 	}
 	r.leave(output, s, behind, r.window.end)
@@ -135,11 +170,12 @@ func (r *run) along(output int) {
 // leave lets depart from one output what departs up to and at a time.
 func (r *run) leave(output int, s *strip, behind int32, until time.Duration) {
 	d := &r.sent
-	for r.host.DepartFrom(output, d, vxswitch.Time(until)) {
-		s.left = append(s.left, leaving{Departure{time.Duration(d.Start), r.arrival(d.Switch, &d.Packet)}, behind})
-		left := &s.left[len(s.left)-1].Departure
-		side, _ := r.count.sides(&left.Arrival)
-		side.went(left.Size, left.Delay(), left.Arrival.At >= r.s.Warmup, fineOutput)
+	for r.host.DepartFrom(output+1, d, vxswitch.Time(until)) {
+		a := r.arrival(d.Switch, &d.Packet)
+		l := leaving{time.Duration(d.Start), time.Duration(d.Start) - a.At, a.Size, a.Switch, behind, a.Input - 1, a.At >= r.s.Warmup}
+		s.left = append(s.left, l)
+		side, _ := r.count.sides(&a)
+		side.went(l.size, l.delay, l.counted, fineOutput)
 	}
 }
 
@@ -152,14 +188,15 @@ func (r *run) replay() {
 	}
 	for place := range w.arrivals {
 		a := &w.arrivals[place]
-		r.leaveUntil(a.At, int32(place)-1)
+		r.leaveUntil(a.at, int32(place)-1)
 		queued := w.queued[place]
-		w.inputs[a.Input] = append(w.inputs[a.Input], event{size: a.Size, of: a.Switch, counted: a.At >= r.s.Warmup, queued: queued})
+		of := a.of<<eventBits | flag(a.counted, eventCounted) | flag(queued, eventQueued)
+		w.inputs[a.input] = append(w.inputs[a.input], event{size: a.size, of: of})
 		if queued {
-			r.count.enter(a)
+			r.count.enter(a.of, a.size)
 		}
-		if s := &w.strips[a.Output]; s.replayed < len(s.left) && s.left[s.replayed].behind == int32(place) {
-			w.order.set(int(a.Output), s.left[s.replayed].Departure.At)
+		if s := &w.strips[a.output]; s.replayed < len(s.left) && s.left[s.replayed].behind == int32(place) {
+			w.order.set(int(a.output), s.left[s.replayed].at)
 		}
 	}
 	r.leaveUntil(w.end, int32(len(w.arrivals)))
@@ -172,7 +209,7 @@ func (w *window) offer(output int, behind int32) {
 	s := &w.strips[output]
 	at := never
 	if s.replayed < len(s.left) && s.left[s.replayed].behind <= behind {
-		at = s.left[s.replayed].Departure.At
+		at = s.left[s.replayed].at
 	}
 	w.order.set(output, at)
 }
@@ -185,9 +222,9 @@ func (r *run) leaveUntil(until time.Duration, behind int32) {
 			return
 		}
 		s := &w.strips[output]
-		d := &s.left[s.replayed].Departure
-		w.inputs[d.Input] = append(w.inputs[d.Input], event{delay: d.Delay(), size: d.Size, of: d.Switch, went: true, counted: d.Arrival.At >= r.s.Warmup})
-		r.count.leave(&d.Arrival)
+		l := &s.left[s.replayed]
+		w.inputs[l.input] = append(w.inputs[l.input], event{l.delay, l.size, l.of<<eventBits | eventWent | flag(l.counted, eventCounted)})
+		r.count.leave(l.of, l.size)
 		r.events++
 		s.replayed++
 		w.offer(output, behind)
@@ -196,14 +233,14 @@ func (r *run) leaveUntil(until time.Duration, behind int32) {
 
 // across counts what the window has of one input.
 func (r *run) across(input int) {
-	sides := r.count.inputs[max(input-1, 0):]
+	sides := r.count.inputs[input:]
 	for i := range r.window.inputs[input] {
 		e := &r.window.inputs[input][i]
-		side := &sides[int(e.of)*r.count.ports]
-		if e.went {
-			side.went(e.size, e.delay, e.counted, fineInput)
+		side := &sides[int(e.of>>eventBits)*r.count.ports]
+		if counted := e.of&eventCounted != 0; e.of&eventWent != 0 {
+			side.went(e.size, e.delay, counted, fineInput)
 		} else {
-			side.came(e.size, e.counted, e.queued)
+			side.came(e.size, counted, e.of&eventQueued != 0)
 		}
 	}
 }
