@@ -78,7 +78,7 @@ func (f *Fabric) Fail(ctx context.Context, targets []int, n int, load float64, d
 	if err := sleep(ctx, settle); err != nil {
 		return nil, err
 	}
-	return f.damageUnder(ctx, run, daemons, damage)
+	return f.damageUnder(ctx, run, daemons, damage, targets)
 }
 
 // daemons start what keeps every host's paths.
@@ -163,8 +163,8 @@ func (r *failing) arrive(from, flow int, number uint32) {
 }
 
 // damageUnder is the experiment, once all is settled.
-func (f *Fabric) damageUnder(ctx context.Context, r *failing, daemons []*iplbd.Daemon, damage string) (*Failure, error) {
-	links, element, err := f.target(damage)
+func (f *Fabric) damageUnder(ctx context.Context, r *failing, daemons []*iplbd.Daemon, damage string, targets []int) (*Failure, error) {
+	links, element, err := f.target(damage, targets)
 	if err != nil {
 		return nil, err
 	}
@@ -198,41 +198,6 @@ func (f *Fabric) setLinks(links []int, d lab.Damage) error {
 		errs = append(errs, lab.SetWire(f.ground.Run, f.sub, f.sub.Links[l].Name, d))
 	}
 	return errors.Join(errs...)
-}
-
-// target is what a damage hits: the first link between switches, one of which
-// has no hosts if there are such, or all links of that switch.
-func (f *Fabric) target(damage string) (links []int, element string, err error) {
-	hosts := make(map[string]int)
-	for _, l := range f.sub.Links {
-		for end, node := range l.Ends {
-			if _, isHost := f.sub.HostOf(node); isHost {
-				hosts[l.Ends[1-end]]++
-			}
-		}
-	}
-	best, least := -1, 0
-	for i, l := range f.sub.Links {
-		if !slices.Contains(f.sub.Switches, l.Ends[0]) || !slices.Contains(f.sub.Switches, l.Ends[1]) {
-			continue
-		}
-		if n := hosts[l.Ends[0]] + hosts[l.Ends[1]]; best < 0 || n < least {
-			best, least = i, n
-		}
-	}
-	if best < 0 {
-		return nil, "", errors.New("the fabric has no link between switches")
-	}
-	if damage != "switch" {
-		return []int{best}, f.sub.Links[best].Name, nil
-	}
-	middle := f.sub.Links[best].Ends[1]
-	for i, l := range f.sub.Links {
-		if slices.Contains(l.Ends[:], middle) {
-			links = append(links, i)
-		}
-	}
-	return links, middle, nil
 }
 
 // pathsOf is the relays of every flow, by host and flow, in one word.
