@@ -83,26 +83,30 @@ func Rearrange(flows []Flow, paths int) (Move, bool) {
 // RearrangeWeighted is Rearrange where paths shall be loaded in proportion to
 // weights: loads are compared by weight, and what moves is less than would
 // make the path it goes to the more loaded one of the two. The most loaded path
-// is that of those with something to move.
+// is that of those with something to move; it goes where there is most room
+// until then, so that a path of hardly any weight is not in the way of others.
 func RearrangeWeighted(flows []Flow, weights []float64) (Move, bool) {
 	load, movable := make([]float64, len(weights)), make([]bool, len(weights))
 	for _, f := range flows {
 		load[f.Path] += f.Rate / weights[f.Path]
 		movable[f.Path] = movable[f.Path] || !f.Fixed
 	}
-	most, least := -1, 0
+	most := -1
 	for p := range load {
 		if movable[p] && (most < 0 || load[p] > load[most]) {
 			most = p
-		}
-		if load[p] < load[least] {
-			least = p
 		}
 	}
 	if most < 0 {
 		return Move{-1, 0, 0}, false
 	}
-	chosen, gap := -1, (load[most]-load[least])*weights[least]
+	least, gap := 0, 0.0
+	for p := range load {
+		if room := (load[most] - load[p]) * weights[p]; room > gap {
+			least, gap = p, room
+		}
+	}
+	chosen := -1
 	for i, f := range flows {
 		if f.Path == most && !f.Fixed && f.Rate > 0 && f.Rate < gap && (chosen < 0 || f.Rate > flows[chosen].Rate) {
 			chosen = i

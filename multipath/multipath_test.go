@@ -141,6 +141,58 @@ func TestRearrangementEndsAndClosesTheGap(t *testing.T) {
 	}
 }
 
+// A path of hardly any weight, empty or with a flow that stays, is not in the way
+// of evening the others; loads by weight never grow beyond what the largest was,
+// and rearranging ends.
+func TestRearrangementByWeight(t *testing.T) {
+	weights := []float64{384, 256, 384, 1}
+	flows := []Flow{{30, 0, false}, {20, 0, false}, {5, 1, false}, {15, 2, false}}
+	if m, ok := RearrangeWeighted(flows, weights); !ok || m != (Move{0, 0, 2}) {
+		t.Errorf("beside an empty spare: %v, %v", m, ok)
+	}
+	if m, ok := RearrangeWeighted(append(flows, Flow{0.5, 3, true}), weights); !ok || m != (Move{0, 0, 2}) {
+		t.Errorf("beside a spare with a flow that stays: %v, %v", m, ok)
+	}
+	if m, ok := RearrangeWeighted(append(flows, Flow{10, 3, false}), weights); !ok || m.From != 3 || m.To == 0 {
+		t.Errorf("off a spare: %v, %v", m, ok)
+	}
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 1000 {
+		weights := make([]float64, 1+rng.IntN(6))
+		for i := range weights {
+			weights[i] = float64(1 + rng.IntN(1024))
+		}
+		flows := make([]Flow, rng.IntN(30))
+		for i := range flows {
+			flows[i] = Flow{Rate: rng.Float64(), Path: rng.IntN(len(weights))}
+		}
+		before := spreadBy(flows, weights)
+		for moves := 0; ; moves++ {
+			m, ok := RearrangeWeighted(flows, weights)
+			if !ok {
+				break
+			}
+			if moves == 1000 {
+				t.Fatalf("rearranging does not end: %v by %v", flows, weights)
+			}
+			flows[m.Flow].Path = m.To
+		}
+		if after := spreadBy(flows, weights); after > before+1e-12 {
+			t.Fatalf("the largest load was %.5f and is %.5f", before, after)
+		}
+	}
+}
+
+// spreadBy is the largest load by weight.
+func spreadBy(flows []Flow, weights []float64) float64 {
+	load, most := make([]float64, len(weights)), 0.0
+	for _, f := range flows {
+		load[f.Path] += f.Rate / weights[f.Path]
+		most = max(most, load[f.Path])
+	}
+	return most
+}
+
 // spread is the largest load.
 func spread(flows []Flow, paths int) float64 {
 	load, most := make([]float64, paths), 0.0

@@ -100,13 +100,22 @@ func (d *Daemon) balance(spread plan.Spread, flows []iplb.Flow, rates []float64)
 		total += f.Rate
 	}
 	weights := weightsOf(spread, open)
+	fixSmall(list, evenEnough*total/float64(len(open)))
 	for range movesAtOnce {
 		m, ok := multipath.RearrangeWeighted(list, weights)
-		if !ok || list[m.Flow].Rate < evenEnough*total/float64(len(open)) || d.resting(spread.Prefix, flows[which[m.Flow]]) {
+		if !ok || d.resting(spread.Prefix, flows[which[m.Flow]]) {
 			return
 		}
 		d.move(spread, flows[which[m.Flow]], open[m.From], open[m.To])
 		list[m.Flow].Path = m.To
+	}
+}
+
+// fixSmall leaves flows where they are that do not matter. One on a path of
+// hardly any weight would else be the first to move, and the only one looked at.
+func fixSmall(list []multipath.Flow, rate float64) {
+	for i := range list {
+		list[i].Fixed = list[i].Fixed || list[i].Rate < rate
 	}
 }
 
