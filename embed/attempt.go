@@ -67,7 +67,7 @@ func (s *search) place(order []int, k, skip int) bool {
 		return true
 	}
 	v := order[k]
-	list := s.choices(v, unlimited)
+	list := s.present(v)
 	defer s.drop()
 	s.blur(list)
 	if len(list) > 1 {

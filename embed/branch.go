@@ -71,7 +71,7 @@ func (s *search) stage(depth int) *stage {
 func (s *search) spots(v int) []spot {
 	b := &s.branching
 	from := len(b.stack)
-	for _, h := range s.candidates[v] {
+	for _, h := range s.shortlists[v] {
 		if s.roomy(v, h) {
 			b.stack = append(b.stack, spot{h, s.fee(h)})
 		}
@@ -105,16 +105,23 @@ func (s *search) dearer(to, spots []spot, l, placed, v int, most float64) ([]spo
 		base = hop
 	}
 	s.need(l, placed)
+	even, apart := s.even, s.problem.apart
 	for _, at := range spots {
 		cost := row[at.host]
-		if cost == hop && s.even && s.graph.Closed(from, at.host, &s.prices) {
-			cost = 2 * hop // the network's own links fill it
-		}
-		at.cost += weight * float64(cost-base)
-		if cost >= graph.Far || at.cost > most || !s.roomy(v, at.host) {
+		if cost >= graph.Far {
 			continue
 		}
-		if to = append(to, at); at.cost < best.cost {
+		more := at.cost + weight*float64(cost-base)
+		if more > most || apart && s.nodesAt[at.host] > 0 || !apart && !s.roomy(v, at.host) {
+			continue
+		}
+		if cost == hop && even && s.graph.Closed(from, at.host, &s.prices) {
+			if more += weight * hop; more > most {
+				continue // the network's own links fill it
+			}
+		}
+		at.cost = more
+		if to = append(to, at); more < best.cost {
 			best = at
 		}
 	}
@@ -178,8 +185,9 @@ func (s *search) down(out []int, depth int) {
 func (s *search) promising(spots []spot, v int, rest float64) []choice {
 	s.depth++
 	list := s.list()
+	s.twins.fresh()
 	for _, at := range spots {
-		if rest+at.cost <= s.branching.bound && s.roomy(v, at.host) {
+		if rest+at.cost <= s.branching.bound && s.roomy(v, at.host) && s.twins.first(at.host) {
 			list = append(list, choice{host: at.host, cost: at.cost})
 		}
 	}

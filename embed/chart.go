@@ -18,6 +18,8 @@ type charts struct {
 	ways   []graph.Ways // by link and end
 	opened []bool       // of ways
 	space  []uint64
+	now    []int32     // of live
+	shut   []graph.Arc // by live
 }
 
 // Bounds of charts.
@@ -68,6 +70,39 @@ func (s *search) row(l, placed int) []int32 {
 	s.charts.place[at] = int32(s.charts.used)
 	s.fill(row, l, placed, 2*l+end)
 	return row
+}
+
+// live is what a link costs from an end that is placed to each host now, beside
+// the rest of the network; it says nothing of hosts that only one link joins,
+// and is forgotten at the next call. False: it is the row.
+func (s *search) live(l, placed int) ([]int32, bool) {
+	v, c := &s.problem.links[l], s.charts
+	row := s.row(l, placed)
+	if !s.keen || !s.even || v.bound > 0 {
+		return row, false
+	}
+	ways := &c.ways[2*l]
+	if !v.alike && v.ends[1] == placed {
+		ways = &c.ways[2*l+1]
+	}
+	s.need(l, placed)
+	c.shut = c.shut[:0]
+	for _, walk := range s.walks {
+		c.shut = s.graph.Shut(ways, walk, &s.prices, c.shut)
+		s.weighed += len(walk) / 2
+	}
+	if len(c.shut) == 0 {
+		return row, false
+	}
+	if len(c.now) != len(row) {
+		c.now = make([]int32, len(row))
+	}
+	s.graph.InnerHops(s.host[placed], ways, hop, c.now, &c.space)
+	for _, a := range c.shut {
+		s.graph.Reopen(ways, a)
+	}
+	s.weighed += 20
+	return c.now, true
 }
 
 // next is a row to be filled in.

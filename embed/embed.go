@@ -56,6 +56,8 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 func newSearch(p *problem, g *graph.Graph, left *resources, of vnet.Objective) *search {
 	s := &search{problem: p, graph: g, left: left, host: make([]int, len(p.nodes)), nodesAt: make([]int, len(left.sub.Hosts)), walks: make([][]graph.Arc, len(p.links))}
 	s.worst.depth, s.bound = -1, unlimited
+	s.priced(of)
+	s.pair()
 	for v := range p.nodes {
 		s.host[v] = -1
 		var hosts []int
@@ -65,8 +67,8 @@ func newSearch(p *problem, g *graph.Graph, left *resources, of vnet.Objective) *
 			}
 		}
 		s.candidates = append(s.candidates, hosts)
+		s.shortlists = append(s.shortlists, s.shortlist(hosts))
 	}
-	s.priced(of)
 	s.rank = ranks(left, len(left.sub.Hosts))
 	return s
 }

@@ -19,6 +19,8 @@ const (
 // which a link finds no way even now are left out.
 func (s *search) exhaust(work int) bool {
 	s.budget, s.patience = maxTrial, s.spent()+min(work, maxSteps)
+	s.thorough = true
+	defer func() { s.thorough = false }()
 	return s.everyHost(s.orderOf(make([]int, len(s.host))), 0)
 }
 

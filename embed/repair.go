@@ -45,7 +45,7 @@ func (s *search) missing(weight []int) (nodes []int, sum int) {
 
 // Bounds of a round: placed nodes taken out, and hosts tried for a node.
 const (
-	mostRuined = 4
+	mostRuined = 5
 	mostTried  = 3
 )
 
@@ -89,7 +89,7 @@ func (s *search) recreate(weight []int) {
 
 // seat puts a node on one of the cheapest hosts that take it, if there are.
 func (s *search) seat(v int) {
-	list := s.choices(v, unlimited)
+	list := s.present(v)
 	defer s.drop()
 	s.blur(list)
 	for n := range min(len(list), mostTried) {

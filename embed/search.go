@@ -10,8 +10,13 @@ type search struct {
 	problem    *problem
 	graph      *graph.Graph
 	left       *resources
-	candidates [][]int       // by node: hosts that could take it alone
+	candidates [][]int // by node: hosts that could take it alone
+	shortlists [][]int // by node: those of its candidates that are tried
+	twins      twins
+	thorough   bool          // all twins are tried
+	keen       bool          // choices cost what they cost beside the rest of the network
 	rank       []int         // by host: its place in the order of free capacity
+	turn       int           // the rank that comes first
 	host       []int         // by node: where it is; -1: nowhere yet
 	nodesAt    []int         // by host: nodes of this network
 	walks      [][]graph.Arc // by link: from Ends[0] to Ends[1]

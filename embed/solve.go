@@ -4,7 +4,8 @@ package embed
 // networks cannot be improved for long; so the largest and those for which
 // there is no place may take more.
 const (
-	toImprove = 20
+	toImprove = 15
+	toShape   = 6   // after that
 	atLeast   = 8   // of it, where a first embedding took long
 	toFind    = 22  // a first embedding: to refuse is worse than to be slow
 	ifRoomy   = 200 // where few hosts are ruled out by themselves, there is one more likely than not
@@ -20,6 +21,7 @@ func (s *search) solve(work, patience int) bool {
 		return false
 	}
 	s.improve(max(begun+toImprove*work/10, s.spent()+atLeast*work/10))
+	s.shape(s.spent() + toShape*work/10)
 	return true
 }
 

@@ -43,15 +43,24 @@ func (s *search) choices(v int, bound float64) []choice {
 	return list
 }
 
+// present is choices without a bound, with what links cost beside what is placed
+// of the network (see live).
+func (s *search) present(v int) []choice {
+	s.keen = true
+	defer func() { s.keen = false }()
+	return s.choices(v, unlimited)
+}
+
 // everywhere lists all hosts that have room for a node.
 func (s *search) everywhere(list []choice, v int) []choice {
-	for _, h := range s.candidates[v] {
-		if s.roomy(v, h) {
+	s.twins.fresh()
+	for _, h := range s.shortlists[v] {
+		if s.roomy(v, h) && (s.thorough || s.twins.first(h)) {
 			charge := s.charge(h)
 			list = append(list, choice{h, charge, charge})
 		}
 	}
-	s.weighed += len(s.candidates[v]) / 4
+	s.weighed += len(s.shortlists[v]) / 4
 	return list
 }
 
@@ -79,7 +88,8 @@ func (s *search) joined(v int) float64 {
 // those it cannot reach, and those at which the links so far cost more than
 // spare above a hop each.
 func (s *search) price(list []choice, l, placed int, spare float64) []choice {
-	row, from := s.row(l, placed), s.host[placed]
+	row, live := s.live(l, placed)
+	from, even := s.host[placed], s.even && !live
 	weight, base, kept := s.problem.links[l].weight, 0.0, 0
 	if s.problem.apart {
 		base = weight * hop
@@ -89,17 +99,22 @@ func (s *search) price(list []choice, l, placed int, spare float64) []choice {
 	for i := range list {
 		c := &list[i]
 		cost := row[c.host]
-		if cost == hop && s.even && s.graph.Closed(from, c.host, &s.prices) {
-			cost = 2 * hop // the network's own links fill it
-		}
-		if cost >= graph.Far || c.host == from && !s.carries(l, from) {
-			continue
+		if live {
+			if g := s.graph.Only(c.host); g >= 0 && c.host != from {
+				cost = row[g] + hop
+			}
 		}
 		more := weight * float64(cost)
-		if above := c.excess + more - base; above <= spare {
-			list[kept] = choice{c.host, c.cost + more, above}
-			kept++
+		if cost >= graph.Far || c.excess+more-base > spare || c.host == from && !s.carries(l, from) {
+			continue
 		}
+		if cost == hop && even && s.graph.Closed(from, c.host, &s.prices) {
+			if more += weight * hop; c.excess+more-base > spare {
+				continue // the network's own links fill it
+			}
+		}
+		list[kept] = choice{c.host, c.cost + more, c.excess + more - base}
+		kept++
 	}
 	return list[:kept]
 }
@@ -113,14 +128,23 @@ func (s *search) need(l, placed int) {
 }
 
 // first brings the n-th cheapest choice to the n-th place, if those before
-// are in theirs. Among equals it is the one with the most free capacity.
+// are in theirs. Among equals it is the one with the most free capacity, from
+// the turn on.
 func (s *search) first(list []choice, n int) {
 	best := n
 	for i := n + 1; i < len(list); i++ {
 		a, b := &list[i], &list[best]
-		if a.cost < b.cost || a.cost == b.cost && s.rank[a.host] < s.rank[b.host] {
+		if a.cost < b.cost || a.cost == b.cost && s.among(a.host) < s.among(b.host) {
 			best = i
 		}
 	}
 	list[n], list[best] = list[best], list[n]
+}
+
+// among is where a host comes among equals.
+func (s *search) among(host int) int {
+	if at := s.rank[host] - s.turn; at >= 0 {
+		return at
+	}
+	return s.rank[host] - s.turn + len(s.rank)
 }

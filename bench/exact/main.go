@@ -52,7 +52,8 @@ func compare(instance, mappings, answers string) (*tally, error) {
 		return nil, err
 	}
 	t := &tally{optima: optima}
-	return t, replay.States(in, held, embed.Options{}, t.add)
+	asks := func(id int) bool { _, decided := optima[id]; return decided }
+	return t, replay.States(in, held, embed.Options{}, asks, t.add)
 }
 
 // mapped reads the mappings of a run, by request.

@@ -44,6 +44,8 @@ type Graph struct {
 	leaving [][]Arc        // by node, in order of link name
 	access  [][]Arc        // by switch: the arcs to hosts
 	onward  [][]Arc        // by host: leaving, without arcs to stubs
+	every   []uint64       // all hosts, likewise
+	outer   []uint64       // hosts with a stub, as bits; made when first needed
 	stubs   [][]Arc        // by host: leaving, to stubs
 	stub    []Arc          // by host: the only arc to it, if that comes from a host; or -1
 	head    []int          // by arc: the node it reaches
@@ -55,7 +57,7 @@ type Graph struct {
 	steps   int
 	reach   Reach // the last search
 	fares   *cheapest
-	direct  []Arc // see Direct
+	direct  []int32 // see Direct
 
 	whole   vnet.Substrate // of which it is a part
 	pinning *pins          // made when first needed
@@ -220,3 +222,12 @@ func (g *Graph) Walk(from, to int, path vnet.Path) ([]Arc, error) {
 
 // isHost says whether a node is a host.
 func (g *Graph) isHost(node int) bool { return node < g.hosts }
+
+// Only is the host that a host's one link leads to; -1: it has several links, or
+// is all that the other has too.
+func (g *Graph) Only(host int) int {
+	if a := g.stub[host]; a >= 0 {
+		return g.head[a^1]
+	}
+	return -1
+}

@@ -1,6 +1,9 @@
 package graph
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // Ways says to which hosts one substrate link leads that has what a virtual
 // link needs: a set of hosts for each host, as bits. For substrates without
@@ -32,8 +35,35 @@ func (w *Ways) of(host int) []uint64 { return w.sets[host*w.words : (host+1)*w.w
 // one; Far where no walk leads. It goes breadth first, a word of hosts at a
 // time.
 func (g *Graph) Hops(from int, w *Ways, price int32, cost []int32, space *[]uint64) {
+	g.breadth(from, w, price, cost, space, nil)
+	g.steps += 8 + g.hosts/8*w.words
+}
+
+// InnerHops is Hops for the hosts that others are reached through: it leaves
+// those out that only one link joins.
+func (g *Graph) InnerHops(from int, w *Ways, price int32, cost []int32, space *[]uint64) {
+	if g.outer == nil {
+		g.outer = make([]uint64, w.words)
+		for h, a := range g.stub {
+			if a >= 0 {
+				g.outer[h/64] |= 1 << (h % 64)
+			}
+		}
+	}
+	g.breadth(from, w, price, cost, space, g.outer)
+	g.steps += 8 + g.hosts/8
+}
+
+// breadth is Hops without some hosts.
+func (g *Graph) breadth(from int, w *Ways, price int32, cost []int32, space *[]uint64, without []uint64) {
 	for h := range cost {
 		cost[h] = Far
+	}
+	if g.every == nil {
+		g.every = make([]uint64, w.words)
+		for h := range g.hosts {
+			g.every[h/64] |= 1 << (h % 64)
+		}
 	}
 	if len(*space) < 3*w.words {
 		*space = make([]uint64, 3*w.words)
@@ -42,33 +72,68 @@ func (g *Graph) Hops(from int, w *Ways, price int32, cost []int32, space *[]uint
 	clear(front)
 	front[from/64] = 1 << (from % 64)
 	copy(seen, front)
+	for i, set := range without {
+		seen[i] |= set
+	}
 	cost[from] = 0
-	for at := price; w.spread(front, next, seen); at += price {
+	for at := price; !slices.Equal(seen, g.every) && w.spread(front, next, seen); at += price {
 		enter(next, cost, at)
 		front, next = next, front
 	}
-	g.steps += 8 + g.hosts/8*w.words
+}
+
+// Shut closes the ways along a walk, in both directions, that have not what is
+// needed now, and appends them to a list.
+func (g *Graph) Shut(w *Ways, walk []Arc, p *Prices, shut []Arc) []Arc {
+	for _, a := range walk {
+		if p.of(a) < 0 && g.shut(w, a, p) {
+			shut = append(shut, a)
+		}
+		if p.of(a^1) < 0 && g.shut(w, a^1, p) {
+			shut = append(shut, a^1)
+		}
+	}
+	return shut
+}
+
+// shut closes the way of an arc that is full, if no other arc is beside it.
+func (g *Graph) shut(w *Ways, a Arc, p *Prices) bool {
+	from, to := g.head[a^1], g.head[a]
+	if w.of(from)[to/64]&(1<<(to%64)) == 0 {
+		return false
+	}
+	if g.Direct(from, to) == Many && slices.ContainsFunc(g.leaving[from], func(b Arc) bool { return g.head[b] == to && p.of(b) >= 0 }) {
+		return false
+	}
+	w.of(from)[to/64] &^= 1 << (to % 64)
+	return true
+}
+
+// Reopen undoes Shut.
+func (g *Graph) Reopen(w *Ways, a Arc) {
+	to := g.head[a]
+	w.of(g.head[a^1])[to/64] |= 1 << (to % 64)
 }
 
 // Direct is the only arc from a host to another; None if there is none, Many if
 // there are several. For substrates that Open is for.
 func (g *Graph) Direct(from, to int) Arc {
 	if g.direct == nil {
-		g.direct = make([]Arc, g.hosts*g.hosts)
+		g.direct = make([]int32, g.hosts*g.hosts)
 		for i := range g.direct {
-			g.direct[i] = None
+			g.direct[i] = int32(None)
 		}
 		for h := range g.hosts {
 			for _, a := range g.leaving[h] {
-				if at := &g.direct[h*g.hosts+g.head[a]]; *at == None {
-					*at = a
+				if at := &g.direct[h*g.hosts+g.head[a]]; *at == int32(None) {
+					*at = int32(a)
 				} else {
-					*at = Many
+					*at = int32(Many)
 				}
 			}
 		}
 	}
-	return g.direct[from*g.hosts+to]
+	return Arc(g.direct[from*g.hosts+to])
 }
 
 // No single arc.
@@ -93,8 +158,14 @@ func (w *Ways) spread(front, next, seen []uint64) bool {
 	clear(next)
 	for i, word := range front {
 		for ; word != 0; word &= word - 1 {
-			for k, set := range w.of(i*64 + bits.TrailingZeros64(word)) {
-				next[k] |= set
+			set := w.of(i*64 + bits.TrailingZeros64(word))
+			if len(set) == 2 && len(next) == 2 {
+				next[0] |= set[0]
+				next[1] |= set[1]
+				continue
+			}
+			for k, word := range set {
+				next[k] |= word
 			}
 		}
 	}
@@ -159,12 +230,13 @@ type shortest struct {
 	steps  int
 }
 
-// back goes from a host towards the first one, in so many hops.
+// back goes from a host towards the first one, in so many hops. A host with one
+// link is on the way to nothing else.
 func (s *shortest) back(at, hops int) bool {
-	if hops == 0 {
-		return at == s.From
+	if hops <= 1 {
+		return hops == 0 && at == s.From || hops == 1 && s.last(at)
 	}
-	for _, a := range s.graph.leaving[at] {
+	for _, a := range s.graph.onward[at] {
 		if s.steps--; s.steps < 0 {
 			return false
 		}
@@ -178,4 +250,23 @@ func (s *shortest) back(at, hops int) bool {
 		}
 	}
 	return false
+}
+
+// last goes the last hop to the first host.
+func (s *shortest) last(at int) bool {
+	s.steps--
+	a := s.graph.Direct(s.From, at)
+	if a == Many {
+		for _, b := range s.graph.leaving[s.From] {
+			if s.graph.head[b] == at && s.prices.of(b) >= 0 {
+				a = b
+				break
+			}
+		}
+	}
+	if a < 0 || s.prices.of(a) < 0 {
+		return false
+	}
+	s.walk[0] = a
+	return true
 }

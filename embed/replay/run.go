@@ -103,7 +103,7 @@ func (r *run) arrive(e Event) error {
 // many times as long: the mean hardly sees it, nor does the 99th percentile.
 const (
 	secondLook = 125
-	patience   = 16
+	patience   = 12
 )
 
 // embed finds a place for a request, at the second look if one is due.

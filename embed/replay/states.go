@@ -10,11 +10,11 @@ import (
 	"sublet/vnet"
 )
 
-// States embeds every request in the state in which it arrived in a run whose
-// mappings are given, and changes nothing: decided gets its cost, demand times
+// States embeds the requests that are asked for, each in the state in which it
+// arrived in a run whose mappings are given, and changes nothing: decided gets its cost, demand times
 // hops, or false when it was refused. So searches can be compared decision by
 // decision, though in a run each changes all that come after it.
-func States(in *Instance, held map[int]Mapping, opt embed.Options, decided func(id int, cost float64, found bool) error) error {
+func States(in *Instance, held map[int]Mapping, opt embed.Options, asks func(id int) bool, decided func(id int, cost float64, found bool) error) error {
 	engine, err := embed.New(in.Substrate())
 	if err != nil {
 		return err
@@ -30,14 +30,17 @@ func States(in *Instance, held map[int]Mapping, opt embed.Options, decided func(
 			continue
 		}
 		asked := in.Requests[id].network(id, Options{})
-		m, err := engine.Embed(cal, asked, vnet.Window{Start: epoch}, opt)
-		if infeasible := new(embed.Infeasible); err != nil && !errors.As(err, &infeasible) {
-			return err
-		}
-		if err := decided(id, in.Requests[id].cost(m), err == nil); err != nil {
-			return err
+		if asks(id) {
+			m, err := engine.Embed(cal, asked, vnet.Window{Start: epoch}, opt)
+			if infeasible := new(embed.Infeasible); err != nil && !errors.As(err, &infeasible) {
+				return err
+			}
+			if err := decided(id, in.Requests[id].cost(m), err == nil); err != nil {
+				return err
+			}
 		}
 		if was, in := held[id]; in {
+			var err error
 			if booked[id], err = engine.Bookings(asked, vnet.Window{Start: epoch}, was.named()); err != nil {
 				return err
 			}
