@@ -73,11 +73,7 @@ type Move struct{ Flow, From, To int }
 // becomes |D - 2 rate| < D, so with constant rates it cannot oscillate. False:
 // nothing moves.
 func Rearrange(flows []Flow, paths int) (Move, bool) {
-	weights := make([]float64, paths)
-	for p := range weights {
-		weights[p] = 1
-	}
-	return RearrangeWeighted(flows, weights)
+	return RearrangeWeighted(flows, Shared(make([]uint32, paths)))
 }
 
 // RearrangeWeighted is Rearrange where paths shall be loaded in proportion to
@@ -117,14 +113,25 @@ func RearrangeWeighted(flows []Flow, weights []float64) (Move, bool) {
 
 // Settle rearranges until nothing moves, at most once per flow and path, and
 // says how many moves it took.
-func Settle(flows []Flow, paths int) int {
+func Settle(flows []Flow, paths int) int { return settle(flows, Shared(make([]uint32, paths))) }
+
+func settle(flows []Flow, weights []float64) int {
 	for moves := 0; ; moves++ {
-		m, ok := Rearrange(flows, paths)
-		if !ok || moves == len(flows)*paths {
+		m, ok := RearrangeWeighted(flows, weights)
+		if !ok || moves == len(flows)*len(weights) {
 			return moves
 		}
 		flows[m.Flow].Path = m.To
 	}
+}
+
+// Shared are weights as RearrangeWeighted takes them: 0 counts as 1.
+func Shared(weights []uint32) []float64 {
+	shares := make([]float64, len(weights))
+	for i, w := range weights {
+		shares[i] = float64(max(w, 1))
+	}
+	return shares
 }
 
 // Pattern says to which host each of n hosts sends.

@@ -339,6 +339,36 @@ func TestGainOfWeights(t *testing.T) {
 	}
 }
 
+// Flows over the K shortest paths by weight lose less of a random graph than over
+// the shortest ones only, and in a fat-tree, whose paths are equal, no more.
+func TestDatagramsOverLongerPaths(t *testing.T) {
+	sub, _, err := topology.Named("jellyfish:20,4,16,1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFabric(sub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate := func(method string) (sum float64) {
+		m, err := ParseMethod(method)
+		if err != nil || m.Streams() {
+			t.Fatalf("%s: %v", method, err)
+		}
+		rng := rand.New(rand.NewPCG(3, 3))
+		for range 20 {
+			sum += f.Datagrams(oneToOne(f.Hosts(), rng), 20, Same, m, rng) / 20
+		}
+		return sum
+	}
+	if short, hashed, even := rate("flow"), rate("hash:8"), rate("flow:8"); even < short+0.01 || even < hashed {
+		t.Errorf("shortest %.3f, of eight hashed %.3f, evened %.3f", short, hashed, even)
+	}
+	if got := mean(t, "stride:4", "flow:4", Same); got < 99.99 {
+		t.Errorf("in a fat-tree flow:4 is %.2f %%", got)
+	}
+}
+
 func TestHostsThatCannotReachEachOther(t *testing.T) {
 	sub := vnet.Substrate{Switches: []string{"a", "b"}, Hosts: []vnet.SubstrateNode{{Name: "h1"}, {Name: "h2"}}}
 	for _, ends := range [][2]string{{"h1", "a"}, {"h2", "b"}} {
@@ -358,7 +388,7 @@ func TestBadWords(t *testing.T) {
 			t.Errorf("pattern %q is taken", pattern)
 		}
 	}
-	for _, method := range []string{"", "ksp", "ksp:0", "ksp:65", "ksp:x", "even", "even:65", "tree:2", "best"} {
+	for _, method := range []string{"", "ksp", "ksp:0", "ksp:65", "ksp:x", "even", "even:65", "hash:0", "flow:x", "tree:2", "best"} {
 		if _, err := ParseMethod(method); err == nil {
 			t.Errorf("method %q is taken", method)
 		}

@@ -3,6 +3,7 @@ package multipath
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,8 @@ type Method struct {
 
 // ParseMethod reads a method: tree (the first shortest path), hash (of each
 // flow, over all shortest paths, as ECMP does), flow (hash, then
-// rearrangement), for streams also single (the first shortest path), ecmp,
+// rearrangement), hash:K and flow:K (the same over the K shortest paths by
+// relay.Fabric.Weights), for streams single (the first shortest path), ecmp,
 // ksp:K (subflows over the K shortest paths by relay.Fabric.Weights), even:K
 // (in turn, each path as often as the others) and coupled:K (the same with
 // coupled congestion control).
@@ -26,12 +28,15 @@ func ParseMethod(text string) (Method, error) {
 	kind, number, counted := strings.Cut(text, ":")
 	m := Method{Name: text, kind: kind}
 	switch kind {
-	case "tree", "hash", "flow", "single", "ecmp":
+	case "tree", "single", "ecmp":
 		if counted {
 			return m, fmt.Errorf("method %q takes no number", text)
 		}
 		return m, nil
-	case "ksp", "even", "coupled":
+	case "hash", "flow", "ksp", "even", "coupled":
+		if !counted && (kind == "hash" || kind == "flow") {
+			return m, nil
+		}
 		k, err := strconv.Atoi(number)
 		if err != nil || k < 1 || k > 64 {
 			return m, fmt.Errorf("method %q: state the number of paths, 1 to 64, as in %s:8", text, kind)
@@ -39,7 +44,7 @@ func ParseMethod(text string) (Method, error) {
 		m.k = k
 		return m, nil
 	}
-	return m, fmt.Errorf("method %q: choose tree, hash, flow, single, ecmp, ksp:K, even:K or coupled:K", text)
+	return m, fmt.Errorf("method %q: choose tree, hash, flow, hash:K, flow:K, single, ecmp, ksp:K, even:K or coupled:K", text)
 }
 
 // Kind is the method's name without its number.
@@ -47,7 +52,7 @@ func (m Method) Kind() string { return m.kind }
 
 // Streams says that the method is for TCP rather than constant rates.
 func (m Method) Streams() bool {
-	return m.kind == "single" || m.kind == "ecmp" || m.k > 0
+	return !slices.Contains([]string{"tree", "hash", "flow"}, m.kind)
 }
 
 // Datagrams is the forwarding rate, received by sent, of senders at their
@@ -56,12 +61,13 @@ func (f *Fabric) Datagrams(targets []int, n int, d Distribution, m Method, rng *
 	var flows []load
 	for from, to := range targets {
 		paths := f.candidates(from, to, m)
+		weights := f.Weights(paths, m)
 		list := make([]Flow, n)
 		for i, share := range d.Shares(n, rng) {
-			list[i] = Flow{Rate: share, Path: rng.IntN(len(paths))}
+			list[i] = Flow{Rate: share, Path: draw(weights, rng)}
 		}
 		if m.kind == "flow" {
-			Settle(list, len(paths))
+			settle(list, Shared(weights))
 		}
 		for _, flow := range list {
 			flows = append(flows, load{rate: flow.Rate, route: f.route(from, to, paths[flow.Path])})
@@ -88,7 +94,7 @@ func (f *Fabric) candidates(from, to int, m Method) []relay.Path {
 
 // Weights are those of a method's paths; 0 counts as 1.
 func (f *Fabric) Weights(paths []relay.Path, m Method) []uint32 {
-	if m.kind != "ksp" {
+	if m.k == 0 || m.kind == "even" || m.kind == "coupled" {
 		return make([]uint32, len(paths))
 	}
 	if f.prices == nil {
@@ -99,6 +105,21 @@ func (f *Fabric) Weights(paths []relay.Path, m Method) []uint32 {
 		f.prices = f.relay.Prices(hosts)
 	}
 	return f.relay.Weights(paths, f.prices)
+}
+
+// draw takes a path by weight.
+func draw(weights []uint32, rng *rand.Rand) int {
+	total := 0
+	for _, w := range weights {
+		total += int(max(w, 1))
+	}
+	at := rng.IntN(total)
+	for i, w := range weights {
+		if at -= int(max(w, 1)); at < 0 {
+			return i
+		}
+	}
+	return len(weights) - 1
 }
 
 // turns are the first n that paths get by weight, as the data plane gives them:

@@ -35,12 +35,13 @@ func (a *app) benchMultipath() *cobra.Command {
 		Short: "Flows spread over the paths of a fabric by their senders, modelled or emulated",
 		Long: `Flows that their senders spread over the paths of a fabric.
 
-With the methods tree, hash and flow every host sends datagrams at its link's
+With the methods tree, hash, flow, hash:K and flow:K every host sends datagrams at its link's
 rate in 20 flows, and the figure is the forwarding rate, received by sent. With
 single, ecmp, ksp:K, even:K and coupled:K every host has one TCP connection of 8
 subflows, and the figure is the gain over single shortest paths. ksp:K deals
 subflows to the K shortest paths as sublet paths run does, by weights; even:K
-gives every path as many, as the document does.
+gives every path as many, as the document does. hash and flow are over all
+shortest paths, hash:K and flow:K over the K shortest by weights.
 
 It is a model of flows, not of packets: rates are fluid, streams are max-min
 fair. The same seed gives the same numbers on every machine.
@@ -67,7 +68,7 @@ late by more than a wire makes up for is repeated.`,
 	c.Flags().StringVar(&b.topology, "topology", "fat-tree:4", "a substrate of switches with hosts at their edge: a name or a file")
 	c.Flags().StringArrayVar(&b.patterns, "pattern", []string{"stride:1", "stride:2", "stride:4", "stride:8", "random", "same-id", "staggered:0.2,0.3"}, "who sends to whom: stride:HOSTS, random, same-id, staggered:EDGE,POD; may be repeated (default: those of these that suit the topology)")
 	c.Flags().StringArrayVar(&b.flows, "flows", []string{"same", "random", "power"}, "how a sender's rate is shared among its flows: same, random, power; may be repeated")
-	c.Flags().StringArrayVar(&b.methods, "method", []string{"tree", "hash", "flow"}, "tree, hash, flow; single, ecmp, ksp:K, even:K, coupled:K; may be repeated")
+	c.Flags().StringArrayVar(&b.methods, "method", []string{"tree", "hash", "flow"}, "tree, hash, flow, hash:K, flow:K; single, ecmp, ksp:K, even:K, coupled:K; may be repeated")
 	c.Flags().IntVar(&b.senders, "count", 0, "flows per sender (default 20), or subflows per connection (default 8)")
 	c.Flags().IntVar(&b.runs, "runs", 30, "draws of pattern and flows")
 	c.Flags().Uint64Var(&b.seed, "seed", 1, "of the draws")

@@ -15,7 +15,7 @@ import (
 type balancer struct {
 	host   *host
 	prefix netip.Prefix
-	paths  int
+	shares []float64                // of its paths, by weight
 	seen   map[iplb.FlowKey]uint64  // bytes
 	rate   map[iplb.FlowKey]float64 // bytes per interval, smoothed
 	moves  int                      // that count
@@ -29,10 +29,18 @@ func (f *Fabric) balancers(m multipath.Method) []*balancer {
 	}
 	for _, h := range f.hosts {
 		for _, r := range h.rules {
-			all = append(all, &balancer{host: h, prefix: r.Prefix, paths: len(r.Paths), seen: make(map[iplb.FlowKey]uint64), rate: make(map[iplb.FlowKey]float64)})
+			all = append(all, &balancer{host: h, prefix: r.Prefix, shares: sharesOf(r), seen: make(map[iplb.FlowKey]uint64), rate: make(map[iplb.FlowKey]float64)})
 		}
 	}
 	return all
+}
+
+func sharesOf(r iplb.Rule) []float64 {
+	weights := make([]uint32, len(r.Paths))
+	for i, p := range r.Paths {
+		weights[i] = p.Weight
+	}
+	return multipath.Shared(weights)
 }
 
 // balance moves at most one flow per prefix and interval, until the context ends.
@@ -67,10 +75,11 @@ func (b *balancer) step(counts bool) error {
 	}
 	list := make([]multipath.Flow, len(flows))
 	for i, f := range flows {
-		list[i] = multipath.Flow{Rate: b.observe(f), Path: f.Path}
+		rate := b.observe(f)
+		list[i] = multipath.Flow{Rate: rate, Path: f.Path, Fixed: rate < fewestPackets*(payload+headers)}
 	}
-	m, ok := multipath.Rearrange(list, b.paths)
-	if !ok || list[m.Flow].Rate < fewestPackets*(payload+headers) {
+	m, ok := multipath.RearrangeWeighted(list, b.shares)
+	if !ok {
 		return nil
 	}
 	if counts {
