@@ -376,8 +376,10 @@ static __always_inline __u32 lowest(__u64 x)
 	return n + !(x & 1);
 }
 
-/* The path of a slot; where that is down, another one that is up, by other bits
- * of the number, so that all the others share its flows. NO_PATH: none is up. */
+/* The path of a slot; where that is down, that of another slot by other bits of
+ * the number, and after some of those in vain any path that is up, so that all
+ * the others share its flows, by weight. Turns are small numbers, whose bits are
+ * mixed. NO_PATH: none is up. */
 static __always_inline __u32 choose(const struct set *s, __u32 number)
 {
 	__u32 at = s->slots[number & (SLOTS - 1)] & (CHOICES - 1);
@@ -386,7 +388,14 @@ static __always_inline __u32 choose(const struct set *s, __u32 number)
 	if (unlikely(!(s->alive >> at & 1))) {
 		if (!s->alive)
 			return NO_PATH;
-		at = number >> 10 & (CHOICES - 1);
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+			number = (number + 1) * 0x9e3779b1u;
+			at = s->slots[number >> 22 & (SLOTS - 1)] & (CHOICES - 1);
+			if (s->alive >> at & 1)
+				return s->paths[at];
+		}
+		at = number >> 16 & (CHOICES - 1);
 		later = s->alive >> at;
 		at = (later ? at + lowest(later) : lowest(s->alive)) & (CHOICES - 1);
 	}

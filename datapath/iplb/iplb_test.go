@@ -218,6 +218,26 @@ func TestFlowsLeaveADeadPathAtOnce(t *testing.T) {
 	}
 }
 
+// What a dead path had goes to the others by weight, not all to one and hardly
+// any to a spare one, whether paths are drawn or taken in turn.
+func TestFlowsOfADeadPathGoByWeight(t *testing.T) {
+	spare := netip.MustParseAddr("10.255.0.4")
+	for _, mode := range []Mode{Hash, RoundRobin} {
+		tab := table(t)
+		set(t, tab, Rule{Mode: mode, Paths: []Path{{[]netip.Addr{relay1}, 512}, {[]netip.Addr{relay2}, 384}, {[]netip.Addr{relay3}, 128}, {[]netip.Addr{spare}, 1}}})
+		if err := tab.SetUp(prefix, 0, false); err != nil {
+			t.Fatal(err)
+		}
+		count, n := make(map[netip.Addr]float64), 2000.0
+		for port := range uint16(n) {
+			count[through(t, tab, port)]++
+		}
+		if count[relay1] > 0 || count[relay2] < 0.66*n || count[relay2] > 0.78*n || count[relay3] < 0.2*n || count[spare] > 0.06*n {
+			t.Errorf("mode %d: %v", mode, count)
+		}
+	}
+}
+
 func TestFlowsAreCountedAndMoved(t *testing.T) {
 	tab := table(t)
 	paths := []Path{{Relays: []netip.Addr{relay1}}, {Relays: []netip.Addr{relay2}}}
