@@ -10,7 +10,7 @@ type form struct {
 	Warmup          span                  `yaml:"warmup,omitempty" jsonschema_description:"Packets that arrive before it do not count. Default: 0s."`
 	Drain           *bool                 `yaml:"drain,omitempty" jsonschema_description:"Go on after the duration until the switch is empty. Default: true."`
 	Seed            *whole                `yaml:"seed,omitempty" jsonschema_description:"Of the first run; each next run has the next number. Default: 1."`
-	Runs            int                   `yaml:"runs,omitempty" jsonschema_description:"Independent runs; more than one give confidence intervals. Default: 1." jsonschema:"minimum=1,maximum=10000"`
+	Runs            *int                  `yaml:"runs,omitempty" jsonschema_description:"Independent runs; more than one give confidence intervals. Default: 1." jsonschema:"minimum=1,maximum=10000"`
 	Switch          hosting               `yaml:"switch" jsonschema_description:"The physical switch."`
 	VirtualSwitches []virtualSwitch       `yaml:"virtual_switches" jsonschema_description:"Who leases what of it." jsonschema:"minItems=1"`
 	Traffic         []traffic             `yaml:"traffic" jsonschema_description:"What arrives." jsonschema:"minItems=1"`
@@ -59,7 +59,7 @@ type traffic struct {
 	Burst           fraction            `yaml:"burst,omitempty" jsonschema_description:"mmpp: mean packets in one stay in the first state. Default: 10."`
 	ArrivalRates    []fraction          `yaml:"arrival_rates,omitempty" jsonschema_description:"mmpp: instead of load, peak, low and burst: packets per second in both states (lambda)." jsonschema:"minItems=2,maxItems=2"`
 	TransitionRates []fraction          `yaml:"transition_rates,omitempty" jsonschema_description:"mmpp: how often per second both states are left (omega)." jsonschema:"minItems=2,maxItems=2"`
-	Size            size                `yaml:"size,omitempty" jsonschema_description:"Of every frame. Default: sizes."`
+	Size            *size               `yaml:"size,omitempty" jsonschema_description:"Of every frame. Default: sizes."`
 	Sizes           *sizes              `yaml:"sizes,omitempty" jsonschema_description:"Two uniform modes. Default: half 64 to 100, half 1350 to 1500 bytes."`
 	Start           span                `yaml:"start,omitempty" jsonschema_description:"Nothing before it. Default: 0s."`
 	Stop            span                `yaml:"stop,omitempty" jsonschema_description:"Nothing from then on. Default: the duration."`

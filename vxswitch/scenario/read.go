@@ -24,10 +24,13 @@ const (
 func (f *form) scenario(open Open) (sim.Scenario, error) {
 	s := sim.Scenario{
 		Name: f.Scenario, Duration: time.Duration(f.Duration), Warmup: time.Duration(f.Warmup),
-		Drain: f.Drain == nil || *f.Drain, Seed: 1, Runs: max(f.Runs, 1),
+		Drain: f.Drain == nil || *f.Drain, Seed: 1, Runs: 1,
 	}
 	if f.Seed != nil {
 		s.Seed = uint64(*f.Seed)
+	}
+	if f.Runs != nil {
+		s.Runs = *f.Runs
 	}
 	for _, read := range []func(*sim.Scenario) error{
 		f.times, f.hosting, f.tenants,
@@ -49,8 +52,8 @@ func (f *form) times(s *sim.Scenario) error {
 		return fail("duration", "is %v: choose more than 0 and at most %v", s.Duration, maxDuration)
 	case s.Warmup >= s.Duration:
 		return fail("warmup", "is %v and the duration only %v: leave something to measure", s.Warmup, s.Duration)
-	case f.Runs < 0 || f.Runs > 10_000:
-		return fail("runs", "is %d: choose 1 to 10000", f.Runs)
+	case s.Runs < 1 || s.Runs > 10_000:
+		return fail("runs", "is %d: choose 1 to 10000", s.Runs)
 	}
 	return nil
 }

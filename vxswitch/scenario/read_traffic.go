@@ -90,16 +90,22 @@ func (t *traffic) generated(made *sim.Traffic, s *sim.Scenario) error {
 	case t.Rate != nil && t.Load != nil:
 		return fail("rate", "stands beside load: keep one of them")
 	case t.Rate != nil:
-		made.Rate = vnet.Rate(*t.Rate)
+		err = t.mean(made, float64(*t.Rate))
 	case t.Load != nil:
-		made.Rate = vnet.Rate(float64(s.Switch.Rate) * float64(*t.Load))
+		err = t.mean(made, float64(s.Switch.Rate)*float64(*t.Load))
 	default:
-		return fail("", "states no load: add load: 0.9 or rate: 900Mbit")
+		err = fail("", "states no load: add load: 0.9 or rate: 900Mbit")
 	}
-	if made.Rate < 1 || made.Rate > vnet.MaxRate {
-		return fail("", "has a rate of %v: choose up to %v", made.Rate, vnet.MaxRate)
+	return cmp.Or(err, t.bursts(made))
+}
+
+// mean sets the bits a second; of none nothing comes.
+func (t *traffic) mean(made *sim.Traffic, rate float64) error {
+	if rate > 0 && rate < 1 || rate > float64(vnet.MaxRate) {
+		return fail("", "has a rate of %.3g bit/s: choose 0, or 1 bit/s to %v", rate, vnet.MaxRate)
 	}
-	return t.bursts(made)
+	made.Rate = vnet.Rate(rate)
+	return nil
 }
 
 func (t *traffic) bursts(made *sim.Traffic) error {
@@ -134,17 +140,17 @@ func (t *traffic) lambdas(made *sim.Traffic) error {
 	if m.Mean() <= 0 {
 		return fail("arrival_rates", "are both 0: nothing would arrive")
 	}
-	made.MMPP, made.Rate = m, vnet.Rate(m.Mean()*made.Sizes.Mean()*8)
-	return nil
+	made.MMPP = m
+	return t.mean(made, m.Mean()*made.Sizes.Mean()*8)
 }
 
 func (t *traffic) sizes() (sim.Sizes, error) {
 	made := sim.Bimodal
 	switch {
-	case t.Size > 0 && t.Sizes != nil:
+	case t.Size != nil && t.Sizes != nil:
 		return made, fail("size", "stands beside sizes: keep one of them")
-	case t.Size > 0:
-		made = sim.Fixed(int(t.Size))
+	case t.Size != nil:
+		made = sim.Fixed(int(*t.Size))
 	case t.Sizes != nil:
 		made = sim.Sizes{Small: t.Sizes.Small, Large: t.Sizes.Large, Part: 0.5}
 		if t.Sizes.Part != nil {

@@ -73,6 +73,20 @@ func TestVary(t *testing.T) {
 	}
 }
 
+// A load of nothing is one: nothing comes, and no figure is made up.
+func TestNoTraffic(t *testing.T) {
+	for _, load := range []string{"load: 0", "rate: 0bit, arrivals: mmpp", "load: 0%, arrivals: constant"} {
+		e, err := Parse("f", []byte(strings.Replace(plainScenario, "load: 50%", load, 1)), noFiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := sim.Run(&e.Points[0].Scenario, 1, sim.Watch{})
+		if err != nil || o.Events != 0 || o.Total[sim.OfferedPackets] != 0 || !math.IsNaN(o.Total[sim.LossPackets]) {
+			t.Errorf("%s: %v, %v", load, o, err)
+		}
+	}
+}
+
 // Every wrong text is refused in one line that says where and what instead.
 func TestWrongScenarios(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
@@ -86,6 +100,10 @@ func TestWrongScenarios(t *testing.T) {
 		"capacity":         {"100Mbit", "300Mbit", "capacity of port 1"},
 		"unknown switch":   {"b: 1/2", "c: 1", "names one that is not there"},
 		"no load":          {"load: 50%", "start: 1ms", "states no load"},
+		"no runs":          {"duration: 10ms", "duration: 10ms\nruns: 0", "runs: is 0: choose 1"},
+		"no size":          {"load: 50%", "load: 1, size: 0B", "go from 0 to 0"},
+		"too fast":         {"load: 50%", "load: 1e200", "has a rate of 1e+209 bit/s"},
+		"too slow":         {"load: 50%", "load: 1e-10", "choose 0, or 1 bit/s"},
 		"two loads":        {"load: 50%", "load: 50%, rate: 1Mbit", "stands beside load"},
 		"no process":       {"load: 50%", "load: 1, arrivals: pareto", "choose one of [mmpp poisson constant]"},
 		"peak":             {"load: 50%", "load: 1, arrivals: mmpp, peak: 0.5", "the mean, 1, must lie between"},

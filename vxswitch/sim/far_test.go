@@ -28,6 +28,7 @@ func TestSplitKeepsOrder(t *testing.T) {
 		}
 		arrived, left := 0, 0
 		var last uint64
+		var now time.Duration
 		o, err := Run(s, rapid.Uint64().Draw(t, "seed"), Watch{
 			Arrived: func(a *Arrival) {
 				if a.Switch == 0 && a.Input == 1 {
@@ -35,7 +36,10 @@ func TestSplitKeepsOrder(t *testing.T) {
 				}
 			},
 			Departed: func(d *Departure, hop int) {
-				if hop != 2 {
+				if d.At < now {
+					t.Fatalf("%v leaves after one at %v", d, now)
+				}
+				if now = d.At; hop != 2 {
 					return
 				}
 				if left > 0 && d.Sequence <= last {

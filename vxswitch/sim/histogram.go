@@ -13,12 +13,12 @@ type histogram struct {
 	fine   uint
 }
 
-// Fineness: to 0.8 % for outputs and what is summed up of them, to 3 % for
+// Fineness: to 0.8 % for outputs and what is summed up of them, to 1.6 % for
 // inputs. A large switch has thousands of them, most of which must fit into a
 // processor's cache.
 const (
 	fineOutput = 6
-	fineInput  = 4
+	fineInput  = 5
 )
 
 // longest is the power of two, 2^41 ns or 36 minutes, beyond which times are

@@ -27,6 +27,7 @@ type run struct {
 	count    counts
 	far      *far    // nil: no split
 	window   *window // nil: outputs depend on each other
+	wires    *wires  // nil: departures come in order
 	watch    Watch
 	events   uint64
 	sent     vxswitch.Departure // that is being counted; here, so that none is allocated
@@ -53,6 +54,9 @@ func newRun(s *Scenario, seed uint64, watch Watch) (*run, error) {
 	}
 	if s.Split != nil {
 		r.far = newFar(r)
+	}
+	if s.Switch.Sharing == "flexible" {
+		r.wires = &wires{}
 	}
 	if r.apart() {
 		r.window = newWindow(s.Switch.Ports)
@@ -137,19 +141,6 @@ func (r *run) some() bool {
 	return true
 }
 
-// advance lets depart what departs up to and at a time.
-func (r *run) advance(until vxswitch.Time) {
-	for {
-		if !r.host.DepartInto(&r.sent, until) {
-			break
-		}
-		r.depart(&r.sent)
-	}
-	if r.far != nil {
-		r.far.advance(time.Duration(until))
-	}
-}
-
 func (r *run) arrive(a *Arrival) {
 	r.events++
 	seq := a.Sequence
@@ -184,7 +175,11 @@ func (r *run) dropped(id vxswitch.ID, p vxswitch.Packet, _ vxswitch.Cause) {
 	r.count.dropped(&a, a.At >= r.s.Warmup)
 }
 
+// depart counts a departure, after what happened at the second switch before.
 func (r *run) depart(d *vxswitch.Departure) {
+	if r.far != nil {
+		r.far.advance(time.Duration(d.Start) - 1)
+	}
 	r.events++
 	left := &r.left
 	*left = Departure{At: time.Duration(d.Start), Arrival: r.arrival(d.Switch, &d.Packet)}

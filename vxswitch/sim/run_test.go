@@ -86,6 +86,7 @@ type ledger struct {
 	left    map[uint64]Departure
 	last    map[[3]int]uint64     // sequence by virtual switch, input, output
 	free    map[int]time.Duration // when an output's line is free, at the earliest
+	now     time.Duration         // of the last departure
 }
 
 func (l *ledger) arrive(a *Arrival) {
@@ -100,7 +101,10 @@ func (l *ledger) depart(d *Departure, _ int) {
 	if _, twice := l.left[d.Sequence]; !known || twice || a != d.Arrival {
 		l.t.Fatalf("%v leaves, which arrived as %v", d, a)
 	}
-	l.left[d.Sequence] = *d
+	if l.left[d.Sequence] = *d; d.At < l.now {
+		l.t.Fatalf("%v leaves after one at %v", d, l.now)
+	}
+	l.now = d.At
 	flow := [3]int{int(d.Switch), int(d.Input), int(d.Output)}
 	if before, ok := l.last[flow]; ok && before > d.Sequence {
 		l.t.Fatalf("%d leaves after %d", d.Sequence, before)
@@ -120,7 +124,7 @@ func (l *ledger) depart(d *Departure, _ int) {
 func TestEveryPacketIsAccountedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := scenarios.Draw(t, "scenario")
-		l := &ledger{t, s, map[uint64]Arrival{}, map[uint64]Departure{}, map[[3]int]uint64{}, map[int]time.Duration{}}
+		l := &ledger{t, s, map[uint64]Arrival{}, map[uint64]Departure{}, map[[3]int]uint64{}, map[int]time.Duration{}, 0}
 		o, err := Run(s, rapid.Uint64().Draw(t, "seed"), Watch{Arrived: l.arrive, Departed: l.depart})
 		if err != nil {
 			t.Fatal(err)

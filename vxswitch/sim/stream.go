@@ -85,8 +85,8 @@ func (s *Scenario) stream(t *Traffic, input int, random *rand.Rand) source {
 		stop = min(stop, t.Stop)
 	}
 	targets, weights := s.targets(t, input)
-	if len(targets) == 0 {
-		return &recorded{}
+	if len(targets) == 0 || t.Replay == nil && t.Rate == 0 {
+		return &recorded{} // nothing
 	}
 	choice := newAlias(weights)
 	if t.Replay != nil {
