@@ -11,12 +11,17 @@ type Prices [][]float64
 // around them would seem cheap otherwise.
 const crowded = 2
 
-// pricedTargets bounds for how many targets loads are added up.
-const pricedTargets = 64
+// Bounds of the work: for how many targets loads are added up, and for how many
+// switches at all. Beyond, short paths are so many that links are hardly ever
+// crowded: at 720 switches of 24 ports, weights gain nothing over even dealing.
+const (
+	pricedTargets  = 64
+	pricedSwitches = 512
+)
 
 // Prices of a fabric where hosts, so many at each switch, send equally much to
 // each other over all shortest paths. nil: as many at every switch. Of large
-// fabrics a part of the targets is looked at.
+// fabrics a part of the targets is looked at, of very large ones none.
 func (f *Fabric) Prices(hosts []int) Prices {
 	var targets []int
 	for to := range f.Len() {
@@ -25,6 +30,9 @@ func (f *Fabric) Prices(hosts []int) Prices {
 		}
 	}
 	loads := f.zeros()
+	if f.Len() > pricedSwitches {
+		return f.priced(loads)
+	}
 	for i := range min(len(targets), pricedTargets) {
 		f.load(loads, targets[i*len(targets)/min(len(targets), pricedTargets)], hosts)
 	}
@@ -50,29 +58,32 @@ func (f *Fabric) zeros() Prices {
 // equally to its ways there (equal-cost multipath).
 func (f *Fabric) load(loads Prices, target int, hosts []int) {
 	d := f.field(target)
-	var order []int
-	for at, dist := range d.dist {
-		if dist != unreachable && at != target {
-			order = append(order, at)
-		}
-	}
-	slices.SortFunc(order, func(a, b int) int { return int(d.dist[b]) - int(d.dist[a]) })
-	passing := make([]float64, f.Len())
-	for _, at := range order {
-		passing[at] += weightOf(hosts, at) * weightOf(hosts, target)
-		ways := 0.0
-		for _, a := range f.leaving[at] {
-			if d.leads(at, a) {
-				ways++
-			}
-		}
+	passing, ways := make([]float64, f.Len()), make([]int, 0, 64)
+	for _, at := range d.farthestFirst() {
+		passing[at] += weightOf(hosts, int(at)) * weightOf(hosts, target)
+		ways = ways[:0]
 		for i, a := range f.leaving[at] {
-			if d.leads(at, a) {
-				loads[at][i] += passing[at] / ways
-				passing[a.To] += passing[at] / ways
+			if d.leads(int(at), a) {
+				ways = append(ways, i)
 			}
 		}
+		for _, i := range ways {
+			loads[at][i] += passing[at] / float64(len(ways))
+			passing[f.leaving[at][i].To] += passing[at] / float64(len(ways))
+		}
 	}
+}
+
+// farthestFirst lists the switches that reach a target, but for itself.
+func (d *field) farthestFirst() []int32 {
+	order := make([]int32, 0, len(d.dist))
+	for at, dist := range d.dist {
+		if dist != unreachable && dist > 0 {
+			order = append(order, int32(at))
+		}
+	}
+	slices.SortFunc(order, func(a, b int32) int { return int(d.dist[b] - d.dist[a]) })
+	return order
 }
 
 // leads says whether a shortest way goes by an arc.
@@ -171,17 +182,17 @@ type deal struct {
 
 func (f *Fabric) newDeal(paths []Path, prices Prices) *deal {
 	d := &deal{links: make([][]int, len(paths))}
-	known := make(map[[2]int]int)
+	var known [][2]int // a link's switch and number; few enough to look through
 	for i, p := range paths {
+		d.links[i] = make([]int, len(p.Links))
 		for at, link := range p.Links {
 			key := [2]int{p.Nodes[at], link}
-			number, met := known[key]
-			if !met {
-				number = len(d.first)
-				known[key] = number
-				d.first = append(d.first, f.priceOf(p, at, prices))
+			number := slices.Index(known, key)
+			if number < 0 {
+				number = len(known)
+				known, d.first = append(known, key), append(d.first, f.priceOf(p, at, prices))
 			}
-			d.links[i] = append(d.links[i], number)
+			d.links[i][at] = number
 		}
 	}
 	d.price = slices.Clone(d.first)

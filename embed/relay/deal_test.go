@@ -117,6 +117,23 @@ func TestLoadsAreAllDistances(t *testing.T) {
 	}
 }
 
+// Prices are a link's cost to three times it, and the cost where a fabric is too
+// large to look at.
+func TestPricesAreBounded(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for _, n := range []int{2, 30, 200, pricedSwitches + 1} {
+		f := random(rng, n)
+		for at, arcs := range f.Prices(nil) {
+			for i, price := range arcs {
+				cost := float64(f.leaving[at][i].Cost)
+				if price < cost || price > (1+crowded)*cost || n > pricedSwitches && price != cost {
+					t.Fatalf("of %d switches, a link of cost %g is priced %g", n, cost, price)
+				}
+			}
+		}
+	}
+}
+
 // On any graph, dealing costs the fabric no more than the same number of flows
 // dealt evenly, and every path has a weight that the data plane takes.
 func TestDealingCostsLessThanEvenly(t *testing.T) {

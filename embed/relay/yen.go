@@ -24,7 +24,7 @@ func (p Path) compare(q Path) int {
 // without the forbidden parts, so they look at little besides the path they
 // find.
 func (f *Fabric) Shortest(from, to, k int) []Path {
-	s := search{fabric: f, goal: f.field(to), to: to, parent: make([]step, f.Len()), best: make([]int32, f.Len()), epoch: make([]int32, f.Len()), closed: make([]int32, f.Len())}
+	s := search{fabric: f, goal: f.field(to), to: to, limit: unreachable, parent: make([]step, f.Len()), best: make([]int32, f.Len()), epoch: make([]int32, f.Len()), closed: make([]int32, f.Len())}
 	if from == to || k <= 0 || s.goal.dist[from] == unreachable {
 		return nil
 	}
@@ -36,6 +36,7 @@ func (f *Fabric) Shortest(from, to, k int) []Path {
 		candidates = slices.Delete(candidates, i, i+1)
 		found = append(found, next.Path)
 		for at := next.left; at < len(next.Links); at++ {
+			s.bound(candidates, k-len(found))
 			candidates = append(candidates, s.deviate(found, &next.Path, next.Nodes[at], at)...)
 		}
 		candidates = s.prune(candidates, k-len(found))
@@ -68,6 +69,20 @@ func (s *search) prune(all []candidate, most int) []candidate {
 	return all[:most]
 }
 
+// bound makes searches leave out what costs more than as many candidates as can
+// still be chosen.
+func (s *search) bound(all []candidate, most int) {
+	if s.limit = unreachable; len(all) < most || most == 0 {
+		return
+	}
+	costs := make([]int, len(all))
+	for i := range all {
+		costs[i] = all[i].Cost
+	}
+	slices.Sort(costs)
+	s.limit = int32(costs[most-1])
+}
+
 // search is the working space of Shortest.
 type search struct {
 	fabric *Fabric
@@ -78,6 +93,8 @@ type search struct {
 	epoch  []int32 // of best and parent
 	closed []int32 // epoch in which a switch is on the fixed part, or done
 	now    int32
+	limit  int32 // of a path's cost
+	spent  int32 // of the fixed part
 	queue  queue
 	banned []Arc
 }
@@ -93,8 +110,9 @@ type step struct {
 // at most one.
 func (s *search) deviate(found []Path, path *Path, spur, at int) []candidate {
 	s.now++
-	s.queue, s.banned = s.queue[:0], s.banned[:0]
+	s.queue, s.banned, s.spent = s.queue[:0], s.banned[:0], 0
 	if path != nil {
+		s.spent = int32(s.prefixCost(*path, at))
 		for _, n := range path.Nodes[:at] {
 			s.closed[n] = s.now
 		}
@@ -150,6 +168,8 @@ func (s *search) run(spur int) bool {
 func (s *search) reach(at int, a Arc) {
 	cost := s.best[at] + int32(a.Cost)
 	switch {
+	case s.spent+cost > s.limit-s.goal.dist[a.To]:
+		return // more than what is there already
 	case s.epoch[a.To] != s.now || cost < s.best[a.To]:
 	case cost == s.best[a.To] && s.after(s.parent[a.To], step{int32(at), a}):
 		s.parent[a.To] = step{int32(at), a}
