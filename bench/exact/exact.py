@@ -79,6 +79,11 @@ class Panel:
             raise AssertionError(f"the solvers differ: {answers}")
         return (answers[0] if answers else "?"), len(answers)
 
+    def close(self):
+        """Ends the processes while their pipes are still there."""
+        for pool in self.pools.values():
+            pool.shutdown()
+
 
 SOLVERS = {"cpsat": ["cpsat"], "highs": ["highs"], "both": ["cpsat", "highs"]}
 
@@ -144,6 +149,7 @@ def main():
         if not opt.quiet:
             print(f"request {index}: {len(request['cpu'])} nodes, {len(request['links'])} links; "
                   f"ours {ours}, optimum {best}, {time.monotonic() - begun:.1f} s", flush=True)
+    panel.close()
     print(tally)
 
 
