@@ -9,8 +9,8 @@ import (
 // shape looks, among embeddings that cost the same, for the one that leaves
 // later requests most: it takes bandwidth where hosts have little left around
 // them, so that hosts with much stay so, which nodes with much traffic need.
-// What is left is valued by the sum, over all hosts, of the square of the
-// bandwidth around them (docs/embedding.md has what that gains).
+// What is left is valued by the sum, over all hosts and switches, of the square
+// of the bandwidth around them (docs/embedding.md has what that gains).
 func (s *search) shape(limit int) {
 	if len(s.walks) == 0 {
 		return
@@ -32,7 +32,7 @@ func (s *search) shape(limit int) {
 
 // Bounds of shape.
 const (
-	mostShapes = 200 // steps
+	mostShapes = 100 // steps
 	mostShaped = 6   // nodes moved in one
 )
 
@@ -66,7 +66,8 @@ func (s *search) wealthBefore() *wealth {
 	nodes := len(s.left.sub.Hosts) + len(s.left.sub.Switches)
 	w := &wealth{around: make([]float64, nodes), taken: make([]float64, nodes)}
 	for i := range s.before.Price {
-		w.around[s.graph.Head(graph.Arc(i))] += float64(slices.Min(s.before.Left[i*s.left.spans : (i+1)*s.left.spans]))
+		left := slices.Min(s.before.Left[i*s.left.spans : (i+1)*s.left.spans])
+		w.around[s.graph.Head(graph.Arc(i))] += float64(left)
 	}
 	s.weighed += len(s.before.Price) / 4
 	return w

@@ -4,8 +4,8 @@ package embed
 // networks cannot be improved for long; so the largest and those for which
 // there is no place may take more.
 const (
-	toImprove = 15
-	toShape   = 6   // after that
+	toImprove = 22
+	toShape   = 4   // after that
 	atLeast   = 8   // of it, where a first embedding took long
 	toFind    = 22  // a first embedding: to refuse is worse than to be slow
 	ifRoomy   = 200 // where few hosts are ruled out by themselves, there is one more likely than not

@@ -223,11 +223,11 @@ func (g *Graph) Walk(from, to int, path vnet.Path) ([]Arc, error) {
 // isHost says whether a node is a host.
 func (g *Graph) isHost(node int) bool { return node < g.hosts }
 
-// Only is the host that a host's one link leads to; -1: it has several links, or
-// is all that the other has too.
-func (g *Graph) Only(host int) int {
-	if a := g.stub[host]; a >= 0 {
-		return g.head[a^1]
+// Only is the host that a host's one link leads to; -1: it is a switch, has
+// several links, or is all that the other has too.
+func (g *Graph) Only(node int) int {
+	if node >= g.hosts || g.stub[node] < 0 {
+		return -1
 	}
-	return -1
+	return g.head[g.stub[node]^1]
 }
