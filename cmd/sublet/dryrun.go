@@ -84,7 +84,18 @@ func (a *app) dryRun(files []string, o upOptions) error {
 			run.Refused++
 		}
 	}
-	return a.printTrial(run)
+	return errors.Join(a.printTrial(run), a.writeOffer(run, o.offer))
+}
+
+// writeOffer writes the counter-offer of the first request that has one, if it
+// is wanted.
+func (a *app) writeOffer(run trialRun, path string) error {
+	for _, o := range run.Requests {
+		if o.State == trialRefused && len(o.Offers) > 0 && path != "" {
+			return a.offerTo(path, o.Offers[0].Request)
+		}
+	}
+	return nil
 }
 
 // asOf is the instant at which a dry run takes place: now, or when the first

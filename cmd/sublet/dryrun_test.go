@@ -115,3 +115,28 @@ func TestDryRunOfSamples(t *testing.T) {
 		}
 	}
 }
+
+// The counter-offer of what a dry run refuses is admitted when it is asked for
+// instead, by a dry run and by offers, however long ago its window began.
+func TestDryRunWritesTheOffer(t *testing.T) {
+	for _, begins := range []string{"", "window: {start: 2020-01-01T00:00:00Z, for: 1h}\n"} {
+		offer := filepath.Join(t.TempDir(), "offer.yaml")
+		big := begins + between("big", "9Gbit")
+		code, run, errs := dryRun(t, "demo", []string{big}, "--offer", offer)
+		if code != exitRefused || run.Refused != 1 {
+			t.Fatalf("exit code %d, %+v, %s", code, run, errs)
+		}
+		text, err := os.ReadFile(offer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, run, _ := dryRun(t, "demo", []string{string(text)}); code != exitDone || run.Admitted != 1 {
+			t.Errorf("exit code %d of the offer:\n%s", code, text)
+		}
+		for text, want := range map[string]int{string(text): exitDone, big: exitRefused} {
+			if code, out, errs := sublet(t, text, "offers", "-", "--substrate", "demo"); code != want {
+				t.Errorf("exit code %d of offers, want %d: %s%s", code, want, out, errs)
+			}
+		}
+	}
+}

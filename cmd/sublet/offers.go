@@ -25,7 +25,9 @@ whether it would be admitted as it is, when, and at what cost; if not, what
 binds, and what would be admitted instead: the earliest start, the longest
 duration, the largest minima, the shortest latency bounds, other sites. Each is
 admitted unchanged if it is asked for at once. Below, what is booked of the
-links. With --substrate, no server is asked: the substrate is an empty one.`,
+links. With --substrate, no server is asked: the substrate is an empty one, and
+a start that has passed is taken for the present.
+Exit code 3: it would be refused as it is.`,
 		Example: "  sublet offers big.yaml\n  sublet offers big.yaml -o json\n  sublet offers big.yaml --substrate substrate.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -40,7 +42,13 @@ links. With --substrate, no server is asked: the substrate is an empty one.`,
 			if err != nil {
 				return err
 			}
-			return a.printProposal(r, p)
+			if err := a.printProposal(r, p); err != nil {
+				return err
+			}
+			if !p.Admitted {
+				return status(exitRefused)
+			}
+			return nil
 		},
 	})
 	c.Flags().StringVar(&substrate, "substrate", "", "ask about this substrate file with nothing booked, instead of the server")
@@ -57,7 +65,7 @@ func (a *app) propose(ctx context.Context, r vnet.Request, substrate string) (ap
 		return api.Proposal{}, err
 	}
 	r.Tenant = cmp.Or(r.Tenant, "tenant")
-	return api.Propose(time.Now(), lease.New(sub), r)
+	return api.Propose(a.asOf([]vnet.Request{r}), lease.New(sub), r)
 }
 
 // printProposal prints a table of what would be admitted, and a picture.

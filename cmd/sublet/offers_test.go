@@ -34,7 +34,7 @@ func TestOffersWithoutAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := sublet(t, heavy, "offers", "-", "--substrate", path)
-	if code != exitDone {
+	if code != exitRefused || errs != "" {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	for _, want := range []string{"heavy would be refused:", "h1-h2 towards h2 offers 1Gbit to leases", "minimum", "min of a-b 1Gbit instead of 1500Mbit", "refused"} {
@@ -47,8 +47,8 @@ func TestOffersWithoutAServer(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &p); err != nil || p.Admitted || p.Refusal == nil || len(p.Refusal.Offers) != 2 || len(p.Calendar.Loads) != 2 {
 		t.Errorf("%v\n%s", err, out)
 	}
-	_, out, _ = sublet(t, strings.Replace(heavy, "1500", "500", 1), "offers", "-", "--substrate", path)
-	if !strings.Contains(out, "heavy would be admitted") || !strings.Contains(out, "as asked") {
+	code, out, _ = sublet(t, strings.Replace(heavy, "1500", "500", 1), "offers", "-", "--substrate", path)
+	if code != exitDone || !strings.Contains(out, "heavy would be admitted") || !strings.Contains(out, "as asked") {
 		t.Errorf("it would be admitted:\n%s", out)
 	}
 }

@@ -46,7 +46,7 @@ has passed is taken for the present. Exit code 3: one of them was refused.`,
 		},
 	})
 	c.Flags().BoolVar(&o.accept, "accept", false, "take the counter-offer at once, if it comes to one")
-	c.Flags().StringVar(&o.offer, "offer", "", "write the counter-offer to this file")
+	c.Flags().StringVar(&o.offer, "offer", "", "write the counter-offer to this file; of several requests, that of the first that is refused")
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "return once admitted")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only say what would be admitted, on --substrate")
 	c.Flags().StringVar(&o.substrate, "substrate", "", "for --dry-run: "+substrateForms)
@@ -106,18 +106,23 @@ func (a *app) refused(err error, path string) error {
 	if path == "" || !errors.As(err, &rejection) || rejection.Offer == nil {
 		return err
 	}
-	text, formatErr := file.FormatRequest(*rejection.Offer)
-	if formatErr != nil {
-		return errors.Join(err, formatErr)
-	}
-	if path == "-" {
-		_, writeErr := a.out.Write(text)
-		return errors.Join(err, writeErr)
-	}
-	if writeErr := write(path, text); writeErr != nil {
+	if writeErr := a.offerTo(path, *rejection.Offer); writeErr != nil {
 		return fmt.Errorf("%w (and the offer could not be written: %v)", err, writeErr)
 	}
 	return err
+}
+
+// offerTo writes a counter-offer to a file; -: to standard output.
+func (a *app) offerTo(path string, offer vnet.Request) error {
+	text, err := file.FormatRequest(offer)
+	if err != nil {
+		return err
+	}
+	if path == "-" {
+		_, err := a.out.Write(text)
+		return err
+	}
+	return write(path, text)
 }
 
 // giveBack releases leases of a command that is not going to be done, and
