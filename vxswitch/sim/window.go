@@ -88,8 +88,8 @@ func flag(is bool, bit int32) int32 {
 }
 
 // windowSize is a few arrivals for each queue of a large switch; a window of it
-// takes 16 MB.
-const windowSize = 1 << 17
+// takes 33 MB.
+const windowSize = 1 << 18
 
 func newWindow(ports int) *window {
 	return &window{size: windowSize, strips: make([]strip, ports), inputs: make([][]event, ports), order: newTimeline(ports)}
