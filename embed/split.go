@@ -18,7 +18,7 @@ const (
 	// mostDetour is how many hops a network's demand may take on average. A
 	// dearer embedding pushes out more than it brings (docs/splitting.md). It
 	// binds networks whose nodes go anywhere, but each to a host of its own.
-	mostDetour = 1.1
+	mostDetour = 1.05
 )
 
 // splitter looks for an embedding in which links that allow it are carried by
