@@ -5,7 +5,7 @@ import "sublet/internal/splitmix"
 // Work is counted in arcs that searches look at and hosts that are weighed.
 // workPerMillisecond of it takes at most a millisecond on a processor of 2015
 // or later (docs/embedding.md has the measurement).
-const workPerMillisecond = 26_000
+const workPerMillisecond = 24_500
 
 // random is what the search draws from: it wants variety, the same on every
 // machine.
