@@ -2,7 +2,6 @@ package probe
 
 import (
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,14 +38,25 @@ func (l *lab) measured(opt Options) vnet.Verdict {
 		v, err := Check(l.t.Context(), lease, l.start, opt)
 		must(l.t, err)
 		logVerdict(l.t, v)
-		short := slices.IndexFunc(v.Links, func(k vnet.LinkVerdict) bool { return !k.OK && strings.Contains(k.Why, "processor") })
-		if short < 0 {
+		why := waiting(v)
+		if why == "" {
 			return v
 		}
 		if try == 3 {
-			l.t.Skipf("the machine is too busy: %s", v.Links[short].Why)
+			l.t.Skipf("the machine is too busy: %s", why)
 		}
 	}
+}
+
+// waiting is the evidence of a verdict that a link fell short because a probe
+// waited for a processor; empty: there is none.
+func waiting(v vnet.Verdict) string {
+	for _, k := range v.Links {
+		if !k.OK && strings.Contains(k.Why, "processor") {
+			return k.Why
+		}
+	}
+	return ""
 }
 
 // Rates a wire is shaped to are measured within 1 %, both directions at once.
