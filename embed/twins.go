@@ -2,6 +2,7 @@ package embed
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"sublet/embed/graph"
@@ -15,6 +16,7 @@ import (
 // for the nodes that need them.
 type twins struct {
 	group []int // by host: its neighbour; -1: it has no twin
+	any   bool  // there is a group
 	seen  []int // by neighbour: the round in which a twin was listed
 	round int
 }
@@ -30,7 +32,7 @@ func (s *search) pair() {
 	for h := range t.group {
 		t.group[h] = -1
 		if arcs := s.graph.Leaving(h); even && len(arcs) == 1 && len(s.graph.Leaving(s.graph.Head(arcs[0]))) > 1 {
-			t.group[h] = s.graph.Head(arcs[0])
+			t.group[h], t.any = s.graph.Head(arcs[0]), true
 		}
 	}
 }
@@ -38,6 +40,9 @@ func (s *search) pair() {
 // shortlist is what of a node's candidates can be of use: of each group as many
 // as the network has nodes, the tightest first.
 func (s *search) shortlist(candidates []int) []int {
+	if !s.twins.any {
+		return candidates
+	}
 	groups := make(map[int][]int)
 	var list []int
 	for _, h := range candidates {
@@ -47,7 +52,7 @@ func (s *search) shortlist(candidates []int) []int {
 			list = append(list, h)
 		}
 	}
-	for g := range s.twins.group {
+	for _, g := range slices.Sorted(maps.Keys(groups)) {
 		hosts := groups[g]
 		slices.SortStableFunc(hosts, func(a, b int) int { return cmp.Compare(s.width(a), s.width(b)) })
 		list = append(list, hosts[:min(len(hosts), len(s.host))]...)

@@ -11,9 +11,10 @@ import (
 )
 
 // States embeds the requests that are asked for, each in the state in which it
-// arrived in a run whose mappings are given, and changes nothing: decided gets its cost, demand times
-// hops, or false when it was refused. So searches can be compared decision by
-// decision, though in a run each changes all that come after it.
+// arrived in a run whose mappings are given, and changes nothing: decided gets
+// its cost, demand times hops, or false when it was refused. So searches can be
+// compared decision by decision, though in a run each changes all that come
+// after it.
 func States(in *Instance, held map[int]Mapping, opt embed.Options, asks func(id int) bool, decided func(id int, cost float64, found bool) error) error {
 	engine, err := embed.New(in.Substrate())
 	if err != nil {
