@@ -80,6 +80,15 @@ func (f *Fabric) finish(sub vnet.Substrate) error {
 	return f.connected(sub)
 }
 
+// HostsAt counts hosts by switch.
+func (f *Fabric) HostsAt() []int {
+	hosts := make([]int, f.relay.Len())
+	for _, at := range f.at {
+		hosts[at]++
+	}
+	return hosts
+}
+
 // connected checks that every host reaches every other.
 func (f *Fabric) connected(sub vnet.Substrate) error {
 	for i, at := range f.at {

@@ -67,21 +67,15 @@ type Flow struct {
 // Move is one step of rearrangement.
 type Move struct{ Flow, From, To int }
 
-// Rearrange is the seed's rule (Algorithm 1, 003:826-855), once for a prefix
-// with a number of paths: the largest flow on the most loaded path that is
+// Rearrange is the seed's rule (Algorithm 1, 003:826-855), once for the paths of
+// a prefix, of so many weights: the largest flow on the most loaded path that is
 // smaller than the difference D to the least loaded one goes there. The gap
 // becomes |D - 2 rate| < D, so with constant rates it cannot oscillate. False:
-// nothing moves.
-func Rearrange(flows []Flow, paths int) (Move, bool) {
-	return RearrangeWeighted(flows, Shared(make([]uint32, paths)))
-}
-
-// RearrangeWeighted is Rearrange where paths shall be loaded in proportion to
-// weights: loads are compared by weight, and what moves is less than would
+// nothing moves. Loads are compared by weight, and what moves is less than would
 // make the path it goes to the more loaded one of the two. The most loaded path
 // is that of those with something to move; it goes where there is most room
 // until then, so that a path of hardly any weight is not in the way of others.
-func RearrangeWeighted(flows []Flow, weights []float64) (Move, bool) {
+func Rearrange(flows []Flow, weights []float64) (Move, bool) {
 	load, movable := make([]float64, len(weights)), make([]bool, len(weights))
 	for _, f := range flows {
 		load[f.Path] += f.Rate / weights[f.Path]
@@ -113,11 +107,9 @@ func RearrangeWeighted(flows []Flow, weights []float64) (Move, bool) {
 
 // Settle rearranges until nothing moves, at most once per flow and path, and
 // says how many moves it took.
-func Settle(flows []Flow, paths int) int { return settle(flows, Shared(make([]uint32, paths))) }
-
-func settle(flows []Flow, weights []float64) int {
+func Settle(flows []Flow, weights []float64) int {
 	for moves := 0; ; moves++ {
-		m, ok := RearrangeWeighted(flows, weights)
+		m, ok := Rearrange(flows, weights)
 		if !ok || moves == len(flows)*len(weights) {
 			return moves
 		}
@@ -125,7 +117,7 @@ func settle(flows []Flow, weights []float64) int {
 	}
 }
 
-// Shared are weights as RearrangeWeighted takes them: 0 counts as 1.
+// Shared are weights as Rearrange takes them: 0 counts as 1.
 func Shared(weights []uint32) []float64 {
 	shares := make([]float64, len(weights))
 	for i, w := range weights {

@@ -115,7 +115,7 @@ func TestRearrange(t *testing.T) {
 		{[]Flow{{50, 0, true}, {30, 1, false}, {20, 1, false}}, 2, Move{}, false},
 		{[]Flow{{90, 0, true}, {30, 1, false}, {20, 1, false}}, 3, Move{1, 1, 2}, true},
 	} {
-		m, ok := Rearrange(c.flows, c.paths)
+		m, ok := Rearrange(c.flows, Shared(make([]uint32, c.paths)))
 		if ok != c.moves || ok && m != c.move {
 			t.Errorf("%v: %v, %v, want %v, %v", c.flows, m, ok, c.move, c.moves)
 		}
@@ -131,8 +131,9 @@ func TestRearrangementEndsAndClosesTheGap(t *testing.T) {
 			flows[i] = Flow{Rate: rng.Float64(), Path: rng.IntN(paths)}
 		}
 		before := spread(flows, paths)
-		Settle(flows, paths)
-		if _, more := Rearrange(flows, paths); more {
+		weights := Shared(make([]uint32, paths))
+		Settle(flows, weights)
+		if _, more := Rearrange(flows, weights); more {
 			t.Fatal("something still moves")
 		}
 		if after := spread(flows, paths); after > before+1e-12 {
@@ -147,13 +148,13 @@ func TestRearrangementEndsAndClosesTheGap(t *testing.T) {
 func TestRearrangementByWeight(t *testing.T) {
 	weights := []float64{384, 256, 384, 1}
 	flows := []Flow{{30, 0, false}, {20, 0, false}, {5, 1, false}, {15, 2, false}}
-	if m, ok := RearrangeWeighted(flows, weights); !ok || m != (Move{0, 0, 2}) {
+	if m, ok := Rearrange(flows, weights); !ok || m != (Move{0, 0, 2}) {
 		t.Errorf("beside an empty spare: %v, %v", m, ok)
 	}
-	if m, ok := RearrangeWeighted(append(flows, Flow{0.5, 3, true}), weights); !ok || m != (Move{0, 0, 2}) {
+	if m, ok := Rearrange(append(flows, Flow{0.5, 3, true}), weights); !ok || m != (Move{0, 0, 2}) {
 		t.Errorf("beside a spare with a flow that stays: %v, %v", m, ok)
 	}
-	if m, ok := RearrangeWeighted(append(flows, Flow{10, 3, false}), weights); !ok || m.From != 3 || m.To == 0 {
+	if m, ok := Rearrange(append(flows, Flow{10, 3, false}), weights); !ok || m.From != 3 || m.To == 0 {
 		t.Errorf("off a spare: %v, %v", m, ok)
 	}
 	rng := rand.New(rand.NewPCG(2, 2))
@@ -168,7 +169,7 @@ func TestRearrangementByWeight(t *testing.T) {
 		}
 		before := spreadBy(flows, weights)
 		for moves := 0; ; moves++ {
-			m, ok := RearrangeWeighted(flows, weights)
+			m, ok := Rearrange(flows, weights)
 			if !ok {
 				break
 			}
@@ -312,9 +313,9 @@ func TestSubflowsByWeight(t *testing.T) {
 	}
 }
 
-// On a random graph of four ports, weights are worth more than the seed's
-// eighth path costs, and with them no path more makes a gain less.
-func TestGainOfWeights(t *testing.T) {
+// randomGraph has four ports a switch.
+func randomGraph(t *testing.T) *Fabric {
+	t.Helper()
 	sub, _, err := topology.Named("jellyfish:20,4,16,1")
 	if err != nil {
 		t.Fatal(err)
@@ -323,6 +324,13 @@ func TestGainOfWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f
+}
+
+// On a random graph of four ports, weights are worth more than the seed's
+// eighth path costs, and with them no path more makes a gain less.
+func TestGainOfWeights(t *testing.T) {
+	f := randomGraph(t)
 	gain := func(method string) (sum float64) {
 		m, _ := ParseMethod(method)
 		single, _ := ParseMethod("single")
@@ -342,14 +350,7 @@ func TestGainOfWeights(t *testing.T) {
 // Flows over the K shortest paths by weight lose less of a random graph than over
 // the shortest ones only, and in a fat-tree, whose paths are equal, no more.
 func TestDatagramsOverLongerPaths(t *testing.T) {
-	sub, _, err := topology.Named("jellyfish:20,4,16,1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := NewFabric(sub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := randomGraph(t)
 	rate := func(method string) (sum float64) {
 		m, err := ParseMethod(method)
 		if err != nil || m.Streams() {

@@ -67,7 +67,7 @@ func (f *Fabric) Datagrams(targets []int, n int, d Distribution, m Method, rng *
 			list[i] = Flow{Rate: share, Path: draw(weights, rng)}
 		}
 		if m.kind == "flow" {
-			settle(list, Shared(weights))
+			Settle(list, Shared(weights))
 		}
 		for _, flow := range list {
 			flows = append(flows, load{rate: flow.Rate, route: f.route(from, to, paths[flow.Path])})
@@ -98,24 +98,26 @@ func (f *Fabric) Weights(paths []relay.Path, m Method) []uint32 {
 		return make([]uint32, len(paths))
 	}
 	if f.prices == nil {
-		hosts := make([]int, f.relay.Len())
-		for _, at := range f.at {
-			hosts[at]++
-		}
-		f.prices = f.relay.Prices(hosts)
+		f.prices = f.relay.Prices(f.HostsAt())
 	}
 	return f.relay.Weights(paths, f.prices)
 }
 
-// draw takes a path by weight.
-func draw(weights []uint32, rng *rand.Rand) int {
-	total := 0
+// partsOf a total are weights, of which 0 counts as 1.
+func partsOf(weights []uint32) (parts []int, total int) {
 	for _, w := range weights {
+		parts = append(parts, int(max(w, 1)))
 		total += int(max(w, 1))
 	}
+	return parts, total
+}
+
+// draw takes a path by weight.
+func draw(weights []uint32, rng *rand.Rand) int {
+	parts, total := partsOf(weights)
 	at := rng.IntN(total)
-	for i, w := range weights {
-		if at -= int(max(w, 1)); at < 0 {
+	for i, part := range parts {
+		if at -= part; at < 0 {
 			return i
 		}
 	}
@@ -125,15 +127,12 @@ func draw(weights []uint32, rng *rand.Rand) int {
 // turns are the first n that paths get by weight, as the data plane gives them:
 // each time the path has it that is most behind.
 func turns(weights []uint32, n int) []int {
-	total := 0
-	for _, w := range weights {
-		total += int(max(w, 1))
-	}
+	parts, total := partsOf(weights)
 	given, all := make([]int, len(weights)), make([]int, n)
 	for turn := range all {
 		best, most := 0, -total*n
-		for i, w := range weights {
-			if due := (turn+1)*int(max(w, 1)) - given[i]*total; due > most {
+		for i, part := range parts {
+			if due := (turn+1)*part - given[i]*total; due > most {
 				best, most = i, due
 			}
 		}

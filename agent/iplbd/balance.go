@@ -102,7 +102,7 @@ func (d *Daemon) balance(spread plan.Spread, flows []iplb.Flow, rates []float64)
 	weights := weightsOf(spread, open)
 	fixSmall(list, evenEnough*total/float64(len(open)))
 	for range movesAtOnce {
-		m, ok := multipath.RearrangeWeighted(list, weights)
+		m, ok := multipath.Rearrange(list, weights)
 		if !ok || d.resting(spread.Prefix, flows[which[m.Flow]]) {
 			return
 		}
@@ -150,11 +150,11 @@ func (d *Daemon) open(spread plan.Spread) (open []int, index map[int]int) {
 }
 
 func weightsOf(spread plan.Spread, open []int) []float64 {
-	weights := make([]float64, len(open))
+	weights := make([]uint32, len(open))
 	for at, i := range open {
-		weights[at] = float64(max(spread.Paths[i].Weight, 1))
+		weights[at] = spread.Paths[i].Weight
 	}
-	return weights
+	return multipath.Shared(weights)
 }
 
 func flowText(k iplb.FlowKey) string { return fmt.Sprintf("%s>%s/%d", k.Source, k.Target, k.Protocol) }

@@ -20,8 +20,9 @@ type Computed struct {
 type hop struct{ from, by, to netip.Addr }
 
 // Compute are the paths from a host's switch to all others: for each the
-// shortest ones, with the parts of flows that load the fabric least, each with the fewest relays that pin it, proven hop by hop
-// against how the switches forward. A path that cannot be pinned with the
+// shortest ones, with the parts of flows that load the fabric least, each with
+// the fewest relays that pin it, proven hop by hop against how the switches
+// forward. A path that cannot be pinned with the
 // addresses there are, or by few enough headers, is left out.
 func Compute(db Database, c Choice) (Computed, error) {
 	f, err := newFabric(db)

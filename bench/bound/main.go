@@ -7,6 +7,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -57,8 +58,8 @@ func write() error {
 
 func draw(name string) (graph, error) {
 	sub, known, err := topology.Named(name)
-	if err != nil || !known {
-		return graph{}, fmt.Errorf("topology %s: known %v: %w", name, known, err)
+	if !known || err != nil {
+		return graph{}, errors.Join(fmt.Errorf("no topology %q", name), err)
 	}
 	f, err := multipath.NewFabric(sub)
 	if err != nil {

@@ -80,11 +80,7 @@ func fabric(switches, ports, hosts int) (*relay.Fabric, []int, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	at := make([]int, switches)
-	for _, s := range f.Groups.Edge {
-		at[s]++
-	}
-	return f.Switches(), at, nil
+	return f.Switches(), f.HostsAt(), nil
 }
 
 // median times of all lists of switch 0, nothing of the fabric computed before,

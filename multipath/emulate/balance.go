@@ -78,7 +78,7 @@ func (b *balancer) step(counts bool) error {
 		rate := b.observe(f)
 		list[i] = multipath.Flow{Rate: rate, Path: f.Path, Fixed: rate < fewestPackets*(payload+headers)}
 	}
-	m, ok := multipath.RearrangeWeighted(list, b.shares)
+	m, ok := multipath.Rearrange(list, b.shares)
 	if !ok {
 		return nil
 	}

@@ -43,12 +43,8 @@ func (f *Fabric) target(damage string, targets []int) (links []int, element stri
 // hostsAt counts them by switch.
 func (f *Fabric) hostsAt() map[string]int {
 	hosts := make(map[string]int)
-	for _, l := range f.sub.Links {
-		for end, node := range l.Ends {
-			if _, isHost := f.sub.HostOf(node); isHost {
-				hosts[l.Ends[1-end]]++
-			}
-		}
+	for at, n := range f.model.HostsAt() {
+		hosts[f.sub.Switches[at]] = n
 	}
 	return hosts
 }
