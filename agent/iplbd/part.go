@@ -202,7 +202,7 @@ func (p *Part) remove(s plan.Spread) error {
 	p.table.Close()
 	p.table = nil
 	clear(p.attached)
-	return errors.Join(iplb.Unpin(p.host), p.held.Close())
+	return errors.Join(iplb.UnpinSender(p.host), p.held.Close())
 }
 
 // open opens the table, if it is not open.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -27,8 +28,9 @@ type line struct {
 	files   []string
 	from    blast.Place
 	to      blast.Place
-	first   blast.Place   // the first router
-	tables  []*iplb.Table // of sender and routers
+	first   blast.Place    // the first router
+	tunnel  [2]blast.Place // of VXLAN, from sender to receiver
+	tables  []*iplb.Table  // of sender and routers
 	links   []link.Link
 	cleanup []func()
 }
@@ -80,7 +82,7 @@ func (l *line) build() error {
 			return err
 		}
 	}
-	return l.routes()
+	return errors.Join(l.routes(), l.tunnels())
 }
 
 // wire joins a namespace to the next.
@@ -125,6 +127,22 @@ func (l *line) routes() error {
 	return err
 }
 
+// tunnels makes the kernel's own VXLAN between the ends.
+func (l *line) tunnels() error {
+	ends := [2]string{"10.0.0.1", fmt.Sprintf("10.%d.0.2", hops)}
+	for side, i := range []int{0, hops + 1} {
+		err := l.in(i, fmt.Sprintf("ip link add inner type vxlan id 7 dstport 4789 local %s remote %s", ends[side], ends[1-side]),
+			fmt.Sprintf("ip addr add 172.16.0.%d/24 dev inner", side+1), "ip link set inner mtu 1400 up")
+		if err != nil {
+			return err
+		}
+		if l.tunnel[side], err = blast.Open(l.files[i], "inner", netip.AddrFrom4([4]byte{172, 16, 0, byte(side + 1)})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (l *line) in(i int, lines ...string) error {
 	for n := range lines {
 		lines[n] = "nsenter --net=" + l.files[i] + " -- " + lines[n]
@@ -144,13 +162,16 @@ func (l *line) programs() error {
 			return err
 		}
 		l.later(func() { l.off(); t.Close(); _ = iplb.Unpin(h); h.Close() })
+		if err := t.SetUncut(true); err != nil {
+			return err
+		}
 		l.tables = append(l.tables, t)
 	}
 	return nil
 }
 
 // relaying lets the routers relay, with the kernel's forwarding or past it.
-func (l *line) relaying(shortcut bool) error {
+func (l *line) relaying(shortcut iplb.Shortcut) error {
 	all := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	for i, t := range l.tables {
 		if err := t.SetRelaying(iplb.Relaying{Addresses: []netip.Addr{relay(i)}, Senders: all, Inside: all, Shortcut: shortcut}); err != nil {

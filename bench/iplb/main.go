@@ -9,7 +9,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"net/netip"
 	"os"
 	"slices"
@@ -22,8 +21,8 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 30, "rounds, interleaved")
-	window = flag.Duration("window", 60*time.Millisecond, "of each measurement")
+	rounds = flag.Int("rounds", 50, "rounds, interleaved")
+	window = flag.Duration("window", 40*time.Millisecond, "of each measurement")
 	size   = flag.Int("size", 512, "of frames, bytes")
 	only   = flag.String("only", "", "variants whose name has this")
 	what   = flag.String("figure", "", "figures whose name has this")
@@ -37,19 +36,26 @@ type variant struct {
 	name     string
 	form     iplb.Form
 	relays   int
-	shortcut bool // relays send past the stack
+	shortcut iplb.Shortcut // of the routers
 }
 
 // variants: that without programs says how far measurements differ by
 // themselves, that without headers what choosing costs.
-var variants = []variant{
-	{name: nothing},
-	{name: "chosen, no header"},
-	{"IPIP, 1 relay", iplb.IPIP, 1, false}, {"IPIP, 4 relays", iplb.IPIP, 4, false},
-	{"GRE, 1 relay", iplb.GRE, 1, false},
-	{"UDP, 1 relay", iplb.List, 1, false}, {"UDP, 4 relays", iplb.List, 4, false},
-	{"IPIP, 1 relay, shortcut", iplb.IPIP, 1, true}, {"IPIP, 4 relays, shortcut", iplb.IPIP, 4, true},
-	{"UDP, 1 relay, shortcut", iplb.List, 1, true}, {"UDP, 4 relays, shortcut", iplb.List, 4, true},
+var variants = slices.Concat(
+	[]variant{{name: nothing}},
+	ways("", iplb.WhereFree),
+	ways(", routers without shortcut", iplb.Never),
+)
+
+func ways(how string, shortcut iplb.Shortcut) []variant {
+	return []variant{
+		{"path chosen, no header" + how, iplb.IPIP, 0, shortcut},
+		{"IPIP, 1 relay" + how, iplb.IPIP, 1, shortcut},
+		{"IPIP, 4 relays" + how, iplb.IPIP, 4, shortcut},
+		{"GRE, 1 relay" + how, iplb.GRE, 1, shortcut},
+		{"UDP, 1 relay" + how, iplb.List, 1, shortcut},
+		{"UDP, 4 relays" + how, iplb.List, 4, shortcut},
+	}
 }
 
 // nothing is a variant without programs.
@@ -63,11 +69,13 @@ type figure struct {
 }
 
 // figures: packets through all routers, packets that only leave the sender, and
-// a stream. One processor does everything.
+// a stream, by itself and in the kernel's VXLAN, into which form UDP puts its list,
+// and which IPIP and GRE leave alone. One processor does everything.
 var figures = []figure{
 	{"packets over the path", "packets/s", func(l *line) (float64, error) { return blast.Arrive(l.from, l.to, *size, *cpu, *window) }},
 	{"packets, sender alone", "packets/s", func(l *line) (float64, error) { return blast.Reach(l.from, l.to, l.first, *size, *cpu, *window) }},
 	{"TCP in large segments", "bit/s", func(l *line) (float64, error) { return blast.Stream(l.from, l.to, *cpu, *cpu, *window) }},
+	{"TCP in VXLAN", "bit/s", func(l *line) (float64, error) { return blast.Stream(l.tunnel[0], l.tunnel[1], *cpu, *cpu, *window) }},
 }
 
 // results are rates over the bare line's, by variant and figure; of "none" the
@@ -110,30 +118,35 @@ func (r results) round(l *line) error {
 	return nil
 }
 
+// compare measures a variant beside the bare line, in turn before it and after
+// it: of two like things, each is then the faster one as often.
 func (r results) compare(l *line, v variant, f figure) error {
-	before, err := f.measure(l)
-	if err != nil {
-		return err
+	own, none := [2]string{v.name, f.name}, [2]string{"none", f.name}
+	with := func() (float64, error) {
+		if v.name != nothing {
+			if err := l.on(); err != nil {
+				return 0, err
+			}
+			defer l.off()
+		}
+		return f.measure(l)
 	}
-	if v.name != nothing {
-		if err := l.on(); err != nil {
+	var rate, base float64
+	measures := []func() error{
+		func() (err error) { rate, err = with(); return err },
+		func() (err error) { base, err = f.measure(l); return err },
+	}
+	if len(r[own])%2 == 1 {
+		slices.Reverse(measures)
+	}
+	for _, measure := range measures {
+		if err := measure(); err != nil {
 			return err
 		}
 	}
-	rate, err := f.measure(l)
-	l.off()
-	if err != nil {
-		return err
-	}
-	after, err := f.measure(l)
-	if err != nil {
-		return err
-	}
-	base := (before + after) / 2
-	if !(rate > 0 && base > 0) || math.IsInf(rate/base, 0) {
+	if !(rate > 0 && base > 0) {
 		return nil // the processor was away for the whole window
 	}
-	none, own := [2]string{"none", f.name}, [2]string{v.name, f.name}
 	r[none], r[own] = append(r[none], base), append(r[own], 100*rate/base)
 	return nil
 }

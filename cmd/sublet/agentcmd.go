@@ -103,7 +103,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		}
 	}()
 	tunnels := overlay.New(host)
-	tunnels.Uncut = o.uncut
+	tunnels.Uncut, o.spread.uncut = o.uncut, o.uncut
 	defer tunnels.Close()
 	d.tunnels = tunnels
 	links := vxlink.New(host)

@@ -32,6 +32,7 @@ type spreadRun struct {
 	ospf                  string
 	choice                iplbd.Choice
 	mode, by              string
+	uncut                 bool
 }
 
 func (a *app) pathsRun() *cobra.Command {
@@ -51,6 +52,7 @@ turn are watched: flows leave a dead one at once.`,
 	}
 	r.flags(c)
 	r.spreadFlags(c)
+	c.Flags().BoolVar(&r.uncut, "uncut", false, "the wires to all other hosts are within this kernel, as in a lab: headers cost less")
 	return c
 }
 
@@ -133,7 +135,7 @@ func (a *app) spread(ctx context.Context, r spreadRun) error {
 		<-ctx.Done()
 		stop()
 	}
-	return errors.Join(err, iplb.Unpin(h))
+	return errors.Join(err, iplb.UnpinSender(h))
 }
 
 // lockPaths makes sure that a host's table of paths has one writer.
@@ -152,10 +154,17 @@ func (r spreadRun) open(h *kernel.Host) (*iplb.Table, error) {
 		return nil, err
 	}
 	t, err := iplb.Open(h, source)
-	if err == nil && r.source6 != "" {
+	if err != nil {
+		return nil, err
+	}
+	if r.source6 != "" {
 		t.Source6 = netip.MustParseAddr(r.source6) // checked
 	}
-	return t, err
+	if err := t.SetUncut(r.uncut); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
 }
 
 func (r spreadRun) sourceOf(h *kernel.Host) (netip.Addr, error) {

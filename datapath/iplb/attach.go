@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/cilium/ebpf"
 
@@ -65,4 +67,35 @@ func Unpin(host *kernel.Host) error {
 		return err
 	}
 	return errors.Join(pins.Unpin(), pins.Close())
+}
+
+// UnpinSender and UnpinRelay detach what sends by paths, and what takes headers
+// off; the table goes with the last.
+func UnpinSender(host *kernel.Host) error { return detach(host, "link_echo_", "link_tx_") }
+func UnpinRelay(host *kernel.Host) error  { return detach(host, "link_relay_") }
+
+// detach removes the links whose names begin so, and all if no other is left.
+func detach(host *kernel.Host, kinds ...string) error {
+	pins, err := bpf.OpenPins(host, "iplb")
+	if err != nil {
+		return err
+	}
+	defer pins.Close()
+	names, err := pins.Names()
+	if err != nil {
+		return err
+	}
+	var going, staying []string
+	for _, n := range names {
+		switch {
+		case slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(n, kind) }):
+			going = append(going, n)
+		case strings.HasPrefix(n, "link_"):
+			staying = append(staying, n)
+		}
+	}
+	if len(staying) == 0 {
+		return pins.Unpin()
+	}
+	return pins.Remove(going...)
 }

@@ -36,6 +36,17 @@ type iplbFlowKey struct {
 	Protocol uint32
 }
 
+type iplbHop struct {
+	_      structs.HostLayout
+	Key    iplbFlowKey
+	Tick   uint64
+	From   uint32
+	To     uint32
+	Target [3]uint16
+	Source [3]uint16
+	Mtu    uint32
+}
+
 type iplbLately struct {
 	_          structs.HostLayout
 	Key        iplbFlowKey
@@ -53,6 +64,7 @@ type iplbPath struct {
 	Count   uint32
 	Form    uint32
 	Headers [8][20]uint8
+	Sums    [8]uint16
 }
 
 type iplbPrefix struct {
@@ -86,6 +98,8 @@ type iplbState struct {
 	Walls      uint32
 	Tunnels    uint32
 	Shortcut   uint32
+	Uncut      uint32
+	Unused     uint32
 	Locals     [64]uint64
 }
 
@@ -94,6 +108,7 @@ type iplbState struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	iplbMapFlows      = "flows"
+	iplbMapHops       = "hops"
 	iplbMapInside     = "inside"
 	iplbMapKnown      = "known"
 	iplbMapLoads      = "loads"
@@ -165,6 +180,7 @@ type iplbProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type iplbMapSpecs struct {
 	Flows    *ebpf.MapSpec `ebpf:"flows"`
+	Hops     *ebpf.MapSpec `ebpf:"hops"`
 	Inside   *ebpf.MapSpec `ebpf:"inside"`
 	Known    *ebpf.MapSpec `ebpf:"known"`
 	Loads    *ebpf.MapSpec `ebpf:"loads"`
@@ -208,6 +224,7 @@ func (o *iplbObjects) Close() error {
 // It can be passed to loadIplbObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iplbMaps struct {
 	Flows    *ebpf.Map `ebpf:"flows"`
+	Hops     *ebpf.Map `ebpf:"hops"`
 	Inside   *ebpf.Map `ebpf:"inside"`
 	Known    *ebpf.Map `ebpf:"known"`
 	Loads    *ebpf.Map `ebpf:"loads"`
@@ -227,6 +244,7 @@ type iplbMaps struct {
 func (m *iplbMaps) Close() error {
 	return _IplbClose(
 		m.Flows,
+		m.Hops,
 		m.Inside,
 		m.Known,
 		m.Loads,

@@ -10,20 +10,42 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"sublet/datapath/bpf"
+	"sublet/datapath/kernel"
 )
 
 // Outcomes names what became of packets, in the order of the program's.
 var Outcomes = []string{
 	"spread", "native", "too-big", "refused", "relayed",
-	"drop-source", "drop-checksum", "drop-fragment", "drop-malformed", "drop-nested", "drop-outside", "drop-congested", "echoed", "drop-forged",
+	"drop-source", "drop-checksum", "drop-fragment", "drop-malformed", "drop-nested", "drop-outside", "drop-congested", "echoed", "drop-forged", "forwarded",
 }
 
 // Counts reads how often each outcome was.
-func (t *Table) Counts() (map[string]uint64, error) {
+func (t *Table) Counts() (map[string]uint64, error) { return countsIn(t.c.Maps["outcomes"]) }
+
+// CountsOf reads them of a host's programs, and leaves the table alone; an error
+// that is os.ErrNotExist: it has none.
+func CountsOf(host *kernel.Host) (map[string]uint64, error) {
+	pins, err := bpf.OpenPins(host, "iplb")
+	if err != nil {
+		return nil, err
+	}
+	defer pins.Close()
+	m, err := ebpf.LoadPinnedMap(pins.Path("outcomes"), &ebpf.LoadPinOptions{ReadOnly: true})
+	if err != nil {
+		return nil, fmt.Errorf("open the counters: %w", err)
+	}
+	defer m.Close()
+	return countsIn(m)
+}
+
+// countsIn reads the outcomes that a map has: another version's may be fewer.
+func countsIn(m *ebpf.Map) (map[string]uint64, error) {
 	counts := make(map[string]uint64, len(Outcomes))
-	for i, name := range Outcomes {
+	for i, name := range Outcomes[:min(len(Outcomes), int(m.MaxEntries()))] {
 		var each []uint64
-		if err := t.c.Maps["outcomes"].Lookup(uint32(i), &each); err != nil {
+		if err := m.Lookup(uint32(i), &each); err != nil {
 			return nil, fmt.Errorf("read counter %s: %w", name, err)
 		}
 		for _, n := range each {

@@ -3,6 +3,7 @@ package iplb
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -39,7 +40,18 @@ func TestFormsThereAndBack(t *testing.T) {
 	for _, r := range relays {
 		nodes[r] = node(t, r)
 	}
-	sender := table(t)
+	for _, uncut := range []bool{false, true} {
+		t.Run(fmt.Sprint("uncut ", uncut), func(t *testing.T) {
+			sender := table(t)
+			if err := sender.SetUncut(uncut); err != nil {
+				t.Fatal(err)
+			}
+			formsThereAndBack(t, sender, nodes, relays)
+		})
+	}
+}
+
+func formsThereAndBack(t *testing.T, sender *Table, nodes map[netip.Addr]*Table, relays []netip.Addr) {
 	for _, c := range []struct {
 		form  Form
 		in    []byte

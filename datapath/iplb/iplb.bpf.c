@@ -11,6 +11,7 @@
  * come from the fabric, at relays and receivers.
  */
 #include "checksum.h"
+#include "kernel.h"
 
 /* As in linux/bpf.h, of IPv4: a route and its neighbour. */
 struct bpf_fib_lookup {
@@ -26,6 +27,10 @@ struct bpf_fib_lookup {
 };
 
 enum { ROUTED = 0 }; /* BPF_FIB_LKUP_RET_SUCCESS */
+
+/* When packets from the fabric go past the stack; the order is that of the
+ * shortcuts in relaying.go. */
+enum { WHERE_FREE, ALWAYS, NEVER };
 
 enum {
 	RELAYS = 8,   /* of a path */
@@ -92,6 +97,7 @@ enum outcome {
 	CONGESTED,  /* dropped: marked on its way, but its sender knows no marks (RFC 6040) */
 	ECHOED,     /* a probe of this host came back */
 	FORGED,     /* dropped: looks like a probe, but this host did not send it */
+	FORWARDED,  /* another's, sent to its next hop past the stack */
 	OUTCOMES,
 };
 
@@ -118,6 +124,7 @@ struct path {
 	__u32 count; /* of relays */
 	__u32 form;
 	__u8 headers[RELAYS][IPH]; /* bytes: bit fields have no Go type */
+	__u16 sums[RELAYS]; /* of each header's words, as they lie in memory */
 };
 
 struct flow_key {
@@ -148,12 +155,23 @@ struct lately {
 	__u64 bytes;
 };
 
+/* Where a flow goes from here. Sound for one tick. */
+struct hop {
+	struct flow_key key; /* tos above the protocol */
+	__u64 tick;
+	__u32 from, to; /* devices */
+	__u16 target[3], source[3];
+	__u32 mtu;
+};
+
 /* What the programs must see at once of what user space changed. */
 struct state {
 	__u32 generation; /* one more with each change of sets, prefixes, flows */
 	__u32 walls;      /* likewise, of senders and inside; never 0 */
 	__u32 tunnels;    /* some have a path of their own */
-	__u32 shortcut;   /* relayed packets go to their next hop past the stack */
+	__u32 shortcut;   /* when packets from the fabric go to their next hop past the stack */
+	__u32 uncut;      /* all wires are within this kernel */
+	__u32 unused;
 	__u64 locals[64]; /* a bit for each address of this node, by near() */
 };
 
@@ -244,6 +262,14 @@ struct {
 } recent SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, RECENT);
+	__type(key, __u32);
+	__type(value, struct hop);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} hops SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
@@ -322,6 +348,12 @@ static __always_inline struct state *state_of(void)
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&states, &zero);
+}
+
+/* Not IPv4, or of a VLAN, which is a network of its own. */
+static __always_inline bool is_foreign(const struct __sk_buff *skb)
+{
+	return skb->protocol != bpf_htons(ETH_P_IP) || skb->vlan_present;
 }
 
 /* ---- choosing ---- */
@@ -476,7 +508,7 @@ static __always_inline bool same_flow(const struct flow_key *a, const struct flo
 
 /* The path of a flow by the tables, OTHERS, or NO_PATH: none is up. *mode is
  * HASH unless the flow has an entry in the flow table. */
-static __always_inline __u32 look_up(const struct flow_key *k, __u32 hash, __u32 bytes, __u32 packets, __u32 *mode)
+static __noinline __u32 look_up(const struct flow_key *k, __u32 hash, __u32 bytes, __u32 packets, __u32 *mode)
 {
 	struct prefix to = { .bits = 32, .address = k->target };
 	__u32 *set, *path, tunnel = k->protocol >> 8;
@@ -540,23 +572,100 @@ static __always_inline __u32 tunnel_of(struct __sk_buff *skb)
 	return data ? bpf_ntohl(*(const __be32 *)(data + ETH_HLEN + IPH + UDPH + 4)) >> 8 : 0;
 }
 
-/* Fragments of a datagram have one flow: only whole datagrams tell ports. */
+/* The ports behind a header without options, whose four bytes are within reach; 0:
+ * none. Fragments of a datagram have one flow: only whole datagrams tell ports. */
+static __always_inline __u32 ports_of(const struct iphdr *ip)
+{
+	return has_ports(ip->protocol) && !ip4_is_fragment(ip) ? *(const __u32 *)(ip + 1) : 0;
+}
+
 static __always_inline void read_flow(struct __sk_buff *skb, struct flow_key *k, const struct iphdr *ip)
 {
-	bool ports = ip->ihl == 5 && !ip4_is_fragment(ip) && has_ports(ip->protocol);
+	bool options = ip->ihl != 5;
 	const void *data;
 
 	k->source = ip->saddr;
 	k->target = ip->daddr;
 	k->protocol = ip->protocol;
 	k->ports = 0;
-	if (ports) {
-		data = reach(skb, ETH_HLEN + IPH + 4);
-		if (data)
-			k->ports = *(const __u32 *)(data + ETH_HLEN + IPH);
-	}
+	data = options ? NULL : reach(skb, ETH_HLEN + IPH + 4);
+	if (data)
+		k->ports = ports_of(data + ETH_HLEN);
 	if (k->protocol == IPPROTO_UDP && k->ports >> 16 == bpf_htons(VXLAN_PORT))
 		k->protocol |= tunnel_of(skb) << 8;
+}
+
+/* Ports of tunnels over UDP: VXLAN, VXLAN-GPE, Geneve, GUE, LISP. */
+static __always_inline bool is_tunnel(__be16 port)
+{
+	return port == bpf_htons(4789) || port == bpf_htons(4790) || port == bpf_htons(6081) || port == bpf_htons(6080) || port == bpf_htons(4341);
+}
+
+/* Whether a list goes between the headers of a tunnel's packet. */
+static __always_inline bool into_tunnel(const struct flow_key *k)
+{
+	return (__u8)k->protocol == IPPROTO_UDP && is_tunnel(k->ports >> 16);
+}
+
+/* Whether a packet needs no marks in front of which headers it is to be cut, or
+ * have its checksum computed: it is not large, and no card will see it. */
+static __always_inline bool is_plain(const struct __sk_buff *skb)
+{
+	const struct state *state = state_of();
+
+	return !skb->gso_size && state && state->uncut;
+}
+
+/* Room behind the Ethernet header of a plain packet: more in front of it, to
+ * which that is moved, in words: whoever reads bytes that were written one by one
+ * waits for them. An eighth of what bpf_skb_adjust_room costs. To the kernel, the
+ * packet's IP header stays the one that it was: queues that tell flows apart, or
+ * mark congestion, do so by it. */
+static __always_inline int open_room(struct __sk_buff *skb, __u32 room)
+{
+	void *data = reach(skb, ETH_HLEN);
+	__u64 first;
+	__u32 second;
+	__u16 third;
+
+	if (!data)
+		return TCX_NEXT;
+	first = *(__u64 *)data;
+	second = *(__u32 *)(data + 8);
+	third = *(__u16 *)(data + 12);
+	if (bpf_skb_change_head(skb, room, 0))
+		return TCX_NEXT;
+	data = reach(skb, ETH_HLEN);
+	if (!data)
+		return TCX_DROP; /* half written */
+	*(__u64 *)data = first;
+	*(__u32 *)(data + 8) = second;
+	*(__u16 *)(data + 12) = third;
+	return 0;
+}
+
+/* Room for headers of IPv4 in front of a packet; marks say what they are. 0, or
+ * the verdict on a packet that has none: of a tunnel's, what the kernel would not
+ * take if it were large, so that a flow's packets keep to one path. */
+static __always_inline int make_room(struct __sk_buff *skb, const struct flow_key *k, __u32 room, __u64 marks)
+{
+	if (is_plain(skb) && !into_tunnel(k))
+		return open_room(skb, room);
+	return bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_FIXED_GSO | marks) ? TCX_NEXT : 0;
+}
+
+/* A header of a path. */
+static __always_inline void write_header(struct iphdr *to, const struct path *p, int i, __u8 tos, __u32 length)
+{
+	const __u32 *from = (const void *)p->headers[i];
+	__u32 *words = (void *)to;
+
+	words[0] = from[0] | bpf_htonl((__u32)tos << 16 | (__u16)length);
+	words[1] = from[1];
+	words[2] = from[2];
+	words[3] = from[3];
+	words[4] = from[4];
+	to->check = ~csum_fold((__u32)p->sums[i] + bpf_htons(tos) + bpf_htons(length));
 }
 
 /* Writes a stack of IPv4 headers, with GRE between them or not. */
@@ -567,19 +676,14 @@ static __always_inline int write_stack(struct __sk_buff *skb, const struct path 
 #pragma unroll
 	for (int i = 0; i < RELAYS; i++) {
 		const __u32 at = ETH_HLEN + i * stride;
-		struct iphdr h;
 		void *data;
 
 		if (i >= count)
 			break;
-		h = *(const struct iphdr *)p->headers[i];
-		h.tos = tos;
-		h.tot_len = bpf_htons(length + (count - i) * stride);
-		h.check = ip4_checksum(&h);
 		data = reach(skb, at + stride);
 		if (!data)
 			return became(REFUSED, TCX_DROP); /* half written */
-		*(struct iphdr *)(data + at) = h;
+		write_header(data + at, p, i, tos, length + (count - i) * stride);
 		if (stride > IPH)
 			*(struct greh *)(data + at + IPH) = gre;
 	}
@@ -588,17 +692,21 @@ static __always_inline int write_stack(struct __sk_buff *skb, const struct path 
 
 /* The kernel cuts a large packet behind one GRE header right; behind several,
  * the lengths of the inner ones would be wrong. */
-static __always_inline int stack(struct __sk_buff *skb, const struct path *p, __u32 count, __u8 tos, __u32 length)
+static __always_inline int stack(struct __sk_buff *skb, const struct path *p, __u32 count, const struct flow_key *k, __u8 tos, __u32 length)
 {
+	int verdict;
+
 	if (p->form == GRE) {
 		if (skb->gso_size && count > 1)
 			return became(REFUSED, TCX_NEXT);
-		if (bpf_skb_adjust_room(skb, count * (IPH + GREH), BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_ENCAP_L4_GRE | BPF_F_ADJ_ROOM_FIXED_GSO))
-			return became(REFUSED, TCX_NEXT);
+		verdict = make_room(skb, k, count * (IPH + GREH), BPF_F_ADJ_ROOM_ENCAP_L4_GRE);
+		if (verdict)
+			return became(REFUSED, verdict);
 		return write_stack(skb, p, count, tos, length, IPH + GREH);
 	}
-	if (bpf_skb_adjust_room(skb, count * IPH, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_FIXED_GSO))
-		return became(REFUSED, TCX_NEXT);
+	verdict = make_room(skb, k, count * IPH, 0);
+	if (verdict)
+		return became(REFUSED, verdict);
 	return write_stack(skb, p, count, tos, length, IPH);
 }
 
@@ -622,24 +730,21 @@ static __always_inline bool write_list(struct __sk_buff *skb, const struct path 
 
 /* A whole packet behind one UDP header with the list; the source port tells
  * flows apart for switches on the way. */
-static __always_inline int list_whole(struct __sk_buff *skb, const struct path *p, __u32 count, __u8 tos, __u32 length, __u32 hash)
+static __always_inline int list_whole(struct __sk_buff *skb, const struct path *p, __u32 count, const struct flow_key *k, __u8 tos, __u32 length, __u32 hash)
 {
 	__u32 room = IPH + UDPH + LISTH + (count - 1) * 4;
 	struct list *list;
 	struct udphdr *udp;
-	struct iphdr h;
 	void *data;
+	int verdict;
 
-	if (bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_FIXED_GSO))
-		return became(REFUSED, TCX_NEXT);
+	verdict = make_room(skb, k, room, BPF_F_ADJ_ROOM_ENCAP_L4_UDP);
+	if (verdict)
+		return became(REFUSED, verdict);
 	data = reach(skb, ETH_HLEN + IPH + UDPH + LISTH);
 	if (!data)
 		return became(REFUSED, TCX_DROP);
-	h = *(const struct iphdr *)p->headers[0];
-	h.tos = tos;
-	h.tot_len = bpf_htons(length + room);
-	h.check = ip4_checksum(&h);
-	*(struct iphdr *)(data + ETH_HLEN) = h;
+	write_header(data + ETH_HLEN, p, 0, tos, length + room);
 	udp = data + ETH_HLEN + IPH;
 	udp->source = bpf_htons(0xc000 | (hash & 0x3fff));
 	udp->dest = bpf_htons(LIST_PORT);
@@ -684,18 +789,6 @@ static __always_inline int list_tunnel(struct __sk_buff *skb, const struct path 
 	if (!write_list(skb, p, count) || bpf_skb_store_bytes(skb, ETH_HLEN + IPH + UDPH + LISTH + (count - 1) * 4, &target, 4, 0))
 		return became(REFUSED, TCX_DROP);
 	return became(SPREAD, TCX_NEXT);
-}
-
-/* Ports of tunnels over UDP: VXLAN, VXLAN-GPE, Geneve, GUE, LISP. */
-static __always_inline bool is_tunnel(__be16 port)
-{
-	return port == bpf_htons(4789) || port == bpf_htons(4790) || port == bpf_htons(6081) || port == bpf_htons(6080) || port == bpf_htons(4341);
-}
-
-/* Whether a list goes between the headers of a tunnel's packet. */
-static __always_inline bool into_tunnel(const struct flow_key *k)
-{
-	return (__u8)k->protocol == IPPROTO_UDP && is_tunnel(k->ports >> 16);
 }
 
 /* One IPv6 header and a segment routing header (RFC 8754), its segments from the
@@ -751,7 +844,7 @@ static __always_inline int list_of(struct __sk_buff *skb, const struct path *p, 
 			return became(REFUSED, TCX_NEXT); /* a checksum covers what would change */
 		return list_tunnel(skb, p, count, length, udp);
 	}
-	return list_whole(skb, p, count, tos, length, hash);
+	return list_whole(skb, p, count, k, tos, length, hash);
 }
 
 /* How much longer a path makes packets. */
@@ -848,18 +941,21 @@ static __always_inline int too_big(struct __sk_buff *skb, const struct flow_key 
 /* Puts the headers of a path in front of a packet. */
 static __always_inline int encapsulate(struct __sk_buff *skb, const struct path *p, const struct flow_key *k, __u32 hash, __u8 tos, __u32 length)
 {
-	__u32 count = p->count, mtu;
+	__u32 count = p->count, room, mtu;
 
 	if (!count) /* the fabric's own way */
 		return became(SPREAD, TCX_NEXT);
 	if (count > RELAYS)
 		return became(NATIVE, TCX_NEXT);
-	mtu = room_for(skb, room_of(p, count, k), k);
+	room = room_of(p, count, k);
+	if (length + room > 0xffff) /* a large packet, and no header has a length for it */
+		return became(REFUSED, TCX_NEXT);
+	mtu = room_for(skb, room, k);
 	if (unlikely(mtu))
 		return too_big(skb, k, mtu);
 	if (p->form == SRV6)
 		return segments(skb, p, count, tos, length, hash);
-	return p->form == LIST ? list_of(skb, p, count, k, hash, tos, length) : stack(skb, p, count, tos, length);
+	return p->form == LIST ? list_of(skb, p, count, k, hash, tos, length) : stack(skb, p, count, k, tos, length);
 }
 
 SEC("tc")
@@ -872,7 +968,7 @@ int iplb_tx(struct __sk_buff *skb)
 	__u32 path, segments, length, hash;
 	__u8 tos;
 
-	if (skb->protocol != bpf_htons(ETH_P_IP) || skb->mark == PROBE_MARK)
+	if (is_foreign(skb) || skb->mark == PROBE_MARK)
 		return TCX_NEXT;
 	data = reach(skb, ETH_HLEN + IPH);
 	if (!data)
@@ -980,49 +1076,120 @@ static __always_inline enum outcome inspect_inner(const struct iphdr *ip, __u32 
 	return allowed(OF_INSIDE, ip->daddr) ? OUTCOMES : OUTSIDE;
 }
 
-/* What a packet that was relayed needs beyond its header: what the route must
- * let through, which of a large one is its segments. */
-static __always_inline __u16 longest(const struct __sk_buff *skb, const struct iphdr *ip)
+/* More than eight relays' headers, a packet's own and those of a tunnel in it. */
+enum { MOST_HEADERS = 320 };
+
+/* How long a packet is on the wire; of a large one its segments, which behind
+ * headers that are not looked into are as long as may be. */
+static __always_inline __u32 longest(struct __sk_buff *skb, const struct iphdr *ip)
 {
-	return skb->gso_size ? skb->gso_size + IPH + 60 : bpf_ntohs(ip->tot_len);
+	__u8 offset;
+
+	if (!skb->gso_size)
+		return bpf_ntohs(ip->tot_len);
+	if (ip->protocol != IPPROTO_TCP || bpf_skb_load_bytes(skb, ETH_HLEN + IPH + 12, &offset, 1))
+		return skb->gso_size + MOST_HEADERS;
+	return skb->gso_size + IPH + (offset >> 4 << 2);
 }
 
-/* Sends a relayed packet to its next hop, by the kernel's own routes and
- * neighbours. The stack does it where they do not say at once where to, for
- * packets that are late or have options, and for this node's own. */
+/* Whether the stack would send a packet on if it has a route: it is for one
+ * node, of one that is neither nobody nor this one, not late, and as it was
+ * sent. */
+static __always_inline bool goes_on(const struct __sk_buff *skb, const struct iphdr *ip)
+{
+	__u32 length = bpf_ntohs(ip->tot_len);
+
+	if (*(const __u8 *)ip != 0x45 || ip->ttl <= 1 || !ip4_intact(ip) || length < IPH || (!skb->gso_size && length + ETH_HLEN != skb->len))
+		return false;
+	return ip4_is_ordinary(ip->saddr) && ip4_is_ordinary(ip->daddr) && !is_local(ip->saddr);
+}
+
+/* Nobody but the routing would see a packet in the stack. */
+static __always_inline bool is_free(struct __sk_buff *skb)
+{
+	struct net_device *dev = device_of(skb);
+	struct net *net = dev->nd_net.net;
+
+	return !hooked4(net, dev) && !filters4(net, dev) && !classified(dev) && !chooses_deep(net);
+}
+
+/* As in linux/bpf.h, of IPv4. */
+struct bpf_redir_neigh {
+	__u32 nh_family;
+	__be32 ipv4_nh, unused[3];
+};
+
+/* Looks up where a flow goes, by the kernel's own routes and neighbours, and who
+ * is next there; false: the stack must see it. */
+static __always_inline bool learn(struct __sk_buff *skb, const struct flow_key *k, struct hop *h, __u64 tick, struct bpf_redir_neigh *next)
+{
+	struct bpf_fib_lookup to = {
+		.family = 2 /* AF_INET */, .ifindex = skb->ifindex,
+		.l4_protocol = k->protocol, .sport = k->ports, .dport = k->ports >> 16, /* equal-cost paths may be chosen by them */
+		.tot_len = 1, .ipv4_src = k->source, .ipv4_dst = k->target,
+	};
+
+	*(__u8 *)&to.tos = k->protocol >> 8;
+	h->tick = 0;
+	if (bpf_fib_lookup(skb, &to, sizeof(to), 0) != ROUTED || to.family != 2)
+		return false;
+	h->key = *k;
+	h->from = skb->ifindex;
+	h->to = to.ifindex;
+	h->mtu = to.tot_len; /* now the route's */
+	__builtin_memcpy(h->target, to.dmac, 6);
+	__builtin_memcpy(h->source, to.smac, 6);
+	h->tick = tick;
+	next->nh_family = to.family;
+	next->ipv4_nh = to.ipv4_dst;
+	return true;
+}
+
+/* Sends a packet to its next hop past the stack, if it may. The first of a flow in
+ * each tick is sent by its neighbour's entry, which is so kept true. What does
+ * not simply go on, the stack has: TCX_NEXT. */
 static __always_inline int forward(struct __sk_buff *skb)
 {
-	struct bpf_fib_lookup to = { .family = 2 /* AF_INET */, .ifindex = skb->ifindex };
+	/* The stack's rt_tos2priority(), by two bits of tos. */
+	const __u32 priorities = 0x4620;
 	const struct state *state = state_of();
+	struct bpf_redir_neigh next = {};
+	__u64 tick = bpf_jiffies64();
+	struct flow_key k = {};
 	struct iphdr *ip;
+	struct hop *h;
 	void *data;
+	__u32 at;
 
-	if (!state || !state->shortcut)
-		return became(RELAYED, TCX_NEXT);
+	if (!state || state->shortcut == NEVER || skb->pkt_type != PACKET_HOST)
+		return TCX_NEXT;
 	data = reach(skb, ETH_HLEN + IPH + 4);
 	if (!data)
-		return became(RELAYED, TCX_NEXT);
+		return TCX_NEXT;
 	ip = data + ETH_HLEN;
-	if (ip->ihl != 5 || ip->ttl <= 1)
-		return became(RELAYED, TCX_NEXT);
-	if (has_ports(ip->protocol) && !ip4_is_fragment(ip)) { /* equal-cost paths may be chosen by them */
-		to.sport = *(const __be16 *)(data + ETH_HLEN + IPH);
-		to.dport = *(const __be16 *)(data + ETH_HLEN + IPH + 2);
+	if (!goes_on(skb, ip))
+		return TCX_NEXT;
+	k.source = ip->saddr;
+	k.target = ip->daddr;
+	k.protocol = ip->protocol | (__u32)(ip->tos & 0xfc) << 8;
+	k.ports = ports_of(ip);
+	at = hash_of(&k) & (RECENT - 1);
+	h = bpf_map_lookup_elem(&hops, &at);
+	if (!h)
+		return TCX_NEXT;
+	if (h->tick != tick || h->from != skb->ifindex || !same_flow(&h->key, &k)) {
+		if (!(state->shortcut == ALWAYS || is_free(skb)) || !learn(skb, &k, h, tick, &next))
+			return TCX_NEXT;
 	}
-	*(__u8 *)&to.tos = ip->tos & 0xfc;
-	to.l4_protocol = ip->protocol;
-	to.tot_len = longest(skb, ip);
-	to.ipv4_src = ip->saddr;
-	to.ipv4_dst = ip->daddr;
-	if (bpf_fib_lookup(skb, &to, sizeof(to), 0) != ROUTED)
-		return became(RELAYED, TCX_NEXT);
+	if (longest(skb, ip) > h->mtu)
+		return TCX_NEXT;
+	skb->priority = priorities >> (ip->tos >> 3 & 3) * 4 & 15;
 	ip4_decrease_ttl(ip);
-#pragma unroll
-	for (int i = 0; i < 3; i++) {
-		((__u16 *)data)[i] = to.dmac[i];
-		((__u16 *)data)[i + 3] = to.smac[i];
-	}
-	return became(RELAYED, bpf_redirect(to.ifindex, 0));
+	if (next.nh_family)
+		return bpf_redirect_neigh(h->to, &next, sizeof(next), 0);
+	mac_copy(data, h->target);
+	mac_copy(data + 6, h->source);
+	return bpf_redirect(h->to, 0);
 }
 
 /* Takes bytes off in front of the packet. */
@@ -1032,7 +1199,7 @@ static __always_inline int take_off(struct __sk_buff *skb, __u32 bytes, __u8 mar
 		return became(REFUSED, TCX_DROP);
 	if (!keep_mark(skb, marks))
 		return became(CONGESTED, TCX_DROP);
-	return forward(skb);
+	return became(RELAYED, forward(skb));
 }
 
 /* Takes off the headers of one protocol that are for this node. */
@@ -1091,7 +1258,7 @@ static __always_inline int send_on(struct __sk_buff *skb, __be32 next, __u8 seco
 	ip->check = 0;
 	ip->check = ip4_checksum(ip);
 	((struct list *)(data + ETH_HLEN + IPH + UDPH))->second = second + 1;
-	return forward(skb);
+	return became(RELAYED, forward(skb));
 }
 
 /* Takes the list out of a tunnel's packet and sends it to its own target. */
@@ -1109,7 +1276,7 @@ static __always_inline int restore(struct __sk_buff *skb, struct iphdr ip, struc
 		return became(MALFORMED, TCX_DROP);
 	if (bpf_skb_adjust_room(skb, -(int)room, BPF_ADJ_ROOM_NET, BPF_F_ADJ_ROOM_FIXED_GSO))
 		return became(REFUSED, TCX_DROP);
-	return forward(skb);
+	return became(RELAYED, forward(skb));
 }
 
 /* What is said of a list that no sender writes; OUTCOMES: it is sound. */
@@ -1139,10 +1306,7 @@ static __always_inline int visit(struct __sk_buff *skb)
 	__be32 next;
 
 	data = reach(skb, ETH_HLEN + sizeof(h));
-	if (!data)
-		return TCX_NEXT;
-	next = ((const struct iphdr *)(data + ETH_HLEN))->daddr;
-	if (((const struct udphdr *)(data + ETH_HLEN + IPH))->dest != bpf_htons(LIST_PORT) || !is_local(next))
+	if (!data || ((const struct udphdr *)(data + ETH_HLEN + IPH))->dest != bpf_htons(LIST_PORT))
 		return TCX_NEXT;
 	__builtin_memcpy(&h, data + ETH_HLEN, sizeof(h));
 	why = inspect(&h.ip, skb->len - ETH_HLEN);
@@ -1172,14 +1336,21 @@ static __always_inline int visit(struct __sk_buff *skb)
 SEC("tc")
 int iplb_relay(struct __sk_buff *skb)
 {
+	const struct iphdr *ip;
 	const void *data;
+	int verdict;
 
-	if (skb->protocol != bpf_htons(ETH_P_IP))
+	if (is_foreign(skb))
 		return TCX_NEXT;
 	data = reach(skb, ETH_HLEN + IPH);
 	if (!data)
 		return TCX_NEXT;
-	switch (((const struct iphdr *)(data + ETH_HLEN))->protocol) {
+	ip = data + ETH_HLEN;
+	if (!is_local(ip->daddr)) {
+		verdict = forward(skb);
+		return verdict == TCX_NEXT ? TCX_NEXT : became(FORWARDED, verdict);
+	}
+	switch (ip->protocol) {
 	case IPPROTO_IPIP:
 		return unstack(skb, IPPROTO_IPIP, IPH);
 	case IPPROTO_GRE:
@@ -1216,7 +1387,7 @@ int iplb_echo(struct __sk_buff *skb)
 	const struct probe_text *text;
 	const void *data;
 
-	if (skb->protocol != bpf_htons(ETH_P_IP))
+	if (is_foreign(skb))
 		return TCX_NEXT;
 	data = reach(skb, ETH_HLEN + IPH + 8);
 	if (!data)

@@ -107,15 +107,31 @@ func Open(host *kernel.Host, source netip.Addr) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, _, err := pins.Load(spec)
+	c, renewed, err := pins.Load(spec)
 	if err != nil {
 		return nil, err
+	}
+	if slices.Contains(renewed, "paths") || slices.Contains(renewed, "sets") {
+		if err := forget(c); err != nil {
+			return nil, err
+		}
 	}
 	t, err := open(c, source)
 	if t != nil {
 		t.pins = pins
 	}
 	return t, err
+}
+
+// forget empties what leads to paths: another version's, which are not there any
+// more.
+func forget(c *ebpf.Collection) error {
+	return errors.Join(
+		clearBut[iplbPrefix, uint32](c.Maps["prefixes"], nil),
+		clearBut[uint32, uint32](c.Maps["tunnels"], nil),
+		clearBut[uint32, iplbSet](c.Maps["sets"], nil),
+		clearBut[iplbFlowKey, iplbFlow](c.Maps["flows"], nil),
+	)
 }
 
 // open reads what is in the tables.

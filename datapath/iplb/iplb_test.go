@@ -403,11 +403,11 @@ func TestWallsCountAtOnce(t *testing.T) {
 		verdict int
 		outcome string
 	}{
-		{Relaying{[]netip.Addr{relay1}, []netip.Prefix{netip.PrefixFrom(host, 32)}, inside, false}, next, "relayed"},
-		{Relaying{[]netip.Addr{relay1}, []netip.Prefix{netip.PrefixFrom(target, 32)}, inside, false}, drop, "drop-source"},
-		{Relaying{[]netip.Addr{relay1}, inside, []netip.Prefix{netip.PrefixFrom(host, 32)}, false}, drop, "drop-outside"},
-		{Relaying{[]netip.Addr{relay2}, inside, inside, false}, next, ""},
-		{Relaying{[]netip.Addr{relay1}, inside, inside, false}, next, "relayed"},
+		{Relaying{[]netip.Addr{relay1}, []netip.Prefix{netip.PrefixFrom(host, 32)}, inside, Never}, next, "relayed"},
+		{Relaying{[]netip.Addr{relay1}, []netip.Prefix{netip.PrefixFrom(target, 32)}, inside, Never}, drop, "drop-source"},
+		{Relaying{[]netip.Addr{relay1}, inside, []netip.Prefix{netip.PrefixFrom(host, 32)}, Never}, drop, "drop-outside"},
+		{Relaying{[]netip.Addr{relay2}, inside, inside, Never}, next, ""},
+		{Relaying{[]netip.Addr{relay1}, inside, inside, Never}, next, "relayed"},
 	} {
 		if err := tab.SetRelaying(c.walls); err != nil {
 			t.Fatal(err)

@@ -14,10 +14,25 @@ type Relaying struct {
 	Addresses []netip.Addr   // of this node
 	Senders   []netip.Prefix // that outer headers may come from
 	Inside    []netip.Prefix // where what was inside may go
-	// Shortcut sends relayed packets to their next hops past the kernel's stack,
-	// by its routes and neighbours: faster, and past netfilter.
-	Shortcut bool
+	Shortcut  Shortcut
 }
+
+// Shortcut is when a node sends packets from the fabric, its own and others', to
+// their next hops past the kernel's stack, by its routes and neighbours: faster.
+type Shortcut uint32
+
+// WhereFree is where only the routing would see them: no hook of netfilter, IPsec
+// policy, reverse-path filter, bridge or other program of traffic control, and no
+// choice among equal paths by more than addresses and ports. Always is past those,
+// too.
+const (
+	WhereFree Shortcut = iota
+	Always
+	Never
+)
+
+// Shortcuts names them.
+var Shortcuts = []string{"free", "always", "never"}
 
 // SetRelaying replaces it.
 func (t *Table) SetRelaying(r Relaying) error {
@@ -42,10 +57,7 @@ func (t *Table) SetRelaying(r Relaying) error {
 		fill(t.c.Maps["senders"], senders),
 		fill(t.c.Maps["inside"], inside),
 		t.update(func(s *iplbState) {
-			s.Locals, s.Walls, s.Shortcut = mark(locals), max(s.Walls+1, 1), 0
-			if r.Shortcut {
-				s.Shortcut = 1
-			}
+			s.Locals, s.Walls, s.Shortcut = mark(locals), max(s.Walls+1, 1), uint32(r.Shortcut)
 		}),
 	)
 }
@@ -64,17 +76,22 @@ func keysOf(prefixes []netip.Prefix) (map[iplbPrefix]uint32, error) {
 // fill makes a map hold these keys and no others; what is there already is
 // never missing in between.
 func fill[K comparable](m *ebpf.Map, want map[K]uint32) error {
-	var key K
-	var value uint32
-	var gone []K
-	for it := m.Iterate(); it.Next(&key, &value); {
-		if _, stays := want[key]; !stays {
-			gone = append(gone, key)
-		}
-	}
 	for k, v := range want {
 		if err := m.Put(k, v); err != nil {
 			return fmt.Errorf("fill %s: %w", m, err)
+		}
+	}
+	return clearBut[K, uint32](m, want)
+}
+
+// clearBut takes out of a map all keys but some.
+func clearBut[K comparable, V any](m *ebpf.Map, staying map[K]uint32) error {
+	var key K
+	var value V
+	var gone []K
+	for it := m.Iterate(); it.Next(&key, &value); {
+		if _, stays := staying[key]; !stays {
+			gone = append(gone, key)
 		}
 	}
 	for _, k := range gone {

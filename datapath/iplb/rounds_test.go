@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// rounds of random tests: $SUBLET_FUZZ, or what takes a second.
+// rounds of random tests: $SUBLET_FUZZ, or a million, which take some seconds.
 func rounds(t testing.TB) int {
 	text := os.Getenv("SUBLET_FUZZ")
 	if text == "" {
-		return 50000
+		return 1_000_000
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {

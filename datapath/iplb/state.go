@@ -10,6 +10,17 @@ import (
 // changed makes every processor look up its flows' paths anew.
 func (t *Table) changed() error { return t.update(func(s *iplbState) { s.Generation++ }) }
 
+// SetUncut says whether all wires to the other hosts are within this kernel: then
+// no card cuts packets or computes their checksums, and headers cost less.
+func (t *Table) SetUncut(is bool) error {
+	return t.update(func(s *iplbState) {
+		s.Uncut = 0
+		if is {
+			s.Uncut = 1
+		}
+	})
+}
+
 // update changes what the programs see at once. The table is the only writer.
 func (t *Table) update(change func(*iplbState)) error {
 	var s iplbState

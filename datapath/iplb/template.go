@@ -27,8 +27,19 @@ func (t *Table) template(relays []netip.Addr, form Form) iplbPath {
 		h[0], h[6], h[8], h[9] = 0x45, dontFragment, outerTTL, protocols[form]
 		copy(h[12:], t.Source.AsSlice())
 		copy(h[16:], relay.AsSlice())
+		p.Sums[i] = sumOf(h)
 	}
 	return p
+}
+
+// sumOf adds up the 16-bit words of a header as they lie in memory (RFC 1071).
+func sumOf(h []byte) uint16 {
+	sum := uint32(0)
+	for ; len(h) > 1; h = h[2:] {
+		sum += uint32(binary.NativeEndian.Uint16(h))
+	}
+	sum = sum&0xffff + sum>>16
+	return uint16(sum + sum>>16)
 }
 
 // segments fills in the source, and the segments in the order of visiting.

@@ -28,12 +28,7 @@
 #include "checksum.h"
 #include "door.h"
 
-#define NF_PRE_ROUTING 0
-#define NF_FORWARD 2
-#define NF_POST_ROUTING 4
 #define BPF_MTU_CHK_SEGS 1
-#define XFRM_OUT 1
-#define XFRM_FWD 2
 
 #define MAX_ROUTES 65536
 #define MAX_LOCALS 8
@@ -148,14 +143,6 @@ static __always_inline int pass(struct __sk_buff *skb, const struct place *at, _
 	return TCX_NEXT;
 }
 
-/* 0, 127, multicast and class E are nobody's to forward. */
-static __always_inline bool ordinary(__be32 address)
-{
-	__u8 first = address & 0xff;
-
-	return first != 0 && first != 127 && first < 224;
-}
-
 static __always_inline bool local(const struct state *s, __be32 address)
 {
 #pragma unroll
@@ -163,19 +150,6 @@ static __always_inline bool local(const struct state *s, __be32 address)
 		if (s->locals[i] == address)
 			return true;
 	return false;
-}
-
-/* A sum of 20 bytes that is right is 0xffff when folded. */
-static __always_inline bool intact(const struct iphdr *ip)
-{
-	const __u32 *w = (const void *)ip;
-	__u64 sum = (__u64)w[0] + w[1] + w[2] + w[3] + w[4];
-
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return sum == 0xffff;
 }
 
 static __always_inline __u32 version4(struct net *net)
@@ -187,25 +161,6 @@ static __always_inline __u32 version6(struct net *net)
 {
 	return (__u32)net->ipv6.fib6_sernum.counter + net->ipv6.fib6_main_tbl->fib_seq +
 	       net->ipv6.fib6_local_tbl->fib_seq + net->ipv6.fib6_rules_ops->fib_rules_seq;
-}
-
-/* Something else of the stack's wants to see packets. */
-static __always_inline bool hooked(struct net *net, struct net_device *dev)
-{
-	return dev->nf_hooks_ingress || dev->rx_handler || net->xfrm.policy_count[XFRM_OUT] ||
-	       net->xfrm.policy_count[XFRM_FWD];
-}
-
-static __always_inline bool hooked4(struct net *net, struct net_device *dev)
-{
-	return net->nf.hooks_ipv4[NF_PRE_ROUTING] || net->nf.hooks_ipv4[NF_FORWARD] ||
-	       net->nf.hooks_ipv4[NF_POST_ROUTING] || hooked(net, dev);
-}
-
-static __always_inline bool hooked6(struct net *net, struct net_device *dev)
-{
-	return net->nf.hooks_ipv6[NF_PRE_ROUTING] || net->nf.hooks_ipv6[NF_FORWARD] ||
-	       net->nf.hooks_ipv6[NF_POST_ROUTING] || hooked(net, dev);
 }
 
 /* Of a packet built by segmentation offload, what goes onto the wire counts.
@@ -326,12 +281,12 @@ static __always_inline int short4(struct __sk_buff *skb, const struct place *at,
 	if (!eth)
 		return pass(skb, at, PASS_UNUSUAL);
 	ip = (void *)(eth + 1);
-	if (!to_station(skb, eth) || *(__u8 *)ip != 0x45 || bpf_ntohs(ip->tot_len) + ETH_HLEN != skb->len || !intact(ip) ||
-	    !ordinary(ip->daddr))
+	if (!to_station(skb, eth) || *(__u8 *)ip != 0x45 || bpf_ntohs(ip->tot_len) + ETH_HLEN != skb->len || !ip4_intact(ip) ||
+	    !ip4_is_ordinary(ip->daddr))
 		return pass(skb, at, PASS_UNUSUAL);
 	if (ip->ttl <= 1)
 		return pass(skb, at, PASS_TTL);
-	if (!ordinary(ip->saddr) || local(s, ip->saddr))
+	if (!ip4_is_ordinary(ip->saddr) || local(s, ip->saddr))
 		return pass(skb, at, PASS_SOURCE);
 	w = find4(s, ip->daddr);
 	if (!carries(skb, at, w, &why))

@@ -61,5 +61,5 @@ func (l *layout) setRelay(run, node string) error {
 			}
 		}
 	}
-	return table.SetRelaying(iplb.Relaying{Addresses: addresses, Senders: []netip.Prefix{underlay}, Inside: []netip.Prefix{underlay}})
+	return table.SetRelaying(iplb.Relaying{Addresses: addresses, Senders: []netip.Prefix{underlay}, Inside: []netip.Prefix{underlay}, Shortcut: iplb.Never})
 }

@@ -31,8 +31,15 @@ static __always_inline __u32 csum_words(const void *from, int words)
 /* The checksum of an IPv4 header without options whose check field is 0. */
 static __always_inline __sum16 ip4_checksum(const struct iphdr *ip) { return ~csum_fold(csum_words(ip, 10)); }
 
-/* Whether an IPv4 header without options is as it was sent. */
-static __always_inline bool ip4_intact(const struct iphdr *ip) { return csum_fold(csum_words(ip, 10)) == 0xffff; }
+/* Whether an IPv4 header without options is as it was sent: its sum is 0xffff. */
+static __always_inline bool ip4_intact(const struct iphdr *ip)
+{
+	const __u32 *w = (const void *)ip;
+	__u64 sum = (__u64)w[0] + w[1] + w[2] + w[3] + w[4];
+
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	return csum_fold((sum & 0xffff) + (sum >> 16 & 0x1ffff)) == 0xffff;
+}
 
 /* The checksum after one word of what it covers changed (RFC 1624, equation 3). */
 static __always_inline __sum16 csum_replace(__sum16 check, __u16 was, __u16 is)

@@ -90,6 +90,15 @@ static __always_inline bool ip4_is_fragment(const struct iphdr *ip)
 	return (ip->frag_off & bpf_htons(IP_MF | IP_OFFSET)) != 0;
 }
 
+/* Whether packets from or to an address are a router's to forward: those of 0,
+ * 127, groups and class E are not. */
+static __always_inline bool ip4_is_ordinary(__be32 address)
+{
+	__u8 first = *(const __u8 *)&address;
+
+	return first != 0 && first != 127 && first < 224;
+}
+
 /* Traffic class (DSCP and ECN) of an IPv6 header, as IPv4's tos. */
 static __always_inline __u8 ip6_tos(const struct ipv6hdr *ip)
 {

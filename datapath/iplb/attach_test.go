@@ -1,0 +1,70 @@
+package iplb
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sublet/datapath/kernel"
+)
+
+// What sends by paths and what takes headers off end each by themselves; the
+// table goes with the last.
+func TestSenderAndRelayEndByThemselves(t *testing.T) {
+	l := newLine(t, 1500)
+	h, err := kernel.NewHost(kernel.Config{Host: "h", Run: t.TempDir(), Namespace: fmt.Sprintf("/proc/self/fd/%d", l.ns[1].Fd())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = Unpin(h); h.Close() })
+	links := func() (names []string) {
+		pins, _ := os.ReadDir(filepath.Join(h.Dir("bpf"), "iplb"))
+		for _, p := range pins {
+			if kind, is := strings.CutPrefix(p.Name(), "link_"); is {
+				names = append(names, strings.TrimRight(kind, "_0123456789"))
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	begin := func() {
+		tab, err := Open(h, relay1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tab.Close()
+		if err := tab.Spread(h, "right"); err != nil {
+			t.Fatal(err)
+		}
+		if err := tab.TakeOff(h, "left"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		first, second func(*kernel.Host) error
+		between       []string
+	}{
+		{UnpinSender, UnpinRelay, []string{"relay"}},
+		{UnpinRelay, UnpinSender, []string{"echo", "tx"}},
+	} {
+		begin()
+		if got := links(); !slices.Equal(got, []string{"echo", "relay", "tx"}) {
+			t.Fatalf("attached: %v", got)
+		}
+		if err := c.first(h); err != nil {
+			t.Fatal(err)
+		}
+		if got := links(); !slices.Equal(got, c.between) {
+			t.Errorf("after the first: %v, not %v", got, c.between)
+		}
+		if err := c.second(h); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := Left(h); left || err != nil {
+			t.Errorf("after both something is left: %v, %v", left, err)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+// Package guest boots, for tests, a Debian kernel in a virtual machine beside a
+// namespace: it has the tunnels that the machine's own kernel may lack.
+package guest
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Machine is a virtual machine with a Debian cloud kernel and a shell on its
+// serial line.
+type Machine struct {
+	T   testing.TB // that fails with it
+	in  io.Writer
+	out *bufio.Reader
+	log bytes.Buffer
+}
+
+// Needs skips a test that has nothing to boot.
+func Needs(t testing.TB) {
+	t.Helper()
+	needs(t)
+}
+
+// needs finds what the machine is made of, or says what lacks.
+func needs(t testing.TB) (image, release string) {
+	t.Helper()
+	for _, program := range []string{"qemu-system-x86_64", "busybox", "ip", "modprobe"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed: apt-get install qemu-system-x86 busybox-static linux-image-cloud-amd64", program)
+		}
+	}
+	images, _ := filepath.Glob("/boot/vmlinuz-*-cloud-amd64")
+	if len(images) == 0 {
+		t.Skip("no Debian cloud kernel: apt-get install linux-image-cloud-amd64")
+	}
+	image = images[len(images)-1]
+	return image, strings.TrimPrefix(filepath.Base(image), "vmlinuz-")
+}
+
+// Modules that the machine loads, with what they need.
+var tunnelModules = []string{"virtio_pci", "virtio_net", "ip_gre", "ipip", "geneve", "vxlan"}
+
+// modules lists the files to load, in order.
+func modules(t testing.TB, release string) (files []string) {
+	t.Helper()
+	seen := make(map[string]bool)
+	for _, name := range tunnelModules {
+		out, err := exec.Command("modprobe", "-S", release, "--show-depends", name).CombinedOutput()
+		if err != nil {
+			t.Fatalf("modprobe %s: %v: %s", name, err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			if words := strings.Fields(line); len(words) > 1 && words[0] == "insmod" && !seen[words[1]] {
+				seen[words[1]] = true
+				files = append(files, words[1])
+			}
+		}
+	}
+	return files
+}
+
+// serialShell runs each line that comes by the serial line, and says how it ended.
+const serialShell = `ip() { /real/ip "$@"; }
+ip link set lo up
+exec </dev/ttyS0 >/dev/ttyS0 2>&1
+stty -echo
+echo done:0:
+while read -r line; do eval "$line"; echo "done:$?:"; done
+`
+
+// initramfs is a file system of a shell, ip, and modules (newc of cpio(5)).
+func initramfs(t testing.TB, release string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	add := func(name string, mode uint32, data []byte) {
+		fmt.Fprintf(&b, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00",
+			b.Len(), mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name)+1, 0, name)
+		b.Write(make([]byte, -b.Len()&3))
+		b.Write(data)
+		b.Write(make([]byte, -b.Len()&3))
+	}
+	file := func(name, from string) {
+		data, err := os.ReadFile(from)
+		must(t, err)
+		add(name, 0o100755, data)
+	}
+	for _, dir := range []string{"bin", "real", "dev", "proc", "sys", "modules", "lib", "lib64", "lib/x86_64-linux-gnu"} {
+		add(dir, 0o40755, nil)
+	}
+	busybox, _ := exec.LookPath("busybox")
+	file("bin/busybox", busybox)
+	ip, _ := exec.LookPath("ip")
+	file("real/ip", ip) // the shell has one of its own, which knows few devices
+	libraries, err := exec.Command("ldd", ip).Output()
+	must(t, err)
+	for _, path := range regexp.MustCompile(`/\S+`).FindAllString(string(libraries), -1) {
+		file(strings.TrimPrefix(path, "/"), path)
+	}
+	script := "#!/bin/busybox sh\n/bin/busybox --install -s /bin\nmount -t devtmpfs d /dev\nmount -t proc p /proc\nmount -t sysfs s /sys\n"
+	for i, path := range modules(t, release) {
+		name := fmt.Sprintf("modules/%02d.ko", i)
+		file(name, path)
+		script += "insmod /" + name + "\n"
+	}
+	add("init", 0o100755, []byte(script+serialShell))
+	add("TRAILER!!!", 0, nil)
+	return b.Bytes()
+}
+
+// Boot starts a machine on a TAP device of a namespace, which it names by its file.
+// It ends with the test, or after three minutes.
+func Boot(t testing.TB, namespace, tap string) *Machine {
+	t.Helper()
+	image, release := needs(t)
+	disk := filepath.Join(t.TempDir(), "initrd")
+	must(t, os.WriteFile(disk, initramfs(t, release), 0o600))
+	cmd := exec.Command("nsenter", "--net="+namespace, "--", "qemu-system-x86_64", "-accel", "tcg", "-m", "256", "-nographic", "-no-reboot", "-nodefaults",
+		"-kernel", image, "-initrd", disk, "-append", "console=ttyS0 panic=-1", "-serial", "stdio",
+		"-netdev", "tap,id=n,ifname="+tap+",script=no,downscript=no", "-device", "virtio-net-pci,netdev=n,mac="+MAC)
+	m := &Machine{T: t}
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	cmd.Stderr = &m.log
+	m.in, m.out = in, bufio.NewReader(out)
+	must(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	time.AfterFunc(3*time.Minute, func() { _ = cmd.Process.Kill() })
+	m.answer()
+	return m
+}
+
+// MAC of its only device, eth0.
+const MAC = "02:99:00:00:00:02"
+
+// Sh runs a command in the machine, and returns what it prints.
+func (m *Machine) Sh(command string) string {
+	m.T.Helper()
+	if _, err := fmt.Fprintln(m.in, command); err != nil {
+		m.T.Fatalf("the machine ended: %v\n%s", err, m.log.String())
+	}
+	text, code := m.answer()
+	if code != "0" {
+		m.T.Fatalf("%s: %s", command, text)
+	}
+	return text
+}
+
+// answer reads until a command has ended.
+func (m *Machine) answer() (text, code string) {
+	m.T.Helper()
+	for {
+		line, err := m.out.ReadString('\n')
+		text += line
+		if err != nil {
+			m.T.Fatalf("the machine ended: %v\n%s%s", err, text, m.log.String())
+		}
+		if _, rest, ended := strings.Cut(line, "done:"); ended {
+			code, _, _ = strings.Cut(rest, ":")
+			return text, code
+		}
+	}
+}
+
+// Receive makes the machine take bytes by TCP at port 7000, over a connection that
+// dial makes, and compares what it got.
+func (m *Machine) Receive(dial func() (net.Conn, error), size int64) {
+	m.T.Helper()
+	m.Sh("nc -l -p 7000 > /got & sleep 0.2")
+	c, err := dial()
+	for range 20 {
+		if err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+		c, err = dial()
+	}
+	if err != nil {
+		m.T.Fatalf("the machine does not listen: %v", err)
+	}
+	h := sha256.New()
+	_, err = io.Copy(io.MultiWriter(c, h), io.LimitReader(rand.NewChaCha8([32]byte{3}), size))
+	must(m.T, err)
+	c.Close()
+	if got := m.Sh("wait; sha256sum /got"); !strings.Contains(got, fmt.Sprintf("%x", h.Sum(nil))) {
+		m.T.Errorf("the machine got something else: %s", got)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
