@@ -36,7 +36,7 @@ Exit code 4 if a promise is not kept.`,
 			if err := a.checkFormat(); err != nil {
 				return err
 			}
-			if opt.Duration < minDuration {
+			if c.Flags().Changed("duration") && opt.Duration < minDuration {
 				return badInput{fmt.Errorf("--duration %s: state at least %s", opt.Duration, minDuration)}
 			}
 			client, l, err := a.lookUp(c.Context(), args[0])
@@ -56,7 +56,7 @@ Exit code 4 if a promise is not kept.`,
 			return a.judge(verdict)
 		},
 	})
-	c.Flags().DurationVar(&opt.Duration, "duration", probe.DefaultDuration, "length of each measurement")
+	c.Flags().DurationVar(&opt.Duration, "duration", 0, fmt.Sprintf("length of each measurement (default %s, longer for slow links)", probe.DefaultDuration))
 	return c
 }
 

@@ -138,7 +138,9 @@ func sendFrames(from Place, frames [][]byte, stop chan struct{}) error {
 			return nil
 		default:
 		}
-		_, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&messages[0])), burst, 0, 0, 0)
+		// Raw: the call takes longer than Go lets one have its processor, and would
+		// wake a thread each time.
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&messages[0])), burst, 0, 0, 0)
 		if errno != 0 && errno != unix.ENOBUFS && errno != unix.EAGAIN && errno != unix.EINTR {
 			return fmt.Errorf("send from %s: %w", from.Addr, errno)
 		}

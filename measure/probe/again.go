@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"sublet/measure"
@@ -39,11 +40,18 @@ func (c *check) doubts(doubt func(*trial, time.Duration) string, tell func(*tria
 	return any
 }
 
+// waitCosts bounds what waiting for a processor explains: a probe that only
+// sleeps is kept waiting for less than one that sends does, and TCP backs off.
+// It was up to eight times as much (docs/measurements.md, 1 Gbit/s beside other
+// programs: 25 % for 0.1 s of 3 s).
+const waitCosts = 10
+
 // starved doubts a rate that is low, or high by what had queued up before the
-// window, while a probe waited for a processor for long enough to show in it.
+// window, while a probe waited for a processor for long enough to explain it.
 func starved(t *trial, rate vnet.Rate, window time.Duration) string {
-	right := float64(rate) >= measure.Below*float64(t.load()) && float64(rate) <= measure.Above*float64(t.load())
-	if right || float64(t.late) < (1-measure.Below)/2*float64(window) {
+	part, waited := float64(rate)/float64(t.load()), t.late.Seconds()/window.Seconds()
+	right := part >= measure.Below && part <= measure.Above
+	if right || waited < (1-measure.Below)/2 || waitCosts*waited < math.Abs(part-1) {
 		return ""
 	}
 	return fmt.Sprintf("a probe waited %s for a processor: node %s or %s is short of it", t.late.Round(time.Millisecond), t.From, t.To)

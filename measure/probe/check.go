@@ -16,9 +16,9 @@ import (
 // Options of a check.
 type Options struct {
 	Targets  []Target
-	Duration time.Duration // of each measuring window; 0: DefaultDuration
-	WarmUp   time.Duration // of loads, before the window; 0: DefaultWarmUp
-	Streams  int           // TCP connections a direction; 0: DefaultStreams
+	Duration time.Duration // of each measuring window; 0: DefaultDuration, longer for slow links
+	WarmUp   time.Duration // of loads, before the window; 0: DefaultWarmUp, longer for slow links
+	Streams  int           // TCP connections a direction; 0: DefaultStreams, one on slow links
 
 	SkipTCP, SkipUDP, SkipLoss bool
 
@@ -26,19 +26,27 @@ type Options struct {
 }
 
 // Defaults of Options. Four streams share a link's queue without leaving it
-// empty when one of them backs off.
+// empty when one of them backs off. A queue of few frames leaves each of them
+// too few in flight for fast retransmit, so there one stream is enough; and a
+// window of few frames is uncertain by those at its ends, so slow links take
+// more time: that of windowFrames, within mostDuration.
 const (
 	DefaultDuration = 3 * time.Second
 	DefaultWarmUp   = time.Second
 	DefaultStreams  = 4
+
+	slow         = vnet.Mbit
+	windowFrames = 128
+	mostDuration = 15 * time.Second
 )
 
 func (o Options) withDefaults() Options {
+	frames := o.timeOfFrames()
 	if o.Duration <= 0 {
-		o.Duration = DefaultDuration
+		o.Duration = max(DefaultDuration, frames)
 	}
 	if o.WarmUp <= 0 {
-		o.WarmUp = DefaultWarmUp
+		o.WarmUp = max(DefaultWarmUp, frames/2)
 	}
 	if o.Streams <= 0 {
 		o.Streams = DefaultStreams
@@ -49,6 +57,17 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// timeOfFrames is how long windowFrames of the largest take the slowest link.
+func (o Options) timeOfFrames() (longest time.Duration) {
+	for _, t := range o.Targets {
+		if t.Alloc > 0 {
+			bits := 8 * windowFrames * (t.MTU + measure.EthernetHeader)
+			longest = max(longest, timeOf(float64(bits), t.Alloc))
+		}
+	}
+	return min(longest, mostDuration)
+}
+
 // scope is what the verdict rests on.
 func (o Options) scope() measure.Scope {
 	return measure.Scope{TCP: !o.SkipTCP, UDP: !o.SkipUDP, Loss: !o.SkipLoss, Window: o.Duration}
@@ -57,8 +76,8 @@ func (o Options) scope() measure.Scope {
 // Check measures every target, all at once, and judges what was promised on
 // it. A link that cannot be measured is not ok, and says why; an error is only
 // returned for a request that makes no sense or a context that ended. The
-// verdict's time is left to the caller. Whatever happens it ends, within
-// about 4 windows and half a minute.
+// verdict's time is left to the caller. Whatever happens it ends, within about
+// 5 windows and half a minute if no phase is repeated.
 func Check(ctx context.Context, l vnet.Lease, start Starter, opt Options) (vnet.Verdict, error) {
 	if len(opt.Targets) == 0 {
 		return vnet.Verdict{}, fmt.Errorf("check %s: no links to measure", l.ID())

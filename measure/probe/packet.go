@@ -1,6 +1,10 @@
 package probe
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"sublet/measure"
+)
 
 // header begins every datagram and, its first half, every TCP stream. What
 // does not carry the run's number is a stranger's and is ignored.
@@ -15,6 +19,7 @@ const (
 	headerSize = 24
 	helloSize  = 12             // run and flow, all that a TCP stream says
 	pingSize   = headerSize + 8 // and the time it was sent
+	pingFrame  = pingSize + measure.UDPOverhead
 )
 
 func (h header) put(b []byte) {

@@ -106,7 +106,7 @@ func (c *check) idle(ctx context.Context) {
 func (c *check) tcp(ctx context.Context) {
 	c.epoch++
 	for _, t := range c.alive() {
-		t.frames, t.payload, t.acks = 0, 0, 0
+		t.frames, t.payload, t.acks, t.pings = 0, 0, 0, 0
 	}
 	c.round(ctx, command{Op: opStream}, connectTime, both{
 		out:  func(t *trial) flow { return flow{ID: t.id} },
@@ -118,25 +118,33 @@ func (c *check) tcp(ctx context.Context) {
 		out: func(t *trial) flow {
 			return flow{ID: t.id, Pair: t.pair, Rate: t.load(), Pace: t.pacing(), Interval: t.loadInterval()}
 		},
-		done: func(t *trial, f figure) { t.takeTCP(f) },
+		done: func(t *trial, f figure) { t.takeTCP(f, c.opt.Duration) },
 	})
 	for _, t := range c.alive() {
-		t.judgeTCP(c.acksBeside(t))
+		t.judgeTCP(c.beside(t))
 	}
 }
 
-// acksBeside is what acknowledgements of other trials' data take of the links
-// that a trial's data begins and ends by: those of its opposite are counted.
-func (c *check) acksBeside(t *trial) (near, far vnet.Rate) {
+// beside is what else went the way of a trial's data on the links that it
+// begins and ends by: pings, their answers, and the acknowledgements of other
+// trials' data (those of its opposite's are counted where they arrive).
+func (c *check) beside(t *trial) (near, far vnet.Rate) {
 	for _, o := range c.alive() {
-		if o.id == t.pair {
-			continue
+		back := o.pings // answers
+		if o.id != t.pair {
+			back += o.acks
+		}
+		if o.From == t.From && o.FromIf == t.FromIf {
+			near += o.pings
 		}
 		if o.To == t.From && o.ToIf == t.FromIf {
-			near += o.acks
+			near += back
+		}
+		if o.To == t.To && o.ToIf == t.ToIf {
+			far += o.pings
 		}
 		if o.From == t.To && o.FromIf == t.ToIf {
-			far += o.acks
+			far += back
 		}
 	}
 	return near, far
@@ -154,7 +162,12 @@ func (c *check) tail() time.Duration {
 
 // pieceTime is the time of two largest segments (64 KiB) at a rate.
 func pieceTime(r vnet.Rate) time.Duration {
-	return time.Duration(2 * 65536 * 8 / float64(max(r, 1)) * float64(time.Second))
+	return timeOf(2*65536*8, max(r, 1))
+}
+
+// timeOf is how long bits take at a rate.
+func timeOf(bits float64, r vnet.Rate) time.Duration {
+	return time.Duration(bits / float64(r) * float64(time.Second))
 }
 
 // udp loads all links with datagrams at a part of their rate and counts them.

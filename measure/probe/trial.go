@@ -24,6 +24,7 @@ type trial struct {
 	frames   vnet.Rate     // TCP's, in the last window; with those of acknowledgements of the pair
 	payload  vnet.Rate     // likewise
 	acks     vnet.Rate     // of its data, likewise
+	pings    vnet.Rate     // frames of pings that were answered, likewise
 	arrived  arrived
 	fault    string   // why it can no longer be measured
 	notes    []string // what went wrong on the way
@@ -71,8 +72,8 @@ func (t *trial) failOn(err string) {
 	}
 }
 
-// takeTCP takes the figures of either end.
-func (t *trial) takeTCP(f figure) {
+// takeTCP takes the figures of either end, measured in a window.
+func (t *trial) takeTCP(f figure, window time.Duration) {
 	t.noteError(f.Err)
 	t.late = max(t.late, f.Late)
 	if f.TCP != nil {
@@ -83,13 +84,14 @@ func (t *trial) takeTCP(f figure) {
 	}
 	if f.RTT != nil {
 		t.link.RTTLoad50, t.link.RTTLoad99 = f.RTT.P50, f.RTT.P99
+		t.pings = measure.Rate(float64(f.RTT.Received*pingFrame), window)
 	}
 }
 
 // judgeTCP makes of one window's figures the link's, if they are the best of
-// all windows so far. With the data its acknowledgements of other trials' data
-// went the same way, at one end or at the other: where they took the data's
-// place at the far end, they count up to the rate that was asked for.
+// all windows so far. With the data other frames of the check went the same
+// way, at one end or at the other: where they took the data's place at the far
+// end, they count up to the rate that was asked for.
 func (t *trial) judgeTCP(near, far vnet.Rate) {
 	frames := t.frames + near
 	frames = max(frames, min(t.frames+far, t.load()))
@@ -129,10 +131,13 @@ func (t *trial) datagrams() vnet.Rate {
 	return t.load()
 }
 
-// streams is how many connections TCP has, of so many usually: over several
-// paths so many more that each of them gets some.
+// streams is how many connections TCP has, of so many usually: on a slow link
+// one, over several paths so many more that each of them gets some.
 func (t *trial) streams(usual int) int {
-	if t.Flow == 0 {
+	switch {
+	case t.Alloc > 0 && t.Alloc < slow:
+		return 1
+	case t.Flow == 0:
 		return usual
 	}
 	return int(min(max(vnet.Rate(usual), 8*(t.Alloc/t.Flow+1)), mostStreams))
@@ -165,9 +170,7 @@ const pingShare = 0.0005
 
 // loadInterval is the interval of pings under load: 5 ms to 0.2 s.
 func (t *trial) loadInterval() time.Duration {
-	const frame = pingSize + measure.UDPOverhead
-	seconds := 8 * frame / (pingShare * float64(t.load()))
-	return min(max(time.Duration(seconds*float64(time.Second)), 5*time.Millisecond), 200*time.Millisecond)
+	return min(max(timeOf(8*pingFrame/pingShare, t.load()), 5*time.Millisecond), 200*time.Millisecond)
 }
 
 // verdict judges what was measured.

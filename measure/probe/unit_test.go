@@ -263,3 +263,70 @@ func TestTargetOverPaths(t *testing.T) {
 		t.Errorf("%d streams, UDP at %s", whole.streams(4), whole.datagrams())
 	}
 }
+
+// Other frames of a check count where they share a device with the data: its
+// own pings and the answers of its opposite's at both ends, acknowledgements
+// of others' data at the end they share.
+func TestBeside(t *testing.T) {
+	targets := append(static("a", left, right, vnet.Mbit), static("b", end{node: "n2", dev: "eth0"}, end{node: "n3", dev: "eth0"}, vnet.Mbit)...)
+	c := &check{trials: newTrials(targets)}
+	for i, o := range c.trials {
+		o.pings, o.acks = vnet.Rate(1+i), vnet.Rate(100*(1+i))
+	}
+	// a, b of links a and b: n1>n2, n2>n1, n2>n3, n3>n2, all by eth0.
+	for i, want := range [][2]vnet.Rate{
+		{1 + 2, 1 + 2 + 4 + 3 + 300},
+		{1 + 2 + 3 + 4 + 400, 1 + 2},
+		{2 + 1 + 100 + 3 + 4, 3 + 4},
+		{3 + 4, 3 + 4 + 1 + 2 + 200},
+	} {
+		near, far := c.beside(c.trials[i])
+		if near != want[0] || far != want[1] {
+			t.Errorf("trial %d: %d and %d, want %v", i, near, far, want)
+		}
+	}
+}
+
+func TestSlowLinksTakeLonger(t *testing.T) {
+	for _, c := range []struct {
+		rate            vnet.Rate
+		length, warming time.Duration
+		streams         int
+	}{
+		{100 * vnet.Mbit, DefaultDuration, DefaultWarmUp, DefaultStreams},
+		{256 * vnet.Kbit, 6056 * time.Millisecond, 3028 * time.Millisecond, 1},
+		{8 * vnet.Kbit, mostDuration, mostDuration / 2, 1},
+		{0, DefaultDuration, DefaultWarmUp, DefaultStreams},
+	} {
+		opt := Options{Targets: static("a", left, right, c.rate)}.withDefaults()
+		streams := newTrials(opt.Targets)[0].streams(opt.Streams)
+		if opt.Duration != c.length || opt.WarmUp != c.warming || streams != c.streams {
+			t.Errorf("%s: %s after %s by %d streams", c.rate, opt.Duration, opt.WarmUp, streams)
+		}
+	}
+}
+
+// Only what waiting may explain is doubted: a link of half its rate is not
+// excused by some milliseconds.
+func TestStarved(t *testing.T) {
+	const window = time.Second
+	for _, c := range []struct {
+		rate  vnet.Rate
+		late  time.Duration
+		doubt bool
+	}{
+		{99 * vnet.Mbit, window, false},
+		{97 * vnet.Mbit, 4 * time.Millisecond, false},
+		{97 * vnet.Mbit, 6 * time.Millisecond, true},
+		{105 * vnet.Mbit, 6 * time.Millisecond, true},
+		{50 * vnet.Mbit, 20 * time.Millisecond, false},
+		{50 * vnet.Mbit, 60 * time.Millisecond, true},
+		{120 * vnet.Mbit, 9 * time.Millisecond, false},
+	} {
+		o := newTrials(static("a", left, right, 100*vnet.Mbit))[0]
+		o.late = c.late
+		if why := starved(o, c.rate, window); (why != "") != c.doubt {
+			t.Errorf("%s, late by %s: %q", c.rate, c.late, why)
+		}
+	}
+}
