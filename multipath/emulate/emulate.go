@@ -54,9 +54,9 @@ type host struct {
 	rules      []iplb.Rule // in the table
 }
 
-// MaxNodes bounds hosts and switches: beyond it, two processors do not keep up
-// even with slow links.
-const MaxNodes = 160
+// MaxNodes bounds hosts and switches: 208 of them, with links of 500 kbit/s,
+// are as many as two processors keep up with (docs/multipath-bench.md).
+const MaxNodes = 240
 
 // Fits says what makes a substrate too large for an emulation.
 func Fits(sub vnet.Substrate) error {
@@ -116,7 +116,7 @@ func (f *Fabric) open(name string) (*host, error) {
 	if h.table, err = iplb.Open(h.at, h.loop); err != nil {
 		return nil, errors.Join(err, h.at.Close())
 	}
-	if err = h.table.Spread(h.at, h.device); err == nil {
+	if err = errors.Join(h.table.SetUncut(true), h.table.Spread(h.at, h.device)); err == nil {
 		h.sink, err = newSink(h.at.Home())
 	}
 	if err != nil {
