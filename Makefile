@@ -37,7 +37,7 @@ unit: bin/sublet
 
 # The race detector over what starts goroutines; pure rooms (internal/doors) do not.
 race:
-	CGO_ENABLED=1 $(GO) test -race -count=1 -short -timeout 20m ./agent/... ./lease/... ./measure/...
+	CGO_ENABLED=1 $(GO) test -race -count=1 -short -timeout 20m -p 1 ./agent/... ./lease/... ./measure/...
 
 # Alone on the machine, please: one after another, and nothing beside them.
 bench: bin/sublet

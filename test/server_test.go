@@ -82,9 +82,7 @@ func TestServeWithAgent(t *testing.T) {
 		l.background("serve", "--agent", "--data", data)
 		l.serving()
 		l.must("exec", "n/a", "--", "ping", "-c", "1", "b")
-		if v, code := l.check("n", "--duration", "1s"); code != 0 {
-			t.Errorf("check: %+v", v)
-		}
+		l.checked("n", broken, "--duration", "1s")
 		l.must("down", "n")
 		l.settled()
 	})
