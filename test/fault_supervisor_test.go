@@ -1,7 +1,6 @@
 package test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 
 	"sublet/datapath/kernel"
 	product "sublet/internal/lab"
+	"sublet/internal/proc"
 	"sublet/lease/api"
 	"sublet/vnet"
 )
@@ -110,8 +110,7 @@ func (p *process) wait() {
 		return
 	}
 	for {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
-		if i := bytes.LastIndexByte(text, ')'); err != nil || strings.HasPrefix(string(text[i+1:]), " Z") {
+		if _, ok := proc.Living(p.pid); !ok {
 			return
 		}
 		time.Sleep(time.Millisecond)

@@ -1,22 +1,15 @@
 package session
 
 import (
-	"bytes"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
+
+	"sublet/internal/proc"
 )
 
-// member is one process, told from a later one of the same number by its start.
-type member struct {
-	pid, parent, session int
-	started              string // clock ticks since boot
-	zombie               bool
-}
-
 // family is a set of processes.
-type family []member
+type family []proc.Process
 
 // familyOf lists the living members of the session that leader leads and all
 // their descendants, whatever session or pid namespace those moved to. The
@@ -26,16 +19,16 @@ func familyOf(leader int) family {
 	in := map[int]bool{leader: true}
 	for grown := true; grown; {
 		grown = false
-		for _, m := range all {
-			if !in[m.pid] && (m.session == leader || in[m.parent]) {
-				in[m.pid], grown = true, true
+		for _, p := range all {
+			if !in[p.PID] && (p.Session == leader || in[p.Parent]) {
+				in[p.PID], grown = true, true
 			}
 		}
 	}
 	var f family
-	for _, m := range all {
-		if in[m.pid] && !m.zombie {
-			f = append(f, m)
+	for _, p := range all {
+		if in[p.PID] {
+			f = append(f, p)
 		}
 	}
 	return f
@@ -43,46 +36,30 @@ func familyOf(leader int) family {
 
 // kill sends SIGKILL to every member that is still itself.
 func (f family) kill() {
-	for _, m := range f {
-		if now, ok := readStat(m.pid); ok && now.started == m.started {
-			_ = syscall.Kill(m.pid, syscall.SIGKILL)
+	for _, p := range f {
+		if now, ok := proc.Living(p.PID); ok && now.Started == p.Started {
+			_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 	}
 }
 
-func processes() []member {
+// processes lists the living; one that has ended has no children any more.
+func processes() []proc.Process {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
-	var all []member
+	var all []proc.Process
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if m, ok := readStat(pid); ok {
-			all = append(all, m)
+		if p, ok := proc.Living(pid); ok {
+			all = append(all, p)
 		}
 	}
 	return all
-}
-
-// readStat reads /proc/PID/stat (proc(5)): state, parent, group and session
-// follow the name in parentheses, the start is field 22.
-func readStat(pid int) (member, bool) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return member{}, false
-	}
-	after := bytes.LastIndexByte(text, ')')
-	fields := strings.Fields(string(text[after+1:]))
-	if after < 0 || len(fields) < 20 {
-		return member{}, false
-	}
-	parent, _ := strconv.Atoi(fields[1])
-	session, _ := strconv.Atoi(fields[3])
-	return member{pid: pid, parent: parent, session: session, started: fields[19], zombie: fields[0] == "Z"}, true
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,14 +15,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sublet/internal/proc"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -178,6 +182,25 @@ func TestBulk(t *testing.T) {
 	})
 }
 
+// headless makes a process of this program whose first thread ends while
+// another lives on: by its state it is a zombie. It prints its number then.
+const headless = "SUBLET_TEST_HEADLESS"
+
+func init() {
+	if os.Getenv(headless) == "" {
+		return
+	}
+	runtime.LockOSThread() // init runs on the first thread
+	go func() {
+		for text := []byte(nil); !bytes.Contains(text, []byte(") Z ")); time.Sleep(time.Millisecond) {
+			text, _ = os.ReadFile("/proc/self/stat")
+		}
+		fmt.Println(os.Getpid())
+		time.Sleep(time.Hour)
+	}()
+	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
+}
+
 // A client that is gone takes the command with it, and all its descendants,
 // also while the command neither reads nor writes.
 func TestClientGone(t *testing.T) {
@@ -187,6 +210,7 @@ func TestClientGone(t *testing.T) {
 			"echo $$; setsid sleep 60 & wait",
 			"trap '' HUP TERM; echo $$; sleep 60 & sleep 61; sleep 62",
 			"echo $$; exec yes",
+			"trap '' HUP; " + headless + "=1 exec " + os.Args[0],
 		} {
 			p, err := OpenPipe(t.Context(), dial(), "/", argv("sh", "-c", script))
 			if err != nil {
@@ -313,14 +337,14 @@ func firstLine(t *testing.T, r io.Reader) int {
 func waitGone(t *testing.T, f family) {
 	t.Helper()
 	deadline := time.Now().Add(5 * time.Second)
-	for _, m := range f {
+	for _, p := range f {
 		for {
-			now, ok := readStat(m.pid)
-			if !ok || now.zombie || now.started != m.started {
+			now, ok := proc.Living(p.PID)
+			if !ok || now.Started != p.Started {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("process %d still there", m.pid)
+				t.Fatalf("process %d still there", p.PID)
 			}
 			time.Sleep(5 * time.Millisecond)
 		}

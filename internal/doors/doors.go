@@ -24,7 +24,7 @@ var Table = map[string][]string{
 	"lease/store":       {"vnet", "plan", "lease"},
 	"lease/api":         {"vnet", "vnet/vxdl", "plan", "lease"},
 	"agent":             {"vnet", "plan"},
-	"agent/session":     nil,
+	"agent/session":     {"internal/proc"},
 	"agent/iplbd":       {"plan", "vnet", "embed/relay", "multipath", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
 	"agent/capture":     nil,
 	"datapath/kernel":   nil,
@@ -47,8 +47,9 @@ var Table = map[string][]string{
 	"vxswitch/scenario": {"vnet", "vnet/file", "vxswitch/sched", "vxswitch/sim"},
 	"vxswitch/figure":   {"vnet", "vxswitch/scenario", "vxswitch/sim"},
 	"measure/probe":     {"vnet", "measure"},
-	"internal/lab":      {"vnet", "plan", "embed/graph", "embed/relay", "datapath/kernel", "datapath/iplb"}, // its switches forward as embed/graph counts on, or as embed/relay does, and are relays
+	"internal/lab":      {"vnet", "plan", "embed/graph", "embed/relay", "datapath/kernel", "datapath/iplb", "internal/proc"}, // its switches forward as embed/graph counts on, or as embed/relay does, and are relays
 	"internal/splitmix": nil,
+	"internal/proc":     nil,
 	"internal/ground":   {"vnet", "vnet/file", "plan", "lease/api", "measure/blast", "internal/lab"},
 	"internal/stall":    nil, // for tests
 	"internal/guest":    nil, // likewise

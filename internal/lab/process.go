@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"sublet/datapath/kernel"
+	"sublet/internal/proc"
 )
 
 // process is one that the lab started. The kernel may give its number to a
@@ -73,8 +73,8 @@ func (s *state) start(ns *os.File, name, exe string, args ...string) error {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
 	go func() { _ = cmd.Wait() }() // reaps it if it ends before we do
-	started, _ := startOf(cmd.Process.Pid)
-	s.Processes = append(s.Processes, process{Name: name, PID: cmd.Process.Pid, Started: started})
+	started, _ := proc.Living(cmd.Process.Pid)
+	s.Processes = append(s.Processes, process{Name: name, PID: cmd.Process.Pid, Started: started.Started})
 	return s.write()
 }
 
@@ -82,21 +82,8 @@ func (s *state) log(name string) string { return filepath.Join(dirOf(s.Run), nam
 
 // alive says that the process runs and is the one that was started.
 func (p process) alive() bool {
-	started, ok := startOf(p.PID)
-	return ok && started == p.Started
-}
-
-// startOf reads when a process started; false: there is none, or a zombie.
-func startOf(pid int) (started string, ok bool) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return "", false
-	}
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" {
-		return "", false
-	}
-	return fields[19], true
+	now, ok := proc.Living(p.PID)
+	return ok && now.Started == p.Started
 }
 
 // await asks ready until it answers nil, as long as all processes live.
@@ -156,11 +143,11 @@ func (s *state) marked() []process {
 		if err != nil {
 			continue
 		}
-		started, ok := startOf(pid)
+		p, ok := proc.Living(pid)
 		if environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); !ok || err != nil || !hasLine(environment, mark) {
 			continue
 		}
-		list = append(list, process{Name: "process", PID: pid, Started: started})
+		list = append(list, process{Name: "process", PID: pid, Started: p.Started})
 	}
 	return list
 }
