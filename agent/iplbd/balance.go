@@ -140,7 +140,7 @@ func (d *Daemon) move(spread plan.Spread, f iplb.Flow, from, to int) {
 func (d *Daemon) open(spread plan.Spread) (open []int, index map[int]int) {
 	index = make(map[int]int)
 	for i, p := range spread.Paths {
-		if health, _ := d.health(spread.Prefix, i); health == Down || p.Lease.Network != "" {
+		if p.Lease.Network != "" || !d.safe(spread.Prefix, i) {
 			continue
 		}
 		index[i] = len(open)

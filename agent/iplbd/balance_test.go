@@ -1,9 +1,14 @@
 package iplbd
 
 import (
+	"net/netip"
+	"slices"
 	"testing"
+	"time"
 
+	"sublet/datapath/iplb"
 	"sublet/multipath"
+	"sublet/plan"
 )
 
 // A flow that does not matter, on a path of hardly any weight, stays there, and
@@ -18,4 +23,25 @@ func TestSmallFlowsAreNotInTheWay(t *testing.T) {
 	if m, ok := multipath.Rearrange(list, weights); !ok || m != (multipath.Move{Flow: 0, From: 0, To: 1}) {
 		t.Errorf("%v, %v", m, ok)
 	}
+}
+
+// A path whose probes begin to be missing may be dead: it gets no flows until
+// that is known. Of a long path more probes are under way.
+func TestNoFlowIsMovedToADoubtedPath(t *testing.T) {
+	spread := plan.Spread{Prefix: netip.MustParsePrefix("10.9.0.0/24"), Paths: make([]plan.RelayPath, 5)}
+	d := &Daemon{Probing: Probing{Every: 20 * time.Millisecond, Lost: 7}, watches: map[netip.Prefix]watching{spread.Prefix: {
+		{index: 0, sent: 12, heard: 10},
+		{index: 1, sent: 13, heard: 10},
+		{index: 2, sent: 17, heard: 10, rtt: 100 * time.Millisecond},
+		{index: 3, sent: 10, heard: 10, down: true},
+	}}}
+	open, index := d.open(spread)
+	if !slices.Equal(open, []int{0, 2, 4}) || len(index) != 3 {
+		t.Errorf("open %v, %v", open, index)
+	}
+	for _, w := range d.watches[spread.Prefix] {
+		w.down = true
+	}
+	spread.Paths = spread.Paths[:4]
+	d.balance(spread, []iplb.Flow{{Path: 1}}, []float64{1000}) // nowhere to move to
 }

@@ -210,6 +210,12 @@ func (d *Daemon) judge(w *watch, now time.Duration) {
 	}
 }
 
+// doubted says of a path that is not dead yet that more of its last probes are
+// unanswered than are under way: no flow is sent there for a better balance.
+func (d *Daemon) doubted(w *watch) bool {
+	return int(w.sent-w.heard) > 2+int(w.rtt/max(d.Probing.Every, 1))
+}
+
 // turn says of a path that it is dead, or alive again.
 func (d *Daemon) turn(w *watch, now time.Duration, up bool) {
 	if err := d.Table.SetUp(w.prefix, w.index, up); err != nil {
@@ -230,6 +236,17 @@ func (d *Daemon) turn(w *watch, now time.Duration, up bool) {
 	relays := d.spreads[w.prefix].Paths[w.index].Relays
 	d.Log.Info("path "+why, "prefix", w.prefix, "relays", relays)
 	d.note(Move{Prefix: w.prefix, From: relays, Why: why})
+}
+
+// safe says whether flows may be moved to a path: it is not known or feared to
+// be dead.
+func (d *Daemon) safe(prefix netip.Prefix, i int) bool {
+	for _, w := range d.watches[prefix] {
+		if w.index == i {
+			return !w.down && !d.doubted(w)
+		}
+	}
+	return true
 }
 
 // health of a path, and the time of its last probe.

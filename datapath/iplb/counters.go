@@ -83,13 +83,19 @@ func (t *Table) load(id uint32) (Load, error) {
 }
 
 // Carried is how many packets each path has carried, by the numbers of Watch,
-// read at once.
+// read at once, up to the highest in use.
 func (t *Table) Carried() ([]uint64, error) {
 	processors, err := ebpf.PossibleCPU()
 	if err != nil {
 		return nil, err
 	}
-	most := int(t.c.Maps["loads"].MaxEntries())
+	most := 0
+	for id := range t.taken {
+		most = max(most, int(id)+1)
+	}
+	if most == 0 {
+		return nil, nil
+	}
 	keys, each := make([]uint32, most), make([]iplbCounts, most*processors)
 	var cursor ebpf.MapBatchCursor
 	n, err := t.c.Maps["loads"].BatchLookup(&cursor, keys, each, nil)

@@ -1,11 +1,13 @@
 package emulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -30,7 +32,7 @@ type Failure struct {
 	Element  string // what was damaged
 	Flows    int
 	Affected int             // flows whose path had the element
-	Outages  []time.Duration // of the affected: from the damage to when the last packet that was lost left
+	Outages  []time.Duration // of the affected: from when their path broke to when the last packet that was lost left
 	Lost     int             // packets of the other flows
 	Moved    int             // other flows that are on another path at the end
 	Late     time.Duration
@@ -168,33 +170,38 @@ func (f *Fabric) damageUnder(ctx context.Context, r *failing, daemons []*iplbd.D
 	if err != nil {
 		return nil, err
 	}
-	before, err := f.pathsOf(ctx, r, daemons)
-	if err != nil {
-		return nil, err
-	}
 	times, _ := readJiffies()
 	if err := sleep(ctx, beforeDamage); err != nil {
 		return nil, err
 	}
-	at := time.Since(r.began)
+	before, err := f.pathsOf(ctx, r, daemons) // as late as can be: flows are rearranged all the time
+	if err != nil {
+		return nil, err
+	}
 	how := lab.Cut
 	if damage == "silent" {
 		how = lab.Silent
 	}
-	if err := f.setLinks(links, how); err != nil {
+	broken := make(map[int]time.Duration)
+	err = f.setLinks(links, how, func(l int) { broken[l] = time.Since(r.began) })
+	err = cmp.Or(err, sleep(ctx, afterDamage))
+	after, failed := f.pathsOf(ctx, r, daemons)
+	if err := errors.Join(err, failed, f.setLinks(links, lab.Whole, func(int) {})); err != nil {
 		return nil, err
 	}
-	err = sleep(ctx, afterDamage)
-	after, failed := f.pathsOf(ctx, r, daemons)
-	result := f.judge(r, before, after, links, at)
+	result := f.judge(r, before, after, broken)
 	result.Element = element
 	result.Idle, _ = idleSince(times)
-	return result, errors.Join(err, failed, f.setLinks(links, lab.Whole))
+	return result, nil
 }
 
-func (f *Fabric) setLinks(links []int, d lab.Damage) error {
+// setLinks damages or mends links, one after another, and says before each
+// which is next: to take a device down can wait for others' changes for tens
+// of milliseconds.
+func (f *Fabric) setLinks(links []int, d lab.Damage, next func(int)) error {
 	var errs []error
 	for _, l := range links {
+		next(l)
 		errs = append(errs, lab.SetWire(f.ground.Run, f.sub, f.sub.Links[l].Name, d))
 	}
 	return errors.Join(errs...)
@@ -239,8 +246,9 @@ func pathOf(from string, flows map[netip.Prefix][]iplb.Flow, status iplbd.Status
 	return ""
 }
 
-// judge sorts flows by whether their path had one of the links.
-func (f *Fabric) judge(r *failing, before, after [][]string, links []int, at time.Duration) *Failure {
+// judge sorts flows by whether their path had one of the links, which broke at
+// some times; all others' time is the first of these.
+func (f *Fabric) judge(r *failing, before, after [][]string, broken map[int]time.Duration) *Failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	bins := int((beforeDamage + afterDamage) / bin)
@@ -249,10 +257,14 @@ func (f *Fabric) judge(r *failing, before, after [][]string, links []int, at tim
 	for side := range sent {
 		sent[side], result.Rates[side] = make([]float64, bins), make([]float64, bins)
 	}
+	first := slices.Min(slices.Collect(maps.Values(broken)))
 	for i, s := range r.senders {
 		result.Late = max(result.Late, s.late)
 		for flow := range s.flows {
-			hit := f.crosses(i, s.to, before[i][flow], links)
+			at, hit := f.breaks(i, s.to, before[i][flow], broken)
+			if !hit {
+				at = first
+			}
 			result.add(r.sent[i][flow], r.got[i][flow], at, hit, &sent)
 			if !hit && before[i][flow] != after[i][flow] {
 				result.Moved++
@@ -295,15 +307,22 @@ func (x *Failure) add(sent, got []time.Duration, at time.Duration, hit bool, byS
 	}
 }
 
-// crosses says whether the path that some relays pin has one of the links.
-func (f *Fabric) crosses(from, to int, relays string, links []int) bool {
+// breaks says when the first of the broken links broke on the path that some
+// relays pin, if it has one.
+func (f *Fabric) breaks(from, to int, relays string, broken map[int]time.Duration) (at time.Duration, hit bool) {
 	all, _ := multipath.ParseMethod("hash")
 	for _, p := range f.model.Paths(from, to, all) {
-		if fmt.Sprint(f.pinned(p)) == relays {
-			return slices.ContainsFunc(p.Links, func(l int) bool { return slices.Contains(links, l) })
+		if fmt.Sprint(f.pinned(p)) != relays {
+			continue
 		}
+		for _, l := range p.Links {
+			if when, is := broken[l]; is && (!hit || when < at) {
+				at, hit = when, true
+			}
+		}
+		return at, hit
 	}
-	return false
+	return 0, false
 }
 
 // pinned is the addresses of a path's list, none where the fabric has no choice.
