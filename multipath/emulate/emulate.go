@@ -17,12 +17,14 @@ import (
 	"slices"
 	"time"
 
+	"sublet/agent/iplbd"
 	"sublet/datapath/iplb"
 	"sublet/datapath/kernel"
 	"sublet/embed/relay"
 	"sublet/internal/ground"
 	"sublet/internal/lab"
 	"sublet/multipath"
+	"sublet/plan"
 	"sublet/vnet"
 )
 
@@ -51,7 +53,7 @@ type host struct {
 	loop, port netip.Addr
 	device     string // towards the fabric
 	sink       *sink
-	rules      []iplb.Rule // in the table
+	spreads    []plan.Spread // in the table
 }
 
 // MaxNodes bounds hosts and switches: 208 of them, with links of 500 kbit/s,
@@ -141,14 +143,14 @@ func (f *Fabric) spread(targets []int, m multipath.Method) error {
 		if err := h.clear(); err != nil {
 			return err
 		}
-		rule, ok := f.rule(from, targets[from], m)
+		spread, ok := f.spreadOf(from, targets[from], m)
 		if !ok {
 			continue
 		}
-		if err := h.table.Set(rule); err != nil {
+		if err := h.table.Set(iplbd.RuleOf(spread)); err != nil {
 			return fmt.Errorf("paths of %s: %w", h.name, err)
 		}
-		h.rules = append(h.rules, rule)
+		h.spreads = append(h.spreads, spread)
 	}
 	return nil
 }
@@ -159,28 +161,28 @@ func (h *host) clear() error {
 			return err
 		}
 	}
-	h.rules = nil
+	h.spreads = nil
 	return nil
 }
 
-// modes of the data plane by kind of method.
-var modes = map[string]iplb.Mode{"hash": iplb.Hash, "flow": iplb.PerFlow, "ksp": iplb.RoundRobin, "even": iplb.RoundRobin, "single": iplb.Hash}
+// modes by kind of method.
+var modes = map[string]plan.SpreadMode{"hash": plan.HashMode, "flow": plan.PerFlow, "ksp": plan.RoundRobin, "even": plan.RoundRobin, "single": plan.HashMode}
 
-// rule spreads what one host sends to another; false: the fabric does, or both
+// spreadOf is how one host sends to another; false: the fabric decides, or both
 // are at one switch.
-func (f *Fabric) rule(from, to int, m multipath.Method) (iplb.Rule, bool) {
-	mode, spread := modes[m.Kind()]
+func (f *Fabric) spreadOf(from, to int, m multipath.Method) (plan.Spread, bool) {
+	mode, ok := modes[m.Kind()]
 	paths := f.model.Paths(from, to, m)
-	if !spread || len(paths[0].Links) == 0 {
-		return iplb.Rule{}, false
+	if !ok || len(paths[0].Links) == 0 {
+		return plan.Spread{}, false
 	}
-	rule := iplb.Rule{Prefix: netip.PrefixFrom(f.hosts[to].loop, 32), Mode: mode}
+	spread := plan.Spread{Prefix: netip.PrefixFrom(f.hosts[to].loop, 32), Mode: mode}
 	paths = paths[:min(len(paths), iplb.MaxPaths)]
 	weights := f.model.Weights(paths, m)
 	for i, p := range paths {
-		rule.Paths = append(rule.Paths, iplb.Path{Relays: f.relays(p), Weight: weights[i]})
+		spread.Paths = append(spread.Paths, plan.RelayPath{Relays: f.relays(p), Weight: weights[i]})
 	}
-	return rule, true
+	return spread, true
 }
 
 // relays are the addresses of the shortest list that pins a path. Where the

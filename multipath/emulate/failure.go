@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -83,18 +82,20 @@ func (f *Fabric) Fail(ctx context.Context, targets []int, n int, load float64, d
 	return f.damageUnder(ctx, run, daemons, damage, targets)
 }
 
+// silent is the log of what a host runs: what it did is measured.
+var silent = slog.New(slog.DiscardHandler)
+
 // daemons start what keeps every host's paths.
 func (f *Fabric) daemons(ctx context.Context, work *sync.WaitGroup, w Watching) ([]*iplbd.Daemon, error) {
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	var all []*iplbd.Daemon
 	for _, h := range f.hosts {
-		d := iplbd.New(h.name, h.table, log)
+		d := iplbd.New(h.name, h.table, silent)
 		prober, err := iplb.NewProber(h.at, h.device)
 		if err != nil {
 			return nil, err
 		}
 		d.Probing = iplbd.Probing{Every: w.Every, Lost: w.Lost, Send: prober.Send}
-		source := iplbd.OSPF{Dir: lab.FRRDir(f.ground.Run, h.name), Choice: iplbd.Choice{Paths: 8, Stretch: 1, Mode: plan.PerFlow}, Log: log}
+		source := iplbd.OSPF{Dir: lab.FRRDir(f.ground.Run, h.name), Choice: iplbd.Choice{Paths: 8, Stretch: 1, Mode: plan.PerFlow}, Log: silent}
 		work.Go(func() { defer prober.Close(); d.Run(ctx) })
 		work.Go(func() { source.Run(ctx, func(s []plan.Spread) { d.Want(ctx, s) }) })
 		all = append(all, d)
