@@ -72,6 +72,24 @@ func (p *Pins) Names() ([]string, error) {
 	return names, nil
 }
 
+// Locked does something while no other process does anything by Locked with the
+// same pins: what is read from a map, changed and put back. Pins that were taken
+// away are nobody else's.
+func (p *Pins) Locked(do func() error) error {
+	dir, err := os.Open(p.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return do()
+	}
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", p.dir, err)
+	}
+	defer dir.Close() // ends the lock
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", p.dir, err)
+	}
+	return do()
+}
+
 // Remove takes pins away, present or not. A link that nothing else holds is
 // detached thereby.
 func (p *Pins) Remove(names ...string) error {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"sublet/datapath/kernel"
@@ -66,5 +67,42 @@ func TestSenderAndRelayEndByThemselves(t *testing.T) {
 		if left, err := Left(h); left || err != nil {
 			t.Errorf("after both something is left: %v, %v", left, err)
 		}
+	}
+}
+
+// A sender and a relay on one host, each with a table of its own, lose nothing
+// of what the other changes.
+func TestTwoChangeTheState(t *testing.T) {
+	h, err := kernel.NewHost(kernel.Config{Host: "h", Run: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = Unpin(h); h.Close() })
+	const changes = 500
+	var tables [2]*Table
+	var work sync.WaitGroup
+	for i := range tables {
+		if tables[i], err = Open(h, relay1); err != nil {
+			t.Fatal(err)
+		}
+		defer tables[i].Close()
+	}
+	for _, tab := range tables {
+		work.Go(func() {
+			for range changes {
+				if err := tab.changed(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	work.Wait()
+	var s iplbState
+	if err := tables[0].c.Maps["states"].Lookup(uint32(0), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Generation != 2*changes {
+		t.Errorf("%d of %d changes are left", s.Generation, 2*changes)
 	}
 }

@@ -21,8 +21,16 @@ func (t *Table) SetUncut(is bool) error {
 	})
 }
 
-// update changes what the programs see at once. The table is the only writer.
+// update changes what the programs see at once. Who sends and who relays on a
+// host are two writers, in two processes mostly.
 func (t *Table) update(change func(*iplbState)) error {
+	if t.pins == nil {
+		return t.put(change)
+	}
+	return t.pins.Locked(func() error { return t.put(change) })
+}
+
+func (t *Table) put(change func(*iplbState)) error {
 	var s iplbState
 	if err := t.c.Maps["states"].Lookup(uint32(0), &s); err != nil {
 		return fmt.Errorf("read the state: %w", err)
