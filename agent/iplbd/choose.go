@@ -22,9 +22,10 @@ type hop struct{ from, by, to netip.Addr }
 // Compute are the paths from a host's switch to all others: for each the
 // shortest ones, with the parts of flows that load the fabric least, each with
 // the fewest relays that pin it, proven hop by hop against how the switches
-// forward. A path that cannot be pinned with the
-// addresses there are, or by few enough headers, is left out.
-func Compute(db Database, c Choice) (Computed, error) {
+// forward. A path that cannot be pinned with the addresses there are, or by few
+// enough headers, is left out. One that was there before keeps its relays if they
+// still pin it and no fewer do: its flows stay where they are.
+func Compute(db Database, c Choice, before Computed) (Computed, error) {
 	f, err := newFabric(db)
 	if err != nil {
 		return Computed{}, err
@@ -33,6 +34,7 @@ func Compute(db Database, c Choice) (Computed, error) {
 		return Computed{}, fmt.Errorf("router %s has no link to the fabric: links must be point-to-point in OSPF", db.Self)
 	}
 	all := Computed{hops: make(map[netip.Prefix][][]hop)}
+	f.before = before.byPrefix()
 	counts := f.advertisers()
 	if !c.Even {
 		f.prices = f.graph.Prices(f.hosts)
@@ -47,6 +49,22 @@ func Compute(db Database, c Choice) (Computed, error) {
 		}
 	}
 	return all, nil
+}
+
+// known is a path that was computed before, with its hops.
+type known struct {
+	plan.RelayPath
+	hops []hop
+}
+
+func (c Computed) byPrefix() map[netip.Prefix][]known {
+	all := make(map[netip.Prefix][]known, len(c.Spreads))
+	for _, s := range c.Spreads {
+		for i, p := range s.Paths {
+			all[s.Prefix] = append(all[s.Prefix], known{p, c.hops[s.Prefix][i]})
+		}
+	}
+	return all
 }
 
 // Without is what is left of paths that were computed before: those all of
@@ -129,9 +147,14 @@ func (f *fabric) spread(to int, c Choice, counts map[netip.Prefix]int) (plan.Spr
 		if c.Stretch > 0 && float64(path.Cost) > c.Stretch*float64(shortest) {
 			break
 		}
-		if p, ok := f.pinned(path); ok && !slices.ContainsFunc(s.Paths, func(q plan.RelayPath) bool { return slices.Equal(q.Relays, p.Relays) }) {
+		over := f.hops(path)
+		p, ok := f.pinned(path)
+		if i := slices.IndexFunc(f.before[s.Prefix], func(k known) bool { return slices.Equal(k.hops, over) }); ok && i >= 0 {
+			p = f.keep(path, f.before[s.Prefix][i].RelayPath, p)
+		}
+		if ok && !slices.ContainsFunc(s.Paths, func(q plan.RelayPath) bool { return slices.Equal(q.Relays, p.Relays) }) {
 			s.Paths = append(s.Paths, p)
-			hops, taken = append(hops, f.hops(path)), append(taken, path)
+			hops, taken = append(hops, over), append(taken, path)
 		}
 	}
 	if f.prices != nil {
@@ -163,6 +186,31 @@ func (f *fabric) pinned(p relay.Path) (plan.RelayPath, bool) {
 		}
 	}
 	return out, true
+}
+
+// keep is a path with its relays of before, there and back, where these still
+// pin it and are no more than the new ones.
+func (f *fabric) keep(p relay.Path, was, now plan.RelayPath) plan.RelayPath {
+	if len(was.Relays) <= len(now.Relays) && f.pins(p, was.Relays) {
+		now.Relays = was.Relays
+	}
+	if len(was.Back) <= len(now.Back) && f.pins(reversed(p), was.Back) {
+		now.Back = was.Back
+	}
+	return now
+}
+
+// pins says whether relays pin a path.
+func (f *fabric) pins(p relay.Path, relays []netip.Addr) bool {
+	list := make(relay.List, len(relays))
+	for i, address := range relays {
+		r, there := f.relay[address]
+		if !there {
+			return false
+		}
+		list[i] = r
+	}
+	return f.graph.Follow(p, list) == nil
 }
 
 // addresses of a list's relays; false: a switch has none.

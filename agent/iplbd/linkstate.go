@@ -38,6 +38,8 @@ type fabric struct {
 	prices  relay.Prices          // of links; nil: flows are dealt evenly
 	own     int                   // switch of the host; -1: none
 	address []netip.Addr          // loopback; invalid: none
+	relay   map[netip.Addr]relay.Relay
+	before  map[netip.Prefix][]known // paths
 }
 
 // newFabric makes the graph of all links that both ends know of (RFC 2328,
@@ -72,7 +74,17 @@ func newFabric(db Database) (*fabric, error) {
 	} else if at, known := f.number[db.Self]; known {
 		f.own = at
 	}
-	return f, f.join(db)
+	if err := f.join(db); err != nil {
+		return nil, err
+	}
+	f.relay = make(map[netip.Addr]relay.Relay)
+	for at, address := range f.address {
+		f.relay[address] = relay.Relay{Node: at, Link: relay.None}
+	}
+	for end, address := range f.ends {
+		f.relay[address] = relay.Relay{Node: end[1], Link: end[0]}
+	}
+	return f, nil
 }
 
 // leaves are the routers with a single link, by it their neighbours. Two that

@@ -57,7 +57,7 @@ func TestPathsFromWhatFRRSays(t *testing.T) {
 	if db.Self != netip.MustParseAddr("10.254.0.1") || len(db.Routers) != 5 {
 		t.Fatalf("%s with %d routers", db.Self, len(db.Routers))
 	}
-	c, err := Compute(db, Choice{Paths: 4, Mode: plan.PerFlow})
+	c, err := Compute(db, Choice{Paths: 4, Mode: plan.PerFlow}, Computed{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +75,11 @@ func TestPathsFromWhatFRRSays(t *testing.T) {
 	if got := texts(c); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	even, err := Compute(db, Choice{Paths: 4, Even: true})
+	even, err := Compute(db, Choice{Paths: 4, Even: true}, Computed{})
 	if err != nil || slices.ContainsFunc(texts(even), func(line string) bool { return strings.Contains(line, "*") }) {
 		t.Errorf("evenly: %q, %v", texts(even), err)
 	}
-	short, err := Compute(db, Choice{Paths: 4, Stretch: 1})
+	short, err := Compute(db, Choice{Paths: 4, Stretch: 1}, Computed{})
 	if err != nil || len(short.Spreads) != 3 || len(short.Spreads[0].Paths) != 1 || len(short.Spreads[2].Paths) != 2 {
 		t.Errorf("no longer than the shortest: %q, %v", texts(short), err)
 	}
@@ -101,7 +101,7 @@ func cut(db Database, at, other string) Database {
 
 func TestPathsOverALostLinkGoAtOnce(t *testing.T) {
 	db := fixture(t)
-	c, err := Compute(db, Choice{Paths: 4})
+	c, err := Compute(db, Choice{Paths: 4}, Computed{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestPathsOverALostLinkGoAtOnce(t *testing.T) {
 	if _, lost := c.Without(db); lost {
 		t.Error("something is lost without a loss")
 	}
-	if _, err := Compute(cut(db, "10.254.0.1", "10.255.0.1"), Choice{Paths: 4}); err == nil {
+	if _, err := Compute(cut(db, "10.254.0.1", "10.255.0.1"), Choice{Paths: 4}, Computed{}); err == nil {
 		t.Error("paths for a host without a link")
 	}
 }
@@ -214,38 +214,96 @@ func walk(t *testing.T, db Database, rng *rand.Rand, from, to netip.Addr) []neti
 }
 
 // Whatever the switches do with equal ways, a packet with a list takes the
-// path that the list is said to be.
+// path that the list is said to be, also where it was computed before a link
+// went, or before one came. Paths that stay keep their lists unless shorter ones do.
 func TestListsPinTheirPaths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 2))
-	for range 5 {
+	kept := 0
+	for range 8 {
 		db := randomDatabase(rng, 4+rng.IntN(12), rng.IntN(20))
-		c, err := Compute(db, Choice{Paths: 6})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(c.Spreads) == 0 {
-			t.Fatal("no paths")
-		}
+		c := computed(t, db, rng, Computed{})
+		var switches []netip.Addr
 		for _, s := range c.Spreads {
-			for i, p := range s.Paths {
-				want := []netip.Addr{c.hops[s.Prefix][i][0].from}
-				for _, h := range c.hops[s.Prefix][i] {
-					want = append(want, h.to)
+			switches = append(switches, s.Prefix.Addr())
+		}
+		for _, at := range switches[:min(3, len(switches))] {
+			for _, l := range db.Routers[at].Links[:1] {
+				less := cut(cut(db, at.String(), l.Neighbour.String()), l.Neighbour.String(), at.String())
+				left, _ := c.Without(less)
+				if f, err := newFabric(less); err != nil || f.own < 0 || len(f.graph.Leaving(f.own)) == 0 {
+					continue
 				}
-				for range 2 {
-					got := follow(t, db, rng, want[0], append(slices.Clone(p.Relays), p.Turn))
-					if !slices.Equal(got, want) {
-						t.Fatalf("%v leads over %v, said to be %v", p.Relays, got, want)
-					}
-					slices.Reverse(got)
-					back := follow(t, db, rng, want[len(want)-1], append(slices.Clone(p.Back), loopback(db.Routers[want[0]])))
-					if len(p.Back) > 0 && !slices.Equal(got, back) {
-						t.Fatalf("%v leads back over %v, the path is %v", p.Back, back, got)
-					}
+				fresh, again := computed(t, less, rng, Computed{}), computed(t, less, rng, left)
+				kept += stays(t, left, fresh, again)
+				computed(t, db, rng, again) // and the link is back
+			}
+		}
+	}
+	if kept == 0 {
+		t.Error("no path has kept a list that would be another one now")
+	}
+}
+
+// computed is a database's paths, of which each list leads over its path.
+func computed(t *testing.T, db Database, rng *rand.Rand, before Computed) Computed {
+	t.Helper()
+	c, err := Compute(db, Choice{Paths: 6}, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Spreads) == 0 {
+		t.Fatal("no paths")
+	}
+	for _, s := range c.Spreads {
+		for i, p := range s.Paths {
+			want := []netip.Addr{c.hops[s.Prefix][i][0].from}
+			for _, h := range c.hops[s.Prefix][i] {
+				want = append(want, h.to)
+			}
+			for range 2 {
+				got := follow(t, db, rng, want[0], append(slices.Clone(p.Relays), p.Turn))
+				if !slices.Equal(got, want) {
+					t.Fatalf("%v leads over %v, said to be %v", p.Relays, got, want)
+				}
+				slices.Reverse(got)
+				back := follow(t, db, rng, want[len(want)-1], append(slices.Clone(p.Back), loopback(db.Routers[want[0]])))
+				if len(p.Back) > 0 && !slices.Equal(got, back) {
+					t.Fatalf("%v leads back over %v, the path is %v", p.Back, back, got)
 				}
 			}
 		}
 	}
+	return c
+}
+
+// stays checks that paths have as few relays as if nothing had been before, and
+// the same as before if these were as few; it counts those that would have
+// others.
+func stays(t *testing.T, before, fresh, again Computed) (kept int) {
+	t.Helper()
+	was, anew := before.byPrefix(), fresh.byPrefix()
+	for prefix, all := range again.byPrefix() {
+		for _, now := range all {
+			same := func(k known) bool { return slices.Equal(k.hops, now.hops) }
+			old, other := slices.IndexFunc(was[prefix], same), slices.IndexFunc(anew[prefix], same)
+			if other < 0 {
+				t.Fatalf("to %s over %v: nobody else would go there", prefix, now.hops)
+			}
+			relays := anew[prefix][other].Relays
+			if len(now.Relays) > len(relays) {
+				t.Errorf("%v, though %v pins the same", now.Relays, relays)
+			}
+			if old < 0 || slices.Equal(was[prefix][old].Relays, relays) {
+				continue
+			}
+			if slices.Equal(now.Relays, was[prefix][old].Relays) {
+				kept++
+			} else if slices.Equal(now.Relays, relays) && len(relays) == len(was[prefix][old].Relays) {
+				t.Logf("%v became %v", was[prefix][old].Relays, relays) // it pins no more
+			}
+		}
+	}
+	return kept
 }
 
 func follow(t *testing.T, db Database, rng *rand.Rand, from netip.Addr, relays []netip.Addr) []netip.Addr {
@@ -267,7 +325,7 @@ func FuzzLinkState(f *testing.F) {
 			return
 		}
 		for self := range routers {
-			_, _ = Compute(Database{Self: self, Routers: routers}, Choice{Paths: 3})
+			_, _ = Compute(Database{Self: self, Routers: routers}, Choice{Paths: 3}, Computed{})
 		}
 	})
 }

@@ -146,7 +146,7 @@ func (r *reader) compute() {
 		r.want(left.Spreads)
 	}
 	began := time.Now()
-	computed, err := Compute(r.db, r.Choice)
+	computed, err := Compute(r.db, r.Choice, r.computed)
 	if err != nil {
 		r.Log.Warn("no paths from the link state", "err", err)
 		return
