@@ -69,8 +69,8 @@ type Flow struct {
 type Move struct{ Flow, From, To int }
 
 // worthwhile is the part of a path's mean load by which a move must at least
-// leave the path it goes to below the one it comes from. Rates are measured, and
-// never quite constant: without it one of eight equal flows over three paths
+// leave the path it goes to below what the one it comes from had. Rates are
+// measured, and never quite constant: without it one of eight equal flows over three paths
 // wanders for ever, to and fro between those with three and the one with two.
 const worthwhile = 0.03
 
@@ -78,15 +78,16 @@ const worthwhile = 0.03
 // paths of a prefix, of so many weights: of the flows on the most loaded path
 // that are smaller than the difference D to the least loaded one, by what is
 // worthwhile, the one nearest to half of D goes there. The gap becomes
-// |D - 2 rate| < D, so with constant rates it cannot oscillate. False: nothing
-// moves. The seed moves the largest of them: in fat-trees of 4 ports that leaves
+// |D - 2 rate| < D, so with constant rates it cannot oscillate; nor with measured
+// ones, whose grain is a packet more or less in a look. False: nothing moves. The
+// seed moves the largest of them: in fat-trees of 4 ports that leaves
 // 96.6 % of what is sent in the worst of 630 draws, this 97.4 %.
 //
 // Loads are compared by weight, and what moves is less than would make the path
 // it goes to the more loaded one of the two. The most loaded path is that of
 // those with something to move; it goes where there is most room until then, so
 // that a path of hardly any weight is not in the way of others.
-func Rearrange(flows []Flow, weights []float64) (Move, bool) {
+func Rearrange(flows []Flow, weights []float64, grain float64) (Move, bool) {
 	load, movable := make([]float64, len(weights)), make([]bool, len(weights))
 	total := 0.0
 	for _, f := range flows {
@@ -106,7 +107,7 @@ func Rearrange(flows []Flow, weights []float64) (Move, bool) {
 	}
 	least, gap := 0, 0.0
 	for p := range load {
-		if room := (load[most] - load[p] - worthwhile*total/all) * weights[p]; room > gap {
+		if room := (load[most]-load[p])*weights[p] - max(grain, worthwhile*total*weights[p]/all); room > gap {
 			least, gap = p, room
 		}
 	}
@@ -129,7 +130,7 @@ func Smooth(before, now float64) float64 { return before + (now-before)/4 }
 // says how many moves it took.
 func Settle(flows []Flow, weights []float64) int {
 	for moves := 0; ; moves++ {
-		m, ok := Rearrange(flows, weights)
+		m, ok := Rearrange(flows, weights, 0)
 		if !ok || moves == len(flows)*len(weights) {
 			return moves
 		}

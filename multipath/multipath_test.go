@@ -116,7 +116,7 @@ func TestRearrange(t *testing.T) {
 		{[]Flow{{50, 0, true}, {30, 1, false}, {20, 1, false}}, 2, Move{}, false},
 		{[]Flow{{90, 0, true}, {30, 1, false}, {20, 1, false}}, 3, Move{1, 1, 2}, true},
 	} {
-		m, ok := Rearrange(c.flows, Shared(make([]uint32, c.paths)))
+		m, ok := Rearrange(c.flows, Shared(make([]uint32, c.paths)), 0)
 		if ok != c.moves || ok && m != c.move {
 			t.Errorf("%v: %v, %v, want %v, %v", c.flows, m, ok, c.move, c.moves)
 		}
@@ -134,7 +134,7 @@ func TestRearrangementEndsAndClosesTheGap(t *testing.T) {
 		before := spread(flows, paths)
 		weights := Shared(make([]uint32, paths))
 		Settle(flows, weights)
-		if _, more := Rearrange(flows, weights); more {
+		if _, more := Rearrange(flows, weights, 0); more {
 			t.Fatal("something still moves")
 		}
 		if after := spread(flows, paths); after > before+1e-12 {
@@ -149,13 +149,13 @@ func TestRearrangementEndsAndClosesTheGap(t *testing.T) {
 func TestRearrangementByWeight(t *testing.T) {
 	weights := []float64{384, 256, 384, 1}
 	flows := []Flow{{30, 0, false}, {20, 0, false}, {5, 1, false}, {15, 2, false}}
-	if m, ok := Rearrange(flows, weights); !ok || m != (Move{1, 0, 2}) {
+	if m, ok := Rearrange(flows, weights, 0); !ok || m != (Move{1, 0, 2}) {
 		t.Errorf("beside an empty spare: %v, %v", m, ok)
 	}
-	if m, ok := Rearrange(append(flows, Flow{0.5, 3, true}), weights); !ok || m != (Move{1, 0, 2}) {
+	if m, ok := Rearrange(append(flows, Flow{0.5, 3, true}), weights, 0); !ok || m != (Move{1, 0, 2}) {
 		t.Errorf("beside a spare with a flow that stays: %v, %v", m, ok)
 	}
-	if m, ok := Rearrange(append(flows, Flow{10, 3, false}), weights); !ok || m.From != 3 || m.To == 0 {
+	if m, ok := Rearrange(append(flows, Flow{10, 3, false}), weights, 0); !ok || m.From != 3 || m.To == 0 {
 		t.Errorf("off a spare: %v, %v", m, ok)
 	}
 	rng := rand.New(rand.NewPCG(2, 2))
@@ -170,7 +170,7 @@ func TestRearrangementByWeight(t *testing.T) {
 		}
 		before := spreadBy(flows, weights)
 		for moves := 0; ; moves++ {
-			m, ok := Rearrange(flows, weights)
+			m, ok := Rearrange(flows, weights, 0)
 			if !ok {
 				break
 			}
@@ -185,26 +185,35 @@ func TestRearrangementByWeight(t *testing.T) {
 	}
 }
 
-// Eight equal flows over three paths stay where they are, though every look
+// Equal flows that cannot be even stay where they are, though every look
 // measures their rates a little differently: by the packets that fell into it,
-// 7 or 8 of each, and looks come a little early or late.
+// few or many, and looks come a little early or late.
 func TestMeasuredRatesDoNotOscillate(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 3))
-	weights := Shared(make([]uint32, 3))
-	flows, phases, counts := make([]Flow, 8), make([]float64, 8), make([]int, 8)
-	for i := range flows {
-		flows[i], phases[i] = Flow{Rate: 7.5, Path: i % 3}, rng.Float64()
-	}
-	now := 0.0
-	for look := range 10000 {
-		now += 0.96 + 0.08*rng.Float64()
+	for _, c := range []struct {
+		flows, paths int
+		packets      float64 // a look and flow
+	}{{3, 2, 1.5}, {5, 2, 2.5}, {8, 3, 1.5}, {8, 3, 3.3}, {8, 3, 7.5}, {20, 8, 1.5}, {20, 8, 5.5}, {20, 8, 100}} {
+		rng := rand.New(rand.NewPCG(3, 3))
+		weights := Shared(make([]uint32, c.paths))
+		flows, phases, counts := make([]Flow, c.flows), make([]float64, c.flows), make([]int, c.flows)
 		for i := range flows {
-			sent := int(7.5*now + phases[i])
-			flows[i].Rate = Smooth(flows[i].Rate, float64(sent-counts[i]))
-			counts[i] = sent
+			flows[i], phases[i] = Flow{Rate: c.packets, Path: i % c.paths}, rng.Float64()
 		}
-		if m, ok := Rearrange(flows, weights); ok && look > 0 {
-			t.Fatalf("look %d: flow %d moves from %d to %d", look, m.Flow, m.From, m.To)
+		now, moves := 0.0, 0
+		for range 5000 {
+			now += 0.96 + 0.08*rng.Float64()
+			for i := range flows {
+				sent := int(c.packets*now + phases[i])
+				flows[i].Rate = Smooth(flows[i].Rate, float64(sent-counts[i]))
+				counts[i] = sent
+			}
+			if m, ok := Rearrange(flows, weights, 1); ok {
+				flows[m.Flow].Path = m.To
+				moves++
+			}
+		}
+		if moves > 0 {
+			t.Errorf("%d flows of %.1f packets a look over %d paths: %d moves", c.flows, c.packets, c.paths, moves)
 		}
 	}
 }

@@ -19,9 +19,10 @@ const lastMoves = 64
 
 // counted is what a flow had carried at the last look.
 type counted struct {
-	bytes uint64
-	rate  float64 // smoothed, bytes a look
-	seen  uint64  // number of the look
+	bytes  uint64
+	rate   float64 // smoothed, bytes a look
+	seen   uint64  // number of the look
+	silent int     // looks in a row without a byte
 }
 
 // flowID names a flow below a prefix.
@@ -54,27 +55,34 @@ func (d *Daemon) rearrange() {
 	}
 }
 
-// rates are the bytes of flows since the last look; new ones count from now on.
+// over is after how many silent looks a flow loads nothing: rates are smoothed,
+// and what has ended would seem to go on.
+const over = 2
+
+// rates are the bytes of flows a look; new ones count from now on.
 func (d *Daemon) rates(prefix netip.Prefix, flows []iplb.Flow) []float64 {
 	rates := make([]float64, len(flows))
 	for i, f := range flows {
 		id := flowID{prefix, f.FlowKey}
 		was, known := d.counted[id]
-		if known && f.Bytes >= was.bytes {
-			rates[i] = float64(f.Bytes - was.bytes)
+		now := counted{bytes: f.Bytes, seen: d.look}
+		if known && f.Bytes == was.bytes {
+			now.silent = was.silent + 1
+		}
+		if known && f.Bytes >= was.bytes && now.silent < over {
+			now.rate = float64(f.Bytes - was.bytes)
 			if was.rate > 0 {
-				rates[i] = multipath.Smooth(was.rate, rates[i])
+				now.rate = multipath.Smooth(was.rate, now.rate)
 			}
 		}
-		d.counted[id] = counted{f.Bytes, rates[i], d.look}
+		rates[i], d.counted[id] = now.rate, now
 	}
 	return rates
 }
 
 // Bounds of rearranging: moves of a prefix at one look, looks that a moved flow
-// stays where it is, and the part of a path's mean load below which a
-// difference is left alone. Rates are never quite constant: without these, small
-// flows would go to and fro.
+// stays where it is, and the part of a path's mean load below which a flow is
+// left alone.
 const (
 	movesAtOnce = 16
 	restingFor  = 5
@@ -87,8 +95,9 @@ func (d *Daemon) balance(spread plan.Spread, flows []iplb.Flow, rates []float64)
 	open, index := d.open(spread)
 	var list []multipath.Flow
 	var which []int
-	total := 0.0
+	total, grain := 0.0, 0.0
 	for i, f := range flows {
+		grain = max(grain, float64(f.Bytes)/float64(max(f.Packets, 1)))
 		if at, in := index[f.Path]; in {
 			list = append(list, multipath.Flow{Rate: rates[i], Path: at})
 			which = append(which, i)
@@ -102,8 +111,8 @@ func (d *Daemon) balance(spread plan.Spread, flows []iplb.Flow, rates []float64)
 	weights := weightsOf(spread, open)
 	fixSmall(list, evenEnough*total/float64(len(open)))
 	for range movesAtOnce {
-		m, ok := multipath.Rearrange(list, weights)
-		if !ok || d.resting(spread.Prefix, flows[which[m.Flow]]) {
+		m, ok := multipath.Rearrange(list, weights, grain)
+		if !ok || d.resting(spread.Prefix, flows[which[m.Flow]]) || !d.safe(spread.Prefix, open[m.To]) {
 			return
 		}
 		d.move(spread, flows[which[m.Flow]], open[m.From], open[m.To])
@@ -140,7 +149,7 @@ func (d *Daemon) move(spread plan.Spread, f iplb.Flow, from, to int) {
 func (d *Daemon) open(spread plan.Spread) (open []int, index map[int]int) {
 	index = make(map[int]int)
 	for i, p := range spread.Paths {
-		if p.Lease.Network != "" || !d.safe(spread.Prefix, i) {
+		if health, _ := d.health(spread.Prefix, i); health == Down || p.Lease.Network != "" {
 			continue
 		}
 		index[i] = len(open)

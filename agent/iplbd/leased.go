@@ -30,9 +30,8 @@ func (d *Daemon) lookAtLeases() {
 			d.Log.Error("load not read", "err", err)
 			continue
 		}
-		t.rate = 0
-		if t.known && load.Bytes > t.bytes {
-			t.rate = float64(load.Bytes - t.bytes)
+		if t.known {
+			t.rate = multipath.Smooth(t.rate, float64(load.Bytes-min(t.bytes, load.Bytes)))
 		}
 		t.bytes, t.known = load.Bytes, true
 	}

@@ -21,8 +21,8 @@ type OSPF struct {
 
 // Bounds of polling. The list of instances is asked for every poll, or so often
 // that it takes a twentieth of the time, going by the quickest of recent
-// answers: the others waited for a processor, as most do just when the fabric
-// changes. Of LSAs that changed, up to a few are read one by one.
+// answers, but never half of it: the others waited for a processor, as most do
+// just when the fabric changes. Of LSAs that changed, up to a few are read one by one.
 const (
 	poll      = 50 * time.Millisecond
 	share     = 20
@@ -75,8 +75,9 @@ func (r *reader) session(ctx context.Context) error {
 		if err := r.read(v); err != nil {
 			return err
 		}
-		took[i%recent] = time.Since(began)
-		sleep(ctx, max(poll, share*slices.Min(took[:min(i+1, recent)])))
+		last := time.Since(began)
+		took[i%recent] = last
+		sleep(ctx, max(poll, last, share*slices.Min(took[:min(i+1, recent)])))
 	}
 	return nil
 }

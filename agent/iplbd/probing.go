@@ -173,8 +173,8 @@ func (d *Daemon) findUsed() {
 	}
 	for _, all := range d.watches {
 		for _, w := range all {
-			if packets[w.path] == w.load {
-				continue
+			if int(w.path) >= len(packets) || packets[w.path] == w.load {
+				continue // a number beyond: of a path that is gone, whose successors could not be put
 			}
 			if w.load, w.used = packets[w.path], d.tick; !w.active {
 				w.next = d.tick
@@ -238,15 +238,9 @@ func (d *Daemon) turn(w *watch, now time.Duration, up bool) {
 	d.note(Move{Prefix: w.prefix, From: relays, Why: why})
 }
 
-// safe says whether flows may be moved to a path: it is not known or feared to
-// be dead.
+// safe says whether flows may be moved to a path: it is not feared to be dead.
 func (d *Daemon) safe(prefix netip.Prefix, i int) bool {
-	for _, w := range d.watches[prefix] {
-		if w.index == i {
-			return !w.down && !d.doubted(w)
-		}
-	}
-	return true
+	return !slices.ContainsFunc(d.watches[prefix], func(w *watch) bool { return w.index == i && d.doubted(w) })
 }
 
 // health of a path, and the time of its last probe.

@@ -107,20 +107,33 @@ func Open(host *kernel.Host, source netip.Addr) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, renewed, err := pins.Load(spec)
+	c, err := load(pins, spec)
 	if err != nil {
 		return nil, err
-	}
-	if slices.Contains(renewed, "paths") || slices.Contains(renewed, "sets") {
-		if err := forget(c); err != nil {
-			return nil, err
-		}
 	}
 	t, err := open(c, source)
 	if t != nil {
 		t.pins = pins
 	}
 	return t, err
+}
+
+// load is what a sender and a relay of one host share, though they begin at once.
+func load(pins *bpf.Pins, spec *ebpf.CollectionSpec) (c *ebpf.Collection, err error) {
+	err = pins.Locked(func() error {
+		var renewed []string
+		if c, renewed, err = pins.Load(spec); err != nil {
+			return err
+		}
+		if slices.Contains(renewed, "paths") || slices.Contains(renewed, "sets") {
+			err = forget(c)
+		}
+		if err != nil {
+			c.Close()
+		}
+		return err
+	})
+	return c, err
 }
 
 // forget empties what leads to paths: another version's, which are not there any

@@ -168,6 +168,11 @@ const patience = 5 * time.Second
 func (s *state) stop() error {
 	for deadline, asked := time.Now().Add(patience), map[process]bool{}; ; time.Sleep(5 * time.Millisecond) {
 		running := s.running()
+		for p := range asked { // one that is ending shows its token no more
+			if p.alive() && !slices.ContainsFunc(running, func(q process) bool { return q.PID == p.PID }) {
+				running = append(running, p)
+			}
+		}
 		if len(running) == 0 {
 			return nil
 		}

@@ -3,6 +3,7 @@ package emulate
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -12,13 +13,13 @@ import (
 
 // balancers rearrange every host's flows, as on a real one, if the method moves
 // flows.
-func (f *Fabric) balancers(ctx context.Context, work *sync.WaitGroup, m multipath.Method, every time.Duration) []*iplbd.Daemon {
+func (f *Fabric) balancers(ctx context.Context, work *sync.WaitGroup, m multipath.Method, every time.Duration, log *slog.Logger) []*iplbd.Daemon {
 	if m.Kind() != "flow" {
 		return nil
 	}
 	var all []*iplbd.Daemon
 	for _, h := range f.hosts {
-		d := iplbd.New(h.name, h.table, silent)
+		d := iplbd.New(h.name, h.table, log)
 		d.Rearrange = every
 		d.Apply(h.spreads)
 		work.Go(func() { d.Run(ctx) })

@@ -3,7 +3,9 @@ package emulate
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,7 +96,8 @@ func (f *Fabric) measure(ctx context.Context, senders []*sender, m multipath.Met
 			s.send(sending, f.run, &counts)
 		})
 	}
-	balancers := f.balancers(sending, &work, m, t.Rearrange)
+	var complaints strings.Builder // one handler writes one at a time
+	balancers := f.balancers(sending, &work, m, t.Rearrange, slog.New(slog.NewTextHandler(&complaints, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err := sleep(ctx, t.Settle); err != nil {
 		return r, err
 	}
@@ -107,6 +110,7 @@ func (f *Fabric) measure(ctx context.Context, senders []*sender, m multipath.Met
 	if err := sleep(ctx, t.Measure); err != nil {
 		return r, err
 	}
+	counts.Store(false) // to ask delays senders
 	r.Idle, _ = idleSince(before)
 	moves, err := movesOf(ctx, balancers)
 	if err != nil {
@@ -115,6 +119,9 @@ func (f *Fabric) measure(ctx context.Context, senders []*sender, m multipath.Met
 	r.Moves = moves - settled
 	stop()
 	work.Wait()
+	if complaints.Len() > 0 {
+		return r, fmt.Errorf("rearrange flows: %s", strings.TrimSpace(complaints.String()))
+	}
 	if err := sleep(ctx, f.wait); err != nil {
 		return r, err
 	}
