@@ -76,6 +76,16 @@ func (d *Daemon) watchSpread(s plan.Spread) {
 	d.watches[s.Prefix] = fresh
 }
 
+// at is the watch of a spread's i-th path; nil: nothing watches it.
+func (w watching) at(i int) *watch {
+	for _, one := range w {
+		if one.index == i {
+			return one
+		}
+	}
+	return nil
+}
+
 // find is the watch of the same path, probed the same way.
 func (w watching) find(p plan.RelayPath) *watch {
 	for _, one := range w {
@@ -240,19 +250,18 @@ func (d *Daemon) turn(w *watch, now time.Duration, up bool) {
 
 // safe says whether flows may be moved to a path: it is not feared to be dead.
 func (d *Daemon) safe(prefix netip.Prefix, i int) bool {
-	return !slices.ContainsFunc(d.watches[prefix], func(w *watch) bool { return w.index == i && d.doubted(w) })
+	w := d.watches[prefix].at(i)
+	return w == nil || !d.doubted(w)
 }
 
 // health of a path, and the time of its last probe.
 func (d *Daemon) health(prefix netip.Prefix, i int) (Health, time.Duration) {
-	for _, w := range d.watches[prefix] {
-		if w.index != i {
-			continue
-		}
-		if w.down {
-			return Down, w.rtt
-		}
+	switch w := d.watches[prefix].at(i); {
+	case w == nil:
+		return Unprobed, 0
+	case w.down:
+		return Down, w.rtt
+	default:
 		return Up, w.rtt
 	}
-	return Unprobed, 0
 }

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"os"
-	"strconv"
 	"syscall"
 
 	"sublet/internal/proc"
@@ -15,7 +13,7 @@ type family []proc.Process
 // their descendants, whatever session or pid namespace those moved to. The
 // leader may be a zombie but not reaped.
 func familyOf(leader int) family {
-	all := processes()
+	all := proc.All()
 	in := map[int]bool{leader: true}
 	for grown := true; grown; {
 		grown = false
@@ -37,29 +35,8 @@ func familyOf(leader int) family {
 // kill sends SIGKILL to every member that is still itself.
 func (f family) kill() {
 	for _, p := range f {
-		if now, ok := proc.Living(p.PID); ok && now.Started == p.Started {
+		if p.Alive() {
 			_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 	}
-}
-
-// processes lists the living; one that has ended has no children any more.
-func processes() []proc.Process {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
-	var all []proc.Process
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		if p, ok := proc.Living(pid); ok {
-			all = append(all, p)
-		}
-	}
-	return all
 }

@@ -18,7 +18,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sublet/internal/proc"
 	"syscall"
 	"testing"
 	"time"
@@ -338,11 +337,7 @@ func waitGone(t *testing.T, f family) {
 	t.Helper()
 	deadline := time.Now().Add(5 * time.Second)
 	for _, p := range f {
-		for {
-			now, ok := proc.Living(p.PID)
-			if !ok || now.Started != p.Started {
-				break
-			}
+		for p.Alive() {
 			if time.Now().After(deadline) {
 				t.Fatalf("process %d still there", p.PID)
 			}

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -82,8 +82,7 @@ func (s *state) log(name string) string { return filepath.Join(dirOf(s.Run), nam
 
 // alive says that the process runs and is the one that was started.
 func (p process) alive() bool {
-	now, ok := proc.Living(p.PID)
-	return ok && now.Started == p.Started
+	return proc.Process{PID: p.PID, Started: p.Started}.Alive()
 }
 
 // await asks ready until it answers nil, as long as all processes live.
@@ -120,12 +119,12 @@ func (s *state) lastWords(name string) string {
 	return string(text[max(0, len(text)-most):])
 }
 
-// running lists the lab's living processes: those in the state and those that
-// carry its token.
-func (s *state) running() []process {
+// running lists the lab's living processes: those in the state, those that carry
+// its token, and of some that did.
+func (s *state) running(known ...process) []process {
 	var list []process
 	seen := map[int]bool{}
-	for _, p := range slices.Concat(s.Processes, s.marked()) {
+	for _, p := range slices.Concat(s.Processes, s.marked(), known) {
 		if !seen[p.PID] && p.alive() {
 			seen[p.PID] = true
 			list = append(list, p)
@@ -136,18 +135,12 @@ func (s *state) running() []process {
 
 func (s *state) marked() []process {
 	mark := []byte(tokenVariable + "=" + s.Token)
-	entries, _ := os.ReadDir("/proc")
 	var list []process
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
+	for _, p := range proc.All() {
+		if environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.PID)); err != nil || !hasLine(environment, mark) {
 			continue
 		}
-		p, ok := proc.Living(pid)
-		if environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); !ok || err != nil || !hasLine(environment, mark) {
-			continue
-		}
-		list = append(list, process{Name: "process", PID: pid, Started: p.Started})
+		list = append(list, process{Name: "process", PID: p.PID, Started: p.Started})
 	}
 	return list
 }
@@ -167,12 +160,7 @@ const patience = 5 * time.Second
 // stop ends all of the lab's processes.
 func (s *state) stop() error {
 	for deadline, asked := time.Now().Add(patience), map[process]bool{}; ; time.Sleep(5 * time.Millisecond) {
-		running := s.running()
-		for p := range asked { // one that is ending shows its token no more
-			if p.alive() && !slices.ContainsFunc(running, func(q process) bool { return q.PID == p.PID }) {
-				running = append(running, p)
-			}
-		}
+		running := s.running(slices.Collect(maps.Keys(asked))...) // one that is ending shows its token no more
 		if len(running) == 0 {
 			return nil
 		}

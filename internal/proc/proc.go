@@ -30,6 +30,32 @@ func Living(pid int) (Process, bool) {
 	return parse(pid, text)
 }
 
+// Alive says that the process still lives, and is none that got its number.
+func (p Process) Alive() bool {
+	now, ok := Living(p.PID)
+	return ok && now.Started == p.Started
+}
+
+// All lists the living processes; what has ended has no children any more.
+func All() (all []Process) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, ok := Living(pid); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // Fields of stat(5) that follow the name in parentheses, which may contain
 // spaces and parentheses.
 const (
