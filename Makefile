@@ -6,13 +6,14 @@
 
 GO ?= go
 export CGO_ENABLED ?= 0
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 .PHONY: all demo test check unit race bench install-deps help clean
 
 all: bin/sublet
 
 bin/sublet: FORCE
-	$(GO) build -trimpath -o $@ ./cmd/sublet
+	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $@ ./cmd/sublet
 
 FORCE:
 
@@ -25,9 +26,10 @@ demo: install-deps bin/sublet
 
 test: install-deps check bin/sublet race unit
 
-# Formatting, vet, staticcheck.
+# Formatting, modules, vet, staticcheck.
 check:
 	test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+	$(GO) mod tidy -diff
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 

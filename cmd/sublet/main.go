@@ -84,6 +84,7 @@ that would be accepted; admitted, it is built, kept and measured.
 Exit codes: 0 done, 1 failed, 2 bad input (nothing changed), 3 refused by
 admission, 4 a promise is not kept (check).`,
 		Example:       "  sublet lab up demo\n  sublet up examples/hello.yaml\n  sublet check hello\n  sublet down hello\n  sublet lab down",
+		Version:       versionOf(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
@@ -100,6 +101,7 @@ admission, 4 a promise is not kept (check).`,
 		a.fail(), a.mend(),
 		a.exec(), a.capture(), a.check(),
 		a.doctor(), a.convert(), a.graph(), a.bench(), a.sim(), a.vxswitch(), a.paths(),
+		a.versionCommand(),
 	)
 	usageIsBadInput(root)
 	return root
