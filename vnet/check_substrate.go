@@ -116,6 +116,8 @@ func (s Substrate) checkNodes() (map[string]string, error) {
 
 func (h SubstrateNode) check(path string) error {
 	switch {
+	case h.Name == OperatorName:
+		return fieldf(path+".name", "%q is the name in the operator's certificate, which may do everything: choose another name", h.Name)
 	case h.CPU < 0, h.CPU > MaxCPU:
 		return fieldf(path+".cpu", "%s cores is not between 0 and %s: state what may be leased", h.CPU, MaxCPU)
 	case h.Memory < 0, h.Memory > MaxMemory:

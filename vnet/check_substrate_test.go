@@ -41,6 +41,7 @@ func TestCheckSubstrate(t *testing.T) {
 		{"negative memory", func(s *Substrate) { s.Hosts[0].Memory = -1 }, "hosts[0].memory", "between"},
 		{"odd site", func(s *Substrate) { s.Hosts[0].Site = "." }, "hosts[0].site", "not a name"},
 		{"slow host", func(s *Substrate) { s.Hosts[0].Capacity = 1 }, "hosts[0].capacity", "too little"},
+		{"operator's name", func(s *Substrate) { s.Hosts[0].Name = "operator" }, "hosts[0].name", "certificate"},
 		{"unknown end", func(s *Substrate) { s.Links[0].Ends[0] = "h3" }, "links[0].ends[0]", `did you mean "h1"?`},
 		{"loop", func(s *Substrate) { s.Links[0].Ends[0] = "s1" }, "links[0].ends[1]", "two different"},
 		{"no capacity", func(s *Substrate) { s.Links[0].Capacity = 0 }, "links[0].capacity", "missing"},

@@ -25,6 +25,10 @@ const NamePattern = `^[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?$`
 
 var namePattern = regexp.MustCompile(NamePattern)
 
+// OperatorName is the common name of the operator's certificate. Any other
+// common name is a host's, so no host can have it.
+const OperatorName = "operator"
+
 // CheckName returns an error unless s can name an object.
 func CheckName(s string) error {
 	if namePattern.MatchString(s) {

@@ -3,9 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"sublet/lease"
@@ -77,32 +75,20 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, c *call) err
 	if err := c.may(forAgents, string(report.Host)); err != nil {
 		return err
 	}
-	if err := checkAgent(report.Agent, c.Caller); err != nil {
+	from, err := agentAddress(report.Agent, r, c.Caller)
+	if err != nil {
 		return err
 	}
-	err := s.change(func(now time.Time, b *lease.Book) error {
+	err = s.change(func(now time.Time, b *lease.Book) error {
 		if _, ok := b.Plan(report.Host); !ok {
 			return noSuchHost(report.Host)
 		}
-		s.agents[report.Host] = agentState{seen: now, report: report}
+		s.agents[report.Host] = agentState{seen: now, report: report, from: from}
 		return b.Report(now, report)
 	})
 	if err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// checkAgent refuses addresses the server must not connect to: an agent
-// elsewhere cannot point it at this machine's sockets.
-func checkAgent(address string, c Caller) error {
-	if address == "" || c.Host == "" && strings.HasPrefix(address, "/") {
-		return nil
-	}
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.Path != "" || u.User != nil || u.RawQuery != "" {
-		return &vnet.FieldError{Path: "agent", Problem: strconv.Quote(address) + " is not an address of an agent: state https://HOST:PORT, or on the server's machine a socket's path"}
-	}
 	return nil
 }

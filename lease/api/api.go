@@ -87,7 +87,7 @@ func (s *Server) handler() http.Handler {
 }
 
 func (s *Server) noRoute(_ http.ResponseWriter, r *http.Request, _ *call) error {
-	return &Problem{Status: http.StatusNotFound, Detail: "no " + r.Method + " " + r.URL.Path + " in this API: see openapi.yaml"}
+	return &Problem{Status: http.StatusNotFound, Detail: "no " + r.Method + " " + r.URL.Path + " in this API: see /v1/openapi.yaml"}
 }
 
 // serve puts identity, limits, errors and the audit log around a handler.

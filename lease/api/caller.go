@@ -17,10 +17,6 @@ import (
 // no local user, and what the kernel calls users it cannot name to us.
 const nobody = 65534
 
-// operatorName is the common name of the operator's certificate. Any other
-// name is a host's.
-const operatorName = "operator"
-
 // Caller is who asks.
 type Caller struct {
 	Name     string        // for people
@@ -87,7 +83,7 @@ func remoteCaller(state *tls.ConnectionState) Caller {
 	name := state.PeerCertificates[0].Subject.CommonName
 	c := Caller{Name: "cert:" + name, UID: nobody}
 	switch {
-	case name == operatorName:
+	case name == vnet.OperatorName:
 		c.Operator = true
 	case vnet.CheckName(name) == nil:
 		c.Host = vnet.HostID(name)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"reflect"
 	"sync"
 	"time"
@@ -53,6 +54,7 @@ type Server struct {
 type agentState struct {
 	seen   time.Time
 	report plan.Report
+	from   netip.Addr // of an agent with a host's certificate: where it connects from
 }
 
 // New loads the book and brings it to the present. An error names the lease

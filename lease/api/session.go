@@ -142,12 +142,17 @@ func agentUnreachable(host vnet.HostID, why string) error {
 // agentOf makes the way to a host's agent.
 func (s *Server) agentOf(host vnet.HostID) (*url.URL, *http.Transport, error) {
 	s.mu.Lock()
-	address := s.agents[host].report.Agent
+	agent := s.agents[host]
 	s.mu.Unlock()
+	address := agent.report.Agent
 	if address == "" {
 		return nil, nil, agentUnreachable(host, "it has not reported yet")
 	}
-	return s.reach(address)
+	target, transport, err := s.reach(address)
+	if err == nil && agent.from.IsValid() {
+		pin(transport, target, agent.from)
+	}
+	return target, transport, err
 }
 
 // reach makes the way to an address: a socket's path or an https URL.

@@ -123,7 +123,8 @@ func TestAgentAddresses(t *testing.T) {
 		{"https://192.0.2.1:7000", remote, true}, {"http://192.0.2.1:7000", remote, false},
 		{"https://u:p@h", remote, false}, {"https://h/path", local, false}, {"relative.sock", local, false}, {"https://", local, false},
 	} {
-		if err := checkAgent(test.address, test.caller); (err == nil) != test.ok {
+		request := &http.Request{RemoteAddr: "192.0.2.1:40000"}
+		if _, err := agentAddress(test.address, request, test.caller); (err == nil) != test.ok {
 			t.Errorf("%q from %+v: %v", test.address, test.caller, err)
 		}
 	}

@@ -5,11 +5,15 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"io"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -41,7 +45,7 @@ func (a *authority) sign(name string, parent *x509.Certificate, parentKey *ecdsa
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: parent == nil,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"agent.example"}, BasicConstraintsValid: true, IsCA: parent == nil,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
@@ -69,17 +73,22 @@ func (a *authority) client(address, name string, by *authority) *Client {
 	return c
 }
 
-func TestRemoteCallers(t *testing.T) {
-	r, ours, theirs := newRig(t), newAuthority(t), newAuthority(t)
-	ours.sign("server", ours.cert, ours.key)
-	l := must[net.Listener](t)(ListenTLS("127.0.0.1:0", ours.file("server", "crt"), ours.file("server", "key"), ours.file("ca", "crt")))
-	server := must[*Server](t)(New(t.Context(), Config{Store: r.store}))
+// serveTLS serves a rig's store on a port of this machine, and returns its address.
+func serveTLS(t *testing.T, r *rig, ours *authority) string {
+	t.Helper()
+	ours.sign("operator", ours.cert, ours.key)
+	l := must[net.Listener](t)(ListenTLS("127.0.0.1:0", ours.file("operator", "crt"), ours.file("operator", "key"), ours.file("ca", "crt")))
+	server := must[*Server](t)(New(t.Context(), Config{Store: r.store, AgentTLS: must[*tls.Config](t)(TLSConfig(ours.file("operator", "crt"), ours.file("operator", "key"), ours.file("ca", "crt")))}))
 	serving, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(serving, l) }()
 	t.Cleanup(func() { stop(); <-done })
+	return l.Addr().String()
+}
 
-	ctx, at := within(t), l.Addr().String()
+func TestRemoteCallers(t *testing.T) {
+	r, ours, theirs := newRig(t), newAuthority(t), newAuthority(t)
+	ctx, at := within(t), serveTLS(t, r, ours)
 	operator, agent := ours.client(at, "operator", ours), ours.client(at, "h1", ours)
 	req := pair("net", vnet.Mbit)
 	req.Tenant = "bin"
@@ -101,5 +110,37 @@ func TestRemoteCallers(t *testing.T) {
 	wantError(t, "an agent lists leases", err, ErrForbidden)
 	if _, err := ours.client(at, "operator", theirs).Leases(ctx); err == nil {
 		t.Error("a certificate of a foreign authority was accepted")
+	}
+}
+
+// TestAgentsAreReachedWhereTheyConnectFrom: a host's certificate must not make
+// the server connect to any other address.
+func TestAgentsAreReachedWhereTheyConnectFrom(t *testing.T) {
+	r, ours := newRig(t), newAuthority(t)
+	at := serveTLS(t, r, ours)
+	ctx, agent := within(t), ours.client(at, "h1", ours)
+	_, port, _ := net.SplitHostPort(at)
+	for _, address := range []string{
+		"https://169.254.169.254", "https://169.254.169.254:80", "https://127.0.0.2:7444", "https://[::1]:7444",
+		"https://127.0.0.1:" + port, "https://0.0.0.0:" + port, "https://:" + port, "http://127.0.0.1:7444", "/run/x.sock", "https://u@127.0.0.1:7444",
+	} {
+		var field *vnet.FieldError
+		if err := agent.Report(ctx, plan.Report{Host: "h1", Agent: address}); !errors.As(err, &field) || field.Path != "agent" {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	ours.sign("h1", ours.cert, ours.key)
+	l := must[net.Listener](t)(ListenTLS("127.0.0.1:0", ours.file("h1", "crt"), ours.file("h1", "key"), ours.file("ca", "crt")))
+	go http.Serve(l, OnlyOperator(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "[]") })))
+	t.Cleanup(func() { l.Close() })
+	_, port, _ = net.SplitHostPort(l.Addr().String())
+	operator := ours.client(at, "operator", ours)
+	for _, host := range []string{"127.0.0.1", "0.0.0.0", "", "agent.example"} {
+		if err := agent.Report(ctx, plan.Report{Host: "h1", Agent: "https://" + host + ":" + port}); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+		if _, err := operator.Overlay(ctx, "h1"); err != nil {
+			t.Errorf("the server does not reach an agent at %q: %v", host, err)
+		}
 	}
 }

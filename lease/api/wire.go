@@ -8,7 +8,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	"sublet/vnet"
@@ -24,8 +23,8 @@ const (
 // (20,000 links) has some 110,000, and each can take 200 bytes here.
 const maxElements = 250_000
 
-// decode reads a body strictly: one JSON value of bounded size, no unknown
-// fields.
+// decode reads a body strictly: one JSON value of bounded size, with no fields
+// but those that the value has.
 func (s *Server) decode(w http.ResponseWriter, r *http.Request, c *call, value any) error {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
@@ -40,15 +39,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, c *call, value a
 	if err != nil {
 		return err
 	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(value); err != nil {
-		return badJSON(err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return badJSON(errors.New("more follows the JSON value"))
-	}
-	return nil
+	return unmarshal(body, value)
 }
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
@@ -58,7 +49,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		return nil, badJSON(err)
+		return nil, badBody(err)
 	}
 	// Braces inside of texts count too: nobody needs that many.
 	if n := bytes.Count(body, []byte{'{'}) + bytes.Count(body, []byte{'['}); n > maxElements {
@@ -68,21 +59,14 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, control.SetReadDeadline(time.Time{})
 }
 
-// badJSON says what is wrong with a body and where.
-func badJSON(err error) error {
+// badBody says why a body could not be received.
+func badBody(err error) error {
 	var large *http.MaxBytesError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &large):
+	if errors.As(err, &large) {
 		return &Problem{Status: http.StatusRequestEntityTooLarge,
 			Detail: fmt.Sprintf("the body is larger than %d MiB: split the request", large.Limit>>20)}
-	case errors.As(err, &kind):
-		return &vnet.FieldError{Path: kind.Field, Problem: fmt.Sprintf("a JSON %s cannot be a %s", kind.Value, kind.Type)}
 	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return &vnet.FieldError{Path: strings.Trim(name, `"`), Problem: "no such field: see openapi.yaml"}
-	}
-	return &vnet.FieldError{Problem: "the body is not the JSON that is expected: " + err.Error()}
+	return &vnet.FieldError{Problem: "the body did not come in whole: send it again"}
 }
 
 // answer writes a value.

@@ -60,12 +60,21 @@ func TestBadInput(t *testing.T) {
 		{`[]`, "", 400},
 		{`null`, "network", 400},
 		{strings.Repeat("[", 100_000), "", 400},
-		{`{"request":` + strings.Repeat(`{"request":`, 20_000), "", 400},
-		{good + `,"vni":7}}`, "vni", 400},
+		{`{"request":` + strings.Repeat(`{"request":`, 20_000), "request.request", 400},
+		{good + `,"vni":7}}`, "request.vni", 400},
 		{good + `}} {}`, "", 400},
-		{good + `,"start":"yesterday"}}`, "", 400},
+		{good + `,"start":"yesterday"}}`, "request.start", 400},
 		{good + `,"for_ns":1e400}}`, "request.for_ns", 400},
 		{good + `,"tenant":"a/b"}}`, "tenant", 400},
+		{good + `,"tenant":"a","tenant":"root"}}`, "request.tenant", 400},
+		{good + `},"request":{"network":"m","nodes":[{"name":"a"}]}}`, "request", 400},
+		{good + `,"Tenant":"root"}}`, "request.Tenant", 400},
+		{strings.Replace(good, "request", "REQUEST", 1) + `}}`, "REQUEST", 400},
+		{strings.Replace(good, `"name":"a"`, `"name":"a","cpu_milli":"1"`, 1) + `}}`, "request.nodes[0].cpu_milli", 400},
+		{strings.Replace(good, `"name":"a"`, `"name":"a","cpu_milli":1.5`, 1) + `}}`, "request.nodes[0].cpu_milli", 400},
+		{strings.Replace(good, `"name":"a"`, `"name":"a","labels":{"k":"v","k":"w"}`, 1) + `}}`, "request.nodes[0].labels.k", 400},
+		{strings.Replace(good, `"name":"a"`, `"name":"a","labels":{"k":"`+"\xff"+`"}`, 1) + `}}`, "request.nodes[0].labels.k", 400},
+		{good + `,"links":[{"ends":["a"],"bandwidth":[{},{}]}]}}`, "request.links[0].ends", 400},
 		{good + `,"links":[{"ends":["a","a"],"bandwidth":[{},{}]}]}}`, "links[0].ends[1]", 400},
 		{`{"request":{"network":"../x","nodes":[{"name":"a"}]}}`, "network", 400},
 		{`{"request":{"network":"n"}}`, "nodes", 400},
@@ -75,6 +84,11 @@ func TestBadInput(t *testing.T) {
 		status, p := raw(t, c, "POST", "/v1/leases", "application/json", test.body)
 		if status != test.status || p.Path != test.path || p.Detail == "" {
 			t.Errorf("%.70s: %d at %q: %s; want %d at %q", test.body, status, p.Path, p.Detail, test.status, test.path)
+		}
+		for _, word := range []string{"vnet.", "struct", "json:", "int64", "Go "} {
+			if strings.Contains(p.Detail, word) {
+				t.Errorf("%.70s: the detail speaks of Go: %s", test.body, p.Detail)
+			}
 		}
 	}
 	for _, test := range [][2]string{{"GET", "/v1/nothing"}, {"PATCH", "/v1/leases"}, {"GET", "/"}, {"GET", "/v1/leases/root"}} {
