@@ -180,14 +180,19 @@ func rest(r Result) time.Duration {
 
 // say logs the problems that are new, and those that are over.
 func (a *Agent) say(before, now Result) {
-	for item, problem := range now.Errors {
-		if before.Errors[item] != problem {
-			a.Log.Warn("not as planned", "item", item, "problem", problem)
+	known, failing := make(map[plan.ItemError]bool), make(map[string]bool)
+	for _, e := range before.Errors {
+		known[e] = true
+	}
+	for _, e := range now.Errors {
+		failing[e.Item()] = true
+		if !known[e] {
+			a.Log.Warn("not as planned", "item", e.Item(), "op", e.Op, "problem", e.Text)
 		}
 	}
-	for item := range before.Errors {
-		if now.Errors[item] == "" {
-			a.Log.Info("as planned again", "item", item)
+	for _, e := range before.Errors {
+		if !failing[e.Item()] {
+			a.Log.Info("as planned again", "item", e.Item())
 		}
 	}
 }

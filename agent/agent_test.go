@@ -113,7 +113,7 @@ func TestReconcileDoesWhatItCanAndNamesTheRest(t *testing.T) {
 	if k.has() != host(1, "a", "c").String() {
 		t.Errorf("host has\n%s", k.has())
 	}
-	if got := fmt.Sprint(r.Errors); got != "map[vnode alice.net.b:add: permission denied]" {
+	if got := fmt.Sprint(r.Errors); got != "[vnode alice.net.b: add: permission denied]" {
 		t.Errorf("errors are %s", got)
 	}
 }

@@ -24,8 +24,8 @@ const passes = 3
 
 // Result of one reconciliation.
 type Result struct {
-	Steps  int               // done
-	Errors map[string]string // by item: what could not be done, or read
+	Steps  int         // done
+	Errors plan.Errors // by kind and key: what could not be done, or read
 	Took   time.Duration
 }
 
@@ -59,12 +59,13 @@ func Observe(ctx context.Context, want plan.Host, parts []Part) (plan.Host, erro
 func pass(ctx context.Context, want plan.Host, parts []Part, workers int) Result {
 	have, err := Observe(ctx, want, parts)
 	if err != nil {
-		return Result{Errors: map[string]string{"host": err.Error()}}
+		return Result{Errors: plan.Errors{{Op: plan.Observe, Text: err.Error()}}}
 	}
-	r := runner{ctx: ctx, parts: byKind(parts), workers: workers, errors: make(map[string]string)}
+	r := runner{ctx: ctx, parts: byKind(parts), workers: workers}
 	for _, group := range groups(plan.Diff(want, have)) {
 		r.do(group)
 	}
+	r.errors.Sort()
 	return Result{Steps: r.done, Errors: r.errors}
 }
 
@@ -100,7 +101,7 @@ type runner struct {
 
 	mu     sync.Mutex
 	done   int
-	errors map[string]string
+	errors plan.Errors
 }
 
 func (r *runner) do(group []plan.Step) {
@@ -138,7 +139,7 @@ func (r *runner) step(s plan.Step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.errors[string(s.Item.Kind())+" "+s.Item.Key()] = fmt.Sprintf("%s: %v", s.Op, err)
+		r.errors = append(r.errors, plan.NewItemError(s, err))
 		return
 	}
 	r.done++

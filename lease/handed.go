@@ -3,7 +3,6 @@ package lease
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"sublet/plan"
@@ -36,7 +35,7 @@ func (h *handed) compare() {
 // settle forgets leases that the host has removed without an error.
 func (h *handed) settle() {
 	maps.DeleteFunc(h.parts, func(id vnet.LeaseID, p part) bool {
-		return p.gone && h.done >= p.since && len(h.errors[id]) == 0
+		return p.gone && h.done >= p.since && h.problems.rid(id)
 	})
 }
 
@@ -55,12 +54,12 @@ func differing(a, b plan.Host) map[vnet.LeaseID]bool {
 	for _, item := range b.Items() {
 		k := key{item.Kind(), item.Key()}
 		if was, ok := items[k]; !ok || !plan.Equal(was, item) {
-			differ[leaseOf(item)] = true
+			differ[item.LeaseID()] = true
 		}
 		delete(items, k)
 	}
 	for _, item := range items {
-		differ[leaseOf(item)] = true
+		differ[item.LeaseID()] = true
 	}
 	return differ
 }
@@ -70,47 +69,42 @@ func same(a, b plan.Host) bool { return len(differing(a, b)) == 0 }
 func leasesOf(p plan.Host) map[vnet.LeaseID]bool {
 	has := make(map[vnet.LeaseID]bool)
 	for _, item := range p.Items() {
-		has[leaseOf(item)] = true
+		has[item.LeaseID()] = true
 	}
 	return has
 }
 
-func leaseOf(item plan.Item) vnet.LeaseID {
-	if item.Kind() == plan.KindUplink {
-		return vnet.LeaseID{}
-	}
-	return leaseOfKey(item.Key())
+// problems are a report's errors, by who learns of them.
+type problems struct {
+	leases map[vnet.LeaseID][]string
+	host   []string // concern every lease on the host
+	unsure bool     // nobody can tell which leases still have something there
 }
 
-// leaseOfKey reads the lease out of an item's key, which begins with
-// tenant.network and goes on, if at all, with '.' or '#': see plan.Namespace,
-// plan.Fabric. Anything else is the host's own.
-func leaseOfKey(key string) vnet.LeaseID {
-	tenant, rest, ok := strings.Cut(key, ".")
-	network := rest
-	if end := strings.IndexAny(rest, ".#"); end >= 0 {
-		network = rest[:end]
+// problemsOf sorts a report's errors. What a host could not read may name
+// leases of others, so that its text is left to the agent's log.
+func problemsOf(report plan.Report) problems {
+	p := problems{leases: make(map[vnet.LeaseID][]string)}
+	for _, e := range report.Errors {
+		switch {
+		case e.Op == plan.Observe && e.OfHost():
+			p.unsure = true
+			p.host = append(p.host, "what is there cannot be read; the agent's log says why")
+		case e.OfHost():
+			p.host = append(p.host, e.String())
+		case e.Lease == vnet.LeaseID{}:
+			p.unsure = true
+		default:
+			p.leases[e.Lease] = append(p.leases[e.Lease], e.String())
+		}
 	}
-	if !ok || vnet.CheckName(tenant) != nil || vnet.CheckName(network) != nil {
-		return vnet.LeaseID{}
-	}
-	return vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)}
+	return p
 }
 
-// errorsByLease sorts a report's errors, whose keys are an item's kind, a
-// space and its key.
-func errorsByLease(report plan.Report) map[vnet.LeaseID][]string {
-	byLease := make(map[vnet.LeaseID][]string)
-	for _, item := range slices.Sorted(maps.Keys(report.Errors)) {
-		kind, key, ok := strings.Cut(item, " ")
-		if !ok {
-			kind, key = "", item
-		}
-		id := vnet.LeaseID{}
-		if kind != string(plan.KindUplink) {
-			id = leaseOfKey(key)
-		}
-		byLease[id] = append(byLease[id], item+": "+report.Errors[item])
-	}
-	return byLease
+func (p problems) equal(other problems) bool {
+	return p.unsure == other.unsure && slices.Equal(p.host, other.host) && maps.EqualFunc(p.leases, other.leases, slices.Equal)
 }
+
+// rid says whether a host has none of what it was told to remove of a lease,
+// as far as its errors go.
+func (p problems) rid(id vnet.LeaseID) bool { return !p.unsure && len(p.leases[id]) == 0 }

@@ -141,7 +141,7 @@ func (b *Book) progress(now time.Time) (changed bool, err error) {
 		stuck := len(b.rollout.Errors(e.ID(), e.everywhere())) > 0 || now.Sub(e.Move.Since) >= b.FailAfter
 		missing := b.rollout.Missing(e.ID(), e.everywhere())
 		switch {
-		case !e.moving() && len(missing) == 0:
+		case !e.moving() && len(missing) == 0 && len(b.rollout.Unsure(e.ID(), e.everywhere())) == 0:
 			b.vnis.free(e.Move.VNIs)
 			e.Move = nil
 			b.touch(e)

@@ -39,7 +39,7 @@ type handed struct {
 	done   uint64                // the last revision the host has gone through
 	seen   time.Time             // last report, or since when one is awaited
 	left   bool                  // the host is not in the substrate any more
-	errors map[vnet.LeaseID][]string
+	problems
 }
 
 // part is a lease's part of one host's plan.
@@ -153,10 +153,10 @@ func (r *Rollout) Report(now time.Time, report plan.Report) (news bool) {
 	if h == nil {
 		return false
 	}
-	dead, done, parts, problems := r.dead(h, now), h.done, len(h.parts), h.errors
+	dead, done, parts, before := r.dead(h, now), h.done, len(h.parts), h.problems
 	h.seen = now
 	h.done = max(report.Revision, report.Tried)
-	h.errors = errorsByLease(report)
+	h.problems = problemsOf(report)
 	if h.done > h.plan.Revision {
 		// Nobody published that: the store is older than what the agent has
 		// seen. Numbers beyond it keep acknowledgements unambiguous.
@@ -165,7 +165,7 @@ func (r *Rollout) Report(now time.Time, report plan.Report) (news bool) {
 	}
 	h.settle()
 	r.mind(report.Host)
-	return dead || h.done != done || len(h.parts) != parts || !maps.EqualFunc(h.errors, problems, slices.Equal)
+	return dead || h.done != done || len(h.parts) != parts || !h.problems.equal(before)
 }
 
 // Seen says that a host is alive though it has nothing to report.
@@ -209,6 +209,12 @@ func (r *Rollout) Remaining(id vnet.LeaseID, hosts []vnet.HostID) []vnet.HostID 
 	return r.where(hosts, func(h *handed) bool { _, ok := h.parts[id]; return ok })
 }
 
+// Unsure are those of some hosts that say of something of a lease, or of they
+// know not whose, that it could not be done: it may still be there.
+func (r *Rollout) Unsure(id vnet.LeaseID, hosts []vnet.HostID) []vnet.HostID {
+	return r.where(hosts, func(h *handed) bool { return !h.rid(id) })
+}
+
 // Errors are what a lease's hosts could not do for it. What concerns a host
 // itself concerns every lease on it.
 func (r *Rollout) Errors(id vnet.LeaseID, hosts []vnet.HostID) []string {
@@ -218,7 +224,7 @@ func (r *Rollout) Errors(id vnet.LeaseID, hosts []vnet.HostID) []string {
 		if h == nil {
 			continue
 		}
-		for _, text := range slices.Concat(h.errors[vnet.LeaseID{}], h.errors[id]) {
+		for _, text := range slices.Concat(h.problems.host, h.problems.leases[id]) {
 			all = append(all, string(name)+": "+text)
 		}
 	}

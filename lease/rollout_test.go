@@ -119,7 +119,17 @@ func parseReport(r *Rollout, words []string) plan.Report {
 	if len(words) > 2 {
 		key, problem, _ := strings.Cut(strings.Join(words[2:], " "), "=")
 		report.Tried, report.Revision = report.Revision, 0
-		report.Errors = map[string]string{words[1] + " " + key: problem}
+		report.Errors = plan.Errors{{Kind: plan.Kind(words[1]), Key: key, Lease: leaseOf(key), Text: problem}}
 	}
 	return report
+}
+
+// leaseOf is the lease of a link, by its key in a conversation; none: an uplink's.
+func leaseOf(key string) vnet.LeaseID {
+	fabric, _, ok := strings.Cut(key, "#")
+	tenant, network, _ := strings.Cut(fabric, ".")
+	if !ok {
+		return vnet.LeaseID{}
+	}
+	return vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)}
 }

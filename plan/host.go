@@ -57,65 +57,67 @@ const (
 	KindVxSwitchPort Kind = "vxswitchport" // datapath/vxswitch
 )
 
+// sections is everything a Host lists, in building order.
+var sections = []section{
+	{KindUplink, func(h Host) []Item { return byKey(h.Uplinks) }},
+	{KindNames, func(h Host) []Item { return byKey(h.Names) }},
+	{KindVNode, func(h Host) []Item { return byKey(h.Nodes) }},
+	{KindVSwitch, func(h Host) []Item { return byKey(h.Switches) }},
+	{KindVxSwitch, func(h Host) []Item { return byKey(h.VxSwitches) }},
+	{KindVxLink, func(h Host) []Item { return byKey(h.Links) }},
+	{KindOverlay, func(h Host) []Item { return byKey(h.Overlay) }},
+	{KindVxRouter, func(h Host) []Item { return byKey(h.Routers) }},
+	{KindSwitchPort, func(h Host) []Item { return byKey(h.SwitchPorts) }},
+	{KindVxSwitchPort, func(h Host) []Item { return byKey(h.VxSwitchPorts) }},
+	{KindSpread, func(h Host) []Item { return byKey(h.Spreads) }},
+}
+
+type section struct {
+	kind Kind
+	list func(Host) []Item
+}
+
 // Kinds lists the sections in building order.
-var Kinds = []Kind{KindUplink, KindNames, KindVNode, KindVSwitch, KindVxSwitch, KindVxLink, KindOverlay, KindVxRouter, KindSwitchPort, KindVxSwitchPort, KindSpread}
+var Kinds = kinds()
+
+func kinds() (list []Kind) {
+	for _, s := range sections {
+		list = append(list, s.kind)
+	}
+	return list
+}
 
 // Item is one thing a host has: an element of one of the sections.
 type Item interface {
 	Kind() Kind
 	Key() string // unique within its kind on one host
+	// LeaseID is the lease that the item is of; zero: the host's own, or one
+	// read back from a kernel that does not know whose it is.
+	LeaseID() vnet.LeaseID
 	// Meet returns what both item and other (same kind and key) allow: the
 	// smaller rates and limits, else the properties of item.
 	Meet(other Item) Item
 	String() string // one readable line
+
+	// addTo puts the item into its section of a host: without a section there
+	// is no item.
+	addTo(*Host)
 }
 
 // Items lists the host's items in building order, by key within a kind.
 func (h Host) Items() []Item {
 	var items []Item
-	items = appendItems(items, h.Uplinks)
-	items = appendItems(items, h.Names)
-	items = appendItems(items, h.Nodes)
-	items = appendItems(items, h.Switches)
-	items = appendItems(items, h.VxSwitches)
-	items = appendItems(items, h.Links)
-	items = appendItems(items, h.Overlay)
-	items = appendItems(items, h.Routers)
-	items = appendItems(items, h.SwitchPorts)
-	items = appendItems(items, h.VxSwitchPorts)
-	return appendItems(items, h.Spreads)
+	for _, s := range sections {
+		items = append(items, s.list(h)...)
+	}
+	return items
 }
 
 // Add puts an item into its section.
-func (h *Host) Add(item Item) {
-	switch item := item.(type) {
-	case Uplink:
-		h.Uplinks = append(h.Uplinks, item)
-	case NameTable:
-		h.Names = append(h.Names, item)
-	case VNode:
-		h.Nodes = append(h.Nodes, item)
-	case VSwitch:
-		h.Switches = append(h.Switches, item)
-	case SwitchPort:
-		h.SwitchPorts = append(h.SwitchPorts, item)
-	case VxSwitch:
-		h.VxSwitches = append(h.VxSwitches, item)
-	case VxSwitchPort:
-		h.VxSwitchPorts = append(h.VxSwitchPorts, item)
-	case VxLink:
-		h.Links = append(h.Links, item)
-	case Overlay:
-		h.Overlay = append(h.Overlay, item)
-	case Spread:
-		h.Spreads = append(h.Spreads, item)
-	case VxRouter:
-		h.Routers = append(h.Routers, item)
-	}
-}
+func (h *Host) Add(item Item) { item.addTo(h) }
 
-// appendItems makes each key once: they are put together from names.
-func appendItems[T Item](items []Item, section []T) []Item {
+// byKey makes each key once: they are put together from names.
+func byKey[T Item](section []T) []Item {
 	type keyed struct {
 		key  string
 		item Item
@@ -125,8 +127,9 @@ func appendItems[T Item](items []Item, section []T) []Item {
 		sorted[i] = keyed{item.Key(), item}
 	}
 	slices.SortFunc(sorted, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
-	for _, k := range sorted {
-		items = append(items, k.item)
+	items := make([]Item, len(sorted))
+	for i, k := range sorted {
+		items[i] = k.item
 	}
 	return items
 }

@@ -85,6 +85,16 @@ func (s Spread) Key() string {
 	return s.Prefix.String()
 }
 
+// LeaseID is the lease of the tunnel; spreads of other prefixes are the host's own.
+func (s Spread) LeaseID() vnet.LeaseID {
+	if s.VNI == 0 || len(s.Paths) == 0 {
+		return vnet.LeaseID{}
+	}
+	return s.Paths[0].Lease
+}
+
+func (s Spread) addTo(h *Host) { h.Spreads = append(h.Spreads, s) }
+
 // Meet is the spread itself: there is no amount in it.
 func (s Spread) Meet(Item) Item { return s }
 

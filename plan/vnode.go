@@ -53,6 +53,11 @@ func (VNode) Kind() Kind { return KindVNode }
 // Key is the namespace.
 func (n VNode) Key() string { return Namespace(n.Lease, n.Node) }
 
+// LeaseID is the lease that it is of.
+func (n VNode) LeaseID() vnet.LeaseID { return n.Lease }
+
+func (n VNode) addTo(h *Host) { h.Nodes = append(h.Nodes, n) }
+
 // Meet keeps the smaller limits; 0 is no limit.
 func (n VNode) Meet(other Item) Item {
 	o := other.(VNode)

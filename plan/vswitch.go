@@ -92,6 +92,11 @@ func (VSwitch) Kind() Kind { return KindVSwitch }
 // Key is the namespace.
 func (s VSwitch) Key() string { return SwitchNamespace(s.Lease, s.Switch) }
 
+// LeaseID is the lease that it is of.
+func (s VSwitch) LeaseID() vnet.LeaseID { return s.Lease }
+
+func (s VSwitch) addTo(h *Host) { h.Switches = append(h.Switches, s) }
+
 // Meet is the switch itself: there is no amount in it.
 func (s VSwitch) Meet(Item) Item { return s }
 
@@ -108,6 +113,11 @@ func (SwitchPort) Kind() Kind { return KindSwitchPort }
 
 // Key is namespace and interface.
 func (p SwitchPort) Key() string { return SwitchNamespace(p.Lease, p.Switch) + "/" + p.Interface }
+
+// LeaseID is the lease that it is of.
+func (p SwitchPort) LeaseID() vnet.LeaseID { return p.Lease }
+
+func (p SwitchPort) addTo(h *Host) { h.SwitchPorts = append(h.SwitchPorts, p) }
 
 // Meet is the port itself: its limits do not book anything.
 func (p SwitchPort) Meet(Item) Item { return p }

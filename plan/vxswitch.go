@@ -64,6 +64,11 @@ func (VxSwitch) Kind() Kind { return KindVxSwitch }
 // Key is the namespace.
 func (s VxSwitch) Key() string { return EngineNamespace(s.Lease, s.Switch) }
 
+// LeaseID is the lease that it is of.
+func (s VxSwitch) LeaseID() vnet.LeaseID { return s.Lease }
+
+func (s VxSwitch) addTo(h *Host) { h.VxSwitches = append(h.VxSwitches, s) }
+
 // Meet is the switch with the smaller buffers of both: what they take of the
 // host's memory is booked.
 func (s VxSwitch) Meet(other Item) Item {
@@ -108,6 +113,11 @@ func (VxSwitchPort) Kind() Kind { return KindVxSwitchPort }
 
 // Key is namespace and interface.
 func (p VxSwitchPort) Key() string { return EngineNamespace(p.Lease, p.Switch) + "/" + p.Interface }
+
+// LeaseID is the lease that it is of.
+func (p VxSwitchPort) LeaseID() vnet.LeaseID { return p.Lease }
+
+func (p VxSwitchPort) addTo(h *Host) { h.VxSwitchPorts = append(h.VxSwitchPorts, p) }
 
 // Meet is the port with the smaller capacities of both.
 func (p VxSwitchPort) Meet(other Item) Item {

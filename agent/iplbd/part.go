@@ -74,7 +74,8 @@ func (p *Part) Close() {
 func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindSpread} }
 
 // Observe lists what the kernel has. A path that another agent put there, or
-// whose device is another one now, is listed by its name only.
+// whose device is another one now, is listed by its name only, and its lease if
+// this agent knows it.
 func (p *Part) Observe(ctx context.Context, have *plan.Host) error {
 	return p.owning(ctx, func() error { return p.observe(have) })
 }
@@ -94,8 +95,11 @@ func (p *Part) observe(have *plan.Host) error {
 	}
 	for vni, relays := range tunnels {
 		s := plan.Spread{VNI: vnet.VNI(vni)}
-		if known := p.done[s.Key()]; known.VNI != 0 && slices.Equal(known.Paths[0].Relays, relays) && p.attachedTo(known.Interface) {
-			s = known
+		if known, ours := p.done[s.Key()]; ours {
+			s.Paths = []plan.RelayPath{{Lease: known.LeaseID()}}
+			if slices.Equal(known.Paths[0].Relays, relays) && p.attachedTo(known.Interface) {
+				s = known
+			}
 		}
 		have.Add(s)
 	}

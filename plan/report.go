@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"sublet/vnet"
+)
+
+// Report is what an agent says of its host.
+type Report struct {
+	Host     vnet.HostID       `json:"host"`
+	Revision uint64            `json:"revision"`         // the plan last applied completely
+	Tried    uint64            `json:"tried,omitempty"`  // the plan last gone through, with Errors if more than Revision
+	Agent    string            `json:"agent"`            // where exec and capture are served
+	Errors   Errors            `json:"errors,omitempty"` // what could not be done
+	Drift    uint64            `json:"drift,omitempty"`  // repairs since start
+	Features map[string]string `json:"features,omitempty"`
+	Dark     []string          `json:"dark,omitempty"` // interfaces of the host without a carrier, sorted
+}
+
+// ItemError is what could not be done to one item, or, with Op Observe, what
+// could not be read.
+type ItemError struct {
+	Kind  Kind         `json:"kind,omitempty"` // of the item; "": the host as a whole
+	Key   string       `json:"key,omitempty"`
+	Lease vnet.LeaseID `json:"lease,omitzero"` // of the item; zero: see OfHost
+	Op    Op           `json:"op,omitempty"`   // "": an agent of a former version reported it
+	Text  string       `json:"text"`
+}
+
+// NewItemError says that a step failed.
+func NewItemError(s Step, err error) ItemError {
+	return ItemError{Kind: s.Item.Kind(), Key: s.Item.Key(), Lease: s.Item.LeaseID(), Op: s.Op, Text: err.Error()}
+}
+
+// OfHost says that an error concerns every lease on the host. An error that
+// does not, and that names no lease, is of an item whose lease is not known.
+func (e ItemError) OfHost() bool {
+	return e.Lease == vnet.LeaseID{} && (e.Kind == KindUplink || e.Op == Observe)
+}
+
+// Item names what the error is of: its kind and key.
+func (e ItemError) Item() string { return strings.TrimSpace(string(e.Kind) + " " + e.Key) }
+
+func (e ItemError) String() string {
+	words := slices.DeleteFunc([]string{e.Item(), string(e.Op), e.Text}, func(w string) bool { return w == "" })
+	return strings.Join(words, ": ")
+}
+
+// Errors of a report, by kind and key.
+type Errors []ItemError
+
+// Sort orders errors by kind and key.
+func (e Errors) Sort() {
+	slices.SortFunc(e, func(a, b ItemError) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key)) })
+}
+
+// UnmarshalJSON reads a list, or what agents reported before there were
+// lists: an object of texts by kind and key, from which no lease can be told.
+func (e *Errors) UnmarshalJSON(text []byte) error {
+	var former map[string]string
+	if json.Unmarshal(text, &former) != nil {
+		return json.Unmarshal(text, (*[]ItemError)(e))
+	}
+	*e = nil
+	for _, item := range slices.Sorted(maps.Keys(former)) {
+		kind, key, _ := strings.Cut(item, " ")
+		*e = append(*e, ItemError{Kind: Kind(kind), Key: key, Text: former[item]})
+	}
+	return nil
+}
