@@ -23,6 +23,7 @@ import (
 	"sublet/agent"
 	"sublet/agent/capture"
 	"sublet/agent/session"
+	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 	"sublet/datapath/overlay"
 	"sublet/datapath/vnode"
@@ -76,6 +77,9 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		o.data = filepath.Join(a.run, "agent")
 	}
 	if err := cmp.Or(trusted(a.run), trusted(o.data)); err != nil {
+		return err
+	}
+	if err := bpf.Supported(); err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(a.err, nil)).With("host", o.host)

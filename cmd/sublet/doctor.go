@@ -1,7 +1,9 @@
 package main
 
 import (
-	"errors"
+	"cmp"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,38 +15,67 @@ import (
 type finding struct {
 	Feature string `json:"feature"`
 	State   string `json:"state"` // yes, no, unknown
+	Needed  bool   `json:"needed"`
 	Detail  string `json:"detail,omitempty"`
 	Means   string `json:"means"`
 }
 
 func (a *app) doctor() *cobra.Command {
 	return a.noun(&cobra.Command{
-		Use:     "doctor",
-		Short:   "Say what this kernel and machine can do and lack, and what that means",
+		Use:   "doctor",
+		Short: "Say what this kernel and machine can do and lack, and what that means",
+		Long: `Say what this kernel and machine can do and lack, and what that means. Nothing
+of the machine is changed. Exit 1: something that is needed is not there.`,
 		Example: "  sublet doctor\n  sublet doctor -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := a.checkFormat(); err != nil {
 				return err
 			}
+			list := append(kernel.Features(), bpf.Features()...)
 			findings := []finding{}
 			var rows [][]string
-			for _, f := range append(kernel.Features(), bpf.Features()...) {
+			for _, f := range list {
 				found := examine(f)
 				findings = append(findings, found)
-				rows = append(rows, []string{found.Feature, found.State, found.Means, found.Detail})
+				rows = append(rows, []string{found.Feature, found.State, need(f), found.Means, found.Detail})
 			}
-			return a.print(findings, "FEATURE HERE WITHOUT-IT DETAIL", rows)
+			if err := a.print(findings, "FEATURE HERE NEED WITHOUT-IT DETAIL", rows); err != nil {
+				return err
+			}
+			return cmp.Or(bpf.Supported(), lacking(list))
 		},
 	})
 }
 
-func examine(f kernel.Feature) finding {
-	switch {
-	case f.Err == nil:
-		return finding{Feature: f.Name, State: "yes", Means: f.Means}
-	case errors.Is(f.Err, kernel.ErrNotSupported):
-		return finding{Feature: f.Name, State: "no", Detail: f.Err.Error(), Means: f.Means}
+func need(f kernel.Feature) string {
+	if f.Needed {
+		return "needed"
 	}
-	return finding{Feature: f.Name, State: "unknown", Detail: f.Err.Error(), Means: f.Means}
+	return "optional"
+}
+
+// lacking is an error that names what is needed and not there.
+func lacking(list []kernel.Feature) error {
+	var names []string
+	for _, f := range list {
+		if f.Needed && f.Lacks() {
+			names = append(names, f.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("this machine lacks what is needed: %s", strings.Join(names, ", "))
+}
+
+func examine(f kernel.Feature) finding {
+	found := finding{Feature: f.Name, State: "yes", Needed: f.Needed, Means: f.Means}
+	if f.Err != nil {
+		found.State, found.Detail = "unknown", f.Err.Error()
+	}
+	if f.Lacks() {
+		found.State = "no"
+	}
+	return found
 }

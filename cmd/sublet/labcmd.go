@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sublet/datapath/bpf"
 	"sublet/embed/topology"
 	"sublet/internal/ground"
 	"sublet/internal/lab"
@@ -122,7 +124,7 @@ func (a *app) labSubstrate(arg string, servers int) (vnet.Substrate, error) {
 }
 
 func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate, ospf bool) error {
-	if err := a.mayLab(); err != nil {
+	if err := cmp.Or(a.mayLab(), bpf.Supported()); err != nil {
 		return err
 	}
 	exe, err := os.Executable()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sublet/datapath/bpf"
 	"sublet/lease"
 	"sublet/lease/api"
 	"sublet/lease/store"
@@ -65,6 +66,9 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	config, err := a.serverConfig(o)
+	if err == nil && o.withAgent {
+		err = bpf.Supported()
+	}
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package bpf
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -164,6 +166,66 @@ func TestMapOfAnotherLayoutIsMadeAnew(t *testing.T) {
 		if len(renewed) != step.renewed {
 			t.Errorf("with values of %d bytes %v were made anew", step.value, renewed)
 		}
+	}
+}
+
+// A load that fails, here for want of file descriptors once some maps are made
+// and others put aside, leaves what was pinned before it, and no more.
+func TestFailedLoadLeavesNothingBehind(t *testing.T) {
+	h := testHost(t)
+	spec := func(value uint32) *ebpf.CollectionSpec {
+		s := &ebpf.CollectionSpec{Maps: make(map[string]*ebpf.MapSpec), Programs: map[string]*ebpf.ProgramSpec{"verdict": verdict(t, 0)}}
+		for _, name := range []string{"one", "two", "three", "four", "five", "six"} {
+			s.Maps[name] = &ebpf.MapSpec{Name: name, Type: ebpf.Hash, KeySize: 4, ValueSize: value, MaxEntries: 1, Pinning: ebpf.PinByName}
+		}
+		return s
+	}
+	p := testPins(t, h)
+	failing := func(value uint32) {
+		t.Helper()
+		var was unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+			t.Fatal(err)
+		}
+		next, err := unix.Dup(0) // the lowest free number
+		if err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(next)
+		few := unix.Rlimit{Cur: uint64(next) + 4, Max: was.Max}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = p.Load(spec(value))
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(err, unix.EMFILE) {
+			t.Fatalf("with four file descriptors the load says %v", err)
+		}
+	}
+	failing(4)
+	if _, err := os.Stat(p.dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a failed load left its directory: %v", err)
+	}
+	p = testPins(t, h)
+	c, _, err := p.Load(spec(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Maps["four"].Put(uint32(7), uint32(9)); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	failing(8)
+	c, renewed, err := p.Load(spec(4))
+	if err != nil || len(renewed) > 0 {
+		t.Fatalf("after a failed load of another layout %v were made anew: %v", renewed, err)
+	}
+	defer c.Close()
+	var value uint32
+	if err := c.Maps["four"].Lookup(uint32(7), &value); err != nil || value != 9 {
+		t.Errorf("a failed load of another layout emptied a map: %d, %v", value, err)
 	}
 }
 

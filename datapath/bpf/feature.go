@@ -18,13 +18,19 @@ import (
 // Features tries out what the programs of the datapath need, in a namespace of
 // its own. It needs root.
 func Features() []kernel.Feature {
+	return append(vital(),
+		kernel.Feature{Name: "AF_XDP sockets", Err: lacking(tryXSK()), Means: "hosting switches have no xdp ports; packet sockets and TAP devices work (Linux 5.10)"},
+		kernel.Feature{Name: "io_uring", Err: lacking(tryUring()), Means: "hosting switches make two calls for each frame of a TAP device; with it many share one (Linux 6.4)"},
+		kernel.Feature{Name: "bpf file system", Needed: true, Err: lacking(tryFS()), Means: "networks do not outlive their agent"},
+	)
+}
+
+// vital are those that older kernels lack and no lease between hosts works without.
+func vital() []kernel.Feature {
 	return []kernel.Feature{
-		{Name: "program links (TCX)", Err: lacking(tryTCX()), Means: "no link between hosts, router or switch works (Linux 6.6)"},
-		{Name: "redirect to peer", Err: lacking(features.HaveProgramHelper(ebpf.SchedCLS, asm.FnRedirectPeer)), Means: "no virtual link works (Linux 5.10)"},
-		{Name: "room for headers", Err: lacking(features.HaveProgramHelper(ebpf.SchedCLS, asm.FnSkbAdjustRoom)), Means: "links between hosts do not work"},
-		{Name: "AF_XDP sockets", Err: lacking(tryXSK()), Means: "hosting switches have no xdp ports; packet sockets and TAP devices work (Linux 5.10)"},
-		{Name: "io_uring", Err: lacking(tryUring()), Means: "hosting switches make two calls for each frame of a TAP device; with it many share one (Linux 6.4)"},
-		{Name: "bpf file system", Err: lacking(tryFS()), Means: "networks do not outlive their agent"},
+		{Name: "program links (TCX)", Needed: true, Err: lacking(tryTCX()), Means: "no link between hosts, router or switch works (Linux 6.6)"},
+		{Name: "redirect to peer", Needed: true, Err: lacking(features.HaveProgramHelper(ebpf.SchedCLS, asm.FnRedirectPeer)), Means: "no virtual link works (Linux 5.10)"},
+		{Name: "room for headers", Needed: true, Err: lacking(features.HaveProgramHelper(ebpf.SchedCLS, asm.FnSkbAdjustRoom)), Means: "links between hosts do not work"},
 	}
 }
 

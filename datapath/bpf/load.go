@@ -3,7 +3,10 @@ package bpf
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
+	"strings"
 
 	"github.com/cilium/ebpf"
 )
@@ -12,8 +15,85 @@ import (
 // the pinned ones, with what is in them; one whose layout this version changed
 // is made anew, empty: fill it before the programs that use it are attached.
 // Programs are the pinned ones where those are the same code on the same
-// maps. renewed names the maps that were made by this call.
+// maps. renewed names the maps that were made by this call. An error leaves
+// the pins that were there before, and no others: where there were none the
+// part's directory is gone.
 func (p *Pins) Load(spec *ebpf.CollectionSpec) (c *ebpf.Collection, renewed []string, err error) {
+	if err := p.putBack(); err != nil { // of a load that was killed
+		return nil, nil, err
+	}
+	before, err := p.Names()
+	if err != nil {
+		return nil, nil, fmt.Errorf("list pinned programs: %w", err)
+	}
+	if c, renewed, err = p.load(spec); err != nil {
+		return nil, nil, errors.Join(err, p.restore(before))
+	}
+	for _, name := range renewed {
+		if err := p.Remove(name + aside); err != nil {
+			c.Close()
+			return nil, nil, err
+		}
+	}
+	return c, renewed, nil
+}
+
+// aside ends the pin of a map of an older layout while its successor is made.
+const aside = "_old"
+
+// putBack undoes what outdated put aside.
+func (p *Pins) putBack() error {
+	names, err := p.Names()
+	if err != nil {
+		return fmt.Errorf("list pinned programs: %w", err)
+	}
+	for _, old := range names {
+		name, is := strings.CutSuffix(old, aside)
+		if !is {
+			continue
+		}
+		if err := os.Rename(p.Path(old), p.Path(name)); err != nil {
+			return fmt.Errorf("put back what was pinned: %w", err)
+		}
+	}
+	return nil
+}
+
+// restore leaves the pins that were there before a load, and takes away a
+// directory without pins.
+func (p *Pins) restore(before []string) error {
+	errs := []error{p.putBack()}
+	now, err := p.Names()
+	errs = append(errs, err)
+	for _, name := range now {
+		if !slices.Contains(before, name) {
+			errs = append(errs, p.Remove(name))
+		}
+	}
+	return errors.Join(append(errs, p.Close())...)
+}
+
+func (p *Pins) load(spec *ebpf.CollectionSpec) (*ebpf.Collection, []string, error) {
+	renewed, err := p.outdated(spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: p.dir}})
+	if err != nil {
+		return nil, nil, fmt.Errorf("load programs: %w", err)
+	}
+	for name, program := range c.Programs {
+		if c.Programs[name], err = p.keep(name, program); err != nil {
+			c.Close()
+			return nil, nil, err
+		}
+	}
+	return c, renewed, nil
+}
+
+// outdated lists the maps that have to be made, sorted, and puts those of
+// another layout aside.
+func (p *Pins) outdated(spec *ebpf.CollectionSpec) (names []string, err error) {
 	for name, m := range spec.Maps {
 		if m.Pinning != ebpf.PinByName {
 			continue
@@ -26,23 +106,13 @@ func (p *Pins) Load(spec *ebpf.CollectionSpec) (c *ebpf.Collection, renewed []st
 		if err == nil {
 			continue
 		}
-		renewed = append(renewed, name)
-		if err := p.Remove(name); err != nil {
-			return nil, nil, err
+		names = append(names, name)
+		if err := os.Rename(p.Path(name), p.Path(name+aside)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("put %s aside: %w", name, err)
 		}
 	}
-	slices.Sort(renewed)
-	c, err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: p.dir}})
-	if err != nil {
-		return nil, nil, fmt.Errorf("load programs: %w", err)
-	}
-	for name, program := range c.Programs {
-		if c.Programs[name], err = p.keep(name, program); err != nil {
-			c.Close()
-			return nil, nil, err
-		}
-	}
-	return c, renewed, nil
+	slices.Sort(names)
+	return names, nil
 }
 
 // ProgramPin names the pin of a program.

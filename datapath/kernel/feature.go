@@ -12,65 +12,68 @@ import (
 
 // Feature is something this machine may lack.
 type Feature struct {
-	Name  string
-	Err   error  // nil: there; ErrNotSupported: not there; another: could not tell
-	Means string // what lacks without it
+	Name   string
+	Needed bool   // nothing runs without it
+	Err    error  // nil: there; ErrNotSupported: not there; another: could not tell
+	Means  string // what lacks without it
 }
 
+// Lacks says that this machine is known not to have it.
+func (f Feature) Lacks() bool { return errors.Is(f.Err, ErrNotSupported) }
+
 // Features tries out what Sublet uses or may use, in namespaces of its own
-// that vanish at once. It needs root.
+// that vanish at once. It needs root, and loads no module: what is a module
+// that is not loaded is taken for there.
 func Features() []Feature {
 	list := []Feature{
-		{"network namespaces", namespaceFeature("net"), "nothing works: every node is one"},
-		{"user namespaces", namespaceFeature("user"), "nodes cannot be made: root inside would be root of the host"},
-		{"process namespaces", namespaceFeature("pid"), "sublet exec does not work"},
+		{"network namespaces", true, namespaceFeature("net"), "nothing works: every node is one"},
+		{"user namespaces", true, namespaceFeature("user"), "nodes cannot be made: root inside would be root of the host"},
+		{"process namespaces", false, namespaceFeature("pid"), "sublet exec does not work"},
+		{"device veth", true, deviceFeature("veth"), "no virtual link works"},
 	}
 	for _, f := range []struct{ kind, means string }{
-		{"veth", "no virtual link works"},
 		{"vxlan", "packets between hosts are copied once more: nodes reserve no room for outer headers; datagrams sent in large pieces are cut"},
-		{"gre", "nothing: GRE tunnels need no device"},
-		{"ipip", "nothing: IP-in-IP tunnels need no device"},
-		{"geneve", "nothing: Geneve tunnels need no device"},
-		{"vrf", "nothing today: routers are namespaces of their own"},
 		{"bridge", "packets between hosts are copied once more: nodes reserve no room for outer headers"},
 	} {
-		list = append(list, Feature{"device " + f.kind, deviceFeature(f.kind), f.means})
+		list = append(list, Feature{"device " + f.kind, false, deviceFeature(f.kind), f.means})
 	}
-	for _, f := range []struct{ kind, means string }{
-		{"tbf", "rates of links are not enforced"},
-		{"htb", "links between hosts are not guaranteed their rate"},
-		{"bfifo", "queues cannot be sized"},
-		{"clsact", "no virtual link works: frames find no way"},
-		{"netem", "the lab cannot delay its wires"},
-		{"fq", "nothing: shaping does not depend on pacing"},
+	for _, f := range []struct {
+		kind, module string
+		needed       bool
+		means        string
+	}{
+		{"tbf", "sch_tbf", true, "rates of links are not enforced"},
+		{"htb", "sch_htb", true, "links between hosts are not guaranteed their rate"},
+		{"bfifo", "sch_fifo", true, "queues cannot be sized"},
+		{"clsact", "sch_ingress", true, "no virtual link works: frames find no way"},
+		{"netem", "sch_netem", false, "the lab cannot delay its wires"},
 	} {
-		list = append(list, Feature{"qdisc " + f.kind, qdiscFeature(f.kind), f.means})
+		list = append(list, Feature{"qdisc " + f.kind, f.needed, qdiscFeature(f.kind, f.module), f.means})
 	}
 	return append(list, machineFeatures()...)
 }
 
 // machineFeatures are those outside the network code.
 func machineFeatures() []Feature {
-	list := []Feature{{"filter cls_bpf", programFeature(), "no virtual link works: frames find no way"}}
+	list := []Feature{{"filter cls_bpf", true, programFeature(), "no virtual link works: frames find no way"}}
 	groups, err := FindCgroups("/sys/fs/cgroup")
 	for _, f := range []struct{ controller, means string }{
 		{"cpu", "a node's cpu limit cannot be set"},
 		{"memory", "a node's memory limit cannot be set"},
 		{"pids", "a node may start processes without limit"},
 	} {
-		list = append(list, Feature{"cgroup " + f.controller, groups.feature(f.controller, err), f.means})
+		list = append(list, Feature{"cgroup " + f.controller, false, groups.feature(f.controller, err), f.means})
 	}
 	_, tracked := groups.tracker()
-	list = append(list, Feature{"cgroup tracking", tracked, "no node can be made: its processes could not be found again"})
+	list = append(list, Feature{"cgroup tracking", true, tracked, "no node can be made: its processes could not be found again"})
 	for _, f := range []struct{ name, path, means string }{
 		{"BTF", "/sys/kernel/btf/vmlinux", "routers forward by their stacks only: the short way asks the kernel whether its table is still right"},
-		{"Open vSwitch datapath", "/sys/module/openvswitch", "nothing: Sublet does not use it"},
 		{"FRR zebra", FRR("zebra"), "routers with protocol: ospf fail (apt-get install frr)"},
 		{"FRR ospfd", FRR("ospfd"), "routers with protocol: ospf fail (apt-get install frr)"},
 	} {
-		list = append(list, Feature{f.name, pathFeature(f.path), f.means})
+		list = append(list, Feature{f.name, false, pathFeature(f.path), f.means})
 	}
-	return append(list, Feature{"nsenter", commandFeature("nsenter"), "sublet exec and OSPF do not work (apt-get install util-linux)"})
+	return append(list, Feature{"nsenter", false, commandFeature("nsenter"), "sublet exec and OSPF do not work (apt-get install util-linux)"})
 }
 
 func namespaceFeature(kind string) error { return pathFeature("/proc/self/ns/" + kind) }
@@ -98,32 +101,28 @@ func (c Cgroups) feature(controller string, err error) error {
 	return err
 }
 
-// deviceFeature makes a device of a kind.
+// deviceFeature makes a device of a kind, which is its module's name too.
 func deviceFeature(kind string) error {
+	if loadable(kind) {
+		return nil
+	}
 	return trial(func(c *Conn) error { return c.Do(device(kind)) })
 }
 
 // device is the least that each kind asks for.
 func device(kind string) *Message {
-	address := []byte{192, 0, 2, 1}
 	return NewLink("trial", kind, func(m *Message) {
-		switch kind {
-		case "vxlan":
+		if kind == "vxlan" {
 			m.Uint32(1, 1).Uint16BE(15, 4789) // VNI, port
-		case "geneve":
-			m.Uint32(1, 1).Attr(2, address) // VNI, remote
-		case "gre":
-			m.Attr(7, address) // remote
-		case "ipip":
-			m.Attr(3, address) // remote
-		case "vrf":
-			m.Uint32(1, 10) // table
 		}
 	})
 }
 
 // qdiscFeature puts a qdisc on a device.
-func qdiscFeature(kind string) error {
+func qdiscFeature(kind, module string) error {
+	if loadable(module) {
+		return nil
+	}
 	return onTrialDevice(func(c *Conn, index int) error {
 		switch kind {
 		case "clsact":
@@ -144,6 +143,9 @@ func qdiscFeature(kind string) error {
 // programFeature asks for a filter without a program: a kernel with cls_bpf
 // says that the program is missing.
 func programFeature() error {
+	if loadable("sch_ingress") || loadable("cls_bpf") {
+		return nil
+	}
 	err := onTrialDevice(func(c *Conn, index int) error {
 		if err := c.SetClsact(index); err != nil {
 			return err

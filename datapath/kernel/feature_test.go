@@ -22,7 +22,7 @@ func TestFeatures(t *testing.T) {
 	if err := deviceFeature("no-such-kind"); !errors.Is(err, ErrNotSupported) {
 		t.Errorf("an unknown device: %v", err)
 	}
-	if err := qdiscFeature("no-such-kind"); !errors.Is(err, ErrNotSupported) {
+	if err := qdiscFeature("no-such-kind", "no-such-module"); !errors.Is(err, ErrNotSupported) {
 		t.Errorf("an unknown qdisc: %v", err)
 	}
 }
