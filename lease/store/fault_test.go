@@ -24,7 +24,8 @@ import (
 // write is the child of TestKill: it saves leases for ever and prints the
 // serial of each one that was acknowledged.
 func write(dir string) {
-	s, err := Open(context.Background(), Config{Dir: dir})
+	ttl, _ := time.ParseDuration(os.Getenv("SUBLET_TEST_TTL"))
+	s, err := Open(context.Background(), Config{Dir: dir, TTL: ttl})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -79,8 +79,12 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err := s.reach(); err != nil {
 		return nil, err
 	}
+	take := campaign
+	if s.embedded != nil {
+		take = lead
+	}
 	var err error
-	if s.leader, err = campaign(ctx, s.client, config, s.embedded != nil); err != nil {
+	if s.leader, err = take(ctx, s.client, config); err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -122,7 +126,7 @@ func (s *Store) reach() (err error) {
 }
 
 // Deposed is closed when this process no longer leads.
-func (s *Store) Deposed() <-chan struct{} { return s.leader.session.Done() }
+func (s *Store) Deposed() <-chan struct{} { return s.leader.deposed }
 
 // Failed reports the embedded etcd's end, if it ends by itself; nil channel
 // for an external cluster.
@@ -137,7 +141,7 @@ func (s *Store) Failed() <-chan error {
 // closing once.
 func (s *Store) Close() error {
 	s.closed.Do(func() {
-		if err := s.leader.resign(); err != nil {
+		if err := s.leader.resign(s.client); err != nil {
 			s.failed = fmt.Errorf("resign from leading the store: %w", err)
 		}
 		s.stop()

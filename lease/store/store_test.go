@@ -1,12 +1,16 @@
 package store
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -142,9 +146,7 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		want := lease.State{Leases: []vnet.Lease{sample(1, 1)}, Counters: lease.Counters{Serial: 1}}
 		save(t, s, lease.Changes{Counters: want.Counters, Leases: want.Leases})
-		if _, err := s.client.Revoke(t.Context(), s.leader.session.Lease()); err != nil { // as its expiry does
-			t.Fatal(err)
-		}
+		depose(t, s)
 		next := rival(t, s)
 		err := s.Save(t.Context(), lease.Changes{Counters: lease.Counters{Serial: 2}, Leases: []vnet.Lease{sample(2, 1)}})
 		if !errors.Is(err, lease.ErrNotLeader) || !errors.Is(err, ErrDeposed) {
@@ -160,6 +162,61 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 			t.Error("the deposed leader was not told")
 		}
 	})
+}
+
+// depose takes the leadership away: an external cluster's as its expiry does.
+func depose(t *testing.T, s *Store) {
+	t.Helper()
+	if s.leader.session == nil {
+		if _, err := s.client.Delete(t.Context(), s.leader.key); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if _, err := s.client.Revoke(t.Context(), s.leader.session.Lease()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSuspendedServerStillLeads stops a server with a store of its own for
+// longer than any leadership in a cluster lasts.
+func TestSuspendedServerStillLeads(t *testing.T) {
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), "SUBLET_TEST_WRITER="+dir(t), "SUBLET_TEST_TTL=1s")
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { child.Process.Kill(); child.Wait() })
+	var written atomic.Int64
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			written.Add(1)
+		}
+	}()
+	grows(t, &written, ended)
+	child.Process.Signal(syscall.SIGSTOP)
+	time.Sleep(4 * time.Second)
+	child.Process.Signal(syscall.SIGCONT)
+	grows(t, &written, ended)
+}
+
+// grows waits until a writer has had more acknowledged.
+func grows(t *testing.T, written *atomic.Int64, ended <-chan struct{}) {
+	t.Helper()
+	for before := written.Load(); written.Load() < before+10; {
+		select {
+		case <-ended:
+			t.Fatal("the writer ended")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 func TestSecondWaitsForFirst(t *testing.T) {

@@ -44,6 +44,7 @@ func (s *Store) try(ctx context.Context, operations []clientv3.Op) error {
 	case err != nil:
 		return explain(err)
 	case !response.Succeeded:
+		s.leader.depose()
 		return ErrDeposed
 	}
 	return nil
