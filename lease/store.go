@@ -12,6 +12,10 @@ import (
 // nothing was written, and the caller's Book is out of date.
 var ErrNotLeader = errors.New("this server is not the leader")
 
+// ErrFull is wrapped by Save when the store has no space left: nothing was
+// written, and what is stored can still be read.
+var ErrFull = errors.New("the store is full")
+
 // State is what a server needs to go on after a restart.
 type State struct {
 	Substrate vnet.Substrate            `json:"substrate"`

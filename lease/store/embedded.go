@@ -6,12 +6,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
 const (
@@ -23,9 +25,15 @@ const (
 	maxSocketPath = 107
 	// startTimeout bounds waiting for a single member to elect itself.
 	startTimeout = time.Minute
+	// segment is the size in bytes of the files of etcd's log, which it
+	// allocates one ahead; its own default of 64 MB is a third of /run on a
+	// small machine.
+	segment = 8 << 20
 	// history is how many revisions are kept behind the newest.
 	history = "1000"
 )
+
+func init() { wal.SegmentSizeBytes = segment }
 
 // SocketName is the embedded etcd's only listener, in its data directory: for
 // etcdctl and for backups. Sublet itself calls etcd in-process.
@@ -36,6 +44,9 @@ type embedded struct {
 	etcd *embed.Etcd
 	dir  string
 	lock *os.File
+
+	ballast *ballast
+	closing atomic.Bool
 }
 
 // startEmbedded starts etcd on its data directory.
@@ -47,8 +58,11 @@ func startEmbedded(config Config) (*embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &embedded{dir: config.Dir, lock: lock}
-	if e.etcd, err = embed.StartEtcd(embeddedConfig(config)); err == nil {
+	e := &embedded{dir: config.Dir, lock: lock, ballast: newBallast(config.Dir, config.Reserve-config.floor())}
+	if err = e.makeRoom(2*config.floor(), 0); err == nil {
+		e.etcd, err = embed.StartEtcd(e.config(config))
+	}
+	if err == nil {
 		err = e.ready()
 	}
 	if err != nil {
@@ -105,8 +119,8 @@ func makePrivate(dir string) error {
 	return nil
 }
 
-// embeddedConfig is etcd with one member, no peers, no TCP and few words.
-func embeddedConfig(config Config) *embed.Config {
+// config is etcd with one member, no peers, no TCP and few words.
+func (e *embedded) config(config Config) *embed.Config {
 	c := embed.NewConfig()
 	c.Name = "sublet"
 	c.Dir = config.Dir
@@ -124,24 +138,16 @@ func embeddedConfig(config Config) *embed.Config {
 	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModeRevision, history
 	c.SnapshotCount = 2_000 // entries of up to 1 MB stay in memory until a snapshot
 	c.SnapshotCatchUpEntries = 100
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(config.Logger.With(slog.String("of", "etcd"))))
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(config.Logger.With(slog.String("of", "etcd")), &e.closing))
 	return c
 }
 
 func (e *embedded) client() *clientv3.Client { return v3client.New(e.etcd.Server) }
 
 func (e *embedded) stop() {
+	e.closing.Store(true)
 	if e.etcd != nil {
 		e.etcd.Close()
 	}
 	e.lock.Close()
-}
-
-// free is the space in bytes that this process may still use on the store's disk.
-func (e *embedded) free() (int64, error) {
-	var stat syscall.Statfs_t
-	if err := syscall.Statfs(e.dir, &stat); err != nil {
-		return 0, fmt.Errorf("ask for the free space of %s: %w", e.dir, err)
-	}
-	return int64(stat.Bavail) * stat.Bsize, nil
 }

@@ -3,25 +3,33 @@ package store
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
 // zapLogger lets etcd speak through slog. Its warnings are mostly about
-// timing and go to debug; what ends it is an error here too.
-func zapLogger(to *slog.Logger) *zap.Logger {
-	return zap.New(slogCore{to: to})
+// timing and go to debug; what ends it is an error here too. While it is
+// closing, only what ends the process is said: etcd calls its own closed
+// listeners errors.
+func zapLogger(to *slog.Logger, closing *atomic.Bool) *zap.Logger {
+	return zap.New(slogCore{to: to, closing: closing})
 }
 
 // slogCore is a zapcore.Core on a slog.Logger.
 type slogCore struct {
-	to     *slog.Logger
-	fields []zapcore.Field
+	to      *slog.Logger
+	closing *atomic.Bool
+	fields  []zapcore.Field
 }
 
 func (c slogCore) Enabled(level zapcore.Level) bool {
-	return level >= zapcore.WarnLevel && c.to.Enabled(context.Background(), slogLevel(level))
+	least := zapcore.WarnLevel
+	if c.closing.Load() {
+		least = zapcore.PanicLevel
+	}
+	return level >= least && c.to.Enabled(context.Background(), slogLevel(level))
 }
 
 func (c slogCore) With(fields []zapcore.Field) zapcore.Core {

@@ -108,8 +108,11 @@ func (s *Store) Save(ctx context.Context, c lease.Changes) error {
 	}
 	for _, batch := range s.batches(operations) {
 		if err := s.commit(ctx, batch...); err != nil {
-			if errors.Is(err, ErrDeposed) {
+			switch {
+			case errors.Is(err, ErrDeposed):
 				err = fmt.Errorf("%w: %w", lease.ErrNotLeader, err)
+			case errors.Is(err, ErrNoSpace):
+				err = fmt.Errorf("%w: %w", lease.ErrFull, err)
 			}
 			return fmt.Errorf("save to the store: %w", err)
 		}

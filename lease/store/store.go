@@ -42,9 +42,10 @@ type Config struct {
 	Dir string
 	// Quota bounds the embedded database in bytes; 0 means 2 GiB.
 	Quota int64
-	// Reserve is the free disk space in bytes below which Room is an error;
-	// below half of it every write is refused. 0 means 256 MiB: etcd
-	// preallocates logs of 64 MiB and ends the process when the disk is full.
+	// Reserve is the disk space in bytes without which Room is an error: what
+	// is free and the ballast together. With less than a fifth of it free
+	// every write is refused. 0 means 160 MiB: etcd allocates its log and its
+	// database 8 and 16 MiB ahead and ends the process when the disk is full.
 	Reserve int64
 
 	// Endpoints of an external cluster: host:port, https://host:port or
@@ -96,7 +97,7 @@ func (c *Config) fill() {
 		c.Quota = 2 << 30
 	}
 	if c.Reserve == 0 {
-		c.Reserve = 256 << 20
+		c.Reserve = 160 << 20
 	}
 	if c.TTL == 0 {
 		c.TTL = 5 * time.Second

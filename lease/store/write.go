@@ -25,8 +25,10 @@ const maxValue = 256 << 20
 // written nothing, except that after a lost connection to an external cluster
 // the outcome is unknown until it is read.
 func (s *Store) commit(ctx context.Context, operations ...clientv3.Op) error {
-	if err := s.room(s.config.Reserve / 2); err != nil {
-		return err
+	if s.embedded != nil {
+		if err := s.embedded.makeRoom(s.config.floor(), 2*s.config.floor()); err != nil {
+			return err
+		}
 	}
 	err := s.try(ctx, operations)
 	if !errors.Is(err, ErrNoSpace) {
@@ -46,25 +48,6 @@ func (s *Store) try(ctx context.Context, operations []clientv3.Op) error {
 	case !response.Succeeded:
 		s.leader.depose()
 		return ErrDeposed
-	}
-	return nil
-}
-
-// Room is an error when the embedded store's disk is too full to take on
-// anything new. What is there already may still change and go: that needs
-// half of the reserve.
-func (s *Store) Room() error { return s.room(s.config.Reserve) }
-
-func (s *Store) room(need int64) error {
-	if s.embedded == nil {
-		return nil
-	}
-	free, err := s.embedded.free()
-	if err != nil {
-		return err
-	}
-	if free < need {
-		return fmt.Errorf("%w: the disk of %s has %d MiB free, needed are %d MiB", ErrNoSpace, s.config.Dir, free>>20, need>>20)
 	}
 	return nil
 }
