@@ -76,7 +76,7 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	books, err := store.Open(ctx, store.Config{Dir: filepath.Join(o.data, "etcd"), Endpoints: o.endpoints})
+	books, err := store.Open(ctx, store.Config{Dir: filepath.Join(o.data, "etcd"), Endpoints: o.endpoints, Logger: config.Log})
 	if err != nil {
 		return err
 	}

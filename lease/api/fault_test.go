@@ -148,6 +148,40 @@ func TestWhatIsNotSavedHasNotHappened(t *testing.T) {
 	wantError(t, "serving after being deposed", err, lease.ErrNotLeader)
 }
 
+// TestFullStoreIsRead lets a lease's window end while the store is full: what
+// is stored can be read, nothing can be changed, and when there is space again
+// the window ends.
+func TestFullStoreIsRead(t *testing.T) {
+	r := newRig(t)
+	full := &faultyStore{Store: r.store}
+	now := time.Now()
+	config := Config{Store: full, Substrate: &r.sub, Now: func() time.Time { return now }}
+	server := must[*Server](t)(New(t.Context(), config))
+	operator := &call{Caller: Caller{Operator: true, Tenant: "root"}}
+	ask := Ask{Request: pair("net", vnet.Mbit)}
+	ask.Request.Tenant, ask.Request.For = "root", time.Minute
+	must[Admission](t)(server.admit(operator, ask))
+
+	full.err, now = fmt.Errorf("save: %w", lease.ErrFull), now.Add(time.Hour)
+	server.tick(t.Context())
+	for name, s := range map[string]*Server{"running": server, "restarted": must[*Server](t)(New(t.Context(), config))} {
+		ask.Request.Network = "net2"
+		if _, err := s.admit(operator, ask); problemOf(err).Status != 507 {
+			t.Errorf("%s: an admission on a full store gave %v", name, err)
+		}
+		if l := must[vnet.Lease](t)(s.leaseOf(vnet.LeaseID{Tenant: "root", Network: "net"})); l.State == vnet.Ended {
+			t.Errorf("%s: a window's end that could not be stored is told", name)
+		}
+	}
+	full.err = nil
+	server.tick(t.Context())
+	if l := must[vnet.Lease](t)(server.leaseOf(vnet.LeaseID{Tenant: "root", Network: "net"})); l.State != vnet.Ended {
+		t.Errorf("with space again the lease is %s", l.State)
+	}
+	ask.Request.Network = "net2"
+	must[Admission](t)(server.admit(operator, ask))
+}
+
 func TestDefectIsNotFatal(t *testing.T) {
 	r := newRig(t)
 	server := must[*Server](t)(New(t.Context(), Config{Store: r.store}))

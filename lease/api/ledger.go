@@ -28,6 +28,9 @@ func (s *Server) change(do func(now time.Time, b *lease.Book) error) error {
 	if s.broken != nil {
 		return unavailable(s.broken)
 	}
+	if s.full != nil {
+		return insufficient(s.full)
+	}
 	err := s.safely(do)
 	if err != nil && !decided(err) {
 		s.regain(err)
@@ -35,6 +38,9 @@ func (s *Server) change(do func(now time.Time, b *lease.Book) error) error {
 	}
 	if err := s.save(); err != nil {
 		s.regain(err)
+		if errors.Is(err, lease.ErrFull) {
+			return insufficient(err)
+		}
 		return unavailable(err)
 	}
 	return err
@@ -142,21 +148,49 @@ func (s *Server) restore(ctx context.Context) error {
 	}
 	book.Prices, book.MostMoves = s.prices, s.moves
 	s.book = book
-	if err := s.save(); err != nil {
+	err = s.save()
+	switch {
+	case errors.Is(err, lease.ErrFull):
+		return s.readOnly(now, state, err)
+	case err != nil:
 		return err
 	}
-	s.broken = nil
+	s.broken, s.full = nil, nil
 	return nil
+}
+
+// readOnly serves the book as it is stored until there is space for changes.
+func (s *Server) readOnly(now time.Time, state lease.State, full error) error {
+	book, err := lease.Restore(now, state)
+	if err != nil {
+		return err
+	}
+	if s.full == nil {
+		s.log.Error("nothing can be changed until the store has space", slog.Any("because", full))
+	}
+	s.book, s.broken, s.full = book, nil, full
+	return nil
+}
+
+// hasSpace tries a write that changes nothing.
+func (s *Server) hasSpace(ctx context.Context) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store.Save(ctx, lease.Changes{Counters: s.book.Changes().Counters}) == nil
 }
 
 // room is an error when the store can take on nothing new.
 func (s *Server) room() error {
 	if store, ok := s.store.(roomer); ok {
 		if err := store.Room(); err != nil {
-			return &Problem{Status: http.StatusInsufficientStorage, Detail: err.Error()}
+			return insufficient(err)
 		}
 	}
 	return nil
+}
+
+func insufficient(cause error) error {
+	return &Problem{Status: http.StatusInsufficientStorage, Detail: cause.Error()}
 }
 
 func unavailable(cause error) error {

@@ -46,6 +46,7 @@ type Server struct {
 	mu      sync.Mutex
 	book    *lease.Book
 	broken  error         // why book must not be used; nil: it may
+	full    error         // why it must not be changed; nil: it may
 	changed chan struct{} // closed and replaced when the book has changed
 	agents  map[vnet.HostID]agentState
 }
@@ -101,13 +102,16 @@ func (s *Server) adopt(sub *vnet.Substrate) error {
 	if err := sub.Check(); err != nil {
 		return fmt.Errorf("take on the substrate: %w", err)
 	}
-	return s.change(func(now time.Time, b *lease.Book) error {
+	same := false
+	err := s.look(func(_ time.Time, b *lease.Book) error {
 		b.KeepMeasured(sub)
-		if reflect.DeepEqual(b.Substrate(), *sub) {
-			return nil
-		}
-		return b.SetSubstrate(now, *sub)
+		same = reflect.DeepEqual(b.Substrate(), *sub)
+		return nil
 	})
+	if err != nil || same {
+		return err
+	}
+	return s.change(func(now time.Time, b *lease.Book) error { return b.SetSubstrate(now, *sub) })
 }
 
 // Timeouts of the HTTP server. Bodies and answers have theirs in the handlers,
@@ -195,7 +199,7 @@ func (s *Server) pause() time.Duration {
 	defer s.mu.Unlock()
 	now := s.now()
 	due := s.book.Next(now)
-	if due.IsZero() || s.broken != nil {
+	if due.IsZero() || s.broken != nil || s.full != nil {
 		return tickMost
 	}
 	return min(max(due.Sub(now), tickLeast), tickMost)
@@ -206,12 +210,14 @@ func (s *Server) pause() time.Duration {
 // Next does not name afterwards.
 func (s *Server) tick(ctx context.Context) {
 	s.mu.Lock()
-	broken := s.broken != nil
+	broken, full := s.broken != nil, s.full != nil
 	s.mu.Unlock()
 	var err error
-	if broken {
+	switch {
+	case full && !s.hasSpace(ctx):
+	case broken || full:
 		err = s.reload(ctx)
-	} else {
+	default:
 		err = s.change(func(now time.Time, b *lease.Book) error { return b.Tick(now) })
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
