@@ -11,7 +11,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -45,6 +44,7 @@ type Agent struct {
 	applied uint64 // revision last reached without an error
 	drift   uint64
 	dark    []string // interfaces, as last seen
+	unheard trouble  // of reports
 }
 
 // Limits of the loop. An audit takes at most a tenth of the time, so that a
@@ -71,6 +71,7 @@ func (a *Agent) Run(ctx context.Context) {
 		plans: make(chan plan.Host), lost: make(chan struct{}, 1), audit: time.NewTimer(0),
 	}
 	defer l.audit.Stop()
+	a.unheard = trouble{log: a.Log, what: "the server does not take reports", over: "the server takes reports again"}
 	var polling sync.WaitGroup
 	defer polling.Wait()
 	polling.Go(func() { a.poll(ctx, want.Revision, l.plans, l.lost) })
@@ -231,26 +232,26 @@ func (a *Agent) look() bool {
 
 // report tells the server; when it does not hear, the next report will do.
 func (a *Agent) report(ctx context.Context, want plan.Host, r Result) {
-	ctx, cancel := context.WithTimeout(ctx, reportWithin)
+	within, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	err := a.Source.Report(ctx, plan.Report{
+	err := a.Source.Report(within, plan.Report{
 		Host: a.Host, Revision: a.applied, Tried: want.Revision, Agent: a.Address, Errors: r.Errors, Drift: a.drift, Dark: a.dark,
 	})
-	if err != nil && ctx.Err() == nil {
-		a.Log.Debug("report not delivered", "err", err)
+	if ctx.Err() == nil {
+		a.unheard.note(err)
 	}
 }
 
 // poll passes on every plan that differs from the one before, and says so when
 // the server was lost.
 func (a *Agent) poll(ctx context.Context, after uint64, plans chan<- plan.Host, lost chan<- struct{}) {
-	pause := callAgain
+	pause, unplanned := callAgain, trouble{log: a.Log, what: "no plan from the server", over: "the server answers again"}
 	for ctx.Err() == nil {
 		next, err := a.Source.Plan(ctx, a.Host, after)
+		if ctx.Err() == nil {
+			unplanned.note(err)
+		}
 		if err != nil {
-			if !errors.Is(err, context.Canceled) {
-				a.Log.Debug("no plan from the server", "err", err)
-			}
 			sleep(ctx, pause)
 			pause = min(2*pause, retryAfter)
 			select {

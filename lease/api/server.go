@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -135,7 +136,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: withCaller,
-		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog:    log.New(&handshakes{log: s.log, now: time.Now, told: make(map[string]told)}, "", 0),
 	}
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {

@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// refuser is a server that does not let an agent in.
+type refuser struct {
+	causes []error // of the first attempts; then plans are given
+	calls  int
+}
+
+func (r *refuser) Plan(ctx context.Context, host vnet.HostID, after uint64) (plan.Host, error) {
+	r.calls++
+	if r.calls <= len(r.causes) {
+		return plan.Host{}, r.causes[r.calls-1]
+	}
+	<-ctx.Done()
+	return plan.Host{}, ctx.Err()
+}
+
+func (r *refuser) Report(context.Context, plan.Report) error { return nil }
+
+// An agent that its server refuses says so once for every cause, whatever port
+// its attempts come from.
+func TestRefusedAgentSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var causes []error
+		for port := range 20 {
+			causes = append(causes, fmt.Errorf("read tcp 10.0.0.2:%d->10.0.0.1:7443: remote error: tls: bad certificate", 40000+port))
+		}
+		for range 20 {
+			causes = append(causes, errors.New(`no host "h9" in the substrate`))
+		}
+		var log bytes.Buffer
+		ctx, stop := context.WithCancel(context.Background())
+		a := &Agent{Host: "h9", Source: &refuser{causes: causes}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			a.poll(ctx, 0, make(chan plan.Host), make(chan struct{}, 1))
+		}()
+		time.Sleep(time.Minute)
+		stop()
+		<-done
+		text := log.String()
+		if n := strings.Count(text, "level=WARN"); n != 2 || !strings.Contains(text, "bad certificate") || !strings.Contains(text, "h9") {
+			t.Errorf("40 attempts with two causes gave %d warnings:\n%s", n, text)
+		}
+	})
+}
+
+// What is over is said as well, once.
+func TestTroubleEnds(t *testing.T) {
+	var log bytes.Buffer
+	x := trouble{log: slog.New(slog.NewTextHandler(io.Writer(&log), nil)), what: "away", over: "back"}
+	for _, err := range []error{nil, errors.New("x"), errors.New("x"), nil, nil} {
+		x.note(err)
+	}
+	if text := log.String(); strings.Count(text, "msg=away") != 1 || strings.Count(text, "msg=back") != 1 {
+		t.Errorf("one trouble is told as:\n%s", text)
+	}
+}
