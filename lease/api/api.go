@@ -1,6 +1,6 @@
 // Package api is the tenants', the operator's and the agents' door: HTTP/JSON
 // on a unix socket, on request also on TCP with mutual TLS. openapi.yaml
-// describes it.
+// describes it and is served at /v1/openapi.yaml.
 //
 // The Server owns the book, the store and the clock. Whatever changes the book
 // is saved before anyone hears of it: a lease that was answered survives any
@@ -59,6 +59,7 @@ var routes = []route{
 	{"GET", "/v1/leases/{tenant}/{network}/links/{link}/capture", forEveryone, true, (*Server).linkSession},
 	{"POST", "/v1/leases/{tenant}/{network}/links/{link}/capture", forEveryone, true, (*Server).linkSession},
 	{"GET", "/v1/leases/{tenant}/{network}/traffic/{host}", forEveryone, false, (*Server).getTraffic},
+	{"GET", "/v1/openapi.yaml", forEveryone, false, (*Server).getDescription},
 	{"POST", "/v1/offers", forEveryone, false, (*Server).postOffers},
 	{"GET", "/v1/calendar", forEveryone, false, (*Server).getCalendar},
 	{"GET", "/v1/substrate", forEveryone, false, (*Server).getSubstrate},

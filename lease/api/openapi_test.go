@@ -1,7 +1,6 @@
 package api
 
 import (
-	_ "embed"
 	"maps"
 	"reflect"
 	"slices"
@@ -13,9 +12,6 @@ import (
 	"sublet/plan"
 	"sublet/vnet"
 )
-
-//go:embed openapi.yaml
-var description []byte
 
 type document struct {
 	Paths      map[string]map[string]any
