@@ -72,7 +72,7 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	listeners, err := o.listeners(a.run)
+	listeners, err := o.listeners(a.run, config.Log)
 	if err != nil {
 		return err
 	}
@@ -123,8 +123,8 @@ func (a *app) serverConfig(o serveOptions) (config api.Config, err error) {
 }
 
 // listeners opens the socket and, if wanted, the TCP port.
-func (o serveOptions) listeners(run string) ([]net.Listener, error) {
-	socket, err := api.Listen(run)
+func (o serveOptions) listeners(run string, log *slog.Logger) ([]net.Listener, error) {
+	socket, err := api.Listen(run, log)
 	if err != nil || o.listen == "" {
 		return []net.Listener{socket}, err
 	}

@@ -91,7 +91,7 @@ func (r *rig) start() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	l, err := Listen(filepath.Join(r.dir, "run"))
+	l, err := Listen(filepath.Join(r.dir, "run"), nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -52,9 +52,11 @@ func localCaller(uid uint32) Caller {
 	name := userName(uid)
 	return Caller{
 		Name: name, Tenant: vnet.TenantID(name), UID: uid,
-		Operator: uid == 0 || uid == uint32(os.Geteuid()),
+		Operator: isOperator(uid),
 	}
 }
+
+func isOperator(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
 // userName is a user's name if it can name a tenant, else uid1234.
 func userName(uid uint32) string {

@@ -38,9 +38,17 @@ func serveFor(dir string) error {
 	if err != nil {
 		return err
 	}
-	l, err := Listen(filepath.Join(dir, "run"))
+	l, err := Listen(filepath.Join(dir, "run"), nil)
 	if err != nil {
 		return err
+	}
+	if certs := os.Getenv("SUBLET_TEST_CERTS"); certs != "" {
+		port, err := ListenTLS("127.0.0.1:0", filepath.Join(certs, "operator.crt"), filepath.Join(certs, "operator.key"), filepath.Join(certs, "ca.crt"))
+		if err != nil {
+			return err
+		}
+		fmt.Println(port.Addr())
+		return server.Serve(context.Background(), l, port)
 	}
 	return server.Serve(context.Background(), l)
 }

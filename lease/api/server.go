@@ -135,8 +135,8 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		Handler: s.handler(), Protocols: protocols, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: withCaller,
-		ErrorLog:    log.New(&handshakes{log: s.log, now: time.Now, told: make(map[string]told)}, "", 0),
+		ConnContext: withCaller, ConnState: proven,
+		ErrorLog: log.New(&handshakes{log: s.log, now: time.Now, told: make(map[string]told)}, "", 0),
 	}
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {

@@ -162,7 +162,7 @@ func TestSlowHeaderIsCutOff(t *testing.T) {
 
 func TestSecondServer(t *testing.T) {
 	r := newRig(t)
-	if _, err := Listen(r.dir + "/run"); err == nil {
+	if _, err := Listen(r.dir+"/run", nil); err == nil {
 		t.Error("a second server took the socket away")
 	}
 	info := must[os.FileInfo](t)(os.Stat(r.socket()))
