@@ -53,7 +53,7 @@ func (s *search) attempts(limit int) bool {
 // attempt makes one greedy embedding.
 func (s *search) attempt(number int, failed []int, limit int) bool {
 	s.budget, s.deepest, s.noisy = len(s.host)+slack, outcome{depth: -1}, number >= plain
-	s.patience = math.MaxInt // the first may take what it needs
+	s.patience = s.until(math.MaxInt / 2) // the first may take what it needs
 	if number > 0 {
 		s.patience = limit
 	}

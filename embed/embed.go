@@ -29,6 +29,9 @@ func Embed(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, win
 
 // Embed is the package's Embed, on the engine's substrate.
 func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet.Window, opt Options) (vnet.Mapping, error) {
+	if opt.effort().Over() {
+		return vnet.Mapping{}, undecided()
+	}
 	if m, ok := e.regional(cal, request, window, opt); ok {
 		return m, nil
 	}
@@ -36,9 +39,24 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 	if err != nil {
 		return vnet.Mapping{}, err
 	}
-	s := newSearch(p, e.graph, residual(e.inventory(), cal, p.spans), request.Objective)
+	left := residual(e.inventory(), cal, p.spans)
+	opt.effort().Spend(p.size() + len(left.left))
+	t := e.totals(p, left, cal)
+	exceeded := t.onHosts()
+	if exceeded != nil && len(p.nodes)*len(e.sub.Hosts) > mostWorded {
+		return vnet.Mapping{}, exceeded
+	}
+	s := newSearch(p, e.graph, left, request.Objective)
+	s.effort = opt.effort()
+	s.effort.Spend(len(p.nodes) * len(e.sub.Hosts) / 2)
 	d := diagnosis{search: s, cal: cal, sub: e.sub}
 	if err := d.alone(); err != nil {
+		return vnet.Mapping{}, err
+	}
+	if exceeded != nil {
+		return vnet.Mapping{}, exceeded
+	}
+	if err := t.onLinks(); err != nil {
 		return vnet.Mapping{}, err
 	}
 	s.work(&e.charts, e.working())
@@ -47,14 +65,20 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 		if m, ok := s.split(e.sub.Hosts); ok {
 			return m, nil
 		}
-		return vnet.Mapping{}, d.together()
+		return vnet.Mapping{}, d.given(s.ended())
 	}
+	s.spent()
 	return s.mapping(e.sub.Hosts), nil
 }
+
+// mostWorded is for how many nodes times hosts it is found out, of a network that
+// exceeds what there is, whether one of its nodes alone does: that says more.
+const mostWorded = 1 << 18
 
 // newSearch prepares a search with nothing placed.
 func newSearch(p *problem, g *graph.Graph, left *resources, of vnet.Objective) *search {
 	s := &search{problem: p, graph: g, left: left, host: make([]int, len(p.nodes)), nodesAt: make([]int, len(left.sub.Hosts)), walks: make([][]graph.Arc, len(p.links))}
+	s.effort, s.told = new(Effort), g.Steps()
 	s.worst.depth, s.bound = -1, unlimited
 	s.priced(of)
 	s.pair()

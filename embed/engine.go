@@ -74,6 +74,16 @@ type Options struct {
 	// Patience is how many times as long as usual it may take until a first
 	// embedding is found, before the request is refused; 0: 1.
 	Patience int
+	// Effort bounds several embeddings together; nil: there is no such bound.
+	Effort *Effort
+}
+
+// effort is that of the answer, or one without a bound.
+func (o Options) effort() *Effort {
+	if o.Effort == nil {
+		return new(Effort)
+	}
+	return o.Effort
 }
 
 // work is the budget in units of work.

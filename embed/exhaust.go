@@ -18,7 +18,7 @@ const (
 // cheapest first, until one embedding is found or a bound is reached. Hosts to
 // which a link finds no way even now are left out.
 func (s *search) exhaust(work int) bool {
-	s.budget, s.patience = maxTrial, s.spent()+min(work, maxSteps)
+	s.budget, s.patience = maxTrial, s.until(min(work, maxSteps))
 	s.thorough = true
 	defer func() { s.thorough = false }()
 	return s.everyHost(s.orderOf(make([]int, len(s.host))), 0)
@@ -27,7 +27,7 @@ func (s *search) exhaust(work int) bool {
 // tired counts one trial more, and says whether the bounds are reached.
 func (s *search) tired() bool {
 	s.budget--
-	return s.budget < 0 || s.spent() > s.patience
+	return s.budget < 0 || s.spent() > s.patience || s.effort.Gone()
 }
 
 // everyHost places the nodes of order from the k-th on.

@@ -72,6 +72,9 @@ func problemOf(request vnet.Request, window vnet.Window) (*problem, error) {
 	return p, nil
 }
 
+// size is what it takes to read the request, in units of work.
+func (p *problem) size() int { return (len(p.nodes) + len(p.links)) * (8 + 4*len(p.spans)) }
+
 // addNode enters a node of the union.
 func (p *problem) addNode(n vnet.VirtualNode) error {
 	if _, twice := p.index[n.Name]; twice {

@@ -23,6 +23,9 @@ func (d diagnosis) alone() error {
 		return &found
 	}
 	for l, v := range d.problem.links {
+		if d.ended() {
+			break
+		}
 		from, to := d.candidates[v.ends[0]], d.candidates[v.ends[1]]
 		if len(from) == 1 && len(to) == 1 && v.paths == 1 {
 			d.host[v.ends[0]] = from[0]
@@ -38,8 +41,18 @@ func (d diagnosis) alone() error {
 	return nil
 }
 
+// given explains why nothing was found; early: before the search was over.
+func (d diagnosis) given(early bool) error {
+	if early && d.worst.depth < 0 {
+		return undecided()
+	}
+	found := d.together()
+	found.Undecided = early
+	return found
+}
+
 // together explains the node at which the search, at its furthest, failed.
-func (d diagnosis) together() error {
+func (d diagnosis) together() *Infeasible {
 	var found Infeasible
 	d.restore(d.worst)
 	v := d.worst.node
@@ -80,13 +93,16 @@ func (d diagnosis) apart(v int, hosts []int, found *Infeasible) {
 	}
 }
 
+// mostReasons bounds a refusal that a large network would make long.
+const mostReasons = 16
+
 // add notes reasons and the name of what they concern, each once.
 func (e *Infeasible) add(names *[]string, name string, reasons ...string) {
 	if !slices.Contains(*names, name) {
 		*names = append(*names, name)
 	}
 	for _, r := range reasons {
-		if !slices.Contains(e.Reasons, r) {
+		if len(e.Reasons) < mostReasons && !slices.Contains(e.Reasons, r) {
 			e.Reasons = append(e.Reasons, r)
 		}
 	}
@@ -147,8 +163,17 @@ func (d diagnosis) homeless(v int, beside string) string {
 			lacks = append(lacks, d.amount(kind, slices.Max(n.need(kind)))+of[kind])
 		}
 	}
-	return fmt.Sprintf("no host%s has %s free%s", where, strings.Join(lacks, " and "), beside)
+	switch {
+	case len(lacks) > 0:
+		return fmt.Sprintf("no host%s has %s free%s", where, strings.Join(lacks, " and "), beside)
+	case beside == "":
+		return fmt.Sprintf("no host%s has links with as much free as all links of node %s need together", where, n.name)
+	}
+	return fmt.Sprintf("every host%s that could take node %s has %s", where, n.name, another)
 }
+
+// another says why a network of which no two nodes share a host has no room.
+const another = "another node of this network already, and colocate: forbidden keeps them apart"
 
 // of says what an amount is of, in words.
 var of = [perHost]string{memory: " of memory", carrying: " of forwarding"}
@@ -193,11 +218,13 @@ func (d diagnosis) refused(v int, want vnet.VirtualNode) string {
 		}
 		return fmt.Sprintf("host %s is held by another network for itself%s", want.Host, until)
 	}
-	kind := cpu
-	for _, kind = range summed {
+	for _, kind := range summed {
 		if !d.left.fits(d.left.of(h, kind), n.need(kind)) {
-			break
+			return d.short(d.left.of(h, kind), n.need(kind), "node "+n.name)
 		}
 	}
-	return d.short(d.left.of(h, kind), n.need(kind), "node "+n.name)
+	if d.nodesAt[h] > 0 {
+		return fmt.Sprintf("host %s, where node %s is asked for, has %s", want.Host, n.name, another)
+	}
+	return fmt.Sprintf("the links of host %s do not have as much free as all links of node %s need together", want.Host, n.name)
 }

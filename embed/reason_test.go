@@ -159,11 +159,11 @@ func TestReasons(t *testing.T) {
 // tell what the network itself has taken.
 func TestReasonsTogether(t *testing.T) {
 	r := vnet.Request{Network: "mine", Topology: vnet.Topology{Nodes: []vnet.VirtualNode{
-		{Name: "n1", Site: "lyon", CPU: 2 * vnet.Core}, {Name: "n2", Site: "lyon", CPU: 2 * vnet.Core},
-		{Name: "n3", Site: "lyon", CPU: 2 * vnet.Core}, {Name: "n4", Site: "lyon", CPU: 2 * vnet.Core},
+		{Name: "n1", Site: "lyon", CPU: 1500}, {Name: "n2", Site: "lyon", CPU: 1500},
+		{Name: "n3", Site: "lyon", CPU: 1500}, {Name: "n4", Site: "lyon", CPU: 1500},
 	}}}
 	_, err := Embed(lyonNancy(), calendar.New(), r, vnet.Window{Start: epoch})
-	if want := "embed: no host at site lyon has 2 cores free beside the other nodes of this network"; err == nil || err.Error() != want {
+	if want := "embed: no host at site lyon has 1.5 cores free beside the other nodes of this network"; err == nil || err.Error() != want {
 		t.Errorf("Embed = %v, want %s", err, want)
 	}
 

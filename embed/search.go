@@ -37,6 +37,8 @@ type search struct {
 	branching  branch     // working space of recruit
 	undo       []moved    // what the step of improve under way took out
 	trials     int        // that it may still make
+	effort     *Effort    // of the answer
+	told       int        // of the work done, what effort has been told of
 	noisy      bool       // choices look dearer than they are
 	random     random
 	budget     int     // placements still to be tried

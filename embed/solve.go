@@ -17,11 +17,11 @@ const (
 // to find a first one.
 func (s *search) solve(work, patience int) bool {
 	begun := s.spent()
-	if !s.attempts(begun+s.toFind(patience)*work/10) && (len(s.host) > mostExhaust || !s.exhaust(work)) {
+	if !s.attempts(s.until(s.toFind(patience)*work/10)) && (len(s.host) > mostExhaust || !s.exhaust(work)) {
 		return false
 	}
-	s.improve(max(begun+toImprove*work/10, s.spent()+atLeast*work/10))
-	s.shape(s.spent() + toShape*work/10)
+	s.improve(s.until(max(begun+toImprove*work/10-s.spent(), atLeast*work/10)))
+	s.shape(s.until(toShape * work / 10))
 	return true
 }
 

@@ -12,8 +12,9 @@ import (
 // Effort of splitting, counted so that it is the same on every machine.
 const (
 	splitAttempts = 6
-	splitHosts    = 4  // tried for a node
-	splitPrograms = 24 // linear programs solved
+	splitHosts    = 4    // tried for a node
+	splitPrograms = 24   // linear programs solved
+	mostSplit     = 2000 // links of a network that is split: a program takes the square of it in memory
 
 	// mostDetour is how many hops a network's demand may take on average. A
 	// dearer embedding pushes out more than it brings (docs/splitting.md). It
@@ -35,7 +36,7 @@ type splitter struct {
 // split embeds with several paths for a link; false: no link may have them, or
 // nothing was found.
 func (s *search) split(hosts []vnet.SubstrateNode) (vnet.Mapping, bool) {
-	if !slices.ContainsFunc(s.problem.links, func(l link) bool { return l.paths > 1 }) {
+	if len(s.problem.links) > mostSplit || !slices.ContainsFunc(s.problem.links, func(l link) bool { return l.paths > 1 }) {
 		return vnet.Mapping{}, false
 	}
 	s.clear()
@@ -187,7 +188,7 @@ func (t *splitter) single(l int) bool {
 // spread routes all links between placed nodes anew; false: they do not fit,
 // and none is routed.
 func (t *splitter) spread() bool {
-	if t.programs--; t.programs < 0 {
+	if t.programs--; t.programs < 0 || t.ended() {
 		return false
 	}
 	t.carry(make([][]flow.Share, len(t.shares)))
@@ -207,7 +208,7 @@ func (t *splitter) spread() bool {
 			t.use(l, []flow.Share{{Units: vnet.ShareUnits}})
 		}
 	}
-	shares, ok := flow.Split(flow.Substrate{Graph: t.graph, Left: t.leftOf}, links)
+	shares, ok := flow.Split(flow.Substrate{Graph: t.graph, Left: t.leftOf, Work: t.mayWork}, links)
 	if !ok {
 		return false
 	}
@@ -215,6 +216,12 @@ func (t *splitter) spread() bool {
 		t.use(l, shares[i])
 	}
 	return true
+}
+
+// mayWork counts work on a linear program; false: the answer may take no more.
+func (t *splitter) mayWork(units int) bool {
+	t.effort.Spend(units)
+	return !t.ended()
 }
 
 // leftOf is what is left of an arc, by span.

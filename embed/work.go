@@ -14,5 +14,20 @@ type random struct{ splitmix.Source }
 // below is a number from 0 up to, but not including, n.
 func (r *random) below(n int) int { return int(r.Next() % uint64(n)) }
 
-// spent is the work done so far.
-func (s *search) spent() int { return s.graph.Steps() + s.weighed }
+// spent is the work done so far, of which the answer's effort is told.
+func (s *search) spent() int {
+	work := s.graph.Steps() + s.weighed
+	s.effort.Spend(work - s.told)
+	s.told = work
+	return work
+}
+
+// until is the work at which so much more has been done, or all that the
+// answer may take.
+func (s *search) until(work int) int { return s.spent() + min(work, s.effort.left()) }
+
+// ended says that the answer may take no more work.
+func (s *search) ended() bool {
+	s.spent()
+	return s.effort.Over()
+}

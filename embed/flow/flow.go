@@ -45,6 +45,17 @@ type Link struct {
 type Substrate struct {
 	Graph *graph.Graph
 	Left  func(graph.Arc) []int64 // by span; it is not changed
+
+	// Work, if set, is told of pieces of work, in what a search takes to look
+	// at an arc; false: no more may be done, and the links count as not fitting.
+	Work func(units int) bool
+}
+
+// may says whether a step of the simplex method may be made: it takes the
+// square of the rows.
+func (p *program) may() bool {
+	const multiplications = 64 // in the time of an arc
+	return p.Work == nil || p.Work(1+len(p.basis)*len(p.basis)/multiplications)
 }
 
 // Share is one of a link's paths and its part of the link, in vnet.ShareUnits.
@@ -222,6 +233,9 @@ func (p *program) most() int64 {
 // carried, or too many pivots were needed.
 func (p *program) solve(pivots int) bool {
 	for quiet := 0; quiet <= len(p.links) && pivots > 0; {
+		if !p.may() {
+			return false
+		}
 		p.prices = p.duals()
 		if p.relieve() {
 			pivots--

@@ -140,7 +140,7 @@ func instance(t *rapid.T) (Substrate, []Link) {
 		}
 		links = append(links, l)
 	}
-	return Substrate{g, func(a graph.Arc) []int64 { return left[a] }}, links
+	return Substrate{Graph: g, Left: func(a graph.Arc) []int64 { return left[a] }}, links
 }
 
 // The program's optimum is that of a twin that knows all walks and counts in
