@@ -76,6 +76,21 @@ func (b *ballast) held() int64 {
 	return b.size
 }
 
+// reserveOf is the reserve of a store in a directory that may not be there yet.
+// A disk that tells no size is taken for a large one: the store's own start
+// says what is wrong with it.
+func reserveOf(dir string) int64 {
+	const most, part = 160 << 20, 4 // and as much for the store itself
+	var stat unix.Statfs_t
+	for unix.Statfs(dir, &stat) == unix.ENOENT && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+	}
+	if size := int64(stat.Blocks) * stat.Bsize; size > 0 {
+		return min(most, max(size-most, size/part))
+	}
+	return most
+}
+
 // floor is what must be free on the embedded store's disk for any write, in bytes.
 func (c Config) floor() int64 { return c.Reserve / 5 }
 

@@ -126,7 +126,7 @@ func TestQuota(t *testing.T) {
 // TestDiskFull fills a small file system of its own: nothing new is taken on,
 // but what is there can change and go, from the space that was kept for it.
 func TestDiskFull(t *testing.T) {
-	d := smallDisk(t)
+	d := smallDisk(t, "300m")
 	s := open(t, Config{Dir: filepath.Join(d, "data")})
 	want := lease.State{Leases: []vnet.Lease{sample(1, 1)}, Counters: lease.Counters{Serial: 1}}
 	changes := lease.Changes{Counters: want.Counters, Leases: want.Leases}
@@ -170,14 +170,33 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// smallDisk mounts a file system of 300 MiB.
-func smallDisk(t *testing.T) string {
+// A store has room on /run of a machine with 0.5 or 1 GB of memory, a tenth of
+// it, beside what else is there.
+func TestStoreFitsOnSmallDisks(t *testing.T) {
+	for _, size := range []string{"48m", "97m"} {
+		d := smallDisk(t, size)
+		s := open(t, Config{Dir: filepath.Join(d, "run", "lab", "data")})
+		if err := s.Room(); err != nil {
+			t.Errorf("on a disk of %s: %v", size, err)
+		}
+		save(t, s, lease.Changes{Leases: []vnet.Lease{sample(1, 1)}, Counters: lease.Counters{Serial: 1}})
+		s.Close()
+		s = open(t, Config{Dir: filepath.Join(d, "run", "lab", "data")})
+		if err := s.Room(); err != nil {
+			t.Errorf("on a disk of %s, started again: %v", size, err)
+		}
+		s.Close()
+	}
+}
+
+// smallDisk mounts a file system of a size.
+func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a tmpfs takes root")
 	}
 	d := dir(t)
-	if err := unix.Mount("sublet-test", d, "tmpfs", 0, "size=300m"); err != nil {
+	if err := unix.Mount("sublet-test", d, "tmpfs", 0, "size="+size); err != nil {
 		t.Skipf("mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() { unix.Unmount(d, unix.MNT_DETACH) })

@@ -46,6 +46,8 @@ type Config struct {
 	// is free and the ballast together. With less than a fifth of it free
 	// every write is refused. 0 means 160 MiB: etcd allocates its log and its
 	// database 8 and 16 MiB ahead and ends the process when the disk is full.
+	// On a disk of less than 320 MiB, such as /run of a small machine where labs
+	// keep their stores, it means less, down to a quarter of the disk.
 	Reserve int64
 
 	// Endpoints of an external cluster: host:port, https://host:port or
@@ -97,7 +99,7 @@ func (c *Config) fill() {
 		c.Quota = 2 << 30
 	}
 	if c.Reserve == 0 {
-		c.Reserve = 160 << 20
+		c.Reserve = reserveOf(c.Dir)
 	}
 	if c.TTL == 0 {
 		c.TTL = 5 * time.Second
