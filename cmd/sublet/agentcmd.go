@@ -60,7 +60,7 @@ sublet paths run does (docs/multipath.md).`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.host, "host", "", "this host's name in the substrate")
-	f.StringVar(&o.data, "data", "", "directory of the copy of the plan (default: RUN/agent)")
+	f.StringVar(&o.data, "data", "", "directory of the copy of the plan, from which a host goes on after a boot (default: "+agentData+"; with a --run of one's own RUN/agent)")
 	f.StringVar(&o.cgroup, "cgroup", "sublet", "control group below which this host gets one")
 	f.StringVar(&o.listen, "listen", "", "HOST:PORT for the server's sessions, with mutual TLS (default: a socket for a server on this machine)")
 	o.spread.spreadFlags(c)
@@ -74,7 +74,10 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		return badInput{fmt.Errorf("--host: %w", err)}
 	}
 	if o.data == "" {
-		o.data = filepath.Join(a.run, "agent")
+		o.data = a.agentData()
+	}
+	if err := checkListen(o.listen); err != nil {
+		return err
 	}
 	if err := cmp.Or(trusted(a.run), trusted(o.data)); err != nil {
 		return err
@@ -136,6 +139,34 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	}
 	defer d.serve(ctx, listener, o.listen != "")()
 	keeper.Run(ctx)
+	return nil
+}
+
+// agentData is where the copy of the plan outlives a boot.
+const agentData = "/var/lib/sublet/agent"
+
+// agentData is the default of --data: agents with run directories of their own,
+// such as several on one machine, do not share one.
+func (a *app) agentData() string {
+	if filepath.Clean(a.run) == defaultRun {
+		return agentData
+	}
+	return filepath.Join(a.run, "agent")
+}
+
+// checkListen refuses a port without an address: the server reaches the agent
+// by what it listens on.
+func checkListen(address string) error {
+	if address == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return badInput{fmt.Errorf("--listen %s: %w: write HOST:PORT, such as 192.0.2.2:7444", address, err)}
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		return badInput{fmt.Errorf("--listen %s: the server reaches the agent by this address: write one of this host's, such as 192.0.2.2:%s", address, port)}
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,9 +15,12 @@ import (
 func (a *app) down() *cobra.Command {
 	var o downOptions
 	c := &cobra.Command{
-		Use:               "down NAME...",
-		Short:             "Release leases and wait until nothing of them is left",
-		Example:           "  sublet down hello\n  sublet down alice/hello\n  sublet down --all",
+		Use:   "down NAME...",
+		Short: "Release leases and wait until nothing of them is left",
+		Long: `Release leases and wait until nothing of them is left. A name that no lease has
+is bad input: all such names are told, and no lease is released. With
+--ignore-unknown, such as in scripts that clean up, the others are.`,
+		Example:           "  sublet down hello\n  sublet down alice/hello\n  sublet down --ignore-unknown a b c\n  sublet down --all",
 		ValidArgsFunction: a.completeLive,
 		RunE: func(c *cobra.Command, args []string) error {
 			if (len(args) > 0) == o.all {
@@ -26,6 +30,9 @@ func (a *app) down() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if o.ignoreUnknown {
+				args = slices.DeleteFunc(args, func(name string) bool { return released(leases, name) })
+			}
 			chosen, err := choose(leases, args, o.all)
 			if err != nil {
 				return err
@@ -34,6 +41,7 @@ func (a *app) down() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&o.all, "all", false, "release every lease you may release")
+	c.Flags().BoolVar(&o.ignoreUnknown, "ignore-unknown", false, "pass over names that no lease has any more")
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "return once released, before it is taken away")
 	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait until all of it is gone")
 	return c
@@ -41,8 +49,8 @@ func (a *app) down() *cobra.Command {
 
 // downOptions are the flags of down.
 type downOptions struct {
-	all, noWait bool
-	timeout     time.Duration
+	all, noWait, ignoreUnknown bool
+	timeout                    time.Duration
 }
 
 // release ends leases, then waits until no host has anything of them.
@@ -78,15 +86,26 @@ func choose(leases []vnet.Lease, names []string, all bool) ([]vnet.Lease, error)
 			chosen = append(chosen, l)
 		}
 	}
+	var wrong []error
 	for _, name := range names {
 		l, err := find(leases, name)
-		if err != nil {
-			return nil, err
+		if err == nil && l.State == vnet.Ended {
+			err = badInput{fmt.Errorf("%s has ended", l.ID())}
 		}
-		if l.State == vnet.Ended {
-			return nil, badInput{fmt.Errorf("%s has ended", l.ID())}
-		}
+		wrong = append(wrong, err)
 		chosen = append(chosen, l)
 	}
+	if err := errors.Join(wrong...); err != nil && len(names) > 1 {
+		return nil, fmt.Errorf("nothing is released: %w", err)
+	} else if err != nil {
+		return nil, err
+	}
 	return chosen, nil
+}
+
+// released says that no lease has a name, or only one that has ended.
+func released(leases []vnet.Lease, name string) bool {
+	l, err := find(leases, name)
+	var unknown noLease
+	return errors.As(err, &unknown) || err == nil && l.State == vnet.Ended
 }

@@ -237,6 +237,11 @@ func find(leases []vnet.Lease, name string) (vnet.Lease, error) {
 	return pick(found, name)
 }
 
+// noLease is a name that no lease has.
+type noLease string
+
+func (n noLease) Error() string { return fmt.Sprintf("no lease %q: see sublet leases", string(n)) }
+
 // pick prefers the one that is not over.
 func pick(found []vnet.Lease, name string) (vnet.Lease, error) {
 	var alive []vnet.Lease
@@ -250,7 +255,7 @@ func pick(found []vnet.Lease, name string) (vnet.Lease, error) {
 	}
 	switch len(alive) {
 	case 0:
-		return vnet.Lease{}, badInput{fmt.Errorf("no lease %q: see sublet leases", name)}
+		return vnet.Lease{}, badInput{noLease(name)}
 	case 1:
 		return alive[0], nil
 	}

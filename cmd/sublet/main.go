@@ -40,6 +40,9 @@ func main() {
 // probeCommand is how an agent starts a probe inside a node.
 const probeCommand = "__probe"
 
+// defaultRun is the run directory of a machine's own server and agent.
+const defaultRun = "/run/sublet"
+
 // app is what the commands share: where the server is and where output goes.
 type app struct {
 	run    string // directory of sockets and namespaces
@@ -90,7 +93,7 @@ admission, 4 a promise is not kept (check).`,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.PersistentFlags().StringVar(&a.run, "run", environment("SUBLET_RUN", "/run/sublet"), "directory of the server's socket and of what runs ($SUBLET_RUN)")
+	root.PersistentFlags().StringVar(&a.run, "run", environment("SUBLET_RUN", defaultRun), "directory of the server's socket and of what runs ($SUBLET_RUN)")
 	a.remoteFlags(root)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	root.AddCommand(
