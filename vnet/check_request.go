@@ -1,6 +1,7 @@
 package vnet
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -21,21 +22,39 @@ import (
 //   - a switch's ports are links that end there;
 //   - sizes, labels and amounts stay within their bounds.
 func (r Request) Check() error {
-	if err := r.checkHead(); err != nil {
-		return err
+	if problems := r.Problems(1); len(problems) > 0 {
+		return problems[0]
 	}
-	c := newChecker()
-	if err := c.appear("", r.Topology, Topology{}); err != nil {
-		return err
-	}
-	if len(c.nodes) == 0 {
-		return fieldf("nodes", "no node at the start: state at least one node or router")
-	}
-	if err := c.stages(r); err != nil {
-		return err
-	}
-	return c.ports()
+	return nil
 }
+
+// Problems returns the first things, at most so many, that break a rule of
+// Check. Stages are looked at only where the start breaks none.
+func (r Request) Problems(most int) []*FieldError {
+	c := newChecker(most)
+	c.note(r.checkHead())
+	c.appear("", r.Topology, Topology{})
+	if len(r.Nodes)+len(r.Routers) == 0 {
+		c.note(fieldf("nodes", "no node at the start: state at least one node or router"))
+	}
+	if len(c.problems) == 0 {
+		c.note(c.stages(r))
+	}
+	if len(c.problems) == 0 {
+		c.note(c.ports())
+	}
+	return c.problems
+}
+
+// note keeps a problem, unless there are enough.
+func (c *checker) note(err error) {
+	var field *FieldError
+	if errors.As(err, &field) && !c.full() {
+		c.problems = append(c.problems, field)
+	}
+}
+
+func (c *checker) full() bool { return len(c.problems) >= c.most }
 
 // checkHead checks everything but topologies.
 func (r Request) checkHead() error {
@@ -117,10 +136,14 @@ type checker struct {
 	switchPath map[string]string // where they were first written
 	links      map[string]VirtualLink
 	addresses  map[string]string // node, by address
+
+	most     int // problems wanted
+	problems []*FieldError
 }
 
-func newChecker() *checker {
+func newChecker(most int) *checker {
 	return &checker{
+		most:  most,
 		kinds: make(map[string]string), nodes: make(map[string]VirtualNode),
 		switches: make(map[string]VirtualSwitch), switchPath: make(map[string]string),
 		links: make(map[string]VirtualLink), addresses: make(map[string]string),
@@ -128,29 +151,37 @@ func newChecker() *checker {
 }
 
 // appear checks the topology add, written at path, which joins what is there.
-func (c *checker) appear(path string, add, there Topology) error {
+// What breaks a rule is noted; its name is taken all the same, so that what
+// speaks of it does not count as wrong too.
+func (c *checker) appear(path string, add, there Topology) {
 	present := there.names()
 	for i, n := range add.Nodes {
-		if err := c.node(at(join(path, "nodes"), i), "node", n, present); err != nil {
-			return err
+		if c.full() {
+			return
 		}
+		c.note(c.node(at(join(path, "nodes"), i), "node", n, present))
+		present[n.Name] = "node"
 	}
 	for i, n := range add.Routers {
-		if err := c.node(at(join(path, "routers"), i), "router", n, present); err != nil {
-			return err
+		if c.full() {
+			return
 		}
+		c.note(c.node(at(join(path, "routers"), i), "router", n, present))
+		present[n.Name] = "router"
 	}
 	for i, s := range add.Switches {
-		if err := c.vswitch(at(join(path, "switches"), i), s, present); err != nil {
-			return err
+		if c.full() {
+			return
 		}
+		c.note(c.vswitch(at(join(path, "switches"), i), s, present))
+		present[s.Name] = "switch"
 	}
 	for i, l := range add.Links {
-		if err := c.link(at(join(path, "links"), i), l, present); err != nil {
-			return err
+		if c.full() {
+			return
 		}
+		c.note(c.link(at(join(path, "links"), i), l, present))
 	}
-	return nil
 }
 
 // names gives the kind of everything in the topology, by name.

@@ -16,7 +16,7 @@ func (c *checker) stages(r Request) error {
 		if err := r.checkAfter(path+".after", i); err != nil {
 			return err
 		}
-		if err := c.stage(path, s, before); err != nil {
+		if err := c.stage(path, s, before); err != nil || len(c.problems) > 0 {
 			return err
 		}
 		before = before.apply(s)
@@ -44,8 +44,8 @@ func (c *checker) stage(path string, s Stage, before Topology) error {
 		return err
 	}
 	left := before.apply(Stage{Remove: s.Remove})
-	if err := c.appear(path+".add", s.Add, left); err != nil {
-		return err
+	if c.appear(path+".add", s.Add, left); len(c.problems) > 0 {
+		return nil // noted
 	}
 	after := left.apply(Stage{Add: s.Add}).names()
 	for _, name := range sortedKeys(s.Links) {

@@ -42,6 +42,9 @@ func ParseDuration(s string) (time.Duration, error) {
 }
 
 func notDuration(s string) error {
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		return fmt.Errorf("%q is not a duration without its unit: write one such as 10ms, 90m, 6h or 2d", s)
+	}
 	return fmt.Errorf("%q is not a duration such as 10ms, 90m, 6h or 2d", s)
 }
 

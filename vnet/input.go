@@ -23,8 +23,19 @@ type InputError struct {
 	Line    int
 	Column  int
 	Problem string // what is wrong and what to do instead
+	// More are further problems of the same text, in its order, without More of
+	// their own.
+	More []*InputError
 }
 
+// MostProblems bounds how many problems of one text are told.
+const MostProblems = 10
+
+// Error gives a line for each problem.
 func (e *InputError) Error() string {
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Problem)
+	text := fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Problem)
+	for _, more := range e.More {
+		text += "\n" + more.Error()
+	}
+	return text
 }

@@ -5,41 +5,60 @@ import (
 	"slices"
 )
 
-// Nearest returns the word a mistyped one was probably meant to be: the first
-// within an edit distance of a third of its length (at least 1), or "".
+// Nearest returns the word a mistyped one was probably meant to be, or "": the
+// first of least edit distance, as far as the two are alike enough.
 func Nearest(typed string, words []string) string {
 	// Longer words cannot be names; the bound keeps the table small.
 	if len(typed) > 2*MaxName {
 		return ""
 	}
-	best, bound := "", max(1, len(typed)/3)
+	best, least := "", 3
 	for _, w := range words {
-		if d := editDistance(typed, w); d <= bound {
-			best, bound = w, d-1
+		if len(w) > 2*MaxName {
+			continue
+		}
+		if d := editDistance(typed, w); d < least && alike(typed, w, d) {
+			best, least = w, d
 		}
 	}
 	return best
 }
 
-// editDistance counts insertions, deletions, substitutions (Levenshtein).
+// alike says whether a distance is small for words of such lengths: most pairs
+// of short words are one or two letters apart by chance.
+func alike(a, b string, distance int) bool {
+	longest := max(len(a), len(b))
+	switch {
+	case distance == 2:
+		return longest >= 5
+	case len(a) == len(b):
+		return longest >= 4
+	}
+	return longest >= 2
+}
+
+// editDistance counts insertions, deletions, substitutions and transpositions
+// of neighbours (Damerau 1964, each place edited once).
 func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
 		row[0] = i + 1
 		for j := range len(b) {
-			cost := diagonal
+			cost := last[j]
 			if a[i] != b[j] {
 				cost++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			row[j+1] = min(cost, row[j]+1, last[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
+		before, last, row = last, row, before
 	}
-	return row[len(b)]
+	return last[len(b)]
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

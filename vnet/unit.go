@@ -88,12 +88,18 @@ var (
 // ParseRate reads "100Mbit", "1.5 Gbit/s" or "20Mbps" (bits, decimal). A
 // number without a unit is refused rather than guessed.
 func ParseRate(s string) (Rate, error) {
+	if instead := otherRate(s); instead != "" {
+		return 0, fmt.Errorf("%q %s", s, instead)
+	}
 	n, err := parseQuantity(s, rateUnits, "a rate such as 100Mbit or 1.5Gbit")
 	return Rate(n), err
 }
 
 // ParseBytes reads "256MiB" (binary) or "4GB" (decimal).
 func ParseBytes(s string) (Bytes, error) {
+	if instead := otherSize(s); instead != "" {
+		return 0, fmt.Errorf("%q %s", s, instead)
+	}
 	n, err := parseQuantity(s, byteUnits, "a size such as 256MiB or 4GB")
 	return Bytes(n), err
 }
@@ -102,6 +108,9 @@ func ParseBytes(s string) (Bytes, error) {
 func ParseCPU(s string) (CPU, error) {
 	cores, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(cores >= 0 && cores <= 1e6) {
+		if instead := otherCPU(s); instead != "" {
+			return 0, fmt.Errorf("%q %s", s, instead)
+		}
 		return 0, fmt.Errorf("%q is not a number of cores such as 0.5", s)
 	}
 	return CPU(math.Round(cores * float64(Core))), nil
@@ -111,12 +120,8 @@ var errTooLarge = errors.New("is too large")
 
 // parseQuantity reads NUMBER UNIT; want says what was expected instead.
 func parseQuantity(s string, units map[string]float64, want string) (int64, error) {
-	s = strings.TrimSpace(s)
-	split := len(s)
-	for split > 0 && !isNumeric(s[split-1]) {
-		split--
-	}
-	number, unit := s[:split], strings.ToLower(strings.TrimSpace(s[split:]))
+	number, unit := splitQuantity(s)
+	unit = strings.ToLower(unit)
 	factor, known := units[unit]
 	value, err := strconv.ParseFloat(number, 64)
 	if err != nil || !known || math.IsNaN(value) || value < 0 {
@@ -128,6 +133,16 @@ func parseQuantity(s string, units map[string]float64, want string) (int64, erro
 		return 0, fmt.Errorf("%q %w", s, errTooLarge)
 	}
 	return int64(math.Round(value * factor)), nil
+}
+
+// splitQuantity cuts the unit off a number, as it is written.
+func splitQuantity(s string) (number, unit string) {
+	s = strings.TrimSpace(s)
+	split := len(s)
+	for split > 0 && !isNumeric(s[split-1]) {
+		split--
+	}
+	return s[:split], strings.TrimSpace(s[split:])
 }
 
 func isNumeric(c byte) bool { return c >= '0' && c <= '9' || c == '.' }

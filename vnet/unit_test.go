@@ -2,6 +2,8 @@ package vnet
 
 import (
 	"math"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,10 +129,43 @@ func TestCheckName(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	words := []string{"name", "ends", "min", "max", "latency"}
-	for typed, want := range map[string]string{"neme": "name", "nam": "name", "latancy": "latency", "mn": "min", "zzz": "", "bandwidth": ""} {
+	words := []string{"name", "ends", "min", "max", "latency", "nodes", "a", "h1", "host2", "up"}
+	for typed, want := range map[string]string{
+		"neme": "name", "nam": "name", "latancy": "latency", "mn": "min", "zzz": "", "bandwidth": "",
+		"nodse": "nodes", "ndoes": "nodes", "laetncy": "latency", "ltncy": "latency", "upp": "up", "mxa": "",
+		"c": "", "b": "", "h3": "", "nxyes": "nodes", "nxyzs": "", "": "", "mix": "", "nam\xff": "name",
+	} {
 		if got := Nearest(typed, words); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", typed, got, want)
+		}
+	}
+}
+
+// What other programs write is refused with how to write it here.
+func TestUnitsOfOthers(t *testing.T) {
+	rate := func(s string) error { _, err := ParseRate(s); return err }
+	size := func(s string) error { _, err := ParseBytes(s); return err }
+	cpu := func(s string) error { _, err := ParseCPU(s); return err }
+	span := func(s string) error { _, err := ParseDuration(s); return err }
+	for _, test := range []struct {
+		parse      func(string) error
+		text, says string
+	}{
+		{rate, "12.5MB/s", "write 100Mbit"}, {rate, "12.5 MBps", "write 100Mbit"}, {rate, "1GB/s", "write 8Gbit"}, {rate, "100B/s", "write 800bit"},
+		{rate, "1MiB/s", "write 8388608bit"}, {rate, "100M", "write 100Mbit"}, {rate, "1g", "write 1Gbit"}, {rate, "1.5G", "write 1500Mbit"},
+		{rate, "100Mb/s", "write 100Mbit"}, {rate, "100Mb", "write 100Mbit"}, {rate, "100", "write 100kbit, 100Mbit or 100Gbit"},
+		{rate, "x", "a rate such as"}, {rate, "M", "a rate such as"}, {rate, "-1M", "a rate such as"}, {rate, "1e99M", "a rate such as"}, {rate, "5furlongs", "a rate such as"},
+		{size, "512M", "write 512MiB"}, {size, "4Gi", "write 4GiB"}, {size, "4g", "write 4GiB"}, {size, "512", "write 512MiB or 512GiB"}, {size, "x", "a size such as"},
+		{cpu, "500m", "write 0.5"}, {cpu, "m", "cores such as"}, {cpu, "-5m", "cores such as"},
+		{span, "90", "without its unit"}, {span, "x", "a duration such as"},
+	} {
+		if err := test.parse(test.text); err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), strconv.Quote(test.text)) {
+			t.Errorf("%q: %v, want %q", test.text, err, test.says)
+		}
+	}
+	for text, want := range map[string]Rate{"20Mbps": 20 * Mbit, "20mbps": 20 * Mbit, "20MBPS": 20 * Mbit, "1GBIT": Gbit} {
+		if got, err := ParseRate(text); err != nil || got != want {
+			t.Errorf("ParseRate(%q) = %v, %v", text, got, err)
 		}
 	}
 }

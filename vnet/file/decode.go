@@ -19,7 +19,8 @@ const maxScalar = 1000
 // are errors, and so are anchors and aliases, which could make a small file
 // grow without end.
 func (d *document) decode(form any) error {
-	return d.value(d.root, "document", reflect.ValueOf(form).Elem())
+	d.note(d.value(d.root, "document", reflect.ValueOf(form).Elem()))
+	return d.problem()
 }
 
 // value decodes n, called name in errors, into v.
@@ -95,8 +96,9 @@ func (d *document) sequence(n *yaml.Node, name string, v reflect.Value) error {
 		return d.fail(n, "%s lists %d values: write exactly %d", name, len(n.Content), v.Len())
 	}
 	for i, element := range n.Content {
-		if err := d.value(element, name+"["+strconv.Itoa(i)+"]", v.Index(i)); err != nil {
-			return err
+		d.note(d.value(element, name+"["+strconv.Itoa(i)+"]", v.Index(i)))
+		if d.full() {
+			break
 		}
 	}
 	return nil
@@ -118,20 +120,21 @@ func (d *document) table(n *yaml.Node, name string, v reflect.Value) error {
 // mapping decodes a mapping whose keys are the fields of a form struct.
 func (d *document) mapping(n *yaml.Node, name string, v reflect.Value) error {
 	fields := fieldsOf(v.Type())
-	seen := make(map[string]bool, len(fields))
+	seen, odd := make(map[string]bool, len(fields)), false
 	err := d.entries(n, name, func(k, element *yaml.Node) error {
 		f, ok := find(fields, k.Value)
 		if !ok {
+			odd = true // perhaps the one that would be missing
 			return d.unknown(k, name, fields)
 		}
 		seen[k.Value] = true
 		return d.value(element, k.Value, v.FieldByIndex(f.index))
 	})
-	if err != nil {
+	if err != nil || odd {
 		return err
 	}
 	for _, f := range fields {
-		if f.required && !seen[f.name] {
+		if f.required && !seen[f.name] && !d.full() {
 			return d.fail(n, "%s has no %s: add %s: ...", name, f.name, f.name)
 		}
 	}
@@ -150,17 +153,22 @@ func (d *document) entries(n *yaml.Node, name string, do func(k, element *yaml.N
 			return d.fail(k, "a key of %s is no plain word: write fields as name: value", name)
 		}
 		if first, ok := lines[k.Value]; ok {
-			return d.fail(k, "%s states %q again, first on line %d: keep one", name, k.Value, first)
+			d.note(d.fail(k, "%s states %q again, first on line %d: keep one", name, k.Value, first))
+			continue
 		}
 		lines[k.Value] = k.Line
-		if err := do(k, n.Content[i+1]); err != nil {
-			return err
+		d.note(do(k, n.Content[i+1]))
+		if d.full() {
+			break
 		}
 	}
 	return nil
 }
 
 func (d *document) unknown(k *yaml.Node, name string, fields []field) error {
+	if instead := foreign(k.Value); instead != "" {
+		return d.fail(k, "%s has no field %q: %s", name, k.Value, instead)
+	}
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.name

@@ -2,10 +2,11 @@ package file
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,8 +17,10 @@ import (
 
 // document is one parsed YAML text; nodes keep their line and column.
 type document struct {
-	file string
-	root *yaml.Node
+	file     string
+	source   []byte
+	root     *yaml.Node
+	problems []*vnet.InputError // found so far
 }
 
 // maxSeparators bounds the bytes that can begin a new YAML node. The parser
@@ -35,7 +38,7 @@ var requestLimits, substrateLimits = limits{MaxSize, maxSeparators}, limits{MaxS
 // decoder refuses them), so a bomb of them costs nothing; nesting is bounded
 // by the parser.
 func open(file string, text []byte, most limits) (*document, error) {
-	d := &document{file: file, root: &yaml.Node{Line: 1, Column: 1}}
+	d := &document{file: file, source: text, root: &yaml.Node{Line: 1, Column: 1}}
 	if len(text) > most.size {
 		return nil, d.fail(d.root, "file has %d bytes, more than %d: split it", len(text), most.size)
 	}
@@ -69,25 +72,33 @@ func countSeparators(text []byte) int {
 	return n
 }
 
-var yamlLine = regexp.MustCompile(`^line (\d+): `)
-
-// syntax turns an error of the YAML parser, which knows only the line.
-func (d *document) syntax(err error) error {
-	if errors.Is(err, io.EOF) {
-		return d.fail(d.root, "file is empty: see the examples for what to write")
-	}
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	at := &yaml.Node{Line: 1, Column: 1}
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		at.Line, _ = strconv.Atoi(m[1])
-		text = text[len(m[0]):]
-	}
-	return d.fail(at, "not YAML: %s: correct the text near here", strings.ReplaceAll(text, "\n", " "))
-}
-
 // fail returns the error at a node.
 func (d *document) fail(at *yaml.Node, format string, args ...any) error {
 	return &vnet.InputError{File: d.file, Line: max(at.Line, 1), Column: max(at.Column, 1), Problem: fmt.Sprintf(format, args...)}
+}
+
+// note keeps an error of this document's, so that the rest is looked at too.
+func (d *document) note(err error) {
+	var input *vnet.InputError
+	if errors.As(err, &input) && !d.full() {
+		d.problems = append(d.problems, input)
+	}
+}
+
+// full says that no more problems need be looked for.
+func (d *document) full() bool { return len(d.problems) >= vnet.MostProblems }
+
+// problem is what was noted, in the order of the text, or nil.
+func (d *document) problem() error {
+	if len(d.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(d.problems, func(a, b *vnet.InputError) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	first := d.problems[0]
+	first.More = d.problems[1:]
+	return first
 }
 
 // locate finds the node of a path, or of its nearest parent that is written.

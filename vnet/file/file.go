@@ -28,17 +28,23 @@ func ParseRequest(name string, text []byte) (vnet.Request, error) {
 	if err != nil {
 		return vnet.Request{}, err
 	}
+	if isContainerlab(doc.root) {
+		return vnet.Request{}, doc.fail(doc.root, "this is a topology of containerlab, which cannot be imported yet: write its nodes and links as a request, as in examples/hello.yaml")
+	}
 	var form request
 	if err := doc.decode(&form); err != nil {
 		return vnet.Request{}, err
 	}
 	r, err := form.request()
-	if err == nil {
-		r.Fill()
-		err = r.Check()
-	}
 	if err != nil {
 		return vnet.Request{}, doc.explain(err)
+	}
+	r.Fill()
+	for _, problem := range r.Problems(vnet.MostProblems) {
+		doc.note(doc.explain(problem))
+	}
+	if err := doc.problem(); err != nil {
+		return vnet.Request{}, err
 	}
 	return r, nil
 }

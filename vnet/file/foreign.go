@@ -1,0 +1,42 @@
+package file
+
+import (
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"sublet/vnet"
+)
+
+// Words of other programs' files, and what to do instead.
+const (
+	noImages      = "nodes have no images, they use the files of their host: leave it out, and start programs with sublet exec"
+	noImpairments = "links cannot be made worse on purpose yet (no delay, jitter or loss): leave it out"
+	useRates      = "state min, max or rate of a link, such as rate: 100Mbit"
+)
+
+var foreignWords = map[string]string{
+	"image": noImages, "images": noImages,
+	"loss": noImpairments, "jitter": noImpairments, "corrupt": noImpairments, "packet_loss": noImpairments,
+	"delay":     noImpairments + "; latency is a bound that the path must keep",
+	"bandwidth": useRates, "bw": useRates, "speed": useRates,
+	"endpoints": "state the two ends of a link as ends: [a, b]",
+	"duration":  "state for, such as for: 2h, in window",
+}
+
+// foreign says what to do instead of an unknown word that other programs know,
+// or one near to it; "" if nothing is known of it.
+func foreign(word string) string {
+	if instead, ok := foreignWords[word]; ok {
+		return instead
+	}
+	long := slices.DeleteFunc(slices.Sorted(maps.Keys(foreignWords)), func(w string) bool { return len(w) < 8 })
+	return foreignWords[vnet.Nearest(word, long)]
+}
+
+// isContainerlab knows a topology of containerlab by its outermost fields.
+func isContainerlab(root *yaml.Node) bool {
+	topology := child(root, "topology")
+	return topology != nil && child(root, "name") != nil && (child(topology, "nodes") != nil || child(topology, "links") != nil)
+}
