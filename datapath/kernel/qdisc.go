@@ -25,12 +25,15 @@ type Qdisc struct {
 	Parent uint32
 	Kind   string
 	Data   []byte
+	Bytes  uint64 // that left it since it was made
 	Drops  uint32 // packets, since it was made; the count runs over
 }
 
-// Statistics of linux/gen_stats.h: struct gnet_stats_queue has drops third.
+// Statistics of linux/gen_stats.h: struct gnet_stats_basic has bytes first,
+// struct gnet_stats_queue drops third.
 const (
 	tcaStats2       = 7
+	tcaStatsBasic   = 1
 	tcaStatsQueue   = 3
 	queueDropsStart = 8
 )
@@ -133,6 +136,9 @@ func parseQdisc(b []byte) Qdisc {
 		case unix.TCA_OPTIONS:
 			q.Data = v
 		case tcaStats2:
+			if basic := attr(v, tcaStatsBasic); len(basic) >= 8 {
+				q.Bytes = binary.NativeEndian.Uint64(basic)
+			}
 			if queue := attr(v, tcaStatsQueue); len(queue) >= queueDropsStart+4 {
 				q.Drops = binary.NativeEndian.Uint32(queue[queueDropsStart:])
 			}

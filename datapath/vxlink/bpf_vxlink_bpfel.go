@@ -14,11 +14,12 @@ import (
 )
 
 type vxlinkCounts struct {
-	_       structs.HostLayout
-	Packets uint64
-	Bytes   uint64
-	Drops   [4]uint64
-	Causes  [0]vxlinkDrop
+	_         structs.HostLayout
+	Packets   uint64
+	Bytes     uint64
+	Uncounted uint64
+	Drops     [4]uint64
+	Causes    [0]vxlinkDrop
 }
 
 type vxlinkDrop uint32

@@ -22,6 +22,7 @@ func (r *programs) counts(slot uint32) (sum vxlinkCounts, err error) {
 	for _, c := range each {
 		sum.Packets += c.Packets
 		sum.Bytes += c.Bytes
+		sum.Uncounted += c.Uncounted
 		for i, n := range c.Drops {
 			sum.Drops[i] += n
 		}

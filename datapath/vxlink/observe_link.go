@@ -132,15 +132,14 @@ func (f *fabric) port(d kernel.Link) *plan.Port {
 func (f *fabric) tunnel(slot uint32, r vxlinkRecord) *plan.Tunnel {
 	index, handle := int(r.Uplink), kernel.Handle(1, r.Minor)
 	class, ok := f.classes[index][handle]
-	ceil := class.HTB().Ceil
 	if f.trunk == 0 || r.Minor == 0 || !ok || !f.programs.leadsTo(r.Vni, slot) {
 		return nil
 	}
-	if class.Parent != kernel.Handle(1, r.parent()) || !r.allows(ceil) || !isClass(class.HTB(), r.class(ceil)) || f.queues[index][handle] != r.limit() {
+	if class.Parent != kernel.Handle(1, r.parent()) || !r.takes(class.HTB(), f.part.undercounts()) || f.queues[index][handle] != r.limit() {
 		return nil
 	}
 	f.part.rates.Lock()
-	f.part.trimmed(slot, r, ceil)
+	f.part.trimmed(slot, r, class.HTB())
 	f.part.rates.Unlock()
 	return r.tunnel(f.names[index])
 }

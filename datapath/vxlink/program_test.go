@@ -81,7 +81,25 @@ func (t table) forward(p packet, slot uint32) outcome {
 	}
 	o := outcome{verdict: actRedirect, mark: e.Mark, priority: e.Priority, slot: slot}
 	o.counts.Packets, o.counts.Bytes = wire(p)
+	if e.Way == vxlinkWayWAY_TUNNEL {
+		o.counts.Uncounted = unseen(p, e.Mark)
+	}
 	return o
+}
+
+// unseen is what a queue of Linux 6.12 leaves out of a frame behind VXLAN's
+// headers: it adds, for each further segment, what lies before the outer UDP
+// header and what it takes for a TCP header's length there.
+func unseen(p packet, vni uint32) uint64 {
+	header, tcp := headers(p.frame)
+	if p.segment == 0 || header >= len(p.frame) || !tcp {
+		return 0
+	}
+	packets, bytes := wire(p)
+	seen := 14 + 20 + uint64(vni>>20&15)*4
+	long := uint64(len(p.frame)) + 50
+	segments := (long - seen + uint64(p.segment) - 1) / uint64(p.segment)
+	return max(bytes+50*packets, long+(segments-1)*seen) - (long + (segments-1)*seen)
 }
 
 func (t table) drop(p packet, slot uint32, cause vxlinkDrop) outcome {
@@ -93,7 +111,8 @@ func (t table) drop(p packet, slot uint32, cause vxlinkDrop) outcome {
 // wire is what a packet is on a wire: its segments, each with its headers.
 func wire(p packet) (packets, bytes uint64) {
 	bytes = uint64(len(p.frame))
-	header := uint64(headers(p.frame))
+	length, _ := headers(p.frame)
+	header := uint64(length)
 	if p.segment == 0 || header >= bytes {
 		return 1, bytes
 	}
@@ -102,11 +121,12 @@ func wire(p packet) (packets, bytes uint64) {
 	return packets, payload + packets*header
 }
 
-func headers(b []byte) int {
+// headers is how long those before a frame's data are, and whether TCP's is the last.
+func headers(b []byte) (length int, tcp bool) {
 	at, kind := 12, uint16(0)
 	for range 3 {
 		if len(b) < at+2 {
-			return 0
+			return 0, false
 		}
 		kind = binary.BigEndian.Uint16(b[at:])
 		at += 2
@@ -116,21 +136,21 @@ func headers(b []byte) int {
 		at += 2
 	}
 	if len(b) < at+20 || kind != 0x0800 && kind != 0x86dd {
-		return 0
+		return 0, false
 	}
 	next := b[at+9]
-	length := int(b[at]&15) * 4
+	length = int(b[at]&15) * 4
 	if kind == 0x86dd {
 		next, length = b[at+6], 40
 	}
 	at += length
 	switch {
 	case next == 17:
-		return at + 8
+		return at + 8, false
 	case next != 6 || len(b) < at+13:
-		return 0
+		return 0, false
 	}
-	return at + int(b[at+12]>>4)*4
+	return at + int(b[at+12]>>4)*4, true
 }
 
 // rig runs the programs in a namespace with devices of slots 1 to 4 and one
@@ -198,7 +218,7 @@ func (g *rig) run(program *ebpf.Program, p packet, slot uint32) outcome {
 	now, err := g.counts(slot)
 	check(g.t, err)
 	o := outcome{verdict: verdict, mark: after.Mark, priority: after.Priority, slot: slot}
-	o.counts.Packets, o.counts.Bytes = now.Packets-before.Packets, now.Bytes-before.Bytes
+	o.counts.Packets, o.counts.Bytes, o.counts.Uncounted = now.Packets-before.Packets, now.Bytes-before.Bytes, now.Uncounted-before.Uncounted
 	for i := range now.Drops {
 		o.counts.Drops[i] = now.Drops[i] - before.Drops[i]
 	}
@@ -219,9 +239,9 @@ func (g *rig) furnish() {
 	own := [8]byte{2, 0, 0, 0, 0, 7}
 	g.end(1, vxlinkEnd{From: uint32(number(1)), Device: uint32(number(2)), Way: vxlinkWayWAY_PEER, Mac: own})
 	g.end(2, vxlinkEnd{From: uint32(number(2)), Device: uint32(number(1)), Way: vxlinkWayWAY_QUEUE, Mac: own})
-	g.end(3, vxlinkEnd{From: uint32(number(3)), Device: uint32(number(4)), Way: vxlinkWayWAY_TUNNEL, Mark: 77, Priority: 0x10010})
+	g.end(3, vxlinkEnd{From: uint32(number(3)), Device: uint32(number(4)), Way: vxlinkWayWAY_TUNNEL, Mark: 77 | 1<<20, Priority: 0x10010})
 	g.end(5, vxlinkEnd{From: uint32(number(4)), Device: uint32(number(3)), Way: vxlinkWayWAY_PEER, Mac: own})
-	g.end(6, vxlinkEnd{From: uint32(number(4)), Device: uint32(number(4)), Way: vxlinkWayWAY_TUNNEL, Mark: 79, Priority: 0x10011})
+	g.end(6, vxlinkEnd{From: uint32(number(4)), Device: uint32(number(4)), Way: vxlinkWayWAY_TUNNEL, Mark: 79 | 15<<20, Priority: 0x10011})
 	g.end(7, vxlinkEnd{From: uint32(number(1)), Device: uint32(number(3)), Way: vxlinkWayWAY_PEER, Mac: own})
 	for vni, slot := range map[uint32]uint32{77: 5, 78: 6, 80: 7, 81: 8, 82: slots} {
 		g.tunnel(vni, slot)

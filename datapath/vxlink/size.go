@@ -131,17 +131,41 @@ func (r vxlinkRecord) full() uint64 { return r.ceiling(math.MaxUint64) }
 // lowest is the smallest ceiling there is.
 func (r vxlinkRecord) lowest() uint64 { return min(r.full(), r.ceiling(1)) }
 
-// allows says whether a ceiling is one of those that the record's class takes.
-func (r vxlinkRecord) allows(ceil uint64) bool { return r.lowest() <= ceil && ceil <= r.Ceil }
+// Kernels that leave headers out of what they count (bpf.Undercounts) let a
+// class pass more than its rates. So these follow the share that is counted:
+// least of a thousand and more.
+const least = 850
 
-// class of the physical interface with one of its ceilings.
-func (r vxlinkRecord) class(ceil uint64) kernel.HTBClass {
+// allows says whether a ceiling is one of those that the record's class takes.
+func (r vxlinkRecord) allows(ceil uint64, undercounts bool) bool {
+	lowest := r.lowest()
+	if undercounts {
+		lowest = lowest * least / 1000
+	}
+	return lowest <= ceil && ceil <= r.Ceil
+}
+
+// guaranteed is the rate that a class read back has if the record's class takes
+// it, else the planned one.
+func (r vxlinkRecord) guaranteed(have uint64, undercounts bool) uint64 {
+	if undercounts && r.Rate*least/1000 <= have && have < r.Rate {
+		return have
+	}
+	return r.Rate
+}
+
+// takes says whether a class read back is one that the record may have.
+func (r vxlinkRecord) takes(have kernel.HTBClass, undercounts bool) bool {
+	return r.allows(have.Ceil, undercounts) && isClass(have, r.class(have.Ceil, r.guaranteed(have.Rate, undercounts)))
+}
+
+// class of the physical interface with one of its ceilings and rates, byte/s.
+func (r vxlinkRecord) class(ceil, rate uint64) kernel.HTBClass {
 	priority := uint32(leased)
 	if r.BestEffort != 0 {
 		priority = bestEffort
 	}
-	rate := min(r.Rate, ceil)
-	return htb(vnet.Rate(rate)*8, vnet.Rate(ceil)*8, int(r.Mtu)+plan.OuterHeaders, priority)
+	return htb(vnet.Rate(min(rate, ceil))*8, vnet.Rate(ceil)*8, int(r.Mtu)+plan.OuterHeaders, priority)
 }
 
 func (r vxlinkRecord) parent() uint16 {

@@ -5,40 +5,53 @@ import (
 	"time"
 
 	"sublet/datapath/kernel"
+	"sublet/plan"
 )
 
 // trimEvery is how often ceilings follow the frames. A direction whose frames
 // become larger all at once gets up to 3.4 % more than its rate for so long; one
-// with a relay list whose frames become smaller, what their lists take.
+// with a relay list whose frames become smaller, what their lists take; and one
+// whose first large frames a kernel undercounts, what it leaves out.
 const trimEvery = 250 * time.Millisecond
 
-// trim is the ceiling of one tunnel's class and what it follows.
+// trim is the ceiling and the rate of one tunnel's class and what they follow.
 type trim struct {
-	record vxlinkRecord
-	from   uint32 // slot of the end by which the tunnel's frames come in; 0: not known yet
-	ceil   uint64 // byte/s
-	last   vxlinkCounts
-	known  bool    // last is
-	mean   average // of frames' size
+	record      vxlinkRecord
+	undercounts bool   // the kernel leaves headers out, see vxlinkRecord.takes
+	from        uint32 // slot of the end by which the tunnel's frames come in; 0: not known yet
+	ceil, rate  uint64 // byte/s
+	last        vxlinkCounts
+	known       bool    // last is
+	mean        average // of frames
 }
 
 // average is one that forgets half at every step.
-type average struct{ packets, bytes float64 }
+type average struct{ packets, bytes, uncounted float64 }
 
-func (a *average) add(packets, bytes uint64) {
-	a.packets, a.bytes = a.packets/2+float64(packets), a.bytes/2+float64(bytes)
+func (a *average) add(packets, bytes, uncounted uint64) {
+	a.packets, a.bytes, a.uncounted = a.packets/2+float64(packets), a.bytes/2+float64(bytes), a.uncounted/2+float64(uncounted)
 }
 
-// follow tells the ceiling of a class whose end sees a mean size of frames.
-func (t *trim) follow(now vxlinkCounts) uint64 {
-	packets, bytes := now.Packets-t.last.Packets, now.Bytes-t.last.Bytes
-	first := !t.known
+// counted is the share of their bytes, with outer headers, that the kernel counts.
+func (a *average) counted() float64 {
+	return max(least/1000., 1-a.uncounted/(a.bytes+a.packets*plan.OuterHeaders))
+}
+
+// follow tells the ceiling and the rate of a class whose end sees frames.
+func (t *trim) follow(now vxlinkCounts) (ceil, rate uint64) {
+	last, first := t.last, !t.known
+	packets := now.Packets - last.Packets
 	t.last, t.known = now, true
 	if first || packets == 0 || packets > now.Packets { // emptied meanwhile
-		return t.ceil
+		return t.ceil, t.rate
 	}
-	t.mean.add(packets, bytes)
-	return t.record.ceiling(uint64(t.mean.bytes / t.mean.packets))
+	t.mean.add(packets, now.Bytes-last.Bytes, now.Uncounted-last.Uncounted)
+	ceil, rate = t.record.ceiling(uint64(t.mean.bytes/t.mean.packets)), t.record.Rate
+	if t.undercounts {
+		counted := t.mean.counted()
+		ceil, rate = uint64(counted*float64(ceil)), uint64(counted*float64(rate))
+	}
+	return ceil, min(rate, ceil)
 }
 
 // Trim lets the ceilings of tunnels' classes follow the size of their frames
@@ -74,9 +87,9 @@ func (p *Part) trimAll() {
 		if err != nil {
 			continue // the maps are closing
 		}
-		if ceil := t.follow(now); differs(ceil, t.ceil) {
-			t.ceil = ceil
-			changes = append(changes, kernel.ChangeClass(int(t.record.Uplink), kernel.Handle(1, t.record.Minor), kernel.Handle(1, t.record.parent()), t.record.class(ceil)))
+		if ceil, rate := t.follow(now); differs(ceil, t.ceil) || differs(rate, t.rate) {
+			t.ceil, t.rate = ceil, rate
+			changes = append(changes, kernel.ChangeClass(int(t.record.Uplink), kernel.Handle(1, t.record.Minor), kernel.Handle(1, t.record.parent()), t.record.class(ceil, rate)))
 		}
 	}
 	p.write(changes)
@@ -100,8 +113,8 @@ func differs(a, b uint64) bool { return max(a, b)-min(a, b) > b/1000 }
 
 // trimmed begins to let a tunnel's class follow its frames; the lock is the
 // caller's. What is known of the frames is kept.
-func (p *Part) trimmed(slot uint32, r vxlinkRecord, ceil uint64) {
-	if r.lowest() == r.Ceil {
+func (p *Part) trimmed(slot uint32, r vxlinkRecord, class kernel.HTBClass) {
+	if r.lowest() == r.Ceil && !p.undercounts() {
 		delete(p.trims, slot)
 		return
 	}
@@ -110,7 +123,7 @@ func (p *Part) trimmed(slot uint32, r vxlinkRecord, ceil uint64) {
 		t = &trim{}
 		p.trims[slot] = t
 	}
-	t.record, t.ceil = r, ceil
+	t.record, t.undercounts, t.ceil, t.rate = r, p.undercounts(), class.Ceil, class.Rate
 }
 
 // measure says where the frames of a tunnel come in.

@@ -2,6 +2,7 @@ package vxlink
 
 import (
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -22,12 +23,13 @@ func TestCeilingFollowsFrames(t *testing.T) {
 		counts := vxlinkCounts{Packets: rapid.Uint64Range(0, 1<<40).Draw(t, "packets")}
 		counts.Bytes = counts.Packets * size
 		now.follow(counts)
+		floor := uint64(0)
 		for range 3 {
 			frames := rapid.Uint64Range(1, 1<<30).Draw(t, "frames")
 			counts.Packets, counts.Bytes = counts.Packets+frames, counts.Bytes+frames*size
-			now.ceil = now.follow(counts)
+			now.ceil, floor = now.follow(counts)
 		}
-		if !record.allows(now.ceil) {
+		if !record.allows(now.ceil, false) {
 			t.Fatalf("ceiling %d is not from %d to %d", now.ceil, record.lowest(), record.Ceil)
 		}
 		got := float64(now.ceil) * float64(size) / float64(size+plan.OuterHeaders) / float64(record.Shaped)
@@ -40,7 +42,7 @@ func TestCeilingFollowsFrames(t *testing.T) {
 		} else if size < 900 && wire < paid*0.9995 {
 			t.Fatalf("frames of %d bytes and lists of %d get %.5f of what is paid for", size, list, wire/paid)
 		}
-		if class := record.class(now.ceil); class.Rate > class.Ceil || class.Ceil != now.ceil {
+		if class := record.class(now.ceil, floor); class.Rate > class.Ceil || class.Ceil != now.ceil || !record.takes(class, false) {
 			t.Fatalf("class %+v", class)
 		}
 	})
@@ -55,7 +57,7 @@ func TestCeilingsThatFollowNothing(t *testing.T) {
 		{Mtu: 1450, Ceil: 900, Rate: 10, Shaped: 900},
 		{Mtu: 1450, Ceil: 1000, Rate: 10, Shaped: 900, BestEffort: 1, List: 8},
 	} {
-		if r.lowest() != r.Ceil || !r.allows(r.Ceil) || r.allows(r.Ceil-1) || r.allows(r.Ceil+1) {
+		if r.lowest() != r.Ceil || !r.allows(r.Ceil, false) || r.allows(r.Ceil-1, false) || r.allows(r.Ceil+1, false) {
 			t.Errorf("%+v has ceilings from %d", r, r.lowest())
 		}
 	}
@@ -70,6 +72,39 @@ func TestListsOfShapedFrames(t *testing.T) {
 			t.Errorf("frames of %d bytes: ceiling %d, want %d", mean, got, want)
 		}
 	}
+}
+
+// On a kernel that leaves headers of large packets out, what a class passes is its
+// rate all the same, whatever its frames and however many a packet has; and what
+// is guaranteed falls with what is allowed.
+func TestClassFollowsWhatIsCounted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rate := vnet.Rate(rapid.Int64Range(int64(vnet.Mbit), int64(100*vnet.Gbit)).Draw(t, "rate")) / 8 * 8
+		record := vxlinkRecord{Mtu: 1450, Shaped: rate.BytesPerSecond(), Rate: rate.BytesPerSecond(), Ceil: plan.Outer(rate).BytesPerSecond()}
+		size := rapid.Uint64Range(900, 1464).Draw(t, "size")
+		frames := rapid.Uint64Range(1000, 1<<30).Draw(t, "frames")
+		left := rapid.Float64Range(0, 0.08).Draw(t, "left out") // 116 of 1514 bytes at most
+		now := trim{record: record, undercounts: true, ceil: record.full()}
+		floor, counts := uint64(0), vxlinkCounts{Packets: 1}
+		now.follow(counts)
+		out := uint64(left * float64(frames*(size+plan.OuterHeaders)))
+		for range 3 {
+			counts.Packets, counts.Bytes, counts.Uncounted = counts.Packets+frames, counts.Bytes+frames*size, counts.Uncounted+out
+			now.ceil, floor = now.follow(counts)
+		}
+		share := 1 - float64(out)/float64(frames*(size+plan.OuterHeaders))
+		passed := float64(now.ceil) / share * float64(size) / float64(size+plan.OuterHeaders) / float64(record.Shaped)
+		if passed < 0.9995 || passed > 1.0005 {
+			t.Fatalf("frames of %d bytes, of which %.3f are not counted, get %.5f of their rate", size, left, passed)
+		}
+		if got := float64(floor) / share / float64(record.Rate); got < 0.9995 || got > 1.0005 {
+			t.Fatalf("of the guaranteed rate %.5f remains", got)
+		}
+		class := record.class(now.ceil, floor)
+		if !record.takes(class, true) || left > 0.01 && record.takes(class, false) {
+			t.Fatalf("class %+v of %+v is not taken for what it is", class, record)
+		}
+	})
 }
 
 // The ceiling in the kernel follows; Observe takes it for what was planned, a
@@ -152,5 +187,54 @@ func TestListsAreKept(t *testing.T) {
 		add(t, parts[0], uplink(), link)
 		has(t, parts[0], uplink(), link)
 		has(t, New(hosts[0]), uplink(), link)
+	}
+}
+
+// On a kernel that undercounts, here one that only says so, rate and ceiling in
+// the kernel follow within a second; Observe takes them for what was planned, and
+// a new agent leaves them.
+func TestTrimOfUndercountedFrames(t *testing.T) {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	b.node(hosts[0], "n0")
+	p, link := parts[0], across(0, 100*vnet.Mbit)
+	p.undercounts = func() bool { return true }
+	add(t, p, uplink(), link)
+	class := func() kernel.HTBClass {
+		t.Helper()
+		c, err := hosts[0].Dial("")
+		check(t, err)
+		defer c.Close()
+		phy, err := c.LinkByName("phy0")
+		check(t, err)
+		class, err := c.Class(phy.Index, kernel.Handle(1, minorTunnels))
+		check(t, err)
+		return class.HTB()
+	}
+	has(t, p, uplink(), link)
+	before := class()
+	slot := p.places[place{demo, 0, 0}]
+	for range 1 + time.Second/trimEvery {
+		now, err := p.loaded.counts(slot)
+		check(t, err)
+		counts := make([]vxlinkCounts, p.loaded.processors)
+		counts[0] = vxlinkCounts{Packets: now.Packets + 1000, Bytes: now.Bytes + 1000*1464, Uncounted: now.Uncounted + 1000*60}
+		check(t, p.loaded.counters.Put(slot, counts))
+		p.trimAll()
+	}
+	after := class()
+	const share = 1 - 60./1514
+	for _, v := range [][2]uint64{{after.Ceil, before.Ceil}, {after.Rate, before.Rate}} {
+		if got := float64(v[0]) / float64(v[1]); got < share-0.001 || got > share+0.001 {
+			t.Errorf("%d became %d, which is %.4f, want %.4f", v[1], v[0], got, share)
+		}
+	}
+	has(t, p, uplink(), link)
+	other := New(hosts[0])
+	other.undercounts = p.undercounts
+	has(t, other, uplink(), link)
+	add(t, other, link)
+	if got := class(); got != after {
+		t.Errorf("a new agent made %+v of %+v", got, after)
 	}
 }

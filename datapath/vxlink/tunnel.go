@@ -70,14 +70,14 @@ func (p *Part) setTunnelClass(home *kernel.Conn, slot uint32, r vxlinkRecord) er
 	defer p.rates.Unlock()
 	index, id := int(r.Uplink), kernel.Handle(1, r.Minor)
 	parent, limit := r.parent(), r.limit()
-	ceil := r.full()
-	if have, err := home.Class(index, id); err == nil && r.allows(have.HTB().Ceil) {
-		ceil = have.HTB().Ceil
+	class := r.class(r.full(), r.Rate)
+	if was, err := home.Class(index, id); err == nil && r.allows(was.HTB().Ceil, p.undercounts()) {
+		class = r.class(was.HTB().Ceil, r.guaranteed(was.HTB().Rate, p.undercounts()))
 	}
-	if err := setClass(home, index, r.Minor, parent, r.class(ceil)); err != nil {
+	if err := setClass(home, index, r.Minor, parent, class); err != nil {
 		return err
 	}
-	p.trimmed(slot, r, ceil)
+	p.trimmed(slot, r, class)
 	return home.Do(kernel.SetFIFO(index, kernel.Handle(r.Minor, 0), id, limit))
 }
 

@@ -56,6 +56,7 @@ struct spread {
 struct counts {
 	__u64 packets;
 	__u64 bytes;
+	__u64 uncounted; /* bytes of headers that an old kernel's queue does not see, see uncounted() */
 	__u64 drops[DROPS];
 	enum drop causes[0]; /* names the indexes of drops for Go */
 };
@@ -141,7 +142,7 @@ static __always_inline int drop(__u32 slot, enum drop cause)
 
 /* Bytes before the data of each segment: Ethernet, up to two VLAN tags, IP,
  * TCP or UDP. 0: something else, such as a tenant's own tunnel. */
-static __always_inline __u32 header_bytes(struct __sk_buff *skb)
+static __always_inline __u32 header_bytes(struct __sk_buff *skb, bool *tcp)
 {
 	__u32 at = 12;
 	__be16 type = 0;
@@ -170,16 +171,19 @@ static __always_inline __u32 header_bytes(struct __sk_buff *skb)
 		return at + 8;
 	if (next != IPPROTO_TCP || bpf_skb_load_bytes(skb, at + 12, b, 1))
 		return 0;
+	*tcp = true;
 	return at + (b[0] >> 4) * 4;
 }
 
-static __always_inline void count(struct __sk_buff *skb, struct counts *c)
+/* Counts a frame. Of large ones of TCP it says how long the header of each
+ * segment is, else 0. */
+static __always_inline __u32 count(struct __sk_buff *skb, struct counts *c)
 {
-	__u32 bytes = skb->len, packets = 1, size = skb->gso_size;
+	__u32 bytes = skb->len, packets = 1, size = skb->gso_size, header = 0;
+	bool tcp = false;
 
 	if (unlikely(size)) {
-		__u32 header = header_bytes(skb);
-
+		header = header_bytes(skb, &tcp);
 		if (header < bytes) {
 			packets = (bytes - header + size - 1) / size;
 			bytes += (packets - 1) * header;
@@ -187,6 +191,26 @@ static __always_inline void count(struct __sk_buff *skb, struct counts *c)
 	}
 	c->packets += packets;
 	c->bytes += bytes;
+	return tcp && header < skb->len ? header : 0;
+}
+
+/* What the headers of a tunnel's packet are, and where the queue of a kernel
+ * before Linux 6.17 begins to look for a TCP header: behind the outer IPv4
+ * header, where it finds UDP's. What it takes for that header's length are the
+ * highest bits of the VNI (qdisc_pkt_len_init in net/core/dev.c). Over IPv6 both
+ * are 20 bytes more. */
+enum { OUTER = 50, OUTER_SEEN = 34, VNI_LENGTH = 20 };
+
+/* Counts the headers of a large TCP frame that such a queue leaves out: it also
+ * takes those it does not see for data of one more segment. */
+static __always_inline void uncounted(struct __sk_buff *skb, struct counts *c, __u32 header)
+{
+	__u32 size = skb->gso_size, seen = OUTER_SEEN + (skb->mark >> VNI_LENGTH & 15) * 4;
+	__u32 further = (skb->len - header - 1) / size, further_seen = (skb->len + OUTER - seen - 1) / size;
+	__u64 all = (__u64)further * (header + OUTER), told = (__u64)further_seen * seen;
+
+	if (all > told)
+		c->uncounted += all - told;
 }
 
 /* A frame that did not come through a port's queue is taken for the node's own
@@ -236,6 +260,7 @@ static __always_inline int forward(struct __sk_buff *skb, __u32 slot, __u32 devi
 {
 	struct end *e = bpf_map_lookup_elem(&ends, &slot);
 	struct counts *c = bpf_map_lookup_elem(&counters, &slot);
+	__u32 large;
 
 	if (!e || !c)
 		return drop(0, DROP_UNKNOWN);
@@ -243,16 +268,21 @@ static __always_inline int forward(struct __sk_buff *skb, __u32 slot, __u32 devi
 		return drop(slot, DROP_CLOSED);
 	if (unlikely(e->from != device))
 		return drop(slot, DROP_STRANGER);
-	count(skb, c);
+	large = count(skb, c);
 	skb->mark = e->mark;
 	skb->priority = e->priority;
 	if (unlikely(e->way == WAY_SPREAD)) {
 		if (!choose(skb, slot))
 			return drop(slot, DROP_CLOSED);
+		if (large)
+			uncounted(skb, c, large);
 		return bpf_redirect_peer(e->device, 0);
 	}
-	if (e->way == WAY_TUNNEL)
+	if (e->way == WAY_TUNNEL) {
+		if (unlikely(large))
+			uncounted(skb, c, large);
 		return bpf_redirect_peer(e->device, 0);
+	}
 	if (e->way == WAY_SWITCH || (e->way == WAY_PEER && is_for(skb, e)))
 		return enter(skb, e->device);
 	return bpf_redirect(e->device, 0);

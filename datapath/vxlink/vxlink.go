@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"sync"
 
+	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 )
@@ -37,6 +38,8 @@ type Part struct {
 	rates     sync.Mutex       // of trims, and changes of a tunnel's class
 	trims     map[uint32]*trim // by slot
 
+	undercounts func() bool // whether classes do, see bpf.Undercounts
+
 	mu     sync.Mutex
 	places map[place]uint32           // slots; nil: not read yet
 	taken  map[uint32]bool            // slots
@@ -49,8 +52,15 @@ type Part struct {
 
 // New makes the part for one host.
 func New(host *kernel.Host) *Part {
-	return &Part{host: host, links: make(map[string]map[string]bool), graves: make(map[string]*grave), trims: make(map[uint32]*trim)}
+	return &Part{host: host, links: make(map[string]map[string]bool), graves: make(map[string]*grave), trims: make(map[uint32]*trim), undercounts: undercounts}
 }
+
+// undercounts is tried once: the kernel stays the same. One that cannot be tried
+// is taken to count right.
+var undercounts = sync.OnceValue(func() bool {
+	short, err := bpf.Undercounts()
+	return err == nil && short
+})
 
 // Kinds are uplink and vxlink.
 func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindUplink, plan.KindVxLink} }
