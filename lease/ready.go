@@ -109,8 +109,12 @@ func (b *Book) judge(now time.Time, e *entry) {
 	if b.failed(now, e, stuck) {
 		state = vnet.Failed
 	}
-	if len(silent) > 0 {
+	unheard := b.rollout.Unheard(now, e.hosts)
+	if silent = slices.DeleteFunc(silent, func(h vnet.HostID) bool { return slices.Contains(unheard, h) }); len(silent) > 0 {
 		message = strings.TrimPrefix(message+"; no sign of life from "+list(silent), "; ")
+	}
+	if len(unheard) > 0 {
+		message = strings.TrimPrefix(message+"; no agent heard of since the server started on "+list(unheard), "; ")
 	}
 	if e.moving() {
 		message = strings.TrimPrefix(message+"; links move to other paths to make room", "; ")

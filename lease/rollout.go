@@ -38,6 +38,7 @@ type handed struct {
 	shrunk uint64                // the last revision that took something away
 	done   uint64                // the last revision the host has gone through
 	seen   time.Time             // last report, or since when one is awaited
+	heard  bool                  // there was a sign of life
 	left   bool                  // the host is not in the substrate any more
 	problems
 }
@@ -154,7 +155,7 @@ func (r *Rollout) Report(now time.Time, report plan.Report) (news bool) {
 		return false
 	}
 	dead, done, parts, before := r.dead(h, now), h.done, len(h.parts), h.problems
-	h.seen = now
+	h.seen, h.heard = now, true
 	h.done = max(report.Revision, report.Tried)
 	h.problems = problemsOf(report)
 	if h.done > h.plan.Revision {
@@ -171,7 +172,7 @@ func (r *Rollout) Report(now time.Time, report plan.Report) (news bool) {
 // Seen says that a host is alive though it has nothing to report.
 func (r *Rollout) Seen(now time.Time, host vnet.HostID) {
 	if h := r.hosts[host]; h != nil {
-		h.seen = now
+		h.seen, h.heard = now, true
 	}
 }
 
@@ -197,6 +198,12 @@ func (r *Rollout) Silent(now time.Time, hosts []vnet.HostID) []vnet.HostID {
 // known to be down.
 func (r *Rollout) dead(h *handed, now time.Time) bool {
 	return now.Sub(h.seen) > r.liveness || r.down[h.plan.Host]
+}
+
+// Unheard are those of some hosts whose agents have given no sign of life since
+// this began, though there was time for one.
+func (r *Rollout) Unheard(now time.Time, hosts []vnet.HostID) []vnet.HostID {
+	return r.where(hosts, func(h *handed) bool { return !h.heard && now.Sub(h.seen) > r.liveness })
 }
 
 // Missing are those of a lease's hosts that have not yet got all of it.

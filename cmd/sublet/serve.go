@@ -115,11 +115,28 @@ func (a *app) serverConfig(o serveOptions) (config api.Config, err error) {
 			return config, err
 		}
 		config.Substrate = &sub
+		if links := portless(sub); len(links) > 0 {
+			config.Log.Warn("hosts say by no interface and address how they reach these links, so no lease can use them: state their ports", "links", links)
+		}
 	}
 	if o.tls.cert != "" {
 		config.AgentTLS, err = api.TLSConfig(o.tls.cert, o.tls.key, o.tls.ca)
 	}
 	return config, err
+}
+
+// portless lists the links of which a host's end has no interface or address.
+func portless(sub vnet.Substrate) (names []string) {
+	for _, l := range sub.Links {
+		for end, port := range l.Ports {
+			_, isHost := sub.HostOf(l.Ends[end])
+			if isHost && (port.Interface == "" || !port.Address.IsValid()) {
+				names = append(names, l.Name)
+				break
+			}
+		}
+	}
+	return names
 }
 
 // listeners opens the socket and, if wanted, the TCP port.

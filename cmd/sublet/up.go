@@ -158,7 +158,7 @@ func (a *app) ready(ctx context.Context, client *api.Client, p *progress, l vnet
 	id := l.ID()
 	waiting, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	l, err := client.WaitReady(waiting, id)
+	l, err := a.waitReady(waiting, client, id)
 	if err != nil {
 		return fmt.Errorf("%s was admitted and is not ready yet (see sublet leases; release it with sublet down %s): %w", id, id, err)
 	}
@@ -167,4 +167,24 @@ func (a *app) ready(ctx context.Context, client *api.Client, p *progress, l vnet
 	}
 	fmt.Fprintf(a.out, "%s is %s: %d nodes, %d links\n", l.ID(), l.State, len(l.Topology().All()), len(l.Topology().Links))
 	return nil
+}
+
+// tellAfter is how long a network may take before what it waits for is told.
+const tellAfter = 5 * time.Second
+
+// waitReady waits until a lease runs, failed or ended, and tells what holds it up.
+func (a *app) waitReady(ctx context.Context, client *api.Client, id vnet.LeaseID) (vnet.Lease, error) {
+	for told := ""; ; {
+		some, cancel := context.WithTimeout(ctx, tellAfter)
+		l, err := client.WaitReady(some, id)
+		waited := some.Err() != nil
+		cancel()
+		if err == nil || !waited || ctx.Err() != nil {
+			return l, err
+		}
+		if l, err = client.Lease(ctx, id); err == nil && l.Message != told && !api.Settled(l) {
+			told = l.Message
+			fmt.Fprintf(a.err, "sublet: %s: %s\n", id, told)
+		}
+	}
 }
