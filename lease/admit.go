@@ -22,6 +22,9 @@ func (b *Book) Admit(now time.Time, req vnet.Request, owner uint32) (vnet.Lease,
 	if err := b.check(now, req); err != nil {
 		return vnet.Lease{}, err
 	}
+	if err := b.taken(req); err != nil {
+		return vnet.Lease{}, err
+	}
 	found, err := b.decide(now, req)
 	if err != nil {
 		return vnet.Lease{}, err
@@ -102,6 +105,11 @@ func (b *Book) check(now time.Time, req vnet.Request) error {
 		return &vnet.FieldError{Path: "window.before", Problem: fmt.Sprintf(
 			"%s has passed, it is %s: state a later time", stamp(req.Before), stamp(now))}
 	}
+	return nil
+}
+
+// taken is an error when a request's name is in use.
+func (b *Book) taken(req vnet.Request) error {
 	id := vnet.LeaseID{Tenant: req.Tenant, Network: req.Network}
 	e, ok := b.entries[id]
 	switch {

@@ -8,7 +8,8 @@ import (
 )
 
 // Quote says how a request would be admitted now; the errors are Admit's.
-// Nothing is booked.
+// Nothing is booked, so a name in use is no conflict: the request is looked at
+// as another network of that name.
 func (b *Book) Quote(now time.Time, req vnet.Request) (vnet.Quote, error) {
 	req.Fill()
 	if err := b.check(now, req); err != nil {

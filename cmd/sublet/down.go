@@ -19,12 +19,19 @@ func (a *app) down() *cobra.Command {
 		Short: "Release leases and wait until nothing of them is left",
 		Long: `Release leases and wait until nothing of them is left. A name that no lease has
 is bad input: all such names are told, and no lease is released. With
---ignore-unknown, such as in scripts that clean up, the others are.`,
-		Example:           "  sublet down hello\n  sublet down alice/hello\n  sublet down --ignore-unknown a b c\n  sublet down --all",
+--ignore-unknown, such as in scripts that clean up, the others are.
+
+--all releases the caller's own leases; the operator's own are those of the
+tenant of his name. Those of another tenant take --tenant as well, those of all
+tenants --all-tenants --yes.`,
+		Example:           "  sublet down hello\n  sublet down alice/hello\n  sublet down --ignore-unknown a b c\n  sublet down --all\n  sublet down --all --tenant alice",
 		ValidArgsFunction: a.completeLive,
 		RunE: func(c *cobra.Command, args []string) error {
-			if (len(args) > 0) == o.all {
-				return errNoName
+			if err := o.whose.check(args); err != nil {
+				return err
+			}
+			if err := a.own(&o.whose); err != nil {
+				return err
 			}
 			leases, err := a.client().Leases(c.Context())
 			if err != nil {
@@ -33,14 +40,17 @@ is bad input: all such names are told, and no lease is released. With
 			if o.ignoreUnknown {
 				args = slices.DeleteFunc(args, func(name string) bool { return released(leases, name) })
 			}
-			chosen, err := choose(leases, args, o.all)
+			chosen, err := choose(leases, args, o.whose)
 			if err != nil {
 				return err
+			}
+			if len(args) == 0 && len(chosen) == 0 {
+				a.rest(o.whose, leases)
 			}
 			return a.release(c.Context(), chosen, o)
 		},
 	}
-	c.Flags().BoolVar(&o.all, "all", false, "release every lease you may release")
+	o.whose.flags(c)
 	c.Flags().BoolVar(&o.ignoreUnknown, "ignore-unknown", false, "pass over names that no lease has any more")
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "return once released, before it is taken away")
 	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait until all of it is gone")
@@ -49,8 +59,9 @@ is bad input: all such names are told, and no lease is released. With
 
 // downOptions are the flags of down.
 type downOptions struct {
-	all, noWait, ignoreUnknown bool
-	timeout                    time.Duration
+	whose
+	noWait, ignoreUnknown bool
+	timeout               time.Duration
 }
 
 // release ends leases, then waits until no host has anything of them.
@@ -73,19 +84,14 @@ func (a *app) release(ctx context.Context, leases []vnet.Lease, o downOptions) e
 		if err := client.WaitGone(ctx, l.ID()); err != nil {
 			return fmt.Errorf("%s is released, but not all of it is gone yet (see sublet leases): %w", l.ID(), err)
 		}
-		fmt.Fprintf(a.out, "%s is released\n", l.ID())
+		p.aside(func() { fmt.Fprintf(a.out, "%s is released\n", l.ID()) })
 	}
 	return nil
 }
 
-// choose picks the leases to release: those named, or all that are not over.
-func choose(leases []vnet.Lease, names []string, all bool) ([]vnet.Lease, error) {
-	var chosen []vnet.Lease
-	for _, l := range leases {
-		if all && l.State != vnet.Ended {
-			chosen = append(chosen, l)
-		}
-	}
+// choose picks the leases to release: those named, or all of somebody's.
+func choose(leases []vnet.Lease, names []string, w whose) ([]vnet.Lease, error) {
+	chosen := w.live(leases)
 	var wrong []error
 	for _, name := range names {
 		l, err := find(leases, name)

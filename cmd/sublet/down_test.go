@@ -14,7 +14,7 @@ func TestDownTellsUnknownNames(t *testing.T) {
 		return vnet.Lease{Request: vnet.Request{Tenant: "alice", Network: vnet.VNetID(name)}, State: state}
 	}
 	leases := []vnet.Lease{named("a", vnet.Running), named("over", vnet.Ended), named("b", vnet.Booked)}
-	chosen, err := choose(leases, []string{"a", "none", "b", "over", "nil"}, false)
+	chosen, err := choose(leases, []string{"a", "none", "b", "over", "nil"}, whose{})
 	if err == nil || chosen != nil || exitCode(err) != exitInput {
 		t.Fatalf("chosen %v, %v", chosen, err)
 	}

@@ -81,7 +81,6 @@ func TestDryRunBadInput(t *testing.T) {
 	for line, want := range map[string]string{
 		"--dry-run " + good:                               "--dry-run needs a --substrate: a file",
 		"--substrate demo " + good:                        "--substrate is for --dry-run",
-		"-o json " + good:                                 "--output is for --dry-run",
 		"--dry-run --substrate fat-tree:3 " + good:        "3 is not an even number of ports",
 		"--dry-run --substrate nonsense " + good:          "no name of a substrate: give a file",
 		"--dry-run --substrate demo /nonexistent " + good: "no such file",

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"sublet/lease/api"
 	"sublet/vnet"
@@ -16,6 +18,9 @@ const (
 	exitInput   = 2 // nothing changed
 	exitRefused = 3 // by admission
 	exitBroken  = 4 // a promise is not kept
+
+	exitInterrupted = 128 + int(syscall.SIGINT) // as shells say it
+	exitTerminated  = 128 + int(syscall.SIGTERM)
 )
 
 // badInput is what the caller typed or wrote wrongly.
@@ -54,6 +59,9 @@ func exitCode(err error) int {
 // says what binds and what would be accepted.
 func message(err error) string {
 	var rejection *vnet.Rejection
+	if input := (*vnet.InputError)(nil); errors.As(err, &input) {
+		return err.Error() // a line for each problem
+	}
 	if !errors.As(err, &rejection) {
 		return oneLine(err)
 	}
@@ -77,7 +85,21 @@ func message(err error) string {
 	return strings.Join(append(lines, "  take the first with --accept, or write it to a file with --offer FILE"), "\n")
 }
 
-// oneLine joins the lines of several errors.
+// oneLine joins the lines of several errors, with words for what Go calls the
+// end of a context.
 func oneLine(err error) string {
-	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	words := strings.NewReplacer("\n", "; ", context.Canceled.Error(), "interrupted", context.DeadlineExceeded.Error(), "the time for it is over")
+	return words.Replace(strings.TrimSpace(err.Error()))
+}
+
+// interruption is the exit code of a command that failed because a signal
+// ended it; 0 if none did.
+func interruption(ctx context.Context, err error) int {
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(ctx)) {
+		return 0
+	}
+	if strings.HasPrefix(context.Cause(ctx).Error(), syscall.SIGTERM.String()) {
+		return exitTerminated
+	}
+	return exitInterrupted
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -23,6 +24,9 @@ func (a *app) exec() *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completePart(nodesOf),
 		RunE: func(c *cobra.Command, args []string) error {
+			if !strings.Contains(args[0], "/") {
+				return badInput{fmt.Errorf("%q names no node: write %s/NODE, then the command", args[0], args[0])}
+			}
 			if len(args) == 1 && !a.onTerminal() {
 				return badInput{errors.New("no command: write one behind --")}
 			}

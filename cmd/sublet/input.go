@@ -49,9 +49,29 @@ func (a *app) readRequest(name string, strict bool) (vnet.Request, error) {
 	}
 	req, err := a.parseRequest(name, text, strict)
 	if isXML(text) {
-		req = a.asCaller(req)
+		return a.asCaller(req), err
 	}
+	if a.sources == nil {
+		a.sources = make(map[vnet.VNetID]source)
+	}
+	a.sources[req.Network] = source{name, text}
 	return req, err
+}
+
+// source is a text that a request was read from.
+type source struct {
+	name string
+	text []byte
+}
+
+// placed gives what a server says of a field its place in the file.
+func (a *app) placed(network vnet.VNetID, err error) error {
+	var field *vnet.FieldError
+	from, known := a.sources[network]
+	if !known || !errors.As(err, &field) {
+		return err
+	}
+	return file.Place(from.name, from.text, field)
 }
 
 func (a *app) parseRequest(name string, text []byte, strict bool) (vnet.Request, error) {
@@ -158,4 +178,4 @@ func splitName(s string, parts int) ([]string, error) {
 }
 
 // errNoName is what down says without arguments.
-var errNoName = badInput{errors.New("name a network, or release all with --all")}
+var errNoName = badInput{errors.New("name networks, or release all of your own with --all")}

@@ -89,10 +89,10 @@ func (a *app) printLeases(leases []vnet.Lease) error {
 		views = append(views, v)
 		rows = append(rows, []string{
 			string(v.Network), string(v.Tenant), string(v.State), orDash(v.Stage), when(v.Window.Start), when(v.Window.End),
-			fmt.Sprint(len(l.Topology().All())), fmt.Sprint(len(l.Topology().Links)), checked(v.Verdict), used(v.Cost), v.Message,
+			fmt.Sprint(len(l.Topology().All())), fmt.Sprint(len(l.Topology().Links)), checked(v.Verdict), used(v.Cost), brief(v.Message),
 		})
 	}
-	return a.print(views, "NETWORK TENANT STATE STAGE FROM UNTIL NODES LINKS CHECKED COST NOTE", rows)
+	return a.printAll(views, "NETWORK TENANT STATE STAGE FROM UNTIL NODES LINKS CHECKED COST NOTE", rows, "no leases")
 }
 
 // printLease shows one lease link by link; in JSON and YAML as a list of one.
@@ -202,7 +202,18 @@ func when(t time.Time) string {
 	if t.IsZero() {
 		return "released"
 	}
-	return t.Local().Format("2006-01-02 15:04:05")
+	return t.Local().Format("2006-01-02 15:04:05 MST")
+}
+
+// briefly is how much of a note a table of many leases shows, in characters.
+const briefly = 60
+
+// brief cuts a note for a table; sublet leases NAME and JSON have all of it.
+func brief(note string) string {
+	if characters := []rune(note); len(characters) > briefly {
+		return string(characters[:briefly-3]) + "..."
+	}
+	return note
 }
 
 func checked(v *vnet.Verdict) string {

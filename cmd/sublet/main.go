@@ -18,6 +18,7 @@ import (
 	"sublet/datapath/vnode"
 	"sublet/lease/api"
 	"sublet/measure/probe"
+	"sublet/vnet"
 )
 
 func main() {
@@ -54,6 +55,8 @@ type app struct {
 
 	in       io.Reader
 	out, err io.Writer
+
+	sources map[vnet.VNetID]source // of the requests that were read
 }
 
 // run is the whole program as a function: arguments and streams in, exit code out.
@@ -69,6 +72,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 		return exitDone
 	}
 	code := exitCode(err)
+	if signalled := interruption(ctx, err); signalled != 0 {
+		code = signalled
+	}
 	if text := message(err); text != "" {
 		fmt.Fprintf(errw, "sublet: %s\n", text)
 	}
@@ -85,7 +91,7 @@ A request (YAML or VXDL) is admitted against a calendar or refused with an offer
 that would be accepted; admitted, it is built, kept and measured.
 
 Exit codes: 0 done, 1 failed, 2 bad input (nothing changed), 3 refused by
-admission, 4 a promise is not kept (check).`,
+admission, 4 a promise is not kept (check), 130 interrupted.`,
 		Example:       "  sublet lab up demo\n  sublet up examples/hello.yaml\n  sublet check hello\n  sublet down hello\n  sublet lab down",
 		Version:       versionOf(),
 		SilenceErrors: true,
@@ -114,7 +120,11 @@ admission, 4 a promise is not kept (check).`,
 func usageIsBadInput(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
+			err := check(c, args)
+			if err != nil && c.HasSubCommands() && len(args) > 0 {
+				return unknownCommand(c, args[0])
+			}
+			if err != nil {
 				return usage(c, err)
 			}
 			return nil
@@ -123,6 +133,18 @@ func usageIsBadInput(c *cobra.Command) {
 	for _, child := range c.Commands() {
 		usageIsBadInput(child)
 	}
+}
+
+// unknownCommand says which command may have been meant.
+func unknownCommand(c *cobra.Command, word string) error {
+	var names []string
+	for _, child := range c.Commands() {
+		names = append(names, child.Name())
+	}
+	if near := vnet.Nearest(word, names); near != "" {
+		return badInput{fmt.Errorf("unknown command %q: did you mean %q?", word, c.CommandPath()+" "+near)}
+	}
+	return badInput{fmt.Errorf("unknown command %q: see %s --help", word, c.CommandPath())}
 }
 
 // usage is the error of a command that was not called as its help says.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -23,14 +24,26 @@ func sublet(t *testing.T, stdin string, args ...string) (code int, out, errs str
 
 func TestExitCodesOfUse(t *testing.T) {
 	for line, want := range map[string]int{
-		"":                                   exitDone,
-		"--help":                             exitDone,
-		"nonsense":                           exitInput,
-		"up":                                 exitInput,
-		"up --nonsense":                      exitInput,
-		"up /nonexistent":                    exitInput,
-		"down":                               exitInput,
-		"down --all x":                       exitInput,
+		"":                           exitDone,
+		"--help":                     exitDone,
+		"nonsense":                   exitInput,
+		"up":                         exitInput,
+		"up --nonsense":              exitInput,
+		"up /nonexistent":            exitInput,
+		"down":                       exitInput,
+		"down --all x":               exitInput,
+		"down --all-tenants":         exitInput,
+		"down --all-tenants --yes x": exitInput,
+		"down --tenant x":            exitInput,
+		"down --all --tenant ../x":   exitInput,
+		"down --all --all-tenants --tenant x --yes":       exitInput,
+		"down --all --server h:1 --cert x --key x --ca x": exitInput,
+		"version":                            exitDone,
+		"--version":                          exitDone,
+		"upp":                                exitInput,
+		"lab upp":                            exitInput,
+		"leases --server h:1":                exitInput,
+		"exec hello":                         exitInput,
 		"leases -o xml":                      exitInput,
 		"leases a b":                         exitInput,
 		"leases":                             exitFailed, // no server
@@ -153,6 +166,13 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	root := (&app{}).root()
+	_, table, _ := strings.Cut(string(text), "## Commands")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() && c.Name() != "completion" && c.Name() != "help" && !regexp.MustCompile("`(sublet )?"+c.Name()+"[ `]").MatchString(table) {
+			t.Errorf("the README's table lacks sublet %s", c.Name())
+		}
+	}
 	for line := range strings.Lines(string(text)) {
 		if words := strings.Fields(line); len(words) > 1 && words[0] == "sublet" {
 			if c, _, err := root.Find(words[1:]); err != nil || c == root {

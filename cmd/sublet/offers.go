@@ -58,7 +58,8 @@ Exit code 3: it would be refused as it is.`,
 // propose asks the server, or an empty book of a substrate.
 func (a *app) propose(ctx context.Context, r vnet.Request, substrate string) (api.Proposal, error) {
 	if substrate == "" {
-		return a.client().Offers(ctx, r)
+		p, err := a.client().Offers(ctx, r)
+		return p, a.placed(r.Network, err)
 	}
 	sub, err := a.readSubstrate(substrate)
 	if err != nil {
@@ -79,6 +80,9 @@ func (a *app) printProposal(r vnet.Request, p api.Proposal) error {
 	row := func(name string, account *vnet.Account, w vnet.Window, changes []vnet.Change) {
 		rows = append(rows, []string{name, when(w.Start), when(w.End), price(account), changed(changes)})
 		picture.span(name, w, "")
+	}
+	if p.Taken {
+		fmt.Fprintf(a.out, "There is a lease %s already; as another network:\n", r.Network)
 	}
 	switch {
 	case p.Admitted:

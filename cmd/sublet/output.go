@@ -43,6 +43,15 @@ func (a *app) print(value any, header string, rows [][]string) error {
 	return a.table(header, rows)
 }
 
+// printAll is print, with a sentence in place of an empty table.
+func (a *app) printAll(value any, header string, rows [][]string, none string) error {
+	if a.format == "table" && len(rows) == 0 {
+		_, err := fmt.Fprintln(a.out, none)
+		return err
+	}
+	return a.print(value, header, rows)
+}
+
 // printYAML prints what JSON would, with the same names in the same order.
 func (a *app) printYAML(value any) error {
 	text, err := json.Marshal(value)

@@ -37,7 +37,8 @@ lease counts what a host dropped for want of an entry.`,
 			for _, s := range states {
 				rows = append(rows, overlayRow(s))
 			}
-			return a.print(states, "HOST LEASE LINK VNI PROTOCOL BY REMOTE STATE NEXT-HOP MTU HITS RECEIVED DROPS", rows)
+			return a.printAll(states, "HOST LEASE LINK VNI PROTOCOL BY REMOTE STATE NEXT-HOP MTU HITS RECEIVED DROPS", rows,
+				"no tunnels: no virtual link goes from one host to another")
 		},
 	})
 	c.AddCommand(a.trace())

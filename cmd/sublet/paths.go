@@ -74,7 +74,8 @@ func (a *app) showPaths(ctx context.Context, host string) error {
 	if !answered {
 		return badInput{fmt.Errorf("--host %s: it runs no paths below %s: start them with sublet paths run", host, a.run)}
 	}
-	return a.print(all, "HOST PREFIX MODE BY RELAYS WEIGHT HEALTH RTT FLOWS PACKETS BYTES LEASE", pathRows(all))
+	return a.printAll(all, "HOST PREFIX MODE BY RELAYS WEIGHT HEALTH RTT FLOWS PACKETS BYTES LEASE", pathRows(all),
+		"no host of this machine spreads packets over paths: see sublet paths run")
 }
 
 // pathRows is the table: paths, and below them the last moves.

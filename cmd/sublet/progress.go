@@ -15,6 +15,7 @@ type progress struct {
 	w    io.Writer // nil: not a terminal
 	mu   sync.Mutex
 	what string
+	over bool // nothing is drawn any more
 	stop chan struct{}
 	done chan struct{}
 }
@@ -36,11 +37,31 @@ func (p *progress) say(what string) {
 	p.what = what
 }
 
-// end wipes the line.
+// end wipes the line; what is printed after it stands alone. It may be called
+// again.
 func (p *progress) end() {
-	close(p.stop)
+	p.mu.Lock()
+	over := p.over
+	p.over = true
+	p.mu.Unlock()
+	if !over {
+		close(p.stop)
+	}
 	<-p.done
 }
+
+// aside wipes the line, and lets do print something before it goes on.
+func (p *progress) aside(do func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.w != nil && !p.over {
+		fmt.Fprint(p.w, wipe)
+	}
+	do()
+}
+
+// wipe erases the line of a terminal.
+const wipe = "\r\x1b[K"
 
 func (p *progress) run() {
 	defer close(p.done)
@@ -54,11 +75,11 @@ func (p *progress) run() {
 	for {
 		select {
 		case <-p.stop:
-			fmt.Fprint(p.w, "\r\x1b[K")
+			fmt.Fprint(p.w, wipe)
 			return
 		case <-tick.C:
 			p.mu.Lock()
-			fmt.Fprintf(p.w, "\r\x1b[K%s ... %ds", p.what, int(time.Since(began).Seconds()))
+			fmt.Fprintf(p.w, wipe+"%s ... %ds", p.what, int(time.Since(began).Seconds()))
 			p.mu.Unlock()
 		}
 	}

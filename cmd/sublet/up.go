@@ -25,11 +25,14 @@ admitted before it are released again.
 With --dry-run nothing is asked of a server and nothing is touched: the requests
 are decided one after another on a substrate of their own, what is admitted
 stays, and a table says what was admitted, what refused and why. A start that
-has passed is taken for the present. Exit code 3: one of them was refused.`,
+has passed is taken for the present. Exit code 3: one of them was refused.
+
+-o json and -o yaml print the leases as sublet leases does, and the refusal if
+it comes to one.`,
 		Example: "  sublet up examples/hello.yaml\n  sublet up big.yaml --accept\n  sublet up big.yaml --offer smaller.yaml\n  sublet up --dry-run --substrate fat-tree:4 *.yaml",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := errors.Join(a.checkFormat(), o.check(a.format)); err != nil {
+			if err := errors.Join(a.checkFormat(), o.check()); err != nil {
 				return err
 			}
 			if o.dryRun {
@@ -62,42 +65,71 @@ type upOptions struct {
 }
 
 // check refuses flags that do not go together.
-func (o upOptions) check(format string) error {
-	if format != "table" && !o.dryRun {
-		return badInput{errors.New("--output is for --dry-run: ask sublet leases for what is admitted")}
-	}
+func (o upOptions) check() error {
 	if o.substrate != "" && !o.dryRun {
 		return badInput{errors.New("--substrate is for --dry-run: a server has its own")}
 	}
 	return nil
 }
 
-// admit asks for all the requests, and gives back what it got if one is refused.
+// upView is what `sublet up -o json` says.
+type upView struct {
+	Leases  []leaseView     `json:"leases"`
+	Refused *vnet.Rejection `json:"refused,omitempty"` // then there are no leases
+}
+
+// admit asks for all the requests and waits for them, and prints what came of
+// it where that is wanted in JSON or YAML.
 func (a *app) admit(ctx context.Context, requests []vnet.Request, o upOptions) error {
-	client := a.client()
 	p := a.progress("asking for admission")
-	defer p.end()
+	leases, err := a.obtain(ctx, p, requests, o)
+	p.end()
+	if a.format == "table" {
+		return err
+	}
+	view := upView{Leases: []leaseView{}}
+	for _, l := range leases {
+		view.Leases = append(view.Leases, viewLease(l))
+	}
+	errors.As(err, &view.Refused)
+	return errors.Join(err, a.print(view, "", nil))
+}
+
+// obtain asks for all the requests, gives back what it got if one is refused,
+// and waits until they are ready.
+func (a *app) obtain(ctx context.Context, p *progress, requests []vnet.Request, o upOptions) ([]vnet.Lease, error) {
+	client := a.client()
 	var admitted []vnet.Lease
 	for _, r := range requests {
 		admission, err := client.Admit(ctx, r, o.accept)
 		if err != nil {
-			err = errors.Join(err, giveBack(client, admitted))
-			return a.refused(err, o.offer)
+			err = errors.Join(a.placed(r.Network, err), giveBack(client, admitted))
+			return nil, a.refused(err, o.offer)
 		}
 		for _, change := range admission.Changes {
-			fmt.Fprintf(a.err, "sublet: %s: took %s %s instead of %s\n", r.Network, change.What, change.To, change.From)
+			p.aside(func() {
+				fmt.Fprintf(a.err, "sublet: %s: took %s %s instead of %s\n", r.Network, change.What, change.To, change.From)
+			})
 		}
 		for _, d := range admission.Moves {
-			fmt.Fprintf(a.err, "sublet: %s: to make room, %s\n", r.Network, disturbance(d))
+			p.aside(func() { fmt.Fprintf(a.err, "sublet: %s: to make room, %s\n", r.Network, disturbance(d)) })
 		}
 		admitted = append(admitted, admission.Lease)
 	}
-	for _, l := range admitted {
-		if err := a.ready(ctx, client, p, l, o); err != nil {
-			return err
+	for i, l := range admitted {
+		var err error
+		if admitted[i], err = a.ready(ctx, client, p, l, o); err != nil {
+			return admitted, err
 		}
 	}
-	return nil
+	return admitted, nil
+}
+
+// tellOf prints a line, unless JSON or YAML is wanted, apart from the progress.
+func (a *app) tellOf(p *progress, format string, args ...any) {
+	if a.format == "table" {
+		p.aside(func() { fmt.Fprintf(a.out, format, args...) })
+	}
 }
 
 // refused writes the counter-offer of a refusal where the caller wants it.
@@ -145,14 +177,14 @@ func giveBack(client *api.Client, leases []vnet.Lease) error {
 
 // ready waits until a lease runs, if it is to run now: one that begins now may
 // still be booked while others make room for it.
-func (a *app) ready(ctx context.Context, client *api.Client, p *progress, l vnet.Lease, o upOptions) error {
+func (a *app) ready(ctx context.Context, client *api.Client, p *progress, l vnet.Lease, o upOptions) (vnet.Lease, error) {
 	if l.State == vnet.Booked && time.Now().Before(l.Window.Start) {
-		fmt.Fprintf(a.out, "%s is booked from %s until %s\n", l.ID(), when(l.Window.Start), when(l.Window.End))
-		return nil
+		a.tellOf(p, "%s is booked from %s until %s\n", l.ID(), when(l.Window.Start), when(l.Window.End))
+		return l, nil
 	}
 	if o.noWait {
-		fmt.Fprintf(a.out, "%s is admitted\n", l.ID())
-		return nil
+		a.tellOf(p, "%s is admitted\n", l.ID())
+		return l, nil
 	}
 	p.say("building " + l.ID().String())
 	id := l.ID()
@@ -160,13 +192,13 @@ func (a *app) ready(ctx context.Context, client *api.Client, p *progress, l vnet
 	defer cancel()
 	l, err := a.waitReady(waiting, client, id)
 	if err != nil {
-		return fmt.Errorf("%s was admitted and is not ready yet (see sublet leases; release it with sublet down %s): %w", id, id, err)
+		return l, fmt.Errorf("%s was admitted and is not ready yet (see sublet leases; release it with sublet down %s): %w", id, id, err)
 	}
 	if l.State != vnet.Running {
-		return fmt.Errorf("%s is %s: %s", id, l.State, l.Message)
+		return l, fmt.Errorf("%s is %s: %s", id, l.State, l.Message)
 	}
-	fmt.Fprintf(a.out, "%s is %s: %d nodes, %d links\n", l.ID(), l.State, len(l.Topology().All()), len(l.Topology().Links))
-	return nil
+	a.tellOf(p, "%s is %s: %d nodes, %d links\n", l.ID(), l.State, len(l.Topology().All()), len(l.Topology().Links))
+	return l, nil
 }
 
 // tellAfter is how long a network may take before what it waits for is told.

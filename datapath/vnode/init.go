@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"strings"
@@ -34,6 +35,10 @@ func (s session) run() (int, error) {
 		return 0, err
 	}
 	defer owner.Close() // not sooner: nsenter opens it when it gets to run
+	if !isThere(s.Argv[0]) {
+		fmt.Fprintf(os.Stderr, "sublet: there is no program %s in node %s\n", s.Argv[0], s.Node)
+		return 127, nil
+	}
 	child, err := s.start(owner)
 	if err != nil {
 		return 0, err
@@ -162,6 +167,16 @@ func (s session) start(owner *os.File) (*os.Process, error) {
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		Sys:   &syscall.SysProcAttr{Setpgid: true, Foreground: s.TTY},
 	})
+}
+
+// isThere says whether a name without a path is that of a program. Paths are
+// left to nsenter, which looks with the tenant's rights.
+func isThere(name string) bool {
+	if strings.Contains(name, "/") {
+		return true
+	}
+	_, err := exec.LookPath(name)
+	return !errors.Is(err, exec.ErrNotFound)
 }
 
 func findNsenter() (string, error) {

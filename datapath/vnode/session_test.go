@@ -37,6 +37,7 @@ func TestSessionIsConfined(t *testing.T) {
 		{[]string{"hostname", "evil"}, "hostname: you must be root to change the host name", 1},
 		{[]string{"umount", "/etc/hosts"}, "umount: /etc/hosts: must be superuser to unmount.", 32},
 		{[]string{"false"}, "", 1},
+		{[]string{"no-such-program"}, "sublet: there is no program no-such-program in node n0", 127},
 	} {
 		if out, code := run(t, p, n, c.argv...); out != c.out || code != c.code {
 			t.Errorf("%v: %d %q, want %d %q", c.argv, code, out, c.code, c.out)

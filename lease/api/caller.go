@@ -58,6 +58,9 @@ func localCaller(uid uint32) Caller {
 
 func isOperator(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
+// TenantOf is the tenant that a local user is.
+func TenantOf(uid uint32) vnet.TenantID { return localCaller(uid).Tenant }
+
 // userName is a user's name if it can name a tenant, else uid1234.
 func userName(uid uint32) string {
 	number := strconv.FormatUint(uint64(uid), 10)
@@ -116,7 +119,7 @@ func (c Caller) may(a access, host string) error {
 		}
 		return forbidden("a host's certificate is for its own plan and reports")
 	case a != forEveryone:
-		return forbidden("only the operator may do this")
+		return forbidden("only the operator may do this: root on the server's machine, the user the server runs as, or a certificate whose common name is operator")
 	case c.Tenant == "" || c.UID == nobody:
 		return forbidden("the user nobody leases nothing: call as a user of this machine")
 	}

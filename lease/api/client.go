@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -115,13 +116,19 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (*h
 // explain says what to do when there is no server.
 func (c *Client) explain(err error) error {
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
+	case errors.Is(err, context.Canceled):
+		return &kindError{kind: context.Canceled, detail: "interrupted"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &kindError{kind: context.DeadlineExceeded, detail: "the time for it is over"}
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return &kindError{kind: ErrUnreachable,
 			detail: fmt.Sprintf("no server at %s: start one with `sublet serve` or `sublet lab up`", c.at)}
 	case errors.Is(err, fs.ErrPermission):
 		return &kindError{kind: ErrUnreachable, detail: fmt.Sprintf("no permission to reach the server at %s: open %s to this user", c.at, filepath.Dir(c.at))}
+	}
+	var call *url.Error // speaks of a URL that nobody typed
+	if errors.As(err, &call) {
+		err = call.Err
 	}
 	return fmt.Errorf("call the server at %s: %w", c.at, err)
 }

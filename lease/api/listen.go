@@ -3,6 +3,7 @@ package api
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -27,6 +28,9 @@ func ListenTLS(address, certFile, keyFile, caFile string) (net.Listener, error) 
 // TLSConfig reads a configuration good for both sides of a connection whose
 // certificates are signed by ca.
 func TLSConfig(certFile, keyFile, caFile string) (*tls.Config, error) {
+	if certFile == "" || keyFile == "" || caFile == "" {
+		return nil, errors.New("TLS needs a certificate, its key, and the certificate of the authority that signed both sides: state --cert, --key and --ca")
+	}
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("read certificate %s and key %s: %w", certFile, keyFile, err)

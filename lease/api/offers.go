@@ -13,6 +13,7 @@ import (
 // calendar around it.
 type Proposal struct {
 	Admitted bool            `json:"admitted"`
+	Taken    bool            `json:"taken,omitempty"` // a lease has this name: the answer is for the same network under another
 	Quote    *vnet.Quote     `json:"quote,omitempty"`
 	Refusal  *vnet.Rejection `json:"refusal,omitempty"`
 	Calendar Calendar        `json:"calendar"`
@@ -35,6 +36,8 @@ func Propose(now time.Time, b *lease.Book, req vnet.Request) (Proposal, error) {
 	case !errors.As(err, &p.Refusal):
 		return p, err
 	}
+	l, known := b.Lease(vnet.LeaseID{Tenant: req.Tenant, Network: req.Network})
+	p.Taken = known && l.State != vnet.Ended
 	p.Calendar.Window = p.horizon(now, req)
 	p.Calendar.Loads = b.Loads(p.Calendar.Window)
 	return p, nil

@@ -20,6 +20,9 @@ func TestOffersChangeNothing(t *testing.T) {
 		}
 	}
 	must[Admission](t)(c.Admit(ctx, pair("net", 600*vnet.Mbit), false))
+	if p := must[Proposal](t)(c.Offers(ctx, pair("net", 100*vnet.Mbit))); !p.Admitted || !p.Taken {
+		t.Errorf("a network that exists, asked for again: %+v", p)
+	}
 	p := must[Proposal](t)(r.as(4242).Offers(ctx, pair("other", 600*vnet.Mbit)))
 	if p.Admitted || p.Refusal == nil || len(p.Refusal.Offers) == 0 || p.Refusal.Offers[0].Account == nil {
 		t.Fatalf("%+v", p)

@@ -28,8 +28,8 @@ func ParseRequest(name string, text []byte) (vnet.Request, error) {
 	if err != nil {
 		return vnet.Request{}, err
 	}
-	if isContainerlab(doc.root) {
-		return vnet.Request{}, doc.fail(doc.root, "this is a topology of containerlab, which cannot be imported yet: write its nodes and links as a request, as in examples/hello.yaml")
+	if other := otherKind(doc.root, "request"); other != "" {
+		return vnet.Request{}, doc.fail(doc.root, "%s", other)
 	}
 	var form request
 	if err := doc.decode(&form); err != nil {
@@ -55,6 +55,9 @@ func ParseSubstrate(name string, text []byte) (vnet.Substrate, error) {
 	if err != nil {
 		return vnet.Substrate{}, err
 	}
+	if other := otherKind(doc.root, "substrate"); other != "" {
+		return vnet.Substrate{}, doc.fail(doc.root, "%s", other)
+	}
 	var form substrate
 	if err := doc.decode(&form); err != nil {
 		return vnet.Substrate{}, err
@@ -68,6 +71,16 @@ func ParseSubstrate(name string, text []byte) (vnet.Substrate, error) {
 		return vnet.Substrate{}, doc.explain(err)
 	}
 	return s, nil
+}
+
+// Place turns what somebody else found wrong with a field of a request into a
+// *vnet.InputError, which says where in the request's text that is.
+func Place(name string, text []byte, problem *vnet.FieldError) error {
+	doc, err := open(name, text, requestLimits)
+	if err != nil {
+		return err
+	}
+	return doc.explain(problem)
 }
 
 // explain gives a *vnet.FieldError its place in the document.

@@ -35,6 +35,20 @@ func foreign(word string) string {
 	return foreignWords[vnet.Nearest(word, long)]
 }
 
+// otherKind says what a document is, if it is not the wanted kind but one
+// that is known; "" otherwise.
+func otherKind(root *yaml.Node, wanted string) string {
+	switch {
+	case isContainerlab(root):
+		return "this is a topology of containerlab, which cannot be imported yet: write its nodes and links as a request, as in examples/hello.yaml"
+	case wanted == "substrate" && child(root, "network") != nil && child(root, "hosts") == nil:
+		return "this is a request, not a substrate: give the file that states hosts"
+	case wanted == "request" && child(root, "hosts") != nil && child(root, "network") == nil:
+		return "this is a substrate, not a request: give the file that states network"
+	}
+	return ""
+}
+
 // isContainerlab knows a topology of containerlab by its outermost fields.
 func isContainerlab(root *yaml.Node) bool {
 	topology := child(root, "topology")
