@@ -40,11 +40,17 @@ type Agent struct {
 	Workers int // concurrent steps on independent items
 	// Dark lists the interfaces without a carrier, sorted; nil: none is looked at.
 	Dark func() ([]string, error)
+	// Interfaces lists the host's, for the server to compare with the substrate;
+	// nil: none is looked at.
+	Interfaces func() ([]plan.Interface, error)
 
 	applied uint64 // revision last reached without an error
 	drift   uint64
 	dark    []string // interfaces, as last seen
 	unheard trouble  // of reports
+
+	interfaces []plan.Interface // as read at looked
+	looked     time.Time
 }
 
 // Limits of the loop. An audit takes at most a tenth of the time, so that a
@@ -230,12 +236,26 @@ func (a *Agent) look() bool {
 	return true
 }
 
+// survey reads the interfaces, at most once a heartbeat.
+func (a *Agent) survey() []plan.Interface {
+	if a.Interfaces == nil || time.Since(a.looked) < heartbeat {
+		return a.interfaces
+	}
+	list, err := a.Interfaces()
+	if err != nil {
+		a.Log.Debug("interfaces cannot be read", "err", err)
+		return a.interfaces
+	}
+	a.interfaces, a.looked = list, time.Now()
+	return list
+}
+
 // report tells the server; when it does not hear, the next report will do.
 func (a *Agent) report(ctx context.Context, want plan.Host, r Result) {
 	within, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
 	err := a.Source.Report(within, plan.Report{
-		Host: a.Host, Revision: a.applied, Tried: want.Revision, Agent: a.Address, Errors: r.Errors, Drift: a.drift, Dark: a.dark,
+		Host: a.Host, Revision: a.applied, Tried: want.Revision, Agent: a.Address, Errors: r.Errors, Drift: a.drift, Dark: a.dark, Interfaces: a.survey(),
 	})
 	if ctx.Err() == nil {
 		a.unheard.note(err)

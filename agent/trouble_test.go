@@ -73,3 +73,30 @@ func TestTroubleEnds(t *testing.T) {
 		t.Errorf("one trouble is told as:\n%s", text)
 	}
 }
+
+// Interfaces are read at most once a heartbeat; the last ones are told when they
+// cannot be read.
+func TestInterfacesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads, fail := 0, error(nil)
+		a := &Agent{Log: slog.New(slog.DiscardHandler), Interfaces: func() ([]plan.Interface, error) {
+			reads++
+			return []plan.Interface{{Name: fmt.Sprint("eth", reads)}}, fail
+		}}
+		for range 10 {
+			a.survey()
+		}
+		if reads != 1 {
+			t.Errorf("interfaces were read %d times at once", reads)
+		}
+		time.Sleep(heartbeat)
+		if got := a.survey(); got[0].Name != "eth2" {
+			t.Errorf("after a heartbeat %v are told", got)
+		}
+		time.Sleep(heartbeat)
+		fail = errors.New("no memory")
+		if got := a.survey(); got[0].Name != "eth2" {
+			t.Errorf("when they cannot be read %v are told", got)
+		}
+	})
+}

@@ -12,14 +12,15 @@ import (
 
 // Report is what an agent says of its host.
 type Report struct {
-	Host     vnet.HostID       `json:"host"`
-	Revision uint64            `json:"revision"`         // the plan last applied completely
-	Tried    uint64            `json:"tried,omitempty"`  // the plan last gone through, with Errors if more than Revision
-	Agent    string            `json:"agent"`            // where exec and capture are served
-	Errors   Errors            `json:"errors,omitempty"` // what could not be done
-	Drift    uint64            `json:"drift,omitempty"`  // repairs since start
-	Features map[string]string `json:"features,omitempty"`
-	Dark     []string          `json:"dark,omitempty"` // interfaces of the host without a carrier, sorted
+	Host       vnet.HostID       `json:"host"`
+	Revision   uint64            `json:"revision"`         // the plan last applied completely
+	Tried      uint64            `json:"tried,omitempty"`  // the plan last gone through, with Errors if more than Revision
+	Agent      string            `json:"agent"`            // where exec and capture are served
+	Errors     Errors            `json:"errors,omitempty"` // what could not be done
+	Drift      uint64            `json:"drift,omitempty"`  // repairs since start
+	Features   map[string]string `json:"features,omitempty"`
+	Dark       []string          `json:"dark,omitempty"`       // interfaces of the host without a carrier, sorted
+	Interfaces []Interface       `json:"interfaces,omitempty"` // of the host, MostInterfaces at most
 }
 
 // ItemError is what could not be done to one item, or, with Op Observe, what

@@ -130,7 +130,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),
 		Parts:  []agent.Part{agent.Patient(links), agent.Patient(tunnels), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches), agent.Patient(hosting), agent.Patient(paths)},
 		Events: events, Log: log, Workers: o.workers,
-		Dark: func() ([]string, error) { return host.Dark(plan.IsTrunk) },
+		Dark: func() ([]string, error) { return host.Dark(plan.IsTrunk) }, Interfaces: links.Interfaces,
 	}
 	d.agent = keeper
 	listener, err := a.listenForSessions(o.listen, keeper)

@@ -32,12 +32,20 @@ func (a *app) hosts() *cobra.Command {
 				rows = append(rows, []string{
 					string(h.Name), orDash(h.Site), agentState(h), fmt.Sprint(h.Nodes),
 					fmt.Sprintf("%s/%s", h.CPUFree, h.CPU), fmt.Sprintf("%s/%s", h.MemFree, h.Memory),
-					fmt.Sprintf("%d/%d", h.Applied, h.Revision), fmt.Sprint(h.Errors), fmt.Sprint(h.Drift),
+					fmt.Sprintf("%d/%d", h.Applied, h.Revision), fmt.Sprint(h.Errors), fmt.Sprint(h.Drift), hostNote(h),
 				})
 			}
-			return a.print(hosts, "HOST SITE AGENT NODES CPU-FREE MEMORY-FREE PLAN ERRORS REPAIRS", rows)
+			return a.print(hosts, "HOST SITE AGENT NODES CPU-FREE MEMORY-FREE PLAN ERRORS REPAIRS NOTE", rows)
 		},
 	})
+}
+
+// hostNote says what an operator should look at.
+func hostNote(h api.Host) string {
+	if h.Agent == api.AgentUnknown {
+		return "its agent was never heard of since the server started"
+	}
+	return orDash(strings.Join(h.Lacks, "; "))
 }
 
 // agentState is what is known of a host: that it is down, or its agent.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sublet/lease"
+	"sublet/plan"
 	"sublet/vnet"
 )
 
@@ -25,6 +26,7 @@ type Host struct {
 	Errors   int         `json:"errors"`   // things its agent could not do
 	Drift    uint64      `json:"drift"`    // repairs since its agent started
 	Down     bool        `json:"down,omitempty"`
+	Lacks    []string    `json:"lacks,omitempty"` // what its ports need and its agent does not see
 }
 
 // AgentState is a host's agent's.
@@ -41,15 +43,18 @@ const (
 // silentAfter is three heartbeats of an agent.
 const silentAfter = 15 * time.Second
 
-func (s *Server) getHosts(w http.ResponseWriter, _ *http.Request, _ *call) error {
+func (s *Server) getHosts(w http.ResponseWriter, _ *http.Request, c *call) error {
 	var hosts []Host
 	err := s.look(func(now time.Time, b *lease.Book) error {
 		hosts = hostsNow(b.Substrate(), b.Leases())
-		plans := b.Plans()
+		plans, links := b.Plans(), linksOf(b.Substrate())
 		for i := range hosts {
 			h := &hosts[i]
 			h.Revision = plans[h.Name].Revision
 			h.heard(now, s.agents[h.Name])
+			if seen := s.agents[h.Name].report.Interfaces; len(seen) > 0 && c.Operator {
+				h.Lacks = plan.Lacks(links[h.Name], h.Name, seen)
+			}
 		}
 		return nil
 	})
@@ -57,6 +62,17 @@ func (s *Server) getHosts(w http.ResponseWriter, _ *http.Request, _ *call) error
 		return err
 	}
 	return answer(w, http.StatusOK, hosts)
+}
+
+// linksOf lists the links that end at each host.
+func linksOf(sub vnet.Substrate) map[vnet.HostID][]vnet.SubstrateLink {
+	links := make(map[vnet.HostID][]vnet.SubstrateLink)
+	for _, l := range sub.Links {
+		for _, end := range l.Ends {
+			links[vnet.HostID(end)] = append(links[vnet.HostID(end)], l)
+		}
+	}
+	return links
 }
 
 // Measured is what a host's processors were found to forward.
