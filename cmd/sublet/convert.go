@@ -12,12 +12,13 @@ import (
 
 func (a *app) convert() *cobra.Command {
 	var out, to string
-	var strict bool
+	var strict, lossy bool
 	c := &cobra.Command{
 		Use:   "convert FILE",
 		Short: "Convert a request from VXDL to the native form, or back",
-		Long: `Convert a request. What the other language cannot say is told on standard
-error, never dropped in silence.`,
+		Long: `Convert a request. Where the other language cannot say all of it, what would be
+lost is told on standard error and nothing is written (exit code 1), unless
+--lossy asks for the rest.`,
 		Example: "  sublet convert request.xml\n  sublet convert request.yaml -w request.xml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -28,9 +29,13 @@ error, never dropped in silence.`,
 			if to == "" {
 				to = map[bool]string{true: "yaml", false: "vxdl"}[isXML(text)]
 			}
-			converted, err := a.convertText(args[0], text, to, strict)
+			converted, notes, err := convertText(args[0], text, to, strict)
 			if err != nil {
 				return err
+			}
+			a.tell(notes)
+			if lost := countLost(notes); lost > 0 && !lossy {
+				return fmt.Errorf("%s: nothing is written, since %s would be lost: change the request, or write the rest with --lossy", args[0], number(lost, "thing"))
 			}
 			if out == "-" {
 				_, err = a.out.Write(converted)
@@ -42,24 +47,36 @@ error, never dropped in silence.`,
 	c.Flags().StringVarP(&out, "write", "w", "-", "file to write, - for standard output")
 	c.Flags().StringVar(&to, "to", "", "yaml or vxdl (default: the other one)")
 	_ = c.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{"yaml", "vxdl"}, cobra.ShellCompDirectiveNoFileComp))
+	c.Flags().BoolVar(&lossy, "lossy", false, "write what the other language can say, and leave out the rest")
 	c.Flags().BoolVar(&strict, "strict", false, "refuse VXDL with unknown elements")
 	return c
 }
 
-func (a *app) convertText(name string, text []byte, to string, strict bool) ([]byte, error) {
-	req, err := a.parseRequest(name, text, strict)
+// convertText reads a request in either language and writes it in one of them.
+func convertText(name string, text []byte, to string, strict bool) ([]byte, []vxdl.Note, error) {
+	if to != "yaml" && to != "vxdl" {
+		return nil, nil, badInput{fmt.Errorf("--to %q: choose yaml or vxdl", to)}
+	}
+	req, notes, err := parseText(name, text, strict)
 	if err != nil {
-		return nil, err
+		return nil, notes, err
 	}
-	switch to {
-	case "yaml":
-		return file.FormatRequest(req)
-	case "vxdl":
-		converted, notes := vxdl.Format(req)
-		a.tell(notes)
-		return converted, nil
+	if to == "yaml" {
+		converted, err := file.FormatRequest(req)
+		return converted, notes, err
 	}
-	return nil, badInput{fmt.Errorf("--to %q: choose yaml or vxdl", to)}
+	converted, more := vxdl.Format(req)
+	return converted, append(notes, more...), nil
+}
+
+// countLost counts what a conversion drops.
+func countLost(notes []vxdl.Note) (n int) {
+	for _, note := range notes {
+		if note.Lost {
+			n++
+		}
+	}
+	return n
 }
 
 func (a *app) graph() *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -70,6 +71,21 @@ func TestDryRunInThePast(t *testing.T) {
 	code, run, errs := dryRun(t, "demo", []string{"window: {start: 2013-01-19T12:00:00Z, for: 1h}\n" + between("one", "1Gbit")})
 	if code != exitDone || run.Time.Year() != 2013 || !strings.Contains(errs, "as if it were 2013-01-19T12:00:00Z") {
 		t.Errorf("exit code %d, %+v, %s", code, run, errs)
+	}
+}
+
+// Every request in the folder of examples fits into the lab of the README, by
+// itself and beside all the others.
+func TestExamplesFitIntoTheDemo(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatal("no examples", err)
+	}
+	for _, chosen := range append([][]string{files}, slices.Collect(slices.Chunk(files, 1))...) {
+		args := append([]string{"up", "--dry-run", "--substrate", "demo"}, chosen...)
+		if code, out, errs := sublet(t, "", args...); code != exitDone {
+			t.Errorf("%v: exit code %d\n%s%s", chosen, code, out, errs)
+		}
 	}
 }
 

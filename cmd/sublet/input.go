@@ -47,7 +47,8 @@ func (a *app) readRequest(name string, strict bool) (vnet.Request, error) {
 	if err != nil {
 		return vnet.Request{}, err
 	}
-	req, err := a.parseRequest(name, text, strict)
+	req, notes, err := parseText(name, text, strict)
+	a.tell(notes)
 	if isXML(text) {
 		return a.asCaller(req), err
 	}
@@ -74,13 +75,13 @@ func (a *app) placed(network vnet.VNetID, err error) error {
 	return file.Place(from.name, from.text, field)
 }
 
-func (a *app) parseRequest(name string, text []byte, strict bool) (vnet.Request, error) {
+// parseText reads a request in either language.
+func parseText(name string, text []byte, strict bool) (vnet.Request, []vxdl.Note, error) {
 	if !isXML(text) {
-		return file.ParseRequest(name, text)
+		req, err := file.ParseRequest(name, text)
+		return req, nil, err
 	}
-	req, notes, err := vxdl.Parse(name, text, strict)
-	a.tell(notes)
-	return req, err
+	return vxdl.Parse(name, text, strict)
 }
 
 // asCaller drops a tenant that only the operator may state: VXDL documents
@@ -99,7 +100,11 @@ func isXML(text []byte) bool {
 
 func (a *app) tell(notes []vxdl.Note) {
 	for _, n := range notes {
-		fmt.Fprintf(a.err, "sublet: note: %s\n", n)
+		kind := "note"
+		if n.Lost {
+			kind = "lost"
+		}
+		fmt.Fprintf(a.err, "sublet: %s: %s\n", kind, n)
 	}
 }
 

@@ -61,7 +61,7 @@ func (a *app) labUp() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up FILE|NAME",
 		Short: "Make a substrate of namespaces and start its server and agents",
-		Long: `Make a substrate out of a file, or of a name: demo (two hosts, one link of
+		Long: `Make a substrate out of a file, or of a name: demo (two hosts at sites lyon and paris, one link of
 2 Gbit/s), one (a single host), triangle, line:HOSTS, star:HOSTS,
 fat-tree:PORTS, jellyfish:SWITCHES,PORTS,SERVERS,SEED,
 waxman:HOSTS,ALPHA,BETA,SEED.

@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"sublet/vnet/file"
 )
 
 // sublet runs the program in this process, without a server.
@@ -118,13 +121,29 @@ func TestEveryCommandHasAnExampleAndEveryNounAnOutput(t *testing.T) {
 	walk((&app{}).root())
 }
 
+// What comes back from the other language is the request itself, or nothing is
+// written unless less is asked for.
 func TestConvertThereAndBack(t *testing.T) {
 	examples, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil || len(examples) == 0 {
 		t.Fatal("no examples", err)
 	}
+	lossy := 0
 	for _, name := range examples {
 		code, xml, errs := sublet(t, "", "convert", name)
+		if code == exitFailed {
+			lossy++
+			out := filepath.Join(t.TempDir(), "out.xml")
+			if again, _, _ := sublet(t, "", "convert", name, "-w", out); again != exitFailed || xml != "" || !strings.Contains(errs, "sublet: lost: ") || !strings.Contains(errs, "--lossy") {
+				t.Errorf("convert %s: exit codes %d and %d, %q, %s", name, code, again, xml, errs)
+			}
+			if _, err := os.Stat(out); err == nil {
+				t.Errorf("convert %s wrote something", name)
+			}
+			code, xml, errs = sublet(t, "", "convert", "--lossy", name)
+		} else if _, yaml, _ := sublet(t, xml, "convert", "-"); !sameRequest(t, name, yaml) {
+			t.Errorf("convert %s back gives another request:\n%s", name, yaml)
+		}
 		if code != exitDone || !strings.Contains(xml, "virtualInfrastructure") {
 			t.Errorf("convert %s: exit code %d, %s", name, code, errs)
 			continue
@@ -132,6 +151,36 @@ func TestConvertThereAndBack(t *testing.T) {
 		if code, yaml, errs := sublet(t, xml, "convert", "-"); code != exitDone || !strings.Contains(yaml, "network:") {
 			t.Errorf("convert %s back: exit code %d, %s", name, code, errs)
 		}
+	}
+	if lossy == 0 || lossy == len(examples) {
+		t.Errorf("%d of %d examples lose something", lossy, len(examples))
+	}
+}
+
+// sameRequest compares what two texts ask for.
+func sameRequest(t *testing.T, name, yaml string) bool {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := file.ParseRequest(name, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := file.ParseRequest("back", []byte(yaml))
+	return err == nil && reflect.DeepEqual(first, second)
+}
+
+// Nor is anything of VXDL dropped in silence.
+func TestConvertFromVXDLLosesNothingUnasked(t *testing.T) {
+	const xml = `<description xmlns="http://www.vxdlforum.org/vxdl"><virtualInfrastructure><id>n</id><novelty>x</novelty><vNode><id>a</id></vNode></virtualInfrastructure></description>`
+	code, out, errs := sublet(t, xml, "convert", "-")
+	if code != exitFailed || out != "" || !strings.Contains(errs, "sublet: lost: ") {
+		t.Errorf("exit code %d, %q, %s", code, out, errs)
+	}
+	if code, out, errs = sublet(t, xml, "convert", "-", "--lossy"); code != exitDone || !strings.Contains(out, `network: "n"`) {
+		t.Errorf("--lossy: exit code %d, %q, %s", code, out, errs)
 	}
 }
 

@@ -15,9 +15,11 @@ func counted(n float64, build func(int) vnet.Substrate) (vnet.Substrate, error) 
 	return build(int(n)), nil
 }
 
-// demo is two hosts and one link of 2 Gbit/s called backbone.
+// demo is two hosts at the sites that the examples name, and one link of
+// 2 Gbit/s called backbone.
 func demo() vnet.Substrate {
-	sub := hosts(2, "lab")
+	sub := hosts(2, "lyon")
+	sub.Hosts[1].Site = "paris"
 	join(&sub, "backbone", "h1", "h2", 2*vnet.Gbit)
 	return sub
 }

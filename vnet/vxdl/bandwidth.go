@@ -88,7 +88,7 @@ func (r *reader) course(e *element) (course, error) {
 // rate turns one value into a bandwidth.
 func (r *reader) rate(a *amount) (vnet.Bandwidth, error) {
 	if a.choice {
-		r.note(a.element, "the steps are not kept: any rate from the smallest to the largest may be given")
+		r.lose(a.element, "the steps are not kept: any rate from the smallest to the largest may be given")
 	}
 	switch {
 	case a.high == 0:

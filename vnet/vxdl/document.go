@@ -41,7 +41,7 @@ func (r *reader) infrastructure(e *element) error {
 		}
 	}
 	for _, list := range f["controllerList"] {
-		r.note(list, "a tenant's OpenFlow controller is not attached")
+		r.lose(list, "a tenant's OpenFlow controller is not attached")
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (r *reader) head(e *element, f fields) error {
 	}
 	for _, user := range f["user"] {
 		if user.value() != owner {
-			r.note(user, "%q is not given access: only the tenant uses a lease", short(user.value()))
+			r.lose(user, "%q is not given access: only the tenant uses a lease", short(user.value()))
 		}
 	}
 	return nil

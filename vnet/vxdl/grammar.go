@@ -125,7 +125,7 @@ func (r *reader) strayText(e *element, kind string) error {
 	if r.strict {
 		return r.fail(e, "holds text %q beside its elements: remove it", short(e.value()))
 	}
-	r.note(e, "text %q beside the elements is ignored", short(e.value()))
+	r.lose(e, "text %q beside the elements is ignored", short(e.value()))
 	return nil
 }
 
@@ -137,7 +137,7 @@ func (r *reader) unknown(parent, e *element, allowed string) error {
 	if r.strict {
 		return r.fail(e, "is %s: %s may hold %s", what, parent.label(), strings.Join(strings.Fields(strings.ReplaceAll(allowed, "*", "")), ", "))
 	}
-	r.note(e, "%s in %s, ignored", what, parent.label())
+	r.lose(e, "%s in %s, ignored", what, parent.label())
 	r.notes[len(r.notes)-1].Raw = e.raw(r.text)
 	return nil
 }
@@ -154,7 +154,7 @@ func (r *reader) attributes(e *element, kind string) error {
 		if name == "id" {
 			r.note(e, "id as an attribute is an older form of VXDL, read as the element id")
 		} else {
-			r.note(e, "attribute %s is unknown here, ignored", name)
+			r.lose(e, "attribute %s is unknown here, ignored", name)
 		}
 	}
 	return nil

@@ -155,10 +155,10 @@ func (r *reader) properties(e *element, f fields) (vnet.VirtualLink, map[int][2]
 		return l, nil, err
 	}
 	if exclusive {
-		r.note(f.one("exclusivity"), "of a link is not kept: state its bandwidth")
+		r.lose(f.one("exclusivity"), "of a link is not kept: state its bandwidth")
 	}
 	if location := f.one("location"); location != nil {
-		r.note(location, "of a link is not kept: state that of its ends")
+		r.lose(location, "of a link is not kept: state that of its ends")
 	}
 	l.Labels = someLabels(labels)
 	if l.Latency, err = r.latency(f.one("latency")); err != nil {
@@ -179,7 +179,7 @@ func (r *reader) latency(e *element) (time.Duration, error) {
 	}
 	a := c.start
 	if len(c.stages) > 0 {
-		r.note(e, "does not change with events: only rates do")
+		r.lose(e, "does not change with events: only rates do")
 		for i := 0; a == nil; i++ {
 			a = c.stages[i]
 		}
@@ -191,7 +191,7 @@ func (r *reader) latency(e *element) (time.Duration, error) {
 	case a.choice:
 		r.note(e, "the largest of the alternatives is the bound")
 	case !a.simple && a.low > 0 && a.low < a.high:
-		r.note(e, "the minimum is not kept: only a maximum bounds a path")
+		r.lose(e, "the minimum is not kept: only a maximum bounds a path")
 	}
 	return time.Duration(a.high), nil
 }

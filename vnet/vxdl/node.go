@@ -145,16 +145,16 @@ func (r *reader) node(e *element, f fields) (vnet.VirtualNode, error) {
 // computing reads what only a vNode has.
 func (r *reader) computing(n *vnet.VirtualNode, e *element, f fields) error {
 	for _, c := range f["interface"] {
-		r.note(c, "names and addresses of interfaces are not kept: they are eth0, eth1, ... in order of links")
+		r.lose(c, "names and addresses of interfaces are not kept: they are eth0, eth1, ... in order of links")
 	}
 	for _, c := range f["software_list"] {
-		r.note(c, "software is not installed")
+		r.lose(c, "software is not installed")
 	}
 	if storage := f.one("storage"); storage != nil {
 		if _, err := r.capacity(storage, byteUnits); err != nil {
 			return err
 		}
-		r.note(storage, "of %s is not leased", e.label())
+		r.lose(storage, "of %s is not leased", e.label())
 	}
 	cpu := f.one("cpu")
 	if cpu == nil {
@@ -168,7 +168,7 @@ func (r *reader) computing(n *vnet.VirtualNode, e *element, f fields) error {
 		if _, err := r.capacity(frequency, clockUnits); err != nil {
 			return err
 		}
-		r.note(frequency, "of %s is not kept: CPU is counted in cores", e.label())
+		r.lose(frequency, "of %s is not kept: CPU is counted in cores", e.label())
 	}
 	r.keep(n.Labels, inner.one("architecture"), labelArchitecture)
 	cores, err := r.reserved(inner.one("cores"), coreUnits)
@@ -182,7 +182,7 @@ func (r *reader) accessPoint(n *vnet.VirtualNode, e *element, f fields) error {
 		return r.fail(balancer, "load balancers are not built by Sublet: remove it, or write a vNode that does it")
 	}
 	for _, rule := range append(f["nat"], f["masquerade"]...) {
-		r.note(rule, "of %s is not built: it becomes a plain node, in which you may set it up", e.label())
+		r.lose(rule, "of %s is not built: it becomes a plain node, in which you may set it up", e.label())
 		r.notes[len(r.notes)-1].Raw = rule.raw(r.text)
 	}
 	r.label(n.Labels, e, labelKind, kindAccessPoint)

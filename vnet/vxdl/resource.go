@@ -71,11 +71,11 @@ func (r *reader) label(labels map[string]string, e *element, key, value string) 
 	_, twice := labels[key]
 	switch {
 	case err != nil:
-		r.note(e, "is not kept: %v", err)
+		r.lose(e, "is not kept: %v", err)
 	case twice:
-		r.note(e, "is not kept: there is a label %q already", key)
+		r.lose(e, "is not kept: there is a label %q already", key)
 	case key != tagHost && key != tagAddress && !hasRoom(labels):
-		r.note(e, "is not kept: there are %d labels already", vnet.MaxLabels)
+		r.lose(e, "is not kept: there are %d labels already", vnet.MaxLabels)
 	default:
 		labels[key] = value
 	}
@@ -123,7 +123,7 @@ func (r *reader) reserved(e *element, u units) (int64, error) {
 	}
 	a := c.start
 	if len(c.stages) > 0 {
-		r.note(e, "does not change with events: only rates of links do")
+		r.lose(e, "does not change with events: only rates of links do")
 		for i := 0; a == nil; i++ {
 			a = c.stages[i]
 		}
@@ -137,7 +137,7 @@ func (r *reader) reserved(e *element, u units) (int64, error) {
 	case a.choice:
 		r.note(e, "the smallest of the alternatives is reserved")
 	case a.high > a.low:
-		r.note(e, "the minimum is reserved, the maximum is not kept")
+		r.lose(e, "the minimum is reserved, the maximum is not kept")
 	}
 	return int64(a.low), nil
 }

@@ -17,10 +17,10 @@ func (r *reader) protocol(e *element, f fields) (vnet.Protocol, error) {
 		return "", err
 	}
 	if layer := inner.value("layer"); layer != "" && layer != "3" {
-		r.note(inner.one("layer"), "%q is not kept: routers route IP", short(layer))
+		r.lose(inner.one("layer"), "%q is not kept: routers route IP", short(layer))
 	}
 	if table := inner.one("routingTable"); table != nil {
-		r.note(table, "of %s is not kept: static routes are computed", e.label())
+		r.lose(table, "of %s is not kept: static routes are computed", e.label())
 		r.notes[len(r.notes)-1].Raw = table.raw(r.text)
 	}
 	kind, protocol := inner.value("type"), inner.value("routingProtocol")
@@ -48,9 +48,9 @@ func (r *reader) protocolOf(plane *element, kind, protocol string) vnet.Protocol
 	case protocol == "ospf":
 		return vnet.ProtocolOSPF
 	case protocol == "openflow":
-		r.note(plane, "no OpenFlow controller is attached: the table is left to the tenant (protocol none)")
+		r.lose(plane, "no OpenFlow controller is attached: the table is left to the tenant (protocol none)")
 		return vnet.ProtocolNone
 	}
-	r.note(plane, "routing protocol %q (type %q) is not there: static routes are computed", short(protocol), short(kind))
+	r.lose(plane, "routing protocol %q (type %q) is not there: static routes are computed", short(protocol), short(kind))
 	return vnet.ProtocolStatic
 }

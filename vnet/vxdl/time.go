@@ -58,7 +58,7 @@ func (r *reader) ownWindow(f fields) error {
 			return err
 		}
 		if !at.Equal(r.request.Start) {
-			r.note(start, "a resource's own time is not kept: the infrastructure's holds for all")
+			r.lose(start, "a resource's own time is not kept: the infrastructure's holds for all")
 		}
 	}
 	if total := f.one("totalTime"); total != nil {
@@ -67,7 +67,7 @@ func (r *reader) ownWindow(f fields) error {
 			return r.fail(total, "%v", err)
 		}
 		if length != r.request.For {
-			r.note(total, "a resource's own time is not kept: the infrastructure's holds for all")
+			r.lose(total, "a resource's own time is not kept: the infrastructure's holds for all")
 		}
 	}
 	return nil

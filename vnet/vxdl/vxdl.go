@@ -48,6 +48,7 @@ type Note struct {
 	Where  string // such as "vNode worker"
 	Text   string // what was lost or changed
 	Raw    string // XML of an element that was not understood
+	Lost   bool   // it is not in what came of the conversion
 }
 
 func (n Note) String() string {
@@ -103,9 +104,15 @@ func (r *reader) fail(e *element, format string, args ...any) error {
 	return e.fail(r.file, format, args...)
 }
 
-// note keeps what was lost or changed at an element.
+// note keeps what was read in a way that the text leaves open, or changed.
 func (r *reader) note(e *element, format string, args ...any) {
 	r.notes = append(r.notes, Note{Line: e.line, Column: e.column, Where: e.label(), Text: fmt.Sprintf(format, args...)})
+}
+
+// lose keeps what was lost at an element.
+func (r *reader) lose(e *element, format string, args ...any) {
+	r.note(e, format, args...)
+	r.notes[len(r.notes)-1].Lost = true
 }
 
 // explain gives an error of Check its place: that of the nearest element.

@@ -29,10 +29,10 @@ func Format(r vnet.Request) ([]byte, []Note) {
 func (w *writer) lostWishes() {
 	where := "network " + string(w.request.Network)
 	if w.request.Apart() {
-		w.note(where, "colocate forbidden is not written: nodes may share a host")
+		w.lose(where, "colocate forbidden is not written: nodes may share a host")
 	}
 	if o := w.request.Objective; o != "" && o != vnet.RevenueOverCost {
-		w.note(where, "objective %s is not written", o)
+		w.lose(where, "objective %s is not written", o)
 	}
 }
 
@@ -44,6 +44,12 @@ type writer struct {
 
 func (w *writer) note(where, format string, args ...any) {
 	w.notes = append(w.notes, Note{Where: where, Text: fmt.Sprintf(format, args...)})
+}
+
+// lose notes what is not written.
+func (w *writer) lose(where, format string, args ...any) {
+	w.note(where, format, args...)
+	w.notes[len(w.notes)-1].Lost = true
 }
 
 func (w *writer) infrastructure() {
@@ -65,10 +71,11 @@ func (w *writer) infrastructure() {
 		w.router(n)
 	}
 	for _, s := range r.Switches {
-		w.note("switch "+s.Name, "is not written, nor are its links: VXDL 2.0 has no switches")
+		w.lose("switch "+s.Name, "is not written: VXDL 2.0 has no switches")
 	}
 	for _, l := range r.Links {
 		if w.atSwitch(l) {
+			w.lose("link "+l.Name, "is not written: it ends at a switch")
 			continue
 		}
 		w.link(l)
@@ -98,13 +105,13 @@ func (w *writer) timeline() {
 func (w *writer) lostFreedom() {
 	r, where := w.request, "network "+string(w.request.Network)
 	if !r.Before.IsZero() {
-		w.note(where, "the latest start is not written: VXDL 2.0 has one start")
+		w.lose(where, "the latest start is not written: VXDL 2.0 has one start")
 	}
 	if r.Movable {
-		w.note(where, "that its links may be moved is not written: VXDL 2.0 has no word for it")
+		w.lose(where, "that its links may be moved is not written: VXDL 2.0 has no word for it")
 	}
 	if len(r.Negotiable) > 0 {
-		w.note(where, "what is negotiable is not written: VXDL 2.0 has no word for it")
+		w.lose(where, "what is negotiable is not written: VXDL 2.0 has no word for it")
 	}
 }
 
@@ -113,17 +120,17 @@ func (w *writer) lostStages() {
 	for _, s := range w.request.Stages {
 		where := "stage " + s.Name
 		for _, n := range s.Add.Placed() {
-			w.note(where, "%s is not added: VXDL 2.0 has one topology for all time", n.Name)
+			w.lose(where, "%s is not added: VXDL 2.0 has one topology for all time", n.Name)
 		}
 		for _, l := range s.Add.Links {
-			w.note(where, "link %s is not added: VXDL 2.0 has one topology for all time", l.Name)
+			w.lose(where, "link %s is not added: VXDL 2.0 has one topology for all time", l.Name)
 		}
 		for _, name := range s.Remove {
-			w.note(where, "%s is not removed: VXDL 2.0 has one topology for all time", name)
+			w.lose(where, "%s is not removed: VXDL 2.0 has one topology for all time", name)
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Links)) {
 			if _, ok := w.request.Link(name); !ok {
-				w.note(where, "the rate of link %s is not written: the link is not there at the start", name)
+				w.lose(where, "the rate of link %s is not written: the link is not there at the start", name)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ func (w *writer) link(l vnet.VirtualLink) {
 		w.latency(l.Latency)
 	})
 	if l.MayPaths() > 1 {
-		w.note("link "+l.Name, "its %d paths are not written: VXDL 2.0 has one path for a link", l.Paths)
+		w.lose("link "+l.Name, "its %d paths are not written: VXDL 2.0 has one path for a link", l.Paths)
 	}
 }
 

@@ -87,7 +87,7 @@ func split(quantity string) (number, unit string) {
 func (w *writer) router(n vnet.VirtualNode) {
 	w.inside("vRouter", func() {
 		if n.CPU > 0 {
-			w.note("router "+n.Name, "%s cores are not written: a vRouter has none", n.CPU)
+			w.lose("router "+n.Name, "%s cores are not written: a vRouter has none", n.CPU)
 		}
 		w.resource(n, []string{labelModel, labelRegion})
 		w.label(n, "region", labelRegion)
@@ -118,7 +118,7 @@ func (w *writer) resource(n vnet.VirtualNode, own []string) {
 		switch {
 		case slices.Contains(own, key):
 		case key == tagHost, key == tagAddress:
-			w.note(where, "label %q is not written: the tag of this key has a meaning of its own", key)
+			w.lose(where, "label %q is not written: the tag of this key has a meaning of its own", key)
 		default:
 			w.tag(key, n.Labels[key])
 		}
