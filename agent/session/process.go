@@ -116,15 +116,39 @@ func (p *process) close() {
 }
 
 // wait notes the end but leaves the zombie: while it is there, nobody else can
-// get its number, nor the number of its group and session.
+// get its number, nor the number of its group and session. It waits in the
+// poller: a thread for each of a thousand sessions would stay.
 func (p *process) wait() {
+	defer close(p.done)
+	fd, err := unix.PidfdOpen(p.cmd.Process.Pid, unix.PIDFD_NONBLOCK)
+	if err != nil { // a kernel before 5.10
+		ended(unix.P_PID, p.cmd.Process.Pid, 0)
+		return
+	}
+	file := os.NewFile(uintptr(fd), "pidfd")
+	defer file.Close()
+	raw, err := file.SyscallConn()
+	if err == nil {
+		err = raw.Read(func(fd uintptr) bool { return ended(unix.P_PIDFD, int(fd), unix.WNOHANG) })
+	}
+	if err != nil {
+		ended(unix.P_PID, p.cmd.Process.Pid, 0)
+	}
+}
+
+// ended says whether a child has ended; without WNOHANG it waits for that.
+func ended(kind, id, options int) bool {
 	for {
-		err := unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			break
+		var info unix.Siginfo
+		err := unix.Waitid(kind, id, &info, unix.WEXITED|unix.WNOWAIT|options, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN): // of a pidfd that does not block: it lives
+			return false
+		default:
+			return err != nil || info.Signo != 0
 		}
 	}
-	close(p.done)
 }
 
 // reap collects the exit code once done is closed. It follows the shell: 128 +
@@ -160,14 +184,24 @@ func (p *process) resize(rows, cols uint16) {
 // client is gone: enough for a shell to write its history.
 const hangupGrace = 250 * time.Millisecond
 
-// hangUp ends the command and everything it started; call it before reap.
+// hangUp ends the command and everything it started; call it before reap. The
+// first process of a process namespace takes all others with it.
 func (p *process) hangUp() {
-	before := familyOf(p.cmd.Process.Pid)
+	alone := p.cmd.SysProcAttr.Cloneflags&unix.CLONE_NEWPID != 0
+	var before family
+	if !alone {
+		before = familyOf(p.cmd.Process.Pid)
+	}
 	p.signal(syscall.SIGHUP)
 	p.signal(syscall.SIGCONT)
 	select {
 	case <-p.done:
 	case <-time.After(hangupGrace):
+	}
+	if alone {
+		p.signal(syscall.SIGKILL)
+		<-p.done
+		return
 	}
 	before.kill()
 	// Members of the session that were born meanwhile; each round kills all

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Config says where a host keeps its things.
@@ -52,7 +53,7 @@ func NewHost(config Config) (*Host, error) {
 
 // kinds of files that every host may have, and who may look at them. Their
 // directories are the host's, not a lease's, so they come and go with it.
-var kinds = map[string]os.FileMode{"netns": 0o700, "userns": 0o700, "hosts": 0o700, "frr": 0o711, "bpf": 0o700, "vxswitch": 0o700}
+var kinds = map[string]os.FileMode{"netns": 0o700, "userns": 0o700, "hosts": 0o700, "frr": 0o711, "bpf": 0o700, "vxswitch": 0o700, "tmp": 0o700}
 
 func (h *Host) makeDirs() error {
 	for kind, mode := range kinds {
@@ -101,7 +102,7 @@ func (h *Host) MakeSilent(namespace string) error {
 		return err
 	}
 	defer ns.Close()
-	return Bind(ns, h.Path(namespace))
+	return BindConcealed(ns, h.Path(namespace))
 }
 
 func silence() error {
@@ -140,7 +141,7 @@ func (h *Host) Dial(namespace string) (*Conn, error) {
 	return DialIn(ns)
 }
 
-// Names lists the host's files of one kind, sorted; a missing directory is empty.
+// Names lists the host's files of one kind, sorted, without what they conceal; a missing directory is empty.
 func (h *Host) Names(kind string) ([]string, error) {
 	entries, err := os.ReadDir(h.Dir(kind))
 	if os.IsNotExist(err) {
@@ -148,7 +149,9 @@ func (h *Host) Names(kind string) ([]string, error) {
 	}
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
-		names = append(names, e.Name())
+		if !strings.HasPrefix(e.Name(), hidden) {
+			names = append(names, e.Name())
+		}
 	}
 	return names, err
 }

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -21,6 +22,7 @@ const LaunchCommand = "launch"
 // with some files replaced, in a session of its own. Without any it keeps the
 // caller's mounts, and sees namespaces that are bound later.
 type Launch struct {
+	Dir    string            `json:"dir"`    // to start in; "": /
 	Groups []string          `json:"groups"` // Group.Files
 	Binds  map[string]string `json:"binds"`  // file to show, by the path to show it at
 	Argv   []string          `json:"argv"`   // with an absolute path
@@ -32,8 +34,8 @@ func (l Launch) Command() (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("/proc/self/exe", InitCommand, LaunchCommand, string(spec))
-	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
+	cmd := exec.Command("/proc/self/exe", InitCommand, LaunchCommand)
+	cmd.Dir, cmd.Env = cmp.Or(l.Dir, "/"), []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", SpecVariable + "=" + string(spec)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if len(l.Binds) > 0 {
 		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS
@@ -41,10 +43,24 @@ func (l Launch) Command() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
+// SpecVariable is the environment variable that tells InitCommand what to do.
+// Arguments would show to every user of the machine, with the names of
+// tenants, networks and nodes.
+const SpecVariable = "SUBLET_INIT"
+
+// ReadSpec reads SpecVariable into spec and takes it out of the environment.
+func ReadSpec(spec any) error {
+	text := os.Getenv(SpecVariable)
+	if err := os.Unsetenv(SpecVariable); err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(text), spec)
+}
+
 // RunLaunch is the hidden subcommand's work: it becomes the program.
-func RunLaunch(spec string) error {
+func RunLaunch() error {
 	var l Launch
-	if err := json.Unmarshal([]byte(spec), &l); err != nil {
+	if err := ReadSpec(&l); err != nil {
 		return err
 	}
 	for _, file := range l.Groups {

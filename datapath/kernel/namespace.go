@@ -114,8 +114,27 @@ func Bind(ns *os.File, path string) error {
 	return nil
 }
 
-// Unbind removes a namespace's file, mounted or not, present or not.
+// BindConcealed is Bind for the namespaces of tenants: the mount shows by a name
+// that tells nothing, to which path leads.
+func BindConcealed(ns *os.File, path string) error {
+	if err := Unbind(path); err != nil {
+		return err
+	}
+	target, err := Conceal(path)
+	if err != nil {
+		return err
+	}
+	return Bind(ns, target)
+}
+
+// Unbind removes what is mounted at a path and the file or empty directory
+// there, present or not, and what Conceal made for it.
 func Unbind(path string) error {
+	if target := concealed(path); target != path {
+		if err := Unbind(target); err != nil {
+			return err
+		}
+	}
 	for { // somebody may have mounted twice
 		err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 		if err == unix.EINVAL || err == unix.ENOENT {

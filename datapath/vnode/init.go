@@ -1,6 +1,7 @@
 package vnode
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -25,11 +26,6 @@ func (s session) run() (int, error) {
 	runtime.LockOSThread()
 	// What this process inherited by mistake, the command shall not.
 	unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
-	for _, file := range s.Groups {
-		if err := os.WriteFile(file, []byte("0"), 0); err != nil {
-			return 0, fmt.Errorf("join cgroup: %w", err)
-		}
-	}
 	owner, err := s.furnish()
 	if err != nil {
 		return 0, err
@@ -45,6 +41,23 @@ func (s session) run() (int, error) {
 	}
 	go forward(signals, child)
 	return reap(child)
+}
+
+// join moves this process into the node's control groups and starts it anew:
+// its memory, some megabytes, is the node's then.
+func (s session) join() error {
+	for _, file := range s.Groups {
+		if err := os.WriteFile(file, []byte("0"), 0); err != nil {
+			return fmt.Errorf("join cgroup: %w", err)
+		}
+	}
+	s.Groups = nil
+	spec, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	err = unix.Exec(self, []string{self, InitCommand, sessionCommand}, append(os.Environ(), kernel.SpecVariable+"="+string(spec)))
+	return fmt.Errorf("start anew in the node's control group: %w", err)
 }
 
 // furnish sets up host name, file systems and network, and returns the user
@@ -118,6 +131,9 @@ func (s session) hideRun() error {
 	exe, missing := os.Open(strings.TrimSuffix(path, " (deleted)")) // before it is covered
 	if missing == nil {
 		defer exe.Close()
+	}
+	if err := s.showScratch(); err != nil {
+		return err
 	}
 	if err := mount("sublet", s.Run, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64k,mode=0755"); err != nil {
 		return err

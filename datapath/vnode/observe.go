@@ -48,11 +48,15 @@ func (p *Part) keys() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	scratch, err := p.host.Names("tmp")
+	if err != nil {
+		return nil, err
+	}
 	groups, err := p.host.Group("x").Siblings()
 	if err != nil {
 		return nil, err
 	}
-	keys := append(files, groups...)
+	keys := slices.Concat(files, scratch, groups)
 	slices.Sort(keys)
 	return slices.DeleteFunc(slices.Compact(keys), func(key string) bool {
 		_, _, ok := plan.ParseNamespace(key)

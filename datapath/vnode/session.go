@@ -18,6 +18,7 @@ type session struct {
 	Namespace string   `json:"namespace"` // file
 	Hosts     string   `json:"hosts"`     // file
 	Run       string   `json:"run"`       // directory to hide
+	Scratch   string   `json:"scratch"`   // directory that holds the shared ones
 	Groups    []string `json:"groups"`    // cgroup.procs files to join
 	Argv      []string `json:"argv"`
 	TTY       bool     `json:"tty"`
@@ -47,15 +48,19 @@ func (p *Part) Command(key string, argv []string, tty bool) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %s in %s: the node is not here: %w", argv[0], key, err)
 	}
+	scratch, err := p.scratch(key)
+	if err != nil {
+		return nil, fmt.Errorf("run %s in %s: make its /tmp: %w", argv[0], key, err)
+	}
 	spec, err := json.Marshal(session{
 		Node: node, Namespace: p.host.Path(key), Hosts: p.namesPath(plan.Fabric(id)),
-		Run: p.host.Run, Groups: p.host.Group(key).Files(), Argv: argv, TTY: tty,
+		Run: p.host.Run, Scratch: scratch, Groups: p.host.Group(key).Files(), Argv: argv, TTY: tty,
 	})
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, InitCommand, sessionCommand, string(spec))
-	cmd.Dir, cmd.Env = "/", environment(owner, node)
+	cmd := exec.Command(self, InitCommand, sessionCommand)
+	cmd.Dir, cmd.Env = "/", append(environment(owner, node), kernel.SpecVariable+"="+string(spec))
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
 		Pdeathsig:  syscall.SIGKILL,
@@ -87,13 +92,15 @@ const (
 func Main(args []string) int {
 	var err error
 	switch {
-	case len(args) == 2 && args[0] == kernel.LaunchCommand:
-		err = kernel.RunLaunch(args[1])
+	case len(args) == 1 && args[0] == kernel.LaunchCommand:
+		err = kernel.RunLaunch()
 	case len(args) == 1 && args[0] == makerCommand:
 		err = makeNamespaces()
-	case len(args) == 2 && args[0] == sessionCommand:
+	case len(args) == 1 && args[0] == sessionCommand:
 		var s session
-		if err = json.Unmarshal([]byte(args[1]), &s); err == nil {
+		if err = kernel.ReadSpec(&s); err == nil && len(s.Groups) > 0 {
+			err = s.join()
+		} else if err == nil {
 			var code int
 			if code, err = s.run(); err == nil {
 				return code

@@ -1,6 +1,7 @@
 package vnode
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,11 @@ func TestSessionIsConfined(t *testing.T) {
 	p, h := newPart(t)
 	n := node("n0", 1000)
 	do(t, p, plan.Add, names(), n, node("other", 1000))
-	secret := filepath.Join(t.TempDir(), "secret")
+	dir, err := os.MkdirTemp("/var/lib", "vnode") // /tmp is the node's own
+	check(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	check(t, os.Chmod(dir, 0o755))
+	secret := filepath.Join(dir, "secret")
 	check(t, os.WriteFile(secret, []byte("x"), 0o600))
 	for _, c := range []struct {
 		argv []string
@@ -55,6 +60,72 @@ func TestSessionSeesOnlyItself(t *testing.T) {
 			t.Errorf("process %s is visible", entry)
 		}
 	}
+}
+
+// What a node writes where everybody may is seen by its own sessions only, and
+// ends with it.
+func TestSharedDirectoriesAreTheNodesOwn(t *testing.T) {
+	p, _ := newPart(t)
+	a, b := node("n0", 1000), node("n1", 1000)
+	do(t, p, plan.Add, a, b)
+	const look = "cat /tmp/x /var/tmp/x /dev/shm/x 2>/dev/null"
+	if out, code := run(t, p, a, "sh", "-c", "for d in /tmp /var/tmp /dev/shm; do echo a >$d/x; done; stat -c %a /tmp"); out != "1777" || code != 0 {
+		t.Errorf("write: %d %s", code, out)
+	}
+	if out, _ := run(t, p, a, "sh", "-c", look); out != "a\na\na" {
+		t.Errorf("another session of the node sees %q", out)
+	}
+	if out, _ := run(t, p, b, "sh", "-c", look); out != "" {
+		t.Errorf("another node sees %q", out)
+	}
+	if _, err := os.Stat("/dev/shm/x"); err == nil {
+		t.Error("the host sees it")
+	}
+	do(t, p, plan.Delete, a)
+	do(t, p, plan.Add, a)
+	if out, _ := run(t, p, a, "sh", "-c", look); out != "" {
+		t.Errorf("the next node of the name sees %q", out)
+	}
+}
+
+func TestScratchIsBounded(t *testing.T) {
+	p, _ := newPart(t)
+	n := plan.VNode{Lease: demo, Node: "n0", Owner: 1000, Memory: 64 * vnet.MiB}
+	do(t, p, plan.Add, n)
+	out, code := run(t, p, n, "sh", "-c", "head -c 100M /dev/zero >/dev/shm/x; stat -c %s /dev/shm/x")
+	if strings.HasSuffix(out, "104857600") {
+		t.Errorf("100 MiB in memory under a limit of 64: exit %d %s", code, out)
+	}
+}
+
+// Mounts and processes show to every user of the machine; they do not tell
+// whose networks there are.
+func TestNamesAreConcealed(t *testing.T) {
+	p, _ := newPart(t)
+	lease := vnet.LeaseID{Tenant: "concealed", Network: "quietly"}
+	n := plan.VNode{Lease: lease, Node: "nodename", Owner: 1000}
+	do(t, p, plan.Add, n)
+	cmd, err := p.Command(n.Key(), []string{"sleep", "1000"}, false)
+	check(t, err)
+	check(t, cmd.Start())
+	wait(t, "start", func() bool { return len(processes(t, p, n)) >= 2 })
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	check(t, err)
+	arguments := ""
+	for _, pid := range append(processes(t, p, n), cmd.Process.Pid) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		check(t, err)
+		arguments += string(text)
+	}
+	for where, text := range map[string]string{"mounts": string(mounts), "arguments": arguments} {
+		for _, name := range []string{"concealed", "quietly", "nodename"} {
+			if strings.Contains(text, name) {
+				t.Errorf("the %s tell %s", where, name)
+			}
+		}
+	}
+	check(t, cmd.Process.Kill())
+	cmd.Wait()
 }
 
 func TestKilledSessionLeavesNothing(t *testing.T) {

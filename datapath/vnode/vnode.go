@@ -5,6 +5,7 @@
 //	$RUN/netns/HOST/TENANT.NETWORK.NODE   the node's network namespace
 //	$RUN/userns/HOST/UID                  the user namespace that owns it
 //	$RUN/hosts/HOST/TENANT.NETWORK        the hosts file
+//	$RUN/tmp/HOST/TENANT.NETWORK.NODE     its /tmp, /var/tmp and /dev/shm
 //	CGROUP/TENANT.NETWORK.NODE            (kernel.Config.Cgroup)
 package vnode
 
@@ -27,6 +28,7 @@ type Part struct {
 	host   *kernel.Host
 	owners *owners
 	busy   sync.RWMutex // Do: read, Observe and tidying up: write
+	making sync.Mutex   // of scratch files
 }
 
 // New makes the part for one host.
@@ -92,7 +94,7 @@ func (p *Part) setNamespace(n plan.VNode) error {
 	if err := kernel.In(ns, settle); err != nil {
 		return err
 	}
-	return kernel.Bind(ns, p.host.Path(n.Key()))
+	return kernel.BindConcealed(ns, p.host.Path(n.Key()))
 }
 
 // settle prepares the namespace that the calling thread is in. Reverse path
@@ -141,6 +143,9 @@ func (p *Part) delete(n plan.VNode) error {
 	err := p.host.Group(n.Key()).Remove()
 	if err == nil {
 		err = kernel.Unbind(p.host.Path(n.Key()))
+	}
+	if err == nil {
+		err = kernel.Unbind(p.scratchPath(n.Key()))
 	}
 	p.busy.RUnlock()
 	if err != nil {

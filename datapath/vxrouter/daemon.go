@@ -41,9 +41,10 @@ func (p *Part) start(ctx context.Context, key, daemon string) error {
 	if !kernel.SameFile(owner, "/proc/self/ns/user") {
 		argv = append(argv, "--user=/proc/self/fd/3")
 	}
-	argv = append(append(argv, "--"), kernel.FRRArgv(daemon, dir, own, "errors")...)
+	// Paths from its directory on: the arguments show to every user.
+	argv = append(append(argv, "--"), kernel.FRRArgv(daemon, ".", filepath.Base(own), "errors")...)
 	cmd, err := kernel.Launch{
-		Groups: group.Files(), Argv: argv,
+		Dir: dir, Groups: group.Files(), Argv: argv,
 		Binds: map[string]string{"/etc/group": filepath.Join(dir, "group")},
 	}.Command()
 	if err != nil {

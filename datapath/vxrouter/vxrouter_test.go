@@ -21,7 +21,7 @@ import (
 // TestMain lets the test binary stand in for sublet's hidden subcommand.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == kernel.InitCommand {
-		fmt.Fprintln(os.Stderr, kernel.RunLaunch(os.Args[3]))
+		fmt.Fprintln(os.Stderr, kernel.RunLaunch())
 		os.Exit(1)
 	}
 	os.Exit(m.Run())

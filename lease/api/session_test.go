@@ -7,8 +7,11 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sublet/vnet"
 )
@@ -31,6 +34,9 @@ func (r *rig) fakeAgent(host vnet.HostID) {
 		}
 		defer conn.Close()
 		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: sublet-session\r\n\r\n")
+		if strings.HasSuffix(req.URL.Path, "/probe") && host == "h1" {
+			return // a session in which nobody says anything
+		}
 		io.WriteString(conn, string(host)+" "+req.URL.RequestURI()+" for "+req.Header.Get("Sublet-Caller")+"\n")
 		io.Copy(conn, buffered)
 		io.WriteString(conn, "bye")
@@ -95,6 +101,43 @@ func TestSessions(t *testing.T) {
 	if err := r.as(0).Diff(ctx, "h2", &diff); err != nil || len(diff) != 1 || diff[0] != "/v1/diff" {
 		t.Errorf("dry run: %v, %v", diff, err)
 	}
+}
+
+// A caller does not keep a session open that its agent has ended.
+func TestSessionEndsWithTheAgents(t *testing.T) {
+	r := newRig(t)
+	r.fakeAgent("h1")
+	r.agents()
+	ctx, c := within(t), r.as(os.Geteuid())
+	id := must[Admission](t)(c.Admit(ctx, pair("net", vnet.Mbit), false)).Lease.ID()
+	must[vnet.Lease](t)(c.WaitReady(ctx, id))
+	conn, reader, _ := openSession(t, c, NodePath(id, "a", "probe"))
+	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.ReadAll(reader); err != nil {
+		t.Fatalf("the session's end is not told: %v", err)
+	}
+	for end := time.Now().Add(linger + 5*time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if hungUp(t, conn) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the server still reads from it")
+		}
+	}
+}
+
+// hungUp says that the other end of a unix connection has closed both ways.
+func hungUp(t *testing.T, conn net.Conn) bool {
+	t.Helper()
+	polled := make([]unix.PollFd, 1)
+	raw := must[syscall.RawConn](t)(conn.(*net.UnixConn).SyscallConn())
+	if err := raw.Control(func(fd uintptr) {
+		polled[0].Fd = int32(fd)
+		_, _ = unix.Poll(polled, 0)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return polled[0].Revents&unix.POLLHUP != 0
 }
 
 func TestSessionEndsWithTheServer(t *testing.T) {

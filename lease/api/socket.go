@@ -209,8 +209,14 @@ func (c *peerConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite says that no more will be sent; sessions need it.
-func (c *peerConn) CloseWrite() error { return c.Conn.(*net.UnixConn).CloseWrite() }
+// linger is how long a caller may keep a session open that its agent has ended.
+const linger = 5 * time.Second
+
+// CloseWrite says that no more will be sent; sessions need it. The caller is
+// given time to see that, and no more: a place in the server is not his to keep.
+func (c *peerConn) CloseWrite() error {
+	return errors.Join(c.Conn.(*net.UnixConn).CloseWrite(), c.SetReadDeadline(time.Now().Add(linger)))
+}
 
 // peerOf asks the kernel who connected (SO_PEERCRED).
 func peerOf(conn net.Conn) (uint32, error) {
