@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sublet/embed/calendar"
+	"sublet/lease/policy"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -34,14 +35,16 @@ type Book struct {
 	// none. DefaultMoves at first.
 	MostMoves int
 
+	nodes    vnet.NodeDefaults // ceilings of nodes that state none
 	sub      vnet.Substrate
 	working  vnet.Substrate  // sub without what is down
 	dark     map[string]bool // hosts that see a link without a carrier; nil: to be looked up
 	calendar *calendar.Calendar
 	entries  map[vnet.LeaseID]*entry
-	live     []*entry // not ended, by Serial
-	near     []*entry // of them, those that need looking at now, by Serial
-	waiting  waiting  // and the others
+	live     []*entry                          // not ended, by Serial
+	byTenant map[vnet.TenantID]map[*entry]bool // the same
+	near     []*entry                          // of them, those that need looking at now, by Serial
+	waiting  waiting                           // and the others
 	engines  engines
 	held     []*entry                   // ended, but hosts may still have something of them
 	past     map[vnet.TenantID][]*entry // the history: ended, and nowhere any more, by Serial
@@ -62,6 +65,7 @@ type entry struct {
 	vnet.Lease
 	bookings []calendar.Booking          // none: nothing is booked for it, see vnet.Loss
 	former   []calendar.Booking          // of a moving lease: what it had before
+	uses     []policy.Use                // of the request
 	hosts    []vnet.HostID               // that carry any of it in any stage, sorted
 	parts    map[vnet.HostID][]plan.Item // what they shall have of it now; nil: not known yet
 	failing  time.Time                   // since when hosts report errors; zero: they do not
@@ -80,6 +84,7 @@ func New(sub vnet.Substrate) *Book {
 		working:   sub.Working(),
 		calendar:  calendar.New(),
 		entries:   make(map[vnet.LeaseID]*entry),
+		byTenant:  make(map[vnet.TenantID]map[*entry]bool),
 		past:      make(map[vnet.TenantID][]*entry),
 		rollout:   NewRollout(DefaultLiveness),
 		stale:     true,
@@ -131,8 +136,7 @@ func (b *Book) restore(l vnet.Lease) error {
 // book enters a live lease into the calendar and the list of live ones.
 func (b *Book) book(e *entry) (err error) {
 	if e.adrift() {
-		b.live = append(b.live, e)
-		b.attend(e)
+		b.enlist(e)
 		return nil
 	}
 	bookings, err := b.bookings(e.Request, e.Window, e.Mapping)
@@ -148,9 +152,41 @@ func (b *Book) book(e *entry) (err error) {
 		return err
 	}
 	e.bookings = bookings
-	b.live = append(b.live, e)
-	b.attend(e)
+	b.enlist(e)
 	return nil
+}
+
+// enlist takes a lease into the lists of live ones.
+func (b *Book) enlist(e *entry) {
+	b.live = append(b.live, e)
+	of := b.byTenant[e.Request.Tenant]
+	if of == nil {
+		of = make(map[*entry]bool)
+		b.byTenant[e.Request.Tenant] = of
+	}
+	of[e] = true
+	e.uses = policy.Uses(e.Request)
+	b.attend(e)
+}
+
+// Tenants lists those who have a live lease.
+func (b *Book) Tenants() []vnet.TenantID { return slices.Sorted(maps.Keys(b.byTenant)) }
+
+// Holdings are what the live leases of some tenants take, as quotas count it.
+func (b *Book) Holdings(has func(vnet.TenantID) bool) (list []policy.Holding) {
+	for tenant, entries := range b.byTenant {
+		if !has(tenant) {
+			continue
+		}
+		for e := range entries {
+			h := policy.Holding{Tenant: tenant, Window: e.Window, Uses: e.uses}
+			if e.State == vnet.Booked && e.Request.Movable {
+				h.Latest = e.Request.Before
+			}
+			list = append(list, h)
+		}
+	}
+	return list
 }
 
 // adrift says that a lease has lost its place, and that nothing is booked for it.

@@ -66,6 +66,7 @@ func (b *Book) compiler() *plan.Compiler {
 	p := b.prepared(b.sub)
 	if p.compiler == nil {
 		p.compiler = plan.NewCompiler(b.index(b.sub))
+		p.compiler.Nodes = b.nodes
 	}
 	return p.compiler
 }

@@ -110,6 +110,9 @@ func (b *Book) end(at time.Time, e *entry) error {
 	}
 	isE := func(other *entry) bool { return other == e }
 	b.live, b.near = slices.DeleteFunc(b.live, isE), slices.DeleteFunc(b.near, isE)
+	if delete(b.byTenant[e.Request.Tenant], e); len(b.byTenant[e.Request.Tenant]) == 0 {
+		delete(b.byTenant, e.Request.Tenant)
+	}
 	b.held = append(b.held, e)
 	if e.active() {
 		e.Lease = e.Metered(at)

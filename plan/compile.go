@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -28,6 +29,9 @@ func Compile(sub vnet.Substrate, leases []vnet.Lease) (map[vnet.HostID]Host, err
 // Compiler compiles leases on one substrate, of which it keeps what does not
 // change from lease to lease. It is not safe for concurrent use.
 type Compiler struct {
+	// Nodes are ceilings of nodes and routers that state none.
+	Nodes vnet.NodeDefaults
+
 	sub   vnet.Indexed
 	pins  *pins // nil: senders choose no paths
 	hosts map[vnet.HostID]*Host
@@ -81,10 +85,7 @@ func (c *Compiler) lease(l vnet.Lease) error {
 		if !slices.ContainsFunc(host.Names, func(t NameTable) bool { return t.Lease == l.ID() }) {
 			host.Add(NameTable{Lease: l.ID(), Names: net.names()})
 		}
-		host.Add(VNode{
-			Lease: l.ID(), Node: node.Name, Owner: l.Owner,
-			CPU: node.CPU, Memory: wholePages(node.Memory),
-		})
+		host.Add(c.vnode(l, node, host.Host))
 		host.Add(net.router(node))
 	}
 	if err := c.switches(net); err != nil {
@@ -96,6 +97,19 @@ func (c *Compiler) lease(l vnet.Lease) error {
 		}
 	}
 	return nil
+}
+
+// vnode is a node with its limits: as stated, else the ceilings.
+func (c *Compiler) vnode(l vnet.Lease, node vnet.VirtualNode, on vnet.HostID) VNode {
+	host, _ := c.sub.HostOf(string(on))
+	n := VNode{
+		Lease: l.ID(), Node: node.Name, Owner: l.Owner, CPU: cmp.Or(node.CPU, c.Nodes.CPU),
+		Memory: wholePages(cmp.Or(node.Memory, c.Nodes.MemoryOn(host))),
+	}
+	if c.Nodes.Processes != vnet.NodeProcesses {
+		n.Processes = c.Nodes.Processes
+	}
+	return n
 }
 
 // switches adds the switches and their ports to their hosts.

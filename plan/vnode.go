@@ -15,6 +15,9 @@ type VNode struct {
 	Owner  uint32       `json:"owner_uid"` // root inside the node is this user outside
 	CPU    vnet.CPU     `json:"cpu_milli,omitempty"`
 	Memory vnet.Bytes   `json:"memory_bytes,omitempty"` // whole pages
+	// Processes is how many processes and threads it may have; 0:
+	// vnet.NodeProcesses.
+	Processes int `json:"pids,omitempty"`
 }
 
 // Namespace names the network namespace of a virtual node on its host. Names
@@ -61,16 +64,20 @@ func (n VNode) addTo(h *Host) { h.Nodes = append(h.Nodes, n) }
 // Meet keeps the smaller limits; 0 is no limit.
 func (n VNode) Meet(other Item) Item {
 	o := other.(VNode)
-	n.CPU, n.Memory = lesser(n.CPU, o.CPU), lesser(n.Memory, o.Memory)
+	n.CPU, n.Memory, n.Processes = lesser(n.CPU, o.CPU), lesser(n.Memory, o.Memory), lesser(n.Processes, o.Processes)
 	return n
 }
 
 func (n VNode) String() string {
-	return fmt.Sprintf("%s owner %d cpu %s memory %s", n.Key(), n.Owner, orNone(n.CPU), orNone(n.Memory))
+	text := fmt.Sprintf("%s owner %d cpu %s memory %s", n.Key(), n.Owner, orNone(n.CPU), orNone(n.Memory))
+	if n.Processes > 0 {
+		text += fmt.Sprintf(" pids %d", n.Processes)
+	}
+	return text
 }
 
 // lesser is the smaller of two limits of which 0 means none.
-func lesser[T vnet.CPU | vnet.Bytes | vnet.Rate](a, b T) T {
+func lesser[T vnet.CPU | vnet.Bytes | vnet.Rate | int](a, b T) T {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}

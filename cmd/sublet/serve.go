@@ -26,6 +26,7 @@ import (
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	data, substrate, listen, host string
+	policy                        string
 	endpoints                     []string
 	withAgent                     bool
 	prices                        vnet.Prices
@@ -51,6 +52,7 @@ their plans from it; running networks run on without it.`,
 	f := c.Flags()
 	f.StringVar(&o.data, "data", "/var/lib/sublet", "directory of the store")
 	f.StringVar(&o.substrate, "substrate", "", "substrate: "+substrateForms+"; without it the one in the store")
+	f.StringVar(&o.policy, "policy", "", "file that says who may have how much (docs/policy.md); read again when it changes and on SIGHUP")
 	f.BoolVar(&o.withAgent, "agent", false, "also run this machine's agent, as a process of its own")
 	f.StringVar(&o.host, "host", "", "this machine's name in the substrate (default: its host name, or the only host)")
 	f.StringVar(&o.listen, "listen", "", "also answer on this HOST:PORT, with mutual TLS (--cert, whose common name is operator, --key, --ca)")
@@ -96,6 +98,7 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 	config.Log.Info("serving", "socket", filepath.Join(a.run, api.SocketName))
 	ctx, stop := untilStoreEnds(ctx, books)
 	defer stop(nil)
+	go a.followPolicy(ctx, o.policy, config.Log, server.SetPolicy)
 	return errors.Join(server.Serve(ctx, listeners...), cause(ctx))
 }
 
@@ -118,6 +121,13 @@ func (a *app) serverConfig(o serveOptions) (config api.Config, err error) {
 		if links := portless(sub); len(links) > 0 {
 			config.Log.Warn("hosts say by no interface and address how they reach these links, so no lease can use them: state their ports", "links", links)
 		}
+	}
+	if o.policy != "" {
+		p, err := a.readPolicy(o.policy)
+		if err != nil {
+			return config, err
+		}
+		config.Policy = &p
 	}
 	if o.tls.cert != "" {
 		config.AgentTLS, err = api.TLSConfig(o.tls.cert, o.tls.key, o.tls.ca)

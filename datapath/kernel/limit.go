@@ -16,7 +16,8 @@ const (
 	cpuLeast      = 10 // thousandths of a core below which the period is long
 )
 
-// SetCPU limits the group to thousandths of one core; 0 lifts the limit.
+// SetCPU limits the group to thousandths of one core; 0 lifts the limit. On
+// version 2 it sets the group's weight too.
 func (g Group) SetCPU(milli int64) error {
 	dir, version, err := g.limited("cpu", milli != 0)
 	if err != nil || dir == "" {
@@ -28,10 +29,18 @@ func (g Group) SetCPU(milli int64) error {
 	}
 	quota := milli * period / 1000
 	if version == 2 {
+		if err := writeIfThere(filepath.Join(dir, "cpu.weight"), strconv.FormatInt(weight(milli), 10)); err != nil {
+			return err
+		}
 		return write(filepath.Join(dir, "cpu.max"), fmt.Sprintf("%s %d", orMax(quota), period))
 	}
 	return setQuota(dir, period, quota)
 }
+
+// weight is the group's share of the processors under contention: as its
+// limit, a core being the kernel's default of 100. Without a limit it is the
+// least, so that such groups get what the others leave over.
+func weight(milli int64) int64 { return min(max(milli/10, 1), 10_000) }
 
 // setQuota writes period and quota so that no order of old and new values
 // is refused: the quota is lifted in between.
@@ -123,6 +132,16 @@ func (g Group) SetProcesses(most int) error {
 		return nil
 	}
 	return write(filepath.Join(mount, g.path, "pids.max"), strconv.Itoa(most))
+}
+
+// MostProcesses reads that limit; 0: none, or this machine has no such limits.
+func (g Group) MostProcesses() int {
+	mount, version := g.cgroups.Controller("pids")
+	most, err := readNumber(filepath.Join(mount, g.path, "pids.max"))
+	if version == 0 || err != nil { // "max" is no number
+		return 0
+	}
+	return int(most)
 }
 
 // limited returns the group's directory for a controller, made if a limit is

@@ -71,8 +71,12 @@ func (p *Part) observe(key string) (plan.VNode, error) {
 	if errors.Is(err, os.ErrNotExist) || err == nil && !g.Exists() {
 		return broken(id, node), nil
 	}
+	processes := g.MostProcesses()
+	if processes == vnet.NodeProcesses {
+		processes = 0
+	}
 	return plan.VNode{
 		Lease: id, Node: node, Owner: owner,
-		CPU: vnet.CPU(g.CPU()), Memory: vnet.Bytes(g.Memory()),
+		CPU: vnet.CPU(g.CPU()), Memory: vnet.Bytes(g.Memory()), Processes: processes,
 	}, err
 }

@@ -209,3 +209,21 @@ func wait(t *testing.T, what string, done func() bool) {
 		}
 	}
 }
+
+// What a plan lets a node have at most is what the kernel lets it have.
+func TestCeilings(t *testing.T) {
+	p, _ := newPart(t)
+	n := plan.VNode{Lease: demo, Node: "n0", Owner: 1000, CPU: 500, Memory: 64 * vnet.MiB, Processes: 12}
+	do(t, p, plan.Add, n)
+	has(t, p, n)
+	const fork = "import os, time\nfor i in range(40):\n  if os.fork() == 0: time.sleep(2); os._exit(0)\nprint('all')"
+	if out, code := run(t, p, n, "python3", "-c", fork); code == 0 || !strings.Contains(out, "BlockingIOError") {
+		t.Errorf("40 processes of 12: exit %d %s", code, out)
+	}
+	n.Processes = 0
+	do(t, p, plan.Set, n)
+	has(t, p, n)
+	if out, code := run(t, p, n, "python3", "-c", fork); code != 0 {
+		t.Errorf("40 processes without a stated limit: exit %d %s", code, out)
+	}
+}

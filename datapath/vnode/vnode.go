@@ -10,6 +10,7 @@
 package vnode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,15 +121,12 @@ func settle() error {
 	return nil
 }
 
-// mostProcesses keeps one node from filling the host's process table.
-const mostProcesses = 4096
-
 func (p *Part) setGroup(n plan.VNode) error {
 	g := p.host.Group(n.Key())
 	if err := g.Make(); err != nil {
 		return err
 	}
-	if err := g.SetProcesses(mostProcesses); err != nil {
+	if err := g.SetProcesses(cmp.Or(n.Processes, vnet.NodeProcesses)); err != nil {
 		return err
 	}
 	if err := g.SetCPU(int64(n.CPU)); err != nil {

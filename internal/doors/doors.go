@@ -20,9 +20,10 @@ var Table = map[string][]string{
 	"embed/topology":    {"vnet", "internal/splitmix"},
 	"embed/calendar":    {"vnet"},
 	"plan":              {"vnet", "embed/relay"}, // paths of leased links through a fabric of relays become relay lists
-	"lease":             {"vnet", "embed/...", "plan"},
+	"lease":             {"vnet", "embed/...", "plan", "lease/policy"},
+	"lease/policy":      {"vnet"}, // quotas know amounts over time, not where they are placed
 	"lease/store":       {"vnet", "plan", "lease"},
-	"lease/api":         {"vnet", "vnet/vxdl", "plan", "lease"},
+	"lease/api":         {"vnet", "vnet/vxdl", "plan", "lease", "lease/policy"},
 	"agent":             {"vnet", "plan"},
 	"agent/session":     {"internal/proc"},
 	"agent/iplbd":       {"plan", "vnet", "embed/relay", "multipath", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
@@ -63,7 +64,7 @@ var Pure = []string{
 	"vnet", "vnet/file", "vnet/vxdl", "vnet/graph",
 	"embed", "embed/calendar", "embed/flow", "embed/graph", "embed/rate",
 	"embed/relay", "embed/replay", "embed/topology",
-	"plan", "lease", "multipath", "internal/splitmix",
+	"plan", "lease", "lease/policy", "multipath", "internal/splitmix",
 	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/sim",
 	"vxswitch/scenario", "vxswitch/figure",
 }

@@ -15,6 +15,8 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+
+	"sublet/lease/policy"
 )
 
 // Bounds of what a stranger may send.
@@ -35,7 +37,8 @@ const (
 // call is what is known of a request besides its text.
 type call struct {
 	Caller
-	about string // what it concerns, for the audit log
+	about string        // what it concerns, for the audit log
+	terms *policy.Terms // that what is asked for must keep; nil: none
 }
 
 // route is one line of the API.
@@ -62,6 +65,7 @@ var routes = []route{
 	{"GET", "/v1/openapi.yaml", forEveryone, false, (*Server).getDescription},
 	{"POST", "/v1/offers", forEveryone, false, (*Server).postOffers},
 	{"GET", "/v1/calendar", forEveryone, false, (*Server).getCalendar},
+	{"GET", "/v1/policy", forEveryone, false, (*Server).getPolicy},
 	{"GET", "/v1/substrate", forEveryone, false, (*Server).getSubstrate},
 	{"GET", "/v1/hosts", forEveryone, false, (*Server).getHosts},
 	{"GET", "/v1/hosts/{host}/overlay", forEveryone, false, (*Server).getOverlay},

@@ -25,11 +25,13 @@ type rig struct {
 	t      testing.TB
 	dir    string
 	limits Limits
+	policy *vnet.Policy
 	log    *lockedBuffer
 	sub    vnet.Substrate
 
-	store *store.Store
-	stop  func()
+	store  *store.Store
+	server *Server
+	stop   func()
 }
 
 type lockedBuffer struct {
@@ -86,11 +88,12 @@ func (r *rig) start() {
 	if r.store, err = store.Open(context.Background(), store.Config{Dir: filepath.Join(r.dir, "data")}); err != nil {
 		r.t.Fatal(err)
 	}
-	server, err := New(context.Background(), Config{Store: r.store, Substrate: &r.sub, Limits: r.limits,
+	server, err := New(context.Background(), Config{Store: r.store, Substrate: &r.sub, Limits: r.limits, Policy: r.policy,
 		Log: slog.New(slog.NewJSONHandler(r.log, nil))})
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.server = server
 	l, err := Listen(filepath.Join(r.dir, "run"), nil)
 	if err != nil {
 		r.t.Fatal(err)

@@ -21,6 +21,7 @@ const nobody = 65534
 type Caller struct {
 	Name     string        // for people
 	Tenant   vnet.TenantID // whose leases are his by default; "": nobody's
+	Account  vnet.TenantID // whose limits count what he does
 	UID      uint32
 	Operator bool        // may act for any tenant and any host
 	Host     vnet.HostID // an agent's, when not the operator
@@ -52,6 +53,7 @@ func localCaller(uid uint32) Caller {
 	name := userName(uid)
 	return Caller{
 		Name: name, Tenant: vnet.TenantID(name), UID: uid,
+		Account:  vnet.TenantID(userName(subordinates.owner(uid))),
 		Operator: isOperator(uid),
 	}
 }
@@ -136,13 +138,18 @@ func (c Caller) owner(tenant vnet.TenantID) uint32 {
 	if c.Tenant == tenant {
 		return c.UID
 	}
+	if uid, ok := uidOf(tenant); ok {
+		return uid
+	}
+	return nobody
+}
+
+// uidOf is the user of this machine whose name as a tenant that is.
+func uidOf(tenant vnet.TenantID) (uint32, bool) {
 	number := strings.TrimPrefix(string(tenant), numbered)
 	if u, err := user.Lookup(string(tenant)); err == nil && !isNumbered(string(tenant)) {
 		number = u.Uid
 	}
 	uid, err := strconv.ParseUint(number, 10, 32)
-	if err != nil || userName(uint32(uid)) != string(tenant) {
-		return nobody
-	}
-	return uint32(uid)
+	return uint32(uid), err == nil && userName(uint32(uid)) == string(tenant)
 }

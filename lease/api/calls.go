@@ -50,6 +50,20 @@ func (c *Client) Calendar(ctx context.Context, w vnet.Window) (Calendar, error) 
 	return answer, c.do(ctx, http.MethodGet, "/v1/calendar?"+query.Encode(), nil, &answer)
 }
 
+// Policy is the caller's limits and what is used of them; for the operator
+// also another tenant's, or with all those of everybody.
+func (c *Client) Policy(ctx context.Context, tenant vnet.TenantID, all bool) ([]PolicyView, error) {
+	query := make(url.Values)
+	if tenant != "" {
+		query.Set("tenant", string(tenant))
+	}
+	if all {
+		query.Set("all", "true")
+	}
+	var views []PolicyView
+	return views, c.do(ctx, http.MethodGet, "/v1/policy?"+query.Encode(), nil, &views)
+}
+
 // Leases lists the caller's leases, all tenants' for the operator.
 func (c *Client) Leases(ctx context.Context) ([]vnet.Lease, error) {
 	var leases []vnet.Lease

@@ -25,13 +25,22 @@ type Admission struct {
 	Moves []vnet.Disturbance `json:"moves,omitempty"`
 }
 
-// readAsk reads what a caller asks for, who may not ask too often.
+// readAsk reads what a caller asks for, who may not ask too often, and the
+// limits that it has to keep.
 func (s *Server) readAsk(w http.ResponseWriter, r *http.Request, c *call) (ask Ask, err error) {
-	if err := s.limiter.admission(c.Caller); err != nil {
+	if c.terms, err = s.termsFor(c, c.Tenant); err != nil {
 		return ask, err
+	}
+	if c.terms != nil {
+		if err := s.limiter.admission(c.Caller, c.terms.AsksPerSecond()); err != nil {
+			return ask, err
+		}
 	}
 	if err := s.decode(w, r, c, &ask); err != nil {
 		return ask, err
+	}
+	if c.terms != nil {
+		c.terms.Fill(&ask.Request)
 	}
 	return ask, c.name(&ask.Request)
 }
@@ -70,14 +79,15 @@ func (s *Server) admit(c *call, ask Ask) (Admission, error) {
 	owner := c.owner(ask.Request.Tenant) // reads files: not under the lock
 	var admission Admission
 	err := s.change(func(now time.Time, b *lease.Book) (err error) {
-		if err := s.quota(b, c, ask.Request.Tenant); err != nil {
+		admit := func(r vnet.Request) (err error) {
+			admission.Lease, err = b.Admit(now, r, owner)
 			return err
 		}
-		admission.Lease, err = b.Admit(now, ask.Request, owner)
+		err = admissible(c.terms, now, b, ask.Request, admit)
 		rejection, refused := err.(*vnet.Rejection)
 		if refused && ask.Accept && rejection.Offer != nil {
 			admission.Changes = rejection.Changes
-			admission.Lease, err = b.Admit(now, *rejection.Offer, owner)
+			err = admissible(c.terms, now, b, *rejection.Offer, admit)
 		}
 		if err == nil {
 			admission.Moves = c.veil(b.Moves(admission.Lease.Serial))
@@ -85,24 +95,6 @@ func (s *Server) admit(c *call, ask Ask) (Admission, error) {
 		return err
 	})
 	return admission, err
-}
-
-// quota refuses a tenant who has the most leases allowed.
-func (s *Server) quota(b *lease.Book, c *call, tenant vnet.TenantID) error {
-	if c.Operator {
-		return nil
-	}
-	live := 0
-	for _, l := range b.Of(tenant) {
-		if l.State != vnet.Ended {
-			live++
-		}
-	}
-	if live < s.limiter.limits.Leases {
-		return nil
-	}
-	return &vnet.Rejection{Reasons: []string{fmt.Sprintf("%s has %d leases, the most one tenant may have: release one", tenant, live)},
-		Never: "another network of this tenant waits for one of his to be released"}
 }
 
 func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) error {

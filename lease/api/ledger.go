@@ -147,6 +147,9 @@ func (s *Server) restore(ctx context.Context) error {
 		return err
 	}
 	book.Prices, book.MostMoves = s.prices, s.moves
+	if err := book.SetNodeDefaults(now, s.policy.Load().Nodes); err != nil {
+		return err
+	}
 	s.book = book
 	err = s.save()
 	switch {

@@ -51,7 +51,7 @@ func (l *limiter) enter(c Caller) (leave func(), err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := l.of(c.Tenant)
+	u := l.of(c.Account)
 	if u.active >= l.limits.Concurrent {
 		return nil, tooMany("%d requests of %s are being served, the most allowed at a time", u.active, c.Tenant)
 	}
@@ -76,7 +76,7 @@ func (l *limiter) body(c Caller) (leave func(), err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := l.of(c.Tenant)
+	u := l.of(c.Account)
 	if u.bodies >= bodiesPerTenant {
 		return nil, tooMany("%s is sending %d bodies at a time", c.Tenant, u.bodies)
 	}
@@ -88,15 +88,24 @@ func (l *limiter) body(c Caller) (leave func(), err error) {
 	}, nil
 }
 
-// admission counts one attempt to lease.
-func (l *limiter) admission(c Caller) error {
+// admission counts one attempt to lease, of which a tenant may make so many per
+// second; vnet.Unlimited: any number.
+func (l *limiter) admission(c Caller, perSecond int64) error {
 	if c.Operator {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.of(c.Tenant).admissions.Allow() {
-		return tooMany("%s asks for more than %g leases per second", c.Tenant, l.limits.Admissions)
+	if perSecond == vnet.Unlimited {
+		return nil
+	}
+	admissions := l.of(c.Account).admissions
+	if admissions.Limit() != rate.Limit(perSecond) {
+		admissions.SetLimit(rate.Limit(perSecond))
+		admissions.SetBurst(int(2 * perSecond))
+	}
+	if !admissions.Allow() {
+		return tooMany("%s asks for more than %d leases per second", c.Account, perSecond)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sublet/lease"
+	"sublet/lease/policy"
 	"sublet/vnet"
 )
 
@@ -28,13 +29,24 @@ type Calendar struct {
 // Propose says what would come of a request now. Other errors than a refusal
 // are returned.
 func Propose(now time.Time, b *lease.Book, req vnet.Request) (Proposal, error) {
+	return propose(nil, now, b, req)
+}
+
+// propose is Propose for a tenant with limits.
+func propose(terms *policy.Terms, now time.Time, b *lease.Book, req vnet.Request) (Proposal, error) {
 	var p Proposal
-	quote, err := b.Quote(now, req)
+	err := admissible(terms, now, b, req, func(r vnet.Request) error {
+		quote, err := b.Quote(now, r)
+		p.Quote = &quote
+		return err
+	})
 	switch {
 	case err == nil:
-		p.Admitted, p.Quote = true, &quote
+		p.Admitted = true
 	case !errors.As(err, &p.Refusal):
 		return p, err
+	default:
+		p.Quote = nil
 	}
 	l, known := b.Lease(vnet.LeaseID{Tenant: req.Tenant, Network: req.Network})
 	p.Taken = known && l.State != vnet.Ended
@@ -88,7 +100,7 @@ func (s *Server) postOffers(w http.ResponseWriter, r *http.Request, c *call) err
 	}
 	var p Proposal
 	err = s.look(func(now time.Time, b *lease.Book) (err error) {
-		p, err = Propose(now, b, ask.Request)
+		p, err = propose(c.terms, now, b, ask.Request)
 		return err
 	})
 	if err != nil {

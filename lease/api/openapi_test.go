@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"sublet/lease/policy"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -54,13 +55,24 @@ func TestTypesAreDescribed(t *testing.T) {
 		"Problem": Problem{}, "Change": vnet.Change{}, "Offer": vnet.Offer{}, "Ask": Ask{}, "Admission": Admission{}, "Request": vnet.Request{},
 		"Node": vnet.VirtualNode{}, "VirtualLink": vnet.VirtualLink{}, "Bandwidth": vnet.Bandwidth{}, "Stage": vnet.Stage{},
 		"Lease": vnet.Lease{}, "Proposal": Proposal{}, "Aftermath": Aftermath{}, "Quote": vnet.Quote{}, "Disturbance": vnet.Disturbance{}, "Calendar": Calendar{}, "Load": vnet.Load{}, "Account": vnet.Account{}, "Cost": vnet.Cost{}, "Verdict": vnet.Verdict{}, "LinkVerdict": vnet.LinkVerdict{}, "Substrate": vnet.Substrate{},
-		"Host": Host{}, "Link": Link{}, "Plan": plan.Host{}, "Report": plan.Report{}, "Traffic": plan.Traffic{}, "OverlayState": plan.OverlayState{}, "Path": plan.Path{},
+		"PolicyView": PolicyView{}, "Usage": policy.Usage{}, "NodeDefaults": vnet.NodeDefaults{}, "Host": Host{}, "Link": Link{}, "Plan": plan.Host{}, "Report": plan.Report{}, "Traffic": plan.Traffic{}, "OverlayState": plan.OverlayState{}, "Path": plan.Path{},
 	} {
 		got := slices.Sorted(maps.Keys(schemas[name].Properties))
 		want := fieldsOf(reflect.TypeOf(value))
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: openapi.yaml has %v, Go has %v", name, got, want)
 		}
+	}
+}
+
+func TestQuotasAreDescribed(t *testing.T) {
+	var want []string
+	for _, name := range vnet.QuotaNames {
+		want = append(want, string(name))
+	}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(described(t).Components.Schemas["Quota"].Properties)); !slices.Equal(got, want) {
+		t.Errorf("openapi.yaml has %v, vnet has %v", got, want)
 	}
 }
 

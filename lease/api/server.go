@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sublet/lease"
@@ -29,6 +30,7 @@ type Config struct {
 	Limits    Limits           // zero: DefaultLimits
 	Prices    *vnet.Prices     // of leases from now on; nil: vnet.DefaultPrices
 	Moves     *int             // Book.MostMoves; nil: lease.DefaultMoves
+	Policy    *vnet.Policy     // who may have how much; nil: vnet.DefaultPolicy
 	AgentTLS  *tls.Config      // towards agents that serve sessions on https
 }
 
@@ -41,6 +43,8 @@ type Server struct {
 	agentTLS *tls.Config
 	prices   vnet.Prices
 	moves    int
+	policy   atomic.Pointer[vnet.Policy]
+	people   people
 	wake     chan struct{} // the clock has something new to wait for
 	lost     chan error    // leadership
 
@@ -66,6 +70,7 @@ func New(ctx context.Context, config Config) (*Server, error) {
 		store: config.Store, log: config.Log, now: config.Now, agentTLS: config.AgentTLS,
 		wake: make(chan struct{}, 1), lost: make(chan error, 1),
 		changed: make(chan struct{}), agents: make(map[vnet.HostID]agentState),
+		people: people{known: make(map[vnet.TenantID]person)},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -85,6 +90,11 @@ func New(ctx context.Context, config Config) (*Server, error) {
 		config.Limits = DefaultLimits
 	}
 	s.limiter = newLimiter(config.Limits)
+	p, err := checkPolicy(config.Policy)
+	if err != nil {
+		return nil, err
+	}
+	s.policy.Store(&p)
 	if err := s.reload(ctx); err != nil {
 		return nil, err
 	}

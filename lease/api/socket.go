@@ -87,7 +87,7 @@ type peerListener struct {
 	inode  uint64 // of the socket's file,
 	device uint64 // and where it is
 	closed bool
-	open   map[uint32]int // connections, by user
+	open   map[uint32]int // connections, by the user to whom they are charged
 	users  int            // connections of all users but the operator
 }
 
@@ -110,11 +110,12 @@ func (l *peerListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		uid, err := peerOf(conn)
-		if err != nil || !l.take(uid) {
+		account := subordinates.owner(uid)
+		if err != nil || !l.take(account) {
 			conn.Close()
 			continue
 		}
-		return &peerConn{Conn: conn, uid: uid, release: sync.OnceFunc(func() { l.give(uid) })}, nil
+		return &peerConn{Conn: conn, uid: uid, release: sync.OnceFunc(func() { l.give(account) })}, nil
 	}
 }
 

@@ -166,15 +166,15 @@ func (d *document) entries(n *yaml.Node, name string, do func(k, element *yaml.N
 }
 
 func (d *document) unknown(k *yaml.Node, name string, fields []field) error {
-	if instead := foreign(k.Value); instead != "" {
-		return d.fail(k, "%s has no field %q: %s", name, k.Value, instead)
-	}
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.name
 	}
 	if near := vnet.Nearest(k.Value, names); near != "" {
 		return d.fail(k, "%s has no field %q: did you mean %q?", name, k.Value, near)
+	}
+	if instead := foreign(k.Value); instead != "" {
+		return d.fail(k, "%s has no field %q: %s", name, k.Value, instead)
 	}
 	return d.fail(k, "%s has no field %q: its fields are %s", name, k.Value, strings.Join(names, ", "))
 }

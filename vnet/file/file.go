@@ -1,5 +1,5 @@
 // Package file reads and writes the native YAML form of requests and
-// substrates. The form structs in form_*.go are the only place that names its
+// substrates, and reads policies. The form structs in form_*.go are the only place that names its
 // fields: the decoder, the writer and the published JSON Schemas
 // (docs/schema) all come from them.
 //

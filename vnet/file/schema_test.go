@@ -23,19 +23,39 @@ var update = flag.Bool("update", false, "write the schemas of docs/schema")
 
 const schemaFolder = "../../docs/schema/"
 
+const (
+	ratePattern = `^[0-9.]+ ?[kKmMgGtT]?([bB][iI][tT](/[sS])?|[bB][pP][sS])$`
+	sizePattern = `^[0-9.]+ ?([kKmMgGtT][iI]?)?[bB]$`
+	spanPattern = `^(?:[0-9.]+d)?(?:[0-9.]+(?:ns|us|µs|ms|s|m|h))*$`
+)
+
 // patterns are the schema's word for quantities and names.
 var patterns = map[reflect.Type]*generator.Schema{
-	reflect.TypeFor[name]():    {Type: "string", Pattern: vnet.NamePattern},
-	reflect.TypeFor[rate]():    {Type: "string", Pattern: `^[0-9.]+ ?[kKmMgGtT]?([bB][iI][tT](/[sS])?|[bB][pP][sS])$`},
-	reflect.TypeFor[size]():    {Type: "string", Pattern: `^[0-9.]+ ?([kKmMgGtT][iI]?)?[bB]$`},
-	reflect.TypeFor[axis]():    {Type: "string", Enum: axes()},
-	reflect.TypeFor[cpu]():     {Type: "number", Minimum: "0"},
-	reflect.TypeFor[span]():    {Type: "string", Pattern: `^(?:[0-9.]+d)?(?:[0-9.]+(?:ns|us|µs|ms|s|m|h))*$`, MinLength: new(uint64(1))},
-	reflect.TypeFor[instant](): {Type: "string", Format: "date-time"},
-	reflect.TypeFor[address](): {Type: "string", Format: "ipv4"},
+	reflect.TypeFor[name]():       {Type: "string", Pattern: vnet.NamePattern},
+	reflect.TypeFor[rate]():       {Type: "string", Pattern: ratePattern},
+	reflect.TypeFor[size]():       {Type: "string", Pattern: sizePattern},
+	reflect.TypeFor[axis]():       {Type: "string", Enum: axes()},
+	reflect.TypeFor[cpu]():        {Type: "number", Minimum: "0"},
+	reflect.TypeFor[span]():       {Type: "string", Pattern: spanPattern, MinLength: new(uint64(1))},
+	reflect.TypeFor[instant]():    {Type: "string", Format: "date-time"},
+	reflect.TypeFor[address]():    {Type: "string", Format: "ipv4"},
+	reflect.TypeFor[countLimit](): orUnlimited(&generator.Schema{Type: "integer", Minimum: "0"}),
+	reflect.TypeFor[cpuLimit]():   orUnlimited(&generator.Schema{Type: "number", Minimum: "0"}),
+	reflect.TypeFor[sizeLimit]():  orUnlimited(&generator.Schema{Type: "string", Pattern: sizePattern}),
+	reflect.TypeFor[rateLimit]():  orUnlimited(&generator.Schema{Type: "string", Pattern: ratePattern}),
+	reflect.TypeFor[bitLimit]():   orUnlimited(&generator.Schema{Type: "string", Pattern: `^[0-9.]+ ?[kKmMgGtT]?[bB][iI][tT] ?\* ?([0-9.]*(d|h|m|s))+$`}),
+	reflect.TypeFor[spanLimit]():  orUnlimited(&generator.Schema{Type: "string", Pattern: spanPattern, MinLength: new(uint64(1))}),
+	reflect.TypeFor[userIDs](): {OneOf: []*generator.Schema{
+		{Type: "integer", Minimum: "0"}, {Type: "string", Pattern: `^[0-9]+ ?- ?[0-9]+$`},
+	}},
 	reflect.TypeFor[percent](): {OneOf: []*generator.Schema{
 		{Type: "string", Pattern: `^(100|[1-9][0-9]?) ?%?$`}, {Type: "integer", Minimum: "1", Maximum: "100"},
 	}},
+}
+
+// orUnlimited is a limit that can be lifted.
+func orUnlimited(s *generator.Schema) *generator.Schema {
+	return &generator.Schema{OneOf: []*generator.Schema{s, {Const: "unlimited"}}}
 }
 
 func axes() []any {
@@ -83,6 +103,7 @@ func TestSchemas(t *testing.T) {
 	for file, text := range map[string][]byte{
 		"request.schema.json":   generate(t, "Sublet virtual network request", request{}),
 		"substrate.schema.json": generate(t, "Sublet substrate", substrate{}),
+		"policy.schema.json":    generate(t, "Sublet policy", policy{}),
 	} {
 		if *update {
 			if err := os.WriteFile(schemaFolder+file, text, 0o644); err != nil {
@@ -112,8 +133,13 @@ func compile(t *testing.T, file string) *jsonschema.Schema {
 
 // schemaOf chooses the schema of a file by its name.
 func schemaOf(path string) string {
-	if strings.Contains(path, "substrate") {
-		return "substrate.schema.json"
+	if strings.Contains(path, "bad-request") {
+		return "request.schema.json"
+	}
+	for _, kind := range []string{"substrate", "policy"} {
+		if strings.Contains(path, kind) {
+			return kind + ".schema.json"
+		}
 	}
 	return "request.schema.json"
 }
@@ -222,9 +248,12 @@ func TestBadFiles(t *testing.T) {
 			if pointer != "-" {
 				wantPointer(t, validate(t, path, text), pointer)
 			}
-			if strings.Contains(path, "bad-substrate") {
+			switch schemaOf(path) {
+			case "substrate.schema.json":
 				_, err = ParseSubstrate("f", text)
-			} else {
+			case "policy.schema.json":
+				_, err = ParsePolicy("f", text)
+			default:
 				_, err = ParseRequest("f", text)
 			}
 			if err == nil || err.Error()+"\n" != want {
