@@ -153,6 +153,20 @@ func TestFillShortensNamesOfLongEnds(t *testing.T) {
 	}
 }
 
+// A name of full length has no room for the number of a duplicate.
+func TestFillShortensNumberedNames(t *testing.T) {
+	for length := MaxName/2 - 5; length < MaxName/2; length++ {
+		s := Substrate{Hosts: []SubstrateNode{{Name: HostID(strings.Repeat("a", length))}, {Name: HostID(strings.Repeat("b", length))}}}
+		for range 12 {
+			s.Links = append(s.Links, SubstrateLink{Ends: [2]string{string(s.Hosts[0].Name), string(s.Hosts[1].Name)}, Capacity: Gbit})
+		}
+		s.Fill()
+		if err := s.Check(); err != nil {
+			t.Errorf("ends of %d letters: %v", length, err)
+		}
+	}
+}
+
 func TestFill(t *testing.T) {
 	r := Request{Network: "n", Topology: Topology{
 		Nodes:   []VirtualNode{{Name: "a"}, {Name: "b"}},

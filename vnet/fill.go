@@ -80,18 +80,23 @@ const room = len("-200000") // MaxWires
 
 // free makes a name of two ends and takes it.
 func (taken names) free(ends [2]string) string {
-	base := ends[0] + "-" + ends[1]
-	if len(base) > MaxName {
+	name := taken.next(ends[0] + "-" + ends[1])
+	if len(name) > MaxName {
 		most := (MaxName - room - 1) / 2
-		base = shorten(ends[0], most) + "-" + shorten(ends[1], most)
+		name = taken.next(shorten(ends[0], most) + "-" + shorten(ends[1], most))
 	}
+	taken[name] = max(taken[name], 1)
+	return name
+}
+
+// next is a name, or the first of its numbered variants that is not taken.
+func (taken names) next(base string) string {
 	name := base
 	for i := taken[base]; taken[name] > 0; {
 		i++
 		taken[base] = i
 		name = fmt.Sprintf("%s-%d", base, i)
 	}
-	taken[name] = max(taken[name], 1)
 	return name
 }
 

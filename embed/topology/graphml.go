@@ -30,8 +30,8 @@ func IsGraphML(text []byte) bool {
 
 // ParseGraphML reads a topology as the Internet Topology Zoo publishes them
 // (Knight et al., JSAC 2011). Every node becomes a host, a hyperedge node a
-// switch, named after its label; Country becomes the site. LinkSpeedRaw (bit/s)
-// is a link's capacity, its length by Latitude and Longitude its latency.
+// switch, named after its label; Country becomes the site. LinkSpeedRaw (bit/s),
+// or what LinkSpeed or LinkLabel say, is a link's capacity, its length by Latitude and Longitude its latency.
 // Parallel links stay parallel; a loop is left out. Notes say what was missing
 // and what was taken instead. The error is a *vnet.InputError.
 func ParseGraphML(name string, text []byte) (vnet.Substrate, []string, error) {

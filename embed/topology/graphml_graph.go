@@ -24,7 +24,7 @@ func (r *reader) substrate() (vnet.Substrate, []string) {
 	var notes notes
 	var sub vnet.Substrate
 	names := make([]string, len(r.nodes))
-	taken := make(map[string]int)
+	taken := map[string]int{vnet.OperatorName: 1} // no host's
 	for i, n := range r.nodes {
 		names[i] = unique(nodeName(n), taken)
 		if n.data["hyperedge"] == "1" {
@@ -95,16 +95,6 @@ func (n *notes) add(text string) {
 	}
 	n.count[i]++
 	n.list[i] = fmt.Sprintf("%s: %d", text, n.count[i])
-}
-
-// speed is an edge's capacity.
-func speed(e item, notes *notes) vnet.Rate {
-	raw, err := strconv.ParseFloat(strings.TrimSpace(e.data["LinkSpeedRaw"]), 64)
-	if err != nil || !(raw > 0) {
-		notes.add("links of unknown speed, taken for " + unknownSpeed.String())
-		return unknownSpeed
-	}
-	return vnet.Rate(min(max(raw, float64(vnet.MinRate)), float64(vnet.MaxRate)))
 }
 
 // length is the latency of a link as long as two nodes are apart; -1: where

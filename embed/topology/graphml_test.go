@@ -2,6 +2,8 @@ package topology
 
 import (
 	"errors"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +68,44 @@ links to nodes that are not there, left out: 1
 links of unknown length, taken for 1.122ms: 2`
 	if text := strings.Join(append(got, notes...), "\n"); text != want {
 		t.Errorf("got\n%s", text)
+	}
+}
+
+// Labels of the forms that occur in the Topology Zoo.
+func TestSpeedsOfLabels(t *testing.T) {
+	for label, want := range map[string]float64{
+		"155 Mbps": 155e6, "155Mbps": 155e6, "155 Mb/s": 155e6, "155 MBPS": 155e6, "34Mb": 34e6, "2.5 Gbps": 2.5e9, "2,5 Gbit/s": 2.5e9, "2.5G": 2.5e9,
+		"10 Gbit/s": 10e9, "10 Gbits/s": 10e9, "10GE": 10e9, "10 GigE": 10e9, "10GbE": 10e9, "10 Gigabit Ethernet": 10e9, "1 Gb": 1e9, "100M Ethernet": 100e6,
+		"512 kbps": 512e3, "64k": 64e3, "1 Tbps": 1e12, "2 x 10 Gbps": 20e9, "2x10G": 20e9, "4×10Gbps": 40e9, "< 155 Mbps": 155e6, "10 Gbps (lambda)": 10e9, "Leased line, 2 Mbps": 2e6,
+		"OC-192c": 9953.28e6, "OC-3": 155.52e6, "OC48": 2488.32e6, "oc 12": 622.08e6, "STM-16": 2488.32e6, "STM-1": 155.52e6, "STM 64": 9953.28e6, "STS-3c": 155.52e6, "2 x OC-48": 4976.64e6,
+		"T1": 1.544e6, "T-3": 44.736e6, "DS3": 44.736e6, "DS-3": 44.736e6, "E1": 2.048e6, "E3": 34.368e6, "2xE1": 4.096e6,
+		"Gigabit Ethernet": 1e9, "GigE": 1e9, "GE": 1e9, "Fast Ethernet": 100e6, "FE": 100e6,
+		"": 0, "Dark Fibre": 0, "Lit": 0, "Wavelength": 0, "1995": 0, "100": 0, "Phase 2 Gateway": 0, "Geneva": 0, "12 May": 0, "Route 66 E40": 0, "BTC-1": 0, "10 Gateways": 0,
+	} {
+		if got := labelled(label); math.Abs(got-want) > 1e-6*want {
+			t.Errorf("%q says %g, not %g", label, got, want)
+		}
+	}
+}
+
+// Long labels and edges that say their speed in a label only.
+func TestGraphMLOfLabels(t *testing.T) {
+	const name = "Technische Universitat"
+	text := `<graphml><key attr.name="LinkLabel" for="edge" id="l"/><key attr.name="LinkSpeed" for="edge" id="s"/><key attr.name="LinkSpeedUnits" for="edge" id="u"/><key attr.name="label" for="node" id="n"/><graph>
+<node id="0"><data key="n">` + name + `</data></node><node id="1"><data key="n">operator</data></node><node id="2"><data key="n">Universitat Wien X</data></node>
+<edge source="0" target="1"><data key="l">OC-192c</data></edge><edge source="0" target="1"><data key="s">45</data><data key="u">M</data><data key="l">155 Mbps</data></edge>` +
+		strings.Repeat(`<edge source="0" target="2"><data key="l">10 Gbit/s</data></edge>`, 3) + `</graph></graphml>`
+	sub, notes, err := ParseGraphML("f", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []vnet.Rate{9953280 * vnet.Kbit, 45 * vnet.Mbit, 10 * vnet.Gbit, 10 * vnet.Gbit, 10 * vnet.Gbit} {
+		if got := sub.Links[i].Capacity; got != want {
+			t.Errorf("link %d has %s, not %s", i, got, want)
+		}
+	}
+	if !slices.Contains(notes, "links whose speed is in their label: 4") {
+		t.Errorf("notes %q", notes)
 	}
 }
 
