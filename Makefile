@@ -2,13 +2,14 @@
 # make demo   the main job: lease, prove, change, release (as root)
 # make test   everything .ci/run does
 # make bench  every measurement of docs/measurements.md (as root, 70 minutes)
+# make soak   what takes long: the kernels of Debian in virtual machines (as root, 10 minutes)
 # make help   the rest
 
 GO ?= go
 export CGO_ENABLED ?= 0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: all demo test check unit race bench install-deps help clean
+.PHONY: all demo test check unit race bench soak install-deps help clean
 
 all: bin/sublet
 
@@ -44,6 +45,12 @@ race:
 # Alone on the machine, please: one after another, and nothing beside them.
 bench: bin/sublet
 	for b in accuracy rc1 rc2 scale; do SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) run ./bench/$$b || exit 1; done
+
+# Below STOCK: 4 GB, made the first time (mmdebstrap, openssh-client).
+STOCK ?= /var/tmp/sublet-stock
+soak: bin/sublet
+	test -d $(STOCK)/boot || STOCK=$(STOCK) test/stock/make-image
+	SUBLET_BIN=$(CURDIR)/bin/sublet SUBLET_STOCK=$(STOCK) $(GO) test -count=1 -timeout 60m -v -run TestStockKernels ./test
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
