@@ -21,6 +21,7 @@ func Features() []kernel.Feature {
 	return append(vital(),
 		kernel.Feature{Name: "AF_XDP sockets", Err: lacking(tryXSK()), Means: "hosting switches have no xdp ports; packet sockets and TAP devices work (Linux 5.10)"},
 		kernel.Feature{Name: "io_uring", Err: lacking(tryUring()), Means: "hosting switches make two calls for each frame of a TAP device; with it many share one (Linux 6.4)"},
+		kernel.Feature{Name: "tunnel headers in queues", Err: lacking(tryCounting()), Means: "rates of links between hosts are corrected by what queues do not count (Linux 6.17)"},
 		kernel.Feature{Name: "bpf file system", Needed: true, Err: lacking(tryFS()), Means: "networks do not outlive their agent"},
 	)
 }
@@ -79,6 +80,15 @@ func tryUring() error {
 		return fmt.Errorf("%w (%w)", kernel.ErrNotSupported, errno)
 	}
 	return errno
+}
+
+// tryCounting asks whether queues count all headers of large packets.
+func tryCounting() error {
+	short, err := Undercounts()
+	if short {
+		return kernel.ErrNotSupported
+	}
+	return err
 }
 
 // tryFS mounts one where nobody looks.

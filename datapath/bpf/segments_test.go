@@ -19,6 +19,11 @@ func TestUndercounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for range 20 { // nothing else is counted
+		if again, err := Undercounts(); err != nil || again != short {
+			t.Fatalf("another trial says %t, %v", again, err)
+		}
+	}
 	major, rest, _ := strings.Cut(kernel.Release(), ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	a, _ := strconv.Atoi(major)
