@@ -330,7 +330,7 @@ func (f *fabric) readPrograms(name string, devices []kernel.Link) error {
 	}
 	inside, outside := f.devices[plan.TrunkInside], f.survey.trunks[plan.Trunk(f.lease)]
 	mark := trunkMark(f.lease)
-	if !joined(inside, outside, slot, home) || !inside.Up || f.devices[headroomBridge].Up || inside.Alias != mark || outside.Alias != mark {
+	if !joined(inside, outside, slot, home) || !inside.Up || f.devices[headroomBridge].Up || inside.Alias != mark || outside.Alias != hostMark {
 		return nil
 	}
 	if slices.Equal(f.running[inside.Index], []ebpf.ProgramID{f.programs.trunkID}) && f.pins[trunkPin(slot)] && f.closed[outside.Index] {

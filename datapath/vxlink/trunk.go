@@ -127,11 +127,11 @@ func (w *work) clearTrunk(name string, slot uint32) error {
 // is up only while something encapsulates, which its part sees to later.
 func (w *work) raiseTrunk(inside, outside kernel.Link) error {
 	mark := trunkMark(w.link.Lease)
-	if outside.Alias != mark {
+	if outside.Alias != hostMark {
 		if err := quiet(w.home, outside.Index); err != nil {
 			return err
 		}
-		m := kernel.NewMessage(unix.RTM_NEWLINK, 0, kernel.LinkHeader(outside.Index, unix.IFF_UP|noARP, unix.IFF_UP|noARP)).String(iflaAlias, mark)
+		m := kernel.NewMessage(unix.RTM_NEWLINK, 0, kernel.LinkHeader(outside.Index, unix.IFF_UP|noARP, unix.IFF_UP|noARP)).String(iflaAlias, hostMark)
 		if err := w.home.Do(m); err != nil {
 			return fmt.Errorf("bring up %s: %w", outside.Name, err)
 		}
@@ -154,6 +154,10 @@ func quiet(c *kernel.Conn, index int) error {
 	}
 	return err
 }
+
+// hostMark is the alias of a trunk's end in the host's namespace, which every
+// user sees: it does not tell whose it is.
+const hostMark = "sublet"
 
 func trunkMark(lease vnet.LeaseID) string { return fmt.Sprintf("sublet %s", lease) }
 
