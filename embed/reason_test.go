@@ -84,7 +84,7 @@ func TestReasons(t *testing.T) {
 			name:    "memory of a host",
 			before:  []vnet.Request{one(vnet.VirtualNode{Host: "h1", Memory: 3 * vnet.GiB})},
 			request: one(vnet.VirtualNode{Host: "h1", Memory: 2 * vnet.GiB}),
-			want:    []string{"memory of host h1 is booked to 3GiB of 4GiB until 2027-03-01T14:00:00Z by 1 lease, and node n1 needs 2GiB"}, concerns: "n1",
+			want:    []string{"memory of host h1 is booked to 3GiB of 4GiB until 2027-03-01T14:00:00Z, and node n1 needs 2GiB"}, concerns: "n1",
 		}, {
 			name:    "processor beside own nodes",
 			request: vnet.Request{Network: "mine", Topology: vnet.Topology{Nodes: []vnet.VirtualNode{{Name: "n1", Host: "h2", CPU: 1500}, {Name: "n2", Host: "h2", CPU: 1500}}}},
@@ -104,10 +104,10 @@ func TestReasons(t *testing.T) {
 			before:  []vnet.Request{pair(at("a", "h1"), at("b", "h2"), both(vnet.Static(1800*vnet.Mbit)))},
 			request: pair(at("n1", "h1"), at("n2", "h2"), both(vnet.Static(300*vnet.Mbit))),
 			want: []string{
-				"link h1-s1 towards s1 is booked to 1800Mbit of 2Gbit until 2027-03-01T14:00:00Z by 1 lease, and virtual link back needs 300Mbit",
-				"link h1-s1 towards h1 is booked to 1800Mbit of 2Gbit until 2027-03-01T14:00:00Z by 1 lease, and virtual link back needs 300Mbit",
-				"link h2-s1 towards h2 is booked to 1800Mbit of 2Gbit until 2027-03-01T14:00:00Z by 1 lease, and virtual link back needs 300Mbit",
-				"link h2-s1 towards s1 is booked to 1800Mbit of 2Gbit until 2027-03-01T14:00:00Z by 1 lease, and virtual link back needs 300Mbit",
+				"link h1-s1 towards s1 is booked to 1800Mbit of 2Gbit until 2027-03-01T14:00:00Z, and virtual link back needs 300Mbit",
+				"link h1-s1 towards h1 is booked to 1800Mbit of 2Gbit until 2027-03-01T14:00:00Z, and virtual link back needs 300Mbit",
+				"link h2-s1 towards h2 is booked to 1800Mbit of 2Gbit until 2027-03-01T14:00:00Z, and virtual link back needs 300Mbit",
+				"link h2-s1 towards s1 is booked to 1800Mbit of 2Gbit until 2027-03-01T14:00:00Z, and virtual link back needs 300Mbit",
 			}, concerns: "back",
 		}, {
 			name:    "more than there is, beside what is booked",

@@ -17,7 +17,8 @@ type diagnosis struct {
 }
 
 // short tells how a resource lacks amounts that someone needs: what is booked
-// and until when, what this network has taken already, what is missing.
+// and until when, what this network has taken already, what is missing. Whose
+// leases and how many have it is nobody's business.
 func (d diagnosis) short(i resource, amounts []int64, who string) string {
 	s := d.left.scarcest(i, amounts)
 	capacity, need := d.left.capacity(i), amounts[s]
@@ -26,21 +27,12 @@ func (d diagnosis) short(i resource, amounts []int64, who string) string {
 	phrase := fmt.Sprintf("%s offers %s to leases", d.name(i), d.amount(i, capacity))
 	if booked > 0 && own+need <= capacity { // else it would not fit on its own
 		until := d.until(d.left.key(i), capacity-own-need, s)
-		by := holders(d.cal.Holders(d.left.key(i), d.problem.spans[s].window))
-		phrase = fmt.Sprintf("%s is booked to %s of %s%s by %s", d.name(i), d.amount(i, booked), d.amount(i, capacity), until, by)
+		phrase = fmt.Sprintf("%s is booked to %s of %s%s", d.name(i), d.amount(i, booked), d.amount(i, capacity), until)
 	}
 	if own > 0 {
 		phrase += fmt.Sprintf(", this network has taken %s of it", d.amount(i, own))
 	}
 	return phrase + fmt.Sprintf(", and %s needs %s", who, d.amount(i, need))
-}
-
-// holders says how many leases hold something; which ones is nobody's business.
-func holders(n int) string {
-	if n == 1 {
-		return "1 lease"
-	}
-	return fmt.Sprintf("%d leases", n)
 }
 
 // scarcest is the span in which most of amounts is missing.

@@ -17,7 +17,7 @@ type Load struct {
 type LoadStep struct {
 	At     time.Time `json:"at"`
 	Booked Rate      `json:"booked_bps"` // sum of guaranteed minima
-	Leases int       `json:"leases"`     // that have a minimum there
+	Leases int       `json:"leases"`     // that have a minimum there; 0 where the caller is not told
 }
 
 // Peak is the most booked at any instant of a window.

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"net"
 	"net/http"
 	"os"
@@ -81,21 +83,38 @@ func isNumbered(name string) bool {
 	return strings.HasPrefix(name, numbered) && err == nil
 }
 
+// certificateOf begins the names of callers with certificates; no user has a
+// colon in his.
+const certificateOf = "cert:"
+
 // remoteCaller is the operator or a host's agent, by his certificate, which
 // the handshake has verified.
 func remoteCaller(state *tls.ConnectionState) Caller {
 	if len(state.VerifiedChains) == 0 {
 		return Caller{}
 	}
-	name := state.PeerCertificates[0].Subject.CommonName
-	c := Caller{Name: "cert:" + name, UID: nobody}
+	subject := state.PeerCertificates[0].Subject
+	name := subject.CommonName
+	c := Caller{Name: certificateOf + name, UID: nobody}
 	switch {
+	case commonNames(subject) != 1: // which of them counts is anybody's guess
+		c.Name = certificateOf + subject.String()
 	case name == vnet.OperatorName:
 		c.Operator = true
 	case vnet.CheckName(name) == nil:
 		c.Host = vnet.HostID(name)
 	}
 	return c
+}
+
+// commonNames counts a certificate's; crypto/x509 keeps the last.
+func commonNames(subject pkix.Name) (n int) {
+	for _, attribute := range subject.Names {
+		if attribute.Type.Equal(asn1.ObjectIdentifier{2, 5, 4, 3}) {
+			n++
+		}
+	}
+	return n
 }
 
 // OnlyOperator is a handler for agents: over TLS it admits the server, whose
@@ -122,6 +141,8 @@ func (c Caller) may(a access, host string) error {
 		return forbidden("a host's certificate is for its own plan and reports")
 	case a != forEveryone:
 		return forbidden("only the operator may do this: root on the server's machine, the user the server runs as, or a certificate whose common name is operator")
+	case strings.HasPrefix(c.Name, certificateOf):
+		return forbidden("a certificate must have one common name, operator or a host's: this one is of " + c.Name)
 	case c.Tenant == "" || c.UID == nobody:
 		return forbidden("the user nobody leases nothing: call as a user of this machine")
 	}

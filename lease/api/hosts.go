@@ -20,8 +20,8 @@ type Host struct {
 	CPUFree  vnet.CPU    `json:"cpu_free_milli"`
 	Memory   vnet.Bytes  `json:"memory_bytes"`
 	MemFree  vnet.Bytes  `json:"memory_free_bytes"`
-	Nodes    int         `json:"nodes"`    // virtual nodes on it
-	Revision uint64      `json:"revision"` // of the plan it shall have
+	Nodes    int         `json:"nodes"`    // the caller's virtual nodes on it; all for the operator
+	Revision uint64      `json:"revision"` // of the plan it shall have; 0 for tenants, as the next three
 	Applied  uint64      `json:"applied"`  // of the plan it has
 	Errors   int         `json:"errors"`   // things its agent could not do
 	Drift    uint64      `json:"drift"`    // repairs since its agent started
@@ -46,12 +46,15 @@ const silentAfter = 15 * time.Second
 func (s *Server) getHosts(w http.ResponseWriter, _ *http.Request, c *call) error {
 	var hosts []Host
 	err := s.look(func(now time.Time, b *lease.Book) error {
-		hosts = hostsNow(b.Substrate(), b.Leases())
+		hosts = hostsNow(b.Substrate(), b.Leases(), c.mayTouch)
 		plans, links := b.Plans(), linksOf(b.Substrate())
 		for i := range hosts {
 			h := &hosts[i]
 			h.Revision = plans[h.Name].Revision
 			h.heard(now, s.agents[h.Name])
+			if !c.Operator { // what others' leases change there
+				h.Revision, h.Applied, h.Errors, h.Drift = 0, 0, 0, 0
+			}
 			if seen := s.agents[h.Name].report.Interfaces; len(seen) > 0 && c.Operator {
 				h.Lacks = plan.Lacks(links[h.Name], h.Name, seen)
 			}
@@ -112,8 +115,9 @@ func (h *Host) heard(now time.Time, a agentState) {
 	}
 }
 
-// hostsNow lists hosts with what active leases leave free of them.
-func hostsNow(sub vnet.Substrate, leases []vnet.Lease) []Host {
+// hostsNow lists hosts with what active leases leave free of them. Nodes are
+// counted of the tenants that may be shown.
+func hostsNow(sub vnet.Substrate, leases []vnet.Lease, shown func(vnet.TenantID) bool) []Host {
 	hosts := make([]Host, len(sub.Hosts))
 	byName := make(map[vnet.HostID]*Host, len(hosts))
 	for i, n := range sub.Hosts {
@@ -123,7 +127,9 @@ func hostsNow(sub vnet.Substrate, leases []vnet.Lease) []Host {
 	for _, l := range active(leases) {
 		for _, n := range l.Topology().Placed() {
 			if h := byName[l.Mapping.Nodes[n.Name]]; h != nil {
-				h.Nodes++
+				if shown(l.Request.Tenant) {
+					h.Nodes++
+				}
 				h.CPUFree -= n.CPU
 				h.MemFree -= n.Memory
 			}
@@ -149,16 +155,16 @@ type Link struct {
 	Leasable   vnet.Rate `json:"leasable_bps"`
 	Booked     vnet.Rate `json:"booked_bps"` // sum of guaranteed minima
 	Allocated  vnet.Rate `json:"alloc_bps"`  // sum of allocated rates
-	Links      int       `json:"links"`      // virtual links that cross it
+	Links      int       `json:"links"`      // the caller's virtual links that cross it; all for the operator, as below
 	BestEffort int       `json:"best_effort"`
 	Leases     int       `json:"leases"`
 	Down       bool      `json:"down,omitempty"`
 }
 
-func (s *Server) getLinks(w http.ResponseWriter, _ *http.Request, _ *call) error {
+func (s *Server) getLinks(w http.ResponseWriter, _ *http.Request, c *call) error {
 	var links []Link
 	err := s.look(func(_ time.Time, b *lease.Book) error {
-		links = linksNow(b.Substrate(), b.Leases())
+		links = linksNow(b.Substrate(), b.Leases(), c.mayTouch)
 		return nil
 	})
 	if err != nil {
@@ -174,7 +180,8 @@ type crossing struct {
 }
 
 // linksNow lists both directions of every link with what active leases have of them.
-func linksNow(sub vnet.Substrate, leases []vnet.Lease) []Link {
+// Links and leases are counted of the tenants that may be shown.
+func linksNow(sub vnet.Substrate, leases []vnet.Lease, shown func(vnet.TenantID) bool) []Link {
 	links := make([]Link, 0, 2*len(sub.Links))
 	index := make(map[crossing]*Link, cap(links))
 	for _, l := range sub.Links {
@@ -184,14 +191,14 @@ func linksNow(sub vnet.Substrate, leases []vnet.Lease) []Link {
 		}
 	}
 	for _, l := range active(leases) {
-		addLease(sub, l, index)
+		addLease(sub, l, index, shown(l.Request.Tenant))
 	}
 	return links
 }
 
 // addLease adds a lease's links to what they cross. A path that the substrate
 // has no more crosses nothing.
-func addLease(sub vnet.Substrate, l vnet.Lease, index map[crossing]*Link) {
+func addLease(sub vnet.Substrate, l vnet.Lease, index map[crossing]*Link, shown bool) {
 	crossed := make(map[*Link]bool)
 	for _, v := range l.Topology().Links {
 		for _, share := range l.Mapping.Paths(v.Name) {
@@ -200,7 +207,10 @@ func addLease(sub vnet.Substrate, l vnet.Lease, index map[crossing]*Link) {
 				for _, d := range vnet.Directions {
 					at := index[crossing{hop.Link.Name, hop.Dir ^ d}]
 					at.add(share.Bandwidth(v.Bandwidth[d]), share.Of(l.Rates[v.Name][d]))
-					crossed[at] = true
+					if shown {
+						at.count(v.Bandwidth[d])
+						crossed[at] = true
+					}
 				}
 			}
 		}
@@ -211,13 +221,17 @@ func addLease(sub vnet.Substrate, l vnet.Lease, index map[crossing]*Link) {
 }
 
 func (l *Link) add(b vnet.Bandwidth, allocated vnet.Rate) {
+	if !b.BestEffort() {
+		l.Booked += b.Min
+		l.Allocated += allocated
+	}
+}
+
+func (l *Link) count(b vnet.Bandwidth) {
 	l.Links++
 	if b.BestEffort() {
 		l.BestEffort++
-		return
 	}
-	l.Booked += b.Min
-	l.Allocated += allocated
 }
 
 // getSubstrate shows the graph; only the operator sees how hosts reach one another.

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"sublet/lease"
@@ -106,6 +107,7 @@ func (s *Server) postOffers(w http.ResponseWriter, r *http.Request, c *call) err
 	if err != nil {
 		return err
 	}
+	p.Calendar.Loads = c.veilLoads(p.Calendar.Loads)
 	if p.Quote != nil {
 		p.Quote.Moves = c.veil(p.Quote.Moves)
 	}
@@ -123,12 +125,27 @@ func (c *call) veil(moves []vnet.Disturbance) []vnet.Disturbance {
 	return moves
 }
 
+// veilLoads hides from tenants how many leases make up a load, and when one
+// takes another's place.
+func (c *call) veilLoads(loads []vnet.Load) []vnet.Load {
+	if c.Operator {
+		return loads
+	}
+	for i := range loads {
+		for j := range loads[i].Steps {
+			loads[i].Steps[j].Leases = 0
+		}
+		loads[i].Steps = slices.CompactFunc(loads[i].Steps, func(a, b vnet.LoadStep) bool { return a.Booked == b.Booked })
+	}
+	return loads
+}
+
 // getCalendar shows how much is booked of every link, not whose it is.
-func (s *Server) getCalendar(w http.ResponseWriter, r *http.Request, _ *call) error {
+func (s *Server) getCalendar(w http.ResponseWriter, r *http.Request, caller *call) error {
 	var c Calendar
 	err := s.look(func(now time.Time, b *lease.Book) (err error) {
 		if c.Window, err = windowOf(r, now); err == nil {
-			c.Loads = b.Loads(c.Window)
+			c.Loads = caller.veilLoads(b.Loads(c.Window))
 		}
 		return err
 	})

@@ -198,3 +198,34 @@ func TestSubordinatesShareAQuota(t *testing.T) {
 		t.Error("the log does not say who asked")
 	}
 }
+
+// Tenants see how much is free, not how many others have the rest.
+func TestOthersAreNotCounted(t *testing.T) {
+	r := newRig(t)
+	ctx := within(t)
+	for i, uid := range []int{1, 2, 2} {
+		must[Admission](t)(r.as(uid).Admit(ctx, pair(fmt.Sprint("n", i), 300*vnet.Mbit), false))
+	}
+	must[Admission](t)(r.as(3).Admit(ctx, pair("best-effort", 0), false))
+	for uid, own := range map[int]int{0: 4, 1: 1, 2: 2, 4: 0} {
+		c := r.as(uid)
+		host := must[[]Host](t)(c.Hosts(ctx))[0]
+		if host.Nodes != own || host.CPUFree != host.CPU-400 || (host.Revision == 0) != (uid != 0) {
+			t.Errorf("user %d sees host %+v", uid, host)
+		}
+		link := must[[]Link](t)(c.Links(ctx))[0]
+		if link.Leases != own || link.Links != own || link.Booked != 900*vnet.Mbit || (link.BestEffort != 0) != (uid == 0) {
+			t.Errorf("user %d sees link %+v", uid, link)
+		}
+		now := vnet.Window{Start: time.Now()}
+		load := must[Calendar](t)(c.Calendar(ctx, now)).Loads[0]
+		step := load.Steps[len(load.Steps)-1]
+		if step.Booked != 900*vnet.Mbit || (step.Leases != 0) != (uid == 0) {
+			t.Errorf("user %d sees step %+v", uid, step)
+		}
+		refusal := must[Proposal](t)(c.Offers(ctx, pair("more", 300*vnet.Mbit))).Refusal
+		if refusal == nil || strings.Contains(fmt.Sprint(refusal.Reasons), "lease") {
+			t.Errorf("user %d is refused with %+v", uid, refusal)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -143,4 +144,45 @@ func TestAgentsAreReachedWhereTheyConnectFrom(t *testing.T) {
 			t.Errorf("the server does not reach an agent at %q: %v", host, err)
 		}
 	}
+}
+
+// A certificate of several common names is nobody's, whichever comes last.
+func TestSeveralCommonNames(t *testing.T) {
+	r, ours := newRig(t), newAuthority(t)
+	ctx, at := within(t), serveTLS(t, r, ours)
+	for _, names := range [][]string{{"h1", "operator"}, {"operator", "h1"}, {"operator", "operator"}} {
+		key := must[*ecdsa.PrivateKey](t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		}
+		for _, name := range names {
+			template.Subject.ExtraNames = append(template.Subject.ExtraNames, pkix.AttributeTypeAndValue{Type: []int{2, 5, 4, 3}, Value: name})
+		}
+		der := must[[]byte](t)(x509.CreateCertificate(rand.Reader, template, ours.cert, &key.PublicKey, ours.key))
+		ours.write(ours.file("two", "crt"), "CERTIFICATE", der)
+		ours.write(ours.file("two", "key"), "PRIVATE KEY", must[[]byte](t)(x509.MarshalPKCS8PrivateKey(key)))
+		c := must[*Client](t)(NewTLSClient(at, ours.file("two", "crt"), ours.file("two", "key"), ours.file("ca", "crt")))
+		_, err := c.Leases(ctx)
+		wantError(t, fmt.Sprint("leases as ", names), err, ErrForbidden)
+		_, err = c.Plan(ctx, "h1", 0)
+		wantError(t, fmt.Sprint("a plan as ", names), err, ErrForbidden)
+		c.Close()
+	}
+}
+
+// Another authority holds for connections from then on, without a restart.
+func TestCertificatesAreReadAgain(t *testing.T) {
+	r, ours := newRig(t), newAuthority(t)
+	ctx, at := within(t), serveTLS(t, r, ours)
+	must[[]Host](t)(ours.client(at, "operator", ours).Hosts(ctx))
+	former := must[*Client](t)(NewTLSClient(at, ours.file("operator", "crt"), ours.file("operator", "key"), ours.file("ca", "crt")))
+	t.Cleanup(former.Close)
+	time.Sleep(1100 * time.Millisecond) // files are looked at once a second
+	ours.cert, ours.key = ours.sign("ca", nil, nil)
+	ours.sign("operator", ours.cert, ours.key)
+	if _, err := former.Hosts(ctx); err == nil {
+		t.Error("a certificate of the former authority is still good")
+	}
+	must[[]Host](t)(ours.client(at, "operator", ours).Hosts(ctx))
 }
