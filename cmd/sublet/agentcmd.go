@@ -40,6 +40,7 @@ import (
 type agentOptions struct {
 	host, data, cgroup, listen string
 	workers                    int
+	level                      slog.Level
 	uncut                      bool
 	spread                     spreadRun
 }
@@ -65,6 +66,7 @@ sublet paths run does (docs/multipath.md).`,
 	f.StringVar(&o.listen, "listen", "", "HOST:PORT for the server's sessions, with mutual TLS (default: a socket for a server on this machine)")
 	o.spread.spreadFlags(c)
 	f.BoolVar(&o.uncut, "uncut", false, "the wires to all other hosts take large packets uncut: only within one kernel, as in a lab")
+	logLevel(f, &o.level)
 	f.IntVar(&o.workers, "workers", agent.DefaultWorkers, "steps done at once")
 	return c
 }
@@ -85,7 +87,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	if err := bpf.Supported(); err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(a.err, nil)).With("host", o.host)
+	log := a.log(o.level).With("host", o.host)
 	lock, err := lockHost(a.run, o.host)
 	if err != nil {
 		return err

@@ -128,7 +128,7 @@ func (a *app) spread(ctx context.Context, r spreadRun) error {
 		return err
 	}
 	defer t.Close()
-	log := slog.New(slog.NewTextHandler(a.err, nil)).With("host", r.host)
+	log := a.log(slog.LevelInfo).With("host", r.host)
 	_, stop, err := a.startPaths(ctx, r, h, t, spreads, a.pathsSocket(r.host), log)
 	if err == nil {
 		fmt.Fprintf(a.err, "sublet: paths of %s are up\n", r.host)

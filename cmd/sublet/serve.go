@@ -32,6 +32,7 @@ type serveOptions struct {
 	prices                        vnet.Prices
 	moves                         int
 	tls                           credentials
+	level                         slog.Level
 }
 
 func (a *app) serve() *cobra.Command {
@@ -56,6 +57,7 @@ their plans from it; running networks run on without it.`,
 	f.BoolVar(&o.withAgent, "agent", false, "also run this machine's agent, as a process of its own")
 	f.StringVar(&o.host, "host", "", "this machine's name in the substrate (default: its host name, or the only host)")
 	f.StringVar(&o.listen, "listen", "", "also answer on this HOST:PORT, with mutual TLS (--cert, whose common name is operator, --key, --ca)")
+	logLevel(f, &o.level)
 	f.IntVar(&o.moves, "moves", lease.DefaultMoves, "how many leases that allow it may be moved to let one in")
 	f.Float64Var(&o.prices.Resource, "price-resource", vnet.DefaultPrices.Resource, "cost of a node or router for a second, quoted to leases from now on")
 	f.Float64Var(&o.prices.Bandwidth, "price-bandwidth", vnet.DefaultPrices.Bandwidth, "cost of 1 Mbit/s guaranteed for a second")
@@ -104,7 +106,7 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 
 // serverConfig reads the files that the flags name.
 func (a *app) serverConfig(o serveOptions) (config api.Config, err error) {
-	config.Log = slog.New(slog.NewTextHandler(a.err, nil))
+	config.Log = a.log(o.level)
 	if err := o.prices.Check(); err != nil {
 		return config, badInput{err}
 	}

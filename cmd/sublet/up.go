@@ -201,13 +201,15 @@ func (a *app) ready(ctx context.Context, client *api.Client, p *progress, l vnet
 	return l, nil
 }
 
-// tellAfter is how long a network may take before what it waits for is told.
+// tellAfter is how long a network may take before what it waits for is told, and
+// again, if it is something else, after twice as long each time.
 const tellAfter = 5 * time.Second
 
 // waitReady waits until a lease runs, failed or ended, and tells what holds it up.
 func (a *app) waitReady(ctx context.Context, client *api.Client, id vnet.LeaseID) (vnet.Lease, error) {
-	for told := ""; ; {
-		some, cancel := context.WithTimeout(ctx, tellAfter)
+	told := ""
+	for wait := tellAfter; ; wait *= 2 {
+		some, cancel := context.WithTimeout(ctx, wait)
 		l, err := client.WaitReady(some, id)
 		waited := some.Err() != nil
 		cancel()

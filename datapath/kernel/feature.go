@@ -103,7 +103,7 @@ func (c Cgroups) feature(controller string, err error) error {
 
 // deviceFeature makes a device of a kind, which is its module's name too.
 func deviceFeature(kind string) error {
-	if loadable(kind) {
+	if Loadable(kind) {
 		return nil
 	}
 	return trial(func(c *Conn) error { return c.Do(device(kind)) })
@@ -120,7 +120,7 @@ func device(kind string) *Message {
 
 // qdiscFeature puts a qdisc on a device.
 func qdiscFeature(kind, module string) error {
-	if loadable(module) {
+	if Loadable(module) {
 		return nil
 	}
 	return onTrialDevice(func(c *Conn, index int) error {
@@ -143,7 +143,7 @@ func qdiscFeature(kind, module string) error {
 // programFeature asks for a filter without a program: a kernel with cls_bpf
 // says that the program is missing.
 func programFeature() error {
-	if loadable("sch_ingress") || loadable("cls_bpf") {
+	if Loadable("sch_ingress") || Loadable("cls_bpf") {
 		return nil
 	}
 	err := onTrialDevice(func(c *Conn, index int) error {

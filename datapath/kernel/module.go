@@ -19,10 +19,10 @@ func Release() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// loadable says that a feature is a module which the kernel would load when it
+// Loadable says that a feature is a module which the kernel would load when it
 // is used. Trying it out would load it, and some modules make devices in every
 // network namespace there is (gre0, tunl0).
-func loadable(module string) bool {
+func Loadable(module string) bool {
 	if _, err := os.Stat(filepath.Join("/sys/module", module)); err == nil {
 		return false // there already
 	}
