@@ -193,7 +193,7 @@ func (c checker) taken(top vnet.Topology) map[string]int64 {
 		taken["memory:"+host] += int64(n.Memory)
 		taken["guests:"+host] = max(taken["guests:"+host], 1)
 		if n.Exclusive {
-			taken["guests:"+host] = wholeHost
+			taken["guests:"+host] = WholeHost
 		}
 	}
 	for _, l := range top.Links {
@@ -231,7 +231,7 @@ func (c checker) capacity(key string) int64 {
 		case "memory:" + string(h.Name):
 			return int64(h.Memory)
 		case "guests:" + string(h.Name):
-			return wholeHost
+			return WholeHost
 		case "carrying:" + string(h.Name):
 			return processing(h)
 		case "host:" + string(h.Name) + ">", "host:" + string(h.Name) + "<":

@@ -52,7 +52,7 @@ func TestCheckMappingFinds(t *testing.T) {
 			book(c, "memory:h1", int64(3*vnet.GiB)+1)
 		},
 		"held": func(_ *vnet.Substrate, c *calendar.Calendar, _ *vnet.Request, _ *vnet.Mapping) {
-			book(c, "guests:h3", wholeHost)
+			book(c, "guests:h3", WholeHost)
 		},
 		"wanted alone": func(_ *vnet.Substrate, c *calendar.Calendar, r *vnet.Request, _ *vnet.Mapping) {
 			r.Nodes[0].Exclusive = true

@@ -75,7 +75,7 @@ func (s *search) priced(name vnet.Objective) {
 	}
 	s.charges = make([]float64, len(s.left.sub.Hosts))
 	for h := range s.charges {
-		asleep := s.left.least(s.left.of(h, guests)) == wholeHost
+		asleep := s.left.least(s.left.of(h, guests)) == WholeHost
 		s.charges[h] = hop * s.open * of.host(s.left.used(s.left.of(h, cpu)), asleep)
 	}
 }

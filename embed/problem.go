@@ -14,7 +14,7 @@ type node struct {
 	name    string
 	wants   []vnet.VirtualNode // as the spans write it; all sites and hosts bind
 	needs   []int64            // of a host, what its nodes add up to: by kind and span, as resources has it
-	guests  []int64            // by span: wholeHost where it wants the host for itself, 1 where it exists
+	guests  []int64            // by span: WholeHost where it wants the host for itself, 1 where it exists
 	links   []int              // that end here
 	traffic float64            // the sum of their weights
 }
@@ -113,7 +113,7 @@ func (p *problem) demandNodes(span int, nodes []vnet.VirtualNode) {
 		n := &p.nodes[p.index[want.Name]]
 		n.need(cpu)[span], n.need(memory)[span], n.guests[span] = int64(want.CPU), int64(want.Memory), 1
 		if want.Exclusive {
-			n.guests[span] = wholeHost
+			n.guests[span] = WholeHost
 		}
 		if len(n.wants) == 0 || want.Site != n.wants[0].Site || want.Host != n.wants[0].Host {
 			n.wants = append(n.wants, want)

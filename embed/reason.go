@@ -153,7 +153,7 @@ func (d diagnosis) homeless(v int, beside string) string {
 	switch {
 	case suitable == 0:
 		return "there is no host" + where
-	case welcome == 0 && slices.Max(n.guests) == wholeHost:
+	case welcome == 0 && slices.Max(n.guests) == WholeHost:
 		return fmt.Sprintf("no host%s is free of other networks, as node %s asks", where, n.name)
 	case welcome == 0:
 		return fmt.Sprintf("every host%s is held by another network for itself", where)
@@ -212,8 +212,8 @@ func (d diagnosis) refused(v int, want vnet.VirtualNode) string {
 	case !d.welcome(v, h):
 		i := d.left.of(h, guests)
 		s := d.left.scarcest(i, n.guests)
-		until := d.until(d.left.key(i), wholeHost-n.guests[s], s)
-		if n.guests[s] == wholeHost {
+		until := d.until(d.left.key(i), WholeHost-n.guests[s], s)
+		if n.guests[s] == WholeHost {
 			return fmt.Sprintf("host %s carries another network%s, and node %s wants it for itself", want.Host, until, n.name)
 		}
 		return fmt.Sprintf("host %s is held by another network for itself%s", want.Host, until)

@@ -17,7 +17,7 @@ type resource int
 const (
 	cpu resource = iota
 	memory
-	guests   // networks on the host; see wholeHost
+	guests   // networks on the host; see WholeHost
 	carrying // minima of its nodes' links, both directions; see processing
 	perHost
 )
@@ -25,9 +25,9 @@ const (
 // summed are those that the nodes on a host take each their own part of.
 var summed = [...]resource{cpu, memory, carrying}
 
-// wholeHost is a host's capacity of guests: a network with an exclusive node
+// WholeHost is a host's capacity of guests: a network with an exclusive node
 // takes all of it, any other takes one.
-const wholeHost = 1 << 30
+const WholeHost = 1 << 30
 
 // processing is a host's capacity of carrying: a link's minima count at both of
 // its ends, so twice where both are on the host, whose processors were found to
@@ -117,7 +117,15 @@ func (r *inventory) named(i resource) string {
 	if e, ok := r.element(i); ok {
 		return e.String()
 	}
-	return [perHost]string{"cpu:", "memory:", "guests:", "carrying:"}[i%perHost] + string(r.sub.Hosts[i/perHost].Name)
+	return hostKeys[i%perHost] + string(r.sub.Hosts[i/perHost].Name)
+}
+
+var hostKeys = [perHost]string{"cpu:", "memory:", "guests:", "carrying:"}
+
+// HostKeys are the keys of a host's processor time, memory and guests in a
+// calendar; WholeHost guests or more: one network has it for itself.
+func HostKeys(host vnet.HostID) (cpuKey, memoryKey, guestsKey string) {
+	return hostKeys[cpu] + string(host), hostKeys[memory] + string(host), hostKeys[guests] + string(host)
 }
 
 // offered is what a resource offers to leases.
@@ -129,7 +137,7 @@ func (r *inventory) offered(i resource) int64 {
 		return int64(r.sub.Hosts[in/2].Carries())
 	}
 	host := r.sub.Hosts[i/perHost]
-	return [perHost]int64{int64(host.CPU), int64(host.Memory), wholeHost, processing(host)}[i%perHost]
+	return [perHost]int64{int64(host.CPU), int64(host.Memory), WholeHost, processing(host)}[i%perHost]
 }
 
 // fits says whether amounts are left, by span, of a resource and those behind

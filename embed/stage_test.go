@@ -49,7 +49,7 @@ func TestBookings(t *testing.T) {
 		{Key: "carrying:h1", Amount: 2 * low, Window: hour(2, 3)},
 		{Key: "memory:h3", Amount: int64(vnet.GiB), Window: hour(1, 2)},
 		{Key: "guests:h3", Amount: 1, Window: hour(0, 1)},
-		{Key: "guests:h3", Amount: wholeHost, Window: hour(1, 2)},
+		{Key: "guests:h3", Amount: WholeHost, Window: hour(1, 2)},
 		{Key: "guests:h3", Amount: 1, Window: hour(2, 3)},
 		{Key: "carrying:h3", Amount: 2 * low, Window: hour(0, 1)},
 		{Key: "carrying:h3", Amount: low + high + 2*int64(vnet.Mbit), Window: hour(1, 2)}, // both ends of a link are there

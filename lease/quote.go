@@ -1,8 +1,10 @@
 package lease
 
 import (
+	"slices"
 	"time"
 
+	"sublet/embed"
 	"sublet/embed/rate"
 	"sublet/vnet"
 )
@@ -20,6 +22,40 @@ func (b *Book) Quote(now time.Time, req vnet.Request) (vnet.Quote, error) {
 		return vnet.Quote{}, err
 	}
 	return vnet.Quote{Window: found.window, Mapping: found.mapping, Account: req.Quote(b.Prices), Moves: disturbances(found.moves)}, nil
+}
+
+// HostLoads says what is booked of every host during a window, in the
+// substrate's order.
+func (b *Book) HostLoads(w vnet.Window) []vnet.HostLoad {
+	loads := make([]vnet.HostLoad, 0, len(b.sub.Hosts))
+	for _, h := range b.sub.Hosts {
+		cpu, memory, guests := embed.HostKeys(h.Name)
+		load := vnet.HostLoad{Host: h.Name, CPU: h.CPU, Memory: h.Memory, Down: h.Down}
+		for _, at := range b.instants(w, cpu, memory, guests) {
+			now := vnet.Window{Start: at, End: at.Add(1)}
+			load.Steps = append(load.Steps, vnet.HostStep{
+				At: at, CPU: vnet.CPU(b.calendar.Peak(cpu, now)), Memory: vnet.Bytes(b.calendar.Peak(memory, now)),
+				Exclusive: b.calendar.Peak(guests, now) >= embed.WholeHost,
+			})
+		}
+		// A lease that takes none of these leaves no trace.
+		load.Steps = slices.CompactFunc(load.Steps, func(a, b vnet.HostStep) bool { b.At = a.At; return a == b })
+		loads = append(loads, load)
+	}
+	return loads
+}
+
+// instants are when a window begins and when what is booked of some keys
+// changes within it, in order.
+func (b *Book) instants(w vnet.Window, keys ...string) []time.Time {
+	var all []time.Time
+	for _, key := range keys {
+		for _, s := range b.calendar.Steps(key, w) {
+			all = append(all, s.At)
+		}
+	}
+	slices.SortFunc(all, time.Time.Compare)
+	return slices.CompactFunc(all, time.Time.Equal)
 }
 
 // Loads says what is booked of both directions of every substrate link during

@@ -35,6 +35,38 @@ func (l Load) Peak(w Window) LoadStep {
 	return peak
 }
 
+// HostLoad is what is booked over time of a host.
+type HostLoad struct {
+	Host   HostID     `json:"host"`
+	CPU    CPU        `json:"cpu_milli"`    // that may be leased
+	Memory Bytes      `json:"memory_bytes"` // likewise
+	Down   bool       `json:"down,omitempty"`
+	Steps  []HostStep `json:"steps"` // in order; the first holds from the beginning of what was asked for
+}
+
+// HostStep is what is booked of a host from an instant on.
+type HostStep struct {
+	At        time.Time `json:"at"`
+	CPU       CPU       `json:"cpu_milli"`
+	Memory    Bytes     `json:"memory_bytes"`
+	Exclusive bool      `json:"exclusive,omitempty"` // one network has the host for itself
+}
+
+// Peak is the most booked of each at any instant of a window.
+func (l HostLoad) Peak(w Window) (peak HostStep) {
+	for i, s := range l.Steps {
+		lasts := Window{Start: s.At}
+		if i+1 < len(l.Steps) {
+			lasts.End = l.Steps[i+1].At
+		}
+		if lasts.Overlaps(w) {
+			peak.CPU, peak.Memory = max(peak.CPU, s.CPU), max(peak.Memory, s.Memory)
+			peak.Exclusive = peak.Exclusive || s.Exclusive
+		}
+	}
+	return peak
+}
+
 // Quote is how a request would be admitted if it were asked for now.
 type Quote struct {
 	Window  Window   `json:"window"`

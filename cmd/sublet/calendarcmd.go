@@ -14,12 +14,12 @@ import (
 func (a *app) calendar() *cobra.Command {
 	var from, until string
 	c := a.noun(&cobra.Command{
-		Use:   "calendar [LINK...]",
-		Short: "Show what is booked of the substrate's links over time",
-		Long: `Show how much of each substrate link, per direction, is booked to leases over
-time: as a picture or, with --output json, every change. Whose leases they are
-is not shown.`,
-		Example: "  sublet calendar\n  sublet calendar h1-h2 --until 72h\n  sublet calendar -o json",
+		Use:   "calendar [LINK|HOST...]",
+		Short: "Show what is booked of the substrate's links and hosts over time",
+		Long: `Show how much of each substrate link, per direction, and of the processors and
+memory of each host is booked to leases over time: as a picture or, with
+--output json, every change. Whose leases they are is not shown.`,
+		Example: "  sublet calendar\n  sublet calendar h1-h2 h1 --until 72h\n  sublet calendar -o json",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkFormat(); err != nil {
 				return err
@@ -72,12 +72,14 @@ func moment(flag, text string, now, otherwise time.Time) (time.Time, error) {
 
 func (a *app) printCalendar(c api.Calendar, names []string) error {
 	for _, name := range names {
-		if !slices.ContainsFunc(c.Loads, func(l vnet.Load) bool { return l.Link == name }) {
-			return badInput{fmt.Errorf("no substrate link %q: see sublet links", name)}
+		if !slices.ContainsFunc(c.Loads, func(l vnet.Load) bool { return l.Link == name }) &&
+			!slices.ContainsFunc(c.Hosts, func(l vnet.HostLoad) bool { return string(l.Host) == name }) {
+			return badInput{fmt.Errorf("no substrate link or host %q: see sublet links and sublet hosts", name)}
 		}
 	}
 	if len(names) > 0 {
 		c.Loads = slices.DeleteFunc(c.Loads, func(l vnet.Load) bool { return !slices.Contains(names, l.Link) })
+		c.Hosts = slices.DeleteFunc(c.Hosts, func(l vnet.HostLoad) bool { return !slices.Contains(names, string(l.Host)) })
 	}
 	if a.format != "table" {
 		return a.print(c, "", nil)
@@ -85,6 +87,9 @@ func (a *app) printCalendar(c api.Calendar, names []string) error {
 	p := picture{window: c.Window}
 	for _, l := range c.Loads {
 		p.load(l)
+	}
+	for _, l := range c.Hosts {
+		p.host(l)
 	}
 	_, err := fmt.Fprint(a.out, p.String())
 	return err

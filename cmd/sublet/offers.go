@@ -109,6 +109,9 @@ func (a *app) printProposal(r vnet.Request, p api.Proposal) error {
 	for _, l := range interesting(p.Calendar) {
 		picture.load(l)
 	}
+	for _, l := range fullest(p.Calendar) {
+		picture.host(l)
+	}
 	_, err := fmt.Fprintf(a.out, "\n%s", picture.String())
 	return err
 }
@@ -171,8 +174,11 @@ func axes(list []vnet.Axis) string {
 	return strings.Join(words, "+")
 }
 
-// mostLoads is how many links a picture of offers shows: the fullest.
-const mostLoads = 12
+// How many links and hosts a picture of offers shows: the fullest.
+const (
+	mostLoads = 12
+	mostHosts = 4
+)
 
 // interesting are the links of which most is booked, in the substrate's order.
 func interesting(c api.Calendar) []vnet.Load {
@@ -185,4 +191,23 @@ func interesting(c api.Calendar) []vnet.Load {
 	least := full(fullest[mostLoads-1])
 	loads = slices.DeleteFunc(loads, func(l vnet.Load) bool { return full(l) < least })
 	return loads[:min(len(loads), mostLoads)]
+}
+
+// fullest are the hosts of which anything is booked, at most mostHosts, those
+// of which most is; in the substrate's order.
+func fullest(c api.Calendar) []vnet.HostLoad {
+	full := func(l vnet.HostLoad) float64 {
+		peak := l.Peak(c.Window)
+		if peak.Exclusive || l.Down {
+			return 1
+		}
+		return max(float64(peak.CPU)/max(float64(l.CPU), 1), float64(peak.Memory)/max(float64(l.Memory), 1))
+	}
+	loads := slices.DeleteFunc(slices.Clone(c.Hosts), func(l vnet.HostLoad) bool { return full(l) == 0 })
+	if len(loads) <= mostHosts {
+		return loads
+	}
+	least := full(slices.SortedFunc(slices.Values(loads), func(a, b vnet.HostLoad) int { return cmp.Compare(full(b), full(a)) })[mostHosts-1])
+	loads = slices.DeleteFunc(loads, func(l vnet.HostLoad) bool { return full(l) < least })
+	return loads[:min(len(loads), mostHosts)]
 }

@@ -74,3 +74,24 @@ func TestPicture(t *testing.T) {
 		}
 	}
 }
+
+// TestPictureOfHosts: processors and memory have a row each, and an exclusive
+// host is not taken for an empty one.
+func TestPictureOfHosts(t *testing.T) {
+	start := time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
+	p := picture{window: vnet.Window{Start: start, End: at(240)}}
+	p.host(vnet.HostLoad{Host: "h1", CPU: 4 * vnet.Core, Memory: 4 * vnet.GiB, Steps: []vnet.HostStep{
+		{At: start}, {At: at(60), CPU: 2 * vnet.Core, Memory: 4 * vnet.GiB}, {At: at(120), Exclusive: true}, {At: at(180)},
+	}})
+	lines := strings.Split(p.String(), "\n")
+	gap := strings.Repeat(" ", cells/4)
+	for i, want := range []string{
+		"h1 cpu    |" + gap + strings.Repeat("▄", cells/4) + strings.Repeat("x", cells/4) + gap + "| up to 2 of 4 cores; x: exclusive",
+		"h1 memory |" + gap + strings.Repeat("█", cells/4) + strings.Repeat("x", cells/4) + gap + "| up to 4GiB of 4GiB; x: exclusive",
+	} {
+		if lines[i+1] != want {
+			t.Errorf("got  %s\nwant %s", lines[i+1], want)
+		}
+	}
+}

@@ -48,8 +48,30 @@ func (p *picture) load(l vnet.Load) {
 	}, note})
 }
 
+// host draws how full a host's processors and memory are; x is a host that
+// one network has for itself.
+func (p *picture) host(l vnet.HostLoad) {
+	peak := l.Peak(p.window)
+	row := func(what, note string, taken func(vnet.HostStep) int64, of int64) {
+		switch {
+		case l.Down:
+			note = "down"
+		case peak.Exclusive:
+			note += "; x: exclusive"
+		}
+		p.rows = append(p.rows, pictureRow{string(l.Host) + " " + what, func(cell vnet.Window) rune {
+			if now := l.Peak(cell); !now.Exclusive {
+				return level(taken(now), of)
+			}
+			return 'x'
+		}, note})
+	}
+	row("cpu", fmt.Sprintf("up to %s of %s cores", peak.CPU, l.CPU), func(s vnet.HostStep) int64 { return int64(s.CPU) }, int64(l.CPU))
+	row("memory", fmt.Sprintf("up to %s of %s", peak.Memory, l.Memory), func(s vnet.HostStep) int64 { return int64(s.Memory) }, int64(l.Memory))
+}
+
 // level is a character for how much of something is taken; blank is none.
-func level(taken, of vnet.Rate) rune {
+func level[amount ~int64](taken, of amount) rune {
 	if taken <= 0 || of <= 0 {
 		return ' '
 	}

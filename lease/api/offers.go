@@ -21,10 +21,16 @@ type Proposal struct {
 	Calendar Calendar        `json:"calendar"`
 }
 
-// Calendar is what is booked of every substrate link during a window.
+// Calendar is what is booked of every substrate link and host during a window.
 type Calendar struct {
-	Window vnet.Window `json:"window"`
-	Loads  []vnet.Load `json:"loads"`
+	Window vnet.Window     `json:"window"`
+	Loads  []vnet.Load     `json:"loads"`
+	Hosts  []vnet.HostLoad `json:"hosts"`
+}
+
+// calendarOf reads a window of a book.
+func calendarOf(b *lease.Book, w vnet.Window) Calendar {
+	return Calendar{Window: w, Loads: b.Loads(w), Hosts: b.HostLoads(w)}
 }
 
 // Propose says what would come of a request now. Other errors than a refusal
@@ -51,8 +57,7 @@ func propose(terms *policy.Terms, now time.Time, b *lease.Book, req vnet.Request
 	}
 	l, known := b.Lease(vnet.LeaseID{Tenant: req.Tenant, Network: req.Network})
 	p.Taken = known && l.State != vnet.Ended
-	p.Calendar.Window = p.horizon(now, req)
-	p.Calendar.Loads = b.Loads(p.Calendar.Window)
+	p.Calendar = calendarOf(b, p.horizon(now, req))
 	return p, nil
 }
 
@@ -140,12 +145,14 @@ func (c *call) veilLoads(loads []vnet.Load) []vnet.Load {
 	return loads
 }
 
-// getCalendar shows how much is booked of every link, not whose it is.
+// getCalendar shows how much is booked of every link and host, not whose it is.
 func (s *Server) getCalendar(w http.ResponseWriter, r *http.Request, caller *call) error {
 	var c Calendar
-	err := s.look(func(now time.Time, b *lease.Book) (err error) {
-		if c.Window, err = windowOf(r, now); err == nil {
-			c.Loads = caller.veilLoads(b.Loads(c.Window))
+	err := s.look(func(now time.Time, b *lease.Book) error {
+		window, err := windowOf(r, now)
+		if err == nil {
+			c = calendarOf(b, window)
+			c.Loads = caller.veilLoads(c.Loads)
 		}
 		return err
 	})

@@ -47,6 +47,9 @@ func TestCalendarShowsHowMuch(t *testing.T) {
 	if answer.Window != w || len(answer.Loads) != 2 || len(answer.Loads[1].Steps) != 1 {
 		t.Fatalf("%+v", answer)
 	}
+	if len(answer.Hosts) != 2 || len(answer.Hosts[0].Steps) != 1 {
+		t.Errorf("hosts %+v", answer.Hosts)
+	}
 	if s := answer.Loads[1].Steps[0]; s.Booked != 600*vnet.Mbit || s.Leases != 0 || !s.At.Equal(from) {
 		t.Errorf("step %+v", s)
 	}
