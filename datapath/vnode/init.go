@@ -11,10 +11,12 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
+	"sublet/internal/proc"
 )
 
 // run is the life of a session's first process: it is root of the host, in
@@ -40,7 +42,43 @@ func (s session) run() (int, error) {
 		return 0, err
 	}
 	go forward(signals, child)
-	return reap(child)
+	code, err := reap(child)
+	if left := leftover(); err == nil && left != "" {
+		fmt.Fprintf(os.Stderr, "sublet: ended with the command that started it: %s. A process in a node lives as long as its command does\n", left)
+	}
+	return code, err
+}
+
+// settling is what processes get that end just after their command, such as
+// the rest of a pipe, before they count as left behind.
+const settling = 20 * time.Millisecond
+
+// leftover names the processes that the command left behind and that end with
+// the session: at most three, and how many more.
+func leftover() string {
+	if len(others()) == 0 {
+		return ""
+	}
+	time.Sleep(settling)
+	const most = 3
+	names := others()
+	if more := len(names) - most; more > 0 {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// others are the living processes of the session but this one, by name and
+// number.
+func others() (names []string) {
+	for _, p := range proc.All() {
+		if p.PID == os.Getpid() {
+			continue
+		}
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
+		names = append(names, fmt.Sprintf("%q", strings.TrimSpace(string(name))))
+	}
+	return names
 }
 
 // join moves this process into the node's control groups and starts it anew:

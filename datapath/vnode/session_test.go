@@ -128,6 +128,27 @@ func TestNamesAreConcealed(t *testing.T) {
 	cmd.Wait()
 }
 
+// What ends with the command although it was to run on is told.
+func TestLeftBehindProcessesAreNamed(t *testing.T) {
+	p, _ := newPart(t)
+	n := node("n0", 1000)
+	do(t, p, plan.Add, n)
+	for command, want := range map[string]bool{
+		"setsid -f sleep 1000; exit 3":         true,
+		"nohup sleep 1000 >/dev/null 2>&1 & :": true,
+		"true | cat":                           false,
+	} {
+		cmd, err := p.Command(n.Key(), []string{"sh", "-c", command}, false)
+		check(t, err)
+		said := &strings.Builder{}
+		cmd.Stderr = said
+		cmd.Run()
+		if got := strings.Contains(said.String(), `"sleep"`); got != want {
+			t.Errorf("%s: said %q", command, said)
+		}
+	}
+}
+
 func TestKilledSessionLeavesNothing(t *testing.T) {
 	p, _ := newPart(t)
 	n := node("n0", 1000)

@@ -30,7 +30,7 @@ var Table = map[string][]string{
 	"agent/capture":     nil,
 	"datapath/kernel":   nil,
 	"datapath/bpf":      {"datapath/kernel"},
-	"datapath/vnode":    {"vnet", "plan", "datapath/kernel"},
+	"datapath/vnode":    {"vnet", "plan", "datapath/kernel", "internal/proc"},
 	"datapath/vxlink":   {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/vswitch":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/vxswitch": {"vnet", "plan", "datapath/kernel", "vxswitch/live"}, // it runs the one process of vxswitch/live
