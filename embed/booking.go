@@ -17,8 +17,8 @@ import (
 // request or the substrate.
 //
 // Keys: "cpu:HOST" in milli-cores, "memory:HOST" in bytes, "guests:HOST" (a
-// network with an exclusive node takes all, others one), "carrying:HOST" and
-// rate.Element's String in bit/s.
+// network with an exclusive node takes all, others one), "carrying:HOST" "machine"
+// likewise, and rate.Element's String in bit/s.
 func Bookings(sub vnet.Substrate, request vnet.Request, window vnet.Window, mapping vnet.Mapping) ([]calendar.Booking, error) {
 	e, err := New(sub)
 	if err != nil {
@@ -80,6 +80,9 @@ func (l *ledger) add(i resource, amounts []int64) {
 func (l *ledger) addNode(n node, host int) {
 	for _, kind := range summed {
 		l.add(l.of(host, kind), n.need(kind))
+	}
+	if l.sub.Forwards != 0 {
+		l.add(l.machine(), n.need(carrying))
 	}
 	taken := l.amounts(l.of(host, guests))
 	for s := range taken {

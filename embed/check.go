@@ -171,6 +171,10 @@ func (c checker) path(l vnet.VirtualLink, path vnet.Path) (time.Duration, error)
 		return 0, fmt.Errorf("path %v does not lead from %s to %s", path, from, to)
 	}
 	latency, used := time.Duration(0), map[string]bool{}
+	if len(hops) == 0 {
+		at, _ := c.sub.HostOf(string(from))
+		latency = at.Inside
+	}
 	for _, hop := range hops {
 		if used[hop.Link.Name] {
 			return 0, fmt.Errorf("path %v takes %s twice", path, hop.Link.Name)
@@ -198,6 +202,9 @@ func (c checker) taken(top vnet.Topology) map[string]int64 {
 	}
 	for _, l := range top.Links {
 		for _, end := range l.Ends {
+			if c.sub.Forwards != 0 {
+				taken["machine"] += int64(l.Bandwidth[0].Min + l.Bandwidth[1].Min)
+			}
 			taken["carrying:"+string(c.mapping.Nodes[end])] += int64(l.Bandwidth[0].Min + l.Bandwidth[1].Min)
 		}
 		from := c.mapping.Nodes[l.Ends[0]]
@@ -224,8 +231,11 @@ func (c checker) taken(top vnet.Topology) map[string]int64 {
 
 // capacity of a calendar's key.
 func (c checker) capacity(key string) int64 {
+	if key == "machine" {
+		return 2 * int64(c.sub.Forwards)
+	}
 	for _, h := range c.sub.Hosts {
-		switch inside := h.Capacity; key {
+		switch key {
 		case "cpu:" + string(h.Name):
 			return int64(h.CPU)
 		case "memory:" + string(h.Name):
@@ -235,10 +245,7 @@ func (c checker) capacity(key string) int64 {
 		case "carrying:" + string(h.Name):
 			return processing(h)
 		case "host:" + string(h.Name) + ">", "host:" + string(h.Name) + "<":
-			if inside == 0 {
-				inside = vnet.DefaultHostCapacity
-			}
-			return int64(inside)
+			return int64(h.Carries())
 		}
 	}
 	l, _ := c.sub.LinkOf(key[:len(key)-1])

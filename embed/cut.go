@@ -39,7 +39,7 @@ func (d diagnosis) cut(l, placed int, hosts []int) []string {
 			fastest = min(fastest, t)
 		}
 	}
-	return append(reasons, fmt.Sprintf("no path from %s to %s within %s; the fastest takes %s", d.graph.Name(from), d.goal(l, placed, hosts), v.bound, fastest))
+	return append(reasons, fmt.Sprintf("no path from %s to %s within %s; the fastest takes %s", d.graph.Name(from), d.goal(l, placed, hosts), vnet.FormatDuration(v.bound), vnet.FormatDuration(fastest)))
 }
 
 // blocked tells what keeps a link from a host to which a walk leads that would
@@ -88,6 +88,9 @@ func nearest(reach *graph.Reach, from int, hosts []int) int {
 func (d diagnosis) full(l, host int) []string {
 	v := &d.problem.links[l]
 	var reasons []string
+	if inside := d.left.sub.Hosts[host].Inside; v.bound > 0 && inside > v.bound {
+		reasons = append(reasons, fmt.Sprintf("a link inside host %s takes %s, and virtual link %s may take %s", d.graph.Name(host), vnet.FormatDuration(inside), v.name, vnet.FormatDuration(v.bound)))
+	}
 	for _, dir := range vnet.Directions {
 		if i := d.left.inside(host, dir); !d.left.fits(i, v.min[dir]) {
 			reasons = append(reasons, d.short(i, v.min[dir], "virtual link "+v.name))

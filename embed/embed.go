@@ -32,8 +32,10 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 	if opt.effort().Over() {
 		return vnet.Mapping{}, undecided()
 	}
-	if m, ok := e.regional(cal, request, window, opt); ok {
-		return m, nil
+	if e.sub.Forwards == 0 { // else all hosts matter, not those of a region
+		if m, ok := e.regional(cal, request, window, opt); ok {
+			return m, nil
+		}
 	}
 	p, err := problemOf(request, window)
 	if err != nil {

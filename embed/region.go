@@ -274,9 +274,8 @@ func (e *Engine) quick(l vnet.VirtualLink, m vnet.Mapping) bool {
 		if err != nil {
 			return false
 		}
-		latency := time.Duration(0)
+		latency := e.latency(from, walk)
 		for i, a := range walk {
-			latency += e.graph.Latency(a)
 			if slices.ContainsFunc(walk[:i], func(b graph.Arc) bool { return b.Link() == a.Link() }) {
 				return false
 			}
@@ -287,6 +286,32 @@ func (e *Engine) quick(l vnet.VirtualLink, m vnet.Mapping) bool {
 		slowest = max(slowest, latency)
 	}
 	return (l.Latency == 0 || slowest <= l.Latency) && slowest-max(fastest, 0) <= l.MaySpread()
+}
+
+// latency of a walk that begins at a host; of the empty one, inside it.
+func (e *Engine) latency(from int, walk []graph.Arc) (sum time.Duration) {
+	if len(walk) == 0 {
+		return e.sub.Hosts[from].Inside
+	}
+	for _, a := range walk {
+		sum += e.graph.Latency(a)
+	}
+	return sum
+}
+
+// Latency is that of the slowest path that carries a link; vnet.MaxLatency
+// when there is none.
+func (e *Engine) Latency(l vnet.VirtualLink, m vnet.Mapping) (slowest time.Duration) {
+	from, _ := e.graph.Host(m.Nodes[l.Ends[0]])
+	to, _ := e.graph.Host(m.Nodes[l.Ends[1]])
+	for _, share := range m.Paths(l.Name) {
+		walk, err := e.graph.Walk(from, to, share.Path)
+		if err != nil {
+			return vnet.MaxLatency
+		}
+		slowest = max(slowest, e.latency(from, walk))
+	}
+	return slowest
 }
 
 // Capacities is the package's Capacities, made once: not to be changed.

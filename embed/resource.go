@@ -10,7 +10,8 @@ import (
 )
 
 // A resource is one amount of the substrate: four of each host, then both
-// directions inside each host, then every arc.
+// directions inside each host, then every arc; and last, where all hosts are one
+// machine, what that forwards (vnet.Substrate.Forwards).
 type resource int
 
 // Resources of a host.
@@ -90,13 +91,25 @@ func (r *inventory) arc(a graph.Arc) resource {
 	return r.inside(len(r.sub.Hosts), vnet.Forward) + resource(a)
 }
 
+// machine is what all hosts carry together, if they are one machine. It counts
+// as carrying does, of which it is the sum.
+func (r *inventory) machine() resource { return r.arc(graph.ArcOf(len(r.sub.Links), vnet.Forward)) }
+
 // count is the number of resources.
-func (r *inventory) count() resource { return r.arc(graph.ArcOf(len(r.sub.Links), vnet.Forward)) }
+func (r *inventory) count() resource {
+	if r.sub.Forwards != 0 {
+		return r.machine() + 1
+	}
+	return r.machine()
+}
+
+// machineKey names it in the calendar.
+const machineKey = "machine"
 
 // element names the resource that carries frames; false: it carries none.
 func (r *inventory) element(i resource) (rate.Element, bool) {
 	first := r.inside(0, vnet.Forward)
-	if i < first {
+	if i < first || i == r.machine() {
 		return rate.Element{}, false
 	}
 	if a := i - r.arc(0); a >= 0 {
@@ -114,6 +127,9 @@ func (r *inventory) capacity(i resource) int64 { return r.capacities[i] }
 
 // named puts a resource's key together.
 func (r *inventory) named(i resource) string {
+	if i == r.machine() {
+		return machineKey
+	}
 	if e, ok := r.element(i); ok {
 		return e.String()
 	}
@@ -130,6 +146,9 @@ func HostKeys(host vnet.HostID) (cpuKey, memoryKey, guestsKey string) {
 
 // offered is what a resource offers to leases.
 func (r *inventory) offered(i resource) int64 {
+	if i == r.machine() {
+		return 2 * int64(r.sub.Forwards)
+	}
 	if a := i - r.arc(0); a >= 0 {
 		return int64(r.sub.Links[graph.Arc(a).Link()].Leasable())
 	}

@@ -25,10 +25,11 @@ func (l *link) outward(end int) vnet.Direction {
 	return vnet.Forward
 }
 
-// carries says whether a link fits inside a host.
+// carries says whether a link fits inside a host, and is fast enough there.
 func (s *search) carries(l, host int) bool {
 	v := &s.problem.links[l]
-	return s.left.fits(s.left.inside(host, vnet.Forward), v.min[vnet.Forward]) &&
+	return (v.bound == 0 || s.left.sub.Hosts[host].Inside <= v.bound) &&
+		s.left.fits(s.left.inside(host, vnet.Forward), v.min[vnet.Forward]) &&
 		s.left.fits(s.left.inside(host, vnet.Reverse), v.min[vnet.Reverse])
 }
 

@@ -39,6 +39,7 @@ func (t *totals) onHosts() error {
 		for _, kind := range summed {
 			t.inSpan(kind, span)
 		}
+		t.onMachine(span)
 	}
 	return t.reasons()
 }
@@ -128,6 +129,21 @@ func (t *totals) inSpan(kind resource, span int) {
 		if need[g] > free[g] && offered[g] > 0 {
 			t.note(g, t.lacking(g, kind, span, need[g], free[g], offered[g]))
 		}
+	}
+}
+
+// onMachine compares what the links need with what is left of the machine that
+// all hosts are.
+func (t *totals) onMachine(span int) {
+	if t.sub.Forwards == 0 {
+		return
+	}
+	need, i := int64(0), t.left.machine()
+	for _, n := range t.problem.nodes {
+		need += n.need(carrying)[span]
+	}
+	if free := t.left.left[int(i)*t.left.spans+span]; need > free {
+		t.note(0, t.lacking(0, carrying, span, need/2, free/2, t.left.capacity(i)/2)+": all hosts are one machine")
 	}
 }
 

@@ -235,11 +235,14 @@ func (b *Book) Plans() map[vnet.HostID]plan.Host { return b.rollout.Plans() }
 // Plan is that of one host.
 func (b *Book) Plan(host vnet.HostID) (plan.Host, bool) { return b.rollout.Plan(host) }
 
-// SetVerdict stores the outcome of a check with its lease.
+// SetVerdict stores the outcome of a check with the lease that it was about.
 func (b *Book) SetVerdict(id vnet.LeaseID, v vnet.Verdict) error {
 	e, ok := b.entries[id]
 	if !ok {
 		return fmt.Errorf("store verdict of %s: %w", id, ErrUnknown)
+	}
+	if e.Serial != v.Serial {
+		return fmt.Errorf("store verdict of %s: %w: another lease has the name now", id, ErrConflict)
 	}
 	e.Verdict = &v
 	b.touch(e)

@@ -107,11 +107,14 @@ func TestVerdictIsKeptWithItsLease(t *testing.T) {
 	b := pair(t)
 	l := admit(t, b, "alice/net", "a@h1", "b@h2", "a-b=1")
 	b.Saved()
-	if err := b.SetVerdict(l.ID(), vnet.Verdict{Network: "net", OK: true, Time: noon}); err != nil {
+	if err := b.SetVerdict(l.ID(), vnet.Verdict{Network: "net", Serial: l.Serial, OK: true, Time: noon}); err != nil {
 		t.Fatal(err)
 	}
 	if c := b.Changes(); len(c.Leases) != 1 || c.Leases[0].Verdict == nil || !c.Leases[0].Verdict.OK {
 		t.Fatalf("to save: %+v", c.Leases)
+	}
+	if err := b.SetVerdict(l.ID(), vnet.Verdict{Serial: l.Serial + 1}); !errors.Is(err, ErrConflict) {
+		t.Fatalf("a verdict of another lease of that name: %v", err)
 	}
 	if err := b.SetVerdict(parseID("alice/none"), vnet.Verdict{}); !errors.Is(err, ErrUnknown) {
 		t.Fatalf("got %v", err)

@@ -42,7 +42,7 @@ func (b *Book) prepared(sub vnet.Substrate) *prepared {
 func (b *Book) engine(sub vnet.Substrate) (*embed.Engine, error) {
 	p := b.prepared(sub)
 	if p.engine == nil {
-		e, err := embed.NewPart(sub, b.sub)
+		e, err := embed.NewPart(sub.WithDelays(), b.sub.WithDelays())
 		if err != nil {
 			return nil, err
 		}

@@ -19,20 +19,23 @@ func local(network vnet.VNetID, rate vnet.Rate) vnet.Request {
 
 func TestAdmissionCountsOnNoMoreThanWasMeasured(t *testing.T) {
 	b := pair(t)
-	if _, err := b.Admit(noon, local("first", 5*vnet.Gbit), 1000); err != nil {
+	var rejection *vnet.Rejection
+	if _, err := b.Admit(noon, local("large", vnet.DefaultHostCapacity+8), 1000); !errors.As(err, &rejection) || rejection.Offer == nil {
+		t.Fatal("more than is assumed of a host that nobody measured is not refused with an offer:", err)
+	}
+	if _, err := b.Admit(noon, local("first", 2*vnet.Gbit), 1000); err != nil {
 		t.Fatal("before it is measured:", err)
 	}
-	if err := b.Measured(noon, "h1", 3*vnet.Gbit); !errors.Is(err, ErrConflict) {
+	if err := b.Measured(noon, "h1", vnet.Measurement{Measured: vnet.Gbit}); !errors.Is(err, ErrConflict) {
 		t.Fatal("less measured than is booked:", err)
 	}
 	if err := b.Release(noon, vnet.LeaseID{Tenant: "alice", Network: "first"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Measured(noon, "h1", 3*vnet.Gbit); err != nil {
+	if err := b.Measured(noon, "h1", vnet.Measurement{Measured: vnet.Gbit}); err != nil {
 		t.Fatal(err)
 	}
-	var rejection *vnet.Rejection
-	if _, err := b.Admit(noon, local("second", 5*vnet.Gbit), 1000); !errors.As(err, &rejection) || rejection.Offer == nil {
+	if _, err := b.Admit(noon, local("second", 2*vnet.Gbit), 1000); !errors.As(err, &rejection) || rejection.Offer == nil {
 		t.Fatal("more than was measured is not refused with an offer:", err)
 	}
 	if _, err := b.Admit(noon, *rejection.Offer, 1000); err != nil {
@@ -46,7 +49,7 @@ func TestLinksCarryNoMoreThanTheirHostsForward(t *testing.T) {
 	rate := b.Substrate().Links[0].Leasable() / 2
 	across := local("across", rate)
 	across.Nodes[1].Host = "h2"
-	if err := b.Measured(noon, "h2", rate/2); err != nil {
+	if err := b.Measured(noon, "h2", vnet.Measurement{Measured: rate / 2}); err != nil {
 		t.Fatal(err)
 	}
 	var rejection *vnet.Rejection
@@ -62,7 +65,7 @@ func TestLinksCarryNoMoreThanTheirHostsForward(t *testing.T) {
 func TestAHostForwardsForAllItsLinks(t *testing.T) {
 	b := pair(t)
 	most := b.Substrate().Links[0].Leasable()
-	if err := b.Measured(noon, "h1", most); err != nil {
+	if err := b.Measured(noon, "h1", vnet.Measurement{Measured: most}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Admit(noon, local("inside", most/4), 1000); err != nil { // half of what it can
@@ -90,7 +93,7 @@ func TestAHostForwardsForAllItsLinks(t *testing.T) {
 func TestMeasuredOutlivesANewDescription(t *testing.T) {
 	b := pair(t)
 	described := b.Substrate()
-	if err := b.Measured(noon, "h2", vnet.Gbit); err != nil {
+	if err := b.Measured(noon, "h2", vnet.Measurement{Measured: vnet.Gbit}); err != nil {
 		t.Fatal(err)
 	}
 	b.KeepMeasured(&described)
@@ -105,9 +108,39 @@ func TestMeasuredOutlivesANewDescription(t *testing.T) {
 	}
 }
 
+// Hosts that are one machine forward no more than that, however it is spread.
+func TestOneMachineForwardsForAllHosts(t *testing.T) {
+	sub := pair(t).Substrate()
+	sub.Forwards = 600 * vnet.Mbit
+	b := New(sub)
+	across := local("across", 200*vnet.Mbit) // both ways
+	across.Nodes[1].Host = "h2"
+	if _, err := b.Admit(noon, across, 1000); err != nil {
+		t.Fatal(err)
+	}
+	var rejection *vnet.Rejection
+	if _, err := b.Admit(noon, local("inside", 200*vnet.Mbit), 1000); !errors.As(err, &rejection) || rejection.Offer == nil {
+		t.Fatal("more than the machine forwards is not refused with an offer:", err)
+	}
+	if text := strings.Join(rejection.Reasons, "\n"); text != "the network needs 400Mbit of forwarding, and all hosts together have 200Mbit free in this window: all hosts are one machine" {
+		t.Error("the reasons:", text)
+	}
+	if got := rejection.Offer.Links[0].Bandwidth[0].Min; got != 100*vnet.Mbit {
+		t.Errorf("offered are %s", got)
+	}
+	if _, err := b.Admit(noon, *rejection.Offer, 1000); err != nil {
+		t.Error("the offer:", err)
+	}
+	best := local("best", vnet.Mbit)
+	best.Links[0].Bandwidth = [2]vnet.Bandwidth{}
+	if _, err := b.Admit(noon, best, 1000); err != nil {
+		t.Error("best effort needs no part of it:", err)
+	}
+}
+
 func TestMeasuredHostMustExist(t *testing.T) {
 	var bad *vnet.FieldError
-	if err := pair(t).Measured(noon, "h9", vnet.Gbit); !errors.As(err, &bad) {
+	if err := pair(t).Measured(noon, "h9", vnet.Measurement{Measured: vnet.Gbit}); !errors.As(err, &bad) {
 		t.Error(err)
 	}
 }

@@ -43,31 +43,18 @@ func (s *search) stretch(r vnet.Request, named map[string]bool) (vnet.Request, b
 	if !ok {
 		return r, false
 	}
+	engine, err := s.book.engine(s.book.sub)
+	if err != nil {
+		return r, false
+	}
 	longer := rewrite(r)
 	eachLink(&longer, func(l *vnet.VirtualLink) {
 		if named[l.Name] && l.Latency > 0 {
-			l.Latency = max(l.Latency, s.latency(mapping, *l))
+			l.Latency = max(l.Latency, engine.Latency(*l, mapping))
 		}
 	})
 	changes, _ := latencyChanges(s.now, r, longer)
 	return longer, len(changes) > 0 && s.fits(longer)
-}
-
-// latency of the slowest path that carries a link.
-func (s *search) latency(m vnet.Mapping, l vnet.VirtualLink) time.Duration {
-	slowest := time.Duration(0)
-	for _, share := range m.Paths(l.Name) {
-		hops, err := s.book.sub.Walk(m.Nodes[l.Ends[0]], share.Path)
-		if err != nil {
-			return vnet.MaxLatency
-		}
-		sum := time.Duration(0)
-		for _, hop := range hops {
-			sum += hop.Link.Latency
-		}
-		slowest = max(slowest, sum)
-	}
-	return slowest
 }
 
 // latencyChanges names the bounds that differ, and the largest growth.

@@ -15,7 +15,7 @@ import (
 // nothing changes, if a live lease would lose what it stands on or what was
 // booked would exceed what is left.
 func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
-	engine, err := embed.New(sub)
+	engine, err := embed.New(sub.WithDelays())
 	if err != nil {
 		return fmt.Errorf("set substrate: %w", err)
 	}
@@ -81,14 +81,17 @@ func overbooked(engine *embed.Engine, cal *calendar.Calendar, bookings []calenda
 
 // Measured notes what a host was found to carry. It is refused like
 // SetSubstrate when more than that is booked.
-func (b *Book) Measured(now time.Time, host vnet.HostID, rate vnet.Rate) error {
+func (b *Book) Measured(now time.Time, host vnet.HostID, m vnet.Measurement) error {
 	sub := b.sub
 	sub.Hosts = slices.Clone(sub.Hosts)
 	i := slices.IndexFunc(sub.Hosts, func(h vnet.SubstrateNode) bool { return h.Name == host })
 	if i < 0 {
 		return &vnet.FieldError{Path: "host", Problem: fmt.Sprintf("there is no host %s", host)}
 	}
-	sub.Hosts[i].Measured = rate
+	if sub.Hosts[i].Measurement == m {
+		return nil
+	}
+	sub.Hosts[i].Measurement = m
 	sub.SpreadMeasured()
 	if err := sub.Check(); err != nil {
 		return err
@@ -110,8 +113,8 @@ func (b *Book) KeepMeasured(sub *vnet.Substrate) {
 		}
 	}
 	for i, h := range sub.Hosts {
-		if old, ok := b.sub.HostOf(string(h.Name)); ok && h.Measured == 0 {
-			sub.Hosts[i].Measured = old.Measured
+		if old, ok := b.sub.HostOf(string(h.Name)); ok && h.Measurement == (vnet.Measurement{}) {
+			sub.Hosts[i].Measurement = old.Measurement
 		}
 	}
 	sub.SpreadMeasured()

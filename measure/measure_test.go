@@ -156,6 +156,12 @@ func TestJudge(t *testing.T) {
 			"TCP got 0.091 Mbit/s, under the guaranteed 0.1 Mbit/s"},
 		{"1 % where frames are many", vnet.LinkVerdict{Max: 10 * m, Alloc: 10 * m, TCP: 10 * m, UDP: 10110 * m / 1000}, short,
 			"UDP took 10.11 Mbit/s, over the allocated 10 Mbit/s"},
+		{"fast enough", vnet.LinkVerdict{Min: m, Max: m, Alloc: m, TCP: m, UDP: m, Latency: 100, LatencyBound: 100}, all, Kept},
+		{"too slow", vnet.LinkVerdict{Min: m, Max: m, Alloc: m, TCP: m, UDP: m, Latency: 41.5, LatencyBound: 1}, all,
+			"half the median round trip was 41.5 us, over the bound of 1 us"},
+		{"best effort, too slow", vnet.LinkVerdict{TCP: m, UDP: m, UDPLoss: 1, Latency: 1500, LatencyBound: 1000}, all,
+			"half the median round trip was 1500 us, over the bound of 1000 us"},
+		{"slow without a bound", vnet.LinkVerdict{Min: m, Max: m, Alloc: m, TCP: m, UDP: m, Latency: 1e6}, all, Kept},
 		{"nothing measured", vnet.LinkVerdict{Min: 100 * m, Max: 100 * m, Alloc: 100 * m}, Scope{}, Kept},
 	} {
 		ok, why := Judge(c.l, c.done)

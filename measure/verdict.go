@@ -37,15 +37,15 @@ func (s Scope) grain() float64 {
 
 // Judge decides whether one direction of a link kept its promise and says in
 // words what failed, or Kept. A guarantee holds for the worse of TCP and UDP.
-// Best effort promises nothing but that some traffic passes.
+// Best effort promises nothing of rates but that some traffic passes.
 func Judge(l vnet.LinkVerdict, done Scope) (ok bool, why string) {
 	if (done.TCP || done.UDP) && l.TCP == 0 && l.UDP == 0 {
 		return false, "no traffic passed"
 	}
+	faults := judgeLatency(l)
 	if l.Max == 0 {
-		return true, Kept
+		done = Scope{}
 	}
-	var faults []string
 	if done.TCP {
 		faults = append(faults, judgeRate("TCP", l.TCP, l, done.grain())...)
 	}
@@ -66,6 +66,14 @@ func Judge(l vnet.LinkVerdict, done Scope) (ok bool, why string) {
 		return false, strings.Join(faults, "; ")
 	}
 	return true, Kept
+}
+
+// judgeLatency holds the idle link against its bound.
+func judgeLatency(l vnet.LinkVerdict) []string {
+	if l.LatencyBound == 0 || l.Latency <= l.LatencyBound {
+		return nil
+	}
+	return []string{fmt.Sprintf("half the median round trip was %.4g us, over the bound of %.4g us", l.Latency, l.LatencyBound)}
 }
 
 // judgeRate allows the tolerances or, where frames are few, the grain.

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"sublet/vnet"
 )
@@ -18,6 +19,8 @@ type Stream struct {
 	Rate      vnet.Rate // that it is to have; 0: best effort
 	Fills     bool      // From; else it is asked for less than that carries
 	Saturates bool      // fills To too
+	// Latency is the sum of the bounds on what it crosses; 0: not all have one.
+	Latency time.Duration
 }
 
 // DirectedLink is one direction of a virtual link.
@@ -102,8 +105,15 @@ func (c *streams) begin(from vnet.Station, stations []vnet.Station) {
 		Rate:  rate, Fills: fills, Saturates: c.left[down(*best)] == rate,
 	}
 	c.used[down(*best)] = true
+	bounded := true
 	for _, d := range c.path(from, *best) {
 		c.left[d] -= rate
+		link, _ := c.top.Link(d.Link)
+		stream.Latency += link.Latency
+		bounded = bounded && link.Latency > 0
+	}
+	if !bounded {
+		stream.Latency = 0
 	}
 	c.list = append(c.list, stream)
 }

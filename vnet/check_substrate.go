@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"time"
 )
 
 // MinMTU is what every IPv4 host must accept (RFC 791); MaxMTU fills IPv4's
@@ -129,8 +130,20 @@ func (h SubstrateNode) check(path string) error {
 	if err := checkRate(path+".measured", h.Measured, true); err != nil {
 		return err
 	}
+	if len(h.Machine) > MaxMachine {
+		return fieldf(path+".machine", "it is longer than %d bytes", MaxMachine)
+	}
+	if h.Delay < 0 || h.Delay > MaxDelay {
+		return fieldf(path+".delay", "%s is not between 0 and %s", h.Delay, MaxDelay)
+	}
 	return checkRate(path+".capacity", h.Capacity, true)
 }
+
+// MaxMachine bounds the name of what a host was measured on, in bytes.
+const MaxMachine = 200
+
+// MaxDelay bounds what a host can have been found to add to a latency.
+const MaxDelay = time.Second
 
 func (s Substrate) checkLinks(kinds map[string]string) error {
 	names := make(map[string]bool)

@@ -1,6 +1,9 @@
 package vnet
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"net/netip"
 	"strings"
 	"time"
@@ -80,6 +83,17 @@ type Loss struct {
 // ID names the lease.
 func (l Lease) ID() LeaseID { return LeaseID{Tenant: l.Request.Tenant, Network: l.Request.Network} }
 
+// Digest names what a check of the lease is about: which lease it is, its
+// stage, where it is and what its links may use.
+func (l Lease) Digest() string {
+	text, err := json.Marshal([]any{l.Serial, l.Stage, l.Mapping, l.Addresses, l.Rates})
+	if err != nil { // of such types there is always a JSON
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
 // Topology is the one of the running stage.
 func (l Lease) Topology() Topology { return l.Request.At(l.Stage) }
 
@@ -111,12 +125,18 @@ type Rejection struct {
 
 func (r *Rejection) Error() string { return "refused: " + strings.Join(r.Reasons, "; ") }
 
-// Verdict is the outcome of a check, stored with its lease.
+// Verdict is the outcome of a check, which the server makes and stores with
+// its lease.
 type Verdict struct {
 	Network VNetID        `json:"network"`
+	Serial  uint64        `json:"serial"` // of the lease
+	Digest  string        `json:"digest"` // Lease.Digest when the check began
 	OK      bool          `json:"ok"`
 	Time    time.Time     `json:"time"`
 	Links   []LinkVerdict `json:"links"`
+	// Stale says that the lease's rates or mapping are not those that were
+	// measured.
+	Stale bool `json:"stale,omitempty"`
 }
 
 // LinkVerdict is what was promised and measured on one direction of a link.
@@ -138,6 +158,12 @@ type LinkVerdict struct {
 	UDP        Rate    `json:"udp_bps"`
 	UDPPayload Rate    `json:"udp_payload_bps"`
 	UDPLoss    float64 `json:"udp_loss"` // at 0.9 of the allocated rate, lost/sent
+
+	// Latency is half the median round trip of the idle link, LatencyBound what
+	// was promised; 0: nothing was. The median, since what is promised is the
+	// way: higher percentiles of an idle link say when a probe got a processor.
+	Latency      float64 `json:"latency_us"`
+	LatencyBound float64 `json:"latency_bound_us,omitempty"`
 
 	RTT50     float64 `json:"rtt_us_p50"` // idle
 	RTT99     float64 `json:"rtt_us_p99"`

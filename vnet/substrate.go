@@ -17,6 +17,9 @@ type Substrate struct {
 	// none. All links between switches cost the same there, equal ways are all
 	// used, and no two join the same switches.
 	Relays map[string]netip.Addr `json:"relays,omitempty"`
+	// Forwards is what all hosts forward together, where they share the
+	// processors of one machine, as those of a lab do; 0: each has its own.
+	Forwards Rate `json:"forwards_bps,omitempty"`
 }
 
 // MaxRelays is how many relays a packet's list has room for (datapath/iplb). A
@@ -32,16 +35,31 @@ type SubstrateNode struct {
 	// Capacity is what the host carries per direction between two nodes it
 	// hosts itself; 0 means what was measured, else DefaultHostCapacity.
 	Capacity Rate `json:"capacity_bps,omitempty"`
-	// Measured is what the host's processors were found to forward
-	// (sublet calibrate); 0: nobody has measured.
-	Measured Rate `json:"measured_bps,omitempty"`
+	Measurement
+	// Inside is the latency of a link between two of its nodes, as admission
+	// counts it; WithDelays fills it in.
+	Inside time.Duration `json:"-"`
 	// Down says that the operator reported it out of order. It is state, not
 	// configuration: substrate files do not state it.
 	Down bool `json:"down,omitempty"`
 }
 
-// DefaultHostCapacity stands in for a host's Capacity until it is measured.
-const DefaultHostCapacity = 10 * Gbit
+// Measurement is what a host was found to do (sublet calibrate).
+type Measurement struct {
+	// Measured is what its processors forward; 0: nobody has measured.
+	Measured Rate `json:"measured_bps,omitempty"`
+	// Delay is what it adds to a link's latency: half the round trip between two
+	// nodes, on it or by a tunnel to a host like it, whichever takes longer; 0:
+	// nobody has measured.
+	Delay      time.Duration `json:"delay_ns,omitempty"`
+	MeasuredAt time.Time     `json:"measured_at,omitzero"`
+	Machine    string        `json:"machine,omitempty"` // it was measured on: kernel and processors
+}
+
+// DefaultHostCapacity stands in for a host's Capacity until it is measured: what
+// one processor of a virtual machine forwards of frames of 900 bytes
+// (docs/measurements.md).
+const DefaultHostCapacity = 2 * Gbit
 
 // Carries is Capacity with its default, but never more than was measured.
 func (n SubstrateNode) Carries() Rate {
@@ -52,6 +70,30 @@ func (n SubstrateNode) Carries() Rate {
 		return DefaultHostCapacity
 	}
 	return n.Capacity
+}
+
+// DefaultDelay stands in for a host's Delay until it is measured: twice what
+// hosts with an idle processor of 2020 take (docs/measurements.md).
+const DefaultDelay = 100 * time.Microsecond
+
+// WithDelays is the substrate with what its hosts add to latencies: between two
+// nodes of a host its delay, and half of it at each end of a link that is at a
+// host, so that every tunnel counts once.
+func (s Substrate) WithDelays() Substrate {
+	delays := make(map[string]time.Duration, len(s.Hosts))
+	s.Hosts, s.Links = slices.Clone(s.Hosts), slices.Clone(s.Links)
+	for i := range s.Hosts {
+		h := &s.Hosts[i]
+		if h.Inside = h.Delay; h.Delay == 0 {
+			h.Inside = DefaultDelay
+		}
+		delays[string(h.Name)] = h.Inside
+	}
+	for i := range s.Links {
+		l := &s.Links[i]
+		l.Latency += (delays[l.Ends[0]] + delays[l.Ends[1]]) / 2
+	}
+	return s
 }
 
 // SubstrateLink joins two substrate nodes. Capacity counts tenants' frames per
@@ -150,7 +192,7 @@ func (s Substrate) LinkOf(name string) (SubstrateLink, bool) {
 // hosts that are.
 func (s Substrate) Working() Substrate {
 	down := make(map[string]bool)
-	working := Substrate{Switches: s.Switches, Relays: s.Relays}
+	working := Substrate{Switches: s.Switches, Relays: s.Relays, Forwards: s.Forwards}
 	for _, h := range s.Hosts {
 		if down[string(h.Name)] = h.Down; !h.Down {
 			working.Hosts = append(working.Hosts, h)

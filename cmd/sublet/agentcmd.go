@@ -41,6 +41,7 @@ type agentOptions struct {
 	host, data, cgroup, listen string
 	workers                    int
 	level                      slog.Level
+	calibrate                  time.Duration
 	uncut                      bool
 	spread                     spreadRun
 }
@@ -67,6 +68,7 @@ sublet paths run does (docs/multipath.md).`,
 	o.spread.spreadFlags(c)
 	f.BoolVar(&o.uncut, "uncut", false, "the wires to all other hosts take large packets uncut: only within one kernel, as in a lab")
 	logLevel(f, &o.level)
+	f.DurationVar(&o.calibrate, "calibrate-after", 30*time.Second, "measure what this machine forwards once the agent has run for so long, if nobody has and no network runs on it; 0: never")
 	f.IntVar(&o.workers, "workers", agent.DefaultWorkers, "steps done at once")
 	return c
 }
@@ -140,6 +142,9 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		return err
 	}
 	defer d.serve(ctx, listener, o.listen != "")()
+	if o.calibrate > 0 {
+		go a.keepMeasured(ctx, keeper.Host, o.calibrate, log)
+	}
 	keeper.Run(ctx)
 	return nil
 }

@@ -26,12 +26,17 @@ func (a *app) calibrate() *cobra.Command {
 out of namespaces on this machine, and measure how many packets of several
 sizes one processor forwards in a second of its time. What the slowest of them
 does with frames of 900 bytes, the mean that promises are made for, on all
-processors is what the machine can carry.
+processors is what the machine can carry. The slower of link and tunnel, and a
+quarter of that to spare, is what it adds to a link's latency.
 
-With HOST, the substrate host that this machine is, the result is given to the
-server: from then on admission refuses what the host cannot carry, inside it,
-on a link of its, or all together. It takes
-some 15 s and a processor; measure on an idle machine.`,
+The result is kept in ` + measuredFile + `, where labs find it. With HOST, the
+substrate host that this machine is, it is given to the server too: from then on
+admission refuses what the host cannot carry, inside it, on a link of its, or all
+together. It takes some 15 s and a processor.
+
+Agents do this by themselves, at the lowest priority, while no network runs on
+their host: when nobody has, every 90 days, and when the kernel or the processors
+are others (sublet agent --calibrate-after).`,
 		Example:           "  sublet calibrate\n  sublet calibrate h1 -o json",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeHost,
@@ -51,6 +56,8 @@ type calibration struct {
 	Processors int        `json:"processors"`
 	Paths      []pathRate `json:"paths"`
 	Carries    vnet.Rate  `json:"carries_bps"` // tenants' frames of plan.MeanFrame, all processors
+	// Delay is what the machine adds to a link's latency, with some to spare.
+	Delay time.Duration `json:"delay_ns"`
 }
 
 // pathRate is what one processor forwards of one kind of path.
@@ -75,8 +82,12 @@ func (a *app) runCalibration(ctx context.Context, hosts []string, window time.Du
 	if err != nil {
 		return err
 	}
+	m := vnet.Measurement{Measured: result.Carries, Delay: result.Delay, MeasuredAt: time.Now().UTC().Truncate(time.Second), Machine: thisMachine()}
+	if err := remember(measuredFile, m); err != nil {
+		return fmt.Errorf("keep what was measured: %w", err)
+	}
 	for _, host := range hosts {
-		if err := a.client().Measured(ctx, vnet.HostID(host), result.Carries); err != nil {
+		if err := a.client().Measured(ctx, vnet.HostID(host), m); err != nil {
 			return err
 		}
 	}
@@ -87,7 +98,7 @@ func (a *app) runCalibration(ctx context.Context, hosts []string, window time.Du
 	if err := a.print(result, "PATH FRAME MPPS-PER-CORE RATE-PER-CORE", rows); err != nil || a.format != "table" {
 		return err
 	}
-	fmt.Fprintf(a.out, "\ncarries %s on %d processors\n", readable(result.Carries), result.Processors)
+	fmt.Fprintf(a.out, "\ncarries %s on %d processors; adds %s to a link's latency\n", readable(result.Carries), result.Processors, result.Delay)
 	return nil
 }
 
@@ -158,6 +169,13 @@ func (c *calibration) measure(ctx context.Context, g *ground.Ground, window time
 		from, to, err := g.Ends(l, "a", "z")
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind.path, err)
+		}
+		if len(l.Request.Links) == 1 { // a link inside a host, or a tunnel
+			d, err := delay(ctx, g, l)
+			if err != nil {
+				return fmt.Errorf("%s: %w", kind.path, err)
+			}
+			c.Delay = max(c.Delay, d)
 		}
 		for _, size := range frameSizes {
 			packets, err := blast.Arrive(from, to, size, 0, window)

@@ -23,7 +23,7 @@ func across(l vnet.Lease, streams []plan.Stream) []probe.Target {
 			FromIf: c.Ports[0].Interface, ToIf: c.Ports[1].Interface,
 			FromAddr: c.Ports[0].Address, ToAddr: c.Ports[1].Address,
 			MTU: c.Ports[0].MTU, Min: min(asked.Min, c.Rate), Max: asked.Max,
-			Alloc: c.Rate, Open: asked.Max == vnet.Unbounded,
+			Latency: c.Latency, Alloc: c.Rate, Open: asked.Max == vnet.Unbounded,
 		}
 		if t.Open || t.Max > c.Rate && c.Rate < l.Rates[c.From.Link][c.From.Dir] { // a switch's port, or who receives, takes less
 			t.Max = t.Alloc
@@ -69,6 +69,11 @@ func behind(l vnet.Lease, streams []plan.Stream, measured []vnet.LinkVerdict) []
 		}
 		if !c.Fills {
 			measured[i] = partly(v, c.Rate, l.Rates[c.From.Link][c.From.Dir])
+		}
+	}
+	for i, v := range measured {
+		if link, _ := top.Link(v.Name); link.Latency > 0 && v.LatencyBound == 0 {
+			measured[i].Why += "; its bound on latency is not judged: other links of the way have none"
 		}
 	}
 	for _, link := range top.Links {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,15 +28,23 @@ func (a *app) hosts() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			sub, err := a.client().Substrate(c.Context())
+			if err != nil {
+				return err
+			}
 			var rows [][]string
 			for _, h := range hosts {
 				rows = append(rows, []string{
 					string(h.Name), orDash(h.Site), agentState(h), fmt.Sprint(h.Nodes),
-					fmt.Sprintf("%s/%s", h.CPUFree, h.CPU), fmt.Sprintf("%s/%s", h.MemFree, h.Memory),
+					fmt.Sprintf("%s/%s", h.CPUFree, h.CPU), fmt.Sprintf("%s/%s", h.MemFree, h.Memory), carriesOf(h),
 					fmt.Sprintf("%d/%d", h.Applied, h.Revision), fmt.Sprint(h.Errors), fmt.Sprint(h.Drift), hostNote(h),
 				})
 			}
-			return a.print(hosts, "HOST SITE AGENT NODES CPU-FREE MEMORY-FREE PLAN ERRORS REPAIRS NOTE", rows)
+			if err := a.print(hosts, "HOST SITE AGENT NODES CPU-FREE MEMORY-FREE CARRIES PLAN ERRORS REPAIRS NOTE", rows); err != nil || a.format != "table" || sub.Forwards == 0 {
+				return err
+			}
+			fmt.Fprintf(a.out, "all hosts are one machine, which is counted on to carry %s in all\n", readable(sub.Forwards))
+			return nil
 		},
 	})
 }
@@ -46,6 +55,15 @@ func hostNote(h api.Host) string {
 		return "its agent was never heard of since the server started"
 	}
 	return orDash(strings.Join(h.Lacks, "; "))
+}
+
+// carriesOf is what a host is counted on to carry between its own nodes, and
+// since when that is known.
+func carriesOf(h api.Host) string {
+	if h.Measured == 0 {
+		return readable(h.Carries) + " (not measured)"
+	}
+	return readable(h.Carries) + " (measured " + h.MeasuredAt.Local().Format(time.DateOnly) + ")"
 }
 
 // agentState is what is known of a host: that it is down, or its agent.

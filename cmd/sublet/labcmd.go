@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -81,6 +83,8 @@ file, a switch with that many hosts.`,
 			if err != nil {
 				return err
 			}
+			m, measured := remembered(measuredFile, time.Now())
+			sub = onThisMachine(sub, m, measured, runtime.NumCPU())
 			ospf, err := a.speaksOSPF(routing, sub)
 			if err != nil {
 				return err

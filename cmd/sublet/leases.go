@@ -220,7 +220,14 @@ func checked(v *vnet.Verdict) string {
 	switch {
 	case v == nil:
 		return "-"
-	case v.OK:
+	case v.Stale: // of other rates or places than the present ones
+		return outcome(v.OK) + " (stale)"
+	}
+	return outcome(v.OK)
+}
+
+func outcome(kept bool) string {
+	if kept {
 		return "kept"
 	}
 	return "broken"

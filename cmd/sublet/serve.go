@@ -114,6 +114,7 @@ func (a *app) serverConfig(o serveOptions) (config api.Config, err error) {
 		return config, badInput{fmt.Errorf("--moves %d is not between 0 and 8", o.moves)}
 	}
 	config.Prices, config.Moves = &o.prices, &o.moves
+	config.Checker = measureLease
 	if o.substrate != "" {
 		sub, err := a.readSubstrate(o.substrate)
 		if err != nil {

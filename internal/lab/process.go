@@ -46,7 +46,7 @@ func start(spec Spec, l *layout, s *state, substrate string) error {
 		if err != nil {
 			return err
 		}
-		err = s.start(ns, "agent-"+host, spec.Exe, "agent", "--host", host, "--run", spec.Run, "--cgroup", Cgroup(spec.Run), "--data", filepath.Join(spec.Run, "agent"), "--uncut")
+		err = s.start(ns, "agent-"+host, spec.Exe, "agent", "--host", host, "--run", spec.Run, "--cgroup", Cgroup(spec.Run), "--data", filepath.Join(spec.Run, "agent"), "--uncut", "--calibrate-after", "0")
 		ns.Close()
 		if err != nil {
 			return err

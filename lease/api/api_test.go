@@ -28,6 +28,7 @@ type rig struct {
 	policy *vnet.Policy
 	log    *lockedBuffer
 	sub    vnet.Substrate
+	check  Checker
 
 	store  *store.Store
 	server *Server
@@ -63,7 +64,7 @@ func newRigOn(t testing.TB, sub vnet.Substrate) *rig {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, dir: dir, log: &lockedBuffer{}, sub: sub}
+	r := &rig{t: t, dir: dir, log: &lockedBuffer{}, sub: sub, check: allKept}
 	r.start()
 	t.Cleanup(func() { r.stop() })
 	return r
@@ -89,7 +90,8 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 	server, err := New(context.Background(), Config{Store: r.store, Substrate: &r.sub, Limits: r.limits, Policy: r.policy,
-		Log: slog.New(slog.NewJSONHandler(r.log, nil))})
+		Checker: func(ctx context.Context, job CheckJob) (vnet.Verdict, error) { return r.check(ctx, job) },
+		Log:     slog.New(slog.NewJSONHandler(r.log, nil))})
 	if err != nil {
 		r.t.Fatal(err)
 	}

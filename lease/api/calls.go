@@ -1,8 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -86,9 +89,38 @@ func (c *Client) Release(ctx context.Context, id vnet.LeaseID) (vnet.Lease, erro
 	return l, c.do(ctx, http.MethodDelete, leasePath(id), nil, &l)
 }
 
-// SetVerdict stores the outcome of a check with its lease.
-func (c *Client) SetVerdict(ctx context.Context, id vnet.LeaseID, v vnet.Verdict) error {
-	return c.do(ctx, http.MethodPut, leasePath(id)+"/verdict", v, nil)
+// Check has the server measure a lease, and returns the verdict that it stored.
+// duration is that of each measuring window, 0 for the default; progress is
+// told what begins. Errors: ErrNotFound, ErrConflict when it does not run or is
+// being checked already.
+func (c *Client) Check(ctx context.Context, id vnet.LeaseID, duration time.Duration, progress func(phase string)) (vnet.Verdict, error) {
+	request, err := c.request(ctx, http.MethodPost, leasePath(id)+"/check", CheckAsk{Duration: duration})
+	if err != nil {
+		return vnet.Verdict{}, err
+	}
+	request.Header.Set("Accept", ndjson)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return vnet.Verdict{}, c.explain(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= 300 {
+		return vnet.Verdict{}, readProblem(response)
+	}
+	lines := json.NewDecoder(io.LimitReader(response.Body, maxAnswer))
+	for {
+		var line CheckLine
+		if err := lines.Decode(&line); err != nil {
+			return vnet.Verdict{}, cmp.Or(ctx.Err(), errBrokeOff)
+		}
+		switch {
+		case line.Verdict != nil:
+			return *line.Verdict, nil
+		case line.Problem != nil:
+			return vnet.Verdict{}, line.Problem.asError()
+		}
+		progress(line.Phase)
+	}
 }
 
 // waitFor is how long one long poll lasts.
@@ -174,8 +206,8 @@ func (c *Client) Traffic(ctx context.Context, id vnet.LeaseID, host vnet.HostID)
 }
 
 // Measured gives admission what a host was found to carry.
-func (c *Client) Measured(ctx context.Context, host vnet.HostID, rate vnet.Rate) error {
-	return c.do(ctx, http.MethodPut, "/v1/hosts/"+url.PathEscape(string(host))+"/measured", Measured{Rate: rate}, nil)
+func (c *Client) Measured(ctx context.Context, host vnet.HostID, m vnet.Measurement) error {
+	return c.do(ctx, http.MethodPut, "/v1/hosts/"+url.PathEscape(string(host))+"/measured", m, nil)
 }
 
 // Paths reads what a host's routers and switches forward, and how.

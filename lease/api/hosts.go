@@ -25,8 +25,12 @@ type Host struct {
 	Applied  uint64      `json:"applied"`  // of the plan it has
 	Errors   int         `json:"errors"`   // things its agent could not do
 	Drift    uint64      `json:"drift"`    // repairs since its agent started
-	Down     bool        `json:"down,omitempty"`
-	Lacks    []string    `json:"lacks,omitempty"` // what its ports need and its agent does not see
+	// Carries is what admission counts on between two of its nodes, per direction;
+	// of its measurement, if there is one.
+	Carries vnet.Rate `json:"carries_bps"`
+	vnet.Measurement
+	Down  bool     `json:"down,omitempty"`
+	Lacks []string `json:"lacks,omitempty"` // what its ports need and its agent does not see
 }
 
 // AgentState is a host's agent's.
@@ -58,6 +62,9 @@ func (s *Server) getHosts(w http.ResponseWriter, _ *http.Request, c *call) error
 			if seen := s.agents[h.Name].report.Interfaces; len(seen) > 0 && c.Operator {
 				h.Lacks = plan.Lacks(links[h.Name], h.Name, seen)
 			}
+			if !c.Operator && c.Host != h.Name {
+				h.Machine = ""
+			}
 		}
 		return nil
 	})
@@ -78,14 +85,9 @@ func linksOf(sub vnet.Substrate) map[vnet.HostID][]vnet.SubstrateLink {
 	return links
 }
 
-// Measured is what a host's processors were found to forward.
-type Measured struct {
-	Rate vnet.Rate `json:"measured_bps"`
-}
-
 // putMeasured gives admission what a host can carry.
 func (s *Server) putMeasured(w http.ResponseWriter, r *http.Request, c *call) error {
-	var m Measured
+	var m vnet.Measurement
 	if err := s.decode(w, r, c, &m); err != nil {
 		return err
 	}
@@ -94,7 +96,11 @@ func (s *Server) putMeasured(w http.ResponseWriter, r *http.Request, c *call) er
 		if _, ok := b.Substrate().HostOf(string(host)); !ok {
 			return noSuchHost(host)
 		}
-		return b.Measured(now, host, m.Rate)
+		if m.MeasuredAt.IsZero() || m.MeasuredAt.After(now) {
+			m.MeasuredAt = now
+		}
+		m.MeasuredAt = m.MeasuredAt.UTC().Truncate(time.Second)
+		return b.Measured(now, host, m)
 	})
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
@@ -121,7 +127,7 @@ func hostsNow(sub vnet.Substrate, leases []vnet.Lease, shown func(vnet.TenantID)
 	hosts := make([]Host, len(sub.Hosts))
 	byName := make(map[vnet.HostID]*Host, len(hosts))
 	for i, n := range sub.Hosts {
-		hosts[i] = Host{Name: n.Name, Site: n.Site, CPU: n.CPU, CPUFree: n.CPU, Memory: n.Memory, MemFree: n.Memory, Down: n.Down}
+		hosts[i] = Host{Name: n.Name, Site: n.Site, CPU: n.CPU, CPUFree: n.CPU, Memory: n.Memory, MemFree: n.Memory, Down: n.Down, Carries: n.Carries(), Measurement: n.Measurement}
 		byName[n.Name] = &hosts[i]
 	}
 	for _, l := range active(leases) {
@@ -245,7 +251,10 @@ func (s *Server) getSubstrate(w http.ResponseWriter, _ *http.Request, c *call) e
 		return err
 	}
 	if !c.Operator {
-		sub.Links = slices.Clone(sub.Links)
+		sub.Hosts, sub.Links = slices.Clone(sub.Hosts), slices.Clone(sub.Links)
+		for i := range sub.Hosts {
+			sub.Hosts[i].Machine = ""
+		}
 		for i := range sub.Links {
 			sub.Links[i].Ports = [2]vnet.Port{}
 		}

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"sublet/vnet"
 )
@@ -30,10 +29,7 @@ func TestLifeOfALease(t *testing.T) {
 	}
 	checkViews(t, must[[]Host](t)(c.Hosts(ctx)), must[[]Link](t)(c.Links(ctx)))
 
-	verdict := vnet.Verdict{Network: "net", OK: true, Time: time.Now().UTC().Round(0)}
-	if err := c.SetVerdict(ctx, id, verdict); err != nil {
-		t.Fatal(err)
-	}
+	verdict := must[vnet.Verdict](t)(c.Check(ctx, id, 0, func(string) {}))
 	if l = must[vnet.Lease](t)(c.Lease(ctx, id)); !reflect.DeepEqual(l.Verdict, &verdict) {
 		t.Errorf("verdict %+v, want %+v", l.Verdict, verdict)
 	}
@@ -98,7 +94,7 @@ func TestTenantsAreStrangers(t *testing.T) {
 	for name, do := range map[string]func(id vnet.LeaseID) error{
 		"get":     func(id vnet.LeaseID) error { _, err := bin.Lease(ctx, id); return err },
 		"release": func(id vnet.LeaseID) error { _, err := bin.Release(ctx, id); return err },
-		"verdict": func(id vnet.LeaseID) error { return bin.SetVerdict(ctx, id, vnet.Verdict{Network: id.Network}) },
+		"check":   func(id vnet.LeaseID) error { _, err := bin.Check(ctx, id, 0, func(string) {}); return err },
 		"exec":    func(id vnet.LeaseID) error { return bin.do(ctx, "GET", NodePath(id, "a", "exec"), nil, nil) },
 		"probe":   func(id vnet.LeaseID) error { return bin.do(ctx, "POST", NodePath(id, "a", "probe"), nil, nil) },
 		"capture": func(id vnet.LeaseID) error { return bin.do(ctx, "GET", CapturePath(id, "ab"), nil, nil) },

@@ -106,7 +106,7 @@ func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) erro
 			leases = append(leases, b.Of(c.Tenant)...)
 		}
 		for i := range leases {
-			leases[i] = metered(leases[i], now)
+			leases[i] = presented(leases[i], now)
 		}
 		return nil
 	})
@@ -116,8 +116,14 @@ func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) erro
 	return answer(w, http.StatusOK, leases)
 }
 
-// metered brings a running lease's account to the present.
-func metered(l vnet.Lease, now time.Time) vnet.Lease {
+// presented brings a lease's account to the present, and says whether it is
+// still what its verdict is about.
+func presented(l vnet.Lease, now time.Time) vnet.Lease {
+	if l.Verdict != nil {
+		verdict := *l.Verdict
+		verdict.Stale = verdict.Digest != l.Digest()
+		l.Verdict = &verdict
+	}
 	if l.State != vnet.Running {
 		return l
 	}
@@ -141,7 +147,7 @@ func (s *Server) leaseOf(id vnet.LeaseID) (l vnet.Lease, err error) {
 		if l, ok = b.Lease(id); !ok {
 			return noSuchLease(id)
 		}
-		l = metered(l, now)
+		l = presented(l, now)
 		return nil
 	})
 	return l, err
@@ -204,29 +210,4 @@ func (s *Server) deleteLease(w http.ResponseWriter, r *http.Request, c *call) er
 		return err
 	}
 	return answer(w, http.StatusAccepted, l)
-}
-
-func (s *Server) putVerdict(w http.ResponseWriter, r *http.Request, c *call) error {
-	id, err := idOf(r, c)
-	if err != nil {
-		return err
-	}
-	var verdict vnet.Verdict
-	if err := s.decode(w, r, c, &verdict); err != nil {
-		return err
-	}
-	if verdict.Network != id.Network {
-		return &vnet.FieldError{Path: "network", Problem: fmt.Sprintf("%q is not %s, whose verdict this is", verdict.Network, id.Network)}
-	}
-	err = s.change(func(_ time.Time, b *lease.Book) error {
-		if _, ok := b.Lease(id); !ok {
-			return noSuchLease(id)
-		}
-		return b.SetVerdict(id, verdict)
-	})
-	if err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
 }

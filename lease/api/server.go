@@ -32,6 +32,7 @@ type Config struct {
 	Moves     *int             // Book.MostMoves; nil: lease.DefaultMoves
 	Policy    *vnet.Policy     // who may have how much; nil: vnet.DefaultPolicy
 	AgentTLS  *tls.Config      // towards agents that serve sessions on https
+	Checker   Checker          // measures leases; nil: nobody does
 }
 
 // Server answers the API. It must be the store's leader.
@@ -41,6 +42,8 @@ type Server struct {
 	now      func() time.Time
 	limiter  *limiter
 	agentTLS *tls.Config
+	checker  Checker
+	checks   checks
 	prices   vnet.Prices
 	moves    int
 	policy   atomic.Pointer[vnet.Policy]
@@ -67,7 +70,7 @@ type agentState struct {
 // that a new substrate contradicts.
 func New(ctx context.Context, config Config) (*Server, error) {
 	s := &Server{
-		store: config.Store, log: config.Log, now: config.Now, agentTLS: config.AgentTLS,
+		store: config.Store, log: config.Log, now: config.Now, agentTLS: config.AgentTLS, checker: config.Checker,
 		wake: make(chan struct{}, 1), lost: make(chan error, 1),
 		changed: make(chan struct{}), agents: make(map[vnet.HostID]agentState),
 		people: people{known: make(map[vnet.TenantID]person)},

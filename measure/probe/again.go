@@ -61,6 +61,15 @@ func tcpStarved(t *trial, window time.Duration) string { return starved(t, t.lin
 
 func udpStarved(t *trial, window time.Duration) string { return starved(t, t.link.UDP, window) }
 
+// delayed doubts a latency over its bound: of a probe that waits for a processor
+// when a ping comes, nobody notes it.
+func delayed(t *trial, _ time.Duration) string {
+	if t.link.LatencyBound == 0 || t.link.Latency <= t.link.LatencyBound {
+		return ""
+	}
+	return fmt.Sprintf("the best of %d times; a busy processor of node %s or %s adds to it", trialLimit, t.From, t.To)
+}
+
 // overflowed doubts a loss when the receiver's own socket had no room.
 func overflowed(t *trial, _ time.Duration) string {
 	if t.arrived.Overflow == 0 {

@@ -23,6 +23,11 @@ type Options struct {
 	SkipTCP, SkipUDP, SkipLoss bool
 
 	Progress func(phase string) // told what begins; may be nil
+
+	// Carried is how many bytes of frames each way was counted to deliver since
+	// some time before the check, by those who carry them and not by the nodes;
+	// may be nil.
+	Carried func(ctx context.Context) (map[Way]uint64, error)
 }
 
 // Defaults of Options. Four streams share a link's queue without leaving it
@@ -87,7 +92,9 @@ func Check(ctx context.Context, l vnet.Lease, start Starter, opt Options) (vnet.
 	c := &check{opt: opt.withDefaults(), trials: newTrials(opt.Targets), run: newRun()}
 	c.start(ctx, start)
 	defer c.close()
+	before := c.carried(ctx)
 	c.phases(ctx)
+	c.witness(before, c.carried(ctx))
 	if err := ctx.Err(); err != nil {
 		return vnet.Verdict{}, fmt.Errorf("check %s: %w", l.ID(), err)
 	}

@@ -32,7 +32,7 @@ const (
 // phases measures, from light to heavy.
 func (c *check) phases(ctx context.Context) {
 	c.connect(ctx)
-	c.idle(ctx)
+	c.again(ctx, c.idle, delayed)
 	if !c.opt.SkipTCP {
 		c.opt.Progress("TCP, all links")
 		c.again(ctx, c.tcp, tcpStarved)
@@ -97,7 +97,9 @@ func (c *check) idle(ctx context.Context) {
 				t.fail(fmt.Sprintf("%s does not answer %s over this link", t.To, t.From))
 				return
 			}
-			t.link.RTT50, t.link.RTT99 = f.RTT.P50, f.RTT.P99
+			if t.link.RTT50 == 0 || f.RTT.P50 < t.link.RTT50 {
+				t.link.RTT50, t.link.RTT99, t.link.Latency = f.RTT.P50, f.RTT.P99, f.RTT.P50/2
+			}
 		},
 	})
 }

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"net/netip"
+	"time"
 
 	"sublet/vnet"
 )
@@ -14,10 +15,11 @@ type Target struct {
 	FromAddr     netip.Addr
 	ToAddr       netip.Addr
 	MTU          int
-	Min, Max     vnet.Rate // promised; Max 0: best effort
-	Alloc        vnet.Rate // allocated
-	Open         bool      // no maximum was stated: Alloc is all the substrate has
-	Flow         vnet.Rate // of that, what one flow gets on the least of several paths; 0: all
+	Min, Max     vnet.Rate     // promised; Max 0: best effort
+	Alloc        vnet.Rate     // allocated
+	Open         bool          // no maximum was stated: Alloc is all the substrate has
+	Flow         vnet.Rate     // of that, what one flow gets on the least of several paths; 0: all
+	Latency      time.Duration // bound on the way's; 0: none
 }
 
 // Targets lists both directions of every link between nodes of the lease's
@@ -42,7 +44,7 @@ func Targets(l vnet.Lease, mtu int, ends func(link vnet.VirtualLink, i int) stri
 				Link: link.Name, From: link.Ends[d], To: link.Ends[o],
 				FromIf: ends(link, int(d)), ToIf: ends(link, int(o)),
 				FromAddr: l.Addresses[link.Ends[d]], ToAddr: l.Addresses[link.Ends[o]],
-				MTU: mtu, Min: asked.Min, Max: asked.Max, Alloc: alloc, Open: open,
+				Latency: link.Latency, MTU: mtu, Min: asked.Min, Max: asked.Max, Alloc: alloc, Open: open,
 				Flow: leastPart(l.Mapping.Paths(link.Name), alloc),
 			})
 		}

@@ -36,6 +36,7 @@ func newTrials(targets []Target) []*trial {
 	for i, t := range targets {
 		trials[i] = &trial{Target: t, id: i, pair: opposite(targets, i), link: vnet.LinkVerdict{
 			Name: t.Link, From: t.From, To: t.To, Min: t.Min, Max: t.Max, Alloc: t.Alloc, Flow: t.Flow,
+			LatencyBound: float64(t.Latency) / float64(time.Microsecond),
 		}}
 	}
 	return trials

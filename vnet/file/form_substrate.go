@@ -14,7 +14,7 @@ type host struct {
 	Site     name `yaml:"site,omitempty" jsonschema_description:"Where it stands."`
 	CPU      cpu  `yaml:"cpu,omitempty" jsonschema_description:"Cores that may be leased. Default: 0, only nodes without a CPU demand fit."`
 	Memory   size `yaml:"memory,omitempty" jsonschema_description:"Memory that may be leased. Default: 0, only nodes without a memory demand fit."`
-	Capacity rate `yaml:"capacity,omitempty" jsonschema_description:"What it carries per direction between its own nodes. Default: 10Gbit, or what calibration found."`
+	Capacity rate `yaml:"capacity,omitempty" jsonschema_description:"What it carries per direction between its own nodes. Default: 2Gbit, or what calibration found."`
 }
 
 type substrateLink struct {
