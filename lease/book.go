@@ -50,6 +50,7 @@ type Book struct {
 	past     map[vnet.TenantID][]*entry // the history: ended, and nowhere any more, by Serial
 	vnis     vnis
 	serial   uint64
+	now      time.Time // of the last Tick
 	rollout  *Rollout
 	changed  changes
 
@@ -66,6 +67,7 @@ type entry struct {
 	bookings []calendar.Booking          // none: nothing is booked for it, see vnet.Loss
 	former   []calendar.Booking          // of a moving lease: what it had before
 	uses     []policy.Use                // of the request
+	recorded vnet.Record                 // what the ledger has; zero: not known
 	hosts    []vnet.HostID               // that carry any of it in any stage, sorted
 	parts    map[vnet.HostID][]plan.Item // what they shall have of it now; nil: not known yet
 	failing  time.Time                   // since when hosts report errors; zero: they do not
@@ -76,7 +78,7 @@ const DefaultFailAfter = 30 * time.Second
 
 // New returns an empty book of a substrate.
 func New(sub vnet.Substrate) *Book {
-	return &Book{
+	b := &Book{
 		FailAfter: DefaultFailAfter,
 		Prices:    vnet.DefaultPrices,
 		MostMoves: DefaultMoves,
@@ -90,8 +92,10 @@ func New(sub vnet.Substrate) *Book {
 		stale:     true,
 		dirty:     make(map[vnet.HostID]bool),
 		everyHost: true,
-		changed:   changes{substrate: true, leases: make(map[vnet.LeaseID]bool)},
+		changed:   noChanges(),
 	}
+	b.changed.substrate = true
+	return b
 }
 
 // Restore returns the book of a stored state. What hosts have is unknown
@@ -115,6 +119,10 @@ func (b *Book) restore(l vnet.Lease) error {
 	e := &entry{Lease: l}
 	b.entries[l.ID()] = e
 	b.serial = max(b.serial, l.Serial)
+	if l.Life.Admitted.IsZero() { // of a version without a ledger
+		e.Life = lifeOf(l)
+		b.touch(e)
+	}
 	b.vnis.take(l.VNIs)
 	if l.Move != nil {
 		b.vnis.take(l.Move.VNIs)

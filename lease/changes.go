@@ -11,15 +11,25 @@ import (
 // changes is what became different since it was last taken.
 type changes struct {
 	substrate bool
-	leases    map[vnet.LeaseID]bool // also dropped ones
+	leases    map[vnet.LeaseID]bool  // also dropped ones
+	entries   map[*entry]vnet.Record // the same, with the record that is being saved
 }
 
-func (b *Book) touch(e *entry) { b.changed.leases[e.ID()] = true }
+func noChanges() changes {
+	return changes{leases: make(map[vnet.LeaseID]bool), entries: make(map[*entry]vnet.Record)}
+}
+
+func (b *Book) touch(e *entry) {
+	b.changed.leases[e.ID()] = true
+	if _, ok := b.changed.entries[e]; !ok {
+		b.changed.entries[e] = e.recorded
+	}
+}
 
 // Changes returns what became different since they were last Saved; asking
 // again without saving returns it again, and more.
 func (b *Book) Changes() Changes {
-	c := Changes{Counters: Counters{Serial: b.serial, Revision: b.rollout.revision}}
+	c := Changes{Counters: Counters{Serial: b.serial, Revision: b.rollout.revision}, Records: b.records()}
 	if b.changed.substrate {
 		sub := b.sub
 		c.Substrate = &sub
@@ -43,7 +53,10 @@ func (b *Book) Changes() Changes {
 
 // Saved says that the store has everything Changes would return.
 func (b *Book) Saved() {
-	b.changed = changes{leases: make(map[vnet.LeaseID]bool)}
+	for e, r := range b.changed.entries {
+		e.recorded = r
+	}
+	b.changed = noChanges()
 	b.rollout.changed = make(map[vnet.HostID]bool)
 }
 

@@ -88,6 +88,8 @@ func (c *conversation) say(words []string) string {
 		return c.plans()
 	case "cost":
 		return c.cost(parseID(words[1]))
+	case "ledger":
+		return c.ledger()
 	case "restart":
 		return c.restart()
 	}
@@ -250,6 +252,20 @@ func (c *conversation) restart() string {
 		err = c.book.Tick(c.now)
 	}
 	return answer(err)
+}
+
+// ledger saves, and prints what was ever saved of the ledger.
+func (c *conversation) ledger() string {
+	must(c.text.save(c.book.Changes()))
+	c.book.Saved()
+	var b strings.Builder
+	for _, serial := range slices.Sorted(maps.Keys(c.text.records)) {
+		r := c.text.records[serial]
+		fmt.Fprintf(&b, "%s/%s #%d %s [%s, %s) admitted %s, ran %s, ended %s %q: %d nodes, %d links, %s cores, %s, used %g\n",
+			r.Tenant, r.Network, r.Serial, r.State, c.ago(r.Start), c.ago(r.End), c.ago(r.Admitted), c.ago(r.Ran), c.ago(r.Ended), r.Why,
+			r.Nodes, r.Links, r.CPU, r.Bandwidth, r.Used.Total)
+	}
+	return b.String()
 }
 
 // ago prints a time as a distance from noon.

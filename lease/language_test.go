@@ -206,11 +206,13 @@ type memoryStore struct {
 	substrate, counters []byte
 	leases              map[vnet.LeaseID][]byte
 	plans               map[vnet.HostID][]byte
+	records             map[uint64]vnet.Record
 }
 
 func (m *memoryStore) save(c Changes) error {
 	if m.leases == nil {
 		m.leases, m.plans = make(map[vnet.LeaseID][]byte), make(map[vnet.HostID][]byte)
+		m.records = make(map[uint64]vnet.Record)
 	}
 	var failed error
 	text := func(x any) []byte {
@@ -221,6 +223,9 @@ func (m *memoryStore) save(c Changes) error {
 	m.counters = text(c.Counters)
 	if c.Substrate != nil {
 		m.substrate = text(c.Substrate)
+	}
+	for _, r := range c.Records {
+		m.records[r.Serial] = r
 	}
 	for _, l := range c.Leases {
 		m.leases[l.ID()] = text(l)

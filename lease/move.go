@@ -233,7 +233,7 @@ func (b *Book) evict(now time.Time, e *entry, why string) error {
 	if e.State != vnet.Booked {
 		return errors.New("only a lease that has not begun can be evicted")
 	}
-	if err := b.end(now, e); err != nil {
+	if err := b.end(now, e, why); err != nil {
 		return err
 	}
 	e.Lost = &vnet.Loss{Reasons: []string{why}}

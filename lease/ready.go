@@ -122,6 +122,10 @@ func (b *Book) judge(now time.Time, e *entry) {
 	if state != e.State {
 		e.Lease = e.Metered(now)
 	}
+	if state == vnet.Running && e.Life.Ran.IsZero() {
+		e.Life.Ran = now.Round(0).UTC()
+		b.touch(e)
+	}
 	b.set(e, state, message)
 }
 

@@ -34,6 +34,7 @@ type Counters struct {
 type Changes struct {
 	Counters  Counters        // always set
 	Substrate *vnet.Substrate // nil: unchanged
+	Records   []vnet.Record   // to put into the ledger, by Serial
 	Leases    []vnet.Lease    // to put, each whole, by ID
 	Plans     []plan.Host     // to put, each whole, by Host
 	NoLeases  []vnet.LeaseID  // to delete
@@ -42,7 +43,7 @@ type Changes struct {
 
 // Empty says that there is nothing to save.
 func (c Changes) Empty() bool {
-	return c.Substrate == nil && len(c.Leases)+len(c.Plans)+len(c.NoLeases)+len(c.NoPlans) == 0
+	return c.Substrate == nil && len(c.Records)+len(c.Leases)+len(c.Plans)+len(c.NoLeases)+len(c.NoPlans) == 0
 }
 
 // Store keeps a State. The book's server is the only writer: every write is
@@ -51,9 +52,13 @@ type Store interface {
 	// Load reads everything; an empty store gives the zero State.
 	Load(ctx context.Context) (State, error)
 	// Save writes changes. What does not fit one transaction is written in the
-	// order Counters, Substrate, Leases, Plans, NoLeases, NoPlans: a prefix of
+	// order Counters, Substrate, Records, Leases, Plans, NoLeases, NoPlans: a prefix of
 	// that order is a state to go on from. Saving twice is saving once. On an
 	// error the caller saves the same changes again or, when the error is
 	// ErrNotLeader, steps down; it publishes no plan before it is saved.
 	Save(ctx context.Context, c Changes) error
+	// Ledger reads up to limit records that follow a mark, by tenant and
+	// serial; of one tenant, or of all with "". The mark of the first page is
+	// "", each answer has that of the next; "": there is none.
+	Ledger(ctx context.Context, tenant vnet.TenantID, after string, limit int) (records []vnet.Record, next string, err error)
 }

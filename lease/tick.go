@@ -13,6 +13,7 @@ import (
 // that book and substrate contradict each other, which is a defect; plans
 // then stay as they are.
 func (b *Book) Tick(now time.Time) error {
+	b.now = now
 	b.draw(now)
 	for _, e := range slices.Clone(b.near) {
 		if err := b.advance(now, e); err != nil {
@@ -54,7 +55,7 @@ func (b *Book) settle(now time.Time) error {
 // advance moves one lease along its life.
 func (b *Book) advance(now time.Time, e *entry) error {
 	if !e.Window.End.IsZero() && !now.Before(e.Window.End) {
-		return b.end(e.Window.End, e)
+		return b.end(e.Window.End, e, whyOver)
 	}
 	if now.Before(e.Window.Start) {
 		return nil
@@ -88,7 +89,7 @@ func (b *Book) Release(now time.Time, id vnet.LeaseID) error {
 	if e.State == vnet.Ended {
 		return b.Tick(now)
 	}
-	if err := b.end(now, e); err != nil {
+	if err := b.end(now, e, whyReleased); err != nil {
 		return err
 	}
 	e.Window.End = e.Window.Start
@@ -100,7 +101,7 @@ func (b *Book) Release(now time.Time, id vnet.LeaseID) error {
 
 // end takes a lease off the calendar and out of the plans. Its addresses and
 // tunnel identifiers stay in use until its hosts have removed it.
-func (b *Book) end(at time.Time, e *entry) error {
+func (b *Book) end(at time.Time, e *entry, why string) error {
 	if err := b.calendar.Release(e.bookings...); err != nil {
 		return fmt.Errorf("end lease %s: %w", e.ID(), err)
 	}
@@ -117,6 +118,7 @@ func (b *Book) end(at time.Time, e *entry) error {
 	if e.active() {
 		e.Lease = e.Metered(at)
 	}
+	e.ended(at, why)
 	e.State, e.Rates, e.Message = vnet.Ended, nil, ""
 	e.bookings, e.former, e.parts, e.failing = nil, nil, nil, time.Time{}
 	e.Lost = nil

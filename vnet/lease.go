@@ -48,6 +48,7 @@ type Lease struct {
 	Account   *Account              `json:"account,omitempty"`
 	Move      *Move                 `json:"move,omitempty"`
 	Lost      *Loss                 `json:"lost,omitempty"`
+	Life      Life                  `json:"life,omitzero"`
 }
 
 // Move is a lease on its way to the embedding in Lease.Mapping from another.

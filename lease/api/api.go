@@ -65,6 +65,7 @@ var routes = []route{
 	{"GET", "/v1/openapi.yaml", forEveryone, false, (*Server).getDescription},
 	{"POST", "/v1/offers", forEveryone, false, (*Server).postOffers},
 	{"GET", "/v1/calendar", forEveryone, false, (*Server).getCalendar},
+	{"GET", "/v1/ledger", forEveryone, false, (*Server).getLedger},
 	{"GET", "/v1/policy", forEveryone, false, (*Server).getPolicy},
 	{"GET", "/v1/substrate", forEveryone, false, (*Server).getSubstrate},
 	{"GET", "/v1/hosts", forEveryone, false, (*Server).getHosts},

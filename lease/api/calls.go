@@ -67,6 +67,28 @@ func (c *Client) Policy(ctx context.Context, tenant vnet.TenantID, all bool) ([]
 	return views, c.do(ctx, http.MethodGet, "/v1/policy?"+query.Encode(), nil, &views)
 }
 
+// Ledger is a page of all leases that ever were.
+func (c *Client) Ledger(ctx context.Context, q LedgerQuery) (LedgerPage, error) {
+	query := make(url.Values)
+	state := func(name, value string) {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	state("tenant", string(q.Tenant))
+	state("after", q.After)
+	if q.Limit > 0 {
+		state("limit", strconv.Itoa(q.Limit))
+	}
+	for name, t := range map[string]time.Time{"from": q.From, "until": q.Until} {
+		if !t.IsZero() {
+			state(name, t.UTC().Format(time.RFC3339))
+		}
+	}
+	var page LedgerPage
+	return page, c.do(ctx, http.MethodGet, "/v1/ledger?"+query.Encode(), nil, &page)
+}
+
 // Leases lists the caller's leases, all tenants' for the operator.
 func (c *Client) Leases(ctx context.Context) ([]vnet.Lease, error) {
 	var leases []vnet.Lease

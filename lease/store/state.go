@@ -22,6 +22,7 @@ const (
 	substrateKey = "substrate"
 	leasesKey    = "leases/"
 	plansKey     = "plans/"
+	ledgerKey    = "ledger/"
 )
 
 func leaseKey(id vnet.LeaseID) string { return leasesKey + id.String() }
@@ -131,6 +132,9 @@ func (s *Store) operations(c lease.Changes) ([]clientv3.Op, error) {
 	put(countersKey, c.Counters)
 	if c.Substrate != nil {
 		put(substrateKey, c.Substrate)
+	}
+	for _, r := range c.Records {
+		put(recordKey(r), r)
 	}
 	for _, l := range c.Leases {
 		put(leaseKey(l.ID()), l)

@@ -13,6 +13,7 @@
 //	/sublet/counters, /substrate
 //	/sublet/leases/TENANT/NETWORK
 //	/sublet/plans/HOST
+//	/sublet/ledger/TENANT/SERIAL
 package store
 
 import (
