@@ -65,6 +65,22 @@ nodes: [{name: a}, {name: b}]
 links: [{ends: [a, b], rate: 20Mbit}]
 `
 
+// A network that waits for a host without an agent says so while it waits, and
+// the hosts say which one it is.
+func TestUpSaysWhatItWaitsFor(t *testing.T) {
+	l := local(t)
+	l.background("serve", "--data", filepath.Join(filepath.Dir(l.run), "data"), "--substrate", l.file("substrate.yaml", oneHost))
+	eventually(t, 20*time.Second, func() error {
+		if r := l.sublet("hosts"); r.code != 0 || !strings.Contains(r.out, "never heard of") {
+			return errors.New(r.err + r.out)
+		}
+		return nil
+	})
+	if r := l.sublet("up", "--timeout", "7s", l.file("n.yaml", onOneHost)); r.code != 1 || !strings.Contains(r.err, "root/n: waiting for m1\n") {
+		t.Errorf("up without an agent: exit code %d, %s", r.code, r.err)
+	}
+}
+
 // One command makes a machine a server and a host; a restart keeps its leases.
 func TestServeWithAgent(t *testing.T) {
 	l := local(t)
