@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"sublet/datapath/kernel"
 	"sublet/plan"
 )
 
@@ -64,11 +65,11 @@ type reader struct {
 
 // session reads over one connection until it fails.
 func (r *reader) session(ctx context.Context) error {
-	v, err := dialVTY(r.Dir, "ospfd")
+	v, err := kernel.DialVTY(r.Dir, "ospfd", kernel.VTYLimit{Time: patience, Bytes: maxAnswer})
 	if err != nil {
 		return err
 	}
-	defer v.close()
+	defer v.Close()
 	var took [recent]time.Duration
 	for i := 0; ctx.Err() == nil; i++ {
 		began := time.Now()
@@ -83,8 +84,8 @@ func (r *reader) session(ctx context.Context) error {
 }
 
 // read asks for what changed, and computes if something did.
-func (r *reader) read(v *vty) error {
-	text, err := v.ask("show ip ospf database json")
+func (r *reader) read(v *kernel.VTY) error {
+	text, err := v.Ask("show ip ospf database json")
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (r *reader) read(v *vty) error {
 }
 
 // fetch reads the LSAs whose instance is another one than before.
-func (r *reader) fetch(v *vty, instances map[netip.Addr]header) (map[netip.Addr]Router, error) {
+func (r *reader) fetch(v *kernel.VTY, instances map[netip.Addr]header) (map[netip.Addr]Router, error) {
 	var changed []netip.Addr
 	routers := make(map[netip.Addr]Router)
 	for id, h := range instances {
@@ -120,14 +121,14 @@ func (r *reader) fetch(v *vty, instances map[netip.Addr]header) (map[netip.Addr]
 		}
 	}
 	if len(changed) > fewLSAs {
-		text, err := v.ask("show ip ospf database router json")
+		text, err := v.Ask("show ip ospf database router json")
 		if err != nil {
 			return nil, err
 		}
 		return parseRouters(text)
 	}
 	for _, id := range changed {
-		text, err := v.ask(fmt.Sprintf("show ip ospf database router %s json", id))
+		text, err := v.Ask(fmt.Sprintf("show ip ospf database router %s json", id))
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,9 @@ import (
 // patience is how long a daemon may take to answer.
 const patience = 5 * time.Second
 
+// maxAnswer bounds one of FRR in bytes: 2,000 switches say less than a tenth of it.
+const maxAnswer = 64 << 20
+
 // Serve answers each connection to a socket with a status, as JSON. Only root
 // can connect.
 func Serve(ctx context.Context, socket string, ask func(context.Context) (Status, error), log *slog.Logger) (stop func(), err error) {

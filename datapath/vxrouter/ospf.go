@@ -131,6 +131,9 @@ func (p *Part) observeOSPF(key string) *plan.OSPF {
 
 // removeOSPF stops the daemons, the last started first, and removes their files.
 func (p *Part) removeOSPF(key string) error {
+	p.mu.Lock()
+	delete(p.compared, key)
+	p.mu.Unlock()
 	dir := p.dir(key)
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil

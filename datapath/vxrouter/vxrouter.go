@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -36,11 +37,12 @@ type Part struct {
 	mu       sync.Mutex
 	followed map[string]*follower // routers with a short way
 	failed   map[string]error     // those that cannot have one
+	compared map[string]*comparison
 }
 
 // New makes the part for one host.
 func New(host *kernel.Host) *Part {
-	return &Part{host: host, followed: make(map[string]*follower), failed: make(map[string]error)}
+	return &Part{host: host, followed: make(map[string]*follower), failed: make(map[string]error), compared: make(map[string]*comparison)}
 }
 
 // Kinds is vxrouter.
@@ -88,7 +90,10 @@ func (p *Part) set(ctx context.Context, r plan.VxRouter) error {
 		return err
 	}
 	p.shorten(r.Key(), r.Forward)
-	return p.setOSPF(ctx, r)
+	if err := p.setOSPF(ctx, r); err != nil || r.OSPF == nil {
+		return err
+	}
+	return p.reinstall(r.Key())
 }
 
 // delete takes everything back; a node that is gone has taken it along.
@@ -181,6 +186,9 @@ func (p *Part) observe(key string, host *plan.Host) error {
 		r.Routes, err = readRoutes()
 		return err
 	})
+	if r.OSPF != nil && p.lacks(key) {
+		r.OSPF.RouterID = netip.Addr{} // as no plan has it
+	}
 	if ours || len(r.Routes) > 0 || r.OSPF != nil {
 		host.Add(r)
 	}
