@@ -50,6 +50,9 @@ func (e *Effort) Over() bool {
 // Short says that something was left out because there was no work left for it.
 func (e *Effort) Short() bool { return e.short }
 
+// Renew allows the whole budget once more.
+func (e *Effort) Renew() { e.spent, e.rested, e.short = 0, 0, false }
+
 // Gone says that Rest ended the work.
 func (e *Effort) Gone() bool { return e.gone }
 

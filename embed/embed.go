@@ -42,7 +42,7 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 		return vnet.Mapping{}, err
 	}
 	left := residual(e.inventory(), cal, p.spans)
-	opt.effort().Spend(p.size() + len(left.left))
+	opt.effort().Spend(2*p.size() + 4*len(left.left))
 	t := e.totals(p, left, cal)
 	exceeded := t.onHosts()
 	if exceeded != nil && len(p.nodes)*len(e.sub.Hosts) > mostWorded {
@@ -50,7 +50,7 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 	}
 	s := newSearch(p, e.graph, left, request.Objective)
 	s.effort = opt.effort()
-	s.effort.Spend(len(p.nodes) * len(e.sub.Hosts) / 2)
+	s.effort.Spend(2 * len(p.nodes) * len(e.sub.Hosts))
 	d := diagnosis{search: s, cal: cal, sub: e.sub}
 	if err := d.alone(); err != nil {
 		return vnet.Mapping{}, err

@@ -9,6 +9,10 @@ import (
 	"sublet/vnet"
 )
 
+// ErrChanged is wrapped by Commit when the book does not allow any more what
+// was decided: decide again.
+var ErrChanged = errors.New("the book has changed since this was decided")
+
 // Admit books a request, or refuses it with a *vnet.Rejection that says what
 // binds and offers the nearest request that would be admitted if it were asked
 // for at once. A network that is to start now starts to deploy. Other errors:
@@ -19,21 +23,60 @@ func (b *Book) Admit(now time.Time, req vnet.Request, owner uint32) (vnet.Lease,
 		return vnet.Lease{}, err
 	}
 	req.Fill()
-	if err := b.check(now, req); err != nil {
+	if err := b.Check(now, req); err != nil {
 		return vnet.Lease{}, err
 	}
-	if err := b.taken(req); err != nil {
+	if err := b.Taken(req); err != nil {
 		return vnet.Lease{}, err
 	}
-	found, err := b.decide(now, req)
+	found, err := b.view(now).Decide(req, b.solver, NewEffort(Budget, nil))
 	if err != nil {
 		return vnet.Lease{}, err
 	}
-	req.Start = found.window.Start
-	if err := b.makeRoom(now, found.moves); err != nil {
+	return b.enact(now, found, owner)
+}
+
+// Commit books what was decided with a View, if the book still allows it: else
+// the error wraps ErrChanged, and nothing is changed. Other errors: ErrConflict
+// for a name in use.
+func (b *Book) Commit(now time.Time, d Decision, owner uint32) (vnet.Lease, error) {
+	if err := b.Tick(now); err != nil {
+		return vnet.Lease{}, err
+	}
+	if err := b.Check(d.now, d.request); err != nil {
+		return vnet.Lease{}, err
+	}
+	if err := b.Taken(d.request); err != nil {
+		return vnet.Lease{}, err
+	}
+	if !b.allows(now, d) {
+		return vnet.Lease{}, fmt.Errorf("admit %s/%s: %w", d.request.Tenant, d.request.Network, ErrChanged)
+	}
+	return b.enact(now, d, owner)
+}
+
+// allows says whether what was decided is still possible: on the same
+// substrate, beside what is booked now, and with the same leases moved.
+func (b *Book) allows(now time.Time, d Decision) bool {
+	over := !d.window.End.IsZero() && !now.Before(d.window.End)
+	if over || !sameLists(b.sub, d.sub) || !sameLists(b.working, d.working) {
+		return false
+	}
+	if len(d.moves) == 0 {
+		bookings, err := b.bookings(d.request, d.window, d.mapping)
+		return err == nil && b.fit(b.calendar, bookings)
+	}
+	return b.allowsMoves(d)
+}
+
+// enact enters what was decided.
+func (b *Book) enact(now time.Time, d Decision, owner uint32) (vnet.Lease, error) {
+	req := d.request
+	req.Start = d.window.Start
+	if err := b.makeRoom(now, d.moves); err != nil {
 		return vnet.Lease{}, fmt.Errorf("admit %s/%s: %w", req.Tenant, req.Network, err)
 	}
-	e, err := b.enter(vnet.Lease{Request: req, Owner: owner, Window: found.window, Mapping: found.mapping})
+	e, err := b.enter(vnet.Lease{Request: req, Owner: owner, Window: d.window, Mapping: d.mapping})
 	if err != nil {
 		return vnet.Lease{}, fmt.Errorf("admit %s/%s: %w", req.Tenant, req.Network, err)
 	}
@@ -43,54 +86,81 @@ func (b *Book) Admit(now time.Time, req vnet.Request, owner uint32) (vnet.Lease,
 	return e.Lease, nil
 }
 
-// decision is how a request would be admitted.
-type decision struct {
+// Decision is how a request would be admitted, as decided at an instant about
+// the substrate there was.
+type Decision struct {
+	request      vnet.Request
+	now          time.Time
+	sub, working vnet.Substrate
+
 	window  vnet.Window
 	mapping vnet.Mapping
 	moves   []move
 }
 
-// decide finds when and where a request fits: from its start, else from the
+// Request is what was decided about.
+func (d Decision) Request() vnet.Request { return d.request }
+
+// decision is one about a request.
+func (v *View) decision(req vnet.Request, w vnet.Window, m vnet.Mapping) Decision {
+	return Decision{request: req, now: v.now, sub: v.sub, working: v.working, window: w, mapping: m}
+}
+
+// Decide finds when and where a request fits: from its start, else from the
 // earliest instant up to its latest start, else from its start once others
-// have been moved. The error is a *vnet.Rejection when
-// it does not. Nothing is changed.
-func (b *Book) decide(now time.Time, req vnet.Request) (decision, error) {
-	window := windowOf(now, req)
-	mapping, err := b.embedOrLookAgain(req, window)
+// have been moved. The error is a *vnet.Rejection when it does not. What the
+// effort did not suffice for makes that Undecided, and the effort Short.
+func (v *View) Decide(req vnet.Request, s *Solver, effort *Effort) (Decision, error) {
+	v = v.with(s, effort)
+	req.Fill()
+	window := windowOf(v.now, req)
+	mapping, err := v.embedOrLookAgain(req, window)
 	var infeasible *embed.Infeasible
 	switch {
 	case err == nil:
-		return decision{window: window, mapping: mapping}, nil
+		return v.decision(req, window, mapping), nil
 	case !errors.As(err, &infeasible):
-		return decision{}, fmt.Errorf("admit %s/%s: %w", req.Tenant, req.Network, err)
+		return Decision{}, fmt.Errorf("admit %s/%s: %w", req.Tenant, req.Network, err)
 	}
-	if req.Before.After(window.Start) {
-		if found, ok := b.postpone(now, req, infeasible); ok {
-			return found, nil
-		}
-	}
-	if found, ok := b.arrange(req, window, staying); ok {
+	if found, ok := v.otherwise(req, window, infeasible); ok {
 		return found, nil
 	}
-	infeasible.Reasons = append(b.whatIsDown(infeasible.Reasons), b.immovable(req, window)...)
-	return decision{}, b.reject(now, req, infeasible)
+	infeasible.Reasons = append(v.whatIsDown(infeasible.Reasons), v.immovable(req, window)...)
+	return Decision{}, v.reject(req, infeasible)
+}
+
+// partOfEach is what of the effort left each way may take on which a request
+// that does not fit might yet be admitted as it is.
+const partOfEach = 3
+
+// otherwise finds a later start, or others that make way.
+func (v *View) otherwise(req vnet.Request, window vnet.Window, why *embed.Infeasible) (Decision, bool) {
+	if req.Before.After(window.Start) {
+		done := v.effort.Part(partOfEach)
+		found, ok := v.postpone(req, why)
+		if done(); ok {
+			return found, true
+		}
+	}
+	defer v.effort.Part(partOfEach)()
+	return v.arrange(req, window, staying)
 }
 
 // postpone finds the earliest start up to a request's latest.
-func (b *Book) postpone(now time.Time, req vnet.Request, why *embed.Infeasible) (decision, bool) {
-	s := b.search(now, req, why)
+func (v *View) postpone(req vnet.Request, why *embed.Infeasible) (Decision, bool) {
+	s := v.search(req, why)
 	s.left = s.each
 	moved, ok := s.later(req, req.Before)
 	if !ok {
-		return decision{}, false
+		return Decision{}, false
 	}
 	s.left = 1
 	mapping, ok := s.embed(moved)
-	return decision{window: windowOf(now, moved), mapping: mapping}, ok
+	return v.decision(req, windowOf(v.now, moved), mapping), ok
 }
 
-// check refuses bad input and names in use.
-func (b *Book) check(now time.Time, req vnet.Request) error {
+// Check refuses bad input, without deciding anything.
+func (b *Book) Check(now time.Time, req vnet.Request) error {
 	if err := req.Check(); err != nil {
 		return err
 	}
@@ -108,8 +178,8 @@ func (b *Book) check(now time.Time, req vnet.Request) error {
 	return nil
 }
 
-// taken is an error when a request's name is in use.
-func (b *Book) taken(req vnet.Request) error {
+// Taken is an error when a request's name is in use.
+func (b *Book) Taken(req vnet.Request) error {
 	id := vnet.LeaseID{Tenant: req.Tenant, Network: req.Network}
 	e, ok := b.entries[id]
 	switch {

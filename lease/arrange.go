@@ -2,6 +2,7 @@ package lease
 
 import (
 	"cmp"
+	"errors"
 	"reflect"
 	"slices"
 	"time"
@@ -38,44 +39,37 @@ type move struct {
 // Running ones take part if their owners allow it, with their nodes where held
 // says; ones that are only booked take part and go anywhere they may. New
 // paths fit beside all old ones, so that all moves can be made at once.
-func (b *Book) arrange(req vnet.Request, window vnet.Window, held func(vnet.Lease, vnet.Substrate) vnet.Request) (decision, bool) {
-	candidates := b.candidates(req, window)
-	for size := 1; size <= min(b.MostMoves, len(candidates)); size++ {
+func (v *View) arrange(req vnet.Request, window vnet.Window, held func(vnet.Lease, vnet.Substrate) vnet.Request) (Decision, bool) {
+	candidates := v.candidates(req, window)
+	for size := 1; size <= min(v.mostMoves, len(candidates)); size++ {
 		for _, set := range subsets(candidates, size) {
-			if found, ok := b.exchange(req, window, set, held); ok {
+			if v.effort.Over() {
+				return Decision{}, false
+			}
+			if found, ok := v.exchange(req, window, set, held); ok {
 				return found, true
 			}
 		}
 	}
-	return decision{}, false
+	return Decision{}, false
 }
 
 // candidates are the leases that may move and hold some of what a request
-// lacks, those that hold most first. None while others are moving: what these
-// leave is not free yet.
-func (b *Book) candidates(req vnet.Request, window vnet.Window) []*entry {
-	if slices.ContainsFunc(b.near, (*entry).moving) {
+// lacks, those that hold most first.
+func (v *View) candidates(req vnet.Request, window vnet.Window) []*entry {
+	if v.mostMoves == 0 || v.effort.Over() {
 		return nil
 	}
-	var free []*entry
-	trial := b.calendar.Clone()
-	for _, e := range b.live {
-		if len(free) == mostReleased {
-			break
-		}
-		allowed := e.State == vnet.Running && e.Request.Movable || e.State == vnet.Booked
-		if b.MostMoves > 0 && allowed && e.Lost == nil && e.Move == nil && e.Window.Overlaps(window) && trial.Release(e.bookings...) == nil {
-			free = append(free, e)
-		}
-	}
+	trial := v.calendar.Clone()
+	free := slices.DeleteFunc(v.movable(window), func(e *entry) bool { return trial.Release(e.bookings...) != nil })
 	if len(free) == 0 {
 		return nil
 	}
-	mapping, err := b.embed(trial, req, window)
+	mapping, err := v.embed(trial, req, window)
 	if err != nil {
 		return nil
 	}
-	over := b.over(req, window, mapping)
+	over := v.over(req, window, mapping)
 	holds := make(map[*entry]int64)
 	for _, e := range free {
 		for _, k := range e.bookings {
@@ -90,18 +84,18 @@ func (b *Book) candidates(req vnet.Request, window vnet.Window) []*entry {
 }
 
 // over are the elements of which a mapping would take more than is left.
-func (b *Book) over(req vnet.Request, window vnet.Window, mapping vnet.Mapping) map[string]bool {
+func (v *View) over(req vnet.Request, window vnet.Window, mapping vnet.Mapping) map[string]bool {
 	over := make(map[string]bool)
-	bookings, err := b.bookings(req, window, mapping)
+	bookings, err := v.bookings(req, window, mapping)
 	if err != nil {
 		return over
 	}
-	capacities, err := b.capacities()
+	capacities, err := v.capacities()
 	if err != nil {
 		return over
 	}
 	for _, k := range bookings {
-		if b.calendar.Residual(k.Key, capacities[k.Key], k.Window) < k.Amount {
+		if v.calendar.Residual(k.Key, capacities[k.Key], k.Window) < k.Amount {
 			over[k.Key] = true
 		}
 	}
@@ -110,36 +104,48 @@ func (b *Book) over(req vnet.Request, window vnet.Window, mapping vnet.Mapping) 
 
 // exchange tries one set of leases: the request goes where they are now, and
 // each of them to what then remains beside the old places of all.
-func (b *Book) exchange(req vnet.Request, window vnet.Window, set []*entry, held func(vnet.Lease, vnet.Substrate) vnet.Request) (decision, bool) {
-	without := b.calendar.Clone()
+func (v *View) exchange(req vnet.Request, window vnet.Window, set []*entry, held func(vnet.Lease, vnet.Substrate) vnet.Request) (Decision, bool) {
+	without := v.calendar.Clone()
 	for _, e := range set {
 		if without.Release(e.bookings...) != nil {
-			return decision{}, false
+			return Decision{}, false
 		}
 	}
-	mapping, err := b.embed(without, req, window)
+	mapping, err := v.embed(without, req, window)
 	if err != nil {
-		return decision{}, false
+		return Decision{}, false
 	}
-	found := decision{window: window, mapping: mapping}
-	with := b.calendar.Clone()
-	if !b.books(with, req, window, mapping) {
-		return decision{}, false
+	found := v.decision(req, window, mapping)
+	found.moves, err = v.makeWay(v.calendar, found, set, func(e *entry, own *calendar.Calendar) (move, bool) {
+		return v.elsewhere(e, own, held)
+	})
+	return found, err == nil
+}
+
+// errNoWay says that a set of leases cannot make way.
+var errNoWay = errors.New("no way")
+
+// makeWay lists where a set of leases go to let a request in: each to what
+// place finds beside the request and the old places of the others.
+func (g *ground) makeWay(cal *calendar.Calendar, d Decision, set []*entry, place func(*entry, *calendar.Calendar) (move, bool)) (moves []move, err error) {
+	with := cal.Clone()
+	if !g.books(with, d.request, d.window, d.mapping) {
+		return nil, errNoWay
 	}
 	for _, e := range set {
 		own := with.Clone()
 		if own.Release(e.bookings...) != nil {
-			return decision{}, false
+			return nil, errNoWay
 		}
-		m, ok := b.elsewhere(e, own, held)
-		if !ok || !b.books(with, e.Request, m.window, m.to) {
-			return decision{}, false
+		m, ok := place(e, own)
+		if !ok || !g.books(with, e.Request, m.window, m.to) {
+			return nil, errNoWay
 		}
 		if m.window != e.Window || !reflect.DeepEqual(m.to, e.Mapping) {
-			found.moves = append(found.moves, m)
+			moves = append(moves, m)
 		}
 	}
-	return found, true
+	return moves, nil
 }
 
 // mostPostponed bounds the later starts that are tried for one lease.
@@ -147,12 +153,12 @@ const mostPostponed = 16
 
 // elsewhere finds another place for a lease: at its time or, if it has not
 // begun and its owner allows it, at the next start up to its latest.
-func (b *Book) elsewhere(e *entry, cal *calendar.Calendar, held func(vnet.Lease, vnet.Substrate) vnet.Request) (move, bool) {
+func (v *View) elsewhere(e *entry, cal *calendar.Calendar, held func(vnet.Lease, vnet.Substrate) vnet.Request) (move, bool) {
 	request := e.Request
 	if e.active() {
-		request = held(e.Lease, b.working)
+		request = held(e.Lease, v.working)
 	}
-	to, err := b.embed(cal, request, e.Window)
+	to, err := v.embed(cal, request, e.Window)
 	if err == nil || e.State != vnet.Booked || !e.Request.Movable {
 		return move{e, to, e.Window}, err == nil
 	}
@@ -162,7 +168,7 @@ func (b *Book) elsewhere(e *entry, cal *calendar.Calendar, held func(vnet.Lease,
 			break
 		}
 		window := windowOf(start, startingAt(request, start))
-		if to, err := b.embed(cal, request, window); err == nil {
+		if to, err := v.embed(cal, request, window); err == nil {
 			return move{e, to, window}, true
 		}
 	}
@@ -170,8 +176,8 @@ func (b *Book) elsewhere(e *entry, cal *calendar.Calendar, held func(vnet.Lease,
 }
 
 // books enters what a mapping takes into a calendar.
-func (b *Book) books(cal *calendar.Calendar, r vnet.Request, w vnet.Window, m vnet.Mapping) bool {
-	bookings, err := b.bookings(r, w, m)
+func (g *ground) books(cal *calendar.Calendar, r vnet.Request, w vnet.Window, m vnet.Mapping) bool {
+	bookings, err := g.bookings(r, w, m)
 	return err == nil && cal.Book(bookings...) == nil
 }
 
@@ -189,8 +195,41 @@ func subsets(list []*entry, size int) [][]*entry {
 	return sets
 }
 
+// allowsMoves says whether the leases that were to move are as they were, and
+// have room where they were to go, and the request where they are.
+func (b *Book) allowsMoves(d Decision) bool {
+	without := b.calendar.Clone()
+	to := make(map[*entry]move, len(d.moves))
+	var set []*entry
+	for _, m := range d.moves {
+		e, ok := b.entries[m.lease.ID()]
+		if !ok || !e.is(m.lease) || without.Release(e.bookings...) != nil {
+			return false
+		}
+		set, to[e] = append(set, e), move{e, m.to, m.window}
+	}
+	bookings, err := b.bookings(d.request, d.window, d.mapping)
+	if err != nil || !b.fit(without, bookings) || slices.ContainsFunc(b.near, (*entry).moving) {
+		return false
+	}
+	_, err = b.makeWay(b.calendar, d, set, func(e *entry, own *calendar.Calendar) (move, bool) {
+		bookings, err := b.bookings(e.Request, to[e].window, to[e].to)
+		return to[e], err == nil && b.fit(own, bookings)
+	})
+	return err == nil
+}
+
+// is says whether a lease is where, when and what it was.
+func (e *entry) is(was *entry) bool {
+	return e.Serial == was.Serial && e.mayMove() && e.State == was.State && e.Window == was.Window && reflect.DeepEqual(e.Mapping, was.Mapping)
+}
+
 // makeRoom begins the moves for the lease that is entered next.
 func (b *Book) makeRoom(now time.Time, moves []move) error {
+	moves = slices.Clone(moves)
+	for i, m := range moves {
+		moves[i].lease = b.entries[m.lease.ID()] // a View has copies
+	}
 	for _, m := range moves {
 		if err := b.calendar.Release(m.lease.bookings...); err != nil {
 			return err
@@ -209,9 +248,10 @@ func (b *Book) makeRoom(now time.Time, moves []move) error {
 
 // immovable says that a request would fit if nodes of running leases moved,
 // which would end what runs in them and is not done.
-func (b *Book) immovable(req vnet.Request, window vnet.Window) []string {
+func (v *View) immovable(req vnet.Request, window vnet.Window) []string {
+	defer v.effort.Part(partOfEach)()
 	anywhere := func(l vnet.Lease, _ vnet.Substrate) vnet.Request { return l.Request }
-	if _, ok := b.arrange(req, window, anywhere); !ok {
+	if _, ok := v.arrange(req, window, anywhere); !ok {
 		return nil
 	}
 	return []string{"it would fit if nodes of running networks went to other hosts, which would end what runs in them: only links of running networks are moved"}

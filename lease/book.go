@@ -35,19 +35,16 @@ type Book struct {
 	// none. DefaultMoves at first.
 	MostMoves int
 
+	ground
 	nodes    vnet.NodeDefaults // ceilings of nodes that state none
-	sub      vnet.Substrate
-	working  vnet.Substrate  // sub without what is down
-	dark     map[string]bool // hosts that see a link without a carrier; nil: to be looked up
-	calendar *calendar.Calendar
+	dark     map[string]bool   // hosts that see a link without a carrier; nil: to be looked up
 	entries  map[vnet.LeaseID]*entry
 	live     []*entry                          // not ended, by Serial
 	byTenant map[vnet.TenantID]map[*entry]bool // the same
 	near     []*entry                          // of them, those that need looking at now, by Serial
 	waiting  waiting                           // and the others
-	engines  engines
-	held     []*entry                   // ended, but hosts may still have something of them
-	past     map[vnet.TenantID][]*entry // the history: ended, and nowhere any more, by Serial
+	held     []*entry                          // ended, but hosts may still have something of them
+	past     map[vnet.TenantID][]*entry        // the history: ended, and nowhere any more, by Serial
 	vnis     vnis
 	serial   uint64
 	now      time.Time // of the last Tick
@@ -82,9 +79,7 @@ func New(sub vnet.Substrate) *Book {
 		FailAfter: DefaultFailAfter,
 		Prices:    vnet.DefaultPrices,
 		MostMoves: DefaultMoves,
-		sub:       sub,
-		working:   sub.Working(),
-		calendar:  calendar.New(),
+		ground:    ground{sub: sub, working: sub.Working(), calendar: calendar.New(), solver: new(Solver)},
 		entries:   make(map[vnet.LeaseID]*entry),
 		byTenant:  make(map[vnet.TenantID]map[*entry]bool),
 		past:      make(map[vnet.TenantID][]*entry),
@@ -147,7 +142,10 @@ func (b *Book) book(e *entry) (err error) {
 		b.enlist(e)
 		return nil
 	}
-	bookings, err := b.bookings(e.Request, e.Window, e.Mapping)
+	bookings, err := e.bookings, error(nil)
+	if bookings == nil {
+		bookings, err = b.bookings(e.Request, e.Window, e.Mapping)
+	}
 	if err != nil {
 		return err
 	}
@@ -223,17 +221,23 @@ func (b *Book) Lease(id vnet.LeaseID) (vnet.Lease, bool) {
 
 // Leases lists live leases and the history, in order of admission.
 func (b *Book) Leases() []vnet.Lease {
-	list := make([]vnet.Lease, 0, len(b.entries))
-	for _, e := range b.entries {
-		list = append(list, e.Lease)
-	}
-	slices.SortFunc(list, bySerial)
-	return list
+	return b.list(func(vnet.Lease) bool { return true })
 }
 
 // Of lists one tenant's leases, in order of admission.
 func (b *Book) Of(tenant vnet.TenantID) []vnet.Lease {
-	return slices.DeleteFunc(b.Leases(), func(l vnet.Lease) bool { return l.Request.Tenant != tenant })
+	return b.list(func(l vnet.Lease) bool { return l.Request.Tenant == tenant })
+}
+
+func (b *Book) list(wanted func(vnet.Lease) bool) []vnet.Lease {
+	var list []vnet.Lease
+	for _, e := range b.entries {
+		if wanted(e.Lease) {
+			list = append(list, e.Lease)
+		}
+	}
+	slices.SortFunc(list, bySerial)
+	return list
 }
 
 // Plans are what hosts shall have now. Hand one out only after the Changes

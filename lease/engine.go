@@ -9,9 +9,10 @@ import (
 	"sublet/vnet"
 )
 
-// engines are prepared substrates: to prepare one of ten thousand nodes takes
-// as long as many admissions.
-type engines struct{ all, working prepared }
+// Solver keeps what is prepared of a substrate for embedding: to prepare one of
+// ten thousand nodes takes as long as many admissions. The zero value is ready.
+// It is not safe for concurrent use: one decision at a time.
+type Solver struct{ all, working prepared }
 
 // prepared is a substrate with what is made of it when first needed.
 type prepared struct {
@@ -21,28 +22,35 @@ type prepared struct {
 	compiler *plan.Compiler
 }
 
-// prepared is that of the substrate b.sub or, of what of it works, b.working.
+// of is what is prepared of a substrate, the whole one or what of it works.
 // Both are replaced, never changed in place.
-func (b *Book) prepared(sub vnet.Substrate) *prepared {
-	for _, p := range []*prepared{&b.engines.all, &b.engines.working} {
+func (s *Solver) of(sub, whole vnet.Substrate) *prepared {
+	for _, p := range []*prepared{&s.all, &s.working} {
 		if sameLists(p.sub, sub) {
 			return p
 		}
 	}
-	p := new(prepared)
-	if sameLists(sub, b.sub) {
-		p = &b.engines.all
-	} else if sameLists(sub, b.working) {
-		p = &b.engines.working
+	p := &s.working
+	if sameLists(sub, whole) {
+		p = &s.all
 	}
 	*p = prepared{sub: sub}
 	return p
 }
 
-func (b *Book) engine(sub vnet.Substrate) (*embed.Engine, error) {
-	p := b.prepared(sub)
+// ground is what embeddings stand on.
+type ground struct {
+	sub      vnet.Substrate
+	working  vnet.Substrate // sub without what is down
+	calendar *calendar.Calendar
+	solver   *Solver
+	effort   *embed.Effort // of the answer; nil: there is no bound
+}
+
+func (g *ground) engine(sub vnet.Substrate) (*embed.Engine, error) {
+	p := g.solver.of(sub, g.sub)
 	if p.engine == nil {
-		e, err := embed.NewPart(sub.WithDelays(), b.sub.WithDelays())
+		e, err := embed.NewPart(sub.WithDelays(), g.sub.WithDelays())
 		if err != nil {
 			return nil, err
 		}
@@ -52,8 +60,8 @@ func (b *Book) engine(sub vnet.Substrate) (*embed.Engine, error) {
 }
 
 // index finds what there is in a substrate by name.
-func (b *Book) index(sub vnet.Substrate) vnet.Indexed {
-	p := b.prepared(sub)
+func (g *ground) index(sub vnet.Substrate) vnet.Indexed {
+	p := g.solver.of(sub, g.sub)
 	if p.index == nil {
 		x := sub.Index()
 		p.index = &x
@@ -63,7 +71,7 @@ func (b *Book) index(sub vnet.Substrate) vnet.Indexed {
 
 // compiler is that of b.sub.
 func (b *Book) compiler() *plan.Compiler {
-	p := b.prepared(b.sub)
+	p := b.solver.of(b.sub, b.sub)
 	if p.compiler == nil {
 		p.compiler = plan.NewCompiler(b.index(b.sub))
 		p.compiler.Nodes = b.nodes
@@ -82,17 +90,17 @@ func shared[T any](a, b []T) bool {
 }
 
 // embed finds where a request fits beside what a calendar holds, on what works.
-func (b *Book) embed(cal *calendar.Calendar, r vnet.Request, w vnet.Window) (vnet.Mapping, error) {
-	e, err := b.engine(b.working)
+func (g *ground) embed(cal *calendar.Calendar, r vnet.Request, w vnet.Window) (vnet.Mapping, error) {
+	e, err := g.engine(g.working)
 	if err != nil {
 		return vnet.Mapping{}, err
 	}
-	return e.Embed(cal, r, w, embed.Options{})
+	return e.Embed(cal, r, w, embed.Options{Effort: g.effort})
 }
 
 // capacities are what leases may book of the whole substrate's elements.
-func (b *Book) capacities() (map[string]int64, error) {
-	e, err := b.engine(b.sub)
+func (g *ground) capacities() (map[string]int64, error) {
+	e, err := g.engine(g.sub)
 	if err != nil {
 		return nil, err
 	}
@@ -109,24 +117,24 @@ const (
 )
 
 // embedOrLookAgain is embed with a second look before a refusal.
-func (b *Book) embedOrLookAgain(r vnet.Request, w vnet.Window) (vnet.Mapping, error) {
-	mapping, err := b.embed(b.calendar, r, w)
+func (v *View) embedOrLookAgain(r vnet.Request, w vnet.Window) (vnet.Mapping, error) {
+	mapping, err := v.embed(v.calendar, r, w)
 	if infeasible := new(embed.Infeasible); !errors.As(err, &infeasible) {
 		return mapping, err
 	}
-	e, failed := b.engine(b.working)
+	e, failed := v.engine(v.working)
 	if failed != nil {
 		return vnet.Mapping{}, failed
 	}
-	if m, no := e.Embed(b.calendar, r, w, embed.Options{Seed: secondSeed, Patience: secondPatience}); no == nil {
+	if m, no := e.Embed(v.calendar, r, w, embed.Options{Seed: secondSeed, Patience: secondPatience, Effort: v.effort}); no == nil {
 		return m, nil
 	}
 	return mapping, err
 }
 
 // bookings lists what a mapping takes.
-func (b *Book) bookings(r vnet.Request, w vnet.Window, m vnet.Mapping) ([]calendar.Booking, error) {
-	e, err := b.engine(b.sub)
+func (g *ground) bookings(r vnet.Request, w vnet.Window, m vnet.Mapping) ([]calendar.Booking, error) {
+	e, err := g.engine(g.sub)
 	if err != nil {
 		return nil, err
 	}

@@ -215,16 +215,16 @@ func (b *Book) abandon(e *entry) error {
 
 // whatIsDown puts what is down before the reasons of a refusal, which do not
 // know of it.
-func (b *Book) whatIsDown(reasons []string) []string {
+func (g *ground) whatIsDown(reasons []string) []string {
 	const most = 4
 	var down []string
-	for _, h := range b.sub.Hosts {
+	for _, h := range g.sub.Hosts {
 		if h.Down {
 			down = append(down, fmt.Sprintf("host %s is down", h.Name))
 			reasons = slices.DeleteFunc(reasons, func(r string) bool { return r == fmt.Sprintf("there is no host %s", h.Name) })
 		}
 	}
-	for _, l := range b.sub.Links {
+	for _, l := range g.sub.Links {
 		if l.Down {
 			down = append(down, fmt.Sprintf("link %s is down", l.Name))
 			continue

@@ -26,7 +26,7 @@ func TestLooksAgainBeforeARefusal(t *testing.T) {
 		r := crowd(random, i)
 		r.Fill()
 		_, first := b.embed(b.calendar, r, windowOf(noon, r))
-		_, either := b.embedOrLookAgain(r, windowOf(noon, r))
+		_, either := b.view(noon).with(b.solver, new(Effort)).embedOrLookAgain(r, windowOf(noon, r))
 		if first == nil && either != nil {
 			t.Fatalf("%s: the first look places it, both together do not: %v", r.Network, either)
 		}

@@ -216,15 +216,12 @@ func (b *Book) room(bookings, without []calendar.Booking) bool {
 	return trial.Release(without...) == nil && b.fit(trial, bookings)
 }
 
-// fit says whether bookings fit beside what a calendar holds.
-func (b *Book) fit(cal *calendar.Calendar, bookings []calendar.Booking) bool {
-	capacities, err := b.capacities()
-	trial := cal.Clone()
-	if err != nil || trial.Book(bookings...) != nil {
-		return false
-	}
-	return !slices.ContainsFunc(bookings, func(k calendar.Booking) bool {
-		return trial.Peak(k.Key, k.Window) > capacities[k.Key]
+// fit says whether bookings of one lease, of which no two of an element overlap
+// in time, fit beside what a calendar holds.
+func (g *ground) fit(cal *calendar.Calendar, bookings []calendar.Booking) bool {
+	capacities, err := g.capacities()
+	return err == nil && !slices.ContainsFunc(bookings, func(k calendar.Booking) bool {
+		return cal.Residual(k.Key, capacities[k.Key], k.Window) < k.Amount
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 
 // search looks for requests near one that was refused which would be admitted.
 type search struct {
-	book  *Book
+	view  *View
 	now   time.Time
 	asked vnet.Request
 	why   *embed.Infeasible
@@ -33,12 +33,14 @@ type offer struct {
 
 // reject turns a refusal into words, with the nearest offer there is along
 // each axis. Every offer has been embedded: nothing is guessed.
-func (b *Book) reject(now time.Time, asked vnet.Request, why *embed.Infeasible) *vnet.Rejection {
-	s := b.search(now, asked, why)
+func (v *View) reject(asked vnet.Request, why *embed.Infeasible) *vnet.Rejection {
+	s := v.search(asked, why)
 	var offers []offer
-	for _, axis := range vnet.Axes {
+	for i, axis := range vnet.Axes {
 		if asked.Negotiates(axis) {
+			done := v.effort.Part(len(vnet.Axes) - i)
 			offers = s.offer(offers, axis)
+			done()
 		}
 	}
 	if len(offers) == 0 {
@@ -49,8 +51,11 @@ func (b *Book) reject(now time.Time, asked vnet.Request, why *embed.Infeasible) 
 	for _, o := range offers {
 		refusal.Offers = append(refusal.Offers, o.Offer)
 	}
+	refusal.Undecided = v.effort.Short()
 	if len(offers) == 0 {
-		refusal.Never = s.never()
+		if !refusal.Undecided {
+			refusal.Never = s.never()
+		}
 		return refusal
 	}
 	refusal.Offer, refusal.Changes = &refusal.Offers[0].Request, refusal.Offers[0].Changes
@@ -66,10 +71,10 @@ const (
 	work       = 20_000 // hosts times nodes and links that are looked at
 )
 
-func (b *Book) search(now time.Time, asked vnet.Request, why *embed.Infeasible) *search {
+func (v *View) search(asked vnet.Request, why *embed.Infeasible) *search {
 	union := asked.Union()
-	size := (len(b.sub.Hosts) + 1) * (len(union.All()) + len(union.Links) + 1)
-	return &search{book: b, now: now, asked: asked, why: why, each: min(max(work/size, leastTries), mostTries)}
+	size := (len(v.sub.Hosts) + 1) * (len(union.All()) + len(union.Links) + 1)
+	return &search{view: v, now: v.now, asked: asked, why: why, each: min(max(work/size, leastTries), mostTries)}
 }
 
 // offer adds the best request along some axes, if there is one.
@@ -88,7 +93,7 @@ func (s *search) offer(offers []offer, axes ...vnet.Axis) []offer {
 	if len(changes) == 0 || !s.fits(r) {
 		return offers
 	}
-	return append(offers, offer{vnet.Offer{Axes: slices.Clone(axes), Request: r, Changes: changes, Account: r.Quote(s.book.Prices)}, cost})
+	return append(offers, offer{vnet.Offer{Axes: slices.Clone(axes), Request: r, Changes: changes, Account: r.Quote(s.view.prices)}, cost})
 }
 
 // along finds the nearest variant of a request along one axis.
@@ -108,11 +113,11 @@ func (s *search) along(axis vnet.Axis, r vnet.Request) (vnet.Request, bool) {
 
 // embed tries a request as Admit would, with the loose axes let go.
 func (s *search) embed(r vnet.Request) (vnet.Mapping, bool) {
-	if s.left--; s.left < 0 {
+	if s.left--; s.left < 0 || s.view.effort.Over() {
 		return vnet.Mapping{}, false
 	}
 	r = s.loosened(r)
-	m, err := s.book.embed(s.book.calendar, r, windowOf(s.now, r))
+	m, err := s.view.embed(s.view.calendar, r, windowOf(s.now, r))
 	return m, err == nil
 }
 

@@ -30,7 +30,7 @@ func (s *search) shorter(r vnet.Request) (vnet.Request, bool) {
 func (s *search) lengths(r vnet.Request) []time.Duration {
 	start := windowOf(s.now, s.loosened(r)).Start
 	var lengths []time.Duration
-	for _, rise := range s.book.calendar.Rises(start) {
+	for _, rise := range s.view.calendar.Rises(start) {
 		length := min(rise.Sub(start).Truncate(time.Second), vnet.MaxDuration)
 		if length >= shortest(r).For && (r.For == 0 || length < r.For) {
 			lengths = append(lengths, length)

@@ -43,7 +43,7 @@ func (s *search) stretch(r vnet.Request, named map[string]bool) (vnet.Request, b
 	if !ok {
 		return r, false
 	}
-	engine, err := s.book.engine(s.book.sub)
+	engine, err := s.view.engine(s.view.sub)
 	if err != nil {
 		return r, false
 	}

@@ -96,7 +96,7 @@ func (s *search) move(r vnet.Request, names []string) (vnet.Request, bool) {
 
 // restate writes a node's new place the way its old one was written.
 func (s *search) restate(site *string, host *vnet.HostID, to vnet.HostID) {
-	h, _ := s.book.sub.HostOf(string(to))
+	h, _ := s.view.sub.HostOf(string(to))
 	if *site != "" {
 		*site = h.Site
 	}

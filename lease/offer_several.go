@@ -85,7 +85,7 @@ func (s *search) never() string {
 		}
 	}
 	r := s.loosened(s.asked)
-	_, err := s.book.embed(calendar.New(), r, windowOf(s.now, r))
+	_, err := s.view.embed(calendar.New(), r, windowOf(s.now, r))
 	within := ""
 	if len(s.asked.Negotiable) > 0 {
 		within = " within what the request calls negotiable"

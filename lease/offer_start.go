@@ -41,7 +41,7 @@ func startingAt(r vnet.Request, start time.Time) vnet.Request {
 // stages, begins when something booked has ended; between them nothing new
 // can fit.
 func (s *search) starts(r vnet.Request) []time.Time {
-	return startsIn(s.book.calendar, windowOf(s.now, r).Start, r)
+	return startsIn(s.view.calendar, windowOf(s.now, r).Start, r)
 }
 
 // startsIn is starts in another calendar.

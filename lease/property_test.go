@@ -27,7 +27,7 @@ func TestRandomMoves(t *testing.T) {
 }
 
 // everyday is what happens most.
-var everyday = []string{"admit", "admit", "admit", "release", "advance", "report", "report", "report", "all report"}
+var everyday = []string{"admit", "admit", "admit", "decide", "decide", "commit", "release", "advance", "report", "report", "report", "all report"}
 
 func liveAtRandom(t *testing.T, substrate func(*rapid.T) vnet.Substrate, request func(*rapid.T, time.Time) vnet.Request, steps []string) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -53,6 +53,7 @@ type world struct {
 
 	request func(*rapid.T, time.Time) vnet.Request // of tenants
 	steps   []string                               // that anybody takes
+	pending []Decision                             // not committed yet
 
 	shrunk bool // the substrate, and hosts may not have followed yet
 }
@@ -86,6 +87,10 @@ func (w *world) step(t *rapid.T) {
 			w.book.Seen(w.now, host)
 		}
 		w.check(t, w.book.Tick(w.now))
+	case "decide":
+		w.decide(t, w.request(t, w.now))
+	case "commit":
+		w.commit(t)
 	case "report":
 		w.report(t, rapid.SampledFrom(slices.Sorted(maps.Keys(w.book.Plans()))).Draw(t, "host"))
 	case "all report":
@@ -128,6 +133,35 @@ func (w *world) admit(t *rapid.T, r vnet.Request) {
 	default:
 		w.offered(t, rejection)
 	}
+}
+
+// decide asks as who does not book at once.
+func (w *world) decide(t *rapid.T, r vnet.Request) {
+	r.Fill()
+	if w.book.Check(w.now, r) != nil {
+		return
+	}
+	view := w.book.View(w.now, func(see func()) { see() })
+	var rejection *vnet.Rejection
+	switch d, err := view.Decide(r, new(Solver), NewEffort(Budget, nil)); {
+	case err == nil:
+		w.pending = append(w.pending, d)
+	case !errors.As(err, &rejection):
+		t.Fatalf("decide: %v", err)
+	}
+}
+
+// commit books one of the decisions, whatever has happened since.
+func (w *world) commit(t *rapid.T) {
+	if len(w.pending) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(w.pending)-1).Draw(t, "decision")
+	_, err := w.book.Commit(w.now, w.pending[i], 1000)
+	if err != nil && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrConflict) {
+		t.Fatalf("commit: %v", err)
+	}
+	w.pending = slices.Delete(w.pending, i, i+1)
 }
 
 // offered tries every offer of a rejection on a copy of the book, and takes

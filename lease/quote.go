@@ -14,28 +14,33 @@ import (
 // as another network of that name.
 func (b *Book) Quote(now time.Time, req vnet.Request) (vnet.Quote, error) {
 	req.Fill()
-	if err := b.check(now, req); err != nil {
+	if err := b.Check(now, req); err != nil {
 		return vnet.Quote{}, err
 	}
-	found, err := b.decide(now, req)
+	return b.view(now).Quote(req, b.solver, NewEffort(Budget, nil))
+}
+
+// Quote is what Decide comes to.
+func (v *View) Quote(req vnet.Request, s *Solver, effort *Effort) (vnet.Quote, error) {
+	d, err := v.Decide(req, s, effort)
 	if err != nil {
 		return vnet.Quote{}, err
 	}
-	return vnet.Quote{Window: found.window, Mapping: found.mapping, Account: req.Quote(b.Prices), Moves: disturbances(found.moves)}, nil
+	return vnet.Quote{Window: d.window, Mapping: d.mapping, Account: d.request.Quote(v.prices), Moves: disturbances(d.moves)}, nil
 }
 
 // HostLoads says what is booked of every host during a window, in the
 // substrate's order.
-func (b *Book) HostLoads(w vnet.Window) []vnet.HostLoad {
-	loads := make([]vnet.HostLoad, 0, len(b.sub.Hosts))
-	for _, h := range b.sub.Hosts {
+func (g *ground) HostLoads(w vnet.Window) []vnet.HostLoad {
+	loads := make([]vnet.HostLoad, 0, len(g.sub.Hosts))
+	for _, h := range g.sub.Hosts {
 		cpu, memory, guests := embed.HostKeys(h.Name)
 		load := vnet.HostLoad{Host: h.Name, CPU: h.CPU, Memory: h.Memory, Down: h.Down}
-		for _, at := range b.instants(w, cpu, memory, guests) {
+		for _, at := range g.instants(w, cpu, memory, guests) {
 			now := vnet.Window{Start: at, End: at.Add(1)}
 			load.Steps = append(load.Steps, vnet.HostStep{
-				At: at, CPU: vnet.CPU(b.calendar.Peak(cpu, now)), Memory: vnet.Bytes(b.calendar.Peak(memory, now)),
-				Exclusive: b.calendar.Peak(guests, now) >= embed.WholeHost,
+				At: at, CPU: vnet.CPU(g.calendar.Peak(cpu, now)), Memory: vnet.Bytes(g.calendar.Peak(memory, now)),
+				Exclusive: g.calendar.Peak(guests, now) >= embed.WholeHost,
 			})
 		}
 		// A lease that takes none of these leaves no trace.
@@ -47,10 +52,10 @@ func (b *Book) HostLoads(w vnet.Window) []vnet.HostLoad {
 
 // instants are when a window begins and when what is booked of some keys
 // changes within it, in order.
-func (b *Book) instants(w vnet.Window, keys ...string) []time.Time {
+func (g *ground) instants(w vnet.Window, keys ...string) []time.Time {
 	var all []time.Time
 	for _, key := range keys {
-		for _, s := range b.calendar.Steps(key, w) {
+		for _, s := range g.calendar.Steps(key, w) {
 			all = append(all, s.At)
 		}
 	}
@@ -60,19 +65,19 @@ func (b *Book) instants(w vnet.Window, keys ...string) []time.Time {
 
 // Loads says what is booked of both directions of every substrate link during
 // a window, in the substrate's order.
-func (b *Book) Loads(w vnet.Window) []vnet.Load {
+func (g *ground) Loads(w vnet.Window) []vnet.Load {
 	down := make(map[string]bool)
-	for _, l := range b.sub.Links {
+	for _, l := range g.sub.Links {
 		down[l.Name] = true
 	}
-	for _, l := range b.working.Links {
+	for _, l := range g.working.Links {
 		down[l.Name] = false
 	}
-	loads := make([]vnet.Load, 0, 2*len(b.sub.Links))
-	for _, l := range b.sub.Links {
+	loads := make([]vnet.Load, 0, 2*len(g.sub.Links))
+	for _, l := range g.sub.Links {
 		for _, d := range vnet.Directions {
 			load := vnet.Load{Link: l.Name, From: l.Ends[d], To: l.Ends[d.Opposite()], Leasable: l.Leasable(), Down: down[l.Name]}
-			for _, s := range b.calendar.Steps(rate.Element{Link: l.Name, Dir: d}.String(), w) {
+			for _, s := range g.calendar.Steps(rate.Element{Link: l.Name, Dir: d}.String(), w) {
 				load.Steps = append(load.Steps, vnet.LoadStep{At: s.At, Booked: vnet.Rate(s.Booked), Leases: s.Holders})
 			}
 			loads = append(loads, load)

@@ -122,6 +122,9 @@ type Rejection struct {
 	Changes []Change `json:"changes,omitempty"`
 	Offers  []Offer  `json:"offers,omitempty"` // the best along each axis, nearest first
 	Never   string   `json:"never,omitempty"`  // without an offer: why there is none
+	// Undecided: the time that an answer may take was over before all was
+	// tried. There may be a place, and better offers.
+	Undecided bool `json:"undecided,omitempty"`
 }
 
 func (r *Rejection) Error() string { return "refused: " + strings.Join(r.Reasons, "; ") }

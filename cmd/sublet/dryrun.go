@@ -46,6 +46,8 @@ type trialOutcome struct {
 	Reasons []string      `json:"reasons,omitempty"`
 	Offers  []vnet.Offer  `json:"offers,omitempty"`
 	Never   string        `json:"never,omitempty"` // why there is no offer
+
+	Undecided bool `json:"undecided,omitempty"` // not all was tried in the time an answer may take
 }
 
 // trialState is whether a request would be admitted.
@@ -134,7 +136,7 @@ func (t *trial) decide(name string, r vnet.Request) trialOutcome {
 	case err == nil:
 		o.State, o.Window, o.Mapping = trialAdmitted, &l.Window, &l.Mapping
 	case errors.As(err, &refused):
-		o.State, o.Reasons, o.Offers, o.Never = trialRefused, refused.Reasons, refused.Offers, refused.Never
+		o.State, o.Reasons, o.Offers, o.Never, o.Undecided = trialRefused, refused.Reasons, refused.Offers, refused.Never, refused.Undecided
 	default:
 		o.State, o.Reasons = trialFailed, []string{oneLine(err)}
 	}
@@ -203,6 +205,8 @@ func (o trialOutcome) why() string {
 		text += "; would be admitted"
 	case o.Never != "":
 		text += "; " + o.Never
+	case o.Undecided:
+		text += "; " + undecided
 	}
 	var words []string
 	for _, c := range changes {

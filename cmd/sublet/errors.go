@@ -68,8 +68,11 @@ func message(err error) string {
 	lines := []string{oneLine(err)}
 	if rejection.Offer == nil {
 		why := "nothing similar would be admitted"
-		if rejection.Never != "" {
+		switch {
+		case rejection.Never != "":
 			why = rejection.Never
+		case rejection.Undecided:
+			why = undecided
 		}
 		return lines[0] + "\n  " + why
 	}
@@ -82,8 +85,14 @@ func message(err error) string {
 			lines = append(lines, fmt.Sprintf("    %s %s instead of %s", c.What, c.To, c.From))
 		}
 	}
+	if rejection.Undecided {
+		lines = append(lines, "  "+undecided)
+	}
 	return strings.Join(append(lines, "  take the first with --accept, or write it to a file with --offer FILE"), "\n")
 }
+
+// undecided is said where an answer ran out of time.
+const undecided = "not decided in the time an answer may take: there may be a place all the same, or a better offer"
 
 // oneLine joins the lines of several errors, with words for what Go calls the
 // end of a context.

@@ -96,6 +96,9 @@ func (a *app) printProposal(r vnet.Request, p api.Proposal) error {
 		if p.Refusal.Never != "" {
 			fmt.Fprintf(a.out, "There is no offer: %s\n", p.Refusal.Never)
 		}
+		if p.Refusal.Undecided {
+			fmt.Fprintf(a.out, "This was %s.\n", undecided)
+		}
 		picture.span("asked", windowAt(now, r), "refused")
 		for _, o := range p.Refusal.Offers {
 			row(axes(o.Axes), o.Account, windowAt(now, o.Request), o.Changes)

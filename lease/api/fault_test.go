@@ -138,7 +138,7 @@ func TestWhatIsNotSavedHasNotHappened(t *testing.T) {
 	ask := Ask{Request: pair("net", vnet.Mbit)}
 	ask.Request.Tenant = "root"
 	broken.err = errors.New("the disk is gone")
-	if _, err := server.admit(operator, ask); problemOf(err).Status != 503 {
+	if _, err := server.admit(t.Context(), operator, ask); problemOf(err).Status != 503 {
 		t.Fatalf("an admission that was not saved gave %v", err)
 	}
 	broken.err = nil
@@ -146,10 +146,10 @@ func TestWhatIsNotSavedHasNotHappened(t *testing.T) {
 	if _, err := server.leaseOf(vnet.LeaseID{Tenant: "root", Network: "net"}); problemOf(err).Status != 404 {
 		t.Fatalf("the lease that was not saved is there: %v", err)
 	}
-	must[Admission](t)(server.admit(operator, ask))
+	must[Admission](t)(server.admit(t.Context(), operator, ask))
 	broken.err = fmt.Errorf("save: %w", lease.ErrNotLeader)
 	ask.Request.Network = "net2"
-	if _, err := server.admit(operator, ask); problemOf(err).Status != 503 {
+	if _, err := server.admit(t.Context(), operator, ask); problemOf(err).Status != 503 {
 		t.Fatalf("a deposed server's admission gave %v", err)
 	}
 	err := server.Serve(t.Context())
@@ -168,13 +168,13 @@ func TestFullStoreIsRead(t *testing.T) {
 	operator := &call{Caller: Caller{Operator: true, Tenant: "root"}}
 	ask := Ask{Request: pair("net", vnet.Mbit)}
 	ask.Request.Tenant, ask.Request.For = "root", time.Minute
-	must[Admission](t)(server.admit(operator, ask))
+	must[Admission](t)(server.admit(t.Context(), operator, ask))
 
 	full.err, now = fmt.Errorf("save: %w", lease.ErrFull), now.Add(time.Hour)
 	server.tick(t.Context())
 	for name, s := range map[string]*Server{"running": server, "restarted": must[*Server](t)(New(t.Context(), config))} {
 		ask.Request.Network = "net2"
-		if _, err := s.admit(operator, ask); problemOf(err).Status != 507 {
+		if _, err := s.admit(t.Context(), operator, ask); problemOf(err).Status != 507 {
 			t.Errorf("%s: an admission on a full store gave %v", name, err)
 		}
 		if l := must[vnet.Lease](t)(s.leaseOf(vnet.LeaseID{Tenant: "root", Network: "net"})); l.State == vnet.Ended {
@@ -187,7 +187,7 @@ func TestFullStoreIsRead(t *testing.T) {
 		t.Errorf("with space again the lease is %s", l.State)
 	}
 	ask.Request.Network = "net2"
-	must[Admission](t)(server.admit(operator, ask))
+	must[Admission](t)(server.admit(t.Context(), operator, ask))
 }
 
 func TestDefectIsNotFatal(t *testing.T) {

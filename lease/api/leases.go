@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -54,7 +56,7 @@ func (s *Server) postLease(w http.ResponseWriter, r *http.Request, c *call) erro
 	if err := s.room(); err != nil {
 		return err
 	}
-	admission, err := s.admit(c, ask)
+	admission, err := s.admit(r.Context(), c, ask)
 	if err != nil {
 		return err
 	}
@@ -74,27 +76,64 @@ func (c *call) name(req *vnet.Request) error {
 	return req.Check()
 }
 
-// admit asks the book, twice when the counter-offer is to be taken.
-func (s *Server) admit(c *call, ask Ask) (Admission, error) {
+// mostChanged is how often a request is decided anew because others were
+// admitted, or things failed, while it was.
+const mostChanged = 4
+
+// admit decides about a request and books what was decided.
+func (s *Server) admit(ctx context.Context, c *call, ask Ask) (Admission, error) {
 	owner := c.owner(ask.Request.Tenant) // reads files: not under the lock
-	var admission Admission
-	err := s.change(func(now time.Time, b *lease.Book) (err error) {
-		admit := func(r vnet.Request) (err error) {
-			admission.Lease, err = b.Admit(now, r, owner)
+	for range mostChanged {
+		found, changes, err := s.decide(ctx, c, ask)
+		if err != nil {
+			return Admission{}, err
+		}
+		admission := Admission{Changes: changes}
+		err = s.change(func(now time.Time, b *lease.Book) (err error) {
+			if c.terms != nil && c.terms.Check(now, b, found.Request()) != nil {
+				return lease.ErrChanged // by another request of the same tenant
+			}
+			if admission.Lease, err = b.Commit(now, found, owner); err == nil {
+				admission.Moves = c.veil(b.Moves(admission.Lease.Serial))
+			}
+			return err
+		})
+		if !errors.Is(err, lease.ErrChanged) {
+			return admission, err
+		}
+	}
+	return Admission{}, &Problem{Status: http.StatusServiceUnavailable, After: 1,
+		Detail: "while this was decided others were admitted, time and again: ask again"}
+}
+
+// decide finds out how a request, or the counter-offer if that is to be taken,
+// would be admitted, and what that lacks of the request.
+func (s *Server) decide(ctx context.Context, c *call, ask Ask) (found lease.Decision, changes []vnet.Change, err error) {
+	err = s.deciders.decide(ctx, c.Caller, func(d deciding) error {
+		view, terms, err := s.view(c, func(now time.Time, b *lease.Book) error {
+			if err := b.Check(now, ask.Request); err != nil {
+				return err
+			}
+			return b.Taken(ask.Request)
+		})
+		if err != nil {
 			return err
 		}
-		err = admissible(c.terms, now, b, ask.Request, admit)
-		rejection, refused := err.(*vnet.Rejection)
-		if refused && ask.Accept && rejection.Offer != nil {
-			admission.Changes = rejection.Changes
-			err = admissible(c.terms, now, b, *rejection.Offer, admit)
+		quote := func(r vnet.Request) (vnet.Quote, error) { return view.Quote(r, d.solver, d.effort) }
+		decide := func(r vnet.Request) (err error) {
+			found, err = view.Decide(r, d.solver, d.effort)
+			return err
 		}
-		if err == nil {
-			admission.Moves = c.veil(b.Moves(admission.Lease.Serial))
+		err = admissible(terms, view.Now(), ask.Request, quote, decide)
+		rejection, refused := err.(*vnet.Rejection)
+		if refused && ask.Accept && rejection.Offer != nil && (d.last || !d.effort.Short()) {
+			changes = rejection.Changes
+			d.effort.Renew()
+			err = admissible(terms, view.Now(), *rejection.Offer, quote, decide)
 		}
 		return err
 	})
-	return admission, err
+	return found, changes, err
 }
 
 func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sublet/lease"
+	"sublet/lease/policy"
 	"sublet/vnet"
 )
 
@@ -66,13 +67,36 @@ func (s *Server) look(see func(now time.Time, b *lease.Book) error) error {
 	return see(s.now(), s.book)
 }
 
+// view is the book as decisions read it while it goes on, and what is used of a
+// caller's limits (nil: he has none), if see finds nothing against it.
+func (s *Server) view(c *call, see func(now time.Time, b *lease.Book) error) (v *lease.View, held *policy.Terms, err error) {
+	err = s.look(func(now time.Time, b *lease.Book) error {
+		if err := see(now, b); err != nil {
+			return err
+		}
+		if v = b.View(now, s.locked); c != nil && c.terms != nil {
+			terms := c.terms.At(b)
+			held = &terms
+		}
+		return nil
+	})
+	return v, held, err
+}
+
+// locked calls f while nobody changes the book.
+func (s *Server) locked(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
 // decided says that an error is an answer, not an accident: the book is sound.
 func decided(err error) bool {
 	var field *vnet.FieldError
 	var rejection *vnet.Rejection
 	var problem *Problem
 	return errors.As(err, &field) || errors.As(err, &rejection) || errors.As(err, &problem) ||
-		errors.Is(err, lease.ErrConflict) || errors.Is(err, lease.ErrUnknown)
+		errors.Is(err, lease.ErrConflict) || errors.Is(err, lease.ErrUnknown) || errors.Is(err, lease.ErrChanged)
 }
 
 // save writes what became different, and wakes who waits for it. A caller

@@ -28,22 +28,36 @@ type Calendar struct {
 	Hosts  []vnet.HostLoad `json:"hosts"`
 }
 
+// loads is a book, or a view of one.
+type loads interface {
+	Loads(vnet.Window) []vnet.Load
+	HostLoads(vnet.Window) []vnet.HostLoad
+}
+
 // calendarOf reads a window of a book.
-func calendarOf(b *lease.Book, w vnet.Window) Calendar {
+func calendarOf(b loads, w vnet.Window) Calendar {
 	return Calendar{Window: w, Loads: b.Loads(w), Hosts: b.HostLoads(w)}
 }
 
 // Propose says what would come of a request now. Other errors than a refusal
 // are returned.
 func Propose(now time.Time, b *lease.Book, req vnet.Request) (Proposal, error) {
-	return propose(nil, now, b, req)
+	p, err := propose(nil, now, req, func(r vnet.Request) (vnet.Quote, error) { return b.Quote(now, r) }, b)
+	p.Taken = isTaken(b, req)
+	return p, err
+}
+
+// isTaken says whether a live lease has a request's name.
+func isTaken(b *lease.Book, req vnet.Request) bool {
+	l, known := b.Lease(vnet.LeaseID{Tenant: req.Tenant, Network: req.Network})
+	return known && l.State != vnet.Ended
 }
 
 // propose is Propose for a tenant with limits.
-func propose(terms *policy.Terms, now time.Time, b *lease.Book, req vnet.Request) (Proposal, error) {
+func propose(terms *policy.Terms, now time.Time, req vnet.Request, ask func(vnet.Request) (vnet.Quote, error), booked loads) (Proposal, error) {
 	var p Proposal
-	err := admissible(terms, now, b, req, func(r vnet.Request) error {
-		quote, err := b.Quote(now, r)
+	err := admissible(terms, now, req, ask, func(r vnet.Request) error {
+		quote, err := ask(r)
 		p.Quote = &quote
 		return err
 	})
@@ -55,9 +69,7 @@ func propose(terms *policy.Terms, now time.Time, b *lease.Book, req vnet.Request
 	default:
 		p.Quote = nil
 	}
-	l, known := b.Lease(vnet.LeaseID{Tenant: req.Tenant, Network: req.Network})
-	p.Taken = known && l.State != vnet.Ended
-	p.Calendar = calendarOf(b, p.horizon(now, req))
+	p.Calendar = calendarOf(booked, p.horizon(now, req))
 	return p, nil
 }
 
@@ -105,8 +117,19 @@ func (s *Server) postOffers(w http.ResponseWriter, r *http.Request, c *call) err
 		return err
 	}
 	var p Proposal
-	err = s.look(func(now time.Time, b *lease.Book) (err error) {
-		p, err = propose(c.terms, now, b, ask.Request)
+	err = s.deciders.decide(r.Context(), c.Caller, func(d deciding) error {
+		taken := false
+		view, terms, err := s.view(c, func(now time.Time, b *lease.Book) error {
+			taken = isTaken(b, ask.Request)
+			return b.Check(now, ask.Request)
+		})
+		if err != nil {
+			return err
+		}
+		p, err = propose(terms, view.Now(), ask.Request, func(r vnet.Request) (vnet.Quote, error) {
+			return view.Quote(r, d.solver, d.effort)
+		}, view)
+		p.Taken = taken
 		return err
 	})
 	if err != nil {
@@ -147,18 +170,16 @@ func (c *call) veilLoads(loads []vnet.Load) []vnet.Load {
 
 // getCalendar shows how much is booked of every link and host, not whose it is.
 func (s *Server) getCalendar(w http.ResponseWriter, r *http.Request, caller *call) error {
-	var c Calendar
-	err := s.look(func(now time.Time, b *lease.Book) error {
-		window, err := windowOf(r, now)
-		if err == nil {
-			c = calendarOf(b, window)
-			c.Loads = caller.veilLoads(c.Loads)
-		}
+	var window vnet.Window
+	view, _, err := s.view(nil, func(now time.Time, _ *lease.Book) (err error) {
+		window, err = windowOf(r, now)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	c := calendarOf(view, window)
+	c.Loads = caller.veilLoads(c.Loads)
 	return answer(w, http.StatusOK, c)
 }
 

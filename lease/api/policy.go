@@ -55,17 +55,23 @@ func (s *Server) termsFor(c *call, tenant vnet.TenantID) (*policy.Terms, error) 
 	return &terms, err
 }
 
-// admissible decides about a request that keeps the terms. What is offered instead
+// admissible decides about a request that keeps the terms, as held at an instant. What is offered instead
 // keeps them too, and there is room for it.
-func admissible(terms *policy.Terms, now time.Time, b *lease.Book, r vnet.Request, decide func(vnet.Request) error) error {
+func admissible(terms *policy.Terms, now time.Time, r vnet.Request, ask func(vnet.Request) (vnet.Quote, error), decide func(vnet.Request) error) error {
 	if terms == nil {
 		return decide(r)
 	}
-	if refusal := terms.Check(now, b, r); refusal != nil {
+	if refusal := terms.Check(now, nil, r); refusal != nil {
 		if refusal.Offer != nil {
-			if quote, err := b.Quote(now, *refusal.Offer); err == nil {
+			quote, err := ask(*refusal.Offer)
+			other, _ := err.(*vnet.Rejection)
+			switch {
+			case err == nil:
 				refusal.Offers[0].Account = quote.Account
-			} else {
+			case other != nil && other.Undecided:
+				withdraw(refusal, "")
+				refusal.Undecided = true
+			default:
 				withdraw(refusal, "there is no room for what the quota leaves")
 			}
 		}
@@ -73,7 +79,7 @@ func admissible(terms *policy.Terms, now time.Time, b *lease.Book, r vnet.Reques
 	}
 	err := decide(r)
 	if refusal, ok := err.(*vnet.Rejection); ok {
-		refusal.Offers = slices.DeleteFunc(refusal.Offers, func(o vnet.Offer) bool { return terms.Check(now, b, o.Request) != nil })
+		refusal.Offers = slices.DeleteFunc(refusal.Offers, func(o vnet.Offer) bool { return terms.Check(now, nil, o.Request) != nil })
 		if len(refusal.Offers) == 0 && refusal.Offer != nil {
 			withdraw(refusal, "what would be admitted exceeds the quota")
 		} else if len(refusal.Offers) > 0 {

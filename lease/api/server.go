@@ -41,6 +41,7 @@ type Server struct {
 	log      *slog.Logger
 	now      func() time.Time
 	limiter  *limiter
+	deciders *deciders
 	agentTLS *tls.Config
 	checker  Checker
 	checks   checks
@@ -92,7 +93,7 @@ func New(ctx context.Context, config Config) (*Server, error) {
 	if config.Limits == (Limits{}) {
 		config.Limits = DefaultLimits
 	}
-	s.limiter = newLimiter(config.Limits)
+	s.limiter, s.deciders = newLimiter(config.Limits), newDeciders()
 	p, err := checkPolicy(config.Policy)
 	if err != nil {
 		return nil, err

@@ -32,8 +32,12 @@ type Book interface {
 	Holdings(has func(vnet.TenantID) bool) []Holding
 }
 
-// with are the terms with what is held of each account.
-func (t Terms) with(b Book) Terms {
+// At are the terms with what is held of each account now: to Check requests
+// and count Usage without a book.
+func (t Terms) At(b Book) Terms {
+	if b == nil {
+		return t
+	}
 	t.Accounts = slices.Clone(t.Accounts)
 	for i := range t.Accounts {
 		t.Accounts[i].held = b.Holdings(t.Accounts[i].Has)
@@ -101,13 +105,14 @@ func (b breach) String() string {
 
 // Check refuses a request that breaks a limit, and offers the nearest one that
 // breaks none: shorter, or with another start. Whether there is room for that
-// it does not know. nil: the request keeps the limits.
+// it does not know. nil: the request keeps the limits. The book may be nil for
+// terms At an instant.
 func (t Terms) Check(now time.Time, b Book, r vnet.Request) *vnet.Rejection {
 	if t.Refused {
 		return &vnet.Rejection{Reasons: []string{fmt.Sprintf("%s is none of the tenants that the operator's policy names", t.Tenant)},
 			Never: "ask the operator for an entry in the policy"}
 	}
-	t = t.with(b)
+	t = t.At(b)
 	breaches := t.breaches(now, r)
 	if len(breaches) == 0 {
 		return nil

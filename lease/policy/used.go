@@ -16,7 +16,7 @@ type Usage struct {
 
 // Usage says how much of each account is used.
 func (t Terms) Usage(now time.Time, b Book) []Usage {
-	t = t.with(b)
+	t = t.At(b)
 	list := make([]Usage, len(t.Accounts))
 	for i, a := range t.Accounts {
 		list[i] = Usage{Name: a.Name, Quota: a.Quota, Now: make(vnet.Quota), Peak: make(vnet.Quota)}

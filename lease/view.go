@@ -1,0 +1,100 @@
+package lease
+
+import (
+	"slices"
+	"time"
+
+	"sublet/embed"
+	"sublet/vnet"
+)
+
+// View is what decisions read of a book, as it was at an instant. Others may
+// change the book meanwhile: what was decided holds once Commit takes it.
+type View struct {
+	ground
+	now       time.Time
+	prices    vnet.Prices
+	mostMoves int
+	movable   func(vnet.Window) []*entry
+}
+
+// Effort bounds the work of a decision: see embed.Effort.
+type Effort = embed.Effort
+
+// Work of a decision with its offers, in processor time as embed counts it:
+// what is not decided by then is refused as undecided. Nearly all are decided
+// with QuickBudget.
+const (
+	Budget      = 4 * time.Second
+	QuickBudget = 40 * time.Millisecond
+)
+
+// NewEffort allows a budget; see embed.Effort for rest.
+func NewEffort(budget time.Duration, rest func() bool) *Effort { return embed.NewEffort(budget, rest) }
+
+// View is the book at a time, for decisions while others change it. Looks are
+// how they read more of the book as it then is: with nobody changing it.
+func (b *Book) View(now time.Time, look func(see func())) *View {
+	v := b.view(now)
+	v.calendar, v.solver = b.calendar.Clone(), nil
+	v.movable = func(w vnet.Window) (copies []*entry) {
+		look(func() { copies = copied(b.movable(w)) })
+		return copies
+	}
+	return v
+}
+
+// view is the book as it is now, for a decision during which nothing changes.
+func (b *Book) view(now time.Time) *View {
+	return &View{
+		ground: b.ground, now: now,
+		prices: b.Prices, mostMoves: b.MostMoves, movable: b.movable,
+	}
+}
+
+// Now is the instant of the view.
+func (v *View) Now() time.Time { return v.now }
+
+// with is the view for a decision by a solver, which nobody else uses
+// meanwhile, with an effort.
+func (v *View) with(s *Solver, effort *Effort) *View {
+	decides := *v
+	decides.solver, decides.effort = s, effort
+	return &decides
+}
+
+// movable lists leases that may make way for one in a window, at most
+// mostReleased of them, in order of admission. None while others are moving:
+// what these leave is not free yet.
+func (b *Book) movable(window vnet.Window) []*entry {
+	if b.MostMoves == 0 || slices.ContainsFunc(b.near, (*entry).moving) {
+		return nil
+	}
+	var list []*entry
+	for _, e := range b.live {
+		if len(list) == mostReleased {
+			break
+		}
+		if e.mayMove() && e.Window.Overlaps(window) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// mayMove says whether a lease may make way for others: a running one if its
+// owner allows it, one that has not begun always.
+func (e *entry) mayMove() bool {
+	allowed := e.State == vnet.Running && e.Request.Movable || e.State == vnet.Booked
+	return allowed && e.Lost == nil && e.Move == nil
+}
+
+// copied copies entries: what they point to is replaced, never changed.
+func copied(list []*entry) []*entry {
+	copies := make([]*entry, len(list))
+	for i, e := range list {
+		c := *e
+		copies[i] = &c
+	}
+	return copies
+}
