@@ -60,6 +60,9 @@ func (c *small) bookOther(t *rapid.T) {
 // drawSubstrate draws up to four hosts and three switches.
 func drawSubstrate(t *rapid.T) vnet.Substrate {
 	var sub vnet.Substrate
+	if rapid.Bool().Draw(t, "one machine") {
+		sub.Forwards = vnet.Rate(rapid.IntRange(1, 20).Draw(t, "forwards")) * 100 * vnet.Mbit
+	}
 	names := []string{}
 	for i := range rapid.IntRange(1, 4).Draw(t, "hosts") {
 		h := vnet.SubstrateNode{
@@ -68,6 +71,7 @@ func drawSubstrate(t *rapid.T) vnet.Substrate {
 			CPU:      vnet.CPU(rapid.IntRange(1, 4).Draw(t, "cores")) * vnet.Core,
 			Memory:   vnet.Bytes(rapid.IntRange(1, 4).Draw(t, "memory")) * vnet.GiB,
 			Capacity: vnet.Rate(rapid.IntRange(1, 10).Draw(t, "inside")) * 100 * vnet.Mbit,
+			Inside:   time.Duration(rapid.IntRange(0, 3).Draw(t, "delay")) * time.Millisecond,
 		}
 		sub.Hosts = append(sub.Hosts, h)
 		names = append(names, string(h.Name))

@@ -58,7 +58,7 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 	if exceeded != nil {
 		return vnet.Mapping{}, exceeded
 	}
-	if err := t.onLinks(); err != nil {
+	if err := cmp.Or(t.onLinks(), t.onMachine()); err != nil {
 		return vnet.Mapping{}, err
 	}
 	s.work(&e.charts, e.working())

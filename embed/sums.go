@@ -39,7 +39,6 @@ func (t *totals) onHosts() error {
 		for _, kind := range summed {
 			t.inSpan(kind, span)
 		}
-		t.onMachine(span)
 	}
 	return t.reasons()
 }
@@ -133,18 +132,21 @@ func (t *totals) inSpan(kind resource, span int) {
 }
 
 // onMachine compares what the links need with what is left of the machine that
-// all hosts are.
-func (t *totals) onMachine(span int) {
+// all hosts are; nil: it suffices.
+func (t *totals) onMachine() error {
 	if t.sub.Forwards == 0 {
-		return
+		return nil
 	}
-	need, i := int64(0), t.left.machine()
-	for _, n := range t.problem.nodes {
-		need += n.need(carrying)[span]
+	for span := range t.problem.spans {
+		need, i := int64(0), t.left.machine()
+		for _, n := range t.problem.nodes {
+			need += n.need(carrying)[span]
+		}
+		if free := t.left.left[int(i)*t.left.spans+span]; need > free {
+			t.note(0, t.lacking(0, carrying, span, need/2, free/2, t.left.capacity(i)/2)+": all hosts are one machine")
+		}
 	}
-	if free := t.left.left[int(i)*t.left.spans+span]; need > free {
-		t.note(0, t.lacking(0, carrying, span, need/2, free/2, t.left.capacity(i)/2)+": all hosts are one machine")
-	}
+	return t.reasons()
 }
 
 // lacking says that hosts do not have enough together, ever or in a window.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"sublet/vnet"
 )
@@ -148,6 +149,41 @@ func TestStreamsKeepToPorts(t *testing.T) {
 	}
 	if rates["a-s1"] != 20 || rates["b-s1"] != 100 {
 		t.Errorf("streams of a and b have %v", rates)
+	}
+}
+
+// A stream is bounded in latency by the sum of the links it crosses, if each has
+// a bound.
+func TestStreamsAddUpLatencies(t *testing.T) {
+	for _, without := range []string{"", "a-s1"} {
+		l := lan()
+		l.Rates = make(map[string][2]vnet.Rate)
+		bound := make(map[string]time.Duration)
+		for i := range l.Request.Links {
+			link := &l.Request.Links[i]
+			l.Rates[link.Name] = [2]vnet.Rate{100, 100}
+			if link.Name != without {
+				link.Latency = time.Duration(i+1) * time.Millisecond
+			}
+			bound[link.Name] = link.Latency
+		}
+		streams, err := Streams(substrate, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		judged := 0
+		for _, s := range streams {
+			ends := bound[s.From.Link] + bound[s.To.Link]
+			if lacks := s.From.Link == without || s.To.Link == without; lacks != (s.Latency == 0) || !lacks && s.Latency < ends {
+				t.Errorf("without %q, from %s to %s: %s, of %s at its ends", without, s.From.Link, s.To.Link, s.Latency, ends)
+			}
+			if s.Latency > 0 {
+				judged++
+			}
+		}
+		if judged == 0 && without == "" {
+			t.Error("no stream has a bound")
+		}
 	}
 }
 

@@ -34,6 +34,9 @@ func (s Substrate) Check() error {
 	if len(s.Links) > MaxWires {
 		return fieldf("links", "%d links are more than %d: split the substrate", len(s.Links), MaxWires)
 	}
+	if err := checkRate("forwards", s.Forwards, true); err != nil {
+		return err
+	}
 	kinds, err := s.checkNodes()
 	if err != nil {
 		return err
