@@ -63,7 +63,8 @@ type entry struct {
 	vnet.Lease
 	bookings []calendar.Booking          // none: nothing is booked for it, see vnet.Loss
 	former   []calendar.Booking          // of a moving lease: what it had before
-	uses     []policy.Use                // of the request
+	uses     []policy.Use                // of the request; nil: not added up yet
+	links    int                         // in all stages, like uses
 	recorded vnet.Record                 // what the ledger has; zero: not known
 	hosts    []vnet.HostID               // that carry any of it in any stage, sorted
 	parts    map[vnet.HostID][]plan.Item // what they shall have of it now; nil: not known yet
@@ -171,7 +172,7 @@ func (b *Book) enlist(e *entry) {
 		b.byTenant[e.Request.Tenant] = of
 	}
 	of[e] = true
-	e.uses = policy.Uses(e.Request)
+	e.sumUp()
 	b.attend(e)
 }
 

@@ -24,16 +24,21 @@ func lifeOf(l vnet.Lease) vnet.Life {
 	return life
 }
 
+// sumUp adds up what a request takes, once.
+func (e *entry) sumUp() {
+	if e.uses == nil {
+		e.uses, e.links = policy.Uses(e.Request), len(e.Request.Union().Links)
+	}
+}
+
 // record is what the ledger says of an entry.
 func (e *entry) record() vnet.Record {
-	if e.uses == nil {
-		e.uses = policy.Uses(e.Request)
-	}
+	e.sumUp()
 	r := vnet.Record{
 		Serial: e.Serial, Tenant: e.Request.Tenant, Network: e.Request.Network, Owner: e.Owner, State: e.State,
 		Admitted: e.Life.Admitted, Start: e.Window.Start, End: e.Window.End, Ran: e.Life.Ran, Ended: e.Life.Ended, Why: e.Life.Why,
 	}
-	r.Links = len(e.Request.Union().Links)
+	r.Links = e.links
 	for _, u := range e.uses {
 		r.Nodes = max(r.Nodes, int(u.Amounts[0]))
 		r.CPU = max(r.CPU, vnet.CPU(u.Amounts[1]))

@@ -23,6 +23,13 @@ func TestPolicyFile(t *testing.T) {
 		"--policy", l.file("wrong.yaml", "defalt: {}\n")); r.code != 2 || !strings.Contains(r.err, `wrong.yaml:1:1: document has no field "defalt": did you mean "default"?`) {
 		t.Errorf("a wrong policy: exit %d\n%s", r.code, r.err)
 	}
+	open := l.file("open.yaml", "default: {}\n")
+	if err := os.Chmod(open, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if r := l.sublet("serve", "--data", filepath.Join(filepath.Dir(l.run), "none"), "--substrate", substrate, "--policy", open); r.code != 2 {
+		t.Errorf("a policy that everybody can write: exit %d\n%s", r.code, r.err)
+	}
 	l.background("serve", "--data", filepath.Join(filepath.Dir(l.run), "data"), "--substrate", substrate, "--policy", file)
 	eventually(t, 20*time.Second, func() error {
 		if r := l.sublet("hosts"); r.code != 0 {

@@ -9,12 +9,12 @@ import (
 // Policy is what the operator says of who may have how much.
 type Policy struct {
 	// Others is what becomes of tenants who are neither listed nor in a group.
-	Others  Others         `json:"others"`
-	Default Quota          `json:"default"`
-	Tenants []TenantPolicy `json:"tenants,omitempty"`
-	Groups  []GroupPolicy  `json:"groups,omitempty"`
+	Others  Others
+	Default Quota
+	Tenants []TenantPolicy
+	Groups  []GroupPolicy
 	// Nodes are ceilings of nodes that state none.
-	Nodes NodeDefaults `json:"node_defaults,omitzero"`
+	Nodes NodeDefaults
 }
 
 // Others says whether tenants whom the policy does not name may lease.
@@ -28,17 +28,17 @@ const (
 
 // TenantPolicy is the entry of one tenant, or of each user of a range.
 type TenantPolicy struct {
-	Name  TenantID   `json:"name,omitempty"`
-	UIDs  *[2]uint32 `json:"uids,omitempty"` // first and last
-	Quota Quota      `json:"quota"`
+	Name  TenantID
+	UIDs  *[2]uint32 // first and last
+	Quota Quota
 }
 
 // GroupPolicy is the entry of a group: of the machine, or of listed tenants.
 type GroupPolicy struct {
-	Name     string     `json:"name"`
-	Members  []TenantID `json:"members,omitempty"` // none: the machine's group of that name
-	Each     Quota      `json:"each,omitempty"`
-	Together Quota      `json:"together,omitempty"` // of what all members have
+	Name     string
+	Members  []TenantID // none: the machine's group of that name
+	Each     Quota
+	Together Quota // of what all members have
 }
 
 // NodeDefaults are ceilings of nodes and routers that state no limit. They

@@ -100,6 +100,9 @@ func TestPolicyShows(t *testing.T) {
 	_, err = r.as(2).Policy(ctx, "daemon", false)
 	wantError(t, "another tenant's limits", err, ErrForbidden)
 	wantRefused(t, second(r.as(2).Admit(ctx, pair("net", vnet.Mbit), false)), "bin is none of the tenants that the operator's policy names", false)
+	if operator := must[[]PolicyView](t)(r.as(0).Policy(ctx, "", false)); len(operator) != 1 || len(operator[0].Accounts[0].Quota) != 0 || operator[0].Refused {
+		t.Errorf("the operator is limited to %+v", operator)
+	}
 	if all := must[[]PolicyView](t)(r.as(0).Policy(ctx, "", true)); len(all) != 1 || all[0].Tenant != "daemon" {
 		t.Errorf("the operator is shown %+v", all)
 	}

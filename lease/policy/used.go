@@ -20,9 +20,9 @@ func (t Terms) Usage(now time.Time, b Book) []Usage {
 	list := make([]Usage, len(t.Accounts))
 	for i, a := range t.Accounts {
 		list[i] = Usage{Name: a.Name, Quota: a.Quota, Now: make(vnet.Quota), Peak: make(vnet.Quota)}
-		open, at := vnet.Window{Start: now}, vnet.Window{Start: now, End: now.Add(1)}
+		used, most := peak(a.held, vnet.Window{Start: now, End: now.Add(1)}), peak(a.held, vnet.Window{Start: now})
 		for j, name := range concurrent {
-			list[i].Now[name], list[i].Peak[name] = peak(a.held, at)[j], peak(a.held, open)[j]
+			list[i].Now[name], list[i].Peak[name] = used[j], most[j]
 		}
 		for _, into := range []vnet.Quota{list[i].Now, list[i].Peak} {
 			into[vnet.QuotaLeases] = int64(len(a.held))
