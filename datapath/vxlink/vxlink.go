@@ -55,12 +55,26 @@ func New(host *kernel.Host) *Part {
 	return &Part{host: host, links: make(map[string]map[string]bool), graves: make(map[string]*grave), trims: make(map[uint32]*trim), undercounts: undercounts}
 }
 
-// undercounts is tried once: the kernel stays the same. One that cannot be tried
-// is taken to count right.
-var undercounts = sync.OnceValue(func() bool {
-	short, err := bpf.Undercounts()
-	return err == nil && short
-})
+// counting is how this kernel counts. It stays the same, so it is tried until
+// that tells, a few times at most: one that cannot be tried is taken to count right.
+var counting struct {
+	sync.Mutex
+	tries int
+	short bool
+}
+
+func undercounts() bool {
+	const most = 3
+	counting.Lock()
+	defer counting.Unlock()
+	if counting.tries < most {
+		counting.tries++
+		if short, err := bpf.Undercounts(); err == nil {
+			counting.short, counting.tries = short, most
+		}
+	}
+	return counting.short
+}
 
 // Kinds are uplink and vxlink.
 func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindUplink, plan.KindVxLink} }
