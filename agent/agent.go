@@ -43,11 +43,18 @@ type Agent struct {
 	// Interfaces lists the host's, for the server to compare with the substrate;
 	// nil: none is looked at.
 	Interfaces func() ([]plan.Interface, error)
+	// Cuts lists what is there as planned and does not carry, sorted; News says
+	// that it may be another list. Touched is told of leases that were changed.
+	Cuts    func() plan.Errors
+	News    <-chan struct{}
+	Touched func(vnet.LeaseID)
 
 	applied uint64 // revision last reached without an error
 	drift   uint64
 	dark    []string // interfaces, as last seen
-	unheard trouble  // of reports
+	cuts    plan.Errors
+	repairs []plan.Repair // that the server has not heard of
+	unheard trouble       // of reports
 
 	interfaces []plan.Interface // as read at looked
 	looked     time.Time
@@ -126,6 +133,11 @@ func (l *loop) wait(ctx context.Context) bool {
 				l.report(ctx, l.want, l.result)
 			}
 			continue
+		case <-l.News:
+			if l.known && l.recut() {
+				l.report(ctx, l.want, l.result)
+			}
+			continue
 		case <-events:
 		case <-l.audit.C:
 		}
@@ -145,8 +157,10 @@ func (l *loop) pass(ctx context.Context) {
 	}
 	before := l.result
 	l.result = Reconcile(ctx, l.want, l.Parts, l.Workers)
-	l.say(before, l.result)
-	if darker := l.look(); l.note(l.want, l.result, l.changed) || darker || time.Since(l.reported) > heartbeat {
+	l.say(before.Errors, l.result.Errors)
+	l.touch(l.result.Done)
+	cut := l.recut()
+	if darker := l.look(); l.note(l.want, l.result, l.changed) || darker || cut || time.Since(l.reported) > heartbeat {
 		l.report(ctx, l.want, l.result)
 		l.reported = time.Now()
 	}
@@ -186,18 +200,18 @@ func rest(r Result) time.Duration {
 }
 
 // say logs the problems that are new, and those that are over.
-func (a *Agent) say(before, now Result) {
+func (a *Agent) say(before, now plan.Errors) {
 	known, failing := make(map[plan.ItemError]bool), make(map[string]bool)
-	for _, e := range before.Errors {
+	for _, e := range before {
 		known[e] = true
 	}
-	for _, e := range now.Errors {
+	for _, e := range now {
 		failing[e.Item()] = true
 		if !known[e] {
 			a.Log.Warn("not as planned", "item", e.Item(), "op", e.Op, "problem", e.Text)
 		}
 	}
-	for _, e := range before.Errors {
+	for _, e := range before {
 		if !failing[e.Item()] {
 			a.Log.Info("as planned again", "item", e.Item())
 		}
@@ -207,7 +221,7 @@ func (a *Agent) say(before, now Result) {
 // note logs a pass and says whether the server should hear of it at once.
 func (a *Agent) note(want plan.Host, r Result, changed bool) bool {
 	if !changed {
-		a.drift += uint64(r.Steps)
+		a.repaired(r.Done)
 	}
 	if len(r.Errors) == 0 {
 		a.applied = want.Revision
@@ -255,8 +269,12 @@ func (a *Agent) report(ctx context.Context, want plan.Host, r Result) {
 	within, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
 	err := a.Source.Report(within, plan.Report{
-		Host: a.Host, Revision: a.applied, Tried: want.Revision, Agent: a.Address, Errors: r.Errors, Drift: a.drift, Dark: a.dark, Interfaces: a.survey(),
+		Host: a.Host, Revision: a.applied, Tried: want.Revision, Agent: a.Address,
+		Errors: slices.Concat(r.Errors, a.cuts), Drift: a.drift, Dark: a.dark, Interfaces: a.survey(), Repairs: a.repairs,
 	})
+	if err == nil {
+		a.repairs = nil
+	}
 	if ctx.Err() == nil {
 		a.unheard.note(err)
 	}

@@ -25,6 +25,7 @@ const passes = 3
 // Result of one reconciliation.
 type Result struct {
 	Steps  int         // done
+	Done   []plan.Step // the same, in no order
 	Errors plan.Errors // by kind and key: what could not be done, or read
 	Took   time.Duration
 }
@@ -36,6 +37,7 @@ func Reconcile(ctx context.Context, want plan.Host, parts []Part, workers int) R
 	for range passes {
 		r := pass(ctx, want, parts, workers)
 		total.Steps += r.Steps
+		total.Done = append(total.Done, r.Done...)
 		total.Errors = r.Errors
 		if len(r.Errors) == 0 || ctx.Err() != nil {
 			break
@@ -66,7 +68,7 @@ func pass(ctx context.Context, want plan.Host, parts []Part, workers int) Result
 		r.do(group)
 	}
 	r.errors.Sort()
-	return Result{Steps: r.done, Errors: r.errors}
+	return Result{Steps: len(r.done), Done: r.done, Errors: r.errors}
 }
 
 func byKind(parts []Part) map[plan.Kind]Part {
@@ -100,7 +102,7 @@ type runner struct {
 	workers int
 
 	mu     sync.Mutex
-	done   int
+	done   []plan.Step
 	errors plan.Errors
 }
 
@@ -142,5 +144,5 @@ func (r *runner) step(s plan.Step) {
 		r.errors = append(r.errors, plan.NewItemError(s, err))
 		return
 	}
-	r.done++
+	r.done = append(r.done, s)
 }

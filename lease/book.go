@@ -69,6 +69,7 @@ type entry struct {
 	hosts    []vnet.HostID               // that carry any of it in any stage, sorted
 	parts    map[vnet.HostID][]plan.Item // what they shall have of it now; nil: not known yet
 	failing  time.Time                   // since when hosts report errors; zero: they do not
+	why      string                      // of the state, without what else Message says
 }
 
 // DefaultFailAfter spans some attempts of an agent to repair what it can.
@@ -112,7 +113,7 @@ func Restore(now time.Time, state State) (*Book, error) {
 }
 
 func (b *Book) restore(l vnet.Lease) error {
-	e := &entry{Lease: l}
+	e := &entry{Lease: l, why: l.Message}
 	b.entries[l.ID()] = e
 	b.serial = max(b.serial, l.Serial)
 	if l.Life.Admitted.IsZero() { // of a version without a ledger

@@ -77,16 +77,22 @@ func leasesOf(p plan.Host) map[vnet.LeaseID]bool {
 // problems are a report's errors, by who learns of them.
 type problems struct {
 	leases map[vnet.LeaseID][]string
-	host   []string // concern every lease on the host
-	unsure bool     // nobody can tell which leases still have something there
+	cuts   map[vnet.LeaseID][]string // what is there as planned and does not carry
+	waits  map[vnet.LeaseID][]string // what is there, and whether it carries is not known yet
+	host   []string                  // concern every lease on the host
+	unsure bool                      // nobody can tell which leases still have something there
 }
 
 // problemsOf sorts a report's errors. What a host could not read may name
 // leases of others, so that its text is left to the agent's log.
 func problemsOf(report plan.Report) problems {
-	p := problems{leases: make(map[vnet.LeaseID][]string)}
+	p := problems{leases: make(map[vnet.LeaseID][]string), cuts: make(map[vnet.LeaseID][]string), waits: make(map[vnet.LeaseID][]string)}
 	for _, e := range report.Errors {
 		switch {
+		case e.Op == plan.Carry:
+			p.cuts[e.Lease] = append(p.cuts[e.Lease], e.Text)
+		case e.Op == plan.Await:
+			p.waits[e.Lease] = append(p.waits[e.Lease], e.Text)
 		case e.Op == plan.Observe && e.OfHost():
 			p.unsure = true
 			p.host = append(p.host, "what is there cannot be read; the agent's log says why")
@@ -102,7 +108,8 @@ func problemsOf(report plan.Report) problems {
 }
 
 func (p problems) equal(other problems) bool {
-	return p.unsure == other.unsure && slices.Equal(p.host, other.host) && maps.EqualFunc(p.leases, other.leases, slices.Equal)
+	return p.unsure == other.unsure && slices.Equal(p.host, other.host) && maps.EqualFunc(p.leases, other.leases, slices.Equal) &&
+		maps.EqualFunc(p.cuts, other.cuts, slices.Equal) && maps.EqualFunc(p.waits, other.waits, slices.Equal)
 }
 
 // rid says whether a host has none of what it was told to remove of a lease,

@@ -16,6 +16,7 @@ import (
 // are signs of life: nothing follows from them.
 func (b *Book) Report(now time.Time, r plan.Report) error {
 	news := b.rollout.Report(now, r)
+	b.noteRepairs(now, r)
 	switch {
 	case b.sense(r):
 		return b.worksNow(now)
@@ -23,6 +24,22 @@ func (b *Book) Report(now time.Time, r plan.Report) error {
 		return b.Tick(now)
 	}
 	return nil
+}
+
+// noteRepairs takes in what an agent repaired of leases on its host.
+func (b *Book) noteRepairs(now time.Time, r plan.Report) {
+	for _, repair := range r.Repairs {
+		e := b.entries[repair.Lease]
+		if e == nil || !e.active() || !slices.Contains(e.hosts, r.Host) {
+			continue
+		}
+		done := vnet.Repairs{}
+		if e.Repairs != nil {
+			done = *e.Repairs
+		}
+		e.Repairs = &vnet.Repairs{Count: done.Count + repair.Count, Last: string(r.Host) + ": " + repair.Text, Time: now.Round(0).UTC()}
+		b.touch(e)
+	}
 }
 
 // sense takes in which of a host's interfaces have no carrier; true: a link
@@ -78,10 +95,13 @@ func (b *Book) SetLiveness(d time.Duration) { b.rollout.liveness = d }
 // judge sets the state of an active lease by what its hosts say.
 //
 // It runs when each of them has gone through a plan that holds all of the
-// running stage, without an error. It goes on running while a neighbour's
-// coming or going changes its rates. It has failed when errors, or the silence
-// of a host that has still to build it, last longer than FailAfter; what it
-// booked stays booked, its hosts go on trying, and when they succeed it runs.
+// running stage, without an error, and its nodes reach each other. From then on
+// it is up: a neighbour's coming or going that changes its rates leaves it
+// running, and errors and what does not carry make it degraded. It has failed
+// when errors, or the silence of a host that has still to build it, last longer
+// than FailAfter; what it booked stays booked, its hosts go on trying, and when
+// they succeed it runs. What only does not carry for so long is there to be
+// used, degraded: the cause may be its tenant's own.
 func (b *Book) judge(now time.Time, e *entry) {
 	if e.Lost != nil {
 		b.judgeLost(now, e)
@@ -90,27 +110,15 @@ func (b *Book) judge(now time.Time, e *entry) {
 	if !e.active() {
 		return
 	}
-	problems := b.rollout.Errors(e.ID(), e.hosts)
-	missing := b.rollout.Missing(e.ID(), e.hosts)
-	silent := b.rollout.Silent(now, e.hosts)
-	state, message := e.State, ""
-	stuck := len(problems) > 0 || e.State != vnet.Running && overlap(missing, silent)
-	switch {
-	case len(problems) > 0:
-		message = brief(problems)
-	case len(missing) == 0:
-		state = vnet.Running
-	case state != vnet.Running:
-		message = "waiting for " + list(missing)
-		if !stuck {
-			state = vnet.Deploying
-		}
-	}
-	if b.failed(now, e, stuck) {
-		state = vnet.Failed
+	f := b.findings(now, e)
+	state, message := f.judge(e.State, e.why)
+	e.why = message
+	if b.stuck(now, e, f.stuck(e.State)) {
+		state = f.giveUp()
 	}
 	unheard := b.rollout.Unheard(now, e.hosts)
-	if silent = slices.DeleteFunc(silent, func(h vnet.HostID) bool { return slices.Contains(unheard, h) }); len(silent) > 0 {
+	silent := slices.DeleteFunc(slices.Clone(f.silent), func(h vnet.HostID) bool { return slices.Contains(unheard, h) })
+	if len(silent) > 0 {
 		message = strings.TrimPrefix(message+"; no sign of life from "+list(silent), "; ")
 	}
 	if len(unheard) > 0 {
@@ -122,11 +130,64 @@ func (b *Book) judge(now time.Time, e *entry) {
 	if state != e.State {
 		e.Lease = e.Metered(now)
 	}
-	if state == vnet.Running && e.Life.Ran.IsZero() {
+	if state.Up() && e.Life.Ran.IsZero() {
 		e.Life.Ran = now.Round(0).UTC()
 		b.touch(e)
 	}
 	b.set(e, state, message)
+}
+
+// findings are what the hosts of an active lease say of it.
+type findings struct {
+	problems        []string // what they could not do
+	cuts            []string // what does not carry, or is not known to before it did
+	missing, silent []vnet.HostID
+}
+
+func (b *Book) findings(now time.Time, e *entry) findings {
+	f := findings{
+		problems: b.rollout.Errors(e.ID(), e.hosts), cuts: b.rollout.Cuts(e.ID(), e.hosts),
+		missing: b.rollout.Missing(e.ID(), e.hosts), silent: b.rollout.Silent(now, e.hosts),
+	}
+	if e.State != vnet.Running { // else an agent started anew
+		f.cuts = append(f.cuts, b.rollout.Waits(e.ID(), e.hosts)...)
+	}
+	return f
+}
+
+// judge gives the state that follows one with a message, and why. What was
+// degraded stays so until all hosts have said that it is not: after a restart
+// of the server none has said anything.
+func (f findings) judge(before vnet.State, said string) (state vnet.State, message string) {
+	wrong := brief(append(f.problems, f.cuts...))
+	switch {
+	case wrong == "" && (len(f.missing) == 0 || before == vnet.Running):
+		return vnet.Running, ""
+	case wrong != "" && before.Up():
+		return vnet.Degraded, wrong
+	case wrong != "" && before == vnet.Failed && len(f.problems) == 0 && len(f.missing) == 0:
+		return vnet.Degraded, wrong
+	case wrong != "":
+		return before, wrong
+	case before == vnet.Degraded:
+		return before, said
+	case f.stuck(before):
+		return before, "waiting for " + list(f.missing)
+	}
+	return vnet.Deploying, "waiting for " + list(f.missing)
+}
+
+// stuck says that a lease does not come nearer to running.
+func (f findings) stuck(before vnet.State) bool {
+	return len(f.problems) > 0 || !before.Up() && (len(f.cuts) > 0 || overlap(f.missing, f.silent))
+}
+
+// giveUp is the state of a lease that has been stuck for too long.
+func (f findings) giveUp() vnet.State {
+	if len(f.problems) == 0 && len(f.missing) == 0 {
+		return vnet.Degraded
+	}
+	return vnet.Failed
 }
 
 // judgeLost says at once what cannot be carried, and why.
@@ -140,8 +201,8 @@ func (b *Book) judgeLost(now time.Time, e *entry) {
 	b.set(e, state, brief(e.Lost.Reasons))
 }
 
-// failed notes since when a lease is stuck, and says whether that is too long.
-func (b *Book) failed(now time.Time, e *entry, stuck bool) bool {
+// stuck notes since when a lease is stuck, and says whether that is too long.
+func (b *Book) stuck(now time.Time, e *entry, stuck bool) bool {
 	switch {
 	case !stuck:
 		e.failing = time.Time{}

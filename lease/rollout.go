@@ -225,14 +225,27 @@ func (r *Rollout) Unsure(id vnet.LeaseID, hosts []vnet.HostID) []vnet.HostID {
 // Errors are what a lease's hosts could not do for it. What concerns a host
 // itself concerns every lease on it.
 func (r *Rollout) Errors(id vnet.LeaseID, hosts []vnet.HostID) []string {
-	var all []string
+	return r.texts(hosts, func(p problems) []string { return slices.Concat(p.host, p.leases[id]) })
+}
+
+// Cuts are what a lease's hosts have of it as planned and what does not carry
+// all the same: nodes that do not answer, tunnels without a way.
+func (r *Rollout) Cuts(id vnet.LeaseID, hosts []vnet.HostID) []string {
+	return r.texts(hosts, func(p problems) []string { return p.cuts[id] })
+}
+
+// Waits are what a lease's hosts have of it and do not know yet to carry.
+func (r *Rollout) Waits(id vnet.LeaseID, hosts []vnet.HostID) []string {
+	return r.texts(hosts, func(p problems) []string { return p.waits[id] })
+}
+
+// texts lists what some hosts say, with their names.
+func (r *Rollout) texts(hosts []vnet.HostID, of func(problems) []string) (all []string) {
 	for _, name := range hosts {
-		h := r.hosts[name]
-		if h == nil {
-			continue
-		}
-		for _, text := range slices.Concat(h.problems.host, h.problems.leases[id]) {
-			all = append(all, string(name)+": "+text)
+		if h := r.hosts[name]; h != nil {
+			for _, text := range of(h.problems) {
+				all = append(all, string(name)+": "+text)
+			}
 		}
 	}
 	return all

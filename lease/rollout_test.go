@@ -120,6 +120,12 @@ func parseReport(r *Rollout, words []string) plan.Report {
 		key, problem, _ := strings.Cut(strings.Join(words[2:], " "), "=")
 		report.Tried, report.Revision = report.Revision, 0
 		report.Errors = plan.Errors{{Kind: plan.Kind(words[1]), Key: key, Lease: leaseOf(key), Text: problem}}
+		if words[1] == string(plan.KindReach) {
+			report.Errors[0].Lease, report.Errors[0].Op = leaseOf(key+"#"), plan.Carry
+			if problem == "not asked yet" {
+				report.Errors[0].Op = plan.Await
+			}
+		}
 	}
 	return report
 }

@@ -85,7 +85,7 @@ func (b *Book) movable(window vnet.Window) []*entry {
 // mayMove says whether a lease may make way for others: a running one if its
 // owner allows it, one that has not begun always.
 func (e *entry) mayMove() bool {
-	allowed := e.State == vnet.Running && e.Request.Movable || e.State == vnet.Booked
+	allowed := e.State.Up() && e.Request.Movable || e.State == vnet.Booked
 	return allowed && e.Lost == nil && e.Move == nil
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Compile turns leases into what each host must have. Leases that are neither
-// deploying nor running ask for nothing. Every host of the substrate gets a
+// deploying nor up ask for nothing. Every host of the substrate gets a
 // plan, an empty one if nothing is to be there.
 func Compile(sub vnet.Substrate, leases []vnet.Lease) (map[vnet.HostID]Host, error) {
 	plans, err := NewCompiler(sub.Index()).Compile(leases)
@@ -46,7 +46,7 @@ func NewCompiler(sub vnet.Indexed) *Compiler {
 func (c *Compiler) Compile(leases []vnet.Lease) (map[vnet.HostID]Host, error) {
 	c.hosts = make(map[vnet.HostID]*Host)
 	for _, l := range leases {
-		if l.State != vnet.Deploying && l.State != vnet.Running {
+		if l.State != vnet.Deploying && !l.State.Up() {
 			continue
 		}
 		if err := c.lease(l); err != nil {
@@ -86,7 +86,7 @@ func (c *Compiler) lease(l vnet.Lease) error {
 			host.Add(NameTable{Lease: l.ID(), Names: net.names()})
 		}
 		host.Add(c.vnode(l, node, host.Host))
-		host.Add(net.router(node))
+		host.Add(net.router(node.Name))
 	}
 	if err := c.switches(net); err != nil {
 		return err
@@ -95,6 +95,9 @@ func (c *Compiler) lease(l vnet.Lease) error {
 		if err := c.link(net, link); err != nil {
 			return fmt.Errorf("link %s: %w", link.Name, err)
 		}
+	}
+	for name, r := range net.reaches() {
+		c.host(name).Add(r)
 	}
 	return nil
 }

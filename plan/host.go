@@ -36,6 +36,7 @@ type Host struct {
 
 	VxSwitches    []VxSwitch     `json:"vxswitches,omitempty"`
 	VxSwitchPorts []VxSwitchPort `json:"vxswitch_ports,omitempty"`
+	Reaches       []Reach        `json:"reaches,omitempty"`
 }
 
 // Kind names a section, and the part that does its steps.
@@ -55,6 +56,8 @@ const (
 
 	KindVxSwitch     Kind = "vxswitch"     // datapath/vxswitch
 	KindVxSwitchPort Kind = "vxswitchport" // datapath/vxswitch
+
+	KindReach Kind = "reach" // datapath/reach: what shall be true when all the others are there
 )
 
 // sections is everything a Host lists, in building order.
@@ -70,6 +73,7 @@ var sections = []section{
 	{KindSwitchPort, func(h Host) []Item { return byKey(h.SwitchPorts) }},
 	{KindVxSwitchPort, func(h Host) []Item { return byKey(h.VxSwitchPorts) }},
 	{KindSpread, func(h Host) []Item { return byKey(h.Spreads) }},
+	{KindReach, func(h Host) []Item { return byKey(h.Reaches) }},
 }
 
 type section struct {

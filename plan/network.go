@@ -25,6 +25,11 @@ type network struct {
 	loops    map[string]bool               // links that carry nothing
 	trunks   map[string][]vnet.VirtualLink // links between switches that carry frames, by switch
 	trees    map[string]map[string]vnet.VirtualLink
+
+	// Made when they are asked for.
+	tables      map[string]VxRouter
+	forwardings map[string]forwarding
+	byAddress   map[netip.Addr]string
 }
 
 // linkEnd is one end (0 or 1) of a virtual link.

@@ -21,6 +21,16 @@ type Report struct {
 	Features   map[string]string `json:"features,omitempty"`
 	Dark       []string          `json:"dark,omitempty"`       // interfaces of the host without a carrier, sorted
 	Interfaces []Interface       `json:"interfaces,omitempty"` // of the host, MostInterfaces at most
+	// Repairs are those since the last report that the server has heard.
+	Repairs []Repair `json:"repairs,omitempty"`
+}
+
+// Repair is what an agent made as planned again although its plan had not
+// changed: an accident's traces, or what a tenant had changed inside his node.
+type Repair struct {
+	Lease vnet.LeaseID `json:"lease"`
+	Count uint64       `json:"count"` // steps
+	Text  string       `json:"text"`  // of the last of them
 }
 
 // ItemError is what could not be done to one item, or, with Op Observe, what

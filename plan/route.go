@@ -9,20 +9,33 @@ import (
 	"sublet/vnet"
 )
 
-// router gives a virtual node its routing.
-func (n *network) router(node vnet.VirtualNode) VxRouter {
-	protocol, isRouter := n.routers[node.Name]
-	r := VxRouter{Lease: n.lease.ID(), Node: node.Name, Forward: isRouter}
+// router gives a virtual node its routing; it is computed once.
+func (n *network) router(name string) VxRouter {
+	r, made := n.tables[name]
+	if made {
+		return r
+	}
+	r = n.routing(name)
+	if n.tables == nil {
+		n.tables = make(map[string]VxRouter)
+	}
+	n.tables[name] = r
+	return r
+}
+
+func (n *network) routing(name string) VxRouter {
+	protocol, isRouter := n.routers[name]
+	r := VxRouter{Lease: n.lease.ID(), Node: name, Forward: isRouter}
 	switch protocol {
 	case vnet.ProtocolOSPF:
-		r.OSPF, r.Routes = n.ospf(node.Name), n.beyond(node.Name)
+		r.OSPF, r.Routes = n.ospf(name), n.beyond(name)
 	case vnet.ProtocolNone:
-		r.Routes = slices.DeleteFunc(n.routes(node.Name, true), func(r Route) bool { return r.Via.IsValid() })
+		r.Routes = slices.DeleteFunc(n.routes(name, true), func(r Route) bool { return r.Via.IsValid() })
 		if len(r.Routes) == 0 {
 			r.Routes = nil
 		}
 	default:
-		r.Routes = n.routes(node.Name, isRouter)
+		r.Routes = n.routes(name, isRouter)
 	}
 	return r
 }
@@ -46,6 +59,16 @@ func (n *network) ospf(name string) *OSPF {
 // beyond are the routes of a router that speaks OSPF to what it will never
 // hear of, because only routers that do not speak it lead there.
 func (n *network) beyond(from string) []Route {
+	heard := n.heard(from)
+	table := slices.DeleteFunc(n.routes(from, true), func(r Route) bool { return heard[r.Prefix.Addr()] })
+	if len(table) == 0 {
+		return nil // what a host without any is observed to have
+	}
+	return table
+}
+
+// heard are the addresses that a router hears of by OSPF.
+func (n *network) heard(from string) map[netip.Addr]bool {
 	heard := make(map[netip.Addr]bool)
 	seen := map[string]bool{from: true}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
@@ -60,11 +83,7 @@ func (n *network) beyond(from string) []Route {
 			}
 		}
 	}
-	table := slices.DeleteFunc(n.routes(from, true), func(r Route) bool { return heard[r.Prefix.Addr()] })
-	if len(table) == 0 {
-		return nil // what a host without any is observed to have
-	}
-	return table
+	return heard
 }
 
 // routes computes a node's table: fewest hops, through routers only. Direct

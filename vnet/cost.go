@@ -102,7 +102,7 @@ func (l Lease) Metered(now time.Time) Lease {
 		return l
 	}
 	a := *l.Account
-	if l.State == Running && !a.Until.IsZero() {
+	if l.State.Up() && !a.Until.IsZero() {
 		a.Used = a.Used.Plus(l.Request.between(a.Until.Sub(l.Window.Start), now.Sub(l.Window.Start), a.Prices), a.Prices)
 	}
 	a.Until = now

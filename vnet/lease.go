@@ -22,14 +22,20 @@ type Mapping struct {
 type State string
 
 // The life of a lease: booked until its window opens, deploying until every
-// host reports it, running, ended. Failed: a host cannot build it.
+// host reports it and its nodes reach each other, running, ended. Degraded: it
+// can be used, but something of it is not as promised now; Lease.Message says
+// what. Failed: a host cannot build it.
 const (
 	Booked    State = "booked"
 	Deploying State = "deploying"
 	Running   State = "running"
+	Degraded  State = "degraded"
 	Ended     State = "ended"
 	Failed    State = "failed"
 )
+
+// Up says that a lease has been built and can be used.
+func (s State) Up() bool { return s == Running || s == Degraded }
 
 // Lease is an admitted request.
 type Lease struct {
@@ -49,6 +55,15 @@ type Lease struct {
 	Move      *Move                 `json:"move,omitempty"`
 	Lost      *Loss                 `json:"lost,omitempty"`
 	Life      Life                  `json:"life,omitzero"`
+	Repairs   *Repairs              `json:"repairs,omitempty"`
+}
+
+// Repairs are what agents made as planned again: what an accident took away or
+// the tenant had changed inside his nodes.
+type Repairs struct {
+	Count uint64    `json:"count"` // steps, since admission
+	Last  string    `json:"last"`  // of them, in words
+	Time  time.Time `json:"time"`
 }
 
 // Move is a lease on its way to the embedding in Lease.Mapping from another.
@@ -141,6 +156,8 @@ type Verdict struct {
 	// Stale says that the lease's rates or mapping are not those that were
 	// measured.
 	Stale bool `json:"stale,omitempty"`
+	// Unreached says who did not answer whom before anything was measured.
+	Unreached []string `json:"unreached,omitempty"`
 }
 
 // LinkVerdict is what was promised and measured on one direction of a link.

@@ -26,6 +26,7 @@ import (
 	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 	"sublet/datapath/overlay"
+	"sublet/datapath/reach"
 	"sublet/datapath/vnode"
 	"sublet/datapath/vswitch"
 	"sublet/datapath/vxlink"
@@ -113,10 +114,19 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 			log.Warn("no events from the kernel, audits only", "err", err)
 		}
 	}()
-	tunnels := overlay.New(host)
+	news := make(chan struct{}, 1)
+	tell := func() {
+		select {
+		case news <- struct{}{}:
+		default: // nobody has looked since the last time
+		}
+	}
+	tunnels, reached := overlay.New(host), reach.New(host)
+	tunnels.Changed, reached.Changed = tell, tell
+	defer reached.Close()
 	tunnels.Uncut, o.spread.uncut = o.uncut, o.uncut
 	defer tunnels.Close()
-	d.tunnels = tunnels
+	d.tunnels, d.reached = tunnels, reached
 	links := vxlink.New(host)
 	d.links = links
 	go links.Trim(ctx)
@@ -132,9 +142,11 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	keeper := &agent.Agent{
 		Host: vnet.HostID(o.host), Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
 		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),
-		Parts:  []agent.Part{agent.Patient(links), agent.Patient(tunnels), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches), agent.Patient(hosting), agent.Patient(paths)},
+		Parts:  []agent.Part{agent.Patient(links), agent.Patient(tunnels), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches), agent.Patient(hosting), agent.Patient(paths), reached},
 		Events: events, Log: log, Workers: o.workers,
 		Dark: func() ([]string, error) { return host.Dark(plan.IsTrunk) }, Interfaces: links.Interfaces,
+		Cuts: func() plan.Errors { return append(tunnels.Problems(), reached.Problems()...) },
+		News: news, Touched: reached.Touched,
 	}
 	d.agent = keeper
 	listener, err := a.listenForSessions(o.listen, keeper)
@@ -204,6 +216,7 @@ type agentDoor struct {
 	switches *vswitch.Part
 	links    *vxlink.Part
 	tunnels  *overlay.Part
+	reached  *reach.Part
 	hosting  *vxswitch.Part
 	agent    *agent.Agent
 	log      *slog.Logger
@@ -245,6 +258,7 @@ func (d *agentDoor) routes() http.Handler {
 	mux.HandleFunc("GET /v1/paths", d.paths)
 	mux.HandleFunc("GET /v1/overlay", d.overlay)
 	mux.HandleFunc("GET /v1/links/{fabric}/traffic", d.traffic)
+	mux.HandleFunc("GET /v1/links/{fabric}/reach", d.reach)
 	return mux
 }
 

@@ -16,9 +16,10 @@ func (a *app) check() *cobra.Command {
 	c := a.noun(&cobra.Command{
 		Use:   "check NAME",
 		Short: "Measure every promise of a running network",
-		Long: `Have the server load all links of a network at once, both ways, with TCP and
-with UDP, and compare what is measured with what was promised. *_bps are Ethernet
-frame rates, *_payload_bps what applications got. LATENCY is half the median round
+		Long: `Have the server ask the nodes of a network whether they reach each other, load
+all its links at once, both ways, with TCP and with UDP, and compare what is
+measured with what was promised. *_bps are Ethernet frame rates, *_payload_bps
+what applications got. LATENCY is half the median round
 trip of the idle link, held against the link's bound. A phase is measured again, at
 most twice, when a figure is too low and the probes had to wait for a processor; the
 best is taken. A node's own cpu and memory limits hold for its senders too. The
@@ -71,6 +72,9 @@ func (a *app) judge(v vnet.Verdict) error {
 	}
 	if err := a.print(v, "LINK FROM TO MIN MAX ALLOCATED TCP UDP LOSS LATENCY RTT RTT-LOADED VERDICT", rows); err != nil {
 		return err
+	}
+	for _, who := range v.Unreached {
+		fmt.Fprintln(a.err, "sublet: "+who)
 	}
 	if v.Stale {
 		fmt.Fprintln(a.err, "the network's rates or places changed while it was measured: check again")

@@ -24,11 +24,16 @@ func measureLease(ctx context.Context, job api.CheckJob) (vnet.Verdict, error) {
 	if err != nil {
 		return vnet.Verdict{}, err
 	}
+	missing, err := unreached(ctx, job)
+	if err != nil {
+		return vnet.Verdict{}, err
+	}
 	verdict, err := probe.Check(ctx, l, starter(job), probe.Options{
 		Targets: append(targets(l, ports), across(l, streams)...), Duration: job.Duration, Progress: job.Progress,
 		Carried: func(ctx context.Context) (map[probe.Way]uint64, error) { return carried(ctx, job) },
 	})
 	verdict.Links = behind(l, streams, verdict.Links)
+	verdict.Unreached, verdict.OK = missing, verdict.OK && len(missing) == 0
 	return verdict, err
 }
 

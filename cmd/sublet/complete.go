@@ -31,7 +31,7 @@ func (a *app) completePart(parts func(vnet.Topology) []string) completion {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		return a.complete(c, func(l vnet.Lease) []string {
-			if l.State != vnet.Running {
+			if !l.State.Up() {
 				return nil
 			}
 			var names []string

@@ -25,6 +25,7 @@ type leaseView struct {
 	Message string        `json:"message,omitempty"`
 	Verdict *vnet.Verdict `json:"verdict,omitempty"`
 	Cost    *vnet.Account `json:"cost,omitempty"`
+	Repairs *vnet.Repairs `json:"repairs,omitempty"`
 }
 
 // linkView is one direction of a virtual link.
@@ -40,7 +41,7 @@ type linkView struct {
 func viewLease(l vnet.Lease) leaseView {
 	v := leaseView{
 		Network: l.Request.Network, Tenant: l.Request.Tenant, State: l.State,
-		Window: l.Window, Mapping: l.Mapping, Message: l.Message, Verdict: l.Verdict, Cost: l.Account, Links: []linkView{},
+		Window: l.Window, Mapping: l.Mapping, Message: l.Message, Verdict: l.Verdict, Cost: l.Account, Repairs: l.Repairs, Links: []linkView{},
 	}
 	if l.Stage >= 0 {
 		v.Stage = l.Request.Stages[l.Stage].Name
@@ -89,10 +90,10 @@ func (a *app) printLeases(leases []vnet.Lease) error {
 		views = append(views, v)
 		rows = append(rows, []string{
 			string(v.Network), string(v.Tenant), string(v.State), orDash(v.Stage), when(v.Window.Start), when(v.Window.End),
-			fmt.Sprint(len(l.Topology().All())), fmt.Sprint(len(l.Topology().Links)), checked(v.Verdict), used(v.Cost), brief(v.Message),
+			fmt.Sprint(len(l.Topology().All())), fmt.Sprint(len(l.Topology().Links)), checked(v.Verdict), used(v.Cost), repairs(v.Repairs), brief(v.Message),
 		})
 	}
-	return a.printAll(views, "NETWORK TENANT STATE STAGE FROM UNTIL NODES LINKS CHECKED COST NOTE", rows, "no leases")
+	return a.printAll(views, "NETWORK TENANT STATE STAGE FROM UNTIL NODES LINKS CHECKED COST REPAIRS NOTE", rows, "no leases")
 }
 
 // printLease shows one lease link by link; in JSON and YAML as a list of one.
@@ -113,6 +114,9 @@ func (a *app) printLease(l vnet.Lease, traffic map[string][2]*trafficView) error
 			fmt.Fprintln(a.out, l.Message)
 		}
 		a.printAccount(l.Account)
+		if l.Repairs != nil {
+			fmt.Fprintf(a.out, "repairs: %d, the last at %s on %s\n", l.Repairs.Count, when(l.Repairs.Time), l.Repairs.Last)
+		}
 		for _, n := range l.Topology().All() {
 			fmt.Fprintf(a.out, "  %s %s on %s\n", n.Name, l.Addresses[n.Name], l.Mapping.Nodes[n.Name])
 		}
@@ -231,6 +235,13 @@ func outcome(kept bool) string {
 		return "kept"
 	}
 	return "broken"
+}
+
+func repairs(r *vnet.Repairs) string {
+	if r == nil {
+		return "-"
+	}
+	return fmt.Sprint(r.Count)
 }
 
 func orDash(s string) string {

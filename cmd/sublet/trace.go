@@ -66,7 +66,7 @@ func (a *app) runTrace(ctx context.Context, args []string, size int) error {
 	if err != nil {
 		return err
 	}
-	if l.State != vnet.Running {
+	if !l.State.Up() {
 		return badInput{fmt.Errorf("network %s is %s: only a running one carries packets", args[0], l.State)}
 	}
 	sub, err := client.Substrate(ctx)

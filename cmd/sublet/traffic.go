@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"sublet/datapath/overlay"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -21,15 +22,23 @@ type trafficView struct {
 	DeliveredPackets uint64            `json:"delivered_packets"` // left it
 	DeliveredBytes   uint64            `json:"delivered_bytes"`
 	Drops            map[string]uint64 `json:"drops"` // by cause
+
+	arrives bool // the host of its far end said what arrived
 }
 
 // traffic asks the hosts of a lease's nodes for its counters, by link and
 // direction. Hosts that do not answer are left out: the rest is worth showing.
+// They are asked twice: what was sent is read before what arrived, so that
+// nothing seems lost that arrived in between.
 func (a *app) traffic(ctx context.Context, l vnet.Lease) map[string][2]*trafficView {
-	if l.State != vnet.Running {
+	if !l.State.Up() {
 		return nil
 	}
-	links := make(map[string][2]*trafficView)
+	return views(a.counters(ctx, l), a.counters(ctx, l))
+}
+
+// counters are what the hosts of a lease's nodes counted.
+func (a *app) counters(ctx context.Context, l vnet.Lease) (all []plan.Traffic) {
 	hosts := slices.Collect(maps.Values(l.Mapping.Nodes))
 	slices.Sort(hosts)
 	for _, host := range slices.Compact(hosts) {
@@ -38,13 +47,27 @@ func (a *app) traffic(ctx context.Context, l vnet.Lease) map[string][2]*trafficV
 			fmt.Fprintf(a.err, "no counters from %s: %v\n", host, err)
 			continue
 		}
-		for _, t := range list {
-			both := links[t.Link]
-			if both[t.Direction] == nil {
-				both[t.Direction] = &trafficView{Drops: make(map[string]uint64)}
-				links[t.Link] = both
-			}
-			both[t.Direction].add(t)
+		all = append(all, list...)
+	}
+	return all
+}
+
+// views puts counters together: what entered links as it was before, the rest
+// as it is now.
+func views(before, now []plan.Traffic) map[string][2]*trafficView {
+	links := make(map[string][2]*trafficView)
+	for _, t := range now {
+		both := links[t.Link]
+		if both[t.Direction] == nil {
+			both[t.Direction] = &trafficView{Drops: make(map[string]uint64)}
+			links[t.Link] = both
+		}
+		both[t.Direction].add(t)
+	}
+	for _, t := range before {
+		if v := links[t.Link][t.Direction]; v != nil && t.First && !t.Last {
+			v.Packets, v.Bytes = t.Packets, t.Bytes
+			v.account()
 		}
 	}
 	return links
@@ -55,6 +78,7 @@ func (v *trafficView) add(t plan.Traffic) {
 	for cause, n := range t.Drops {
 		v.Drops[cause] += n
 	}
+	v.arrives = v.arrives || t.Last
 	if t.First {
 		v.Packets, v.Bytes = t.Packets, t.Bytes
 	}
@@ -65,6 +89,23 @@ func (v *trafficView) add(t plan.Traffic) {
 	if t.First && t.Last { // both ends here: what its queue dropped did not arrive
 		v.DeliveredPackets -= min(t.Drops["queue"], t.Packets)
 		v.DeliveredBytes -= min(t.Drops["queue"]*t.Bytes/max(t.Packets, 1), t.Bytes)
+	}
+}
+
+// betweenHosts is the cause of what neither arrived nor was dropped by a host
+// of the link's ends: it was sent before the far end was built, or lost on the
+// substrate, or is on its way.
+const betweenHosts = "between-hosts"
+
+// account finds the cause of what is not accounted for, if both ends said what
+// they counted.
+func (v *trafficView) account() {
+	known := v.DeliveredPackets
+	for _, n := range v.Drops {
+		known += n
+	}
+	if v.arrives && v.Packets > known {
+		v.Drops[betweenHosts] = v.Packets - known
 	}
 }
 
@@ -86,11 +127,37 @@ func (v *trafficView) words() []string {
 // traffic says what this host counted of a lease's links.
 func (d *agentDoor) traffic(w http.ResponseWriter, r *http.Request) {
 	tenant, network, _ := strings.Cut(r.PathValue("fabric"), ".")
-	list, err := d.links.Traffic(vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)})
+	id := vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)}
+	list, err := d.links.Traffic(id)
+	if err == nil {
+		err = d.tunnelDrops(id, list)
+	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(list)
+}
+
+// tunnelDrops adds what the tunnels of a lease could not send to the counters
+// of the links that begin here.
+func (d *agentDoor) tunnelDrops(id vnet.LeaseID, list []plan.Traffic) error {
+	states, err := d.tunnels.States()
+	if err != nil {
+		return err
+	}
+	for _, t := range list {
+		for _, s := range states {
+			if !t.First || t.Last || s.Lease != id || s.Overlay.Link != t.Link {
+				continue
+			}
+			for _, cause := range overlay.SendCauses {
+				if n := s.Drops[cause]; n > 0 {
+					t.Drops[cause] += n
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -194,7 +194,7 @@ func (a *app) ready(ctx context.Context, client *api.Client, p *progress, l vnet
 	if err != nil {
 		return l, fmt.Errorf("%s was admitted and is not ready yet (see sublet leases; release it with sublet down %s): %w", id, id, err)
 	}
-	if l.State != vnet.Running {
+	if l.State != vnet.Running { // degraded too: something is not as it was asked for
 		return l, fmt.Errorf("%s is %s: %s", id, l.State, l.Message)
 	}
 	a.tellOf(p, "%s is %s: %d nodes, %d links\n", l.ID(), l.State, len(l.Topology().All()), len(l.Topology().Links))

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"encoding/binary"
+	"errors"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -67,6 +68,22 @@ func (c *Conn) route(to, from netip.Addr, index int, flags uint32) ([]byte, erro
 		err = unix.EHOSTUNREACH
 	}
 	return b, err
+}
+
+// HasRoute says whether packets to an address of IPv4 have a route that is not
+// known to be dead.
+func (c *Conn) HasRoute(to netip.Addr) (bool, error) {
+	header := make([]byte, 12) // struct rtmsg
+	header[0], header[1] = family(to), uint8(to.BitLen())
+	b, err := c.Get(NewMessage(unix.RTM_GETROUTE, 0, header).Attr(unix.RTA_DST, to.AsSlice()))
+	switch {
+	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH),
+		errors.Is(err, unix.EINVAL), errors.Is(err, unix.EACCES): // the latter two: blackhole, prohibit
+		return false, nil
+	case err != nil || len(b) < 12:
+		return false, err
+	}
+	return binary.NativeEndian.Uint32(b[8:])&rtnhDown == 0, nil
 }
 
 // Neighbour is an entry of a device's neighbour table.

@@ -94,6 +94,14 @@ func (p *Part) refresh() error {
 		}
 	}
 	p.keep(r.kept)
+	if p.Changed != nil {
+		for _, differs := range changed {
+			if differs {
+				p.Changed()
+				break
+			}
+		}
+	}
 	return p.rewrite(changed)
 }
 

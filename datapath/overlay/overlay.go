@@ -43,6 +43,9 @@ type Part struct {
 	// large up to the receiver; see opener.go. Set it before the first Do or
 	// Observe.
 	Uncut bool
+	// Changed is called when Problems may be others; nil: nobody asks. Set it
+	// before the first Do or Observe. It must not call the part.
+	Changed func()
 
 	host *kernel.Host
 

@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"slices"
 
@@ -51,4 +52,21 @@ func (p *Part) state(id uint32, item plan.Overlay) (plan.OverlayState, error) {
 	c, err := p.table.counts(e.Slot)
 	s.Hits, s.Bytes, s.Received, s.ReceivedBytes, s.Drops = c.Sent, c.SentBytes, c.Received, c.ReceivedBytes, dropped(c)
 	return s, err
+}
+
+// Problems are the tunnels that have no way now, and why.
+func (p *Part) Problems() plan.Errors {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list plan.Errors
+	for _, item := range p.items {
+		if reason := p.ways[pathOf(item)].reason; reason != "" {
+			list = append(list, plan.ItemError{
+				Kind: plan.KindOverlay, Key: item.Key(), Lease: item.Lease, Op: plan.Carry,
+				Text: fmt.Sprintf("link %s has no way to %s: %s", item.Link, item.Remote, reason),
+			})
+		}
+	}
+	list.Sort()
+	return list
 }

@@ -35,6 +35,7 @@ var Table = map[string][]string{
 	"datapath/vswitch":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/vxswitch": {"vnet", "plan", "datapath/kernel", "vxswitch/live"}, // it runs the one process of vxswitch/live
 	"datapath/vxrouter": {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
+	"datapath/reach":    {"vnet", "plan", "datapath/kernel"},
 	"datapath/iplb":     {"vnet", "datapath/kernel", "datapath/bpf"},
 	"datapath/overlay":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"measure":           {"vnet"},

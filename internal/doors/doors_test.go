@@ -146,7 +146,7 @@ func TestRoomsOfTheTableExist(t *testing.T) {
 
 func TestPartsHaveReadmes(t *testing.T) {
 	headings := []string{"# ", "## Description", "## Plan section", "## Maps", "## Counters", "## Limits", "## Source"}
-	for _, part := range []string{"vnode", "vxlink", "vxrouter", "vswitch", "vxswitch", "overlay"} {
+	for _, part := range []string{"vnode", "vxlink", "vxrouter", "vswitch", "vxswitch", "overlay", "reach"} {
 		text := readFile(t, filepath.Join(root, "datapath", part, "README.md"))
 		at := 0
 		for _, h := range headings {

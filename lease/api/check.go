@@ -51,6 +51,9 @@ type CheckJob struct {
 	// Dial connects to the agent of a node's host, where a POST of the path
 	// starts a probe in the node (package agent/session).
 	Dial func(ctx context.Context, node string) (conn net.Conn, path string, err error)
+	// Reach has a host ask whether the lease's nodes on it reach those that they
+	// must, which takes some seconds if not, and says what is missing.
+	Reach func(ctx context.Context, host vnet.HostID) (missing []string, err error)
 	// Traffic is what a host counted of the lease's links.
 	Traffic func(ctx context.Context, host vnet.HostID) ([]plan.Traffic, error)
 }
@@ -146,7 +149,7 @@ func (s *Server) checkable(r *http.Request, c *call) (vnet.Lease, error) {
 	switch {
 	case err != nil:
 		return l, err
-	case l.State != vnet.Running:
+	case !l.State.Up():
 		return l, &Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("%s is %s: only a running network can be measured", id, l.State)}
 	case len(l.Topology().Links) == 0:
 		return l, &Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("%s has no links: there is nothing to measure", id)}
@@ -190,6 +193,9 @@ func (s *Server) prove(ctx context.Context, l vnet.Lease, ask CheckAsk, progress
 	job.Dial = func(ctx context.Context, node string) (net.Conn, string, error) {
 		conn, err := s.dialAgent(ctx, l.Mapping.Nodes[node])
 		return conn, "/v1/nodes/" + plan.Namespace(l.ID(), node) + "/probe", err
+	}
+	job.Reach = func(ctx context.Context, host vnet.HostID) (missing []string, err error) {
+		return missing, s.askAgent(ctx, host, "/v1/links/"+plan.Fabric(l.ID())+"/reach", &missing)
 	}
 	job.Traffic = func(ctx context.Context, host vnet.HostID) (list []plan.Traffic, err error) {
 		return list, s.askAgent(ctx, host, "/v1/links/"+plan.Fabric(l.ID())+"/traffic", &list)

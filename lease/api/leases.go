@@ -163,7 +163,7 @@ func presented(l vnet.Lease, now time.Time) vnet.Lease {
 		verdict.Stale = verdict.Digest != l.Digest()
 		l.Verdict = &verdict
 	}
-	if l.State != vnet.Running {
+	if !l.State.Up() {
 		return l
 	}
 	return l.Metered(now)
@@ -194,7 +194,7 @@ func (s *Server) leaseOf(id vnet.LeaseID) (l vnet.Lease, err error) {
 
 // Settled says that a deployment came to an end, good or bad.
 func Settled(l vnet.Lease) bool {
-	return l.State == vnet.Running || l.State == vnet.Failed || l.State == vnet.Ended
+	return l.State.Up() || l.State == vnet.Failed || l.State == vnet.Ended
 }
 
 // Gone says that no host has anything of the lease any more.

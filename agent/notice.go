@@ -1,0 +1,58 @@
+package agent
+
+import (
+	"slices"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// touch tells of the leases that were changed, once each.
+func (a *Agent) touch(done []plan.Step) {
+	if a.Touched == nil {
+		return
+	}
+	told := map[vnet.LeaseID]bool{{}: true} // the host's own items are of none
+	for _, s := range done {
+		if id := s.Item.LeaseID(); s.Item.Kind() != plan.KindReach && !told[id] {
+			told[id] = true
+			a.Touched(id)
+		}
+	}
+}
+
+// recut reads anew what does not carry; true: it is another list.
+func (a *Agent) recut() bool {
+	if a.Cuts == nil {
+		return false
+	}
+	now := a.Cuts()
+	if slices.Equal(now, a.cuts) {
+		return false
+	}
+	a.say(a.cuts, now)
+	a.cuts = now
+	return true
+}
+
+// repaired notes what was made as planned again, for the report. To begin to
+// look at something is no repair.
+func (a *Agent) repaired(done []plan.Step) {
+	for _, s := range done {
+		if s.Item.Kind() == plan.KindReach {
+			continue
+		}
+		a.drift++
+		id := s.Item.LeaseID()
+		if id == (vnet.LeaseID{}) {
+			continue
+		}
+		i := slices.IndexFunc(a.repairs, func(r plan.Repair) bool { return r.Lease == id })
+		if i < 0 {
+			i = len(a.repairs)
+			a.repairs = append(a.repairs, plan.Repair{Lease: id})
+		}
+		a.repairs[i].Count++
+		a.repairs[i].Text = plan.RepairText(s)
+	}
+}

@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// What does not carry is told when it is known, not at the next audit; leases
+// that are changed are told of once a pass; repairs are kept until the server
+// has heard of them.
+func TestAgentTellsWhatDoesNotCarryAndWhatItRepaired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, s := newFake(), &fakeServer{plan: host(7, "a", "b")}
+		var mu sync.Mutex
+		var cuts plan.Errors
+		var touched []vnet.LeaseID
+		news := make(chan struct{}, 1)
+		a := &Agent{
+			Host: "h1", Source: s, Parts: []Part{k}, Copy: filepath.Join(t.TempDir(), "plan.json"),
+			Log: slog.New(slog.DiscardHandler), Workers: 1, News: news,
+			Cuts:    func() plan.Errors { mu.Lock(); defer mu.Unlock(); return slices.Clone(cuts) },
+			Touched: func(id vnet.LeaseID) { touched = append(touched, id) },
+		}
+		go a.Run(t.Context())
+		sleep(t.Context(), auditEvery/2)
+		if !slices.Equal(touched, []vnet.LeaseID{lease}) {
+			t.Errorf("told of %v", touched)
+		}
+		last := func() plan.Report {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.reports[len(s.reports)-1]
+		}
+		cut := plan.ItemError{Kind: plan.KindReach, Key: "alice.net", Lease: lease, Op: plan.Carry, Text: "b does not answer a"}
+		for _, now := range []plan.Errors{{cut}, nil} {
+			mu.Lock()
+			cuts = now
+			mu.Unlock()
+			news <- struct{}{}
+			synctest.Wait()
+			if r := last(); !slices.Equal(r.Errors, now) || len(r.Repairs) != 0 {
+				t.Errorf("reported %+v, want %v", r, now)
+			}
+		}
+		s.set(true)
+		k.forget(plan.KindVNode, "alice.net.a")
+		sleep(t.Context(), 2*auditEvery)
+		k.forget(plan.KindVNode, "alice.net.b")
+		sleep(t.Context(), 2*auditEvery)
+		s.set(false)
+		sleep(t.Context(), 2*heartbeat)
+		s.mu.Lock()
+		var heard []plan.Repair
+		for _, r := range s.reports {
+			heard = append(heard, r.Repairs...)
+		}
+		s.mu.Unlock()
+		want := plan.Repair{Lease: lease, Count: 2, Text: "node b was gone, is there again"}
+		if !slices.Equal(heard, []plan.Repair{want}) {
+			t.Errorf("heard of %+v, want %+v once", heard, want)
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package reach
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+)
+
+// ask sends one echo request from a node to each of some others, and returns
+// those that have not answered in time.
+func (p *Part) ask(ctx context.Context, item plan.Reach, from int, targets []int, wait time.Duration) (silent []int) {
+	f, err := p.socket(plan.Namespace(item.Lease, item.Nodes[from].Name))
+	if err != nil {
+		time.Sleep(wait) // the node is not there yet
+		return targets
+	}
+	defer f.Close()
+	e := exchange{socket: f, id: uint16(rand.Uint32()), waiting: make(map[netip.Addr]int, len(targets))}
+	for _, to := range targets {
+		address := item.Nodes[to].Address
+		e.waiting[address] = to
+		e.send(address)
+	}
+	e.receive(ctx, time.Now().Add(wait))
+	for _, to := range e.waiting {
+		silent = append(silent, to)
+	}
+	return silent
+}
+
+// socket opens one for echo replies in a node. Before that it makes the node's
+// kernel ask anew for neighbours that have not answered: by itself it does so
+// every second.
+func (p *Part) socket(namespace string) (*os.File, error) {
+	ns, err := p.host.Open(namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	var fd int
+	err = kernel.In(ns, func() (err error) {
+		forgetSilent()
+		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_ICMP)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open a socket in %s: %w", namespace, err)
+	}
+	const icmpFilter = 1 // ICMP_FILTER of linux/icmp.h: bits of types that are not wanted
+	_ = unix.SetsockoptInt(fd, unix.SOL_RAW, icmpFilter, ^(1 << echoReply))
+	return os.NewFile(uintptr(fd), "echo"), nil
+}
+
+// forgetSilent removes the unresolved neighbours of the calling thread's
+// namespace.
+func forgetSilent() {
+	c, err := kernel.Dial()
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	c.Foreign = true
+	header := make([]byte, 12) // struct ndmsg
+	header[0] = unix.AF_INET
+	answers, _ := c.Dump(kernel.NewMessage(unix.RTM_GETNEIGH, 0, header))
+	for _, b := range answers {
+		if len(b) < 12 || binary.NativeEndian.Uint16(b[8:])&unix.NUD_INCOMPLETE == 0 {
+			continue
+		}
+		m := kernel.NewMessage(unix.RTM_DELNEIGH, 0, append([]byte(nil), b[:12]...))
+		kernel.EachAttr(b[12:], func(kind uint16, value []byte) {
+			if kind == unix.NDA_DST {
+				m.Attr(kind, value)
+			}
+		})
+		_ = c.Do(m) // answered meanwhile is fine
+	}
+}
+
+// Types of ICMP messages.
+const (
+	echoReply   = 0
+	echoRequest = 8
+)
+
+// exchange is one socket's requests and answers.
+type exchange struct {
+	socket  *os.File
+	id      uint16
+	waiting map[netip.Addr]int
+}
+
+func (e *exchange) send(to netip.Addr) {
+	m := make([]byte, 16)
+	m[0] = echoRequest
+	binary.BigEndian.PutUint16(m[4:], e.id)
+	binary.BigEndian.PutUint16(m[6:], 1)
+	binary.BigEndian.PutUint16(m[2:], checksum(m))
+	raw, err := e.socket.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.Sendto(int(fd), m, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Addr: to.As4()}) // unsent is unanswered
+	})
+}
+
+// receive waits until all have answered or the time is over.
+func (e *exchange) receive(ctx context.Context, until time.Time) {
+	_ = e.socket.SetReadDeadline(until)
+	defer context.AfterFunc(ctx, func() { _ = e.socket.SetReadDeadline(time.Unix(1, 0)) })()
+	b := make([]byte, 2048)
+	for len(e.waiting) > 0 {
+		n, err := e.socket.Read(b)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+		if err != nil && !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.ECONNREFUSED) {
+			return
+		}
+		if from, ok := e.answer(b[:n]); ok {
+			delete(e.waiting, from)
+		}
+	}
+}
+
+// answer reads an IPv4 packet; ok: it is a reply to this exchange.
+func (e *exchange) answer(b []byte) (from netip.Addr, ok bool) {
+	if len(b) < 20 {
+		return from, false
+	}
+	header := int(b[0]&15) * 4
+	if header < 20 || len(b) < header+8 || b[header] != echoReply || binary.BigEndian.Uint16(b[header+4:]) != e.id {
+		return from, false
+	}
+	return netip.AddrFrom4([4]byte(b[12:16])), true
+}
+
+// checksum is the Internet's (RFC 1071), of an even number of bytes.
+func checksum(b []byte) uint16 {
+	sum := uint32(0)
+	for i := 0; i+1 < len(b); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(b[i:]))
+	}
+	for sum>>16 != 0 {
+		sum = sum&0xffff + sum>>16
+	}
+	return ^uint16(sum)
+}

@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"sublet/vnet"
+)
+
+// reachedIn lists the pairs that hosts look at, "a>b".
+func reachedIn(t *testing.T, l vnet.Lease) (list []string) {
+	t.Helper()
+	hosts, err := Compile(substrate, []vnet.Lease{l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, h := range hosts {
+		for _, r := range h.Reaches {
+			for _, p := range r.Pairs {
+				from := r.Nodes[p.From].Name
+				if l.Mapping.Nodes[from] != name {
+					t.Errorf("%s of %s is asked on %s", from, l.Mapping.Nodes[from], name)
+				}
+				for _, to := range p.To {
+					if l.Addresses[r.Nodes[to].Name] != r.Nodes[to].Address {
+						t.Errorf("%s has another address than %s", r.Nodes[to].Name, r.Nodes[to].Address)
+					}
+					list = append(list, from+">"+r.Nodes[to].Name)
+				}
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// everyPair joins all of some names in both directions.
+func everyPair(names ...string) (list []string) {
+	for _, a := range names {
+		for _, b := range names {
+			if a != b {
+				list = append(list, a+">"+b)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+func TestWhoMustReachWhom(t *testing.T) {
+	static := lan()
+	if got, want := reachedIn(t, static), everyPair("a", "b", "c", "p", "r"); !slices.Equal(got, want) {
+		t.Errorf("across switches %v, want %v", got, want)
+	}
+
+	none := lan() // its tenant routes: the stations of a segment reach each other
+	none.Request.Routers[0].Protocol = vnet.ProtocolNone
+	got := reachedIn(t, none)
+	for _, pair := range []string{"a>b", "b>r", "c>r", "r>c"} {
+		if !slices.Contains(got, pair) {
+			t.Errorf("%s is not looked at with a router that its tenant sets: %v", pair, got)
+		}
+	}
+	for _, l := range []vnet.Lease{static, none} {
+		for _, pair := range reachedIn(t, l) {
+			from, to, _ := strings.Cut(pair, ">")
+			if !slices.Contains(reachedIn(t, l), to+">"+from) {
+				t.Errorf("%s without the way back", pair)
+			}
+		}
+	}
+}
+
+// ring is a ring of routers with a node at each.
+func ring(size int, protocol vnet.Protocol) vnet.Lease {
+	l := lan()
+	l.Request.Topology = vnet.Topology{}
+	l.Mapping = vnet.Mapping{Nodes: make(map[string]vnet.HostID), Links: make(map[string]vnet.Path)}
+	l.Addresses, l.VNIs = make(map[string]netip.Addr), nil
+	top := &l.Request.Topology
+	for i := range size {
+		r, n, next := fmt.Sprint("r", i), fmt.Sprint("n", i), fmt.Sprint("r", (i+1)%size)
+		top.Routers = append(top.Routers, vnet.VirtualNode{Name: r, Protocol: protocol})
+		top.Nodes = append(top.Nodes, vnet.VirtualNode{Name: n})
+		top.Links = append(top.Links, vnet.VirtualLink{Name: r + n, Ends: [2]string{r, n}}, vnet.VirtualLink{Name: r + next, Ends: [2]string{r, next}})
+		l.Mapping.Nodes[r], l.Mapping.Nodes[n] = "h2", "h2"
+		l.Addresses[r], l.Addresses[n] = netip.AddrFrom4([4]byte{10, 0, 1, byte(i)}), netip.AddrFrom4([4]byte{10, 0, 2, byte(i)})
+	}
+	return l
+}
+
+func TestWhoMustReachWhomThroughRouters(t *testing.T) {
+	all := everyPair("n0", "n1", "n2", "n3", "r0", "r1", "r2", "r3")
+	for _, protocol := range []vnet.Protocol{vnet.ProtocolStatic, vnet.ProtocolOSPF} {
+		if got := reachedIn(t, ring(4, protocol)); !slices.Equal(got, all) {
+			t.Errorf("%s: %v", protocol, got)
+		}
+	}
+	// Nodes have a default route, but routers that their tenant sets know their neighbours only.
+	want := []string{}
+	for i := range 4 {
+		n, r := fmt.Sprint("n", i), fmt.Sprint("r", i)
+		next, before := fmt.Sprint("r", (i+1)%4), fmt.Sprint("r", (i+3)%4)
+		want = append(want, n+">"+r, r+">"+n, r+">"+next, r+">"+before)
+	}
+	slices.Sort(want)
+	if got := reachedIn(t, ring(4, vnet.ProtocolNone)); !slices.Equal(got, want) {
+		t.Errorf("none: %v, want %v", got, want)
+	}
+}
+
+// Of many nodes each is looked at, and whatever joins them, but not every pair.
+func TestManyNodesAreLookedAtBySome(t *testing.T) {
+	got := reachedIn(t, ring(100, vnet.ProtocolStatic))
+	seen := make(map[string]bool)
+	for _, pair := range got {
+		from, _, _ := strings.Cut(pair, ">")
+		seen[from] = true
+	}
+	if len(seen) != 200 || len(got) > 1000 {
+		t.Errorf("%d nodes of 200 in %d pairs", len(seen), len(got))
+	}
+}
+
+func TestRepairsAreTold(t *testing.T) {
+	port := func(mtu int) *Port { return &Port{Namespace: "alice.net.r1", Interface: "eth1", MTU: mtu} }
+	link := VxLink{Link: "r1-r2", Ends: [2]End{{Port: port(1500), Rate: 8000}, {Port: port(1500)}}}
+	down, slower := link, link
+	down.Ends[0] = End{}
+	slower.Ends[0].Rate = 7000
+	router := VxRouter{Node: "r1", Forward: true}
+	for _, c := range []struct {
+		step Step
+		want string
+	}{
+		{Step{Set, link, down}, "link r1-r2: eth1 of r1 was down or set differently, is as planned again"},
+		{Step{Set, link, slower}, "link r1-r2: rate_bps was 7000, is 8000 again"},
+		{Step{Add, router, nil}, "routing of r1 was gone, is there again"},
+		{Step{Delete, router, nil}, "routing of r1 was there, is gone again"},
+		{Step{Set, router, VxRouter{Node: "r1"}}, "routing of r1: forward was false, is true again"},
+		{Step{Set, router, router}, "routing of r1 was not as planned, is again"},
+	} {
+		if got := RepairText(c.step); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
