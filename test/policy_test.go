@@ -72,10 +72,13 @@ func TestPolicyFile(t *testing.T) {
 	limit("3h")
 	rewrite("others: refused\n")
 	eventually(t, 20*time.Second, func() error {
-		if r := user.sublet("up", "--no-wait", l.file("last.yaml", ofLength("k", "1h"))); r.code != 3 || !strings.Contains(r.err, "uid12345 is none of the tenants") {
-			return errors.New(r.err)
+		if shown := user.must("policy", "-o", "json"); !strings.Contains(shown, `"refused": true`) {
+			return errors.New(shown)
 		}
 		return nil
 	})
+	if r := user.sublet("up", "--no-wait", l.file("last.yaml", ofLength("k", "1h"))); r.code != 3 || !strings.Contains(r.err, "uid12345 is none of the tenants") {
+		t.Errorf("one whom the policy does not name: exit %d\n%s", r.code, r.err)
+	}
 	user.must("down", "--no-wait", "n")
 }

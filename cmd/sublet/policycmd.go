@@ -99,15 +99,14 @@ func (a *app) readPolicy(name string) (vnet.Policy, error) {
 // policyEvery is how often a policy file is looked at.
 const policyEvery = 2 * time.Second
 
-// followPolicy reads a policy file again when it changes and on SIGHUP, which
-// ends no server. A bad one changes nothing and is logged.
-func (a *app) followPolicy(ctx context.Context, name string, log *slog.Logger, set func(vnet.Policy) error) {
+// followPolicy reads a policy file again when it is another than the one seen,
+// and on SIGHUP. A bad one changes nothing and is logged.
+func (a *app) followPolicy(ctx context.Context, name, seen string, log *slog.Logger, set func(vnet.Policy) error) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	ticker := time.NewTicker(policyEvery)
 	defer ticker.Stop()
-	seen := fileVersion(name)
 	for {
 		asked := false
 		select {
@@ -118,7 +117,7 @@ func (a *app) followPolicy(ctx context.Context, name string, log *slog.Logger, s
 		case <-ticker.C:
 		}
 		now := fileVersion(name)
-		if name == "" || !asked && now == seen {
+		if !asked && now == seen {
 			continue
 		}
 		seen = now

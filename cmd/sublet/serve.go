@@ -69,6 +69,7 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 	if err := cmp.Or(trusted(a.run), trusted(o.data)); err != nil {
 		return err
 	}
+	seen := fileVersion(o.policy) // before it is read
 	config, err := a.serverConfig(o)
 	if err == nil && o.withAgent {
 		err = bpf.Supported()
@@ -100,7 +101,9 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 	config.Log.Info("serving", "socket", filepath.Join(a.run, api.SocketName))
 	ctx, stop := untilStoreEnds(ctx, books)
 	defer stop(nil)
-	go a.followPolicy(ctx, o.policy, config.Log, server.SetPolicy)
+	if o.policy != "" {
+		go a.followPolicy(ctx, o.policy, seen, config.Log, server.SetPolicy)
+	}
 	return errors.Join(server.Serve(ctx, listeners...), cause(ctx))
 }
 

@@ -90,7 +90,7 @@ func (d *deciders) decide(ctx context.Context, c Caller, do func(deciding) error
 
 // enter waits until no other request of the same caller is being decided.
 func (d *deciders) enter(ctx context.Context, c Caller) (leave func(), err error) {
-	who := string(c.Tenant)
+	who := string(c.Account)
 	if c.Operator {
 		who = "/operator" // no tenant's name
 	}
@@ -102,7 +102,7 @@ func (d *deciders) enter(ctx context.Context, c Caller) (leave func(), err error
 	}
 	if q.asked >= mostAsked && !c.Operator {
 		d.mu.Unlock()
-		return nil, tooMany("%d requests of %s wait to be decided, the most allowed", q.asked, c.Tenant)
+		return nil, tooMany("%d requests of %s wait to be decided, the most allowed", q.asked, c.Account)
 	}
 	q.asked++
 	d.mu.Unlock()

@@ -12,7 +12,9 @@ import (
 	"sublet/vnet"
 )
 
-func tenant(name string) Caller { return Caller{Tenant: vnet.TenantID(name)} }
+func tenant(name string) Caller {
+	return Caller{Tenant: vnet.TenantID(name), Account: vnet.TenantID(name)}
+}
 
 // decidesUntil is a question that takes all the work it gets until done, in the
 // second lane.
@@ -56,7 +58,7 @@ func TestDecidingStopsNobody(t *testing.T) {
 	r := newRig(t)
 	server := must[*Server](t)(New(t.Context(), Config{Store: r.store}))
 	stop, ended := start(t, server.deciders, t.Context(), tenant("mallory"))
-	alice := &call{Caller: Caller{Tenant: "alice"}}
+	alice := &call{Caller: tenant("alice")}
 	ask := func(name string) Ask {
 		a := Ask{Request: pair(name, vnet.Mbit)}
 		a.Request.Tenant, a.Request.For = "alice", time.Hour
@@ -175,7 +177,7 @@ func TestLastCapacityAtOnce(t *testing.T) {
 		ask := Ask{Request: pair("net", 600*vnet.Mbit)}
 		ask.Request.Tenant = name
 		go func() {
-			_, err := server.admit(t.Context(), &call{Caller: Caller{Tenant: name}}, ask)
+			_, err := server.admit(t.Context(), &call{Caller: tenant(string(name))}, ask)
 			answers <- err
 		}()
 	}

@@ -55,8 +55,8 @@ func (s *Server) termsFor(c *call, tenant vnet.TenantID) (*policy.Terms, error) 
 	return &terms, err
 }
 
-// admissible decides about a request that keeps the terms, as held at an instant. What is offered instead
-// keeps them too, and there is room for it.
+// admissible decides about a request that keeps the terms, as held at an
+// instant. What is offered instead keeps them too, and there is room for it.
 func admissible(terms *policy.Terms, now time.Time, r vnet.Request, ask func(vnet.Request) (vnet.Quote, error), decide func(vnet.Request) error) error {
 	if terms == nil {
 		return decide(r)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -231,4 +232,18 @@ func TestOthersAreNotCounted(t *testing.T) {
 			t.Errorf("user %d is refused with %+v", uid, refusal)
 		}
 	}
+}
+
+// The turns of subordinate users are those of their owner.
+func TestSubordinatesShareATurn(t *testing.T) {
+	d := newDeciders()
+	leave := must[func()](t)(d.enter(t.Context(), Caller{Tenant: "alice", Account: "alice"}))
+	defer leave()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := d.enter(ctx, Caller{Tenant: "uid165536", Account: "alice"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a second turn for alice: %v", err)
+	}
+	other := must[func()](t)(d.enter(t.Context(), Caller{Tenant: "bob", Account: "bob"}))
+	other()
 }
