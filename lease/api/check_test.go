@@ -93,6 +93,13 @@ func TestVerdictGetsStale(t *testing.T) {
 	if l := must[vnet.Lease](t)(c.Lease(within(t), id)); l.Verdict.Stale {
 		t.Errorf("with the rate that was measured: %+v", l.Verdict)
 	}
+	must[vnet.Lease](t)(c.Release(within(t), id))
+	if l := must[vnet.Lease](t)(c.Lease(within(t), id)); l.Verdict == nil || l.Verdict.Stale {
+		t.Errorf("of a lease that has ended: %+v", l.Verdict)
+	}
+	if old := presented(vnet.Lease{State: vnet.Ended, Verdict: &vnet.Verdict{OK: true}}, time.Now()); !old.Verdict.Stale {
+		t.Error("a verdict that a client wrote, before clients could no more, is believed")
+	}
 }
 
 // One check of a lease at a time; who goes away ends his.

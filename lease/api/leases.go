@@ -138,19 +138,21 @@ func (s *Server) decide(ctx context.Context, c *call, ask Ask) (found lease.Deci
 
 func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) error {
 	leases := []vnet.Lease{}
-	err := s.look(func(now time.Time, b *lease.Book) error {
+	var now time.Time
+	err := s.look(func(at time.Time, b *lease.Book) error {
+		now = at
 		if c.Operator {
 			leases = append(leases, b.Leases()...)
 		} else {
 			leases = append(leases, b.Of(c.Tenant)...)
 		}
-		for i := range leases {
-			leases[i] = presented(leases[i], now)
-		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	for i := range leases { // outside of the lock: it takes a while
+		leases[i] = presented(leases[i], now)
 	}
 	return answer(w, http.StatusOK, leases)
 }
@@ -160,7 +162,7 @@ func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) erro
 func presented(l vnet.Lease, now time.Time) vnet.Lease {
 	if l.Verdict != nil {
 		verdict := *l.Verdict
-		verdict.Stale = verdict.Digest != l.Digest()
+		verdict.Stale = verdict.Digest == "" || l.State != vnet.Ended && verdict.Digest != l.Digest()
 		l.Verdict = &verdict
 	}
 	if !l.State.Up() {
@@ -181,15 +183,19 @@ func idOf(r *http.Request, c *call) (vnet.LeaseID, error) {
 
 // leaseOf finds the lease that a path names.
 func (s *Server) leaseOf(id vnet.LeaseID) (l vnet.Lease, err error) {
-	err = s.look(func(now time.Time, b *lease.Book) error {
+	var now time.Time
+	err = s.look(func(at time.Time, b *lease.Book) error {
 		var ok bool
 		if l, ok = b.Lease(id); !ok {
 			return noSuchLease(id)
 		}
-		l = presented(l, now)
+		now = at
 		return nil
 	})
-	return l, err
+	if err != nil {
+		return l, err
+	}
+	return presented(l, now), nil
 }
 
 // Settled says that a deployment came to an end, good or bad.
