@@ -87,6 +87,7 @@ func (s *search) live(l, placed int) ([]int32, bool) {
 	}
 	s.need(l, placed)
 	c.shut = c.shut[:0]
+	s.effort.Spend(len(s.walks) / 2)
 	for _, walk := range s.walks {
 		c.shut = s.graph.Shut(ways, walk, &s.prices, c.shut)
 		s.weighed += len(walk) / 2

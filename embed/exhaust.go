@@ -27,7 +27,7 @@ func (s *search) exhaust(work int) bool {
 // tired counts one trial more, and says whether the bounds are reached.
 func (s *search) tired() bool {
 	s.budget--
-	return s.budget < 0 || s.spent() > s.patience || s.effort.Gone()
+	return s.budget < 0 || s.spent() > s.patience || s.effort.Over()
 }
 
 // everyHost places the nodes of order from the k-th on.

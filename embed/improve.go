@@ -246,6 +246,7 @@ func (s *search) insert(set []int, bound float64) bool {
 // next is the node of a set that has most traffic with what is placed.
 func (s *search) next(set []int) int {
 	best, most := 0, -1.0
+	s.effort.Spend(len(set))
 	for i, v := range set {
 		if joined := s.joined(v); joined > most {
 			best, most = i, joined

@@ -12,7 +12,7 @@ func (s *search) repair(rounds, limit int) bool {
 	weight := make([]int, len(s.host))
 	missing, least := s.missing(weight)
 	for idle := 0; len(missing) > 0; idle++ {
-		if idle == rounds || s.spent() > limit {
+		if idle == rounds || s.spent() > limit || s.effort.Over() {
 			return false
 		}
 		was := 0

@@ -23,9 +23,6 @@ func (b *Book) Admit(now time.Time, req vnet.Request, owner uint32) (vnet.Lease,
 		return vnet.Lease{}, err
 	}
 	req.Fill()
-	if err := b.Check(now, req); err != nil {
-		return vnet.Lease{}, err
-	}
 	if err := b.Taken(req); err != nil {
 		return vnet.Lease{}, err
 	}
@@ -41,9 +38,6 @@ func (b *Book) Admit(now time.Time, req vnet.Request, owner uint32) (vnet.Lease,
 // for a name in use.
 func (b *Book) Commit(now time.Time, d Decision, owner uint32) (vnet.Lease, error) {
 	if err := b.Tick(now); err != nil {
-		return vnet.Lease{}, err
-	}
-	if err := b.Check(d.now, d.request); err != nil {
 		return vnet.Lease{}, err
 	}
 	if err := b.Taken(d.request); err != nil {
@@ -113,6 +107,9 @@ func (v *View) decision(req vnet.Request, w vnet.Window, m vnet.Mapping) Decisio
 func (v *View) Decide(req vnet.Request, s *Solver, effort *Effort) (Decision, error) {
 	v = v.with(s, effort)
 	req.Fill()
+	if err := check(v.now, req); err != nil {
+		return Decision{}, err
+	}
 	window := windowOf(v.now, req)
 	mapping, err := v.embedOrLookAgain(req, window)
 	var infeasible *embed.Infeasible
@@ -159,8 +156,8 @@ func (v *View) postpone(req vnet.Request, why *embed.Infeasible) (Decision, bool
 	return v.decision(req, windowOf(v.now, moved), mapping), ok
 }
 
-// Check refuses bad input, without deciding anything.
-func (b *Book) Check(now time.Time, req vnet.Request) error {
+// check refuses bad input.
+func check(now time.Time, req vnet.Request) error {
 	if err := req.Check(); err != nil {
 		return err
 	}

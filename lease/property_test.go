@@ -138,7 +138,7 @@ func (w *world) admit(t *rapid.T, r vnet.Request) {
 // decide asks as who does not book at once.
 func (w *world) decide(t *rapid.T, r vnet.Request) {
 	r.Fill()
-	if w.book.Check(w.now, r) != nil {
+	if check(w.now, r) != nil {
 		return
 	}
 	view := w.book.View(w.now, func(see func()) { see() })

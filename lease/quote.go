@@ -14,9 +14,6 @@ import (
 // as another network of that name.
 func (b *Book) Quote(now time.Time, req vnet.Request) (vnet.Quote, error) {
 	req.Fill()
-	if err := b.Check(now, req); err != nil {
-		return vnet.Quote{}, err
-	}
 	return b.view(now).Quote(req, b.solver, NewEffort(Budget, nil))
 }
 

@@ -110,12 +110,7 @@ func (s *Server) admit(ctx context.Context, c *call, ask Ask) (Admission, error)
 // would be admitted, and what that lacks of the request.
 func (s *Server) decide(ctx context.Context, c *call, ask Ask) (found lease.Decision, changes []vnet.Change, err error) {
 	err = s.deciders.decide(ctx, c.Caller, func(d deciding) error {
-		view, terms, err := s.view(c, func(now time.Time, b *lease.Book) error {
-			if err := b.Check(now, ask.Request); err != nil {
-				return err
-			}
-			return b.Taken(ask.Request)
-		})
+		view, terms, err := s.view(c, func(_ time.Time, b *lease.Book) error { return b.Taken(ask.Request) })
 		if err != nil {
 			return err
 		}

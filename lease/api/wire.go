@@ -39,8 +39,15 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, c *call, value a
 	if err != nil {
 		return err
 	}
+	if len(body) > largeBody {
+		<-s.deciders.processors
+		defer func() { s.deciders.processors <- struct{}{} }()
+	}
 	return unmarshal(body, value)
 }
+
+// largeBody is from how many bytes on reading a body takes turns with decisions.
+const largeBody = 32 << 10
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
