@@ -136,6 +136,11 @@ func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate, osp
 		return err
 	}
 	p := a.progress("making the lab")
+	undoing := context.AfterFunc(ctx, func() {
+		p.aside(func() { fmt.Fprintln(a.err, "sublet: interrupted: undoing what was made of the lab") })
+		p.say("undoing")
+	})
+	defer undoing()
 	made, err := lab.Up(ctx, lab.Spec{Name: name, Run: a.run, Exe: exe, Substrate: sub, OSPF: ospf, Ready: a.agentsUp})
 	p.end()
 	if err != nil {

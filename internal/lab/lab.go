@@ -80,9 +80,23 @@ func Up(ctx context.Context, spec Spec) (*Lab, error) {
 	defer lock.Close()
 	notes, err := build(ctx, spec, layout, state)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lab up: %w", err), down(state))
+		return nil, undo(ctx, state, err)
 	}
 	return &Lab{Substrate: layout.substrate, Notes: notes}, nil
+}
+
+// undo takes back what was made of a lab that does not come up because of err.
+// When ctx has ended, that is the only reason worth telling.
+func undo(ctx context.Context, s *state, err error) error {
+	s.discarded = true
+	left := down(s)
+	switch {
+	case ctx.Err() == nil:
+		return errors.Join(fmt.Errorf("lab up: %w", err), left)
+	case left != nil:
+		return errors.Join(fmt.Errorf("lab up: %w", ctx.Err()), left)
+	}
+	return fmt.Errorf("lab up: nothing of the lab is left: %w", ctx.Err())
 }
 
 func (s Spec) normal() (Spec, error) {

@@ -312,8 +312,13 @@ func TestCancelledUpLeavesNothing(t *testing.T) {
 	spec.Ready = func(context.Context) error { return errors.New("never") }
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := Up(ctx, spec); !errors.Is(err, context.DeadlineExceeded) {
+	t.Setenv("STAND_IN_STUBBORN", "1")
+	began := time.Now()
+	if _, err := Up(ctx, spec); !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "nothing of the lab is left") {
 		t.Errorf("error %v", err)
+	}
+	if took := time.Since(began); took > patience {
+		t.Errorf("undone after %s: agents were asked to end, and waited for", took)
 	}
 	leavesNothing(t, spec, before)
 }
@@ -339,5 +344,18 @@ func TestKilledUp(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("killed after %v", after)
 		}
+	}
+}
+
+// Who finds a lab's directory locked is told by whom.
+func TestLockNamesItsHolder(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := lockDir(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if _, err := lockDir(dir, false); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("(process %d) is at work in", os.Getpid())) || !strings.Contains(err.Error(), os.Args[0]) {
+		t.Errorf("error %v", err)
 	}
 }

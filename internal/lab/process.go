@@ -157,14 +157,19 @@ func hasLine(environment, line []byte) bool {
 // patience is how long processes may take to end after SIGTERM.
 const patience = 5 * time.Second
 
-// stop ends all of the lab's processes.
+// stop ends all of the lab's processes; those of a lab that never came up have
+// nothing worth ending in order, and are killed.
 func (s *state) stop() error {
-	for deadline, asked := time.Now().Add(patience), map[process]bool{}; ; time.Sleep(5 * time.Millisecond) {
+	deadline := time.Now()
+	if !s.discarded {
+		deadline = deadline.Add(patience)
+	}
+	for asked := map[process]bool{}; ; time.Sleep(5 * time.Millisecond) {
 		running := s.running(slices.Collect(maps.Keys(asked))...) // one that is ending shows its token no more
 		if len(running) == 0 {
 			return nil
 		}
-		late := time.Now().After(deadline)
+		late := !time.Now().Before(deadline)
 		if time.Now().After(deadline.Add(patience)) {
 			return fmt.Errorf("process %d does not die", running[0].PID)
 		}

@@ -22,6 +22,8 @@ type state struct {
 	Hosts      []string  `json:"hosts"`
 	Namespaces []string  `json:"namespaces"` // under /run/netns, the wires' first
 	Processes  []process `json:"processes,omitempty"`
+
+	discarded bool // it never came up
 }
 
 func stateFile(run string) string { return filepath.Join(dirOf(run), "state.json") }
@@ -121,7 +123,7 @@ func lockDir(dir string, create bool) (*os.File, error) {
 		}
 		f.Close() // also if we locked a directory that was just removed
 		if time.Now().After(end) {
-			return nil, fmt.Errorf("another lab command is at work in %s: wait until it is done", dir)
+			return nil, fmt.Errorf("%s is at work in %s: wait until it is done", holder(dir), dir)
 		}
 	}
 }
