@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"sublet/vnet"
@@ -68,7 +70,8 @@ func (a *app) complete(c *cobra.Command, of func(vnet.Lease) []string) ([]string
 	for _, l := range leases {
 		names = append(names, of(l)...)
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	slices.Sort(names)
+	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp // networks of two tenants can have one name
 }
 
 func (a *app) completeHost(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
