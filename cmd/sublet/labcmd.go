@@ -176,8 +176,9 @@ func (a *app) labDown() *cobra.Command {
 				return err
 			}
 			p := a.progress("taking the lab away")
-			defer p.end()
-			if err := lab.Down(a.run); err != nil {
+			err := lab.Down(a.run)
+			p.end()
+			if err != nil {
 				return err
 			}
 			fmt.Fprintln(a.out, "the lab is gone")
