@@ -119,6 +119,11 @@ func (p Policy) GroupsOf(m Member) (groups []GroupPolicy) {
 	return groups
 }
 
+// AsksForGroups says whether who is in which group of the machine matters.
+func (p Policy) AsksForGroups() bool {
+	return slices.ContainsFunc(p.Groups, func(g GroupPolicy) bool { return g.Members == nil })
+}
+
 // Has says whether a tenant is in the group.
 func (g GroupPolicy) Has(m Member) bool {
 	if g.Members != nil {

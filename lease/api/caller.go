@@ -55,7 +55,7 @@ func localCaller(uid uint32) Caller {
 	name := userName(uid)
 	return Caller{
 		Name: name, Tenant: vnet.TenantID(name), UID: uid,
-		Account:  vnet.TenantID(userName(subordinates.owner(uid))),
+		Account:  accountOf(vnet.TenantID(name)),
 		Operator: isOperator(uid),
 	}
 }

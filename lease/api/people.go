@@ -11,8 +11,7 @@ import (
 	"sublet/vnet"
 )
 
-// people are the tenants as the operator's policy tells them apart. What the
-// machine says of users is asked at most every peopleFor.
+// people are the tenants as the operator's policy tells them apart.
 type people struct {
 	mu    sync.Mutex
 	known map[vnet.TenantID]person
@@ -23,15 +22,20 @@ type person struct {
 	asked  time.Time
 }
 
-const peopleFor = 30 * time.Second
+// How often the machine is asked who somebody is: who asks for something, and
+// the others, whose groups count for him.
+const (
+	callerFor = 30 * time.Second
+	othersFor = 5 * time.Minute
+)
 
-// learn asks the machine about tenants it was not asked about lately. It reads
-// files: not under the server's lock.
-func (p *people) learn(tenants ...vnet.TenantID) {
+// learn asks the machine about tenants it was not asked about for a time. It
+// reads files: not under the server's lock.
+func (p *people) learn(every time.Duration, tenants ...vnet.TenantID) {
 	now := time.Now()
 	for _, t := range tenants {
 		p.mu.Lock()
-		fresh := now.Sub(p.known[t].asked) < peopleFor
+		fresh := now.Sub(p.known[t].asked) < every
 		p.mu.Unlock()
 		if fresh {
 			continue
@@ -50,7 +54,23 @@ func (p *people) member(t vnet.TenantID) vnet.Member {
 	if known, ok := p.known[t]; ok {
 		return known.member
 	}
-	return vnet.Member{Name: t, UID: nobody}
+	return vnet.Member{Name: accountOf(t), UID: nobody}
+}
+
+// accountOf is whose limits count what a tenant has: for a subordinate user its
+// owner's.
+func accountOf(t vnet.TenantID) vnet.TenantID {
+	if !isNumbered(string(t)) {
+		return t
+	}
+	uid, err := strconv.ParseUint(strings.TrimPrefix(string(t), numbered), 10, 32)
+	if err != nil {
+		return t
+	}
+	if r, ok := subordinates.find(uint32(uid)); ok {
+		return r.account
+	}
+	return t
 }
 
 // lookUp asks the machine who a tenant is. What a subordinate user has counts
@@ -60,8 +80,8 @@ func lookUp(t vnet.TenantID) vnet.Member {
 	if !ok {
 		return vnet.Member{Name: t, UID: nobody}
 	}
-	if owner := subordinates.owner(uid); owner != uid {
-		uid, t = owner, vnet.TenantID(userName(owner))
+	if r, ok := subordinates.find(uid); ok {
+		uid, t = uint32(r.owner), r.account
 	}
 	return vnet.Member{Name: t, UID: uid, Groups: groupsOf(uid)}
 }
@@ -97,24 +117,32 @@ type subIDs struct {
 	ranges []subRange
 }
 
-type subRange struct{ first, count, owner uint64 }
+// subRange is of users who belong to an owner. The operator's subordinates have
+// not his rights: they belong to the first of their range.
+type subRange struct {
+	first, count, owner uint64
+	account             vnet.TenantID // the owner's name
+}
 
 // owner is the user to whom a subordinate one belongs; any other is his own.
-// The operator's subordinates have not his rights: they belong to the first of
-// their range.
 func (s *subIDs) owner(uid uint32) uint32 {
+	if r, ok := s.find(uid); ok {
+		return uint32(r.owner)
+	}
+	return uid
+}
+
+// find is the range in which a user is somebody else's.
+func (s *subIDs) find(uid uint32) (subRange, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refresh()
 	for _, r := range s.ranges {
 		if n := uint64(uid); n >= r.first && n-r.first < r.count && r.owner != n {
-			if isOperator(uint32(r.owner)) {
-				return uint32(r.first)
-			}
-			return uint32(r.owner)
+			return r, true
 		}
 	}
-	return uid
+	return subRange{}, false
 }
 
 // refresh reads the file if it is another than the one that was read.
@@ -150,9 +178,13 @@ func parseSubIDs(text string) (ranges []subRange) {
 		}
 		first, err1 := strconv.ParseUint(fields[1], 10, 32)
 		count, err2 := strconv.ParseUint(fields[2], 10, 32)
-		if err == nil && err1 == nil && err2 == nil {
-			ranges = append(ranges, subRange{first, count, owner})
+		if err != nil || err1 != nil || err2 != nil {
+			continue
 		}
+		if isOperator(uint32(owner)) {
+			owner = first
+		}
+		ranges = append(ranges, subRange{first, count, owner, vnet.TenantID(userName(uint32(owner)))})
 	}
 	return ranges
 }

@@ -35,14 +35,17 @@ func (s *Server) policyNow() vnet.Policy {
 // under the lock.
 func (s *Server) terms(tenant vnet.TenantID) (policy.Terms, error) {
 	p := s.policyNow()
-	tenants := []vnet.TenantID{tenant}
-	if err := s.look(func(_ time.Time, b *lease.Book) error {
-		tenants = append(tenants, b.Tenants()...)
-		return nil
-	}); err != nil {
-		return policy.Terms{}, err
+	s.people.learn(callerFor, tenant)
+	if p.AsksForGroups() {
+		var others []vnet.TenantID
+		if err := s.look(func(_ time.Time, b *lease.Book) error {
+			others = b.Tenants()
+			return nil
+		}); err != nil {
+			return policy.Terms{}, err
+		}
+		s.people.learn(othersFor, others...)
 	}
-	s.people.learn(tenants...)
 	return policy.Of(p, s.people.member(tenant), s.people.member), nil
 }
 

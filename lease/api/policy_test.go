@@ -247,3 +247,15 @@ func TestSubordinatesShareATurn(t *testing.T) {
 	other := must[func()](t)(d.enter(t.Context(), Caller{Tenant: "bob", Account: "bob"}))
 	other()
 }
+
+// A group without members is the machine's, and counts what all in it have.
+func TestGroupsOfTheMachine(t *testing.T) {
+	r := newRigWith(t, vnet.Policy{Others: vnet.OthersRefused, Groups: []vnet.GroupPolicy{
+		{Name: "daemon", Each: vnet.Quota{vnet.QuotaLeases: 5}, Together: vnet.Quota{vnet.QuotaLeases: 1}}}})
+	ctx := within(t)
+	must[Admission](t)(r.as(1).Admit(ctx, pair("n0", vnet.Mbit), false))
+	r.stop()
+	r.start() // nobody was asked for anything since
+	wantRefused(t, second(r.as(1).Admit(ctx, pair("n1", vnet.Mbit), false)), "quota leases of group daemon is 1: 1 used, 1 asked", false)
+	wantRefused(t, second(r.as(2).Admit(ctx, pair("n1", vnet.Mbit), false)), "bin is none of the tenants that the operator's policy names", false)
+}
