@@ -125,6 +125,9 @@ links: [{ends: [a, b], rate: 10Mbit}]
 	if out := l.must("leases", "quiet"); !strings.Contains(out, "repairs: ") {
 		t.Errorf("no repairs are shown:\n%s", out)
 	}
+	if v, code := l.check("quiet", "--duration", "100ms"); code != 4 || v.OK || len(v.Unreached) != 1 || !strings.Contains(v.Unreached[0], "b does not answer a") {
+		t.Errorf("check ends with %d: %+v", code, v)
+	}
 	l.must("exec", "quiet/b", "--", "sh", "-c", "echo 0 > /proc/sys/net/ipv4/icmp_echo_ignore_all")
 	l.becomes("quiet", vnet.Running, "", 15*time.Second)
 }
