@@ -30,6 +30,7 @@ type network struct {
 	tables      map[string]VxRouter
 	forwardings map[string]forwarding
 	byAddress   map[netip.Addr]string
+	led         map[string]map[string]bool // by destination and node: the routes lead there
 }
 
 // linkEnd is one end (0 or 1) of a virtual link.

@@ -52,9 +52,12 @@ const mostPairedNodes = 50
 // reaches lists, by host, whom its nodes must reach. A pair counts if there is
 // a way in both directions: else neither gets an answer.
 func (n *network) reaches() map[vnet.HostID]Reach {
+	n.led = make(map[string]map[string]bool)
 	to := make(map[string][]string)
+	seen := make(map[[2]string]bool)
 	pair := func(a, b string) {
-		if a != b && !slices.Contains(to[a], b) && n.leads(a, b) && n.leads(b, a) {
+		if key := [2]string{min(a, b), max(a, b)}; a != b && !seen[key] && n.leads(a, b) && n.leads(b, a) {
+			seen[key] = true
 			to[a], to[b] = append(to[a], b), append(to[b], a)
 		}
 	}
@@ -124,20 +127,24 @@ func (n *network) involved(sources []string, to map[string][]string) []string {
 }
 
 // leads follows the planned routes from a node to another. Where OSPF knows the
-// way, it is believed to find it.
+// way, it is believed to find it. What is found of nodes on the way is kept.
 func (n *network) leads(from, to string) bool {
-	at := from
-	for range n.ports {
-		if _, forwards := n.routers[at]; at != from && !forwards {
-			return false
-		}
-		next, ok := n.nextHop(at, to)
-		if !ok || next == to {
-			return ok
-		}
-		at = next
+	known := n.led[to]
+	if known == nil {
+		known = make(map[string]bool)
+		n.led[to] = known
 	}
-	return false // round and round
+	if leads, ok := known[from]; ok {
+		return leads
+	}
+	known[from] = false // whoever comes round again never arrives
+	next, ok := n.nextHop(from, to)
+	if ok && next != to {
+		_, forwards := n.routers[next]
+		ok = forwards && n.leads(next, to)
+	}
+	known[from] = ok
+	return ok
 }
 
 // nextHop is the node to which a node sends what is for another.
