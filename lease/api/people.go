@@ -42,6 +42,9 @@ func (p *people) learn(every time.Duration, tenants ...vnet.TenantID) {
 		}
 		m := lookUp(t)
 		p.mu.Lock()
+		if len(p.known) >= maxTenants {
+			clear(p.known)
+		}
 		p.known[t] = person{m, now}
 		p.mu.Unlock()
 	}

@@ -56,7 +56,7 @@ func TestPolicyExample(t *testing.T) {
 }
 
 func TestOthersAreRefused(t *testing.T) {
-	p, err := ParsePolicy("f", []byte("others: refused\ntenants: [{name: alice}, {uid: 7}]\ngroups: [{name: staff}]\n"))
+	p, err := ParsePolicy("f", []byte("others: refused\ntenants: [{name: alice}, {uid: 7}]\ngroups: [{name: staff}, {name: wheel, members: []}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +66,7 @@ func TestOthersAreRefused(t *testing.T) {
 	}{
 		{vnet.Member{Name: "alice", UID: 1}, true}, {vnet.Member{Name: "x", UID: 7}, true},
 		{vnet.Member{Name: "y", UID: 8, Groups: []string{"other", "staff"}}, true}, {vnet.Member{Name: "y", UID: 8}, false},
+		{vnet.Member{Name: "y", UID: 8, Groups: []string{"wheel"}}, false},
 	} {
 		if quota, got := p.QuotaOf(c.who); got != c.want || quota[vnet.QuotaLeases] != 64 {
 			t.Errorf("%+v: %v with %v", c.who, got, quota)

@@ -33,6 +33,9 @@ func (f policy) policy() (vnet.Policy, error) {
 	}
 	for _, g := range f.Groups {
 		group := vnet.GroupPolicy{Name: g.Name, Each: g.Each.quota(), Together: g.Together.quota()}
+		if g.Members != nil { // an empty list is not the machine's group
+			group.Members = make([]vnet.TenantID, 0, len(g.Members))
+		}
 		for _, m := range g.Members {
 			group.Members = append(group.Members, vnet.TenantID(m))
 		}
