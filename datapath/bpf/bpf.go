@@ -27,33 +27,83 @@ import (
 // Pins is the directory of one part's pinned objects on one host:
 // RUN/bpf/HOST/PART. The file system is mounted on RUN/bpf/HOST, one for each
 // host, since a host has one agent and a run directory may have several.
-type Pins struct{ root, dir string }
+type Pins struct {
+	host      *kernel.Host
+	root, dir string
+	loaded    map[string]pinned // by pin, what Load gave
+}
+
+// pinned is a map or a program.
+type pinned interface {
+	repin(path string) error
+}
 
 // mounting keeps one part from taking the mount away under another that has
 // just found it.
 var mounting sync.Mutex
 
 // OpenPins mounts the host's file system unless it is mounted, and makes the
-// part's directory.
+// part's directory. One that is mounted and not to be seen is kernel.ErrUnseen.
 func OpenPins(h *kernel.Host, part string) (*Pins, error) {
+	p := &Pins{host: h, root: h.Dir("bpf"), loaded: make(map[string]pinned)}
+	p.dir = filepath.Join(p.root, part)
+	return p, p.open()
+}
+
+func (p *Pins) open() error {
 	mounting.Lock()
 	defer mounting.Unlock()
-	p := &Pins{root: h.Dir("bpf")}
-	p.dir = filepath.Join(p.root, part)
 	if err := os.MkdirAll(p.root, 0o700); err != nil {
-		return nil, fmt.Errorf("make a directory for pinned programs: %w", err)
+		return fmt.Errorf("make a directory for pinned programs: %w", err)
 	}
-	if there, err := mounted(p.root); err != nil {
-		return nil, fmt.Errorf("look at %s: %w", p.root, err)
+	if there, err := mounted(p.host); err != nil {
+		return err
 	} else if !there {
 		if err := unix.Mount("sublet", p.root, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
-			return nil, fmt.Errorf("mount a bpf file system on %s: %w", p.root, err)
+			return fmt.Errorf("mount a bpf file system on %s: %w", p.root, err)
 		}
 	}
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make a directory for pinned programs: %w", err)
+		return fmt.Errorf("make a directory for pinned programs: %w", err)
 	}
-	return p, nil
+	return nil
+}
+
+// Repin mounts the file system again if somebody unmounted it, and pins again
+// what Load gave and is not pinned any more, so that a later agent finds it.
+// Links are for Attach to make again.
+func (p *Pins) Repin() error {
+	if err := p.open(); err != nil {
+		return err
+	}
+	names, err := p.Names()
+	if err != nil {
+		return err
+	}
+	for name, object := range p.loaded {
+		if slices.Contains(names, name) {
+			continue
+		}
+		if err := object.repin(p.Path(name)); err != nil {
+			return fmt.Errorf("pin %s again: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Left says whether a part has pinned anything on a host. That it cannot be
+// told is an error.
+func Left(h *kernel.Host, part string) (bool, error) {
+	mounting.Lock()
+	defer mounting.Unlock()
+	if there, err := mounted(h); err != nil || !there {
+		return false, err
+	}
+	_, err := os.Stat(filepath.Join(h.Dir("bpf"), part))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Path of a pin. Names hold no '/' and no '.': the file system refuses dots.
@@ -116,16 +166,25 @@ func (p *Pins) Close() error {
 func Tidy(h *kernel.Host) error {
 	mounting.Lock()
 	defer mounting.Unlock()
-	if there, err := mounted(h.Dir("bpf")); err != nil || !there {
-		return nil
+	if there, err := mounted(h); err != nil || !there {
+		return err
 	}
 	return unmount(h.Dir("bpf"))
 }
 
-func mounted(root string) (bool, error) {
+// mounted says whether the host's file system is mounted; that one is, and
+// cannot be seen, is kernel.ErrUnseen.
+func mounted(h *kernel.Host) (bool, error) {
 	var fs unix.Statfs_t
+	root := h.Dir("bpf")
 	err := unix.Statfs(root, &fs)
-	return fs.Type == unix.BPF_FS_MAGIC, err
+	switch {
+	case err == nil && fs.Type == unix.BPF_FS_MAGIC:
+		return true, nil
+	case err != nil && err != unix.ENOENT:
+		return false, fmt.Errorf("%s %w: %w", root, kernel.ErrUnseen, err)
+	}
+	return false, h.Hidden(root)
 }
 
 // unmount takes a file system without directories away; mounting is locked.

@@ -319,3 +319,77 @@ func TestSourcesAreNotForCgo(t *testing.T) {
 		}
 	}
 }
+
+// What somebody unmounts is mounted and pinned again, from what is still open;
+// what is mounted and only covered is left alone.
+func TestRepin(t *testing.T) {
+	h := testHost(t)
+	p := testPins(t, h)
+	program := load(t, p, 0)
+	ns := namespace(t)
+	hook := Hook{Namespace: ns, Index: 1, Attach: ebpf.AttachTCXIngress}
+	if err := p.Attach("lo", hook, program); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("none", h.Dir("bpf"), "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	err, left := p.Repin(), error(nil)
+	if _, left = Left(h, "part"); !errors.Is(err, kernel.ErrUnseen) || !errors.Is(left, kernel.ErrUnseen) {
+		t.Errorf("covered: %v, %v", err, left)
+	}
+	if err := unix.Unmount(h.Dir("bpf"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if on, err := p.Attached("lo", 1, program); err != nil || !on {
+		t.Errorf("uncovered: attached %v, %v", on, err)
+	}
+	if err := unix.Unmount(h.Dir("bpf"), unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Repin(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Attach("lo", hook, program); err != nil {
+		t.Fatal(err)
+	}
+	if on, err := p.Attached("lo", 1, program); err != nil || !on {
+		t.Errorf("mounted again: attached %v, %v", on, err)
+	}
+	again, err := ebpf.LoadPinnedProgram(p.Path(ProgramPin("verdict")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if id(t, again) != id(t, program) {
+		t.Error("another program is pinned")
+	}
+}
+
+// A map that cannot be opened is not thrown away.
+func TestUnusableMapStays(t *testing.T) {
+	h := testHost(t)
+	p := testPins(t, h)
+	if err := os.WriteFile(p.Path("other"), nil, 0o600); err == nil {
+		t.Fatal("a plain file in a bpf file system")
+	}
+	program := load(t, p, 0)
+	// A program is pinned where a map should be.
+	c, err := program.Clone()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Pin(p.Path("numbers")); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = p.Load(&ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{
+		"numbers": {Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1, Pinning: ebpf.PinByName},
+	}})
+	if !errors.Is(err, kernel.ErrUnseen) {
+		t.Errorf("loaded: %v", err)
+	}
+	if _, err := os.Stat(p.Path("numbers")); err != nil {
+		t.Error(err)
+	}
+}

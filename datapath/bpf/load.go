@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+
+	"sublet/datapath/kernel"
 )
 
 // Load loads a part's collection. Maps declared with LIBBPF_PIN_BY_NAME are
@@ -19,6 +21,9 @@ import (
 // the pins that were there before, and no others: where there were none the
 // part's directory is gone.
 func (p *Pins) Load(spec *ebpf.CollectionSpec) (c *ebpf.Collection, renewed []string, err error) {
+	if _, err := os.Stat(processors); err != nil {
+		return nil, nil, fmt.Errorf("the machine's processors: %s %w: %w", processors, kernel.ErrUnseen, err)
+	}
 	if err := p.putBack(); err != nil { // of a load that was killed
 		return nil, nil, err
 	}
@@ -37,6 +42,9 @@ func (p *Pins) Load(spec *ebpf.CollectionSpec) (c *ebpf.Collection, renewed []st
 	}
 	return c, renewed, nil
 }
+
+// processors is what the library reads once, for good, be it an error.
+const processors = "/sys/devices/system/cpu/possible"
 
 // aside ends the pin of a map of an older layout while its successor is made.
 const aside = "_old"
@@ -88,7 +96,35 @@ func (p *Pins) load(spec *ebpf.CollectionSpec) (*ebpf.Collection, []string, erro
 			return nil, nil, err
 		}
 	}
+	p.remember(spec, c)
 	return c, renewed, nil
+}
+
+// remember notes what is pinned, for Repin.
+func (p *Pins) remember(spec *ebpf.CollectionSpec, c *ebpf.Collection) {
+	for name, m := range c.Maps {
+		if s := spec.Maps[name]; s != nil && s.Pinning == ebpf.PinByName {
+			p.loaded[name] = object[*ebpf.Map]{m.Clone}
+		}
+	}
+	for name, program := range c.Programs {
+		p.loaded[ProgramPin(name)] = object[*ebpf.Program]{program.Clone}
+	}
+}
+
+// object is pinned again by a copy: the library believes that the original is
+// pinned still.
+type object[T interface {
+	Pin(string) error
+	Close() error
+}] struct{ clone func() (T, error) }
+
+func (o object[T]) repin(path string) error {
+	c, err := o.clone()
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.Pin(path), c.Close())
 }
 
 // outdated lists the maps that have to be made, sorted, and puts those of
@@ -98,12 +134,11 @@ func (p *Pins) outdated(spec *ebpf.CollectionSpec) (names []string, err error) {
 		if m.Pinning != ebpf.PinByName {
 			continue
 		}
-		old, err := ebpf.LoadPinnedMap(p.Path(name), nil)
-		if err == nil {
-			err = m.Compatible(old)
-			old.Close()
+		usable, err := p.usable(name, m)
+		if err != nil {
+			return nil, err
 		}
-		if err == nil {
+		if usable {
 			continue
 		}
 		names = append(names, name)
@@ -115,6 +150,20 @@ func (p *Pins) outdated(spec *ebpf.CollectionSpec) (names []string, err error) {
 	return names, nil
 }
 
+// usable says whether a map is pinned and has this version's layout. One that
+// cannot be opened is an error: what is in it is not thrown away for that.
+func (p *Pins) usable(name string, spec *ebpf.MapSpec) (bool, error) {
+	old, err := ebpf.LoadPinnedMap(p.Path(name), nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("map %s %w: %w", p.Path(name), kernel.ErrUnseen, err)
+	}
+	defer old.Close()
+	return spec.Compatible(old) == nil, nil
+}
+
 // ProgramPin names the pin of a program.
 func ProgramPin(program string) string { return "prog_" + program }
 
@@ -122,12 +171,15 @@ func ProgramPin(program string) string { return "prog_" + program }
 // this one in its place.
 func (p *Pins) keep(name string, program *ebpf.Program) (*ebpf.Program, error) {
 	path := p.Path(ProgramPin(name))
-	if old, err := ebpf.LoadPinnedProgram(path, nil); err == nil {
+	old, err := ebpf.LoadPinnedProgram(path, nil)
+	if err == nil {
 		if same(old, program) {
 			program.Close()
 			return old, nil
 		}
 		old.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return program, fmt.Errorf("program %s %w: %w", path, kernel.ErrUnseen, err)
 	}
 	if err := p.Remove(ProgramPin(name)); err != nil {
 		return program, err

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Cgroups says where the controllers are mounted: version 1, version 2, or
@@ -111,6 +113,24 @@ func (g Group) dirs() []string {
 		}
 	}
 	return list
+}
+
+// Look says whether groups can be looked at: where processes are tracked, a
+// control group file system is what is seen.
+func (g Group) Look() error {
+	if _, err := g.cgroups.tracker(); err != nil {
+		return err
+	}
+	for _, mount := range g.mounts() {
+		var fs unix.Statfs_t
+		if err := unix.Statfs(mount, &fs); err != nil {
+			return fmt.Errorf("%s: %w", mount, err)
+		}
+		if fs.Type != unix.CGROUP_SUPER_MAGIC && fs.Type != unix.CGROUP2_SUPER_MAGIC {
+			return fmt.Errorf("%s has another file system", mount)
+		}
+	}
+	return nil
 }
 
 // Exists says whether anything of the group is there.

@@ -2,9 +2,11 @@ package kernel
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // Config says where a host keeps its things.
@@ -19,12 +21,14 @@ type Config struct {
 // Host is one substrate host as its parts see it; all of them share one.
 type Host struct {
 	Config
-	Cgroups Cgroups
-	home    *os.File
+	home *os.File
+
+	mu      sync.Mutex
+	cgroups Cgroups
+	dirs    map[string]seen // by kind
 }
 
-// NewHost looks up the host's namespace and control groups, and makes its
-// directories.
+// NewHost looks up the host's namespace and control groups.
 func NewHost(config Config) (*Host, error) {
 	if config.Host == "" || config.Run == "" {
 		return nil, errors.New("a host needs a name and a run directory")
@@ -35,7 +39,7 @@ func NewHost(config Config) (*Host, error) {
 	if config.Cgroup == "" {
 		config.Cgroup = filepath.Join("sublet", config.Host)
 	}
-	h := &Host{Config: config}
+	h := &Host{Config: config, dirs: make(map[string]seen)}
 	var err error
 	if config.Namespace == "" {
 		h.home, err = Current()
@@ -45,34 +49,55 @@ func NewHost(config Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.Cgroups, err = FindCgroups(config.CgroupRoot); err == nil {
-		err = h.makeDirs()
-	}
-	return h, err
+	h.cgroups, _ = FindCgroups(config.CgroupRoot) // LookGroups tells
+	return h, os.MkdirAll(h.Run, 0o755)
 }
 
-// kinds of files that every host may have, and who may look at them. Their
-// directories are the host's, not a lease's, so they come and go with it.
-var kinds = map[string]os.FileMode{"netns": 0o700, "userns": 0o700, "hosts": 0o700, "frr": 0o711, "bpf": 0o700, "vxswitch": 0o700, "tmp": 0o700}
+// kinds of files that a host may have. A directory comes with the first thing
+// in it and goes with the last.
+var kinds = []string{"netns", "userns", "hosts", "frr", "bpf", "vxswitch", "tmp"}
 
-func (h *Host) makeDirs() error {
-	for kind, mode := range kinds {
-		if err := os.MkdirAll(h.Dir(kind), mode); err != nil {
-			return err
+// Tidy removes the host's directories that are empty, and those of all hosts.
+func (h *Host) Tidy() {
+	for _, kind := range kinds {
+		if os.Remove(h.Dir(kind)) == nil { // refused while anything is there
+			h.note(kind, false)
 		}
+		_ = os.Remove(filepath.Dir(h.Dir(kind)))
 	}
-	return nil
 }
 
 // Group is one of this host's control groups.
-func (h *Host) Group(name string) Group { return h.Cgroups.Group(filepath.Join(h.Cgroup, name)) }
+func (h *Host) Group(name string) Group {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cgroups.Group(filepath.Join(h.Cgroup, name))
+}
 
-// Close releases the host's namespace and removes its directories if they are
-// empty.
-func (h *Host) Close() error {
-	for kind := range kinds {
-		_ = os.Remove(h.Dir(kind)) // refused while something runs
+// LookGroups says whether control groups can be looked at; an error is
+// ErrUnseen. What is mounted is read again as long as it cannot.
+func (h *Host) LookGroups() error {
+	if h.Group("x").Look() == nil {
+		return nil
 	}
+	found, err := FindCgroups(h.CgroupRoot)
+	if err != nil {
+		return fmt.Errorf("control groups %w at %s: %w", ErrUnseen, h.CgroupRoot, err)
+	}
+	if err := found.Group("x").Look(); err != nil {
+		return fmt.Errorf("control groups %w at %s: %w", ErrUnseen, h.CgroupRoot, err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cgroups = found
+	return nil
+}
+
+// Close releases the host's namespace, and removes the directory of its bpf file
+// system if that is not mounted any more.
+func (h *Host) Close() error {
+	_ = os.Remove(h.Dir("bpf")) // refused while it is
+	_ = os.Remove(filepath.Dir(h.Dir("bpf")))
 	return h.home.Close()
 }
 
@@ -141,11 +166,15 @@ func (h *Host) Dial(namespace string) (*Conn, error) {
 	return DialIn(ns)
 }
 
-// Names lists the host's files of one kind, sorted, without what they conceal; a missing directory is empty.
+// Names lists the host's files of one kind, sorted, without what they conceal;
+// none without a directory. One that cannot be looked at is ErrUnseen.
 func (h *Host) Names(kind string) ([]string, error) {
+	if err := h.Look(kind); err != nil {
+		return nil, err
+	}
 	entries, err := os.ReadDir(h.Dir(kind))
-	if os.IsNotExist(err) {
-		return nil, nil
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // Look says that it was empty
+		return nil, fmt.Errorf("%s %w: %w", h.Dir(kind), ErrUnseen, err)
 	}
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
@@ -153,5 +182,6 @@ func (h *Host) Names(kind string) ([]string, error) {
 			names = append(names, e.Name())
 		}
 	}
-	return names, err
+	h.note(kind, len(names) > 0)
+	return names, nil
 }

@@ -33,8 +33,8 @@ var Table = map[string][]string{
 	"datapath/vnode":    {"vnet", "plan", "datapath/kernel", "internal/proc"},
 	"datapath/vxlink":   {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/vswitch":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
-	"datapath/vxswitch": {"vnet", "plan", "datapath/kernel", "vxswitch/live"}, // it runs the one process of vxswitch/live
-	"datapath/vxrouter": {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
+	"datapath/vxswitch": {"vnet", "plan", "datapath/kernel", "vxswitch/live", "internal/proc"}, // it runs the one process of vxswitch/live, and sees when it stands still
+	"datapath/vxrouter": {"vnet", "plan", "datapath/kernel", "datapath/bpf", "internal/proc"},  // whether daemons stand still
 	"datapath/reach":    {"vnet", "plan", "datapath/kernel"},
 	"datapath/iplb":     {"vnet", "datapath/kernel", "datapath/bpf"},
 	"datapath/overlay":  {"vnet", "plan", "datapath/kernel", "datapath/bpf"},

@@ -13,6 +13,7 @@ import (
 type Process struct {
 	PID, Parent, Session int
 	Started              string // clock ticks since boot
+	Stopped              bool   // by a signal: none of its threads runs until it is continued
 }
 
 // Living reads a process; false: there is none, or it has ended and waits to be
@@ -66,6 +67,14 @@ const (
 	started = 19
 )
 
+// Busy says of a thread's stat(5) that it runs, waits for a processor, or for a
+// disk.
+func Busy(stat []byte) bool {
+	name := bytes.LastIndexByte(stat, ')')
+	fields := strings.Fields(string(stat[name+1:]))
+	return name >= 0 && len(fields) > state && (fields[state] == "R" || fields[state] == "D")
+}
+
 func parse(pid int, text []byte) (Process, bool) {
 	name := bytes.LastIndexByte(text, ')')
 	fields := strings.Fields(string(text[name+1:]))
@@ -76,6 +85,6 @@ func parse(pid int, text []byte) (Process, bool) {
 		n, _ := strconv.Atoi(fields[field])
 		return n
 	}
-	p := Process{PID: pid, Parent: number(parent), Session: number(session), Started: fields[started]}
+	p := Process{PID: pid, Parent: number(parent), Session: number(session), Started: fields[started], Stopped: fields[state] == "T"}
 	return p, fields[state] != "Z" && fields[state] != "X" || number(threads) > 1
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +67,9 @@ func TestParse(t *testing.T) {
 		"5 (a":                                 false,
 		"":                                     false,
 	} {
+		if p, ok := parse(5, []byte(strings.Replace(text, ") S", ") T", 1))); ok && p.Stopped != strings.Contains(text, ") S") {
+			t.Errorf("%q with state T: %+v", text, p)
+		}
 		p, ok := parse(5, []byte(text))
 		if ok != want || ok && (p != Process{PID: 5, Parent: 7, Session: 9, Started: "4711"}) {
 			t.Errorf("%q: %+v, alive: %v", text, p, ok)
