@@ -11,6 +11,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -169,17 +170,19 @@ func (l *loop) pass(ctx context.Context) {
 	l.rest = time.After(rest(l.result))
 }
 
-// DryRun says what a reconciliation with the newest plan would do now.
+// DryRun says what a reconciliation with the newest plan would do now; an error
+// says what could not be looked at.
 func (a *Agent) DryRun(ctx context.Context) ([]plan.Step, error) {
 	want, err := a.Source.Plan(ctx, a.Host, 0)
 	if err != nil {
 		return nil, err
 	}
-	have, err := Observe(ctx, want, a.Parts)
-	if err != nil {
-		return nil, err
+	have := Observe(ctx, want, a.Parts)
+	var unknown []error
+	for _, u := range have.Unknown {
+		unknown = append(unknown, errors.New(u.Error().String()))
 	}
-	return plan.Diff(want, have), nil
+	return plan.Diff(want, have), errors.Join(unknown...)
 }
 
 // nextAudit says how long to rest after a pass.

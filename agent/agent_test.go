@@ -25,11 +25,18 @@ type fakeKernel struct {
 	log   []string
 	fail  func(plan.Step) error // error of the reply
 	lost  bool                  // with fail: the step is done all the same
+	kinds []plan.Kind           // nil: all
+	blind error                 // that it cannot be looked at
 }
 
 func newFake() *fakeKernel { return &fakeKernel{items: make(map[string]plan.Item)} }
 
-func (k *fakeKernel) Kinds() []plan.Kind { return plan.Kinds }
+func (k *fakeKernel) Kinds() []plan.Kind {
+	if k.kinds != nil {
+		return k.kinds
+	}
+	return plan.Kinds
+}
 
 func (k *fakeKernel) Observe(_ context.Context, h *plan.Host) error {
 	k.mu.Lock()
@@ -37,7 +44,7 @@ func (k *fakeKernel) Observe(_ context.Context, h *plan.Host) error {
 	for _, item := range k.items {
 		h.Add(item)
 	}
-	return nil
+	return k.blind
 }
 
 func (k *fakeKernel) Do(_ context.Context, s plan.Step) error {
@@ -293,4 +300,35 @@ func TestAgentWithoutAPlanTouchesNothing(t *testing.T) {
 			t.Errorf("did %s", strings.Join(k.log, "\n"))
 		}
 	})
+}
+
+// A part that cannot look at the host changes nothing, and keeps no other part
+// from what it has to do; it is reported until it sees again.
+func TestABlindPartIsLeftAloneAndHoldsNobodyUp(t *testing.T) {
+	nodes, links := newFake(), newFake()
+	nodes.kinds, links.kinds = []plan.Kind{plan.KindVNode}, []plan.Kind{plan.KindVxLink}
+	first := host(1, "a", "b")
+	first.Add(plan.VxLink{Lease: lease, Index: 1})
+	parts := []Part{nodes, links}
+	if r := Reconcile(t.Context(), first, parts, 1); len(r.Errors) > 0 {
+		t.Fatal(r.Errors)
+	}
+	nodes.blind = errors.New("control groups cannot be looked at")
+	nodes.items, nodes.log = map[string]plan.Item{}, nil
+	second := host(2, "c")
+	second.Add(plan.VxLink{Lease: lease, Index: 2})
+	r := Reconcile(t.Context(), second, parts, 1)
+	if len(nodes.log) > 0 {
+		t.Errorf("a part that sees nothing did %v", nodes.log)
+	}
+	if has := links.has(); !strings.Contains(has, "2") || r.Steps != 2 {
+		t.Errorf("%d steps, links\n%s", r.Steps, has)
+	}
+	if got := fmt.Sprint(r.Errors); got != "[vnode: observe: control groups cannot be looked at]" {
+		t.Errorf("errors: %s", got)
+	}
+	nodes.blind = nil
+	if r := Reconcile(t.Context(), second, parts, 1); len(r.Errors) > 0 || len(nodes.items) != 1 {
+		t.Errorf("it sees again: %v, nodes\n%s", r.Errors, nodes.has())
+	}
 }

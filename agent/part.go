@@ -11,7 +11,10 @@ type Part interface {
 	// Kinds are the sections of a plan this part does.
 	Kinds() []plan.Kind
 	// Observe fills in what the host has. Objects that carry our mark but are
-	// broken are listed too, in a form that differs from any plan.
+	// broken are listed too, in a form that differs from any plan. What it
+	// cannot look at it notes in the host as unseen, by lease where it can; an
+	// error stands for all that the part does. Neither is taken for something
+	// that is not there, and reading takes nothing away on its account.
 	Observe(context.Context, *plan.Host) error
 	// Do makes one change; it is safe to repeat, after a crash at any point too.
 	Do(context.Context, plan.Step) error

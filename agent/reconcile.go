@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // DefaultWorkers do independent steps at once; the kernel's network lock
@@ -47,23 +48,24 @@ func Reconcile(ctx context.Context, want plan.Host, parts []Part, workers int) R
 	return total
 }
 
-// Observe reads what the host has of all parts.
-func Observe(ctx context.Context, want plan.Host, parts []Part) (plan.Host, error) {
+// Observe reads what the host has of all parts. What a part cannot look at is
+// noted as unknown, and does not keep the others from being read.
+func Observe(ctx context.Context, want plan.Host, parts []Part) plan.Host {
 	have := plan.Host{Host: want.Host}
 	for _, p := range parts {
 		if err := p.Observe(ctx, &have); err != nil {
-			return have, fmt.Errorf("read %v of %s: %w", p.Kinds(), want.Host, err)
+			have.Unseen(err, vnet.LeaseID{}, p.Kinds()...)
 		}
 	}
-	return have, nil
+	return have
 }
 
 func pass(ctx context.Context, want plan.Host, parts []Part, workers int) Result {
-	have, err := Observe(ctx, want, parts)
-	if err != nil {
-		return Result{Errors: plan.Errors{{Op: plan.Observe, Text: err.Error()}}}
-	}
+	have := Observe(ctx, want, parts)
 	r := runner{ctx: ctx, parts: byKind(parts), workers: workers}
+	for _, u := range have.Unknown {
+		r.errors = append(r.errors, u.Error())
+	}
 	for _, group := range groups(plan.Diff(want, have)) {
 		r.do(group)
 	}

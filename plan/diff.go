@@ -22,10 +22,15 @@ func Meet(a, b Host) Host {
 
 // Diff returns the steps that turn have into want: first what shrinks and
 // goes, the last built first, then what grows and comes, in building order.
+// There are none for what could not be looked at. Whatever else goes is of no
+// use to it: what a plan has stands on nothing that the plan has not.
 func Diff(want, have Host) []Step {
 	wanted, had := index(want), index(have)
 	var deletes, shrinks, grows []Step
 	for _, item := range have.Items() {
+		if have.unseen(item) {
+			continue
+		}
 		target, ok := wanted[id(item)]
 		if !ok {
 			deletes = append(deletes, Step{Op: Delete, Item: item})
@@ -39,6 +44,7 @@ func Diff(want, have Host) []Step {
 	for _, item := range want.Items() {
 		was, ok := had[id(item)]
 		switch {
+		case have.unseen(item):
 		case !ok:
 			grows = append(grows, Step{Op: Add, Item: item})
 		case !Equal(was, item):

@@ -37,6 +37,8 @@ type Host struct {
 	VxSwitches    []VxSwitch     `json:"vxswitches,omitempty"`
 	VxSwitchPorts []VxSwitchPort `json:"vxswitch_ports,omitempty"`
 	Reaches       []Reach        `json:"reaches,omitempty"`
+
+	Unknown []Unknown `json:"-"` // of an observation: what could not be looked at
 }
 
 // Kind names a section, and the part that does its steps.

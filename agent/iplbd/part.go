@@ -89,6 +89,9 @@ func (p *Part) observe(have *plan.Host) error {
 			return nil // its writer is another process, so nothing in it is ours
 		}
 	}
+	if err := p.table.Repin(); err != nil {
+		return err
+	}
 	tunnels, err := p.table.Tunnels()
 	if err != nil {
 		return err
@@ -106,10 +109,15 @@ func (p *Part) observe(have *plan.Host) error {
 	return nil
 }
 
-// attachedTo says whether a device is still the one that got the program.
+// attachedTo says whether a device is still the one that got the program, and
+// has it.
 func (p *Part) attachedTo(device string) bool {
 	index, err := p.indexOf(device)
-	return err == nil && index == p.attached[device]
+	if err != nil || index != p.attached[device] {
+		return false
+	}
+	on, err := p.table.Chooses(index)
+	return err == nil && on
 }
 
 func (p *Part) indexOf(device string) (int, error) {
@@ -162,7 +170,7 @@ func (p *Part) set(s plan.Spread) error {
 // attach gives a device the program.
 func (p *Part) attach(device string) error {
 	index, err := p.indexOf(device)
-	if err != nil || p.attached[device] == index {
+	if err != nil {
 		return err
 	}
 	if err := p.table.Choose(p.host, device); err != nil {

@@ -51,12 +51,22 @@ func (t *Table) attach(host *kernel.Host, device, what string, at ebpf.AttachTyp
 	return t.pins.Attach(fmt.Sprintf("link_%s_%d", what, link.Index), hook, p)
 }
 
+// Repin pins again what somebody unpinned or unmounted; devices are for
+// Choose and Spread.
+func (t *Table) Repin() error { return t.pins.Repin() }
+
+// Chooses says whether a device, by its number, has the program of Choose.
+func (t *Table) Chooses(index int) (bool, error) {
+	return t.pins.Attached(fmt.Sprintf("link_tx_%d", index), index, t.Transmit())
+}
+
 // Left says whether a process left a table.
 func Left(host *kernel.Host) (bool, error) {
-	pins, err := os.ReadDir(filepath.Join(host.Dir("bpf"), "iplb"))
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
+	left, err := bpf.Left(host, "iplb")
+	if err != nil || !left {
+		return false, err
 	}
+	pins, err := os.ReadDir(filepath.Join(host.Dir("bpf"), "iplb"))
 	return len(pins) > 0, err
 }
 
