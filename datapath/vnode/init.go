@@ -133,12 +133,8 @@ const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 // /proc and /sys that speak of the whole machine are read only, since a
 // session of root's own networks has the user number of root.
 func (s session) mounts() error {
-	if _, err := os.Stat("/etc/hosts"); err == nil {
-		if _, err := os.Stat(s.Hosts); err == nil {
-			if err := mount(s.Hosts, "/etc/hosts", "", unix.MS_BIND, ""); err != nil {
-				return err
-			}
-		}
+	if err := s.showNames(); err != nil {
+		return err
 	}
 	if err := s.hideRun(); err != nil {
 		return err
@@ -157,6 +153,42 @@ func (s session) mounts() error {
 		}
 	}
 	return mount("sysfs", "/sys", "sysfs", safe|unix.MS_RDONLY, "")
+}
+
+const hostsFile = "/etc/hosts"
+
+// showNames gives the session the names of its network, also on a host that
+// has no such file itself.
+func (s session) showNames() error {
+	if _, err := os.Stat(s.Hosts); err != nil {
+		return nil
+	}
+	if _, err := os.Stat(hostsFile); os.IsNotExist(err) {
+		if err := s.makeHostsFile(); errors.Is(err, unix.ENODEV) {
+			fmt.Fprintln(os.Stderr, "sublet: names of the network are not known here: the host has no "+hostsFile+", and its kernel no overlayfs")
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("make %s: %w", hostsFile, err)
+		}
+	}
+	return mount(s.Hosts, hostsFile, "", unix.MS_BIND, "")
+}
+
+// makeHostsFile puts an empty one into /etc as this mount namespace sees it. It
+// is made where the run directory is, which is uncovered again for now.
+func (s session) makeHostsFile() error {
+	if err := mount("sublet", s.Run, "tmpfs", safe, "size=64k,mode=0755"); err != nil {
+		return err
+	}
+	above := s.Run + "/etc"
+	err := os.Mkdir(above, 0o755)
+	if err == nil {
+		err = os.WriteFile(above+"/hosts", nil, 0o644)
+	}
+	if err == nil {
+		err = mount("sublet", "/etc", "overlay", unix.MS_RDONLY, "lowerdir="+above+":/etc")
+	}
+	return errors.Join(err, unix.Unmount(s.Run, unix.MNT_DETACH))
 }
 
 // hideRun covers the run directory with one that holds this program only, or

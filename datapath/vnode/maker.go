@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
+	"sublet/internal/proc"
 )
 
 // maker is a helper process inside a user namespace. It is this program,
@@ -29,8 +30,11 @@ const (
 	makerCommand = "namespaces"
 	makerSocket  = 3 // the first of exec.Cmd.ExtraFiles
 
-	// answerTime is how long a helper may take; it mostly takes a millisecond.
-	answerTime = 2 * time.Second
+	// answerTime is how long a helper may take at once; it mostly takes a
+	// millisecond. On a machine that is busy starting, 2 s were too short: one
+	// that is not stopped gets answerTries times as long.
+	answerTime  = 2 * time.Second
+	answerTries = 5
 )
 
 // startMaker starts a helper in the user namespace of a file, which is made
@@ -136,9 +140,9 @@ func (m *maker) namespace() (*os.File, error) {
 		return nil, fmt.Errorf("ask the helper: %w", err)
 	}
 	text, oob := make([]byte, 256), make([]byte, unix.CmsgSpace(4))
-	n, oobn, _, _, err := unix.Recvmsg(fd, text, oob, unix.MSG_CMSG_CLOEXEC)
+	n, oobn, err := m.hear(text, oob)
 	if err != nil {
-		return nil, fmt.Errorf("hear from the helper: %w", err)
+		return nil, err
 	}
 	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
 	if err != nil || len(messages) != 1 {
@@ -150,6 +154,29 @@ func (m *maker) namespace() (*os.File, error) {
 	}
 	return os.NewFile(uintptr(fds[0]), "network namespace"), nil
 }
+
+// hear waits for an answer. Of a helper that its tenant has stopped there will
+// be none.
+func (m *maker) hear(text, oob []byte) (n, oobn int, err error) {
+	began := time.Now()
+	for range answerTries {
+		n, oobn, _, _, err = unix.Recvmsg(int(m.conn.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
+		if err == nil {
+			return n, oobn, nil
+		}
+		helper, _ := proc.Living(m.cmd.Process.Pid)
+		if !errors.Is(err, unix.EAGAIN) || helper.Stopped {
+			break
+		}
+	}
+	if errors.Is(err, unix.EAGAIN) {
+		err = fmt.Errorf("no answer within %s: %w", time.Since(began).Round(time.Second), errSilent)
+	}
+	return 0, 0, fmt.Errorf("hear from the helper: %w", err)
+}
+
+// errSilent says that a helper lives and does not answer.
+var errSilent = errors.New("it is stopped, or the machine is overloaded")
 
 // close ends the helper, by force if it does not end by itself.
 func (m *maker) close() {

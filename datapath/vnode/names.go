@@ -27,6 +27,8 @@ func (p *Part) setNames(t plan.NameTable) error {
 	for _, n := range t.Names {
 		fmt.Fprintf(&b, "%s %s\n", n.Address, n.Name)
 	}
+	p.busy.RLock() // nobody tidies up meanwhile
+	defer p.busy.RUnlock()
 	if err := os.MkdirAll(p.host.Dir("hosts"), 0o700); err != nil {
 		return err
 	}

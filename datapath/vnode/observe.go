@@ -13,33 +13,53 @@ import (
 
 // Observe reads hosts files and nodes back, broken ones as nodes without an
 // owner, and removes what nodes share and no node uses: after the last one is
-// deleted nobody else would, if that was cut off.
+// deleted nobody else would, if that was cut off. Without control groups nothing
+// is told of nodes, and nothing is removed.
 func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 	p.busy.Lock()
 	defer p.busy.Unlock()
 	if err := p.observeNames(host); err != nil {
+		host.Unseen(err, vnet.LeaseID{}, plan.KindNames)
+	}
+	if err := p.observeNodes(ctx, host); err != nil {
+		host.Unseen(err, vnet.LeaseID{}, plan.KindVNode)
+	}
+	return nil
+}
+
+func (p *Part) observeNodes(ctx context.Context, host *plan.Host) error {
+	if err := errors.Join(p.host.LookGroups(), p.host.Look("userns")); err != nil {
 		return err
 	}
 	keys, err := p.keys()
 	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	used := make(map[uint32]bool)
+	used, all := make(map[uint32]bool), true
 	for _, key := range keys {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		node, err := p.observe(key)
+		id, name, _ := plan.ParseNamespace(key)
+		node, err := p.observe(id, name, used)
 		if err != nil {
-			return fmt.Errorf("observe node %s: %w", key, err)
+			host.Unseen(fmt.Errorf("observe node %s: %w", key, err), id, plan.KindVNode)
+			all = false
+			continue
 		}
-		used[node.Owner] = true
 		host.Add(node)
 	}
 	if len(keys) == 0 {
 		p.host.Group("x").RemoveParents()
 	}
-	return p.owners.sweep(used)
+	if !all {
+		return nil // whose user namespace is of use is not known
+	}
+	if err := p.owners.sweep(used); err != nil || len(keys) > 0 {
+		return err
+	}
+	p.host.Tidy()
+	return nil
 }
 
 // keys lists every node of which there is anything.
@@ -64,19 +84,27 @@ func (p *Part) keys() ([]string, error) {
 	}), nil
 }
 
-func (p *Part) observe(key string) (plan.VNode, error) {
-	id, node, _ := plan.ParseNamespace(key)
-	owner, err := p.host.Owner(key)
+// observe reads a node, and notes its owner as used, be the node broken or not.
+func (p *Part) observe(id vnet.LeaseID, name string, used map[uint32]bool) (plan.VNode, error) {
+	key := plan.Namespace(id, name)
+	owner, err := p.owner(key)
+	if errors.Is(err, os.ErrNotExist) {
+		return broken(id, name), p.host.Unseen(key)
+	}
+	if err != nil {
+		return broken(id, name), err
+	}
+	used[owner] = true
 	g := p.host.Group(key)
-	if errors.Is(err, os.ErrNotExist) || err == nil && !g.Exists() {
-		return broken(id, node), nil
+	if !g.Exists() {
+		return broken(id, name), nil
 	}
 	processes := g.MostProcesses()
 	if processes == vnet.NodeProcesses {
 		processes = 0
 	}
 	return plan.VNode{
-		Lease: id, Node: node, Owner: owner,
+		Lease: id, Node: name, Owner: owner,
 		CPU: vnet.CPU(g.CPU()), Memory: vnet.Bytes(g.Memory()), Processes: processes,
-	}, err
+	}, nil
 }

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"sublet/datapath/kernel"
 )
 
@@ -61,7 +59,7 @@ func (o *owners) namespace(uid uint32) (*os.File, error) {
 			return ns, nil
 		}
 		w.end()
-		if try > 0 || errors.Is(err, unix.EAGAIN) { // EAGAIN: it lives and does not answer
+		if try > 0 || errors.Is(err, errSilent) {
 			return nil, fmt.Errorf("make a network namespace for user %d: %w", uid, err)
 		}
 	}

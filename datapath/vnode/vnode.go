@@ -75,7 +75,7 @@ func (p *Part) set(n plan.VNode) error {
 }
 
 func (p *Part) setNamespace(n plan.VNode) error {
-	owner, err := p.host.Owner(n.Key())
+	owner, err := p.owner(n.Key())
 	if err == nil && owner == n.Owner {
 		return nil
 	}
