@@ -17,10 +17,17 @@ import (
 func (p *Part) Observe(_ context.Context, host *plan.Host) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.table == nil && !exists(p.host) {
-		return bpf.Tidy(p.host)
+	if p.table == nil {
+		if left, err := bpf.Left(p.host, part); err != nil {
+			return fmt.Errorf("observe the overlay: %w", err)
+		} else if !left {
+			return bpf.Tidy(p.host)
+		}
 	}
 	if err := p.open(); err != nil {
+		return fmt.Errorf("observe the overlay: %w", err)
+	}
+	if err := p.table.pins.Repin(); err != nil {
 		return fmt.Errorf("observe the overlay: %w", err)
 	}
 	if err := p.survey(host); err != nil {

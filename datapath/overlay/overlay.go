@@ -152,8 +152,10 @@ func (p *Part) Do(_ context.Context, step plan.Step) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if step.Op == plan.Delete && p.table == nil && !exists(p.host) {
-		return nil
+	if step.Op == plan.Delete && p.table == nil {
+		if left, err := bpf.Left(p.host, part); err != nil || !left {
+			return err
+		}
 	}
 	if err := p.open(); err != nil {
 		return fmt.Errorf("overlay entry %s: %w", item.Key(), err)

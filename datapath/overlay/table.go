@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/cilium/ebpf"
 
@@ -24,12 +23,6 @@ type table struct {
 
 // part names the directory of pins.
 const part = "overlay"
-
-// exists says whether a table was pinned, by this agent or an earlier one.
-func exists(h *kernel.Host) bool {
-	_, err := os.Stat(h.Dir("bpf") + "/" + part)
-	return err == nil
-}
 
 // openTable opens the pinned table or makes one. renewed says that what it
 // held may be gone.

@@ -29,7 +29,8 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 			return err
 		}
 		if err := p.observe(key, host); err != nil {
-			return fmt.Errorf("observe switch %s: %w", key, err)
+			id, _, _ := plan.ParseSwitchNamespace(key)
+			host.Unseen(fmt.Errorf("observe switch %s: %w", key, err), id, plan.KindVSwitch, plan.KindSwitchPort)
 		}
 	}
 	return nil
@@ -60,18 +61,23 @@ func (p *Part) keys() ([]string, error) {
 func (p *Part) observe(key string, host *plan.Host) error {
 	id, name, _ := plan.ParseSwitchNamespace(key)
 	s := plan.VSwitch{Lease: id, Switch: name}
+	pinned, err := p.pinned(key)
+	if err != nil {
+		return err
+	}
 	ns, err := p.host.Open(key)
-	if errors.Is(err, os.ErrNotExist) || err == nil && !p.pinned(key) {
+	if errors.Is(err, os.ErrNotExist) {
 		host.Add(s)
-		if err == nil {
-			return ns.Close()
-		}
-		return nil
+		return p.host.Unseen(key)
 	}
 	if err != nil {
 		return err
 	}
 	defer ns.Close()
+	if !pinned {
+		host.Add(s)
+		return nil
+	}
 	t, err := p.tables(key)
 	if err != nil {
 		return err
@@ -99,6 +105,17 @@ func (p *Part) observe(key string, host *plan.Host) error {
 		return err
 	}
 	return t.observePorts(id, name, links, fabric, host)
+}
+
+// pinned says whether there is anything of a switch's tables. What is open and
+// was unpinned is pinned again.
+func (p *Part) pinned(key string) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.open[key]; t != nil {
+		return true, t.pins.Repin()
+	}
+	return bpf.Left(p.host, pinsOf(key))
 }
 
 // observePorts reads every row that is in use.

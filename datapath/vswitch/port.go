@@ -3,8 +3,6 @@ package vswitch
 import (
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -146,8 +144,8 @@ func (t *tables) setNumber(n int, index uint32) error {
 // them along.
 func (p *Part) deletePort(item plan.SwitchPort) error {
 	key := plan.SwitchNamespace(item.Lease, item.Switch)
-	if !p.pinned(key) {
-		return nil
+	if left, err := bpf.Left(p.host, pinsOf(key)); err != nil || !left {
+		return err
 	}
 	n, err := number(item.Interface)
 	if err != nil {
@@ -165,10 +163,4 @@ func (p *Part) deletePort(item plan.SwitchPort) error {
 		t.doors.Shut(row.Slot), t.pins.Remove(pinOf(n)), t.setNumber(n, 0), t.Ports.Put(uint32(n), vswitchPort{}), t.forget(n),
 		t.Counters.Put(uint32(n), make([]vswitchCount, ebpf.MustPossibleCPU())),
 	)
-}
-
-// pinned says whether there is anything of a switch's tables.
-func (p *Part) pinned(key string) bool {
-	entries, err := os.ReadDir(p.host.Dir("bpf"))
-	return err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == pinsOf(key) })
 }

@@ -3,6 +3,7 @@ package vswitch
 import (
 	"fmt"
 
+	"sublet/datapath/bpf"
 	"sublet/plan"
 )
 
@@ -19,7 +20,9 @@ func (p *Part) Paths() ([]plan.Path, error) {
 	}
 	var list []plan.Path
 	for _, key := range keys {
-		if !p.pinned(key) {
+		if left, err := bpf.Left(p.host, pinsOf(key)); err != nil {
+			return nil, err
+		} else if !left {
 			continue
 		}
 		t, err := p.tables(key)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sublet/datapath/bpf"
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
@@ -37,8 +38,8 @@ func (r *programs) zero(slot uint32) error {
 
 // Traffic is what this host counted of a lease's links, by link and direction.
 func (p *Part) Traffic(lease vnet.LeaseID) ([]plan.Traffic, error) {
-	if !p.pinned() {
-		return nil, nil
+	if left, err := bpf.Left(p.host, bpf.Links); err != nil || !left {
+		return nil, err
 	}
 	r, err := p.programs()
 	if err != nil {

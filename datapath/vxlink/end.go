@@ -67,7 +67,11 @@ func (w *work) port(i int, slot uint32, have kernel.Link, want *plan.Port) (end,
 		return end{}, fmt.Errorf("find node %s: %w", want.Namespace, err)
 	}
 	gso := gsoSize(w.link.Ends[1-i].Rate, want.MTU)
-	if have.Kind != "veth" || have.Index != number(slot) || id < 0 || have.PeerNS != id || !leadsTo(inner, have.Peer, want.Interface) {
+	leads, err := leadsTo(inner, have.Peer, want.Interface)
+	if err != nil { // whether it is right is not known: it stays
+		return end{}, fmt.Errorf("read %s/%s: %w", want.Namespace, want.Interface, err)
+	}
+	if have.Kind != "veth" || have.Index != number(slot) || id < 0 || have.PeerNS != id || !leads {
 		if err := w.programs.shut(slot); err != nil { // it was another device's
 			return end{}, err
 		}
@@ -79,9 +83,12 @@ func (w *work) port(i int, slot uint32, have kernel.Link, want *plan.Port) (end,
 	return end{Link: have, slot: slot}, tenantSide(inner, have.Peer, want, gso)
 }
 
-func leadsTo(c *kernel.Conn, index int, name string) bool {
+func leadsTo(c *kernel.Conn, index int, name string) (bool, error) {
 	l, err := c.LinkByName(name)
-	return err == nil && l.Index == index
+	if kernel.NotFound(err) {
+		return false, nil
+	}
+	return l.Index == index, err
 }
 
 // makePort makes the pair with one message; whatever has one of its names, or

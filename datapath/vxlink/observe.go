@@ -27,6 +27,7 @@ type survey struct {
 	queues  map[int]map[uint32]uint32       // limits of queues, by interface and parent
 	nodes   []string                        // node namespaces
 	links   map[string]map[string]bool
+	unseen  map[vnet.LeaseID]bool // whose fabric could not be looked at
 
 	programs *programs
 	pins     map[string]bool
@@ -48,7 +49,7 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 		return err
 	}
 	defer home.Close()
-	s := &survey{part: p, links: make(map[string]map[string]bool)}
+	s := &survey{part: p, links: make(map[string]map[string]bool), unseen: make(map[vnet.LeaseID]bool)}
 	if err := s.uplinks(home, host); err != nil {
 		return fmt.Errorf("observe uplinks: %w", err)
 	}
@@ -70,7 +71,8 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 			return err
 		}
 		if err := s.fabric(name, id, host); err != nil {
-			return fmt.Errorf("observe fabric %s: %w", name, err)
+			host.Unseen(fmt.Errorf("observe fabric %s: %w", name, err), id, plan.KindVxLink)
+			s.unseen[id] = true
 		}
 	}
 	p.mu.Lock()
@@ -82,13 +84,14 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 // ends reads what is written down of the host's link ends.
 func (s *survey) ends() (err error) {
 	isFabric := func(name string) bool { _, ok := lease(name); return ok }
-	if !s.part.pinned() && !slices.ContainsFunc(s.nodes, isFabric) {
-		return nil
+	left, err := bpf.Left(s.part.host, bpf.Links)
+	if err != nil || !left && !slices.ContainsFunc(s.nodes, isFabric) {
+		return err
 	}
 	if s.programs, err = s.part.programs(); err != nil {
 		return err
 	}
-	if s.programs.pins, err = bpf.OpenPins(s.part.host, bpf.Links); err != nil { // somebody may have unmounted it
+	if err := s.programs.pins.Repin(); err != nil {
 		return err
 	}
 	names, err := s.programs.pins.Names()
@@ -98,9 +101,6 @@ func (s *survey) ends() (err error) {
 	s.pins = make(map[string]bool, len(names))
 	for _, name := range names {
 		s.pins[name] = true
-	}
-	if err := s.programs.repin(s.pins); err != nil {
-		return err
 	}
 	if s.records, err = s.programs.all(); err != nil {
 		return err
@@ -182,6 +182,9 @@ func (s *survey) uplinks(home *kernel.Conn, host *plan.Host) error {
 func (s *survey) fabric(name string, id vnet.LeaseID, host *plan.Host) error {
 	c, err := s.part.host.Dial(name)
 	if errors.Is(err, os.ErrNotExist) {
+		if err := s.part.host.Unseen(name); err != nil {
+			return err
+		}
 		return kernel.Unbind(s.part.host.Path(name))
 	}
 	if err != nil {
@@ -197,6 +200,9 @@ func (s *survey) fabric(name string, id vnet.LeaseID, host *plan.Host) error {
 		link := f.link(index)
 		known[link.Key()] = true
 		host.Add(link)
+	}
+	if f.failed != nil {
+		return f.failed
 	}
 	s.links[name] = known
 	if len(known) > 0 {
@@ -221,6 +227,7 @@ func (s *survey) sweep(home *kernel.Conn) error {
 		at := r.place()
 		var err error
 		switch {
+		case s.unseen[at.lease]:
 		case at.index == trunkIndex && !tunnels[at.lease]:
 			err = s.part.removeTrunk(s.programs, at.lease)
 		case at.index != trunkIndex && s.links[plan.Fabric(at.lease)] == nil:
@@ -264,6 +271,7 @@ type fabric struct {
 	rates   map[int]vnet.Rate // of token buckets, by device index
 	foreign map[int]bool      // devices with a queue that is not ours
 	nodes   map[int]node      // by namespace id
+	failed  error             // what could not be read on the way
 }
 
 // node is one reading of a node's interfaces.
@@ -342,6 +350,9 @@ func (f *fabric) readPrograms(name string, devices []kernel.Link) error {
 // admits says whether frames that enter by a port meet its program, and only that.
 func (f *fabric) admits(index int) bool {
 	have, count, err := f.conn.FilterProgram(index)
+	if err != nil && !kernel.NotFound(err) {
+		f.failed = err
+	}
 	return err == nil && count == 1 && have == uint32(f.programs.portID) && len(f.running[index]) == 0
 }
 

@@ -1,10 +1,8 @@
 package vxlink
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/cilium/ebpf"
 
@@ -75,45 +73,6 @@ func (r *programs) number() (err error) {
 		}
 	}
 	return nil
-}
-
-// repin pins again what somebody unpinned, so that a later agent finds it.
-func (r *programs) repin(pins map[string]bool) error {
-	for name, m := range map[string]*ebpf.Map{vxlinkMapEnds: r.ends, vxlinkMapCounters: r.counters, vxlinkMapTunnels: r.tunnels, vxlinkMapRecords: r.record, vxlinkMapSpreads: r.spreads, vxlinkMapEntrances: r.entrances} {
-		if err := repin(r.pins, pins, name, m.Clone); err != nil {
-			return err
-		}
-	}
-	for name, p := range map[string]*ebpf.Program{vxlinkProgVxlinkPort: r.port, vxlinkProgVxlinkTrunk: r.trunk, vxlinkProgVxlinkClosed: r.closed, vxlinkProgVxlinkOnward: r.onward} {
-		if err := repin(r.pins, pins, bpf.ProgramPin(name), p.Clone); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// repin pins a copy: the library believes that the original is pinned still.
-func repin[T interface {
-	Pin(string) error
-	Close() error
-}](to *bpf.Pins, there map[string]bool, name string, clone func() (T, error)) error {
-	if there[name] {
-		return nil
-	}
-	c, err := clone()
-	if err == nil {
-		err = errors.Join(c.Pin(to.Path(name)), c.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("pin %s again: %w", name, err)
-	}
-	return nil
-}
-
-// pinned says whether there is anything of an earlier agent's, or of this one's.
-func (p *Part) pinned() bool {
-	_, err := os.Stat(filepath.Join(p.host.Dir("bpf"), bpf.Links))
-	return err == nil
 }
 
 // unload removes everything pinned if nothing is left that uses it.
@@ -211,8 +170,11 @@ func running(ns *os.File, devices []kernel.Link) (map[int][]ebpf.ProgramID, erro
 	err := kernel.In(ns, func() error {
 		for _, d := range devices {
 			ids, err := bpf.Running(d.Index, ebpf.AttachTCXIngress)
-			if err != nil {
+			if kernel.NotFound(err) {
 				continue // the device went meanwhile
+			}
+			if err != nil {
+				return err
 			}
 			found[d.Index] = ids
 		}
