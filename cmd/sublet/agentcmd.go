@@ -124,6 +124,11 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	tunnels, reached := overlay.New(host), reach.New(host)
 	tunnels.Changed, reached.Changed = tell, tell
 	defer reached.Close()
+	go func() {
+		if err := host.WatchMounts(ctx, events); err != nil {
+			log.Warn("no events of mounts, audits only", "err", err)
+		}
+	}()
 	tunnels.Uncut, o.spread.uncut = o.uncut, o.uncut
 	defer tunnels.Close()
 	d.tunnels, d.reached = tunnels, reached
@@ -139,6 +144,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	hosting := vxswitch.New(host)
 	d.hosting = hosting
 	go hosting.Watch(ctx, events)
+	go routers.Watch(ctx, events)
 	keeper := &agent.Agent{
 		Host: vnet.HostID(o.host), Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
 		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +22,8 @@ const (
 	pollEvery = 10 * time.Millisecond
 )
 
+const nsenter = "/usr/bin/nsenter"
+
 // start starts a daemon inside the router and waits until it can be spoken
 // to. It is root of the router only (the tenant outside), it outlives this
 // program, and ends with the node's control group.
@@ -32,7 +33,7 @@ func (p *Part) start(ctx context.Context, key, daemon string) error {
 		return err
 	}
 	dir, own := p.dir(key), p.ownDir(key)
-	argv := []string{"/usr/bin/nsenter", "--net=" + p.host.Path(key)}
+	argv := []string{nsenter, "--net=" + p.host.Path(key)}
 	owner, err := kernel.UserNamespace(p.host.Path(key))
 	if err != nil {
 		return err
@@ -95,25 +96,36 @@ func (p *Part) await(ctx context.Context, key, daemon string, ended <-chan error
 			return fmt.Errorf("it ended at once: %w", err)
 		case <-tick.C:
 		}
-		_, err := os.Lstat(filepath.Join(p.ownDir(key), daemon+".vty"))
-		if err == nil && len(p.running(key, daemon)) > 0 {
-			return nil
+		if _, err := os.Lstat(filepath.Join(p.ownDir(key), daemon+".vty")); err != nil {
+			continue
+		}
+		if pids, err := p.running(key, daemon); err != nil || len(pids) > 0 {
+			return err
 		}
 	}
 }
 
 // running lists the processes of a daemon: those of the router's control group
 // that run its program. The daemon's pid file is the tenant's to forge.
-func (p *Part) running(key, daemon string) []int {
+func (p *Part) running(key, daemon string) (pids []int, err error) {
+	if err := p.host.LookGroups(); err != nil {
+		return nil, err
+	}
 	members, err := p.host.Group(key).Processes()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	program := kernel.FRR(daemon)
-	return slices.DeleteFunc(members, func(pid int) bool {
+	for _, pid := range members {
 		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-		return err != nil || strings.TrimSuffix(exe, " (deleted)") != program
-	})
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) {
+			return nil, fmt.Errorf("what process %d runs %w: %w", pid, kernel.ErrUnseen, err)
+		}
+		if err == nil && strings.TrimSuffix(exe, " (deleted)") == program {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
 }
 
 // stop ends a daemon: by SIGTERM, on which it takes its routes back, or else
@@ -121,9 +133,9 @@ func (p *Part) running(key, daemon string) []int {
 func (p *Part) stop(key, daemon string) error {
 	kill := unix.SIGTERM
 	for end := time.Now().Add(stopTime); ; time.Sleep(pollEvery) {
-		pids := p.running(key, daemon)
-		if len(pids) == 0 {
-			return nil
+		pids, err := p.running(key, daemon)
+		if err != nil || len(pids) == 0 {
+			return err
 		}
 		if time.Now().After(end) {
 			if kill == unix.SIGKILL {

@@ -91,14 +91,15 @@ func setSysctl(name, value string) error {
 
 // readForwarding tells whether the namespace was made a router, and whether it
 // is ours.
-func readForwarding() (on, ours bool) {
-	switch readSysctl(mark) {
+func readForwarding() (on, ours bool, err error) {
+	have, err := os.ReadFile("/proc/sys/net/" + mark)
+	switch strings.TrimSpace(string(have)) {
 	case strconv.Itoa(markRouter):
-		return true, true
+		return true, true, nil
 	case strconv.Itoa(markEnd):
-		return false, true
+		return false, true, nil
 	}
-	return false, false
+	return false, false, err
 }
 
 func readSysctl(name string) string {

@@ -46,8 +46,11 @@ func (p *Part) setOSPF(ctx context.Context, r plan.VxRouter) error {
 	if r.OSPF == nil {
 		return p.removeOSPF(r.Key())
 	}
-	if have := p.observeOSPF(r.Key()); reflect.DeepEqual(have, r.OSPF) {
-		return nil
+	if have, err := p.observeOSPF(r.Key()); err != nil || reflect.DeepEqual(have, r.OSPF) {
+		return err
+	}
+	if _, err := os.Stat(nsenter); err != nil { // before anything is ended
+		return fmt.Errorf("OSPF needs nsenter: apt-get install util-linux: %w", err)
 	}
 	if d := kernel.MissingFRR(); d != "" {
 		return fmt.Errorf("OSPF needs %s of FRR, which is not installed: apt-get install frr", d)
@@ -105,28 +108,61 @@ func (p *Part) writeConfigs(key string, o *plan.OSPF) error {
 
 // observeOSPF reads what the daemons run with; an empty one when they do not
 // all run, or not with that; nil when there is nothing.
-func (p *Part) observeOSPF(key string) *plan.OSPF {
+func (p *Part) observeOSPF(key string) (*plan.OSPF, error) {
 	dir := p.dir(key)
-	if _, err := os.Stat(dir); err != nil {
-		return nil
+	_, err := os.Stat(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, p.unseenOSPF(key)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %w: %w", dir, kernel.ErrUnseen, err)
+	}
+	p.noteOSPF(key, true)
 	o := &plan.OSPF{}
 	state, err := os.ReadFile(filepath.Join(dir, "state.json"))
 	if err != nil || json.Unmarshal(state, o) != nil {
-		return &plan.OSPF{}
+		return &plan.OSPF{}, nil
 	}
 	for name, want := range configs(o) {
 		have, err := os.ReadFile(filepath.Join(dir, name+".conf"))
 		if err != nil || string(have) != want {
-			return &plan.OSPF{}
+			return &plan.OSPF{}, nil
 		}
 	}
 	for _, d := range kernel.FRRDaemons {
-		if len(p.running(key, d)) == 0 {
-			return &plan.OSPF{}
+		if pids, err := p.running(key, d); err != nil || len(pids) == 0 {
+			return &plan.OSPF{}, err
 		}
 	}
-	return o
+	return o, nil
+}
+
+// unseenOSPF says that daemons run whose directory is not there: then it is
+// somewhere else. Of a node that had none it is asked once.
+func (p *Part) unseenOSPF(key string) error {
+	if had, known := p.noteOSPF(key, false); known && !had {
+		return nil
+	}
+	for _, d := range kernel.FRRDaemons {
+		pids, err := p.running(key, d)
+		if err == nil && len(pids) > 0 {
+			err = fmt.Errorf("%s %w: it is missing, and %s runs (process %d)", p.dir(key), kernel.ErrUnseen, d, pids[0])
+		}
+		if err != nil {
+			p.noteOSPF(key, true)
+			return err
+		}
+	}
+	return nil
+}
+
+// noteOSPF keeps whether a node has daemons, and says what was noted before.
+func (p *Part) noteOSPF(key string, has bool) (had, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	had, known = p.ospf[key]
+	p.ospf[key] = has
+	return had, known
 }
 
 // removeOSPF stops the daemons, the last started first, and removes their files.
@@ -143,5 +179,6 @@ func (p *Part) removeOSPF(key string) error {
 			return err
 		}
 	}
+	p.noteOSPF(key, false)
 	return os.RemoveAll(dir)
 }

@@ -47,7 +47,7 @@ func TestOSPF(t *testing.T) {
 	b.poll("convergence", func() bool { return b.pings(n0, "10.0.0.13") })
 	t.Logf("started in %v, converged after %v", began.Sub(start), time.Since(began))
 	for _, d := range kernel.FRRDaemons {
-		pid := b.part.running(routers[0].Key(), d)[0]
+		pid := b.daemon(routers[0].Key(), d)[0]
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		b.check(err)
 		if !strings.Contains(string(status), "Uid:\t100") {
@@ -59,8 +59,8 @@ func TestOSPF(t *testing.T) {
 	down := time.Now()
 	b.poll("recovery", func() bool { return b.pings(n1, "10.0.0.11") })
 	t.Logf("around a broken link after %v", time.Since(down))
-	b.check(syscall.Kill(b.part.running(routers[1].Key(), "ospfd")[0], syscall.SIGKILL))
-	b.poll("observed damage", func() bool { return len(b.part.running(routers[1].Key(), "ospfd")) == 0 })
+	b.check(syscall.Kill(b.daemon(routers[1].Key(), "ospfd")[0], syscall.SIGKILL))
+	b.poll("observed damage", func() bool { return len(b.daemon(routers[1].Key(), "ospfd")) == 0 })
 	broken := routers[1]
 	broken.OSPF = &plan.OSPF{}
 	b.has(routers[0], broken, routers[2])
@@ -96,7 +96,7 @@ func TestTenantsFilesFoolNobody(t *testing.T) {
 	victim := filepath.Join(t.TempDir(), "victim")
 	b.check(os.WriteFile(victim, []byte("untouched"), 0o600))
 	b.do(plan.Add, r)
-	first := b.part.running(r.Key(), "zebra")
+	first := b.daemon(r.Key(), "zebra")
 	dir, own := b.part.dir(r.Key()), b.part.ownDir(r.Key())
 	for path, want := range map[string]uint32{dir: 0, filepath.Join(dir, "state.json"): 0, filepath.Join(dir, "zebra.conf"): 0, own: firstTenant} {
 		var stat syscall.Stat_t
@@ -118,7 +118,7 @@ func TestTenantsFilesFoolNobody(t *testing.T) {
 	changed.OSPF = &plan.OSPF{RouterID: netip.MustParseAddr("10.0.0.9"), Interfaces: []string{"eth0"}}
 	b.do(plan.Set, changed)
 	b.has(changed)
-	if now := b.part.running(r.Key(), "zebra"); len(now) != 1 || now[0] == first[0] {
+	if now := b.daemon(r.Key(), "zebra"); len(now) != 1 || now[0] == first[0] {
 		t.Errorf("zebra was %v and is now %v", first, now)
 	}
 	b.do(plan.Delete, changed)
@@ -126,4 +126,12 @@ func TestTenantsFilesFoolNobody(t *testing.T) {
 	if text, err := os.ReadFile(victim); err != nil || string(text) != "untouched" {
 		t.Errorf("the file behind the links: %q, %v", text, err)
 	}
+}
+
+// daemon lists the processes of a router's daemon.
+func (b *bench) daemon(key, daemon string) []int {
+	b.Helper()
+	pids, err := b.part.running(key, daemon)
+	b.check(err)
+	return pids
 }

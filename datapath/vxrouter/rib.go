@@ -154,7 +154,11 @@ func (p *Part) rib(key string) (table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(p.running(key, "zebra"), pid) {
+	ours, err := p.running(key, "zebra")
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(ours, pid) {
 		return nil, fmt.Errorf("the socket of zebra is process %d's", pid)
 	}
 	text, err := v.Ask("show ip route ospf json")

@@ -3,7 +3,6 @@ package vxrouter
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -63,6 +62,9 @@ func (f *follower) fabric() int {
 
 // attach puts the program on every port, and opens its door.
 func (f *follower) attach(ports map[int]port) error {
+	if err := f.pins.Repin(); err != nil {
+		return err
+	}
 	slots := make(map[uint32]bool)
 	for index, p := range ports {
 		hook := bpf.Hook{Namespace: f.ns, Index: index, Attach: ebpf.AttachTCXIngress, First: true}
@@ -260,8 +262,8 @@ func (p *Part) shorten(key string, forward bool) {
 
 // forget takes away the pins of a router that nobody follows.
 func (p *Part) forget(key string) error {
-	if _, err := os.Stat(p.host.Dir("bpf") + "/" + pinsOf(key)); err != nil {
-		return nil
+	if left, err := bpf.Left(p.host, pinsOf(key)); err != nil || !left {
+		return err
 	}
 	pins, err := bpf.OpenPins(p.host, pinsOf(key))
 	if err != nil {

@@ -38,11 +38,15 @@ type Part struct {
 	followed map[string]*follower // routers with a short way
 	failed   map[string]error     // those that cannot have one
 	compared map[string]*comparison
+	ospf     map[string]bool // nodes that have a directory of daemons, as last seen
 }
 
 // New makes the part for one host.
 func New(host *kernel.Host) *Part {
-	return &Part{host: host, followed: make(map[string]*follower), failed: make(map[string]error), compared: make(map[string]*comparison)}
+	return &Part{
+		host: host, followed: make(map[string]*follower), failed: make(map[string]error),
+		compared: make(map[string]*comparison), ospf: make(map[string]bool),
+	}
 }
 
 // Kinds is vxrouter.
@@ -132,12 +136,16 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 	if err != nil {
 		return fmt.Errorf("list routers: %w", err)
 	}
+	p.mu.Lock()
+	maps.DeleteFunc(p.ospf, func(key string, _ bool) bool { return !slices.Contains(keys, key) })
+	p.mu.Unlock()
 	for _, key := range keys {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if err := p.observe(key, host); err != nil {
-			return fmt.Errorf("observe router %s: %w", key, err)
+			id, _, _ := plan.ParseNamespace(key)
+			host.Unseen(fmt.Errorf("observe router %s: %w", key, err), id, plan.KindVxRouter)
 		}
 	}
 	return nil
@@ -164,12 +172,16 @@ func (p *Part) keys() ([]string, error) {
 
 func (p *Part) observe(key string, host *plan.Host) error {
 	parts := strings.Split(key, ".")
-	r := plan.VxRouter{
-		Lease: vnet.LeaseID{Tenant: vnet.TenantID(parts[0]), Network: vnet.VNetID(parts[1])}, Node: parts[2],
-		OSPF: p.observeOSPF(key),
+	r := plan.VxRouter{Lease: vnet.LeaseID{Tenant: vnet.TenantID(parts[0]), Network: vnet.VNetID(parts[1])}, Node: parts[2]}
+	var err error
+	if r.OSPF, err = p.observeOSPF(key); err != nil {
+		return err
 	}
 	ns, err := p.host.Open(key)
 	if errors.Is(err, os.ErrNotExist) {
+		if err := p.host.Unseen(key); err != nil {
+			return err
+		}
 		p.shorten(key, false)
 		if r.OSPF != nil {
 			host.Add(r)
@@ -182,18 +194,20 @@ func (p *Part) observe(key string, host *plan.Host) error {
 	defer ns.Close()
 	ours := false
 	err = kernel.In(ns, func() (err error) {
-		r.Forward, ours = readForwarding()
-		r.Routes, err = readRoutes()
+		if r.Forward, ours, err = readForwarding(); err == nil {
+			r.Routes, err = readRoutes()
+		}
 		return err
 	})
+	if err != nil {
+		return err
+	}
 	if r.OSPF != nil && p.lacks(key) {
 		r.OSPF.RouterID = netip.Addr{} // as no plan has it
 	}
 	if ours || len(r.Routes) > 0 || r.OSPF != nil {
 		host.Add(r)
 	}
-	if err == nil {
-		p.shorten(key, r.Forward)
-	}
-	return err
+	p.shorten(key, r.Forward)
+	return nil
 }

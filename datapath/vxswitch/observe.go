@@ -31,16 +31,25 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 		}
 		return nil
 	}
-	ports, right := p.running(ctx, s)
+	want, err := p.config(s)
+	if err != nil {
+		return err
+	}
+	ports, right := p.running(ctx, s, want)
 	for _, sw := range s.Switches {
-		p.observe(s, sw, right, ports, host)
+		if err := p.observe(s, sw, right, ports, host); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // observe lists a switch and its ports.
-func (p *Part) observe(s *state, sw plan.VxSwitch, right bool, ports map[string]int, host *plan.Host) {
-	there := p.devices(sw.Key())
+func (p *Part) observe(s *state, sw plan.VxSwitch, right bool, ports map[string]int, host *plan.Host) error {
+	there, err := p.devices(sw.Key())
+	if err != nil {
+		return err
+	}
 	for _, port := range s.Ports {
 		if !isOf(port, sw) {
 			continue
@@ -54,11 +63,12 @@ func (p *Part) observe(s *state, sw plan.VxSwitch, right bool, ports map[string]
 		sw.Ageing = 0
 	}
 	host.Add(sw)
+	return nil
 }
 
 // running gives the open ports' devices, and whether the process is what s says.
-func (p *Part) running(ctx context.Context, s *state) (ports map[string]int, right bool) {
-	want, err := p.config(s).Text()
+func (p *Part) running(ctx context.Context, s *state, c *live.Config) (ports map[string]int, right bool) {
+	want, err := c.Text()
 	if err != nil {
 		return nil, false
 	}

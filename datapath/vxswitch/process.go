@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sublet/datapath/kernel"
 	"sublet/vxswitch/live"
 )
@@ -35,7 +33,11 @@ func (p *Part) enforce(ctx context.Context, s *state) error {
 	if s.empty() {
 		return p.end()
 	}
-	text, err := p.config(s).Text()
+	c, err := p.config(s)
+	if err != nil {
+		return err
+	}
+	text, err := c.Text()
 	if err != nil {
 		return err
 	}
@@ -159,44 +161,4 @@ func (p *Part) Status(ctx context.Context) (*live.Status, error) {
 	}
 	st := &live.Status{}
 	return st, json.Unmarshal(text, st)
-}
-
-// Watch puts a token into events, which has room for one, whenever the process
-// has ended, until ctx ends.
-func (p *Part) Watch(ctx context.Context, events chan<- struct{}) {
-	for ctx.Err() == nil {
-		pids, _ := p.group().Processes()
-		for _, pid := range pids {
-			if waitFor(ctx, pid) {
-				select {
-				case events <- struct{}{}:
-				default:
-				}
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(watchEvery):
-		}
-	}
-}
-
-// watchEvery is how often a process that started is looked for, and how often
-// it is asked whether the agent ends.
-const watchEvery = 500 * time.Millisecond
-
-// waitFor waits until a process ends; false: ctx has ended first.
-func waitFor(ctx context.Context, pid int) bool {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return errors.Is(err, unix.ESRCH)
-	}
-	defer unix.Close(fd)
-	for ctx.Err() == nil {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(watchEvery/time.Millisecond))
-		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
-			return true
-		}
-	}
-	return false
 }

@@ -3,6 +3,7 @@ package vxswitch
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,21 +59,37 @@ func (p *Part) dir() string { return p.host.Dir("vxswitch") }
 
 func (p *Part) file(name string) string { return filepath.Join(p.dir(), name) }
 
-// load reads the state; none is an empty one. One that cannot be read is told
+// load reads the state; none is an empty one, unless a process runs whose socket
+// is not there either: then both are somewhere else. One that is damaged is told
 // as it is: Observe lists nothing then, and everything is set anew.
 func (p *Part) load() (*state, error) {
 	s := &state{}
+	if err := errors.Join(p.host.LookGroups(), p.host.Look("vxswitch")); err != nil {
+		return nil, err
+	}
 	text, err := os.ReadFile(p.file("state.json"))
 	if errors.Is(err, os.ErrNotExist) {
-		return s, nil
+		return s, p.lost()
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s %w: %w", p.file("state.json"), kernel.ErrUnseen, err)
 	}
 	if json.Unmarshal(text, s) != nil {
 		return &state{}, nil
 	}
 	return s, nil
+}
+
+// lost says that a process runs and nothing of it is where it should be.
+func (p *Part) lost() error {
+	pids, err := p.group().Processes()
+	if err != nil || len(pids) == 0 {
+		return err
+	}
+	if _, err := os.Lstat(p.file("socket")); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("%s %w: it is missing, and the hosting switch runs (process %d)", p.file("state.json"), kernel.ErrUnseen, pids[0])
 }
 
 func (p *Part) save(s *state) error {
@@ -85,6 +102,9 @@ func (p *Part) save(s *state) error {
 
 // write replaces a file at once: one who dies half-way leaves the old one.
 func (p *Part) write(name string, text []byte) error {
+	if err := os.MkdirAll(p.dir(), 0o700); err != nil {
+		return err
+	}
 	fresh := p.file(name + ".new")
 	if err := os.WriteFile(fresh, text, 0o600); err != nil {
 		return err
@@ -94,14 +114,17 @@ func (p *Part) write(name string, text []byte) error {
 
 // config is the process's description. Ports whose device is not there are
 // left out, which would keep the others from working, and switches without any.
-func (p *Part) config(s *state) *live.Config {
+func (p *Part) config(s *state) (*live.Config, error) {
 	c := &live.Config{Sharing: "strict", Spin: live.Span(spin), Ports: []live.PortConfig{}}
 	for _, sw := range s.Switches {
 		v := live.VirtualConfig{
 			Name: sw.Key(), Ports: []live.VirtualPortConfig{}, Buffer: live.Size(sw.Buffer), Scheduler: sw.Scheduler,
 			Manager: sw.Manager, Ageing: live.Span(sw.Ageing),
 		}
-		ports := p.present(s, sw)
+		ports, err := p.present(s, sw)
+		if err != nil {
+			return nil, err
+		}
 		if len(ports) == 0 {
 			continue
 		}
@@ -114,38 +137,44 @@ func (p *Part) config(s *state) *live.Config {
 		v.Stations = stations(sw, ports)
 		c.Switches = append(c.Switches, v)
 	}
-	return c
+	return c, nil
 }
 
 // present are the ports of a switch that have a device.
-func (p *Part) present(s *state, sw plan.VxSwitch) (list []plan.VxSwitchPort) {
-	there := p.devices(sw.Key())
+func (p *Part) present(s *state, sw plan.VxSwitch) (list []plan.VxSwitchPort, err error) {
+	there, err := p.devices(sw.Key())
+	if err != nil {
+		return nil, err
+	}
 	for _, port := range s.Ports {
 		if isOf(port, sw) && there[port.Interface] != 0 {
 			list = append(list, port)
 		}
 	}
-	return list
+	return list, nil
 }
 
-// devices are the indexes of the devices in a namespace; of none if there is none.
-func (p *Part) devices(key string) map[string]int {
+// devices are the indexes of the devices in a namespace; none if there is none.
+func (p *Part) devices(key string) (map[string]int, error) {
 	there := map[string]int{}
 	ns, err := p.host.Open(key)
+	if errors.Is(err, os.ErrNotExist) {
+		return there, p.host.Unseen(key)
+	}
 	if err != nil {
-		return there
+		return nil, err
 	}
 	defer ns.Close()
 	c, err := kernel.DialIn(ns)
 	if err != nil {
-		return there
+		return nil, err
 	}
 	defer c.Close()
-	links, _ := c.Links()
+	links, err := c.Links()
 	for _, l := range links {
 		there[l.Name] = l.Index
 	}
-	return there
+	return there, err
 }
 
 // crosses are the crosspoints that differ and the pairs that may not talk.

@@ -80,7 +80,7 @@ func TestProcessorTime(t *testing.T) {
 func TestWithoutDevices(t *testing.T) {
 	p := newPart(t)
 	s := &state{Switches: []plan.VxSwitch{{Lease: lease, Switch: "s"}}, Ports: []plan.VxSwitchPort{{Lease: lease, Switch: "s", Interface: "eth0"}}}
-	if c := p.config(s); len(c.Ports) != 0 || len(c.Switches) != 0 {
+	if c, err := p.config(s); err != nil || len(c.Ports) != 0 || len(c.Switches) != 0 {
 		t.Errorf("described: %+v", c)
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // Serve answers on a Unix socket, which only root can open, until ctx is done:
-// GET /status (JSON), GET /metrics (Prometheus), GET /config (what it was told
+// GET /health (answered between two rounds, as the others are), GET /status
+// (JSON), GET /metrics (Prometheus), GET /config (what it was told
 // to be), PUT /config (YAML: become that).
 func (h *Host) Serve(ctx context.Context, socket string) error {
 	l, err := kernel.ListenForRoot(socket)
@@ -35,6 +36,11 @@ func (h *Host) door() http.Handler {
 		if st, ok := h.ask(w, r); ok {
 			w.Header().Set("Content-Type", "application/json")
 			json.NewEncoder(w).Encode(st)
+		}
+	})
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) {
+		if err := h.Do(r.Context(), func() {}); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
