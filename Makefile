@@ -2,7 +2,7 @@
 # make demo   the main job: lease, prove, change, release (as root)
 # make test   everything .ci/run does
 # make bench  every measurement of docs/measurements.md (as root, 70 minutes)
-# make soak   what takes long: the kernels of Debian in virtual machines (as root, 10 minutes)
+# make soak   what takes long: random mishaps for $SUBLET_SOAK (2h), the kernels of Debian in virtual machines (as root)
 # make help   the rest
 
 GO ?= go
@@ -51,6 +51,7 @@ STOCK ?= /var/tmp/sublet-stock
 soak: bin/sublet
 	test -d $(STOCK)/boot || STOCK=$(STOCK) test/stock/make-image
 	SUBLET_BIN=$(CURDIR)/bin/sublet SUBLET_STOCK=$(STOCK) $(GO) test -count=1 -timeout 60m -v -run TestStockKernels ./test
+	SUBLET_BIN=$(CURDIR)/bin/sublet SUBLET_SOAK=$${SUBLET_SOAK:-2h} $(GO) test -count=1 -timeout 0 -v -run TestRandomMishaps ./test
 
 help:
 	@sed -n 's/^# make/make/p' Makefile

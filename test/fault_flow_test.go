@@ -18,6 +18,9 @@ type flow struct {
 	t        *testing.T
 	name     string
 	from, to net.Conn
+
+	source, target node
+
 	sent     atomic.Int64
 	received atomic.Int64
 	seen     sync.Map // number -> true
@@ -31,7 +34,7 @@ const flowEvery = 5 * time.Millisecond
 // flow starts a stream and waits until it flows.
 func (s *supervisor) flow(from, to node) *flow {
 	s.t.Helper()
-	f := &flow{t: s.t, name: fmt.Sprintf("%s/%s to %s", from.id.Network, from.name, to.name), stopping: make(chan struct{})}
+	f := &flow{t: s.t, source: from, target: to, name: fmt.Sprintf("%s/%s to %s", from.id.Network, from.name, to.name), stopping: make(chan struct{})}
 	address := netip.MustParseAddr(s.addressOf(to.host, to.id, to.name))
 	err := inNamespace(s.namespaceOf(to), func() (err error) {
 		f.to, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(address, 0)))
@@ -97,11 +100,18 @@ func (f *flow) receive() {
 	}
 }
 
+// onTheWay is how long a packet may be.
+const onTheWay = 200 * time.Millisecond
+
 // lost lists the numbers that did not arrive of all sent until a moment ago.
 func (f *flow) lost() []int64 {
-	const onTheWay = 200 * time.Millisecond
 	sent := f.sent.Load()
 	time.Sleep(onTheWay)
+	return f.missing(sent)
+}
+
+// missing lists the numbers up to one that have not arrived.
+func (f *flow) missing(sent int64) []int64 {
 	var lost []int64
 	for number := int64(1); number <= sent; number++ {
 		if _, ok := f.seen.Load(number); !ok {

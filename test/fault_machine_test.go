@@ -157,7 +157,7 @@ func kernelState(label, namespace string, numbers bool) []string {
 func (l *lab) built(host string) []string {
 	l.t.Helper()
 	seen := kernelState(host, "/run/netns/"+labName(l.run)+"-"+host, false)
-	for _, path := range matches(filepath.Join(l.run, "netns", host, "*")) {
+	for _, path := range matches(filepath.Join(l.run, "netns", host, "[^.]*")) { // what they lead to has another name each time
 		seen = append(seen, kernelState(filepath.Base(path), path, false)...)
 	}
 	slices.Sort(seen)

@@ -87,7 +87,7 @@ func (s *supervisor) numbers(hosts []string) []string {
 	s.t.Helper()
 	seen := slices.DeleteFunc(s.machine(hosts...), func(line string) bool { return strings.Contains(line, " processes ") })
 	for _, h := range hosts {
-		for _, path := range matches(filepath.Join(s.run, "netns", h, "*")) {
+		for _, path := range matches(filepath.Join(s.run, "netns", h, "[^.]*")) {
 			seen = append(seen, kernelState(path, path, true)...)
 		}
 	}
