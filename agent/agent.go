@@ -161,7 +161,8 @@ func (l *loop) pass(ctx context.Context) {
 	l.say(before.Errors, l.result.Errors)
 	l.touch(l.result.Done)
 	cut := l.recut()
-	if darker := l.look(); l.note(l.want, l.result, l.changed) || darker || cut || time.Since(l.reported) > heartbeat {
+	over := len(before.Errors) > 0 && len(l.result.Errors) == 0
+	if darker := l.look(); l.note(l.want, l.result, l.changed) || over || darker || cut || time.Since(l.reported) > heartbeat {
 		l.report(ctx, l.want, l.result)
 		l.reported = time.Now()
 	}
