@@ -214,7 +214,6 @@ func (b *blind) blindnesses() map[string]blindness {
 		all[path+" moved away"] = blindness{fault: "mv -T " + path + " " + path + ".away", lift: "mv -T " + path + ".away " + path, says: says, only: only}
 	}
 	all["run directory covered"] = blindness{fault: "mount -t tmpfs none " + b.run, lift: "umount -l " + b.run, says: "cannot be looked at", only: whileRunning}
-	all["/proc covered"] = blindness{fault: "mount -t tmpfs none /proc", lift: "umount -l /proc", says: "observe", only: whileRunning}
 	cover(filepath.Join(b.run, "bpf"), "overlay")
 	all["bpf unmounted here alone"] = blindness{fault: "umount -l " + filepath.Join(b.run, "bpf", "h1"), says: "overlay", only: atStart}
 	cover("/sys/fs/cgroup", "control groups cannot be looked at")
