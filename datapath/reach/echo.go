@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,8 +17,8 @@ import (
 	"sublet/plan"
 )
 
-// ask sends one echo request from a node to each of some others, and returns
-// those that have not answered in time.
+// ask sends echo requests from a node to some others, in an order that differs
+// each time, and returns those that have not answered in time.
 func (p *Part) ask(ctx context.Context, item plan.Reach, from int, targets []int, wait time.Duration) (silent []int) {
 	f, err := p.socket(plan.Namespace(item.Lease, item.Nodes[from].Name))
 	if err != nil {
@@ -25,17 +26,36 @@ func (p *Part) ask(ctx context.Context, item plan.Reach, from int, targets []int
 		return targets
 	}
 	defer f.Close()
-	e := exchange{socket: f, id: uint16(rand.Uint32()), waiting: make(map[netip.Addr]int, len(targets))}
+	e := exchange{socket: f, id: uint16(rand.Uint32()), waiting: make(map[netip.Addr]int, window)}
+	targets = slices.Clone(targets)
+	rand.Shuffle(len(targets), func(i, j int) { targets[i], targets[j] = targets[j], targets[i] })
+	for len(targets) > 0 {
+		some := targets[:min(window, len(targets))]
+		targets = targets[len(some):]
+		e.exchange(ctx, item, some, wait)
+		for _, to := range e.waiting {
+			silent = append(silent, to)
+		}
+		if len(e.waiting) == len(some) { // nobody at all: the rest has its turn in the next round
+			return append(silent, targets...)
+		}
+	}
+	return silent
+}
+
+// window is how many requests of a node are under way at once: the queue of a
+// slow link holds few frames.
+const window = 4
+
+// exchange asks some targets; waiting are then those that have not answered.
+func (e *exchange) exchange(ctx context.Context, item plan.Reach, targets []int, wait time.Duration) {
+	clear(e.waiting)
 	for _, to := range targets {
 		address := item.Nodes[to].Address
 		e.waiting[address] = to
 		e.send(address)
 	}
 	e.receive(ctx, time.Now().Add(wait))
-	for _, to := range e.waiting {
-		silent = append(silent, to)
-	}
-	return silent
 }
 
 // socket opens one for echo replies in a node. Before that it makes the node's
