@@ -23,9 +23,9 @@ import (
 
 // Source is where plans come from and reports go: the server's API.
 type Source interface {
-	// Plan returns the host's plan once its revision differs from after, or
-	// the same plan after a while.
-	Plan(ctx context.Context, host vnet.HostID, after uint64) (plan.Host, error)
+	// Plan returns the host's plan once it is another one than after, or the
+	// same plan after a while.
+	Plan(ctx context.Context, host vnet.HostID, after plan.Origin) (plan.Host, error)
 	Report(context.Context, plan.Report) error
 }
 
@@ -76,7 +76,7 @@ const (
 
 // Run reconciles until ctx ends. Before it knows a plan it changes nothing.
 func (a *Agent) Run(ctx context.Context) {
-	want, known, err := loadCopy(a.Copy)
+	want, known, err := loadCopy(a.Copy, a.Host)
 	if err != nil {
 		a.Log.Error("waiting for the server's plan", "err", err)
 	}
@@ -88,8 +88,9 @@ func (a *Agent) Run(ctx context.Context) {
 	a.unheard = trouble{log: a.Log, what: "the server does not take reports", over: "the server takes reports again"}
 	var polling sync.WaitGroup
 	defer polling.Wait()
-	polling.Go(func() { a.poll(ctx, want.Revision, l.plans, l.lost) })
+	polling.Go(func() { a.poll(ctx, want.Origin(), l.plans, l.lost) })
 	for l.wait(ctx) {
+		l.again(ctx)
 		if l.known {
 			l.pass(ctx)
 		} else {
@@ -102,9 +103,11 @@ func (a *Agent) Run(ctx context.Context) {
 type loop struct {
 	*Agent
 	want     plan.Host
-	known    bool // there is a plan
-	changed  bool // since the last pass
-	saved    bool // in the local copy
+	known    bool       // there is a plan
+	held     *plan.Held // why the server's is not followed; nil: it is
+	refused  plan.Host  // with held: the server's
+	changed  bool       // since the last pass
+	saved    bool       // in the local copy
 	plans    chan plan.Host
 	lost     chan struct{} // the server went away; it may be back
 	result   Result        // of the last pass
@@ -124,19 +127,19 @@ func (l *loop) wait(ctx context.Context) bool {
 		case <-ctx.Done():
 			return false
 		case next := <-l.plans:
-			l.want, l.known, l.changed, l.saved = next, true, true, false
+			l.take(ctx, next)
 			return true
 		case <-l.rest:
 			l.rest = nil
 			continue
 		case <-l.lost:
 			if !l.reported.IsZero() { // a server that started anew knows nothing of this host
-				l.report(ctx, l.want, l.result)
+				l.report(ctx)
 			}
 			continue
 		case <-l.News:
 			if l.known && l.recut() {
-				l.report(ctx, l.want, l.result)
+				l.report(ctx)
 			}
 			continue
 		case <-events:
@@ -163,8 +166,7 @@ func (l *loop) pass(ctx context.Context) {
 	cut := l.recut()
 	over := len(before.Errors) > 0 && len(l.result.Errors) == 0
 	if darker := l.look(); l.note(l.want, l.result, l.changed) || over || darker || cut || time.Since(l.reported) > heartbeat {
-		l.report(ctx, l.want, l.result)
-		l.reported = time.Now()
+		l.report(ctx)
 	}
 	l.changed = false
 	l.audit.Reset(nextAudit(l.result))
@@ -174,7 +176,7 @@ func (l *loop) pass(ctx context.Context) {
 // DryRun says what a reconciliation with the newest plan would do now; an error
 // says what could not be looked at.
 func (a *Agent) DryRun(ctx context.Context) ([]plan.Step, error) {
-	want, err := a.Source.Plan(ctx, a.Host, 0)
+	want, err := a.Source.Plan(ctx, a.Host, plan.Origin{})
 	if err != nil {
 		return nil, err
 	}
@@ -269,24 +271,30 @@ func (a *Agent) survey() []plan.Interface {
 }
 
 // report tells the server; when it does not hear, the next report will do.
-func (a *Agent) report(ctx context.Context, want plan.Host, r Result) {
+func (l *loop) report(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	err := a.Source.Report(within, plan.Report{
-		Host: a.Host, Revision: a.applied, Tried: want.Revision, Agent: a.Address,
-		Errors: slices.Concat(r.Errors, a.cuts), Drift: a.drift, Dark: a.dark, Interfaces: a.survey(), Repairs: a.repairs,
-	})
+	r := plan.Report{
+		Host: l.Host, Revision: l.applied, Tried: l.want.Revision, Agent: l.Address, Held: l.held,
+		Errors: slices.Concat(l.result.Errors, l.cuts), Drift: l.drift, Dark: l.dark, Interfaces: l.survey(), Repairs: l.repairs,
+	}
+	if l.known {
+		origin := l.want.Origin()
+		r.Plan = &origin
+	}
+	err := l.Source.Report(within, r)
 	if err == nil {
-		a.repairs = nil
+		l.repairs = nil
 	}
 	if ctx.Err() == nil {
-		a.unheard.note(err)
+		l.unheard.note(err)
 	}
+	l.reported = time.Now()
 }
 
 // poll passes on every plan that differs from the one before, and says so when
 // the server was lost.
-func (a *Agent) poll(ctx context.Context, after uint64, plans chan<- plan.Host, lost chan<- struct{}) {
+func (a *Agent) poll(ctx context.Context, after plan.Origin, plans chan<- plan.Host, lost chan<- struct{}) {
 	pause, unplanned := callAgain, trouble{log: a.Log, what: "no plan from the server", over: "the server answers again"}
 	for ctx.Err() == nil {
 		next, err := a.Source.Plan(ctx, a.Host, after)
@@ -303,12 +311,12 @@ func (a *Agent) poll(ctx context.Context, after uint64, plans chan<- plan.Host, 
 			continue
 		}
 		pause = callAgain
-		if next.Revision == after {
+		if next.Origin() == after {
 			continue
 		}
 		select {
 		case plans <- next:
-			after = next.Revision
+			after = next.Origin()
 		case <-ctx.Done():
 		}
 	}

@@ -184,14 +184,14 @@ type fakeServer struct {
 	down    bool
 }
 
-func (s *fakeServer) Plan(ctx context.Context, _ vnet.HostID, after uint64) (plan.Host, error) {
+func (s *fakeServer) Plan(ctx context.Context, _ vnet.HostID, after plan.Origin) (plan.Host, error) {
 	s.mu.Lock()
 	current, down := s.plan, s.down
 	s.mu.Unlock()
 	if down {
 		return plan.Host{}, errors.New("connection refused")
 	}
-	if current.Revision == after {
+	if current.Origin() == after {
 		sleep(ctx, auditEvery)
 	}
 	return current, ctx.Err()

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,14 +8,15 @@ import (
 	"path/filepath"
 
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // saveCopy keeps the plan where a restarted agent finds it: the old one or
 // the new one, never half of either.
 func saveCopy(path string, h plan.Host) error {
-	text, err := json.Marshal(h)
+	text, err := plan.Seal(h)
 	if err != nil {
-		return fmt.Errorf("encode plan: %w", err)
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -48,17 +48,21 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// loadCopy reads the plan kept by an earlier agent; known is false without one.
-func loadCopy(path string) (h plan.Host, known bool, err error) {
+// loadCopy reads the plan kept by an earlier agent of the host; known is false
+// without one, or with one that cannot be relied upon.
+func loadCopy(path string, host vnet.HostID) (h plan.Host, known bool, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return h, false, nil
+		return plan.Host{}, false, nil
+	}
+	if err == nil {
+		h, err = plan.Unseal(text)
+	}
+	if err == nil && h.Host != host {
+		err = fmt.Errorf("it is of host %q", h.Host)
 	}
 	if err != nil {
-		return h, false, err
-	}
-	if err := json.Unmarshal(text, &h); err != nil {
-		return h, false, fmt.Errorf("local copy of the plan %s is damaged: %w", path, err)
+		return plan.Host{}, false, fmt.Errorf("the local copy of the plan, %s, is not used: %w", path, err)
 	}
 	return h, true, nil
 }

@@ -22,7 +22,7 @@ type refuser struct {
 	calls  int
 }
 
-func (r *refuser) Plan(ctx context.Context, host vnet.HostID, after uint64) (plan.Host, error) {
+func (r *refuser) Plan(ctx context.Context, host vnet.HostID, after plan.Origin) (plan.Host, error) {
 	r.calls++
 	if r.calls <= len(r.causes) {
 		return plan.Host{}, r.causes[r.calls-1]
@@ -50,7 +50,7 @@ func TestRefusedAgentSaysWhy(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			a.poll(ctx, 0, make(chan plan.Host), make(chan struct{}, 1))
+			a.poll(ctx, plan.Origin{}, make(chan plan.Host), make(chan struct{}, 1))
 		}()
 		time.Sleep(time.Minute)
 		stop()

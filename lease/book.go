@@ -101,7 +101,7 @@ func Restore(now time.Time, state State) (*Book, error) {
 	b := New(state.Substrate)
 	b.changed.substrate = false
 	b.serial = state.Counters.Serial
-	b.rollout.Restore(now, state.Counters.Revision, state.Plans)
+	b.rollout.Restore(now, state.Counters, state.Plans)
 	b.rollout.down = downHosts(b.sub)
 	leases := slices.SortedFunc(slices.Values(state.Leases), bySerial)
 	for _, l := range leases {

@@ -11,6 +11,7 @@ import (
 // changes is what became different since it was last taken.
 type changes struct {
 	substrate bool
+	named     bool                   // the store has an identity now
 	leases    map[vnet.LeaseID]bool  // also dropped ones
 	entries   map[*entry]vnet.Record // the same, with the record that is being saved
 }
@@ -29,7 +30,8 @@ func (b *Book) touch(e *entry) {
 // Changes returns what became different since they were last Saved; asking
 // again without saving returns it again, and more.
 func (b *Book) Changes() Changes {
-	c := Changes{Counters: Counters{Serial: b.serial, Revision: b.rollout.revision}, Records: b.records()}
+	r := b.rollout
+	c := Changes{Counters: Counters{Serial: b.serial, Revision: r.revision, Store: r.store, Terms: r.terms}, Named: b.changed.named, Records: b.records()}
 	if b.changed.substrate {
 		sub := b.sub
 		c.Substrate = &sub

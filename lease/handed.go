@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -85,8 +86,13 @@ type problems struct {
 
 // problemsOf sorts a report's errors. What a host could not read may name
 // leases of others, so that its text is left to the agent's log.
-func problemsOf(report plan.Report) problems {
+func problemsOf(report plan.Report, held *plan.Held) problems {
 	p := problems{leases: make(map[vnet.LeaseID][]string), cuts: make(map[vnet.LeaseID][]string), waits: make(map[vnet.LeaseID][]string)}
+	if held != nil {
+		p.unsure = true
+		p.host = []string{fmt.Sprintf("keeps what runs there until it is adopted (sublet hosts adopt %s): %s", report.Host, held.Why)}
+		return p
+	}
 	for _, e := range report.Errors {
 		switch {
 		case e.Op == plan.Carry:

@@ -113,6 +113,9 @@ func (b *Book) judge(now time.Time, e *entry) {
 	f := b.findings(now, e)
 	state, message := f.judge(e.State, e.why)
 	e.why = message
+	if waiting := b.rollout.Awaiting(now); len(waiting) > 0 && len(f.missing) > 0 && len(f.problems) == 0 {
+		message += "; nothing new is built before the operator adopts " + list(waiting)
+	}
 	if b.stuck(now, e, f.stuck(e.State)) {
 		state = f.giveUp()
 	}

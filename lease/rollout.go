@@ -26,6 +26,9 @@ type Rollout struct {
 	changed  map[vnet.HostID]bool // published or dropped since the last drain
 	open     map[vnet.HostID]bool // hosts that are not what they shall be; see mind
 	down     map[vnet.HostID]bool // known to be dead
+
+	store, term string      // whose plans these are: see Book.Begin
+	terms       []plan.Term // in which any were published
 }
 
 // handed is what one host was given and what it did with it.
@@ -40,6 +43,9 @@ type handed struct {
 	seen   time.Time             // last report, or since when one is awaited
 	heard  bool                  // there was a sign of life
 	left   bool                  // the host is not in the substrate any more
+	held   *plan.Held            // what its agent keeps it at instead; nil: it follows
+	adopt  *plan.Origin          // what it may have been kept at; nil: nothing but what it was given
+	half   bool                  // of its plan only what shrinks is to be done
 	problems
 }
 
@@ -56,12 +62,17 @@ func NewRollout(liveness time.Duration) *Rollout {
 
 // Restore goes on from plans that were published before. What hosts did with
 // them is unknown until they report.
-func (r *Rollout) Restore(now time.Time, revision uint64, plans map[vnet.HostID]plan.Host) {
-	r.revision = max(r.revision, revision)
+func (r *Rollout) Restore(now time.Time, counters Counters, plans map[vnet.HostID]plan.Host) {
+	r.revision = max(r.revision, counters.Revision)
+	r.store, r.terms = counters.Store, counters.Terms
+	if len(r.terms) == 0 && r.revision > 0 { // a former version wrote it
+		r.terms = []plan.Term{{}}
+	}
 	for name, p := range plans {
 		r.revision = max(r.revision, p.Revision)
 		h := newHanded(now, name)
 		h.publish(p, true)
+		h.adopt, h.half = p.Adopt, p.Half
 		r.hosts[name] = h
 		r.mind(name)
 	}
@@ -70,7 +81,7 @@ func (r *Rollout) Restore(now time.Time, revision uint64, plans map[vnet.HostID]
 // mind keeps the list of hosts that Step and Blockers have to look at: of
 // thousands, few.
 func (r *Rollout) mind(name vnet.HostID) {
-	if h := r.hosts[name]; h != nil && (h.left || h.grows || h.done < h.shrunk) {
+	if h := r.hosts[name]; h != nil && (h.left || h.grows || h.half || h.held != nil || h.done < h.shrunk) {
 		r.open[name] = true
 	} else {
 		delete(r.open, name)
@@ -139,7 +150,8 @@ func (r *Rollout) Step(now time.Time) {
 		return
 	}
 	for _, name := range r.unfinished() {
-		if h := r.hosts[name]; h.grows {
+		if h := r.hosts[name]; h.grows || h.half {
+			h.half = false
 			r.publish(name, h.target, false)
 			h.compare()
 			r.mind(name)
@@ -156,9 +168,13 @@ func (r *Rollout) Report(now time.Time, report plan.Report) (news bool) {
 	}
 	dead, done, parts, before := r.dead(h, now), h.done, len(h.parts), h.problems
 	h.seen, h.heard = now, true
-	h.done = max(report.Revision, report.Tried)
-	h.problems = problemsOf(report)
-	if h.done > h.plan.Revision {
+	if h.held = r.keeps(report); h.held != nil {
+		h.done = 0
+	} else {
+		h.done, h.adopt = max(report.Revision, report.Tried), nil
+	}
+	h.problems = problemsOf(report, h.held)
+	if report.Plan == nil && h.done > h.plan.Revision { // an agent of a former version
 		// Nobody published that: the store is older than what the agent has
 		// seen. Numbers beyond it keep acknowledgements unambiguous.
 		r.revision = max(r.revision, h.done)
@@ -177,12 +193,13 @@ func (r *Rollout) Seen(now time.Time, host vnet.HostID) {
 }
 
 // Blockers are the live hosts that have not yet done what shrinks, sorted.
+// Those that wait to be adopted are among them: nobody knows what they carry.
 // Having gone through a plan counts, with errors too: one thing that cannot
 // be removed must not hold up everybody for ever.
 func (r *Rollout) Blockers(now time.Time) []vnet.HostID {
 	var names []vnet.HostID
 	for _, name := range r.unfinished() {
-		if h := r.hosts[name]; h.done < h.shrunk && !r.dead(h, now) {
+		if h := r.hosts[name]; (h.held != nil || h.done < h.shrunk) && !r.dead(h, now) {
 			names = append(names, name)
 		}
 	}
@@ -208,7 +225,7 @@ func (r *Rollout) Unheard(now time.Time, hosts []vnet.HostID) []vnet.HostID {
 
 // Missing are those of a lease's hosts that have not yet got all of it.
 func (r *Rollout) Missing(id vnet.LeaseID, hosts []vnet.HostID) []vnet.HostID {
-	return r.where(hosts, func(h *handed) bool { return h.lacks[id] || h.done < h.parts[id].since })
+	return r.where(hosts, func(h *handed) bool { return h.lacks[id] || h.half || h.done < h.parts[id].since })
 }
 
 // Remaining are those of a lease's hosts that may still have something of it.
@@ -260,10 +277,12 @@ func (r *Rollout) Next(now time.Time) time.Time {
 	return next
 }
 
-// Plan is what was published for a host.
-func (r *Rollout) Plan(host vnet.HostID) (plan.Host, bool) {
+// Plan is what was published for a host, as it is handed out.
+func (r *Rollout) Plan(host vnet.HostID) (p plan.Host, ok bool) {
 	if h := r.hosts[host]; h != nil {
-		return h.plan, true
+		p = h.plan
+		p.Store, p.Terms = r.store, r.terms
+		return p, true
 	}
 	return plan.Host{}, false
 }
@@ -277,10 +296,13 @@ func (r *Rollout) Plans() map[vnet.HostID]plan.Host {
 	return plans
 }
 
+// publish gives out a plan, signed.
 func (r *Rollout) publish(name vnet.HostID, p plan.Host, shrinks bool) {
 	r.revision++
-	p.Revision = r.revision
-	r.hosts[name].publish(p, shrinks)
+	r.begin()
+	h := r.hosts[name]
+	p.Revision, p.Store, p.Term, p.Adopt, p.Half = r.revision, r.store, r.term, h.adopt, h.half
+	h.publish(p, shrinks)
 	r.changed[name] = true
 	r.mind(name)
 }

@@ -42,9 +42,9 @@ func (r *rollouts) say(words []string) string {
 		must(err)
 		r.now = r.now.Add(d)
 	case "restart":
-		plans, revision := r.Plans(), r.revision
+		plans, counters := r.Plans(), Counters{Revision: r.revision, Terms: r.terms}
 		r.Rollout = NewRollout(DefaultLiveness)
-		r.Restore(r.now, revision, plans)
+		r.Restore(r.now, counters, plans)
 	case "lease":
 		id := vnet.LeaseID{Tenant: "t", Network: vnet.VNetID(words[1])}
 		all := slices.Sorted(maps.Keys(r.hosts))

@@ -24,15 +24,19 @@ type State struct {
 	Counters  Counters                  `json:"counters"`
 }
 
-// Counters are the last numbers given out. They never go back.
+// Counters are the last numbers given out, which never go back, and whose
+// they are.
 type Counters struct {
-	Serial   uint64 `json:"serial"`   // of vnet.Lease
-	Revision uint64 `json:"revision"` // of plan.Host
+	Serial   uint64      `json:"serial"`          // of vnet.Lease
+	Revision uint64      `json:"revision"`        // of plan.Host
+	Store    string      `json:"store,omitempty"` // identity of the store, random; see Book.Begin
+	Terms    []plan.Term `json:"terms,omitempty"` // in which plans were published, oldest first
 }
 
 // Changes is what became different in a Book since it was last asked.
 type Changes struct {
 	Counters  Counters        // always set
+	Named     bool            // the store's identity is new
 	Substrate *vnet.Substrate // nil: unchanged
 	Records   []vnet.Record   // to put into the ledger, by Serial
 	Leases    []vnet.Lease    // to put, each whole, by ID
@@ -43,7 +47,7 @@ type Changes struct {
 
 // Empty says that there is nothing to save.
 func (c Changes) Empty() bool {
-	return c.Substrate == nil && len(c.Records)+len(c.Leases)+len(c.Plans)+len(c.NoLeases)+len(c.NoPlans) == 0
+	return !c.Named && c.Substrate == nil && len(c.Records)+len(c.Leases)+len(c.Plans)+len(c.NoLeases)+len(c.NoPlans) == 0
 }
 
 // Store keeps a State. The book's server is the only writer: every write is

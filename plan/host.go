@@ -24,6 +24,11 @@ import (
 type Host struct {
 	Host        vnet.HostID  `json:"host"`
 	Revision    uint64       `json:"revision,omitempty"` // of the book; 0 in an observation
+	Store       string       `json:"store,omitempty"`    // identity of the store that it is of
+	Term        string       `json:"term,omitempty"`     // of that store, in which it was published
+	Terms       []Term       `json:"terms,omitempty"`    // that the store knows, oldest first; only when handed out
+	Adopt       *Origin      `json:"adopt,omitempty"`    // whoever has that plan shall follow this one all the same
+	Half        bool         `json:"half,omitempty"`     // do only what it allows of what is there: see Shrunk
 	Uplinks     []Uplink     `json:"uplinks,omitempty"`
 	Names       []NameTable  `json:"names,omitempty"`
 	Nodes       []VNode      `json:"nodes,omitempty"`

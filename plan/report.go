@@ -15,6 +15,8 @@ type Report struct {
 	Host       vnet.HostID       `json:"host"`
 	Revision   uint64            `json:"revision"`         // the plan last applied completely
 	Tried      uint64            `json:"tried,omitempty"`  // the plan last gone through, with Errors if more than Revision
+	Plan       *Origin           `json:"plan,omitempty"`   // the plan of Tried; nil: none yet, or an agent of a former version
+	Held       *Held             `json:"held,omitempty"`   // why the server's plan is not followed; nil: it is
 	Agent      string            `json:"agent"`            // where exec and capture are served
 	Errors     Errors            `json:"errors,omitempty"` // what could not be done
 	Drift      uint64            `json:"drift,omitempty"`  // repairs since start
@@ -31,6 +33,14 @@ type Repair struct {
 	Lease vnet.LeaseID `json:"lease"`
 	Count uint64       `json:"count"` // steps
 	Text  string       `json:"text"`  // of the last of them
+}
+
+// Held is what an agent keeps a host at, because the server's plan does not go
+// on from it, until the operator says that the server's is to be followed.
+type Held struct {
+	Origin
+	Store string `json:"store,omitempty"` // of the plan that is kept; "": not known
+	Why   string `json:"why"`
 }
 
 // ItemError is what could not be done to one item, or, with Op Observe, what

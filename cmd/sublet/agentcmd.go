@@ -311,7 +311,7 @@ func (d *agentDoor) capture(w http.ResponseWriter, r *http.Request) {
 // port is the end of a link in its node: the one place by which all its frames
 // pass, since those out of a tunnel reach the node without the fabric's device.
 func (d *agentDoor) port(ctx context.Context, fabric string, index, side int) (*plan.Port, error) {
-	want, err := d.agent.Source.Plan(ctx, d.agent.Host, 0)
+	want, err := d.agent.Source.Plan(ctx, d.agent.Host, plan.Origin{})
 	if err != nil {
 		return nil, err
 	}

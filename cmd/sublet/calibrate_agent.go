@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/plan"
 	"sublet/vnet"
 )
 
@@ -69,7 +70,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // inUse says whether any network is to be on this host now.
 func (a *app) inUse(ctx context.Context, host vnet.HostID) (bool, error) {
-	p, err := a.client().Plan(ctx, host, 0)
+	p, err := a.client().Plan(ctx, host, plan.Origin{})
 	return len(p.Nodes)+len(p.Links)+len(p.Overlay) > 0, err
 }
 

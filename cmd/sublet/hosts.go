@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) hosts() *cobra.Command {
-	return a.noun(&cobra.Command{
+	c := a.noun(&cobra.Command{
 		Use:     "hosts",
 		Short:   "Show the hosts: agent, what is free, plan",
 		Example: "  sublet hosts\n  sublet hosts -o json",
@@ -47,12 +47,17 @@ func (a *app) hosts() *cobra.Command {
 			return nil
 		},
 	})
+	c.AddCommand(a.adopt())
+	return c
 }
 
 // hostNote says what an operator should look at.
 func hostNote(h api.Host) string {
 	if h.Agent == api.AgentUnknown {
 		return "its agent was never heard of since the server started"
+	}
+	if h.Held != nil {
+		return fmt.Sprintf("keeps what runs there until `sublet hosts adopt %s`: %s", h.Name, h.Held.Why)
 	}
 	return orDash(strings.Join(h.Lacks, "; "))
 }

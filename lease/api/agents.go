@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -11,8 +12,8 @@ import (
 	"sublet/vnet"
 )
 
-// getPlan hands a host its plan: at once when its revision differs from
-// ?after=, else when it changes or the wait is over.
+// getPlan hands a host its plan, sealed: at once when it is not the one of
+// ?after= and ?term=, else when it changes or the wait is over.
 func (s *Server) getPlan(w http.ResponseWriter, r *http.Request, c *call) error {
 	host := vnet.HostID(r.PathValue("host"))
 	after, err := revisionOf(r)
@@ -22,12 +23,16 @@ func (s *Server) getPlan(w http.ResponseWriter, r *http.Request, c *call) error 
 	var p plan.Host
 	err = s.poll(r, func() (bool, error) {
 		p, err = s.planOf(host, r.URL.Query().Has("after"))
-		return p.Revision != after, err
+		return p.Revision != after || r.URL.Query().Has("term") && p.Term != r.URL.Query().Get("term"), err
 	})
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, p)
+	sealed, err := plan.Seal(p)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, json.RawMessage(sealed))
 }
 
 // revisionOf reads ?after=; without it every revision is news.
@@ -91,4 +96,19 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, c *call) err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// putAdopted makes a host whose agent keeps another plan follow this server's.
+func (s *Server) putAdopted(w http.ResponseWriter, r *http.Request, _ *call) error {
+	host := vnet.HostID(r.PathValue("host"))
+	err := s.change(func(now time.Time, b *lease.Book) error {
+		if _, ok := b.Plan(host); !ok {
+			return noSuchHost(host)
+		}
+		return b.Adopt(now, host)
+	})
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
 }

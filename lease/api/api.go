@@ -71,6 +71,7 @@ var routes = []route{
 	{"GET", "/v1/hosts", forEveryone, false, (*Server).getHosts},
 	{"GET", "/v1/hosts/{host}/overlay", forEveryone, false, (*Server).getOverlay},
 	{"PUT", "/v1/hosts/{host}/measured", forAgents, true, (*Server).putMeasured},
+	{"PUT", "/v1/hosts/{host}/adopted", forOperator, true, (*Server).putAdopted},
 	{"GET", "/v1/links", forEveryone, false, (*Server).getLinks},
 	{"PUT", "/v1/down/hosts/{host}", forOperator, true, (*Server).putDown},
 	{"DELETE", "/v1/down/hosts/{host}", forOperator, true, (*Server).deleteDown},

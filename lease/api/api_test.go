@@ -160,7 +160,7 @@ func (r *rig) agents() {
 func (r *rig) agent(ctx context.Context, host vnet.HostID) {
 	c := r.as(os.Geteuid())
 	defer c.Close()
-	for after := uint64(0); ctx.Err() == nil; {
+	for after := (plan.Origin{}); ctx.Err() == nil; {
 		p, err := c.Plan(ctx, host, after)
 		if err == nil {
 			err = c.Report(ctx, plan.Report{Host: host, Revision: p.Revision, Tried: p.Revision, Agent: r.agentSocket(host)})
@@ -169,7 +169,7 @@ func (r *rig) agent(ctx context.Context, host vnet.HostID) {
 			time.Sleep(10 * time.Millisecond) // the server restarts
 			continue
 		}
-		after = p.Revision
+		after = p.Origin()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -204,16 +205,25 @@ func (c *Client) Substrate(ctx context.Context) (vnet.Substrate, error) {
 
 // PlanNow is what a host shall have; for the operator.
 func (c *Client) PlanNow(ctx context.Context, host vnet.HostID) (plan.Host, error) {
-	var p plan.Host
-	return p, c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host)), nil, &p)
+	return c.plan(ctx, host, "")
 }
 
-// Plan is an agent's question: the host's plan once its revision differs from
+// Plan is an agent's question: the host's plan once it is another one than
 // after, or the same plan after 30 s. It counts as a sign of life.
-func (c *Client) Plan(ctx context.Context, host vnet.HostID, after uint64) (plan.Host, error) {
-	var p plan.Host
-	query := "?after=" + strconv.FormatUint(after, 10) + "&wait=" + waitFor.String()
-	return p, c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host))+query, nil, &p)
+func (c *Client) Plan(ctx context.Context, host vnet.HostID, after plan.Origin) (plan.Host, error) {
+	return c.plan(ctx, host, "?after="+strconv.FormatUint(after.Revision, 10)+"&term="+url.QueryEscape(after.Term)+"&wait="+waitFor.String())
+}
+
+func (c *Client) plan(ctx context.Context, host vnet.HostID, query string) (plan.Host, error) {
+	var text json.RawMessage
+	if err := c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host))+query, nil, &text); err != nil {
+		return plan.Host{}, err
+	}
+	p, err := plan.Unseal(text)
+	if err != nil {
+		return p, fmt.Errorf("read the plan of %s: %w", host, err)
+	}
+	return p, nil
 }
 
 // Report says what came of a host's plan.
@@ -230,6 +240,12 @@ func (c *Client) Traffic(ctx context.Context, id vnet.LeaseID, host vnet.HostID)
 // Measured gives admission what a host was found to carry.
 func (c *Client) Measured(ctx context.Context, host vnet.HostID, m vnet.Measurement) error {
 	return c.do(ctx, http.MethodPut, "/v1/hosts/"+url.PathEscape(string(host))+"/measured", m, nil)
+}
+
+// Adopt makes a host whose agent keeps another plan follow the server's; for
+// the operator. ErrConflict: it keeps none.
+func (c *Client) Adopt(ctx context.Context, host vnet.HostID) error {
+	return c.do(ctx, http.MethodPut, "/v1/hosts/"+url.PathEscape(string(host))+"/adopted", nil, nil)
 }
 
 // Paths reads what a host's routers and switches forward, and how.

@@ -31,6 +31,9 @@ type Host struct {
 	vnet.Measurement
 	Down  bool     `json:"down,omitempty"`
 	Lacks []string `json:"lacks,omitempty"` // what its ports need and its agent does not see
+	// Held is what its agent keeps it at instead of the server's plan, until
+	// the operator adopts it; nil: it follows.
+	Held *plan.Held `json:"held,omitempty"`
 }
 
 // AgentState is a host's agent's.
@@ -110,6 +113,7 @@ func (s *Server) putMeasured(w http.ResponseWriter, r *http.Request, c *call) er
 
 // heard adds what is known of the host's agent.
 func (h *Host) heard(now time.Time, a agentState) {
+	h.Held = a.report.Held
 	h.Seen, h.Applied, h.Drift, h.Errors = a.seen, a.report.Revision, a.report.Drift, len(a.report.Errors)
 	switch {
 	case a.seen.IsZero():

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -162,6 +163,7 @@ func (s *Server) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	book.Begin(rand.Text(), s.term)
 	for _, a := range s.agents {
 		if err := book.Report(a.seen, a.report); err != nil {
 			return err

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -51,6 +52,7 @@ type Server struct {
 	people   people
 	wake     chan struct{} // the clock has something new to wait for
 	lost     chan error    // leadership
+	term     string        // random: this server's among those that write the store
 
 	mu      sync.Mutex
 	book    *lease.Book
@@ -71,7 +73,7 @@ type agentState struct {
 // that a new substrate contradicts.
 func New(ctx context.Context, config Config) (*Server, error) {
 	s := &Server{
-		store: config.Store, log: config.Log, now: config.Now, agentTLS: config.AgentTLS, checker: config.Checker,
+		store: config.Store, log: config.Log, now: config.Now, agentTLS: config.AgentTLS, checker: config.Checker, term: rand.Text(),
 		wake: make(chan struct{}, 1), lost: make(chan error, 1),
 		changed: make(chan struct{}), agents: make(map[vnet.HostID]agentState),
 		people: people{known: make(map[vnet.TenantID]person)},

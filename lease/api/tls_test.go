@@ -94,7 +94,7 @@ func TestRemoteCallers(t *testing.T) {
 	req := pair("net", vnet.Mbit)
 	req.Tenant = "bin"
 	must[Admission](t)(operator.Admit(ctx, req, false))
-	before := must[plan.Host](t)(operator.PlanNow(ctx, "h1")).Revision
+	before := must[plan.Host](t)(operator.PlanNow(ctx, "h1")).Origin()
 	for host, c := range map[vnet.HostID]*Client{"h2": operator, "h1": agent} {
 		revision := must[plan.Host](t)(operator.PlanNow(ctx, host)).Revision
 		if err := c.Report(ctx, plan.Report{Host: host, Revision: revision, Agent: "https://127.0.0.1:1"}); err != nil {
@@ -104,7 +104,7 @@ func TestRemoteCallers(t *testing.T) {
 	if p, err := agent.Plan(ctx, "h1", before); err != nil || len(p.Nodes) != 1 {
 		t.Errorf("the agent's plan: %+v, %v", p, err)
 	}
-	_, err := agent.Plan(ctx, "h2", 0)
+	_, err := agent.Plan(ctx, "h2", plan.Origin{})
 	wantError(t, "another host's plan", err, ErrForbidden)
 	wantError(t, "another host's report", agent.Report(ctx, reportOf("h2")), ErrForbidden)
 	_, err = agent.Leases(ctx)
@@ -165,7 +165,7 @@ func TestSeveralCommonNames(t *testing.T) {
 		c := must[*Client](t)(NewTLSClient(at, ours.file("two", "crt"), ours.file("two", "key"), ours.file("ca", "crt")))
 		_, err := c.Leases(ctx)
 		wantError(t, fmt.Sprint("leases as ", names), err, ErrForbidden)
-		_, err = c.Plan(ctx, "h1", 0)
+		_, err = c.Plan(ctx, "h1", plan.Origin{})
 		wantError(t, fmt.Sprint("a plan as ", names), err, ErrForbidden)
 		c.Close()
 	}

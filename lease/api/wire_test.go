@@ -122,7 +122,7 @@ func TestPlanLongPoll(t *testing.T) {
 	}
 	next := make(chan got)
 	go func() {
-		p, err := c.Plan(ctx, "h1", first.Revision)
+		p, err := c.Plan(ctx, "h1", first.Origin())
 		next <- got{p, err}
 	}()
 	select {
@@ -135,7 +135,7 @@ func TestPlanLongPoll(t *testing.T) {
 	if g.err != nil || g.plan.Revision <= first.Revision || len(g.plan.Nodes) != 1 {
 		t.Errorf("after an admission: %+v, %v", g.plan, g.err)
 	}
-	_, err := c.Plan(ctx, "h9", 0)
+	_, err := c.Plan(ctx, "h9", plan.Origin{})
 	wantError(t, "a host that is not there", err, ErrNotFound)
 	wantError(t, "its report", c.Report(ctx, reportOf("h9")), ErrNotFound)
 	begin := time.Now()

@@ -102,7 +102,7 @@ func TestSaveLoad(t *testing.T) {
 			Substrate: vnet.Substrate{Hosts: []vnet.SubstrateNode{{Name: "h1", CPU: vnet.Core, Memory: vnet.GiB}}},
 			Leases:    []vnet.Lease{sample(1, 1), sample(2, 1000), sample(3, 0)},
 			Plans:     map[vnet.HostID]plan.Host{"h1": {Host: "h1", Revision: 7}, "h2": {Host: "h2", Revision: 3}},
-			Counters:  lease.Counters{Serial: 3, Revision: 7},
+			Counters:  lease.Counters{Serial: 3, Revision: 7, Store: "one", Terms: []plan.Term{{ID: "t1", From: 1}, {ID: "t2", From: 5}}},
 		}
 		save(t, s, lease.Changes{Counters: want.Counters, Substrate: &want.Substrate, Leases: want.Leases,
 			Plans: []plan.Host{want.Plans["h1"], want.Plans["h2"]}})
