@@ -135,7 +135,7 @@ func (s *server) obey(ctx context.Context, host vnet.HostID, begun time.Time, la
 	c := api.NewClient(s.socket)
 	defer c.Close()
 	last, was := 0, ""
-	for after := uint64(0); ctx.Err() == nil; {
+	for after := (plan.Origin{}); ctx.Err() == nil; {
 		p, err := c.Plan(ctx, host, after)
 		if err != nil {
 			time.Sleep(10 * time.Millisecond)
@@ -149,7 +149,7 @@ func (s *server) obey(ctx context.Context, host vnet.HostID, begun time.Time, la
 			}
 			was = now
 		}
-		after = p.Revision
+		after = p.Origin()
 		c.Report(ctx, plan.Report{Host: host, Revision: p.Revision, Tried: p.Revision})
 	}
 }
