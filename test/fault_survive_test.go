@@ -97,7 +97,7 @@ func (s *supervisor) numbers(hosts []string) []string {
 // reboot takes away from a host what a reboot takes: everything but the disk.
 func (s *supervisor) reboot(host string) {
 	s.t.Helper()
-	for _, kind := range []string{"netns", "userns", "hosts", "frr"} {
+	for _, kind := range []string{"netns", "userns", "hosts", "frr", "tmp"} {
 		for _, path := range matches(filepath.Join(s.run, kind, host, "*")) {
 			_ = unix.Unmount(path, unix.MNT_DETACH)
 			if err := os.RemoveAll(path); err != nil {

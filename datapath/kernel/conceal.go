@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"crypto/rand"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,4 +31,29 @@ func concealed(path string) string {
 		return path
 	}
 	return filepath.Join(filepath.Dir(path), name)
+}
+
+// SweepConcealed unmounts and removes what Conceal made and to which no link
+// leads any more, because somebody removed that. Links are read last: Conceal
+// makes them first, and Unbind removes them last.
+func (h *Host) SweepConcealed(kind string) error {
+	before, err := os.ReadDir(h.Dir(kind))
+	if err != nil || len(before) == 0 {
+		return nil // nothing that could be swept
+	}
+	names, err := h.Names(kind)
+	if err != nil {
+		return err
+	}
+	led := make(map[string]bool)
+	for _, name := range names {
+		led[concealed(filepath.Join(h.Dir(kind), name))] = true
+	}
+	var failed error
+	for _, e := range before {
+		if path := filepath.Join(h.Dir(kind), e.Name()); strings.HasPrefix(e.Name(), hidden) && !led[path] {
+			failed = errors.Join(failed, Unbind(path))
+		}
+	}
+	return failed
 }

@@ -40,7 +40,7 @@ func (o *owners) adopt(userns *os.File) (uint32, error) {
 		return uid, file.Close()
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		err = kernel.Bind(userns, o.host.OwnerFile(uid))
+		err = kernel.BindConcealed(userns, o.host.OwnerFile(uid))
 	}
 	return uid, err
 }

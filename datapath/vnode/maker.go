@@ -83,7 +83,7 @@ func makeOwner(path string, uid uint32, socket *os.File) (*exec.Cmd, error) {
 	}
 	userns, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", cmd.Process.Pid))
 	if err == nil {
-		err = kernel.Bind(userns, path)
+		err = kernel.BindConcealed(userns, path)
 		userns.Close()
 	}
 	if err != nil {

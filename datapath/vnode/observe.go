@@ -49,6 +49,11 @@ func (p *Part) observeNodes(ctx context.Context, host *plan.Host) error {
 		}
 		host.Add(node)
 	}
+	for _, kind := range []string{"netns", "userns", "tmp"} {
+		if err := p.host.SweepConcealed(kind); err != nil {
+			return err
+		}
+	}
 	if len(keys) == 0 {
 		p.host.Group("x").RemoveParents()
 	}

@@ -129,6 +129,7 @@ func TestBrokenNodeComesBack(t *testing.T) {
 	n := node("n0", 1000)
 	for what, damage := range map[string]func(){
 		"unmounted":  func() { check(t, exec.Command("umount", h.Path(n.Key())).Run()) },
+		"link gone":  func() { check(t, os.Remove(h.Path(n.Key()))) },
 		"removed":    func() { check(t, kernel.Unbind(h.Path(n.Key()))) },
 		"group":      func() { check(t, p.host.Group(n.Key()).Remove()) },
 		"left empty": func() { check(t, kernel.Unbind(h.Path(n.Key()))); check(t, os.WriteFile(h.Path(n.Key()), nil, 0)) },
@@ -142,6 +143,9 @@ func TestBrokenNodeComesBack(t *testing.T) {
 		}
 		do(t, p, plan.Set, n)
 		has(t, p, n)
+		if left, err := filepath.Glob(filepath.Join(h.Dir("netns"), ".*")); err != nil || len(left) != 1 {
+			t.Errorf("%s: mounted are %v, %v", what, left, err)
+		}
 	}
 }
 

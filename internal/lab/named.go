@@ -2,8 +2,8 @@ package lab
 
 import (
 	"fmt"
-
-	"golang.org/x/sys/unix"
+	"os"
+	"strings"
 
 	"sublet/vnet"
 )
@@ -33,14 +33,25 @@ const nodeMemory = 32 << 20
 // FitsOSPF says what makes a substrate too large for this machine's memory
 // with FRR in every node.
 func FitsOSPF(sub vnet.Substrate) error {
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return nil // it says nothing against it
-	}
 	nodes := len(sub.Hosts) + len(sub.Switches)
-	free := uint64(info.Freeram+info.Bufferram) * uint64(info.Unit)
-	if need := uint64(nodes) * nodeMemory; need > free {
+	free, known := available()
+	if need := uint64(nodes) * nodeMemory; known && need > free {
 		return fmt.Errorf("OSPF in %d hosts and switches takes %d MiB, but %d are free: take a smaller substrate, or --routing static", nodes, need>>20, free>>20)
 	}
 	return nil
+}
+
+// available is the memory in bytes that programs can have without swapping:
+// caches give way (proc_meminfo(5)).
+func available() (bytes uint64, known bool) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, false
+	}
+	_, after, found := strings.Cut(string(text), "\nMemAvailable:")
+	if !found {
+		return 0, false
+	}
+	n, err := fmt.Sscanf(after, "%d kB", &bytes)
+	return bytes << 10, n == 1 && err == nil
 }
