@@ -60,7 +60,13 @@ func startEmbedded(config Config) (*embedded, error) {
 	}
 	e := &embedded{dir: config.Dir, lock: lock, ballast: newBallast(config.Dir, config.Reserve-config.floor())}
 	if err = e.makeRoom(2*config.floor(), 0); err == nil {
-		e.etcd, err = embed.StartEtcd(e.config(config))
+		err = inspect(config.Dir)
+	}
+	if err == nil {
+		err = guarded(config.Dir, func() (err error) {
+			e.etcd, err = embed.StartEtcd(e.config(config))
+			return err
+		})
 	}
 	if err == nil {
 		err = e.ready()
