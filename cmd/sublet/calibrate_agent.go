@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -68,8 +69,12 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// inUse says whether any network is to be on this host now.
+// inUse says whether any network is on this host now, or is to be: a host may
+// keep what its server knows nothing of.
 func (a *app) inUse(ctx context.Context, host vnet.HostID) (bool, error) {
+	if there, err := os.ReadDir(filepath.Join(a.run, "netns", string(host))); err == nil && len(there) > 0 {
+		return true, nil
+	}
 	p, err := a.client().Plan(ctx, host, plan.Origin{})
 	return len(p.Nodes)+len(p.Links)+len(p.Overlay) > 0, err
 }
