@@ -152,8 +152,7 @@ func (p *Pins) Remove(names ...string) error {
 }
 
 // Close removes the part's directory if it is empty, and with the last part's
-// the mount. What is pinned stays, and so does the directory of the mount,
-// which is the host's.
+// the mount. What is pinned stays.
 func (p *Pins) Close() error {
 	mounting.Lock()
 	defer mounting.Unlock()
@@ -187,7 +186,8 @@ func mounted(h *kernel.Host) (bool, error) {
 	return false, h.Hidden(root)
 }
 
-// unmount takes a file system without directories away; mounting is locked.
+// unmount takes a file system without directories away, and its own; mounting
+// is locked.
 func unmount(root string) error {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,5 +200,7 @@ func unmount(root string) error {
 	if err := unix.Unmount(root, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && err != unix.EINVAL {
 		return fmt.Errorf("unmount %s: %w", root, err)
 	}
+	_ = os.Remove(root) // refused while anything is there, or mounted
+	_ = os.Remove(filepath.Dir(root))
 	return nil
 }
