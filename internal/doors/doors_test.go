@@ -169,7 +169,7 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// The tests that docs/promises.md names are there.
+// The tests that the documents name are there.
 func TestPromisesAreTested(t *testing.T) {
 	tests := make(map[string]bool)
 	for _, s := range sources(t) {
@@ -179,10 +179,12 @@ func TestPromisesAreTested(t *testing.T) {
 			}
 		}
 	}
-	named := regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(readFile(t, filepath.Join(root, "docs/promises.md")), -1)
-	for _, n := range named {
-		if !tests[n[1]] {
-			t.Errorf("docs/promises.md names %s, which is not there", n[1])
+	name := regexp.MustCompile("`(Test[A-Za-z0-9]+)`")
+	for _, document := range []string{"docs/promises.md", "docs/trust.md"} {
+		for _, n := range name.FindAllStringSubmatch(readFile(t, filepath.Join(root, document)), -1) {
+			if !tests[n[1]] {
+				t.Errorf("%s names %s, which is not there", document, n[1])
+			}
 		}
 	}
 }
