@@ -46,9 +46,8 @@ func (r Reach) String() string {
 }
 
 // mostPairedNodes is up to how many nodes of a lease every pair is looked at;
-// beyond it, each node with its neighbours and with the one stated after it. All
-// namespaces of a kernel share one table of 1024 neighbours (gc_thresh3).
-const mostPairedNodes = 24
+// beyond it, each node with its neighbours and with the one stated after it.
+const mostPairedNodes = 50
 
 // reaches lists, by host, whom its nodes must reach. A pair counts if there is
 // a way in both directions: else neither gets an answer.

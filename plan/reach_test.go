@@ -112,6 +112,13 @@ func TestWhoMustReachWhomThroughRouters(t *testing.T) {
 	}
 }
 
+// Of fifty nodes every pair is looked at.
+func TestFiftyNodesAreLookedAtByPairs(t *testing.T) {
+	if got := reachedIn(t, ring(25, vnet.ProtocolStatic)); len(got) != 50*49 {
+		t.Errorf("%d pairs of 50 nodes", len(got))
+	}
+}
+
 // Of many nodes each is looked at, and whatever joins them, but not every pair.
 func TestManyNodesAreLookedAtBySome(t *testing.T) {
 	got := reachedIn(t, ring(100, vnet.ProtocolStatic))

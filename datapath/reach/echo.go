@@ -19,8 +19,8 @@ import (
 
 // ask sends echo requests from a node to some others, in an order that differs
 // each time, and returns those that have not answered in time.
-func (p *Part) ask(ctx context.Context, item plan.Reach, from int, targets []int, wait time.Duration) (silent []int) {
-	f, err := p.socket(plan.Namespace(item.Lease, item.Nodes[from].Name))
+func (p *Part) ask(ctx context.Context, w *watch, from int, targets []int, wait time.Duration) (silent []int) {
+	f, err := p.socket(plan.Namespace(w.item.Lease, w.item.Nodes[from].Name))
 	if err != nil {
 		time.Sleep(wait) // the node is not there yet
 		return targets
@@ -32,7 +32,8 @@ func (p *Part) ask(ctx context.Context, item plan.Reach, from int, targets []int
 	for len(targets) > 0 {
 		some := targets[:min(window, len(targets))]
 		targets = targets[len(some):]
-		e.exchange(ctx, item, some, wait)
+		p.spend(w, len(some))
+		e.exchange(ctx, w.item, some, wait)
 		for _, to := range e.waiting {
 			silent = append(silent, to)
 		}
@@ -90,20 +91,8 @@ func forgetSilent() {
 	}
 	defer c.Close()
 	c.Foreign = true
-	header := make([]byte, 12) // struct ndmsg
-	header[0] = unix.AF_INET
-	answers, _ := c.Dump(kernel.NewMessage(unix.RTM_GETNEIGH, 0, header))
-	for _, b := range answers {
-		if len(b) < 12 || binary.NativeEndian.Uint16(b[8:])&unix.NUD_INCOMPLETE == 0 {
-			continue
-		}
-		m := kernel.NewMessage(unix.RTM_DELNEIGH, 0, append([]byte(nil), b[:12]...))
-		kernel.EachAttr(b[12:], func(kind uint16, value []byte) {
-			if kind == unix.NDA_DST {
-				m.Attr(kind, value)
-			}
-		})
-		_ = c.Do(m) // answered meanwhile is fine
+	for _, n := range neighbours(c, unresolved) {
+		_ = c.Do(n.remove()) // answered meanwhile is fine
 	}
 }
 

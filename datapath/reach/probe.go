@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"sublet/plan"
 )
 
 // Rounds of echo requests, each to those that have not answered yet. The pauses
@@ -30,28 +28,35 @@ func (p *Part) probe(w *watch) {
 	}
 	ctx, cancel := context.WithCancel(p.stop)
 	w.probing, w.cancel = true, cancel
+	fresh := w.fresh
 	p.done.Go(func() {
 		defer cancel()
 		for p.rounds(ctx, w) {
+		}
+		if fresh {
+			p.tidyLate(ctx, w)
 		}
 	})
 }
 
 // rounds asks until all have answered; true: to be done once more.
 func (p *Part) rounds(ctx context.Context, w *watch) (more bool) {
-	began, left := time.Now(), pairs(w.item)
+	left := pairs(w.item)
+	w.began = time.Now()
+	p.keep(w)
 	for wait := firstWait; len(left) > 0; wait = min(2*wait, longWait) {
-		left = p.round(ctx, w.item, left, wait)
+		left = p.round(ctx, w, left, wait)
 		if ctx.Err() != nil {
 			return false
 		}
-		if !p.tell(w, left, time.Since(began)) && time.Since(began) > restAfter {
-			p.rest(ctx, time.Since(began))
+		if !p.tell(w, left, time.Since(w.began)) && time.Since(w.began) > restAfter {
+			p.rest(ctx, time.Since(w.began))
 		}
 		if p.restarted(w) {
-			began, wait, left = time.Now(), firstWait, pairs(w.item)
+			w.began, wait, left = time.Now(), firstWait, pairs(w.item)
 		}
 	}
+	p.tidyNow(w)
 	return p.finish(w)
 }
 
@@ -103,7 +108,7 @@ func (p *Part) finish(w *watch) (more bool) {
 }
 
 // round asks every node that is left and returns who has not answered.
-func (p *Part) round(ctx context.Context, item plan.Reach, left []pair, wait time.Duration) []pair {
+func (p *Part) round(ctx context.Context, w *watch, left []pair, wait time.Duration) []pair {
 	to := make(map[int][]int)
 	for _, at := range left {
 		to[at.from] = append(to[at.from], at.to)
@@ -120,7 +125,7 @@ func (p *Part) round(ctx context.Context, item plan.Reach, left []pair, wait tim
 		}
 		asking.Go(func() {
 			defer func() { <-p.slots }()
-			silent := p.ask(ctx, item, from, targets, wait)
+			silent := p.ask(ctx, w, from, targets, wait)
 			mu.Lock()
 			defer mu.Unlock()
 			for _, t := range silent {

@@ -34,6 +34,10 @@ type Part struct {
 	end   context.CancelFunc
 	done  sync.WaitGroup
 
+	asking  sync.Mutex
+	asked   int             // pairs since neighbours were removed
+	askedOf map[*watch]bool // whose pairs they were
+
 	mu      sync.Mutex
 	watches map[string]*watch // by fabric
 	next    string            // the fabric whose routes are asked for next
@@ -45,7 +49,7 @@ const mostAsking = 16
 
 // New makes the part for one host. Close it when done.
 func New(host *kernel.Host) *Part {
-	p := &Part{host: host, slots: make(chan struct{}, mostAsking), watches: make(map[string]*watch)}
+	p := &Part{host: host, slots: make(chan struct{}, mostAsking), askedOf: make(map[*watch]bool), watches: make(map[string]*watch)}
 	p.stop, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -155,6 +159,8 @@ type watch struct {
 	again   bool   // Touched while probing
 	probing bool
 	cancel  func()
+	began   time.Time                  // the rounds; theirs alone
+	kept    map[int]map[neighbour]bool // those that nodes had before, guarded by asking
 }
 
 // unknown is said of a lease before anything is known.
