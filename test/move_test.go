@@ -69,7 +69,7 @@ func TestRoomIsMadeByMoving(t *testing.T) {
 	if got := l.pathOf("first"); got != "direct" {
 		t.Fatalf("the first is carried by %s", got)
 	}
-	second := l.file("second.yaml", strings.Replace(between("second", "800Mbit", ""), "rate: 800Mbit", "rate: 800Mbit, latency: 1ms", 1))
+	second := l.file("second.yaml", strings.Replace(between("second", "800Mbit", ""), "rate: 800Mbit", "rate: 800Mbit, latency: 1.5ms", 1))
 	offers := l.must("offers", second)
 	if !strings.Contains(offers, "first moves to another path: interrupted for up to 500ms") {
 		t.Errorf("the disturbance is not foretold:\n%s", offers)
@@ -96,7 +96,7 @@ func TestRoomIsMadeByMoving(t *testing.T) {
 func TestWhatGoesDownIsRoutedAround(t *testing.T) {
 	l := newLab(t, triangle)
 	l.up(between("able", "300Mbit", ""))
-	l.up(strings.Replace(between("bound", "100Mbit", ""), "rate: 100Mbit", "rate: 100Mbit, latency: 1ms", 1))
+	l.up(strings.Replace(between("bound", "100Mbit", ""), "rate: 100Mbit", "rate: 100Mbit, latency: 1.5ms", 1))
 	out := l.must("fail", "link", "direct")
 	if !strings.Contains(out, "able") || !strings.Contains(out, "lost") || !strings.Contains(out, "link direct is down") {
 		t.Errorf("fail says\n%s", out)

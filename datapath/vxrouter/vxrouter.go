@@ -151,7 +151,7 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 	return nil
 }
 
-// keys lists nodes and what daemons left behind.
+// keys lists nodes, and what daemons and programs left behind.
 func (p *Part) keys() ([]string, error) {
 	nodes, err := p.host.Names("netns")
 	if err != nil {
@@ -160,6 +160,15 @@ func (p *Part) keys() ([]string, error) {
 	daemons, err := p.host.Names("frr")
 	if err != nil {
 		return nil, err
+	}
+	pins, err := p.host.Names("bpf")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range pins {
+		if key, ours := strings.CutPrefix(name, pinsPrefix); ours {
+			daemons = append(daemons, strings.ReplaceAll(key, ":", "."))
+		}
 	}
 	keys := make(map[string]bool)
 	for _, key := range append(nodes, daemons...) {
