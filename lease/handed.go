@@ -84,8 +84,11 @@ type problems struct {
 	unsure bool                      // nobody can tell which leases still have something there
 }
 
-// problemsOf sorts a report's errors. What a host could not read may name
-// leases of others, so that its text is left to the agent's log.
+// unreadable is what tenants learn of a host that cannot read what it has:
+// the text of the error, which the operator sees, may name leases of others.
+const unreadable = "what is there cannot be read; the operator sees why (sublet hosts)"
+
+// problemsOf sorts a report's errors.
 func problemsOf(report plan.Report, held *plan.Held) problems {
 	p := problems{leases: make(map[vnet.LeaseID][]string), cuts: make(map[vnet.LeaseID][]string), waits: make(map[vnet.LeaseID][]string)}
 	if held != nil {
@@ -101,7 +104,9 @@ func problemsOf(report plan.Report, held *plan.Held) problems {
 			p.waits[e.Lease] = append(p.waits[e.Lease], e.Text)
 		case e.Op == plan.Observe && e.OfHost():
 			p.unsure = true
-			p.host = append(p.host, "what is there cannot be read; the agent's log says why")
+			if !slices.Contains(p.host, unreadable) { // several parts may say so
+				p.host = append(p.host, unreadable)
+			}
 		case e.OfHost():
 			p.host = append(p.host, e.String())
 		case e.Lease == vnet.LeaseID{}:

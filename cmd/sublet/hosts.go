@@ -59,7 +59,7 @@ func hostNote(h api.Host) string {
 	if h.Held != nil {
 		return fmt.Sprintf("keeps what runs there until `sublet hosts adopt %s`: %s", h.Name, h.Held.Why)
 	}
-	return orDash(strings.Join(h.Lacks, "; "))
+	return orDash(strings.Join(slices.Concat(h.Problems, h.Lacks), "; "))
 }
 
 // carriesOf is what a host is counted on to carry between its own nodes, and

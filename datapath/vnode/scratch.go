@@ -62,7 +62,7 @@ func mountScratch(target string, limit int64) error {
 	}
 	size := int64(scratchSize)
 	if limit > 0 {
-		size = min(size, limit)
+		size = min(size, limit/2) // what fills it is told so, and not killed for memory
 	}
 	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0711", size, scratchFiles)
 	if err := mount("sublet", target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, data); err != nil {

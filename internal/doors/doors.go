@@ -23,12 +23,12 @@ var Table = map[string][]string{
 	"lease":             {"vnet", "embed/...", "plan", "lease/policy"},
 	"lease/policy":      {"vnet"}, // quotas know amounts over time, not where they are placed
 	"lease/store":       {"vnet", "plan", "lease"},
-	"lease/api":         {"vnet", "vnet/vxdl", "plan", "lease", "lease/policy"},
+	"lease/api":         {"vnet", "vnet/vxdl", "plan", "lease", "lease/policy", "internal/socket"},
 	"agent":             {"vnet", "plan"},
 	"agent/session":     {"internal/proc"},
 	"agent/iplbd":       {"plan", "vnet", "embed/relay", "multipath", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
 	"agent/capture":     nil,
-	"datapath/kernel":   nil,
+	"datapath/kernel":   {"internal/socket"},
 	"datapath/bpf":      {"datapath/kernel"},
 	"datapath/vnode":    {"vnet", "plan", "datapath/kernel", "internal/proc"},
 	"datapath/vxlink":   {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
@@ -52,6 +52,7 @@ var Table = map[string][]string{
 	"internal/lab":      {"vnet", "plan", "embed/graph", "embed/relay", "datapath/kernel", "datapath/iplb", "internal/proc"}, // its switches forward as embed/graph counts on, or as embed/relay does, and are relays
 	"internal/splitmix": nil,
 	"internal/proc":     nil,
+	"internal/socket":   nil,
 	"internal/ground":   {"vnet", "vnet/file", "plan", "lease/api", "measure/blast", "internal/lab"},
 	"internal/stall":    nil, // for tests
 	"internal/guest":    nil, // likewise

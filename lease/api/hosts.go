@@ -31,6 +31,9 @@ type Host struct {
 	vnet.Measurement
 	Down  bool     `json:"down,omitempty"`
 	Lacks []string `json:"lacks,omitempty"` // what its ports need and its agent does not see
+	// Problems are what its agent cannot read or do to the host as a whole, each
+	// once; the operator sees them.
+	Problems []string `json:"problems,omitempty"`
 	// Held is what its agent keeps it at instead of the server's plan, until
 	// the operator adopts it; nil: it follows.
 	Held *plan.Held `json:"held,omitempty"`
@@ -65,6 +68,9 @@ func (s *Server) getHosts(w http.ResponseWriter, _ *http.Request, c *call) error
 			if seen := s.agents[h.Name].report.Interfaces; len(seen) > 0 && c.Operator {
 				h.Lacks = plan.Lacks(links[h.Name], h.Name, seen)
 			}
+			if c.Operator {
+				h.Problems = problemsOf(s.agents[h.Name].report.Errors)
+			}
 			if !c.Operator && c.Host != h.Name {
 				h.Machine = ""
 			}
@@ -75,6 +81,16 @@ func (s *Server) getHosts(w http.ResponseWriter, _ *http.Request, c *call) error
 		return err
 	}
 	return answer(w, http.StatusOK, hosts)
+}
+
+// problemsOf lists what concerns a host as a whole, each text once.
+func problemsOf(errors plan.Errors) (texts []string) {
+	for _, e := range errors {
+		if e.OfHost() && !slices.Contains(texts, e.Text) {
+			texts = append(texts, e.Text)
+		}
+	}
+	return texts
 }
 
 // linksOf lists the links that end at each host.

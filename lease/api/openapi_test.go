@@ -82,8 +82,9 @@ func fieldsOf(kind reflect.Type) []string {
 	var names []string
 	for _, f := range reflect.VisibleFields(kind) {
 		if tag, ok := f.Tag.Lookup("json"); ok && !f.Anonymous {
-			name, _, _ := strings.Cut(tag, ",")
-			names = append(names, name)
+			if name, _, _ := strings.Cut(tag, ","); name != "-" {
+				names = append(names, name)
+			}
 		}
 	}
 	slices.Sort(names)
