@@ -43,12 +43,15 @@ func (w whose) check(names []string) error {
 // own fills in whose leases --all means: those of the tenant that the server
 // takes this user for. A certificate stands for no tenant.
 func (a *app) own(w *whose) error {
+	mine := api.TenantOf(uint32(os.Geteuid()))
 	switch {
+	case a.server == "" && os.Geteuid() != 0 && (w.everybody || w.tenant != "" && w.tenant != mine):
+		return badInput{fmt.Errorf("leases of others are released by the operator only (root on the server's machine); %s has --all", mine)}
 	case !w.all || w.tenant != "":
 	case a.server != "":
 		return badInput{errors.New("a certificate has no leases of its own: state --tenant, or --all-tenants --yes")}
 	default:
-		w.tenant = api.TenantOf(uint32(os.Geteuid()))
+		w.tenant = mine
 	}
 	return nil
 }
