@@ -18,9 +18,12 @@ type Reach struct {
 }
 
 // ReachFrom is a node of the host and whom it must reach, as indexes of Nodes.
+// Forwards are the interfaces on which it must forward what comes in: those of
+// a router, unless its tenant routes (protocol none).
 type ReachFrom struct {
-	From int   `json:"from"`
-	To   []int `json:"to"`
+	From     int      `json:"from"`
+	To       []int    `json:"to"`
+	Forwards []string `json:"forwards,omitempty"`
 }
 
 // Kind of the section.
@@ -91,7 +94,7 @@ func (n *network) reachesOf(to map[string][]string) map[vnet.HostID]Reach {
 			r.Nodes = append(r.Nodes, Name{Name: name, Address: n.address(name)})
 		}
 		for _, from := range sources {
-			p := ReachFrom{From: number[from]}
+			p := ReachFrom{From: number[from], Forwards: n.forwards(from)}
 			for _, name := range to[from] {
 				p.To = append(p.To, number[name])
 			}
@@ -101,6 +104,19 @@ func (n *network) reachesOf(to map[string][]string) map[vnet.HostID]Reach {
 		hosts[host] = r
 	}
 	return hosts
+}
+
+// forwards lists the interfaces on which a node must forward.
+func (n *network) forwards(name string) (devices []string) {
+	protocol, isRouter := n.routers[name]
+	if !isRouter || protocol == vnet.ProtocolNone {
+		return nil
+	}
+	for _, i := range n.ports[name] {
+		devices = append(devices, i.device)
+	}
+	slices.Sort(devices)
+	return devices
 }
 
 // sources lists the nodes that must reach others, sorted, by host.

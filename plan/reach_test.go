@@ -112,6 +112,29 @@ func TestWhoMustReachWhomThroughRouters(t *testing.T) {
 	}
 }
 
+// Routers forward on all their ports, unless their tenant routes; nodes do not.
+func TestWhoMustForward(t *testing.T) {
+	for protocol, want := range map[vnet.Protocol]string{vnet.ProtocolStatic: "[eth0 eth1 eth2]", vnet.ProtocolOSPF: "[eth0 eth1 eth2]", vnet.ProtocolNone: "[]"} {
+		hosts, err := Compile(substrate, []vnet.Lease{ring(4, protocol)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := hosts["h2"].Reaches[0]
+		for _, p := range r.Pairs {
+			name, want := r.Nodes[p.From].Name, want
+			if name[0] == 'n' {
+				want = "[]"
+			}
+			if got := fmt.Sprint(p.Forwards); got != want {
+				t.Errorf("%s, %s: %s, want %s", protocol, name, got, want)
+			}
+		}
+		if len(r.Pairs) != 8 {
+			t.Errorf("%s: %d nodes are looked at", protocol, len(r.Pairs))
+		}
+	}
+}
+
 // Of fifty nodes every pair is looked at.
 func TestFiftyNodesAreLookedAtByPairs(t *testing.T) {
 	if got := reachedIn(t, ring(25, vnet.ProtocolStatic)); len(got) != 50*49 {

@@ -132,6 +132,34 @@ links: [{ends: [a, b], rate: 10Mbit}]
 	l.becomes("quiet", vnet.Running, "", 15*time.Second)
 }
 
+// TestRoutersThatDoNotForwardAreSaid: a tenant who turns forwarding off in his
+// router is told so, and it stays as he set it.
+func TestRoutersThatDoNotForwardAreSaid(t *testing.T) {
+	l := newLab(t, "demo")
+	networks := map[string]string{"static": "static"}
+	if haveFRR() {
+		networks["ospf"] = "ospf"
+	}
+	for name, protocol := range networks {
+		l.up("network: " + name + `
+nodes: [{name: a, host: h1}, {name: b, host: h2}]
+routers: [{name: r1, protocol: ` + protocol + `}, {name: r2, protocol: ` + protocol + `}]
+links: [{ends: [a, r1], rate: 5Mbit}, {ends: [r1, r2], rate: 5Mbit}, {ends: [r2, b], rate: 5Mbit}]
+`)
+		const soon = 5 * time.Second
+		for _, setting := range []string{"net.ipv4.ip_forward", "net.ipv4.conf.eth1.forwarding"} {
+			l.must("exec", name+"/r2", "--", "sysctl", "-q", "-w", setting+"=0")
+			l.becomes(name, vnet.Degraded, "r2 does not forward ("+setting+" is 0)", soon)
+			if got := strings.TrimSpace(l.must("exec", name+"/r2", "--", "sysctl", "-n", setting)); got != "0" {
+				t.Errorf("%s of a tenant became %s", setting, got)
+			}
+			l.must("exec", name+"/r2", "--", "sysctl", "-q", "-w", setting+"=1")
+			l.becomes(name, vnet.Running, "", soon)
+		}
+		l.must("down", name)
+	}
+}
+
 // TestEveryLossHasACause: what a new network sent and what arrived differ by
 // what was dropped, by cause.
 func TestEveryLossHasACause(t *testing.T) {

@@ -86,6 +86,23 @@ func (c *Conn) HasRoute(to netip.Addr) (bool, error) {
 	return binary.NativeEndian.Uint32(b[8:])&rtnhDown == 0, nil
 }
 
+// AllDevices is the number that Forwards takes for the namespace's own setting.
+const AllDevices = -1
+
+// Attributes of RTM_GETNETCONF (linux/netconf.h).
+const netconfIndex, netconfForwarding = 1, 2
+
+// Forwards says whether packets of IPv4 that come in by a device are forwarded;
+// of AllDevices, what net.ipv4.ip_forward is.
+func (c *Conn) Forwards(index int) (bool, error) {
+	header := []byte{unix.AF_INET, 0, 0, 0} // struct netconfmsg, padded
+	b, err := c.Get(NewMessage(unix.RTM_GETNETCONF, 0, header).Uint32(netconfIndex, uint32(index)))
+	if err != nil || len(b) < 4 {
+		return false, err
+	}
+	return uint32Of(attr(b[4:], netconfForwarding)) != 0, nil
+}
+
 // Neighbour is an entry of a device's neighbour table.
 type Neighbour struct {
 	Address [6]byte

@@ -3,19 +3,22 @@ package reach
 import (
 	"maps"
 	"slices"
+	"strings"
 
+	"sublet/datapath/kernel"
 	"sublet/plan"
 )
 
-// mostLookups bounds the routes that one audit asks for, at some 10 us each;
-// to open a node counts as openCost of them. The next audit goes on behind them.
+// mostLookups bounds the routes and settings that one audit asks for, at some
+// 10 us each; to open a node counts as openCost of them. The next audit goes on
+// behind them.
 const (
 	mostLookups = 2000
 	openCost    = 10
 )
 
 // audit asks the nodes' kernels whether they have routes to whom they must
-// reach. It sends nothing.
+// reach, and forward where they must. It sends nothing.
 func (p *Part) audit() {
 	spent := 0
 	for _, w := range p.turn() {
@@ -25,8 +28,8 @@ func (p *Part) audit() {
 			p.mu.Unlock()
 			return
 		}
-		spent += len(pairs(w.item)) + openCost*len(w.item.Pairs)
-		p.learn(w, words(w.item, p.routeless(w.item), "%s has no route to %s"))
+		spent += lookups(w.item)
+		p.learn(w, p.lacking(w.item))
 	}
 }
 
@@ -46,8 +49,17 @@ func (p *Part) turn() []*watch {
 	return list
 }
 
-// learn notes who has no route; when the last one is back, whether it leads
-// there is asked.
+// lookups is what it costs to ask for all of an item.
+func lookups(item plan.Reach) int {
+	n := openCost * len(item.Pairs)
+	for _, from := range item.Pairs {
+		n += len(from.To) + 2*len(from.Forwards)
+	}
+	return n
+}
+
+// learn notes what the nodes lack; when the last of it is back, whether that
+// suffices is asked.
 func (p *Part) learn(w *watch, lost string) {
 	p.mu.Lock()
 	before := w.lost
@@ -61,21 +73,48 @@ func (p *Part) learn(w *watch, lost string) {
 	}
 }
 
-// routeless lists the pairs without a route. Of a node that cannot be asked
-// nothing is said: other parts tell.
-func (p *Part) routeless(item plan.Reach) (list []pair) {
+// lacking says which routers do not forward and which pairs have no route. Of a
+// node that cannot be asked nothing is said: other parts tell.
+func (p *Part) lacking(item plan.Reach) string {
+	var still []string
+	var routeless []pair
 	for _, from := range item.Pairs {
 		c, err := p.host.Dial(plan.Namespace(item.Lease, item.Nodes[from.From].Name))
 		if err != nil {
 			continue
 		}
 		c.Foreign = true
+		if off := switchedOff(c, from.Forwards); off != "" {
+			still = append(still, item.Nodes[from.From].Name+" does not forward ("+off+" is 0)")
+		}
 		for _, to := range from.To {
 			if has, err := c.HasRoute(item.Nodes[to].Address); err == nil && !has {
-				list = append(list, pair{from.From, to})
+				routeless = append(routeless, pair{from.From, to})
 			}
 		}
 		c.Close()
 	}
-	return list
+	texts := []string{few(still, "routers"), words(item, routeless, "%s has no route to %s")}
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ", ")
+}
+
+// switchedOff is the setting that keeps a router from forwarding what comes in
+// by one of some interfaces, or "". IPv4 forwards by the setting of the
+// interface; net.ipv4.ip_forward sets those of all. An interface that is not
+// there is no reason.
+func switchedOff(c *kernel.Conn, interfaces []string) string {
+	for _, name := range interfaces {
+		l, err := c.LinkByName(name)
+		if err != nil {
+			continue
+		}
+		if on, err := c.Forwards(l.Index); on || err != nil {
+			continue
+		}
+		if all, err := c.Forwards(kernel.AllDevices); err == nil && !all {
+			return "net.ipv4.ip_forward"
+		}
+		return "net.ipv4.conf." + name + ".forwarding"
+	}
+	return ""
 }

@@ -1,7 +1,8 @@
 // Package reach finds out whether the nodes of a lease reach each other as the
 // plan says they must: by echo requests (RFC 792) out of the nodes on this host
 // when the lease is built, changed or repaired, until each is answered; and from
-// then on, without a packet, by asking the nodes' kernels for their routes.
+// then on, without a packet, by asking the nodes' kernels for their routes and
+// whether routers forward.
 //
 //	plan.Reach --Do--> watch --rounds of echo requests--> answered
 //	                     ^                                   |
@@ -13,6 +14,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -155,7 +157,7 @@ type watch struct {
 	item    plan.Reach
 	fresh   bool   // not all have answered since the item is there
 	mute    string // who does not answer whom
-	lost    string // who has no route to whom
+	lost    string // who has no route to whom, or does not forward
 	again   bool   // Touched while probing
 	probing bool
 	cancel  func()
@@ -200,20 +202,22 @@ func pairs(item plan.Reach) []pair {
 	return list
 }
 
-// mostNamed bounds the pairs that a message names.
+// mostNamed bounds the pairs, or routers, that a message names.
 const mostNamed = 3
 
 // words names pairs by a form of two names.
 func words(item plan.Reach, list []pair, form string) string {
-	text := ""
+	texts := make([]string, len(list))
 	for i, p := range list {
-		if i == mostNamed {
-			return text + fmt.Sprintf(", and %d pairs more", len(list)-mostNamed)
-		}
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprintf(form, item.Nodes[p.from].Name, item.Nodes[p.to].Name)
+		texts[i] = fmt.Sprintf(form, item.Nodes[p.from].Name, item.Nodes[p.to].Name)
 	}
-	return text
+	return few(texts, "pairs")
+}
+
+// few joins the first of some texts, and counts the others.
+func few(texts []string, what string) string {
+	if more := len(texts) - mostNamed; more > 0 {
+		texts = append(texts[:mostNamed:mostNamed], fmt.Sprintf("and %d %s more", more, what))
+	}
+	return strings.Join(texts, ", ")
 }

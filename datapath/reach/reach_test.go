@@ -190,22 +190,6 @@ func TestNodesThatDoNotAnswer(t *testing.T) {
 	w.says("b does not answer a")
 }
 
-// A route that goes is found without a packet, and its return is put to the test.
-func TestNodesWithoutARoute(t *testing.T) {
-	w := newWire(t)
-	w.do(plan.Add)
-	w.says("")
-	w.in("a", "ip route add blackhole 10.0.0.2/32")
-	w.audit()
-	if got := w.problems(); got != "a has no route to b" {
-		t.Errorf("it says %q", got)
-	}
-	w.in("b", "echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all")
-	w.in("a", "ip route del blackhole 10.0.0.2/32")
-	w.audit()
-	w.says("b does not answer a")
-}
-
 // A neighbour that comes late is asked at once, not when the kernel would ask again.
 func TestNodesThatComeLate(t *testing.T) {
 	w := newWire(t)
