@@ -18,7 +18,7 @@ func Supported() error {
 func unsupported(list []kernel.Feature, release string, cure func(string) string) error {
 	for _, f := range list {
 		if f.Lacks() {
-			return fmt.Errorf("Linux 6.6 or newer is needed: this one, %s, has no %s; %s and boot it", release, f.Name, cure(release))
+			return fmt.Errorf("this kernel, %s, has no %s: Linux 6.6 or newer is needed; %s and boot it", release, f.Name, cure(release))
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ func newWire(t *testing.T) *wire {
 		}
 		ns.Close()
 		if i == 1 {
-			w.in("a", "ip link add eth0 type veth peer name eth0 netns "+fmt.Sprint("/proc/self/fd/3"), "b")
+			w.in("a", "ip link add eth0 type veth peer name eth0 netns /proc/self/fd/3", "b")
 		}
 	}
 	for i, node := range []string{"a", "b"} {
