@@ -36,7 +36,7 @@ check:
 
 # All tests, with the kernel's real parts where root allows.
 unit: bin/sublet
-	SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) test -count=1 -timeout 30m -p 1 ./...
+	SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) test -count=1 -timeout 50m -p 1 ./...
 
 # The race detector over what starts goroutines; pure rooms (internal/doors) do not.
 race:
