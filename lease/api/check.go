@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -195,10 +194,12 @@ func (s *Server) prove(ctx context.Context, l vnet.Lease, ask CheckAsk, progress
 		return conn, "/v1/nodes/" + plan.Namespace(l.ID(), node) + "/probe", err
 	}
 	job.Reach = func(ctx context.Context, host vnet.HostID) (missing []string, err error) {
-		return missing, s.askAgent(ctx, host, "/v1/links/"+plan.Fabric(l.ID())+"/reach", &missing)
+		err = s.ask(ctx, host, "/v1/links/"+plan.Fabric(l.ID())+"/reach", &missing)
+		return missing, err
 	}
 	job.Traffic = func(ctx context.Context, host vnet.HostID) (list []plan.Traffic, err error) {
-		return list, s.askAgent(ctx, host, "/v1/links/"+plan.Fabric(l.ID())+"/traffic", &list)
+		err = s.ask(ctx, host, "/v1/links/"+plan.Fabric(l.ID())+"/traffic", &list)
+		return list, err
 	}
 	verdict, err := s.checker(ctx, job)
 	if err != nil {
@@ -245,31 +246,6 @@ func (s *Server) dialAgent(ctx context.Context, host vnet.HostID) (net.Conn, err
 		return nil, agentUnreachable(host, err.Error())
 	}
 	return secure, nil
-}
-
-// askAgent gets JSON from a host's agent.
-func (s *Server) askAgent(ctx context.Context, host vnet.HostID, path string, result any) error {
-	target, transport, err := s.agentOf(host)
-	if err != nil {
-		return err
-	}
-	defer transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, agentTimeout)
-	defer cancel()
-	where := url.URL{Scheme: target.Scheme, Host: target.Host, Path: path}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
-	if err != nil {
-		return err
-	}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return agentUnreachable(host, err.Error())
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return agentUnreachable(host, response.Status)
-	}
-	return json.NewDecoder(http.MaxBytesReader(nil, response.Body, maxBody)).Decode(result)
 }
 
 // errBrokeOff is what a client says of a check that ended without a verdict.
