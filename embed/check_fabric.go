@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"sublet/embed/graph"
-	"sublet/embed/relay"
+	"sublet/fabric"
 	"sublet/vnet"
 )
 
@@ -47,7 +47,7 @@ func pinned(sub vnet.Substrate, hops []vnet.Hop) error {
 	if err := loopless(hops); err != nil {
 		return err
 	}
-	fabric, path := relay.FabricOf(sub), relay.Path{}
+	graph, path := fabric.FabricOf(sub), fabric.Path{}
 	for _, hop := range hops {
 		at := slices.Index(sub.Switches, hop.To())
 		if at >= 0 && len(path.Nodes) > 0 {
@@ -58,10 +58,10 @@ func pinned(sub vnet.Substrate, hops []vnet.Hop) error {
 			path.Nodes = append(path.Nodes, at)
 			continue
 		}
-		if n := len(fabric.Pin(path)); n > vnet.MaxRelays {
+		if n := len(graph.Pin(path)); n > vnet.MaxRelays {
 			return fmt.Errorf("up to %s it takes %d relays, and a packet has room for %d", hop.To(), n, vnet.MaxRelays)
 		}
-		path = relay.Path{}
+		path = fabric.Path{}
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"sublet/embed/calendar"
-	"sublet/embed/topology"
 	"sublet/vnet"
+	"sublet/vnet/topology"
 )
 
 // large is a substrate that is cut into regions.

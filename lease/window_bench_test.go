@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"sublet/embed/topology"
 	"sublet/vnet"
+	"sublet/vnet/topology"
 )
 
 // BenchmarkWindow opens the window of a network of ten nodes beside many that

@@ -54,11 +54,11 @@ const (
 	KindUplink     Kind = "uplink"     // datapath/vxlink
 	KindNames      Kind = "names"      // datapath/vnode
 	KindVNode      Kind = "vnode"      // datapath/vnode
-	KindVSwitch    Kind = "vswitch"    // datapath/vswitch
+	KindVSwitch    Kind = "vswitch"    // datapath/bridge
 	KindVxLink     Kind = "vxlink"     // datapath/vxlink
 	KindOverlay    Kind = "overlay"    // datapath/overlay: it opens trunks, which vxlink makes
 	KindVxRouter   Kind = "vxrouter"   // datapath/vxrouter
-	KindSwitchPort Kind = "switchport" // datapath/vswitch
+	KindSwitchPort Kind = "switchport" // datapath/bridge
 	KindSpread     Kind = "spread"     // datapath/iplb
 
 	KindVxSwitch     Kind = "vxswitch"     // datapath/vxswitch

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"sublet/embed/relay"
+	"sublet/fabric"
 	"sublet/vnet"
 )
 
@@ -12,7 +12,7 @@ import (
 // too: where others go, what was the only shortest path stays the only one, so
 // a list holds while its path does.
 type pins struct {
-	fabric  *relay.Fabric
+	fabric  *fabric.Fabric
 	number  map[string]int // of a switch
 	link    map[string]int // index in the substrate
 	address []netip.Addr
@@ -23,7 +23,7 @@ func newPins(sub vnet.Substrate) *pins {
 	if len(sub.Relays) == 0 {
 		return nil
 	}
-	p := &pins{fabric: relay.FabricOf(sub), number: make(map[string]int, len(sub.Switches)), link: make(map[string]int, len(sub.Links))}
+	p := &pins{fabric: fabric.FabricOf(sub), number: make(map[string]int, len(sub.Switches)), link: make(map[string]int, len(sub.Links))}
 	for i, name := range sub.Switches {
 		p.number[name] = i
 		p.address = append(p.address, sub.Relays[name])
@@ -39,7 +39,7 @@ func newPins(sub vnet.Substrate) *pins {
 // no two switches, or cannot be pinned, which admission refuses (embed), and is
 // the fabric's own.
 func (p *pins) list(hops []vnet.Hop) []netip.Addr {
-	path := relay.Path{}
+	path := fabric.Path{}
 	for i, hop := range hops {
 		if at, isSwitch := p.number[hop.To()]; isSwitch {
 			path.Nodes = append(path.Nodes, at)

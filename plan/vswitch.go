@@ -11,7 +11,7 @@ import (
 )
 
 // VSwitch is a layer-2 switch: a namespace of the provider's that holds its
-// ports, and the stations it knows without learning. Built by datapath/vswitch.
+// ports, and the stations it knows without learning. Built by datapath/bridge.
 type VSwitch struct {
 	Lease    vnet.LeaseID  `json:"lease"`
 	Switch   string        `json:"switch"`
@@ -29,7 +29,7 @@ type Station struct {
 func (s Station) String() string { return fmt.Sprintf("%s=%s@%s", s.Address, s.Hardware, s.Interface) }
 
 // SwitchPort is what a switch does with the frames of one port. The device
-// itself is a VxLink's. Built by datapath/vswitch.
+// itself is a VxLink's. Built by datapath/bridge.
 type SwitchPort struct {
 	Lease     vnet.LeaseID `json:"lease"`
 	Switch    string       `json:"switch"`

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	product "sublet/internal/lab"
+	product "sublet/lab"
 )
 
 // shortly is how long what serves tenants may be away until it is back.

@@ -12,7 +12,7 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/datapath/vxrouter"
-	product "sublet/internal/lab"
+	product "sublet/lab"
 )
 
 // machine lists everything that networks could leave behind while their lab

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"sublet/datapath/kernel"
-	product "sublet/internal/lab"
 	"sublet/internal/proc"
+	product "sublet/lab"
 	"sublet/lease/api"
 	"sublet/vnet"
 )

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	product "sublet/internal/lab"
+	product "sublet/lab"
 	"sublet/vnet"
 )
 

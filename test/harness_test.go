@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"sublet/datapath/kernel"
-	product "sublet/internal/lab"
+	product "sublet/lab"
 	"sublet/vnet"
 )
 

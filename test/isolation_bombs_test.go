@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	product "sublet/internal/lab"
+	product "sublet/lab"
 )
 
 // slowInside opens connections and sends a little on each, never a request.

@@ -41,7 +41,7 @@ func TestCompletion(t *testing.T) {
 	l.up("network: gone\nnodes: [{name: a}]\n")
 	l.must("down", "gone")
 	for line, want := range map[string]string{
-		"leases":          "n gone",
+		"leases":          "gone n",
 		"down":            "n",
 		"check":           "n",
 		"exec":            "n/a n/b",

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"sublet/datapath/vxswitch/live"
 	"sublet/plan"
 	"sublet/vnet"
-	"sublet/vxswitch/live"
 )
 
 // red has a port of 20 Mbit/s on a link of 100.

@@ -8,7 +8,7 @@ import (
 // SwitchKind is how a virtual switch is built.
 type SwitchKind string
 
-// Kinds of switches: the kernel's path (datapath/vswitch), or the
+// Kinds of switches: the kernel's path (datapath/bridge), or the
 // crosspoint-queued engine (vxswitch).
 const (
 	SwitchKernel SwitchKind = "kernel"

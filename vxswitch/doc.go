@@ -6,7 +6,7 @@
 //
 // The package is the engine only: it reads no clock and does no I/O. Time is
 // an argument, so one engine serves a simulator (vxswitch/sim) and real ports
-// (vxswitch/live).
+// (datapath/vxswitch/live).
 //
 // # A frame's way
 //

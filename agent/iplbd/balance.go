@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"sublet/datapath/iplb"
-	"sublet/multipath"
+	"sublet/fabric/spread"
 	"sublet/plan"
 )
 
@@ -72,7 +72,7 @@ func (d *Daemon) rates(prefix netip.Prefix, flows []iplb.Flow) []float64 {
 		if known && f.Bytes >= was.bytes && now.silent < over {
 			now.rate = float64(f.Bytes - was.bytes)
 			if was.rate > 0 {
-				now.rate = multipath.Smooth(was.rate, now.rate)
+				now.rate = spread.Smooth(was.rate, now.rate)
 			}
 		}
 		rates[i], d.counted[id] = now.rate, now
@@ -91,38 +91,38 @@ const (
 
 // balance rearranges the flows of one prefix over its paths that are up and
 // not leased, by rates over weights.
-func (d *Daemon) balance(spread plan.Spread, flows []iplb.Flow, rates []float64) {
-	open, index := d.open(spread)
-	var list []multipath.Flow
+func (d *Daemon) balance(split plan.Spread, flows []iplb.Flow, rates []float64) {
+	open, index := d.open(split)
+	var list []spread.Flow
 	var which []int
 	total, grain := 0.0, 0.0
 	for i, f := range flows {
 		grain = max(grain, float64(f.Bytes)/float64(max(f.Packets, 1)))
 		if at, in := index[f.Path]; in {
-			list = append(list, multipath.Flow{Rate: rates[i], Path: at})
+			list = append(list, spread.Flow{Rate: rates[i], Path: at})
 			which = append(which, i)
 			total += rates[i]
 		}
 	}
-	for _, f := range d.leasedOn(spread, open) {
+	for _, f := range d.leasedOn(split, open) {
 		list = append(list, f)
 		total += f.Rate
 	}
-	weights := weightsOf(spread, open)
+	weights := weightsOf(split, open)
 	fixSmall(list, evenEnough*total/float64(len(open)))
 	for range movesAtOnce {
-		m, ok := multipath.Rearrange(list, weights, grain)
-		if !ok || d.resting(spread.Prefix, flows[which[m.Flow]]) || !d.safe(spread.Prefix, open[m.To]) {
+		m, ok := spread.Rearrange(list, weights, grain)
+		if !ok || d.resting(split.Prefix, flows[which[m.Flow]]) || !d.safe(split.Prefix, open[m.To]) {
 			return
 		}
-		d.move(spread, flows[which[m.Flow]], open[m.From], open[m.To])
+		d.move(split, flows[which[m.Flow]], open[m.From], open[m.To])
 		list[m.Flow].Path = m.To
 	}
 }
 
 // fixSmall leaves flows where they are that do not matter. One on a path of
 // hardly any weight would else be the first to move, and the only one looked at.
-func fixSmall(list []multipath.Flow, rate float64) {
+func fixSmall(list []spread.Flow, rate float64) {
 	for i := range list {
 		list[i].Fixed = list[i].Fixed || list[i].Rate < rate
 	}
@@ -158,12 +158,12 @@ func (d *Daemon) open(spread plan.Spread) (open []int, index map[int]int) {
 	return open, index
 }
 
-func weightsOf(spread plan.Spread, open []int) []float64 {
+func weightsOf(split plan.Spread, open []int) []float64 {
 	weights := make([]uint32, len(open))
 	for at, i := range open {
-		weights[at] = spread.Paths[i].Weight
+		weights[at] = split.Paths[i].Weight
 	}
-	return multipath.Shared(weights)
+	return spread.Shared(weights)
 }
 
 func flowText(k iplb.FlowKey) string { return fmt.Sprintf("%s>%s/%d", k.Source, k.Target, k.Protocol) }

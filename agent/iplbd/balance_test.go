@@ -7,20 +7,20 @@ import (
 	"time"
 
 	"sublet/datapath/iplb"
-	"sublet/multipath"
+	"sublet/fabric/spread"
 	"sublet/plan"
 )
 
 // A flow that does not matter, on a path of hardly any weight, stays there, and
 // those that do are evened all the same.
 func TestSmallFlowsAreNotInTheWay(t *testing.T) {
-	list := []multipath.Flow{{Rate: 60, Path: 0}, {Rate: 40, Path: 0}, {Rate: 0.3, Path: 2}}
+	list := []spread.Flow{{Rate: 60, Path: 0}, {Rate: 40, Path: 0}, {Rate: 0.3, Path: 2}}
 	weights := []float64{512, 512, 1}
-	if m, _ := multipath.Rearrange(list, weights, 0); m.From != 2 {
+	if m, _ := spread.Rearrange(list, weights, 0); m.From != 2 {
 		t.Fatalf("without it, the first to move is %v", m)
 	}
 	fixSmall(list, evenEnough*100/3)
-	if m, ok := multipath.Rearrange(list, weights, 0); !ok || m != (multipath.Move{Flow: 0, From: 0, To: 1}) {
+	if m, ok := spread.Rearrange(list, weights, 0); !ok || m != (spread.Move{Flow: 0, From: 0, To: 1}) {
 		t.Errorf("%v, %v", m, ok)
 	}
 }

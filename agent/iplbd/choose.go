@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"sublet/embed/relay"
+	"sublet/fabric"
 	"sublet/plan"
 )
 
@@ -99,7 +99,7 @@ func whole(hops []hop, links map[hop]bool) bool {
 }
 
 // hops of a path.
-func (f *fabric) hops(p relay.Path) []hop {
+func (f *topology) hops(p fabric.Path) []hop {
 	hops := make([]hop, len(p.Links))
 	for i, link := range p.Links {
 		hops[i] = hop{f.ids[p.Nodes[i]], f.ends[[2]int{link, p.Nodes[i]}], f.ids[p.Nodes[i+1]]}
@@ -109,7 +109,7 @@ func (f *fabric) hops(p relay.Path) []hop {
 
 // advertisers counts the switches that say a prefix is behind them: the links
 // between switches are behind two.
-func (f *fabric) advertisers() map[netip.Prefix]int {
+func (f *topology) advertisers() map[netip.Prefix]int {
 	counts := make(map[netip.Prefix]int)
 	for _, prefixes := range f.behind {
 		for _, p := range unique(prefixes) {
@@ -132,14 +132,14 @@ func unique(prefixes []netip.Prefix) []netip.Prefix {
 
 // spread is the paths to one switch. Its name is the switch's own address,
 // which stays when prefixes behind it come and go.
-func (f *fabric) spread(to int, c Choice, counts map[netip.Prefix]int) (plan.Spread, [][]hop) {
+func (f *topology) spread(to int, c Choice, counts map[netip.Prefix]int) (plan.Spread, [][]hop) {
 	s := plan.Spread{Prefix: netip.PrefixFrom(f.address[to], 32), Mode: c.Mode, By: c.By}
 	for _, p := range unique(f.behind[to]) {
 		if counts[p] == 1 && p != s.Prefix {
 			s.Also = append(s.Also, p)
 		}
 	}
-	shortest, hops, taken := 0, [][]hop(nil), []relay.Path(nil)
+	shortest, hops, taken := 0, [][]hop(nil), []fabric.Path(nil)
 	for _, path := range f.graph.Shortest(f.own, to, c.Paths) {
 		if shortest == 0 {
 			shortest = path.Cost
@@ -169,7 +169,7 @@ func (f *fabric) spread(to int, c Choice, counts map[netip.Prefix]int) (plan.Spr
 const maxRelays = 8
 
 // pinned is a path as relays, there and back.
-func (f *fabric) pinned(p relay.Path) (plan.RelayPath, bool) {
+func (f *topology) pinned(p fabric.Path) (plan.RelayPath, bool) {
 	list := f.graph.Pin(p)
 	if len(list) > maxRelays || f.graph.Follow(p, list) != nil {
 		return plan.RelayPath{}, false
@@ -190,7 +190,7 @@ func (f *fabric) pinned(p relay.Path) (plan.RelayPath, bool) {
 
 // keep is a path with its relays of before, there and back, where these still
 // pin it and are no more than the new ones.
-func (f *fabric) keep(p relay.Path, was, now plan.RelayPath) plan.RelayPath {
+func (f *topology) keep(p fabric.Path, was, now plan.RelayPath) plan.RelayPath {
 	if len(was.Relays) <= len(now.Relays) && f.pins(p, was.Relays) {
 		now.Relays = was.Relays
 	}
@@ -201,8 +201,8 @@ func (f *fabric) keep(p relay.Path, was, now plan.RelayPath) plan.RelayPath {
 }
 
 // pins says whether relays pin a path.
-func (f *fabric) pins(p relay.Path, relays []netip.Addr) bool {
-	list := make(relay.List, len(relays))
+func (f *topology) pins(p fabric.Path, relays []netip.Addr) bool {
+	list := make(fabric.List, len(relays))
 	for i, address := range relays {
 		r, there := f.relay[address]
 		if !there {
@@ -214,11 +214,11 @@ func (f *fabric) pins(p relay.Path, relays []netip.Addr) bool {
 }
 
 // addresses of a list's relays; false: a switch has none.
-func (f *fabric) addresses(list relay.List) ([]netip.Addr, bool) {
+func (f *topology) addresses(list fabric.List) ([]netip.Addr, bool) {
 	relays := make([]netip.Addr, len(list))
 	for i, r := range list {
 		relays[i] = f.address[r.Node]
-		if r.Link != relay.None {
+		if r.Link != fabric.None {
 			relays[i] = f.ends[[2]int{r.Link, r.Node}]
 		}
 		if !relays[i].IsValid() {
@@ -228,8 +228,8 @@ func (f *fabric) addresses(list relay.List) ([]netip.Addr, bool) {
 	return relays, true
 }
 
-func reversed(p relay.Path) relay.Path {
-	back := relay.Path{Nodes: slices.Clone(p.Nodes), Links: slices.Clone(p.Links)}
+func reversed(p fabric.Path) fabric.Path {
+	back := fabric.Path{Nodes: slices.Clone(p.Nodes), Links: slices.Clone(p.Links)}
 	slices.Reverse(back.Nodes)
 	slices.Reverse(back.Links)
 	return back

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"sublet/datapath/iplb"
-	"sublet/multipath"
+	"sublet/fabric/spread"
 	"sublet/plan"
 )
 
@@ -31,7 +31,7 @@ func (d *Daemon) lookAtLeases() {
 			continue
 		}
 		if t.known {
-			t.rate = multipath.Smooth(t.rate, float64(load.Bytes-min(t.bytes, load.Bytes)))
+			t.rate = spread.Smooth(t.rate, float64(load.Bytes-min(t.bytes, load.Bytes)))
 		}
 		t.bytes, t.known = load.Bytes, true
 	}
@@ -39,14 +39,14 @@ func (d *Daemon) lookAtLeases() {
 
 // leasedOn is what leases load the open paths of a spread with: tunnels to the
 // spread's prefixes by the same relays.
-func (d *Daemon) leasedOn(spread plan.Spread, open []int) (loads []multipath.Flow) {
+func (d *Daemon) leasedOn(split plan.Spread, open []int) (loads []spread.Flow) {
 	for _, t := range d.leased {
-		if t.rate == 0 || !slices.ContainsFunc(prefixesOf(spread), func(p netip.Prefix) bool { return p.Contains(t.spread.Prefix.Addr()) }) {
+		if t.rate == 0 || !slices.ContainsFunc(prefixesOf(split), func(p netip.Prefix) bool { return p.Contains(t.spread.Prefix.Addr()) }) {
 			continue
 		}
 		for at, i := range open {
-			if slices.Equal(spread.Paths[i].Relays, t.spread.Paths[0].Relays) {
-				loads = append(loads, multipath.Flow{Rate: t.rate, Path: at, Fixed: true})
+			if slices.Equal(split.Paths[i].Relays, t.spread.Paths[0].Relays) {
+				loads = append(loads, spread.Flow{Rate: t.rate, Path: at, Fixed: true})
 			}
 		}
 	}

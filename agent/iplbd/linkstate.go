@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"sublet/embed/relay"
+	"sublet/fabric"
 	"sublet/plan"
 )
 
@@ -25,35 +25,35 @@ type Choice struct {
 	By      plan.Relaying
 }
 
-// fabric is the graph of the switches, with their addresses. A router with a
+// topology is the graph of the switches, with their addresses. A router with a
 // single link carries nothing for others and is part of its neighbour: hosts
 // are, and with them their prefixes.
-type fabric struct {
-	graph   *relay.Fabric
+type topology struct {
+	graph   *fabric.Fabric
 	ids     []netip.Addr // by number of the switch
 	number  map[netip.Addr]int
 	behind  [][]netip.Prefix      // prefixes of a switch and of what hangs on it
 	ends    map[[2]int]netip.Addr // of the link (first) the address at the switch (second)
 	hosts   []int                 // of each switch; nil: there are none
-	prices  relay.Prices          // of links; nil: flows are dealt evenly
+	prices  fabric.Prices         // of links; nil: flows are dealt evenly
 	own     int                   // switch of the host; -1: none
 	address []netip.Addr          // loopback; invalid: none
-	relay   map[netip.Addr]relay.Relay
+	relay   map[netip.Addr]fabric.Relay
 	before  map[netip.Prefix][]known // paths
 }
 
 // newFabric makes the graph of all links that both ends know of (RFC 2328,
 // 16.1, 2b).
-func newFabric(db Database) (*fabric, error) {
+func newFabric(db Database) (*topology, error) {
 	host := leaves(db)
-	f := &fabric{number: make(map[netip.Addr]int), ends: make(map[[2]int]netip.Addr), own: -1}
+	f := &topology{number: make(map[netip.Addr]int), ends: make(map[[2]int]netip.Addr), own: -1}
 	for _, id := range slices.SortedFunc(maps.Keys(db.Routers), netip.Addr.Compare) {
 		if _, leaf := host[id]; !leaf {
 			f.number[id] = len(f.ids)
 			f.ids = append(f.ids, id)
 		}
 	}
-	f.graph = relay.NewFabric(len(f.ids))
+	f.graph = fabric.NewFabric(len(f.ids))
 	if len(host) > 0 {
 		f.hosts = make([]int, len(f.ids))
 	}
@@ -77,12 +77,12 @@ func newFabric(db Database) (*fabric, error) {
 	if err := f.join(db); err != nil {
 		return nil, err
 	}
-	f.relay = make(map[netip.Addr]relay.Relay)
+	f.relay = make(map[netip.Addr]fabric.Relay)
 	for at, address := range f.address {
-		f.relay[address] = relay.Relay{Node: at, Link: relay.None}
+		f.relay[address] = fabric.Relay{Node: at, Link: fabric.None}
 	}
 	for end, address := range f.ends {
-		f.relay[address] = relay.Relay{Node: end[1], Link: end[0]}
+		f.relay[address] = fabric.Relay{Node: end[1], Link: end[0]}
 	}
 	return f, nil
 }
@@ -123,7 +123,7 @@ func loopback(r Router) (best netip.Addr) {
 
 // join adds the links. The n-th of parallel ones, by address, is the same link
 // at both ends.
-func (f *fabric) join(db Database) error {
+func (f *topology) join(db Database) error {
 	links := 0
 	for a, id := range f.ids {
 		done := make(map[netip.Addr]bool)
@@ -145,12 +145,12 @@ func (f *fabric) join(db Database) error {
 	return nil
 }
 
-func (f *fabric) link(a, b, number int, there, back RouterLink) error {
-	if err := f.graph.Add(a, relay.Arc{To: b, Cost: there.Cost, Link: number}); err != nil {
+func (f *topology) link(a, b, number int, there, back RouterLink) error {
+	if err := f.graph.Add(a, fabric.Arc{To: b, Cost: there.Cost, Link: number}); err != nil {
 		return err
 	}
 	f.ends[[2]int{number, a}], f.ends[[2]int{number, b}] = there.Address, back.Address
-	return f.graph.Add(b, relay.Arc{To: a, Cost: back.Cost, Link: number})
+	return f.graph.Add(b, fabric.Arc{To: a, Cost: back.Cost, Link: number})
 }
 
 // between lists a router's links to another, by address.

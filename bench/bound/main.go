@@ -14,9 +14,9 @@ import (
 	"os"
 	"strings"
 
-	"sublet/embed/topology"
-	"sublet/multipath"
+	"sublet/fabric/spread"
 	"sublet/vnet"
+	"sublet/vnet/topology"
 )
 
 var (
@@ -61,7 +61,7 @@ func draw(name string) (graph, error) {
 	if !known || err != nil {
 		return graph{}, errors.Join(fmt.Errorf("no topology %q", name), err)
 	}
-	f, err := multipath.NewFabric(sub)
+	f, err := spread.NewFabric(sub)
 	if err != nil {
 		return graph{}, err
 	}
@@ -88,15 +88,15 @@ func between(sub vnet.Substrate) (links [][2]int) {
 // subflows of a connection.
 const subflows = 8
 
-func (g *graph) run(f *multipath.Fabric) error {
-	p, err := multipath.ParsePattern("random", f.Groups)
+func (g *graph) run(f *spread.Fabric) error {
+	p, err := spread.ParsePattern("random", f.Groups)
 	if err != nil {
 		return err
 	}
 	for i := range *runs {
 		var targets []int
 		for _, text := range append(strings.Split(*methods, ","), "single") {
-			m, err := multipath.ParseMethod(text)
+			m, err := spread.ParseMethod(text)
 			if err != nil {
 				return err
 			}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/bench/rig"
-	"sublet/internal/lab"
+	"sublet/lab"
 	"sublet/measure/blast"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sublet/embed/topology"
 	"sublet/lease"
 	"sublet/vnet"
+	"sublet/vnet/topology"
 )
 
 // epoch is when everything is asked for; leases lie in the month after it.

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/bench/rig"
-	"sublet/embed/relay"
-	"sublet/embed/topology"
-	"sublet/multipath"
+	"sublet/fabric"
+	"sublet/fabric/spread"
+	"sublet/vnet/topology"
 	"sublet/vxswitch/figure"
 )
 
@@ -47,7 +47,7 @@ func run() error {
 	line := figure.Line{Name: "all lists of one switch"}
 	for _, p := range ports {
 		n, hosts := 5*p*p/4, p*p*p/4
-		f, at, err := fabric(n, p, hosts)
+		f, at, err := randomFabric(n, p, hosts)
 		if err != nil {
 			return err
 		}
@@ -70,13 +70,13 @@ func run() error {
 func f2(x float64) string      { return fmt.Sprintf("%.2f", x) }
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
-// fabric is one, and how many hosts each switch has.
-func fabric(switches, ports, hosts int) (*relay.Fabric, []int, error) {
+// randomFabric is one, and how many hosts each switch has.
+func randomFabric(switches, ports, hosts int) (*fabric.Fabric, []int, error) {
 	sub, err := topology.Jellyfish(switches, ports, hosts, 1)
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := multipath.NewFabric(sub)
+	f, err := spread.NewFabric(sub)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,11 +85,11 @@ func fabric(switches, ports, hosts int) (*relay.Fabric, []int, error) {
 
 // median times of all lists of switch 0, nothing of the fabric computed before,
 // and then of the weights of their paths.
-func median(f *relay.Fabric, hosts []int) (lists, weights time.Duration) {
+func median(f *fabric.Fabric, hosts []int) (lists, weights time.Duration) {
 	times := [2][]time.Duration{make([]time.Duration, *rounds), make([]time.Duration, *rounds)}
 	for i := range *rounds {
-		fresh := f.Without(func(int, relay.Arc) bool { return false })
-		paths := make([][]relay.Path, fresh.Len())
+		fresh := f.Without(func(int, fabric.Arc) bool { return false })
+		paths := make([][]fabric.Path, fresh.Len())
 		runtime.GC()
 		start := spent()
 		for to := 1; to < fresh.Len(); to++ {
@@ -128,7 +128,7 @@ type sums struct {
 // samples of source switches.
 const samples = 20
 
-func count(f *relay.Fabric) (s sums, err error) {
+func count(f *fabric.Fabric) (s sums, err error) {
 	lists := 0.0
 	for i := range min(samples, f.Len()) {
 		from := i * f.Len() / min(samples, f.Len())
@@ -137,7 +137,7 @@ func count(f *relay.Fabric) (s sums, err error) {
 				continue
 			}
 			paths := f.Shortest(from, to, *k)
-			document := relay.DocumentLists(paths)
+			document := fabric.DocumentLists(paths)
 			for j, p := range paths {
 				lists++
 				s.add(f, p, document[j])
@@ -151,7 +151,7 @@ func count(f *relay.Fabric) (s sums, err error) {
 	return s, nil
 }
 
-func (s *sums) add(f *relay.Fabric, p relay.Path, document relay.List) {
+func (s *sums) add(f *fabric.Fabric, p fabric.Path, document fabric.List) {
 	ours := f.Pin(p)
 	s.relays, s.theirs, s.most = s.relays+float64(len(ours)), s.theirs+float64(len(document)), max(s.most, len(ours))
 	if f.Follow(p, ours) == nil {

@@ -13,17 +13,17 @@ import (
 	"time"
 
 	"sublet/agent/session"
-	"sublet/embed/topology"
-	"sublet/internal/ground"
+	"sublet/lab/testbed"
 	"sublet/lease/api"
 	"sublet/measure/probe"
 	"sublet/plan"
 	"sublet/vnet"
 	"sublet/vnet/file"
+	"sublet/vnet/topology"
 )
 
 // Rig is a lab that is up.
-type Rig struct{ *ground.Ground }
+type Rig struct{ *testbed.Ground }
 
 // Build makes the program, or takes $SUBLET_BIN; call clean afterwards.
 func Build() (exe string, clean func(), err error) {
@@ -66,7 +66,7 @@ func start(ctx context.Context, exe, substrate string, bare bool) (*Rig, error) 
 	if err != nil {
 		return nil, err
 	}
-	g, err := ground.Start(ctx, exe, sub, bare)
+	g, err := testbed.Start(ctx, exe, sub, bare)
 	return &Rig{g}, err
 }
 

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"sublet/bench/rig"
+	"sublet/datapath/bridge"
 	"sublet/datapath/kernel"
-	"sublet/datapath/vswitch"
 	"sublet/datapath/vxrouter"
 	"sublet/measure/blast"
 	"sublet/plan"
@@ -50,7 +50,7 @@ func run(ctx context.Context, _ string) error {
 		return err
 	}
 	defer host.Close()
-	b := &builder{host: host, routers: vxrouter.New(host), switches: vswitch.New(host)}
+	b := &builder{host: host, routers: vxrouter.New(host), switches: bridge.New(host)}
 	defer b.clean(ctx)
 	fmt.Printf("%s; %d rounds of %s, frames of %d bytes, packets in a second of one processor's time\n\n", rig.Machine(), *rounds, *window, *size)
 	for _, group := range [][]func(context.Context) (way, error){{b.router("k", false), b.router("s", true)}, {b.bridge, b.vswitch}} {
@@ -97,7 +97,7 @@ func compare(ways []way) error {
 type builder struct {
 	host     *kernel.Host
 	routers  *vxrouter.Part
-	switches *vswitch.Part
+	switches *bridge.Part
 	made     []string
 	undo     []plan.Step
 }

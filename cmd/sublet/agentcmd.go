@@ -24,11 +24,11 @@ import (
 	"sublet/agent/capture"
 	"sublet/agent/session"
 	"sublet/datapath/bpf"
+	"sublet/datapath/bridge"
 	"sublet/datapath/kernel"
 	"sublet/datapath/overlay"
 	"sublet/datapath/reach"
 	"sublet/datapath/vnode"
-	"sublet/datapath/vswitch"
 	"sublet/datapath/vxlink"
 	"sublet/datapath/vxrouter"
 	"sublet/datapath/vxswitch"
@@ -103,7 +103,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	defer host.Close()
 	nodes := vnode.New(host)
 	defer nodes.Close()
-	switches := vswitch.New(host)
+	switches := bridge.New(host)
 	defer switches.Close()
 	routers := vxrouter.New(host)
 	defer routers.Close()
@@ -219,7 +219,7 @@ type agentDoor struct {
 	host     *kernel.Host
 	nodes    *vnode.Part
 	routers  *vxrouter.Part
-	switches *vswitch.Part
+	switches *bridge.Part
 	links    *vxlink.Part
 	tunnels  *overlay.Part
 	reached  *reach.Part

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sublet/internal/ground"
+	"sublet/lab/testbed"
 	"sublet/measure/blast"
 	"sublet/plan"
 	"sublet/vnet"
@@ -141,7 +141,7 @@ const groundSubstrate = `hosts: [{name: h1, capacity: 10Tbit}, {name: h2, capaci
 links: [{name: wire, ends: [h1, h2], capacity: 100Gbit, mtu: 1550}]
 `
 
-func makeGround(ctx context.Context) (*ground.Ground, error) {
+func makeGround(ctx context.Context) (*testbed.Ground, error) {
 	sub, err := file.ParseSubstrate("calibration", []byte(groundSubstrate))
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func makeGround(ctx context.Context) (*ground.Ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ground.Start(ctx, exe, sub, true)
+	return testbed.Start(ctx, exe, sub, true)
 }
 
 // grounds are the kinds of paths between nodes a and z.
@@ -161,7 +161,7 @@ var grounds = []struct{ path, request string }{
 	{"tunnel", "network: tunnel\nnodes: [{name: a, host: h1}, {name: z, host: h2}]\nlinks: [{ends: [a, z], min: 1Mbit}]\n"},
 }
 
-func (c *calibration) measure(ctx context.Context, g *ground.Ground, window time.Duration) error {
+func (c *calibration) measure(ctx context.Context, g *testbed.Ground, window time.Duration) error {
 	for _, kind := range grounds {
 		l, err := g.Up(ctx, kind.request)
 		if err != nil {

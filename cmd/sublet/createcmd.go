@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sublet/embed/topology"
 	"sublet/vnet"
 	"sublet/vnet/file"
+	"sublet/vnet/topology"
 )
 
 func (a *app) createCommand() *cobra.Command {

@@ -10,9 +10,9 @@ import (
 	"os"
 	"strings"
 
-	"sublet/embed/topology"
 	"sublet/vnet"
 	"sublet/vnet/file"
+	"sublet/vnet/topology"
 	"sublet/vnet/vxdl"
 )
 

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"sublet/datapath/bpf"
-	"sublet/embed/topology"
-	"sublet/internal/ground"
-	"sublet/internal/lab"
+	"sublet/lab"
+	"sublet/lab/testbed"
 	"sublet/vnet"
+	"sublet/vnet/topology"
 )
 
 func (a *app) lab() *cobra.Command {
@@ -163,7 +163,7 @@ func (a *app) mayLab() error {
 }
 
 // agentsUp says whether the server answers and knows all its agents.
-func (a *app) agentsUp(ctx context.Context) error { return ground.AgentsUp(ctx, a.client()) }
+func (a *app) agentsUp(ctx context.Context) error { return testbed.AgentsUp(ctx, a.client()) }
 
 func (a *app) labDown() *cobra.Command {
 	return &cobra.Command{

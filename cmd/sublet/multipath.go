@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sublet/embed/topology"
-	"sublet/multipath"
+	"sublet/fabric/spread"
 	"sublet/vnet"
+	"sublet/vnet/topology"
 )
 
 // multipathRun is what `bench multipath` was asked for.
@@ -88,7 +88,7 @@ func (b *multipathRun) check() error {
 		return err
 	}
 	for _, d := range b.flows {
-		if !slices.Contains(multipath.Distributions, multipath.Distribution(d)) {
+		if !slices.Contains(spread.Distributions, spread.Distribution(d)) {
 			return badInput{fmt.Errorf("--flows %q: choose same, random or power", d)}
 		}
 	}
@@ -133,9 +133,9 @@ func (a *app) modelMultipath(b multipathRun) error {
 
 // suitable are the patterns that were stated, or those of the default that the
 // topology has hosts for.
-func (b multipathRun) suitable(f *multipath.Fabric) (all []multipath.Pattern, err error) {
+func (b multipathRun) suitable(f *spread.Fabric) (all []spread.Pattern, err error) {
 	for _, text := range b.patterns {
-		p, wrong := multipath.ParsePattern(text, f.Groups)
+		p, wrong := spread.ParsePattern(text, f.Groups)
 		if wrong == nil {
 			all = append(all, p)
 		} else if b.stated || err == nil {
@@ -151,7 +151,7 @@ func (b multipathRun) suitable(f *multipath.Fabric) (all []multipath.Pattern, er
 const multipathTitle = "TOPOLOGY MODE PATTERN FLOWS METHOD FORWARDED GAIN RUNS SPREAD"
 
 // readFabric reads the topology.
-func (a *app) readFabric(b multipathRun) (vnet.Substrate, *multipath.Fabric, error) {
+func (a *app) readFabric(b multipathRun) (vnet.Substrate, *spread.Fabric, error) {
 	sub, err := a.readSubstrate(b.topology)
 	if err != nil {
 		return sub, nil, err
@@ -161,7 +161,7 @@ func (a *app) readFabric(b multipathRun) (vnet.Substrate, *multipath.Fabric, err
 			return sub, nil, badInput{err}
 		}
 	}
-	fabric, err := multipath.NewFabric(sub)
+	fabric, err := spread.NewFabric(sub)
 	if err != nil {
 		return sub, nil, badInput{fmt.Errorf("--topology %s: %w", b.topology, err)}
 	}
@@ -170,8 +170,8 @@ func (a *app) readFabric(b multipathRun) (vnet.Substrate, *multipath.Fabric, err
 
 // model gives a method's figures for one pattern: one for each distribution of
 // datagrams, or one for streams.
-func (b multipathRun) model(f *multipath.Fabric, p multipath.Pattern, method string) ([]multipathRow, error) {
-	m, err := multipath.ParseMethod(method)
+func (b multipathRun) model(f *spread.Fabric, p spread.Pattern, method string) ([]multipathRow, error) {
+	m, err := spread.ParseMethod(method)
 	if err != nil {
 		return nil, err
 	}
@@ -180,12 +180,12 @@ func (b multipathRun) model(f *multipath.Fabric, p multipath.Pattern, method str
 	}
 	var rows []multipathRow
 	for _, flows := range b.flows {
-		rows = append(rows, b.datagrams(f, p, m, multipath.Distribution(flows)))
+		rows = append(rows, b.datagrams(f, p, m, spread.Distribution(flows)))
 	}
 	return rows, nil
 }
 
-func (b multipathRun) datagrams(f *multipath.Fabric, p multipath.Pattern, m multipath.Method, d multipath.Distribution) multipathRow {
+func (b multipathRun) datagrams(f *spread.Fabric, p spread.Pattern, m spread.Method, d spread.Distribution) multipathRow {
 	row := multipathRow{Topology: b.topology, Mode: "model", Pattern: p.Name, Flows: string(d), Method: m.Name, Runs: b.runs}
 	mean, spread := b.repeat(func(rng *rand.Rand) float64 {
 		return f.Datagrams(p.Targets(f.Hosts(), rng), b.count(20), d, m, rng)
@@ -194,8 +194,8 @@ func (b multipathRun) datagrams(f *multipath.Fabric, p multipath.Pattern, m mult
 	return row
 }
 
-func (b multipathRun) streams(f *multipath.Fabric, p multipath.Pattern, m multipath.Method) multipathRow {
-	single, _ := multipath.ParseMethod("single")
+func (b multipathRun) streams(f *spread.Fabric, p spread.Pattern, m spread.Method) multipathRow {
+	single, _ := spread.ParseMethod("single")
 	row := multipathRow{Topology: b.topology, Mode: "model", Pattern: p.Name, Flows: fmt.Sprint(b.count(8)), Method: m.Name, Runs: b.runs}
 	mean, spread := b.repeat(func(rng *rand.Rand) float64 {
 		targets := p.Targets(f.Hosts(), rng)

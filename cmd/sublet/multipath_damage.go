@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"sublet/multipath/emulate"
+	"sublet/lab/emulate"
 	"sublet/vxswitch/figure"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sublet/internal/lab"
-	"sublet/multipath"
-	"sublet/multipath/emulate"
+	"sublet/fabric/spread"
+	"sublet/lab"
+	"sublet/lab/emulate"
 	"sublet/vnet"
 )
 
@@ -133,22 +133,22 @@ func (a *app) emulateMultipath(ctx context.Context, b multipathRun) error {
 
 // question is one row to be.
 type question struct {
-	pattern multipath.Pattern
-	flows   multipath.Distribution
-	method  multipath.Method
+	pattern spread.Pattern
+	flows   spread.Distribution
+	method  spread.Method
 }
 
 func (q question) streams() bool { return q.method.Streams() }
 
 // asked lists the rows.
-func (b multipathRun) asked(model *multipath.Fabric) (all []question, err error) {
+func (b multipathRun) asked(model *spread.Fabric) (all []question, err error) {
 	patterns, err := b.suitable(model)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range patterns {
 		for _, text := range b.methods {
-			m, err := multipath.ParseMethod(text)
+			m, err := spread.ParseMethod(text)
 			if err != nil {
 				return nil, err
 			}
@@ -160,7 +160,7 @@ func (b multipathRun) asked(model *multipath.Fabric) (all []question, err error)
 				continue
 			}
 			for _, d := range b.flows {
-				all = append(all, question{p, multipath.Distribution(d), m})
+				all = append(all, question{p, spread.Distribution(d), m})
 			}
 		}
 	}
@@ -215,7 +215,7 @@ func (b multipathRun) emulateRow(ctx context.Context, f *emulate.Fabric, q quest
 func (b multipathRun) emulateStreams(ctx context.Context, f *emulate.Fabric, q question, single map[string][]float64) (multipathRow, error) {
 	row := multipathRow{Topology: b.topology, Mode: "emulation", Pattern: q.pattern.Name, Flows: fmt.Sprint(b.count(8)), Method: q.method.Name, Runs: b.runs, emulated: &emulated{Idle: 1}}
 	if single[q.pattern.Name] == nil {
-		one, _ := multipath.ParseMethod("single")
+		one, _ := spread.ParseMethod("single")
 		base, err := b.receive(ctx, f, question{pattern: q.pattern, method: one}, row.emulated)
 		if err != nil {
 			return row, err

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sublet/vxswitch/live"
+	"sublet/datapath/vxswitch/live"
 )
 
 // vxswitch is the command of hosting switches on real ports.

@@ -13,7 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"sublet/datapath/kernel"
-	"sublet/internal/guest"
+	"sublet/lab/guest"
 )
 
 // A Debian kernel takes off what senders put on, by its own tunnels: stacks of

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sublet/datapath/kernel"
-	"sublet/internal/guest"
+	"sublet/lab/guest"
 	"sublet/plan"
 )
 

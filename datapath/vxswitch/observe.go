@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"slices"
 
+	"sublet/datapath/vxswitch/live"
 	"sublet/plan"
-	"sublet/vxswitch/live"
 )
 
 // Observe reads what the process is. When it does not answer, or is not what

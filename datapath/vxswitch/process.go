@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"sublet/datapath/kernel"
-	"sublet/vxswitch/live"
+	"sublet/datapath/vxswitch/live"
 )
 
 const (

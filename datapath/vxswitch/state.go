@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"sublet/datapath/kernel"
+	"sublet/datapath/vxswitch/live"
 	"sublet/plan"
 	"sublet/vnet"
-	"sublet/vxswitch/live"
 )
 
 // state is what the process is to be, in words of the plan.

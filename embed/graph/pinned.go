@@ -6,19 +6,19 @@ import (
 	"slices"
 	"time"
 
-	"sublet/embed/relay"
+	"sublet/fabric"
 	"sublet/vnet"
 )
 
 // Where switches are relays, a walk goes as its senders say: each stretch of
 // it between two hosts has a list of relays, of vnet.MaxRelays at most, which
 // holds if every leg, from one relay to the next, is the only shortest path
-// that the fabric has (embed/relay). Walks that take more are not to be had.
+// that the fabric has (fabric). Walks that take more are not to be had.
 // A list must hold on the whole fabric, what is down included.
 
 // pins is the fabric by which lists must hold.
 type pins struct {
-	fabric *relay.Fabric
+	fabric *fabric.Fabric
 	number []int // by node: of the switch in the fabric; -1: a host, or unknown there
 	link   []int // by link: its index in the fabric; -1
 }
@@ -31,7 +31,7 @@ func (g *Graph) pins() *pins {
 	if g.pinning != nil {
 		return g.pinning
 	}
-	p := &pins{fabric: relay.FabricOf(g.whole), number: make([]int, len(g.names)), link: make([]int, len(g.links))}
+	p := &pins{fabric: fabric.FabricOf(g.whole), number: make([]int, len(g.names)), link: make([]int, len(g.links))}
 	switches, links := make(map[string]int), make(map[string]int)
 	for i, name := range g.whole.Switches {
 		switches[name] = i + 1
@@ -74,7 +74,7 @@ func (g *Graph) pinned(stretch []Arc) bool {
 		return true
 	}
 	p := g.pins()
-	path := relay.Path{Nodes: []int{p.number[g.head[stretch[0]]]}}
+	path := fabric.Path{Nodes: []int{p.number[g.head[stretch[0]]]}}
 	for _, a := range stretch[1 : len(stretch)-1] {
 		path.Nodes, path.Links = append(path.Nodes, p.number[g.head[a]]), append(path.Links, p.link[a.Link()])
 	}

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"sublet/embed/relay"
+	"sublet/fabric"
 	"sublet/vnet"
 )
 
@@ -48,12 +48,12 @@ func drawFabric(t *rapid.T) vnet.Substrate {
 }
 
 // relaysOf is the most relays that a stretch of a walk takes.
-func relaysOf(g *Graph, f *relay.Fabric, from int, walk []Arc) int {
+func relaysOf(g *Graph, f *fabric.Fabric, from int, walk []Arc) int {
 	most := 0
-	var path relay.Path
+	var path fabric.Path
 	for _, a := range walk {
 		if at := g.head[a]; at < g.named {
-			most, path = max(most, len(f.Pin(path))), relay.Path{}
+			most, path = max(most, len(f.Pin(path))), fabric.Path{}
 		} else {
 			if len(path.Nodes) > 0 {
 				path.Links = append(path.Links, a.Link())
@@ -75,7 +75,7 @@ func TestLeastPinned(t *testing.T) {
 		}
 		closed := rapid.SliceOfN(rapid.IntRange(0, len(sub.Links)-1), 0, 3).Draw(t, "closed")
 		open := func(a Arc) bool { return !slices.Contains(closed, a.Link()) }
-		f, relays := relay.FabricOf(sub), rapid.IntRange(0, 4).Draw(t, "relays")
+		f, relays := fabric.FabricOf(sub), rapid.IntRange(0, 4).Draw(t, "relays")
 		want := math.Inf(1)
 		for _, walk := range g.Walks(0, 1, 1<<16, Query{Allow: open}) {
 			if g.simple(0, walk) && relaysOf(g, f, 0, walk) <= relays {

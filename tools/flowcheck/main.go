@@ -13,8 +13,8 @@ import (
 
 	"sublet/embed/flow"
 	"sublet/embed/graph"
-	"sublet/embed/topology"
 	"sublet/vnet"
+	"sublet/vnet/topology"
 )
 
 var (

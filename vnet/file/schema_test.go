@@ -193,7 +193,7 @@ func examples(t *testing.T) []string {
 			t.Fatal(err)
 		}
 		for _, path := range more {
-			if !strings.Contains(path, "/vxswitch/") && !strings.Contains(path, "/hosting/") { // see vxswitch/scenario, vxswitch/live
+			if !strings.Contains(path, "/vxswitch/") && !strings.Contains(path, "/hosting/") { // see vxswitch/scenario, datapath/vxswitch/live
 				paths = append(paths, path)
 			}
 		}

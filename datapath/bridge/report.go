@@ -1,0 +1,84 @@
+package bridge
+
+import (
+	"fmt"
+
+	"sublet/datapath/bpf"
+	"sublet/plan"
+)
+
+// causes names the reasons for drops: the program's enum cause.
+var causes = []string{"blocked", "malformed", "moved", "same-port", "isolated", "broadcast-limit", "unknown-limit"}
+
+// Paths tells of every port of every switch.
+func (p *Part) Paths() ([]plan.Path, error) {
+	p.busy.RLock()
+	defer p.busy.RUnlock()
+	keys, err := p.keys()
+	if err != nil {
+		return nil, err
+	}
+	var list []plan.Path
+	for _, key := range keys {
+		if left, err := bpf.Left(p.host, pinsOf(key)); err != nil {
+			return nil, err
+		} else if !left {
+			continue
+		}
+		t, err := p.tables(key)
+		if err != nil {
+			return nil, fmt.Errorf("read switch %s: %w", key, err)
+		}
+		ports, err := t.paths(key)
+		if err != nil {
+			return nil, fmt.Errorf("read switch %s: %w", key, err)
+		}
+		list = append(list, ports...)
+	}
+	return list, nil
+}
+
+func (t *tables) paths(key string) ([]plan.Path, error) {
+	setting, err := t.setting()
+	if err != nil {
+		return nil, err
+	}
+	var list []plan.Path
+	for n := range setting.Ports {
+		var row vswitchPort
+		var perCPU []vswitchCount
+		if err := t.Ports.Lookup(n, &row); err != nil {
+			return nil, err
+		}
+		if row.Index == 0 {
+			continue
+		}
+		if err := t.Counters.Lookup(n, &perCPU); err != nil {
+			return nil, err
+		}
+		path := plan.Path{Kind: plan.KindSwitchPort, Of: key + "/" + device(int(n)), Short: true}
+		for _, c := range perCPU {
+			c.add(&path)
+		}
+		list = append(list, path)
+	}
+	return list, nil
+}
+
+// add sums one processor's share up.
+func (c vswitchCount) add(path *plan.Path) {
+	path.Packets += c.Packets
+	path.Bytes += c.Bytes
+	path.Entered += c.Entered
+	path.Floods += c.Floods
+	path.Answers += c.Answers
+	path.Full += c.Unlearned
+	for i, n := range c.Drops {
+		if n > 0 {
+			if path.Dropped == nil {
+				path.Dropped = make(map[string]uint64)
+			}
+			path.Dropped[causes[i]] += n
+		}
+	}
+}

@@ -1,0 +1,82 @@
+// Package doors holds the plan of the house: which room may import which.
+// Its test fails the build when an import goes through a wall.
+package archtest
+
+// Table lists, for each room, the rooms of ours it may import; a name ending
+// in "/..." stands for a room and its sub-rooms, "..." for all.
+var Table = map[string][]string{
+	"vnet":                   nil,
+	"vnet/file":              {"vnet"},
+	"vnet/vxdl":              {"vnet"},
+	"vnet/graph":             {"vnet"},
+	"embed":                  {"vnet", "embed/...", "fabric", "internal/splitmix"},
+	"embed/graph":            {"vnet", "fabric"},                  // walks that relays can pin
+	"embed/replay":           {"vnet", "embed", "embed/calendar"}, // a book of its own, without leases
+	"fabric":                 {"vnet"},
+	"fabric/spread":          {"vnet", "fabric"},
+	"lab/emulate":            {"vnet", "plan", "agent/iplbd", "fabric/spread", "fabric", "datapath/kernel", "datapath/iplb", "lab/testbed", "lab"},
+	"embed/rate":             {"vnet"},
+	"embed/flow":             {"vnet", "embed/graph"},
+	"vnet/topology":          {"vnet", "internal/splitmix"},
+	"embed/calendar":         {"vnet"},
+	"plan":                   {"vnet", "fabric"}, // paths of leased links through a fabric of relays become relay lists
+	"lease":                  {"vnet", "embed/...", "plan", "lease/policy"},
+	"lease/policy":           {"vnet"}, // quotas know amounts over time, not where they are placed
+	"lease/store":            {"vnet", "plan", "lease"},
+	"lease/api":              {"vnet", "vnet/vxdl", "plan", "lease", "lease/policy", "internal/socket"},
+	"agent":                  {"vnet", "plan"},
+	"agent/session":          {"internal/proc"},
+	"agent/iplbd":            {"plan", "vnet", "fabric", "fabric/spread", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
+	"agent/capture":          nil,
+	"datapath/kernel":        {"internal/socket"},
+	"datapath/bpf":           {"datapath/kernel"},
+	"datapath/vnode":         {"vnet", "plan", "datapath/kernel", "internal/proc"},
+	"datapath/vxlink":        {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
+	"datapath/bridge":        {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
+	"datapath/vxswitch":      {"vnet", "plan", "datapath/kernel", "datapath/vxswitch/live", "internal/proc"}, // it runs the one process of datapath/vxswitch/live, and sees when it stands still
+	"datapath/vxrouter":      {"vnet", "plan", "datapath/kernel", "datapath/bpf", "internal/proc"},           // whether daemons stand still
+	"datapath/reach":         {"vnet", "plan", "datapath/kernel"},
+	"datapath/iplb":          {"vnet", "datapath/kernel", "datapath/bpf"},
+	"datapath/overlay":       {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
+	"measure":                {"vnet"},
+	"vxswitch":               {"vnet"},
+	"vxswitch/sched":         {"vnet", "vxswitch", "internal/splitmix"},
+	"vxswitch/lookup":        {"vnet", "vxswitch"},
+	"datapath/vxswitch/live": {"vnet", "vnet/file", "vxswitch", "vxswitch/lookup", "vxswitch/sched", "datapath/kernel"},
+	"measure/blast":          {"datapath/kernel"},
+	"vxswitch/split":         {"vnet"},
+	"vxswitch/sim":           {"vnet", "vxswitch", "vxswitch/split"},
+	"vxswitch/scenario":      {"vnet", "vnet/file", "vxswitch/sched", "vxswitch/sim"},
+	"vxswitch/figure":        {"vnet", "vxswitch/scenario", "vxswitch/sim"},
+	"measure/probe":          {"vnet", "measure"},
+	"lab":                    {"vnet", "plan", "embed/graph", "fabric", "datapath/kernel", "datapath/iplb", "internal/proc"}, // its switches forward as embed/graph counts on, or as fabric does, and are relays
+	"internal/splitmix":      nil,
+	"internal/proc":          nil,
+	"internal/socket":        nil,
+	"lab/testbed":            {"vnet", "vnet/file", "plan", "lease/api", "measure/blast", "lab"},
+	"internal/stall":         nil, // for tests
+	"lab/guest":              nil, // likewise
+	"internal/archtest":      nil,
+	"cmd/sublet":             {"..."},
+}
+
+// Pure rooms do no I/O, read no clock and start no goroutine; time and
+// randomness are arguments. Banned are the packages that would let them.
+var Pure = []string{
+	"vnet", "vnet/file", "vnet/vxdl", "vnet/graph",
+	"embed", "embed/calendar", "embed/flow", "embed/graph", "embed/rate",
+	"fabric", "embed/replay", "vnet/topology",
+	"plan", "lease", "lease/policy", "fabric/spread", "internal/splitmix",
+	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/sim",
+	"vxswitch/scenario", "vxswitch/figure",
+}
+
+// Banned packages in pure rooms.
+var Banned = []string{"os", "net", "net/http", "os/exec", "syscall", "math/rand", "math/rand/v2", "golang.org/x/sys/unix", "github.com/vishvananda/netlink"}
+
+// Seeded rooms may make generators of math/rand/v2 from a seed they are given,
+// by these names and no others: what they draw is a function of that seed.
+var Seeded = []string{"fabric/spread", "vxswitch/sim"}
+
+// SeededNames of math/rand/v2.
+var SeededNames = []string{"Rand", "New", "PCG", "NewPCG"}

@@ -1,8 +1,0 @@
-// Package multipath is how a sender spreads flows over the paths to a
-// destination, and a flow-level model of what comes of it in a fabric (seed
-// 003:820-1013).
-//
-// The rules (Shares, Rearrange) are the ones the data plane uses; the model
-// runs them where a fabric is too large to be built of namespaces. Rates are
-// parts of a host's link. The same seed gives the same numbers everywhere.
-package multipath
