@@ -44,7 +44,7 @@ race:
 
 # Alone on the machine, please: one after another, and nothing beside them.
 bench: bin/sublet
-	for b in accuracy rc1 rc2 scale; do SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) run ./bench/$$b || exit 1; done
+	for b in accuracy routershaping isolation deployment; do SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) run ./bench/experiments/$$b || exit 1; done
 
 # Below STOCK: 4 GB, made the first time (mmdebstrap, openssh-client).
 STOCK ?= /var/tmp/sublet-stock
