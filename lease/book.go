@@ -10,6 +10,7 @@ import (
 
 	"sublet/embed/calendar"
 	"sublet/lease/policy"
+	"sublet/lease/rollout"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -48,7 +49,7 @@ type Book struct {
 	vnis     vnis
 	serial   uint64
 	now      time.Time // of the last Tick
-	rollout  *Rollout
+	rollout  *rollout.Rollout
 	changed  changes
 
 	allocation allocation
@@ -85,7 +86,7 @@ func New(sub vnet.Substrate) *Book {
 		entries:   make(map[vnet.LeaseID]*entry),
 		byTenant:  make(map[vnet.TenantID]map[*entry]bool),
 		past:      make(map[vnet.TenantID][]*entry),
-		rollout:   NewRollout(DefaultLiveness),
+		rollout:   rollout.New(rollout.DefaultLiveness),
 		stale:     true,
 		dirty:     make(map[vnet.HostID]bool),
 		everyHost: true,
@@ -101,8 +102,8 @@ func Restore(now time.Time, state State) (*Book, error) {
 	b := New(state.Substrate)
 	b.changed.substrate = false
 	b.serial = state.Counters.Serial
-	b.rollout.Restore(now, state.Counters, state.Plans)
-	b.rollout.down = downHosts(b.sub)
+	b.rollout.Restore(now, state.Counters.lineage(), state.Plans)
+	b.rollout.SetDown(downHosts(b.sub))
 	leases := slices.SortedFunc(slices.Values(state.Leases), bySerial)
 	for _, l := range leases {
 		if err := b.restore(l); err != nil {

@@ -143,7 +143,7 @@ func TestBadInputIsNamed(t *testing.T) {
 // TestAdmitIsDeterministic wants the same leases from the same history.
 func TestAdmitIsDeterministic(t *testing.T) {
 	talk := func() string {
-		c := conversation{now: noon}
+		c := talk{now: noon}
 		var all string
 		for _, line := range []string{
 			"host h1", "host h2", "host h3", "link h1 h2 1000", "link h2 h3 1000", "link h1 h3 1000", "open",

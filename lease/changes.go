@@ -30,8 +30,8 @@ func (b *Book) touch(e *entry) {
 // Changes returns what became different since they were last Saved; asking
 // again without saving returns it again, and more.
 func (b *Book) Changes() Changes {
-	r := b.rollout
-	c := Changes{Counters: Counters{Serial: b.serial, Revision: r.revision, Store: r.store, Terms: r.terms}, Named: b.changed.named, Records: b.records()}
+	l := b.rollout.Lineage()
+	c := Changes{Counters: Counters{Serial: b.serial, Revision: l.Revision, Store: l.Store, Terms: l.Terms}, Named: b.changed.named, Records: b.records()}
 	if b.changed.substrate {
 		sub := b.sub
 		c.Substrate = &sub
@@ -43,13 +43,7 @@ func (b *Book) Changes() Changes {
 			c.NoLeases = append(c.NoLeases, id)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.rollout.changed)) {
-		if h, ok := b.rollout.hosts[name]; ok {
-			c.Plans = append(c.Plans, h.plan)
-		} else {
-			c.NoPlans = append(c.NoPlans, name)
-		}
-	}
+	c.Plans, c.NoPlans = b.rollout.Changed()
 	return c
 }
 
@@ -59,7 +53,7 @@ func (b *Book) Saved() {
 		e.recorded = r
 	}
 	b.changed = noChanges()
-	b.rollout.changed = make(map[vnet.HostID]bool)
+	b.rollout.Saved()
 }
 
 // byID orders leases by name.

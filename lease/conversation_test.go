@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/internal/conversation"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -17,14 +18,14 @@ var noon = time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // TestConversations plays testdata/*.txt with a book.
 func TestConversations(t *testing.T) {
-	play(t, "testdata/*.txt", func() func([]string) string {
-		c := conversation{now: noon}
+	conversation.Play(t, "testdata/*.txt", func() func([]string) string {
+		c := talk{now: noon}
 		return c.say
 	})
 }
 
-// conversation is a book with a clock and obedient or disobedient hosts.
-type conversation struct {
+// talk is a book with a clock and obedient or disobedient hosts.
+type talk struct {
 	now    time.Time
 	sub    vnet.Substrate
 	book   *Book
@@ -34,7 +35,7 @@ type conversation struct {
 	text   memoryStore
 }
 
-func (c *conversation) say(words []string) string {
+func (c *talk) say(words []string) string {
 	switch words[0] {
 	case "host", "switch", "link", "relays", "diamonds", "remove":
 		describe(&c.sub, words)
@@ -70,7 +71,7 @@ func (c *conversation) say(words []string) string {
 		}
 		return answer(c.book.SetLinkDown(c.now, words[2], words[0] == "fail"))
 	case "dark": // HOST INTERFACE...: what its agent sees without a carrier
-		r := parseReport(c.book.rollout, words[1:2])
+		r := c.parseReport(words[1:2])
 		r.Dark = words[2:]
 		return answer(c.book.Report(c.now, r))
 	case "paths":
@@ -96,7 +97,7 @@ func (c *conversation) say(words []string) string {
 	return "not understood\n"
 }
 
-func (c *conversation) admit(r vnet.Request) string {
+func (c *talk) admit(r vnet.Request) string {
 	l, err := c.book.Admit(c.now, r, 1000)
 	if rejection, ok := err.(*vnet.Rejection); ok {
 		return c.rejection(rejection)
@@ -107,7 +108,7 @@ func (c *conversation) admit(r vnet.Request) string {
 	return c.lease(l)
 }
 
-func (c *conversation) rejection(r *vnet.Rejection) string {
+func (c *talk) rejection(r *vnet.Rejection) string {
 	var b strings.Builder
 	for _, reason := range r.Reasons {
 		fmt.Fprintf(&b, "refused: %s\n", reason)
@@ -131,7 +132,7 @@ func (c *conversation) rejection(r *vnet.Rejection) string {
 
 // report is "report HOST [REVISION] [KIND KEY=PROBLEM]", "report all" or
 // "report all but HOST...": a host has gone through its plan.
-func (c *conversation) report(words []string) string {
+func (c *talk) report(words []string) string {
 	plans := c.book.Plans()
 	if words[0] == "all" {
 		for _, name := range slices.Sorted(maps.Keys(plans)) {
@@ -141,10 +142,17 @@ func (c *conversation) report(words []string) string {
 		}
 		return ""
 	}
-	return answer(c.book.Report(c.now, parseReport(c.book.rollout, words)))
+	return answer(c.book.Report(c.now, c.parseReport(words)))
 }
 
-func (c *conversation) leases() string {
+func (c *talk) parseReport(words []string) plan.Report {
+	p, _ := c.book.Plan(vnet.HostID(words[0]))
+	report, err := conversation.Report(p.Revision, words)
+	must(err)
+	return report
+}
+
+func (c *talk) leases() string {
 	var b strings.Builder
 	for _, l := range c.book.Leases() {
 		b.WriteString(c.lease(l))
@@ -153,7 +161,7 @@ func (c *conversation) leases() string {
 }
 
 // lease prints one line for the lease, one a link, in Mbit/s.
-func (c *conversation) lease(l vnet.Lease) string {
+func (c *talk) lease(l vnet.Lease) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s #%d %s", l.ID(), l.Serial, l.State)
 	if l.Stage >= 0 {
@@ -171,7 +179,7 @@ func (c *conversation) lease(l vnet.Lease) string {
 }
 
 // paths prints where everything is.
-func (c *conversation) paths() string {
+func (c *talk) paths() string {
 	var b strings.Builder
 	for _, l := range c.book.Leases() {
 		if l.State == vnet.Ended {
@@ -193,7 +201,7 @@ func (c *conversation) paths() string {
 }
 
 // cost prints a lease's account: resource-seconds and Mbit.
-func (c *conversation) cost(id vnet.LeaseID) string {
+func (c *talk) cost(id vnet.LeaseID) string {
 	l, _ := c.book.Lease(id)
 	a := l.Metered(c.now).Account
 	text := fmt.Sprintf("hourly %g %g", a.Hourly.Resource, a.Hourly.Bandwidth)
@@ -205,7 +213,7 @@ func (c *conversation) cost(id vnet.LeaseID) string {
 
 // plans prints the plans that changed since they were last printed, one line
 // for every link's end that shapes.
-func (c *conversation) plans() string {
+func (c *talk) plans() string {
 	var b strings.Builder
 	plans := c.book.Plans()
 	for _, name := range slices.Sorted(maps.Keys(plans)) {
@@ -243,7 +251,7 @@ func summary(p plan.Host) string {
 }
 
 // restart saves the book, through text, and goes on from what was saved.
-func (c *conversation) restart() string {
+func (c *talk) restart() string {
 	must(c.text.save(c.book.Changes()))
 	state, err := c.text.load()
 	must(err)
@@ -255,7 +263,7 @@ func (c *conversation) restart() string {
 }
 
 // ledger saves, and prints what was ever saved of the ledger.
-func (c *conversation) ledger() string {
+func (c *talk) ledger() string {
 	must(c.text.save(c.book.Changes()))
 	c.book.Saved()
 	var b strings.Builder
@@ -269,9 +277,22 @@ func (c *conversation) ledger() string {
 }
 
 // ago prints a time as a distance from noon.
-func (c *conversation) ago(t time.Time) string {
+func (c *talk) ago(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
 	return vnet.FormatDuration(t.Sub(noon))
+}
+
+func answer(err error) string {
+	if err == nil {
+		return ""
+	}
+	return "error: " + err.Error() + "\n"
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

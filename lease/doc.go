@@ -7,7 +7,7 @@
 // calls Admit, Release, Report and Tick (at Next at the latest), then saves
 // Changes in its Store, then hands out Plans.
 //
-//	Request --Admit--> Lease --plan.Compile--> target --Rollout--> Plans --> agents
+//	Request --Admit--> Lease --plan.Compile--> target --rollout--> Plans --> agents
 //	                     ^                                                      |
 //	                     +--------------------- Report <------------------------+
 package lease

@@ -53,7 +53,7 @@ func (b *Book) worksNow(now time.Time) error {
 		return err
 	}
 	b.working, b.changed.substrate = b.sub.Working(), true
-	b.rollout.down = downHosts(b.sub)
+	b.rollout.SetDown(downHosts(b.sub))
 	var homeless []*entry
 	for _, e := range b.live {
 		if e.Lost != nil || !b.stands(e.Lease) || e.moving() && !b.stands(e.before()) {

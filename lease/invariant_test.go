@@ -290,10 +290,18 @@ func (w *world) targetsAreCompiled(t *rapid.T) {
 	want, err := plan.Compile(w.book.Substrate(), leases)
 	w.check(t, err)
 	for host, p := range want {
-		if got := w.book.rollout.hosts[host].target; !same(got, p) {
+		if got := w.book.rollout.Target(host); !reflect.DeepEqual(itemsByKey(got), itemsByKey(p)) {
 			t.Fatalf("%s shall have\n%s, want\n%s", host, got, p)
 		}
 	}
+}
+
+func itemsByKey(p plan.Host) map[string]plan.Item {
+	items := make(map[string]plan.Item)
+	for _, item := range p.Items() {
+		items[string(item.Kind())+" "+item.Key()] = item
+	}
+	return items
 }
 
 // used counts the tunnel identifiers that are in use.

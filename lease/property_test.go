@@ -205,7 +205,7 @@ func (w *world) report(t *rapid.T, host vnet.HostID) {
 
 // restart goes on from the store; nothing is published because of it.
 func (w *world) restart(t *rapid.T) {
-	before := w.book.rollout.revision
+	before := w.book.rollout.Lineage().Revision
 	waiting := len(w.book.rollout.Blockers(w.now)) > 0
 	state, err := w.text.load()
 	w.check(t, err)
@@ -213,7 +213,7 @@ func (w *world) restart(t *rapid.T) {
 	w.book, err = Restore(w.now, state)
 	w.check(t, err)
 	w.check(t, w.book.Tick(w.now))
-	if !waiting && w.book.rollout.revision != before {
+	if !waiting && w.book.rollout.Lineage().Revision != before {
 		t.Fatalf("a restart published plans")
 	}
 	for i, l := range w.book.Leases() {

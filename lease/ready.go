@@ -89,8 +89,8 @@ func (b *Book) isDark(host vnet.HostID) bool {
 func (b *Book) Seen(now time.Time, host vnet.HostID) { b.rollout.Seen(now, host) }
 
 // SetLiveness says how long a host may be silent before it is presumed dead
-// and holds nobody up any more; DefaultLiveness at first.
-func (b *Book) SetLiveness(d time.Duration) { b.rollout.liveness = d }
+// and blocks nobody any more; rollout.DefaultLiveness at first.
+func (b *Book) SetLiveness(d time.Duration) { b.rollout.SetLiveness(d) }
 
 // judge sets the state of an active lease by what its hosts say.
 //

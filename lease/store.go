@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"sublet/lease/rollout"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -31,6 +32,10 @@ type Counters struct {
 	Revision uint64      `json:"revision"`        // of plan.Host
 	Store    string      `json:"store,omitempty"` // identity of the store, random; see Book.Begin
 	Terms    []plan.Term `json:"terms,omitempty"` // in which plans were published, oldest first
+}
+
+func (c Counters) lineage() rollout.Lineage {
+	return rollout.Lineage{Revision: c.Revision, Store: c.Store, Terms: c.Terms}
 }
 
 // Changes is what became different in a Book since it was last asked.

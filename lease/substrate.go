@@ -44,7 +44,7 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 	}
 	b.sub, b.working, b.calendar, b.dark = sub, sub.Working(), cal, nil
 	b.solver.all = prepared{sub: sub, engine: engine, index: &index}
-	b.rollout.down = downHosts(sub)
+	b.rollout.SetDown(downHosts(sub))
 	b.stale, b.everyHost, b.changed.substrate = true, true, true
 	return b.Tick(now)
 }

@@ -28,7 +28,7 @@ func (b *Book) refresh(now time.Time) error {
 		for i, h := range b.sub.Hosts {
 			names[i] = h.Name
 		}
-		b.rollout.Keep(now, names)
+		b.rollout.Retain(now, names)
 	}
 	b.stale, b.everyHost, b.dirty = false, false, make(map[vnet.HostID]bool)
 	return nil
@@ -46,7 +46,7 @@ func (b *Book) aim(now time.Time, active []*entry) {
 	}
 	for _, h := range b.sub.Hosts {
 		if b.everyHost || b.dirty[h.Name] {
-			b.rollout.Aim(now, target(h.Name, on[h.Name]))
+			b.rollout.SetTarget(now, target(h.Name, on[h.Name]))
 		}
 	}
 }

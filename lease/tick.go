@@ -156,3 +156,11 @@ func (e *entry) next() time.Time {
 	}
 	return e.Window.End
 }
+
+// earlier is the earlier of two times of which zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

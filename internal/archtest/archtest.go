@@ -20,10 +20,11 @@ var Table = map[string][]string{
 	"vnet/topology":          {"vnet", "internal/splitmix"},
 	"embed/calendar":         {"vnet"},
 	"plan":                   {"vnet", "fabric"}, // paths of leased links through a fabric of relays become relay lists
-	"lease":                  {"vnet", "embed/...", "plan", "lease/policy"},
-	"lease/policy":           {"vnet"}, // quotas know amounts over time, not where they are placed
+	"lease":                  {"vnet", "embed/...", "plan", "lease/policy", "lease/rollout"},
+	"lease/rollout":          {"vnet", "plan"}, // which host has which plan; knows no bookings
+	"lease/policy":           {"vnet"},         // quotas know amounts over time, not where they are placed
 	"lease/store":            {"vnet", "plan", "lease"},
-	"lease/api":              {"vnet", "vnet/vxdl", "plan", "lease", "lease/policy", "internal/socket"},
+	"lease/api":              {"vnet", "vnet/vxdl", "plan", "lease", "lease/policy", "lease/rollout", "internal/socket"},
 	"agent":                  {"vnet", "plan"},
 	"agent/session":          {"internal/proc"},
 	"agent/iplbd":            {"plan", "vnet", "fabric", "fabric/spread", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
@@ -54,8 +55,9 @@ var Table = map[string][]string{
 	"internal/proc":          nil,
 	"internal/socket":        nil,
 	"lab/testbed":            {"vnet", "vnet/file", "plan", "lease/api", "measure/blast", "lab"},
-	"internal/stall":         nil, // for tests
-	"lab/guest":              nil, // likewise
+	"internal/stall":         nil,              // for tests
+	"internal/conversation":  {"vnet", "plan"}, // for tests: reports of agents as conversations write them
+	"lab/guest":              nil,              // likewise
 	"internal/archtest":      nil,
 	"cmd/sublet":             {"..."},
 }
@@ -66,7 +68,7 @@ var Pure = []string{
 	"vnet", "vnet/file", "vnet/vxdl", "vnet/graph",
 	"embed", "embed/calendar", "embed/flow", "embed/graph", "embed/rate",
 	"fabric", "embed/replay", "vnet/topology",
-	"plan", "lease", "lease/policy", "fabric/spread", "internal/splitmix",
+	"plan", "lease", "lease/policy", "lease/rollout", "fabric/spread", "internal/splitmix",
 	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/sim",
 	"vxswitch/scenario", "vxswitch/figure",
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/lease/rollout"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -167,7 +168,7 @@ func TestAnOlderCopyRemovesNothing(t *testing.T) {
 	running(t, b, "bob/newer")
 
 	b = restored(t, noon, copied, "t2")
-	away := noon.Add(2 * DefaultLiveness)
+	away := noon.Add(2 * rollout.DefaultLiveness)
 	for i := range 20 {
 		l, err := b.Admit(away, parseRequest(away, []string{fmt.Sprintf("dave/n%d", i), "a@h1"}), 1000)
 		if err == nil {
@@ -206,7 +207,7 @@ func TestServersComeAndGo(t *testing.T) {
 	h1, h2 := &obedient{name: "h1"}, &obedient{name: "h2"}
 	admit(t, b, "alice/still", "a@h1")
 	turns(t, b, noon, h1, h2)
-	for i := range 3 * mostTerms {
+	for i := range 3 * rollout.MaxTerms {
 		b = restored(t, noon, stored(b), fmt.Sprint("t", i+1))
 		turns(t, b, noon, h1, h2)
 		admit(t, b, fmt.Sprintf("bob/n%d", i), "b@h2")
@@ -216,7 +217,7 @@ func TestServersComeAndGo(t *testing.T) {
 		turns(t, b, noon, h1, h2)
 		running(t, b, "alice/still")
 	}
-	if n := len(b.rollout.terms); n != mostTerms {
+	if n := len(b.rollout.Lineage().Terms); n != rollout.MaxTerms {
 		t.Errorf("%d terms are kept", n)
 	}
 }

@@ -1,4 +1,6 @@
-package lease
+// Package conversation plays text files with a state machine, for tests: a
+// line that begins with "> " is a command, and what follows is its answer.
+package conversation
 
 import (
 	"flag"
@@ -8,11 +10,12 @@ import (
 	"testing"
 )
 
-var rewriteFlag = flag.Bool("rewrite", false, "write what conversations answer into testdata")
+var rewrite = flag.Bool("rewrite", false, "write what conversations answer into testdata")
 
-// play plays files: a line that begins with "> " is said, and what follows
-// is what must be answered. Empty lines and comments are kept.
-func play(t *testing.T, glob string, partner func() func([]string) string) {
+// Play plays every file of a glob, each with a partner of its own. Empty
+// lines and comments (#) are kept. With -rewrite the answers are written into
+// the files instead of compared.
+func Play(t *testing.T, glob string, partner func() func(words []string) string) {
 	files, err := filepath.Glob(glob)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no conversations %s: %v", glob, err)
@@ -23,22 +26,22 @@ func play(t *testing.T, glob string, partner func() func([]string) string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := converse(string(text), partner())
-			if *rewriteFlag {
+			got := answered(string(text), partner())
+			if *rewrite {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return
 			}
 			if got != string(text) {
-				t.Errorf("%s (go test ./lease -rewrite writes it anew); got:\n%s", file, got)
+				t.Errorf("%s (go test with -rewrite writes it anew); got:\n%s", file, got)
 			}
 		})
 	}
 }
 
-// converse gives a conversation with fresh answers.
-func converse(text string, say func([]string) string) string {
+// answered gives a conversation with fresh answers.
+func answered(text string, say func([]string) string) string {
 	var out strings.Builder
 	for _, line := range strings.Split(text, "\n") {
 		command, said := strings.CutPrefix(line, "> ")
@@ -50,17 +53,4 @@ func converse(text string, say func([]string) string) string {
 		}
 	}
 	return strings.TrimRight(out.String(), "\n") + "\n"
-}
-
-func answer(err error) string {
-	if err == nil {
-		return ""
-	}
-	return "error: " + err.Error() + "\n"
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
 }

@@ -1,29 +1,34 @@
-package lease
+package rollout
 
 import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"sublet/internal/conversation"
 	"sublet/plan"
 	"sublet/vnet"
 )
 
-// TestRollout plays testdata/rollout/*.txt with a Rollout:
+// TestRollout plays testdata/*.txt with a Rollout:
 //
 //	aim h1 a=100 b=200, h2 a=100     targets: leases t/a, t/b at these Mbit/s
 //	report h1 [REVISION] [KIND KEY=PROBLEM]
 //	advance 5s
 //	lease a                          who has it, and who not yet
 func TestRollout(t *testing.T) {
-	play(t, "testdata/rollout/*.txt", func() func([]string) string {
-		r := rollouts{now: noon, Rollout: NewRollout(DefaultLiveness), shown: map[vnet.HostID]uint64{}}
+	conversation.Play(t, "testdata/*.txt", func() func([]string) string {
+		r := rollouts{now: noon, Rollout: New(DefaultLiveness), shown: map[vnet.HostID]uint64{}}
 		return r.say
 	})
 }
+
+// noon is when every conversation begins.
+var noon = time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
 
 type rollouts struct {
 	*Rollout
@@ -36,15 +41,17 @@ func (r *rollouts) say(words []string) string {
 	case "aim":
 		r.aim(parseTargets(strings.Join(words[1:], " ")))
 	case "report":
-		r.Report(r.now, parseReport(r.Rollout, words[1:]))
+		report, err := conversation.Report(r.hosts[vnet.HostID(words[1])].plan.Revision, words[1:])
+		must(err)
+		r.Report(r.now, report)
 	case "advance":
 		d, err := vnet.ParseDuration(words[1])
 		must(err)
 		r.now = r.now.Add(d)
 	case "restart":
-		plans, counters := r.Plans(), Counters{Revision: r.revision, Terms: r.terms}
-		r.Rollout = NewRollout(DefaultLiveness)
-		r.Restore(r.now, counters, plans)
+		plans, lineage := r.Plans(), r.Lineage()
+		r.Rollout = New(DefaultLiveness)
+		r.Restore(r.now, lineage, plans)
 	case "lease":
 		id := vnet.LeaseID{Tenant: "t", Network: vnet.VNetID(words[1])}
 		all := slices.Sorted(maps.Keys(r.hosts))
@@ -59,9 +66,9 @@ func (r *rollouts) say(words []string) string {
 func (r *rollouts) aim(targets map[vnet.HostID]plan.Host) {
 	names := slices.Sorted(maps.Keys(targets))
 	for _, name := range names {
-		r.Aim(r.now, targets[name])
+		r.SetTarget(r.now, targets[name])
 	}
-	r.Keep(r.now, names)
+	r.Retain(r.now, names)
 }
 
 // news prints the plans published since the last news, and who is waited for.
@@ -106,36 +113,22 @@ func parseTargets(text string) map[vnet.HostID]plan.Host {
 	return targets
 }
 
-func parseReport(r *Rollout, words []string) plan.Report {
-	name := vnet.HostID(words[0])
-	report := plan.Report{Host: name}
-	if h := r.hosts[name]; h != nil {
-		report.Revision = h.plan.Revision
-	}
-	if len(words) == 2 {
-		_, err := fmt.Sscan(words[1], &report.Revision)
-		must(err)
-	}
-	if len(words) > 2 {
-		key, problem, _ := strings.Cut(strings.Join(words[2:], " "), "=")
-		report.Tried, report.Revision = report.Revision, 0
-		report.Errors = plan.Errors{{Kind: plan.Kind(words[1]), Key: key, Lease: leaseOf(key), Text: problem}}
-		if words[1] == string(plan.KindReach) {
-			report.Errors[0].Lease, report.Errors[0].Op = leaseOf(key+"#"), plan.Carry
-			if problem == "not asked yet" {
-				report.Errors[0].Op = plan.Await
-			}
-		}
-	}
-	return report
+func mbit(text string) vnet.Rate {
+	n, err := strconv.ParseFloat(text, 64)
+	must(err)
+	return vnet.Rate(n * float64(vnet.Mbit))
 }
 
-// leaseOf is the lease of a link, by its key in a conversation; none: an uplink's.
-func leaseOf(key string) vnet.LeaseID {
-	fabric, _, ok := strings.Cut(key, "#")
-	tenant, network, _ := strings.Cut(fabric, ".")
-	if !ok {
-		return vnet.LeaseID{}
+func list(hosts []vnet.HostID) string {
+	names := make([]string, len(hosts))
+	for i, h := range hosts {
+		names[i] = string(h)
 	}
-	return vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)}
+	return strings.Join(names, ", ")
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

@@ -1,79 +1,13 @@
-package lease
+package rollout
 
 import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"sublet/plan"
 	"sublet/vnet"
 )
-
-func newHanded(now time.Time, name vnet.HostID) *handed {
-	empty := plan.Host{Host: name}
-	return &handed{plan: empty, target: empty, parts: make(map[vnet.LeaseID]part), seen: now}
-}
-
-// publish replaces the plan and notes which leases' parts of it changed.
-func (h *handed) publish(p plan.Host, shrinks bool) {
-	has := leasesOf(p)
-	for id := range differing(h.plan, p) {
-		h.parts[id] = part{since: p.Revision, gone: !has[id]}
-	}
-	h.plan = p
-	if shrinks {
-		h.shrunk = p.Revision
-	}
-}
-
-// compare brings grows and lacks up to date.
-func (h *handed) compare() {
-	h.lacks = differing(h.plan, h.target)
-	h.grows = len(h.lacks) > 0
-}
-
-// settle forgets leases that the host has removed without an error.
-func (h *handed) settle() {
-	maps.DeleteFunc(h.parts, func(id vnet.LeaseID, p part) bool {
-		return p.gone && h.done >= p.since && h.problems.rid(id)
-	})
-}
-
-// differing are the leases whose items differ between two plans; the zero
-// lease stands for the host's own.
-func differing(a, b plan.Host) map[vnet.LeaseID]bool {
-	type key struct {
-		kind plan.Kind
-		key  string
-	}
-	items := make(map[key]plan.Item)
-	for _, item := range a.Items() {
-		items[key{item.Kind(), item.Key()}] = item
-	}
-	differ := make(map[vnet.LeaseID]bool)
-	for _, item := range b.Items() {
-		k := key{item.Kind(), item.Key()}
-		if was, ok := items[k]; !ok || !plan.Equal(was, item) {
-			differ[item.LeaseID()] = true
-		}
-		delete(items, k)
-	}
-	for _, item := range items {
-		differ[item.LeaseID()] = true
-	}
-	return differ
-}
-
-func same(a, b plan.Host) bool { return len(differing(a, b)) == 0 }
-
-func leasesOf(p plan.Host) map[vnet.LeaseID]bool {
-	has := make(map[vnet.LeaseID]bool)
-	for _, item := range p.Items() {
-		has[item.LeaseID()] = true
-	}
-	return has
-}
 
 // problems are a report's errors, by who learns of them.
 type problems struct {
@@ -123,6 +57,6 @@ func (p problems) equal(other problems) bool {
 		maps.EqualFunc(p.cuts, other.cuts, slices.Equal) && maps.EqualFunc(p.waits, other.waits, slices.Equal)
 }
 
-// rid says whether a host has none of what it was told to remove of a lease,
-// as far as its errors go.
-func (p problems) rid(id vnet.LeaseID) bool { return !p.unsure && len(p.leases[id]) == 0 }
+// cleared says whether a host has removed all that it was told to remove of a
+// lease, as far as its errors go.
+func (p problems) cleared(id vnet.LeaseID) bool { return !p.unsure && len(p.leases[id]) == 0 }

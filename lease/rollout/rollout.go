@@ -1,4 +1,10 @@
-package lease
+// Package rollout hands target plans over to hosts in an order in which no
+// link is over-booked in between, and knows from their reports what each of
+// them has. It is a state machine: targets, reports and the time go in, plans
+// come out. It does no I/O and reads no clock; its caller holds a lock.
+//
+//	SetTarget --> publish what shrinks --> Report of every live host --> Step: publish what grows
+package rollout
 
 import (
 	"maps"
@@ -13,78 +19,58 @@ import (
 // dead: six of the agents' heartbeats.
 const DefaultLiveness = 30 * time.Second
 
-// Rollout hands target plans over in order across hosts: everywhere what
-// shrinks and goes, then, when every host has done that, what grows and comes.
-// So no link is over-booked in between, in whatever order hosts act. A host
-// presumed dead holds nobody up; what it still has is taken back when it
-// returns. It is a state machine: targets, reports and the time go in, plans
-// come out.
+// Rollout publishes plans in two steps across hosts: everywhere what shrinks
+// and goes, then, when every host has done that, what grows and comes. So no
+// link is over-booked in between, in whatever order hosts act. A host presumed
+// dead blocks nobody; what it still has is taken back when it returns.
 type Rollout struct {
 	liveness time.Duration
 	revision uint64 // the last one given out
-	hosts    map[vnet.HostID]*handed
-	changed  map[vnet.HostID]bool // published or dropped since the last drain
-	open     map[vnet.HostID]bool // hosts that are not what they shall be; see mind
+	hosts    map[vnet.HostID]*hostState
+	changed  map[vnet.HostID]bool // published or forgotten since Saved
+	pending  map[vnet.HostID]bool // hosts that are not at their target; see markPending
 	down     map[vnet.HostID]bool // known to be dead
 
-	store, term string      // whose plans these are: see Book.Begin
+	store, term string      // whose plans these are: see Begin
 	terms       []plan.Term // in which any were published
 }
 
-// handed is what one host was given and what it did with it.
-type handed struct {
-	plan   plan.Host // as published
-	target plan.Host
-	grows  bool                  // target is more than plan
-	lacks  map[vnet.LeaseID]bool // leases of which target differs from plan
-	parts  map[vnet.LeaseID]part // leases that are on the host, or may still be
-	shrunk uint64                // the last revision that took something away
-	done   uint64                // the last revision the host has gone through
-	seen   time.Time             // last report, or since when one is awaited
-	heard  bool                  // there was a sign of life
-	left   bool                  // the host is not in the substrate any more
-	held   *plan.Held            // what its agent keeps it at instead; nil: it follows
-	adopt  *plan.Origin          // what it may have been kept at; nil: nothing but what it was given
-	half   bool                  // of its plan only what shrinks is to be done
-	problems
+// New returns a rollout without hosts.
+func New(liveness time.Duration) *Rollout {
+	return &Rollout{liveness: liveness, hosts: make(map[vnet.HostID]*hostState), changed: make(map[vnet.HostID]bool), pending: make(map[vnet.HostID]bool)}
 }
 
-// part is a lease's part of one host's plan.
-type part struct {
-	since uint64 // revision from which the plan has had this form of it
-	gone  bool   // the form is: nothing
-}
+// SetLiveness sets how long a host may be silent before it is presumed dead.
+func (r *Rollout) SetLiveness(d time.Duration) { r.liveness = d }
 
-// NewRollout returns one that knows no host.
-func NewRollout(liveness time.Duration) *Rollout {
-	return &Rollout{liveness: liveness, hosts: make(map[vnet.HostID]*handed), changed: make(map[vnet.HostID]bool), open: make(map[vnet.HostID]bool)}
-}
+// SetDown replaces the set of hosts that are known to be dead.
+func (r *Rollout) SetDown(down map[vnet.HostID]bool) { r.down = down }
 
 // Restore goes on from plans that were published before. What hosts did with
 // them is unknown until they report.
-func (r *Rollout) Restore(now time.Time, counters Counters, plans map[vnet.HostID]plan.Host) {
-	r.revision = max(r.revision, counters.Revision)
-	r.store, r.terms = counters.Store, counters.Terms
+func (r *Rollout) Restore(now time.Time, l Lineage, plans map[vnet.HostID]plan.Host) {
+	r.revision = max(r.revision, l.Revision)
+	r.store, r.terms = l.Store, l.Terms
 	if len(r.terms) == 0 && r.revision > 0 { // a former version wrote it
 		r.terms = []plan.Term{{}}
 	}
 	for name, p := range plans {
 		r.revision = max(r.revision, p.Revision)
-		h := newHanded(now, name)
+		h := newHostState(now, name)
 		h.publish(p, true)
 		h.adopt, h.half = p.Adopt, p.Half
 		r.hosts[name] = h
-		r.mind(name)
+		r.markPending(name)
 	}
 }
 
-// mind keeps the list of hosts that Step and Blockers have to look at: of
-// thousands, few.
-func (r *Rollout) mind(name vnet.HostID) {
-	if h := r.hosts[name]; h != nil && (h.left || h.grows || h.half || h.held != nil || h.done < h.shrunk) {
-		r.open[name] = true
+// markPending updates the set of hosts that Step and Blockers have to look at:
+// few of thousands.
+func (r *Rollout) markPending(name vnet.HostID) {
+	if h := r.hosts[name]; h != nil && (h.removed || h.grows || h.half || h.held != nil || h.done < h.shrunk) {
+		r.pending[name] = true
 	} else {
-		delete(r.open, name)
+		delete(r.pending, name)
 	}
 }
 
@@ -100,17 +86,17 @@ func (r *Rollout) Expect(id vnet.LeaseID, hosts []vnet.HostID) {
 	}
 }
 
-// Aim sets what a host shall have in the end and publishes what shrinks.
-func (r *Rollout) Aim(now time.Time, want plan.Host) {
+// SetTarget sets what a host shall have in the end and publishes what shrinks.
+func (r *Rollout) SetTarget(now time.Time, want plan.Host) {
 	h := r.hosts[want.Host]
 	if h == nil {
 		// An empty plan, so that what an agent has from an earlier life goes.
-		h = newHanded(now, want.Host)
+		h = newHostState(now, want.Host)
 		r.hosts[want.Host] = h
 		r.publish(want.Host, h.plan, false)
 	}
-	defer r.mind(want.Host)
-	h.left = false
+	defer r.markPending(want.Host)
+	h.removed = false
 	if same(want, h.target) {
 		return
 	}
@@ -118,20 +104,20 @@ func (r *Rollout) Aim(now time.Time, want plan.Host) {
 	if meet := plan.Meet(h.plan, want); !same(meet, h.plan) {
 		r.publish(want.Host, meet, true)
 	}
-	h.compare()
+	h.updateLacks()
 }
 
-// Keep empties the hosts that are not among names and then forgets them.
-func (r *Rollout) Keep(now time.Time, names []vnet.HostID) {
+// Retain empties the hosts that are not among names and then forgets them.
+func (r *Rollout) Retain(now time.Time, names []vnet.HostID) {
 	kept := make(map[vnet.HostID]bool, len(names))
 	for _, name := range names {
 		kept[name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.hosts)) {
 		if !kept[name] {
-			r.Aim(now, plan.Host{Host: name})
-			r.hosts[name].left = true
-			r.mind(name)
+			r.SetTarget(now, plan.Host{Host: name})
+			r.hosts[name].removed = true
+			r.markPending(name)
 		}
 	}
 }
@@ -139,22 +125,22 @@ func (r *Rollout) Keep(now time.Time, names []vnet.HostID) {
 // Step publishes what grows if every live host has done what shrinks, and
 // forgets hosts that have left.
 func (r *Rollout) Step(now time.Time) {
-	for _, name := range r.unfinished() {
-		if h := r.hosts[name]; h.left && !h.grows && (h.done >= h.shrunk || r.dead(h, now)) {
+	for _, name := range r.pendingHosts() {
+		if h := r.hosts[name]; h.removed && !h.grows && (h.done >= h.shrunk || r.dead(h, now)) {
 			delete(r.hosts, name)
 			r.changed[name] = true
-			r.mind(name)
+			r.markPending(name)
 		}
 	}
 	if len(r.Blockers(now)) > 0 {
 		return
 	}
-	for _, name := range r.unfinished() {
+	for _, name := range r.pendingHosts() {
 		if h := r.hosts[name]; h.grows || h.half {
 			h.half = false
 			r.publish(name, h.target, false)
-			h.compare()
-			r.mind(name)
+			h.updateLacks()
+			r.markPending(name)
 		}
 	}
 }
@@ -180,8 +166,8 @@ func (r *Rollout) Report(now time.Time, report plan.Report) (news bool) {
 		r.revision = max(r.revision, h.done)
 		r.publish(report.Host, h.plan, true)
 	}
-	h.settle()
-	r.mind(report.Host)
+	h.forgetRemoved()
+	r.markPending(report.Host)
 	return dead || h.done != done || len(h.parts) != parts || !h.problems.equal(before)
 }
 
@@ -194,11 +180,11 @@ func (r *Rollout) Seen(now time.Time, host vnet.HostID) {
 
 // Blockers are the live hosts that have not yet done what shrinks, sorted.
 // Those that wait to be adopted are among them: nobody knows what they carry.
-// Having gone through a plan counts, with errors too: one thing that cannot
-// be removed must not hold up everybody for ever.
+// A host that went through its plan with errors does not block: one thing that
+// cannot be removed must not stop all others for ever.
 func (r *Rollout) Blockers(now time.Time) []vnet.HostID {
 	var names []vnet.HostID
-	for _, name := range r.unfinished() {
+	for _, name := range r.pendingHosts() {
 		if h := r.hosts[name]; (h.held != nil || h.done < h.shrunk) && !r.dead(h, now) {
 			names = append(names, name)
 		}
@@ -208,35 +194,36 @@ func (r *Rollout) Blockers(now time.Time) []vnet.HostID {
 
 // Silent are those of some hosts that are presumed dead.
 func (r *Rollout) Silent(now time.Time, hosts []vnet.HostID) []vnet.HostID {
-	return r.where(hosts, func(h *handed) bool { return r.dead(h, now) })
+	return r.filter(hosts, func(h *hostState) bool { return r.dead(h, now) })
 }
 
 // dead says whether a host has been silent for longer than liveness, or is
 // known to be down.
-func (r *Rollout) dead(h *handed, now time.Time) bool {
+func (r *Rollout) dead(h *hostState, now time.Time) bool {
 	return now.Sub(h.seen) > r.liveness || r.down[h.plan.Host]
 }
 
 // Unheard are those of some hosts whose agents have given no sign of life since
 // this began, though there was time for one.
 func (r *Rollout) Unheard(now time.Time, hosts []vnet.HostID) []vnet.HostID {
-	return r.where(hosts, func(h *handed) bool { return !h.heard && now.Sub(h.seen) > r.liveness })
+	return r.filter(hosts, func(h *hostState) bool { return !h.heard && now.Sub(h.seen) > r.liveness })
 }
 
 // Missing are those of a lease's hosts that have not yet got all of it.
 func (r *Rollout) Missing(id vnet.LeaseID, hosts []vnet.HostID) []vnet.HostID {
-	return r.where(hosts, func(h *handed) bool { return h.lacks[id] || h.half || h.done < h.parts[id].since })
+	return r.filter(hosts, func(h *hostState) bool { return h.lacks[id] || h.half || h.done < h.parts[id].since })
 }
 
 // Remaining are those of a lease's hosts that may still have something of it.
 func (r *Rollout) Remaining(id vnet.LeaseID, hosts []vnet.HostID) []vnet.HostID {
-	return r.where(hosts, func(h *handed) bool { _, ok := h.parts[id]; return ok })
+	return r.filter(hosts, func(h *hostState) bool { _, ok := h.parts[id]; return ok })
 }
 
-// Unsure are those of some hosts that say of something of a lease, or of they
-// know not whose, that it could not be done: it may still be there.
+// Unsure are those of a lease's hosts that may still have something of it
+// which their plans do not: they reported an error of it, or one of an item
+// whose lease is not known.
 func (r *Rollout) Unsure(id vnet.LeaseID, hosts []vnet.HostID) []vnet.HostID {
-	return r.where(hosts, func(h *handed) bool { return !h.rid(id) })
+	return r.filter(hosts, func(h *hostState) bool { return !h.cleared(id) })
 }
 
 // Errors are what a lease's hosts could not do for it. What concerns a host
@@ -246,7 +233,7 @@ func (r *Rollout) Errors(id vnet.LeaseID, hosts []vnet.HostID) []string {
 }
 
 // Cuts are what a lease's hosts have of it as planned and what does not carry
-// all the same: nodes that do not answer, tunnels without a way.
+// all the same: nodes that do not answer, tunnels without a route.
 func (r *Rollout) Cuts(id vnet.LeaseID, hosts []vnet.HostID) []string {
 	return r.texts(hosts, func(p problems) []string { return p.cuts[id] })
 }
@@ -268,11 +255,13 @@ func (r *Rollout) texts(hosts []vnet.HostID, of func(problems) []string) (all []
 	return all
 }
 
-// Next is when a host that holds others up will be presumed dead; zero: never.
+// Next is when the first of the Blockers will be presumed dead; zero: never.
 func (r *Rollout) Next(now time.Time) time.Time {
 	var next time.Time
 	for _, name := range r.Blockers(now) {
-		next = earlier(next, r.hosts[name].seen.Add(r.liveness+1))
+		if dies := r.hosts[name].seen.Add(r.liveness + 1); next.IsZero() || dies.Before(next) {
+			next = dies
+		}
 	}
 	return next
 }
@@ -287,6 +276,30 @@ func (r *Rollout) Plan(host vnet.HostID) (p plan.Host, ok bool) {
 	return plan.Host{}, false
 }
 
+// Target is what a host shall have in the end.
+func (r *Rollout) Target(host vnet.HostID) plan.Host {
+	if h := r.hosts[host]; h != nil {
+		return h.target
+	}
+	return plan.Host{Host: host}
+}
+
+// Changed are the plans that were published since Saved, by host, and the
+// hosts that were forgotten.
+func (r *Rollout) Changed() (published []plan.Host, forgotten []vnet.HostID) {
+	for _, name := range slices.Sorted(maps.Keys(r.changed)) {
+		if h, ok := r.hosts[name]; ok {
+			published = append(published, h.plan)
+		} else {
+			forgotten = append(forgotten, name)
+		}
+	}
+	return published, forgotten
+}
+
+// Saved says that the store has everything that Changed would return.
+func (r *Rollout) Saved() { clear(r.changed) }
+
 // Plans are the published ones.
 func (r *Rollout) Plans() map[vnet.HostID]plan.Host {
 	plans := make(map[vnet.HostID]plan.Host, len(r.hosts))
@@ -299,18 +312,18 @@ func (r *Rollout) Plans() map[vnet.HostID]plan.Host {
 // publish gives out a plan, signed.
 func (r *Rollout) publish(name vnet.HostID, p plan.Host, shrinks bool) {
 	r.revision++
-	r.begin()
+	r.noteTerm()
 	h := r.hosts[name]
 	p.Revision, p.Store, p.Term, p.Adopt, p.Half = r.revision, r.store, r.term, h.adopt, h.half
 	h.publish(p, shrinks)
 	r.changed[name] = true
-	r.mind(name)
+	r.markPending(name)
 }
 
-// unfinished are the hosts that are not what they shall be, sorted.
-func (r *Rollout) unfinished() []vnet.HostID { return slices.Sorted(maps.Keys(r.open)) }
+// pendingHosts are the hosts that are not at their target, sorted.
+func (r *Rollout) pendingHosts() []vnet.HostID { return slices.Sorted(maps.Keys(r.pending)) }
 
-func (r *Rollout) where(hosts []vnet.HostID, is func(*handed) bool) []vnet.HostID {
+func (r *Rollout) filter(hosts []vnet.HostID, is func(*hostState) bool) []vnet.HostID {
 	var names []vnet.HostID
 	for _, name := range hosts {
 		if h := r.hosts[name]; h != nil && is(h) {
@@ -318,12 +331,4 @@ func (r *Rollout) where(hosts []vnet.HostID, is func(*handed) bool) []vnet.HostI
 		}
 	}
 	return names
-}
-
-// earlier is the earlier of two times of which zero is never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
