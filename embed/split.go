@@ -17,7 +17,7 @@ const (
 	mostSplit     = 2000 // links of a network that is split: a program takes the square of it in memory
 
 	// mostDetour is how many hops a network's demand may take on average. A
-	// dearer embedding pushes out more than it brings (docs/splitting.md). It
+	// dearer embedding pushes out more than it brings (docs/split-links.md). It
 	// binds networks whose nodes go anywhere, but each to a host of its own.
 	mostDetour = 1.05
 )
