@@ -1,7 +1,7 @@
 # make        builds bin/sublet
 # make demo   the main job: lease, prove, change, release (as root)
 # make test   everything .ci/run does
-# make bench  every measurement of docs/measurements.md (as root, 70 minutes)
+# make bench  the benchmarks of bench/README.md (as root, two and a half hours); ONLY=NAME: one
 # make soak   what takes long: random mishaps for $SUBLET_SOAK (2h), the kernels of Debian in virtual machines (as root)
 # make help   the rest
 
@@ -44,7 +44,7 @@ race:
 
 # Alone on the machine, please: one after another, and nothing beside them.
 bench: bin/sublet
-	for b in accuracy routershaping isolation deployment; do SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) run ./bench/experiments/$$b || exit 1; done
+	SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) run ./bench $(ONLY)
 
 # Below STOCK: 4 GB, made the first time (mmdebstrap, openssh-client).
 STOCK ?= /var/tmp/sublet-stock
