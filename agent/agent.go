@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -26,7 +27,7 @@ type Source interface {
 	// Plan returns the host's plan once it is another one than after, or the
 	// same plan after a while.
 	Plan(ctx context.Context, host vnet.HostID, after plan.Origin) (plan.Host, error)
-	Report(context.Context, plan.Report) error
+	Report(context.Context, report.Report) error
 }
 
 // Agent keeps one host as planned.
@@ -43,21 +44,21 @@ type Agent struct {
 	Dark func() ([]string, error)
 	// Interfaces lists the host's, for the server to compare with the substrate;
 	// nil: none is looked at.
-	Interfaces func() ([]plan.Interface, error)
+	Interfaces func() ([]report.Interface, error)
 	// Cuts lists what is there as planned and does not carry, sorted; News says
 	// that it may be another list. Touched is told of leases that were changed.
-	Cuts    func() plan.Errors
+	Cuts    func() report.Errors
 	News    <-chan struct{}
 	Touched func(vnet.LeaseID)
 
 	applied uint64 // revision last reached without an error
 	drift   uint64
 	dark    []string // interfaces, as last seen
-	cuts    plan.Errors
-	repairs []plan.Repair // that the server has not heard of
-	unheard trouble       // of reports
+	cuts    report.Errors
+	repairs []report.Repair // that the server has not heard of
+	unheard trouble         // of reports
 
-	interfaces []plan.Interface // as read at looked
+	interfaces []report.Interface // as read at looked
 	looked     time.Time
 }
 
@@ -103,11 +104,11 @@ func (a *Agent) Run(ctx context.Context) {
 type loop struct {
 	*Agent
 	want     plan.Host
-	known    bool       // there is a plan
-	held     *plan.Held // why the server's is not followed; nil: it is
-	refused  plan.Host  // with held: the server's
-	changed  bool       // since the last pass
-	saved    bool       // in the local copy
+	known    bool         // there is a plan
+	held     *report.Held // why the server's is not followed; nil: it is
+	refused  plan.Host    // with held: the server's
+	changed  bool         // since the last pass
+	saved    bool         // in the local copy
 	plans    chan plan.Host
 	lost     chan struct{} // the server went away; it may be back
 	result   Result        // of the last pass
@@ -183,7 +184,7 @@ func (a *Agent) DryRun(ctx context.Context) ([]plan.Step, error) {
 	have := Observe(ctx, want, a.Parts)
 	var unknown []error
 	for _, u := range have.Unknown {
-		unknown = append(unknown, errors.New(u.Error().String()))
+		unknown = append(unknown, errors.New(report.Unread(u).String()))
 	}
 	return plan.Diff(want, have), errors.Join(unknown...)
 }
@@ -206,8 +207,8 @@ func rest(r Result) time.Duration {
 }
 
 // say logs the problems that are new, and those that are over.
-func (a *Agent) say(before, now plan.Errors) {
-	known, failing := make(map[plan.ItemError]bool), make(map[string]bool)
+func (a *Agent) say(before, now report.Errors) {
+	known, failing := make(map[report.ItemError]bool), make(map[string]bool)
 	for _, e := range before {
 		known[e] = true
 	}
@@ -257,7 +258,7 @@ func (a *Agent) look() bool {
 }
 
 // survey reads the interfaces, at most once a heartbeat.
-func (a *Agent) survey() []plan.Interface {
+func (a *Agent) survey() []report.Interface {
 	if a.Interfaces == nil || time.Since(a.looked) < heartbeat {
 		return a.interfaces
 	}
@@ -274,7 +275,7 @@ func (a *Agent) survey() []plan.Interface {
 func (l *loop) report(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	r := plan.Report{
+	r := report.Report{
 		Host: l.Host, Revision: l.applied, Tried: l.want.Revision, Agent: l.Address, Held: l.held,
 		Errors: slices.Concat(l.result.Errors, l.cuts), Drift: l.drift, Dark: l.dark, Interfaces: l.survey(), Repairs: l.repairs,
 	}

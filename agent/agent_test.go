@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -180,7 +181,7 @@ func TestReconcileTwiceChangesNothing(t *testing.T) {
 type fakeServer struct {
 	mu      sync.Mutex
 	plan    plan.Host
-	reports []plan.Report
+	reports []report.Report
 	down    bool
 }
 
@@ -203,7 +204,7 @@ func (s *fakeServer) set(down bool) {
 	s.down = down
 }
 
-func (s *fakeServer) Report(_ context.Context, r plan.Report) error {
+func (s *fakeServer) Report(_ context.Context, r report.Report) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 )
 
 // take decides about the server's plan. One that goes on from the plan that
@@ -68,7 +69,7 @@ func (l *loop) harm(ctx context.Context, next plan.Host) string {
 }
 
 func unread(have plan.Host) string {
-	return fmt.Sprintf("what is there cannot be read: %s", have.Unknown[0].Error().Text)
+	return fmt.Sprintf("what is there cannot be read: %s", have.Unknown[0].Why)
 }
 
 // stranger says in which way a plan does not go on from the host's.
@@ -87,7 +88,7 @@ func (l *loop) hold(ctx context.Context, next plan.Host, why string) {
 	if l.held == nil || l.held.Why != why {
 		l.Log.Error("the server's plan is not followed, what runs is kept until the operator adopts this host", "because", why, "command", "sublet hosts adopt "+string(l.Host))
 	}
-	l.held, l.refused = &plan.Held{Origin: l.want.Origin(), Store: l.want.Store, Why: why}, next
+	l.held, l.refused = &report.Held{Origin: l.want.Origin(), Store: l.want.Store, Why: why}, next
 	l.report(ctx)
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -51,11 +52,11 @@ func (s *fakeServer) give(p plan.Host) {
 	s.plan = p
 }
 
-func (s *fakeServer) last() plan.Report {
+func (s *fakeServer) last() report.Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.reports) == 0 {
-		return plan.Report{}
+		return report.Report{}
 	}
 	return s.reports[len(s.reports)-1]
 }

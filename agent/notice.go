@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -47,12 +48,12 @@ func (a *Agent) repaired(done []plan.Step) {
 		if id == (vnet.LeaseID{}) {
 			continue
 		}
-		i := slices.IndexFunc(a.repairs, func(r plan.Repair) bool { return r.Lease == id })
+		i := slices.IndexFunc(a.repairs, func(r report.Repair) bool { return r.Lease == id })
 		if i < 0 {
 			i = len(a.repairs)
-			a.repairs = append(a.repairs, plan.Repair{Lease: id})
+			a.repairs = append(a.repairs, report.Repair{Lease: id})
 		}
 		a.repairs[i].Count++
-		a.repairs[i].Text = plan.RepairText(s)
+		a.repairs[i].Text = report.RepairText(s)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -19,13 +20,13 @@ func TestAgentTellsWhatDoesNotCarryAndWhatItRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, s := newFake(), &fakeServer{plan: host(7, "a", "b")}
 		var mu sync.Mutex
-		var cuts plan.Errors
+		var cuts report.Errors
 		var touched []vnet.LeaseID
 		news := make(chan struct{}, 1)
 		a := &Agent{
 			Host: "h1", Source: s, Parts: []Part{k}, Copy: filepath.Join(t.TempDir(), "plan.json"),
 			Log: slog.New(slog.DiscardHandler), Workers: 1, News: news,
-			Cuts:    func() plan.Errors { mu.Lock(); defer mu.Unlock(); return slices.Clone(cuts) },
+			Cuts:    func() report.Errors { mu.Lock(); defer mu.Unlock(); return slices.Clone(cuts) },
 			Touched: func(id vnet.LeaseID) { touched = append(touched, id) },
 		}
 		go a.Run(t.Context())
@@ -33,13 +34,13 @@ func TestAgentTellsWhatDoesNotCarryAndWhatItRepaired(t *testing.T) {
 		if !slices.Equal(touched, []vnet.LeaseID{lease}) {
 			t.Errorf("told of %v", touched)
 		}
-		last := func() plan.Report {
+		last := func() report.Report {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return s.reports[len(s.reports)-1]
 		}
-		cut := plan.ItemError{Kind: plan.KindReach, Key: "alice.net", Lease: lease, Op: plan.Carry, Text: "b does not answer a"}
-		for _, now := range []plan.Errors{{cut}, nil} {
+		cut := report.ItemError{Kind: plan.KindReach, Key: "alice.net", Lease: lease, Op: plan.Carry, Text: "b does not answer a"}
+		for _, now := range []report.Errors{{cut}, nil} {
 			mu.Lock()
 			cuts = now
 			mu.Unlock()
@@ -57,13 +58,13 @@ func TestAgentTellsWhatDoesNotCarryAndWhatItRepaired(t *testing.T) {
 		s.set(false)
 		sleep(t.Context(), 2*heartbeat)
 		s.mu.Lock()
-		var heard []plan.Repair
+		var heard []report.Repair
 		for _, r := range s.reports {
 			heard = append(heard, r.Repairs...)
 		}
 		s.mu.Unlock()
-		want := plan.Repair{Lease: lease, Count: 2, Text: "node b was gone, is there again"}
-		if !slices.Equal(heard, []plan.Repair{want}) {
+		want := report.Repair{Lease: lease, Count: 2, Text: "node b was gone, is there again"}
+		if !slices.Equal(heard, []report.Repair{want}) {
 			t.Errorf("heard of %+v, want %+v once", heard, want)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -25,9 +26,9 @@ const passes = 3
 
 // Result of one reconciliation.
 type Result struct {
-	Steps  int         // done
-	Done   []plan.Step // the same, in no order
-	Errors plan.Errors // by kind and key: what could not be done, or read
+	Steps  int           // done
+	Done   []plan.Step   // the same, in no order
+	Errors report.Errors // by kind and key: what could not be done, or read
 	Took   time.Duration
 }
 
@@ -64,7 +65,7 @@ func pass(ctx context.Context, want plan.Host, parts []Part, workers int) Result
 	have := Observe(ctx, want, parts)
 	r := runner{ctx: ctx, parts: byKind(parts), workers: workers}
 	for _, u := range have.Unknown {
-		r.errors = append(r.errors, u.Error())
+		r.errors = append(r.errors, report.Unread(u))
 	}
 	for _, group := range groups(plan.Diff(want, have)) {
 		r.do(group)
@@ -105,7 +106,7 @@ type runner struct {
 
 	mu     sync.Mutex
 	done   []plan.Step
-	errors plan.Errors
+	errors report.Errors
 }
 
 func (r *runner) do(group []plan.Step) {
@@ -143,7 +144,7 @@ func (r *runner) step(s plan.Step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.errors = append(r.errors, plan.NewItemError(s, err))
+		r.errors = append(r.errors, report.NewItemError(s, err))
 		return
 	}
 	r.done = append(r.done, s)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -31,7 +32,7 @@ func (r *refuser) Plan(ctx context.Context, host vnet.HostID, after plan.Origin)
 	return plan.Host{}, ctx.Err()
 }
 
-func (r *refuser) Report(context.Context, plan.Report) error { return nil }
+func (r *refuser) Report(context.Context, report.Report) error { return nil }
 
 // An agent that its server refuses says so once for every cause, whatever port
 // its attempts come from.
@@ -79,9 +80,9 @@ func TestTroubleEnds(t *testing.T) {
 func TestInterfacesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads, fail := 0, error(nil)
-		a := &Agent{Log: slog.New(slog.DiscardHandler), Interfaces: func() ([]plan.Interface, error) {
+		a := &Agent{Log: slog.New(slog.DiscardHandler), Interfaces: func() ([]report.Interface, error) {
 			reads++
-			return []plan.Interface{{Name: fmt.Sprint("eth", reads)}}, fail
+			return []report.Interface{{Name: fmt.Sprint("eth", reads)}}, fail
 		}}
 		for range 10 {
 			a.survey()

@@ -10,6 +10,7 @@ import (
 
 	"sublet/lease/rollout"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -27,18 +28,18 @@ func (a *obedient) turn(t *testing.T, b *Book, now time.Time) {
 		t.Fatalf("no plan of %s", a.name)
 	}
 	origin := a.has.Origin()
-	report := plan.Report{Host: a.name, Plan: &origin}
+	told := report.Report{Host: a.name, Plan: &origin}
 	switch {
 	case !next.Follows(origin) && !next.Adopts(origin) && len(a.has.Items()) > 0:
-		report.Held = &plan.Held{Origin: origin, Why: "another store"}
+		told.Held = &report.Held{Origin: origin, Why: "another store"}
 	case next.Half:
 		a.has = next.Shrunk(a.has)
 	default:
 		a.has = next.Kept()
 	}
 	origin = a.has.Origin()
-	report.Tried, report.Revision = a.has.Revision, a.has.Revision
-	if err := b.Report(now, report); err != nil {
+	told.Tried, told.Revision = a.has.Revision, a.has.Revision
+	if err := b.Report(now, told); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -116,7 +116,7 @@ func BenchmarkReport(b *testing.B) {
 	}
 	p, _ := book.Plan("h0-0")
 	for b.Loop() {
-		if err := book.Report(now, plan.Report{Host: "h0-0", Revision: p.Revision}); err != nil {
+		if err := book.Report(now, report.Report{Host: "h0-0", Revision: p.Revision}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -127,7 +127,7 @@ func obey(b *testing.B, book *Book) { obeyAt(b, book, noon) }
 
 func obeyAt(b *testing.B, book *Book, now time.Time) {
 	for host, p := range book.Plans() {
-		if err := book.Report(now, plan.Report{Host: host, Revision: p.Revision}); err != nil {
+		if err := book.Report(now, report.Report{Host: host, Revision: p.Revision}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -34,7 +34,7 @@ func admit(t *testing.T, b *Book, words ...string) vnet.Lease {
 func reportAll(t *testing.T, b *Book) {
 	t.Helper()
 	for host, p := range b.Plans() {
-		if err := b.Report(noon, plan.Report{Host: host, Revision: p.Revision}); err != nil {
+		if err := b.Report(noon, report.Report{Host: host, Revision: p.Revision}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,7 +173,7 @@ func TestNextIsWhenSomethingHappens(t *testing.T) {
 			t.Fatal(err)
 		}
 		for host, p := range b.Plans() {
-			if err := b.Report(now, plan.Report{Host: host, Revision: p.Revision}); err != nil {
+			if err := b.Report(now, report.Report{Host: host, Revision: p.Revision}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"sublet/internal/conversation"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -137,7 +138,7 @@ func (c *talk) report(words []string) string {
 	if words[0] == "all" {
 		for _, name := range slices.Sorted(maps.Keys(plans)) {
 			if !slices.Contains(words[1:], string(name)) {
-				must(c.book.Report(c.now, plan.Report{Host: name, Revision: plans[name].Revision}))
+				must(c.book.Report(c.now, report.Report{Host: name, Revision: plans[name].Revision}))
 			}
 		}
 		return ""
@@ -145,11 +146,11 @@ func (c *talk) report(words []string) string {
 	return answer(c.book.Report(c.now, c.parseReport(words)))
 }
 
-func (c *talk) parseReport(words []string) plan.Report {
+func (c *talk) parseReport(words []string) report.Report {
 	p, _ := c.book.Plan(vnet.HostID(words[0]))
-	report, err := conversation.Report(p.Revision, words)
+	told, err := conversation.Report(p.Revision, words)
 	must(err)
-	return report
+	return told
 }
 
 func (c *talk) leases() string {

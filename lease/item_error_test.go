@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -64,17 +65,17 @@ func leasedKinds() (kinds []plan.Kind) {
 // failing is a report of h1 in which one step failed.
 func failing(t *testing.T, b *Book, at time.Time, s plan.Step) {
 	t.Helper()
-	report(t, b, at, plan.NewItemError(s, errors.New("no room")))
+	say(t, b, at, report.NewItemError(s, errors.New("no room")))
 }
 
-// report says that both hosts have gone through their plans, h1 with an error.
-func report(t *testing.T, b *Book, at time.Time, e plan.ItemError) {
+// say reports that both hosts have gone through their plans, h1 with an error.
+func say(t *testing.T, b *Book, at time.Time, e report.ItemError) {
 	t.Helper()
 	p1, _ := b.Plan("h1")
 	p2, _ := b.Plan("h2")
 	err := errors.Join(
-		b.Report(at, plan.Report{Host: "h1", Tried: p1.Revision, Errors: plan.Errors{e}}),
-		b.Report(at, plan.Report{Host: "h2", Revision: p2.Revision}),
+		b.Report(at, report.Report{Host: "h1", Tried: p1.Revision, Errors: report.Errors{e}}),
+		b.Report(at, report.Report{Host: "h2", Revision: p2.Revision}),
 		b.Tick(at))
 	if err != nil {
 		t.Fatal(err)
@@ -128,14 +129,14 @@ func TestALeaseRemainsWhileAnItemDoes(t *testing.T) {
 // TestALeaseRemainsWhileNobodyKnows: a host that has something of which it does
 // not know whose it is, or cannot say what it has, may have it.
 func TestALeaseRemainsWhileNobodyKnows(t *testing.T) {
-	for name, e := range map[string]plan.ItemError{
+	for name, e := range map[string]report.ItemError{
 		"stray":  {Kind: plan.KindSpread, Key: "vni/01048576", Op: plan.Delete, Text: "busy"},
 		"former": {Kind: plan.KindVxLink, Key: "alice.net#0000", Text: "delete: busy"},
 		"unread": {Op: plan.Observe, Text: "read alice.net: busy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := twoTenants(t)
-			remains(t, b, func(at time.Time) { report(t, b, at, e) })
+			remains(t, b, func(at time.Time) { say(t, b, at, e) })
 			s, message := state(t, b, "bob/net")
 			if failed := s == vnet.Failed; failed != e.OfHost() || strings.Contains(message, "alice") {
 				t.Errorf("bob's lease is %s %q", s, message)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -200,7 +201,7 @@ func (w *world) report(t *rapid.T, host vnet.HostID) {
 			delete(w.have, host) // it has left the substrate, emptied
 		}
 	}()
-	w.check(t, w.book.Report(w.now, plan.Report{Host: host, Revision: w.have[host].Revision}))
+	w.check(t, w.book.Report(w.now, report.Report{Host: host, Revision: w.have[host].Revision}))
 }
 
 // restart goes on from the store; nothing is published because of it.

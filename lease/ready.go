@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"sublet/embed/calendar"
-	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
 // Report takes in what an agent says of its host. Of thousands of reports most
 // are signs of life: nothing follows from them.
-func (b *Book) Report(now time.Time, r plan.Report) error {
+func (b *Book) Report(now time.Time, r report.Report) error {
 	news := b.rollout.Report(now, r)
 	b.noteRepairs(now, r)
 	switch {
@@ -27,7 +27,7 @@ func (b *Book) Report(now time.Time, r plan.Report) error {
 }
 
 // noteRepairs takes in what an agent repaired of leases on its host.
-func (b *Book) noteRepairs(now time.Time, r plan.Report) {
+func (b *Book) noteRepairs(now time.Time, r report.Report) {
 	for _, repair := range r.Repairs {
 		e := b.entries[repair.Lease]
 		if e == nil || !e.active() || !slices.Contains(e.hosts, r.Host) {
@@ -44,7 +44,7 @@ func (b *Book) noteRepairs(now time.Time, r plan.Report) {
 
 // sense takes in which of a host's interfaces have no carrier; true: a link
 // works no more, or again. What the operator said of a link stays.
-func (b *Book) sense(r plan.Report) (changed bool) {
+func (b *Book) sense(r report.Report) (changed bool) {
 	if len(r.Dark) == 0 && !b.isDark(r.Host) {
 		return false
 	}

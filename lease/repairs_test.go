@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -19,7 +19,7 @@ func TestRepairsAreNotedWithTheirLease(t *testing.T) {
 	}
 	repair := func(at time.Duration, host vnet.HostID, count uint64, text string) {
 		t.Helper()
-		r := plan.Report{Host: host, Repairs: []plan.Repair{{Lease: id, Count: count, Text: text}, {Lease: vnet.LeaseID{Tenant: "nobody", Network: "none"}, Count: 1}}}
+		r := report.Report{Host: host, Repairs: []report.Repair{{Lease: id, Count: count, Text: text}, {Lease: vnet.LeaseID{Tenant: "nobody", Network: "none"}, Count: 1}}}
 		if err := b.Report(noon.Add(at), r); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 // Package plan says, as data, what each host must have, what it has, and what
 // to change: Compile makes the wanted Hosts out of leases, Diff the Steps from
-// one Host to another, Report what came of them.
+// one Host to another. Package report has what came of them.
 //
 // A Host is a list of items, one section per kind of kernel object. An item
 // read back from the kernel equals the item that was put there, so Compile

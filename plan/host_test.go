@@ -51,25 +51,3 @@ func TestEverySectionHoldsItsItems(t *testing.T) {
 		}
 	})
 }
-
-func TestReportsOfFormerAgentsAreRead(t *testing.T) {
-	var r Report
-	if err := json.Unmarshal([]byte(`{"errors":{"vnode a.net.n":"add: busy","host":"read"}}`), &r); err != nil {
-		t.Fatal(err)
-	}
-	want := Errors{{Kind: "host", Text: "read"}, {Kind: KindVNode, Key: "a.net.n", Text: "add: busy"}}
-	if !reflect.DeepEqual(r.Errors, want) {
-		t.Errorf("read %+v, want %+v", r.Errors, want)
-	}
-	text, err := json.Marshal(Report{Errors: want})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var again Report
-	if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again.Errors, want) {
-		t.Errorf("read %+v, %v", again.Errors, err)
-	}
-	if err := json.Unmarshal([]byte(`{"errors":3}`), &r); err == nil {
-		t.Error("a number was taken for errors")
-	}
-}

@@ -67,25 +67,3 @@ func (o Overlay) String() string {
 	}
 	return s
 }
-
-// OverlayState is an entry as it is now, or what a host dropped for none.
-type OverlayState struct {
-	Host vnet.HostID `json:"host"`
-	Overlay
-	State         string            `json:"state"`              // OverlayValid, OverlayUnresolved or OverlayNone
-	Reason        string            `json:"reason,omitempty"`   // of being unresolved
-	NextHop       string            `json:"next_hop,omitempty"` // Ethernet address
-	PathMTU       int               `json:"path_mtu,omitempty"` // of the inner packet, as the path is now
-	Hits          uint64            `json:"hits"`               // packets sent by it
-	Bytes         uint64            `json:"bytes"`              // of inner frames
-	Received      uint64            `json:"received"`           // packets
-	ReceivedBytes uint64            `json:"received_bytes"`
-	Drops         map[string]uint64 `json:"drops,omitempty"` // by cause
-}
-
-// States of an entry. None is what a host dropped and could tell no entry of.
-const (
-	OverlayValid      = "valid"
-	OverlayUnresolved = "unresolved"
-	OverlayNone       = "none"
-)

@@ -154,27 +154,3 @@ func TestManyNodesAreLookedAtBySome(t *testing.T) {
 		t.Errorf("%d nodes of 200 in %d pairs", len(seen), len(got))
 	}
 }
-
-func TestRepairsAreTold(t *testing.T) {
-	port := func(mtu int) *Port { return &Port{Namespace: "alice.net.r1", Interface: "eth1", MTU: mtu} }
-	link := VxLink{Link: "r1-r2", Ends: [2]End{{Port: port(1500), Rate: 8000}, {Port: port(1500)}}}
-	down, slower := link, link
-	down.Ends[0] = End{}
-	slower.Ends[0].Rate = 7000
-	router := VxRouter{Node: "r1", Forward: true}
-	for _, c := range []struct {
-		step Step
-		want string
-	}{
-		{Step{Set, link, down}, "link r1-r2: eth1 of r1 was down or set differently, is as planned again"},
-		{Step{Set, link, slower}, "link r1-r2: rate_bps was 7000, is 8000 again"},
-		{Step{Add, router, nil}, "routing of r1 was gone, is there again"},
-		{Step{Delete, router, nil}, "routing of r1 was there, is gone again"},
-		{Step{Set, router, VxRouter{Node: "r1"}}, "routing of r1: forward was false, is true again"},
-		{Step{Set, router, router}, "routing of r1 was not as planned, is again"},
-	} {
-		if got := RepairText(c.step); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
-		}
-	}
-}

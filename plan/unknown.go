@@ -19,15 +19,6 @@ func (h *Host) Unseen(why error, lease vnet.LeaseID, kinds ...Kind) {
 	}
 }
 
-// Error is what a report says of it.
-func (u Unknown) Error() ItemError {
-	e := ItemError{Kind: u.Kind, Lease: u.Lease, Op: Observe, Text: u.Why}
-	if (u.Lease != vnet.LeaseID{}) {
-		e.Key = Fabric(u.Lease)
-	}
-	return e
-}
-
 // unseen says whether an item could not be looked at.
 func (h Host) unseen(item Item) bool {
 	for _, u := range h.Unknown {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -60,8 +60,8 @@ func (l *lab) sharesOf(network, link string) []vnet.PathShare {
 // bothCarry says what keeps a host from having sent by both tunnels of its
 // only link, each at least a tenth.
 func (l *lab) bothCarry(host string) error {
-	states := decode[[]plan.OverlayState](l.t, l.must("overlay", host, "-o", "json"))
-	states = slices.DeleteFunc(states, func(s plan.OverlayState) bool { return s.State == plan.OverlayNone })
+	states := decode[[]report.TunnelState](l.t, l.must("overlay", host, "-o", "json"))
+	states = slices.DeleteFunc(states, func(s report.TunnelState) bool { return s.State == report.TunnelNone })
 	sum := uint64(0)
 	for _, s := range states {
 		sum += s.Bytes

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 )
 
 // The example of switches, from the outside: who shall reach whom does, the
@@ -60,10 +61,10 @@ links:
 
 // paths adds up what switches and routers forward, by kind; all do it by their
 // short ways.
-func (l *lab) paths() map[plan.Kind]plan.Path {
+func (l *lab) paths() map[plan.Kind]report.Forwarding {
 	l.t.Helper()
-	type host struct{ Paths []plan.Path }
-	sums := make(map[plan.Kind]plan.Path)
+	type host struct{ Paths []report.Forwarding }
+	sums := make(map[plan.Kind]report.Forwarding)
 	for _, h := range decode[[]host](l.t, l.must("plan", "-o", "json")) {
 		for _, p := range h.Paths {
 			if !p.Short {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"sublet/datapath/vxswitch/live"
-	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -152,7 +152,7 @@ func (s *supervisor) counted(host string, names ...string) {
 	s.t.Helper()
 	st := decode[live.Status](s.t, s.must("vxswitch", "status", "--host", host, "-o", "json"))
 	metrics := s.must("vxswitch", "status", "--host", host, "--prometheus")
-	type hostPaths struct{ Paths []plan.Path }
+	type hostPaths struct{ Paths []report.Forwarding }
 	paths := s.must("plan", host, "-o", "json")
 	for _, name := range names {
 		var delivered uint64

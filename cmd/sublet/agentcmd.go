@@ -34,6 +34,7 @@ import (
 	"sublet/datapath/vxswitch"
 	"sublet/lease/api"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -151,7 +152,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		Parts:  []agent.Part{agent.Patient(links), agent.Patient(tunnels), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches), agent.Patient(hosting), agent.Patient(paths), reached},
 		Events: events, Log: log, Workers: o.workers,
 		Dark: func() ([]string, error) { return host.Dark(plan.IsTrunk) }, Interfaces: links.Interfaces,
-		Cuts: func() plan.Errors { return append(tunnels.Problems(), reached.Problems()...) },
+		Cuts: func() report.Errors { return append(tunnels.Problems(), reached.Problems()...) },
 		News: news, Touched: reached.Touched,
 	}
 	d.agent = keeper
@@ -338,12 +339,12 @@ func (d *agentDoor) overlay(w http.ResponseWriter, _ *http.Request) {
 func (d *agentDoor) paths(w http.ResponseWriter, r *http.Request) {
 	routers, err := d.routers.Paths()
 	if err == nil {
-		var ports []plan.Path
+		var ports []report.Forwarding
 		ports, err = d.switches.Paths()
 		routers = append(routers, ports...)
 	}
 	if err == nil {
-		var ports []plan.Path
+		var ports []report.Forwarding
 		ports, err = d.hosting.Paths(r.Context())
 		routers = append(routers, ports...)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sublet/lease/api"
-	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -133,9 +133,9 @@ switches forward: by the short way, or by the stack and why.`,
 
 // hostSteps is what would change on one host.
 type hostSteps struct {
-	Host  string      `json:"host"`
-	Steps []string    `json:"steps"`
-	Paths []plan.Path `json:"paths"` // what its routers and switches forward
+	Host  string              `json:"host"`
+	Steps []string            `json:"steps"`
+	Paths []report.Forwarding `json:"paths"` // what its routers and switches forward
 }
 
 func (a *app) printDiffs(c *cobra.Command, names []string) error {
@@ -160,7 +160,7 @@ func (a *app) printDiffs(c *cobra.Command, names []string) error {
 		if err != nil {
 			return err
 		}
-		diffs = append(diffs, hostSteps{name, steps, append([]plan.Path{}, paths...)})
+		diffs = append(diffs, hostSteps{name, steps, append([]report.Forwarding{}, paths...)})
 		for _, s := range steps {
 			rows = append(rows, []string{name, s})
 		}

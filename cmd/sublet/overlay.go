@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -46,7 +47,7 @@ lease counts what a host dropped for want of an entry.`,
 }
 
 // overlayStates reads the entries of some hosts, or of all.
-func (a *app) overlayStates(ctx context.Context, names []string) ([]plan.OverlayState, error) {
+func (a *app) overlayStates(ctx context.Context, names []string) ([]report.TunnelState, error) {
 	client := a.client()
 	if len(names) == 0 {
 		hosts, err := client.Hosts(ctx)
@@ -57,7 +58,7 @@ func (a *app) overlayStates(ctx context.Context, names []string) ([]plan.Overlay
 			names = append(names, string(h.Name))
 		}
 	}
-	states := []plan.OverlayState{}
+	states := []report.TunnelState{}
 	for _, name := range names {
 		more, err := client.Overlay(ctx, vnet.HostID(name))
 		if err != nil {
@@ -68,8 +69,8 @@ func (a *app) overlayStates(ctx context.Context, names []string) ([]plan.Overlay
 	return states, nil
 }
 
-func overlayRow(s plan.OverlayState) []string {
-	if s.State == plan.OverlayNone {
+func overlayRow(s report.TunnelState) []string {
+	if s.State == report.TunnelNone {
 		return []string{string(s.Host), "-", "-", "-", "-", "-", "-", s.State, "-", "-", "0", "0", dropsText(s.Drops)}
 	}
 	state := s.State

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -78,7 +79,7 @@ func (a *app) runTrace(ctx context.Context, args []string, size int) error {
 			return badInput{fmt.Errorf("network %s has no node %q: choose from %s", args[0], name, strings.Join(nodesOf(l.Topology()), ", "))}
 		}
 	}
-	t := tracer{ctx: ctx, app: a, lease: l, entries: make(map[vnet.HostID][]plan.OverlayState)}
+	t := tracer{ctx: ctx, app: a, lease: l, entries: make(map[vnet.HostID][]report.TunnelState)}
 	t.view = traceView{Network: l.Request.Network, From: args[1], To: args[2], Size: size, Delivered: true, Steps: []traceStep{}}
 	if err := t.follow(sub); err != nil {
 		return err
@@ -109,7 +110,7 @@ type tracer struct {
 	ctx     context.Context
 	app     *app
 	lease   vnet.Lease
-	entries map[vnet.HostID][]plan.OverlayState // read once a host
+	entries map[vnet.HostID][]report.TunnelState // read once a host
 	view    traceView
 }
 
@@ -193,7 +194,7 @@ func (t *tracer) tunnel(host vnet.HostID, tunnel *plan.Tunnel) error {
 	case e == nil:
 		t.say(false, host, trunk, "no overlay entry has number %d", tunnel.VNI)
 		return nil
-	case e.State != plan.OverlayValid:
+	case e.State != report.TunnelValid:
 		t.say(false, host, trunk, "entry %d is unresolved: %s", tunnel.VNI, e.Reason)
 		return nil
 	case t.view.Size > e.PathMTU:
@@ -206,7 +207,7 @@ func (t *tracer) tunnel(host vnet.HostID, tunnel *plan.Tunnel) error {
 }
 
 // headersText says what a packet gets in front.
-func headersText(e *plan.OverlayState, size int) string {
+func headersText(e *report.TunnelState, size int) string {
 	dscp := "CS5"
 	if e.BestEffort {
 		dscp = "0"
@@ -221,7 +222,7 @@ func headersText(e *plan.OverlayState, size int) string {
 }
 
 // arrive is the far host's part.
-func (t *tracer) arrive(near *plan.OverlayState) error {
+func (t *tracer) arrive(near *report.TunnelState) error {
 	host, far, err := t.far(near)
 	if err != nil {
 		return err
@@ -240,7 +241,7 @@ func (t *tracer) arrive(near *plan.OverlayState) error {
 }
 
 // entry reads a host's entry, once a host; nil if there is none.
-func (t *tracer) entry(host vnet.HostID, vni vnet.VNI) (*plan.OverlayState, error) {
+func (t *tracer) entry(host vnet.HostID, vni vnet.VNI) (*report.TunnelState, error) {
 	if _, read := t.entries[host]; !read {
 		states, err := t.app.client().Overlay(t.ctx, host)
 		if err != nil {
@@ -257,7 +258,7 @@ func (t *tracer) entry(host vnet.HostID, vni vnet.VNI) (*plan.OverlayState, erro
 }
 
 // far finds the entry of the other end among the hosts that carry the lease.
-func (t *tracer) far(near *plan.OverlayState) (vnet.HostID, *plan.OverlayState, error) {
+func (t *tracer) far(near *report.TunnelState) (vnet.HostID, *report.TunnelState, error) {
 	hosts, err := t.app.client().Hosts(t.ctx)
 	if err != nil {
 		return "", nil, err

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"sublet/datapath/overlay"
-	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -38,7 +38,7 @@ func (a *app) traffic(ctx context.Context, l vnet.Lease) map[string][2]*trafficV
 }
 
 // counters are what the hosts of a lease's nodes counted.
-func (a *app) counters(ctx context.Context, l vnet.Lease) (all []plan.Traffic) {
+func (a *app) counters(ctx context.Context, l vnet.Lease) (all []report.Traffic) {
 	hosts := slices.Collect(maps.Values(l.Mapping.Nodes))
 	slices.Sort(hosts)
 	for _, host := range slices.Compact(hosts) {
@@ -54,7 +54,7 @@ func (a *app) counters(ctx context.Context, l vnet.Lease) (all []plan.Traffic) {
 
 // views puts counters together: what entered links as it was before, the rest
 // as it is now.
-func views(before, now []plan.Traffic) map[string][2]*trafficView {
+func views(before, now []report.Traffic) map[string][2]*trafficView {
 	links := make(map[string][2]*trafficView)
 	for _, t := range now {
 		both := links[t.Link]
@@ -74,7 +74,7 @@ func views(before, now []plan.Traffic) map[string][2]*trafficView {
 }
 
 // add takes in what one host says.
-func (v *trafficView) add(t plan.Traffic) {
+func (v *trafficView) add(t report.Traffic) {
 	for cause, n := range t.Drops {
 		v.Drops[cause] += n
 	}
@@ -142,7 +142,7 @@ func (d *agentDoor) traffic(w http.ResponseWriter, r *http.Request) {
 
 // tunnelDrops adds what the tunnels of a lease could not send to the counters
 // of the links that begin here.
-func (d *agentDoor) tunnelDrops(id vnet.LeaseID, list []plan.Traffic) error {
+func (d *agentDoor) tunnelDrops(id vnet.LeaseID, list []report.Traffic) error {
 	states, err := d.tunnels.States()
 	if err != nil {
 		return err

@@ -4,33 +4,33 @@ import (
 	"maps"
 	"testing"
 
-	"sublet/plan"
+	"sublet/report"
 )
 
 // Every frame that was sent has arrived or has a cause, whatever was sent while
 // the hosts were being asked.
 func TestLossesHaveACause(t *testing.T) {
-	near := func(packets uint64, drops map[string]uint64) plan.Traffic {
-		return plan.Traffic{Link: "a-b", First: true, Packets: packets, Drops: drops}
+	near := func(packets uint64, drops map[string]uint64) report.Traffic {
+		return report.Traffic{Link: "a-b", First: true, Packets: packets, Drops: drops}
 	}
-	far := func(packets uint64) plan.Traffic { return plan.Traffic{Link: "a-b", Last: true, Packets: packets} }
-	both := plan.Traffic{Link: "a-b", First: true, Last: true, Packets: 9, Bytes: 900, Drops: map[string]uint64{"queue": 2}}
+	far := func(packets uint64) report.Traffic { return report.Traffic{Link: "a-b", Last: true, Packets: packets} }
+	both := report.Traffic{Link: "a-b", First: true, Last: true, Packets: 9, Bytes: 900, Drops: map[string]uint64{"queue": 2}}
 	for name, c := range map[string]struct {
-		before, now     []plan.Traffic
+		before, now     []report.Traffic
 		sent, delivered uint64
 		drops           map[string]uint64
 	}{
 		"before the far end was there": {
-			[]plan.Traffic{near(3, nil), far(1)}, []plan.Traffic{near(3, nil), far(1)}, 3, 1, map[string]uint64{betweenHosts: 2}},
+			[]report.Traffic{near(3, nil), far(1)}, []report.Traffic{near(3, nil), far(1)}, 3, 1, map[string]uint64{betweenHosts: 2}},
 		"some of a known cause": {
-			[]plan.Traffic{near(9, nil), far(3)}, []plan.Traffic{near(9, map[string]uint64{"queue": 2, "unresolved": 3}), far(3)}, 9, 3,
+			[]report.Traffic{near(9, nil), far(3)}, []report.Traffic{near(9, map[string]uint64{"queue": 2, "unresolved": 3}), far(3)}, 9, 3,
 			map[string]uint64{"queue": 2, "unresolved": 3, betweenHosts: 1}},
 		"while it flows": {
-			[]plan.Traffic{near(1000, nil), far(990)}, []plan.Traffic{near(1500, nil), far(1490)}, 1000, 1490, map[string]uint64{}},
+			[]report.Traffic{near(1000, nil), far(990)}, []report.Traffic{near(1500, nil), far(1490)}, 1000, 1490, map[string]uint64{}},
 		"the far host is silent": {
-			[]plan.Traffic{near(5, nil)}, []plan.Traffic{near(5, nil)}, 5, 0, map[string]uint64{}},
+			[]report.Traffic{near(5, nil)}, []report.Traffic{near(5, nil)}, 5, 0, map[string]uint64{}},
 		"within a host": {
-			[]plan.Traffic{both}, []plan.Traffic{both}, 9, 7, map[string]uint64{"queue": 2}},
+			[]report.Traffic{both}, []report.Traffic{both}, 9, 7, map[string]uint64{"queue": 2}},
 	} {
 		v := views(c.before, c.now)["a-b"][0]
 		if v.Packets != c.sent || v.DeliveredPackets != c.delivered || !maps.Equal(v.Drops, c.drops) {

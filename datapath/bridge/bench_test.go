@@ -16,6 +16,7 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -142,7 +143,7 @@ func (b *bench) tables() *tables {
 }
 
 // counts are those of a port, over all processors.
-func (b *bench) counts(port int) plan.Path {
+func (b *bench) counts(port int) report.Forwarding {
 	b.Helper()
 	paths, err := b.part.Paths()
 	b.check(err)
@@ -151,7 +152,7 @@ func (b *bench) counts(port int) plan.Path {
 			return p
 		}
 	}
-	return plan.Path{}
+	return report.Forwarding{}
 }
 
 // indexOffset is that of __sk_buff.ifindex.

@@ -5,20 +5,21 @@ import (
 
 	"sublet/datapath/bpf"
 	"sublet/plan"
+	"sublet/report"
 )
 
 // causes names the reasons for drops: the program's enum cause.
 var causes = []string{"blocked", "malformed", "moved", "same-port", "isolated", "broadcast-limit", "unknown-limit"}
 
 // Paths tells of every port of every switch.
-func (p *Part) Paths() ([]plan.Path, error) {
+func (p *Part) Paths() ([]report.Forwarding, error) {
 	p.busy.RLock()
 	defer p.busy.RUnlock()
 	keys, err := p.keys()
 	if err != nil {
 		return nil, err
 	}
-	var list []plan.Path
+	var list []report.Forwarding
 	for _, key := range keys {
 		if left, err := bpf.Left(p.host, pinsOf(key)); err != nil {
 			return nil, err
@@ -38,12 +39,12 @@ func (p *Part) Paths() ([]plan.Path, error) {
 	return list, nil
 }
 
-func (t *tables) paths(key string) ([]plan.Path, error) {
+func (t *tables) paths(key string) ([]report.Forwarding, error) {
 	setting, err := t.setting()
 	if err != nil {
 		return nil, err
 	}
-	var list []plan.Path
+	var list []report.Forwarding
 	for n := range setting.Ports {
 		var row vswitchPort
 		var perCPU []vswitchCount
@@ -56,7 +57,7 @@ func (t *tables) paths(key string) ([]plan.Path, error) {
 		if err := t.Counters.Lookup(n, &perCPU); err != nil {
 			return nil, err
 		}
-		path := plan.Path{Kind: plan.KindSwitchPort, Of: key + "/" + device(int(n)), Short: true}
+		path := report.Forwarding{Kind: plan.KindSwitchPort, Of: key + "/" + device(int(n)), Short: true}
 		for _, c := range perCPU {
 			c.add(&path)
 		}
@@ -66,7 +67,7 @@ func (t *tables) paths(key string) ([]plan.Path, error) {
 }
 
 // add sums one processor's share up.
-func (c vswitchCount) add(path *plan.Path) {
+func (c vswitchCount) add(path *report.Forwarding) {
 	path.Packets += c.Packets
 	path.Bytes += c.Bytes
 	path.Entered += c.Entered

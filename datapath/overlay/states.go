@@ -7,15 +7,16 @@ import (
 	"slices"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
 // States tells of every entry how it is now, by number, and last of the
 // packets that were dropped for want of one.
-func (p *Part) States() ([]plan.OverlayState, error) {
+func (p *Part) States() ([]report.TunnelState, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := []plan.OverlayState{}
+	list := []report.TunnelState{}
 	if p.table == nil {
 		return list, nil
 	}
@@ -26,16 +27,16 @@ func (p *Part) States() ([]plan.OverlayState, error) {
 		}
 		list = append(list, s)
 	}
-	slices.SortFunc(list, func(a, b plan.OverlayState) int { return cmp.Compare(a.VNI, b.VNI) })
+	slices.SortFunc(list, func(a, b report.TunnelState) int { return cmp.Compare(a.VNI, b.VNI) })
 	c, err := p.table.counts(0)
 	if none := dropped(c); err == nil && len(none) > 0 {
-		list = append(list, plan.OverlayState{Host: vnet.HostID(p.host.Config.Host), State: plan.OverlayNone, Drops: none})
+		list = append(list, report.TunnelState{Host: vnet.HostID(p.host.Config.Host), State: report.TunnelNone, Drops: none})
 	}
 	return list, err
 }
 
-func (p *Part) state(id uint32, item plan.Overlay) (plan.OverlayState, error) {
-	s := plan.OverlayState{Host: vnet.HostID(p.host.Config.Host), Overlay: item, State: plan.OverlayUnresolved}
+func (p *Part) state(id uint32, item plan.Overlay) (report.TunnelState, error) {
+	s := report.TunnelState{Host: vnet.HostID(p.host.Config.Host), Overlay: item, State: report.TunnelUnresolved}
 	e, ok, err := p.table.entry(id)
 	if err != nil {
 		return s, err
@@ -47,7 +48,7 @@ func (p *Part) state(id uint32, item plan.Overlay) (plan.OverlayState, error) {
 		s.Reason = "not written yet"
 		return s, nil
 	case e.Device != 0:
-		s.State, s.PathMTU, s.NextHop = plan.OverlayValid, int(e.Mtu), net.HardwareAddr(e.Header[:6]).String()
+		s.State, s.PathMTU, s.NextHop = report.TunnelValid, int(e.Mtu), net.HardwareAddr(e.Header[:6]).String()
 	}
 	c, err := p.table.counts(e.Slot)
 	s.Hits, s.Bytes, s.Received, s.ReceivedBytes, s.Drops = c.Sent, c.SentBytes, c.Received, c.ReceivedBytes, dropped(c)
@@ -55,13 +56,13 @@ func (p *Part) state(id uint32, item plan.Overlay) (plan.OverlayState, error) {
 }
 
 // Problems are the tunnels that have no way now, and why.
-func (p *Part) Problems() plan.Errors {
+func (p *Part) Problems() report.Errors {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var list plan.Errors
+	var list report.Errors
 	for _, item := range p.items {
 		if reason := p.ways[pathOf(item)].reason; reason != "" {
-			list = append(list, plan.ItemError{
+			list = append(list, report.ItemError{
 				Kind: plan.KindOverlay, Key: item.Key(), Lease: item.Lease, Op: plan.Carry,
 				Text: fmt.Sprintf("link %s has no way to %s: %s", item.Link, item.Remote, reason),
 			})

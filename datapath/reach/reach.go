@@ -20,6 +20,7 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -135,17 +136,17 @@ const askEvery = 20 * time.Millisecond
 
 // Problems are what is known not to be reached, by lease, and the leases of
 // which nothing is known yet.
-func (p *Part) Problems() plan.Errors {
+func (p *Part) Problems() report.Errors {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var list plan.Errors
+	var list report.Errors
 	for key, w := range p.watches {
 		text, op := w.problem(), plan.Carry
 		if text == unknown {
 			op = plan.Await
 		}
 		if text != "" {
-			list = append(list, plan.ItemError{Kind: plan.KindReach, Key: key, Lease: w.item.Lease, Op: op, Text: text})
+			list = append(list, report.ItemError{Kind: plan.KindReach, Key: key, Lease: w.item.Lease, Op: op, Text: text})
 		}
 	}
 	list.Sort()

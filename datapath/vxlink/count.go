@@ -10,6 +10,7 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -37,7 +38,7 @@ func (r *programs) zero(slot uint32) error {
 }
 
 // Traffic is what this host counted of a lease's links, by link and direction.
-func (p *Part) Traffic(lease vnet.LeaseID) ([]plan.Traffic, error) {
+func (p *Part) Traffic(lease vnet.LeaseID) ([]report.Traffic, error) {
 	if left, err := bpf.Left(p.host, bpf.Links); err != nil || !left {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (p *Part) Traffic(lease vnet.LeaseID) ([]plan.Traffic, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]plan.Traffic, 0, len(ends))
+	list := make([]report.Traffic, 0, len(ends))
 	for at, slot := range ends {
 		t, err := r.traffic(slot, all[slot], all[ends[place{lease, at.index, 1 - at.end}]])
 		if err != nil {
@@ -74,7 +75,7 @@ func (p *Part) Traffic(lease vnet.LeaseID) ([]plan.Traffic, error) {
 		}
 		list = append(list, t)
 	}
-	slices.SortFunc(list, func(a, b plan.Traffic) int {
+	slices.SortFunc(list, func(a, b report.Traffic) int {
 		return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(a.Direction, b.Direction))
 	})
 	return list, nil
@@ -97,9 +98,9 @@ func beyond(ends map[place]uint32, at place) []uint32 {
 }
 
 // traffic is that of frames that enter by one end and leave by another.
-func (r *programs) traffic(slot uint32, in, out vxlinkRecord) (plan.Traffic, error) {
+func (r *programs) traffic(slot uint32, in, out vxlinkRecord) (report.Traffic, error) {
 	c, err := r.counts(slot)
-	t := plan.Traffic{
+	t := report.Traffic{
 		Link: in.link(), Direction: vnet.Direction(in.End), First: in.IsTunnel == 0, Last: out.IsTunnel == 0,
 		Packets: c.Packets, Bytes: c.Bytes, Drops: make(map[string]uint64),
 	}

@@ -7,11 +7,12 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/report"
 )
 
 // Interfaces lists the host's interfaces that are not Sublet's own: those with
-// addresses first, by name, plan.MostInterfaces at most.
-func (p *Part) Interfaces() ([]plan.Interface, error) {
+// addresses first, by name, report.MostInterfaces at most.
+func (p *Part) Interfaces() ([]report.Interface, error) {
 	c, err := p.host.Dial("")
 	if err != nil {
 		return nil, err
@@ -32,7 +33,7 @@ func (p *Part) Interfaces() ([]plan.Interface, error) {
 	return interfacesOf(links, addresses, queues), nil
 }
 
-func interfacesOf(links []kernel.Link, addresses []kernel.Address, queues []kernel.Qdisc) []plan.Interface {
+func interfacesOf(links []kernel.Link, addresses []kernel.Address, queues []kernel.Qdisc) []report.Interface {
 	own := make(map[int][]netip.Addr)
 	for _, a := range addresses {
 		own[a.Index] = append(own[a.Index], a.Local)
@@ -43,14 +44,14 @@ func interfacesOf(links []kernel.Link, addresses []kernel.Address, queues []kern
 			foreign[q.Index] = q.Kind
 		}
 	}
-	var list []plan.Interface
+	var list []report.Interface
 	for _, l := range links {
 		if l.Name != "lo" && !(l.Kind == "veth" && plan.IsTrunk(l.Name)) {
-			list = append(list, plan.Interface{Name: l.Name, MTU: l.MTU, Addresses: own[l.Index], Queue: foreign[l.Index]})
+			list = append(list, report.Interface{Name: l.Name, MTU: l.MTU, Addresses: own[l.Index], Queue: foreign[l.Index]})
 		}
 	}
-	slices.SortFunc(list, func(a, b plan.Interface) int {
+	slices.SortFunc(list, func(a, b report.Interface) int {
 		return cmp.Or(cmp.Compare(min(1, len(b.Addresses)), min(1, len(a.Addresses))), cmp.Compare(a.Name, b.Name))
 	})
-	return list[:min(len(list), plan.MostInterfaces)]
+	return list[:min(len(list), report.MostInterfaces)]
 }

@@ -7,6 +7,7 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/report"
 )
 
 // A host's own interfaces are told with what ports need to be compared, those
@@ -22,15 +23,15 @@ func TestInterfaces(t *testing.T) {
 		{Index: 3, Kind: "bfifo", Handle: kernel.Handle(16, 0), Parent: kernel.Handle(1, 16)},
 	}
 	got := interfacesOf(links, []kernel.Address{{Index: 3, Local: a}}, queues)
-	want := []plan.Interface{{Name: "eth2", MTU: 1500, Addresses: []netip.Addr{a}}, {Name: "eth1", MTU: 9000, Queue: "fq"}}
+	want := []report.Interface{{Name: "eth2", MTU: 1500, Addresses: []netip.Addr{a}}, {Name: "eth1", MTU: 9000, Queue: "fq"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	var many []kernel.Link
-	for i := range 2 * plan.MostInterfaces {
+	for i := range 2 * report.MostInterfaces {
 		many = append(many, kernel.Link{Index: 10 + i, Name: "veth"})
 	}
-	if n := len(interfacesOf(many, nil, nil)); n != plan.MostInterfaces {
+	if n := len(interfacesOf(many, nil, nil)); n != report.MostInterfaces {
 		t.Errorf("%d interfaces are told", n)
 	}
 }

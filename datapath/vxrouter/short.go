@@ -13,6 +13,7 @@ import (
 	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/report"
 )
 
 // pinsPrefix begins the directories of pins of routers.
@@ -178,9 +179,9 @@ func now() time.Duration {
 }
 
 // path is what the program counted, and why it does not do more.
-func (f *follower) path() (plan.Path, error) {
+func (f *follower) path() (report.Forwarding, error) {
 	f.mu.Lock()
-	path := plan.Path{Kind: plan.KindVxRouter, Of: f.key, Short: f.offs[0] == "", Why: why(f.offs[0], f.offs[1])}
+	path := report.Forwarding{Kind: plan.KindVxRouter, Of: f.key, Short: f.offs[0] == "", Why: why(f.offs[0], f.offs[1])}
 	f.mu.Unlock()
 	var perCPU []shortCount
 	if err := f.counts.Lookup(uint32(0), &perCPU); err != nil {
@@ -215,12 +216,12 @@ func why(off4, off6 string) string {
 }
 
 // Paths tells of every router.
-func (p *Part) Paths() ([]plan.Path, error) {
+func (p *Part) Paths() ([]report.Forwarding, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var list []plan.Path
+	var list []report.Forwarding
 	for _, key := range slices.Sorted(maps.Keys(p.failed)) {
-		list = append(list, plan.Path{Kind: plan.KindVxRouter, Of: key, Why: p.failed[key].Error()})
+		list = append(list, report.Forwarding{Kind: plan.KindVxRouter, Of: key, Why: p.failed[key].Error()})
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.followed)) {
 		path, err := p.followed[key].path()

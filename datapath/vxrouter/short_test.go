@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 )
 
 // pinned lists the routers of which pins are left.
@@ -41,7 +42,7 @@ func crossing(b *bench) (r plan.VxRouter, n0, n1 string) {
 }
 
 // short is what a router tells of itself.
-func (b *bench) short(r plan.VxRouter) plan.Path {
+func (b *bench) short(r plan.VxRouter) report.Forwarding {
 	b.Helper()
 	paths, err := b.part.Paths()
 	b.check(err)
@@ -50,7 +51,7 @@ func (b *bench) short(r plan.VxRouter) plan.Path {
 			return p
 		}
 	}
-	return plan.Path{Why: "not followed"}
+	return report.Forwarding{Why: "not followed"}
 }
 
 // shortens says whether pings between two nodes go the short way now.

@@ -10,6 +10,7 @@ import (
 
 	"sublet/datapath/vxswitch/live"
 	"sublet/plan"
+	"sublet/report"
 )
 
 // Observe reads what the process is. When it does not answer, or is not what
@@ -107,15 +108,15 @@ func (p *Part) strays(s *state, host *plan.Host) error {
 }
 
 // Paths tells of every port of every switch.
-func (p *Part) Paths(ctx context.Context) ([]plan.Path, error) {
+func (p *Part) Paths(ctx context.Context) ([]report.Forwarding, error) {
 	st, err := p.Status(ctx)
 	if err != nil || st == nil {
 		return nil, err
 	}
-	var list []plan.Path
+	var list []report.Forwarding
 	for _, v := range st.Switches {
 		for _, port := range v.Ports {
-			path := plan.Path{
+			path := report.Forwarding{
 				Kind: plan.KindVxSwitchPort, Of: port.Port, Short: true,
 				Packets: port.Out.Delivered.Packets, Bytes: port.Out.Delivered.Bytes,
 			}
@@ -131,7 +132,7 @@ var atCrosspoint = []string{"full", "early", "late", "reclaimed"}
 
 // addDrops counts a frame once: that met a crosspoint at its output, else at
 // its input.
-func addDrops(path *plan.Path, port live.SwitchPortStatus) {
+func addDrops(path *report.Forwarding, port live.SwitchPortStatus) {
 	path.Dropped = map[string]uint64{}
 	for cause, n := range port.Out.Dropped {
 		path.Dropped[cause] += n.Packets

@@ -20,25 +20,26 @@ var Table = map[string][]string{
 	"vnet/topology":          {"vnet", "internal/splitmix"},
 	"embed/calendar":         {"vnet"},
 	"plan":                   {"vnet", "fabric"}, // paths of leased links through a fabric of relays become relay lists
-	"lease":                  {"vnet", "embed/...", "plan", "lease/policy", "lease/rollout"},
-	"lease/rollout":          {"vnet", "plan"}, // which host has which plan; knows no bookings
-	"lease/policy":           {"vnet"},         // quotas know amounts over time, not where they are placed
+	"report":                 {"vnet", "plan"},   // what flows back is of items of the plan
+	"lease":                  {"vnet", "embed/...", "plan", "report", "lease/policy", "lease/rollout"},
+	"lease/rollout":          {"vnet", "plan", "report"}, // which host has which plan; knows no bookings
+	"lease/policy":           {"vnet"},                   // quotas know amounts over time, not where they are placed
 	"lease/store":            {"vnet", "plan", "lease"},
-	"lease/api":              {"vnet", "vnet/vxdl", "plan", "lease", "lease/policy", "lease/rollout", "internal/socket"},
-	"agent":                  {"vnet", "plan"},
+	"lease/api":              {"vnet", "vnet/vxdl", "plan", "report", "lease", "lease/policy", "lease/rollout", "internal/socket"},
+	"agent":                  {"vnet", "plan", "report"},
 	"agent/session":          {"internal/proc"},
-	"agent/iplbd":            {"plan", "vnet", "fabric", "fabric/spread", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
+	"agent/iplbd":            {"plan", "report", "vnet", "fabric", "fabric/spread", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
 	"agent/capture":          nil,
 	"datapath/kernel":        {"internal/socket"},
 	"datapath/bpf":           {"datapath/kernel"},
 	"datapath/vnode":         {"vnet", "plan", "datapath/kernel", "internal/proc"},
-	"datapath/vxlink":        {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
-	"datapath/bridge":        {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
-	"datapath/vxswitch":      {"vnet", "plan", "datapath/kernel", "datapath/vxswitch/live", "internal/proc"}, // it runs the one process of datapath/vxswitch/live, and sees when it stands still
-	"datapath/vxrouter":      {"vnet", "plan", "datapath/kernel", "datapath/bpf", "internal/proc"},           // whether daemons stand still
-	"datapath/reach":         {"vnet", "plan", "datapath/kernel"},
+	"datapath/vxlink":        {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf"},
+	"datapath/bridge":        {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf"},
+	"datapath/vxswitch":      {"vnet", "plan", "report", "datapath/kernel", "datapath/vxswitch/live", "internal/proc"}, // it runs the one process of datapath/vxswitch/live, and sees when it stands still
+	"datapath/vxrouter":      {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "internal/proc"},           // whether daemons stand still
+	"datapath/reach":         {"vnet", "plan", "report", "datapath/kernel"},
 	"datapath/iplb":          {"vnet", "datapath/kernel", "datapath/bpf"},
-	"datapath/overlay":       {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
+	"datapath/overlay":       {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf"},
 	"measure":                {"vnet"},
 	"vxswitch":               {"vnet"},
 	"vxswitch/sched":         {"vnet", "vxswitch", "internal/splitmix"},
@@ -55,9 +56,9 @@ var Table = map[string][]string{
 	"internal/proc":          nil,
 	"internal/socket":        nil,
 	"lab/testbed":            {"vnet", "vnet/file", "plan", "lease/api", "measure/blast", "lab"},
-	"internal/stall":         nil,              // for tests
-	"internal/conversation":  {"vnet", "plan"}, // for tests: reports of agents as conversations write them
-	"lab/guest":              nil,              // likewise
+	"internal/stall":         nil,                        // for tests
+	"internal/conversation":  {"vnet", "plan", "report"}, // for tests: reports of agents as conversations write them
+	"lab/guest":              nil,                        // likewise
 	"internal/archtest":      nil,
 	"cmd/sublet":             {"..."},
 }
@@ -68,7 +69,7 @@ var Pure = []string{
 	"vnet", "vnet/file", "vnet/vxdl", "vnet/graph",
 	"embed", "embed/calendar", "embed/flow", "embed/graph", "embed/rate",
 	"fabric", "embed/replay", "vnet/topology",
-	"plan", "lease", "lease/policy", "lease/rollout", "fabric/spread", "internal/splitmix",
+	"plan", "report", "lease", "lease/policy", "lease/rollout", "fabric/spread", "internal/splitmix",
 	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/sim",
 	"vxswitch/scenario", "vxswitch/figure",
 }

@@ -5,29 +5,30 @@ import (
 	"strings"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
 // Report reads "HOST [REVISION]" or "HOST KIND KEY=PROBLEM": what an agent
 // says that went through a plan of a revision.
-func Report(revision uint64, words []string) (plan.Report, error) {
-	report := plan.Report{Host: vnet.HostID(words[0]), Revision: revision}
+func Report(revision uint64, words []string) (report.Report, error) {
+	told := report.Report{Host: vnet.HostID(words[0]), Revision: revision}
 	if len(words) == 2 {
 		var err error
-		report.Revision, err = strconv.ParseUint(words[1], 10, 64)
-		return report, err
+		told.Revision, err = strconv.ParseUint(words[1], 10, 64)
+		return told, err
 	}
 	if len(words) > 2 {
 		key, problem, _ := strings.Cut(strings.Join(words[2:], " "), "=")
-		report.Tried, report.Revision = report.Revision, 0
-		report.Errors = plan.Errors{itemError(plan.Kind(words[1]), key, problem)}
+		told.Tried, told.Revision = told.Revision, 0
+		told.Errors = report.Errors{itemError(plan.Kind(words[1]), key, problem)}
 	}
-	return report, nil
+	return told, nil
 }
 
 // itemError is one of an item. "not asked yet" of a reach is not known yet.
-func itemError(kind plan.Kind, key, problem string) plan.ItemError {
-	e := plan.ItemError{Kind: kind, Key: key, Lease: leaseOf(key), Text: problem}
+func itemError(kind plan.Kind, key, problem string) report.ItemError {
+	e := report.ItemError{Kind: kind, Key: key, Lease: leaseOf(key), Text: problem}
 	if kind != plan.KindReach {
 		return e
 	}

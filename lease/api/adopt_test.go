@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sublet/plan"
+	"sublet/report"
 )
 
 // TestStoreHasAnIdentity: every plan bears it, and servers of another store are
@@ -40,8 +41,8 @@ func TestAdopt(t *testing.T) {
 	wantError(t, "a host that is not there", c.Adopt(ctx, "h9"), ErrNotFound)
 	wantError(t, "nothing was heard of", c.Adopt(ctx, "h1"), ErrConflict)
 
-	held := plan.Held{Origin: plan.Origin{Term: "x1", Revision: 4031}, Store: "x", Why: "another store"}
-	kept := plan.Report{Host: "h1", Revision: 4031, Tried: 4031, Plan: &held.Origin, Held: &held}
+	held := report.Held{Origin: plan.Origin{Term: "x1", Revision: 4031}, Store: "x", Why: "another store"}
+	kept := report.Report{Host: "h1", Revision: 4031, Tried: 4031, Plan: &held.Origin, Held: &held}
 	if err := c.Report(ctx, kept); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestAdopt(t *testing.T) {
 	theirs := must[plan.Host](t)(c.PlanNow(ctx, "h2"))
 	for _, done := range []plan.Host{theirs, p} { // nothing comes before all have removed what goes
 		origin = done.Origin()
-		if err := c.Report(ctx, plan.Report{Host: done.Host, Revision: done.Revision, Tried: done.Revision, Plan: &origin}); err != nil {
+		if err := c.Report(ctx, report.Report{Host: done.Host, Revision: done.Revision, Tried: done.Revision, Plan: &origin}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"sublet/lease"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -73,23 +74,23 @@ func noSuchHost(host vnet.HostID) error {
 
 // postReport takes in what an agent says of its host.
 func (s *Server) postReport(w http.ResponseWriter, r *http.Request, c *call) error {
-	var report plan.Report
-	if err := s.decode(w, r, c, &report); err != nil {
+	var told report.Report
+	if err := s.decode(w, r, c, &told); err != nil {
 		return err
 	}
-	if err := c.may(forAgents, string(report.Host)); err != nil {
+	if err := c.may(forAgents, string(told.Host)); err != nil {
 		return err
 	}
-	from, err := agentAddress(report.Agent, r, c.Caller)
+	from, err := agentAddress(told.Agent, r, c.Caller)
 	if err != nil {
 		return err
 	}
 	err = s.change(func(now time.Time, b *lease.Book) error {
-		if _, ok := b.Plan(report.Host); !ok {
-			return noSuchHost(report.Host)
+		if _, ok := b.Plan(told.Host); !ok {
+			return noSuchHost(told.Host)
 		}
-		s.agents[report.Host] = agentState{seen: now, report: report, from: from}
-		return b.Report(now, report)
+		s.agents[told.Host] = agentState{seen: now, report: told, from: from}
+		return b.Report(now, told)
 	})
 	if err != nil {
 		return err

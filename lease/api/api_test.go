@@ -17,6 +17,7 @@ import (
 
 	"sublet/lease/store"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -163,7 +164,7 @@ func (r *rig) agent(ctx context.Context, host vnet.HostID) {
 	for after := (plan.Origin{}); ctx.Err() == nil; {
 		p, err := c.Plan(ctx, host, after)
 		if err == nil {
-			err = c.Report(ctx, plan.Report{Host: host, Revision: p.Revision, Tried: p.Revision, Agent: r.agentSocket(host)})
+			err = c.Report(ctx, report.Report{Host: host, Revision: p.Revision, Tried: p.Revision, Agent: r.agentSocket(host)})
 		}
 		if err != nil {
 			time.Sleep(10 * time.Millisecond) // the server restarts

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -227,13 +228,13 @@ func (c *Client) plan(ctx context.Context, host vnet.HostID, query string) (plan
 }
 
 // Report says what came of a host's plan.
-func (c *Client) Report(ctx context.Context, r plan.Report) error {
+func (c *Client) Report(ctx context.Context, r report.Report) error {
 	return c.do(ctx, http.MethodPost, "/v1/reports", r, nil)
 }
 
 // Traffic is what a host counted of a lease's links.
-func (c *Client) Traffic(ctx context.Context, id vnet.LeaseID, host vnet.HostID) ([]plan.Traffic, error) {
-	var list []plan.Traffic
+func (c *Client) Traffic(ctx context.Context, id vnet.LeaseID, host vnet.HostID) ([]report.Traffic, error) {
+	var list []report.Traffic
 	return list, c.do(ctx, http.MethodGet, leasePath(id)+"/traffic/"+url.PathEscape(string(host)), nil, &list)
 }
 
@@ -249,7 +250,7 @@ func (c *Client) Adopt(ctx context.Context, host vnet.HostID) error {
 }
 
 // Paths reads what a host's routers and switches forward, and how.
-func (c *Client) Paths(ctx context.Context, host vnet.HostID) (paths []plan.Path, err error) {
+func (c *Client) Paths(ctx context.Context, host vnet.HostID) (paths []report.Forwarding, err error) {
 	err = c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host))+"/paths", nil, &paths)
 	return paths, err
 }

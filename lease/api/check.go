@@ -14,6 +14,7 @@ import (
 
 	"sublet/lease"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -54,7 +55,7 @@ type CheckJob struct {
 	// must, which takes some seconds if not, and says what is missing.
 	Reach func(ctx context.Context, host vnet.HostID) (missing []string, err error)
 	// Traffic is what a host counted of the lease's links.
-	Traffic func(ctx context.Context, host vnet.HostID) ([]plan.Traffic, error)
+	Traffic func(ctx context.Context, host vnet.HostID) ([]report.Traffic, error)
 }
 
 // Checker measures a lease and judges what was promised. It ends when its
@@ -197,7 +198,7 @@ func (s *Server) prove(ctx context.Context, l vnet.Lease, ask CheckAsk, progress
 		err = s.ask(ctx, host, "/v1/links/"+plan.Fabric(l.ID())+"/reach", &missing)
 		return missing, err
 	}
-	job.Traffic = func(ctx context.Context, host vnet.HostID) (list []plan.Traffic, err error) {
+	job.Traffic = func(ctx context.Context, host vnet.HostID) (list []report.Traffic, err error) {
 		err = s.ask(ctx, host, "/v1/links/"+plan.Fabric(l.ID())+"/traffic", &list)
 		return list, err
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"sublet/lease"
-	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -36,7 +36,7 @@ type Host struct {
 	Problems []string `json:"problems,omitempty"`
 	// Held is what its agent keeps it at instead of the server's plan, until
 	// the operator adopts it; nil: it follows.
-	Held *plan.Held `json:"held,omitempty"`
+	Held *report.Held `json:"held,omitempty"`
 }
 
 // AgentState is a host's agent's.
@@ -66,7 +66,7 @@ func (s *Server) getHosts(w http.ResponseWriter, _ *http.Request, c *call) error
 				h.Revision, h.Applied, h.Errors, h.Drift = 0, 0, 0, 0
 			}
 			if seen := s.agents[h.Name].report.Interfaces; len(seen) > 0 && c.Operator {
-				h.Lacks = plan.Lacks(links[h.Name], h.Name, seen)
+				h.Lacks = report.Lacks(links[h.Name], h.Name, seen)
 			}
 			if c.Operator {
 				h.Problems = problemsOf(s.agents[h.Name].report.Errors)
@@ -84,7 +84,7 @@ func (s *Server) getHosts(w http.ResponseWriter, _ *http.Request, c *call) error
 }
 
 // problemsOf lists what concerns a host as a whole, each text once.
-func problemsOf(errors plan.Errors) (texts []string) {
+func problemsOf(errors report.Errors) (texts []string) {
 	for _, e := range errors {
 		if e.OfHost() && !slices.Contains(texts, e.Text) {
 			texts = append(texts, e.Text)

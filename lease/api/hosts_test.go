@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -18,9 +18,9 @@ func TestHostsSayWhatPortsLack(t *testing.T) {
 	}
 	r := newRigOn(t, sub)
 	operator, ctx := r.as(0), within(t)
-	have := []plan.Interface{{Name: "eth0", MTU: 1500, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}}
+	have := []report.Interface{{Name: "eth0", MTU: 1500, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}}
 	for _, host := range []vnet.HostID{"h1", "h2"} {
-		if err := operator.Report(ctx, plan.Report{Host: host, Interfaces: have}); err != nil {
+		if err := operator.Report(ctx, report.Report{Host: host, Interfaces: have}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"sublet/lease/policy"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -56,7 +57,7 @@ func TestTypesAreDescribed(t *testing.T) {
 		"Node": vnet.VirtualNode{}, "VirtualLink": vnet.VirtualLink{}, "Bandwidth": vnet.Bandwidth{}, "Stage": vnet.Stage{},
 		"CheckAsk": CheckAsk{}, "CheckLine": CheckLine{}, "Measured": vnet.Measurement{},
 		"Lease": vnet.Lease{}, "Proposal": Proposal{}, "Aftermath": Aftermath{}, "Quote": vnet.Quote{}, "Disturbance": vnet.Disturbance{}, "Calendar": Calendar{}, "Load": vnet.Load{}, "HostLoad": vnet.HostLoad{}, "HostStep": vnet.HostStep{}, "Account": vnet.Account{}, "Cost": vnet.Cost{}, "Verdict": vnet.Verdict{}, "LinkVerdict": vnet.LinkVerdict{}, "Substrate": vnet.Substrate{},
-		"LedgerPage": LedgerPage{}, "Record": vnet.Record{}, "Life": vnet.Life{}, "PolicyView": PolicyView{}, "Usage": policy.Usage{}, "NodeDefaults": vnet.NodeDefaults{}, "Host": Host{}, "Link": Link{}, "Plan": plan.Host{}, "Report": plan.Report{}, "Traffic": plan.Traffic{}, "OverlayState": plan.OverlayState{}, "Path": plan.Path{},
+		"LedgerPage": LedgerPage{}, "Record": vnet.Record{}, "Life": vnet.Life{}, "PolicyView": PolicyView{}, "Usage": policy.Usage{}, "NodeDefaults": vnet.NodeDefaults{}, "Host": Host{}, "Link": Link{}, "Plan": plan.Host{}, "Report": report.Report{}, "Traffic": report.Traffic{}, "OverlayState": report.TunnelState{}, "Path": report.Forwarding{},
 	} {
 		got := slices.Sorted(maps.Keys(schemas[name].Properties))
 		want := fieldsOf(reflect.TypeOf(value))

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"slices"
 
-	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -22,11 +22,11 @@ func (s *Server) getOverlay(w http.ResponseWriter, r *http.Request, c *call) err
 	if _, err := s.planOf(host, false); err != nil {
 		return err
 	}
-	var states []plan.OverlayState
+	var states []report.TunnelState
 	if err := s.ask(r.Context(), host, "/v1/overlay", &states); err != nil {
 		return err
 	}
-	states = slices.DeleteFunc(states, func(o plan.OverlayState) bool { return !c.mayTouch(o.Lease.Tenant) })
+	states = slices.DeleteFunc(states, func(o report.TunnelState) bool { return !c.mayTouch(o.Lease.Tenant) })
 	return answer(w, http.StatusOK, states)
 }
 
@@ -58,7 +58,7 @@ func (s *Server) ask(ctx context.Context, host vnet.HostID, path string, result 
 }
 
 // Overlay reads a host's overlay entries.
-func (c *Client) Overlay(ctx context.Context, host vnet.HostID) ([]plan.OverlayState, error) {
-	var states []plan.OverlayState
+func (c *Client) Overlay(ctx context.Context, host vnet.HostID) ([]report.TunnelState, error) {
+	var states []report.TunnelState
 	return states, c.do(ctx, http.MethodGet, "/v1/hosts/"+url.PathEscape(string(host))+"/overlay", nil, &states)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -16,10 +17,10 @@ import (
 func TestOverlayIsFiltered(t *testing.T) {
 	r := newRig(t)
 	l := must[net.Listener](t)(net.Listen("unix", r.agentSocket("h1")))
-	entries := []plan.OverlayState{
-		{Host: "h1", Overlay: plan.Overlay{Lease: vnet.LeaseID{Tenant: "daemon", Network: "a"}, VNI: 7}, State: plan.OverlayValid, Hits: 3},
-		{Host: "h1", Overlay: plan.Overlay{Lease: vnet.LeaseID{Tenant: "bin", Network: "a"}, VNI: 8}, State: plan.OverlayValid},
-		{Host: "h1", State: plan.OverlayNone, Drops: map[string]uint64{"unknown": 2}},
+	entries := []report.TunnelState{
+		{Host: "h1", Overlay: plan.Overlay{Lease: vnet.LeaseID{Tenant: "daemon", Network: "a"}, VNI: 7}, State: report.TunnelValid, Hits: 3},
+		{Host: "h1", Overlay: plan.Overlay{Lease: vnet.LeaseID{Tenant: "bin", Network: "a"}, VNI: 8}, State: report.TunnelValid},
+		{Host: "h1", State: report.TunnelNone, Drops: map[string]uint64{"unknown": 2}},
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { _ = json.NewEncoder(w).Encode(entries) })}
 	go server.Serve(l)
@@ -29,10 +30,10 @@ func TestOverlayIsFiltered(t *testing.T) {
 	for _, err := r.as(0).Overlay(ctx, "h1"); err != nil && ctx.Err() == nil; _, err = r.as(0).Overlay(ctx, "h1") {
 		time.Sleep(10 * time.Millisecond) // it has not reported yet
 	}
-	if got := must[[]plan.OverlayState](t)(r.as(0).Overlay(ctx, "h1")); !reflect.DeepEqual(got, entries) {
+	if got := must[[]report.TunnelState](t)(r.as(0).Overlay(ctx, "h1")); !reflect.DeepEqual(got, entries) {
 		t.Errorf("the operator sees %+v", got)
 	}
-	if got := must[[]plan.OverlayState](t)(r.as(1).Overlay(ctx, "h1")); !reflect.DeepEqual(got, entries[:1]) {
+	if got := must[[]report.TunnelState](t)(r.as(1).Overlay(ctx, "h1")); !reflect.DeepEqual(got, entries[:1]) {
 		t.Errorf("a tenant sees %+v", got)
 	}
 	wantError(t, "no host", func() error { _, err := r.as(0).Overlay(ctx, "h9"); return err }(), ErrNotFound)

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"sublet/lease"
-	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -65,7 +65,7 @@ type Server struct {
 // agentState is what the server remembers of an agent, in memory only.
 type agentState struct {
 	seen   time.Time
-	report plan.Report
+	report report.Report
 	from   netip.Addr // of an agent with a host's certificate: where it connects from
 }
 

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -97,7 +98,7 @@ func TestRemoteCallers(t *testing.T) {
 	before := must[plan.Host](t)(operator.PlanNow(ctx, "h1")).Origin()
 	for host, c := range map[vnet.HostID]*Client{"h2": operator, "h1": agent} {
 		revision := must[plan.Host](t)(operator.PlanNow(ctx, host)).Revision
-		if err := c.Report(ctx, plan.Report{Host: host, Revision: revision, Agent: "https://127.0.0.1:1"}); err != nil {
+		if err := c.Report(ctx, report.Report{Host: host, Revision: revision, Agent: "https://127.0.0.1:1"}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -126,7 +127,7 @@ func TestAgentsAreReachedWhereTheyConnectFrom(t *testing.T) {
 		"https://127.0.0.1:" + port, "https://0.0.0.0:" + port, "https://:" + port, "http://127.0.0.1:7444", "/run/x.sock", "https://u@127.0.0.1:7444",
 	} {
 		var field *vnet.FieldError
-		if err := agent.Report(ctx, plan.Report{Host: "h1", Agent: address}); !errors.As(err, &field) || field.Path != "agent" {
+		if err := agent.Report(ctx, report.Report{Host: "h1", Agent: address}); !errors.As(err, &field) || field.Path != "agent" {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -137,7 +138,7 @@ func TestAgentsAreReachedWhereTheyConnectFrom(t *testing.T) {
 	_, port, _ = net.SplitHostPort(l.Addr().String())
 	operator := ours.client(at, "operator", ours)
 	for _, host := range []string{"127.0.0.1", "0.0.0.0", "", "agent.example"} {
-		if err := agent.Report(ctx, plan.Report{Host: "h1", Agent: "https://" + host + ":" + port}); err != nil {
+		if err := agent.Report(ctx, report.Report{Host: "h1", Agent: "https://" + host + ":" + port}); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}
 		if _, err := operator.Overlay(ctx, "h1"); err != nil {

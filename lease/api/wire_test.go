@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
-func reportOf(host vnet.HostID) plan.Report { return plan.Report{Host: host} }
+func reportOf(host vnet.HostID) report.Report { return report.Report{Host: host} }
 
 // raw posts a text and returns status and problem.
 func raw(t *testing.T, c *Client, method, path, kind, body string) (int, Problem) {

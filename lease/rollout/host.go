@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -20,7 +21,7 @@ type hostState struct {
 	seen    time.Time             // last report, or since when one is awaited
 	heard   bool                  // there was a sign of life
 	removed bool                  // the host is not in the substrate any more
-	held    *plan.Held            // what its agent keeps it at instead; nil: it follows
+	held    *report.Held          // what its agent keeps it at instead; nil: it follows
 	adopt   *plan.Origin          // what it may have been kept at; nil: nothing but what it was given
 	half    bool                  // of its plan only what shrinks is to be done
 	problems

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -41,7 +42,7 @@ func (r *Rollout) Begin(store, term string) (named bool) {
 
 // Held is what a host's agent keeps it at instead of following its plan; nil:
 // it follows, or has not been heard of. False: there is no such host.
-func (r *Rollout) Held(host vnet.HostID) (*plan.Held, bool) {
+func (r *Rollout) Held(host vnet.HostID) (*report.Held, bool) {
 	if h := r.hosts[host]; h != nil {
 		return h.held, true
 	}
@@ -82,11 +83,11 @@ func (r *Rollout) knows(o plan.Origin) bool {
 
 // keeps is what an agent keeps its host at instead of this store's plan; nil:
 // it follows.
-func (r *Rollout) keeps(report plan.Report) *plan.Held {
-	if report.Held == nil && report.Plan != nil && !r.knows(*report.Plan) {
-		return &plan.Held{Origin: *report.Plan, Why: "it has the plan of another store"}
+func (r *Rollout) keeps(told report.Report) *report.Held {
+	if told.Held == nil && told.Plan != nil && !r.knows(*told.Plan) {
+		return &report.Held{Origin: *told.Plan, Why: "it has the plan of another store"}
 	}
-	return report.Held
+	return told.Held
 }
 
 // Awaiting are the live hosts that wait to be adopted, sorted.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -23,14 +24,14 @@ type problems struct {
 const unreadable = "what is there cannot be read; the operator sees why (sublet hosts)"
 
 // problemsOf sorts a report's errors.
-func problemsOf(report plan.Report, held *plan.Held) problems {
+func problemsOf(told report.Report, held *report.Held) problems {
 	p := problems{leases: make(map[vnet.LeaseID][]string), cuts: make(map[vnet.LeaseID][]string), waits: make(map[vnet.LeaseID][]string)}
 	if held != nil {
 		p.unsure = true
-		p.host = []string{fmt.Sprintf("keeps what runs there until it is adopted (sublet hosts adopt %s): %s", report.Host, held.Why)}
+		p.host = []string{fmt.Sprintf("keeps what runs there until it is adopted (sublet hosts adopt %s): %s", told.Host, held.Why)}
 		return p
 	}
-	for _, e := range report.Errors {
+	for _, e := range told.Errors {
 		switch {
 		case e.Op == plan.Carry:
 			p.cuts[e.Lease] = append(p.cuts[e.Lease], e.Text)

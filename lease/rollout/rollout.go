@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -147,27 +148,27 @@ func (r *Rollout) Step(now time.Time) {
 
 // Report takes in what an agent says; a report of an unknown host is ignored.
 // False: it says nothing that was not known.
-func (r *Rollout) Report(now time.Time, report plan.Report) (news bool) {
-	h := r.hosts[report.Host]
+func (r *Rollout) Report(now time.Time, told report.Report) (news bool) {
+	h := r.hosts[told.Host]
 	if h == nil {
 		return false
 	}
 	dead, done, parts, before := r.dead(h, now), h.done, len(h.parts), h.problems
 	h.seen, h.heard = now, true
-	if h.held = r.keeps(report); h.held != nil {
+	if h.held = r.keeps(told); h.held != nil {
 		h.done = 0
 	} else {
-		h.done, h.adopt = max(report.Revision, report.Tried), nil
+		h.done, h.adopt = max(told.Revision, told.Tried), nil
 	}
-	h.problems = problemsOf(report, h.held)
-	if report.Plan == nil && h.done > h.plan.Revision { // an agent of a former version
+	h.problems = problemsOf(told, h.held)
+	if told.Plan == nil && h.done > h.plan.Revision { // an agent of a former version
 		// Nobody published that: the store is older than what the agent has
 		// seen. Numbers beyond it keep acknowledgements unambiguous.
 		r.revision = max(r.revision, h.done)
-		r.publish(report.Host, h.plan, true)
+		r.publish(told.Host, h.plan, true)
 	}
 	h.forgetRemoved()
-	r.markPending(report.Host)
+	r.markPending(told.Host)
 	return dead || h.done != done || len(h.parts) != parts || !h.problems.equal(before)
 }
 

@@ -21,6 +21,7 @@ import (
 	"sublet/bench/harness"
 	"sublet/lease/api"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -150,7 +151,7 @@ func (s *server) obey(ctx context.Context, host vnet.HostID, begun time.Time, la
 			was = now
 		}
 		after = p.Origin()
-		c.Report(ctx, plan.Report{Host: host, Revision: p.Revision, Tried: p.Revision})
+		c.Report(ctx, report.Report{Host: host, Revision: p.Revision, Tried: p.Revision})
 	}
 }
 

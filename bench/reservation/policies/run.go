@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"sublet/lease"
-	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -113,7 +113,7 @@ func obey(book *lease.Book, now time.Time) error {
 	for range 8 {
 		before := book.Changes().Counters.Revision
 		for host, p := range book.Plans() {
-			if err := book.Report(now, plan.Report{Host: host, Revision: p.Revision}); err != nil {
+			if err := book.Report(now, report.Report{Host: host, Revision: p.Revision}); err != nil {
 				return err
 			}
 		}

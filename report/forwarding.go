@@ -1,9 +1,11 @@
-package plan
+package report
 
-// Path is what the program of a router, or of a switch's port, tells of itself.
-type Path struct {
-	Kind Kind   `json:"kind"`
-	Of   string `json:"of"` // key of the item
+import "sublet/plan"
+
+// Forwarding is what the program of a router, or of a switch's port, tells of itself.
+type Forwarding struct {
+	Kind plan.Kind `json:"kind"`
+	Of   string    `json:"of"` // key of the item
 	// Short says that frames, a router's of IPv4, do not meet the stack; Why
 	// says what keeps a router, or one of IPv4 and IPv6, from that.
 	Short   bool              `json:"short"`

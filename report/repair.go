@@ -1,4 +1,4 @@
-package plan
+package report
 
 import (
 	"encoding/json"
@@ -6,22 +6,24 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"sublet/plan"
 )
 
 // RepairText says in words what a repairing step found: "link a-b: rate_bps was
 // 7000, is 8000 again".
-func RepairText(s Step) string {
+func RepairText(s plan.Step) string {
 	subject := subjectOf(s.Item)
-	if link, ok := s.Item.(VxLink); ok && s.Op == Set {
+	if link, ok := s.Item.(plan.VxLink); ok && s.Op == plan.Set {
 		if port := changedPort(link, s.Was); port != nil {
-			_, node, _ := ParseNamespace(port.Namespace)
+			_, node, _ := plan.ParseNamespace(port.Namespace)
 			return fmt.Sprintf("%s: %s of %s was down or set differently, is as planned again", subject, port.Interface, node)
 		}
 	}
 	switch s.Op {
-	case Add:
+	case plan.Add:
 		return subject + " was gone, is there again"
-	case Delete:
+	case plan.Delete:
 		return subject + " was there, is gone again"
 	}
 	was, is := leaves(s.Was), leaves(s.Item)
@@ -33,26 +35,26 @@ func RepairText(s Step) string {
 	return subject + " was not as planned, is again"
 }
 
-func subjectOf(item Item) string {
+func subjectOf(item plan.Item) string {
 	switch item := item.(type) {
-	case VNode:
+	case plan.VNode:
 		return "node " + item.Node
-	case VxLink:
+	case plan.VxLink:
 		return "link " + item.Link
-	case VxRouter:
+	case plan.VxRouter:
 		return "routing of " + item.Node
 	}
 	return string(item.Kind()) + " " + item.Key()
 }
 
 // changedPort is the port of a node that was not found as it shall be.
-func changedPort(want VxLink, was Item) *Port {
-	had, ok := was.(VxLink)
+func changedPort(want plan.VxLink, was plan.Item) *plan.Port {
+	had, ok := was.(plan.VxLink)
 	if !ok {
 		return nil
 	}
 	for i, end := range want.Ends {
-		if end.Port != nil && had.Ends[i] == (End{}) {
+		if end.Port != nil && had.Ends[i] == (plan.End{}) {
 			return end.Port
 		}
 	}
@@ -60,7 +62,7 @@ func changedPort(want VxLink, was Item) *Port {
 }
 
 // leaves lists the values of an item by their places, "ends.0.port.mtu".
-func leaves(item Item) map[string]any {
+func leaves(item plan.Item) map[string]any {
 	text, err := json.Marshal(item)
 	var tree any
 	if err != nil || json.Unmarshal(text, &tree) != nil {

@@ -1,4 +1,8 @@
-package plan
+// Package report says, as data, what flows back from the hosts: a Report is
+// what an agent says of its host as a whole and of what could not be done there.
+//
+//	agent --Report--> server: the book's state, sublet hosts
+package report
 
 import (
 	"cmp"
@@ -7,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"sublet/plan"
 	"sublet/vnet"
 )
 
@@ -15,7 +20,7 @@ type Report struct {
 	Host       vnet.HostID       `json:"host"`
 	Revision   uint64            `json:"revision"`         // the plan last applied completely
 	Tried      uint64            `json:"tried,omitempty"`  // the plan last gone through, with Errors if more than Revision
-	Plan       *Origin           `json:"plan,omitempty"`   // the plan of Tried; nil: none yet, or an agent of a former version
+	Plan       *plan.Origin      `json:"plan,omitempty"`   // the plan of Tried; nil: none yet, or an agent of a former version
 	Held       *Held             `json:"held,omitempty"`   // why the server's plan is not followed; nil: it is
 	Agent      string            `json:"agent"`            // where exec and capture are served
 	Errors     Errors            `json:"errors,omitempty"` // what could not be done
@@ -38,7 +43,7 @@ type Repair struct {
 // Held is what an agent keeps a host at, because the server's plan does not go
 // on from it, until the operator says that the server's is to be followed.
 type Held struct {
-	Origin
+	plan.Origin
 	Store string `json:"store,omitempty"` // of the plan that is kept; "": not known
 	Why   string `json:"why"`
 }
@@ -46,22 +51,31 @@ type Held struct {
 // ItemError is what could not be done to one item, or, with Op Observe, what
 // could not be read.
 type ItemError struct {
-	Kind  Kind         `json:"kind,omitempty"` // of the item; "": the host as a whole
+	Kind  plan.Kind    `json:"kind,omitempty"` // of the item; "": the host as a whole
 	Key   string       `json:"key,omitempty"`
 	Lease vnet.LeaseID `json:"lease,omitzero"` // of the item; zero: see OfHost
-	Op    Op           `json:"op,omitempty"`   // "": an agent of a former version reported it
+	Op    plan.Op      `json:"op,omitempty"`   // "": an agent of a former version reported it
 	Text  string       `json:"text"`
 }
 
 // NewItemError says that a step failed.
-func NewItemError(s Step, err error) ItemError {
+func NewItemError(s plan.Step, err error) ItemError {
 	return ItemError{Kind: s.Item.Kind(), Key: s.Item.Key(), Lease: s.Item.LeaseID(), Op: s.Op, Text: err.Error()}
+}
+
+// Unread says that something of a host could not be looked at.
+func Unread(u plan.Unknown) ItemError {
+	e := ItemError{Kind: u.Kind, Lease: u.Lease, Op: plan.Observe, Text: u.Why}
+	if (u.Lease != vnet.LeaseID{}) {
+		e.Key = plan.Fabric(u.Lease)
+	}
+	return e
 }
 
 // OfHost says that an error concerns every lease on the host. An error that
 // does not, and that names no lease, is of an item whose lease is not known.
 func (e ItemError) OfHost() bool {
-	return e.Lease == vnet.LeaseID{} && (e.Kind == KindUplink || e.Op == Observe)
+	return e.Lease == vnet.LeaseID{} && (e.Kind == plan.KindUplink || e.Op == plan.Observe)
 }
 
 // Item names what the error is of: its kind and key.
@@ -90,7 +104,7 @@ func (e *Errors) UnmarshalJSON(text []byte) error {
 	*e = nil
 	for _, item := range slices.Sorted(maps.Keys(former)) {
 		kind, key, _ := strings.Cut(item, " ")
-		*e = append(*e, ItemError{Kind: Kind(kind), Key: key, Text: former[item]})
+		*e = append(*e, ItemError{Kind: plan.Kind(kind), Key: key, Text: former[item]})
 	}
 	return nil
 }

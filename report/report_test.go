@@ -1,0 +1,67 @@
+package report
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+func TestReportsOfFormerAgentsAreRead(t *testing.T) {
+	var r Report
+	if err := json.Unmarshal([]byte(`{"errors":{"vnode a.net.n":"add: busy","host":"read"}}`), &r); err != nil {
+		t.Fatal(err)
+	}
+	want := Errors{{Kind: "host", Text: "read"}, {Kind: plan.KindVNode, Key: "a.net.n", Text: "add: busy"}}
+	if !reflect.DeepEqual(r.Errors, want) {
+		t.Errorf("read %+v, want %+v", r.Errors, want)
+	}
+	text, err := json.Marshal(Report{Errors: want})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Report
+	if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again.Errors, want) {
+		t.Errorf("read %+v, %v", again.Errors, err)
+	}
+	if err := json.Unmarshal([]byte(`{"errors":3}`), &r); err == nil {
+		t.Error("a number was taken for errors")
+	}
+}
+
+func TestRepairsAreTold(t *testing.T) {
+	port := func(mtu int) *plan.Port { return &plan.Port{Namespace: "alice.net.r1", Interface: "eth1", MTU: mtu} }
+	link := plan.VxLink{Link: "r1-r2", Ends: [2]plan.End{{Port: port(1500), Rate: 8000}, {Port: port(1500)}}}
+	down, slower := link, link
+	down.Ends[0] = plan.End{}
+	slower.Ends[0].Rate = 7000
+	router := plan.VxRouter{Node: "r1", Forward: true}
+	for _, c := range []struct {
+		step plan.Step
+		want string
+	}{
+		{plan.Step{Op: plan.Set, Item: link, Was: down}, "link r1-r2: eth1 of r1 was down or set differently, is as planned again"},
+		{plan.Step{Op: plan.Set, Item: link, Was: slower}, "link r1-r2: rate_bps was 7000, is 8000 again"},
+		{plan.Step{Op: plan.Add, Item: router, Was: nil}, "routing of r1 was gone, is there again"},
+		{plan.Step{Op: plan.Delete, Item: router, Was: nil}, "routing of r1 was there, is gone again"},
+		{plan.Step{Op: plan.Set, Item: router, Was: plan.VxRouter{Node: "r1"}}, "routing of r1: forward was false, is true again"},
+		{plan.Step{Op: plan.Set, Item: router, Was: router}, "routing of r1 was not as planned, is again"},
+	} {
+		if got := RepairText(c.step); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestWhatCannotBeReadIsOfItsLease(t *testing.T) {
+	id := vnet.LeaseID{Tenant: "t", Network: "a"}
+	if e := Unread(plan.Unknown{Kind: plan.KindVxLink, Lease: id, Why: "no"}); e.OfHost() || e.Lease != id || !strings.Contains(e.String(), "t.a") {
+		t.Errorf("an unknown of one lease is reported as %v", e)
+	}
+	if e := Unread(plan.Unknown{Kind: plan.KindVxLink, Why: "no"}); !e.OfHost() {
+		t.Errorf("an unknown of everybody is reported as %v", e)
+	}
+}
