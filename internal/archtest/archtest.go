@@ -71,7 +71,7 @@ var Pure = []string{
 	"fabric", "embed/replay", "vnet/topology",
 	"plan", "report", "lease", "lease/policy", "lease/rollout", "fabric/spread", "internal/splitmix",
 	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/sim",
-	"vxswitch/scenario", "vxswitch/figure",
+	"vxswitch/scenario", "vxswitch/figure", "measure",
 }
 
 // Banned packages in pure rooms.
