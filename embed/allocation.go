@@ -62,26 +62,3 @@ func (c *Claim) Rates() map[string][2]vnet.Rate {
 	}
 	return rates
 }
-
-// Rates is an Allocation among leases that all enter at once, by lease, then
-// by link. An error is *rate.Infeasible, or says which mapping does not belong.
-func Rates(sub vnet.Substrate, running []Tenancy) ([]map[string][2]vnet.Rate, error) {
-	e, err := New(sub)
-	if err != nil {
-		return nil, err
-	}
-	a, claims := e.Allocation(), make([]*Claim, len(running))
-	for i, t := range running {
-		if claims[i], err = a.Enter(t); err != nil {
-			return nil, err
-		}
-	}
-	if err := a.Settle(); err != nil {
-		return nil, err
-	}
-	rates := make([]map[string][2]vnet.Rate, len(running))
-	for i, c := range claims {
-		rates[i] = c.Rates()
-	}
-	return rates, nil
-}

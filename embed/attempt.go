@@ -9,12 +9,12 @@ import (
 // many short ones, each with another order, find more than a few long ones
 // (docs/embedding.md).
 const (
-	fewAttempts = 12 // for networks that trying everything decides
-	maxAttempts = 500
-	enough      = 4   // embeddings found, of which the cheapest is improved
-	slack       = 24  // placements an attempt may take back
-	plain       = 4   // attempts without noise
-	noise       = 300 // thousandths by which a host may look dearer than it is
+	fewAttempts         = 12 // for networks that trying everything decides
+	maxAttempts         = 500
+	enoughFound         = 4   // embeddings; the cheapest of them is improved
+	maxTakenBack        = 24  // placements that an attempt may take back
+	unperturbedAttempts = 4   // attempts with true costs
+	maxPerturbation     = 300 // thousandths that are added to a cost at most
 )
 
 // attempts makes several greedy embeddings, each from another first host, and
@@ -28,10 +28,10 @@ func (s *search) attempts(limit int) bool {
 	if len(s.host) <= mostExhaust {
 		most = fewAttempts
 	}
-	for attempt := 0; attempt < most && found < enough && (attempt == 0 || s.spent() < limit); attempt++ {
+	for attempt := 0; attempt < most && found < enoughFound && (attempt == 0 || s.spent() < limit); attempt++ {
 		if !s.attempt(attempt, failed, limit) {
 			failed[s.deepest.node]++
-			if s.noisy = true; found > 0 || attempt+1 < plain || !s.mended(limit) {
+			if s.perturbed = true; found > 0 || attempt+1 < unperturbedAttempts || !s.repaired(limit) {
 				continue
 			}
 		}
@@ -40,7 +40,7 @@ func (s *search) attempts(limit int) bool {
 		}
 		found++
 		s.clear()
-		if best.cost == 0 || attempt >= plain {
+		if best.cost == 0 || attempt >= unperturbedAttempts {
 			break
 		}
 	}
@@ -52,90 +52,90 @@ func (s *search) attempts(limit int) bool {
 
 // attempt makes one greedy embedding.
 func (s *search) attempt(number int, failed []int, limit int) bool {
-	s.budget, s.deepest, s.noisy = len(s.host)+slack, outcome{depth: -1}, number >= plain
-	s.patience = s.until(math.MaxInt / 2) // the first may take what it needs
+	s.placements, s.deepest, s.perturbed = len(s.host)+maxTakenBack, outcome{depth: -1}, number >= unperturbedAttempts
+	s.workLimit = s.until(math.MaxInt / 2) // the first may take what it needs
 	if number > 0 {
-		s.patience = limit
+		s.workLimit = limit
 	}
 	return s.place(s.orderOf(failed), 0, number)
 }
 
-// place puts the nodes of order from the k-th on. The first of them that has
-// a choice does not get its best host but the one skip places further.
+// place places the nodes of order from the k-th on. The first node that has a
+// choice gets the host skip places after its best one.
 func (s *search) place(order []int, k, skip int) bool {
 	if k == len(order) {
 		return true
 	}
 	v := order[k]
-	list := s.present(v)
-	defer s.drop()
-	s.blur(list)
+	list := s.residualChoices(v)
+	defer s.dropList()
+	s.perturb(list)
 	if len(list) > 1 {
 		skip %= len(list)
 		for n := range skip + 1 {
-			s.first(list, n)
+			s.selectCheapest(list, n)
 		}
 		list[0], list[skip] = list[skip], list[0]
 		skip = 0
 	}
 	for n := range list {
 		if n > 0 {
-			s.first(list, n)
+			s.selectCheapest(list, n)
 		}
 		c := list[n]
 		if s.tired() {
 			break
 		}
-		if !s.settle(v, c.host) {
+		if !s.placeNode(v, c.host) {
 			continue
 		}
-		if !s.strangled() && s.place(order, k+1, skip) {
+		if !s.cutOff() && s.place(order, k+1, skip) {
 			return true
 		}
-		s.unsettle(v)
+		s.removeNode(v)
 	}
 	s.fail(v, k)
 	return false
 }
 
-// blur makes hosts look dearer than they are, each by another part: attempts
-// that would all end alike then go different ways.
-func (s *search) blur(list []choice) {
-	if !s.noisy {
+// perturb raises the cost of each choice by a random part, so that attempts that
+// would all end alike differ.
+func (s *search) perturb(list []choice) {
+	if !s.perturbed {
 		return
 	}
 	for i := range list {
-		list[i].cost *= 1 + float64(s.random.below(noise))/1000
+		list[i].cost *= 1 + float64(s.random.below(maxPerturbation))/1000
 	}
 }
 
-// fail notes that a node found no host, if the search never came further.
+// fail notes that a node found no host, if no failure had more nodes placed.
 func (s *search) fail(v, depth int) {
 	if depth > s.deepest.depth {
 		s.deepest = s.outcome()
 		s.deepest.depth, s.deepest.node = depth, v
 	}
-	if depth > s.worst.depth {
-		s.worst = s.deepest
+	if depth > s.furthest.depth {
+		s.furthest = s.deepest
 	}
 }
 
-// outcome copies where everything is.
+// outcome copies the state.
 func (s *search) outcome() outcome {
 	o := outcome{host: slices.Clone(s.host), walks: slices.Clone(s.walks), cost: s.cost}
 	return o
 }
 
-// clear takes everything back.
+// clear takes out all nodes.
 func (s *search) clear() {
 	for v, host := range s.host {
 		if host >= 0 {
-			s.unsettle(v)
+			s.removeNode(v)
 		}
 	}
 }
 
-// restore puts everything, and only what, an outcome holds.
+// restore makes the state that of an outcome.
 func (s *search) restore(o outcome) {
 	s.clear()
 	for v, host := range o.host {
@@ -150,8 +150,8 @@ func (s *search) restore(o outcome) {
 	}
 }
 
-// mended says whether what the last attempt came to could be completed.
-func (s *search) mended(limit int) bool {
+// repaired completes the furthest state of the last attempt; false: it could not.
+func (s *search) repaired(limit int) bool {
 	s.restore(s.deepest)
 	if s.repair(repairRounds, limit) {
 		return true
@@ -160,5 +160,5 @@ func (s *search) mended(limit int) bool {
 	return false
 }
 
-// repairRounds is for how long nothing more is placed until it is given up.
+// repairRounds is how many rounds in a row may place nothing more.
 const repairRounds = 40

@@ -74,11 +74,11 @@ func mesh(nodes, links int, seed uint64) vnet.Request {
 
 // admit embeds and books.
 func admit(t testing.TB, sub vnet.Substrate, cal *calendar.Calendar, r vnet.Request, w vnet.Window) error {
-	mapping, err := Embed(sub, cal, r, w)
+	mapping, err := embedOn(sub, cal, r, w)
 	if err != nil {
 		return err
 	}
-	bookings, err := Bookings(sub, r, w, mapping)
+	bookings, err := bookingsOn(sub, r, w, mapping)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,24 +17,15 @@ import (
 // request or the substrate.
 //
 // Keys: "cpu:HOST" in milli-cores, "memory:HOST" in bytes, "guests:HOST" (a
-// network with an exclusive node takes all, others one), "carrying:HOST" "machine"
-// likewise, and rate.Element's String in bit/s.
-func Bookings(sub vnet.Substrate, request vnet.Request, window vnet.Window, mapping vnet.Mapping) ([]calendar.Booking, error) {
-	e, err := New(sub)
-	if err != nil {
-		return nil, err
-	}
-	return e.Bookings(request, window, mapping)
-}
-
-// Bookings is the package's Bookings, on the engine's substrate.
+// network with an exclusive node takes all, others one), and in bit/s
+// "carrying:HOST", "machine" and rate.Element's String.
 func (e *Engine) Bookings(request vnet.Request, window vnet.Window, mapping vnet.Mapping) ([]calendar.Booking, error) {
 	p, err := problemOf(request, window)
 	if err != nil {
 		return nil, err
 	}
 	g := e.graph
-	l := &ledger{resources: resources{inventory: e.inventory(), spans: len(p.spans)}, taken: map[resource][]int64{}}
+	l := &ledger{residuals: residuals{inventory: e.inventory(), spans: len(p.spans)}, taken: map[resource][]int64{}}
 	for i := range p.nodes {
 		host, ok := g.Host(mapping.Nodes[p.nodes[i].name])
 		if !ok {
@@ -44,12 +35,12 @@ func (e *Engine) Bookings(request vnet.Request, window vnet.Window, mapping vnet
 	}
 	for i := range p.links {
 		v := p.links[i]
-		host, lanes, err := route(g, mapping, v.name, [2]string{p.nodes[v.ends[0]].name, p.nodes[v.ends[1]].name})
+		host, carriers, err := route(g, mapping, v.name, [2]string{p.nodes[v.ends[0]].name, p.nodes[v.ends[1]].name})
 		if err != nil {
 			return nil, fmt.Errorf("book %s: %w", request.Network, err)
 		}
-		for _, lane := range lanes {
-			l.addLane(v, host, lane)
+		for _, carrier := range carriers {
+			l.addCarrier(v, host, carrier)
 		}
 	}
 	return l.bookings(p.spans), nil
@@ -57,7 +48,7 @@ func (e *Engine) Bookings(request vnet.Request, window vnet.Window, mapping vnet
 
 // ledger adds up what is taken of each resource in each span.
 type ledger struct {
-	resources
+	residuals
 	taken map[resource][]int64
 }
 
@@ -90,8 +81,8 @@ func (l *ledger) addNode(n node, host int) {
 	}
 }
 
-// addLane books a path's part of a link's minima, in both directions.
-func (l *ledger) addLane(v link, host int, way lane) {
+// addCarrier books a path's part of a link's minima, in both directions.
+func (l *ledger) addCarrier(v link, host int, way carrier) {
 	for _, dir := range vnet.Directions {
 		minima := part(way.share, v.min[dir])
 		if len(way.walk) == 0 {

@@ -28,7 +28,7 @@ func TestCostsNoMoreThanAnyPlacement(t *testing.T) {
 				}
 			}
 		}
-		m, err := Embed(sub, calendar.New(), r, vnet.Window{Start: epoch})
+		m, err := embedOn(sub, calendar.New(), r, vnet.Window{Start: epoch})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,11 +44,11 @@ func (c *small) bookOther(t *rapid.T) {
 	start := epoch.Add(time.Duration(rapid.IntRange(-2, 4).Draw(t, "start")) * time.Hour)
 	w := vnet.Window{Start: start, End: start.Add(time.Duration(rapid.IntRange(1, 3).Draw(t, "for")) * time.Hour)}
 	other := drawRequest(t, c.sub, 0)
-	mapping, err := Embed(c.sub, c.cal, other, w)
+	mapping, err := embedOn(c.sub, c.cal, other, w)
 	if err != nil {
 		return
 	}
-	bookings, err := Bookings(c.sub, other, w, mapping)
+	bookings, err := bookingsOn(c.sub, other, w, mapping)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,58 +15,49 @@ type Tenancy struct {
 	Mapping  vnet.Mapping
 }
 
-// Demands lists what each link of a topology asks of the directed substrate
+// demandsOf lists what each link of a topology asks of the directed substrate
 // elements it runs over: two demands for each of its paths, Forward then
 // Reverse, in the topology's order.
-func Demands(sub vnet.Substrate, topology vnet.Topology, mapping vnet.Mapping) ([]rate.Demand, error) {
-	g, err := graph.New(sub)
-	if err != nil {
-		return nil, err
-	}
-	return demandsOf(g, sub, Tenancy{topology, mapping})
-}
-
-// demandsOf is Demands on a graph already built.
 func demandsOf(g *graph.Graph, sub vnet.Substrate, t Tenancy) ([]rate.Demand, error) {
 	demands := make([]rate.Demand, 0, 2*len(t.Topology.Links))
 	for _, l := range t.Topology.Links {
-		at, lanes, err := route(g, t.Mapping, l.Name, l.Ends)
+		at, carriers, err := route(g, t.Mapping, l.Name, l.Ends)
 		if err != nil {
 			return nil, fmt.Errorf("list demands: %w", err)
 		}
-		for _, lane := range lanes {
+		for _, carrier := range carriers {
 			for _, dir := range vnet.Directions {
-				demands = append(demands, rate.Demand{Bandwidth: lane.share.Bandwidth(l.Bandwidth[dir]), Elements: elements(sub, at, lane.walk, dir)})
+				demands = append(demands, rate.Demand{Bandwidth: carrier.share.Bandwidth(l.Bandwidth[dir]), Elements: elements(sub, at, carrier.walk, dir)})
 			}
 		}
 	}
 	return demands, nil
 }
 
-// lane is one of the ways on which a virtual link goes through the substrate.
-type lane struct {
+// carrier is one of the ways on which a virtual link goes through the substrate.
+type carrier struct {
 	share vnet.PathShare
 	walk  []graph.Arc // none if the link begins and ends in one host
 }
 
 // route is a virtual link's ways through the substrate, from the host it
 // begins at.
-func route(g *graph.Graph, mapping vnet.Mapping, link string, ends [2]string) (int, []lane, error) {
+func route(g *graph.Graph, mapping vnet.Mapping, link string, ends [2]string) (int, []carrier, error) {
 	from, known := g.Host(mapping.Nodes[ends[0]])
 	to, too := g.Host(mapping.Nodes[ends[1]])
 	shares := mapping.Paths(link)
 	if !known || !too || shares == nil {
 		return 0, nil, fmt.Errorf("link %s from %s to %s is not mapped", link, ends[0], ends[1])
 	}
-	lanes := make([]lane, len(shares))
+	carriers := make([]carrier, len(shares))
 	for i, share := range shares {
 		walk, err := g.Walk(from, to, share.Path)
 		if err != nil {
 			return 0, nil, fmt.Errorf("link %s: %w", link, err)
 		}
-		lanes[i] = lane{share, walk}
+		carriers[i] = carrier{share, walk}
 	}
-	return from, lanes, nil
+	return from, carriers, nil
 }
 
 // elements lists what frames in one direction of a virtual link run over.

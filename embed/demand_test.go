@@ -19,7 +19,7 @@ func TestRatesOfTheWorkedExample(t *testing.T) {
 	}
 	running := []Tenancy{lease(100, 500), lease(800, 1500), lease(300, 300)}
 	for _, want := range [][]vnet.Rate{{500, 1200, 300}, {500, 1500}} {
-		got, err := Rates(lyonNancy(), running[:len(want)])
+		got, err := ratesOn(lyonNancy(), running[:len(want)])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestRatesByDirection(t *testing.T) {
 		Nodes: map[string]vnet.HostID{"a": "h1", "b": "h1", "c": "h3"},
 		Links: map[string]vnet.Path{"out": far, "in": back, "near": {}, "idle": far},
 	}}
-	got, err := Rates(lyonNancy(), []Tenancy{lease})
+	got, err := ratesOn(lyonNancy(), []Tenancy{lease})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +58,11 @@ func TestRatesByDirection(t *testing.T) {
 	}
 	top.Links[1].Bandwidth[vnet.Reverse] = vnet.Static(1100 * vnet.Mbit)
 	infeasible := new(rate.Infeasible)
-	if _, err := Rates(lyonNancy(), []Tenancy{lease}); !errors.As(err, &infeasible) || infeasible.Element != (rate.Element{Link: "s1-s2"}) {
+	if _, err := ratesOn(lyonNancy(), []Tenancy{lease}); !errors.As(err, &infeasible) || infeasible.Element != (rate.Element{Link: "s1-s2"}) {
 		t.Errorf("Rates = %v, want infeasible on s1-s2", err)
 	}
 	lease.Mapping.Links["out"] = far[:2]
-	if _, err := Demands(lyonNancy(), top, lease.Mapping); err == nil {
+	if _, err := demandsOn(lyonNancy(), top, lease.Mapping); err == nil {
 		t.Error("a path that ends at a switch has demands")
 	}
 }

@@ -2,10 +2,11 @@
 // embedding of a Request into a Substrate beside everything the calendar
 // already holds, and what an embedding books and demands.
 //
-//	mapping, err := embed.Embed(sub, cal, request, window)   // *Infeasible: in words
-//	bookings, err := embed.Bookings(sub, request, window, mapping)
-//	cal.Book(bookings...)                                    // later: cal.Release
-//	claim, err := allocation.Enter(embed.Tenancy{...})        // every arrival, end and stage
+//	engine, err := embed.New(sub)
+//	mapping, err := engine.Embed(cal, request, window, embed.Options{}) // *Infeasible: in words
+//	bookings, err := engine.Bookings(request, window, mapping)
+//	cal.Book(bookings...)                                               // later: cal.Release
+//	claim, err := engine.Allocation().Enter(embed.Tenancy{...})          // every arrival, end and stage
 //
 // Node and link mapping hold under processor, memory, site, pinned host,
 // exclusivity, the latency bound of each virtual link, and the guaranteed
@@ -23,7 +24,7 @@
 // attempts from several first hosts (attempt.go), every host and path for small
 // requests that find nothing (exhaust.go), then large neighbourhoods to make
 // what was found cheaper (improve.go). docs/embedding.md says how good it is.
-// What it accepts is always valid (CheckMapping); on instances
+// What it accepts is always valid (embed/verify); on instances
 // small enough to decide exactly it has missed none of 100,000
 // (go test ./embed -run Overbooks -rapid.checks=100000 -v).
 //

@@ -10,24 +10,15 @@ import (
 	"sublet/vnet"
 )
 
-// Embed finds where request fits into what cal leaves of sub in every
-// instant of window, which begins the request's stages. It changes nothing:
-// book the result's Bookings to keep it. The error is *Infeasible when no
-// embedding was found, and another when the request or substrate is malformed.
+// Embed finds where request fits into what cal leaves of the engine's substrate
+// in every instant of window, which begins the request's stages. It changes
+// nothing: book the result's Bookings to keep it. The error is *Infeasible when
+// no embedding was found, and another when the request is malformed.
 //
 // Among the embeddings it tries it takes the one that is best for the request's
 // objective; by default the one of least cost: the sum over all links of their
 // minima times the hops of their path, where a link without minima counts as
-// 1 bit/s. It spends DefaultBudget, see Options.
-func Embed(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, window vnet.Window) (vnet.Mapping, error) {
-	e, err := New(sub)
-	if err != nil {
-		return vnet.Mapping{}, err
-	}
-	return e.Embed(cal, request, window, Options{})
-}
-
-// Embed is the package's Embed, on the engine's substrate.
+// 1 bit/s.
 func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet.Window, opt Options) (vnet.Mapping, error) {
 	if opt.effort().Over() {
 		return vnet.Mapping{}, undecided()
@@ -41,8 +32,8 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 	if err != nil {
 		return vnet.Mapping{}, err
 	}
-	left := residual(e.inventory(), cal, p.spans)
-	opt.effort().Spend(2*p.size() + 4*len(left.left))
+	left := residualOf(e.inventory(), cal, p.spans)
+	opt.effort().Spend(2*p.size() + 4*len(left.amounts))
 	t := e.totals(p, left, cal)
 	exceeded := t.onHosts()
 	if exceeded != nil && len(p.nodes)*len(e.sub.Hosts) > mostWorded {
@@ -52,7 +43,7 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 	s.effort = opt.effort()
 	s.effort.Spend(2 * len(p.nodes) * len(e.sub.Hosts))
 	d := diagnosis{search: s, cal: cal, sub: e.sub}
-	if err := d.alone(); err != nil {
+	if err := d.checkEachAlone(); err != nil {
 		return vnet.Mapping{}, err
 	}
 	if exceeded != nil {
@@ -61,34 +52,37 @@ func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet
 	if err := cmp.Or(t.onLinks(), t.onMachine()); err != nil {
 		return vnet.Mapping{}, err
 	}
-	s.work(&e.charts, e.working())
+	s.useTables(&e.tables, e.shortestPaths())
 	s.random = random{splitmix.Source(opt.Seed)}
 	if !s.solve(opt.work(), max(1, opt.Patience)) {
 		if m, ok := s.split(e.sub.Hosts); ok {
 			return m, nil
 		}
-		return vnet.Mapping{}, d.given(s.ended())
+		return vnet.Mapping{}, d.explain(s.ended())
 	}
 	s.spent()
 	return s.mapping(e.sub.Hosts), nil
 }
 
-// mostWorded is for how many nodes times hosts it is found out, of a network that
-// exceeds what there is, whether one of its nodes alone does: that says more.
+// mostWorded bounds nodes times hosts, up to which a refusal of a network that
+// exceeds the substrate looks for single nodes that no host takes: they say more.
 const mostWorded = 1 << 18
 
 // newSearch prepares a search with nothing placed.
-func newSearch(p *problem, g *graph.Graph, left *resources, of vnet.Objective) *search {
-	s := &search{problem: p, graph: g, left: left, host: make([]int, len(p.nodes)), nodesAt: make([]int, len(left.sub.Hosts)), walks: make([][]graph.Arc, len(p.links))}
-	s.effort, s.told = new(Effort), g.Steps()
-	s.worst.depth, s.bound = -1, unlimited
-	s.priced(of)
-	s.pair()
+func newSearch(p *problem, g *graph.Graph, left *residuals, of vnet.Objective) *search {
+	s := &search{
+		instance: instance{problem: p, graph: g},
+		state:    state{residual: left, host: make([]int, len(p.nodes)), nodesAt: make([]int, len(left.sub.Hosts)), walks: make([][]graph.Arc, len(p.links))},
+	}
+	s.effort, s.reported = new(Effort), g.Steps()
+	s.furthest.depth, s.costBound = -1, unlimited
+	s.setPrices(of)
+	s.groupEquivalent()
 	for v := range p.nodes {
 		s.host[v] = -1
 		var hosts []int
 		for h := range left.sub.Hosts {
-			if s.welcome(v, h) && s.has(v, h) && s.wide(v, h) {
+			if s.eligible(v, h) && s.hasCapacity(v, h) && s.hasBandwidth(v, h) {
 				hosts = append(hosts, h)
 			}
 		}
@@ -100,7 +94,7 @@ func newSearch(p *problem, g *graph.Graph, left *resources, of vnet.Objective) *
 }
 
 // ranks orders hosts by what is free on them: processor, then memory.
-func ranks(left *resources, hosts int) []int {
+func ranks(left *residuals, hosts int) []int {
 	order, rank := make([]int, hosts), make([]int, hosts)
 	for h := range order {
 		order[h] = h

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sublet/embed/graph"
+	"sublet/embed/verify"
 	"sublet/vnet"
 
 	"pgregory.net/rapid"
@@ -19,7 +20,7 @@ func TestNeverOverbooks(t *testing.T) {
 	var accepted, greedy, refused, missed int
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawSmall(t)
-		mapping, err := Embed(c.sub, c.cal, c.request, c.window)
+		mapping, err := embedOn(c.sub, c.cal, c.request, c.window)
 		if infeasible := new(Infeasible); errors.As(err, &infeasible) {
 			refused++
 			if len(infeasible.Reasons) == 0 || len(infeasible.Nodes)+len(infeasible.Links) == 0 {
@@ -34,7 +35,7 @@ func TestNeverOverbooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := Embed(c.sub, c.cal, c.request, c.window); err != nil || !reflect.DeepEqual(again, mapping) {
+		if again, err := embedOn(c.sub, c.cal, c.request, c.window); err != nil || !reflect.DeepEqual(again, mapping) {
 			t.Fatalf("the same again: %v, %v, first %v", again, err, mapping)
 		}
 		accepted++
@@ -56,17 +57,17 @@ func (c small) greedily(t *rapid.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSearch(p, g, residual(inventoryOf(c.sub), c.cal, p.spans), c.request.Objective)
-	s.work(&charts{}, g.NewLeast())
+	s := newSearch(p, g, residualOf(inventoryOf(c.sub), c.cal, p.spans), c.request.Objective)
+	s.useTables(&costTables{}, g.NewLeast())
 	return s.attempts(1 << 20)
 }
 
 // accept checks, books and releases a mapping.
 func (c small) accept(t *rapid.T, mapping vnet.Mapping) {
-	if err := CheckMapping(c.sub, c.cal, c.request, c.window, mapping); err != nil {
+	if err := verify.Mapping(c.sub, c.cal, c.request, c.window, mapping); err != nil {
 		t.Fatal(err)
 	}
-	bookings, err := Bookings(c.sub, c.request, c.window, mapping)
+	bookings, err := bookingsOn(c.sub, c.request, c.window, mapping)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,12 +75,12 @@ func (c small) accept(t *rapid.T, mapping vnet.Mapping) {
 	if err := booked.Book(bookings...); err != nil {
 		t.Fatal(err)
 	}
-	rules, capacities := checker{sub: c.sub}, Capacities(c.sub)
+	capacities := inventoryOf(c.sub).byKey()
 	for _, b := range bookings {
-		if capacity, ok := capacities[b.Key]; !ok || capacity != rules.capacity(b.Key) {
-			t.Fatalf("Capacities of %s = %d, want %d", b.Key, capacity, rules.capacity(b.Key))
+		if capacity, ok := capacities[b.Key]; !ok || capacity != verify.Capacity(c.sub, b.Key) {
+			t.Fatalf("Capacities of %s = %d, want %d", b.Key, capacity, verify.Capacity(c.sub, b.Key))
 		}
-		if left := booked.Residual(b.Key, rules.capacity(b.Key), b.Window); left < 0 {
+		if left := booked.Residual(b.Key, verify.Capacity(c.sub, b.Key), b.Window); left < 0 {
 			t.Fatalf("%s is over-booked by %d", b.Key, -left)
 		}
 	}

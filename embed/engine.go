@@ -12,16 +12,16 @@ import (
 // from request to request, and working space: one call at a time.
 type Engine struct {
 	sub   vnet.Substrate
-	whole vnet.Substrate // of which sub is a part
+	whole vnet.Substrate // the substrate of which sub is a part
 	graph *graph.Graph
 
-	isRegion bool             // of a larger substrate, whose engine has it
-	regions  map[int]*region  // by seed, made when first needed
-	byKey    map[string]int64 // capacities, likewise
+	isRegion bool             // it is the region of a larger substrate
+	regions  map[int]*region  // by central host, made when first needed
+	byKey    map[string]int64 // capacities by key, made when first needed
 
-	charts charts
-	least  *graph.Least // made when first needed
-	stock  *inventory   // likewise
+	tables  costTables
+	least   *graph.Least // made when first needed
+	amounts *inventory   // made when first needed
 }
 
 // New prepares a substrate, which must not be changed from then on; an error
@@ -78,7 +78,7 @@ type Options struct {
 	Effort *Effort
 }
 
-// effort is that of the answer, or one without a bound.
+// effort is Options.Effort, or one without a bound.
 func (o Options) effort() *Effort {
 	if o.Effort == nil {
 		return new(Effort)
@@ -97,18 +97,18 @@ func (o Options) work() int {
 // DefaultBudget of a request.
 const DefaultBudget = 5 * time.Millisecond
 
-// working is the space of searches of least cost.
-func (e *Engine) working() *graph.Least {
+// shortestPaths is the working space of searches for walks of least cost.
+func (e *Engine) shortestPaths() *graph.Least {
 	if e.least == nil {
 		e.least = e.graph.NewLeast()
 	}
 	return e.least
 }
 
-// inventory is that of the substrate.
+// inventory lists the resources of the substrate.
 func (e *Engine) inventory() *inventory {
-	if e.stock == nil {
-		e.stock = inventoryOf(e.sub)
+	if e.amounts == nil {
+		e.amounts = inventoryOf(e.sub)
 	}
-	return e.stock
+	return e.amounts
 }

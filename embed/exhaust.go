@@ -15,19 +15,19 @@ const (
 )
 
 // exhaust tries every host for every node and every path for every link, the
-// cheapest first, until one embedding is found or a bound is reached. Hosts to
-// which a link finds no way even now are left out.
+// cheapest first, until one embedding is found or a bound is reached. Hosts
+// that a link cannot reach even now are left out.
 func (s *search) exhaust(work int) bool {
-	s.budget, s.patience = maxTrial, s.until(min(work, maxSteps))
-	s.thorough = true
-	defer func() { s.thorough = false }()
+	s.placements, s.workLimit = maxTrial, s.until(min(work, maxSteps))
+	s.tryAllEquivalent = true
+	defer func() { s.tryAllEquivalent = false }()
 	return s.everyHost(s.orderOf(make([]int, len(s.host))), 0)
 }
 
-// tired counts one trial more, and says whether the bounds are reached.
+// tired counts one trial, and says whether a bound is reached.
 func (s *search) tired() bool {
-	s.budget--
-	return s.budget < 0 || s.spent() > s.patience || s.effort.Over()
+	s.placements--
+	return s.placements < 0 || s.spent() > s.workLimit || s.effort.Over()
 }
 
 // everyHost places the nodes of order from the k-th on.
@@ -37,9 +37,9 @@ func (s *search) everyHost(order []int, k int) bool {
 	}
 	v := order[k]
 	list := s.choices(v, unlimited)
-	defer s.drop()
+	defer s.dropList()
 	for n := range list {
-		s.first(list, n)
+		s.selectCheapest(list, n)
 		c := list[n]
 		if s.tired() {
 			break
@@ -65,7 +65,7 @@ func (s *search) everyPath(order []int, k, i int) bool {
 	if i == len(links) {
 		return s.everyHost(order, k+1)
 	}
-	for _, walk := range s.ways(links[i]) {
+	for _, walk := range s.possibleWalks(links[i]) {
 		if s.tired() {
 			return false
 		}
@@ -78,8 +78,8 @@ func (s *search) everyPath(order []int, k, i int) bool {
 	return false
 }
 
-// ways lists the walks a link between placed nodes could take now.
-func (s *search) ways(l int) [][]graph.Arc {
+// possibleWalks lists the walks a link between placed nodes could take now.
+func (s *search) possibleWalks(l int) [][]graph.Arc {
 	v := &s.problem.links[l]
 	from, to := s.host[v.ends[0]], s.host[v.ends[1]]
 	if from != to {

@@ -8,42 +8,42 @@ import (
 )
 
 // improve makes the embedding that is in place cheaper, until the allowed work
-// is done. Networks that branch and bound can try whole are tried so, larger
-// ones after a first polish: it ends the sooner the cheaper what it begins with.
+// is done. Networks small enough for it are solved by branch and bound after a
+// first local search, since it ends the sooner the cheaper its first solution.
 func (s *search) improve(limit int) {
 	begun, all := s.spent(), limit-s.spent()
-	s.polish(firstPatience*len(s.host), begun+all/2)
+	s.localSearch(firstIdle*len(s.host), begun+all/2)
 	share := all * 3 / 10
-	if len(s.host) < many {
+	if len(s.host) < exhaustiveBelow {
 		share = all * 8 / 10
 	}
-	if s.perfect(s.spent() + share) {
-		s.branching.presses = true
-		s.perfect(s.spent() + share)
-		s.branching.presses = false
+	if s.optimizeAll(s.spent() + share) {
+		s.branch.makesRoom = true
+		s.optimizeAll(s.spent() + share)
+		s.branch.makesRoom = false
 		return
 	}
-	s.polish(lastPatience*len(s.host), limit)
+	s.localSearch(lastIdle*len(s.host), limit)
 }
 
-// polish takes out a few nodes that hang together and puts them back where
-// they cost less, first each by itself, then random ones (large neighbourhood
-// search, Shaw, CP 1998), until nothing was found for some steps. Most steps
-// look for the cheapest way to put them back; some only for one that is as
-// cheap, which leads on from where no step makes anything better.
-func (s *search) polish(patience, limit int) {
-	s.patience = limit
+// localSearch takes out a few connected nodes and puts them back where they cost
+// less, first each node by itself, then random sets (large neighbourhood search,
+// Shaw, CP 1998), until some steps in a row found nothing. Most steps look for
+// the cheapest placement. Some accept an equal one, which leads out of local
+// minima.
+func (s *search) localSearch(patience, limit int) {
+	s.workLimit = limit
 	alone := 0
-	for idle := 0; idle < patience && s.spent() < limit && s.cost > s.floor(); idle++ {
+	for idle := 0; idle < patience && s.spent() < limit && s.cost > s.costFloor(); idle++ {
 		better := false
 		switch {
 		case alone < len(s.host):
-			better = s.shift([]int{alone}, s.cost, 2)
+			better = s.relocate([]int{alone}, s.cost, 2)
 		case s.random.below(10) < 3:
 			set := s.neighbourhood(2 + s.random.below(maxOut-1))
-			better = s.shift(set, s.cost, 2*len(set))
+			better = s.relocate(set, s.cost, 2*len(set))
 		default:
-			better = s.renew(s.neighbourhood(3+s.random.below(maxOut-2)), mostTrials)
+			better = s.reoptimize(s.neighbourhood(3+s.random.below(maxOut-2)), reoptimizeTrials)
 		}
 		if alone++; better {
 			idle, alone = 0, 0
@@ -51,117 +51,117 @@ func (s *search) polish(patience, limit int) {
 	}
 }
 
-// Steps without a gain after which polish ends, for each node of the network.
+// Steps without a gain after which localSearch ends, for each node of the network.
 const (
-	many          = 6 // nodes, from which on trying all placements seldom comes to its end
-	firstPatience = 3
-	lastPatience  = 30
+	exhaustiveBelow = 6 // nodes; from there on branch and bound seldom comes to its end
+	firstIdle       = 3
+	lastIdle        = 30
 )
 
 // Bounds of one step.
 const (
-	maxOut     = 6   // nodes taken out
-	width      = 3   // hosts tried for each, where not all are
-	mostTrials = 100 // placements tried, where all are
+	maxOut           = 6   // nodes taken out
+	hostsTried       = 3   // hosts tried for each, where not all are
+	reoptimizeTrials = 100 // placements tried, where all are
 )
 
-// moved is a node that was taken out, or a link with it.
-type moved struct {
+// removal is a node that was taken out, or a link that went with it.
+type removal struct {
 	node, host int // node below 0: a link
 	link       int
 	walk       []graph.Arc
 }
 
-// mostBranch is the most nodes of a network that branch and bound tries whole.
-const mostBranch = 10
+// branchWholeUpTo is the most nodes of a network that branch and bound tries whole.
+const branchWholeUpTo = 10
 
-// perfect puts all nodes of a network anew in the cheapest way. False: that
-// there is nothing better was not found out with the work allowed.
-func (s *search) perfect(limit int) bool {
-	if s.cost <= s.floor() {
+// optimizeAll places all nodes of a network anew at the least cost. False: the
+// allowed work did not suffice to know that nothing is cheaper.
+func (s *search) optimizeAll(limit int) bool {
+	if s.cost <= s.costFloor() {
 		return true
 	}
-	if len(s.host) > mostBranch || s.spent() >= limit {
+	if len(s.host) > branchWholeUpTo || s.spent() >= limit {
 		return false
 	}
 	all := make([]int, len(s.host))
 	for v := range all {
 		all[v] = v
 	}
-	s.patience = limit
-	s.renew(all, math.MaxInt)
+	s.workLimit = limit
+	s.reoptimize(all, math.MaxInt)
 	return s.spent() <= limit
 }
 
-// renew takes nodes out and puts them back in the cheapest way that is found
-// with so many placements; true: everything costs less than before.
-func (s *search) renew(set []int, trials int) bool {
+// reoptimize takes nodes out and puts them back at the least cost that is found
+// with so many placements. True: the total cost fell.
+func (s *search) reoptimize(set []int, trials int) bool {
 	before := s.cost
-	s.lift(set)
-	if !s.recruit(set, before*(1-1e-6), trials) {
+	s.takeOut(set)
+	if !s.reinsert(set, before*(1-1e-6), trials) {
 		s.putBack()
 		return false
 	}
 	return true
 }
 
-// shift takes nodes out and puts them back where everything costs at most
-// bound; true: it costs less than before.
-func (s *search) shift(set []int, bound float64, trials int) bool {
+// relocate takes nodes out and puts them back where the total cost is at most
+// bound. True: it fell.
+func (s *search) relocate(set []int, bound float64, trials int) bool {
 	before := s.cost
-	s.lift(set)
-	s.trials, s.bound = trials, bound
+	s.takeOut(set)
+	s.relocations, s.costBound = trials, bound
 	found := s.insert(set, bound)
-	s.bound = unlimited
+	s.costBound = unlimited
 	if !found {
 		s.putBack()
 	}
 	return found && s.cost < before*(1-1e-9)
 }
 
-// lift takes nodes out, so that putBack can undo it.
-func (s *search) lift(set []int) {
-	s.undo = s.undo[:0]
+// takeOut takes nodes out, so that putBack can undo it.
+func (s *search) takeOut(set []int) {
+	s.lifted = s.lifted[:0]
 	for _, v := range set {
 		if s.host[v] < 0 {
 			continue
 		}
 		for _, l := range s.problem.nodes[v].links {
 			if s.walks[l] != nil {
-				s.undo = append(s.undo, moved{node: -1, link: l, walk: s.walks[l]})
+				s.lifted = append(s.lifted, removal{node: -1, link: l, walk: s.walks[l]})
 			}
 		}
-		s.undo = append(s.undo, moved{node: v, host: s.host[v]})
-		s.unsettle(v)
+		s.lifted = append(s.lifted, removal{node: v, host: s.host[v]})
+		s.removeNode(v)
 	}
 }
 
-// putBack puts what was lifted where it was. All of it must be out.
+// putBack undoes takeOut. None of its nodes may be placed again.
 func (s *search) putBack() {
-	for i := len(s.undo) - 1; i >= 0; i-- {
-		if m := s.undo[i]; m.node >= 0 {
+	for i := len(s.lifted) - 1; i >= 0; i-- {
+		if m := s.lifted[i]; m.node >= 0 {
 			s.occupy(m.node, m.host)
 		}
 	}
-	for _, m := range s.undo {
+	for _, m := range s.lifted {
 		if m.node < 0 {
 			s.reserve(m.link, m.walk)
 		}
 	}
 }
 
-// withdraw takes out those of some nodes that are placed.
-func (s *search) withdraw(set []int) {
+// removeAll takes out the placed nodes of a set.
+func (s *search) removeAll(set []int) {
 	for _, v := range set {
 		if s.host[v] >= 0 {
-			s.unsettle(v)
+			s.removeNode(v)
 		}
 	}
 }
 
-// floor is less than any embedding can cost: each link at least one hop, where
-// nodes may not share a host.
-func (s *search) floor() float64 {
+// costFloor is a lower bound on any embedding's cost: one hop for each link,
+// where nodes may not share a host.
+func (s *search) costFloor() float64 {
 	if !s.problem.apart {
 		return 0
 	}
@@ -172,10 +172,10 @@ func (s *search) floor() float64 {
 	return sum * hop
 }
 
-// neighbourhood chooses nodes that hang together. The first is an end of a
-// random link, dear ones more often.
+// neighbourhood chooses connected nodes. The first is an end of a random link,
+// more often of one with a high cost.
 func (s *search) neighbourhood(size int) []int {
-	set := []int{s.seedNode()}
+	set := []int{s.startNode()}
 	for range 4 * size {
 		if len(set) == min(size, len(s.host)) {
 			break
@@ -194,61 +194,61 @@ func (s *search) neighbourhood(size int) []int {
 	return set
 }
 
-// seedNode is an end of a link, chosen by what it costs above one hop.
-func (s *search) seedNode() int {
+// startNode is an end of a link, chosen by what it costs above one hop.
+func (s *search) startNode() int {
 	if len(s.walks) == 0 || s.random.below(4) == 0 {
 		return s.random.below(len(s.host))
 	}
 	best, most := 0, -1.0
 	for range 2 {
 		l := s.random.below(len(s.walks))
-		if excess := s.paid[l] - hop*s.problem.links[l].weight; excess > most {
+		if excess := s.linkCosts[l] - hop*s.problem.links[l].weight; excess > most {
 			best, most = l, excess
 		}
 	}
 	return s.problem.links[best].ends[s.random.below(2)]
 }
 
-// insert puts the nodes of a set back so that everything costs less than
-// bound, or as much with an equal chance: depth first, the dearest node first,
-// at each its cheapest hosts. False: none was found, and the set is out.
+// insert places the nodes of a set at a total cost of at most bound: depth first,
+// the most connected node first, each on its cheapest hosts. False: no solution
+// was found, and the set is not placed.
 func (s *search) insert(set []int, bound float64) bool {
 	if len(set) == 0 {
 		return s.cost <= bound
 	}
-	i := s.next(set)
+	i := s.mostConnected(set)
 	v := set[i]
 	set[i], set[0] = set[0], set[i]
 	rest := s.lowest()
 	if s.problem.apart {
-		rest -= s.joined(v) * hop
+		rest -= s.placedWeight(v) * hop
 	}
 	list := s.choices(v, bound)
-	defer s.drop()
+	defer s.dropList()
 	for n := range list {
-		s.first(list, n)
+		s.selectCheapest(list, n)
 		c := list[n]
-		if n == width || s.spent() > s.patience || rest+c.cost > bound || s.trials <= 0 {
+		if n == hostsTried || s.spent() > s.workLimit || rest+c.cost > bound || s.relocations <= 0 {
 			break
 		}
-		s.trials--
-		if !s.settle(v, c.host) {
+		s.relocations--
+		if !s.placeNode(v, c.host) {
 			continue
 		}
 		if s.cost <= bound && s.insert(set[1:], bound) {
 			return true
 		}
-		s.unsettle(v)
+		s.removeNode(v)
 	}
 	return false
 }
 
-// next is the node of a set that has most traffic with what is placed.
-func (s *search) next(set []int) int {
+// mostConnected is the node of a set with the most traffic to placed nodes.
+func (s *search) mostConnected(set []int) int {
 	best, most := 0, -1.0
 	s.effort.Spend(len(set))
 	for i, v := range set {
-		if joined := s.joined(v); joined > most {
+		if joined := s.placedWeight(v); joined > most {
 			best, most = i, joined
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sublet/embed/calendar"
+	"sublet/embed/verify"
 	"sublet/vnet"
 )
 
@@ -49,17 +50,17 @@ func TestLifeOfASubstrate(t *testing.T) {
 
 // admitChecked embeds, checks and books; nil: refused.
 func admitChecked(t *testing.T, sub vnet.Substrate, cal *calendar.Calendar, r vnet.Request, w vnet.Window) []calendar.Booking {
-	mapping, err := Embed(sub, cal, r, w)
+	mapping, err := embedOn(sub, cal, r, w)
 	if infeasible := new(Infeasible); errors.As(err, &infeasible) {
 		return nil
 	}
 	if err == nil {
-		err = CheckMapping(sub, cal, r, w, mapping)
+		err = verify.Mapping(sub, cal, r, w, mapping)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	bookings, err := Bookings(sub, r, w, mapping)
+	bookings, err := bookingsOn(sub, r, w, mapping)
 	if err == nil {
 		err = cal.Book(bookings...)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sublet/embed/calendar"
+	"sublet/embed/verify"
 	"sublet/vnet"
 )
 
@@ -34,14 +35,14 @@ func TestObjectives(t *testing.T) {
 	for objective, hops := range map[vnet.Objective]int{"": 1, vnet.RevenueOverCost: 1, vnet.LoadBalance: 3, vnet.Energy: 1} {
 		r := pair(at("a", "h1"), at("b", "h2"), both(vnet.Static(50*vnet.Mbit)))
 		r.Objective = objective
-		if m, err := Embed(sub, cal, r, w); err != nil || len(m.Links["back"]) != hops {
+		if m, err := embedOn(sub, cal, r, w); err != nil || len(m.Links["back"]) != hops {
 			t.Errorf("%q: %v, %v; want %d hops", objective, m.Links, err, hops)
 		}
 	}
 	for objective, want := range map[vnet.Objective]int{vnet.LoadBalance: 0, vnet.Energy: 2} {
 		r := pair(at("a", ""), at("b", ""), both(vnet.Static(50*vnet.Mbit)))
 		r.Objective, r.Colocate = objective, vnet.ColocateForbidden
-		m, err := Embed(sub, cal, r, w)
+		m, err := embedOn(sub, cal, r, w)
 		awake := 0
 		for _, h := range m.Nodes {
 			if h == "h1" || h == "h2" {
@@ -69,7 +70,7 @@ func TestMoreBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := CheckMapping(engine.sub, calendar.New(), r, w, m); err != nil {
+		if err := verify.Mapping(engine.sub, calendar.New(), r, w, m); err != nil {
 			t.Fatal(err)
 		}
 		for _, l := range r.Links {
@@ -103,15 +104,15 @@ func TestApart(t *testing.T) {
 		r.Nodes[i].CPU, r.Nodes[i].Memory = 0, 0
 	}
 	w := vnet.Window{Start: epoch}
-	m, err := Embed(square(), calendar.New(), r, w)
+	m, err := embedOn(square(), calendar.New(), r, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckMapping(square(), calendar.New(), r, w, m); err != nil {
+	if err := verify.Mapping(square(), calendar.New(), r, w, m); err != nil {
 		t.Error(err)
 	}
 	r.Nodes = append(r.Nodes, vnet.VirtualNode{Name: "more"})
-	if m, err := Embed(square(), calendar.New(), r, w); err == nil {
+	if m, err := embedOn(square(), calendar.New(), r, w); err == nil {
 		t.Errorf("five nodes apart on four hosts: %v", m.Nodes)
 	}
 }

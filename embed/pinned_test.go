@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sublet/embed/calendar"
+	"sublet/embed/verify"
 	"sublet/vnet"
 )
 
@@ -87,7 +88,7 @@ func TestPathsOfTooManyRelays(t *testing.T) {
 			for _, bound := range []time.Duration{0, time.Second} {
 				r := ends(paths)
 				r.Links[0].Latency = bound
-				m, err := Embed(c.sub, calendar.New(), r, vnet.Window{Start: epoch})
+				m, err := embedOn(c.sub, calendar.New(), r, vnet.Window{Start: epoch})
 				checkPins(t, fmt.Sprintf("%s, %d paths, within %s", c.name, paths, bound), c.sub, r, m, err, c.via, c.why)
 			}
 		}
@@ -112,7 +113,7 @@ func checkPins(t *testing.T, name string, sub vnet.Substrate, r vnet.Request, m 
 		if path := strings.Join(m.Links["back"], " "); !strings.Contains(path, via) {
 			t.Errorf("%s: it goes by %s", name, path)
 		}
-		if err := CheckMapping(sub, calendar.New(), r, vnet.Window{Start: epoch}, m); err != nil {
+		if err := verify.Mapping(sub, calendar.New(), r, vnet.Window{Start: epoch}, m); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -159,11 +160,11 @@ func TestSharesAvoidTooManyRelays(t *testing.T) {
 	}
 	r := ends(2)
 	r.Links[0].Bandwidth = both(vnet.Static(16 * vnet.Mbit)).Bandwidth
-	m, err := Embed(sub, calendar.New(), r, vnet.Window{Start: epoch})
+	m, err := embedOn(sub, calendar.New(), r, vnet.Window{Start: epoch})
 	if err != nil || len(m.Splits["back"]) != 2 {
 		t.Fatal(m, err)
 	}
-	if err := CheckMapping(sub, calendar.New(), r, vnet.Window{Start: epoch}, m); err != nil {
+	if err := verify.Mapping(sub, calendar.New(), r, vnet.Window{Start: epoch}, m); err != nil {
 		t.Error(err)
 	}
 }

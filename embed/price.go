@@ -52,36 +52,36 @@ var energy = objective{
 // delay is 1/(1-load), up to 16.
 func delay(used float64) float64 { return 1 / max(1-used, 1./16) }
 
-// priced sets the price of every arc and every host.
-func (s *search) priced(name vnet.Objective) {
+// setPrices sets the price of every arc and every host.
+func (s *search) setPrices(name vnet.Objective) {
 	of, known := objectives[name]
 	if !known {
 		of = revenueOverCost
 	}
 	s.prices.Floor = hop
-	first := s.left.arc(0)
-	s.prices.Price = make([]int32, 2*len(s.left.sub.Links))
-	s.prices.Left = s.left.left[int(first)*s.left.spans:]
-	s.even = s.graph.Flat() && len(s.left.sub.Hosts) <= mostBits
+	first := s.residual.arc(0)
+	s.prices.Price = make([]int32, 2*len(s.residual.sub.Links))
+	s.prices.Left = s.residual.amounts[int(first)*s.residual.spans:]
+	s.uniform = s.graph.Flat() && len(s.residual.sub.Hosts) <= maxBitsetHosts
 	for i := range s.prices.Price {
-		s.prices.Price[i] = int32(hop * of.arc(s.left.used(first+resource(i))))
-		s.even = s.even && s.prices.Price[i] == hop
+		s.prices.Price[i] = int32(hop * of.arc(s.residual.used(first+resource(i))))
+		s.uniform = s.uniform && s.prices.Price[i] == hop
 	}
-	s.before = s.prices
-	s.before.Left = slices.Clone(s.prices.Left)
-	s.paid = make([]float64, len(s.problem.links))
+	s.initial = s.prices
+	s.initial.Left = slices.Clone(s.prices.Left)
+	s.linkCosts = make([]float64, len(s.problem.links))
 	for _, l := range s.problem.links {
-		s.open += l.weight
+		s.openWeight += l.weight
 	}
-	s.charges = make([]float64, len(s.left.sub.Hosts))
-	for h := range s.charges {
-		asleep := s.left.least(s.left.of(h, guests)) == WholeHost
-		s.charges[h] = hop * s.open * of.host(s.left.used(s.left.of(h, cpu)), asleep)
+	s.hostCosts = make([]float64, len(s.residual.sub.Hosts))
+	for h := range s.hostCosts {
+		asleep := s.residual.least(s.residual.of(h, guests)) == WholeHost
+		s.hostCosts[h] = hop * s.openWeight * of.host(s.residual.used(s.residual.of(h, cpu)), asleep)
 	}
 }
 
 // used is the part of a resource that is taken in the span in which most is.
-func (r *resources) used(i resource) float64 {
+func (r *residuals) used(i resource) float64 {
 	capacity := r.capacity(i)
 	if capacity <= 0 {
 		return 1
@@ -89,10 +89,10 @@ func (r *resources) used(i resource) float64 {
 	return 1 - float64(max(r.least(i), 0))/float64(capacity)
 }
 
-// charge is what a host costs a node: it is paid once for all on it.
-func (s *search) charge(host int) float64 {
+// hostCost is what a host costs a node: it is paid once for all on it.
+func (s *search) hostCost(host int) float64 {
 	if s.nodesAt[host] > 0 {
 		return 0
 	}
-	return s.charges[host]
+	return s.hostCosts[host]
 }

@@ -12,23 +12,23 @@ import (
 // node is a virtual node or router with what it asks for in each span.
 type node struct {
 	name    string
-	wants   []vnet.VirtualNode // as the spans write it; all sites and hosts bind
-	needs   []int64            // of a host, what its nodes add up to: by kind and span, as resources has it
+	wants   []vnet.VirtualNode // one for each site and host that a span states; all of them bind
+	needs   []int64            // what it takes of a host: by kind and span, as residuals
 	guests  []int64            // by span: WholeHost where it wants the host for itself, 1 where it exists
-	links   []int              // that end here
-	traffic float64            // the sum of their weights
+	links   []int              // indexes of the links that end here
+	traffic float64            // the sum of the weights of its links
 }
 
 // link is a virtual link with its guaranteed minima in each span.
 type link struct {
-	name   string
-	ends   [2]int
-	min    [2][]int64 // by Direction and span; 0 where it does not exist
-	bound  time.Duration
-	paths  int           // it may be split over; at least 1
-	spread time.Duration // bound on their difference in latency
-	alike  bool          // it needs the same in both directions
-	weight float64       // bit/s that each hop of its path costs
+	name      string
+	ends      [2]int
+	min       [2][]int64 // by Direction and span; 0 where it does not exist
+	bound     time.Duration
+	paths     int           // most paths it may be split over; at least 1
+	spread    time.Duration // bound on the difference in latency of its paths
+	symmetric bool          // its minima are the same in both directions
+	weight    float64       // bit/s that each hop of its path costs
 }
 
 // problem is a request in numbers: every stage's nodes and links at once.
@@ -36,7 +36,7 @@ type problem struct {
 	spans []span
 	nodes []node
 	links []link
-	index map[string]int // of nodes
+	index map[string]int // number of a node, by name
 	apart bool           // no two nodes on one host, in whatever stage
 }
 
@@ -68,7 +68,7 @@ func problemOf(request vnet.Request, window vnet.Window) (*problem, error) {
 			return nil, fmt.Errorf("embed %s: %w", request.Network, err)
 		}
 	}
-	p.weigh()
+	p.setWeights()
 	return p, nil
 }
 
@@ -141,13 +141,13 @@ func (p *problem) demandLinks(span int, links []vnet.VirtualLink, index map[stri
 	return nil
 }
 
-// weigh sets what each hop of a link costs: its minima, the largest of any
+// setWeights sets what each hop of a link costs: its minima, the largest of any
 // span. A link without any still costs 1 bit/s a hop, so its path is short.
-func (p *problem) weigh() {
+func (p *problem) setWeights() {
 	for i := range p.links {
 		l := &p.links[i]
 		l.weight = 1
-		l.alike = slices.Equal(l.min[0], l.min[1])
+		l.symmetric = slices.Equal(l.min[0], l.min[1])
 		for _, dir := range vnet.Directions {
 			most := int64(0)
 			for _, m := range l.min[dir] {

@@ -17,14 +17,14 @@ import (
 const (
 	regionFrom  = 500 // hosts and switches, above which regions are used
 	regionHosts = 256
-	regionStep  = 64 // hosts between the seeds of two regions, which overlap
+	regionStep  = 64 // hosts between the centres of two regions, which overlap
 	regionTries = 4
 )
 
 // region is a part of a substrate with an engine of its own.
 type region struct {
 	engine *Engine
-	hosts  map[vnet.HostID]string // site, by name
+	hosts  map[vnet.HostID]string // its site, by name of the host
 }
 
 // regional embeds a request into one of the regions that could take it: those
@@ -35,8 +35,8 @@ func (e *Engine) regional(cal *calendar.Calendar, request vnet.Request, window v
 	if e.isRegion || len(e.sub.Hosts)+len(e.sub.Switches) <= regionFrom {
 		return vnet.Mapping{}, false
 	}
-	for _, seed := range e.seeds(request, opt) {
-		r := e.region(seed)
+	for _, centre := range e.regionCentres(request, opt) {
+		r := e.region(centre)
 		if r == nil || !r.suits(request) {
 			continue
 		}
@@ -44,15 +44,15 @@ func (e *Engine) regional(cal *calendar.Calendar, request vnet.Request, window v
 		if err != nil {
 			continue
 		}
-		if m = e.rectify(m, request); e.keeps(cal, request, window, m) {
+		if m = e.alignWithFabric(m, request); e.valid(cal, request, window, m) {
 			return m, true
 		}
 	}
 	return vnet.Mapping{}, false
 }
 
-// seeds are the hosts around which regions are tried.
-func (e *Engine) seeds(request vnet.Request, opt Options) []int {
+// regionCentres are the hosts around which regions are tried.
+func (e *Engine) regionCentres(request vnet.Request, opt Options) []int {
 	for _, n := range request.Union().All() {
 		if h, ok := e.graph.Host(n.Host); ok {
 			return []int{h}
@@ -72,23 +72,23 @@ func (e *Engine) seeds(request vnet.Request, opt Options) []int {
 	for _, c := range []byte(string(request.Tenant) + "/" + string(request.Network)) {
 		mixed = (mixed ^ uint64(c)) * 0x100000001b3 // FNV-1a
 	}
-	var seeds []int
+	var centres []int
 	for range regionTries {
 		mixed = mixed*6364136223846793005 + 1442695040888963407 // Knuth's MMIX
-		seeds = append(seeds, int(mixed>>33)%count*regionStep)
+		centres = append(centres, int(mixed>>33)%count*regionStep)
 	}
-	return seeds
+	return centres
 }
 
 // region makes the region around a host, once; nil: it is as good as the whole.
-func (e *Engine) region(seed int) *region {
-	if r, ok := e.regions[seed]; ok {
+func (e *Engine) region(centre int) *region {
+	if r, ok := e.regions[centre]; ok {
 		return r
 	}
 	if e.regions == nil {
 		e.regions = make(map[int]*region)
 	}
-	sub := e.around(seed)
+	sub := e.around(centre)
 	engine, err := NewPart(sub, e.whole)
 	if err != nil {
 		return nil // the whole substrate was well formed, so this cannot be
@@ -98,16 +98,16 @@ func (e *Engine) region(seed int) *region {
 	for _, h := range sub.Hosts {
 		r.hosts[h.Name] = h.Site
 	}
-	e.regions[seed] = r
+	e.regions[centre] = r
 	return r
 }
 
 // around is the part of the substrate that is nearest to a host, in hops. The
 // nearest hosts come first, so that of equal ones they are taken.
-func (e *Engine) around(seed int) vnet.Substrate {
-	part := vnet.Substrate{Hosts: []vnet.SubstrateNode{e.sub.Hosts[seed]}}
-	within := map[int]bool{seed: true}
-	for queue := []int{seed}; len(queue) > 0 && len(part.Hosts) < regionHosts; queue = queue[1:] {
+func (e *Engine) around(centre int) vnet.Substrate {
+	part := vnet.Substrate{Hosts: []vnet.SubstrateNode{e.sub.Hosts[centre]}}
+	within := map[int]bool{centre: true}
+	for queue := []int{centre}; len(queue) > 0 && len(part.Hosts) < regionHosts; queue = queue[1:] {
 		for _, a := range e.graph.Leaving(queue[0]) {
 			to := e.graph.Head(a)
 			if within[to] || len(part.Hosts) == regionHosts {
@@ -182,26 +182,27 @@ func (r *region) suits(request vnet.Request) bool {
 	return true
 }
 
-// rectify replaces, in the paths of an embedding into a region, the way through
-// the fabric by the one that the whole fabric takes: it may lead outside.
-func (e *Engine) rectify(m vnet.Mapping, request vnet.Request) vnet.Mapping {
+// alignWithFabric replaces, in the paths of an embedding into a region, the part
+// inside the fabric by the path that the whole fabric takes, which may leave the
+// region.
+func (e *Engine) alignWithFabric(m vnet.Mapping, request vnet.Request) vnet.Mapping {
 	if len(e.sub.Switches) == 0 || len(e.sub.Relays) > 0 {
 		return m
 	}
 	for _, l := range request.Union().Links {
 		from := m.Nodes[l.Ends[0]]
 		if path, ok := m.Links[l.Name]; ok {
-			m.Links[l.Name] = e.straight(from, path)
+			m.Links[l.Name] = e.fabricPath(from, path)
 		}
 		for i, share := range m.Splits[l.Name] {
-			m.Splits[l.Name][i].Path = e.straight(from, share.Path)
+			m.Splits[l.Name][i].Path = e.fabricPath(from, share.Path)
 		}
 	}
 	return m
 }
 
-// straight is a path that crosses the fabric as the fabric does.
-func (e *Engine) straight(from vnet.HostID, path vnet.Path) vnet.Path {
+// fabricPath is a path with its part inside the fabric as the fabric forwards.
+func (e *Engine) fabricPath(from vnet.HostID, path vnet.Path) vnet.Path {
 	at, ok := e.graph.Host(from)
 	if !ok {
 		return path
@@ -238,9 +239,9 @@ func (e *Engine) straight(from vnet.HostID, path vnet.Path) vnet.Path {
 	return straight
 }
 
-// keeps says whether an embedding fits and keeps every bound on the whole
+// valid says whether an embedding fits and keeps every bound on the whole
 // substrate.
-func (e *Engine) keeps(cal *calendar.Calendar, request vnet.Request, window vnet.Window, m vnet.Mapping) bool {
+func (e *Engine) valid(cal *calendar.Calendar, request vnet.Request, window vnet.Window, m vnet.Mapping) bool {
 	bookings, err := e.Bookings(request, window, m)
 	if err != nil {
 		return false
@@ -252,11 +253,11 @@ func (e *Engine) keeps(cal *calendar.Calendar, request vnet.Request, window vnet
 		}
 	}
 	if len(e.sub.Switches) == 0 {
-		return true // nothing was changed by rectify
+		return true // alignWithFabric changed nothing
 	}
 	for stage := -1; stage < len(request.Stages); stage++ {
 		for _, l := range request.At(stage).Links {
-			if !e.quick(l, m) {
+			if !e.keepsBounds(l, m) {
 				return false
 			}
 		}
@@ -264,8 +265,8 @@ func (e *Engine) keeps(cal *calendar.Calendar, request vnet.Request, window vnet
 	return true
 }
 
-// quick says whether a link's paths keep its bounds, and take no link twice.
-func (e *Engine) quick(l vnet.VirtualLink, m vnet.Mapping) bool {
+// keepsBounds says whether a link's paths keep its bounds, and take no link twice.
+func (e *Engine) keepsBounds(l vnet.VirtualLink, m vnet.Mapping) bool {
 	from, _ := e.graph.Host(m.Nodes[l.Ends[0]])
 	to, _ := e.graph.Host(m.Nodes[l.Ends[1]])
 	fastest, slowest := time.Duration(-1), time.Duration(0)
@@ -314,7 +315,8 @@ func (e *Engine) Latency(l vnet.VirtualLink, m vnet.Mapping) (slowest time.Durat
 	return slowest
 }
 
-// Capacities is the package's Capacities, made once: not to be changed.
+// Capacities lists what leases may book of each element of the substrate, by
+// the keys and in the units of Bookings. The caller must not change it.
 func (e *Engine) Capacities() map[string]int64 {
 	if e.byKey == nil {
 		e.byKey = e.inventory().byKey()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sublet/embed/calendar"
+	"sublet/embed/verify"
 	"sublet/vnet"
 	"sublet/vnet/topology"
 )
@@ -39,7 +40,7 @@ func TestRegionsKeepTheRules(t *testing.T) {
 					t.Fatalf("request %d finds no region", i)
 				}
 				if i%5 == 0 { // the check is slow on a large substrate
-					if err := CheckMapping(sub, cal, r, window, m); err != nil {
+					if err := verify.Mapping(sub, cal, r, window, m); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -85,7 +86,7 @@ func TestRegionsOfNamedPlaces(t *testing.T) {
 	if _, ok := engine.regional(calendar.New(), r, window, Options{}); ok {
 		t.Error("two pods lie in one region")
 	}
-	if m, err := engine.Embed(calendar.New(), r, window, Options{}); err != nil || CheckMapping(sub, calendar.New(), r, window, m) != nil {
+	if m, err := engine.Embed(calendar.New(), r, window, Options{}); err != nil || verify.Mapping(sub, calendar.New(), r, window, m) != nil {
 		t.Error(m, err)
 	}
 	r.Nodes[0].CPU = 5 * vnet.Core

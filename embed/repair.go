@@ -23,7 +23,7 @@ func (s *search) repair(rounds, limit int) bool {
 		s.ruin(missing)
 		s.recreate(weight)
 		if left, now := s.missing(weight); now > was {
-			s.withdraw(s.out)
+			s.removeAll(s.removed)
 			s.putBack()
 		} else if missing = left; len(left) < least {
 			least, idle = len(left), 0
@@ -53,23 +53,23 @@ const (
 // lists what is to be put back.
 func (s *search) ruin(missing []int) {
 	target := missing[s.random.below(len(missing))]
-	s.out = append(s.out[:0], target)
+	s.removed = append(s.removed[:0], target)
 	for range 1 + s.random.below(mostRuined) {
-		of := s.problem.nodes[s.out[s.random.below(len(s.out))]].links
+		of := s.problem.nodes[s.removed[s.random.below(len(s.removed))]].links
 		if len(of) == 0 {
 			continue
 		}
 		l := &s.problem.links[of[s.random.below(len(of))]]
 		for _, end := range l.ends {
-			if s.host[end] >= 0 && !slices.Contains(s.out, end) {
-				s.out = append(s.out, end)
+			if s.host[end] >= 0 && !slices.Contains(s.removed, end) {
+				s.removed = append(s.removed, end)
 			}
 		}
 	}
-	s.lift(s.out)
+	s.takeOut(s.removed)
 	for _, v := range missing {
 		if v != target {
-			s.out = append(s.out, v)
+			s.removed = append(s.removed, v)
 		}
 	}
 }
@@ -77,29 +77,29 @@ func (s *search) ruin(missing []int) {
 // recreate puts back what it can of what is out: the target, then always the
 // node that has most traffic with what is placed.
 func (s *search) recreate(weight []int) {
-	for left := s.out; len(left) > 0; left = left[1:] {
+	for left := s.removed; len(left) > 0; left = left[1:] {
 		i := 0
-		if len(left) < len(s.out) {
-			i = s.next(left)
+		if len(left) < len(s.removed) {
+			i = s.mostConnected(left)
 		}
 		left[0], left[i] = left[i], left[0]
-		s.seat(left[0])
+		s.placeGreedily(left[0])
 	}
 }
 
-// seat puts a node on one of the cheapest hosts that take it, if there are.
-func (s *search) seat(v int) {
-	list := s.present(v)
-	defer s.drop()
-	s.blur(list)
+// placeGreedily puts a node on one of the cheapest hosts that take it, if there are.
+func (s *search) placeGreedily(v int) {
+	list := s.residualChoices(v)
+	defer s.dropList()
+	s.perturb(list)
 	for n := range min(len(list), mostTried) {
-		s.first(list, n)
-		if !s.settle(v, list[n].host) {
+		s.selectCheapest(list, n)
+		if !s.placeNode(v, list[n].host) {
 			continue
 		}
-		if !s.strangled() {
+		if !s.cutOff() {
 			return
 		}
-		s.unsettle(v)
+		s.removeNode(v)
 	}
 }

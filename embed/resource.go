@@ -41,12 +41,12 @@ func processing(h vnet.SubstrateNode) int64 {
 	return 2 * int64(h.Measured)
 }
 
-// resources is a substrate's amounts, and what the calendar leaves of them in
+// residuals is a substrate's amounts, and what the calendar leaves of them in
 // each span.
-type resources struct {
+type residuals struct {
 	*inventory
-	spans int
-	left  []int64 // by resource and span
+	spans   int
+	amounts []int64 // by resource and span
 }
 
 // inventory is a substrate's resources with their keys in the calendar and
@@ -66,13 +66,13 @@ func inventoryOf(sub vnet.Substrate) *inventory {
 	return v
 }
 
-// residual reads what is left of everything during each span.
-func residual(of *inventory, cal *calendar.Calendar, spans []span) *resources {
-	r := &resources{inventory: of, spans: len(spans)}
-	r.left = make([]int64, 0, len(r.keys)*len(spans))
+// residualOf reads what is left of everything during each span.
+func residualOf(of *inventory, cal *calendar.Calendar, spans []span) *residuals {
+	r := &residuals{inventory: of, spans: len(spans)}
+	r.amounts = make([]int64, 0, len(r.keys)*len(spans))
 	for i, key := range r.keys {
 		for _, s := range spans {
-			r.left = append(r.left, cal.Residual(key, r.capacities[i], s.window))
+			r.amounts = append(r.amounts, cal.Residual(key, r.capacities[i], s.window))
 		}
 	}
 	return r
@@ -161,8 +161,8 @@ func (r *inventory) offered(i resource) int64 {
 
 // fits says whether amounts are left, by span, of a resource and those behind
 // it. Asking for nothing always fits.
-func (r *resources) fits(i resource, amounts []int64) bool {
-	left := r.left[int(i)*r.spans:]
+func (r *residuals) fits(i resource, amounts []int64) bool {
+	left := r.amounts[int(i)*r.spans:]
 	for s, amount := range amounts {
 		if amount > 0 && left[s] < amount {
 			return false
@@ -172,19 +172,28 @@ func (r *resources) fits(i resource, amounts []int64) bool {
 }
 
 // take lowers what is left of the same; a sign of -1 gives back.
-func (r *resources) take(i resource, amounts []int64, sign int64) {
-	left := r.left[int(i)*r.spans:]
+func (r *residuals) take(i resource, amounts []int64, sign int64) {
+	left := r.amounts[int(i)*r.spans:]
 	for s, amount := range amounts {
 		left[s] -= sign * amount
 	}
 }
 
 // least is the smallest amount left in any span.
-func (r *resources) least(i resource) int64 {
-	left := r.left[int(i)*r.spans:]
+func (r *residuals) least(i resource) int64 {
+	left := r.amounts[int(i)*r.spans:]
 	least := left[0]
 	for _, l := range left[1:r.spans] {
 		least = min(least, l)
 	}
 	return least
+}
+
+// byKey lists the capacities by key.
+func (r *inventory) byKey() map[string]int64 {
+	capacities := make(map[string]int64, len(r.keys))
+	for i, key := range r.keys {
+		capacities[key] = r.capacities[i]
+	}
+	return capacities
 }

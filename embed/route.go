@@ -13,7 +13,7 @@ func (s *search) query(l, from int) graph.Query {
 	v := &s.problem.links[l]
 	out := v.outward(from)
 	return graph.Query{To: -1, Bound: v.bound, Allow: func(a graph.Arc) bool {
-		return s.left.fits(s.left.arc(a), v.min[out]) && s.left.fits(s.left.arc(a.Opposite()), v.min[out.Opposite()])
+		return s.residual.fits(s.residual.arc(a), v.min[out]) && s.residual.fits(s.residual.arc(a.Opposite()), v.min[out.Opposite()])
 	}}
 }
 
@@ -28,9 +28,9 @@ func (l *link) outward(end int) vnet.Direction {
 // carries says whether a link fits inside a host, and is fast enough there.
 func (s *search) carries(l, host int) bool {
 	v := &s.problem.links[l]
-	return (v.bound == 0 || s.left.sub.Hosts[host].Inside <= v.bound) &&
-		s.left.fits(s.left.inside(host, vnet.Forward), v.min[vnet.Forward]) &&
-		s.left.fits(s.left.inside(host, vnet.Reverse), v.min[vnet.Reverse])
+	return (v.bound == 0 || s.residual.sub.Hosts[host].Inside <= v.bound) &&
+		s.residual.fits(s.residual.inside(host, vnet.Forward), v.min[vnet.Forward]) &&
+		s.residual.fits(s.residual.inside(host, vnet.Reverse), v.min[vnet.Reverse])
 }
 
 // route finds the shortest way for a link whose ends are placed, and takes it.
@@ -66,14 +66,14 @@ func (s *search) cheapestWalk(l, from, to int) ([]graph.Arc, bool) {
 	first := s.problem.links[l].ends[0]
 	if v := &s.problem.links[l]; v.bound == 0 {
 		s.prices.Need = [2][]int64{v.min[0], v.min[1]}
-		if s.even {
-			if walk, known := s.shortest(l, from, to); known {
+		if s.uniform {
+			if walk, known := s.fewestHops(l, from, to); known {
 				return walk, walk != nil
 			}
 		}
-		s.least.Seek(to)
-		s.least.Grow(from, math.MaxInt64, &s.prices)
-		return s.least.Walk(to)
+		s.shortest.Seek(to)
+		s.shortest.Grow(from, math.MaxInt64, &s.prices)
+		return s.shortest.Walk(to)
 	}
 	query := s.query(l, first)
 	query.To = to
@@ -84,8 +84,8 @@ func (s *search) cheapestWalk(l, from, to int) ([]graph.Arc, bool) {
 	return reach.Walk(to), true
 }
 
-// wayTo is the shortest walk that a query admits and relays can hold.
-func (s *search) wayTo(from int, q graph.Query) ([]graph.Arc, bool) {
+// shortestWalk is the shortest walk that a query admits and relays can hold.
+func (s *search) shortestWalk(from int, q graph.Query) ([]graph.Arc, bool) {
 	reach := s.graph.Reach(from, q)
 	if _, ok := reach.Hops(q.To); !ok {
 		return nil, false
@@ -99,13 +99,13 @@ func (s *search) wayTo(from int, q graph.Query) ([]graph.Arc, bool) {
 // reserve takes a link's minima along a walk; the empty one stays in the host.
 func (s *search) reserve(l int, walk []graph.Arc) {
 	s.walks[l] = walk
-	s.paid[l] = 0
+	s.linkCosts[l] = 0
 	for _, a := range walk {
-		s.paid[l] += float64(s.prices.Price[a])
+		s.linkCosts[l] += float64(s.prices.Price[a])
 	}
-	s.paid[l] *= s.problem.links[l].weight
-	s.cost += s.paid[l]
-	s.open -= s.problem.links[l].weight
+	s.linkCosts[l] *= s.problem.links[l].weight
+	s.cost += s.linkCosts[l]
+	s.openWeight -= s.problem.links[l].weight
 	s.load(l, 1)
 }
 
@@ -113,8 +113,8 @@ func (s *search) reserve(l int, walk []graph.Arc) {
 func (s *search) unroute(l int) {
 	if s.walks[l] != nil {
 		s.load(l, -1)
-		s.cost -= s.paid[l]
-		s.open += s.problem.links[l].weight
+		s.cost -= s.linkCosts[l]
+		s.openWeight += s.problem.links[l].weight
 		s.walks[l] = nil
 	}
 }
@@ -124,10 +124,10 @@ func (s *search) load(l int, sign int64) {
 	v := &s.problem.links[l]
 	for _, dir := range vnet.Directions {
 		if len(s.walks[l]) == 0 {
-			s.left.take(s.left.inside(s.host[v.ends[0]], dir), v.min[dir], sign)
+			s.residual.take(s.residual.inside(s.host[v.ends[0]], dir), v.min[dir], sign)
 		}
 		for _, a := range s.walks[l] {
-			s.left.take(s.left.arc(a^graph.Arc(dir)), v.min[dir], sign)
+			s.residual.take(s.residual.arc(a^graph.Arc(dir)), v.min[dir], sign)
 		}
 	}
 }
@@ -147,16 +147,16 @@ func (s *search) mapping(hosts []vnet.SubstrateNode) vnet.Mapping {
 // mostExtra is how many hops more than at the least are looked for cleverly.
 const mostExtra = 2
 
-// shortest finds the walk of a link with the fewest hops, no dearer than the
+// fewestHops finds the walk of a link with the fewest hops, no dearer than the
 // bound of what is being tried; false: it does not know.
-func (s *search) shortest(l, from, to int) (walk []graph.Arc, known bool) {
+func (s *search) fewestHops(l, from, to int) (walk []graph.Arc, known bool) {
 	v := &s.problem.links[l]
 	row := s.row(l, v.ends[0])
 	if row[to] >= graph.Far {
 		return nil, true
 	}
 	most, bounded := int(row[to])/hop+mostExtra, false
-	if spare := (s.bound - s.lowest()) / (hop * v.weight); spare < float64(most) {
+	if spare := (s.costBound - s.lowest()) / (hop * v.weight); spare < float64(most) {
 		most, bounded = int(spare)+1, true
 	}
 	if cap(s.arena)-len(s.arena) < most {

@@ -4,11 +4,11 @@ package embed
 // networks cannot be improved for long; so the largest and those for which
 // there is no place may take more.
 const (
-	toImprove = 22
-	toShape   = 4   // after that
-	atLeast   = 8   // of it, where a first embedding took long
-	toFind    = 22  // a first embedding: to refuse is worse than to be slow
-	ifRoomy   = 200 // where few hosts are ruled out by themselves, there is one more likely than not
+	toImprove  = 22
+	toPreserve = 4   // after that
+	atLeast    = 8   // of it, where a first embedding took long
+	toFind     = 22  // a first embedding: to refuse is worse than to be slow
+	ifRoomy    = 200 // where few hosts are ruled out by themselves, there is one more likely than not
 )
 
 // solve looks for an embedding with an amount of work, and leaves the best it
@@ -21,7 +21,7 @@ func (s *search) solve(work, patience int) bool {
 		return false
 	}
 	s.improve(s.until(max(begun+toImprove*work/10-s.spent(), atLeast*work/10)))
-	s.shape(s.until(toShape * work / 10))
+	s.preserve(s.until(toPreserve * work / 10))
 	return true
 }
 
@@ -31,7 +31,7 @@ func (s *search) toFind(patience int) int {
 	for _, hosts := range s.candidates {
 		free += len(hosts)
 	}
-	if 4*free > 3*len(s.host)*len(s.left.sub.Hosts) {
+	if 4*free > 3*len(s.host)*len(s.residual.sub.Hosts) {
 		return max(ifRoomy, toFind*patience)
 	}
 	return toFind * patience

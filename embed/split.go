@@ -44,7 +44,7 @@ func (s *search) split(hosts []vnet.SubstrateNode) (vnet.Mapping, bool) {
 	failed := make([]int, len(s.host))
 	for attempt := range splitAttempts {
 		v := t.place(s.orderOf(failed), attempt)
-		if v < 0 && t.footloose() && t.detour() > mostDetour {
+		if v < 0 && t.unconstrained() && t.detour() > mostDetour {
 			t.clear()
 			continue
 		}
@@ -59,8 +59,8 @@ func (s *search) split(hosts []vnet.SubstrateNode) (vnet.Mapping, bool) {
 	return vnet.Mapping{}, false
 }
 
-// footloose says that no node has a stated place, and no two share a host.
-func (t *splitter) footloose() bool {
+// unconstrained says that no node has a stated place, and no two share a host.
+func (t *splitter) unconstrained() bool {
 	placed := slices.ContainsFunc(t.problem.nodes, func(n node) bool {
 		return slices.ContainsFunc(n.wants, func(w vnet.VirtualNode) bool { return w.Host != "" || w.Site != "" })
 	})
@@ -84,48 +84,48 @@ func (t *splitter) detour() float64 {
 // places from its best; the node that found no host, or -1.
 func (t *splitter) place(order []int, skip int) int {
 	for _, v := range order {
-		list := t.seats(v)
+		list := t.hostOptions(v)
 		if len(list) > 1 {
 			skip %= len(list)
 			list[0], list[skip] = list[skip], list[0]
 			skip = 0
 		}
 		list = list[:min(len(list), splitHosts)]
-		if !slices.ContainsFunc(list, func(c seat) bool { return t.settle(v, c.host) }) {
+		if !slices.ContainsFunc(list, func(c hostOption) bool { return t.placeNode(v, c.host) }) {
 			return v
 		}
 	}
 	return -1
 }
 
-// seat is a host for a node and what its links would cost there.
-type seat struct {
+// hostOption is a host for a node and what its links would cost there.
+type hostOption struct {
 	host int
 	cost float64
 }
 
-// seats lists hosts for a node, those first to which its links have the
+// hostOptions lists hosts for a node, those first to which its links have the
 // fewest hops over what has room for an equal part of them on each path.
-func (t *splitter) seats(v int) []seat {
-	var list []seat
+func (t *splitter) hostOptions(v int) []hostOption {
+	var list []hostOption
 	for _, h := range t.candidates[v] {
-		if t.roomy(v, h) {
-			list = append(list, seat{host: h})
+		if t.fits(v, h) {
+			list = append(list, hostOption{host: h})
 		}
 	}
 	for _, l := range t.problem.nodes[v].links {
 		if u := t.problem.links[l].far(v); t.host[u] >= 0 && len(list) > 0 {
-			list = t.price(list, l, u)
+			list = t.addLinkCost(list, l, u)
 		}
 	}
-	slices.SortFunc(list, func(a, b seat) int {
+	slices.SortFunc(list, func(a, b hostOption) int {
 		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(t.rank[a.host], t.rank[b.host]))
 	})
 	return list
 }
 
-// price adds what a link from a placed node costs at the least.
-func (t *splitter) price(list []seat, l, placed int) []seat {
+// addLinkCost adds what a link from a placed node costs at the least.
+func (t *splitter) addLinkCost(list []hostOption, l, placed int) []hostOption {
 	v, from := &t.problem.links[l], t.host[placed]
 	units := (vnet.ShareUnits + v.paths - 1) / v.paths
 	reach := t.graph.Reach(from, graph.Query{To: -1, Bound: v.bound, Allow: func(a graph.Arc) bool { return t.holds(v, v.outward(placed), a, units) }})
@@ -136,7 +136,7 @@ func (t *splitter) price(list []seat, l, placed int) []seat {
 			hops, ok = 0, t.carries(l, from)
 		}
 		if ok {
-			kept = append(kept, seat{c.host, c.cost + v.weight*float64(hops)})
+			kept = append(kept, hostOption{c.host, c.cost + v.weight*float64(hops)})
 		}
 	}
 	return kept
@@ -145,22 +145,22 @@ func (t *splitter) price(list []seat, l, placed int) []seat {
 // holds says whether an arc has room for so many units of a link.
 func (t *splitter) holds(v *link, out vnet.Direction, a graph.Arc, units int) bool {
 	share := vnet.PathShare{Units: units}
-	return t.left.fits(t.left.arc(a), part(share, v.min[out])) && t.left.fits(t.left.arc(a.Opposite()), part(share, v.min[out.Opposite()]))
+	return t.residual.fits(t.residual.arc(a), part(share, v.min[out])) && t.residual.fits(t.residual.arc(a.Opposite()), part(share, v.min[out.Opposite()]))
 }
 
-// settle puts a node on a host with its links to placed nodes; false, and
+// placeNode puts a node on a host with its links to placed nodes; false, and
 // nothing is changed, if they find no way.
-func (t *splitter) settle(v, host int) bool {
+func (t *splitter) placeNode(v, host int) bool {
 	t.occupy(v, host)
 	before := slices.Clone(t.shares)
 	for _, l := range t.problem.nodes[v].links {
 		if t.host[t.problem.links[l].far(v)] < 0 || t.single(l) {
 			continue
 		}
-		if t.spread() {
+		if t.splitAll() {
 			return true
 		}
-		t.carry(before)
+		t.replaceShares(before)
 		t.vacate(v)
 		return false
 	}
@@ -177,7 +177,7 @@ func (t *splitter) single(l int) bool {
 		}
 		return t.shares[l] != nil
 	}
-	if walk, ok := t.wayTo(from, graph.Query{To: to, Bound: v.bound, Allow: func(a graph.Arc) bool {
+	if walk, ok := t.shortestWalk(from, graph.Query{To: to, Bound: v.bound, Allow: func(a graph.Arc) bool {
 		return t.holds(v, vnet.Forward, a, vnet.ShareUnits)
 	}}); ok {
 		t.use(l, []flow.Share{{Walk: walk, Units: vnet.ShareUnits}})
@@ -185,13 +185,13 @@ func (t *splitter) single(l int) bool {
 	return t.shares[l] != nil
 }
 
-// spread routes all links between placed nodes anew; false: they do not fit,
+// splitAll routes all links between placed nodes anew; false: they do not fit,
 // and none is routed.
-func (t *splitter) spread() bool {
+func (t *splitter) splitAll() bool {
 	if t.programs--; t.programs < 0 || t.ended() {
 		return false
 	}
-	t.carry(make([][]flow.Share, len(t.shares)))
+	t.replaceShares(make([][]flow.Share, len(t.shares)))
 	var links []flow.Link
 	var index []int
 	for l := range t.problem.links {
@@ -226,12 +226,12 @@ func (t *splitter) mayWork(units int) bool {
 
 // leftOf is what is left of an arc, by span.
 func (t *splitter) leftOf(a graph.Arc) []int64 {
-	at := int(t.left.arc(a)) * t.left.spans
-	return t.left.left[at : at+t.left.spans]
+	at := int(t.residual.arc(a)) * t.residual.spans
+	return t.residual.amounts[at : at+t.residual.spans]
 }
 
-// carry replaces how all links are carried.
-func (t *splitter) carry(shares [][]flow.Share) {
+// replaceShares replaces how all links are carried.
+func (t *splitter) replaceShares(shares [][]flow.Share) {
 	for l := range t.shares {
 		t.load(l, -1)
 	}
@@ -254,10 +254,10 @@ func (t *splitter) load(l int, sign int64) {
 		for _, dir := range vnet.Directions {
 			minima := part(vnet.PathShare{Units: s.Units}, v.min[dir])
 			if len(s.Walk) == 0 {
-				t.left.take(t.left.inside(t.host[v.ends[0]], dir), minima, sign)
+				t.residual.take(t.residual.inside(t.host[v.ends[0]], dir), minima, sign)
 			}
 			for _, a := range s.Walk {
-				t.left.take(t.left.arc(a^graph.Arc(dir)), minima, sign)
+				t.residual.take(t.residual.arc(a^graph.Arc(dir)), minima, sign)
 			}
 		}
 	}
@@ -265,7 +265,7 @@ func (t *splitter) load(l int, sign int64) {
 
 // clear takes everything back.
 func (t *splitter) clear() {
-	t.carry(make([][]flow.Share, len(t.shares)))
+	t.replaceShares(make([][]flow.Share, len(t.shares)))
 	for v, host := range t.host {
 		if host >= 0 {
 			t.vacate(v)

@@ -8,6 +8,7 @@ import (
 
 	"sublet/embed/calendar"
 	"sublet/embed/rate"
+	"sublet/embed/verify"
 	"sublet/vnet"
 )
 
@@ -57,15 +58,15 @@ func TestSplit(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if err := CheckMapping(sub, calendar.New(), r, window, m); err != nil {
+		if err := verify.Mapping(sub, calendar.New(), r, window, m); err != nil {
 			t.Error(err)
 		}
-		rates, err := Rates(sub, []Tenancy{{r.Topology, m}})
+		rates, err := ratesOn(sub, []Tenancy{{r.Topology, m}})
 		if err != nil || rates[0]["l"] != [2]vnet.Rate{c.rate, c.rate} {
 			t.Errorf("allocated %v of %s, %v", rates, c.rate, err)
 		}
 		cal := calendar.New()
-		bookings, err := Bookings(sub, r, window, m)
+		bookings, err := bookingsOn(sub, r, window, m)
 		if err != nil || cal.Book(bookings...) != nil {
 			t.Fatal(bookings, err)
 		}
@@ -84,7 +85,7 @@ func TestSplitOneDirection(t *testing.T) {
 	if err != nil || len(m.Splits["l"]) != 2 {
 		t.Fatal(m, err)
 	}
-	rates, err := Rates(ring(), []Tenancy{{r.Topology, m}})
+	rates, err := ratesOn(ring(), []Tenancy{{r.Topology, m}})
 	if err != nil || rates[0]["l"] != [2]vnet.Rate{1600 * vnet.Mbit, 0} {
 		t.Error(rates, err)
 	}
@@ -98,7 +99,7 @@ func TestSplitNeverOverbooks(t *testing.T) {
 		for range rapid.IntRange(1, 6).Draw(t, "requests") {
 			r := drawRequest(t, sub, rapid.IntRange(0, 1).Draw(t, "stages"))
 			window := vnet.Window{Start: epoch}
-			single, err := Embed(sub, cal, r, window)
+			single, err := embedOn(sub, cal, r, window)
 			one := err == nil
 			for i := range r.Links {
 				r.Links[i].Paths = rapid.IntRange(2, 4).Draw(t, "paths")
@@ -110,17 +111,17 @@ func TestSplitNeverOverbooks(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if err := CheckMapping(sub, cal, r, window, m); err != nil {
+			if err := verify.Mapping(sub, cal, r, window, m); err != nil {
 				t.Fatal(err)
 			}
-			bookings, err := Bookings(sub, r, window, m)
+			bookings, err := bookingsOn(sub, r, window, m)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := cal.Book(bookings...); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Rates(sub, []Tenancy{{r.Topology, m}}); err != nil {
+			if _, err := ratesOn(sub, []Tenancy{{r.Topology, m}}); err != nil {
 				var infeasible *rate.Infeasible
 				t.Fatal(errors.As(err, &infeasible), err)
 			}

@@ -29,11 +29,11 @@ func staged() vnet.Request {
 // equal amount are one booking.
 func TestBookings(t *testing.T) {
 	w := vnet.Window{Start: epoch, End: epoch.Add(3 * time.Hour)}
-	mapping, err := Embed(lyonNancy(), calendar.New(), staged(), w)
+	mapping, err := embedOn(lyonNancy(), calendar.New(), staged(), w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Bookings(lyonNancy(), staged(), w, mapping)
+	got, err := bookingsOn(lyonNancy(), staged(), w, mapping)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,24 +124,24 @@ func TestMalformed(t *testing.T) {
 		"same link":   top(n, append(link("n1", "n2"), link("n2", "n1")...)),
 		"moved link":  moved,
 	} {
-		_, err := Embed(lyonNancy(), calendar.New(), r, w)
+		_, err := embedOn(lyonNancy(), calendar.New(), r, w)
 		if infeasible := new(Infeasible); err == nil || errors.As(err, &infeasible) {
 			t.Errorf("%s: Embed = %v", name, err)
 		}
-		if _, err := Bookings(lyonNancy(), r, w, vnet.Mapping{}); err == nil {
+		if _, err := bookingsOn(lyonNancy(), r, w, vnet.Mapping{}); err == nil {
 			t.Errorf("%s: booked", name)
 		}
 	}
-	if _, err := Embed(lyonNancy(), calendar.New(), top(n, nil), vnet.Window{Start: epoch, End: epoch}); err == nil {
+	if _, err := embedOn(lyonNancy(), calendar.New(), top(n, nil), vnet.Window{Start: epoch, End: epoch}); err == nil {
 		t.Error("embedded in no time")
 	}
 	sub := lyonNancy()
 	sub.Links[0].Ends[0] = "h7"
-	if _, err := Embed(sub, calendar.New(), top(n, nil), w); err == nil {
+	if _, err := embedOn(sub, calendar.New(), top(n, nil), w); err == nil {
 		t.Error("embedded in a substrate with a loose end")
 	}
 	lost := vnet.Mapping{Nodes: map[string]vnet.HostID{"n1": "h1", "n2": "h2"}, Links: map[string]vnet.Path{"l": {"h1-s1"}}}
-	if _, err := Bookings(lyonNancy(), top(n, link("n1", "n2")), w, lost); err == nil {
+	if _, err := bookingsOn(lyonNancy(), top(n, link("n1", "n2")), w, lost); err == nil {
 		t.Error("booked a path that ends nowhere")
 	}
 }

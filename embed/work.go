@@ -16,9 +16,9 @@ func (r *random) below(n int) int { return int(r.Next() % uint64(n)) }
 
 // spent is the work done so far, of which the answer's effort is told.
 func (s *search) spent() int {
-	work := s.graph.Steps() + s.weighed
-	s.effort.Spend(work - s.told)
-	s.told = work
+	work := s.graph.Steps() + s.otherWork
+	s.effort.Spend(work - s.reported)
+	s.reported = work
 	return work
 }
 

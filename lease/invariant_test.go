@@ -79,12 +79,14 @@ func (w *world) moments() []time.Time {
 
 // calendarIsSum compares the calendar with one made of the live leases alone.
 func (w *world) calendarIsSum(t *rapid.T) {
+	engine, err := embed.New(w.book.Substrate())
+	w.check(t, err)
 	sum := calendar.New()
 	for _, l := range w.book.Leases() {
 		if l.State == vnet.Ended || adrift(l) {
 			continue
 		}
-		bookings, err := embed.Bookings(w.book.Substrate(), l.Request, l.Window, l.Mapping)
+		bookings, err := engine.Bookings(l.Request, l.Window, l.Mapping)
 		w.check(t, err)
 		w.check(t, sum.Book(bookings...))
 	}
@@ -153,9 +155,9 @@ func (w *world) ratesAreFromScratch(t *rapid.T) {
 		}
 		before = append(before, tenancy)
 	}
-	rates, err := embed.Rates(w.book.Substrate(), now)
+	rates, err := ratesOn(w.book.Substrate(), now)
 	w.check(t, err)
-	former, err := embed.Rates(w.book.Substrate(), before)
+	former, err := ratesOn(w.book.Substrate(), before)
 	w.check(t, err)
 	for i, l := range running {
 		for link, r := range rates[i] {
@@ -310,4 +312,26 @@ func (v *vnis) used() (n int) {
 		n += bits.OnesCount64(word)
 	}
 	return n
+}
+
+// ratesOn allocates among leases that all enter at once; by lease, then by link.
+func ratesOn(sub vnet.Substrate, running []embed.Tenancy) ([]map[string][2]vnet.Rate, error) {
+	e, err := embed.New(sub)
+	if err != nil {
+		return nil, err
+	}
+	a, claims := e.Allocation(), make([]*embed.Claim, len(running))
+	for i, t := range running {
+		if claims[i], err = a.Enter(t); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.Settle(); err != nil {
+		return nil, err
+	}
+	rates := make([]map[string][2]vnet.Rate, len(running))
+	for i, c := range claims {
+		rates[i] = c.Rates()
+	}
+	return rates, nil
 }

@@ -37,20 +37,20 @@ func ArcOf(link int, dir vnet.Direction) Arc { return Arc(2*link + int(dir)) }
 // order from 0, then switches. It keeps working space: one search at a time.
 type Graph struct {
 	links   []vnet.SubstrateLink
-	hosts   int // nodes at which a walk may go on by any link: from 0
-	named   int // of them, those that host: from 0
+	hosts   int // number of nodes at which a walk may go on by any link; they come first
+	named   int // number of nodes that host; they come first
 	names   []string
 	index   map[string]int
 	leaving [][]Arc        // by node, in order of link name
 	access  [][]Arc        // by switch: the arcs to hosts
 	onward  [][]Arc        // by host: leaving, without arcs to stubs
-	every   []uint64       // all hosts, likewise
+	every   []uint64       // all hosts, as bits
 	outer   []uint64       // hosts with a stub, as bits; made when first needed
-	stubs   [][]Arc        // by host: leaving, to stubs
+	stubs   [][]Arc        // by host: the arcs that leave it to stubs
 	stub    []Arc          // by host: the only arc to it, if that comes from a host; or -1
 	head    []int          // by arc: the node it reaches
 	rank    []int          // by link: its place in the order of names
-	byName  map[string]int // of links
+	byName  map[string]int // index of a link
 	trees   []*tree        // by switch, made when first needed
 	seen    []mark         // by state of a search
 	epoch   int
@@ -59,7 +59,7 @@ type Graph struct {
 	fares   *cheapest
 	direct  []int32 // see Direct
 
-	whole   vnet.Substrate // of which it is a part
+	whole   vnet.Substrate // the substrate of which it is a part
 	pinning *pins          // made when first needed
 }
 

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// Ways says to which hosts one substrate link leads that has what a virtual
-// link needs: a set of hosts for each host, as bits. For substrates without
-// switches.
-type Ways struct {
-	words int
+// HopGraph is the adjacency of hosts over arcs that have what a virtual link
+// needs: for each host the set of its neighbours, as bits. It is for substrates
+// without switches.
+type HopGraph struct {
+	width int
 	sets  []uint64
 }
 
-// Open fills in the ways that are open to a need. Prices do not matter.
-func (g *Graph) Open(w *Ways, p *Prices) {
+// FillHops fills in the arcs that have what is needed. Prices do not matter.
+func (g *Graph) FillHops(w *HopGraph, p *Prices) {
 	p.Prepare()
-	w.words = (g.hosts + 63) / 64
-	w.sets = append(w.sets[:0], make([]uint64, w.words*g.hosts)...)
+	w.width = (g.hosts + 63) / 64
+	w.sets = append(w.sets[:0], make([]uint64, w.width*g.hosts)...)
 	for h := range g.hosts {
 		set := w.of(h)
 		for _, a := range g.leaving[h] {
@@ -29,21 +29,21 @@ func (g *Graph) Open(w *Ways, p *Prices) {
 	g.steps += len(g.head) / 4
 }
 
-func (w *Ways) of(host int) []uint64 { return w.sets[host*w.words : (host+1)*w.words] }
+func (w *HopGraph) of(host int) []uint64 { return w.sets[host*w.width : (host+1)*w.width] }
 
 // Hops sets the number of hops from a host to every host, times the price of
 // one; Far where no walk leads. It goes breadth first, a word of hosts at a
 // time.
-func (g *Graph) Hops(from int, w *Ways, price int32, cost []int32, space *[]uint64) {
+func (g *Graph) Hops(from int, w *HopGraph, price int32, cost []int32, space *[]uint64) {
 	g.breadth(from, w, price, cost, space, nil)
-	g.steps += 8 + g.hosts/8*w.words
+	g.steps += 8 + g.hosts/8*w.width
 }
 
 // InnerHops is Hops for the hosts that others are reached through: it leaves
 // those out that only one link joins.
-func (g *Graph) InnerHops(from int, w *Ways, price int32, cost []int32, space *[]uint64) {
+func (g *Graph) InnerHops(from int, w *HopGraph, price int32, cost []int32, space *[]uint64) {
 	if g.outer == nil {
-		g.outer = make([]uint64, w.words)
+		g.outer = make([]uint64, w.width)
 		for h, a := range g.stub {
 			if a >= 0 {
 				g.outer[h/64] |= 1 << (h % 64)
@@ -55,20 +55,20 @@ func (g *Graph) InnerHops(from int, w *Ways, price int32, cost []int32, space *[
 }
 
 // breadth is Hops without some hosts.
-func (g *Graph) breadth(from int, w *Ways, price int32, cost []int32, space *[]uint64, without []uint64) {
+func (g *Graph) breadth(from int, w *HopGraph, price int32, cost []int32, space *[]uint64, without []uint64) {
 	for h := range cost {
 		cost[h] = Far
 	}
 	if g.every == nil {
-		g.every = make([]uint64, w.words)
+		g.every = make([]uint64, w.width)
 		for h := range g.hosts {
 			g.every[h/64] |= 1 << (h % 64)
 		}
 	}
-	if len(*space) < 3*w.words {
-		*space = make([]uint64, 3*w.words)
+	if len(*space) < 3*w.width {
+		*space = make([]uint64, 3*w.width)
 	}
-	front, next, seen := (*space)[:w.words], (*space)[w.words:2*w.words], (*space)[2*w.words:3*w.words]
+	front, next, seen := (*space)[:w.width], (*space)[w.width:2*w.width], (*space)[2*w.width:3*w.width]
 	clear(front)
 	front[from/64] = 1 << (from % 64)
 	copy(seen, front)
@@ -76,28 +76,28 @@ func (g *Graph) breadth(from int, w *Ways, price int32, cost []int32, space *[]u
 		seen[i] |= set
 	}
 	cost[from] = 0
-	for at := price; !slices.Equal(seen, g.every) && w.spread(front, next, seen); at += price {
+	for at := price; !slices.Equal(seen, g.every) && w.advance(front, next, seen); at += price {
 		enter(next, cost, at)
 		front, next = next, front
 	}
 }
 
-// Shut closes the ways along a walk, in both directions, that have not what is
-// needed now, and appends them to a list.
-func (g *Graph) Shut(w *Ways, walk []Arc, p *Prices, shut []Arc) []Arc {
+// Close takes the arcs of a walk, in both directions, that lack what is needed
+// out of the hop graph, and appends them to a list.
+func (g *Graph) Close(w *HopGraph, walk []Arc, p *Prices, shut []Arc) []Arc {
 	for _, a := range walk {
-		if p.of(a) < 0 && g.shut(w, a, p) {
+		if p.of(a) < 0 && g.closeArc(w, a, p) {
 			shut = append(shut, a)
 		}
-		if p.of(a^1) < 0 && g.shut(w, a^1, p) {
+		if p.of(a^1) < 0 && g.closeArc(w, a^1, p) {
 			shut = append(shut, a^1)
 		}
 	}
 	return shut
 }
 
-// shut closes the way of an arc that is full, if no other arc is beside it.
-func (g *Graph) shut(w *Ways, a Arc, p *Prices) bool {
+// closeArc takes a full arc out, if no parallel arc has what is needed.
+func (g *Graph) closeArc(w *HopGraph, a Arc, p *Prices) bool {
 	from, to := g.head[a^1], g.head[a]
 	if w.of(from)[to/64]&(1<<(to%64)) == 0 {
 		return false
@@ -109,14 +109,14 @@ func (g *Graph) shut(w *Ways, a Arc, p *Prices) bool {
 	return true
 }
 
-// Reopen undoes Shut.
-func (g *Graph) Reopen(w *Ways, a Arc) {
+// Reopen undoes Close.
+func (g *Graph) Reopen(w *HopGraph, a Arc) {
 	to := g.head[a]
 	w.of(g.head[a^1])[to/64] |= 1 << (to % 64)
 }
 
 // Direct is the only arc from a host to another; None if there is none, Many if
-// there are several. For substrates that Open is for.
+// there are several. For substrates that FillHops is for.
 func (g *Graph) Direct(from, to int) Arc {
 	if g.direct == nil {
 		g.direct = make([]int32, g.hosts*g.hosts)
@@ -152,9 +152,9 @@ func (g *Graph) Closed(from, to int, p *Prices) bool {
 // Far is the cost of what a walk does not lead to.
 const Far = 1 << 30
 
-// spread sets next to the hosts behind the front that were not seen; false:
+// advance sets next to the hosts behind the front that were not seen; false:
 // there is none.
-func (w *Ways) spread(front, next, seen []uint64) bool {
+func (w *HopGraph) advance(front, next, seen []uint64) bool {
 	clear(next)
 	for i, word := range front {
 		for ; word != 0; word &= word - 1 {

@@ -27,9 +27,9 @@ func TestShutIsWhatOpenWouldFind(t *testing.T) {
 		for range p.Price {
 			p.Left = append(p.Left, rapid.Int64Range(0, 6).Draw(t, "left"))
 		}
-		var before, ways, fresh Ways
-		g.Open(&before, p)
-		g.Open(&ways, p)
+		var before, ways, fresh HopGraph
+		g.FillHops(&before, p)
+		g.FillHops(&ways, p)
 		var walk []Arc
 		for a := range p.Left {
 			if rapid.Bool().Draw(t, "taken") {
@@ -37,8 +37,8 @@ func TestShutIsWhatOpenWouldFind(t *testing.T) {
 				walk = append(walk, Arc(a))
 			}
 		}
-		g.Open(&fresh, p)
-		shut := g.Shut(&ways, walk, p, nil)
+		g.FillHops(&fresh, p)
+		shut := g.Close(&ways, walk, p, nil)
 		if !slices.Equal(ways.sets, fresh.sets) {
 			t.Fatalf("shut %v: %b, want %b", shut, ways.sets, fresh.sets)
 		}
@@ -52,7 +52,7 @@ func TestShutIsWhatOpenWouldFind(t *testing.T) {
 	})
 }
 
-func checkInner(t *rapid.T, g *Graph, w *Ways, hosts int) {
+func checkInner(t *rapid.T, g *Graph, w *HopGraph, hosts int) {
 	from := rapid.IntRange(0, hosts-1).Draw(t, "from")
 	all, inner, space := make([]int32, hosts), make([]int32, hosts), []uint64(nil)
 	g.Hops(from, w, 8, all, &space)

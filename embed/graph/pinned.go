@@ -10,7 +10,7 @@ import (
 	"sublet/vnet"
 )
 
-// Where switches are relays, a walk goes as its senders say: each stretch of
+// Where switches are relays, a walk goes as its senders say: each segment of
 // it between two hosts has a list of relays, of vnet.MaxRelays at most, which
 // holds if every leg, from one relay to the next, is the only shortest path
 // that the fabric has (fabric). Walks that take more are not to be had.
@@ -68,14 +68,14 @@ func (g *Graph) Pinned(walk []Arc) bool {
 	return true
 }
 
-// pinned is Pinned of a stretch.
-func (g *Graph) pinned(stretch []Arc) bool {
-	if len(stretch) <= vnet.MaxRelays+3 {
+// pinned is Pinned of a segment.
+func (g *Graph) pinned(segment []Arc) bool {
+	if len(segment) <= vnet.MaxRelays+3 {
 		return true
 	}
 	p := g.pins()
-	path := fabric.Path{Nodes: []int{p.number[g.head[stretch[0]]]}}
-	for _, a := range stretch[1 : len(stretch)-1] {
+	path := fabric.Path{Nodes: []int{p.number[g.head[segment[0]]]}}
+	for _, a := range segment[1 : len(segment)-1] {
 		path.Nodes, path.Links = append(path.Nodes, p.number[g.head[a]]), append(path.Links, p.link[a.Link()])
 	}
 	if slices.Contains(path.Nodes, -1) || slices.Contains(path.Links, -1) {
@@ -99,7 +99,7 @@ func (g *Graph) ReachPinned(from int, q Query) ([]Arc, bool) {
 	return walk, ok
 }
 
-// leastPinned finds the walk of least price whose stretches take at most so
+// leastPinned finds the walk of least price whose segments take at most so
 // many relays each, by Dijkstra's algorithm over switches and the legs that
 // led to them since the last host. One within the bound on latency may be
 // missed where a cheaper one is not; so may one that passes a host, where a
@@ -133,7 +133,7 @@ type legs struct {
 	graph  *Graph
 	pins   *pins
 	fares  Fares
-	most   int   // legs of a stretch
+	most   int   // legs of a segment
 	least  []int // by node: legs of a walk settled there
 	labels []leg
 	open   []int // a heap of labels, by price

@@ -10,8 +10,9 @@ var Table = map[string][]string{
 	"vnet/vxdl":              {"vnet"},
 	"vnet/graph":             {"vnet"},
 	"embed":                  {"vnet", "embed/...", "fabric", "internal/splitmix"},
-	"embed/graph":            {"vnet", "fabric"},                  // walks that relays can pin
-	"embed/replay":           {"vnet", "embed", "embed/calendar"}, // a book of its own, without leases
+	"embed/graph":            {"vnet", "fabric"},                                  // walks that relays can pin
+	"embed/replay":           {"vnet", "embed", "embed/calendar"},                 // a book of its own, without leases
+	"embed/verify":           {"vnet", "embed/calendar", "embed/graph", "fabric"}, // the judge of tests: it shares nothing with the search
 	"fabric":                 {"vnet"},
 	"fabric/spread":          {"vnet", "fabric"},
 	"lab/emulate":            {"vnet", "plan", "agent/iplbd", "fabric/spread", "fabric", "datapath/kernel", "datapath/iplb", "lab/testbed", "lab"},
@@ -68,7 +69,7 @@ var Table = map[string][]string{
 var Pure = []string{
 	"vnet", "vnet/file", "vnet/vxdl", "vnet/graph",
 	"embed", "embed/calendar", "embed/flow", "embed/graph", "embed/rate",
-	"fabric", "embed/replay", "vnet/topology",
+	"fabric", "embed/replay", "embed/verify", "vnet/topology",
 	"plan", "report", "lease", "lease/policy", "lease/rollout", "fabric/spread", "internal/splitmix",
 	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/sim",
 	"vxswitch/scenario", "vxswitch/figure", "measure",

@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTakesTheTightestTwin: of hosts that differ in the width of their only link
+// TestTakesTheTightestEquivalentHost: of hosts that differ in the width of their only link
 // the narrowest that suffices is taken, whatever their order.
-func TestTakesTheTightestTwin(t *testing.T) {
+func TestTakesTheTightestEquivalentHost(t *testing.T) {
 	sub := vnet.Substrate{Hosts: []vnet.SubstrateNode{{Name: "hub", CPU: 100}}}
 	for _, width := range []int{90, 15, 40, 10, 70} {
 		name := fmt.Sprintf("leaf%d", width)
@@ -28,7 +28,7 @@ func TestTakesTheTightestTwin(t *testing.T) {
 		end := r.Nodes[i+1].Name
 		r.Links = append(r.Links, vnet.VirtualLink{Name: end, Ends: [2]string{"a", end}, Bandwidth: [2]vnet.Bandwidth{b, b}})
 	}
-	m, err := Embed(sub, calendar.New(), r, vnet.Window{Start: epoch})
+	m, err := embedOn(sub, calendar.New(), r, vnet.Window{Start: epoch})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,9 +37,9 @@ func TestTakesTheTightestTwin(t *testing.T) {
 	}
 }
 
-// TestTwinsDifferInMore: where the tightest twin of one node is the only one
+// TestHostsDifferInMore: where the tightest twin of one node is the only one
 // with processor enough for another, both are placed all the same.
-func TestTwinsDifferInMore(t *testing.T) {
+func TestHostsDifferInMore(t *testing.T) {
 	sub := vnet.Substrate{Hosts: []vnet.SubstrateNode{{Name: "hub"}, {Name: "big", CPU: 100}, {Name: "small", CPU: 10}}}
 	for i, width := range []vnet.Rate{50, 60} {
 		name := string(sub.Hosts[i+1].Name)
@@ -49,15 +49,15 @@ func TestTwinsDifferInMore(t *testing.T) {
 	r := vnet.Request{Network: "n", Colocate: vnet.ColocateForbidden}
 	r.Nodes = []vnet.VirtualNode{{Name: "x", CPU: 10}, {Name: "y", CPU: 90}}
 	r.Links = []vnet.VirtualLink{{Name: "l", Ends: [2]string{"x", "y"}, Bandwidth: [2]vnet.Bandwidth{b, b}}}
-	m, err := Embed(sub, calendar.New(), r, vnet.Window{Start: epoch})
+	m, err := embedOn(sub, calendar.New(), r, vnet.Window{Start: epoch})
 	if err != nil || m.Nodes["x"] != "small" || m.Nodes["y"] != "big" {
 		t.Errorf("%v, %v", m.Nodes, err)
 	}
 }
 
-// TestShapeCostsNothing: what shape moves costs as much as before, takes no more
+// TestPreserveCostsNothing: what preserve moves costs as much as before, takes no more
 // from where much is left, and books exactly what its walks take.
-func TestShapeCostsNothing(t *testing.T) {
+func TestPreserveCostsNothing(t *testing.T) {
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
 		sub := flat(9, rapid.IntRange(0, 8).Draw(t, "chords"))
@@ -73,15 +73,15 @@ func TestShapeCostsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newSearch(p, e.graph, residual(e.inventory(), calendar.New(), p.spans), "")
-		s.work(&e.charts, e.working())
+		s := newSearch(p, e.graph, residualOf(e.inventory(), calendar.New(), p.spans), "")
+		s.useTables(&e.tables, e.shortestPaths())
 		s.random = random{splitmix.Source(rapid.Uint64().Draw(t, "seed"))}
 		if !s.attempts(100_000) {
 			return
 		}
-		cost, lost := s.cost, s.wealthBefore().lost(s)
-		s.shape(s.spent() + 100_000)
-		now := s.wealthBefore().lost(s)
+		cost, lost := s.cost, s.freeBandwidth().cost(s)
+		s.preserve(s.spent() + 100_000)
+		now := s.freeBandwidth().cost(s)
 		if s.cost > cost || now > lost {
 			t.Fatalf("costs %g and loses %g, before %g and %g", s.cost, now, cost, lost)
 		}
@@ -89,9 +89,9 @@ func TestShapeCostsNothing(t *testing.T) {
 			moved++
 		}
 		s.clear()
-		for i, left := range s.left.left {
-			if was := residual(e.inventory(), calendar.New(), p.spans).left[i]; left != was {
-				t.Fatalf("%s: %d is left when nothing is placed, want %d", s.left.key(resource(i)), left, was)
+		for i, left := range s.residual.amounts {
+			if was := residualOf(e.inventory(), calendar.New(), p.spans).amounts[i]; left != was {
+				t.Fatalf("%s: %d is left when nothing is placed, want %d", s.residual.key(resource(i)), left, was)
 			}
 		}
 	})

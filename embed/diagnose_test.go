@@ -140,7 +140,7 @@ func TestReasons(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := Embed(sub, cal, c.request, vnet.Window{Start: epoch.Add(2 * time.Hour)})
+			_, err := embedOn(sub, cal, c.request, vnet.Window{Start: epoch.Add(2 * time.Hour)})
 			infeasible := new(Infeasible)
 			if !errors.As(err, &infeasible) {
 				t.Fatalf("Embed = %v, want infeasible", err)
@@ -162,7 +162,7 @@ func TestReasonsTogether(t *testing.T) {
 		{Name: "n1", Site: "lyon", CPU: 1500}, {Name: "n2", Site: "lyon", CPU: 1500},
 		{Name: "n3", Site: "lyon", CPU: 1500}, {Name: "n4", Site: "lyon", CPU: 1500},
 	}}}
-	_, err := Embed(lyonNancy(), calendar.New(), r, vnet.Window{Start: epoch})
+	_, err := embedOn(lyonNancy(), calendar.New(), r, vnet.Window{Start: epoch})
 	if want := "embed: no host at site lyon has 1.5 cores free beside the other nodes of this network"; err == nil || err.Error() != want {
 		t.Errorf("Embed = %v, want %s", err, want)
 	}
@@ -171,7 +171,7 @@ func TestReasonsTogether(t *testing.T) {
 	second := r.Links[0]
 	second.Name = "second"
 	r.Links = append(r.Links, second)
-	_, err = Embed(lyonNancy(), calendar.New(), r, vnet.Window{Start: epoch})
+	_, err = embedOn(lyonNancy(), calendar.New(), r, vnet.Window{Start: epoch})
 	want := "embed: link s1-s2 towards s2 offers 1Gbit to leases, this network has taken 600Mbit of it, and virtual link second needs 600Mbit; " +
 		"link s1-s2 towards s1 offers 1Gbit to leases, this network has taken 600Mbit of it, and virtual link second needs 600Mbit"
 	if err == nil || err.Error() != want {

@@ -9,14 +9,14 @@ import (
 	"sublet/vnet"
 )
 
-// alone explains nodes that no host takes even if nothing else of the network
+// checkEachAlone explains nodes that no host takes even if nothing else of the network
 // is placed, and links that do not fit on one path, as they must, between nodes
 // that have only one host each. nil: there are none.
-func (d diagnosis) alone() error {
+func (d diagnosis) checkEachAlone() error {
 	var found Infeasible
 	for v := range d.host {
 		if len(d.candidates[v]) == 0 {
-			found.add(&found.Nodes, d.problem.nodes[v].name, d.homeless(v, ""))
+			found.add(&found.Nodes, d.problem.nodes[v].name, d.whyNoHost(v, ""))
 		}
 	}
 	if found.Reasons != nil {
@@ -30,7 +30,7 @@ func (d diagnosis) alone() error {
 		if len(from) == 1 && len(to) == 1 && v.paths == 1 {
 			d.host[v.ends[0]] = from[0]
 			if !d.reaches(l, v.ends[0], to) {
-				found.add(&found.Links, v.name, d.cut(l, v.ends[0], to)...)
+				found.add(&found.Links, v.name, d.whyNoPath(l, v.ends[0], to)...)
 			}
 			d.host[v.ends[0]] = -1
 		}
@@ -41,52 +41,52 @@ func (d diagnosis) alone() error {
 	return nil
 }
 
-// given explains why nothing was found; early: before the search was over.
-func (d diagnosis) given(early bool) error {
-	if early && d.worst.depth < 0 {
+// explain explains why nothing was found; early: before the search was over.
+func (d diagnosis) explain(early bool) error {
+	if early && d.furthest.depth < 0 {
 		return undecided()
 	}
-	found := d.together()
+	found := d.explainFurthest()
 	found.Undecided = early
 	return found
 }
 
-// together explains the node at which the search, at its furthest, failed.
-func (d diagnosis) together() *Infeasible {
+// explainFurthest explains the node at which the search, at its furthest, failed.
+func (d diagnosis) explainFurthest() *Infeasible {
 	var found Infeasible
-	d.restore(d.worst)
-	v := d.worst.node
+	d.restore(d.furthest)
+	v := d.furthest.node
 	n := d.problem.nodes[v]
-	hosts := slices.DeleteFunc(slices.Clone(d.candidates[v]), func(h int) bool { return !d.roomy(v, h) })
+	hosts := slices.DeleteFunc(slices.Clone(d.candidates[v]), func(h int) bool { return !d.fits(v, h) })
 	if len(hosts) == 0 {
-		found.add(&found.Nodes, n.name, d.homeless(v, " beside the other nodes of this network"))
+		found.add(&found.Nodes, n.name, d.whyNoHost(v, " beside the other nodes of this network"))
 		return &found
 	}
 	for _, l := range n.links {
 		if u := d.problem.links[l].far(v); d.host[u] >= 0 && !d.reaches(l, u, hosts) {
-			found.add(&found.Links, d.problem.links[l].name, d.cut(l, u, hosts)...)
+			found.add(&found.Links, d.problem.links[l].name, d.whyNoPath(l, u, hosts)...)
 		}
 	}
 	if found.Reasons == nil {
-		d.apart(v, hosts, &found)
+		d.whyNotTogether(v, hosts, &found)
 	}
 	return &found
 }
 
-// apart explains a node each of whose links reaches some host, but not all the
+// whyNotTogether explains a node each of whose links reaches some host, but not all the
 // same: it names what keeps each host from having all of them, a few at most.
-func (d diagnosis) apart(v int, hosts []int, found *Infeasible) {
+func (d diagnosis) whyNotTogether(v int, hosts []int, found *Infeasible) {
 	const few = 3
 	for _, h := range hosts[:min(few, len(hosts))] {
 		d.occupy(v, h)
 		for _, l := range d.problem.nodes[v].links {
 			u := d.problem.links[l].far(v)
 			if d.host[u] >= 0 && !d.route(l) {
-				found.add(&found.Links, d.problem.links[l].name, d.cut(l, u, []int{h})...)
+				found.add(&found.Links, d.problem.links[l].name, d.whyNoPath(l, u, []int{h})...)
 				break
 			}
 		}
-		d.unsettle(v)
+		d.removeNode(v)
 	}
 	if found.Reasons == nil {
 		found.add(&found.Nodes, d.problem.nodes[v].name, "no arrangement of the network's nodes was found")
@@ -121,13 +121,13 @@ func (d diagnosis) reaches(l, placed int, hosts []int) bool {
 			return d.carries(l, h)
 		}
 		_, ok := reach.Hops(h)
-		return ok && d.held(reach, d.host[placed], h, d.query(l, placed))
+		return ok && d.pinnable(reach, d.host[placed], h, d.query(l, placed))
 	})
 }
 
-// held says whether relays can hold the walk that was found to a host, or
+// pinnable says whether relays can hold the walk that was found to a host, or
 // another that the query admits.
-func (d diagnosis) held(reach *graph.Reach, from, to int, q graph.Query) bool {
+func (d diagnosis) pinnable(reach *graph.Reach, from, to int, q graph.Query) bool {
 	if d.graph.Pinned(reach.Walk(to)) {
 		return true
 	}
@@ -136,30 +136,30 @@ func (d diagnosis) held(reach *graph.Reach, from, to int, q graph.Query) bool {
 	return ok
 }
 
-// homeless tells why no host takes a node.
-func (d diagnosis) homeless(v int, beside string) string {
+// whyNoHost tells why no host takes a node.
+func (d diagnosis) whyNoHost(v int, beside string) string {
 	n := &d.problem.nodes[v]
 	where := ""
 	for _, want := range n.wants {
 		if want.Host != "" {
-			return d.refused(v, want)
+			return d.whyNotOnHost(v, want)
 		}
 		if want.Site != "" {
 			where = " at site " + want.Site
 		}
 	}
 	var lacks []string
-	suitable, welcome, having := d.count(v)
+	suitable, admitted, having := d.count(v)
 	switch {
 	case suitable == 0:
 		return "there is no host" + where
-	case welcome == 0 && slices.Max(n.guests) == WholeHost:
+	case admitted == 0 && slices.Max(n.guests) == WholeHost:
 		return fmt.Sprintf("no host%s is free of other networks, as node %s asks", where, n.name)
-	case welcome == 0:
+	case admitted == 0:
 		return fmt.Sprintf("every host%s is held by another network for itself", where)
 	}
 	for _, kind := range summed {
-		if having[kind] < welcome {
+		if having[kind] < admitted {
 			lacks = append(lacks, d.amount(kind, slices.Max(n.need(kind)))+of[kind])
 		}
 	}
@@ -180,47 +180,47 @@ var of = [perHost]string{memory: " of memory", carrying: " of forwarding"}
 
 // count counts the hosts that suit a node, of those the ones other networks
 // let it into, and of those the ones that have what it needs, by kind.
-func (d diagnosis) count(v int) (suitable, welcome int, having [perHost]int) {
+func (d diagnosis) count(v int) (suitable, admitted int, having [perHost]int) {
 	n := &d.problem.nodes[v]
 	for h := range d.sub.Hosts {
-		if !d.suits(v, h) {
+		if !d.matches(v, h) {
 			continue
 		}
 		suitable++
-		if !d.welcome(v, h) {
+		if !d.eligible(v, h) {
 			continue
 		}
-		welcome++
+		admitted++
 		for _, kind := range summed {
-			if d.left.fits(d.left.of(h, kind), n.need(kind)) {
+			if d.residual.fits(d.residual.of(h, kind), n.need(kind)) {
 				having[kind]++
 			}
 		}
 	}
-	return suitable, welcome, having
+	return suitable, admitted, having
 }
 
-// refused tells why the host a node is pinned to does not take it.
-func (d diagnosis) refused(v int, want vnet.VirtualNode) string {
+// whyNotOnHost tells why the host a node is pinned to does not take it.
+func (d diagnosis) whyNotOnHost(v int, want vnet.VirtualNode) string {
 	n := &d.problem.nodes[v]
 	h, ok := d.graph.Host(want.Host)
 	switch {
 	case !ok:
 		return fmt.Sprintf("there is no host %s", want.Host)
-	case !d.suits(v, h):
+	case !d.matches(v, h):
 		return fmt.Sprintf("host %s is at site %q and cannot be all that node %s asks", want.Host, d.sub.Hosts[h].Site, n.name)
-	case !d.welcome(v, h):
-		i := d.left.of(h, guests)
-		s := d.left.scarcest(i, n.guests)
-		until := d.until(d.left.key(i), WholeHost-n.guests[s], s)
+	case !d.eligible(v, h):
+		i := d.residual.of(h, guests)
+		s := d.residual.scarcest(i, n.guests)
+		until := d.until(d.residual.key(i), WholeHost-n.guests[s], s)
 		if n.guests[s] == WholeHost {
 			return fmt.Sprintf("host %s carries another network%s, and node %s wants it for itself", want.Host, until, n.name)
 		}
 		return fmt.Sprintf("host %s is held by another network for itself%s", want.Host, until)
 	}
 	for _, kind := range summed {
-		if !d.left.fits(d.left.of(h, kind), n.need(kind)) {
-			return d.short(d.left.of(h, kind), n.need(kind), "node "+n.name)
+		if !d.residual.fits(d.residual.of(h, kind), n.need(kind)) {
+			return d.shortage(d.residual.of(h, kind), n.need(kind), "node "+n.name)
 		}
 	}
 	if d.nodesAt[h] > 0 {

@@ -16,14 +16,14 @@ type totals struct {
 	diagnosis
 	sites        []string // that the request names, behind ""
 	nodes, hosts [][]int  // by node or host: its sites
-	named        []bool   // by node: found has it
+	listed       []bool   // by node: found has it
 	found        Infeasible
 }
 
-func (e *Engine) totals(p *problem, left *resources, cal *calendar.Calendar) *totals {
+func (e *Engine) totals(p *problem, left *residuals, cal *calendar.Calendar) *totals {
 	t := &totals{
-		diagnosis: diagnosis{search: &search{problem: p, graph: e.graph, left: left}, cal: cal, sub: e.sub},
-		named:     make([]bool, len(p.nodes)),
+		diagnosis: diagnosis{search: &search{instance: instance{problem: p, graph: e.graph}, state: state{residual: left}}, cal: cal, sub: e.sub},
+		listed:    make([]bool, len(p.nodes)),
 	}
 	t.group()
 	return t
@@ -102,8 +102,8 @@ func (t *totals) eachItsHost() {
 
 // admits says whether other networks let one more onto a host at any time.
 func (t *totals) admits(host int) bool {
-	at := int(t.left.of(host, guests)) * t.left.spans
-	return slices.Max(t.left.left[at:at+t.left.spans]) > 0
+	at := int(t.residual.of(host, guests)) * t.residual.spans
+	return slices.Max(t.residual.amounts[at:at+t.residual.spans]) > 0
 }
 
 // inSpan compares what nodes need in a span with what is left on the hosts
@@ -116,11 +116,11 @@ func (t *totals) inSpan(kind resource, span int) {
 		}
 	}
 	for h, groups := range t.hosts {
-		i, room := t.left.of(h, kind), t.left.left[int(t.left.of(h, guests))*t.left.spans+span]
+		i, room := t.residual.of(h, kind), t.residual.amounts[int(t.residual.of(h, guests))*t.residual.spans+span]
 		for _, g := range groups {
-			offered[g] = plus(offered[g], t.left.capacity(i))
+			offered[g] = plus(offered[g], t.residual.capacity(i))
 			if room > 0 {
-				free[g] = plus(free[g], max(0, t.left.left[int(i)*t.left.spans+span]))
+				free[g] = plus(free[g], max(0, t.residual.amounts[int(i)*t.residual.spans+span]))
 			}
 		}
 	}
@@ -138,12 +138,12 @@ func (t *totals) onMachine() error {
 		return nil
 	}
 	for span := range t.problem.spans {
-		need, i := int64(0), t.left.machine()
+		need, i := int64(0), t.residual.machine()
 		for _, n := range t.problem.nodes {
 			need += n.need(carrying)[span]
 		}
-		if free := t.left.left[int(i)*t.left.spans+span]; need > free {
-			t.note(0, t.lacking(0, carrying, span, need/2, free/2, t.left.capacity(i)/2)+": all hosts are one machine")
+		if free := t.residual.amounts[int(i)*t.residual.spans+span]; need > free {
+			t.note(0, t.lacking(0, carrying, span, need/2, free/2, t.residual.capacity(i)/2)+": all hosts are one machine")
 		}
 	}
 	return t.reasons()
@@ -180,8 +180,8 @@ func (t *totals) note(site int, reason string) {
 	}
 	t.found.Reasons = append(t.found.Reasons, reason)
 	for v, groups := range t.nodes {
-		if !t.named[v] && slices.Contains(groups, site) {
-			t.named[v] = true
+		if !t.listed[v] && slices.Contains(groups, site) {
+			t.listed[v] = true
 			t.found.Nodes = append(t.found.Nodes, t.problem.nodes[v].name)
 		}
 	}

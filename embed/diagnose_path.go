@@ -9,15 +9,15 @@ import (
 	"sublet/vnet"
 )
 
-// cut tells why a link finds no way from an end that is placed to any of
+// whyNoPath tells why a link finds no way from an end that is placed to any of
 // some hosts.
-func (d diagnosis) cut(l, placed int, hosts []int) []string {
+func (d diagnosis) whyNoPath(l, placed int, hosts []int) []string {
 	v := &d.problem.links[l]
 	from := d.host[placed]
 	var reasons []string
 	for _, h := range hosts {
 		if h == from {
-			reasons = d.full(l, from)
+			reasons = d.whyNotInside(l, from)
 		}
 	}
 	if len(reasons) > 0 && len(hosts) == 1 {
@@ -26,7 +26,7 @@ func (d diagnosis) cut(l, placed int, hosts []int) []string {
 	any := func(graph.Arc) bool { return true }
 	reach := d.graph.Reach(from, graph.Query{To: -1, Bound: v.bound, Allow: any})
 	if to := nearest(reach, from, hosts); to >= 0 {
-		return append(reasons, d.blocked(l, placed, to, reach.Walk(to))...)
+		return append(reasons, d.whyBlocked(l, placed, to, reach.Walk(to))...)
 	}
 	reach = d.graph.Reach(from, graph.Query{To: -1, Bound: math.MaxInt64, Allow: any})
 	to := nearest(reach, from, hosts)
@@ -42,10 +42,10 @@ func (d diagnosis) cut(l, placed int, hosts []int) []string {
 	return append(reasons, fmt.Sprintf("no path from %s to %s within %s; the fastest takes %s", d.graph.Name(from), d.goal(l, placed, hosts), vnet.FormatDuration(v.bound), vnet.FormatDuration(fastest)))
 }
 
-// blocked tells what keeps a link from a host to which a walk leads that would
+// whyBlocked tells what keeps a link from a host to which a walk leads that would
 // be fast enough: what is full of the walk, or of the shortest that relays can
 // hold; or that there is no such walk, or none among those with room.
-func (d diagnosis) blocked(l, placed, to int, walk []graph.Arc) []string {
+func (d diagnosis) whyBlocked(l, placed, to int, walk []graph.Arc) []string {
 	from, q := d.host[placed], d.query(l, placed)
 	q.To = to
 	if !d.graph.Pinned(walk) {
@@ -58,7 +58,7 @@ func (d diagnosis) blocked(l, placed, to int, walk []graph.Arc) []string {
 	}
 	reasons := d.saturated(l, placed, walk)
 	reach := d.graph.Reach(from, q)
-	if _, roomy := reach.Hops(to); roomy && !d.held(reach, from, to, q) {
+	if _, wide := reach.Hops(to); wide && !d.pinnable(reach, from, to, q) {
 		reasons = append(reasons, fmt.Sprintf("the paths from %s to %s with room for virtual link %s take more than %d relays, for which packets have no room", d.graph.Name(from), d.graph.Name(to), d.problem.links[l].name, vnet.MaxRelays))
 	}
 	return reasons
@@ -84,16 +84,16 @@ func nearest(reach *graph.Reach, from int, hosts []int) int {
 	return best
 }
 
-// full tells how a link does not fit inside a host.
-func (d diagnosis) full(l, host int) []string {
+// whyNotInside tells how a link does not fit inside a host.
+func (d diagnosis) whyNotInside(l, host int) []string {
 	v := &d.problem.links[l]
 	var reasons []string
-	if inside := d.left.sub.Hosts[host].Inside; v.bound > 0 && inside > v.bound {
+	if inside := d.residual.sub.Hosts[host].Inside; v.bound > 0 && inside > v.bound {
 		reasons = append(reasons, fmt.Sprintf("a link inside host %s takes %s, and virtual link %s may take %s", d.graph.Name(host), vnet.FormatDuration(inside), v.name, vnet.FormatDuration(v.bound)))
 	}
 	for _, dir := range vnet.Directions {
-		if i := d.left.inside(host, dir); !d.left.fits(i, v.min[dir]) {
-			reasons = append(reasons, d.short(i, v.min[dir], "virtual link "+v.name))
+		if i := d.residual.inside(host, dir); !d.residual.fits(i, v.min[dir]) {
+			reasons = append(reasons, d.shortage(i, v.min[dir], "virtual link "+v.name))
 		}
 	}
 	return reasons
@@ -106,8 +106,8 @@ func (d diagnosis) saturated(l, placed int, walk []graph.Arc) []string {
 	var reasons []string
 	for _, a := range walk {
 		for _, dir := range vnet.Directions {
-			if i := d.left.arc(a ^ graph.Arc(dir)); !d.left.fits(i, v.min[out^dir]) {
-				reasons = append(reasons, d.short(i, v.min[out^dir], "virtual link "+v.name))
+			if i := d.residual.arc(a ^ graph.Arc(dir)); !d.residual.fits(i, v.min[out^dir]) {
+				reasons = append(reasons, d.shortage(i, v.min[out^dir], "virtual link "+v.name))
 			}
 		}
 	}

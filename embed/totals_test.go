@@ -103,7 +103,7 @@ func TestReasonOfApart(t *testing.T) {
 		wide:  alike(3, vnet.VirtualNode{}, both(vnet.Static(1200*vnet.Mbit))),
 	} {
 		r.Colocate = vnet.ColocateForbidden
-		if _, err := Embed(lyonNancy(), calendar.New(), r, vnet.Window{Start: epoch}); err == nil || err.Error() != want {
+		if _, err := embedOn(lyonNancy(), calendar.New(), r, vnet.Window{Start: epoch}); err == nil || err.Error() != want {
 			t.Errorf("Embed = %v,\nwant %s", err, want)
 		}
 	}

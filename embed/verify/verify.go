@@ -1,4 +1,7 @@
-package embed
+// Package verify checks embeddings: it says what is wrong with a mapping. It is
+// the judge of the tests of embed, and no program contains it. It shares no
+// code with the search, apart from the definition of the fabric's fixed paths.
+package verify
 
 import (
 	"fmt"
@@ -9,10 +12,9 @@ import (
 	"sublet/vnet"
 )
 
-// CheckMapping says what is wrong with a mapping: nil when it keeps every
-// rule of the package beside what cal holds. It shares no code with the
-// search, apart from the definition of the fabric's fixed paths.
-func CheckMapping(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, window vnet.Window, mapping vnet.Mapping) error {
+// Mapping says what is wrong with a mapping: nil when it keeps every rule of
+// package embed beside what cal holds.
+func Mapping(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, window vnet.Window, mapping vnet.Mapping) error {
 	c := checker{sub: sub, request: request, mapping: mapping}
 	union := request.Union()
 	for i := range union.Links {
@@ -85,7 +87,7 @@ func (c checker) stage(top vnet.Topology, cal *calendar.Calendar, w vnet.Window)
 		return err
 	}
 	for key, taken := range c.taken(top) {
-		if left := cal.Residual(key, c.capacity(key), w); left < taken {
+		if left := cal.Residual(key, Capacity(c.sub, key), w); left < taken {
 			return fmt.Errorf("check mapping: %d of %s are taken, and %d are left", taken, key, left)
 		}
 	}
@@ -197,7 +199,7 @@ func (c checker) taken(top vnet.Topology) map[string]int64 {
 		taken["memory:"+host] += int64(n.Memory)
 		taken["guests:"+host] = max(taken["guests:"+host], 1)
 		if n.Exclusive {
-			taken["guests:"+host] = WholeHost
+			taken["guests:"+host] = wholeHost
 		}
 	}
 	for _, l := range top.Links {
@@ -229,25 +231,38 @@ func (c checker) taken(top vnet.Topology) map[string]int64 {
 	return taken
 }
 
-// capacity of a calendar's key.
-func (c checker) capacity(key string) int64 {
-	if key == "machine" {
-		return 2 * int64(c.sub.Forwards)
+// wholeHost is a host's capacity of guests, all of which a network with an
+// exclusive node takes.
+const wholeHost = 1 << 30
+
+// forwarding is what the processors of a host were found to forward, counted at
+// both ends of each link; without a measurement it has no bound.
+func forwarding(h vnet.SubstrateNode) int64 {
+	if h.Measured == 0 {
+		return math.MaxInt64 / 2
 	}
-	for _, h := range c.sub.Hosts {
+	return 2 * int64(h.Measured)
+}
+
+// Capacity is what leases may book in all of a calendar's key.
+func Capacity(sub vnet.Substrate, key string) int64 {
+	if key == "machine" {
+		return 2 * int64(sub.Forwards)
+	}
+	for _, h := range sub.Hosts {
 		switch key {
 		case "cpu:" + string(h.Name):
 			return int64(h.CPU)
 		case "memory:" + string(h.Name):
 			return int64(h.Memory)
 		case "guests:" + string(h.Name):
-			return WholeHost
+			return wholeHost
 		case "carrying:" + string(h.Name):
-			return processing(h)
+			return forwarding(h)
 		case "host:" + string(h.Name) + ">", "host:" + string(h.Name) + "<":
 			return int64(h.Carries())
 		}
 	}
-	l, _ := c.sub.LinkOf(key[:len(key)-1])
+	l, _ := sub.LinkOf(key[:len(key)-1])
 	return int64(l.Leasable())
 }

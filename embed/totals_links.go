@@ -111,7 +111,7 @@ func (t *totals) leaving(span int) []int64 {
 
 // free is what an arc has left in a span.
 func (t *totals) free(a graph.Arc, span int) int64 {
-	return max(0, t.left.left[int(t.left.arc(a))*t.left.spans+span])
+	return max(0, t.residual.amounts[int(t.residual.arc(a))*t.residual.spans+span])
 }
 
 // exceeds adds a reason that concerns a link.

@@ -2,13 +2,14 @@ package embed
 
 import (
 	"sublet/embed/calendar"
+	"sublet/embed/verify"
 	"sublet/vnet"
 )
 
-// twin decides by trying everything whether a request has an embedding: every
+// reference decides by trying everything whether a request has an embedding: every
 // host for every node, every simple path for every link, judged by
-// CheckMapping alone. It is exact, slow, and shares nothing with the search.
-type twin struct {
+// verify.Mapping alone. It is exact, slow, and shares nothing with the search.
+type reference struct {
 	sub     vnet.Substrate
 	cal     *calendar.Calendar
 	request vnet.Request
@@ -18,13 +19,13 @@ type twin struct {
 }
 
 func feasible(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, window vnet.Window) bool {
-	t := &twin{sub: sub, cal: cal, request: request, window: window, union: request.Union()}
+	t := &reference{sub: sub, cal: cal, request: request, window: window, union: request.Union()}
 	t.mapping = vnet.Mapping{Nodes: map[string]vnet.HostID{}, Links: map[string]vnet.Path{}}
 	return t.nodes(t.union.Placed())
 }
 
 // nodes tries every host for each node, then every path for each link.
-func (t *twin) nodes(left []vnet.VirtualNode) bool {
+func (t *reference) nodes(left []vnet.VirtualNode) bool {
 	if len(left) == 0 {
 		return t.links(t.union.Links)
 	}
@@ -38,9 +39,9 @@ func (t *twin) nodes(left []vnet.VirtualNode) bool {
 	return false
 }
 
-func (t *twin) links(left []vnet.VirtualLink) bool {
+func (t *reference) links(left []vnet.VirtualLink) bool {
 	if len(left) == 0 {
-		return CheckMapping(t.sub, t.cal, t.request, t.window, t.mapping) == nil
+		return verify.Mapping(t.sub, t.cal, t.request, t.window, t.mapping) == nil
 	}
 	from, to := t.mapping.Nodes[left[0].Ends[0]], t.mapping.Nodes[left[0].Ends[1]]
 	for _, path := range t.paths(string(from), string(to), map[string]bool{string(from): true}) {
@@ -54,12 +55,12 @@ func (t *twin) links(left []vnet.VirtualLink) bool {
 }
 
 // paths lists every walk that takes no link twice and passes no host twice;
-// CheckMapping refuses those that leave the fabric's fixed paths.
-func (t *twin) paths(from, to string, visited map[string]bool) []vnet.Path {
+// verify.Mapping refuses those that leave the fabric's fixed paths.
+func (t *reference) paths(from, to string, visited map[string]bool) []vnet.Path {
 	return t.walks(from, to, visited, map[string]bool{})
 }
 
-func (t *twin) walks(from, to string, visited, used map[string]bool) []vnet.Path {
+func (t *reference) walks(from, to string, visited, used map[string]bool) []vnet.Path {
 	if from == to {
 		return []vnet.Path{{}}
 	}
@@ -83,7 +84,7 @@ func (t *twin) walks(from, to string, visited, used map[string]bool) []vnet.Path
 
 // soFar checks the part of the request that is mapped, to prune: what does not
 // fit in part does not fit whole.
-func (t *twin) soFar() bool {
+func (t *reference) soFar() bool {
 	part := t.request
 	part.Topology = t.mapped(part.Topology)
 	part.Stages = nil
@@ -91,11 +92,11 @@ func (t *twin) soFar() bool {
 		s.Add = t.mapped(s.Add)
 		part.Stages = append(part.Stages, s)
 	}
-	return CheckMapping(t.sub, t.cal, part, t.window, t.mapping) == nil
+	return verify.Mapping(t.sub, t.cal, part, t.window, t.mapping) == nil
 }
 
 // mapped is the part of a topology that has a place.
-func (t *twin) mapped(top vnet.Topology) vnet.Topology {
+func (t *reference) mapped(top vnet.Topology) vnet.Topology {
 	var part vnet.Topology
 	for _, n := range top.Nodes {
 		if _, ok := t.mapping.Nodes[n.Name]; ok {

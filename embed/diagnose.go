@@ -9,24 +9,24 @@ import (
 	"sublet/vnet"
 )
 
-// diagnosis finds the words for what binds a search.
+// diagnosis explains why a search found nothing.
 type diagnosis struct {
 	*search
 	cal *calendar.Calendar
 	sub vnet.Substrate
 }
 
-// short tells how a resource lacks amounts that someone needs: what is booked
-// and until when, what this network has taken already, what is missing. Whose
-// leases and how many have it is nobody's business.
-func (d diagnosis) short(i resource, amounts []int64, who string) string {
-	s := d.left.scarcest(i, amounts)
-	capacity, need := d.left.capacity(i), amounts[s]
-	booked := d.cal.Peak(d.left.key(i), d.problem.spans[s].window)
-	own := capacity - booked - d.left.left[int(i)*d.left.spans+s]
+// shortage tells how a resource lacks amounts: what is booked and until when,
+// what this network has taken already, what is missing. Whose leases have it,
+// and how many, is private to their tenants.
+func (d diagnosis) shortage(i resource, amounts []int64, who string) string {
+	s := d.residual.scarcest(i, amounts)
+	capacity, need := d.residual.capacity(i), amounts[s]
+	booked := d.cal.Peak(d.residual.key(i), d.problem.spans[s].window)
+	own := capacity - booked - d.residual.amounts[int(i)*d.residual.spans+s]
 	phrase := fmt.Sprintf("%s offers %s to leases", d.name(i), d.amount(i, capacity))
 	if booked > 0 && own+need <= capacity { // else it would not fit on its own
-		until := d.until(d.left.key(i), capacity-own-need, s)
+		until := d.until(d.residual.key(i), capacity-own-need, s)
 		phrase = fmt.Sprintf("%s is booked to %s of %s%s", d.name(i), d.amount(i, booked), d.amount(i, capacity), until)
 	}
 	if own > 0 {
@@ -36,10 +36,10 @@ func (d diagnosis) short(i resource, amounts []int64, who string) string {
 }
 
 // scarcest is the span in which most of amounts is missing.
-func (r *resources) scarcest(i resource, amounts []int64) int {
+func (r *residuals) scarcest(i resource, amounts []int64) int {
 	worst, missing := 0, int64(0)
 	for s, amount := range amounts {
-		if m := amount - r.left[int(i)*r.spans+s]; amount > 0 && m > missing {
+		if m := amount - r.amounts[int(i)*r.spans+s]; amount > 0 && m > missing {
 			worst, missing = s, m
 		}
 	}
@@ -65,11 +65,11 @@ func (d diagnosis) until(key string, limit int64, s int) string {
 
 // name says what a resource is.
 func (d diagnosis) name(i resource) string {
-	if a := i - d.left.arc(0); a >= 0 {
+	if a := i - d.residual.arc(0); a >= 0 {
 		arc := graph.Arc(a)
 		return fmt.Sprintf("link %s towards %s", d.sub.Links[arc.Link()].Name, d.graph.Name(d.graph.Head(arc)))
 	}
-	if in := i - d.left.inside(0, vnet.Forward); in >= 0 {
+	if in := i - d.residual.inside(0, vnet.Forward); in >= 0 {
 		return fmt.Sprintf("host %s between its own nodes", d.sub.Hosts[in/2].Name)
 	}
 	return fmt.Sprintf("%s of host %s", [perHost]string{"processor", "memory", "room", "forwarding"}[i%perHost], d.sub.Hosts[i/perHost].Name)
@@ -78,7 +78,7 @@ func (d diagnosis) name(i resource) string {
 // amount prints an amount in the resource's unit.
 func (d diagnosis) amount(i resource, n int64) string {
 	switch {
-	case i >= d.left.inside(0, vnet.Forward), i%perHost == carrying:
+	case i >= d.residual.inside(0, vnet.Forward), i%perHost == carrying:
 		return vnet.Rate(n).String()
 	case i%perHost == cpu:
 		return cores(n)

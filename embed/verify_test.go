@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"sublet/embed/calendar"
+	"sublet/embed/verify"
 	"sublet/vnet"
 )
 
-// TestCheckMappingFinds: every rule, when a valid mapping is made to break it.
-func TestCheckMappingFinds(t *testing.T) {
+// TestVerifyFinds: every rule, when a valid mapping is made to break it.
+func TestVerifyFinds(t *testing.T) {
 	w := vnet.Window{Start: epoch}
 	valid := func() (vnet.Substrate, *calendar.Calendar, vnet.Request, vnet.Mapping) {
 		r := pair(vnet.VirtualNode{Name: "n1", Site: "lyon", CPU: vnet.Core, Memory: vnet.GiB}, vnet.VirtualNode{Name: "n2", Host: "h3"}, both(vnet.Static(vnet.Gbit)))
@@ -68,17 +69,17 @@ func TestCheckMappingFinds(t *testing.T) {
 		},
 	} {
 		sub, cal, r, m := valid()
-		if err := CheckMapping(sub, cal, r, w, m); err != nil {
+		if err := verify.Mapping(sub, cal, r, w, m); err != nil {
 			t.Fatal(err)
 		}
-		if spoil(&sub, cal, &r, &m); CheckMapping(sub, cal, r, w, m) == nil {
+		if spoil(&sub, cal, &r, &m); verify.Mapping(sub, cal, r, w, m) == nil {
 			t.Errorf("%s: not found", name)
 		}
 	}
 }
 
-// TestCheckMappingKnowsTheFabric: a path around the fabric's fixed one is found.
-func TestCheckMappingKnowsTheFabric(t *testing.T) {
+// TestVerifyKnowsTheFabric: a path around the fabric's fixed one is found.
+func TestVerifyKnowsTheFabric(t *testing.T) {
 	sub := lyonNancy()
 	sub.Switches = append(sub.Switches, "s3")
 	for _, s := range []string{"s1", "s2"} {
@@ -86,11 +87,11 @@ func TestCheckMappingKnowsTheFabric(t *testing.T) {
 	}
 	r := pair(vnet.VirtualNode{Name: "n1", Host: "h1"}, vnet.VirtualNode{Name: "n2", Host: "h3"}, vnet.VirtualLink{})
 	m := vnet.Mapping{Nodes: map[string]vnet.HostID{"n1": "h1", "n2": "h3"}, Links: map[string]vnet.Path{"back": {"h1-s1", "s1-s2", "h3-s2"}}}
-	if err := CheckMapping(sub, calendar.New(), r, vnet.Window{Start: epoch}, m); err != nil {
+	if err := verify.Mapping(sub, calendar.New(), r, vnet.Window{Start: epoch}, m); err != nil {
 		t.Fatal(err)
 	}
 	m.Links["back"] = vnet.Path{"h1-s1", "s1-s3", "s2-s3", "h3-s2"}
-	if CheckMapping(sub, calendar.New(), r, vnet.Window{Start: epoch}, m) == nil {
+	if verify.Mapping(sub, calendar.New(), r, vnet.Window{Start: epoch}, m) == nil {
 		t.Error("a path around the fabric's is valid")
 	}
 }
