@@ -73,7 +73,7 @@ var table = []benchmark{
 	{"reservation/contention", "go run ./bench/reservation/contention",
 		"what a tenant gets while another puts the largest questions that 40 connections can: `leases`, `up`, stages on time; `-substrates`, `-connections`, `-seconds`",
 		"root", 3 * time.Minute, "reservations.md"},
-	{"reservation/admit", "go test ./lease/api -run - -bench Admit",
+	{"reservation/admit", "go test ./server -run - -bench Admit",
 		"an admission by the API without the store's disk", "", 10 * time.Second, "measurements.md"},
 	{"reservation/window", "go test ./lease -run - -bench Window",
 		"the window of a network of ten nodes opens and ends beside many that run", "", 40 * time.Second, "admission-scale.md"},

@@ -32,9 +32,9 @@ import (
 	"sublet/datapath/vxlink"
 	"sublet/datapath/vxrouter"
 	"sublet/datapath/vxswitch"
-	"sublet/lease/api"
 	"sublet/plan"
 	"sublet/report"
+	"sublet/trust"
 	"sublet/vnet"
 )
 
@@ -234,7 +234,7 @@ type agentDoor struct {
 func (a *app) listenForSessions(port string, keeper *agent.Agent) (net.Listener, error) {
 	if port != "" {
 		keeper.Address = "https://" + port
-		return api.ListenTLS(port, a.tls.cert, a.tls.key, a.tls.ca)
+		return trust.ListenTLS(port, a.tls.cert, a.tls.key, a.tls.ca)
 	}
 	l, err := kernel.ListenForRoot(keeper.Address)
 	if err != nil {
@@ -247,7 +247,7 @@ func (a *app) listenForSessions(port string, keeper *agent.Agent) (net.Listener,
 func (d *agentDoor) serve(ctx context.Context, l net.Listener, remote bool) (stop func()) {
 	handler := d.routes()
 	if remote {
-		handler = api.OnlyOperator(handler)
+		handler = trust.OnlyOperator(handler)
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	go func() { _ = server.Serve(l) }()

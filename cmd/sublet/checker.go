@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"sublet/agent/session"
-	"sublet/lease/api"
 	"sublet/measure/probe"
 	"sublet/plan"
+	"sublet/server"
 	"sublet/vnet"
 )
 
-// measureLease is the server's api.Checker: probes in the nodes, led from here.
-func measureLease(ctx context.Context, job api.CheckJob) (vnet.Verdict, error) {
+// measureLease is the server's server.Checker: probes in the nodes, led from here.
+func measureLease(ctx context.Context, job server.CheckJob) (vnet.Verdict, error) {
 	l := job.Lease
 	ports, err := plan.Ports(job.Substrate, l)
 	if err != nil {
@@ -46,7 +46,7 @@ func targets(l vnet.Lease, ports map[string][2]plan.Port) []probe.Target {
 }
 
 // starter starts probes through the agents, in the nodes.
-func starter(job api.CheckJob) probe.Starter {
+func starter(job server.CheckJob) probe.Starter {
 	return func(ctx context.Context, node string) (io.ReadWriteCloser, error) {
 		conn, path, err := job.Dial(ctx, node)
 		if err != nil {
@@ -61,7 +61,7 @@ func starter(job api.CheckJob) probe.Starter {
 }
 
 // carried is how many bytes the hosts counted that the links delivered.
-func carried(ctx context.Context, job api.CheckJob) (map[probe.Way]uint64, error) {
+func carried(ctx context.Context, job server.CheckJob) (map[probe.Way]uint64, error) {
 	ways := make(map[probe.Way]uint64)
 	hosts := slices.Sorted(maps.Values(job.Lease.Mapping.Nodes))
 	for _, host := range slices.Compact(hosts) {

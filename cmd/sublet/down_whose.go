@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sublet/lease/api"
+	"sublet/trust"
 	"sublet/vnet"
 )
 
@@ -43,7 +43,7 @@ func (w whose) check(names []string) error {
 // own fills in whose leases --all means: those of the tenant that the server
 // takes this user for. A certificate stands for no tenant.
 func (a *app) own(w *whose) error {
-	mine := api.TenantOf(uint32(os.Geteuid()))
+	mine := trust.TenantOf(uint32(os.Geteuid()))
 	switch {
 	case a.server == "" && os.Geteuid() != 0 && (w.everybody || w.tenant != "" && w.tenant != mine):
 		return badInput{fmt.Errorf("leases of others are released by the operator only (root on the server's machine); %s has --all", mine)}

@@ -12,6 +12,7 @@ import (
 
 	"sublet/lease"
 	"sublet/lease/api"
+	"sublet/server"
 	"sublet/vnet"
 )
 
@@ -66,7 +67,7 @@ func (a *app) propose(ctx context.Context, r vnet.Request, substrate string) (ap
 		return api.Proposal{}, err
 	}
 	r.Tenant = cmp.Or(r.Tenant, "tenant")
-	return api.Propose(a.asOf([]vnet.Request{r}), lease.New(sub), r)
+	return server.Propose(a.asOf([]vnet.Request{r}), lease.New(sub), r)
 }
 
 // printProposal prints a table of what would be admitted, and a picture.

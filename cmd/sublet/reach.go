@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"sublet/lease/api"
+	"sublet/server"
 	"sublet/vnet"
 )
 
@@ -18,7 +18,7 @@ import (
 const reachTime = 5 * time.Second
 
 // unreached lists who of a lease does not answer whom.
-func unreached(ctx context.Context, job api.CheckJob) (all []string, err error) {
+func unreached(ctx context.Context, job server.CheckJob) (all []string, err error) {
 	job.Progress("who reaches whom")
 	hosts := slices.Sorted(maps.Values(job.Lease.Mapping.Nodes))
 	for _, host := range slices.Compact(hosts) {

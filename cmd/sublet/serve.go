@@ -20,6 +20,8 @@ import (
 	"sublet/lease"
 	"sublet/lease/api"
 	"sublet/lease/store"
+	"sublet/server"
+	"sublet/trust"
 	"sublet/vnet"
 )
 
@@ -87,7 +89,7 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, books.Close()) }()
 	config.Store = books
-	server, err := api.New(ctx, config)
+	server, err := server.New(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -108,7 +110,7 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 }
 
 // serverConfig reads the files that the flags name.
-func (a *app) serverConfig(o serveOptions) (config api.Config, err error) {
+func (a *app) serverConfig(o serveOptions) (config server.Config, err error) {
 	config.Log = a.log(o.level)
 	if err := o.prices.Check(); err != nil {
 		return config, badInput{err}
@@ -136,7 +138,7 @@ func (a *app) serverConfig(o serveOptions) (config api.Config, err error) {
 		config.Policy = &p
 	}
 	if o.tls.cert != "" {
-		config.AgentTLS, err = api.TLSConfig(o.tls.cert, o.tls.key, o.tls.ca)
+		config.AgentTLS, err = trust.TLSConfig(o.tls.cert, o.tls.key, o.tls.ca)
 	}
 	return config, err
 }
@@ -157,11 +159,11 @@ func portless(sub vnet.Substrate) (names []string) {
 
 // listeners opens the socket and, if wanted, the TCP port.
 func (o serveOptions) listeners(run string, log *slog.Logger) ([]net.Listener, error) {
-	socket, err := api.Listen(run, log)
+	socket, err := server.Listen(run, log)
 	if err != nil || o.listen == "" {
 		return []net.Listener{socket}, err
 	}
-	port, err := api.ListenTLS(o.listen, o.tls.cert, o.tls.key, o.tls.ca)
+	port, err := trust.ListenTLS(o.listen, o.tls.cert, o.tls.key, o.tls.ca)
 	if err != nil {
 		return nil, errors.Join(err, socket.Close())
 	}

@@ -26,7 +26,9 @@ var Table = map[string][]string{
 	"lease/rollout":          {"vnet", "plan", "report"}, // which host has which plan; knows no bookings
 	"lease/policy":           {"vnet"},                   // quotas know amounts over time, not where they are placed
 	"lease/store":            {"vnet", "plan", "lease"},
-	"lease/api":              {"vnet", "vnet/vxdl", "plan", "report", "lease", "lease/policy", "lease/rollout", "internal/socket"},
+	"lease/api":              {"vnet", "plan", "report", "lease/policy", "trust"}, // wire types and client: what quotas show is a policy's, a client's TLS is trust's
+	"server":                 {"vnet", "plan", "report", "lease", "lease/policy", "lease/api", "trust", "internal/socket"},
+	"trust":                  {"vnet"},
 	"agent":                  {"vnet", "plan", "report"},
 	"agent/session":          {"internal/proc"},
 	"agent/iplbd":            {"plan", "report", "vnet", "fabric", "fabric/spread", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan

@@ -17,18 +17,18 @@ import (
 	"sublet/vnet"
 )
 
-func leasePath(id vnet.LeaseID) string {
+func LeasePath(id vnet.LeaseID) string {
 	return "/v1/leases/" + url.PathEscape(string(id.Tenant)) + "/" + url.PathEscape(string(id.Network))
 }
 
 // NodePath is the path of a node's session: "exec" or "probe".
 func NodePath(id vnet.LeaseID, node, session string) string {
-	return leasePath(id) + "/nodes/" + url.PathEscape(node) + "/" + session
+	return LeasePath(id) + "/nodes/" + url.PathEscape(node) + "/" + session
 }
 
 // CapturePath is the path of the capture of a link.
 func CapturePath(id vnet.LeaseID, link string) string {
-	return leasePath(id) + "/links/" + url.PathEscape(link) + "/capture"
+	return LeasePath(id) + "/links/" + url.PathEscape(link) + "/capture"
 }
 
 // Admit asks for a lease. With accept, the counter-offer is taken at once if
@@ -104,13 +104,13 @@ func (c *Client) Lease(ctx context.Context, id vnet.LeaseID) (vnet.Lease, error)
 
 func (c *Client) leaseWhen(ctx context.Context, id vnet.LeaseID, query string) (vnet.Lease, error) {
 	var l vnet.Lease
-	return l, c.do(ctx, http.MethodGet, leasePath(id)+query, nil, &l)
+	return l, c.do(ctx, http.MethodGet, LeasePath(id)+query, nil, &l)
 }
 
 // Release ends a lease; WaitGone waits until its hosts have removed it.
 func (c *Client) Release(ctx context.Context, id vnet.LeaseID) (vnet.Lease, error) {
 	var l vnet.Lease
-	return l, c.do(ctx, http.MethodDelete, leasePath(id), nil, &l)
+	return l, c.do(ctx, http.MethodDelete, LeasePath(id), nil, &l)
 }
 
 // Check has the server measure a lease, and returns the verdict that it stored.
@@ -118,11 +118,11 @@ func (c *Client) Release(ctx context.Context, id vnet.LeaseID) (vnet.Lease, erro
 // told what begins. Errors: ErrNotFound, ErrConflict when it does not run or is
 // being checked already.
 func (c *Client) Check(ctx context.Context, id vnet.LeaseID, duration time.Duration, progress func(phase string)) (vnet.Verdict, error) {
-	request, err := c.request(ctx, http.MethodPost, leasePath(id)+"/check", CheckAsk{Duration: duration})
+	request, err := c.request(ctx, http.MethodPost, LeasePath(id)+"/check", CheckAsk{Duration: duration})
 	if err != nil {
 		return vnet.Verdict{}, err
 	}
-	request.Header.Set("Accept", ndjson)
+	request.Header.Set("Accept", NDJSON)
 	response, err := c.http.Do(request)
 	if err != nil {
 		return vnet.Verdict{}, c.explain(err)
@@ -235,7 +235,7 @@ func (c *Client) Report(ctx context.Context, r report.Report) error {
 // Traffic is what a host counted of a lease's links.
 func (c *Client) Traffic(ctx context.Context, id vnet.LeaseID, host vnet.HostID) ([]report.Traffic, error) {
 	var list []report.Traffic
-	return list, c.do(ctx, http.MethodGet, leasePath(id)+"/traffic/"+url.PathEscape(string(host)), nil, &list)
+	return list, c.do(ctx, http.MethodGet, LeasePath(id)+"/traffic/"+url.PathEscape(string(host)), nil, &list)
 }
 
 // Measured gives admission what a host was found to carry.
@@ -259,4 +259,10 @@ func (c *Client) Paths(ctx context.Context, host vnet.HostID) (paths []report.Fo
 // own JSON.
 func (c *Client) Diff(ctx context.Context, host vnet.HostID, result any) error {
 	return c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host))+"/diff", nil, result)
+}
+
+// Overlay reads a host's overlay entries.
+func (c *Client) Overlay(ctx context.Context, host vnet.HostID) ([]report.TunnelState, error) {
+	var states []report.TunnelState
+	return states, c.do(ctx, http.MethodGet, "/v1/hosts/"+url.PathEscape(string(host))+"/overlay", nil, &states)
 }

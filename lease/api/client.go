@@ -15,6 +15,9 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
+
+	"sublet/trust"
 )
 
 // Errors a client can tell apart with errors.Is. Bad input is a
@@ -38,19 +41,31 @@ type Client struct {
 // maxAnswer bounds an answer in bytes: a thousand leases of a thousand nodes.
 const maxAnswer = 1 << 30
 
+// maxProblem bounds an answer that is none, in bytes.
+const maxProblem = 8 << 20
+
+// idleTimeout of connections; a server drops them later.
+const idleTimeout = time.Minute
+
 // NewClient calls the server on a unix socket; nothing happens until the
 // first call.
 func NewClient(socket string) *Client {
 	dialer := &net.Dialer{}
-	return newClient(socket, "http://sublet", func(ctx context.Context) (net.Conn, error) {
+	return NewClientOver(socket, func(ctx context.Context) (net.Conn, error) {
 		return dialer.DialContext(ctx, "unix", socket)
 	})
+}
+
+// NewClientOver calls a server over connections of the caller's making; at is
+// what errors call the server.
+func NewClientOver(at string, dial func(context.Context) (net.Conn, error)) *Client {
+	return newClient(at, "http://sublet", dial)
 }
 
 // NewTLSClient calls a server elsewhere, at host:port, with a certificate
 // whose common name is "operator" or a host's name.
 func NewTLSClient(address, certFile, keyFile, caFile string) (*Client, error) {
-	config, err := TLSConfig(certFile, keyFile, caFile)
+	config, err := trust.TLSConfig(certFile, keyFile, caFile)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +78,7 @@ func NewTLSClient(address, certFile, keyFile, caFile string) (*Client, error) {
 func newClient(at, base string, dial func(context.Context) (net.Conn, error)) *Client {
 	transport := &http.Transport{
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
-		MaxIdleConnsPerHost: 4, IdleConnTimeout: idleTimeout / 2,
+		MaxIdleConnsPerHost: 4, IdleConnTimeout: idleTimeout,
 	}
 	return &Client{at: at, base: base, dial: dial, http: &http.Client{Transport: transport}}
 }
@@ -145,7 +160,7 @@ func (c *Client) Dial(ctx context.Context) (net.Conn, error) {
 
 // readProblem turns an answer of 300 and more into an error.
 func readProblem(response *http.Response) error {
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxProblem))
 	if err != nil {
 		return fmt.Errorf("read the server's problem: %w", err)
 	}
@@ -161,3 +176,6 @@ func ReadProblem(status int, body string) error {
 	}
 	return p.asError()
 }
+
+// SocketName is the API's socket in the run directory.
+const SocketName = "api.sock"

@@ -2,12 +2,15 @@ package api
 
 import (
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/getkin/kin-openapi/openapi3"
 
 	"sublet/lease/policy"
 	"sublet/plan"
@@ -15,43 +18,62 @@ import (
 	"sublet/vnet"
 )
 
-type document struct {
-	Paths      map[string]map[string]any
-	Components struct {
-		Schemas map[string]struct{ Properties map[string]any }
-	}
-}
-
-func described(t *testing.T) document {
+// loaded is the description as generators of clients read it.
+func loaded(t *testing.T) *openapi3.T {
 	t.Helper()
-	var d document
-	if err := yaml.Unmarshal(description, &d); err != nil {
+	doc, err := openapi3.NewLoader().LoadFromData(Description)
+	if err == nil {
+		err = doc.Validate(t.Context())
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	return d
+	return doc
 }
 
-func TestRoutesAreDescribed(t *testing.T) {
-	var want, got []string
-	for _, r := range routes {
-		want = append(want, r.method+" "+r.path)
+// TestDescriptionIsOpenAPI3: generators know version 3.0, and name functions
+// by operationId.
+func TestDescriptionIsOpenAPI3(t *testing.T) {
+	doc := loaded(t)
+	if !strings.HasPrefix(doc.OpenAPI, "3.0.") {
+		t.Errorf("version %s", doc.OpenAPI)
 	}
-	for path, operations := range described(t).Paths {
-		for method := range operations {
-			if method != "parameters" {
-				got = append(got, strings.ToUpper(method)+" "+path)
+	seen := make(map[string]string)
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			at, id := method+" "+path, operation.OperationID
+			if id == "" || seen[id] != "" {
+				t.Errorf("%s: operationId %q, which %q has", at, id, seen[id])
 			}
+			seen[id] = at
 		}
 	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("openapi.yaml describes\n%s\nserved are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+}
+
+// TestClientIsGenerated makes a Go client of the description, as users do.
+func TestClientIsGenerated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the generator")
+	}
+	const generator = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.5.0"
+	dir := t.TempDir()
+	install := exec.CommandContext(t.Context(), "go", "install", generator)
+	install.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-mod=mod")
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Skipf("the generator cannot be had: %v\n%s", err, out)
+	}
+	file := filepath.Join(dir, "openapi.yaml")
+	if err := os.WriteFile(file, Description, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, err := exec.CommandContext(t.Context(), filepath.Join(dir, "oapi-codegen"), "-generate", "types,client", "-package", "client", file).CombinedOutput()
+	if err != nil || !strings.Contains(string(text), ") CreateLease(ctx context.Context") {
+		t.Errorf("no client comes of it: %v\n%.2000s", err, text)
 	}
 }
 
 func TestTypesAreDescribed(t *testing.T) {
-	schemas := described(t).Components.Schemas
+	schemas := loaded(t).Components.Schemas
 	for name, value := range map[string]any{
 		"Problem": Problem{}, "Change": vnet.Change{}, "Offer": vnet.Offer{}, "Ask": Ask{}, "Admission": Admission{}, "Request": vnet.Request{},
 		"Node": vnet.VirtualNode{}, "VirtualLink": vnet.VirtualLink{}, "Bandwidth": vnet.Bandwidth{}, "Stage": vnet.Stage{},
@@ -59,7 +81,7 @@ func TestTypesAreDescribed(t *testing.T) {
 		"Lease": vnet.Lease{}, "Proposal": Proposal{}, "Aftermath": Aftermath{}, "Quote": vnet.Quote{}, "Disturbance": vnet.Disturbance{}, "Calendar": Calendar{}, "Load": vnet.Load{}, "HostLoad": vnet.HostLoad{}, "HostStep": vnet.HostStep{}, "Account": vnet.Account{}, "Cost": vnet.Cost{}, "Verdict": vnet.Verdict{}, "LinkVerdict": vnet.LinkVerdict{}, "Substrate": vnet.Substrate{},
 		"LedgerPage": LedgerPage{}, "Record": vnet.Record{}, "Life": vnet.Life{}, "PolicyView": PolicyView{}, "Usage": policy.Usage{}, "NodeDefaults": vnet.NodeDefaults{}, "Host": Host{}, "Link": Link{}, "Plan": plan.Host{}, "Report": report.Report{}, "Traffic": report.Traffic{}, "OverlayState": report.TunnelState{}, "Path": report.Forwarding{},
 	} {
-		got := slices.Sorted(maps.Keys(schemas[name].Properties))
+		got := propertiesOf(schemas[name])
 		want := fieldsOf(reflect.TypeOf(value))
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: openapi.yaml has %v, Go has %v", name, got, want)
@@ -73,9 +95,17 @@ func TestQuotasAreDescribed(t *testing.T) {
 		want = append(want, string(name))
 	}
 	slices.Sort(want)
-	if got := slices.Sorted(maps.Keys(described(t).Components.Schemas["Quota"].Properties)); !slices.Equal(got, want) {
+	if got := propertiesOf(loaded(t).Components.Schemas["Quota"]); !slices.Equal(got, want) {
 		t.Errorf("openapi.yaml has %v, vnet has %v", got, want)
 	}
+}
+
+// propertiesOf lists the names of a schema.
+func propertiesOf(schema *openapi3.SchemaRef) []string {
+	if schema == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(schema.Value.Properties))
 }
 
 // fieldsOf lists the JSON names of a struct, those of embedded ones too.

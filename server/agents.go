@@ -1,0 +1,117 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"sublet/lease"
+	"sublet/lease/api"
+	"sublet/plan"
+	"sublet/report"
+	"sublet/trust"
+	"sublet/vnet"
+)
+
+// getPlan hands a host its plan, sealed: at once when it is not the one of
+// ?after= and ?term=, else when it changes or the wait is over.
+func (s *Server) getPlan(w http.ResponseWriter, r *http.Request, c *call) error {
+	host := vnet.HostID(r.PathValue("host"))
+	after, err := revisionOf(r)
+	if err != nil {
+		return err
+	}
+	var p plan.Host
+	err = s.poll(r, func() (bool, error) {
+		p, err = s.planOf(host, r.URL.Query().Has("after"))
+		return p.Revision != after || r.URL.Query().Has("term") && p.Term != r.URL.Query().Get("term"), err
+	})
+	if err != nil {
+		return err
+	}
+	sealed, err := plan.Seal(p)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, json.RawMessage(sealed))
+}
+
+// revisionOf reads ?after=; without it every revision is news.
+func revisionOf(r *http.Request) (uint64, error) {
+	text := r.URL.Query().Get("after")
+	if text == "" {
+		return 0, nil
+	}
+	after, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, &vnet.FieldError{Path: "after", Problem: strconv.Quote(text) + " is not a revision"}
+	}
+	return after, nil
+}
+
+// planOf finds a host's published plan. Asking for what comes after a
+// revision is what agents do, and a sign of life.
+func (s *Server) planOf(host vnet.HostID, alive bool) (p plan.Host, err error) {
+	err = s.look(func(now time.Time, b *lease.Book) error {
+		var ok bool
+		if p, ok = b.Plan(host); !ok {
+			return noSuchHost(host)
+		}
+		if alive {
+			b.Seen(now, host)
+			a := s.agents[host]
+			a.seen = now
+			s.agents[host] = a
+		}
+		return nil
+	})
+	return p, err
+}
+
+func noSuchHost(host vnet.HostID) error {
+	return &api.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("no host %q in the substrate", host)}
+}
+
+// postReport takes in what an agent says of its host.
+func (s *Server) postReport(w http.ResponseWriter, r *http.Request, c *call) error {
+	var told report.Report
+	if err := s.decode(w, r, c, &told); err != nil {
+		return err
+	}
+	if err := c.permit(trust.ForAgents, string(told.Host)); err != nil {
+		return err
+	}
+	from, err := agentAddress(told.Agent, r, c.Caller)
+	if err != nil {
+		return err
+	}
+	err = s.change(func(now time.Time, b *lease.Book) error {
+		if _, ok := b.Plan(told.Host); !ok {
+			return noSuchHost(told.Host)
+		}
+		s.agents[told.Host] = agentState{seen: now, report: told, from: from}
+		return b.Report(now, told)
+	})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// putAdopted makes a host whose agent keeps another plan follow this server's.
+func (s *Server) putAdopted(w http.ResponseWriter, r *http.Request, _ *call) error {
+	host := vnet.HostID(r.PathValue("host"))
+	err := s.change(func(now time.Time, b *lease.Book) error {
+		if _, ok := b.Plan(host); !ok {
+			return noSuchHost(host)
+		}
+		return b.Adopt(now, host)
+	})
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}

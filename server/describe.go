@@ -1,0 +1,14 @@
+package server
+
+import (
+	"net/http"
+
+	"sublet/lease/api"
+)
+
+// getDescription hands out this API's description (OpenAPI 3.0).
+func (s *Server) getDescription(w http.ResponseWriter, _ *http.Request, _ *call) error {
+	w.Header().Set("Content-Type", "text/yaml")
+	w.Write(api.Description) // a caller that went away needs no answer
+	return nil
+}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	"sublet/lease"
+	"sublet/lease/api"
+	"sublet/vnet"
+)
+
+var typeOfStatus = map[int]string{
+	http.StatusBadRequest:            api.TypeBadInput,
+	http.StatusForbidden:             api.TypeForbidden,
+	http.StatusNotFound:              api.TypeNotFound,
+	http.StatusConflict:              api.TypeConflict,
+	http.StatusRequestEntityTooLarge: api.TypeTooLarge,
+	http.StatusTooManyRequests:       api.TypeTooMany,
+	http.StatusInternalServerError:   api.TypeInternal,
+	http.StatusBadGateway:            api.TypeAgentGone,
+	http.StatusServiceUnavailable:    api.TypeUnavailable,
+	http.StatusInsufficientStorage:   api.TypeNoSpace,
+}
+
+func forbidden(detail string) error {
+	return &api.Problem{Status: http.StatusForbidden, Detail: detail}
+}
+
+// noSuchLease is the answer for missing leases and for other tenants' alike.
+func noSuchLease(id vnet.LeaseID) error {
+	return &api.Problem{Status: http.StatusNotFound, Detail: "no lease " + id.String()}
+}
+
+// problemOf gives any error its form on the wire.
+func problemOf(err error) api.Problem {
+	p := api.Problem{Detail: err.Error()}
+	var problem *api.Problem
+	var field *vnet.FieldError
+	var rejection *vnet.Rejection
+	switch {
+	case errors.As(err, &problem):
+		p = *problem
+	case errors.As(err, &field):
+		p.Status, p.Path, p.Detail = http.StatusBadRequest, field.Path, field.Problem
+	case errors.As(err, &rejection):
+		p.Status, p.Type, p.Title, p.Rejection = http.StatusConflict, api.TypeRefused, "Refused", rejection
+	case errors.Is(err, lease.ErrConflict):
+		p.Status = http.StatusConflict
+	case errors.Is(err, lease.ErrUnknown):
+		p.Status = http.StatusNotFound
+	case errors.Is(err, lease.ErrNotLeader):
+		p.Status = http.StatusServiceUnavailable
+	default: // an accident: its words are for the log
+		p.Status, p.Detail = http.StatusInternalServerError, "the server failed: see its log"
+	}
+	if p.Type == "" {
+		p.Type = typeOfStatus[p.Status]
+	}
+	if p.Title == "" {
+		p.Title = http.StatusText(p.Status)
+	}
+	return p
+}
+
+func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // nobody is there to read it
+	}
+	p := problemOf(err)
+	if p.Status == http.StatusInternalServerError {
+		s.log.Error("request failed", slog.String("what", r.Method+" "+r.URL.Path), slog.Any("error", err))
+	}
+	if p.After > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(p.After))
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		s.log.Error("encode problem", slog.Any("error", err))
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	w.Write(body)
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sublet/lease/api"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// nodeSession passes exec and probe on to the agent of the node's host.
+func (s *Server) nodeSession(w http.ResponseWriter, r *http.Request, c *call) error {
+	l, err := s.sessionLease(r, c)
+	if err != nil {
+		return err
+	}
+	node := r.PathValue("node")
+	if !slices.ContainsFunc(l.Topology().All(), func(n vnet.VirtualNode) bool { return n.Name == node }) {
+		return notFound("no node %q in %s", node, l.ID())
+	}
+	kind := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:] // exec or probe, as routed
+	return s.proxy(w, r, c, l.Mapping.Nodes[node], "/v1/nodes/"+plan.Namespace(l.ID(), node)+"/"+kind)
+}
+
+// linkSession passes a capture on to the agent of the host of the link's
+// first end, or of the second with ?end=1.
+func (s *Server) linkSession(w http.ResponseWriter, r *http.Request, c *call) error {
+	l, err := s.sessionLease(r, c)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("link")
+	links := l.Request.Union().Links
+	index := slices.IndexFunc(links, func(v vnet.VirtualLink) bool { return v.Name == name })
+	if _, exists := l.Topology().Link(name); index < 0 || !exists {
+		return notFound("no link %q in %s", name, l.ID())
+	}
+	end := 0
+	if text := r.URL.Query().Get("end"); text != "" {
+		if text != "0" && text != "1" {
+			return &vnet.FieldError{Path: "end", Problem: "state 0 for the link's first end or 1 for its second"}
+		}
+		end = int(text[0] - '0')
+	}
+	host := l.Mapping.Nodes[links[index].Ends[end]]
+	return s.proxy(w, r, c, host, "/v1/links/"+plan.Fabric(l.ID())+"/"+strconv.Itoa(index)+"/capture")
+}
+
+// getTraffic passes a question for a lease's counters on to the agent of a host.
+func (s *Server) getTraffic(w http.ResponseWriter, r *http.Request, c *call) error {
+	l, err := s.sessionLease(r, c)
+	if err != nil {
+		return err
+	}
+	host := vnet.HostID(r.PathValue("host"))
+	if !slices.Contains(slices.Collect(maps.Values(l.Mapping.Nodes)), host) {
+		return notFound("no node of %s is on a host %q", l.ID(), host)
+	}
+	return s.proxy(w, r, c, host, "/v1/links/"+plan.Fabric(l.ID())+"/traffic")
+}
+
+// sessionLease finds a lease of the caller's that is on its hosts.
+func (s *Server) sessionLease(r *http.Request, c *call) (vnet.Lease, error) {
+	id, err := idOf(r, c)
+	if err != nil {
+		return vnet.Lease{}, err
+	}
+	l, err := s.leaseOf(id)
+	if err != nil {
+		return l, err
+	}
+	if l.State == vnet.Booked || l.State == vnet.Ended {
+		return l, &api.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("%s is %s: it has no nodes now", id, l.State)}
+	}
+	return l, nil
+}
+
+// getDiff passes a dry run on to the host's agent.
+func (s *Server) getDiff(w http.ResponseWriter, r *http.Request, c *call) error {
+	host := vnet.HostID(r.PathValue("host"))
+	if _, err := s.planOf(host, false); err != nil {
+		return err
+	}
+	return s.proxy(w, r, c, host, "/v1/diff")
+}
+
+// getPaths asks a host's agent what its routers and switches forward.
+func (s *Server) getPaths(w http.ResponseWriter, r *http.Request, c *call) error {
+	host := vnet.HostID(r.PathValue("host"))
+	if _, err := s.planOf(host, false); err != nil {
+		return err
+	}
+	return s.proxy(w, r, c, host, "/v1/paths")
+}
+
+func notFound(format string, args ...any) error {
+	return &api.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf(format, args...)}
+}
