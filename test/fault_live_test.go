@@ -129,8 +129,9 @@ func near(a, b vnet.Rate) bool { return math.Abs(float64(a)/float64(b)-1) < 0.1 
 func (f *stream) changes(changed time.Time, want vnet.Rate) {
 	f.t.Helper()
 	const window, bound = 200 * time.Millisecond, time.Second
-	watch := stall.Start(f.t)
+	watch := stall.Start()
 	time.Sleep(time.Until(changed.Add(2*bound + window)))
+	report := watch.Stop()
 	var line string
 	reached := time.Duration(-1)
 	for after := time.Duration(0); after < 2*bound; after += window / 2 {
@@ -139,18 +140,20 @@ func (f *stream) changes(changed time.Time, want vnet.Rate) {
 		if reached < 0 && near(rate, want) {
 			reached = after
 		}
-		if rate == 0 {
+		if rate == 0 && report.Lost() < window {
 			f.t.Errorf("%s: nothing arrived from %s to %s after the change", f.name, after, after+window)
 		}
 	}
 	settled := f.rate(changed.Add(bound), changed.Add(2*bound))
-	late := reached < 0 || reached >= bound || !near(settled, want)
-	watch.End(late && settled <= want)
-	if late {
-		f.t.Errorf("%s: %s reached after %s, then %s; Mbit/s every %s:%s", f.name, want, reached, settled, window/2, line)
+	if reached >= 0 && reached < bound && near(settled, want) {
+		f.t.Logf("%s: %s reached %s after the change", f.name, want, reached)
 		return
 	}
-	f.t.Logf("%s: %s reached %s after the change", f.name, want, reached)
+	what := fmt.Sprintf("%s: %s reached after %s, then %s; Mbit/s every %s:%s; %s", f.name, want, reached, settled, window/2, line, report)
+	if lacked := max(1-float64(settled)/float64(want), 0.1); settled <= want && report.Explains(lacked) {
+		f.t.Skip("not measured: " + what)
+	}
+	f.t.Error(what)
 }
 
 // A TCP stream runs on over a link whose stage changes, inside a host and

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sublet/datapath/kernel"
+	"sublet/internal/stall"
 	product "sublet/lab"
 	"sublet/vnet"
 )
@@ -184,22 +185,17 @@ func (l *lab) check(network string, args ...string) (vnet.Verdict, int) {
 
 // checked measures a network until a verdict is as it should be, three times at
 // most, since other work may take the processor away: where it did so to the
-// last, nothing can be told, and the test is skipped.
+// last, nothing was measured.
 func (l *lab) checked(network string, wrong func(v vnet.Verdict, code int) error, args ...string) {
 	l.t.Helper()
-	for try := 1; ; try++ {
+	stall.Try(l.t, func() (float64, error) {
 		v, code := l.check(network, args...)
 		err := wrong(v, code)
-		if err == nil {
-			return
+		if why := starved(v); err != nil && why != "" {
+			err = errors.Join(err, errors.New(why))
 		}
-		if why := starved(v); try == 3 && why != "" {
-			l.t.Skip("the machine is too busy: " + why)
-		} else if try == 3 {
-			l.t.Fatalf("check %s: exit code %d: %v", network, code, err)
-		}
-		time.Sleep(time.Second)
-	}
+		return lacking(v), err
+	})
 }
 
 // broken says what a check found broken, if anything.
@@ -207,11 +203,33 @@ func broken(v vnet.Verdict, code int) error {
 	if code == 0 && v.OK {
 		return nil
 	}
-	return fmt.Errorf("verdict %+v", v)
+	return fmt.Errorf("exit code %d, verdict %+v", code, v)
+}
+
+// lacking is what the worst link of a verdict is off what it should have, as
+// stall.Try wants it.
+func lacking(v vnet.Verdict) (most float64) {
+	if len(v.Unreached) > 0 {
+		return stall.Never
+	}
+	for _, k := range v.Links {
+		least := k.Min
+		if k.OK && k.Min > 0 {
+			least = k.Alloc
+		}
+		if !k.OK && (k.TCP == 0 && k.UDP == 0 || k.Latency > k.LatencyBound && k.LatencyBound > 0) {
+			return stall.Never
+		}
+		most = max(most, k.UDPLoss)
+		for _, rate := range [2]vnet.Rate{k.TCP, k.UDP} {
+			most = max(most, 1-float64(rate)/float64(max(least, 1)), stall.Above(float64(rate)/float64(max(k.Alloc, 1))-1))
+		}
+	}
+	return most
 }
 
 // starved is a link's account of having fallen short while a probe waited for
-// a processor: then the machine is too busy to tell.
+// a processor.
 func starved(v vnet.Verdict) string {
 	for _, k := range v.Links {
 		if !k.OK && strings.Contains(k.Why, "processor") {
@@ -259,20 +277,11 @@ func decode[T any](t *testing.T, text string) T {
 	return v
 }
 
-// eventually polls until try succeeds.
+// eventually polls until try succeeds. What comes later while the machine is
+// busy is not measured.
 func eventually(t *testing.T, within time.Duration, try func() error) {
 	t.Helper()
-	deadline := time.Now().Add(within)
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %v", within, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	stall.Wait(t, within, 50*time.Millisecond, try)
 }
 
 // logs shows what the lab's processes said.

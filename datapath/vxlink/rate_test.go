@@ -126,21 +126,19 @@ func (b *bench) measure(nodes [2]string, rate vnet.Rate, seconds string) {
 	offered := fmt.Sprint(int64(float64(rate) * 0.9 * payload / (payload + 42)))
 	var udp flow
 	lost := 0
-	for range 2 { // a sender that a busy machine held up may overrun a queue
+	stall.Try(b.t, func() (lacked float64, wrong error) { // a sender that a busy machine held up may overrun a queue
 		before := b.drops()
 		udp = b.iperf(nodes[0], nodes[1], to, "-u", "-l", "1400", "-b", offered, "-t", seconds)
-		if lost = b.drops() - before; lost == 0 {
-			break
+		if lost = b.drops() - before; lost > 0 {
+			return udp.loss / 100, fmt.Errorf("at 0.9 of %v, %d frames of UDP are dropped", rate, lost)
 		}
-	}
+		return 0, nil
+	})
 	full := b.iperf(nodes[0], nodes[1], to, "-u", "-l", "1400", "-b", fmt.Sprint(int64(float64(rate)*1.2)), "-t", seconds, "-O", "1")
 	delivered := full.udp(payload) / float64(rate)
 	b.t.Logf("tcp %.4f of the rate; udp at 0.9: %d dropped here, %.4f %% lost by the receiver too; udp at 1.2: %.4f", tcp, lost, udp.loss, delivered)
-	if tcp < 0.98 || tcp > 1.02 {
+	if tcp > 1.02 {
 		b.t.Errorf("TCP gets %.4f of %v", tcp, rate)
-	}
-	if lost > 0 {
-		b.t.Errorf("at 0.9 of %v, %d frames of UDP are dropped", rate, lost)
 	}
 }
 
@@ -148,11 +146,14 @@ func (b *bench) measure(nodes [2]string, rate vnet.Rate, seconds string) {
 // work on the machine may have taken the processor; too much never is. A
 // machine that was too busy each time can tell nothing: the test is skipped.
 func (b *bench) share(nodes [2]string, rate vnet.Rate, seconds string) float64 {
-	got, watch := 0.0, stall.Start(b.t)
-	for try := 0; try < 4 && got < 0.98; try++ {
+	got := 0.0
+	stall.Try(b.t, func() (lacked float64, wrong error) {
 		got = b.iperf(nodes[0], nodes[1], address(1).String(), "-t", seconds, "-O", "1", "-C", "cubic").tcp() / float64(rate)
-	}
-	watch.End(got < 0.98)
+		if got < 0.98 {
+			return 1 - got, fmt.Errorf("TCP gets %.4f of %v", got, rate)
+		}
+		return 0, nil
+	})
 	return got
 }
 
@@ -177,17 +178,28 @@ func TestRateChangesInPlace(t *testing.T) {
 	needIperf(t)
 	b := newBench(t)
 	parts, nodes, _ := b.connect(50 * vnet.Mbit)
-	done := make(chan float64)
-	go func() {
-		done <- b.iperf(nodes[0], nodes[1], address(1).String(), "-t", "4", "-O", "2", "-C", "cubic").tcp()
-	}()
-	time.Sleep(1500 * time.Millisecond) // into the stream, before it counts
-	for i, p := range parts {
-		check(t, p.Do(context.Background(), plan.Step{Op: plan.Set, Item: across(i, 200*vnet.Mbit), Was: across(i, 50*vnet.Mbit)}))
+	set := func(rate, was vnet.Rate) {
+		for i, p := range parts {
+			check(t, p.Do(context.Background(), plan.Step{Op: plan.Set, Item: across(i, rate), Was: across(i, was)}))
+		}
 	}
-	if got := <-done / 200e6 / burden; got < 0.95 || got > 1.02 {
-		t.Errorf("after the change TCP gets %.3f of the new rate", got)
-	}
+	stall.Try(t, func() (lacked float64, wrong error) {
+		done := make(chan float64)
+		go func() {
+			done <- b.iperf(nodes[0], nodes[1], address(1).String(), "-t", "4", "-O", "2", "-C", "cubic").tcp()
+		}()
+		time.Sleep(1500 * time.Millisecond) // into the stream, before it counts
+		set(200*vnet.Mbit, 50*vnet.Mbit)
+		got := <-done / 200e6 / burden
+		set(50*vnet.Mbit, 200*vnet.Mbit)
+		switch wrong = fmt.Errorf("after the change TCP gets %.3f of the new rate", got); {
+		case got > 1.02:
+			return stall.Never, wrong
+		case got < 0.95:
+			return 1 - got, wrong
+		}
+		return 0, nil
+	})
 }
 
 // TestLeasesComeFirst fills the uplink from the host itself: the lease keeps
@@ -210,7 +222,7 @@ while True:
 	check(t, noise.Start())
 	defer func() { noise.Process.Kill(); noise.Wait() }()
 	got := b.share(nodes, 100*vnet.Mbit, "3") / burden
-	if got < 0.98 || got > 1.02 {
+	if got < 0.98 || got > 1.02 { // share counts what the tunnel's class has besides
 		t.Errorf("beside a flood TCP gets %.3f of its rate", got)
 	}
 	classes := b.in(hosts[0].Namespace, "tc", "-s", "class", "show", "dev", "phy0", "classid", "1:10")

@@ -94,7 +94,7 @@ func TestAgainstIperf3(t *testing.T) {
 			reference := newIperf(t, l)
 			opt := Options{Targets: static("a", left, right, c.rate)[:1], Duration: time.Duration(c.seconds) * time.Second, SkipLoss: true}
 			var tcp, udp, tcpRef, udpRef []float64
-			watch := stall.Start(t)
+			watch := stall.Start()
 			for range c.runs {
 				v, err := Check(t.Context(), lease, l.start, opt)
 				must(t, err)
@@ -113,9 +113,11 @@ func TestAgainstIperf3(t *testing.T) {
 			if len(udpRef) > 0 {
 				alike = compare(t, "UDP payload", udp, udpRef, 0.01) && alike
 			}
-			watch.End(!alike)
-			if !alike {
-				t.Error("ours and iperf3's figures differ")
+			switch report := watch.Stop(); {
+			case !alike && report.Explains(0.01+edge):
+				t.Skipf("not measured: %s", report)
+			case !alike:
+				t.Errorf("ours and iperf3's figures differ; %s", report)
 			}
 			if len(udpRef) == 0 {
 				t.Skipf("UDP not compared: iperf3 did not fill a link of %s", c.rate)
