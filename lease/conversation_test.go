@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"sublet/internal/conversation"
+	"sublet/lease/conversation"
 	"sublet/plan"
 	"sublet/report"
 	"sublet/vnet"

@@ -1,5 +1,6 @@
-// Package doors holds the plan of the house: which room may import which.
-// Its test fails the build when an import goes through a wall.
+// Package archtest holds the architecture as tests: which room may import which
+// (Table), what pure rooms may use (Pure), and in which order the folders stand
+// on one another (Order).
 package archtest
 
 // Table lists, for each room, the rooms of ours it may import; a name ending
@@ -60,7 +61,7 @@ var Table = map[string][]string{
 	"internal/socket":        nil,
 	"lab/testbed":            {"vnet", "vnet/file", "plan", "lease/api", "measure/blast", "lab"},
 	"internal/stall":         nil,                        // for tests
-	"internal/conversation":  {"vnet", "plan", "report"}, // for tests: reports of agents as conversations write them
+	"lease/conversation":     {"vnet", "plan", "report"}, // for tests: reports of agents as conversations write them
 	"lab/guest":              nil,                        // likewise
 	"internal/archtest":      nil,
 	"cmd/sublet":             {"..."},
@@ -86,3 +87,10 @@ var Seeded = []string{"fabric/spread", "vxswitch/sim"}
 
 // SeededNames of math/rand/v2.
 var SeededNames = []string{"Rand", "New", "PCG", "NewPCG"}
+
+// Order is the folders at the top from the bottom to the top: what is in a
+// folder imports from its own and from those before it. So there is no circle.
+var Order = []string{
+	"internal", "vnet", "fabric", "vxswitch", "embed", "plan", "report", "datapath",
+	"measure", "trust", "lease", "server", "agent", "lab", "tools", "bench", "cmd", "test",
+}

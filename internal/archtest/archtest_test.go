@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -24,10 +25,18 @@ type source struct {
 	set        *token.FileSet
 }
 
+// sources are parsed once for all tests.
 func sources(t *testing.T) []source {
 	t.Helper()
-	var list []source
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	list, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+var parsed = sync.OnceValues(func() (list []source, err error) {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -38,7 +47,7 @@ func sources(t *testing.T) []source {
 			return nil
 		}
 		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, path, nil, 0)
+		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
@@ -46,11 +55,8 @@ func sources(t *testing.T) []source {
 		list = append(list, source{path, filepath.ToSlash(room), strings.HasSuffix(path, "_test.go"), file, set})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
+	return list, err
+})
 
 func (s source) imports() []string {
 	var list []string

@@ -70,3 +70,22 @@ func TestLowerFloorsArePure(t *testing.T) {
 		}
 	}
 }
+
+// TestFoldersStandInOneOrder: no import goes upward in Order, so a drawing of
+// the folders at the top has neither an upward arrow nor a circle.
+func TestFoldersStandInOneOrder(t *testing.T) {
+	top := func(room string) string { return strings.SplitN(room, "/", 2)[0] }
+	for _, s := range sources(t) {
+		at := slices.Index(Order, top(s.room))
+		if at < 0 {
+			t.Errorf("%s: folder %s is not in Order of internal/archtest", s.path, top(s.room))
+			continue
+		}
+		for _, path := range s.imports() {
+			other, ours := strings.CutPrefix(path, "sublet/")
+			if ours && !s.test && slices.Index(Order, top(other)) > at {
+				t.Errorf("%s: imports %s, which is above %s", s.path, other, top(s.room))
+			}
+		}
+	}
+}

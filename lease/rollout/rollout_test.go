@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"sublet/internal/conversation"
+	"sublet/lease/conversation"
 	"sublet/plan"
 	"sublet/vnet"
 )
