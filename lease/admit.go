@@ -30,7 +30,7 @@ func (b *Book) Admit(now time.Time, req vnet.Request, owner uint32) (vnet.Lease,
 	if err != nil {
 		return vnet.Lease{}, err
 	}
-	return b.enact(now, found, owner)
+	return b.apply(now, found, owner)
 }
 
 // Commit books what was decided with a View, if the book still allows it: else
@@ -46,7 +46,7 @@ func (b *Book) Commit(now time.Time, d Decision, owner uint32) (vnet.Lease, erro
 	if !b.allows(now, d) {
 		return vnet.Lease{}, fmt.Errorf("admit %s/%s: %w", d.request.Tenant, d.request.Network, ErrChanged)
 	}
-	return b.enact(now, d, owner)
+	return b.apply(now, d, owner)
 }
 
 // allows says whether what was decided is still possible: on the same
@@ -64,7 +64,7 @@ func (b *Book) allows(now time.Time, d Decision) bool {
 }
 
 // enact enters what was decided.
-func (b *Book) enact(now time.Time, d Decision, owner uint32) (vnet.Lease, error) {
+func (b *Book) apply(now time.Time, d Decision, owner uint32) (vnet.Lease, error) {
 	req := d.request
 	req.Start = d.window.Start
 	if err := b.makeRoom(now, d.moves); err != nil {
@@ -111,7 +111,7 @@ func (v *View) Decide(req vnet.Request, s *Solver, effort *Effort) (Decision, er
 		return Decision{}, err
 	}
 	window := windowOf(v.now, req)
-	mapping, err := v.embedOrLookAgain(req, window)
+	mapping, err := v.embedWithRetry(req, window)
 	var infeasible *embed.Infeasible
 	switch {
 	case err == nil:
@@ -119,7 +119,7 @@ func (v *View) Decide(req vnet.Request, s *Solver, effort *Effort) (Decision, er
 	case !errors.As(err, &infeasible):
 		return Decision{}, fmt.Errorf("admit %s/%s: %w", req.Tenant, req.Network, err)
 	}
-	if found, ok := v.otherwise(req, window, infeasible); ok {
+	if found, ok := v.alternative(req, window, infeasible); ok {
 		return found, nil
 	}
 	infeasible.Reasons = append(v.whatIsDown(infeasible.Reasons), v.immovable(req, window)...)
@@ -131,7 +131,7 @@ func (v *View) Decide(req vnet.Request, s *Solver, effort *Effort) (Decision, er
 const partOfEach = 3
 
 // otherwise finds a later start, or others that make way.
-func (v *View) otherwise(req vnet.Request, window vnet.Window, why *embed.Infeasible) (Decision, bool) {
+func (v *View) alternative(req vnet.Request, window vnet.Window, why *embed.Infeasible) (Decision, bool) {
 	if req.Before.After(window.Start) {
 		done := v.effort.Part(partOfEach)
 		found, ok := v.postpone(req, why)
@@ -140,7 +140,7 @@ func (v *View) otherwise(req vnet.Request, window vnet.Window, why *embed.Infeas
 		}
 	}
 	defer v.effort.Part(partOfEach)()
-	return v.arrange(req, window, staying)
+	return v.arrange(req, window, keepingNodes)
 }
 
 // postpone finds the earliest start up to a request's latest.
@@ -184,9 +184,9 @@ func (b *Book) Taken(req vnet.Request) error {
 		return nil
 	case e.State != vnet.Ended:
 		return fmt.Errorf("%w: there is a lease %s already (%s): release it or choose another name", ErrConflict, id, e.State)
-	case e.holds():
+	case e.current() == phaseDraining:
 		return fmt.Errorf("%w: the ended lease %s is still being removed from %s: wait or choose another name",
-			ErrConflict, id, list(b.rollout.Remaining(id, e.everywhere())))
+			ErrConflict, id, list(b.rollout.Remaining(id, e.allHosts())))
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (b *Book) allocate() ([]*entry, error) {
 	if b.allocation.engine != e {
 		b.allocation = newAllocation(e)
 	}
-	active := slices.DeleteFunc(slices.Clone(b.near), func(e *entry) bool { return !e.active() })
+	active := slices.DeleteFunc(slices.Clone(b.active), func(e *entry) bool { return !e.onHosts() })
 	if err := b.allocation.follow(active); err != nil {
 		return nil, fmt.Errorf("allocate rates: %w", err)
 	}
@@ -55,7 +55,7 @@ func (b *Book) allocate() ([]*entry, error) {
 // that are not active any more.
 func (a *allocation) follow(active []*entry) error {
 	for e, c := range a.claims {
-		if !e.active() || e.parts == nil {
+		if !e.onHosts() || e.parts == nil {
 			a.now.Leave(c.now)
 			a.before.Leave(c.before)
 			delete(a.claims, e)

@@ -46,7 +46,7 @@ func (v *View) arrange(req vnet.Request, window vnet.Window, held func(vnet.Leas
 			if v.effort.Over() {
 				return Decision{}, false
 			}
-			if found, ok := v.exchange(req, window, set, held); ok {
+			if found, ok := v.tryMoves(req, window, set, held); ok {
 				return found, true
 			}
 		}
@@ -104,7 +104,7 @@ func (v *View) over(req vnet.Request, window vnet.Window, mapping vnet.Mapping) 
 
 // exchange tries one set of leases: the request goes where they are now, and
 // each of them to what then remains beside the old places of all.
-func (v *View) exchange(req vnet.Request, window vnet.Window, set []*entry, held func(vnet.Lease, vnet.Substrate) vnet.Request) (Decision, bool) {
+func (v *View) tryMoves(req vnet.Request, window vnet.Window, set []*entry, held func(vnet.Lease, vnet.Substrate) vnet.Request) (Decision, bool) {
 	without := v.calendar.Clone()
 	for _, e := range set {
 		if without.Release(e.bookings...) != nil {
@@ -116,30 +116,30 @@ func (v *View) exchange(req vnet.Request, window vnet.Window, set []*entry, held
 		return Decision{}, false
 	}
 	found := v.decision(req, window, mapping)
-	found.moves, err = v.makeWay(v.calendar, found, set, func(e *entry, own *calendar.Calendar) (move, bool) {
-		return v.elsewhere(e, own, held)
+	found.moves, err = v.relocate(v.calendar, found, set, func(e *entry, own *calendar.Calendar) (move, bool) {
+		return v.findMove(e, own, held)
 	})
 	return found, err == nil
 }
 
-// errNoWay says that a set of leases cannot make way.
-var errNoWay = errors.New("no way")
+// errNoRelocation says that a set of leases cannot make way.
+var errNoRelocation = errors.New("no way")
 
-// makeWay lists where a set of leases go to let a request in: each to what
+// relocate lists where a set of leases go to let a request in: each to what
 // place finds beside the request and the old places of the others.
-func (g *ground) makeWay(cal *calendar.Calendar, d Decision, set []*entry, place func(*entry, *calendar.Calendar) (move, bool)) (moves []move, err error) {
+func (g *resources) relocate(cal *calendar.Calendar, d Decision, set []*entry, place func(*entry, *calendar.Calendar) (move, bool)) (moves []move, err error) {
 	with := cal.Clone()
-	if !g.books(with, d.request, d.window, d.mapping) {
-		return nil, errNoWay
+	if !g.bookOn(with, d.request, d.window, d.mapping) {
+		return nil, errNoRelocation
 	}
 	for _, e := range set {
 		own := with.Clone()
 		if own.Release(e.bookings...) != nil {
-			return nil, errNoWay
+			return nil, errNoRelocation
 		}
 		m, ok := place(e, own)
-		if !ok || !g.books(with, e.Request, m.window, m.to) {
-			return nil, errNoWay
+		if !ok || !g.bookOn(with, e.Request, m.window, m.to) {
+			return nil, errNoRelocation
 		}
 		if m.window != e.Window || !reflect.DeepEqual(m.to, e.Mapping) {
 			moves = append(moves, m)
@@ -153,9 +153,9 @@ const mostPostponed = 16
 
 // elsewhere finds another place for a lease: at its time or, if it has not
 // begun and its owner allows it, at the next start up to its latest.
-func (v *View) elsewhere(e *entry, cal *calendar.Calendar, held func(vnet.Lease, vnet.Substrate) vnet.Request) (move, bool) {
+func (v *View) findMove(e *entry, cal *calendar.Calendar, held func(vnet.Lease, vnet.Substrate) vnet.Request) (move, bool) {
 	request := e.Request
-	if e.active() {
+	if e.onHosts() {
 		request = held(e.Lease, v.working)
 	}
 	to, err := v.embed(cal, request, e.Window)
@@ -176,7 +176,7 @@ func (v *View) elsewhere(e *entry, cal *calendar.Calendar, held func(vnet.Lease,
 }
 
 // books enters what a mapping takes into a calendar.
-func (g *ground) books(cal *calendar.Calendar, r vnet.Request, w vnet.Window, m vnet.Mapping) bool {
+func (g *resources) bookOn(cal *calendar.Calendar, r vnet.Request, w vnet.Window, m vnet.Mapping) bool {
 	bookings, err := g.bookings(r, w, m)
 	return err == nil && cal.Book(bookings...) == nil
 }
@@ -209,10 +209,10 @@ func (b *Book) allowsMoves(d Decision) bool {
 		set, to[e] = append(set, e), move{e, m.to, m.window}
 	}
 	bookings, err := b.bookings(d.request, d.window, d.mapping)
-	if err != nil || !b.fit(without, bookings) || slices.ContainsFunc(b.near, (*entry).moving) {
+	if err != nil || !b.fit(without, bookings) || slices.ContainsFunc(b.active, (*entry).moving) {
 		return false
 	}
-	_, err = b.makeWay(b.calendar, d, set, func(e *entry, own *calendar.Calendar) (move, bool) {
+	_, err = b.relocate(b.calendar, d, set, func(e *entry, own *calendar.Calendar) (move, bool) {
 		bookings, err := b.bookings(e.Request, to[e].window, to[e].to)
 		return to[e], err == nil && b.fit(own, bookings)
 	})
@@ -236,7 +236,7 @@ func (b *Book) makeRoom(now time.Time, moves []move) error {
 		}
 	}
 	if len(moves) > 0 {
-		defer b.reorder()
+		defer b.reorderOpenings()
 	}
 	for _, m := range moves {
 		if err := b.remap(now, m.lease, m, vnet.MovePrepares, b.serial+1); err != nil {
@@ -261,12 +261,12 @@ func (v *View) immovable(req vnet.Request, window vnet.Window) []string {
 func disturbances(moves []move) []vnet.Disturbance {
 	var list []vnet.Disturbance
 	for _, m := range moves {
-		d := vnet.Disturbance{Lease: m.lease.ID(), Running: m.lease.active()}
+		d := vnet.Disturbance{Lease: m.lease.ID(), Running: m.lease.onHosts()}
 		if !m.window.Start.Equal(m.lease.Window.Start) {
 			d.Start = m.window.Start
 		}
 		for _, l := range m.lease.Request.Union().Links {
-			if !sameWay(l, m.lease.Mapping, m.to) {
+			if !sameRoute(l, m.lease.Mapping, m.to) {
 				d.Links = append(d.Links, l.Name)
 			}
 		}
@@ -284,7 +284,7 @@ func (b *Book) Moves(serial uint64) []vnet.Disturbance {
 	for _, e := range b.live {
 		if e.moving() && e.Move.For == serial {
 			former := *e
-			former.Lease = e.before()
+			former.Lease = e.beforeMove()
 			list = append(list, disturbances([]move{{&former, e.Mapping, e.Window}})...)
 		}
 	}

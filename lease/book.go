@@ -2,6 +2,7 @@ package lease
 
 import (
 	"cmp"
+	"container/heap"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,21 +37,25 @@ type Book struct {
 	// none. DefaultMoves at first.
 	MostMoves int
 
-	ground
-	nodes    vnet.NodeDefaults // ceilings of nodes that state none
-	dark     map[string]bool   // hosts that see a link without a carrier; nil: to be looked up
-	entries  map[vnet.LeaseID]*entry
-	live     []*entry                          // not ended, by Serial
-	byTenant map[vnet.TenantID]map[*entry]bool // the same
-	near     []*entry                          // of them, those that need looking at now, by Serial
-	waiting  waiting                           // and the others
-	held     []*entry                          // ended, but hosts may still have something of them
-	past     map[vnet.TenantID][]*entry        // the history: ended, and nowhere any more, by Serial
-	vnis     vnis
-	serial   uint64
-	now      time.Time // of the last Tick
-	rollout  *rollout.Rollout
-	changed  changes
+	resources
+	nodes     vnet.NodeDefaults // ceilings of nodes that state none
+	noCarrier map[string]bool   // hosts that see a link without a carrier; nil: to be looked up
+
+	// All leases, and those of some phases: see track. Lists are by Serial.
+	entries      map[vnet.LeaseID]*entry
+	live         []*entry
+	byTenant     map[vnet.TenantID]map[*entry]bool // the live ones
+	active       []*entry
+	openings     openings // of those whose windows have not opened
+	draining     []*entry
+	history      map[vnet.TenantID][]*entry // of each tenant, at most History
+	onTransition func(from, to phase)       // nil but in tests
+
+	vnis    vnis
+	serial  uint64
+	now     time.Time // of the last Tick
+	rollout *rollout.Rollout
+	changed changes
 
 	allocation allocation
 
@@ -67,6 +72,8 @@ type entry struct {
 	uses     []policy.Use                // of the request; nil: not added up yet
 	links    int                         // in all stages, like uses
 	recorded vnet.Record                 // what the ledger has; zero: not known
+	listed   phase                       // which the book's lists have it in
+	opened   bool                        // its window: it is out of Book.openings
 	hosts    []vnet.HostID               // that carry any of it in any stage, sorted
 	parts    map[vnet.HostID][]plan.Item // what they shall have of it now; nil: not known yet
 	failing  time.Time                   // since when hosts report errors; zero: they do not
@@ -82,10 +89,10 @@ func New(sub vnet.Substrate) *Book {
 		FailAfter: DefaultFailAfter,
 		Prices:    vnet.DefaultPrices,
 		MostMoves: DefaultMoves,
-		ground:    ground{sub: sub, working: sub.Working(), calendar: calendar.New(), solver: new(Solver)},
+		resources: resources{sub: sub, working: sub.Working(), calendar: calendar.New(), solver: new(Solver)},
 		entries:   make(map[vnet.LeaseID]*entry),
 		byTenant:  make(map[vnet.TenantID]map[*entry]bool),
-		past:      make(map[vnet.TenantID][]*entry),
+		history:   make(map[vnet.TenantID][]*entry),
 		rollout:   rollout.New(rollout.DefaultLiveness),
 		stale:     true,
 		dirty:     make(map[vnet.HostID]bool),
@@ -117,35 +124,45 @@ func (b *Book) restore(l vnet.Lease) error {
 	e := &entry{Lease: l, why: l.Message}
 	b.entries[l.ID()] = e
 	b.serial = max(b.serial, l.Serial)
-	if l.Life.Admitted.IsZero() { // of a version without a ledger
-		e.Life = lifeOf(l)
-		b.touch(e)
-	}
 	b.vnis.take(l.VNIs)
 	if l.Move != nil {
 		b.vnis.take(l.Move.VNIs)
 	}
 	e.hosts = hostsOf(b.index(b.sub), l)
-	b.rollout.Expect(l.ID(), e.leaves())
-	if l.State == vnet.Ended {
-		if e.holds() {
-			b.held = append(b.held, e)
-			b.rollout.Expect(l.ID(), e.hosts)
-		} else {
-			b.remember(e)
-		}
-		return nil
+	b.rollout.Expect(l.ID(), e.formerHosts())
+	if e.current() == phaseDraining {
+		b.rollout.Expect(l.ID(), e.hosts)
 	}
-	return b.book(e)
+	if l.State != vnet.Ended {
+		if err := b.book(e); err != nil {
+			return err
+		}
+	}
+	b.track(e)
+	if l.Life.Admitted.IsZero() { // of a version without a ledger
+		e.Life = lifeOf(l)
+		b.touch(e)
+	}
+	return nil
 }
 
-// book enters a live lease into the calendar and the list of live ones.
-func (b *Book) book(e *entry) (err error) {
-	if e.adrift() {
-		b.enlist(e)
-		return nil
+// book enters a live lease into the calendar, and its window into the openings.
+func (b *Book) book(e *entry) error {
+	if !e.unplaced() {
+		if err := b.bookPlace(e); err != nil {
+			return err
+		}
 	}
-	bookings, err := e.bookings, error(nil)
+	e.countUses()
+	if e.State == vnet.Booked {
+		heap.Push(&b.openings, e)
+	}
+	return nil
+}
+
+// bookPlace enters into the calendar what a lease uses.
+func (b *Book) bookPlace(e *entry) (err error) {
+	bookings := e.bookings
 	if bookings == nil {
 		bookings, err = b.bookings(e.Request, e.Window, e.Mapping)
 	}
@@ -161,21 +178,7 @@ func (b *Book) book(e *entry) (err error) {
 		return err
 	}
 	e.bookings = bookings
-	b.enlist(e)
 	return nil
-}
-
-// enlist takes a lease into the lists of live ones.
-func (b *Book) enlist(e *entry) {
-	b.live = append(b.live, e)
-	of := b.byTenant[e.Request.Tenant]
-	if of == nil {
-		of = make(map[*entry]bool)
-		b.byTenant[e.Request.Tenant] = of
-	}
-	of[e] = true
-	e.sumUp()
-	b.attend(e)
 }
 
 // Tenants lists those who have a live lease, in no order.
@@ -196,19 +199,6 @@ func (b *Book) Holdings(has func(vnet.TenantID) bool) (list []policy.Holding) {
 		}
 	}
 	return list
-}
-
-// adrift says that a lease has lost its place, and that nothing is booked for it.
-func (e *entry) adrift() bool { return e.Lost != nil && !e.Lost.Booked }
-
-// holds says whether a lease has its addresses and tunnel identifiers: an
-// ended one keeps them until every host has removed it, because a host that
-// is out of reach goes on sending with them.
-func (e *entry) holds() bool { return len(e.Addresses) > 0 }
-
-// active says whether the lease is to be on its hosts now.
-func (e *entry) active() bool {
-	return e.State != vnet.Booked && e.State != vnet.Ended && !e.adrift()
 }
 
 // Substrate is the one the book leases out.

@@ -20,11 +20,13 @@ func noChanges() changes {
 	return changes{leases: make(map[vnet.LeaseID]bool), entries: make(map[*entry]vnet.Record)}
 }
 
+// touch notes that a lease changed: it is to be saved, and its phase may be another.
 func (b *Book) touch(e *entry) {
 	b.changed.leases[e.ID()] = true
 	if _, ok := b.changed.entries[e]; !ok {
 		b.changed.entries[e] = e.recorded
 	}
+	b.track(e)
 }
 
 // Changes returns what became different since they were last Saved; asking

@@ -34,6 +34,8 @@ type talk struct {
 	quiet  []string               // hosts that give no sign of life
 	offers []vnet.Offer
 	text   memoryStore
+
+	onTransition func(from, to phase) // of every book; nil: nobody asks
 }
 
 func (c *talk) say(words []string) string {
@@ -43,6 +45,7 @@ func (c *talk) say(words []string) string {
 		return ""
 	case "open":
 		c.book, c.shown = New(c.sub), make(map[vnet.HostID]string)
+		c.book.onTransition = c.onTransition
 		return ""
 	case "substrate":
 		return answer(c.book.SetSubstrate(c.now, c.sub))
@@ -258,6 +261,7 @@ func (c *talk) restart() string {
 	must(err)
 	c.book, err = Restore(c.now, state)
 	if err == nil {
+		c.book.onTransition = c.onTransition
 		err = c.book.Tick(c.now)
 	}
 	return answer(err)

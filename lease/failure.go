@@ -30,7 +30,7 @@ func (b *Book) SetHostDown(now time.Time, name vnet.HostID, down bool) error {
 	}
 	b.sub.Hosts = slices.Clone(b.sub.Hosts)
 	b.sub.Hosts[i].Down = down
-	return b.worksNow(now)
+	return b.failover(now)
 }
 
 // SetLinkDown is SetHostDown for a link.
@@ -44,26 +44,25 @@ func (b *Book) SetLinkDown(now time.Time, name string, down bool) error {
 	}
 	b.sub.Links = slices.Clone(b.sub.Links)
 	b.sub.Links[i].Down = down
-	return b.worksNow(now)
+	return b.failover(now)
 }
 
-// worksNow brings leases in line with what is up and what is down.
-func (b *Book) worksNow(now time.Time) error {
+// failover brings leases in line with what is up and what is down.
+func (b *Book) failover(now time.Time) error {
 	if err := b.Tick(now); err != nil {
 		return err
 	}
 	b.working, b.changed.substrate = b.sub.Working(), true
 	b.rollout.SetDown(downHosts(b.sub))
-	var homeless []*entry
+	var displaced []*entry
 	for _, e := range b.live {
-		if e.Lost != nil || !b.stands(e.Lease) || e.moving() && !b.stands(e.before()) {
-			homeless = append(homeless, e)
+		if e.Lost != nil || !b.stillValid(e.Lease) || e.moving() && !b.stillValid(e.beforeMove()) {
+			displaced = append(displaced, e)
 		}
 	}
-	if err := b.rescue(now, homeless); err != nil {
+	if err := b.recover(now, displaced); err != nil {
 		return err
 	}
-	b.survey()
 	return b.Tick(now)
 }
 
@@ -77,7 +76,7 @@ func downHosts(sub vnet.Substrate) map[vnet.HostID]bool {
 }
 
 // stands says whether everything a lease is mapped to works.
-func (b *Book) stands(l vnet.Lease) bool {
+func (b *Book) stillValid(l vnet.Lease) bool {
 	working := b.index(b.working)
 	for _, host := range l.Mapping.Nodes {
 		if _, ok := working.HostOf(string(host)); !ok {
@@ -94,25 +93,25 @@ func (b *Book) stands(l vnet.Lease) bool {
 	return true
 }
 
-// rescue finds places for leases without one, the most constrained first. What
+// recover finds places for leases without one, the most constrained first. What
 // all of them had is free for the search. Whoever finds no place keeps what he
 // had booked for when it comes back, if nobody who was saved needs it.
-func (b *Book) rescue(now time.Time, homeless []*entry) error {
-	b.byConstraint(homeless)
-	for _, e := range homeless {
+func (b *Book) recover(now time.Time, displaced []*entry) error {
+	b.byConstraint(displaced)
+	for _, e := range displaced {
 		if e.moving() { // the old paths or the new ones do not work: no way back
-			e.shift(vnet.MoveLeaves, now)
+			e.setMovePhase(vnet.MoveLeaves, now)
 			e.former, e.parts, b.stale = nil, nil, true
 		}
 		if err := b.calendar.Release(e.bookings...); err != nil {
-			return fmt.Errorf("rescue %s: %w", e.ID(), err)
+			return fmt.Errorf("recover %s: %w", e.ID(), err)
 		}
 	}
 	var lost []*entry
-	for _, e := range homeless {
-		why, err := b.rehouse(now, e)
+	for _, e := range displaced {
+		why, err := b.reembed(now, e)
 		if err != nil {
-			return fmt.Errorf("rescue %s: %w", e.ID(), err)
+			return fmt.Errorf("recover %s: %w", e.ID(), err)
 		}
 		if why != nil {
 			e.Lost = &vnet.Loss{Reasons: why}
@@ -120,29 +119,29 @@ func (b *Book) rescue(now time.Time, homeless []*entry) error {
 		}
 	}
 	for _, e := range lost {
-		if err := b.abandon(e); err != nil {
+		if err := b.markLost(e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rehouse gives a lease its old place if that works, else another; or says why
+// reembed gives a lease its old place if that works, else another; or says why
 // there is none.
-func (b *Book) rehouse(now time.Time, e *entry) (why []string, err error) {
-	if b.stands(e.Lease) {
+func (b *Book) reembed(now time.Time, e *entry) (why []string, err error) {
+	if b.stillValid(e.Lease) {
 		bookings, err := b.bookings(e.Request, e.Window, e.Mapping)
 		if err != nil {
 			return nil, err
 		}
 		if b.fit(b.withFormer(), bookings) {
-			b.resume(e, bookings)
+			b.clearLoss(e, bookings)
 			return nil, b.calendar.Book(bookings...)
 		}
 	}
 	request := e.Request
-	if e.active() {
-		request = staying(e.Lease, b.working)
+	if e.onHosts() {
+		request = keepingNodes(e.Lease, b.working)
 	}
 	mapping, err := b.embed(b.withFormer(), request, e.Window)
 	var infeasible *embed.Infeasible
@@ -152,13 +151,13 @@ func (b *Book) rehouse(now time.Time, e *entry) (why []string, err error) {
 	case err != nil:
 		return nil, err
 	}
-	b.resume(e, nil)
+	b.clearLoss(e, nil)
 	return nil, b.remap(now, e, move{e, mapping, e.Window}, vnet.MoveLeaves, 0)
 }
 
 // resume takes back that a lease is lost.
-func (b *Book) resume(e *entry, bookings []calendar.Booking) {
-	if e.adrift() {
+func (b *Book) clearLoss(e *entry, bookings []calendar.Booking) {
+	if e.unplaced() {
 		b.stale = true
 	}
 	e.Lost, e.bookings, e.parts = nil, bookings, nil
@@ -166,17 +165,17 @@ func (b *Book) resume(e *entry, bookings []calendar.Booking) {
 		e.Message = ""
 	}
 	b.stale = true
-	b.mark(e)
+	b.markDirty(e)
 	b.touch(e)
 }
 
 // withFormer is the calendar with what moving leases still use besides.
 func (b *Book) withFormer() *calendar.Calendar {
-	if !slices.ContainsFunc(b.near, (*entry).moving) {
+	if !slices.ContainsFunc(b.active, (*entry).moving) {
 		return b.calendar
 	}
 	trial := b.calendar.Clone()
-	for _, e := range b.near {
+	for _, e := range b.active {
 		if e.moving() {
 			trial.Book(e.former...) // booked before, so well formed
 		}
@@ -184,9 +183,9 @@ func (b *Book) withFormer() *calendar.Calendar {
 	return trial
 }
 
-// staying is the request with the nodes kept where they are, apart from those
+// keepingNodes is the request with the nodes kept where they are, apart from those
 // whose hosts do not work.
-func staying(l vnet.Lease, working vnet.Substrate) vnet.Request {
+func keepingNodes(l vnet.Lease, working vnet.Substrate) vnet.Request {
 	r := rewrite(l.Request)
 	eachPlace(&r, func(name string, site *string, host *vnet.HostID) {
 		if _, ok := working.HostOf(string(l.Mapping.Nodes[name])); ok {
@@ -196,10 +195,10 @@ func staying(l vnet.Lease, working vnet.Substrate) vnet.Request {
 	return r
 }
 
-// abandon books for a lost lease what it had, if there is room.
-func (b *Book) abandon(e *entry) error {
-	b.touch(e)
-	b.mark(e)
+// markLost books for a lost lease what it had, if there is room.
+func (b *Book) markLost(e *entry) error {
+	defer b.touch(e)
+	b.markDirty(e)
 	e.parts, b.stale = nil, true // it may have had nothing until now
 	bookings, err := b.bookings(e.Request, e.Window, e.Mapping)
 	if err != nil {
@@ -215,7 +214,7 @@ func (b *Book) abandon(e *entry) error {
 
 // whatIsDown puts what is down before the reasons of a refusal, which do not
 // know of it.
-func (g *ground) whatIsDown(reasons []string) []string {
+func (g *resources) whatIsDown(reasons []string) []string {
 	const most = 4
 	var down []string
 	for _, h := range g.sub.Hosts {
@@ -261,7 +260,7 @@ func (b *Book) byConstraint(leases []*entry) {
 		for _, node := range e.Request.Union().Placed() {
 			_, works := b.working.HostOf(string(e.Mapping.Nodes[node.Name]))
 			switch {
-			case works && e.active(): // stays
+			case works && e.onHosts(): // stays
 			case node.Host != "":
 				n.hosts = min(n.hosts, 1)
 			case node.Site != "":

@@ -24,7 +24,8 @@ func (w *world) inspect(t *rapid.T) {
 	w.ratesAreFromScratch(t)
 	w.hostsNeverOverbooked(t)
 	w.targetsAreCompiled(t)
-	w.nothingStandsOnWhatIsDown(t)
+	w.nothingUsesWhatIsDown(t)
+	w.phasesHold(t)
 	if next := w.book.Next(w.now); !next.IsZero() && !next.After(w.now) {
 		t.Fatalf("next is %s, now %s", next, w.now)
 	}
@@ -233,7 +234,7 @@ func versions(l vnet.Lease) []vnet.Lease {
 	if l.Move == nil {
 		return []vnet.Lease{l}
 	}
-	return []vnet.Lease{l, (&entry{Lease: l}).before()}
+	return []vnet.Lease{l, (&entry{Lease: l}).beforeMove()}
 }
 
 // enforced adds up what hosts may enforce for one lease on each element.
@@ -262,12 +263,12 @@ func (w *world) enforced(t *rapid.T, l vnet.Lease, worst map[vnet.VNI]map[vnet.H
 
 func adrift(l vnet.Lease) bool { return l.Lost != nil && !l.Lost.Booked }
 
-// nothingStandsOnWhatIsDown: whoever is mapped to it is lost, and knows why.
-func (w *world) nothingStandsOnWhatIsDown(t *rapid.T) {
+// nothingUsesWhatIsDown: whoever is mapped to it is lost, and knows why.
+func (w *world) nothingUsesWhatIsDown(t *rapid.T) {
 	for _, l := range w.book.Leases() {
 		switch {
 		case l.State == vnet.Ended:
-		case l.Lost == nil && !w.book.stands(l):
+		case l.Lost == nil && !w.book.stillValid(l):
 			t.Fatalf("%s stands on what is down: %+v", l.ID(), l.Mapping)
 		case l.Lost != nil && (len(l.Lost.Reasons) == 0 || l.State != vnet.Failed && l.State != vnet.Booked || l.Message == ""):
 			t.Fatalf("%s is lost, and says %s %q", l.ID(), l.State, l.Message)

@@ -29,7 +29,7 @@ func (b *Book) remap(now time.Time, e *entry, m move, phase vnet.MovePhase, seri
 	links := e.Request.Union().Links
 	var changed []vnet.VirtualLink
 	for _, l := range links {
-		if !e.active() || !sameWay(l, e.Mapping, to) {
+		if !e.onHosts() || !sameRoute(l, e.Mapping, to) {
 			changed = append(changed, l)
 		}
 	}
@@ -45,7 +45,7 @@ func (b *Book) remap(now time.Time, e *entry, m move, phase vnet.MovePhase, seri
 		b.vnis.free(numbers)
 		return err
 	}
-	b.mark(e)
+	b.markDirty(e)
 	former, from := make(map[string][]vnet.VNI), e.Mapping
 	kept := maps.Clone(e.VNIs)
 	for _, l := range changed {
@@ -56,17 +56,17 @@ func (b *Book) remap(now time.Time, e *entry, m move, phase vnet.MovePhase, seri
 	e.former = e.bookings
 	e.bookings, e.Mapping, e.VNIs, e.parts, b.stale = bookings, to, kept, nil, true
 	e.Window, e.Request.Start = m.window, m.window.Start
-	b.depart(now, e, from, former, phase, serial)
-	b.mark(e)
+	b.recordMove(now, e, from, former, phase, serial)
+	b.markDirty(e)
 	b.touch(e)
 	return nil
 }
 
 // depart notes what a lease leaves behind.
-func (b *Book) depart(now time.Time, e *entry, from vnet.Mapping, former map[string][]vnet.VNI, phase vnet.MovePhase, serial uint64) {
-	was := append(e.hosts, e.leaves()...)
+func (b *Book) recordMove(now time.Time, e *entry, from vnet.Mapping, former map[string][]vnet.VNI, phase vnet.MovePhase, serial uint64) {
+	was := append(e.hosts, e.formerHosts()...)
 	e.hosts = hostsOf(b.index(b.sub), e.Lease)
-	if !e.active() {
+	if !e.onHosts() {
 		b.vnis.free(former)
 		e.former = nil
 		return
@@ -86,14 +86,14 @@ func (b *Book) depart(now time.Time, e *entry, from vnet.Mapping, former map[str
 	e.Move = m
 }
 
-// sameWay says whether two embeddings carry a link alike.
-func sameWay(l vnet.VirtualLink, a, b vnet.Mapping) bool {
+// sameRoute says whether two embeddings carry a link alike.
+func sameRoute(l vnet.VirtualLink, a, b vnet.Mapping) bool {
 	return a.Nodes[l.Ends[0]] == b.Nodes[l.Ends[0]] && a.Nodes[l.Ends[1]] == b.Nodes[l.Ends[1]] &&
 		reflect.DeepEqual(a.Paths(l.Name), b.Paths(l.Name))
 }
 
 // leaves are hosts that still have something of former embeddings.
-func (e *entry) leaves() []vnet.HostID {
+func (e *entry) formerHosts() []vnet.HostID {
 	if e.Move == nil {
 		return nil
 	}
@@ -101,13 +101,10 @@ func (e *entry) leaves() []vnet.HostID {
 }
 
 // everywhere are the hosts that have anything of a lease, or had.
-func (e *entry) everywhere() []vnet.HostID { return slices.Concat(e.hosts, e.leaves()) }
-
-// moving says whether a lease still uses its former paths.
-func (e *entry) moving() bool { return e.Move != nil && e.Move.Phase != vnet.MoveLeaves }
+func (e *entry) allHosts() []vnet.HostID { return slices.Concat(e.hosts, e.formerHosts()) }
 
 // before is a moving lease as it was.
-func (e *entry) before() vnet.Lease {
+func (e *entry) beforeMove() vnet.Lease {
 	l := e.Lease
 	l.Mapping, l.VNIs = e.Move.From, maps.Clone(e.VNIs)
 	maps.Copy(l.VNIs, e.Move.VNIs)
@@ -116,9 +113,9 @@ func (e *entry) before() vnet.Lease {
 
 // waits says whether a booked lease must wait for moves: others still use what
 // it was promised.
-func (b *Book) waits(e *entry) bool {
+func (b *Book) awaitsMoves(e *entry) bool {
 	mine := keysOf(e.bookings)
-	return slices.ContainsFunc(b.near, func(m *entry) bool {
+	return slices.ContainsFunc(b.active, func(m *entry) bool {
 		return m != e && m.moving() && (m.Move.For == e.Serial || slices.ContainsFunc(m.former, func(k calendar.Booking) bool { return mine[k.Key] }))
 	})
 }
@@ -133,24 +130,24 @@ func keysOf(bookings []calendar.Booking) map[string]bool {
 
 // progress moves every move on as far as hosts have come; true: something
 // changed that hosts must hear of.
-func (b *Book) progress(now time.Time) (changed bool, err error) {
-	for _, e := range slices.Clone(b.near) {
+func (b *Book) advanceMoves(now time.Time) (changed bool, err error) {
+	for _, e := range slices.Clone(b.active) {
 		if e.Move == nil {
 			continue
 		}
-		stuck := len(b.rollout.Errors(e.ID(), e.everywhere())) > 0 || now.Sub(e.Move.Since) >= b.FailAfter
-		missing := b.rollout.Missing(e.ID(), e.everywhere())
+		stuck := len(b.rollout.Errors(e.ID(), e.allHosts())) > 0 || now.Sub(e.Move.Since) >= b.FailAfter
+		missing := b.rollout.Missing(e.ID(), e.allHosts())
 		switch {
-		case !e.moving() && len(missing) == 0 && len(b.rollout.Unsure(e.ID(), e.everywhere())) == 0:
+		case !e.moving() && len(missing) == 0 && len(b.rollout.Unsure(e.ID(), e.allHosts())) == 0:
 			b.vnis.free(e.Move.VNIs)
 			e.Move = nil
 			b.touch(e)
 		case !e.moving():
-		case len(missing) == 0 && len(b.rollout.Errors(e.ID(), e.everywhere())) == 0:
-			b.proceed(now, e)
+		case len(missing) == 0 && len(b.rollout.Errors(e.ID(), e.allHosts())) == 0:
+			b.nextMovePhase(now, e)
 			changed = true
 		case stuck:
-			if err := b.takeBack(now, e); err != nil {
+			if err := b.rollBackMove(now, e); err != nil {
 				return changed, err
 			}
 			changed = true
@@ -160,11 +157,11 @@ func (b *Book) progress(now time.Time) (changed bool, err error) {
 }
 
 // proceed begins the next phase of a move.
-func (b *Book) proceed(now time.Time, e *entry) {
+func (b *Book) nextMovePhase(now time.Time, e *entry) {
 	if e.Move.Phase == vnet.MovePrepares {
-		e.shift(vnet.MoveSwitches, now)
+		e.setMovePhase(vnet.MoveSwitches, now)
 	} else {
-		e.shift(vnet.MoveLeaves, now)
+		e.setMovePhase(vnet.MoveLeaves, now)
 		e.former = nil
 	}
 	e.parts, b.stale = nil, true
@@ -172,17 +169,17 @@ func (b *Book) proceed(now time.Time, e *entry) {
 }
 
 // shift replaces the move, which leases handed out share.
-func (e *entry) shift(phase vnet.MovePhase, now time.Time) {
+func (e *entry) setMovePhase(phase vnet.MovePhase, now time.Time) {
 	m := *e.Move
 	m.Phase, m.Since = phase, now.Round(0).UTC()
 	e.Move = &m
 }
 
-// takeBack returns a moving lease to its former paths, and ends who was
+// rollBackMove returns a moving lease to its former paths, and ends who was
 // promised room there.
-func (b *Book) takeBack(now time.Time, e *entry) error {
+func (b *Book) rollBackMove(now time.Time, e *entry) error {
 	for _, other := range slices.Backward(slices.Clone(b.live)) {
-		if other.State == vnet.Booked && b.waits(other) && (other.Serial == e.Move.For || !b.room(e.former, e.bookings)) {
+		if other.State == vnet.Booked && b.awaitsMoves(other) && (other.Serial == e.Move.For || !b.fitsAfter(e.former, e.bookings)) {
 			if err := b.evict(now, other, "the lease that was to make room for it could not be moved"); err != nil {
 				return err
 			}
@@ -191,7 +188,7 @@ func (b *Book) takeBack(now time.Time, e *entry) error {
 	if err := b.calendar.Release(e.bookings...); err != nil {
 		return fmt.Errorf("take back the move of %s: %w", e.ID(), err)
 	}
-	former := e.before()
+	former := e.beforeMove()
 	if err := b.calendar.Book(e.former...); err != nil {
 		return fmt.Errorf("take back the move of %s: %w", e.ID(), err)
 	}
@@ -199,26 +196,26 @@ func (b *Book) takeBack(now time.Time, e *entry) error {
 	for link := range e.Move.VNIs {
 		left[link] = e.VNIs[link]
 	}
-	b.mark(e)
+	b.markDirty(e)
 	from := e.Mapping
 	e.bookings, e.former, e.Mapping, e.VNIs, e.parts = e.former, nil, former.Mapping, former.VNIs, nil
 	e.Move.VNIs = nil // in use again
-	b.depart(now, e, from, left, vnet.MoveLeaves, 0)
+	b.recordMove(now, e, from, left, vnet.MoveLeaves, 0)
 	b.stale = true
-	b.mark(e)
+	b.markDirty(e)
 	b.touch(e)
 	return nil
 }
 
 // room says whether bookings fit once others are released.
-func (b *Book) room(bookings, without []calendar.Booking) bool {
+func (b *Book) fitsAfter(bookings, without []calendar.Booking) bool {
 	trial := b.calendar.Clone()
 	return trial.Release(without...) == nil && b.fit(trial, bookings)
 }
 
 // fit says whether bookings of one lease, of which no two of an element overlap
 // in time, fit beside what a calendar holds.
-func (g *ground) fit(cal *calendar.Calendar, bookings []calendar.Booking) bool {
+func (g *resources) fit(cal *calendar.Calendar, bookings []calendar.Booking) bool {
 	capacities, err := g.capacities()
 	return err == nil && !slices.ContainsFunc(bookings, func(k calendar.Booking) bool {
 		return cal.Residual(k.Key, capacities[k.Key], k.Window) < k.Amount

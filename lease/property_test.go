@@ -34,6 +34,7 @@ func liveAtRandom(t *testing.T, substrate func(*rapid.T) vnet.Substrate, request
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{now: noon, have: make(map[vnet.HostID]plan.Host), request: request, steps: steps}
 		w.book = New(substrate(t))
+		w.watch(t)
 		w.check(t, w.book.Tick(w.now))
 		w.save(t)
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
@@ -213,6 +214,7 @@ func (w *world) restart(t *rapid.T) {
 	leases := w.book.Leases()
 	w.book, err = Restore(w.now, state)
 	w.check(t, err)
+	w.watch(t)
 	w.check(t, w.book.Tick(w.now))
 	if !waiting && w.book.rollout.Lineage().Revision != before {
 		t.Fatalf("a restart published plans")
@@ -233,8 +235,8 @@ func (w *world) finish(t *rapid.T) {
 		w.report(t, host)
 	}
 	w.inspect(t)
-	if !w.book.calendar.Empty() || w.book.vnis.used() > 0 || len(w.book.held) > 0 {
-		t.Fatalf("after all was released: %d tunnel identifiers, %d leases held", w.book.vnis.used(), len(w.book.held))
+	if !w.book.calendar.Empty() || w.book.vnis.used() > 0 || len(w.book.draining) > 0 {
+		t.Fatalf("after all was released: %d tunnel identifiers, %d leases held", w.book.vnis.used(), len(w.book.draining))
 	}
 	for host, p := range w.have {
 		if _, ok := w.book.Plans()[host]; ok && len(p.Items()) > 0 {

@@ -28,7 +28,7 @@ func (v *View) Quote(req vnet.Request, s *Solver, effort *Effort) (vnet.Quote, e
 
 // HostLoads says what is booked of every host during a window, in the
 // substrate's order.
-func (g *ground) HostLoads(w vnet.Window) []vnet.HostLoad {
+func (g *resources) HostLoads(w vnet.Window) []vnet.HostLoad {
 	loads := make([]vnet.HostLoad, 0, len(g.sub.Hosts))
 	for _, h := range g.sub.Hosts {
 		cpu, memory, guests := embed.HostKeys(h.Name)
@@ -49,7 +49,7 @@ func (g *ground) HostLoads(w vnet.Window) []vnet.HostLoad {
 
 // instants are when a window begins and when what is booked of some keys
 // changes within it, in order.
-func (g *ground) instants(w vnet.Window, keys ...string) []time.Time {
+func (g *resources) instants(w vnet.Window, keys ...string) []time.Time {
 	var all []time.Time
 	for _, key := range keys {
 		for _, s := range g.calendar.Steps(key, w) {
@@ -62,7 +62,7 @@ func (g *ground) instants(w vnet.Window, keys ...string) []time.Time {
 
 // Loads says what is booked of both directions of every substrate link during
 // a window, in the substrate's order.
-func (g *ground) Loads(w vnet.Window) []vnet.Load {
+func (g *resources) Loads(w vnet.Window) []vnet.Load {
 	down := make(map[string]bool)
 	for _, l := range g.sub.Links {
 		down[l.Name] = true

@@ -24,8 +24,8 @@ func lifeOf(l vnet.Lease) vnet.Life {
 	return life
 }
 
-// sumUp adds up what a request takes, once.
-func (e *entry) sumUp() {
+// countUses adds up what a request takes, once.
+func (e *entry) countUses() {
 	if e.uses == nil {
 		e.uses, e.links = policy.Uses(e.Request), len(e.Request.Union().Links)
 	}
@@ -33,7 +33,7 @@ func (e *entry) sumUp() {
 
 // record is what the ledger says of an entry.
 func (e *entry) record() vnet.Record {
-	e.sumUp()
+	e.countUses()
 	r := vnet.Record{
 		Serial: e.Serial, Tenant: e.Request.Tenant, Network: e.Request.Network, Owner: e.Owner, State: e.State,
 		Admitted: e.Life.Admitted, Start: e.Window.Start, End: e.Window.End, Ran: e.Life.Ran, Ended: e.Life.Ended, Why: e.Life.Why,

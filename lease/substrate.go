@@ -26,7 +26,7 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 		var err error
 		if e.moving() {
 			err = errors.New("it is being moved: try again in a moment")
-		} else if bookings[i], err = standing(engine, index, e.Lease); err == nil && !e.adrift() {
+		} else if bookings[i], err = standing(engine, index, e.Lease); err == nil && !e.unplaced() {
 			err = cal.Book(bookings[i]...)
 		}
 		if err != nil {
@@ -38,11 +38,11 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 	}
 	for i, e := range b.live {
 		e.hosts, e.parts = hostsOf(index, e.Lease), nil
-		if !e.adrift() {
+		if !e.unplaced() {
 			e.bookings = bookings[i]
 		}
 	}
-	b.sub, b.working, b.calendar, b.dark = sub, sub.Working(), cal, nil
+	b.sub, b.working, b.calendar, b.noCarrier = sub, sub.Working(), cal, nil
 	b.solver.all = prepared{sub: sub, engine: engine, index: &index}
 	b.rollout.SetDown(downHosts(sub))
 	b.stale, b.everyHost, b.changed.substrate = true, true, true

@@ -10,7 +10,10 @@ import (
 
 // refresh brings rates up to date and, for the leases that changed, what
 // their hosts shall have.
-func (b *Book) refresh(now time.Time) error {
+func (b *Book) recompute(now time.Time) error {
+	if !b.stale {
+		return nil
+	}
 	active, err := b.allocate()
 	if err != nil {
 		return err
@@ -22,7 +25,7 @@ func (b *Book) refresh(now time.Time) error {
 			}
 		}
 	}
-	b.aim(now, active)
+	b.setTargets(now, active)
 	if b.everyHost {
 		names := make([]vnet.HostID, len(b.sub.Hosts))
 		for i, h := range b.sub.Hosts {
@@ -35,7 +38,7 @@ func (b *Book) refresh(now time.Time) error {
 }
 
 // aim sets what the hosts of leases that changed shall have.
-func (b *Book) aim(now time.Time, active []*entry) {
+func (b *Book) setTargets(now time.Time, active []*entry) {
 	on := make(map[vnet.HostID][]*entry)
 	for _, e := range active {
 		for name := range e.parts {
@@ -55,7 +58,7 @@ func (b *Book) aim(now time.Time, active []*entry) {
 func (b *Book) compile(e *entry) error {
 	versions := []vnet.Lease{e.Lease}
 	if e.moving() {
-		versions = append(versions, e.before())
+		versions = append(versions, e.beforeMove())
 		if e.Move.Phase == vnet.MovePrepares { // what is in use first
 			slices.Reverse(versions)
 		}
@@ -67,11 +70,11 @@ func (b *Book) compile(e *entry) error {
 		if err != nil {
 			return err
 		}
-		for _, name := range e.everywhere() {
+		for _, name := range e.allHosts() {
 			e.parts[name] = beside(e.parts[name], hosts[name].Items())
 		}
 	}
-	b.mark(e)
+	b.markDirty(e)
 	return nil
 }
 
@@ -86,8 +89,8 @@ func beside(items, more []plan.Item) []plan.Item {
 }
 
 // mark says that a lease's hosts need new targets.
-func (b *Book) mark(e *entry) {
-	for _, name := range e.everywhere() {
+func (b *Book) markDirty(e *entry) {
+	for _, name := range e.allHosts() {
 		b.dirty[name] = true
 	}
 }

@@ -8,60 +8,54 @@ import (
 	"sublet/vnet"
 )
 
-// Tick brings the book to a time: windows open and end, stages begin, rates
-// follow, and plans are handed over as far as hosts have come. An error means
-// that book and substrate contradict each other, which is a defect; plans
-// then stay as they are.
+// Tick brings the book to a time. It runs to a fixed point: after it, nothing
+// is left to do until the time, a host or a caller changes something; Next
+// says when the time does. Phases of a lease are those of the table in
+// phase.go.
+//
+// An error means that book and substrate contradict each other, which is a
+// defect; plans then stay as they are.
 func (b *Book) Tick(now time.Time) error {
 	b.now = now
-	b.draw(now)
-	for _, e := range slices.Clone(b.near) {
-		if err := b.advance(now, e); err != nil {
+	b.openWindows(now) // pending -> opening
+	for converged := false; !converged; {
+		if err := b.advanceLeases(now); err != nil { // opening -> deployed, next stages, ends of windows
 			return err
 		}
+		if err := b.recompute(now); err != nil { // rates, targets of hosts; publishes what shrinks
+			return err
+		}
+		b.rollout.Step(now) // publishes what grows, once every live host has shrunk
+		moved, err := b.advanceMoves(now)
+		if err != nil {
+			return err
+		}
+		converged = !moved
 	}
-	if err := b.settle(now); err != nil {
-		return err
-	}
-	for _, e := range b.near {
-		b.judge(now, e)
-	}
-	b.bury()
+	b.updateStates(now) // deploying, running, degraded, failed
+	b.reclaim()         // draining -> history
 	return nil
 }
 
-// settle hands over what is new, and goes on with moves until hosts have
-// something to do or nothing moves.
-func (b *Book) settle(now time.Time) error {
-	for {
-		if b.stale {
-			if err := b.refresh(now); err != nil {
-				return err
-			}
-		}
-		b.rollout.Step(now)
-		changed, err := b.progress(now)
-		if err != nil || !changed {
+// advanceLeases begins what is due: windows that end, leases, stages.
+func (b *Book) advanceLeases(now time.Time) error {
+	for _, e := range slices.Clone(b.active) {
+		if err := b.advanceLease(now, e); err != nil {
 			return err
 		}
-		for _, e := range slices.Clone(b.near) { // who waited for the moves
-			if err := b.advance(now, e); err != nil {
-				return err
-			}
-		}
 	}
+	return nil
 }
 
-// advance moves one lease along its life.
-func (b *Book) advance(now time.Time, e *entry) error {
+func (b *Book) advanceLease(now time.Time, e *entry) error {
 	if !e.Window.End.IsZero() && !now.Before(e.Window.End) {
 		return b.end(e.Window.End, e, whyOver)
 	}
 	if now.Before(e.Window.Start) {
 		return nil
 	}
-	if e.State == vnet.Booked && b.waits(e) {
-		b.set(e, vnet.Booked, "waits until links of other leases have moved to make room")
+	if e.State == vnet.Booked && b.awaitsMoves(e) {
+		b.setState(e, vnet.Booked, "waits until links of other leases have moved to make room")
 		return nil
 	}
 	stage := e.Request.StageAt(now.Sub(e.Window.Start))
@@ -105,17 +99,11 @@ func (b *Book) end(at time.Time, e *entry, why string) error {
 	if err := b.calendar.Release(e.bookings...); err != nil {
 		return fmt.Errorf("end lease %s: %w", e.ID(), err)
 	}
-	if e.active() || e.adrift() {
-		b.mark(e)
+	if e.onHosts() || e.unplaced() {
+		b.markDirty(e)
 		b.stale = true
 	}
-	isE := func(other *entry) bool { return other == e }
-	b.live, b.near = slices.DeleteFunc(b.live, isE), slices.DeleteFunc(b.near, isE)
-	if delete(b.byTenant[e.Request.Tenant], e); len(b.byTenant[e.Request.Tenant]) == 0 {
-		delete(b.byTenant, e.Request.Tenant)
-	}
-	b.held = append(b.held, e)
-	if e.active() {
+	if e.onHosts() {
 		e.Lease = e.Metered(at)
 	}
 	e.ended(at, why)
@@ -129,11 +117,11 @@ func (b *Book) end(at time.Time, e *entry, why string) error {
 // Next is when Tick has something to do if nothing else happens; zero: never.
 func (b *Book) Next(now time.Time) time.Time {
 	next := b.rollout.Next(now)
-	if len(b.waiting) > 0 {
-		next = earlier(next, b.waiting[0].Window.Start)
+	if len(b.openings) > 0 {
+		next = earlier(next, b.openings[0].Window.Start)
 	}
-	for _, e := range b.near {
-		if !b.waits(e) || e.State != vnet.Booked {
+	for _, e := range b.active {
+		if e.State != vnet.Booked || !b.awaitsMoves(e) {
 			next = earlier(next, e.next())
 		}
 		if e.moving() {

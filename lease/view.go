@@ -11,7 +11,7 @@ import (
 // View is what decisions read of a book, as it was at an instant. Others may
 // change the book meanwhile: what was decided holds once Commit takes it.
 type View struct {
-	ground
+	resources
 	now       time.Time
 	prices    vnet.Prices
 	mostMoves int
@@ -47,7 +47,7 @@ func (b *Book) View(now time.Time, look func(see func())) *View {
 // view is the book as it is now, for a decision during which nothing changes.
 func (b *Book) view(now time.Time) *View {
 	return &View{
-		ground: b.ground, now: now,
+		resources: b.resources, now: now,
 		prices: b.Prices, mostMoves: b.MostMoves, movable: b.movable,
 	}
 }
@@ -67,7 +67,7 @@ func (v *View) with(s *Solver, effort *Effort) *View {
 // mostReleased of them, in order of admission. None while others are moving:
 // what these leave is not free yet.
 func (b *Book) movable(window vnet.Window) []*entry {
-	if b.MostMoves == 0 || slices.ContainsFunc(b.near, (*entry).moving) {
+	if b.MostMoves == 0 || slices.ContainsFunc(b.active, (*entry).moving) {
 		return nil
 	}
 	var list []*entry
@@ -80,13 +80,6 @@ func (b *Book) movable(window vnet.Window) []*entry {
 		}
 	}
 	return list
-}
-
-// mayMove says whether a lease may make way for others: a running one if its
-// owner allows it, one that has not begun always.
-func (e *entry) mayMove() bool {
-	allowed := e.State.Up() && e.Request.Movable || e.State == vnet.Booked
-	return allowed && e.Lost == nil && e.Move == nil
 }
 
 // copied copies entries: what they point to is replaced, never changed.

@@ -38,8 +38,8 @@ func (s *Solver) of(sub, whole vnet.Substrate) *prepared {
 	return p
 }
 
-// ground is what embeddings stand on.
-type ground struct {
+// resources is what embeddings stand on.
+type resources struct {
 	sub      vnet.Substrate
 	working  vnet.Substrate // sub without what is down
 	calendar *calendar.Calendar
@@ -47,7 +47,7 @@ type ground struct {
 	effort   *embed.Effort // of the answer; nil: there is no bound
 }
 
-func (g *ground) engine(sub vnet.Substrate) (*embed.Engine, error) {
+func (g *resources) engine(sub vnet.Substrate) (*embed.Engine, error) {
 	p := g.solver.of(sub, g.sub)
 	if p.engine == nil {
 		e, err := embed.NewPart(sub.WithDelays(), g.sub.WithDelays())
@@ -60,7 +60,7 @@ func (g *ground) engine(sub vnet.Substrate) (*embed.Engine, error) {
 }
 
 // index finds what there is in a substrate by name.
-func (g *ground) index(sub vnet.Substrate) vnet.Indexed {
+func (g *resources) index(sub vnet.Substrate) vnet.Indexed {
 	p := g.solver.of(sub, g.sub)
 	if p.index == nil {
 		x := sub.Index()
@@ -90,7 +90,7 @@ func shared[T any](a, b []T) bool {
 }
 
 // embed finds where a request fits beside what a calendar holds, on what works.
-func (g *ground) embed(cal *calendar.Calendar, r vnet.Request, w vnet.Window) (vnet.Mapping, error) {
+func (g *resources) embed(cal *calendar.Calendar, r vnet.Request, w vnet.Window) (vnet.Mapping, error) {
 	e, err := g.engine(g.working)
 	if err != nil {
 		return vnet.Mapping{}, err
@@ -99,7 +99,7 @@ func (g *ground) embed(cal *calendar.Calendar, r vnet.Request, w vnet.Window) (v
 }
 
 // capacities are what leases may book of the whole substrate's elements.
-func (g *ground) capacities() (map[string]int64, error) {
+func (g *resources) capacities() (map[string]int64, error) {
 	e, err := g.engine(g.sub)
 	if err != nil {
 		return nil, err
@@ -112,12 +112,12 @@ func (g *ground) capacities() (map[string]int64, error) {
 // refusal tries dozens of variants for its offers, so it hardly costs more for
 // it; sixteen times, as the benchmark's once for 125 requests, would double it.
 const (
-	secondPatience = 4
-	secondSeed     = 1
+	retryPatience = 4
+	retrySeed     = 1
 )
 
-// embedOrLookAgain is embed with a second look before a refusal.
-func (v *View) embedOrLookAgain(r vnet.Request, w vnet.Window) (vnet.Mapping, error) {
+// embedWithRetry is embed with a second look before a refusal.
+func (v *View) embedWithRetry(r vnet.Request, w vnet.Window) (vnet.Mapping, error) {
 	mapping, err := v.embed(v.calendar, r, w)
 	if infeasible := new(embed.Infeasible); !errors.As(err, &infeasible) {
 		return mapping, err
@@ -126,14 +126,14 @@ func (v *View) embedOrLookAgain(r vnet.Request, w vnet.Window) (vnet.Mapping, er
 	if failed != nil {
 		return vnet.Mapping{}, failed
 	}
-	if m, no := e.Embed(v.calendar, r, w, embed.Options{Seed: secondSeed, Patience: secondPatience, Effort: v.effort}); no == nil {
+	if m, no := e.Embed(v.calendar, r, w, embed.Options{Seed: retrySeed, Patience: retryPatience, Effort: v.effort}); no == nil {
 		return m, nil
 	}
 	return mapping, err
 }
 
 // bookings lists what a mapping takes.
-func (g *ground) bookings(r vnet.Request, w vnet.Window, m vnet.Mapping) ([]calendar.Booking, error) {
+func (g *resources) bookings(r vnet.Request, w vnet.Window, m vnet.Mapping) ([]calendar.Booking, error) {
 	e, err := g.engine(g.sub)
 	if err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ func (b *Book) Report(now time.Time, r report.Report) error {
 	news := b.rollout.Report(now, r)
 	b.noteRepairs(now, r)
 	switch {
-	case b.sense(r):
-		return b.worksNow(now)
+	case b.updateCarriers(r):
+		return b.failover(now)
 	case news:
 		return b.Tick(now)
 	}
@@ -30,7 +30,7 @@ func (b *Book) Report(now time.Time, r report.Report) error {
 func (b *Book) noteRepairs(now time.Time, r report.Report) {
 	for _, repair := range r.Repairs {
 		e := b.entries[repair.Lease]
-		if e == nil || !e.active() || !slices.Contains(e.hosts, r.Host) {
+		if e == nil || !e.onHosts() || !slices.Contains(e.hosts, r.Host) {
 			continue
 		}
 		done := vnet.Repairs{}
@@ -44,8 +44,8 @@ func (b *Book) noteRepairs(now time.Time, r report.Report) {
 
 // sense takes in which of a host's interfaces have no carrier; true: a link
 // works no more, or again. What the operator said of a link stays.
-func (b *Book) sense(r report.Report) (changed bool) {
-	if len(r.Dark) == 0 && !b.isDark(r.Host) {
+func (b *Book) updateCarriers(r report.Report) (changed bool) {
+	if len(r.Dark) == 0 && !b.lostCarrier(r.Host) {
 		return false
 	}
 	var links []vnet.SubstrateLink
@@ -65,23 +65,23 @@ func (b *Book) sense(r report.Report) (changed bool) {
 	if links == nil {
 		return false
 	}
-	b.sub.Links, b.dark = links, nil
+	b.sub.Links, b.noCarrier = links, nil
 	return true
 }
 
-// isDark says whether a host said that one of its links has no carrier.
-func (b *Book) isDark(host vnet.HostID) bool {
-	if b.dark == nil {
-		b.dark = make(map[string]bool)
+// lostCarrier says whether a host said that one of its links has no carrier.
+func (b *Book) lostCarrier(host vnet.HostID) bool {
+	if b.noCarrier == nil {
+		b.noCarrier = make(map[string]bool)
 		for _, l := range b.sub.Links {
 			for end, dark := range l.Dark {
 				if dark {
-					b.dark[l.Ends[end]] = true
+					b.noCarrier[l.Ends[end]] = true
 				}
 			}
 		}
 	}
-	return b.dark[string(host)]
+	return b.noCarrier[string(host)]
 }
 
 // Seen says that a host's agent is alive though it has nothing to report,
@@ -92,7 +92,14 @@ func (b *Book) Seen(now time.Time, host vnet.HostID) { b.rollout.Seen(now, host)
 // and blocks nobody any more; rollout.DefaultLiveness at first.
 func (b *Book) SetLiveness(d time.Duration) { b.rollout.SetLiveness(d) }
 
-// judge sets the state of an active lease by what its hosts say.
+// updateStates sets the state of active leases by what their hosts say.
+func (b *Book) updateStates(now time.Time) {
+	for _, e := range b.active {
+		b.updateState(now, e)
+	}
+}
+
+// updateState sets the state of a lease.
 //
 // It runs when each of them has gone through a plan that holds all of the
 // running stage, without an error, and its nodes reach each other. From then on
@@ -102,16 +109,16 @@ func (b *Book) SetLiveness(d time.Duration) { b.rollout.SetLiveness(d) }
 // than FailAfter; what it booked stays booked, its hosts go on trying, and when
 // they succeed it runs. What only does not carry for so long is there to be
 // used, degraded: the cause may be its tenant's own.
-func (b *Book) judge(now time.Time, e *entry) {
+func (b *Book) updateState(now time.Time, e *entry) {
 	if e.Lost != nil {
-		b.judgeLost(now, e)
+		b.updateLost(now, e)
 		return
 	}
-	if !e.active() {
+	if !e.onHosts() {
 		return
 	}
 	f := b.findings(now, e)
-	state, message := f.judge(e.State, e.why)
+	state, message := f.next(e.State, e.why)
 	e.why = message
 	if waiting := b.rollout.Awaiting(now); len(waiting) > 0 && len(f.missing) > 0 && len(f.problems) == 0 {
 		message += "; nothing new is built before the operator adopts " + list(waiting)
@@ -137,7 +144,7 @@ func (b *Book) judge(now time.Time, e *entry) {
 		e.Life.Ran = now.Round(0).UTC()
 		b.touch(e)
 	}
-	b.set(e, state, message)
+	b.setState(e, state, message)
 }
 
 // findings are what the hosts of an active lease say of it.
@@ -161,7 +168,7 @@ func (b *Book) findings(now time.Time, e *entry) findings {
 // judge gives the state that follows one with a message, and why. What was
 // degraded stays so until all hosts have said that it is not: after a restart
 // of the server none has said anything.
-func (f findings) judge(before vnet.State, said string) (state vnet.State, message string) {
+func (f findings) next(before vnet.State, said string) (state vnet.State, message string) {
 	wrong := brief(append(f.problems, f.cuts...))
 	switch {
 	case wrong == "" && (len(f.missing) == 0 || before == vnet.Running):
@@ -193,15 +200,15 @@ func (f findings) giveUp() vnet.State {
 	return vnet.Failed
 }
 
-// judgeLost says at once what cannot be carried, and why.
-func (b *Book) judgeLost(now time.Time, e *entry) {
+// updateLost says at once what cannot be carried, and why.
+func (b *Book) updateLost(now time.Time, e *entry) {
 	state := vnet.Failed
 	if e.State == vnet.Booked {
 		state = vnet.Booked
 	} else if e.State != state {
 		e.Lease = e.Metered(now)
 	}
-	b.set(e, state, brief(e.Lost.Reasons))
+	b.setState(e, state, brief(e.Lost.Reasons))
 }
 
 // stuck notes since when a lease is stuck, and says whether that is too long.
@@ -220,7 +227,7 @@ func overlap(a, b []vnet.HostID) bool {
 	return slices.ContainsFunc(a, func(h vnet.HostID) bool { return slices.Contains(b, h) })
 }
 
-func (b *Book) set(e *entry, state vnet.State, message string) {
+func (b *Book) setState(e *entry, state vnet.State, message string) {
 	if e.State == state && e.Message == message {
 		return
 	}
@@ -231,13 +238,13 @@ func (b *Book) set(e *entry, state vnet.State, message string) {
 // History bounds how many ended leases of each tenant are remembered.
 const History = 32
 
-// bury gives back the addresses and tunnel identifiers of ended leases that
+// reclaim gives back the addresses and tunnel identifiers of ended leases that
 // their hosts have removed.
-func (b *Book) bury() {
-	b.held = slices.DeleteFunc(b.held, func(e *entry) bool {
-		if remaining := b.rollout.Remaining(e.ID(), e.everywhere()); len(remaining) > 0 {
-			b.set(e, vnet.Ended, "being removed from "+list(remaining))
-			return false
+func (b *Book) reclaim() {
+	for _, e := range slices.Clone(b.draining) {
+		if remaining := b.rollout.Remaining(e.ID(), e.allHosts()); len(remaining) > 0 {
+			b.setState(e, vnet.Ended, "being removed from "+list(remaining))
+			continue
 		}
 		b.vnis.free(e.VNIs)
 		if e.Move != nil {
@@ -248,15 +255,13 @@ func (b *Book) bury() {
 			e.Message = "ended: " + brief(e.Lost.Reasons)
 		}
 		b.touch(e)
-		b.remember(e)
-		return true
-	})
+	}
 }
 
-// remember keeps a lease that is over, and drops the oldest of its tenant's
+// keepHistory keeps a lease that is over, and drops the oldest of its tenant's
 // history beyond the bound. Those whose names were taken again are gone already.
-func (b *Book) remember(e *entry) {
-	past := append(b.past[e.Request.Tenant], e)
+func (b *Book) keepHistory(e *entry) {
+	past := append(b.history[e.Request.Tenant], e)
 	past = slices.DeleteFunc(past, func(old *entry) bool { return b.entries[old.ID()] != old })
 	slices.SortFunc(past, func(x, y *entry) int { return cmp.Compare(x.Serial, y.Serial) })
 	for len(past) > History {
@@ -264,7 +269,7 @@ func (b *Book) remember(e *entry) {
 		b.touch(past[0])
 		past = slices.Delete(past, 0, 1)
 	}
-	b.past[e.Request.Tenant] = past
+	b.history[e.Request.Tenant] = past
 }
 
 // brief joins problems for one line; a lease's hosts may have thousands.

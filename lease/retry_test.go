@@ -11,9 +11,9 @@ import (
 	"sublet/vnet"
 )
 
-// TestLooksAgainBeforeARefusal: a request that the first look does not place
+// TestRetriesBeforeARefusal: a request that the first look does not place
 // and the second does is admitted, and nothing else is.
-func TestLooksAgainBeforeARefusal(t *testing.T) {
+func TestRetriesBeforeARefusal(t *testing.T) {
 
 	random := rand.New(rand.NewPCG(3, 1))
 	b := New(sparse(random, 20))
@@ -26,7 +26,7 @@ func TestLooksAgainBeforeARefusal(t *testing.T) {
 		r := crowd(random, i)
 		r.Fill()
 		_, first := b.embed(b.calendar, r, windowOf(noon, r))
-		_, either := b.view(noon).with(b.solver, new(Effort)).embedOrLookAgain(r, windowOf(noon, r))
+		_, either := b.view(noon).with(b.solver, new(Effort)).embedWithRetry(r, windowOf(noon, r))
 		if first == nil && either != nil {
 			t.Fatalf("%s: the first look places it, both together do not: %v", r.Network, either)
 		}
@@ -52,10 +52,10 @@ func TestLooksAgainBeforeARefusal(t *testing.T) {
 	t.Logf("%d refused, %d placed by the second look alone", refused, again)
 }
 
-// TestSecondLookIsLonger: it has more to spend than the first, from elsewhere.
-func TestSecondLookIsLonger(t *testing.T) {
-	if o := (embed.Options{}); secondPatience <= max(1, o.Patience) || secondSeed == o.Seed {
-		t.Errorf("the second look is the first: patience %d, seed %d", secondPatience, secondSeed)
+// TestRetryIsLonger: it has more to spend than the first, from elsewhere.
+func TestRetryIsLonger(t *testing.T) {
+	if o := (embed.Options{}); retryPatience <= max(1, o.Patience) || retrySeed == o.Seed {
+		t.Errorf("the second look is the first: patience %d, seed %d", retryPatience, retrySeed)
 	}
 }
 

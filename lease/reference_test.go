@@ -81,10 +81,10 @@ func drawTransfer(t *rapid.T) transfer {
 	}
 }
 
-// TestOffersAgainstExactTwin: what is admitted is what fits, and each offer is
+// TestOffersAgainstReferenceModel: what is admitted is what fits, and each offer is
 // the best there is along its axis, as found by trying every minute and every
 // rate.
-func TestOffersAgainstExactTwin(t *testing.T) {
+func TestOffersAgainstReferenceModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book := New(line())
 		var booked []transfer
@@ -100,7 +100,7 @@ func TestOffersAgainstExactTwin(t *testing.T) {
 			case !errors.As(err, &refused):
 				t.Fatal(err)
 			default:
-				best := twinOffers(booked, x)
+				best := bestOffers(booked, x)
 				for _, axis := range []vnet.Axis{vnet.AxisStart, vnet.AxisDuration, vnet.AxisMinimum} {
 					if got := offered(refused, axis); got != best[axis] {
 						t.Fatalf("%+v beside %+v: %s is offered as %d, the best is %d", x, booked, axis, got, best[axis])
@@ -111,9 +111,9 @@ func TestOffersAgainstExactTwin(t *testing.T) {
 	})
 }
 
-// twinOffers are the earliest start and the longest duration in minutes, and
+// bestOffers are the earliest start and the longest duration in minutes, and
 // the largest minimum in Mbit/s; -1: none.
-func twinOffers(booked []transfer, x transfer) map[vnet.Axis]int {
+func bestOffers(booked []transfer, x transfer) map[vnet.Axis]int {
 	best := map[vnet.Axis]int{vnet.AxisStart: -1, vnet.AxisDuration: -1, vnet.AxisMinimum: -1}
 	for start := horizon - 100; start > x.start; start-- {
 		y := x
