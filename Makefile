@@ -38,9 +38,9 @@ check:
 unit: bin/sublet
 	SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) test -count=1 -timeout 50m -p 1 ./...
 
-# The race detector over what starts goroutines; pure rooms (internal/archtest) do not.
+# The race detector over what starts goroutines (internal/archtest finds it).
 race:
-	CGO_ENABLED=1 $(GO) test -race -count=1 -short -timeout 20m -p 1 ./agent/... ./lease/... ./measure/...
+	CGO_ENABLED=1 $(GO) test -race -count=1 -short -timeout 20m -p 1 $$($(GO) run ./tools/concurrent)
 
 # Alone on the machine, please: one after another, and nothing beside them.
 bench: bin/sublet
