@@ -9,15 +9,17 @@ import (
 	"sublet/vnet"
 )
 
-// ErrChanged is wrapped by Commit when the book does not allow any more what
-// was decided: decide again.
+// ErrChanged is wrapped by Commit when the book has changed so that a decision
+// does not hold any more: decide again.
 var ErrChanged = errors.New("the book has changed since this was decided")
 
-// Admit books a request, or refuses it with a *vnet.Rejection that says what
-// binds and offers the nearest request that would be admitted if it were asked
-// for at once. A network that is to start now starts to deploy. Other errors:
-// *vnet.FieldError for bad input, ErrConflict for a name in use. The tenant
-// must be stated; owner is the user that root inside the nodes stands for.
+// Admit books a request. A network that is to start now starts to deploy. The
+// tenant must be stated; owner is the user that root inside the nodes stands
+// for.
+//
+// A refusal is a *vnet.Rejection: it says what binds, and offers the nearest
+// requests that would be admitted if they were asked for at once. Other errors:
+// *vnet.FieldError for bad input, ErrConflict for a name in use.
 func (b *Book) Admit(now time.Time, req vnet.Request, owner uint32) (vnet.Lease, error) {
 	if err := b.Tick(now); err != nil {
 		return vnet.Lease{}, err
@@ -33,9 +35,9 @@ func (b *Book) Admit(now time.Time, req vnet.Request, owner uint32) (vnet.Lease,
 	return b.apply(now, found, owner)
 }
 
-// Commit books what was decided with a View, if the book still allows it: else
-// the error wraps ErrChanged, and nothing is changed. Other errors: ErrConflict
-// for a name in use.
+// Commit books what was decided with a View. When the book does not allow it
+// any more, the error wraps ErrChanged and nothing is changed. Other errors:
+// ErrConflict for a name in use.
 func (b *Book) Commit(now time.Time, d Decision, owner uint32) (vnet.Lease, error) {
 	if err := b.Tick(now); err != nil {
 		return vnet.Lease{}, err
@@ -49,8 +51,8 @@ func (b *Book) Commit(now time.Time, d Decision, owner uint32) (vnet.Lease, erro
 	return b.apply(now, d, owner)
 }
 
-// allows says whether what was decided is still possible: on the same
-// substrate, beside what is booked now, and with the same leases moved.
+// allows says whether a decision is still possible: on the same substrate,
+// beside what is booked now, and with the same leases moved.
 func (b *Book) allows(now time.Time, d Decision) bool {
 	over := !d.window.End.IsZero() && !now.Before(d.window.End)
 	if over || !sameLists(b.sub, d.sub) || !sameLists(b.working, d.working) {
@@ -63,7 +65,7 @@ func (b *Book) allows(now time.Time, d Decision) bool {
 	return b.allowsMoves(d)
 }
 
-// enact enters what was decided.
+// apply carries out a decision: it begins the moves and enters the lease.
 func (b *Book) apply(now time.Time, d Decision, owner uint32) (vnet.Lease, error) {
 	req := d.request
 	req.Start = d.window.Start
@@ -101,9 +103,9 @@ func (v *View) decision(req vnet.Request, w vnet.Window, m vnet.Mapping) Decisio
 }
 
 // Decide finds when and where a request fits: from its start, else from the
-// earliest instant up to its latest start, else from its start once others
-// have been moved. The error is a *vnet.Rejection when it does not. What the
-// effort did not suffice for makes that Undecided, and the effort Short.
+// earliest instant up to its latest start, else from its start once other
+// leases have been moved. When it does not fit the error is a *vnet.Rejection.
+// It is Undecided, and the effort Short, if the effort ended the search.
 func (v *View) Decide(req vnet.Request, s *Solver, effort *Effort) (Decision, error) {
 	v = v.with(s, effort)
 	req.Fill()
@@ -126,11 +128,11 @@ func (v *View) Decide(req vnet.Request, s *Solver, effort *Effort) (Decision, er
 	return Decision{}, v.reject(req, infeasible)
 }
 
-// partOfEach is what of the effort left each way may take on which a request
-// that does not fit might yet be admitted as it is.
+// partOfEach bounds what each alternative may take of the effort left: one part
+// in so many.
 const partOfEach = 3
 
-// otherwise finds a later start, or others that make way.
+// alternative finds a later start, or leases whose moves make room.
 func (v *View) alternative(req vnet.Request, window vnet.Window, why *embed.Infeasible) (Decision, bool) {
 	if req.Before.After(window.Start) {
 		done := v.effort.Part(partOfEach)

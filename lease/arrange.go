@@ -102,7 +102,7 @@ func (v *View) over(req vnet.Request, window vnet.Window, mapping vnet.Mapping) 
 	return over
 }
 
-// exchange tries one set of leases: the request goes where they are now, and
+// tryMoves tries one set of leases: the request goes where they are now, and
 // each of them to what then remains beside the old places of all.
 func (v *View) tryMoves(req vnet.Request, window vnet.Window, set []*entry, held func(vnet.Lease, vnet.Substrate) vnet.Request) (Decision, bool) {
 	without := v.calendar.Clone()
@@ -122,8 +122,8 @@ func (v *View) tryMoves(req vnet.Request, window vnet.Window, set []*entry, held
 	return found, err == nil
 }
 
-// errNoRelocation says that a set of leases cannot make way.
-var errNoRelocation = errors.New("no way")
+// errNoRelocation says that a set of leases cannot make room.
+var errNoRelocation = errors.New("no relocation makes room")
 
 // relocate lists where a set of leases go to let a request in: each to what
 // place finds beside the request and the old places of the others.
@@ -151,7 +151,7 @@ func (g *resources) relocate(cal *calendar.Calendar, d Decision, set []*entry, p
 // mostPostponed bounds the later starts that are tried for one lease.
 const mostPostponed = 16
 
-// elsewhere finds another place for a lease: at its time or, if it has not
+// findMove finds another place for a lease: at its time or, if it has not
 // begun and its owner allows it, at the next start up to its latest.
 func (v *View) findMove(e *entry, cal *calendar.Calendar, held func(vnet.Lease, vnet.Substrate) vnet.Request) (move, bool) {
 	request := e.Request
@@ -175,7 +175,7 @@ func (v *View) findMove(e *entry, cal *calendar.Calendar, held func(vnet.Lease, 
 	return move{}, false
 }
 
-// books enters what a mapping takes into a calendar.
+// bookOn enters what a mapping takes into a calendar.
 func (g *resources) bookOn(cal *calendar.Calendar, r vnet.Request, w vnet.Window, m vnet.Mapping) bool {
 	bookings, err := g.bookings(r, w, m)
 	return err == nil && cal.Book(bookings...) == nil
@@ -257,7 +257,7 @@ func (v *View) immovable(req vnet.Request, window vnet.Window) []string {
 	return []string{"it would fit if nodes of running networks went to other hosts, which would end what runs in them: only links of running networks are moved"}
 }
 
-// disturbances says what moves do to those who move.
+// disturbances says what moves do to the leases that move.
 func disturbances(moves []move) []vnet.Disturbance {
 	var list []vnet.Disturbance
 	for _, m := range moves {

@@ -55,7 +55,7 @@ func fifty(random *rand.Rand, name string, low vnet.Rate) vnet.Request {
 }
 
 // BenchmarkAdmit50On100 is the admission of a 50-node request on a substrate
-// of 100 hosts that carries ten others already (issue 2, 6.5: under 20 ms).
+// of 100 hosts that carries ten others already.
 func BenchmarkAdmit50On100(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
 	book := New(hundred())

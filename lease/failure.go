@@ -16,38 +16,44 @@ import (
 // ErrNoElement is wrapped when a host or link is not in the substrate.
 var ErrNoElement = errors.New("not in the substrate")
 
-// SetHostDown says that a host is out of order, or works again. What it
-// carried goes elsewhere, most constrained first, where that keeps all that
-// was asked for; what does not is Lost until it can be carried again. Nodes on
+// SetHostDown says that a host is out of order, or works again. Leases that it
+// carried are embedded anew, most constrained first, if that keeps all that
+// they asked for; the others are Lost until they can be carried again. Nodes on
 // other hosts stay where they are.
 func (b *Book) SetHostDown(now time.Time, name vnet.HostID, down bool) error {
-	i := slices.IndexFunc(b.sub.Hosts, func(h vnet.SubstrateNode) bool { return h.Name == name })
-	if i < 0 {
-		return fmt.Errorf("host %q: %w", name, ErrNoElement)
+	hosts := slices.Clone(b.sub.Hosts)
+	for i := range hosts {
+		if hosts[i].Name == name {
+			return b.setDown(now, &hosts[i].Down, down, func() { b.sub.Hosts = hosts })
+		}
 	}
-	if b.sub.Hosts[i].Down == down {
-		return b.Tick(now)
-	}
-	b.sub.Hosts = slices.Clone(b.sub.Hosts)
-	b.sub.Hosts[i].Down = down
-	return b.failover(now)
+	return fmt.Errorf("host %q: %w", name, ErrNoElement)
 }
 
 // SetLinkDown is SetHostDown for a link.
 func (b *Book) SetLinkDown(now time.Time, name string, down bool) error {
-	i := slices.IndexFunc(b.sub.Links, func(l vnet.SubstrateLink) bool { return l.Name == name })
-	if i < 0 {
-		return fmt.Errorf("link %q: %w", name, ErrNoElement)
+	links := slices.Clone(b.sub.Links)
+	for i := range links {
+		if links[i].Name == name {
+			return b.setDown(now, &links[i].Down, down, func() { b.sub.Links = links })
+		}
 	}
-	if b.sub.Links[i].Down == down {
+	return fmt.Errorf("link %q: %w", name, ErrNoElement)
+}
+
+// setDown sets the state of an element in a copy of its list, which replace
+// makes the book's.
+func (b *Book) setDown(now time.Time, element *bool, down bool, replace func()) error {
+	if *element == down {
 		return b.Tick(now)
 	}
-	b.sub.Links = slices.Clone(b.sub.Links)
-	b.sub.Links[i].Down = down
+	*element = down
+	replace()
 	return b.failover(now)
 }
 
-// failover brings leases in line with what is up and what is down.
+// failover embeds anew what uses an element that is down, and what has been lost
+// before.
 func (b *Book) failover(now time.Time) error {
 	if err := b.Tick(now); err != nil {
 		return err
@@ -75,7 +81,7 @@ func downHosts(sub vnet.Substrate) map[vnet.HostID]bool {
 	return down
 }
 
-// stands says whether everything a lease is mapped to works.
+// stillValid says whether everything a lease is mapped to works.
 func (b *Book) stillValid(l vnet.Lease) bool {
 	working := b.index(b.working)
 	for _, host := range l.Mapping.Nodes {
@@ -93,13 +99,13 @@ func (b *Book) stillValid(l vnet.Lease) bool {
 	return true
 }
 
-// recover finds places for leases without one, the most constrained first. What
-// all of them had is free for the search. Whoever finds no place keeps what he
-// had booked for when it comes back, if nobody who was saved needs it.
+// recover embeds displaced leases anew, the most constrained first. What all of
+// them had is free for the search. A lease that finds no place keeps its former
+// one booked, for when it works again, unless one that was recovered needs it.
 func (b *Book) recover(now time.Time, displaced []*entry) error {
 	b.byConstraint(displaced)
 	for _, e := range displaced {
-		if e.moving() { // the old paths or the new ones do not work: no way back
+		if e.moving() { // the old paths or the new ones do not work: it cannot be rolled back
 			e.setMovePhase(vnet.MoveLeaves, now)
 			e.former, e.parts, b.stale = nil, nil, true
 		}
@@ -126,8 +132,8 @@ func (b *Book) recover(now time.Time, displaced []*entry) error {
 	return nil
 }
 
-// reembed gives a lease its old place if that works, else another; or says why
-// there is none.
+// reembed gives a lease its old place if that is valid and free, else another;
+// or says why there is none.
 func (b *Book) reembed(now time.Time, e *entry) (why []string, err error) {
 	if b.stillValid(e.Lease) {
 		bookings, err := b.bookings(e.Request, e.Window, e.Mapping)
@@ -155,7 +161,7 @@ func (b *Book) reembed(now time.Time, e *entry) (why []string, err error) {
 	return nil, b.remap(now, e, move{e, mapping, e.Window}, vnet.MoveLeaves, 0)
 }
 
-// resume takes back that a lease is lost.
+// clearLoss takes back that a lease is lost.
 func (b *Book) clearLoss(e *entry, bookings []calendar.Booking) {
 	if e.unplaced() {
 		b.stale = true
@@ -195,7 +201,8 @@ func keepingNodes(l vnet.Lease, working vnet.Substrate) vnet.Request {
 	return r
 }
 
-// markLost books for a lost lease what it had, if there is room.
+// markLost books for a lost lease what it had, if there is room: lost, else
+// unplaced.
 func (b *Book) markLost(e *entry) error {
 	defer b.touch(e)
 	b.markDirty(e)

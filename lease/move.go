@@ -15,11 +15,11 @@ import (
 // A running lease is moved in three phases. First its hosts get what the new
 // paths need beside the old ones (relays); when all have it, the ends of the
 // links switch; when all have, the old paths go. The calendar holds the new
-// paths from the beginning, and whoever was promised room on the old ones
-// waits until the ends have switched. While both are in use everybody gets the
-// smaller of the rates that the old and the new paths leave him. So nothing is
-// over-booked at any instant. Until the old paths go the move can be taken
-// back, and is when a host reports an error or does not get on.
+// paths from the beginning, and a lease that was promised room on the old ones
+// waits until the ends have switched (phaseOpening). While both are in use each
+// lease gets the smaller of the rates that the old and the new paths leave it.
+// So nothing is over-booked at any instant. Until the old paths go the move can
+// be rolled back, and is when a host reports an error or makes no progress.
 
 // remap gives a lease another embedding, whose bookings it enters; the old
 // ones must have been released. A lease that is not on its hosts yet simply
@@ -62,7 +62,8 @@ func (b *Book) remap(now time.Time, e *entry, m move, phase vnet.MovePhase, seri
 	return nil
 }
 
-// depart notes what a lease leaves behind.
+// recordMove notes the former paths that a lease on its hosts still uses, and the
+// hosts that will have nothing of it.
 func (b *Book) recordMove(now time.Time, e *entry, from vnet.Mapping, former map[string][]vnet.VNI, phase vnet.MovePhase, serial uint64) {
 	was := append(e.hosts, e.formerHosts()...)
 	e.hosts = hostsOf(b.index(b.sub), e.Lease)
@@ -92,7 +93,7 @@ func sameRoute(l vnet.VirtualLink, a, b vnet.Mapping) bool {
 		reflect.DeepEqual(a.Paths(l.Name), b.Paths(l.Name))
 }
 
-// leaves are hosts that still have something of former embeddings.
+// formerHosts still have something of former embeddings.
 func (e *entry) formerHosts() []vnet.HostID {
 	if e.Move == nil {
 		return nil
@@ -100,10 +101,10 @@ func (e *entry) formerHosts() []vnet.HostID {
 	return e.Move.Leaves
 }
 
-// everywhere are the hosts that have anything of a lease, or had.
+// allHosts have anything of a lease, or had.
 func (e *entry) allHosts() []vnet.HostID { return slices.Concat(e.hosts, e.formerHosts()) }
 
-// before is a moving lease as it was.
+// beforeMove is a moving lease as it was.
 func (e *entry) beforeMove() vnet.Lease {
 	l := e.Lease
 	l.Mapping, l.VNIs = e.Move.From, maps.Clone(e.VNIs)
@@ -111,8 +112,8 @@ func (e *entry) beforeMove() vnet.Lease {
 	return l
 }
 
-// waits says whether a booked lease must wait for moves: others still use what
-// it was promised.
+// awaitsMoves says whether a booked lease must wait for moves: leases that move
+// still use what it was promised.
 func (b *Book) awaitsMoves(e *entry) bool {
 	mine := keysOf(e.bookings)
 	return slices.ContainsFunc(b.active, func(m *entry) bool {
@@ -128,8 +129,9 @@ func keysOf(bookings []calendar.Booking) map[string]bool {
 	return keys
 }
 
-// progress moves every move on as far as hosts have come; true: something
-// changed that hosts must hear of.
+// advanceMoves takes every move as far as hosts have come: to its next phase, or
+// back when hosts report an error or nothing happens for FailAfter. True:
+// targets of hosts have changed.
 func (b *Book) advanceMoves(now time.Time) (changed bool, err error) {
 	for _, e := range slices.Clone(b.active) {
 		if e.Move == nil {
@@ -156,7 +158,7 @@ func (b *Book) advanceMoves(now time.Time) (changed bool, err error) {
 	return changed, nil
 }
 
-// proceed begins the next phase of a move.
+// nextMovePhase begins the next phase of a move.
 func (b *Book) nextMovePhase(now time.Time, e *entry) {
 	if e.Move.Phase == vnet.MovePrepares {
 		e.setMovePhase(vnet.MoveSwitches, now)
@@ -168,15 +170,15 @@ func (b *Book) nextMovePhase(now time.Time, e *entry) {
 	b.touch(e)
 }
 
-// shift replaces the move, which leases handed out share.
+// setMovePhase replaces the move: leases that were handed out share the old one.
 func (e *entry) setMovePhase(phase vnet.MovePhase, now time.Time) {
 	m := *e.Move
 	m.Phase, m.Since = phase, now.Round(0).UTC()
 	e.Move = &m
 }
 
-// rollBackMove returns a moving lease to its former paths, and ends who was
-// promised room there.
+// rollBackMove returns a moving lease to its former paths, and ends the leases
+// that were promised room there.
 func (b *Book) rollBackMove(now time.Time, e *entry) error {
 	for _, other := range slices.Backward(slices.Clone(b.live)) {
 		if other.State == vnet.Booked && b.awaitsMoves(other) && (other.Serial == e.Move.For || !b.fitsAfter(e.former, e.bookings)) {
@@ -207,7 +209,7 @@ func (b *Book) rollBackMove(now time.Time, e *entry) error {
 	return nil
 }
 
-// room says whether bookings fit once others are released.
+// fitsAfter says whether bookings fit once others are released.
 func (b *Book) fitsAfter(bookings, without []calendar.Booking) bool {
 	trial := b.calendar.Clone()
 	return trial.Release(without...) == nil && b.fit(trial, bookings)

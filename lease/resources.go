@@ -38,7 +38,7 @@ func (s *Solver) of(sub, whole vnet.Substrate) *prepared {
 	return p
 }
 
-// resources is what embeddings stand on.
+// resources are what embeddings use, and what is booked of it.
 type resources struct {
 	sub      vnet.Substrate
 	working  vnet.Substrate // sub without what is down
@@ -107,16 +107,16 @@ func (g *resources) capacities() (map[string]int64, error) {
 	return e.Capacities(), nil
 }
 
-// Patience of the second look at a request that would be refused: so many
-// times as long until a first embedding is found, from other beginnings. A
-// refusal tries dozens of variants for its offers, so it hardly costs more for
-// it; sixteen times, as the benchmark's once for 125 requests, would double it.
+// A request that would be refused is tried once more, from another seed and
+// with so many times the patience until a first embedding is found. A refusal
+// tries dozens of variants for its offers, so this hardly adds to its cost;
+// sixteen times would double it.
 const (
 	retryPatience = 4
 	retrySeed     = 1
 )
 
-// embedWithRetry is embed with a second look before a refusal.
+// embedWithRetry is embed with a retry before a refusal.
 func (v *View) embedWithRetry(r vnet.Request, w vnet.Window) (vnet.Mapping, error) {
 	mapping, err := v.embed(v.calendar, r, w)
 	if infeasible := new(embed.Infeasible); !errors.As(err, &infeasible) {

@@ -1,19 +1,16 @@
 package lease
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"sublet/embed/calendar"
 	"sublet/report"
 	"sublet/vnet"
 )
 
-// Report takes in what an agent says of its host. Of thousands of reports most
-// are signs of life: nothing follows from them.
+// Report takes in what an agent says of its host. Most of thousands of reports
+// are signs of life and change nothing.
 func (b *Book) Report(now time.Time, r report.Report) error {
 	news := b.rollout.Report(now, r)
 	b.noteRepairs(now, r)
@@ -40,48 +37,6 @@ func (b *Book) noteRepairs(now time.Time, r report.Report) {
 		e.Repairs = &vnet.Repairs{Count: done.Count + repair.Count, Last: string(r.Host) + ": " + repair.Text, Time: now.Round(0).UTC()}
 		b.touch(e)
 	}
-}
-
-// sense takes in which of a host's interfaces have no carrier; true: a link
-// works no more, or again. What the operator said of a link stays.
-func (b *Book) updateCarriers(r report.Report) (changed bool) {
-	if len(r.Dark) == 0 && !b.lostCarrier(r.Host) {
-		return false
-	}
-	var links []vnet.SubstrateLink
-	for i, l := range b.sub.Links {
-		for end, port := range l.Ports {
-			if l.Ends[end] != string(r.Host) || port.Interface == "" {
-				continue
-			}
-			if dark := slices.Contains(r.Dark, port.Interface); dark != l.Dark[end] {
-				if links == nil {
-					links = slices.Clone(b.sub.Links)
-				}
-				links[i].Dark[end] = dark
-			}
-		}
-	}
-	if links == nil {
-		return false
-	}
-	b.sub.Links, b.noCarrier = links, nil
-	return true
-}
-
-// lostCarrier says whether a host said that one of its links has no carrier.
-func (b *Book) lostCarrier(host vnet.HostID) bool {
-	if b.noCarrier == nil {
-		b.noCarrier = make(map[string]bool)
-		for _, l := range b.sub.Links {
-			for end, dark := range l.Dark {
-				if dark {
-					b.noCarrier[l.Ends[end]] = true
-				}
-			}
-		}
-	}
-	return b.noCarrier[string(host)]
 }
 
 // Seen says that a host's agent is alive though it has nothing to report,
@@ -165,7 +120,7 @@ func (b *Book) findings(now time.Time, e *entry) findings {
 	return f
 }
 
-// judge gives the state that follows one with a message, and why. What was
+// next gives the state that follows one with a message, and why. What was
 // degraded stays so until all hosts have said that it is not: after a restart
 // of the server none has said anything.
 func (f findings) next(before vnet.State, said string) (state vnet.State, message string) {
@@ -234,69 +189,3 @@ func (b *Book) setState(e *entry, state vnet.State, message string) {
 	e.State, e.Message = state, message
 	b.touch(e)
 }
-
-// History bounds how many ended leases of each tenant are remembered.
-const History = 32
-
-// reclaim gives back the addresses and tunnel identifiers of ended leases that
-// their hosts have removed.
-func (b *Book) reclaim() {
-	for _, e := range slices.Clone(b.draining) {
-		if remaining := b.rollout.Remaining(e.ID(), e.allHosts()); len(remaining) > 0 {
-			b.setState(e, vnet.Ended, "being removed from "+list(remaining))
-			continue
-		}
-		b.vnis.free(e.VNIs)
-		if e.Move != nil {
-			b.vnis.free(e.Move.VNIs)
-		}
-		e.VNIs, e.Addresses, e.Move, e.Message = nil, nil, nil, ""
-		if e.Lost != nil {
-			e.Message = "ended: " + brief(e.Lost.Reasons)
-		}
-		b.touch(e)
-	}
-}
-
-// keepHistory keeps a lease that is over, and drops the oldest of its tenant's
-// history beyond the bound. Those whose names were taken again are gone already.
-func (b *Book) keepHistory(e *entry) {
-	past := append(b.history[e.Request.Tenant], e)
-	past = slices.DeleteFunc(past, func(old *entry) bool { return b.entries[old.ID()] != old })
-	slices.SortFunc(past, func(x, y *entry) int { return cmp.Compare(x.Serial, y.Serial) })
-	for len(past) > History {
-		delete(b.entries, past[0].ID())
-		b.touch(past[0])
-		past = slices.Delete(past, 0, 1)
-	}
-	b.history[e.Request.Tenant] = past
-}
-
-// brief joins problems for one line; a lease's hosts may have thousands.
-func brief(problems []string) string {
-	const most = 3
-	if more := len(problems) - most; more > 0 {
-		return strings.Join(problems[:most], "; ") + fmt.Sprintf("; and %d more", more)
-	}
-	return strings.Join(problems, "; ")
-}
-
-// list names some hosts for people.
-func list(hosts []vnet.HostID) string {
-	const most = 5
-	var b strings.Builder
-	for i, h := range hosts {
-		if i == most {
-			fmt.Fprintf(&b, " and %d more", len(hosts)-most)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(string(h))
-	}
-	return b.String()
-}
-
-// stamp prints a time for people, to the second.
-func stamp(t time.Time) string { return calendar.RoundUp(t).Format(time.RFC3339) }

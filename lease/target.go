@@ -8,8 +8,8 @@ import (
 	"sublet/vnet"
 )
 
-// refresh brings rates up to date and, for the leases that changed, what
-// their hosts shall have.
+// recompute brings rates up to date and, for the leases that changed, the
+// targets of their hosts.
 func (b *Book) recompute(now time.Time) error {
 	if !b.stale {
 		return nil
@@ -37,7 +37,7 @@ func (b *Book) recompute(now time.Time) error {
 	return nil
 }
 
-// aim sets what the hosts of leases that changed shall have.
+// setTargets sets the targets of hosts of leases that changed.
 func (b *Book) setTargets(now time.Time, active []*entry) {
 	on := make(map[vnet.HostID][]*entry)
 	for _, e := range active {
@@ -71,15 +71,15 @@ func (b *Book) compile(e *entry) error {
 			return err
 		}
 		for _, name := range e.allHosts() {
-			e.parts[name] = beside(e.parts[name], hosts[name].Items())
+			e.parts[name] = merged(e.parts[name], hosts[name].Items())
 		}
 	}
 	b.markDirty(e)
 	return nil
 }
 
-// beside adds items that do not stand in the place of others.
-func beside(items, more []plan.Item) []plan.Item {
+// merged adds the items of which no other has the kind and key.
+func merged(items, more []plan.Item) []plan.Item {
 	for _, item := range more {
 		if !slices.ContainsFunc(items, func(other plan.Item) bool { return other.Kind() == item.Kind() && other.Key() == item.Key() }) {
 			items = append(items, item)
@@ -88,7 +88,7 @@ func beside(items, more []plan.Item) []plan.Item {
 	return items
 }
 
-// mark says that a lease's hosts need new targets.
+// markDirty says that a lease's hosts need new targets.
 func (b *Book) markDirty(e *entry) {
 	for _, name := range e.allHosts() {
 		b.dirty[name] = true

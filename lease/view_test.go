@@ -138,7 +138,7 @@ func TestUndecided(t *testing.T) {
 }
 
 // TestDecideAtOnce: tenants decide at the same time, each on views with a solver
-// of his own, while leases come and go; nothing is ever booked twice.
+// of its own, while leases come and go; nothing is ever booked twice.
 func TestDecideAtOnce(t *testing.T) {
 	b := New(lines("host A;host C;host D;host F;host G;link C D 1000;link D G 1000;link C F 1000;link F G 1000;link A C 1000"))
 	var lock sync.Mutex

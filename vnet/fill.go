@@ -8,8 +8,7 @@ import (
 
 // Fill states the defaults a reader may leave out: link names "a-b" ("a-b-2"
 // when taken, long ends cut short), static routing for routers, the kind of
-// switches. It changes nothing that is stated
-// and is the same when repeated.
+// switches. It changes nothing that is stated, and once done changes nothing.
 func (r *Request) Fill() {
 	r.Start, r.Before = r.Start.UTC(), r.Before.UTC()
 	taken := make(names)

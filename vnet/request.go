@@ -59,8 +59,6 @@ type Request struct {
 	Before  time.Time     `json:"before,omitzero"`  // latest start: any from Start on will do; zero: Start itself
 	For     time.Duration `json:"for_ns,omitempty"` // zero: until released
 	// Movable lets Sublet take the running network's links over other paths to
-	// make room for others; each move interrupts the link for a moment.
-	// Movable lets Sublet take the running network's links over other paths to
 	// make room for others, which interrupts each link for a moment, and
 	// postpone the start up to Before as long as it has not come.
 	Movable bool `json:"movable,omitempty"`
