@@ -3,26 +3,19 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"sublet/agent"
-	"sublet/agent/capture"
-	"sublet/agent/session"
+	agentapi "sublet/agent/api"
 	"sublet/datapath/bpf"
 	"sublet/datapath/bridge"
 	"sublet/datapath/kernel"
@@ -108,7 +101,6 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	defer switches.Close()
 	routers := vxrouter.New(host)
 	defer routers.Close()
-	d := &agentDoor{host: host, nodes: nodes, routers: routers, switches: switches, log: log}
 	events := make(chan struct{}, 1)
 	go func() {
 		if err := kernel.Watch(ctx, host, events); err != nil {
@@ -132,9 +124,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	}()
 	tunnels.Uncut, o.spread.uncut = o.uncut, o.uncut
 	defer tunnels.Close()
-	d.tunnels, d.reached = tunnels, reached
 	links := vxlink.New(host)
-	d.links = links
 	go links.Trim(ctx)
 	o.spread.host = o.host
 	paths, closePaths, err := a.agentPaths(ctx, o.spread, host, log)
@@ -143,7 +133,6 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	}
 	defer closePaths()
 	hosting := vxswitch.New(host)
-	d.hosting = hosting
 	go hosting.Watch(ctx, events)
 	go routers.Watch(ctx, events)
 	keeper := &agent.Agent{
@@ -155,12 +144,28 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		Cuts: func() report.Errors { return append(tunnels.Problems(), reached.Problems()...) },
 		News: news, Touched: reached.Touched,
 	}
-	d.agent = keeper
 	listener, err := a.listenForSessions(o.listen, keeper)
 	if err != nil {
 		return err
 	}
-	defer d.serve(ctx, listener, o.listen != "")()
+	answers := agentapi.Host{
+		Command: nodes.Command, Prober: []string{vnode.SelfInside(host.Run), probeCommand}, Namespace: host.Path,
+		Plan: func(ctx context.Context) (plan.Host, error) {
+			return keeper.Source.Plan(ctx, keeper.Host, plan.Origin{})
+		},
+		Diff: keeper.DryRun,
+		Paths: []func(context.Context) ([]report.Forwarding, error){
+			func(context.Context) ([]report.Forwarding, error) { return routers.Paths() },
+			func(context.Context) ([]report.Forwarding, error) { return switches.Paths() },
+			hosting.Paths,
+		},
+		Tunnels: tunnels.States, Traffic: links.Traffic, Reach: reached.Ask,
+	}
+	handler := answers.Handler()
+	if o.listen != "" {
+		handler = trust.OnlyOperator(handler)
+	}
+	defer agentapi.Serve(ctx, listener, handler)()
 	if o.calibrate > 0 {
 		go a.keepMeasured(ctx, keeper.Host, o.calibrate, log)
 	}
@@ -214,21 +219,6 @@ func lockHost(run, host string) (io.Closer, error) {
 	return f, nil
 }
 
-// agentDoor serves sessions. Only root can connect to the socket, only the
-// server to the port: it decided who may do what.
-type agentDoor struct {
-	host     *kernel.Host
-	nodes    *vnode.Part
-	routers  *vxrouter.Part
-	switches *bridge.Part
-	links    *vxlink.Part
-	tunnels  *overlay.Part
-	reached  *reach.Part
-	hosting  *vxswitch.Part
-	agent    *agent.Agent
-	log      *slog.Logger
-}
-
 // listenForSessions opens the agent's socket, or a TCP port that becomes its
 // address.
 func (a *app) listenForSessions(port string, keeper *agent.Agent) (net.Listener, error) {
@@ -241,132 +231,4 @@ func (a *app) listenForSessions(port string, keeper *agent.Agent) (net.Listener,
 		return nil, fmt.Errorf("listen for sessions: %w", err)
 	}
 	return l, nil
-}
-
-// serve answers until ctx ends or stop is called.
-func (d *agentDoor) serve(ctx context.Context, l net.Listener, remote bool) (stop func()) {
-	handler := d.routes()
-	if remote {
-		handler = trust.OnlyOperator(handler)
-	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
-	go func() { _ = server.Serve(l) }()
-	return func() { _ = server.Close() }
-}
-
-func (d *agentDoor) routes() http.Handler {
-	sessions := http.NewServeMux()
-	sessions.HandleFunc("/v1/nodes/{namespace}/exec", d.exec)
-	sessions.HandleFunc("/v1/nodes/{namespace}/probe", d.probe)
-	sessions.HandleFunc("/v1/links/{fabric}/{index}/capture", d.capture)
-	mux := http.NewServeMux()
-	mux.Handle("/v1/", session.Bound(session.MostSessions, sessions))
-	mux.HandleFunc("GET /v1/diff", d.diff)
-	mux.HandleFunc("GET /v1/paths", d.paths)
-	mux.HandleFunc("GET /v1/overlay", d.overlay)
-	mux.HandleFunc("GET /v1/links/{fabric}/traffic", d.traffic)
-	mux.HandleFunc("GET /v1/links/{fabric}/reach", d.reach)
-	return mux
-}
-
-func (d *agentDoor) exec(w http.ResponseWriter, r *http.Request) {
-	session.Serve(w, r, func(s session.Spec) (*exec.Cmd, error) {
-		cmd, err := d.nodes.Command(r.PathValue("namespace"), s.Argv, s.TTY)
-		if err == nil && s.TTY {
-			cmd.Env = append(cmd.Env, "TERM="+s.Term)
-		}
-		return cmd, err
-	})
-}
-
-// probe runs this program as a prober in the node.
-func (d *agentDoor) probe(w http.ResponseWriter, r *http.Request) {
-	session.Serve(w, r, func(session.Spec) (*exec.Cmd, error) {
-		self := vnode.SelfInside(d.host.Run)
-		return d.nodes.Command(r.PathValue("namespace"), []string{self, probeCommand}, false)
-	})
-}
-
-// capture streams one of this host's port ends of a link: ?end= when both are here.
-func (d *agentDoor) capture(w http.ResponseWriter, r *http.Request) {
-	fabric, end := r.PathValue("fabric"), r.URL.Query().Get("end")
-	index, err := strconv.Atoi(r.PathValue("index"))
-	if err != nil || strings.Contains(fabric, "/") {
-		http.Error(w, "no such link", http.StatusNotFound)
-		return
-	}
-	side := 0
-	if end == "1" {
-		side = 1
-	}
-	port, err := d.port(r.Context(), fabric, index, side)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusNotFound)
-		return
-	}
-	session.ServeStream(w, r, func(ctx context.Context, out io.Writer) error {
-		return capture.Stream(ctx, d.host.Path(port.Namespace), port.Interface, port.Namespace+"/"+port.Interface, capture.Options{}, out)
-	})
-}
-
-// port is the end of a link in its node: the one place by which all its frames
-// pass, since those out of a tunnel reach the node without the fabric's device.
-func (d *agentDoor) port(ctx context.Context, fabric string, index, side int) (*plan.Port, error) {
-	want, err := d.agent.Source.Plan(ctx, d.agent.Host, plan.Origin{})
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range want.Links {
-		if plan.Fabric(l.Lease) == fabric && l.Index == index && l.Ends[side].Port != nil {
-			return l.Ends[side].Port, nil
-		}
-	}
-	return nil, errors.New("no such link end here")
-}
-
-// overlay says what the tunnels' entries are and did.
-func (d *agentDoor) overlay(w http.ResponseWriter, _ *http.Request) {
-	states, err := d.tunnels.States()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(states)
-}
-
-// paths says what routers and switches forward.
-func (d *agentDoor) paths(w http.ResponseWriter, r *http.Request) {
-	routers, err := d.routers.Paths()
-	if err == nil {
-		var ports []report.Forwarding
-		ports, err = d.switches.Paths()
-		routers = append(routers, ports...)
-	}
-	if err == nil {
-		var ports []report.Forwarding
-		ports, err = d.hosting.Paths(r.Context())
-		routers = append(routers, ports...)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(routers)
-}
-
-// diff says what the agent would do.
-func (d *agentDoor) diff(w http.ResponseWriter, r *http.Request) {
-	steps, err := d.agent.DryRun(r.Context())
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	lines := make([]string, len(steps))
-	for i, s := range steps {
-		lines[i] = s.String()
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(lines)
 }

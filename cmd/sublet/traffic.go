@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
-	"sublet/datapath/overlay"
 	"sublet/report"
 	"sublet/vnet"
 )
@@ -122,42 +119,4 @@ func (v *trafficView) words() []string {
 		fmt.Sprintf("%d (%s)", v.Packets, vnet.Bytes(v.Bytes)), fmt.Sprintf("%d (%s)", v.DeliveredPackets, vnet.Bytes(v.DeliveredBytes)),
 		orDash(strings.Join(drops, ", ")),
 	}
-}
-
-// traffic says what this host counted of a lease's links.
-func (d *agentDoor) traffic(w http.ResponseWriter, r *http.Request) {
-	tenant, network, _ := strings.Cut(r.PathValue("fabric"), ".")
-	id := vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)}
-	list, err := d.links.Traffic(id)
-	if err == nil {
-		err = d.tunnelDrops(id, list)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(list)
-}
-
-// tunnelDrops adds what the tunnels of a lease could not send to the counters
-// of the links that begin here.
-func (d *agentDoor) tunnelDrops(id vnet.LeaseID, list []report.Traffic) error {
-	states, err := d.tunnels.States()
-	if err != nil {
-		return err
-	}
-	for _, t := range list {
-		for _, s := range states {
-			if !t.First || t.Last || s.Lease != id || s.Overlay.Link != t.Link {
-				continue
-			}
-			for _, cause := range overlay.SendCauses {
-				if n := s.Drops[cause]; n > 0 {
-					t.Drops[cause] += n
-				}
-			}
-		}
-	}
-	return nil
 }

@@ -1,0 +1,91 @@
+// Package api is the agent's half of the API: what its server asks it, over
+// HTTP on a Unix socket or on TCP with mutual TLS. The server decided who may
+// do what; an agent serves nobody else.
+//
+//	server --GET /v1/diff, paths, overlay, .../traffic, .../reach--> JSON
+//	server --exec, probe, capture, upgraded-----------------------> session
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"time"
+
+	"sublet/agent/session"
+	"sublet/plan"
+	"sublet/report"
+	"sublet/vnet"
+)
+
+// Host is what the routes read of a host's agent and its parts. Every field is
+// needed by the route that its comment names.
+type Host struct {
+	// Command makes a command that runs in a node's namespace; exec and probe.
+	Command func(namespace string, argv []string, tty bool) (*exec.Cmd, error)
+	// Prober is the command that probe runs in a node.
+	Prober []string
+	// Namespace is the file that stands for a network namespace; capture.
+	Namespace func(name string) string
+	// Plan is the newest that the server has for the host; capture.
+	Plan func(context.Context) (plan.Host, error)
+	// Diff is what the agent would do now; diff.
+	Diff func(context.Context) ([]plan.Step, error)
+	// Paths are what routers and switches forward, part by part; paths.
+	Paths []func(context.Context) ([]report.Forwarding, error)
+	// Tunnels are the entries of the overlay; overlay and traffic.
+	Tunnels func() ([]report.TunnelState, error)
+	// Traffic is what was counted of a lease's links; traffic.
+	Traffic func(vnet.LeaseID) ([]report.Traffic, error)
+	// Reach asks for at most a time whether nodes of a lease reach each other,
+	// and says what is missing; "": nothing; reach.
+	Reach func(ctx context.Context, lease vnet.LeaseID, most time.Duration) string
+}
+
+// Handler answers all routes.
+func (h *Host) Handler() http.Handler {
+	sessions := http.NewServeMux()
+	sessions.HandleFunc("/v1/nodes/{namespace}/exec", h.exec)
+	sessions.HandleFunc("/v1/nodes/{namespace}/probe", h.probe)
+	sessions.HandleFunc("/v1/links/{fabric}/{index}/capture", h.capture)
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", session.Bound(session.MostSessions, sessions))
+	mux.HandleFunc("GET /v1/diff", h.diff)
+	mux.HandleFunc("GET /v1/paths", h.paths)
+	mux.HandleFunc("GET /v1/overlay", h.overlay)
+	mux.HandleFunc("GET /v1/links/{fabric}/traffic", h.traffic)
+	mux.HandleFunc("GET /v1/links/{fabric}/reach", h.reach)
+	return mux
+}
+
+// headerTimeout is how long a caller may take to say what it wants.
+const headerTimeout = 10 * time.Second
+
+// Serve answers until stop is called. Sessions end with ctx.
+func Serve(ctx context.Context, l net.Listener, handler http.Handler) (stop func()) {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
+	go func() { _ = server.Serve(l) }()
+	return func() { _ = server.Close() }
+}
+
+// leaseOf is the lease whose fabric a path names.
+func leaseOf(r *http.Request) vnet.LeaseID {
+	tenant, network, _ := strings.Cut(r.PathValue("fabric"), ".")
+	return vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)}
+}
+
+// answer writes a list as JSON, or why there is none.
+func answer[T any](w http.ResponseWriter, list []T, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if list == nil {
+		list = []T{}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(list) // a caller that went away needs no answer
+}
