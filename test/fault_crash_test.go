@@ -11,6 +11,10 @@ import (
 
 // crashNetwork has on h1 everything an agent can make: nodes, a router, a link
 // inside the host, a tunnel.
+//
+//	h1:  a ---near--- r           h2
+//	                  |
+//	                  +----far---- c
 const crashNetwork = `network: crash
 tenant: root
 nodes: [{name: a, host: h1, cpu: 0.5, memory: 64MiB}, {name: c, host: h2}]
@@ -24,6 +28,10 @@ links:
 var crashOSPF = strings.Replace(crashNetwork, "{name: r, host: h1}", "{name: r, host: h1, protocol: ospf}", 1)
 
 // crashVxSwitch has a hosting switch, which is a process of its own.
+//
+//	h1:  a ---near--- s           h2
+//	                  |
+//	                  +----far---- c
 const crashVxSwitch = `network: crash
 tenant: root
 nodes: [{name: a, host: h1, memory: 64MiB}, {name: c, host: h2}]

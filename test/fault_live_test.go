@@ -14,6 +14,8 @@ import (
 )
 
 // slowBackbone is a substrate whose capacity a TCP stream fills with little work.
+//
+//	h1 ---200M--- h2
 const slowBackbone = `hosts:
   - {name: h1, cpu: 4, memory: 4GiB}
   - {name: h2, cpu: 4, memory: 4GiB}

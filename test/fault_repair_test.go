@@ -16,6 +16,10 @@ import (
 
 // bystander shares h1 with the network that is damaged, but no node, link or
 // uplink.
+//
+//	h1:  y ---near--- x           h3
+//	                  |
+//	                  +----far---- z
 const bystander = `network: bystander
 tenant: root
 nodes: [{name: x, host: h1}, {name: y, host: h1}, {name: z, host: h3}]

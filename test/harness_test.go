@@ -56,6 +56,10 @@ type result struct {
 
 // newLab makes a lab out of a substrate's name or text, and checks after the
 // test that nothing of it is left.
+//
+//	demo: h1 ---2G--- h2      triangle: h1 ---1G--- h2      star:3: h1 -1G- s1 -1G- h2
+//	                                      \1G     /1G                      |1G
+//	                                        -- h3 --                       h3
 func newLab(t *testing.T, substrate string) *lab {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -37,6 +37,8 @@ func blastInside(args []string) error {
 }
 
 // narrow has a link that two cores fill without effort.
+//
+//	h1 ---100M--- h2
 const narrow = `hosts:
   - {name: h1, site: lab, cpu: 4, memory: 4GiB}
   - {name: h2, site: lab, cpu: 4, memory: 4GiB}
@@ -79,6 +81,11 @@ func (c *tenant) received(host, network, node string, while time.Duration) vnet.
 // Best effort is strictly below what is leased: a best-effort lease and the
 // host itself, both blasting over the same uplinks in both directions, take
 // nothing from a leased link, and get what it leaves when it is full.
+//
+//	                   h1                        h2
+//	leased, 60M         a ====== backbone ====== b
+//	best effort         a ->->->-  100M  -<-<-<- b     both ways at once
+//	the hosts         ->->->->->-        -<-<-<-<-<-   outside of all leases
 func TestBestEffortTakesNothingFromLeased(t *testing.T) {
 	l := newLab(t, narrow)
 	both := l.tenants(alice, bob)

@@ -14,6 +14,10 @@ import (
 
 // twins is the network that both tenants ask for, to the last address: a on
 // h1 has one link to b on h2 and one to c beside it.
+//
+//	h1:  c ---800M--- a       h2
+//	                  |
+//	                  +---800M--- b
 const twins = `network: net
 nodes:
   - {name: a, host: h1, address: 10.9.0.1}
@@ -26,6 +30,11 @@ links:
 
 var places = map[string]string{"a": "h1", "b": "h2", "c": "h1"}
 
+// threeHosts has a host that carries neither twin.
+//
+//	h1 -2G- s1 -2G- h2
+//	        |2G
+//	        h3
 const threeHosts = `hosts:
   - {name: h1, site: lab, cpu: 4, memory: 4GiB}
   - {name: h2, site: lab, cpu: 4, memory: 4GiB}

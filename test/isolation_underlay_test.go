@@ -58,6 +58,11 @@ func (l *lab) onHost(host string, uid int, args ...string) result {
 // network's own and does not forge its address, get nothing into it. Root of
 // the peer host does, which shows that the packets are right, into that link
 // only.
+//
+//	h1 ==== tunnel of each twin ==== h2
+//	 ^                               ^
+//	 |  a user of h1, not root: no   |  h3 on the same switch: no
+//	                                 |  root of h1, h2's peer: into that link only
 func TestNothingEntersATunnelFromBeside(t *testing.T) {
 	l := newLab(t, threeHosts)
 	both := l.tenants(alice, bob)

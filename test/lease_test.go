@@ -10,6 +10,8 @@ import (
 )
 
 // pair is a network of two nodes on h1 and h2 with one link.
+//
+//	h1: a ------- b :h2
 func pair(name, bandwidth string) string {
 	return fmt.Sprintf(`network: %s
 nodes:

@@ -13,6 +13,10 @@ import (
 )
 
 // triangle has two ways between h1 and h2.
+//
+//	x: h1 ------direct------ h2: y     each 1G, 1 ms
+//	     \                  /
+//	      left --- h3 --- right
 const triangle = `hosts:
   - {name: h1, cpu: 4, memory: 4GiB}
   - {name: h2, cpu: 4, memory: 4GiB}

@@ -14,6 +14,12 @@ import (
 
 // twoSpines has two paths between its leaves, neither of which holds both of
 // the leases below.
+//
+//	a: h1 -40M-          -20M- spine1 -20M-          -40M- h3: a
+//	            \       /                   \       /
+//	              leaf1                       leaf2
+//	            /       \                   /       \
+//	b: h2 -40M-          -20M- spine2 -20M-          -40M- h4: b
 const twoSpines = `hosts:
   - {name: h1, cpu: 4, memory: 4GiB}
   - {name: h2, cpu: 4, memory: 4GiB}

@@ -17,6 +17,12 @@ import (
 
 // unlikeSpines has two paths between its leaves that hold a link of 36 Mbit/s
 // only together, and only in parts of 27 and 9.
+//
+//	                    -27M- spine1 -27M-
+//	                  /                    \
+//	x: h1 -40M- leaf1                        leaf2 -40M- h2: y
+//	                  \                    /
+//	                    - 9M- spine2 - 9M-
 const unlikeSpines = `hosts:
   - {name: h1, cpu: 4, memory: 4GiB}
   - {name: h2, cpu: 4, memory: 4GiB}

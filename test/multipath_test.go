@@ -17,6 +17,10 @@ type fabricRow struct {
 }
 
 // ring is two hosts two hops apart, both ways round.
+//
+//	h1 --- s1 --- s2 --- s4 --- h2     each 1G
+//	        |             |
+//	         ---- s3 ----
 const ring = `hosts: [{name: h1, cpu: 1, memory: 1GiB}, {name: h2, cpu: 1, memory: 1GiB}]
 switches: [s1, s2, s3, s4]
 links:

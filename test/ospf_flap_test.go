@@ -8,6 +8,12 @@ import (
 	"time"
 )
 
+// ospfTriangle has two ways from each router to each other.
+//
+//	n1 -50M- r1 ---20M--- r2 -50M- n2
+//	           \         /
+//	         20M \     / 20M
+//	               r3 -50M- n3
 const ospfTriangle = `network: triangle
 nodes: [{name: n1}, {name: n2}, {name: n3}]
 routers: [{name: r1, protocol: ospf}, {name: r2, protocol: ospf}, {name: r3, protocol: ospf}]

@@ -134,6 +134,8 @@ links: [{ends: [a, b], rate: 10Mbit}]
 
 // TestRoutersThatDoNotForwardAreSaid: a tenant who turns forwarding off in his
 // router is told so, and it stays as he set it.
+//
+//	h1: a --- r1 --- r2 --- b :h2
 func TestRoutersThatDoNotForwardAreSaid(t *testing.T) {
 	l := newLab(t, "demo")
 	networks := map[string]string{"static": "static"}

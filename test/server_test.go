@@ -105,6 +105,9 @@ func TestServeWithAgent(t *testing.T) {
 }
 
 // Server, agent and operator on different machines speak mutual TLS.
+//
+//	operator --TLS--> server <--TLS-- agent of m1, another run directory
+//	stranger with the certificate of host m2 --TLS--> server: may not
 func TestServerElsewhere(t *testing.T) {
 	l := local(t)
 	dir := filepath.Dir(l.run)

@@ -13,6 +13,10 @@ import (
 // TestLinkOverTwoPaths: a link that no single path holds is carried by two, on
 // real hosts: both take their part of its flows, the promise is kept when
 // measured, and nothing is left once it is gone.
+//
+//	x: h1 ------direct, 30M------ h2: y
+//	     \                       /
+//	   left, 20M --- h3 --- right, 20M
 func TestLinkOverTwoPaths(t *testing.T) {
 	l := newLab(t, `hosts:
   - {name: h1, cpu: 4, memory: 4GiB}

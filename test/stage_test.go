@@ -11,6 +11,10 @@ import (
 
 // A stage changes rates, adds and removes nodes, routers and links, by itself
 // and in time.
+//
+//	first         a -100M- r -100M- b
+//	after 4 s     a -300M- r -100M- b     c joined to r, router q to c
+//	after 8 s     a -300M- r --- c        b and q are gone
 func TestStages(t *testing.T) {
 	l := newLab(t, "demo")
 	l.up(`network: n

@@ -12,6 +12,12 @@ import (
 
 // The example of switches, from the outside: who shall reach whom does, the
 // promises hold, and the router forwards by its short way.
+//
+//	alice -50M- s1 on h1 -10M- guest (its frames go to s2 only)
+//	            |
+//	            100M
+//	            |
+//	bob --50M-- s2 on h2 -50M- gate (router) -50M- server
 func TestSwitches(t *testing.T) {
 	l := newLab(t, "demo")
 	text, err := os.ReadFile("../examples/switch.yaml")
@@ -36,6 +42,10 @@ func TestSwitches(t *testing.T) {
 
 // A node of two segments has one address: stations of the second reach it there
 // by a route without a gateway.
+//
+//	h1:  a --- s                  h2
+//	           |
+//	           +------- c --- t --- b     s and t are switches
 func TestNodeOfTwoSegments(t *testing.T) {
 	l := newLab(t, "demo")
 	l.up(`network: two

@@ -7,6 +7,10 @@ import (
 )
 
 // What passes a link is counted, in both directions, and what its queue drops.
+//
+//	h1:  b ---near--- a           h2
+//	                  |
+//	                  +----far---- c      200 kbit/s; far, towards c: 10 Mbit/s
 func TestTrafficIsCounted(t *testing.T) {
 	l := newLab(t, "demo")
 	l.up(`network: n

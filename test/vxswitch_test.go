@@ -18,6 +18,8 @@ import (
 )
 
 // red has a port of 20 Mbit/s on a link of 100.
+//
+//	h1:  a -100M- s -20M out- b
 const red = `network: red
 tenant: red
 nodes: [{name: a, host: h1}, {name: b, host: h1}]
@@ -26,6 +28,10 @@ links: [{ends: [a, s], rate: 100Mbit}, {ends: [b, s], rate: 100Mbit}]
 `
 
 // blue has two switches on two hosts.
+//
+//	h1:  a -50M- s -50M- b        h2
+//	             |
+//	             +------50M------ s2 -50M- c
 const blue = `network: blue
 tenant: blue
 nodes: [{name: a, host: h1}, {name: b, host: h1}, {name: c, host: h2}]
