@@ -83,7 +83,7 @@ func (a *Agent) Run(ctx context.Context) {
 	}
 	l := loop{
 		Agent: a, want: want, known: known, saved: true,
-		plans: make(chan plan.Host), lost: make(chan struct{}, 1), audit: time.NewTimer(0),
+		plans: make(chan plan.Host), lost: make(chan error, 1), audit: time.NewTimer(0),
 	}
 	defer l.audit.Stop()
 	a.unheard = trouble{log: a.Log, what: "the server does not take reports", over: "the server takes reports again"}
@@ -107,11 +107,12 @@ type loop struct {
 	known    bool         // there is a plan
 	held     *report.Held // why the server's is not followed; nil: it is
 	refused  plan.Host    // with held: the server's
+	unread   string       // why the server's newest plan cannot be read; "": it can
 	changed  bool         // since the last pass
 	saved    bool         // in the local copy
 	plans    chan plan.Host
-	lost     chan struct{} // the server went away; it may be back
-	result   Result        // of the last pass
+	lost     chan error // the server went away, it may be back; or its plan cannot be read
+	result   Result     // of the last pass
 	audit    *time.Timer
 	rest     <-chan time.Time // events wait for it, lest a busy tenant keeps the agent busy
 	reported time.Time
@@ -133,10 +134,8 @@ func (l *loop) wait(ctx context.Context) bool {
 		case <-l.rest:
 			l.rest = nil
 			continue
-		case <-l.lost:
-			if !l.reported.IsZero() { // a server that started anew knows nothing of this host
-				l.report(ctx)
-			}
+		case err := <-l.lost:
+			l.missed(ctx, err)
 			continue
 		case <-l.News:
 			if l.known && l.recut() {
@@ -147,6 +146,18 @@ func (l *loop) wait(ctx context.Context) bool {
 		case <-l.audit.C:
 		}
 		return true
+	}
+}
+
+// missed notes why no plan came. A plan that this version does not understand
+// is not done in part: the host stays as it is, and the operator is told.
+func (l *loop) missed(ctx context.Context, err error) {
+	l.unread = ""
+	if errors.Is(err, plan.ErrUnknown) {
+		l.unread = err.Error()
+	}
+	if l.unread != "" || !l.reported.IsZero() { // a server that started anew knows nothing of this host
+		l.report(ctx)
 	}
 }
 
@@ -277,7 +288,7 @@ func (l *loop) report(ctx context.Context) {
 	defer cancel()
 	r := report.Report{
 		Host: l.Host, Revision: l.applied, Tried: l.want.Revision, Agent: l.Address, Held: l.held,
-		Errors: slices.Concat(l.result.Errors, l.cuts), Drift: l.drift, Dark: l.dark, Interfaces: l.survey(), Repairs: l.repairs,
+		Errors: slices.Concat(l.result.Errors, l.cuts, l.notFollowed()), Drift: l.drift, Dark: l.dark, Interfaces: l.survey(), Repairs: l.repairs,
 	}
 	if l.known {
 		origin := l.want.Origin()
@@ -293,9 +304,17 @@ func (l *loop) report(ctx context.Context) {
 	l.reported = time.Now()
 }
 
+// notFollowed is the error of a plan that cannot be read.
+func (l *loop) notFollowed() report.Errors {
+	if l.unread == "" {
+		return nil
+	}
+	return report.Errors{{Text: "keeps its former plan: " + l.unread}}
+}
+
 // poll passes on every plan that differs from the one before, and says so when
 // the server was lost.
-func (a *Agent) poll(ctx context.Context, after plan.Origin, plans chan<- plan.Host, lost chan<- struct{}) {
+func (a *Agent) poll(ctx context.Context, after plan.Origin, plans chan<- plan.Host, lost chan<- error) {
 	pause, unplanned := callAgain, trouble{log: a.Log, what: "no plan from the server", over: "the server answers again"}
 	for ctx.Err() == nil {
 		next, err := a.Source.Plan(ctx, a.Host, after)
@@ -306,7 +325,7 @@ func (a *Agent) poll(ctx context.Context, after plan.Origin, plans chan<- plan.H
 			sleep(ctx, pause)
 			pause = min(2*pause, retryAfter)
 			select {
-			case lost <- struct{}{}:
+			case lost <- err:
 			default:
 			}
 			continue

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -180,6 +181,7 @@ func TestReconcileTwiceChangesNothing(t *testing.T) {
 // fakeServer hands out plans and keeps reports; down makes it unreachable.
 type fakeServer struct {
 	mu      sync.Mutex
+	text    string // handed out instead of plan, if it is not ""
 	plan    plan.Host
 	reports []report.Report
 	down    bool
@@ -187,8 +189,11 @@ type fakeServer struct {
 
 func (s *fakeServer) Plan(ctx context.Context, _ vnet.HostID, after plan.Origin) (plan.Host, error) {
 	s.mu.Lock()
-	current, down := s.plan, s.down
+	current, down, text := s.plan, s.down, s.text
 	s.mu.Unlock()
+	if text != "" {
+		return plan.Unseal([]byte(text))
+	}
 	if down {
 		return plan.Host{}, errors.New("connection refused")
 	}
@@ -332,4 +337,33 @@ func TestABlindPartIsLeftAloneAndHoldsNobodyUp(t *testing.T) {
 	if r := Reconcile(t.Context(), second, parts, 1); len(r.Errors) > 0 || len(nodes.items) != 1 {
 		t.Errorf("it sees again: %v, nodes\n%s", r.Errors, nodes.has())
 	}
+}
+
+// A plan with a section that the agent does not know changes nothing, and the
+// server hears of it; the next plan that it knows is followed.
+func TestAPlanWithAnUnknownSectionIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, s := newFake(), &fakeServer{plan: host(7, "a")}
+		stop := start(t, k, s, filepath.Join(t.TempDir(), "plan.json"))
+		defer stop()
+		sleep(t.Context(), auditEvery)
+		say := func(text string, h plan.Host) report.Report {
+			s.mu.Lock()
+			s.text, s.plan = text, h
+			s.mu.Unlock()
+			sleep(t.Context(), 3*auditEvery)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.reports[len(s.reports)-1]
+		}
+		newer := `{"host":"h1","revision":8,"chains":[{}]}`
+		sum := sha256.Sum256([]byte(newer))
+		r := say(fmt.Sprintf(`%s,"sum":"%x"}`, newer[:len(newer)-1], sum), host(8, "b"))
+		if k.has() != host(7, "a").String() || r.Revision != 7 || len(r.Errors) != 1 || !strings.Contains(r.Errors[0].Text, `"chains"`) {
+			t.Errorf("host has %q and says %+v", k.has(), r)
+		}
+		if r := say("", host(9, "b")); k.has() != host(9, "b").String() || r.Revision != 9 || len(r.Errors) != 0 {
+			t.Errorf("then host has %q and says %+v", k.has(), r)
+		}
+	})
 }

@@ -14,6 +14,7 @@ import (
 // other, such as that of a store that was lost, mistaken or put back, is
 // followed only if it removes nothing: else the host keeps what it has.
 func (l *loop) take(ctx context.Context, next plan.Host) {
+	l.unread = ""
 	has, why := l.want.Origin(), ""
 	follows := l.known && next.Follows(has)
 	switch {

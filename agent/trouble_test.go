@@ -51,7 +51,7 @@ func TestRefusedAgentSaysWhy(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			a.poll(ctx, plan.Origin{}, make(chan plan.Host), make(chan struct{}, 1))
+			a.poll(ctx, plan.Origin{}, make(chan plan.Host), make(chan error, 1))
 		}()
 		time.Sleep(time.Minute)
 		stop()

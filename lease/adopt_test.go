@@ -101,7 +101,7 @@ func waitsFor(t *testing.T, b *Book, name, words string) {
 }
 
 func networks(h plan.Host) (names []string) {
-	for _, n := range h.Names {
+	for _, n := range plan.Of[plan.NameTable](h) {
 		names = append(names, string(n.Lease.Network))
 	}
 	slices.Sort(names)
@@ -122,7 +122,7 @@ func TestAnEmptyStoreRemovesNothing(t *testing.T) {
 	admit(t, b, "carol/net", "c@h1", "d@h2", "c-d=1")
 	turns(t, b, noon, h1, h2)
 	for _, h := range []*obedient{h1, h2} {
-		if got := h.has.Names[0].Lease; got != parseID("alice/net") || len(h.has.Names) != 1 {
+		if got := plan.Of[plan.NameTable](h.has)[0].Lease; got != parseID("alice/net") || len(plan.Of[plan.NameTable](h.has)) != 1 {
 			t.Errorf("%s has %s", h.name, h.has)
 		}
 	}
@@ -147,7 +147,7 @@ func TestAnEmptyStoreRemovesNothing(t *testing.T) {
 	}
 	turns(t, b, later, h1, h2)
 	running(t, b, "carol/net")
-	if h1.has.Half || h2.has.Half || h1.has.Names[0].Lease != parseID("carol/net") {
+	if h1.has.Half || h2.has.Half || plan.Of[plan.NameTable](h1.has)[0].Lease != parseID("carol/net") {
 		t.Errorf("h1 has %sh2 has %s", h1.has, h2.has)
 	}
 	for name, want := range map[vnet.HostID]error{"h1": ErrConflict, "h9": ErrUnknown} {

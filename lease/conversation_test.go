@@ -239,7 +239,7 @@ func (c *talk) plans() string {
 func summary(p plan.Host) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s rev %d: %d items\n", p.Host, p.Revision, len(p.Items()))
-	for _, l := range p.Links {
+	for _, l := range plan.Of[plan.VxLink](p) {
 		fmt.Fprintf(&b, "  %s %s", l.Lease, l.Link)
 		for _, end := range l.Ends {
 			if end.Tunnel != nil {

@@ -219,9 +219,9 @@ func (w *world) hostsNeverOverbooked(t *rapid.T) {
 // overlay's table sends nothing.
 func enforcedBy(p plan.Host) map[vnet.VNI]vnet.Rate {
 	rates := make(map[vnet.VNI]vnet.Rate)
-	for _, l := range p.Links {
+	for _, l := range plan.Of[plan.VxLink](p) {
 		for _, end := range l.Ends {
-			if end.Tunnel != nil && !end.Tunnel.Class.BestEffort && slices.ContainsFunc(p.Overlay, func(o plan.Overlay) bool { return o.VNI == end.Tunnel.VNI }) {
+			if end.Tunnel != nil && !end.Tunnel.Class.BestEffort && slices.ContainsFunc(plan.Of[plan.Overlay](p), func(o plan.Overlay) bool { return o.VNI == end.Tunnel.VNI }) {
 				rates[end.Tunnel.VNI] = end.Tunnel.Class.Rate
 			}
 		}

@@ -26,7 +26,7 @@ func TestNodeDefaults(t *testing.T) {
 		}
 		nodes := make(map[string]VNode)
 		for _, h := range hosts {
-			for _, n := range h.Nodes {
+			for _, n := range Of[VNode](h) {
 				nodes[n.Node] = VNode{CPU: n.CPU, Memory: n.Memory, Processes: n.Processes}
 			}
 		}

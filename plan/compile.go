@@ -35,6 +35,13 @@ type Compiler struct {
 	sub   vnet.Indexed
 	pins  *pins // nil: senders choose no paths
 	hosts map[vnet.HostID]*Host
+	there map[hostItem]bool // items that others share, and that are in a plan already
+}
+
+// hostItem is an item of a host.
+type hostItem struct {
+	host vnet.HostID
+	item itemID
 }
 
 // NewCompiler prepares a substrate.
@@ -44,7 +51,7 @@ func NewCompiler(sub vnet.Indexed) *Compiler {
 
 // Compile is the package's Compile for those hosts that are to have something.
 func (c *Compiler) Compile(leases []vnet.Lease) (map[vnet.HostID]Host, error) {
-	c.hosts = make(map[vnet.HostID]*Host)
+	c.hosts, c.there = make(map[vnet.HostID]*Host), make(map[hostItem]bool)
 	for _, l := range leases {
 		if l.State != vnet.Deploying && !l.State.Up() {
 			continue
@@ -71,19 +78,30 @@ func (c *Compiler) host(name vnet.HostID) *Host {
 	return c.hosts[name]
 }
 
+// first says that an item that others share is not in a host's plan yet, once.
+func (c *Compiler) first(host *Host, item itemID) bool {
+	at := hostItem{host.Host, item}
+	if c.there[at] {
+		return false
+	}
+	c.there[at] = true
+	return true
+}
+
 // lease adds one lease's items to the hosts that carry it.
 func (c *Compiler) lease(l vnet.Lease) error {
 	net, err := networkOn(c.sub, c.sub.Relays, l)
 	if err != nil {
 		return err
 	}
+	names := NameTable{Lease: l.ID(), Names: net.names()}
 	for _, node := range net.top.All() {
 		host := c.host(l.Mapping.Nodes[node.Name])
 		if host == nil {
 			return fmt.Errorf("node %s is mapped to unknown host %q", node.Name, l.Mapping.Nodes[node.Name])
 		}
-		if !slices.ContainsFunc(host.Names, func(t NameTable) bool { return t.Lease == l.ID() }) {
-			host.Add(NameTable{Lease: l.ID(), Names: net.names()})
+		if c.first(host, id(names)) {
+			host.Add(names)
 		}
 		host.Add(c.vnode(l, node, host.Host))
 		host.Add(net.router(node.Name))
@@ -122,23 +140,12 @@ func (c *Compiler) switches(net *network) error {
 		if host == nil {
 			return fmt.Errorf("switch %s is mapped to unknown host %q", s.Name, net.lease.Mapping.Nodes[s.Name])
 		}
-		if s.Kind == vnet.SwitchEngine {
-			addEngine(host, net, s)
-			continue
-		}
-		host.Add(net.vswitch(s))
+		host.Add(net.switchItem(s))
 		for _, p := range net.switchPorts(s) {
 			host.Add(p)
 		}
 	}
 	return nil
-}
-
-func addEngine(host *Host, net *network, s vnet.VirtualSwitch) {
-	host.Add(net.vxswitch(s))
-	for _, p := range net.vxswitchPorts(s) {
-		host.Add(p)
-	}
 }
 
 func wholePages(b vnet.Bytes) vnet.Bytes {

@@ -77,30 +77,40 @@ const (
 
 // Seal is the JSON of a plan with a checksum (SHA-256) as its last member,
 // "sum": of the text without that member.
-func Seal(h Host) ([]byte, error) {
-	text, err := json.Marshal(h)
+func Seal(h Host) ([]byte, error) { return SealIn(Form, h) }
+
+// SealIn is Seal in a form of JSON; those above Form are Form.
+func SealIn(form uint64, h Host) ([]byte, error) {
+	text, err := h.encode(form)
 	if err != nil {
 		return nil, fmt.Errorf("encode the plan of %s: %w", h.Host, err)
 	}
-	sum := sha256.Sum256(text)
-	return fmt.Appendf(text[:len(text)-1], `%s%x"}`, seal, sum), nil
+	return sealed(text), nil
+}
+
+// sealed is a JSON object with its checksum.
+func sealed(text []byte) []byte {
+	return fmt.Appendf(bytes.Clone(text[:len(text)-1]), `%s%x"}`, seal, sha256.Sum256(text))
 }
 
 // Unseal reads what Seal wrote, and plans of versions that knew neither
-// checksums nor terms. Other text is ErrDamaged.
+// checksums nor terms. What only a newer version knows is ErrUnknown, other
+// text ErrDamaged.
 func Unseal(text []byte) (h Host, err error) {
 	text = bytes.TrimSpace(text)
-	sealed := false
+	whole := false
 	if i := len(text) - sealedEnd; i > 0 && bytes.HasPrefix(text[i:], []byte(seal)) {
 		sum := sha256.Sum256(append(bytes.Clone(text[:i]), '}'))
-		if sealed = string(text[i+len(seal):]) == hex.EncodeToString(sum[:])+`"}`; !sealed {
+		if whole = string(text[i+len(seal):]) == hex.EncodeToString(sum[:])+`"}`; !whole {
 			return h, fmt.Errorf("%w: its checksum is another one", ErrDamaged)
 		}
 	}
-	if err := json.Unmarshal(text, &h); err != nil {
+	if err := json.Unmarshal(text, &h); whole && errors.Is(err, ErrUnknown) {
+		return Host{}, err
+	} else if err != nil {
 		return Host{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	if !sealed && h.Term != "" {
+	if !whole && h.Term != "" {
 		return Host{}, fmt.Errorf("%w: it has no checksum", ErrDamaged)
 	}
 	return h, nil

@@ -30,8 +30,6 @@ func (t NameTable) Key() string { return Fabric(t.Lease) }
 // LeaseID is the lease that it is of.
 func (t NameTable) LeaseID() vnet.LeaseID { return t.Lease }
 
-func (t NameTable) addTo(h *Host) { h.Names = append(h.Names, t) }
-
 // Meet is the table itself: there is no amount in it.
 func (t NameTable) Meet(Item) Item { return t }
 

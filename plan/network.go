@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 
@@ -134,10 +135,7 @@ func (n *network) port(link vnet.VirtualLink, end int) *Port {
 	node, peer := link.Ends[end], link.Ends[1-end]
 	p := &Port{Interface: n.device[linkEnd{link.Name, end}], MTU: n.mtu}
 	if n.segment[node] != nil {
-		p.Namespace = SwitchNamespace(n.lease.ID(), node)
-		if n.switches[node].Kind == vnet.SwitchEngine {
-			p.Namespace = EngineNamespace(n.lease.ID(), node)
-		}
+		p.Namespace = SwitchNamespace(n.lease.ID(), node, cmp.Or(n.switches[node].Kind, vnet.SwitchKernel))
 		return p
 	}
 	p.Namespace, p.Address, p.Metric = Namespace(n.lease.ID(), node), n.address(node), n.metric[link.Name]

@@ -52,8 +52,6 @@ func (o Overlay) Key() string { return fmt.Sprintf("%s/%d", Fabric(o.Lease), o.V
 // LeaseID is the lease that it is of.
 func (o Overlay) LeaseID() vnet.LeaseID { return o.Lease }
 
-func (o Overlay) addTo(h *Host) { h.Overlay = append(h.Overlay, o) }
-
 // Meet is the entry itself: there is no amount in it.
 func (o Overlay) Meet(Item) Item { return o }
 

@@ -64,7 +64,7 @@ func TestLeasedLinksArePinned(t *testing.T) {
 		}
 		for host, remote := range map[vnet.HostID]string{"h1": "198.18.0.2/32", "h2": "198.18.0.0/32"} {
 			var got []string
-			for _, s := range plans[host].Spreads {
+			for _, s := range Of[Spread](plans[host]) {
 				if err := s.Check(); err != nil {
 					t.Error(err)
 				}
@@ -77,8 +77,9 @@ func TestLeasedLinksArePinned(t *testing.T) {
 			if relays != slices.Equal(got, want) || !relays && got != nil {
 				t.Errorf("relays %t, %s: %q", relays, host, got)
 			}
-			mtu := plans[host].Links[0].Ends[slices.IndexFunc(plans[host].Links[0].Ends[:], func(e End) bool { return e.Port != nil })].Port.MTU
-			if list := plans[host].Links[0].Ends[slices.IndexFunc(plans[host].Links[0].Ends[:], func(e End) bool { return e.Tunnel != nil })].Tunnel.List; relays != (list == 8) || !relays && list != 0 {
+			ends := Of[VxLink](plans[host])[0].Ends
+			mtu := ends[slices.IndexFunc(ends[:], func(e End) bool { return e.Port != nil })].Port.MTU
+			if list := ends[slices.IndexFunc(ends[:], func(e End) bool { return e.Tunnel != nil })].Tunnel.List; relays != (list == 8) || !relays && list != 0 {
 				t.Errorf("relays %t: lists of %d bytes", relays, list)
 			}
 			if relays && mtu != 1500-OuterHeaders-8 || !relays && mtu != 1500-OuterHeaders {

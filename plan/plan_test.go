@@ -175,7 +175,7 @@ func apply(h Host, list []Step) Host {
 }
 
 func total(h Host) (sum vnet.Rate) {
-	for _, l := range h.Links {
+	for _, l := range Of[VxLink](h) {
 		for _, e := range l.Ends {
 			sum += e.Rate
 		}

@@ -38,8 +38,6 @@ func (r Reach) LeaseID() vnet.LeaseID { return r.Lease }
 // Meet is the item itself: there is no amount in it.
 func (r Reach) Meet(Item) Item { return r }
 
-func (r Reach) addTo(h *Host) { h.Reaches = append(h.Reaches, r) }
-
 func (r Reach) String() string {
 	pairs := 0
 	for _, p := range r.Pairs {

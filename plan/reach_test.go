@@ -18,7 +18,7 @@ func reachedIn(t *testing.T, l vnet.Lease) (list []string) {
 		t.Fatal(err)
 	}
 	for name, h := range hosts {
-		for _, r := range h.Reaches {
+		for _, r := range Of[Reach](h) {
 			for _, p := range r.Pairs {
 				from := r.Nodes[p.From].Name
 				if l.Mapping.Nodes[from] != name {
@@ -119,7 +119,7 @@ func TestWhoMustForward(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := hosts["h2"].Reaches[0]
+		r := Of[Reach](hosts["h2"])[0]
 		for _, p := range r.Pairs {
 			name, want := r.Nodes[p.From].Name, want
 			if name[0] == 'n' {

@@ -37,7 +37,7 @@ func TestRoutesBesideOSPF(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make(map[string]string)
-	for _, r := range hosts["h1"].Routers {
+	for _, r := range Of[VxRouter](hosts["h1"]) {
 		words := ""
 		for _, route := range r.Routes {
 			words += fmt.Sprintf(" %s>%s", route.Prefix, route.Via)

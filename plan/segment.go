@@ -163,11 +163,6 @@ func (n *network) tree(root string) map[string]vnet.VirtualLink {
 	return made
 }
 
-// vswitch is a switch's item.
-func (n *network) vswitch(s vnet.VirtualSwitch) VSwitch {
-	return VSwitch{Lease: n.lease.ID(), Switch: s.Name, Ageing: cmp.Or(s.Ageing, vnet.DefaultAgeing), Stations: n.stations(s.Name)}
-}
-
 // stations are those of a switch's segment, by the port of it that leads there.
 func (n *network) stations(name string) (list []Station) {
 	for _, st := range n.segment[name].stations {
@@ -189,35 +184,4 @@ func endAt(l vnet.VirtualLink, name string) int {
 		return 0
 	}
 	return 1
-}
-
-// switchPorts are the ports of one switch, by link.
-func (n *network) switchPorts(s vnet.VirtualSwitch) []SwitchPort {
-	var list []SwitchPort
-	for _, l := range n.top.Links {
-		if l.Ends[0] != s.Name && l.Ends[1] != s.Name {
-			continue
-		}
-		p := s.Ports[l.Name]
-		macs := vnet.DefaultMACs
-		if n.segment[far(l, s.Name)] != nil {
-			macs = vnet.MaxMACs // all that another switch has learned
-		}
-		item := SwitchPort{
-			Lease: n.lease.ID(), Switch: s.Name, Interface: n.device[linkEnd{l.Name, endAt(l, s.Name)}],
-			MACs: cmp.Or(p.MACs, macs), Broadcast: cmp.Or(p.Broadcast, vnet.DefaultFlood), Unknown: cmp.Or(p.Unknown, vnet.DefaultFlood),
-			Blocked: n.loops[l.Name],
-		}
-		for _, to := range p.To {
-			if link, ok := n.top.Link(to); ok {
-				item.To = append(item.To, n.device[linkEnd{to, endAt(link, s.Name)}])
-			}
-		}
-		if len(p.To) > 0 && len(item.To) == 0 {
-			item.Blocked = true // all it may send to is gone in this stage
-		}
-		slices.Sort(item.To)
-		list = append(list, item)
-	}
-	return list
 }

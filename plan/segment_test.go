@@ -71,7 +71,7 @@ func TestCompileEngineSwitches(t *testing.T) {
 	var text strings.Builder
 	for _, h := range substrate.Hosts {
 		for _, item := range hosts[h.Name].Items() {
-			if k := item.Kind(); k == KindVxSwitch || k == KindVxSwitchPort || k == KindVxLink || k == KindVSwitch {
+			if k := item.Kind(); k == KindVxSwitch || k == KindVxSwitchPort || k == KindVxLink || k == KindSwitch {
 				fmt.Fprintf(&text, "%s %s %s\n", h.Name, k, item)
 			}
 		}
@@ -81,13 +81,14 @@ func TestCompileEngineSwitches(t *testing.T) {
 
 // On the way between two plans an engine has the less of both.
 func TestEnginesMeet(t *testing.T) {
-	a := VxSwitch{Switch: "s", Buffer: 64, Crosspoints: []VxCrosspoint{{From: "eth0", To: "eth1", Buffer: 200}, {From: "eth1", To: "eth0", Buffer: 10}}}
-	b := VxSwitch{Switch: "s", Buffer: 100, Crosspoints: []VxCrosspoint{{From: "eth0", To: "eth1", Buffer: 150}}}
-	if got := a.Meet(b).(VxSwitch); got.Buffer != 64 || got.Crosspoints[0].Buffer != 150 || got.Crosspoints[1].Buffer != 10 || a.Crosspoints[0].Buffer != 200 {
+	engine := func(e Engine) Switch { return Switch{Switch: "s", Type: vnet.SwitchEngine, Engine: &e} }
+	a := engine(Engine{Buffer: 64, Crosspoints: []Crosspoint{{From: "eth0", To: "eth1", Buffer: 200}, {From: "eth1", To: "eth0", Buffer: 10}}})
+	b := engine(Engine{Buffer: 100, Crosspoints: []Crosspoint{{From: "eth0", To: "eth1", Buffer: 150}}})
+	if got := a.Meet(b).(Switch).Engine; got.Buffer != 64 || got.Crosspoints[0].Buffer != 150 || got.Crosspoints[1].Buffer != 10 || a.Engine.Crosspoints[0].Buffer != 200 {
 		t.Errorf("%v and %v meet in %v", a, b, got)
 	}
-	p := VxSwitchPort{In: 5, Out: 0}
-	if got := p.Meet(VxSwitchPort{In: 7, Out: 3}).(VxSwitchPort); got.In != 5 || got.Out != 3 {
+	p, q := SwitchPort{Engine: &EnginePort{In: 5}}, SwitchPort{Engine: &EnginePort{In: 7, Out: 3}}
+	if got := p.Meet(q).(SwitchPort).Engine; got.In != 5 || got.Out != 3 || p.Engine.Out != 0 {
 		t.Errorf("ports meet in %v", got)
 	}
 }

@@ -93,8 +93,6 @@ func (s Spread) LeaseID() vnet.LeaseID {
 	return s.Paths[0].Lease
 }
 
-func (s Spread) addTo(h *Host) { h.Spreads = append(h.Spreads, s) }
-
 // Meet is the spread itself: there is no amount in it.
 func (s Spread) Meet(Item) Item { return s }
 

@@ -147,7 +147,7 @@ func wires(n *network, plans map[vnet.HostID]Host, c Crossing) []Wire {
 
 // wireOn is the wire of a link on a host, the one that the last tunnel leads to.
 func wireOn(plans map[vnet.HostID]Host, host vnet.HostID, link string, in int, before []Wire) (Wire, bool) {
-	for _, l := range plans[host].Links {
+	for _, l := range Of[VxLink](plans[host]) {
 		if l.Link != link {
 			continue
 		}
@@ -168,7 +168,7 @@ func farHost(plans map[vnet.HostID]Host, near Wire, t *Tunnel) vnet.HostID {
 		if name == near.Host {
 			continue
 		}
-		for _, l := range h.Links {
+		for _, l := range Of[VxLink](h) {
 			for _, end := range l.Ends {
 				if end.Tunnel != nil && end.Tunnel.VNI == t.VNI {
 					return name

@@ -35,15 +35,6 @@ func ParseNamespace(key string) (lease vnet.LeaseID, node string, ok bool) {
 	return vnet.LeaseID{Tenant: vnet.TenantID(parts[0]), Network: vnet.VNetID(parts[1])}, parts[2], true
 }
 
-// parseNamespace does the same for names that go on with what they are of.
-func parseNamespace(key, of string) (lease vnet.LeaseID, name string, ok bool) {
-	rest, ours := strings.CutSuffix(key, of)
-	if !ours {
-		return lease, "", false
-	}
-	return ParseNamespace(rest)
-}
-
 // Fabric names the namespace that holds the host-side ends of a lease's links:
 // no addresses, no forwarding, so whatever is not redirected goes nowhere.
 func Fabric(lease vnet.LeaseID) string {
@@ -58,8 +49,6 @@ func (n VNode) Key() string { return Namespace(n.Lease, n.Node) }
 
 // LeaseID is the lease that it is of.
 func (n VNode) LeaseID() vnet.LeaseID { return n.Lease }
-
-func (n VNode) addTo(h *Host) { h.Nodes = append(h.Nodes, n) }
 
 // Meet keeps the smaller limits; 0 is no limit.
 func (n VNode) Meet(other Item) Item {

@@ -121,8 +121,6 @@ func (l VxLink) Key() string {
 // LeaseID is the lease that it is of.
 func (l VxLink) LeaseID() vnet.LeaseID { return l.Lease }
 
-func (l VxLink) addTo(h *Host) { h.Links = append(h.Links, l) }
-
 // Meet keeps the smaller rates.
 func (l VxLink) Meet(other Item) Item {
 	o := other.(VxLink)
@@ -200,8 +198,6 @@ func (u Uplink) Key() string { return u.Interface }
 
 // LeaseID is none: all leases share it.
 func (Uplink) LeaseID() vnet.LeaseID { return vnet.LeaseID{} }
-
-func (u Uplink) addTo(h *Host) { h.Uplinks = append(h.Uplinks, u) }
 
 // Meet is the uplink itself: its rates follow the substrate, not the leases.
 func (u Uplink) Meet(Item) Item { return u }

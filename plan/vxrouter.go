@@ -43,8 +43,6 @@ func (r VxRouter) Key() string { return Namespace(r.Lease, r.Node) }
 // LeaseID is the lease that it is of.
 func (r VxRouter) LeaseID() vnet.LeaseID { return r.Lease }
 
-func (r VxRouter) addTo(h *Host) { h.Routers = append(h.Routers, r) }
-
 // Meet is the router itself: there is no amount in it.
 func (r VxRouter) Meet(Item) Item { return r }
 

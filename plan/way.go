@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 
 	"sublet/vnet"
 )
@@ -164,10 +163,10 @@ func (c *Compiler) tunnel(w way, s stretch, dir vnet.Direction) *Tunnel {
 
 // uplink makes sure that a host shapes the interface a tunnel leaves by.
 func (c *Compiler) uplink(host vnet.HostID, device string) {
-	if slices.ContainsFunc(c.host(host).Uplinks, func(u Uplink) bool { return u.Interface == device }) {
+	u := Uplink{Interface: device}
+	if !c.first(c.host(host), id(u)) {
 		return
 	}
-	u := Uplink{Interface: device}
 	for _, at := range c.sub.LinksAt(string(host)) {
 		l := c.sub.Links[at]
 		for i, end := range l.Ends {

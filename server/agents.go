@@ -16,10 +16,15 @@ import (
 )
 
 // getPlan hands a host its plan, sealed: at once when it is not the one of
-// ?after= and ?term=, else when it changes or the wait is over.
+// ?after= and ?term=, else when it changes or the wait is over. Agents of a
+// former version state no ?form=.
 func (s *Server) getPlan(w http.ResponseWriter, r *http.Request, c *call) error {
 	host := vnet.HostID(r.PathValue("host"))
-	after, err := revisionOf(r)
+	after, err := numberOf(r, "after", 0)
+	if err != nil {
+		return err
+	}
+	form, err := numberOf(r, "form", 1)
 	if err != nil {
 		return err
 	}
@@ -31,24 +36,24 @@ func (s *Server) getPlan(w http.ResponseWriter, r *http.Request, c *call) error 
 	if err != nil {
 		return err
 	}
-	sealed, err := plan.Seal(p)
+	sealed, err := plan.SealIn(form, p)
 	if err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, json.RawMessage(sealed))
 }
 
-// revisionOf reads ?after=; without it every revision is news.
-func revisionOf(r *http.Request) (uint64, error) {
-	text := r.URL.Query().Get("after")
+// numberOf reads a number of the query that may be left out.
+func numberOf(r *http.Request, name string, otherwise uint64) (uint64, error) {
+	text := r.URL.Query().Get(name)
 	if text == "" {
-		return 0, nil
+		return otherwise, nil
 	}
-	after, err := strconv.ParseUint(text, 10, 64)
+	number, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, &vnet.FieldError{Path: "after", Problem: strconv.Quote(text) + " is not a revision"}
+		return 0, &vnet.FieldError{Path: name, Problem: strconv.Quote(text) + " is not a whole number from 0"}
 	}
-	return after, nil
+	return number, nil
 }
 
 // planOf finds a host's published plan. Asking for what comes after a

@@ -120,7 +120,7 @@ func TestPolicyChanges(t *testing.T) {
 	must[api.Admission](t)(r.as(1).Admit(ctx, pair("n0", vnet.Mbit), false))
 	ceiling := func(host vnet.HostID) vnet.Bytes {
 		p := must[plan.Host](t)(r.as(0).PlanNow(ctx, host))
-		return p.Nodes[0].Memory
+		return plan.Of[plan.VNode](p)[0].Memory
 	}
 	if got := [2]vnet.Bytes{ceiling("h1"), ceiling("h2")}; got != [2]vnet.Bytes{64 * vnet.MiB, 16 * vnet.GiB} {
 		t.Errorf("memory is limited to %s, want what is stated, and a quarter of the host's", got)
@@ -134,7 +134,7 @@ func TestPolicyChanges(t *testing.T) {
 		t.Errorf("memory is limited to %s under the new policy", got)
 	}
 	p := must[plan.Host](t)(r.as(0).PlanNow(ctx, "h2"))
-	if n := p.Nodes[0]; n.CPU != 500 || n.Processes != 100 {
+	if n := plan.Of[plan.VNode](p)[0]; n.CPU != 500 || n.Processes != 100 {
 		t.Errorf("the node without limits has %s", n)
 	}
 	if err := r.server.SetPolicy(vnet.Policy{Others: "perhaps"}); err == nil {

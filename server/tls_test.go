@@ -104,7 +104,7 @@ func TestRemoteCallers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if p, err := agent.Plan(ctx, "h1", before); err != nil || len(p.Nodes) != 1 {
+	if p, err := agent.Plan(ctx, "h1", before); err != nil || len(plan.Of[plan.VNode](p)) != 1 {
 		t.Errorf("the agent's plan: %+v, %v", p, err)
 	}
 	_, err := agent.Plan(ctx, "h2", plan.Origin{})

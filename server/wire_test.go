@@ -165,7 +165,7 @@ func TestPlanLongPoll(t *testing.T) {
 	}
 	must[api.Admission](t)(c.Admit(ctx, pair("net", vnet.Mbit), false))
 	g := <-next
-	if g.err != nil || g.plan.Revision <= first.Revision || len(g.plan.Nodes) != 1 {
+	if g.err != nil || g.plan.Revision <= first.Revision || len(plan.Of[plan.VNode](g.plan)) != 1 {
 		t.Errorf("after an admission: %+v, %v", g.plan, g.err)
 	}
 	_, err := c.Plan(ctx, "h9", plan.Origin{})
@@ -174,6 +174,37 @@ func TestPlanLongPoll(t *testing.T) {
 	begin := time.Now()
 	if status, _ := raw(t, c, "GET", fmt.Sprintf("/v1/plans/h1?wait=100ms&after=%d", g.plan.Revision), "", ""); status != 200 || time.Since(begin) > 5*time.Second {
 		t.Errorf("a short wait: %d after %s", status, time.Since(begin))
+	}
+}
+
+// Agents of a former version, which ask for no form, see switches where they look.
+func TestPlansInTheFormerForm(t *testing.T) {
+	r := newRig(t)
+	ctx, c := within(t), r.as(os.Geteuid())
+	ask := pair("net", vnet.Mbit)
+	ask.Topology.Switches = []vnet.VirtualSwitch{{Name: "x", Kind: vnet.SwitchEngine, Host: "h1"}}
+	ask.Topology.Links = append(ask.Topology.Links, vnet.VirtualLink{Name: "ax", Ends: [2]string{"a", "x"}})
+	must[api.Admission](t)(c.Admit(ctx, ask, false))
+	for query, former := range map[string]bool{"": true, "?form=1": true, "?form=2": false, "?form=3": false} {
+		response, err := over(c).Get("http://sublet/v1/plans/h1" + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		var members map[string]any
+		if err := errors.Join(err, json.Unmarshal(text, &members)); err != nil {
+			t.Fatal(err)
+		}
+		if (members["vxswitches"] != nil) != former || (members["switches"] == nil) != former {
+			t.Errorf("%q is answered with %s", query, text)
+		}
+		if p, err := plan.Unseal(text); err != nil || len(plan.Of[plan.Switch](p)) != 1 {
+			t.Errorf("%q is answered with %v, %v", query, p, err)
+		}
+	}
+	if status, p := raw(t, c, "GET", "/v1/plans/h1?form=x", "", ""); status != 400 || p.Path != "form" {
+		t.Errorf("form x: %d %+v", status, p)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sublet/plan"
 	"sublet/vnet"
 )
 
@@ -49,7 +50,7 @@ func (s *supervisor) addressOf(host string, id vnet.LeaseID, node string) string
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, table := range p.Names {
+	for _, table := range plan.Of[plan.NameTable](p) {
 		for _, n := range table.Names {
 			if table.Lease == id && n.Name == node {
 				return n.Address.String()

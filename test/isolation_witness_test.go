@@ -111,7 +111,7 @@ func (c *tenant) vni(host string) uint32 {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	for _, link := range decode[plan.Host](c.t, string(text)).Links {
+	for _, link := range plan.Of[plan.VxLink](decode[plan.Host](c.t, string(text))) {
 		for _, end := range link.Ends {
 			if string(link.Lease.Tenant) == c.name() && end.Tunnel != nil {
 				return uint32(end.Tunnel.VNI)

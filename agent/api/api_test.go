@@ -170,11 +170,12 @@ func TestReach(t *testing.T) {
 // A capture is of a link's end in its node; ends elsewhere are not found.
 func TestPortIn(t *testing.T) {
 	near, far, other := &plan.Port{Namespace: "alice.net.a"}, &plan.Port{Namespace: "alice.net.b"}, &plan.Port{Namespace: "bob.net.a"}
-	want := plan.Host{Links: []plan.VxLink{
-		{Lease: vnet.LeaseID{Tenant: "bob", Network: "net"}, Index: 0, Ends: [2]plan.End{{Port: other}, {}}},
-		{Lease: lease, Index: 0, Ends: [2]plan.End{{Port: near}, {Port: far}}},
-		{Lease: lease, Index: 1, Ends: [2]plan.End{{}, {Port: far}}},
-	}}
+	var want plan.Host
+	want.Add(
+		plan.VxLink{Lease: vnet.LeaseID{Tenant: "bob", Network: "net"}, Index: 0, Ends: [2]plan.End{{Port: other}, {}}},
+		plan.VxLink{Lease: lease, Index: 0, Ends: [2]plan.End{{Port: near}, {Port: far}}},
+		plan.VxLink{Lease: lease, Index: 1, Ends: [2]plan.End{{}, {Port: far}}},
+	)
 	for _, c := range []struct {
 		fabric      string
 		index, side int

@@ -67,7 +67,7 @@ func (h *Host) portOf(r *http.Request) (*plan.Port, error) {
 // pass, since those out of a tunnel reach the node without the fabric's device.
 // nil: that end is on another host.
 func portIn(want plan.Host, fabric string, index, side int) *plan.Port {
-	for _, l := range want.Links {
+	for _, l := range plan.Of[plan.VxLink](want) {
 		if plan.Fabric(l.Lease) == fabric && l.Index == index && l.Ends[side].Port != nil {
 			return l.Ends[side].Port
 		}

@@ -36,7 +36,7 @@ func observed(t *testing.T, p *Part) []plan.Spread {
 	if err := p.Observe(context.Background(), &have); err != nil {
 		t.Fatal(err)
 	}
-	return have.Spreads
+	return plan.Of[plan.Spread](have)
 }
 
 // A part does what a plan says, takes over what an earlier one left, and leaves

@@ -76,7 +76,7 @@ func (a *app) inUse(ctx context.Context, host vnet.HostID) (bool, error) {
 		return true, nil
 	}
 	p, err := a.client().Plan(ctx, host, plan.Origin{})
-	return len(p.Nodes)+len(p.Links)+len(p.Overlay) > 0, err
+	return len(plan.Of[plan.VNode](p))+len(plan.Of[plan.VxLink](p))+len(plan.Of[plan.Overlay](p)) > 0, err
 }
 
 // errInUse ends a measurement when a network comes.

@@ -27,7 +27,7 @@ type bench struct {
 	*testing.T
 	host  *kernel.Host
 	part  *Part
-	plan  plan.VSwitch
+	plan  plan.Switch
 	ports []plan.SwitchPort
 }
 
@@ -43,7 +43,7 @@ func newBench(t *testing.T, count int) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{T: t, plan: plan.VSwitch{Lease: lan, Switch: "s", Ageing: 5 * time.Minute}}
+	b := &bench{T: t, plan: plan.Switch{Lease: lan, Switch: "s", Type: vnet.SwitchKernel, Ageing: 5 * time.Minute}}
 	b.host, err = kernel.NewHost(kernel.Config{Host: filepath.Base(run), Run: run})
 	b.check(err)
 	b.part = New(b.host)
@@ -58,7 +58,7 @@ func newBench(t *testing.T, count int) *bench {
 	})
 	for i := range count {
 		b.plan.Stations = append(b.plan.Stations, plan.Station{Address: station(i), Hardware: mac(i), Interface: device(i)})
-		b.ports = append(b.ports, plan.SwitchPort{Lease: lan, Switch: "s", Interface: device(i), MACs: 2, Broadcast: free, Unknown: free})
+		b.ports = append(b.ports, plan.SwitchPort{Lease: lan, Switch: "s", Type: vnet.SwitchKernel, Interface: device(i), LearningPort: plan.LearningPort{MACs: 2, Broadcast: free, Unknown: free}})
 	}
 	b.do(plan.Add, b.plan)
 	for i := range count {

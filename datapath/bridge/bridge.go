@@ -20,7 +20,7 @@ import (
 	"sublet/plan"
 )
 
-// Part does the sections vswitch and switchport. Do may be called concurrently
+// Part does switches of type kernel and their ports. Do may be called concurrently
 // for different items; Observe waits until no Do is running.
 type Part struct {
 	host *kernel.Host
@@ -34,7 +34,7 @@ type Part struct {
 func New(host *kernel.Host) *Part { return &Part{host: host, open: make(map[string]*tables)} }
 
 // Kinds are vswitch and switchport.
-func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindVSwitch, plan.KindSwitchPort} }
+func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindSwitch, plan.KindSwitchPort} }
 
 // Close lets go of what is open. What is pinned stays and forwards.
 func (p *Part) Close() {
@@ -51,7 +51,7 @@ func (p *Part) Do(_ context.Context, step plan.Step) (err error) {
 	p.busy.RLock()
 	defer p.busy.RUnlock()
 	switch item := step.Item.(type) {
-	case plan.VSwitch:
+	case plan.Switch:
 		if step.Op == plan.Delete {
 			err = p.deleteSwitch(item.Key())
 		} else {
@@ -73,7 +73,7 @@ func (p *Part) Do(_ context.Context, step plan.Step) (err error) {
 }
 
 // setSwitch makes the namespace and the tables, and fills in what is planned.
-func (p *Part) setSwitch(s plan.VSwitch) error {
+func (p *Part) setSwitch(s plan.Switch) error {
 	if err := p.host.MakeSilent(s.Key()); err != nil {
 		return err
 	}

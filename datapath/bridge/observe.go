@@ -29,8 +29,8 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 			return err
 		}
 		if err := p.observe(key, host); err != nil {
-			id, _, _ := plan.ParseSwitchNamespace(key)
-			host.Unseen(fmt.Errorf("observe switch %s: %w", key, err), id, plan.KindVSwitch, plan.KindSwitchPort)
+			id, _, _ := plan.ParseSwitchNamespace(key, vnet.SwitchKernel)
+			host.Unseen(fmt.Errorf("observe switch %s: %w", key, err), id, plan.KindSwitch, plan.KindSwitchPort)
 		}
 	}
 	return nil
@@ -53,14 +53,14 @@ func (p *Part) keys() ([]string, error) {
 	}
 	slices.Sort(keys)
 	return slices.DeleteFunc(slices.Compact(keys), func(key string) bool {
-		_, _, ok := plan.ParseSwitchNamespace(key)
+		_, _, ok := plan.ParseSwitchNamespace(key, vnet.SwitchKernel)
 		return !ok
 	}), nil
 }
 
 func (p *Part) observe(key string, host *plan.Host) error {
-	id, name, _ := plan.ParseSwitchNamespace(key)
-	s := plan.VSwitch{Lease: id, Switch: name}
+	id, name, _ := plan.ParseSwitchNamespace(key, vnet.SwitchKernel)
+	s := plan.Switch{Lease: id, Switch: name, Type: vnet.SwitchKernel}
 	pinned, err := p.pinned(key)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (t *tables) observePorts(id vnet.LeaseID, name string, links []kernel.Link,
 		if have == (vswitchPort{}) {
 			continue
 		}
-		item := plan.SwitchPort{Lease: id, Switch: name, Interface: device(n)}
+		item := plan.SwitchPort{Lease: id, Switch: name, Type: vnet.SwitchKernel, Interface: device(n)}
 		link := devices[device(n)]
 		index, slot := link.Index, bpf.SlotOf(link.Peer, link.PeerNS, fabric)
 		on, err := t.pins.Attached(pinOf(n), index, t.program)

@@ -52,7 +52,7 @@ func wantPort(p plan.SwitchPort, index int, slot uint32) (vswitchPort, error) {
 
 // setPort writes what the program needs of a port, then puts it there.
 func (p *Part) setPort(item plan.SwitchPort) error {
-	key := plan.SwitchNamespace(item.Lease, item.Switch)
+	key := plan.SwitchNamespace(item.Lease, item.Switch, item.Type)
 	n, err := number(item.Interface)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (t *tables) setNumber(n int, index uint32) error {
 // deletePort takes the program and the row away. A switch that is gone took
 // them along.
 func (p *Part) deletePort(item plan.SwitchPort) error {
-	key := plan.SwitchNamespace(item.Lease, item.Switch)
+	key := plan.SwitchNamespace(item.Lease, item.Switch, item.Type)
 	if left, err := bpf.Left(p.host, pinsOf(key)); err != nil || !left {
 		return err
 	}

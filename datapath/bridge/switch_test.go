@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 func TestSwitchIsObservedAsMade(t *testing.T) {
@@ -29,7 +30,7 @@ func TestSwitchIsObservedAsMade(t *testing.T) {
 	b.part = again
 	b.has(fewer, b.ports[0], changed)
 	b.run(b.host.Path(b.plan.Key()), "ip", "link", "del", "eth0")
-	b.has(fewer, plan.SwitchPort{Lease: lan, Switch: "s", Interface: "eth0"}, changed)
+	b.has(fewer, plan.SwitchPort{Lease: lan, Switch: "s", Type: vnet.SwitchKernel, Interface: "eth0"}, changed)
 	b.do(plan.Delete, fewer)
 	b.has()
 }

@@ -202,7 +202,7 @@ func setAnswers[IP comparable, Row any](m *ebpf.Map, want map[IP]Row, station fu
 	return nil
 }
 
-// stations reads back what is planned, as a plan.VSwitch lists it; an address
+// stations reads back what is planned, as a plan.Switch lists it; an address
 // that would not be answered, or by another's, is left out.
 func (t *tables) stations() ([]plan.Station, error) {
 	entries, err := t.entries()

@@ -163,20 +163,22 @@ func TestObserveAndRepair(t *testing.T) {
 		check1(t, p.Observe(context.Background(), &have))
 		return have
 	}
-	if have := observe(h.part); len(have.Overlay) != 1 || have.Overlay[0] != want {
-		t.Fatalf("observed %+v, not %+v", have.Overlay, want)
+	if have := observe(h.part); len(plan.Of[plan.Overlay](have)) != 1 || plan.Of[plan.Overlay](have)[0] != want {
+		t.Fatalf("observed %+v, not %+v", plan.Of[plan.Overlay](have), want)
 	}
 	before := l.entryNow()
 	h.part.Close() // the agent ends; another comes
 	l.ping(inner(1))
 	h.part = New(h.Host)
 	h.part.Uncut = true
-	if have := observe(h.part); len(have.Overlay) != 1 || have.Overlay[0] != want {
-		t.Fatalf("a new agent observes %+v, not %+v", have.Overlay, want)
+	if have := observe(h.part); len(plan.Of[plan.Overlay](have)) != 1 || plan.Of[plan.Overlay](have)[0] != want {
+		t.Fatalf("a new agent observes %+v, not %+v", plan.Of[plan.Overlay](have), want)
 	}
 	if l.entryNow() != before {
 		t.Error("a new agent changed the entry")
 	}
+	var wanted plan.Host
+	wanted.Add(want)
 	trunk := plan.Trunk(demo)
 	for what, damage := range map[string]func(){
 		"trunk down": func() { l.ip(h.Namespace, "link", "set", trunk, "down") },
@@ -196,12 +198,12 @@ func TestObserveAndRepair(t *testing.T) {
 	} {
 		damage()
 		have := observe(h.part)
-		if len(plan.Diff(plan.Host{Overlay: []plan.Overlay{want}}, have)) == 0 {
+		if len(plan.Diff(wanted, have)) == 0 {
 			t.Errorf("%s is not seen", what)
 		}
 		check1(t, h.part.Do(context.Background(), plan.Step{Op: plan.Set, Item: want}))
-		if have := observe(h.part); len(have.Overlay) != 1 || have.Overlay[0] != want {
-			t.Errorf("%s is not repaired: %+v", what, have.Overlay)
+		if have := observe(h.part); len(plan.Of[plan.Overlay](have)) != 1 || plan.Of[plan.Overlay](have)[0] != want {
+			t.Errorf("%s is not repaired: %+v", what, plan.Of[plan.Overlay](have))
 		}
 		l.ping(inner(1))
 	}

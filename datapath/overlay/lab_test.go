@@ -122,7 +122,7 @@ func (h *host) empty() (errs []error) {
 	if err := h.part.Observe(context.Background(), &have); err != nil {
 		return []error{err}
 	}
-	for _, item := range have.Overlay {
+	for _, item := range plan.Of[plan.Overlay](have) {
 		if err := h.part.Do(context.Background(), plan.Step{Op: plan.Delete, Item: item}); err != nil {
 			errs = append(errs, err)
 		}

@@ -144,7 +144,7 @@ func (w *wire) says(want string) {
 func (w *wire) audit() {
 	w.Helper()
 	have := plan.Host{}
-	if err := w.part.Observe(w.Context(), &have); err != nil || len(have.Reaches) != 1 || !plan.Equal(have.Reaches[0], both()) {
+	if err := w.part.Observe(w.Context(), &have); err != nil || len(plan.Of[plan.Reach](have)) != 1 || !plan.Equal(plan.Of[plan.Reach](have)[0], both()) {
 		w.Fatalf("observed %+v, %v", have, err)
 	}
 }

@@ -38,7 +38,7 @@ func TestScale(t *testing.T) {
 	}
 	each(plan.Add, 2)
 	start := time.Now()
-	if got := len(observe(t, p).Nodes); got != n {
+	if got := len(plan.Of[plan.VNode](observe(t, p))); got != n {
 		t.Errorf("observed %d nodes of %d", got, n)
 	}
 	t.Logf("observe: %v", time.Since(start))

@@ -37,7 +37,7 @@ func newPart(t *testing.T) (*Part, *kernel.Host) {
 	p := New(h)
 	t.Cleanup(func() {
 		have := observe(t, p)
-		for _, n := range have.Nodes {
+		for _, n := range plan.Of[plan.VNode](have) {
 			check(t, p.Do(context.Background(), plan.Step{Op: plan.Delete, Item: n}))
 		}
 		observe(t, p)
@@ -138,8 +138,8 @@ func TestBrokenNodeComesBack(t *testing.T) {
 		has(t, p, n)
 		damage()
 		have := observe(t, p)
-		if len(have.Nodes) != 1 || reflect.DeepEqual(have.Nodes[0], n) {
-			t.Errorf("%s: observed %v", what, have.Nodes)
+		if len(plan.Of[plan.VNode](have)) != 1 || reflect.DeepEqual(plan.Of[plan.VNode](have)[0], n) {
+			t.Errorf("%s: observed %v", what, plan.Of[plan.VNode](have))
 		}
 		do(t, p, plan.Set, n)
 		has(t, p, n)

@@ -74,12 +74,12 @@ func TestDamage(t *testing.T) {
 func repaired(t *testing.T, p *Part, link plan.VxLink, what string) {
 	t.Helper()
 	have := observe(t, p)
-	if len(have.Links) != 1 || reflect.DeepEqual(have.Links[0], link) {
+	if len(plan.Of[plan.VxLink](have)) != 1 || reflect.DeepEqual(plan.Of[plan.VxLink](have)[0], link) {
 		t.Errorf("%s: observed %v", what, have)
 		return
 	}
-	check(t, p.Do(t.Context(), plan.Step{Op: plan.Set, Item: link, Was: have.Links[0]}))
-	if now := observe(t, p); !reflect.DeepEqual(now.Links, []plan.VxLink{link}) {
+	check(t, p.Do(t.Context(), plan.Step{Op: plan.Set, Item: link, Was: plan.Of[plan.VxLink](have)[0]}))
+	if now := observe(t, p); !reflect.DeepEqual(plan.Of[plan.VxLink](now), []plan.VxLink{link}) {
 		t.Errorf("%s: repaired to %v", what, now)
 	}
 }
@@ -144,7 +144,7 @@ func TestPinsLast(t *testing.T) {
 	} {
 		check(t, damage())
 		have := observe(t, p)
-		if len(have.Links) == 1 && !reflect.DeepEqual(have.Links[0], link) { // the trunk's program went with its pin
+		if len(plan.Of[plan.VxLink](have)) == 1 && !reflect.DeepEqual(plan.Of[plan.VxLink](have)[0], link) { // the trunk's program went with its pin
 			add(t, p, link)
 		}
 		has(t, New(hosts[0]), uplink(), link)
@@ -167,7 +167,7 @@ func TestDamagedUplink(t *testing.T) {
 		"tc filter del dev phy0 parent 1:",
 	} {
 		b.in(hosts[0].Namespace, strings.Fields(command)...)
-		if have := observe(t, p); reflect.DeepEqual(have.Uplinks, []plan.Uplink{uplink()}) {
+		if have := observe(t, p); reflect.DeepEqual(plan.Of[plan.Uplink](have), []plan.Uplink{uplink()}) {
 			t.Errorf("%s: not seen", command)
 		}
 		add(t, p, uplink(), link)

@@ -122,7 +122,7 @@ func TestUpgradeLosesNothing(t *testing.T) {
 	for range 20 {
 		for i, p := range parts {
 			b.upgrade(p.loaded)
-			if have := observe(t, p); len(have.Links) != 1 || reflect.DeepEqual(have.Links[0], across(i, 500*vnet.Mbit)) {
+			if have := observe(t, p); len(plan.Of[plan.VxLink](have)) != 1 || reflect.DeepEqual(plan.Of[plan.VxLink](have)[0], across(i, 500*vnet.Mbit)) {
 				t.Errorf("older programs are not seen: %v", have)
 			}
 			add(t, p, across(i, 500*vnet.Mbit))

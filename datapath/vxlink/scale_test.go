@@ -51,7 +51,7 @@ func TestScale(t *testing.T) {
 	}
 	each("add", plan.Add, 2)
 	start := time.Now()
-	if got := len(observe(t, p).Links); got != n {
+	if got := len(plan.Of[plan.VxLink](observe(t, p))); got != n {
 		t.Errorf("observed %d links of %d", got, n)
 	}
 	t.Logf("observe: %v", time.Since(start))

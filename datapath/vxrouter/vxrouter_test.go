@@ -133,8 +133,8 @@ func (b *bench) has(want ...plan.VxRouter) {
 	b.Helper()
 	var have plan.Host
 	b.check(b.part.Observe(context.Background(), &have))
-	if !reflect.DeepEqual(have.Routers, want) {
-		b.Fatalf("observed\n%v\nwant\n%v", have.Routers, want)
+	if !reflect.DeepEqual(plan.Of[plan.VxRouter](have), want) {
+		b.Fatalf("observed\n%v\nwant\n%v", plan.Of[plan.VxRouter](have), want)
 	}
 }
 

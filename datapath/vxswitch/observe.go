@@ -11,6 +11,7 @@ import (
 	"sublet/datapath/vxswitch/live"
 	"sublet/plan"
 	"sublet/report"
+	"sublet/vnet"
 )
 
 // Observe reads what the process is. When it does not answer, or is not what
@@ -46,7 +47,7 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 }
 
 // observe lists a switch and its ports.
-func (p *Part) observe(s *state, sw plan.VxSwitch, right bool, ports map[string]int, host *plan.Host) error {
+func (p *Part) observe(s *state, sw plan.Switch, right bool, ports map[string]int, host *plan.Host) error {
 	there, err := p.devices(sw.Key())
 	if err != nil {
 		return err
@@ -56,7 +57,9 @@ func (p *Part) observe(s *state, sw plan.VxSwitch, right bool, ports map[string]
 			continue
 		}
 		if link, open := ports[port.Key()]; !right || !open || link != there[port.Interface] {
-			port.In, port.Out = -1, -1
+			e := *port.Engine
+			e.In, e.Out = -1, -1
+			port.Engine = &e
 		}
 		host.Add(port)
 	}
@@ -100,8 +103,8 @@ func (p *Part) strays(s *state, host *plan.Host) error {
 		known[sw.Key()] = true
 	}
 	for _, key := range names {
-		if id, name, ok := plan.ParseEngineNamespace(key); ok && !known[key] {
-			host.Add(plan.VxSwitch{Lease: id, Switch: name})
+		if id, name, ok := plan.ParseSwitchNamespace(key, vnet.SwitchEngine); ok && !known[key] {
+			host.Add(plan.Switch{Lease: id, Switch: name, Type: vnet.SwitchEngine})
 		}
 	}
 	return nil

@@ -16,8 +16,8 @@ import (
 
 // state is what the process is to be, in words of the plan.
 type state struct {
-	Switches []plan.VxSwitch     `json:"switches"`
-	Ports    []plan.VxSwitchPort `json:"ports"`
+	Switches []plan.Switch     `json:"switches"` // with an engine
+	Ports    []plan.SwitchPort `json:"ports"`    // likewise
 }
 
 func (s *state) clone() *state {
@@ -26,16 +26,16 @@ func (s *state) clone() *state {
 
 func (s *state) empty() bool { return len(s.Switches)+len(s.Ports) == 0 }
 
-func (s *state) setSwitch(item plan.VxSwitch, gone bool) {
+func (s *state) setSwitch(item plan.Switch, gone bool) {
 	s.Switches = set(s.Switches, item, gone)
 	if gone {
-		s.Ports = slices.DeleteFunc(s.Ports, func(p plan.VxSwitchPort) bool { return isOf(p, item) })
+		s.Ports = slices.DeleteFunc(s.Ports, func(p plan.SwitchPort) bool { return isOf(p, item) })
 	}
 }
 
-func (s *state) setPort(item plan.VxSwitchPort, gone bool) { s.Ports = set(s.Ports, item, gone) }
+func (s *state) setPort(item plan.SwitchPort, gone bool) { s.Ports = set(s.Ports, item, gone) }
 
-func isOf(port plan.VxSwitchPort, sw plan.VxSwitch) bool {
+func isOf(port plan.SwitchPort, sw plan.Switch) bool {
 	return port.Lease == sw.Lease && port.Switch == sw.Switch
 }
 
@@ -74,10 +74,16 @@ func (p *Part) load() (*state, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %w: %w", p.file("state.json"), kernel.ErrUnseen, err)
 	}
-	if json.Unmarshal(text, s) != nil {
+	if json.Unmarshal(text, s) != nil || !s.complete() {
 		return &state{}, nil
 	}
 	return s, nil
+}
+
+// complete says that every item is one of this part's.
+func (s *state) complete() bool {
+	return !slices.ContainsFunc(s.Switches, func(sw plan.Switch) bool { return sw.Engine == nil }) &&
+		!slices.ContainsFunc(s.Ports, func(p plan.SwitchPort) bool { return p.Engine == nil })
 }
 
 // lost says that a process runs and nothing of it is where it should be.
@@ -118,8 +124,8 @@ func (p *Part) config(s *state) (*live.Config, error) {
 	c := &live.Config{Sharing: "strict", Spin: live.Span(spin), Ports: []live.PortConfig{}}
 	for _, sw := range s.Switches {
 		v := live.VirtualConfig{
-			Name: sw.Key(), Ports: []live.VirtualPortConfig{}, Buffer: live.Size(sw.Buffer), Scheduler: sw.Scheduler,
-			Manager: sw.Manager, Ageing: live.Span(sw.Ageing),
+			Name: sw.Key(), Ports: []live.VirtualPortConfig{}, Buffer: live.Size(sw.Engine.Buffer), Scheduler: sw.Engine.Scheduler,
+			Manager: sw.Engine.Manager, Ageing: live.Span(sw.Ageing),
 		}
 		ports, err := p.present(s, sw)
 		if err != nil {
@@ -131,7 +137,7 @@ func (p *Part) config(s *state) (*live.Config, error) {
 		for _, port := range ports {
 			name := port.Key()
 			c.Ports = append(c.Ports, live.PortConfig{Name: name, Packet: port.Interface, Namespace: p.host.Path(sw.Key())})
-			v.Ports = append(v.Ports, live.VirtualPortConfig{Port: name, In: rateOf(port.In), Out: rateOf(port.Out), Own: port.Scheduler})
+			v.Ports = append(v.Ports, live.VirtualPortConfig{Port: name, In: rateOf(port.Engine.In), Out: rateOf(port.Engine.Out), Own: port.Engine.Scheduler})
 		}
 		v.Cross, v.Blocked = crosses(sw, ports)
 		v.Stations = stations(sw, ports)
@@ -141,7 +147,7 @@ func (p *Part) config(s *state) (*live.Config, error) {
 }
 
 // present are the ports of a switch that have a device.
-func (p *Part) present(s *state, sw plan.VxSwitch) (list []plan.VxSwitchPort, err error) {
+func (p *Part) present(s *state, sw plan.Switch) (list []plan.SwitchPort, err error) {
 	there, err := p.devices(sw.Key())
 	if err != nil {
 		return nil, err
@@ -178,7 +184,7 @@ func (p *Part) devices(key string) (map[string]int, error) {
 }
 
 // crosses are the crosspoints that differ and the pairs that may not talk.
-func crosses(sw plan.VxSwitch, ports []plan.VxSwitchPort) (list []live.CrossConfig, blocked [][2]string) {
+func crosses(sw plan.Switch, ports []plan.SwitchPort) (list []live.CrossConfig, blocked [][2]string) {
 	for _, from := range ports {
 		for _, to := range ports {
 			if from.Interface == to.Interface {
@@ -187,9 +193,9 @@ func crosses(sw plan.VxSwitch, ports []plan.VxSwitchPort) (list []live.CrossConf
 			if len(from.To) > 0 && !slices.Contains(from.To, to.Interface) {
 				blocked = append(blocked, [2]string{from.Key(), to.Key()})
 			}
-			x := live.CrossConfig{From: from.Key(), To: to.Key(), Quantum: live.Size(from.Quantum), Priority: from.Priority}
-			differs := from.Quantum != 0 || from.Priority != 0
-			for _, c := range sw.Crosspoints {
+			x := live.CrossConfig{From: from.Key(), To: to.Key(), Quantum: live.Size(from.Engine.Quantum), Priority: from.Engine.Priority}
+			differs := from.Engine.Quantum != 0 || from.Engine.Priority != 0
+			for _, c := range sw.Engine.Crosspoints {
 				if c.From == from.Interface && c.To == to.Interface {
 					x.Buffer, x.Manager, differs = live.Size(c.Buffer), c.Manager, true
 				}
@@ -203,9 +209,9 @@ func crosses(sw plan.VxSwitch, ports []plan.VxSwitchPort) (list []live.CrossConf
 }
 
 // stations are the planned ones behind ports that are there.
-func stations(sw plan.VxSwitch, ports []plan.VxSwitchPort) (list []live.StationConfig) {
+func stations(sw plan.Switch, ports []plan.SwitchPort) (list []live.StationConfig) {
 	for _, st := range sw.Stations {
-		i := slices.IndexFunc(ports, func(p plan.VxSwitchPort) bool { return p.Interface == st.Interface })
+		i := slices.IndexFunc(ports, func(p plan.SwitchPort) bool { return p.Interface == st.Interface })
 		if i >= 0 {
 			list = append(list, live.StationConfig{MAC: st.Hardware.String(), Address: st.Address.String(), Port: ports[i].Key()})
 		}
@@ -225,10 +231,10 @@ func rateOf(r vnet.Rate) live.Rate {
 // them have.
 func (s *state) cpu() (sum vnet.CPU) {
 	for _, sw := range s.Switches {
-		if sw.CPU == 0 {
+		if sw.Engine.CPU == 0 {
 			return 0
 		}
-		sum += sw.CPU
+		sum += sw.Engine.CPU
 	}
 	return sum
 }

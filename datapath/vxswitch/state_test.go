@@ -12,6 +12,14 @@ import (
 
 var lease = vnet.LeaseID{Tenant: "t", Network: "n"}
 
+func sw(name string, e plan.Engine) plan.Switch {
+	return plan.Switch{Lease: lease, Switch: name, Type: vnet.SwitchEngine, Engine: &e}
+}
+
+func port(of, device string, to ...string) plan.SwitchPort {
+	return plan.SwitchPort{Lease: lease, Switch: of, Type: vnet.SwitchEngine, Interface: device, To: to, Engine: &plan.EnginePort{Scheduler: "drr"}}
+}
+
 func newPart(t *testing.T) *Part {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -29,19 +37,39 @@ func newPart(t *testing.T) *Part {
 func TestStateComesBack(t *testing.T) {
 	p := newPart(t)
 	s := &state{}
-	s.setSwitch(plan.VxSwitch{Lease: lease, Switch: "s", Buffer: 5}, false)
-	s.setPort(plan.VxSwitchPort{Lease: lease, Switch: "s", Interface: "eth0", To: []string{"eth1"}}, false)
+	s.setSwitch(sw("s", plan.Engine{Scheduler: "drr", Buffer: 5}), false)
+	s.setPort(port("s", "eth0", "eth1"), false)
 	if err := p.save(s); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := p.load(); err != nil || !reflect.DeepEqual(again, s) {
 		t.Errorf("%v, %v came back of %v", err, again, s)
 	}
-	if err := p.write("state.json", []byte(`{"switches": [5`)); err != nil {
+	for _, text := range []string{`{"switches": [5`, `{"switches": [{"switch":"s","kind":"kernel"}]}`} {
+		if err := p.write("state.json", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := p.load(); err != nil || !again.empty() {
+			t.Errorf("%v, %v of what is no state", err, again)
+		}
+	}
+}
+
+// What an agent of a former version wrote down is taken over as it is.
+func TestStateOfAFormerVersion(t *testing.T) {
+	p := newPart(t)
+	former := `{"switches": [{"lease":{"tenant":"t","network":"n"},"switch":"s","ageing_ns":7,"scheduler":"drr","buffer_bytes":5,"manager":"tail-drop"}],
+		"ports": [{"lease":{"tenant":"t","network":"n"},"switch":"s","interface":"eth0","scheduler":"drr","to":["eth1"]}]}`
+	if err := p.write("state.json", []byte(former)); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := p.load(); err != nil || !again.empty() {
-		t.Errorf("%v, %v of what is no state", err, again)
+	want := &state{}
+	s := sw("s", plan.Engine{Scheduler: "drr", Buffer: 5, Manager: "tail-drop"})
+	s.Ageing = 7
+	want.setSwitch(s, false)
+	want.setPort(port("s", "eth0", "eth1"), false)
+	if got, err := p.load(); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v: %+v, want %+v", err, got, want)
 	}
 }
 
@@ -49,15 +77,17 @@ func TestStateComesBack(t *testing.T) {
 func TestItemsAreSet(t *testing.T) {
 	s := &state{}
 	for _, name := range []string{"s", "s2"} {
-		s.setSwitch(plan.VxSwitch{Lease: lease, Switch: name}, false)
-		s.setPort(plan.VxSwitchPort{Lease: lease, Switch: name, Interface: "eth0"}, false)
+		s.setSwitch(sw(name, plan.Engine{}), false)
+		s.setPort(port(name, "eth0"), false)
 	}
 	before := s.clone()
-	s.setPort(plan.VxSwitchPort{Lease: lease, Switch: "s", Interface: "eth0", In: 7}, false)
-	if len(s.Ports) != 2 || s.Ports[0].In != 7 || before.Ports[0].In != 0 {
+	faster := port("s", "eth0")
+	faster.Engine.In = 7
+	s.setPort(faster, false)
+	if len(s.Ports) != 2 || s.Ports[0].Engine.In != 7 || before.Ports[0].Engine.In != 0 {
 		t.Errorf("ports %v, before %v", s.Ports, before.Ports)
 	}
-	s.setSwitch(plan.VxSwitch{Lease: lease, Switch: "s"}, true)
+	s.setSwitch(sw("s", plan.Engine{}), true)
 	if len(s.Switches) != 1 || len(s.Ports) != 1 || s.Ports[0].Switch != "s2" {
 		t.Errorf("left are %v, %v", s.Switches, s.Ports)
 	}
@@ -65,11 +95,11 @@ func TestItemsAreSet(t *testing.T) {
 
 // Processor time is limited only if everybody has booked some.
 func TestProcessorTime(t *testing.T) {
-	s := &state{Switches: []plan.VxSwitch{{CPU: 300}, {CPU: 200}}}
+	s := &state{Switches: []plan.Switch{sw("a", plan.Engine{CPU: 300}), sw("b", plan.Engine{CPU: 200})}}
 	if got := s.cpu(); got != 500 {
 		t.Errorf("limited to %s", got)
 	}
-	s.Switches = append(s.Switches, plan.VxSwitch{})
+	s.Switches = append(s.Switches, sw("c", plan.Engine{}))
 	if got := s.cpu(); got != 0 {
 		t.Errorf("limited to %s with one that has booked none", got)
 	}
@@ -79,7 +109,7 @@ func TestProcessorTime(t *testing.T) {
 // them switches that have none.
 func TestWithoutDevices(t *testing.T) {
 	p := newPart(t)
-	s := &state{Switches: []plan.VxSwitch{{Lease: lease, Switch: "s"}}, Ports: []plan.VxSwitchPort{{Lease: lease, Switch: "s", Interface: "eth0"}}}
+	s := &state{Switches: []plan.Switch{sw("s", plan.Engine{})}, Ports: []plan.SwitchPort{port("s", "eth0")}}
 	if c, err := p.config(s); err != nil || len(c.Ports) != 0 || len(c.Switches) != 0 {
 		t.Errorf("described: %+v", c)
 	}
@@ -87,13 +117,10 @@ func TestWithoutDevices(t *testing.T) {
 
 // Pairs that may not talk, and crosspoints that differ.
 func TestCrosspoints(t *testing.T) {
-	port := func(i string, to ...string) plan.VxSwitchPort {
-		return plan.VxSwitchPort{Lease: lease, Switch: "s", Interface: i, To: to}
-	}
-	ports := []plan.VxSwitchPort{port("eth0", "eth1"), port("eth1"), port("eth2")}
-	ports[2].Priority = 3
-	sw := plan.VxSwitch{Lease: lease, Switch: "s", Crosspoints: []plan.VxCrosspoint{{From: "eth1", To: "eth0", Buffer: 9, Manager: "codel"}}}
-	list, blocked := crosses(sw, ports)
+	ports := []plan.SwitchPort{port("s", "eth0", "eth1"), port("s", "eth1"), port("s", "eth2")}
+	ports[2].Engine.Priority = 3
+	crossed := sw("s", plan.Engine{Crosspoints: []plan.Crosspoint{{From: "eth1", To: "eth0", Buffer: 9, Manager: "codel"}}})
+	list, blocked := crosses(crossed, ports)
 	if len(blocked) != 1 || blocked[0] != [2]string{"t.n.s.vxswitch/eth0", "t.n.s.vxswitch/eth2"} {
 		t.Errorf("blocked: %v", blocked)
 	}

@@ -19,7 +19,7 @@ import (
 	"sublet/plan"
 )
 
-// Part does the sections vxswitch and vxswitchport. Do and Observe take turns:
+// Part does switches of type vxswitch and their ports. Do and Observe take turns:
 // all items are in one process.
 type Part struct {
 	host *kernel.Host
@@ -32,6 +32,8 @@ func New(host *kernel.Host) *Part { return &Part{host: host} }
 // Kinds are vxswitch and vxswitchport.
 func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindVxSwitch, plan.KindVxSwitchPort} }
 
+var errNoEngine = errors.New("the plan says nothing of its queues")
+
 // Close lets go. The process goes on.
 func (p *Part) Close() {}
 
@@ -40,14 +42,14 @@ func (p *Part) Do(ctx context.Context, step plan.Step) (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch item := step.Item.(type) {
-	case plan.VxSwitch:
+	case plan.Switch:
 		if step.Op == plan.Delete {
 			err = p.deleteSwitch(ctx, item)
 		} else {
 			err = p.setSwitch(ctx, item)
 		}
-	case plan.VxSwitchPort:
-		err = p.change(ctx, func(s *state) { s.setPort(item, step.Op == plan.Delete) })
+	case plan.SwitchPort:
+		err = p.setPort(ctx, item, step.Op == plan.Delete)
 	default:
 		return fmt.Errorf("vxswitch does not do %s", step.Item.Kind())
 	}
@@ -58,14 +60,24 @@ func (p *Part) Do(ctx context.Context, step plan.Step) (err error) {
 }
 
 // setSwitch makes the namespace, which links need, and hosts the switch.
-func (p *Part) setSwitch(ctx context.Context, s plan.VxSwitch) error {
+func (p *Part) setSwitch(ctx context.Context, s plan.Switch) error {
+	if s.Engine == nil {
+		return errNoEngine
+	}
 	if err := p.host.MakeSilent(s.Key()); err != nil {
 		return err
 	}
 	return p.change(ctx, func(st *state) { st.setSwitch(s, false) })
 }
 
-func (p *Part) deleteSwitch(ctx context.Context, s plan.VxSwitch) error {
+func (p *Part) setPort(ctx context.Context, port plan.SwitchPort, gone bool) error {
+	if port.Engine == nil && !gone {
+		return errNoEngine
+	}
+	return p.change(ctx, func(st *state) { st.setPort(port, gone) })
+}
+
+func (p *Part) deleteSwitch(ctx context.Context, s plan.Switch) error {
 	if err := p.change(ctx, func(st *state) { st.setSwitch(s, true) }); err != nil {
 		return err
 	}

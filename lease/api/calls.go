@@ -206,18 +206,21 @@ func (c *Client) Substrate(ctx context.Context) (vnet.Substrate, error) {
 
 // PlanNow is what a host shall have; for the operator.
 func (c *Client) PlanNow(ctx context.Context, host vnet.HostID) (plan.Host, error) {
-	return c.plan(ctx, host, "")
+	return c.plan(ctx, host, url.Values{})
 }
 
 // Plan is an agent's question: the host's plan once it is another one than
 // after, or the same plan after 30 s. It counts as a sign of life.
 func (c *Client) Plan(ctx context.Context, host vnet.HostID, after plan.Origin) (plan.Host, error) {
-	return c.plan(ctx, host, "?after="+strconv.FormatUint(after.Revision, 10)+"&term="+url.QueryEscape(after.Term)+"&wait="+waitFor.String())
+	return c.plan(ctx, host, url.Values{
+		"after": {strconv.FormatUint(after.Revision, 10)}, "term": {after.Term}, "wait": {waitFor.String()},
+	})
 }
 
-func (c *Client) plan(ctx context.Context, host vnet.HostID, query string) (plan.Host, error) {
+func (c *Client) plan(ctx context.Context, host vnet.HostID, query url.Values) (plan.Host, error) {
+	query.Set("form", strconv.Itoa(plan.Form))
 	var text json.RawMessage
-	if err := c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host))+query, nil, &text); err != nil {
+	if err := c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host))+"?"+query.Encode(), nil, &text); err != nil {
 		return plan.Host{}, err
 	}
 	p, err := plan.Unseal(text)

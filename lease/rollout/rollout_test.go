@@ -78,7 +78,7 @@ func (r *rollouts) news() string {
 		if p := r.hosts[name].plan; p.Revision != r.shown[name] {
 			r.shown[name] = p.Revision
 			fmt.Fprintf(&b, "%s rev %d:", name, p.Revision)
-			for _, l := range p.Links {
+			for _, l := range plan.Of[plan.VxLink](p) {
 				fmt.Fprintf(&b, " %s=%g", l.Lease.Network, l.Ends[0].Rate.Mbps())
 			}
 			b.WriteString("\n")

@@ -213,7 +213,7 @@ ip link set eth3 master br0`)
 }
 
 func (b *builder) vswitch(ctx context.Context) (way, error) {
-	s := plan.VSwitch{Lease: lease, Switch: "s", Ageing: vnet.DefaultAgeing}
+	s := plan.Switch{Lease: lease, Switch: "s", Type: vnet.SwitchKernel, Ageing: vnet.DefaultAgeing}
 	if err := b.do(ctx, b.switches, s); err != nil {
 		return way{}, err
 	}
@@ -221,7 +221,10 @@ func (b *builder) vswitch(ctx context.Context) (way, error) {
 		return way{}, err
 	}
 	for i := range 4 {
-		p := plan.SwitchPort{Lease: lease, Switch: "s", Interface: fmt.Sprintf("eth%d", i), MACs: 16, Broadcast: 1000, Unknown: 1000}
+		p := plan.SwitchPort{
+			Lease: lease, Switch: "s", Type: vnet.SwitchKernel, Interface: fmt.Sprintf("eth%d", i),
+			LearningPort: plan.LearningPort{MACs: 16, Broadcast: 1000, Unknown: 1000},
+		}
 		if err := b.do(ctx, b.switches, p); err != nil {
 			return way{}, err
 		}

@@ -1,0 +1,65 @@
+package plan
+
+import (
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sublet/vnet"
+)
+
+func isUnknown(err error) bool { return errors.Is(err, ErrUnknown) && !errors.Is(err, ErrDamaged) }
+
+// TestAPlanOfTheFormerVersionIsRead: one that an agent of the version before
+// form 2 kept, with switches of both kinds, is the plan that it was.
+func TestAPlanOfTheFormerVersionIsRead(t *testing.T) {
+	text, err := os.ReadFile("testdata/former.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := Unseal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "former", h.String())
+	if sw := Of[Switch](h); len(sw) != 2 || sw[0].Type != vnet.SwitchKernel || sw[0].Engine != nil || sw[1].Type != vnet.SwitchEngine || sw[1].Engine.Manager == "" {
+		t.Errorf("switches %+v", sw)
+	}
+}
+
+// TestAFormerAgentGetsItsForm: what it is handed out has no section that it
+// would not see, and no switch of kind vxswitch among the kernel's.
+func TestAFormerAgentGetsItsForm(t *testing.T) {
+	h := Host{Host: "h1"}
+	lease := vnet.LeaseID{Tenant: "alice", Network: "lan"}
+	h.Add(
+		Switch{Lease: lease, Switch: "k", Type: vnet.SwitchKernel, Ageing: 1},
+		Switch{Lease: lease, Switch: "x", Type: vnet.SwitchEngine, Ageing: 1, Engine: &Engine{Scheduler: "drr", Buffer: 5, Manager: "tail-drop"}},
+		SwitchPort{Lease: lease, Switch: "k", Type: vnet.SwitchKernel, Interface: "eth0", LearningPort: LearningPort{MACs: 3}},
+		SwitchPort{Lease: lease, Switch: "x", Type: vnet.SwitchEngine, Interface: "eth0", Engine: &EnginePort{In: 7, Scheduler: "rr"}},
+	)
+	for form, want := range map[uint64][]string{
+		1: {
+			`"switches":[{"lease":{"tenant":"alice","network":"lan"},"switch":"k","kind":"kernel","ageing_ns":1}]`,
+			`"vxswitches":[{"lease":{"tenant":"alice","network":"lan"},"switch":"x","kind":"vxswitch","ageing_ns":1,"scheduler":"drr","buffer_bytes":5,"manager":"tail-drop"}]`,
+			`"switch_ports":[{"lease":{"tenant":"alice","network":"lan"},"switch":"k","kind":"kernel","interface":"eth0","macs":3}]`,
+			`"vxswitch_ports":[{"lease":{"tenant":"alice","network":"lan"},"switch":"x","kind":"vxswitch","interface":"eth0","in_bps":7,"scheduler":"rr"}]`,
+		},
+		Form: {`"engine":{"scheduler":"drr"`, `"engine":{"in_bps":7`},
+	} {
+		text, err := SealIn(form, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range want {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("form %d lacks %s:\n%s", form, part, text)
+			}
+		}
+		if got, err := Unseal(text); err != nil || !reflect.DeepEqual(Of[Switch](got), Of[Switch](h)) {
+			t.Errorf("form %d is read as %v, %v", form, got, err)
+		}
+	}
+}
