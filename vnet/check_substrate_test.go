@@ -86,9 +86,11 @@ func TestRelays(t *testing.T) {
 			s.Links = append(s.Links, SubstrateLink{Name: "c", Ends: [2]string{"s2", "s1"}, Capacity: Gbit})
 		},
 	} {
-		s := sub()
-		if spoil(&s); s.Check() == nil {
-			t.Errorf("%s: it passes", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := sub()
+			if spoil(&s); s.Check() == nil {
+				t.Errorf("%s: it passes", name)
+			}
+		})
 	}
 }

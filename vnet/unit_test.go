@@ -23,22 +23,28 @@ func TestParseRate(t *testing.T) {
 		{"0bit", 0},
 		{"64 kbit", 64000}, // decimal, not 65536
 	} {
-		if got, err := ParseRate(c.text); err != nil || got != c.want {
-			t.Errorf("ParseRate(%q) = %d, %v, want %d", c.text, got, err, c.want)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			if got, err := ParseRate(c.text); err != nil || got != c.want {
+				t.Errorf("ParseRate(%q) = %d, %v, want %d", c.text, got, err, c.want)
+			}
+		})
 	}
 	for _, text := range []string{"", "100", "-1Mbit", "NaNbit", "Infbit", "100MB", "100Mib", "Mbit", "1.2.3Mbit", "99999Tbit", "1 000bit"} {
-		if got, err := ParseRate(text); err == nil {
-			t.Errorf("ParseRate(%q) = %d, want an error", text, got)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ParseRate(text); err == nil {
+				t.Errorf("ParseRate(%q) = %d, want an error", text, got)
+			}
+		})
 	}
 }
 
 func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]Bytes{"256MiB": 256 * MiB, "4GB": 4e9, "4GiB": 4 << 30, "1.5KiB": 1536, "7B": 7} {
-		if got, err := ParseBytes(text); err != nil || got != want {
-			t.Errorf("ParseBytes(%q) = %d, %v, want %d", text, got, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ParseBytes(text); err != nil || got != want {
+				t.Errorf("ParseBytes(%q) = %d, %v, want %d", text, got, err, want)
+			}
+		})
 	}
 	for _, text := range []string{"256", "256M", "256Mbit", "-1B"} {
 		if got, err := ParseBytes(text); err == nil {
@@ -85,14 +91,18 @@ func TestDuration(t *testing.T) {
 		"90m": 90 * time.Minute, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "1.5d": 36 * time.Hour,
 		"10ms": 10 * time.Millisecond, "0s": 0, "0d": 0, "5us": 5 * time.Microsecond, "5µs": 5 * time.Microsecond,
 	} {
-		if got, err := ParseDuration(text); err != nil || got != want {
-			t.Errorf("ParseDuration(%q) = %v, %v, want %v", text, got, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ParseDuration(text); err != nil || got != want {
+				t.Errorf("ParseDuration(%q) = %v, %v, want %v", text, got, err, want)
+			}
+		})
 	}
 	for _, text := range []string{"", "90", "-1h", "-2d", "d", "1h2d", "2d-1h", "NaNd", "1e9d", "3651d", "3650d1s", "1w", "99999999h"} {
-		if got, err := ParseDuration(text); err == nil {
-			t.Errorf("ParseDuration(%q) = %v, want an error", text, got)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ParseDuration(text); err == nil {
+				t.Errorf("ParseDuration(%q) = %v, want an error", text, got)
+			}
+		})
 	}
 	for d, want := range map[time.Duration]string{
 		90 * time.Minute: "1h30m", 6 * time.Hour: "6h", 48 * time.Hour: "2d", 36 * time.Hour: "1d12h",
@@ -109,22 +119,28 @@ func TestParseCPU(t *testing.T) {
 		t.Errorf("ParseCPU(0.5) = %d, %v, want 500", got, err)
 	}
 	for _, text := range []string{"", "NaN", "Inf", "-1", "half", "1e9"} {
-		if got, err := ParseCPU(text); err == nil {
-			t.Errorf("ParseCPU(%q) = %d, want an error", text, got)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ParseCPU(text); err == nil {
+				t.Errorf("ParseCPU(%q) = %d, want an error", text, got)
+			}
+		})
 	}
 }
 
 func TestCheckName(t *testing.T) {
 	for _, name := range []string{"a", "A1", "n-1", "n_1", "0", "aaaaaaaaaabbbbbbbbbbccccccccccdddddddddd"} {
-		if err := CheckName(name); err != nil {
-			t.Errorf("CheckName(%q) = %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := CheckName(name); err != nil {
+				t.Errorf("CheckName(%q) = %v", name, err)
+			}
+		})
 	}
 	for _, name := range []string{"", "-a", "a-", "a.b", "a/b", "../x", "a b", "a\n", "a\x00", "é", "$(x)", "a;b", "aaaaaaaaaabbbbbbbbbbccccccccccdddddddddde"} {
-		if CheckName(name) == nil {
-			t.Errorf("CheckName(%q) is nil", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if CheckName(name) == nil {
+				t.Errorf("CheckName(%q) is nil", name)
+			}
+		})
 	}
 }
 
@@ -135,9 +151,11 @@ func TestNearest(t *testing.T) {
 		"nodse": "nodes", "ndoes": "nodes", "laetncy": "latency", "ltncy": "latency", "upp": "up", "mxa": "",
 		"c": "", "b": "", "h3": "", "nxyes": "nodes", "nxyzs": "", "": "", "mix": "", "nam\xff": "name",
 	} {
-		if got := Nearest(typed, words); got != want {
-			t.Errorf("Nearest(%q) = %q, want %q", typed, got, want)
-		}
+		t.Run(typed, func(t *testing.T) {
+			if got := Nearest(typed, words); got != want {
+				t.Errorf("Nearest(%q) = %q, want %q", typed, got, want)
+			}
+		})
 	}
 }
 
@@ -164,8 +182,10 @@ func TestUnitsOfOthers(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]Rate{"20Mbps": 20 * Mbit, "20mbps": 20 * Mbit, "20MBPS": 20 * Mbit, "1GBIT": Gbit} {
-		if got, err := ParseRate(text); err != nil || got != want {
-			t.Errorf("ParseRate(%q) = %v, %v", text, got, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ParseRate(text); err != nil || got != want {
+				t.Errorf("ParseRate(%q) = %v, %v", text, got, err)
+			}
+		})
 	}
 }

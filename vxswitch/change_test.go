@@ -198,13 +198,15 @@ func TestAdmissionOverTime(t *testing.T) {
 		{"memory", []vxswitch.Virtual{lease("a", 0, 11, 1, 6000), lease("b", 10, 0, 1, 4001)},
 			`virtual switch "b" asks 4001 bytes of memory of crosspoint 0-0, where 4000 are free at 10 ns: ask for less, or for another time`},
 	} {
-		got := ""
-		if err := vxswitch.Admit(cfg, c.list); err != nil {
-			got = err.Error()
-		}
-		if got != c.want {
-			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got := ""
+			if err := vxswitch.Admit(cfg, c.list); err != nil {
+				got = err.Error()
+			}
+			if got != c.want {
+				t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+			}
+		})
 	}
 }
 

@@ -81,15 +81,17 @@ func TestHostSchedulers(t *testing.T) {
 		{"fcfs", quantum(1), quantum(9000), "1.0:100 0.0:100 1.0:100@10 0.0:100@20", "1.0:100@0 0.0:100@100 1.0:100@200 0.0:100@300"},
 		{"lqf", quantum(1), quantum(1), "0.0:100 0.0:100 1.0:150 1.0:60 1.0:60", "0.0:100@0 1.0:150@100 1.0:60@250 0.0:100@310 1.0:60@410"},
 	} {
-		k, err := sched.Parse(c.kind)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := newDriver(t, small(k, 2))
-		d.apply(0, vxswitch.Add{Virtual: member("a", 2, sched.FCFS{}, c.a)}, vxswitch.Add{Virtual: member("b", 2, sched.FCFS{}, c.b)})
-		if got := story(t, d, c.in); got != c.want {
-			t.Errorf("%s: of %s\nleaves %s\n want  %s", c.kind, c.in, got, c.want)
-		}
+		t.Run(c.kind, func(t *testing.T) {
+			k, err := sched.Parse(c.kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := newDriver(t, small(k, 2))
+			d.apply(0, vxswitch.Add{Virtual: member("a", 2, sched.FCFS{}, c.a)}, vxswitch.Add{Virtual: member("b", 2, sched.FCFS{}, c.b)})
+			if got := story(t, d, c.in); got != c.want {
+				t.Errorf("%s: of %s\nleaves %s\n want  %s", c.kind, c.in, got, c.want)
+			}
+		})
 	}
 }
 
@@ -103,14 +105,16 @@ func TestVirtualSwitchSchedulers(t *testing.T) {
 		{"lqf", "0.0:100 0.0:100 0.1:100 0.1:100", "0.0:100@0 0.1:100@100 0.0:100@200 0.1:100@300"}, // ties: not the same twice
 		{"sp", "0.0:100 0.0:100 0.1:200 0.1:200", "0.0:100@0 0.0:100@100 0.1:200@200 0.1:200@400"},
 	} {
-		k, _ := sched.Parse(c.kind)
-		d := newDriver(t, small(sched.DRR{}, 2))
-		v := member("a", 2, k)
-		v.Buffer.Quantum = 1500
-		d.apply(0, vxswitch.Add{Virtual: v})
-		if got := story(t, d, c.in); got != c.want {
-			t.Errorf("%s: of %s\nleaves %s\n want  %s", c.kind, c.in, got, c.want)
-		}
+		t.Run(c.kind, func(t *testing.T) {
+			k, _ := sched.Parse(c.kind)
+			d := newDriver(t, small(sched.DRR{}, 2))
+			v := member("a", 2, k)
+			v.Buffer.Quantum = 1500
+			d.apply(0, vxswitch.Add{Virtual: v})
+			if got := story(t, d, c.in); got != c.want {
+				t.Errorf("%s: of %s\nleaves %s\n want  %s", c.kind, c.in, got, c.want)
+			}
+		})
 	}
 }
 

@@ -8,9 +8,11 @@ func TestAgentListensWhereItIsReached(t *testing.T) {
 		"": true, "192.0.2.2:7444": true, "h2.example.org:7444": true, "[fd00::2]:7444": true,
 		":7444": false, "0.0.0.0:7444": false, "[::]:7444": false, "192.0.2.2": false,
 	} {
-		if err := checkListen(address); (err == nil) != right || err != nil && exitCode(err) != exitInput {
-			t.Errorf("--listen %q: %v", address, err)
-		}
+		t.Run(address, func(t *testing.T) {
+			if err := checkListen(address); (err == nil) != right || err != nil && exitCode(err) != exitInput {
+				t.Errorf("--listen %q: %v", address, err)
+			}
+		})
 	}
 }
 
@@ -18,8 +20,10 @@ func TestAgentListensWhereItIsReached(t *testing.T) {
 // directory of its own keeps it there.
 func TestPlansOutliveABoot(t *testing.T) {
 	for run, want := range map[string]string{"/run/sublet": "/var/lib/sublet/agent", "/run/sublet/": "/var/lib/sublet/agent", "/run/mine": "/run/mine/agent"} {
-		if got := (&app{run: run}).agentData(); got != want {
-			t.Errorf("with --run %s the plan is kept in %s", run, got)
-		}
+		t.Run(run, func(t *testing.T) {
+			if got := (&app{run: run}).agentData(); got != want {
+				t.Errorf("with --run %s the plan is kept in %s", run, got)
+			}
+		})
 	}
 }

@@ -24,8 +24,10 @@ func TestDownTellsUnknownNames(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]bool{"none": true, "over": true, "a": false, "a/b/c": false} {
-		if released(leases, name) != want {
-			t.Errorf("%s is taken for released: %t", name, !want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if released(leases, name) != want {
+				t.Errorf("%s is taken for released: %t", name, !want)
+			}
+		})
 	}
 }

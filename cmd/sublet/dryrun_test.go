@@ -102,10 +102,12 @@ func TestDryRunBadInput(t *testing.T) {
 		"--dry-run --substrate demo /nonexistent " + good: "no such file",
 		"--dry-run --substrate " + good + " " + good:      "good.yaml:1:1",
 	} {
-		code, out, errs := sublet(t, "", append([]string{"up"}, strings.Fields(line)...)...)
-		if code != exitInput || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, want) {
-			t.Errorf("%s: exit code %d, %q, %s", line, code, out, errs)
-		}
+		t.Run(line, func(t *testing.T) {
+			code, out, errs := sublet(t, "", append([]string{"up"}, strings.Fields(line)...)...)
+			if code != exitInput || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, want) {
+				t.Errorf("%s: exit code %d, %q, %s", line, code, out, errs)
+			}
+		})
 	}
 }
 

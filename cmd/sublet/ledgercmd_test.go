@@ -34,18 +34,22 @@ func TestLedgerAsCSV(t *testing.T) {
 		"serial": "7", "tenant": "alice", "why": `lost: link "a", link b`, "ended": "2027-03-01T09:00:00Z", "end": "",
 		"bandwidth_bps": "5000000", "used_total": "1500000000", "verdict": "kept",
 	} {
-		if got[name] != want {
-			t.Errorf("%s is %q, not %q", name, got[name], want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got[name] != want {
+				t.Errorf("%s is %q, not %q", name, got[name], want)
+			}
+		})
 	}
 }
 
 func TestAgo(t *testing.T) {
 	now := time.Date(2027, 3, 1, 8, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Time{"": {}, "30d": now.AddDate(0, 0, -30), "2027-01-01T00:00:00Z": time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		if got, err := ago("--from", text, now); err != nil || !got.Equal(want) {
-			t.Errorf("%q is %s, %v", text, got, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := ago("--from", text, now); err != nil || !got.Equal(want) {
+				t.Errorf("%q is %s, %v", text, got, err)
+			}
+		})
 	}
 	if _, err := ago("--from", "yesterday", now); exitCode(err) != exitInput {
 		t.Errorf("yesterday: %v", err)

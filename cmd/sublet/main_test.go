@@ -94,13 +94,15 @@ func TestExitCodesOfUse(t *testing.T) {
 		"completion bash":         exitDone,
 		"doctor -o json":          exitDone,
 	} {
-		code, _, errs := sublet(t, "hosts: [}", strings.Fields(line)...)
-		if code != want {
-			t.Errorf("sublet %s: exit code %d, not %d: %s", line, code, want, errs)
-		}
-		if code != exitDone && strings.Count(errs, "\n") != 1 {
-			t.Errorf("sublet %s says more or less than one line: %q", line, errs)
-		}
+		t.Run(line, func(t *testing.T) {
+			code, _, errs := sublet(t, "hosts: [}", strings.Fields(line)...)
+			if code != want {
+				t.Errorf("sublet %s: exit code %d, not %d: %s", line, code, want, errs)
+			}
+			if code != exitDone && strings.Count(errs, "\n") != 1 {
+				t.Errorf("sublet %s says more or less than one line: %q", line, errs)
+			}
+		})
 	}
 }
 

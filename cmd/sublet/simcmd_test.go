@@ -120,14 +120,16 @@ func TestSimulationSaysWhatIsWrong(t *testing.T) {
 		"no figure":     {"measure: loss_packets", "measure: lost_packets", exitInput, "did you mean \"loss_packets\"?"},
 		"no duration":   {"duration: 200ms", "duration: 200", exitInput, "is not a duration"},
 	} {
-		out := filepath.Join(t.TempDir(), "out")
-		code, _, errs := sublet(t, strings.Replace(string(text), c.from, c.to, 1), "sim", "vxswitch", "-", "--runs", "1", "--departures", out)
-		if code != c.code || !strings.Contains(errs, c.errs) || strings.Count(errs, "\n") > 1 {
-			t.Errorf("%s: exit code %d, %q", name, code, errs)
-		}
-		if _, err := os.Stat(out); code == exitInput && err == nil {
-			t.Errorf("%s: a file was written", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out")
+			code, _, errs := sublet(t, strings.Replace(string(text), c.from, c.to, 1), "sim", "vxswitch", "-", "--runs", "1", "--departures", out)
+			if code != c.code || !strings.Contains(errs, c.errs) || strings.Count(errs, "\n") > 1 {
+				t.Errorf("%s: exit code %d, %q", name, code, errs)
+			}
+			if _, err := os.Stat(out); code == exitInput && err == nil {
+				t.Errorf("%s: a file was written", name)
+			}
+		})
 	}
 }
 

@@ -32,9 +32,11 @@ func TestLossesHaveACause(t *testing.T) {
 		"within a host": {
 			[]report.Traffic{both}, []report.Traffic{both}, 9, 7, map[string]uint64{"queue": 2}},
 	} {
-		v := views(c.before, c.now)["a-b"][0]
-		if v.Packets != c.sent || v.DeliveredPackets != c.delivered || !maps.Equal(v.Drops, c.drops) {
-			t.Errorf("%s: %+v", name, *v)
-		}
+		t.Run(name, func(t *testing.T) {
+			v := views(c.before, c.now)["a-b"][0]
+			if v.Packets != c.sent || v.DeliveredPackets != c.delivered || !maps.Equal(v.Drops, c.drops) {
+				t.Errorf("%s: %+v", name, *v)
+			}
+		})
 	}
 }

@@ -41,13 +41,15 @@ func TestTrusted(t *testing.T) {
 		"our link to a stranger's":    {link(make("d", 0o755, stranger), 0), "belongs to user 12345"},
 		"a stranger's link to root's": {link("/etc", stranger), "belongs to user 12345"},
 	} {
-		err := trusted(c.dir)
-		if (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
-			t.Errorf("%s: %v", what, err)
-		}
-		if err != nil && exitCode(err) != exitInput {
-			t.Errorf("%s: exit code %d", what, exitCode(err))
-		}
+		t.Run(what, func(t *testing.T) {
+			err := trusted(c.dir)
+			if (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+				t.Errorf("%s: %v", what, err)
+			}
+			if err != nil && exitCode(err) != exitInput {
+				t.Errorf("%s: exit code %d", what, exitCode(err))
+			}
+		})
 	}
 }
 

@@ -31,9 +31,11 @@ func TestWordsOfMistakes(t *testing.T) {
 		"down --all-tenants":                   "--yes",
 		"down --all --server h:1 --cert /none --key /none --ca /none": "/none",
 	} {
-		if _, _, errs := sublet(t, "", strings.Fields(line)...); !strings.Contains(errs, want) {
-			t.Errorf("sublet %s says %q, not %q", line, errs, want)
-		}
+		t.Run(line, func(t *testing.T) {
+			if _, _, errs := sublet(t, "", strings.Fields(line)...); !strings.Contains(errs, want) {
+				t.Errorf("sublet %s says %q, not %q", line, errs, want)
+			}
+		})
 	}
 }
 
@@ -79,13 +81,15 @@ func TestAllMeansOnesOwn(t *testing.T) {
 		"":               {all: true, tenant: "bob"},
 		"root/a alice/b": {everybody: true, yes: true},
 	} {
-		var got []string
-		for _, l := range w.live(leases) {
-			got = append(got, l.ID().String())
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%+v releases %v, not %s", w, got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			var got []string
+			for _, l := range w.live(leases) {
+				got = append(got, l.ID().String())
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%+v releases %v, not %s", w, got, want)
+			}
+		})
 	}
 	a := &app{}
 	w := whose{all: true}

@@ -81,14 +81,16 @@ func TestTypesAreDescribed(t *testing.T) {
 		"Lease": vnet.Lease{}, "Proposal": Proposal{}, "Aftermath": Aftermath{}, "Quote": vnet.Quote{}, "Disturbance": vnet.Disturbance{}, "Calendar": Calendar{}, "Load": vnet.Load{}, "HostLoad": vnet.HostLoad{}, "HostStep": vnet.HostStep{}, "Account": vnet.Account{}, "Cost": vnet.Cost{}, "Verdict": vnet.Verdict{}, "LinkVerdict": vnet.LinkVerdict{}, "Substrate": vnet.Substrate{},
 		"LedgerPage": LedgerPage{}, "Record": vnet.Record{}, "Life": vnet.Life{}, "PolicyView": PolicyView{}, "Usage": policy.Usage{}, "NodeDefaults": vnet.NodeDefaults{}, "Host": Host{}, "Link": Link{}, "Plan": plan.Host{}, "Report": report.Report{}, "Traffic": report.Traffic{}, "OverlayState": report.TunnelState{}, "Path": report.Forwarding{},
 	} {
-		got := propertiesOf(schemas[name])
-		want := fieldsOf(reflect.TypeOf(value))
-		if name == "Plan" {
-			want = slices.Sorted(slices.Values(append(want, plan.SectionNames()...)))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: openapi.yaml has %v, Go has %v", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			got := propertiesOf(schemas[name])
+			want := fieldsOf(reflect.TypeOf(value))
+			if name == "Plan" {
+				want = slices.Sorted(slices.Values(append(want, plan.SectionNames()...)))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: openapi.yaml has %v, Go has %v", name, got, want)
+			}
+		})
 	}
 }
 

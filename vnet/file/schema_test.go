@@ -105,18 +105,20 @@ func TestSchemas(t *testing.T) {
 		"substrate.schema.json": generate(t, "Sublet substrate", substrate{}),
 		"policy.schema.json":    generate(t, "Sublet policy", policy{}),
 	} {
-		if *update {
-			if err := os.WriteFile(schemaFolder+file, text, 0o644); err != nil {
+		t.Run(file, func(t *testing.T) {
+			if *update {
+				if err := os.WriteFile(schemaFolder+file, text, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			have, err := os.ReadFile(schemaFolder + file)
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		have, err := os.ReadFile(schemaFolder + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(have, text) {
-			t.Errorf("%s is not what the form structs say: run go generate ./vnet/file", file)
-		}
+			if !bytes.Equal(have, text) {
+				t.Errorf("%s is not what the form structs say: run go generate ./vnet/file", file)
+			}
+		})
 	}
 }
 

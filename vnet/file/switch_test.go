@@ -44,10 +44,12 @@ func TestBadSwitches(t *testing.T) {
 		{"macs: 2", "in: 5Mbit", "switches[0].ports.a-s.in: is for switches of kind: vxswitch: state that kind, or leave it out"},
 		{"ageing: 30s", "buffer: 64KB", "switches[0].buffer: is for kind: vxswitch: state that kind, or leave it out"},
 	} {
-		_, err := ParseRequest("f", []byte(strings.Replace(switchText, c.from, c.to, 1)))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %s", c.to, err, c.want)
-		}
+		t.Run(c.to, func(t *testing.T) {
+			_, err := ParseRequest("f", []byte(strings.Replace(switchText, c.from, c.to, 1)))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %s", c.to, err, c.want)
+			}
+		})
 	}
 }
 
@@ -94,9 +96,11 @@ func TestBadEngineSwitches(t *testing.T) {
 		{"priority: 2", "priority: 64", "priority: 64 is not between 0, the first, and 63"},
 		{"quantum: 3KB", "quantum: 10B", "quantum: 10 bytes are not between 64 and 1048576"},
 	} {
-		_, err := ParseRequest("f", []byte(strings.Replace(engineText, c.from, c.to, 1)))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %s", c.to, err, c.want)
-		}
+		t.Run(c.to, func(t *testing.T) {
+			_, err := ParseRequest("f", []byte(strings.Replace(engineText, c.from, c.to, 1)))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %s", c.to, err, c.want)
+			}
+		})
 	}
 }

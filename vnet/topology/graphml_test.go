@@ -82,9 +82,11 @@ func TestSpeedsOfLabels(t *testing.T) {
 		"Gigabit Ethernet": 1e9, "GigE": 1e9, "GE": 1e9, "Fast Ethernet": 100e6, "FE": 100e6,
 		"": 0, "Dark Fibre": 0, "Lit": 0, "Wavelength": 0, "1995": 0, "100": 0, "Phase 2 Gateway": 0, "Geneva": 0, "12 May": 0, "Route 66 E40": 0, "BTC-1": 0, "10 Gateways": 0,
 	} {
-		if got := labelled(label); math.Abs(got-want) > 1e-6*want {
-			t.Errorf("%q says %g, not %g", label, got, want)
-		}
+		t.Run(label, func(t *testing.T) {
+			if got := labelled(label); math.Abs(got-want) > 1e-6*want {
+				t.Errorf("%q says %g, not %g", label, got, want)
+			}
+		})
 	}
 }
 
@@ -134,11 +136,13 @@ func TestBadGraphML(t *testing.T) {
 		`<graphml><graph><node id="a"/>&lol;</graph></graphml>`:                               "invalid character entity &lol;",
 		`<graphml><graph><hyperedge/></graph></graphml>`:                                      "a <hyperedge> is not read",
 	} {
-		_, _, err := ParseGraphML("f", []byte(text))
-		var input *vnet.InputError
-		if !errors.As(err, &input) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v", text[:min(len(text), 60)], err)
-		}
+		t.Run(want, func(t *testing.T) {
+			_, _, err := ParseGraphML("f", []byte(text))
+			var input *vnet.InputError
+			if !errors.As(err, &input) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%q: %v", text[:min(len(text), 60)], err)
+			}
+		})
 	}
 	if _, _, err := ParseGraphML("f", make([]byte, MaxGraphML+1)); err == nil {
 		t.Error("a file of any size is read")

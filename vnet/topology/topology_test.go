@@ -65,15 +65,19 @@ func TestBadNames(t *testing.T) {
 		"waxman:5,0.5,0.5,1.5": `"1.5" is no number for SEED`,
 		"waxman:10000,1,1":     "take a smaller alpha or beta",
 	} {
-		_, known, err := Named(name)
-		if !known || err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, %v", name, known, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, known, err := Named(name)
+			if !known || err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, %v", name, known, err)
+			}
+		})
 	}
 	for _, name := range []string{"line", "demo:2", "substrate.yaml", "", "fat-tree", ":", "C:4"} {
-		if _, known, _ := Named(name); known {
-			t.Errorf("%q is taken for a name", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, known, _ := Named(name); known {
+				t.Errorf("%q is taken for a name", name)
+			}
+		})
 	}
 }
 

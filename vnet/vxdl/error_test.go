@@ -106,14 +106,18 @@ func TestDurations(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"PT4H": 4 * time.Hour, "P10D": 240 * time.Hour, "P1DT2H3M4.5S": 26*time.Hour + 3*time.Minute + 4500*time.Millisecond, "PT0S": 0, "PT90M": 90 * time.Minute,
 	} {
-		if got, err := parseDuration(text); err != nil || got != want {
-			t.Errorf("parseDuration(%q) = %v, %v, want %v", text, got, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := parseDuration(text); err != nil || got != want {
+				t.Errorf("parseDuration(%q) = %v, %v, want %v", text, got, err, want)
+			}
+		})
 	}
 	for _, text := range []string{"", "P", "PT", "P1DT", "P1Y", "P1M", "-PT1H", "PT1H1H", "4H", "PT999999999H", "P3651D", "PT1.5H"} {
-		if got, err := parseDuration(text); err == nil {
-			t.Errorf("parseDuration(%q) = %v, want an error", text, got)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := parseDuration(text); err == nil {
+				t.Errorf("parseDuration(%q) = %v, want an error", text, got)
+			}
+		})
 	}
 }
 
@@ -126,12 +130,14 @@ func TestUnknown(t *testing.T) {
 		{wrap("stray"), `1:52: virtualInfrastructure net: text "stray" beside the elements is ignored`, `1:52: virtualInfrastructure net: holds text "stray"`},
 		{wrap("<user>net<b/></user>"), "5:10: b: unknown here in user, ignored", "5:10: b: is unknown here: user may hold text"},
 	} {
-		_, notes, err := Parse("f", []byte(c.text), false)
-		if err != nil || len(notes) == 0 || notes[0].String() != c.note {
-			t.Errorf("got %v, %v, want the note %s", notes, err, c.note)
-		}
-		if _, _, err := Parse("f", []byte(c.text), true); err == nil || !strings.HasPrefix(err.Error(), "f:"+c.strict) {
-			t.Errorf("strict: got %v, want f:%s", err, c.strict)
-		}
+		t.Run(c.text, func(t *testing.T) {
+			_, notes, err := Parse("f", []byte(c.text), false)
+			if err != nil || len(notes) == 0 || notes[0].String() != c.note {
+				t.Errorf("got %v, %v, want the note %s", notes, err, c.note)
+			}
+			if _, _, err := Parse("f", []byte(c.text), true); err == nil || !strings.HasPrefix(err.Error(), "f:"+c.strict) {
+				t.Errorf("strict: got %v, want f:%s", err, c.strict)
+			}
+		})
 	}
 }

@@ -93,7 +93,9 @@ func TestLongestPrefixWins(t *testing.T) {
 		t.Fatal(err)
 	}
 	for to, port := range map[string]int{"192.0.2.1": 0, "10.9.9.9": 1, "10.1.9.9": 2, "10.1.2.3": 3, "fd00::2": 4, "fd00::1": 5} {
-		check(t, p, 0, 0, vxswitch.Header{DstIP: netip.MustParseAddr(to)}, port)
+		t.Run(to, func(t *testing.T) {
+			check(t, p, 0, 0, vxswitch.Header{DstIP: netip.MustParseAddr(to)}, port)
+		})
 	}
 	check(t, p, 0, 0, vxswitch.Header{DstIP: netip.MustParseAddr("2001:db8::1")})
 	check(t, p, 0, 0, vxswitch.Header{})

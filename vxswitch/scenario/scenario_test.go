@@ -124,14 +124,16 @@ func TestWrongScenarios(t *testing.T) {
 		"split":            {"traffic:", "split: {virtual_switch: b, input: 2, paths: [{output: 1, buffer: 1KB}]}\ntraffic:", `uses port 2, which "b" does not have`},
 		"split of nobody":  {"traffic:", "split: {virtual_switch: c, input: 2, paths: [{output: 1, buffer: 1KB}]}\ntraffic:", `"c" is not there`},
 	} {
-		text := strings.Replace(plainScenario, c.from, c.to, 1)
-		if text == plainScenario {
-			t.Fatalf("%s changes nothing", name)
-		}
-		_, err := Parse("f", []byte(text), noFiles)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "f:") || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(plainScenario, c.from, c.to, 1)
+			if text == plainScenario {
+				t.Fatalf("%s changes nothing", name)
+			}
+			_, err := Parse("f", []byte(text), noFiles)
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "f:") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: got %v, want %q", name, err, c.want)
+			}
+		})
 	}
 }
 
@@ -171,30 +173,36 @@ func TestJudge(t *testing.T) {
 		"nobody":           {"measure: throughput_packets, above: 0, of: z", false, 0},
 		"bound is outside": {"measure: throughput_packets, of: a, below: 0.5", false, 4},
 	} {
-		text := strings.Replace(plainScenario, "traffic:", "vary: [{switch.scheduler: [drr, sp]}, {\"virtual_switches[0].buffer\": [3KB, 6KB], \"virtual_switches[1].buffer\": [3KB, 6KB]}]\nexpect: [{says: x, "+c.expect+"}]\ntraffic:", 1)
-		e, err := Parse("f", []byte(text), noFiles)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		v := e.Judge([]*sim.Result{result(0.90, 0.5), result(0.925, 0.5), result(0.95, 0.5), result(0.965, 0.5)})[0]
-		if v.Met != c.met || v.Points != c.points || v.Met == (v.Why != "") {
-			t.Errorf("%s: %+v", name, v)
-		}
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(plainScenario, "traffic:", "vary: [{switch.scheduler: [drr, sp]}, {\"virtual_switches[0].buffer\": [3KB, 6KB], \"virtual_switches[1].buffer\": [3KB, 6KB]}]\nexpect: [{says: x, "+c.expect+"}]\ntraffic:", 1)
+			e, err := Parse("f", []byte(text), noFiles)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			v := e.Judge([]*sim.Result{result(0.90, 0.5), result(0.925, 0.5), result(0.95, 0.5), result(0.965, 0.5)})[0]
+			if v.Met != c.met || v.Points != c.points || v.Met == (v.Why != "") {
+				t.Errorf("%s: %+v", name, v)
+			}
+		})
 	}
 }
 
 func TestQuantities(t *testing.T) {
 	for text, want := range map[string]float64{"0.5": 0.5, "50%": 0.5, "1/32": 1. / 32, "7": 7, "1e3": 1000, "-1": math.NaN(), "1/0": math.NaN(), "x": math.NaN(), "NaN": math.NaN(), "Inf": math.NaN()} {
-		var f fraction
-		err := f.UnmarshalText([]byte(text))
-		if (err != nil) != math.IsNaN(want) || err == nil && float64(f) != want {
-			t.Errorf("%s is %v, %v", text, f, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			var f fraction
+			err := f.UnmarshalText([]byte(text))
+			if (err != nil) != math.IsNaN(want) || err == nil && float64(f) != want {
+				t.Errorf("%s is %v, %v", text, f, err)
+			}
+		})
 	}
 	for text, want := range map[string]float64{"-0.6ms": -6e5, "0.99": 0.99, "0": 0, "2s": float64(2 * time.Second)} {
-		var n number
-		if err := n.UnmarshalText([]byte(text)); err != nil || float64(n) != want {
-			t.Errorf("%s is %v, %v", text, n, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			var n number
+			if err := n.UnmarshalText([]byte(text)); err != nil || float64(n) != want {
+				t.Errorf("%s is %v, %v", text, n, err)
+			}
+		})
 	}
 }

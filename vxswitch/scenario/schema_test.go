@@ -152,18 +152,20 @@ func TestSchemas(t *testing.T) {
 		"simulation.schema.json": marshal(t, schemaOfReport()),
 		"packet.schema.json":     marshal(t, schemaOfPacket()),
 	} {
-		if *update {
-			if err := os.WriteFile(schemaFolder+file, text, 0o644); err != nil {
+		t.Run(file, func(t *testing.T) {
+			if *update {
+				if err := os.WriteFile(schemaFolder+file, text, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			have, err := os.ReadFile(schemaFolder + file)
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		have, err := os.ReadFile(schemaFolder + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(have, text) {
-			t.Errorf("%s is not what the code says: run go generate ./vxswitch/scenario", file)
-		}
+			if !bytes.Equal(have, text) {
+				t.Errorf("%s is not what the code says: run go generate ./vxswitch/scenario", file)
+			}
+		})
 	}
 }
 

@@ -218,13 +218,17 @@ func TestParseManager(t *testing.T) {
 		"red:min=3000,max=9000,p=0.2,weight=0.01": sched.RED{Min: 3000, Max: 9000, P: 0.2, Weight: 0.01},
 		"codel:target=1ms,interval=20ms":          sched.CoDel{Target: time.Millisecond, Interval: 20 * time.Millisecond},
 	} {
-		if got, err := sched.ParseManager(text); err != nil || got != want {
-			t.Errorf("%q is read as %#v (%v)", text, got, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got, err := sched.ParseManager(text); err != nil || got != want {
+				t.Errorf("%q is read as %#v (%v)", text, got, err)
+			}
+		})
 	}
 	for _, text := range []string{"", "blue", "red:min=9,max=3", "red:p=2", "red:p=NaN", "red:min", "codel:target=1", "codel:target=2s,interval=1s", "tail-drop:x=1", "red:min=1,min=2"} {
-		if _, err := sched.ParseManager(text); err == nil || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: error %v", text, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			if _, err := sched.ParseManager(text); err == nil || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%q: error %v", text, err)
+			}
+		})
 	}
 }

@@ -28,10 +28,12 @@ func TestReadTrace(t *testing.T) {
 		"out of order":   {line1 + "\n" + strings.Replace(line1, ":5", ":4", 1), "line 2: is earlier"},
 		"another run":    {strings.Replace(line1, "{", `{"run":1,`, 1), "another run"},
 	} {
-		_, err := ReadTrace(strings.NewReader(c.text), s)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := ReadTrace(strings.NewReader(c.text), s)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s: got %v, want %q", name, err, c.want)
+			}
+		})
 	}
 }
 

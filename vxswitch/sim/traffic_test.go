@@ -30,9 +30,11 @@ func TestProcessesKeepTheirMean(t *testing.T) {
 		"on-off":   Bursty(mean, 4, 0, 10).process(),
 		"uneven":   Bursty(mean, 8, 0.5, 3).process(),
 	} {
-		if got := rateOf(p, 1, 200_000); math.Abs(got/mean-1) > 0.02 {
-			t.Errorf("%s: %g packets a second, want %g", name, got, mean)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := rateOf(p, 1, 200_000); math.Abs(got/mean-1) > 0.02 {
+				t.Errorf("%s: %g packets a second, want %g", name, got, mean)
+			}
+		})
 	}
 }
 
