@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"sublet/datapath/iplb"
 	"sublet/datapath/kernel"
 	"sublet/vnet"
 )
@@ -73,24 +72,6 @@ func crossOrDrop(c *kernel.Conn, from, to int, drop bool) error {
 		return c.DeleteQdisc(from, kernel.TCClsact)
 	}
 	return cross(c, from, to)
-}
-
-// RelayCounts reads what became of packets at a switch of a lab with OSPF, by
-// the names of iplb.Outcomes.
-func RelayCounts(run, name string, sub vnet.Substrate, node string) (map[string]uint64, error) {
-	l := &layout{name: name, substrate: sub}
-	host, err := l.relayHost(run, node)
-	if err != nil {
-		return nil, err
-	}
-	defer host.Close()
-	own, _ := Loopback(sub, node)
-	table, err := iplb.Open(host, own)
-	if err != nil {
-		return nil, err
-	}
-	defer table.Close()
-	return table.Counts()
 }
 
 // Namespace is the file of a node's network namespace.

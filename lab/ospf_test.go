@@ -112,9 +112,22 @@ func relayOver(t *testing.T, spec Spec, sub vnet.Substrate, via string, far neti
 	}
 }
 
+// relayed counts the packets off which a switch took a header.
 func relayed(t *testing.T, spec Spec, sub vnet.Substrate, node string) uint64 {
 	t.Helper()
-	counts, err := RelayCounts(spec.Run, spec.Name, sub, node)
+	l := &layout{name: spec.Name, substrate: sub}
+	host, err := l.relayHost(spec.Run, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	own, _ := Loopback(sub, node)
+	table, err := iplb.Open(host, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	counts, err := table.Counts()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,8 +46,8 @@ var Table = map[string][]string{
 	"datapath/iplb":          {"vnet", "datapath/kernel", "datapath/bpf"},
 	"datapath/overlay":       {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf"},
 	"measure":                {"vnet"},
-	"vxswitch":               {"vnet"},
-	"vxswitch/sched":         {"vnet", "vxswitch", "internal/splitmix"},
+	"vxswitch":               {"vnet", "internal/heap"},
+	"vxswitch/sched":         {"vnet", "vxswitch", "internal/splitmix", "internal/heap"},
 	"vxswitch/lookup":        {"vnet", "vxswitch"},
 	"datapath/vxswitch/live": {"vnet", "vnet/file", "vxswitch", "vxswitch/lookup", "vxswitch/sched", "datapath/kernel"},
 	"measure/blast":          {"datapath/kernel"},
@@ -58,6 +58,7 @@ var Table = map[string][]string{
 	"measure/probe":          {"vnet", "measure"},
 	"lab":                    {"vnet", "plan", "embed/graph", "fabric", "datapath/kernel", "datapath/iplb", "internal/proc"}, // its switches forward as embed/graph counts on, or as fabric does, and are relays
 	"internal/splitmix":      nil,
+	"internal/heap":          nil,
 	"internal/proc":          nil,
 	"internal/socket":        nil,
 	"lab/testbed":            {"vnet", "vnet/file", "plan", "lease/api", "measure/blast", "lab"},
@@ -74,7 +75,7 @@ var Pure = []string{
 	"vnet", "vnet/file", "vnet/vxdl", "vnet/graph",
 	"embed", "embed/calendar", "embed/flow", "embed/graph", "embed/rate",
 	"fabric", "embed/replay", "embed/verify", "vnet/topology",
-	"plan", "report", "lease", "lease/policy", "lease/rollout", "fabric/spread", "internal/splitmix",
+	"plan", "report", "lease", "lease/policy", "lease/rollout", "fabric/spread", "internal/splitmix", "internal/heap",
 	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/sim",
 	"vxswitch/scenario", "vxswitch/figure", "measure",
 }

@@ -73,37 +73,6 @@ func TestLearningHoldsNoMoreThanItMay(t *testing.T) {
 	}
 }
 
-func TestStaticForwardsWhatItWasTold(t *testing.T) {
-	s := &lookup.Static{Ports: map[vxswitch.MAC]int{mac(1): 1, mac(2): 2}}
-	for i := range 3 {
-		s.All.Add(i)
-	}
-	check(t, s, 0, 0, vxswitch.Header{Dst: mac(1)}, 1)
-	check(t, s, 0, 1, vxswitch.Header{Dst: mac(1)})
-	check(t, s, 0, 0, vxswitch.Header{Dst: mac(3)})
-	check(t, s, 0, 1, vxswitch.Header{Dst: broadcast}, 0, 2)
-}
-
-func TestLongestPrefixWins(t *testing.T) {
-	p, err := lookup.NewPrefixes(map[netip.Prefix]int{
-		netip.MustParsePrefix("0.0.0.0/0"): 0, netip.MustParsePrefix("10.0.0.0/8"): 1, netip.MustParsePrefix("10.1.0.0/16"): 2,
-		netip.MustParsePrefix("10.1.2.3/32"): 3, netip.MustParsePrefix("fd00::/8"): 4, netip.MustParsePrefix("fd00::1/128"): 5,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for to, port := range map[string]int{"192.0.2.1": 0, "10.9.9.9": 1, "10.1.9.9": 2, "10.1.2.3": 3, "fd00::2": 4, "fd00::1": 5} {
-		t.Run(to, func(t *testing.T) {
-			check(t, p, 0, 0, vxswitch.Header{DstIP: netip.MustParseAddr(to)}, port)
-		})
-	}
-	check(t, p, 0, 0, vxswitch.Header{DstIP: netip.MustParseAddr("2001:db8::1")})
-	check(t, p, 0, 0, vxswitch.Header{})
-	if _, err := lookup.NewPrefixes(map[netip.Prefix]int{netip.MustParsePrefix("10.0.0.0/8"): 1, netip.MustParsePrefix("10.1.1.1/8"): 2}); err == nil {
-		t.Error("one prefix to two ports was taken")
-	}
-}
-
 // frame puts parts behind one another.
 func frame(parts ...[]byte) (f []byte) {
 	for _, p := range parts {

@@ -1,6 +1,6 @@
 // Package sched has the schedulers and queue managers of VxSwitch. Each is one
 // file and one test; to add one, write it and name it in Schedulers or
-// Managers below.
+// ParseManager below.
 //
 // A scheduler serves at both levels: at the host's its entries are virtual
 // switches, at a virtual switch's its input ports.
@@ -29,11 +29,6 @@ func Parse(name string) (vxswitch.SchedulerKind, error) {
 		names = append(names, k.String())
 	}
 	return nil, fmt.Errorf("no scheduler %q: there are %s", name, strings.Join(names, ", "))
-}
-
-// Managers are the queue managers there are, with their defaults.
-func Managers() []vxswitch.ManagerKind {
-	return []vxswitch.ManagerKind{TailDrop{}, RED{}, CoDel{}}
 }
 
 // ParseManager reads a queue manager as vnet.ParseQueueManager does.

@@ -1,6 +1,9 @@
 package sched
 
-import "sublet/vxswitch"
+import (
+	"sublet/internal/heap"
+	"sublet/vxswitch"
+)
 
 // FCFS serves the entry whose head arrived first [000:1272-1287]. O(log n).
 type FCFS struct{}
@@ -12,14 +15,14 @@ func (FCFS) Bounded() {}
 
 // New returns a first come, first served of n entries.
 func (FCFS) New(n int, e vxswitch.Entries) vxswitch.Scheduler {
-	return &fcfs{e: e, heap: newHeap(n), awake: make([]bool, n), isNew: make([]bool, n), news: make([]int32, 0, n)}
+	return &fcfs{e: e, heap: heap.New(n), awake: make([]bool, n), isNew: make([]bool, n), news: make([]int32, 0, n)}
 }
 
 // fcfs looks at heads only when asked to pick: a virtual switch says which
 // frame it offers when it is its turn, not before.
 type fcfs struct {
-	e vxswitch.Entries
-	heap
+	e     vxswitch.Entries
+	heap  heap.Heap
 	awake []bool
 	isNew []bool  // listed in news
 	news  []int32 // changed since the last Pick
@@ -38,18 +41,16 @@ func (f *fcfs) Changed(i int) {
 // Sleep leaves i among the news, where Pick passes over it.
 func (f *fcfs) Sleep(i int) {
 	f.awake[i] = false
-	if f.has(i) {
-		f.remove(i)
-	}
+	f.heap.Remove(i)
 }
 
 func (f *fcfs) Pick(vxswitch.Time) int {
 	for _, i := range f.news {
 		f.isNew[i] = false
 		if f.awake[i] {
-			f.set(int(i), key{first: int64(f.e.Head(int(i)).Order)})
+			f.heap.Set(int(i), heap.Key{First: int64(f.e.Head(int(i)).Order)})
 		}
 	}
 	f.news = f.news[:0]
-	return f.top()
+	return f.heap.Top()
 }

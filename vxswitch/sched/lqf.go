@@ -1,6 +1,9 @@
 package sched
 
-import "sublet/vxswitch"
+import (
+	"sublet/internal/heap"
+	"sublet/vxswitch"
+)
 
 // LQF serves the entry with most bytes queued; of several the one served
 // longest ago, so not the same twice running [000:1272-1287]. O(log n).
@@ -13,24 +16,24 @@ func (LQF) Bounded() {}
 
 // New returns a longest queue first of n entries.
 func (LQF) New(n int, e vxswitch.Entries) vxswitch.Scheduler {
-	return &lqf{e: e, heap: newHeap(n), served: make([]int64, n)}
+	return &lqf{e: e, heap: heap.New(n), served: make([]int64, n)}
 }
 
 type lqf struct {
-	e vxswitch.Entries
-	heap
+	e      vxswitch.Entries
+	heap   heap.Heap
 	served []int64 // number of the last service
 	turn   int64
 }
 
 func (l *lqf) file(i int) {
-	l.set(i, key{first: -int64(l.e.Backlog(i)), second: l.served[i]})
+	l.heap.Set(i, heap.Key{First: -int64(l.e.Backlog(i)), Second: l.served[i]})
 }
 
 func (l *lqf) Wake(i int)             { l.file(i) }
-func (l *lqf) Sleep(i int)            { l.remove(i) }
+func (l *lqf) Sleep(i int)            { l.heap.Remove(i) }
 func (l *lqf) Changed(i int)          { l.file(i) }
-func (l *lqf) Pick(vxswitch.Time) int { return l.top() }
+func (l *lqf) Pick(vxswitch.Time) int { return l.heap.Top() }
 
 func (l *lqf) Sent(i, _ int) {
 	l.turn++

@@ -50,9 +50,6 @@ func NewResequencer[T any](buffers []int, stall time.Duration) *Resequencer[T] {
 	return r
 }
 
-// Held is the bytes in the buffer of a path.
-func (r *Resequencer[T]) Held(path int) int { return r.paths[path].held }
-
 // Push takes a packet that a path brought; false if it is dropped, because its
 // buffer is full or its number was given up.
 func (r *Resequencer[T]) Push(from int, n Number, size int, value T) bool {

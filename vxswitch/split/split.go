@@ -1,19 +1,13 @@
 // Package split carries one virtual link over several paths (thesis 4.5.2):
 // at its beginning a Splitter divides packets by weight and numbers them, at
-// its end a Resequencer lets them out in the order of their numbers. Buffer
-// says how much the end must hold for paths of different delay.
+// its end a Resequencer lets them out in the order of their numbers.
 //
 // Paths keep the order of what they carry and may lose packets; the
 // Resequencer never waits longer than its stall for a number that does not
 // come, and never lets a packet overtake.
 package split
 
-import (
-	"math/bits"
-	"time"
-
-	"sublet/vnet"
-)
+import "math/bits"
 
 // Number counts the packets of one virtual link. It wraps; numbers compare as
 // in RFC 1982, right as long as fewer than 2^31 packets are on their way.
@@ -71,12 +65,4 @@ func (s *Splitter) settle() {
 	for i := range s.sent {
 		s.sent[i] -= least
 	}
-}
-
-// Buffer is what the end must hold of a path while it waits for one that is
-// slower by difference: what the path brings in that time at its rate, and
-// what the buffer needs without any difference.
-func Buffer(rate vnet.Rate, difference time.Duration, without vnet.Bytes) vnet.Bytes {
-	waiting := float64(rate) / 8 * difference.Seconds()
-	return without + vnet.Bytes(waiting+0.5)
 }

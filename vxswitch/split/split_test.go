@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"sublet/vnet"
 )
 
 // Every path stays within a packet for each path of its part, whatever the
@@ -203,19 +201,7 @@ func TestResequencerBuffer(t *testing.T) {
 			t.Errorf("got %d, want %d", got, want)
 		}
 	}
-	if r.Held(0) != 0 || r.Held(1) != 0 {
+	if r.paths[0].held != 0 || r.paths[1].held != 0 {
 		t.Error("bytes stay")
-	}
-}
-
-// The examples of the thesis at 500 Mbit/s (its section 4.5.3.1).
-func TestBuffer(t *testing.T) {
-	for _, c := range []struct {
-		difference time.Duration
-		want       vnet.Bytes
-	}{{0, 192000}, {1152 * time.Microsecond, 264000}, {4608 * time.Microsecond, 480000}} {
-		if got := Buffer(500*vnet.Mbit, c.difference, 192000); got != c.want {
-			t.Errorf("%v: %d, want %d", c.difference, got, c.want)
-		}
 	}
 }
