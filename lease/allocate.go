@@ -43,7 +43,7 @@ func (b *Book) allocate() ([]*entry, error) {
 		if !c.now.Changed() && !c.before.Changed() {
 			continue
 		}
-		if r := wholeBytes(c.now.Rates(), c.before.Rates()); !maps.Equal(r, e.Rates) {
+		if r := lesserRates(c.now.Rates(), c.before.Rates()); !maps.Equal(r, e.Rates) {
 			e.Rates, e.parts = r, nil
 			b.touch(e)
 		}
@@ -92,13 +92,13 @@ func (a *allocation) enter(e *entry) error {
 	return nil
 }
 
-// wholeBytes takes the smaller of two rates, rounded down to whole bytes per
+// lesserRates takes the smaller of two rates, rounded down to whole bytes per
 // second, which is what the kernel can hold: less than 8 bit/s are lost.
-func wholeBytes(now, before map[string][2]vnet.Rate) map[string][2]vnet.Rate {
+func lesserRates(now, before map[string][2]vnet.Rate) map[string][2]vnet.Rate {
 	rounded := make(map[string][2]vnet.Rate, len(now))
 	for link, r := range now {
 		l := before[link]
-		rounded[link] = [2]vnet.Rate{min(r[0], l[0]) / 8 * 8, min(r[1], l[1]) / 8 * 8}
+		rounded[link] = [2]vnet.Rate{min(r[0], l[0]).WholeBytesDown(), min(r[1], l[1]).WholeBytesDown()}
 	}
 	return rounded
 }

@@ -264,7 +264,7 @@ func hostsOf(sub plan.Walker, l vnet.Lease) []vnet.HostID {
 	}
 	for _, link := range l.Request.Union().Links {
 		// What cannot be walked any more has no relays left to ask.
-		cuts, _ := plan.AllStretches(sub, l.Mapping, link)
+		cuts, _ := plan.AllTunnelHops(sub, l.Mapping, link)
 		for _, hops := range cuts {
 			hosts[vnet.HostID(hops[len(hops)-1].To())] = true
 		}

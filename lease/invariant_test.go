@@ -222,7 +222,7 @@ func enforcedBy(p plan.Host) map[vnet.VNI]vnet.Rate {
 	for _, l := range plan.Of[plan.VxLink](p) {
 		for _, end := range l.Ends {
 			if end.Tunnel != nil && !end.Tunnel.Class.BestEffort && slices.ContainsFunc(plan.Of[plan.Overlay](p), func(o plan.Overlay) bool { return o.VNI == end.Tunnel.VNI }) {
-				rates[end.Tunnel.VNI] = end.Tunnel.Class.Rate
+				rates[end.Tunnel.VNI] = end.Tunnel.Class.Guaranteed
 			}
 		}
 	}
@@ -242,7 +242,7 @@ func (w *world) enforced(t *rapid.T, l vnet.Lease, worst map[vnet.VNI]map[vnet.H
 	sums := make(map[element]vnet.Rate)
 	for name, numbers := range l.VNIs {
 		link, _ := l.Request.Union().Link(name)
-		cuts, err := plan.Stretches(w.book.Substrate(), l.Mapping.Nodes[link.Ends[0]], l.Mapping.Links[name])
+		cuts, err := plan.TunnelHops(w.book.Substrate(), l.Mapping.Nodes[link.Ends[0]], l.Mapping.Links[name])
 		if err != nil && (l.State == vnet.Ended || l.Move != nil) {
 			continue // part of the path is no more
 		}

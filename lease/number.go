@@ -76,11 +76,11 @@ func (v *vnis) free(byLink map[string][]vnet.VNI) {
 }
 
 // number gives each tunnel of a mapping the lowest identifier that is not in
-// use, and takes it: one per stretch between hosts that run agents.
+// use, and takes it: one per tunnel hop, between hosts that run agents.
 func (v *vnis) number(sub plan.Walker, links []vnet.VirtualLink, m vnet.Mapping) (map[string][]vnet.VNI, error) {
 	byLink := make(map[string][]vnet.VNI)
 	for _, link := range links {
-		cuts, err := plan.AllStretches(sub, m, link)
+		cuts, err := plan.AllTunnelHops(sub, m, link)
 		if err != nil {
 			v.free(byLink)
 			return nil, err
@@ -181,7 +181,7 @@ func after(p netip.Prefix) netip.Addr {
 // tunnels as it has identifiers for.
 func sameTunnels(sub plan.Walker, l vnet.Lease, name string, tunnels int) error {
 	link, _ := l.Request.Union().Link(name)
-	cuts, err := plan.AllStretches(sub, l.Mapping, link)
+	cuts, err := plan.AllTunnelHops(sub, l.Mapping, link)
 	if err == nil && len(cuts) != tunnels {
 		err = fmt.Errorf("link %s would have %d tunnels instead of %d", name, len(cuts), tunnels)
 	}

@@ -87,7 +87,7 @@ func scaled(r vnet.Request, named map[string]bool, scale ratio) vnet.Request {
 // to be shaped becomes none.
 func scaledBandwidth(b vnet.Bandwidth, scale ratio) vnet.Bandwidth {
 	static := b.Min == b.Max
-	b.Min = scale.times(b.Min) / 8 * 8
+	b.Min = scale.times(b.Min).WholeBytesDown()
 	if static {
 		b.Max = b.Min
 	} else if b.Min < vnet.MinRate {

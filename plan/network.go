@@ -155,20 +155,20 @@ func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) 
 // rates are the allocated ones, in whole bytes per second.
 func (n *network) rates(link vnet.VirtualLink) [2]vnet.Rate {
 	r := n.lease.Rates[link.Name]
-	return [2]vnet.Rate{r[0] / 8 * 8, r[1] / 8 * 8}
+	return [2]vnet.Rate{r[0].WholeBytesDown(), r[1].WholeBytesDown()}
 }
 
 // leastRate keeps HTB happy where no minimum is promised; it cannot hold 0.
 const leastRate = 8 * vnet.Kbit
 
 // class is the share of the physical interface that one direction of a path gets.
-func (w way) class(dir vnet.Direction) Class {
-	ask, alloc := w.link.Bandwidth[dir], w.rates()[dir]
+func (p pathPlan) class(dir vnet.Direction) Class {
+	ask, alloc := p.link.Bandwidth[dir], p.rates()[dir]
 	if ask.BestEffort() {
-		return Class{Rate: leastRate, Ceil: bestEffortCeil, BestEffort: true}
+		return Class{Guaranteed: leastRate, Ceil: bestEffortCeil, BestEffort: true}
 	}
-	rate := max(Outer(w.share.Of(ask.Min)), leastRate)
-	return Class{Rate: rate, Ceil: max(Outer(alloc), rate)}
+	guaranteed := max(Outer(p.share.Of(ask.Min)), leastRate)
+	return Class{Guaranteed: guaranteed, Ceil: max(Outer(alloc), guaranteed)}
 }
 
 // bestEffortCeil is above any interface here; what it may really take is

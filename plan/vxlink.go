@@ -60,7 +60,7 @@ func (p Port) Reaches() netip.Prefix {
 	return single(p.Peer)
 }
 
-// Tunnel is a point-to-point VXLAN over one stretch of substrate, and the
+// Tunnel is a point-to-point VXLAN over one tunnel hop of a path, and the
 // class of the physical interface it leaves by. Class rates count outer frames.
 type Tunnel struct {
 	VNI       vnet.VNI   `json:"vni"`
@@ -74,9 +74,9 @@ type Tunnel struct {
 	Class Class `json:"class"`
 }
 
-// Class of the physical egress: HTB rate = minimum, ceil = maximum.
+// Class of the physical egress, of HTB: what it is guaranteed and what it may take.
 type Class struct {
-	Rate       vnet.Rate `json:"rate_bps"`
+	Guaranteed vnet.Rate `json:"rate_bps"`
 	Ceil       vnet.Rate `json:"ceil_bps"`
 	BestEffort bool      `json:"best_effort,omitempty"` // strictly below every leased class
 }
@@ -129,7 +129,7 @@ func (l VxLink) Meet(other Item) Item {
 		end.Rate = lesser(end.Rate, theirs.Rate)
 		if end.Tunnel != nil && theirs.Tunnel != nil {
 			tunnel := *end.Tunnel
-			tunnel.Class.Rate = min(tunnel.Class.Rate, theirs.Tunnel.Class.Rate)
+			tunnel.Class.Guaranteed = min(tunnel.Class.Guaranteed, theirs.Tunnel.Class.Guaranteed)
 			tunnel.Class.Ceil = min(tunnel.Class.Ceil, theirs.Tunnel.Class.Ceil)
 			end.Tunnel = &tunnel
 		}
@@ -178,7 +178,7 @@ func (c Class) String() string {
 	if c.BestEffort {
 		return fmt.Sprintf("best-effort ceil %s", c.Ceil)
 	}
-	return fmt.Sprintf("rate %s ceil %s", c.Rate, c.Ceil)
+	return fmt.Sprintf("rate %s ceil %s", c.Guaranteed, c.Ceil)
 }
 
 // Uplink is the shaped egress of one physical interface: leases in one
@@ -221,7 +221,7 @@ const MeanFrame = 900
 // carries it, as queues of hosts count them: without relay lists, which are put
 // in once the kernel has taken a packet's length.
 func Outer(r vnet.Rate) vnet.Rate {
-	return wholeBytes(r + r/MeanFrame*OuterHeaders)
+	return (r + r/MeanFrame*OuterHeaders).WholeBytesUp()
 }
 
 // WireRate is Outer with the longest relay list that a path of the substrate can
@@ -231,7 +231,7 @@ func WireRate(sub vnet.Substrate, r vnet.Rate) vnet.Rate {
 	if len(sub.Relays) > 0 {
 		list = listBytes(min(len(sub.Switches)-2, vnet.MaxRelays))
 	}
-	return wholeBytes(r + r/MeanFrame*vnet.Rate(OuterHeaders+list))
+	return (r + r/MeanFrame*vnet.Rate(OuterHeaders+list)).WholeBytesUp()
 }
 
 // listBytes is what a list of so many relays adds to a tunnel's packet: its own
@@ -242,6 +242,3 @@ func listBytes(relays int) int {
 	}
 	return 4 + 4*relays
 }
-
-// wholeBytes rounds up to whole bytes per second, the kernel's unit.
-func wholeBytes(r vnet.Rate) vnet.Rate { return (r + 7) / 8 * 8 }

@@ -25,6 +25,13 @@ const (
 // BytesPerSecond converts for the kernel, which counts bytes.
 func (r Rate) BytesPerSecond() uint64 { return uint64(max(r, 0)) / 8 }
 
+// WholeBytesDown rounds to whole bytes per second, the kernel's unit, and never
+// to more than the rate; WholeBytesUp never to less.
+func (r Rate) WholeBytesDown() Rate { return r / 8 * 8 }
+
+// WholeBytesUp rounds up; see WholeBytesDown.
+func (r Rate) WholeBytesUp() Rate { return (r + 7) / 8 * 8 }
+
 // Mbps returns the rate in Mbit/s, for people.
 func (r Rate) Mbps() float64 { return float64(r) / 1e6 }
 

@@ -189,3 +189,14 @@ func TestUnitsOfOthers(t *testing.T) {
 		})
 	}
 }
+
+// TestWholeBytes: rounding changes nothing that is whole, and goes the way it says.
+func TestWholeBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := Rate(rapid.Int64Range(0, int64(100*Gbit)).Draw(t, "rate"))
+		down, up := r.WholeBytesDown(), r.WholeBytesUp()
+		if down%8 != 0 || up%8 != 0 || down > r || up < r || up-down != 8*min(1, r%8) {
+			t.Errorf("%d is %d and %d", r, down, up)
+		}
+	})
+}

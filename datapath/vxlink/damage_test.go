@@ -278,11 +278,11 @@ func TestChange(t *testing.T) {
 	set(func(e *plan.End) { e.Rate = 500 * vnet.Mbit; e.Tunnel.Class.Ceil = plan.Outer(e.Rate) })
 	set(func(e *plan.End) { e.Rate = 0 })
 	set(func(e *plan.End) {
-		e.Tunnel.Class = plan.Class{Rate: 8 * vnet.Kbit, Ceil: 100 * vnet.Gbit, BestEffort: true}
+		e.Tunnel.Class = plan.Class{Guaranteed: 8 * vnet.Kbit, Ceil: 100 * vnet.Gbit, BestEffort: true}
 	})
 	set(func(e *plan.End) {
 		e.Rate = 5 * vnet.Gbit
-		e.Tunnel.Class = plan.Class{Rate: plan.Outer(5 * vnet.Gbit), Ceil: plan.Outer(5 * vnet.Gbit)}
+		e.Tunnel.Class = plan.Class{Guaranteed: plan.Outer(5 * vnet.Gbit), Ceil: plan.Outer(5 * vnet.Gbit)}
 	})
 	after := b.in(hosts[0].Path(plan.Fabric(demo)), "ip", "-o", "link")
 	if indexes(before) != indexes(after) {

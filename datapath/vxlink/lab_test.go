@@ -141,7 +141,7 @@ func port(n, m, device int) *plan.Port {
 func tunnel(i int, vni vnet.VNI, rate vnet.Rate) *plan.Tunnel {
 	return &plan.Tunnel{
 		VNI: vni, Interface: "phy0", Local: underlay(i), Remote: underlay(1 - i), MTU: 1450,
-		Class: plan.Class{Rate: plan.Outer(rate), Ceil: plan.Outer(rate)},
+		Class: plan.Class{Guaranteed: plan.Outer(rate), Ceil: plan.Outer(rate)},
 	}
 }
 

@@ -197,7 +197,7 @@ func describe(l plan.VxLink, i int) vxlinkRecord {
 	r.Address = uint32(copy(r.Local[:], t.Local.AsSlice()))
 	copy(r.Remote[:], t.Remote.AsSlice())
 	r.Shaped = l.Ends[i].Rate.BytesPerSecond()
-	r.Rate, r.Ceil = t.Class.Rate.BytesPerSecond(), t.Class.Ceil.BytesPerSecond()
+	r.Rate, r.Ceil = t.Class.Guaranteed.BytesPerSecond(), t.Class.Ceil.BytesPerSecond()
 	if t.Class.BestEffort {
 		r.BestEffort = 1
 	}
@@ -210,6 +210,6 @@ func (r vxlinkRecord) tunnel(device string) *plan.Tunnel {
 	remote, _ := netip.AddrFromSlice(r.Remote[:r.Address&31])
 	return &plan.Tunnel{
 		VNI: vnet.VNI(r.Vni), Interface: device, Local: local, Remote: remote, MTU: int(r.Mtu), List: int(r.List),
-		Class: plan.Class{Rate: vnet.Rate(r.Rate) * 8, Ceil: vnet.Rate(r.Ceil) * 8, BestEffort: r.BestEffort != 0},
+		Class: plan.Class{Guaranteed: vnet.Rate(r.Rate) * 8, Ceil: vnet.Rate(r.Ceil) * 8, BestEffort: r.BestEffort != 0},
 	}
 }

@@ -59,7 +59,7 @@ func leastPart(paths []vnet.PathShare, r vnet.Rate) vnet.Rate {
 	}
 	least := r
 	for _, p := range paths {
-		least = min(least, p.Of(r)/8*8)
+		least = min(least, p.Of(r).WholeBytesDown())
 	}
 	return least
 }

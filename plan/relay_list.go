@@ -76,30 +76,30 @@ func listRoom(relays map[string]netip.Addr, hops []vnet.Hop) int {
 
 // pin makes a tunnel's packets take the path that the embedding chose for
 // them: in both directions, from the host where it begins.
-func (c *Compiler) pin(w way, s stretch, dir vnet.Direction) {
-	if s.lists[dir] == nil {
+func (c *Compiler) pin(p pathPlan, h tunnelHop, dir vnet.Direction) {
+	if h.lists[dir] == nil {
 		return
 	}
-	t := c.tunnel(w, s, dir)
-	c.host(s.start(dir)).Add(Spread{
-		Prefix: single(t.Remote), VNI: s.vni, Interface: t.Interface,
-		Mode: HashMode, By: ByUDP, Paths: []RelayPath{{Relays: s.lists[dir], Lease: w.net.lease.ID()}},
+	t := c.tunnel(p, h, dir)
+	c.host(h.start(dir)).Add(Spread{
+		Prefix: single(t.Remote), VNI: h.vni, Interface: t.Interface,
+		Mode: HashMode, By: ByUDP, Paths: []RelayPath{{Relays: h.lists[dir], Lease: p.net.lease.ID()}},
 	})
 }
 
-// lists finds the relays of a stretch both ways, once.
-func (c *Compiler) lists(s *stretch) {
+// lists finds the relays of a tunnel hop both ways, once.
+func (c *Compiler) lists(h *tunnelHop) {
 	if c.pins != nil {
-		s.lists = [2][]netip.Addr{c.pins.list(s.hops), c.pins.list(reversed(s.hops))}
+		h.lists = [2][]netip.Addr{c.pins.list(h.hops), c.pins.list(reversed(h.hops))}
 	}
 }
 
-// start is the host where a stretch begins in a direction.
-func (s stretch) start(dir vnet.Direction) vnet.HostID {
+// start is the host where a tunnel hop begins in a direction.
+func (h tunnelHop) start(dir vnet.Direction) vnet.HostID {
 	if dir == vnet.Reverse {
-		return s.to
+		return h.to
 	}
-	return s.from
+	return h.from
 }
 
 func reversed(hops []vnet.Hop) []vnet.Hop {

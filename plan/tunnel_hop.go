@@ -7,8 +7,8 @@ import (
 	"sublet/vnet"
 )
 
-// stretch is the part of a path between two hosts that run agents: one tunnel.
-type stretch struct {
+// tunnelHop is the part of a path between two hosts that run agents: one tunnel.
+type tunnelHop struct {
 	from, to vnet.HostID
 	out, in  vnet.SubstrateLink // first and last link
 	vni      vnet.VNI
@@ -16,12 +16,12 @@ type stretch struct {
 	lists    [2][]netip.Addr // relays by direction; nil: the fabric's own way
 }
 
-// stretchesOf gives each piece of a path its identifier.
-func stretchesOf(cuts [][]vnet.Hop, numbers []vnet.VNI) []stretch {
-	list := make([]stretch, len(cuts))
+// tunnelHopsOf gives each piece of a path its identifier.
+func tunnelHopsOf(cuts [][]vnet.Hop, numbers []vnet.VNI) []tunnelHop {
+	list := make([]tunnelHop, len(cuts))
 	for i, hops := range cuts {
 		first, last := hops[0], hops[len(hops)-1]
-		list[i] = stretch{
+		list[i] = tunnelHop{
 			from: vnet.HostID(first.From()), to: vnet.HostID(last.To()),
 			out: first.Link, in: last.Link, vni: numbers[i], hops: hops,
 		}
@@ -35,11 +35,11 @@ type Walker interface {
 	Walk(from vnet.HostID, path vnet.Path) ([]vnet.Hop, error)
 }
 
-// AllStretches are those of all paths of a mapped link, one path after another.
-func AllStretches(sub Walker, m vnet.Mapping, link vnet.VirtualLink) ([][]vnet.Hop, error) {
+// AllTunnelHops are those of all paths of a mapped link, one path after another.
+func AllTunnelHops(sub Walker, m vnet.Mapping, link vnet.VirtualLink) ([][]vnet.Hop, error) {
 	var all [][]vnet.Hop
 	for _, share := range m.Paths(link.Name) {
-		cuts, err := Stretches(sub, m.Nodes[link.Ends[0]], share.Path)
+		cuts, err := TunnelHops(sub, m.Nodes[link.Ends[0]], share.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -48,9 +48,9 @@ func AllStretches(sub Walker, m vnet.Mapping, link vnet.VirtualLink) ([][]vnet.H
 	return all, nil
 }
 
-// Stretches cuts a path at the hosts it passes: each piece becomes one tunnel
+// TunnelHops cuts a path at the hosts it passes: each piece becomes one tunnel
 // and needs one VNI.
-func Stretches(sub Walker, from vnet.HostID, path vnet.Path) ([][]vnet.Hop, error) {
+func TunnelHops(sub Walker, from vnet.HostID, path vnet.Path) ([][]vnet.Hop, error) {
 	hops, err := sub.Walk(from, path)
 	if err != nil {
 		return nil, err

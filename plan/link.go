@@ -15,16 +15,16 @@ func (c *Compiler) link(net *network, link vnet.VirtualLink) error {
 	}
 	numbers := net.lease.VNIs[link.Name]
 	for path, share := range shares {
-		cuts, err := Stretches(c.sub, from, share.Path)
+		cuts, err := TunnelHops(c.sub, from, share.Path)
 		if err != nil {
 			return err
 		}
 		if len(cuts) > len(numbers) {
 			return fmt.Errorf("path %d has %d tunnels and %d identifiers", path, len(cuts), len(numbers))
 		}
-		w := way{net: net, link: link, path: path, share: share, stretches: stretchesOf(cuts, numbers)}
+		p := pathPlan{net: net, link: link, path: path, share: share, hops: tunnelHopsOf(cuts, numbers)}
 		numbers = numbers[len(cuts):]
-		if err := c.way(w, from, to); err != nil {
+		if err := c.path(p, from, to); err != nil {
 			return err
 		}
 	}
@@ -34,38 +34,38 @@ func (c *Compiler) link(net *network, link vnet.VirtualLink) error {
 	return nil
 }
 
-// way is one of the paths that carry a virtual link.
-type way struct {
-	net       *network
-	link      vnet.VirtualLink
-	path      int // from 0
-	share     vnet.PathShare
-	stretches []stretch
+// pathPlan is one of the paths that carry a virtual link.
+type pathPlan struct {
+	net   *network
+	link  vnet.VirtualLink
+	path  int // from 0
+	share vnet.PathShare
+	hops  []tunnelHop
 }
 
-// way adds a path's VxLinks to the hosts on it.
-func (c *Compiler) way(w way, from, to vnet.HostID) error {
-	wire := VxLink{Lease: w.net.lease.ID(), Link: w.link.Name, Index: w.net.index[w.link.Name], Path: w.path}
-	if w.share.Units < vnet.ShareUnits {
-		wire.Units = w.share.Units
+// path adds a path's VxLinks to the hosts on it.
+func (c *Compiler) path(p pathPlan, from, to vnet.HostID) error {
+	wire := VxLink{Lease: p.net.lease.ID(), Link: p.link.Name, Index: p.net.index[p.link.Name], Path: p.path}
+	if p.share.Units < vnet.ShareUnits {
+		wire.Units = p.share.Units
 	}
-	rates := w.rates()
-	wire.Ends[0] = w.port(0)
+	rates := p.rates()
+	wire.Ends[0] = p.port(0)
 	at := from
-	for _, s := range w.stretches {
-		c.lists(&s)
-		wire.Ends[1] = End{Tunnel: c.tunnel(w, s, vnet.Forward)}
+	for _, h := range p.hops {
+		c.lists(&h)
+		wire.Ends[1] = End{Tunnel: c.tunnel(p, h, vnet.Forward)}
 		c.place(at, wire, rates)
-		wire.Ends[0] = End{Tunnel: c.tunnel(w, s, vnet.Reverse)}
-		c.pin(w, s, vnet.Forward)
-		c.pin(w, s, vnet.Reverse)
-		at = s.to
+		wire.Ends[0] = End{Tunnel: c.tunnel(p, h, vnet.Reverse)}
+		c.pin(p, h, vnet.Forward)
+		c.pin(p, h, vnet.Reverse)
+		at = h.to
 	}
 	if at != to {
-		return fmt.Errorf("path ends at %s, node %s is on %s", at, w.link.Ends[1], to)
+		return fmt.Errorf("path ends at %s, node %s is on %s", at, p.link.Ends[1], to)
 	}
-	wire.Ends[1] = w.port(1)
-	if len(w.stretches) == 0 {
+	wire.Ends[1] = p.port(1)
+	if len(p.hops) == 0 {
 		rates = c.inside(from, rates)
 	}
 	c.place(at, wire, rates)
@@ -74,28 +74,28 @@ func (c *Compiler) way(w way, from, to vnet.HostID) error {
 
 // port is where a path meets a node: the first one has the port, the others
 // join it.
-func (w way) port(end int) End {
-	if w.path > 0 {
-		return End{Join: w.net.port(w.link, end)}
+func (p pathPlan) port(end int) End {
+	if p.path > 0 {
+		return End{Join: p.net.port(p.link, end)}
 	}
-	return End{Port: w.net.port(w.link, end)}
+	return End{Port: p.net.port(p.link, end)}
 }
 
 // rates are the path's parts of what is allocated to the link.
-func (w way) rates() [2]vnet.Rate {
-	rates := w.net.rates(w.link)
+func (p pathPlan) rates() [2]vnet.Rate {
+	rates := p.net.rates(p.link)
 	for d := range rates {
-		rates[d] = w.part(rates[d])
+		rates[d] = p.part(rates[d])
 	}
 	return rates
 }
 
 // part is the path's part of a rate, in whole bytes.
-func (w way) part(r vnet.Rate) vnet.Rate {
-	if w.share.Units == vnet.ShareUnits {
+func (p pathPlan) part(r vnet.Rate) vnet.Rate {
+	if p.share.Units == vnet.ShareUnits {
 		return r
 	}
-	return w.share.Of(r) / 8 * 8
+	return p.share.Of(r).WholeBytesDown()
 }
 
 // bestEffortShare is the part of what a host carries that one best-effort link
@@ -108,7 +108,7 @@ func (c *Compiler) inside(host vnet.HostID, rates [2]vnet.Rate) [2]vnet.Rate {
 	node, _ := c.sub.HostOf(string(host))
 	for d := range rates {
 		if rates[d] == 0 {
-			rates[d] = wholeBytes(node.Carries() / bestEffortShare)
+			rates[d] = (node.Carries() / bestEffortShare).WholeBytesUp()
 		}
 	}
 	return rates
@@ -149,15 +149,15 @@ func enforced(r vnet.Rate) vnet.Rate {
 	return r
 }
 
-// tunnel is one end of a stretch: its start (Forward) or its far end (Reverse).
-func (c *Compiler) tunnel(w way, s stretch, dir vnet.Direction) *Tunnel {
-	near, far := portOf(s.out, s.from), portOf(s.in, s.to)
+// tunnel is one end of a tunnel hop: its start (Forward) or its far end (Reverse).
+func (c *Compiler) tunnel(p pathPlan, h tunnelHop, dir vnet.Direction) *Tunnel {
+	near, far := portOf(h.out, h.from), portOf(h.in, h.to)
 	if dir == vnet.Reverse {
 		near, far = far, near
 	}
 	return &Tunnel{
-		VNI: s.vni, Interface: near.Interface, Local: near.Address, Remote: far.Address,
-		MTU: w.net.mtu, List: listBytes(len(s.lists[dir])), Class: w.class(dir),
+		VNI: h.vni, Interface: near.Interface, Local: near.Address, Remote: far.Address,
+		MTU: p.net.mtu, List: listBytes(len(h.lists[dir])), Class: p.class(dir),
 	}
 }
 
