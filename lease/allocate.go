@@ -9,7 +9,7 @@ import (
 	"sublet/vnet"
 )
 
-// allocation is what active leases get of the substrate's elements. While
+// allocation is what leases on hosts get of the substrate's elements. While
 // leases move, what the former state of affairs would leave holds as well.
 type allocation struct {
 	engine      *embed.Engine
@@ -24,7 +24,7 @@ func newAllocation(e *embed.Engine) allocation {
 	return allocation{e, e.Allocation(), e.Allocation(), make(map[*entry]claims)}
 }
 
-// allocate gives the active leases their rates. Only those are computed anew
+// allocate gives the leases on hosts their rates. Only those are computed anew
 // that share an element with a lease that came, went or changed.
 func (b *Book) allocate() ([]*entry, error) {
 	e, err := b.engine(b.sub)
@@ -34,11 +34,11 @@ func (b *Book) allocate() ([]*entry, error) {
 	if b.allocation.engine != e {
 		b.allocation = newAllocation(e)
 	}
-	active := slices.DeleteFunc(slices.Clone(b.active), func(e *entry) bool { return !e.onHosts() })
-	if err := b.allocation.follow(active); err != nil {
+	deployed := slices.DeleteFunc(slices.Clone(b.active), func(e *entry) bool { return !e.onHosts() })
+	if err := b.allocation.follow(deployed); err != nil {
 		return nil, fmt.Errorf("allocate rates: %w", err)
 	}
-	for _, e := range active {
+	for _, e := range deployed {
 		c := b.allocation.claims[e]
 		if !c.now.Changed() && !c.before.Changed() {
 			continue
@@ -48,12 +48,12 @@ func (b *Book) allocate() ([]*entry, error) {
 			b.touch(e)
 		}
 	}
-	return active, nil
+	return deployed, nil
 }
 
-// follow enters leases that became active or changed, and takes out those
-// that are not active any more.
-func (a *allocation) follow(active []*entry) error {
+// follow enters leases that came to their hosts or changed, and takes out those
+// that are not to be there any more.
+func (a *allocation) follow(deployed []*entry) error {
 	for e, c := range a.claims {
 		if !e.onHosts() || e.parts == nil {
 			a.now.Leave(c.now)
@@ -61,7 +61,7 @@ func (a *allocation) follow(active []*entry) error {
 			delete(a.claims, e)
 		}
 	}
-	for _, e := range active {
+	for _, e := range deployed {
 		if _, ok := a.claims[e]; !ok {
 			if err := a.enter(e); err != nil {
 				return err

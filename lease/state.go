@@ -56,14 +56,15 @@ func (b *Book) updateStates(now time.Time) {
 
 // updateState sets the state of a lease.
 //
-// It runs when each of them has gone through a plan that holds all of the
-// running stage, without an error, and its nodes reach each other. From then on
-// it is up: a neighbour's coming or going that changes its rates leaves it
-// running, and errors and what does not carry make it degraded. It has failed
-// when errors, or the silence of a host that has still to build it, last longer
-// than FailAfter; what it booked stays booked, its hosts go on trying, and when
-// they succeed it runs. What only does not carry for so long is there to be
-// used, degraded: the cause may be its tenant's own.
+//   - It runs when each of its hosts has gone through a plan that holds all of
+//     the running stage, without an error, and its nodes reach each other. Rates
+//     that change because other leases come or go leave it running.
+//   - Errors, and what does not carry, make a running one degraded.
+//   - It has failed when errors, or the silence of a host that has still to
+//     build it, last longer than FailAfter. What it booked stays booked, its
+//     hosts go on trying, and it runs when they succeed.
+//   - What is built and only does not carry for so long is degraded, not failed:
+//     the tenant may be the cause, and can use the rest.
 func (b *Book) updateState(now time.Time, e *entry) {
 	if e.Lost != nil {
 		b.updateLost(now, e)

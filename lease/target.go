@@ -14,18 +14,18 @@ func (b *Book) recompute(now time.Time) error {
 	if !b.stale {
 		return nil
 	}
-	active, err := b.allocate()
+	deployed, err := b.allocate()
 	if err != nil {
 		return err
 	}
-	for _, e := range active {
+	for _, e := range deployed {
 		if e.parts == nil {
 			if err := b.compile(e); err != nil {
 				return err
 			}
 		}
 	}
-	b.setTargets(now, active)
+	b.setTargets(now, deployed)
 	if b.everyHost {
 		names := make([]vnet.HostID, len(b.sub.Hosts))
 		for i, h := range b.sub.Hosts {
@@ -38,9 +38,9 @@ func (b *Book) recompute(now time.Time) error {
 }
 
 // setTargets sets the targets of hosts of leases that changed.
-func (b *Book) setTargets(now time.Time, active []*entry) {
+func (b *Book) setTargets(now time.Time, deployed []*entry) {
 	on := make(map[vnet.HostID][]*entry)
-	for _, e := range active {
+	for _, e := range deployed {
 		for name := range e.parts {
 			if b.everyHost || b.dirty[name] {
 				on[name] = append(on[name], e)
