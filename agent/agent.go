@@ -60,6 +60,7 @@ type Agent struct {
 
 	interfaces []report.Interface // as read at looked
 	looked     time.Time
+	rounds     rounds
 }
 
 // Limits of the loop. An audit takes at most a tenth of the time, so that a

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"sublet/plan"
+	"sublet/report"
 )
 
 // Part reads and changes some kinds of thing on a host.
@@ -18,4 +19,10 @@ type Part interface {
 	Observe(context.Context, *plan.Host) error
 	// Do makes one change; it is safe to repeat, after a crash at any point too.
 	Do(context.Context, plan.Step) error
+}
+
+// Reporter is a Part that says what its things are and have counted. That is
+// read anew each time, and changes nothing.
+type Reporter interface {
+	Samples(context.Context, report.Scope) ([]report.Sample, error)
 }

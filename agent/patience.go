@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sublet/plan"
+	"sublet/report"
 )
 
 // A step that failed after taking longer than slow is not tried again for
@@ -51,6 +52,14 @@ func (p *patient) Do(ctx context.Context, s plan.Step) error {
 		p.note(s, time.Since(began), err)
 	}
 	return err
+}
+
+// Samples are those of the part, if it has any.
+func (p *patient) Samples(ctx context.Context, of report.Scope) ([]report.Sample, error) {
+	if r, ok := p.Part.(Reporter); ok {
+		return r.Samples(ctx, of)
+	}
+	return nil, nil
 }
 
 // last is how the same wish failed, if it did.

@@ -1,6 +1,9 @@
 package report
 
-import "sublet/plan"
+import (
+	"sublet/plan"
+	"sublet/vnet"
+)
 
 // Forwarding is what the program of a router, or of a switch's port, tells of itself.
 type Forwarding struct {
@@ -18,4 +21,49 @@ type Forwarding struct {
 	Full    uint64            `json:"unlearned,omitempty"` // senders not learned for want of room
 	Passed  map[string]uint64 `json:"passed,omitempty"`    // left to the stack, by reason
 	Dropped map[string]uint64 `json:"dropped,omitempty"`   // by reason
+}
+
+// Counters of routers and of ports of switches.
+const (
+	Forwarded  = "forwarded"
+	Chained    = "chained" // forwarded without a step into the namespace
+	Flooded    = "flooded"
+	Answered   = "answered" // address resolution
+	NotLearned = "not_learned"
+	Fallback   = "fallback" // to the kernel's stack, by cause
+)
+
+// Sample is the form that all parts use; the lease is the item's.
+func (f Forwarding) Sample(lease vnet.LeaseID) Sample {
+	s := Sample{Kind: f.Kind, Key: f.Of, Lease: lease, State: SlowPath, Why: f.Why}
+	if f.Short {
+		s.State = FastPath
+	}
+	s.Counters = make([]Counter, 0, 6+len(f.Passed)+len(f.Dropped))
+	s.Count(Forwarded, Packets, f.Packets)
+	s.Count(Forwarded, Bytes, f.Bytes)
+	s.Count(Chained, Packets, f.Entered)
+	s.Count(Flooded, Packets, f.Floods)
+	s.Count(Answered, Packets, f.Answers)
+	s.Count(NotLearned, Stations, f.Full)
+	s.CountBy(Fallback, f.Passed)
+	s.CountBy(Dropped, f.Dropped)
+	return s
+}
+
+// Forwardings is what samples say of routers and of ports of switches.
+func Forwardings(samples []Sample) []Forwarding {
+	list := []Forwarding{}
+	for _, s := range samples {
+		if s.State != FastPath && s.State != SlowPath {
+			continue
+		}
+		list = append(list, Forwarding{
+			Kind: s.Kind, Of: s.Key, Short: s.State == FastPath, Why: s.Why,
+			Packets: s.Value(Forwarded, Packets), Bytes: s.Value(Forwarded, Bytes), Entered: s.Value(Chained, Packets),
+			Floods: s.Value(Flooded, Packets), Answers: s.Value(Answered, Packets), Full: s.Value(NotLearned, Stations),
+			Passed: s.By(Fallback), Dropped: s.By(Dropped),
+		})
+	}
+	return list
 }

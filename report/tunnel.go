@@ -1,11 +1,17 @@
 package report
 
 import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+
 	"sublet/plan"
 	"sublet/vnet"
 )
 
-// TunnelState is an entry of an overlay forwarding table as it is now, or what a host dropped for none.
+// TunnelState is an entry of an overlay forwarding table as it is now, or what
+// a host dropped for want of one.
 type TunnelState struct {
 	Host vnet.HostID `json:"host"`
 	plan.Overlay
@@ -26,3 +32,105 @@ const (
 	TunnelUnresolved = "unresolved"
 	TunnelNone       = "none"
 )
+
+// Labels of tunnels, beside LabelLink: those of plan.Overlay, and the next hop.
+const (
+	labelVNI        = "vni"
+	labelProtocol   = "protocol"
+	labelInterface  = "interface"
+	labelLocal      = "local"
+	labelRemote     = "remote"
+	labelMTU        = "mtu"
+	labelBestEffort = "best_effort"
+	labelEthernet   = "ethernet"
+	labelNextHop    = "next_hop"
+)
+
+// PathMTU is the gauge of what a tunnel's path carries of inner packets.
+const PathMTU = "path_mtu"
+
+// Sample is the form that all parts use. outgoing are the causes of drops of
+// packets that the tunnel did not send.
+func (t TunnelState) Sample(outgoing []string) Sample {
+	s := Sample{Host: t.Host, Kind: plan.KindOverlay, State: State(t.State), Why: t.Reason}
+	if t.State != TunnelNone {
+		s.Key, s.Lease, s.Labels = t.Key(), t.Lease, t.labels()
+	}
+	sent, received := make(map[string]uint64), make(map[string]uint64)
+	for cause, n := range t.Drops {
+		if slices.Contains(outgoing, cause) {
+			sent[cause] = n
+		} else {
+			received[cause] = n
+		}
+	}
+	s.Counters = make([]Counter, 0, 5+len(t.Drops))
+	s.Count(Sent, Packets, t.Hits)
+	s.Count(Sent, Bytes, t.Bytes)
+	s.Count(Received, Packets, t.Received)
+	s.Count(Received, Bytes, t.ReceivedBytes)
+	s.Gauge(PathMTU, Bytes, uint64(t.PathMTU))
+	s.CountBy(NotSent, sent)
+	s.CountBy(Dropped, received)
+	return s
+}
+
+func (t TunnelState) labels() map[string]string {
+	labels := map[string]string{
+		LabelLink: t.Link, labelVNI: fmt.Sprint(t.VNI), labelInterface: t.Interface, labelLocal: t.Local.String(),
+		labelRemote: t.Remote.String(), labelMTU: strconv.Itoa(t.MTU),
+	}
+	for name, value := range map[string]string{labelProtocol: string(t.Protocol), labelEthernet: t.Ethernet, labelNextHop: t.NextHop} {
+		if value != "" {
+			labels[name] = value
+		}
+	}
+	if t.BestEffort {
+		labels[labelBestEffort] = "true"
+	}
+	return labels
+}
+
+// Tunnels is what samples say of overlay forwarding tables.
+func Tunnels(samples []Sample) ([]TunnelState, error) {
+	list := []TunnelState{}
+	for _, s := range samples {
+		if s.Kind != plan.KindOverlay {
+			continue
+		}
+		t, err := tunnelOf(s)
+		if err != nil {
+			return nil, fmt.Errorf("read the sample of tunnel %s: %w", s.Key, err)
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+func tunnelOf(s Sample) (t TunnelState, err error) {
+	t = TunnelState{
+		Host: s.Host, State: string(s.State), Reason: s.Why, NextHop: s.Labels[labelNextHop], PathMTU: int(s.Value(PathMTU, Bytes)),
+		Hits: s.Value(Sent, Packets), Bytes: s.Value(Sent, Bytes), Received: s.Value(Received, Packets), ReceivedBytes: s.Value(Received, Bytes),
+		Drops: sum(s.By(NotSent), s.By(Dropped)),
+	}
+	if t.State == TunnelNone {
+		return t, nil
+	}
+	t.Overlay = plan.Overlay{
+		Lease: s.Lease, Link: s.Labels[LabelLink], Protocol: plan.Encapsulation(s.Labels[labelProtocol]), Interface: s.Labels[labelInterface],
+		BestEffort: s.Labels[labelBestEffort] == "true", Ethernet: s.Labels[labelEthernet],
+	}
+	var vni uint64
+	if vni, err = strconv.ParseUint(s.Labels[labelVNI], 10, 32); err != nil {
+		return t, err
+	}
+	t.VNI = vnet.VNI(vni)
+	if t.MTU, err = strconv.Atoi(s.Labels[labelMTU]); err != nil {
+		return t, err
+	}
+	if t.Local, err = netip.ParseAddr(s.Labels[labelLocal]); err != nil {
+		return t, err
+	}
+	t.Remote, err = netip.ParseAddr(s.Labels[labelRemote])
+	return t, err
+}

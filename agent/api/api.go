@@ -2,8 +2,8 @@
 // HTTP on a Unix socket or on TCP with mutual TLS. The server decided who may
 // do what; an agent serves nobody else.
 //
-//	server --GET /v1/diff, paths, overlay, .../traffic, .../reach--> JSON
-//	server --exec, probe, capture, upgraded-----------------------> session
+//	server --GET /v1/diff, samples, paths, overlay, .../traffic, .../reach--> JSON
+//	server --exec, probe, capture, upgraded--------------------------------> session
 package api
 
 import (
@@ -34,12 +34,10 @@ type Host struct {
 	Plan func(context.Context) (plan.Host, error)
 	// Diff is what the agent would do now; diff.
 	Diff func(context.Context) ([]plan.Step, error)
-	// Paths are what routers and switches forward, part by part; paths.
-	Paths []func(context.Context) ([]report.Forwarding, error)
-	// Tunnels are the entries of the overlay; overlay and traffic.
-	Tunnels func() ([]report.TunnelState, error)
-	// Traffic is what was counted of a lease's links; traffic.
-	Traffic func(vnet.LeaseID) ([]report.Traffic, error)
+	// Samples are what parts say now of some kinds of item; paths, overlay, traffic.
+	Samples func(ctx context.Context, of report.Scope, kinds ...plan.Kind) ([]report.Sample, error)
+	// Rounds are the last readings of all parts after a number; samples.
+	Rounds func(ctx context.Context, after uint64, of report.Scope) []report.Round
 	// Reach asks for at most a time whether nodes of a lease reach each other,
 	// and says what is missing; "": nothing; reach.
 	Reach func(ctx context.Context, lease vnet.LeaseID, most time.Duration) string
@@ -56,6 +54,7 @@ func (h *Host) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/diff", h.diff)
 	mux.HandleFunc("GET /v1/paths", h.paths)
 	mux.HandleFunc("GET /v1/overlay", h.overlay)
+	mux.HandleFunc("GET /v1/samples", h.samples)
 	mux.HandleFunc("GET /v1/links/{fabric}/traffic", h.traffic)
 	mux.HandleFunc("GET /v1/links/{fabric}/reach", h.reach)
 	return mux

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,70 +83,72 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// saying is a host whose parts say the given samples, or fail.
+func saying(samples []report.Sample, err error) *Host {
+	return &Host{Samples: func(_ context.Context, of report.Scope, kinds ...plan.Kind) ([]report.Sample, error) {
+		list := of.Filter(slices.Clone(samples))
+		return slices.DeleteFunc(list, func(s report.Sample) bool { return !slices.Contains(kinds, s.Kind) }), err
+	}}
+}
+
 // What several parts forward is one list, in their order; one that cannot be
 // read makes the answer an error and not a shorter list.
 func TestPathsOfAllParts(t *testing.T) {
-	part := func(names ...string) func(context.Context) ([]report.Forwarding, error) {
-		return func(context.Context) (list []report.Forwarding, err error) {
-			for _, n := range names {
-				if n == "" {
-					return nil, errors.New("unreadable")
-				}
-				list = append(list, report.Forwarding{Of: n})
-			}
-			return list, nil
-		}
+	samples := []report.Sample{
+		report.Forwarding{Kind: plan.KindVxRouter, Of: "a"}.Sample(lease), report.Forwarding{Kind: plan.KindSwitchPort, Of: "b"}.Sample(lease),
+		{Kind: plan.KindVxLink}, report.Forwarding{Kind: plan.KindSwitchPort, Of: "c"}.Sample(lease),
 	}
-	h := &Host{Paths: []func(context.Context) ([]report.Forwarding, error){part("a", "b"), part(), part("c")}}
 	var list []report.Forwarding
-	if status, _ := get(t, h, "GET", "/v1/paths", &list); status != 200 || len(list) != 3 || list[2].Of != "c" {
+	if status, _ := get(t, saying(samples, nil), "GET", "/v1/paths", &list); status != 200 || len(list) != 3 || list[2].Of != "c" {
 		t.Errorf("%d %+v", status, list)
 	}
-	h.Paths[1] = part("")
-	if status, text := get(t, h, "GET", "/v1/paths", &list); status != 500 || text != "unreadable" {
+	if status, text := get(t, saying(samples, errors.New("unreadable")), "GET", "/v1/paths", &list); status != 500 || text != "unreadable" {
 		t.Errorf("%d %s", status, text)
 	}
 }
 
 // What a tunnel could not send is dropped by the link that begins here, and by
-// none of another lease, of another link, or that ends here.
+// none of another lease.
 func TestTunnelDropsAreTheLinks(t *testing.T) {
-	tunnel := func(of vnet.LeaseID, link string, drops map[string]uint64) report.TunnelState {
-		return report.TunnelState{Overlay: plan.Overlay{Lease: of, Link: link}, Drops: drops}
+	tunnel := func(of vnet.LeaseID, drops map[string]uint64) report.Sample {
+		return report.TunnelState{Overlay: plan.Overlay{Lease: of, Link: "ab"}, State: report.TunnelValid, Drops: drops}.Sample([]string{"too-big"})
 	}
-	states := []report.TunnelState{
-		tunnel(lease, "ab", map[string]uint64{"too-big": 3, "unresolved": 2, "not-a-cause-of-sending": 9}),
-		tunnel(vnet.LeaseID{Tenant: "bob", Network: "net"}, "ab", map[string]uint64{"too-big": 100}),
-		tunnel(lease, "cd", map[string]uint64{"too-big": 7}),
-	}
-	var asked vnet.LeaseID
-	h := &Host{
-		Tunnels: func() ([]report.TunnelState, error) { return states, nil },
-		Traffic: func(id vnet.LeaseID) ([]report.Traffic, error) {
-			asked = id
-			return []report.Traffic{
-				{Link: "ab", First: true, Drops: map[string]uint64{"queue": 1, "too-big": 1}},
-				{Link: "cd", Last: true, Drops: map[string]uint64{}},
-				{Link: "cd", First: true, Last: true, Drops: map[string]uint64{}},
-			}, nil
-		},
+	samples := []report.Sample{
+		tunnel(lease, map[string]uint64{"too-big": 3, "not-a-cause-of-sending": 9}),
+		tunnel(vnet.LeaseID{Tenant: "bob", Network: "net"}, map[string]uint64{"too-big": 100}),
+		report.Traffic{Link: "ab", First: true, Drops: map[string]uint64{"queue": 1, "too-big": 1}}.Sample(plan.VxLink{Lease: lease}),
+		report.Traffic{Link: "ab", First: true}.Sample(plan.VxLink{Lease: vnet.LeaseID{Tenant: "bob", Network: "net"}}),
 	}
 	var list []report.Traffic
-	if status, text := get(t, h, "GET", "/v1/links/alice.net/traffic", &list); status != 200 || asked != lease {
-		t.Fatalf("%d %s of %s", status, text, asked)
+	if status, text := get(t, saying(samples, nil), "GET", "/v1/links/alice.net/traffic", &list); status != 200 || len(list) != 1 {
+		t.Fatalf("%d %s", status, text)
 	}
-	if d := list[0].Drops; d["queue"] != 1 || d["too-big"] != 4 || d["unresolved"] != 2 || len(d) != 3 {
+	if d := list[0].Drops; d["queue"] != 1 || d["too-big"] != 4 || len(d) != 2 {
 		t.Errorf("the link that begins here dropped %v", d)
 	}
-	if len(list[1].Drops)+len(list[2].Drops) > 0 {
-		t.Errorf("links that end here dropped %v, %v", list[1].Drops, list[2].Drops)
+	for _, path := range []string{"/v1/links/alice.net/traffic", "/v1/overlay"} {
+		if status, _ := get(t, saying(nil, errors.New("no map")), "GET", path, nil); status != 500 {
+			t.Errorf("%s of what cannot be read gives %d", path, status)
+		}
 	}
-	h.Tunnels = func() ([]report.TunnelState, error) { return nil, errors.New("no map") }
-	if status, _ := get(t, h, "GET", "/v1/links/alice.net/traffic", nil); status != 500 {
-		t.Errorf("tunnels that cannot be read give %d", status)
+}
+
+func TestSamplesOfAScope(t *testing.T) {
+	h := &Host{Rounds: func(_ context.Context, after uint64, of report.Scope) []report.Round {
+		if after == 7 && of == (report.Scope{Tenant: "alice", Network: "net"}) {
+			return []report.Round{{Number: 8}}
+		}
+		return nil
+	}}
+	var rounds []report.Round
+	if status, text := get(t, h, "GET", "/v1/samples?after=7&tenant=alice&network=net", &rounds); status != 200 || len(rounds) != 1 || rounds[0].Number != 8 {
+		t.Errorf("%d %s", status, text)
 	}
-	if status, _ := get(t, h, "GET", "/v1/overlay", nil); status != 500 {
-		t.Errorf("tunnels that cannot be listed give %d", status)
+	if _, text := get(t, h, "GET", "/v1/samples", &rounds); text != "[]" {
+		t.Errorf("no reading is %s", text)
+	}
+	if status, _ := get(t, h, "GET", "/v1/samples?after=-1", nil); status != 400 {
+		t.Errorf("a reading -1 gives %d", status)
 	}
 }
 

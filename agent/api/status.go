@@ -1,10 +1,12 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
+	"strconv"
 	"time"
 
-	"sublet/datapath/overlay"
+	"sublet/plan"
 	"sublet/report"
 	"sublet/vnet"
 )
@@ -21,54 +23,38 @@ func (h *Host) diff(w http.ResponseWriter, r *http.Request) {
 
 // paths says what routers and switches forward.
 func (h *Host) paths(w http.ResponseWriter, r *http.Request) {
-	var all []report.Forwarding
-	for _, of := range h.Paths {
-		some, err := of(r.Context())
-		if err != nil {
-			answer[report.Forwarding](w, nil, err)
-			return
-		}
-		all = append(all, some...)
-	}
-	answer(w, all, nil)
+	samples, err := h.Samples(r.Context(), report.Scope{}, plan.KindVxRouter, plan.KindSwitchPort, plan.KindVxSwitchPort)
+	answer(w, report.Forwardings(samples), err)
 }
 
 // overlay says what the tunnels' entries are and did.
-func (h *Host) overlay(w http.ResponseWriter, _ *http.Request) {
-	states, err := h.Tunnels()
+func (h *Host) overlay(w http.ResponseWriter, r *http.Request) {
+	samples, err := h.Samples(r.Context(), report.Scope{}, plan.KindOverlay)
+	if err != nil {
+		answer[report.TunnelState](w, nil, err)
+		return
+	}
+	states, err := report.Tunnels(samples)
 	answer(w, states, err)
 }
 
 // traffic says what this host counted of a lease's links.
 func (h *Host) traffic(w http.ResponseWriter, r *http.Request) {
-	lease := leaseOf(r)
-	list, err := h.Traffic(lease)
-	if err == nil {
-		err = h.addTunnelDrops(lease, list)
-	}
-	answer(w, list, err)
+	samples, err := h.Samples(r.Context(), report.Of(leaseOf(r)), plan.KindVxLink, plan.KindOverlay)
+	answer(w, report.Traffics(samples), err)
 }
 
-// addTunnelDrops adds what the tunnels of a lease could not send to the counters
-// of the links that begin here.
-func (h *Host) addTunnelDrops(lease vnet.LeaseID, list []report.Traffic) error {
-	states, err := h.Tunnels()
+// samples are the last readings of all parts: those after ?after=, or the newest,
+// of what ?tenant= and ?network= say.
+func (h *Host) samples(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	after, err := strconv.ParseUint(cmp.Or(query.Get("after"), "0"), 10, 64)
 	if err != nil {
-		return err
+		http.Error(w, "after: state the number of a reading", http.StatusBadRequest)
+		return
 	}
-	for _, t := range list {
-		for _, s := range states {
-			if !t.First || t.Last || s.Lease != lease || s.Overlay.Link != t.Link {
-				continue
-			}
-			for _, cause := range overlay.SendCauses {
-				if n := s.Drops[cause]; n > 0 {
-					t.Drops[cause] += n
-				}
-			}
-		}
-	}
-	return nil
+	of := report.Scope{Tenant: vnet.TenantID(query.Get("tenant")), Network: vnet.VNetID(query.Get("network"))}
+	answer(w, h.Rounds(r.Context(), after, of), nil)
 }
 
 // reachTime is how long nodes are asked whether they reach each other: OSPF may

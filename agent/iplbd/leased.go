@@ -62,7 +62,7 @@ func tunnelStatuses(table *iplb.Table, tunnels []plan.Spread) (all []PrefixStatu
 		err = errors.Join(err, missed)
 		p := s.Paths[0]
 		all = append(all, PrefixStatus{Prefix: s.Prefix, VNI: s.VNI, Mode: s.Mode, By: s.By, Paths: []PathStatus{{
-			Relays: listed(p.Relays), Weight: 1, Health: Unprobed, Packets: load.Packets, Bytes: load.Bytes, Lease: p.Lease.String(),
+			Relays: listed(p.Relays), Weight: 1, Health: Unprobed, Packets: load.Packets, Bytes: load.Bytes, Lease: p.Lease.String(), Owner: p.Lease,
 		}}})
 	}
 	return all, err

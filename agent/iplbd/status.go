@@ -41,6 +41,7 @@ type PathStatus struct {
 	Packets uint64        `json:"packets"`
 	Bytes   uint64        `json:"bytes"` // of frames before headers
 	Lease   string        `json:"lease,omitempty"`
+	Owner   vnet.LeaseID  `json:"-"` // of Lease
 }
 
 // Health of a path. Unprobed says that nothing watches it.
@@ -118,7 +119,7 @@ func (d *Daemon) prefixStatus(spread plan.Spread, flows []iplb.Flow) PrefixStatu
 		}
 		one := PathStatus{Relays: listed(p.Relays), Weight: max(p.Weight, 1), Health: Unprobed, Flows: count[i], Packets: load.Packets, Bytes: load.Bytes}
 		if p.Lease.Network != "" {
-			one.Lease = p.Lease.String()
+			one.Lease, one.Owner = p.Lease.String(), p.Lease
 		}
 		one.Health, one.RTT = d.health(spread.Prefix, i)
 		status.Paths = append(status.Paths, one)

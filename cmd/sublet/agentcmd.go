@@ -153,13 +153,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		Plan: func(ctx context.Context) (plan.Host, error) {
 			return keeper.Source.Plan(ctx, keeper.Host, plan.Origin{})
 		},
-		Diff: keeper.DryRun,
-		Paths: []func(context.Context) ([]report.Forwarding, error){
-			func(context.Context) ([]report.Forwarding, error) { return routers.Paths() },
-			func(context.Context) ([]report.Forwarding, error) { return switches.Paths() },
-			hosting.Paths,
-		},
-		Tunnels: tunnels.States, Traffic: links.Traffic, Reach: reached.Ask,
+		Diff: keeper.DryRun, Samples: keeper.Samples, Rounds: keeper.Rounds, Reach: reached.Ask,
 	}
 	handler := answers.Handler()
 	if o.listen != "" {

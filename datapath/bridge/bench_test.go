@@ -145,9 +145,9 @@ func (b *bench) tables() *tables {
 // counts are those of a port, over all processors.
 func (b *bench) counts(port int) report.Forwarding {
 	b.Helper()
-	paths, err := b.part.Paths()
+	samples, err := b.part.Samples(b.Context(), report.Scope{})
 	b.check(err)
-	for _, p := range paths {
+	for _, p := range report.Forwardings(samples) {
 		if p.Of == b.plan.Key()+"/"+device(port) {
 			return p
 		}

@@ -1,26 +1,32 @@
 package bridge
 
 import (
+	"context"
 	"fmt"
 
 	"sublet/datapath/bpf"
 	"sublet/plan"
 	"sublet/report"
+	"sublet/vnet"
 )
 
 // causes names the reasons for drops: the program's enum cause.
 var causes = []string{"blocked", "malformed", "moved", "same-port", "isolated", "broadcast-limit", "unknown-limit"}
 
-// Paths tells of every port of every switch.
-func (p *Part) Paths() ([]report.Forwarding, error) {
+// Samples tell of every port of every switch.
+func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, error) {
 	p.busy.RLock()
 	defer p.busy.RUnlock()
 	keys, err := p.keys()
 	if err != nil {
 		return nil, err
 	}
-	var list []report.Forwarding
+	var list []report.Sample
 	for _, key := range keys {
+		lease, _, ok := plan.ParseSwitchNamespace(key, vnet.SwitchKernel)
+		if !ok || !of.Holds(lease) {
+			continue
+		}
 		if left, err := bpf.Left(p.host, pinsOf(key)); err != nil {
 			return nil, err
 		} else if !left {
@@ -34,7 +40,9 @@ func (p *Part) Paths() ([]report.Forwarding, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read switch %s: %w", key, err)
 		}
-		list = append(list, ports...)
+		for _, port := range ports {
+			list = append(list, port.Sample(lease))
+		}
 	}
 	return list, nil
 }

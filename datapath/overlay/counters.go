@@ -28,8 +28,8 @@ var causes = [...]string{
 	causeRefused:    "refused",
 }
 
-// SendCauses are those of packets that a tunnel did not send.
-var SendCauses = []string{causes[causeUnresolved], causes[causeTooBig], causes[causeNotCarried], causes[causeCongested], causes[causeRefused]}
+// outgoing are those of packets that a tunnel did not send.
+var outgoing = []string{causes[causeUnresolved], causes[causeTooBig], causes[causeNotCarried], causes[causeCongested], causes[causeRefused]}
 
 // dropped names what was dropped, without zeros.
 func dropped(c overlayCounts) map[string]uint64 {

@@ -1,8 +1,9 @@
 package overlay
 
 import (
-	"cmp"
+	"context"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 
@@ -11,26 +12,31 @@ import (
 	"sublet/vnet"
 )
 
-// States tells of every entry how it is now, by number, and last of the
-// packets that were dropped for want of one.
-func (p *Part) States() ([]report.TunnelState, error) {
+// Samples tell of every entry how it is now, by number, and last of the packets
+// that were dropped for want of one.
+func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := []report.TunnelState{}
 	if p.table == nil {
-		return list, nil
+		return nil, nil
 	}
-	for id, item := range p.items {
-		s, err := p.state(id, item)
+	var list []report.Sample
+	for _, id := range slices.Sorted(maps.Keys(p.items)) {
+		if !of.Holds(p.items[id].Lease) {
+			continue
+		}
+		s, err := p.state(id, p.items[id])
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, s)
+		list = append(list, s.Sample(outgoing))
 	}
-	slices.SortFunc(list, func(a, b report.TunnelState) int { return cmp.Compare(a.VNI, b.VNI) })
+	if !of.Holds(vnet.LeaseID{}) {
+		return list, nil
+	}
 	c, err := p.table.counts(0)
 	if none := dropped(c); err == nil && len(none) > 0 {
-		list = append(list, report.TunnelState{Host: vnet.HostID(p.host.Config.Host), State: report.TunnelNone, Drops: none})
+		list = append(list, report.TunnelState{Host: vnet.HostID(p.host.Config.Host), State: report.TunnelNone, Drops: none}.Sample(outgoing))
 	}
 	return list, err
 }

@@ -153,6 +153,20 @@ func (p *Part) Problems() report.Errors {
 	return list
 }
 
+// Samples tell of each lease whether its nodes on this host reach those that
+// they must.
+func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []report.Sample
+	for _, key := range slices.Sorted(maps.Keys(p.watches)) {
+		if w := p.watches[key]; of.Holds(w.item.Lease) {
+			list = append(list, report.Sample{Kind: plan.KindReach, Key: key, Lease: w.item.Lease, State: w.state(), Why: w.problem()})
+		}
+	}
+	return list, nil
+}
+
 // watch is what is known of one lease.
 type watch struct {
 	item    plan.Reach
@@ -181,6 +195,16 @@ func (w *watch) problem() string {
 		return unknown
 	}
 	return ""
+}
+
+func (w *watch) state() report.State {
+	switch w.problem() {
+	case "":
+		return report.Reached
+	case unknown:
+		return report.Unknown
+	}
+	return report.Unreached
 }
 
 func (p *Part) changed() {

@@ -2,12 +2,13 @@ package vxlink
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
-	"sublet/datapath/bpf"
 
+	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/report"
@@ -37,8 +38,9 @@ func (r *programs) zero(slot uint32) error {
 	return r.counters.Put(slot, make([]vxlinkCounts, r.processors))
 }
 
-// Traffic is what this host counted of a lease's links, by link and direction.
-func (p *Part) Traffic(lease vnet.LeaseID) ([]report.Traffic, error) {
+// Samples are what this host counted of leases' links, one for each direction,
+// by lease, link and direction.
+func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, error) {
 	if left, err := bpf.Left(p.host, bpf.Links); err != nil || !left {
 		return nil, err
 	}
@@ -50,19 +52,46 @@ func (p *Part) Traffic(lease vnet.LeaseID) ([]report.Traffic, error) {
 	if err != nil {
 		return nil, err
 	}
-	ends := make(map[place]uint32)
+	c := reading{part: p, programs: r, all: all, classes: make(map[uint32]map[uint32]uint32)}
+	leases := make(map[vnet.LeaseID]map[place]uint32)
 	for slot, record := range all {
-		if at := record.place(); at.lease == lease && at.index != trunkIndex {
-			ends[at] = slot
+		at := record.place()
+		if at.index == trunkIndex || !of.Holds(at.lease) {
+			continue
+		}
+		if leases[at.lease] == nil {
+			leases[at.lease] = make(map[place]uint32)
+		}
+		leases[at.lease][at] = slot
+	}
+	var list []report.Sample
+	for _, ends := range leases {
+		if list, err = c.lease(list, ends); err != nil {
+			return nil, err
 		}
 	}
-	lost, err := p.lost(lease, all, ends)
+	slices.SortFunc(list, func(a, b report.Sample) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Labels[report.LabelDirection], b.Labels[report.LabelDirection]))
+	})
+	return list, nil
+}
+
+// reading is one look at all counters.
+type reading struct {
+	*programs
+	part    *Part
+	all     map[uint32]vxlinkRecord
+	classes map[uint32]map[uint32]uint32 // drops, by uplink and class; read once
+}
+
+// lease appends the samples of a lease, whose ends are given with their slots.
+func (c *reading) lease(list []report.Sample, ends map[place]uint32) ([]report.Sample, error) {
+	lost, err := c.lost(ends)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]report.Traffic, 0, len(ends))
 	for at, slot := range ends {
-		t, err := r.traffic(slot, all[slot], all[ends[place{lease, at.index, 1 - at.end}]])
+		t, err := c.traffic(slot, c.all[slot], c.all[ends[place{at.lease, at.index, 1 - at.end}]])
 		if err != nil {
 			return nil, err
 		}
@@ -73,11 +102,8 @@ func (p *Part) Traffic(lease vnet.LeaseID) ([]report.Traffic, error) {
 		if n > 0 {
 			t.Drops["queue"] = n
 		}
-		list = append(list, t)
+		list = append(list, t.Sample(plan.VxLink{Lease: at.lease, Index: at.index &^ (-1 << pathBits), Path: at.index >> pathBits}))
 	}
-	slices.SortFunc(list, func(a, b report.Traffic) int {
-		return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(a.Direction, b.Direction))
-	})
 	return list, nil
 }
 
@@ -114,9 +140,9 @@ func (r *programs) traffic(slot uint32, in, out vxlinkRecord) (report.Traffic, e
 
 // lost counts, by slot, what the queue that frames leave an end by dropped: a
 // port's token bucket or a tunnel's class.
-func (p *Part) lost(lease vnet.LeaseID, all map[uint32]vxlinkRecord, ends map[place]uint32) (map[uint32]uint64, error) {
+func (c *reading) lost(ends map[place]uint32) (map[uint32]uint64, error) {
 	lost := make(map[uint32]uint64)
-	fabric, err := p.host.Dial(plan.Fabric(lease))
+	fabric, err := c.part.host.Dial(plan.Fabric(leaseOf(ends)))
 	if errors.Is(err, os.ErrNotExist) {
 		return lost, nil
 	}
@@ -133,32 +159,50 @@ func (p *Part) lost(lease vnet.LeaseID, all map[uint32]vxlinkRecord, ends map[pl
 			lost[uint32(q.Index-firstDevice)] += uint64(q.Drops)
 		}
 	}
-	return lost, p.lostInClasses(lost, all, ends)
+	return lost, c.lostInClasses(lost, ends)
 }
 
-func (p *Part) lostInClasses(lost map[uint32]uint64, all map[uint32]vxlinkRecord, ends map[place]uint32) error {
-	home, err := p.host.Dial("")
-	if err != nil {
-		return err
+// leaseOf is the lease of ends that are all of one.
+func leaseOf(ends map[place]uint32) (id vnet.LeaseID) {
+	for at := range ends {
+		return at.lease
 	}
-	defer home.Close()
-	classes := make(map[uint32]map[uint32]uint32) // drops, by uplink and class
+	return id
+}
+
+func (c *reading) lostInClasses(lost map[uint32]uint64, ends map[place]uint32) error {
 	for _, slot := range ends {
-		r := all[slot]
+		r := c.all[slot]
 		if r.Minor == 0 {
 			continue
 		}
-		if classes[r.Uplink] == nil {
-			list, err := home.Classes(int(r.Uplink))
-			if err != nil {
-				return err
-			}
-			classes[r.Uplink] = make(map[uint32]uint32, len(list))
-			for _, c := range list {
-				classes[r.Uplink][c.Handle] = c.Drops
-			}
+		drops, err := c.classesOf(r.Uplink)
+		if err != nil {
+			return err
 		}
-		lost[slot] += uint64(classes[r.Uplink][kernel.Handle(1, r.Minor)])
+		lost[slot] += uint64(drops[kernel.Handle(1, r.Minor)])
 	}
 	return nil
+}
+
+// classesOf reads what the classes of an uplink dropped.
+func (c *reading) classesOf(uplink uint32) (map[uint32]uint32, error) {
+	if drops := c.classes[uplink]; drops != nil {
+		return drops, nil
+	}
+	home, err := c.part.host.Dial("")
+	if err != nil {
+		return nil, err
+	}
+	defer home.Close()
+	list, err := home.Classes(int(uplink))
+	if err != nil {
+		return nil, err
+	}
+	drops := make(map[uint32]uint32, len(list))
+	for _, class := range list {
+		drops[class.Handle] = class.Drops
+	}
+	c.classes[uplink] = drops
+	return drops, nil
 }

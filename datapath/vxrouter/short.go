@@ -1,6 +1,7 @@
 package vxrouter
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/report"
+	"sublet/vnet"
 )
 
 // pinsPrefix begins the directories of pins of routers.
@@ -215,22 +217,34 @@ func why(off4, off6 string) string {
 	return off4 + "; IPv6: " + off6
 }
 
-// Paths tells of every router.
-func (p *Part) Paths() ([]report.Forwarding, error) {
+// Samples tell of every router.
+func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var list []report.Forwarding
+	var list []report.Sample
 	for _, key := range slices.Sorted(maps.Keys(p.failed)) {
-		list = append(list, report.Forwarding{Kind: plan.KindVxRouter, Of: key, Why: p.failed[key].Error()})
+		if lease := leaseOf(key); of.Holds(lease) {
+			list = append(list, report.Forwarding{Kind: plan.KindVxRouter, Of: key, Why: p.failed[key].Error()}.Sample(lease))
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.followed)) {
+		lease := leaseOf(key)
+		if !of.Holds(lease) {
+			continue
+		}
 		path, err := p.followed[key].path()
 		if err != nil {
 			return nil, fmt.Errorf("read router %s: %w", key, err)
 		}
-		list = append(list, path)
+		list = append(list, path.Sample(lease))
 	}
 	return list, nil
+}
+
+// leaseOf is the lease of a router, whose key is its namespace.
+func leaseOf(key string) vnet.LeaseID {
+	id, _, _ := plan.ParseNamespace(key)
+	return id
 }
 
 // shorten follows a router that forwards, and no longer one that does not. A

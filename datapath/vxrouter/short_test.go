@@ -44,9 +44,9 @@ func crossing(b *bench) (r plan.VxRouter, n0, n1 string) {
 // short is what a router tells of itself.
 func (b *bench) short(r plan.VxRouter) report.Forwarding {
 	b.Helper()
-	paths, err := b.part.Paths()
+	samples, err := b.part.Samples(b.Context(), report.Scope{})
 	b.check(err)
-	for _, p := range paths {
+	for _, p := range report.Forwardings(samples) {
 		if p.Of == r.Key() {
 			return p
 		}

@@ -110,21 +110,25 @@ func (p *Part) strays(s *state, host *plan.Host) error {
 	return nil
 }
 
-// Paths tells of every port of every switch.
-func (p *Part) Paths(ctx context.Context) ([]report.Forwarding, error) {
+// Samples tell of every port of every switch.
+func (p *Part) Samples(ctx context.Context, of report.Scope) ([]report.Sample, error) {
 	st, err := p.Status(ctx)
 	if err != nil || st == nil {
 		return nil, err
 	}
-	var list []report.Forwarding
+	var list []report.Sample
 	for _, v := range st.Switches {
+		lease, _, ok := plan.ParseSwitchNamespace(v.Name, vnet.SwitchEngine)
+		if !ok || !of.Holds(lease) {
+			continue
+		}
 		for _, port := range v.Ports {
 			path := report.Forwarding{
 				Kind: plan.KindVxSwitchPort, Of: port.Port, Short: true,
 				Packets: port.Out.Delivered.Packets, Bytes: port.Out.Delivered.Bytes,
 			}
 			addDrops(&path, port)
-			list = append(list, path)
+			list = append(list, path.Sample(lease))
 		}
 	}
 	return list, nil

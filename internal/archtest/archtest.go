@@ -31,7 +31,7 @@ var Table = map[string][]string{
 	"server":                 {"vnet", "plan", "report", "lease", "lease/policy", "lease/api", "trust", "internal/socket"},
 	"trust":                  {"vnet"},
 	"agent":                  {"vnet", "plan", "report"},
-	"agent/api":              {"vnet", "plan", "report", "agent/session", "agent/capture", "datapath/overlay"}, // which drops of a tunnel are its link's, the overlay says
+	"agent/api":              {"vnet", "plan", "report", "agent/session", "agent/capture"},
 	"agent/session":          {"internal/proc"},
 	"agent/iplbd":            {"plan", "report", "vnet", "fabric", "fabric/spread", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
 	"agent/capture":          nil,

@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sublet/plan"
+	"sublet/report"
+	"sublet/vnet"
+)
+
+// counter is a part that tells how often it was read, for two tenants.
+type counter struct {
+	*fakeKernel
+	kind  plan.Kind
+	size  int // of a reason, bytes
+	fails error
+
+	mu    sync.Mutex
+	reads uint64
+}
+
+func (c *counter) Kinds() []plan.Kind { return []plan.Kind{c.kind} }
+
+func (c *counter) Samples(_ context.Context, of report.Scope) ([]report.Sample, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads++
+	var list []report.Sample
+	for _, tenant := range []vnet.TenantID{"alice", "bob"} {
+		s := report.Sample{Kind: c.kind, Key: string(tenant), Lease: vnet.LeaseID{Tenant: tenant, Network: "net"}, Why: strings.Repeat("x", c.size)}
+		s.Count("reads", report.None, c.reads)
+		if of.Holds(s.Lease) {
+			list = append(list, s)
+		}
+	}
+	return list, c.fails
+}
+
+// All who ask within a second get one reading, each what is his; who asks
+// every second gets one each time, and misses none that is kept.
+func TestRoundsAreSharedAndScoped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		part := &counter{fakeKernel: newFake(), kind: plan.KindVxLink}
+		a := &Agent{Host: "h1", Parts: []Part{Patient(part), newFake()}}
+		var asking sync.WaitGroup
+		for _, tenant := range []vnet.TenantID{"", "alice", "bob", "carol"} {
+			asking.Go(func() {
+				got := a.Rounds(t.Context(), 0, report.Scope{Tenant: tenant})
+				if len(got) != 1 || got[0].Number != 1 || len(got[0].Samples) != map[vnet.TenantID]int{"": 2, "alice": 1, "bob": 1}[tenant] {
+					t.Errorf("%q got %+v", tenant, got)
+				}
+				for _, s := range got[0].Samples {
+					if s.Host != "h1" || s.At.IsZero() || tenant != "" && s.Lease.Tenant != tenant {
+						t.Errorf("%q got %+v", tenant, s)
+					}
+				}
+			})
+		}
+		asking.Wait()
+		if part.reads != 1 {
+			t.Errorf("four who ask at once made %d readings", part.reads)
+		}
+		for want := uint64(2); want < 10; want++ {
+			time.Sleep(time.Second)
+			got := a.Rounds(t.Context(), want-1, report.Scope{})
+			if len(got) != 1 || got[0].Number != want || got[0].Samples[0].Value("reads", report.None) != want {
+				t.Fatalf("after %d: %+v", want-1, got)
+			}
+		}
+		if got := a.Rounds(t.Context(), 4, report.Scope{}); len(got) != 5 || got[0].Number != 5 {
+			t.Errorf("after 4: %d rounds", len(got))
+		}
+		if got := a.Rounds(t.Context(), 4000, report.Scope{}); len(got) != 1 {
+			t.Errorf("who had an earlier agent's number got %d rounds", len(got))
+		}
+	})
+}
+
+func TestRoundsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &Agent{Host: "h1", Parts: []Part{&counter{fakeKernel: newFake(), kind: plan.KindVxLink, size: ringBytes / 8}}}
+		for range 20 {
+			a.Rounds(t.Context(), 0, report.Scope{})
+			time.Sleep(time.Second)
+		}
+		if got := a.Rounds(t.Context(), 1, report.Scope{}); len(got) != 3 || got[2].Number != 21 {
+			t.Errorf("%d rounds of a quarter of the bound each are kept", len(got))
+		}
+	})
+}
+
+// What one part cannot read is said, and keeps nothing of the others back. Who
+// asks for some kinds asks only their parts.
+func TestSamplesOfOthersStandBesideAnError(t *testing.T) {
+	good, bad := &counter{fakeKernel: newFake(), kind: plan.KindVxLink}, &counter{fakeKernel: newFake(), kind: plan.KindOverlay, fails: errors.New("no such map")}
+	a := &Agent{Host: "h1", Parts: []Part{bad, good}}
+	samples, err := a.Samples(t.Context(), report.Scope{})
+	if err == nil || len(samples) != 5 || samples[2].State != report.Unreadable || samples[2].Why != "no such map" || samples[2].Kind != plan.KindOverlay {
+		t.Errorf("%v, %+v", err, samples)
+	}
+	if samples, err = a.Samples(t.Context(), report.Scope{}, plan.KindVxLink); err != nil || len(samples) != 2 {
+		t.Errorf("of one kind: %v, %+v", err, samples)
+	}
+	if len(a.Rounds(t.Context(), 0, report.Scope{Tenant: "alice"})[0].Samples) != 2 {
+		t.Error("a tenant did not get what is his, or got the error")
+	}
+}

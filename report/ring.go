@@ -1,0 +1,52 @@
+package report
+
+import "slices"
+
+// Ring keeps the last values whose sizes together stay within a bound. Values
+// are numbered from 1, also those that it did not keep. It is not safe for
+// concurrent use.
+type Ring[T any] struct {
+	most int // bytes
+	size int // of all values that are kept
+	last uint64
+	kept []sized[T]
+}
+
+type sized[T any] struct {
+	value T
+	size  int // bytes
+}
+
+// NewRing makes an empty ring of at most so many bytes.
+func NewRing[T any](most int) *Ring[T] { return &Ring[T]{most: most} }
+
+// Add appends a value, and lets go of the oldest for it. One that is larger
+// than the ring is not kept, nor is anything older.
+func (r *Ring[T]) Add(value T, size int) (number uint64) {
+	r.last++
+	r.kept = append(r.kept, sized[T]{value, size})
+	r.size += size
+	gone := 0
+	for ; r.size > r.most; gone++ {
+		r.size -= r.kept[gone].size
+	}
+	r.kept = slices.Delete(r.kept, 0, gone)
+	return r.last
+}
+
+// Last is the number of the newest value; 0: there was none.
+func (r *Ring[T]) Last() uint64 { return r.last }
+
+// After lists the values with higher numbers, oldest first. Whole is false if
+// some of them are not kept any more, or if the ring never came that far.
+func (r *Ring[T]) After(number uint64) (values []T, whole bool) {
+	missed := uint64(0)
+	if number <= r.last {
+		missed = r.last - number
+	}
+	first := max(0, len(r.kept)-int(min(missed, uint64(len(r.kept)))))
+	for _, v := range r.kept[first:] {
+		values = append(values, v.value)
+	}
+	return values, number <= r.last && missed <= uint64(len(r.kept))
+}
