@@ -10,7 +10,7 @@ import (
 )
 
 // TestRatesOfTheWorkedExample: three leases between two hosts share one link
-// of 2 Gbit/s (000:1577-1587); the third ends.
+// of 2 Gbit/s (Anhalt, thesis, section 5.2.4); the third ends.
 func TestRatesOfTheWorkedExample(t *testing.T) {
 	mapping := vnet.Mapping{Nodes: map[string]vnet.HostID{"n1": "h1", "n2": "h2"}, Links: map[string]vnet.Path{"back": {"h1-s1", "h2-s1"}}}
 	lease := func(low, high vnet.Rate) Tenancy {

@@ -2,7 +2,8 @@ package fabric
 
 import "slices"
 
-// DocumentLists are the lists of the seed's own rule (Algorithm 2, 003:948-967)
+// DocumentLists are the lists of the rule of Nakamura (thesis, section 5.5.2,
+// algorithm 2)
 // for paths between the same two switches: in the prefix tree of the paths, a
 // switch is a relay where its parent branches. They do not pin a path where
 // the fabric has equal ones; Follow tells which do. For comparison.

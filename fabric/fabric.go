@@ -1,5 +1,5 @@
 // Package relay is how a sender pins the path of its packets through a fabric
-// of plain IP routers (seed 003:674-767, 948-973): loopless k-shortest paths,
+// of plain IP routers (Nakamura, thesis, sections 5.3 and 5.5.2): loopless k-shortest paths,
 // and for each the shortest list of relays, one tunnel header per relay, with
 // which the fabric's own forwarding cannot but follow that path.
 package fabric

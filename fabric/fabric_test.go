@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// example is the part of the seed's figure 5.10 that its text names (003:950).
+// example is the part of figure 5.10 that the text names (Nakamura, thesis,
+// section 5.5.2).
 func example(t testing.TB) *Fabric {
 	f := NewFabric(18)
 	for i, e := range [][2]int{{1, 11}, {2, 11}, {8, 11}, {2, 5}, {5, 8}, {8, 9}, {2, 9}, {9, 17}} {
@@ -240,7 +241,7 @@ func regular(n, d int, seed uint64) *Fabric {
 }
 
 // Relay lists of one switch to all 719 others, k = 8: the seed took 7.2 s
-// (003:1055), 24 ports of which 4.8 go to hosts.
+// (Nakamura, thesis, section 5.5.3.3), 24 ports of which 4.8 go to hosts.
 func BenchmarkAllDestinations(b *testing.B) {
 	for _, n := range []int{80, 320, 720, 2000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

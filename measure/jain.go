@@ -1,6 +1,7 @@
 package measure
 
-// Jain is Jain's fairness index (sum x)^2 / (n * sum x^2) (seed 001:113): 1
+// Jain is Jain's fairness index (sum x)^2 / (n * sum x^2) (Anhalt and
+// Vicat-Blanc Primet, section III.D): 1
 // when all shares are equal, 1/n when one takes everything. Of nothing, or of
 // nothing but zeros, it is 1: nobody is treated unfairly.
 func Jain(shares []float64) float64 {

@@ -8,7 +8,7 @@ import (
 	"sublet/vnet"
 )
 
-// The tolerances of a verdict (issue 2, sections 5 and 6).
+// The tolerances of a verdict (docs/glossary.md, verdict).
 const (
 	Above     = 1.01  // of the allocated rate: more is over-use
 	Below     = 0.99  // of the guaranteed minimum: less is a broken promise

@@ -22,7 +22,7 @@ links:
 `, name, bandwidth)
 }
 
-// The worked example (seed 000:1575-1587): exact allocations at t1 and t2.
+// The worked example (Anhalt, thesis, section 5.2.4): exact allocations at t1 and t2.
 func TestWorkedExample(t *testing.T) {
 	l := newLab(t, "demo")
 	l.up(pair("one", "min: 100Mbit, max: 500Mbit"))

@@ -6,7 +6,8 @@ import (
 )
 
 // Cost is what a lease takes, over time: resources times their period of use
-// and bandwidth times time (seed 000:1929-1938, whose c_r and c_b are Prices).
+// and bandwidth times time (Anhalt, thesis, section 6.3.3.2, whose c_r
+// and c_b are Prices).
 type Cost struct {
 	Resource  float64 `json:"resource_seconds"` // nodes and routers times seconds
 	Bandwidth float64 `json:"bandwidth_mbit"`   // guaranteed minima times time, per virtual link the mean of both directions

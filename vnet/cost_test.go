@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// bronze is the seed's application (000:1908-1938): 31 resources and 15
+// bronze is the application of Anhalt (thesis, section 6.3.3.1): 31 resources and 15
 // virtual links, 1 Mbit/s or 10 Mbit/s each.
 func bronze(rate Rate) Request {
 	var r Request

@@ -7,7 +7,7 @@ import (
 )
 
 // Bandwidth is what a tenant asks of one direction of a virtual link
-// (seed 000:1522-1544). Min = Max is a static reservation. The zero value is
+// (Anhalt, thesis, section 5.2.4). Min = Max is a static reservation. The zero value is
 // best effort: strictly below every leased packet.
 type Bandwidth struct {
 	Min Rate `json:"min_bps"` // guaranteed minimum

@@ -7,7 +7,7 @@ import (
 	"sublet/vnet"
 )
 
-// Rejection says which of the conditions 4.1 and 4.2 [000:1196-1208] does not
+// Rejection says which of the conditions 4.1 and 4.2 (Anhalt, thesis, section 4.3.3) does not
 // hold, where and when, and how much is free there.
 type Rejection struct {
 	Switch       string

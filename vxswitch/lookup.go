@@ -36,7 +36,7 @@ const AnyPort = -1
 // lower Field wins, then the longer prefix, then one that names a port.
 type Field uint8
 
-// The fields of lookup 1 [000:1214].
+// The fields of lookup 1 (Anhalt, thesis, section 4.3.3).
 const (
 	ByVNI Field = iota
 	ByLabel

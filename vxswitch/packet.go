@@ -41,7 +41,7 @@ type Departure struct {
 	Packet
 	Switch ID
 	Port   int  // physical output
-	Start  Time // dequeued: first bit on the wire. Start - At is the delay of the thesis [000:1304]
+	Start  Time // dequeued: first bit on the wire. Start - At is the delay of Anhalt (thesis, section 4.4.2.1)
 	End    Time // last bit sent; the output is free again
 }
 

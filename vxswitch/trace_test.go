@@ -34,7 +34,7 @@ func burstyTrace(r *rand.Rand, n, switches, ports, outs int, rate vnet.Rate, loa
 	return trace
 }
 
-// frameSize draws from the two modes of the thesis [000:1306].
+// frameSize draws from the two modes of Anhalt (thesis, section 4.4.2.1).
 func frameSize(r *rand.Rand) int32 {
 	if r.IntN(2) == 0 {
 		return int32(64 + r.IntN(37))

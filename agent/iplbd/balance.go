@@ -10,8 +10,8 @@ import (
 	"sublet/plan"
 )
 
-// idle is after how long without a packet a flow is forgotten (seed 003:855;
-// the author's module has the same).
+// idle is after how long without a packet a flow is forgotten (Nakamura, thesis,
+// section 5.4.1; the author's module has the same).
 const idle = 60 * time.Second
 
 // moved flows are remembered up to this many.
@@ -32,7 +32,7 @@ type flowID struct {
 }
 
 // rearrange moves, for each prefix in flow mode, flows that even the most and
-// the least loaded path (seed 003:826-855).
+// the least loaded path (Nakamura, thesis, section 5.4.1, algorithm 1).
 func (d *Daemon) rearrange() {
 	flows, err := d.Table.AllFlows(idle)
 	if err != nil {

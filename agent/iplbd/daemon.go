@@ -1,6 +1,7 @@
 // Package iplbd runs a host's explicit multipath: it keeps the table of
 // datapath/iplb as static lists and the fabric's link state say, watches that
-// paths work, and moves flows between them (seed 003:826-855, 948-973).
+// paths work, and moves flows between them (Nakamura, thesis, sections
+// 5.4.1 and 5.5.2).
 package iplbd
 
 import (
@@ -143,7 +144,7 @@ var modes = map[plan.SpreadMode]iplb.Mode{
 var forms = map[plan.Relaying]iplb.Form{"": iplb.IPIP, plan.ByIPIP: iplb.IPIP, plan.ByGRE: iplb.GRE, plan.ByUDP: iplb.List, plan.BySRv6: iplb.SRv6}
 
 // defaultGap of flowlets is more than the difference of two paths' delays in
-// one building (fact file, 13.6).
+// one building, so that a flowlet does not overtake the one before it.
 const defaultGap = 500 * time.Microsecond
 
 // RuleOf is a spread as the table has it.

@@ -2,7 +2,7 @@
 
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Explicit multipath from the end host (seed 003:715-855): a packet to a
+ * Explicit multipath from the end host (Nakamura, thesis, section 5.3): a packet to a
  * prefix gets one IPv4 header per relay of the path its flow is on, all from
  * one template in one pass. Two look-ups, however many headers: the prefix,
  * and the flow.

@@ -1,6 +1,6 @@
 // Package iplb lets a host choose the paths of its packets through a fabric of
 // plain IP routers: the packet gets one IPv4 header per relay, which the relays
-// take off (seed 003:715-855). See README.md.
+// take off (Nakamura, thesis, section 5.3). See README.md.
 package iplb
 
 import (

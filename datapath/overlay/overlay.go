@@ -13,7 +13,7 @@
 // Entries follow the host: see follow.go.
 //
 // Sources: R. Nakamura, "Improving Packet Transport in Virtual Networking by
-// Encapsulation Techniques" (seed 003:505-569); RFC 7348 (VXLAN), 6040 (ECN),
+// Encapsulation Techniques" (thesis, section 4.3); RFC 7348 (VXLAN), 6040 (ECN),
 // 2983 (DSCP), 6935 and 6936 (UDP checksums over IPv6).
 package overlay
 

@@ -1,5 +1,6 @@
 // Package rate allocates the capacity of one substrate link, in one
-// direction, among the virtual links on it (seed 000:1550-1571, 004:142-150):
+// direction, among the virtual links on it (Anhalt, thesis, section 5.2.4;
+// Vicat-Blanc Primet et al., section III.B):
 //
 //	maximise   sum R[i]
 //	subject to m[i] <= C - sum of R[j], j != i   (a guarantee survives all others at their caps)
@@ -7,7 +8,7 @@
 //	           sum m[i] <= C
 //
 // The optimum is not unique; the max-min fair one is taken, which is that of
-// the worked example (000:1577-1587) and does not depend on the order of the
+// the worked example (Anhalt, thesis, section 5.2.4) and does not depend on the order of the
 // demands. There is a closed form, so no solver runs: O(N log N).
 //
 // The sum of the rates may exceed C: they are caps, not reservations.

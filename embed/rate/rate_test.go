@@ -12,8 +12,8 @@ import (
 
 const mega = vnet.Mbit
 
-// TestAllocateVectors: both rows of the worked example (000:1577-1587,
-// 004:154-165) and the vectors derived from the optimisation, in Mbit/s.
+// TestAllocateVectors: both rows of the worked example (Anhalt, thesis,
+// section 5.2.4; Vicat-Blanc Primet et al., section III.B) and the vectors derived from the optimisation, in Mbit/s.
 func TestAllocateVectors(t *testing.T) {
 	for _, c := range []struct {
 		name     string

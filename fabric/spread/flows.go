@@ -9,7 +9,7 @@ import (
 // Distribution is how a sender's rate is shared among its flows.
 type Distribution string
 
-// Distributions of the seed's generator (003:869-873).
+// Distributions of the generator of Nakamura (thesis, section 5.4.2.1).
 const (
 	Same   Distribution = "same"
 	Random Distribution = "random"
@@ -74,7 +74,7 @@ type Move struct{ Flow, From, To int }
 // wanders for ever, to and fro between those with three and the one with two.
 const worthwhile = 0.03
 
-// Rearrange is one step of the seed's rule (Algorithm 1, 003:826-855), for the
+// Rearrange is one step of the rule of Nakamura (thesis, section 5.4.1, algorithm 1), for the
 // paths of a prefix, of so many weights: of the flows on the most loaded path
 // that are smaller than the difference D to the least loaded one, by what is
 // worthwhile, the one nearest to half of D goes there. The gap becomes

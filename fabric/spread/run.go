@@ -144,7 +144,7 @@ func turns(weights []uint32, n int) []int {
 
 // Stream is the sum of the rates of TCP connections with some subflows each,
 // which share links max-min fairly: each for itself (uncoupled, as the seed's
-// simulations were, 003:990), or coupled.
+// simulations of Nakamura were, thesis, section 5.5.3.1), or coupled.
 func (f *Fabric) Stream(targets []int, subflows int, m Method, rng *rand.Rand) float64 {
 	var flows []load
 	for from, to := range targets {

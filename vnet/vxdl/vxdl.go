@@ -1,5 +1,5 @@
 // Package vxdl reads and writes VXDL, the XML request language of HIPerNet
-// (seed 000:1888, 004:48). The reader takes version 2.0 (namespace
+// (Koslovski et al., 2008; Anhalt, thesis, section 6.3.2). The reader takes version 2.0 (namespace
 // http://www.vxdlforum.org/vxdl), the dialect of Aurora (no namespace, ids as
 // attributes) and, unless strict, the older variant of 2.0; the writer gives 2.0.
 //

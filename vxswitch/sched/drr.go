@@ -2,8 +2,8 @@ package sched
 
 import "sublet/vxswitch"
 
-// DRR is deficit round robin (Shreedhar and Varghese, 1996), the thesis's
-// default at both levels [000:1272-1287]. In its turn an entry's deficit grows
+// DRR is deficit round robin (Shreedhar and Varghese, 1996), at both levels the
+// default of Anhalt (thesis, sections 4.4.1.2 and 4.4.1.3). In its turn an entry's deficit grows
 // by its quantum and it sends frames while they fit the deficit; what is left
 // is kept for its next turn, and lost when it has nothing more to send.
 //

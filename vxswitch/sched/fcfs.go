@@ -5,7 +5,7 @@ import (
 	"sublet/vxswitch"
 )
 
-// FCFS serves the entry whose head arrived first [000:1272-1287]. O(log n).
+// FCFS serves the entry whose head arrived first (Anhalt, thesis, section 4.4.1.2). O(log n).
 type FCFS struct{}
 
 func (FCFS) String() string { return "fcfs" }

@@ -6,7 +6,7 @@ import (
 )
 
 // LQF serves the entry with most bytes queued; of several the one served
-// longest ago, so not the same twice running [000:1272-1287]. O(log n).
+// longest ago, so not the same twice running (Anhalt, thesis, section 4.4.1.2). O(log n).
 type LQF struct{}
 
 func (LQF) String() string { return "lqf" }

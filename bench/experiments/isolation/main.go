@@ -24,12 +24,12 @@ var (
 )
 
 // caps of the virtual links, by network and flow, in Mbit/s: a flow crosses
-// two links of the same cap (000:1628-1631).
+// two links of the same cap (Anhalt, thesis, section 5.3.2.1, table 5.2).
 var caps = [2][2]float64{{50, 100}, {100, 200}}
 
 // A profile is what the flows of a network offer, in Mbit/s.
 var (
-	inProfile = [2][2]float64{{30, 90}, {80, 160}} // 0.8 of the sum of caps (000:1661 for the first network)
+	inProfile = [2][2]float64{{30, 90}, {80, 160}} // 0.8 of the sum of caps (Anhalt, thesis, section 5.3.2.2, for the first network)
 	atLimit   = caps
 	outOf     = [2][2]float64{{60, 120}, {120, 240}} // 1.2
 )

@@ -30,7 +30,7 @@ var (
 	image  = flag.String("svg", "", "file for a plot of times over sizes")
 )
 
-// ports of switches: 5/4 ports^2 of them (003:1011). 40: 2,000.
+// ports of switches: 5/4 ports^2 of them (Nakamura, thesis, section 5.5.3.1). 40: 2,000.
 var ports = []int{4, 6, 8, 12, 16, 24, 32, 40}
 
 func main() {
