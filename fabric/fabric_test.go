@@ -71,7 +71,7 @@ func TestPinOfTheSeedsExample(t *testing.T) {
 	}
 }
 
-func TestDocumentLists(t *testing.T) {
+func TestPrefixTreeLists(t *testing.T) {
 	path := func(nodes ...int) Path { return Path{Nodes: nodes} }
 	for _, c := range []struct {
 		paths []Path
@@ -81,7 +81,7 @@ func TestDocumentLists(t *testing.T) {
 			[][]int{{11, 2}, {11, 8, 5}, {11, 8, 9}, {4, 7}, {4, 10}, {4, 7, 10}}},
 		{[]Path{path(1, 2, 3, 9), path(1, 4, 3, 2, 9)}, [][]int{{2}, {4}}},
 	} {
-		for i, list := range DocumentLists(c.paths) {
+		for i, list := range PrefixTreeLists(c.paths) {
 			if got := nodesOf(list); !slices.Equal(got, c.want[i]) {
 				t.Errorf("%v: %v, want %v", c.paths[i].Nodes, got, c.want[i])
 			}
@@ -89,7 +89,7 @@ func TestDocumentLists(t *testing.T) {
 	}
 }
 
-func TestTheDocumentsListDoesNotPin(t *testing.T) {
+func TestPrefixTreeListsDoNotPin(t *testing.T) {
 	f := example(t)
 	p := along(t, f, 1, 11, 8, 5, 2, 9, 17)
 	if err := f.Follow(p, List{{11, None}, {8, None}, {5, None}}); err == nil {

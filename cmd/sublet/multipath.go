@@ -40,7 +40,7 @@ rate in 20 flows, and the figure is the forwarding rate, received by sent. With
 single, ecmp, ksp:K, even:K and coupled:K every host has one TCP connection of 8
 subflows, and the figure is the gain over single shortest paths. ksp:K deals
 subflows to the K shortest paths as sublet paths run does, by weights; even:K
-gives every path as many, as the document does. hash and flow are over all
+gives every path as many, as Nakamura does. hash and flow are over all
 shortest paths, hash:K and flow:K over the K shortest by weights.
 
 It is a model of flows, not of packets: rates are fluid, streams are max-min

@@ -2,10 +2,10 @@
 
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Explicit multipath from the end host (Nakamura, thesis, section 5.3): a packet to a
- * prefix gets one IPv4 header per relay of the path its flow is on, all from
- * one template in one pass. Two look-ups, however many headers: the prefix,
- * and the flow.
+ * Explicit multipath from the end host (Nakamura, thesis, section 5.3): a packet
+ * to a prefix gets one IPv4 header per relay of the path its flow is on, all
+ * from one template in one pass. Two look-ups, however many headers: the
+ * prefix, and the flow.
  *
  * iplb_tx runs where packets leave for the fabric; iplb_relay where packets
  * come from the fabric, at relays and receivers.

@@ -351,8 +351,8 @@ func (t *Table) Remove(p netip.Prefix) error {
 // Rules lists the first prefixes of the rules.
 func (t *Table) Rules() []netip.Prefix { return slices.Collect(maps.Keys(t.rules)) }
 
-// SetUp says whether the i-th path of a rule, named by its first prefix, works. Flows leave one that
-// does not with their next packet.
+// SetUp says whether the i-th path of a rule, named by its first prefix, works.
+// Flows leave one that does not with their next packet.
 func (t *Table) SetUp(prefix netip.Prefix, i int, up bool) error {
 	set, id, err := t.member(prefix, i)
 	if err != nil {

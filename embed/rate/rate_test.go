@@ -12,8 +12,9 @@ import (
 
 const mega = vnet.Mbit
 
-// TestAllocateVectors: both rows of the worked example (Anhalt, thesis,
-// section 5.2.4; Vicat-Blanc Primet et al., section III.B) and the vectors derived from the optimisation, in Mbit/s.
+// TestAllocateVectors: both rows of the worked example (Anhalt, thesis, section
+// 5.2.4; Vicat-Blanc Primet et al., section III.B) and the vectors derived from
+// the optimisation, in Mbit/s.
 func TestAllocateVectors(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -1,7 +1,8 @@
 // Package vxdl reads and writes VXDL, the XML request language of HIPerNet
-// (Koslovski et al., 2008; Anhalt, thesis, section 6.3.2). The reader takes version 2.0 (namespace
-// http://www.vxdlforum.org/vxdl), the dialect of Aurora (no namespace, ids as
-// attributes) and, unless strict, the older variant of 2.0; the writer gives 2.0.
+// (Koslovski et al., 2008; Anhalt, thesis, section 6.3.2). The reader takes
+// version 2.0 (namespace http://www.vxdlforum.org/vxdl), the dialect of Aurora
+// (no namespace, ids as attributes) and, unless strict, the older variant of
+// 2.0; the writer gives 2.0.
 //
 // VXDL and vnet.Request do not say the same things. What a conversion loses
 // or changes is returned as Notes, never silently; what would change the

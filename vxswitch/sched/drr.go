@@ -3,9 +3,10 @@ package sched
 import "sublet/vxswitch"
 
 // DRR is deficit round robin (Shreedhar and Varghese, 1996), at both levels the
-// default of Anhalt (thesis, sections 4.4.1.2 and 4.4.1.3). In its turn an entry's deficit grows
-// by its quantum and it sends frames while they fit the deficit; what is left
-// is kept for its next turn, and lost when it has nothing more to send.
+// default of Anhalt (thesis, sections 4.4.1.2 and 4.4.1.3). In its turn an
+// entry's deficit grows by its quantum and it sends frames while they fit the
+// deficit; what is left is kept for its next turn, and lost when it has nothing
+// more to send.
 //
 // Over an interval in which i always has something to send, with m turns
 // begun, i sends between (m-1)·quantum - frame and m·quantum + frame bytes,

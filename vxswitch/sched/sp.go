@@ -7,7 +7,8 @@ import (
 )
 
 // SP is strict priority: 0 first, a class is served only while all higher ones
-// are empty; round robin by frame inside a class (Anhalt, thesis, section 4.4.1.2). O(1) a frame.
+// are empty; round robin by frame inside a class (Anhalt, thesis, section
+// 4.4.1.2). O(1) a frame.
 type SP struct{}
 
 func (SP) String() string { return "sp" }

@@ -138,7 +138,7 @@ func count(f *fabric.Fabric) (s sums, err error) {
 				continue
 			}
 			paths := f.Shortest(from, to, *k)
-			published := fabric.DocumentLists(paths)
+			published := fabric.PrefixTreeLists(paths)
 			for j, p := range paths {
 				lists++
 				s.add(f, p, published[j])

@@ -2,12 +2,12 @@ package fabric
 
 import "slices"
 
-// DocumentLists are the lists of the rule of Nakamura (thesis, section 5.5.2,
-// algorithm 2)
-// for paths between the same two switches: in the prefix tree of the paths, a
-// switch is a relay where its parent branches. They do not pin a path where
-// the fabric has equal ones; Follow tells which do. For comparison.
-func DocumentLists(paths []Path) []List {
+// PrefixTreeLists are the relay lists of the rule of Nakamura (thesis, section
+// 5.5.2, algorithm 2) for paths between the same two switches: in the prefix
+// tree of the paths, a switch is a relay where its parent branches. They do not
+// pin a path where the fabric has equal ones; Follow tells which do. They are
+// here for comparison.
+func PrefixTreeLists(paths []Path) []List {
 	lists := make([]List, len(paths))
 	for i, p := range paths {
 		for at := 1; at < len(p.Nodes)-1; at++ {
