@@ -34,7 +34,7 @@ var table = []benchmark{
 		"root; compares with Open vSwitch and ethtool if they are installed", 10 * time.Minute, "performance.md"},
 	{"datapath/fastpath", "go run ./bench/datapath/fastpath",
 		"the programs of routers and switches by themselves, against kernel forwarding and the Linux bridge; `-rounds`, `-window`, `-size`",
-		"root", 20 * time.Second, "short.md"},
+		"root", 20 * time.Second, "fastpath.md"},
 	{"datapath/tunnel", "go run ./bench/datapath/tunnel",
 		"what a tunnel adds to sending, by protocol, against the kernel's VXLAN device; `-ends`: from node to node on two hosts, against no encapsulation; `-rounds`, `-window`",
 		"root", time.Minute, "tunnel-cost.md"},

@@ -9,6 +9,7 @@ import (
 
 	"sublet/datapath/iplb"
 	"sublet/datapath/kernel"
+	"sublet/plan"
 	"sublet/vnet"
 )
 
@@ -97,7 +98,7 @@ func relayOver(t *testing.T, spec Spec, sub vnet.Substrate, via string, far neti
 		t.Fatal(err)
 	}
 	defer table.Close()
-	if err := table.Set(iplb.Rule{Prefix: netip.PrefixFrom(far, 32), Paths: []iplb.Path{{Relays: []netip.Addr{relay}}}}); err != nil {
+	if err := table.Set(plan.Spread{Prefix: netip.PrefixFrom(far, 32), Paths: []plan.RelayPath{{Relays: []netip.Addr{relay}}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := table.Spread(host, "to-s1"); err != nil {

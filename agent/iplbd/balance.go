@@ -1,6 +1,7 @@
 package iplbd
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"time"
@@ -43,7 +44,7 @@ func (d *Daemon) rearrange() {
 	d.lookAtLeases()
 	for prefix, spread := range d.spreads {
 		rates := d.rates(prefix, flows[prefix])
-		if modes[spread.Mode] == iplb.PerFlow {
+		if cmp.Or(spread.Mode, plan.PerFlow) == plan.PerFlow {
 			d.balance(spread, flows[prefix], rates)
 		}
 	}

@@ -109,7 +109,7 @@ func (d *Daemon) Apply(spreads []plan.Spread) {
 		if reflect.DeepEqual(d.spreads[prefix], s) {
 			continue
 		}
-		if err := d.Table.Set(RuleOf(s)); err != nil {
+		if err := d.Table.Set(s); err != nil {
 			d.Log.Error("paths not set", "prefix", prefix, "err", err)
 			continue
 		}
@@ -135,26 +135,3 @@ func (d *Daemon) removeOthers(wanted map[netip.Prefix]plan.Spread) {
 }
 
 func prefixesOf(s plan.Spread) []netip.Prefix { return append([]netip.Prefix{s.Prefix}, s.Also...) }
-
-// modes of the table by those of the plan.
-var modes = map[plan.SpreadMode]iplb.Mode{
-	"": iplb.PerFlow, plan.PerFlow: iplb.PerFlow, plan.HashMode: iplb.Hash, plan.Flowlets: iplb.Flowlet, plan.RoundRobin: iplb.RoundRobin,
-}
-
-var forms = map[plan.Relaying]iplb.Form{"": iplb.IPIP, plan.ByIPIP: iplb.IPIP, plan.ByGRE: iplb.GRE, plan.ByUDP: iplb.List, plan.BySRv6: iplb.SRv6}
-
-// defaultGap of flowlets is more than the difference of two paths' delays in
-// one building, so that a flowlet does not overtake the one before it.
-const defaultGap = 500 * time.Microsecond
-
-// RuleOf is a spread as the table has it.
-func RuleOf(s plan.Spread) iplb.Rule {
-	r := iplb.Rule{Prefix: s.Prefix, Also: s.Also, Mode: modes[s.Mode], Gap: time.Duration(s.Gap), Form: forms[s.By]}
-	if r.Gap == 0 {
-		r.Gap = defaultGap
-	}
-	for _, p := range s.Paths {
-		r.Paths = append(r.Paths, iplb.Path{Relays: p.Relays, Weight: p.Weight})
-	}
-	return r
-}

@@ -280,7 +280,7 @@ func TestTableIsTakenOver(t *testing.T) {
 	d := newDiamond(t)
 	h := d.host("a")
 	table := d.table(h, "10.1.1.1")
-	old := iplb.Rule{Prefix: netip.MustParsePrefix("10.9.0.0/16"), Paths: []iplb.Path{{Relays: []netip.Addr{netip.MustParseAddr("10.255.0.2")}}}}
+	old := plan.Spread{Prefix: netip.MustParsePrefix("10.9.0.0/16"), Paths: []plan.RelayPath{{Relays: []netip.Addr{netip.MustParseAddr("10.255.0.2")}}}}
 	if err := table.Set(old); err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestBadLists(t *testing.T) {
 		}
 	}
 	good, err := ParseLists("lists.yaml", []byte("spreads: [{prefix: 10.2.0.0/16, mode: flowlet, gap: 1ms, paths: [{relays: [10.255.0.1], weight: 3, turn: 10.255.2.1}, {relays: []}]}]"))
-	if err != nil || len(good) != 1 || RuleOf(good[0]).Gap != time.Millisecond || good[0].Paths[0].Weight != 3 {
+	if err != nil || len(good) != 1 || time.Duration(good[0].Gap) != time.Millisecond || good[0].Paths[0].Weight != 3 {
 		t.Errorf("%+v, %v", good, err)
 	}
 	both := Merge(good, []plan.Spread{{Prefix: good[0].Prefix, Also: []netip.Prefix{netip.MustParsePrefix("10.3.0.0/16")}}, {Prefix: good[0].Prefix}})

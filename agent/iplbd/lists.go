@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"sublet/datapath/iplb"
 	"sublet/plan"
 )
 
@@ -93,7 +94,7 @@ func checkAll(name string, spreads []plan.Spread) error {
 		if s.VNI != 0 {
 			return fmt.Errorf("%s: spreads[%d]: vni %d: only the plan of an agent has paths of tunnels: state a prefix", name, i, s.VNI)
 		}
-		if err := RuleOf(s).Check(); err != nil {
+		if err := iplb.Check(s); err != nil {
 			return fmt.Errorf("%s: spreads[%d]: %w", name, i, err)
 		}
 		for _, p := range prefixesOf(s) {

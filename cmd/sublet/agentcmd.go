@@ -122,7 +122,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 			log.Warn("no events of mounts, audits only", "err", err)
 		}
 	}()
-	tunnels.Uncut, o.spread.uncut = o.uncut, o.uncut
+	tunnels.WiresCarryGSO, o.spread.uncut = o.uncut, o.uncut
 	defer tunnels.Close()
 	links := vxlink.New(host)
 	go links.Trim(ctx)

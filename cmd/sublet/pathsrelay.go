@@ -115,7 +115,7 @@ func (r relayRun) walls() (iplb.Relaying, error) {
 	if err != nil {
 		return iplb.Relaying{}, err
 	}
-	shortcut := slices.Index(iplb.Shortcuts, r.shortcut)
+	shortcut := slices.Index(iplb.Shortcuts(), r.shortcut)
 	if shortcut < 0 {
 		return iplb.Relaying{}, badInput{fmt.Errorf("--shortcut %q: say free, always or never", r.shortcut)}
 	}
@@ -171,7 +171,7 @@ func (a *app) showRelay(h *kernel.Host) error {
 		return err
 	}
 	var rows [][]string
-	for _, what := range iplb.Outcomes {
+	for _, what := range iplb.Outcomes() {
 		rows = append(rows, []string{what, fmt.Sprint(counts[what])})
 	}
 	return a.print(relayCounts{h.Host, counts}, "OUTCOME PACKETS", rows)

@@ -160,7 +160,7 @@ func (r spreadRun) open(h *kernel.Host) (*iplb.Table, error) {
 	if r.source6 != "" {
 		t.Source6 = netip.MustParseAddr(r.source6) // checked
 	}
-	if err := t.SetUncut(r.uncut); err != nil {
+	if err := t.SetWiresCarryGSO(r.uncut); err != nil {
 		t.Close()
 		return nil, err
 	}

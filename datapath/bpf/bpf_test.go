@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -391,5 +392,45 @@ func TestUnusableMapStays(t *testing.T) {
 	}
 	if _, err := os.Stat(p.Path("numbers")); err != nil {
 		t.Error(err)
+	}
+}
+
+// Pins of a former version get their present names, with what is in them; after
+// a load that fails they have their former ones.
+func TestPinsAreRenamed(t *testing.T) {
+	p := testPins(t, testHost(t))
+	spec := func(name string, value uint32) *ebpf.CollectionSpec {
+		return &ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{
+			name: {Name: name, Type: ebpf.Array, KeySize: 4, ValueSize: value, MaxEntries: 1, Pinning: ebpf.PinByName},
+		}}
+	}
+	c, _, err := p.Load(spec("former", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Maps["former"].Put(uint32(0), uint32(7)); err != nil {
+		t.Fatal(err)
+	}
+	to := Renamed{From: "former", To: "present"}
+	broken := spec("present", 8)
+	broken.Programs = map[string]*ebpf.ProgramSpec{"broken": {Name: "broken", Type: ebpf.SchedCLS, Instructions: asm.Instructions{asm.Return()}}}
+	if _, _, err := p.Load(broken, to); err == nil {
+		t.Fatal("a program that is none was loaded")
+	}
+	if names, err := p.Names(); err != nil || !slices.Equal(names, []string{"former"}) {
+		t.Errorf("after a failed load: %v, %v", names, err)
+	}
+	now, renewed, err := p.Load(spec("present", 4), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer now.Close()
+	var value uint32
+	if err := now.Maps["present"].Lookup(uint32(0), &value); err != nil || value != 7 || len(renewed) != 0 {
+		t.Errorf("renamed: %d, %v, made anew %v", value, err, renewed)
+	}
+	if names, err := p.Names(); err != nil || !slices.Equal(names, []string{"present"}) {
+		t.Errorf("after a load: %v, %v", names, err)
 	}
 }

@@ -19,8 +19,9 @@ import (
 // Programs are the pinned ones where those are the same code on the same
 // maps. renewed names the maps that were made by this call. An error leaves
 // the pins that were there before, and no others: where there were none the
-// part's directory is gone.
-func (p *Pins) Load(spec *ebpf.CollectionSpec) (c *ebpf.Collection, renewed []string, err error) {
+// part's directory is gone. Pins that a former version called otherwise get the
+// names of this one first.
+func (p *Pins) Load(spec *ebpf.CollectionSpec, renames ...Renamed) (c *ebpf.Collection, renewed []string, err error) {
 	if _, err := os.Stat(processors); err != nil {
 		return nil, nil, fmt.Errorf("the machine's processors: %s %w: %w", processors, kernel.ErrUnseen, err)
 	}
@@ -31,8 +32,12 @@ func (p *Pins) Load(spec *ebpf.CollectionSpec) (c *ebpf.Collection, renewed []st
 	if err != nil {
 		return nil, nil, fmt.Errorf("list pinned programs: %w", err)
 	}
-	if c, renewed, err = p.load(spec); err != nil {
-		return nil, nil, errors.Join(err, p.restore(before))
+	renamed, err := p.rename(renames)
+	if err == nil {
+		c, renewed, err = p.load(spec)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, p.putBack(), p.renameBack(renamed), p.restore(before))
 	}
 	for _, name := range renewed {
 		if err := p.Remove(name + aside); err != nil {
@@ -41,6 +46,41 @@ func (p *Pins) Load(spec *ebpf.CollectionSpec) (c *ebpf.Collection, renewed []st
 		}
 	}
 	return c, renewed, nil
+}
+
+// Renamed is a pin of a map or program that a former version called From.
+type Renamed struct{ From, To string }
+
+// rename gives pins their present names, and lists those that it renamed. Where
+// both are pinned, the former name's goes.
+func (p *Pins) rename(all []Renamed) (done []Renamed, err error) {
+	names, err := p.Names()
+	if err != nil {
+		return nil, fmt.Errorf("list pinned programs: %w", err)
+	}
+	for _, r := range all {
+		switch {
+		case !slices.Contains(names, r.From):
+			continue
+		case slices.Contains(names, r.To):
+			err = p.Remove(r.From)
+		default:
+			if err = os.Rename(p.Path(r.From), p.Path(r.To)); err == nil {
+				done = append(done, r)
+			}
+		}
+		if err != nil {
+			return done, fmt.Errorf("rename the pin %s: %w", r.From, err)
+		}
+	}
+	return done, nil
+}
+
+func (p *Pins) renameBack(done []Renamed) (err error) {
+	for _, r := range done {
+		err = errors.Join(err, os.Rename(p.Path(r.To), p.Path(r.From)))
+	}
+	return err
 }
 
 // processors is what the library reads once, for good, be it an error.

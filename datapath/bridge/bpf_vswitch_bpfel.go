@@ -17,22 +17,26 @@ type vswitchCount struct {
 	_         structs.HostLayout
 	Packets   uint64
 	Bytes     uint64
-	Entered   uint64
+	Chained   uint64
 	Floods    uint64
 	Answers   uint64
 	Unlearned uint64
 	Drops     [7]uint64
+	Causes    [0]vswitchDrop
 }
 
-type vswitchDoor struct {
-	_     structs.HostLayout
-	Net   uint64
-	Dev   uint64
-	Slot  uint32
-	Index uint32
-	Port  uint32
-	Pad   uint32
-}
+type vswitchDrop uint32
+
+const (
+	vswitchDropDROP_BLOCKED         vswitchDrop = 0
+	vswitchDropDROP_MALFORMED       vswitchDrop = 1
+	vswitchDropDROP_MOVED           vswitchDrop = 2
+	vswitchDropDROP_SAME_PORT       vswitchDrop = 3
+	vswitchDropDROP_ISOLATED        vswitchDrop = 4
+	vswitchDropDROP_BROADCAST_LIMIT vswitchDrop = 5
+	vswitchDropDROP_UNKNOWN_LIMIT   vswitchDrop = 6
+	vswitchDropDROPS                vswitchDrop = 7
+)
 
 type vswitchEntry struct {
 	_       structs.HostLayout
@@ -42,6 +46,19 @@ type vswitchEntry struct {
 	Counted uint16
 	Address [4]uint8
 	Pad     uint32
+}
+
+type vswitchFdbCache struct {
+	_  structs.HostLayout
+	At [32]struct {
+		_       structs.HostLayout
+		Address uint64
+		Since   uint64
+		Fresh   uint64
+		Until   uint64
+		Port    uint32
+		Pad     uint32
+	}
 }
 
 type vswitchIn6Addr struct {
@@ -60,17 +77,14 @@ type vswitchPort struct {
 	To        [4]uint64
 }
 
-type vswitchRecents struct {
-	_  structs.HostLayout
-	At [32]struct {
-		_       structs.HostLayout
-		Address uint64
-		Since   uint64
-		Fresh   uint64
-		Until   uint64
-		Port    uint32
-		Pad     uint32
-	}
+type vswitchPortRef struct {
+	_     structs.HostLayout
+	Net   uint64
+	Dev   uint64
+	Slot  uint32
+	Index uint32
+	Port  uint32
+	Pad   uint32
 }
 
 type vswitchSetting struct {
@@ -108,21 +122,21 @@ type vswitchStation6 struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	vswitchMapCounters         = "counters"
-	vswitchMapDoors            = "doors"
-	vswitchMapFdb              = "fdb"
-	vswitchMapGuesses          = "guesses"
-	vswitchMapNumbers          = "numbers"
-	vswitchMapOnward           = "onward"
-	vswitchMapPorts            = "ports"
-	vswitchMapRecents          = "recents"
-	vswitchMapSettings         = "settings"
-	vswitchMapStates           = "states"
-	vswitchMapStations         = "stations"
-	vswitchMapStations6        = "stations6"
-	vswitchProgVswitch         = "vswitch"
-	vswitchProgVswitchDoor     = "vswitch_door"
-	vswitchProgVswitchEntrance = "vswitch_entrance"
+	vswitchMapCounters        = "counters"
+	vswitchMapFdb             = "fdb"
+	vswitchMapFdbCache        = "fdb_cache"
+	vswitchMapGuesses         = "guesses"
+	vswitchMapNext            = "next"
+	vswitchMapNumbers         = "numbers"
+	vswitchMapPortRefs        = "port_refs"
+	vswitchMapPorts           = "ports"
+	vswitchMapSettings        = "settings"
+	vswitchMapStates          = "states"
+	vswitchMapStations        = "stations"
+	vswitchMapStations6       = "stations6"
+	vswitchProgVswitch        = "vswitch"
+	vswitchProgVswitchChained = "vswitch_chained"
+	vswitchProgVswitchPortRef = "vswitch_port_ref"
 )
 
 // loadVswitch returns the embedded CollectionSpec for vswitch.
@@ -167,9 +181,9 @@ type vswitchSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vswitchProgramSpecs struct {
-	Vswitch         *ebpf.ProgramSpec `ebpf:"vswitch"`
-	VswitchDoor     *ebpf.ProgramSpec `ebpf:"vswitch_door"`
-	VswitchEntrance *ebpf.ProgramSpec `ebpf:"vswitch_entrance"`
+	Vswitch        *ebpf.ProgramSpec `ebpf:"vswitch"`
+	VswitchChained *ebpf.ProgramSpec `ebpf:"vswitch_chained"`
+	VswitchPortRef *ebpf.ProgramSpec `ebpf:"vswitch_port_ref"`
 }
 
 // vswitchMapSpecs contains maps before they are loaded into the kernel.
@@ -177,13 +191,13 @@ type vswitchProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type vswitchMapSpecs struct {
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
-	Doors     *ebpf.MapSpec `ebpf:"doors"`
 	Fdb       *ebpf.MapSpec `ebpf:"fdb"`
+	FdbCache  *ebpf.MapSpec `ebpf:"fdb_cache"`
 	Guesses   *ebpf.MapSpec `ebpf:"guesses"`
+	Next      *ebpf.MapSpec `ebpf:"next"`
 	Numbers   *ebpf.MapSpec `ebpf:"numbers"`
-	Onward    *ebpf.MapSpec `ebpf:"onward"`
+	PortRefs  *ebpf.MapSpec `ebpf:"port_refs"`
 	Ports     *ebpf.MapSpec `ebpf:"ports"`
-	Recents   *ebpf.MapSpec `ebpf:"recents"`
 	Settings  *ebpf.MapSpec `ebpf:"settings"`
 	States    *ebpf.MapSpec `ebpf:"states"`
 	Stations  *ebpf.MapSpec `ebpf:"stations"`
@@ -217,13 +231,13 @@ func (o *vswitchObjects) Close() error {
 // It can be passed to loadVswitchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vswitchMaps struct {
 	Counters  *ebpf.Map `ebpf:"counters"`
-	Doors     *ebpf.Map `ebpf:"doors"`
 	Fdb       *ebpf.Map `ebpf:"fdb"`
+	FdbCache  *ebpf.Map `ebpf:"fdb_cache"`
 	Guesses   *ebpf.Map `ebpf:"guesses"`
+	Next      *ebpf.Map `ebpf:"next"`
 	Numbers   *ebpf.Map `ebpf:"numbers"`
-	Onward    *ebpf.Map `ebpf:"onward"`
+	PortRefs  *ebpf.Map `ebpf:"port_refs"`
 	Ports     *ebpf.Map `ebpf:"ports"`
-	Recents   *ebpf.Map `ebpf:"recents"`
 	Settings  *ebpf.Map `ebpf:"settings"`
 	States    *ebpf.Map `ebpf:"states"`
 	Stations  *ebpf.Map `ebpf:"stations"`
@@ -233,13 +247,13 @@ type vswitchMaps struct {
 func (m *vswitchMaps) Close() error {
 	return _VswitchClose(
 		m.Counters,
-		m.Doors,
 		m.Fdb,
+		m.FdbCache,
 		m.Guesses,
+		m.Next,
 		m.Numbers,
-		m.Onward,
+		m.PortRefs,
 		m.Ports,
-		m.Recents,
 		m.Settings,
 		m.States,
 		m.Stations,
@@ -257,16 +271,16 @@ type vswitchVariables struct {
 //
 // It can be passed to loadVswitchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vswitchPrograms struct {
-	Vswitch         *ebpf.Program `ebpf:"vswitch"`
-	VswitchDoor     *ebpf.Program `ebpf:"vswitch_door"`
-	VswitchEntrance *ebpf.Program `ebpf:"vswitch_entrance"`
+	Vswitch        *ebpf.Program `ebpf:"vswitch"`
+	VswitchChained *ebpf.Program `ebpf:"vswitch_chained"`
+	VswitchPortRef *ebpf.Program `ebpf:"vswitch_port_ref"`
 }
 
 func (p *vswitchPrograms) Close() error {
 	return _VswitchClose(
 		p.Vswitch,
-		p.VswitchDoor,
-		p.VswitchEntrance,
+		p.VswitchChained,
+		p.VswitchPortRef,
 	)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sublet/datapath/bpf"
+	"sublet/datapath/hop"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/vnet"
@@ -142,12 +143,12 @@ func (t *tables) observePorts(id vnet.LeaseID, name string, links []kernel.Link,
 		}
 		item := plan.SwitchPort{Lease: id, Switch: name, Type: vnet.SwitchKernel, Interface: device(n)}
 		link := devices[device(n)]
-		index, slot := link.Index, bpf.SlotOf(link.Peer, link.PeerNS, fabric)
+		index, slot := link.Index, hop.SlotOf(link.Peer, link.PeerNS, fabric)
 		on, err := t.pins.Attached(pinOf(n), index, t.program)
 		if err != nil {
 			return err
 		}
-		opened, err := t.doors.Opened(index, slot, uint32(n))
+		opened, err := t.joined.Joined(index, slot, uint32(n))
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"sublet/datapath/bpf"
+	"sublet/datapath/hop"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 )
@@ -79,7 +80,7 @@ func (p *Part) setPort(item plan.SwitchPort) error {
 	if err != nil {
 		return err
 	}
-	slot := bpf.SlotOf(l.Peer, l.PeerNS, fabric)
+	slot := hop.SlotOf(l.Peer, l.PeerNS, fabric)
 	want, err := wantPort(item, l.Index, slot)
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func (p *Part) setPort(item plan.SwitchPort) error {
 	if err := t.pins.Attach(pinOf(n), bpf.Hook{Namespace: ns, Index: l.Index, Attach: ebpf.AttachTCXIngress, First: true}, t.program); err != nil {
 		return err
 	}
-	return t.doors.Open(ns, l.Index, slot, uint32(n))
+	return t.joined.Join(ns, l.Index, slot, uint32(n))
 }
 
 // setPort writes a port's row. When it opens or closes, what was learned may
@@ -137,7 +138,7 @@ func (t *tables) setNumber(n int, index uint32) error {
 			return err
 		}
 	}
-	return t.Guesses.Put(index%maxGuesses, uint32(n))
+	return t.Guesses.Put(index%t.Guesses.MaxEntries(), uint32(n))
 }
 
 // deletePort takes the program and the row away. A switch that is gone took
@@ -160,7 +161,7 @@ func (p *Part) deletePort(item plan.SwitchPort) error {
 		return err
 	}
 	return errors.Join(
-		t.doors.Shut(row.Slot), t.pins.Remove(pinOf(n)), t.setNumber(n, 0), t.Ports.Put(uint32(n), vswitchPort{}), t.forget(n),
+		t.joined.Leave(row.Slot), t.pins.Remove(pinOf(n)), t.setNumber(n, 0), t.Ports.Put(uint32(n), vswitchPort{}), t.forget(n),
 		t.Counters.Put(uint32(n), make([]vswitchCount, ebpf.MustPossibleCPU())),
 	)
 }

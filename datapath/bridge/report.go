@@ -10,8 +10,8 @@ import (
 	"sublet/vnet"
 )
 
-// causes names the reasons for drops: the program's enum cause.
-var causes = []string{"blocked", "malformed", "moved", "same-port", "isolated", "broadcast-limit", "unknown-limit"}
+// causes names the reasons for drops.
+var causes = bpf.EnumNames(loadVswitch, "drop", "DROP_")
 
 // Samples tell of every port of every switch.
 func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, error) {
@@ -78,7 +78,7 @@ func (t *tables) paths(key string) ([]report.Forwarding, error) {
 func (c vswitchCount) add(path *report.Forwarding) {
 	path.Packets += c.Packets
 	path.Bytes += c.Bytes
-	path.Entered += c.Entered
+	path.Entered += c.Chained
 	path.Floods += c.Floods
 	path.Answers += c.Answers
 	path.Full += c.Unlearned
@@ -87,7 +87,7 @@ func (c vswitchCount) add(path *report.Forwarding) {
 			if path.Dropped == nil {
 				path.Dropped = make(map[string]uint64)
 			}
-			path.Dropped[causes[i]] += n
+			path.Dropped[causes()[i]] += n
 		}
 	}
 }

@@ -14,25 +14,24 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/bpf"
+	"sublet/datapath/hop"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/vnet"
 )
 
-//go:generate ../bpf/generate vswitch vswitch.bpf.c -type port -type state -type entry -type station -type station6 -type count -type setting
+//go:generate ../bpf/generate vswitch vswitch.bpf.c -type port -type state -type entry -type station -type station6 -type count -type setting -type drop
 
-// The program's MAX_PORTS and MAX_GUESSES.
-const (
-	maxPorts   = 256
-	maxGuesses = 1024
-)
+// maxPorts is how many ports a switch may have: as many as a row of its matrix
+// has bits.
+const maxPorts = 64 * len(vswitchPort{}.To)
 
 // tables are the maps and the program of one switch. Keys and values go
 // through the kernel in the types that the generator read from the program.
 type tables struct {
 	pins    *bpf.Pins
 	program *ebpf.Program
-	doors   *bpf.Doors
+	joined  *hop.Ports
 	vswitchMaps
 	all *ebpf.Collection
 }
@@ -43,17 +42,22 @@ func openTables(h *kernel.Host, pins *bpf.Pins) (*tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, _, err := pins.Load(spec)
+	c, _, err := pins.Load(spec, renamed()...)
 	if err != nil {
 		return nil, err
 	}
-	t := &tables{pins: pins, program: c.Programs[vswitchProgVswitch], doors: bpf.DoorsOf(h, c, vswitchProgVswitch), all: c}
+	t := &tables{pins: pins, program: c.Programs[vswitchProgVswitch], joined: hop.PortsOf(h, c, vswitchProgVswitch), all: c}
 	t.vswitchMaps = vswitchMaps{
-		Counters: c.Maps[vswitchMapCounters], Guesses: c.Maps[vswitchMapGuesses], Fdb: c.Maps[vswitchMapFdb], Numbers: c.Maps[vswitchMapNumbers], Recents: c.Maps[vswitchMapRecents],
+		Counters: c.Maps[vswitchMapCounters], Guesses: c.Maps[vswitchMapGuesses], Fdb: c.Maps[vswitchMapFdb], Numbers: c.Maps[vswitchMapNumbers], FdbCache: c.Maps[vswitchMapFdbCache],
 		Ports: c.Maps[vswitchMapPorts], Settings: c.Maps[vswitchMapSettings], States: c.Maps[vswitchMapStates],
 		Stations: c.Maps[vswitchMapStations], Stations6: c.Maps[vswitchMapStations6],
 	}
 	return t, nil
+}
+
+// renamed are the pins that version 0.1 called otherwise.
+func renamed() []bpf.Renamed {
+	return append(hop.RenamedPorts(vswitchProgVswitch), bpf.Renamed{From: "recents", To: vswitchMapFdbCache})
 }
 
 func (t *tables) close() { t.all.Close() }

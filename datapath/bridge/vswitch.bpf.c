@@ -6,17 +6,17 @@
  * its ports. Known frames go straight to the far end of the port they leave
  * by, as if the switch had sent them; no frame meets the namespace's stack.
  * Frames between addresses that were seen lately need not even come to the
- * ports: they are sent on where a link hands them to the switch (entrance.h).
+ * ports: they are sent on where a link hands them to the switch (chain.h).
  */
 #include "checksum.h"
-#include "door.h"
+#include "port_ref.h"
 
 #define MAX_PORTS 256
 #define MAX_GUESSES 1024
 #define MAX_ADDRESSES 16384
 #define WORDS (MAX_PORTS / 64)
-#define RECENT_BITS 5
-#define RECENTS (1 << RECENT_BITS)
+#define CACHE_BITS 5
+#define CACHE_SIZE (1 << CACHE_BITS)
 #define NS_PER_S 1000000000ULL
 #define BURST (NS_PER_S / 10) /* of floods: what a tenth of a second may bring */
 #define REFRESH (NS_PER_S / 4) /* an entry is not written more often */
@@ -25,16 +25,16 @@
 /* Linux 5.17; libbpf's list here ends before. */
 static long (*bpf_loop)(__u32 n, void *each, void *context, __u64 flags) = (void *)181;
 
-/* Why a frame was dropped. The order is the one of Go's Causes. */
-enum cause {
-	CAUSE_BLOCKED,	 /* port is unknown, or blocked because it closes a loop */
-	CAUSE_MALFORMED, /* too short, sender is no station, or a bridge's own protocol */
-	CAUSE_MOVED,	 /* sender is a planned station of another port */
-	CAUSE_SAME,	 /* receiver is at the port the frame came by */
-	CAUSE_ISOLATED,	 /* the two ports may not speak */
-	CAUSE_BROADCAST, /* above the port's limit */
-	CAUSE_UNKNOWN,	 /* above the port's limit */
-	CAUSES,
+/* Why a frame was dropped. */
+enum drop {
+	DROP_BLOCKED,	 /* port is unknown, or blocked because it closes a loop */
+	DROP_MALFORMED, /* too short, sender is no station, or a bridge's own protocol */
+	DROP_MOVED,	 /* sender is a planned station of another port */
+	DROP_SAME_PORT,	 /* receiver is at the port the frame came by */
+	DROP_ISOLATED,	 /* the two ports may not speak */
+	DROP_BROADCAST_LIMIT, /* above the port's limit */
+	DROP_UNKNOWN_LIMIT,	 /* above the port's limit */
+	DROPS,
 };
 
 struct port {
@@ -79,10 +79,11 @@ struct station6 {
 
 struct count {
 	__u64 packets, bytes; /* taken and sent on */
-	__u64 entered; /* of these, frames that did not have to come in */
+	__u64 chained; /* of these, frames that did not have to come in */
 	__u64 floods, answers;
 	__u64 unlearned; /* sender not learned: port or table is full */
-	__u64 drops[CAUSES];
+	__u64 drops[DROPS];
+	enum drop causes[0]; /* names the indexes of drops for Go */
 };
 
 struct setting {
@@ -95,7 +96,7 @@ struct setting {
 
 /* Where addresses were found last, on one processor: good until one moves, for
  * REFRESH at most. */
-struct recent {
+struct cached_address {
 	__u64 address;
 	__u64 since; /* setting.changed before it was looked up */
 	__u64 fresh; /* until when the entry need not be written again */
@@ -104,19 +105,9 @@ struct recent {
 	__u32 pad;
 };
 
-struct recents {
-	struct recent at[RECENTS];
+struct fdb_cache {
+	struct cached_address at[CACHE_SIZE];
 };
-
-#define MAP(kind, k, v, n, flags)                                                                                      \
-	struct {                                                                                                       \
-		__uint(type, kind);                                                                                    \
-		__type(key, k);                                                                                        \
-		__type(value, v);                                                                                      \
-		__uint(max_entries, n);                                                                                \
-		__uint(map_flags, flags);                                                                              \
-		__uint(pinning, LIBBPF_PIN_BY_NAME);                                                                   \
-	}
 
 MAP(BPF_MAP_TYPE_ARRAY, __u32, struct setting, 1, 0) settings SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, __u32, __u32, 2 * MAX_PORTS, 0) numbers SEC(".maps"); /* of ports, by device */
@@ -129,24 +120,22 @@ MAP(BPF_MAP_TYPE_HASH, __be32, struct station, MAX_ADDRESSES, BPF_F_NO_PREALLOC)
 
 MAP(BPF_MAP_TYPE_HASH, struct in6_addr, struct station6, MAX_ADDRESSES, BPF_F_NO_PREALLOC) stations6 SEC(".maps");
 
-MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct recents, 1, 0) recents SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct fdb_cache, 1, 0) fdb_cache SEC(".maps");
 
 struct frame {
 	struct __sk_buff *skb;
 	struct setting *set;
 	struct port *port;
 	struct count *count;
-	struct recents *recents;
+	struct fdb_cache *cache;
 	__u64 now; /* coarse */
 	__u64 since;
 	__u32 in;
 };
 
-static __always_inline int drop(struct frame *f, enum cause cause)
+static __always_inline int drop(struct frame *f, enum drop cause)
 {
-	if (f->count)
-		f->count->drops[cause]++;
-	return TCX_DROP;
+	return DROP(f->count, cause);
 }
 
 static __always_inline __u64 mac_key(const __u8 *mac)
@@ -217,18 +206,18 @@ static __always_inline void sweep(struct setting *set, __u64 now)
 	bpf_for_each_map_elem(&fdb, sweep_one, &old, 0);
 }
 
-/* Where an address may be among the recent ones (Fibonacci hashing). */
-static __always_inline struct recent *place(struct frame *f, __u64 address)
+/* The row of an address in the cache (Fibonacci hashing). */
+static __always_inline struct cached_address *cached(struct frame *f, __u64 address)
 {
-	return &f->recents->at[(__u32)(address >> 16) * 0x9e3779b1U >> (32 - RECENT_BITS)];
+	return &f->cache->at[(__u32)(address >> 16) * 0x9e3779b1U >> (32 - CACHE_BITS)];
 }
 
-static __always_inline bool known(const struct frame *f, const struct recent *r, __u64 address)
+static __always_inline bool is_fresh(const struct frame *f, const struct cached_address *r, __u64 address)
 {
 	return r->address == address && r->since == f->since && f->now <= r->until;
 }
 
-static __always_inline void remember(const struct frame *f, struct recent *r, __u64 address, const struct entry *e)
+static __always_inline void remember(const struct frame *f, struct cached_address *r, __u64 address, const struct entry *e)
 {
 	__u64 aged = e->seen + f->set->ageing, until = f->now + REFRESH;
 
@@ -242,12 +231,12 @@ static __always_inline void remember(const struct frame *f, struct recent *r, __
 /* Learns the sender; false: it is somebody else's planned station. */
 static __always_inline bool learn(struct frame *f, __u64 source)
 {
-	struct recent *r = place(f, source);
+	struct cached_address *r = cached(f, source);
 	__u64 now = f->now;
 	struct entry *e;
 	struct state *s;
 
-	if (likely(known(f, r, source) && r->port == f->in && now <= r->fresh))
+	if (likely(is_fresh(f, r, source) && r->port == f->in && now <= r->fresh))
 		return true;
 	e = bpf_map_lookup_elem(&fdb, &source);
 	if (likely(e && e->port == f->in)) {
@@ -287,10 +276,7 @@ static __always_inline bool learn(struct frame *f, __u64 source)
 
 static __always_inline void count(struct frame *f)
 {
-	if (!f->count)
-		return;
-	f->count->packets++;
-	f->count->bytes += f->skb->len;
+	COUNT(f->count, 1, f->skb->len);
 }
 
 static long flood_one(__u32 i, struct frame *f)
@@ -319,10 +305,10 @@ static __always_inline int limited_flood(struct frame *f, bool group)
 	struct state *s = bpf_map_lookup_elem(&states, &f->in);
 
 	if (!s)
-		return drop(f, CAUSE_BLOCKED);
+		return drop(f, DROP_BLOCKED);
 	if (group)
-		return limit(&s->broadcast, f->port->broadcast) ? flood(f) : drop(f, CAUSE_BROADCAST);
-	return limit(&s->unknown, f->port->unknown) ? flood(f) : drop(f, CAUSE_UNKNOWN);
+		return limit(&s->broadcast, f->port->broadcast) ? flood(f) : drop(f, DROP_BROADCAST_LIMIT);
+	return limit(&s->unknown, f->port->unknown) ? flood(f) : drop(f, DROP_UNKNOWN_LIMIT);
 }
 
 /* What a station says of its own address, and others of it. */
@@ -349,7 +335,7 @@ static __always_inline int answerable(struct frame *f, const struct station *s)
 	to = bpf_map_lookup_elem(&ports, &port);
 	if (!to || !to->index)
 		return -1;
-	return may_send(f->port, port) && may_send(to, f->in) ? 0 : drop(f, CAUSE_ISOLATED);
+	return may_send(f->port, port) && may_send(to, f->in) ? 0 : drop(f, DROP_ISOLATED);
 }
 
 static __always_inline int send_back(struct frame *f)
@@ -482,12 +468,12 @@ static __always_inline int nd_answer(struct frame *f, struct nd *nd, const struc
 		((__u16 *)out.mac)[i] = ((const __u16 *)s->is.now)[i];
 	out.check = ~nd_sum(&out, true);
 	if (f->skb->len != ETH_HLEN + sizeof(out) && bpf_skb_change_tail(f->skb, ETH_HLEN + sizeof(out), 0))
-		return drop(f, CAUSE_MALFORMED);
+		return drop(f, DROP_MALFORMED);
 	if (bpf_skb_store_bytes(f->skb, ETH_HLEN, &out, sizeof(out), BPF_F_RECOMPUTE_CSUM))
-		return drop(f, CAUSE_MALFORMED);
+		return drop(f, DROP_MALFORMED);
 	eth = reach(f->skb, ETH_HLEN);
 	if (!eth)
-		return drop(f, CAUSE_MALFORMED);
+		return drop(f, DROP_MALFORMED);
 	mac_copy(eth->h_dest, eth->h_source);
 	if (probe) {
 		*(__u16 *)eth->h_dest = bpf_htons(0x3333);
@@ -566,11 +552,11 @@ static __always_inline int send_known(struct frame *f, __u32 out)
 	struct port *to = bpf_map_lookup_elem(&ports, &out);
 
 	if (!to || !to->index || to->blocked)
-		return drop(f, CAUSE_BLOCKED);
+		return drop(f, DROP_BLOCKED);
 	if (out == f->in)
-		return drop(f, CAUSE_SAME);
+		return drop(f, DROP_SAME_PORT);
 	if (!may_send(f->port, out))
-		return drop(f, CAUSE_ISOLATED);
+		return drop(f, DROP_ISOLATED);
 	count(f);
 	return bpf_redirect_peer(to->index, 0);
 }
@@ -601,7 +587,7 @@ int vswitch(struct __sk_buff *skb)
 {
 	__u32 zero = 0;
 	struct frame f = { .skb = skb, .now = bpf_ktime_get_coarse_ns() };
-	struct recent *r;
+	struct cached_address *r;
 	struct entry *e;
 	struct ethhdr *eth;
 	__u64 to, from;
@@ -612,19 +598,19 @@ int vswitch(struct __sk_buff *skb)
 		return TCX_DROP;
 	f.set = bpf_map_lookup_elem(&settings, &zero);
 	f.count = bpf_map_lookup_elem(&counters, &f.in);
-	f.recents = bpf_map_lookup_elem(&recents, &zero);
-	if (!f.set || !f.recents || f.port->blocked)
-		return drop(&f, CAUSE_BLOCKED);
+	f.cache = bpf_map_lookup_elem(&fdb_cache, &zero);
+	if (!f.set || !f.cache || f.port->blocked)
+		return drop(&f, DROP_BLOCKED);
 	f.since = *(volatile __u64 *)&f.set->changed; /* before anything is looked up */
 	eth = reach(skb, ETH_HLEN);
 	if (!eth)
-		return drop(&f, CAUSE_MALFORMED);
+		return drop(&f, DROP_MALFORMED);
 	to = mac_key(eth->h_dest);
 	from = mac_key(eth->h_source);
 	if (mac_is_group(eth->h_source) || !from || for_bridges(to))
-		return drop(&f, CAUSE_MALFORMED);
+		return drop(&f, DROP_MALFORMED);
 	if (!learn(&f, from))
-		return drop(&f, CAUSE_MOVED);
+		return drop(&f, DROP_MOVED);
 	if (unlikely(skb->protocol == bpf_htons(ETH_P_ARP))) {
 		verdict = resolve(&f);
 		if (verdict != -1)
@@ -636,8 +622,8 @@ int vswitch(struct __sk_buff *skb)
 	}
 	if (to & 1)
 		return limited_flood(&f, true);
-	r = place(&f, to);
-	if (likely(known(&f, r, to)))
+	r = cached(&f, to);
+	if (likely(is_fresh(&f, r, to)))
 		return send_known(&f, r->port);
 	e = bpf_map_lookup_elem(&fdb, &to);
 	if (likely(e && !aged(e, f.now, f.set->ageing))) {
@@ -661,24 +647,24 @@ static __always_inline bool says(struct __sk_buff *skb)
 /* What the program of a port would do with a frame between two stations that
  * it saw lately; all else comes to the port. */
 SEC("tc")
-int vswitch_entrance(struct __sk_buff *skb)
+int vswitch_chained(struct __sk_buff *skb)
 {
-	const struct door *d = entered(skb);
-	struct recent *sender, *receiver;
+	const struct port_ref *p = chained(skb);
+	struct cached_address *sender, *receiver;
 	struct frame f = { .skb = skb };
 	struct port *to;
 	struct ethhdr *eth;
 	__u32 zero = 0, out;
 	__u64 source, target;
 
-	if (unlikely(!d || !opens(d, door_device(d))))
+	if (unlikely(!p || !is_valid(p, device_at(p))))
 		return step_in(skb);
-	f.in = d->port;
+	f.in = p->port;
 	f.port = bpf_map_lookup_elem(&ports, &f.in);
 	f.set = bpf_map_lookup_elem(&settings, &zero);
 	f.count = bpf_map_lookup_elem(&counters, &f.in);
-	f.recents = bpf_map_lookup_elem(&recents, &zero);
-	if (!f.port || !f.set || !f.count || !f.recents || f.port->index != d->index || f.port->blocked || says(skb))
+	f.cache = bpf_map_lookup_elem(&fdb_cache, &zero);
+	if (!f.port || !f.set || !f.count || !f.cache || f.port->index != p->index || f.port->blocked || says(skb))
 		return step_in(skb);
 	eth = reach(skb, ETH_HLEN);
 	if (!eth)
@@ -687,20 +673,20 @@ int vswitch_entrance(struct __sk_buff *skb)
 	f.now = bpf_ktime_get_coarse_ns();
 	source = mac_key(eth->h_source);
 	target = mac_key(eth->h_dest);
-	sender = place(&f, source);
-	receiver = place(&f, target);
-	if (!known(&f, sender, source) || sender->port != f.in || f.now > sender->fresh || !known(&f, receiver, target))
+	sender = cached(&f, source);
+	receiver = cached(&f, target);
+	if (!is_fresh(&f, sender, source) || sender->port != f.in || f.now > sender->fresh || !is_fresh(&f, receiver, target))
 		return step_in(skb);
 	out = receiver->port;
 	to = bpf_map_lookup_elem(&ports, &out);
 	if (!to || !to->index || !to->slot || to->blocked || out == f.in || !may_send(f.port, out))
 		return step_in(skb);
 	count(&f);
-	f.count->entered++;
-	return leave(skb, to->slot);
+	f.count->chained++;
+	return leave_by(skb, to->slot);
 }
 
 SEC("tc")
-int vswitch_door(struct __sk_buff *skb) { return make_door(skb); }
+int vswitch_port_ref(struct __sk_buff *skb) { return make_port_ref(skb); }
 
 LICENSE;

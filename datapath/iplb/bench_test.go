@@ -2,6 +2,7 @@ package iplb
 
 import (
 	"net/netip"
+	"sublet/plan"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -11,7 +12,7 @@ import (
 // decide, without headers.
 func BenchmarkPrograms(b *testing.B) {
 	tab := table(b)
-	set(b, tab, Rule{Mode: PerFlow, Paths: []Path{{}}})
+	set(b, tab, plan.Spread{Mode: plan.PerFlow, Paths: []plan.RelayPath{{}}})
 	all := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	if err := tab.SetRelaying(Relaying{Addresses: []netip.Addr{relay1}, Senders: all, Inside: all}); err != nil {
 		b.Fatal(err)

@@ -13,6 +13,17 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type iplbCachedFlow struct {
+	_          structs.HostLayout
+	Key        iplbFlowKey
+	Tick       uint64
+	Generation uint32
+	Path       uint32
+	Packets    uint32
+	Tracked    uint32
+	Bytes      uint64
+}
+
 type iplbCounts struct {
 	_       structs.HostLayout
 	Packets uint64
@@ -36,6 +47,16 @@ type iplbFlowKey struct {
 	Protocol uint32
 }
 
+type iplbForm uint32
+
+const (
+	iplbFormFORM_IPIP iplbForm = 0
+	iplbFormFORM_GRE  iplbForm = 1
+	iplbFormFORM_UDP  iplbForm = 2
+	iplbFormFORM_SRV6 iplbForm = 3
+	iplbFormFORMS     iplbForm = 4
+)
+
 type iplbHop struct {
 	_      structs.HostLayout
 	Key    iplbFlowKey
@@ -47,22 +68,42 @@ type iplbHop struct {
 	Mtu    uint32
 }
 
-type iplbLately struct {
-	_          structs.HostLayout
-	Key        iplbFlowKey
-	Tick       uint64
-	Generation uint32
-	Path       uint32
-	Packets    uint32
-	Tracked    uint32
-	Bytes      uint64
-}
+type iplbMode uint32
+
+const (
+	iplbModeMODE_HASH        iplbMode = 0
+	iplbModeMODE_FLOW        iplbMode = 1
+	iplbModeMODE_FLOWLET     iplbMode = 2
+	iplbModeMODE_ROUND_ROBIN iplbMode = 3
+	iplbModeMODES            iplbMode = 4
+)
+
+type iplbOutcome uint32
+
+const (
+	iplbOutcomeOUTCOME_SPREAD         iplbOutcome = 0
+	iplbOutcomeOUTCOME_NATIVE         iplbOutcome = 1
+	iplbOutcomeOUTCOME_TOO_BIG        iplbOutcome = 2
+	iplbOutcomeOUTCOME_REFUSED        iplbOutcome = 3
+	iplbOutcomeOUTCOME_RELAYED        iplbOutcome = 4
+	iplbOutcomeOUTCOME_DROP_SOURCE    iplbOutcome = 5
+	iplbOutcomeOUTCOME_DROP_CHECKSUM  iplbOutcome = 6
+	iplbOutcomeOUTCOME_DROP_FRAGMENT  iplbOutcome = 7
+	iplbOutcomeOUTCOME_DROP_MALFORMED iplbOutcome = 8
+	iplbOutcomeOUTCOME_DROP_NESTED    iplbOutcome = 9
+	iplbOutcomeOUTCOME_DROP_OUTSIDE   iplbOutcome = 10
+	iplbOutcomeOUTCOME_DROP_CONGESTED iplbOutcome = 11
+	iplbOutcomeOUTCOME_ECHOED         iplbOutcome = 12
+	iplbOutcomeOUTCOME_DROP_FORGED    iplbOutcome = 13
+	iplbOutcomeOUTCOME_FORWARDED      iplbOutcome = 14
+	iplbOutcomeOUTCOMES               iplbOutcome = 15
+)
 
 type iplbPath struct {
 	_       structs.HostLayout
 	Up      uint32
 	Count   uint32
-	Form    uint32
+	Form    iplbForm
 	Headers [8][20]uint8
 	Sums    [8]uint16
 }
@@ -84,7 +125,7 @@ type iplbProbe struct {
 type iplbSet struct {
 	_     structs.HostLayout
 	Name  iplbPrefix
-	Mode  uint32
+	Mode  iplbMode
 	Count uint32
 	Gap   uint64
 	Alive uint64
@@ -92,40 +133,50 @@ type iplbSet struct {
 	Slots [1024]uint8
 }
 
+type iplbShortcut uint32
+
+const (
+	iplbShortcutSHORTCUT_FREE   iplbShortcut = 0
+	iplbShortcutSHORTCUT_ALWAYS iplbShortcut = 1
+	iplbShortcutSHORTCUT_NEVER  iplbShortcut = 2
+	iplbShortcutSHORTCUTS       iplbShortcut = 3
+)
+
 type iplbState struct {
 	_          structs.HostLayout
 	Generation uint32
-	Walls      uint32
+	AclGen     uint32
 	Tunnels    uint32
-	Shortcut   uint32
-	Uncut      uint32
+	Shortcut   iplbShortcut
+	WiresGso   uint32
 	Unused     uint32
 	Locals     [64]uint64
+	Outcomes   [0]iplbOutcome
 }
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	iplbMapFlows      = "flows"
-	iplbMapHops       = "hops"
-	iplbMapInside     = "inside"
-	iplbMapKnown      = "known"
-	iplbMapLoads      = "loads"
-	iplbMapLocals     = "locals"
-	iplbMapOutcomes   = "outcomes"
-	iplbMapPaths      = "paths"
-	iplbMapPrefixes   = "prefixes"
-	iplbMapProbes     = "probes"
-	iplbMapRecent     = "recent"
-	iplbMapSenders    = "senders"
-	iplbMapSets       = "sets"
-	iplbMapStates     = "states"
-	iplbMapTunnels    = "tunnels"
-	iplbMapTurns      = "turns"
-	iplbProgIplbEcho  = "iplb_echo"
-	iplbProgIplbRelay = "iplb_relay"
-	iplbProgIplbTx    = "iplb_tx"
+	iplbMapAclCache     = "acl_cache"
+	iplbMapAllowedInner = "allowed_inner"
+	iplbMapFlowCache    = "flow_cache"
+	iplbMapFlows        = "flows"
+	iplbMapHops         = "hops"
+	iplbMapLoads        = "loads"
+	iplbMapLocals       = "locals"
+	iplbMapOutcomes     = "outcomes"
+	iplbMapPaths        = "paths"
+	iplbMapPrefixes     = "prefixes"
+	iplbMapProbes       = "probes"
+	iplbMapSenders      = "senders"
+	iplbMapSets         = "sets"
+	iplbMapStates       = "states"
+	iplbMapTunnels      = "tunnels"
+	iplbMapTurns        = "turns"
+	iplbProgIplbEcho    = "iplb_echo"
+	iplbProgIplbRelay   = "iplb_relay"
+	iplbProgIplbTx      = "iplb_tx"
 )
 
 // loadIplb returns the embedded CollectionSpec for iplb.
@@ -179,22 +230,22 @@ type iplbProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type iplbMapSpecs struct {
-	Flows    *ebpf.MapSpec `ebpf:"flows"`
-	Hops     *ebpf.MapSpec `ebpf:"hops"`
-	Inside   *ebpf.MapSpec `ebpf:"inside"`
-	Known    *ebpf.MapSpec `ebpf:"known"`
-	Loads    *ebpf.MapSpec `ebpf:"loads"`
-	Locals   *ebpf.MapSpec `ebpf:"locals"`
-	Outcomes *ebpf.MapSpec `ebpf:"outcomes"`
-	Paths    *ebpf.MapSpec `ebpf:"paths"`
-	Prefixes *ebpf.MapSpec `ebpf:"prefixes"`
-	Probes   *ebpf.MapSpec `ebpf:"probes"`
-	Recent   *ebpf.MapSpec `ebpf:"recent"`
-	Senders  *ebpf.MapSpec `ebpf:"senders"`
-	Sets     *ebpf.MapSpec `ebpf:"sets"`
-	States   *ebpf.MapSpec `ebpf:"states"`
-	Tunnels  *ebpf.MapSpec `ebpf:"tunnels"`
-	Turns    *ebpf.MapSpec `ebpf:"turns"`
+	AclCache     *ebpf.MapSpec `ebpf:"acl_cache"`
+	AllowedInner *ebpf.MapSpec `ebpf:"allowed_inner"`
+	FlowCache    *ebpf.MapSpec `ebpf:"flow_cache"`
+	Flows        *ebpf.MapSpec `ebpf:"flows"`
+	Hops         *ebpf.MapSpec `ebpf:"hops"`
+	Loads        *ebpf.MapSpec `ebpf:"loads"`
+	Locals       *ebpf.MapSpec `ebpf:"locals"`
+	Outcomes     *ebpf.MapSpec `ebpf:"outcomes"`
+	Paths        *ebpf.MapSpec `ebpf:"paths"`
+	Prefixes     *ebpf.MapSpec `ebpf:"prefixes"`
+	Probes       *ebpf.MapSpec `ebpf:"probes"`
+	Senders      *ebpf.MapSpec `ebpf:"senders"`
+	Sets         *ebpf.MapSpec `ebpf:"sets"`
+	States       *ebpf.MapSpec `ebpf:"states"`
+	Tunnels      *ebpf.MapSpec `ebpf:"tunnels"`
+	Turns        *ebpf.MapSpec `ebpf:"turns"`
 }
 
 // iplbVariableSpecs contains global variables before they are loaded into the kernel.
@@ -223,37 +274,37 @@ func (o *iplbObjects) Close() error {
 //
 // It can be passed to loadIplbObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iplbMaps struct {
-	Flows    *ebpf.Map `ebpf:"flows"`
-	Hops     *ebpf.Map `ebpf:"hops"`
-	Inside   *ebpf.Map `ebpf:"inside"`
-	Known    *ebpf.Map `ebpf:"known"`
-	Loads    *ebpf.Map `ebpf:"loads"`
-	Locals   *ebpf.Map `ebpf:"locals"`
-	Outcomes *ebpf.Map `ebpf:"outcomes"`
-	Paths    *ebpf.Map `ebpf:"paths"`
-	Prefixes *ebpf.Map `ebpf:"prefixes"`
-	Probes   *ebpf.Map `ebpf:"probes"`
-	Recent   *ebpf.Map `ebpf:"recent"`
-	Senders  *ebpf.Map `ebpf:"senders"`
-	Sets     *ebpf.Map `ebpf:"sets"`
-	States   *ebpf.Map `ebpf:"states"`
-	Tunnels  *ebpf.Map `ebpf:"tunnels"`
-	Turns    *ebpf.Map `ebpf:"turns"`
+	AclCache     *ebpf.Map `ebpf:"acl_cache"`
+	AllowedInner *ebpf.Map `ebpf:"allowed_inner"`
+	FlowCache    *ebpf.Map `ebpf:"flow_cache"`
+	Flows        *ebpf.Map `ebpf:"flows"`
+	Hops         *ebpf.Map `ebpf:"hops"`
+	Loads        *ebpf.Map `ebpf:"loads"`
+	Locals       *ebpf.Map `ebpf:"locals"`
+	Outcomes     *ebpf.Map `ebpf:"outcomes"`
+	Paths        *ebpf.Map `ebpf:"paths"`
+	Prefixes     *ebpf.Map `ebpf:"prefixes"`
+	Probes       *ebpf.Map `ebpf:"probes"`
+	Senders      *ebpf.Map `ebpf:"senders"`
+	Sets         *ebpf.Map `ebpf:"sets"`
+	States       *ebpf.Map `ebpf:"states"`
+	Tunnels      *ebpf.Map `ebpf:"tunnels"`
+	Turns        *ebpf.Map `ebpf:"turns"`
 }
 
 func (m *iplbMaps) Close() error {
 	return _IplbClose(
+		m.AclCache,
+		m.AllowedInner,
+		m.FlowCache,
 		m.Flows,
 		m.Hops,
-		m.Inside,
-		m.Known,
 		m.Loads,
 		m.Locals,
 		m.Outcomes,
 		m.Paths,
 		m.Prefixes,
 		m.Probes,
-		m.Recent,
 		m.Senders,
 		m.Sets,
 		m.States,

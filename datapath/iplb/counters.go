@@ -15,11 +15,8 @@ import (
 	"sublet/datapath/kernel"
 )
 
-// Outcomes names what became of packets, in the order of the program's.
-var Outcomes = []string{
-	"spread", "native", "too-big", "refused", "relayed",
-	"drop-source", "drop-checksum", "drop-fragment", "drop-malformed", "drop-nested", "drop-outside", "drop-congested", "echoed", "drop-forged", "forwarded",
-}
+// Outcomes names what became of packets.
+var Outcomes = bpf.EnumNames(loadIplb, "outcome", "OUTCOME_")
 
 // Counts reads how often each outcome was.
 func (t *Table) Counts() (map[string]uint64, error) { return countsIn(t.c.Maps["outcomes"]) }
@@ -42,8 +39,8 @@ func CountsOf(host *kernel.Host) (map[string]uint64, error) {
 
 // countsIn reads the outcomes that a map has: another version's may be fewer.
 func countsIn(m *ebpf.Map) (map[string]uint64, error) {
-	counts := make(map[string]uint64, len(Outcomes))
-	for i, name := range Outcomes[:min(len(Outcomes), int(m.MaxEntries()))] {
+	counts := make(map[string]uint64, len(Outcomes()))
+	for i, name := range Outcomes()[:min(len(Outcomes()), int(m.MaxEntries()))] {
 		var each []uint64
 		if err := m.Lookup(uint32(i), &each); err != nil {
 			return nil, fmt.Errorf("read counter %s: %w", name, err)

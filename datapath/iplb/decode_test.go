@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sublet/plan"
 	"testing"
 )
 
@@ -24,23 +25,23 @@ func TestOthersCanReadIt(t *testing.T) {
 	var frames [][]byte
 	var want []string
 	tab.Source6 = netip.MustParseAddr("fc00::1")
-	for _, form := range []Form{IPIP, GRE, List, SRv6} {
+	for _, form := range []plan.Relaying{plan.ByIPIP, plan.ByGRE, plan.ByUDP, plan.BySRv6} {
 		for n := 1; n <= len(relays); n++ {
 			chosen := relays[:n]
-			if form == SRv6 {
+			if form == plan.BySRv6 {
 				chosen = sids[:n]
 			}
-			set(t, tab, Rule{Form: form, Paths: []Path{{Relays: chosen}}})
+			set(t, tab, plan.Spread{By: form, Paths: []plan.RelayPath{{Relays: chosen}}})
 			for _, payload := range []int{1, 900} {
 				in := packet(40000, payload)
 				binary.BigEndian.PutUint16(in[36:], 40001)
 				_, out := run(t, tab.Transmit(), in)
 				frames = append(frames, out)
-				want = append(want, map[Form]string{
-					IPIP: "eth:ethertype" + strings.Repeat(":ip", n) + ":ip:udp:data",
-					GRE:  "eth:ethertype" + strings.Repeat(":ip:gre", n) + ":ip:udp:data",
-					List: "eth:ethertype:ip:udp:data", // which nobody else knows
-					SRv6: "eth:ethertype:ipv6:ipv6.routing:ip:udp:data",
+				want = append(want, map[plan.Relaying]string{
+					plan.ByIPIP: "eth:ethertype" + strings.Repeat(":ip", n) + ":ip:udp:data",
+					plan.ByGRE:  "eth:ethertype" + strings.Repeat(":ip:gre", n) + ":ip:udp:data",
+					plan.ByUDP:  "eth:ethertype:ip:udp:data", // which nobody else knows
+					plan.BySRv6: "eth:ethertype:ipv6:ipv6.routing:ip:udp:data",
 				}[form])
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sublet/plan"
 	"testing"
 )
 
@@ -43,7 +44,7 @@ func TestFormsThereAndBack(t *testing.T) {
 	for _, uncut := range []bool{false, true} {
 		t.Run(fmt.Sprint("uncut ", uncut), func(t *testing.T) {
 			sender := table(t)
-			if err := sender.SetUncut(uncut); err != nil {
+			if err := sender.SetWiresCarryGSO(uncut); err != nil {
 				t.Fatal(err)
 			}
 			formsThereAndBack(t, sender, nodes, relays)
@@ -53,36 +54,36 @@ func TestFormsThereAndBack(t *testing.T) {
 
 func formsThereAndBack(t *testing.T, sender *Table, nodes map[netip.Addr]*Table, relays []netip.Addr) {
 	for _, c := range []struct {
-		form  Form
+		form  plan.Relaying
 		in    []byte
 		added func(n int) int
 	}{
-		{IPIP, packet(1000, 100), func(n int) int { return 20 * n }},
-		{GRE, packet(1000, 100), func(n int) int { return 24 * n }},
-		{List, packet(1000, 100), func(n int) int { return 32 + 4*(n-1) }},
-		{IPIP, vxlan(100), func(n int) int { return 20 * n }},
-		{List, vxlan(100), func(n int) int { return 4 + 4*n }},
-		{List, vxlan(8), func(n int) int { return 4 + 4*n }},
+		{plan.ByIPIP, packet(1000, 100), func(n int) int { return 20 * n }},
+		{plan.ByGRE, packet(1000, 100), func(n int) int { return 24 * n }},
+		{plan.ByUDP, packet(1000, 100), func(n int) int { return 32 + 4*(n-1) }},
+		{plan.ByIPIP, vxlan(100), func(n int) int { return 20 * n }},
+		{plan.ByUDP, vxlan(100), func(n int) int { return 4 + 4*n }},
+		{plan.ByUDP, vxlan(8), func(n int) int { return 4 + 4*n }},
 	} {
 		for n := 1; n <= len(relays); n++ {
-			set(t, sender, Rule{Form: c.form, Paths: []Path{{Relays: relays[:n]}}})
+			set(t, sender, plan.Spread{By: c.form, Paths: []plan.RelayPath{{Relays: relays[:n]}}})
 			verdict, b := run(t, sender.Transmit(), c.in)
 			if verdict != next || len(b) != len(c.in)+c.added(n) {
-				t.Fatalf("form %d over %d relays: verdict %d, %d bytes more", c.form, n, verdict, len(b)-len(c.in))
+				t.Fatalf("form %s over %d relays: verdict %d, %d bytes more", c.form, n, verdict, len(b)-len(c.in))
 			}
 			for _, r := range relays[:n] {
 				if targetOf(b) != r || sum(b[14:34]) != 0xffff || int(binary.BigEndian.Uint16(b[16:])) != len(b)-14 {
-					t.Fatalf("form %d: on the way to %s: % x", c.form, r, b)
+					t.Fatalf("form %s: on the way to %s: % x", c.form, r, b)
 				}
 				if b[23] == 17 && int(binary.BigEndian.Uint16(b[38:])) != len(b)-34 {
-					t.Errorf("form %d: length of UDP is %d", c.form, binary.BigEndian.Uint16(b[38:]))
+					t.Errorf("form %s: length of UDP is %d", c.form, binary.BigEndian.Uint16(b[38:]))
 				}
 				if verdict, b = run(t, nodes[r].Relay(), b); verdict != next {
-					t.Fatalf("form %d: %s drops it", c.form, r)
+					t.Fatalf("form %s: %s drops it", c.form, r)
 				}
 			}
 			if !bytes.Equal(b, c.in) {
-				t.Errorf("form %d over %d relays:\n% x comes out as\n% x", c.form, n, c.in, b)
+				t.Errorf("form %s over %d relays:\n% x comes out as\n% x", c.form, n, c.in, b)
 			}
 		}
 	}
@@ -92,7 +93,7 @@ func formsThereAndBack(t *testing.T, sender *Table, nodes map[netip.Addr]*Table,
 // go by the fabric's own way.
 func TestListsLeaveChecksumsAlone(t *testing.T) {
 	tab := table(t)
-	set(t, tab, Rule{Form: List, Paths: []Path{{Relays: []netip.Addr{relay1}}}})
+	set(t, tab, plan.Spread{By: plan.ByUDP, Paths: []plan.RelayPath{{Relays: []netip.Addr{relay1}}}})
 	in := vxlan(20)
 	in[40] = 1
 	if verdict, out := run(t, tab.Transmit(), in); verdict != next || !bytes.Equal(in, out) {
@@ -106,7 +107,7 @@ func TestListsLeaveChecksumsAlone(t *testing.T) {
 // The source port of a list tells flows apart.
 func TestListsHaveEntropy(t *testing.T) {
 	tab := table(t)
-	set(t, tab, Rule{Form: List, Paths: []Path{{Relays: []netip.Addr{relay1}}}})
+	set(t, tab, plan.Spread{By: plan.ByUDP, Paths: []plan.RelayPath{{Relays: []netip.Addr{relay1}}}})
 	ports := make(map[uint16]bool)
 	for port := range uint16(64) {
 		_, out := run(t, tab.Transmit(), packet(port, 20))
@@ -124,7 +125,7 @@ func TestListsHaveEntropy(t *testing.T) {
 // Hostile lists, and what becomes of them.
 func TestHostileLists(t *testing.T) {
 	sender := table(t)
-	set(t, sender, Rule{Form: List, Paths: []Path{{Relays: []netip.Addr{relay1, relay3}}}})
+	set(t, sender, plan.Spread{By: plan.ByUDP, Paths: []plan.RelayPath{{Relays: []netip.Addr{relay1, relay3}}}})
 	_, whole := run(t, sender.Transmit(), packet(1000, 60))
 	_, tunnel := run(t, sender.Transmit(), vxlan(60))
 	change := func(of []byte, at int, value ...byte) []byte {
@@ -164,7 +165,7 @@ func TestHostileLists(t *testing.T) {
 			t.Errorf("%s: verdict %d", name, verdict)
 		}
 		after, _ := tab.Counts()
-		for _, o := range Outcomes {
+		for _, o := range Outcomes() {
 			if got := after[o] - before[o]; (got == 1) != (o == c.outcome) {
 				t.Errorf("%s: %s counted %d times, want %q", name, o, got, c.outcome)
 			}
@@ -175,7 +176,7 @@ func TestHostileLists(t *testing.T) {
 // Probes come back to the path that sent them, in order, and others' do not.
 func TestProbesAreHeard(t *testing.T) {
 	tab := table(t)
-	set(t, tab, Rule{Paths: []Path{{Relays: []netip.Addr{relay1}}, {Relays: []netip.Addr{relay2}}}})
+	set(t, tab, plan.Spread{Paths: []plan.RelayPath{{Relays: []netip.Addr{relay1}}, {Relays: []netip.Addr{relay2}}}})
 	const secret = 0x1234567890
 	path, err := tab.Watch(prefix, 1, secret)
 	if err != nil {
@@ -231,7 +232,7 @@ func TestProbesAreHeard(t *testing.T) {
 // says and however like another tunnel's its outer headers are.
 func TestTunnelsHaveTheirOwnPaths(t *testing.T) {
 	tab := table(t)
-	set(t, tab, Rule{Form: List, Paths: []Path{{Relays: []netip.Addr{relay3}}}})
+	set(t, tab, plan.Spread{By: plan.ByUDP, Paths: []plan.RelayPath{{Relays: []netip.Addr{relay3}}}})
 	through := func(vni uint32) netip.Addr {
 		in := packet(1000, 100)
 		binary.BigEndian.PutUint16(in[36:], 4789)

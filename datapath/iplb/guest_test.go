@@ -14,6 +14,7 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/lab/guest"
+	"sublet/plan"
 )
 
 // A Debian kernel takes off what senders put on, by its own tunnels: stacks of
@@ -48,15 +49,15 @@ func TestDebianKernelTakesHeadersOff(t *testing.T) {
 	sender.Source = netip.MustParseAddr("10.1.0.1")
 	l.attach(0, "tap0", ebpf.AttachTCXEgress, sender.Transmit())
 	for _, c := range []struct {
-		form   Form
+		form   plan.Relaying
 		kind   string
 		relays []netip.Addr
 	}{
-		{IPIP, "ipip", []netip.Addr{relay1}}, {IPIP, "ipip", []netip.Addr{relay1, relay2}}, {GRE, "gre", []netip.Addr{relay1}},
+		{plan.ByIPIP, "ipip", []netip.Addr{relay1}}, {plan.ByIPIP, "ipip", []netip.Addr{relay1, relay2}}, {plan.ByGRE, "gre", []netip.Addr{relay1}},
 	} {
 		t.Run(fmt.Sprint(c.kind, " ", len(c.relays)), func(t *testing.T) {
 			l.t, m.T = t, t
-			set(t, sender, Rule{Prefix: netip.MustParsePrefix("10.3.0.0/24"), Form: c.form, Paths: []Path{{Relays: c.relays}}})
+			set(t, sender, plan.Spread{Prefix: netip.MustParsePrefix("10.3.0.0/24"), By: c.form, Paths: []plan.RelayPath{{Relays: c.relays}}})
 			before := make([]int, len(c.relays))
 			for i := range c.relays {
 				before[i] = taken(m, c.kind, i)

@@ -11,31 +11,17 @@
  * come from the fabric, at relays and receivers.
  */
 #include "checksum.h"
+#include "contract.h"
 #include "kernel.h"
+#include "maps.h"
 
-/* As in linux/bpf.h, of IPv4: a route and its neighbour. */
-struct bpf_fib_lookup {
-	__u8 family, l4_protocol;
-	__be16 sport, dport;
-	__u16 tot_len;
-	__u32 ifindex; /* where it came from, then where it goes */
-	__u32 tos;     /* its first byte */
-	__be32 ipv4_src, unused_src[3];
-	__be32 ipv4_dst, unused_dst[3];
-	__u32 unused_vlan;
-	__u16 smac[3], dmac[3];
-};
-
-enum { ROUTED = 0 }; /* BPF_FIB_LKUP_RET_SUCCESS */
-
-/* When packets from the fabric go past the stack; the order is that of the
- * shortcuts in relaying.go. */
-enum { WHERE_FREE, ALWAYS, NEVER };
+/* When packets from the fabric go past the stack. */
+enum shortcut { SHORTCUT_FREE, SHORTCUT_ALWAYS, SHORTCUT_NEVER, SHORTCUTS };
 
 enum {
 	RELAYS = 8,   /* of a path */
 	CHOICES = 64, /* paths of a prefix, one bit each */
-	SLOTS = 1024, /* by which weights are rounded */
+	SHARES = 1024, /* by which weights are rounded */
 	IPH = 20,
 	UDPH = 8,
 	GREH = 4,
@@ -45,22 +31,14 @@ enum {
 	LISTH = 4, /* in front of the addresses of a relay list */
 	NO_PATH = 0xffffffff,
 	OTHERS = 0xfffffffe, /* in place of a path: the target has no prefix here */
-	RECENT = 2048, /* flows of a processor that find their path in one look-up */
-	KNOWN = 1024,  /* addresses whose walls need no look-up of prefixes */
-};
-
-/* Probes of liveness: skb->mark of those that leave (no path is chosen for
- * them), and what begins their payload. The port is BFD's echo (RFC 5881). */
-enum {
-	PROBE_MARK = 0x5b1b0001,
-	PROBE_MAGIC = 0x69706c62,
-	PROBE_PORT = 3785,
+	CACHED_FLOWS = 2048, /* flows of a processor that find their path in one look-up */
+	CACHED_ADDRESSES = 1024, /* addresses allowed by a list without a look-up of prefixes */
 };
 
 /* The form of a path's relay list on the wire. */
-enum form { IPIP, GRE, LIST, SRV6 };
+enum form { FORM_IPIP, FORM_GRE, FORM_UDP, FORM_SRV6, FORMS };
 
-/* LIST is one UDP header, its destination port LIST_PORT, checksum 0, and
+/* FORM_UDP is one UDP header, its destination port PORT_RELAY_LIST, checksum 0, and
  * behind it the list of what the packet visits after its present target:
  *
  *   version 1 (4 bits), addresses (4), what is inside (4), visited (4),
@@ -70,7 +48,7 @@ enum form { IPIP, GRE, LIST, SRV6 };
  * everything off. TUNNEL: the list was put into a tunnel's packet behind its
  * UDP header; its last address is the packet's own target. The relay that sends
  * it there takes the list out and puts the port back. */
-enum { WHOLE, TUNNEL, LIST_VERSION = 1, LIST_PORT = 50862, VXLAN_PORT = 4789 };
+enum { WHOLE, TUNNEL, LIST_VERSION = 1 };
 
 struct list {
 	__u8 first;  /* version, addresses */
@@ -78,26 +56,26 @@ struct list {
 	__be16 port;
 };
 
-/* How a flow gets its path; the order is that of the names in iplb.go. */
-enum mode { HASH, FLOW, FLOWLET, ROUND_ROBIN };
+/* How a flow gets its path. */
+enum mode { MODE_HASH, MODE_FLOW, MODE_FLOWLET, MODE_ROUND_ROBIN, MODES };
 
-/* What became of a packet; the order is that of the names in counters.go. */
+/* What became of a packet. */
 enum outcome {
-	SPREAD,     /* left by a path */
-	NATIVE,     /* no path is up: left as it was */
-	TOO_BIG,    /* headers do not fit into the interface's MTU: sender told, or left as it was */
-	REFUSED,    /* the kernel could not add headers: left as it was */
-	RELAYED,    /* a header was taken off */
-	SOURCE,     /* dropped: from no sender of the fabric */
-	CHECKSUM,   /* dropped: outer header damaged */
-	FRAGMENT,   /* dropped: fragments of tunnel packets are never sent */
-	MALFORMED,  /* dropped: options, wrong lengths, or no IPv4 inside */
-	NESTED,     /* dropped: more headers for this node than a path has */
-	OUTSIDE,    /* dropped: what is inside is not for the fabric */
-	CONGESTED,  /* dropped: marked on its way, but its sender knows no marks (RFC 6040) */
-	ECHOED,     /* a probe of this host came back */
-	FORGED,     /* dropped: looks like a probe, but this host did not send it */
-	FORWARDED,  /* another's, sent to its next hop past the stack */
+	OUTCOME_SPREAD, /* left by a path */
+	OUTCOME_NATIVE, /* no path is up: left as it was */
+	OUTCOME_TOO_BIG, /* headers do not fit into the interface's MTU: sender told, or left as it was */
+	OUTCOME_REFUSED, /* the kernel could not add headers: left as it was */
+	OUTCOME_RELAYED, /* a header was taken off */
+	OUTCOME_DROP_SOURCE, /* dropped: from no sender of the fabric */
+	OUTCOME_DROP_CHECKSUM, /* dropped: outer header damaged */
+	OUTCOME_DROP_FRAGMENT, /* dropped: fragments of tunnel packets are never sent */
+	OUTCOME_DROP_MALFORMED, /* dropped: options, wrong lengths, or no IPv4 inside */
+	OUTCOME_DROP_NESTED, /* dropped: more headers for this node than a path has */
+	OUTCOME_DROP_OUTSIDE, /* dropped: what is inside is not for the fabric */
+	OUTCOME_DROP_CONGESTED, /* dropped: marked on its way, but its sender knows no marks (RFC 6040) */
+	OUTCOME_ECHOED, /* a probe of this host came back */
+	OUTCOME_DROP_FORGED, /* dropped: looks like a probe, but this host did not send it */
+	OUTCOME_FORWARDED, /* another's, sent to its next hop past the stack */
 	OUTCOMES,
 };
 
@@ -109,20 +87,20 @@ struct prefix {
 /* The paths to a prefix. Replaced as a whole: packets see the old or the new. */
 struct set {
 	struct prefix name; /* the first of those that lead here */
-	__u32 mode;
+	enum mode mode;
 	__u32 count;
 	__u64 gap;   /* ns without a packet after which a flowlet may move */
 	__u64 alive; /* paths that are up */
 	__u32 paths[CHOICES];
-	__u8 slots[SLOTS]; /* index of a path; each has its weight's part of them */
+	__u8 slots[SHARES]; /* index of a path; each has its weight's part of them */
 };
 
 /* All headers of a path, outermost first, with length, tos and checksum 0; of
- * SRV6 the source and then the segments, 16 bytes each. */
+ * FORM_SRV6 the source and then the segments, 16 bytes each. */
 struct path {
 	__u32 up;
 	__u32 count; /* of relays */
-	__u32 form;
+	enum form form;
 	__u8 headers[RELAYS][IPH]; /* bytes: bit fields have no Go type */
 	__u16 sums[RELAYS]; /* of each header's words, as they lie in memory */
 };
@@ -146,7 +124,7 @@ struct counts {
 
 /* Where a flow went lately, and what it carried since its entry in the flow
  * table was last brought up to date. Sound for one tick and one generation. */
-struct lately {
+struct cached_flow {
 	struct flow_key key;
 	__u64 tick;       /* jiffies */
 	__u32 generation; /* of the tables */
@@ -167,12 +145,13 @@ struct hop {
 /* What the programs must see at once of what user space changed. */
 struct state {
 	__u32 generation; /* one more with each change of sets, prefixes, flows */
-	__u32 walls;      /* likewise, of senders and inside; never 0 */
+	__u32 acl_gen;    /* likewise, of senders and allowed_inner; never 0 */
 	__u32 tunnels;    /* some have a path of their own */
-	__u32 shortcut;   /* when packets from the fabric go to their next hop past the stack */
-	__u32 uncut;      /* all wires are within this kernel */
+	enum shortcut shortcut; /* when packets from the fabric go to their next hop past the stack */
+	__u32 wires_gso;  /* all wires carry large packets, since they are within this kernel */
 	__u32 unused;
 	__u64 locals[64]; /* a bit for each address of this node, by near() */
+	enum outcome outcomes[0]; /* names them for Go */
 };
 
 /* The last probe of a path that came back. */
@@ -191,147 +170,45 @@ struct probe_text {
 	__u32 number, unused;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 16);
-	__type(key, struct prefix);
-	__type(value, __u32);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} prefixes SEC(".maps");
+MAP(BPF_MAP_TYPE_LPM_TRIE, struct prefix, __u32, 1 << 16, BPF_F_NO_PREALLOC) prefixes SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 14);
-	__type(key, __u32);
-	__type(value, struct set);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} sets SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u32, struct set, 1 << 14, BPF_F_NO_PREALLOC) sets SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 8192);
-	__type(key, __u32);
-	__type(value, struct path);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} paths SEC(".maps");
+MAP(BPF_MAP_TYPE_ARRAY, __u32, struct path, 8192, 0) paths SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 8192);
-	__type(key, __u32);
-	__type(value, struct counts);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} loads SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct counts, 8192, 0) loads SEC(".maps");
 
 /* A flood of new flows pushes out the ones longest unused, and no more. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1 << 16);
-	__type(key, struct flow_key);
-	__type(value, struct flow);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} flows SEC(".maps");
+MAP(BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct flow, 1 << 16, 0) flows SEC(".maps");
 
 /* The path of a tunnel, by its number (VXLAN), whatever its target. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 8192);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} tunnels SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u32, __u32, 8192, BPF_F_NO_PREALLOC) tunnels SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 8192);
-	__type(key, __u32);
-	__type(value, struct probe);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} probes SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u32, struct probe, 8192, BPF_F_NO_PREALLOC) probes SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, RECENT);
-	__type(key, __u32);
-	__type(value, struct lately);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} recent SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct cached_flow, CACHED_FLOWS, 0) flow_cache SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, RECENT);
-	__type(key, __u32);
-	__type(value, struct hop);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} hops SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct hop, CACHED_FLOWS, 0) hops SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct state);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} states SEC(".maps");
+MAP(BPF_MAP_TYPE_ARRAY, __u32, struct state, 1, 0) states SEC(".maps");
 
-/* Addresses that were found in senders (the first KNOWN) and inside: address,
- * and above it the number of walls at that time. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 2 * KNOWN);
-	__type(key, __u32);
-	__type(value, __u64);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} known SEC(".maps");
+/* Addresses that were found in senders (the first CACHED_ADDRESSES) and in
+ * allowed_inner: address, and above it acl_gen at that time. */
+MAP(BPF_MAP_TYPE_ARRAY, __u32, __u64, 2 * CACHED_ADDRESSES, 0) acl_cache SEC(".maps");
 
 /* Next turn of round robin. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} turns SEC(".maps");
+MAP(BPF_MAP_TYPE_ARRAY, __u32, __u32, 1, 0) turns SEC(".maps");
 
 /* Addresses at which this node takes headers off. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 256);
-	__type(key, __be32);
-	__type(value, __u32);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} locals SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __be32, __u32, 256, 0) locals SEC(".maps");
 
 /* Outer source addresses of the fabric's senders. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 16);
-	__type(key, struct prefix);
-	__type(value, __u32);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} senders SEC(".maps");
+MAP(BPF_MAP_TYPE_LPM_TRIE, struct prefix, __u32, 1 << 16, BPF_F_NO_PREALLOC) senders SEC(".maps");
 
 /* Where packets may go when their headers are off. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 16);
-	__type(key, struct prefix);
-	__type(value, __u32);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} inside SEC(".maps");
+MAP(BPF_MAP_TYPE_LPM_TRIE, struct prefix, __u32, 1 << 16, BPF_F_NO_PREALLOC) allowed_inner SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, OUTCOMES);
-	__type(key, __u32);
-	__type(value, __u64);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} outcomes SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, OUTCOMES, 0) outcomes SEC(".maps");
 
 static __always_inline int became(enum outcome what, int verdict)
 {
@@ -414,7 +291,7 @@ static __always_inline __u32 lowest(__u64 x)
  * mixed. NO_PATH: none is up. */
 static __always_inline __u32 choose(const struct set *s, __u32 number)
 {
-	__u32 at = s->slots[number & (SLOTS - 1)] & (CHOICES - 1);
+	__u32 at = s->slots[number & (SHARES - 1)] & (CHOICES - 1);
 	__u64 later;
 
 	if (unlikely(!(s->alive >> at & 1))) {
@@ -423,7 +300,7 @@ static __always_inline __u32 choose(const struct set *s, __u32 number)
 #pragma unroll
 		for (int i = 0; i < 4; i++) {
 			number = (number + 1) * 0x9e3779b1u;
-			at = s->slots[number >> 22 & (SLOTS - 1)] & (CHOICES - 1);
+			at = s->slots[number >> 22 & (SHARES - 1)] & (CHOICES - 1);
 			if (s->alive >> at & 1)
 				return s->paths[at];
 		}
@@ -447,7 +324,7 @@ static __always_inline bool stays(const struct set *s, __u32 set, const struct f
 {
 	if (f->set != set || !is_up(f->path))
 		return false;
-	return s->mode != FLOWLET || now - f->last <= s->gap;
+	return s->mode != MODE_FLOWLET || now - f->last <= s->gap;
 }
 
 /* Not atomic: two processors rarely send one flow at once, and then the loss of
@@ -464,18 +341,18 @@ static __always_inline __u32 select(const struct set *s, __u32 set, const struct
 	struct flow fresh = {}, *f;
 	__u64 now;
 
-	if (s->mode == HASH)
+	if (s->mode == MODE_HASH)
 		return choose(s, hash);
-	now = s->mode == FLOWLET ? bpf_ktime_get_ns() : bpf_ktime_get_coarse_ns(); /* else for ageing only */
+	now = s->mode == MODE_FLOWLET ? bpf_ktime_get_ns() : bpf_ktime_get_coarse_ns(); /* else for ageing only */
 	f = bpf_map_lookup_elem(&flows, k);
 	if (f && stays(s, set, f, now)) {
 		count_flow(f, now, bytes, packets);
 		return f->path;
 	}
-	if (s->mode == ROUND_ROBIN)
+	if (s->mode == MODE_ROUND_ROBIN)
 		fresh.path = choose(s, next_turn());
 	else
-		fresh.path = choose(s, s->mode == FLOWLET ? bpf_get_prandom_u32() : hash);
+		fresh.path = choose(s, s->mode == MODE_FLOWLET ? bpf_get_prandom_u32() : hash);
 	fresh.set = set;
 	fresh.packets = packets + (f ? f->packets : 0);
 	fresh.bytes = bytes + (f ? f->bytes : 0);
@@ -486,7 +363,7 @@ static __always_inline __u32 select(const struct set *s, __u32 set, const struct
 }
 
 /* Brings the flow table up to date. */
-static __always_inline void settle(struct lately *l)
+static __always_inline void settle(struct cached_flow *l)
 {
 	struct flow *f;
 
@@ -507,7 +384,7 @@ static __always_inline bool same_flow(const struct flow_key *a, const struct flo
 }
 
 /* The path of a flow by the tables, OTHERS, or NO_PATH: none is up. *mode is
- * HASH unless the flow has an entry in the flow table. */
+ * MODE_HASH unless the flow has an entry in the flow table. */
 static __noinline __u32 look_up(const struct flow_key *k, __u32 hash, __u32 bytes, __u32 packets, __u32 *mode)
 {
 	struct prefix to = { .bits = 32, .address = k->target };
@@ -533,8 +410,8 @@ static __noinline __u32 look_up(const struct flow_key *k, __u32 hash, __u32 byte
  * the tables proper are asked once a tick, and after each change of theirs. */
 static __always_inline __u32 path_for(const struct flow_key *k, __u32 bytes, __u32 packets, __u32 hash)
 {
-	__u32 at = hash >> 8 & (RECENT - 1), generation, mode = HASH, path;
-	struct lately *l = bpf_map_lookup_elem(&recent, &at);
+	__u32 at = hash >> 8 & (CACHED_FLOWS - 1), generation, mode = MODE_HASH, path;
+	struct cached_flow *l = bpf_map_lookup_elem(&flow_cache, &at);
 	const struct state *state = state_of();
 	__u64 tick = bpf_jiffies64();
 
@@ -551,9 +428,9 @@ static __always_inline __u32 path_for(const struct flow_key *k, __u32 bytes, __u
 	path = look_up(k, hash, bytes, packets, &mode);
 	l->key = *k;
 	l->path = path;
-	l->tracked = mode != HASH;
+	l->tracked = mode != MODE_HASH;
 	l->generation = generation;
-	l->tick = mode == FLOWLET ? 0 : tick;
+	l->tick = mode == MODE_FLOWLET ? 0 : tick;
 	return path;
 }
 
@@ -591,7 +468,7 @@ static __always_inline void read_flow(struct __sk_buff *skb, struct flow_key *k,
 	data = options ? NULL : reach(skb, ETH_HLEN + IPH + 4);
 	if (data)
 		k->ports = ports_of(data + ETH_HLEN);
-	if (k->protocol == IPPROTO_UDP && k->ports >> 16 == bpf_htons(VXLAN_PORT))
+	if (k->protocol == IPPROTO_UDP && k->ports >> 16 == bpf_htons(PORT_VXLAN))
 		k->protocol |= tunnel_of(skb) << 8;
 }
 
@@ -613,7 +490,7 @@ static __always_inline bool is_plain(const struct __sk_buff *skb)
 {
 	const struct state *state = state_of();
 
-	return !skb->gso_size && state && state->uncut;
+	return !skb->gso_size && state && state->wires_gso;
 }
 
 /* Room behind the Ethernet header of a plain packet: more in front of it, to
@@ -682,12 +559,12 @@ static __always_inline int write_stack(struct __sk_buff *skb, const struct path 
 			break;
 		data = reach(skb, at + stride);
 		if (!data)
-			return became(REFUSED, TCX_DROP); /* half written */
+			return became(OUTCOME_REFUSED, TCX_DROP); /* half written */
 		write_header(data + at, p, i, tos, length + (count - i) * stride);
 		if (stride > IPH)
 			*(struct greh *)(data + at + IPH) = gre;
 	}
-	return became(SPREAD, TCX_NEXT);
+	return became(OUTCOME_SPREAD, TCX_NEXT);
 }
 
 /* The kernel cuts a large packet behind one GRE header right; behind several,
@@ -696,17 +573,17 @@ static __always_inline int stack(struct __sk_buff *skb, const struct path *p, __
 {
 	int verdict;
 
-	if (p->form == GRE) {
+	if (p->form == FORM_GRE) {
 		if (skb->gso_size && count > 1)
-			return became(REFUSED, TCX_NEXT);
+			return became(OUTCOME_REFUSED, TCX_NEXT);
 		verdict = make_room(skb, k, count * (IPH + GREH), BPF_F_ADJ_ROOM_ENCAP_L4_GRE);
 		if (verdict)
-			return became(REFUSED, verdict);
+			return became(OUTCOME_REFUSED, verdict);
 		return write_stack(skb, p, count, tos, length, IPH + GREH);
 	}
 	verdict = make_room(skb, k, count * IPH, 0);
 	if (verdict)
-		return became(REFUSED, verdict);
+		return became(OUTCOME_REFUSED, verdict);
 	return write_stack(skb, p, count, tos, length, IPH);
 }
 
@@ -740,21 +617,21 @@ static __always_inline int list_whole(struct __sk_buff *skb, const struct path *
 
 	verdict = make_room(skb, k, room, BPF_F_ADJ_ROOM_ENCAP_L4_UDP);
 	if (verdict)
-		return became(REFUSED, verdict);
+		return became(OUTCOME_REFUSED, verdict);
 	data = reach(skb, ETH_HLEN + IPH + UDPH + LISTH);
 	if (!data)
-		return became(REFUSED, TCX_DROP);
+		return became(OUTCOME_REFUSED, TCX_DROP);
 	write_header(data + ETH_HLEN, p, 0, tos, length + room);
 	udp = data + ETH_HLEN + IPH;
 	udp->source = bpf_htons(0xc000 | (hash & 0x3fff));
-	udp->dest = bpf_htons(LIST_PORT);
+	udp->dest = bpf_htons(PORT_RELAY_LIST);
 	udp->len = bpf_htons(length + room - IPH);
 	udp->check = 0;
 	list = (void *)udp + UDPH;
 	list->first = LIST_VERSION << 4 | (count - 1);
 	list->second = WHOLE << 4;
 	list->port = 0;
-	return write_list(skb, p, count) ? became(SPREAD, TCX_NEXT) : became(REFUSED, TCX_DROP);
+	return write_list(skb, p, count) ? became(OUTCOME_SPREAD, TCX_NEXT) : became(OUTCOME_REFUSED, TCX_DROP);
 }
 
 /* The list into a tunnel's packet, which the kernel would refuse another header
@@ -769,15 +646,15 @@ static __always_inline int list_tunnel(struct __sk_buff *skb, const struct path 
 	__be32 target;
 
 	if (bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_NET, BPF_F_ADJ_ROOM_FIXED_GSO))
-		return became(REFUSED, TCX_NEXT);
+		return became(OUTCOME_REFUSED, TCX_NEXT);
 	data = reach(skb, ETH_HLEN + IPH + UDPH + LISTH);
 	if (!data)
-		return became(REFUSED, TCX_DROP);
+		return became(OUTCOME_REFUSED, TCX_DROP);
 	list = data + ETH_HLEN + IPH + UDPH;
 	list->first = LIST_VERSION << 4 | count;
 	list->second = TUNNEL << 4;
 	list->port = udp.dest;
-	udp.dest = bpf_htons(LIST_PORT);
+	udp.dest = bpf_htons(PORT_RELAY_LIST);
 	udp.len = bpf_htons(length + room - IPH);
 	*(struct udphdr *)(data + ETH_HLEN + IPH) = udp;
 	ip = data + ETH_HLEN;
@@ -787,8 +664,8 @@ static __always_inline int list_tunnel(struct __sk_buff *skb, const struct path 
 	ip->check = 0;
 	ip->check = ip4_checksum(ip);
 	if (!write_list(skb, p, count) || bpf_skb_store_bytes(skb, ETH_HLEN + IPH + UDPH + LISTH + (count - 1) * 4, &target, 4, 0))
-		return became(REFUSED, TCX_DROP);
-	return became(SPREAD, TCX_NEXT);
+		return became(OUTCOME_REFUSED, TCX_DROP);
+	return became(OUTCOME_SPREAD, TCX_NEXT);
 }
 
 /* One IPv6 header and a segment routing header (RFC 8754), its segments from the
@@ -801,10 +678,10 @@ static __always_inline int segments(struct __sk_buff *skb, const struct path *p,
 	void *data;
 
 	if (bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV6 | BPF_F_ADJ_ROOM_FIXED_GSO))
-		return became(REFUSED, TCX_NEXT);
+		return became(OUTCOME_REFUSED, TCX_NEXT);
 	data = reach(skb, ETH_HLEN + IP6H + SRH);
 	if (!data)
-		return became(REFUSED, TCX_DROP);
+		return became(OUTCOME_REFUSED, TCX_DROP);
 	*(__be16 *)(data + 12) = bpf_htons(ETH_P_IPV6);
 	ip = data + ETH_HLEN;
 	*(__be32 *)ip = bpf_htonl(6u << 28 | (__u32)tos << 20 | (hash & 0xfffff));
@@ -829,10 +706,10 @@ static __always_inline int segments(struct __sk_buff *skb, const struct path *p,
 			break;
 		data = reach(skb, at + SID);
 		if (!data)
-			return became(REFUSED, TCX_DROP); /* half written */
+			return became(OUTCOME_REFUSED, TCX_DROP); /* half written */
 		__builtin_memcpy(data + at, all + SID + from * SID, SID);
 	}
-	return became(SPREAD, TCX_NEXT);
+	return became(OUTCOME_SPREAD, TCX_NEXT);
 }
 
 static __always_inline int list_of(struct __sk_buff *skb, const struct path *p, __u32 count, const struct flow_key *k, __u32 hash, __u8 tos, __u32 length)
@@ -841,7 +718,7 @@ static __always_inline int list_of(struct __sk_buff *skb, const struct path *p, 
 
 	if (into_tunnel(k)) {
 		if (bpf_skb_load_bytes(skb, ETH_HLEN + IPH, &udp, sizeof(udp)) || udp.check)
-			return became(REFUSED, TCX_NEXT); /* a checksum covers what would change */
+			return became(OUTCOME_REFUSED, TCX_NEXT); /* a checksum covers what would change */
 		return list_tunnel(skb, p, count, length, udp);
 	}
 	return list_whole(skb, p, count, k, tos, length, hash);
@@ -850,13 +727,13 @@ static __always_inline int list_of(struct __sk_buff *skb, const struct path *p, 
 /* How much longer a path makes packets. */
 static __always_inline __u32 room_of(const struct path *p, __u32 count, const struct flow_key *k)
 {
-	if (p->form == LIST && into_tunnel(k))
+	if (p->form == FORM_UDP && into_tunnel(k))
 		return LISTH + count * 4;
-	if (p->form == LIST)
+	if (p->form == FORM_UDP)
 		return IPH + UDPH + LISTH + (count - 1) * 4;
-	if (p->form == SRV6)
+	if (p->form == FORM_SRV6)
 		return IP6H + SRH + count * SID;
-	return count * (p->form == GRE ? IPH + GREH : IPH);
+	return count * (p->form == FORM_GRE ? IPH + GREH : IPH);
 }
 
 /* The length of a header of TCP, else of UDP. */
@@ -934,8 +811,8 @@ static __noinline bool tell(struct __sk_buff *skb, __u32 mtu)
 static __always_inline int too_big(struct __sk_buff *skb, const struct flow_key *k, __u32 mtu)
 {
 	if (into_tunnel(k) || mtu < LEAST_MTU || !tell(skb, mtu))
-		return became(TOO_BIG, TCX_NEXT);
-	return became(TOO_BIG, bpf_redirect(skb->ifindex, TO_STACK));
+		return became(OUTCOME_TOO_BIG, TCX_NEXT);
+	return became(OUTCOME_TOO_BIG, bpf_redirect(skb->ifindex, TO_STACK));
 }
 
 /* Puts the headers of a path in front of a packet. */
@@ -944,18 +821,18 @@ static __always_inline int encapsulate(struct __sk_buff *skb, const struct path 
 	__u32 count = p->count, room, mtu;
 
 	if (!count) /* the fabric's own way */
-		return became(SPREAD, TCX_NEXT);
+		return became(OUTCOME_SPREAD, TCX_NEXT);
 	if (count > RELAYS)
-		return became(NATIVE, TCX_NEXT);
+		return became(OUTCOME_NATIVE, TCX_NEXT);
 	room = room_of(p, count, k);
 	if (length + room > 0xffff) /* a large packet, and no header has a length for it */
-		return became(REFUSED, TCX_NEXT);
+		return became(OUTCOME_REFUSED, TCX_NEXT);
 	mtu = room_for(skb, room, k);
 	if (unlikely(mtu))
 		return too_big(skb, k, mtu);
-	if (p->form == SRV6)
+	if (p->form == FORM_SRV6)
 		return segments(skb, p, count, tos, length, hash);
-	return p->form == LIST ? list_of(skb, p, count, k, hash, tos, length) : stack(skb, p, count, k, tos, length);
+	return p->form == FORM_UDP ? list_of(skb, p, count, k, hash, tos, length) : stack(skb, p, count, k, tos, length);
 }
 
 SEC("tc")
@@ -968,7 +845,7 @@ int iplb_tx(struct __sk_buff *skb)
 	__u32 path, segments, length, hash;
 	__u8 tos;
 
-	if (is_foreign(skb) || skb->mark == PROBE_MARK)
+	if (is_foreign(skb) || skb->mark == MARK_PROBE)
 		return TCX_NEXT;
 	data = reach(skb, ETH_HLEN + IPH);
 	if (!data)
@@ -988,12 +865,9 @@ int iplb_tx(struct __sk_buff *skb)
 		return TCX_NEXT;
 	p = path_of(path);
 	if (!p || !p->up)
-		return became(NATIVE, TCX_NEXT);
+		return became(OUTCOME_NATIVE, TCX_NEXT);
 	load = bpf_map_lookup_elem(&loads, &path);
-	if (load) {
-		load->packets += segments;
-		load->bytes += skb->len;
-	}
+	COUNT(load, segments, skb->len);
 	return encapsulate(skb, p, &key, hash, tos, length);
 }
 
@@ -1013,24 +887,24 @@ static __always_inline bool is_local(__be32 address)
 	return bpf_map_lookup_elem(&locals, &address) != NULL;
 }
 
-enum wall { OF_SENDERS, OF_INSIDE };
+enum acl { ACL_SENDERS, ACL_INNER };
 
-/* Whether a wall lets an address through. Those it did are remembered. */
-static __always_inline bool allowed(const enum wall wall, __be32 address)
+/* Whether a list has an address. Those it has are remembered. */
+static __always_inline bool allowed(const enum acl list, __be32 address)
 {
 	struct prefix p = { .bits = 32, .address = address };
 	const struct state *state = state_of();
-	__u32 at = wall * KNOWN + (near(address) & (KNOWN - 1));
-	__u64 *seen = bpf_map_lookup_elem(&known, &at), now;
+	__u32 at = list * CACHED_ADDRESSES + (near(address) & (CACHED_ADDRESSES - 1));
+	__u64 *seen = bpf_map_lookup_elem(&acl_cache, &at), now;
 
 	if (!seen || !state)
 		return false;
-	now = (__u64)*(volatile const __u32 *)&state->walls << 32 | address;
+	now = (__u64)*(volatile const __u32 *)&state->acl_gen << 32 | address;
 	if (likely(*seen == now))
 		return true;
-	if (!(wall == OF_SENDERS ? bpf_map_lookup_elem(&senders, &p) : bpf_map_lookup_elem(&inside, &p)))
+	if (!(list == ACL_SENDERS ? bpf_map_lookup_elem(&senders, &p) : bpf_map_lookup_elem(&allowed_inner, &p)))
 		return false;
-	*seen = now; /* if they changed meanwhile, walls did too */
+	*seen = now; /* if they changed meanwhile, acl_gen did too */
 	return true;
 }
 
@@ -1038,15 +912,15 @@ static __always_inline bool allowed(const enum wall wall, __be32 address)
 static __always_inline enum outcome inspect(const struct iphdr *ip, __u32 left)
 {
 	if (ip->version != 4 || ip->ihl != 5)
-		return MALFORMED;
+		return OUTCOME_DROP_MALFORMED;
 	if (!ip4_intact(ip))
-		return CHECKSUM;
+		return OUTCOME_DROP_CHECKSUM;
 	if (ip4_is_fragment(ip))
-		return FRAGMENT;
+		return OUTCOME_DROP_FRAGMENT;
 	if (bpf_ntohs(ip->tot_len) > left || bpf_ntohs(ip->tot_len) < 2 * IPH)
-		return MALFORMED;
-	if (!allowed(OF_SENDERS, ip->saddr))
-		return SOURCE;
+		return OUTCOME_DROP_MALFORMED;
+	if (!allowed(ACL_SENDERS, ip->saddr))
+		return OUTCOME_DROP_SOURCE;
 	return OUTCOMES;
 }
 
@@ -1068,12 +942,12 @@ static __always_inline bool keep_mark(struct __sk_buff *skb, __u8 outer)
 	return true;
 }
 
-/* Whether what is behind a header is a packet for the inside; OUTCOMES: it is. */
+/* Whether what is behind a header is a packet for the fabric; OUTCOMES: it is. */
 static __always_inline enum outcome inspect_inner(const struct iphdr *ip, __u32 left)
 {
 	if (ip->version != 4 || ip->ihl < 5 || bpf_ntohs(ip->tot_len) > left || bpf_ntohs(ip->tot_len) < ip->ihl * 4)
-		return MALFORMED;
-	return allowed(OF_INSIDE, ip->daddr) ? OUTCOMES : OUTSIDE;
+		return OUTCOME_DROP_MALFORMED;
+	return allowed(ACL_INNER, ip->daddr) ? OUTCOMES : OUTCOME_DROP_OUTSIDE;
 }
 
 /* More than eight relays' headers, a packet's own and those of a tunnel in it. */
@@ -1113,25 +987,19 @@ static __always_inline bool is_free(struct __sk_buff *skb)
 	return !hooked4(net, dev) && !filters4(net, dev) && !classified(dev) && !chooses_deep(net);
 }
 
-/* As in linux/bpf.h, of IPv4. */
-struct bpf_redir_neigh {
-	__u32 nh_family;
-	__be32 ipv4_nh, unused[3];
-};
-
 /* Looks up where a flow goes, by the kernel's own routes and neighbours, and who
  * is next there; false: the stack must see it. */
 static __always_inline bool learn(struct __sk_buff *skb, const struct flow_key *k, struct hop *h, __u64 tick, struct bpf_redir_neigh *next)
 {
 	struct bpf_fib_lookup to = {
-		.family = 2 /* AF_INET */, .ifindex = skb->ifindex,
+		.family = AF_INET, .ifindex = skb->ifindex,
 		.l4_protocol = k->protocol, .sport = k->ports, .dport = k->ports >> 16, /* equal-cost paths may be chosen by them */
 		.tot_len = 1, .ipv4_src = k->source, .ipv4_dst = k->target,
 	};
 
-	*(__u8 *)&to.tos = k->protocol >> 8;
+	*(__u8 *)&to.flowinfo = k->protocol >> 8;
 	h->tick = 0;
-	if (bpf_fib_lookup(skb, &to, sizeof(to), 0) != ROUTED || to.family != 2)
+	if (bpf_fib_lookup(skb, &to, sizeof(to), 0) != BPF_FIB_LKUP_RET_SUCCESS || to.family != AF_INET)
 		return false;
 	h->key = *k;
 	h->from = skb->ifindex;
@@ -1161,7 +1029,7 @@ static __always_inline int forward(struct __sk_buff *skb)
 	void *data;
 	__u32 at;
 
-	if (!state || state->shortcut == NEVER || skb->pkt_type != PACKET_HOST)
+	if (!state || state->shortcut == SHORTCUT_NEVER || skb->pkt_type != PACKET_HOST)
 		return TCX_NEXT;
 	data = reach(skb, ETH_HLEN + IPH + 4);
 	if (!data)
@@ -1173,12 +1041,12 @@ static __always_inline int forward(struct __sk_buff *skb)
 	k.target = ip->daddr;
 	k.protocol = ip->protocol | (__u32)(ip->tos & 0xfc) << 8;
 	k.ports = ports_of(ip);
-	at = hash_of(&k) & (RECENT - 1);
+	at = hash_of(&k) & (CACHED_FLOWS - 1);
 	h = bpf_map_lookup_elem(&hops, &at);
 	if (!h)
 		return TCX_NEXT;
 	if (h->tick != tick || h->from != skb->ifindex || !same_flow(&h->key, &k)) {
-		if (!(state->shortcut == ALWAYS || is_free(skb)) || !learn(skb, &k, h, tick, &next))
+		if (!(state->shortcut == SHORTCUT_ALWAYS || is_free(skb)) || !learn(skb, &k, h, tick, &next))
 			return TCX_NEXT;
 	}
 	if (longest(skb, ip) > h->mtu)
@@ -1196,10 +1064,10 @@ static __always_inline int forward(struct __sk_buff *skb)
 static __always_inline int take_off(struct __sk_buff *skb, __u32 bytes, __u8 marks)
 {
 	if (bpf_skb_adjust_room(skb, -(int)bytes, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO))
-		return became(REFUSED, TCX_DROP);
+		return became(OUTCOME_REFUSED, TCX_DROP);
 	if (!keep_mark(skb, marks))
-		return became(CONGESTED, TCX_DROP);
-	return became(RELAYED, forward(skb));
+		return became(OUTCOME_DROP_CONGESTED, TCX_DROP);
+	return became(OUTCOME_RELAYED, forward(skb));
 }
 
 /* Takes off the headers of one protocol that are for this node. */
@@ -1216,7 +1084,7 @@ static __always_inline int unstack(struct __sk_buff *skb, const __u8 protocol, c
 		__be32 target;
 
 		if (!data)
-			return count ? became(MALFORMED, TCX_DROP) : TCX_NEXT;
+			return count ? became(OUTCOME_DROP_MALFORMED, TCX_DROP) : TCX_NEXT;
 		ip = data + ETH_HLEN + i * stride;
 		target = ip->daddr;
 		if (ip->protocol != protocol || !is_local(target)) {
@@ -1228,7 +1096,7 @@ static __always_inline int unstack(struct __sk_buff *skb, const __u8 protocol, c
 			break;
 		}
 		if (i == RELAYS)
-			return became(NESTED, TCX_DROP);
+			return became(OUTCOME_DROP_NESTED, TCX_DROP);
 		why = inspect(ip, skb->len - at);
 		if (why != OUTCOMES)
 			return became(why, TCX_DROP);
@@ -1237,7 +1105,7 @@ static __always_inline int unstack(struct __sk_buff *skb, const __u8 protocol, c
 		if (stride > IPH) {
 			data = reach(skb, ETH_HLEN + (i + 1) * stride);
 			if (!data || *(const __be32 *)(data + ETH_HLEN + i * stride + IPH) != bpf_htonl(ETH_P_IP))
-				return became(MALFORMED, TCX_DROP);
+				return became(OUTCOME_DROP_MALFORMED, TCX_DROP);
 		}
 		count++;
 		at += stride;
@@ -1252,13 +1120,13 @@ static __always_inline int send_on(struct __sk_buff *skb, __be32 next, __u8 seco
 	struct iphdr *ip;
 
 	if (!data)
-		return became(MALFORMED, TCX_DROP);
+		return became(OUTCOME_DROP_MALFORMED, TCX_DROP);
 	ip = data + ETH_HLEN;
 	ip->daddr = next;
 	ip->check = 0;
 	ip->check = ip4_checksum(ip);
 	((struct list *)(data + ETH_HLEN + IPH + UDPH))->second = second + 1;
-	return became(RELAYED, forward(skb));
+	return became(OUTCOME_RELAYED, forward(skb));
 }
 
 /* Takes the list out of a tunnel's packet and sends it to its own target. */
@@ -1273,10 +1141,10 @@ static __always_inline int restore(struct __sk_buff *skb, struct iphdr ip, struc
 	udp.dest = list.port;
 	udp.len = bpf_htons(bpf_ntohs(udp.len) - room);
 	if (bpf_skb_store_bytes(skb, ETH_HLEN, &ip, sizeof(ip), 0) || bpf_skb_store_bytes(skb, ETH_HLEN + IPH + room, &udp, sizeof(udp), 0))
-		return became(MALFORMED, TCX_DROP);
+		return became(OUTCOME_DROP_MALFORMED, TCX_DROP);
 	if (bpf_skb_adjust_room(skb, -(int)room, BPF_ADJ_ROOM_NET, BPF_F_ADJ_ROOM_FIXED_GSO))
-		return became(REFUSED, TCX_DROP);
-	return became(RELAYED, forward(skb));
+		return became(OUTCOME_REFUSED, TCX_DROP);
+	return became(OUTCOME_RELAYED, forward(skb));
 }
 
 /* What is said of a list that no sender writes; OUTCOMES: it is sound. */
@@ -1285,14 +1153,14 @@ static __always_inline enum outcome inspect_list(const struct list *l, const str
 	__u32 total = l->first & 15, inside = l->second >> 4, visited = l->second & 15;
 
 	if (l->first >> 4 != LIST_VERSION || inside > TUNNEL || visited > total || udp->check)
-		return MALFORMED;
+		return OUTCOME_DROP_MALFORMED;
 	if (total > RELAYS)
-		return NESTED;
+		return OUTCOME_DROP_NESTED;
 	if (inside == TUNNEL && (visited == total || !l->port))
-		return MALFORMED;
+		return OUTCOME_DROP_MALFORMED;
 	if (!large && bpf_ntohs(udp->len) != bpf_ntohs(ip->tot_len) - IPH)
-		return MALFORMED;
-	return bpf_ntohs(ip->tot_len) < IPH + UDPH + LISTH + total * 4 + UDPH ? MALFORMED : OUTCOMES;
+		return OUTCOME_DROP_MALFORMED;
+	return bpf_ntohs(ip->tot_len) < IPH + UDPH + LISTH + total * 4 + UDPH ? OUTCOME_DROP_MALFORMED : OUTCOMES;
 }
 
 /* A packet that carries its relay list. */
@@ -1306,7 +1174,7 @@ static __always_inline int visit(struct __sk_buff *skb)
 	__be32 next;
 
 	data = reach(skb, ETH_HLEN + sizeof(h));
-	if (!data || ((const struct udphdr *)(data + ETH_HLEN + IPH))->dest != bpf_htons(LIST_PORT))
+	if (!data || ((const struct udphdr *)(data + ETH_HLEN + IPH))->dest != bpf_htons(PORT_RELAY_LIST))
 		return TCX_NEXT;
 	__builtin_memcpy(&h, data + ETH_HLEN, sizeof(h));
 	why = inspect(&h.ip, skb->len - ETH_HLEN);
@@ -1318,16 +1186,16 @@ static __always_inline int visit(struct __sk_buff *skb)
 	visited = h.list.second & 15;
 	if (visited == total) { /* WHOLE, and this the last relay */
 		if (bpf_skb_load_bytes(skb, addresses + total * 4, &inner, sizeof(inner)))
-			return became(MALFORMED, TCX_DROP);
+			return became(OUTCOME_DROP_MALFORMED, TCX_DROP);
 		why = inspect_inner(&inner, skb->len - addresses - total * 4);
 		if (why != OUTCOMES)
 			return became(why, TCX_DROP);
 		return take_off(skb, sizeof(h) + total * 4, h.ip.tos);
 	}
 	if (bpf_skb_load_bytes(skb, addresses + visited * 4, &next, 4))
-		return became(MALFORMED, TCX_DROP);
-	if (!allowed(OF_INSIDE, next))
-		return became(OUTSIDE, TCX_DROP);
+		return became(OUTCOME_DROP_MALFORMED, TCX_DROP);
+	if (!allowed(ACL_INNER, next))
+		return became(OUTCOME_DROP_OUTSIDE, TCX_DROP);
 	if (h.list.second >> 4 == TUNNEL && visited + 1 == total)
 		return restore(skb, h.ip, h.udp, h.list, next);
 	return send_on(skb, next, h.list.second);
@@ -1348,7 +1216,7 @@ int iplb_relay(struct __sk_buff *skb)
 	ip = data + ETH_HLEN;
 	if (!is_local(ip->daddr)) {
 		verdict = forward(skb);
-		return verdict == TCX_NEXT ? TCX_NEXT : became(FORWARDED, verdict);
+		return verdict == TCX_NEXT ? TCX_NEXT : became(OUTCOME_FORWARDED, verdict);
 	}
 	switch (ip->protocol) {
 	case IPPROTO_IPIP:
@@ -1371,12 +1239,12 @@ static __always_inline int hear(const struct probe_text *text)
 	struct probe *p = bpf_map_lookup_elem(&probes, &path);
 
 	if (!p || p->secret != text->secret)
-		return became(FORGED, TCX_DROP);
+		return became(OUTCOME_DROP_FORGED, TCX_DROP);
 	if ((__s32)(text->number - p->heard) > 0) {
 		p->at = bpf_ktime_get_ns();
 		p->heard = text->number;
 	}
-	return became(ECHOED, TCX_DROP);
+	return became(OUTCOME_ECHOED, TCX_DROP);
 }
 
 SEC("tc")
@@ -1394,7 +1262,7 @@ int iplb_echo(struct __sk_buff *skb)
 		return TCX_NEXT;
 	ip = data + ETH_HLEN;
 	udp = data + ETH_HLEN + IPH;
-	if (ip->ihl != 5 || ip->protocol != IPPROTO_UDP || ip->saddr != ip->daddr || udp->dest != bpf_htons(PROBE_PORT))
+	if (ip->ihl != 5 || ip->protocol != IPPROTO_UDP || ip->saddr != ip->daddr || udp->dest != bpf_htons(PORT_PROBE))
 		return TCX_NEXT;
 	data = reach(skb, ETH_HLEN + IPH + 8 + sizeof(*text));
 	if (!data)

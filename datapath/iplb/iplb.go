@@ -4,6 +4,7 @@
 package iplb
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,60 +16,26 @@ import (
 
 	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
+	"sublet/plan"
 	"sublet/vnet"
-)
-
-// Mode is how a flow gets its path.
-type Mode uint32
-
-// Modes. Hash keeps no state: a flow's path follows from its addresses and
-// ports. Flow begins like Hash and can be moved. Flowlet draws a path after
-// each pause. RoundRobin gives new flows the paths in turn, for the subflows
-// of MPTCP.
-const (
-	Hash Mode = iota
-	PerFlow
-	Flowlet
-	RoundRobin
-)
-
-// Form is how a relay list looks on the wire.
-type Form uint32
-
-// Forms. IPIP and GRE put one header per relay in front of a packet. List puts
-// one UDP header with the addresses in front, or, in packets of tunnels over
-// UDP, the addresses behind their UDP header; its relays run iplb_relay. SRv6
-// has one IPv6 header with a segment routing header (RFC 8754): relays are
-// segments, of which the last gives the IPv4 packet out (End.DX4, End.DT4).
-const (
-	IPIP Form = iota
-	GRE
-	List
-	SRv6
 )
 
 // Limits of the table.
 const (
 	MaxRelays = vnet.MaxRelays
-	MaxPaths  = 64 // of a prefix
+	MaxPaths  = len(iplbSet{}.Paths) // of a prefix
 )
 
-// Path is one list of relays, in the order in which they are visited. An empty
-// one is the way the fabric takes by itself.
-type Path struct {
-	Relays []netip.Addr
-	Weight uint32 // share among the paths of a prefix; 0 counts as 1
-}
+// The plan's names of modes (plan.SpreadMode) and forms (plan.Relaying), in the
+// order of the programs' numbers.
+var (
+	modes = bpf.EnumNames(loadIplb, "mode", "MODE_")
+	forms = bpf.EnumNames(loadIplb, "form", "FORM_")
+)
 
-// Rule says how packets to a prefix are spread.
-type Rule struct {
-	Prefix netip.Prefix
-	Also   []netip.Prefix // to which the same paths lead, such as all behind one switch
-	Mode   Mode
-	Gap    time.Duration // of Flowlet
-	Form   Form
-	Paths  []Path
-}
+// defaultGap of flowlets is more than the difference of two paths' delays in
+// one building, so that a flowlet does not overtake the one before it.
+const defaultGap = 500 * time.Microsecond
 
 // Table is what one host does to packets it sends. It is not safe for
 // concurrent use.
@@ -118,11 +85,16 @@ func Open(host *kernel.Host, source netip.Addr) (*Table, error) {
 	return t, err
 }
 
+// renamed are the pins that version 0.1 called otherwise.
+var renamed = []bpf.Renamed{
+	{From: "recent", To: iplbMapFlowCache}, {From: "known", To: iplbMapAclCache}, {From: "inside", To: iplbMapAllowedInner},
+}
+
 // load is what a sender and a relay of one host share, though they begin at once.
 func load(pins *bpf.Pins, spec *ebpf.CollectionSpec) (c *ebpf.Collection, err error) {
 	err = pins.Locked(func() error {
 		var renewed []string
-		if c, renewed, err = pins.Load(spec); err != nil {
+		if c, renewed, err = pins.Load(spec, renamed...); err != nil {
 			return err
 		}
 		if slices.Contains(renewed, "paths") || slices.Contains(renewed, "sets") {
@@ -176,7 +148,7 @@ func (t *Table) readSet(id uint32) error {
 		return fmt.Errorf("read set %d: %w", id, err)
 	}
 	t.rules[prefixOf(s.Name)] = id
-	for _, path := range s.Paths[:min(s.Count, MaxPaths)] {
+	for _, path := range s.Paths[:min(int(s.Count), MaxPaths)] {
 		var p iplbPath
 		if err := t.c.Maps["paths"].Lookup(path, &p); err != nil {
 			return fmt.Errorf("read path %d: %w", path, err)
@@ -201,53 +173,38 @@ func (t *Table) Relay() *ebpf.Program { return t.c.Programs["iplb_relay"] }
 // ingress of devices from the fabric.
 func (t *Table) Echo() *ebpf.Program { return t.c.Programs["iplb_echo"] }
 
-// Check says what is wrong with a rule, if anything.
-func (r Rule) Check() error {
-	for _, p := range r.prefixes() {
-		if !p.IsValid() || !p.Addr().Is4() || p != p.Masked() {
-			return fmt.Errorf("%s is not an IPv4 prefix", p)
-		}
+// Check says what is wrong with a spread, or does not fit into a table.
+func Check(s plan.Spread) error {
+	if err := s.Check(); err != nil {
+		return err
 	}
-	if len(r.Paths) == 0 || len(r.Paths) > MaxPaths {
-		return fmt.Errorf("%s has %d paths: 1 to %d are possible", r.Prefix, len(r.Paths), MaxPaths)
-	}
-	if r.Mode > RoundRobin {
-		return fmt.Errorf("%s: there is no mode %d", r.Prefix, r.Mode)
-	}
-	if r.Form > SRv6 {
-		return fmt.Errorf("%s: there is no form %d", r.Prefix, r.Form)
+	if len(s.Paths) > MaxPaths {
+		return fmt.Errorf("%s has %d paths: 1 to %d are possible", s.Prefix, len(s.Paths), MaxPaths)
 	}
 	total := uint64(0)
 	seen := make(map[string]bool)
-	for _, p := range r.Paths {
-		if err := p.check(r.Form); err != nil {
-			return fmt.Errorf("%s: %w", r.Prefix, err)
+	for _, p := range s.Paths {
+		if err := checkRelays(p.Relays); err != nil {
+			return fmt.Errorf("%s: %w", s.Prefix, err)
 		}
 		if seen[fmt.Sprint(p.Relays)] {
-			return fmt.Errorf("%s: two paths over %v", r.Prefix, p.Relays)
+			return fmt.Errorf("%s: two paths over %v", s.Prefix, p.Relays)
 		}
 		seen[fmt.Sprint(p.Relays)] = true
 		total += uint64(max(p.Weight, 1))
 	}
 	if total > 1<<31 {
-		return fmt.Errorf("%s: weights add up to %d: at most %d", r.Prefix, total, 1<<31)
+		return fmt.Errorf("%s: weights add up to %d: at most %d", s.Prefix, total, 1<<31)
 	}
 	return nil
 }
 
-func (p Path) check(form Form) error {
-	if len(p.Relays) > MaxRelays {
-		return fmt.Errorf("a path of %d relays: at most %d are possible", len(p.Relays), MaxRelays)
+func checkRelays(relays []netip.Addr) error {
+	if len(relays) > MaxRelays {
+		return fmt.Errorf("a path of %d relays: at most %d are possible", len(relays), MaxRelays)
 	}
-	fits, family := netip.Addr.Is4, "IPv4"
-	if form == SRv6 {
-		fits, family = func(a netip.Addr) bool { return a.Is6() && !a.Is4In6() && a.Zone() == "" }, "IPv6"
-	}
-	if i := slices.IndexFunc(p.Relays, func(a netip.Addr) bool { return !fits(a) }); i >= 0 {
-		return fmt.Errorf("relay %s is not an %s address", p.Relays[i], family)
-	}
-	if i := slices.IndexFunc(p.Relays, nobodys); i >= 0 {
-		return fmt.Errorf("relay %s is not the address of one switch", p.Relays[i])
+	if i := slices.IndexFunc(relays, nobodys); i >= 0 {
+		return fmt.Errorf("relay %s is not the address of one switch", relays[i])
 	}
 	return nil
 }
@@ -257,38 +214,41 @@ func nobodys(a netip.Addr) bool {
 	return a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-func (r Rule) prefixes() []netip.Prefix { return append([]netip.Prefix{r.Prefix}, r.Also...) }
+func prefixesOf(s plan.Spread) []netip.Prefix { return append([]netip.Prefix{s.Prefix}, s.Also...) }
 
-// Set makes a rule. Packets meet the old paths or the new ones, nothing in
-// between, and flows stay on paths that are in both.
-func (t *Table) Set(r Rule) error {
-	if err := r.Check(); err != nil {
+// Set makes the rule of a spread. Packets meet the old paths or the new ones,
+// nothing in between, and flows stay on paths that are in both.
+func (t *Table) Set(spread plan.Spread) error {
+	if err := Check(spread); err != nil {
 		return err
 	}
-	set, known := t.rules[r.Prefix]
+	set, known := t.rules[spread.Prefix]
 	if !known {
 		set = free(func(id uint32) bool { return t.members[id] != nil })
 	}
-	if r.Form == SRv6 && !t.Source6.Is6() {
-		return fmt.Errorf("%s: SRv6 takes an IPv6 source", r.Prefix)
+	if spread.By == plan.BySRv6 && !t.Source6.Is6() {
+		return fmt.Errorf("%s: SRv6 takes an IPv6 source", spread.Prefix)
 	}
 	old := t.members[set]
-	s, members, err := t.newSet(set, r)
+	s, members, err := t.newSet(set, spread)
 	if err != nil {
 		return errors.Join(err, t.sweep(members, old))
 	}
 	if err := t.c.Maps["sets"].Put(set, s); err != nil {
-		return fmt.Errorf("put the paths to %s: %w", r.Prefix, err)
+		return fmt.Errorf("put the paths to %s: %w", spread.Prefix, err)
 	}
-	t.rules[r.Prefix], t.members[set] = set, members
-	return errors.Join(t.lead(r.prefixes(), set), t.changed(), t.sweep(old, members))
+	t.rules[spread.Prefix], t.members[set] = set, members
+	return errors.Join(t.lead(prefixesOf(spread), set), t.changed(), t.sweep(old, members))
 }
 
-// newSet makes the paths of a rule, and what the program has of them.
-func (t *Table) newSet(set uint32, r Rule) (s iplbSet, members []uint32, err error) {
-	s = iplbSet{Name: keyOf(r.Prefix), Mode: uint32(r.Mode), Count: uint32(len(r.Paths)), Gap: uint64(r.Gap), Slots: slotsOf(r.Paths)}
-	for i, p := range r.Paths {
-		id, up, err := t.path(pathKey{set, fmt.Sprint(p.Relays)}, p.Relays, r.Form)
+// newSet makes the paths of a spread, and what the program has of them.
+func (t *Table) newSet(set uint32, spread plan.Spread) (s iplbSet, members []uint32, err error) {
+	s = iplbSet{
+		Name: keyOf(spread.Prefix), Mode: iplbMode(slices.Index(modes(), string(cmp.Or(spread.Mode, plan.PerFlow)))),
+		Count: uint32(len(spread.Paths)), Gap: uint64(cmp.Or(time.Duration(spread.Gap), defaultGap)), Slots: sharesOf(spread.Paths),
+	}
+	for i, p := range spread.Paths {
+		id, up, err := t.path(pathKey{set, fmt.Sprint(p.Relays)}, p.Relays, spread.By)
 		if err != nil {
 			return s, members, err
 		}
@@ -405,7 +365,7 @@ func (t *Table) setAlive(set uint32, i int, up bool) error {
 }
 
 // path finds or makes a path, and says whether it is up.
-func (t *Table) path(key pathKey, relays []netip.Addr, form Form) (id uint32, up bool, err error) {
+func (t *Table) path(key pathKey, relays []netip.Addr, form plan.Relaying) (id uint32, up bool, err error) {
 	if id, known := t.paths[key]; known {
 		var p iplbPath
 		if err := t.c.Maps["paths"].Lookup(id, &p); err != nil {

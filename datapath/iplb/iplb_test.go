@@ -2,12 +2,14 @@ package iplb
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
+	"sublet/plan"
 	"testing"
 	"time"
 
@@ -103,11 +105,12 @@ func run(t testing.TB, p *ebpf.Program, in []byte) (int, []byte) {
 	return int(int32(verdict)), out
 }
 
-func set(t testing.TB, tab *Table, r Rule) {
+func set(t testing.TB, tab *Table, r plan.Spread) {
 	t.Helper()
 	if r.Prefix == (netip.Prefix{}) {
 		r.Prefix = prefix
 	}
+	r.Mode = cmp.Or(r.Mode, plan.HashMode)
 	if err := tab.Set(r); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +119,7 @@ func set(t testing.TB, tab *Table, r Rule) {
 func TestHeadersOfAPath(t *testing.T) {
 	tab := table(t)
 	for _, relays := range [][]netip.Addr{{relay1}, {relay1, relay2}, {relay1, relay2, relay3, relay1, relay2, relay3, relay1, relay2}} {
-		set(t, tab, Rule{Paths: []Path{{Relays: relays}}})
+		set(t, tab, plan.Spread{Paths: []plan.RelayPath{{Relays: relays}}})
 		in := packet(1000, 100)
 		in[15] = 0xb8 | 1 // expedited forwarding, ECT(1)
 		in[24], in[25] = 0, 0
@@ -139,7 +142,7 @@ func TestHeadersOfAPath(t *testing.T) {
 
 func TestPaddingIsNotCounted(t *testing.T) {
 	tab := table(t)
-	set(t, tab, Rule{Paths: []Path{{Relays: []netip.Addr{relay1}}}})
+	set(t, tab, plan.Spread{Paths: []plan.RelayPath{{Relays: []netip.Addr{relay1}}}})
 	in := append(packet(1, 4), make([]byte, 14)...)
 	_, out := run(t, tab.Transmit(), in)
 	if got := binary.BigEndian.Uint16(out[16:]); got != 20+32 {
@@ -149,7 +152,7 @@ func TestPaddingIsNotCounted(t *testing.T) {
 
 func TestOthersAreLeftAlone(t *testing.T) {
 	tab := table(t)
-	set(t, tab, Rule{Prefix: netip.MustParsePrefix("10.8.0.0/16"), Paths: []Path{{Relays: []netip.Addr{relay1}}}})
+	set(t, tab, plan.Spread{Prefix: netip.MustParsePrefix("10.8.0.0/16"), Paths: []plan.RelayPath{{Relays: []netip.Addr{relay1}}}})
 	arp := packet(1, 20)
 	arp[12], arp[13] = 8, 6
 	lies := packet(1, 20)
@@ -172,7 +175,7 @@ func through(t testing.TB, tab *Table, port uint16) netip.Addr {
 
 func TestHashKeepsFlowsAndWeights(t *testing.T) {
 	tab := table(t)
-	set(t, tab, Rule{Paths: []Path{{[]netip.Addr{relay1}, 3}, {[]netip.Addr{relay2}, 1}}})
+	set(t, tab, plan.Spread{Paths: []plan.RelayPath{{Relays: []netip.Addr{relay1}, Weight: 3}, {Relays: []netip.Addr{relay2}, Weight: 1}}})
 	count := make(map[netip.Addr]int)
 	for port := range uint16(4000) {
 		first := through(t, tab, port)
@@ -187,9 +190,9 @@ func TestHashKeepsFlowsAndWeights(t *testing.T) {
 }
 
 func TestFlowsLeaveADeadPathAtOnce(t *testing.T) {
-	for _, mode := range []Mode{Hash, PerFlow, Flowlet, RoundRobin} {
+	for _, mode := range []plan.SpreadMode{plan.HashMode, plan.PerFlow, plan.Flowlets, plan.RoundRobin} {
 		tab := table(t)
-		set(t, tab, Rule{Mode: mode, Gap: time.Hour, Paths: []Path{{Relays: []netip.Addr{relay1}}, {Relays: []netip.Addr{relay2}}}})
+		set(t, tab, plan.Spread{Mode: mode, Gap: plan.Gap(time.Hour), Paths: []plan.RelayPath{{Relays: []netip.Addr{relay1}}, {Relays: []netip.Addr{relay2}}}})
 		before := make(map[uint16]netip.Addr)
 		for port := range uint16(64) {
 			before[port] = through(t, tab, port)
@@ -200,20 +203,20 @@ func TestFlowsLeaveADeadPathAtOnce(t *testing.T) {
 		for port, was := range before {
 			now := through(t, tab, port)
 			if now != relay2 {
-				t.Errorf("mode %d, flow %d: from %s to %s, %s is down", mode, port, was, now, relay1)
+				t.Errorf("mode %s, flow %d: from %s to %s, %s is down", mode, port, was, now, relay1)
 			}
 		}
 		if err := tab.SetUp(prefix, 1, false); err != nil {
 			t.Fatal(err)
 		}
 		if got := through(t, tab, 1); got.IsValid() {
-			t.Errorf("mode %d: a packet goes to %s, all paths are down", mode, got)
+			t.Errorf("mode %s: a packet goes to %s, all paths are down", mode, got)
 		}
 		if err := tab.SetUp(prefix, 0, true); err != nil {
 			t.Fatal(err)
 		}
 		if got := through(t, tab, 1); got != relay1 {
-			t.Errorf("mode %d: a packet goes to %s, only %s is up", mode, got, relay1)
+			t.Errorf("mode %s: a packet goes to %s, only %s is up", mode, got, relay1)
 		}
 	}
 }
@@ -222,9 +225,9 @@ func TestFlowsLeaveADeadPathAtOnce(t *testing.T) {
 // any to a spare one, whether paths are drawn or taken in turn.
 func TestFlowsOfADeadPathGoByWeight(t *testing.T) {
 	spare := netip.MustParseAddr("10.255.0.4")
-	for _, mode := range []Mode{Hash, RoundRobin} {
+	for _, mode := range []plan.SpreadMode{plan.HashMode, plan.RoundRobin} {
 		tab := table(t)
-		set(t, tab, Rule{Mode: mode, Paths: []Path{{[]netip.Addr{relay1}, 512}, {[]netip.Addr{relay2}, 384}, {[]netip.Addr{relay3}, 128}, {[]netip.Addr{spare}, 1}}})
+		set(t, tab, plan.Spread{Mode: mode, Paths: []plan.RelayPath{{Relays: []netip.Addr{relay1}, Weight: 512}, {Relays: []netip.Addr{relay2}, Weight: 384}, {Relays: []netip.Addr{relay3}, Weight: 128}, {Relays: []netip.Addr{spare}, Weight: 1}}})
 		if err := tab.SetUp(prefix, 0, false); err != nil {
 			t.Fatal(err)
 		}
@@ -233,15 +236,15 @@ func TestFlowsOfADeadPathGoByWeight(t *testing.T) {
 			count[through(t, tab, port)]++
 		}
 		if count[relay1] > 0 || count[relay2] < 0.66*n || count[relay2] > 0.78*n || count[relay3] < 0.2*n || count[spare] > 0.06*n {
-			t.Errorf("mode %d: %v", mode, count)
+			t.Errorf("mode %s: %v", mode, count)
 		}
 	}
 }
 
 func TestFlowsAreCountedAndMoved(t *testing.T) {
 	tab := table(t)
-	paths := []Path{{Relays: []netip.Addr{relay1}}, {Relays: []netip.Addr{relay2}}}
-	set(t, tab, Rule{Mode: PerFlow, Paths: paths})
+	paths := []plan.RelayPath{{Relays: []netip.Addr{relay1}}, {Relays: []netip.Addr{relay2}}}
+	set(t, tab, plan.Spread{Mode: plan.PerFlow, Paths: paths})
 	was := through(t, tab, 77)
 	through(t, tab, 77)
 	flows, err := tab.Flows(prefix)
@@ -265,11 +268,11 @@ func TestFlowsAreCountedAndMoved(t *testing.T) {
 
 func TestRoundRobinTakesTurns(t *testing.T) {
 	tab := table(t)
-	var paths []Path
+	var paths []plan.RelayPath
 	for _, r := range []netip.Addr{relay1, relay2, relay3} {
-		paths = append(paths, Path{Relays: []netip.Addr{r}})
+		paths = append(paths, plan.RelayPath{Relays: []netip.Addr{r}})
 	}
-	set(t, tab, Rule{Mode: RoundRobin, Paths: paths})
+	set(t, tab, plan.Spread{Mode: plan.RoundRobin, Paths: paths})
 	count := make(map[netip.Addr]int)
 	for port := range uint16(9) {
 		count[through(t, tab, port)]++
@@ -284,11 +287,11 @@ func TestRoundRobinTakesTurns(t *testing.T) {
 
 func TestFlowletsMoveAfterAPause(t *testing.T) {
 	tab := table(t)
-	var paths []Path
+	var paths []plan.RelayPath
 	for i := range 16 {
-		paths = append(paths, Path{Relays: []netip.Addr{netip.AddrFrom4([4]byte{10, 255, 1, byte(i)})}})
+		paths = append(paths, plan.RelayPath{Relays: []netip.Addr{netip.AddrFrom4([4]byte{10, 255, 1, byte(i)})}})
 	}
-	set(t, tab, Rule{Mode: Flowlet, Gap: 20 * time.Millisecond, Paths: paths})
+	set(t, tab, plan.Spread{Mode: plan.Flowlets, Gap: plan.Gap(20 * time.Millisecond), Paths: paths})
 	seen := make(map[netip.Addr]bool)
 	for range 12 {
 		first := through(t, tab, 5)
@@ -305,19 +308,19 @@ func TestFlowletsMoveAfterAPause(t *testing.T) {
 
 func TestNewPathsKeepFlowsOnTheOldOnes(t *testing.T) {
 	tab := table(t)
-	old := []Path{{Relays: []netip.Addr{relay1}}, {Relays: []netip.Addr{relay2}}}
-	set(t, tab, Rule{Mode: PerFlow, Paths: old})
+	old := []plan.RelayPath{{Relays: []netip.Addr{relay1}}, {Relays: []netip.Addr{relay2}}}
+	set(t, tab, plan.Spread{Mode: plan.PerFlow, Paths: old})
 	before := make(map[uint16]netip.Addr)
 	for port := range uint16(50) {
 		before[port] = through(t, tab, port)
 	}
-	set(t, tab, Rule{Mode: PerFlow, Paths: append([]Path{{Relays: []netip.Addr{relay3}}}, old...)})
+	set(t, tab, plan.Spread{Mode: plan.PerFlow, Paths: append([]plan.RelayPath{{Relays: []netip.Addr{relay3}}}, old...)})
 	for port, was := range before {
 		if now := through(t, tab, port); now != was {
 			t.Fatalf("flow %d went from %s to %s, which was added", port, was, now)
 		}
 	}
-	set(t, tab, Rule{Mode: PerFlow, Paths: old[1:]})
+	set(t, tab, plan.Spread{Mode: plan.PerFlow, Paths: old[1:]})
 	for port := range before {
 		if now := through(t, tab, port); now != relay2 {
 			t.Fatalf("flow %d goes to %s, only %s is left", port, now, relay2)
@@ -333,7 +336,7 @@ func TestNewPathsKeepFlowsOnTheOldOnes(t *testing.T) {
 
 func TestTheTableIsReadBack(t *testing.T) {
 	tab := table(t)
-	set(t, tab, Rule{Paths: []Path{{Relays: []netip.Addr{relay1, relay2}}, {Relays: []netip.Addr{relay3}}}})
+	set(t, tab, plan.Spread{Paths: []plan.RelayPath{{Relays: []netip.Addr{relay1, relay2}}, {Relays: []netip.Addr{relay3}}}})
 	again, err := open(tab.c, host)
 	if err != nil {
 		t.Fatal(err)
@@ -349,27 +352,27 @@ func TestTheTableIsReadBack(t *testing.T) {
 }
 
 // many is paths over one relay each.
-func many(n int) []Path {
-	var paths []Path
+func many(n int) []plan.RelayPath {
+	var paths []plan.RelayPath
 	for i := range n {
-		paths = append(paths, Path{Relays: []netip.Addr{netip.AddrFrom4([4]byte{10, 255, 2, byte(i)})}})
+		paths = append(paths, plan.RelayPath{Relays: []netip.Addr{netip.AddrFrom4([4]byte{10, 255, 2, byte(i)})}})
 	}
 	return paths
 }
 
 func TestBadRules(t *testing.T) {
 	tab := table(t)
-	one := []Path{{Relays: []netip.Addr{relay1}}}
-	for name, r := range map[string]Rule{
+	one := []plan.RelayPath{{Relays: []netip.Addr{relay1}}}
+	for name, r := range map[string]plan.Spread{
 		"no prefix":      {Paths: one},
 		"IPv6":           {Prefix: netip.MustParsePrefix("2001:db8::/32"), Paths: one},
 		"host bits":      {Prefix: netip.MustParsePrefix("10.0.0.1/8"), Paths: one},
 		"no paths":       {Prefix: prefix},
 		"twice the same": {Prefix: prefix, Paths: slices.Repeat(one, 2)},
-		"too many":       {Prefix: prefix, Paths: []Path{{Relays: slices.Repeat([]netip.Addr{relay1}, 9)}}},
-		"IPv6 relay":     {Prefix: prefix, Paths: []Path{{Relays: []netip.Addr{netip.IPv6LinkLocalAllNodes()}}}},
-		"too much":       {Prefix: prefix, Paths: []Path{{[]netip.Addr{relay1}, 1 << 31}, {[]netip.Addr{relay2}, 1}}},
-		"no such mode":   {Prefix: prefix, Mode: 9, Paths: one},
+		"too many":       {Prefix: prefix, Paths: []plan.RelayPath{{Relays: slices.Repeat([]netip.Addr{relay1}, 9)}}},
+		"IPv6 relay":     {Prefix: prefix, Paths: []plan.RelayPath{{Relays: []netip.Addr{netip.IPv6LinkLocalAllNodes()}}}},
+		"too much":       {Prefix: prefix, Paths: []plan.RelayPath{{Relays: []netip.Addr{relay1}, Weight: 1 << 31}, {Relays: []netip.Addr{relay2}, Weight: 1}}},
+		"no such mode":   {Prefix: prefix, Mode: "least", Paths: one},
 		"too many paths": {Prefix: prefix, Paths: many(65)},
 	} {
 		if tab.Set(r) == nil {
@@ -477,7 +480,7 @@ func TestRelay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, o := range Outcomes {
+		for _, o := range Outcomes() {
 			if got := after[o] - before[o]; (got == 1) != (o == c.outcome) {
 				t.Errorf("%s: %s counted %d times, want %q", name, o, got, c.outcome)
 			}
@@ -492,18 +495,18 @@ func resum(b []byte) []byte {
 	return b
 }
 
-// twin is the relay, slow and obvious: what leaves, nil if nothing does.
-func twin(in []byte) []byte {
+// reference is the relay, slow and obvious: what leaves, nil if nothing does.
+func reference(in []byte) []byte {
 	if len(in) < 34 || in[12] != 8 || in[13] != 0 {
 		return in
 	}
 	switch in[23] {
 	case 4:
-		return twinStack(in, 4, 20)
+		return referenceStack(in, 4, 20)
 	case 47:
-		return twinStack(in, 47, 24)
+		return referenceStack(in, 47, 24)
 	case 17:
-		return twinList(in)
+		return referenceList(in)
 	}
 	return in
 }
@@ -520,7 +523,7 @@ func soundOuter(h []byte) bool {
 	return h[0] == 0x45 && sum(h[:20]) == 0xffff && binary.BigEndian.Uint16(h[6:])&0x3fff == 0 && length <= len(h) && length >= 40 && netip.AddrFrom4([4]byte(h[12:16])) == host
 }
 
-func twinStack(in []byte, protocol byte, stride int) []byte {
+func referenceStack(in []byte, protocol byte, stride int) []byte {
 	at, count, marked := 14, 0, false
 	for len(in) >= at+20 {
 		h := in[at:]
@@ -568,7 +571,7 @@ func unwrapped(in []byte, at int, marked bool) []byte {
 	return out
 }
 
-func twinList(in []byte) []byte {
+func referenceList(in []byte) []byte {
 	if len(in) < 46 || binary.BigEndian.Uint16(in[36:]) != 50862 || !local(in[30:34]) {
 		return in
 	}
@@ -599,14 +602,14 @@ func twinList(in []byte) []byte {
 }
 
 // Random, malformed and hostile packets: nothing crashes, and every verdict is
-// the twin's. SUBLET_FUZZ=N says how many.
-func TestRelayAgainstTwin(t *testing.T) {
+// the reference model's. SUBLET_FUZZ=N says how many.
+func TestRelayAgainstReference(t *testing.T) {
 	tab := relaying(t)
 	rng := rand.New(rand.NewPCG(1, 9))
 	fates := make(map[string]int)
 	for range rounds(t) {
 		in := hostile(rng)
-		want := twin(in)
+		want := reference(in)
 		switch {
 		case want == nil:
 			fates["dropped"]++

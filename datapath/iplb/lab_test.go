@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
+	"sublet/plan"
 )
 
 // line is the namespaces a - r1 - r2 - b, which forward IPv4: the wire between
@@ -181,19 +182,19 @@ func wallsOf(relay netip.Addr) Relaying {
 }
 
 // stream sends over paths of a form, and checks that all arrived by them.
-func stream(t *testing.T, l *line, sender *Table, form Form, relays []netip.Addr, to string) {
+func stream(t *testing.T, l *line, sender *Table, form plan.Relaying, relays []netip.Addr, to string) {
 	t.Helper()
 	behind := netip.MustParsePrefix("10.3.0.0/24")
-	set(t, sender, Rule{Prefix: behind, Form: form, Paths: []Path{{Relays: relays}}})
+	set(t, sender, plan.Spread{Prefix: behind, By: form, Paths: []plan.RelayPath{{Relays: relays}}})
 	before, err := sender.Load(behind, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := l.send(to, 64); got != 64<<20 {
-		t.Errorf("form %d over %v to %s: %d bytes of %d arrive", form, relays, to, got, 64<<20)
+		t.Errorf("form %s over %v to %s: %d bytes of %d arrive", form, relays, to, got, 64<<20)
 	}
 	if load, err := sender.Load(behind, 0); err != nil || load.Bytes-before.Bytes < 64<<20 {
-		t.Errorf("form %d over %v to %s: %+v, %v", form, relays, to, load, err)
+		t.Errorf("form %s over %v to %s: %+v, %v", form, relays, to, load, err)
 	}
 }
 
@@ -214,12 +215,12 @@ func soundCounts(t *testing.T, sender *Table, relays [2]*Table) {
 func TestStreamsThroughRelays(t *testing.T) {
 	l, sender, nodes := relayed(t)
 	for _, c := range []struct {
-		form   Form
+		form   plan.Relaying
 		relays []netip.Addr
 	}{
-		{IPIP, []netip.Addr{relay1}}, {IPIP, []netip.Addr{relay2}}, {IPIP, []netip.Addr{relay1, relay2}},
-		{GRE, []netip.Addr{relay1}},
-		{List, []netip.Addr{relay1}}, {List, []netip.Addr{relay1, relay2}},
+		{plan.ByIPIP, []netip.Addr{relay1}}, {plan.ByIPIP, []netip.Addr{relay2}}, {plan.ByIPIP, []netip.Addr{relay1, relay2}},
+		{plan.ByGRE, []netip.Addr{relay1}},
+		{plan.ByUDP, []netip.Addr{relay1}}, {plan.ByUDP, []netip.Addr{relay1, relay2}},
 	} {
 		stream(t, l, sender, c.form, c.relays, "10.3.0.2")
 		l.run(0, "ping -c 2 -i 0.1 -W 2 10.3.0.2")
@@ -234,12 +235,12 @@ func TestStreamsThroughRelays(t *testing.T) {
 func TestRelaysPastTheStack(t *testing.T) {
 	l, sender, nodes := relayed(t)
 	shortcut := func(s Shortcut) { setShortcut(t, nodes, s) }
-	ways := map[string][]Path{"its own": {{Relays: []netip.Addr{relay1, relay2}}}, "another's": {{}}}
+	ways := map[string][]plan.RelayPath{"its own": {{Relays: []netip.Addr{relay1, relay2}}}, "another's": {{}}}
 	const pings = 2000
 	check := func(what string, past bool) {
 		t.Helper()
 		for whose, paths := range ways {
-			set(t, sender, Rule{Prefix: netip.MustParsePrefix("10.3.0.0/24"), Form: List, Paths: paths})
+			set(t, sender, plan.Spread{Prefix: netip.MustParsePrefix("10.3.0.0/24"), By: plan.ByUDP, Paths: paths})
 			before := l.forwarded(1)
 			l.run(0, fmt.Sprintf("ping -f -q -c %d 10.3.0.2", pings))
 			if n := l.forwarded(1) - before; n < pings || past && n > 2*pings-pings/4 || !past && n < 2*pings {
@@ -257,7 +258,7 @@ func TestRelaysPastTheStack(t *testing.T) {
 	check("never", false)
 	shortcut(WhereFree)
 	check("nobody looks", true)
-	for _, form := range []Form{IPIP, List} {
+	for _, form := range []plan.Relaying{plan.ByIPIP, plan.ByUDP} {
 		stream(t, l, sender, form, []netip.Addr{relay1, relay2}, "10.3.0.2")
 		l.run(0, "ping -c 1 -W 2 -s 1472 -M do 10.3.0.2")
 	}
@@ -404,7 +405,7 @@ func (l *line) forwarded(i int) (n int) {
 // they take the fabric's own way, whole.
 func TestStackedGREIsNotCut(t *testing.T) {
 	l, sender, _ := relayed(t)
-	stream(t, l, sender, GRE, []netip.Addr{relay1, relay2}, "10.3.0.2")
+	stream(t, l, sender, plan.ByGRE, []netip.Addr{relay1, relay2}, "10.3.0.2")
 	if counts, err := sender.Counts(); err != nil || counts["refused"] == 0 {
 		t.Errorf("%v, %v", counts, err)
 	}
@@ -420,17 +421,17 @@ func TestTunnelsThroughRelays(t *testing.T) {
 		l.run(at, fmt.Sprintf("ip addr add 10.7.0.%d/24 dev vx", i+1))
 		l.run(at, "ip link set vx mtu 1450 up")
 	}
-	stream(t, l, sender, List, []netip.Addr{relay1}, "10.7.0.2")
-	stream(t, l, sender, List, []netip.Addr{relay1, relay2}, "10.7.0.2")
+	stream(t, l, sender, plan.ByUDP, []netip.Addr{relay1}, "10.7.0.2")
+	stream(t, l, sender, plan.ByUDP, []netip.Addr{relay1, relay2}, "10.7.0.2")
 	soundCounts(t, sender, nodes)
 	// IP in IP takes none of a stream's packets, small ones neither: they would
 	// overtake the large ones.
 	l.run(0, "ip link set vx gso_max_segs 1")
 	for _, uncut := range []bool{false, true} {
-		if err := sender.SetUncut(uncut); err != nil {
+		if err := sender.SetWiresCarryGSO(uncut); err != nil {
 			t.Fatal(err)
 		}
-		set(t, sender, Rule{Prefix: netip.MustParsePrefix("10.3.0.0/24"), Paths: []Path{{Relays: []netip.Addr{relay1}}}})
+		set(t, sender, plan.Spread{Prefix: netip.MustParsePrefix("10.3.0.0/24"), Paths: []plan.RelayPath{{Relays: []netip.Addr{relay1}}}})
 		before, _ := sender.Counts()
 		l.send("10.7.0.2", 1)
 		after, err := sender.Counts()
@@ -445,35 +446,35 @@ func TestTunnelsThroughRelays(t *testing.T) {
 // and then nothing is too big, or cut, or lost.
 func TestSendersAreToldWhatFits(t *testing.T) {
 	for _, c := range []struct {
-		form   Form
+		form   plan.Relaying
 		relays []netip.Addr
 		room   int
 	}{
-		{IPIP, []netip.Addr{relay1}, 20}, {IPIP, []netip.Addr{relay1, relay2}, 40}, {GRE, []netip.Addr{relay1}, 24}, {List, []netip.Addr{relay1, relay2}, 36},
+		{plan.ByIPIP, []netip.Addr{relay1}, 20}, {plan.ByIPIP, []netip.Addr{relay1, relay2}, 40}, {plan.ByGRE, []netip.Addr{relay1}, 24}, {plan.ByUDP, []netip.Addr{relay1, relay2}, 36},
 	} {
 		l, sender, nodes := relayedBy(t, 1500)
 		behind := netip.MustParsePrefix("10.3.0.0/24")
-		set(t, sender, Rule{Prefix: behind, Form: c.form, Paths: []Path{{Relays: c.relays}}})
+		set(t, sender, plan.Spread{Prefix: behind, By: c.form, Paths: []plan.RelayPath{{Relays: c.relays}}})
 		if got := l.send("10.3.0.2", 16); got != 16<<20 {
-			t.Errorf("form %d over %v: %d bytes of %d arrive", c.form, c.relays, got, 16<<20)
+			t.Errorf("form %s over %v: %d bytes of %d arrive", c.form, c.relays, got, 16<<20)
 		}
 		l.run(0, fmt.Sprintf("ping -c 1 -W 2 -M do -s %d 10.3.0.2", 1500-28-c.room))
 		before, err := sender.Counts()
 		if err != nil || before["too-big"] == 0 || before["native"]+before["refused"] != 0 {
-			t.Errorf("form %d over %v: %v, %v", c.form, c.relays, before, err)
+			t.Errorf("form %s over %v: %v, %v", c.form, c.relays, before, err)
 		}
 		if got := l.send("10.3.0.2", 16); got != 16<<20 {
-			t.Errorf("form %d over %v: %d bytes of %d arrive", c.form, c.relays, got, 16<<20)
+			t.Errorf("form %s over %v: %d bytes of %d arrive", c.form, c.relays, got, 16<<20)
 		}
 		if after, err := sender.Counts(); err != nil || after["too-big"] != before["too-big"] {
-			t.Errorf("form %d over %v: told again: %v, %v", c.form, c.relays, after, err)
+			t.Errorf("form %s over %v: told again: %v, %v", c.form, c.relays, after, err)
 		}
 		if load, err := sender.Load(behind, 0); err != nil || load.Bytes < 32<<20 {
-			t.Errorf("form %d over %v: %+v, %v", c.form, c.relays, load, err)
+			t.Errorf("form %s over %v: %+v, %v", c.form, c.relays, load, err)
 		}
 		for i := range c.relays {
 			if counts, err := nodes[i].Counts(); err != nil || counts["relayed"] == 0 {
-				t.Errorf("form %d, relay %d: %v, %v", c.form, i+1, counts, err)
+				t.Errorf("form %s, relay %d: %v, %v", c.form, i+1, counts, err)
 			}
 		}
 	}

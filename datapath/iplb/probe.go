@@ -10,17 +10,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 )
 
-// Constants of the program's.
-const (
-	probeMark  = 0x5b1b0001
-	probeMagic = 0x69706c62
-	probePort  = 3785 // BFD's echo (RFC 5881)
-	probeText  = 24   // bytes behind the UDP header
-	probeTOS   = 0xc0 // CS6, network control: probes tell of paths, not of queues
-)
+// probeText is the length of what the programs read behind a probe's UDP header.
+const probeText = 24
 
 // Watch begins to listen for the probes of the i-th path to a prefix that
 // carry a secret, and gives the number that they must carry too. Probes heard
@@ -78,18 +73,18 @@ func NewProbe(source netip.Addr, relays []netip.Addr, turn netip.Addr, back []ne
 	}
 	inner := b[20*len(stack):]
 	probeHeader(inner, unix.IPPROTO_UDP, source, source, len(inner))
-	binary.BigEndian.PutUint16(inner[20:], probePort)
-	binary.BigEndian.PutUint16(inner[22:], probePort)
+	binary.BigEndian.PutUint16(inner[20:], bpf.PortProbe)
+	binary.BigEndian.PutUint16(inner[22:], bpf.PortProbe)
 	binary.BigEndian.PutUint16(inner[24:], 8+probeText) // checksum 0: none
 	text := inner[28:]
-	binary.NativeEndian.PutUint32(text, probeMagic)
+	binary.NativeEndian.PutUint32(text, bpf.ProbeMagic)
 	binary.NativeEndian.PutUint32(text[4:], path)
 	binary.NativeEndian.PutUint64(text[8:], secret)
 	return &Probe{packet: b, text: 20*len(stack) + 28 + 16, first: stack[0]}
 }
 
 func probeHeader(b []byte, protocol byte, from, to netip.Addr, length int) {
-	b[0], b[1], b[8], b[9] = 0x45, probeTOS, outerTTL, protocol
+	b[0], b[1], b[8], b[9] = 0x45, bpf.TOSProbe, outerTTL, protocol
 	binary.BigEndian.PutUint16(b[2:], uint16(length))
 	copy(b[12:], from.AsSlice())
 	copy(b[16:], to.AsSlice())
@@ -114,7 +109,7 @@ func NewProber(host *kernel.Host, device string) (*Prober, error) {
 			return os.NewSyscallError("socket", err)
 		}
 		p.fd = fd
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, probeMark); err != nil {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, bpf.MarkProbe); err != nil {
 			return os.NewSyscallError("mark", err)
 		}
 		if device == "" {

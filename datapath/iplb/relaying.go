@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sublet/datapath/bpf"
 
 	"github.com/cilium/ebpf"
 )
@@ -19,20 +20,20 @@ type Relaying struct {
 
 // Shortcut is when a node sends packets from the fabric, its own and others', to
 // their next hops past the kernel's stack, by its routes and neighbours: faster.
-type Shortcut uint32
+type Shortcut = iplbShortcut
 
 // WhereFree is where only the routing would see them: no hook of netfilter, IPsec
 // policy, reverse-path filter, bridge or other program of traffic control, and no
 // choice among equal paths by more than addresses and ports. Always is past those,
 // too.
 const (
-	WhereFree Shortcut = iota
-	Always
-	Never
+	WhereFree = iplbShortcutSHORTCUT_FREE
+	Always    = iplbShortcutSHORTCUT_ALWAYS
+	Never     = iplbShortcutSHORTCUT_NEVER
 )
 
 // Shortcuts names them.
-var Shortcuts = []string{"free", "always", "never"}
+var Shortcuts = bpf.EnumNames(loadIplb, "shortcut", "SHORTCUT_")
 
 // SetRelaying replaces it.
 func (t *Table) SetRelaying(r Relaying) error {
@@ -55,9 +56,9 @@ func (t *Table) SetRelaying(r Relaying) error {
 	return errors.Join(
 		fill(t.c.Maps["locals"], locals),
 		fill(t.c.Maps["senders"], senders),
-		fill(t.c.Maps["inside"], inside),
+		fill(t.c.Maps[iplbMapAllowedInner], inside),
 		t.update(func(s *iplbState) {
-			s.Locals, s.Walls, s.Shortcut = mark(locals), max(s.Walls+1, 1), uint32(r.Shortcut)
+			s.Locals, s.AclGen, s.Shortcut = mark(locals), max(s.AclGen+1, 1), r.Shortcut
 		}),
 	)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"sublet/datapath/kernel"
+	"sublet/plan"
 )
 
 var segments = []netip.Addr{netip.MustParseAddr("fc00:1::1"), netip.MustParseAddr("fc00:2::1"), netip.MustParseAddr("fc00:3::1")}
@@ -22,7 +23,7 @@ func TestSegments(t *testing.T) {
 	tab.Source6 = netip.MustParseAddr("fc00::1")
 	labels := map[uint32]bool{}
 	for n := 1; n <= len(segments); n++ {
-		set(t, tab, Rule{Form: SRv6, Paths: []Path{{Relays: segments[:n]}}})
+		set(t, tab, plan.Spread{By: plan.BySRv6, Paths: []plan.RelayPath{{Relays: segments[:n]}}})
 		for port := uint16(1); port <= 20; port++ {
 			in := packet(port, 100)
 			in[15] = 0xb8
@@ -55,20 +56,20 @@ func TestSegments(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.Source6 = tab.Source6
-	set(t, again, Rule{Form: SRv6, Paths: []Path{{Relays: segments}}}) // the path is known again
+	set(t, again, plan.Spread{By: plan.BySRv6, Paths: []plan.RelayPath{{Relays: segments}}}) // the path is known again
 	if len(again.taken) != 1 {
 		t.Errorf("%d paths", len(again.taken))
 	}
-	for name, r := range map[string]Rule{
-		"IPv4":           {Prefix: prefix, Form: SRv6, Paths: []Path{{Relays: []netip.Addr{relay1}}}},
-		"IPv6 elsewhere": {Prefix: prefix, Form: IPIP, Paths: []Path{{Relays: segments}}},
+	for name, r := range map[string]plan.Spread{
+		"IPv4":           {Prefix: prefix, By: plan.BySRv6, Paths: []plan.RelayPath{{Relays: []netip.Addr{relay1}}}},
+		"IPv6 elsewhere": {Prefix: prefix, By: plan.ByIPIP, Paths: []plan.RelayPath{{Relays: segments}}},
 	} {
 		if tab.Set(r) == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
 	tab.Source6 = netip.Addr{}
-	if tab.Set(Rule{Prefix: prefix, Form: SRv6, Paths: []Path{{Relays: segments}}}) == nil {
+	if tab.Set(plan.Spread{Prefix: prefix, By: plan.BySRv6, Paths: []plan.RelayPath{{Relays: segments}}}) == nil {
 		t.Error("no source is taken")
 	}
 }
@@ -107,7 +108,7 @@ func TestKernelsTakeSegments(t *testing.T) {
 	l.attach(0, "right", ebpf.AttachTCXEgress, sender.Transmit())
 	l.run(0, "ip route replace 10.3.0.0/24 via 10.1.0.2 mtu 1500")
 	for _, relays := range [][]netip.Addr{segments[1:2], segments[:2]} {
-		stream(t, l, sender, SRv6, relays, "10.3.0.2")
+		stream(t, l, sender, plan.BySRv6, relays, "10.3.0.2")
 		l.run(0, "ping -c 1 -W 2 -s 1472 -M do 10.3.0.2")
 	}
 	if counts, err := sender.Counts(); err != nil || counts["refused"]+counts["too-big"]+counts["native"] != 0 {

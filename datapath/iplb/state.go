@@ -10,13 +10,13 @@ import (
 // changed makes every processor look up its flows' paths anew.
 func (t *Table) changed() error { return t.update(func(s *iplbState) { s.Generation++ }) }
 
-// SetUncut says whether all wires to the other hosts are within this kernel: then
+// SetWiresCarryGSO says whether all wires to the other hosts are within this kernel: then
 // no card cuts packets or computes their checksums, and headers cost less.
-func (t *Table) SetUncut(is bool) error {
+func (t *Table) SetWiresCarryGSO(is bool) error {
 	return t.update(func(s *iplbState) {
-		s.Uncut = 0
+		s.WiresGso = 0
 		if is {
-			s.Uncut = 1
+			s.WiresGso = 1
 		}
 	})
 }
@@ -64,10 +64,10 @@ func (t *Table) unsettled() (map[iplbFlowKey]Load, error) {
 	if err != nil {
 		return nil, err
 	}
-	most := int(t.c.Maps["recent"].MaxEntries())
-	keys, each := make([]uint32, most), make([]iplbLately, most*processors)
+	most := int(t.c.Maps[iplbMapFlowCache].MaxEntries())
+	keys, each := make([]uint32, most), make([]iplbCachedFlow, most*processors)
 	var cursor ebpf.MapBatchCursor
-	n, err := t.c.Maps["recent"].BatchLookup(&cursor, keys, each, nil)
+	n, err := t.c.Maps[iplbMapFlowCache].BatchLookup(&cursor, keys, each, nil)
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return nil, fmt.Errorf("read recent flows: %w", err)
 	}

@@ -1,23 +1,27 @@
 package iplb
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
+	"sublet/plan"
 )
 
 // outerTTL is more than any fabric has hops.
 const outerTTL = 64
 
 // protocols of the header that leads to a relay, by form.
-var protocols = map[Form]byte{IPIP: 4, GRE: 47, List: 17}
+var protocols = map[plan.Relaying]byte{plan.ByIPIP: 4, plan.ByGRE: 47, plan.ByUDP: 17}
 
 // template is all headers of a path. Every one leads to its relay, and carries
-// the next header, or the packet. Of those of a List, only the first is sent,
+// the next header, or the packet. Of those by UDP, only the first is sent,
 // and the addresses of the others.
-func (t *Table) template(relays []netip.Addr, form Form) iplbPath {
-	p := iplbPath{Up: 1, Count: uint32(len(relays)), Form: uint32(form)}
-	if form == SRv6 {
+func (t *Table) template(relays []netip.Addr, form plan.Relaying) iplbPath {
+	form = cmp.Or(form, plan.ByIPIP)
+	p := iplbPath{Up: 1, Count: uint32(len(relays)), Form: iplbForm(slices.Index(forms(), string(form)))}
+	if form == plan.BySRv6 {
 		t.segments(&p, relays)
 		return p
 	}
@@ -69,7 +73,7 @@ func segmentsOf(p iplbPath) (relays []netip.Addr) {
 func relaysOf(p iplbPath) string { return fmt.Sprint(addressesOf(p)) }
 
 func addressesOf(p iplbPath) (relays []netip.Addr) {
-	if p.Form == uint32(SRv6) {
+	if p.Form == iplbFormFORM_SRV6 {
 		return segmentsOf(p)
 	}
 	for i := range min(p.Count, MaxRelays) {
@@ -78,9 +82,9 @@ func addressesOf(p iplbPath) (relays []netip.Addr) {
 	return relays
 }
 
-// slotsOf deals the slots to paths in proportion to their weights, at least one
+// sharesOf deals the slots to paths in proportion to their weights, at least one
 // to each, in turns: neighbouring slots belong to different paths.
-func slotsOf(paths []Path) (slots [1024]uint8) {
+func sharesOf(paths []plan.RelayPath) (slots [1024]uint8) {
 	total := uint64(0)
 	for _, p := range paths {
 		total += uint64(max(p.Weight, 1))

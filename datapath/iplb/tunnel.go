@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/cilium/ebpf"
 
+	"sublet/plan"
 	"sublet/vnet"
 )
 
@@ -16,20 +18,20 @@ const tunnelSet = 1<<32 - 1
 func tunnelKey(vni uint32) pathKey { return pathKey{tunnelSet, fmt.Sprint("tunnel ", vni)} }
 
 // SetTunnel makes all packets of a tunnel over UDP (VXLAN) take one path,
-// whatever rules there are for their target: as a List, between the tunnel's own
+// whatever rules there are for their target: as a list between the tunnel's own
 // headers. No relays: the fabric's own way.
 func (t *Table) SetTunnel(vni uint32, relays []netip.Addr) error {
 	if vni == 0 || vni > vnet.MaxVNI {
 		return fmt.Errorf("tunnel %d: numbers are 1 to %d", vni, vnet.MaxVNI)
 	}
-	if err := (Path{Relays: relays}).check(List); err != nil {
+	if err := checkTunnel(relays); err != nil {
 		return fmt.Errorf("tunnel %d: %w", vni, err)
 	}
 	old, known := t.tunnels[vni]
 	if known {
 		delete(t.paths, tunnelKey(vni))
 	}
-	id, _, err := t.path(tunnelKey(vni), relays, List)
+	id, _, err := t.path(tunnelKey(vni), relays, plan.ByUDP)
 	if err != nil {
 		return err
 	}
@@ -41,6 +43,13 @@ func (t *Table) SetTunnel(vni uint32, relays []netip.Addr) error {
 		return err
 	}
 	return t.sweepNumber(old)
+}
+
+func checkTunnel(relays []netip.Addr) error {
+	if i := slices.IndexFunc(relays, func(a netip.Addr) bool { return !a.Is4() }); i >= 0 {
+		return fmt.Errorf("relay %s is not an IPv4 address", relays[i])
+	}
+	return checkRelays(relays)
 }
 
 // RemoveTunnel takes a tunnel's path out.

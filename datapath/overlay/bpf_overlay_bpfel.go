@@ -20,7 +20,24 @@ type overlayCounts struct {
 	Received      uint64
 	ReceivedBytes uint64
 	Drops         [10]uint64
+	Causes        [0]overlayDrop
 }
+
+type overlayDrop uint32
+
+const (
+	overlayDropDROP_UNKNOWN     overlayDrop = 0
+	overlayDropDROP_UNRESOLVED  overlayDrop = 1
+	overlayDropDROP_TOO_BIG     overlayDrop = 2
+	overlayDropDROP_NOT_CARRIED overlayDrop = 3
+	overlayDropDROP_MALFORMED   overlayDrop = 4
+	overlayDropDROP_SENDER      overlayDrop = 5
+	overlayDropDROP_PORT        overlayDrop = 6
+	overlayDropDROP_INTERFACE   overlayDrop = 7
+	overlayDropDROP_CONGESTED   overlayDrop = 8
+	overlayDropDROP_REFUSED     overlayDrop = 9
+	overlayDropDROPS            overlayDrop = 10
+)
 
 type overlayEntry struct {
 	_        structs.HostLayout
@@ -108,22 +125,22 @@ type overlayTunnelEnd struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	overlayMapCutter         = "cutter"
-	overlayMapEnds           = "ends"
-	overlayMapEntries        = "entries"
-	overlayMapFormats        = "formats"
-	overlayMapFronts         = "fronts"
-	overlayMapHits           = "hits"
-	overlayMapLocals         = "locals"
-	overlayMapNames          = "names"
-	overlayMapOpener         = "opener"
-	overlayMapOwners         = "owners"
-	overlayMapPrefixes       = "prefixes"
-	overlayProgOverlayAgain  = "overlay_again"
-	overlayProgOverlayFront  = "overlay_front"
-	overlayProgOverlayOpened = "overlay_opened"
-	overlayProgOverlayRx     = "overlay_rx"
-	overlayProgOverlayTx     = "overlay_tx"
+	overlayMapDecapPort         = "decap_port"
+	overlayMapEnds              = "ends"
+	overlayMapEntries           = "entries"
+	overlayMapFormats           = "formats"
+	overlayMapFronts            = "fronts"
+	overlayMapGsoDevice         = "gso_device"
+	overlayMapHits              = "hits"
+	overlayMapLocals            = "locals"
+	overlayMapNames             = "names"
+	overlayMapOwners            = "owners"
+	overlayMapPrefixes          = "prefixes"
+	overlayProgOverlayDecapped  = "overlay_decapped"
+	overlayProgOverlayFront     = "overlay_front"
+	overlayProgOverlayRx        = "overlay_rx"
+	overlayProgOverlaySegmented = "overlay_segmented"
+	overlayProgOverlayTx        = "overlay_tx"
 )
 
 // loadOverlay returns the embedded CollectionSpec for overlay.
@@ -168,28 +185,28 @@ type overlaySpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayProgramSpecs struct {
-	OverlayAgain  *ebpf.ProgramSpec `ebpf:"overlay_again"`
-	OverlayFront  *ebpf.ProgramSpec `ebpf:"overlay_front"`
-	OverlayOpened *ebpf.ProgramSpec `ebpf:"overlay_opened"`
-	OverlayRx     *ebpf.ProgramSpec `ebpf:"overlay_rx"`
-	OverlayTx     *ebpf.ProgramSpec `ebpf:"overlay_tx"`
+	OverlayDecapped  *ebpf.ProgramSpec `ebpf:"overlay_decapped"`
+	OverlayFront     *ebpf.ProgramSpec `ebpf:"overlay_front"`
+	OverlayRx        *ebpf.ProgramSpec `ebpf:"overlay_rx"`
+	OverlaySegmented *ebpf.ProgramSpec `ebpf:"overlay_segmented"`
+	OverlayTx        *ebpf.ProgramSpec `ebpf:"overlay_tx"`
 }
 
 // overlayMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayMapSpecs struct {
-	Cutter   *ebpf.MapSpec `ebpf:"cutter"`
-	Ends     *ebpf.MapSpec `ebpf:"ends"`
-	Entries  *ebpf.MapSpec `ebpf:"entries"`
-	Formats  *ebpf.MapSpec `ebpf:"formats"`
-	Fronts   *ebpf.MapSpec `ebpf:"fronts"`
-	Hits     *ebpf.MapSpec `ebpf:"hits"`
-	Locals   *ebpf.MapSpec `ebpf:"locals"`
-	Names    *ebpf.MapSpec `ebpf:"names"`
-	Opener   *ebpf.MapSpec `ebpf:"opener"`
-	Owners   *ebpf.MapSpec `ebpf:"owners"`
-	Prefixes *ebpf.MapSpec `ebpf:"prefixes"`
+	DecapPort *ebpf.MapSpec `ebpf:"decap_port"`
+	Ends      *ebpf.MapSpec `ebpf:"ends"`
+	Entries   *ebpf.MapSpec `ebpf:"entries"`
+	Formats   *ebpf.MapSpec `ebpf:"formats"`
+	Fronts    *ebpf.MapSpec `ebpf:"fronts"`
+	GsoDevice *ebpf.MapSpec `ebpf:"gso_device"`
+	Hits      *ebpf.MapSpec `ebpf:"hits"`
+	Locals    *ebpf.MapSpec `ebpf:"locals"`
+	Names     *ebpf.MapSpec `ebpf:"names"`
+	Owners    *ebpf.MapSpec `ebpf:"owners"`
+	Prefixes  *ebpf.MapSpec `ebpf:"prefixes"`
 }
 
 // overlayVariableSpecs contains global variables before they are loaded into the kernel.
@@ -218,30 +235,30 @@ func (o *overlayObjects) Close() error {
 //
 // It can be passed to loadOverlayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayMaps struct {
-	Cutter   *ebpf.Map `ebpf:"cutter"`
-	Ends     *ebpf.Map `ebpf:"ends"`
-	Entries  *ebpf.Map `ebpf:"entries"`
-	Formats  *ebpf.Map `ebpf:"formats"`
-	Fronts   *ebpf.Map `ebpf:"fronts"`
-	Hits     *ebpf.Map `ebpf:"hits"`
-	Locals   *ebpf.Map `ebpf:"locals"`
-	Names    *ebpf.Map `ebpf:"names"`
-	Opener   *ebpf.Map `ebpf:"opener"`
-	Owners   *ebpf.Map `ebpf:"owners"`
-	Prefixes *ebpf.Map `ebpf:"prefixes"`
+	DecapPort *ebpf.Map `ebpf:"decap_port"`
+	Ends      *ebpf.Map `ebpf:"ends"`
+	Entries   *ebpf.Map `ebpf:"entries"`
+	Formats   *ebpf.Map `ebpf:"formats"`
+	Fronts    *ebpf.Map `ebpf:"fronts"`
+	GsoDevice *ebpf.Map `ebpf:"gso_device"`
+	Hits      *ebpf.Map `ebpf:"hits"`
+	Locals    *ebpf.Map `ebpf:"locals"`
+	Names     *ebpf.Map `ebpf:"names"`
+	Owners    *ebpf.Map `ebpf:"owners"`
+	Prefixes  *ebpf.Map `ebpf:"prefixes"`
 }
 
 func (m *overlayMaps) Close() error {
 	return _OverlayClose(
-		m.Cutter,
+		m.DecapPort,
 		m.Ends,
 		m.Entries,
 		m.Formats,
 		m.Fronts,
+		m.GsoDevice,
 		m.Hits,
 		m.Locals,
 		m.Names,
-		m.Opener,
 		m.Owners,
 		m.Prefixes,
 	)
@@ -257,19 +274,19 @@ type overlayVariables struct {
 //
 // It can be passed to loadOverlayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayPrograms struct {
-	OverlayAgain  *ebpf.Program `ebpf:"overlay_again"`
-	OverlayFront  *ebpf.Program `ebpf:"overlay_front"`
-	OverlayOpened *ebpf.Program `ebpf:"overlay_opened"`
-	OverlayRx     *ebpf.Program `ebpf:"overlay_rx"`
-	OverlayTx     *ebpf.Program `ebpf:"overlay_tx"`
+	OverlayDecapped  *ebpf.Program `ebpf:"overlay_decapped"`
+	OverlayFront     *ebpf.Program `ebpf:"overlay_front"`
+	OverlayRx        *ebpf.Program `ebpf:"overlay_rx"`
+	OverlaySegmented *ebpf.Program `ebpf:"overlay_segmented"`
+	OverlayTx        *ebpf.Program `ebpf:"overlay_tx"`
 }
 
 func (p *overlayPrograms) Close() error {
 	return _OverlayClose(
-		p.OverlayAgain,
+		p.OverlayDecapped,
 		p.OverlayFront,
-		p.OverlayOpened,
 		p.OverlayRx,
+		p.OverlaySegmented,
 		p.OverlayTx,
 	)
 }

@@ -1,42 +1,24 @@
 package overlay
 
-// Causes of drops, in the order of enum cause in overlay.bpf.c.
-const (
-	causeUnknown = iota
-	causeUnresolved
-	causeTooBig
-	causeNotCarried
-	causeMalformed
-	causeSender
-	causePort
-	causeInterface
-	causeCongested
-	causeRefused
-)
+import "sublet/datapath/bpf"
 
-// causes are their names in reports.
-var causes = [...]string{
-	causeUnknown:    "unknown",
-	causeUnresolved: "unresolved",
-	causeTooBig:     "too-big",
-	causeNotCarried: "not-carried",
-	causeMalformed:  "malformed",
-	causeSender:     "sender",
-	causePort:       "port",
-	causeInterface:  "interface",
-	causeCongested:  "congested",
-	causeRefused:    "refused",
-}
+// causes are the names of drops in reports.
+var causes = bpf.EnumNames(loadOverlay, "drop", "DROP_")
 
 // outgoing are those of packets that a tunnel did not send.
-var outgoing = []string{causes[causeUnresolved], causes[causeTooBig], causes[causeNotCarried], causes[causeCongested], causes[causeRefused]}
+func outgoing() (list []string) {
+	for _, c := range []overlayDrop{overlayDropDROP_UNRESOLVED, overlayDropDROP_TOO_BIG, overlayDropDROP_NOT_CARRIED, overlayDropDROP_CONGESTED, overlayDropDROP_REFUSED} {
+		list = append(list, causes()[c])
+	}
+	return list
+}
 
 // dropped names what was dropped, without zeros.
 func dropped(c overlayCounts) map[string]uint64 {
 	by := make(map[string]uint64)
 	for i, n := range c.Drops {
 		if n > 0 {
-			by[causes[i]] = n
+			by[causes()[i]] = n
 		}
 	}
 	return by

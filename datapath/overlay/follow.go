@@ -9,7 +9,7 @@ import (
 )
 
 // Entries follow the host: whenever a link, an address, a route or a
-// neighbour changes, every way is looked up anew, and the entries of those
+// neighbour changes, every next hop is looked up anew, and the entries of those
 // that changed are written. Ways are few, one for each pair of hosts, however
 // many entries there are.
 
@@ -65,7 +65,7 @@ func (p *Part) listen() error {
 	return nil
 }
 
-// refresh looks up all ways and rewrites the entries of those that changed.
+// refresh looks up all next hops and rewrites the entries of those that changed.
 func (p *Part) refresh() error {
 	if p.table == nil {
 		return nil
@@ -80,17 +80,17 @@ func (p *Part) refresh() error {
 		if _, done := changed[at]; done {
 			continue
 		}
-		w, err := r.way(at)
+		w, err := r.nextHop(at)
 		if err != nil {
 			return err
 		}
-		before, known := p.ways[at]
+		before, known := p.nextHops[at]
 		changed[at] = !known || before != w
-		p.ways[at] = w
+		p.nextHops[at] = w
 	}
-	for at := range p.ways {
+	for at := range p.nextHops {
 		if _, used := changed[at]; !used {
-			delete(p.ways, at)
+			delete(p.nextHops, at)
 		}
 	}
 	p.keep(r.kept)
@@ -105,7 +105,7 @@ func (p *Part) refresh() error {
 	return p.rewrite(changed)
 }
 
-// keep lets go of next hops that no way uses any more.
+// keep lets go of next hops that no path uses any more.
 func (p *Part) keep(now map[neighbour]bool) {
 	for n := range p.kept {
 		if !now[n] {
@@ -115,7 +115,7 @@ func (p *Part) keep(now map[neighbour]bool) {
 	p.kept = now
 }
 
-// rewrite writes the entries whose way changed.
+// rewrite writes the entries whose next hop changed.
 func (p *Part) rewrite(changed map[path]bool) error {
 	for id, item := range p.items {
 		if !changed[pathOf(item)] {

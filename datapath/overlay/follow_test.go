@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/datapath/bpf"
 	"sublet/plan"
 )
 
@@ -43,7 +44,7 @@ func destination(e overlayEntry) string { return net.HardwareAddr(e.Header[:6]).
 
 func source(e overlayEntry) string { return net.HardwareAddr(e.Header[6:12]).String() }
 
-// An entry follows what the host knows of the way to the other end.
+// An entry follows what the host knows of the route to the other end.
 func TestEntryFollowsTheHost(t *testing.T) {
 	l := newLab(t)
 	l.tunnel("", under4)
@@ -122,9 +123,9 @@ func TestNextHopIsKeptByTheKernel(t *testing.T) {
 	}
 	l.ip(l.hosts[1].Namespace, "link", "set", wire, "down")
 	l.until("no carrier", func(e overlayEntry) bool { return e.Device == 0 })
-	before := l.drops(causeUnresolved)
+	before := l.drops(overlayDropDROP_UNRESOLVED)
 	_, _ = l.try(l.hosts[0].node, "ping", "-c3", "-i0.01", "-W0.1", inner(1))
-	if l.drops(causeUnresolved) == before {
+	if l.drops(overlayDropDROP_UNRESOLVED) == before {
 		t.Error("packets without a way are not counted")
 	}
 }
@@ -135,7 +136,7 @@ func (l *lab) entryDevice() uint32 {
 	return e.Device
 }
 
-func (l *lab) drops(cause int) (count uint64) {
+func (l *lab) drops(cause overlayDrop) (count uint64) {
 	l.t.Helper()
 	p := l.hosts[0].part
 	slots := []uint32{0, l.entryNow().Slot} // 0: of no entry
@@ -153,7 +154,7 @@ func (l *lab) drops(cause int) (count uint64) {
 func TestObserveAndRepair(t *testing.T) {
 	l := newLab(t)
 	h := l.hosts[0]
-	h.part.Uncut = true
+	h.part.WiresCarryGSO = true
 	l.tunnel("", under4)
 	l.ping(inner(1))
 	want := item(0, "", under4)
@@ -170,7 +171,7 @@ func TestObserveAndRepair(t *testing.T) {
 	h.part.Close() // the agent ends; another comes
 	l.ping(inner(1))
 	h.part = New(h.Host)
-	h.part.Uncut = true
+	h.part.WiresCarryGSO = true
 	if have := observe(h.part); len(plan.Of[plan.Overlay](have)) != 1 || plan.Of[plan.Overlay](have)[0] != want {
 		t.Fatalf("a new agent observes %+v, not %+v", plan.Of[plan.Overlay](have), want)
 	}
@@ -189,12 +190,12 @@ func TestObserveAndRepair(t *testing.T) {
 			e.Header[30] ^= 1
 			check1(t, h.part.table.objects.Entries.Put(uint32(number), e))
 		},
-		"program removed": func() { check1(t, h.part.table.pins.Remove("tx_"+trunk)) },
-		"receiver gone":   func() { check1(t, h.part.table.pins.Remove("rx_"+wire)) },
-		"opener gone":     func() { l.ip(h.Namespace, "link", "del", openerName) },
-		"opener down":     func() { l.ip(h.Namespace, "link", "set", openerName, "down") },
-		"opener free":     func() { check1(t, h.part.table.pins.Remove("opened")) },
-		"opener unknown":  func() { check1(t, h.part.table.objects.Opener.Put(uint32(0), uint32(0))) },
+		"program removed":      func() { check1(t, h.part.table.pins.Remove("tx_"+trunk)) },
+		"receiver gone":        func() { check1(t, h.part.table.pins.Remove("rx_"+wire)) },
+		"decap device gone":    func() { l.ip(h.Namespace, "link", "del", decapName) },
+		"decap device down":    func() { l.ip(h.Namespace, "link", "set", decapName, "down") },
+		"decap device free":    func() { check1(t, h.part.table.pins.Remove("opened")) },
+		"decap device unknown": func() { check1(t, h.part.table.objects.DecapPort.Put(uint32(0), uint32(0))) },
 	} {
 		damage()
 		have := observe(h.part)
@@ -212,7 +213,7 @@ func TestObserveAndRepair(t *testing.T) {
 // Nothing that a tenant or a stranger sends gets in under another's number.
 func TestTunnelPacketsOfOthersAreRefused(t *testing.T) {
 	l := newLab(t)
-	l.hosts[0].part.Uncut = true
+	l.hosts[0].part.WiresCarryGSO = true
 	l.tunnel("", under4)
 	l.ping(inner(1))
 	frame := []byte{8, 0, 0, 0, 0, 0, 0, 0, 0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, 8, 6}
@@ -228,9 +229,9 @@ func TestTunnelPacketsOfOthersAreRefused(t *testing.T) {
 	l.ip(l.hosts[1].Namespace, "addr", "add", "10.99.0.66/24", "dev", wire)
 	for _, c := range []struct {
 		from, port, to string
-		cause          int
-	}{{under4(1).String(), "40000", "4789", causePort}, {"10.99.0.66", "600", "4789", causeSender},
-		{under4(1).String(), "768", fmt.Sprint(openerPort), causeUnknown}} {
+		cause          overlayDrop
+	}{{under4(1).String(), "40000", "4789", overlayDropDROP_PORT}, {"10.99.0.66", "600", "4789", overlayDropDROP_SENDER},
+		{under4(1).String(), "768", fmt.Sprint(bpf.PortDecap), overlayDropDROP_UNKNOWN}} {
 		before := l.drops(c.cause)
 		send(c.from, c.port, c.to)
 		for end := time.Now().Add(5 * time.Second); l.drops(c.cause) == before; time.Sleep(time.Millisecond) {

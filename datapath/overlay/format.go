@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/bpf"
 	"sublet/plan"
 )
 
@@ -46,11 +47,6 @@ const none = -1
 const (
 	ipInIP, ip6InIP   = unix.IPPROTO_IPIP, unix.IPPROTO_IPV6
 	typeIP4, typeIP6  = unix.ETH_P_IP, unix.ETH_P_IPV6
-	portVXLAN         = 4789
-	portGPE           = 4790
-	portGeneve        = 6081
-	portGUE           = 6080
-	portLISP          = 4341
 	nshIndex          = 255 // where a service path begins (RFC 8300 section 2.3)
 	nshEthernet       = 3
 	greKey            = 1 << 16
@@ -60,19 +56,19 @@ const (
 
 var protocols = []protocol{
 	{
-		name: plan.VXLAN, kind: 1, layer: 2, next: unix.IPPROTO_UDP, port: portVXLAN,
+		name: plan.VXLAN, kind: 1, layer: 2, next: unix.IPPROTO_UDP, port: bpf.PortVXLAN,
 		header: []byte{8, 0, 0, 0, 0, 0, 0, 0}, id: 4, flow: none, words: words{at: none},
 		check: check{match: 0x08000000, mask: 0xffffffff, vary: none, at: none, next: none},
 	}, {
 		// VXLAN-GPE with instance and protocol bits, NSH next; NSH with TTL 63,
 		// six words, metadata type 1, Ethernet inside.
-		name: plan.NSH, kind: 2, layer: 2, next: unix.IPPROTO_UDP, port: portGPE,
+		name: plan.NSH, kind: 2, layer: 2, next: unix.IPPROTO_UDP, port: bpf.PortVXLANGPE,
 		header: append([]byte{0x0c, 0, 0, 4, 0, 0, 0, 0, 0x0f, 0xc6, 1, nshEthernet, 0, 0, 0, nshIndex}, make([]byte, 16)...),
 		id:     12, flow: none, words: words{at: none},
 		check: check{match: 0x0c000004, mask: 0xffffffff, vary: 9, units: 0x3f, less: 6, at: 11, value: nshEthernet, next: none},
 	}, {
 		// Options are passed over, unless one is critical; control packets are none of ours.
-		name: plan.Geneve, kind: 3, layer: 2, next: unix.IPPROTO_UDP, port: portGeneve,
+		name: plan.Geneve, kind: 3, layer: 2, next: unix.IPPROTO_UDP, port: bpf.PortGeneve,
 		header: []byte{0, 0, 0x65, 0x58, 0, 0, 0, 0}, id: 4, flow: none, words: words{at: none},
 		check: check{match: 0x00006558, mask: 0xc0c0ffff, vary: 0, units: 0x3f, at: none, next: none},
 	}, {
@@ -91,11 +87,11 @@ var protocols = []protocol{
 		name: plan.IPIP, kind: 7, layer: 3, id: none, flow: none, words: words{at: none, v4: ipInIP, v6: ip6InIP},
 		check: check{vary: none, at: none, next: none},
 	}, {
-		name: plan.GUE, kind: 8, layer: 3, next: unix.IPPROTO_UDP, port: portGUE,
+		name: plan.GUE, kind: 8, layer: 3, next: unix.IPPROTO_UDP, port: bpf.PortGUE,
 		header: []byte{0, ipInIP, 0, 0}, id: none, flow: none, words: words{at: 0, v4: ipInIP, v6: ip6InIP},
 		check: check{match: 0, mask: 0xe000ffff, vary: 0, units: 0x1f, at: none, next: 1},
 	}, {
-		name: plan.LISP, kind: 9, layer: 3, next: unix.IPPROTO_UDP, port: portLISP,
+		name: plan.LISP, kind: 9, layer: 3, next: unix.IPPROTO_UDP, port: bpf.PortLISP,
 		header: []byte{8, 0, 0, 0, 0, 0, 0, 0}, id: 4, flow: none, words: words{at: none},
 		check: check{match: 0x08000000, mask: 0xff000000, vary: none, at: none, next: none},
 	},

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/bpf"
 	"sublet/plan"
 )
 
@@ -20,22 +21,8 @@ const (
 	udpSize      = 8
 )
 
-// Outer fields: a TTL that survives any substrate, and class selector 5 for
-// leases, 0 for best effort (RFC 2474). Tenants' own DSCP stays inside (the
-// pipe model of RFC 2983); ECN is copied out (RFC 6040).
-const (
-	outerTTL  = 64
-	tosLeased = 5 << 5
-)
-
-// Source ports: of leases' tunnels they are root's (a peer takes no others), and
-// none that means something to analysers of packets (tshark -G decodes);
-// of other protocols dynamic ones (RFC 6335).
-const (
-	leaseBase, leaseMask     = 768, 63
-	dynamicBase, dynamicMask = 0xc000, 0x3fff
-	userPorts                = 1024
-)
+// outerTTL survives any substrate.
+const outerTTL = 64
 
 // Flags of bpf_skb_adjust_room (include/uapi/linux/bpf.h).
 const (
@@ -48,15 +35,15 @@ const (
 	roomLinkShift = 56
 )
 
-// way is how packets to the other end of a tunnel leave this host now.
-type way struct {
+// nextHop is how packets to the other end of a tunnel leave this host now.
+type nextHop struct {
 	device   int // 0: there is none at the moment, because of reason
 	from, to [6]byte
 	mtu      int // of the path
 	reason   string
 }
 
-// path is what a way is looked up by. Many entries share one.
+// path is what a next hop is looked up by. Many entries share one.
 type path struct {
 	device        string
 	local, remote netip.Addr
@@ -66,7 +53,7 @@ func pathOf(o plan.Overlay) path { return path{o.Interface, o.Local, o.Remote} }
 
 // addressing says how the outer packets of an entry are addressed.
 type addressing struct {
-	way
+	nextHop
 	local, remote netip.Addr
 	tos           uint8
 	ports         [2]uint16 // base, mask
@@ -80,7 +67,7 @@ func entryOf(p *protocol, id uint32, a addressing, slot uint32) overlayEntry {
 	if a.remote.Is6() {
 		e.Family = 6
 	}
-	if a.whole && p.port == portVXLAN {
+	if a.whole && p.port == bpf.PortVXLAN {
 		e.Whole = 1
 	}
 	if p.port != 0 {
@@ -223,8 +210,8 @@ func endOf(p *protocol, o plan.Overlay, uplink, trunk int, slot uint32) (uint64,
 		Remote: address(o.Remote), Local: address(o.Local),
 		Uplink: uint32(uplink), Target: uint32(trunk), Mark: uint32(o.VNI), Slot: slot,
 	}
-	if p.port == portVXLAN {
-		end.Ports = userPorts
+	if p.port == bpf.PortVXLAN {
+		end.Ports = bpf.PortUser
 	}
 	if p.layer == 3 {
 		to, from, _ := strings.Cut(o.Ethernet, " ")

@@ -236,7 +236,7 @@ func (l *lab) tell() (text string) {
 		if h.part.table != nil {
 			zero, _ := h.part.table.counts(0)
 			one, _ := h.part.table.counts(1)
-			text += fmt.Sprintf("host %d: %+v\n  %+v\n ways %+v\n", i, zero, one, h.part.ways)
+			text += fmt.Sprintf("host %d: %+v\n  %+v\n ways %+v\n", i, zero, one, h.part.nextHops)
 		}
 		h.part.mu.Unlock()
 	}

@@ -11,24 +11,26 @@
  * on the physical interfaces.
  */
 #include "checksum.h"
+#include "contract.h"
+#include "maps.h"
 
 /* ---- what the tables hold ---- */
 
 enum { HEADER = 112, IDENTIFIER = 16 };
 
-/* Why a packet was dropped; the order is that of the names in counters.go. */
-enum cause {
-	UNKNOWN,    /* no entry, or no tunnel of that number from that kind */
-	UNRESOLVED, /* there is no way to the other end at the moment */
-	TOO_BIG,    /* more than the path carries */
-	NOT_CARRIED, /* not IP in a tunnel for IP, or more than two VLAN tags */
-	MALFORMED,  /* outer headers that nobody sends */
-	SENDER,     /* not from the tunnel's other end */
-	PORT,       /* from a port that any user of the other end can have */
-	INTERFACE,  /* by another interface than the tunnel's */
-	CONGESTED,  /* marked on its way, but its sender cannot know marks (RFC 6040) */
-	REFUSED,    /* the kernel could not change the packet */
-	CAUSES,
+/* Why a packet was dropped. */
+enum drop {
+	DROP_UNKNOWN,    /* no entry, or no tunnel of that number from that kind */
+	DROP_UNRESOLVED, /* there is no route to the other end at the moment */
+	DROP_TOO_BIG,    /* more than the path carries */
+	DROP_NOT_CARRIED, /* not IP in a tunnel for IP, or more than two VLAN tags */
+	DROP_MALFORMED,  /* outer headers that nobody sends */
+	DROP_SENDER,     /* not from the tunnel's other end */
+	DROP_PORT,       /* from a port that any user of the other end can have */
+	DROP_INTERFACE,  /* by another interface than the tunnel's */
+	DROP_CONGESTED,  /* marked on its way, but its sender cannot know marks (RFC 6040) */
+	DROP_REFUSED,    /* the kernel could not change the packet */
+	DROPS,
 };
 
 /* Indexes of what an inner packet may be. */
@@ -113,130 +115,54 @@ enum { DELIVER_PEER, DELIVER_INGRESS };
 struct counts {
 	__u64 sent, sent_bytes;         /* packets on the wire, bytes of inner frames */
 	__u64 received, received_bytes; /* likewise */
-	__u64 drops[CAUSES];
+	__u64 drops[DROPS];
+	enum drop causes[0]; /* names the indexes of drops for Go */
 };
 
 /* ---- tables ---- */
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 17);
-	__type(key, __u32);
-	__type(value, struct entry);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} entries SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u32, struct entry, 1 << 17, BPF_F_NO_PREALLOC) entries SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 10);
-	__type(key, __u32);
-	__type(value, struct front);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} fronts SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u32, struct front, 1 << 10, BPF_F_NO_PREALLOC) fronts SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 17);
-	__type(key, struct name);
-	__type(value, struct entry);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} names SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, struct name, struct entry, 1 << 17, BPF_F_NO_PREALLOC) names SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 17);
-	__type(key, struct name);
-	__type(value, struct entry);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} prefixes SEC(".maps");
+MAP(BPF_MAP_TYPE_LPM_TRIE, struct name, struct entry, 1 << 17, BPF_F_NO_PREALLOC) prefixes SEC(".maps");
 
 /* Protocols, by IP protocol << 24 | UDP port, or EtherType of GRE with
  * GRE_KEY if there is a key. */
 #define GRE_KEY (1u << 16)
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 32);
-	__type(key, __u32);
-	__type(value, struct format);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} formats SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u32, struct format, 32, 0) formats SEC(".maps");
 
 /* Receiving ends, by kind << 32 | identifier. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 17);
-	__type(key, __u64);
-	__type(value, struct tunnel_end);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} ends SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u64, struct tunnel_end, 1 << 17, BPF_F_NO_PREALLOC) ends SEC(".maps");
 
 /* Addresses of this host that tunnels end at. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 10);
-	__type(key, struct in6_addr);
-	__type(value, __u32);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} locals SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, struct in6_addr, __u32, 1 << 10, BPF_F_NO_PREALLOC) locals SEC(".maps");
 
 /* Counters by slot; slot 0 is for what belongs to no entry. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1 << 12);
-	__type(key, __u32);
-	__type(value, struct counts);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} hits SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct counts, 1 << 12, 0) hits SEC(".maps");
 
 /* The item of the plan that an entry was made for, as JSON. For user space only. */
 struct owner {
 	__u8 text[640];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 17);
-	__type(key, __u32);
-	__type(value, struct owner);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} owners SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u32, struct owner, 1 << 17, BPF_F_NO_PREALLOC) owners SEC(".maps");
 
-/* The device whose queue cuts packets, so that they come back in pieces. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} cutter SEC(".maps");
+/* The device whose queue segments packets (GSO), so that they come back in pieces. */
+MAP(BPF_MAP_TYPE_ARRAY, __u32, __u32, 1, 0) gso_device SEC(".maps");
 
 /* The UDP port, in network order, of a VXLAN device of the kernel's that takes
  * the headers off large packets of datagrams; 0: there is none. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} opener SEC(".maps");
+MAP(BPF_MAP_TYPE_ARRAY, __u32, __u32, 1, 0) decap_port SEC(".maps");
 
 /* ---- helpers ---- */
 
-static __always_inline int drop(__u32 slot, enum cause why)
+static __always_inline int drop(__u32 slot, enum drop why)
 {
-	struct counts *c = bpf_map_lookup_elem(&hits, &slot);
-
-	if (c)
-		c->drops[why]++;
-	return TCX_DROP;
+	return DROP((struct counts *)bpf_map_lookup_elem(&hits, &slot), why);
 }
 
 /* An Ethernet header, read before the packet moves under it. */
@@ -443,7 +369,7 @@ static __always_inline int too_big(struct __sk_buff *skb, const struct entry *e,
 {
 	__u32 mtu = e->mtu;
 
-	drop(e->slot, TOO_BIG);
+	drop(e->slot, DROP_TOO_BIG);
 	if (answer && !skb->gso_size && !in->count &&
 	    (in->version == INNER4 ? tell4(skb, mtu) : in->version == INNER6 && tell6(skb, mtu)))
 		return bpf_redirect_peer(skb->ifindex, 0);
@@ -453,14 +379,14 @@ static __always_inline int too_big(struct __sk_buff *skb, const struct entry *e,
 /* ---- sending ---- */
 
 /* Whether a large packet is one the other end takes whole: datagrams without
- * VLAN tags, which opens() there knows again. What is in a tunnel of the
+ * VLAN tags, which needs_decap() there knows again. What is in a tunnel of the
  * tenant's already, make_room refuses. */
 static __always_inline bool stays_whole(const struct entry *e, const struct inner *in)
 {
 	return in->next == IPPROTO_TCP || (e->whole && in->next == IPPROTO_UDP && !in->count);
 }
 
-enum room { ROOM, NO_ROOM, CUT };
+enum room { ROOM, NO_ROOM, SEGMENT };
 
 /* Makes room behind the Ethernet header. What the kernel can not take as
  * encapsulated (not IP, encapsulated before) gets it in front, which is the
@@ -477,22 +403,22 @@ static __always_inline enum room make_room(struct __sk_buff *skb, const struct e
 	if (!skb->gso_size)
 		return bpf_skb_change_head(skb, e->room + tags, 0) ? NO_ROOM : ROOM;
 	if (in->count || e->layer != 2 || !e->udp_at || in->next != IPPROTO_TCP)
-		return CUT;
+		return SEGMENT;
 	return bpf_skb_adjust_room(skb, e->room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO) ? NO_ROOM : ROOM;
 }
 
-/* Sends a packet by a queue that cuts it; the pieces come to overlay_again.
+/* Sends a packet by a queue that segments it; the pieces come to overlay_segmented.
  * Their class does not survive the device, so it travels in tc_index. */
-static __always_inline int cut(struct __sk_buff *skb, const struct entry *e, const struct inner *in)
+static __always_inline int segment(struct __sk_buff *skb, const struct entry *e, const struct inner *in)
 {
-	__u32 zero = 0, *device = bpf_map_lookup_elem(&cutter, &zero);
+	__u32 zero = 0, *device = bpf_map_lookup_elem(&gso_device, &zero);
 
 	if (!device || !*device)
-		return drop(e->slot, REFUSED);
+		return drop(e->slot, DROP_REFUSED);
 	if (in->count >= 2 && bpf_skb_vlan_push(skb, bpf_htons(in->tags[1] >> 16), in->tags[1] & 0xffff))
-		return drop(e->slot, REFUSED);
+		return drop(e->slot, DROP_REFUSED);
 	if (in->count >= 1 && bpf_skb_vlan_push(skb, bpf_htons(in->tags[0] >> 16), in->tags[0] & 0xffff))
-		return drop(e->slot, REFUSED);
+		return drop(e->slot, DROP_REFUSED);
 	skb->tc_index = skb->priority & 0xffff;
 	return bpf_redirect(*device, 0);
 }
@@ -663,43 +589,43 @@ enum { SHORTEST = 60 };
 
 /* send puts a packet on its way: headers, then the device's queue. The class
  * in skb->priority stays. */
-static __always_inline int send(struct __sk_buff *skb, const struct entry *e, const bool again)
+static __always_inline int send(struct __sk_buff *skb, const struct entry *e, const bool segmented)
 {
 	struct inner in = {};
 	__u32 segments = segments_of(skb), bytes = skb->len;
 
 	if (unlikely(!e->device))
-		return drop(e->slot, UNRESOLVED);
+		return drop(e->slot, DROP_UNRESOLVED);
 	if (unlikely(skb->vlan_present) && !take_tags(skb, &in))
-		return drop(e->slot, NOT_CARRIED);
+		return drop(e->slot, DROP_NOT_CARRIED);
 	void *data = reach(skb, ETH_HLEN);
 	if (!data)
-		return drop(e->slot, MALFORMED);
+		return drop(e->slot, DROP_MALFORMED);
 	read_link(&in.link, data);
 	inspect(skb, &in);
 	/* Datagrams and tunnels that are to be cut are cut here, unless the other
 	 * end takes them: behind another tunnel the kernel cuts them wrongly, or the
 	 * receiver can not. */
 	if (unlikely(skb->gso_size && !stays_whole(e, &in)))
-		return again ? drop(e->slot, REFUSED) : cut(skb, e, &in);
+		return segmented ? drop(e->slot, DROP_REFUSED) : segment(skb, e, &in);
 	if (unlikely(!fits(skb, e, &in)))
-		return too_big(skb, e, &in, !again);
+		return too_big(skb, e, &in, !segmented);
 	if (in.version == 0xff) {
 		if (e->layer == 3)
-			return drop(e->slot, NOT_CARRIED);
+			return drop(e->slot, DROP_NOT_CARRIED);
 		/* As a network card would; the far end can not take less apart. */
 		if (skb->len < SHORTEST && bpf_skb_change_tail(skb, SHORTEST, 0))
-			return drop(e->slot, REFUSED);
+			return drop(e->slot, DROP_REFUSED);
 	}
 	if (e->layer == 3 && in.count)
-		return drop(e->slot, NOT_CARRIED);
+		return drop(e->slot, DROP_NOT_CARRIED);
 	if (unlikely(skb->len + e->room + 8 > 65535 + ETH_HLEN))
-		return drop(e->slot, TOO_BIG);
+		return drop(e->slot, DROP_TOO_BIG);
 	enum room room = make_room(skb, e, &in);
-	if (unlikely(room == CUT && !again))
-		return cut(skb, e, &in);
+	if (unlikely(room == SEGMENT && !segmented))
+		return segment(skb, e, &in);
 	if (room != ROOM || !write_headers(skb, e, &in))
-		return drop(e->slot, REFUSED);
+		return drop(e->slot, DROP_REFUSED);
 	skb->mark = 0;
 	struct counts *c = bpf_map_lookup_elem(&hits, &e->slot);
 	if (c) {
@@ -709,11 +635,6 @@ static __always_inline int send(struct __sk_buff *skb, const struct entry *e, co
 	return bpf_redirect(e->device, 0);
 }
 
-/* In a mark: what came from outside and goes to the other end of this device;
- * what overlay_rx lets the kernel take the headers off. */
-#define INBOUND (1u << 31)
-#define OPENED (1u << 30)
-
 /* On the host's end of a lease's trunk: the mark names the tunnel. Whatever is
  * not for one ends here, so that nothing of the host's stack sees it. */
 SEC("tc")
@@ -721,26 +642,26 @@ int overlay_tx(struct __sk_buff *skb)
 {
 	__u32 id = skb->mark;
 
-	if (unlikely(id & INBOUND)) {
-		skb->mark = id & ~INBOUND;
+	if (unlikely(id & MARK_INBOUND)) {
+		skb->mark = id & ~MARK_INBOUND;
 		return bpf_redirect_peer(skb->ifindex, 0);
 	}
 	const struct entry *e = bpf_map_lookup_elem(&entries, &id);
 	if (unlikely(!e))
-		return drop(0, UNKNOWN);
+		return drop(0, DROP_UNKNOWN);
 	return send(skb, e, false);
 }
 
-/* At the other end of the cutter: the pieces of what overlay_tx sent there. */
+/* At the other end of the GSO device: the pieces of what overlay_tx sent there. */
 SEC("tc")
-int overlay_again(struct __sk_buff *skb)
+int overlay_segmented(struct __sk_buff *skb)
 {
 	__u32 id = skb->mark;
 	const struct entry *e = bpf_map_lookup_elem(&entries, &id);
 
 	if (!e)
-		return drop(0, UNKNOWN);
-	skb->priority = 1u << 16 | skb->tc_index; /* class 1:INDEX */
+		return drop(0, DROP_UNKNOWN);
+	skb->priority = CLASS_MAJOR << 16 | skb->tc_index;
 	skb->tc_index = 0;
 	return send(skb, e, true);
 }
@@ -755,20 +676,20 @@ int overlay_front(struct __sk_buff *skb)
 	struct name n = {};
 
 	if (!f || f->bits > IDENTIFIER * 8)
-		return drop(0, UNKNOWN);
+		return drop(0, DROP_UNKNOWN);
 	n.prefix = 32 + f->bits;
 	n.profile = bpf_htonl(f->profile);
 	__u32 bytes = (f->bits + 7) >> 3;
 	if (bytes) {
 		barrier_var(bytes);
 		if (bytes > IDENTIFIER || bpf_skb_load_bytes(skb, f->offset, n.id, bytes))
-			return drop(0, UNKNOWN);
+			return drop(0, DROP_UNKNOWN);
 		if (f->bits & 7 && bytes >= 1 && bytes <= IDENTIFIER)
 			n.id[(bytes - 1) & (IDENTIFIER - 1)] &= 0xff00 >> (f->bits & 7);
 	}
 	e = f->longest ? bpf_map_lookup_elem(&prefixes, &n) : bpf_map_lookup_elem(&names, &n);
 	if (!e)
-		return drop(0, UNKNOWN);
+		return drop(0, DROP_UNKNOWN);
 	return send(skb, e, true);
 }
 
@@ -825,8 +746,6 @@ static __always_inline bool read_outer(struct __sk_buff *skb, struct outer *o)
 	return false;
 }
 
-#define VXLAN_PORT 4789
-
 enum { KIND_VXLAN = 1 };
 
 static __always_inline bool ours(const struct outer *o)
@@ -838,7 +757,7 @@ static __always_inline bool ours(const struct outer *o)
 
 /* A refusal counts only for packets to an address of ours: others', that pass
  * this host, are no business of the overlay's. */
-static __always_inline int refuse(const struct outer *o, enum cause why)
+static __always_inline int refuse(const struct outer *o, enum drop why)
 {
 	return ours(o) ? drop(0, why) : TCX_NEXT;
 }
@@ -897,7 +816,7 @@ static __always_inline int deliver(struct __sk_buff *skb, const struct tunnel_en
 		return bpf_redirect(t->target, BPF_F_INGRESS);
 	}
 	if (unlikely(!ip)) {
-		skb->mark = t->mark | INBOUND;
+		skb->mark = t->mark | MARK_INBOUND;
 		return bpf_redirect(t->target, BPF_F_INGRESS);
 	}
 	skb->mark = t->mark;
@@ -943,7 +862,7 @@ static __always_inline __be16 type_of(const struct __sk_buff *skb, __u32 at, __u
 /* Whether an inner frame is of datagrams to be cut later. Those the kernel must
  * take the headers off: strip() leaves a large packet known as encapsulated,
  * and a socket that wants its datagrams one by one could not have them cut. */
-static __always_inline bool opens(struct __sk_buff *skb, __u32 at, __be16 type)
+static __always_inline bool needs_decap(struct __sk_buff *skb, __u32 at, __be16 type)
 {
 	__u8 next = 0;
 
@@ -954,16 +873,16 @@ static __always_inline bool opens(struct __sk_buff *skb, __u32 at, __be16 type)
 	return next == IPPROTO_UDP;
 }
 
-/* Sends a checked VXLAN packet by the host's stack to the opener, whose mark
+/* Sends a checked VXLAN packet by the host's stack to the decap device; its mark
  * says that it was checked. */
-static __always_inline int leave_open(struct __sk_buff *skb, const struct outer *o, const struct tunnel_end *t)
+static __always_inline int to_decap(struct __sk_buff *skb, const struct outer *o, const struct tunnel_end *t)
 {
-	__u32 zero = 0, *opener_port = bpf_map_lookup_elem(&opener, &zero);
-	__u16 port = opener_port ? *opener_port : 0;
+	__u32 zero = 0, *decap = bpf_map_lookup_elem(&decap_port, &zero);
+	__u16 port = decap ? *decap : 0;
 
 	if (!port || bpf_skb_store_bytes(skb, o->at + offsetof(struct udphdr, dest), &port, 2, 0))
-		return drop(t->slot, REFUSED);
-	skb->mark = OPENED | t->mark;
+		return drop(t->slot, DROP_REFUSED);
+	skb->mark = MARK_DECAP | t->mark;
 	return TCX_NEXT;
 }
 
@@ -977,51 +896,51 @@ static __always_inline int accept(struct __sk_buff *skb, const struct outer *o, 
 	__u32 segments = segments_of(skb), take;
 
 	if (unlikely(!t || !ip6_equal(&t->local, &o->to)))
-		return refuse(o, UNKNOWN);
+		return refuse(o, DROP_UNKNOWN);
 	if (unlikely(!ip6_equal(&t->remote, &o->from)))
-		return drop(t->slot, SENDER);
+		return drop(t->slot, DROP_SENDER);
 	if (unlikely(t->ports && o->port >= t->ports))
-		return drop(t->slot, PORT);
+		return drop(t->slot, DROP_PORT);
 	if (unlikely(t->uplink && t->uplink != skb->ifindex))
-		return drop(t->slot, INTERFACE);
+		return drop(t->slot, DROP_INTERFACE);
 	if (unlikely(o->size < skb->len)) { /* padding of the wire */
 		if (skb->gso_size || bpf_skb_change_tail(skb, o->size, 0))
-			return drop(t->slot, MALFORMED);
+			return drop(t->slot, DROP_MALFORMED);
 	}
 	if (layer == 2) {
 		if (at + ETH_HLEN > o->size || bpf_skb_load_bytes(skb, at, &link, ETH_HLEN))
-			return drop(t->slot, MALFORMED);
+			return drop(t->slot, DROP_MALFORMED);
 		take = at;
 	} else {
 		__builtin_memcpy(&link, t->ethernet, sizeof(t->ethernet));
 		link.type = type_of(skb, at, version);
 		if (!link.type)
-			return drop(t->slot, MALFORMED);
+			return drop(t->slot, DROP_MALFORMED);
 		take = at - ETH_HLEN;
 	}
-	if (unlikely(skb->gso_size) && layer == 2 && key >> 32 == KIND_VXLAN && opens(skb, at, link.type))
-		return leave_open(skb, o, t);
+	if (unlikely(skb->gso_size) && layer == 2 && key >> 32 == KIND_VXLAN && needs_decap(skb, at, link.type))
+		return to_decap(skb, o, t);
 	if (unlikely(!strip(skb, take, link.type)))
-		return drop(t->slot, MALFORMED);
+		return drop(t->slot, DROP_MALFORMED);
 	if (unlikely((o->tos & ECN_MASK) == ECN_CE || (o->tos & ECN_MASK) == ECN_ECT_1) && !take_mark(skb, link.type, o->tos))
-		return drop(t->slot, CONGESTED);
+		return drop(t->slot, DROP_CONGESTED);
 	void *data = reach(skb, ETH_HLEN);
 	if (!data)
-		return drop(t->slot, REFUSED);
+		return drop(t->slot, DROP_REFUSED);
 	write_link(data, &link);
 	return received(skb, t, link.type, segments);
 }
 
-/* At the opener: large packets without their tunnel headers. What did not come
+/* At the decap device: large packets without their tunnel headers. What did not come
  * by overlay_rx bears no such mark, as only the host's root can set one. */
 SEC("tc")
-int overlay_opened(struct __sk_buff *skb)
+int overlay_decapped(struct __sk_buff *skb)
 {
-	__u64 key = (__u64)KIND_VXLAN << 32 | (skb->mark & ~OPENED);
+	__u64 key = (__u64)KIND_VXLAN << 32 | (skb->mark & MARK_VNI);
 	const struct tunnel_end *t = bpf_map_lookup_elem(&ends, &key);
 
-	if (!(skb->mark & OPENED) || !t)
-		return drop(0, UNKNOWN);
+	if ((skb->mark & MARK_KIND) != MARK_DECAP || !t)
+		return drop(0, DROP_UNKNOWN);
 	return received(skb, t, skb->protocol, segments_of(skb));
 }
 
@@ -1032,14 +951,14 @@ static __always_inline int accept_vxlan(struct __sk_buff *skb, struct outer *o, 
 
 	const void *data = reach(skb, inner);
 	if (!data)
-		return refuse(o, MALFORMED);
+		return refuse(o, DROP_MALFORMED);
 	const struct udphdr *udp = data + at;
 	const __be32 *vxlan = (const void *)(udp + 1);
 	__u64 key = (__u64)KIND_VXLAN << 32 | bpf_ntohl(vxlan[1]) >> 8;
 
 	if (vxlan[0] != bpf_htonl(0x08000000) || vxlan[1] & bpf_htonl(0xff) ||
 	    bpf_ntohs(udp->len) != o->size - at || o->size > skb->len)
-		return refuse(o, MALFORMED);
+		return refuse(o, DROP_MALFORMED);
 	o->port = bpf_ntohs(udp->source);
 	return accept(skb, o, key, inner, 2, 0);
 }
@@ -1052,34 +971,34 @@ static __always_inline int accept_any(struct __sk_buff *skb, struct outer *o, co
 	__u64 key;
 
 	if (f->length >= 4 && (bpf_skb_load_bytes(skb, at, &word, 4) || (word & f->mask) != f->match))
-		return refuse(o, MALFORMED);
+		return refuse(o, DROP_MALFORMED);
 	if (f->vary_at != 0xff) {
 		__u8 units = 0;
 
 		if (bpf_skb_load_bytes(skb, at + f->vary_at, &units, 1))
-			return refuse(o, MALFORMED);
+			return refuse(o, DROP_MALFORMED);
 		units &= f->vary_mask;
 		if (units < f->vary_less)
-			return refuse(o, MALFORMED);
+			return refuse(o, DROP_MALFORMED);
 		inner += (units - f->vary_less) * 4;
 	}
 	if (f->id_at != 0xff) {
 		if (bpf_skb_load_bytes(skb, at + f->id_at, &word, 4))
-			return refuse(o, MALFORMED);
+			return refuse(o, DROP_MALFORMED);
 		key = (__u64)f->kind << 32 | bpf_ntohl(word) >> (f->id_shift & 31);
 	} else {
 		key = (__u64)f->kind << 32 | number(&o->from);
 	}
 	__u8 byte = 0, version = f->version;
 	if (f->check_at != 0xff && (bpf_skb_load_bytes(skb, at + f->check_at, &byte, 1) || byte != f->check))
-		return refuse(o, MALFORMED);
+		return refuse(o, DROP_MALFORMED);
 	if (f->next_at != 0xff) {
 		if (bpf_skb_load_bytes(skb, at + f->next_at, &byte, 1))
-			return refuse(o, MALFORMED);
+			return refuse(o, DROP_MALFORMED);
 		version = byte == IPPROTO_IPIP ? 4 : byte == IPPROTO_IPV6 ? 6 : 0xff;
 	}
 	if (inner >= o->size)
-		return refuse(o, MALFORMED);
+		return refuse(o, DROP_MALFORMED);
 	return f->layer == 2 ? accept(skb, o, key, inner, 2, 0) : accept(skb, o, key, inner, 3, version);
 }
 
@@ -1098,9 +1017,9 @@ int overlay_rx(struct __sk_buff *skb)
 			return TCX_NEXT;
 		row |= bpf_ntohs(udp.dest);
 		o.port = bpf_ntohs(udp.source);
-		if (likely(udp.dest == bpf_htons(VXLAN_PORT))) {
+		if (likely(udp.dest == bpf_htons(PORT_VXLAN))) {
 			if (unlikely(o.damaged))
-				return refuse(&o, MALFORMED);
+				return refuse(&o, DROP_MALFORMED);
 			if (o.at == ETH_HLEN + sizeof(struct iphdr))
 				return accept_vxlan(skb, &o, ETH_HLEN + sizeof(struct iphdr));
 			return accept_vxlan(skb, &o, ETH_HLEN + sizeof(struct ipv6hdr));
@@ -1117,7 +1036,7 @@ int overlay_rx(struct __sk_buff *skb)
 	if (!f)
 		return TCX_NEXT;
 	if (o.damaged || o.size > skb->len || (f->udp && bpf_ntohs(udp.len) != o.size - o.at))
-		return refuse(&o, MALFORMED);
+		return refuse(&o, DROP_MALFORMED);
 	return accept_any(skb, &o, f);
 }
 

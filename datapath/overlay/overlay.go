@@ -37,32 +37,32 @@ import (
 // Part does the section overlay. While there are entries it keeps them true
 // to the host's routes and neighbours.
 type Part struct {
-	// Uncut says that the wires between this host and all others take large
+	// WiresCarryGSO says that the wires between this host and all others take large
 	// packets as they are (GSO), as pairs of devices within one kernel do, and
 	// that the agents there say so too. Datagrams sent in large pieces then stay
-	// large up to the receiver; see opener.go. Set it before the first Do or
+	// large up to the receiver; see decap.go. Set it before the first Do or
 	// Observe.
-	Uncut bool
+	WiresCarryGSO bool
 	// Changed is called when Problems may be others; nil: nobody asks. Set it
 	// before the first Do or Observe. It must not call the part.
 	Changed func()
 
 	host *kernel.Host
 
-	mu    sync.Mutex
-	table *table       // nil: nothing is there
-	home  *kernel.Conn // in the host's namespace, while there is a table
-	opens bool         // there is an opener
-	items map[uint32]plan.Overlay
-	ways  map[path]way
-	kept  map[neighbour]bool
-	stop  chan struct{} // ends follow
-	done  sync.WaitGroup
+	mu       sync.Mutex
+	table    *table       // nil: nothing is there
+	home     *kernel.Conn // in the host's namespace, while there is a table
+	decaps   bool         // there is a decap device
+	items    map[uint32]plan.Overlay
+	nextHops map[path]nextHop
+	kept     map[neighbour]bool
+	stop     chan struct{} // ends follow
+	done     sync.WaitGroup
 }
 
 // New makes the part for one host. Close it when done.
 func New(host *kernel.Host) *Part {
-	return &Part{host: host, items: make(map[uint32]plan.Overlay), ways: make(map[path]way)}
+	return &Part{host: host, items: make(map[uint32]plan.Overlay), nextHops: make(map[path]nextHop)}
 }
 
 // Kinds is overlay.
@@ -110,7 +110,7 @@ func (p *Part) open() error {
 		return err
 	}
 	p.table, p.home = t, home
-	if err = p.findOpener(); err == nil {
+	if err = p.findDecapDevice(); err == nil {
 		p.items, err = t.owners()
 	}
 	if err == nil {
@@ -183,7 +183,7 @@ func (p *Part) set(item plan.Overlay) error {
 	if err := p.refresh(); err != nil {
 		return err
 	}
-	if err := p.setOpener(); err != nil {
+	if err := p.setDecapDevice(); err != nil {
 		return err
 	}
 	if err := p.write(item); err != nil {
@@ -196,7 +196,7 @@ func (p *Part) set(item plan.Overlay) error {
 	if err := p.receive(item.Interface); err != nil {
 		return err
 	}
-	if err := p.setCutter(); err != nil {
+	if err := p.setGSODevice(); err != nil {
 		return err
 	}
 	return p.openTrunk(item.Lease)
@@ -213,19 +213,19 @@ func validate(item plan.Overlay) error {
 	return err
 }
 
-// build makes the entry of an item, by its present way.
+// build makes the entry of an item, by its present next hop.
 func (p *Part) build(item plan.Overlay, slot uint32) (overlayEntry, error) {
 	row, err := protocolOf(item.Protocol)
 	if err != nil {
 		return overlayEntry{}, err
 	}
-	a := addressing{way: p.ways[pathOf(item)], local: item.Local, remote: item.Remote, tos: tosLeased, whole: p.opens}
+	a := addressing{nextHop: p.nextHops[pathOf(item)], local: item.Local, remote: item.Remote, tos: bpf.TOSLease, whole: p.decaps}
 	if item.BestEffort {
 		a.tos = 0
 	}
-	a.ports = [2]uint16{dynamicBase, dynamicMask}
+	a.ports = [2]uint16{bpf.PortFlowBase, bpf.PortFlowMask}
 	if row.name == plan.VXLAN {
-		a.ports = [2]uint16{leaseBase, leaseMask}
+		a.ports = [2]uint16{bpf.PortLeaseBase, bpf.PortLeaseMask}
 	}
 	e := entryOf(row, uint32(item.VNI), a, slot)
 	if item.MTU > 0 {
@@ -332,8 +332,8 @@ func (p *Part) sweep() error {
 			p.lower(strings.TrimPrefix(pin, "tx_"))
 		}
 		p.keep(nil)
-		p.ways = make(map[path]way)
-		if err := cmp.Or(p.removeCutter(), p.removeOpener()); err != nil {
+		p.nextHops = make(map[path]nextHop)
+		if err := cmp.Or(p.removeGSODevice(), p.removeDecapDevice()); err != nil {
 			return err // with the table still there, Observe tries again
 		}
 		return p.shut((*table).remove)

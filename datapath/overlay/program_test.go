@@ -12,6 +12,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 )
@@ -25,8 +26,8 @@ type bank struct {
 	t     *testing.T
 	table *table
 	slots map[uint32]uint32
-	drops map[uint32]map[int]uint64 // by slot and cause
-	moved [2]map[uint32]uint64      // sent, received: by slot
+	drops map[uint32]map[overlayDrop]uint64 // by slot and cause
+	moved [2]map[uint32]uint64              // sent, received: by slot
 }
 
 const bankIndex = 1 // the loopback, on which programs run in tests
@@ -41,10 +42,10 @@ func newBank(t *testing.T) *bank {
 	made, _, err := openTable(h)
 	check1(t, err)
 	t.Cleanup(func() { check1(t, made.remove()); h.Close() })
-	b := &bank{t: t, table: made, slots: make(map[uint32]uint32), drops: make(map[uint32]map[int]uint64)}
+	b := &bank{t: t, table: made, slots: make(map[uint32]uint32), drops: make(map[uint32]map[overlayDrop]uint64)}
 	b.moved = [2]map[uint32]uint64{make(map[uint32]uint64), make(map[uint32]uint64)}
 	b.site = site{items: make(map[uint32]plan.Overlay), index: bankIndex,
-		way: way{device: bankIndex, from: [6]byte{2, 1, 1, 1, 1, 1}, to: [6]byte{2, 2, 2, 2, 2, 2}, mtu: 1500}}
+		nextHop: nextHop{device: bankIndex, from: [6]byte{2, 1, 1, 1, 1, 1}, to: [6]byte{2, 2, 2, 2, 2, 2}, mtu: 1500}}
 	return b
 }
 
@@ -56,11 +57,11 @@ func (b *bank) add(item plan.Overlay) {
 	check1(b.t, err)
 	slot, err := b.table.slot()
 	check1(b.t, err)
-	w := b.way
+	w := b.nextHop
 	if item.Interface == "nowhere" {
-		w = way{}
+		w = nextHop{}
 	}
-	part := Part{ways: map[path]way{pathOf(item): w}}
+	part := Part{nextHops: map[path]nextHop{pathOf(item): w}}
 	e, err := part.build(item, slot)
 	check1(b.t, err)
 	check1(b.t, b.table.objects.Entries.Put(id, e))
@@ -124,26 +125,26 @@ func runnable(frame []byte) bool {
 	return true
 }
 
-// compare checks a program's verdict against the twin's, and notes what the
+// compare checks a program's verdict against the reference model's, and notes what the
 // counters must say.
 func (b *bank) compare(what string, frame []byte, want verdict, code uint32, out []byte, mark uint32) {
 	b.t.Helper()
 	if code != want.code {
-		b.t.Fatalf("%s: verdict %d, the twin says %d (cause %d)\n%x\n%s", what, int32(code), int32(want.code), want.cause, frame, b.counts())
+		b.t.Fatalf("%s: verdict %d, the reference model says %d (cause %d)\n%x\n%s", what, int32(code), int32(want.code), want.cause, frame, b.counts())
 	}
 	if code == tcxDrop || want.told {
 		slot := b.slots[want.whose]
 		if b.drops[slot] == nil {
-			b.drops[slot] = make(map[int]uint64)
+			b.drops[slot] = make(map[overlayDrop]uint64)
 		}
 		b.drops[slot][want.cause]++
 	}
 	if code == tcxRedirect {
 		if !bytes.Equal(out, want.frame) {
-			b.t.Fatalf("%s of\n%x\nmakes\n%x\nthe twin makes\n%x", what, frame, out, want.frame)
+			b.t.Fatalf("%s of\n%x\nmakes\n%x\nthe reference makes\n%x", what, frame, out, want.frame)
 		}
 		if mark != want.mark {
-			b.t.Fatalf("%s: mark %#x, the twin says %#x", what, mark, want.mark)
+			b.t.Fatalf("%s: mark %#x, the reference model says %#x", what, mark, want.mark)
 		}
 	}
 }
@@ -164,12 +165,12 @@ func (b *bank) settle() {
 		c, err := b.table.counts(slot)
 		check1(b.t, err)
 		for cause, n := range c.Drops {
-			if n != b.drops[slot][cause] {
-				b.t.Errorf("slot %d: %d dropped as %s, the twin counts %d", slot, n, causes[cause], b.drops[slot][cause])
+			if n != b.drops[slot][overlayDrop(cause)] {
+				b.t.Errorf("slot %d: %d dropped as %s, the reference model counts %d", slot, n, causes()[cause], b.drops[slot][overlayDrop(cause)])
 			}
 		}
 		if c.Sent != b.moved[0][slot] || c.Received != b.moved[1][slot] {
-			b.t.Errorf("slot %d: sent %d and received %d, the twin counts %d and %d", slot, c.Sent, c.Received, b.moved[0][slot], b.moved[1][slot])
+			b.t.Errorf("slot %d: sent %d and received %d, the reference model counts %d and %d", slot, c.Sent, c.Received, b.moved[0][slot], b.moved[1][slot])
 		}
 	}
 }
@@ -196,11 +197,11 @@ func (b *bank) receive(frame []byte) verdict {
 	return want
 }
 
-// open runs overlay_opened, as if the kernel had taken a packet's headers off.
+// open runs overlay_decapped, as if the kernel had taken a packet's headers off.
 func (b *bank) open(frame []byte, mark uint32) verdict {
 	b.t.Helper()
-	want := b.slowOpened(frame, mark)
-	code, out, marked := b.run(b.table.objects.OverlayOpened, frame, mark)
+	want := b.slowDecapped(frame, mark)
+	code, out, marked := b.run(b.table.objects.OverlayDecapped, frame, mark)
 	b.compare(fmt.Sprintf("opened as %#x", mark), frame, want, code, out, marked)
 	if want.code == tcxRedirect {
 		b.moved[1][b.slots[want.mark&^(1<<31)]]++
@@ -208,8 +209,8 @@ func (b *bank) open(frame []byte, mark uint32) verdict {
 	return want
 }
 
-// The programs do what the slow twin does, on whatever comes, and count it.
-func TestProgramsMatchTheTwin(t *testing.T) {
+// The programs do what the slow reference does, on whatever comes, and count it.
+func TestProgramsMatchTheReference(t *testing.T) {
 	b := newBank(t)
 	b.everything()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -242,9 +243,9 @@ func TestProgramsMatchTheTwin(t *testing.T) {
 	t.Log(passed)
 }
 
-// Large packets of datagrams go to the opener, and only from the tunnel's other
+// Large packets of datagrams go to the decap device, and only from the tunnel's other
 // end; without one they are refused. TCP does not.
-func TestLargeDatagramsGoToTheOpener(t *testing.T) {
+func TestLargeDatagramsGoToTheDecapDevice(t *testing.T) {
 	b := newBank(t)
 	b.add(item(0, "", under4))
 	arrive := func(next byte, from int) (code uint32, port uint16, mark uint32) {
@@ -264,16 +265,16 @@ func TestLargeDatagramsGoToTheOpener(t *testing.T) {
 		return code, binary.BigEndian.Uint16(o.DataOut[36:]), out.Mark
 	}
 	if code, _, _ := arrive(17, 2); code != tcxDrop {
-		t.Errorf("without an opener: verdict %d", code)
+		t.Errorf("without a decap device: verdict %d", code)
 	}
-	check1(t, b.table.objects.Opener.Put(uint32(0), uint32(portInMemory())))
-	if code, port, mark := arrive(17, 2); code != tcxNext || port != openerPort || mark != 1<<30|number {
+	check1(t, b.table.objects.DecapPort.Put(uint32(0), uint32(portInMemory())))
+	if code, port, mark := arrive(17, 2); code != tcxNext || port != bpf.PortDecap || mark != 1<<30|number {
 		t.Errorf("verdict %d to port %d with mark %#x", int32(code), port, mark)
 	}
 	if code, _, mark := arrive(17, 3); code != tcxDrop || mark != 0 {
 		t.Errorf("of a stranger: verdict %d with mark %#x", int32(code), mark)
 	}
-	if code, port, mark := arrive(6, 2); code == tcxNext || port == openerPort || mark&(1<<30) != 0 {
+	if code, port, mark := arrive(6, 2); code == tcxNext || port == bpf.PortDecap || mark&(1<<30) != 0 {
 		t.Errorf("TCP: verdict %d to port %d with mark %#x", int32(code), port, mark)
 	}
 }

@@ -15,7 +15,7 @@ type neighbour struct {
 	index   int
 }
 
-// resolver finds ways, from one reading of the host.
+// resolver finds next hops, from one reading of the host.
 type resolver struct {
 	conn      *kernel.Conn
 	addresses map[netip.Addr]bool
@@ -48,29 +48,29 @@ func (r *resolver) link(name string) (kernel.Link, error) {
 	return l, nil
 }
 
-// way finds how packets leave for the other end of a tunnel, and has the
+// nextHop finds how packets leave for the other end of a tunnel, and has the
 // kernel keep the next hop resolved. What stands in the way is no error.
-func (r *resolver) way(p path) (way, error) {
+func (r *resolver) nextHop(p path) (nextHop, error) {
 	l, err := r.link(p.device)
 	switch {
 	case err != nil:
-		return way{}, err
+		return nextHop{}, err
 	case l.Index == 0:
-		return way{reason: "interface " + p.device + " is not there"}, nil
+		return nextHop{reason: "interface " + p.device + " is not there"}, nil
 	case !l.Runs:
-		return way{reason: "interface " + p.device + " is down"}, nil
+		return nextHop{reason: "interface " + p.device + " is down"}, nil
 	case !r.addresses[p.local]:
-		return way{reason: fmt.Sprintf("the host has no address %s", p.local)}, nil
+		return nextHop{reason: fmt.Sprintf("the host has no address %s", p.local)}, nil
 	}
 	route, err := r.conn.WayTo(p.remote, p.local, l.Index)
 	if err != nil || route.Down {
-		return way{reason: fmt.Sprintf("no route to %s by %s", p.remote, p.device)}, nil
+		return nextHop{reason: fmt.Sprintf("no route to %s by %s", p.remote, p.device)}, nil
 	}
 	mac, ok := r.neighbour(route.Via, l.Index)
 	if !ok {
-		return way{reason: fmt.Sprintf("next hop %s on %s does not answer", route.Via, p.device)}, nil
+		return nextHop{reason: fmt.Sprintf("next hop %s on %s does not answer", route.Via, p.device)}, nil
 	}
-	w := way{device: l.Index, from: l.Hardware, to: mac, mtu: l.MTU}
+	w := nextHop{device: l.Index, from: l.Hardware, to: mac, mtu: l.MTU}
 	if route.MTU > 0 {
 		w.mtu = min(w.mtu, route.MTU)
 	}

@@ -29,14 +29,14 @@ func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, err
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, s.Sample(outgoing))
+		list = append(list, s.Sample(outgoing()))
 	}
 	if !of.Holds(vnet.LeaseID{}) {
 		return list, nil
 	}
 	c, err := p.table.counts(0)
 	if none := dropped(c); err == nil && len(none) > 0 {
-		list = append(list, report.TunnelState{Host: vnet.HostID(p.host.Config.Host), State: report.TunnelNone, Drops: none}.Sample(outgoing))
+		list = append(list, report.TunnelState{Host: vnet.HostID(p.host.Config.Host), State: report.TunnelNone, Drops: none}.Sample(outgoing()))
 	}
 	return list, err
 }
@@ -47,7 +47,7 @@ func (p *Part) state(id uint32, item plan.Overlay) (report.TunnelState, error) {
 	if err != nil {
 		return s, err
 	}
-	w := p.ways[pathOf(item)]
+	w := p.nextHops[pathOf(item)]
 	s.Reason = w.reason
 	switch {
 	case !ok:
@@ -61,13 +61,13 @@ func (p *Part) state(id uint32, item plan.Overlay) (report.TunnelState, error) {
 	return s, err
 }
 
-// Problems are the tunnels that have no way now, and why.
+// Problems are the tunnels that have no next hop now, and why.
 func (p *Part) Problems() report.Errors {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var list report.Errors
 	for _, item := range p.items {
-		if reason := p.ways[pathOf(item)].reason; reason != "" {
+		if reason := p.nextHops[pathOf(item)].reason; reason != "" {
 			list = append(list, report.ItemError{
 				Kind: plan.KindOverlay, Key: item.Key(), Lease: item.Lease, Op: plan.Carry,
 				Text: fmt.Sprintf("link %s has no way to %s: %s", item.Link, item.Remote, reason),

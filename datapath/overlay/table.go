@@ -21,6 +21,13 @@ type table struct {
 	slots   []bool // counters taken; 0 is everybody's
 }
 
+// renamed are the pins that version 0.1 called otherwise.
+var renamed = []bpf.Renamed{
+	{From: "cutter", To: overlayMapGsoDevice}, {From: "opener", To: overlayMapDecapPort},
+	{From: bpf.ProgramPin("overlay_again"), To: bpf.ProgramPin(overlayProgOverlaySegmented)},
+	{From: bpf.ProgramPin("overlay_opened"), To: bpf.ProgramPin(overlayProgOverlayDecapped)},
+}
+
 // part names the directory of pins.
 const part = "overlay"
 
@@ -35,7 +42,7 @@ func openTable(h *kernel.Host) (t *table, renewed bool, err error) {
 	if t.pins, err = bpf.OpenPins(h, part); err != nil {
 		return nil, false, err
 	}
-	all, made, err := t.pins.Load(spec)
+	all, made, err := t.pins.Load(spec, renamed...)
 	if err != nil {
 		return nil, false, errors.Join(err, t.pins.Close())
 	}

@@ -209,12 +209,12 @@ func TestTagsTravelInside(t *testing.T) {
 		}
 		frame = append(append(frame, 0x88, 0xb5), make([]byte, 60)...) // IEEE local experimental
 		if tags == 3 {
-			before := l.drops(causeNotCarried)
+			before := l.drops(overlayDropDROP_NOT_CARRIED)
 			l.raw(frame, nil)
-			for end := time.Now().Add(5 * time.Second); l.drops(causeNotCarried) == before && time.Now().Before(end); {
+			for end := time.Now().Add(5 * time.Second); l.drops(overlayDropDROP_NOT_CARRIED) == before && time.Now().Before(end); {
 				time.Sleep(time.Millisecond)
 			}
-			if l.drops(causeNotCarried) != before+1 {
+			if l.drops(overlayDropDROP_NOT_CARRIED) != before+1 {
 				t.Error("three tags are not counted")
 			}
 			continue
@@ -282,7 +282,7 @@ func onBothWires(t *testing.T, try func(t *testing.T, l *lab)) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
 			for _, h := range l.hosts {
-				h.part.Uncut = uncut
+				h.part.WiresCarryGSO = uncut
 			}
 			try(t, l)
 		})
@@ -333,7 +333,7 @@ func largePacketsPassTwoTunnels(t *testing.T, l *lab) {
 	l.ping(inner(1))
 	l.transfer(4 << 20)
 	l.segments(20)
-	if c := l.drops(causeRefused); c != 0 {
+	if c := l.drops(overlayDropDROP_REFUSED); c != 0 {
 		t.Errorf("%d packets were refused", c)
 	}
 }
@@ -375,14 +375,14 @@ func TestDatagramsInLargePackets(t *testing.T) {
 			l.tunnel("", under)
 			l.ping(inner(1))
 			l.segments(20)
-			if took := l.opened(l.hosts[1].Namespace); l.hosts[1].part.Uncut != (took > 0) {
-				t.Errorf("the opener took %d packets", took)
+			if took := l.opened(l.hosts[1].Namespace); l.hosts[1].part.WiresCarryGSO != (took > 0) {
+				t.Errorf("the decap device took %d packets", took)
 			}
 		}
 	})
 }
 
-// opened is how many packets a host's opener took; 0: there is none.
+// opened is how many packets a host's decap device took; 0: there is none.
 func (l *lab) opened(namespace string) (count int) {
 	l.t.Helper()
 	ns, err := kernel.OpenNamespace(namespace)
@@ -390,7 +390,7 @@ func (l *lab) opened(namespace string) (count int) {
 	defer ns.Close()
 	check1(l.t, kernel.In(ns, func() error {
 		text, err := os.ReadFile("/proc/thread-self/net/dev")
-		if _, line, ok := strings.Cut(string(text), openerName+":"); ok {
+		if _, line, ok := strings.Cut(string(text), decapName+":"); ok {
 			_, err = fmt.Sscan(line, new(int), &count)
 		}
 		return err

@@ -13,6 +13,17 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type vxlinkAction uint32
+
+const (
+	vxlinkActionFWD_CLOSED vxlinkAction = 0
+	vxlinkActionFWD_PEER   vxlinkAction = 1
+	vxlinkActionFWD_SWITCH vxlinkAction = 2
+	vxlinkActionFWD_QUEUE  vxlinkAction = 3
+	vxlinkActionFWD_TUNNEL vxlinkAction = 4
+	vxlinkActionFWD_SPREAD vxlinkAction = 5
+)
+
 type vxlinkCounts struct {
 	_         structs.HostLayout
 	Packets   uint64
@@ -38,7 +49,7 @@ type vxlinkEnd struct {
 	Device   uint32
 	Mark     uint32
 	Priority uint32
-	Way      vxlinkWay
+	Action   vxlinkAction
 	Mac      [8]uint8
 }
 
@@ -75,29 +86,18 @@ type vxlinkSpread struct {
 	}
 }
 
-type vxlinkWay uint32
-
-const (
-	vxlinkWayWAY_CLOSED vxlinkWay = 0
-	vxlinkWayWAY_PEER   vxlinkWay = 1
-	vxlinkWayWAY_SWITCH vxlinkWay = 2
-	vxlinkWayWAY_QUEUE  vxlinkWay = 3
-	vxlinkWayWAY_TUNNEL vxlinkWay = 4
-	vxlinkWayWAY_SPREAD vxlinkWay = 5
-)
-
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	vxlinkMapChain         = "chain"
 	vxlinkMapCounters      = "counters"
 	vxlinkMapEnds          = "ends"
-	vxlinkMapEntrances     = "entrances"
 	vxlinkMapRecords       = "records"
 	vxlinkMapSpreads       = "spreads"
 	vxlinkMapTunnels       = "tunnels"
 	vxlinkProgVxlinkClosed = "vxlink_closed"
-	vxlinkProgVxlinkOnward = "vxlink_onward"
+	vxlinkProgVxlinkNext   = "vxlink_next"
 	vxlinkProgVxlinkPort   = "vxlink_port"
 	vxlinkProgVxlinkTrunk  = "vxlink_trunk"
 )
@@ -145,7 +145,7 @@ type vxlinkSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type vxlinkProgramSpecs struct {
 	VxlinkClosed *ebpf.ProgramSpec `ebpf:"vxlink_closed"`
-	VxlinkOnward *ebpf.ProgramSpec `ebpf:"vxlink_onward"`
+	VxlinkNext   *ebpf.ProgramSpec `ebpf:"vxlink_next"`
 	VxlinkPort   *ebpf.ProgramSpec `ebpf:"vxlink_port"`
 	VxlinkTrunk  *ebpf.ProgramSpec `ebpf:"vxlink_trunk"`
 }
@@ -154,12 +154,12 @@ type vxlinkProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vxlinkMapSpecs struct {
-	Counters  *ebpf.MapSpec `ebpf:"counters"`
-	Ends      *ebpf.MapSpec `ebpf:"ends"`
-	Entrances *ebpf.MapSpec `ebpf:"entrances"`
-	Records   *ebpf.MapSpec `ebpf:"records"`
-	Spreads   *ebpf.MapSpec `ebpf:"spreads"`
-	Tunnels   *ebpf.MapSpec `ebpf:"tunnels"`
+	Chain    *ebpf.MapSpec `ebpf:"chain"`
+	Counters *ebpf.MapSpec `ebpf:"counters"`
+	Ends     *ebpf.MapSpec `ebpf:"ends"`
+	Records  *ebpf.MapSpec `ebpf:"records"`
+	Spreads  *ebpf.MapSpec `ebpf:"spreads"`
+	Tunnels  *ebpf.MapSpec `ebpf:"tunnels"`
 }
 
 // vxlinkVariableSpecs contains global variables before they are loaded into the kernel.
@@ -188,19 +188,19 @@ func (o *vxlinkObjects) Close() error {
 //
 // It can be passed to loadVxlinkObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vxlinkMaps struct {
-	Counters  *ebpf.Map `ebpf:"counters"`
-	Ends      *ebpf.Map `ebpf:"ends"`
-	Entrances *ebpf.Map `ebpf:"entrances"`
-	Records   *ebpf.Map `ebpf:"records"`
-	Spreads   *ebpf.Map `ebpf:"spreads"`
-	Tunnels   *ebpf.Map `ebpf:"tunnels"`
+	Chain    *ebpf.Map `ebpf:"chain"`
+	Counters *ebpf.Map `ebpf:"counters"`
+	Ends     *ebpf.Map `ebpf:"ends"`
+	Records  *ebpf.Map `ebpf:"records"`
+	Spreads  *ebpf.Map `ebpf:"spreads"`
+	Tunnels  *ebpf.Map `ebpf:"tunnels"`
 }
 
 func (m *vxlinkMaps) Close() error {
 	return _VxlinkClose(
+		m.Chain,
 		m.Counters,
 		m.Ends,
-		m.Entrances,
 		m.Records,
 		m.Spreads,
 		m.Tunnels,
@@ -218,7 +218,7 @@ type vxlinkVariables struct {
 // It can be passed to loadVxlinkObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vxlinkPrograms struct {
 	VxlinkClosed *ebpf.Program `ebpf:"vxlink_closed"`
-	VxlinkOnward *ebpf.Program `ebpf:"vxlink_onward"`
+	VxlinkNext   *ebpf.Program `ebpf:"vxlink_next"`
 	VxlinkPort   *ebpf.Program `ebpf:"vxlink_port"`
 	VxlinkTrunk  *ebpf.Program `ebpf:"vxlink_trunk"`
 }
@@ -226,7 +226,7 @@ type vxlinkPrograms struct {
 func (p *vxlinkPrograms) Close() error {
 	return _VxlinkClose(
 		p.VxlinkClosed,
-		p.VxlinkOnward,
+		p.VxlinkNext,
 		p.VxlinkPort,
 		p.VxlinkTrunk,
 	)

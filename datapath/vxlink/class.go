@@ -10,7 +10,7 @@ import (
 // kernel takes a parent that is missing for the root: one that ends up
 // elsewhere is made anew, or not at all.
 func setClass(c *kernel.Conn, index int, minor, parent uint16, class kernel.HTBClass) error {
-	id, above := kernel.Handle(1, minor), kernel.Handle(1, parent)
+	id, above := handleOf(minor), handleOf(parent)
 	for range 2 {
 		if err := c.Do(kernel.SetClass(index, id, above, class)); err != nil {
 			return err
@@ -79,7 +79,7 @@ func (p *Part) dropClass(home *kernel.Conn, index int, minor uint16) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := home.DeleteClass(index, kernel.Handle(1, minor)); err != nil {
+	if err := home.DeleteClass(index, handleOf(minor)); err != nil {
 		return fmt.Errorf("delete class 1:%x of interface %d: %w", minor, index, err)
 	}
 	delete(p.minors[index], minor)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"sublet/datapath/bpf"
+	"sublet/datapath/hop"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/report"
@@ -41,7 +42,7 @@ func (r *programs) zero(slot uint32) error {
 // Samples are what this host counted of leases' links, one for each direction,
 // by lease, link and direction.
 func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, error) {
-	if left, err := bpf.Left(p.host, bpf.Links); err != nil || !left {
+	if left, err := bpf.Left(p.host, hop.LinksPart); err != nil || !left {
 		return nil, err
 	}
 	r, err := p.programs()
@@ -155,8 +156,8 @@ func (c *reading) lost(ends map[place]uint32) (map[uint32]uint64, error) {
 		return nil, err
 	}
 	for _, q := range queues {
-		if q.Index > firstDevice && q.Parent == kernel.TCRoot {
-			lost[uint32(q.Index-firstDevice)] += uint64(q.Drops)
+		if q.Index > bpf.FirstDevice && q.Parent == kernel.TCRoot {
+			lost[uint32(q.Index-bpf.FirstDevice)] += uint64(q.Drops)
 		}
 	}
 	return lost, c.lostInClasses(lost, ends)
@@ -180,7 +181,7 @@ func (c *reading) lostInClasses(lost map[uint32]uint64, ends map[place]uint32) e
 		if err != nil {
 			return err
 		}
-		lost[slot] += uint64(drops[kernel.Handle(1, r.Minor)])
+		lost[slot] += uint64(drops[handleOf(r.Minor)])
 	}
 	return nil
 }

@@ -90,12 +90,12 @@ func inMaps(p *Part, link plan.VxLink) map[string]func() error {
 	r := p.loaded
 	slot := func(i int) uint32 { return p.places[place{link.Lease, link.Index, i}] }
 	return map[string]func() error{
-		"the way of a port lost":   func() error { return r.lead(slot(0), vxlinkEnd{}) },
-		"the way of a tunnel lost": func() error { return r.lead(slot(1), vxlinkEnd{}) },
+		"the way of a port lost":   func() error { return r.setEnd(slot(0), vxlinkEnd{}) },
+		"the way of a tunnel lost": func() error { return r.setEnd(slot(1), vxlinkEnd{}) },
 		"a way that leads elsewhere": func() error {
-			e, err := r.leads(slot(0))
+			e, err := r.end(slot(0))
 			e.Mark++
-			return errors.Join(err, r.lead(slot(0), e))
+			return errors.Join(err, r.setEnd(slot(0), e))
 		},
 		"a VNI forgotten":    func() error { return r.tunnels.Delete(uint32(link.Ends[1].Tunnel.VNI)) },
 		"a trunk's pin lost": func() error { return r.pins.Remove(trunkPin(p.places[trunkOf(link.Lease)])) },

@@ -37,7 +37,7 @@ func (w *work) end(i int) (end, error) {
 		return w.port(i, slot, have, want.Port)
 	} else if want.Tunnel != nil {
 		if have.Index != 0 && w.link.Path == 0 { // it was a port
-			if err := w.part.bury(plan.Fabric(w.link.Lease), w.inside, []int{have.Index}); err != nil {
+			if err := w.part.deleteDevices(plan.Fabric(w.link.Lease), w.inside, []int{have.Index}); err != nil {
 				return end{}, fmt.Errorf("delete its device: %w", err)
 			}
 		}
@@ -72,7 +72,7 @@ func (w *work) port(i int, slot uint32, have kernel.Link, want *plan.Port) (end,
 		return end{}, fmt.Errorf("read %s/%s: %w", want.Namespace, want.Interface, err)
 	}
 	if have.Kind != "veth" || have.Index != number(slot) || id < 0 || have.PeerNS != id || !leads {
-		if err := w.programs.shut(slot); err != nil { // it was another device's
+		if err := w.programs.clearEntry(slot); err != nil { // it was another device's
 			return end{}, err
 		}
 		if have, err = w.makePort(i, slot, inner, node.Fd(), want, gso); err != nil {
@@ -137,7 +137,7 @@ func (w *work) clear(name string, slot uint32) error {
 	if len(indexes) == 0 {
 		return nil
 	}
-	return w.part.bury(plan.Fabric(w.link.Lease), w.inside, indexes)
+	return w.part.deleteDevices(plan.Fabric(w.link.Lease), w.inside, indexes)
 }
 
 // notTunnel makes sure that an end's record is a port's.

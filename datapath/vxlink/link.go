@@ -98,7 +98,7 @@ func (w *work) set() error {
 		if w.link.Ends[i].Join != nil {
 			continue
 		}
-		if err := w.programs.lead(e.slot, way(w.link, i, [2]uint32{ends[0].slot, ends[1].slot}, ends[1-i].record, trunk)); err != nil {
+		if err := w.programs.setEnd(e.slot, endOf(w.link, i, [2]uint32{ends[0].slot, ends[1].slot}, ends[1-i].record, trunk)); err != nil {
 			return fmt.Errorf("end %s: say where its frames go: %w", w.link.Device(i), err)
 		}
 	}
@@ -118,28 +118,28 @@ func (w *work) trunkFor() (uint32, error) {
 	return w.trunk()
 }
 
-// way is what becomes of frames that enter by end i. The other end's record
+// endOf is what becomes of frames that enter by end i. The other end's record
 // counts if it is a tunnel.
-func way(l plan.VxLink, i int, slots [2]uint32, other vxlinkRecord, trunk uint32) vxlinkEnd {
+func endOf(l plan.VxLink, i int, slots [2]uint32, other vxlinkRecord, trunk uint32) vxlinkEnd {
 	w := vxlinkEnd{From: uint32(number(slots[i]))}
 	if l.Ends[i].Tunnel != nil {
 		w.From = uint32(number(trunk))
 	}
 	out := l.Ends[1-i]
 	if out.Tunnel != nil && spreads(l, i) {
-		w.Way, w.Device = vxlinkWayWAY_SPREAD, uint32(number(trunk))
+		w.Action, w.Device = vxlinkActionFWD_SPREAD, uint32(number(trunk))
 		return w
 	}
 	if out.Tunnel != nil {
-		w.Way, w.Device = vxlinkWayWAY_TUNNEL, uint32(number(trunk))
-		w.Mark, w.Priority = other.Vni, kernel.Handle(1, other.Minor)
+		w.Action, w.Device = vxlinkActionFWD_TUNNEL, uint32(number(trunk))
+		w.Mark, w.Priority = other.Vni, handleOf(other.Minor)
 		return w
 	}
-	w.Way, w.Device = vxlinkWayWAY_PEER, uint32(number(slots[1-i]))
+	w.Action, w.Device = vxlinkActionFWD_PEER, uint32(number(slots[1-i]))
 	if out.Rate != 0 {
-		w.Way = vxlinkWayWAY_QUEUE
+		w.Action = vxlinkActionFWD_QUEUE
 	} else if !portOf(out).Address.IsValid() {
-		w.Way = vxlinkWayWAY_SWITCH
+		w.Action = vxlinkActionFWD_SWITCH
 	}
 	copy(w.Mac[:], hardware(portOf(out)))
 	return w
@@ -216,7 +216,7 @@ func (w *work) remove() error {
 		indexes = append(indexes, device.Index)
 	}
 	if len(indexes) > 0 {
-		if err := w.part.bury(plan.Fabric(w.link.Lease), w.inside, indexes); err != nil {
+		if err := w.part.deleteDevices(plan.Fabric(w.link.Lease), w.inside, indexes); err != nil {
 			return fmt.Errorf("delete its devices: %w", err)
 		}
 	}
@@ -251,31 +251,31 @@ func (p *Part) removeEnd(r *programs, home *kernel.Conn, at place) error {
 	return p.forget(r, slot, record)
 }
 
-// grave is a set of devices of one fabric that are deleted at once.
-type grave struct {
+// deleteBatch is a set of devices of one fabric that are deleted at once.
+type deleteBatch struct {
 	indexes []int
-	dug     bool
+	done    bool
 	err     error
 }
 
-// bury deletes devices together with those that others want to delete while
-// this one waits for its turn.
-func (p *Part) bury(fabric string, c *kernel.Conn, indexes []int) error {
+// deleteDevices deletes devices together with those that others want to delete
+// while this one waits for its turn.
+func (p *Part) deleteDevices(fabric string, c *kernel.Conn, indexes []int) error {
 	p.mu.Lock()
-	g := p.graves[fabric]
-	if g == nil {
-		g = &grave{}
-		p.graves[fabric] = g
+	b := p.batches[fabric]
+	if b == nil {
+		b = &deleteBatch{}
+		p.batches[fabric] = b
 	}
-	g.indexes = append(g.indexes, indexes...)
+	b.indexes = append(b.indexes, indexes...)
 	p.mu.Unlock()
-	p.digging.Lock()
-	defer p.digging.Unlock()
-	if !g.dug {
+	p.deleting.Lock()
+	defer p.deleting.Unlock()
+	if !b.done {
 		p.mu.Lock()
-		delete(p.graves, fabric)
+		delete(p.batches, fabric)
 		p.mu.Unlock()
-		g.dug, g.err = true, c.DeleteLinks(g.indexes)
+		b.done, b.err = true, c.DeleteLinks(b.indexes)
 	}
-	return g.err
+	return b.err
 }

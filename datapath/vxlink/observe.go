@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/bpf"
+	"sublet/datapath/hop"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/vnet"
@@ -84,7 +85,7 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 // ends reads what is written down of the host's link ends.
 func (s *survey) ends() (err error) {
 	isFabric := func(name string) bool { _, ok := lease(name); return ok }
-	left, err := bpf.Left(s.part.host, bpf.Links)
+	left, err := bpf.Left(s.part.host, hop.LinksPart)
 	if err != nil || !left && !slices.ContainsFunc(s.nodes, isFabric) {
 		return err
 	}

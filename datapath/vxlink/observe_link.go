@@ -75,7 +75,7 @@ func (f *fabric) checked(l plan.VxLink, slots [2]uint32) plan.VxLink {
 		if (whole.Ends[0] == plan.End{}) || (whole.Ends[1] == plan.End{}) {
 			break // the link is not right whatever this end does
 		}
-		if !f.leadsWell(whole, i, slots) {
+		if !f.actsRight(whole, i, slots) {
 			l.Ends[i] = plan.End{}
 		}
 		if whole.Ends[i].Tunnel != nil {
@@ -85,8 +85,8 @@ func (f *fabric) checked(l plan.VxLink, slots [2]uint32) plan.VxLink {
 	return l
 }
 
-// leadsWell says whether frames that enter by an end go where they should.
-func (f *fabric) leadsWell(l plan.VxLink, i int, slots [2]uint32) bool {
+// actsRight says whether frames that enter by an end go where they should.
+func (f *fabric) actsRight(l plan.VxLink, i int, slots [2]uint32) bool {
 	other := f.records[slots[1-i]]
 	if spreads(l, i) && !f.programs.entered(slots[i], l.Path, branchOf(l, other)) {
 		return false
@@ -94,8 +94,8 @@ func (f *fabric) leadsWell(l plan.VxLink, i int, slots [2]uint32) bool {
 	if l.Ends[i].Join != nil {
 		return true // its port is for path 0 to check
 	}
-	have, err := f.programs.leads(slots[i])
-	return err == nil && have == way(l, i, slots, other, f.trunk)
+	have, err := f.programs.end(slots[i])
+	return err == nil && have == endOf(l, i, slots, other, f.trunk)
 }
 
 // port reads the tenant's side; nil if it is missing, down, of another MTU or
@@ -130,12 +130,12 @@ func (f *fabric) port(d kernel.Link) *plan.Port {
 
 // tunnel reads a tunnel's class and way; nil if something lacks.
 func (f *fabric) tunnel(slot uint32, r vxlinkRecord) *plan.Tunnel {
-	index, handle := int(r.Uplink), kernel.Handle(1, r.Minor)
+	index, handle := int(r.Uplink), handleOf(r.Minor)
 	class, ok := f.classes[index][handle]
-	if f.trunk == 0 || r.Minor == 0 || !ok || !f.programs.leadsTo(r.Vni, slot) {
+	if f.trunk == 0 || r.Minor == 0 || !ok || f.programs.tunnelOf(r.Vni) != slot {
 		return nil
 	}
-	if class.Parent != kernel.Handle(1, r.parent()) || !r.takes(class.HTB(), f.part.undercounts()) || f.queues[index][handle] != r.limit() {
+	if class.Parent != handleOf(r.parent()) || !r.takes(class.HTB(), f.part.undercounts()) || f.queues[index][handle] != r.limit() {
 		return nil
 	}
 	f.part.rates.Lock()

@@ -7,17 +7,11 @@ import (
 	"github.com/cilium/ebpf"
 
 	"sublet/datapath/bpf"
+	"sublet/datapath/hop"
 	"sublet/datapath/kernel"
 )
 
-//go:generate ../bpf/generate vxlink vxlink.bpf.c -type end -type way -type spread -type drop -type counts -type record
-
-// firstDevice is the number of slot 0's device. The kernel numbers what it is
-// not told to from 1 on.
-const firstDevice = bpf.FirstDevice
-
-// slots is how many ends a host may have. Slot 0 is nobody's.
-const slots = bpf.Slots
+//go:generate ../bpf/generate vxlink vxlink.bpf.c -type end -type action -type spread -type drop -type counts -type record
 
 // programs are the part's programs and maps on one host.
 type programs struct {
@@ -25,8 +19,8 @@ type programs struct {
 	port, trunk, closed             *ebpf.Program
 	portID, trunkID, closedID       ebpf.ProgramID
 	ends, counters, tunnels, record *ebpf.Map
-	spreads, entrances              *ebpf.Map
-	onward                          *ebpf.Program // which switches and routers call
+	spreads, chain                  *ebpf.Map
+	next                            *ebpf.Program // which switches and routers call
 	processors                      int           // that count
 }
 
@@ -37,7 +31,7 @@ func (p *Part) programs() (*programs, error) {
 	if p.loaded != nil {
 		return p.loaded, nil
 	}
-	pins, err := bpf.OpenPins(p.host, bpf.Links)
+	pins, err := bpf.OpenPins(p.host, hop.LinksPart)
 	if err != nil {
 		return nil, err
 	}
@@ -45,14 +39,14 @@ func (p *Part) programs() (*programs, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, _, err := pins.Load(spec)
+	c, _, err := pins.Load(spec, hop.RenamedLinks...)
 	if err != nil {
 		return nil, err
 	}
 	r := &programs{
 		pins: pins, port: c.Programs[vxlinkProgVxlinkPort], trunk: c.Programs[vxlinkProgVxlinkTrunk], closed: c.Programs[vxlinkProgVxlinkClosed],
 		ends: c.Maps[vxlinkMapEnds], counters: c.Maps[vxlinkMapCounters], tunnels: c.Maps[vxlinkMapTunnels], record: c.Maps[vxlinkMapRecords],
-		spreads: c.Maps[vxlinkMapSpreads], entrances: c.Maps[vxlinkMapEntrances], onward: c.Programs[vxlinkProgVxlinkOnward],
+		spreads: c.Maps[vxlinkMapSpreads], chain: c.Maps[hop.ChainMap], next: c.Programs[hop.LinksProgram],
 	}
 	if err = r.number(); err == nil {
 		r.processors, err = ebpf.PossibleCPU()
@@ -85,7 +79,7 @@ func (p *Part) unload() error {
 	if used {
 		return nil
 	}
-	pins, err := bpf.OpenPins(p.host, bpf.Links)
+	pins, err := bpf.OpenPins(p.host, hop.LinksPart)
 	if err != nil {
 		return err
 	}
@@ -93,7 +87,7 @@ func (p *Part) unload() error {
 		return err
 	}
 	if r := p.loaded; r != nil {
-		for _, f := range []interface{ Close() error }{r.port, r.trunk, r.closed, r.ends, r.counters, r.tunnels, r.record, r.spreads, r.entrances, r.onward} {
+		for _, f := range []interface{ Close() error }{r.port, r.trunk, r.closed, r.ends, r.counters, r.tunnels, r.record, r.spreads, r.chain, r.next} {
 			_ = f.Close()
 		}
 		p.loaded = nil

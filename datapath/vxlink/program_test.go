@@ -9,6 +9,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 )
 
@@ -54,10 +55,10 @@ type outcome struct {
 	counts         vxlinkCounts
 }
 
-// port, trunk and forward are the slow twin of vxlink.bpf.c.
+// port, trunk and forward are the slow reference of vxlink.bpf.c.
 func (t table) port(p packet) outcome {
-	slot := p.index - firstDevice
-	if slot >= slots {
+	slot := p.index - bpf.FirstDevice
+	if slot >= bpf.Slots {
 		return t.drop(p, 0, vxlinkDropDROP_UNKNOWN)
 	}
 	return t.forward(p, slot)
@@ -65,7 +66,7 @@ func (t table) port(p packet) outcome {
 
 func (t table) trunk(p packet) outcome {
 	slot, ok := t.tunnels[p.mark]
-	if !ok || slot >= slots {
+	if !ok || slot >= bpf.Slots {
 		return t.drop(p, 0, vxlinkDropDROP_UNKNOWN)
 	}
 	return t.forward(p, slot)
@@ -73,7 +74,7 @@ func (t table) trunk(p packet) outcome {
 
 func (t table) forward(p packet, slot uint32) outcome {
 	e := t.ends[slot]
-	if e.Way == vxlinkWayWAY_CLOSED {
+	if e.Action == vxlinkActionFWD_CLOSED {
 		return t.drop(p, slot, vxlinkDropDROP_CLOSED)
 	}
 	if e.From != p.index {
@@ -81,7 +82,7 @@ func (t table) forward(p packet, slot uint32) outcome {
 	}
 	o := outcome{verdict: actRedirect, mark: e.Mark, priority: e.Priority, slot: slot}
 	o.counts.Packets, o.counts.Bytes = wire(p)
-	if e.Way == vxlinkWayWAY_TUNNEL {
+	if e.Action == vxlinkActionFWD_TUNNEL {
 		o.counts.Uncounted = unseen(p, e.Mark)
 	}
 	return o
@@ -195,7 +196,7 @@ func newRig(t *testing.T) *rig {
 func (g *rig) end(slot uint32, e vxlinkEnd) {
 	g.t.Helper()
 	g.table.ends[slot] = e
-	check(g.t, g.lead(slot, e))
+	check(g.t, g.setEnd(slot, e))
 }
 
 func (g *rig) tunnel(vni, slot uint32) {
@@ -225,10 +226,10 @@ func (g *rig) run(program *ebpf.Program, p packet, slot uint32) outcome {
 	return o
 }
 
-// compare fails unless a program does with a packet what its twin does.
-func (g *rig) compare(what string, program *ebpf.Program, twin func(packet) outcome, p packet) {
+// compare fails unless a program does with a packet what its reference model does.
+func (g *rig) compare(what string, program *ebpf.Program, reference func(packet) outcome, p packet) {
 	g.t.Helper()
-	want := twin(p)
+	want := reference(p)
 	if got := g.run(program, p, want.slot); got != want {
 		g.t.Fatalf("%s: %+v\ngot  %+v\nwant %+v", what, p, got, want)
 	}
@@ -237,13 +238,13 @@ func (g *rig) compare(what string, program *ebpf.Program, twin func(packet) outc
 // furnish fills the tables with an end of each kind.
 func (g *rig) furnish() {
 	own := [8]byte{2, 0, 0, 0, 0, 7}
-	g.end(1, vxlinkEnd{From: uint32(number(1)), Device: uint32(number(2)), Way: vxlinkWayWAY_PEER, Mac: own})
-	g.end(2, vxlinkEnd{From: uint32(number(2)), Device: uint32(number(1)), Way: vxlinkWayWAY_QUEUE, Mac: own})
-	g.end(3, vxlinkEnd{From: uint32(number(3)), Device: uint32(number(4)), Way: vxlinkWayWAY_TUNNEL, Mark: 77 | 1<<20, Priority: 0x10010})
-	g.end(5, vxlinkEnd{From: uint32(number(4)), Device: uint32(number(3)), Way: vxlinkWayWAY_PEER, Mac: own})
-	g.end(6, vxlinkEnd{From: uint32(number(4)), Device: uint32(number(4)), Way: vxlinkWayWAY_TUNNEL, Mark: 79 | 15<<20, Priority: 0x10011})
-	g.end(7, vxlinkEnd{From: uint32(number(1)), Device: uint32(number(3)), Way: vxlinkWayWAY_PEER, Mac: own})
-	for vni, slot := range map[uint32]uint32{77: 5, 78: 6, 80: 7, 81: 8, 82: slots} {
+	g.end(1, vxlinkEnd{From: uint32(number(1)), Device: uint32(number(2)), Action: vxlinkActionFWD_PEER, Mac: own})
+	g.end(2, vxlinkEnd{From: uint32(number(2)), Device: uint32(number(1)), Action: vxlinkActionFWD_QUEUE, Mac: own})
+	g.end(3, vxlinkEnd{From: uint32(number(3)), Device: uint32(number(4)), Action: vxlinkActionFWD_TUNNEL, Mark: 77 | 1<<20, Priority: 0x10010})
+	g.end(5, vxlinkEnd{From: uint32(number(4)), Device: uint32(number(3)), Action: vxlinkActionFWD_PEER, Mac: own})
+	g.end(6, vxlinkEnd{From: uint32(number(4)), Device: uint32(number(4)), Action: vxlinkActionFWD_TUNNEL, Mark: 79 | 15<<20, Priority: 0x10011})
+	g.end(7, vxlinkEnd{From: uint32(number(1)), Device: uint32(number(3)), Action: vxlinkActionFWD_PEER, Mac: own})
+	for vni, slot := range map[uint32]uint32{77: 5, 78: 6, 80: 7, 81: 8, 82: bpf.Slots} {
 		g.tunnel(vni, slot)
 	}
 }

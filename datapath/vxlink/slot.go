@@ -8,6 +8,8 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"sublet/datapath/bpf"
+	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -37,8 +39,11 @@ const trunkIndex = -1
 
 func trunkOf(lease vnet.LeaseID) place { return place{lease: lease, index: trunkIndex} }
 
+// handleOf is the handle of an HTB class of an uplink.
+func handleOf(minor uint16) uint32 { return kernel.Handle(bpf.ClassMajor, minor) }
+
 // number is that of a slot's device in its fabric.
-func number(slot uint32) int { return firstDevice + int(slot) }
+func number(slot uint32) int { return bpf.FirstDevice + int(slot) }
 
 // slot is the one of a place. A free one is taken by writing there whose it
 // is, before anything is made, so that no crash loses it.
@@ -49,7 +54,7 @@ func (p *Part) slot(r *programs, at place) (uint32, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for slot := uint32(1); slot < slots; slot++ {
+	for slot := uint32(1); slot < bpf.Slots; slot++ {
 		if p.taken[slot] {
 			continue
 		}
@@ -59,7 +64,7 @@ func (p *Part) slot(r *programs, at place) (uint32, error) {
 		p.places[at], p.taken[slot] = slot, true
 		return slot, nil
 	}
-	return 0, fmt.Errorf("the host has %d link ends already", slots-1)
+	return 0, fmt.Errorf("the host has %d link ends already", bpf.Slots-1)
 }
 
 // find is the slot of a place, if it has one.
@@ -94,7 +99,7 @@ func (p *Part) setSlots(all map[uint32]vxlinkRecord) {
 
 // forget gives a slot back, and all that is kept for it.
 func (p *Part) forget(r *programs, slot uint32, was vxlinkRecord) error {
-	err := errors.Join(r.unlead(was.Vni, slot), r.unspread(slot), r.shut(slot), r.pins.Remove(trunkPin(slot)), r.lead(slot, vxlinkEnd{}), r.zero(slot))
+	err := errors.Join(r.clearTunnel(was.Vni, slot), r.unspread(slot), r.clearEntry(slot), r.pins.Remove(trunkPin(slot)), r.setEnd(slot, vxlinkEnd{}), r.zero(slot))
 	if err == nil {
 		err = r.record.Delete(slot)
 	}
@@ -132,26 +137,26 @@ func (r *programs) read(slot uint32) (record vxlinkRecord, err error) {
 	return record, err
 }
 
-// shut makes frames come in where a slot's port leads.
-func (r *programs) shut(slot uint32) error {
-	if err := r.entrances.Delete(slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+// clearEntry makes frames come in by a slot's port.
+func (r *programs) clearEntry(slot uint32) error {
+	if err := r.chain.Delete(slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return err
 	}
 	return nil
 }
 
-// lead says what becomes of frames that enter by a slot's end.
-func (r *programs) lead(slot uint32, e vxlinkEnd) error { return r.ends.Put(slot, e) }
+// setEnd says what becomes of frames that enter by a slot's end.
+func (r *programs) setEnd(slot uint32, e vxlinkEnd) error { return r.ends.Put(slot, e) }
 
-// leads reads it back.
-func (r *programs) leads(slot uint32) (e vxlinkEnd, err error) {
+// end reads it back.
+func (r *programs) end(slot uint32) (e vxlinkEnd, err error) {
 	err = r.ends.Lookup(slot, &e)
 	return e, err
 }
 
-// unlead lets a VNI lead nowhere, if it leads to the slot.
-func (r *programs) unlead(vni, slot uint32) error {
-	if !r.leadsTo(vni, slot) {
+// clearTunnel takes a VNI's slot away, if it is this one.
+func (r *programs) clearTunnel(vni, slot uint32) error {
+	if r.tunnelOf(vni) != slot {
 		return nil
 	}
 	if err := r.tunnels.Delete(vni); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -160,9 +165,12 @@ func (r *programs) unlead(vni, slot uint32) error {
 	return nil
 }
 
-func (r *programs) leadsTo(vni, slot uint32) bool {
-	var to uint32
-	return r.tunnels.Lookup(vni, &to) == nil && to == slot
+// tunnelOf is the slot of a VNI's tunnel; 0: it has none.
+func (r *programs) tunnelOf(vni uint32) (slot uint32) {
+	if r.tunnels.Lookup(vni, &slot) != nil {
+		return 0
+	}
+	return slot
 }
 
 func identify(at place) vxlinkRecord {

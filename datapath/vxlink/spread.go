@@ -5,7 +5,6 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -28,7 +27,7 @@ type branch = struct{ units, mark, priority uint32 }
 
 // branchOf is a path's entry. The other end's record is its tunnel's.
 func branchOf(l plan.VxLink, tunnel vxlinkRecord) branch {
-	return branch{uint32(l.Units), tunnel.Vni, kernel.Handle(1, tunnel.Minor)}
+	return branch{uint32(l.Units), tunnel.Vni, handleOf(tunnel.Minor)}
 }
 
 // spread enters a path into its port's spread, or, if it is the only one,

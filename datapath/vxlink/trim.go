@@ -89,7 +89,7 @@ func (p *Part) trimAll() {
 		}
 		if ceil, rate := t.follow(now); differs(ceil, t.ceil) || differs(rate, t.rate) {
 			t.ceil, t.rate = ceil, rate
-			changes = append(changes, kernel.ChangeClass(int(t.record.Uplink), kernel.Handle(1, t.record.Minor), kernel.Handle(1, t.record.parent()), t.record.class(ceil, rate)))
+			changes = append(changes, kernel.ChangeClass(int(t.record.Uplink), handleOf(t.record.Minor), handleOf(t.record.parent()), t.record.class(ceil, rate)))
 		}
 	}
 	p.write(changes)

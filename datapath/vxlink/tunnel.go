@@ -35,7 +35,7 @@ func (w *work) tunnel(i int, slot uint32, want *plan.Tunnel) (end, error) {
 // unmake takes a tunnel's class and its way away.
 func (w *work) unmake(slot uint32, was vxlinkRecord) error {
 	w.part.untrim(slot)
-	if err := w.programs.unlead(was.Vni, slot); err != nil {
+	if err := w.programs.clearTunnel(was.Vni, slot); err != nil {
 		return err
 	}
 	return w.part.dropClass(w.home, int(was.Uplink), was.Minor)
@@ -68,7 +68,7 @@ func (w *work) classify(e *end, was vxlinkRecord, want *plan.Tunnel) error {
 func (p *Part) setTunnelClass(home *kernel.Conn, slot uint32, r vxlinkRecord) error {
 	p.rates.Lock()
 	defer p.rates.Unlock()
-	index, id := int(r.Uplink), kernel.Handle(1, r.Minor)
+	index, id := int(r.Uplink), handleOf(r.Minor)
 	parent, limit := r.parent(), r.limit()
 	class := r.class(r.full(), r.Rate)
 	if was, err := home.Class(index, id); err == nil && r.allows(was.HTB().Ceil, p.undercounts()) {

@@ -27,9 +27,9 @@ const (
 	minorTunnels uint16 = 0x10
 )
 
-// crumb is the rate that best effort keeps when leases may take everything:
+// minHTBRate is the rate that best effort keeps when leases may take everything:
 // HTB knows no zero.
-const crumb = 8 * vnet.Kbit
+const minHTBRate = 8 * vnet.Kbit
 
 // uplinkMTU sizes bursts of whatever the host itself sends.
 const uplinkMTU = vnet.DefaultMTU
@@ -41,14 +41,14 @@ type uplinkClass struct {
 }
 
 func uplinkClasses(u plan.Uplink) []uplinkClass {
-	rest := max(u.Capacity-u.Leases, crumb)
+	rest := max(u.Capacity-u.Leases, minHTBRate)
 	return []uplinkClass{
 		{minorRoot, 0, htb(u.Capacity, u.Capacity, uplinkMTU, leased)},
 		{minorLeases, minorRoot, htb(u.Leases, u.Leases, uplinkMTU, leased)},
 		{minorBest, minorRoot, htb(rest, u.Capacity, uplinkMTU, bestEffort)},
 		{minorHost, minorBest, htb(rest, u.Capacity, uplinkMTU, bestEffort)},
 		// Behind the host's own traffic, tunnels would lose their next hop.
-		{minorARP, minorLeases, htb(crumb, u.Leases, uplinkMTU, leased)},
+		{minorARP, minorLeases, htb(minHTBRate, u.Leases, uplinkMTU, leased)},
 	}
 }
 
@@ -84,10 +84,10 @@ func (p *Part) setUplink(u plan.Uplink) error {
 			return fmt.Errorf("uplink %s: set class 1:%x: %w", u.Interface, class.minor, err)
 		}
 	}
-	if err := c.Do(kernel.SetARPFilter(device.Index, kernel.Handle(1, minorARP))); err != nil && !kernel.Exists(err) {
+	if err := c.Do(kernel.SetARPFilter(device.Index, handleOf(minorARP))); err != nil && !kernel.Exists(err) {
 		return fmt.Errorf("uplink %s: set the filter of address resolution: %w", u.Interface, err)
 	}
-	fifo := kernel.SetFIFO(device.Index, kernel.Handle(minorHost, 0), kernel.Handle(1, minorHost), queue(u.Capacity, uplinkMTU))
+	fifo := kernel.SetFIFO(device.Index, kernel.Handle(minorHost, 0), handleOf(minorHost), queue(u.Capacity, uplinkMTU))
 	return c.Do(fifo)
 }
 
@@ -114,7 +114,7 @@ func (p *Part) deleteUplink(u plan.Uplink) error {
 
 // ours recognises an uplink's root by its shape.
 func ours(q kernel.Qdisc) bool {
-	return q.Kind == "htb" && q.Handle == kernel.Handle(1, 0) && q.HTBFallback() == minorHost
+	return q.Kind == "htb" && q.Handle == handleOf(0) && q.HTBFallback() == minorHost
 }
 
 // observeUplink reads an uplink back; a damaged one has no capacity. queues are
@@ -122,15 +122,15 @@ func ours(q kernel.Qdisc) bool {
 // has its class.
 func observeUplink(name string, classes map[uint32]kernel.Qdisc, queues map[uint32]uint32, resolves bool) plan.Uplink {
 	rate := func(minor uint16) vnet.Rate {
-		return vnet.Rate(classes[kernel.Handle(1, minor)].HTB().Rate) * 8
+		return vnet.Rate(classes[handleOf(minor)].HTB().Rate) * 8
 	}
 	u := plan.Uplink{Interface: name, Capacity: rate(minorRoot), Leases: rate(minorLeases)}
-	if queues[kernel.Handle(1, minorHost)] != queue(u.Capacity, uplinkMTU) || !resolves {
+	if queues[handleOf(minorHost)] != queue(u.Capacity, uplinkMTU) || !resolves {
 		return plan.Uplink{Interface: name}
 	}
 	for _, want := range uplinkClasses(u) {
-		have := classes[kernel.Handle(1, want.minor)]
-		parent := kernel.Handle(1, want.parent)
+		have := classes[handleOf(want.minor)]
+		parent := handleOf(want.parent)
 		if want.parent == 0 {
 			parent = kernel.TCRoot
 		}

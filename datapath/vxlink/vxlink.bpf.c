@@ -3,22 +3,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What becomes of a frame that enters a virtual link by one of its ends.
  *
- * Every device of a fabric has a number of its own on the host, DEVICES + slot,
- * so that one program serves all of them; a frame out of a tunnel comes by its
- * lease's trunk with the tunnel's VNI as mark.
+ * Every device of a fabric has a number of its own on the host, FIRST_DEVICE +
+ * slot, so that one program serves all of them; a frame out of a tunnel comes by
+ * its lease's trunk with the tunnel's VNI as mark.
  */
-#include "entrance.h"
-#include "packet.h"
+#include "chain.h"
+#include "maps.h"
 
 LICENSE;
 
-enum way {
-	WAY_CLOSED, /* leads nowhere: the link is not complete */
-	WAY_PEER,   /* to the node behind a port, at once */
-	WAY_SWITCH, /* to the switch behind a port, at once, whomever it is for */
-	WAY_QUEUE,  /* to what is behind a port, through the port's token bucket */
-	WAY_TUNNEL, /* to the trunk's other end, in the host's namespace */
-	WAY_SPREAD, /* the same, each flow by one of several tunnels */
+enum action {
+	FWD_CLOSED, /* leads nowhere: the link is not complete */
+	FWD_PEER,   /* to the node behind a port, at once */
+	FWD_SWITCH, /* to the switch behind a port, at once, whomever it is for */
+	FWD_QUEUE,  /* to what is behind a port, through the port's token bucket */
+	FWD_TUNNEL, /* to the trunk's other end, in the host's namespace */
+	FWD_SPREAD, /* the same, each flow by one of several tunnels */
 };
 
 enum drop {
@@ -35,7 +35,7 @@ struct end {
 	__u32 device;   /* and leave by it: the other port, or the trunk */
 	__u32 mark;     /* VNI, if by a tunnel */
 	__u32 priority; /* HTB class of the physical interface, if by a tunnel */
-	enum way way;
+	enum action action;
 	__u8 mac[8]; /* 6 of them; of the node behind the other port */
 };
 
@@ -76,68 +76,24 @@ struct record {
 	__u64 rate, ceil; /* outer frames, byte/s */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SLOTS);
-	__type(key, __u32);
-	__type(value, struct end);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} ends SEC(".maps");
+MAP(BPF_MAP_TYPE_ARRAY, __u32, struct end, SLOTS, 0) ends SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct counts, SLOTS, 0) counters SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SLOTS);
-	__type(key, __u32);
-	__type(value, struct counts);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} counters SEC(".maps");
-
-/* What decides on frames that are handed to a switch or router by a slot's
- * port, without a step into its namespace. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, SLOTS);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} entrances SEC(".maps");
+/* Programs that decide on frames for the switch or router behind a slot's port,
+ * without a step into its namespace. */
+PROGRAMS(SLOTS) chain SEC(".maps");
 
 /* VNI to the slot of the tunnel's end. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, SLOTS);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} tunnels SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u32, __u32, SLOTS, BPF_F_NO_PREALLOC) tunnels SEC(".maps");
 
 /* A port's slot to the tunnels of its link's paths. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, SLOTS);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u32);
-	__type(value, struct spread);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} spreads SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u32, struct spread, SLOTS, BPF_F_NO_PREALLOC) spreads SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, SLOTS);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u32);
-	__type(value, struct record);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-} records SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u32, struct record, SLOTS, BPF_F_NO_PREALLOC) records SEC(".maps");
 
 static __always_inline int drop(__u32 slot, enum drop cause)
 {
-	struct counts *c = bpf_map_lookup_elem(&counters, &slot);
-
-	if (c)
-		c->drops[cause]++;
-	return TC_ACT_SHOT;
+	return DROP((struct counts *)bpf_map_lookup_elem(&counters, &slot), cause);
 }
 
 /* Bytes before the data of each segment: Ethernet, up to two VLAN tags, IP,
@@ -189,8 +145,7 @@ static __always_inline __u32 count(struct __sk_buff *skb, struct counts *c)
 			bytes += (packets - 1) * header;
 		}
 	}
-	c->packets += packets;
-	c->bytes += bytes;
+	COUNT(c, packets, bytes);
 	return tcp && header < skb->len ? header : 0;
 }
 
@@ -247,11 +202,11 @@ static __always_inline bool choose(struct __sk_buff *skb, __u32 slot)
 	return false;
 }
 
-/* To what is behind a port: to the program there, or else to the port. */
+/* To what is behind a port: to its program, or else to the port. */
 static __always_inline int enter(struct __sk_buff *skb, __u32 device)
 {
-	skb->cb[ENTRANCE] = device - DEVICES;
-	bpf_tail_call(skb, &entrances, device - DEVICES);
+	skb->cb[CB_SLOT] = device - FIRST_DEVICE;
+	bpf_tail_call(skb, &chain, device - FIRST_DEVICE);
 	return bpf_redirect_peer(device, 0);
 }
 
@@ -264,26 +219,26 @@ static __always_inline int forward(struct __sk_buff *skb, __u32 slot, __u32 devi
 
 	if (!e || !c)
 		return drop(0, DROP_UNKNOWN);
-	if (unlikely(e->way == WAY_CLOSED))
+	if (unlikely(e->action == FWD_CLOSED))
 		return drop(slot, DROP_CLOSED);
 	if (unlikely(e->from != device))
 		return drop(slot, DROP_STRANGER);
 	large = count(skb, c);
 	skb->mark = e->mark;
 	skb->priority = e->priority;
-	if (unlikely(e->way == WAY_SPREAD)) {
+	if (unlikely(e->action == FWD_SPREAD)) {
 		if (!choose(skb, slot))
 			return drop(slot, DROP_CLOSED);
 		if (large)
 			uncounted(skb, c, large);
 		return bpf_redirect_peer(e->device, 0);
 	}
-	if (e->way == WAY_TUNNEL) {
+	if (e->action == FWD_TUNNEL) {
 		if (unlikely(large))
 			uncounted(skb, c, large);
 		return bpf_redirect_peer(e->device, 0);
 	}
-	if (e->way == WAY_SWITCH || (e->way == WAY_PEER && is_for(skb, e)))
+	if (e->action == FWD_SWITCH || (e->action == FWD_PEER && is_for(skb, e)))
 		return enter(skb, e->device);
 	return bpf_redirect(e->device, 0);
 }
@@ -292,16 +247,16 @@ static __always_inline int forward(struct __sk_buff *skb, __u32 slot, __u32 devi
 SEC("tc")
 int vxlink_port(struct __sk_buff *skb)
 {
-	return forward(skb, skb->ifindex - DEVICES, skb->ifindex);
+	return forward(skb, skb->ifindex - FIRST_DEVICE, skb->ifindex);
 }
 
-/* Called by what was entered: a frame that leaves it by a port. */
+/* Called by a switch's or router's program: a frame that leaves it by a port. */
 SEC("tc")
-int vxlink_onward(struct __sk_buff *skb)
+int vxlink_next(struct __sk_buff *skb)
 {
-	__u32 slot = entrance(skb);
+	__u32 slot = slot_of(skb);
 
-	return forward(skb, slot, DEVICES + slot);
+	return forward(skb, slot, FIRST_DEVICE + slot);
 }
 
 /* On a trunk's end in the fabric: a frame out of a tunnel. */

@@ -40,19 +40,19 @@ type Part struct {
 
 	undercounts func() bool // whether classes do, see bpf.Undercounts
 
-	mu     sync.Mutex
-	places map[place]uint32           // slots; nil: not read yet
-	taken  map[uint32]bool            // slots
-	minors map[int]map[uint16]bool    // class minors taken, by interface index; nil: not read yet
-	links  map[string]map[string]bool // links known, by fabric; only ever a hint
-	graves map[string]*grave          // devices to delete next, by fabric
+	mu      sync.Mutex
+	places  map[place]uint32           // slots; nil: not read yet
+	taken   map[uint32]bool            // slots
+	minors  map[int]map[uint16]bool    // class minors taken, by interface index; nil: not read yet
+	links   map[string]map[string]bool // links known, by fabric; only ever a hint
+	batches map[string]*deleteBatch    // devices to delete next, by fabric
 
-	digging sync.Mutex
+	deleting sync.Mutex
 }
 
 // New makes the part for one host.
 func New(host *kernel.Host) *Part {
-	return &Part{host: host, links: make(map[string]map[string]bool), graves: make(map[string]*grave), trims: make(map[uint32]*trim), undercounts: undercounts}
+	return &Part{host: host, links: make(map[string]map[string]bool), batches: make(map[string]*deleteBatch), trims: make(map[uint32]*trim), undercounts: undercounts}
 }
 
 // counting is how this kernel counts. It stays the same, so it is tried until

@@ -14,9 +14,9 @@ import (
 type tableCopy struct {
 	*family
 	version *ebpf.Program
-	ways    *ebpf.Map
+	fib     *ebpf.Map
 
-	table map[netip.Prefix]shortWay // as the map is
+	table map[netip.Prefix]fastpathNexthop // as the map is
 	view  view
 	read  uint32 // the kernel's version at which view was read
 	fresh bool   // the map was changed since the program was told
@@ -35,22 +35,22 @@ func (t *tableCopy) number() (uint32, error) {
 // recall reads what an earlier agent left, so that only what changed since is
 // written.
 func (t *tableCopy) recall() error {
-	t.table = make(map[netip.Prefix]shortWay)
+	t.table = make(map[netip.Prefix]fastpathNexthop)
 	var key []byte
-	var way shortWay
-	all := t.ways.Iterate()
-	for all.Next(&key, &way) {
-		t.table[prefixOf(key)] = way
+	var next fastpathNexthop
+	all := t.fib.Iterate()
+	for all.Next(&key, &next) {
+		t.table[prefixOf(key)] = next
 	}
 	return all.Err()
 }
 
 // refresh brings the copy to what the kernel has now, in the thread's
-// namespace; off is what keeps the whole router from the short way.
+// namespace; off is what keeps the whole router from the fast path.
 func (t *tableCopy) refresh(c *kernel.Conn, ports map[int]port, off string) {
 	err := t.survey(c, ports)
 	if t.off = cmp.Or(off, t.off); err == nil && t.off == "" {
-		err = t.write(t.view.ways())
+		err = t.write(t.view.nexthops())
 	}
 	if err != nil {
 		t.off = unfollowed(err)
@@ -67,7 +67,7 @@ func (t *tableCopy) survey(c *kernel.Conn, ports map[int]port) (err error) {
 	if err := c.Do(kernel.ChangeLink(loopback)); err != nil {
 		return err
 	}
-	t.view, t.off, err = survey(c, t.family, ports)
+	t.view, t.off, err = survey(c, t.family, ports, int(t.fib.MaxEntries()))
 	return err
 }
 
@@ -76,33 +76,33 @@ const loopback = 1
 
 // write changes what differs in the program's table. While routes differ the
 // program does not use it: the kernel's version is another than the copy's.
-func (t *tableCopy) write(want map[netip.Prefix]shortWay) error {
+func (t *tableCopy) write(want map[netip.Prefix]fastpathNexthop) error {
 	for prefix := range t.table {
 		if _, stays := want[prefix]; stays {
 			continue
 		}
 		t.fresh = true
-		if err := t.ways.Delete(key(prefix)); err != nil {
+		if err := t.fib.Delete(key(prefix)); err != nil {
 			return fmt.Errorf("take a route: %w", err)
 		}
 		delete(t.table, prefix)
 	}
-	for prefix, way := range want {
-		if have, there := t.table[prefix]; there && have == way {
+	for prefix, next := range want {
+		if have, there := t.table[prefix]; there && have == next {
 			continue
 		}
 		t.fresh = true
-		if err := t.ways.Put(key(prefix), way); err != nil {
+		if err := t.fib.Put(key(prefix), next); err != nil {
 			return fmt.Errorf("put a route: %w", err)
 		}
-		t.table[prefix] = way
+		t.table[prefix] = next
 	}
 	return nil
 }
 
 // row is what the program is told of the copy.
-func (t *tableCopy) row() shortCopy {
-	row := shortCopy{Version: t.read}
+func (t *tableCopy) row() fastpathCopy {
+	row := fastpathCopy{Version: t.read}
 	if t.off == "" {
 		row.On = 1
 	}

@@ -35,9 +35,9 @@ func listen() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "events"), nil
 }
 
-// wait waits for a change that matters, at most until the next glance.
+// wait waits for a change that matters, at most until the next poll.
 func (f *follower) wait(ctx context.Context) (changed bool) {
-	f.events.SetReadDeadline(time.Now().Add(glanceEvery))
+	f.events.SetReadDeadline(time.Now().Add(statePollEvery))
 	buffer := make([]byte, 32<<10)
 	for ctx.Err() == nil {
 		n, err := f.events.Read(buffer)
@@ -97,7 +97,7 @@ func (f *follower) viewOf(n neighbour) view {
 }
 
 // touch makes the kernel find out whether a neighbour is there, as a packet to
-// it would: the short way's packets do not pass where it counts them.
+// it would: the fast path's packets do not pass where it counts them.
 func (f *follower) touch(n neighbour) {
 	header := familyOf(n.address).header(12) // struct ndmsg
 	binary.NativeEndian.PutUint32(header[4:], uint32(n.index))

@@ -14,16 +14,16 @@ import (
 )
 
 // hop is a next hop.
-type hop struct {
+type nextHop struct {
 	via   netip.Addr
 	index int
 }
 
 // table has the next hops of each prefix, sorted.
-type table map[netip.Prefix][]hop
+type table map[netip.Prefix][]nextHop
 
-func sorted(hops []hop) []hop {
-	slices.SortFunc(hops, func(a, b hop) int {
+func sorted(hops []nextHop) []nextHop {
+	slices.SortFunc(hops, func(a, b nextHop) int {
 		if a.index != b.index {
 			return a.index - b.index
 		}
@@ -62,9 +62,9 @@ func (p *Part) fib(key string) (table, error) {
 }
 
 // parseHops reads the prefix of a route of IPv4 and its next hops that are alive.
-func parseHops(b []byte) (netip.Prefix, []hop) {
-	dst, one := netip.IPv4Unspecified(), hop{}
-	var hops []hop
+func parseHops(b []byte) (netip.Prefix, []nextHop) {
+	dst, one := netip.IPv4Unspecified(), nextHop{}
+	var hops []nextHop
 	kernel.EachAttr(b[12:], func(kind uint16, v []byte) {
 		switch kind {
 		case unix.RTA_DST:
@@ -78,19 +78,19 @@ func parseHops(b []byte) (netip.Prefix, []hop) {
 		}
 	})
 	if hops == nil && one.via.IsValid() && binary.NativeEndian.Uint32(b[8:])&unix.RTNH_F_DEAD == 0 {
-		hops = []hop{one}
+		hops = []nextHop{one}
 	}
 	return netip.PrefixFrom(dst, int(b[1])), hops
 }
 
 // parseMultipath reads a list of struct rtnexthop.
-func parseMultipath(b []byte) (hops []hop) {
+func parseMultipath(b []byte) (hops []nextHop) {
 	for len(b) >= 8 {
 		size := int(binary.NativeEndian.Uint16(b))
 		if size < 8 || size > len(b) {
 			break
 		}
-		h := hop{index: int(int32(binary.NativeEndian.Uint32(b[4:])))}
+		h := nextHop{index: int(int32(binary.NativeEndian.Uint32(b[4:])))}
 		kernel.EachAttr(b[8:size], func(kind uint16, v []byte) {
 			if kind == unix.RTA_GATEWAY {
 				h.via, _ = netip.AddrFromSlice(v)
@@ -105,7 +105,7 @@ func parseMultipath(b []byte) (hops []hop) {
 }
 
 // routeMessage installs a route as zebra does.
-func routeMessage(prefix netip.Prefix, hops []hop) *kernel.Message {
+func routeMessage(prefix netip.Prefix, hops []nextHop) *kernel.Message {
 	header := make([]byte, 12) // struct rtmsg
 	header[0], header[1] = unix.AF_INET, uint8(prefix.Bits())
 	header[4], header[5] = unix.RT_TABLE_MAIN, protocolOSPF

@@ -66,7 +66,7 @@ func attributes(pairs ...any) []byte {
 func TestFiltersHoldAtOnce(t *testing.T) {
 	b := newBench(t)
 	r, n0, _ := crossing(b)
-	b.poll("a short way", func() bool { return b.shortens(r, n0, "10.0.0.3") })
+	b.poll("the fast path", func() bool { return b.isFast(r, n0, "10.0.0.3") })
 	ns, err := b.host.Open(r.Key())
 	b.check(err)
 	defer ns.Close()
@@ -92,7 +92,7 @@ func TestFiltersHoldAtOnce(t *testing.T) {
 		t.Error("a dropped packet is answered")
 	}
 	b.has(r) // an agent comes
-	b.poll("fall-back", func() bool { return strings.Contains(b.short(r).Why, "nftables") })
+	b.poll("fall-back", func() bool { return strings.Contains(b.path(r).Why, "nftables") })
 	b.check(kernel.In(ns, func() error { return nft(unix.NFT_MSG_DELTABLE, 0, table) }))
-	b.poll("a short way", func() bool { return b.shortens(r, n0, "10.0.0.3") })
+	b.poll("the fast path", func() bool { return b.isFast(r, n0, "10.0.0.3") })
 }

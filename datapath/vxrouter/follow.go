@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"sublet/datapath/bpf"
+	"sublet/datapath/hop"
 	"sublet/datapath/kernel"
 )
 
@@ -18,12 +19,12 @@ import (
 // read after settle, which lets a burst pass, and not more often than
 // share allows: then the stack forwards in between.
 const (
-	glanceEvery = time.Second
-	surveyEvery = 10 * time.Second
-	belief      = 3 * time.Second
-	settle      = 3 * time.Millisecond
-	share       = 3
-	slowSurvey  = 10 * time.Millisecond
+	statePollEvery = time.Second
+	surveyEvery    = 10 * time.Second
+	belief         = 3 * time.Second
+	settle         = 3 * time.Millisecond
+	share          = 3
+	slowSurvey     = 10 * time.Millisecond
 )
 
 // follower keeps one router's copies like its kernel's tables.
@@ -35,14 +36,14 @@ type follower struct {
 	all  *ebpf.Collection
 
 	program        *ebpf.Program
-	doors          *bpf.Doors
+	joined         *hop.Ports
 	states, counts *ebpf.Map
 	copies         [2]*tableCopy // IPv4, IPv6
 
 	conn   *kernel.Conn
 	events *os.File
 
-	state shortState
+	state fastpathState
 	took  time.Duration // of the last survey
 
 	mu   sync.Mutex
@@ -94,19 +95,19 @@ func (f *follower) open() error {
 
 // load opens the pinned tables and programs, or makes them.
 func (f *follower) load() error {
-	spec, err := loadShort()
+	spec, err := loadFastpath()
 	if err != nil {
 		return err
 	}
-	if f.all, _, err = f.pins.Load(spec); err != nil {
+	if f.all, _, err = f.pins.Load(spec, renamed()...); err != nil {
 		return err
 	}
-	f.doors = bpf.DoorsOf(f.host, f.all, "vxrouter")
-	f.program = f.all.Programs[shortProgVxrouterShort]
-	f.states, f.counts = f.all.Maps[shortMapStates], f.all.Maps[shortMapCounts]
+	f.joined = hop.PortsOf(f.host, f.all, "vxrouter")
+	f.program = f.all.Programs[fastpathProgVxrouterFastpath]
+	f.states, f.counts = f.all.Maps[fastpathMapStates], f.all.Maps[fastpathMapCounts]
 	f.copies = [2]*tableCopy{
-		{family: ipv4, version: f.all.Programs[shortProgVxrouterVersion], ways: f.all.Maps[shortMapWays]},
-		{family: ipv6, version: f.all.Programs[shortProgVxrouterVersion6], ways: f.all.Maps[shortMapWays6]},
+		{family: ipv4, version: f.all.Programs[fastpathProgVxrouterVersion], fib: f.all.Maps[fastpathMapFib4]},
+		{family: ipv6, version: f.all.Programs[fastpathProgVxrouterVersion6], fib: f.all.Maps[fastpathMapFib6]},
 	}
 	for _, t := range f.copies {
 		if err := t.recall(); err != nil {
@@ -116,6 +117,14 @@ func (f *follower) load() error {
 	return f.states.Lookup(uint32(0), &f.state)
 }
 
+// renamed are the pins that version 0.1 called otherwise.
+func renamed() []bpf.Renamed {
+	return append(hop.RenamedPorts("vxrouter"),
+		bpf.Renamed{From: "ways", To: fastpathMapFib4}, bpf.Renamed{From: "ways6", To: fastpathMapFib6},
+		bpf.Renamed{From: "recents", To: fastpathMapRouteCache},
+		bpf.Renamed{From: bpf.ProgramPin("vxrouter_short"), To: bpf.ProgramPin(fastpathProgVxrouterFastpath)})
+}
+
 // end stops following; what is pinned stays unless unpin.
 func (f *follower) end(unpin bool) error {
 	f.stop()
@@ -123,7 +132,7 @@ func (f *follower) end(unpin bool) error {
 	<-f.done
 	var err error
 	if unpin {
-		err = errors.Join(f.doors.ShutAll(nil), f.pins.Unpin())
+		err = errors.Join(f.joined.LeaveAll(nil), f.pins.Unpin())
 	}
 	pins := f.pins
 	f.close()
@@ -154,14 +163,14 @@ func (f *follower) run(ctx context.Context) {
 			f.look()
 			surveyed, f.took = began, time.Since(began)
 		} else {
-			f.glance()
+			f.pollState()
 		}
 		changed = f.wait(ctx)
 		if changed && f.took > slowSurvey {
 			f.suspend("changes faster than it can be read")
 		}
 		if changed {
-			sleep(ctx, min(share*f.took+settle, glanceEvery))
+			sleep(ctx, min(share*f.took+settle, statePollEvery))
 			f.drain()
 		}
 	}

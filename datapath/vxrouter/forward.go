@@ -43,7 +43,7 @@ func writeForwarding(on bool) error {
 	value := "0"
 	if on {
 		value = "1"
-		if err := keepWays(); err != nil {
+		if err := noRedirects(); err != nil {
 			return err
 		}
 	}
@@ -65,10 +65,10 @@ func clearForwarding() error {
 	return setSysctl(mark, "0")
 }
 
-// keepWays stops a router from telling its neighbours of shorter ways: where a
+// noRedirects stops a router from telling its neighbours of shorter routes: where a
 // switch keeps two stations apart, the way through the router is the planned
 // one. A setting of one interface counts beside that of all of them.
-func keepWays() error {
+func noRedirects() error {
 	names, err := os.ReadDir("/proc/sys/net/ipv4/conf")
 	if err != nil {
 		return err

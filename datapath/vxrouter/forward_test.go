@@ -18,26 +18,26 @@ func (b *bench) setting(key, name string) string {
 }
 
 // A tenant who turns forwarding off inside his router has it off from then on:
-// no packet takes the short way, though nobody tells the program, the agent
+// no packet takes the fast path, though nobody tells the program, the agent
 // does not take it for damage, and what it sets later does not turn it on.
 func TestTenantsForwardingStays(t *testing.T) {
 	b := newBench(t)
 	r, n0, _ := crossing(b)
 	key := r.Key()
-	b.poll("a short way", func() bool { return b.shortens(r, n0, "10.0.0.3") })
+	b.poll("the fast path", func() bool { return b.isFast(r, n0, "10.0.0.3") })
 	b.part.Close() // nobody tells the program
 	b.sysctl(key, "net.ipv4.ip_forward=0")
 	if b.pings(n0, "10.0.0.3") {
 		t.Error("a router that does not forward forwards")
 	}
 	b.has(r) // an agent comes
-	b.poll("fall-back", func() bool { return strings.Contains(b.short(r).Why, "forwarding is off") })
+	b.poll("fall-back", func() bool { return strings.Contains(b.path(r).Why, "forwarding is off") })
 	r.Routes = []plan.Route{route("10.7.0.0/16", "10.0.0.3", "eth1")}
 	b.do(plan.Set, r)
 	b.has(r)
-	time.Sleep(2 * glanceEvery)
-	before := b.short(r).Packets
-	if b.pings(n0, "10.0.0.3") || b.short(r).Packets != before {
+	time.Sleep(2 * statePollEvery)
+	before := b.path(r).Packets
+	if b.pings(n0, "10.0.0.3") || b.path(r).Packets != before {
 		t.Error("the agent turned forwarding on again")
 	}
 	for name, want := range map[string]string{"net.ipv4.ip_forward": "0", "net.ipv6.conf.all.forwarding": "1"} {
@@ -46,7 +46,7 @@ func TestTenantsForwardingStays(t *testing.T) {
 		}
 	}
 	b.sysctl(key, "net.ipv4.ip_forward=1")
-	b.poll("a short way", func() bool { return b.shortens(r, n0, "10.0.0.3") })
+	b.poll("the fast path", func() bool { return b.isFast(r, n0, "10.0.0.3") })
 }
 
 // Other settings of his stay too; a router whose mark is gone is made anew.

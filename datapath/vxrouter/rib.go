@@ -104,7 +104,7 @@ func (p *Part) reinstall(key string) error {
 		return err
 	}
 	lacking := differing(rib, before)
-	maps.DeleteFunc(lacking, func(prefix netip.Prefix, _ []hop) bool { return !slices.Equal(before[prefix], after[prefix]) })
+	maps.DeleteFunc(lacking, func(prefix netip.Prefix, _ []nextHop) bool { return !slices.Equal(before[prefix], after[prefix]) })
 	return p.install(key, lacking)
 }
 
@@ -141,7 +141,7 @@ func differing(rib, fib table) table {
 	return lacking
 }
 
-func equalTables(a, b table) bool { return maps.EqualFunc(a, b, slices.Equal[[]hop]) }
+func equalTables(a, b table) bool { return maps.EqualFunc(a, b, slices.Equal[[]nextHop]) }
 
 // rib asks zebra for the routes of OSPF that it takes for installed.
 func (p *Part) rib(key string) (table, error) {
@@ -191,10 +191,10 @@ func parseRIB(text []byte) (table, error) {
 			if !r.Selected || !r.Installed || r.Queued || !r.Prefix.Addr().Is4() {
 				continue
 			}
-			var hops []hop
+			var hops []nextHop
 			for _, n := range r.Nexthops {
 				if n.Fib && n.Active && n.IP.Is4() && n.InterfaceIndex > 0 {
-					hops = append(hops, hop{n.IP, n.InterfaceIndex})
+					hops = append(hops, nextHop{n.IP, n.InterfaceIndex})
 				}
 			}
 			if len(hops) > 0 {

@@ -22,7 +22,7 @@ const ribText = `{
 
 func TestWhatZebraTakesForInstalled(t *testing.T) {
 	rib, err := parseRIB([]byte(ribText))
-	via := func(last byte, index int) hop { return hop{netip.AddrFrom4([4]byte{10, 0, 0, last}), index} }
+	via := func(last byte, index int) nextHop { return nextHop{netip.AddrFrom4([4]byte{10, 0, 0, last}), index} }
 	want := table{
 		netip.MustParsePrefix("10.0.0.2/32"): {via(5, 3)},
 		netip.MustParsePrefix("10.0.0.4/32"): {via(5, 3), via(6, 4)},

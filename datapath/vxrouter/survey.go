@@ -11,12 +11,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sublet/datapath/bpf"
+	"sublet/datapath/hop"
 	"sublet/datapath/kernel"
 )
 
 // surveyPorts reads what both families depend on in the router's namespace, on
-// whose thread it runs. off says, for people, what the short way does not
+// whose thread it runs. off says, for people, what the fast path does not
 // carry; "" is nothing.
 func surveyPorts(c *kernel.Conn, fabric int) (ports map[int]port, off string, err error) {
 	ports, off, err = readLinks(c, fabric)
@@ -28,14 +28,15 @@ func surveyPorts(c *kernel.Conn, fabric int) (ports map[int]port, off string, er
 		return nil, "", err
 	}
 	if off = cmp.Or(off, queues); off == "" {
-		off, err = glance()
+		off, err = pollState()
 	}
 	return ports, off, err
 }
 
-// survey reads what one family depends on.
-func survey(c *kernel.Conn, f *family, ports map[int]port) (v view, off string, err error) {
-	v = view{family: f, ports: ports}
+// survey reads what one family depends on. most is how many rows the program's
+// table holds: routes and neighbours may have half of them each.
+func survey(c *kernel.Conn, f *family, ports map[int]port, most int) (v view, off string, err error) {
+	v = view{family: f, ports: ports, most: most / 2}
 	if f == ipv6 {
 		if v.ports, err = narrow(ports); err != nil {
 			return v, "", err
@@ -77,7 +78,7 @@ func readLinks(c *kernel.Conn, fabric int) (ports map[int]port, off string, err 
 		l := parseDevice(b)
 		switch {
 		case l.kind == "veth" && l.up && l.abroad >= 0:
-			l.slot = bpf.SlotOf(l.below, l.abroad, fabric)
+			l.slot = hop.SlotOf(l.below, l.abroad, fabric)
 			ports[l.index] = l.port
 			if l.master != 0 {
 				off = l.name + " belongs to another device (bridge, bond or VRF)"
@@ -257,8 +258,8 @@ func readTables(c *kernel.Conn, v *view) (off string, err error) {
 		}
 	}
 	switch {
-	case len(v.routes) > maxRoutes/2:
-		return fmt.Sprintf("it has %d routes, more than %d", len(v.routes), maxRoutes/2), nil
+	case len(v.routes) > v.most:
+		return fmt.Sprintf("it has %d routes, more than %d", len(v.routes), v.most), nil
 	case !v.oneTrie && wide > maxWide:
 		return fmt.Sprintf("its table local has %d prefixes, more than %d", wide, maxWide), nil
 	}
@@ -275,7 +276,7 @@ func readNeighbours(c *kernel.Conn, v *view) (off string, err error) {
 	}
 	v.neighbours = make(map[neighbour]hardware)
 	for _, b := range answers {
-		if n, mac, _, usable := parseNeighbour(b); usable && n.address.BitLen() == v.bits && len(v.neighbours) < maxRoutes/2 {
+		if n, mac, _, usable := parseNeighbour(b); usable && n.address.BitLen() == v.bits && len(v.neighbours) < v.most {
 			v.neighbours[n] = mac
 		}
 	}

@@ -5,34 +5,21 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sublet/datapath/bpf"
 )
 
-// Reasons for which the program leaves a packet to the stack: its enum pass.
-const (
-	passOff = iota
-	passStale
-	passHook
-	passUnusual
-	passTTL
-	passSource
-	passRoute
-	passUnresolved
-	passSize
-)
+// fallbacks names the reasons for which the program leaves a packet to the
+// stack.
+var fallbacks = bpf.EnumNames(loadFastpath, "fallback", "FALLBACK_")
 
-// passes names the reasons, by number.
-var passes = []string{"off", "stale", "hook", "unusual", "ttl", "source", "route", "unresolved", "size"}
-
-// maxRoutes and maxLocals are the program's.
-const (
-	maxRoutes = 65536
-	maxLocals = 8
-)
+// maxLocals is how many addresses of its router the program knows.
+const maxLocals = len(fastpathState{}.Locals)
 
 // view is what the kernel of a router's namespace says of forwarding, of one
 // family.
 type view struct {
 	*family
+	most       int          // routes, and neighbours, that are copied
 	ports      map[int]port // veths that lead out of the namespace, up
 	routes     []entry
 	neighbours map[neighbour]hardware // usable ones
@@ -117,13 +104,13 @@ func (v view) hide(best map[netip.Prefix]entry) {
 	}
 }
 
-// ways is the program's table: every prefix, and on on-link prefixes every
+// nexthops is the program's table: every prefix, and on on-link prefixes every
 // neighbour that is known.
-func (v view) ways() map[netip.Prefix]shortWay {
+func (v view) nexthops() map[netip.Prefix]fastpathNexthop {
 	best := v.chosen()
-	table := make(map[netip.Prefix]shortWay, len(best)+len(v.neighbours))
+	table := make(map[netip.Prefix]fastpathNexthop, len(best)+len(v.neighbours))
 	for prefix, r := range best {
-		table[prefix] = v.way(r)
+		table[prefix] = v.nexthop(r)
 	}
 	lengths := lengthsOf(best)
 	for n, mac := range v.neighbours {
@@ -156,21 +143,21 @@ func match(best map[netip.Prefix]entry, lengths []int, a netip.Addr) (entry, boo
 	return entry{}, false
 }
 
-func (v view) way(r entry) shortWay {
+func (v view) nexthop(r entry) fastpathNexthop {
 	out, ok := v.ports[r.index]
 	if r.odd || r.local || !ok {
-		return shortWay{Why: passRoute}
+		return fastpathNexthop{Why: uint32(fastpathFallbackFALLBACK_ROUTE)}
 	}
 	next := r.via
 	if !next.IsValid() {
 		if !r.prefix.IsSingleIP() {
-			return shortWay{Why: passUnresolved}
+			return fastpathNexthop{Why: uint32(fastpathFallbackFALLBACK_UNRESOLVED)}
 		}
 		next = r.prefix.Addr()
 	}
 	mac, known := v.neighbours[neighbour{r.index, next}]
 	if !known {
-		return shortWay{Why: passUnresolved}
+		return fastpathNexthop{Why: uint32(fastpathFallbackFALLBACK_UNRESOLVED)}
 	}
 	return out.to(r.index, mac)
 }
@@ -191,11 +178,11 @@ func (v view) wanted() map[neighbour]bool {
 	return list
 }
 
-// to is the way by a port to a neighbour.
-func (p port) to(index int, mac hardware) shortWay {
-	w := shortWay{Out: uint32(index), Mtu: uint32(p.mtu), Slot: p.slot}
+// to is the next hop by a port to a neighbour.
+func (p port) to(index int, mac hardware) fastpathNexthop {
+	w := fastpathNexthop{Out: uint32(index), Mtu: uint32(p.mtu), Slot: p.slot}
 	if p.less {
-		w.Why = passSize
+		w.Why = uint32(fastpathFallbackFALLBACK_SIZE)
 	}
 	copy(w.Macs[:6], mac[:])
 	copy(w.Macs[6:], p.mac[:])

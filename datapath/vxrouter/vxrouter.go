@@ -26,7 +26,7 @@ import (
 // number. FRR uses 11 and 186 to 199.
 const Protocol = 155
 
-//go:generate ../bpf/generate short short.bpf.c -type way -type copy -type state -type count
+//go:generate ../bpf/generate fastpath fastpath.bpf.c -type nexthop -type copy -type state -type count -type fallback
 
 // Part does the section vxrouter. Do may be called concurrently for different
 // items; Observe waits until no Do is running.
@@ -35,7 +35,7 @@ type Part struct {
 	busy sync.RWMutex // Do: read, Observe: write
 
 	mu       sync.Mutex
-	followed map[string]*follower // routers with a short way
+	followed map[string]*follower // routers with the fast path
 	failed   map[string]error     // those that cannot have one
 	compared map[string]*comparison
 	ospf     map[string]bool // nodes that have a directory of daemons, as last seen
@@ -93,7 +93,7 @@ func (p *Part) set(ctx context.Context, r plan.VxRouter) error {
 	if err := setRoutes(c, r.Routes); err != nil {
 		return err
 	}
-	p.shorten(r.Key(), r.Forward)
+	p.setFastpath(r.Key(), r.Forward)
 	if err := p.setOSPF(ctx, r); err != nil || r.OSPF == nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (p *Part) set(ctx context.Context, r plan.VxRouter) error {
 
 // delete takes everything back; a node that is gone has taken it along.
 func (p *Part) delete(r plan.VxRouter) error {
-	p.shorten(r.Key(), false)
+	p.setFastpath(r.Key(), false)
 	if err := p.removeOSPF(r.Key()); err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (p *Part) observe(key string, host *plan.Host) error {
 		if err := p.host.Unseen(key); err != nil {
 			return err
 		}
-		p.shorten(key, false)
+		p.setFastpath(key, false)
 		if r.OSPF != nil {
 			host.Add(r)
 		}
@@ -217,6 +217,6 @@ func (p *Part) observe(key string, host *plan.Host) error {
 	if ours || len(r.Routes) > 0 || r.OSPF != nil {
 		host.Add(r)
 	}
-	p.shorten(key, r.Forward)
+	p.setFastpath(key, r.Forward)
 	return nil
 }

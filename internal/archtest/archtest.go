@@ -37,13 +37,14 @@ var Table = map[string][]string{
 	"agent/capture":          nil,
 	"datapath/kernel":        {"internal/socket"},
 	"datapath/bpf":           {"datapath/kernel"},
+	"datapath/hop":           {"datapath/kernel", "datapath/bpf"},
 	"datapath/vnode":         {"vnet", "plan", "datapath/kernel", "internal/proc"},
-	"datapath/vxlink":        {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf"},
-	"datapath/bridge":        {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf"},
-	"datapath/vxswitch":      {"vnet", "plan", "report", "datapath/kernel", "datapath/vxswitch/live", "internal/proc"}, // it runs the one process of datapath/vxswitch/live, and sees when it stands still
-	"datapath/vxrouter":      {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "internal/proc"},           // whether daemons stand still
+	"datapath/vxlink":        {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop"},
+	"datapath/bridge":        {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop"},
+	"datapath/vxswitch":      {"vnet", "plan", "report", "datapath/kernel", "datapath/vxswitch/live", "internal/proc"},       // it runs the one process of datapath/vxswitch/live, and sees when it stands still
+	"datapath/vxrouter":      {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop", "internal/proc"}, // whether daemons stand still
 	"datapath/reach":         {"vnet", "plan", "report", "datapath/kernel"},
-	"datapath/iplb":          {"vnet", "datapath/kernel", "datapath/bpf"},
+	"datapath/iplb":          {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/overlay":       {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf"},
 	"measure":                {"vnet"},
 	"vxswitch":               {"vnet", "internal/heap"},

@@ -17,7 +17,6 @@ import (
 	"slices"
 	"time"
 
-	"sublet/agent/iplbd"
 	"sublet/datapath/iplb"
 	"sublet/datapath/kernel"
 	"sublet/fabric"
@@ -118,7 +117,7 @@ func (f *Fabric) open(name string) (*host, error) {
 	if h.table, err = iplb.Open(h.at, h.loop); err != nil {
 		return nil, errors.Join(err, h.at.Close())
 	}
-	if err = errors.Join(h.table.SetUncut(true), h.table.Spread(h.at, h.device)); err == nil {
+	if err = errors.Join(h.table.SetWiresCarryGSO(true), h.table.Spread(h.at, h.device)); err == nil {
 		h.sink, err = newSink(h.at.Home())
 	}
 	if err != nil {
@@ -147,7 +146,7 @@ func (f *Fabric) spread(targets []int, m spread.Method) error {
 		if !ok {
 			continue
 		}
-		if err := h.table.Set(iplbd.RuleOf(spread)); err != nil {
+		if err := h.table.Set(spread); err != nil {
 			return fmt.Errorf("paths of %s: %w", h.name, err)
 		}
 		h.spreads = append(h.spreads, spread)

@@ -162,7 +162,7 @@ func (l *line) programs() error {
 			return err
 		}
 		l.later(func() { l.off(); t.Close(); _ = iplb.Unpin(h); h.Close() })
-		if err := t.SetUncut(true); err != nil {
+		if err := t.SetWiresCarryGSO(true); err != nil {
 			return err
 		}
 		l.tables = append(l.tables, t)

@@ -18,6 +18,7 @@ import (
 	"sublet/bench/harness"
 	"sublet/datapath/iplb"
 	"sublet/measure/blast"
+	"sublet/plan"
 )
 
 var (
@@ -34,7 +35,7 @@ func main() { harness.Main("multipath/relayheaders", run) }
 // variant is a way of packets; relays 0: the fabric's own.
 type variant struct {
 	name     string
-	form     iplb.Form
+	form     plan.Relaying
 	relays   int
 	shortcut iplb.Shortcut // of the routers
 }
@@ -49,12 +50,12 @@ var variants = slices.Concat(
 
 func ways(how string, shortcut iplb.Shortcut) []variant {
 	return []variant{
-		{"path chosen, no header" + how, iplb.IPIP, 0, shortcut},
-		{"IPIP, 1 relay" + how, iplb.IPIP, 1, shortcut},
-		{"IPIP, 4 relays" + how, iplb.IPIP, 4, shortcut},
-		{"GRE, 1 relay" + how, iplb.GRE, 1, shortcut},
-		{"UDP, 1 relay" + how, iplb.List, 1, shortcut},
-		{"UDP, 4 relays" + how, iplb.List, 4, shortcut},
+		{"path chosen, no header" + how, plan.ByIPIP, 0, shortcut},
+		{"IPIP, 1 relay" + how, plan.ByIPIP, 1, shortcut},
+		{"IPIP, 4 relays" + how, plan.ByIPIP, 4, shortcut},
+		{"GRE, 1 relay" + how, plan.ByGRE, 1, shortcut},
+		{"UDP, 1 relay" + how, plan.ByUDP, 1, shortcut},
+		{"UDP, 4 relays" + how, plan.ByUDP, 4, shortcut},
 	}
 }
 
@@ -158,7 +159,7 @@ func (l *line) choose(v variant) error {
 		relays = append(relays, relay(i+1))
 	}
 	behind := netip.PrefixFrom(l.to.Addr, 24).Masked()
-	rule := iplb.Rule{Prefix: behind, Mode: iplb.PerFlow, Form: v.form, Paths: []iplb.Path{{Relays: relays}}}
+	rule := plan.Spread{Prefix: behind, Mode: plan.PerFlow, By: v.form, Paths: []plan.RelayPath{{Relays: relays}}}
 	return errors.Join(l.relaying(v.shortcut), l.tables[0].Set(rule))
 }
 

@@ -269,3 +269,41 @@ struct icmp6hdr {
 	__sum16 icmp6_cksum;
 	__be32 icmp6_dataun;
 };
+
+/* For bpf_fib_lookup: in, a packet; out, its route and neighbour. */
+struct bpf_fib_lookup {
+	__u8 family;
+	__u8 l4_protocol;
+	__be16 sport;
+	__be16 dport;
+	__u16 tot_len; /* in: of the packet; out: the route's MTU */
+	__u32 ifindex; /* in: where it came from; out: where it goes */
+	__be32 flowinfo; /* IPv6; of IPv4 its first byte is tos */
+	union {
+		__be32 ipv4_src;
+		__be32 ipv6_src[4];
+	};
+	union {
+		__be32 ipv4_dst;
+		__be32 ipv6_dst[4];
+	};
+	__be16 h_vlan_proto;
+	__be16 h_vlan_TCI;
+	__u8 smac[ETH_ALEN];
+	__u8 dmac[ETH_ALEN];
+};
+
+enum {
+	BPF_FIB_LKUP_RET_SUCCESS = 0,
+};
+
+/* For bpf_redirect_neigh: the next hop. */
+struct bpf_redir_neigh {
+	__u32 nh_family;
+	union {
+		__be32 ipv4_nh;
+		__u32 ipv6_nh[4];
+	};
+};
+
+#define AF_INET 2

@@ -2,7 +2,7 @@
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The short way through a router: at the ingress of its ports, a packet that
+ * The fast path of a router: at the ingress of its ports, a packet that
  * the router's stack would forward without doing anything more is sent to the
  * far end of the port it leaves by, as if the stack had sent it. Everything
  * else is left to the stack.
@@ -21,32 +21,32 @@
  * (call_fib6_entry_notifiers), and fib_rules_seq. Forwarding itself is asked
  * for as ip6_forward does, since turning it off need not change a route.
  *
- * The same program runs where a link hands packets to the router (entrance.h),
- * so that those which it sends on never come here. What it does not send on
- * comes, and is judged again: only then counted.
+ * The same program runs where a link hands packets to the router (chain.h), so
+ * that those which it sends on never come here. What it does not send on comes,
+ * and is decided on again: only then it is counted.
  */
 #include "checksum.h"
-#include "door.h"
+#include "port_ref.h"
 
 #define BPF_MTU_CHK_SEGS 1
 
 #define MAX_ROUTES 65536
 #define MAX_LOCALS 8
-#define RECENT_BITS 5
-#define RECENTS (1 << RECENT_BITS)
+#define CACHE_BITS 5
+#define CACHE_SIZE (1 << CACHE_BITS)
 
-/* Why a packet was left to the stack. The order is the one of Go's passes. */
-enum pass {
-	PASS_OFF,	 /* the tenant uses what the short way does not carry */
-	PASS_STALE,	 /* the kernel's table changed, or nobody keeps the copy */
-	PASS_HOOK,	 /* netfilter, IPsec, or a device on top of the port */
-	PASS_UNUSUAL,	 /* no unicast, options or extension headers, lengths or checksum wrong */
-	PASS_TTL,	 /* ends here */
-	PASS_SOURCE,	 /* martian */
-	PASS_ROUTE,	 /* to the router itself, no route, or an unusual one */
-	PASS_UNRESOLVED, /* neighbour not known */
-	PASS_SIZE,	 /* larger than the port's MTU */
-	PASSES,
+/* Why a packet was left to the stack. */
+enum fallback {
+	FALLBACK_OFF,	 /* the tenant uses what the fast path does not carry */
+	FALLBACK_STALE,	 /* the kernel's table changed, or nobody keeps the copy */
+	FALLBACK_HOOK,	 /* netfilter, IPsec, or a device on top of the port */
+	FALLBACK_UNUSUAL,	 /* no unicast, options or extension headers, lengths or checksum wrong */
+	FALLBACK_TTL,	 /* ends here */
+	FALLBACK_SOURCE,	 /* martian */
+	FALLBACK_ROUTE,	 /* to the router itself, no route, or an unusual one */
+	FALLBACK_UNRESOLVED, /* neighbour not known */
+	FALLBACK_SIZE,	 /* larger than the port's MTU */
+	FALLBACKS,
 };
 
 struct key {
@@ -59,11 +59,11 @@ struct key6 {
 	struct in6_addr address;
 };
 
-struct way {
+struct nexthop {
 	__u32 out; /* device, 0: the stack's */
 	__u32 mtu;
 	__u8 macs[12]; /* of the neighbour, of the port */
-	__u32 why; /* out is 0: enum pass; else not 0: the device's own MTU is larger */
+	__u32 why; /* out is 0: enum fallback; else not 0: the device's own MTU is larger */
 	__u32 slot; /* of the port in the fabric; 0: none that is known */
 };
 
@@ -80,66 +80,57 @@ struct state {
 	__be32 locals[MAX_LOCALS]; /* the router's IPv4 addresses */
 };
 
-/* What was looked up last, by receiver, on one processor: good while the
- * copies are those it was found in. */
-struct recent {
+/* What was looked up last, by receiver, on one processor: good while the copies
+ * are those that it was found in. */
+struct cached_route {
 	__u64 changed;
-	struct way way;
+	struct nexthop next;
 	__be32 address;
 };
 
-struct recent6 {
+struct cached_route6 {
 	__u64 changed;
-	struct way way;
+	struct nexthop next;
 	struct in6_addr address;
 };
 
-struct recents {
-	struct recent ip4[RECENTS];
-	struct recent6 ip6[RECENTS];
+struct route_cache {
+	struct cached_route ip4[CACHE_SIZE];
+	struct cached_route6 ip6[CACHE_SIZE];
 };
 
 struct count {
 	__u64 packets, bytes;
-	__u64 entered; /* packets that did not have to come in */
-	__u64 passed[PASSES];
+	__u64 chained; /* packets that did not have to come in */
+	__u64 fallbacks[FALLBACKS];
+	enum fallback reasons[0]; /* names the indexes of fallbacks for Go */
 };
 
-#define MAP(kind, k, v, n, flags)                                                                                      \
-	struct {                                                                                                       \
-		__uint(type, kind);                                                                                    \
-		__type(key, k);                                                                                        \
-		__type(value, v);                                                                                      \
-		__uint(max_entries, n);                                                                                \
-		__uint(map_flags, flags);                                                                              \
-		__uint(pinning, LIBBPF_PIN_BY_NAME);                                                                   \
-	}
-
 MAP(BPF_MAP_TYPE_ARRAY, __u32, struct state, 1, 0) states SEC(".maps");
-MAP(BPF_MAP_TYPE_LPM_TRIE, struct key, struct way, MAX_ROUTES, BPF_F_NO_PREALLOC) ways SEC(".maps");
-MAP(BPF_MAP_TYPE_LPM_TRIE, struct key6, struct way, MAX_ROUTES, BPF_F_NO_PREALLOC) ways6 SEC(".maps");
+MAP(BPF_MAP_TYPE_LPM_TRIE, struct key, struct nexthop, MAX_ROUTES, BPF_F_NO_PREALLOC) fib4 SEC(".maps");
+MAP(BPF_MAP_TYPE_LPM_TRIE, struct key6, struct nexthop, MAX_ROUTES, BPF_F_NO_PREALLOC) fib6 SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct count, 1, 0) counts SEC(".maps");
-MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct recents, 1, 0) recents SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct route_cache, 1, 0) route_cache SEC(".maps");
 
-/* Where a packet is judged. */
+/* Where a packet is decided on. */
 struct place {
 	struct net *net;
 	struct net_device *dev; /* it comes in by */
 	__u32 index;		/* of that device there */
-	bool door;		/* it has not come in yet */
+	bool chained;		/* it has not come in yet */
 };
 
 /* Leaves a packet to the stack. */
-static __always_inline int pass(struct __sk_buff *skb, const struct place *at, __u32 why)
+static __always_inline int fall_back(struct __sk_buff *skb, const struct place *at, __u32 why)
 {
 	__u32 zero = 0;
 	struct count *c;
 
-	if (at->door)
+	if (at->chained)
 		return step_in(skb);
 	c = bpf_map_lookup_elem(&counts, &zero);
-	if (c && why < PASSES)
-		c->passed[why]++;
+	if (c && why < FALLBACKS)
+		c->fallbacks[why]++;
 	return TCX_NEXT;
 }
 
@@ -166,42 +157,40 @@ static __always_inline __u32 version6(struct net *net)
 /* Of a packet built by segmentation offload, what goes onto the wire counts.
  * From the fabric the port's device is not to be seen, but that of its other
  * end. */
-static __always_inline bool fits(struct __sk_buff *skb, const struct place *at, const struct way *w)
+static __always_inline bool fits(struct __sk_buff *skb, const struct place *at, const struct nexthop *hop)
 {
-	__u32 out = at->door ? DEVICES + w->slot : w->out, mtu = 0;
+	__u32 out = at->chained ? FIRST_DEVICE + hop->slot : hop->out, mtu = 0;
 
-	if (likely(skb->len <= w->mtu + ETH_HLEN))
+	if (likely(skb->len <= hop->mtu + ETH_HLEN))
 		return true;
-	return skb->gso_size && !w->why && bpf_check_mtu(skb, out, &mtu, 0, BPF_MTU_CHK_SEGS) == 0 && mtu <= w->mtu;
+	return skb->gso_size && !hop->why && bpf_check_mtu(skb, out, &mtu, 0, BPF_MTU_CHK_SEGS) == 0 && mtu <= hop->mtu;
 }
 
-/* Whether the stack would do no more than send it by w; else says why not. */
-static __always_inline bool carries(struct __sk_buff *skb, const struct place *at, const struct way *w, __u32 *why)
+/* Whether the stack would do no more than send it by hop; else says why not. */
+static __always_inline bool carries(struct __sk_buff *skb, const struct place *at, const struct nexthop *hop, __u32 *why)
 {
-	*why = PASS_ROUTE;
-	if (likely(w && w->out && w->out != at->index)) { /* back: the sender may be told of a shorter way */
-		if (likely(fits(skb, at, w)))
+	*why = FALLBACK_ROUTE;
+	if (likely(hop && hop->out && hop->out != at->index)) { /* back: the sender may be told of a shorter route */
+		if (likely(fits(skb, at, hop)))
 			return true;
-		*why = PASS_SIZE;
-	} else if (w && !w->out) {
-		*why = w->why;
+		*why = FALLBACK_SIZE;
+	} else if (hop && !hop->out) {
+		*why = hop->why;
 	}
 	return false;
 }
 
-static __always_inline int send(struct __sk_buff *skb, const struct place *at, struct ethhdr *eth, const struct way *w)
+static __always_inline int send(struct __sk_buff *skb, const struct place *at, struct ethhdr *eth, const struct nexthop *hop)
 {
 	__u32 zero = 0;
 	struct count *c = bpf_map_lookup_elem(&counts, &zero);
 
-	*(__u64 *)eth = *(__u64 *)w->macs;
-	*(__u32 *)((void *)eth + 8) = *(__u32 *)(w->macs + 8);
-	if (c) {
-		c->packets++;
-		c->bytes += skb->len;
-		c->entered += at->door;
-	}
-	return at->door ? leave(skb, w->slot) : bpf_redirect_peer(w->out, 0);
+	*(__u64 *)eth = *(__u64 *)hop->macs;
+	*(__u32 *)((void *)eth + 8) = *(__u32 *)(hop->macs + 8);
+	COUNT(c, 1, skb->len);
+	if (c)
+		c->chained += at->chained;
+	return at->chained ? leave_by(skb, hop->slot) : bpf_redirect_peer(hop->out, 0);
 }
 
 /* To one station, untagged; the caller has looked at skb->protocol. */
@@ -214,88 +203,88 @@ static __always_inline bool to_station(const struct __sk_buff *skb, const struct
  * is not good any more. */
 static __always_inline __u64 changed(const struct state *s) { return *(const volatile __u64 *)&s->changed; }
 
-/* Where a word may be among the recent ones (Fibonacci hashing). */
-static __always_inline __u32 place(__u32 word) { return word * 0x9e3779b1U >> (32 - RECENT_BITS); }
+/* The row of a word in the cache (Fibonacci hashing). */
+static __always_inline __u32 cache_row(__u32 word) { return word * 0x9e3779b1U >> (32 - CACHE_BITS); }
 
-static __always_inline struct way *find4(const struct state *s, __be32 address)
+static __always_inline struct nexthop *find4(const struct state *s, __be32 address)
 {
 	struct key key = { .bits = 32, .address = address };
 	const __u64 since = changed(s);
 	__u32 zero = 0;
-	struct recents *all = bpf_map_lookup_elem(&recents, &zero);
-	struct recent *r;
-	struct way *w;
+	struct route_cache *all = bpf_map_lookup_elem(&route_cache, &zero);
+	struct cached_route *r;
+	struct nexthop *hop;
 
 	if (unlikely(!all))
 		return NULL;
-	r = &all->ip4[place(address)];
+	r = &all->ip4[cache_row(address)];
 	if (likely(r->address == address && r->changed == since))
-		return &r->way;
-	w = bpf_map_lookup_elem(&ways, &key);
-	if (!w)
+		return &r->next;
+	hop = bpf_map_lookup_elem(&fib4, &key);
+	if (!hop)
 		return NULL;
 	r->changed = since;
 	r->address = address;
-	r->way = *w;
-	return w;
+	r->next = *hop;
+	return hop;
 }
 
-static __always_inline struct way *find6(const struct state *s, const struct in6_addr *address)
+static __always_inline struct nexthop *find6(const struct state *s, const struct in6_addr *address)
 {
 	struct key6 key = { .bits = 128, .address = *address };
 	const __be32 *a = address->u6_addr32;
 	const __u64 since = changed(s);
 	__u32 zero = 0;
-	struct recents *all = bpf_map_lookup_elem(&recents, &zero);
-	struct recent6 *r;
-	struct way *w;
+	struct route_cache *all = bpf_map_lookup_elem(&route_cache, &zero);
+	struct cached_route6 *r;
+	struct nexthop *hop;
 
 	if (unlikely(!all))
 		return NULL;
-	r = &all->ip6[place(a[0] ^ a[1] ^ a[2] ^ a[3])];
+	r = &all->ip6[cache_row(a[0] ^ a[1] ^ a[2] ^ a[3])];
 	if (likely(ip6_equal(&r->address, address) && r->changed == since))
-		return &r->way;
-	w = bpf_map_lookup_elem(&ways6, &key);
-	if (!w)
+		return &r->next;
+	hop = bpf_map_lookup_elem(&fib6, &key);
+	if (!hop)
 		return NULL;
 	r->changed = since;
 	r->address = key.address;
-	r->way = *w;
-	return w;
+	r->next = *hop;
+	return hop;
 }
 
-static __always_inline int short4(struct __sk_buff *skb, const struct place *at, struct state *s)
+static __always_inline int forward4(struct __sk_buff *skb, const struct place *at, struct state *s)
 {
 	struct ethhdr *eth;
 	struct iphdr *ip;
-	struct way *w;
+	struct nexthop *hop;
 	__u32 why;
 
 	if (!s->ip4.on)
-		return pass(skb, at, PASS_OFF);
+		return fall_back(skb, at, FALLBACK_OFF);
 	if (unlikely(s->ip4.version != version4(at->net) || bpf_ktime_get_coarse_ns() > s->until))
-		return pass(skb, at, PASS_STALE);
+		return fall_back(skb, at, FALLBACK_STALE);
 	if (unlikely(hooked4(at->net, at->dev)))
-		return pass(skb, at, PASS_HOOK);
+		return fall_back(skb, at, FALLBACK_HOOK);
 	eth = reach(skb, ETH_HLEN + sizeof(*ip));
 	if (!eth)
-		return pass(skb, at, PASS_UNUSUAL);
+		return fall_back(skb, at, FALLBACK_UNUSUAL);
 	ip = (void *)(eth + 1);
 	if (!to_station(skb, eth) || *(__u8 *)ip != 0x45 || bpf_ntohs(ip->tot_len) + ETH_HLEN != skb->len || !ip4_intact(ip) ||
 	    !ip4_is_ordinary(ip->daddr))
-		return pass(skb, at, PASS_UNUSUAL);
+		return fall_back(skb, at, FALLBACK_UNUSUAL);
 	if (ip->ttl <= 1)
-		return pass(skb, at, PASS_TTL);
+		return fall_back(skb, at, FALLBACK_TTL);
 	if (!ip4_is_ordinary(ip->saddr) || local(s, ip->saddr))
-		return pass(skb, at, PASS_SOURCE);
-	w = find4(s, ip->daddr);
-	if (!carries(skb, at, w, &why))
-		return pass(skb, at, why);
+		return fall_back(skb, at, FALLBACK_SOURCE);
+	hop = find4(s, ip->daddr);
+	if (!carries(skb, at, hop, &why))
+		return fall_back(skb, at, why);
 	eth = reach(skb, ETH_HLEN + sizeof(*ip));
-	if (!eth || !w || (at->door && !w->slot))
-		return pass(skb, at, PASS_UNUSUAL);
+	if (!eth || !hop || (at->chained && !hop->slot))
+		return fall_back(skb, at, FALLBACK_UNUSUAL);
 	ip4_decrease_ttl((void *)(eth + 1));
-	return send(skb, at, eth, w);
+	return send(skb, at, eth, hop);
 }
 
 /* Neither multicast (ff), nor of one link (fe), nor unspecified, loopback or
@@ -324,80 +313,80 @@ static __always_inline bool forwards6(struct net *net, struct net_device *dev)
 	return in && !in->cnf.disable_ipv6 && net->ipv6.devconf_all->forwarding;
 }
 
-static __always_inline int short6(struct __sk_buff *skb, const struct place *at, struct state *s)
+static __always_inline int forward6(struct __sk_buff *skb, const struct place *at, struct state *s)
 {
 	struct ipv6hdr *ip;
 	struct ethhdr *eth;
-	struct way *w;
+	struct nexthop *hop;
 	__u32 why;
 
 	if (!s->ip6.on || unlikely(!forwards6(at->net, at->dev)))
-		return pass(skb, at, PASS_OFF);
+		return fall_back(skb, at, FALLBACK_OFF);
 	if (unlikely(s->ip6.version != version6(at->net) || bpf_ktime_get_coarse_ns() > s->until))
-		return pass(skb, at, PASS_STALE);
+		return fall_back(skb, at, FALLBACK_STALE);
 	if (unlikely(hooked6(at->net, at->dev)))
-		return pass(skb, at, PASS_HOOK);
+		return fall_back(skb, at, FALLBACK_HOOK);
 	eth = reach(skb, ETH_HLEN + sizeof(*ip));
 	if (!eth)
-		return pass(skb, at, PASS_UNUSUAL);
+		return fall_back(skb, at, FALLBACK_UNUSUAL);
 	ip = (void *)(eth + 1);
 	if (!to_station(skb, eth) || *(__u8 *)ip >> 4 != 6 ||
 	    bpf_ntohs(ip->payload_len) + sizeof(*ip) + ETH_HLEN != skb->len || !plain6(ip->nexthdr) || !ordinary6(&ip->daddr))
-		return pass(skb, at, PASS_UNUSUAL);
+		return fall_back(skb, at, FALLBACK_UNUSUAL);
 	if (ip->hop_limit <= 1)
-		return pass(skb, at, PASS_TTL);
+		return fall_back(skb, at, FALLBACK_TTL);
 	if (!ordinary6(&ip->saddr))
-		return pass(skb, at, PASS_SOURCE);
-	w = find6(s, &ip->daddr);
-	if (!carries(skb, at, w, &why))
-		return pass(skb, at, why);
+		return fall_back(skb, at, FALLBACK_SOURCE);
+	hop = find6(s, &ip->daddr);
+	if (!carries(skb, at, hop, &why))
+		return fall_back(skb, at, why);
 	eth = reach(skb, ETH_HLEN + sizeof(*ip));
-	if (!eth || !w || (at->door && !w->slot))
-		return pass(skb, at, PASS_UNUSUAL);
+	if (!eth || !hop || (at->chained && !hop->slot))
+		return fall_back(skb, at, FALLBACK_UNUSUAL);
 	((struct ipv6hdr *)(eth + 1))->hop_limit--;
-	return send(skb, at, eth, w);
+	return send(skb, at, eth, hop);
 }
 
-static __always_inline int judge(struct __sk_buff *skb, const struct place *at)
+static __always_inline int decide(struct __sk_buff *skb, const struct place *at)
 {
 	__u32 zero = 0;
 	struct state *s = bpf_map_lookup_elem(&states, &zero);
 
 	if (s && likely(skb->protocol == bpf_htons(ETH_P_IP)))
-		return short4(skb, at, s);
+		return forward4(skb, at, s);
 	if (s && skb->protocol == bpf_htons(ETH_P_IPV6))
-		return short6(skb, at, s);
-	return at->door ? step_in(skb) : TCX_NEXT;
+		return forward6(skb, at, s);
+	return at->chained ? step_in(skb) : TCX_NEXT;
 }
 
 SEC("tc")
-int vxrouter_short(struct __sk_buff *skb)
+int vxrouter_fastpath(struct __sk_buff *skb)
 {
 	struct net_device *dev = device_of(skb);
 	struct place at = { .net = dev->nd_net.net, .dev = dev, .index = skb->ifindex };
 
-	return skb->pkt_type == PACKET_HOST ? judge(skb, &at) : TCX_NEXT;
+	return skb->pkt_type == PACKET_HOST ? decide(skb, &at) : TCX_NEXT;
 }
 
 /* Called by a link, for a packet that is for the port's Ethernet address. */
 SEC("tc")
-int vxrouter_entrance(struct __sk_buff *skb)
+int vxrouter_chained(struct __sk_buff *skb)
 {
-	const struct door *d = entered(skb);
-	struct place at = { .door = true };
+	const struct port_ref *p = chained(skb);
+	struct place at = { .chained = true };
 
-	if (unlikely(!d))
+	if (unlikely(!p))
 		return step_in(skb);
-	at.dev = door_device(d);
-	if (unlikely(!opens(d, at.dev)))
+	at.dev = device_at(p);
+	if (unlikely(!is_valid(p, at.dev)))
 		return step_in(skb);
 	at.net = at.dev->nd_net.net;
-	at.index = d->index;
-	return judge(skb, &at);
+	at.index = p->index;
+	return decide(skb, &at);
 }
 
 SEC("tc")
-int vxrouter_door(struct __sk_buff *skb) { return make_door(skb); }
+int vxrouter_port_ref(struct __sk_buff *skb) { return make_port_ref(skb); }
 
 /* These tell the agent, which runs them in the router's namespace, the versions
  * of the kernel's tables there. */

@@ -63,7 +63,7 @@ func (f *follower) fabric() int {
 	return n
 }
 
-// attach puts the program on every port, and opens its door.
+// attach puts the program on every port, and chains it.
 func (f *follower) attach(ports map[int]port) error {
 	if err := f.pins.Repin(); err != nil {
 		return err
@@ -74,12 +74,12 @@ func (f *follower) attach(ports map[int]port) error {
 		if err := f.pins.Attach(pinOf(p.name), hook, f.program); err != nil {
 			return err
 		}
-		if err := f.doors.Open(f.ns, index, p.slot, 0); err != nil {
+		if err := f.joined.Join(f.ns, index, p.slot, 0); err != nil {
 			return err
 		}
 		slots[p.slot] = true
 	}
-	return f.doors.ShutAll(slots)
+	return f.joined.LeaveAll(slots)
 }
 
 // pinOf names the pin of a port's link; a tenant may have given the port a
@@ -89,7 +89,7 @@ func pinOf(port string) string { return "port_" + strings.ReplaceAll(port, ".", 
 // set says which copies may be used, and for how long.
 func (f *follower) set() {
 	err := f.renew()
-	next := shortState{Until: uint64(now() + belief), Changed: f.state.Changed, Ip4: f.copies[0].row(), Ip6: f.copies[1].row()}
+	next := fastpathState{Until: uint64(now() + belief), Changed: f.state.Changed, Ip4: f.copies[0].row(), Ip6: f.copies[1].row()}
 	locals := f.copies[0].view.locals
 	for i, a := range locals[:min(len(locals), maxLocals)] {
 		next.Locals[i] = ip4(a)
@@ -133,9 +133,9 @@ func (f *follower) suspend(why string) {
 	f.say(why, why)
 }
 
-// glance looks for what the kernel does not tell of, and goes on believing. Of
-// what keeps IPv6 alone from the short way the kernel tells.
-func (f *follower) glance() {
+// pollState looks for what the kernel does not tell of, and goes on believing. Of
+// what keeps IPv6 alone from the fast path the kernel tells.
+func (f *follower) pollState() {
 	if f.state.Ip4.On == 0 || f.changed() {
 		f.look()
 		return
@@ -150,7 +150,7 @@ func (f *follower) glance() {
 // changed says whether the copies are not what the kernel has any more.
 func (f *follower) changed() (changed bool) {
 	err := kernel.In(f.ns, func() error {
-		off, err := glance()
+		off, err := pollState()
 		changed = off != ""
 		for _, t := range f.copies {
 			version, failed := t.number()
@@ -185,7 +185,7 @@ func (f *follower) path() (report.Forwarding, error) {
 	f.mu.Lock()
 	path := report.Forwarding{Kind: plan.KindVxRouter, Of: f.key, Short: f.offs[0] == "", Why: why(f.offs[0], f.offs[1])}
 	f.mu.Unlock()
-	var perCPU []shortCount
+	var perCPU []fastpathCount
 	if err := f.counts.Lookup(uint32(0), &perCPU); err != nil {
 		return path, err
 	}
@@ -193,17 +193,17 @@ func (f *follower) path() (report.Forwarding, error) {
 	for _, c := range perCPU {
 		path.Packets += c.Packets
 		path.Bytes += c.Bytes
-		path.Entered += c.Entered
-		for i, n := range c.Passed {
+		path.Entered += c.Chained
+		for i, n := range c.Fallbacks {
 			if n > 0 {
-				path.Passed[passes[i]] += n
+				path.Passed[fallbacks()[i]] += n
 			}
 		}
 	}
 	return path, nil
 }
 
-// why says what keeps packets from the short way. IPv4 is what the plan is of;
+// why says what keeps packets from the fast path. IPv4 is what the plan is of;
 // IPv6 the tenant's own.
 func why(off4, off6 string) string {
 	switch {
@@ -247,10 +247,10 @@ func leaseOf(key string) vnet.LeaseID {
 	return id
 }
 
-// shorten follows a router that forwards, and no longer one that does not. A
+// setFastpath follows a router that forwards, and no longer one that does not. A
 // router whose namespace was made anew is followed anew. That it cannot be
 // done is no error: the stack forwards.
-func (p *Part) shorten(key string, forward bool) {
+func (p *Part) setFastpath(key string, forward bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.followed[key]

@@ -41,8 +41,8 @@ func crossing(b *bench) (r plan.VxRouter, n0, n1 string) {
 	return r, n0, n1
 }
 
-// short is what a router tells of itself.
-func (b *bench) short(r plan.VxRouter) report.Forwarding {
+// path is what a router tells of itself.
+func (b *bench) path(r plan.VxRouter) report.Forwarding {
 	b.Helper()
 	samples, err := b.part.Samples(b.Context(), report.Scope{})
 	b.check(err)
@@ -54,10 +54,10 @@ func (b *bench) short(r plan.VxRouter) report.Forwarding {
 	return report.Forwarding{Why: "not followed"}
 }
 
-// shortens says whether pings between two nodes go the short way now.
-func (b *bench) shortens(r plan.VxRouter, from, to string) bool {
-	before := b.short(r).Packets
-	return b.pings(from, to) && b.short(r).Packets >= before+2
+// isFast says whether pings between two nodes go the fast path now.
+func (b *bench) isFast(r plan.VxRouter, from, to string) bool {
+	before := b.path(r).Packets
+	return b.pings(from, to) && b.path(r).Packets >= before+2
 }
 
 func (b *bench) sysctl(key, setting string) {
@@ -77,8 +77,8 @@ func (b *bench) inside(key string, argv ...string) {
 func TestShortWay(t *testing.T) {
 	b := newBench(t)
 	r, n0, _ := crossing(b)
-	b.poll("a short way", func() bool { return b.shortens(r, n0, "10.0.0.3") })
-	if s := b.short(r); s.Why != "" {
+	b.poll("the fast path", func() bool { return b.isFast(r, n0, "10.0.0.3") })
+	if s := b.path(r); s.Why != "" {
 		t.Errorf("off: %s", s.Why)
 	}
 	b.do(plan.Delete, r)
@@ -87,8 +87,8 @@ func TestShortWay(t *testing.T) {
 	}
 }
 
-// What the short way does not carry is the stack's from at most a second on,
-// and the short way comes back when it is gone.
+// What the fast path does not carry is the stack's from at most a second on,
+// and the fast path comes back when it is gone.
 func TestTenantsFeaturesFallBack(t *testing.T) {
 	b := newBench(t)
 	r, n0, _ := crossing(b)
@@ -106,16 +106,16 @@ func TestTenantsFeaturesFallBack(t *testing.T) {
 		{"device on top", func() { b.ip(key, "link", "add", "link", "eth0", "name", "v0", "type", "macvlan") }, func() { b.ip(key, "link", "del", "v0") }, "on top"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b.poll("a short way", func() bool { return b.shortens(r, n0, "10.0.0.3") })
+			b.poll("the fast path", func() bool { return b.isFast(r, n0, "10.0.0.3") })
 			c.set()
-			b.poll("fall-back", func() bool { return strings.Contains(b.short(r).Why, c.why) })
-			before := b.short(r).Packets
+			b.poll("fall-back", func() bool { return strings.Contains(b.path(r).Why, c.why) })
+			before := b.path(r).Packets
 			_ = b.pings(n0, "10.0.0.3")
-			if after := b.short(r).Packets; after != before {
-				t.Errorf("%d packets went the short way", after-before)
+			if after := b.path(r).Packets; after != before {
+				t.Errorf("%d packets went the fast path", after-before)
 			}
 			c.end()
-			b.poll("return", func() bool { return b.short(r).Short })
+			b.poll("return", func() bool { return b.path(r).Short })
 		})
 	}
 }
@@ -127,7 +127,7 @@ func TestRoutesAreTheKernelsAtOnce(t *testing.T) {
 	r, n0, n1 := crossing(b)
 	b.ip(n1, "addr", "add", "10.9.0.1/32", "dev", "lo")
 	b.ip(r.Key(), "route", "add", "10.9.0.0/16", "via", "10.0.0.3", "dev", "eth1", "onlink")
-	b.poll("a short way", func() bool { return b.shortens(r, n0, "10.9.0.1") })
+	b.poll("the fast path", func() bool { return b.isFast(r, n0, "10.9.0.1") })
 	b.part.Close() // nobody follows now
 	b.ip(r.Key(), "route", "add", "blackhole", "10.9.0.1/32")
 	if b.pings(n0, "10.9.0.1") {
@@ -138,18 +138,18 @@ func TestRoutesAreTheKernelsAtOnce(t *testing.T) {
 		t.Error("without an agent the stack does not forward")
 	}
 	b.has(r) // an agent that comes back
-	b.poll("a short way", func() bool { return b.shortens(r, n0, "10.9.0.1") })
+	b.poll("the fast path", func() bool { return b.isFast(r, n0, "10.9.0.1") })
 }
 
-// macTo is the Ethernet address to which the short way sends; "": none.
+// macTo is the Ethernet address to which the fast path sends; "": none.
 func (b *bench) macTo(r plan.VxRouter, address string) string {
 	b.Helper()
 	b.part.mu.Lock()
 	defer b.part.mu.Unlock()
-	var w shortWay
+	var w fastpathNexthop
 	a := netip.MustParseAddr(address)
 	for _, t := range b.part.followed[r.Key()].copies {
-		if t.bits == a.BitLen() && (t.ways.Lookup(key(netip.PrefixFrom(a, t.bits)), &w) != nil || w.Out == 0) {
+		if t.bits == a.BitLen() && (t.fib.Lookup(key(netip.PrefixFrom(a, t.bits)), &w) != nil || w.Out == 0) {
 			return ""
 		}
 	}
@@ -161,19 +161,19 @@ func (b *bench) macTo(r plan.VxRouter, address string) string {
 func TestNeighboursAreFollowed(t *testing.T) {
 	b := newBench(t)
 	r, n0, n1 := crossing(b)
-	b.poll("a short way", func() bool { return b.shortens(r, n0, "10.0.0.3") })
+	b.poll("the fast path", func() bool { return b.isFast(r, n0, "10.0.0.3") })
 	const other = "02:00:00:00:00:99"
 	b.ip(r.Key(), "neigh", "replace", "10.0.0.3", "dev", "eth1", "lladdr", other, "nud", "permanent")
 	b.soon("the other address", func() bool { return b.macTo(r, "10.0.0.3") == other })
 	b.ip(n1, "link", "set", "eth0", "down")
 	b.ip(r.Key(), "neigh", "flush", "all", "nud", "permanent")
 	b.soon("no address", func() bool { return b.macTo(r, "10.0.0.3") == "" })
-	if s := b.short(r); s.Why != "" {
+	if s := b.path(r); s.Why != "" {
 		t.Errorf("off: %s", s.Why)
 	}
 	b.ip(n1, "link", "set", "eth0", "up")
 	b.ip(n1, "route", "add", "default", "via", "10.0.0.1")
-	b.poll("a short way", func() bool { return b.shortens(r, n0, "10.0.0.3") })
+	b.poll("the fast path", func() bool { return b.isFast(r, n0, "10.0.0.3") })
 }
 
 // soon is poll with less patience.

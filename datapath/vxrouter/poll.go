@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// glance looks for what the kernel does not tell of: packet sockets and
+// pollState looks for what the kernel does not tell of: packet sockets and
 // netfilter. It runs every second.
-func glance() (off string, err error) {
+func pollState() (off string, err error) {
 	sockets, err := os.ReadFile("/proc/thread-self/net/packet")
 	if err != nil {
 		return "", err

@@ -6,18 +6,19 @@ import (
 	"net/netip"
 	"strings"
 
+	"sublet/datapath/bpf"
 	"sublet/plan"
 )
 
-// The slow twin: what the programs shall do, said again in plain Go without
+// The slow reference: what the programs shall do, said again in plain Go without
 // templates, tables of offsets or incremental sums.
 
 // verdict of a program: drop with a cause and the entry that counts it, next,
 // or redirect with what the packet is then.
 type verdict struct {
-	code  uint32 // of TCX
-	cause int    // of a drop
-	whose uint32 // number of the entry that counts; 0: nobody's
+	code  uint32      // of TCX
+	cause overlayDrop // of a drop
+	whose uint32      // number of the entry that counts; 0: nobody's
 	mark  uint32
 	frame []byte
 	told  bool // dropped and counted; frame is what its sender is told
@@ -29,15 +30,15 @@ const (
 	tcxRedirect = 7
 )
 
-func dropped2(whose uint32, cause int) verdict {
+func dropped2(whose uint32, cause overlayDrop) verdict {
 	return verdict{code: tcxDrop, cause: cause, whose: whose}
 }
 
 // site is one host's tables.
 type site struct {
-	items map[uint32]plan.Overlay
-	way   way
-	index int // of the interface
+	items   map[uint32]plan.Overlay
+	nextHop nextHop
+	index   int // of the interface
 }
 
 // slowFlow is what the outer headers take from the inner packet.
@@ -74,10 +75,10 @@ func flowOf(frame []byte) slowFlow {
 func (s *site) slowSend(id uint32, frame []byte) verdict {
 	o, ok := s.items[id]
 	if !ok {
-		return dropped2(0, causeUnknown)
+		return dropped2(0, overlayDropDROP_UNKNOWN)
 	}
-	if s.way.device == 0 || o.Interface == "nowhere" {
-		return dropped2(id, causeUnresolved)
+	if s.nextHop.device == 0 || o.Interface == "nowhere" {
+		return dropped2(id, overlayDropDROP_UNRESOLVED)
 	}
 	p, _ := protocolOf(o.Protocol)
 	outer := 20
@@ -92,20 +93,20 @@ func (s *site) slowSend(id uint32, frame []byte) verdict {
 	if p.layer == 3 {
 		inside = frame[14:]
 	}
-	most := s.way.mtu - added
+	most := s.nextHop.mtu - added
 	if p.layer == 2 {
 		most -= 14
 	}
 	if most = min(most, o.MTU); len(frame)-14 > most {
 		if told := slowTell(frame, most); told != nil {
-			return verdict{code: tcxRedirect, cause: causeTooBig, whose: id, mark: id, frame: told, told: true}
+			return verdict{code: tcxRedirect, cause: overlayDropDROP_TOO_BIG, whose: id, mark: id, frame: told, told: true}
 		}
-		return dropped2(id, causeTooBig)
+		return dropped2(id, overlayDropDROP_TOO_BIG)
 	}
 	flow := flowOf(frame)
 	if flow.version == 0 {
 		if p.layer == 3 {
-			return dropped2(id, causeNotCarried)
+			return dropped2(id, overlayDropDROP_NOT_CARRIED)
 		}
 		inside = append(append([]byte(nil), inside...), make([]byte, max(0, 60-len(inside)))...)
 	}
@@ -182,7 +183,7 @@ func (s *site) slowHeaders(o plan.Overlay, p *protocol, flow slowFlow, inside []
 		ip = append(binary.BigEndian.AppendUint16(ip, uint16(len(packet))), next, 64)
 		ip = append(append(ip, o.Local.AsSlice()...), o.Remote.AsSlice()...)
 	}
-	out := append(append([]byte(nil), s.way.to[:]...), s.way.from[:]...)
+	out := append(append([]byte(nil), s.nextHop.to[:]...), s.nextHop.from[:]...)
 	return append(append(binary.BigEndian.AppendUint16(out, kind), ip...), packet...)
 }
 
@@ -266,7 +267,7 @@ func (s *site) slowReceive(index int, frame []byte) verdict {
 	if !ok {
 		return verdict{code: tcxNext}
 	}
-	refuse := func(cause int) verdict {
+	refuse := func(cause overlayDrop) verdict {
 		for _, item := range s.items {
 			if item.Local == o.to || address(item.Local) == address(o.to) {
 				return dropped2(0, cause)
@@ -303,18 +304,18 @@ func (s *site) slowReceive(index int, frame []byte) verdict {
 		return verdict{code: tcxNext}
 	}
 	if o.damaged || o.size > len(frame) || udpLength >= 0 && udpLength != o.size-o.at {
-		return refuse(causeMalformed)
+		return refuse(overlayDropDROP_MALFORMED)
 	}
 	id, length, v, ok := slowHeader(p, rest)
 	if !ok {
-		return refuse(causeMalformed)
+		return refuse(overlayDropDROP_MALFORMED)
 	}
 	if version == 0 {
 		version = v
 	}
 	at := len(frame) - len(rest) + length
-	if p.port != portVXLAN && at >= o.size {
-		return refuse(causeMalformed)
+	if p.port != bpf.PortVXLAN && at >= o.size {
+		return refuse(overlayDropDROP_MALFORMED)
 	}
 	return s.slowAccept(index, frame, o, p, id, source, at, version, refuse)
 }
@@ -342,7 +343,7 @@ func slowGRE(rest []byte) (*protocol, int) {
 // slowHeader checks a tunnel header. version is what it says of the inner
 // packet: 4, 6; 0: nothing; -1: something else.
 func slowHeader(p *protocol, h []byte) (id uint32, length, version int, ok bool) {
-	if len(h) < len(p.header) && p.port == portVXLAN {
+	if len(h) < len(p.header) && p.port == bpf.PortVXLAN {
 		return 0, 0, 0, false
 	}
 	has := func(n int) bool { return len(h) >= n }
@@ -408,26 +409,26 @@ func (s *site) find(p *protocol, id uint32, o slowOuter) (uint32, plan.Overlay, 
 	return 0, plan.Overlay{}, false
 }
 
-func (s *site) slowAccept(index int, frame []byte, o slowOuter, p *protocol, id uint32, source, at, version int, refuse func(int) verdict) verdict {
+func (s *site) slowAccept(index int, frame []byte, o slowOuter, p *protocol, id uint32, source, at, version int, refuse func(overlayDrop) verdict) verdict {
 	number, item, ok := s.find(p, id, o)
 	switch {
 	case !ok || address(item.Local) != address(o.to):
-		return refuse(causeUnknown)
+		return refuse(overlayDropDROP_UNKNOWN)
 	case address(item.Remote) != address(o.from):
-		return dropped2(number, causeSender)
-	case p.port == portVXLAN && source >= 1024:
-		return dropped2(number, causePort)
+		return dropped2(number, overlayDropDROP_SENDER)
+	case p.port == bpf.PortVXLAN && source >= 1024:
+		return dropped2(number, overlayDropDROP_PORT)
 	case index != s.index:
-		return dropped2(number, causeInterface)
+		return dropped2(number, overlayDropDROP_INTERFACE)
 	}
 	inside := frame[at:o.size]
 	if o.size < at {
-		return dropped2(number, causeMalformed)
+		return dropped2(number, overlayDropDROP_MALFORMED)
 	}
 	var made []byte
 	if p.layer == 2 {
 		if len(inside) < 14 {
-			return dropped2(number, causeMalformed)
+			return dropped2(number, overlayDropDROP_MALFORMED)
 		}
 		made = append(made, inside...)
 	} else {
@@ -436,7 +437,7 @@ func (s *site) slowAccept(index int, frame []byte, o slowOuter, p *protocol, id 
 			kind = []byte{0x86, 0xdd}
 		}
 		if v := int(inside[0] >> 4); v != 4 && v != 6 || version != 0 && v != version {
-			return dropped2(number, causeMalformed)
+			return dropped2(number, overlayDropDROP_MALFORMED)
 		}
 		to, from, _ := strings.Cut(item.Ethernet, " ")
 		a, _ := net.ParseMAC(to)
@@ -449,21 +450,21 @@ func (s *site) slowAccept(index int, frame []byte, o slowOuter, p *protocol, id 
 		least = 40
 	}
 	if len(made)-14 < least {
-		return dropped2(number, causeMalformed)
+		return dropped2(number, overlayDropDROP_MALFORMED)
 	}
 	if !slowMark(made, o.tos&3) {
-		return dropped2(number, causeCongested)
+		return dropped2(number, overlayDropDROP_CONGESTED)
 	}
 	return delivered(made, number)
 }
 
-// slowOpened is overlay_opened.
-func (s *site) slowOpened(frame []byte, mark uint32) verdict {
+// slowDecapped is overlay_decapped.
+func (s *site) slowDecapped(frame []byte, mark uint32) verdict {
 	number := mark &^ (1 << 30)
 	item, ok := s.items[number]
 	p, _ := protocolOf(item.Protocol)
 	if mark == number || !ok || p.name != plan.VXLAN || item.Interface == "nowhere" {
-		return dropped2(0, causeUnknown)
+		return dropped2(0, overlayDropDROP_UNKNOWN)
 	}
 	return delivered(frame, number)
 }

@@ -16,8 +16,8 @@ import (
 	"sublet/vnet"
 )
 
-// twin is the switch as slow and plain code.
-type twin struct {
+// reference is the switch as slow and plain code.
+type reference struct {
 	ports    []plan.SwitchPort
 	planned  map[plan.Hardware]int
 	learned  map[plan.Hardware]int
@@ -36,8 +36,8 @@ const (
 	redirected = 7
 )
 
-func newTwin(b *bench) *twin {
-	w := &twin{ports: b.ports, planned: make(map[plan.Hardware]int), learned: make(map[plan.Hardware]int), stations: make(map[[4]byte]*said), locals: make(map[[16]byte]*said6)}
+func newReference(b *bench) *reference {
+	w := &reference{ports: b.ports, planned: make(map[plan.Hardware]int), learned: make(map[plan.Hardware]int), stations: make(map[[4]byte]*said), locals: make(map[[16]byte]*said6)}
 	for i, s := range b.plan.Stations {
 		w.planned[s.Hardware] = i
 		w.stations[s.Address.As4()] = &said{port: i, now: s.Hardware}
@@ -46,13 +46,13 @@ func newTwin(b *bench) *twin {
 	return w
 }
 
-func (w *twin) sends(from, to int) bool {
+func (w *reference) sends(from, to int) bool {
 	only := w.ports[from].To
 	return len(only) == 0 || slices.Contains(only, device(to))
 }
 
 // take says what becomes of a frame: a verdict, and what is counted.
-func (w *twin) take(in int, f []byte) (verdict uint32, counted string, answer []byte) {
+func (w *reference) take(in int, f []byte) (verdict uint32, counted string, answer []byte) {
 	if w.ports[in].Blocked {
 		return dropped, "blocked", nil
 	}
@@ -95,7 +95,7 @@ func (w *twin) take(in int, f []byte) (verdict uint32, counted string, answer []
 	return redirected, "sent" + extra, nil
 }
 
-func (w *twin) learn(in int, from plan.Hardware) string {
+func (w *reference) learn(in int, from plan.Hardware) string {
 	if _, ok := w.planned[from]; ok {
 		return ""
 	}
@@ -115,7 +115,7 @@ func (w *twin) learn(in int, from plan.Hardware) string {
 	return ""
 }
 
-func (w *twin) resolve(in int, f []byte) (verdict uint32, counted string, answer []byte) {
+func (w *reference) resolve(in int, f []byte) (verdict uint32, counted string, answer []byte) {
 	if len(f) < 42 || !bytes.Equal(f[14:20], []byte{0, 1, 8, 0, 6, 4}) || !bytes.Equal(f[22:28], f[6:12]) {
 		return 0, "", nil
 	}
@@ -201,15 +201,15 @@ func trials(few int) int {
 	return few
 }
 
-// The program does with random and malformed frames what its twin does.
-func TestAgainstTwin(t *testing.T) {
+// The program does with random and malformed frames what its reference model does.
+func TestAgainstReference(t *testing.T) {
 	b := newBench(t, 5)
 	b.ports[1].To = []string{device(0), device(4)}
 	b.ports[3].Blocked = true
 	for _, p := range b.ports {
 		b.do(plan.Set, p)
 	}
-	tables, w, r := b.tables(), newTwin(b), frames{rand.New(rand.NewPCG(1, 2)), 5}
+	tables, w, r := b.tables(), newReference(b), frames{rand.New(rand.NewPCG(1, 2)), 5}
 	ns, err := b.host.Open(b.plan.Key())
 	b.check(err)
 	defer ns.Close()
@@ -231,7 +231,7 @@ func TestAgainstTwin(t *testing.T) {
 	var entered uint64
 	b.check(kernel.In(ns, func() error {
 		for i := range index {
-			if err := tables.makeDoor(i, index[i]); err != nil {
+			if err := tables.join(i, index[i]); err != nil {
 				return err
 			}
 		}
@@ -250,10 +250,10 @@ func TestAgainstTwin(t *testing.T) {
 			}
 			took, err := tables.enter(in, frame)
 			if err != nil {
-				return fmt.Errorf("frame %d (%x) at door %d: %w", i, frame, in, err)
+				return fmt.Errorf("frame %d (%x) chained by port %d: %w", i, frame, in, err)
 			}
 			if took && counted != "sent" {
-				return fmt.Errorf("frame %d (%x) at door %d was sent on, at the port: %s", i, frame, in, counted)
+				return fmt.Errorf("frame %d (%x) chained by port %d was sent on, at the port: %s", i, frame, in, counted)
 			}
 			if took {
 				entered++
@@ -263,7 +263,7 @@ func TestAgainstTwin(t *testing.T) {
 		return nil
 	}))
 	if entered < want["sent"]/40 { // stations move all the time
-		t.Errorf("of %d frames sent on %d were at their doors", want["sent"], entered)
+		t.Errorf("of %d frames sent on %d were chained", want["sent"], entered)
 	}
 	got := tally(b, tables)
 	for name, n := range want {
@@ -283,50 +283,50 @@ func TestAgainstTwin(t *testing.T) {
 	}
 }
 
-// slotOfDoor is that of a port's door in tests.
-func slotOfDoor(port int) uint32 { return uint32(700 + port) }
+// slotOf is a port's slot in tests.
+func slotOf(port int) uint32 { return uint32(700 + port) }
 
-// makeDoor gives a port a door, as a link would have led to it.
-func (t *tables) makeDoor(port, index int) error {
+// join gives a port a slot and a reference, as if it were a link's.
+func (t *tables) join(port, index int) error {
 	var row vswitchPort
 	if err := t.Ports.Lookup(uint32(port), &row); err != nil {
 		return err
 	}
-	row.Slot = slotOfDoor(port)
+	row.Slot = slotOf(port)
 	if err := t.Ports.Put(uint32(port), row); err != nil {
 		return err
 	}
-	return t.doors.Make(index, row.Slot, uint32(port))
+	return t.joined.Describe(index, row.Slot, uint32(port))
 }
 
-// enter gives a frame to the program of a port's door, and says whether it
+// enter gives a frame to the chained program by a port, and says whether it
 // decided on it; it changes none.
 func (t *tables) enter(port int, frame []byte) (bool, error) {
-	before, err := t.entered(port)
+	before, err := t.chained(port)
 	if err != nil {
 		return false, err
 	}
-	verdict, out, err := t.doors.Enter(slotOfDoor(port), frame)
+	verdict, out, err := t.joined.Enter(slotOf(port), frame)
 	if err != nil {
 		return false, err
 	}
 	if verdict != redirected || !bytes.Equal(out, frame) {
 		return false, fmt.Errorf("verdict %d, frame %x", verdict, out)
 	}
-	after, err := t.entered(port)
+	after, err := t.chained(port)
 	return after > before, err
 }
 
-func (t *tables) entered(port int) (sum uint64, err error) {
+func (t *tables) chained(port int) (sum uint64, err error) {
 	var perCPU []vswitchCount
 	err = t.Counters.Lookup(uint32(port), &perCPU)
 	for _, c := range perCPU {
-		sum += c.Entered
+		sum += c.Chained
 	}
 	return sum, err
 }
 
-// tally sums what all ports counted, in the twin's words.
+// tally sums what all ports counted, in the reference model's words.
 func tally(b *bench, t *tables) map[string]uint64 {
 	sum := make(map[string]uint64)
 	for n := range maxPorts {
@@ -338,7 +338,7 @@ func tally(b *bench, t *tables) map[string]uint64 {
 			sum["answer"] += c.Answers
 			sum["unlearned"] += c.Unlearned
 			for i, d := range c.Drops {
-				sum[causes[i]] += d
+				sum[causes()[i]] += d
 			}
 		}
 	}

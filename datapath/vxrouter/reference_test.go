@@ -21,15 +21,15 @@ import (
 	"sublet/plan"
 )
 
-// rule is a line of the twin's table.
+// rule is a line of the reference model's table.
 type rule struct {
 	prefix netip.Prefix
 	why    string // left to the stack; "": sent to the neighbour on eth1
 	mac    hardware
 }
 
-// twin is a port's short way as slow and plain code.
-type twin struct {
+// reference is a port's fast path as slow and plain code.
+type reference struct {
 	mac    hardware // of eth0, where packets come in
 	out    hardware // of eth1
 	locals []netip.Addr
@@ -42,7 +42,7 @@ const (
 )
 
 // take says what becomes of a frame, and how it looks then.
-func (w *twin) take(f []byte) (verdict uint32, counted string, out []byte) {
+func (w *reference) take(f []byte) (verdict uint32, counted string, out []byte) {
 	if binary.BigEndian.Uint16(f[12:]) != 0x0800 || !bytes.Equal(f[:6], w.mac[:]) {
 		return next, "", nil
 	}
@@ -67,7 +67,7 @@ func (w *twin) take(f []byte) (verdict uint32, counted string, out []byte) {
 
 // forward finds the way to an address, and puts its Ethernet addresses in
 // front; nil: there is none for this frame, and why.
-func (w *twin) forward(f []byte, dst netip.Addr) (why string, out []byte) {
+func (w *reference) forward(f []byte, dst netip.Addr) (why string, out []byte) {
 	r := w.match(dst)
 	if r.why != "" {
 		return r.why, nil
@@ -79,7 +79,7 @@ func (w *twin) forward(f []byte, dst netip.Addr) (why string, out []byte) {
 }
 
 // match is the longest of the rules' prefixes that hold an address.
-func (w *twin) match(a netip.Addr) rule {
+func (w *reference) match(a netip.Addr) rule {
 	r := rule{why: "route"}
 	for _, c := range w.rules {
 		if c.prefix.Contains(a) && (!r.prefix.IsValid() || c.prefix.Bits() > r.prefix.Bits()) {
@@ -107,7 +107,7 @@ func sum(b []byte) uint16 {
 }
 
 // packet is a random one that is often forwarded.
-func (w *twin) packet(r *rand.Rand) []byte {
+func (w *reference) packet(r *rand.Rand) []byte {
 	size := r.IntN(100)
 	if r.IntN(20) == 0 {
 		size = 1470 + r.IntN(40)
@@ -145,7 +145,7 @@ func someone(r *rand.Rand, list ...string) []byte {
 
 // framed is a frame to the router with a packet in it, sometimes to somebody
 // else or of another kind.
-func (w *twin) framed(r *rand.Rand, kind, packet []byte) []byte {
+func (w *reference) framed(r *rand.Rand, kind, packet []byte) []byte {
 	to := w.mac
 	if r.IntN(30) == 0 {
 		to[r.IntN(6)] ^= 1 << r.IntN(8)
@@ -159,9 +159,9 @@ func (w *twin) framed(r *rand.Rand, kind, packet []byte) []byte {
 // table4 is what the test's routes come to.
 const table4 = "10.0.0.1/32 route,10.0.0.2/32 route,10.0.0.3/32,10.9.0.0/16,10.9.1.0/24 route,10.9.2.0/24 route,10.9.3.0/24 route,10.9.4.0/24 unresolved,10.8.0.0/24 unresolved,10.8.0.5/32"
 
-// twinOf is the twin of a crossing's port eth0 with a table; its last line is
+// referenceOf is the reference model of a crossing's port eth0 with a table; its last line is
 // 02:00:00:00:08:05's, others are n1's.
-func (b *bench) twinOf(r plan.VxRouter, n1 hardware, lines string) (*twin, int) {
+func (b *bench) referenceOf(r plan.VxRouter, n1 hardware, lines string) (*reference, int) {
 	ns, err := b.host.Open(r.Key())
 	b.check(err)
 	defer ns.Close()
@@ -174,7 +174,7 @@ func (b *bench) twinOf(r plan.VxRouter, n1 hardware, lines string) (*twin, int) 
 		}
 		return err
 	}))
-	w := &twin{locals: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
+	w := &reference{locals: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
 	index := 0
 	for i, p := range ports {
 		if p.name == "eth0" {
@@ -209,8 +209,8 @@ func trials(few int) int {
 	return few
 }
 
-// The program does with random and malformed packets what its twin does.
-func TestAgainstTwin(t *testing.T) {
+// The program does with random and malformed packets what its reference model does.
+func TestAgainstReference(t *testing.T) {
 	b := newBench(t)
 	r, _, _ := crossing(b)
 	key := r.Key()
@@ -227,7 +227,7 @@ func TestAgainstTwin(t *testing.T) {
 	})
 	mac, err := net.ParseMAC(b.macTo(r, "10.9.0.1"))
 	b.check(err)
-	w, index := b.twinOf(r, hardware(mac), table4)
+	w, index := b.referenceOf(r, hardware(mac), table4)
 	want := b.compare(ipv4, r, index, w.packet, w.take)
 	if len(want) != 7 {
 		t.Errorf("the packets did only %v", slices.Sorted(maps.Keys(want)))
@@ -235,7 +235,7 @@ func TestAgainstTwin(t *testing.T) {
 }
 
 // compare gives the program random packets as if they had come in by a device,
-// and compares what it does, and counts, with what the twin says.
+// and compares what it does, and counts, with what the reference model says.
 func (b *bench) compare(of *family, r plan.VxRouter, index int, packet func(*rand.Rand) []byte, take func([]byte) (uint32, string, []byte)) map[string]uint64 {
 	b.Helper()
 	b.part.Close() // the table stays as it is
@@ -248,7 +248,7 @@ func (b *bench) compare(of *family, r plan.VxRouter, index int, packet func(*ran
 	random := rand.New(rand.NewPCG(3, 4))
 	b.check(kernel.In(ns, func() error {
 		i := slices.IndexFunc(f.copies[:], func(t *tableCopy) bool { return t.family == of })
-		row := [2]shortCopy{f.state.Ip4, f.state.Ip6}[i]
+		row := [2]fastpathCopy{f.state.Ip4, f.state.Ip6}[i]
 		version, err := f.copies[i].number()
 		if err != nil {
 			return err
@@ -256,7 +256,7 @@ func (b *bench) compare(of *family, r plan.VxRouter, index int, packet func(*ran
 		if version != row.Version || row.On == 0 {
 			return fmt.Errorf("the %s table is of version %d (on %d), the kernel's %d", of.name, row.Version, row.On, version)
 		}
-		if err := f.openDoor(i, index); err != nil {
+		if err := f.join(i, index); err != nil {
 			return err
 		}
 		for i := range trials(20_000) {
@@ -276,14 +276,14 @@ func (b *bench) compare(of *family, r plan.VxRouter, index int, packet func(*ran
 				continue // no router's: links do not hand it over so
 			}
 			if err := f.enter(frame, out); err != nil {
-				return fmt.Errorf("packet %d at the door, %x: %w", i, frame, err)
+				return fmt.Errorf("packet %d chained, %x: %w", i, frame, err)
 			}
 		}
 		return nil
 	}))
 	have := b.tally(f)
 	if entered := have["entered"] - base["entered"]; entered != want["sent"] {
-		b.Errorf("%d packets were sent on at the door, want %d", entered, want["sent"])
+		b.Errorf("%d packets were sent on when chained, want %d", entered, want["sent"])
 	}
 	have["sent"] -= have["entered"]
 	for name, n := range want {
@@ -295,25 +295,25 @@ func (b *bench) compare(of *family, r plan.VxRouter, index int, packet func(*ran
 	return want
 }
 
-// doorSlot is that of the port's door in tests.
-const doorSlot = 700
+// portSlot is the slot of the port in tests.
+const portSlot = 700
 
-// openDoor gives a port a door, and all of a copy's ways one to leave by.
-func (f *follower) openDoor(copy, index int) error {
+// join chains a port, and gives all next hops of a copy a slot to leave by.
+func (f *follower) join(copy, index int) error {
 	t := f.copies[copy]
-	for prefix, way := range t.table {
-		way.Slot = doorSlot + 1
-		if err := t.ways.Put(key(prefix), way); err != nil {
+	for prefix, next := range t.table {
+		next.Slot = portSlot + 1
+		if err := t.fib.Put(key(prefix), next); err != nil {
 			return err
 		}
 	}
-	return f.doors.Make(index, doorSlot, 0)
+	return f.joined.Describe(index, portSlot, 0)
 }
 
-// enter gives a packet to the program of the door, which sends it on as want,
+// enter gives a packet to the chained program, which sends it on as want,
 // or nil: lets it come in as it is.
 func (f *follower) enter(frame, want []byte) error {
-	verdict, out, err := f.doors.Enter(doorSlot, frame)
+	verdict, out, err := f.joined.Enter(portSlot, frame)
 	if want == nil {
 		want = frame
 	}

@@ -21,15 +21,15 @@ func crossing6(b *bench) (r plan.VxRouter, n0, n1 string) {
 	b.ip(n1, "-6", "route", "add", "default", "via", "fd00:1::1")
 	b.poll("an answer", func() bool { return b.pings(n0, "fd00:1::2") })
 	b.poll("settled links", func() bool { return !strings.Contains(b.ip(key, "-6", "addr"), "tentative") })
-	b.poll("IPv6 on the short way", func() bool { return b.shortens(r, n0, "fd00:1::2") })
+	b.poll("IPv6 on the fast path", func() bool { return b.isFast(r, n0, "fd00:1::2") })
 	return r, n0, n1
 }
 
-// What a tenant configures of IPv6 takes the short way, whatever the plan has.
+// What a tenant configures of IPv6 takes the fast path, whatever the plan has.
 func TestIPv6ShortWay(t *testing.T) {
 	b := newBench(t)
 	r, n0, n1 := crossing6(b)
-	if s := b.short(r); s.Why != "" {
+	if s := b.path(r); s.Why != "" {
 		t.Errorf("off: %s", s.Why)
 	}
 	// By a link-local gateway, too.
@@ -37,14 +37,14 @@ func TestIPv6ShortWay(t *testing.T) {
 	local := strings.Fields(b.ip(n1, "-6", "-br", "addr", "show", "dev", "eth0", "scope", "link"))
 	gateway, _, _ := strings.Cut(local[len(local)-1], "/")
 	b.ip(r.Key(), "-6", "route", "add", "fd09::/64", "via", gateway, "dev", "eth1")
-	b.poll("a short way", func() bool { return b.shortens(r, n0, "fd09::1") })
+	b.poll("the fast path", func() bool { return b.isFast(r, n0, "fd09::1") })
 	// A packet that is too large is the stack's, which says so.
 	b.ip(r.Key(), "link", "set", "eth1", "mtu", "1400")
-	before := b.short(r).Passed["size"]
+	before := b.path(r).Passed["size"]
 	b.poll("a packet left for its size", func() bool {
 		b.ip(n0, "-6", "route", "flush", "cache") // or it fragments
 		_ = b.pingsSized(n0, "fd00:1::2", "1400")
-		return b.short(r).Passed["size"] > before
+		return b.path(r).Passed["size"] > before
 	})
 	if !strings.Contains(b.ip(n0, "-6", "route", "get", "fd00:1::2"), "mtu 1400") {
 		t.Error("the sender was not told the MTU")
@@ -73,8 +73,8 @@ func TestIPv6IsTheKernelsAtOnce(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b.has(r) // an agent
-			b.poll("a short way", func() bool { return b.shortens(r, n0, "fd09::1") })
-			before, sent := b.echoes6(n1), b.short(r).Packets
+			b.poll("the fast path", func() bool { return b.isFast(r, n0, "fd09::1") })
+			before, sent := b.echoes6(n1), b.path(r).Packets
 			b.part.Close() // nobody follows now
 			b.inside(key, c.set...)
 			_ = b.pings(n0, "fd09::1")
@@ -86,8 +86,8 @@ func TestIPv6IsTheKernelsAtOnce(t *testing.T) {
 				t.Error("without an agent the stack does not forward")
 			}
 			b.has(r)
-			if n := b.short(r).Packets - sent; n != 0 {
-				t.Errorf("%d packets took the short way", n)
+			if n := b.path(r).Packets - sent; n != 0 {
+				t.Errorf("%d packets took the fast path", n)
 			}
 		})
 	}
@@ -99,15 +99,15 @@ func TestFamiliesAreApart(t *testing.T) {
 	r, n0, _ := crossing6(b)
 	key := r.Key()
 	b.sysctl(key, "net.ipv6.conf.all.forwarding=0")
-	b.poll("fall-back", func() bool { return b.short(r).Why == "IPv6: forwarding is off" })
-	b.poll("a short way for IPv4", func() bool { return b.shortens(r, n0, "10.0.0.3") })
-	time.Sleep(2 * glanceEvery)
+	b.poll("fall-back", func() bool { return b.path(r).Why == "IPv6: forwarding is off" })
+	b.poll("the fast path for IPv4", func() bool { return b.isFast(r, n0, "10.0.0.3") })
+	time.Sleep(2 * statePollEvery)
 	if b.pings(n0, "fd00:1::2") {
 		t.Error("the agent turned forwarding on again")
 	}
 	b.sysctl(key, "net.ipv6.conf.all.forwarding=1")
-	b.poll("IPv6 back", func() bool { return b.shortens(r, n0, "fd00:1::2") })
+	b.poll("IPv6 back", func() bool { return b.isFast(r, n0, "fd00:1::2") })
 	b.sysctl(key, "net.ipv4.ip_forward=0")
-	b.poll("fall-back", func() bool { return strings.HasPrefix(b.short(r).Why, "IPv4: forwarding is off") })
-	b.poll("a short way for IPv6", func() bool { return b.shortens(r, n0, "fd00:1::2") })
+	b.poll("fall-back", func() bool { return strings.HasPrefix(b.path(r).Why, "IPv4: forwarding is off") })
+	b.poll("the fast path for IPv6", func() bool { return b.isFast(r, n0, "fd00:1::2") })
 }

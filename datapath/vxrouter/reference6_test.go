@@ -12,7 +12,7 @@ import (
 )
 
 // take6 says what becomes of an IPv6 packet's frame, and how it looks then.
-func (w *twin) take6(f []byte) (verdict uint32, counted string, out []byte) {
+func (w *reference) take6(f []byte) (verdict uint32, counted string, out []byte) {
 	if binary.BigEndian.Uint16(f[12:]) != 0x86dd || [6]byte(f[:6]) != w.mac {
 		return next, "", nil
 	}
@@ -40,7 +40,7 @@ func odd6(a netip.Addr) bool {
 }
 
 // packet6 is a random one that is often forwarded.
-func (w *twin) packet6(r *rand.Rand) []byte {
+func (w *reference) packet6(r *rand.Rand) []byte {
 	size := r.IntN(100)
 	if r.IntN(20) == 0 {
 		size = 1450 + r.IntN(40)
@@ -67,8 +67,8 @@ func (w *twin) packet6(r *rand.Rand) []byte {
 const table6 = "fd00::/128 route,fd00::1/128 route,fd00::2/128 route,fd00::/64 unresolved,fd00:1::/128 route,fd00:1::1/128 route,fd00:1::/64 unresolved,fd00:1::2/128," +
 	"fd09::/64,fd09::1:0/112 route,fd09::2:0/112 route,fd09::3:0/112 route,fd09::4:0/112 unresolved,fd0a::/16 route,fd08::/64 unresolved,fd08::5/128"
 
-// The program does with random and malformed IPv6 packets what its twin does.
-func TestIPv6AgainstTwin(t *testing.T) {
+// The program does with random and malformed IPv6 packets what its reference model does.
+func TestIPv6AgainstReference(t *testing.T) {
 	b := newBench(t)
 	r, _, _ := crossing6(b)
 	key := r.Key()
@@ -85,7 +85,7 @@ func TestIPv6AgainstTwin(t *testing.T) {
 	})
 	mac, err := net.ParseMAC(b.macTo(r, "fd09::1"))
 	b.check(err)
-	w, index := b.twinOf(r, hardware(mac), table6)
+	w, index := b.referenceOf(r, hardware(mac), table6)
 	want := b.compare(ipv6, r, index, w.packet6, w.take6)
 	if len(want) != 7 {
 		t.Errorf("the packets did only %v", slices.Sorted(maps.Keys(want)))

@@ -8,7 +8,7 @@ import (
 
 // A tenant may give devices any number; only the ends of his own lease's links
 // have slots, however he numbers others.
-func TestOnlyLinksHaveDoors(t *testing.T) {
+func TestOnlyLinksAreChained(t *testing.T) {
 	b := newBench(t)
 	router, fabric, own := b.node("r"), b.node("f"), b.node("x")
 	b.ip(fabric, "link", "add", "l0a", "index", "1048581", "type", "veth", "peer", "name", "eth0", "netns", b.host.Path(router))

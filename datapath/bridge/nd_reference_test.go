@@ -30,7 +30,7 @@ func ndSum(ip []byte) uint16 {
 }
 
 // resolve6 says what becomes of neighbour discovery.
-func (w *twin) resolve6(in int, f []byte) (verdict uint32, counted string, answer []byte) {
+func (w *reference) resolve6(in int, f []byte) (verdict uint32, counted string, answer []byte) {
 	if len(f) < 78 || f[20] != 58 || f[21] != 255 || f[14]>>4 != 6 || f[55] != 0 {
 		return 0, "", nil
 	}
@@ -76,7 +76,7 @@ func (w *twin) resolve6(in int, f []byte) (verdict uint32, counted string, answe
 	return redirected, "answer", s.advertisement(f[6:12], src, target)
 }
 
-func (w *twin) listen6(in int, address [16]byte, mac []byte) {
+func (w *reference) listen6(in int, address [16]byte, mac []byte) {
 	s := w.locals[address]
 	if s == nil {
 		return

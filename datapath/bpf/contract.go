@@ -1,0 +1,63 @@
+// Code generated from include/contract.h by tools/contract; DO NOT EDIT.
+
+package bpf
+
+// skb->mark: the kind of a mark in its highest bits, a VNI in its lowest. A mark
+// is of one kind at most. No bit of the kind: the VNI of the tunnel that a frame
+// goes into, or came out of.
+const (
+	MarkVNI     = 0xffffff         // bits of the VNI
+	MarkKind    = 7 << 29          // bits of the kind
+	MarkProbe   = 1<<29 | 0x1b0001 // kind: a probe of this host's, by no chosen path; the low bits tell it from operators' marks
+	MarkDecap   = 1 << 30          // kind: checked by overlay_rx; the decap device takes the headers off
+	MarkInbound = 1 << 31          // kind: out of a tunnel; goes to the peer of the device that it is on
+)
+
+// skb->cb, indexes of words. They last from one program to the one it calls.
+const (
+	CBSlot = 0 // slot of the port that a frame enters or leaves by
+	CBPort = 1 // number of that port with its owner, when a port_ref is made
+)
+
+// Numbers of devices in a lease's fabric: FIRST_DEVICE + slot. The kernel numbers
+// other devices from 1 on. Slot 0 is of nothing.
+const (
+	Slots       = 16384
+	FirstDevice = 0x100000
+)
+
+// skb->priority: the HTB class of the physical interface, CLASS_MAJOR << 16 |
+// minor. Where a device between two programs clears it, the minor number is in
+// skb->tc_index.
+const (
+	ClassMajor = 1
+)
+
+// UDP ports, host byte order.
+const (
+	PortProbe     = 3785  // of probes (BFD echo, RFC 5881)
+	PortLISP      = 4341  // RFC 9300
+	PortVXLAN     = 4789  // RFC 7348
+	PortVXLANGPE  = 4790  // IANA
+	PortGUE       = 6080  // draft-ietf-intarea-gue-09
+	PortGeneve    = 6081  // RFC 8926
+	PortDecap     = 14789 // of the decap device, within a host only
+	PortRelayList = 50862 // of packets with a relay list, docs/multipath.md
+	PortUser      = 1024  // the first that any user of a host may send from
+	PortLeaseBase = 768   // source ports of leases' tunnels, base | (hash & mask): root's, and nothing to analysers (tshark -G decodes)
+	PortLeaseMask = 63
+	PortFlowBase  = 0xc000 // source ports of other outer headers (RFC 6335, dynamic)
+	PortFlowMask  = 0x3fff
+)
+
+// The outer type of service: DSCP << 2 (RFC 2474). Best effort has 0. A tenant's
+// own DSCP stays inside (RFC 2983, pipe); ECN is copied out (RFC 6040).
+const (
+	TOSLease = 0xa0 // CS5
+	TOSProbe = 0xc0 // CS6, network control: probes tell of paths, not of queues
+)
+
+// The first word behind the UDP header of a probe, in the byte order of the host.
+const (
+	ProbeMagic = 0x69706c62
+)

@@ -1,0 +1,117 @@
+package overlay
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/bpf"
+	"sublet/datapath/kernel"
+)
+
+// The decap device is a VXLAN device of the kernel's that takes the headers off
+// datagrams sent in large pieces (UDP_SEGMENT), on hosts whose wires bring them
+// uncut. overlay_rx has checked them before and sends them to its port, by the
+// host's stack; overlay_decapped takes them at the device. Only the kernel's own
+// device makes of such a packet one that a receiver can cut.
+const (
+	decapName = "slopen"
+	decapMark = "sublet overlay: takes headers off large packets"
+)
+
+// Attributes of VXLAN devices (linux/if_link.h).
+const (
+	vxlanLearning, vxlanPort, vxlanZeroChecksum6, vxlanMetadata = 7, 15, 20, 25
+)
+
+// setDecapDevice makes the device, where it is of use and the kernel knows it, and
+// tells the programs.
+func (p *Part) setDecapDevice() error {
+	if !p.WiresCarryGSO {
+		return nil
+	}
+	l, err := p.home.LinkByName(decapName)
+	if kernel.NotFound(err) {
+		l, err = p.makeDecapDevice()
+	} else if err == nil && l.Kind != "vxlan" {
+		err = errors.New("there is another device of that name")
+	}
+	if p.decaps = !errors.Is(err, unix.EOPNOTSUPP); !p.decaps {
+		return nil // datagrams are cut where they are sent
+	}
+	if err != nil {
+		return fmt.Errorf("make %s: %w", decapName, err)
+	}
+	if err := p.attach("opened", l.Index, p.table.objects.OverlayDecapped); err != nil {
+		return err
+	}
+	if !l.Up || l.Alias != decapMark {
+		if err := p.home.Do(kernel.UpLink(l.Index).String(unix.IFLA_IFALIAS, decapMark)); err != nil {
+			return fmt.Errorf("bring up %s: %w", decapName, err)
+		}
+	}
+	return p.table.objects.DecapPort.Put(uint32(0), uint32(portInMemory()))
+}
+
+// findDecapDevice notes whether an earlier agent made the device. Where it is of no
+// use any more it goes.
+func (p *Part) findDecapDevice() error {
+	if !p.WiresCarryGSO {
+		p.decaps = false
+		return p.removeDecapDevice()
+	}
+	l, err := p.home.LinkByName(decapName)
+	p.decaps = err == nil && l.Alias == decapMark
+	return nil // a device that cannot be read is made
+}
+
+func portInMemory() uint16 {
+	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, bpf.PortDecap))
+}
+
+func (p *Part) makeDecapDevice() (l kernel.Link, err error) {
+	m := kernel.NewLink(decapName, "vxlan", func(m *kernel.Message) {
+		m.Uint8(vxlanMetadata, 1).Uint8(vxlanLearning, 0).Uint8(vxlanZeroChecksum6, 1).Uint16BE(vxlanPort, bpf.PortDecap)
+	})
+	if err = p.home.Do(m); err != nil {
+		return l, err
+	}
+	if l, err = p.home.LinkByName(decapName); err == nil {
+		err = p.silence(l.Index)
+	}
+	return l, err
+}
+
+// removeOpener tells the programs and removes the device, if they are there.
+func (p *Part) removeDecapDevice() error {
+	if err := p.table.objects.DecapPort.Put(uint32(0), uint32(0)); err != nil {
+		return err
+	}
+	if err := p.table.pins.Remove("opened"); err != nil {
+		return err
+	}
+	l, err := p.home.LinkByName(decapName)
+	if kernel.NotFound(err) || err == nil && l.Alias != decapMark {
+		return nil
+	}
+	if err == nil {
+		err = p.home.DeleteLink(l.Index)
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", decapName, err)
+	}
+	return nil
+}
+
+// decapRight says whether the device is as setDecapDevice leaves it.
+func (s *survey) decapRight() bool {
+	if !s.decaps {
+		return true
+	}
+	l := s.links[decapName]
+	var port uint32
+	return l.Up && l.Alias == decapMark && s.table.objects.DecapPort.Lookup(uint32(0), &port) == nil && port == uint32(portInMemory()) &&
+		s.on("opened", l, s.table.objects.OverlayDecapped)
+}
