@@ -295,3 +295,23 @@ func turn(frame []byte) {
 		swap(22, 38, 16)
 	}
 }
+
+// The decap device takes only what overlay_rx marked for it: no probe of a path,
+// whatever tunnel its other bits name.
+func TestProbesAreNotTakenForDecapped(t *testing.T) {
+	b := newBank(t)
+	b.add(item(0, "", under4))
+	var end overlayTunnelEnd
+	check1(t, b.table.objects.Ends.Lookup(uint64(1)<<32|number, &end))
+	for _, other := range []uint32{bpf.MarkProbe & bpf.MarkVNI, bpf.MarkProbe &^ bpf.MarkDecap} {
+		check1(t, b.table.objects.Ends.Put(uint64(1)<<32|uint64(other), end))
+	}
+	frame := append([]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 46}, make([]byte, 42)...)
+	for mark, want := range map[uint32]uint32{
+		bpf.MarkDecap | number: tcxRedirect, bpf.MarkProbe: tcxDrop, bpf.MarkInbound | number: tcxDrop, number: tcxDrop,
+	} {
+		if code, _, _ := b.run(b.table.objects.OverlayDecapped, frame, mark); code != want {
+			t.Errorf("with mark %#x: verdict %d, want %d", mark, code, want)
+		}
+	}
+}
