@@ -40,8 +40,8 @@ type Agent struct {
 	Events  <-chan struct{} // something of ours may have changed in the kernel
 	Log     *slog.Logger
 	Workers int // concurrent steps on independent items
-	// Dark lists the interfaces without a carrier, sorted; nil: none is looked at.
-	Dark func() ([]string, error)
+	// NoCarrier lists the interfaces without a carrier, sorted; nil: none is looked at.
+	NoCarrier func() ([]string, error)
 	// Interfaces lists the host's, for the server to compare with the substrate;
 	// nil: none is looked at.
 	Interfaces func() ([]report.Interface, error)
@@ -253,10 +253,10 @@ func (a *Agent) note(want plan.Host, r Result, changed bool) bool {
 
 // look notes which interfaces have no carrier; true: others than before.
 func (a *Agent) look() bool {
-	if a.Dark == nil {
+	if a.NoCarrier == nil {
 		return false
 	}
-	dark, err := a.Dark()
+	dark, err := a.NoCarrier()
 	if err != nil {
 		a.Log.Warn("carriers cannot be read", "err", err)
 		return false
@@ -289,7 +289,7 @@ func (l *loop) report(ctx context.Context) {
 	defer cancel()
 	r := report.Report{
 		Host: l.Host, Revision: l.applied, Tried: l.want.Revision, Agent: l.Address, Held: l.held,
-		Errors: slices.Concat(l.result.Errors, l.cuts, l.notFollowed()), Drift: l.drift, Dark: l.dark, Interfaces: l.survey(), Repairs: l.repairs,
+		Errors: slices.Concat(l.result.Errors, l.cuts, l.notFollowed()), Drift: l.drift, NoCarrier: l.dark, Interfaces: l.survey(), Repairs: l.repairs,
 	}
 	if l.known {
 		origin := l.want.Origin()

@@ -10,7 +10,7 @@ import (
 // updateCarriers takes in which of a host's interfaces have no carrier; true: a
 // link works no more, or again. What the operator said of a link stays.
 func (b *Book) updateCarriers(r report.Report) (changed bool) {
-	if len(r.Dark) == 0 && !b.lostCarrier(r.Host) {
+	if len(r.NoCarrier) == 0 && !b.lostCarrier(r.Host) {
 		return false
 	}
 	var links []vnet.SubstrateLink
@@ -19,11 +19,11 @@ func (b *Book) updateCarriers(r report.Report) (changed bool) {
 			if l.Ends[end] != string(r.Host) || port.Interface == "" {
 				continue
 			}
-			if dark := slices.Contains(r.Dark, port.Interface); dark != l.Dark[end] {
+			if dark := slices.Contains(r.NoCarrier, port.Interface); dark != l.NoCarrier[end] {
 				if links == nil {
 					links = slices.Clone(b.sub.Links)
 				}
-				links[i].Dark[end] = dark
+				links[i].NoCarrier[end] = dark
 			}
 		}
 	}
@@ -39,7 +39,7 @@ func (b *Book) lostCarrier(host vnet.HostID) bool {
 	if b.noCarrier == nil {
 		b.noCarrier = make(map[string]bool)
 		for _, l := range b.sub.Links {
-			for end, dark := range l.Dark {
+			for end, dark := range l.NoCarrier {
 				if dark {
 					b.noCarrier[l.Ends[end]] = true
 				}

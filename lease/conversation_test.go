@@ -76,7 +76,7 @@ func (c *talk) say(words []string) string {
 		return answer(c.book.SetLinkDown(c.now, words[2], words[0] == "fail"))
 	case "dark": // HOST INTERFACE...: what its agent sees without a carrier
 		r := c.parseReport(words[1:2])
-		r.Dark = words[2:]
+		r.NoCarrier = words[2:]
 		return answer(c.book.Report(c.now, r))
 	case "paths":
 		return c.paths()

@@ -235,7 +235,7 @@ func (g *resources) whatIsDown(reasons []string) []string {
 			down = append(down, fmt.Sprintf("link %s is down", l.Name))
 			continue
 		}
-		for i, dark := range l.Dark {
+		for i, dark := range l.NoCarrier {
 			if dark {
 				down = append(down, fmt.Sprintf("link %s has no carrier at %s", l.Name, l.Ends[i]))
 				break

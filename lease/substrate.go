@@ -104,7 +104,7 @@ func (b *Book) Measured(now time.Time, host vnet.HostID, m vnet.Measurement) err
 func (b *Book) KeepMeasured(sub *vnet.Substrate) {
 	for i, l := range sub.Links {
 		if old, ok := b.sub.LinkOf(l.Name); ok {
-			sub.Links[i].Down, sub.Links[i].Dark = old.Down, old.Dark
+			sub.Links[i].Down, sub.Links[i].NoCarrier = old.Down, old.NoCarrier
 		}
 	}
 	for i, h := range sub.Hosts {

@@ -26,7 +26,7 @@ type Report struct {
 	Errors     Errors            `json:"errors,omitempty"` // what could not be done
 	Drift      uint64            `json:"drift,omitempty"`  // repairs since start
 	Features   map[string]string `json:"features,omitempty"`
-	Dark       []string          `json:"dark,omitempty"`       // interfaces of the host without a carrier, sorted
+	NoCarrier  []string          `json:"dark,omitempty"`       // interfaces of the host without a carrier, sorted
 	Interfaces []Interface       `json:"interfaces,omitempty"` // of the host, MostInterfaces at most
 	// Repairs are those since the last report that the server has heard.
 	Repairs []Repair `json:"repairs,omitempty"`

@@ -110,12 +110,12 @@ type SubstrateLink struct {
 	// smaller of both; 0: nobody has measured. SpreadMeasured fills it in.
 	Forwards Rate `json:"forwards_bps,omitempty"`
 	Down     bool `json:"down,omitempty"` // as SubstrateNode's
-	// Dark says, by end, that the agent there sees no carrier. It is state too.
-	Dark [2]bool `json:"dark,omitzero"`
+	// NoCarrier says, by end, that the agent there sees no carrier. It is state too.
+	NoCarrier [2]bool `json:"dark,omitzero"`
 }
 
 // Works says that nobody knows the link to be out of order.
-func (l SubstrateLink) Works() bool { return !l.Down && l.Dark == [2]bool{} }
+func (l SubstrateLink) Works() bool { return !l.Down && l.NoCarrier == [2]bool{} }
 
 // DefaultMTU is a wire's MTU when the substrate does not state one.
 const DefaultMTU = 1500

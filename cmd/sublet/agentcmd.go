@@ -140,7 +140,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),
 		Parts:  []agent.Part{agent.Patient(links), agent.Patient(tunnels), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches), agent.Patient(hosting), agent.Patient(paths), reached},
 		Events: events, Log: log, Workers: o.workers,
-		Dark: func() ([]string, error) { return host.Dark(plan.IsTrunk) }, Interfaces: links.Interfaces,
+		NoCarrier: func() ([]string, error) { return host.NoCarrier(plan.IsTrunk) }, Interfaces: links.Interfaces,
 		Cuts: func() report.Errors { return append(tunnels.Problems(), reached.Problems()...) },
 		News: news, Touched: reached.Touched,
 	}

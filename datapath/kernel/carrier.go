@@ -2,9 +2,9 @@ package kernel
 
 import "slices"
 
-// Dark lists the host's Ethernet interfaces that are down or have no carrier,
+// NoCarrier lists the host's Ethernet interfaces that are down or have no carrier,
 // sorted: not the ends of pairs that are Sublet's own, by their name.
-func (h *Host) Dark(own func(device string) bool) ([]string, error) {
+func (h *Host) NoCarrier(own func(device string) bool) ([]string, error) {
 	c, err := h.Dial("")
 	if err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func (r *resolver) nextHop(p path) (nextHop, error) {
 	case !r.addresses[p.local]:
 		return nextHop{reason: fmt.Sprintf("the host has no address %s", p.local)}, nil
 	}
-	route, err := r.conn.WayTo(p.remote, p.local, l.Index)
+	route, err := r.conn.RouteTo(p.remote, p.local, l.Index)
 	if err != nil || route.Down {
 		return nextHop{reason: fmt.Sprintf("no route to %s by %s", p.remote, p.device)}, nil
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Way is what the kernel's tables say of a destination now.
-type Way struct {
+// NextHop is what the kernel's tables say of a destination now.
+type NextHop struct {
 	Via  netip.Addr // next hop; the destination itself if it is on the link
 	MTU  int        // that the route bears; 0: the device's
 	Down bool       // the device has no carrier
@@ -22,22 +22,22 @@ const rtnhDown = unix.RTNH_F_DEAD | unix.RTNH_F_LINKDOWN
 // entry instead of what is made of it.
 const rtmFibMatch = 0x2000
 
-// WayTo asks how packets from a local address to another leave by a device;
+// RouteTo asks how packets from a local address to another leave by a device;
 // an error if they do not. An interface without a route is not taken for a
 // link on which everybody is, as the kernel does where only the device is asked
 // for.
-func (c *Conn) WayTo(to, from netip.Addr, index int) (Way, error) {
+func (c *Conn) RouteTo(to, from netip.Addr, index int) (NextHop, error) {
 	if _, err := c.route(to, from, index, rtmFibMatch); err != nil {
-		return Way{}, err
+		return NextHop{}, err
 	}
 	b, err := c.route(to, from, index, 0)
 	if err != nil {
-		return Way{}, err
+		return NextHop{}, err
 	}
 	if b[7] != unix.RTN_UNICAST {
-		return Way{}, unix.EHOSTUNREACH
+		return NextHop{}, unix.EHOSTUNREACH
 	}
-	w := Way{Via: to, Down: binary.NativeEndian.Uint32(b[8:])&rtnhDown != 0}
+	w := NextHop{Via: to, Down: binary.NativeEndian.Uint32(b[8:])&rtnhDown != 0}
 	device := 0
 	EachAttr(b[12:], func(kind uint16, v []byte) {
 		switch kind {
@@ -52,7 +52,7 @@ func (c *Conn) WayTo(to, from netip.Addr, index int) (Way, error) {
 		}
 	})
 	if device != index {
-		return Way{}, unix.EHOSTUNREACH
+		return NextHop{}, unix.EHOSTUNREACH
 	}
 	return w, nil
 }
