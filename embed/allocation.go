@@ -9,8 +9,8 @@ import (
 // leases that run on it, while they come, change and go. What it costs goes
 // with what changed and who shares an element with that, not with what runs.
 type Allocation struct {
-	engine *Engine
-	table  *rate.Table
+	embedder *Embedder
+	table    *rate.Table
 }
 
 // Claim is one running lease in an Allocation.
@@ -19,15 +19,15 @@ type Claim struct {
 	rates   *rate.Claim
 }
 
-// Allocation returns one of the engine's substrate, on which nothing runs.
-func (e *Engine) Allocation() *Allocation {
+// Allocation returns one of the embedder's substrate, on which nothing runs.
+func (e *Embedder) Allocation() *Allocation {
 	return &Allocation{e, rate.NewTable(rate.Capacities(e.sub))}
 }
 
 // Enter adds a lease, which must not be changed from then on; an error says
 // which of its links is mapped to what is not there.
 func (a *Allocation) Enter(t Tenancy) (*Claim, error) {
-	demands, err := demandsOf(a.engine.graph, a.engine.sub, t)
+	demands, err := demandsOf(a.embedder.graph, a.embedder.sub, t)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 // Keys: "cpu:HOST" in milli-cores, "memory:HOST" in bytes, "guests:HOST" (a
 // network with an exclusive node takes all, others one), and in bit/s
 // "carrying:HOST", "machine" and rate.Element's String.
-func (e *Engine) Bookings(request vnet.Request, window vnet.Window, mapping vnet.Mapping) ([]calendar.Booking, error) {
+func (e *Embedder) Bookings(request vnet.Request, window vnet.Window, mapping vnet.Mapping) ([]calendar.Booking, error) {
 	p, err := problemOf(request, window)
 	if err != nil {
 		return nil, err

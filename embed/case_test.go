@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// small is a random instance that the twin can decide.
+// small is a random instance that the reference can decide.
 type small struct {
 	sub     vnet.Substrate
 	cal     *calendar.Calendar

@@ -2,11 +2,11 @@
 // embedding of a Request into a Substrate beside everything the calendar
 // already holds, and what an embedding books and demands.
 //
-//	engine, err := embed.New(sub)
-//	mapping, err := engine.Embed(cal, request, window, embed.Options{}) // *Infeasible: in words
-//	bookings, err := engine.Bookings(request, window, mapping)
+//	embedder, err := embed.New(sub)
+//	mapping, err := embedder.Embed(cal, request, window, embed.Options{}) // *Infeasible: in words
+//	bookings, err := embedder.Bookings(request, window, mapping)
 //	cal.Book(bookings...)                                               // later: cal.Release
-//	claim, err := engine.Allocation().Enter(embed.Tenancy{...})          // every arrival, end and stage
+//	claim, err := embedder.Allocation().Enter(embed.Tenancy{...})          // every arrival, end and stage
 //
 // Node and link mapping hold under processor, memory, site, pinned host,
 // exclusivity, the latency bound of each virtual link, and the guaranteed

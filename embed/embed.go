@@ -10,7 +10,7 @@ import (
 	"sublet/vnet"
 )
 
-// Embed finds where request fits into what cal leaves of the engine's substrate
+// Embed finds where request fits into what cal leaves of the embedder's substrate
 // in every instant of window, which begins the request's stages. It changes
 // nothing: book the result's Bookings to keep it. The error is *Infeasible when
 // no embedding was found, and another when the request is malformed.
@@ -19,7 +19,7 @@ import (
 // objective; by default the one of least cost: the sum over all links of their
 // minima times the hops of their path, where a link without minima counts as
 // 1 bit/s.
-func (e *Engine) Embed(cal *calendar.Calendar, request vnet.Request, window vnet.Window, opt Options) (vnet.Mapping, error) {
+func (e *Embedder) Embed(cal *calendar.Calendar, request vnet.Request, window vnet.Window, opt Options) (vnet.Mapping, error) {
 	if opt.effort().Over() {
 		return vnet.Mapping{}, undecided()
 	}

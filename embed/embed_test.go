@@ -14,7 +14,7 @@ import (
 
 // TestNeverOverbooks: whatever Embed accepts is valid for the independent
 // checker; booked, it leaves nothing below zero; released, it leaves nothing
-// behind. What Embed refuses, the exact twin must refuse too: the bounds of
+// behind. What Embed refuses, the exact reference must refuse too: the bounds of
 // the exhaustive search are wide enough for instances of this size.
 func TestNeverOverbooks(t *testing.T) {
 	var accepted, greedy, refused, missed int

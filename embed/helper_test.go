@@ -6,7 +6,7 @@ import (
 	"sublet/vnet"
 )
 
-// embedOn embeds with an engine made for this one request.
+// embedOn embeds with an embedder made for this one request.
 func embedOn(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, window vnet.Window) (vnet.Mapping, error) {
 	e, err := New(sub)
 	if err != nil {
@@ -15,7 +15,7 @@ func embedOn(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, w
 	return e.Embed(cal, request, window, Options{})
 }
 
-// bookingsOn lists a mapping's bookings with an engine made for them.
+// bookingsOn lists a mapping's bookings with an embedder made for them.
 func bookingsOn(sub vnet.Substrate, request vnet.Request, window vnet.Window, mapping vnet.Mapping) ([]calendar.Booking, error) {
 	e, err := New(sub)
 	if err != nil {

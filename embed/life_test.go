@@ -12,7 +12,7 @@ import (
 )
 
 // TestLifeOfASubstrate books ahead, and releases in another order, on graphs
-// the twin could not decide: every mapping is valid beside all others, and in
+// the reference could not decide: every mapping is valid beside all others, and in
 // the end nothing is left.
 func TestLifeOfASubstrate(t *testing.T) {
 	for name, sub := range map[string]vnet.Substrate{"flat": flat(30, 25), "racks": racks(30, 5, 2)} {

@@ -58,7 +58,7 @@ func TestObjectives(t *testing.T) {
 // TestMoreBudget: more of it never gives a dearer embedding here, and much more
 // a cheaper one; the same budget and seed give the same.
 func TestMoreBudget(t *testing.T) {
-	engine, err := New(flat(60, 60))
+	embedder, err := New(flat(60, 60))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +66,11 @@ func TestMoreBudget(t *testing.T) {
 	r.Colocate = vnet.ColocateForbidden
 	w := vnet.Window{Start: epoch, End: epoch.Add(time.Hour)}
 	cost := func(budget time.Duration) (sum vnet.Rate) {
-		m, err := engine.Embed(calendar.New(), r, w, Options{Budget: budget})
+		m, err := embedder.Embed(calendar.New(), r, w, Options{Budget: budget})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := verify.Mapping(engine.sub, calendar.New(), r, w, m); err != nil {
+		if err := verify.Mapping(embedder.sub, calendar.New(), r, w, m); err != nil {
 			t.Fatal(err)
 		}
 		for _, l := range r.Links {

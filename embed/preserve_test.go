@@ -37,7 +37,7 @@ func TestTakesTheTightestEquivalentHost(t *testing.T) {
 	}
 }
 
-// TestHostsDifferInMore: where the tightest twin of one node is the only one
+// TestHostsDifferInMore: where the tightest equivalent host of one node is the only one
 // with processor enough for another, both are placed all the same.
 func TestHostsDifferInMore(t *testing.T) {
 	sub := vnet.Substrate{Hosts: []vnet.SubstrateNode{{Name: "hub"}, {Name: "big", CPU: 100}, {Name: "small", CPU: 10}}}

@@ -21,17 +21,17 @@ const (
 	regionTries = 4
 )
 
-// region is a part of a substrate with an engine of its own.
+// region is a part of a substrate with an embedder of its own.
 type region struct {
-	engine *Engine
-	hosts  map[vnet.HostID]string // its site, by name of the host
+	embedder *Embedder
+	hosts    map[vnet.HostID]string // its site, by name of the host
 }
 
 // regional embeds a request into one of the regions that could take it: those
 // around the first host it names, else some chosen by its name, so that
 // networks spread; with the objective of energy the first ones, so that they
 // do not. False: none takes it.
-func (e *Engine) regional(cal *calendar.Calendar, request vnet.Request, window vnet.Window, opt Options) (vnet.Mapping, bool) {
+func (e *Embedder) regional(cal *calendar.Calendar, request vnet.Request, window vnet.Window, opt Options) (vnet.Mapping, bool) {
 	if e.isRegion || len(e.sub.Hosts)+len(e.sub.Switches) <= regionFrom {
 		return vnet.Mapping{}, false
 	}
@@ -40,7 +40,7 @@ func (e *Engine) regional(cal *calendar.Calendar, request vnet.Request, window v
 		if r == nil || !r.suits(request) {
 			continue
 		}
-		m, err := r.engine.Embed(cal, request, window, opt)
+		m, err := r.embedder.Embed(cal, request, window, opt)
 		if err != nil {
 			continue
 		}
@@ -52,7 +52,7 @@ func (e *Engine) regional(cal *calendar.Calendar, request vnet.Request, window v
 }
 
 // regionCentres are the hosts around which regions are tried.
-func (e *Engine) regionCentres(request vnet.Request, opt Options) []int {
+func (e *Embedder) regionCentres(request vnet.Request, opt Options) []int {
 	for _, n := range request.Union().All() {
 		if h, ok := e.graph.Host(n.Host); ok {
 			return []int{h}
@@ -81,7 +81,7 @@ func (e *Engine) regionCentres(request vnet.Request, opt Options) []int {
 }
 
 // region makes the region around a host, once; nil: it is as good as the whole.
-func (e *Engine) region(centre int) *region {
+func (e *Embedder) region(centre int) *region {
 	if r, ok := e.regions[centre]; ok {
 		return r
 	}
@@ -89,12 +89,12 @@ func (e *Engine) region(centre int) *region {
 		e.regions = make(map[int]*region)
 	}
 	sub := e.around(centre)
-	engine, err := NewPart(sub, e.whole)
+	embedder, err := NewPart(sub, e.whole)
 	if err != nil {
 		return nil // the whole substrate was well formed, so this cannot be
 	}
-	engine.isRegion = true // with its switches it may be large enough for regions itself
-	r := &region{engine: engine, hosts: make(map[vnet.HostID]string, len(sub.Hosts))}
+	embedder.isRegion = true // with its switches it may be large enough for regions itself
+	r := &region{embedder: embedder, hosts: make(map[vnet.HostID]string, len(sub.Hosts))}
 	for _, h := range sub.Hosts {
 		r.hosts[h.Name] = h.Site
 	}
@@ -104,7 +104,7 @@ func (e *Engine) region(centre int) *region {
 
 // around is the part of the substrate that is nearest to a host, in hops. The
 // nearest hosts come first, so that of equal ones they are taken.
-func (e *Engine) around(centre int) vnet.Substrate {
+func (e *Embedder) around(centre int) vnet.Substrate {
 	part := vnet.Substrate{Hosts: []vnet.SubstrateNode{e.sub.Hosts[centre]}}
 	within := map[int]bool{centre: true}
 	for queue := []int{centre}; len(queue) > 0 && len(part.Hosts) < regionHosts; queue = queue[1:] {
@@ -142,7 +142,7 @@ func (e *Engine) around(centre int) vnet.Substrate {
 }
 
 // prune leaves out switches that lead nowhere within.
-func (e *Engine) prune(within map[int]bool) {
+func (e *Embedder) prune(within map[int]bool) {
 	for again := true; again; {
 		again = false
 		for at := range within {
@@ -185,7 +185,7 @@ func (r *region) suits(request vnet.Request) bool {
 // alignWithFabric replaces, in the paths of an embedding into a region, the part
 // inside the fabric by the path that the whole fabric takes, which may leave the
 // region.
-func (e *Engine) alignWithFabric(m vnet.Mapping, request vnet.Request) vnet.Mapping {
+func (e *Embedder) alignWithFabric(m vnet.Mapping, request vnet.Request) vnet.Mapping {
 	if len(e.sub.Switches) == 0 || len(e.sub.Relays) > 0 {
 		return m
 	}
@@ -202,7 +202,7 @@ func (e *Engine) alignWithFabric(m vnet.Mapping, request vnet.Request) vnet.Mapp
 }
 
 // fabricPath is a path with its part inside the fabric as the fabric forwards.
-func (e *Engine) fabricPath(from vnet.HostID, path vnet.Path) vnet.Path {
+func (e *Embedder) fabricPath(from vnet.HostID, path vnet.Path) vnet.Path {
 	at, ok := e.graph.Host(from)
 	if !ok {
 		return path
@@ -241,7 +241,7 @@ func (e *Engine) fabricPath(from vnet.HostID, path vnet.Path) vnet.Path {
 
 // valid says whether an embedding fits and keeps every bound on the whole
 // substrate.
-func (e *Engine) valid(cal *calendar.Calendar, request vnet.Request, window vnet.Window, m vnet.Mapping) bool {
+func (e *Embedder) valid(cal *calendar.Calendar, request vnet.Request, window vnet.Window, m vnet.Mapping) bool {
 	bookings, err := e.Bookings(request, window, m)
 	if err != nil {
 		return false
@@ -266,7 +266,7 @@ func (e *Engine) valid(cal *calendar.Calendar, request vnet.Request, window vnet
 }
 
 // keepsBounds says whether a link's paths keep its bounds, and take no link twice.
-func (e *Engine) keepsBounds(l vnet.VirtualLink, m vnet.Mapping) bool {
+func (e *Embedder) keepsBounds(l vnet.VirtualLink, m vnet.Mapping) bool {
 	from, _ := e.graph.Host(m.Nodes[l.Ends[0]])
 	to, _ := e.graph.Host(m.Nodes[l.Ends[1]])
 	fastest, slowest := time.Duration(-1), time.Duration(0)
@@ -290,7 +290,7 @@ func (e *Engine) keepsBounds(l vnet.VirtualLink, m vnet.Mapping) bool {
 }
 
 // latency of a walk that begins at a host; of the empty one, inside it.
-func (e *Engine) latency(from int, walk []graph.Arc) (sum time.Duration) {
+func (e *Embedder) latency(from int, walk []graph.Arc) (sum time.Duration) {
 	if len(walk) == 0 {
 		return e.sub.Hosts[from].Inside
 	}
@@ -302,7 +302,7 @@ func (e *Engine) latency(from int, walk []graph.Arc) (sum time.Duration) {
 
 // Latency is that of the slowest path that carries a link; vnet.MaxLatency
 // when there is none.
-func (e *Engine) Latency(l vnet.VirtualLink, m vnet.Mapping) (slowest time.Duration) {
+func (e *Embedder) Latency(l vnet.VirtualLink, m vnet.Mapping) (slowest time.Duration) {
 	from, _ := e.graph.Host(m.Nodes[l.Ends[0]])
 	to, _ := e.graph.Host(m.Nodes[l.Ends[1]])
 	for _, share := range m.Paths(l.Name) {
@@ -317,7 +317,7 @@ func (e *Engine) Latency(l vnet.VirtualLink, m vnet.Mapping) (slowest time.Durat
 
 // Capacities lists what leases may book of each element of the substrate, by
 // the keys and in the units of Bookings. The caller must not change it.
-func (e *Engine) Capacities() map[string]int64 {
+func (e *Embedder) Capacities() map[string]int64 {
 	if e.byKey == nil {
 		e.byKey = e.inventory().byKey()
 	}

@@ -28,14 +28,14 @@ func TestRegionsKeepTheRules(t *testing.T) {
 	for _, name := range []string{"fat-tree:16", "jellyfish:300,12,900,1", "waxman:1200,0.02,0.2,1"} {
 		t.Run(name, func(t *testing.T) {
 			sub := large(t, name)
-			engine, err := New(sub)
+			embedder, err := New(sub)
 			if err != nil {
 				t.Fatal(err)
 			}
 			cal, random, window := calendar.New(), rand.New(rand.NewPCG(1, 2)), vnet.Window{Start: epoch}
 			for i := range 25 {
 				r := tangle(fmt.Sprint("n", i), 3+random.IntN(6), random)
-				m, ok := engine.regional(cal, r, window, Options{})
+				m, ok := embedder.regional(cal, r, window, Options{})
 				if !ok {
 					t.Fatalf("request %d finds no region", i)
 				}
@@ -44,7 +44,7 @@ func TestRegionsKeepTheRules(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				bookings, err := engine.Bookings(r, window, m)
+				bookings, err := embedder.Bookings(r, window, m)
 				if err != nil || cal.Book(bookings...) != nil {
 					t.Fatal(bookings, err)
 				}
@@ -71,27 +71,27 @@ func tangle(name string, nodes int, random *rand.Rand) vnet.Request {
 // that lie apart, and one that fits nowhere, is looked at on the whole.
 func TestRegionsOfNamedPlaces(t *testing.T) {
 	sub := large(t, "fat-tree:16")
-	engine, err := New(sub)
+	embedder, err := New(sub)
 	if err != nil {
 		t.Fatal(err)
 	}
 	random, window := rand.New(rand.NewPCG(1, 2)), vnet.Window{Start: epoch}
 	r := tangle("n", 3, random)
 	r.Nodes[1].Site = "pod9"
-	m, ok := engine.regional(calendar.New(), r, window, Options{})
+	m, ok := embedder.regional(calendar.New(), r, window, Options{})
 	if host, _ := sub.HostOf(string(m.Nodes["v1"])); !ok || host.Site != "pod9" {
 		t.Errorf("%v, %v", m.Nodes, ok)
 	}
 	r.Nodes[0].Site = "pod3"
-	if _, ok := engine.regional(calendar.New(), r, window, Options{}); ok {
+	if _, ok := embedder.regional(calendar.New(), r, window, Options{}); ok {
 		t.Error("two pods lie in one region")
 	}
-	if m, err := engine.Embed(calendar.New(), r, window, Options{}); err != nil || verify.Mapping(sub, calendar.New(), r, window, m) != nil {
+	if m, err := embedder.Embed(calendar.New(), r, window, Options{}); err != nil || verify.Mapping(sub, calendar.New(), r, window, m) != nil {
 		t.Error(m, err)
 	}
 	r.Nodes[0].CPU = 5 * vnet.Core
 	var infeasible *Infeasible
-	if _, err := engine.Embed(calendar.New(), r, window, Options{}); !errors.As(err, &infeasible) || infeasible.Reasons[0] != "no host at site pod3 has 5 cores free" {
+	if _, err := embedder.Embed(calendar.New(), r, window, Options{}); !errors.As(err, &infeasible) || infeasible.Reasons[0] != "no host at site pod3 has 5 cores free" {
 		t.Error(err)
 	}
 }
@@ -100,7 +100,7 @@ func TestRegionsOfNamedPlaces(t *testing.T) {
 func TestRegionsSpread(t *testing.T) {
 	sub := large(t, "fat-tree:16")
 	for objective, want := range map[vnet.Objective][2]int{vnet.RevenueOverCost: {4, 17}, vnet.Energy: {1, 2}} {
-		engine, err := New(sub)
+		embedder, err := New(sub)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestRegionsSpread(t *testing.T) {
 		for i := range 40 {
 			r := tangle(fmt.Sprint("n", i), 1, rand.New(rand.NewPCG(1, 2)))
 			r.Objective = objective
-			m, ok := engine.regional(calendar.New(), r, vnet.Window{Start: epoch}, Options{})
+			m, ok := embedder.regional(calendar.New(), r, vnet.Window{Start: epoch}, Options{})
 			if !ok {
 				t.Fatal("no region")
 			}

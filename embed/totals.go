@@ -20,7 +20,7 @@ type totals struct {
 	found        Infeasible
 }
 
-func (e *Engine) totals(p *problem, left *residuals, cal *calendar.Calendar) *totals {
+func (e *Embedder) totals(p *problem, left *residuals, cal *calendar.Calendar) *totals {
 	t := &totals{
 		diagnosis: diagnosis{search: &search{instance: instance{problem: p, graph: e.graph}, state: state{residual: left}}, cal: cal, sub: e.sub},
 		listed:    make([]bool, len(p.nodes)),

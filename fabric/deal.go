@@ -57,7 +57,7 @@ func (f *Fabric) zeros() Prices {
 // load adds what all send to one target, farthest first; each switch deals it
 // equally to its ways there (equal-cost multipath).
 func (f *Fabric) load(loads Prices, target int, hosts []int) {
-	d := f.field(target)
+	d := f.distancesTo(target)
 	passing, ways := make([]float64, f.Len()), make([]int, 0, 64)
 	for _, at := range d.farthestFirst() {
 		passing[at] += weightOf(hosts, int(at)) * weightOf(hosts, target)
@@ -75,7 +75,7 @@ func (f *Fabric) load(loads Prices, target int, hosts []int) {
 }
 
 // farthestFirst lists the switches that reach a target, but for itself.
-func (d *field) farthestFirst() []int32 {
+func (d *distances) farthestFirst() []int32 {
 	order := make([]int32, 0, len(d.dist))
 	for at, dist := range d.dist {
 		if dist != unreachable && dist > 0 {
@@ -87,7 +87,7 @@ func (d *field) farthestFirst() []int32 {
 }
 
 // leads says whether a shortest way goes by an arc.
-func (d *field) leads(at int, a Arc) bool {
+func (d *distances) leads(at int, a Arc) bool {
 	return d.dist[a.To] != unreachable && d.dist[a.To]+int32(a.Cost) == d.dist[at]
 }
 

@@ -13,8 +13,8 @@ import (
 // a link, as a link-state protocol knows it.
 type Fabric struct {
 	leaving [][]Arc
-	into    *mirror  // nil: not made yet
-	toward  []*field // by target; nil: not made yet
+	into    *reverseArcs // nil: not made yet
+	toward  []*distances // by target; nil: not made yet
 }
 
 // Arc is one direction of a link.
@@ -26,7 +26,7 @@ type Arc struct {
 
 // NewFabric returns a fabric of n switches without links.
 func NewFabric(n int) *Fabric {
-	return &Fabric{leaving: make([][]Arc, n), toward: make([]*field, n)}
+	return &Fabric{leaving: make([][]Arc, n), toward: make([]*distances, n)}
 }
 
 // Len is the number of switches.
@@ -75,39 +75,39 @@ func (f *Fabric) Without(drop func(from int, a Arc) bool) *Fabric {
 	return rest
 }
 
-// field is how every switch forwards to one target.
-type field struct {
+// distances is how every switch forwards to one target.
+type distances struct {
 	dist  []int32 // cost of the shortest path; unreachable where there is none
 	paths []uint8 // how many shortest paths: 0, 1, or 2 for more
 }
 
 const unreachable = math.MaxInt32
 
-// field computes, once, how all switches forward to a target.
-func (f *Fabric) field(target int) *field {
+// distancesTo computes, once, how all switches forward to a target.
+func (f *Fabric) distancesTo(target int) *distances {
 	if f.toward[target] == nil {
-		f.toward[target] = f.newField(target)
+		f.toward[target] = f.newDistances(target)
 	}
 	return f.toward[target]
 }
 
-// newField searches from the target against the arcs' direction: breadth first
+// newDistances searches from the target against the arcs' direction: breadth first
 // where all links cost the same, else by Dijkstra's algorithm.
-func (f *Fabric) newField(target int) *field {
-	d := &field{dist: make([]int32, f.Len()), paths: make([]uint8, f.Len())}
+func (f *Fabric) newDistances(target int) *distances {
+	d := &distances{dist: make([]int32, f.Len()), paths: make([]uint8, f.Len())}
 	for i := range d.dist {
 		d.dist[i] = unreachable
 	}
 	d.dist[target], d.paths[target] = 0, 1
-	if into := f.mirror(); into.uniform {
-		d.spread(into, int32(target))
+	if into := f.reversed(); into.uniform {
+		d.expand(into, int32(target))
 	} else {
 		d.relax(into, int32(target))
 	}
 	return d
 }
 
-func (d *field) spread(into *mirror, target int32) {
+func (d *distances) expand(into *reverseArcs, target int32) {
 	reached := make([]int32, 1, len(d.dist))
 	reached[0] = target
 	for at := 0; at < len(reached); at++ {
@@ -121,7 +121,7 @@ func (d *field) spread(into *mirror, target int32) {
 	}
 }
 
-func (d *field) relax(into *mirror, target int32) {
+func (d *distances) relax(into *reverseArcs, target int32) {
 	q := queue{{0, target}}
 	for len(q) > 0 {
 		at := q.pop()
@@ -137,7 +137,7 @@ func (d *field) relax(into *mirror, target int32) {
 }
 
 // meet looks at a way to the target through via; true: it is the best so far.
-func (d *field) meet(via int32, a source) bool {
+func (d *distances) meet(via int32, a source) bool {
 	cost, known := d.dist[via]+a.cost, d.dist[a.from]
 	if cost < known {
 		d.dist[a.from], d.paths[a.from] = cost, d.paths[via]
@@ -147,8 +147,8 @@ func (d *field) meet(via int32, a source) bool {
 	return cost < known
 }
 
-// mirror is the arcs that lead into each switch, one after the other.
-type mirror struct {
+// reverseArcs is the arcs that lead into each switch, one after the other.
+type reverseArcs struct {
 	first   []int32 // index of a switch's first arc
 	arcs    []source
 	uniform bool // all cost the same
@@ -157,15 +157,15 @@ type mirror struct {
 // source is where an arc comes from.
 type source struct{ from, cost int32 }
 
-func (f *Fabric) mirror() *mirror {
+func (f *Fabric) reversed() *reverseArcs {
 	if f.into == nil {
-		f.into = f.newMirror()
+		f.into = f.newReversed()
 	}
 	return f.into
 }
 
-func (f *Fabric) newMirror() *mirror {
-	m := &mirror{first: make([]int32, f.Len()+1), uniform: true}
+func (f *Fabric) newReversed() *reverseArcs {
+	m := &reverseArcs{first: make([]int32, f.Len()+1), uniform: true}
 	cost := 0
 	for _, arcs := range f.leaving {
 		for _, a := range arcs {
@@ -190,14 +190,14 @@ func (f *Fabric) newMirror() *mirror {
 
 // Distance is the cost of the shortest path; false if there is none.
 func (f *Fabric) Distance(from, to int) (int, bool) {
-	d := f.field(to).dist[from]
+	d := f.distancesTo(to).dist[from]
 	return int(d), d != unreachable
 }
 
 // Next lists the arcs by which a switch forwards to a target: several where
 // shortest paths are equally long (equal-cost multipath).
 func (f *Fabric) Next(at, target int) []Arc {
-	d := f.field(target)
+	d := f.distancesTo(target)
 	var next []Arc
 	for _, a := range f.leaving[at] {
 		if d.dist[a.To] != unreachable && d.dist[a.To]+int32(a.Cost) == d.dist[at] {

@@ -143,7 +143,7 @@ func random(rng *rand.Rand, n int) *Fabric {
 	return f
 }
 
-// all lists every loopless path, by the order of Shortest: the slow twin.
+// all lists every loopless path, by the order of Shortest: the slow reference.
 func all(f *Fabric, from, to int) []Path {
 	var paths []Path
 	var walk func(p Path)
@@ -207,7 +207,7 @@ func TestPinnedPathsAreFollowedWithTheFewestRelays(t *testing.T) {
 	}
 }
 
-// fewestRelays tries every list along the path: the slow twin of Pin.
+// fewestRelays tries every list along the path: the slow reference of Pin.
 func fewestRelays(f *Fabric, p Path) int {
 	best := len(p.Links) + 1
 	var try func(at int, list List)

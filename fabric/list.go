@@ -44,7 +44,7 @@ func (f *Fabric) reach(p Path, at int) int {
 	end, cost := at, 0
 	for i := at; i < len(p.Links); i++ {
 		cost += f.cost(p, i)
-		d := f.field(p.Nodes[i+1])
+		d := f.distancesTo(p.Nodes[i+1])
 		if d.paths[p.Nodes[at]] != 1 || int(d.dist[p.Nodes[at]]) != cost {
 			break
 		}

@@ -26,6 +26,6 @@ func FabricOf(sub vnet.Substrate) *Fabric {
 // Only says whether there is one shortest path between two switches and no
 // second, and what it costs.
 func (f *Fabric) Only(from, to int) (cost int, only bool) {
-	d := f.field(to)
+	d := f.distancesTo(to)
 	return int(d.dist[from]), d.paths[from] == 1
 }

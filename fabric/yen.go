@@ -24,7 +24,7 @@ func (p Path) compare(q Path) int {
 // without the forbidden parts, so they look at little besides the path they
 // find.
 func (f *Fabric) Shortest(from, to, k int) []Path {
-	s := search{fabric: f, goal: f.field(to), to: to, limit: unreachable, parent: make([]step, f.Len()), best: make([]int32, f.Len()), epoch: make([]int32, f.Len()), closed: make([]int32, f.Len())}
+	s := search{fabric: f, goal: f.distancesTo(to), to: to, limit: unreachable, parent: make([]step, f.Len()), best: make([]int32, f.Len()), epoch: make([]int32, f.Len()), closed: make([]int32, f.Len())}
 	if from == to || k <= 0 || s.goal.dist[from] == unreachable {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (s *search) bound(all []candidate, most int) {
 // search is the working space of Shortest.
 type search struct {
 	fabric *Fabric
-	goal   *field
+	goal   *distances
 	to     int
 	parent []step
 	best   []int32

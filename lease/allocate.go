@@ -12,7 +12,7 @@ import (
 // allocation is what leases on hosts get of the substrate's elements. While
 // leases move, what the former state of affairs would leave holds as well.
 type allocation struct {
-	engine      *embed.Engine
+	engine      *embed.Embedder
 	now, before *embed.Allocation
 	claims      map[*entry]claims
 }
@@ -20,7 +20,7 @@ type allocation struct {
 // claims are those of one lease in both states of affairs.
 type claims struct{ now, before *embed.Claim }
 
-func newAllocation(e *embed.Engine) allocation {
+func newAllocation(e *embed.Embedder) allocation {
 	return allocation{e, e.Allocation(), e.Allocation(), make(map[*entry]claims)}
 }
 

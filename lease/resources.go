@@ -17,7 +17,7 @@ type Solver struct{ all, working prepared }
 // prepared is a substrate with what is made of it when first needed.
 type prepared struct {
 	sub      vnet.Substrate
-	engine   *embed.Engine
+	engine   *embed.Embedder
 	index    *vnet.Indexed
 	compiler *plan.Compiler
 }
@@ -47,7 +47,7 @@ type resources struct {
 	effort   *embed.Effort // of the answer; nil: there is no bound
 }
 
-func (g *resources) engine(sub vnet.Substrate) (*embed.Engine, error) {
+func (g *resources) engine(sub vnet.Substrate) (*embed.Embedder, error) {
 	p := g.solver.of(sub, g.sub)
 	if p.engine == nil {
 		e, err := embed.NewPart(sub.WithDelays(), g.sub.WithDelays())

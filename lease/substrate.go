@@ -51,7 +51,7 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 
 // standing lists what a lease books on another substrate, where its hosts and
 // tunnels must be what they were.
-func standing(engine *embed.Engine, sub vnet.Indexed, l vnet.Lease) ([]calendar.Booking, error) {
+func standing(engine *embed.Embedder, sub vnet.Indexed, l vnet.Lease) ([]calendar.Booking, error) {
 	for _, host := range l.Mapping.Nodes {
 		if _, ok := sub.HostOf(string(host)); !ok {
 			return nil, fmt.Errorf("host %s would be gone", host)
@@ -69,7 +69,7 @@ func standing(engine *embed.Engine, sub vnet.Indexed, l vnet.Lease) ([]calendar.
 }
 
 // overbooked says which element has more booked at some time than there is.
-func overbooked(engine *embed.Engine, cal *calendar.Calendar, bookings []calendar.Booking) error {
+func overbooked(engine *embed.Embedder, cal *calendar.Calendar, bookings []calendar.Booking) error {
 	capacities := engine.Capacities()
 	for _, k := range bookings {
 		if peak := cal.Peak(k.Key, k.Window); peak > capacities[k.Key] {
@@ -92,7 +92,7 @@ func (b *Book) Measured(now time.Time, host vnet.HostID, m vnet.Measurement) err
 		return nil
 	}
 	sub.Hosts[i].Measurement = m
-	sub.SpreadMeasured()
+	sub.ApplyMeasured()
 	if err := sub.Check(); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (b *Book) KeepMeasured(sub *vnet.Substrate) {
 			sub.Hosts[i].Measurement = old.Measurement
 		}
 	}
-	sub.SpreadMeasured()
+	sub.ApplyMeasured()
 }
 
 // SetNodeDefaults says what nodes may take at most that state no limit. What

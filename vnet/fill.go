@@ -75,13 +75,13 @@ func (s *Substrate) Fill() {
 type names map[string]int
 
 // room is what a default link name leaves for the number of a duplicate.
-const room = len("-200000") // MaxWires
+const numberLength = len("-200000") // MaxWires
 
 // free makes a name of two ends and takes it.
 func (taken names) free(ends [2]string) string {
 	name := taken.next(ends[0] + "-" + ends[1])
 	if len(name) > MaxName {
-		most := (MaxName - room - 1) / 2
+		most := (MaxName - numberLength - 1) / 2
 		name = taken.next(shorten(ends[0], most) + "-" + shorten(ends[1], most))
 	}
 	taken[name] = max(taken[name], 1)

@@ -140,8 +140,8 @@ func (l SubstrateLink) Leasable() Rate {
 	return rate
 }
 
-// SpreadMeasured tells the links what was measured of the hosts at their ends.
-func (s *Substrate) SpreadMeasured() {
+// ApplyMeasured tells the links what was measured of the hosts at their ends.
+func (s *Substrate) ApplyMeasured() {
 	measured := make(map[string]Rate)
 	for _, h := range s.Hosts {
 		if h.Measured != 0 {

@@ -92,18 +92,18 @@ func (sc scene) switchOf(t *testing.T) *driver {
 	return d
 }
 
-// twin builds the slow twin of output 0.
-func (sc scene) twin() *twin {
+// reference builds the slow reference of output 0.
+func (sc scene) reference() *reference {
 	port := sc.cfg.Ports[0]
 	clock := twinClock{rate: int64(port.Out)}
-	t := &twin{rate: int64(port.Out), maxFrame: int(sc.cfg.MaxFrame), flexible: sc.cfg.Sharing == vxswitch.Flexible, capped: port.Capped,
-		line: clock, wire: clock, dropped: map[uint64]vxswitch.Cause{}, above: make([][]*twinQueue, len(sc.cfg.Ports))}
+	t := &reference{rate: int64(port.Out), maxFrame: int(sc.cfg.MaxFrame), flexible: sc.cfg.Sharing == vxswitch.Flexible, capped: port.Capped,
+		line: clock, wire: clock, dropped: map[uint64]vxswitch.Cause{}, above: make([][]*referenceQueue, len(sc.cfg.Ports))}
 	t.host = newChooser(port.Scheduler)
 	for id, v := range sc.list {
-		t.vs = append(t.vs, sc.twinSwitch(t, id, v))
+		t.vs = append(t.vs, sc.referenceSwitch(t, id, v))
 	}
-	vs := func(i int) *twinSwitch { return t.vs[i] }
-	offered := func(i int) *twinFrame { return vs(i).queues[vs(i).choice.pick()].own()[0] }
+	vs := func(i int) *referenceSwitch { return t.vs[i] }
+	offered := func(i int) *referenceFrame { return vs(i).queues[vs(i).choice.pick()].own()[0] }
 	t.host.size = func(i int) int { return int(offered(i).size) }
 	t.host.order = func(i int) uint64 { return offered(i).order }
 	t.host.backlog = func(i int) int { return bytesOf(vs(i).own()) }
@@ -112,13 +112,13 @@ func (sc scene) twin() *twin {
 	return t
 }
 
-func (sc scene) twinSwitch(t *twin, id int, v vxswitch.Virtual) *twinSwitch {
+func (sc scene) referenceSwitch(t *reference, id int, v vxswitch.Virtual) *referenceSwitch {
 	p := v.Ports[0]
-	s := &twinSwitch{t: t, id: id, out: int64(p.Out), burst: int64(p.OutBurst), quantum: int(p.Quantum), priority: p.Priority, choice: newChooser(p.Scheduler)}
+	s := &referenceSwitch{t: t, id: id, out: int64(p.Out), burst: int64(p.OutBurst), quantum: int(p.Quantum), priority: p.Priority, choice: newChooser(p.Scheduler)}
 	s.ownCap.rate, s.realCap.rate = s.out, s.out
 	for in := range v.Ports {
 		c := v.Crosspoints[in][0]
-		q := &twinQueue{sw: s, in: in, size: int(c.Size), lend: int(float64(c.Size) * c.Lend), quantum: int(c.Quantum), priority: c.Priority, manager: sched.TailDrop{}.New(0, 0, 0)}
+		q := &referenceQueue{sw: s, in: in, size: int(c.Size), lend: int(float64(c.Size) * c.Lend), quantum: int(c.Quantum), priority: c.Priority, manager: sched.TailDrop{}.New(0, 0, 0)}
 		if c.Manager != nil {
 			q.manager = c.Manager.New(0, 0, 0)
 		}
@@ -136,7 +136,7 @@ func newChooser(k vxswitch.SchedulerKind) *chooser {
 	return &chooser{kind: k.String(), deficit: map[int]int{}, served: map[int]int{}}
 }
 
-func (t *twin) run(trace []arrival) {
+func (t *reference) run(trace []arrival) {
 	for i, a := range trace {
 		t.arrive(a, uint64(i))
 	}
@@ -146,12 +146,12 @@ func (t *twin) run(trace []arrival) {
 
 // TestSwitchDoesWhatItsTwinDoes compares every departure, its time and every
 // drop of random switches, under every scheduler at both levels, caps, sharing
-// rules and managers, with a twin written as one would explain the rules.
+// rules and managers, with a reference written as one would explain the rules.
 func TestSwitchDoesWhatItsTwinDoes(t *testing.T) {
 	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		sc := randomScene(r, vxswitch.Sharing(seed%2), seed%3 == 0)
-		d, w := sc.switchOf(t), sc.twin()
+		d, w := sc.switchOf(t), sc.reference()
 		d.run(sc.trace)
 		w.run(sc.trace)
 		var got []twinDeparture
@@ -160,16 +160,16 @@ func TestSwitchDoesWhatItsTwinDoes(t *testing.T) {
 		}
 		for i := range max(len(got), len(w.departed)) {
 			if i >= len(got) || i >= len(w.departed) || got[i] != w.departed[i] {
-				t.Fatalf("seed %d (%v): departure %d is %v, the twin's %v", seed, sc.cfg, i, at(got, i), at(w.departed, i))
+				t.Fatalf("seed %d (%v): departure %d is %v, the reference's %v", seed, sc.cfg, i, at(got, i), at(w.departed, i))
 			}
 		}
 		for seq, why := range w.dropped {
 			if d.dropped[seq] != why {
-				t.Fatalf("seed %d: frame %d: %v, the twin says %v", seed, seq, d.dropped[seq], why)
+				t.Fatalf("seed %d: frame %d: %v, the reference says %v", seed, seq, d.dropped[seq], why)
 			}
 		}
 		if len(d.dropped) != len(w.dropped) {
-			t.Fatalf("seed %d: %d frames dropped, by the twin %d", seed, len(d.dropped), len(w.dropped))
+			t.Fatalf("seed %d: %d frames dropped, by the reference %d", seed, len(d.dropped), len(w.dropped))
 		}
 	}
 }

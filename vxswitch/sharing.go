@@ -66,9 +66,9 @@ func (x *vxb) above() int { return max(0, x.held()-x.size) }
 
 func (x *vxb) idle() int { return min(x.lend, max(0, x.size-x.held())) }
 
-// room says whether a frame of size bytes may be queued in x, and whether as a
+// fitsCrosspoint says whether a frame of size bytes may be queued in x, and whether as a
 // loan.
-func (s *Switch) room(x *vxb, size int) (ok, loan bool) {
+func (s *Switch) fitsCrosspoint(x *vxb, size int) (ok, loan bool) {
 	if x.bytes+size <= x.size {
 		return true, false
 	}

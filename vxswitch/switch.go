@@ -162,7 +162,7 @@ func (s *Switch) fits(now Time, x *vxb, size int) (loan bool, why Cause) {
 	if x.manager != nil && !x.manager.Accept(now, x.occupancy(), size) {
 		return false, Early
 	}
-	ok, loan := s.room(x, size)
+	ok, loan := s.fitsCrosspoint(x, size)
 	if !ok {
 		return false, Full
 	}

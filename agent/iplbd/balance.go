@@ -18,12 +18,12 @@ const idle = 60 * time.Second
 // moved flows are remembered up to this many.
 const lastMoves = 64
 
-// counted is what a flow had carried at the last look.
-type counted struct {
+// flowRate is what a flow had carried at the last round.
+type flowRate struct {
 	bytes  uint64
-	rate   float64 // smoothed, bytes a look
-	seen   uint64  // number of the look
-	silent int     // looks in a row without a byte
+	rate   float64 // smoothed, bytes a round
+	seen   uint64  // number of the round
+	silent int     // rounds in a row without a byte
 }
 
 // flowID names a flow below a prefix.
@@ -40,8 +40,8 @@ func (d *Daemon) rearrange() {
 		d.Log.Error("flows not read", "err", err)
 		return
 	}
-	d.look++
-	d.lookAtLeases()
+	d.round++
+	d.readTunnelLoads()
 	for prefix, spread := range d.spreads {
 		rates := d.rates(prefix, flows[prefix])
 		if cmp.Or(spread.Mode, plan.PerFlow) == plan.PerFlow {
@@ -49,24 +49,24 @@ func (d *Daemon) rearrange() {
 		}
 	}
 	for id, c := range d.counted {
-		if c.seen != d.look {
+		if c.seen != d.round {
 			delete(d.counted, id)
-			delete(d.rested, id)
+			delete(d.lastMoved, id)
 		}
 	}
 }
 
-// over is after how many silent looks a flow loads nothing: rates are smoothed,
+// over is after how many silent rounds a flow loads nothing: rates are smoothed,
 // and what has ended would seem to go on.
 const over = 2
 
-// rates are the bytes of flows a look; new ones count from now on.
+// rates are the bytes of flows a round; new ones count from now on.
 func (d *Daemon) rates(prefix netip.Prefix, flows []iplb.Flow) []float64 {
 	rates := make([]float64, len(flows))
 	for i, f := range flows {
 		id := flowID{prefix, f.FlowKey}
 		was, known := d.counted[id]
-		now := counted{bytes: f.Bytes, seen: d.look}
+		now := flowRate{bytes: f.Bytes, seen: d.round}
 		if known && f.Bytes == was.bytes {
 			now.silent = was.silent + 1
 		}
@@ -81,7 +81,7 @@ func (d *Daemon) rates(prefix netip.Prefix, flows []iplb.Flow) []float64 {
 	return rates
 }
 
-// Bounds of rearranging: moves of a prefix at one look, looks that a moved flow
+// Bounds of rearranging: moves of a prefix in one round, rounds that a moved flow
 // stays where it is, and the part of a path's mean load below which a flow is
 // left alone.
 const (
@@ -93,7 +93,7 @@ const (
 // balance rearranges the flows of one prefix over its paths that are up and
 // not leased, by rates over weights.
 func (d *Daemon) balance(split plan.Spread, flows []iplb.Flow, rates []float64) {
-	open, index := d.open(split)
+	open, index := d.usable(split)
 	var list []spread.Flow
 	var which []int
 	total, grain := 0.0, 0.0
@@ -105,7 +105,7 @@ func (d *Daemon) balance(split plan.Spread, flows []iplb.Flow, rates []float64) 
 			total += rates[i]
 		}
 	}
-	for _, f := range d.leasedOn(split, open) {
+	for _, f := range d.leaseLoads(split, open) {
 		list = append(list, f)
 		total += f.Rate
 	}
@@ -113,7 +113,7 @@ func (d *Daemon) balance(split plan.Spread, flows []iplb.Flow, rates []float64) 
 	fixSmall(list, evenEnough*total/float64(len(open)))
 	for range movesAtOnce {
 		m, ok := spread.Rearrange(list, weights, grain)
-		if !ok || d.resting(split.Prefix, flows[which[m.Flow]]) || !d.safe(split.Prefix, open[m.To]) {
+		if !ok || d.settling(split.Prefix, flows[which[m.Flow]]) || !d.safe(split.Prefix, open[m.To]) {
 			return
 		}
 		d.move(split, flows[which[m.Flow]], open[m.From], open[m.To])
@@ -129,15 +129,15 @@ func fixSmall(list []spread.Flow, rate float64) {
 	}
 }
 
-// resting says that a flow has moved lately. It is the one that would even the
+// settling says that a flow has moved lately. It is the one that would even the
 // loads: to move a smaller one in its stead would not keep it from being next.
-func (d *Daemon) resting(prefix netip.Prefix, f iplb.Flow) bool {
-	last, moved := d.rested[flowID{prefix, f.FlowKey}]
-	return moved && d.look-last < restingFor
+func (d *Daemon) settling(prefix netip.Prefix, f iplb.Flow) bool {
+	last, moved := d.lastMoved[flowID{prefix, f.FlowKey}]
+	return moved && d.round-last < restingFor
 }
 
 func (d *Daemon) move(spread plan.Spread, f iplb.Flow, from, to int) {
-	d.rested[flowID{spread.Prefix, f.FlowKey}] = d.look
+	d.lastMoved[flowID{spread.Prefix, f.FlowKey}] = d.round
 	if err := d.Table.Move(spread.Prefix, f.FlowKey, to); err != nil {
 		d.Log.Debug("flow not moved", "flow", f.FlowKey, "err", err) // it ended
 		return
@@ -145,9 +145,9 @@ func (d *Daemon) move(spread plan.Spread, f iplb.Flow, from, to int) {
 	d.note(Move{Prefix: spread.Prefix, Flow: flowText(f.FlowKey), From: spread.Paths[from].Relays, To: listed(spread.Paths[to].Relays), Why: "balance"})
 }
 
-// open lists the paths that flows may be moved between, and for each path its
+// usable lists the paths that flows may be moved between, and for each path its
 // place in that list.
-func (d *Daemon) open(spread plan.Spread) (open []int, index map[int]int) {
+func (d *Daemon) usable(spread plan.Spread) (open []int, index map[int]int) {
 	index = make(map[int]int)
 	for i, p := range spread.Paths {
 		if health, _ := d.health(spread.Prefix, i); health == Down || p.Lease.Network != "" {

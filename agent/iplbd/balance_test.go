@@ -29,13 +29,13 @@ func TestSmallFlowsAreNotInTheWay(t *testing.T) {
 // that is known, and can lose some. Of a long path more probes are under way.
 func TestNoFlowIsMovedToADoubtedPath(t *testing.T) {
 	spread := plan.Spread{Prefix: netip.MustParsePrefix("10.9.0.0/24"), Paths: make([]plan.RelayPath, 5)}
-	d := &Daemon{Probing: Probing{Every: 20 * time.Millisecond, Lost: 7}, watches: map[netip.Prefix]watching{spread.Prefix: {
+	d := &Daemon{Probing: Probing{Every: 20 * time.Millisecond, Lost: 7}, watches: map[netip.Prefix]pathProbes{spread.Prefix: {
 		{index: 0, sent: 12, heard: 10},
 		{index: 1, sent: 13, heard: 10},
 		{index: 2, sent: 17, heard: 10, rtt: 100 * time.Millisecond},
 		{index: 3, sent: 10, heard: 10, down: true},
 	}}}
-	open, index := d.open(spread)
+	open, index := d.usable(spread)
 	if !slices.Equal(open, []int{0, 1, 2, 4}) || len(index) != 4 {
 		t.Errorf("open %v, %v", open, index)
 	}

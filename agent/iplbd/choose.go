@@ -51,17 +51,17 @@ func Compute(db Database, c Choice, before Computed) (Computed, error) {
 	return all, nil
 }
 
-// known is a path that was computed before, with its hops.
-type known struct {
+// chosenPath is a path that was computed before, with its hops.
+type chosenPath struct {
 	plan.RelayPath
 	hops []hop
 }
 
-func (c Computed) byPrefix() map[netip.Prefix][]known {
-	all := make(map[netip.Prefix][]known, len(c.Spreads))
+func (c Computed) byPrefix() map[netip.Prefix][]chosenPath {
+	all := make(map[netip.Prefix][]chosenPath, len(c.Spreads))
 	for _, s := range c.Spreads {
 		for i, p := range s.Paths {
-			all[s.Prefix] = append(all[s.Prefix], known{p, c.hops[s.Prefix][i]})
+			all[s.Prefix] = append(all[s.Prefix], chosenPath{p, c.hops[s.Prefix][i]})
 		}
 	}
 	return all
@@ -81,7 +81,7 @@ func (c Computed) Without(db Database) (left Computed, lost bool) {
 		kept := s
 		kept.Paths = nil
 		for i, p := range s.Paths {
-			if whole(c.hops[s.Prefix][i], links) {
+			if intact(c.hops[s.Prefix][i], links) {
 				kept.Paths = append(kept.Paths, p)
 				left.hops[s.Prefix] = append(left.hops[s.Prefix], c.hops[s.Prefix][i])
 			}
@@ -94,7 +94,7 @@ func (c Computed) Without(db Database) (left Computed, lost bool) {
 	return left, lost
 }
 
-func whole(hops []hop, links map[hop]bool) bool {
+func intact(hops []hop, links map[hop]bool) bool {
 	return !slices.ContainsFunc(hops, func(h hop) bool { return !links[h] })
 }
 
@@ -149,7 +149,7 @@ func (f *topology) spread(to int, c Choice, counts map[netip.Prefix]int) (plan.S
 		}
 		over := f.hops(path)
 		p, ok := f.pinned(path)
-		if i := slices.IndexFunc(f.before[s.Prefix], func(k known) bool { return slices.Equal(k.hops, over) }); ok && i >= 0 {
+		if i := slices.IndexFunc(f.before[s.Prefix], func(k chosenPath) bool { return slices.Equal(k.hops, over) }); ok && i >= 0 {
 			p = f.keep(path, f.before[s.Prefix][i].RelayPath, p)
 		}
 		if ok && !slices.ContainsFunc(s.Paths, func(q plan.RelayPath) bool { return slices.Equal(q.Relays, p.Relays) }) {

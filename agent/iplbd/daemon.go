@@ -22,21 +22,21 @@ type Daemon struct {
 	Table *iplb.Table
 	Log   *slog.Logger
 
-	Rearrange time.Duration // between looks at the flows' rates; 0: never
+	Rearrange time.Duration // between measurements of the flows' rates; 0: never
 	Probing   Probing
 
 	spreads map[netip.Prefix]plan.Spread // as they are in the table
 	calls   chan func()                  // what others want done by the loop, which owns the table
 
-	look    uint64 // rearrangements so far
-	counted map[flowID]counted
-	rested  map[flowID]uint64 // look of a flow's last move
-	moves   []Move
-	moved   uint64
+	round     uint64 // rearrangements so far
+	counted   map[flowID]flowRate
+	lastMoved map[flowID]uint64 // round of a flow's last move
+	moves     []Move
+	moved     uint64
 
 	leased map[vnet.VNI]*tunnel
 
-	watches map[netip.Prefix]watching
+	watches map[netip.Prefix]pathProbes
 	tick    uint64
 	ticked  time.Duration
 }
@@ -46,7 +46,7 @@ func New(host string, table *iplb.Table, log *slog.Logger) *Daemon {
 	return &Daemon{
 		Host: host, Table: table, Log: log, Rearrange: time.Second,
 		spreads: make(map[netip.Prefix]plan.Spread), calls: make(chan func()), leased: make(map[vnet.VNI]*tunnel),
-		counted: make(map[flowID]counted), rested: make(map[flowID]uint64), watches: make(map[netip.Prefix]watching),
+		counted: make(map[flowID]flowRate), lastMoved: make(map[flowID]uint64), watches: make(map[netip.Prefix]pathProbes),
 	}
 }
 
@@ -114,7 +114,7 @@ func (d *Daemon) Apply(spreads []plan.Spread) {
 			continue
 		}
 		d.spreads[prefix] = s
-		d.watchSpread(s)
+		d.probeSpread(s)
 	}
 	d.removeOthers(wanted)
 }

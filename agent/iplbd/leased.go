@@ -15,15 +15,15 @@ import (
 type tunnel struct {
 	spread plan.Spread
 	bytes  uint64  // when last looked
-	rate   float64 // bytes a look
+	rate   float64 // bytes a round
 	known  bool
 }
 
-// lease notes a tunnel's path, so that other flows go where it leaves room.
-func (d *Daemon) lease(s plan.Spread) { d.leased[s.VNI] = &tunnel{spread: s} }
+// addTunnel notes a tunnel's path, so that other flows go where it leaves room.
+func (d *Daemon) addTunnel(s plan.Spread) { d.leased[s.VNI] = &tunnel{spread: s} }
 
-// lookAtLeases measures the tunnels of leases.
-func (d *Daemon) lookAtLeases() {
+// readTunnelLoads measures the tunnels of leases.
+func (d *Daemon) readTunnelLoads() {
 	for vni, t := range d.leased {
 		load, err := d.Table.TunnelLoad(uint32(vni))
 		if err != nil {
@@ -37,9 +37,9 @@ func (d *Daemon) lookAtLeases() {
 	}
 }
 
-// leasedOn is what leases load the open paths of a spread with: tunnels to the
+// leaseLoads is what leases load the open paths of a spread with: tunnels to the
 // spread's prefixes by the same relays.
-func (d *Daemon) leasedOn(split plan.Spread, open []int) (loads []spread.Flow) {
+func (d *Daemon) leaseLoads(split plan.Spread, open []int) (loads []spread.Flow) {
 	for _, t := range d.leased {
 		if t.rate == 0 || !slices.ContainsFunc(prefixesOf(split), func(p netip.Prefix) bool { return p.Contains(t.spread.Prefix.Addr()) }) {
 			continue

@@ -39,7 +39,7 @@ type topology struct {
 	own     int                   // switch of the host; -1: none
 	address []netip.Addr          // loopback; invalid: none
 	relay   map[netip.Addr]fabric.Relay
-	before  map[netip.Prefix][]known // paths
+	before  map[netip.Prefix][]chosenPath // paths
 }
 
 // newFabric makes the graph of all links that both ends know of (RFC 2328,

@@ -163,7 +163,7 @@ func randomDatabase(rng *rand.Rand, switches, links int) Database {
 }
 
 // walk forwards a packet through the database's own routes, choosing at random
-// among equal ones, by addresses only; it is the twin of relay.Follow.
+// among equal ones, by addresses only; it is the reference of fabric.Follow.
 func walk(t *testing.T, db Database, rng *rand.Rand, from, to netip.Addr) []netip.Addr {
 	owner, direct := make(map[netip.Addr]netip.Addr), make(map[netip.Addr]bool)
 	for id, r := range db.Routers {
@@ -284,7 +284,7 @@ func stays(t *testing.T, before, fresh, again Computed) (kept int) {
 	was, anew := before.byPrefix(), fresh.byPrefix()
 	for prefix, all := range again.byPrefix() {
 		for _, now := range all {
-			same := func(k known) bool { return slices.Equal(k.hops, now.hops) }
+			same := func(k chosenPath) bool { return slices.Equal(k.hops, now.hops) }
 			old, other := slices.IndexFunc(was[prefix], same), slices.IndexFunc(anew[prefix], same)
 			if other < 0 {
 				t.Fatalf("to %s over %v: nobody else would go there", prefix, now.hops)

@@ -61,16 +61,16 @@ func decode(text []byte, into any) error {
 		if kind.Field == "" {
 			kind.Field = "it"
 		}
-		return fmt.Errorf("%s is of kind %s: write %s", kind.Field, kind.Value, written(kind.Type))
+		return fmt.Errorf("%s is of kind %s: write %s", kind.Field, kind.Value, kindName(kind.Type))
 	}
-	if word, unknown := strings.CutPrefix(fmt.Sprint(err), "json: unknown field "); unknown {
-		return fmt.Errorf("there is no word %s here: a list of spreads has prefix, also, mode, gap, by and paths, a path relays, weight, turn and back", word)
+	if field, unknown := strings.CutPrefix(fmt.Sprint(err), "json: unknown field "); unknown {
+		return fmt.Errorf("unknown field %s: a list of spreads has prefix, also, mode, gap, by and paths, a path relays, weight, turn and back", field)
 	}
 	return err
 }
 
-// written is how a value of a type is written in a file.
-func written(t reflect.Type) string {
+// kindName is how a value of a type is written in a file.
+func kindName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Slice:
 		return "a list, in brackets or each item behind a dash"

@@ -162,7 +162,7 @@ func (p *Part) set(s plan.Spread) error {
 	}
 	p.done[s.Key()] = s
 	if p.daemon != nil {
-		p.daemon.lease(s)
+		p.daemon.addTunnel(s)
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ const (
 	forgetFlaps = time.Minute
 )
 
-// watch is what is known of one path's liveness.
-type watch struct {
+// pathProbe is what is known of one path's liveness.
+type pathProbe struct {
 	prefix netip.Prefix
 	index  int
 	of     plan.RelayPath
@@ -53,13 +53,13 @@ type watch struct {
 	active bool
 }
 
-// watching are the paths of one spread.
-type watching []*watch
+// pathProbes are the paths of one spread.
+type pathProbes []*pathProbe
 
-// watchSpread begins to watch the paths of a spread that say where to turn.
+// probeSpread begins to probe the paths of a spread that say where to turn.
 // Paths that were watched already go on as they are.
-func (d *Daemon) watchSpread(s plan.Spread) {
-	old, fresh := d.watches[s.Prefix], watching{}
+func (d *Daemon) probeSpread(s plan.Spread) {
+	old, fresh := d.watches[s.Prefix], pathProbes{}
 	for i, p := range s.Paths {
 		if !p.Turn.IsValid() || d.Probing.Every <= 0 {
 			continue
@@ -69,15 +69,15 @@ func (d *Daemon) watchSpread(s plan.Spread) {
 			fresh = append(fresh, w)
 			continue
 		}
-		if w := d.newWatch(s, i); w != nil {
+		if w := d.newPathProbe(s, i); w != nil {
 			fresh = append(fresh, w)
 		}
 	}
 	d.watches[s.Prefix] = fresh
 }
 
-// at is the watch of a spread's i-th path; nil: nothing watches it.
-func (w watching) at(i int) *watch {
+// at is the probe state of a spread's i-th path; nil: it is not probed.
+func (w pathProbes) at(i int) *pathProbe {
 	for _, one := range w {
 		if one.index == i {
 			return one
@@ -86,8 +86,8 @@ func (w watching) at(i int) *watch {
 	return nil
 }
 
-// find is the watch of the same path, probed the same way.
-func (w watching) find(p plan.RelayPath) *watch {
+// find is the probe state of the same path, probed the same way.
+func (w pathProbes) find(p plan.RelayPath) *pathProbe {
 	for _, one := range w {
 		if slices.Equal(one.of.Relays, p.Relays) && one.of.Turn == p.Turn && slices.Equal(one.of.Back, p.Back) {
 			return one
@@ -96,7 +96,7 @@ func (w watching) find(p plan.RelayPath) *watch {
 	return nil
 }
 
-func (d *Daemon) newWatch(s plan.Spread, i int) *watch {
+func (d *Daemon) newPathProbe(s plan.Spread, i int) *pathProbe {
 	p := s.Paths[i]
 	secret := rand.Uint64()
 	path, err := d.Table.Watch(s.Prefix, i, secret)
@@ -112,7 +112,7 @@ func (d *Daemon) newWatch(s plan.Spread, i int) *watch {
 		back = slices.Clone(p.Relays)
 		slices.Reverse(back)
 	}
-	return &watch{
+	return &pathProbe{
 		prefix: s.Prefix, index: i, of: p, path: path, hold: leastHold, next: d.tick + uint64(rand.IntN(slowTicks)),
 		probe: iplb.NewProbe(d.Table.Source, p.Relays, p.Turn, back, path, secret),
 	}
@@ -145,7 +145,7 @@ func (d *Daemon) probe() {
 }
 
 // examine judges one path and sends its next probe.
-func (d *Daemon) examine(w *watch, now time.Duration, late bool, slow uint64) {
+func (d *Daemon) examine(w *pathProbe, now time.Duration, late bool, slow uint64) {
 	heard, at, err := d.Table.HeardAt(w.path)
 	if err != nil {
 		d.Log.Error("probe not read", "err", err)
@@ -157,7 +157,7 @@ func (d *Daemon) examine(w *watch, now time.Duration, late bool, slow uint64) {
 		w.heard = heard
 	}
 	if !late {
-		d.judge(w, now)
+		d.updateHealth(w, now)
 	}
 	w.next = d.tick + slow
 	if w.down {
@@ -194,20 +194,20 @@ func (d *Daemon) findUsed() {
 }
 
 // inUse says whether a path has carried something in about the last second.
-func (d *Daemon) inUse(w *watch) bool {
+func (d *Daemon) inUse(w *pathProbe) bool {
 	return w.used > 0 && time.Duration(d.tick-w.used)*d.Probing.Every < time.Second+2*slowTicks*d.Probing.Every
 }
 
-// judge finds a path dead whose last probes are all unanswered, the first of
+// updateHealth finds a path dead whose last probes are all unanswered, the first of
 // them long enough ago; or alive again.
-func (d *Daemon) judge(w *watch, now time.Duration) {
+func (d *Daemon) updateHealth(w *pathProbe, now time.Duration) {
 	lost := w.sent - w.heard
 	if w.down {
 		if lost > 2 {
 			w.good = 0
 		}
 		if w.good >= enough && now-w.since >= w.hold {
-			d.turn(w, now, true)
+			d.setHealth(w, now, true)
 		}
 		return
 	}
@@ -216,18 +216,18 @@ func (d *Daemon) judge(w *watch, now time.Duration) {
 	}
 	first := w.times[(w.heard+1)%uint32(len(w.times))]
 	if int(lost) >= len(w.times) || now-first >= time.Duration(d.Probing.Lost)*d.Probing.Every-d.Probing.Every/2 {
-		d.turn(w, now, false)
+		d.setHealth(w, now, false)
 	}
 }
 
 // doubted says of a path that is not dead yet that more of its last probes are
 // unanswered than are under way: no flow is sent there for a better balance.
-func (d *Daemon) doubted(w *watch) bool {
+func (d *Daemon) doubted(w *pathProbe) bool {
 	return int(w.sent-w.heard) > 2+int(w.rtt/max(d.Probing.Every, 1))
 }
 
-// turn says of a path that it is dead, or alive again.
-func (d *Daemon) turn(w *watch, now time.Duration, up bool) {
+// setHealth says of a path that it is dead, or alive again.
+func (d *Daemon) setHealth(w *pathProbe, now time.Duration, up bool) {
 	if err := d.Table.SetUp(w.prefix, w.index, up); err != nil {
 		d.Log.Error("path not changed", "err", err)
 		return

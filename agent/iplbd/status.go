@@ -44,7 +44,7 @@ type PathStatus struct {
 	Owner   vnet.LeaseID  `json:"-"` // of Lease
 }
 
-// Health of a path. Unprobed says that nothing watches it.
+// Health of a path. Unprobed says that it is not probed.
 type Health string
 
 // Healths.

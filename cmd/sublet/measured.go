@@ -100,6 +100,6 @@ func onThisMachine(sub vnet.Substrate, m vnet.Measurement, measured bool, proces
 	for i := range sub.Hosts {
 		sub.Hosts[i].Measurement = m
 	}
-	sub.SpreadMeasured()
+	sub.ApplyMeasured()
 	return sub
 }

@@ -131,11 +131,11 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// twin is the calendar by definition: the list of bookings.
-type twin []Booking
+// reference is the calendar by definition: the list of bookings.
+type reference []Booking
 
 // at is what is booked of a key at an instant, and by how many.
-func (b twin) at(key string, t time.Time) (sum int64, holders int) {
+func (b reference) at(key string, t time.Time) (sum int64, holders int) {
 	for _, x := range b {
 		if x.Key == key && x.Window.Contains(t) {
 			sum += x.Amount
@@ -147,7 +147,7 @@ func (b twin) at(key string, t time.Time) (sum int64, holders int) {
 
 // peak looks at the window's start and at every booking's ends inside, in
 // order: also where one ends and others begin.
-func (b twin) peak(key string, w vnet.Window) (most int64, holders int) {
+func (b reference) peak(key string, w vnet.Window) (most int64, holders int) {
 	most, holders = b.at(key, w.Start)
 	var moments []time.Time
 	for _, x := range b {
@@ -168,7 +168,7 @@ func (b twin) peak(key string, w vnet.Window) (most int64, holders int) {
 // calendar.
 func TestAgainstTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, list := New(), twin{}
+		c, list := New(), reference{}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			trial := c.Clone() // changed below, and must not show in c
 			if len(list) > 0 && rapid.IntRange(0, 2).Draw(t, "release") == 0 {

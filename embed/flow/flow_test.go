@@ -143,22 +143,22 @@ func instance(t *rapid.T) (Substrate, []Link) {
 	return Substrate{Graph: g, Left: func(a graph.Arc) []int64 { return left[a] }}, links
 }
 
-// The program's optimum is that of a twin that knows all walks and counts in
+// The program's optimum is that of a reference that knows all walks and counts in
 // fractions, and it is feasible exactly when that is.
 func TestCostIsTheTwins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sub, links := instance(t)
 		got, ok := Cost(sub, links)
-		want, feasible := twin(sub, links)
+		want, feasible := exactOptimum(sub, links)
 		if ok != feasible {
-			t.Fatalf("feasible: %v, by the twin %v", ok, feasible)
+			t.Fatalf("feasible: %v, by the reference %v", ok, feasible)
 		}
 		if !ok {
 			return
 		}
 		exact, _ := want.Float64()
 		if math.Abs(got-exact) > 1e-6*max(exact, 1) {
-			t.Fatalf("cost %g, of the twin %g", got, exact)
+			t.Fatalf("cost %g, of the reference %g", got, exact)
 		}
 	})
 }

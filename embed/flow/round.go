@@ -56,7 +56,7 @@ func (r *rounding) give(l int, walk []graph.Arc, units int) int {
 	if i >= 0 {
 		has = r.shares[l][i].Units
 	}
-	fit := r.room(l, walk, has, units)
+	fit := r.unitsThatFit(l, walk, has, units)
 	if fit == 0 {
 		return 0
 	}
@@ -70,8 +70,8 @@ func (r *rounding) give(l int, walk []graph.Arc, units int) int {
 	return fit
 }
 
-// room is how many of so many units fit on a walk that has some already.
-func (r *rounding) room(l int, walk []graph.Arc, has, units int) int {
+// unitsThatFit is how many of so many units fit on a walk that has some already.
+func (r *rounding) unitsThatFit(l int, walk []graph.Arc, has, units int) int {
 	for low, high := 0, units; ; {
 		if r.fits(l, walk, has, has+high) {
 			return high

@@ -8,7 +8,7 @@ import (
 	"sublet/vnet"
 )
 
-// unit is how many of the engine's units one of the instance's amounts has.
+// unit is how many of the embedder's units one of the instance's amounts has.
 // Whole numbers, which the benchmark uses, stay exact; of others a demand is
 // rounded up and a capacity down, so that nothing is over-booked.
 const unit = 1_000_000

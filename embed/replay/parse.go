@@ -9,7 +9,7 @@ import (
 )
 
 // maxAmount bounds capacities, demands and times, so that sums of millions of
-// them in the engine's units stay exact.
+// them in the embedder's units stay exact.
 const maxAmount = 1e9
 
 // Parse reads an instance (see the package's tests for the format). Counts

@@ -39,12 +39,12 @@ type Figures struct {
 // run is a replay under way.
 type run struct {
 	*Instance
-	opt    Options
-	engine *embed.Engine
-	cal    *calendar.Calendar
-	booked map[int][]calendar.Booking // of requests that are in
-	times  []time.Duration
-	looks  int // second ones
+	opt      Options
+	embedder *embed.Embedder
+	cal      *calendar.Calendar
+	booked   map[int][]calendar.Booking // of requests that are in
+	times    []time.Duration
+	looks    int // second ones
 
 	figures             Figures
 	revenue, cost, long float64
@@ -57,11 +57,11 @@ var epoch = time.Unix(0, 0).UTC()
 // Run replays all events: each request that arrives is embedded beside those
 // that are in, and booked until its departure.
 func Run(in *Instance, opt Options) (Figures, error) {
-	engine, err := embed.New(in.Substrate())
+	embedder, err := embed.New(in.Substrate())
 	if err != nil {
 		return Figures{}, err
 	}
-	r := &run{Instance: in, opt: opt, engine: engine, cal: calendar.New(), booked: map[int][]calendar.Booking{}}
+	r := &run{Instance: in, opt: opt, embedder: embedder, cal: calendar.New(), booked: map[int][]calendar.Booking{}}
 	for _, e := range in.Events {
 		if e.Arrives {
 			err = r.arrive(e)
@@ -90,7 +90,7 @@ func (r *run) arrive(e Event) error {
 	if err != nil {
 		return err
 	}
-	if r.booked[e.Request], err = r.engine.Bookings(asked, window, mapping); err != nil {
+	if r.booked[e.Request], err = r.embedder.Bookings(asked, window, mapping); err != nil {
 		return err
 	}
 	if err := r.cal.Book(r.booked[e.Request]...); err != nil {
@@ -109,13 +109,13 @@ const (
 // embed finds a place for a request, at the second look if one is due.
 func (r *run) embed(asked vnet.Request, window vnet.Window) (vnet.Mapping, error) {
 	opt := r.opt.Embed
-	mapping, err := r.engine.Embed(r.cal, asked, window, opt)
+	mapping, err := r.embedder.Embed(r.cal, asked, window, opt)
 	if infeasible := new(embed.Infeasible); !errors.As(err, &infeasible) || r.figures.Requests < (r.looks+1)*secondLook {
 		return mapping, err
 	}
 	r.looks++
 	opt.Patience = patience
-	return r.engine.Embed(r.cal, asked, window, opt)
+	return r.embedder.Embed(r.cal, asked, window, opt)
 }
 
 // account counts an accepted request.

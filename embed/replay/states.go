@@ -16,7 +16,7 @@ import (
 // compared decision by decision, though in a run each changes all that come
 // after it.
 func States(in *Instance, held map[int]Mapping, opt embed.Options, asks func(id int) bool, decided func(id int, cost float64, found bool) error) error {
-	engine, err := embed.New(in.Substrate())
+	embedder, err := embed.New(in.Substrate())
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func States(in *Instance, held map[int]Mapping, opt embed.Options, asks func(id 
 		}
 		asked := in.Requests[id].network(id, Options{})
 		if asks(id) {
-			m, err := engine.Embed(cal, asked, vnet.Window{Start: epoch}, opt)
+			m, err := embedder.Embed(cal, asked, vnet.Window{Start: epoch}, opt)
 			if infeasible := new(embed.Infeasible); err != nil && !errors.As(err, &infeasible) {
 				return err
 			}
@@ -42,7 +42,7 @@ func States(in *Instance, held map[int]Mapping, opt embed.Options, asks func(id 
 		}
 		if was, in := held[id]; in {
 			var err error
-			if booked[id], err = engine.Bookings(asked, vnet.Window{Start: epoch}, was.named()); err != nil {
+			if booked[id], err = embedder.Bookings(asked, vnet.Window{Start: epoch}, was.named()); err != nil {
 				return err
 			}
 			if err := cal.Book(booked[id]...); err != nil {

@@ -9,7 +9,7 @@ import (
 
 // Fabric is a substrate of switches with hosts at its edge, each at one switch.
 type Fabric struct {
-	relay    *fabric.Fabric
+	switches *fabric.Fabric
 	at       []int         // switch of each host
 	capacity []float64     // by directed link, in units of the slowest host link
 	access   []int         // link of each host
@@ -27,7 +27,7 @@ func NewFabric(sub vnet.Substrate) (*Fabric, error) {
 	for i, h := range sub.Hosts {
 		hosts[string(h.Name)] = i
 	}
-	f := &Fabric{relay: fabric.NewFabric(len(sub.Switches)), at: make([]int, len(sub.Hosts)), access: make([]int, len(sub.Hosts))}
+	f := &Fabric{switches: fabric.NewFabric(len(sub.Switches)), at: make([]int, len(sub.Hosts)), access: make([]int, len(sub.Hosts))}
 	for i := range f.at {
 		f.at[i] = -1
 	}
@@ -44,7 +44,7 @@ func (f *Fabric) join(i int, l vnet.SubstrateLink, number, hosts map[string]int)
 	a, aSwitch := number[l.Ends[0]]
 	b, bSwitch := number[l.Ends[1]]
 	if aSwitch && bSwitch {
-		return f.relay.Join(a, b, 1, i)
+		return f.switches.Join(a, b, 1, i)
 	}
 	host, at := l.Ends[0], b
 	if aSwitch {
@@ -82,7 +82,7 @@ func (f *Fabric) finish(sub vnet.Substrate) error {
 
 // HostsAt counts hosts by switch.
 func (f *Fabric) HostsAt() []int {
-	hosts := make([]int, f.relay.Len())
+	hosts := make([]int, f.switches.Len())
 	for _, at := range f.at {
 		hosts[at]++
 	}
@@ -92,7 +92,7 @@ func (f *Fabric) HostsAt() []int {
 // connected checks that every host reaches every other.
 func (f *Fabric) connected(sub vnet.Substrate) error {
 	for i, at := range f.at {
-		if _, ok := f.relay.Distance(at, f.at[0]); !ok {
+		if _, ok := f.switches.Distance(at, f.at[0]); !ok {
 			return fmt.Errorf("no path leads from host %s to host %s: join their switches, or leave one of them out", sub.Hosts[i].Name, sub.Hosts[0].Name)
 		}
 	}
@@ -106,7 +106,7 @@ func (f *Fabric) Hosts() int { return len(f.at) }
 func (f *Fabric) Access(host int) int { return f.access[host] }
 
 // Switches is the fabric between them.
-func (f *Fabric) Switches() *fabric.Fabric { return f.relay }
+func (f *Fabric) Switches() *fabric.Fabric { return f.switches }
 
 // route is the directed links from host to host, 2*link for the direction
 // from the end with the smaller number and 2*link+1 for the other.
@@ -129,7 +129,7 @@ func (f *Fabric) paths(from, to, k int) []fabric.Path {
 		return []fabric.Path{{Nodes: []int{a}}}
 	}
 	if k > 0 {
-		return f.relay.Shortest(a, b, k)
+		return f.switches.Shortest(a, b, k)
 	}
 	return f.equal(fabric.Path{Nodes: []int{a}}, b)
 }
@@ -144,7 +144,7 @@ func (f *Fabric) equal(p fabric.Path, to int) []fabric.Path {
 		return []fabric.Path{p}
 	}
 	var all []fabric.Path
-	for _, a := range f.relay.Next(at, to) {
+	for _, a := range f.switches.Next(at, to) {
 		longer := fabric.Path{Nodes: append(p.Nodes[:len(p.Nodes):len(p.Nodes)], a.To), Links: append(p.Links[:len(p.Links):len(p.Links)], a.Link), Cost: p.Cost + a.Cost}
 		if all = append(all, f.equal(longer, to)...); len(all) >= maxEqual {
 			break

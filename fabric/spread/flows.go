@@ -107,8 +107,8 @@ func Rearrange(flows []Flow, weights []float64, grain float64) (Move, bool) {
 	}
 	least, gap := 0, 0.0
 	for p := range load {
-		if room := (load[most]-load[p])*weights[p] - max(grain, worthwhile*total*weights[p]/all); room > gap {
-			least, gap = p, room
+		if benefit := (load[most]-load[p])*weights[p] - max(grain, worthwhile*total*weights[p]/all); benefit > gap {
+			least, gap = p, benefit
 		}
 	}
 	even := (load[most] - load[least]) / (1/weights[most] + 1/weights[least])

@@ -98,9 +98,9 @@ func (f *Fabric) Weights(paths []fabric.Path, m Method) []uint32 {
 		return make([]uint32, len(paths))
 	}
 	if f.prices == nil {
-		f.prices = f.relay.Prices(f.HostsAt())
+		f.prices = f.switches.Prices(f.HostsAt())
 	}
-	return f.relay.Weights(paths, f.prices)
+	return f.switches.Weights(paths, f.prices)
 }
 
 // partsOf a total are weights, of which 0 counts as 1.

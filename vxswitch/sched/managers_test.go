@@ -92,7 +92,7 @@ func TestCoDelIsRFC8289(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s := oneQueue(t, sched.CoDel{}, 8*vnet.Mbit)
-		twin := &rfcCoDel{}
+		reference := &rfcCoDel{}
 		var lineFree, now vxswitch.Time
 		var got, want []int
 		take := func(until vxswitch.Time) {
@@ -103,9 +103,9 @@ func TestCoDelIsRFC8289(t *testing.T) {
 				}
 				got = append(got, int(d.Seq))
 			}
-			for len(twin.queue) > 0 && max(lineFree, twin.queue[0].at) <= until {
-				at := max(lineFree, twin.queue[0].at)
-				if p := twin.deque(at); p != nil {
+			for len(reference.queue) > 0 && max(lineFree, reference.queue[0].at) <= until {
+				at := max(lineFree, reference.queue[0].at)
+				if p := reference.deque(at); p != nil {
 					want = append(want, p.seq)
 					lineFree = at + vxswitch.Time(p.len)*1000
 				}
@@ -121,8 +121,8 @@ func TestCoDelIsRFC8289(t *testing.T) {
 			}
 			take(now)
 			s.Enqueue(now, 0, 0, vxswitch.Packet{Seq: uint64(seq), Size: int32(size)})
-			twin.queue = append(twin.queue, rfcPacket{now, seq, size})
-			twin.bytes += size
+			reference.queue = append(reference.queue, rfcPacket{now, seq, size})
+			reference.bytes += size
 		}
 		take(vxswitch.Forever - 1)
 		for i := range max(len(got), len(want)) {
@@ -130,9 +130,9 @@ func TestCoDelIsRFC8289(t *testing.T) {
 				t.Fatalf("seed %d: departure %d of %d differs from the RFC's %d", seed, i, len(got), len(want))
 			}
 		}
-		dropped += len(twin.dropped)
-		if n := s.Counters(0).Dropped[vxswitch.Late].Packets; int(n) != len(twin.dropped) {
-			t.Fatalf("seed %d: %d dropped, by the RFC %d", seed, n, len(twin.dropped))
+		dropped += len(reference.dropped)
+		if n := s.Counters(0).Dropped[vxswitch.Late].Packets; int(n) != len(reference.dropped) {
+			t.Fatalf("seed %d: %d dropped, by the RFC %d", seed, n, len(reference.dropped))
 		}
 	}
 	if dropped < 100 {

@@ -7,21 +7,21 @@ import (
 	"sublet/vxswitch"
 )
 
-// twin is one output of the switch as one would explain it: slices, scans, one
+// reference is one output of the switch as one would explain it: slices, scans, one
 // round after another. It decides the same and is nobody's idea of fast.
-type twin struct {
+type reference struct {
 	rate     int64
 	maxFrame int
 	flexible bool
 	capped   bool
 	host     *chooser
-	vs       []*twinSwitch
+	vs       []*referenceSwitch
 
 	line, wire twinClock
 	ready      vxswitch.Time
 	order      uint64
-	surplus    []*twinQueue // with loans, in turn
-	above      [][]*twinQueue
+	surplus    []*referenceQueue // with loans, in turn
+	above      [][]*referenceQueue
 	departed   []twinDeparture
 	dropped    map[uint64]vxswitch.Cause
 }
@@ -31,11 +31,11 @@ type twinDeparture struct {
 	start vxswitch.Time
 }
 
-type twinSwitch struct {
-	t        *twin
+type referenceSwitch struct {
+	t        *reference
 	id       int
 	choice   *chooser
-	queues   []*twinQueue
+	queues   []*referenceQueue
 	out      int64
 	burst    int64
 	quantum  int
@@ -45,18 +45,18 @@ type twinSwitch struct {
 	credit   int
 }
 
-type twinQueue struct {
-	sw       *twinSwitch
+type referenceQueue struct {
+	sw       *referenceSwitch
 	in       int
 	size     int
 	lend     int
 	quantum  int
 	priority int
 	manager  vxswitch.Manager
-	frames   []*twinFrame
+	frames   []*referenceFrame
 }
 
-type twinFrame struct {
+type referenceFrame struct {
 	arrival
 	seq, order uint64
 	loan       bool
@@ -85,7 +85,7 @@ func (c twinClock) slack(burst int64) vxswitch.Time {
 	return twinClock{bits: burst * 8, rate: c.rate}.free()
 }
 
-func (q *twinQueue) own() (own []*twinFrame) {
+func (q *referenceQueue) own() (own []*referenceFrame) {
 	for _, f := range q.frames {
 		if !f.loan {
 			own = append(own, f)
@@ -94,17 +94,17 @@ func (q *twinQueue) own() (own []*twinFrame) {
 	return own
 }
 
-func bytesOf(frames []*twinFrame) (sum int) {
+func bytesOf(frames []*referenceFrame) (sum int) {
 	for _, f := range frames {
 		sum += int(f.size)
 	}
 	return sum
 }
 
-func (q *twinQueue) held() int { return bytesOf(q.frames) }
-func (q *twinQueue) e() int    { return max(0, q.held()-q.size) }
-func (q *twinQueue) l() int    { return min(q.lend, max(0, q.size-q.held())) }
-func (s *twinSwitch) own() (all []*twinFrame) {
+func (q *referenceQueue) held() int { return bytesOf(q.frames) }
+func (q *referenceQueue) e() int    { return max(0, q.held()-q.size) }
+func (q *referenceQueue) l() int    { return min(q.lend, max(0, q.size-q.held())) }
+func (s *referenceSwitch) own() (all []*referenceFrame) {
 	for _, q := range s.queues {
 		all = append(all, q.own()...)
 	}
@@ -112,7 +112,7 @@ func (s *twinSwitch) own() (all []*twinFrame) {
 }
 
 // sums are the two sides of invariant (1) at the crosspoint of input in.
-func (t *twin) sums(in int) (e, l int) {
+func (t *reference) sums(in int) (e, l int) {
 	for _, s := range t.vs {
 		e += s.queues[in].e()
 		l += s.queues[in].l()
@@ -120,7 +120,7 @@ func (t *twin) sums(in int) (e, l int) {
 	return e, l
 }
 
-func (t *twin) arrive(a arrival, seq uint64) {
+func (t *reference) arrive(a arrival, seq uint64) {
 	for t.decide(a.at) {
 	}
 	q := t.vs[a.vs].queues[a.in]
@@ -129,7 +129,7 @@ func (t *twin) arrive(a arrival, seq uint64) {
 		t.dropped[seq] = vxswitch.Early
 		return
 	}
-	f := &twinFrame{arrival: a, seq: seq, loan: bytesOf(own)+int(a.size) > q.size}
+	f := &referenceFrame{arrival: a, seq: seq, loan: bytesOf(own)+int(a.size) > q.size}
 	if f.loan && !t.lends(q, int(a.size)) {
 		t.dropped[seq] = vxswitch.Full
 		return
@@ -149,20 +149,20 @@ func (t *twin) arrive(a arrival, seq uint64) {
 	}
 }
 
-func (t *twin) lends(q *twinQueue, size int) bool {
+func (t *reference) lends(q *referenceQueue, size int) bool {
 	e, l := t.sums(q.in)
 	return t.flexible && e-q.e()+q.held()+size-q.size <= l-q.l()
 }
 
 // note keeps the two lists: who has loans, in turn, and who is above its size,
 // the last to get there last.
-func (t *twin) note(q *twinQueue) {
+func (t *reference) note(q *referenceQueue) {
 	loans := len(q.own()) < len(q.frames)
 	t.surplus = keepIn(t.surplus, q, loans)
 	t.above[q.in] = keepIn(t.above[q.in], q, loans && q.e() > 0)
 }
 
-func keepIn(list []*twinQueue, q *twinQueue, in bool) []*twinQueue {
+func keepIn(list []*referenceQueue, q *referenceQueue, in bool) []*referenceQueue {
 	i := slices.Index(list, q)
 	if in && i < 0 {
 		return append(list, q)
@@ -173,7 +173,7 @@ func keepIn(list []*twinQueue, q *twinQueue, in bool) []*twinQueue {
 	return list
 }
 
-func (t *twin) reclaim(in int) {
+func (t *reference) reclaim(in int) {
 	for e, l := t.sums(in); e > l; e, l = t.sums(in) {
 		q := t.above[in][len(t.above[in])-1]
 		for i := len(q.frames) - 1; ; i-- {
@@ -185,14 +185,14 @@ func (t *twin) reclaim(in int) {
 	}
 }
 
-func (t *twin) drop(q *twinQueue, i int, why vxswitch.Cause) {
+func (t *reference) drop(q *referenceQueue, i int, why vxswitch.Cause) {
 	t.dropped[q.frames[i].seq] = why
 	q.frames = slices.Delete(q.frames, i, i+1)
 	t.note(q)
 }
 
 // may is when the cap c lets s send.
-func (s *twinSwitch) may(c twinClock) vxswitch.Time {
+func (s *referenceSwitch) may(c twinClock) vxswitch.Time {
 	if !s.t.capped {
 		return 0
 	}
@@ -200,10 +200,10 @@ func (s *twinSwitch) may(c twinClock) vxswitch.Time {
 }
 
 // now is the earliest time of a decision.
-func (t *twin) now() vxswitch.Time { return max(t.line.free(), t.ready) }
+func (t *reference) now() vxswitch.Time { return max(t.line.free(), t.ready) }
 
 // next is when something can be sent, and whether it is an own frame's turn.
-func (t *twin) next() (at vxswitch.Time, own bool) {
+func (t *reference) next() (at vxswitch.Time, own bool) {
 	if len(t.host.list) > 0 {
 		return t.now(), true
 	}
@@ -222,7 +222,7 @@ func (t *twin) next() (at vxswitch.Time, own bool) {
 }
 
 // decide takes the next decision if it is due by until.
-func (t *twin) decide(until vxswitch.Time) bool {
+func (t *reference) decide(until vxswitch.Time) bool {
 	at, _ := t.next()
 	if at > until || at == vxswitch.Forever {
 		return false
@@ -243,21 +243,21 @@ func (t *twin) decide(until vxswitch.Time) bool {
 }
 
 // admitDue lets switches take part whose cap allows it again, the earliest first.
-func (t *twin) admitDue(at vxswitch.Time) {
-	var due []*twinSwitch
+func (t *reference) admitDue(at vxswitch.Time) {
+	var due []*referenceSwitch
 	for _, s := range t.vs {
 		if !t.host.has(s.id) && len(s.own()) > 0 && s.may(s.ownCap) <= at {
 			due = append(due, s)
 		}
 	}
-	slices.SortStableFunc(due, func(a, b *twinSwitch) int { return int(a.may(a.ownCap) - b.may(b.ownCap)) })
+	slices.SortStableFunc(due, func(a, b *referenceSwitch) int { return int(a.may(a.ownCap) - b.may(b.ownCap)) })
 	for _, s := range due {
 		t.host.join(s.id)
 	}
 }
 
 // sendOwn sends for the first own frame of q, or drops it if the manager says so.
-func (t *twin) sendOwn(s *twinSwitch, q *twinQueue, at vxswitch.Time) bool {
+func (t *reference) sendOwn(s *referenceSwitch, q *referenceQueue, at vxswitch.Time) bool {
 	own := q.own()
 	first := own[0]
 	sent := q.manager.Keep(at, first.at, vxswitch.Occupancy{Bytes: bytesOf(own), Packets: len(own), Limit: q.size}, int(first.size))
@@ -280,7 +280,7 @@ func (t *twin) sendOwn(s *twinSwitch, q *twinQueue, at vxswitch.Time) bool {
 }
 
 // release says which frame leaves in the place of first.
-func (t *twin) release(s *twinSwitch, q *twinQueue, first *twinFrame, at vxswitch.Time) *twinFrame {
+func (t *reference) release(s *referenceSwitch, q *referenceQueue, first *referenceFrame, at vxswitch.Time) *referenceFrame {
 	for q.frames[0] != first {
 		more := int(q.frames[0].size) - int(first.size)
 		late := t.wire
@@ -296,7 +296,7 @@ func (t *twin) release(s *twinSwitch, q *twinQueue, first *twinFrame, at vxswitc
 	return q.frames[0]
 }
 
-func (t *twin) putOnWire(s *twinSwitch, q *twinQueue, f *twinFrame, at vxswitch.Time) {
+func (t *reference) putOnWire(s *referenceSwitch, q *referenceQueue, f *referenceFrame, at vxswitch.Time) {
 	t.departed = append(t.departed, twinDeparture{f.seq, max(at, t.wire.free())})
 	t.wire.send(at, int(f.size))
 	s.realCap.send(at, int(f.size))
@@ -305,7 +305,7 @@ func (t *twin) putOnWire(s *twinSwitch, q *twinQueue, f *twinFrame, at vxswitch.
 }
 
 // sendSurplus gives each queue with loans a turn until one can send.
-func (t *twin) sendSurplus(at vxswitch.Time) {
+func (t *reference) sendSurplus(at vxswitch.Time) {
 	for range t.surplus {
 		q := t.surplus[0]
 		t.surplus = append(t.surplus[1:], q)

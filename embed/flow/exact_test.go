@@ -8,10 +8,10 @@ import (
 	"sublet/embed/graph"
 )
 
-// twin solves the same program by definition: all walks there are, in exact
+// exactOptimum solves the same program by definition: all walks there are, in exact
 // fractions, by the tableau method with Bland's rule (1977). Only for a
 // handful of hosts. False: infeasible.
-func twin(sub Substrate, links []Link) (*big.Rat, bool) {
+func exactOptimum(sub Substrate, links []Link) (*big.Rat, bool) {
 	var t tableau
 	var walks [][]graph.Arc
 	var of []int

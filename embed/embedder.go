@@ -8,9 +8,9 @@ import (
 	"sublet/vnet"
 )
 
-// Engine embeds requests into one substrate. It keeps what does not change
+// Embedder embeds requests into one substrate. It keeps what does not change
 // from request to request, and working space: one call at a time.
-type Engine struct {
+type Embedder struct {
 	sub   vnet.Substrate
 	whole vnet.Substrate // the substrate of which sub is a part
 	graph *graph.Graph
@@ -26,24 +26,24 @@ type Engine struct {
 
 // New prepares a substrate, which must not be changed from then on; an error
 // says what is malformed.
-func New(sub vnet.Substrate) (*Engine, error) {
+func New(sub vnet.Substrate) (*Embedder, error) {
 	return NewPart(sub, sub)
 }
 
 // NewPart prepares a part of a substrate, such as what works of it: relays must
 // hold its paths on the whole, where packets have more ways to stray.
-func NewPart(part, whole vnet.Substrate) (*Engine, error) {
+func NewPart(part, whole vnet.Substrate) (*Embedder, error) {
 	g, err := graph.New(part)
 	if err != nil {
 		return nil, err
 	}
 	g.Within(whole)
-	return &Engine{sub: part, whole: whole, graph: g}, nil
+	return &Embedder{sub: part, whole: whole, graph: g}, nil
 }
 
 // CheckPins says which path of an embedding relays cannot hold, if any, or is
 // none. Its hosts must be there.
-func (e *Engine) CheckPins(request vnet.Request, m vnet.Mapping) error {
+func (e *Embedder) CheckPins(request vnet.Request, m vnet.Mapping) error {
 	if len(e.whole.Relays) == 0 {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (o Options) work() int {
 const DefaultBudget = 5 * time.Millisecond
 
 // shortestPaths is the working space of searches for walks of least cost.
-func (e *Engine) shortestPaths() *graph.Least {
+func (e *Embedder) shortestPaths() *graph.Least {
 	if e.least == nil {
 		e.least = e.graph.NewLeast()
 	}
@@ -106,7 +106,7 @@ func (e *Engine) shortestPaths() *graph.Least {
 }
 
 // inventory lists the resources of the substrate.
-func (e *Engine) inventory() *inventory {
+func (e *Embedder) inventory() *inventory {
 	if e.amounts == nil {
 		e.amounts = inventoryOf(e.sub)
 	}
