@@ -52,10 +52,7 @@ func (e *entry) record() vnet.Record {
 		}
 	}
 	if v := e.Verdict; v != nil {
-		r.Checked, r.Verdict = v.Time, "broken"
-		if v.OK {
-			r.Verdict = "kept"
-		}
+		r.Checked, r.Verdict = v.Time, string(v.Says())
 	}
 	return r
 }

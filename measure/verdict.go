@@ -19,6 +19,24 @@ const (
 // Kept is the reason of a good verdict.
 const Kept = "kept"
 
+// Phase is a measurement, as faults name it.
+type Phase int
+
+// The phases. No traffic at all is a fault of none.
+const (
+	Any Phase = iota
+	Idle
+	TCP
+	UDP
+	UDPLoss
+)
+
+// Fault is a promise that was not kept, as the measurement of a phase shows.
+type Fault struct {
+	Phase Phase
+	Why   string
+}
+
 // Scope says which measurements were made; the others are not judged.
 type Scope struct {
 	TCP, UDP, Loss bool
@@ -36,25 +54,39 @@ func (s Scope) grain() float64 {
 }
 
 // Judge decides whether one direction of a link kept its promise and says in
-// words what failed, or Kept. A guarantee holds for the worse of TCP and UDP.
-// Best effort promises nothing of rates but that some traffic passes.
+// words what failed, or Kept.
 func Judge(l vnet.LinkVerdict, done Scope) (ok bool, why string) {
+	faults := Faults(l, done)
+	if len(faults) == 0 {
+		return true, Kept
+	}
+	words := make([]string, len(faults))
+	for i, f := range faults {
+		words[i] = f.Why
+	}
+	return false, strings.Join(words, "; ")
+}
+
+// Faults lists the promises that one direction of a link did not keep. A
+// guarantee holds for the worse of TCP and UDP. Best effort promises nothing of
+// rates but that some traffic passes.
+func Faults(l vnet.LinkVerdict, done Scope) []Fault {
 	if (done.TCP || done.UDP) && l.TCP == 0 && l.UDP == 0 {
-		return false, "no traffic passed"
+		return []Fault{{Any, "no traffic passed"}}
 	}
 	faults := judgeLatency(l)
 	if l.Max == 0 {
 		done = Scope{}
 	}
 	if done.TCP {
-		faults = append(faults, judgeRate("TCP", l.TCP, l, done.grain())...)
+		faults = append(faults, judgeRate(TCP, "TCP", l.TCP, l, done.grain())...)
 	}
 	flow := l
 	if l.Flow > 0 { // UDP was one flow, on one of several paths
 		flow.Min = min(l.Min, l.Flow)
 	}
 	if done.UDP {
-		faults = append(faults, judgeRate("UDP", l.UDP, flow, done.grain())...)
+		faults = append(faults, judgeRate(UDP, "UDP", l.UDP, flow, done.grain())...)
 	}
 	if l.Flow > 0 {
 		flow.Alloc = l.Flow
@@ -62,45 +94,42 @@ func Judge(l vnet.LinkVerdict, done Scope) (ok bool, why string) {
 	if done.Loss {
 		faults = append(faults, judgeLoss(flow)...)
 	}
-	if len(faults) > 0 {
-		return false, strings.Join(faults, "; ")
-	}
-	return true, Kept
+	return faults
 }
 
 // judgeLatency holds the idle link against its bound.
-func judgeLatency(l vnet.LinkVerdict) []string {
+func judgeLatency(l vnet.LinkVerdict) []Fault {
 	if l.LatencyBound == 0 || l.Latency <= l.LatencyBound {
 		return nil
 	}
-	return []string{fmt.Sprintf("half the median round trip was %.4g us, over the bound of %.4g us", l.Latency, l.LatencyBound)}
+	return []Fault{{Idle, fmt.Sprintf("half the median round trip was %.4g us, over the bound of %.4g us", l.Latency, l.LatencyBound)}}
 }
 
 // judgeRate allows the tolerances or, where frames are few, the grain.
-func judgeRate(name string, measured vnet.Rate, l vnet.LinkVerdict, grain float64) []string {
+func judgeRate(phase Phase, name string, measured vnet.Rate, l vnet.LinkVerdict, grain float64) []Fault {
 	rate, most, least := float64(measured), float64(l.Alloc), float64(l.Min)
 	if rate > max(Above*most, most+grain) {
-		return []string{fmt.Sprintf("%s took %s, over the allocated %s", name, mbps(measured), mbps(l.Alloc))}
+		return []Fault{{phase, fmt.Sprintf("%s took %s, over the allocated %s", name, mbps(measured), mbps(l.Alloc))}}
 	}
 	if rate < min(Below*least, least-grain) {
-		return []string{fmt.Sprintf("%s got %s, under the guaranteed %s", name, mbps(measured), mbps(l.Min))}
+		return []Fault{{phase, fmt.Sprintf("%s got %s, under the guaranteed %s", name, mbps(measured), mbps(l.Min))}}
 	}
 	return nil
 }
 
 // judgeLoss allows no loss where the load is within the guarantee; above the
 // guarantee others may have taken the rest, but what is guaranteed arrives.
-func judgeLoss(l vnet.LinkVerdict) []string {
+func judgeLoss(l vnet.LinkVerdict) []Fault {
 	load := LossLoad * float64(l.Alloc)
 	if float64(l.Min) >= load {
 		if l.UDPLoss > LossLimit {
-			return []string{fmt.Sprintf("UDP lost %.3g %% at %g of the allocated rate", 100*l.UDPLoss, LossLoad)}
+			return []Fault{{UDPLoss, fmt.Sprintf("UDP lost %.3g %% at %g of the allocated rate", 100*l.UDPLoss, LossLoad)}}
 		}
 		return nil
 	}
 	if delivered := load * (1 - l.UDPLoss); delivered < Below*float64(l.Min) {
-		return []string{fmt.Sprintf("UDP at %g of the allocated rate delivered %s, under the guaranteed %s",
-			LossLoad, mbps(vnet.Rate(delivered)), mbps(l.Min))}
+		return []Fault{{UDPLoss, fmt.Sprintf("UDP at %g of the allocated rate delivered %s, under the guaranteed %s",
+			LossLoad, mbps(vnet.Rate(delivered)), mbps(l.Min))}}
 	}
 	return nil
 }

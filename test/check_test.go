@@ -33,8 +33,31 @@ func TestLatencyIsJudged(t *testing.T) {
 	}
 	slow, code := l.check("net", "--duration", "1s")
 	for _, k := range slow.Links {
-		if code != 4 || k.OK || !strings.Contains(k.Why, "half the median round trip") {
+		if code != 4 || k.OK || k.Outcome != vnet.Broken || !strings.Contains(k.Why, "half the median round trip") {
 			t.Errorf("with a queue of 300 ms on the way: exit code %d, %+v", code, k)
 		}
+	}
+}
+
+// Nodes that get too little of a processor to fill their link are told that it
+// was not measured, and of what they were short: that is no broken promise.
+func TestStarvedNodesAreNotMeasured(t *testing.T) {
+	l := newLab(t, "demo")
+	l.up(`network: poor
+nodes: [{name: a, host: h1, cpu: 0.02}, {name: b, host: h2, cpu: 0.02}]
+links: [{ends: [a, b], rate: 500Mbit}]
+`)
+	r := l.sublet("check", "poor", "--duration", "1s", "-o", "json")
+	v := decode[vnet.Verdict](t, r.out)
+	if r.code != 0 || v.OK || v.Outcome != vnet.NotMeasured || !strings.Contains(r.err, "not all promises were measured") {
+		t.Errorf("exit code %d, %s, %+v", r.code, r.err, v)
+	}
+	for _, k := range v.Links {
+		if k.Outcome == vnet.NotMeasured && !strings.Contains(k.Why, "processor") {
+			t.Errorf("%s>%s: %s", k.From, k.To, k.Why)
+		}
+	}
+	if said := l.must("leases"); !strings.Contains(said, "not measured") {
+		t.Errorf("leases:\n%s", said)
 	}
 }

@@ -194,11 +194,7 @@ func (l *lab) checked(network string, wrong func(v vnet.Verdict, code int) error
 	l.t.Helper()
 	stall.Try(l.t, func() (float64, error) {
 		v, code := l.check(network, args...)
-		err := wrong(v, code)
-		if why := starved(v); err != nil && why != "" {
-			err = errors.Join(err, errors.New(why))
-		}
-		return lacking(v), err
+		return lacking(v), wrong(v, code)
 	})
 }
 
@@ -211,12 +207,16 @@ func broken(v vnet.Verdict, code int) error {
 }
 
 // lacking is what the worst link of a verdict is off what it should have, as
-// stall.Try wants it.
+// stall.Try wants it: nothing where the check itself says that it did not
+// measure it.
 func lacking(v vnet.Verdict) (most float64) {
 	if len(v.Unreached) > 0 {
 		return stall.Never
 	}
 	for _, k := range v.Links {
+		if k.Outcome == vnet.NotMeasured {
+			continue
+		}
 		least := k.Min
 		if k.OK && k.Min > 0 {
 			least = k.Alloc
@@ -230,17 +230,6 @@ func lacking(v vnet.Verdict) (most float64) {
 		}
 	}
 	return most
-}
-
-// starved is a link's account of having fallen short while a probe waited for
-// a processor.
-func starved(v vnet.Verdict) string {
-	for _, k := range v.Links {
-		if !k.OK && strings.Contains(k.Why, "processor") {
-			return k.Why
-		}
-	}
-	return ""
 }
 
 // needFabric skips a test where a fabric of relays cannot be made.

@@ -148,9 +148,10 @@ func (r *Rejection) Error() string { return "refused: " + strings.Join(r.Reasons
 // its lease.
 type Verdict struct {
 	Network VNetID        `json:"network"`
-	Serial  uint64        `json:"serial"` // of the lease
-	Digest  string        `json:"digest"` // Lease.Digest when the check began
-	OK      bool          `json:"ok"`
+	Serial  uint64        `json:"serial"`  // of the lease
+	Digest  string        `json:"digest"`  // Lease.Digest when the check began
+	OK      bool          `json:"ok"`      // Outcome is Kept
+	Outcome Outcome       `json:"verdict"` // empty in verdicts of former versions: see Says
 	Time    time.Time     `json:"time"`
 	Links   []LinkVerdict `json:"links"`
 	// Stale says that the lease's rates or mapping are not those that were
@@ -191,6 +192,31 @@ type LinkVerdict struct {
 	RTTLoad50 float64 `json:"rtt_load_us_p50"` // while every link is loaded
 	RTTLoad99 float64 `json:"rtt_load_us_p99"`
 
-	OK  bool   `json:"ok"`
-	Why string `json:"why"`
+	// OK says that nothing speaks against the link: it is kept, or nobody could
+	// fill it.
+	OK      bool    `json:"ok"`
+	Outcome Outcome `json:"verdict"`
+	Why     string  `json:"why"`
+}
+
+// Outcome of a check, of a network or of one direction of a link.
+type Outcome string
+
+// The outcomes. What fell short for want of a processor where it was measured
+// is not measured, and neither kept nor broken.
+const (
+	Kept        Outcome = "kept"
+	Broken      Outcome = "broken"
+	NotMeasured Outcome = "not measured"
+)
+
+// Says is the verdict's outcome, also of one that a former version made.
+func (v Verdict) Says() Outcome {
+	switch {
+	case v.Outcome != "":
+		return v.Outcome
+	case v.OK:
+		return Kept
+	}
+	return Broken
 }

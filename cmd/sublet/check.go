@@ -23,8 +23,10 @@ what applications got. LATENCY is half the median round
 trip of the idle link, held against the link's bound. A phase is measured again, at
 most twice, when a figure is too low and the probes had to wait for a processor; the
 best is taken. A node's own cpu and memory limits hold for its senders too. The
-server stores the verdict with the lease (sublet leases). Exit code 4 if a promise
-is not kept.`,
+server stores the verdict with the lease (sublet leases). VERDICT is kept, broken, or
+not measured: a figure that fell short still, while a probe waited for a processor
+for long enough to explain it. Exit code 4 if a promise is broken; 0 if all are kept,
+and also if some are not measured, of which a line on the standard error tells.`,
 		Example:           "  sublet check hello\n  sublet check hello -o json --duration 60s",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeLive,
@@ -67,10 +69,10 @@ func (a *app) judge(v vnet.Verdict) error {
 		rows = append(rows, []string{
 			l.Name, l.From, l.To, asked(l.Min), asked(l.Max), asked(l.Alloc), readable(l.TCP), readable(l.UDP),
 			fmt.Sprintf("%.3f%%", 100*l.UDPLoss), latency(l), fmt.Sprintf("%.0f/%.0fus", l.RTT50, l.RTT99),
-			fmt.Sprintf("%.1f/%.1fms", l.RTTLoad50/1000, l.RTTLoad99/1000), l.Why,
+			fmt.Sprintf("%.1f/%.1fms", l.RTTLoad50/1000, l.RTTLoad99/1000), string(l.Outcome), reason(l),
 		})
 	}
-	if err := a.print(v, "LINK FROM TO MIN MAX ALLOCATED TCP UDP LOSS LATENCY RTT RTT-LOADED VERDICT", rows); err != nil {
+	if err := a.print(v, "LINK FROM TO MIN MAX ALLOCATED TCP UDP LOSS LATENCY RTT RTT-LOADED VERDICT WHY", rows); err != nil {
 		return err
 	}
 	for _, who := range v.Unreached {
@@ -79,8 +81,19 @@ func (a *app) judge(v vnet.Verdict) error {
 	if v.Stale {
 		fmt.Fprintln(a.err, "the network's rates or places changed while it was measured: check again")
 	}
-	if !v.OK {
+	switch v.Says() {
+	case vnet.Broken:
 		return errBroken
+	case vnet.NotMeasured:
+		fmt.Fprintln(a.err, "not all promises were measured: the nodes or their hosts were short of processors; check again when they have less to do")
 	}
 	return nil
+}
+
+// reason of a verdict, where there is more to say than the verdict.
+func reason(l vnet.LinkVerdict) string {
+	if l.Why == string(l.Outcome) {
+		return "-"
+	}
+	return l.Why
 }

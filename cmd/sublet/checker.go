@@ -33,7 +33,9 @@ func measureLease(ctx context.Context, job server.CheckJob) (vnet.Verdict, error
 		Carried: func(ctx context.Context) (map[probe.Way]uint64, error) { return carried(ctx, job) },
 	})
 	verdict.Links = behind(l, streams, verdict.Links)
-	verdict.Unreached, verdict.OK = missing, verdict.OK && len(missing) == 0
+	if verdict.Unreached = missing; len(missing) > 0 {
+		verdict.OK, verdict.Outcome = false, vnet.Broken
+	}
 	return verdict, err
 }
 

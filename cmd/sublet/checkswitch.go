@@ -86,7 +86,7 @@ func behind(l vnet.Lease, streams []plan.Stream, measured []vnet.LinkVerdict) []
 			}
 			v, ok := filled[is]
 			if !ok {
-				v = vnet.LinkVerdict{OK: true, Alloc: l.Rates[link.Name][d], Why: "not measured: no stream between nodes fills it alone"}
+				v = vnet.LinkVerdict{OK: true, Outcome: vnet.NotMeasured, Alloc: l.Rates[link.Name][d], Why: "not measured: no stream between nodes fills it alone"}
 			}
 			v.Name, v.From, v.To = link.Name, link.Ends[d], link.Ends[d.Opposite()]
 			v.Min, v.Max = link.Bandwidth[d].Min, link.Bandwidth[d].Max

@@ -225,16 +225,9 @@ func checked(v *vnet.Verdict) string {
 	case v == nil:
 		return "-"
 	case v.Stale: // of other rates or places than the present ones
-		return outcome(v.OK) + " (stale)"
+		return string(v.Says()) + " (stale)"
 	}
-	return outcome(v.OK)
-}
-
-func outcome(kept bool) string {
-	if kept {
-		return "kept"
-	}
-	return "broken"
+	return string(v.Says())
 }
 
 func repairs(r *vnet.Repairs) string {

@@ -41,7 +41,7 @@ type Watch struct {
 
 // Start begins to watch. Stop it.
 func Start() *Watch {
-	return &Watch{time.Now(), stolen(), newSleeper()}
+	return &Watch{time.Now(), Stolen(), newSleeper()}
 }
 
 // Report is how long work was kept from a processor during a watch.
@@ -60,7 +60,7 @@ func (w *Watch) Stop() Report {
 
 // soFar is what the watch has seen.
 func (w *Watch) soFar() Report {
-	return Report{Length: time.Since(w.begin), Woken: w.sleeper.most(), Stolen: max(0, stolen()-w.ticks)}
+	return Report{Length: time.Since(w.begin), Woken: w.sleeper.most(), Stolen: max(0, Stolen()-w.ticks)}
 }
 
 // Lost is how long it was by the worse of the witnesses.

@@ -2,7 +2,9 @@ package stall
 
 import (
 	"bytes"
+	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"sync"
@@ -70,10 +72,10 @@ func (s *sleeper) most() (most time.Duration) {
 	return most
 }
 
-// stolen is what the hypervisor took of all processors since the machine
+// Stolen is what the hypervisor took of all processors since the machine
 // started (proc(5), /proc/stat), to a hundredth of a second; 0 where nobody
 // counts it.
-func stolen() time.Duration {
+func Stolen() time.Duration {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0
@@ -86,4 +88,22 @@ func stolen() time.Duration {
 	}
 	ticks, _ := strconv.ParseUint(string(fields[steal]), 10, 63)
 	return time.Duration(ticks) * time.Second / hertz
+}
+
+// Queued is how long threads of this process were ready to run and did not, of
+// those there are, in all (Linux, Documentation/scheduler/sched-stats.rst); 0
+// where nobody counts it.
+func Queued() (sum time.Duration) {
+	files, _ := filepath.Glob("/proc/self/task/*/schedstat")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		var ran, waited int64
+		if _, err := fmt.Sscan(string(text), &ran, &waited); err == nil {
+			sum += time.Duration(waited)
+		}
+	}
+	return sum
 }

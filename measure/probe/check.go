@@ -79,7 +79,8 @@ func (o Options) scope() measure.Scope {
 }
 
 // Check measures every target, all at once, and judges what was promised on
-// it. A link that cannot be measured is not ok, and says why; an error is only
+// it. A link whose probes were short of a processor is not measured; one that
+// cannot be measured for another reason is not ok, and says why; an error is only
 // returned for a request that makes no sense or a context that ended. The
 // verdict's time is left to the caller. Whatever happens it ends, within about
 // 5 windows and half a minute if no phase is repeated.
@@ -178,11 +179,14 @@ func (c *check) close() {
 }
 
 func (c *check) verdict(l vnet.Lease) vnet.Verdict {
-	v := vnet.Verdict{Network: l.ID().Network, OK: true}
+	v := vnet.Verdict{Network: l.ID().Network, Outcome: vnet.Kept}
 	for _, t := range c.trials {
 		link := t.verdict(c.opt.scope())
 		v.Links = append(v.Links, link)
-		v.OK = v.OK && link.OK
+		if v.Outcome == vnet.Kept || link.Outcome == vnet.Broken {
+			v.Outcome = link.Outcome
+		}
 	}
+	v.OK = v.Outcome == vnet.Kept
 	return v
 }

@@ -2,7 +2,6 @@ package probe
 
 import (
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,36 +26,6 @@ func logVerdict(t testing.TB, v vnet.Verdict) {
 			l.Name, l.From, l.To, l.Alloc.Mbps(), l.TCP.Mbps(), l.TCPPayload.Mbps(), l.UDP.Mbps(), l.UDPPayload.Mbps(), l.UDPLoss,
 			l.RTT50, l.RTT99, l.RTTLoad50, l.RTTLoad99, l.OK, l.Why)
 	}
-}
-
-// measured checks a lab's links; again, at most twice, while a link fell short
-// and the verdict has evidence that a probe waited for a processor. A machine
-// that is too busy even then can tell nothing: the test is skipped.
-func (l *lab) measured(opt Options) vnet.Verdict {
-	l.t.Helper()
-	for try := 1; ; try++ {
-		v, err := Check(l.t.Context(), lease, l.start, opt)
-		must(l.t, err)
-		logVerdict(l.t, v)
-		why := waiting(v)
-		if why == "" {
-			return v
-		}
-		if try == 3 {
-			l.t.Skipf("the machine is too busy: %s", why)
-		}
-	}
-}
-
-// waiting is the evidence of a verdict that a link fell short because a probe
-// waited for a processor; empty: there is none.
-func waiting(v vnet.Verdict) string {
-	for _, k := range v.Links {
-		if !k.OK && strings.Contains(k.Why, "processor") {
-			return k.Why
-		}
-	}
-	return ""
 }
 
 // Rates a wire is shaped to are measured within 1 %, both directions at once.

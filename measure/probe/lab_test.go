@@ -33,6 +33,7 @@ type lab struct {
 	fabric netns.NsHandle
 	nodes  map[string]netns.NsHandle
 	wires  int
+	group  string // of the probes' processes; empty: the test's own
 
 	mu     sync.Mutex
 	probes map[string]*exec.Cmd

@@ -15,11 +15,11 @@ type operation string
 const (
 	opOpen   operation = "open"   // In: make receivers; answers their ports
 	opDial   operation = "dial"   // Out: make senders
-	opPing   operation = "ping"   // Out: round trips, for Window
+	opPing   operation = "ping"   // Out: round trips, for Window; In: how late their answers are
 	opStream operation = "stream" // Out: connect TCP
 	opTCP    operation = "tcp"    // In, Out: saturate for WarmUp+Window+Tail, with pings meanwhile
 	opExpect operation = "expect" // In: count datagrams of Epoch from now on
-	opBlast  operation = "blast"  // Out: send datagrams of Epoch at Rate for WarmUp+Window+Tail
+	opBlast  operation = "blast"  // Out: send datagrams of Epoch at Rate for WarmUp+Window+Tail; In: how late their receivers are
 	opTally  operation = "tally"  // In: wait for what is still on its way, answer the counts
 )
 
@@ -78,7 +78,8 @@ type figure struct {
 	TCP     *measure.TCPWindow `json:"tcp,omitempty"`
 	Acks    vnet.Rate          `json:"acks_bps,omitempty"` // frames of acknowledgements that a TCP sender got
 	Sent    uint64             `json:"sent,omitempty"`
-	Late    time.Duration      `json:"late_ns,omitempty"` // that it waited for a processor
+	Late    time.Duration      `json:"late_ns,omitempty"`   // that the probe waited for a processor, or the hypervisor had its
+	Queued  time.Duration      `json:"queued_ns,omitempty"` // that the probe's threads were ready and did not run, for each ping
 	Arrived *arrived           `json:"arrived,omitempty"`
 }
 

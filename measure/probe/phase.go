@@ -13,6 +13,9 @@ const (
 	// grace is what a phase may take beyond its own length.
 	grace = 10 * time.Second
 
+	// idleWindow is how long pings of a few links are sent.
+	idleWindow = time.Second
+
 	// skew covers commands that do not reach all nodes at once.
 	skew = 300 * time.Millisecond
 
@@ -32,18 +35,18 @@ const (
 // phases measures, from light to heavy.
 func (c *check) phases(ctx context.Context) {
 	c.connect(ctx)
-	c.again(ctx, c.idle, delayed)
+	c.again(ctx, measure.Idle, c.idle, delayed)
 	if !c.opt.SkipTCP {
 		c.opt.Progress("TCP, all links")
-		c.again(ctx, c.tcp, tcpStarved)
+		c.again(ctx, measure.TCP, c.tcp, tooSlow)
 	}
 	if !c.opt.SkipUDP {
 		c.opt.Progress("UDP, all links")
-		c.again(ctx, c.overload, udpStarved)
+		c.again(ctx, measure.UDP, c.overload, tooSlow)
 	}
 	if !c.opt.SkipLoss {
 		c.opt.Progress("UDP loss, all links")
-		c.again(ctx, c.loss, overflowed)
+		c.again(ctx, measure.UDPLoss, c.loss, lossy)
 	}
 }
 
@@ -52,6 +55,7 @@ func (c *check) overload(ctx context.Context) {
 	c.udp(ctx, overload, overloadLag)
 	for _, t := range c.alive() {
 		frames, payload := measure.UDPRates(t.arrived.Datagrams, t.arrived.Payload, t.arrived.Span)
+		t.last = float64(frames)
 		if t.better(frames, t.link.UDP) {
 			t.link.UDP, t.link.UDPPayload = frames, payload
 		}
@@ -63,6 +67,7 @@ func (c *check) loss(ctx context.Context) {
 	c.udp(ctx, measure.LossLoad, lossLag)
 	for _, t := range c.alive() {
 		t.link.UDPLoss = measure.Loss(t.sent, t.arrived.Distinct)
+		t.last = t.link.UDPLoss
 		if t.sent == 0 {
 			t.fail(fmt.Sprintf("nothing could be sent by UDP from %s on %s", t.From, t.FromIf))
 		}
@@ -74,29 +79,34 @@ func (c *check) connect(ctx context.Context) {
 	c.opt.Progress("connect")
 	streams := c.opt.Streams
 	c.round(ctx, command{Op: opOpen, Run: c.run}, 0, both{
-		in:   func(t *trial) flow { return t.inlet(t.streams(streams)) },
-		done: func(t *trial, f figure) { t.ports = f.Ports; t.failOn(f.Err) },
+		in:  func(t *trial) flow { return t.inlet(t.streams(streams)) },
+		got: func(t *trial, f figure) { t.ports = f.Ports; t.failOn(f.Err) },
 	})
 	c.round(ctx, command{Op: opDial, Run: c.run}, 0, both{
 		out:  func(t *trial) flow { return t.outlet(t.streams(streams)) },
-		done: func(t *trial, f figure) { t.noteError(f.Err) },
+		sent: func(t *trial, f figure) { t.noteError(f.Err) },
 	})
 }
+
+// only names a trial's flow.
+func only(t *trial) flow { return flow{ID: t.id} }
 
 // idle measures round trips on idle links, a few thousand pings a second in
 // all, and fails the links that do not answer.
 func (c *check) idle(ctx context.Context) {
 	c.opt.Progress("round trips, idle")
 	interval := max(5*time.Millisecond, time.Duration(len(c.trials))*250*time.Microsecond)
-	window := min(max(time.Second, 100*interval), 5*time.Second)
+	window := min(max(idleWindow, 100*interval), 5*time.Second)
 	c.epoch++
 	c.round(ctx, command{Op: opPing, Epoch: c.epoch, Window: window}, window, both{
+		in:  only,
 		out: func(t *trial) flow { return flow{ID: t.id, Interval: interval} },
-		done: func(t *trial, f figure) {
+		sent: func(t *trial, f figure) {
 			if f.RTT == nil || f.RTT.Received == 0 {
 				t.fail(fmt.Sprintf("%s does not answer %s over this link", t.To, t.From))
 				return
 			}
+			t.last = f.RTT.P50
 			if t.link.RTT50 == 0 || f.RTT.P50 < t.link.RTT50 {
 				t.link.RTT50, t.link.RTT99, t.link.Latency = f.RTT.P50, f.RTT.P99, f.RTT.P50/2
 			}
@@ -111,16 +121,17 @@ func (c *check) tcp(ctx context.Context) {
 		t.frames, t.payload, t.acks, t.pings = 0, 0, 0, 0
 	}
 	c.round(ctx, command{Op: opStream}, connectTime, both{
-		out:  func(t *trial) flow { return flow{ID: t.id} },
-		done: func(t *trial, f figure) { t.noteError(f.Err) },
+		out:  only,
+		sent: func(t *trial, f figure) { t.noteError(f.Err) },
 	})
 	cmd := command{Op: opTCP, Epoch: c.epoch, WarmUp: c.opt.WarmUp, Window: c.opt.Duration, Tail: c.tail()}
+	take := func(t *trial, f figure) { t.takeTCP(f, c.opt.Duration) }
 	c.round(ctx, cmd, cmd.length()+cmd.Tail+drainTime+streamTime, both{
 		in: func(t *trial) flow { return flow{ID: t.id, Pair: t.pair} },
 		out: func(t *trial) flow {
 			return flow{ID: t.id, Pair: t.pair, Rate: t.load(), Pace: t.pacing(), Interval: t.loadInterval()}
 		},
-		done: func(t *trial, f figure) { t.takeTCP(f, c.opt.Duration) },
+		got: take, sent: take,
 	})
 	for _, t := range c.alive() {
 		t.judgeTCP(c.beside(t))
@@ -182,16 +193,16 @@ func (c *check) udp(ctx context.Context, part float64, lag time.Duration) {
 		t.sent, t.arrived = 0, arrived{}
 	}
 	cmd.Op = opExpect
-	c.round(ctx, cmd, 0, both{in: load, done: func(t *trial, f figure) { t.failOn(f.Err) }})
+	c.round(ctx, cmd, 0, both{in: load, got: func(t *trial, f figure) { t.failOn(f.Err) }})
 	cmd.Op = opBlast
-	c.round(ctx, cmd, cmd.length(), both{out: load, done: func(t *trial, f figure) {
-		t.sent, t.late = f.Sent, f.Late
+	c.round(ctx, cmd, cmd.length(), both{in: only, out: load, sent: func(t *trial, f figure) {
+		t.sent = f.Sent
 		t.noteError(f.Err)
 	}})
 	cmd.Op = opTally
 	c.round(ctx, cmd, 0, both{
 		in: func(t *trial) flow { return flow{ID: t.id, Sent: t.sent} },
-		done: func(t *trial, f figure) {
+		got: func(t *trial, f figure) {
 			if f.Arrived != nil {
 				t.arrived = *f.Arrived
 			}

@@ -99,28 +99,19 @@ func (p *prober) do(ctx context.Context, c command) reply {
 		p.run = c.Run
 	}
 	switch c.Op {
+	case opPing, opTCP, opBlast:
+		return watched(ctx, c, p.load)
 	case opOpen:
 		return reply{In: each(c.In, func(f flow, g *figure) error { return p.open(ctx, f, g) })}
 	case opDial:
 		return reply{Out: each(c.Out, func(f flow, _ *figure) error { return p.dial(f) })}
 	case opStream:
 		return reply{Out: p.eachOut(c, func(s *sender, _ flow, _ *figure) error { return s.connect(ctx) })}
-	case opPing:
-		return reply{Out: p.eachOut(c, func(s *sender, f flow, g *figure) (err error) {
-			g.RTT, err = s.pings(ctx, c.Epoch, f.Interval, c.Window)
-			return err
-		})}
-	case opTCP:
-		return p.tcp(ctx, c)
 	case opExpect:
 		return reply{In: p.eachIn(c, func(r *receiver, f flow, _ *figure) error {
 			f.MTU = r.flow.MTU
 			r.sink.expect(c, f)
 			return nil
-		})}
-	case opBlast:
-		return reply{Out: p.eachOut(c, func(s *sender, f flow, g *figure) error {
-			return s.blast(ctx, c, f, g)
 		})}
 	case opTally:
 		return reply{In: p.eachIn(c, func(r *receiver, f flow, g *figure) error {
@@ -130,6 +121,20 @@ func (p *prober) do(ctx context.Context, c command) reply {
 		})}
 	}
 	return reply{Err: fmt.Sprintf("unknown operation %q", c.Op)}
+}
+
+// load carries out a command whose figures want of a processor spoils.
+func (p *prober) load(ctx context.Context, c command) reply {
+	switch c.Op {
+	case opTCP:
+		return p.tcp(ctx, c)
+	case opBlast:
+		return reply{Out: p.eachOut(c, func(s *sender, f flow, g *figure) error { return s.blast(ctx, c, f, g) })}
+	}
+	return reply{Out: p.eachOut(c, func(s *sender, f flow, g *figure) (err error) {
+		g.RTT, err = s.pings(ctx, c.Epoch, f.Interval, c.Window)
+		return err
+	})}
 }
 
 func (p *prober) open(ctx context.Context, f flow, g *figure) error {

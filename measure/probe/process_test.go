@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -48,6 +49,9 @@ func (l *lab) spawn(node string, attr *syscall.SysProcAttr, within func(start fu
 	}
 	if err := within(cmd.Start); err != nil {
 		return nil, err
+	}
+	if l.group != "" {
+		must(l.t, os.WriteFile(l.group+"/cgroup.procs", fmt.Append(nil, cmd.Process.Pid), 0o644))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,10 +18,10 @@ func (c *check) alive() []*trial {
 }
 
 // both makes the flows of a round for receiving and sending nodes, where not
-// nil, and takes their figures.
+// nil, and takes their figures, where anything but how late they were counts.
 type both struct {
-	in, out func(*trial) flow
-	done    func(*trial, figure)
+	in, out   func(*trial) flow
+	got, sent func(*trial, figure)
 }
 
 // round sends one command to every node at once, with the flows that end or
@@ -52,8 +52,8 @@ func (c *check) round(ctx context.Context, cmd command, length time.Duration, b 
 		c.lose(node, err)
 	}
 	for node, r := range replies {
-		c.apply(r.In, b.done, func(t *trial) bool { return t.To == node })
-		c.apply(r.Out, b.done, func(t *trial) bool { return t.From == node })
+		c.apply(r.In, b.got, func(t *trial) bool { return t.To == node })
+		c.apply(r.Out, b.sent, func(t *trial) bool { return t.From == node })
 	}
 }
 
@@ -72,10 +72,15 @@ func (c *check) fill(cmd command, node string, b both) command {
 
 // apply takes figures of trials that are the node's; a probe runs among a
 // tenant's processes, so its numbers are not believed blindly.
-func (c *check) apply(figures []figure, done func(*trial, figure), own func(*trial) bool) {
+func (c *check) apply(figures []figure, take func(*trial, figure), own func(*trial) bool) {
 	for _, f := range figures {
-		if f.ID >= 0 && f.ID < len(c.trials) && own(c.trials[f.ID]) {
-			done(c.trials[f.ID], f)
+		if f.ID < 0 || f.ID >= len(c.trials) || !own(c.trials[f.ID]) {
+			continue
+		}
+		t := c.trials[f.ID]
+		t.late, t.queued = max(t.late, f.Late), t.queued+f.Queued
+		if take != nil {
+			take(t, f)
 		}
 	}
 }

@@ -20,9 +20,7 @@ func (p *prober) tcp(ctx context.Context, c command) reply {
 		}
 	}
 	var answer reply
-	var late time.Duration
 	var all sync.WaitGroup
-	all.Go(func() { late = lateness(ctx, c.length()) })
 	all.Go(func() {
 		answer.In = p.eachIn(c, func(r *receiver, f flow, g *figure) error {
 			r.soak(windows[f.ID], c)
@@ -34,11 +32,6 @@ func (p *prober) tcp(ctx context.Context, c command) reply {
 		answer.Out = p.eachOut(c, func(s *sender, f flow, g *figure) error { return s.flood(ctx, c, f, g) })
 	})
 	all.Wait()
-	for _, figures := range [][]figure{answer.In, answer.Out} {
-		for i := range figures {
-			figures[i].Late = late
-		}
-	}
 	return answer
 }
 
@@ -54,23 +47,4 @@ func (p *prober) hangUp(c command) {
 			s.hangUp()
 		}
 	}
-}
-
-// lateness is how long a thread that only sleeps was kept off the processor,
-// in all: a measure of how much the probe's figures are worth.
-func lateness(ctx context.Context, length time.Duration) time.Duration {
-	const step = 2 * time.Millisecond
-	sum := make(chan time.Duration)
-	go func() { // on a thread of its own, which ends with it
-		precise()
-		var late time.Duration
-		end := monotonic() + int64(length)
-		for due := monotonic(); due < end && ctx.Err() == nil; {
-			due = monotonic() + int64(step)
-			sleepUntil(due)
-			late += max(0, time.Duration(monotonic()-due)-burstTime)
-		}
-		sum <- late
-	}()
-	return <-sum
 }

@@ -21,10 +21,13 @@ type trial struct {
 	pace     float64       // part of load that TCP is paced to; 0: none
 	sent     uint64        // datagrams, in the last blast
 	late     time.Duration // that a probe waited for a processor, in the last phase
-	frames   vnet.Rate     // TCP's, in the last window; with those of acknowledgements of the pair
-	payload  vnet.Rate     // likewise
-	acks     vnet.Rate     // of its data, likewise
-	pings    vnet.Rate     // frames of pings that were answered, likewise
+	queued   time.Duration // that threads of both probes waited for one, for each ping of the last phase
+	last     float64       // what the last phase alone showed: a rate in bit/s, a round trip in us
+	doubts   map[measure.Phase]string
+	frames   vnet.Rate // TCP's, in the last window; with those of acknowledgements of the pair
+	payload  vnet.Rate // likewise
+	acks     vnet.Rate // of its data, likewise
+	pings    vnet.Rate // frames of pings that were answered, likewise
 	arrived  arrived
 	fault    string   // why it can no longer be measured
 	notes    []string // what went wrong on the way
@@ -34,7 +37,7 @@ type trial struct {
 func newTrials(targets []Target) []*trial {
 	trials := make([]*trial, len(targets))
 	for i, t := range targets {
-		trials[i] = &trial{Target: t, id: i, pair: opposite(targets, i), link: vnet.LinkVerdict{
+		trials[i] = &trial{Target: t, id: i, pair: opposite(targets, i), doubts: make(map[measure.Phase]string), link: vnet.LinkVerdict{
 			Name: t.Link, From: t.From, To: t.To, Min: t.Min, Max: t.Max, Alloc: t.Alloc, Flow: t.Flow,
 			LatencyBound: float64(t.Latency) / float64(time.Microsecond),
 		}}
@@ -76,7 +79,6 @@ func (t *trial) failOn(err string) {
 // takeTCP takes the figures of either end, measured in a window.
 func (t *trial) takeTCP(f figure, window time.Duration) {
 	t.noteError(f.Err)
-	t.late = max(t.late, f.Late)
 	if f.TCP != nil {
 		t.frames, t.payload = f.TCP.Rates()
 	}
@@ -96,6 +98,7 @@ func (t *trial) takeTCP(f figure, window time.Duration) {
 func (t *trial) judgeTCP(near, far vnet.Rate) {
 	frames := t.frames + near
 	frames = max(frames, min(t.frames+far, t.load()))
+	t.last = float64(frames)
 	if t.better(frames, t.link.TCP) {
 		t.link.TCP, t.link.TCPPayload = frames, t.payload
 	}
@@ -179,11 +182,25 @@ func (t *trial) verdict(done measure.Scope) vnet.LinkVerdict {
 	v := t.link
 	done.Loss = done.Loss && !t.Open // not offered by its allocation
 	v.OK, v.Why = measure.Judge(v, done)
+	v.Outcome = t.outcome(measure.Faults(v, done))
 	if t.fault != "" {
-		v.OK, v.Why = false, t.fault
+		v.OK, v.Why, v.Outcome = false, t.fault, vnet.Broken
 	}
 	if !v.OK && len(t.notes) > 0 {
 		v.Why += " (" + strings.Join(t.notes, "; ") + ")"
 	}
 	return v
+}
+
+// outcome of what failed: not measured, if all of it is in doubt.
+func (t *trial) outcome(faults []measure.Fault) vnet.Outcome {
+	if len(faults) == 0 {
+		return vnet.Kept
+	}
+	for _, f := range faults {
+		if t.doubts[f.Phase] == "" {
+			return vnet.Broken
+		}
+	}
+	return vnet.NotMeasured
 }
