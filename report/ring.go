@@ -50,3 +50,16 @@ func (r *Ring[T]) After(number uint64) (values []T, whole bool) {
 	}
 	return values, number <= r.last && missed <= uint64(len(r.kept))
 }
+
+// Next is the value after a number, with its own; 0: there is none yet. Whole is
+// as After's, and without it there is no value.
+func (r *Ring[T]) Next(after uint64) (value T, number uint64, whole bool) {
+	missed := r.last - min(after, r.last)
+	if after > r.last || missed > uint64(len(r.kept)) {
+		return value, 0, false
+	}
+	if missed == 0 {
+		return value, 0, true
+	}
+	return r.kept[len(r.kept)-int(missed)].value, after + 1, true
+}

@@ -149,6 +149,16 @@ func TestRingKeepsItsBound(t *testing.T) {
 	if values, whole := r.After(1001); len(values) != 0 || whole {
 		t.Errorf("after what never was: %v, %v", values, whole)
 	}
+	for after, want := range map[uint64]uint64{998: 999, 999: 1000, 1000: 0} {
+		if value, number, whole := r.Next(after); number != want || value != int(want) || !whole {
+			t.Errorf("the next after %d is %d, number %d, %v", after, value, number, whole)
+		}
+	}
+	for _, after := range []uint64{0, 500, 1001} {
+		if _, number, whole := r.Next(after); number != 0 || whole {
+			t.Errorf("after %d, which is not kept, comes %d, %v", after, number, whole)
+		}
+	}
 	r.Add(0, 101)
 	if values, whole := r.After(1000); len(values) != 0 || whole || r.Last() != 1001 || r.size != 0 {
 		t.Errorf("a value larger than the ring: %v, %v", values, whole)

@@ -114,6 +114,7 @@ func (s *Server) save() error {
 		return err
 	}
 	s.book.Saved()
+	s.tell(s.now(), changes)
 	close(s.changed)
 	s.changed = make(chan struct{})
 	select {
@@ -186,6 +187,7 @@ func (s *Server) restore(ctx context.Context) error {
 		return err
 	}
 	s.broken, s.full = nil, nil
+	s.tellAll(now)
 	return nil
 }
 

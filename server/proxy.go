@@ -56,9 +56,14 @@ func (s *Server) ask(ctx context.Context, host vnet.HostID, path string, result 
 		return err
 	}
 	defer transport.CloseIdleConnections()
+	return s.read(ctx, host, transport, target.JoinPath(path), result)
+}
+
+// read reads JSON from a host's agent.
+func (s *Server) read(ctx context.Context, host vnet.HostID, transport *http.Transport, at *url.URL, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, agentTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.JoinPath(path).String(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
 		return err
 	}

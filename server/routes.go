@@ -56,6 +56,7 @@ var routes = []route{
 	{"GET", "/v1/hosts/{host}/overlay", trust.ForEveryone, false, (*Server).getOverlay},
 	{"PUT", "/v1/hosts/{host}/measured", trust.ForAgents, true, (*Server).putMeasured},
 	{"PUT", "/v1/hosts/{host}/adopted", trust.ForOperator, true, (*Server).putAdopted},
+	{"GET", "/v1/watch", trust.ForEveryone, false, (*Server).getWatch},
 	{"GET", "/v1/links", trust.ForEveryone, false, (*Server).getLinks},
 	{"PUT", "/v1/down/hosts/{host}", trust.ForOperator, true, (*Server).putDown},
 	{"DELETE", "/v1/down/hosts/{host}", trust.ForOperator, true, (*Server).deleteDown},

@@ -52,7 +52,8 @@ type Server struct {
 	people   people
 	wake     chan struct{} // the clock has something new to wait for
 	lost     chan error    // leadership
-	term     string        // random: this server's among those that write the store
+	feeds    *feeds
+	term     string // random: this server's among those that write the store
 
 	mu      sync.Mutex
 	book    *lease.Book
@@ -60,6 +61,7 @@ type Server struct {
 	full    error         // why it must not be changed; nil: it may
 	changed chan struct{} // closed and replaced when the book has changed
 	agents  map[vnet.HostID]agentState
+	states  states
 }
 
 // agentState is what the server remembers of an agent, in memory only.
@@ -77,6 +79,7 @@ func New(ctx context.Context, config Config) (*Server, error) {
 		wake: make(chan struct{}, 1), lost: make(chan error, 1),
 		changed: make(chan struct{}), agents: make(map[vnet.HostID]agentState),
 		people: people{known: make(map[vnet.TenantID]person)},
+		feeds:  newFeeds(), states: make(states),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -160,10 +163,13 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	}
 	clock := make(chan struct{})
 	go func() { s.keepTime(ctx); close(clock) }()
+	var collecting sync.WaitGroup
+	collecting.Go(func() { s.collect(ctx) })
 	err := s.wait(ctx, ended)
 	stop()
 	s.shut(server)
 	<-clock
+	collecting.Wait()
 	return err
 }
 

@@ -79,7 +79,7 @@ func TestTypesAreDescribed(t *testing.T) {
 		"Node": vnet.VirtualNode{}, "VirtualLink": vnet.VirtualLink{}, "Bandwidth": vnet.Bandwidth{}, "Stage": vnet.Stage{},
 		"CheckAsk": CheckAsk{}, "CheckLine": CheckLine{}, "Measured": vnet.Measurement{},
 		"Lease": vnet.Lease{}, "Proposal": Proposal{}, "Aftermath": Aftermath{}, "Quote": vnet.Quote{}, "Disturbance": vnet.Disturbance{}, "Calendar": Calendar{}, "Load": vnet.Load{}, "HostLoad": vnet.HostLoad{}, "HostStep": vnet.HostStep{}, "Account": vnet.Account{}, "Cost": vnet.Cost{}, "Verdict": vnet.Verdict{}, "LinkVerdict": vnet.LinkVerdict{}, "Substrate": vnet.Substrate{},
-		"LedgerPage": LedgerPage{}, "Record": vnet.Record{}, "Life": vnet.Life{}, "PolicyView": PolicyView{}, "Usage": policy.Usage{}, "NodeDefaults": vnet.NodeDefaults{}, "Host": Host{}, "Link": Link{}, "Plan": plan.Host{}, "Report": report.Report{}, "Traffic": report.Traffic{}, "OverlayState": report.TunnelState{}, "Path": report.Forwarding{},
+		"LedgerPage": LedgerPage{}, "Record": vnet.Record{}, "Life": vnet.Life{}, "PolicyView": PolicyView{}, "Usage": policy.Usage{}, "NodeDefaults": vnet.NodeDefaults{}, "Host": Host{}, "Link": Link{}, "Plan": plan.Host{}, "Report": report.Report{}, "Traffic": report.Traffic{}, "OverlayState": report.TunnelState{}, "Path": report.Forwarding{}, "Sample": report.Sample{}, "Counter": report.Counter{}, "Said": Said{},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := propertiesOf(schemas[name])

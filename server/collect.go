@@ -1,0 +1,216 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"sublet/lease"
+	"sublet/report"
+	"sublet/vnet"
+)
+
+// Samples are asked of the agents of those hosts that somebody watches, one
+// question a host at a time, over a connection that stays while it is watched.
+const (
+	collectEvery   = time.Second
+	mostHostsAsked = 16 // hosts at a time
+)
+
+// collector asks agents for samples while there are watchers.
+type collector struct {
+	server *Server
+	hosts  map[vnet.HostID]*collected
+	slots  chan struct{}
+	asking sync.WaitGroup
+}
+
+// collected is what is known of a host that is watched.
+type collected struct {
+	busy     chan struct{} // has room for one: a question is under way
+	revision uint64        // of the plan that tenants were read from
+	tenants  map[vnet.TenantID]bool
+	after    uint64 // number of the last reading
+	address  string // of the connection
+	target   *url.URL
+	way      *http.Transport
+	failed   string // why there was no answer; "": there was
+}
+
+// collect runs until ctx ends; without watchers it waits and costs nothing.
+func (s *Server) collect(ctx context.Context) {
+	c := collector{server: s, hosts: make(map[vnet.HostID]*collected), slots: make(chan struct{}, mostHostsAsked)}
+	defer c.close()
+	tick := time.NewTicker(collectEvery)
+	defer tick.Stop()
+	for {
+		if feeds := s.feeds.list(true); len(feeds) > 0 {
+			c.round(ctx, feeds)
+		} else {
+			c.close()
+			select {
+			case <-s.feeds.begun:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// close lets go of all connections.
+func (c *collector) close() {
+	c.asking.Wait()
+	for _, h := range c.hosts {
+		h.disconnect()
+	}
+	clear(c.hosts)
+}
+
+// round asks every host that has something for a feed.
+func (c *collector) round(ctx context.Context, feeds []*feed) {
+	if err := c.look(); err != nil {
+		return
+	}
+	for host, h := range c.hosts {
+		wanted := h.wanted(feeds)
+		if len(wanted) == 0 {
+			continue
+		}
+		select {
+		case h.busy <- struct{}{}:
+		default:
+			continue // the question before is not answered yet
+		}
+		c.asking.Go(func() {
+			defer func() { <-h.busy }()
+			c.slots <- struct{}{}
+			defer func() { <-c.slots }()
+			c.ask(ctx, host, h, wanted)
+		})
+	}
+}
+
+// look brings hosts, and whose leases are there, to what the book has.
+func (c *collector) look() error {
+	return c.server.look(func(_ time.Time, b *lease.Book) error {
+		plans := b.Plans()
+		for host, h := range c.hosts {
+			if _, there := plans[host]; !there && len(h.busy) == 0 {
+				h.disconnect()
+				delete(c.hosts, host)
+			}
+		}
+		for host, p := range plans {
+			h := c.hosts[host]
+			if h == nil {
+				h = &collected{busy: make(chan struct{}, 1)}
+				c.hosts[host] = h
+			}
+			if h.tenants != nil && h.revision == p.Revision {
+				continue
+			}
+			h.revision, h.tenants = p.Revision, make(map[vnet.TenantID]bool)
+			for _, item := range p.Items() {
+				h.tenants[item.LeaseID().Tenant] = true
+			}
+		}
+		return nil
+	})
+}
+
+// wanted are the feeds that a host has something for.
+func (h *collected) wanted(feeds []*feed) (list []*feed) {
+	for _, f := range feeds {
+		if f.scope.Tenant == "" || h.tenants[f.scope.Tenant] {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// ask reads what a host has to say and hands it to feeds. Whose host it is, the
+// server says and not the agent; a host that has nothing of a tenant tells him
+// nothing.
+func (c *collector) ask(ctx context.Context, host vnet.HostID, h *collected, feeds []*feed) {
+	rounds, err := c.server.rounds(ctx, host, h, feeds)
+	if ctx.Err() != nil {
+		return
+	}
+	c.note(host, h, err)
+	for _, round := range rounds {
+		h.after = round.Number
+		for i := range round.Samples {
+			round.Samples[i].Host = host
+		}
+		for _, f := range feeds {
+			f.samples(round.Samples)
+		}
+	}
+}
+
+// note tells the operator when a host begins or ceases to answer.
+func (c *collector) note(host vnet.HostID, h *collected, err error) {
+	state := report.Sample{Host: host, Kind: report.KindHost, Key: string(host), At: c.server.now(), State: report.Up}
+	failed := ""
+	if err != nil {
+		failed = err.Error()
+		state.State, state.Why = report.Unreadable, failed
+		h.disconnect()
+	}
+	if failed != h.failed {
+		h.failed = failed
+		c.server.feeds.state(state)
+	}
+}
+
+// rounds asks a host's agent for the readings after the last.
+func (s *Server) rounds(ctx context.Context, host vnet.HostID, h *collected, feeds []*feed) (list []report.Round, err error) {
+	if err := s.connect(host, h); err != nil {
+		return nil, err
+	}
+	scopes := make([]report.Scope, len(feeds))
+	for i, f := range feeds {
+		scopes[i] = f.scope
+	}
+	scope := report.Union(scopes[0], scopes[1:]...)
+	query := url.Values{"after": {strconv.FormatUint(h.after, 10)}}
+	if scope.Tenant != "" {
+		query.Set("tenant", string(scope.Tenant))
+	}
+	at := h.target.JoinPath("/v1/samples")
+	at.RawQuery = query.Encode()
+	return list, s.read(ctx, host, h.way, at, &list)
+}
+
+// connect makes the way to a host's agent, unless it is there.
+func (s *Server) connect(host vnet.HostID, h *collected) (err error) {
+	s.mu.Lock()
+	address := s.agents[host].report.Agent
+	s.mu.Unlock()
+	if h.way != nil && h.address == address {
+		return nil
+	}
+	h.disconnect()
+	if h.target, h.way, err = s.agentOf(host); err != nil {
+		return err
+	}
+	h.way.DisableKeepAlives, h.way.MaxIdleConnsPerHost = false, 1
+	h.address, h.after = address, 0
+	return nil
+}
+
+func (h *collected) disconnect() {
+	if h.way != nil {
+		h.way.CloseIdleConnections()
+		h.way = nil
+	}
+}
