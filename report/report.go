@@ -1,7 +1,12 @@
 // Package report says, as data, what flows back from the hosts: a Report is
 // what an agent says of its host as a whole and of what could not be done there.
 //
-//	agent --Report--> server: the book's state, sublet hosts
+// A Sample is what is known of one thing at one instant, in one form for all.
+//
+//	agent --Report, with errors--> server: the book's state, sublet hosts
+//	parts --Sample--> agent: a Ring of Rounds --> server: feeds --> watchers
+//	                    |
+//	                    +--> Traffics, Forwardings, Tunnels: what commands show
 package report
 
 import (
