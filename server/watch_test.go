@@ -131,7 +131,9 @@ func TestWatchShowsEachWhatIsHis(t *testing.T) {
 		w.until(t, "ended lease of bin's", state(theirs, vnet.Ended))
 	}
 	must[api.Aftermath](t)(r.as(0).SetDown(within(t), "links", "wire", true))
-	all.until(t, "broken link", func(s report.Sample) bool { return s.Kind == report.KindLink && s.Key == "wire" && s.State == report.Down })
+	all.until(t, "broken link", func(s report.Sample) bool {
+		return s.Kind == report.KindLink && s.Key == "wire" && s.State == report.Down
+	})
 	must[api.Aftermath](t)(r.as(0).SetDown(within(t), "links", "wire", false))
 	for name, w := range map[vnet.TenantID]*watcher{"daemon": first, "bin": second, "sys": third} {
 		for _, s := range w.samples(t) {
