@@ -83,7 +83,7 @@ func (a *Agent) Run(ctx context.Context) {
 		a.Log.Error("waiting for the server's plan", "err", err)
 	}
 	l := loop{
-		Agent: a, want: want, known: known, saved: true,
+		Agent: a, parts: withBackoff(a.Parts), want: want, known: known, saved: true,
 		plans: make(chan plan.Host), lost: make(chan error, 1), audit: time.NewTimer(0),
 	}
 	defer l.audit.Stop()
@@ -104,6 +104,7 @@ func (a *Agent) Run(ctx context.Context) {
 // loop is the state of Run.
 type loop struct {
 	*Agent
+	parts    []Part // with backoff
 	want     plan.Host
 	known    bool         // there is a plan
 	held     *report.Held // why the server's is not followed; nil: it is
@@ -173,7 +174,7 @@ func (l *loop) pass(ctx context.Context) {
 		}
 	}
 	before := l.result
-	l.result = Reconcile(ctx, l.want, l.Parts, l.Workers)
+	l.result = Reconcile(ctx, l.want, l.parts, l.Workers)
 	l.say(before.Errors, l.result.Errors)
 	l.touch(l.result.Done)
 	cut := l.recut()

@@ -47,7 +47,7 @@ func (c *counter) Samples(_ context.Context, of report.Scope) ([]report.Sample, 
 func TestRoundsAreSharedAndScoped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		part := &counter{fakeKernel: newFake(), kind: plan.KindVxLink}
-		a := &Agent{Host: "h1", Parts: []Part{Patient(part), newFake()}}
+		a := &Agent{Host: "h1", Parts: []Part{part, newFake()}}
 		var asking sync.WaitGroup
 		for _, tenant := range []vnet.TenantID{"", "alice", "bob", "carol"} {
 			asking.Go(func() {

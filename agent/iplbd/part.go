@@ -24,6 +24,7 @@ type Part struct {
 	lock func() (io.Closer, error)
 
 	daemon *Daemon // that owns the table while it runs; nil: this does
+	stop   func()  // ends what Open began; nil: nothing
 
 	mu       sync.Mutex
 	held     io.Closer // while the table is open, and no daemon's
@@ -59,8 +60,11 @@ func (p *Part) owning(ctx context.Context, f func() error) (err error) {
 	return err
 }
 
-// Close lets go of the table; what is in it stays.
+// Close ends what Open began and lets go of the table; what is in it stays.
 func (p *Part) Close() {
+	if p.stop != nil {
+		p.stop()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.table != nil && p.daemon == nil {

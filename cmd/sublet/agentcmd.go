@@ -3,30 +3,21 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"os"
+	"net/http"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"sublet/agent"
-	agentapi "sublet/agent/api"
+	"sublet/agent/host"
 	"sublet/datapath/bpf"
-	"sublet/datapath/bridge"
 	"sublet/datapath/kernel"
-	"sublet/datapath/overlay"
-	"sublet/datapath/reach"
-	"sublet/datapath/vnode"
-	"sublet/datapath/vxlink"
-	"sublet/datapath/vxrouter"
-	"sublet/datapath/vxswitch"
-	"sublet/plan"
-	"sublet/report"
 	"sublet/trust"
 	"sublet/vnet"
 )
@@ -69,102 +60,65 @@ sublet paths run does (docs/multipath.md).`,
 }
 
 func (a *app) runAgent(ctx context.Context, o agentOptions) error {
-	if err := vnet.CheckName(o.host); err != nil {
-		return badInput{fmt.Errorf("--host: %w", err)}
-	}
 	if o.data == "" {
 		o.data = a.agentData()
 	}
-	if err := checkListen(o.listen); err != nil {
-		return err
-	}
-	if err := cmp.Or(trusted(a.run), trusted(o.data)); err != nil {
-		return err
-	}
-	if err := bpf.Supported(); err != nil {
+	if err := a.checkAgent(o); err != nil {
 		return err
 	}
 	log := a.log(o.level).With("host", o.host)
+	config, err := a.agentConfig(o, log)
+	if err != nil {
+		return err
+	}
+	if config.Spread.Spreads() {
+		defer hangups(&config.Spread)()
+	}
 	lock, err := lockHost(a.run, o.host)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	host, err := kernel.NewHost(kernel.Config{Host: o.host, Run: a.run, Cgroup: filepath.Join(o.cgroup, o.host)})
+	h, err := host.Open(ctx, config)
 	if err != nil {
 		return err
 	}
-	defer host.Close()
-	nodes := vnode.New(host)
-	defer nodes.Close()
-	switches := bridge.New(host)
-	defer switches.Close()
-	routers := vxrouter.New(host)
-	defer routers.Close()
-	events := make(chan struct{}, 1)
-	go func() {
-		if err := kernel.Watch(ctx, host, events); err != nil {
-			log.Warn("no events from the kernel, audits only", "err", err)
-		}
-	}()
-	news := make(chan struct{}, 1)
-	tell := func() {
-		select {
-		case news <- struct{}{}:
-		default: // nobody has looked since the last time
-		}
-	}
-	tunnels, reached := overlay.New(host), reach.New(host)
-	tunnels.Changed, reached.Changed = tell, tell
-	defer reached.Close()
-	go func() {
-		if err := host.WatchMounts(ctx, events); err != nil {
-			log.Warn("no events of mounts, audits only", "err", err)
-		}
-	}()
-	tunnels.WiresCarryGSO, o.spread.uncut = o.uncut, o.uncut
-	defer tunnels.Close()
-	links := vxlink.New(host)
-	go links.Trim(ctx)
-	o.spread.host = o.host
-	paths, closePaths, err := a.agentPaths(ctx, o.spread, host, log)
+	defer h.Close()
+	listener, guard, err := a.listenForServer(o.listen, config.Address)
 	if err != nil {
 		return err
 	}
-	defer closePaths()
-	hosting := vxswitch.New(host)
-	go hosting.Watch(ctx, events)
-	go routers.Watch(ctx, events)
-	keeper := &agent.Agent{
-		Host: vnet.HostID(o.host), Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
-		Source: a.client(), Copy: filepath.Join(o.data, "plan-"+o.host+".json"),
-		Parts:  []agent.Part{agent.Patient(links), agent.Patient(tunnels), agent.Patient(nodes), agent.Patient(routers), agent.Patient(switches), agent.Patient(hosting), agent.Patient(paths), reached},
-		Events: events, Log: log, Workers: o.workers,
-		NoCarrier: func() ([]string, error) { return host.NoCarrier(plan.IsTrunk) }, Interfaces: links.Interfaces,
-		Cuts: func() report.Errors { return append(tunnels.Problems(), reached.Problems()...) },
-		News: news, Touched: reached.Touched,
-	}
-	listener, err := a.listenForSessions(o.listen, keeper)
-	if err != nil {
-		return err
-	}
-	answers := agentapi.Host{
-		Command: nodes.Command, Prober: []string{vnode.SelfInside(host.Run), probeCommand}, Namespace: host.Path,
-		Plan: func(ctx context.Context) (plan.Host, error) {
-			return keeper.Source.Plan(ctx, keeper.Host, plan.Origin{})
-		},
-		Diff: keeper.DryRun, Samples: keeper.Samples, Rounds: keeper.Rounds, Reach: reached.Ask,
-	}
-	handler := answers.Handler()
-	if o.listen != "" {
-		handler = trust.OnlyOperator(handler)
-	}
-	defer agentapi.Serve(ctx, listener, handler)()
+	defer h.Serve(ctx, listener, guard)()
 	if o.calibrate > 0 {
-		go a.keepMeasured(ctx, keeper.Host, o.calibrate, log)
+		go a.keepMeasured(ctx, config.Host, o.calibrate, log)
 	}
-	keeper.Run(ctx)
+	h.Run(ctx)
 	return nil
+}
+
+// checkAgent refuses flags and machines with which there can be no agent.
+func (a *app) checkAgent(o agentOptions) error {
+	if err := vnet.CheckName(o.host); err != nil {
+		return badInput{fmt.Errorf("--host: %w", err)}
+	}
+	return cmp.Or(checkListen(o.listen), trusted(a.run), trusted(o.data), bpf.Supported())
+}
+
+// agentConfig is what the flags say.
+func (a *app) agentConfig(o agentOptions, log *slog.Logger) (c host.Config, err error) {
+	c = host.Config{
+		Host: vnet.HostID(o.host), Run: a.run, Data: o.data, Cgroup: o.cgroup, Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
+		Source: a.client(), Workers: o.workers, Probe: probeCommand, Log: log, WiresCarryGSO: o.uncut,
+	}
+	if o.listen != "" {
+		c.Address = "https://" + o.listen
+	}
+	o.spread.uncut = o.uncut
+	if o.spread.ospf != "" || o.spread.lists != "" {
+		c.Spread, err = a.pathsOptions(o.spread, log)
+	}
+	c.Spread.Log = log
+	return c, err
 }
 
 // agentData is where the copy of the plan outlives a boot.
@@ -195,34 +149,24 @@ func checkListen(address string) error {
 	return nil
 }
 
-// lockHost makes sure that a host has one agent. The lock is the process's
-// (fcntl(2)): flock(2)'s would be held by a child that was made just before
-// this process was killed, and keep the next agent out.
-func lockHost(run, host string) (io.Closer, error) {
-	if err := os.MkdirAll(run, 0o755); err != nil {
-		return nil, err
+// lockHost makes sure that a host has one agent.
+func lockHost(run, name string) (io.Closer, error) {
+	lock, err := kernel.LockFile(filepath.Join(run, "agent-"+name+".lock"))
+	if errors.Is(err, kernel.ErrLocked) {
+		return nil, fmt.Errorf("host %s has an agent already", name)
 	}
-	f, err := os.OpenFile(filepath.Join(run, "agent-"+host+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("host %s has an agent already", host)
-	}
-	return f, nil
+	return lock, err
 }
 
-// listenForSessions opens the agent's socket, or a TCP port that becomes its
-// address.
-func (a *app) listenForSessions(port string, keeper *agent.Agent) (net.Listener, error) {
+// listenForServer opens the agent's socket, to which only root can connect, or
+// a TCP port on which guard admits the server only.
+func (a *app) listenForServer(port, socket string) (l net.Listener, guard func(http.Handler) http.Handler, err error) {
 	if port != "" {
-		keeper.Address = "https://" + port
-		return trust.ListenTLS(port, a.tls.cert, a.tls.key, a.tls.ca)
+		l, err = trust.ListenTLS(port, a.tls.cert, a.tls.key, a.tls.ca)
+		return l, trust.OnlyOperator, err
 	}
-	l, err := kernel.ListenForRoot(keeper.Address)
-	if err != nil {
-		return nil, fmt.Errorf("listen for sessions: %w", err)
+	if l, err = kernel.ListenForRoot(socket); err != nil {
+		err = fmt.Errorf("listen for sessions: %w", err)
 	}
-	return l, nil
+	return l, func(h http.Handler) http.Handler { return h }, err
 }

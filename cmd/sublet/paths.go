@@ -38,22 +38,15 @@ the last moves of flows. See docs/multipath.md.`,
 	return c
 }
 
-// pathsSocket is where the daemon of a host answers.
-func (a *app) pathsSocket(host string) string { return filepath.Join(a.run, "paths-"+host+".sock") }
-
-// agentPathsSocket is where the agent of a host answers the same. Names of
-// hosts hold no '@'.
-func (a *app) agentPathsSocket(host string) string { return a.pathsSocket(host + "@agent") }
-
 const agentSuffix = "@agent.sock"
 
 func (a *app) showPaths(ctx context.Context, host string) error {
-	sockets, err := filepath.Glob(a.pathsSocket("*"))
+	sockets, err := filepath.Glob(iplbd.Socket(a.run, "*"))
 	if err != nil {
 		return err
 	}
 	if host != "" {
-		own := []string{a.pathsSocket(host), a.agentPathsSocket(host)}
+		own := []string{iplbd.Socket(a.run, host), iplbd.AgentSocket(a.run, host)}
 		sockets = slices.DeleteFunc(sockets, func(s string) bool { return !slices.Contains(own, s) })
 	}
 	answered := host == ""

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/netip"
 	"os"
 	"os/signal"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 
 	"sublet/agent/iplbd"
 	"sublet/datapath/iplb"
-	"sublet/datapath/kernel"
 	"sublet/plan"
 )
 
@@ -105,11 +102,33 @@ func isIPv6(text string) bool {
 	return err == nil && address.Is6() && !address.Is4In6() && address.Zone() == ""
 }
 
-func (a *app) spread(ctx context.Context, r spreadRun) error {
+// options are what the loop is to do, with its lists read.
+func (a *app) pathsOptions(r spreadRun, log *slog.Logger) (o iplbd.Options, err error) {
 	if err := r.check(); err != nil {
-		return err
+		return o, err
 	}
-	spreads, err := a.readLists(r.lists, r.source6)
+	o = iplbd.Options{
+		Device: r.device, OSPF: r.ospf, Choice: r.choice, Probe: r.probe, Lost: r.lost, Rearrange: r.rearrange,
+		WiresCarryGSO: r.uncut, Log: log,
+	}
+	o.Choice.Mode, o.Choice.By = plan.SpreadMode(r.mode), plan.Relaying(r.by)
+	if r.source != "" {
+		if o.Source, err = parseIP4("--source", r.source); err != nil {
+			return o, err
+		}
+	}
+	if r.source6 != "" {
+		o.Source6 = netip.MustParseAddr(r.source6) // checked
+	}
+	if r.lists != "" {
+		o.Reread = func() ([]plan.Spread, error) { return a.readLists(r.lists, r.source6) }
+		o.Lists, err = o.Reread()
+	}
+	return o, err
+}
+
+func (a *app) spread(ctx context.Context, r spreadRun) error {
+	o, err := a.pathsOptions(r, a.log(slog.LevelInfo).With("host", r.host))
 	if err != nil {
 		return err
 	}
@@ -118,18 +137,18 @@ func (a *app) spread(ctx context.Context, r spreadRun) error {
 		return err
 	}
 	defer h.Close()
-	lock, err := a.lockPaths(r.host)
+	lock, err := iplbd.Lock(a.run, r.host)
 	if err != nil {
 		return badInput{err}
 	}
 	defer lock.Close()
-	t, err := r.open(h)
+	t, err := iplbd.OpenTable(h, o)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	log := a.log(slog.LevelInfo).With("host", r.host)
-	_, stop, err := a.startPaths(ctx, r, h, t, spreads, a.pathsSocket(r.host), log)
+	defer hangups(&o)()
+	_, stop, err := iplbd.Start(ctx, h, t, iplbd.Socket(a.run, r.host), o)
 	if err == nil {
 		fmt.Fprintf(a.err, "sublet: paths of %s are up\n", r.host)
 		<-ctx.Done()
@@ -138,52 +157,17 @@ func (a *app) spread(ctx context.Context, r spreadRun) error {
 	return errors.Join(err, iplb.UnpinSender(h))
 }
 
-// lockPaths makes sure that a host's table of paths has one writer.
-func (a *app) lockPaths(host string) (io.Closer, error) {
-	lock, err := lockHost(a.run, "paths-"+host)
-	if err != nil {
-		return nil, fmt.Errorf("host %s runs paths already, by sublet paths run or by its agent for leases: end that first", host)
-	}
-	return lock, nil
-}
-
-// open opens the table of a host.
-func (r spreadRun) open(h *kernel.Host) (*iplb.Table, error) {
-	source, err := r.sourceOf(h)
-	if err != nil {
-		return nil, err
-	}
-	t, err := iplb.Open(h, source)
-	if err != nil {
-		return nil, err
-	}
-	if r.source6 != "" {
-		t.Source6 = netip.MustParseAddr(r.source6) // checked
-	}
-	if err := t.SetWiresCarryGSO(r.uncut); err != nil {
-		t.Close()
-		return nil, err
-	}
-	return t, nil
-}
-
-func (r spreadRun) sourceOf(h *kernel.Host) (netip.Addr, error) {
-	if err := iplb.CheckDevice(h, r.device); err != nil {
-		return netip.Addr{}, badInput{fmt.Errorf("--device: %w", err)}
-	}
-	if r.source != "" {
-		return parseIP4("--source", r.source)
-	}
-	own, err := iplb.SourceOf(h, r.device)
-	return own, asBadInput(err)
+// hangups makes SIGHUP have the lists read again, until stop is called.
+func hangups(o *iplbd.Options) (stop func()) {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGHUP)
+	o.Again = again
+	return func() { signal.Stop(again) }
 }
 
 // readLists reads a file of relay lists; source6 is of outer headers of SRv6, if
 // there is one.
 func (a *app) readLists(name, source6 string) ([]plan.Spread, error) {
-	if name == "" {
-		return nil, nil
-	}
 	text, err := a.readFile(name)
 	if err != nil {
 		return nil, err
@@ -193,63 +177,4 @@ func (a *app) readLists(name, source6 string) ([]plan.Spread, error) {
 		err = fmt.Errorf("%s: spreads[%d]: %s: segments take an IPv6 source: state --source6", name, i, spreads[i].Prefix)
 	}
 	return spreads, asBadInput(err)
-}
-
-// startPaths starts the loop over a table, which it owns until stop returns; it
-// ends with the context, and what is in the kernel stays.
-func (a *app) startPaths(ctx context.Context, r spreadRun, h *kernel.Host, t *iplb.Table, spreads []plan.Spread, socket string, log *slog.Logger) (d *iplbd.Daemon, stop func(), err error) {
-	d = iplbd.New(r.host, t, log)
-	d.Rearrange = r.rearrange
-	prober, err := iplb.NewProber(h, r.device)
-	if err != nil {
-		return nil, nil, err
-	}
-	d.Probing = iplbd.Probing{Every: r.probe, Lost: r.lost, Send: prober.Send}
-	d.Apply(spreads)
-	var silence func()
-	if err = t.Spread(h, r.device); err == nil {
-		silence, err = iplbd.Serve(ctx, socket, d.Ask, log)
-	}
-	if err != nil {
-		prober.Close()
-		return nil, nil, err
-	}
-	var running sync.WaitGroup
-	running.Go(func() { d.Run(ctx) })
-	running.Go(func() { a.feed(ctx, r, d, spreads, log) })
-	return d, func() { silence(); running.Wait(); prober.Close() }, nil
-}
-
-// feed tells the daemon what is wanted, whenever the file or the link state
-// says something new.
-func (a *app) feed(ctx context.Context, r spreadRun, d *iplbd.Daemon, static []plan.Spread, log *slog.Logger) {
-	again := make(chan os.Signal, 1)
-	signal.Notify(again, syscall.SIGHUP)
-	defer signal.Stop(again)
-	computed := make(chan []plan.Spread)
-	if r.ospf != "" {
-		r.choice.Mode, r.choice.By = plan.SpreadMode(r.mode), plan.Relaying(r.by)
-		o := iplbd.OSPF{Dir: r.ospf, Choice: r.choice, Log: log}
-		go o.Run(ctx, func(s []plan.Spread) {
-			select {
-			case computed <- s:
-			case <-ctx.Done():
-			}
-		})
-	}
-	var dynamic []plan.Spread
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-again:
-			if fresh, err := a.readLists(r.lists, r.source6); err != nil {
-				log.Error("relay lists not read", "err", err) // a file that is wrong changes nothing
-			} else {
-				static = fresh
-			}
-		case dynamic = <-computed:
-		}
-		d.Want(ctx, iplbd.Merge(static, dynamic))
-	}
 }

@@ -54,9 +54,10 @@ func (t *trim) follow(now vxlinkCounts) (ceil, rate uint64) {
 	return ceil, min(rate, ceil)
 }
 
-// Trim lets the ceilings of tunnels' classes follow the size of their frames
-// until ctx ends. Without it they stay what they are.
-func (p *Part) Trim(ctx context.Context) {
+// Loop lets the ceilings of tunnels' classes follow the size of their frames
+// until ctx ends. Without it they stay what they are. It puts nothing into
+// events: Observe takes any ceiling that the loop may set.
+func (p *Part) Loop(ctx context.Context, _ chan<- struct{}) {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
 	for {

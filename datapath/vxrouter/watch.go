@@ -14,10 +14,10 @@ import (
 // is ended, and started again like one that died.
 const watchEvery = 500 * time.Millisecond
 
-// Watch ends daemons that somebody stopped (SIGSTOP), and puts a token into
+// Loop ends daemons that somebody stopped (SIGSTOP), and puts a token into
 // events, which has room for one, until ctx ends. Such a daemon's routes stay
 // while its neighbours give it up.
-func (p *Part) Watch(ctx context.Context, events chan<- struct{}) {
+func (p *Part) Loop(ctx context.Context, events chan<- struct{}) {
 	stopped := make(map[proc.Process]bool)
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

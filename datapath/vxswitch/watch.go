@@ -27,9 +27,9 @@ const (
 	oversleeping = 2 // times healthTime: then it is this agent that waits
 )
 
-// Watch puts a token into events, which has room for one, whenever the process
+// Loop puts a token into events, which has room for one, whenever the process
 // has ended, until ctx ends. A process that stands still it ends.
-func (p *Part) Watch(ctx context.Context, events chan<- struct{}) {
+func (p *Part) Loop(ctx context.Context, events chan<- struct{}) {
 	var w watch
 	for ctx.Err() == nil {
 		pids, _ := p.group().Processes()

@@ -32,6 +32,7 @@ var Table = map[string][]string{
 	"trust":                  {"vnet"},
 	"agent":                  {"vnet", "plan", "report"},
 	"agent/api":              {"vnet", "plan", "report", "agent/session", "agent/capture"},
+	"agent/host":             {"vnet", "plan", "report", "agent/...", "datapath/..."}, // the only room of a host that knows all parts
 	"agent/session":          {"internal/proc"},
 	"agent/iplbd":            {"plan", "report", "vnet", "fabric", "fabric/spread", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
 	"agent/capture":          nil,

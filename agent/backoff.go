@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"sublet/plan"
-	"sublet/report"
 )
 
 // A step that failed after taking longer than slow is not tried again for
@@ -20,11 +19,17 @@ const (
 	longestPause = 10 * time.Minute
 )
 
-// Patient makes a part wait before it tries again what failed slowly. Another
-// wish for the same item is tried at once, and deletion always.
-func Patient(p Part) Part { return &patient{Part: p, failed: make(map[string]failure)} }
+// withBackoff makes parts wait before they try again what failed slowly.
+// Another wish for the same item is tried at once, and deletion always.
+func withBackoff(parts []Part) (waiting []Part) {
+	for _, p := range parts {
+		waiting = append(waiting, &backoff{Part: p, failed: make(map[string]failure)})
+	}
+	return waiting
+}
 
-type patient struct {
+// backoff is a part that remembers what failed slowly.
+type backoff struct {
 	Part
 	mu     sync.Mutex
 	failed map[string]failure // by kind and key of the item
@@ -38,7 +43,7 @@ type failure struct {
 }
 
 // Do makes one change, or repeats the error of the last try.
-func (p *patient) Do(ctx context.Context, s plan.Step) error {
+func (p *backoff) Do(ctx context.Context, s plan.Step) error {
 	if s.Op == plan.Delete {
 		p.note(s, 0, nil)
 		return p.Part.Do(ctx, s)
@@ -54,23 +59,15 @@ func (p *patient) Do(ctx context.Context, s plan.Step) error {
 	return err
 }
 
-// Samples are those of the part, if it has any.
-func (p *patient) Samples(ctx context.Context, of report.Scope) ([]report.Sample, error) {
-	if r, ok := p.Part.(Reporter); ok {
-		return r.Samples(ctx, of)
-	}
-	return nil, nil
-}
-
 // last is how the same wish failed, if it did.
-func (p *patient) last(s plan.Step) (failure, bool) {
+func (p *backoff) last(s plan.Step) (failure, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f, ok := p.failed[keyOf(s)]
 	return f, ok && f.wish == s.Item.String()
 }
 
-func (p *patient) note(s plan.Step, took time.Duration, err error) {
+func (p *backoff) note(s plan.Step, took time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key, wish := keyOf(s), s.Item.String()

@@ -11,7 +11,7 @@ import (
 
 // What fails slowly is tried again more and more rarely; what fails at once,
 // another wish and deletion do not wait.
-func TestPatience(t *testing.T) {
+func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFake()
 		takes := 5 * time.Second
@@ -19,7 +19,7 @@ func TestPatience(t *testing.T) {
 			time.Sleep(takes)
 			return errors.New("hangs")
 		}
-		p := Patient(k)
+		p := withBackoff([]Part{k})[0]
 		try := func(op plan.Op, cpu int) (tried bool) {
 			before := len(k.log)
 			item := plan.VNode{Lease: lease, Node: "a", Owner: uint32(cpu)}

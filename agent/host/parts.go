@@ -1,0 +1,123 @@
+package host
+
+import (
+	"context"
+
+	"sublet/agent"
+	agentapi "sublet/agent/api"
+	"sublet/agent/iplbd"
+	"sublet/datapath/bridge"
+	"sublet/datapath/kernel"
+	"sublet/datapath/overlay"
+	"sublet/datapath/reach"
+	"sublet/datapath/vnode"
+	"sublet/datapath/vxlink"
+	"sublet/datapath/vxrouter"
+	"sublet/datapath/vxswitch"
+	"sublet/plan"
+	"sublet/report"
+	"sublet/vnet"
+)
+
+// setup is what parts are made of.
+type setup struct {
+	host    *kernel.Host
+	config  Config
+	changed func() // what a part says of its items may be another thing now
+}
+
+// table makes the parts of a host, one a line. What a part does beside the steps
+// of a plan is found by the interfaces below.
+var table = []func(context.Context, setup) (agent.Part, error){
+	func(_ context.Context, s setup) (agent.Part, error) { return vxlink.New(s.host), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return newOverlay(s), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return vnode.New(s.host), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return vxrouter.New(s.host), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return bridge.New(s.host), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return vxswitch.New(s.host), nil },
+	func(ctx context.Context, s setup) (agent.Part, error) {
+		return iplbd.Open(ctx, s.host, s.config.Spread)
+	},
+	func(_ context.Context, s setup) (agent.Part, error) { return newReach(s), nil },
+}
+
+func newOverlay(s setup) agent.Part {
+	p := overlay.New(s.host)
+	p.Changed, p.WiresCarryGSO = s.changed, s.config.WiresCarryGSO
+	return p
+}
+
+func newReach(s setup) agent.Part {
+	p := reach.New(s.host)
+	p.Changed = s.changed
+	return p
+}
+
+// What a part may do beside the steps of a plan.
+type (
+	// looper works until ctx ends. It puts a token into events, which has room
+	// for one, when the kernel may have something else than before.
+	looper interface {
+		Loop(ctx context.Context, events chan<- struct{})
+	}
+	// closer holds something of this process.
+	closer interface{ Close() }
+	// complainer lists what is there as planned and does not carry, sorted.
+	complainer interface{ Problems() report.Errors }
+	// toucher is told of leases of which something was changed.
+	toucher interface{ Touched(vnet.LeaseID) }
+	// interfacer lists the host's interfaces.
+	interfacer interface {
+		Interfaces() ([]report.Interface, error)
+	}
+)
+
+// makeParts makes those of the table.
+func (h *Host) makeParts(ctx context.Context, s setup) error {
+	for _, make := range table {
+		part, err := make(ctx, s)
+		if err != nil {
+			return err
+		}
+		h.parts = append(h.parts, part)
+	}
+	return nil
+}
+
+func (h *Host) problems() (all report.Errors) {
+	for _, part := range h.parts {
+		if c, ok := part.(complainer); ok {
+			all = append(all, c.Problems()...)
+		}
+	}
+	return all
+}
+
+func (h *Host) touched(lease vnet.LeaseID) {
+	for _, part := range h.parts {
+		if t, ok := part.(toucher); ok {
+			t.Touched(lease)
+		}
+	}
+}
+
+// one is the part of a kind.
+func one[T any](parts []agent.Part) (found T) {
+	for _, part := range parts {
+		if p, ok := part.(T); ok {
+			return p
+		}
+	}
+	return found
+}
+
+// answers are what the routes read.
+func (h *Host) answers() *agentapi.Host {
+	return &agentapi.Host{
+		Command: one[*vnode.Part](h.parts).Command, Prober: h.probe, Namespace: h.kernel.Path,
+		Plan: func(ctx context.Context) (plan.Host, error) {
+			return h.agent.Source.Plan(ctx, h.agent.Host, plan.Origin{})
+		},
+		Diff: h.agent.DryRun, Samples: h.agent.Samples, Rounds: h.agent.Rounds, Reach: one[*reach.Part](h.parts).Ask,
+	}
+}
