@@ -11,13 +11,13 @@ import (
 
 // search looks for requests near one that was refused which would be admitted.
 type search struct {
-	view  *View
-	now   time.Time
-	asked vnet.Request
-	why   *embed.Infeasible
-	loose []vnet.Axis // axes along which try lets everything go
-	each  int         // tries that looking along one axis may take
-	left  int         // tries left of them
+	view     *View
+	now      time.Time
+	asked    vnet.Request
+	why      *embed.Infeasible
+	freeAxes []vnet.Axis // along which embed takes a request as far as they go
+	each     int         // tries that looking along one axis may take
+	left     int         // tries left of them
 }
 
 // offer is a request near the one refused.
@@ -81,14 +81,14 @@ func (v *View) search(asked vnet.Request, why *embed.Infeasible) *search {
 func (s *search) offer(offers []offer, axes ...vnet.Axis) []offer {
 	r := s.asked
 	for i, axis := range axes {
-		s.loose, s.left = axes[i+1:], s.each
+		s.freeAxes, s.left = axes[i+1:], s.each
 		nearer, ok := s.along(axis, r)
 		if !ok {
 			return offers
 		}
 		r = nearer
 	}
-	s.loose, s.left = nil, 1
+	s.freeAxes, s.left = nil, 1
 	changes, cost := differences(s.now, s.asked, r)
 	if len(changes) == 0 || !s.fits(r) {
 		return offers
@@ -111,12 +111,12 @@ func (s *search) along(axis vnet.Axis, r vnet.Request) (vnet.Request, bool) {
 	return s.elsewhere(r)
 }
 
-// embed tries a request as Admit would, with the loose axes let go.
+// embed tries a request as Admit would, relaxed along the free axes.
 func (s *search) embed(r vnet.Request) (vnet.Mapping, bool) {
 	if s.left--; s.left < 0 || s.view.effort.Over() {
 		return vnet.Mapping{}, false
 	}
-	r = s.loosened(r)
+	r = s.relaxed(r)
 	m, err := s.view.embed(s.view.calendar, r, windowOf(s.now, r))
 	return m, err == nil
 }

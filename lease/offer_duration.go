@@ -28,7 +28,7 @@ func (s *search) shorter(r vnet.Request) (vnet.Request, bool) {
 // lengths are the durations shorter than a request's, in order, after which
 // something becomes booked, each long enough for all stages to begin.
 func (s *search) lengths(r vnet.Request) []time.Duration {
-	start := windowOf(s.now, s.loosened(r)).Start
+	start := windowOf(s.now, s.relaxed(r)).Start
 	var lengths []time.Duration
 	for _, rise := range s.view.calendar.Rises(start) {
 		length := min(rise.Sub(start).Truncate(time.Second), vnet.MaxDuration)

@@ -11,11 +11,10 @@ import (
 )
 
 // several looks for an offer along as few axes at once as possible, when none
-// suffices alone: the axes are let go together, and then drawn tight one by
-// one.
+// suffices alone: the axes are relaxed together, and then tightened one by one.
 func (s *search) several() []offer {
 	for _, axes := range s.sets() {
-		s.loose, s.left = axes, 1
+		s.freeAxes, s.left = axes, 1
 		if !s.fits(s.asked) {
 			continue
 		}
@@ -26,16 +25,16 @@ func (s *search) several() []offer {
 	return nil
 }
 
-// tightened is the order in which axes are drawn tight: places first, because
+// tightenOrder is the order in which axes are tightened: places first, because
 // what they allow decides about the rest, and what is measured finest last.
-var tightened = []vnet.Axis{vnet.AxisSite, vnet.AxisLatency, vnet.AxisStart, vnet.AxisDuration, vnet.AxisMinimum}
+var tightenOrder = []vnet.Axis{vnet.AxisSite, vnet.AxisLatency, vnet.AxisStart, vnet.AxisDuration, vnet.AxisMinimum}
 
 // sets lists the sets of two and more negotiable axes, smaller ones first.
 func (s *search) sets() [][]vnet.Axis {
 	var sets [][]vnet.Axis
-	for bits := range 1 << len(tightened) {
+	for bits := range 1 << len(tightenOrder) {
 		var set []vnet.Axis
-		for i, axis := range tightened {
+		for i, axis := range tightenOrder {
 			if bits>>i&1 == 1 && s.asked.Negotiates(axis) {
 				set = append(set, axis)
 			}
@@ -48,15 +47,15 @@ func (s *search) sets() [][]vnet.Axis {
 	return sets
 }
 
-// loosened lets a request go along the loose axes, as far as each goes.
-func (s *search) loosened(r vnet.Request) vnet.Request {
-	for _, axis := range s.loose {
-		r = s.loosen(axis, r)
+// relaxed takes a request as far along the free axes as each goes.
+func (s *search) relaxed(r vnet.Request) vnet.Request {
+	for _, axis := range s.freeAxes {
+		r = s.relax(axis, r)
 	}
 	return r
 }
 
-func (s *search) loosen(axis vnet.Axis, r vnet.Request) vnet.Request {
+func (s *search) relax(axis vnet.Axis, r vnet.Request) vnet.Request {
 	switch axis {
 	case vnet.AxisStart:
 		return s.last(r)
@@ -81,10 +80,10 @@ func (s *search) loosen(axis vnet.Axis, r vnet.Request) vnet.Request {
 func (s *search) never() string {
 	for _, axis := range vnet.Axes {
 		if s.asked.Negotiates(axis) {
-			s.loose = append(s.loose, axis)
+			s.freeAxes = append(s.freeAxes, axis)
 		}
 	}
-	r := s.loosened(s.asked)
+	r := s.relaxed(s.asked)
 	_, err := s.view.embed(calendar.New(), r, windowOf(s.now, r))
 	within := ""
 	if len(s.asked.Negotiable) > 0 {

@@ -8,9 +8,9 @@ import (
 	"sublet/vnet"
 )
 
-// openWindow stands for the duration of a lease without an end when its delay
+// openEnded stands for the duration of a lease without an end when its delay
 // or an end of it is weighed.
-const openWindow = 24 * time.Hour
+const openEnded = 24 * time.Hour
 
 // later finds the earliest start, not after a latest one if that is stated,
 // with the same duration. When there are more than can be tried, the last is
@@ -88,7 +88,7 @@ func startChanges(now time.Time, asked, r vnet.Request) ([]vnet.Change, float64)
 // lengthOf is a request's duration, for comparing.
 func lengthOf(r vnet.Request) time.Duration {
 	if r.For == 0 {
-		return openWindow
+		return openEnded
 	}
 	return r.For
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // phase is where a lease is in its life, as the book sees it: what is booked
-// for it, whether its hosts are to have it, who looks at it. Tenants see
+// for it, whether its hosts are to have it, whether Tick looks at it. Tenants see
 // vnet.State instead, which also says what the hosts report.
 //
 // It follows from what the store has of the lease (entry.current), so a restart
@@ -112,7 +112,7 @@ func (e *entry) moving() bool { return e.current() == phaseMoving }
 // unplaced says that nothing is booked for a lease.
 func (e *entry) unplaced() bool { return e.current() == phaseUnplaced }
 
-// mayMove says whether a lease may make way for others: a running one if its
+// mayMove says whether a lease may be moved to make room for others: a running one if its
 // owner allows it, one that has not begun always.
 func (e *entry) mayMove() bool {
 	switch e.current() {
@@ -162,7 +162,7 @@ func listed(list []*entry, e *entry, in bool) []*entry {
 	return list
 }
 
-// countFor notes whose live lease it is.
+// countFor enters a lease into those of its tenant that are live, or takes it out.
 func (b *Book) countFor(e *entry, live bool) {
 	tenant := e.Request.Tenant
 	if live {

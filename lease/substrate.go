@@ -12,7 +12,7 @@ import (
 )
 
 // SetSubstrate replaces the substrate. It is refused with ErrConflict, and
-// nothing changes, if a live lease would lose what it stands on or what was
+// nothing changes, if a live lease would lose what it is mapped to or what was
 // booked would exceed what is left.
 func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 	engine, err := embed.New(sub.WithDelays())

@@ -32,13 +32,14 @@ const (
 // NewEffort allows a budget; see embed.Effort for rest.
 func NewEffort(budget time.Duration, rest func() bool) *Effort { return embed.NewEffort(budget, rest) }
 
-// View is the book at a time, for decisions while others change it. Looks are
-// how they read more of the book as it then is: with nobody changing it.
-func (b *Book) View(now time.Time, look func(see func())) *View {
+// View is the book at a time, for decisions while others change it. They read
+// more of the book, as it then is, by locked, which runs a function while
+// nothing changes the book.
+func (b *Book) View(now time.Time, locked func(read func())) *View {
 	v := b.view(now)
 	v.calendar, v.solver = b.calendar.Clone(), nil
 	v.movable = func(w vnet.Window) (copies []*entry) {
-		look(func() { copies = copied(b.movable(w)) })
+		locked(func() { copies = copied(b.movable(w)) })
 		return copies
 	}
 	return v
@@ -55,15 +56,15 @@ func (b *Book) view(now time.Time) *View {
 // Now is the instant of the view.
 func (v *View) Now() time.Time { return v.now }
 
-// with is the view for a decision by a solver, which nobody else uses
-// meanwhile, with an effort.
+// with is the view for one decision, with an effort and a solver that no other
+// decision uses meanwhile.
 func (v *View) with(s *Solver, effort *Effort) *View {
 	decides := *v
 	decides.solver, decides.effort = s, effort
 	return &decides
 }
 
-// movable lists leases that may make way for one in a window, at most
+// movable lists leases that may make room for one in a window, at most
 // mostReleased of them, in order of admission. None while others are moving:
 // what these leave is not free yet.
 func (b *Book) movable(window vnet.Window) []*entry {

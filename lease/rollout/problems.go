@@ -16,7 +16,7 @@ type problems struct {
 	cuts   map[vnet.LeaseID][]string // what is there as planned and does not carry
 	waits  map[vnet.LeaseID][]string // what is there, and whether it carries is not known yet
 	host   []string                  // concern every lease on the host
-	unsure bool                      // nobody can tell which leases still have something there
+	unsure bool                      // which leases still have something there is not known
 }
 
 // unreadable is what tenants learn of a host that cannot read what it has:

@@ -32,7 +32,7 @@ type Rollout struct {
 	pending  map[vnet.HostID]bool // hosts that are not at their target; see markPending
 	down     map[vnet.HostID]bool // known to be dead
 
-	store, term string      // whose plans these are: see Begin
+	store, term string      // of the plans: see Begin
 	terms       []plan.Term // in which any were published
 }
 
