@@ -52,11 +52,11 @@ func New(host string, table *iplb.Table, log *slog.Logger) *Daemon {
 
 // Want makes these spreads, and no others, the table's; it returns when they are.
 func (d *Daemon) Want(ctx context.Context, spreads []plan.Spread) {
-	_ = d.call(ctx, func() { d.Apply(spreads) }) // an error: the daemon ends
+	_ = d.Call(ctx, func() { d.Apply(spreads) }) // an error: the daemon ends
 }
 
-// call runs f in the daemon's loop.
-func (d *Daemon) call(ctx context.Context, f func()) error {
+// Call runs f in the daemon's loop, which owns the table.
+func (d *Daemon) Call(ctx context.Context, f func()) error {
 	done := make(chan struct{})
 	select {
 	case d.calls <- func() { f(); close(done) }:

@@ -9,6 +9,7 @@ import (
 	"sublet/datapath/iplb"
 	"sublet/fabric/spread"
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // tunnel is a leased tunnel and what it carries.
@@ -19,8 +20,11 @@ type tunnel struct {
 	known  bool
 }
 
-// addTunnel notes a tunnel's path, so that other flows go where it leaves room.
-func (d *Daemon) addTunnel(s plan.Spread) { d.leased[s.VNI] = &tunnel{spread: s} }
+// AddTunnel notes a tunnel's path, so that other flows go where it leaves room.
+func (d *Daemon) AddTunnel(s plan.Spread) { d.leased[s.VNI] = &tunnel{spread: s} }
+
+// RemoveTunnel forgets a tunnel.
+func (d *Daemon) RemoveTunnel(vni vnet.VNI) { delete(d.leased, vni) }
 
 // readTunnelLoads measures the tunnels of leases.
 func (d *Daemon) readTunnelLoads() {

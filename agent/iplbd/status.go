@@ -69,7 +69,7 @@ func listed(relays []netip.Addr) []netip.Addr { return append([]netip.Addr{}, re
 
 // Ask reads the status of a running daemon.
 func (d *Daemon) Ask(ctx context.Context) (s Status, err error) {
-	err = d.call(ctx, func() { s = d.status() })
+	err = d.Call(ctx, func() { s = d.status() })
 	return s, err
 }
 
