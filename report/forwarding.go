@@ -9,18 +9,18 @@ import (
 type Forwarding struct {
 	Kind plan.Kind `json:"kind"`
 	Of   string    `json:"of"` // key of the item
-	// Short says that frames, a router's of IPv4, do not meet the stack; Why
+	// Fast says that frames, a router's of IPv4, do not meet the stack; Why
 	// says what keeps a router, or one of IPv4 and IPv6, from that.
-	Short   bool              `json:"short"`
-	Why     string            `json:"why,omitempty"`
-	Packets uint64            `json:"packets"` // sent on by the program
-	Bytes   uint64            `json:"bytes"`
-	Entered uint64            `json:"entered"`             // of Packets, without a step into the namespace
-	Floods  uint64            `json:"floods,omitempty"`    // of Packets, to several ports
-	Answers uint64            `json:"answers,omitempty"`   // address resolution answered
-	Full    uint64            `json:"unlearned,omitempty"` // senders not learned for want of room
-	Passed  map[string]uint64 `json:"passed,omitempty"`    // left to the stack, by reason
-	Dropped map[string]uint64 `json:"dropped,omitempty"`   // by reason
+	Fast      bool              `json:"short"`
+	Why       string            `json:"why,omitempty"`
+	Packets   uint64            `json:"packets"` // sent on by the program
+	Bytes     uint64            `json:"bytes"`
+	Chained   uint64            `json:"entered"`             // of Packets, without a step into the namespace
+	Floods    uint64            `json:"floods,omitempty"`    // of Packets, to several ports
+	Answers   uint64            `json:"answers,omitempty"`   // address resolution answered
+	Full      uint64            `json:"unlearned,omitempty"` // senders not learned for want of room
+	Fallbacks map[string]uint64 `json:"passed,omitempty"`    // left to the stack, by reason
+	Dropped   map[string]uint64 `json:"dropped,omitempty"`   // by reason
 }
 
 // Counters of routers and of ports of switches.
@@ -36,17 +36,17 @@ const (
 // Sample is the form that all parts use; the lease is the item's.
 func (f Forwarding) Sample(lease vnet.LeaseID) Sample {
 	s := Sample{Kind: f.Kind, Key: f.Of, Lease: lease, State: SlowPath, Why: f.Why}
-	if f.Short {
+	if f.Fast {
 		s.State = FastPath
 	}
-	s.Counters = make([]Counter, 0, 6+len(f.Passed)+len(f.Dropped))
+	s.Counters = make([]Counter, 0, 6+len(f.Fallbacks)+len(f.Dropped))
 	s.Count(Forwarded, Packets, f.Packets)
 	s.Count(Forwarded, Bytes, f.Bytes)
-	s.Count(Chained, Packets, f.Entered)
+	s.Count(Chained, Packets, f.Chained)
 	s.Count(Flooded, Packets, f.Floods)
 	s.Count(Answered, Packets, f.Answers)
 	s.Count(NotLearned, Stations, f.Full)
-	s.CountBy(Fallback, f.Passed)
+	s.CountBy(Fallback, f.Fallbacks)
 	s.CountBy(Dropped, f.Dropped)
 	return s
 }
@@ -59,10 +59,10 @@ func Forwardings(samples []Sample) []Forwarding {
 			continue
 		}
 		list = append(list, Forwarding{
-			Kind: s.Kind, Of: s.Key, Short: s.State == FastPath, Why: s.Why,
-			Packets: s.Value(Forwarded, Packets), Bytes: s.Value(Forwarded, Bytes), Entered: s.Value(Chained, Packets),
+			Kind: s.Kind, Of: s.Key, Fast: s.State == FastPath, Why: s.Why,
+			Packets: s.Value(Forwarded, Packets), Bytes: s.Value(Forwarded, Bytes), Chained: s.Value(Chained, Packets),
 			Floods: s.Value(Flooded, Packets), Answers: s.Value(Answered, Packets), Full: s.Value(NotLearned, Stations),
-			Passed: s.By(Fallback), Dropped: s.By(Dropped),
+			Fallbacks: s.By(Fallback), Dropped: s.By(Dropped),
 		})
 	}
 	return list

@@ -68,8 +68,8 @@ func TestTunnelsDropsAreTheirLinks(t *testing.T) {
 
 func TestSamplesCarryForwarding(t *testing.T) {
 	for _, want := range []Forwarding{
-		{Kind: plan.KindVxRouter, Of: "alice.net.r", Why: "rules", Passed: map[string]uint64{"ttl": 1, "local": 2}},
-		{Kind: plan.KindSwitchPort, Of: "alice.net.s.switch/p0", Short: true, Packets: 9, Bytes: 900, Entered: 8, Floods: 2, Answers: 3, Full: 4, Dropped: map[string]uint64{"isolated": 5}},
+		{Kind: plan.KindVxRouter, Of: "alice.net.r", Why: "rules", Fallbacks: map[string]uint64{"ttl": 1, "local": 2}},
+		{Kind: plan.KindSwitchPort, Of: "alice.net.s.switch/p0", Fast: true, Packets: 9, Bytes: 900, Chained: 8, Floods: 2, Answers: 3, Full: 4, Dropped: map[string]uint64{"isolated": 5}},
 	} {
 		s := sent(t, want.Sample(alice))
 		if got := Forwardings([]Sample{s}); !reflect.DeepEqual(got, []Forwarding{want}) {

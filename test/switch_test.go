@@ -11,7 +11,7 @@ import (
 )
 
 // The example of switches, from the outside: who shall reach whom does, the
-// promises hold, and the router forwards by its short way.
+// promises hold, and the router forwards by its fast path.
 //
 //	alice -50M- s1 on h1 -10M- guest (its frames go to s2 only)
 //	            |
@@ -70,19 +70,19 @@ links:
 }
 
 // paths adds up what switches and routers forward, by kind; all do it by their
-// short ways.
+// fast paths.
 func (l *lab) paths() map[plan.Kind]report.Forwarding {
 	l.t.Helper()
 	type host struct{ Paths []report.Forwarding }
 	sums := make(map[plan.Kind]report.Forwarding)
 	for _, h := range decode[[]host](l.t, l.must("plan", "-o", "json")) {
 		for _, p := range h.Paths {
-			if !p.Short {
+			if !p.Fast {
 				l.t.Errorf("%s forwards by its stack: %s", p.Of, p.Why)
 			}
 			sum := sums[p.Kind]
 			sum.Packets += p.Packets
-			sum.Entered += p.Entered
+			sum.Chained += p.Chained
 			sums[p.Kind] = sum
 		}
 	}
@@ -119,8 +119,8 @@ links: [{ends: [a, s]}, {ends: [s, s2]}, {ends: [s2, r]}, {ends: [s2, e]}, {ends
 	time.Sleep(time.Second)
 	endLossless(flows...)
 	for kind, p := range s.paths() {
-		if p.Entered < p.Packets/8 { // those that come by tunnels and not through a queue
-			t.Errorf("of %d packets of a %s only %d did not step into its namespace", p.Packets, kind, p.Entered)
+		if p.Chained < p.Packets/8 { // those that come by tunnels and not through a queue
+			t.Errorf("of %d packets of a %s only %d did not step into its namespace", p.Packets, kind, p.Chained)
 		}
 	}
 }

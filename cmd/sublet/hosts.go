@@ -118,7 +118,7 @@ func (a *app) plan() *cobra.Command {
 		Short: "Say what would change on a host (a dry run), or on all of them",
 		Long: `Compare what each host must have with what it has, and print the steps its
 agent would do; in a settled system there are none. Then say how its routers and
-switches forward: by the short way, or by the stack and why.`,
+switches forward: by the fast path, or by the stack and why.`,
 		Example:           "  sublet plan\n  sublet plan h1 -o json",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeHost,
@@ -180,12 +180,12 @@ func (a *app) printPaths(hosts []hostSteps) error {
 	for _, h := range hosts {
 		for _, p := range h.Paths {
 			way := "short"
-			if !p.Short {
+			if !p.Fast {
 				way = "stack: " + p.Why
 			} else if p.Why != "" { // one family only
 				way += ", not " + p.Why
 			}
-			rows = append(rows, []string{h.Host, string(p.Kind), p.Of, fmt.Sprint(p.Packets), counted(p.Passed), counted(p.Dropped), way})
+			rows = append(rows, []string{h.Host, string(p.Kind), p.Of, fmt.Sprint(p.Packets), counted(p.Fallbacks), counted(p.Dropped), way})
 		}
 	}
 	if len(rows) == 0 {

@@ -65,7 +65,7 @@ func (t *tables) paths(key string) ([]report.Forwarding, error) {
 		if err := t.Counters.Lookup(n, &perCPU); err != nil {
 			return nil, err
 		}
-		path := report.Forwarding{Kind: plan.KindSwitchPort, Of: key + "/" + device(int(n)), Short: true}
+		path := report.Forwarding{Kind: plan.KindSwitchPort, Of: key + "/" + device(int(n)), Fast: true}
 		for _, c := range perCPU {
 			c.add(&path)
 		}
@@ -78,7 +78,7 @@ func (t *tables) paths(key string) ([]report.Forwarding, error) {
 func (c vswitchCount) add(path *report.Forwarding) {
 	path.Packets += c.Packets
 	path.Bytes += c.Bytes
-	path.Entered += c.Chained
+	path.Chained += c.Chained
 	path.Floods += c.Floods
 	path.Answers += c.Answers
 	path.Full += c.Unlearned

@@ -55,7 +55,7 @@ func openTables(h *kernel.Host, pins *bpf.Pins) (*tables, error) {
 	return t, nil
 }
 
-// renamed are the pins that version 0.1 called otherwise.
+// renamed are the pins that versions before 0.1 called otherwise.
 func renamed() []bpf.Renamed {
 	return append(hop.RenamedPorts(vswitchProgVswitch), bpf.Renamed{From: "recents", To: vswitchMapFdbCache})
 }

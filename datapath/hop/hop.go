@@ -37,7 +37,7 @@ const (
 	portRef = "_port_ref"
 )
 
-// RenamedLinks are the pins of links that version 0.1 called otherwise.
+// RenamedLinks are the pins of links that versions before 0.1 called otherwise.
 var RenamedLinks = []bpf.Renamed{
 	{From: "entrances", To: ChainMap}, {From: bpf.ProgramPin("vxlink_onward"), To: bpf.ProgramPin(LinksProgram)},
 }

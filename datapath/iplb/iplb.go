@@ -85,7 +85,7 @@ func Open(host *kernel.Host, source netip.Addr) (*Table, error) {
 	return t, err
 }
 
-// renamed are the pins that version 0.1 called otherwise.
+// renamed are the pins that versions before 0.1 called otherwise.
 var renamed = []bpf.Renamed{
 	{From: "recent", To: iplbMapFlowCache}, {From: "known", To: iplbMapAclCache}, {From: "inside", To: iplbMapAllowedInner},
 }

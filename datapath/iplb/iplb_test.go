@@ -397,12 +397,12 @@ func relaying(t testing.TB) *Table {
 	return tab
 }
 
-// What a relay remembers of its walls and addresses goes with them.
-func TestWallsCountAtOnce(t *testing.T) {
+// What a relay remembers of allowed addresses and its own goes with them.
+func TestAllowedAddressesCountAtOnce(t *testing.T) {
 	tab := relaying(t)
 	in, inside := wrapped(packet(1, 50), relay1), []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	for _, c := range []struct {
-		walls   Relaying
+		allows  Relaying
 		verdict int
 		outcome string
 	}{
@@ -412,7 +412,7 @@ func TestWallsCountAtOnce(t *testing.T) {
 		{Relaying{[]netip.Addr{relay2}, inside, inside, Never}, next, ""},
 		{Relaying{[]netip.Addr{relay1}, inside, inside, Never}, next, "relayed"},
 	} {
-		if err := tab.SetRelaying(c.walls); err != nil {
+		if err := tab.SetRelaying(c.allows); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -420,7 +420,7 @@ func TestWallsCountAtOnce(t *testing.T) {
 			verdict, _ := run(t, tab.Relay(), in)
 			after, _ := tab.Counts()
 			if verdict != c.verdict || c.outcome != "" && after[c.outcome] != before[c.outcome]+1 {
-				t.Errorf("%+v: verdict %d, %v", c.walls, verdict, after)
+				t.Errorf("%+v: verdict %d, %v", c.allows, verdict, after)
 			}
 		}
 	}

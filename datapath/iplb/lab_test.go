@@ -152,9 +152,9 @@ func relayed(t *testing.T) (*line, *Table, [2]*Table) {
 func setShortcut(t *testing.T, relays [2]*Table, s Shortcut) {
 	t.Helper()
 	for i, r := range relays {
-		walls := wallsOf([]netip.Addr{relay1, relay2}[i])
-		walls.Shortcut = s
-		if err := r.SetRelaying(walls); err != nil {
+		relaying := relayingAt([]netip.Addr{relay1, relay2}[i])
+		relaying.Shortcut = s
+		if err := r.SetRelaying(relaying); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,7 +173,7 @@ func relayedBy(t *testing.T, mtu int) (*line, *Table, [2]*Table) {
 	return l, sender, relays
 }
 
-func wallsOf(relay netip.Addr) Relaying {
+func relayingAt(relay netip.Addr) Relaying {
 	return Relaying{
 		Addresses: []netip.Addr{relay},
 		Senders:   []netip.Prefix{netip.MustParsePrefix("10.1.0.1/32")},

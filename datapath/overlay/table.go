@@ -21,7 +21,7 @@ type table struct {
 	slots   []bool // counters taken; 0 is everybody's
 }
 
-// renamed are the pins that version 0.1 called otherwise.
+// renamed are the pins that versions before 0.1 called otherwise.
 var renamed = []bpf.Renamed{
 	{From: "cutter", To: overlayMapGsoDevice}, {From: "opener", To: overlayMapDecapPort},
 	{From: bpf.ProgramPin("overlay_again"), To: bpf.ProgramPin(overlayProgOverlaySegmented)},

@@ -183,20 +183,20 @@ func now() time.Duration {
 // path is what the program counted, and why it does not do more.
 func (f *follower) path() (report.Forwarding, error) {
 	f.mu.Lock()
-	path := report.Forwarding{Kind: plan.KindVxRouter, Of: f.key, Short: f.offs[0] == "", Why: why(f.offs[0], f.offs[1])}
+	path := report.Forwarding{Kind: plan.KindVxRouter, Of: f.key, Fast: f.offs[0] == "", Why: why(f.offs[0], f.offs[1])}
 	f.mu.Unlock()
 	var perCPU []fastpathCount
 	if err := f.counts.Lookup(uint32(0), &perCPU); err != nil {
 		return path, err
 	}
-	path.Passed = make(map[string]uint64)
+	path.Fallbacks = make(map[string]uint64)
 	for _, c := range perCPU {
 		path.Packets += c.Packets
 		path.Bytes += c.Bytes
-		path.Entered += c.Chained
+		path.Chained += c.Chained
 		for i, n := range c.Fallbacks {
 			if n > 0 {
-				path.Passed[fallbacks()[i]] += n
+				path.Fallbacks[fallbacks()[i]] += n
 			}
 		}
 	}

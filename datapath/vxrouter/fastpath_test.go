@@ -115,7 +115,7 @@ func TestTenantsFeaturesFallBack(t *testing.T) {
 				t.Errorf("%d packets went the fast path", after-before)
 			}
 			c.end()
-			b.poll("return", func() bool { return b.path(r).Short })
+			b.poll("return", func() bool { return b.path(r).Fast })
 		})
 	}
 }

@@ -117,7 +117,7 @@ func (f *follower) load() error {
 	return f.states.Lookup(uint32(0), &f.state)
 }
 
-// renamed are the pins that version 0.1 called otherwise.
+// renamed are the pins that versions before 0.1 called otherwise.
 func renamed() []bpf.Renamed {
 	return append(hop.RenamedPorts("vxrouter"),
 		bpf.Renamed{From: "ways", To: fastpathMapFib4}, bpf.Renamed{From: "ways6", To: fastpathMapFib6},

@@ -339,7 +339,7 @@ func (b *bench) tally(f *follower) map[string]uint64 {
 	b.Helper()
 	p, err := f.path()
 	b.check(err)
-	all := maps.Clone(p.Passed)
-	all["sent"], all["entered"] = p.Packets, p.Entered
+	all := maps.Clone(p.Fallbacks)
+	all["sent"], all["entered"] = p.Packets, p.Chained
 	return all
 }

@@ -124,7 +124,7 @@ func (p *Part) Samples(ctx context.Context, of report.Scope) ([]report.Sample, e
 		}
 		for _, port := range v.Ports {
 			path := report.Forwarding{
-				Kind: plan.KindVxSwitchPort, Of: port.Port, Short: true,
+				Kind: plan.KindVxSwitchPort, Of: port.Port, Fast: true,
 				Packets: port.Out.Delivered.Packets, Bytes: port.Out.Delivered.Bytes,
 			}
 			addDrops(&path, port)

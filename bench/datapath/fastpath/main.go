@@ -151,8 +151,8 @@ func (b *builder) between(name, a, addrA, z, addrZ string) (way, error) {
 	return way{name, from, to}, err
 }
 
-// router is a routing namespace, with or without the short way.
-func (b *builder) router(letter string, short bool) func(context.Context) (way, error) {
+// router is a routing namespace, with or without the fast path.
+func (b *builder) router(letter string, fast bool) func(context.Context) (way, error) {
 	return func(ctx context.Context) (way, error) {
 		key := plan.Namespace(lease, "r"+letter)
 		if err := b.space(key); err != nil {
@@ -169,8 +169,8 @@ func (b *builder) router(letter string, short bool) func(context.Context) (way, 
 			}
 		}
 		name := "kernel forwarding"
-		if short {
-			name = "router, short way"
+		if fast {
+			name = "router, fast path"
 			if err := b.do(ctx, b.routers, plan.VxRouter{Lease: lease, Node: "r" + letter, Forward: true}); err != nil {
 				return way{}, err
 			}
