@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sublet/lab/testbed"
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 	"sublet/plan"
 	"sublet/vnet"
 	"sublet/vnet/file"
@@ -198,9 +198,9 @@ func (c *calibration) measure(ctx context.Context, g *testbed.Ground, window tim
 const calibrationTries = 5
 
 // forwarded is how many packets a processor forwards in a second of its time.
-func forwarded(from, to blast.Place, size int, window time.Duration) (float64, error) {
+func forwarded(from, to pktgen.Place, size int, window time.Duration) (float64, error) {
 	for range calibrationTries {
-		packets, err := blast.Arrive(from, to, size, 0, window)
+		packets, err := pktgen.Arrive(from, to, size, 0, window)
 		if err != nil || packets > 0 && !math.IsInf(packets, 0) {
 			return packets, err
 		}

@@ -52,7 +52,7 @@ var Table = map[string][]string{
 	"vxswitch/sched":         {"vnet", "vxswitch", "internal/splitmix", "internal/heap"},
 	"vxswitch/lookup":        {"vnet", "vxswitch"},
 	"datapath/vxswitch/live": {"vnet", "vnet/file", "vxswitch", "vxswitch/lookup", "vxswitch/sched", "datapath/kernel"},
-	"measure/blast":          {"datapath/kernel"},
+	"measure/pktgen":         {"datapath/kernel"},
 	"vxswitch/split":         {"vnet"},
 	"vxswitch/sim":           {"vnet", "vxswitch", "vxswitch/split"},
 	"vxswitch/scenario":      {"vnet", "vnet/file", "vxswitch/sched", "vxswitch/sim"},
@@ -63,7 +63,7 @@ var Table = map[string][]string{
 	"internal/heap":          nil,
 	"internal/proc":          nil,
 	"internal/socket":        nil,
-	"lab/testbed":            {"vnet", "vnet/file", "plan", "lease/api", "measure/blast", "lab"},
+	"lab/testbed":            {"vnet", "vnet/file", "plan", "lease/api", "measure/pktgen", "lab"},
 	"internal/stall":         nil,                        // for tests
 	"lease/conversation":     {"vnet", "plan", "report"}, // for tests: reports of agents as conversations write them
 	"lab/guest":              nil,                        // likewise

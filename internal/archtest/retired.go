@@ -40,6 +40,7 @@ var Retired = []retired{
 	{"SpreadMeasured", "", "ApplyMeasured"},
 	{"watching", "agent/iplbd", "pathProbes"},
 	{"rested", "agent/iplbd", "lastMoved"},
+	{"blast", "measure", "pktgen; in probe pacedLoad"},
 	// tests
 	{"twin", "embed", "reference"},
 	{"twin", "vxswitch", "reference"},

@@ -11,7 +11,7 @@ import (
 
 	"sublet/lab"
 	"sublet/lease/api"
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 	"sublet/plan"
 	"sublet/vnet"
 	"sublet/vnet/file"
@@ -92,14 +92,14 @@ func (g *Ground) Up(ctx context.Context, text string) (vnet.Lease, error) {
 }
 
 // Ends opens the first interfaces of two nodes of a lease.
-func (g *Ground) Ends(l vnet.Lease, a, z string) (from, to blast.Place, err error) {
+func (g *Ground) Ends(l vnet.Lease, a, z string) (from, to pktgen.Place, err error) {
 	if from, err = g.place(l, a); err == nil {
 		to, err = g.place(l, z)
 	}
 	return from, to, err
 }
 
-func (g *Ground) place(l vnet.Lease, node string) (blast.Place, error) {
+func (g *Ground) place(l vnet.Lease, node string) (pktgen.Place, error) {
 	namespace := filepath.Join(g.Run, "netns", string(l.Mapping.Nodes[node]), plan.Namespace(l.ID(), node))
-	return blast.Open(namespace, "eth0", l.Addresses[node])
+	return pktgen.Open(namespace, "eth0", l.Addresses[node])
 }

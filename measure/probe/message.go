@@ -19,7 +19,7 @@ const (
 	opStream operation = "stream" // Out: connect TCP
 	opTCP    operation = "tcp"    // In, Out: saturate for WarmUp+Window+Tail, with pings meanwhile
 	opExpect operation = "expect" // In: count datagrams of Epoch from now on
-	opBlast  operation = "blast"  // Out: send datagrams of Epoch at Rate for WarmUp+Window+Tail; In: how late their receivers are
+	opLoad   operation = "blast"  // Out: send datagrams of Epoch at Rate for WarmUp+Window+Tail; In: how late their receivers are
 	opTally  operation = "tally"  // In: wait for what is still on its way, answer the counts
 )
 

@@ -194,7 +194,7 @@ func (c *check) udp(ctx context.Context, part float64, lag time.Duration) {
 	}
 	cmd.Op = opExpect
 	c.round(ctx, cmd, 0, both{in: load, got: func(t *trial, f figure) { t.failOn(f.Err) }})
-	cmd.Op = opBlast
+	cmd.Op = opLoad
 	c.round(ctx, cmd, cmd.length(), both{in: only, out: load, sent: func(t *trial, f figure) {
 		t.sent = f.Sent
 		t.noteError(f.Err)

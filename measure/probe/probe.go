@@ -99,7 +99,7 @@ func (p *prober) do(ctx context.Context, c command) reply {
 		p.run = c.Run
 	}
 	switch c.Op {
-	case opPing, opTCP, opBlast:
+	case opPing, opTCP, opLoad:
 		return watched(ctx, c, p.load)
 	case opOpen:
 		return reply{In: each(c.In, func(f flow, g *figure) error { return p.open(ctx, f, g) })}
@@ -128,8 +128,8 @@ func (p *prober) load(ctx context.Context, c command) reply {
 	switch c.Op {
 	case opTCP:
 		return p.tcp(ctx, c)
-	case opBlast:
-		return reply{Out: p.eachOut(c, func(s *sender, f flow, g *figure) error { return s.blast(ctx, c, f, g) })}
+	case opLoad:
+		return reply{Out: p.eachOut(c, func(s *sender, f flow, g *figure) error { return s.sendLoad(ctx, c, f, g) })}
 	}
 	return reply{Out: p.eachOut(c, func(s *sender, f flow, g *figure) (err error) {
 		g.RTT, err = s.pings(ctx, c.Epoch, f.Interval, c.Window)

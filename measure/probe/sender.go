@@ -115,10 +115,10 @@ func unsentLimit(f flow) int {
 	return int(min(max(f.Rate.BytesPerSecond()/20, least), most))
 }
 
-// blast sends datagrams for the command's length.
-func (s *sender) blast(ctx context.Context, c command, f flow, g *figure) error {
+// sendLoad sends datagrams for the command's length.
+func (s *sender) sendLoad(ctx context.Context, c command, f flow, g *figure) error {
 	s.flow.Rate, s.flow.Lag = f.Rate, f.Lag
-	b, err := newBlast(s.udp, s.run, c.Epoch, s.flow)
+	b, err := newPacedLoad(s.udp, s.run, c.Epoch, s.flow)
 	if err != nil {
 		return err
 	}

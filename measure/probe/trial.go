@@ -19,7 +19,7 @@ type trial struct {
 	id, pair int
 	ports    ports
 	pace     float64       // part of load that TCP is paced to; 0: none
-	sent     uint64        // datagrams, in the last blast
+	sent     uint64        // datagrams, in the last load
 	late     time.Duration // that a probe waited for a processor, in the last phase
 	queued   time.Duration // that threads of both probes waited for one, for each ping of the last phase
 	last     float64       // what the last phase alone showed: a rate in bit/s, a round trip in us

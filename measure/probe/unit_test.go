@@ -145,7 +145,7 @@ func TestStrangers(t *testing.T) {
 	must(t, err)
 	must(t, s.connect(t.Context()))
 	var g figure
-	must(t, s.blast(t.Context(), command{Epoch: 1, Window: 100 * time.Millisecond}, f, &g))
+	must(t, s.sendLoad(t.Context(), command{Epoch: 1, Window: 100 * time.Millisecond}, f, &g))
 	counts := r.sink.settle(t.Context(), g.Sent, time.Second)
 	if g.Sent == 0 || counts.Distinct != g.Sent || counts.Duplicates != 0 {
 		t.Errorf("sent %d, arrived %+v", g.Sent, counts)

@@ -20,7 +20,7 @@ import (
 	"sublet/datapath/bridge"
 	"sublet/datapath/kernel"
 	"sublet/datapath/vxrouter"
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -36,7 +36,7 @@ func main() { harness.Main("datapath/fastpath", run) }
 // way is from one node to another through what is measured.
 type way struct {
 	name     string
-	from, to blast.Place
+	from, to pktgen.Place
 }
 
 func run(ctx context.Context, _ string) error {
@@ -75,7 +75,7 @@ func compare(ways []way) error {
 	ratios := make([][]float64, len(ways))
 	for range *rounds {
 		for i, w := range ways {
-			rate, err := blast.Arrive(w.from, w.to, *size, 0, *window)
+			rate, err := pktgen.Arrive(w.from, w.to, *size, 0, *window)
 			if err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
@@ -143,11 +143,11 @@ func (b *builder) pair(node, addr, at, device string) error {
 }
 
 func (b *builder) between(name, a, addrA, z, addrZ string) (way, error) {
-	from, err := blast.Open(b.host.Path(a), "eth0", netip.MustParseAddr(addrA))
+	from, err := pktgen.Open(b.host.Path(a), "eth0", netip.MustParseAddr(addrA))
 	if err != nil {
 		return way{}, err
 	}
-	to, err := blast.Open(b.host.Path(z), "eth0", netip.MustParseAddr(addrZ))
+	to, err := pktgen.Open(b.host.Path(z), "eth0", netip.MustParseAddr(addrZ))
 	return way{name, from, to}, err
 }
 

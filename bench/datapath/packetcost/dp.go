@@ -9,7 +9,7 @@ import (
 
 	"sublet/bench/harness"
 	"sublet/measure"
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 )
 
 // The experiments of Anhalt and Vicat-Blanc Primet ("Analysis and Experimental
@@ -31,7 +31,7 @@ type series struct {
 // returns what arrives in all in a second of its time, and Jain's index of
 // what arrives over each.
 func (s series) together(n, size int) (rate, fairness float64, err error) {
-	workers, counters := make([]blast.Worker, 0, n), make([]*blast.Counter, 0, n)
+	workers, counters := make([]pktgen.Worker, 0, n), make([]*pktgen.Counter, 0, n)
 	defer func() {
 		for _, w := range workers {
 			err = errors.Join(err, w.Stop())
@@ -41,13 +41,13 @@ func (s series) together(n, size int) (rate, fairness float64, err error) {
 		}
 	}()
 	for i, net := range s.networks[:n] {
-		port := blast.Discard + i
-		c, err := blast.CountAt(net.to, port)
+		port := pktgen.Discard + i
+		c, err := pktgen.CountAt(net.to, port)
 		if err != nil {
 			return 0, 0, err
 		}
 		counters = append(counters, c)
-		w, err := blast.Start(net.from, net.to, size, first, port)
+		w, err := pktgen.Start(net.from, net.to, size, first, port)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -63,7 +63,7 @@ func (s series) together(n, size int) (rate, fairness float64, err error) {
 	for i, c := range counters {
 		shares[i] = -float64(c.Packets()) // some began earlier
 	}
-	rate, err = blast.Measured(first, turns(n), total, workers...)
+	rate, err = pktgen.Measured(first, turns(n), total, workers...)
 	for i, c := range counters {
 		shares[i] += float64(c.Packets())
 	}
@@ -86,12 +86,12 @@ func (s series) stressed(n int) (p50, p99 float64, err error) {
 	done := make(chan error, n)
 	for i, net := range s.networks[1:n] {
 		go func() {
-			_, err := blast.Stream(net.from, net.to, i%2, (i+1)%2, 2**window)
+			_, err := pktgen.Stream(net.from, net.to, i%2, (i+1)%2, 2**window)
 			done <- err
 		}()
 	}
 	time.Sleep(*window / 2)
-	p50, p99, err = blast.Ping(s.networks[0].from, s.networks[0].to, first, pings()/10)
+	p50, p99, err = pktgen.Ping(s.networks[0].from, s.networks[0].to, first, pings()/10)
 	for range n - 1 {
 		err = errors.Join(err, <-done)
 	}
@@ -108,7 +108,7 @@ func (s series) streams(n int) (rate, fairness float64, err error) {
 	done := make(chan outcome, n)
 	for i, net := range s.networks[:n] {
 		go func() {
-			rate, err := blast.Stream(net.from, net.to, i%2, (i+1)%2, turns(n))
+			rate, err := pktgen.Stream(net.from, net.to, i%2, (i+1)%2, turns(n))
 			done <- outcome{rate, err}
 		}()
 	}
@@ -185,7 +185,7 @@ func (s series) routerRound(n int, keep func(string, float64)) error {
 	tcp, fairTCP, tcpFailed := s.streams(n)
 	keep("TCP, Gbit/s", tcp/1e9)
 	keep("Jain, TCP", fairTCP)
-	p50, p99, pingFailed := blast.Ping(s.networks[0].from, s.networks[0].to, first, pings()/10)
+	p50, p99, pingFailed := pktgen.Ping(s.networks[0].from, s.networks[0].to, first, pings()/10)
 	keep("rtt p50, us", p50)
 	keep("rtt p99, us", p99)
 	loaded50, loaded99, stressFailed := s.stressed(n)

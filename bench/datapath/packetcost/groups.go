@@ -7,7 +7,7 @@ import (
 	"math"
 	"os"
 
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 )
 
 // The processors of the machine that are used: all work of a packet on the
@@ -18,18 +18,18 @@ const (
 )
 
 var (
-	small   = gauge{"60 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(blast.Arrive(n.from, n.to, 60, first, *window)) }}
+	small   = gauge{"60 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(pktgen.Arrive(n.from, n.to, 60, first, *window)) }}
 	alone   = gauge{"60 B without sender, Mpps", "%.3f", func(n network) (float64, error) { return mega(enter(n)) }}
-	large   = gauge{"1400 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(blast.Arrive(n.from, n.to, 1400, first, *window)) }}
+	large   = gauge{"1400 B, Mpps", "%.3f", func(n network) (float64, error) { return mega(pktgen.Arrive(n.from, n.to, 1400, first, *window)) }}
 	sending = gauge{"60 B sent, ns", "%.0f", func(n network) (float64, error) { return perPacket(leave(n)) }}
-	tcpOne  = gauge{"TCP 1 core, Gbit/s", "%.1f", func(n network) (float64, error) { return giga(blast.Stream(n.from, n.to, first, first, *window)) }}
-	tcpTwo  = gauge{"TCP 2 cores, Gbit/s", "%.1f", func(n network) (float64, error) { return giga(blast.Stream(n.from, n.to, first, second, *window)) }}
+	tcpOne  = gauge{"TCP 1 core, Gbit/s", "%.1f", func(n network) (float64, error) { return giga(pktgen.Stream(n.from, n.to, first, first, *window)) }}
+	tcpTwo  = gauge{"TCP 2 cores, Gbit/s", "%.1f", func(n network) (float64, error) { return giga(pktgen.Stream(n.from, n.to, first, second, *window)) }}
 	rttHalf = gauge{"rtt p50, us", "%.1f", func(n network) (float64, error) {
-		p50, _, err := blast.Ping(n.from, n.to, first, pings())
+		p50, _, err := pktgen.Ping(n.from, n.to, first, pings())
 		return p50, err
 	}}
 	rttWorst = gauge{"rtt p99, us", "%.1f", func(n network) (float64, error) {
-		_, p99, err := blast.Ping(n.from, n.to, first, pings())
+		_, p99, err := pktgen.Ping(n.from, n.to, first, pings())
 		return p99, err
 	}}
 )
@@ -44,20 +44,20 @@ func leave(n network) (float64, error) {
 	if n.wire.NS == nil {
 		return math.NaN(), nil
 	}
-	return blast.Leave(n.from, n.to, n.wire, 60, first, *window)
+	return pktgen.Leave(n.from, n.to, n.wire, 60, first, *window)
 }
 
 // enter is the rate of frames that no sender had to make.
-func enter(n network) (float64, error) { return ifPair(blast.Enter(n.from, n.to, 60, first, *window)) }
+func enter(n network) (float64, error) { return ifPair(pktgen.Enter(n.from, n.to, 60, first, *window)) }
 
 // until is the rate up to the far end of a pair of devices.
-func until(n network, stop blast.Place) (float64, error) {
-	return ifPair(blast.Until(n.from, n.to, stop, 60, first, *window))
+func until(n network, stop pktgen.Place) (float64, error) {
+	return ifPair(pktgen.Until(n.from, n.to, stop, 60, first, *window))
 }
 
 // ifPair leaves figures out that need a pair of devices where there is none.
 func ifPair(rate float64, err error) (float64, error) {
-	if errors.Is(err, blast.ErrNoFar) {
+	if errors.Is(err, pktgen.ErrNoFar) {
 		return math.NaN(), nil
 	}
 	return rate, err
@@ -73,7 +73,7 @@ var stages = []gauge{
 	{"inner transmit, ns", "%.0f", func(n network) (float64, error) { return perPacket(until(n, n.from)) }},
 	{"tunnel, ns", "%.0f", func(n network) (float64, error) { return perPacket(leave(n)) }},
 	{"outer transmit, ns", "%.0f", func(n network) (float64, error) { return perPacket(until(n, n.wire)) }},
-	{"receive, ns", "%.0f", func(n network) (float64, error) { return perPacket(blast.Arrive(n.from, n.to, 60, first, *window)) }},
+	{"receive, ns", "%.0f", func(n network) (float64, error) { return perPacket(pktgen.Arrive(n.from, n.to, 60, first, *window)) }},
 }
 
 var groups = []group{

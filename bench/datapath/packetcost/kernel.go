@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/ebpf/link"
 
 	"sublet/datapath/kernel"
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 )
 
 // bare is a pair of devices and nothing else.
@@ -116,7 +116,7 @@ func (b *builder) cross(host, node, wire string) error {
 
 // redirect sends all that enters by a device to another one, or to its peer.
 // The filter lives as long as the device.
-func redirect(at blast.Place, from, to int, call asm.BuiltinFunc) error {
+func redirect(at pktgen.Place, from, to int, call asm.BuiltinFunc) error {
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: asm.Instructions{
 		asm.Mov.Imm(asm.R1, int32(to)), asm.Mov.Imm(asm.R2, 0), call.Call(), asm.Return(),
 	}})

@@ -9,14 +9,14 @@ import (
 	"strings"
 
 	"sublet/bench/harness"
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 )
 
 // network is a path under test that is up.
 type network struct {
 	name     string
-	from, to blast.Place
-	wire     blast.Place // the underlay device it leaves its host by, if it does
+	from, to pktgen.Place
+	wire     pktgen.Place // the underlay device it leaves its host by, if it does
 	close    func() error
 }
 
@@ -91,14 +91,14 @@ func (b *builder) build(name, from, to string) (network, error) {
 	return n, errors.Join(err, failed)
 }
 
-func (b *builder) place(end string) (blast.Place, error) {
+func (b *builder) place(end string) (pktgen.Place, error) {
 	end, addr, _ := strings.Cut(end, "=")
 	name, device, _ := strings.Cut(end, "/")
 	a, err := netip.ParseAddr(addr)
 	if err != nil {
-		return blast.Place{}, err
+		return pktgen.Place{}, err
 	}
-	return blast.Open(filepath.Join("/run/netns", b.ns(name)), device, a)
+	return pktgen.Open(filepath.Join("/run/netns", b.ns(name)), device, a)
 }
 
 // remove deletes the namespaces that were made.

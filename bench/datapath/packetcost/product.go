@@ -12,7 +12,7 @@ import (
 
 	"sublet/bench/harness"
 	"sublet/lab"
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 )
 
 // Both hosts carry what no host can, so that links without a stated maximum
@@ -42,8 +42,8 @@ func (p *product) lease(ctx context.Context, name, text string) (network, error)
 }
 
 // wire is the uplink of a host of the lab.
-func (p *product) wire(host, device string) (blast.Place, error) {
-	n, err := blast.Open(filepath.Join("/run/netns", p.Name+"-"+host), device, netip.IPv4Unspecified())
+func (p *product) wire(host, device string) (pktgen.Place, error) {
+	n, err := pktgen.Open(filepath.Join("/run/netns", p.Name+"-"+host), device, netip.IPv4Unspecified())
 	return n, err
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"sublet/bench/harness"
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -16,7 +16,7 @@ import (
 // ends is a network between two nodes on two hosts, by one protocol.
 type ends struct {
 	name     string
-	from, to blast.Place
+	from, to pktgen.Place
 	hosts    []*host
 }
 
@@ -53,14 +53,14 @@ func newEnds(protocol plan.Encapsulation) (e *ends, err error) {
 }
 
 // end makes a host's node and joins it to the wire, by a tunnel or not.
-func (h *host) end(protocol plan.Encapsulation) (blast.Place, error) {
+func (h *host) end(protocol plan.Encapsulation) (pktgen.Place, error) {
 	lease := vnet.LeaseID{Tenant: "t", Network: "ends"}
 	node, fabric, err := h.node(lease)
 	if err == nil {
 		err = h.trunk(lease, fabric)
 	}
 	if err != nil {
-		return blast.Place{}, err
+		return pktgen.Place{}, err
 	}
 	port, err := h.index(fabric, "l0a")
 	if err == nil {
@@ -72,9 +72,9 @@ func (h *host) end(protocol plan.Encapsulation) (blast.Place, error) {
 		err = h.straight(lease)
 	}
 	if err != nil {
-		return blast.Place{}, err
+		return pktgen.Place{}, err
 	}
-	return blast.Open(node, "eth0", addr(h.inner))
+	return pktgen.Open(node, "eth0", addr(h.inner))
 }
 
 // straight joins trunk and wire by two programs.
@@ -98,15 +98,15 @@ var figures = []struct {
 	take       func(e *ends) (float64, error)
 }{
 	{"60 B, Mpps", "%.3f", func(e *ends) (float64, error) {
-		rate, err := blast.Arrive(e.from, e.to, 60, first, *window)
+		rate, err := pktgen.Arrive(e.from, e.to, 60, first, *window)
 		return rate / 1e6, err
 	}},
 	{"TCP, Gbit/s", "%.1f", func(e *ends) (float64, error) {
-		rate, err := blast.Stream(e.from, e.to, first, first, *window)
+		rate, err := pktgen.Stream(e.from, e.to, first, first, *window)
 		return rate / 1e9, err
 	}},
 	{"rtt p50, us", "%.1f", func(e *ends) (float64, error) {
-		p50, _, err := blast.Ping(e.from, e.to, first, max(100, int(window.Microseconds()/50)))
+		p50, _, err := pktgen.Ping(e.from, e.to, first, max(100, int(window.Microseconds()/50)))
 		return p50, err
 	}},
 }

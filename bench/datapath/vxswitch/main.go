@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/bench/harness"
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 )
 
 var (
@@ -104,7 +104,7 @@ func (f *figures) round(n *network) error {
 	if err != nil {
 		return err
 	}
-	p50, p99, err := blast.Ping(n.from, n.to, 1, 2000)
+	p50, p99, err := pktgen.Ping(n.from, n.to, 1, 2000)
 	f.packets, f.bits, f.p50, f.p99 = append(f.packets, packets), append(f.bits, bits), append(f.p50, p50), append(f.p99, p99)
 	return err
 }
@@ -123,14 +123,14 @@ func sound(measure func() (float64, error)) (value float64, err error) {
 // time; of one that is no process, in a second of the sender's.
 func (n *network) packets() (float64, error) {
 	if n.process == 0 {
-		return blast.Arrive(n.from, n.to, 60, 1, *window)
+		return pktgen.Arrive(n.from, n.to, 60, 1, *window)
 	}
-	counter, err := blast.CountAt(n.to, blast.Discard)
+	counter, err := pktgen.CountAt(n.to, pktgen.Discard)
 	if err != nil {
 		return 0, err
 	}
 	defer counter.Close()
-	sender, err := blast.Start(n.from, n.to, 60, 1, blast.Discard)
+	sender, err := pktgen.Start(n.from, n.to, 60, 1, pktgen.Discard)
 	if err != nil {
 		return 0, err
 	}
@@ -162,13 +162,13 @@ func (n *network) time() time.Duration {
 // the forwarder on 0: bits by time of the ends, or of the forwarder, whichever
 // is less. The forwarder's follow from what both together give.
 func (n *network) stream() (float64, error) {
-	ends, err := blast.Stream(n.from, n.to, 1, 1, *window)
+	ends, err := pktgen.Stream(n.from, n.to, 1, 1, *window)
 	if err != nil || n.process == 0 {
 		return ends, err
 	}
 	from := n.from
 	from.Processes = []int{n.process}
-	both, err := blast.Stream(from, n.to, 1, 1, *window)
+	both, err := pktgen.Stream(from, n.to, 1, 1, *window)
 	if forwarder := 1 / (1/both - 1/ends); err == nil && forwarder > 0 {
 		return math.Min(ends, forwarder), nil
 	}

@@ -16,7 +16,7 @@ import (
 
 	"sublet/bench/harness"
 	"sublet/datapath/kernel"
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 )
 
 // What a tenant gets while his neighbour on the same hosting switch sends three
@@ -108,10 +108,10 @@ func (n *network) beside(ctx context.Context, loud *network, noisy bool) (g got,
 			return g, err
 		}
 	}
-	if g.p50, g.p99, err = blast.Ping(n.from, n.to, 1, 2000); err != nil {
+	if g.p50, g.p99, err = pktgen.Ping(n.from, n.to, 1, 2000); err != nil {
 		return g, err
 	}
-	counter, err := blast.CountAt(n.to, blast.Discard)
+	counter, err := pktgen.CountAt(n.to, pktgen.Discard)
 	if err != nil {
 		return g, err
 	}
@@ -152,7 +152,7 @@ func (n *network) pace(ctx context.Context, bits float64) (sent *atomic.Int64, e
 	defer ns.Close()
 	var c *net.UDPConn
 	err = kernel.In(ns, func() (err error) {
-		c, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("10.8.0.2"), blast.Discard)))
+		c, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("10.8.0.2"), pktgen.Discard)))
 		return err
 	})
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"sublet/bench/harness"
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 )
 
 // network is two places joined by a forwarder, which is a process or nothing.
 type network struct {
 	name     string
-	from, to blast.Place
+	from, to pktgen.Place
 	process  int
 	cleanup  []func()
 }
@@ -51,7 +51,7 @@ func (n *network) places() (err error) {
 		if err := harness.Commands("ip -n "+n.ns(end)+" addr add "+address+"/24 dev eth0", "ip -n "+n.ns(end)+" link set eth0 up"); err != nil {
 			return err
 		}
-		place, err := blast.Open("/run/netns/"+n.ns(end), "eth0", netip.MustParseAddr(address))
+		place, err := pktgen.Open("/run/netns/"+n.ns(end), "eth0", netip.MustParseAddr(address))
 		if err != nil {
 			return err
 		}

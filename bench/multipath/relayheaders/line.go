@@ -14,7 +14,7 @@ import (
 	"sublet/bench/harness"
 	"sublet/datapath/iplb"
 	"sublet/datapath/kernel"
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 )
 
 // hops is how many routers are between sender and receiver: as many as the
@@ -26,11 +26,11 @@ const hops = 4
 type line struct {
 	run     string
 	files   []string
-	from    blast.Place
-	to      blast.Place
-	first   blast.Place    // the first router
-	tunnel  [2]blast.Place // of VXLAN, from sender to receiver
-	tables  []*iplb.Table  // of sender and routers
+	from    pktgen.Place
+	to      pktgen.Place
+	first   pktgen.Place    // the first router
+	tunnel  [2]pktgen.Place // of VXLAN, from sender to receiver
+	tables  []*iplb.Table   // of sender and routers
 	links   []link.Link
 	cleanup []func()
 }
@@ -118,11 +118,11 @@ func (l *line) routes() error {
 		}
 	}
 	var err error
-	if l.from, err = blast.Open(l.files[0], "right", netip.MustParseAddr("10.0.0.1")); err == nil {
-		l.first, err = blast.Open(l.files[1], "left", netip.MustParseAddr("10.0.0.2"))
+	if l.from, err = pktgen.Open(l.files[0], "right", netip.MustParseAddr("10.0.0.1")); err == nil {
+		l.first, err = pktgen.Open(l.files[1], "left", netip.MustParseAddr("10.0.0.2"))
 	}
 	if err == nil {
-		l.to, err = blast.Open(l.files[hops+1], "left", netip.MustParseAddr(fmt.Sprintf("10.%d.0.2", hops)))
+		l.to, err = pktgen.Open(l.files[hops+1], "left", netip.MustParseAddr(fmt.Sprintf("10.%d.0.2", hops)))
 	}
 	return err
 }
@@ -136,7 +136,7 @@ func (l *line) tunnels() error {
 		if err != nil {
 			return err
 		}
-		if l.tunnel[side], err = blast.Open(l.files[i], "inner", netip.AddrFrom4([4]byte{172, 16, 0, byte(side + 1)})); err != nil {
+		if l.tunnel[side], err = pktgen.Open(l.files[i], "inner", netip.AddrFrom4([4]byte{172, 16, 0, byte(side + 1)})); err != nil {
 			return err
 		}
 	}

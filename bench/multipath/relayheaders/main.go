@@ -17,7 +17,7 @@ import (
 
 	"sublet/bench/harness"
 	"sublet/datapath/iplb"
-	"sublet/measure/blast"
+	"sublet/measure/pktgen"
 	"sublet/plan"
 )
 
@@ -73,10 +73,10 @@ type figure struct {
 // a stream, by itself and in the kernel's VXLAN, into which form UDP puts its list,
 // and which IPIP and GRE leave alone. One processor does everything.
 var figures = []figure{
-	{"packets over the path", "packets/s", func(l *line) (float64, error) { return blast.Arrive(l.from, l.to, *size, *cpu, *window) }},
-	{"packets, sender alone", "packets/s", func(l *line) (float64, error) { return blast.Reach(l.from, l.to, l.first, *size, *cpu, *window) }},
-	{"TCP in large segments", "bit/s", func(l *line) (float64, error) { return blast.Stream(l.from, l.to, *cpu, *cpu, *window) }},
-	{"TCP in VXLAN", "bit/s", func(l *line) (float64, error) { return blast.Stream(l.tunnel[0], l.tunnel[1], *cpu, *cpu, *window) }},
+	{"packets over the path", "packets/s", func(l *line) (float64, error) { return pktgen.Arrive(l.from, l.to, *size, *cpu, *window) }},
+	{"packets, sender alone", "packets/s", func(l *line) (float64, error) { return pktgen.Reach(l.from, l.to, l.first, *size, *cpu, *window) }},
+	{"TCP in large segments", "bit/s", func(l *line) (float64, error) { return pktgen.Stream(l.from, l.to, *cpu, *cpu, *window) }},
+	{"TCP in VXLAN", "bit/s", func(l *line) (float64, error) { return pktgen.Stream(l.tunnel[0], l.tunnel[1], *cpu, *cpu, *window) }},
 }
 
 // results are rates over the bare line's, by variant and figure; of "none" the

@@ -1,9 +1,9 @@
-// Package blast loads a path between two interfaces on one machine as hard as
+// Package pktgen loads a path between two interfaces on one machine as hard as
 // its processors can, and says what arrives: frames of any size from a packet
 // socket, counted and dropped at the last device, a TCP stream, round trips.
 // All work is pinned to processors the caller names, and rates are per second
 // of their time, so that other work on the machine does not change them.
-package blast
+package pktgen
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package blast
+package pktgen
 
 import (
 	"encoding/binary"
@@ -12,7 +12,7 @@ import (
 	"sublet/datapath/kernel"
 )
 
-// flows a blast consists of: source ports from the first on.
+// flows a load consists of: source ports from the first on.
 const flows, firstPort = 16, 20000
 
 // burst is how many frames one system call sends.

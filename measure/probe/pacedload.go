@@ -17,10 +17,10 @@ const solUDP = unix.IPPROTO_UDP
 // queue under overload holds as much.
 const lateGrace = 5 * time.Millisecond
 
-// blast sends full-sized datagrams at a frame rate, numbered from 0, and
+// pacedLoad sends full-sized datagrams at a frame rate, numbered from 0, and
 // returns how many the socket took. Segmentation is left to the kernel
 // (UDP_SEGMENT), so that gigabits cost little processor time.
-type blast struct {
+type pacedLoad struct {
 	fd       int
 	header   header
 	payload  int // of one datagram
@@ -30,8 +30,8 @@ type blast struct {
 	late     time.Duration // slept too long, in all: kept off the processor
 }
 
-// newBlast prepares to send by a connected socket.
-func newBlast(fd int, run uint64, epoch uint32, f flow) (*blast, error) {
+// newPacedLoad prepares to send by a connected socket.
+func newPacedLoad(fd int, run uint64, epoch uint32, f flow) (*pacedLoad, error) {
 	payload := measure.UDPPayload(f.MTU)
 	if payload < headerSize || f.Rate <= 0 {
 		return nil, fmt.Errorf("send UDP on %s: cannot send at %s with an MTU of %d", f.Interface, f.Rate, f.MTU)
@@ -41,7 +41,7 @@ func newBlast(fd int, run uint64, epoch uint32, f flow) (*blast, error) {
 	if err := unix.SetsockoptInt(fd, solUDP, unix.UDP_SEGMENT, payload); err != nil {
 		segments = 1 // a kernel without it sends one by one
 	}
-	return &blast{
+	return &pacedLoad{
 		fd: fd, header: header{run: run, flow: uint32(f.ID), epoch: epoch}, payload: payload, segments: segments,
 		buffer: make([]byte, segments*payload),
 		pacer:  newPacer(f.Rate, 8*segments*frame, f.Lag, monotonic()),
@@ -50,7 +50,7 @@ func newBlast(fd int, run uint64, epoch uint32, f flow) (*blast, error) {
 
 // run sends for a length of time; header.seq is then the number of datagrams
 // sent.
-func (b *blast) run(ctx context.Context, length time.Duration) error {
+func (b *pacedLoad) run(ctx context.Context, length time.Duration) error {
 	precise()
 	now := monotonic()
 	for end := now + int64(length); ctx.Err() == nil; now = monotonic() {
@@ -71,7 +71,7 @@ func (b *blast) run(ctx context.Context, length time.Duration) error {
 
 // send writes one burst. What the socket did not take was not sent: its
 // numbers are used again.
-func (b *blast) send() error {
+func (b *pacedLoad) send() error {
 	h := b.header
 	for at := 0; at < len(b.buffer); at += b.payload {
 		h.put(b.buffer[at:])
