@@ -280,3 +280,15 @@ func TestWatchersAreBounded(t *testing.T) {
 		t.Errorf("%d feeds are kept", len(f.open))
 	}
 }
+
+// Elsewhere the operator watches over TLS; a host's certificate watches nothing.
+func TestWatchOverTLS(t *testing.T) {
+	r, ours := newRig(t), newAuthority(t)
+	address := serveTLS(t, r, ours)
+	w := watch(t, ours.client(address, "operator", ours), "", "")
+	w.until(t, "host", func(s report.Sample) bool { return s.Kind == report.KindHost && s.Key == "h1" && s.State == report.Up })
+	w.until(t, "link", func(s report.Sample) bool {
+		return s.Kind == report.KindLink && s.Key == "wire" && s.State == report.Up
+	})
+	wantError(t, "a host", ours.client(address, "h1", ours).Watch(within(t), "", "", nil), api.ErrForbidden)
+}

@@ -34,6 +34,10 @@ func (p *Part) Samples(ctx context.Context, of report.Scope) ([]report.Sample, e
 	if err != nil {
 		return nil, err
 	}
+	return s.samples(of), nil
+}
+
+func (s Status) samples(of report.Scope) []report.Sample {
 	var list []report.Sample
 	for _, prefix := range s.Prefixes {
 		for _, path := range prefix.Paths {
@@ -46,7 +50,7 @@ func (p *Part) Samples(ctx context.Context, of report.Scope) ([]report.Sample, e
 		list = append(list, s.moves()...)
 		list = append(list, s.outcomes())
 	}
-	return list, nil
+	return list
 }
 
 func (p PathStatus) sample(of PrefixStatus) report.Sample {
