@@ -1,0 +1,70 @@
+package lease
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// Restore returns the book of a stored state. What hosts have is unknown
+// until they report. An error says which lease contradicts the substrate.
+func Restore(now time.Time, state State) (*Book, error) {
+	b := New(state.Substrate)
+	b.changed.substrate = false
+	b.serial = state.Counters.Serial
+	b.rollout.Restore(now, state.Counters.lineage(), state.Plans)
+	b.rollout.SetDown(downHosts(b.sub))
+	leases := slices.SortedFunc(slices.Values(state.Leases), bySerial)
+	for _, l := range leases {
+		if err := b.restore(l); err != nil {
+			return nil, fmt.Errorf("restore lease %s: %w", l.ID(), err)
+		}
+	}
+	return b, nil
+}
+
+func (b *Book) restore(l vnet.Lease) error {
+	e := &entry{Lease: l, why: l.Message}
+	b.entries[l.ID()] = e
+	b.serial = max(b.serial, l.Serial)
+	b.vnis.take(l.VNIs)
+	if l.Move != nil {
+		b.vnis.take(l.Move.VNIs)
+	}
+	e.hosts = hostsOf(b.index(b.sub), l)
+	b.rollout.Expect(l.ID(), e.formerHosts())
+	if e.current() == phaseDraining {
+		b.rollout.Expect(l.ID(), e.hosts)
+	}
+	if l.State != vnet.Ended {
+		if err := b.book(e); err != nil {
+			return err
+		}
+	}
+	b.track(e)
+	if l.Life.Admitted.IsZero() { // of a version without a ledger
+		e.Life = lifeOf(l)
+		b.touch(e)
+	}
+	return nil
+}
+
+// hostsOf lists the hosts that carry any of a lease, relays too.
+func hostsOf(sub plan.Walker, l vnet.Lease) []vnet.HostID {
+	hosts := make(map[vnet.HostID]bool)
+	for _, host := range l.Mapping.Nodes {
+		hosts[host] = true
+	}
+	for _, link := range l.Request.Union().Links {
+		// What cannot be walked any more has no relays left to ask.
+		cuts, _ := plan.AllTunnelHops(sub, l.Mapping, link)
+		for _, hops := range cuts {
+			hosts[vnet.HostID(hops[len(hops)-1].To())] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(hosts))
+}
