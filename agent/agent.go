@@ -12,6 +12,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -174,7 +175,11 @@ func (l *loop) pass(ctx context.Context) {
 		}
 	}
 	before := l.result
-	l.result = Reconcile(ctx, l.want, l.parts, l.Workers)
+	if whole, err := l.whole(ctx, l.want); err == nil {
+		l.result = Reconcile(ctx, whole, l.parts, l.Workers)
+	} else {
+		l.result = Result{Errors: report.Errors{{Text: err.Error()}}}
+	}
 	l.say(before.Errors, l.result.Errors)
 	l.touch(l.result.Done)
 	cut := l.recut()
@@ -194,12 +199,30 @@ func (a *Agent) DryRun(ctx context.Context) ([]plan.Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	if want, err = a.whole(ctx, want); err != nil {
+		return nil, err
+	}
 	have := Observe(ctx, want, a.Parts)
 	var unknown []error
 	for _, u := range have.Unknown {
 		unknown = append(unknown, errors.New(report.Unread(u).String()))
 	}
 	return plan.Diff(want, have), errors.Join(unknown...)
+}
+
+// whole is a plan with what loops on this host want beside it.
+func (a *Agent) whole(ctx context.Context, want plan.Host) (plan.Host, error) {
+	var local []plan.Local
+	for _, part := range a.Parts {
+		if p, ok := part.(Proposer); ok {
+			local = append(local, p.Local(ctx)...)
+		}
+	}
+	whole, err := plan.Merge(want, local...)
+	if err != nil {
+		return plan.Host{}, fmt.Errorf("nothing is changed here, as nobody can say what shall be: %w", err)
+	}
+	return whole, nil
 }
 
 // nextAudit says how long to rest after a pass.

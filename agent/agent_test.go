@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -364,6 +365,52 @@ func TestAPlanWithAnUnknownSectionIsRefused(t *testing.T) {
 		}
 		if r := say("", host(9, "b")); k.has() != host(9, "b").String() || r.Revision != 9 || len(r.Errors) != 0 {
 			t.Errorf("then host has %q and says %+v", k.has(), r)
+		}
+	})
+}
+
+// proposing is a kernel with a loop beside it.
+type proposing struct {
+	*fakeKernel
+	local plan.Local
+}
+
+func (p proposing) Local(context.Context) []plan.Local { return []plan.Local{p.local} }
+
+// What a loop on the host wants is kept beside the plan, and no repair; a plan
+// that speaks for it changes nothing.
+func TestLocalSectionsHaveOneOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, s := newFake(), &fakeServer{plan: host(7, "a")}
+		spread := plan.Spread{Prefix: netip.MustParsePrefix("10.2.0.0/16")}
+		proposes := proposing{k, plan.Local{Owner: plan.ByPaths, Items: []plan.Item{spread}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		a := &Agent{
+			Host: "h1", Source: s, Parts: []Part{proposes}, Copy: filepath.Join(t.TempDir(), "plan.json"), Log: slog.New(slog.DiscardHandler), Workers: 1,
+		}
+		done := make(chan struct{})
+		go func() { a.Run(ctx); close(done) }()
+		defer func() { cancel(); <-done }()
+		both := host(7, "a")
+		both.Add(spread)
+		say := func(h plan.Host) report.Report {
+			s.mu.Lock()
+			s.plan = h
+			s.mu.Unlock()
+			sleep(ctx, 3*auditEvery)
+			k.forget(plan.KindPrefixSpread, spread.Key())
+			sleep(ctx, 3*auditEvery)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.reports[len(s.reports)-1]
+		}
+		if r := say(s.plan); k.has() != both.String() || r.Drift != 0 || len(r.Errors) != 0 {
+			t.Errorf("host has\n%sand says %+v", k.has(), r)
+		}
+		wrong := host(8, "b")
+		wrong.Add(spread)
+		if r := say(wrong); strings.Contains(k.has(), "alice.net.b") || r.Revision != 7 || len(r.Errors) != 1 || !strings.Contains(r.Errors[0].Text, "is stated by the server") {
+			t.Errorf("host has\n%sand says %+v", k.has(), r)
 		}
 	})
 }

@@ -57,8 +57,12 @@ func (l *loop) harm(ctx context.Context, next plan.Host) string {
 	if len(have.Unknown) > 0 {
 		return unread(have)
 	}
+	whole, err := l.whole(ctx, next)
+	if err != nil {
+		return err.Error()
+	}
 	removes := 0
-	for _, s := range plan.Diff(next, have) {
+	for _, s := range plan.Diff(whole, have) {
 		if s.Op == plan.Delete {
 			removes++
 		}

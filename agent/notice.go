@@ -37,10 +37,10 @@ func (a *Agent) recut() bool {
 }
 
 // repaired notes what was made as planned again, for the report. To begin to
-// look at something is no repair.
+// look at something is no repair, nor is what a loop on this host wants anew.
 func (a *Agent) repaired(done []plan.Step) {
 	for _, s := range done {
-		if s.Item.Kind() == plan.KindReach {
+		if k := s.Item.Kind(); k == plan.KindReach || plan.OwnerOf(k) != plan.ByServer {
 			continue
 		}
 		a.drift++

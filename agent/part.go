@@ -26,3 +26,9 @@ type Part interface {
 type Reporter interface {
 	Samples(context.Context, report.Scope) ([]report.Sample, error)
 }
+
+// Proposer is a Part with a loop of its own that wants something of the host,
+// in sections that the loop owns. It may do so itself before an audit does.
+type Proposer interface {
+	Local(context.Context) []plan.Local
+}

@@ -55,7 +55,7 @@ func itemsOf(t *testing.T, b *Book, kind plan.Kind) (items []plan.Item) {
 // leasedKinds are the kinds of items that are of a lease.
 func leasedKinds() (kinds []plan.Kind) {
 	for _, k := range plan.Kinds {
-		if k != plan.KindUplink {
+		if k != plan.KindUplink && plan.OwnerOf(k) == plan.ByServer {
 			kinds = append(kinds, k)
 		}
 	}
@@ -109,6 +109,25 @@ func TestAnErrorIsOneLeases(t *testing.T) {
 				reportAll(t, b)
 			}
 		})
+	}
+}
+
+// TestLocalErrorsConcernNoLease: what a host's own loop could not do fails
+// nobody, and keeps nothing of a lease that has ended.
+func TestLocalErrorsConcernNoLease(t *testing.T) {
+	b := twoTenants(t)
+	l, _ := b.Lease(parseID("alice/net"))
+	if err := b.Release(noon, l.ID()); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range []plan.Op{plan.Add, plan.Observe} {
+		say(t, b, noon, report.ItemError{Kind: plan.KindPrefixSpread, Key: "10.2.0.0/16", Op: op, Text: "no room"})
+	}
+	if s, message := state(t, b, "bob/net"); s != vnet.Running || message != "" {
+		t.Errorf("bob's lease is %s %q", s, message)
+	}
+	if s, message := state(t, b, "alice/net"); s != vnet.Ended || message != "" {
+		t.Errorf("alice's lease is %s %q", s, message)
 	}
 }
 

@@ -35,6 +35,12 @@ func randomItem(t *rapid.T, s section, kind Kind) Item {
 	value := reflect.New(reflect.TypeOf(empty[0])).Elem()
 	fill(t, value, true)
 	item := value.Interface().(Item)
+	if s, ok := item.(Spread); ok {
+		if s.VNI++; kind == KindPrefixSpread {
+			s.VNI = 0
+		}
+		item = s
+	}
 	for of, names := range switchTypes {
 		switch sw := item.(type) {
 		case Switch:
@@ -180,7 +186,7 @@ func TestItemsSayWhoseTheyAre(t *testing.T) {
 		other.Set(reflect.ValueOf(item))
 		lease := other.FieldByName("Lease")
 		if !lease.IsValid() {
-			if k := item.Kind(); k != KindUplink && k != KindSpread {
+			if k := item.Kind(); k != KindUplink && k != KindSpread && k != KindPrefixSpread {
 				t.Errorf("%s has no lease: say here why its items are the host's own", k)
 			}
 			return

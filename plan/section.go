@@ -26,7 +26,8 @@ const (
 	KindVxRouter     Kind = "vxrouter"     // datapath/vxrouter
 	KindSwitchPort   Kind = "switchport"   // datapath/bridge
 	KindVxSwitchPort Kind = "vxswitchport" // datapath/vxswitch
-	KindSpread       Kind = "spread"       // datapath/iplb
+	KindSpread       Kind = "spread"       // agent/iplbd: paths of tunnels
+	KindPrefixSpread Kind = "prefixspread" // agent/iplbd: paths to all else
 	KindReach        Kind = "reach"        // datapath/reach: what shall be true when all the others are there
 )
 
@@ -42,6 +43,7 @@ var sections = []section{
 	of[VxRouter]("routers", KindVxRouter),
 	of[SwitchPort]("switch_ports", KindSwitchPort, KindVxSwitchPort).formerly("vxswitch_ports"),
 	of[Spread]("spreads", KindSpread),
+	of[Spread]("prefix_spreads", KindPrefixSpread).ownedBy(ByPaths),
 	of[Reach]("reaches", KindReach),
 }
 
@@ -50,6 +52,7 @@ type section struct {
 	name   string // in JSON
 	former string // name in JSON that a former version gave to some of them; "": none
 	kinds  []Kind // in building order
+	owner  Owner
 	read   func(text []byte) ([]Item, error)
 }
 
@@ -67,6 +70,11 @@ func of[T Item](name string, kinds ...Kind) section {
 
 func (s section) formerly(name string) section {
 	s.former = name
+	return s
+}
+
+func (s section) ownedBy(o Owner) section {
+	s.owner = o
 	return s
 }
 
@@ -97,10 +105,12 @@ func rank(k Kind) int {
 	return len(ranks)
 }
 
-// SectionNames lists the members that the items of a Host have in JSON.
+// SectionNames lists the members that the items of a server's plan have in JSON.
 func SectionNames() (names []string) {
 	for _, s := range sections {
-		names = append(names, s.name)
+		if s.owner == ByServer {
+			names = append(names, s.name)
+		}
 	}
 	return names
 }

@@ -74,8 +74,13 @@ const (
 // Relayings lists them.
 var Relayings = []Relaying{ByIPIP, ByGRE, ByUDP, BySRv6}
 
-// Kind of the section.
-func (Spread) Kind() Kind { return KindSpread }
+// Kind tells those of tunnels, which leases have, from those of prefixes.
+func (s Spread) Kind() Kind {
+	if s.VNI != 0 {
+		return KindSpread
+	}
+	return KindPrefixSpread
+}
 
 // Key is the prefix, or the number of the tunnel.
 func (s Spread) Key() string {

@@ -7,8 +7,10 @@ package iplbd
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"reflect"
+	"slices"
 	"time"
 
 	"sublet/datapath/iplb"
@@ -25,6 +27,7 @@ type Daemon struct {
 	Rearrange time.Duration // between measurements of the flows' rates; 0: never
 	Probing   Probing
 
+	wanted  map[netip.Prefix]plan.Spread
 	spreads map[netip.Prefix]plan.Spread // as they are in the table
 	calls   chan func()                  // what others want done by the loop, which owns the table
 
@@ -97,41 +100,60 @@ func ticker(every time.Duration) *time.Ticker {
 	return time.NewTicker(every)
 }
 
-// Apply brings the table to some spreads; what goes, goes last, so that a prefix
-// that moves to another spread is never without paths. A spread that
-// cannot be made is said and left as it was; the others are made.
+// Apply brings the table to some spreads, and takes out those of an earlier
+// process; what goes, goes last, so that a prefix that moves to another spread
+// is never without paths. A spread that cannot be made is said and left as it
+// was; the others are made.
 func (d *Daemon) Apply(spreads []plan.Spread) {
-	wanted := make(map[netip.Prefix]plan.Spread, len(spreads))
+	d.wanted = make(map[netip.Prefix]plan.Spread, len(spreads))
 	for _, s := range spreads {
-		wanted[s.Prefix] = s
+		d.wanted[s.Prefix] = s
 	}
-	for prefix, s := range wanted {
-		if reflect.DeepEqual(d.spreads[prefix], s) {
-			continue
+	for _, p := range slices.Concat(slices.Collect(maps.Keys(d.wanted)), d.Table.Rules()) {
+		if err := d.ensure(p); err != nil {
+			d.Log.Error("paths not as wanted", "prefix", p, "err", err)
 		}
-		if err := d.Table.Set(s); err != nil {
-			d.Log.Error("paths not set", "prefix", prefix, "err", err)
-			continue
-		}
-		d.spreads[prefix] = s
-		d.probeSpread(s)
 	}
-	d.removeOthers(wanted)
 }
 
-// removeOthers takes out rules that are not wanted, those of an earlier
-// process too.
-func (d *Daemon) removeOthers(wanted map[netip.Prefix]plan.Spread) {
-	for _, p := range d.Table.Rules() {
-		if _, stays := wanted[p]; stays {
-			continue
-		}
-		if err := d.Table.Remove(p); err != nil {
-			d.Log.Error("paths not removed", "prefix", p, "err", err)
-		}
+// ensure makes a prefix's rule what is wanted of it now.
+func (d *Daemon) ensure(p netip.Prefix) error {
+	s, wanted := d.wanted[p]
+	if !wanted {
 		delete(d.spreads, p)
 		delete(d.watches, p)
+		return d.Table.Remove(p)
 	}
+	if reflect.DeepEqual(d.spreads[p], s) {
+		return nil
+	}
+	if err := d.Table.Set(s); err != nil {
+		return err
+	}
+	d.spreads[p] = s
+	d.probeSpread(s)
+	return nil
+}
+
+// observe lists the rules of the table; of one that an earlier process left,
+// the prefix only.
+func (d *Daemon) observe(have *plan.Host) {
+	for _, p := range d.Table.Rules() {
+		s := d.spreads[p]
+		s.Prefix = p
+		have.Add(s)
+	}
+}
+
+// Local is what the daemon wants of its host.
+func (d *Daemon) Local(ctx context.Context) plan.Local {
+	local := plan.Local{Owner: plan.ByPaths}
+	_ = d.Call(ctx, func() { // an error: the daemon ends, and does no steps any more
+		for _, s := range d.wanted {
+			local.Items = append(local.Items, s)
+		}
+	})
+	return local
 }
 
 func prefixesOf(s plan.Spread) []netip.Prefix { return append([]netip.Prefix{s.Prefix}, s.Also...) }

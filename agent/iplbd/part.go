@@ -2,6 +2,7 @@ package iplbd
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"sublet/datapath/iplb"
@@ -10,7 +11,8 @@ import (
 )
 
 // Part is the part of datapath/iplb, which keeps the tunnels of leases on their
-// paths, and tells of them as a daemon does of what it spreads.
+// paths, and tells of them as a daemon does of what it spreads. With a daemon it
+// keeps the paths to prefixes too, as the daemon wants them.
 type Part struct {
 	*iplb.Part
 	host   string
@@ -34,6 +36,41 @@ func (p *Part) Close() {
 		p.stop()
 	}
 	p.Part.Close()
+}
+
+// Kinds are paths of tunnels and paths to prefixes.
+func (p *Part) Kinds() []plan.Kind { return append(p.Part.Kinds(), plan.KindPrefixSpread) }
+
+// Local is what the daemon wants of the host.
+func (p *Part) Local(ctx context.Context) []plan.Local {
+	if p.daemon == nil {
+		return nil
+	}
+	return []plan.Local{p.daemon.Local(ctx)}
+}
+
+// Observe lists tunnels, and the prefixes of the daemon.
+func (p *Part) Observe(ctx context.Context, have *plan.Host) error {
+	if err := p.Part.Observe(ctx, have); err != nil || p.daemon == nil {
+		return err
+	}
+	return p.daemon.Call(ctx, func() { p.daemon.observe(have) })
+}
+
+// Do makes one change. A prefix gets what the daemon wants of it now, which may
+// be newer than the step: paths that are lost wait for no audit.
+func (p *Part) Do(ctx context.Context, step plan.Step) (err error) {
+	if step.Item.Kind() != plan.KindPrefixSpread {
+		return p.Part.Do(ctx, step)
+	}
+	s, ok := step.Item.(plan.Spread)
+	if !ok || p.daemon == nil {
+		return fmt.Errorf("%s: an agent without --lists and --ospf spreads tunnels only", step.Item.Key())
+	}
+	if missed := p.daemon.Call(ctx, func() { err = p.daemon.ensure(s.Prefix) }); missed != nil {
+		return missed
+	}
+	return err
 }
 
 // Ask lists the tunnels of leases and their paths.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"reflect"
@@ -143,5 +144,45 @@ func TestFlowsGoRoundLeases(t *testing.T) {
 	}
 	if s, err := daemon.Ask(ctx); err != nil || len(s.Prefixes) != 1 {
 		t.Errorf("%+v, %v", s.Prefixes, err)
+	}
+}
+
+// What the daemon could not make is wanted of the host all the same: audits try
+// again. A step that is older than what the daemon wants does what it wants now.
+func TestAuditsMakeWhatFailed(t *testing.T) {
+	d := newDiamond(t)
+	h, ctx := d.host("a"), t.Context()
+	daemon := New("a", d.table(h, "10.1.1.1"), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	s := plan.Spread{Prefix: netip.MustParsePrefix("10.2.0.0/16"), By: plan.BySRv6, Paths: []plan.RelayPath{{Relays: []netip.Addr{netip.MustParseAddr("fd00::2")}}}}
+	daemon.Apply([]plan.Spread{s}) // SRv6 takes a source, which the table has not
+	go daemon.Run(ctx)
+	p := PartOf(daemon, h)
+	audit := func() []plan.Step {
+		t.Helper()
+		want, err := plan.Merge(plan.Host{}, p.Local(ctx)...)
+		var have plan.Host
+		if err := errors.Join(err, p.Observe(ctx, &have)); err != nil {
+			t.Fatal(err)
+		}
+		return plan.Diff(want, have)
+	}
+	steps := audit()
+	if len(steps) != 1 || steps[0].Op != plan.Add || p.Do(ctx, steps[0]) == nil {
+		t.Fatalf("steps %v", steps)
+	}
+	if err := daemon.Call(ctx, func() { daemon.Table.Source6 = netip.MustParseAddr("fd00::1") }); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []plan.Step{steps[0], {Op: plan.Delete, Item: s}} {
+		if err := p.Do(ctx, step); err != nil {
+			t.Error(err)
+		}
+		if again := audit(); len(again) != 0 {
+			t.Errorf("after %s: %v", step, again)
+		}
+	}
+	daemon.Want(ctx, nil)
+	if err := p.Do(ctx, steps[0]); err != nil || len(audit()) != 0 || len(observed(t, p)) != 0 {
+		t.Errorf("a spread came back that nobody wants: %v, %v", err, observed(t, p))
 	}
 }

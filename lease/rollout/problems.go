@@ -33,6 +33,7 @@ func problemsOf(told report.Report, held *report.Held) problems {
 	}
 	for _, e := range told.Errors {
 		switch {
+		case plan.OwnerOf(e.Kind) != plan.ByServer: // no lease has anything of that; the operator sees it
 		case e.Op == plan.Carry:
 			p.cuts[e.Lease] = append(p.cuts[e.Lease], e.Text)
 		case e.Op == plan.Await:
