@@ -30,7 +30,7 @@ func measureLease(ctx context.Context, job server.CheckJob) (vnet.Verdict, error
 	}
 	verdict, err := probe.Check(ctx, l, starter(job), probe.Options{
 		Targets: append(targets(l, ports), across(l, streams)...), Duration: job.Duration, Progress: job.Progress,
-		Carried: func(ctx context.Context) (map[probe.Way]uint64, error) { return carried(ctx, job) },
+		Carried: func(ctx context.Context) (map[probe.LinkDirection]uint64, error) { return carried(ctx, job) },
 	})
 	verdict.Links = behind(l, streams, verdict.Links)
 	if verdict.Unreached = missing; len(missing) > 0 {
@@ -63,8 +63,8 @@ func starter(job server.CheckJob) probe.Starter {
 }
 
 // carried is how many bytes the hosts counted that the links delivered.
-func carried(ctx context.Context, job server.CheckJob) (map[probe.Way]uint64, error) {
-	ways := make(map[probe.Way]uint64)
+func carried(ctx context.Context, job server.CheckJob) (map[probe.LinkDirection]uint64, error) {
+	directions := make(map[probe.LinkDirection]uint64)
 	hosts := slices.Sorted(maps.Values(job.Lease.Mapping.Nodes))
 	for _, host := range slices.Compact(hosts) {
 		list, err := job.Traffic(ctx, host)
@@ -75,8 +75,8 @@ func carried(ctx context.Context, job server.CheckJob) (map[probe.Way]uint64, er
 			link, _ := job.Lease.Topology().Link(t.Link)
 			sum := trafficView{Drops: make(map[string]uint64)}
 			sum.add(t)
-			ways[probe.Way{Link: t.Link, From: link.Ends[t.Direction]}] += sum.DeliveredBytes
+			directions[probe.LinkDirection{Link: t.Link, From: link.Ends[t.Direction]}] += sum.DeliveredBytes
 		}
 	}
-	return ways, nil
+	return directions, nil
 }

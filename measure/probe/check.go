@@ -24,10 +24,10 @@ type Options struct {
 
 	Progress func(phase string) // told what begins; may be nil
 
-	// Carried is how many bytes of frames each way was counted to deliver since
+	// Carried is how many bytes of frames each direction was counted to deliver since
 	// some time before the check, by those who carry them and not by the nodes;
 	// may be nil.
-	Carried func(ctx context.Context) (map[Way]uint64, error)
+	Carried func(ctx context.Context) (map[LinkDirection]uint64, error)
 }
 
 // Defaults of Options. Four streams share a link's queue without leaving it

@@ -5,32 +5,32 @@ import (
 	"fmt"
 )
 
-// Way is a direction of a virtual link.
-type Way struct{ Link, From string } // From is the node or switch it leaves
+// LinkDirection is a direction of a virtual link.
+type LinkDirection struct{ Link, From string } // From is the node or switch it leaves
 
-// carried reads what the ways delivered so far; nil: nobody can say.
-func (c *check) carried(ctx context.Context) map[Way]uint64 {
+// carried reads what each direction delivered so far; nil: nobody can say.
+func (c *check) carried(ctx context.Context) map[LinkDirection]uint64 {
 	if c.opt.Carried == nil {
 		return nil
 	}
-	ways, err := c.opt.Carried(ctx)
+	directions, err := c.opt.Carried(ctx)
 	if err != nil {
 		for _, t := range c.alive() {
 			t.fail("what the link delivered cannot be read: " + err.Error())
 		}
 		return nil
 	}
-	return ways
+	return directions
 }
 
 // witness fails the trials whose probes claim more than the links delivered
 // during the whole check. Ways that were built anew meanwhile count from zero
 // and say nothing.
-func (c *check) witness(before, after map[Way]uint64) {
+func (c *check) witness(before, after map[LinkDirection]uint64) {
 	for _, t := range c.alive() {
-		way := Way{t.Link, t.From}
-		then, known := before[way]
-		now, still := after[way]
+		direction := LinkDirection{t.Link, t.From}
+		then, known := before[direction]
+		now, still := after[direction]
 		if !known || !still || now < then {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 
 // Figures that the links cannot have carried are not believed.
 func TestWitness(t *testing.T) {
-	there, back := Way{"l", "a"}, Way{"l", "b"}
+	there, back := LinkDirection{"l", "a"}, LinkDirection{"l", "b"}
 	measured := func() *check {
 		c := &check{opt: Options{Duration: 3 * time.Second}, trials: newTrials([]Target{
 			{Link: "l", From: "a", To: "b", Min: vnet.Mbit, Max: vnet.Mbit, Alloc: vnet.Mbit},
@@ -27,14 +27,14 @@ func TestWitness(t *testing.T) {
 	}
 	claimed := uint64((960_000+970_000)/8*3 + 330_000)
 	for name, k := range map[string]struct {
-		before, after map[Way]uint64
+		before, after map[LinkDirection]uint64
 		want          [2]bool
 	}{
-		"all delivered":          {map[Way]uint64{there: 5, back: 0}, map[Way]uint64{there: 6 + claimed, back: claimed}, [2]bool{true, true}},
-		"one way carried less":   {map[Way]uint64{there: 5, back: 0}, map[Way]uint64{there: 6 + claimed, back: claimed - 1}, [2]bool{true, false}},
-		"nothing was carried":    {map[Way]uint64{there: 7, back: 7}, map[Way]uint64{there: 7, back: 7}, [2]bool{false, false}},
-		"built anew meanwhile":   {map[Way]uint64{there: claimed, back: claimed}, map[Way]uint64{there: 9, back: 9}, [2]bool{true, true}},
-		"of a link nobody knows": {nil, nil, [2]bool{true, true}},
+		"all delivered":              {map[LinkDirection]uint64{there: 5, back: 0}, map[LinkDirection]uint64{there: 6 + claimed, back: claimed}, [2]bool{true, true}},
+		"one direction carried less": {map[LinkDirection]uint64{there: 5, back: 0}, map[LinkDirection]uint64{there: 6 + claimed, back: claimed - 1}, [2]bool{true, false}},
+		"nothing was carried":        {map[LinkDirection]uint64{there: 7, back: 7}, map[LinkDirection]uint64{there: 7, back: 7}, [2]bool{false, false}},
+		"built anew meanwhile":       {map[LinkDirection]uint64{there: claimed, back: claimed}, map[LinkDirection]uint64{there: 9, back: 9}, [2]bool{true, true}},
+		"of a link nobody knows":     {nil, nil, [2]bool{true, true}},
 	} {
 		c := measured()
 		c.witness(k.before, k.after)
@@ -46,7 +46,7 @@ func TestWitness(t *testing.T) {
 		}
 	}
 	c := measured()
-	c.opt.Carried = func(context.Context) (map[Way]uint64, error) { return nil, errors.New("no agent") }
+	c.opt.Carried = func(context.Context) (map[LinkDirection]uint64, error) { return nil, errors.New("no agent") }
 	c.carried(context.Background())
 	if v := c.trials[0].verdict(c.opt.scope()); v.OK || !strings.Contains(v.Why, "no agent") {
 		t.Errorf("without counters: %t, %s", v.OK, v.Why)
