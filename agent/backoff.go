@@ -11,8 +11,8 @@ import (
 
 // A step that failed after taking longer than slow is not tried again for
 // pauseShare times as long as it took, twice as long each further time, at
-// most longestPause. What a tenant can make hang, such as a daemon of his
-// router that he stops, so costs others little.
+// most longestPause. What a tenant can make hang, such as a daemon of their
+// router that they stop, so costs others little.
 const (
 	slow         = time.Second
 	pauseShare   = 10

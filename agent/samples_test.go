@@ -42,7 +42,7 @@ func (c *counter) Samples(_ context.Context, of report.Scope) ([]report.Sample, 
 	return list, c.fails
 }
 
-// All who ask within a second get one reading, each what is his; who asks
+// All who ask within a second get one reading, each what is theirs; who asks
 // every second gets one each time, and misses none that is kept.
 func TestRoundsAreSharedAndScoped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -108,6 +108,6 @@ func TestSamplesOfOthersStandBesideAnError(t *testing.T) {
 		t.Errorf("of one kind: %v, %+v", err, samples)
 	}
 	if len(a.Rounds(t.Context(), 0, report.Scope{Tenant: "alice"})[0].Samples) != 2 {
-		t.Error("a tenant did not get what is his, or got the error")
+		t.Error("a tenant did not get what is theirs, or got the error")
 	}
 }

@@ -30,7 +30,7 @@ func (w Wire) Out() End { return w.Ends[1-w.In] }
 
 // Trace follows a packet from one node of a running lease to another, as its
 // plan has it: by routes of fewest hops, which routers that speak OSPF find by
-// themselves. What the tenant changed inside his nodes is not seen.
+// themselves. What the tenant changed inside their nodes is not seen.
 func Trace(sub vnet.Substrate, l vnet.Lease, from, to string) ([]Crossing, error) {
 	n, err := newNetwork(sub, l)
 	if err != nil {

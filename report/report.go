@@ -38,7 +38,7 @@ type Report struct {
 }
 
 // Repair is what an agent made as planned again although its plan had not
-// changed: an accident's traces, or what a tenant had changed inside his node.
+// changed: an accident's traces, or what a tenant had changed inside their node.
 type Repair struct {
 	Lease vnet.LeaseID `json:"lease"`
 	Count uint64       `json:"count"` // steps

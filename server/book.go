@@ -70,7 +70,7 @@ func (s *Server) look(see func(now time.Time, b *lease.Book) error) error {
 }
 
 // view is the book as decisions read it while it goes on, and what is used of a
-// caller's limits (nil: he has none), if see finds nothing against it.
+// caller's limits (nil: they have none), if see finds nothing against it.
 func (s *Server) view(c *call, see func(now time.Time, b *lease.Book) error) (v *lease.View, held *policy.Terms, err error) {
 	err = s.look(func(now time.Time, b *lease.Book) error {
 		if err := see(now, b); err != nil {

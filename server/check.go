@@ -80,7 +80,7 @@ func (k *checks) begin(id vnet.LeaseID, operator bool) (end func(), err error) {
 }
 
 // postCheck measures a lease, stores the verdict with it and answers that. The
-// caller has no part in it but that it ends when he goes away.
+// caller has no part in it but that it ends when they go away.
 func (s *Server) postCheck(w http.ResponseWriter, r *http.Request, c *call) error {
 	l, err := s.checkable(r, c)
 	if err != nil {

@@ -33,7 +33,7 @@ func (r *rig) running(c *api.Client, req vnet.Request) vnet.Lease {
 	return must[vnet.Lease](r.t)(c.WaitReady(within(r.t), a.Lease.ID()))
 }
 
-// What a client says of his own lease is no verdict.
+// What a client says of their own lease is no verdict.
 func TestNobodyButTheServerJudges(t *testing.T) {
 	r := newRig(t)
 	tenant := r.as(1)
@@ -103,7 +103,7 @@ func TestVerdictGetsStale(t *testing.T) {
 	}
 }
 
-// One check of a lease at a time; who goes away ends his.
+// One check of a lease at a time; who goes away ends theirs.
 func TestChecksAreBounded(t *testing.T) {
 	r := newRig(t)
 	tenant := r.as(1)

@@ -138,7 +138,7 @@ func (h *collected) wanted(feeds []*feed) (list []*feed) {
 }
 
 // ask reads what a host has to say and hands it to feeds. Whose host it is, the
-// server says and not the agent; a host that has nothing of a tenant tells him
+// server says and not the agent; a host that has nothing of a tenant tells them
 // nothing.
 func (c *collector) ask(ctx context.Context, host vnet.HostID, h *collected, feeds []*feed) {
 	rounds, err := c.server.rounds(ctx, host, h, feeds)

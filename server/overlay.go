@@ -8,7 +8,7 @@ import (
 	"sublet/vnet"
 )
 
-// getOverlay asks a host's agent for its overlay entries; a tenant sees his.
+// getOverlay asks a host's agent for its overlay entries; a tenant sees theirs.
 func (s *Server) getOverlay(w http.ResponseWriter, r *http.Request, c *call) error {
 	host := vnet.HostID(r.PathValue("host"))
 	if _, err := s.planOf(host, false); err != nil {

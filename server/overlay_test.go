@@ -14,7 +14,7 @@ import (
 	"sublet/vnet"
 )
 
-// A tenant sees the overlay entries of his leases only.
+// A tenant sees the overlay entries of their leases only.
 func TestOverlayIsFiltered(t *testing.T) {
 	r := newRig(t)
 	l := must[net.Listener](t)(net.Listen("unix", r.agentSocket("h1")))

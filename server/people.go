@@ -20,7 +20,7 @@ type person struct {
 }
 
 // How often the machine is asked who somebody is: who asks for something, and
-// the others, whose groups count for him.
+// the others, whose groups count for them.
 const (
 	callerFor = 30 * time.Second
 	othersFor = 5 * time.Minute

@@ -167,7 +167,7 @@ func useSubordinates(t *testing.T, text string) {
 	t.Cleanup(func() { trust.SetSubordinates("/etc/subuid") })
 }
 
-// The users that one may use in containers do not multiply what he may have,
+// The users that one may use in containers do not multiply what they may have,
 // and see nothing of one another's.
 func TestSubordinatesShareAQuota(t *testing.T) {
 	useSubordinates(t, "daemon:165536:65536\n")

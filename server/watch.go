@@ -16,7 +16,7 @@ import (
 // between, find out that it broke.
 const heartbeatEvery = 15 * time.Second
 
-// getWatch streams samples and changes of state: a tenant's to him, everybody's
+// getWatch streams samples and changes of state: a tenant's to them, everybody's
 // and the hosts' own to the operator, or those of ?tenant=. A reader that falls
 // behind what is kept is told so and dropped; one that does not read at all is
 // dropped when a write took answerTimeout.
@@ -52,8 +52,8 @@ func (s *Server) getWatch(w http.ResponseWriter, r *http.Request, c *call) error
 	return nil
 }
 
-// beginWatch is where in a feed a reader goes on, and what he is told before:
-// nothing if all that followed his last event is there, else the present states.
+// beginWatch is where in a feed a reader goes on, and what they are told before:
+// nothing if all that followed their last event is there, else the present states.
 func (s *Server) beginWatch(f *feed, last string) (at uint64, text []byte, err error) {
 	at, known := f.position(last)
 	if known {

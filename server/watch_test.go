@@ -103,7 +103,7 @@ func (r *rig) speaking(host vnet.HostID, leases ...vnet.LeaseID) {
 	r.t.Cleanup(func() { server.Close() })
 }
 
-// A tenant sees samples and changes of state of his leases only, the operator
+// A tenant sees samples and changes of state of their leases only, the operator
 // all, also in the place of one tenant.
 func TestWatchShowsEachWhatIsHis(t *testing.T) {
 	r := newRig(t)
@@ -155,7 +155,7 @@ func TestWatchShowsEachWhatIsHis(t *testing.T) {
 }
 
 // Who comes back with the last event's id gets what followed, and nothing
-// twice; with an id that means nothing he gets a gap and the present states.
+// twice; with an id that means nothing they get a gap and the present states.
 func TestWatchGoesOnAfterTheLastEvent(t *testing.T) {
 	r := newRig(t)
 	r.agents()

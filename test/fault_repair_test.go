@@ -111,7 +111,7 @@ func TestSabotage(t *testing.T) {
 	endLossless(flows...)
 }
 
-// tenants is what a tenant turns off inside his router: that stays, for the
+// tenants is what a tenant turns off inside their router: that stays, for the
 // agent does not take it for damage.
 func (d *damaged) tenants(router string) {
 	off, on := []string{"sysctl", "-q", "-w", "net.ipv4.ip_forward=0"}, []string{"sysctl", "-q", "-w", "net.ipv4.ip_forward=1"}

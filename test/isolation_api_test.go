@@ -90,7 +90,7 @@ func (c *tenant) call(method, path, text string, times int) (int, string) {
 	return code, body
 }
 
-// Whatever a tenant asks of another's lease, he hears the same as if there
+// Whatever a tenant asks of another's lease, they hear the same as if there
 // were none: by every command and by the API itself.
 func TestForeignLeasesDoNotExist(t *testing.T) {
 	l := newLab(t, "demo")

@@ -135,7 +135,7 @@ func eachHierarchy(escaped func(dir string) bool) error {
 // a control group is limited, and the session's first process.
 var ofRoot = []string{"read a file of root's", "write a file of root's", "make a file in /etc", "signal the session's first process", "raise its control group's limits"}
 
-// A tenant inside his node is himself at most, and there is no way out of it:
+// A tenant inside their node is themselves at most, and there is no way out of it:
 // to files, sockets, processes, namespaces, networks, limits or the kernel.
 func TestNoWayOutOfANode(t *testing.T) {
 	l := newLab(t, "demo")

@@ -145,7 +145,7 @@ var mountEscapes = []escape{
 	{"mount a writable /sys", func(victims) error { return unix.Mount("sysfs", "/mnt", "sysfs", 0, "") }},
 	{"mount the programs' file system", func(victims) error {
 		err := unix.Mount("bpf", "/mnt", "bpf", 0, "")
-		if err == nil { // an empty one of his own shows nothing
+		if err == nil { // an empty one of their own shows nothing
 			if pins, _ := os.ReadDir("/mnt"); len(pins) == 0 {
 				return errors.New("empty")
 			}

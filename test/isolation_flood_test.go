@@ -142,7 +142,7 @@ func TestTwinsShareNothing(t *testing.T) {
 		}
 	}
 	for _, c := range both {
-		for node := range places { // each has poisoned his own network with false ARP
+		for node := range places { // each has poisoned their own network with false ARP
 			c.must("exec", "net/"+node, "--", "ip", "neighbour", "flush", "all")
 		}
 		if r := c.shell("net/a", "ping -qc1 -W2 b && ping -qc1 -W2 c"); r.code != 0 {

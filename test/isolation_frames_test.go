@@ -7,7 +7,7 @@ import (
 )
 
 // floodPlan is what an attacker is told: where to send from, how much, and the
-// addresses of everybody he should not reach.
+// addresses of everybody they should not reach.
 type floodPlan struct {
 	Device    string    `json:"device"`
 	Frames    int       `json:"frames"`

@@ -70,7 +70,7 @@ func TestNothingOutlivesItsSession(t *testing.T) {
 }
 
 // A fork bomb stops at its node's limit and takes nothing from others: the
-// other tenant gets his processes. It ends with the lease.
+// other tenant gets their processes. It ends with the lease.
 func TestForkBombStaysInItsNode(t *testing.T) {
 	l := newLab(t, "demo")
 	both := l.tenants(alice, bob)

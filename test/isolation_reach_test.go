@@ -105,10 +105,10 @@ func listen(t *testing.T, namespace string, port int, callers *atomic.Int32) {
 	})
 }
 
-// A tenant who is root of his nodes makes routers of them, takes the
-// addresses of hosts and of the underlay, and routes everything to his peer:
-// still he reaches his peer only. No server of a host, of the machine or of
-// the other tenant hears from him.
+// A tenant who is root of their nodes makes routers of them, takes the
+// addresses of hosts and of the underlay, and routes everything to their peer:
+// still they reach their peer only. No server of a host, of the machine or of
+// the other tenant hears from them.
 func TestRootOfANodeReachesNoHost(t *testing.T) {
 	l := newLab(t, threeHosts)
 	both := l.tenants(alice, bob)

@@ -14,7 +14,7 @@ import (
 )
 
 // churnInside fills a device with addresses and then adds and takes some all
-// the time: whoever reads the list sees it change under his eyes.
+// the time: whoever reads the list sees it change under their eyes.
 func churnInside([]string) error {
 	device, err := net.InterfaceByName("eth0")
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *tenant) background(word, node string, args ...string) (stop func()) {
 	return stop
 }
 
-// A tenant who changes his namespace without a pause, so that it can never be
+// A tenant who changes their namespace without a pause, so that it can never be
 // read as a whole, holds nobody else up on the same hosts.
 func TestRestlessTenantHoldsNobodyUp(t *testing.T) {
 	l := newLab(t, "demo")
@@ -113,9 +113,9 @@ func TestRestlessTenantHoldsNobodyUp(t *testing.T) {
 	both[0].must("down", "net")
 }
 
-// A tenant can break his own network in every way that root of a node has.
+// A tenant can break their own network in every way that root of a node has.
 // The agent mends it, and the other tenant, on the same hosts and wires,
-// notices nothing: not one of his packets is lost.
+// notices nothing: not one of their packets is lost.
 func TestSabotageHurtsOnlyItself(t *testing.T) {
 	l := newLab(t, "demo")
 	both := l.tenants(alice, bob)

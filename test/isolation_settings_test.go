@@ -55,7 +55,7 @@ func settings(t *testing.T, namespace string) map[string]string {
 	return all
 }
 
-// A tenant sets whatever he may: no setting of a host, of the machine, of a
+// A tenant sets whatever they may: no setting of a host, of the machine, of a
 // fabric or of the other tenant moves.
 func TestSettingsAreTheNodesOwn(t *testing.T) {
 	l := newLab(t, "demo")

@@ -109,7 +109,7 @@ links: [{ends: [a, b], rate: 10Mbit}]
 }
 
 // TestTenantsOwnSilenceIsSaid: a tenant whose node answers nothing is told so,
-// after a repair in it too, and can use his network.
+// after a repair in it too, and can use their network.
 func TestTenantsOwnSilenceIsSaid(t *testing.T) {
 	l := newLab(t, "demo")
 	l.up(`network: quiet
@@ -132,8 +132,8 @@ links: [{ends: [a, b], rate: 10Mbit}]
 	l.becomes("quiet", vnet.Running, "", 15*time.Second)
 }
 
-// TestRoutersThatDoNotForwardAreSaid: a tenant who turns forwarding off in his
-// router is told so, and it stays as he set it.
+// TestRoutersThatDoNotForwardAreSaid: a tenant who turns forwarding off in their
+// router is told so, and it stays as they set it.
 //
 //	h1: a --- r1 --- r2 --- b :h2
 func TestRoutersThatDoNotForwardAreSaid(t *testing.T) {

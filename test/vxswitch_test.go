@@ -55,7 +55,7 @@ func (s *supervisor) hosting(host string) int {
 	return 0
 }
 
-// Two tenants share one hosting switch: each has his rates and counters, and
+// Two tenants share one hosting switch: each has their rates and counters, and
 // what one changes or releases does not touch the other's packets. The process
 // survives its agent, comes back after its own death, and goes with the last
 // lease.

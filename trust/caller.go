@@ -19,8 +19,8 @@ const (
 // Caller is who asks.
 type Caller struct {
 	Name     string        // for people
-	Tenant   vnet.TenantID // whose leases are his by default; "": nobody's
-	Account  vnet.TenantID // whose limits count what he does
+	Tenant   vnet.TenantID // whose leases are theirs by default; "": nobody's
+	Account  vnet.TenantID // whose limits count what they do
 	UID      uint32
 	Operator bool        // may act for any tenant and any host
 	Host     vnet.HostID // an agent's, when not the operator

@@ -9,10 +9,10 @@ import (
 )
 
 // certificateOf begins the names of callers with certificates; no user has a
-// colon in his.
+// colon in theirs.
 const certificateOf = "cert:"
 
-// remoteCaller is the operator or a host's agent, by his certificate, which
+// remoteCaller is the operator or a host's agent, by their certificate, which
 // the handshake has verified.
 func remoteCaller(state *tls.ConnectionState) Caller {
 	if len(state.VerifiedChains) == 0 {

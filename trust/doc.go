@@ -1,4 +1,4 @@
-// Package trust says who a caller is and what that lets him do. There are three
+// Package trust says who a caller is and what that lets them do. There are three
 // identities: the operator, a host (its agent), and a tenant. On a unix socket
 // the kernel names the user at the other end; on TCP a certificate of the
 // common authority has the operator's or a host's name. What follows from an

@@ -88,7 +88,7 @@ func (c *peerConn) Close() error {
 const linger = 5 * time.Second
 
 // CloseWrite says that no more will be sent; sessions need it. The caller is
-// given time to see that, and no more: a place in the server is not his to keep.
+// given time to see that, and no more: a place in the server is not theirs to keep.
 func (c *peerConn) CloseWrite() error {
 	return errors.Join(c.Conn.(*net.UnixConn).CloseWrite(), c.SetReadDeadline(time.Now().Add(linger)))
 }

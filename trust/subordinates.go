@@ -25,7 +25,7 @@ type subIDs struct {
 }
 
 // subRange is of users who belong to an owner. The operator's subordinates have
-// not his rights: they belong to the first of their range.
+// not their rights: they belong to the first of their range.
 type subRange struct {
 	first, count, owner uint64
 	account             vnet.TenantID // the owner's name
@@ -38,7 +38,7 @@ func SetSubordinates(path string) {
 	subordinates.path, subordinates.read = path, time.Time{}
 }
 
-// Owner is the user to whom a subordinate one belongs; any other is his own.
+// Owner is the user to whom a subordinate one belongs; any other is their own.
 func (s *subIDs) owner(uid uint32) uint32 {
 	if r, ok := s.find(uid); ok {
 		return uint32(r.owner)

@@ -13,7 +13,7 @@ import (
 // no local user, and what the kernel calls users it cannot name to us.
 const Nobody = 65534
 
-// localCaller is a user of this machine: the tenant of his name. Root and the
+// localCaller is a user of this machine: the tenant of their name. Root and the
 // server's own user are the operator.
 func localCaller(uid uint32) Caller {
 	name := userName(uid)

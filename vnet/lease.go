@@ -59,7 +59,7 @@ type Lease struct {
 }
 
 // Repairs are what agents made as planned again: what an accident took away or
-// the tenant had changed inside his nodes.
+// the tenant had changed inside their nodes.
 type Repairs struct {
 	Count uint64    `json:"count"` // steps, since admission
 	Last  string    `json:"last"`  // of them, in words

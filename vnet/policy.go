@@ -81,7 +81,7 @@ type Member struct {
 	Groups []string // of the machine
 }
 
-// QuotaOf is what a tenant may have; false: nothing, he is refused.
+// QuotaOf is what a tenant may have; false: nothing, they are refused.
 func (p Policy) QuotaOf(m Member) (Quota, bool) {
 	quota, named := Quota{}, p.Others != OthersRefused
 	for _, entry := range p.entriesOf(m) {

@@ -22,7 +22,7 @@ is bad input: all such names are told, and no lease is released. With
 --ignore-unknown, such as in scripts that clean up, the others are.
 
 --all releases the caller's own leases; the operator's own are those of the
-tenant of his name. Those of another tenant take --tenant as well, those of all
+tenant of their name. Those of another tenant take --tenant as well, those of all
 tenants --all-tenants --yes.`,
 		Example:           "  sublet down hello\n  sublet down alice/hello\n  sublet down --ignore-unknown a b c\n  sublet down --all\n  sublet down --all --tenant alice",
 		ValidArgsFunction: a.completeLive,

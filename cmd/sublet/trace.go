@@ -38,7 +38,7 @@ func (a *app) trace() *cobra.Command {
 		Long: `Explain what would happen to one packet from a node of a network to another:
 which route it takes, which links it crosses, and on every tunnel which entry it
 meets, which headers it gets and what the far host checks. Routes are those of
-the plan; what a tenant changed inside his routers is not seen. No packet is
+the plan; what a tenant changed inside their routers is not seen. No packet is
 sent. Exit code 1: it would not arrive.`,
 		Example:           "  sublet overlay trace hello ping pong\n  sublet overlay trace hello ping pong --size 1500 -o json",
 		Args:              cobra.ExactArgs(3),

@@ -483,7 +483,7 @@ static __always_inline int nd_answer(struct frame *f, struct nd *nd, const struc
 	return send_back(f);
 }
 
-/* Who says that he is a router. */
+/* Who says that they are a router. */
 static __always_inline void nd_router(const struct frame *f, const struct in6_addr *who)
 {
 	struct station6 *s = bpf_map_lookup_elem(&stations6, who);

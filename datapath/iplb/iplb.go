@@ -318,7 +318,7 @@ func (t *Table) SetUp(prefix netip.Prefix, i int, up bool) error {
 	if err != nil {
 		return err
 	}
-	if up { // nobody is sent to a path that does not let him pass
+	if up { // nobody is sent to a path that does not let them pass
 		err = errors.Join(t.setPassing(id, up), t.setAlive(set, i, up))
 	} else {
 		err = errors.Join(t.setAlive(set, i, up), t.setPassing(id, up))

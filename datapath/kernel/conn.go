@@ -13,8 +13,8 @@ import (
 // within the call, so reads do not wait. It is safe for concurrent use.
 type Conn struct {
 	// Foreign says that the namespace is a tenant's, who can change it all the
-	// time: a dump that he never lets finish is taken as it was read last, so
-	// that nobody else waits for him.
+	// time: a dump that they never let finish is taken as it was read last, so
+	// that nobody else waits for them.
 	Foreign bool
 
 	mu  sync.Mutex

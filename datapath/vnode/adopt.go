@@ -47,7 +47,7 @@ func (o *owners) adopt(userns *os.File) (uint32, error) {
 
 // mappedTo reads which user is root in a user namespace: the kernel tells of a
 // process inside, which is made for that. It is the tenant's, who may stop or
-// kill it, but what the kernel tells of it is not his. NoOwner: it is none that
+// kill it, but what the kernel tells of it is not theirs. NoOwner: it is none that
 // identity made.
 func mappedTo(userns *os.File) (uint32, error) {
 	nsenter, err := findNsenter()

@@ -13,7 +13,7 @@ import (
 )
 
 // The helper is not the tenant's process; where it has to be, after a restart,
-// and he stops it, he waits alone, and not for long.
+// and they stop it, they wait alone, and not for long.
 func TestStoppedHelperHoldsNobodyUp(t *testing.T) {
 	p, h := newPart(t)
 	do(t, p, plan.Add, node("n0", 1000))

@@ -6,8 +6,8 @@ import (
 	"sublet/datapath/kernel"
 )
 
-// A tenant may give devices any number; only the ends of his own lease's links
-// have slots, however he numbers others.
+// A tenant may give devices any number; only the ends of their own lease's links
+// have slots, however they number others.
 func TestOnlyLinksAreChained(t *testing.T) {
 	b := newBench(t)
 	router, fabric, own := b.node("r"), b.node("f"), b.node("x")

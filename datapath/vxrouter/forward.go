@@ -10,7 +10,7 @@ import (
 
 // mark is a number that IPv4 keeps for administrators and does nothing with
 // (net.ipv4.conf.all.tag): it says that Sublet routes this node, and made it a
-// router. What the tenant sets afterwards, forwarding above all, is his.
+// router. What the tenant sets afterwards, forwarding above all, is theirs.
 const mark = "ipv4/conf/all/tag"
 
 // Values of the mark. A node whose mark the tenant changed is made anew.

@@ -17,7 +17,7 @@ func (b *bench) setting(key, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// A tenant who turns forwarding off inside his router has it off from then on:
+// A tenant who turns forwarding off inside their router has it off from then on:
 // no packet takes the fast path, though nobody tells the program, the agent
 // does not take it for damage, and what it sets later does not turn it on.
 func TestTenantsForwardingStays(t *testing.T) {
@@ -49,7 +49,7 @@ func TestTenantsForwardingStays(t *testing.T) {
 	b.poll("the fast path", func() bool { return b.isFast(r, n0, "10.0.0.3") })
 }
 
-// Other settings of his stay too; a router whose mark is gone is made anew.
+// Other settings of theirs stay too; a router whose mark is gone is made anew.
 func TestTenantsSettingsStay(t *testing.T) {
 	b := newBench(t)
 	r, _, _ := crossing(b)

@@ -83,7 +83,7 @@ func TestOSPF(t *testing.T) {
 }
 
 // The daemons' own directory is the tenant's, who may be a user of the host:
-// what he puts there in the place of files neither stops the agent nor makes
+// what they put there in the place of files neither stops the agent nor makes
 // root write elsewhere.
 func TestTenantsFilesFoolNobody(t *testing.T) {
 	b := newBench(t)

@@ -202,7 +202,7 @@ func TestStaticRoutes(t *testing.T) {
 	b.do(plan.Delete, end0, mid, end1)
 }
 
-// A tenant, who is root of his node, may use our protocol number, for routes
+// A tenant, who is root of their node, may use our protocol number, for routes
 // of every kind: they go, and what is planned stays.
 func TestForeignRoutesWithOurNumberGo(t *testing.T) {
 	b := newBench(t)

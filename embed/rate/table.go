@@ -10,7 +10,7 @@ import (
 
 // Table keeps the elements of a substrate allocated while demands come and go.
 // What an element gives follows from the demands on that element alone, so
-// who comes or goes changes the rates of those he shares an element with and
+// who comes or goes changes the rates of those they share an element with and
 // of nobody else: the rates are those of a new table with the same claims.
 type Table struct {
 	capacities map[Element]vnet.Rate

@@ -69,7 +69,7 @@ func TestTable(t *testing.T) {
 }
 
 // TestTableFollows: whoever came and went before, everybody has what each of
-// his elements allocates among those who are there, and Changed says to whom
+// their elements allocates among those who are there, and Changed says to whom
 // it became different.
 func TestTableFollows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

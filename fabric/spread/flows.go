@@ -196,7 +196,7 @@ func stride(n, i int) []int {
 	return targets
 }
 
-// oneToOne draws until nobody sends to himself.
+// oneToOne draws until nobody sends to themselves.
 func oneToOne(n int, rng *rand.Rand) []int {
 	for {
 		targets, fixed := rng.Perm(n), false

@@ -9,7 +9,7 @@ import (
 )
 
 // A socket that was taken away comes back with its mode, and goes with its
-// listener; one that another serves meanwhile is left to him.
+// listener; one that another serves meanwhile is left to them.
 func TestSocketComesBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := Listen(path, 0o600, nil)

@@ -14,7 +14,7 @@ type Terms struct {
 	// Refused says that the policy lets this tenant lease nothing.
 	Refused bool
 	// Accounts are limited each by itself: the tenant's first, then those of
-	// his groups.
+	// their groups.
 	Accounts []Account
 }
 
@@ -70,7 +70,7 @@ func (t Terms) Fill(r *vnet.Request) {
 }
 
 // AsksPerSecond is how often the tenant may ask; vnet.Unlimited: as often as
-// he likes.
+// they like.
 func (t Terms) AsksPerSecond() int64 {
 	if most, ok := t.quota()[vnet.QuotaAsks]; ok {
 		return most

@@ -12,7 +12,7 @@
 //	loss         UDP at 0.9 of the allocated rate, every number accounted for
 //
 // Packets carry the run's random number, for a node belongs to its tenant,
-// whose processes may send anything to our ports. His root can read that number
+// whose processes may send anything to our ports. Their root can read that number
 // off the packets, so figures are held against what the hosts counted of the
 // links meanwhile (Options.Carried): a node can make its own verdict worse than
 // the link is, but hardly better.

@@ -41,7 +41,7 @@ type tenantPolicy struct {
 type groupPolicy struct {
 	Name     string `yaml:"name" jsonschema_description:"Of the group, unique." jsonschema:"minLength=1"`
 	Members  []name `yaml:"members,omitempty" jsonschema_description:"Its tenants. Default: the members of this machine's group of that name."`
-	Each     *quota `yaml:"each,omitempty" jsonschema_description:"What each member may have, where his own entry says nothing."`
+	Each     *quota `yaml:"each,omitempty" jsonschema_description:"What each member may have, where their own entry says nothing."`
 	Together *quota `yaml:"together,omitempty" jsonschema_description:"What all members may have together."`
 }
 

@@ -96,7 +96,7 @@ func (l *Learning) Forward(now vxswitch.Time, in int, h *vxswitch.Header, out *v
 }
 
 // knows is the port of the planned station that h is for, or asks for. Who asks
-// for himself tells the others.
+// for themselves tells the others.
 func (l *Learning) knows(in int, h *vxswitch.Header) (port int, ok bool) {
 	if len(l.planned) == 0 {
 		return 0, false

@@ -148,7 +148,7 @@ func TestPlannedStationsAreNotFlooded(t *testing.T) {
 	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	l.Plan([]lookup.Station{{Address: a, MAC: mac(1), Port: 0}, {Address: b, MAC: mac(2), Port: 2}})
 	check(t, l, 0, 0, vxswitch.Header{Src: mac(1), Dst: mac(2)}, 2)
-	check(t, l, 1, 3, vxswitch.Header{Src: mac(2), Dst: mac(1)}, 0) // who says he is b is not believed
+	check(t, l, 1, 3, vxswitch.Header{Src: mac(2), Dst: mac(1)}, 0) // who says they are b is not believed
 	check(t, l, 2, 0, vxswitch.Header{Src: mac(1), Dst: mac(2)}, 2)
 	check(t, l, 3, 0, vxswitch.Header{Src: mac(1), Dst: broadcast, Target: b}, 2)
 	check(t, l, 4, 0, vxswitch.Header{Src: mac(1), Dst: broadcast, Target: a}, 1, 2, 3) // a tells where it is

@@ -19,8 +19,8 @@ import (
 	"sublet/measure/pktgen"
 )
 
-// What a tenant gets while his neighbour on the same hosting switch sends three
-// times his capacity, by what he gets alone.
+// What a tenant gets while their neighbour on the same hosting switch sends three
+// times their capacity, by what they get alone.
 var neighbour = flag.Bool("neighbour", false, "measure two tenants on one hosting switch instead, one saturating, in turn")
 
 const configOfTwo = `
@@ -81,7 +81,7 @@ func neighbours(ctx context.Context, exe, dir string) error {
 			}
 		}
 	}
-	fmt.Println("| the quiet tenant | alone | beside one that sends three times his capacity | ratio |\n|---|---|---|---|")
+	fmt.Println("| the quiet tenant | alone | beside one that sends three times their capacity | ratio |\n|---|---|---|---|")
 	row := func(name, form string, of func(got) float64) {
 		x, y := each(alone, of), each(beside, of)
 		fmt.Printf("| %s | "+form+" | "+form+" | %s |\n", name, x.Median(), y.Median(), y.Over(x).Format("%.3f"))

@@ -101,7 +101,7 @@ func (s *server) attack(ctx context.Context, large []json.RawMessage, i int, ans
 		case err == nil && status == http.StatusOK:
 			answered(ms)
 		case ctx.Err() == nil:
-			time.Sleep(100 * time.Millisecond) // he asks too often, they say
+			time.Sleep(100 * time.Millisecond) // they ask too often, they say
 		}
 	}
 }

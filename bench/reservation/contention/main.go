@@ -1,5 +1,5 @@
 // Command contention measures what a tenant gets of a server to which another
-// puts the largest questions that 40 connections can: listing his leases,
+// puts the largest questions that 40 connections can: listing their leases,
 // admission of a small network, and stages that begin on time.
 package main
 
