@@ -88,7 +88,7 @@ func (a *app) relay(r relayRun) error {
 	if !r.off && !r.show && (len(r.senders) == 0 || len(r.inside) == 0 || len(r.devices) == 0) {
 		return errNoSender
 	}
-	walls, err := r.walls()
+	relaying, err := r.relaying()
 	if err != nil {
 		return err
 	}
@@ -103,10 +103,10 @@ func (a *app) relay(r relayRun) error {
 	if r.show {
 		return a.showRelay(h)
 	}
-	return r.start(h, walls)
+	return r.start(h, relaying)
 }
 
-func (r relayRun) walls() (iplb.Relaying, error) {
+func (r relayRun) relaying() (iplb.Relaying, error) {
 	senders, err := parsePrefixes("--sender", r.senders)
 	if err != nil {
 		return iplb.Relaying{}, err
@@ -119,24 +119,24 @@ func (r relayRun) walls() (iplb.Relaying, error) {
 	if shortcut < 0 {
 		return iplb.Relaying{}, badInput{fmt.Errorf("--shortcut %q: say free, always or never", r.shortcut)}
 	}
-	walls := iplb.Relaying{Senders: senders, Inside: inside, Shortcut: iplb.Shortcut(shortcut)}
+	relaying := iplb.Relaying{Senders: senders, Inside: inside, Shortcut: iplb.Shortcut(shortcut)}
 	for _, word := range r.addresses {
 		address, err := parseIP4("--address", word)
 		if err != nil {
-			return walls, err
+			return relaying, err
 		}
-		walls.Addresses = append(walls.Addresses, address)
+		relaying.Addresses = append(relaying.Addresses, address)
 	}
-	return walls, nil
+	return relaying, nil
 }
 
-func (r relayRun) start(h *kernel.Host, walls iplb.Relaying) error {
+func (r relayRun) start(h *kernel.Host, relaying iplb.Relaying) error {
 	devices, addresses, err := iplb.Devices(h)
 	if err != nil {
 		return err
 	}
-	if walls.Addresses == nil {
-		walls.Addresses = addresses
+	if relaying.Addresses == nil {
+		relaying.Addresses = addresses
 	}
 	if len(r.devices) != 1 || r.devices[0] != "all" {
 		if i := slices.IndexFunc(r.devices, func(d string) bool { return !slices.Contains(devices, d) }); i >= 0 {
@@ -149,7 +149,7 @@ func (r relayRun) start(h *kernel.Host, walls iplb.Relaying) error {
 		return err
 	}
 	defer t.Close()
-	err = t.SetRelaying(walls)
+	err = t.SetRelaying(relaying)
 	for _, device := range devices {
 		err = cmp.Or(err, t.TakeOff(h, device))
 	}

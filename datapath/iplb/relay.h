@@ -136,13 +136,13 @@ static __always_inline int restore(struct __sk_buff *skb, struct iphdr ip, struc
 /* What is said of a list that no sender writes; OUTCOMES: it is sound. */
 static __always_inline enum outcome inspect_list(const struct list *l, const struct iphdr *ip, const struct udphdr *udp, bool large)
 {
-	__u32 total = l->first & 15, inside = l->second >> 4, visited = l->second & 15;
+	__u32 total = l->first & 15, content = l->second >> 4, visited = l->second & 15;
 
-	if (l->first >> 4 != LIST_VERSION || inside > TUNNEL || visited > total || udp->check)
+	if (l->first >> 4 != LIST_VERSION || content > TUNNEL || visited > total || udp->check)
 		return OUTCOME_DROP_MALFORMED;
 	if (total > RELAYS)
 		return OUTCOME_DROP_NESTED;
-	if (inside == TUNNEL && (visited == total || !l->port))
+	if (content == TUNNEL && (visited == total || !l->port))
 		return OUTCOME_DROP_MALFORMED;
 	if (!large && bpf_ntohs(udp->len) != bpf_ntohs(ip->tot_len) - IPH)
 		return OUTCOME_DROP_MALFORMED;

@@ -21,7 +21,7 @@ func (h *Host) Serve(ctx context.Context, socket string) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: h.door(), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: h.handler(), ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -30,7 +30,7 @@ func (h *Host) Serve(ctx context.Context, socket string) error {
 	return nil
 }
 
-func (h *Host) door() http.Handler {
+func (h *Host) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
 		if st, ok := h.ask(w, r); ok {
