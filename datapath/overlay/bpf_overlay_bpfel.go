@@ -60,6 +60,7 @@ type overlayEntry struct {
 	Whole    uint8
 	Pad      [5]uint8
 	Header   [112]uint8
+	Shapes   [0]uint32
 }
 
 type overlayFormat struct {
@@ -79,6 +80,7 @@ type overlayFormat struct {
 	Check    uint8
 	NextAt   uint8
 	Version  uint8
+	Kinds    [0]overlayKind
 }
 
 type overlayFront struct {
@@ -93,6 +95,12 @@ type overlayIn6Addr struct {
 	_       structs.HostLayout
 	U6Addr8 [16]uint8
 }
+
+type overlayKind uint32
+
+const (
+	overlayKindKIND_VXLAN overlayKind = 1
+)
 
 type overlayName struct {
 	_       structs.HostLayout

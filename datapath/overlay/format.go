@@ -14,7 +14,7 @@ import (
 // header. Adding a protocol is adding a row to protocols.
 type protocol struct {
 	name   plan.Encapsulation
-	kind   uint32 // in the keys of receiving ends; 1 is known to the program
+	kind   uint32 // in the keys of receiving ends
 	layer  uint8  // of what is inside: 2 or 3
 	next   uint8  // IP protocol; 0: that of what is inside
 	port   uint16 // UDP destination; 0: no UDP header
@@ -56,7 +56,7 @@ const (
 
 var protocols = []protocol{
 	{
-		name: plan.VXLAN, kind: 1, layer: 2, next: unix.IPPROTO_UDP, port: bpf.PortVXLAN,
+		name: plan.VXLAN, kind: uint32(overlayKindKIND_VXLAN), layer: 2, next: unix.IPPROTO_UDP, port: bpf.PortVXLAN,
 		header: []byte{8, 0, 0, 0, 0, 0, 0, 0}, id: 4, flow: none, words: words{at: none},
 		check: check{match: 0x08000000, mask: 0xffffffff, vary: none, at: none, next: none},
 	}, {

@@ -26,6 +26,23 @@ enum drop {
 /* Indexes of what an inner packet may be. */
 enum { INNER4, INNER6 };
 
+/* Headers that have a writer of their own: their length, and where UDP, the word
+ * of the inner protocol and the flow's byte are in them. Go reads that out of the
+ * names. What fits none is written through a copy. */
+enum shape {
+	SHAPE_ANY,
+	SHAPE_50_UDP34,
+	SHAPE_70_UDP54,
+	SHAPE_74_UDP34,
+	SHAPE_38,
+	SHAPE_42,
+	SHAPE_42_FLOW41,
+	SHAPE_34_WORD22,
+	SHAPE_38_WORD36,
+	SHAPE_46_UDP34_WORD42,
+	SHAPES,
+};
+
 /* One entry: the complete outer headers, and what of them a packet changes.
  * Words are 16 bits as they lie in the packet. */
 struct entry {
@@ -47,11 +64,8 @@ struct entry {
 	__u8 whole;    /* datagrams to be cut stay whole: the other end can take them */
 	__u8 pad[5];
 	__u8 header[HEADER]; /* Ethernet, IP, UDP, tunnel */
+	enum shape shapes[0]; /* names shape for Go */
 };
-
-/* Lengths and places that have a writer of their own; what fits none is written
- * through a copy. */
-enum { SHAPE_ANY, SHAPE_50_UDP34, SHAPE_70_UDP54, SHAPE_74_UDP34, SHAPE_38, SHAPE_42, SHAPE_42_FLOW41, SHAPE_34_WORD22, SHAPE_38_WORD36, SHAPE_46_UDP34_WORD42 };
 
 /* Where packets of a device have their identifier. */
 struct front {
@@ -67,6 +81,9 @@ struct name {
 	__u32 profile; /* network order, for the trie */
 	__u8 id[IDENTIFIER];
 };
+
+/* The kind of protocol that programs know. */
+enum kind { KIND_VXLAN = 1 };
 
 /* How packets of one protocol look behind the outer IP header. */
 struct format {
@@ -84,6 +101,7 @@ struct format {
 	__u8 check;
 	__u8 next_at;    /* of a byte that must be 4 or 41, as the inner version; 0xff: none */
 	__u8 version;    /* of the inner IP: 4, 6; 0: as it says */
+	enum kind kinds[0]; /* names kind for Go */
 };
 
 /* The receiving end of a tunnel. */
@@ -145,9 +163,6 @@ MAP(BPF_MAP_TYPE_ARRAY, __u32, __u32, 1, 0) gso_device SEC(".maps");
 /* The UDP port, in network order, of a VXLAN device of the kernel's that takes
  * the headers off large packets of datagrams; 0: there is none. */
 MAP(BPF_MAP_TYPE_ARRAY, __u32, __u32, 1, 0) decap_port SEC(".maps");
-
-/* Of struct format, the one that programs know. */
-enum { KIND_VXLAN = 1 };
 
 static __always_inline int drop(__u32 slot, enum drop why)
 {

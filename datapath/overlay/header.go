@@ -3,8 +3,11 @@ package overlay
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -181,18 +184,22 @@ func (p *protocol) room(family uint8) uint64 {
 	return flags
 }
 
-// shapeOf finds the writer that knows where everything is (SHAPE_ in
-// overlay.bpf.c).
+// shapes are the headers that have a writer of their own in the program.
+var shapes = bpf.EnumNames(loadOverlay, "shape", "SHAPE_")
+
+// shapeOf finds the writer that knows where everything is, by its name; 0: there
+// is none.
 func shapeOf(e overlayEntry) uint8 {
-	type shape struct{ length, udp, word, flow int }
-	known := []shape{1: {50, 34, 0, 0}, {70, 54, 0, 0}, {74, 34, 0, 0}, {38, 0, 0, 0}, {42, 0, 0, 0}, {42, 0, 0, 41}, {34, 0, 22, 0}, {38, 0, 36, 0}, {46, 34, 42, 0}}
-	this := shape{int(e.Length), int(e.UdpAt), int(e.WordAt), int(e.FlowAt)}
-	for i := 1; i < len(known); i++ {
-		if known[i] == this {
-			return uint8(i)
+	name := strconv.Itoa(int(e.Length))
+	for _, place := range []struct {
+		word string
+		at   int
+	}{{"udp", int(e.UdpAt)}, {"word", int(e.WordAt)}, {"flow", int(e.FlowAt)}} {
+		if place.at != 0 {
+			name += fmt.Sprintf("-%s%d", place.word, place.at)
 		}
 	}
-	return 0
+	return uint8(max(slices.Index(shapes(), name), 0))
 }
 
 // endKey is the key of a tunnel's receiving end.
