@@ -3,20 +3,29 @@ package overlay
 import (
 	"net/netip"
 	"testing"
+
+	"sublet/plan"
 )
 
-// Each writer that the program has is the one of some protocol, over IPv4 or IPv6.
-func TestEveryShapeIsUsed(t *testing.T) {
-	used := make(map[uint8]bool)
-	for i := range protocols {
-		for _, ends := range [][2]string{{"192.0.2.1", "192.0.2.2"}, {"2001:db8::1", "2001:db8::2"}} {
-			a := addressing{local: netip.MustParseAddr(ends[0]), remote: netip.MustParseAddr(ends[1])}
-			used[entryOf(&protocols[i], 7, a, 1).Shape] = true
+// Protocols have the writers that are made for them, by their names in the object.
+func TestProtocolsHaveTheirWriters(t *testing.T) {
+	ip4, ip6 := [2]string{"192.0.2.1", "192.0.2.2"}, [2]string{"2001:db8::1", "2001:db8::2"}
+	for _, c := range []struct {
+		protocol plan.Encapsulation
+		ends     [2]string
+		writer   string
+	}{
+		{plan.VXLAN, ip4, "50-udp34"}, {plan.Geneve, ip4, "50-udp34"}, {plan.VXLAN, ip6, "70-udp54"}, {plan.NSH, ip4, "74-udp34"},
+		{plan.GRETAP, ip4, "38"}, {plan.NVGRE, ip4, "42-flow41"}, {plan.IPIP, ip4, "34-word22"}, {plan.GRE, ip4, "38-word36"},
+		{plan.GUE, ip4, "46-udp34-word42"}, {plan.LISP, ip6, "any"},
+	} {
+		p, err := protocolOf(c.protocol)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for i, name := range shapes() {
-		if !used[uint8(i)] {
-			t.Errorf("shape %s is of no protocol", name)
+		a := addressing{local: netip.MustParseAddr(c.ends[0]), remote: netip.MustParseAddr(c.ends[1])}
+		if got := shapes()[entryOf(p, 7, a, 1).Shape]; got != c.writer {
+			t.Errorf("%s between %s: writer %s, want %s", c.protocol, c.ends, got, c.writer)
 		}
 	}
 }
