@@ -47,7 +47,8 @@ const (
 	Reached    State = "reached"    // of a lease's nodes: they answer each other
 	Unreached  State = "unreached"  // some do not
 	Unknown    State = "unknown"    // they have not been asked yet
-	Unreadable State = "unreadable" // the part cannot read what it has
+	Unreadable State = "unreadable" // a part cannot read what it has, or a host's agent does not answer
+	Readable   State = "readable"   // it answers again
 )
 
 // Unit of a counter.

@@ -159,7 +159,7 @@ func (c *collector) ask(ctx context.Context, host vnet.HostID, h *collected, fee
 
 // note tells the operator when a host begins or ceases to answer.
 func (c *collector) note(host vnet.HostID, h *collected, err error) {
-	state := report.Sample{Host: host, Kind: report.KindHost, Key: string(host), At: c.server.now(), State: report.Up}
+	state := report.Sample{Host: host, Kind: report.KindHost, Key: string(host), At: c.server.now(), State: report.Readable}
 	failed := ""
 	if err != nil {
 		failed = err.Error()

@@ -53,13 +53,16 @@ func (s *Server) tell(now time.Time, changes lease.Changes) {
 
 // tellAll publishes what is different in a book that was read anew.
 func (s *Server) tellAll(now time.Time) {
-	for _, one := range s.states.news(presentStates(now, s.book)) {
+	for _, one := range s.states.news(presentStates(now, s.book, "")) {
 		s.feeds.state(one)
 	}
 }
 
-// presentStates are of everything that the book knows, but ended leases.
-func presentStates(now time.Time, b *lease.Book) []report.Sample {
+// presentStates are of a tenant's leases, or of everything that the book knows.
+func presentStates(now time.Time, b *lease.Book, tenant vnet.TenantID) []report.Sample {
+	if tenant != "" {
+		return leaseStates(now, b.Of(tenant))
+	}
 	return append(leaseStates(now, b.Leases()), substrateStates(now, b.Substrate())...)
 }
 

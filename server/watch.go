@@ -65,14 +65,18 @@ func (s *Server) beginWatch(f *feed, last string) (at uint64, text []byte, err e
 	var list []report.Sample
 	err = s.look(func(now time.Time, b *lease.Book) error {
 		at, _ = f.position("") // what is told of the book from here on comes after it
-		list = presentStates(now, b)
+		list = presentStates(now, b, f.scope.Tenant)
 		return nil
 	})
 	list = slices.DeleteFunc(list, func(one report.Sample) bool {
-		return !f.scope.Holds(one.Lease) || one.Kind == report.KindLease && one.State == report.State(vnet.Ended)
+		return one.Kind == report.KindLease && one.State == report.State(vnet.Ended)
 	})
-	for _, one := range list {
-		text = eventOf(api.EventState, f.idOf(at), one).Append(text)
+	for i, one := range list {
+		id := ""
+		if i == len(list)-1 { // who saw only some of them shall not go on from here
+			id = f.idOf(at)
+		}
+		text = eventOf(api.EventState, id, one).Append(text)
 	}
 	return at, text, err
 }
