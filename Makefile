@@ -1,15 +1,16 @@
 # make        builds bin/sublet
 # make demo   the main job: lease, prove, change, release (as root)
-# make test   everything .ci/run does
+# make test   every promise and every room, each kind of fault once (as root; ten minutes)
+# make soak   the rest: every fault, random lives, floods, comparisons (as root; half an hour, or longer by SUBLET_SOAK=2h)
+# make stock  Debian's kernels, for make soak to boot in virtual machines (4 GB below STOCK; mmdebstrap, openssh-client)
 # make bench  the benchmarks of bench/README.md (as root, two and a half hours); ONLY=NAME: one
-# make soak   what takes long: random mishaps for $SUBLET_SOAK (2h), the kernels of Debian in virtual machines (as root)
 # make help   the rest
 
 GO ?= go
 export CGO_ENABLED ?= 0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: all demo test check unit race bench soak install-deps help clean
+.PHONY: all demo test check unit race bench race-all soak stock install-deps help clean
 
 all: bin/sublet
 
@@ -25,7 +26,7 @@ install-deps:
 demo: install-deps bin/sublet
 	tools/demo bin/sublet
 
-test: install-deps check bin/sublet race unit
+test: install-deps check bin/sublet unit race
 
 # Formatting, modules, vet, staticcheck.
 check:
@@ -34,24 +35,49 @@ check:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
-# All tests, with the kernel's real parts where root allows.
-unit: bin/sublet
-	SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) test -count=1 -timeout 50m -p 1 ./...
+# Tests whose names begin with LONG are those of make soak, all others those of make test.
+LONG := ^TestSoak
 
-# The race detector over what starts goroutines (internal/archtest finds it).
+# Packages that measure ask whether the machine had processors to spare; nothing
+# runs beside them. The others run side by side.
+MEASURING = ./internal/stall $(shell grep -rl --include='*_test.go' '"sublet/internal/stall"' --exclude-dir=bench . | xargs -n1 dirname | sort -u)
+OTHERS    = $(filter-out $(MEASURING),$(shell $(GO) list -f '.{{slice .ImportPath 6}}' ./...))
+SOAKING   = $(shell grep -rl --include='*_test.go' 'func TestSoak' . | xargs -n1 dirname | sort -u)
+
+# What a run took is kept in RESULTS, and its slowest tests are told.
+RESULTS := $(CURDIR)/bin/tests
+TESTS    = SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) tool gotestsum --format pkgname-and-test-fails --jsonfile $(RESULTS)/$(1).json --
+SLOWEST  = cat $(RESULTS)/$(1)*.json | $(GO) tool gotestsum tool slowest --threshold 200ms | head -20
+
+unit: bin/sublet
+	mkdir -p $(RESULTS)
+	$(call TESTS,test-others) -count=1 -timeout 10m -p 2 -skip '$(LONG)' $(OTHERS)
+	$(call TESTS,test-measuring) -count=1 -timeout 15m -p 1 -skip '$(LONG)' $(MEASURING)
+	@echo "the slowest tests:" && $(call SLOWEST,test-)
+
+# Bounded in CI: SUBLET_SOAK is how long random mishaps go on.
+soak: bin/sublet race-all
+	mkdir -p $(RESULTS)
+	SUBLET_STOCK=$(STOCK) $(call TESTS,soak) -count=1 -timeout 0 -p 1 -run '$(LONG)' $(SOAKING)
+	@echo "the slowest tests:" && $(call SLOWEST,soak)
+
+# The race detector: in make test over what keeps hosts and serves tenants, in
+# make soak over all that starts goroutines (internal/archtest finds it).
+RACE = CGO_ENABLED=1 $(GO) test -race -count=1 -short -timeout 20m -p 1 -skip '$(LONG)'
 race:
-	CGO_ENABLED=1 $(GO) test -race -count=1 -short -timeout 20m -p 1 $$($(GO) run ./tools/concurrent)
+	$(RACE) ./agent ./server
+
+race-all:
+	$(RACE) $$($(GO) run ./tools/concurrent)
+
+# Below STOCK: 4 GB.
+STOCK ?= /var/tmp/sublet-stock
+stock:
+	STOCK=$(STOCK) test/stock/make-image
 
 # Alone on the machine, please: one after another, and nothing beside them.
 bench: bin/sublet
 	SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) run ./bench $(ONLY)
-
-# Below STOCK: 4 GB, made the first time (mmdebstrap, openssh-client).
-STOCK ?= /var/tmp/sublet-stock
-soak: bin/sublet
-	test -d $(STOCK)/boot || STOCK=$(STOCK) test/stock/make-image
-	SUBLET_BIN=$(CURDIR)/bin/sublet SUBLET_STOCK=$(STOCK) $(GO) test -count=1 -timeout 60m -v -run TestStockKernels ./test
-	SUBLET_BIN=$(CURDIR)/bin/sublet SUBLET_SOAK=$${SUBLET_SOAK:-2h} $(GO) test -count=1 -timeout 0 -v -run TestRandomMishaps ./test
 
 help:
 	@sed -n 's/^# make/make/p' Makefile

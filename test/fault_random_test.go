@@ -16,7 +16,7 @@ import (
 )
 
 // randomKills is how many deploys, and as many releases, each of the labs of
-// TestRandomKills goes through.
+// TestSoakRandomKills goes through.
 var randomKills = map[string]int{"demo": 34, "triangle": 33, "star:3": 33}
 
 // seedVariable replays a run.
@@ -37,7 +37,7 @@ func seed(t *testing.T) uint64 {
 
 // Server and agents are killed at random points of random deploys and
 // releases: what comes of it always equals the plan, and nothing is left.
-func TestRandomKills(t *testing.T) {
+func TestSoakRandomKills(t *testing.T) {
 	t.Parallel()
 	n := seed(t)
 	for substrate, rounds := range randomKills {

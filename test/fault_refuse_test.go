@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sublet/internal/stall"
 )
 
 // quickly runs a command that has to end by itself, soon, with an exit code
@@ -71,12 +74,10 @@ func TestInterruptedUp(t *testing.T) {
 		time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond)
 		signal := []os.Signal{os.Interrupt, syscall.SIGTERM, os.Kill}[round%3]
 		_ = cmd.Process.Signal(signal)
-		began := time.Now()
+		watch := stall.Start()
 		_ = cmd.Wait()
 		cancel()
-		if took := time.Since(began); took > 8*time.Second {
-			t.Errorf("up ended %s after %s", took, signal)
-		}
+		watch.InTime(t, 8*time.Second, fmt.Sprintf("up after %s", signal))
 		for _, l := range s.leases() {
 			if l.State != "ended" {
 				s.must("down", l.Network)

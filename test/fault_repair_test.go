@@ -2,6 +2,7 @@ package test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/internal/stall"
 	product "sublet/lab"
 	"sublet/plan"
 )
@@ -198,19 +200,16 @@ func (d *damaged) repaired(what string, damage func()) {
 	d.t.Helper()
 	damage()
 	began := time.Now()
-	var err error
-	for time.Since(began) < repairTime {
-		if err = d.whole(); err == nil {
-			took := time.Since(began)
-			d.count++
-			if took > d.longest {
-				d.longest, d.worst = took, what
-			}
-			return
+	stall.Wait(d.t, repairTime, 10*time.Millisecond, func() error {
+		if err := d.whole(); err != nil {
+			return fmt.Errorf("%s: not repaired: %w", what, err)
 		}
-		time.Sleep(10 * time.Millisecond)
+		return nil
+	})
+	d.count++
+	if took := time.Since(began); took > d.longest {
+		d.longest, d.worst = took, what
 	}
-	d.t.Errorf("%s: not repaired within %s: %v", what, repairTime, err)
 }
 
 func (d *damaged) whole() error {

@@ -54,7 +54,7 @@ type soaking struct {
 // Random mishaps, alone and two at a time, while random networks come and go: what
 // runs goes on, or is back in time; when all is over every host is as planned.
 // The seed replays a run.
-func TestRandomMishaps(t *testing.T) {
+func TestSoakRandomMishaps(t *testing.T) {
 	n := seed(t)
 	b := newBlind(t, "ospf")
 	s := &soaking{blind: b, done: make(map[string]int)}

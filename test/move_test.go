@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/internal/stall"
 	"sublet/vnet"
 )
 
@@ -78,14 +79,15 @@ func TestRoomIsMadeByMoving(t *testing.T) {
 	if !strings.Contains(offers, "first moves to another path: interrupted for up to 500ms") {
 		t.Errorf("the disturbance is not foretold:\n%s", offers)
 	}
+	watch := stall.Start()
 	gap := l.pings("first", 6, func() {
 		if r := l.sublet("up", second); r.code != 0 || !strings.Contains(r.err, "to make room") || !strings.Contains(r.out, "second is running") {
 			t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
 		}
 	})
 	t.Logf("the link that moved was interrupted for about %s", gap)
-	if gap > 2*time.Second { // a busy machine is slower than the prediction
-		t.Errorf("the link was interrupted for %s", gap)
+	if report := watch.Stop(); gap > 2*time.Second && !report.Explains(stall.Late(gap, 2*time.Second)) { // a busy machine is slower than the prediction
+		t.Errorf("the link was interrupted for %s; %s", gap, report)
 	}
 	if a, b := l.pathOf("first"), l.pathOf("second"); a != "left right" || b != "direct" {
 		t.Errorf("they are carried by %s and %s", a, b)

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// randomNetworks is how many TestRandomNetworks makes, each of its own seed.
+// randomNetworks is how many TestSoakRandomNetworks makes, each of its own seed.
 const randomNetworks = 8
 
-// TestRandomNetworks: nodes, routers and switches of every kind, joined and
+// TestSoakRandomNetworks: nodes, routers and switches of every kind, joined and
 // placed at random, reach whom the drawing says they reach. Nobody prepared
 // them, so they find what examples do not. $SUBLET_TEST_SEED has others.
-func TestRandomNetworks(t *testing.T) {
+func TestSoakRandomNetworks(t *testing.T) {
 	t.Parallel()
 	first := uint64(1)
 	if os.Getenv(seedVariable) != "" {

@@ -15,11 +15,11 @@ import (
 // them. Each boots, and either refuses a lab in one line that names the cure, or
 // carries a lease between two hosts of a lab at its rate, on a machine whose /run
 // is small; nothing stays, and the doctor loads no module.
-func TestStockKernels(t *testing.T) {
+func TestSoakStockKernels(t *testing.T) {
 	stock := os.Getenv("SUBLET_STOCK")
 	images, _ := filepath.Glob(filepath.Join(stock, "boot", "vmlinuz-*"))
 	if stock == "" || len(images) == 0 || os.Geteuid() != 0 {
-		t.Skip("needs root, and SUBLET_STOCK to name what STOCK=$SUBLET_STOCK test/stock/make-image made; see make soak")
+		t.Skip("needs root, and kernels below STOCK: make stock makes them, 4 GB")
 	}
 	g := &stockGuest{t: t, stock: stock}
 	g.guest(time.Minute, "net", "1")

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"sublet/internal/stall"
 	"sublet/plan"
 )
 
@@ -36,13 +36,12 @@ func TestStoppedHelperHoldsNobodyUp(t *testing.T) {
 	go func() {
 		stopped <- again.Do(context.Background(), plan.Step{Op: plan.Add, Item: node("n2", 1000)})
 	}()
-	began := time.Now()
+	other, one := stall.Start(), stall.Start()
 	do(t, again, plan.Add, node("n3", 1001))
-	if took := time.Since(began); took > answerTime/2 {
-		t.Errorf("another user waited %v", took)
-	}
-	if err := <-stopped; err == nil || time.Since(began) > 3*answerTime {
-		t.Errorf("the stopped one: %v after %v", err, time.Since(began))
+	other.InTime(t, answerTime/2, "another user's node")
+	err = <-stopped
+	if one.InTime(t, 3*answerTime, "the stopped one"); err == nil {
+		t.Error("the stopped one was made")
 	}
 	do(t, again, plan.Add, node("n2", 1000)) // by a new helper
 	has(t, again, node("n0", 1000), node("n1", 1000), node("n2", 1000), node("n3", 1001))

@@ -54,6 +54,20 @@ func Late(took, bound time.Duration) float64 {
 	return float64(took-bound) / float64(max(bound, time.Second))
 }
 
+// InTime ends a watch that began with what has a bound. What took longer is not
+// measured if the machine explains that, and else fails the test.
+func (w *Watch) InTime(t T, bound time.Duration, what string) {
+	t.Helper()
+	report := w.Stop()
+	switch took := report.Length; {
+	case took <= bound:
+	case report.Explains(Late(took, bound)):
+		t.Skipf("not measured: %s took %s in place of %s; %s", what, took.Round(time.Millisecond), bound, report)
+	default:
+		t.Fatalf("%s took %s, more than %s; %s", what, took.Round(time.Millisecond), bound, report)
+	}
+}
+
 // patience is how much longer than its bound something is waited for while the
 // machine is busy.
 func patience(bound time.Duration) time.Duration { return max(2*bound, 10*time.Second) }
@@ -71,25 +85,13 @@ func Wait(t T, bound, every time.Duration, try func() error) {
 		case err == nil && took <= bound+every:
 			watch.Stop()
 			return
-		case err == nil, took > bound+patience(bound):
-			wait(t, took, bound, watch.Stop(), err)
+		case err == nil:
+			watch.InTime(t, bound, "it")
 			return
-		case took > bound && !watch.soFar().Explains(Late(took, bound)):
-			wait(t, took, bound, watch.Stop(), err)
+		case took > bound+patience(bound), took > bound && !watch.soFar().Explains(Late(took, bound)):
+			t.Fatalf("not within %s: %v; %s", took.Round(time.Millisecond), err, watch.Stop())
 			return
 		}
 		time.Sleep(every)
 	}
-}
-
-// wait tells of what came late, or of why it did not.
-func wait(t T, took, bound time.Duration, report Report, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatalf("not within %s: %v; %s", took.Round(time.Millisecond), err, report)
-	}
-	if report.Explains(Late(took, bound)) {
-		t.Skipf("not measured: it took %s in place of %s; %s", took.Round(time.Millisecond), bound, report)
-	}
-	t.Fatalf("took %s, more than %s; %s", took.Round(time.Millisecond), bound, report)
 }

@@ -28,12 +28,16 @@ func logVerdict(t testing.TB, v vnet.Verdict) {
 	}
 }
 
+func TestAccuracy(t *testing.T) { accuracy(t, 100*vnet.Mbit) }
+
+func TestSoakAccuracy(t *testing.T) { accuracy(t, 10*vnet.Mbit, vnet.Gbit) }
+
 // Rates a wire is shaped to are measured within 1 %, both directions at once.
-func TestAccuracy(t *testing.T) {
+func accuracy(t *testing.T, rates ...vnet.Rate) {
 	if testing.Short() {
 		t.Skip("takes long; the race detector makes it meaningless")
 	}
-	for _, rate := range []vnet.Rate{10 * vnet.Mbit, 100 * vnet.Mbit, 1 * vnet.Gbit} {
+	for _, rate := range rates {
 		t.Run(rate.String(), func(t *testing.T) {
 			l := newLab(t, "n1", "n2")
 			l.connect(left, right, wire{rate: rate}, wire{rate: rate})

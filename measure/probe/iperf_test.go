@@ -80,7 +80,7 @@ func (p *iperf) client(args []string) (got float64, err error) {
 // between two bursts of 64 KiB of each stream, which adds to the 1 %. Its UDP
 // sender needs far more processor time than ours, so a run of it only counts if
 // it filled the link.
-func TestAgainstIperf3(t *testing.T) {
+func TestSoakAgainstIperf3(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long; the race detector makes it meaningless")
 	}

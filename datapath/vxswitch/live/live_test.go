@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
+	"sublet/internal/stall"
 	"sublet/vnet"
 	"sublet/vxswitch"
 	"sublet/vxswitch/sched"
@@ -178,29 +178,19 @@ func (l *lab) measure(to string, skip, frames int, want vnet.Rate) vnet.Rate {
 // within measures until the rate is right to 1 %. A machine that is busy with
 // other things takes the switch's or the sender's CPU away now and then, which
 // must not fail the test; what takes rate away for good fails every attempt.
-// With many times more to do than it has processors it cannot even send.
 func (l *lab) within(to string, skip, frames int, want vnet.Rate) {
 	l.t.Helper()
-	var got []string
-	for range 6 {
-		r := l.measure(to, skip, frames, want)
-		if off := float64(r-want) / float64(want); off <= 0.01 && off >= -0.01 {
-			return
+	stall.Try(l.t, func() (lacked float64, wrong error) {
+		part := float64(l.measure(to, skip, frames, want)) / float64(want)
+		wrong = fmt.Errorf("received %.4f of %.3f Mbit/s, want it to 1 %%", part, want.Mbps())
+		switch {
+		case part > 1.01:
+			return stall.Above(part - 1), wrong
+		case part < 0.99:
+			return 1 - part, wrong
 		}
-		if r < want && overloaded() {
-			l.t.Skipf("the machine is too busy to tell: received %.3f of %.3f Mbit/s", r.Mbps(), want.Mbps())
-		}
-		got = append(got, fmt.Sprintf("%.3f", r.Mbps()))
-	}
-	l.t.Errorf("received %v Mbit/s, want %.3f to 1 %%", got, want.Mbps())
-}
-
-// overloaded says whether the machine has four times more to do than processors.
-func overloaded() bool {
-	text, _ := os.ReadFile("/proc/loadavg")
-	var load float64
-	fmt.Sscan(string(text), &load)
-	return load > 4*float64(runtime.NumCPU())
+		return 0, nil
+	})
 }
 
 const pair = `
