@@ -17,7 +17,7 @@ func TestProtocolsHaveTheirWriters(t *testing.T) {
 	}{
 		{plan.VXLAN, ip4, "50-udp34"}, {plan.Geneve, ip4, "50-udp34"}, {plan.VXLAN, ip6, "70-udp54"}, {plan.NSH, ip4, "74-udp34"},
 		{plan.GRETAP, ip4, "38"}, {plan.NVGRE, ip4, "42-flow41"}, {plan.IPIP, ip4, "34-word22"}, {plan.GRE, ip4, "38-word36"},
-		{plan.GUE, ip4, "46-udp34-word42"}, {plan.LISP, ip6, "any"},
+		{plan.GUE, ip4, "46-udp34-word42"}, {plan.LISP, ip6, "70-udp54"}, {plan.GUE, ip6, "any"},
 	} {
 		p, err := protocolOf(c.protocol)
 		if err != nil {
