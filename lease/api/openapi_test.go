@@ -84,8 +84,8 @@ func TestTypesAreDescribed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := propertiesOf(schemas[name])
 			want := fieldsOf(reflect.TypeOf(value))
-			if name == "Plan" {
-				want = slices.Sorted(slices.Values(append(want, plan.SectionNames()...)))
+			if name == "Plan" { // sections may be described by what all have, too
+				got = slices.DeleteFunc(got, func(n string) bool { return slices.Contains(plan.SectionNames(), n) })
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("%s: openapi.yaml has %v, Go has %v", name, got, want)
