@@ -11,8 +11,9 @@ import (
 )
 
 func (a *app) convert() *cobra.Command {
-	var out, to string
-	var strict, lossy bool
+	var t translation
+	var to string
+	var strict bool
 	c := &cobra.Command{
 		Use:   "convert FILE",
 		Short: "Convert a request from VXDL to the native form, or back",
@@ -33,21 +34,12 @@ lost is told on standard error and nothing is written (exit code 1), unless
 			if err != nil {
 				return err
 			}
-			a.tell(notes)
-			if lost := countLost(notes); lost > 0 && !lossy {
-				return fmt.Errorf("%s: nothing is written, since %s would be lost: change the request, or write the rest with --lossy", args[0], number(lost, "thing"))
-			}
-			if out == "-" {
-				_, err = a.out.Write(converted)
-				return err
-			}
-			return write(out, converted)
+			return a.translated(t, args[0], converted, notes)
 		},
 	}
-	c.Flags().StringVarP(&out, "write", "w", "-", "file to write, - for standard output")
+	t.flags(c)
 	c.Flags().StringVar(&to, "to", "", "yaml or vxdl (default: the other one)")
 	_ = c.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{"yaml", "vxdl"}, cobra.ShellCompDirectiveNoFileComp))
-	c.Flags().BoolVar(&lossy, "lossy", false, "write what the other language can say, and leave out the rest")
 	c.Flags().BoolVar(&strict, "strict", false, "refuse VXDL with unknown elements")
 	return c
 }

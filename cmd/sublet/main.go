@@ -109,7 +109,7 @@ admission, 4 a promise is not kept (check), 130 interrupted.`,
 		a.offers(), a.calendar(),
 		a.fail(), a.mend(),
 		a.exec(), a.capture(), a.check(),
-		a.doctor(), a.convert(), a.graph(), a.bench(), a.sim(), a.vxswitch(), a.paths(),
+		a.doctor(), a.importing(), a.get(), a.convert(), a.graph(), a.bench(), a.sim(), a.vxswitch(), a.paths(),
 		a.versionCommand(),
 	)
 	usageIsBadInput(root)

@@ -157,3 +157,34 @@ func splitPath(path string) []string {
 	}
 	return steps
 }
+
+// Tree parses the only document of text for readers of other languages, within
+// the bounds of a request; nodes keep their line and column. Anchors, aliases
+// and repeated words are refused, as in requests.
+func Tree(name string, text []byte) (*yaml.Node, error) {
+	doc, err := open(name, text, requestLimits)
+	if err != nil {
+		return nil, err
+	}
+	return doc.root, doc.plain(doc.root)
+}
+
+// plain refuses anchors, aliases and repeated words at a node and below it.
+func (d *document) plain(n *yaml.Node) error {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" {
+		return d.fail(n, "an anchor or alias stands here, which is not accepted: write the value out")
+	}
+	words := make(map[string]bool)
+	for i, below := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			if words[below.Value] {
+				return d.fail(below, "%.40s stands here again: state it once", below.Value)
+			}
+			words[below.Value] = true
+		}
+		if err := d.plain(below); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -39,8 +39,8 @@ func foreign(word string) string {
 // that is known; "" otherwise.
 func otherKind(root *yaml.Node, wanted string) string {
 	switch {
-	case isContainerlab(root):
-		return "this is a topology of containerlab, which cannot be imported yet: write its nodes and links as a request, as in examples/hello.yaml"
+	case IsContainerlab(root):
+		return "this is a topology of containerlab, not a request: make one of it with sublet import FILE -w request.yaml"
 	case wanted == "substrate" && child(root, "network") != nil && child(root, "hosts") == nil:
 		return "this is a request, not a substrate: give the file that states hosts"
 	case wanted == "request" && child(root, "hosts") != nil && child(root, "network") == nil:
@@ -49,8 +49,8 @@ func otherKind(root *yaml.Node, wanted string) string {
 	return ""
 }
 
-// isContainerlab knows a topology of containerlab by its outermost fields.
-func isContainerlab(root *yaml.Node) bool {
+// IsContainerlab knows a topology of containerlab by its outermost fields.
+func IsContainerlab(root *yaml.Node) bool {
 	topology := child(root, "topology")
 	return topology != nil && child(root, "name") != nil && (child(topology, "nodes") != nil || child(topology, "links") != nil)
 }

@@ -43,22 +43,7 @@ const (
 )
 
 // Note is one thing a conversion lost or changed.
-type Note struct {
-	Line   int // of the element, when reading
-	Column int
-	Where  string // such as "vNode worker"
-	Text   string // what was lost or changed
-	Raw    string // XML of an element that was not understood
-	Lost   bool   // it is not in what came of the conversion
-}
-
-func (n Note) String() string {
-	text := n.Where + ": " + n.Text
-	if n.Line == 0 {
-		return text
-	}
-	return fmt.Sprintf("%d:%d: %s", n.Line, n.Column, text)
-}
+type Note = vnet.Note
 
 // Parse reads a request, fills in defaults and checks it. The name is used in
 // errors only, which are *vnet.InputError. Strict refuses elements and

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sublet/vnet"
+	"sublet/vnet/clab"
+	"sublet/vnet/file"
+	"sublet/vnet/graph"
+	"sublet/vnet/vxdl"
+)
+
+// languages in which a leased network can be written.
+var languages = map[string]func(vnet.Lease) ([]byte, []vnet.Note, error){
+	"yaml": func(l vnet.Lease) ([]byte, []vnet.Note, error) {
+		text, err := file.FormatRequest(l.Request)
+		return text, nil, err
+	},
+	"vxdl": func(l vnet.Lease) ([]byte, []vnet.Note, error) {
+		text, notes := vxdl.Format(l.Request)
+		return text, notes, nil
+	},
+	"clab": func(l vnet.Lease) ([]byte, []vnet.Note, error) {
+		text, notes := clab.Format(l.Request)
+		return text, notes, nil
+	},
+	"dot":     func(l vnet.Lease) ([]byte, []vnet.Note, error) { return []byte(graph.DOT(l)), nil, nil },
+	"mermaid": func(l vnet.Lease) ([]byte, []vnet.Note, error) { return []byte(graph.Mermaid(l)), nil, nil },
+}
+
+func (a *app) get() *cobra.Command {
+	var t translation
+	var language string
+	names := slices.Sorted(maps.Keys(languages))
+	c := &cobra.Command{
+		Use:   "get NAME",
+		Short: "Write the request of a network, or draw the network",
+		Long: `Write the request of a network as YAML, VXDL or a topology of containerlab
+(clab), or draw the network with the hosts it is mapped to (dot, mermaid). Where
+a language cannot say all of it, what would be lost is told on standard error and
+nothing is written (exit code 1), unless --lossy asks for the rest.`,
+		Example:           "  sublet get hello > hello.yaml\n  sublet get hello -o clab --lossy -w hello.clab.yml\n  sublet get hello -o dot | dot -Tsvg > hello.svg",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeLease,
+		RunE: func(c *cobra.Command, args []string) error {
+			format, known := languages[language]
+			if !known {
+				return badInput{fmt.Errorf("--output %q: choose one of %s", language, strings.Join(names, ", "))}
+			}
+			_, l, err := a.lookUp(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			text, notes, err := format(l)
+			if err != nil {
+				return err
+			}
+			return a.translated(t, args[0], text, notes)
+		},
+	}
+	c.Flags().StringVarP(&language, "output", "o", "yaml", "language to write: "+strings.Join(names, ", "))
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	t.flags(c)
+	return c
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sublet/vnet"
+	"sublet/vnet/file"
+)
+
+const smallLab = "name: small\ntopology:\n  nodes: {a: {kind: linux}, b: {kind: linux}, s: {kind: bridge}}\n  links: [{endpoints: [\"a:eth0\", \"s:p1\"]}, {endpoints: [\"b:eth0\", \"s:p2\"]}]\n"
+
+func TestImport(t *testing.T) {
+	for _, c := range []struct {
+		name, text, args string
+		code             int
+		out, errs        string // are in what is printed; "": nothing is
+	}{
+		{name: "all of it", text: smallLab, code: exitDone, out: "network: small\n"},
+		{name: "some of it", text: strings.Replace(smallLab, "a: {", "a: {image: x, ", 1), code: exitFailed, errs: "node a: image is left out"},
+		{name: "the rest", text: strings.Replace(smallLab, "a: {", "a: {image: x, ", 1), args: "--lossy", code: exitDone, out: "network: small\n", errs: "lost: 3:15: node a: image"},
+		{name: "VXDL", text: "<a/>", code: exitInput, errs: "is no VXDL root"},
+		{name: "a request", text: "network: x\nnodes: [{name: a}]\n", code: exitInput, errs: "no topology of containerlab"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, out, errs := sublet(t, c.text, append([]string{"import", "-"}, strings.Fields(c.args)...)...)
+			if code != c.code || !strings.Contains(out, c.out) || c.out == "" && out != "" || !strings.Contains(errs, c.errs) || c.errs == "" && errs != "" {
+				t.Errorf("exit code %d\n%s\n%s", code, out, errs)
+			}
+		})
+	}
+}
+
+// What is imported fits into the demo lab.
+func TestImportedNetworkIsAdmitted(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "request.yaml")
+	if code, _, errs := sublet(t, smallLab, "import", "-", "-w", out); code != exitDone {
+		t.Fatal(errs)
+	}
+	if code, said, errs := sublet(t, "", "up", "--dry-run", "--substrate", "demo", out); code != exitDone || !strings.Contains(said, "small") {
+		t.Errorf("exit code %d: %s%s", code, said, errs)
+	}
+}
+
+// Each language writes each example; as YAML it is the request itself.
+func TestGetWritesExamples(t *testing.T) {
+	examples, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(examples) == 0 {
+		t.Fatal("no examples", err)
+	}
+	for _, name := range examples {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request, err := file.ParseRequest(name, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for language, format := range languages {
+			t.Run(filepath.Base(name)+" "+language, func(t *testing.T) {
+				written, _, err := format(vnet.Lease{Request: request, Stage: -1})
+				if err != nil || !strings.Contains(string(written), string(request.Network)) {
+					t.Fatalf("%v\n%s", err, written)
+				}
+				again, err := written, error(nil)
+				if language == "yaml" {
+					again, err = reformat(name, written)
+				}
+				if err != nil || string(again) != string(written) {
+					t.Errorf("%v\n%s\nis not\n%s", err, again, written)
+				}
+			})
+		}
+	}
+}
+
+func reformat(name string, text []byte) ([]byte, error) {
+	request, err := file.ParseRequest(name, text)
+	if err != nil {
+		return nil, err
+	}
+	return file.FormatRequest(request)
+}
+
+func TestGetKnowsItsLanguages(t *testing.T) {
+	if code, _, errs := sublet(t, "", "get", "n", "-o", "png"); code != exitInput || !strings.Contains(errs, "clab, dot, mermaid, vxdl, yaml") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if code, _, _ := sublet(t, "", "get", "n"); code != exitFailed { // no server
+		t.Errorf("exit code %d without a server", code)
+	}
+}

@@ -1,0 +1,176 @@
+// Package clab reads and writes topologies of containerlab
+// (containerlab.dev/manual/topo-def-file): what of them a request can hold.
+//
+// Nodes of kind linux become nodes, those of kind bridge and ovs-bridge
+// switches, and those of a kind that is a router's or switch's software (such
+// as nokia_srlinux) routers. Links have no rates there and are best effort.
+// Images, files, programs, the management network and links to the host have
+// nothing like them in a request: each is returned as a Note, never silently.
+package clab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"sublet/vnet"
+	"sublet/vnet/file"
+)
+
+// kinds of nodes that are no network software.
+var (
+	hosts    = []string{"", "linux", "ext-container", "generic_vm", "k8s-kind"}
+	switches = []string{"bridge", "ovs-bridge"}
+)
+
+// Parse reads a topology and makes a request of it, filled and checked. The
+// name is used in errors only, which are *vnet.InputError.
+func Parse(name string, text []byte) (vnet.Request, []vnet.Note, error) {
+	root, err := file.Tree(name, text)
+	if err != nil {
+		return vnet.Request{}, nil, err
+	}
+	r := &reader{file: name, at: make(map[string]*yaml.Node), kind: make(map[string]kind), interfaces: make(map[string][]string)}
+	if !file.IsContainerlab(root) {
+		return vnet.Request{}, nil, r.fail(root, "this is no topology of containerlab: it needs name, and topology with nodes")
+	}
+	if err := r.document(root); err != nil {
+		return vnet.Request{}, r.notes, err
+	}
+	r.request.Fill()
+	return r.request, r.notes, r.check()
+}
+
+// reader makes a request of a document.
+type reader struct {
+	file       string
+	request    vnet.Request
+	notes      []vnet.Note
+	at         map[string]*yaml.Node // where a path of the request comes from
+	kind       map[string]kind       // by name of a node
+	interfaces map[string][]string   // of a node, in the order of its links
+	groups     layers
+}
+
+// kind is what becomes of a node.
+type kind int
+
+const (
+	absent kind = iota // there is none of that name
+	host
+	router
+	bridge
+	leftOut
+)
+
+func (r *reader) fail(at *yaml.Node, format string, args ...any) error {
+	return &vnet.InputError{File: r.file, Line: max(at.Line, 1), Column: max(at.Column, 1), Problem: fmt.Sprintf(format, args...)}
+}
+
+// lost notes what the request cannot hold.
+func (r *reader) lost(at *yaml.Node, where, format string, args ...any) {
+	r.notes = append(r.notes, vnet.Note{Line: at.Line, Column: at.Column, Where: where, Text: fmt.Sprintf(format, args...), Lost: true})
+}
+
+// document reads the outermost fields.
+func (r *reader) document(root *yaml.Node) error {
+	name, topology := value(root, "name"), value(root, "topology")
+	if name.Kind != yaml.ScalarNode || topology.Kind != yaml.MappingNode {
+		return r.fail(root, "name is a word, and topology has nodes and links: write them so")
+	}
+	r.request.Network, r.at["network"] = vnet.VNetID(name.Value), name
+	r.leaveOut(root, "topology "+name.Value, "name", "topology")
+	if err := r.layers(topology); err != nil {
+		return err
+	}
+	r.leaveOut(topology, "topology "+name.Value, "nodes", "links", "defaults", "kinds", "groups")
+	if err := r.nodes(value(topology, "nodes")); err != nil {
+		return err
+	}
+	if err := r.links(value(topology, "links")); err != nil {
+		return err
+	}
+	r.tellInterfaces()
+	return nil
+}
+
+// check gives what is wrong with the request its place in the topology.
+func (r *reader) check() error {
+	problems := r.request.Problems(vnet.MostProblems)
+	if len(problems) == 0 {
+		return nil
+	}
+	var first *vnet.InputError
+	for _, p := range problems {
+		at := &vnet.InputError{File: r.file, Line: 1, Column: 1, Problem: p.Error()}
+		if n := r.place(p.Path); n != nil {
+			at.Line, at.Column = n.Line, n.Column
+		}
+		if first == nil {
+			first = at
+		} else {
+			first.More = append(first.More, at)
+		}
+	}
+	return first
+}
+
+// place is where the object comes from that a path of the request is in.
+func (r *reader) place(path string) *yaml.Node {
+	for path != "" {
+		if n := r.at[path]; n != nil {
+			return n
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	return nil
+}
+
+// leaveOut notes each field of a mapping but those that are kept.
+func (r *reader) leaveOut(n *yaml.Node, where string, kept ...string) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if word := n.Content[i]; !slices.Contains(kept, word.Value) {
+			r.lost(word, where, "%s is left out%s", short(word.Value), reasons[word.Value])
+		}
+	}
+}
+
+// short bounds what a note quotes of a document.
+func short(word string) string {
+	if len(word) > 40 {
+		return fmt.Sprintf("%q...", word[:40])
+	}
+	if vnet.CheckName(word) != nil {
+		return fmt.Sprintf("%q", word)
+	}
+	return word
+}
+
+const (
+	noFiles      = ": nodes use the files of their host"
+	noPrograms   = ": start programs with sublet exec"
+	noManagement = ": there is no management network, sublet exec reaches nodes"
+	noOutside    = ": nothing outside of the network is linked to it"
+)
+
+var reasons = map[string]string{
+	"image": noFiles, "binds": noFiles, "config": noFiles, "startup-config": noFiles, "license": noFiles, "image-pull-policy": noFiles,
+	"exec": noPrograms, "cmd": noPrograms, "entrypoint": noPrograms, "env": noPrograms, "env-files": noPrograms, "restart-policy": noPrograms,
+	"ports": noOutside, "publish": noOutside, "network-mode": noOutside,
+	"mgmt": noManagement, "mgmt-ipv4": noManagement, "mgmt-ipv6": noManagement,
+	"mtu": ": the substrate decides",
+}
+
+// value is that of a mapping's field, an empty node if there is none.
+func value(n *yaml.Node, word string) *yaml.Node {
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == word {
+				return n.Content[i+1]
+			}
+		}
+	}
+	return &yaml.Node{Line: n.Line, Column: n.Column}
+}

@@ -1,0 +1,156 @@
+package clab
+
+import (
+	"errors"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"sublet/vnet"
+)
+
+func TestTopologyBecomesARequest(t *testing.T) {
+	text, err := os.ReadFile("testdata/mixed.clab.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, notes, err := Parse("mixed.clab.yml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := vnet.Request{Network: "mixed", Topology: vnet.Topology{
+		Nodes: []vnet.VirtualNode{
+			{Name: "a", CPU: vnet.Core / 2, Memory: 128 * vnet.MiB, Labels: map[string]string{"owner": "net", "role": "client"}},
+			{Name: "b", Memory: vnet.GiB, Labels: map[string]string{"owner": "net"}},
+		},
+		Routers:  []vnet.VirtualNode{{Name: "srl", Labels: map[string]string{"owner": "net"}}},
+		Switches: []vnet.VirtualSwitch{{Name: "br", Labels: map[string]string{"owner": "net"}}},
+		Links:    []vnet.VirtualLink{{Ends: [2]string{"a", "br"}}, {Ends: [2]string{"b", "br"}}, {Ends: [2]string{"srl", "br"}}, {Ends: [2]string{"a", "b"}}},
+	}}
+	want.Fill()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	var told []string
+	for _, n := range notes {
+		told = append(told, n.String())
+		if renames := strings.Contains(n.Text, "interface "); n.Lost == renames {
+			t.Errorf("lost is %v of %s", n.Lost, n)
+		}
+	}
+	for _, part := range []string{
+		"2:1: topology mixed: prefix", "3:1: topology mixed: mgmt", "5:27: defaults: image",
+		"7:21: kind nokia_srlinux: image", "kind nokia_srlinux: type", "group web: env", "node a: exec",
+		"node b: binds", "node b: mgmt-ipv4", "node srl: startup-config", "node srl: software and configuration of kind nokia_srlinux",
+		"node out: kind host", "link 2: mtu", "link 4, b: mac", "link 5: its end at host", "link 6: its end at macvlan", "link 7: a link of type macvlan",
+		"node a: interface eth1 is eth0, eth2 is eth1",
+	} {
+		if !slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, part) }) {
+			t.Errorf("no note has %q:\n%s", part, strings.Join(told, "\n"))
+		}
+	}
+}
+
+func TestBadTopologies(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"a request", "network: x\n", "f:1:1: this is no topology of containerlab"},
+		{"nodes as a list", "name: x\ntopology:\n  nodes: [a]\n", "f:3:10: nodes has no fields"},
+		{"a node as a word", "name: x\ntopology: {nodes: {a: b}}\n", "f:2:23: node a has no fields"},
+		{"links as a mapping", "name: x\ntopology: {nodes: {a: {}}, links: {a: b}}\n", "links is no list"},
+		{"one end", "name: x\ntopology: {nodes: {a: {}}, links: [{endpoints: [\"a:eth1\"]}]}\n", "link 1: endpoints are two"},
+		{"an end without interface", "name: x\ntopology: {nodes: {a: {}, b: {}}, links: [{endpoints: [a, \"b:eth1\"]}]}\n", "an endpoint is a node and its interface"},
+		{"an unknown end", "name: x\ntopology: {nodes: {a: {}}, links: [{endpoints: [\"a:eth1\", \"c:eth1\"]}]}\n", "there is no node c"},
+		{"a link to itself", "name: x\ntopology: {nodes: {a: {}}, links: [{endpoints: [\"a:eth1\", \"a:eth2\"]}]}\n", "f:2:36: links[0]"},
+		{"an odd name", "name: x\ntopology: {nodes: {a.b: {}}}\n", "f:2:20: nodes[0].name: \"a.b\" is not a name"},
+		{"an odd network", "name: a b\ntopology: {nodes: {a: {}}}\n", "f:1:7: network"},
+		{"no nodes", "name: x\ntopology: {nodes: {}}\n", "no node at the start"},
+		{"odd memory", "name: x\ntopology: {nodes: {a: {memory: lots}}}\n", "f:2:32: memory: lots is not a size"},
+		{"endless memory", "name: x\ntopology: {nodes: {a: {memory: 99999999999999t}}}\n", "is not a size"},
+		{"odd cores", "name: x\ntopology: {nodes: {a: {cpu: two}}}\n", "f:2:29: cpu:"},
+		{"an alias", "name: &n x\ntopology: {nodes: {a: {}}}\n", "an anchor or alias"},
+		{"a word twice", "name: x\nname: y\ntopology: {nodes: {a: {}}}\n", "f:2:1: name stands here again"},
+		{"a kind that is none", "name: x\ntopology: {nodes: {a: {kind: [linux]}}}\n", "kind is no word"},
+		{"a label that is a list", "name: x\ntopology: {nodes: {a: {labels: {k: [v]}}}}\n", "label k is no word"},
+		{"labels as a list", "name: x\ntopology: {nodes: {a: {labels: [k]}}}\n", "labels has no fields"},
+		{"no YAML", "name: [", "f:"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := Parse("f", []byte(c.text))
+			var input *vnet.InputError
+			if !errors.As(err, &input) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, not %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestMemoryIsWrittenAsDockerDoes(t *testing.T) {
+	for text, want := range map[string]vnet.Bytes{
+		"67108864": 64 * vnet.MiB, "64m": 64 * vnet.MiB, "64MB": 64 * vnet.MiB, "64 MiB": 64 * vnet.MiB, "1.5g": 3 * vnet.GiB / 2, "65536kb": 64 * vnet.MiB, "67108864b": 64 * vnet.MiB,
+	} {
+		t.Run(text, func(t *testing.T) {
+			r, _, err := Parse("f", []byte("name: x\ntopology: {nodes: {a: {memory: "+text+"}}}\n"))
+			if err != nil || r.Nodes[0].Memory != want {
+				t.Errorf("%+v, %v", r.Nodes, err)
+			}
+		})
+	}
+}
+
+// What containerlab has words for comes back as it was.
+func TestThereAndBack(t *testing.T) {
+	r := vnet.Request{Network: "n", Topology: vnet.Topology{
+		Nodes:    []vnet.VirtualNode{{Name: "a", CPU: 250, Memory: 100*vnet.MiB + 1, Labels: map[string]string{"k": "v: w"}}, {Name: "b"}},
+		Switches: []vnet.VirtualSwitch{{Name: "s"}},
+		Links:    []vnet.VirtualLink{{Ends: [2]string{"a", "s"}}, {Ends: [2]string{"s", "b"}}, {Ends: [2]string{"a", "b"}, Labels: map[string]string{"x": "1"}}, {Ends: [2]string{"a", "b"}}},
+	}}
+	r.Fill()
+	text, notes := Format(r)
+	if len(notes) > 0 {
+		t.Errorf("lost %v", notes)
+	}
+	back, _, err := Parse("f", text)
+	if err != nil || !reflect.DeepEqual(back, r) {
+		t.Errorf("%v\n%s\ngot %+v\nwant %+v", err, text, back, r)
+	}
+}
+
+func TestWhatContainerlabCannotSayIsTold(t *testing.T) {
+	r := vnet.Request{Network: "n", For: 1, Movable: true, Colocate: vnet.ColocateForbidden, Topology: vnet.Topology{
+		Nodes:   []vnet.VirtualNode{{Name: "a", Host: "h1", Site: "x"}},
+		Routers: []vnet.VirtualNode{{Name: "r", Protocol: vnet.ProtocolOSPF}},
+		Links:   []vnet.VirtualLink{{Name: "l", Ends: [2]string{"a", "r"}, Bandwidth: [2]vnet.Bandwidth{{Max: 1000}, {Max: 1000}}, Latency: 5}},
+	}}
+	_, notes := Format(r)
+	var told []string
+	for _, n := range notes {
+		told = append(told, n.String())
+	}
+	want := []string{"network n: window: left out", "network n: movable: left out", "network n: colocate: left out", "node a: site: left out", "node a: host: left out", "router r: forwarding and protocol ospf: left out", "link l: rates: left out", "link l: latency: left out"}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q", told)
+	}
+}
+
+// Whatever the text, reading it ends without a panic, and a request that comes
+// of it is a right one.
+func FuzzParse(f *testing.F) {
+	text, err := os.ReadFile("testdata/mixed.clab.yml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte("name: x\ntopology: {nodes: {a: {kind: bridge, labels: {a: [b]}}}, links: [{type: veth, endpoints: [{node: a}, {}]}]}\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, _, err := Parse("f", text)
+		var input *vnet.InputError
+		if err != nil && !errors.As(err, &input) {
+			t.Fatalf("%T %v", err, err)
+		}
+		if err == nil && r.Check() != nil {
+			t.Fatal(r.Check())
+		}
+	})
+}
