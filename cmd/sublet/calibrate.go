@@ -48,7 +48,7 @@ are others (sublet agent --calibrate-after).`,
 			return a.runCalibration(c.Context(), args, window)
 		},
 	})
-	c.Flags().DurationVar(&window, "window", 500*time.Millisecond, "of each measurement")
+	c.Flags().DurationVar(&window, "window", 500*time.Millisecond, "length of each measurement")
 	return c
 }
 

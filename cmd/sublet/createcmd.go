@@ -47,8 +47,8 @@ Flags replace what all its hosts and links have.`,
 			return a.writeSubstrate(sub, f.to)
 		},
 	}
-	c.Flags().StringVar(&f.capacity, "capacity", "", "of every link per direction, such as 10Gbit")
-	c.Flags().StringVar(&f.latency, "latency", "", "of every link one way, such as 50us")
+	c.Flags().StringVar(&f.capacity, "capacity", "", "capacity of every link per direction, such as 10Gbit")
+	c.Flags().StringVar(&f.latency, "latency", "", "latency of every link one way, such as 50us")
 	c.Flags().StringVar(&f.cpu, "cpu", "", "cores of every host")
 	c.Flags().StringVar(&f.memory, "memory", "", "memory of every host, such as 64GiB")
 	c.Flags().StringVar(&f.to, "to", "-", "write to this file")

@@ -92,8 +92,8 @@ file, a switch with that many hosts.`,
 			return a.startLab(c.Context(), name, sub, ospf)
 		},
 	}
-	c.Flags().StringVar(&name, "name", lab.DefaultName, "of the lab, before its namespaces' names")
-	c.Flags().StringVar(&routing, "routing", "auto", "of switches: ospf, static, or auto: ospf where there is a choice of paths")
+	c.Flags().StringVar(&name, "name", lab.DefaultName, "name of the lab, which its namespaces' names begin with")
+	c.Flags().StringVar(&routing, "routing", "auto", "routing of switches: ospf, static, or auto: ospf where there is a choice of paths")
 	c.Flags().IntVar(&servers, "servers", 0, "make every host a switch with this many hosts")
 	return c
 }

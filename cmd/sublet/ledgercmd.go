@@ -49,7 +49,7 @@ the operator everybody's.`,
 	})
 	f := c.Flags()
 	f.Lookup("output").Usage = "table, json, yaml or csv"
-	f.StringVar(&tenant, "tenant", "", "that tenant's, for the operator")
+	f.StringVar(&tenant, "tenant", "", "show what this tenant has, for the operator")
 	f.StringVar(&from, "from", "", "leases that had not ended before this time, such as 2027-03-01T08:00:00Z, or so long ago, such as 30d")
 	f.StringVar(&until, "until", "", "leases that had begun before this time, or so long ago")
 	return c

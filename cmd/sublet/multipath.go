@@ -71,7 +71,7 @@ late by more than a wire makes up for is repeated.`,
 	c.Flags().StringArrayVar(&b.methods, "method", []string{"tree", "hash", "flow"}, "tree, hash, flow, hash:K, flow:K; single, ecmp, ksp:K, even:K, coupled:K; may be repeated")
 	c.Flags().IntVar(&b.senders, "count", 0, "flows per sender (default 20), or subflows per connection (default 8)")
 	c.Flags().IntVar(&b.runs, "runs", 30, "draws of pattern and flows")
-	c.Flags().Uint64Var(&b.seed, "seed", 1, "of the draws")
+	c.Flags().Uint64Var(&b.seed, "seed", 1, "seed of the draws")
 	c.Flags().IntVar(&b.servers, "servers", 0, "make every host of the topology a switch with this many hosts")
 	b.emulation.flags(c)
 	return c

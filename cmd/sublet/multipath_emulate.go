@@ -38,14 +38,14 @@ type emulationRun struct {
 
 func (e *emulationRun) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&e.on, "emulate", false, "run it in a lab with FRR instead of the model")
-	c.Flags().StringVar(&e.rate, "rate", "2Mbit", "of every emulated link")
-	c.Flags().DurationVar(&e.buffering, "buffering", 200*time.Millisecond, "of every emulated link")
-	c.Flags().DurationVar(&e.settle, "settle", 12*time.Second, "before an emulated run is measured")
-	c.Flags().DurationVar(&e.measure, "measure", 8*time.Second, "for how long an emulated run is measured")
+	c.Flags().StringVar(&e.rate, "rate", "2Mbit", "rate of every emulated link")
+	c.Flags().DurationVar(&e.buffering, "buffering", 200*time.Millisecond, "buffer of every emulated link, as time at its rate")
+	c.Flags().DurationVar(&e.settle, "settle", 12*time.Second, "time before an emulated run is measured")
+	c.Flags().DurationVar(&e.measure, "measure", 8*time.Second, "how long an emulated run is measured")
 	c.Flags().DurationVar(&e.rearrange, "rearrange", 500*time.Millisecond, "how often an emulated sender may move a flow")
 	c.Flags().StringArrayVar(&e.damages, "damage", nil, "emulate a failure under load instead: cut, switch or silent; may be repeated")
-	c.Flags().Float64Var(&e.load, "load", 0.5, "of senders while something fails, part of their wire's rate")
-	c.Flags().DurationVar(&e.probe, "probe", 20*time.Millisecond, "between probes of a path, with --damage")
+	c.Flags().Float64Var(&e.load, "load", 0.5, "what senders send while something fails, as a part of their wire's rate")
+	c.Flags().DurationVar(&e.probe, "probe", 20*time.Millisecond, "time between probes of a path, with --damage")
 	c.Flags().IntVar(&e.lost, "lost", 7, "probes in a row without an answer after which a path is dead")
 	c.Flags().StringVar(&e.svg, "svg", "", "file for a plot of what is received while something fails")
 }

@@ -33,7 +33,7 @@ the last moves of flows. See docs/multipath.md.`,
 			return a.showPaths(c.Context(), host)
 		},
 	})
-	c.Flags().StringVar(&host, "host", "", "of this host only")
+	c.Flags().StringVar(&host, "host", "", "show this host only")
 	c.AddCommand(a.pathsRun(), a.pathsRelay())
 	return c
 }

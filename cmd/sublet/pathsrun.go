@@ -57,8 +57,8 @@ turn are watched: flows leave a dead one at once.`,
 func (r *spreadRun) spreadFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&r.device, "device", "", "towards the fabric")
-	f.StringVar(&r.source, "source", "", "of outer headers (default: a /32 of lo, else the device's IPv4 address)")
-	f.StringVar(&r.source6, "source6", "", "of outer headers of SRv6, for lists that are by srv6")
+	f.StringVar(&r.source, "source", "", "source address of outer headers (default: a /32 of lo, else the device's IPv4 address)")
+	f.StringVar(&r.source6, "source6", "", "source address of outer headers of SRv6, for lists that are by srv6")
 	f.StringVar(&r.lists, "lists", "", "file of static relay lists, YAML or JSON")
 	f.StringVar(&r.ospf, "ospf", "", "directory of the vty sockets of an ospfd of FRR")
 	f.IntVarP(&r.choice.Paths, "paths", "k", 8, "shortest paths to each switch, with --ospf")
@@ -66,9 +66,9 @@ func (r *spreadRun) spreadFlags(c *cobra.Command) {
 	f.BoolVar(&r.choice.Even, "even", false, "deal flows equally to all paths, with --ospf; else short paths and those with links of their own get more")
 	f.StringVar(&r.mode, "mode", string(plan.PerFlow), "hash, flow, flowlet or round-robin, with --ospf")
 	f.StringVar(&r.by, "by", string(plan.ByIPIP), "ipip, gre, or udp for relays that all run Sublet, with --ospf")
-	f.DurationVar(&r.probe, "probe", 20*time.Millisecond, "between probes of a path in use; 0: no probes")
+	f.DurationVar(&r.probe, "probe", 20*time.Millisecond, "time between probes of a path in use; 0: no probes")
 	f.IntVar(&r.lost, "lost", 7, "probes in a row without an answer after which a path is dead")
-	f.DurationVar(&r.rearrange, "rearrange", time.Second, "between looks at the flows' rates; 0: flows stay where they are")
+	f.DurationVar(&r.rearrange, "rearrange", time.Second, "time between looks at the flows' rates, by which flows are moved; 0: flows stay where they are")
 }
 
 func (r spreadRun) check() error {

@@ -38,8 +38,8 @@ and the most that is booked for any instant from now on.`,
 			return a.printPolicy(views)
 		},
 	})
-	c.Flags().StringVar(&tenant, "tenant", "", "that tenant's, for the operator")
-	c.Flags().BoolVar(&all, "all", false, "of everybody who has leases or whom the policy names, for the operator")
+	c.Flags().StringVar(&tenant, "tenant", "", "show what this tenant has, for the operator")
+	c.Flags().BoolVar(&all, "all", false, "show everybody who has leases or whom the policy names, for the operator")
 	c.MarkFlagsMutuallyExclusive("tenant", "all")
 	return c
 }

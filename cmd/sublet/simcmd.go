@@ -61,8 +61,8 @@ Exit code 4 if something the scenario expects does not come out.`,
 	c.Flags().StringVar(&o.departures, "departures", "", "write every departure to this file, as JSON lines (runs one after the other)")
 	c.Flags().StringVar(&o.arrivals, "arrivals", "", "write every arrival to this file, in the form a trace has")
 	c.Flags().StringVar(&o.plot, "plot", "", "draw the figures into this .svg or .png file, - for the terminal")
-	c.Flags().Uint64Var(&o.seed, "seed", 0, "of the first run, instead of the scenario's")
-	c.Flags().IntVar(&o.runs, "runs", 0, "how many, instead of the scenario's")
+	c.Flags().Uint64Var(&o.seed, "seed", 0, "seed of the first run, instead of the scenario's")
+	c.Flags().IntVar(&o.runs, "runs", 0, "number of runs, instead of the scenario's")
 	c.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at the same time")
 	return c
 }

@@ -53,7 +53,7 @@ sent. Exit code 1: it would not arrive.`,
 			return a.runTrace(c.Context(), args, size)
 		},
 	})
-	c.Flags().IntVar(&size, "size", size, "of the IP packet, bytes")
+	c.Flags().IntVar(&size, "size", size, "size of the IP packet, bytes")
 	return c
 }
 

@@ -52,7 +52,7 @@ it comes to one.`,
 	c.Flags().StringVar(&o.offer, "offer", "", "write the counter-offer to this file; of several requests, that of the first that is refused")
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "return once admitted")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only say what would be admitted, on --substrate")
-	c.Flags().StringVar(&o.substrate, "substrate", "", "for --dry-run: "+substrateForms)
+	c.Flags().StringVar(&o.substrate, "substrate", "", "substrate for --dry-run: "+substrateForms)
 	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait until a network is ready")
 	return c
 }

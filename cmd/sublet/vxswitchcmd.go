@@ -29,7 +29,7 @@ func (a *app) vxswitch() *cobra.Command {
 	}
 	var socket, host string
 	c.PersistentFlags().StringVar(&socket, "socket", "", "where it listens (default: vxswitch.sock in the run directory)")
-	c.PersistentFlags().StringVar(&host, "host", "", "the one that carries the leases' switches of kind vxswitch on this host of the substrate")
+	c.PersistentFlags().StringVar(&host, "host", "", "host of the substrate whose hosting switch is meant, which carries the leases' switches of kind vxswitch")
 	c.MarkFlagsMutuallyExclusive("socket", "host")
 	at := func() string {
 		switch {
@@ -121,7 +121,7 @@ func (a *app) vxswitchStatus(at func() string) *cobra.Command {
 			return a.print(st, header, rows)
 		},
 	})
-	c.Flags().BoolVar(&prometheus, "prometheus", false, "in the text form of Prometheus")
+	c.Flags().BoolVar(&prometheus, "prometheus", false, "print the text form of Prometheus")
 	return c
 }
 
