@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +34,16 @@ var languages = map[string]func(vnet.Lease) ([]byte, []vnet.Note, error){
 	"mermaid": func(l vnet.Lease) ([]byte, []vnet.Note, error) { return []byte(graph.Mermaid(l)), nil, nil },
 }
 
+// again is a request for the same network by whoever puts it: a start that has
+// passed is none, which means at once.
+func again(r vnet.Request, now time.Time) vnet.Request {
+	r.Tenant = ""
+	if !r.Start.After(now) {
+		r.Start, r.Before = time.Time{}, time.Time{}
+	}
+	return r
+}
+
 func (a *app) get() *cobra.Command {
 	var t translation
 	var language string
@@ -41,8 +52,9 @@ func (a *app) get() *cobra.Command {
 		Use:   "get NAME",
 		Short: "Write the request of a network, or draw the network",
 		Long: `Write the request of a network as YAML, VXDL or a topology of containerlab
-(clab), or draw the network with the hosts it is mapped to (dot, mermaid). Where
-a language cannot say all of it, what would be lost is told on standard error and
+(clab), or draw the network with the hosts it is mapped to (dot, mermaid). The
+request is that of whoever puts it, and begins at once if its start has passed.
+Where a language cannot say all of it, what would be lost is told on standard error and
 nothing is written (exit code 1), unless --lossy asks for the rest.`,
 		Example:           "  sublet get hello > hello.yaml\n  sublet get hello -o clab --lossy -w hello.clab.yml\n  sublet get hello -o dot | dot -Tsvg > hello.svg",
 		Args:              cobra.ExactArgs(1),
@@ -56,6 +68,7 @@ nothing is written (exit code 1), unless --lossy asks for the rest.`,
 			if err != nil {
 				return err
 			}
+			l.Request = again(l.Request, time.Now())
 			text, notes, err := format(l)
 			if err != nil {
 				return err

@@ -53,7 +53,9 @@ error and nothing is written (exit code 1), unless --lossy asks for the rest.`,
 			}
 			read := clab.Parse
 			if isXML(text) {
-				read = func(name string, text []byte) (vnet.Request, []vnet.Note, error) { return vxdl.Parse(name, text, false) }
+				read = func(name string, text []byte) (vnet.Request, []vnet.Note, error) {
+					return vxdl.Parse(name, text, false)
+				}
 			}
 			req, notes, err := read(args[0], text)
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"sublet/vnet"
 	"sublet/vnet/file"
@@ -83,6 +84,17 @@ func reformat(name string, text []byte) ([]byte, error) {
 		return nil, err
 	}
 	return file.FormatRequest(request)
+}
+
+func TestAgainIsForWhoeverAsks(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	past := again(vnet.Request{Tenant: "alice", Start: now, Before: now.Add(time.Hour), For: time.Hour}, now)
+	if past.Tenant != "" || !past.Start.IsZero() || !past.Before.IsZero() || past.For != time.Hour {
+		t.Errorf("%+v", past)
+	}
+	if future := again(vnet.Request{Start: now.Add(time.Minute)}, now); !future.Start.Equal(now.Add(time.Minute)) {
+		t.Errorf("%+v", future)
+	}
 }
 
 func TestGetKnowsItsLanguages(t *testing.T) {
