@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"sublet/datapath/bpf"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -14,7 +15,6 @@ const (
 	tosOffset      = 14 + 1
 	ipv4InMemory   = 0x0008 // ETH_P_IP in network order, read little endian
 	dscpMask       = 0xfc
-	leasedTOS      = 0xa0 // CS5: what Sublet marks leased packets with
 	controlTOS     = 0xc0 // CS6: routing protocols (RFC 4594)
 )
 
@@ -33,7 +33,7 @@ func crossing(device int, leased, rest uint32) (*ebpf.Program, error) {
 			asm.JNE.Imm(asm.R2, ipv4InMemory, "out"),
 			asm.LoadAbs(tosOffset, asm.Byte), // ends the program, and the packet, if there is none
 			asm.And.Imm(asm.R0, dscpMask),
-			asm.JEq.Imm(asm.R0, leasedTOS, "out"),
+			asm.JEq.Imm(asm.R0, bpf.TOSLease, "out"),
 			asm.JEq.Imm(asm.R0, controlTOS, "out"),
 			asm.Mov.Imm(asm.R7, int32(rest)),
 			asm.StoreMem(asm.R6, priorityOffset, asm.R7, asm.Word).WithSymbol("out"),

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
 )
 
@@ -25,7 +26,7 @@ const (
 
 // Attributes of a VXLAN device (linux/if_link.h); it is never up, so its
 // number and address mean nothing.
-const vxlanID, vxlanPort, vxlanLocal6, tunnelPort = 1, 15, 17, 4789
+const vxlanID, vxlanPort, vxlanLocal6 = 1, 15, 17
 
 // headroom makes the bridge and puts the ports there are into it.
 func (w *work) headroom() error {
@@ -56,7 +57,7 @@ func (w *work) headroom() error {
 // need makes the device that needs the headroom.
 func (w *work) need(bridge int, ip6 bool) error {
 	device := kernel.NewLink(headroomNeed, "vxlan", func(m *kernel.Message) {
-		m.Uint32(vxlanID, 1).Uint16BE(vxlanPort, tunnelPort)
+		m.Uint32(vxlanID, 1).Uint16BE(vxlanPort, bpf.PortVXLAN)
 		if ip6 {
 			m.Attr(vxlanLocal6, net.IPv6loopback)
 		}

@@ -62,7 +62,7 @@ var Table = map[string][]string{
 	"vxswitch/scenario":      {"vnet", "vnet/file", "vxswitch/sched", "vxswitch/sim"},
 	"vxswitch/figure":        {"vnet", "vxswitch/scenario", "vxswitch/sim"},
 	"measure/probe":          {"vnet", "measure", "internal/stall"},
-	"lab":                    {"vnet", "plan", "embed/graph", "fabric", "datapath/kernel", "datapath/iplb", "internal/proc"}, // its switches forward as embed/graph counts on, or as fabric does, and are relays
+	"lab":                    {"vnet", "plan", "embed/graph", "fabric", "datapath/kernel", "datapath/bpf", "datapath/iplb", "internal/proc"}, // its switches forward as embed/graph counts on, or as fabric does, and are relays
 	"internal/splitmix":      nil,
 	"internal/heap":          nil,
 	"internal/proc":          nil,
