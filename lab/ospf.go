@@ -145,7 +145,7 @@ const convergence = 60 * time.Second
 
 // awaitOSPF waits until every switch has all equal ways to all loopbacks.
 func (l *layout) awaitOSPF(ctx context.Context, s *state) error {
-	want := l.ways()
+	want := l.nextHops()
 	var names []string
 	for _, node := range l.nodes {
 		names = append(names, "zebra-"+node, "ospfd-"+node)
@@ -162,8 +162,8 @@ func (l *layout) awaitOSPF(ctx context.Context, s *state) error {
 	}, names...)
 }
 
-// ways is how many next hops each switch should have to each loopback.
-func (l *layout) ways() map[string]map[netip.Addr]int {
+// nextHops is how many next hops each switch should have to each loopback.
+func (l *layout) nextHops() map[string]map[netip.Addr]int {
 	f := fabric.FabricOf(l.substrate)
 	at := make(map[string]int) // switch of each loopback's node, by node
 	for i, s := range l.substrate.Switches {

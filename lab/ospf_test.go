@@ -44,7 +44,7 @@ func TestWays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ways := l.ways()
+	ways := l.nextHops()
 	for _, c := range []struct {
 		at, to string
 		want   int

@@ -136,7 +136,7 @@ func bestOffers(booked []transfer, x transfer) map[vnet.Axis]int {
 	return best
 }
 
-// offered reads an offer along one axis in the twin's units; -1: none.
+// offered reads an offer along one axis in the reference's units; -1: none.
 func offered(r *vnet.Rejection, axis vnet.Axis) int {
 	for _, o := range r.Offers {
 		if len(o.Axes) != 1 || o.Axes[0] != axis {

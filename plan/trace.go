@@ -94,7 +94,7 @@ func (n *network) links(at string, next nodeInterface) ([]Crossing, error) {
 	}
 	rest, ok := n.through(first.To, next.peer, map[string]bool{first.To: true})
 	if !ok {
-		return nil, fmt.Errorf("switch %s leads not to %s", first.To, next.peer)
+		return nil, fmt.Errorf("switch %s does not lead to %s", first.To, next.peer)
 	}
 	return append([]Crossing{first}, rest...), nil
 }

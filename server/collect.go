@@ -30,14 +30,14 @@ type collector struct {
 
 // collected is what is known of a host that is watched.
 type collected struct {
-	busy     chan struct{} // has room for one: a question is under way
-	revision uint64        // of the plan that tenants were read from
-	tenants  map[vnet.TenantID]bool
-	after    uint64 // number of the last reading
-	address  string // of the connection
-	target   *url.URL
-	way      *http.Transport
-	failed   string // why there was no answer; "": there was
+	busy      chan struct{} // has room for one: a question is under way
+	revision  uint64        // of the plan that tenants were read from
+	tenants   map[vnet.TenantID]bool
+	after     uint64 // number of the last reading
+	address   string // of the connection
+	target    *url.URL
+	transport *http.Transport
+	failed    string // why there was no answer; "": there was
 }
 
 // collect runs until ctx ends; without watchers it waits and costs nothing.
@@ -188,29 +188,29 @@ func (s *Server) rounds(ctx context.Context, host vnet.HostID, h *collected, fee
 	}
 	at := h.target.JoinPath("/v1/samples")
 	at.RawQuery = query.Encode()
-	return list, s.read(ctx, host, h.way, at, &list)
+	return list, s.read(ctx, host, h.transport, at, &list)
 }
 
-// connect makes the way to a host's agent, unless it is there.
+// connect makes the connection to a host's agent, unless it is there.
 func (s *Server) connect(host vnet.HostID, h *collected) (err error) {
 	s.mu.Lock()
 	address := s.agents[host].report.Agent
 	s.mu.Unlock()
-	if h.way != nil && h.address == address {
+	if h.transport != nil && h.address == address {
 		return nil
 	}
 	h.disconnect()
-	if h.target, h.way, err = s.agentOf(host); err != nil {
+	if h.target, h.transport, err = s.agentOf(host); err != nil {
 		return err
 	}
-	h.way.DisableKeepAlives, h.way.MaxIdleConnsPerHost = false, 1
+	h.transport.DisableKeepAlives, h.transport.MaxIdleConnsPerHost = false, 1
 	h.address, h.after = address, 0
 	return nil
 }
 
 func (h *collected) disconnect() {
-	if h.way != nil {
-		h.way.CloseIdleConnections()
-		h.way = nil
+	if h.transport != nil {
+		h.transport.CloseIdleConnections()
+		h.transport = nil
 	}
 }

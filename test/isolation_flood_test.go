@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// twins is the network that both tenants ask for, to the last address: a on
+// sameNetwork is the network that both tenants ask for, to the last address: a on
 // h1 has one link to b on h2 and one to c beside it.
 //
 //	h1:  c ---800M--- a       h2
 //	                  |
 //	                  +---800M--- b
-const twins = `network: net
+const sameNetwork = `network: net
 nodes:
   - {name: a, host: h1, address: 10.9.0.1}
   - {name: b, host: h2, address: 10.9.0.2}
@@ -30,7 +30,7 @@ links:
 
 var places = map[string]string{"a": "h1", "b": "h2", "c": "h1"}
 
-// threeHosts has a host that carries neither twin.
+// threeHosts has a host that carries neither network.
 //
 //	h1 -2G- s1 -2G- h2
 //	        |2G
@@ -82,10 +82,10 @@ func floodInside(args []string) error {
 // floodFrames per tenant and link make a million.
 const floodFrames = 250_000
 
-func TestSoakMillionFramesOfTwins(t *testing.T) { twinsShareNothing(t, floodFrames) }
+func TestSoakMillionFramesOfTwins(t *testing.T) { equalNetworksShareNothing(t, floodFrames) }
 
 // A tenth of a million frames: every kind of them comes many times.
-func TestTwinsShareNothing(t *testing.T) { twinsShareNothing(t, floodFrames/10) }
+func TestEqualNetworksShareNothing(t *testing.T) { equalNetworksShareNothing(t, floodFrames/10) }
 
 // Two tenants have networks that are equal in every name and address, on the
 // same hosts. Both send frames to everybody's
@@ -94,12 +94,12 @@ func TestTwinsShareNothing(t *testing.T) { twinsShareNothing(t, floodFrames/10) 
 // of the other tenant, no other node of the same, no fabric of the other, no
 // host, no switch, nor the machine; and no IP stack outside the nodes receives
 // one.
-func twinsShareNothing(t *testing.T, frames int) {
+func equalNetworksShareNothing(t *testing.T, frames int) {
 	t.Helper()
 	l := newLab(t, threeHosts)
 	both := l.tenants(alice, bob)
 	for _, c := range both {
-		c.up(twins)
+		c.up(sameNetwork)
 	}
 	for _, c := range both {
 		if r := c.shell("net/a", "ping -qc1 -W2 b && ping -qc1 -W2 c"); r.code != 0 {
@@ -107,8 +107,8 @@ func twinsShareNothing(t *testing.T, frames int) {
 		}
 	}
 	silent, arrive := l.wiretaps(both)
-	// That silence is no deafness: taken for another network's, the frames
-	// are heard below the tunnel.
+	// Control: the taps work. Below the tunnel they hear the frames, when these
+	// are taken for another network's.
 	arrive = append(arrive, tap(t, l.host("h2"), "control on h2", outside(alice, both[0].vni("h1")+1, 0)))
 	before := l.stacks(both)
 	var senders sync.WaitGroup

@@ -113,7 +113,7 @@ func TestRootOfANodeReachesNoHost(t *testing.T) {
 	l := newLab(t, threeHosts)
 	both := l.tenants(alice, bob)
 	for _, c := range both {
-		c.up(twins)
+		c.up(sameNetwork)
 	}
 	a := both[0]
 	const port = 17099
@@ -165,7 +165,7 @@ func TestOversizedSegmentsStayInTheLink(t *testing.T) {
 	l := newLab(t, threeHosts)
 	both := l.tenants(alice, bob)
 	for _, c := range both {
-		c.up(twins)
+		c.up(sameNetwork)
 	}
 	silent, _ := l.wiretaps(both)
 	arrive := tap(t, both[0].node("h2", "net", "b"), "b", exactly(signed(alice, 0)))

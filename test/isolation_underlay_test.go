@@ -59,7 +59,7 @@ func (l *lab) onHost(host string, uid int, args ...string) result {
 // the peer host does, which shows that the packets are right, into that link
 // only.
 //
-//	h1 ==== tunnel of each twin ==== h2
+//	h1 ==== tunnel of each tenant ==== h2
 //	 ^                               ^
 //	 |  a user of h1, not root: no   |  h3 on the same switch: no
 //	                                 |  root of h1, h2's peer: into that link only
@@ -67,7 +67,7 @@ func TestNothingEntersATunnelFromBeside(t *testing.T) {
 	l := newLab(t, threeHosts)
 	both := l.tenants(alice, bob)
 	for _, c := range both {
-		c.up(twins)
+		c.up(sameNetwork)
 	}
 	victim := both[1]
 	vni := fmt.Sprint(victim.vni("h1"))

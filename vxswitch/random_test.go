@@ -95,7 +95,7 @@ func (sc scene) switchOf(t *testing.T) *driver {
 // reference builds the slow reference of output 0.
 func (sc scene) reference() *reference {
 	port := sc.cfg.Ports[0]
-	clock := twinClock{rate: int64(port.Out)}
+	clock := referenceClock{rate: int64(port.Out)}
 	t := &reference{rate: int64(port.Out), maxFrame: int(sc.cfg.MaxFrame), flexible: sc.cfg.Sharing == vxswitch.Flexible, capped: port.Capped,
 		line: clock, wire: clock, dropped: map[uint64]vxswitch.Cause{}, above: make([][]*referenceQueue, len(sc.cfg.Ports))}
 	t.host = newChooser(port.Scheduler)
@@ -144,19 +144,19 @@ func (t *reference) run(trace []arrival) {
 	}
 }
 
-// TestSwitchDoesWhatItsTwinDoes compares every departure, its time and every
+// TestSwitchDoesWhatItsReferenceDoes compares every departure, its time and every
 // drop of random switches, under every scheduler at both levels, caps, sharing
 // rules and managers, with a reference written as one would explain the rules.
-func TestSwitchDoesWhatItsTwinDoes(t *testing.T) {
+func TestSwitchDoesWhatItsReferenceDoes(t *testing.T) {
 	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		sc := randomScene(r, vxswitch.Sharing(seed%2), seed%3 == 0)
 		d, w := sc.switchOf(t), sc.reference()
 		d.run(sc.trace)
 		w.run(sc.trace)
-		var got []twinDeparture
+		var got []referenceDeparture
 		for _, dep := range d.all {
-			got = append(got, twinDeparture{dep.Seq, dep.Start})
+			got = append(got, referenceDeparture{dep.Seq, dep.Start})
 		}
 		for i := range max(len(got), len(w.departed)) {
 			if i >= len(got) || i >= len(w.departed) || got[i] != w.departed[i] {
@@ -174,7 +174,7 @@ func TestSwitchDoesWhatItsTwinDoes(t *testing.T) {
 	}
 }
 
-func at(list []twinDeparture, i int) any {
+func at(list []referenceDeparture, i int) any {
 	if i >= len(list) {
 		return "none"
 	}

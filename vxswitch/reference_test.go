@@ -8,7 +8,7 @@ import (
 )
 
 // reference is one output of the switch as one would explain it: slices, scans, one
-// round after another. It decides the same and is nobody's idea of fast.
+// round after another. It decides the same and is slow.
 type reference struct {
 	rate     int64
 	maxFrame int
@@ -17,16 +17,16 @@ type reference struct {
 	host     *chooser
 	vs       []*referenceSwitch
 
-	line, wire twinClock
+	line, wire referenceClock
 	ready      vxswitch.Time
 	order      uint64
 	surplus    []*referenceQueue // with loans, in turn
 	above      [][]*referenceQueue
-	departed   []twinDeparture
+	departed   []referenceDeparture
 	dropped    map[uint64]vxswitch.Cause
 }
 
-type twinDeparture struct {
+type referenceDeparture struct {
 	seq   uint64
 	start vxswitch.Time
 }
@@ -40,8 +40,8 @@ type referenceSwitch struct {
 	burst    int64
 	quantum  int
 	priority int
-	ownCap   twinClock // of own frames
-	realCap  twinClock // of all frames
+	ownCap   referenceClock // of own frames
+	realCap  referenceClock // of all frames
 	credit   int
 }
 
@@ -62,27 +62,27 @@ type referenceFrame struct {
 	loan       bool
 }
 
-// twinClock is a line: it is free at base plus the exact time of sum bits.
-type twinClock struct {
+// referenceClock is a line: it is free at base plus the exact time of sum bits.
+type referenceClock struct {
 	base vxswitch.Time
 	bits int64
 	rate int64
 }
 
-func (c twinClock) free() vxswitch.Time {
+func (c referenceClock) free() vxswitch.Time {
 	n := new(big.Int).Mul(big.NewInt(c.bits), big.NewInt(1e9))
 	return c.base + vxswitch.Time(n.Div(n, big.NewInt(c.rate)).Int64())
 }
 
-func (c *twinClock) send(t vxswitch.Time, size int) {
+func (c *referenceClock) send(t vxswitch.Time, size int) {
 	if c.free() < t {
 		c.base, c.bits = t, 0
 	}
 	c.bits += int64(size) * 8
 }
 
-func (c twinClock) slack(burst int64) vxswitch.Time {
-	return twinClock{bits: burst * 8, rate: c.rate}.free()
+func (c referenceClock) slack(burst int64) vxswitch.Time {
+	return referenceClock{bits: burst * 8, rate: c.rate}.free()
 }
 
 func (q *referenceQueue) own() (own []*referenceFrame) {
@@ -192,7 +192,7 @@ func (t *reference) drop(q *referenceQueue, i int, why vxswitch.Cause) {
 }
 
 // may is when the cap c lets s send.
-func (s *referenceSwitch) may(c twinClock) vxswitch.Time {
+func (s *referenceSwitch) may(c referenceClock) vxswitch.Time {
 	if !s.t.capped {
 		return 0
 	}
@@ -286,7 +286,7 @@ func (t *reference) release(s *referenceSwitch, q *referenceQueue, first *refere
 		late := t.wire
 		late.send(at, int(q.frames[0].size))
 		if more == 0 || more < 0 && s.credit >= -more ||
-			more > 0 && late.free()-t.line.free() <= (twinClock{bits: int64(t.maxFrame) * 8, rate: t.rate}).free() {
+			more > 0 && late.free()-t.line.free() <= (referenceClock{bits: int64(t.maxFrame) * 8, rate: t.rate}).free() {
 			s.credit += more
 			first.loan = true
 			break
@@ -297,7 +297,7 @@ func (t *reference) release(s *referenceSwitch, q *referenceQueue, first *refere
 }
 
 func (t *reference) putOnWire(s *referenceSwitch, q *referenceQueue, f *referenceFrame, at vxswitch.Time) {
-	t.departed = append(t.departed, twinDeparture{f.seq, max(at, t.wire.free())})
+	t.departed = append(t.departed, referenceDeparture{f.seq, max(at, t.wire.free())})
 	t.wire.send(at, int(f.size))
 	s.realCap.send(at, int(f.size))
 	q.frames = q.frames[1:]

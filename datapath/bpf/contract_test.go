@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The Go twin of the contract is what the header makes.
+// The Go form of the contract is what the header makes.
 func TestContractIsGenerated(t *testing.T) {
 	made := filepath.Join(t.TempDir(), "contract.go")
 	if text, err := exec.Command("go", "run", "../../tools/contract", "include/contract.h", made).CombinedOutput(); err != nil {

@@ -12,8 +12,8 @@ import (
 const hidden = "."
 
 // Conceal makes path a link to a file name beside it that tells nothing, and
-// returns that. Every user of the machine sees where something is mounted, and
-// nobody's business are the names of tenants, networks and nodes.
+// returns that. Every user of the machine sees where something is mounted;
+// the names of tenants, networks and nodes are private.
 // What was at path must be gone: see Unbind. Nothing is at the new name yet.
 func Conceal(path string) (target string, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -67,7 +67,7 @@ func (w *work) port(i int, slot uint32, have kernel.Link, want *plan.Port) (end,
 		return end{}, fmt.Errorf("find node %s: %w", want.Namespace, err)
 	}
 	gso := gsoSize(w.link.Ends[1-i].Rate, want.MTU)
-	leads, err := leadsTo(inner, have.Peer, want.Interface)
+	leads, err := hasIndex(inner, have.Peer, want.Interface)
 	if err != nil { // whether it is right is not known: it stays
 		return end{}, fmt.Errorf("read %s/%s: %w", want.Namespace, want.Interface, err)
 	}
@@ -83,7 +83,7 @@ func (w *work) port(i int, slot uint32, have kernel.Link, want *plan.Port) (end,
 	return end{Link: have, slot: slot}, tenantSide(inner, have.Peer, want, gso)
 }
 
-func leadsTo(c *kernel.Conn, index int, name string) (bool, error) {
+func hasIndex(c *kernel.Conn, index int, name string) (bool, error) {
 	l, err := c.LinkByName(name)
 	if kernel.NotFound(err) {
 		return false, nil

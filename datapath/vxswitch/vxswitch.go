@@ -5,7 +5,7 @@
 //	l<i>b of a fabric ==veth== eth0 --[packet socket: engine: packet socket]-- eth1 ==veth== l<j>a
 //
 // Each virtual switch has a namespace of the provider's for its ports, the far
-// ends of VxLinks. The process hangs on nobody's life: an agent that starts
+// ends of VxLinks. The process outlives the agent: an agent that starts
 // finds it by its socket, and starts it again when it is gone.
 package vxswitch
 

@@ -162,11 +162,11 @@ func (b reference) peak(key string, w vnet.Window) (most int64, holders int) {
 	return most, holders
 }
 
-// TestAgainstTwin: after any sequence of bookings, releases and clones the
+// TestAgainstReference: after any sequence of bookings, releases and clones the
 // calendar answers as the list of bookings does; a clone is not touched by
 // what is done to the other; and the same bookings in any order make the same
 // calendar.
-func TestAgainstTwin(t *testing.T) {
+func TestAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, list := New(), reference{}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {

@@ -145,7 +145,7 @@ func instance(t *rapid.T) (Substrate, []Link) {
 
 // The program's optimum is that of a reference that knows all walks and counts in
 // fractions, and it is feasible exactly when that is.
-func TestCostIsTheTwins(t *testing.T) {
+func TestCostIsTheOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sub, links := instance(t)
 		got, ok := Cost(sub, links)

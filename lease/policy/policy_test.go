@@ -176,7 +176,7 @@ func TestSubordinates(t *testing.T) {
 
 // What is refused is beyond a limit at some instant, and what is admitted at
 // none; what is offered is admitted.
-func TestAgainstTwin(t *testing.T) {
+func TestAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hours := func(from int, name string) time.Duration {
 			return time.Duration(rapid.IntRange(from, 6).Draw(t, name)) * time.Hour
@@ -191,7 +191,7 @@ func TestAgainstTwin(t *testing.T) {
 		most := int64(rapid.IntRange(0, 8).Draw(t, "most"))
 		limits := terms(vnet.Quota{vnet.QuotaNodes: most})
 		refusal := limits.Check(noon, book, asked)
-		if want := twin(book, of(noon, asked)) > most; want != (refusal != nil) {
+		if want := mostBooked(book, of(noon, asked)) > most; want != (refusal != nil) {
 			t.Fatalf("limit %d, refused: %v", most, refusal)
 		}
 		if refusal != nil && refusal.Offer != nil {
@@ -202,8 +202,8 @@ func TestAgainstTwin(t *testing.T) {
 	})
 }
 
-// twin adds nodes up hour by hour, for a week.
-func twin(book leases, asked Holding) (most int64) {
+// mostBooked adds nodes up hour by hour, for a week.
+func mostBooked(book leases, asked Holding) (most int64) {
 	for i := range 7 * 24 {
 		at, total := noon.Add(time.Duration(i)*time.Hour), int64(0)
 		if !asked.Window.Contains(at) {

@@ -1,4 +1,4 @@
-// Command contract writes the Go twin of the datapath's contract: constants of
+// Command contract writes the Go form of the datapath's contract: constants of
 // the same names and values, with the same comments.
 //
 //	contract include/contract.h contract.go

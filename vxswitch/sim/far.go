@@ -26,8 +26,8 @@ type far struct {
 type farPath struct {
 	side
 	Path
-	way   []underway // in order of arrival, from first on
-	first int
+	travelling []underway // in order of arrival, from first on
+	first      int
 }
 
 // underway is a packet between the switches.
@@ -66,7 +66,7 @@ func (f *far) split(a *Arrival) (output int16, number uint64) {
 func (f *far) send(a *Arrival, end time.Duration, number uint64) {
 	for i := range f.paths {
 		if p := &f.paths[i]; p.Output == int(a.Output) {
-			p.way = append(p.way, underway{end + p.Delay, split.Number(number), *a})
+			p.travelling = append(p.travelling, underway{end + p.Delay, split.Number(number), *a})
 		}
 	}
 }
@@ -94,8 +94,8 @@ func (f *far) advance(until time.Duration) {
 func (f *far) earliest() (first *farPath, at time.Duration) {
 	at = never
 	for i := range f.paths {
-		if p := &f.paths[i]; p.first < len(p.way) && p.way[p.first].at < at {
-			first, at = p, p.way[p.first].at
+		if p := &f.paths[i]; p.first < len(p.travelling) && p.travelling[p.first].at < at {
+			first, at = p, p.travelling[p.first].at
 		}
 	}
 	return first, at
@@ -104,11 +104,11 @@ func (f *far) earliest() (first *farPath, at time.Duration) {
 // take removes the first packet of a path's way; the room before it is used
 // again when it is half of all.
 func (p *farPath) take() underway {
-	u := p.way[p.first]
+	u := p.travelling[p.first]
 	p.first++
-	if 2*p.first >= len(p.way) {
-		n := copy(p.way, p.way[p.first:])
-		p.way, p.first = p.way[:n], 0
+	if 2*p.first >= len(p.travelling) {
+		n := copy(p.travelling, p.travelling[p.first:])
+		p.travelling, p.first = p.travelling[:n], 0
 	}
 	return u
 }

@@ -33,8 +33,8 @@ var (
 
 func main() { harness.Main("datapath/fastpath", run) }
 
-// way is from one node to another through what is measured.
-type way struct {
+// measuredPath is from one node to another through what is measured.
+type measuredPath struct {
 	name     string
 	from, to pktgen.Place
 }
@@ -53,8 +53,8 @@ func run(ctx context.Context, _ string) error {
 	b := &builder{host: host, routers: vxrouter.New(host), switches: bridge.New(host)}
 	defer b.clean(ctx)
 	fmt.Printf("%s; %d rounds of %s, frames of %d bytes, packets in a second of one processor's time\n\n", harness.Machine(), *rounds, *window, *size)
-	for _, group := range [][]func(context.Context) (way, error){{b.router("k", false), b.router("s", true)}, {b.bridge, b.vswitch}} {
-		var ways []way
+	for _, group := range [][]func(context.Context) (measuredPath, error){{b.router("k", false), b.router("s", true)}, {b.bridge, b.vswitch}} {
+		var ways []measuredPath
 		for _, build := range group {
 			w, err := build(ctx)
 			if err != nil {
@@ -70,7 +70,7 @@ func run(ctx context.Context, _ string) error {
 }
 
 // compare measures in turn and prints medians, and ratios to the first.
-func compare(ways []way) error {
+func compare(ways []measuredPath) error {
 	rates := make([][]float64, len(ways))
 	ratios := make([][]float64, len(ways))
 	for range *rounds {
@@ -142,21 +142,21 @@ func (b *builder) pair(node, addr, at, device string) error {
 		device, b.host.Path(at), addr, b.host.Path(at), device))
 }
 
-func (b *builder) between(name, a, addrA, z, addrZ string) (way, error) {
+func (b *builder) between(name, a, addrA, z, addrZ string) (measuredPath, error) {
 	from, err := pktgen.Open(b.host.Path(a), "eth0", netip.MustParseAddr(addrA))
 	if err != nil {
-		return way{}, err
+		return measuredPath{}, err
 	}
 	to, err := pktgen.Open(b.host.Path(z), "eth0", netip.MustParseAddr(addrZ))
-	return way{name, from, to}, err
+	return measuredPath{name, from, to}, err
 }
 
 // router is a routing namespace, with or without the fast path.
-func (b *builder) router(letter string, fast bool) func(context.Context) (way, error) {
-	return func(ctx context.Context) (way, error) {
+func (b *builder) router(letter string, fast bool) func(context.Context) (measuredPath, error) {
+	return func(ctx context.Context) (measuredPath, error) {
 		key := plan.Namespace(lease, "r"+letter)
 		if err := b.space(key); err != nil {
-			return way{}, err
+			return measuredPath{}, err
 		}
 		a, z := "a"+letter, "z"+letter
 		for _, err := range []error{
@@ -165,18 +165,18 @@ func (b *builder) router(letter string, fast bool) func(context.Context) (way, e
 			b.in(a, "ip route add default via 10.0.1.1"), b.in(z, "ip route add default via 10.0.2.1"),
 		} {
 			if err != nil {
-				return way{}, err
+				return measuredPath{}, err
 			}
 		}
 		name := "kernel forwarding"
 		if fast {
 			name = "router, fast path"
 			if err := b.do(ctx, b.routers, plan.VxRouter{Lease: lease, Node: "r" + letter, Forward: true}); err != nil {
-				return way{}, err
+				return measuredPath{}, err
 			}
 		}
 		if err := b.in(a, "ping -c 3 -i 0.2 10.0.2.2"); err != nil {
-			return way{}, err
+			return measuredPath{}, err
 		}
 		return b.between(name, a, "10.0.1.2", z, "10.0.2.2")
 	}
@@ -192,12 +192,12 @@ func (b *builder) star(key, letter string) error {
 	return nil
 }
 
-func (b *builder) bridge(context.Context) (way, error) {
+func (b *builder) bridge(context.Context) (measuredPath, error) {
 	if err := b.space("bridge"); err != nil {
-		return way{}, err
+		return measuredPath{}, err
 	}
 	if err := b.star("bridge", "b"); err != nil {
-		return way{}, err
+		return measuredPath{}, err
 	}
 	err := b.in("bridge", `sysctl -qw net.bridge.bridge-nf-call-iptables=0
 ip link add br0 type bridge mcast_snooping 0
@@ -207,18 +207,18 @@ ip link set eth1 master br0
 ip link set eth2 master br0
 ip link set eth3 master br0`)
 	if err != nil {
-		return way{}, err
+		return measuredPath{}, err
 	}
 	return b.between("Linux bridge", "n0b", "10.0.0.1", "n1b", "10.0.0.2")
 }
 
-func (b *builder) vswitch(ctx context.Context) (way, error) {
+func (b *builder) vswitch(ctx context.Context) (measuredPath, error) {
 	s := plan.Switch{Lease: lease, Switch: "s", Type: vnet.SwitchKernel, Ageing: vnet.DefaultAgeing}
 	if err := b.do(ctx, b.switches, s); err != nil {
-		return way{}, err
+		return measuredPath{}, err
 	}
 	if err := b.star(s.Key(), "s"); err != nil {
-		return way{}, err
+		return measuredPath{}, err
 	}
 	for i := range 4 {
 		p := plan.SwitchPort{
@@ -226,7 +226,7 @@ func (b *builder) vswitch(ctx context.Context) (way, error) {
 			LearningPort: plan.LearningPort{MACs: 16, Broadcast: 1000, Unknown: 1000},
 		}
 		if err := b.do(ctx, b.switches, p); err != nil {
-			return way{}, err
+			return measuredPath{}, err
 		}
 	}
 	return b.between("vswitch", "n0s", "10.0.0.1", "n1s", "10.0.0.2")

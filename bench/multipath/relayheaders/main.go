@@ -44,11 +44,11 @@ type variant struct {
 // themselves, that without headers what choosing costs.
 var variants = slices.Concat(
 	[]variant{{name: nothing}},
-	ways("", iplb.WhereFree),
-	ways(", routers without shortcut", iplb.Never),
+	relayVariants("", iplb.WhereFree),
+	relayVariants(", routers without shortcut", iplb.Never),
 )
 
-func ways(how string, shortcut iplb.Shortcut) []variant {
+func relayVariants(how string, shortcut iplb.Shortcut) []variant {
 	return []variant{
 		{"path chosen, no header" + how, plan.ByIPIP, 0, shortcut},
 		{"IPIP, 1 relay" + how, plan.ByIPIP, 1, shortcut},
