@@ -82,7 +82,7 @@ func floodInside(args []string) error {
 // floodFrames per tenant and link make a million.
 const floodFrames = 250_000
 
-func TestSoakMillionFramesOfTwins(t *testing.T) { equalNetworksShareNothing(t, floodFrames) }
+func TestSoakMillionFramesOfEqualNetworks(t *testing.T) { equalNetworksShareNothing(t, floodFrames) }
 
 // A tenth of a million frames: every kind of them comes many times.
 func TestEqualNetworksShareNothing(t *testing.T) { equalNetworksShareNothing(t, floodFrames/10) }
