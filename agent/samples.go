@@ -11,17 +11,17 @@ import (
 	"sublet/report"
 )
 
-// Samples are read when somebody asks, at most once in sampleEvery for all who
-// ask for rounds. The last ones are kept, ringBytes in all: of a host with a
-// thousand link ends some seconds, of one with ten some minutes.
+// Samples are read on request, at most once in sampleEvery for all requests of
+// rounds. The last rounds are kept, ringBytes in all: of a host with a thousand
+// link ends some seconds, of one with ten some minutes.
 const (
-	sampleEvery = 900 * time.Millisecond // who asks every second gets a new one each time
+	sampleEvery = 900 * time.Millisecond // a request every second gets a new round each time
 	ringBytes   = 8 << 20
 )
 
 // rounds are the last readings of samples.
 type rounds struct {
-	mu   sync.Mutex // also held while parts are read, so that one reading serves all who wait
+	mu   sync.Mutex // also held while parts are read, so that one reading serves all requests that wait
 	ring *report.Ring[report.Round]
 	read time.Time
 }
@@ -65,7 +65,7 @@ func (a *Agent) Rounds(ctx context.Context, after uint64, of report.Scope) []rep
 	if time.Since(r.read) > sampleEvery {
 		now := time.Now()
 		samples, _ := a.Samples(ctx, report.Scope{}) // errors stand among them
-		if ctx.Err() != nil {                        // a reading that was broken off is nobody's
+		if ctx.Err() != nil {                        // the reading was broken off
 			return nil
 		}
 		round := report.Round{Number: r.ring.Last() + 1, At: now, Samples: samples}

@@ -13,8 +13,8 @@ import (
 	"sublet/vnet"
 )
 
-// Samples are asked of the agents of those hosts that somebody watches, one
-// question a host at a time, over a connection that stays while it is watched.
+// While there are watchers, agents are asked for samples: one question a host at
+// a time, over a connection that is kept.
 const (
 	collectEvery   = time.Second
 	mostHostsAsked = 16 // hosts at a time

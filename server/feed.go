@@ -27,8 +27,8 @@ const (
 	samplesOfEvent       = 500
 )
 
-// feed is what the watchers of one scope are told. Each has its own numbers, so
-// that nobody learns from gaps how much others are told.
+// feed is what the watchers of one scope are told. Each feed has its own numbers,
+// so that gaps do not show how much others are told.
 type feed struct {
 	scope    report.Scope
 	id       string    // random: begins the ids of its events
@@ -87,7 +87,7 @@ func (f *feed) position(id string) (number uint64, known bool) {
 	return f.ring.Last(), false
 }
 
-// feeds are those that somebody watches, or did a short while ago.
+// feeds are those with watchers, and those that had some a short while ago.
 type feeds struct {
 	mu       sync.Mutex
 	open     map[vnet.TenantID]*feed // "": everybody's
@@ -140,7 +140,7 @@ func (f *feeds) leave(c trust.Caller, one *feed) {
 	}
 }
 
-// clean lets go of feeds that nobody has watched for a while.
+// clean lets go of feeds that have had no watcher for a while.
 func (f *feeds) clean(now time.Time) {
 	for tenant, one := range f.open {
 		if one.watchers == 0 && now.Sub(one.left) > keepFeed {
@@ -149,8 +149,8 @@ func (f *feeds) clean(now time.Time) {
 	}
 }
 
-// evict lets go of the feed that nobody has watched for longest; false: all
-// are watched.
+// evict lets go of the feed that has had no watcher for longest; false: all
+// have some.
 func (f *feeds) evict() bool {
 	var oldest *feed
 	for _, one := range f.open {
@@ -164,7 +164,7 @@ func (f *feeds) evict() bool {
 	return oldest != nil
 }
 
-// list are the feeds that are open, or that somebody watches now.
+// list are the open feeds, or only those with watchers.
 func (f *feeds) list(watched bool) (list []*feed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,7 +176,7 @@ func (f *feeds) list(watched bool) (list []*feed) {
 	return list
 }
 
-// state tells a change of state to those whom it concerns.
+// state tells a change of state to the feeds whose scope holds it.
 func (f *feeds) state(s report.Sample) {
 	for _, one := range f.list(false) {
 		if one.scope.Holds(s.Lease) {

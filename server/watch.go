@@ -73,7 +73,7 @@ func (s *Server) beginWatch(f *feed, last string) (at uint64, text []byte, err e
 	})
 	for i, one := range list {
 		id := ""
-		if i == len(list)-1 { // who saw only some of them shall not go on from here
+		if i == len(list)-1 { // a reader that saw only some of them must not go on from here
 			id = f.idOf(at)
 		}
 		text = eventOf(api.EventState, id, one).Append(text)
@@ -105,7 +105,7 @@ func (o eventWriter) write(text []byte) error {
 
 // end says why the stream ends.
 func (o eventWriter) end(why string) {
-	_ = o.write(eventOf(api.EventEnd, "", api.Said{Why: why}).Append(nil)) // who went away need not know
+	_ = o.write(eventOf(api.EventEnd, "", api.Said{Why: why}).Append(nil)) // a reader that went away need not know
 }
 
 // follow writes the events after a number until the reader goes away or falls

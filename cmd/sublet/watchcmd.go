@@ -89,7 +89,7 @@ func (a *app) runWatch(ctx context.Context, args []string, changes bool) error {
 	}
 }
 
-// errNotPrinted says that whoever reads what is printed has gone.
+// errNotPrinted says that the reader of what is printed has gone.
 var errNotPrinted = errors.New("write what was seen")
 
 func (a *app) printEvent(e api.Event, scope report.Scope) error {
