@@ -107,6 +107,7 @@ func TestSessions(t *testing.T) {
 
 // A caller does not keep a session open that its agent has ended.
 func TestSessionEndsWithTheAgents(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.fakeAgent("h1")
 	r.agents()

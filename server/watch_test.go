@@ -193,6 +193,7 @@ func TestWatchGoesOnAfterTheLastEvent(t *testing.T) {
 // A reader that stops reading is dropped and told why; others get every event
 // meanwhile, and the server keeps no more than its bound.
 func TestSlowWatcherHarmsNobody(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	slow := must[net.Conn](t)(net.Dial("unix", r.socket()))
 	defer slow.Close()

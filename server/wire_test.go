@@ -209,6 +209,7 @@ func TestPlansInTheFormerForm(t *testing.T) {
 }
 
 func TestSlowHeaderIsCutOff(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes the header's timeout of 10 s")
 	}

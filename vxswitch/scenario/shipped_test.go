@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -52,12 +53,24 @@ func parseFile(t *testing.T, path string) *Experiment {
 	return e
 }
 
+// longOnes take half a minute of simulation each.
+var longOnes = []string{"figure-4-6.yaml", "figure-4-14.yaml"}
+
+func TestScenariosOfTheThesis(t *testing.T) { scenarios(t, false) }
+
+func TestSoakScenariosOfTheThesis(t *testing.T) { scenarios(t, true) }
+
 // The shipped scenarios meet the numbers of the text that they state.
-func TestScenariosOfTheThesis(t *testing.T) {
+func scenarios(t *testing.T, long bool) {
 	if testing.Short() {
 		t.Skip("a minute of simulation: run without -short")
 	}
+	found := 0
 	for _, path := range shipped(t) {
+		if slices.Contains(longOnes, filepath.Base(path)) != long {
+			continue
+		}
+		found++
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			e := parseFile(t, path)
 			if len(e.Expect) == 0 {
@@ -70,5 +83,8 @@ func TestScenariosOfTheThesis(t *testing.T) {
 				}
 			}
 		})
+	}
+	if found == 0 || long && found != len(longOnes) {
+		t.Errorf("%d scenarios of this run", found)
 	}
 }
