@@ -74,7 +74,8 @@ func (s *Substrate) Fill() {
 // thousands of parallel links do not try every number again.
 type names map[string]int
 
-// room is what a default link name leaves for the number of a duplicate.
+// numberLength is the length that a default link name leaves for the number of a
+// duplicate.
 const numberLength = len("-200000") // MaxWires
 
 // free makes a name of two ends and takes it.
