@@ -95,6 +95,14 @@ func TestRoundsAreBounded(t *testing.T) {
 	})
 }
 
+// A host on which one reading is larger than the bound is still read.
+func TestARoundLargerThanTheBoundIsSaid(t *testing.T) {
+	a := &Agent{Host: "h1", Parts: []Part{&counter{fakeKernel: newFake(), kind: plan.KindVxLink, size: ringBytes}}}
+	if got := a.Rounds(t.Context(), 0, report.Scope{}); len(got) != 1 || len(got[0].Samples) != 2 {
+		t.Errorf("%d rounds", len(got))
+	}
+}
+
 // What one part cannot read is said, and keeps nothing of the others back. Who
 // asks for some kinds asks only their parts.
 func TestSamplesOfOthersStandBesideAnError(t *testing.T) {

@@ -2,8 +2,8 @@ package report
 
 import "slices"
 
-// Ring keeps the last values whose sizes together stay within a bound. Values
-// are numbered from 1, also those that it did not keep. It is not safe for
+// Ring keeps the newest value, and before it the last ones whose sizes together
+// stay within a bound. Values are numbered from 1, also those that it let go. It is not safe for
 // concurrent use.
 type Ring[T any] struct {
 	most int // bytes
@@ -17,17 +17,17 @@ type sized[T any] struct {
 	size  int // bytes
 }
 
-// NewRing makes an empty ring of at most so many bytes.
+// NewRing makes an empty ring of at most so many bytes, or one larger value.
 func NewRing[T any](most int) *Ring[T] { return &Ring[T]{most: most} }
 
-// Add appends a value, and lets go of the oldest for it. One that is larger
-// than the ring is not kept, nor is anything older.
+// Add appends a value, and lets go of the oldest for it. One that is larger than
+// the bound is kept alone.
 func (r *Ring[T]) Add(value T, size int) (number uint64) {
 	r.last++
 	r.kept = append(r.kept, sized[T]{value, size})
 	r.size += size
 	gone := 0
-	for ; r.size > r.most; gone++ {
+	for ; r.size > r.most && gone < len(r.kept)-1; gone++ {
 		r.size -= r.kept[gone].size
 	}
 	r.kept = slices.Delete(r.kept, 0, gone)

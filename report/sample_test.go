@@ -160,8 +160,14 @@ func TestRingKeepsItsBound(t *testing.T) {
 		}
 	}
 	r.Add(0, 101)
-	if values, whole := r.After(1000); len(values) != 0 || whole || r.Last() != 1001 || r.size != 0 {
+	if values, whole := r.After(1000); !reflect.DeepEqual(values, []int{0}) || !whole || r.Last() != 1001 || r.size != 101 {
 		t.Errorf("a value larger than the ring: %v, %v", values, whole)
+	}
+	if values, whole := r.After(999); len(values) != 1 || whole {
+		t.Errorf("beside a value larger than the ring: %v, %v", values, whole)
+	}
+	if r.Add(1, 10); r.size != 10 {
+		t.Errorf("%d bytes are kept after it", r.size)
 	}
 }
 
