@@ -59,9 +59,12 @@ func TestCompileEngineSwitches(t *testing.T) {
 		l.Request.Switches[i].Kind = vnet.SwitchEngine
 	}
 	l.Request.Switches[0] = vnet.VirtualSwitch{
-		Name: "s1", Kind: vnet.SwitchEngine, CPU: 500, Scheduler: "lqf", Buffer: 64 * vnet.KiB,
-		Ports:       map[string]vnet.SwitchPort{"p-s1": {To: []string{"s1-s2"}, In: 5 * vnet.Mbit, Out: 8 * vnet.Mbit, Scheduler: "sp", Priority: 2}},
-		Crosspoints: []vnet.Crosspoint{{From: "a-s1", To: "b-s1", Manager: "codel"}, {From: "a-s1", To: "s1-s2", Buffer: 128 * vnet.KiB}},
+		Name: "s1", Kind: vnet.SwitchEngine, CPU: 500,
+		Ports: map[string]vnet.SwitchPort{"p-s1": {To: []string{"s1-s2"}, PortEngineOptions: vnet.PortEngineOptions{In: 5 * vnet.Mbit, Out: 8 * vnet.Mbit, Scheduler: "sp", Priority: 2}}},
+		SwitchEngineOptions: vnet.SwitchEngineOptions{
+			Scheduler: "lqf", Buffer: 64 * vnet.KiB,
+			Crosspoints: []vnet.Crosspoint{{From: "a-s1", To: "b-s1", Manager: "codel"}, {From: "a-s1", To: "s1-s2", Buffer: 128 * vnet.KiB}},
+		},
 	}
 	l.Rates = map[string][2]vnet.Rate{"a-s1": {10 * vnet.Mbit, 20 * vnet.Mbit}, "p-s1": {6 * vnet.Mbit, 6 * vnet.Mbit}}
 	hosts, err := Compile(substrate, []vnet.Lease{l})
@@ -136,7 +139,7 @@ func TestStreamsKeepToPorts(t *testing.T) {
 		l.Rates[link.Name] = [2]vnet.Rate{100, 100}
 	}
 	l.Request.Switches[0].Kind = vnet.SwitchEngine
-	l.Request.Switches[0].Ports = map[string]vnet.SwitchPort{"a-s1": {In: 20}, "b-s1": {Out: 30}}
+	l.Request.Switches[0].Ports = map[string]vnet.SwitchPort{"a-s1": {PortEngineOptions: vnet.PortEngineOptions{In: 20}}, "b-s1": {PortEngineOptions: vnet.PortEngineOptions{Out: 30}}}
 	streams, err := Streams(substrate, l)
 	if err != nil {
 		t.Fatal(err)

@@ -27,8 +27,11 @@ type VirtualSwitch struct {
 	Ageing time.Duration         `json:"ageing_ns,omitempty"` // of learned addresses; 0: DefaultAgeing
 	Ports  map[string]SwitchPort `json:"ports,omitempty"`     // options, by the link that ends there
 	Labels map[string]string     `json:"labels,omitempty"`
+	SwitchEngineOptions
+}
 
-	// Of SwitchEngine only.
+// SwitchEngineOptions are what only a switch of kind SwitchEngine has.
+type SwitchEngineOptions struct {
 	Scheduler   string       `json:"scheduler,omitempty"`    // of each output, among its inputs; "": drr
 	Buffer      Bytes        `json:"buffer_bytes,omitempty"` // of each crosspoint; 0: DefaultBuffer
 	Manager     string       `json:"manager,omitempty"`      // of each crosspoint, see ParseQueueManager; "": tail-drop
@@ -41,8 +44,11 @@ type SwitchPort struct {
 	Broadcast int      `json:"broadcast_pps,omitempty"` // broadcast and multicast frames taken in a second; 0: DefaultFlood
 	Unknown   int      `json:"unknown_pps,omitempty"`   // frames to unknown stations taken in a second; 0: DefaultFlood
 	To        []string `json:"to,omitempty"`            // ports it may send to, by link; none: to all
+	PortEngineOptions
+}
 
-	// Of SwitchEngine only.
+// PortEngineOptions are what only a port of a switch of kind SwitchEngine has.
+type PortEngineOptions struct {
 	In        Rate   `json:"in_bps,omitempty"`        // capacity, frames a second counted as everywhere; 0: the link's
 	Out       Rate   `json:"out_bps,omitempty"`       // the same
 	Scheduler string `json:"scheduler,omitempty"`     // of this output; "": the switch's

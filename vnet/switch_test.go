@@ -103,9 +103,9 @@ func TestSegments(t *testing.T) {
 // two ports of the running stage.
 func TestBuffersAreMemory(t *testing.T) {
 	top := switched().Topology
-	top.Switches[0] = VirtualSwitch{Name: "s1", Kind: SwitchEngine, Buffer: 10 * KiB, Crosspoints: []Crosspoint{
+	top.Switches[0] = VirtualSwitch{Name: "s1", Kind: SwitchEngine, SwitchEngineOptions: SwitchEngineOptions{Buffer: 10 * KiB, Crosspoints: []Crosspoint{
 		{From: "n1-s1", To: "s1-s2", Buffer: 30 * KiB}, {From: "n1-s1", To: "gone", Buffer: 50 * KiB}, {From: "again", To: "s1-s2", Manager: "codel"},
-	}}
+	}}}
 	want := map[string]Bytes{"s1": 4*3*10*KiB + 20*KiB, "s2": 0}
 	for _, n := range top.Placed() {
 		if n.Memory != want[n.Name] {

@@ -118,7 +118,7 @@ func (f vswitch) vswitch(path string) (vnet.VirtualSwitch, error) {
 	s := vnet.VirtualSwitch{
 		Name: string(f.Name), Kind: vnet.SwitchKind(f.Kind), CPU: vnet.CPU(f.CPU), Site: string(f.Site),
 		Host: vnet.HostID(f.Host), Ageing: time.Duration(f.Ageing), Labels: some(f.Labels),
-		Scheduler: f.Scheduler, Manager: f.Manager,
+		SwitchEngineOptions: vnet.SwitchEngineOptions{Scheduler: f.Scheduler, Manager: f.Manager},
 	}
 	if err := f.queues(path, &s); err != nil {
 		return s, err
@@ -176,7 +176,7 @@ func (r *rate) stated(path string) (vnet.Rate, error) {
 // port converts the options written at path. Zeros are refused, because
 // vnet's zero is the default.
 func (f switchPort) port(path string) (vnet.SwitchPort, error) {
-	p := vnet.SwitchPort{To: words(f.To), Scheduler: f.Scheduler, Priority: f.Priority}
+	p := vnet.SwitchPort{To: words(f.To), PortEngineOptions: vnet.PortEngineOptions{Scheduler: f.Scheduler, Priority: f.Priority}}
 	var err error
 	if p.In, err = f.In.stated(path + ".in"); err != nil {
 		return p, err
