@@ -41,6 +41,13 @@ func Fabric(lease vnet.LeaseID) string {
 	return string(lease.Tenant) + "." + string(lease.Network)
 }
 
+// ParseFabric takes Fabric apart; false: it is the name of something else, and
+// the lease one that gives that name.
+func ParseFabric(name string) (lease vnet.LeaseID, ok bool) {
+	tenant, network, ok := strings.Cut(name, ".")
+	return vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)}, ok && !strings.Contains(network, ".")
+}
+
 // Kind of the section.
 func (VNode) Kind() Kind { return KindVNode }
 

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
-	"strings"
 	"time"
 
 	"sublet/agent/session"
@@ -72,8 +71,8 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler) (stop func
 
 // leaseOf is the lease whose fabric a path names.
 func leaseOf(r *http.Request) vnet.LeaseID {
-	tenant, network, _ := strings.Cut(r.PathValue("fabric"), ".")
-	return vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)}
+	id, _ := plan.ParseFabric(r.PathValue("fabric"))
+	return id
 }
 
 // answer writes a list as JSON, or why there is none.

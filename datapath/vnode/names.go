@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"sublet/plan"
-	"sublet/vnet"
 )
 
 // localNames begin every hosts file.
@@ -55,8 +54,7 @@ func (p *Part) observeNames(host *plan.Host) error {
 		if err != nil {
 			return err
 		}
-		tenant, network, _ := strings.Cut(key, ".")
-		id := vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)}
+		id, _ := plan.ParseFabric(key)
 		host.Add(plan.NameTable{Lease: id, Names: parseNames(data)})
 	}
 	return nil

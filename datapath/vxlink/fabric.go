@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
@@ -101,15 +100,6 @@ func (p *Part) note(link plan.VxLink, there bool) int {
 		delete(p.links[fabric], link.Key())
 	}
 	return len(p.links[fabric])
-}
-
-// lease reads a lease's name out of its fabric's.
-func lease(fabric string) (vnet.LeaseID, bool) {
-	tenant, network, ok := strings.Cut(fabric, ".")
-	if !ok || strings.Contains(network, ".") {
-		return vnet.LeaseID{}, false
-	}
-	return vnet.LeaseID{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network)}, true
 }
 
 // parseDevice reads a link's index and end out of its device's name.

@@ -64,7 +64,7 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 		return fmt.Errorf("observe trunks: %w", err)
 	}
 	for _, name := range s.nodes {
-		id, ok := lease(name)
+		id, ok := plan.ParseFabric(name)
 		if !ok {
 			continue
 		}
@@ -84,7 +84,7 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 
 // ends reads what is written down of the host's link ends.
 func (s *survey) ends() (err error) {
-	isFabric := func(name string) bool { _, ok := lease(name); return ok }
+	isFabric := func(name string) bool { _, ok := plan.ParseFabric(name); return ok }
 	left, err := bpf.Left(s.part.host, hop.LinksPart)
 	if err != nil || !left && !slices.ContainsFunc(s.nodes, isFabric) {
 		return err
