@@ -29,6 +29,7 @@ func TestSoakAgentKilledAtEveryMessage(t *testing.T) {
 
 // Likewise, but once before each kind of message and of step, in one network.
 func TestAgentKilledAtEachKindOfMessage(t *testing.T) {
+	t.Parallel()
 	c := newCrasher(t, crashNetwork, false)
 	c.strikeAll(failure{name: "a kill", what: verdict{kill: true}}, c.firsts(nil))
 }
@@ -215,6 +216,7 @@ func TestSoakEveryMessageFails(t *testing.T) {
 // Likewise, but each kind of message and of step fails once, in some way, and in
 // each way some kind does.
 func TestEachKindOfMessageFails(t *testing.T) {
+	t.Parallel()
 	c := newCrasher(t, crashNetwork, true)
 	defer c.oneAgent()()
 	messages, files := c.firsts(failures[0].counts), c.firsts(failures[len(failures)-1].counts)
