@@ -2,6 +2,7 @@ package iplb
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,5 +105,45 @@ func TestTwoChangeTheState(t *testing.T) {
 	}
 	if s.Generation != 2*changes {
 		t.Errorf("%d of %d changes are left", s.Generation, 2*changes)
+	}
+}
+
+// A table whose pins have the names of versions before 0.1 is taken over: what
+// relays may take in goes on without being said again.
+func TestFormerPinsAreTakenOver(t *testing.T) {
+	h, err := kernel.NewHost(kernel.Config{Host: "h", Run: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = Unpin(h); h.Close() })
+	open := func() *Table {
+		tab, err := Open(h, host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(tab.Close)
+		return tab
+	}
+	inside := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	if err := open().SetRelaying(Relaying{[]netip.Addr{relay1}, []netip.Prefix{netip.PrefixFrom(host, 32)}, inside, Never}); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(h.Dir("bpf"), "iplb")
+	for _, r := range renamed {
+		if err := os.Rename(filepath.Join(dir, r.To), filepath.Join(dir, r.From)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tab := open()
+	if verdict, _ := run(t, tab.Relay(), wrapped(packet(1, 50), relay1)); verdict != next {
+		t.Errorf("a relay's packet: verdict %d", verdict)
+	}
+	if counts, err := tab.Counts(); err != nil || counts["relayed"] != 1 {
+		t.Errorf("%v, %v", counts, err)
+	}
+	for _, r := range renamed {
+		if _, err := os.Stat(filepath.Join(dir, r.From)); err == nil {
+			t.Errorf("%s is still pinned", r.From)
+		}
 	}
 }
