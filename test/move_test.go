@@ -118,7 +118,7 @@ func TestWhatGoesDownIsRoutedAround(t *testing.T) {
 	if out := l.must("links"); !strings.Contains(out, "down") {
 		t.Errorf("links says\n%s", out)
 	}
-	l.must("mend", "link", "direct")
+	l.must("restore", "link", "direct")
 	eventually(t, 30*time.Second, func() error {
 		for _, v := range l.leases() {
 			if v.State != vnet.Running {

@@ -22,12 +22,27 @@ element does. For the operator.`,
 	}, true)
 }
 
-func (a *app) mend() *cobra.Command {
+func (a *app) restore() *cobra.Command {
 	return a.element(&cobra.Command{
-		Use:     "mend {link|host} NAME",
+		Use:     "restore {link|host} NAME",
 		Short:   "Say that a link or host works again: what was lost comes back",
-		Example: "  sublet mend link h1-h2",
+		Example: "  sublet restore link h1-h2",
 	}, false)
+}
+
+// formerRestore is restore by the name that it had in 0.1, for one release.
+func (a *app) formerRestore() *cobra.Command {
+	c := a.restore()
+	c.Use, c.Hidden = "mend {link|host} NAME", true
+	restore := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := restore(c, args); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.err, "sublet: mend is called restore now: the next release has no mend")
+		return nil
+	}
+	return c
 }
 
 // element makes a command about a link or host.

@@ -107,7 +107,7 @@ admission, 4 a promise is not kept (check), 130 interrupted.`,
 		a.up(), a.down(), a.createCommand(),
 		a.leases(), a.plan(), a.hosts(), a.links(), a.policy(), a.ledger(), a.overlay(), a.watch(), a.calibrate(),
 		a.offers(), a.calendar(),
-		a.fail(), a.mend(),
+		a.fail(), a.restore(), a.formerRestore(),
 		a.exec(), a.capture(), a.check(),
 		a.doctor(), a.importing(), a.get(), a.convert(), a.graph(), a.bench(), a.sim(), a.vxswitch(), a.paths(),
 		a.versionCommand(),
@@ -139,7 +139,9 @@ func usageIsBadInput(c *cobra.Command) {
 func unknownCommand(c *cobra.Command, word string) error {
 	var names []string
 	for _, child := range c.Commands() {
-		names = append(names, child.Name())
+		if !child.Hidden {
+			names = append(names, child.Name())
+		}
 	}
 	if near := vnet.Nearest(word, names); near != "" {
 		return badInput{fmt.Errorf("unknown command %q: did you mean %q?", word, c.CommandPath()+" "+near)}

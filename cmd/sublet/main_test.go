@@ -86,6 +86,7 @@ func TestExitCodesOfUse(t *testing.T) {
 		"calendar --until 0s":     exitInput,
 		"calendar":                exitFailed, // no server
 		"fail link":               exitInput,
+		"restore cable h1-h2":     exitInput,
 		"mend cable h1-h2":        exitInput,
 		"fail link h1-h2":         exitFailed, // no server
 		"bench embed":             exitInput,
@@ -107,7 +108,7 @@ func TestExitCodesOfUse(t *testing.T) {
 }
 
 func TestEveryCommandHasAnExampleAndEveryNounAnOutput(t *testing.T) {
-	nouns := map[string]bool{"leases": true, "plan": true, "hosts": true, "links": true, "offers": true, "calendar": true, "fail": true, "mend": true, "lab": true, "doctor": true, "check": true, "embed": true}
+	nouns := map[string]bool{"leases": true, "plan": true, "hosts": true, "links": true, "offers": true, "calendar": true, "fail": true, "restore": true, "lab": true, "doctor": true, "check": true, "embed": true}
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		if c.Runnable() && c.Example == "" && c.Name() != "help" {
