@@ -58,7 +58,7 @@ func holds(m vnet.Measurement, machine string, now time.Time) bool {
 // remembered is the last measurement of this machine, if it still holds.
 func remembered(file string, now time.Time) (vnet.Measurement, bool) {
 	var m vnet.Measurement
-	if trusted(filepath.Dir(file)) != nil {
+	if safeDir(filepath.Dir(file)) != nil {
 		return m, false
 	}
 	text, err := os.ReadFile(file)
@@ -70,7 +70,7 @@ func remembered(file string, now time.Time) (vnet.Measurement, bool) {
 
 // remember keeps a measurement of this machine.
 func remember(file string, m vnet.Measurement) error {
-	if err := trusted(filepath.Dir(file)); err != nil {
+	if err := safeDir(filepath.Dir(file)); err != nil {
 		return err
 	}
 	text, err := json.Marshal(m)

@@ -35,7 +35,7 @@ func (a *app) openPlace(p pathsPlace) (*kernel.Host, error) {
 	if err := os.MkdirAll(a.run, 0o755); err != nil {
 		return nil, err
 	}
-	if err := trusted(a.run); err != nil {
+	if err := safeDir(a.run); err != nil {
 		return nil, err
 	}
 	h, err := kernel.NewHost(kernel.Config{Host: p.host, Run: a.run, Namespace: p.namespace})

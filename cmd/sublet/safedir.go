@@ -8,32 +8,32 @@ import (
 	"syscall"
 )
 
-// trusted makes sure that nobody but root and the caller could have put
+// safeDir makes sure that nobody but root and the caller could have put
 // anything into a directory, or put the directory there: what runs as root
 // follows names in it. It need not exist yet.
-func trusted(dir string) error {
+func safeDir(dir string) error {
 	path, err := filepath.Abs(dir)
 	if err != nil {
 		return err
 	}
-	if err := trustedEntry(path, false); err != nil {
+	if err := safeEntry(path, false); err != nil {
 		return badInput{fmt.Errorf("%w: use a directory that only root can change, such as /run/sublet", err)}
 	}
 	for at := path; at != "/"; {
 		at = filepath.Dir(at)
-		if err := trustedEntry(at, true); err != nil {
+		if err := safeEntry(at, true); err != nil {
 			return badInput{fmt.Errorf("%s is not safe: %w", dir, err)}
 		}
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
-		return trusted(real)
+		return safeDir(real)
 	}
 	return nil
 }
 
-// trustedEntry checks one name. In a sticky directory such as /tmp others may
+// safeEntry checks one name. In a sticky directory such as /tmp others may
 // add names but not replace ours.
-func trustedEntry(path string, stickyWillDo bool) error {
+func safeEntry(path string, stickyWillDo bool) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -42,7 +42,7 @@ func TestTrusted(t *testing.T) {
 		"a stranger's link to root's": {link("/etc", stranger), "belongs to user 12345"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			err := trusted(c.dir)
+			err := safeDir(c.dir)
 			if (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
 				t.Errorf("%s: %v", what, err)
 			}

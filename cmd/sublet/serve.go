@@ -68,7 +68,7 @@ their plans from it; running networks run on without it.`,
 }
 
 func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
-	if err := cmp.Or(trusted(a.run), trusted(o.data)); err != nil {
+	if err := cmp.Or(safeDir(a.run), safeDir(o.data)); err != nil {
 		return err
 	}
 	seen := fileVersion(o.policy) // before it is read

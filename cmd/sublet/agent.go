@@ -101,7 +101,7 @@ func (a *app) checkAgent(o agentOptions) error {
 	if err := vnet.CheckName(o.host); err != nil {
 		return badInput{fmt.Errorf("--host: %w", err)}
 	}
-	return cmp.Or(checkListen(o.listen), trusted(a.run), trusted(o.data), bpf.Supported())
+	return cmp.Or(checkListen(o.listen), safeDir(a.run), safeDir(o.data), bpf.Supported())
 }
 
 // agentConfig is what the flags say.

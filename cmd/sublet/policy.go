@@ -86,7 +86,7 @@ func usedOf(name vnet.QuotaName, used vnet.Quota) string {
 
 // readPolicy reads an operator's policy from a file that nobody else can change.
 func (a *app) readPolicy(name string) (vnet.Policy, error) {
-	if err := trusted(name); err != nil {
+	if err := safeDir(name); err != nil {
 		return vnet.Policy{}, fmt.Errorf("whoever can change a policy sets quotas: %w", err)
 	}
 	text, err := a.readFile(name)

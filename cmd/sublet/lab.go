@@ -159,7 +159,7 @@ func (a *app) mayLab() error {
 	if os.Geteuid() != 0 {
 		return badInput{errors.New("a lab is made of network namespaces: run it as root")}
 	}
-	return trusted(a.run)
+	return safeDir(a.run)
 }
 
 // agentsUp says whether the server answers and knows all its agents.
