@@ -1,13 +1,11 @@
 package lab
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -129,26 +127,14 @@ func removeTree(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-
 // mountsBelow lists mount points at and below a directory in the order they
-// were made (proc_pid_mountinfo(5)).
-func mountsBelow(dir string) ([]string, error) {
-	f, err := os.Open("/proc/self/mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var mounts []string
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 5 {
-			continue
-		}
-		if point := unescape.Replace(fields[4]); point == dir || strings.HasPrefix(point, dir+"/") {
-			mounts = append(mounts, point)
+// were made.
+func mountsBelow(dir string) (points []string, err error) {
+	mounts, err := kernel.Mounts(kernel.OwnMounts)
+	for _, m := range mounts {
+		if m.Within(dir) {
+			points = append(points, m.Point)
 		}
 	}
-	return mounts, lines.Err()
+	return points, err
 }

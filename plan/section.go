@@ -141,7 +141,7 @@ func (h Host) encode(form uint64) ([]byte, error) {
 	for _, item := range h.Items() {
 		s, err := sectionOf(item.Kind())
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", item, err)
+			return nil, fmt.Errorf("write %s: %w", item, err)
 		}
 		name, written := s.name, any(item)
 		if form < Form {

@@ -145,7 +145,7 @@ func (s Spread) Check() error {
 	}
 	for _, p := range s.Paths {
 		if err := p.check(s.By); err != nil {
-			return fmt.Errorf("%s: %w", s.Prefix, err)
+			return fmt.Errorf("check paths to %s: %w", s.Prefix, err)
 		}
 	}
 	return nil

@@ -29,7 +29,7 @@ const maxSpreads = 1 << 16
 func ParseLists(name string, text []byte) ([]plan.Spread, error) {
 	var tree any
 	if err := yaml.Unmarshal(text, &tree); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("read relay lists %s: %w", name, err)
 	}
 	again, err := json.Marshal(tree)
 	if err != nil {
@@ -39,7 +39,7 @@ func ParseLists(name string, text []byte) ([]plan.Spread, error) {
 		Spreads []json.RawMessage `json:"spreads"`
 	}
 	if err := decode(again, &file); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("read relay lists %s: %w", name, err)
 	}
 	spreads := make([]plan.Spread, len(file.Spreads))
 	for i, text := range file.Spreads {

@@ -165,16 +165,16 @@ func (c *calibration) measure(ctx context.Context, g *testbed.Ground, window tim
 	for _, kind := range grounds {
 		l, err := g.Up(ctx, kind.request)
 		if err != nil {
-			return fmt.Errorf("%s: %w", kind.path, err)
+			return fmt.Errorf("measure %s: %w", kind.path, err)
 		}
 		from, to, err := g.Ends(l, "a", "z")
 		if err != nil {
-			return fmt.Errorf("%s: %w", kind.path, err)
+			return fmt.Errorf("measure %s: %w", kind.path, err)
 		}
 		if len(l.Request.Links) == 1 { // a link inside a host, or a tunnel
 			d, err := delay(ctx, g, l)
 			if err != nil {
-				return fmt.Errorf("%s: %w", kind.path, err)
+				return fmt.Errorf("measure %s: %w", kind.path, err)
 			}
 			c.Delay = max(c.Delay, d)
 		}

@@ -185,7 +185,7 @@ func Check(s plan.Spread) error {
 	seen := make(map[string]bool)
 	for _, p := range s.Paths {
 		if err := checkRelays(p.Relays); err != nil {
-			return fmt.Errorf("%s: %w", s.Prefix, err)
+			return fmt.Errorf("check paths to %s: %w", s.Prefix, err)
 		}
 		if seen[fmt.Sprint(p.Relays)] {
 			return fmt.Errorf("%s: two paths over %v", s.Prefix, p.Relays)

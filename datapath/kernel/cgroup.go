@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,13 +27,14 @@ type Group struct {
 // FindCgroups reads which hierarchies are mounted below root.
 func FindCgroups(root string) (Cgroups, error) {
 	c := Cgroups{V1: map[string]string{}}
-	f, err := os.Open("/proc/self/mountinfo")
+	mounts, err := Mounts(OwnMounts)
 	if err != nil {
 		return c, err
 	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		c.mount(root, s.Text())
+	for _, m := range mounts {
+		if m.Within(root) {
+			c.mount(m)
+		}
 	}
 	if c.V2 != "" {
 		known, _ := os.ReadFile(filepath.Join(c.V2, "cgroup.controllers"))
@@ -43,19 +43,14 @@ func FindCgroups(root string) (Cgroups, error) {
 	return c, nil
 }
 
-// mount takes note of one line of mountinfo (proc_pid_mountinfo(5)).
-func (c *Cgroups) mount(root, line string) {
-	before, after, _ := strings.Cut(line, " - ")
-	fields, fs := strings.Fields(before), strings.Fields(after)
-	if len(fields) < 5 || len(fs) < 3 || (fields[4] != root && !strings.HasPrefix(fields[4], root+"/")) {
-		return
-	}
-	switch fs[0] {
+// mount takes note of a hierarchy.
+func (c *Cgroups) mount(m Mount) {
+	switch m.Type {
 	case "cgroup2":
-		c.V2 = fields[4]
+		c.V2 = m.Point
 	case "cgroup":
-		for _, option := range strings.Split(fs[2], ",") {
-			c.V1[option] = fields[4]
+		for _, option := range strings.Split(m.Options, ",") {
+			c.V1[option] = m.Point
 		}
 	}
 }
@@ -124,7 +119,7 @@ func (g Group) Look() error {
 	for _, mount := range g.mounts() {
 		var fs unix.Statfs_t
 		if err := unix.Statfs(mount, &fs); err != nil {
-			return fmt.Errorf("%s: %w", mount, err)
+			return fmt.Errorf("look at %s: %w", mount, err)
 		}
 		if fs.Type != unix.CGROUP_SUPER_MAGIC && fs.Type != unix.CGROUP2_SUPER_MAGIC {
 			return fmt.Errorf("%s has another file system", mount)

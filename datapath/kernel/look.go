@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -104,10 +103,10 @@ func (h *Host) note(kind string, filled bool) {
 // this process has other mounts than the machine's first one. The error is
 // ErrUnseen; nil: nothing is known to be hidden.
 func (h *Host) Hidden(path string) error {
-	for _, table := range []string{"/proc/self/mountinfo", "/proc/1/mountinfo"} {
+	for _, table := range []string{OwnMounts, FirstMounts} {
 		mounted, err := mountedAt(table, path)
 		if err != nil {
-			if table == "/proc/self/mountinfo" {
+			if table == OwnMounts {
 				return fmt.Errorf("%s %w: %w", path, ErrUnseen, err)
 			}
 			continue // another user's
@@ -127,24 +126,12 @@ func (h *Host) Unseen(namespace string) error {
 	return h.Hidden(h.Path(namespace))
 }
 
-// mountedAt says whether a table of mounts (proc_pid_mountinfo(5)) has one at a
-// path or below.
+// mountedAt says whether a table of mounts has one at a path or below.
 func mountedAt(table, path string) (bool, error) {
 	path = concealed(path)
 	if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(real, filepath.Base(path))
 	}
-	f, err := os.Open(table)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	s := bufio.NewScanner(f)
-	for s.Scan() {
-		fields := strings.Fields(s.Text())
-		if len(fields) > 4 && (fields[4] == path || strings.HasPrefix(fields[4], path+"/")) {
-			return true, nil
-		}
-	}
-	return false, s.Err()
+	mounts, err := Mounts(table)
+	return slices.ContainsFunc(mounts, func(m Mount) bool { return m.Within(path) }), err
 }

@@ -12,7 +12,7 @@ import (
 // change what can be looked at of the host, until ctx ends: a bpf file system
 // that is unmounted takes programs with it, and nothing else tells of that.
 func (h *Host) WatchMounts(ctx context.Context, events chan<- struct{}) error {
-	table, err := os.Open("/proc/self/mountinfo")
+	table, err := os.Open(OwnMounts)
 	if err != nil {
 		return fmt.Errorf("watch mounts: %w", err)
 	}

@@ -119,7 +119,7 @@ func (p Place) far() (*os.File, int, error) {
 	}
 	a := device.Attrs()
 	if device.Type() != "veth" || a.ParentIndex == 0 {
-		return nil, 0, fmt.Errorf("%s: %w", p.Device, ErrNoFar)
+		return nil, 0, fmt.Errorf("follow %s: %w", p.Device, ErrNoFar)
 	}
 	if a.NetNsID < 0 {
 		ns, err := kernel.OpenNamespace(fmt.Sprintf("/proc/self/fd/%d", p.NS.Fd()))
@@ -137,16 +137,15 @@ func (p Place) numbered(id int) (*os.File, error) {
 		return nil, err
 	}
 	defer h.Close()
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := kernel.Mounts(kernel.OwnMounts)
 	if err != nil {
 		return nil, err
 	}
-	for line := range strings.Lines(string(mounts)) { // proc_pid_mountinfo(5): root and mount point are fields 4 and 5
-		field := strings.Fields(line)
-		if len(field) < 5 || !strings.HasPrefix(field[3], "net:[") {
+	for _, m := range mounts {
+		if !strings.HasPrefix(m.Root, "net:[") {
 			continue
 		}
-		ns, err := kernel.OpenNamespace(field[4])
+		ns, err := kernel.OpenNamespace(m.Point)
 		if err != nil {
 			continue // removed since
 		}

@@ -31,7 +31,7 @@ func run(header, file string) error {
 	}
 	out, err := translate(string(text))
 	if err != nil {
-		return fmt.Errorf("%s: %w", header, err)
+		return fmt.Errorf("translate %s: %w", header, err)
 	}
 	return os.WriteFile(file, out, 0o644)
 }

@@ -77,7 +77,7 @@ func compare(ways []measuredPath) error {
 		for i, w := range ways {
 			rate, err := pktgen.Arrive(w.from, w.to, *size, 0, *window)
 			if err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
+				return fmt.Errorf("measure %s: %w", w.name, err)
 			}
 			rates[i] = append(rates[i], rate)
 			ratios[i] = append(ratios[i], rate/rates[0][len(rates[i])-1])

@@ -75,7 +75,7 @@ func run(ctx context.Context, exe string) error {
 			continue
 		}
 		if err := g.run(ctx, exe); err != nil {
-			return fmt.Errorf("%s: %w", g.name, err)
+			return fmt.Errorf("measure %s: %w", g.name, err)
 		}
 	}
 	if !wanted("dp") {

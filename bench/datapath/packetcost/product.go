@@ -34,7 +34,7 @@ func startProduct(ctx context.Context, exe, substrate string) (*product, error) 
 func (p *product) lease(ctx context.Context, name, text string) (network, error) {
 	l, err := p.Up(ctx, text)
 	if err != nil {
-		return network{name: name}, fmt.Errorf("%s: %w", name, err)
+		return network{name: name}, fmt.Errorf("lease %s: %w", name, err)
 	}
 	n := network{name: name, close: func() error { return p.Down(context.Background(), l) }}
 	n.from, n.to, err = p.Ends(l, "a", "z")

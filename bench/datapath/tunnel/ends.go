@@ -123,7 +123,7 @@ func endToEnd() error {
 		e, err := newEnds(p)
 		all = append(all, e)
 		if err != nil {
-			return fmt.Errorf("%s: %w", e.name, err)
+			return fmt.Errorf("make ends of %s: %w", e.name, err)
 		}
 	}
 	samples := make([][]harness.Samples, len(all))

@@ -51,7 +51,7 @@ func run(context.Context, string) error {
 		for _, v := range variants {
 			cost, err := l.measure(v.sender)
 			if err != nil {
-				return fmt.Errorf("%s: %w", v.name, err)
+				return fmt.Errorf("measure %s: %w", v.name, err)
 			}
 			samples[v.name] = append(samples[v.name], cost)
 		}

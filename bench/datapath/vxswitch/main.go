@@ -81,7 +81,7 @@ func series(ctx context.Context, all []*network) error {
 			err := got[i].round(n)
 			n.signal(unix.SIGSTOP)
 			if err != nil {
-				return fmt.Errorf("%s: %w", n.name, err)
+				return fmt.Errorf("measure %s: %w", n.name, err)
 			}
 		}
 	}

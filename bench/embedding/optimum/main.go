@@ -67,7 +67,7 @@ func mapped(name string) (map[int]replay.Mapping, error) {
 	for d := json.NewDecoder(bufio.NewReader(f)); d.More(); {
 		var m replay.Mapping
 		if err := d.Decode(&m); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
 		held[m.ID] = m
 	}

@@ -58,7 +58,7 @@ func all(ctx context.Context, _ string) error {
 		c.Stderr = os.Stderr
 		out, err := c.Output()
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("measure %s: %w", name, err)
 		}
 		cells := strings.Split(strings.TrimSpace(string(out)), "|")
 		if len(cells) != len(head) {

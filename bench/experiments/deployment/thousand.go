@@ -34,7 +34,7 @@ func thousand(ctx context.Context, exe string) error {
 		for range *large {
 			u, d, m, err := one(ctx, exe, s.two, s.build("large", many, s.two, ", rate: 1Mbit"))
 			if err != nil {
-				return fmt.Errorf("%s: %w", s.name, err)
+				return fmt.Errorf("deploy %s: %w", s.name, err)
 			}
 			up, down, memory = append(up, u), append(down, d), append(memory, m)
 			fmt.Fprint(os.Stderr, ".")

@@ -59,7 +59,7 @@ func run(ctx context.Context, exe string) error {
 				}
 			}
 			if err != nil {
-				return fmt.Errorf("%s: %w", s.name, err)
+				return fmt.Errorf("measure %s: %w", s.name, err)
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func run(ctx context.Context, exe string) error {
 		for _, attackers := range []int{0, *connections} {
 			f, err := measure(ctx, exe, name, attackers)
 			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+				return fmt.Errorf("measure %s: %w", name, err)
 			}
 			what := name
 			if attackers > 0 {

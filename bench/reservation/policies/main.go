@@ -69,7 +69,7 @@ func compare(files []string) error {
 	limits := make(map[string]bound)
 	if text, err := os.ReadFile(*bounds); err == nil {
 		if err := json.Unmarshal(text, &limits); err != nil {
-			return fmt.Errorf("%s: %w", *bounds, err)
+			return fmt.Errorf("read %s: %w", *bounds, err)
 		}
 	}
 	fmt.Println("| instance | policy | accepted | volume, Tbit | of the bound | moved | mean ms | worst ms |")
