@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"sublet/vxswitch/figure"
+	"sublet/vxswitch/runs"
 	"sublet/vxswitch/scenario"
 	"sublet/vxswitch/sim"
 )
@@ -93,7 +94,7 @@ func (a *app) simulate(c *cobra.Command, name string, o *simOptions) error {
 	if err != nil {
 		return err
 	}
-	results, err := runAll(c.Context(), e, logs, o.jobs)
+	results, err := runs.All(c.Context(), e, logs.writers(), o.jobs)
 	if err = errors.Join(err, logs.close()); err != nil {
 		return err
 	}

@@ -60,6 +60,7 @@ var Table = map[string][]string{
 	"vxswitch/split":         {"vnet"},
 	"vxswitch/sim":           {"vnet", "vxswitch", "vxswitch/split"},
 	"vxswitch/scenario":      {"vnet", "vnet/file", "vxswitch/sched", "vxswitch/sim"},
+	"vxswitch/runs":          {"vxswitch/sim", "vxswitch/scenario"}, // runs side by side: what one does is sim's
 	"vxswitch/figure":        {"vnet", "vxswitch/scenario", "vxswitch/sim"},
 	"measure/probe":          {"vnet", "measure", "internal/stall"},
 	"lab":                    {"vnet", "plan", "embed/graph", "fabric", "datapath/kernel", "datapath/bpf", "datapath/iplb", "internal/proc"}, // its switches forward as embed/graph counts on, or as fabric does, and are relays

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 
+	"sublet/vxswitch/runs"
 	"sublet/vxswitch/scenario"
 	"sublet/vxswitch/sim"
 )
@@ -28,7 +27,16 @@ func (o *simOptions) open() (l simLogs, err error) {
 	return l, err
 }
 
-func (l simLogs) wanted() bool { return l.departures != nil || l.arrivals != nil }
+// writers are the files, where runs write to.
+func (l simLogs) writers() (w runs.Logs) {
+	if l.departures != nil {
+		w.Departures = l.departures
+	}
+	if l.arrivals != nil {
+		w.Arrivals = l.arrivals
+	}
+	return w
+}
 
 func (l simLogs) close() error {
 	var err error
@@ -38,70 +46,6 @@ func (l simLogs) close() error {
 		}
 	}
 	return err
-}
-
-// runAll runs every run of every point, so many at a time. Files of packets
-// are written in the order of points and runs, so there one at a time.
-func runAll(ctx context.Context, e *scenario.Experiment, logs simLogs, jobs int) ([]*sim.Result, error) {
-	if logs.wanted() {
-		jobs = 1
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	outcomes := make([][]*sim.Outcome, len(e.Points))
-	var group sync.WaitGroup
-	slots := make(chan struct{}, jobs)
-	for p := range e.Points {
-		outcomes[p] = make([]*sim.Outcome, e.Points[p].Runs)
-		for n := range outcomes[p] {
-			slots <- struct{}{}
-			group.Go(func() {
-				defer func() { <-slots }()
-				o, err := runOne(ctx, e, p, n, logs)
-				if err != nil {
-					cancel(err)
-				}
-				outcomes[p][n] = o
-			})
-		}
-	}
-	group.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	var results []*sim.Result
-	for p := range e.Points {
-		results = append(results, sim.Combine(&e.Points[p].Scenario, outcomes[p]))
-	}
-	return results, nil
-}
-
-func runOne(ctx context.Context, e *scenario.Experiment, point, n int, logs simLogs) (*sim.Outcome, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	s := &e.Points[point].Scenario
-	w := sim.Watch{Stop: func() bool { return ctx.Err() != nil }}
-	var writers []*sim.Writer
-	if logs.departures != nil {
-		out, err := sim.NewWriter(logs.departures, s, point, n)
-		if err != nil {
-			return nil, err
-		}
-		w.Departed, writers = out.Departed, append(writers, out)
-	}
-	if logs.arrivals != nil {
-		out, err := sim.NewWriter(logs.arrivals, s, point, n)
-		if err != nil {
-			return nil, err
-		}
-		w.Arrived, writers = out.Arrived, append(writers, out)
-	}
-	o, err := sim.Run(s, s.Seed+uint64(n), w)
-	for _, out := range writers {
-		err = errors.Join(err, out.Flush())
-	}
-	return o, err
 }
 
 // simReport is what sim vxswitch prints as JSON
