@@ -136,7 +136,7 @@ func TestForeignLeasesDoNotExist(t *testing.T) {
 	}
 }
 
-// The operator's and the hosts' doors are closed to tenants, and so are the
+// The operator's and the hosts' routes are closed to tenants, and so are the
 // sockets behind the server.
 func TestTenantsAreNoOperators(t *testing.T) {
 	l := newLab(t, "demo")

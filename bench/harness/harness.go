@@ -23,7 +23,7 @@ import (
 )
 
 // Lab is a lab that is up.
-type Lab struct{ *testbed.Ground }
+type Lab struct{ *testbed.Testbed }
 
 // Build makes the program, or takes $SUBLET_BIN; call clean afterwards.
 func Build() (exe string, clean func(), err error) {

@@ -127,7 +127,7 @@ func (a *app) mayCalibrate(ctx context.Context, hosts []string) error {
 func (a *app) measureMachine(ctx context.Context, window time.Duration) (calibration, error) {
 	p := a.progress("measuring")
 	defer p.end()
-	g, err := makeGround(ctx)
+	g, err := startTestbed(ctx)
 	if err != nil {
 		return calibration{}, err
 	}
@@ -137,12 +137,12 @@ func (a *app) measureMachine(ctx context.Context, window time.Duration) (calibra
 }
 
 // The lab's hosts carry what no host can, so that nothing is shaped on them.
-const groundSubstrate = `hosts: [{name: h1, capacity: 10Tbit}, {name: h2, capacity: 10Tbit}]
+const calibrationSubstrate = `hosts: [{name: h1, capacity: 10Tbit}, {name: h2, capacity: 10Tbit}]
 links: [{name: wire, ends: [h1, h2], capacity: 100Gbit, mtu: 1550}]
 `
 
-func makeGround(ctx context.Context) (*testbed.Ground, error) {
-	sub, err := file.ParseSubstrate("calibration", []byte(groundSubstrate))
+func startTestbed(ctx context.Context) (*testbed.Testbed, error) {
+	sub, err := file.ParseSubstrate("calibration", []byte(calibrationSubstrate))
 	if err != nil {
 		return nil, err
 	}
@@ -153,16 +153,16 @@ func makeGround(ctx context.Context) (*testbed.Ground, error) {
 	return testbed.Start(ctx, exe, sub, true)
 }
 
-// grounds are the kinds of paths between nodes a and z.
-var grounds = []struct{ path, request string }{
+// measuredPaths are the kinds of paths between nodes a and z.
+var measuredPaths = []struct{ path, request string }{
 	{"link", "network: link\nnodes: [{name: a, host: h1}, {name: z, host: h1}]\nlinks: [{ends: [a, z], min: 1Mbit}]\n"},
 	{"router", "network: router\nnodes: [{name: a, host: h1}, {name: z, host: h1}]\nrouters: [{name: r, host: h1}]\nlinks: [{ends: [a, r], min: 1Mbit}, {ends: [r, z], min: 1Mbit}]\n"},
 	{"switch", "network: switch\nnodes: [{name: a, host: h1}, {name: z, host: h1}]\nswitches: [{name: s, host: h1}]\nlinks: [{ends: [a, s], min: 1Mbit}, {ends: [s, z], min: 1Mbit}]\n"},
 	{"tunnel", "network: tunnel\nnodes: [{name: a, host: h1}, {name: z, host: h2}]\nlinks: [{ends: [a, z], min: 1Mbit}]\n"},
 }
 
-func (c *calibration) measure(ctx context.Context, g *testbed.Ground, window time.Duration) error {
-	for _, kind := range grounds {
+func (c *calibration) measure(ctx context.Context, g *testbed.Testbed, window time.Duration) error {
+	for _, kind := range measuredPaths {
 		l, err := g.Up(ctx, kind.request)
 		if err != nil {
 			return fmt.Errorf("measure %s: %w", kind.path, err)

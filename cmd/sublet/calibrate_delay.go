@@ -19,7 +19,7 @@ import (
 const spareDelay = 1.25
 
 // delay is the latency of a lease's slowest link, as checks measure it.
-func delay(ctx context.Context, g *testbed.Ground, l vnet.Lease) (time.Duration, error) {
+func delay(ctx context.Context, g *testbed.Testbed, l vnet.Lease) (time.Duration, error) {
 	ports, err := plan.Ports(g.Substrate, l)
 	if err != nil {
 		return 0, err

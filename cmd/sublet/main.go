@@ -2,7 +2,7 @@
 // machines. One program: noun commands read, verb commands write.
 //
 // This folder is the only place where the rooms of the house meet: every file
-// is one command, which joins a door of the API to what people type and see.
+// is one command, which joins routes of the API to what people type and see.
 package main
 
 import (

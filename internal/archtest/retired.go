@@ -109,6 +109,8 @@ var Retired = []retired{
 	{"errorsByLease", "", "report.Errors"},
 	{"Patient", "", "withBackoff"},
 	{"agentDoor", "", "agent/api"},
+	{"Ground", "", "Testbed"},
+	{"mend", "cmd", "restore"},
 	// tests
 	{"twin", "", "reference, or what the second one is"},
 	{"twins", "", "what the two are"},

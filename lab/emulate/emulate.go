@@ -36,12 +36,12 @@ type Config struct {
 
 // Fabric is one that is up.
 type Fabric struct {
-	ground *testbed.Ground
-	sub    vnet.Substrate
-	model  *spread.Fabric
-	hosts  []*host
-	wait   time.Duration // after which nothing is under way any more
-	run    uint32        // number of the run, in its packets
+	testbed *testbed.Testbed
+	sub     vnet.Substrate
+	model   *spread.Fabric
+	hosts   []*host
+	wait    time.Duration // after which nothing is under way any more
+	run     uint32        // number of the run, in its packets
 }
 
 // host is one sender and receiver.
@@ -80,7 +80,7 @@ func Start(ctx context.Context, c Config) (*Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Fabric{ground: g, sub: g.Substrate, model: model, wait: 8*c.Buffering + 300*time.Millisecond}
+	f := &Fabric{testbed: g, sub: g.Substrate, model: model, wait: 8*c.Buffering + 300*time.Millisecond}
 	for _, h := range f.sub.Hosts {
 		one, err := f.open(string(h.Name))
 		if err != nil {
@@ -96,7 +96,7 @@ func (f *Fabric) Stop() error {
 	for _, h := range f.hosts {
 		h.close()
 	}
-	return f.ground.Stop()
+	return f.testbed.Stop()
 }
 
 // open prepares a host: its table of paths on the device towards the fabric,
@@ -110,7 +110,7 @@ func (f *Fabric) open(name string) (*host, error) {
 		}
 	}
 	var err error
-	h.at, err = kernel.NewHost(kernel.Config{Host: name, Run: filepath.Join(f.ground.Run, "lab", "emulation"), Namespace: lab.Namespace(f.ground.Name, name)})
+	h.at, err = kernel.NewHost(kernel.Config{Host: name, Run: filepath.Join(f.testbed.Run, "lab", "emulation"), Namespace: lab.Namespace(f.testbed.Name, name)})
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ func (f *Fabric) daemons(ctx context.Context, work *sync.WaitGroup, w Watching) 
 			return nil, err
 		}
 		d.Probing = iplbd.Probing{Every: w.Every, Lost: w.Lost, Send: prober.Send}
-		source := iplbd.OSPF{Dir: lab.FRRDir(f.ground.Run, h.name), Choice: iplbd.Choice{Paths: 8, Stretch: 1, Mode: plan.PerFlow}, Log: silent}
+		source := iplbd.OSPF{Dir: lab.FRRDir(f.testbed.Run, h.name), Choice: iplbd.Choice{Paths: 8, Stretch: 1, Mode: plan.PerFlow}, Log: silent}
 		work.Go(func() { defer prober.Close(); d.Run(ctx) })
 		work.Go(func() { source.Run(ctx, func(s []plan.Spread) { d.Want(ctx, s) }) })
 		all = append(all, d)
@@ -203,7 +203,7 @@ func (f *Fabric) setLinks(links []int, d lab.Damage, next func(int)) error {
 	var errs []error
 	for _, l := range links {
 		next(l)
-		errs = append(errs, lab.SetWire(f.ground.Run, f.sub, f.sub.Links[l].Name, d))
+		errs = append(errs, lab.SetWire(f.testbed.Run, f.sub, f.sub.Links[l].Name, d))
 	}
 	return errors.Join(errs...)
 }

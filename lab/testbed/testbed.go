@@ -1,4 +1,4 @@
-// Package ground is a lab that exists for as long as something is tried or
+// Package testbed is a lab that exists for as long as something is tried or
 // measured on it: in a directory of its own, with a client of its server.
 package testbed
 
@@ -17,8 +17,8 @@ import (
 	"sublet/vnet/file"
 )
 
-// Ground is a lab that is up.
-type Ground struct {
+// Testbed is a lab that is up.
+type Testbed struct {
 	Exe       string // the program
 	Name      string // of the lab
 	Run       string // $SUBLET_RUN
@@ -28,18 +28,18 @@ type Ground struct {
 
 // Start makes a lab of a substrate, with bare wires or not (lab.Spec). The
 // caller is root.
-func Start(ctx context.Context, exe string, sub vnet.Substrate, bare bool) (*Ground, error) {
+func Start(ctx context.Context, exe string, sub vnet.Substrate, bare bool) (*Testbed, error) {
 	return StartSpec(ctx, lab.Spec{Exe: exe, Substrate: sub, Bare: bare})
 }
 
 // StartSpec is Start of a lab with more said about it; its name, directories
-// and readiness are the ground's.
-func StartSpec(ctx context.Context, spec lab.Spec) (*Ground, error) {
+// and readiness are the testbed's.
+func StartSpec(ctx context.Context, spec lab.Spec) (*Testbed, error) {
 	dir, err := os.MkdirTemp("/run", "slb") // short, for sockets' names
 	if err != nil {
 		return nil, err
 	}
-	g := &Ground{Exe: spec.Exe, Name: filepath.Base(dir), Run: filepath.Join(dir, "run")}
+	g := &Testbed{Exe: spec.Exe, Name: filepath.Base(dir), Run: filepath.Join(dir, "run")}
 	g.Client = api.NewClient(filepath.Join(g.Run, "api.sock"))
 	spec.Name, spec.Run = g.Name, g.Run
 	spec.Ready = func(ctx context.Context) error { return AgentsUp(ctx, g.Client) }
@@ -66,7 +66,7 @@ func AgentsUp(ctx context.Context, client *api.Client) error {
 }
 
 // Stop takes the lab away, also if the context of everything else has ended.
-func (g *Ground) Stop() error {
+func (g *Testbed) Stop() error {
 	g.Client.Close()
 	if err := lab.Down(g.Run); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (g *Ground) Stop() error {
 }
 
 // Up leases a network written in YAML and waits until it runs.
-func (g *Ground) Up(ctx context.Context, text string) (vnet.Lease, error) {
+func (g *Testbed) Up(ctx context.Context, text string) (vnet.Lease, error) {
 	req, err := file.ParseRequest("request", []byte(text))
 	if err != nil {
 		return vnet.Lease{}, err
@@ -92,14 +92,14 @@ func (g *Ground) Up(ctx context.Context, text string) (vnet.Lease, error) {
 }
 
 // Ends opens the first interfaces of two nodes of a lease.
-func (g *Ground) Ends(l vnet.Lease, a, z string) (from, to pktgen.Place, err error) {
+func (g *Testbed) Ends(l vnet.Lease, a, z string) (from, to pktgen.Place, err error) {
 	if from, err = g.place(l, a); err == nil {
 		to, err = g.place(l, z)
 	}
 	return from, to, err
 }
 
-func (g *Ground) place(l vnet.Lease, node string) (pktgen.Place, error) {
+func (g *Testbed) place(l vnet.Lease, node string) (pktgen.Place, error) {
 	namespace := filepath.Join(g.Run, "netns", string(l.Mapping.Nodes[node]), plan.Namespace(l.ID(), node))
 	return pktgen.Open(namespace, "eth0", l.Addresses[node])
 }

@@ -48,7 +48,7 @@ func open(t *testing.T, config Config) *Store {
 	return s
 }
 
-// socket is the etcdctl door of an embedded store.
+// socket is the etcdctl access to an embedded store.
 func socket(s *Store) []string {
 	return []string{"unix://" + filepath.Join(s.config.Dir, SocketName)}
 }
