@@ -51,8 +51,8 @@ SLOWEST  = cat $(RESULTS)/$(1)*.json | $(GO) tool gotestsum tool slowest --thres
 
 unit: bin/sublet
 	mkdir -p $(RESULTS)
-	$(call TESTS,test-others) -count=1 -timeout 10m -p 2 -skip '$(LONG)' $(OTHERS)
-	$(call TESTS,test-measuring) -count=1 -timeout 15m -p 1 -skip '$(LONG)' $(MEASURING)
+	$(call TESTS,test-others) -count=1 -timeout 20m -p 2 -skip '$(LONG)' $(OTHERS)
+	$(call TESTS,test-measuring) -count=1 -timeout 40m -p 1 -skip '$(LONG)' $(MEASURING)
 	@echo "the slowest tests:" && $(call SLOWEST,test-)
 
 # Bounded in CI: SUBLET_SOAK is how long random mishaps go on.
