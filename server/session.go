@@ -13,7 +13,8 @@ import (
 	"sublet/vnet"
 )
 
-// nodeSession passes exec and probe on to the agent of the node's host.
+// nodeSession passes exec, probe, copy and log on to the agent of the node's host,
+// and a question for the node's processes.
 func (s *Server) nodeSession(w http.ResponseWriter, r *http.Request, c *call) error {
 	l, err := s.sessionLease(r, c)
 	if err != nil {
@@ -23,8 +24,8 @@ func (s *Server) nodeSession(w http.ResponseWriter, r *http.Request, c *call) er
 	if !slices.ContainsFunc(l.Topology().All(), func(n vnet.VirtualNode) bool { return n.Name == node }) {
 		return notFound("no node %q in %s", node, l.ID())
 	}
-	kind := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:] // exec or probe, as routed
-	return s.proxy(w, r, c, l.Mapping.Nodes[node], "/v1/nodes/"+plan.Namespace(l.ID(), node)+"/"+kind)
+	what := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/'):] // as routed
+	return s.proxy(w, r, c, l.Mapping.Nodes[node], "/v1/nodes/"+plan.Namespace(l.ID(), node)+what)
 }
 
 // linkSession passes a capture on to the agent of the host of the link's

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"unsafe"
 
@@ -77,7 +78,12 @@ var networkEscapes = []escape{
 		return onEth0(func(m *kernel.Message) { m.Uint32(unix.IFLA_NET_NS_FD, uint32(f.Fd())) })
 	}},
 	{"move its device to the first process", func(victims) error {
-		return onEth0(func(m *kernel.Message) { m.Uint32(unix.IFLA_NET_NS_PID, 1).String(unix.IFLA_IFNAME, "eth77") })
+		err := onEth0(func(m *kernel.Message) { m.Uint32(unix.IFLA_NET_NS_PID, 1).String(unix.IFLA_IFNAME, "eth77") })
+		if _, here := net.InterfaceByName("eth77"); err == nil && here == nil {
+			// That process is in the node's network, so it only has another name.
+			return errors.Join(errors.New("it stays"), renameDevice("eth77", "eth0"))
+		}
+		return err
 	}},
 	{"move its device into the fabric", func(victims) error {
 		return onEth0(func(m *kernel.Message) { m.Uint32(unix.IFLA_TARGET_NETNSID, 0).String(unix.IFLA_IFNAME, "eth77") })
@@ -93,6 +99,10 @@ var networkEscapes = []escape{
 		}
 		return errors.Join(err, errors.New("only its own"))
 	}},
+}
+
+func renameDevice(from, to string) error {
+	return exec.Command("ip", "link", "set", from, "name", to).Run()
 }
 
 func onEth0(change func(*kernel.Message)) error {

@@ -2,16 +2,17 @@
 // HTTP on a Unix socket or on TCP with mutual TLS. The server decided who may
 // do what; an agent serves nobody else.
 //
-//	server --GET /v1/diff, samples, paths, overlay, .../traffic, .../reach--> JSON
-//	server --exec, probe, capture, upgraded--------------------------------> session
+//	server --GET /v1/diff, samples, paths, overlay, .../traffic, .../reach,
+//	         .../processes-------------------------------------------------> JSON
+//	server --exec, probe, copy, log, capture, upgraded---------------------> session
 package api
 
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
-	"os/exec"
 	"time"
 
 	"sublet/agent/session"
@@ -23,10 +24,16 @@ import (
 // Host is what the routes read of a host's agent and its parts. Every field is
 // needed by the route that its comment names.
 type Host struct {
-	// Command makes a command that runs in a node's namespace; exec and probe.
-	Command func(namespace string, argv []string, tty bool) (*exec.Cmd, error)
+	// Command makes a command that runs in a node's namespace; exec, probe and copy.
+	Command func(namespace string, s session.Spec) (session.Program, error)
 	// Prober is the command that probe runs in a node.
 	Prober []string
+	// Copy is the command that packs or unpacks files in a node; copy.
+	Copy func(direction, path string) []string
+	// Processes are those of a node; processes.
+	Processes func(namespace string) ([]report.Process, error)
+	// Log writes the log of a node; log.
+	Log func(ctx context.Context, namespace string, follow bool, w io.Writer) error
 	// Namespace is the file that stands for a network namespace; capture.
 	Namespace func(name string) string
 	// Plan is the newest that the server has for the host; capture.
@@ -47,9 +54,12 @@ func (h *Host) Handler() http.Handler {
 	sessions := http.NewServeMux()
 	sessions.HandleFunc("/v1/nodes/{namespace}/exec", h.exec)
 	sessions.HandleFunc("/v1/nodes/{namespace}/probe", h.probe)
+	sessions.HandleFunc("/v1/nodes/{namespace}/copy", h.copy)
+	sessions.HandleFunc("/v1/nodes/{namespace}/log", h.log)
 	sessions.HandleFunc("/v1/links/{fabric}/{index}/capture", h.capture)
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", session.Bound(session.MostSessions, sessions))
+	mux.HandleFunc("GET /v1/nodes/{namespace}/processes", h.processes)
 	mux.HandleFunc("GET /v1/diff", h.diff)
 	mux.HandleFunc("GET /v1/paths", h.paths)
 	mux.HandleFunc("GET /v1/overlay", h.overlay)
@@ -58,6 +68,12 @@ func (h *Host) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/links/{fabric}/reach", h.reach)
 	return mux
 }
+
+// Directions of copy: out of a node, and into it.
+const (
+	CopyOut = "out"
+	CopyIn  = "in"
+)
 
 // headerTimeout is how long a caller may take to say what it wants.
 const headerTimeout = 10 * time.Second

@@ -210,13 +210,14 @@ func TestCaptureOfWhatIsNotHere(t *testing.T) {
 func TestCommandsOfSessions(t *testing.T) {
 	h := &Host{
 		Prober: []string{"echo", "prober"},
-		Command: func(namespace string, argv []string, tty bool) (*exec.Cmd, error) {
+		Copy:   func(direction, path string) []string { return []string{"pack", direction, path} },
+		Command: func(namespace string, s session.Spec) (session.Program, error) {
 			if namespace != "alice.net.a" {
-				return nil, errors.New("no node " + namespace)
+				return session.Program{}, errors.New("no node " + namespace)
 			}
-			cmd := exec.Command("sh", append([]string{"-c", `echo "$@" $TERM`, "sh"}, argv...)...)
+			cmd := exec.Command("sh", append([]string{"-c", `echo "$@" $TERM`, "sh"}, s.Argv...)...)
 			cmd.Env = []string{"PATH=/bin:/usr/bin"}
-			return cmd, nil
+			return session.Program{Cmd: cmd}, nil
 		},
 	}
 	socket := serve(t, h)
@@ -237,6 +238,14 @@ func TestCommandsOfSessions(t *testing.T) {
 	}
 	if got, err := run("/v1/nodes/alice.net.a/probe", session.Spec{Argv: []string{"something", "else"}}); err != nil || got != "echo prober" {
 		t.Errorf("probe: %q, %v", got, err)
+	}
+	if got, err := run("/v1/nodes/alice.net.a/copy", session.Spec{Argv: []string{"out", "/tmp/x"}}); err != nil || got != "pack out /tmp/x" {
+		t.Errorf("copy: %q, %v", got, err)
+	}
+	for _, argv := range [][]string{{"rm", "/tmp/x"}, {"in"}, {"in", "/tmp/x", "more"}} {
+		if got, err := run("/v1/nodes/alice.net.a/copy", session.Spec{Argv: argv}); err == nil {
+			t.Errorf("copy %v: %q", argv, got)
+		}
 	}
 	if _, err := run("/v1/nodes/bob.net.a/exec", session.Spec{Argv: []string{"true"}}); err == nil || !strings.Contains(err.Error(), "no node bob.net.a") {
 		t.Errorf("another's node: %v", err)

@@ -3,9 +3,9 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"strconv"
 
 	"sublet/agent/capture"
@@ -15,20 +15,45 @@ import (
 
 // exec runs a command in a node.
 func (h *Host) exec(w http.ResponseWriter, r *http.Request) {
-	session.Serve(w, r, func(s session.Spec) (*exec.Cmd, error) {
-		cmd, err := h.Command(r.PathValue("namespace"), s.Argv, s.TTY)
+	session.Serve(w, r, func(s session.Spec) (session.Program, error) {
+		program, err := h.Command(r.PathValue("namespace"), s)
 		if err == nil && s.TTY {
-			cmd.Env = append(cmd.Env, "TERM="+s.Term)
+			program.Env = append(program.Env, "TERM="+s.Term)
 		}
-		return cmd, err
+		return program, err
 	})
 }
 
 // probe runs the prober in a node, whatever the caller names as its command.
 func (h *Host) probe(w http.ResponseWriter, r *http.Request) {
-	session.Serve(w, r, func(session.Spec) (*exec.Cmd, error) {
-		return h.Command(r.PathValue("namespace"), h.Prober, false)
+	session.Serve(w, r, func(session.Spec) (session.Program, error) {
+		return h.Command(r.PathValue("namespace"), session.Spec{Argv: h.Prober})
 	})
+}
+
+// copy packs files of a node to standard output, or unpacks them from standard
+// input: the caller names the direction and the path.
+func (h *Host) copy(w http.ResponseWriter, r *http.Request) {
+	session.Serve(w, r, func(s session.Spec) (session.Program, error) {
+		if len(s.Argv) != 2 || s.Argv[0] != CopyOut && s.Argv[0] != CopyIn || s.TTY || s.Detach {
+			return session.Program{}, fmt.Errorf("copy: name %q or %q and a path", CopyOut, CopyIn)
+		}
+		return h.Command(r.PathValue("namespace"), session.Spec{Argv: h.Copy(s.Argv[0], s.Argv[1])})
+	})
+}
+
+// log streams what commands wrote that were left running in a node; ?follow=true
+// what they write from now on, too.
+func (h *Host) log(w http.ResponseWriter, r *http.Request) {
+	session.ServeStream(w, r, func(ctx context.Context, out io.Writer) error {
+		return h.Log(ctx, r.PathValue("namespace"), r.URL.Query().Get("follow") == "true", out)
+	})
+}
+
+// processes lists what runs in a node.
+func (h *Host) processes(w http.ResponseWriter, r *http.Request) {
+	list, err := h.Processes(r.PathValue("namespace"))
+	answer(w, list, err)
 }
 
 // capture streams one of this host's port ends of a link: ?end= when both are here.

@@ -6,6 +6,7 @@ import (
 	"sublet/agent"
 	agentapi "sublet/agent/api"
 	"sublet/agent/iplbd"
+	"sublet/agent/session"
 	"sublet/datapath/bridge"
 	"sublet/datapath/kernel"
 	"sublet/datapath/overlay"
@@ -113,11 +114,23 @@ func one[T any](parts []agent.Part) (found T) {
 
 // answers are what the routes read.
 func (h *Host) answers() *agentapi.Host {
+	nodes := one[*vnode.Part](h.parts)
 	return &agentapi.Host{
-		Command: one[*vnode.Part](h.parts).Command, Prober: h.probe, Namespace: h.kernel.Path,
+		Command: programs(nodes), Prober: h.probe, Copy: nodes.Copy, Processes: nodes.Processes, Log: nodes.Log, Namespace: h.kernel.Path,
 		Plan: func(ctx context.Context) (plan.Host, error) {
 			return h.agent.Source.Plan(ctx, h.agent.Host, plan.Origin{})
 		},
 		Diff: h.agent.DryRun, Samples: h.agent.Samples, Rounds: h.agent.Rounds, Reach: one[*reach.Part](h.parts).Ask,
+	}
+}
+
+// programs makes the commands of sessions in nodes.
+func programs(nodes *vnode.Part) func(string, session.Spec) (session.Program, error) {
+	return func(namespace string, s session.Spec) (session.Program, error) {
+		c, err := nodes.Command(namespace, s.Argv, vnode.Options{TTY: s.TTY, Detach: s.Detach})
+		if err != nil {
+			return session.Program{}, err
+		}
+		return session.Program{Cmd: c.Cmd, Kill: c.Kill, Done: c.Done}, nil
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sublet/agent/iplbd"
+	"sublet/agent/session"
 	"sublet/plan"
 	"sublet/report"
 	"sublet/vnet"
@@ -57,7 +58,7 @@ func TestRoutesHaveTheirParts(t *testing.T) {
 	if missing := answers.Reach(t.Context(), id, 0); missing != "" {
 		t.Errorf("a lease that is not here misses %q", missing)
 	}
-	if _, err := answers.Command("alice.net.a", []string{"true"}, false); err == nil {
+	if _, err := answers.Command("alice.net.a", session.Spec{Argv: []string{"true"}}); err == nil {
 		t.Error("a command in a node that is not here")
 	}
 	if list, err := h.agent.Interfaces(); err != nil || len(list) == 0 {

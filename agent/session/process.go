@@ -21,6 +21,8 @@ type Spec struct {
 	Rows uint16   `json:"rows,omitempty"` // of that terminal; 0: 24
 	Cols uint16   `json:"cols,omitempty"` // 0: 80
 	Term string   `json:"term,omitempty"` // the client's TERM
+	// Detach leaves it running: the session ends when it was started.
+	Detach bool `json:"detach,omitempty"`
 }
 
 var termPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}$`)
@@ -28,6 +30,9 @@ var termPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}$`)
 func (s Spec) check() error {
 	if len(s.Argv) == 0 || s.Argv[0] == "" {
 		return errors.New("start command: no command given")
+	}
+	if s.Detach && s.TTY {
+		return errors.New("start command: one that is left running has no terminal")
 	}
 	if s.Term != "" && !termPattern.MatchString(s.Term) {
 		return fmt.Errorf("start command: %q is not a terminal type", s.Term)
@@ -38,6 +43,7 @@ func (s Spec) check() error {
 // process is a running command and our ends of its streams.
 type process struct {
 	cmd     *exec.Cmd
+	program Program
 	stdin   *os.File
 	outputs map[frameType]*os.File
 	tty     *os.File // both of the above, on a terminal; else nil
@@ -184,35 +190,34 @@ func (p *process) resize(rows, cols uint16) {
 // client is gone: enough for a shell to write its history.
 const hangupGrace = 250 * time.Millisecond
 
-// hangUp ends the command and everything it started; call it before reap. The
-// first process of a process namespace takes all others with it.
+// hangUp ends the command and everything it started; call it before reap.
 func (p *process) hangUp() {
-	alone := p.cmd.SysProcAttr.Cloneflags&unix.CLONE_NEWPID != 0
-	var before family
-	if !alone {
-		before = familyOf(p.cmd.Process.Pid)
-	}
+	before := familyOf(p.cmd.Process.Pid)
 	p.signal(syscall.SIGHUP)
 	p.signal(syscall.SIGCONT)
 	select {
 	case <-p.done:
 	case <-time.After(hangupGrace):
 	}
-	if alone {
-		p.signal(syscall.SIGKILL)
-		<-p.done
-		return
+	if p.program.Kill != nil {
+		p.program.Kill()
+	} else {
+		p.killFamily(before)
 	}
+	<-p.done
+}
+
+// killFamily kills the processes of before, and members of the session that
+// were born meanwhile; each round kills all there are, and only a fork bomb needs
+// many.
+func (p *process) killFamily(before family) {
 	before.kill()
-	// Members of the session that were born meanwhile; each round kills all
-	// there are, and only a fork bomb needs many.
 	for range 100 {
 		family := familyOf(p.cmd.Process.Pid)
 		if len(family) == 0 {
-			break
+			return
 		}
 		family.kill()
 		time.Sleep(time.Millisecond)
 	}
-	<-p.done
 }

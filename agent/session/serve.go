@@ -18,12 +18,19 @@ import (
 // specTimeout bounds how long an upgraded client may take to say what it wants.
 const specTimeout = 10 * time.Second
 
-// Serve answers one request to run a command. start makes the command, not
-// started, out of what the client asked for, and chooses where it runs; its
-// error is shown to the client. Serve returns when the command has ended and
-// the client knows its exit code, or when the client is gone (or the server's
-// base context ended) and the command and all its descendants are killed.
-func Serve(w http.ResponseWriter, r *http.Request, start func(spec Spec) (*exec.Cmd, error)) {
+// Program is a command, not started, and what is to be done with what it starts.
+type Program struct {
+	*exec.Cmd
+	Kill func() // ends it and all that it started; nil: its descendants, and members of its session, are killed
+	Done func() // called when it has ended, or could not be started; nil: nothing
+}
+
+// Serve answers one request to run a command. start makes the command out of
+// what the client asked for, and chooses where it runs; its error is shown to
+// the client. Serve returns when the command has ended and the client knows its
+// exit code, or when the client is gone (or the server's base context ended) and
+// the command and all that it started is killed.
+func Serve(w http.ResponseWriter, r *http.Request, start func(spec Spec) (Program, error)) {
 	f, err := accept(w, r)
 	if err != nil {
 		return // answered
@@ -41,16 +48,28 @@ func Serve(w http.ResponseWriter, r *http.Request, start func(spec Spec) (*exec.
 }
 
 // begin reads the spec and starts its command.
-func begin(f *framer, start func(Spec) (*exec.Cmd, error)) (*process, error) {
+func begin(f *framer, start func(Spec) (Program, error)) (*process, error) {
 	spec, err := f.readSpec()
 	if err != nil {
 		return nil, err
 	}
-	cmd, err := start(spec)
+	program, err := start(spec)
 	if err != nil {
 		return nil, err
 	}
-	return launch(cmd, spec)
+	p, err := launch(program.Cmd, spec)
+	if err != nil {
+		program.done()
+		return nil, err
+	}
+	p.program = program
+	return p, nil
+}
+
+func (p Program) done() {
+	if p.Done != nil {
+		p.Done()
+	}
 }
 
 func (f *framer) readSpec() (Spec, error) {
@@ -97,6 +116,7 @@ func (s *server) run(ctx context.Context) {
 		s.drain(&outward)
 	}
 	code := s.process.reap()
+	s.process.program.done()
 	s.stdin.discard()
 	s.process.close()
 	_ = s.writeUint32(frameExit, code) // fails only if the client is gone

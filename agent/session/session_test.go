@@ -30,11 +30,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // plainly runs what the client asks for, here.
-func plainly(spec Spec) (*exec.Cmd, error) {
+func plainly(spec Spec) (Program, error) {
 	if spec.Argv[0] == "forbidden" {
-		return nil, errors.New("no node of that name")
+		return Program{}, errors.New("no node of that name")
 	}
-	return exec.Command(spec.Argv[0], spec.Argv[1:]...), nil
+	return Program{Cmd: exec.Command(spec.Argv[0], spec.Argv[1:]...)}, nil
 }
 
 // serve starts an agent on a unix socket and a proxy in front of it, and gives

@@ -17,43 +17,56 @@ import (
 )
 
 func (a *app) exec() *cobra.Command {
-	return &cobra.Command{
-		Use:               "exec NAME/NODE [--] [CMD [ARG...]]",
-		Short:             "Run a command in a node, with its exit code; on a terminal, a shell",
-		Example:           "  sublet exec hello/ping -- ping -c 3 pong\n  sublet exec hello/ping",
+	detach := false
+	c := &cobra.Command{
+		Use:   "exec NAME/NODE [--] [CMD [ARG...]]",
+		Short: "Run a command in a node, with its exit code; on a terminal, a shell",
+		Long: `Run a command in a node, with its exit code; on a terminal, a shell.
+
+All commands of a node see the same processes. What a command leaves running
+lives as long as the node; if this program is interrupted, the command and all
+that it started end.`,
+		Example:           "  sublet exec hello/ping -- ping -c 3 pong\n  sublet exec -d hello/pong -- python3 -m http.server\n  sublet exec hello/ping",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completePart(nodesOf),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !strings.Contains(args[0], "/") {
 				return badInput{fmt.Errorf("%q names no node: write %s/NODE, then the command", args[0], args[0])}
 			}
-			if len(args) == 1 && !a.onTerminal() {
+			if len(args) == 1 && (detach || !a.onTerminal()) {
 				return badInput{errors.New("no command: write one behind --")}
 			}
 			if len(args) == 1 {
 				args = append(args, "/bin/bash")
 			}
-			client, id, node, err := a.part(c.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			conn, err := client.Dial(c.Context())
-			if err != nil {
-				return err
-			}
-			spec := session.Spec{Argv: args[1:], TTY: a.onTerminal(), Term: os.Getenv("TERM")}
-			code, err := session.Run(c.Context(), conn, api.NodePath(id, node, "exec"), spec,
-				session.Streams{In: a.in, Out: a.out, Err: a.err})
-			if err != nil {
-				return explain(err)
-			}
-			if code != 0 {
-				return status(code)
-			}
-			return nil
+			spec := session.Spec{Argv: args[1:], Detach: detach, TTY: !detach && a.onTerminal(), Term: os.Getenv("TERM")}
+			return a.session(c.Context(), args[0], "exec", spec, session.Streams{In: a.in, Out: a.out, Err: a.err})
 		},
 		DisableFlagsInUseLine: true,
 	}
+	c.Flags().BoolVarP(&detach, "detach", "d", false, "leave it running and print its process number; what it writes goes to the node's log (sublet logs)")
+	return c
+}
+
+// session runs a session of a node, named NAME/NODE, and returns its exit code as
+// an error.
+func (a *app) session(ctx context.Context, name, kind string, spec session.Spec, streams session.Streams) error {
+	client, id, node, err := a.part(ctx, name)
+	if err != nil {
+		return err
+	}
+	conn, err := client.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	code, err := session.Run(ctx, conn, api.NodePath(id, node, kind), spec, streams)
+	if err != nil {
+		return explain(err)
+	}
+	if code != 0 {
+		return status(code)
+	}
+	return nil
 }
 
 // onTerminal says whether a person sits at both ends.

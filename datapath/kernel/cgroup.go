@@ -22,6 +22,7 @@ type Cgroups struct {
 type Group struct {
 	cgroups Cgroups
 	path    string // relative to every mount point
+	parent  *Group // of a Sub
 }
 
 // FindCgroups reads which hierarchies are mounted below root.
@@ -84,11 +85,25 @@ func (c Cgroups) tracker() (string, error) {
 // Group names a group; nothing is made yet.
 func (c Cgroups) Group(path string) Group { return Group{cgroups: c, path: path} }
 
+// Sub names a group inside g that only tells its processes from others of g:
+// it is where processes are tracked, and the limits are g's.
+func (g Group) Sub(name string) Group {
+	return Group{cgroups: g.cgroups, path: filepath.Join(g.path, name), parent: &g}
+}
+
+// Subs lists the names of the groups inside g.
+func (g Group) Subs() ([]string, error) {
+	return g.Sub("x").Siblings()
+}
+
 // mounts lists the distinct mount points that a group may use.
 func (g Group) mounts() []string {
 	var list []string
 	if tracker, err := g.cgroups.tracker(); err == nil {
 		list = append(list, tracker)
+	}
+	if g.parent != nil {
+		return list
 	}
 	for _, name := range []string{"cpu", "memory"} {
 		if mount, version := g.cgroups.Controller(name); version != 0 && !slices.Contains(list, mount) {
@@ -155,7 +170,15 @@ func (g Group) Make() error {
 	if err != nil {
 		return err
 	}
-	return g.makeIn(tracker)
+	if g.parent == nil {
+		return g.makeIn(tracker)
+	}
+	// No controller is handed down: a group that hands one down can have no
+	// processes of its own (cgroups(7), version 2).
+	if err := os.Mkdir(filepath.Join(tracker, g.path), 0o755); err != nil && !os.IsExist(err) {
+		return fmt.Errorf("make cgroup %s: %w", g.path, err)
+	}
+	return nil
 }
 
 // parentTries bounds how often the parent that another host just found empty
@@ -205,10 +228,18 @@ func (g Group) Add(pid int) error {
 	return nil
 }
 
-// Files lists the files through which a process joins the group.
+// Files lists the files through which a process joins the group; for a Sub
+// that joins its parent where limits are.
 func (g Group) Files() []string {
 	var list []string
-	for _, dir := range g.dirs() {
+	dirs := g.dirs()
+	if g.parent != nil {
+		tracker, _ := g.cgroups.tracker()
+		dirs = append(dirs, slices.DeleteFunc(g.parent.dirs(), func(dir string) bool {
+			return dir == filepath.Join(tracker, g.parent.path)
+		})...)
+	}
+	for _, dir := range dirs {
 		list = append(list, filepath.Join(dir, "cgroup.procs"))
 	}
 	return list

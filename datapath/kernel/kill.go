@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Processes lists the group's processes.
+// Processes lists the processes of the group and of the groups inside it.
 func (g Group) Processes() ([]int, error) {
 	var pids []int
-	for _, dir := range g.dirs() {
+	for _, dir := range g.tree() {
 		data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		if err != nil && !os.IsNotExist(err) {
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
 			return nil, err
 		}
 		for _, field := range strings.Fields(string(data)) {
@@ -30,10 +30,23 @@ func (g Group) Processes() ([]int, error) {
 	return pids, nil
 }
 
+// tree lists the group's directories and those inside, outer ones first.
+func (g Group) tree() (dirs []string) {
+	for _, dir := range g.dirs() {
+		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				dirs = append(dirs, path)
+			}
+			return nil // one that is gone has nothing in it
+		})
+	}
+	return dirs
+}
+
 // killTime bounds how long processes may take to die of SIGKILL.
 const killTime = 5 * time.Second
 
-// Remove kills every process of the group and removes it.
+// Remove kills every process of the group and of those inside, and removes them.
 func (g Group) Remove() error {
 	for end := time.Now().Add(killTime); ; time.Sleep(2 * time.Millisecond) {
 		pids, err := g.Processes()
@@ -43,14 +56,15 @@ func (g Group) Remove() error {
 		for _, pid := range pids {
 			unix.Kill(pid, unix.SIGKILL) // one that is gone already is fine
 		}
-		if err = g.rmdir(); err == nil || time.Now().After(end) {
+		if err = g.Rmdir(); err == nil || time.Now().After(end) {
 			return err
 		}
 	}
 }
 
-func (g Group) rmdir() error {
-	for _, dir := range g.dirs() {
+// Rmdir removes the group and those inside; it fails if there are processes in them.
+func (g Group) Rmdir() error {
+	for _, dir := range slices.Backward(g.tree()) {
 		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("remove cgroup %s: %w", dir, err)
 		}

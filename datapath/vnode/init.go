@@ -9,77 +9,90 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
-	"sublet/internal/proc"
 )
 
-// run is the life of a session's first process: it is root of the host, in
-// namespaces of its own, furnishes them, and starts the command without those
-// rights.
+// run is the life of a session's first process: it is root of the host,
+// enters the node, and starts the command there without those rights.
 func (s session) run() (int, error) {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGCONT)
-	runtime.LockOSThread()
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGCONT, abandoned)
 	// What this process inherited by mistake, the command shall not.
 	unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
-	owner, err := s.furnish()
+	var child *os.Process
+	var err error
+	entered := make(chan bool)
+	go func() {
+		defer close(entered)
+		child, err = s.enter() // its thread ends with it: this goroutine's stays outside
+	}()
+	<-entered
 	if err != nil {
 		return 0, err
 	}
-	defer owner.Close() // not sooner: nsenter opens it when it gets to run
-	if !isThere(s.Argv[0]) {
+	if child == nil {
 		fmt.Fprintf(os.Stderr, "sublet: there is no program %s in node %s\n", s.Argv[0], s.Node)
 		return 127, nil
 	}
-	child, err := s.start(owner)
+	if s.Log != "" {
+		fmt.Println(numberInside(child.Pid))
+		return 0, nil
+	}
+	go s.forward(signals, child)
+	return await(child)
+}
+
+// enter starts the command in the node, from a thread of its own that enters it;
+// nil: there is no such program.
+func (s session) enter() (child *os.Process, err error) {
+	runtime.LockOSThread()
+	trees, err := s.trees()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	go forward(signals, child)
-	code, err := reap(child)
-	if left := leftover(); err == nil && left != "" {
-		fmt.Fprintf(os.Stderr, "sublet: ended with the command that started it: %s. A process in a node lives as long as its command does\n", left)
+	streams, err := s.streams()
+	if err != nil {
+		return nil, err
 	}
-	return code, err
-}
-
-// settling is what processes get that end just after their command, such as
-// the rest of a pipe, before they count as left behind.
-const settling = 20 * time.Millisecond
-
-// leftover names the processes that the command left behind and that end with
-// the session: at most three, and how many more.
-func leftover() string {
-	if len(others()) == 0 {
-		return ""
+	unix.Unshare(unix.CLONE_NEWCGROUP) // only hides the group's name; old kernels cannot
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("forbid set-uid programs: %w", err)
 	}
-	time.Sleep(settling)
-	const most = 3
-	names := others()
-	if more := len(names) - most; more > 0 {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", more)
+	if err := unix.Unshare(unix.CLONE_FS); err != nil { // setns(2): no other thread shares the root directory
+		return nil, fmt.Errorf("part from other threads: %w", err)
 	}
-	return strings.Join(names, ", ")
-}
-
-// others are the living processes of the session but this one, by name and
-// number.
-func others() (names []string) {
-	for _, p := range proc.All() {
-		if p.PID == os.Getpid() {
-			continue
+	for i, room := range rooms {
+		if err := s.setns(s.Rooms[i], room.flag); err != nil {
+			return nil, fmt.Errorf("enter the node's %s namespace: %w", room.name, err)
 		}
-		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
-		names = append(names, fmt.Sprintf("%q", strings.TrimSpace(string(name))))
 	}
-	return names
+	if err := refresh(trees); err != nil {
+		return nil, err
+	}
+	if !isThere(s.Argv[0]) {
+		return nil, nil
+	}
+	return s.start(streams)
 }
+
+func (s session) setns(path string, flag int) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Setns(int(f.Fd()), flag)
+}
+
+// abandoned is the signal that a session's first process gets when the agent
+// has ended: who asked for the command is gone, and it ends too.
+const abandoned = unix.SIGPWR
 
 // join moves this process into the node's control groups and starts it anew:
 // its memory, some megabytes, is the node's then.
@@ -99,8 +112,8 @@ func (s session) join() error {
 }
 
 // furnish sets up host name, file systems and network, and returns the user
-// namespace to enter.
-func (s session) furnish() (*os.File, error) {
+// namespace of the node.
+func (s pause) furnish() (*os.File, error) {
 	owner, err := kernel.UserNamespace(s.Namespace)
 	if err != nil {
 		return nil, err
@@ -119,20 +132,16 @@ func (s session) furnish() (*os.File, error) {
 	if err := unix.Setns(int(network.Fd()), unix.CLONE_NEWNET); err != nil {
 		return nil, fmt.Errorf("enter %s: %w", s.Namespace, err)
 	}
-	unix.Unshare(unix.CLONE_NEWCGROUP) // only hides the group's name; old kernels cannot
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("forbid set-uid programs: %w", err)
-	}
 	return owner, s.mounts()
 }
 
 const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 
-// mounts gives the session its own /proc, /sys and hosts file, and hides the
+// mounts gives the node its own /proc, /sys and hosts file, and hides the
 // run directory: other nodes' namespaces and the server's socket. Parts of
 // /proc and /sys that speak of the whole machine are read only, since a
 // session of root's own networks has the user number of root.
-func (s session) mounts() error {
+func (s pause) mounts() error {
 	if err := s.showNames(); err != nil {
 		return err
 	}
@@ -157,9 +166,9 @@ func (s session) mounts() error {
 
 const hostsFile = "/etc/hosts"
 
-// showNames gives the session the names of its network, also on a host that
+// showNames gives the node the names of its network, also on a host that
 // has no such file itself.
-func (s session) showNames() error {
+func (s pause) showNames() error {
 	if _, err := os.Stat(s.Hosts); err != nil {
 		return nil
 	}
@@ -176,7 +185,7 @@ func (s session) showNames() error {
 
 // makeHostsFile puts an empty one into /etc as this mount namespace sees it. It
 // is made where the run directory is, which is uncovered again for now.
-func (s session) makeHostsFile() error {
+func (s pause) makeHostsFile() error {
 	if err := mount("sublet", s.Run, "tmpfs", safe, "size=64k,mode=0755"); err != nil {
 		return err
 	}
@@ -193,12 +202,12 @@ func (s session) makeHostsFile() error {
 
 // hideRun covers the run directory with one that holds this program only, or
 // the one that has taken its place on disk since it started.
-func (s session) hideRun() error {
-	path, err := os.Readlink(self)
+func (s pause) hideRun() error {
+	path, err := programOnDisk()
 	if err != nil {
 		return err
 	}
-	exe, missing := os.Open(strings.TrimSuffix(path, " (deleted)")) // before it is covered
+	exe, missing := os.Open(path) // before it is covered
 	if missing == nil {
 		defer exe.Close()
 	}
@@ -218,6 +227,13 @@ func (s session) hideRun() error {
 		}
 	}
 	return mount("", s.Run, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")
+}
+
+// programOnDisk is the path of this program, or of what has taken its place
+// since it started.
+func programOnDisk() (string, error) {
+	path, err := os.Readlink(self)
+	return strings.TrimSuffix(path, " (deleted)"), err
 }
 
 // readOnly makes one path read only, if it is there.
@@ -240,19 +256,56 @@ func mount(source, target, fs string, flags uintptr, data string) error {
 
 // start runs the command through nsenter(1), which gives up the host's rights
 // on entering the user namespace. The command leads a process group of its
-// own, in the foreground of its terminal.
-func (s session) start(owner *os.File) (*os.Process, error) {
+// own, in the foreground of its terminal, or a session of its own.
+func (s session) start(streams []*os.File) (*os.Process, error) {
 	nsenter, err := findNsenter()
 	if err != nil {
 		return nil, err
 	}
-	// nsenter opens the descriptor of this process (1 in its own /proc), so
-	// the command inherits nothing.
-	argv := append([]string{"nsenter", fmt.Sprintf("--user=/proc/1/fd/%d", owner.Fd()), "--"}, s.Argv...)
+	// nsenter opens the descriptor of the pause process (1 in the node's
+	// /proc), so the command inherits nothing.
+	argv := append([]string{"nsenter", fmt.Sprintf("--user=/proc/1/fd/%d", userDescriptor), "--"}, s.Argv...)
 	return os.StartProcess(nsenter, argv, &os.ProcAttr{
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
-		Sys:   &syscall.SysProcAttr{Setpgid: true, Foreground: s.TTY},
+		Dir:   "/",
+		Files: streams,
+		Sys:   &syscall.SysProcAttr{Setsid: s.Log != "", Setpgid: s.Log == "", Foreground: s.TTY},
 	})
+}
+
+// streams are the command's: this process's, or nothing and the node's log.
+func (s session) streams() ([]*os.File, error) {
+	if s.Log == "" {
+		return []*os.File{os.Stdin, os.Stdout, os.Stderr}, nil
+	}
+	log, err := openLog(s.Log)
+	if err != nil {
+		return nil, fmt.Errorf("open the node's log: %w", err)
+	}
+	null, err := os.Open(os.DevNull)
+	return []*os.File{null, log, log}, err
+}
+
+// numberInside is the number of a process in its own process namespace; 0: it
+// has ended.
+func numberInside(pid int) int {
+	numbers := numbersOf(pid)
+	if len(numbers) == 0 {
+		return 0
+	}
+	return numbers[len(numbers)-1]
+}
+
+// numbersOf are the numbers of a process in the process namespaces it is in,
+// outermost first.
+func numbersOf(pid int) (numbers []int) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, rest, _ := strings.Cut(string(text), "\nNSpid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	for _, field := range strings.Fields(line) {
+		n, _ := strconv.Atoi(field)
+		numbers = append(numbers, n)
+	}
+	return numbers
 }
 
 // isThere says whether a name without a path is that of a program. Paths are
@@ -274,26 +327,43 @@ func findNsenter() (string, error) {
 	return "", errors.New("nsenter is not installed: apt-get install util-linux")
 }
 
-// forward passes signals on to the command's process group.
-func forward(signals <-chan os.Signal, child *os.Process) {
-	for s := range signals {
-		unix.Kill(-child.Pid, s.(unix.Signal)) // one that is gone is fine
+// forward passes signals on to the command's process group. When nobody is
+// left who wants the command, all of the session ends.
+func (s session) forward(signals <-chan os.Signal, child *os.Process) {
+	for received := range signals {
+		if received != abandoned {
+			unix.Kill(-child.Pid, received.(unix.Signal)) // one that is gone is fine
+			continue
+		}
+		for _, pid := range members(s.Group) {
+			if pid != os.Getpid() {
+				unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+		os.Exit(exitNotStarted)
 	}
 }
 
-// reap waits for the command, and for orphans on the way, as process 1 must.
-func reap(child *os.Process) (int, error) {
-	for {
-		var status unix.WaitStatus
-		pid, err := unix.Wait4(-1, &status, 0, nil)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return 0, fmt.Errorf("wait for the command: %w", err)
-		case pid == child.Pid && status.Exited():
-			return status.ExitStatus(), nil
-		case pid == child.Pid && status.Signaled():
-			return 128 + int(status.Signal()), nil
+// members lists the processes of a control group by its file.
+func members(file string) (pids []int) {
+	text, _ := os.ReadFile(file)
+	for _, field := range strings.Fields(string(text)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, pid)
 		}
 	}
+	return pids
+}
+
+// await is the command's exit code.
+func await(child *os.Process) (int, error) {
+	state, err := child.Wait()
+	if err != nil {
+		return 0, fmt.Errorf("wait for the command: %w", err)
+	}
+	status := state.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		return 128 + int(status.Signal()), nil
+	}
+	return status.ExitStatus(), nil
 }

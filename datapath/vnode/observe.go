@@ -104,6 +104,9 @@ func (p *Part) observe(id vnet.LeaseID, name string, used map[uint32]bool) (plan
 	if !g.Exists() {
 		return broken(id, name), nil
 	}
+	if err := errors.Join(p.sweepSessions(key), p.trimLog(key)); err != nil {
+		return broken(id, name), err
+	}
 	processes := g.MostProcesses()
 	if processes == vnet.NodeProcesses {
 		processes = 0

@@ -83,7 +83,7 @@ func mountScratch(target string, limit int64) error {
 // showScratch puts the node's shared directories in the place of the host's.
 // The run directory, with the node's, may be below one of them: they are opened
 // before any is covered, and it keeps a place to be hidden at.
-func (s session) showScratch() error {
+func (s pause) showScratch() error {
 	own := make(map[string]*os.File)
 	for _, dir := range shared {
 		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {

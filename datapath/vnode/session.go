@@ -1,72 +1,182 @@
 package vnode
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"sublet/datapath/kernel"
+	"sublet/internal/filecopy"
 	"sublet/plan"
 )
 
 // session is what the first process of a session needs to know.
 type session struct {
-	Node      string   `json:"node"`      // its host name
-	Namespace string   `json:"namespace"` // file
-	Hosts     string   `json:"hosts"`     // file
-	Run       string   `json:"run"`       // directory to hide
-	Scratch   string   `json:"scratch"`   // directory that holds the shared ones
-	Groups    []string `json:"groups"`    // cgroup.procs files to join
-	Argv      []string `json:"argv"`
-	TTY       bool     `json:"tty"`
+	Node   string   `json:"node"`   // its name
+	Rooms  []string `json:"rooms"`  // files of the namespaces to enter, as rooms lists them
+	Hosts  string   `json:"hosts"`  // file
+	Run    string   `json:"run"`    // directory that is hidden
+	Groups []string `json:"groups"` // cgroup.procs files to join
+	Group  string   `json:"group"`  // the one of them that is the session's own
+	Argv   []string `json:"argv"`
+	TTY    bool     `json:"tty,omitempty"`
+	Log    string   `json:"log,omitempty"` // file for the output of a command that is left running
 }
 
 // SelfInside is where commands in a node find this program, for senders and
 // receivers of measurements; run is $SUBLET_RUN.
 func SelfInside(run string) string { return run + "/sublet" }
 
-// Command prepares argv to run inside a node, named by its plan key, and to
-// be started by the caller, who sets the streams and may add to Env; tty says
-// that they are a terminal, which the command shall control. It runs as
-// root of the node (the tenant outside), in the node's network, user and
-// control group, with process, mount, IPC and host name namespaces of its
-// own. It and all its children end with the command, with the process that is
-// started here, and with the caller. Its exit code is the command's; 125: the
-// session could not be set up, 126 and 127: argv could not be run.
+// A Command is a program to be run in a node. The caller sets the streams, may
+// add to Env, starts it, waits for it and calls Done, also if it was never
+// started. Its exit code is the program's; 125: the session could not be set up,
+// 126 and 127: the program could not be run.
+type Command struct {
+	*exec.Cmd
+	part   *Part
+	node   kernel.Group
+	name   string // of the session's own group
+	spaces []*os.File
+}
+
+// Options of a command.
+type Options struct {
+	TTY    bool // its streams are a terminal, which it shall control
+	Detach bool // it is left running: the Command ends when it was started, and writes its number in the node
+}
+
+// Command prepares argv to run inside a node, named by its plan key. It runs as
+// root of the node (the tenant outside), in the node's network, user namespace
+// and control group, and shares process, mount, IPC and host name namespaces
+// with all that runs there. What it leaves running lives as long as the node.
 //
 // Start it from a goroutine that is not locked to its thread, or else it ends
 // with that thread (PR_SET_PDEATHSIG).
-func (p *Part) Command(key string, argv []string, tty bool) (*exec.Cmd, error) {
-	id, node, ok := plan.ParseNamespace(key)
+func (p *Part) Command(key string, argv []string, o Options) (*Command, error) {
+	_, node, ok := plan.ParseNamespace(key)
 	if !ok || len(argv) == 0 {
 		return nil, fmt.Errorf("run %q in %q: need a node and a command", argv, key)
 	}
+	p.busy.RLock() // nobody sweeps what is not begun
+	defer p.busy.RUnlock()
+	c, err := p.prepare(key, node, argv, o)
+	if err != nil {
+		return nil, fmt.Errorf("run %s in %s: %w", argv[0], key, err)
+	}
+	return c, nil
+}
+
+func (p *Part) prepare(key, node string, argv []string, o Options) (*Command, error) {
 	owner, err := p.host.Owner(key)
 	if err != nil {
-		return nil, fmt.Errorf("run %s in %s: the node is not here: %w", argv[0], key, err)
+		return nil, fmt.Errorf("the node is not here: %w", err)
 	}
-	scratch, err := p.scratch(key)
-	if err != nil {
-		return nil, fmt.Errorf("run %s in %s: make its /tmp: %w", argv[0], key, err)
-	}
-	spec, err := json.Marshal(session{
-		Node: node, Namespace: p.host.Path(key), Hosts: p.namesPath(plan.Fabric(id)),
-		Run: p.host.Run, Scratch: scratch, Groups: p.host.Group(key).Files(), Argv: argv, TTY: tty,
-	})
-	if err != nil {
+	c := &Command{part: p, node: p.host.Group(key), name: sessionGroup + strings.ToLower(rand.Text())}
+	if c.spaces, err = p.open(key); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, InitCommand, sessionCommand)
-	cmd.Dir, cmd.Env = "/", append(environment(owner, node), kernel.SpecVariable+"="+string(spec))
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
-		Pdeathsig:  syscall.SIGKILL,
+	p.running.Store(c.name, true)
+	if err := c.group().Make(); err != nil {
+		c.Done()
+		return nil, err
 	}
-	return cmd, nil
+	spec, err := json.Marshal(p.spec(c, key, node, argv, o))
+	if err != nil {
+		c.Done()
+		return nil, err
+	}
+	c.Cmd = exec.Command(self, InitCommand, sessionCommand)
+	c.Dir, c.Env = "/", append(environment(owner, node), kernel.SpecVariable+"="+string(spec))
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: abandoned}
+	return c, nil
 }
+
+func (p *Part) spec(c *Command, key, node string, argv []string, o Options) session {
+	id, _, _ := plan.ParseNamespace(key)
+	groups := c.group().Files()
+	s := session{
+		Node: node, Hosts: p.namesPath(plan.Fabric(id)), Run: p.host.Run,
+		Groups: groups, Group: groups[0], Argv: argv, TTY: o.TTY,
+	}
+	if o.Detach {
+		s.Log = p.logPath(key)
+	}
+	for _, f := range c.spaces {
+		s.Rooms = append(s.Rooms, fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd()))
+	}
+	return s
+}
+
+// Groups inside a node's: of sessions, and of what sessions left running.
+const (
+	sessionGroup = "session-"
+	restGroup    = "rest"
+)
+
+func (c *Command) group() kernel.Group { return c.node.Sub(c.name) }
+
+// Kill ends the command and all that it started, wherever that has moved.
+func (c *Command) Kill() { _ = c.group().Remove() }
+
+// moves bounds how often processes are moved that make others meanwhile.
+const moves = 100
+
+// Done releases what the command held, after it has ended. What it left running
+// lives on with the node.
+func (c *Command) Done() {
+	closeAll(c.spaces)
+	rest := c.node.Sub(restGroup)
+	for range moves {
+		pids, err := c.group().Processes()
+		if err != nil || len(pids) == 0 {
+			break
+		}
+		if rest.Make() != nil {
+			break // the node is gone
+		}
+		for _, pid := range pids {
+			_ = rest.Add(pid) // one that has ended is fine
+		}
+	}
+	_ = c.group().Rmdir() // if that fails, it is swept when nothing is left in it
+	c.part.running.Delete(c.name)
+}
+
+// sweepSessions ends what sessions of a former agent left, whose clients are
+// gone, and removes empty groups.
+func (p *Part) sweepSessions(key string) error {
+	names, err := p.host.Group(key).Subs()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, ours := p.running.Load(name); ours || !strings.HasPrefix(name, sessionGroup) {
+			continue
+		}
+		if err := p.host.Group(key).Sub(name).Remove(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyed is a lock for each key.
+type keyed struct{ all sync.Map }
+
+func (k *keyed) of(key string) *sync.Mutex {
+	lock, _ := k.all.LoadOrStore(key, new(sync.Mutex))
+	return lock.(*sync.Mutex)
+}
+
+const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // environment has nothing of the host's in it.
 func environment(owner uint32, node string) []string {
@@ -75,7 +185,7 @@ func environment(owner uint32, node string) []string {
 		home = "/root"
 	}
 	return []string{
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		searchPath,
 		"HOME=" + home, "USER=root", "LOGNAME=root", "SHELL=/bin/bash",
 		"LANG=C.UTF-8", "TERM=dumb", "SUBLET_NODE=" + node,
 	}
@@ -85,7 +195,15 @@ func environment(owner uint32, node string) []string {
 const (
 	InitCommand    = kernel.InitCommand
 	sessionCommand = "session"
+	copyCommand    = "copy"
 )
+
+// Copy is the command that, in a node, packs a file or a tree of them to standard
+// output (direction "out") or unpacks it from standard input ("in"), with the
+// rights that commands have there.
+func (p *Part) Copy(direction, path string) []string {
+	return []string{SelfInside(p.host.Run), InitCommand, copyCommand, direction, path}
+}
 
 // Main is the hidden subcommand InitCommand: args follow its name. It returns
 // the exit code.
@@ -96,6 +214,15 @@ func Main(args []string) int {
 		err = kernel.RunLaunch()
 	case len(args) == 1 && args[0] == makerCommand:
 		err = makeNamespaces()
+	case len(args) == 1 && args[0] == pauseCommand:
+		var s pause
+		if err = kernel.ReadSpec(&s); err == nil {
+			err = s.run()
+		}
+	case len(args) == 3 && args[0] == copyCommand && args[1] == "out":
+		err = filecopy.Pack(os.Stdout, args[2])
+	case len(args) == 3 && args[0] == copyCommand && args[1] == "in":
+		err = filecopy.Unpack(os.Stdin, args[2])
 	case len(args) == 1 && args[0] == sessionCommand:
 		var s session
 		if err = kernel.ReadSpec(&s); err == nil && len(s.Groups) > 0 {
@@ -118,3 +245,43 @@ func Main(args []string) int {
 
 // exitNotStarted follows env(1) and others that run a command.
 const exitNotStarted = 125
+
+// mostLog and keptLog bound the log of a node in bytes: what is longer than the
+// first is cut to its last keptLog bytes.
+const (
+	mostLog = 4 << 20
+	keptLog = 1 << 20
+)
+
+// logPath is where the output of commands goes that are left running. It counts
+// as what the node writes to its /tmp, and is not seen inside.
+func (p *Part) logPath(key string) string { return filepath.Join(p.scratchPath(key), "log") }
+
+// openLog opens a node's log to write to its end.
+func openLog(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+}
+
+// trimLog cuts a log that is too long. What is written meanwhile may be lost.
+func (p *Part) trimLog(key string) error {
+	path := p.logPath(key)
+	info, err := os.Stat(path)
+	if err != nil || info.Size() <= mostLog {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	last := make([]byte, keptLog)
+	n, err := f.ReadAt(last, info.Size()-keptLog)
+	if n == 0 && err != nil {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err = f.Write(last[:n])
+	return err
+}

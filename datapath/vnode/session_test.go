@@ -3,8 +3,10 @@ package vnode
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,10 +107,11 @@ func TestNamesAreConcealed(t *testing.T) {
 	lease := vnet.LeaseID{Tenant: "concealed", Network: "quietly"}
 	n := plan.VNode{Lease: lease, Node: "nodename", Owner: 1000}
 	do(t, p, plan.Add, n)
-	cmd, err := p.Command(n.Key(), []string{"sleep", "1000"}, false)
+	cmd, err := p.Command(n.Key(), []string{"sleep", "1000"}, Options{})
 	check(t, err)
+	defer cmd.Done()
 	check(t, cmd.Start())
-	wait(t, "start", func() bool { return len(processes(t, p, n)) >= 2 })
+	wait(t, "start", func() bool { return len(processes(t, p, n)) >= 3 })
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	check(t, err)
 	arguments := ""
@@ -128,24 +131,127 @@ func TestNamesAreConcealed(t *testing.T) {
 	cmd.Wait()
 }
 
-// What ends with the command although it was to run on is told.
-func TestLeftBehindProcessesAreNamed(t *testing.T) {
+// What a command leaves running lives on, every command of the node sees it and
+// can end it, and it ends with the node.
+func TestProcessesLiveAsLongAsTheNode(t *testing.T) {
 	p, _ := newPart(t)
 	n := node("n0", 1000)
 	do(t, p, plan.Add, n)
-	for command, want := range map[string]bool{
-		"setsid -f sleep 1000; exit 3":         true,
-		"nohup sleep 1000 >/dev/null 2>&1 & :": true,
-		"true | cat":                           false,
-	} {
-		cmd, err := p.Command(n.Key(), []string{"sh", "-c", command}, false)
-		check(t, err)
-		said := &strings.Builder{}
-		cmd.Stderr = said
-		cmd.Run()
-		if got := strings.Contains(said.String(), `"sleep"`); got != want {
-			t.Errorf("%s: said %q", command, said)
+	for _, command := range []string{"setsid -f sleep 1001; exit 3", "nohup sleep 1001 >/dev/null 2>&1 & :"} {
+		run(t, p, n, "sh", "-c", command)
+		out, code := run(t, p, n, "pgrep", "-f", "^sleep 1001")
+		if code != 0 {
+			t.Fatalf("%s: another command of the node does not see it: exit %d %s", command, code, out)
 		}
+		observe(t, p)
+		if out, code := run(t, p, n, "kill", out); code != 0 {
+			t.Errorf("%s: %s", command, out)
+		}
+	}
+	run(t, p, n, "setsid", "-f", "sleep", "1002")
+	do(t, p, plan.Delete, n)
+	wait(t, "end", func() bool { return exec.Command("pgrep", "-f", "^sleep 1002").Run() != nil })
+}
+
+// A new agent finds the nodes' processes, and ends those of sessions whose
+// clients went with the former agent.
+func TestNewAgentFindsTheProcesses(t *testing.T) {
+	p, h := newPart(t)
+	n := node("n0", 1000)
+	do(t, p, plan.Add, n)
+	run(t, p, n, "setsid", "-f", "sleep", "1003")
+	cut, err := p.Command(n.Key(), []string{"setsid", "--wait", "sleep", "1004"}, Options{})
+	check(t, err)
+	check(t, cut.Start())
+	wait(t, "start", func() bool { _, code := run(t, p, n, "pgrep", "-f", "^sleep 1004"); return code == 0 })
+	again := New(h)
+	defer again.Close()
+	observe(t, again)
+	cut.Wait()
+	if out, _ := run(t, again, n, "pgrep", "-af", "^sleep 100[34]"); !strings.HasSuffix(out, "sleep 1003") || strings.Contains(out, "1004") {
+		t.Errorf("after the restart the node runs %q", out)
+	}
+}
+
+// When the agent dies, so do the sessions whose clients have lost it.
+func TestSessionsEndWithTheAgent(t *testing.T) {
+	p, _ := newPart(t)
+	n := node("n0", 1000)
+	do(t, p, plan.Add, n)
+	cmd, err := p.Command(n.Key(), []string{"setsid", "--wait", "sleep", "1005"}, Options{})
+	check(t, err)
+	defer cmd.Done()
+	check(t, cmd.Start())
+	wait(t, "start", func() bool { _, code := run(t, p, n, "pgrep", "-f", "^sleep 1005"); return code == 0 })
+	check(t, cmd.Process.Signal(abandoned)) // as the kernel does
+	cmd.Wait()
+	wait(t, "end", func() bool { _, code := run(t, p, n, "pgrep", "-f", "^sleep 1005"); return code == 1 })
+}
+
+func TestPauseProcessThatWasKilledComesBack(t *testing.T) {
+	p, _ := newPart(t)
+	n := node("n0", 1000)
+	do(t, p, plan.Add, n)
+	run(t, p, n, "setsid", "-f", "sleep", "1006")
+	pid, err := p.paused(n.Key())
+	check(t, err)
+	check(t, syscall.Kill(pid, syscall.SIGKILL))
+	wait(t, "end", func() bool { return exec.Command("pgrep", "-f", "^sleep 1006").Run() != nil })
+	if out, code := run(t, p, n, "hostname"); out != "n0" || code != 0 {
+		t.Errorf("exit %d %s", code, out)
+	}
+}
+
+// Orphans are reaped by nobody, and leave nothing.
+func TestOrphansLeaveNoZombies(t *testing.T) {
+	p, _ := newPart(t)
+	n := node("n0", 1000)
+	do(t, p, plan.Add, n)
+	run(t, p, n, "sh", "-c", "for i in 1 2 3; do setsid -f sleep 0.01; done; sleep 0.1")
+	if out, _ := run(t, p, n, "ps", "-e", "-o", "stat="); strings.Contains(out, "Z") {
+		t.Errorf("states of processes: %q", out)
+	}
+}
+
+func TestDetachedCommandsWriteToTheLog(t *testing.T) {
+	p, _ := newPart(t)
+	n := node("n0", 1000)
+	do(t, p, plan.Add, n)
+	cmd, err := p.Command(n.Key(), []string{"sh", "-c", "echo out; echo err >&2; exec sleep 1007"}, Options{Detach: true})
+	check(t, err)
+	out, err := cmd.CombinedOutput()
+	check(t, err)
+	cmd.Done()
+	number := strings.TrimSpace(string(out))
+	if got, _ := run(t, p, n, "pgrep", "-f", "^sleep 1007"); got != number {
+		t.Errorf("it is process %s, not %q", got, number)
+	}
+	wait(t, "output", func() bool { text, _ := os.ReadFile(p.logPath(n.Key())); return string(text) == "out\nerr\n" })
+	cmd, err = p.Command(n.Key(), []string{"no-such-program"}, Options{Detach: true})
+	check(t, err)
+	defer cmd.Done()
+	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 127 || !strings.Contains(string(out), "no-such-program") {
+		t.Errorf("what is not there: exit %d %s", cmd.ProcessState.ExitCode(), out)
+	}
+}
+
+func TestLogIsBounded(t *testing.T) {
+	p, _ := newPart(t)
+	n := node("n0", 1000)
+	do(t, p, plan.Add, n)
+	cmd, err := p.Command(n.Key(), []string{"sh", "-c", "seq 1000000; echo end"}, Options{Detach: true})
+	check(t, err)
+	check(t, cmd.Run())
+	cmd.Done()
+	wait(t, "end", func() bool {
+		text, _ := os.ReadFile(p.logPath(n.Key()))
+		return strings.HasSuffix(string(text), "end\n")
+	})
+	observe(t, p)
+	text, err := os.ReadFile(p.logPath(n.Key()))
+	check(t, err)
+	if len(text) > keptLog || !strings.HasSuffix(string(text), "1000000\nend\n") {
+		t.Errorf("%d bytes that end with %q", len(text), text[max(0, len(text)-20):])
 	}
 }
 
@@ -153,23 +259,25 @@ func TestKilledSessionLeavesNothing(t *testing.T) {
 	p, _ := newPart(t)
 	n := node("n0", 1000)
 	do(t, p, plan.Add, n)
-	cmd, err := p.Command(n.Key(), []string{"setsid", "--wait", "sleep", "1000"}, false)
+	cmd, err := p.Command(n.Key(), []string{"setsid", "--wait", "sleep", "1000"}, Options{})
 	check(t, err)
+	defer cmd.Done()
 	check(t, cmd.Start())
-	wait(t, "start", func() bool { return len(processes(t, p, n)) >= 3 })
-	check(t, cmd.Process.Kill())
+	wait(t, "start", func() bool { return len(processes(t, p, n)) >= 4 })
+	cmd.Kill()
 	cmd.Wait()
-	wait(t, "end", func() bool { return len(processes(t, p, n)) == 0 })
+	wait(t, "end", func() bool { return len(processes(t, p, n)) == 1 })
 }
 
 func TestDeleteKillsSessions(t *testing.T) {
 	p, _ := newPart(t)
 	n := node("n0", 1000)
 	do(t, p, plan.Add, n)
-	cmd, err := p.Command(n.Key(), []string{"sleep", "1000"}, false)
+	cmd, err := p.Command(n.Key(), []string{"sleep", "1000"}, Options{})
 	check(t, err)
+	defer cmd.Done()
 	check(t, cmd.Start())
-	wait(t, "start", func() bool { return len(processes(t, p, n)) >= 2 })
+	wait(t, "start", func() bool { return len(processes(t, p, n)) >= 3 })
 	do(t, p, plan.Delete, n)
 	if err := cmd.Wait(); err == nil {
 		t.Error("the session ended well")
@@ -204,10 +312,11 @@ func TestSignalReachesTheCommand(t *testing.T) {
 	p, _ := newPart(t)
 	n := node("n0", 1000)
 	do(t, p, plan.Add, n)
-	cmd, err := p.Command(n.Key(), []string{"sleep", "1000"}, false)
+	cmd, err := p.Command(n.Key(), []string{"sleep", "1000"}, Options{})
 	check(t, err)
+	defer cmd.Done()
 	check(t, cmd.Start())
-	wait(t, "start", func() bool { return len(processes(t, p, n)) >= 2 })
+	wait(t, "start", func() bool { return len(processes(t, p, n)) >= 3 })
 	check(t, cmd.Process.Signal(os.Interrupt))
 	cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 128+2 {

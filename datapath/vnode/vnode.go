@@ -6,7 +6,8 @@
 //	$RUN/userns/HOST/UID                  the user namespace that owns it
 //	$RUN/hosts/HOST/TENANT.NETWORK        the hosts file
 //	$RUN/tmp/HOST/TENANT.NETWORK.NODE     its /tmp, /var/tmp and /dev/shm
-//	CGROUP/TENANT.NETWORK.NODE            (kernel.Config.Cgroup)
+//	CGROUP/TENANT.NETWORK.NODE            (kernel.Config.Cgroup); inside, groups of
+//	                                      the pause process, of sessions, of the rest
 package vnode
 
 import (
@@ -26,10 +27,12 @@ import (
 // Part does the sections names and vnode. Do may be called concurrently for
 // different items; Observe waits until no Do is running.
 type Part struct {
-	host   *kernel.Host
-	owners *owners
-	busy   sync.RWMutex // Do: read, Observe and tidying up: write
-	making sync.Mutex   // of scratch files
+	host    *kernel.Host
+	owners  *owners
+	busy    sync.RWMutex // Do: read, Observe and tidying up: write
+	making  sync.Mutex   // of scratch files
+	locks   keyed        // of pause processes
+	running sync.Map     // groups of this program's sessions
 }
 
 // New makes the part for one host.

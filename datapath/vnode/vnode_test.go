@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
@@ -93,8 +94,10 @@ func node(name string, owner uint32) plan.VNode {
 // run runs argv in a node and returns its output and exit code.
 func run(t *testing.T, p *Part, n plan.VNode, argv ...string) (string, int) {
 	t.Helper()
-	cmd, err := p.Command(n.Key(), argv, false)
+	cmd, err := p.Command(n.Key(), argv, Options{})
 	check(t, err)
+	defer cmd.Done()
+	cmd.WaitDelay = 100 * time.Millisecond // what it leaves running keeps its output open
 	out, _ := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), cmd.ProcessState.ExitCode()
 }

@@ -45,7 +45,7 @@ var Table = map[string][]string{
 	"datapath/kernel":        {"internal/socket"},
 	"datapath/bpf":           {"datapath/kernel"},
 	"datapath/hop":           {"datapath/kernel", "datapath/bpf"},
-	"datapath/vnode":         {"vnet", "plan", "datapath/kernel", "internal/proc"},
+	"datapath/vnode":         {"vnet", "plan", "report", "datapath/kernel", "internal/filecopy", "internal/proc"},
 	"datapath/vxswitch":      {"vnet", "plan", "report", "datapath/kernel", "datapath/vxswitch/live", "internal/proc"},       // it runs the one process of datapath/vxswitch/live, and sees when it stands still
 	"datapath/vxrouter":      {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop", "internal/proc"}, // whether daemons stand still
 	"datapath/reach":         {"vnet", "plan", "report", "datapath/kernel"},
@@ -68,6 +68,7 @@ var Table = map[string][]string{
 	"internal/heap":          nil,
 	"internal/proc":          nil,
 	"internal/socket":        nil,
+	"internal/filecopy":      nil, // runs in nodes, and at their users
 	"lab/testbed":            {"vnet", "vnet/file", "plan", "lease/api", "measure/pktgen", "lab"},
 	"internal/stall":         nil,                        // for tests
 	"lease/conversation":     {"vnet", "plan", "report"}, // for tests: reports of agents as conversations write them

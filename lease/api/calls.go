@@ -21,7 +21,7 @@ func LeasePath(id vnet.LeaseID) string {
 	return "/v1/leases/" + url.PathEscape(string(id.Tenant)) + "/" + url.PathEscape(string(id.Network))
 }
 
-// NodePath is the path of a node's session: "exec" or "probe".
+// NodePath is the path of a node's session: "exec", "probe", "copy", "log".
 func NodePath(id vnet.LeaseID, node, session string) string {
 	return LeasePath(id) + "/nodes/" + url.PathEscape(node) + "/" + session
 }
@@ -239,6 +239,12 @@ func (c *Client) Report(ctx context.Context, r report.Report) error {
 func (c *Client) Traffic(ctx context.Context, id vnet.LeaseID, host vnet.HostID) ([]report.Traffic, error) {
 	var list []report.Traffic
 	return list, c.do(ctx, http.MethodGet, LeasePath(id)+"/traffic/"+url.PathEscape(string(host)), nil, &list)
+}
+
+// Processes lists what runs in a node of a lease.
+func (c *Client) Processes(ctx context.Context, id vnet.LeaseID, node string) ([]report.Process, error) {
+	var list []report.Process
+	return list, c.do(ctx, http.MethodGet, NodePath(id, node, "processes"), nil, &list)
 }
 
 // Measured gives admission what a host was found to carry.

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sublet/agent/session"
+	"sublet/lease/api"
+	"sublet/vnet"
+)
+
+func (a *app) ps() *cobra.Command {
+	return a.noun(&cobra.Command{
+		Use:               "ps NAME/NODE",
+		Short:             "Show what runs in a node",
+		Example:           "  sublet ps hello/pong\n  sublet ps hello/pong -o json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completePart(nodesOf),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			client, id, node, err := a.part(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			list, err := client.Processes(c.Context(), id, node)
+			if err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, p := range list {
+				rows = append(rows, []string{
+					strconv.Itoa(p.PID), p.State, (time.Duration(p.CPU) * time.Millisecond).String(),
+					vnet.Bytes(p.Memory).String(), when(p.Started), p.Command,
+				})
+			}
+			return a.printAll(list, "PID STATE CPU MEMORY STARTED COMMAND", rows, "nothing runs in "+args[0])
+		},
+	})
+}
+
+func (a *app) logs() *cobra.Command {
+	follow := false
+	c := &cobra.Command{
+		Use:   "logs NAME/NODE",
+		Short: "Print what commands wrote that were left running in a node",
+		Long: `Print what the commands of a node wrote that "sublet exec --detach" left
+running: standard output and standard error of all of them, in the order in which
+they wrote. A log longer than 4 MiB is cut to its last MiB.`,
+		Example:           "  sublet logs hello/pong\n  sublet logs -f hello/pong",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completePart(nodesOf),
+		RunE: func(c *cobra.Command, args []string) error {
+			client, id, node, err := a.part(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.printLog(c.Context(), client, id, node, follow)
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is written from now on, until interrupted")
+	return c
+}
+
+func (a *app) printLog(ctx context.Context, client *api.Client, id vnet.LeaseID, node string, follow bool) error {
+	conn, err := client.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	path := api.NodePath(id, node, "log")
+	if follow {
+		path += "?follow=true"
+	}
+	stream, err := session.OpenStream(ctx, conn, path)
+	if err != nil {
+		return explain(err)
+	}
+	defer stream.Close()
+	_, err = io.Copy(a.out, stream)
+	if follow && ctx.Err() != nil { // interrupted: that is how following ends
+		return nil
+	}
+	return explain(err)
+}

@@ -1,0 +1,247 @@
+package vnode
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+)
+
+// A node's pause process is the first of its process namespace, and holds that,
+// its mounts, its host name and its IPC namespace for as long as the node
+// lives. It makes them, starts sleep(1) in its own place, which takes a few
+// hundred kilobytes, and reaps nothing: children of a process that ignores
+// SIGCHLD are not waited for (wait(2)). It is root of the host, so nobody in the
+// node can stop it.
+type pause struct {
+	Node      string `json:"node"`      // its host name
+	Namespace string `json:"namespace"` // file
+	Hosts     string `json:"hosts"`     // file
+	Run       string `json:"run"`       // directory to hide
+	Scratch   string `json:"scratch"`   // directory that holds the shared ones
+	Group     string `json:"group"`     // cgroup.procs file to join
+}
+
+const (
+	pauseCommand = "pause"
+	pauseGroup   = "pause" // inside the node's
+
+	// userDescriptor is the pause process's on the node's user namespace, by
+	// which a program that has entered the others finds it.
+	userDescriptor = 100
+	readyPipe      = 3 // the first of exec.Cmd.ExtraFiles
+)
+
+// rooms are the namespaces that commands of a node share, by the name that
+// /proc has for them (namespaces(7)), in the order to enter them.
+var rooms = []struct {
+	name string
+	flag int
+}{
+	{"uts", unix.CLONE_NEWUTS}, {"ipc", unix.CLONE_NEWIPC}, {"net", unix.CLONE_NEWNET},
+	{"pid", unix.CLONE_NEWPID}, {"mnt", unix.CLONE_NEWNS},
+}
+
+// open returns the namespaces of a node, made if there is no process that holds
+// them. The caller closes them.
+func (p *Part) open(key string) ([]*os.File, error) {
+	lock := p.locks.of(key)
+	lock.Lock()
+	defer lock.Unlock()
+	if spaces, err := p.held(key); err == nil {
+		return spaces, nil
+	}
+	// What lived there has lost its first process, or its network.
+	if err := p.host.Group(key).Sub(pauseGroup).Remove(); err != nil {
+		return nil, err
+	}
+	if err := p.startPause(key); err != nil {
+		return nil, err
+	}
+	return p.held(key)
+}
+
+// held opens the namespaces that the node's pause process holds.
+func (p *Part) held(key string) ([]*os.File, error) {
+	pid, err := p.paused(key)
+	if err != nil {
+		return nil, err
+	}
+	var files []*os.File
+	for _, room := range rooms {
+		f, err := os.Open(fmt.Sprintf("/proc/%d/ns/%s", pid, room.name))
+		if err != nil {
+			closeAll(files)
+			return nil, err
+		}
+		files = append(files, f)
+		if room.name == "net" && !kernel.SameFile(f, p.host.Path(key)) {
+			closeAll(files)
+			return nil, fmt.Errorf("the pause process of %s is in another network", key)
+		}
+	}
+	// The number is the same process's as long as it is in the group.
+	if again, err := p.paused(key); err != nil || again != pid {
+		closeAll(files)
+		return nil, errors.Join(err, errNoPause)
+	}
+	return files, nil
+}
+
+var errNoPause = errors.New("the node has no pause process")
+
+// paused is the number of the node's pause process.
+func (p *Part) paused(key string) (int, error) {
+	pids, err := p.host.Group(key).Sub(pauseGroup).Processes()
+	if err != nil {
+		return 0, err
+	}
+	if len(pids) != 1 {
+		return 0, errNoPause
+	}
+	return pids[0], nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// startPause starts the pause process and waits until it is one.
+func (p *Part) startPause(key string) error {
+	id, node, _ := plan.ParseNamespace(key)
+	scratch, err := p.scratch(key)
+	if err != nil {
+		return fmt.Errorf("make the node's /tmp: %w", err)
+	}
+	group := p.host.Group(key).Sub(pauseGroup)
+	if err := group.Make(); err != nil {
+		return err
+	}
+	spec, err := json.Marshal(pause{
+		Node: node, Namespace: p.host.Path(key), Hosts: p.namesPath(plan.Fabric(id)),
+		Run: p.host.Run, Scratch: scratch, Group: group.Files()[0],
+	})
+	if err != nil {
+		return err
+	}
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	cmd := exec.Command(self, InitCommand, pauseCommand)
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = "/", []string{searchPath, kernel.SpecVariable + "=" + string(spec)}, []*os.File{theirs}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setsid:     true,
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
+	}
+	err = cmd.Start()
+	theirs.Close()
+	if err != nil {
+		return fmt.Errorf("start the pause process: %w", err)
+	}
+	go func() { _ = cmd.Wait() }() // as long as the node lives, or this program
+	said, err := io.ReadAll(ready)
+	if len(said) > 0 {
+		return errors.New(string(said))
+	}
+	return err
+}
+
+// run furnishes the namespaces and becomes sleep(1). What goes wrong is said to
+// the pipe, which closes without a word if nothing does.
+func (s pause) run() error {
+	pipe := os.NewFile(readyPipe, "ready")
+	err := s.become(pipe)
+	fmt.Fprintf(pipe, "furnish the node: %v", err)
+	return err
+}
+
+func (s pause) become(pipe *os.File) error {
+	unix.CloseOnExec(int(pipe.Fd()))
+	runtime.LockOSThread()
+	if err := os.WriteFile(s.Group, []byte("0"), 0); err != nil {
+		return fmt.Errorf("join cgroup: %w", err)
+	}
+	// All of the node would go with it. Where an agent may not do this, the
+	// kernel still takes what has more memory first: anything does.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)
+	owner, err := s.furnish()
+	if err != nil {
+		return err
+	}
+	unix.CloseRange(readyPipe+1, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
+	if err := unix.Dup3(int(owner.Fd()), userDescriptor, 0); err != nil {
+		return err
+	}
+	signal.Ignore(unix.SIGCHLD)
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		return err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	for fd := range 3 {
+		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
+			return err
+		}
+	}
+	return unix.Exec(sleep, []string{"sleep", "infinity"}, []string{})
+}
+
+// refresh shows a node's mounts, which the calling thread has entered, the
+// program and the names as they are now: a new version may have taken the place
+// of the program, and the names may have been written anew.
+func refresh(trees map[string]int) error {
+	for path, tree := range trees {
+		var now, was unix.Stat_t
+		if err := unix.Fstat(tree, &now); err != nil {
+			return err
+		}
+		if err := unix.Stat(path, &was); err != nil || now.Ino == was.Ino && now.Dev == was.Dev {
+			continue // it had none when the node was made
+		}
+		_ = unix.Unmount(path, unix.MNT_DETACH) // it may be none
+		if err := unix.MoveMount(tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return fmt.Errorf("mount %s anew: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// trees opens what refresh shows, as mounts that any mount namespace can take;
+// what is not there is left out.
+func (s session) trees() (map[string]int, error) {
+	exe, err := programOnDisk()
+	if err != nil {
+		return nil, err
+	}
+	trees := make(map[string]int)
+	for at, path := range map[string]string{SelfInside(s.Run): exe, hostsFile: s.Hosts} {
+		fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+		switch {
+		case errors.Is(err, unix.ENOENT):
+		case err != nil:
+			return nil, fmt.Errorf("open %s: %w", filepath.Base(path), err)
+		default:
+			trees[at] = fd
+		}
+	}
+	return trees, nil
+}

@@ -1,0 +1,93 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What "exec -d" left running answers its network through kills of the server
+// and of the agents, writes to its node's log, and ends with the node:
+//
+//	a ---- b: an HTTP server that is left running
+func TestProcessesOutliveAgentAndServer(t *testing.T) {
+	s := newSupervisor(t, "demo")
+	hosts := s.hostNames()
+	request := parseRequest(t, "tenant: root\n"+pair("net", "rate: 10Mbit"))
+	s.admit(request)
+	s.ready(idOf(request))
+	page := filepath.Join(t.TempDir(), "page")
+	if err := os.WriteFile(page, []byte("still here"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.must("cp", page, "net/b:/tmp/")
+	number := strings.TrimSpace(s.must("exec", "-d", "net/b", "--", "python3", "-u", "-m", "http.server", "-d", "/tmp", "80"))
+	fetch := func() error {
+		const get = `import urllib.request; print(urllib.request.urlopen("http://b/page", timeout=2).read().decode())`
+		if r := s.sublet("exec", "net/a", "--", "python3", "-c", get); strings.TrimSpace(r.out) != "still here" {
+			return fmt.Errorf("exit code %d, %s%s", r.code, r.out, r.err)
+		}
+		return nil
+	}
+	eventually(t, 10*time.Second, fetch)
+	s.kill(server)
+	for _, h := range hosts {
+		s.kill(agentOf(h))
+	}
+	for _, h := range hosts {
+		s.start(agentOf(h))
+	}
+	s.start(server)
+	s.ready(idOf(request))
+	eventually(t, 10*time.Second, fetch)
+	if out := s.must("ps", "net/b"); !strings.Contains(out, number+" ") || !strings.Contains(out, "http.server") {
+		t.Errorf("ps does not show process %s:\n%s", number, out)
+	}
+	if out := s.must("logs", "net/b"); strings.Count(out, "GET /page") < 2 {
+		t.Errorf("the log of two requests:\n%s", out)
+	}
+	copied := filepath.Join(t.TempDir(), "copy")
+	s.must("cp", "net/b:/tmp/page", copied)
+	if text, err := os.ReadFile(copied); string(text) != "still here" {
+		t.Errorf("copied %q, %v", text, err)
+	}
+	s.must("exec", "net/b", "--", "kill", number)
+	eventually(t, 5*time.Second, func() error {
+		if out := s.must("ps", "net/b"); !strings.HasPrefix(out, "nothing runs") {
+			return fmt.Errorf("after kill: %s", out)
+		}
+		return nil
+	})
+	s.must("down", "net")
+}
+
+// Interrupted commands end with all that they started; mistakes name themselves.
+func TestMistakesOfCopying(t *testing.T) {
+	l := newLab(t, "demo")
+	l.up(pair("net", "rate: 10Mbit"))
+	for _, c := range []struct {
+		args []string
+		code int
+		say  string
+	}{
+		{[]string{"cp", "a", "b"}, 2, "NAME/NODE:PATH"},
+		{[]string{"cp", "net/a:/x", "net/b:/y"}, 2, "NAME/NODE:PATH"},
+		{[]string{"cp", "/no/such/file", "net/a:/tmp"}, 2, "/no/such/file"},
+		{[]string{"cp", "net/a:/no/such/file", t.TempDir()}, 125, "/no/such/file"},
+		{[]string{"cp", "/etc/hostname", "net/a:/proc/"}, 125, "/proc/hostname"},
+		{[]string{"cp", "net/nobody:/x", t.TempDir()}, 2, "nobody"},
+		{[]string{"exec", "-d", "net/a"}, 2, "no command"},
+		{[]string{"exec", "-d", "net/a", "--", "no-such-program"}, 127, "no-such-program"},
+		{[]string{"ps", "net"}, 2, "net"},
+		{[]string{"logs", "net/nobody"}, 2, "nobody"},
+	} {
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			if r := l.sublet(c.args...); r.code != c.code || !strings.Contains(r.err, c.say) {
+				t.Errorf("exit code %d, want %d with %q; %s%s", r.code, c.code, c.say, r.out, r.err)
+			}
+		})
+	}
+}
