@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -154,12 +155,14 @@ func (p *Part) startPause(key string) error {
 	if err != nil {
 		return fmt.Errorf("start the pause process: %w", err)
 	}
+	late := time.AfterFunc(answerTries*answerTime, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
 	go func() { _ = cmd.Wait() }() // as long as the node lives, or this program
 	said, err := io.ReadAll(ready)
 	if len(said) > 0 {
 		return errors.New(string(said))
 	}
-	return err
+	return err // a process that was killed left none that held finds
 }
 
 // run furnishes the namespaces and becomes sleep(1). What goes wrong is said to
