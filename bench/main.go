@@ -62,7 +62,7 @@ func choose(names []string, getenv func(string) string) ([]benchmark, error) {
 		for _, b := range found {
 			for _, input := range b.inputs() {
 				if getenv(input) == "" && b.name == name {
-					return nil, fmt.Errorf("%s needs %s: state it as %s=...", b.name, input, input)
+					return nil, fmt.Errorf("%s needs %s: state it as %s=VALUE", b.name, input, input)
 				}
 			}
 			if len(b.inputs()) == 0 || b.name == name {

@@ -13,7 +13,7 @@ import (
 // its last column are there.
 func TestGlossaryIsTrue(t *testing.T) {
 	names, last := declared(t), ""
-	row := regexp.MustCompile("(?m)^\\| ([^|]+) \\| [^|]+ \\| ([^|]*)\\|$")
+	row := regexp.MustCompile(`(?m)^\| ([^|]+) \| [^|]+ \| ([^|]*)\|$`)
 	name := regexp.MustCompile("`([^`]+)`")
 	for _, m := range row.FindAllStringSubmatch(readFile(t, filepath.Join(root, "docs/glossary.md")), -1)[1:] {
 		word := regexp.MustCompile(`[^a-z0-9 ]`).ReplaceAllString(strings.ToLower(m[1]), "")
