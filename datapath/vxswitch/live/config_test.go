@@ -11,7 +11,7 @@ import (
 )
 
 func TestParseExample(t *testing.T) {
-	text, err := os.ReadFile("../../examples/hosting/two-tenants.yaml")
+	text, err := os.ReadFile("../../../examples/hosting/two-tenants.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,10 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	text, _ := os.ReadFile("../../examples/hosting/two-tenants.yaml")
+	text, err := os.ReadFile("../../../examples/hosting/two-tenants.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Add(text)
 	f.Add([]byte("ports: [{name: a, tap: a}]\nvirtual_switches: [{name: x, ports: [{port: a, in: 1Mbit, out: 1Mbit, claim: {prefix: 10.0.0.0/8}}]}]"))
 	f.Fuzz(func(t *testing.T, text []byte) {
