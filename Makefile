@@ -41,7 +41,9 @@ LONG := ^TestSoak
 # Packages that measure ask whether the machine had processors to spare; nothing
 # runs beside them. The others run side by side.
 MEASURING = ./internal/stall $(shell grep -rl --include='*_test.go' '"sublet/internal/stall"' --exclude-dir=bench . | xargs -n1 dirname | sort -u)
-OTHERS    = $(filter-out $(MEASURING),$(shell $(GO) list -f '.{{slice .ImportPath 6}}' ./...))
+# The longest begin first.
+LONGEST   = ./server ./datapath/vxrouter ./lease/store ./datapath/overlay ./datapath/iplb
+OTHERS    = $(LONGEST) $(filter-out $(MEASURING) $(LONGEST),$(shell $(GO) list -f '.{{slice .ImportPath 6}}' ./...))
 SOAKING   = $(shell grep -rl --include='*_test.go' 'func TestSoak' . | xargs -n1 dirname | sort -u)
 
 # What a run took is kept in RESULTS, and its slowest tests are told.
@@ -51,7 +53,7 @@ SLOWEST  = cat $(RESULTS)/$(1)*.json | $(GO) tool gotestsum tool slowest --thres
 
 unit: bin/sublet
 	mkdir -p $(RESULTS)
-	$(call TESTS,test-others) -count=1 -timeout 20m -p 2 -skip '$(LONG)' $(OTHERS)
+	$(call TESTS,test-others) -count=1 -timeout 20m -p 3 -skip '$(LONG)' $(OTHERS)
 	$(call TESTS,test-measuring) -count=1 -timeout 40m -p 1 -skip '$(LONG)' $(MEASURING)
 	@echo "the slowest tests:" && $(call SLOWEST,test-)
 

@@ -56,6 +56,7 @@ func (b *blind) back(after string) {
 // of its own, as FRR's daemons have; the same agent loads them again. So does one
 // that starts then.
 func TestUnmountedProgramsComeBack(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"static", "ospf"} {
 		t.Run(protocol, func(t *testing.T) { unmountPrograms(t, protocol) })
 	}
@@ -126,6 +127,7 @@ func (b *blind) running(program, group string) int {
 
 // A process that serves tenants and stands still is replaced.
 func TestStoppedServersAreReplaced(t *testing.T) {
+	t.Parallel()
 	b := newBlind(t, "ospf")
 	victims := map[string]string{filepath.Base(program): "vxswitch"}
 	if haveFRR() {

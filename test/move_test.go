@@ -100,6 +100,7 @@ func TestRoomIsMadeByMoving(t *testing.T) {
 // TestWhatGoesDownIsRoutedAround: a link that is said to be down carries
 // nothing any more; who has no other way is told, and runs again later.
 func TestWhatGoesDownIsRoutedAround(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, triangle)
 	l.up(between("able", "300Mbit", ""))
 	l.up(strings.Replace(between("bound", "100Mbit", ""), "rate: 100Mbit", "rate: 100Mbit, latency: 1.5ms", 1))
@@ -133,6 +134,7 @@ func TestWhatGoesDownIsRoutedAround(t *testing.T) {
 // TestLostCarrierIsRoutedAround: an agent that sees no carrier tells the
 // server, and what the link carried goes another way; nobody has to say so.
 func TestLostCarrierIsRoutedAround(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, triangle)
 	l.up(between("able", "300Mbit", ""))
 	if got := l.pathOf("able"); got != "direct" {

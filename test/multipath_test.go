@@ -35,7 +35,7 @@ links:
 // A fabric with FRR carries datagrams, and the kernel's MPTCP, over the paths
 // that relays pin, and gives the fields that are read elsewhere. Rates are the
 // machine's; that packets arrive by every method is not.
-func TestFabricIsEmulated(t *testing.T) {
+func TestSoakFabricIsEmulated(t *testing.T) {
 	needFabric(t)
 	l := &lab{t: t, run: shortDir(t)}
 	file := l.file("ring.yaml", ring)

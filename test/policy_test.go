@@ -16,6 +16,7 @@ func ofLength(name, length string) string {
 // A policy file holds from the start, is shown, and is read again when it
 // changes; one that is wrong ends no server and changes nothing.
 func TestPolicyFile(t *testing.T) {
+	t.Parallel()
 	l := local(t)
 	file := l.file("policy.yaml", "default: {length: 1h, default_length: 10m, nodes: 1}\n")
 	substrate := l.file("substrate.yaml", oneHost)

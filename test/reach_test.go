@@ -45,6 +45,7 @@ func (l *lab) becomes(network string, state vnet.State, words string, within tim
 // TestRunningMeansReached: the first packet after `up` arrives, in networks of
 // every kind of routing.
 func TestRunningMeansReached(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	networks := map[string]string{
 		"far": `network: far
@@ -137,6 +138,7 @@ links: [{ends: [a, b], rate: 10Mbit}]
 //
 //	h1: a --- r1 --- r2 --- b :h2
 func TestRoutersThatDoNotForwardAreSaid(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	networks := map[string]string{"static": "static"}
 	if haveFRR() {

@@ -68,6 +68,7 @@ links: [{ends: [a, b], rate: 20Mbit}]
 // A network that waits for a host without an agent says so while it waits, and
 // the hosts say which one it is.
 func TestUpSaysWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
 	l := local(t)
 	l.background("serve", "--data", filepath.Join(filepath.Dir(l.run), "data"), "--substrate", l.file("substrate.yaml", oneHost))
 	eventually(t, 20*time.Second, func() error {

@@ -16,6 +16,7 @@ import (
 //	after 4 s     a -300M- r -100M- b     c joined to r, router q to c
 //	after 8 s     a -300M- r --- c        b and q are gone
 func TestStages(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	l.up(`network: n
 nodes:
@@ -76,6 +77,7 @@ func (l *lab) reaches(link string, rate vnet.Rate, network, from string, deadlin
 
 // A lease in the future is booked, opens by itself and closes by itself.
 func TestAdvanceReservation(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	start := time.Now().Add(4 * time.Second).UTC()
 	l.up(fmt.Sprintf("window: {start: %s, for: 4s}\n", start.Format(time.RFC3339Nano)) + pair("later", "rate: 1500Mbit"))

@@ -17,10 +17,10 @@ func TestEveryTestIsRun(t *testing.T) {
 		t.Fatal("the Makefile does not say which tests are those of make soak")
 	}
 	for _, line := range []string{
-		`$(call TESTS,test-others) -count=1 -timeout 20m -p 2 -skip '$(LONG)' $(OTHERS)`,
+		`$(call TESTS,test-others) -count=1 -timeout 20m -p 3 -skip '$(LONG)' $(OTHERS)`,
 		`$(call TESTS,test-measuring) -count=1 -timeout 40m -p 1 -skip '$(LONG)' $(MEASURING)`,
 		`$(call TESTS,soak) -count=1 -timeout 0 -p 1 -run '$(LONG)' $(SOAKING)`,
-		`OTHERS    = $(filter-out $(MEASURING),$(shell $(GO) list -f '.{{slice .ImportPath 6}}' ./...))`,
+		`OTHERS    = $(LONGEST) $(filter-out $(MEASURING) $(LONGEST),$(shell $(GO) list -f '.{{slice .ImportPath 6}}' ./...))`,
 		`SOAKING   = $(shell grep -rl --include='*_test.go' 'func TestSoak' . | xargs -n1 dirname | sort -u)`,
 	} {
 		if !strings.Contains(makefile, "\n\t"+line+"\n") && !strings.Contains(makefile, "\n\tSUBLET_STOCK=$(STOCK) "+line+"\n") && !strings.Contains(makefile, "\n"+line+"\n") {
