@@ -78,7 +78,7 @@ func (a *app) copyOut(ctx context.Context, from place, to string) error {
 	r, w := io.Pipe()
 	unpacked := make(chan error, 1)
 	go func() {
-		err := filecopy.Unpack(r, to)
+		err := filecopy.Unpack(r, to, filecopy.Base(from.path))
 		_, _ = io.Copy(io.Discard, r) // so that the sender ends by itself
 		unpacked <- err
 	}()

@@ -25,7 +25,9 @@ func (a *app) exec() *cobra.Command {
 
 All commands of a node see the same processes. What a command leaves running
 lives as long as the node; if this program is interrupted, the command and all
-that it started end.`,
+that it started end. Commands of a tenant have the rights of a user of their own;
+those of the operator's own networks are root's and can change files of the
+machine.`,
 		Example:           "  sublet exec hello/ping -- ping -c 3 pong\n  sublet exec -d hello/pong -- python3 -m http.server\n  sublet exec hello/ping",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completePart(nodesOf),

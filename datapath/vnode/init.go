@@ -60,6 +60,11 @@ func (s session) enter() (child *os.Process, err error) {
 	if err != nil {
 		return nil, err
 	}
+	order, err := os.OpenFile("/proc/self/oom_score_adj", os.O_WRONLY, 0) // the node's /proc does not have this process
+	if err != nil {
+		return nil, err
+	}
+	defer order.Close()
 	unix.Unshare(unix.CLONE_NEWCGROUP) // only hides the group's name; old kernels cannot
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("forbid set-uid programs: %w", err)
@@ -78,7 +83,7 @@ func (s session) enter() (child *os.Process, err error) {
 	if !isThere(s.Argv[0]) {
 		return nil, nil
 	}
-	return s.start(streams)
+	return s.start(streams, order)
 }
 
 func (s session) setns(path string, flag int) error {
@@ -121,7 +126,9 @@ func (s pause) furnish() (*os.File, error) {
 	if err := unix.Sethostname([]byte(s.Node)); err != nil {
 		return nil, fmt.Errorf("set the host name: %w", err)
 	}
-	if err := mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+	// What the host unmounts is unmounted here too, not held for as long as the
+	// node lives. Mounts of the node do not reach the host.
+	if err := mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return nil, err
 	}
 	network, err := kernel.OpenNamespace(s.Namespace)
@@ -257,13 +264,19 @@ func mount(source, target, fs string, flags uintptr, data string) error {
 // start runs the command through nsenter(1), which gives up the host's rights
 // on entering the user namespace. The command leads a process group of its
 // own, in the foreground of its terminal, or a session of its own.
-func (s session) start(streams []*os.File) (*os.Process, error) {
+func (s session) start(streams []*os.File, order *os.File) (*os.Process, error) {
 	nsenter, err := findNsenter()
 	if err != nil {
 		return nil, err
 	}
 	// nsenter opens the descriptor of the pause process (1 in the node's
 	// /proc), so the command inherits nothing.
+	// If the node has no memory left, the command goes first, and whoever asked
+	// learns its exit code.
+	if _, err := order.WriteString(killFirst); err != nil {
+		return nil, fmt.Errorf("let the command be killed first: %w", err)
+	}
+	defer order.WriteString(killAsOthers)
 	argv := append([]string{"nsenter", fmt.Sprintf("--user=/proc/1/fd/%d", userDescriptor), "--"}, s.Argv...)
 	return os.StartProcess(nsenter, argv, &os.ProcAttr{
 		Dir:   "/",
@@ -271,6 +284,13 @@ func (s session) start(streams []*os.File) (*os.Process, error) {
 		Sys:   &syscall.SysProcAttr{Setsid: s.Log != "", Setpgid: s.Log == "", Foreground: s.TTY},
 	})
 }
+
+// What a process and those it starts are to the kernel when memory is out
+// (proc_pid_oom_score_adj(5)).
+const (
+	killFirst    = "500"
+	killAsOthers = "0"
+)
 
 // streams are the command's: this process's, or nothing and the node's log.
 func (s session) streams() ([]*os.File, error) {

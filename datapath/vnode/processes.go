@@ -24,6 +24,9 @@ func (p *Part) Processes(key string) ([]report.Process, error) {
 	if _, err := p.host.Owner(key); err != nil {
 		return nil, fmt.Errorf("list processes of %s: the node is not here: %w", key, err)
 	}
+	if err := p.host.LookGroups(); err != nil {
+		return nil, fmt.Errorf("list processes of %s: %w", key, err)
+	}
 	pids, err := p.host.Group(key).Processes()
 	if err != nil {
 		return nil, err

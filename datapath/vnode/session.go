@@ -222,7 +222,7 @@ func Main(args []string) int {
 	case len(args) == 3 && args[0] == copyCommand && args[1] == "out":
 		err = filecopy.Pack(os.Stdout, args[2])
 	case len(args) == 3 && args[0] == copyCommand && args[1] == "in":
-		err = filecopy.Unpack(os.Stdin, args[2])
+		err = filecopy.Unpack(os.Stdin, args[2], "")
 	case len(args) == 1 && args[0] == sessionCommand:
 		var s session
 		if err = kernel.ReadSpec(&s); err == nil && len(s.Groups) > 0 {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -355,5 +357,30 @@ func TestCeilings(t *testing.T) {
 	has(t, p, n)
 	if out, code := run(t, p, n, "python3", "-c", fork); code != 0 {
 		t.Errorf("40 processes without a stated limit: exit %d %s", code, out)
+	}
+}
+
+// What the host unmounts is not held by nodes that were there before.
+func TestNodesFollowTheHostsUnmounts(t *testing.T) {
+	p, _ := newPart(t)
+	dir, err := os.MkdirTemp("/var/lib", "vnode")
+	check(t, err)
+	t.Cleanup(func() { os.Remove(dir) })
+	// A shared mount, as / is where systemd runs, and one on it.
+	check(t, unix.Mount("sublet-test", dir, "tmpfs", 0, "size=64k,mode=0755"))
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	check(t, unix.Mount("", dir, "", unix.MS_SHARED, ""))
+	disk := dir + "/disk"
+	check(t, os.Mkdir(disk, 0o755))
+	check(t, unix.Mount("sublet-test", disk, "tmpfs", 0, "size=64k,mode=0755"))
+	check(t, os.WriteFile(disk+"/file", nil, 0o644))
+	n := node("n0", 1000)
+	do(t, p, plan.Add, n)
+	if out, code := run(t, p, n, "ls", disk); out != "file" || code != 0 {
+		t.Errorf("before: exit %d %s", code, out)
+	}
+	check(t, unix.Unmount(disk, 0))
+	if out, code := run(t, p, n, "ls", disk); out != "" || code != 0 {
+		t.Errorf("after: exit %d %s", code, out)
 	}
 }

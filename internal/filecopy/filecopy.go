@@ -4,6 +4,7 @@ package filecopy
 
 import (
 	"archive/tar"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,15 @@ import (
 	"path/filepath"
 	"strings"
 )
+
+// Base is the name that Pack gives to a path.
+func Base(from string) string {
+	base := path.Base(path.Clean(from))
+	if base == "." || base == ".." || base == "/" {
+		return "files"
+	}
+	return base
+}
 
 // Pack writes path and what is below it. The names in the stream begin with the
 // last element of path. Symbolic links below path are carried as links, path
@@ -27,10 +37,7 @@ func Pack(w io.Writer, from string) error {
 		return fmt.Errorf("%s: %w", from, err)
 	}
 	t := tar.NewWriter(w)
-	base, left := filepath.Base(filepath.Clean(from)), []error(nil)
-	if base == "." || base == ".." || base == "/" {
-		base = "files"
-	}
+	base, left := Base(from), []error(nil)
 	err = filepath.WalkDir(absolute, func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			left = append(left, err)
@@ -56,16 +63,18 @@ func add(t *tar.Writer, file, name string, d fs.DirEntry) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", file, errLeftOut, err)
 	}
-	link, open := "", (*os.File)(nil)
+	link, content := "", io.Reader(nil)
 	switch {
 	case info.Mode().IsRegular():
-		if open, err = os.Open(file); err != nil {
+		open, err := os.Open(file)
+		if err != nil {
 			return fmt.Errorf("%w: %w", errLeftOut, err)
 		}
 		defer open.Close()
 		if info, err = open.Stat(); err != nil {
 			return err
 		}
+		content = open
 	case info.IsDir():
 	case info.Mode()&fs.ModeSymlink != 0:
 		if link, err = os.Readlink(file); err != nil {
@@ -80,11 +89,22 @@ func add(t *tar.Writer, file, name string, d fs.DirEntry) error {
 	}
 	header.Name, header.Format = name, tar.FormatPAX
 	header.Uid, header.Gid, header.Uname, header.Gname = 0, 0, "", ""
-	if err := t.WriteHeader(header); err != nil || open == nil {
+	if content != nil && header.Size == 0 {
+		text, err := io.ReadAll(io.LimitReader(content, mostMade))
+		if err != nil {
+			return fmt.Errorf("%s: %w: %w", file, errLeftOut, err)
+		}
+		header.Size, content = int64(len(text)), bytes.NewReader(text)
+	}
+	if err := t.WriteHeader(header); err != nil || content == nil {
 		return err
 	}
-	return exactly(t, open, header.Size)
+	return exactly(t, content, header.Size)
 }
+
+// mostMade bounds a file whose length is known only once it is read, as those of
+// /proc are, in bytes.
+const mostMade = 4 << 20
 
 // exactly copies as many bytes as were announced: of a file that grows no more,
 // and zeros for what a file lacks that shrinks.
@@ -104,17 +124,26 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // Unpack writes a stream of Pack's to path: into it, under the name that it had,
 // if path is a directory or ends with a slash; in its place otherwise. Nothing is
 // written outside, whatever the stream says; rights of set-uid and set-gid files
-// are taken off.
-func Unpack(r io.Reader, to string) error {
+// are taken off. If a name is given, a stream of another one is refused: its
+// sender could choose which file of the directory is written.
+func Unpack(r io.Reader, to, name string) error {
 	t := tar.NewReader(r)
 	first, err := t.Next()
 	if err != nil {
 		return fmt.Errorf("read files: %w", err)
 	}
-	base, _, _ := strings.Cut(path.Clean(first.Name), "/")
-	directory, name := filepath.Split(filepath.Clean(to))
+	base := path.Clean(first.Name)
+	switch {
+	case name != "" && base != name:
+		return fmt.Errorf("read files: asked for %q, got %q", name, base)
+	case base != path.Base(base) || base == "..":
+		return fmt.Errorf("read files: %q is not the name of a file", base)
+	case first.Typeflag == tar.TypeSymlink:
+		return fmt.Errorf("read files: %q is a symbolic link", base)
+	}
+	directory, target := filepath.Split(filepath.Clean(to))
 	if info, err := os.Stat(to); err == nil && info.IsDir() || strings.HasSuffix(to, "/") {
-		directory, name = to, base
+		directory, target = to, base
 	}
 	if directory == "" {
 		directory = "."
@@ -124,18 +153,18 @@ func Unpack(r io.Reader, to string) error {
 		return err
 	}
 	defer root.Close()
-	if err := extract(root, name, first, t); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(directory, name), err)
+	if err := extract(root, target, first, t); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(directory, target), err)
 	}
 	if first.Typeflag != tar.TypeDir {
 		return nil
 	}
-	target, err := root.OpenRoot(name)
+	tree, err := root.OpenRoot(target)
 	if err != nil {
 		return err
 	}
-	defer target.Close()
-	return unpackInto(target, base, t)
+	defer tree.Close()
+	return unpackInto(tree, base, t)
 }
 
 // unpackInto writes all but the first entry; root is that.

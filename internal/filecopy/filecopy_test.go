@@ -44,7 +44,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 			var stream bytes.Buffer
 			check(t, Pack(&stream, from))
-			check(t, Unpack(&stream, filepath.Join(dir, c.to)))
+			check(t, Unpack(&stream, filepath.Join(dir, c.to), "tree"))
 			got := filepath.Join(dir, c.want)
 			if text, err := os.ReadFile(got + "/sub/run"); err != nil || len(text) != 100000 {
 				t.Errorf("%d bytes, %v", len(text), err)
@@ -64,8 +64,8 @@ func TestOneFile(t *testing.T) {
 	check(t, os.WriteFile(dir+"/a", []byte("text"), 0o600))
 	var stream bytes.Buffer
 	check(t, Pack(&stream, dir+"/a"))
-	check(t, Unpack(bytes.NewReader(stream.Bytes()), dir+"/b"))
-	check(t, Unpack(bytes.NewReader(stream.Bytes()), dir+"/b"))
+	check(t, Unpack(bytes.NewReader(stream.Bytes()), dir+"/b", ""))
+	check(t, Unpack(bytes.NewReader(stream.Bytes()), dir+"/b", ""))
 	if text, err := os.ReadFile(dir + "/b"); string(text) != "text" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -79,7 +79,7 @@ func TestSpecialFilesAreLeftOutAndNamed(t *testing.T) {
 		t.Errorf("packed a pipe: %v", err)
 	}
 	to := t.TempDir()
-	check(t, Unpack(&stream, to+"/x"))
+	check(t, Unpack(&stream, to+"/x", "tree"))
 	if _, err := os.Stat(to + "/x/sub/run"); err != nil {
 		t.Error(err)
 	}
@@ -109,7 +109,7 @@ func TestHostileStreams(t *testing.T) {
 				check(t, w.WriteHeader(&h))
 			}
 			check(t, w.Close())
-			err := Unpack(&stream, filepath.Join(inside, "x"))
+			err := Unpack(&stream, filepath.Join(inside, "x"), "")
 			for _, path := range []string{dir + "/evil", inside + "/evil", "/evil"} {
 				if _, missing := os.Lstat(path); missing == nil {
 					t.Errorf("wrote %s (%v)", path, err)
@@ -122,5 +122,42 @@ func TestHostileStreams(t *testing.T) {
 				return nil
 			})
 		})
+	}
+}
+
+// A sender cannot choose which file of a directory is written.
+func TestOtherThanAskedFor(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.WriteFile(dir+"/.profile", []byte("mine"), 0o600))
+	check(t, os.Symlink(dir+"/.profile", dir+"/results"))
+	var stream bytes.Buffer
+	from := t.TempDir() + "/.profile"
+	check(t, os.WriteFile(from, []byte("theirs"), 0o600))
+	check(t, Pack(&stream, from))
+	if err := Unpack(&stream, dir, "results"); err == nil || !strings.Contains(err.Error(), `asked for "results"`) {
+		t.Errorf("unpacked another file: %v", err)
+	}
+	w := tar.NewWriter(&stream)
+	stream.Reset()
+	check(t, w.WriteHeader(&tar.Header{Name: "new", Typeflag: tar.TypeSymlink, Linkname: ".profile"}))
+	check(t, w.Close())
+	if err := Unpack(&stream, dir, "new"); err == nil {
+		t.Error("unpacked a link in the place of a file")
+	}
+	if text, err := os.ReadFile(dir + "/.profile"); string(text) != "mine" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// Files of /proc say that they are empty.
+func TestFileOfUnknownLength(t *testing.T) {
+	var stream bytes.Buffer
+	check(t, Pack(&stream, "/proc/version"))
+	to := t.TempDir() + "/version"
+	check(t, Unpack(&stream, to, "version"))
+	want, err := os.ReadFile("/proc/version")
+	check(t, err)
+	if got, err := os.ReadFile(to); string(got) != string(want) {
+		t.Errorf("%q, %v", got, err)
 	}
 }
