@@ -38,6 +38,9 @@ machine.`,
 			if len(args) == 1 && (detach || !a.onTerminal()) {
 				return badInput{errors.New("no command: write one behind --")}
 			}
+			if len(args) > 1 && args[1] == "" {
+				return badInput{errors.New("the command is empty: write one behind --")}
+			}
 			if len(args) == 1 {
 				args = append(args, "/bin/bash")
 			}

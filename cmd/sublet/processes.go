@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strconv"
 	"time"
@@ -85,5 +86,8 @@ func (a *app) printLog(ctx context.Context, client *api.Client, id vnet.LeaseID,
 	if follow && ctx.Err() != nil { // interrupted: that is how following ends
 		return nil
 	}
-	return explain(err)
+	if err != nil {
+		return fmt.Errorf("the log ends here, the way to the node broke: %w", explain(err))
+	}
+	return nil
 }

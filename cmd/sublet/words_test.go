@@ -39,6 +39,13 @@ func TestWordsOfMistakes(t *testing.T) {
 	}
 }
 
+// No words at all are not a command either.
+func TestEmptyCommandIsAMistake(t *testing.T) {
+	if code, _, errs := sublet(t, "", "exec", "-d", "hello/a", "--", ""); code != 2 || !strings.Contains(errs, "the command is empty") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
 // A signal ends a command with the code that shells give it, in words.
 func TestInterruptionHasItsExitCode(t *testing.T) {
 	for _, test := range []struct {

@@ -79,7 +79,7 @@ func (c Cgroups) tracker() (string, error) {
 	if c.V2 != "" {
 		return c.V2, nil
 	}
-	return "", fmt.Errorf("no cgroup hierarchy is mounted (mount -t cgroup2 none /sys/fs/cgroup): %w", ErrNotSupported)
+	return "", fmt.Errorf("no cgroup hierarchy is mounted here (mount -t cgroup2 none /sys/fs/cgroup; ip netns exec hides it, nsenter --net=FILE does not): %w", ErrNotSupported)
 }
 
 // Group names a group; nothing is made yet.

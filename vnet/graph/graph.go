@@ -55,7 +55,7 @@ type drawnLink struct {
 // draw collects the picture of a lease.
 func draw(l vnet.Lease) picture {
 	top := l.Topology()
-	p := picture{title: l.ID().String()}
+	p := picture{title: strings.TrimPrefix(l.ID().String(), "/")} // the operator has no name
 	index := make(map[string]int)
 	hosts := make(map[vnet.HostID]int)
 	for i, n := range top.Placed() {
