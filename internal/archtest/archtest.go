@@ -44,6 +44,7 @@ var Table = map[string][]string{
 	AnyPart:                  {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop"},
 	"datapath/kernel":        {"internal/socket"},
 	"datapath/bpf":           {"datapath/kernel"},
+	"datapath/image":         nil, // files of images: it knows no nodes
 	"datapath/hop":           {"datapath/kernel", "datapath/bpf"},
 	"datapath/vnode":         {"vnet", "plan", "report", "datapath/kernel", "internal/filecopy", "internal/proc"},
 	"datapath/vxswitch":      {"vnet", "plan", "report", "datapath/kernel", "datapath/vxswitch/live", "internal/proc"},       // it runs the one process of datapath/vxswitch/live, and sees when it stands still

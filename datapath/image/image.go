@@ -1,0 +1,297 @@
+// Package image keeps the root file systems of images on a host: it reads an
+// image from a file or a registry, checks every byte of it against its digests,
+// and unpacks it once into a directory that nobody changes.
+//
+//	DATA/images/tree/sha256-HEX/root    the files of the image whose configuration has this digest
+//	DATA/images/tree/sha256-HEX/config  that configuration
+//	DATA/images/name/HEX                the digest that a registry's image had, by the digest of its name
+//	DATA/images/half/...                what is being unpacked
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sys/unix"
+)
+
+// Config of a store.
+type Config struct {
+	Dir        string   // directory of the store; root's only
+	Offered    string   // directory of the operator's images; "": none
+	Registries []string // from which images may be fetched, such as docker.io
+	Limits     Limits   // zero: DefaultLimits
+	// Transport asks registries; nil: remote.DefaultTransport.
+	Transport http.RoundTripper
+	// Changed is called when a fetch ended that nobody waited for.
+	Changed func()
+}
+
+// Limits of one image. What is beyond is not unpacked.
+type Limits struct {
+	Bytes   int64 // of its layers, unpacked
+	Entries int   // of all layers
+	Layers  int
+	Time    time.Duration // for fetching and unpacking it
+}
+
+// DefaultLimits fit any image that is run as a container elsewhere: engines
+// allow 127 layers, and large images have some hundred thousand files.
+var DefaultLimits = Limits{Bytes: 16 << 30, Entries: 1 << 19, Layers: 127, Time: 15 * time.Minute}
+
+// mostDocument bounds a manifest, an index and a configuration in bytes, as
+// registries do (OCI distribution specification, pushing manifests).
+const mostDocument = 4 << 20
+
+// Owner is the user, and its group, who is root in the nodes that use an image.
+type Owner struct{ UID, GID uint32 }
+
+// Image is an unpacked image.
+type Image struct {
+	ID     string // names the tree in the store; "": a directory of the operator's
+	Root   string // directory
+	Config v1.Config
+}
+
+// ErrFetching says that an image is on its way.
+var ErrFetching = errors.New("it is being fetched")
+
+// Store keeps images.
+type Store struct {
+	Config
+	turn chan struct{} // unpacking, a few at a time
+
+	mu      sync.Mutex
+	fetches map[string]*fetch
+}
+
+// fetch is one that runs, or ended before anybody asked for its result.
+type fetch struct {
+	done  chan struct{}
+	image Image
+	err   error
+}
+
+// atOnce is how many images are fetched at a time: more make none ready sooner.
+const atOnce = 2
+
+// New opens a store and removes what was half unpacked when its last user ended.
+// A directory has one user at a time.
+func New(c Config) (*Store, error) {
+	if c.Limits == (Limits{}) {
+		c.Limits = DefaultLimits
+	}
+	s := &Store{Config: c, turn: make(chan struct{}, atOnce), fetches: make(map[string]*fetch)}
+	if err := os.RemoveAll(s.path("half")); err != nil {
+		return nil, fmt.Errorf("remove half unpacked images: %w", err)
+	}
+	for _, dir := range []string{"half", "tree", "name"} {
+		if err := os.MkdirAll(s.path(dir), 0o700); err != nil {
+			return nil, fmt.Errorf("make the store of images: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func (s *Store) path(names ...string) string {
+	return filepath.Join(append([]string{s.Dir}, names...)...)
+}
+
+// Get is an image by the name that a tenant wrote, unpacked for nodes in which
+// owner is root. All who want one at the same time share the work, which goes
+// on when ctx ends: the error is ErrFetching then, and a later Get has the
+// result.
+func (s *Store) Get(ctx context.Context, name string, owner Owner) (Image, error) {
+	key := fmt.Sprint(owner.UID, " ", name)
+	s.mu.Lock()
+	f := s.fetches[key]
+	if f == nil {
+		f = &fetch{done: make(chan struct{})}
+		s.fetches[key] = f
+		go s.run(f, name, owner)
+	}
+	s.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return Image{}, fmt.Errorf("image %s: %w", name, ErrFetching)
+	case <-f.done:
+	}
+	s.mu.Lock()
+	if s.fetches[key] == f {
+		delete(s.fetches, key)
+	}
+	s.mu.Unlock()
+	if f.err != nil {
+		return Image{}, fmt.Errorf("image %s: %w", name, f.err)
+	}
+	return f.image, nil
+}
+
+func (s *Store) run(f *fetch, name string, owner Owner) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.Limits.Time)
+	defer cancel()
+	s.turn <- struct{}{}
+	f.image, f.err = s.fetch(ctx, name, owner)
+	<-s.turn
+	close(f.done)
+	if s.Changed != nil {
+		s.Changed()
+	}
+}
+
+// fetch finds the image and unpacks it, if the store does not have it.
+func (s *Store) fetch(ctx context.Context, name string, owner Owner) (Image, error) {
+	if id, ok := s.known(name, owner); ok {
+		return s.open(id)
+	}
+	src, err := s.find(ctx, name)
+	if err != nil {
+		return Image{}, err
+	}
+	defer src.close()
+	if src.directory != "" {
+		return Image{Root: src.directory}, nil
+	}
+	id := identity(src.id, owner)
+	if image, err := s.open(id); !errors.Is(err, os.ErrNotExist) {
+		return image, err
+	}
+	if err := s.unpack(ctx, src, id, owner); err != nil {
+		return Image{}, err
+	}
+	if src.remote {
+		if err := s.remember(name, src.id); err != nil {
+			return Image{}, err
+		}
+	}
+	return s.open(id)
+}
+
+// identity names a tree: by the digest, and the owner where files are theirs.
+func identity(digest v1.Hash, owner Owner) string {
+	id := digest.Algorithm + "-" + digest.Hex
+	if owner != (Owner{}) {
+		id += fmt.Sprintf("-%d-%d", owner.UID, owner.GID)
+	}
+	return id
+}
+
+// Open is an image that the store has, by its ID; os.ErrNotExist: it has not.
+func (s *Store) Open(id string) (Image, error) { return s.open(id) }
+
+func (s *Store) open(id string) (Image, error) {
+	image := Image{ID: id, Root: s.path("tree", id, "root")}
+	text, err := os.ReadFile(s.path("tree", id, "config"))
+	if err != nil {
+		return Image{}, err
+	}
+	now := time.Now()
+	if err := os.Chtimes(s.path("tree", id), now, now); err != nil { // it is of use: Collect
+		return Image{}, err
+	}
+	var file v1.ConfigFile
+	if err := json.Unmarshal(text, &file); err != nil {
+		return Image{}, fmt.Errorf("its configuration: %w", err)
+	}
+	image.Config = file.Config
+	return image, nil
+}
+
+// unpack makes the tree of an image. It has its name once it is whole and on
+// disk.
+func (s *Store) unpack(ctx context.Context, src *source, id string, owner Owner) (err error) {
+	dir, err := os.MkdirTemp(s.path("half"), "")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	if err := s.layers(ctx, src, filepath.Join(dir, "root"), owner); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config"), src.config, 0o400); err != nil {
+		return err
+	}
+	if err := syncDir(dir); err != nil {
+		return err
+	}
+	return os.Rename(dir, s.path("tree", id))
+}
+
+// syncDir writes all of the file system to disk that holds a directory.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return fmt.Errorf("write the image to disk: %w", err)
+	}
+	return nil
+}
+
+// platform is what images of several platforms are taken for.
+var platform = v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
+
+// fits refuses a configuration that is for another machine or of another form.
+func fits(file *v1.ConfigFile, limits Limits) error {
+	switch n := len(file.RootFS.DiffIDs); {
+	case file.OS != "" && file.OS != platform.OS, file.Architecture != "" && file.Architecture != platform.Architecture:
+		return fmt.Errorf("it is for %s/%s, this host is %s", file.OS, file.Architecture, platform)
+	case file.RootFS.Type != "layers" || n == 0:
+		return errors.New("it has no layers of files")
+	case n > limits.Layers:
+		return fmt.Errorf("it has %d layers, more than %d", n, limits.Layers)
+	}
+	return nil
+}
+
+// idle is how long an image stays that nothing uses: networks come back.
+const idle = time.Hour
+
+// Collect removes the images that nothing uses and nobody got within the last
+// hour; used are their IDs.
+func (s *Store) Collect(used map[string]bool) error {
+	trees, err := os.ReadDir(s.path("tree"))
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, tree := range trees {
+		info, err := tree.Info()
+		if err != nil || used[tree.Name()] || time.Since(info.ModTime()) < idle {
+			continue
+		}
+		failed = errors.Join(failed, s.remove(tree.Name()))
+	}
+	return failed
+}
+
+// remove takes a tree out of the store at once, and then away.
+func (s *Store) remove(id string) error {
+	dir, err := os.MkdirTemp(s.path("half"), "")
+	if err == nil {
+		err = os.Rename(s.path("tree", id), filepath.Join(dir, "old"))
+	}
+	if err == nil {
+		err = os.RemoveAll(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("remove image %s: %w", strings.SplitN(id, "-", 3)[1], err)
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package image
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// CheckRegistry says what is wrong with the name of a registry that the operator
+// allows, such as docker.io or registry.example:5000.
+func CheckRegistry(text string) error {
+	if _, err := name.NewRegistry(text, name.StrictValidation); err != nil || strings.Contains(text, "/") {
+		return fmt.Errorf("%q is not the name of a registry, such as docker.io or registry.example:5000", text)
+	}
+	return nil
+}
+
+// registry finds an image in a registry that the operator allows: over HTTPS,
+// without credentials, for those of the host are not the tenant's.
+func (s *Store) registry(ctx context.Context, text string) (*source, error) {
+	ref, err := name.ParseReference(text)
+	if err != nil || !s.allows(ref.Context().Registry) {
+		return nil, s.unknown(text)
+	}
+	image, err := remote.Image(ref, remote.WithContext(ctx), remote.WithPlatform(platform),
+		remote.WithAuth(authn.Anonymous), remote.WithTransport(secure{s.transport()}))
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", ref.Context().RegistryStr(), err)
+	}
+	src, err := s.readRemote(image)
+	if err != nil {
+		return nil, fmt.Errorf("from %s: %w", ref.Context().RegistryStr(), err)
+	}
+	return src, nil
+}
+
+func (s *Store) transport() http.RoundTripper {
+	if s.Transport != nil {
+		return s.Transport
+	}
+	return remote.DefaultTransport
+}
+
+// allows says whether images may come from a registry.
+func (s *Store) allows(r name.Registry) bool {
+	return slices.ContainsFunc(s.Registries, func(allowed string) bool {
+		known, err := name.NewRegistry(allowed)
+		return err == nil && known.RegistryStr() == r.RegistryStr()
+	})
+}
+
+// unknown says where images may come from.
+func (s *Store) unknown(text string) error {
+	var from []string
+	if s.Offered != "" {
+		from = append(from, "what the operator offers by that name")
+	}
+	if len(s.Registries) > 0 {
+		from = append(from, "the registries "+strings.Join(s.Registries, ", "))
+	}
+	if len(from) == 0 {
+		return errors.New("this host has no images: its operator can offer some (sublet agent --images DIR) or allow a registry (--registry NAME)")
+	}
+	return fmt.Errorf("it is not there: images of this host are %s", strings.Join(from, " and "))
+}
+
+// readRemote takes an image of a registry for what its manifest says, without
+// asking other places that it names.
+func (s *Store) readRemote(image v1.Image) (*source, error) {
+	manifest, err := image.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkManifest(manifest); err != nil {
+		return nil, err
+	}
+	config, err := image.RawConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	if err := verify(config, manifest.Config.Digest); err != nil {
+		return nil, err
+	}
+	src, err := newSource(config, s.Limits)
+	if err != nil {
+		return nil, err
+	}
+	layers, err := image.Layers()
+	if err != nil {
+		return nil, err
+	}
+	for _, layer := range layers {
+		src.layers = append(src.layers, layer.Compressed)
+	}
+	src.remote = true
+	return src, src.complete()
+}
+
+func (s *Store) checkManifest(m *v1.Manifest) error {
+	if m.Config.Size > mostDocument {
+		return fmt.Errorf("its configuration has %d bytes, more than %d", m.Config.Size, mostDocument)
+	}
+	for _, d := range append(slices.Clone(m.Layers), m.Config) {
+		if err := sound(d.Digest); err != nil {
+			return err
+		}
+		if len(d.URLs) > 0 {
+			return errors.New("layers of it are kept elsewhere, which is not allowed")
+		}
+	}
+	return nil
+}
+
+// secure asks over HTTPS only, and takes no documents that are too long.
+type secure struct{ http.RoundTripper }
+
+func (t secure) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" {
+		return nil, fmt.Errorf("%s is asked over HTTPS only", r.URL.Host)
+	}
+	answer, err := t.RoundTripper.RoundTrip(r)
+	if err != nil || strings.Contains(r.URL.Path, "/blobs/") || r.Response != nil { // a blob, or where one was sent on to
+		return answer, err
+	}
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(answer.Body, mostDocument), answer.Body}
+	return answer, nil
+}
+
+// A name of a registry's image stands for the digest that it had first, for as
+// long as the store has that: nodes that are made again are the same, also while
+// the registry is away.
+
+func (s *Store) namePath(text string) string {
+	return s.path("name", fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
+}
+
+func (s *Store) remember(text string, digest v1.Hash) error {
+	return os.WriteFile(s.namePath(text), []byte(digest.String()), 0o600)
+}
+
+// known is the tree of a name, unless the operator offers something by it.
+func (s *Store) known(text string, owner Owner) (id string, ok bool) {
+	if s.Offered != "" {
+		if _, err := os.Lstat(s.Offered); err == nil && s.offers(text) {
+			return "", false
+		}
+	}
+	ref, err := name.ParseReference(text)
+	if err != nil || !s.allows(ref.Context().Registry) {
+		return "", false
+	}
+	digest, err := os.ReadFile(s.namePath(text))
+	if err != nil {
+		return "", false
+	}
+	hash, err := v1.NewHash(string(digest))
+	if err != nil {
+		return "", false
+	}
+	id = identity(hash, owner)
+	_, err = os.Stat(s.path("tree", id, "config"))
+	return id, err == nil
+}
+
+// offers says whether the operator's directory has something by a name.
+func (s *Store) offers(text string) bool {
+	root, err := os.OpenRoot(s.Offered)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	_, err = root.Stat(text)
+	return !errors.Is(err, fs.ErrNotExist)
+}
