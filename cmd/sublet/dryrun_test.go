@@ -78,9 +78,11 @@ func TestDryRunInThePast(t *testing.T) {
 // itself and beside all the others.
 func TestExamplesFitIntoTheDemo(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*.yaml")
-	if err != nil || len(files) < 5 {
-		t.Fatal("no examples", err)
+	imports, err2 := filepath.Glob("../../examples/import/*")
+	if err != nil || err2 != nil || len(files) < 5 || len(imports) < 2 {
+		t.Fatal("no examples", err, err2)
 	}
+	files = append(files, imports...)
 	for _, chosen := range append([][]string{files}, slices.Collect(slices.Chunk(files, 1))...) {
 		args := append([]string{"up", "--dry-run", "--substrate", "demo"}, chosen...)
 		if code, out, errs := sublet(t, "", args...); code != exitDone {

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
 	"sublet/vnet"
 	"sublet/vnet/clab"
 	"sublet/vnet/file"
+	"sublet/vnet/topology"
 	"sublet/vnet/vxdl"
 )
 
@@ -35,30 +38,62 @@ func (a *app) translated(t translation, name string, text []byte, notes []vnet.N
 	return write(t.out, text)
 }
 
+// importer reads a text in the language of another program as a request.
+type importer func(name string, text []byte) (vnet.Request, []vnet.Note, error)
+
+// importerOf knows other programs' languages by what a text looks like; nil:
+// it is none of them.
+func importerOf(text []byte) importer {
+	switch {
+	case topology.IsGraphML(text):
+		return topology.ParseGraphMLRequest
+	case !isXML(text) && bytes.Contains(text, []byte("topology")):
+		if root, err := file.Tree("", text); err == nil && file.IsContainerlab(root) {
+			return clab.Parse
+		}
+	}
+	return nil
+}
+
 func (a *app) importing() *cobra.Command {
 	var t translation
+	scale := 1.0
 	c := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Make a request of a topology of containerlab, or of VXDL",
-		Long: `Make a request of a topology of containerlab: nodes of kind linux become nodes,
-bridges switches, other kinds routers; links are best effort. What a request
-cannot hold (images, files, programs, links to the host) is told on standard
-error and nothing is written (exit code 1), unless --lossy asks for the rest.`,
-		Example: "  sublet import lab.clab.yml\n  sublet import lab.clab.yml --lossy -w request.yaml && sublet up request.yaml",
+		Short: "Make a request of what another program describes a network with",
+		Long: `Make a request of what another program describes a network with:
+
+  containerlab  nodes of kind linux become nodes, bridges switches, other kinds
+                routers; links are best effort
+  GraphML       as of the Internet Topology Zoo: nodes become routers, links have
+                the rates that their speeds or labels state ("155 Mbps", "OC-192c")
+  VXDL          as sublet convert does
+
+Names are made valid and unique, and what they were is told. What a request
+cannot hold is told on standard error and nothing is written (exit code 1),
+unless --lossy asks for the rest. With --scale all rates are multiplied.
+
+sublet up FILE does the same at once where nothing would be lost.`,
+		Example: "  sublet import lab.clab.yml\n  sublet import lab.clab.yml --lossy -w request.yaml && sublet up request.yaml\n  sublet import Abilene.graphml --scale 0.01 -w abilene.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := a.readFile(args[0])
 			if err != nil {
 				return err
 			}
-			read := clab.Parse
-			if isXML(text) {
+			read := importerOf(text)
+			if read == nil && isXML(text) {
 				read = func(name string, text []byte) (vnet.Request, []vnet.Note, error) {
 					return vxdl.Parse(name, text, false)
 				}
+			} else if read == nil {
+				read = clab.Parse // which says what it is not
 			}
 			req, notes, err := read(args[0], text)
 			if err != nil {
+				return err
+			}
+			if err := scaleRates(&req, scale); err != nil {
 				return err
 			}
 			made, err := file.FormatRequest(req)
@@ -69,5 +104,46 @@ error and nothing is written (exit code 1), unless --lossy asks for the rest.`,
 		},
 	}
 	t.flags(c)
+	c.Flags().Float64Var(&scale, "scale", 1, "multiply all rates, such as 0.01 for a network that is tried in a lab")
 	return c
+}
+
+// scaleRates multiplies the rates of a request's links.
+func scaleRates(r *vnet.Request, by float64) error {
+	if !(by > 0 && by <= 1e6) {
+		return badInput{fmt.Errorf("--scale %g: state a number above 0, up to 1000000", by)}
+	}
+	if by == 1 {
+		return nil
+	}
+	for i := range r.Links {
+		for d := range r.Links[i].Bandwidth {
+			scaleBandwidth(&r.Links[i].Bandwidth[d], by)
+		}
+	}
+	for _, s := range r.Stages {
+		for name, both := range s.Links {
+			for d := range both {
+				scaleBandwidth(&both[d], by)
+			}
+			s.Links[name] = both
+		}
+		for i := range s.Add.Links {
+			for d := range s.Add.Links[i].Bandwidth {
+				scaleBandwidth(&s.Add.Links[i].Bandwidth[d], by)
+			}
+		}
+	}
+	return r.Check()
+}
+
+// scaleBandwidth multiplies what is stated of a direction, within what rates
+// may be.
+func scaleBandwidth(b *vnet.Bandwidth, by float64) {
+	for _, rate := range []*vnet.Rate{&b.Min, &b.Max} {
+		if *rate != 0 && *rate != vnet.Unbounded {
+			scaled := math.Round(float64(*rate) * by)
+			*rate = vnet.Rate(min(max(scaled, float64(vnet.MinRate)), float64(vnet.MaxRate)))
+		}
+	}
 }

@@ -23,12 +23,40 @@ func TestImport(t *testing.T) {
 		{name: "some of it", text: strings.Replace(smallLab, "a: {", "a: {image: x, ", 1), code: exitFailed, errs: "node a: image is left out"},
 		{name: "the rest", text: strings.Replace(smallLab, "a: {", "a: {image: x, ", 1), args: "--lossy", code: exitDone, out: "network: small\n", errs: "lost: 3:15: node a: image"},
 		{name: "VXDL", text: "<a/>", code: exitInput, errs: "is no VXDL root"},
+		{name: "GraphML", text: smallGraph, code: exitDone, out: "rate: 155Mbit", errs: "node 1: \"Gen\u00e8ve\" is Geneve"},
+		{name: "GraphML in small", text: smallGraph, args: "--scale 0.1", code: exitDone, out: "rate: 15500kbit", errs: "is Geneve"},
+		{name: "GraphML with a loop", text: strings.Replace(smallGraph, `target="1"`, `target="0"`, 1), code: exitFailed, errs: "edge 0-0: a link needs two nodes"},
+		{name: "no scale", text: smallGraph, args: "--scale 0", code: exitInput, errs: "--scale 0: state a number above 0"},
 		{name: "a request", text: "network: x\nnodes: [{name: a}]\n", code: exitInput, errs: "no topology of containerlab"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, errs := sublet(t, c.text, append([]string{"import", "-"}, strings.Fields(c.args)...)...)
 			if code != c.code || !strings.Contains(out, c.out) || c.out == "" && out != "" || !strings.Contains(errs, c.errs) || c.errs == "" && errs != "" {
 				t.Errorf("exit code %d\n%s\n%s", code, out, errs)
+			}
+		})
+	}
+}
+
+const smallGraph = `<graphml><key id="l" for="edge" attr.name="LinkLabel"/><key id="b" for="node" attr.name="label"/><key id="n" for="graph" attr.name="Network"/><graph><data key="n">Small</data>` +
+	`<node id="0"/><node id="1"><data key="b">Genève</data></node><edge source="0" target="1"><data key="l">155 Mbps</data></edge></graph></graphml>`
+
+// A file of another program is asked for as it is where nothing of it is lost.
+func TestUpOfAnotherProgramsFile(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		code       int
+		said, errs string
+	}{
+		{"all of it", smallLab, exitDone, "small", ""},
+		{"GraphML", smallGraph, exitDone, "Small", "note: "},
+		{"some of it", strings.Replace(smallLab, "a: {", "a: {binds: [x], ", 1), exitFailed, "", "sublet import --lossy -w request.yaml -"},
+		{"a wrong one", strings.Replace(smallLab, "a:eth0", "c:eth0", 1), exitInput, "", "there is no node c"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, said, errs := sublet(t, c.text, "up", "--dry-run", "--substrate", "demo", "-")
+			if code != c.code || !strings.Contains(said, c.said) || !strings.Contains(errs, c.errs) {
+				t.Errorf("exit code %d: %s%s", code, said, errs)
 			}
 		})
 	}

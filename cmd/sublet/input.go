@@ -40,12 +40,15 @@ func (a *app) readFile(name string) ([]byte, error) {
 	return text, nil
 }
 
-// readRequest reads a request in either language and tells what a conversion
-// changed.
+// readRequest reads a request in either language, or in another program's where
+// nothing of it is lost, and tells what a conversion changed.
 func (a *app) readRequest(name string, strict bool) (vnet.Request, error) {
 	text, err := a.readFile(name)
 	if err != nil {
 		return vnet.Request{}, err
+	}
+	if read := importerOf(text); read != nil {
+		return a.imported(read, name, text)
 	}
 	req, notes, err := parseText(name, text, strict)
 	a.tell(notes)
@@ -56,6 +59,17 @@ func (a *app) readRequest(name string, strict bool) (vnet.Request, error) {
 		a.sources = make(map[vnet.VNetID]source)
 	}
 	a.sources[req.Network] = source{name, text}
+	return req, err
+}
+
+// imported is what a text in another program's language asks for, if a request
+// can say all of it.
+func (a *app) imported(read importer, name string, text []byte) (vnet.Request, error) {
+	req, notes, err := read(name, text)
+	a.tell(notes)
+	if lost := countLost(notes); err == nil && lost > 0 {
+		err = fmt.Errorf("%s: nothing is asked for, since %s would be lost: make a request of the rest with sublet import --lossy -w request.yaml %s", name, number(lost, "thing"), name)
+	}
 	return req, err
 }
 

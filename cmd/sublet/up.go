@@ -18,8 +18,8 @@ func (a *app) up() *cobra.Command {
 	c := a.noun(&cobra.Command{
 		Use:   "up FILE...",
 		Short: "Request networks, deploy them, wait until they are ready",
-		Long: `Request the networks in FILEs (YAML or VXDL, - for standard input), deploy them
-and wait until they are ready. All of them or none: if one is refused, those
+		Long: `Request the networks in FILEs (YAML, VXDL or what sublet import reads, - for
+standard input), deploy them and wait until they are ready. All of them or none: if one is refused, those
 admitted before it are released again.
 
 With --dry-run nothing is asked of a server and nothing is touched: the requests

@@ -35,11 +35,8 @@ func IsGraphML(text []byte) bool {
 // Parallel links stay parallel; a loop is left out. Notes say what was missing
 // and what was taken instead. The error is a *vnet.InputError.
 func ParseGraphML(name string, text []byte) (vnet.Substrate, []string, error) {
-	if len(text) > MaxGraphML {
-		return vnet.Substrate{}, nil, &vnet.InputError{File: name, Line: 1, Column: 1, Problem: fmt.Sprintf("file has %d bytes, more than %d: split it", len(text), MaxGraphML)}
-	}
-	r := &reader{file: name, decoder: xml.NewDecoder(bytes.NewReader(text)), keys: map[string]string{}, index: map[string]int{}}
-	if err := r.read(); err != nil {
+	r, err := readGraphML(name, text)
+	if err != nil {
 		return vnet.Substrate{}, nil, err
 	}
 	sub, notes := r.substrate()
@@ -50,8 +47,20 @@ func ParseGraphML(name string, text []byte) (vnet.Substrate, []string, error) {
 	return sub, notes, nil
 }
 
-// item is a node or an edge with its data, by attribute name.
+// readGraphML reads the nodes and edges of a text.
+func readGraphML(name string, text []byte) (*reader, error) {
+	if len(text) > MaxGraphML {
+		return nil, &vnet.InputError{File: name, Line: 1, Column: 1, Problem: fmt.Sprintf("file has %d bytes, more than %d: split it", len(text), MaxGraphML)}
+	}
+	r := &reader{file: name, decoder: xml.NewDecoder(bytes.NewReader(text)), keys: map[string]string{}, index: map[string]int{}}
+	return r, r.read()
+}
+
+// item is the graph, a node or an edge with its data, by attribute name.
 type item struct {
+	kind     string // graph, node or edge
+	line     int    // where it begins
+	column   int
 	id       string
 	from, to string // of an edge
 	data     map[string]string
@@ -61,11 +70,14 @@ type reader struct {
 	file     string
 	decoder  *xml.Decoder
 	keys     map[string]string // attribute names, by "KIND ID"
+	graph    item
 	nodes    []item
 	edges    []item
 	index    map[string]int // of nodes
 	directed bool
 	graphs   int
+
+	line, column int // where the token begins that is read
 }
 
 func (r *reader) fail(format string, args ...any) error {
@@ -80,6 +92,7 @@ func (r *reader) read() error {
 	var at *item // the node or edge that is open
 	var key string
 	for {
+		r.line, r.column = r.decoder.InputPos()
 		token, err := r.decoder.Token()
 		if errors.Is(err, io.EOF) {
 			break
@@ -135,6 +148,8 @@ func (r *reader) begin(t xml.StartElement, at *item, key string) (*item, string,
 			return nil, "", r.fail("a second graph begins here: keep one graph in a file")
 		}
 		r.directed = attribute(t, "edgedefault") == "directed"
+		r.graph = r.item("graph", attribute(t, "id"))
+		return &r.graph, "", nil
 	case "node":
 		return r.node(t)
 	case "edge":
@@ -145,12 +160,8 @@ func (r *reader) begin(t xml.StartElement, at *item, key string) (*item, string,
 		if at == nil {
 			return nil, "", nil
 		}
-		kind := "node"
-		if at.from != "" {
-			kind = "edge"
-		}
 		id := attribute(t, "key")
-		if name := r.keys[kind+" "+id]; name != "" {
+		if name := r.keys[at.kind+" "+id]; name != "" {
 			return at, name, nil
 		}
 		return at, r.keys["all "+id], nil
@@ -164,9 +175,14 @@ func (r *reader) end(name string, at *item, key string) (*item, string) {
 	case "data":
 		return at, ""
 	case "node", "edge":
-		return nil, ""
+		return &r.graph, ""
 	}
 	return at, key
+}
+
+// item begins one with the element that is read.
+func (r *reader) item(kind, id string) item {
+	return item{kind: kind, line: r.line, column: max(r.column, 1), id: id, data: map[string]string{}}
 }
 
 func (r *reader) node(t xml.StartElement) (*item, string, error) {
@@ -178,12 +194,13 @@ func (r *reader) node(t xml.StartElement) (*item, string, error) {
 		return nil, "", r.fail("more than %d nodes: split the file", vnet.MaxHosts)
 	}
 	r.index[id] = len(r.nodes)
-	r.nodes = append(r.nodes, item{id: id, data: map[string]string{}})
+	r.nodes = append(r.nodes, r.item("node", id))
 	return &r.nodes[len(r.nodes)-1], "", nil
 }
 
 func (r *reader) edge(t xml.StartElement) (*item, string, error) {
-	e := item{id: attribute(t, "id"), from: attribute(t, "source"), to: attribute(t, "target"), data: map[string]string{}}
+	e := r.item("edge", attribute(t, "id"))
+	e.from, e.to = attribute(t, "source"), attribute(t, "target")
 	if e.from == "" || e.to == "" {
 		return nil, "", r.fail("an edge needs a source and a target")
 	}

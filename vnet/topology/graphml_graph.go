@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/text/unicode/norm"
-
 	"sublet/vnet"
 )
 
@@ -24,14 +22,14 @@ func (r *reader) substrate() (vnet.Substrate, []string) {
 	var notes notes
 	var sub vnet.Substrate
 	names := make([]string, len(r.nodes))
-	taken := map[string]int{vnet.OperatorName: 1} // no host's
+	taken := Names{vnet.OperatorName: 1} // no host's
 	for i, n := range r.nodes {
-		names[i] = unique(nodeName(n), taken)
+		names[i] = taken.Take(nodeName(n))
 		if n.data["hyperedge"] == "1" {
 			sub.Switches = append(sub.Switches, names[i])
 			continue
 		}
-		h := hosts(1, legible(n.data["Country"])).Hosts[0]
+		h := hosts(1, Legible(n.data["Country"])).Hosts[0]
 		h.Name = vnet.HostID(names[i])
 		sub.Hosts = append(sub.Hosts, h)
 	}
@@ -52,7 +50,7 @@ func (r *reader) substrate() (vnet.Substrate, []string) {
 		}
 		seen[[2]int{a, b}]++
 		sub.Links = append(sub.Links, vnet.SubstrateLink{
-			Ends: [2]string{names[a], names[b]}, Capacity: speed(e, &notes), Latency: length(r.nodes[a], r.nodes[b]),
+			Ends: [2]string{names[a], names[b]}, Capacity: capacity(e, &notes), Latency: length(r.nodes[a], r.nodes[b]),
 		})
 	}
 	r.lengthen(&sub, &notes)
@@ -123,43 +121,11 @@ func place(n item) (lat, lon float64, ok bool) {
 
 // nodeName is a node's label as a name; without a usable one, "n" and its id.
 func nodeName(n item) string {
-	if name := legible(n.data["label"]); name != "" && name != "None" {
+	if name := Legible(n.data["label"]); name != "" && name != "None" {
 		return name
 	}
-	if name := legible("n" + n.id); name != "" {
+	if name := Legible("n" + n.id); name != "" {
 		return name
 	}
 	return "n"
-}
-
-// legible makes a name of a text: letters lose their accents, everything that
-// cannot stand in a name becomes '-'. It may be empty.
-func legible(text string) string {
-	var b strings.Builder
-	for _, r := range norm.NFKD.String(text[:min(len(text), 4*vnet.MaxName)]) {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_':
-			b.WriteRune(r)
-		case r >= 0x300 && r < 0x370: // accents, which NFKD sets behind their letters
-		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
-			b.WriteByte('-')
-		}
-	}
-	name := strings.Trim(b.String(), "-_")
-	return strings.TrimRight(name[:min(len(name), vnet.MaxName-numberRoom)], "-_")
-}
-
-// numberRoom is what a name leaves for the number of a duplicate.
-const numberRoom = len("-50000") // vnet.MaxHosts
-
-// unique takes a name, or the next of its numbered variants.
-func unique(name string, taken map[string]int) string {
-	free := name
-	for n := taken[name]; taken[free] > 0; {
-		n++
-		taken[name] = n
-		free = fmt.Sprintf("%s-%d", name, n)
-	}
-	taken[free] = max(taken[free], 1)
-	return free
 }

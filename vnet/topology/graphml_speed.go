@@ -8,8 +8,20 @@ import (
 	"sublet/vnet"
 )
 
-// speed is an edge's capacity: LinkSpeedRaw (bit/s), else LinkSpeed and its
-// units, else what the label says.
+// capacity is an edge's speed, or what is taken for one that is unknown.
+func capacity(e item, notes *notes) vnet.Rate {
+	if rate := speed(e, notes); rate > 0 {
+		return rate
+	}
+	notes.add("links of unknown speed, taken for " + unknownSpeed.String())
+	return unknownSpeed
+}
+
+// speedWords are the attributes that state speeds.
+var speedWords = []string{"LinkSpeedRaw", "LinkSpeed", "LinkSpeedUnits", "LinkLabel"}
+
+// speed is what LinkSpeedRaw (bit/s) says, else LinkSpeed and its units, else
+// the label; 0: nothing.
 func speed(e item, notes *notes) vnet.Rate {
 	raw, err := strconv.ParseFloat(strings.TrimSpace(e.data["LinkSpeedRaw"]), 64)
 	if err != nil || !(raw > 0) {
@@ -21,8 +33,7 @@ func speed(e item, notes *notes) vnet.Rate {
 		}
 	}
 	if !(raw > 0) {
-		notes.add("links of unknown speed, taken for " + unknownSpeed.String())
-		return unknownSpeed
+		return 0
 	}
 	return vnet.Rate(min(max(raw, float64(vnet.MinRate)), float64(vnet.MaxRate)))
 }

@@ -1,6 +1,7 @@
 // Package topology makes substrates: by name, such as "fat-tree:4" or
 // "waxman:100,0.5,0.2,1", and from GraphML files as in the Internet Topology
-// Zoo. The same name gives the same substrate on every machine.
+// Zoo. The same name gives the same substrate on every machine. A GraphML file
+// may be a request as well.
 //
 // Hosts made by name have 4 cores and 4 GiB to lease, links carry 1 Gbit/s
 // per direction; Sizes says otherwise.
