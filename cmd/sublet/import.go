@@ -10,6 +10,7 @@ import (
 	"sublet/vnet"
 	"sublet/vnet/clab"
 	"sublet/vnet/file"
+	"sublet/vnet/rspec"
 	"sublet/vnet/topology"
 	"sublet/vnet/vxdl"
 )
@@ -47,6 +48,8 @@ func importerOf(text []byte) importer {
 	switch {
 	case topology.IsGraphML(text):
 		return topology.ParseGraphMLRequest
+	case rspec.Is(text):
+		return rspec.Parse
 	case !isXML(text) && bytes.Contains(text, []byte("topology")):
 		if root, err := file.Tree("", text); err == nil && file.IsContainerlab(root) {
 			return clab.Parse
@@ -67,6 +70,8 @@ func (a *app) importing() *cobra.Command {
                 routers; links are best effort
   GraphML       as of the Internet Topology Zoo: nodes become routers, links have
                 the rates that their speeds or labels state ("155 Mbps", "OC-192c")
+  GENI RSpec    version 3, requests and manifests: links have their capacities as
+                rates, links of more than two interfaces become switches
   VXDL          as sublet convert does
 
 Names are made valid and unique, and what they were is told. What a request

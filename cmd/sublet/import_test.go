@@ -26,6 +26,8 @@ func TestImport(t *testing.T) {
 		{name: "GraphML", text: smallGraph, code: exitDone, out: "rate: 155Mbit", errs: "node 1: \"Gen\u00e8ve\" is Geneve"},
 		{name: "GraphML in small", text: smallGraph, args: "--scale 0.1", code: exitDone, out: "rate: 15500kbit", errs: "is Geneve"},
 		{name: "GraphML with a loop", text: strings.Replace(smallGraph, `target="1"`, `target="0"`, 1), code: exitFailed, errs: "edge 0-0: a link needs two nodes"},
+		{name: "RSpec", text: smallSpec, code: exitDone, out: "rate: 100Mbit", errs: "node web.1: is named web-1"},
+		{name: "RSpec with an image", text: strings.Replace(smallSpec, `"><int`, `"><sliver_type name="default-vm"><disk_image name="x"/></sliver_type><int`, 1), code: exitFailed, errs: "lost: 1:32: node web-1: disk_image is left out"},
 		{name: "no scale", text: smallGraph, args: "--scale 0", code: exitInput, errs: "--scale 0: state a number above 0"},
 		{name: "a request", text: "network: x\nnodes: [{name: a}]\n", code: exitInput, errs: "no topology of containerlab"},
 	} {
@@ -40,6 +42,17 @@ func TestImport(t *testing.T) {
 
 const smallGraph = `<graphml><key id="l" for="edge" attr.name="LinkLabel"/><key id="b" for="node" attr.name="label"/><key id="n" for="graph" attr.name="Network"/><graph><data key="n">Small</data>` +
 	`<node id="0"/><node id="1"><data key="b">Genève</data></node><edge source="0" target="1"><data key="l">155 Mbps</data></edge></graph></graphml>`
+
+const smallSpec = `<rspec><node client_id="web.1"><interface client_id="a"/></node><node client_id="db"><interface client_id="b"/></node>` +
+	`<link client_id="l"><interface_ref client_id="a"/><interface_ref client_id="b"/><property capacity="100000"/></link></rspec>`
+
+// An RSpec is a substrate too.
+func TestSubstrateOfRSpec(t *testing.T) {
+	code, out, errs := sublet(t, smallSpec, "create", "substrate", "-")
+	if code != exitDone || !strings.Contains(out, "web-1") || !strings.Contains(out, "100Mbit") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
 
 // A file of another program is asked for as it is where nothing of it is lost.
 func TestUpOfAnotherProgramsFile(t *testing.T) {

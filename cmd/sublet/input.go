@@ -12,6 +12,7 @@ import (
 
 	"sublet/vnet"
 	"sublet/vnet/file"
+	"sublet/vnet/rspec"
 	"sublet/vnet/topology"
 	"sublet/vnet/vxdl"
 )
@@ -123,10 +124,10 @@ func (a *app) tell(notes []vxdl.Note) {
 }
 
 // substrateForms says what can stand where a substrate is read.
-var substrateForms = "a file (YAML, JSON, GraphML or VXDL) or a name: " + strings.Join(topology.Forms, ", ")
+var substrateForms = "a file (YAML, JSON, GraphML, GENI RSpec or VXDL) or a name: " + strings.Join(topology.Forms, ", ")
 
 // readSubstrate makes the substrate of a name, or reads a file's: YAML (JSON
-// is a subset of it), GraphML or VXDL.
+// is a subset of it), GraphML, GENI RSpec or VXDL.
 func (a *app) readSubstrate(name string) (vnet.Substrate, error) {
 	sub, named, err := topology.Named(name)
 	if named {
@@ -142,6 +143,10 @@ func (a *app) readSubstrate(name string) (vnet.Substrate, error) {
 		for _, n := range notes {
 			fmt.Fprintf(a.err, "sublet: note: %s: %s\n", name, n)
 		}
+		return sub, err
+	case rspec.Is(text):
+		sub, notes, err := rspec.ParseSubstrate(name, text)
+		a.tell(notes)
 		return sub, err
 	case isXML(text):
 		sub, notes, err := vxdl.ParseSubstrate(name, text)
