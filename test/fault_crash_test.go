@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -178,11 +179,10 @@ func (c *crasher) checkBuilt(after string) {
 // just taken away may need a moment.
 func (c *crasher) checkGone(after string) {
 	c.t.Helper()
-	var diff string
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if diff = difference(c.before, c.machine("h1", "h2")); diff == "" {
-			return
+	eventually(c.t, 10*time.Second, func() error {
+		if diff := difference(c.before, c.machine("h1", "h2")); diff != "" {
+			return fmt.Errorf("after %s the machine is not what it was:\n%s", after, diff)
 		}
-	}
-	c.t.Errorf("after %s the machine is not what it was:\n%s", after, diff)
+		return nil
+	})
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
+	"time"
 
 	"sublet/agent/capture"
 	"sublet/agent/session"
@@ -63,9 +65,35 @@ func (h *Host) capture(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
+	bounds, err := captureBounds(r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	session.ServeStream(w, r, func(ctx context.Context, out io.Writer) error {
-		return capture.Stream(ctx, h.Namespace(port.Namespace), port.Interface, port.Namespace+"/"+port.Interface, capture.Options{}, out)
+		return capture.Stream(ctx, h.Namespace(port.Namespace), port.Interface, port.Namespace+"/"+port.Interface, bounds, out)
 	})
+}
+
+// captureBounds reads ?count= (packets), ?for= (a duration, "10s") and ?snap=
+// (bytes of each packet); one that is not stated bounds nothing.
+func captureBounds(query url.Values) (o capture.Options, err error) {
+	if text := query.Get("count"); text != "" {
+		if o.MaxPackets, err = strconv.ParseUint(text, 10, 64); err != nil || o.MaxPackets == 0 {
+			return o, fmt.Errorf("count: %q: state how many packets", text)
+		}
+	}
+	if text := query.Get("for"); text != "" {
+		if o.MaxDuration, err = time.ParseDuration(text); err != nil || o.MaxDuration <= 0 {
+			return o, fmt.Errorf("for: %q: state how long, as 10s", text)
+		}
+	}
+	if text := query.Get("snap"); text != "" {
+		if o.SnapLen, err = strconv.Atoi(text); err != nil || o.SnapLen <= 0 || o.SnapLen > capture.MaxSnapLen {
+			return o, fmt.Errorf("snap: %q: state bytes, at most %d", text, capture.MaxSnapLen)
+		}
+	}
+	return o, nil
 }
 
 // portOf finds the link end that a request names.

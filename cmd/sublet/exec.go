@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -99,67 +98,3 @@ func explain(err error) error {
 	}
 	return err
 }
-
-func (a *app) capture() *cobra.Command {
-	var file string
-	c := &cobra.Command{
-		Use:   "capture NAME/LINK",
-		Short: "Write the packets of one virtual link as pcapng, to a file or a pipe",
-		Long: `Write the packets that pass one virtual link, both ways, as pcapng until
-interrupted: as they leave and reach the node at the link's first end.`,
-		Example:           "  sublet capture hello/a-b -w hello.pcapng\n  sublet capture hello/a-b | tshark -r -",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completePart(linksOf),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.checkSink(file); err != nil {
-				return err
-			}
-			client, id, link, err := a.part(c.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			conn, err := client.Dial(c.Context())
-			if err != nil {
-				return err
-			}
-			stream, err := session.OpenStream(c.Context(), conn, api.CapturePath(id, link))
-			if err != nil {
-				return explain(err)
-			}
-			defer stream.Close()
-			out, err := a.sink(file)
-			if err != nil {
-				return err
-			}
-			defer out.Close()
-			_, err = io.Copy(out, stream)
-			if c.Context().Err() != nil { // interrupted: that is how captures end
-				return nil
-			}
-			return explain(err)
-		},
-	}
-	c.Flags().StringVarP(&file, "write", "w", "-", "file to write, - for standard output")
-	return c
-}
-
-// checkSink refuses a terminal as a place for a capture.
-func (a *app) checkSink(name string) error {
-	if f, ok := a.out.(*os.File); ok && name == "-" && term.IsTerminal(int(f.Fd())) {
-		return badInput{errors.New("a capture is binary: write it to a file with -w FILE, or pipe it into tshark -r -")}
-	}
-	return nil
-}
-
-// sink opens what a capture is written to, once there is one: a file that is
-// there already is not emptied in vain.
-func (a *app) sink(name string) (io.WriteCloser, error) {
-	if name != "-" {
-		return create(name, 0o600) // what passed a link is its tenant's
-	}
-	return nopCloser{a.out}, nil
-}
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }

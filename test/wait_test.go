@@ -1,0 +1,80 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gopacket/gopacket/pcapgo"
+)
+
+// A script can wait for what it needs: that a network runs, that it was found to
+// keep its promises, that it is gone.
+func TestWait(t *testing.T) {
+	l := newLab(t, "demo")
+	l.must("up", "--no-wait", l.file("net.yaml", pair("net", "rate: 10Mbit")))
+	l.must("wait", "net")
+	if r := l.sublet("wait", "net", "--for", "kept", "--timeout", "1s"); r.code != 1 || !strings.Contains(r.err, "net is not kept after 1s: it is running") {
+		t.Errorf("of a network that was not checked: exit code %d, %s", r.code, r.err)
+	}
+	released := make(chan result, 1)
+	go func() { released <- l.sublet("wait", "net", "--for", "released") }()
+	l.must("down", "net")
+	if r := <-released; r.code != 0 {
+		t.Errorf("until released: exit code %d, %s", r.code, r.err)
+	}
+	if r := l.sublet("wait", "net"); r.code != 1 || !strings.Contains(r.err, "ended") {
+		t.Errorf("for what has ended: exit code %d, %s", r.code, r.err)
+	}
+	for _, line := range []string{"wait none", "wait net --for ever"} {
+		if r := l.sublet(strings.Fields(line)...); r.code != 2 {
+			t.Errorf("%s: exit code %d, %s", line, r.code, r.err)
+		}
+	}
+}
+
+// A capture ends after what it was bounded by, and sees the end that was named.
+func TestCaptureIsBounded(t *testing.T) {
+	l := newLab(t, "demo")
+	l.up(pair("n", "rate: 10Mbit"))
+	l.must("exec", "-d", "n/a", "--", "ping", "-i", "0.1", "b")
+	file := filepath.Join(t.TempDir(), "b.pcapng")
+	l.must("capture", "n/a-b", "--at", "b", "-c", "5", "--snap", "60", "-w", file)
+	if n := packetsIn(t, file, 60); n != 5 {
+		t.Errorf("%d packets, not 5", n)
+	}
+	l.must("capture", "n/a-b", "--for", "500ms", "-w", file)
+	for _, line := range []string{"--at c", "-c 0", "--for -1s", "--snap 1000000"} {
+		if r := l.sublet(append([]string{"capture", "n/a-b", "-w", file}, strings.Fields(line)...)...); r.code != 2 {
+			t.Errorf("capture %s: exit code %d, %s", line, r.code, r.err)
+		}
+	}
+	if n := packetsIn(t, file, 1<<20); n == 0 {
+		t.Error("nothing in half a second, or emptied by a mistake")
+	}
+}
+
+// packetsIn counts the packets of a capture, none of which is longer than most.
+func packetsIn(t *testing.T, name string, most int) (n int) {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := pcapgo.NewNgReader(f, pcapgo.DefaultNgReaderOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		data, _, err := r.ReadPacketData()
+		if err != nil {
+			return n
+		}
+		if len(data) > most {
+			t.Errorf("a packet of %d bytes", len(data))
+		}
+		n++
+	}
+}
