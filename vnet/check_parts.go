@@ -72,6 +72,9 @@ func (l VirtualLink) check(path string) error {
 	if err := checkLatency(path+".spread", l.Spread); err != nil {
 		return err
 	}
+	if err := checkImpairment(path+".impair", l.Impair); err != nil {
+		return err
+	}
 	return checkLabels(path+".labels", l.Labels)
 }
 

@@ -57,6 +57,15 @@ func (c *checker) stage(path string, s Stage, before Topology) error {
 			return err
 		}
 	}
+	for _, name := range sortedKeys(s.Impair) {
+		where := key(path+".links", name)
+		if after[name] != "link" {
+			return fieldf(where, "no link %q in this stage: name one that is there, or add it", name)
+		}
+		if err := checkImpairment(where+".impair", s.Impair[name]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

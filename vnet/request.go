@@ -156,6 +156,7 @@ type VirtualLink struct {
 	Latency   time.Duration     `json:"latency_ns,omitempty"` // bound on every path; 0: none
 	Paths     int               `json:"paths,omitempty"`      // it may be split over, up to MaxPaths; 0 and 1: one
 	Spread    time.Duration     `json:"spread_ns,omitempty"`  // bound on its paths' difference in latency; 0: DefaultSpread
+	Impair    [2]Impairment     `json:"impair,omitzero"`      // by Direction
 	Labels    map[string]string `json:"labels,omitempty"`
 }
 
@@ -167,11 +168,12 @@ func (l VirtualLink) BestEffort() bool {
 // Stage changes the network After its start. Stages add up: each begins from
 // the topology the one before it left.
 type Stage struct {
-	Name   string                  `json:"name"`
-	After  time.Duration           `json:"after_ns"`
-	Links  map[string][2]Bandwidth `json:"links,omitempty"`  // new rates, by link name
-	Add    Topology                `json:"add,omitzero"`     // nodes, routers, switches and links that appear
-	Remove []string                `json:"remove,omitempty"` // names that go; a node takes its links with it
+	Name   string                   `json:"name"`
+	After  time.Duration            `json:"after_ns"`
+	Links  map[string][2]Bandwidth  `json:"links,omitempty"`  // new rates, by link name
+	Impair map[string][2]Impairment `json:"impair,omitempty"` // new impairments, by link name
+	Add    Topology                 `json:"add,omitzero"`     // nodes, routers, switches and links that appear
+	Remove []string                 `json:"remove,omitempty"` // names that go; a node takes its links with it
 }
 
 // Window is a span of time: [Start, End). A zero End is open.

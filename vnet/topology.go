@@ -60,7 +60,7 @@ func linkName(l VirtualLink) string { return l.Name }
 
 func switchName(s VirtualSwitch) string { return s.Name }
 
-// apply returns the topology after a stage's removals, additions and rates.
+// apply returns the topology after a stage's removals, additions, rates and impairments.
 func (t Topology) apply(s Stage) Topology {
 	gone := make(map[string]bool, len(s.Remove))
 	for _, name := range s.Remove {
@@ -79,6 +79,9 @@ func (t Topology) apply(s Stage) Topology {
 	for i, l := range next.Links {
 		if b, ok := s.Links[l.Name]; ok {
 			next.Links[i].Bandwidth = b
+		}
+		if impair, ok := s.Impair[l.Name]; ok {
+			next.Links[i].Impair = impair
 		}
 	}
 	return next

@@ -93,10 +93,28 @@ type link struct {
 	Labels  map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
 }
 
-// demand is bandwidth of both directions; none stated is best effort.
+// demand is bandwidth and impairment of both directions; no bandwidth stated is
+// best effort.
 type demand struct {
 	bandwidth `yaml:",inline"`
 	Reverse   *bandwidth `yaml:"reverse,omitempty" jsonschema_description:"Bandwidth from the second end to the first. Default: the same as forward; {} is best effort."`
+	Impair    *impairs   `yaml:"impair,omitempty" jsonschema_description:"What is made worse on purpose, both directions; {} is nothing."`
+}
+
+// impairs is impairment of both directions.
+type impairs struct {
+	impair  `yaml:",inline"`
+	Reverse *impair `yaml:"reverse,omitempty" jsonschema_description:"From the second end to the first. Default: the same as forward; {} is nothing."`
+}
+
+type impair struct {
+	Delay        span   `yaml:"delay,omitempty" jsonschema_description:"Mean, one way, on top of the path's latency, such as 20ms."`
+	Jitter       span   `yaml:"jitter,omitempty" jsonschema_description:"Standard deviation of the delay, at most the delay; of uniform: half its range."`
+	Distribution string `yaml:"distribution,omitempty" jsonschema_description:"Of the delay. Default: uniform." jsonschema:"enum=uniform,enum=normal,enum=pareto,enum=paretonormal"`
+	Loss         share  `yaml:"loss,omitempty" jsonschema_description:"Frames that are lost, such as 0.1%."`
+	Corrupt      share  `yaml:"corrupt,omitempty" jsonschema_description:"Frames of which one bit is flipped."`
+	Duplicate    share  `yaml:"duplicate,omitempty" jsonschema_description:"Frames that arrive twice."`
+	Reorder      share  `yaml:"reorder,omitempty" jsonschema_description:"Frames that are not delayed and overtake the others."`
 }
 
 type bandwidth struct {
@@ -108,7 +126,7 @@ type bandwidth struct {
 type stage struct {
 	Name   name              `yaml:"name" jsonschema_description:"Unique among stages."`
 	After  span              `yaml:"after" jsonschema_description:"Time since the start, such as 1h."`
-	Links  map[string]demand `yaml:"links,omitempty" jsonschema_description:"New bandwidth, by link name, both directions."`
+	Links  map[string]demand `yaml:"links,omitempty" jsonschema_description:"New bandwidth or impairment, by link name, both directions. An entry with impair alone leaves the bandwidth."`
 	Add    *topology         `yaml:"add,omitempty" jsonschema_description:"What appears."`
 	Remove []name            `yaml:"remove,omitempty" jsonschema_description:"Names that go; a node takes its links with it."`
 }

@@ -90,9 +90,33 @@ func topologies(t *rapid.T, prefix string, present []string) vnet.Topology {
 			l.Paths = rapid.IntRange(2, vnet.MaxPaths).Draw(t, "paths")
 			l.Spread = durations(0, vnet.MaxLatency).Draw(t, "spread")
 		}
+		if rapid.Bool().Draw(t, "impaired") {
+			l.Impair = impairments(t)
+		}
 		top.Links = append(top.Links, l)
 	}
 	return top
+}
+
+func impairments(t *rapid.T) [2]vnet.Impairment {
+	one := func() (i vnet.Impairment) {
+		share := func(what string) vnet.Share {
+			return vnet.Share(rapid.Int64Range(0, int64(vnet.WholeShare)).Draw(t, what))
+		}
+		i.Loss, i.Corrupt, i.Duplicate = share("loss"), share("corrupt"), share("duplicate")
+		if i.Delay = durations(0, vnet.MaxImpairmentDelay).Draw(t, "delay"); i.Delay > 0 {
+			i.Reorder, i.Jitter = share("reorder"), durations(0, i.Delay).Draw(t, "jitter")
+		}
+		if i.Jitter > 0 {
+			i.Distribution = rapid.SampledFrom(append(vnet.Distributions, "")).Draw(t, "distribution")
+		}
+		return i
+	}
+	forward := one()
+	if rapid.Bool().Draw(t, "symmetric") {
+		return [2]vnet.Impairment{forward, forward}
+	}
+	return [2]vnet.Impairment{forward, one()}
 }
 
 func nodes(t *rapid.T, name string) vnet.VirtualNode {
@@ -179,8 +203,11 @@ func stages(t *rapid.T, r vnet.Request) []vnet.Stage {
 				}
 				s.Links[l.Name] = demands(t)
 			}
+			if rapid.Bool().Draw(t, "impair") {
+				put(&s.Impair, l.Name, impairments(t))
+			}
 		}
-		r.Stages[i].Links = s.Links
+		r.Stages[i].Links, r.Stages[i].Impair = s.Links, s.Impair
 	}
 	return r.Stages
 }

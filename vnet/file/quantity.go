@@ -129,6 +129,17 @@ func (a *address) UnmarshalText(text []byte) error {
 
 func (a address) MarshalText() ([]byte, error) { return []byte(netip.Addr(a).String()), nil }
 
+// share is a part of all frames.
+type share vnet.Share
+
+func (s *share) UnmarshalText(text []byte) error {
+	v, err := vnet.ParseShare(string(text))
+	*s = share(v)
+	return err
+}
+
+func (s share) MarshalText() ([]byte, error) { return []byte(vnet.Share(s).String()), nil }
+
 // percent is a whole number with or without its sign.
 type percent int
 

@@ -96,7 +96,7 @@ func (f topology) topology(path string) (vnet.Topology, error) {
 		}
 		top.Links = append(top.Links, vnet.VirtualLink{
 			Name: string(l.Name), Ends: l.Ends.strings(), Bandwidth: both, Latency: time.Duration(l.Latency),
-			Paths: l.Paths, Spread: time.Duration(l.Spread), Labels: some(l.Labels),
+			Paths: l.Paths, Spread: time.Duration(l.Spread), Impair: l.demand.impairment(), Labels: some(l.Labels),
 		})
 	}
 	return top, nil
@@ -214,6 +214,14 @@ func some[V any](m map[string]V) map[string]V {
 	return m
 }
 
+// put enters a value into a map, which it makes.
+func put[V any](m *map[string]V, key string, value V) {
+	if *m == nil {
+		*m = make(map[string]V)
+	}
+	(*m)[key] = value
+}
+
 // both gives both directions of what is written at path.
 func (f demand) both(path string) ([2]vnet.Bandwidth, error) {
 	forward, err := f.bandwidth.bandwidth(path)
@@ -222,6 +230,30 @@ func (f demand) both(path string) ([2]vnet.Bandwidth, error) {
 		both[vnet.Reverse], err = f.Reverse.bandwidth(path + ".reverse")
 	}
 	return both, err
+}
+
+// statesBandwidth says whether bandwidth is stated; {} is, and means best effort.
+func (f demand) statesBandwidth() bool {
+	return f.Impair == nil || f.Reverse != nil || f.bandwidth != bandwidth{}
+}
+
+// impairment gives both directions.
+func (f demand) impairment() (both [2]vnet.Impairment) {
+	if f.Impair == nil {
+		return both
+	}
+	both = [2]vnet.Impairment{f.Impair.impairment(), f.Impair.impairment()}
+	if f.Impair.Reverse != nil {
+		both[vnet.Reverse] = f.Impair.Reverse.impairment()
+	}
+	return both
+}
+
+func (f impair) impairment() vnet.Impairment {
+	return vnet.Impairment{
+		Delay: time.Duration(f.Delay), Jitter: time.Duration(f.Jitter), Distribution: vnet.Distribution(f.Distribution),
+		Loss: vnet.Share(f.Loss), Corrupt: vnet.Share(f.Corrupt), Duplicate: vnet.Share(f.Duplicate), Reorder: vnet.Share(f.Reorder),
+	}
 }
 
 // bandwidth converts one direction. Zero maxima are refused, because zero is
@@ -258,10 +290,12 @@ func (f stage) stage(path string) (vnet.Stage, error) {
 		if err != nil {
 			return s, err
 		}
-		if s.Links == nil {
-			s.Links = make(map[string][2]vnet.Bandwidth)
+		if f.Links[name].statesBandwidth() {
+			put(&s.Links, name, both)
 		}
-		s.Links[name] = both
+		if f.Links[name].Impair != nil {
+			put(&s.Impair, name, f.Links[name].impairment())
+		}
 	}
 	if f.Add == nil {
 		return s, nil

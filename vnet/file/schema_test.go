@@ -48,6 +48,7 @@ var patterns = map[reflect.Type]*generator.Schema{
 	reflect.TypeFor[userIDs](): {OneOf: []*generator.Schema{
 		{Type: "integer", Minimum: "0"}, {Type: "string", Pattern: `^[0-9]+ ?- ?[0-9]+$`},
 	}},
+	reflect.TypeFor[share](): {Type: "string", Pattern: `^[0-9]+([.][0-9]+)? ?%$`},
 	reflect.TypeFor[percent](): {OneOf: []*generator.Schema{
 		{Type: "string", Pattern: `^(100|[1-9][0-9]?) ?%?$`}, {Type: "integer", Minimum: "1", Maximum: "100"},
 	}},

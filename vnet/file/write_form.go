@@ -45,7 +45,7 @@ func topologyForm(t vnet.Topology) topology {
 		f.Switches = append(f.Switches, switchForm(s))
 	}
 	for _, l := range t.Links {
-		f.Links = append(f.Links, link{Name: name(l.Name), Ends: ends{name(l.Ends[0]), name(l.Ends[1])}, demand: demandForm(l.Bandwidth), Latency: span(l.Latency), Paths: l.Paths, Spread: span(l.Spread), Labels: l.Labels})
+		f.Links = append(f.Links, link{Name: name(l.Name), Ends: ends{name(l.Ends[0]), name(l.Ends[1])}, demand: demandForm(l.Bandwidth, l.Impair), Latency: span(l.Latency), Paths: l.Paths, Spread: span(l.Spread), Labels: l.Labels})
 	}
 	return f
 }
@@ -102,13 +102,32 @@ func addressForm(a netip.Addr) *address {
 	return (*address)(&a)
 }
 
-func demandForm(both [2]vnet.Bandwidth) demand {
+func demandForm(both [2]vnet.Bandwidth, impair [2]vnet.Impairment) demand {
 	f := demand{bandwidth: bandwidthForm(both[vnet.Forward])}
+	if impair != ([2]vnet.Impairment{}) {
+		f.Impair = impairsForm(impair)
+	}
 	if both[vnet.Reverse] != both[vnet.Forward] {
 		reverse := bandwidthForm(both[vnet.Reverse])
 		f.Reverse = &reverse
 	}
 	return f
+}
+
+func impairsForm(both [2]vnet.Impairment) *impairs {
+	f := &impairs{impair: impairForm(both[vnet.Forward])}
+	if both[vnet.Reverse] != both[vnet.Forward] {
+		reverse := impairForm(both[vnet.Reverse])
+		f.Reverse = &reverse
+	}
+	return f
+}
+
+func impairForm(i vnet.Impairment) impair {
+	return impair{
+		Delay: span(i.Delay), Jitter: span(i.Jitter), Distribution: string(i.Distribution),
+		Loss: share(i.Loss), Corrupt: share(i.Corrupt), Duplicate: share(i.Duplicate), Reorder: share(i.Reorder),
+	}
 }
 
 // bandwidthForm is the shortest form; a maximum alone implies no minimum, and
@@ -131,10 +150,15 @@ func bandwidthForm(b vnet.Bandwidth) bandwidth {
 func stageForm(s vnet.Stage) stage {
 	f := stage{Name: name(s.Name), After: span(s.After), Remove: names(s.Remove)}
 	for link, both := range s.Links {
-		if f.Links == nil {
-			f.Links = make(map[string]demand)
+		put(&f.Links, link, demandForm(both, [2]vnet.Impairment{}))
+	}
+	for link, both := range s.Impair {
+		d, stated := f.Links[link]
+		if stated && d == (demand{}) { // best effort, which an impairment alone does not mean
+			d.Reverse = new(bandwidth)
 		}
-		f.Links[link] = demandForm(both)
+		d.Impair = impairsForm(both)
+		put(&f.Links, link, d)
 	}
 	if add := topologyForm(s.Add); len(add.Nodes)+len(add.Routers)+len(add.Switches)+len(add.Links) > 0 {
 		f.Add = &add

@@ -128,6 +128,9 @@ func (w *writer) lostStages() {
 		for _, name := range s.Remove {
 			w.lose(where, "%s is not removed: VXDL 2.0 has one topology for all time", name)
 		}
+		for _, name := range slices.Sorted(maps.Keys(s.Impair)) {
+			w.lose("stage "+s.Name, "the impairment of link %s is not written: VXDL 2.0 has none", name)
+		}
 		for _, name := range slices.Sorted(maps.Keys(s.Links)) {
 			if _, ok := w.request.Link(name); !ok {
 				w.lose(where, "the rate of link %s is not written: the link is not there at the start", name)

@@ -26,6 +26,9 @@ func (w *writer) link(l vnet.VirtualLink) {
 	if l.MayPaths() > 1 {
 		w.lose("link "+l.Name, "its %d paths are not written: VXDL 2.0 has one path for a link", l.Paths)
 	}
+	if l.Impair != ([2]vnet.Impairment{}) {
+		w.lose("link "+l.Name, "its impairment is not written: VXDL 2.0 has none")
+	}
 }
 
 // latency writes a bound in the largest unit that keeps it exact.

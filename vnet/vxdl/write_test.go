@@ -24,7 +24,7 @@ func TestWriterNotesLosses(t *testing.T) {
 				{Name: "a", Host: "h1", Address: netip.MustParseAddr("10.0.0.1"), Labels: map[string]string{"sublet:host": "x"}}, {Name: "b"},
 			},
 			Routers: []vnet.VirtualNode{{Name: "r", CPU: vnet.Core, Protocol: vnet.ProtocolStatic}},
-			Links:   []vnet.VirtualLink{{Name: "l", Ends: [2]string{"a", "b"}, Paths: 4}},
+			Links:   []vnet.VirtualLink{{Name: "l", Ends: [2]string{"a", "b"}, Paths: 4, Impair: [2]vnet.Impairment{{Loss: 1}, {}}}},
 		},
 		Stages: []vnet.Stage{{
 			Name: "s", After: time.Hour, Remove: []string{"l"},
@@ -47,6 +47,7 @@ func TestWriterNotesLosses(t *testing.T) {
 		"node a: address 10.0.0.1 is written as a tag, which only Sublet reads",
 		"router r: 1 cores are not written: a vRouter has none",
 		"link l: its 4 paths are not written: VXDL 2.0 has one path for a link",
+		"link l: its impairment is not written: VXDL 2.0 has none",
 		"stage s: c is not added: VXDL 2.0 has one topology for all time",
 		"stage s: link m is not added: VXDL 2.0 has one topology for all time",
 		"stage s: l is not removed: VXDL 2.0 has one topology for all time",

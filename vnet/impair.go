@@ -1,0 +1,103 @@
+package vnet
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Share is a part of all frames, in millionths: 1 % is 10,000.
+type Share int64
+
+// WholeShare is all frames.
+const WholeShare Share = 1_000_000
+
+// ParseShare reads a percentage such as "1%" or "0.01%", to a millionth.
+func ParseShare(s string) (Share, error) {
+	text, found := strings.CutSuffix(strings.TrimSpace(s), "%")
+	percent, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if !found || err != nil || !(percent >= 0 && percent <= 100) {
+		return 0, fmt.Errorf("%q is not a percentage from 0%% to 100%%, such as 0.1%%", s)
+	}
+	share := Share(math.Round(percent / 100 * float64(WholeShare)))
+	if share == 0 && percent > 0 {
+		return 0, fmt.Errorf("%q is less than one frame in a million (0.0001%%): state 0%% or more", s)
+	}
+	return share, nil
+}
+
+func (s Share) String() string {
+	return strconv.FormatFloat(float64(s)*100/float64(WholeShare), 'f', -1, 64) + "%"
+}
+
+// Impairment makes one direction of a link worse on purpose. What it does to a
+// frame depends on no other frame: it is lost, or else delayed, and perhaps
+// duplicated or corrupted. Frames whose delays differ overtake each other.
+type Impairment struct {
+	Delay        time.Duration `json:"delay_ns,omitempty"`  // mean, one way, on top of the path's latency
+	Jitter       time.Duration `json:"jitter_ns,omitempty"` // standard deviation of the delay; of Uniform: half its range
+	Distribution Distribution  `json:"distribution,omitempty"`
+	Loss         Share         `json:"loss_ppm,omitempty"`
+	Corrupt      Share         `json:"corrupt_ppm,omitempty"`   // one bit of the frame is flipped
+	Duplicate    Share         `json:"duplicate_ppm,omitempty"` // the frame arrives twice
+	Reorder      Share         `json:"reorder_ppm,omitempty"`   // the frame is not delayed and overtakes the others
+}
+
+// Distribution of a delay around its mean.
+type Distribution string
+
+// Distributions, as tc-netem(8) has them. "" is Uniform.
+const (
+	Uniform      Distribution = "uniform"
+	Normal       Distribution = "normal"
+	Pareto       Distribution = "pareto"
+	ParetoNormal Distribution = "paretonormal"
+)
+
+// Distributions are all of them.
+var Distributions = []Distribution{Uniform, Normal, Pareto, ParetoNormal}
+
+// MaxImpairmentDelay bounds delay and jitter.
+const MaxImpairmentDelay = 10 * time.Second
+
+// check checks one direction.
+func (i Impairment) check(path string) error {
+	switch {
+	case i.Delay < 0 || i.Delay > MaxImpairmentDelay:
+		return fieldf(path+".delay", "%s is not between 0 and %s: state a delay such as 20ms", i.Delay, FormatDuration(MaxImpairmentDelay))
+	case i.Jitter < 0 || i.Jitter > i.Delay:
+		return fieldf(path+".jitter", "%s is not between 0 and the delay (%s): state a larger delay, or less jitter", i.Jitter, FormatDuration(i.Delay))
+	case i.Distribution != "" && !slices.Contains(Distributions, i.Distribution):
+		return fieldf(path+".distribution", "%q is not a distribution: use uniform, normal, pareto or paretonormal", string(i.Distribution))
+	case i.Distribution != "" && i.Jitter == 0:
+		return fieldf(path+".distribution", "says how the delay varies: state jitter too, or leave it out")
+	case i.Reorder != 0 && i.Delay == 0:
+		return fieldf(path+".reorder", "lets frames overtake delayed ones: state delay too, or leave it out")
+	}
+	for _, s := range []struct {
+		name  string
+		share Share
+	}{{"loss", i.Loss}, {"corrupt", i.Corrupt}, {"duplicate", i.Duplicate}, {"reorder", i.Reorder}} {
+		if s.share < 0 || s.share > WholeShare {
+			return fieldf(path+"."+s.name, "%s is not between 0%% and 100%%: state a percentage such as 1%%", s.share)
+		}
+	}
+	return nil
+}
+
+// checkImpairment checks both directions of what is written at path.
+func checkImpairment(path string, both [2]Impairment) error {
+	for d, i := range both {
+		where := path
+		if Direction(d) == Reverse && both[Reverse] != both[Forward] {
+			where = path + ".reverse"
+		}
+		if err := i.check(where); err != nil {
+			return err
+		}
+	}
+	return nil
+}
