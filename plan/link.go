@@ -73,12 +73,12 @@ func (c *Compiler) path(p pathPlan, from, to vnet.HostID) error {
 }
 
 // port is where a path meets a node: the first one has the port, the others
-// join it.
+// join it. Frames of direction d enter a link by its end d.
 func (p pathPlan) port(end int) End {
 	if p.path > 0 {
 		return End{Join: p.net.port(p.link, end)}
 	}
-	return End{Port: p.net.port(p.link, end)}
+	return End{Port: p.net.port(p.link, end), Impair: p.link.Impair[end]}
 }
 
 // rates are the path's parts of what is allocated to the link.

@@ -36,6 +36,9 @@ type End struct {
 	// Rate is enforced on tenants' frames that leave by this end; 0: not
 	// here (they came shaped, or they are best effort).
 	Rate vnet.Rate `json:"rate_bps,omitempty"`
+	// Impair is what is done, before they are shaped, to frames that enter by
+	// this end; only of a Port.
+	Impair vnet.Impairment `json:"impair,omitzero"`
 }
 
 // Port is a virtual Ethernet pair: the tenant's end in its node's namespace,
@@ -147,7 +150,11 @@ func (l VxLink) String() string {
 
 func (e End) String() string {
 	if e.Port != nil {
-		return fmt.Sprintf("%s mtu %d rate %s", e.Port, e.Port.MTU, orNone(e.Rate))
+		text := fmt.Sprintf("%s mtu %d rate %s", e.Port, e.Port.MTU, orNone(e.Rate))
+		if e.Impair != (vnet.Impairment{}) {
+			text += " impair " + e.Impair.String()
+		}
+		return text
 	}
 	if e.Join != nil {
 		return fmt.Sprintf("joins %s", e.Join)

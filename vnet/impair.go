@@ -46,6 +46,24 @@ type Impairment struct {
 	Reorder      Share         `json:"reorder_ppm,omitempty"`   // the frame is not delayed and overtakes the others
 }
 
+func (i Impairment) String() string {
+	var words []string
+	for _, part := range []struct {
+		name, value string
+		stated      bool
+	}{
+		{"delay", FormatDuration(i.Delay), i.Delay != 0}, {"jitter", FormatDuration(i.Jitter), i.Jitter != 0},
+		{"distribution", string(i.Distribution), i.Distribution != ""}, {"loss", i.Loss.String(), i.Loss != 0},
+		{"corrupt", i.Corrupt.String(), i.Corrupt != 0}, {"duplicate", i.Duplicate.String(), i.Duplicate != 0},
+		{"reorder", i.Reorder.String(), i.Reorder != 0},
+	} {
+		if part.stated {
+			words = append(words, part.name+"="+part.value)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // Distribution of a delay around its mean.
 type Distribution string
 

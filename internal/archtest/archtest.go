@@ -50,6 +50,7 @@ var Table = map[string][]string{
 	"datapath/vnode":         {"vnet", "plan", "report", "datapath/kernel", "internal/filecopy", "internal/proc"},
 	"datapath/vxswitch":      {"vnet", "plan", "report", "datapath/kernel", "datapath/vxswitch/live", "internal/proc"},       // it runs the one process of datapath/vxswitch/live, and sees when it stands still
 	"datapath/vxrouter":      {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop", "internal/proc"}, // whether daemons stand still
+	"datapath/impair":        {"vnet", "vxswitch/impair", "datapath/kernel"},
 	"datapath/reach":         {"vnet", "plan", "report", "datapath/kernel"},
 	"datapath/iplb":          {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/overlay":       {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf"},
@@ -60,7 +61,7 @@ var Table = map[string][]string{
 	"datapath/vxswitch/live": {"vnet", "vnet/file", "vxswitch", "vxswitch/lookup", "vxswitch/sched", "datapath/kernel"},
 	"measure/pktgen":         {"datapath/kernel"},
 	"vxswitch/split":         {"vnet"},
-	"openflow/of13":          nil, // a codec: it knows the specification and nothing of ours
+	"vxswitch/impair":        {"vnet", "internal/splitmix"},
 	"vxswitch/sim":           {"vnet", "vxswitch", "vxswitch/split"},
 	"vxswitch/scenario":      {"vnet", "vnet/file", "vxswitch/sched", "vxswitch/sim"},
 	"vxswitch/runs":          {"vxswitch/sim", "vxswitch/scenario"}, // runs side by side: what one does is sim's
@@ -87,8 +88,8 @@ var Pure = []string{
 	"embed", "embed/calendar", "embed/flow", "embed/graph", "embed/rate",
 	"fabric", "embed/replay", "embed/verify", "vnet/topology",
 	"plan", "report", "lease", "lease/policy", "lease/rollout", "fabric/spread", "internal/splitmix", "internal/heap",
-	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/sim",
-	"vxswitch/scenario", "vxswitch/figure", "measure", "openflow/of13",
+	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/impair", "vxswitch/sim",
+	"vxswitch/scenario", "vxswitch/figure", "measure",
 }
 
 // Banned packages in pure rooms.
