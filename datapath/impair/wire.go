@@ -2,9 +2,10 @@
 // without a queue that delays (netem): one thread reads the TAP devices of a
 // wire, asks impair.Line what becomes of each frame, and writes what is due.
 //
-// The devices take no offloads, so the kernel cuts large packets and finishes
-// checksums before they come here: what is lost or corrupted is a frame of the
-// wire, never a part of a large packet more than it should be.
+// Where each frame has a fate of its own, the kernel cuts large packets and
+// finishes checksums before they come here, so what is lost or corrupted is a
+// frame of the wire. Where all are delayed alike, large packets stay whole:
+// offloads of the device are switched with the impairment.
 package impair
 
 import (
@@ -22,13 +23,21 @@ import (
 
 // Frames of a wire.
 const (
-	frameRoom = 9216    // bytes of the largest one
-	mostHeld  = 1 << 26 // bytes held in one direction: half a second of 1 Gbit/s
-	round     = 64      // frames read of a device before others have their turn
+	header   = 10                  // virtio_net_hdr, before each frame
+	largest  = header + 1<<16 + 64 // bytes of a large packet
+	mostHeld = 1 << 26             // bytes held in one direction: half a second of 1 Gbit/s
+	round    = 64                  // frames read of a device before others have their turn
 )
 
-// Wire joins two TAP devices, or one with itself: what is written to a device
-// is read by its other end, delayed.
+// offloads are what the kernel may leave undone of what all frames share:
+// checksums, TCP and UDP segments (linux/if_tun.h); older kernels have no USO.
+var offloads = []int{
+	unix.TUN_F_CSUM | unix.TUN_F_TSO4 | unix.TUN_F_TSO6 | unix.TUN_F_TSO_ECN | unix.TUN_F_USO4 | unix.TUN_F_USO6,
+	unix.TUN_F_CSUM | unix.TUN_F_TSO4 | unix.TUN_F_TSO6 | unix.TUN_F_TSO_ECN,
+}
+
+// Wire joins TAP devices (IFF_VNET_HDR): what leaves by one comes in by another,
+// or by itself, impaired.
 type Wire struct {
 	directions []*direction
 	wake       int // eventfd
@@ -42,7 +51,8 @@ type direction struct {
 	change  atomic.Pointer[vnet.Impairment] // to take effect
 	queue   impair.Queue[[]byte]
 	held    int // bytes
-	free    [][]byte
+	scratch [largest]byte
+	free    [][]byte // of frames of the wire
 	counts  Counts
 }
 
@@ -53,7 +63,7 @@ type Counts struct {
 }
 
 // New returns a wire that carries frames from in[i] to out[i] with an
-// impairment. It closes none of the files, which must not block.
+// impairment. The files must not block, and stay the caller's.
 func New(in, out []int, impairments []vnet.Impairment, seed uint64) (*Wire, error) {
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -61,9 +71,34 @@ func New(in, out []int, impairments []vnet.Impairment, seed uint64) (*Wire, erro
 	}
 	w := &Wire{wake: wake}
 	for i := range in {
-		w.directions = append(w.directions, &direction{in: in[i], out: out[i], line: impair.New(impairments[i], seed+uint64(i))})
+		d := &direction{in: in[i], out: out[i], line: impair.New(impairments[i], seed+uint64(i))}
+		w.directions = append(w.directions, d)
+		if err := d.set(impairments[i]); err != nil {
+			unix.Close(wake)
+			return nil, err
+		}
 	}
 	return w, nil
+}
+
+// set changes the impairment, and whether large packets stay whole.
+func (d *direction) set(i vnet.Impairment) error {
+	d.line.Set(i)
+	if i != (vnet.Impairment{Delay: i.Delay}) {
+		return d.setOffloads(0)
+	}
+	err := d.setOffloads(offloads[0])
+	if err != nil {
+		err = d.setOffloads(offloads[1])
+	}
+	return err
+}
+
+func (d *direction) setOffloads(which int) error {
+	if err := unix.IoctlSetInt(d.in, unix.TUNSETOFFLOAD, which); err != nil {
+		return fmt.Errorf("set offloads of a TAP device: %w", err)
+	}
+	return nil
 }
 
 // Set changes the impairment of direction i for the frames that come from now
@@ -98,7 +133,9 @@ func (w *Wire) Run() error {
 	for !w.closed.Load() {
 		busy := false
 		for _, d := range w.directions {
-			d.takeChange()
+			if err := d.takeChange(); err != nil {
+				return err
+			}
 			more, err := d.read(time.Since(begun))
 			if err != nil {
 				return err
@@ -138,56 +175,50 @@ func (w *Wire) sleep(polled []unix.PollFd, begun time.Time) error {
 	return nil
 }
 
-func (d *direction) takeChange() {
+func (d *direction) takeChange() error {
 	if i := d.change.Swap(nil); i != nil {
-		d.line.Set(*i)
+		return d.set(*i)
 	}
+	return nil
 }
 
 // read takes in some frames; true: there may be more.
 func (d *direction) read(now time.Duration) (more bool, err error) {
 	for range round {
-		frame := d.buffer()
-		n, err := unix.Read(d.in, frame[:cap(frame)])
+		n, err := unix.Read(d.in, d.scratch[:])
 		switch {
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
-			d.free = append(d.free, frame)
 			return false, nil
 		case err != nil:
 			return false, fmt.Errorf("read a frame: %w", err)
+		case n > header:
+			d.enter(now, d.scratch[:n])
 		}
-		d.enter(now, frame[:n])
 	}
 	return true, nil
 }
 
-// enter decides what becomes of a frame.
+// enter decides what becomes of a frame, which begins with its header.
 func (d *direction) enter(now time.Duration, frame []byte) {
-	copies := d.line.Decide(len(frame))
-	if len(copies) == 0 {
+	copies := d.line.Decide(len(frame) - header)
+	switch len(copies) {
+	case 0:
 		d.counts.Lost++
+	case 2:
+		d.counts.Duplicated++
 	}
-	for i, c := range copies {
+	for _, c := range copies {
 		if d.held+len(frame) > mostHeld {
 			d.counts.Overflowed++
 			continue
 		}
-		held := frame
-		if i > 0 || i+1 < len(copies) { // each copy has bytes of its own
-			held = append(d.buffer(), frame...)
-		}
+		held := append(d.buffer(len(frame)), frame...)
 		if c.Flip >= 0 {
-			held[c.Flip/8] ^= 1 << (c.Flip % 8)
+			held[header+c.Flip/8] ^= 1 << (c.Flip % 8)
 			d.counts.Corrupted++
 		}
 		d.held += len(held)
 		d.queue.Put(now+c.Delay, held)
-	}
-	if len(copies) == 2 {
-		d.counts.Duplicated++
-	}
-	if len(copies) != 1 {
-		d.free = append(d.free, frame[:0])
 	}
 }
 
@@ -205,16 +236,24 @@ func (d *direction) write(now time.Duration) {
 		} else {
 			d.counts.Lost++
 		}
-		d.free = append(d.free, frame[:0])
+		if cap(frame) == pooled {
+			d.free = append(d.free, frame[:0])
+		}
 	}
 }
 
-// buffer is an empty one with room for a frame.
-func (d *direction) buffer() []byte {
+// pooled is the room of the buffers that are used again.
+const pooled = 2048
+
+// buffer is an empty one with room for so many bytes.
+func (d *direction) buffer(bytes int) []byte {
+	if bytes > pooled {
+		return make([]byte, 0, bytes)
+	}
 	if last := len(d.free) - 1; last >= 0 {
 		b := d.free[last]
 		d.free = d.free[:last]
-		return b[:0]
+		return b
 	}
-	return make([]byte, 0, frameRoom)
+	return make([]byte, 0, pooled)
 }
