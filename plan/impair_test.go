@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -44,5 +45,54 @@ func TestImpairmentsAreDoneWhereFramesEnter(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestWhomAnImpairmentSilencesIsNotAsked: of a line a-b-c, pairs over a link that
+// loses too much or answers too late are not asked for, the others are.
+func TestWhomAnImpairmentSilencesIsNotAsked(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		impair vnet.Impairment
+		pairs  int
+	}{
+		{"none", vnet.Impairment{}, 6},
+		{"little", vnet.Impairment{Delay: 20 * time.Millisecond, Loss: 10_000}, 6},
+		{"late", vnet.Impairment{Delay: time.Second}, 2},
+		{"lost", vnet.Impairment{Loss: vnet.WholeShare}, 2},
+		{"damaged", vnet.Impairment{Corrupt: 600_000}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := vnet.Request{Tenant: "alice", Network: "net", Topology: vnet.Topology{
+				Nodes:   []vnet.VirtualNode{{Name: "a"}, {Name: "c"}},
+				Routers: []vnet.VirtualNode{{Name: "b"}},
+				Links: []vnet.VirtualLink{
+					{Name: "a-b", Ends: [2]string{"a", "b"}, Impair: [2]vnet.Impairment{{}, c.impair}},
+					{Name: "b-c", Ends: [2]string{"b", "c"}},
+				},
+			}}
+			r.Fill()
+			if err := r.Check(); err != nil {
+				t.Fatal(err)
+			}
+			sub := vnet.Substrate{Hosts: []vnet.SubstrateNode{{Name: "h1"}}}
+			l := vnet.Lease{Request: r, State: vnet.Running, Stage: -1, Addresses: map[string]netip.Addr{}, Mapping: vnet.Mapping{Nodes: map[string]vnet.HostID{}}}
+			for i, name := range []string{"a", "b", "c"} {
+				l.Mapping.Nodes[name], l.Addresses[name] = "h1", netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
+			}
+			hosts, err := Compile(sub, []vnet.Lease{l})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pairs := 0
+			for _, reach := range Of[Reach](hosts["h1"]) {
+				for _, from := range reach.Pairs {
+					pairs += len(from.To)
+				}
+			}
+			if pairs != c.pairs {
+				t.Errorf("%d pairs are asked, want %d", pairs, c.pairs)
+			}
+		})
 	}
 }

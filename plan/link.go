@@ -76,7 +76,7 @@ func (c *Compiler) path(p pathPlan, from, to vnet.HostID) error {
 // join it. Frames of direction d enter a link by its end d.
 func (p pathPlan) port(end int) End {
 	if p.path > 0 {
-		return End{Join: p.net.port(p.link, end)}
+		return End{Join: p.net.port(p.link, end), Impair: p.link.Impair[end]}
 	}
 	return End{Port: p.net.port(p.link, end), Impair: p.link.Impair[end]}
 }

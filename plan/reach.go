@@ -63,7 +63,13 @@ func (n *network) reaches() map[vnet.HostID]Reach {
 		}
 	}
 	all := n.top.All()
-	if len(all) <= mostPairedNodes {
+	if n.answersLate() {
+		for _, l := range n.top.Links {
+			if n.segment[l.Ends[0]] == nil && n.segment[l.Ends[1]] == nil && n.answeredBetween(l.Ends) {
+				pair(l.Ends[0], l.Ends[1])
+			}
+		}
+	} else if len(all) <= mostPairedNodes {
 		for i, a := range all {
 			for _, b := range all[:i] {
 				pair(a.Name, b.Name)

@@ -37,7 +37,7 @@ type End struct {
 	// here (they came shaped, or they are best effort).
 	Rate vnet.Rate `json:"rate_bps,omitempty"`
 	// Impair is what is done, before they are shaped, to frames that enter by
-	// this end; only of a Port.
+	// this end: of a Port, and the same of what joins it.
 	Impair vnet.Impairment `json:"impair,omitzero"`
 }
 

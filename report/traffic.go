@@ -17,7 +17,8 @@ type Traffic struct {
 	Packets   uint64         `json:"packets"`   // that came in by the near end, as on a wire
 	Bytes     uint64         `json:"bytes"`     // of these, with Ethernet headers
 	// Drops are by cause: queue (the rate's queue was full), closed (the link
-	// was not complete), stranger (came by a device that is not the end's).
+	// was not complete), stranger (came by a device that is not the end's),
+	// impaired (lost on purpose, since the direction was impaired).
 	Drops map[string]uint64 `json:"drops,omitempty"`
 }
 

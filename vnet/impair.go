@@ -29,6 +29,9 @@ func ParseShare(s string) (Share, error) {
 	return share, nil
 }
 
+// Of is the share of a number.
+func (s Share) Of(n uint64) uint64 { return uint64(float64(n) * float64(s) / float64(WholeShare)) }
+
 func (s Share) String() string {
 	return strconv.FormatFloat(float64(s)*100/float64(WholeShare), 'f', -1, 64) + "%"
 }

@@ -187,6 +187,10 @@ type LinkVerdict struct {
 	Latency      float64 `json:"latency_us"`
 	LatencyBound float64 `json:"latency_bound_us,omitempty"`
 
+	// Impair is what was asked for to be made worse in this direction, and in
+	// the other: it is no broken promise, and is within LatencyBound.
+	Impair [2]Impairment `json:"impair,omitzero"`
+
 	RTT50     float64 `json:"rtt_us_p50"` // idle
 	RTT99     float64 `json:"rtt_us_p99"`
 	RTTLoad50 float64 `json:"rtt_load_us_p50"` // while every link is loaded

@@ -75,6 +75,7 @@ func carried(ctx context.Context, job server.CheckJob) (map[probe.LinkDirection]
 			link, _ := job.Lease.Topology().Link(t.Link)
 			sum := trafficView{Drops: make(map[string]uint64)}
 			sum.add(t)
+			sum.DeliveredBytes += link.Impair[t.Direction].Duplicate.Of(sum.DeliveredBytes) // counted where they enter
 			directions[probe.LinkDirection{Link: t.Link, From: link.Ends[t.Direction]}] += sum.DeliveredBytes
 		}
 	}

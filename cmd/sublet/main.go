@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sublet/datapath/impair"
 	"sublet/datapath/vnode"
 	"sublet/lease/api"
 	"sublet/measure/probe"
@@ -28,6 +29,8 @@ func main() {
 		switch os.Args[1] {
 		case vnode.InitCommand:
 			os.Exit(vnode.Main(os.Args[2:]))
+		case impair.Command:
+			os.Exit(impair.Main(os.Args[2:]))
 		case probeCommand:
 			os.Exit(probe.Main(os.Stdin, os.Stdout))
 		}

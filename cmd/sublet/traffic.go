@@ -83,9 +83,10 @@ func (v *trafficView) add(t report.Traffic) {
 		v.DeliveredPackets += t.Packets
 		v.DeliveredBytes += t.Bytes
 	}
-	if t.First && t.Last { // both ends here: what its queue dropped did not arrive
-		v.DeliveredPackets -= min(t.Drops["queue"], t.Packets)
-		v.DeliveredBytes -= min(t.Drops["queue"]*t.Bytes/max(t.Packets, 1), t.Bytes)
+	if t.First && t.Last { // both ends here: what was dropped there did not arrive
+		lost := t.Drops["queue"] + t.Drops["impaired"]
+		v.DeliveredPackets -= min(lost, t.Packets)
+		v.DeliveredBytes -= min(lost*t.Bytes/max(t.Packets, 1), t.Bytes)
 	}
 }
 

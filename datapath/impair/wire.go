@@ -1,6 +1,7 @@
-// Package impair carries the frames of impaired links in user space, on kernels
-// without a queue that delays (netem): one thread reads the TAP devices of a
-// wire, asks impair.Line what becomes of each frame, and writes what is due.
+// Package impair carries the frames of impaired links in user space, on TAP
+// devices: a thread for each impaired direction reads the frames, asks
+// impair.Line what becomes of each, and writes what is due. One process of a
+// host has all of them (Wires), which outlives the agent that starts it (Process).
 //
 // Where each frame has a fate of its own, the kernel cuts large packets and
 // finishes checksums before they come here, so what is lost or corrupted is a
@@ -23,10 +24,9 @@ import (
 
 // Frames of a wire.
 const (
-	header   = 10                  // virtio_net_hdr, before each frame
-	largest  = header + 1<<16 + 64 // bytes of a large packet
-	mostHeld = 1 << 26             // bytes held in one direction: half a second of 1 Gbit/s
-	round    = 64                  // frames read of a device before others have their turn
+	header  = 10                  // virtio_net_hdr, before each frame
+	largest = header + 1<<16 + 64 // bytes of a large packet
+	round   = 64                  // frames read before those that are due have their turn
 )
 
 // offloads are what the kernel may leave undone of what all frames share:
@@ -36,76 +36,84 @@ var offloads = []int{
 	unix.TUN_F_CSUM | unix.TUN_F_TSO4 | unix.TUN_F_TSO6 | unix.TUN_F_TSO_ECN,
 }
 
-// Wire joins TAP devices (IFF_VNET_HDR): what leaves by one comes in by another,
-// or by itself, impaired.
-type Wire struct {
-	directions []*direction
-	wake       int // eventfd
-	closed     atomic.Bool
+// Terms are what a wire does.
+type Terms struct {
+	Impairment vnet.Impairment `json:"impairment"`
+	Hold       int             `json:"hold_bytes"` // at most, of frames that are not due
 }
 
-// direction is one of a wire's.
-type direction struct {
+// Wire takes the frames that leave by one TAP device (IFF_VNET_HDR) and lets
+// them come in by another, or by the same, impaired.
+type Wire struct {
 	in, out int // files of TAP devices
 	line    *impair.Line
-	change  atomic.Pointer[vnet.Impairment] // to take effect
+	change  atomic.Pointer[Terms] // to take effect
 	queue   impair.Queue[[]byte]
 	held    int // bytes
+	most    int
 	scratch [largest]byte
 	free    [][]byte // of frames of the wire
-	counts  Counts
+	counts  struct{ passed, lost, duplicated, corrupted, overflowed atomic.Uint64 }
+	wake    int // eventfd
+	closed  atomic.Bool
 }
 
-// Counts of one direction, of frames.
+// Counts are of frames, or large packets.
 type Counts struct {
-	Passed, Lost, Duplicated, Corrupted uint64
-	Overflowed                          uint64 // more would have been held than mostHeld
+	Passed     uint64 `json:"passed"`
+	Lost       uint64 `json:"lost"`
+	Duplicated uint64 `json:"duplicated"`
+	Corrupted  uint64 `json:"corrupted"`
+	Overflowed uint64 `json:"overflowed"` // more would have been held than the terms allow
 }
 
-// New returns a wire that carries frames from in[i] to out[i] with an
-// impairment. The files must not block, and stay the caller's.
-func New(in, out []int, impairments []vnet.Impairment, seed uint64) (*Wire, error) {
+// New returns a wire from one file to another. They must not block, and stay
+// the caller's.
+func New(in, out int, t Terms, seed uint64) (*Wire, error) {
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("make an eventfd: %w", err)
 	}
-	w := &Wire{wake: wake}
-	for i := range in {
-		d := &direction{in: in[i], out: out[i], line: impair.New(impairments[i], seed+uint64(i))}
-		w.directions = append(w.directions, d)
-		if err := d.set(impairments[i]); err != nil {
-			unix.Close(wake)
-			return nil, err
-		}
+	w := &Wire{in: in, out: out, line: impair.New(t.Impairment, seed), wake: wake}
+	if err := w.obey(t); err != nil {
+		unix.Close(wake)
+		return nil, err
 	}
 	return w, nil
 }
 
-// set changes the impairment, and whether large packets stay whole.
-func (d *direction) set(i vnet.Impairment) error {
-	d.line.Set(i)
-	if i != (vnet.Impairment{Delay: i.Delay}) {
-		return d.setOffloads(0)
+// obey changes the terms, and whether large packets stay whole.
+func (w *Wire) obey(t Terms) error {
+	w.line.Set(t.Impairment)
+	w.most = t.Hold
+	if t.Impairment != (vnet.Impairment{Delay: t.Impairment.Delay}) {
+		return w.setOffloads(0)
 	}
-	err := d.setOffloads(offloads[0])
+	err := w.setOffloads(offloads[0])
 	if err != nil {
-		err = d.setOffloads(offloads[1])
+		err = w.setOffloads(offloads[1])
 	}
 	return err
 }
 
-func (d *direction) setOffloads(which int) error {
-	if err := unix.IoctlSetInt(d.in, unix.TUNSETOFFLOAD, which); err != nil {
+func (w *Wire) setOffloads(which int) error {
+	if err := unix.IoctlSetInt(w.in, unix.TUNSETOFFLOAD, which); err != nil {
 		return fmt.Errorf("set offloads of a TAP device: %w", err)
 	}
 	return nil
 }
 
-// Set changes the impairment of direction i for the frames that come from now
-// on. Those that are held keep their fate.
-func (w *Wire) Set(i int, impairment vnet.Impairment) {
-	w.directions[i].change.Store(&impairment)
+// Set changes the terms for the frames that come from now on. Those that are
+// held keep their fate.
+func (w *Wire) Set(t Terms) {
+	w.change.Store(&t)
 	w.poke()
+}
+
+// Counts are those so far.
+func (w *Wire) Counts() Counts {
+	c := &w.counts
+	return Counts{c.passed.Load(), c.lost.Load(), c.duplicated.Load(), c.corrupted.Load(), c.overflowed.Load()}
 }
 
 // Close makes Run return.
@@ -120,33 +128,26 @@ func (w *Wire) poke() { _, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}
 func (w *Wire) Run() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer unix.Close(w.wake)
 	// Sleeps of this thread end when they are to, not up to 50 us later.
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set the timer slack: %w", err)
 	}
 	begun := time.Now()
-	polled := []unix.PollFd{{Fd: int32(w.wake), Events: unix.POLLIN}}
-	for _, d := range w.directions {
-		polled = append(polled, unix.PollFd{Fd: int32(d.in), Events: unix.POLLIN})
-	}
 	for !w.closed.Load() {
-		busy := false
-		for _, d := range w.directions {
-			if err := d.takeChange(); err != nil {
+		if t := w.change.Swap(nil); t != nil {
+			if err := w.obey(*t); err != nil {
 				return err
 			}
-			more, err := d.read(time.Since(begun))
-			if err != nil {
-				return err
-			}
-			d.write(time.Since(begun))
-			busy = busy || more
 		}
-		if busy {
+		more, err := w.read(time.Since(begun))
+		if err != nil {
+			return err
+		}
+		w.write(time.Since(begun))
+		if more {
 			continue
 		}
-		if err := w.sleep(polled, begun); err != nil {
+		if err := w.sleep(begun); err != nil {
 			return err
 		}
 	}
@@ -154,18 +155,14 @@ func (w *Wire) Run() error {
 }
 
 // sleep waits for frames, or until the first one that is held is due.
-func (w *Wire) sleep(polled []unix.PollFd, begun time.Time) error {
+func (w *Wire) sleep(begun time.Time) error {
 	var wait *unix.Timespec
-	for _, d := range w.directions {
-		at, ok := d.queue.Next()
-		if !ok {
-			continue
-		}
-		if left := unix.NsecToTimespec(int64(max(0, at-time.Since(begun)))); wait == nil || left.Nano() < wait.Nano() {
-			wait = &left
-		}
+	if at, ok := w.queue.Next(); ok {
+		left := unix.NsecToTimespec(int64(max(0, at-time.Since(begun))))
+		wait = &left
 	}
-	if _, err := unix.Ppoll(polled, wait, nil); err != nil && !errors.Is(err, unix.EINTR) {
+	polled := [2]unix.PollFd{{Fd: int32(w.wake), Events: unix.POLLIN}, {Fd: int32(w.in), Events: unix.POLLIN}}
+	if _, err := unix.Ppoll(polled[:], wait, nil); err != nil && !errors.Is(err, unix.EINTR) {
 		return fmt.Errorf("wait for frames: %w", err)
 	}
 	if polled[0].Revents != 0 {
@@ -175,69 +172,62 @@ func (w *Wire) sleep(polled []unix.PollFd, begun time.Time) error {
 	return nil
 }
 
-func (d *direction) takeChange() error {
-	if i := d.change.Swap(nil); i != nil {
-		return d.set(*i)
-	}
-	return nil
-}
-
 // read takes in some frames; true: there may be more.
-func (d *direction) read(now time.Duration) (more bool, err error) {
+func (w *Wire) read(now time.Duration) (more bool, err error) {
 	for range round {
-		n, err := unix.Read(d.in, d.scratch[:])
+		n, err := unix.Read(w.in, w.scratch[:])
 		switch {
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 			return false, nil
 		case err != nil:
 			return false, fmt.Errorf("read a frame: %w", err)
 		case n > header:
-			d.enter(now, d.scratch[:n])
+			w.enter(now, w.scratch[:n])
 		}
 	}
 	return true, nil
 }
 
 // enter decides what becomes of a frame, which begins with its header.
-func (d *direction) enter(now time.Duration, frame []byte) {
-	copies := d.line.Decide(len(frame) - header)
+func (w *Wire) enter(now time.Duration, frame []byte) {
+	copies := w.line.Decide(len(frame) - header)
 	switch len(copies) {
 	case 0:
-		d.counts.Lost++
+		w.counts.lost.Add(1)
 	case 2:
-		d.counts.Duplicated++
+		w.counts.duplicated.Add(1)
 	}
 	for _, c := range copies {
-		if d.held+len(frame) > mostHeld {
-			d.counts.Overflowed++
+		if w.held+len(frame) > w.most {
+			w.counts.overflowed.Add(1)
 			continue
 		}
-		held := append(d.buffer(len(frame)), frame...)
+		held := append(w.buffer(len(frame)), frame...)
 		if c.Flip >= 0 {
 			held[header+c.Flip/8] ^= 1 << (c.Flip % 8)
-			d.counts.Corrupted++
+			w.counts.corrupted.Add(1)
 		}
-		d.held += len(held)
-		d.queue.Put(now+c.Delay, held)
+		w.held += len(held)
+		w.queue.Put(now+c.Delay, held)
 	}
 }
 
 // write sends what is due. What a device does not take is lost, as on a wire
 // whose far end is down.
-func (d *direction) write(now time.Duration) {
+func (w *Wire) write(now time.Duration) {
 	for {
-		frame, ok := d.queue.Take(now)
+		frame, ok := w.queue.Take(now)
 		if !ok {
 			return
 		}
-		d.held -= len(frame)
-		if _, err := unix.Write(d.out, frame); err == nil {
-			d.counts.Passed++
+		w.held -= len(frame)
+		if _, err := unix.Write(w.out, frame); err == nil {
+			w.counts.passed.Add(1)
 		} else {
-			d.counts.Lost++
+			w.counts.lost.Add(1)
 		}
 		if cap(frame) == pooled {
-			d.free = append(d.free, frame[:0])
+			w.free = append(w.free, frame[:0])
 		}
 	}
 }
@@ -246,13 +236,13 @@ func (d *direction) write(now time.Duration) {
 const pooled = 2048
 
 // buffer is an empty one with room for so many bytes.
-func (d *direction) buffer(bytes int) []byte {
+func (w *Wire) buffer(bytes int) []byte {
 	if bytes > pooled {
 		return make([]byte, 0, bytes)
 	}
-	if last := len(d.free) - 1; last >= 0 {
-		b := d.free[last]
-		d.free = d.free[:last]
+	if last := len(w.free) - 1; last >= 0 {
+		b := w.free[last]
+		w.free = w.free[:last]
 		return b
 	}
 	return make([]byte, 0, pooled)

@@ -23,8 +23,8 @@ import (
 //
 //	a: eth0 (TAP) == wire == (TAP) eth0 :b
 type pair struct {
-	ns   [2]*os.File
-	wire *Wire
+	ns    [2]*os.File
+	wires [2]*Wire // from a, from b
 }
 
 func newPair(t testing.TB, both [2]vnet.Impairment) *pair {
@@ -41,23 +41,29 @@ func newPair(t testing.TB, both [2]vnet.Impairment) *pair {
 		}
 		p.ns[i] = ns
 		fd := -1
-		if err := kernel.In(ns, func() (err error) { fd, err = openTap("eth0"); return err }); err != nil {
+		if err := kernel.In(ns, func() (err error) { fd, err = openTap("eth0", 0); return err }); err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, fd)
 		p.address(t, i)
 	}
-	w, err := New(files, []int{files[1], files[0]}, both[:], 1)
-	if err != nil {
-		t.Fatal(err)
+	done := make(chan error, len(p.wires))
+	for i := range p.wires {
+		w, err := New(files[i], files[1-i], Terms{both[i], 64 << 20}, uint64(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.wires[i] = w
+		go func() { done <- w.Run() }()
 	}
-	p.wire = w
-	done := make(chan error)
-	go func() { done <- w.Run() }()
 	t.Cleanup(func() {
-		w.Close()
-		if err := <-done; err != nil {
-			t.Error(err)
+		for _, w := range p.wires {
+			w.Close()
+		}
+		for range p.wires {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
 		}
 		for i := range p.ns {
 			unix.Close(files[i])
@@ -65,20 +71,6 @@ func newPair(t testing.TB, both [2]vnet.Impairment) *pair {
 		}
 	})
 	return p
-}
-
-// openTap makes a TAP device.
-func openTap(name string) (int, error) {
-	ifr, err := unix.NewIfreq(name)
-	if err != nil {
-		return -1, err
-	}
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return -1, err
-	}
-	ifr.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
-	return fd, unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr)
 }
 
 func address(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 7, 0, byte(i + 1)}) }
@@ -156,7 +148,7 @@ func TestFates(t *testing.T) {
 			p := newPair(t, [2]vnet.Impairment{})
 			a, b := p.udp(t, 0), p.udp(t, 1)
 			p.warm(t, a, b)
-			p.wire.Set(0, c.impairment)
+			p.wires[0].Set(Terms{c.impairment, 64 << 20})
 			time.Sleep(10 * time.Millisecond)
 			got := 0
 			var text [64]byte

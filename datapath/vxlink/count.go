@@ -10,6 +10,7 @@ import (
 
 	"sublet/datapath/bpf"
 	"sublet/datapath/hop"
+	"sublet/datapath/impair"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/report"
@@ -41,7 +42,7 @@ func (r *programs) zero(slot uint32) error {
 
 // Samples are what this host counted of leases' links, one for each direction,
 // by lease, link and direction.
-func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, error) {
+func (p *Part) Samples(ctx context.Context, of report.Scope) ([]report.Sample, error) {
 	if left, err := bpf.Left(p.host, hop.LinksPart); err != nil || !left {
 		return nil, err
 	}
@@ -53,11 +54,11 @@ func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, err
 	if err != nil {
 		return nil, err
 	}
-	c := reading{part: p, programs: r, all: all, classes: make(map[uint32]map[uint32]uint32)}
+	c := reading{part: p, programs: r, all: all, classes: make(map[uint32]map[uint32]uint32), wires: p.wireCounts(ctx, all)}
 	leases := make(map[vnet.LeaseID]map[place]uint32)
 	for slot, record := range all {
 		at := record.place()
-		if at.index == trunkIndex || !of.Holds(at.lease) {
+		if at.index == trunkIndex || at.isDetour() || !of.Holds(at.lease) {
 			continue
 		}
 		if leases[at.lease] == nil {
@@ -83,6 +84,7 @@ type reading struct {
 	part    *Part
 	all     map[uint32]vxlinkRecord
 	classes map[uint32]map[uint32]uint32 // drops, by uplink and class; read once
+	wires   map[place]impair.Counts      // of impaired ports
 }
 
 // lease appends the samples of a lease, whose ends are given with their slots.
@@ -103,6 +105,7 @@ func (c *reading) lease(list []report.Sample, ends map[place]uint32) ([]report.S
 		if n > 0 {
 			t.Drops["queue"] = n
 		}
+		c.impaired(at, &t)
 		list = append(list, t.Sample(plan.VxLink{Lease: at.lease, Index: at.index &^ (-1 << pathBits), Path: at.index >> pathBits}))
 	}
 	return list, nil

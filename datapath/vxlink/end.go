@@ -13,12 +13,15 @@ import (
 const (
 	iflaAlias = unix.IFLA_IFALIAS
 	iflaMTU   = unix.IFLA_MTU
+
+	iflaTxQueue = unix.IFLA_TXQLEN
 )
 
 // end is one end of a link: the device of a port, or the record of a tunnel.
 type end struct {
 	kernel.Link
 	slot    uint32
+	outlet  uint32 // slot at which its frames go on: its own, or its detour's
 	record  vxlinkRecord
 	retired uint16 // class to delete once nothing uses it
 }

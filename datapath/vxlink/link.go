@@ -86,19 +86,22 @@ func (w *work) set() error {
 		if err == nil {
 			err = w.shape(i, e)
 		}
+		if err == nil {
+			e.outlet, err = w.detour(i, e.slot)
+		}
 		if err != nil {
 			return fmt.Errorf("end %s: %w", w.link.Device(i), err)
 		}
 		ends[i] = e
 	}
 	for i, e := range ends {
-		if err := w.spread(i, e.slot, ends[1-i].record); err != nil {
+		if err := w.spread(i, e.outlet, ends[1-i].record); err != nil {
 			return fmt.Errorf("end %s: spread its flows: %w", w.link.Device(i), err)
 		}
 		if w.link.Ends[i].Join != nil {
 			continue
 		}
-		if err := w.programs.setEnd(e.slot, endOf(w.link, i, [2]uint32{ends[0].slot, ends[1].slot}, ends[1-i].record, trunk)); err != nil {
+		if err := w.direct(i, ends, trunk); err != nil {
 			return fmt.Errorf("end %s: say where its frames go: %w", w.link.Device(i), err)
 		}
 	}
@@ -110,6 +113,20 @@ func (w *work) set() error {
 	return nil
 }
 
+// direct says where frames that enter by an end go: at the far end of its detour
+// first, if it has one.
+func (w *work) direct(i int, ends [2]end, trunk uint32) error {
+	e := ends[i]
+	to := endOf(w.link, i, [2]uint32{ends[0].slot, ends[1].slot}, e.outlet, ends[1-i].record, trunk)
+	if err := w.programs.setEnd(e.outlet, to); err != nil {
+		return err
+	}
+	if e.outlet != e.slot {
+		return w.programs.setEnd(e.slot, goRound(e.slot, e.outlet))
+	}
+	return w.goStraight(i)
+}
+
 // trunkFor makes the lease's trunk if the link has a tunnel, and returns its slot.
 func (w *work) trunkFor() (uint32, error) {
 	if w.link.Ends[0].Tunnel == nil && w.link.Ends[1].Tunnel == nil {
@@ -118,10 +135,10 @@ func (w *work) trunkFor() (uint32, error) {
 	return w.trunk()
 }
 
-// endOf is what becomes of frames that enter by end i. The other end's record
-// counts if it is a tunnel.
-func endOf(l plan.VxLink, i int, slots [2]uint32, other vxlinkRecord, trunk uint32) vxlinkEnd {
-	w := vxlinkEnd{From: uint32(number(slots[i]))}
+// endOf is what becomes of frames that entered by end i, at the slot where they
+// go on. The other end's record counts if it is a tunnel.
+func endOf(l plan.VxLink, i int, slots [2]uint32, outlet uint32, other vxlinkRecord, trunk uint32) vxlinkEnd {
+	w := vxlinkEnd{From: uint32(number(outlet))}
 	if l.Ends[i].Tunnel != nil {
 		w.From = uint32(number(trunk))
 	}
@@ -156,7 +173,7 @@ func portOf(e plan.End) *plan.Port {
 // open lets frames in by an end: a port's program and device.
 func (w *work) open(i int, e, other end) error {
 	if w.link.Ends[i].Tunnel != nil {
-		w.part.measure(e.slot, other.slot)
+		w.part.measure(e.slot, other.outlet)
 		return w.part.dropClass(w.home, int(e.record.Uplink), e.retired)
 	}
 	if w.link.Ends[i].Join != nil {
@@ -223,6 +240,9 @@ func (w *work) remove() error {
 	for i := range w.link.Ends {
 		at := place{w.link.Lease, indexOf(w.link), i}
 		if err := w.leaveSpread(i); err != nil {
+			return err
+		}
+		if err := w.part.removeDetour(w.programs, detourOf(at)); err != nil {
 			return err
 		}
 		if err := w.part.removeEnd(w.programs, w.home, at); err != nil {

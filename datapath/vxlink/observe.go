@@ -15,6 +15,7 @@ import (
 
 	"sublet/datapath/bpf"
 	"sublet/datapath/hop"
+	"sublet/datapath/impair"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/vnet"
@@ -35,6 +36,7 @@ type survey struct {
 	trunks   map[string]kernel.Link  // ends in the host, by name
 	closed   map[int]bool            // those that end what nobody takes, by number
 	records  map[uint32]vxlinkRecord // by slot
+	wires    map[int]impair.Status   // of impaired ports, by number of the detour's device
 	slots    map[place]uint32
 }
 
@@ -59,6 +61,9 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 	}
 	if err := s.ends(); err != nil {
 		return fmt.Errorf("observe programs: %w", err)
+	}
+	if err := s.readWires(ctx); err != nil {
+		return fmt.Errorf("observe impairments: %w", err)
 	}
 	if err := s.readTrunks(home); err != nil {
 		return fmt.Errorf("observe trunks: %w", err)
@@ -231,6 +236,8 @@ func (s *survey) sweep(home *kernel.Conn) error {
 		case s.unseen[at.lease]:
 		case at.index == trunkIndex && !tunnels[at.lease]:
 			err = s.part.removeTrunk(s.programs, at.lease)
+		case at.isDetour() && s.links[plan.Fabric(at.lease)] == nil:
+			err = s.part.removeDetour(s.programs, at)
 		case at.index != trunkIndex && s.links[plan.Fabric(at.lease)] == nil:
 			err = s.part.removeEnd(s.programs, home, at)
 		}

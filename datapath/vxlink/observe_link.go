@@ -34,7 +34,7 @@ func (f *fabric) link(index int) plan.VxLink {
 func (f *fabric) join(l plan.VxLink, i int, slot uint32) plan.End {
 	l.Path = 0
 	if e := f.end(l, i, slot); e.Port != nil {
-		return plan.End{Join: e.Port}
+		return plan.End{Join: e.Port, Impair: e.Impair}
 	}
 	return plan.End{}
 }
@@ -56,8 +56,9 @@ func (f *fabric) end(l plan.VxLink, i int, slot uint32) plan.End {
 		!f.admits(d.Index) {
 		return plan.End{}
 	}
-	if p := f.port(d); p != nil {
-		return plan.End{Port: p, Rate: f.rates[d.Index]}
+	is, _, ok := f.impairment(l, i, slot)
+	if p := f.port(d); p != nil && ok {
+		return plan.End{Port: p, Rate: f.rates[d.Index], Impair: is}
 	}
 	return plan.End{}
 }
@@ -79,7 +80,7 @@ func (f *fabric) checked(l plan.VxLink, slots [2]uint32) plan.VxLink {
 			l.Ends[i] = plan.End{}
 		}
 		if whole.Ends[i].Tunnel != nil {
-			f.part.measure(slots[i], slots[1-i])
+			f.part.measure(slots[i], f.outletOf(whole, 1-i, slots[1-i]))
 		}
 	}
 	return l
@@ -88,14 +89,28 @@ func (f *fabric) checked(l plan.VxLink, slots [2]uint32) plan.VxLink {
 // actsRight says whether frames that enter by an end go where they should.
 func (f *fabric) actsRight(l plan.VxLink, i int, slots [2]uint32) bool {
 	other := f.records[slots[1-i]]
-	if spreads(l, i) && !f.programs.entered(slots[i], l.Path, branchOf(l, other)) {
+	outlet := f.outletOf(l, i, slots[i])
+	if spreads(l, i) && !f.programs.entered(outlet, l.Path, branchOf(l, other)) {
 		return false
 	}
 	if l.Ends[i].Join != nil {
 		return true // its port is for path 0 to check
 	}
-	have, err := f.programs.end(slots[i])
-	return err == nil && have == endOf(l, i, slots, other, f.trunk)
+	if outlet != slots[i] {
+		if have, err := f.programs.end(slots[i]); err != nil || have != goRound(slots[i], outlet) {
+			return false
+		}
+	}
+	have, err := f.programs.end(outlet)
+	return err == nil && have == endOf(l, i, slots, outlet, other, f.trunk)
+}
+
+// outletOf is the slot at which frames that enter by an end go on.
+func (f *fabric) outletOf(l plan.VxLink, i int, slot uint32) uint32 {
+	if impaired(l.Ends[i]) {
+		_, slot, _ = f.impairment(l, i, slot)
+	}
+	return slot
 }
 
 // port reads the tenant's side; nil if it is missing, down, of another MTU or

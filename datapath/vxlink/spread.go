@@ -58,6 +58,14 @@ func (p *Part) enter(r *programs, slot uint32, path int, b branch) error {
 	return r.spreads.Put(slot, s)
 }
 
+// leave removes a path from a port's spread, if it has one.
+func (p *Part) leave(r *programs, slot uint32, path int) error {
+	if s, err := r.spreadOf(slot); err != nil || s == (vxlinkSpread{}) {
+		return err
+	}
+	return p.enter(r, slot, path, branch{})
+}
+
 // spreadOf reads a port's spread; an empty one if it has none.
 func (r *programs) spreadOf(slot uint32) (s vxlinkSpread, err error) {
 	if err = r.spreads.Lookup(slot, &s); errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -87,12 +95,15 @@ func (w *work) leaveSpread(i int) error {
 	if w.link.Path == 0 {
 		return nil
 	}
-	slot, ok, err := w.part.find(w.programs, place{w.link.Lease, w.link.Index, i})
-	if err != nil || !ok {
-		return err
+	at := place{w.link.Lease, w.link.Index, i}
+	for _, at := range []place{at, detourOf(at)} {
+		slot, ok, err := w.part.find(w.programs, at)
+		if err == nil && ok {
+			err = w.part.leave(w.programs, slot, w.link.Path)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if s, err := w.programs.spreadOf(slot); err != nil || s == (vxlinkSpread{}) {
-		return err
-	}
-	return w.part.enter(w.programs, slot, w.link.Path, branch{})
+	return nil
 }

@@ -55,9 +55,11 @@ func (t *trim) follow(now vxlinkCounts) (ceil, rate uint64) {
 }
 
 // Loop lets the ceilings of tunnels' classes follow the size of their frames
-// until ctx ends. Without it they stay what they are. It puts nothing into
-// events: Observe takes any ceiling that the loop may set.
-func (p *Part) Loop(ctx context.Context, _ chan<- struct{}) {
+// until ctx ends. Without it they stay what they are. Nothing of that goes into
+// events: Observe takes any ceiling that the loop may set. The end of the process
+// of impaired links does.
+func (p *Part) Loop(ctx context.Context, events chan<- struct{}) {
+	go p.wires.Watch(ctx, events)
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
 	for {

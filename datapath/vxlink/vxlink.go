@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"sublet/datapath/bpf"
+	"sublet/datapath/impair"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 )
@@ -26,7 +27,8 @@ import (
 // at the same time share the kernel's grace periods: a thousand links go in
 // seconds by 64 goroutines, in half a minute by one.
 type Part struct {
-	host *kernel.Host
+	host  *kernel.Host
+	wires *impair.Process // of impaired links
 
 	busy    sync.RWMutex // Do: read, Observe: write
 	fabrics sync.RWMutex // work in a fabric: read, making and removing one: write
@@ -52,7 +54,7 @@ type Part struct {
 
 // New makes the part for one host.
 func New(host *kernel.Host) *Part {
-	return &Part{host: host, links: make(map[string]map[string]bool), batches: make(map[string]*deleteBatch), trims: make(map[uint32]*trim), undercounts: undercounts}
+	return &Part{host: host, wires: impair.Of(host), links: make(map[string]map[string]bool), batches: make(map[string]*deleteBatch), trims: make(map[uint32]*trim), undercounts: undercounts}
 }
 
 // counting is how this kernel counts. It stays the same, so it is tried until

@@ -51,6 +51,7 @@ var Table = map[string][]string{
 	"datapath/vxswitch":      {"vnet", "plan", "report", "datapath/kernel", "datapath/vxswitch/live", "internal/proc"},       // it runs the one process of datapath/vxswitch/live, and sees when it stands still
 	"datapath/vxrouter":      {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop", "internal/proc"}, // whether daemons stand still
 	"datapath/impair":        {"vnet", "vxswitch/impair", "datapath/kernel"},
+	"datapath/vxlink":        {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop", "datapath/impair"}, // frames of impaired ports go through that room's process
 	"datapath/reach":         {"vnet", "plan", "report", "datapath/kernel"},
 	"datapath/iplb":          {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/overlay":       {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf"},

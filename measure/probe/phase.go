@@ -68,7 +68,7 @@ func (c *check) loss(ctx context.Context) {
 	for _, t := range c.alive() {
 		t.link.UDPLoss = measure.Loss(t.sent, t.arrived.Distinct)
 		t.last = t.link.UDPLoss
-		if t.sent == 0 {
+		if t.sent == 0 && measure.Measurable(t.Impair) {
 			t.fail(fmt.Sprintf("nothing could be sent by UDP from %s on %s", t.From, t.FromIf))
 		}
 	}
@@ -103,6 +103,9 @@ func (c *check) idle(ctx context.Context) {
 		out: func(t *trial) flow { return flow{ID: t.id, Interval: interval} },
 		sent: func(t *trial, f figure) {
 			if f.RTT == nil || f.RTT.Received == 0 {
+				if !measure.Measurable(t.Impair) {
+					return
+				}
 				t.fail(fmt.Sprintf("%s does not answer %s over this link", t.To, t.From))
 				return
 			}
@@ -170,7 +173,17 @@ func (c *check) tail() time.Duration {
 		slowest = min(slowest, t.load())
 	}
 	piece := pieceTime(slowest)
-	return 3 * max(skew, min(piece, time.Second))
+	return 3 * max(skew, min(piece, time.Second)+c.delay())
+}
+
+// delay is the longest that impairments ask for, of those that can be measured.
+func (c *check) delay() (longest time.Duration) {
+	for _, t := range c.alive() {
+		if measure.Measurable(t.Impair) {
+			longest = max(longest, measure.LongestDelay(t.Impair[0]))
+		}
+	}
+	return longest
 }
 
 // pieceTime is the time of two largest segments (64 KiB) at a rate.

@@ -15,11 +15,12 @@ type Target struct {
 	FromAddr     netip.Addr
 	ToAddr       netip.Addr
 	MTU          int
-	Min, Max     vnet.Rate     // promised; Max 0: best effort
-	Alloc        vnet.Rate     // allocated
-	Open         bool          // no maximum was stated: Alloc is all the substrate has
-	Flow         vnet.Rate     // of that, what one flow gets on the least of several paths; 0: all
-	Latency      time.Duration // bound on the way's; 0: none
+	Min, Max     vnet.Rate          // promised; Max 0: best effort
+	Alloc        vnet.Rate          // allocated
+	Open         bool               // no maximum was stated: Alloc is all the substrate has
+	Flow         vnet.Rate          // of that, what one flow gets on the least of several paths; 0: all
+	Latency      time.Duration      // bound on the way's; 0: none
+	Impair       [2]vnet.Impairment // asked for in this direction, and in the other
 }
 
 // Targets lists both directions of every link between nodes of the lease's
@@ -45,7 +46,8 @@ func Targets(l vnet.Lease, mtu int, ends func(link vnet.VirtualLink, i int) stri
 				FromIf: ends(link, int(d)), ToIf: ends(link, int(o)),
 				FromAddr: l.Addresses[link.Ends[d]], ToAddr: l.Addresses[link.Ends[o]],
 				Latency: link.Latency, MTU: mtu, Min: asked.Min, Max: asked.Max, Alloc: alloc, Open: open,
-				Flow: leastPart(l.Mapping.Paths(link.Name), alloc),
+				Impair: [2]vnet.Impairment{link.Impair[d], link.Impair[o]},
+				Flow:   leastPart(l.Mapping.Paths(link.Name), alloc),
 			})
 		}
 	}

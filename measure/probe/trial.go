@@ -39,10 +39,19 @@ func newTrials(targets []Target) []*trial {
 	for i, t := range targets {
 		trials[i] = &trial{Target: t, id: i, pair: opposite(targets, i), doubts: make(map[measure.Phase]string), link: vnet.LinkVerdict{
 			Name: t.Link, From: t.From, To: t.To, Min: t.Min, Max: t.Max, Alloc: t.Alloc, Flow: t.Flow,
-			LatencyBound: float64(t.Latency) / float64(time.Microsecond),
+			LatencyBound: t.latencyBound(), Impair: t.Impair,
 		}}
 	}
 	return trials
+}
+
+// latencyBound is what may be measured, in us, with what was asked for on top of
+// what was promised; 0: nothing was.
+func (t *Target) latencyBound() float64 {
+	if t.Latency == 0 {
+		return 0
+	}
+	return float64(t.Latency+measure.ImpairedLatency(t.Impair)) / float64(time.Microsecond)
 }
 
 // fail notes why a trial ends; the first reason is the one that counts.
@@ -183,6 +192,9 @@ func (t *trial) verdict(done measure.Scope) vnet.LinkVerdict {
 	done.Loss = done.Loss && !t.Open // not offered by its allocation
 	v.OK, v.Why = measure.Judge(v, done)
 	v.Outcome = t.outcome(measure.Faults(v, done))
+	if !measure.Measurable(t.Impair) {
+		v.Why = "its impairment leaves nothing to measure"
+	}
 	if t.fault != "" {
 		v.OK, v.Why, v.Outcome = false, t.fault, vnet.Broken
 	}
@@ -194,6 +206,9 @@ func (t *trial) verdict(done measure.Scope) vnet.LinkVerdict {
 
 // outcome of what failed: not measured, if all of it is in doubt.
 func (t *trial) outcome(faults []measure.Fault) vnet.Outcome {
+	if !measure.Measurable(t.Impair) {
+		return vnet.NotMeasured
+	}
 	if len(faults) == 0 {
 		return vnet.Kept
 	}
