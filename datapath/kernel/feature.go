@@ -67,6 +67,7 @@ func machineFeatures() []Feature {
 	_, tracked := groups.tracker()
 	list = append(list, Feature{"cgroup tracking", true, tracked, "no node can be made: its processes could not be found again"})
 	for _, f := range []struct{ name, path, means string }{
+		{"TAP devices", "/dev/net/tun", "links cannot be impaired (modprobe tun)"},
 		{"BTF", "/sys/kernel/btf/vmlinux", "routers forward by their stacks only: the fast path asks the kernel whether its table is still right"},
 		{"FRR zebra", FRR("zebra"), "routers with protocol: ospf fail (apt-get install frr)"},
 		{"FRR ospfd", FRR("ospfd"), "routers with protocol: ospf fail (apt-get install frr)"},
