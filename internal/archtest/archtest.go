@@ -62,6 +62,7 @@ var Table = map[string][]string{
 	"datapath/vxswitch/live": {"vnet", "vnet/file", "vxswitch", "vxswitch/lookup", "vxswitch/sched", "datapath/kernel"},
 	"measure/pktgen":         {"datapath/kernel"},
 	"vxswitch/split":         {"vnet"},
+	"openflow/of13":          nil, // a codec: it knows the specification and nothing of ours
 	"vxswitch/impair":        {"vnet", "internal/splitmix"},
 	"vxswitch/sim":           {"vnet", "vxswitch", "vxswitch/split"},
 	"vxswitch/scenario":      {"vnet", "vnet/file", "vxswitch/sched", "vxswitch/sim"},
@@ -90,7 +91,7 @@ var Pure = []string{
 	"fabric", "embed/replay", "embed/verify", "vnet/topology",
 	"plan", "report", "lease", "lease/policy", "lease/rollout", "fabric/spread", "internal/splitmix", "internal/heap",
 	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/impair", "vxswitch/sim",
-	"vxswitch/scenario", "vxswitch/figure", "measure",
+	"vxswitch/scenario", "vxswitch/figure", "measure", "openflow/of13",
 }
 
 // Banned packages in pure rooms.
