@@ -105,6 +105,9 @@ func (c *Compiler) lease(l vnet.Lease) error {
 		}
 		host.Add(c.vnode(l, node, host.Host))
 		host.Add(net.router(node.Name))
+		if len(node.Stated()) > 0 {
+			host.Add(Setup{Lease: l.ID(), Node: node.Name, Setup: node.Setup})
+		}
 	}
 	if err := c.switches(net); err != nil {
 		return err

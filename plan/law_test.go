@@ -104,6 +104,10 @@ func fill(t *rapid.T, v reflect.Value, fresh bool) {
 		}
 	case reflect.Slice, reflect.Array:
 		fillList(t, v, fresh)
+	case reflect.Map:
+		if fresh && rapid.Bool().Draw(t, "there") {
+			v.Set(reflect.ValueOf(map[string]string{rapid.StringMatching("[a-z]{1,3}").Draw(t, "key"): "value"}))
+		}
 	case reflect.String:
 		if fresh {
 			v.SetString(rapid.StringMatching("[a-z][a-z0-9]{0,7}").Draw(t, "text"))

@@ -28,6 +28,7 @@ const (
 	KindVxSwitchPort Kind = "vxswitchport" // datapath/vxswitch
 	KindSpread       Kind = "spread"       // agent/iplbd: paths of tunnels
 	KindPrefixSpread Kind = "prefixspread" // agent/iplbd: paths to all else
+	KindSetup        Kind = "setup"        // datapath/vnode: what runs in nodes, once the network is there
 	KindReach        Kind = "reach"        // datapath/reach: what shall be true when all the others are there
 )
 
@@ -44,6 +45,7 @@ var sections = []section{
 	of[SwitchPort]("switch_ports", KindSwitchPort, KindVxSwitchPort).formerly("vxswitch_ports"),
 	of[Spread]("spreads", KindSpread),
 	of[Spread]("prefix_spreads", KindPrefixSpread).ownedBy(ByPaths),
+	of[Setup]("setups", KindSetup),
 	of[Reach]("reaches", KindReach),
 }
 

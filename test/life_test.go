@@ -1,12 +1,15 @@
 package test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"sublet/report"
 )
 
 // What "exec -d" left running answers its network through kills of the server
@@ -90,4 +93,77 @@ func TestMistakesOfCopying(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A network with programs is running when all of them are ready; they outlive
+// kills of agents and server, and one that fails leaves it degraded.
+//
+//	a ---- b: an HTTP server that the request starts, and one that tells it is up
+func TestProgramsOfARequest(t *testing.T) {
+	s := newSupervisor(t, "demo")
+	hosts := s.hostNames()
+	request := parseRequest(t, `
+tenant: root
+network: net
+nodes:
+  - {name: a}
+  - name: b
+    env: {WHO: everybody}
+    workdir: /tmp
+    run:
+      - {cmd: [sh, -c, 'sleep 1; echo "hello $WHO" >page'], restart: on-failure}
+      - {cmd: [python3, -u, -m, http.server, "80"], ready: 80, restart: always}
+      - {cmd: [sh, -c, 'echo I am up; exec sleep 1000'], ready: I am up}
+links: [{ends: [a, b], rate: 10Mbit}]
+`)
+	s.admit(request)
+	s.ready(idOf(request))
+	fetch := func() error {
+		const get = `import urllib.request; print(urllib.request.urlopen("http://b/page", timeout=2).read().decode())`
+		if r := s.sublet("exec", "net/a", "--", "python3", "-c", get); strings.TrimSpace(r.out) != "hello everybody" {
+			return fmt.Errorf("exit code %d, %s%s", r.code, r.out, r.err)
+		}
+		return nil
+	}
+	eventually(t, 10*time.Second, fetch)
+	before := s.must("ps", "net/b", "-o", "json")
+	s.kill(server)
+	for _, h := range hosts {
+		s.kill(agentOf(h))
+	}
+	for _, h := range hosts {
+		s.start(agentOf(h))
+	}
+	s.start(server)
+	s.ready(idOf(request))
+	eventually(t, 10*time.Second, fetch)
+	if pids(t, s.must("ps", "net/b", "-o", "json")) != pids(t, before) {
+		t.Errorf("before:\n%s\nafter the restart:\n%s", before, s.must("ps", "net/b"))
+	}
+	if out := s.must("logs", "net/b"); !strings.Contains(out, "GET /page") || !strings.Contains(out, "I am up") {
+		t.Errorf("the log:\n%s", out)
+	}
+	s.must("exec", "net/b", "--", "pkill", "-f", "sleep 1000")
+	eventually(t, 10*time.Second, func() error {
+		if out := s.must("leases", "net"); !strings.Contains(out, "program 3 (sh) was ended by signal 15") {
+			return fmt.Errorf("the lease says:\n%s", out)
+		}
+		return nil
+	})
+	eventually(t, 10*time.Second, fetch)
+	s.must("down", "net")
+}
+
+// pids lists the numbers of processes as ps writes them.
+func pids(t *testing.T, text string) string {
+	t.Helper()
+	var list []report.Process
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatal(err)
+	}
+	var numbers []string
+	for _, p := range list {
+		numbers = append(numbers, fmt.Sprint(p.PID))
+	}
+	return strings.Join(numbers, " ")
 }

@@ -31,6 +31,9 @@ func (n VirtualNode) check(path, kind string) error {
 	if err := checkProtocol(path+".protocol", kind, n.Protocol); err != nil {
 		return err
 	}
+	if err := n.Setup.check(path); err != nil {
+		return err
+	}
 	return checkLabels(path+".labels", n.Labels)
 }
 

@@ -136,6 +136,7 @@ type VirtualNode struct {
 	Address   netip.Addr        `json:"address,omitzero"`    // zero: Sublet chooses
 	Protocol  Protocol          `json:"protocol,omitempty"`  // routers only
 	Labels    map[string]string `json:"labels,omitempty"`
+	Setup
 }
 
 // Protocol is how a router learns its routes.

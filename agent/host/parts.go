@@ -32,7 +32,7 @@ type setup struct {
 var table = []func(context.Context, setup) (agent.Part, error){
 	func(_ context.Context, s setup) (agent.Part, error) { return vxlink.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return newOverlay(s), nil },
-	func(_ context.Context, s setup) (agent.Part, error) { return vnode.New(s.host), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return newNodes(s), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return vxrouter.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return bridge.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return vxswitch.New(s.host), nil },
@@ -45,6 +45,12 @@ var table = []func(context.Context, setup) (agent.Part, error){
 func newOverlay(s setup) agent.Part {
 	p := overlay.New(s.host)
 	p.Changed, p.WiresCarryGSO = s.changed, s.config.WiresCarryGSO
+	return p
+}
+
+func newNodes(s setup) agent.Part {
+	p := vnode.New(s.host)
+	p.Changed = s.changed
 	return p
 }
 

@@ -49,10 +49,10 @@ func (a *app) logs() *cobra.Command {
 	follow := false
 	c := &cobra.Command{
 		Use:   "logs NAME/NODE",
-		Short: "Print what commands wrote that were left running in a node",
-		Long: `Print what the commands of a node wrote that "sublet exec --detach" left
-running: standard output and standard error of all of them, in the order in which
-they wrote. A log longer than 4 MiB is cut to its last MiB.`,
+		Short: "Print what programs of a node wrote, and commands that were left running",
+		Long: `Print what the programs of a node wrote that its request starts (run:), and
+the commands that "sublet exec --detach" left running: standard output and standard
+error of all of them, in the order in which they wrote. A log longer than 4 MiB is cut to its last MiB.`,
 		Example:           "  sublet logs hello/pong\n  sublet logs -f hello/pong",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completePart(nodesOf),

@@ -1,6 +1,7 @@
 package vnode
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,7 +31,10 @@ func (s session) run() (int, error) {
 	entered := make(chan bool)
 	go func() {
 		defer close(entered)
-		child, err = s.enter() // its thread ends with it: this goroutine's stays outside
+		streams, failure := s.streams()
+		if err = failure; err == nil {
+			child, err = s.enter(streams) // its thread ends with it: this goroutine's stays outside
+		}
 	}()
 	<-entered
 	if err != nil {
@@ -50,13 +54,9 @@ func (s session) run() (int, error) {
 
 // enter starts the command in the node, from a thread of its own that enters it;
 // nil: there is no such program.
-func (s session) enter() (child *os.Process, err error) {
+func (s session) enter(streams []*os.File) (child *os.Process, err error) {
 	runtime.LockOSThread()
 	trees, err := s.trees()
-	if err != nil {
-		return nil, err
-	}
-	streams, err := s.streams()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (s session) enter() (child *os.Process, err error) {
 	if err := refresh(trees); err != nil {
 		return nil, err
 	}
-	if !isThere(s.Argv[0]) {
+	if !s.findsItself() && !isThere(s.Argv[0]) {
 		return nil, nil
 	}
 	return s.start(streams, order)
@@ -99,20 +99,20 @@ func (s session) setns(path string, flag int) error {
 // has ended: who asked for the command is gone, and it ends too.
 const abandoned = unix.SIGPWR
 
-// join moves this process into the node's control groups and starts it anew:
-// its memory, some megabytes, is the node's then.
-func (s session) join() error {
-	for _, file := range s.Groups {
+// join moves this process into the node's control groups and starts it anew,
+// with a spec that has none: its memory, some megabytes, is the node's then.
+func join(groups *[]string, command string, s any) error {
+	for _, file := range *groups {
 		if err := os.WriteFile(file, []byte("0"), 0); err != nil {
 			return fmt.Errorf("join cgroup: %w", err)
 		}
 	}
-	s.Groups = nil
+	*groups = nil
 	spec, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	err = unix.Exec(self, []string{self, InitCommand, sessionCommand}, append(os.Environ(), kernel.SpecVariable+"="+string(spec)))
+	err = unix.Exec(self, []string{self, InitCommand, command}, append(os.Environ(), kernel.SpecVariable+"="+string(spec)))
 	return fmt.Errorf("start anew in the node's control group: %w", err)
 }
 
@@ -276,10 +276,15 @@ func (s session) start(streams []*os.File, order *os.File) (*os.Process, error) 
 	if _, err := order.WriteString(killFirst); err != nil {
 		return nil, fmt.Errorf("let the command be killed first: %w", err)
 	}
-	defer order.WriteString(killAsOthers)
-	argv := append([]string{"nsenter", fmt.Sprintf("--user=/proc/1/fd/%d", userDescriptor), "--"}, s.Argv...)
+	defer order.WriteString(cmp.Or(s.Order, killAsOthers))
+	inside, env, err := s.command()
+	if err != nil {
+		return nil, err
+	}
+	argv := append([]string{"nsenter", fmt.Sprintf("--user=/proc/1/fd/%d", userDescriptor), "--"}, inside...)
 	return os.StartProcess(nsenter, argv, &os.ProcAttr{
 		Dir:   "/",
+		Env:   env,
 		Files: streams,
 		Sys:   &syscall.SysProcAttr{Setsid: s.Log != "", Setpgid: s.Log == "", Foreground: s.TTY},
 	})
@@ -290,6 +295,7 @@ func (s session) start(streams []*os.File, order *os.File) (*os.Process, error) 
 const (
 	killFirst    = "500"
 	killAsOthers = "0"
+	keepLast     = "-1000" // all of the node's programs would go with it
 )
 
 // streams are the command's: this process's, or nothing and the node's log.

@@ -24,6 +24,9 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 	if err := p.observeNodes(ctx, host); err != nil {
 		host.Unseen(err, vnet.LeaseID{}, plan.KindVNode)
 	}
+	if err := p.observeSetups(host); err != nil {
+		host.Unseen(err, vnet.LeaseID{}, plan.KindSetup)
+	}
 	return nil
 }
 

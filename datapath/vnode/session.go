@@ -28,7 +28,10 @@ type session struct {
 	Group  string   `json:"group"`  // the one of them that is the session's own
 	Argv   []string `json:"argv"`
 	TTY    bool     `json:"tty,omitempty"`
-	Log    string   `json:"log,omitempty"` // file for the output of a command that is left running
+	Log    string   `json:"log,omitempty"`   // file for the output of a command that is left running
+	Env    []string `json:"env,omitempty"`   // beside the usual ones
+	Order  string   `json:"order,omitempty"` // oom_score_adj of this process; "": killAsOthers
+	Dir    string   `json:"dir,omitempty"`   // where the command begins; "": /
 }
 
 // SelfInside is where commands in a node find this program, for senders and
@@ -88,7 +91,14 @@ func (p *Part) prepare(key, node string, argv []string, o Options) (*Command, er
 		c.Done()
 		return nil, err
 	}
-	spec, err := json.Marshal(p.spec(c, key, node, argv, o))
+	given, err := p.setupOf(key)
+	if err != nil {
+		c.Done()
+		return nil, fmt.Errorf("read what the node was given: %w", err)
+	}
+	s := p.spec(c, key, node, argv, o)
+	s.Env, s.Dir = variables(given.Setup), given.Workdir
+	spec, err := json.Marshal(s)
 	if err != nil {
 		c.Done()
 		return nil, err
@@ -214,6 +224,21 @@ func Main(args []string) int {
 		err = kernel.RunLaunch()
 	case len(args) == 1 && args[0] == makerCommand:
 		err = makeNamespaces()
+	case len(args) == 1 && args[0] == startCommand:
+		var s start
+		if err = kernel.ReadSpec(&s); err == nil {
+			var code int
+			code, err = s.become()
+			fmt.Fprintln(os.Stderr, "sublet:", err)
+			return code
+		}
+	case len(args) == 1 && args[0] == superviseCommand:
+		s := new(supervisor)
+		if err = kernel.ReadSpec(s); err == nil && len(s.Groups) > 0 {
+			err = join(&s.session.Groups, superviseCommand, s)
+		} else if err == nil {
+			err = s.run()
+		}
 	case len(args) == 1 && args[0] == pauseCommand:
 		var s pause
 		if err = kernel.ReadSpec(&s); err == nil {
@@ -226,7 +251,7 @@ func Main(args []string) int {
 	case len(args) == 1 && args[0] == sessionCommand:
 		var s session
 		if err = kernel.ReadSpec(&s); err == nil && len(s.Groups) > 0 {
-			err = s.join()
+			err = join(&s.Groups, sessionCommand, &s)
 		} else if err == nil {
 			var code int
 			if code, err = s.run(); err == nil {
@@ -262,9 +287,10 @@ func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
 }
 
-// trimLog cuts a log that is too long. What is written meanwhile may be lost.
-func (p *Part) trimLog(key string) error {
-	path := p.logPath(key)
+// trimLog cuts a node's log that is too long. What is written meanwhile may be lost.
+func (p *Part) trimLog(key string) error { return trim(p.logPath(key)) }
+
+func trim(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() <= mostLog {
 		return nil

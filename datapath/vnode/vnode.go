@@ -5,6 +5,7 @@
 //	$RUN/netns/HOST/TENANT.NETWORK.NODE   the node's network namespace
 //	$RUN/userns/HOST/UID                  the user namespace that owns it
 //	$RUN/hosts/HOST/TENANT.NETWORK        the hosts file
+//	$RUN/setup/HOST/TENANT.NETWORK.NODE   what it was given; .state: of its programs
 //	$RUN/tmp/HOST/TENANT.NETWORK.NODE     its /tmp, /var/tmp and /dev/shm
 //	CGROUP/TENANT.NETWORK.NODE            (kernel.Config.Cgroup); inside, groups of
 //	                                      the pause process, of sessions, of the rest
@@ -24,7 +25,7 @@ import (
 	"sublet/vnet"
 )
 
-// Part does the sections names and vnode. Do may be called concurrently for
+// Part does the sections names, vnode and setup. Do may be called concurrently for
 // different items; Observe waits until no Do is running.
 type Part struct {
 	host    *kernel.Host
@@ -33,18 +34,23 @@ type Part struct {
 	making  sync.Mutex   // of scratch files
 	locks   keyed        // of pause processes
 	running sync.Map     // groups of this program's sessions
+
+	// Changed is called when Problems may be others. Set it before Loop.
+	Changed func()
 }
 
 // New makes the part for one host.
 func New(host *kernel.Host) *Part {
-	return &Part{host: host, owners: newOwners(host)}
+	return &Part{host: host, owners: newOwners(host), Changed: func() {}}
 }
 
 // Close ends the helper processes; what they made stays.
 func (p *Part) Close() { p.owners.close() }
 
-// Kinds are names and vnode.
-func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindNames, plan.KindVNode} }
+// Kinds are names, vnode and setup.
+func (p *Part) Kinds() []plan.Kind {
+	return []plan.Kind{plan.KindNames, plan.KindVNode, plan.KindSetup}
+}
 
 // Do makes one change.
 func (p *Part) Do(_ context.Context, step plan.Step) error {
@@ -59,6 +65,11 @@ func (p *Part) Do(_ context.Context, step plan.Step) error {
 			return p.delete(item)
 		}
 		return p.set(item)
+	case plan.Setup:
+		if step.Op == plan.Delete {
+			return p.take(item)
+		}
+		return p.give(item)
 	}
 	return fmt.Errorf("vnode does not do %s", step.Item.Kind())
 }

@@ -89,6 +89,9 @@ func (w *writer) node(where string, n vnet.VirtualNode) {
 	w.next[n.Name] = 1 // eth0 is containerlab's own
 	w.loseIf(where, map[string]bool{"site": n.Site != "", "host": n.Host != "", "exclusive": n.Exclusive, "address": n.Address.IsValid()},
 		"site", "host", "exclusive", "address")
+	for _, field := range n.Stated() {
+		w.lose(where, "%s", field)
+	}
 }
 
 func form(kind string, cpu vnet.CPU, memory vnet.Bytes, labels map[string]string) nodeForm {

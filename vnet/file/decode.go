@@ -38,6 +38,11 @@ func (d *document) value(n *yaml.Node, name string, v reflect.Value) error {
 		v.Set(reflect.New(v.Type().Elem()))
 		v = v.Elem()
 	}
+	if c, ok := v.Addr().Interface().(chooser); ok {
+		if short := c.short(n); short != nil {
+			v = reflect.ValueOf(short).Elem()
+		}
+	}
 	if text, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return d.text(n, name, text)
 	}
@@ -52,6 +57,10 @@ func (d *document) value(n *yaml.Node, name string, v reflect.Value) error {
 		return d.scalar(n, name, v)
 	}
 }
+
+// chooser is a form that may be written shorter, as a part of itself: short
+// points to the part that n states; nil: n states all of it.
+type chooser interface{ short(n *yaml.Node) any }
 
 func (d *document) text(n *yaml.Node, name string, text encoding.TextUnmarshaler) error {
 	if n.Kind != yaml.ScalarNode {

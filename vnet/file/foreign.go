@@ -11,7 +11,7 @@ import (
 
 // Words of other programs' files, and what to do instead.
 const (
-	noImages  = "nodes have no images, they use the files of their host: leave it out, and start programs with sublet exec"
+	noImages  = "nodes have no images, they use the files of their host: leave it out, and start programs with run"
 	useImpair = "state it in impair of a link, such as impair: {delay: 20ms, loss: 1%}"
 	useRates  = "state min, max or rate of a link, such as rate: 100Mbit"
 )

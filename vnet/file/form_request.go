@@ -30,13 +30,14 @@ type topology struct {
 }
 
 type node struct {
-	Name      name              `yaml:"name" jsonschema_description:"Unique among nodes, routers and links; resolves inside the network."`
-	CPU       cpu               `yaml:"cpu,omitempty" jsonschema_description:"Cores, such as 0.5. Default: no limit, nothing booked."`
-	Memory    size              `yaml:"memory,omitempty" jsonschema_description:"Such as 256MiB. Default: no limit, nothing booked."`
-	Site      name              `yaml:"site,omitempty" jsonschema_description:"Place it on a host of this site."`
-	Host      name              `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
-	Address   *address          `yaml:"address,omitempty" jsonschema_description:"IPv4 address inside the network. Default: chosen."`
-	Exclusive bool              `yaml:"exclusive,omitempty" jsonschema_description:"No other network's node on its host."`
+	Name      name     `yaml:"name" jsonschema_description:"Unique among nodes, routers and links; resolves inside the network."`
+	CPU       cpu      `yaml:"cpu,omitempty" jsonschema_description:"Cores, such as 0.5. Default: no limit, nothing booked."`
+	Memory    size     `yaml:"memory,omitempty" jsonschema_description:"Such as 256MiB. Default: no limit, nothing booked."`
+	Site      name     `yaml:"site,omitempty" jsonschema_description:"Place it on a host of this site."`
+	Host      name     `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
+	Address   *address `yaml:"address,omitempty" jsonschema_description:"IPv4 address inside the network. Default: chosen."`
+	Exclusive bool     `yaml:"exclusive,omitempty" jsonschema_description:"No other network's node on its host."`
+	setup     `yaml:",inline"`
 	Labels    map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
 }
 

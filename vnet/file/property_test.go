@@ -132,6 +132,7 @@ func nodes(t *rapid.T, name string) vnet.VirtualNode {
 		// Unique, because the name is.
 		n.Address = netip.AddrFrom4([4]byte{10, name[0], byte(len(name)), name[len(name)-1]})
 	}
+	n.Setup = setupOf(t)
 	return n
 }
 
@@ -302,4 +303,26 @@ func FuzzParseRequest(f *testing.F) {
 			t.Fatalf("%v: %+v is written\n%s\nread %+v", err, r, written, again)
 		}
 	})
+}
+
+// setupOf draws what a node is given.
+func setupOf(t *rapid.T) (s vnet.Setup) {
+	words := rapid.SliceOfN(rapid.StringMatching(`[^\x00]{1,20}`), 1, 4)
+	for range rapid.IntRange(0, 3).Draw(t, "programs") {
+		p := vnet.Program{Cmd: words.Draw(t, "cmd"), Restart: rapid.SampledFrom(append(vnet.Restarts, "")).Draw(t, "restart")}
+		switch rapid.IntRange(0, 3).Draw(t, "ready") {
+		case 1:
+			p.Ready.Port = rapid.IntRange(1, 65535).Draw(t, "port")
+		case 2:
+			p.Ready.Cmd = words.Draw(t, "probe")
+		case 3:
+			p.Ready.Line = rapid.StringMatching(`[^\x00]{1,20}`).Draw(t, "line")
+		}
+		s.Run = append(s.Run, p)
+	}
+	if rapid.Bool().Draw(t, "given") {
+		s.Env = map[string]string{"A": rapid.StringMatching(`[^\x00]{0,20}`).Draw(t, "value"), "_b2": "2"}
+		s.Workdir, s.Sysctls = "/srv", map[string]string{"net.ipv4.tcp_ecn": "1"}
+	}
+	return s
 }

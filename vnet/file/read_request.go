@@ -105,7 +105,7 @@ func (f topology) topology(path string) (vnet.Topology, error) {
 func (f node) node() vnet.VirtualNode {
 	n := vnet.VirtualNode{
 		Name: string(f.Name), CPU: vnet.CPU(f.CPU), Memory: vnet.Bytes(f.Memory), Site: string(f.Site),
-		Host: vnet.HostID(f.Host), Exclusive: f.Exclusive, Labels: some(f.Labels),
+		Host: vnet.HostID(f.Host), Exclusive: f.Exclusive, Labels: some(f.Labels), Setup: f.setup.setup(),
 	}
 	if f.Address != nil {
 		n.Address = netip.Addr(*f.Address)

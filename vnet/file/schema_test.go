@@ -49,9 +49,39 @@ var patterns = map[reflect.Type]*generator.Schema{
 		{Type: "integer", Minimum: "0"}, {Type: "string", Pattern: `^[0-9]+ ?- ?[0-9]+$`},
 	}},
 	reflect.TypeFor[share](): {Type: "string", Pattern: `^[0-9]+([.][0-9]+)? ?%$`},
+	reflect.TypeFor[text]():  {Type: "string"},
+	reflect.TypeFor[program](): {OneOf: []*generator.Schema{
+		command("The program and its arguments; no shell."),
+		wholeProgram(),
+	}},
 	reflect.TypeFor[percent](): {OneOf: []*generator.Schema{
 		{Type: "string", Pattern: `^(100|[1-9][0-9]?) ?%?$`}, {Type: "integer", Minimum: "1", Maximum: "100"},
 	}},
+}
+
+func command(description string) *generator.Schema {
+	return &generator.Schema{Type: "array", Items: &generator.Schema{Type: "string"}, MinItems: new(uint64(1)), Description: description}
+}
+
+// wholeProgram is one that is written as a mapping.
+func wholeProgram() *generator.Schema {
+	fields := generator.NewProperties()
+	fields.Set("cmd", command("The program and its arguments; no shell."))
+	fields.Set("ready", &generator.Schema{
+		Description: "When others can use it: a TCP port on which something in the node listens, a command that ends with exit code 0, or part of a line of its output. Default: as soon as it is started.",
+		OneOf: []*generator.Schema{
+			{Type: "integer", Minimum: "1", Maximum: "65535"}, command("Ends with exit code 0."), {Type: "string", MinLength: new(uint64(1))},
+		},
+	})
+	fields.Set("restart", &generator.Schema{Type: "string", Enum: restarts(), Default: string(vnet.RestartNo), Description: "Whether it is started again when it ends by itself, later each time."})
+	return &generator.Schema{Type: "object", Required: []string{"cmd"}, AdditionalProperties: generator.FalseSchema, Properties: fields}
+}
+
+func restarts() (all []any) {
+	for _, r := range vnet.Restarts {
+		all = append(all, string(r))
+	}
+	return all
 }
 
 // orUnlimited is a limit that can be lifted.

@@ -53,7 +53,7 @@ func topologyForm(t vnet.Topology) topology {
 func nodeForm(n vnet.VirtualNode) node {
 	return node{
 		Name: name(n.Name), CPU: cpu(n.CPU), Memory: size(n.Memory), Site: name(n.Site), Host: name(n.Host),
-		Address: addressForm(n.Address), Exclusive: n.Exclusive, Labels: n.Labels,
+		Address: addressForm(n.Address), Exclusive: n.Exclusive, Labels: n.Labels, setup: setupForm(n.Setup),
 	}
 }
 

@@ -123,6 +123,9 @@ func (w *writer) resource(n vnet.VirtualNode, own []string) {
 			w.tag(key, n.Labels[key])
 		}
 	}
+	for _, field := range n.Stated() {
+		w.lose(where, "%s is not written: VXDL has no words for what runs in a node", field)
+	}
 	if n.Host != "" {
 		w.note(where, "host %s is written as a tag, which only Sublet reads", n.Host)
 		w.tag(tagHost, string(n.Host))

@@ -1,0 +1,276 @@
+package vnode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/report"
+)
+
+// setupKind is the directory that holds, for each node that is given something,
+// what that is, and beside it what its supervisor says of its programs.
+const (
+	setupKind   = "setup"
+	stateSuffix = ".state"
+)
+
+func (p *Part) setupPath(key string) string { return filepath.Join(p.host.Dir(setupKind), key) }
+
+func (p *Part) statePath(key string) string { return p.setupPath(key) + stateSuffix }
+
+// give sets up a node, whose programs it starts anew.
+func (p *Part) give(s plan.Setup) error {
+	p.busy.RLock()
+	defer p.busy.RUnlock()
+	err := p.stopPrograms(s.Key())
+	if err == nil {
+		err = p.setSysctls(s)
+	}
+	if err == nil {
+		err = p.keepSetup(s)
+	}
+	if err == nil && len(s.Run) > 0 {
+		err = p.startSupervisor(s)
+	}
+	if err != nil {
+		return fmt.Errorf("set up node %s: %w", s.Key(), err)
+	}
+	return nil
+}
+
+// setSysctls sets what is of the node's network.
+func (p *Part) setSysctls(s plan.Setup) error {
+	if len(s.Sysctls) == 0 {
+		return nil
+	}
+	ns, err := p.host.Open(s.Key())
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	return kernel.In(ns, func() error {
+		for _, name := range slices.Sorted(maps.Keys(s.Sysctls)) {
+			path := "/proc/sys/" + strings.ReplaceAll(name, ".", "/")
+			err := os.WriteFile(path, []byte(s.Sysctls[name]), 0)
+			switch {
+			case errors.Is(err, os.ErrNotExist):
+				return fmt.Errorf("sysctls: this kernel has no %s", name)
+			case err != nil:
+				return fmt.Errorf("sysctls: %s cannot be %q: %w", name, s.Sysctls[name], errors.Unwrap(err))
+			}
+		}
+		return nil
+	})
+}
+
+// keepSetup writes what a node is given, where commands and the next agent find
+// it. The directory is root's: variables may be secret.
+func (p *Part) keepSetup(s plan.Setup) error {
+	if err := os.MkdirAll(p.host.Dir(setupKind), 0o700); err != nil {
+		return err
+	}
+	_ = os.Remove(p.statePath(s.Key())) // of programs that have ended
+	return writeWhole(p.setupPath(s.Key()), s)
+}
+
+// writeWhole writes a file that readers find whole, or as it was.
+func writeWhole(path string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	next := filepath.Join(filepath.Dir(path), ".next-"+filepath.Base(path))
+	if err := os.WriteFile(next, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}
+
+// setupOf reads what a node was given; nothing if there is no file.
+func (p *Part) setupOf(key string) (s plan.Setup, err error) {
+	text, err := os.ReadFile(p.setupPath(key))
+	if errors.Is(err, os.ErrNotExist) {
+		return s, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	return s, err
+}
+
+// take ends a node's programs and forgets what it was given.
+func (p *Part) take(s plan.Setup) error {
+	p.busy.RLock()
+	defer p.busy.RUnlock()
+	if err := p.stopPrograms(s.Key()); err != nil {
+		return fmt.Errorf("end the programs of node %s: %w", s.Key(), err)
+	}
+	for _, path := range []string{p.statePath(s.Key()), p.setupPath(s.Key())} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// stopTime is how long programs have between SIGTERM and SIGKILL.
+const stopTime = 2 * time.Second
+
+// stopPrograms ends a node's programs: the supervisor tells them, waits for
+// them as long as stopTime, and ends; what is left is killed.
+func (p *Part) stopPrograms(key string) error {
+	if pid := p.supervisorOf(key); pid != 0 {
+		unix.Kill(pid, unix.SIGTERM) // one that has ended is fine
+	}
+	for end := time.Now().Add(stopTime + time.Second); p.supervisorOf(key) != 0 && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	node := p.host.Group(key)
+	names, err := node.Subs()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == initGroup || strings.HasPrefix(name, programGroup) {
+			if err := node.Sub(name).Remove(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// observeSetups reads what nodes were given. One whose supervisor has ended is
+// not there: it is started again.
+func (p *Part) observeSetups(host *plan.Host) error {
+	keys, err := p.setups()
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		s, err := p.setupOf(key)
+		if err != nil || s.Key() != key { // written anew if it is planned
+			id, node, _ := plan.ParseNamespace(key)
+			host.Add(plan.Setup{Lease: id, Node: node})
+			continue
+		}
+		if len(s.Run) > 0 && !p.supervised(key) {
+			s.Run = nil // no plan has it so: it is set again, or deleted
+		}
+		host.Add(s)
+	}
+	return nil
+}
+
+// supervised says whether a node's supervisor is there, and the namespaces that
+// it starts programs in are still the node's.
+func (p *Part) supervised(key string) bool {
+	if p.supervisorOf(key) == 0 {
+		return false
+	}
+	spaces, err := p.held(key)
+	closeAll(spaces)
+	return err == nil
+}
+
+// supervisorOf is the process that holds the lock on what a node was given; 0:
+// none does.
+func (p *Part) supervisorOf(key string) int {
+	f, err := os.Open(p.setupPath(key))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	lock := unix.Flock_t{Type: unix.F_WRLCK}
+	if unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock) != nil || lock.Type == unix.F_UNLCK {
+		return 0
+	}
+	return int(lock.Pid)
+}
+
+// setups lists the nodes that were given something.
+func (p *Part) setups() ([]string, error) {
+	names, err := p.host.Names(setupKind)
+	if err != nil {
+		return nil, fmt.Errorf("list what nodes were given: %w", err)
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, _, ok := plan.ParseNamespace(name)
+		return !ok
+	}), nil
+}
+
+// Problems are the programs that are not ready: those that failed, which leave
+// their lease degraded, and those that are being started.
+func (p *Part) Problems() (list report.Errors) {
+	keys, err := p.setups()
+	if err != nil {
+		return nil // Observe says so
+	}
+	for _, key := range keys {
+		s, err := p.setupOf(key)
+		if err != nil || len(s.Run) == 0 {
+			continue
+		}
+		problem := report.ItemError{Kind: plan.KindSetup, Key: key, Lease: s.Lease}
+		if problem.Op, problem.Text = p.problem(s); problem.Text != "" {
+			list = append(list, problem)
+		}
+	}
+	list.Sort()
+	return list
+}
+
+// problem says what is first not ready in a node: failures before what is to come.
+func (p *Part) problem(s plan.Setup) (op plan.Op, text string) {
+	var states []programState
+	if text, err := os.ReadFile(p.statePath(s.Key())); err == nil {
+		_ = json.Unmarshal(text, &states) // none: as before it was written
+	}
+	for _, failed := range []bool{true, false} {
+		for i, state := range states {
+			if i < len(s.Run) && state.Why != "" && state.Failed == failed {
+				op = plan.Await
+				if failed {
+					op = plan.Carry
+				}
+				return op, fmt.Sprintf("node %s: program %d (%s) %s", s.Node, i+1, printable(s.Run[i].Cmd[0]), state.Why)
+			}
+		}
+	}
+	if len(states) == 0 {
+		return plan.Await, fmt.Sprintf("node %s: its programs are being started", s.Node)
+	}
+	return "", ""
+}
+
+// lookEvery is how often Loop looks for news of programs: at one directory.
+const lookEvery = 200 * time.Millisecond
+
+// Loop calls Changed when programs have become ready, or have ended.
+func (p *Part) Loop(ctx context.Context, _ chan<- struct{}) {
+	var was time.Time
+	for {
+		if info, err := os.Stat(p.host.Dir(setupKind)); err == nil && !info.ModTime().Equal(was) {
+			was = info.ModTime()
+			p.Changed()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookEvery):
+		}
+	}
+}

@@ -1,0 +1,380 @@
+package vnode
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// supervisor starts the programs of a node, in order, and keeps them. It is
+// a process of its own: agents come and go meanwhile. It is root of the host,
+// so nobody in the node can stop it, enters the node with a thread for each
+// program, and counts against the node's limits. If it ends, the agent starts
+// the programs anew.
+type supervisor struct {
+	session               // how it enters the node
+	Programs []supervised `json:"programs"`
+	State    string       `json:"state"` // file
+	Given    string       `json:"given"` // file, which it locks for as long as it lives (fcntl_locking(2))
+	Owner    uint32       `json:"owner"` // root of the node
+
+	mu     sync.Mutex // of states and logging
+	states []programState
+	moving sync.Mutex    // between control groups
+	ending chan struct{} // closed: programs end, and none is started again
+}
+
+// supervised is a program and where it runs.
+type supervised struct {
+	vnet.Program
+	Group string `json:"group"` // cgroup.procs file of its own
+}
+
+// programState is what the agent reads of a program.
+type programState struct {
+	Why    string `json:"why,omitempty"`    // it is not ready; "": it is
+	Failed bool   `json:"failed,omitempty"` // and has ended, at least once
+}
+
+const (
+	superviseCommand = "supervise"
+	initGroup        = "init"
+	programGroup     = "run-"
+)
+
+// oneProcessor keeps the supervisor small; its programs do not get it.
+const oneProcessor = "GOMAXPROCS"
+
+// startSupervisor starts a node's, and waits until it has begun.
+func (p *Part) startSupervisor(s plan.Setup) error {
+	key := s.Key()
+	owner, err := p.host.Owner(key)
+	if err != nil {
+		return fmt.Errorf("the node is not here: %w", err)
+	}
+	spaces, err := p.open(key)
+	if err != nil {
+		return err
+	}
+	defer closeAll(spaces)
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	spec, err := p.supervisor(s, owner, len(spaces))
+	if err != nil {
+		theirs.Close()
+		return err
+	}
+	cmd := exec.Command(self, InitCommand, superviseCommand)
+	cmd.Dir, cmd.ExtraFiles = "/", append([]*os.File{theirs}, spaces...)
+	cmd.Env = append(environment(owner, s.Node), oneProcessor+"=1", kernel.SpecVariable+"="+spec)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	theirs.Close()
+	if err != nil {
+		return fmt.Errorf("start the supervisor: %w", err)
+	}
+	late := time.AfterFunc(answerTries*answerTime, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	go func() { _ = cmd.Wait() }() // as long as the node lives, or this program
+	said, err := io.ReadAll(ready)
+	if len(said) > 0 {
+		return errors.New(string(said))
+	}
+	if err == nil && p.supervisorOf(key) == 0 {
+		err = errors.New("the supervisor ended at once")
+	}
+	return err
+}
+
+// supervisor is what the process needs to know. It finds the node's namespaces
+// behind the pipe among its descriptors.
+func (p *Part) supervisor(s plan.Setup, owner uint32, spaces int) (string, error) {
+	id, node := s.Lease, p.host.Group(s.Key())
+	init := node.Sub(initGroup)
+	if err := init.Make(); err != nil {
+		return "", err
+	}
+	made := supervisor{State: p.statePath(s.Key()), Given: p.setupPath(s.Key()), Owner: owner, session: session{
+		Node: s.Node, Hosts: p.namesPath(plan.Fabric(id)), Run: p.host.Run, Log: p.logPath(s.Key()),
+		Groups: init.Files(), Group: init.Files()[0], Env: variables(s.Setup), Dir: s.Workdir, Order: keepLast,
+	}}
+	for i := range spaces {
+		made.Rooms = append(made.Rooms, fmt.Sprintf("/proc/self/fd/%d", readyPipe+1+i))
+	}
+	for i, program := range s.Run {
+		group := node.Sub(programGroup + strconv.Itoa(i))
+		if err := group.Make(); err != nil {
+			return "", err
+		}
+		made.Programs = append(made.Programs, supervised{program, group.Files()[0]})
+	}
+	spec, err := json.Marshal(&made)
+	return string(spec), err
+}
+
+// run is the process's life: until it is told to end.
+func (s *supervisor) run() error {
+	pipe := os.NewFile(readyPipe, "ready")
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGTERM)
+	unix.CloseRange(readyPipe, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
+	// Its programs go first when memory is out.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(keepLast), 0)
+	os.Unsetenv(oneProcessor)
+	s.ending = make(chan struct{})
+	s.states = make([]programState, len(s.Programs))
+	for i := range s.states {
+		s.states[i].Why = "waits for those before it"
+	}
+	given, err := s.lock()
+	if err == nil {
+		defer given.Close()
+		err = s.tell()
+	}
+	if err != nil {
+		fmt.Fprint(pipe, err)
+		return err
+	}
+	pipe.Close()
+	var all sync.WaitGroup
+	go func() {
+		<-signals
+		close(s.ending)
+	}()
+	for i := range s.Programs {
+		ready := make(chan struct{})
+		all.Go(func() { s.live(i, ready) })
+		select {
+		case <-ready:
+		case <-s.ending:
+		}
+		if s.isEnding() {
+			break
+		}
+	}
+	<-s.ending
+	all.Wait() // at most stopTime
+	return nil
+}
+
+// lock shows agents who the supervisor is: for that its control group is no
+// good, since it enters those of its programs for moments.
+func (s *supervisor) lock() (*os.File, error) {
+	f, err := os.OpenFile(s.Given, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another supervisor has %s: %w", s.Given, err)
+	}
+	return f, nil
+}
+
+func (s *supervisor) isEnding() bool {
+	select {
+	case <-s.ending:
+		return true
+	default:
+		return false
+	}
+}
+
+// say notes what a program's state is now, if that is another one.
+func (s *supervisor) say(i int, state programState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.states[i] == state {
+		return
+	}
+	s.states[i] = state
+	_ = s.tell() // the directory is gone with the node
+}
+
+func (s *supervisor) tell() error { return writeWhole(s.State, s.states) }
+
+// within runs do while this process is in a program's control group, so that
+// what do starts is there from its first instruction.
+func (s *supervisor) within(group string, do func() error) error {
+	s.moving.Lock()
+	defer s.moving.Unlock()
+	if err := os.WriteFile(group, []byte("0"), 0); err != nil {
+		return fmt.Errorf("join cgroup: %w", err)
+	}
+	return errors.Join(do(), os.WriteFile(s.Group, []byte("0"), 0))
+}
+
+// start starts argv in the node, its output into out.
+func (s *supervisor) start(group string, argv []string, out *os.File) (child *os.Process, err error) {
+	one := s.session
+	one.Argv = argv
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	err = s.within(group, func() (err error) {
+		entered := make(chan bool)
+		go func() {
+			defer close(entered)
+			child, err = one.enter([]*os.File{null, out, out}) // its thread ends with it
+		}()
+		<-entered
+		return err
+	})
+	if errors.Is(err, unix.ENOMEM) { // also: the node's first process has ended
+		os.Exit(exitNotStarted) // the agent starts all of it anew
+	}
+	if err == nil && child == nil {
+		err = errNoProgram
+	}
+	return child, err
+}
+
+var errNoProgram = errors.New("is no program of the node")
+
+// Back-off between starts of a program that ends; one that has run for steady
+// begins anew.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 30 * time.Second
+	steady     = 10 * time.Second
+)
+
+// live starts a program, and starts it again as its policy has it. ready is
+// closed when it is ready for the first time.
+func (s *supervisor) live(i int, ready chan<- struct{}) {
+	once := sync.OnceFunc(func() { close(ready) })
+	pause, failed := firstPause, ""
+	for {
+		began := time.Now()
+		why, ok := s.once(i, failed, once)
+		if s.isEnding() {
+			return
+		}
+		policy := s.Programs[i].Restart
+		switch {
+		case policy != vnet.RestartAlways && ok:
+			once()
+			s.say(i, programState{})
+			return
+		case policy != vnet.RestartAlways && policy != vnet.RestartOnFailure:
+			s.say(i, programState{Why: why, Failed: true})
+			return
+		}
+		if time.Since(began) > steady {
+			pause = firstPause
+		}
+		failed = why + ", it is started again"
+		s.say(i, programState{Why: failed, Failed: true})
+		s.log(fmt.Sprintf("sublet: program %d %s in %s\n", i+1, failed, pause))
+		select {
+		case <-s.ending:
+			return
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// once runs a program and says how it ended; ok: with exit code 0. failed is
+// how it ended before; "": it did not.
+func (s *supervisor) once(i int, failed string, ready func()) (why string, ok bool) {
+	program := s.Programs[i]
+	s.clear(program.Group)
+	ours, theirs, err := s.pipe()
+	if err != nil {
+		return "cannot be started: " + err.Error(), false
+	}
+	child, err := s.start(program.Group, program.Cmd, theirs)
+	theirs.Close()
+	if err != nil {
+		ours.Close()
+		if !errors.Is(err, errNoProgram) {
+			err = fmt.Errorf("cannot be started: %w", err)
+		}
+		s.log(fmt.Sprintf("sublet: program %d %v\n", i+1, err))
+		return err.Error(), false
+	}
+	ended := make(chan struct{})
+	defer s.wait(ended, i, failed, ready, s.relay(ours, program.Ready.Line))()
+	state := s.await(child)
+	close(ended)
+	return state.String(), state.code == 0 && !state.signaled
+}
+
+// await waits for a program, which is told to end when this process is.
+func (s *supervisor) await(child *os.Process) exit {
+	done := make(chan exit, 1)
+	go func() { done <- exitOf(child) }()
+	select {
+	case e := <-done:
+		return e
+	case <-s.ending:
+	}
+	unix.Kill(-child.Pid, unix.SIGTERM)
+	select {
+	case e := <-done:
+		return e
+	case <-time.After(stopTime):
+		return exit{} // killed with its group
+	}
+}
+
+// clear kills what a program left running.
+func (s *supervisor) clear(group string) {
+	for range moves {
+		pids := members(group)
+		if len(pids) == 0 {
+			return
+		}
+		for _, pid := range slices.Backward(pids) {
+			unix.Kill(pid, unix.SIGKILL) // one that has ended is fine
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// exit is how a process ended.
+type exit struct {
+	code     int
+	signaled bool
+}
+
+func (e exit) String() string {
+	switch {
+	case e.signaled:
+		return fmt.Sprintf("was ended by signal %d", e.code)
+	}
+	return fmt.Sprintf("ended with exit code %d", e.code)
+}
+
+func exitOf(child *os.Process) exit {
+	state, err := child.Wait()
+	if err != nil {
+		return exit{code: -1}
+	}
+	if status := state.Sys().(syscall.WaitStatus); status.Signaled() {
+		return exit{int(status.Signal()), true}
+	}
+	return exit{code: state.ExitCode()}
+}

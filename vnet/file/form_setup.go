@@ -1,0 +1,144 @@
+package file
+
+import (
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+
+	"sublet/vnet"
+)
+
+// setup is what a node is given to live on.
+type setup struct {
+	Run     []program         `yaml:"run,omitempty" jsonschema_description:"Programs, started in order, each when the one before it is ready. They live as long as the node; the network is running when all of them are ready." jsonschema:"maxItems=32"`
+	Env     map[string]text   `yaml:"env,omitempty" jsonschema_description:"Variables of all commands in the node."`
+	Workdir string            `yaml:"workdir,omitempty" jsonschema_description:"Where commands begin. Default: /." jsonschema:"pattern=^/"`
+	Sysctls map[string]string `yaml:"sysctls,omitempty" jsonschema_description:"Settings of the node's network, such as net.ipv4.tcp_ecn."`
+}
+
+// text is any text, written in quotes where YAML needs escapes for it.
+type text string
+
+// MarshalYAML chooses the quotes.
+func (t text) MarshalYAML() (any, error) {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: string(t)}
+	if strings.ContainsFunc(string(t), func(r rune) bool { return !unicode.IsPrint(r) }) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n, nil
+}
+
+// texts and stringsOf convert lists of them; none stays none.
+func texts(list []string) (made []text) {
+	for _, s := range list {
+		made = append(made, text(s))
+	}
+	return made
+}
+
+func stringsOf(list []text) (made []string) {
+	for _, t := range list {
+		made = append(made, string(t))
+	}
+	return made
+}
+
+// program is a list of arguments, or a mapping.
+type program struct {
+	Cmd     []text `yaml:"cmd"`
+	Ready   *ready `yaml:"ready,omitempty"`
+	Restart string `yaml:"restart,omitempty"`
+}
+
+func (p *program) short(n *yaml.Node) any {
+	if n.Kind == yaml.MappingNode {
+		return nil
+	}
+	return &p.Cmd
+}
+
+// MarshalYAML writes the shortest form.
+func (p program) MarshalYAML() (any, error) {
+	if p.Ready == nil && p.Restart == "" {
+		return p.Cmd, nil
+	}
+	type whole program
+	return whole(p), nil
+}
+
+// ready is a number (a port), a list (a command) or a text (a line).
+type ready struct {
+	Port int
+	Cmd  []text
+	Line text
+}
+
+func (r *ready) short(n *yaml.Node) any {
+	switch {
+	case n.Kind == yaml.SequenceNode:
+		return &r.Cmd
+	case n.ShortTag() == "!!int":
+		return &r.Port
+	}
+	return &r.Line
+}
+
+// MarshalYAML writes the one that is stated.
+func (r ready) MarshalYAML() (any, error) {
+	switch {
+	case r.Cmd != nil:
+		return r.Cmd, nil
+	case r.Port != 0:
+		return r.Port, nil
+	}
+	return r.Line, nil
+}
+
+func (f setup) setup() vnet.Setup {
+	s := vnet.Setup{Workdir: f.Workdir, Sysctls: some(f.Sysctls)}
+	for name, value := range f.Env {
+		if s.Env == nil {
+			s.Env = make(map[string]string)
+		}
+		s.Env[name] = string(value)
+	}
+	for _, p := range f.Run {
+		made := vnet.Program{Cmd: stringsOf(p.Cmd), Restart: vnet.Restart(p.Restart)}
+		if p.Ready != nil {
+			made.Ready = p.Ready.ready()
+		}
+		s.Run = append(s.Run, made)
+	}
+	return s
+}
+
+// ready is what is stated; 0 and "" are vnet's words for nothing.
+func (r ready) ready() vnet.Ready {
+	if r.Cmd == nil && r.Line == "" && r.Port == 0 {
+		r.Port = -1
+	}
+	made := vnet.Ready{Port: r.Port, Line: string(r.Line)}
+	if r.Cmd != nil {
+		made.Cmd = append([]string{}, stringsOf(r.Cmd)...) // an empty one is refused, not taken for none
+	}
+	return made
+}
+
+func setupForm(s vnet.Setup) setup {
+	f := setup{Workdir: s.Workdir, Sysctls: s.Sysctls}
+	for name, value := range s.Env {
+		if f.Env == nil {
+			f.Env = make(map[string]text)
+		}
+		f.Env[name] = text(value)
+	}
+	for _, p := range s.Run {
+		made := program{Cmd: texts(p.Cmd), Restart: string(p.Restart)}
+		if p.Ready.Port != 0 || p.Ready.Cmd != nil || p.Ready.Line != "" {
+			made.Ready = &ready{Port: p.Ready.Port, Cmd: texts(p.Ready.Cmd), Line: text(p.Ready.Line)}
+		}
+		f.Run = append(f.Run, made)
+	}
+	return f
+}

@@ -1,0 +1,233 @@
+package vnet
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Setup is what a node is given to live on: environment, settings, programs.
+type Setup struct {
+	Run     []Program         `json:"run,omitempty"`     // started in order, each when the one before it is ready
+	Env     map[string]string `json:"env,omitempty"`     // of all its commands
+	Workdir string            `json:"workdir,omitempty"` // where its commands begin; "": /
+	Sysctls map[string]string `json:"sysctls,omitempty"` // of its network, by name: see SafeSysctls
+}
+
+// Stated lists the fields that say something, for formats without them; none:
+// nothing is given.
+func (s Setup) Stated() (fields []string) {
+	for _, f := range []struct {
+		name   string
+		stated bool
+	}{{"run", len(s.Run) > 0}, {"env", len(s.Env) > 0}, {"workdir", s.Workdir != ""}, {"sysctls", len(s.Sysctls) > 0}} {
+		if f.stated {
+			fields = append(fields, f.name)
+		}
+	}
+	return fields
+}
+
+// Program is a command that runs in a node from its start on.
+type Program struct {
+	Cmd     []string `json:"cmd"`               // with its arguments; no shell
+	Ready   Ready    `json:"ready,omitzero"`    // zero: as soon as it is started
+	Restart Restart  `json:"restart,omitempty"` // "": RestartNo
+}
+
+// Ready is how a program shows that others can use it: one of these.
+type Ready struct {
+	Port int      `json:"port,omitempty"` // TCP, on which something in the node listens
+	Cmd  []string `json:"cmd,omitempty"`  // that ends with exit code 0 in the node
+	Line string   `json:"line,omitempty"` // part of a line of the program's output
+}
+
+// Restart says when a program is started again that ended by itself.
+type Restart string
+
+// Policies of starting again. A program that is not started again and ended
+// with another exit code than 0 leaves its lease degraded.
+const (
+	RestartNo        Restart = "no"
+	RestartOnFailure Restart = "on-failure" // unless its exit code is 0
+	RestartAlways    Restart = "always"
+)
+
+// Restarts lists the policies, the default first.
+var Restarts = []Restart{RestartNo, RestartOnFailure, RestartAlways}
+
+// Bounds of what a node is given.
+const (
+	MaxPrograms  = 32
+	MaxArguments = 256  // of one command
+	MaxText      = 4096 // bytes of an argument, of a line, of a variable's value, of a path
+	MaxVariables = 128
+	MaxSetup     = 64 << 10 // bytes of all texts of a node
+)
+
+// SafeSysctls are the settings that a request may state: each is of the node's
+// network alone, and none keeps Sublet from forwarding or from asking whether
+// nodes reach each other.
+var SafeSysctls = []string{
+	"net.core.somaxconn",
+	"net.ipv4.ip_default_ttl",
+	"net.ipv4.ip_local_port_range",
+	"net.ipv4.ip_unprivileged_port_start",
+	"net.ipv4.ping_group_range",
+	"net.ipv4.tcp_ecn",
+	"net.ipv4.tcp_fastopen",
+	"net.ipv4.tcp_fin_timeout",
+	"net.ipv4.tcp_keepalive_intvl",
+	"net.ipv4.tcp_keepalive_probes",
+	"net.ipv4.tcp_keepalive_time",
+	"net.ipv4.tcp_max_syn_backlog",
+	"net.ipv4.tcp_mtu_probing",
+	"net.ipv4.tcp_retries2",
+	"net.ipv4.tcp_rmem",
+	"net.ipv4.tcp_sack",
+	"net.ipv4.tcp_slow_start_after_idle",
+	"net.ipv4.tcp_syn_retries",
+	"net.ipv4.tcp_syncookies",
+	"net.ipv4.tcp_timestamps",
+	"net.ipv4.tcp_tw_reuse",
+	"net.ipv4.tcp_window_scaling",
+	"net.ipv4.tcp_wmem",
+}
+
+var (
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	sysctlValue  = regexp.MustCompile(`^[0-9]{1,10}([ \t][0-9]{1,10}){0,2}$`)
+)
+
+// check checks what is given to the node written at path.
+func (s Setup) check(path string) error {
+	if len(s.Run) > MaxPrograms {
+		return fieldf(path+".run", "%d programs are more than %d: start some of them in one script", len(s.Run), MaxPrograms)
+	}
+	for i, p := range s.Run {
+		if err := p.check(at(path+".run", i)); err != nil {
+			return err
+		}
+	}
+	if err := s.checkEnv(path + ".env"); err != nil {
+		return err
+	}
+	if err := checkWorkdir(path+".workdir", s.Workdir); err != nil {
+		return err
+	}
+	if err := s.checkSysctls(path + ".sysctls"); err != nil {
+		return err
+	}
+	if n := s.size(); n > MaxSetup {
+		return fieldf(path, "its commands and variables have %d bytes, more than %d: shorten them", n, MaxSetup)
+	}
+	return nil
+}
+
+// size is that of all texts, in bytes.
+func (s Setup) size() (n int) {
+	for _, p := range s.Run {
+		for _, word := range slices.Concat(p.Cmd, p.Ready.Cmd) {
+			n += len(word)
+		}
+		n += len(p.Ready.Line)
+	}
+	for name, value := range s.Env {
+		n += len(name) + len(value)
+	}
+	return n
+}
+
+func (p Program) check(path string) error {
+	if err := checkCommand(path+".cmd", p.Cmd); err != nil {
+		return err
+	}
+	if p.Restart != "" && !slices.Contains(Restarts, p.Restart) {
+		return fieldf(path+".restart", "%q is no policy: choose no, on-failure or always", string(p.Restart))
+	}
+	return p.Ready.check(path + ".ready")
+}
+
+func (r Ready) check(path string) error {
+	stated := 0
+	for _, there := range []bool{r.Port != 0, r.Cmd != nil, r.Line != ""} {
+		if there {
+			stated++
+		}
+	}
+	switch {
+	case stated > 1:
+		return fieldf(path, "states several of a port, a command and a line: keep one")
+	case r.Port < 0 || r.Port > 65535:
+		return fieldf(path, "is no port, command or line of output: write a port from 1 to 65535, a list or a text")
+	case r.Cmd != nil:
+		return checkCommand(path, r.Cmd)
+	}
+	return checkText(path, r.Line)
+}
+
+func checkCommand(path string, cmd []string) error {
+	switch {
+	case len(cmd) == 0 || cmd[0] == "":
+		return fieldf(path, "no command: write a list of a program and its arguments, such as [sleep, infinity]")
+	case len(cmd) > MaxArguments:
+		return fieldf(path, "%d arguments are more than %d: put the command into a script", len(cmd), MaxArguments)
+	}
+	for i, word := range cmd {
+		if err := checkText(at(path, i), word); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkText wants what the kernel takes as an argument or a variable.
+func checkText(path, text string) error {
+	switch {
+	case len(text) > MaxText:
+		return fieldf(path, "has %d bytes, more than %d: shorten it", len(text), MaxText)
+	case strings.ContainsRune(text, 0):
+		return fieldf(path, "contains a NUL character: leave it out")
+	}
+	return nil
+}
+
+func (s Setup) checkEnv(path string) error {
+	if len(s.Env) > MaxVariables {
+		return fieldf(path, "%d variables are more than %d: keep fewer", len(s.Env), MaxVariables)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		if !variableName.MatchString(name) {
+			return fieldf(path, "%q is no name of a variable: use letters, digits and _, at most 128, not a digit first", name)
+		}
+		if err := checkText(key(path, name), s.Env[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkWorkdir wants a path from the root of the node.
+func checkWorkdir(field, dir string) error {
+	if dir != "" && (!path.IsAbs(dir) || path.Clean(dir) != dir) {
+		return fieldf(field, "%q is not a path from the root without . and ..: write one such as /srv", dir)
+	}
+	return checkText(field, dir)
+}
+
+func (s Setup) checkSysctls(path string) error {
+	for _, name := range slices.Sorted(maps.Keys(s.Sysctls)) {
+		if !slices.Contains(SafeSysctls, name) {
+			if near := Nearest(name, SafeSysctls); near != "" {
+				return fieldf(path, "%q is not a setting that a request may state: did you mean %q?", name, near)
+			}
+			return fieldf(path, "%q is not a setting that a request may state: docs/programs.md lists those of a node's network", name)
+		}
+		if !sysctlValue.MatchString(s.Sysctls[name]) {
+			return fieldf(key(path, name), "%q is not up to three whole numbers: write one such as 1, or \"4096 87380 6291456\"", s.Sysctls[name])
+		}
+	}
+	return nil
+}
