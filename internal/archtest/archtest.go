@@ -13,9 +13,8 @@ var Table = map[string][]string{
 	"vnet":                   nil,
 	"vnet/file":              {"vnet"},
 	"vnet/vxdl":              {"vnet"},
-	"vnet/clab":              {"vnet", "vnet/file"},                  // containerlab is YAML, read within the bounds of a request
-	"vnet/rspec":             {"vnet", "vnet/topology"},              // names and places are made as of GraphML
-	"vnet/mininet":           {"vnet", "vnet/file", "vnet/topology"}, // JSON, read within the bounds of a request
+	"vnet/clab":              {"vnet", "vnet/file"},     // containerlab is YAML, read within the bounds of a request
+	"vnet/rspec":             {"vnet", "vnet/topology"}, // names and places are made as of GraphML
 	"vnet/graph":             {"vnet"},
 	"embed":                  {"vnet", "embed/...", "fabric", "internal/splitmix"},
 	"embed/graph":            {"vnet", "fabric"},                                  // walks that relays can pin
@@ -63,7 +62,10 @@ var Table = map[string][]string{
 	"datapath/vxswitch/live": {"vnet", "vnet/file", "vxswitch", "vxswitch/lookup", "vxswitch/sched", "datapath/kernel"},
 	"measure/pktgen":         {"datapath/kernel"},
 	"vxswitch/split":         {"vnet"},
-	"openflow/of13":          nil, // a codec: it knows the specification and nothing of ours
+	"openflow/of13":          nil,                                                        // a codec: it knows the specification and nothing of ours
+	"openflow/pipeline":      {"openflow/of13"},                                          // tables are changed by messages as they come
+	"openflow/channel":       {"openflow/of13"},                                          // connections know messages, not what a switch does with them
+	"datapath/ofswitch":      {"openflow/of13", "openflow/pipeline", "openflow/channel"}, // no part of an agent: sublet openflow run starts it
 	"vxswitch/impair":        {"vnet", "internal/splitmix"},
 	"vxswitch/sim":           {"vnet", "vxswitch", "vxswitch/split"},
 	"vxswitch/scenario":      {"vnet", "vnet/file", "vxswitch/sched", "vxswitch/sim"},
@@ -87,12 +89,12 @@ var Table = map[string][]string{
 // Pure rooms do no I/O, read no clock and start no goroutine; time and
 // randomness are arguments. Banned are the packages that would let them.
 var Pure = []string{
-	"vnet", "vnet/file", "vnet/vxdl", "vnet/clab", "vnet/rspec", "vnet/mininet", "vnet/graph",
+	"vnet", "vnet/file", "vnet/vxdl", "vnet/clab", "vnet/rspec", "vnet/graph",
 	"embed", "embed/calendar", "embed/flow", "embed/graph", "embed/rate",
 	"fabric", "embed/replay", "embed/verify", "vnet/topology",
 	"plan", "report", "lease", "lease/policy", "lease/rollout", "fabric/spread", "internal/splitmix", "internal/heap",
 	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/impair", "vxswitch/sim",
-	"vxswitch/scenario", "vxswitch/figure", "measure", "openflow/of13",
+	"vxswitch/scenario", "vxswitch/figure", "measure", "openflow/of13", "openflow/pipeline",
 }
 
 // Banned packages in pure rooms.

@@ -29,7 +29,6 @@ const (
 	TypeInternal    = "urn:sublet:internal"
 	TypeAgentGone   = "urn:sublet:agent-unreachable"
 	TypeUnavailable = "urn:sublet:unavailable"
-	TypeChanged     = "urn:sublet:changed"
 	TypeNoSpace     = "urn:sublet:no-space"
 )
 
@@ -46,7 +45,7 @@ func (p *Problem) asError() error {
 		return &vnet.FieldError{Path: p.Path, Problem: p.Detail}
 	case TypeNotFound:
 		return &kindError{detail: p.Detail, kind: ErrNotFound}
-	case TypeConflict, TypeChanged:
+	case TypeConflict:
 		return &kindError{detail: p.Detail, kind: ErrConflict}
 	case TypeForbidden:
 		return &kindError{detail: p.Detail, kind: ErrForbidden}

@@ -67,12 +67,12 @@ func (m *Match) check() error {
 }
 
 // valid says whether a value is within its field's range. VLAN_VID is either 0
-// (no tag), or has the bit of presence.
+// (no tag), or has the bit of presence, if that is not masked out.
 func (f *Field) valid() bool {
 	if f.Value.Len() > Fields[f.ID].Bits {
 		return false
 	}
-	return f.ID != VLANVID || f.Value.Lo == 0 || f.Value.Lo&VLANPresent != 0
+	return f.ID != VLANVID || f.Value.Lo == 0 || (f.Value.Lo|^f.Mask.Lo)&VLANPresent != 0
 }
 
 // field is an OXM TLV: class, field and mask flag, length, value, mask.

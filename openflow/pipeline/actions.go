@@ -1,0 +1,132 @@
+package pipeline
+
+import "sublet/openflow/of13"
+
+// maxDepth bounds groups within groups; loops are refused when groups change.
+const maxDepth = 16
+
+// maxPacketIn is the most of a packet that a message has room for.
+const maxPacketIn = of13.MaxLen - 128
+
+// apply does actions in their order. It is false if the packet may not go on.
+func (s *Switch) apply(r *run, list []of13.Action, depth int) bool {
+	for i := range list {
+		if !s.do(r, &list[i], depth) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Switch) do(r *run, a *of13.Action, depth int) bool {
+	switch a.Type {
+	case of13.ActionOutput:
+		s.output(r, a, depth)
+	case of13.ActionGroup:
+		s.group(r, a.Number, depth)
+	case of13.ActionSetQueue:
+		r.queue = a.Number
+	case of13.ActionSetField:
+		r.setField(&a.Field)
+	case of13.ActionDecMPLSTTL, of13.ActionDecNWTTL:
+		r.packet.fresh()
+		if !r.decTTL(a.Type == of13.ActionDecMPLSTTL) {
+			r.reason = of13.PacketInvalidTTL
+			s.toController(r)
+			return false
+		}
+	default:
+		r.packet.fresh()
+		r.tag(a)
+	}
+	return true
+}
+
+// tag does what changes tags and times to live.
+func (p *packet) tag(a *of13.Action) {
+	switch a.Type {
+	case of13.ActionCopyTTLOut, of13.ActionCopyTTLIn:
+		p.copyTTL(a.Type == of13.ActionCopyTTLIn)
+	case of13.ActionSetMPLSTTL, of13.ActionSetNWTTL:
+		p.setTTL(a.Type == of13.ActionSetMPLSTTL, a.TTL)
+	case of13.ActionPushVLAN:
+		p.pushVLAN(a.EtherType)
+	case of13.ActionPopVLAN:
+		p.popVLAN()
+	case of13.ActionPushMPLS:
+		p.pushMPLS(a.EtherType)
+	case of13.ActionPopMPLS:
+		p.popMPLS(a.EtherType)
+	case of13.ActionPushPBB:
+		p.pushPBB(a.EtherType)
+	case of13.ActionPopPBB:
+		p.popPBB()
+	}
+}
+
+// output sends a packet to a port that may be a reserved one.
+func (s *Switch) output(r *run, a *of13.Action, depth int) {
+	switch a.Number {
+	case of13.PortController:
+		s.toController(r)
+	case of13.PortInPort:
+		s.send(r, r.inPort)
+	case of13.PortAll, of13.PortFlood:
+		for _, n := range s.order {
+			if n != r.inPort {
+				s.send(r, n)
+			}
+		}
+	case of13.PortNormal:
+		s.normal(r)
+	case of13.PortTable:
+		if r.entry == nil && depth == 0 { // a packet-out, outside of groups
+			c := s.take(maxDepth + 1)
+			c.from(&r.packet)
+			c.now = r.now
+			s.classify(c)
+		}
+	default:
+		if a.Number != r.inPort {
+			s.send(r, a.Number)
+		}
+	}
+}
+
+// send sends a packet out of a port that is there and up.
+func (s *Switch) send(r *run, number uint32) {
+	p := s.ports[number]
+	if p == nil {
+		return
+	}
+	if p.Config&(of13.PortConfigDown|of13.PortConfigNoFwd) != 0 || p.State&of13.PortStateDown != 0 {
+		p.stats.TxDropped++
+		return
+	}
+	frame := r.finish()
+	p.stats.TxPackets++
+	p.stats.TxBytes += uint64(len(frame))
+	s.sink.Send(number, r.queue, frame)
+}
+
+// toController sends a packet-in, with the reason of the run.
+func (s *Switch) toController(r *run) {
+	if p := s.ports[r.inPort]; p != nil && p.Config&of13.PortConfigNoPacketIn != 0 {
+		return
+	}
+	if m := s.meters[of13.MeterController]; m != nil && !m.pass(r.now, &r.packet) {
+		return
+	}
+	frame := r.finish()
+	m := of13.PacketIn{Buffer: of13.NoBuffer, Total: uint16(len(frame)), Reason: r.reason, Table: r.table, Cookie: ^uint64(0), Data: frame[:min(len(frame), maxPacketIn)]}
+	if r.entry != nil {
+		m.Cookie = r.entry.Cookie
+	}
+	m.Match.Fields = append(m.Match.Fields, of13.Exact(of13.InPort, uint64(r.inPort)))
+	for i, id := range []of13.FieldID{of13.Metadata, of13.TunnelID} {
+		if v := r.key[i]; v != 0 {
+			m.Match.Fields = append(m.Match.Fields, of13.Exact(id, v))
+		}
+	}
+	s.sink.PacketIn(&m)
+}

@@ -1,0 +1,118 @@
+package pipeline
+
+import (
+	"slices"
+
+	"sublet/openflow/of13"
+)
+
+type group struct {
+	of13.GroupDesc
+	created int64
+	count   of13.Count
+	buckets []of13.Count
+}
+
+func newGroup(now int64, m *of13.GroupMod) *group {
+	g := &group{GroupDesc: of13.GroupDesc{Kind: m.Kind, Group: m.Group, Buckets: slices.Clone(m.Buckets)}, created: now, buckets: make([]of13.Count, len(m.Buckets))}
+	for i := range g.Buckets {
+		g.Buckets[i].Actions = copyActions(g.Buckets[i].Actions)
+	}
+	return g
+}
+
+// group takes a packet through a group.
+func (s *Switch) group(r *run, number uint32, depth int) {
+	g := s.groups[number]
+	if g == nil || depth >= maxDepth {
+		return
+	}
+	g.count.Packets++
+	g.count.Bytes += uint64(len(r.b))
+	switch g.Kind {
+	case of13.GroupTypeAll:
+		for i := range g.Buckets {
+			s.bucket(r, g, i, depth)
+		}
+	case of13.GroupTypeIndirect:
+		s.bucket(r, g, 0, depth)
+	case of13.GroupTypeSelect:
+		s.bucket(r, g, s.pick(g, r), depth)
+	case of13.GroupTypeFailover:
+		s.bucket(r, g, slices.IndexFunc(g.Buckets, func(b of13.Bucket) bool { return s.live(&b, 0) }), depth)
+	}
+}
+
+// bucket executes a bucket on a copy of the packet; -1 drops it.
+func (s *Switch) bucket(r *run, g *group, i, depth int) {
+	if i < 0 || i >= len(g.Buckets) {
+		return
+	}
+	g.buckets[i].Packets++
+	g.buckets[i].Bytes += uint64(len(r.b))
+	c := s.take(depth + 1)
+	c.from(&r.packet)
+	c.now, c.table, c.entry, c.reason = r.now, r.table, r.entry, r.reason
+	c.set.clear()
+	c.set.write(g.Buckets[i].Actions)
+	s.finish(c, depth+1)
+}
+
+// pick chooses a bucket for a flow, each as often as its weight says. A flow
+// keeps its bucket while those that may be picked stay the same.
+func (s *Switch) pick(g *group, r *run) int {
+	r.packet.fresh()
+	total := uint64(0)
+	for i := range g.Buckets {
+		if s.eligible(g, i) {
+			total += uint64(g.Buckets[i].Weight)
+		}
+	}
+	if total == 0 {
+		return -1
+	}
+	at := flowHash(&r.key) % total
+	for i := range g.Buckets {
+		if w := uint64(g.Buckets[i].Weight); s.eligible(g, i) {
+			if at < w {
+				return i
+			}
+			at -= w
+		}
+	}
+	return -1
+}
+
+// eligible says whether a bucket of a select group may be picked: one that
+// watches something, only while that is live.
+func (s *Switch) eligible(g *group, i int) bool {
+	b := &g.Buckets[i]
+	watches := b.WatchPort != of13.PortAny && b.WatchPort != 0 || b.WatchGroup != of13.GroupAny && b.WatchGroup != 0
+	return !watches || s.live(b, 0)
+}
+
+// flowHash is of what makes a flow: addresses, tag, protocols and ports.
+func flowHash(k *Key) uint64 {
+	h := uint64(1)
+	for w := 3; w <= 10; w++ {
+		v := k[w]
+		if w == 5 {
+			v &= 0xffffffff00ff // ports and protocol: neither class nor headers of extension
+		}
+		h = mix(h ^ v)
+	}
+	return h
+}
+
+// live says whether a bucket's port, or a bucket of its group, is.
+func (s *Switch) live(b *of13.Bucket, depth int) bool {
+	if p := s.ports[b.WatchPort]; p != nil && p.State&of13.PortStateDown == 0 && p.Config&of13.PortConfigDown == 0 {
+		return true
+	}
+	g := s.groups[b.WatchGroup]
+	return g != nil && depth < maxDepth && slices.ContainsFunc(g.Buckets, func(b of13.Bucket) bool { return s.live(&b, depth+1) })
+}
+
+func (g *group) stats(now int64, references uint32) of13.GroupStats {
+	return of13.GroupStats{Group: g.Group, References: references, Count: g.count, Life: lifetime(now, g.created), Buckets: g.buckets}
+}

@@ -1,0 +1,133 @@
+package pipeline
+
+import "sublet/openflow/of13"
+
+// maxBuckets bounds the buckets of a group: what one packet may become.
+const maxBuckets = 256
+
+func (s *Switch) groupMod(now int64, m *of13.GroupMod) error {
+	switch m.Command {
+	case of13.CommandDelete:
+		return s.deleteGroups(now, m.Group)
+	case of13.CommandAdd, of13.CommandModify:
+	default:
+		return of13.GroupModFailedBadCommand
+	}
+	old := s.groups[m.Group]
+	switch {
+	case m.Group > of13.GroupMax:
+		return of13.GroupModFailedInvalidGroup
+	case m.Command == of13.CommandAdd && old != nil:
+		return of13.GroupModFailedGroupExists
+	case m.Command == of13.CommandModify && old == nil:
+		return of13.GroupModFailedUnknownGroup
+	case old == nil && len(s.groups) >= s.config.Groups:
+		return of13.GroupModFailedOutOfGroups
+	}
+	if err := s.checkGroup(m); err != nil {
+		return err
+	}
+	g := newGroup(now, m)
+	if old != nil {
+		g.created = old.created
+	}
+	s.groups[m.Group] = g
+	return nil
+}
+
+func (s *Switch) checkGroup(m *of13.GroupMod) error {
+	switch {
+	case m.Kind > of13.GroupTypeFailover:
+		return of13.GroupModFailedBadType
+	case len(m.Buckets) > maxBuckets:
+		return of13.GroupModFailedOutOfBuckets
+	case m.Kind == of13.GroupTypeIndirect && len(m.Buckets) != 1:
+		return of13.GroupModFailedInvalidGroup
+	}
+	for i := range m.Buckets {
+		if err := s.checkBucket(m, &m.Buckets[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkBucket checks a bucket. What its actions may be is not known from a
+// match, so that fields which packets lack are left alone when it is executed.
+func (s *Switch) checkBucket(m *of13.GroupMod, b *of13.Bucket) error {
+	watches := b.WatchPort != of13.PortAny || b.WatchGroup != of13.GroupAny
+	switch {
+	case m.Kind == of13.GroupTypeSelect && b.Weight == 0:
+		return of13.GroupModFailedInvalidGroup
+	case m.Kind != of13.GroupTypeSelect && b.Weight > 1:
+		return of13.GroupModFailedWeightUnsupported
+	case m.Kind == of13.GroupTypeFailover && !watches:
+		return of13.GroupModFailedBadWatch
+	}
+	for i := range b.Actions {
+		a := &b.Actions[i]
+		if a.Type == of13.ActionGroup && (a.Number == m.Group || s.reaches(a.Number, m.Group, 0)) {
+			return of13.GroupModFailedLoop
+		}
+		if a.Type == of13.ActionSetField {
+			continue
+		}
+		ctx := of13.NewContext()
+		if err := s.checkAction(a, &ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reaches says whether a group leads to another.
+func (s *Switch) reaches(from, to uint32, depth int) bool {
+	g := s.groups[from]
+	if g == nil {
+		return false
+	}
+	for i := range g.Buckets {
+		for _, a := range g.Buckets[i].Actions {
+			if a.Type == of13.ActionGroup && (a.Number == to || depth >= maxDepth || s.reaches(a.Number, to, depth+1)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// deleteGroups deletes a group, or all, and the entries that use them.
+func (s *Switch) deleteGroups(now int64, number uint32) error {
+	if number > of13.GroupMax && number != of13.GroupAll {
+		return of13.GroupModFailedInvalidGroup
+	}
+	for n := range s.groups {
+		if number != of13.GroupAll && n != number {
+			continue
+		}
+		if number != of13.GroupAll && s.chained(n) {
+			return of13.GroupModFailedChainedGroup
+		}
+		for _, e := range s.everyEntry(func(e *Entry) bool { return e.uses(of13.ActionGroup, n) }) {
+			s.drop(now, e, of13.RemovedGroup)
+		}
+		delete(s.groups, n)
+	}
+	return nil
+}
+
+// chained says whether another group leads to one directly.
+func (s *Switch) chained(number uint32) bool { return s.groupReferences(number) > 0 }
+
+func (s *Switch) groupReferences(number uint32) (n uint32) {
+	for _, g := range s.groups {
+		for i := range g.Buckets {
+			for _, a := range g.Buckets[i].Actions {
+				if a.Type == of13.ActionGroup && a.Number == number {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}

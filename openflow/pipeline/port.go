@@ -1,0 +1,77 @@
+package pipeline
+
+import (
+	"slices"
+
+	"sublet/openflow/of13"
+)
+
+// SetPort adds a port or says what of it has changed: what it is called and
+// whether its link is down. Its configuration is a matter of controllers.
+func (s *Switch) SetPort(now int64, d of13.Port) {
+	reason := of13.PortModified
+	p := s.ports[d.Number]
+	if p == nil {
+		p, reason = &port{created: now}, of13.PortAdded
+		s.ports[d.Number] = p
+		s.order = append(s.order, d.Number)
+		slices.Sort(s.order)
+	}
+	before := p.Port
+	d.Config = p.Config
+	p.Port = d
+	if p.describe(); p.Port == before {
+		return
+	}
+	s.sink.PortStatus(&of13.PortStatus{Reason: reason, Port: p.Port})
+}
+
+// RemovePort takes a port away.
+func (s *Switch) RemovePort(number uint32) {
+	if p := s.ports[number]; p != nil {
+		delete(s.ports, number)
+		s.order = slices.DeleteFunc(s.order, func(n uint32) bool { return n == number })
+		s.sink.PortStatus(&of13.PortStatus{Reason: of13.PortDeleted, Port: p.Port})
+	}
+}
+
+// describe keeps the state of liveness true: what fast failover watches.
+func (p *port) describe() {
+	p.State &^= of13.PortStateLive
+	if p.State&of13.PortStateDown == 0 && p.Config&of13.PortConfigDown == 0 {
+		p.State |= of13.PortStateLive
+	}
+}
+
+func (s *Switch) portMod(m *of13.PortMod) error {
+	const known = of13.PortConfigDown | of13.PortConfigNoRecv | of13.PortConfigNoFwd | of13.PortConfigNoPacketIn
+	p := s.ports[m.Port]
+	switch {
+	case p == nil:
+		return of13.PortModFailedBadPort
+	case p.HWAddr != m.HWAddr:
+		return of13.PortModFailedBadHWAddr
+	case m.Mask&^known != 0:
+		return of13.PortModFailedBadConfig
+	}
+	before := p.Port
+	p.Config = p.Config&^m.Mask | m.Config&m.Mask
+	if p.describe(); p.Port != before {
+		s.sink.PortStatus(&of13.PortStatus{Reason: of13.PortModified, Port: p.Port})
+	}
+	return nil
+}
+
+// portsOf gives a port, or all.
+func (s *Switch) portsOf(number uint32) (list []*port, err error) {
+	if p := s.ports[number]; p != nil {
+		return []*port{p}, nil
+	}
+	if number != of13.PortAny {
+		return nil, of13.BadRequestBadPort
+	}
+	for _, n := range s.order {
+		list = append(list, s.ports[n])
+	}
+	return list, nil
+}
