@@ -21,6 +21,8 @@ func (n VirtualNode) check(path, kind string) error {
 		return fieldf(path+".cpu", "%s cores is not between %s and %s: leave it out for no limit", n.CPU, CPU(MinCPU), MaxCPU)
 	case n.Memory < 0, n.Memory > 0 && n.Memory < MinMemory, n.Memory > MaxMemory:
 		return fieldf(path+".memory", "%s is not between %s and %s: leave it out for no limit", n.Memory, MinMemory, MaxMemory)
+	case len(n.Run) > 0 && n.Memory > 0 && n.Memory < MinRunMemory:
+		return fieldf(path+".memory", "%s is less than the %s that a node with programs needs: raise it, or leave out run", n.Memory, MinRunMemory)
 	}
 	if err := checkOptionalName(path+".site", n.Site); err != nil {
 		return err

@@ -64,7 +64,12 @@ const (
 	MaxArguments = 256  // of one command
 	MaxText      = 4096 // bytes of an argument, of a line, of a variable's value, of a path
 	MaxVariables = 128
-	MaxSetup     = 64 << 10 // bytes of all texts of a node
+	// MaxSetup bounds all texts of a node, in bytes: as JSON, where one byte may
+	// become six, they must fit into one variable of a process (128 KiB, execve(2)).
+	MaxSetup = 16 << 10
+	// MinRunMemory is what a node with programs needs: what supervises them
+	// counts against its limit too.
+	MinRunMemory = 16 * MiB
 )
 
 // SafeSysctls are the settings that a request may state: each is of the node's

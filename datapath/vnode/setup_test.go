@@ -168,6 +168,27 @@ func TestHostilePrograms(t *testing.T) {
 	}
 }
 
+// Programs and variables of the largest size, of characters that JSON writes
+// longest, arrive, also in a node with the least memory for programs.
+func TestLargestSetup(t *testing.T) {
+	p, _ := newPart(t)
+	n := node("n0", 1000)
+	n.Memory = vnet.MinRunMemory
+	s := given(vnet.Program{Cmd: shell("printf '%s%s%s' \"$A\" \"$B\" \"$C\" | wc -c >/tmp/size; sleep 100"), Ready: vnet.Ready{Cmd: []string{"test", "-s", "/tmp/size"}}})
+	s.Env = make(map[string]string)
+	for _, name := range []string{"A", "B", "C"} {
+		s.Env[name] = strings.Repeat("\x01", vnet.MaxText)
+	}
+	s.Run = append(s.Run, vnet.Program{Cmd: []string{"true", strings.Repeat("<", vnet.MaxSetup-3*vnet.MaxText-200)}})
+	request := vnet.Request{Network: "net", Topology: vnet.Topology{Nodes: []vnet.VirtualNode{{Name: "n0", Setup: s.Setup}}}}
+	check(t, request.Check())
+	do(t, p, plan.Add, n, s)
+	isProblem(t, p, "")
+	if out, _ := run(t, p, n, "cat", "/tmp/size"); out != "12288" {
+		t.Errorf("%q bytes arrived", out)
+	}
+}
+
 // A setting that the kernel refuses is told.
 func TestRefusedSettings(t *testing.T) {
 	p, _ := newPart(t)

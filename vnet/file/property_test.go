@@ -132,7 +132,9 @@ func nodes(t *rapid.T, name string) vnet.VirtualNode {
 		// Unique, because the name is.
 		n.Address = netip.AddrFrom4([4]byte{10, name[0], byte(len(name)), name[len(name)-1]})
 	}
-	n.Setup = setupOf(t)
+	if n.Setup = setupOf(t); n.Memory < vnet.MinRunMemory && n.Memory > 0 {
+		n.Run = nil
+	}
 	return n
 }
 
