@@ -11,7 +11,7 @@ import (
 )
 
 // Embed finds where request fits into what cal leaves of the embedder's substrate
-// in every instant of window, which begins the request's stages. It changes
+// in every instant of window, which begins the request's stages, from opt.From on. It changes
 // nothing: book the result's Bookings to keep it. The error is *Infeasible when
 // no embedding was found, and another when the request is malformed.
 //
@@ -32,6 +32,7 @@ func (e *Embedder) Embed(cal *calendar.Calendar, request vnet.Request, window vn
 	if err != nil {
 		return vnet.Mapping{}, err
 	}
+	startFrom(p.spans, opt.From)
 	left := residualOf(e.inventory(), cal, p.spans)
 	opt.effort().Spend(2*p.size() + 4*len(left.amounts))
 	t := e.totals(p, left, cal)

@@ -76,6 +76,9 @@ type Options struct {
 	Patience int
 	// Effort bounds several embeddings together; nil: there is no such bound.
 	Effort *Effort
+	// From is the present: what is booked before it binds nothing. Zero: all of
+	// the window counts.
+	From time.Time
 }
 
 // effort is Options.Effort, or one without a bound.

@@ -44,7 +44,7 @@ func (e *Embedder) regional(cal *calendar.Calendar, request vnet.Request, window
 		if err != nil {
 			continue
 		}
-		if m = e.alignWithFabric(m, request); e.valid(cal, request, window, m) {
+		if m = e.alignWithFabric(m, request); e.valid(cal, request, window, m, opt.From) {
 			return m, true
 		}
 	}
@@ -241,14 +241,14 @@ func (e *Embedder) fabricPath(from vnet.HostID, path vnet.Path) vnet.Path {
 
 // valid says whether an embedding fits and keeps every bound on the whole
 // substrate.
-func (e *Embedder) valid(cal *calendar.Calendar, request vnet.Request, window vnet.Window, m vnet.Mapping) bool {
+func (e *Embedder) valid(cal *calendar.Calendar, request vnet.Request, window vnet.Window, m vnet.Mapping, from time.Time) bool {
 	bookings, err := e.Bookings(request, window, m)
 	if err != nil {
 		return false
 	}
 	capacities := e.Capacities()
 	for _, k := range bookings {
-		if cal.Residual(k.Key, capacities[k.Key], k.Window) < k.Amount {
+		if w, ahead := k.Window.Since(from); ahead && cal.Residual(k.Key, capacities[k.Key], w) < k.Amount {
 			return false
 		}
 	}

@@ -72,7 +72,11 @@ func residualOf(of *inventory, cal *calendar.Calendar, spans []span) *residuals 
 	r.amounts = make([]int64, 0, len(r.keys)*len(spans))
 	for i, key := range r.keys {
 		for _, s := range spans {
-			r.amounts = append(r.amounts, cal.Residual(key, r.capacities[i], s.window))
+			left := r.capacities[i]
+			if !s.past {
+				left = cal.Residual(key, left, s.window)
+			}
+			r.amounts = append(r.amounts, left)
 		}
 	}
 	return r

@@ -1,11 +1,25 @@
 package embed
 
-import "sublet/vnet"
+import (
+	"time"
+
+	"sublet/vnet"
+)
 
 // span is the part of a window in which one topology runs.
 type span struct {
 	window   vnet.Window
 	topology vnet.Topology
+	past     bool // it is over: what is booked in it binds nothing
+}
+
+// startFrom leaves of spans what comes from an instant on.
+func startFrom(spans []span, from time.Time) {
+	for i := range spans {
+		var left bool
+		spans[i].window, left = spans[i].window.Since(from)
+		spans[i].past = !left
+	}
 }
 
 // spansOf cuts a window at the request's stages; each runs until a later one
@@ -24,7 +38,7 @@ func spansOf(request vnet.Request, window vnet.Window) []span {
 			}
 		}
 		if w.End.IsZero() || w.Start.Before(w.End) {
-			spans = append(spans, span{w, request.At(stage)})
+			spans = append(spans, span{window: w, topology: request.At(stage)})
 		}
 	}
 	return spans

@@ -185,7 +185,7 @@ func (b *Book) Taken(req vnet.Request) error {
 	case !ok:
 		return nil
 	case e.State != vnet.Ended:
-		return fmt.Errorf("%w: there is a lease %s already (%s): release it or choose another name", ErrConflict, id, e.State)
+		return fmt.Errorf("%w: there is a lease %s already (%s): change it (sublet apply), release it or choose another name", ErrConflict, id, e.State)
 	case e.current() == phaseDraining:
 		return fmt.Errorf("%w: the ended lease %s is still being removed from %s: wait or choose another name",
 			ErrConflict, id, list(b.rollout.Remaining(id, e.allHosts())))

@@ -53,7 +53,6 @@ type Book struct {
 
 	vnis    vnis
 	serial  uint64
-	now     time.Time // of the last Tick
 	rollout *rollout.Rollout
 	changed changes
 
@@ -142,12 +141,18 @@ func (b *Book) bookPlace(e *entry) (err error) {
 func (b *Book) Tenants() []vnet.TenantID { return slices.Collect(maps.Keys(b.byTenant)) }
 
 // Holdings are what the live leases of some tenants take, as quotas count it.
-func (b *Book) Holdings(has func(vnet.TenantID) bool) (list []policy.Holding) {
+func (b *Book) Holdings(has func(vnet.TenantID) bool) []policy.Holding { return b.holdings(has, nil) }
+
+// holdings leaves out one lease.
+func (b *Book) holdings(has func(vnet.TenantID) bool, but *entry) (list []policy.Holding) {
 	for tenant, entries := range b.byTenant {
 		if !has(tenant) {
 			continue
 		}
 		for e := range entries {
+			if e == but {
+				continue
+			}
 			h := policy.Holding{Tenant: tenant, Window: e.Window, Uses: e.uses}
 			if e.State == vnet.Booked && e.Request.Movable {
 				h.Latest = e.Request.Before

@@ -66,7 +66,8 @@ func (w *world) walk(t *rapid.T, l vnet.Lease, link vnet.VirtualLink) []vnet.Hop
 	return hops
 }
 
-// moments are when anything may change.
+// moments are when anything may change. What passed was as former requests of
+// the leases had it.
 func (w *world) moments() []time.Time {
 	moments := []time.Time{w.now}
 	for _, l := range w.book.Leases() {
@@ -75,7 +76,7 @@ func (w *world) moments() []time.Time {
 			moments = append(moments, l.Window.Start.Add(s.After))
 		}
 	}
-	return moments
+	return slices.DeleteFunc(moments, func(t time.Time) bool { return t.Before(w.now) })
 }
 
 // calendarIsSum compares the calendar with one made of the live leases alone.

@@ -35,7 +35,7 @@ func (b *Book) allowsMoves(d Decision) bool {
 
 // is says whether a lease is where, when and what it was.
 func (e *entry) is(was *entry) bool {
-	return e.Serial == was.Serial && e.mayMove() && e.State == was.State && e.Window == was.Window && reflect.DeepEqual(e.Mapping, was.Mapping)
+	return e.Serial == was.Serial && e.Revision == was.Revision && e.mayMove() && e.State == was.State && e.Window == was.Window && reflect.DeepEqual(e.Mapping, was.Mapping)
 }
 
 // makeRoom begins the moves for the lease that is entered next.

@@ -216,11 +216,12 @@ func (b *Book) fitsAfter(bookings, without []calendar.Booking) bool {
 }
 
 // fit says whether bookings of one lease, of which no two of an element overlap
-// in time, fit beside what a calendar holds.
+// in time, fit beside what a calendar holds from now on.
 func (g *resources) fit(cal *calendar.Calendar, bookings []calendar.Booking) bool {
 	capacities, err := g.capacities()
 	return err == nil && !slices.ContainsFunc(bookings, func(k calendar.Booking) bool {
-		return cal.Residual(k.Key, capacities[k.Key], k.Window) < k.Amount
+		w, ahead := k.Window.Since(g.now)
+		return ahead && cal.Residual(k.Key, capacities[k.Key], w) < k.Amount
 	})
 }
 

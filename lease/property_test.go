@@ -18,13 +18,13 @@ import (
 // TestRandomLives lets random tenants and hosts do what they may, and looks
 // after every step whether the book keeps its promises.
 func TestRandomLives(t *testing.T) {
-	liveAtRandom(t, drawSubstrate, drawRequest, append(everyday, "restart", "substrate", "link", "host"))
+	liveAtRandom(t, drawSubstrate, drawRequest, append(everyday, "restart", "substrate", "link", "host", "revise", "revise"))
 }
 
 // TestRandomMoves is the same where leases make way for each other: movable
 // ones between hosts that two paths join.
 func TestRandomMoves(t *testing.T) {
-	liveAtRandom(t, diamond, drawMovable, append(everyday, "restart", "link", "host"))
+	liveAtRandom(t, diamond, drawMovable, append(everyday, "restart", "link", "host", "revise", "revise"))
 }
 
 // everyday is what happens most.
@@ -83,6 +83,8 @@ func (w *world) step(t *rapid.T) {
 		if leases := w.book.Leases(); len(leases) > 0 {
 			w.check(t, w.book.Release(w.now, rapid.SampledFrom(leases).Draw(t, "lease").ID()))
 		}
+	case "revise":
+		w.revise(t)
 	case "advance":
 		w.now = w.now.Add(rapid.SampledFrom([]time.Duration{time.Second, 10*time.Minute + 300*time.Millisecond, time.Hour}).Draw(t, "time"))
 		for host := range w.have {

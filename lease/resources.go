@@ -2,6 +2,7 @@ package lease
 
 import (
 	"errors"
+	"time"
 
 	"sublet/embed"
 	"sublet/embed/calendar"
@@ -45,6 +46,7 @@ type resources struct {
 	calendar *calendar.Calendar
 	solver   *Solver
 	effort   *embed.Effort // of the answer; nil: there is no bound
+	now      time.Time     // of the last Tick, or of the view: what is booked before binds nothing
 }
 
 func (g *resources) engine(sub vnet.Substrate) (*embed.Embedder, error) {
@@ -95,7 +97,7 @@ func (g *resources) embed(cal *calendar.Calendar, r vnet.Request, w vnet.Window)
 	if err != nil {
 		return vnet.Mapping{}, err
 	}
-	return e.Embed(cal, r, w, embed.Options{Effort: g.effort})
+	return e.Embed(cal, r, w, embed.Options{Effort: g.effort, From: g.now})
 }
 
 // capacities are what leases may book of the whole substrate's elements.
@@ -126,7 +128,7 @@ func (v *View) embedWithRetry(r vnet.Request, w vnet.Window) (vnet.Mapping, erro
 	if failed != nil {
 		return vnet.Mapping{}, failed
 	}
-	if m, no := e.Embed(v.calendar, r, w, embed.Options{Seed: retrySeed, Patience: retryPatience, Effort: v.effort}); no == nil {
+	if m, no := e.Embed(v.calendar, r, w, embed.Options{Seed: retrySeed, Patience: retryPatience, Effort: v.effort, From: v.now}); no == nil {
 		return m, nil
 	}
 	return mapping, err

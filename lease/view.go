@@ -12,7 +12,6 @@ import (
 // change the book meanwhile: what was decided holds once Commit takes it.
 type View struct {
 	resources
-	now       time.Time
 	prices    vnet.Prices
 	mostMoves int
 	movable   func(vnet.Window) []*entry
@@ -47,10 +46,9 @@ func (b *Book) View(now time.Time, locked func(read func())) *View {
 
 // view is the book as it is now, for a decision during which nothing changes.
 func (b *Book) view(now time.Time) *View {
-	return &View{
-		resources: b.resources, now: now,
-		prices: b.Prices, mostMoves: b.MostMoves, movable: b.movable,
-	}
+	v := &View{resources: b.resources, prices: b.Prices, mostMoves: b.MostMoves, movable: b.movable}
+	v.now = now
+	return v
 }
 
 // Now is the instant of the view.

@@ -16,21 +16,29 @@ import (
 // readAsk reads what a caller asks for, who may not ask too often, and the
 // limits that it has to keep.
 func (s *Server) readAsk(w http.ResponseWriter, r *http.Request, c *call) (ask api.Ask, err error) {
-	if c.terms, err = s.termsFor(c, c.Tenant); err != nil {
+	if err := s.readTerms(w, r, c, &ask, &ask.Request); err != nil {
 		return ask, err
+	}
+	return ask, c.name(&ask.Request)
+}
+
+// readTerms reads a body with a request, and the limits that it has to keep.
+func (s *Server) readTerms(w http.ResponseWriter, r *http.Request, c *call, body any, request *vnet.Request) (err error) {
+	if c.terms, err = s.termsFor(c, c.Tenant); err != nil {
+		return err
 	}
 	if c.terms != nil {
 		if err := s.limiter.admission(c.Caller, c.terms.AsksPerSecond()); err != nil {
-			return ask, err
+			return err
 		}
 	}
-	if err := s.decode(w, r, c, &ask); err != nil {
-		return ask, err
+	if err := s.decode(w, r, c, body); err != nil {
+		return err
 	}
 	if c.terms != nil {
-		c.terms.Fill(&ask.Request)
+		c.terms.Fill(request)
 	}
-	return ask, c.name(&ask.Request)
+	return nil
 }
 
 func (s *Server) postLease(w http.ResponseWriter, r *http.Request, c *call) error {

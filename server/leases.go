@@ -95,6 +95,7 @@ func (s *Server) getLease(w http.ResponseWriter, r *http.Request, c *call) error
 	if err != nil {
 		return err
 	}
+	w.Header().Set("ETag", api.Tag(l))
 	return answer(w, http.StatusOK, l)
 }
 

@@ -17,6 +17,7 @@ var typeOfStatus = map[int]string{
 	http.StatusForbidden:             api.TypeForbidden,
 	http.StatusNotFound:              api.TypeNotFound,
 	http.StatusConflict:              api.TypeConflict,
+	http.StatusPreconditionFailed:    api.TypeChanged,
 	http.StatusRequestEntityTooLarge: api.TypeTooLarge,
 	http.StatusTooManyRequests:       api.TypeTooMany,
 	http.StatusInternalServerError:   api.TypeInternal,

@@ -37,6 +37,7 @@ var routes = []route{
 	{"POST", "/v1/leases", trust.ForEveryone, true, (*Server).postLease},
 	{"GET", "/v1/leases", trust.ForEveryone, false, (*Server).getLeases},
 	{"GET", "/v1/leases/{tenant}/{network}", trust.ForEveryone, false, (*Server).getLease},
+	{"PUT", "/v1/leases/{tenant}/{network}", trust.ForEveryone, true, (*Server).putLease},
 	{"DELETE", "/v1/leases/{tenant}/{network}", trust.ForEveryone, true, (*Server).deleteLease},
 	{"POST", "/v1/leases/{tenant}/{network}/check", trust.ForEveryone, true, (*Server).postCheck},
 	{"GET", "/v1/leases/{tenant}/{network}/nodes/{node}/exec", trust.ForEveryone, true, (*Server).nodeSession},

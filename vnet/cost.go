@@ -95,6 +95,28 @@ func (r Request) Quote(p Prices) *Account {
 	return a
 }
 
+// Revised is the account of a lease whose request changes at a time after its
+// start. What has passed is quoted as it was.
+func (a *Account) Revised(was, is Request, at time.Duration) *Account {
+	if a == nil {
+		return nil
+	}
+	at = max(at, 0)
+	b := *a
+	b.Hourly, b.Quote = is.At(is.StageAt(at)).Over(time.Hour, a.Prices), nil
+	if is.For == 0 {
+		return &b
+	}
+	whole := was.Cost(at, a.Prices)
+	if a.Quote != nil && was.For > 0 {
+		left := was.between(at, was.For, a.Prices)
+		whole = Cost{Resource: a.Quote.Resource - left.Resource, Bandwidth: a.Quote.Bandwidth - left.Bandwidth}
+	}
+	whole = whole.Plus(is.between(at, is.For, a.Prices), a.Prices)
+	b.Quote = &whole
+	return &b
+}
+
 // Metered is the lease with its account brought to a time. It counts what
 // passed since the account was last brought to one, through the stages that
 // were due, if the lease was running.

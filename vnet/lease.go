@@ -56,6 +56,7 @@ type Lease struct {
 	Lost      *Loss                 `json:"lost,omitempty"`
 	Life      Life                  `json:"life,omitzero"`
 	Repairs   *Repairs              `json:"repairs,omitempty"`
+	Revision  uint64                `json:"revision,omitempty"` // how often its owner has changed the request
 }
 
 // Repairs are what agents made as planned again: what an accident took away or

@@ -188,6 +188,14 @@ func (w Window) Contains(t time.Time) bool {
 	return !t.Before(w.Start) && (w.End.IsZero() || t.Before(w.End))
 }
 
+// Since is the part of the window from an instant on; false: it is over by then.
+func (w Window) Since(from time.Time) (Window, bool) {
+	if w.Start.Before(from) {
+		w.Start = from
+	}
+	return w, w.End.IsZero() || w.Start.Before(w.End)
+}
+
 // Overlaps says whether two windows share an instant; windows that abut do not.
 func (w Window) Overlaps(v Window) bool {
 	return (v.End.IsZero() || w.Start.Before(v.End)) && (w.End.IsZero() || v.Start.Before(w.End))

@@ -10,6 +10,7 @@ import (
 	"sublet/vnet"
 	"sublet/vnet/clab"
 	"sublet/vnet/file"
+	"sublet/vnet/mininet"
 	"sublet/vnet/rspec"
 	"sublet/vnet/topology"
 	"sublet/vnet/vxdl"
@@ -50,10 +51,16 @@ func importerOf(text []byte) importer {
 		return topology.ParseGraphMLRequest
 	case rspec.Is(text):
 		return rspec.Parse
-	case !isXML(text) && bytes.Contains(text, []byte("topology")):
-		if root, err := file.Tree("", text); err == nil && file.IsContainerlab(root) {
-			return clab.Parse
-		}
+	case isXML(text) || !bytes.Contains(text, []byte("topology")) && !bytes.Contains(text, []byte("mininet")):
+		return nil // without reading all of it
+	}
+	root, err := file.Tree("", text)
+	switch {
+	case err != nil:
+	case file.IsContainerlab(root):
+		return clab.Parse
+	case mininet.Is(root):
+		return mininet.Parse
 	}
 	return nil
 }
@@ -72,6 +79,8 @@ func (a *app) importing() *cobra.Command {
                 the rates that their speeds or labels state ("155 Mbps", "OC-192c")
   GENI RSpec    version 3, requests and manifests: links have their capacities as
                 rates, links of more than two interfaces become switches
+  Mininet       as tools/mininet/export.py writes a topology of Python: hosts become
+                nodes, switches switches, bw is a rate
   VXDL          as sublet convert does
 
 Names are made valid and unique, and what they were is told. What a request

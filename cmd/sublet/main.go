@@ -107,7 +107,7 @@ admission, 4 a promise is not kept (check), 130 interrupted.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	root.AddCommand(
 		a.serve(), a.agent(), a.lab(),
-		a.up(), a.down(), a.createCommand(),
+		a.up(), a.apply(), a.renew(), a.down(), a.createCommand(),
 		a.leases(), a.plan(), a.hosts(), a.links(), a.policy(), a.ledger(), a.overlay(), a.watch(), a.wait(), a.calibrate(),
 		a.offers(), a.calendar(),
 		a.fail(), a.restore(), a.formerRestore(),

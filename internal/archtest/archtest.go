@@ -13,8 +13,9 @@ var Table = map[string][]string{
 	"vnet":                   nil,
 	"vnet/file":              {"vnet"},
 	"vnet/vxdl":              {"vnet"},
-	"vnet/clab":              {"vnet", "vnet/file"},     // containerlab is YAML, read within the bounds of a request
-	"vnet/rspec":             {"vnet", "vnet/topology"}, // names and places are made as of GraphML
+	"vnet/clab":              {"vnet", "vnet/file"},                  // containerlab is YAML, read within the bounds of a request
+	"vnet/rspec":             {"vnet", "vnet/topology"},              // names and places are made as of GraphML
+	"vnet/mininet":           {"vnet", "vnet/file", "vnet/topology"}, // JSON, read within the bounds of a request
 	"vnet/graph":             {"vnet"},
 	"embed":                  {"vnet", "embed/...", "fabric", "internal/splitmix"},
 	"embed/graph":            {"vnet", "fabric"},                                  // walks that relays can pin
@@ -89,7 +90,7 @@ var Table = map[string][]string{
 // Pure rooms do no I/O, read no clock and start no goroutine; time and
 // randomness are arguments. Banned are the packages that would let them.
 var Pure = []string{
-	"vnet", "vnet/file", "vnet/vxdl", "vnet/clab", "vnet/rspec", "vnet/graph",
+	"vnet", "vnet/file", "vnet/vxdl", "vnet/clab", "vnet/rspec", "vnet/mininet", "vnet/graph",
 	"embed", "embed/calendar", "embed/flow", "embed/graph", "embed/rate",
 	"fabric", "embed/replay", "embed/verify", "vnet/topology",
 	"plan", "report", "lease", "lease/policy", "lease/rollout", "fabric/spread", "internal/splitmix", "internal/heap",

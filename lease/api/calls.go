@@ -107,6 +107,19 @@ func (c *Client) leaseWhen(ctx context.Context, id vnet.LeaseID, query string) (
 	return l, c.do(ctx, http.MethodGet, LeasePath(id)+query, nil, &l)
 }
 
+// Update gives a lease another request. Of two who change a lease as they read
+// it one gets ErrConflict. Other errors: *vnet.FieldError, also for what cannot
+// be changed, *vnet.Rejection, ErrNotFound.
+func (c *Client) Update(ctx context.Context, read vnet.Lease, u Update) (Updated, error) {
+	request, err := c.request(ctx, http.MethodPut, LeasePath(read.ID()), u)
+	if err != nil {
+		return Updated{}, err
+	}
+	request.Header.Set("If-Match", Tag(read))
+	var answer Updated
+	return answer, c.send(request, &answer)
+}
+
 // Release ends a lease; WaitGone waits until its hosts have removed it.
 func (c *Client) Release(ctx context.Context, id vnet.LeaseID) (vnet.Lease, error) {
 	var l vnet.Lease

@@ -92,6 +92,11 @@ func (c *Client) do(ctx context.Context, method, path string, body, result any) 
 	if err != nil {
 		return err
 	}
+	return c.send(request, result)
+}
+
+// send reads the answer to a request into result.
+func (c *Client) send(request *http.Request, result any) error {
 	response, err := c.http.Do(request)
 	if err != nil {
 		return c.explain(err)
@@ -104,7 +109,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, result any) 
 		return nil
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(result); err != nil {
-		return fmt.Errorf("read the server's answer to %s %s: %w", method, path, err)
+		return fmt.Errorf("read the server's answer to %s %s: %w", request.Method, request.URL.Path, err)
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"fmt"
+
 	"sublet/vnet"
 )
 
@@ -18,6 +20,23 @@ type Admission struct {
 	// Moves are leases that are moved to make room.
 	Moves []vnet.Disturbance `json:"moves,omitempty"`
 }
+
+// Update is the body of PUT /v1/leases/TENANT/NETWORK.
+type Update struct {
+	Request vnet.Request `json:"request"`           // the whole of it; a start that is left out stays
+	DryRun  bool         `json:"dry_run,omitempty"` // only say what would come of it
+}
+
+// Updated is a yes: the lease, and in what its request differs from the former
+// one; nothing: it was as asked already.
+type Updated struct {
+	Lease   vnet.Lease    `json:"lease"`
+	Changes []vnet.Change `json:"changes,omitempty"`
+}
+
+// Tag is the entity tag of a lease's request: another one after each change by
+// its owner.
+func Tag(l vnet.Lease) string { return fmt.Sprintf("%q", fmt.Sprintf("%d.%d", l.Serial, l.Revision)) }
 
 // Settled says that a deployment came to an end, good or bad.
 func Settled(l vnet.Lease) bool {

@@ -75,7 +75,7 @@ func TestClientIsGenerated(t *testing.T) {
 func TestTypesAreDescribed(t *testing.T) {
 	schemas := loaded(t).Components.Schemas
 	for name, value := range map[string]any{
-		"Problem": Problem{}, "Change": vnet.Change{}, "Offer": vnet.Offer{}, "Ask": Ask{}, "Admission": Admission{}, "Request": vnet.Request{},
+		"Problem": Problem{}, "Change": vnet.Change{}, "Offer": vnet.Offer{}, "Ask": Ask{}, "Update": Update{}, "Updated": Updated{}, "Admission": Admission{}, "Request": vnet.Request{},
 		"Node": vnet.VirtualNode{}, "VirtualLink": vnet.VirtualLink{}, "Bandwidth": vnet.Bandwidth{}, "Stage": vnet.Stage{},
 		"CheckAsk": CheckAsk{}, "CheckLine": CheckLine{}, "Measured": vnet.Measurement{},
 		"Lease": vnet.Lease{}, "Proposal": Proposal{}, "Aftermath": Aftermath{}, "Quote": vnet.Quote{}, "Disturbance": vnet.Disturbance{}, "Calendar": Calendar{}, "Load": vnet.Load{}, "HostLoad": vnet.HostLoad{}, "HostStep": vnet.HostStep{}, "Account": vnet.Account{}, "Cost": vnet.Cost{}, "Verdict": vnet.Verdict{}, "LinkVerdict": vnet.LinkVerdict{}, "Substrate": vnet.Substrate{},

@@ -29,6 +29,7 @@ const (
 	TypeInternal    = "urn:sublet:internal"
 	TypeAgentGone   = "urn:sublet:agent-unreachable"
 	TypeUnavailable = "urn:sublet:unavailable"
+	TypeChanged     = "urn:sublet:changed"
 	TypeNoSpace     = "urn:sublet:no-space"
 )
 
@@ -45,7 +46,7 @@ func (p *Problem) asError() error {
 		return &vnet.FieldError{Path: p.Path, Problem: p.Detail}
 	case TypeNotFound:
 		return &kindError{detail: p.Detail, kind: ErrNotFound}
-	case TypeConflict:
+	case TypeConflict, TypeChanged:
 		return &kindError{detail: p.Detail, kind: ErrConflict}
 	case TypeForbidden:
 		return &kindError{detail: p.Detail, kind: ErrForbidden}

@@ -162,7 +162,7 @@ func (a Account) breaches(now time.Time, asked Holding) (list []breach) {
 		}
 	}
 	over(vnet.QuotaLeases, int64(len(a.held)), 1)
-	used, most := a.peaks(asked)
+	used, most := a.peaks(now, asked)
 	for i, name := range concurrent {
 		over(name, used[i], most[i]-used[i])
 	}
@@ -173,10 +173,14 @@ func (a Account) breaches(now time.Time, asked Holding) (list []breach) {
 }
 
 // peaks are what is held, and what would be with the asked, at the instants
-// at which most would be.
-func (a Account) peaks(asked Holding) (used, most Amounts) {
+// at which most would be, from now on.
+func (a Account) peaks(now time.Time, asked Holding) (used, most Amounts) {
 	for _, s := range asked.spans() {
-		in := peak(a.held, s.Window)
+		ahead, ok := s.Window.Since(now)
+		if !ok {
+			continue
+		}
+		in := peak(a.held, ahead)
 		for i, n := range in {
 			if with := sum(n, s.Amounts[i]); s.Amounts[i] > 0 && with > most[i] {
 				used[i], most[i] = n, with

@@ -1,0 +1,227 @@
+package lease
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sublet/vnet"
+)
+
+// revised is a lease's request with what may change taken from another: the
+// length of the window, what counter-offers may differ in, whether links may
+// be moved, and the bandwidths of links, at the start and in stages. A start
+// that is not stated stays. The error names the first other difference.
+func revised(was, asked vnet.Request) (vnet.Request, error) {
+	asked.Fill()
+	if asked.Tenant == "" {
+		asked.Tenant = was.Tenant
+	}
+	if asked.Start.IsZero() {
+		asked.Start, asked.Before = was.Start, was.Before
+	}
+	type place struct{ link, stage string }
+	wanted := make(map[place][2]vnet.Bandwidth)
+	copied := rewrite(asked)
+	eachBandwidth(&copied, func(link, stage string, both *[2]vnet.Bandwidth) { wanted[place{link, stage}] = *both })
+	is := rewrite(was)
+	is.For, is.Negotiable, is.Movable = asked.For, asked.Negotiable, asked.Movable
+	eachBandwidth(&is, func(link, stage string, both *[2]vnet.Bandwidth) {
+		if other, ok := wanted[place{link, stage}]; ok {
+			*both = other
+		}
+	})
+	before, after, err := trees(is, asked)
+	if err != nil {
+		return is, err
+	}
+	if path, how := difference(before, after); how != "" {
+		return is, &vnet.FieldError{Path: strings.TrimPrefix(path, "."), Problem: how + ": only rates of links, the window's end, movable and negotiable of a network can be changed; for anything else release it and ask anew"}
+	}
+	return is, nil
+}
+
+// trees are requests as JSON has them, so that what is left out and what is
+// empty are the same.
+func trees(a, b vnet.Request) (before, after any, err error) {
+	for _, side := range []struct {
+		of   vnet.Request
+		into *any
+	}{{a, &before}, {b, &after}} {
+		text, err := json.Marshal(side.of)
+		if err == nil {
+			err = json.Unmarshal(text, side.into)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("compare requests: %w", err)
+		}
+	}
+	return before, after, nil
+}
+
+// difference is the path of the first difference between two JSON values and
+// what it is; "": there is none. Elements of lists that have names are compared
+// by name, in whatever order they are.
+func difference(was, is any) (path, how string) {
+	a, maps := was.(map[string]any)
+	b, both := is.(map[string]any)
+	if maps && both {
+		return differenceOfObjects(a, b)
+	}
+	x, lists := was.([]any)
+	y, both := is.([]any)
+	if lists && both {
+		return differenceOfLists(x, y)
+	}
+	if reflect.DeepEqual(was, is) {
+		return "", ""
+	}
+	return "", fmt.Sprintf("is %s, and was %s", inWords(is), inWords(was))
+}
+
+func differenceOfObjects(was, is map[string]any) (path, how string) {
+	names := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(is)))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		a, b := was[name], is[name]
+		if list, ok := b.([]any); ok && a == nil { // so that what is added is named
+			a = list[:0]
+		} else if list, ok := a.([]any); ok && b == nil {
+			b = list[:0]
+		}
+		if path, how := difference(a, b); how != "" {
+			return "." + fieldName(name) + path, how
+		}
+	}
+	return "", ""
+}
+
+func differenceOfLists(was, is []any) (path, how string) {
+	for i, b := range is {
+		a, found := counterpart(was, b, i)
+		if !found {
+			return fmt.Sprintf("[%d]", i), inWords(b) + " is new"
+		}
+		if path, how := difference(a, b); how != "" {
+			return fmt.Sprintf("[%d]", i) + path, how
+		}
+	}
+	for i, a := range was {
+		if _, found := counterpart(is, a, i); !found {
+			return "", inWords(a) + " is missing"
+		}
+	}
+	return "", ""
+}
+
+// counterpart is the element of a list that has the name of another one, or
+// its place if they have no names.
+func counterpart(list []any, of any, place int) (any, bool) {
+	name := nameOf(of)
+	if name == "" {
+		if place < len(list) {
+			return list[place], true
+		}
+		return nil, false
+	}
+	i := slices.IndexFunc(list, func(other any) bool { return nameOf(other) == name })
+	if i < 0 {
+		return nil, false
+	}
+	return list[i], true
+}
+
+func nameOf(element any) string {
+	object, _ := element.(map[string]any)
+	name, _ := object["name"].(string)
+	return name
+}
+
+// inWords is a JSON value for a message.
+func inWords(value any) string {
+	if name := nameOf(value); name != "" {
+		return name
+	}
+	switch v := value.(type) {
+	case nil:
+		return "not stated"
+	case string:
+		return strconv.Quote(v)
+	case map[string]any, []any:
+		return "something else"
+	}
+	return fmt.Sprint(value)
+}
+
+// fieldName is what the native form calls a field of the JSON.
+func fieldName(name string) string {
+	for _, unit := range []string{"_ns", "_milli", "_bytes", "_bps"} {
+		name = strings.TrimSuffix(name, unit)
+	}
+	switch name {
+	case "start", "before":
+		return "window." + name
+	}
+	return name
+}
+
+// revisions says in what two requests differ of which the second is a revised
+// form of the first.
+func revisions(was, is vnet.Request) (changes []vnet.Change) {
+	note := func(what, from, to string) {
+		if from != to {
+			changes = append(changes, vnet.Change{What: what, From: from, To: to})
+		}
+	}
+	note("duration", lengthWord(was), lengthWord(is))
+	note("movable", strconv.FormatBool(was.Movable), strconv.FormatBool(is.Movable))
+	note("negotiable", axesWord(was), axesWord(is))
+	was, is = rewrite(was), rewrite(is)
+	var before [][2]vnet.Bandwidth
+	eachBandwidth(&was, func(_, _ string, both *[2]vnet.Bandwidth) { before = append(before, *both) })
+	i := 0
+	eachBandwidth(&is, func(link, stage string, both *[2]vnet.Bandwidth) {
+		for _, c := range rateChanges(link, stage, before[i], *both) {
+			note(c.What, c.From, c.To)
+		}
+		i++
+	})
+	return changes
+}
+
+// rateChanges names what differs in one place, once if both directions do alike.
+func rateChanges(link, stage string, was, is [2]vnet.Bandwidth) []vnet.Change {
+	where := ""
+	if stage != "" {
+		where = " in stage " + stage
+	}
+	if was[0] == was[1] && is[0] == is[1] {
+		return []vnet.Change{{What: "rate of " + link + where, From: was[0].String(), To: is[0].String()}}
+	}
+	return []vnet.Change{
+		{What: "rate of " + link + where, From: was[0].String(), To: is[0].String()},
+		{What: "rate of " + link + " reverse" + where, From: was[1].String(), To: is[1].String()},
+	}
+}
+
+func lengthWord(r vnet.Request) string {
+	if r.For == 0 {
+		return "until released"
+	}
+	return vnet.FormatDuration(r.For)
+}
+
+func axesWord(r vnet.Request) string {
+	words := make([]string, len(r.Negotiable))
+	for i, axis := range r.Negotiable {
+		words[i] = string(axis)
+	}
+	if len(words) == 0 {
+		return "all"
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,198 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"sublet/vnet"
+)
+
+// revise changes a lease at random; what is offered instead is taken unchanged.
+func (w *world) revise(t *rapid.T) {
+	leases := w.book.Leases()
+	if len(leases) == 0 {
+		return
+	}
+	l := rapid.SampledFrom(leases).Draw(t, "revised")
+	asked := rewrite(l.Request)
+	if rapid.Bool().Draw(t, "other length") {
+		asked.For = rapid.SampledFrom([]time.Duration{0, 50 * time.Minute, time.Hour, 3 * time.Hour}).Draw(t, "revised for")
+	}
+	if rapid.Bool().Draw(t, "other rates") {
+		eachBandwidth(&asked, func(_, _ string, both *[2]vnet.Bandwidth) { *both = drawBandwidths(t) })
+	}
+	before := w.book.calendar.Clone()
+	_, changes, err := w.book.Revise(w.now, l.ID(), asked, nil, false)
+	var refused *vnet.Rejection
+	var bad *vnet.FieldError
+	switch {
+	case err == nil, errors.Is(err, ErrConflict), errors.As(err, &bad):
+		if now, _ := w.book.Lease(l.ID()); err == nil && len(changes) > 0 && now.Revision != l.Revision+1 {
+			t.Fatalf("revision %d after %d, changed %v", now.Revision, l.Revision, changes)
+		}
+	case !errors.As(err, &refused):
+		t.Fatalf("revise: %v", err)
+	case len(refused.Reasons) == 0 || (refused.Offer == nil) == (refused.Never == ""):
+		t.Fatalf("refused %+v", refused)
+	case fmt.Sprint(before) != fmt.Sprint(w.book.calendar.Clone()):
+		t.Fatal("a refusal changed the calendar")
+	default:
+		w.offeredRevisions(t, l.ID(), refused)
+	}
+}
+
+// offeredRevisions tries every offer on a copy of the book, and takes the nearest.
+func (w *world) offeredRevisions(t *rapid.T, id vnet.LeaseID, refused *vnet.Rejection) {
+	for _, o := range refused.Offers {
+		if _, _, err := w.book.Revise(w.now, id, o.Request, nil, true); err != nil {
+			t.Fatalf("offer %+v refused: %v", o.Changes, err)
+		}
+	}
+	if refused.Offer != nil {
+		_, _, err := w.book.Revise(w.now, id, *refused.Offer, nil, false)
+		w.check(t, err)
+	}
+}
+
+// TestRevisionsAgainstReferenceModel: a window and a rate are changed exactly
+// when that fits at every minute from now on, and the window offered is the
+// longest that does.
+func TestRevisionsAgainstReferenceModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		book, now := New(line()), 0
+		var booked []transfer
+		var ids []vnet.LeaseID
+		for i := range 8 {
+			x := drawTransfer(t)
+			if l, err := book.Admit(noon, x.request(i), 0); err == nil {
+				booked, ids = append(booked, x), append(ids, l.ID())
+			}
+		}
+		for range rapid.IntRange(1, 12).Draw(t, "revisions") {
+			now += rapid.IntRange(0, 15).Draw(t, "minutes pass")
+			i := rapid.IntRange(0, len(booked)-1).Draw(t, "which")
+			if !booked[i].runs(now) && booked[i].start <= now {
+				continue // it has ended
+			}
+			x := booked[i]
+			x.length = rapid.SampledFrom([]int{x.length, 0, 30, 90, 200}).Draw(t, "length")
+			x.mbit = rapid.SampledFrom([]int{x.mbit, 50, 300, 900}).Draw(t, "mbit")
+			if x.length > 0 && x.start+x.length <= now {
+				continue
+			}
+			_, _, err := book.Revise(noon.Add(time.Duration(now)*time.Minute), ids[i], x.request(number(ids[i])), nil, false)
+			var refused *vnet.Rejection
+			switch {
+			case (err == nil) != fitsRevised(booked, i, x, now):
+				t.Fatalf("minute %d: %+v for %+v of %+v: %v", now, x, booked[i], booked, err)
+			case err == nil:
+				booked[i] = x
+			case !errors.As(err, &refused):
+				t.Fatal(err)
+			default:
+				if got, want := offered(refused, vnet.AxisDuration), longestRevised(booked, i, x, now); got != want {
+					t.Fatalf("minute %d: %+v for %+v of %+v: offered %d, the longest is %d: %+v", now, x, booked[i], booked, got, want, refused)
+				}
+			}
+		}
+	})
+}
+
+// number is what transfer.request made the lease's name of.
+func number(id vnet.LeaseID) (n int) {
+	_, err := fmt.Sscanf(string(id.Network), "n%d", &n)
+	must(err)
+	return n
+}
+
+// fitsRevised adds up at every minute from now on.
+func fitsRevised(booked []transfer, i int, x transfer, now int) bool {
+	others := append(append([]transfer(nil), booked[:i]...), booked[i+1:]...)
+	for minute := max(now, x.start); x.runs(minute) && minute < horizon; minute++ {
+		if left(others, x, minute) < x.mbit {
+			return false
+		}
+	}
+	return true
+}
+
+// longestRevised is the longest length in minutes that fits and ends after now; -1: none.
+func longestRevised(booked []transfer, i int, x transfer, now int) int {
+	best := -1
+	for length := 1; length < horizon && (x.length == 0 || length < x.length); length++ {
+		y := x
+		if y.length = length; x.start+length > now && fitsRevised(booked, i, y, now) {
+			best = length
+		}
+	}
+	return best
+}
+
+// TestWhatCannotBeRevised is named, and nothing changes.
+func TestWhatCannotBeRevised(t *testing.T) {
+	book := New(line())
+	l, err := book.Admit(noon, transfer{to: 1, mbit: 100, length: 60}.request(0), 0)
+	must(err)
+	for _, try := range []struct {
+		change func(*vnet.Request)
+		want   string
+	}{
+		{func(r *vnet.Request) { r.Nodes[0].CPU = 500 }, "nodes[0].cpu: is 500, and was not stated"},
+		{func(r *vnet.Request) { r.Nodes = append(r.Nodes, vnet.VirtualNode{Name: "c"}) }, "nodes[2]: c is new"},
+		{func(r *vnet.Request) { r.Routers = append(r.Routers, vnet.VirtualNode{Name: "r"}) }, "routers[0]: r is new"},
+		{func(r *vnet.Request) { r.Links = nil }, "links: l is missing"},
+		{func(r *vnet.Request) { r.Links[0].Ends = [2]string{"b", "a"} }, `links[0].ends[0]: is "b", and was "a"`},
+		{func(r *vnet.Request) { r.Start = noon.Add(time.Hour) }, "window.start: is"},
+		{func(r *vnet.Request) { r.Objective = vnet.Energy }, "objective: is"},
+		{func(r *vnet.Request) { r.For = -1 }, "window.for: "},
+	} {
+		asked := rewrite(l.Request)
+		try.change(&asked)
+		_, _, err := book.Revise(noon, l.ID(), asked, nil, false)
+		var field *vnet.FieldError
+		if !errors.As(err, &field) || !strings.HasPrefix(field.Error(), try.want) {
+			t.Errorf("got %v, want %s", err, try.want)
+		}
+	}
+	if now, _ := book.Lease(l.ID()); now.Revision != 0 {
+		t.Errorf("revision %d", now.Revision)
+	}
+}
+
+// TestOrderOfAFileDoesNotMatter: the same network in another order is no change.
+func TestOrderOfAFileDoesNotMatter(t *testing.T) {
+	book := New(line())
+	l, err := book.Admit(noon, transfer{to: 1, mbit: 100, length: 60}.request(0), 0)
+	must(err)
+	asked := rewrite(l.Request)
+	asked.Nodes[0], asked.Nodes[1] = asked.Nodes[1], asked.Nodes[0]
+	asked.Start, asked.Tenant = time.Time{}, ""
+	if _, changes, err := book.Revise(noon, l.ID(), asked, nil, false); err != nil || len(changes) > 0 {
+		t.Errorf("changes %v, %v", changes, err)
+	}
+}
+
+// TestRevisedAccount: what has passed is quoted as it was, what is left anew.
+func TestRevisedAccount(t *testing.T) {
+	book := New(line())
+	l, err := book.Admit(noon, transfer{to: 1, mbit: 100, length: 60}.request(0), 0)
+	must(err)
+	asked := rewrite(l.Request)
+	asked.For = 2 * time.Hour
+	asked.Links[0].Bandwidth[0].Min *= 2
+	asked.Links[0].Bandwidth[1].Min *= 2
+	l, _, err = book.Revise(noon.Add(30*time.Minute), l.ID(), asked, nil, false)
+	must(err)
+	// An account counts half of both directions: 100 Mbit/s for 30 minutes, then 200 for 90.
+	if got, want := l.Account.Quote.Bandwidth, 100*1800.0+200*5400; got != want {
+		t.Errorf("quoted %g Mbit, want %g", got, want)
+	}
+	if got, want := l.Account.Hourly.Bandwidth, 200*3600.0; got != want {
+		t.Errorf("%g Mbit an hour, want %g", got, want)
+	}
+}
