@@ -1,14 +1,15 @@
 // Package clab reads and writes topologies of containerlab
 // (containerlab.dev/manual/topo-def-file): what of them a request can hold.
 //
-// Nodes of kind linux become nodes, those of kind bridge and ovs-bridge
-// switches, and those of a kind that is a router's or switch's software (such
+// Nodes of kind linux and of kinds that are machines become nodes, those of kind
+// bridge and ovs-bridge switches, and those of a kind that is a router's or switch's software (such
 // as nokia_srlinux) routers. Links have no rates there and are best effort.
 // Images, files, programs, the management network and links to the host have
 // nothing like them in a request: each is returned as a Note, never silently.
 package clab
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,8 @@ import (
 
 // kinds of nodes that are no network software.
 var (
-	hosts    = []string{"", "linux", "ext-container", "generic_vm", "k8s-kind"}
+	plain    = []string{"", "linux"}
+	machines = []string{"ext-container", "generic_vm", "k8s-kind", "keysight_ixia-c-one", "ixiac-one", "freebsd", "openbsd"}
 	switches = []string{"bridge", "ovs-bridge"}
 )
 
@@ -29,6 +31,9 @@ var (
 // name is used in errors only, which are *vnet.InputError.
 func Parse(name string, text []byte) (vnet.Request, []vnet.Note, error) {
 	root, err := file.Tree(name, text)
+	if at := bytes.Index(text, []byte("{{")); err != nil && at >= 0 {
+		return vnet.Request{}, nil, &vnet.InputError{File: name, Line: 1 + bytes.Count(text[:at], []byte("\n")), Column: 1, Problem: "this is a template of a topology: fill it in first"}
+	}
 	if err != nil {
 		return vnet.Request{}, nil, err
 	}
@@ -38,6 +43,9 @@ func Parse(name string, text []byte) (vnet.Request, []vnet.Note, error) {
 	}
 	if err := r.document(root); err != nil {
 		return vnet.Request{}, r.notes, err
+	}
+	if bytes.Contains(text, []byte("${")) {
+		r.notes = append(r.notes, vnet.Note{Where: "topology", Text: "variables such as ${NAME} are taken as they stand: replace them first where they matter"})
 	}
 	r.request.Fill()
 	return r.request, r.notes, r.check()
@@ -159,7 +167,7 @@ var reasons = map[string]string{
 	"image": noFiles, "binds": noFiles, "config": noFiles, "startup-config": noFiles, "license": noFiles, "image-pull-policy": noFiles,
 	"exec": noPrograms, "cmd": noPrograms, "entrypoint": noPrograms, "env": noPrograms, "env-files": noPrograms, "restart-policy": noPrograms,
 	"ports": noOutside, "publish": noOutside, "network-mode": noOutside,
-	"mgmt": noManagement, "mgmt-ipv4": noManagement, "mgmt-ipv6": noManagement,
+	"mgmt": noManagement, "mgmt_ipv4": noManagement, "mgmt_ipv6": noManagement, "mgmt-ipv4": noManagement, "mgmt-ipv6": noManagement,
 	"mtu": ": the substrate decides",
 }
 

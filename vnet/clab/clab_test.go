@@ -2,6 +2,7 @@ package clab
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"slices"
@@ -74,6 +75,7 @@ func TestBadTopologies(t *testing.T) {
 		{"a kind that is none", "name: x\ntopology: {nodes: {a: {kind: [linux]}}}\n", "kind is no word"},
 		{"a label that is a list", "name: x\ntopology: {nodes: {a: {labels: {k: [v]}}}}\n", "label k is no word"},
 		{"labels as a list", "name: x\ntopology: {nodes: {a: {labels: [k]}}}\n", "labels has no fields"},
+		{"a template", "name: x\ntopology:\n  nodes:\n{{- if .more }}\n    a: {}\n{{- end }}\n", "f:4:1: this is a template of a topology"},
 		{"no YAML", "name: [", "f:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -121,14 +123,14 @@ func TestWhatContainerlabCannotSayIsTold(t *testing.T) {
 	r := vnet.Request{Network: "n", For: 1, Movable: true, Colocate: vnet.ColocateForbidden, Topology: vnet.Topology{
 		Nodes:   []vnet.VirtualNode{{Name: "a", Host: "h1", Site: "x"}},
 		Routers: []vnet.VirtualNode{{Name: "r", Protocol: vnet.ProtocolOSPF}},
-		Links:   []vnet.VirtualLink{{Name: "l", Ends: [2]string{"a", "r"}, Bandwidth: [2]vnet.Bandwidth{{Max: 1000}, {Max: 1000}}, Latency: 5}},
+		Links:   []vnet.VirtualLink{{Name: "l", Ends: [2]string{"a", "r"}, Bandwidth: [2]vnet.Bandwidth{{Max: 1000}, {Max: 1000}}, Latency: 5, Impair: [2]vnet.Impairment{{Loss: 1}}}},
 	}}
 	_, notes := Format(r)
 	var told []string
 	for _, n := range notes {
 		told = append(told, n.String())
 	}
-	want := []string{"network n: window: left out", "network n: movable: left out", "network n: colocate: left out", "node a: site: left out", "node a: host: left out", "router r: forwarding and protocol ospf: left out", "link l: rates: left out", "link l: latency: left out"}
+	want := []string{"network n: window: left out", "network n: movable: left out", "network n: colocate: left out", "node a: site: left out", "node a: host: left out", "router r: forwarding and protocol ospf: left out", "link l: rates: left out", "link l: latency: left out", "link l: impairments: left out"}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %q", told)
 	}
@@ -153,4 +155,40 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(r.Check())
 		}
 	})
+}
+
+// Forms and words that real topologies have: each is kept, or told by name.
+func TestFormsOfRealTopologies(t *testing.T) {
+	text, err := os.ReadFile("testdata/forms.clab.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, notes, err := Parse("forms.clab.yml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Nodes) != 3 || len(r.Routers) != 2 || len(r.Switches) != 1 || len(r.Links) != 4 {
+		t.Errorf("%d nodes, %d routers, %d switches, %d links", len(r.Nodes), len(r.Routers), len(r.Switches), len(r.Links))
+	}
+	var lost []string
+	for _, n := range notes {
+		if n.Lost {
+			lost = append(lost, fmt.Sprintf("%s: %s", n.Where, strings.Fields(n.Text)[0]))
+		}
+	}
+	slices.Sort(lost)
+	want := []string{
+		"defaults: image", "group routers: extras", "group routers: image", "kind nokia_srsim: license",
+		"link 1: mtu", "link 1: vars", "link 3, pc: vars", "link 5: a", "link 6: a", "link 7: a", "link 8: a", "link 9: its",
+		"node peer: software", "node pc: binds", "node pc: cmd", "node pc: dns", "node pc: env", "node pc: exec",
+		"node pc: healthcheck", "node pc: mgmt-ipv4", "node pc: mgmt_ipv6", "node pc: network-mode", "node pc: ports", "node pc: stages",
+		"node r1: software", "node r1: startup-config", "node vm: what", "topology forms: mgmt",
+	}
+	slices.Sort(want)
+	if !slices.Equal(lost, want) {
+		t.Errorf("lost\n%s\nnot\n%s", strings.Join(lost, "\n"), strings.Join(want, "\n"))
+	}
+	if !slices.ContainsFunc(notes, func(n vnet.Note) bool { return strings.Contains(n.Text, "variables such as") }) {
+		t.Errorf("variables are not told of: %v", notes)
+	}
 }

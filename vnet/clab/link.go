@@ -27,12 +27,12 @@ func (r *reader) links(n *yaml.Node) error {
 }
 
 // link reads one in either form: endpoints as words, or a type with endpoints
-// as mappings. Only those of type veth join two nodes.
+// as mappings. Only types that are joining join two nodes.
 func (r *reader) link(n *yaml.Node, where string) error {
 	if n.Kind != yaml.MappingNode {
 		return r.fail(n, "%s has no fields: write endpoints: [a:eth1, b:eth1]", where)
 	}
-	if kind := value(n, "type"); kind.Kind != 0 && kind.Value != "veth" {
+	if kind := value(n, "type"); kind.Kind != 0 && !slices.Contains(joining, kind.Value) {
 		r.lost(n, where, "a link of type %s is left out%s", short(kind.Value), noOutside)
 		return nil
 	}
@@ -56,6 +56,10 @@ func (r *reader) link(n *yaml.Node, where string) error {
 	r.leaveOut(n, where, "type", "endpoints", "labels")
 	return r.join(n, ends)
 }
+
+// joining are the types of links between two nodes; that of veth-stitch has
+// bridges in between, for containers that share a network.
+var joining = []string{"veth", "veth-stitch"}
 
 // outside are names of endpoints that are no nodes.
 var outside = []string{"host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy"}

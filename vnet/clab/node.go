@@ -109,7 +109,10 @@ func (r *reader) add(at *yaml.Node, where, kindOf string, n vnet.VirtualNode) {
 	case kindOf == "host":
 		r.kind[n.Name] = leftOut
 		r.lost(at, where, "kind host is left out%s", noOutside)
-	case slices.Contains(hosts, kindOf):
+	case slices.Contains(plain, kindOf), slices.Contains(machines, kindOf):
+		if slices.Contains(machines, kindOf) {
+			r.lost(at, where, "what is special of kind %s is left out: it is a plain node", kindOf)
+		}
 		r.kind[n.Name] = host
 		r.at[fmt.Sprintf("nodes[%d]", len(req.Nodes))] = at
 		req.Nodes = append(req.Nodes, n)
