@@ -80,7 +80,8 @@ func (a *app) importing() *cobra.Command {
   GENI RSpec    version 3, requests and manifests: links have their capacities as
                 rates, links of more than two interfaces become switches
   Mininet       as tools/mininet/export.py writes a topology of Python: hosts become
-                nodes, switches switches, bw is a rate
+                nodes, switches switches, bw is a rate, delay, jitter and loss
+                are impairments
   VXDL          as sublet convert does
 
 Names are made valid and unique, and what they were is told. What a request

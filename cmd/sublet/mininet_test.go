@@ -37,7 +37,7 @@ func TestMininetExport(t *testing.T) {
 		t.Fatal(errs)
 	}
 	code, out, errs := sublet(t, text, "import", "-")
-	for _, want := range []string{"network: floors", "{name: up1-up, ends: [up1, up], rate: 50Mbit}", "{name: up-down, ends: [up, down], rate: 2500kbit}"} {
+	for _, want := range []string{"network: floors", "{name: up1-up, ends: [up1, up], rate: 50Mbit}", "{name: up-down, ends: [up, down], rate: 2500kbit, impair: {delay: 2ms}}"} {
 		if code != exitDone || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, %q is not in\n%s%s", code, want, out, errs)
 		}

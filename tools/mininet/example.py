@@ -12,7 +12,7 @@ class Floors(Topo):
         for switch in switches:
             for i in range(hosts):
                 self.addLink(self.addHost("%s%d" % (switch, i + 1)), switch, cls=TCLink, bw=50)
-        self.addLink(*switches, cls=TCLink, bw=line)
+        self.addLink(*switches, cls=TCLink, bw=line, delay="2ms")
 
 
 topos = {"floors": Floors}

@@ -2,8 +2,8 @@
 // writes them, in Mininet's words as JSON: what of them a request can hold.
 //
 // Hosts become nodes, those of a class with router in its name routers, and
-// switches switches. A link's bw (Mbit/s) is its rate in both directions,
-// params1 and params2 are of the direction that begins at that end. What else
+// switches switches. A link's bw (Mbit/s) is its rate in both directions, its
+// delay, jitter and loss (%) are impairments of both; params1 and params2 are of the direction that begins at that end. What else
 // is stated is returned as a Note, never silently.
 package mininet
 

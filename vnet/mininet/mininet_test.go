@@ -31,6 +31,9 @@ func TestParse(t *testing.T) {
 	}
 	for _, l := range r.Links {
 		got = append(got, fmt.Sprintf("%s: %s, back %s", l.Name, l.Bandwidth[vnet.Forward], l.Bandwidth[vnet.Reverse]))
+		if l.Impair != [2]vnet.Impairment{} {
+			got = append(got, fmt.Sprintf("  %s, back %s", l.Impair[vnet.Forward], l.Impair[vnet.Reverse]))
+		}
 	}
 	want := `router-net
 h-1  192.168.1.100
@@ -38,7 +41,9 @@ h-1-2  invalid IP
 r0 static 192.168.1.1
 s1-r0: best effort, back best effort
 h-1-s1: 10Mbit, back 10Mbit
-h-1-2-s1: 500kbit, back 2Mbit`
+  delay=5ms jitter=500us loss=1%, back delay=5ms jitter=500us loss=1%
+h-1-2-s1: 500kbit, back 2Mbit
+  , back delay=250us`
 	if text := strings.Join(got, "\n"); text != want || r.Switches[0].Name != "s1" {
 		t.Errorf("got\n%s\n%+v", text, r.Switches)
 	}
@@ -49,8 +54,8 @@ h-1-2-s1: 500kbit, back 2Mbit`
 	for _, part := range []string{
 		"node r0: what class LinuxRouter does is left out: it is a router with static routes true", `node "h 1": is named h-1 false`,
 		"node h-1: defaultRoute is left out true", "node h-1-2: what class CPULimitedHost does is left out true", "node h-1-2: ip \"2001:db8::1\" is left out: it is no address of IPv4 true",
-		"node s1: protocols is left out true", "node s1: dpid is left out true", "link s1-r0: intfName2 is left out false", "link s1-r0, params2: ip is left out true", "link h-1-s1: delay is left out true",
-		"link h-1-s1: loss is left out true", "link h-1-s1: max_queue_size is left out true", "link h-1-s1: use_htb is left out false", "node h-1-2: interface h-1-2-eth3 is eth0 false",
+		"node s1: protocols is left out true", "node s1: dpid is left out true", "link s1-r0: intfName2 is left out false", "link s1-r0, params2: ip is left out true",
+		"link h-1-s1: max_queue_size is left out true", "link h-1-s1: use_htb is left out false", "node h-1-2: interface h-1-2-eth3 is eth0 false",
 	} {
 		if !slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, part) }) {
 			t.Errorf("no note says %q:\n%s", part, strings.Join(told, "\n"))
@@ -76,6 +81,9 @@ func TestBadTopologies(t *testing.T) {
 		{"an odd rate", with(`"bw": 10`, `"bw": "ten"`), "f:12:3: link h-1-s1: bw ten is no number of Mbit/s"},
 		{"an endless rate", with(`"bw": 10`, `"bw": "1e300"`), "is no number of Mbit/s"},
 		{"too low a rate", with(`"bw": 10`, `"bw": 0.000001`), "f:12:3: links[1].min"},
+		{"an odd delay", with(`"5ms"`, `"5 parsecs"`), "f:12:95: link h-1-s1: delay: "},
+		{"a loss of more than all", with(`"loss": 1`, `"loss": 101`), "loss: "},
+		{"jitter alone", with(`"delay": "5ms", `, ``), "f:12:3: links[1].impair.jitter"},
 		{"an address twice", with("192.168.1.100/24", "192.168.1.1"), "f:5:3: routers[0].address"},
 		{"no JSON", "{", "f:1:1"},
 	} {

@@ -86,15 +86,18 @@ func (r *reader) link(n *yaml.Node) error {
 	}
 	where := "link " + made.Ends[0] + "-" + made.Ends[1]
 	r.class(n, where, word(n, "cls"), plainLinks)
-	r.leaveOut(n, where, "node1", "node2", "port1", "port2", "cls", "bw", "params1", "params2")
+	r.leaveOut(n, where, append([]string{"node1", "node2", "port1", "port2", "cls", "bw", "params1", "params2"}, impaired...)...)
 	for d := range made.Bandwidth {
 		params := value(n, fmt.Sprint("params", d+1))
 		if params == nil {
 			params = &yaml.Node{}
 		}
-		r.leaveOut(params, where+", params"+strconv.Itoa(d+1), "bw")
+		r.leaveOut(params, where+", params"+strconv.Itoa(d+1), append([]string{"bw"}, impaired...)...)
 		var err error
 		if made.Bandwidth[d], err = r.rate(where, params, n); err != nil {
+			return err
+		}
+		if made.Impair[d], err = r.impair(where, params, n); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,10 @@ package rspec
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"time"
 
 	"sublet/vnet"
 )
@@ -43,13 +46,6 @@ func (r *reader) tell(l link, where string) {
 			r.note(l.at, true, where, "link_type %s is left out", short(t.Name))
 		}
 	}
-	for _, p := range l.Properties {
-		for _, has := range []struct{ word, value string }{{"latency", p.Latency}, {"packet_loss", p.Loss}} {
-			if has.value != "" && has.value != "0" {
-				r.note(p.at, true, where, "%s %s is left out", has.word, short(has.value))
-			}
-		}
-	}
 	var others []other
 	for _, o := range l.Others {
 		if o.XMLName.Local != "component_manager" { // which every link has that names its ends' aggregates
@@ -70,6 +66,9 @@ func (r *reader) join(l link, name string, ends, interfaces [2]string) error {
 		}
 		if rate > 0 {
 			made.Bandwidth[d] = vnet.Static(rate)
+		}
+		if made.Impair[d], err = impairment(r.file, l, interfaces[d], interfaces[1-d]); err != nil {
+			return err
 		}
 	}
 	r.at[fmt.Sprintf("links[%d]", len(r.request.Links))] = l.at
@@ -92,6 +91,50 @@ func capacity(file string, l link, from, to string) (vnet.Rate, error) {
 		most = max(most, rate)
 	}
 	return most, nil
+}
+
+// impairment is the longest latency (ms) and the largest packet_loss (a part of
+// 1) that a link's properties state from one interface to another.
+func impairment(file string, l link, from, to string) (worst vnet.Impairment, err error) {
+	for _, p := range l.Properties {
+		if !meets(p.Source, from) || !meets(p.Dest, to) {
+			continue
+		}
+		delay, err := milliseconds(file, p)
+		if err != nil {
+			return worst, err
+		}
+		loss, err := part(file, p)
+		if err != nil {
+			return worst, err
+		}
+		worst.Delay, worst.Loss = max(worst.Delay, delay), max(worst.Loss, loss)
+	}
+	return worst, nil
+}
+
+// milliseconds reads a latency; 0: none is stated.
+func milliseconds(file string, p property) (time.Duration, error) {
+	if p.Latency == "" {
+		return 0, nil
+	}
+	ms, err := strconv.ParseFloat(p.Latency, 64)
+	if err != nil || !(ms >= 0 && ms <= float64(vnet.MaxLatency/time.Millisecond)) {
+		return 0, failAt(file, p.at, "latency %s is no number of ms, up to %d", short(p.Latency), vnet.MaxLatency/time.Millisecond)
+	}
+	return time.Duration(ms * float64(time.Millisecond)), nil
+}
+
+// part reads a packet_loss; 0: none is stated.
+func part(file string, p property) (vnet.Share, error) {
+	if p.Loss == "" {
+		return 0, nil
+	}
+	loss, err := strconv.ParseFloat(p.Loss, 64)
+	if err != nil || !(loss >= 0 && loss <= 1) {
+		return 0, failAt(file, p.at, "packet_loss %s is no number from 0 to 1", short(p.Loss))
+	}
+	return vnet.Share(math.Round(loss * float64(vnet.WholeShare))), nil
 }
 
 func meets(stated, id string) bool { return stated == "" || id == "" || stated == id }

@@ -44,6 +44,9 @@ back [web-server-2 c]: 1544kbit, back best effort`
 	if text := strings.Join(got, "\n"); text != want {
 		t.Errorf("got\n%s", text)
 	}
+	if got := fmt.Sprint(r.Links[3].Impair); got != "[delay=20ms loss=1% ]" {
+		t.Errorf("impairments %s", got)
+	}
 	var told []string
 	for _, n := range notes {
 		told = append(told, fmt.Sprint(n, " ", n.Lost))
@@ -53,7 +56,7 @@ back [web-server-2 c]: 1544kbit, back best effort`
 		"node web-server: component_manager_id is left out: state site or host of the substrate true", "node web-server: icon is left out false",
 		"node web-server: site Site 1 is kept as a label false", "node web-server: sliver_type emulab-xen is left out: nodes are network namespaces true",
 		"node web-server: disk is left out", "node web-server: disk_image is left out true", "node web-server, services: execute is left out true",
-		"node c: hardware_type d430 is left out true", "link back: latency 20 is left out true", "link back: packet_loss 0.01 is left out true", "link back: link_type gre-tunnel is left out true",
+		"node c: hardware_type d430 is left out true", "link back: link_type gre-tunnel is left out true",
 	} {
 		if !slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, part) }) {
 			t.Errorf("no note says %q:\n%s", part, strings.Join(told, "\n"))
@@ -108,6 +111,8 @@ func TestBadDocuments(t *testing.T) {
 		{"odd cores", node(`<sliver_type><xen cores="two"/></sliver_type>`), "node a: cores:"},
 		{"odd memory", node(`<sliver_type><xen ram="1 lot"/></sliver_type>`), "ram: 1 lot is no number of MiB"},
 		{"an odd capacity", strings.Replace(string(sample(t)), `capacity="1544"`, `capacity="NaN"`, 1), "f:20:97: capacity NaN is no number of kbit/s"},
+		{"an odd latency", strings.Replace(string(sample(t)), `latency="20"`, `latency="-1"`, 1), "f:20:98: latency -1 is no number of ms"},
+		{"a loss of more than all", strings.Replace(string(sample(t)), `"0.01"`, `"1.01"`, 1), "packet_loss 1.01 is no number from 0 to 1"},
 		{"a capacity below all", strings.Replace(string(sample(t)), `capacity="1544"`, `capacity="0.001"`, 1), "f:18:26: links[3].min"},
 		{"an unknown entity", "<rspec>&lol;</rspec>", "not XML: invalid character entity &lol;"},
 		{"an entity of its own", `<!DOCTYPE rspec [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><rspec>&b;</rspec>`, "invalid character entity &b;"},

@@ -3,7 +3,6 @@ package rspec
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -134,14 +133,11 @@ func (b *builder) join(l link, where string, ends [2]string, from string) error 
 func (b *builder) latency(l link) (time.Duration, error) {
 	var most time.Duration
 	for _, p := range l.Properties {
-		if p.Latency == "" {
-			continue
+		latency, err := milliseconds(b.file, p)
+		if err != nil {
+			return 0, err
 		}
-		ms, err := strconv.ParseFloat(p.Latency, 64)
-		if err != nil || !(ms >= 0 && ms <= float64(vnet.MaxLatency/time.Millisecond)) {
-			return 0, failAt(b.file, p.at, "latency %s is no number of ms, up to %d", short(p.Latency), vnet.MaxLatency/time.Millisecond)
-		}
-		most = max(most, time.Duration(ms*float64(time.Millisecond)))
+		most = max(most, latency)
 	}
 	return most, nil
 }
