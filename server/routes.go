@@ -49,6 +49,7 @@ var routes = []route{
 	{"POST", "/v1/leases/{tenant}/{network}/nodes/{node}/probe", trust.ForEveryone, true, (*Server).nodeSession},
 	{"GET", "/v1/leases/{tenant}/{network}/links/{link}/capture", trust.ForEveryone, true, (*Server).linkSession},
 	{"POST", "/v1/leases/{tenant}/{network}/links/{link}/capture", trust.ForEveryone, true, (*Server).linkSession},
+	{"PUT", "/v1/leases/{tenant}/{network}/links/{link}/impair", trust.ForEveryone, true, (*Server).putImpair},
 	{"GET", "/v1/leases/{tenant}/{network}/traffic/{host}", trust.ForEveryone, false, (*Server).getTraffic},
 	{"GET", "/v1/openapi.yaml", trust.ForEveryone, false, (*Server).getDescription},
 	{"POST", "/v1/offers", trust.ForEveryone, false, (*Server).postOffers},

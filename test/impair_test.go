@@ -16,7 +16,7 @@ import (
 
 // A link does what its request says of it: the delay of each direction, and the
 // share of frames that are lost. It is no broken promise, survives the death of
-// the process that does it, and nothing of it is left.
+// the process that does it, is changed by command, and nothing of it is left.
 func TestImpairedLinks(t *testing.T) {
 	l := newLab(t, "demo")
 	before := wires(t, l)
@@ -55,6 +55,22 @@ links:
 		}
 		return nil
 	})
+	l.must("impair", "n/ab", "delay=40ms")
+	l.must("impair", "n/ab", "--from", "b", "off")
+	eventually(t, 10*time.Second, func() error {
+		if got := l.roundTrip("n/a", "b"); got < 40 || got > 40*1.05+3 {
+			return fmt.Errorf("40 ms by command are %.2f ms", got)
+		}
+		return nil
+	})
+	if out := l.must("impair", "n/ab"); !strings.Contains(out, "from a to b: delay=40ms") || !strings.Contains(out, "from b to a: not impaired") {
+		t.Error(out)
+	}
+	for _, bad := range [][]string{{"n/ab", "delay=1"}, {"n/ab", "late=1ms"}, {"n/nolink", "off"}, {"n", "off"}, {"n/ab", "--from", "c", "off"}} {
+		if r := l.sublet(append([]string{"impair"}, bad...)...); r.code != 2 {
+			t.Errorf("impair %v: exit code %d", bad, r.code)
+		}
+	}
 	l.must("down", "n")
 	eventually(t, 5*time.Second, func() error {
 		if left := wires(t, l); len(left) > 0 {

@@ -1,6 +1,7 @@
 package vnet
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -121,4 +122,49 @@ func checkImpairment(path string, both [2]Impairment) error {
 		}
 	}
 	return nil
+}
+
+// CheckImpairment checks both directions of what is stated at path.
+func CheckImpairment(path string, both [2]Impairment) error { return checkImpairment(path, both) }
+
+// ParseImpairment reads words such as delay=20ms, jitter=2ms, loss=1%.
+func ParseImpairment(words []string) (i Impairment, err error) {
+	seen := make(map[string]bool)
+	for _, word := range words {
+		name, value, found := strings.Cut(word, "=")
+		if !found {
+			return i, fmt.Errorf("%q is no NAME=VALUE: state words such as delay=20ms loss=1%%, or off", word)
+		}
+		if seen[name] {
+			return i, fmt.Errorf("%s is stated twice: state it once", name)
+		}
+		seen[name] = true
+		if err := i.set(name, value); err != nil {
+			return i, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return i, i.check("impair")
+}
+
+// set sets what is called name.
+func (i *Impairment) set(name, value string) (err error) {
+	switch name {
+	case "delay":
+		i.Delay, err = ParseDuration(value)
+	case "jitter":
+		i.Jitter, err = ParseDuration(value)
+	case "distribution":
+		i.Distribution = Distribution(value)
+	case "loss":
+		i.Loss, err = ParseShare(value)
+	case "corrupt":
+		i.Corrupt, err = ParseShare(value)
+	case "duplicate":
+		i.Duplicate, err = ParseShare(value)
+	case "reorder":
+		i.Reorder, err = ParseShare(value)
+	default:
+		err = errors.New("no such impairment: use delay, jitter, distribution, loss, corrupt, duplicate or reorder")
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -57,6 +58,15 @@ type Lease struct {
 	Life      Life                  `json:"life,omitzero"`
 	Repairs   *Repairs              `json:"repairs,omitempty"`
 	Revision  uint64                `json:"revision,omitempty"` // how often its owner has changed the request
+	// Impaired is what was asked for by command while the lease runs, by link.
+	Impaired map[string]Impaired `json:"impaired,omitempty"`
+}
+
+// Impaired is an impairment that holds from a stage on, until one that states
+// another for the link.
+type Impaired struct {
+	Stage  int           `json:"stage"`
+	Impair [2]Impairment `json:"impair"` // by Direction
 }
 
 // Repairs are what agents made as planned again: what an accident took away or
@@ -103,7 +113,11 @@ func (l Lease) ID() LeaseID { return LeaseID{Tenant: l.Request.Tenant, Network: 
 // Digest names what a check of the lease is about: which lease it is, its
 // stage, where it is and what its links may use.
 func (l Lease) Digest() string {
-	text, err := json.Marshal([]any{l.Serial, l.Stage, l.Mapping, l.Addresses, l.Rates})
+	about := []any{l.Serial, l.Stage, l.Mapping, l.Addresses, l.Rates}
+	if len(l.Impaired) > 0 {
+		about = append(about, l.Impaired)
+	}
+	text, err := json.Marshal(about)
 	if err != nil { // of such types there is always a JSON
 		return ""
 	}
@@ -111,8 +125,31 @@ func (l Lease) Digest() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Topology is the one of the running stage.
-func (l Lease) Topology() Topology { return l.Request.At(l.Stage) }
+// Topology is the one of the running stage, with the impairments of commands.
+func (l Lease) Topology() Topology {
+	top := l.Request.At(l.Stage)
+	if len(l.Impaired) == 0 {
+		return top
+	}
+	top.Links = slices.Clone(top.Links)
+	for i, link := range top.Links {
+		if is, ok := l.Impaired[link.Name]; ok && !l.Request.impairs(link.Name, is.Stage, l.Stage) {
+			top.Links[i].Impair = is.Impair
+		}
+	}
+	return top
+}
+
+// impairs says whether a stage after one, up to another, states an impairment
+// of a link.
+func (r Request) impairs(link string, after, upTo int) bool {
+	for i := after + 1; i <= upTo && i < len(r.Stages); i++ {
+		if _, ok := r.Stages[i].Impair[link]; ok {
+			return true
+		}
+	}
+	return false
+}
 
 // Change is one way in which an offer differs from the request, in words.
 type Change struct {

@@ -120,6 +120,7 @@ func (a *app) printLease(l vnet.Lease, traffic map[string][2]*trafficView) error
 		for _, n := range l.Topology().All() {
 			fmt.Fprintf(a.out, "  %s %s on %s\n", n.Name, l.Addresses[n.Name], l.Mapping.Nodes[n.Name])
 		}
+		a.printImpairments(l.Topology())
 	}
 	return a.print([]leaseView{v}, "LINK FROM TO MIN MAX ALLOCATED SENT ARRIVED DROPPED PATH", rows)
 }

@@ -111,7 +111,7 @@ admission, 4 a promise is not kept (check), 130 interrupted.`,
 		a.leases(), a.plan(), a.hosts(), a.links(), a.policy(), a.ledger(), a.overlay(), a.watch(), a.wait(), a.calibrate(),
 		a.offers(), a.calendar(),
 		a.fail(), a.restore(), a.formerRestore(),
-		a.exec(), a.ps(), a.logs(), a.cp(), a.capture(), a.check(),
+		a.exec(), a.ps(), a.logs(), a.cp(), a.capture(), a.impair(), a.check(),
 		a.doctor(), a.importing(), a.get(), a.convert(), a.graph(), a.bench(), a.sim(), a.vxswitch(), a.openflow(), a.paths(),
 		a.versionCommand(),
 	)

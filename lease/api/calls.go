@@ -126,6 +126,19 @@ func (c *Client) Release(ctx context.Context, id vnet.LeaseID) (vnet.Lease, erro
 	return l, c.do(ctx, http.MethodDelete, LeasePath(id), nil, &l)
 }
 
+// Impair changes what a link of a running lease does to its frames, from its
+// first end to its second, and back. Errors: ErrNotFound, ErrConflict when it
+// does not run.
+func (c *Client) Impair(ctx context.Context, id vnet.LeaseID, link string, both [2]vnet.Impairment) (vnet.Lease, error) {
+	var l vnet.Lease
+	return l, c.do(ctx, http.MethodPut, LeasePath(id)+"/links/"+url.PathEscape(link)+"/impair", ImpairAsk{both}, &l)
+}
+
+// ImpairAsk is what a link is to do to its frames.
+type ImpairAsk struct {
+	Impair [2]vnet.Impairment `json:"impair"` // from ends[0] to ends[1], and back
+}
+
 // Check has the server measure a lease, and returns the verdict that it stored.
 // duration is that of each measuring window, 0 for the default; progress is
 // told what begins. Errors: ErrNotFound, ErrConflict when it does not run or is
