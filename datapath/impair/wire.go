@@ -12,6 +12,7 @@ package impair
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,12 @@ const (
 	largest = header + 1<<16 + 64 // bytes of a large packet
 	round   = 64                  // frames read before those that are due have their turn
 )
+
+// mostOfAll is how many bytes of memory all wires of the process hold at most,
+// whatever is asked of each.
+const mostOfAll = 1 << 30
+
+var ofAll atomic.Int64
 
 // offloads are what the kernel may leave undone of what all frames share:
 // checksums, TCP and UDP segments (linux/if_tun.h); older kernels have no USO.
@@ -132,6 +139,7 @@ func (w *Wire) Run() error {
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set the timer slack: %w", err)
 	}
+	defer w.drop()
 	begun := time.Now()
 	for !w.closed.Load() {
 		if t := w.change.Swap(nil); t != nil {
@@ -152,6 +160,17 @@ func (w *Wire) Run() error {
 		}
 	}
 	return nil
+}
+
+// drop lets go of what is held.
+func (w *Wire) drop() {
+	for {
+		frame, ok := w.queue.Take(math.MaxInt64)
+		if !ok {
+			return
+		}
+		ofAll.Add(-int64(cap(frame)))
+	}
 }
 
 // sleep waits for frames, or until the first one that is held is due.
@@ -198,11 +217,12 @@ func (w *Wire) enter(now time.Duration, frame []byte) {
 		w.counts.duplicated.Add(1)
 	}
 	for _, c := range copies {
-		if w.held+len(frame) > w.most {
+		if w.held+len(frame) > w.most || ofAll.Load() > mostOfAll {
 			w.counts.overflowed.Add(1)
 			continue
 		}
 		held := append(w.buffer(len(frame)), frame...)
+		ofAll.Add(int64(cap(held)))
 		if c.Flip >= 0 {
 			held[header+c.Flip/8] ^= 1 << (c.Flip % 8)
 			w.counts.corrupted.Add(1)
@@ -221,19 +241,23 @@ func (w *Wire) write(now time.Duration) {
 			return
 		}
 		w.held -= len(frame)
+		ofAll.Add(-int64(cap(frame)))
 		if _, err := unix.Write(w.out, frame); err == nil {
 			w.counts.passed.Add(1)
 		} else {
 			w.counts.lost.Add(1)
 		}
-		if cap(frame) == pooled {
+		if cap(frame) == pooled && len(w.free) < mostFree {
 			w.free = append(w.free, frame[:0])
 		}
 	}
 }
 
-// pooled is the room of the buffers that are used again.
-const pooled = 2048
+// Buffers that are used again: their room, and how many are kept.
+const (
+	pooled   = 2048
+	mostFree = 4096
+)
 
 // buffer is an empty one with room for so many bytes.
 func (w *Wire) buffer(bytes int) []byte {

@@ -69,10 +69,11 @@ func (w *work) setWire(i int, outlet uint32) error {
 const txQueue = 8192
 
 // Bounds of what a wire holds: what the link's rate, which comes after it, brings
-// in the longest usual delay, twice. Links without a rate have the most.
+// in the longest usual delay, twice. Links without a rate have the most. All of
+// a host together have less than 64 times that (datapath/impair).
 const (
 	leastHold  = 1 << 20
-	mostHold   = 256 << 20
+	mostHold   = 64 << 20
 	deviations = 4 // of the delay, above its mean
 )
 

@@ -1,0 +1,31 @@
+package impair
+
+import (
+	"testing"
+	"time"
+
+	"sublet/vnet"
+	"sublet/vxswitch/impair"
+)
+
+// TestHeldFramesAreBounded: what is held is at most what the terms say, the rest
+// is counted, and what is let go of counts no more.
+func TestHeldFramesAreBounded(t *testing.T) {
+	before := ofAll.Load()
+	w := &Wire{out: -1, line: impair.New(vnet.Impairment{Delay: time.Second}, 1), most: 10_000}
+	for range 25 {
+		w.enter(0, make([]byte, 1000))
+	}
+	if w.held != 10_000 || w.queue.Len() != 10 || w.Counts().Overflowed != 15 || ofAll.Load()-before != 10*pooled {
+		t.Errorf("%d bytes of %d frames are held, %+v, of all %d", w.held, w.queue.Len(), w.Counts(), ofAll.Load()-before)
+	}
+	w.write(time.Second) // nobody takes them
+	if w.held != 0 || ofAll.Load() != before || len(w.free) != 10 || w.Counts().Lost != 10 {
+		t.Errorf("%d bytes are held, of all %d, %d buffers, %+v", w.held, ofAll.Load()-before, len(w.free), w.Counts())
+	}
+	w.enter(time.Second, make([]byte, 5000))
+	w.drop()
+	if ofAll.Load() != before {
+		t.Errorf("of all %d", ofAll.Load()-before)
+	}
+}
