@@ -1,10 +1,12 @@
 package test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gopacket/gopacket/pcapgo"
 )
@@ -77,4 +79,20 @@ func packetsIn(t *testing.T, name string, most int) (n int) {
 		}
 		n++
 	}
+}
+
+// What a link carries is seen while it carries it.
+func TestTopShowsWhatIsCarried(t *testing.T) {
+	l := newLab(t, "demo")
+	l.up(pair("n", "rate: 10Mbit"))
+	l.must("exec", "-d", "n/a", "--", "ping", "-i", "0.02", "b")
+	eventually(t, 20*time.Second, func() error {
+		out := l.must("top", "n", "-n", "1")
+		for line := range strings.Lines(out) {
+			if f := strings.Fields(line); len(f) == 8 && f[0] == "n" && f[2] == "a-b" && f[3] == "->" && len(f[6]) == 2 {
+				return nil // tens of packets a second
+			}
+		}
+		return errors.New(out)
+	})
 }

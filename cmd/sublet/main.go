@@ -108,7 +108,7 @@ admission, 4 a promise is not kept (check), 130 interrupted.`,
 	root.AddCommand(
 		a.serve(), a.agent(), a.lab(),
 		a.up(), a.apply(), a.renew(), a.down(), a.createCommand(),
-		a.leases(), a.plan(), a.hosts(), a.links(), a.policy(), a.ledger(), a.overlay(), a.watch(), a.wait(), a.calibrate(),
+		a.leases(), a.plan(), a.hosts(), a.links(), a.policy(), a.ledger(), a.overlay(), a.watch(), a.top(), a.wait(), a.calibrate(),
 		a.offers(), a.calendar(),
 		a.fail(), a.restore(), a.formerRestore(),
 		a.exec(), a.ps(), a.logs(), a.cp(), a.capture(), a.impair(), a.check(),

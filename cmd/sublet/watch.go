@@ -45,21 +45,32 @@ the present states and goes on when the server was away, until it is interrupted
 	return c
 }
 
-// runWatch prints until ctx ends, across ends of the stream that are not the
-// caller's fault.
+// runWatch prints until ctx ends.
 func (a *app) runWatch(ctx context.Context, args []string, changes bool) error {
-	var scope report.Scope
-	if len(args) > 0 {
-		leases, err := a.client().Leases(ctx)
-		if err != nil {
-			return err
-		}
-		l, err := find(leases, args[0])
-		if err != nil {
-			return err
-		}
-		scope = report.Of(l.ID())
+	scope, err := a.scope(ctx, args)
+	if err != nil {
+		return err
 	}
+	return a.follow(ctx, scope, func(e api.Event) error {
+		if changes && e.Name != api.EventState {
+			return nil
+		}
+		return a.printEvent(e, scope)
+	})
+}
+
+// scope is that of the network that args name, or everything that the caller may see.
+func (a *app) scope(ctx context.Context, args []string) (report.Scope, error) {
+	if len(args) == 0 {
+		return report.Scope{}, nil
+	}
+	_, l, err := a.lookUp(ctx, args[0])
+	return report.Of(l.ID()), err
+}
+
+// follow hands every event to do until ctx ends, across ends of the stream that
+// are not the caller's fault.
+func (a *app) follow(ctx context.Context, scope report.Scope, do func(api.Event) error) error {
 	last, said, begun := "", "", false
 	for {
 		err := a.client().Watch(ctx, scope.Tenant, last, func(e api.Event) error {
@@ -67,10 +78,7 @@ func (a *app) runWatch(ctx context.Context, args []string, changes bool) error {
 			if e.ID != "" {
 				last = e.ID
 			}
-			if changes && e.Name != api.EventState {
-				return nil
-			}
-			return a.printEvent(e, scope)
+			return do(e)
 		})
 		switch {
 		case ctx.Err() != nil:
