@@ -28,10 +28,11 @@ import (
 
 // Spec is what a lab is made of.
 type Spec struct {
-	Name      string // of the lab, before its namespaces' names; "" is DefaultName
-	Run       string // $SUBLET_RUN of its server and agents
-	Data      string // the server's data directory; "" is one that ends with the lab
-	Exe       string // the sublet program
+	Name      string   // of the lab, before its namespaces' names; "" is DefaultName
+	Run       string   // $SUBLET_RUN of its server and agents
+	Data      string   // the server's data directory; "" is one that ends with the lab
+	Exe       string   // the sublet program
+	Agent     []string // further arguments of its agents
 	Substrate vnet.Substrate
 	// Bare wires are plain pairs of devices from node to node: nothing
 	// enforces capacity or latency. For benchmarks of hosts, whose figures

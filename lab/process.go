@@ -46,7 +46,8 @@ func start(spec Spec, l *layout, s *state, substrate string) error {
 		if err != nil {
 			return err
 		}
-		err = s.start(ns, "agent-"+host, spec.Exe, "agent", "--host", host, "--run", spec.Run, "--cgroup", Cgroup(spec.Run), "--data", filepath.Join(spec.Run, "agent"), "--uncut", "--calibrate-after", "0")
+		args := []string{"agent", "--host", host, "--run", spec.Run, "--cgroup", Cgroup(spec.Run), "--data", filepath.Join(spec.Run, "agent"), "--uncut", "--calibrate-after", "0"}
+		err = s.start(ns, "agent-"+host, spec.Exe, append(args, spec.Agent...)...)
 		ns.Close()
 		if err != nil {
 			return err

@@ -32,6 +32,9 @@ func (s Setup) Meet(Item) Item { return s }
 // String names variables and settings without their values, which may be secret.
 func (s Setup) String() string {
 	text := s.Key()
+	if s.Image != "" {
+		text += " image " + s.Image
+	}
 	for _, p := range s.Run {
 		text += fmt.Sprintf(" run %q", p.Cmd)
 		if p.Restart != "" {

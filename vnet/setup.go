@@ -10,6 +10,7 @@ import (
 
 // Setup is what a node is given to live on: environment, settings, programs.
 type Setup struct {
+	Image   string            `json:"image,omitempty"`   // whose files it has; "": those of the host
 	Run     []Program         `json:"run,omitempty"`     // started in order, each when the one before it is ready
 	Env     map[string]string `json:"env,omitempty"`     // of all its commands
 	Workdir string            `json:"workdir,omitempty"` // where its commands begin; "": /
@@ -22,7 +23,7 @@ func (s Setup) Stated() (fields []string) {
 	for _, f := range []struct {
 		name   string
 		stated bool
-	}{{"run", len(s.Run) > 0}, {"env", len(s.Env) > 0}, {"workdir", s.Workdir != ""}, {"sysctls", len(s.Sysctls) > 0}} {
+	}{{"image", s.Image != ""}, {"run", len(s.Run) > 0}, {"env", len(s.Env) > 0}, {"workdir", s.Workdir != ""}, {"sysctls", len(s.Sysctls) > 0}} {
 		if f.stated {
 			fields = append(fields, f.name)
 		}
@@ -108,6 +109,9 @@ var (
 
 // check checks what is given to the node written at path.
 func (s Setup) check(path string) error {
+	if s.Image != "" && !ValidImage(s.Image) {
+		return fieldf(path+".image", "%q is no name of an image: write a path below the directory of images, such as web.tar, or a reference such as docker.io/library/alpine:3", s.Image)
+	}
 	if len(s.Run) > MaxPrograms {
 		return fieldf(path+".run", "%d programs are more than %d: start some of them in one script", len(s.Run), MaxPrograms)
 	}
@@ -130,6 +134,16 @@ func (s Setup) check(path string) error {
 	}
 	return nil
 }
+
+// imageName is a path or a reference: letters, digits and . _ - : @ + between
+// slashes, no part of it . or .. or an option.
+var imageName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:@+-]*(/[A-Za-z0-9_][A-Za-z0-9._:@+-]*)*$`)
+
+// MaxImage is how long the name of an image may be, in bytes.
+const MaxImage = 255
+
+// ValidImage says whether a text can name an image.
+func ValidImage(name string) bool { return len(name) <= MaxImage && imageName.MatchString(name) }
 
 // size is that of all texts, in bytes.
 func (s Setup) size() (n int) {

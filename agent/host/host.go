@@ -32,8 +32,11 @@ type Config struct {
 	Source  agent.Source
 	Workers int           // steps done at once
 	Spread  iplbd.Options // what is spread over paths beside leases
-	Probe   string        // the word with which this program is a prober in a node
-	Log     *slog.Logger
+	Images  string        // directory of images that nodes may run; "": none
+	// Registries are from where images may be fetched.
+	Registries []string
+	Probe      string // the word with which this program is a prober in a node
+	Log        *slog.Logger
 	// WiresCarryGSO says that the wires to all other hosts take large packets
 	// uncut.
 	WiresCarryGSO bool

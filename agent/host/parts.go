@@ -2,12 +2,14 @@ package host
 
 import (
 	"context"
+	"path/filepath"
 
 	"sublet/agent"
 	agentapi "sublet/agent/api"
 	"sublet/agent/iplbd"
 	"sublet/agent/session"
 	"sublet/datapath/bridge"
+	"sublet/datapath/image"
 	"sublet/datapath/kernel"
 	"sublet/datapath/overlay"
 	"sublet/datapath/reach"
@@ -32,7 +34,7 @@ type setup struct {
 var table = []func(context.Context, setup) (agent.Part, error){
 	func(_ context.Context, s setup) (agent.Part, error) { return vxlink.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return newOverlay(s), nil },
-	func(_ context.Context, s setup) (agent.Part, error) { return newNodes(s), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return newNodes(s) },
 	func(_ context.Context, s setup) (agent.Part, error) { return vxrouter.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return bridge.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return vxswitch.New(s.host), nil },
@@ -48,10 +50,16 @@ func newOverlay(s setup) agent.Part {
 	return p
 }
 
-func newNodes(s setup) agent.Part {
+// newNodes gives nodes the images of this host: several hosts of a lab share the
+// directory of data.
+func newNodes(s setup) (agent.Part, error) {
 	p := vnode.New(s.host)
 	p.Changed = s.changed
-	return p
+	images, err := image.New(image.Config{
+		Dir: filepath.Join(s.config.Data, "images", string(s.config.Host)), Offered: s.config.Images, Registries: s.config.Registries, Changed: p.Fetched,
+	})
+	p.Images = images
+	return p, err
 }
 
 func newReach(s setup) agent.Part {

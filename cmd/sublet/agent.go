@@ -25,6 +25,7 @@ import (
 // agentOptions are the flags of agent.
 type agentOptions struct {
 	host, data, cgroup, listen string
+	images                     imageOptions
 	workers                    int
 	level                      slog.Level
 	calibrate                  time.Duration
@@ -51,6 +52,7 @@ sublet paths run does (docs/multipath.md).`,
 	f.StringVar(&o.data, "data", "", "directory of the copy of the plan, from which a host goes on after a boot (default: "+agentData+"; with a --run of one's own RUN/agent)")
 	f.StringVar(&o.cgroup, "cgroup", "sublet", "control group below which this host gets one")
 	f.StringVar(&o.listen, "listen", "", "HOST:PORT for the server's sessions, with mutual TLS (default: a socket for a server on this machine)")
+	o.images.flags(f)
 	o.spread.spreadFlags(c)
 	f.BoolVar(&o.uncut, "uncut", false, "the wires to all other hosts take large packets uncut: only within one kernel, as in a lab")
 	logLevel(f, &o.level)
@@ -63,7 +65,7 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	if o.data == "" {
 		o.data = a.agentData()
 	}
-	if err := a.checkAgent(o); err != nil {
+	if err := a.checkAgent(&o); err != nil {
 		return err
 	}
 	log := a.log(o.level).With("host", o.host)
@@ -97,18 +99,18 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 }
 
 // checkAgent refuses flags and machines with which there can be no agent.
-func (a *app) checkAgent(o agentOptions) error {
+func (a *app) checkAgent(o *agentOptions) error {
 	if err := vnet.CheckName(o.host); err != nil {
 		return badInput{fmt.Errorf("--host: %w", err)}
 	}
-	return cmp.Or(checkListen(o.listen), safeDir(a.run), safeDir(o.data), bpf.Supported())
+	return cmp.Or(checkListen(o.listen), o.images.check(), safeDir(a.run), safeDir(o.data), bpf.Supported())
 }
 
 // agentConfig is what the flags say.
 func (a *app) agentConfig(o agentOptions, log *slog.Logger) (c host.Config, err error) {
 	c = host.Config{
 		Host: vnet.HostID(o.host), Run: a.run, Data: o.data, Cgroup: o.cgroup, Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
-		Source: a.client(), Workers: o.workers, Probe: probeCommand, Log: log, WiresCarryGSO: o.uncut,
+		Source: a.client(), Workers: o.workers, Probe: probeCommand, Log: log, Images: o.images.dir, Registries: o.images.registries, WiresCarryGSO: o.uncut,
 	}
 	if o.listen != "" {
 		c.Address = "https://" + o.listen

@@ -60,6 +60,7 @@ func (a *app) showLab() error {
 func (a *app) labUp() *cobra.Command {
 	var name, routing string
 	var servers int
+	var images imageOptions
 	c := &cobra.Command{
 		Use:   "up FILE|NAME",
 		Short: "Make a substrate of namespaces and start its server and agents",
@@ -79,6 +80,9 @@ file, a switch with that many hosts.`,
 		Example: "  sublet lab up demo\n  sublet lab up fat-tree:4\n  sublet lab up substrate.yaml\n  sublet lab up Abilene.graphml --servers 1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := images.check(); err != nil {
+				return err
+			}
 			sub, err := a.labSubstrate(args[0], servers)
 			if err != nil {
 				return err
@@ -89,11 +93,12 @@ file, a switch with that many hosts.`,
 			if err != nil {
 				return err
 			}
-			return a.startLab(c.Context(), name, sub, ospf)
+			return a.startLab(c.Context(), name, sub, ospf, images.args())
 		},
 	}
 	c.Flags().StringVar(&name, "name", lab.DefaultName, "name of the lab, which its namespaces' names begin with")
 	c.Flags().StringVar(&routing, "routing", "auto", "routing of switches: ospf, static, or auto: ospf where there is a choice of paths")
+	images.flags(c.Flags())
 	c.Flags().IntVar(&servers, "servers", 0, "make every host a switch with this many hosts")
 	return c
 }
@@ -127,7 +132,7 @@ func (a *app) labSubstrate(arg string, servers int) (vnet.Substrate, error) {
 	return sub, asBadInput(lab.Fits(sub))
 }
 
-func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate, ospf bool) error {
+func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate, ospf bool, agent []string) error {
 	if err := cmp.Or(a.mayLab(), bpf.Supported()); err != nil {
 		return err
 	}
@@ -141,7 +146,7 @@ func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate, osp
 		p.say("undoing")
 	})
 	defer undoing()
-	made, err := lab.Up(ctx, lab.Spec{Name: name, Run: a.run, Exe: exe, Substrate: sub, OSPF: ospf, Ready: a.agentsUp})
+	made, err := lab.Up(ctx, lab.Spec{Name: name, Run: a.run, Exe: exe, Agent: agent, Substrate: sub, OSPF: ospf, Ready: a.agentsUp})
 	p.end()
 	if err != nil {
 		return err

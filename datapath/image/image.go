@@ -80,7 +80,12 @@ type fetch struct {
 	done  chan struct{}
 	image Image
 	err   error
+	until time.Time // an error stays the answer
 }
+
+// again is how long after a fetch that failed another one begins at the earliest:
+// agents ask often, registries count.
+const again = 5 * time.Second
 
 // atOnce is how many images are fetched at a time: more make none ready sooner.
 const atOnce = 2
@@ -127,7 +132,7 @@ func (s *Store) Get(ctx context.Context, name string, owner Owner) (Image, error
 	case <-f.done:
 	}
 	s.mu.Lock()
-	if s.fetches[key] == f {
+	if s.fetches[key] == f && time.Now().After(f.until) {
 		delete(s.fetches, key)
 	}
 	s.mu.Unlock()
@@ -143,6 +148,9 @@ func (s *Store) run(f *fetch, name string, owner Owner) {
 	s.turn <- struct{}{}
 	f.image, f.err = s.fetch(ctx, name, owner)
 	<-s.turn
+	if f.err != nil {
+		f.until = time.Now().Add(again)
+	}
 	close(f.done)
 	if s.Changed != nil {
 		s.Changed()
@@ -186,9 +194,7 @@ func identity(digest v1.Hash, owner Owner) string {
 	return id
 }
 
-// Open is an image that the store has, by its ID; os.ErrNotExist: it has not.
-func (s *Store) Open(id string) (Image, error) { return s.open(id) }
-
+// open is an image that the store has, by its ID; os.ErrNotExist: it has not.
 func (s *Store) open(id string) (Image, error) {
 	image := Image{ID: id, Root: s.path("tree", id, "root")}
 	text, err := os.ReadFile(s.path("tree", id, "config"))

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
@@ -78,7 +79,7 @@ func plain(err error) error {
 // system.
 func openDirectory(dir *os.Root, path string, limits Limits) (*source, error) {
 	if _, err := dir.Stat("oci-layout"); errors.Is(err, fs.ErrNotExist) {
-		return &source{directory: path, close: func() {}}, dir.Close()
+		return &source{directory: path, close: func() {}}, errors.Join(settled(path), dir.Close())
 	}
 	src, err := readLayout(func(name string) (file, error) {
 		f, err := dir.Open(name)
@@ -100,6 +101,28 @@ func openDirectory(dir *os.Root, path string, limits Limits) (*source, error) {
 	}
 	src.close = func() { dir.Close() }
 	return src, nil
+}
+
+// settled refuses a directory whose path somebody else than root can change: it is
+// used by its path, which could lead to files of the host by then.
+func settled(dir string) error {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	for ; ; at = filepath.Dir(at) {
+		info, err := os.Lstat(at)
+		if err != nil {
+			return plain(err)
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		if !info.IsDir() || st.Uid != 0 || info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0 {
+			return errors.New("it is a directory that not only root can change: make an archive of it")
+		}
+		if at == "/" {
+			return nil
+		}
+	}
 }
 
 // newSource reads a configuration.

@@ -138,7 +138,7 @@ func TestFetchGoesOnAndIsAnnounced(t *testing.T) {
 	<-told
 	image, err := s.Get(t.Context(), "a.tar", Owner{})
 	check(t, err)
-	if again, err := s.Open(image.ID); err != nil || again.Root != image.Root {
+	if again, err := s.open(image.ID); err != nil || again.Root != image.Root {
 		t.Error(again, err)
 	}
 }

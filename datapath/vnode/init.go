@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -45,6 +46,9 @@ func (s session) run() (int, error) {
 		return 127, nil
 	}
 	if s.Log != "" {
+		if err := s.awaitInside(child); err != nil {
+			return 0, err
+		}
 		fmt.Println(numberInside(child.Pid))
 		return 0, nil
 	}
@@ -52,15 +56,14 @@ func (s session) run() (int, error) {
 	return await(child)
 }
 
-// enter starts the command in the node, from a thread of its own that enters it;
-// nil: there is no such program.
+// enter starts the command in the node, from a thread of its own that enters it
+// but for its files, which may hold no nsenter(1); nil: there is no such program.
 func (s session) enter(streams []*os.File) (child *os.Process, err error) {
 	runtime.LockOSThread()
-	trees, err := s.trees()
-	if err != nil {
+	if there, err := s.prepareFiles(); err != nil || !there {
 		return nil, err
 	}
-	order, err := os.OpenFile("/proc/self/oom_score_adj", os.O_WRONLY, 0) // the node's /proc does not have this process
+	order, err := os.OpenFile("/proc/self/oom_score_adj", os.O_WRONLY, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -69,21 +72,68 @@ func (s session) enter(streams []*os.File) (child *os.Process, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("forbid set-uid programs: %w", err)
 	}
-	if err := unix.Unshare(unix.CLONE_FS); err != nil { // setns(2): no other thread shares the root directory
-		return nil, fmt.Errorf("part from other threads: %w", err)
-	}
 	for i, room := range rooms {
+		if room.flag == unix.CLONE_NEWNS {
+			continue
+		}
 		if err := s.setns(s.Rooms[i], room.flag); err != nil {
 			return nil, fmt.Errorf("enter the node's %s namespace: %w", room.name, err)
 		}
 	}
-	if err := refresh(trees); err != nil {
-		return nil, err
-	}
-	if !s.findsItself() && !isThere(s.Argv[0]) {
-		return nil, nil
-	}
 	return s.start(streams, order)
+}
+
+// awaitInside waits until a command that is left running has entered the node:
+// until then it needs descriptors of this process.
+func (s session) awaitInside(child *os.Process) error {
+	owner, err := kernel.UserNamespace(s.room("net"))
+	if err != nil {
+		return err
+	}
+	defer owner.Close()
+	inside := fmt.Sprintf("/proc/%d/ns/user", child.Pid)
+	for end := time.Now().Add(answerTries * answerTime); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(inside); err != nil || kernel.SameFile(owner, inside) {
+			break // it has ended, or is there
+		}
+	}
+	return nil
+}
+
+// prepareFiles shows what has changed of what the node sees of Sublet's, and says
+// whether it has the command. A thread that ends does it inside.
+func (s session) prepareFiles() (there bool, err error) {
+	trees, err := s.trees()
+	if err != nil {
+		return false, err
+	}
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if err = unix.Unshare(unix.CLONE_FS); err != nil { // setns(2): no other thread shares the root directory
+			err = fmt.Errorf("part from other threads: %w", err)
+			return
+		}
+		if err = s.setns(s.room("mnt"), unix.CLONE_NEWNS); err != nil {
+			err = fmt.Errorf("enter the node's mnt namespace: %w", err)
+			return
+		}
+		err = refresh(trees)
+		there = s.findsItself() || isThere(s.Argv[0])
+	}()
+	<-done
+	return there, err
+}
+
+// room is the file of one of the namespaces to enter, by its name in rooms.
+func (s session) room(name string) string {
+	for i, room := range rooms {
+		if room.name == name {
+			return s.Rooms[i]
+		}
+	}
+	return ""
 }
 
 func (s session) setns(path string, flag int) error {
@@ -116,30 +166,33 @@ func join(groups *[]string, command string, s any) error {
 	return fmt.Errorf("start anew in the node's control group: %w", err)
 }
 
-// furnish sets up host name, file systems and network, and returns the user
-// namespace of the node.
-func (s pause) furnish() (*os.File, error) {
+// furnish sets up host name, file systems and network.
+func (s pause) furnish() error {
 	owner, err := kernel.UserNamespace(s.Namespace)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer owner.Close()
 	if err := unix.Sethostname([]byte(s.Node)); err != nil {
-		return nil, fmt.Errorf("set the host name: %w", err)
+		return fmt.Errorf("set the host name: %w", err)
 	}
 	// What the host unmounts is unmounted here too, not held for as long as the
 	// node lives. Mounts of the node do not reach the host.
 	if err := mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		return nil, err
+		return err
 	}
 	network, err := kernel.OpenNamespace(s.Namespace)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer network.Close()
 	if err := unix.Setns(int(network.Fd()), unix.CLONE_NEWNET); err != nil {
-		return nil, fmt.Errorf("enter %s: %w", s.Namespace, err)
+		return fmt.Errorf("enter %s: %w", s.Namespace, err)
 	}
-	return owner, s.mounts()
+	if s.Root != nil {
+		return s.changeRoot(owner)
+	}
+	return s.mounts()
 }
 
 const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
@@ -155,6 +208,11 @@ func (s pause) mounts() error {
 	if err := s.hideRun(); err != nil {
 		return err
 	}
+	return kernelFiles()
+}
+
+// kernelFiles mounts /proc and /sys.
+func kernelFiles() error {
 	if err := mount("proc", "/proc", "proc", safe, ""); err != nil {
 		return err
 	}
@@ -269,8 +327,17 @@ func (s session) start(streams []*os.File, order *os.File) (*os.Process, error) 
 	if err != nil {
 		return nil, err
 	}
-	// nsenter opens the descriptor of the pause process (1 in the node's
-	// /proc), so the command inherits nothing.
+	// nsenter opens descriptors of this process by name, so the command inherits
+	// nothing. They stay for as long as anybody has the process: when it does that
+	// is not known.
+	files, err := os.Open(s.room("mnt"))
+	if err != nil {
+		return nil, err
+	}
+	owner, err := kernel.UserNamespace(s.room("net"))
+	if err != nil {
+		return nil, errors.Join(err, files.Close())
+	}
 	// If the node has no memory left, the command goes first, and whoever asked
 	// learns its exit code.
 	if _, err := order.WriteString(killFirst); err != nil {
@@ -281,13 +348,20 @@ func (s session) start(streams []*os.File, order *os.File) (*os.Process, error) 
 	if err != nil {
 		return nil, err
 	}
-	argv := append([]string{"nsenter", fmt.Sprintf("--user=/proc/1/fd/%d", userDescriptor), "--"}, inside...)
-	return os.StartProcess(nsenter, argv, &os.ProcAttr{
+	own := fmt.Sprintf("/proc/%d/fd/", os.Getpid())
+	argv := append([]string{"nsenter", fmt.Sprintf("--mount=%s%d", own, files.Fd()), fmt.Sprintf("--user=%s%d", own, owner.Fd()), "--"}, inside...)
+	child, err := os.StartProcess(nsenter, argv, &os.ProcAttr{
 		Dir:   "/",
 		Env:   env,
 		Files: streams,
 		Sys:   &syscall.SysProcAttr{Setsid: s.Log != "", Setpgid: s.Log == "", Foreground: s.TTY},
 	})
+	if err != nil {
+		closeAll([]*os.File{files, owner})
+		return nil, err
+	}
+	runtime.AddCleanup(child, closeAll, []*os.File{files, owner})
+	return child, nil
 }
 
 // What a process and those it starts are to the kernel when memory is out

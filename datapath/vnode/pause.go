@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/image"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 )
@@ -33,16 +34,16 @@ type pause struct {
 	Run       string `json:"run"`       // directory to hide
 	Scratch   string `json:"scratch"`   // directory that holds the shared ones
 	Group     string `json:"group"`     // cgroup.procs file to join
+	// Root is the root file system of a node with an image; nil: the host's.
+	Root  *rootFS     `json:"root,omitempty"`
+	Owner image.Owner `json:"owner"` // root of the node
 }
 
 const (
 	pauseCommand = "pause"
+	stayCommand  = "stay"
 	pauseGroup   = "pause" // inside the node's
-
-	// userDescriptor is the pause process's on the node's user namespace, by
-	// which a program that has entered the others finds it.
-	userDescriptor = 100
-	readyPipe      = 3 // the first of exec.Cmd.ExtraFiles
+	readyPipe    = 3       // the first of exec.Cmd.ExtraFiles
 )
 
 // rooms are the namespaces that commands of a node share, by the name that
@@ -128,13 +129,17 @@ func (p *Part) startPause(key string) error {
 	if err != nil {
 		return fmt.Errorf("make the node's /tmp: %w", err)
 	}
+	root, owner, err := p.rootOf(key)
+	if err != nil {
+		return err
+	}
 	group := p.host.Group(key).Sub(pauseGroup)
 	if err := group.Make(); err != nil {
 		return err
 	}
 	spec, err := json.Marshal(pause{
 		Node: node, Namespace: p.host.Path(key), Hosts: p.namesPath(plan.Fabric(id)),
-		Run: p.host.Run, Scratch: scratch, Group: group.Files()[0],
+		Run: p.host.Run, Scratch: scratch, Group: group.Files()[0], Root: root, Owner: owner,
 	})
 	if err != nil {
 		return err
@@ -183,19 +188,11 @@ func (s pause) become(pipe *os.File) error {
 	// All of the node would go with it. Where an agent may not do this, the
 	// kernel still takes what has more memory first: anything does.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)
-	owner, err := s.furnish()
-	if err != nil {
+	if err := s.furnish(); err != nil {
 		return err
 	}
 	unix.CloseRange(readyPipe+1, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
-	if err := unix.Dup3(int(owner.Fd()), userDescriptor, 0); err != nil {
-		return err
-	}
 	signal.Ignore(unix.SIGCHLD)
-	sleep, err := exec.LookPath("sleep")
-	if err != nil {
-		return err
-	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -205,7 +202,23 @@ func (s pause) become(pipe *os.File) error {
 			return err
 		}
 	}
+	if s.Root != nil {
+		return s.stay()
+	}
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		return err
+	}
 	return unix.Exec(sleep, []string{"sleep", "infinity"}, []string{})
+}
+
+// stay is sleep(1), which an image may not have: this program in its place.
+func (s pause) stay() error {
+	self := SelfInside(s.Run)
+	if err := unix.Exec(self, []string{self, InitCommand, stayCommand}, []string{oneProcessor + "=1"}); err != nil {
+		return fmt.Errorf("stay in the node: %w", err)
+	}
+	return nil
 }
 
 // refresh shows a node's mounts, which the calling thread has entered, the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -92,6 +93,9 @@ func (p *Part) prepare(key, node string, argv []string, o Options) (*Command, er
 		return nil, err
 	}
 	given, err := p.setupOf(key)
+	if err == nil {
+		given, err = p.whole(given)
+	}
 	if err != nil {
 		c.Done()
 		return nil, fmt.Errorf("read what the node was given: %w", err)
@@ -238,6 +242,11 @@ func Main(args []string) int {
 			err = join(&s.session.Groups, superviseCommand, s)
 		} else if err == nil {
 			err = s.run()
+		}
+	case len(args) == 1 && args[0] == stayCommand:
+		signal.Ignore(unix.SIGCHLD)
+		for {
+			_ = unix.Pause()
 		}
 	case len(args) == 1 && args[0] == pauseCommand:
 		var s pause

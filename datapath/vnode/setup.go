@@ -41,8 +41,14 @@ func (p *Part) give(s plan.Setup) error {
 	if err == nil {
 		err = p.keepSetup(s)
 	}
-	if err == nil && len(s.Run) > 0 {
-		err = p.startSupervisor(s)
+	awaited := false
+	if err == nil {
+		awaited, err = p.setImage(s)
+	}
+	if err == nil && !awaited {
+		if s, err = p.whole(s); err == nil && len(s.Run) > 0 {
+			err = p.startSupervisor(s)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("set up node %s: %w", s.Key(), err)
@@ -117,6 +123,10 @@ func (p *Part) take(s plan.Setup) error {
 	if err := p.stopPrograms(s.Key()); err != nil {
 		return fmt.Errorf("end the programs of node %s: %w", s.Key(), err)
 	}
+	if err := p.forget(s.Key()); err != nil {
+		return err
+	}
+	p.awaited.Delete(s.Key())
 	for _, path := range []string{p.statePath(s.Key()), p.setupPath(s.Key())} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -166,12 +176,18 @@ func (p *Part) observeSetups(host *plan.Host) error {
 			host.Add(plan.Setup{Lease: id, Node: node})
 			continue
 		}
-		if len(s.Run) > 0 && !p.supervised(key) {
-			s.Run = nil // no plan has it so: it is set again, or deleted
+		if !p.hasImage(s) || p.runs(s) && !p.supervised(key) {
+			s.Run, s.Image = nil, "" // no plan has it so: it is set again, or deleted
 		}
 		host.Add(s)
 	}
-	return nil
+	return p.collectImages(keys)
+}
+
+// runs says whether a node has programs, its own or its image's.
+func (p *Part) runs(s plan.Setup) bool {
+	whole, err := p.whole(s)
+	return err == nil && len(whole.Run) > 0
 }
 
 // supervised says whether a node's supervisor is there, and the namespaces that
@@ -221,7 +237,11 @@ func (p *Part) Problems() (list report.Errors) {
 	}
 	for _, key := range keys {
 		s, err := p.setupOf(key)
-		if err != nil || len(s.Run) == 0 {
+		if err == nil {
+			s, err = p.whole(s)
+		}
+		_, awaited := p.awaited.Load(key)
+		if err != nil || len(s.Run) == 0 && !awaited {
 			continue
 		}
 		problem := report.ItemError{Kind: plan.KindSetup, Key: key, Lease: s.Lease}
@@ -235,6 +255,9 @@ func (p *Part) Problems() (list report.Errors) {
 
 // problem says what is first not ready in a node: failures before what is to come.
 func (p *Part) problem(s plan.Setup) (op plan.Op, text string) {
+	if _, awaited := p.awaited.Load(s.Key()); awaited {
+		return plan.Await, fmt.Sprintf("node %s: image %s is being fetched", s.Node, s.Image)
+	}
 	var states []programState
 	if text, err := os.ReadFile(p.statePath(s.Key())); err == nil {
 		_ = json.Unmarshal(text, &states) // none: as before it was written
@@ -260,7 +283,7 @@ func (p *Part) problem(s plan.Setup) (op plan.Op, text string) {
 const lookEvery = 200 * time.Millisecond
 
 // Loop calls Changed when programs have become ready, or have ended.
-func (p *Part) Loop(ctx context.Context, _ chan<- struct{}) {
+func (p *Part) Loop(ctx context.Context, events chan<- struct{}) {
 	var was time.Time
 	for {
 		if info, err := os.Stat(p.host.Dir(setupKind)); err == nil && !info.ModTime().Equal(was) {
@@ -270,6 +293,11 @@ func (p *Part) Loop(ctx context.Context, _ chan<- struct{}) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-p.fetched:
+			select {
+			case events <- struct{}{}:
+			default:
+			}
 		case <-time.After(lookEvery):
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"os"
 	"sync"
 
+	"sublet/datapath/image"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/vnet"
@@ -34,6 +35,11 @@ type Part struct {
 	making  sync.Mutex   // of scratch files
 	locks   keyed        // of pause processes
 	running sync.Map     // groups of this program's sessions
+	awaited sync.Map     // keys of nodes whose image is being fetched
+	fetched chan struct{}
+
+	// Images are what nodes may run; nil: none. Its Config.Changed is Fetched.
+	Images *image.Store
 
 	// Changed is called when Problems may be others. Set it before Loop.
 	Changed func()
@@ -41,7 +47,7 @@ type Part struct {
 
 // New makes the part for one host.
 func New(host *kernel.Host) *Part {
-	return &Part{host: host, owners: newOwners(host), Changed: func() {}}
+	return &Part{host: host, owners: newOwners(host), fetched: make(chan struct{}, 1), Changed: func() {}}
 }
 
 // Close ends the helper processes; what they made stays.

@@ -48,7 +48,7 @@ var Table = map[string][]string{
 	"datapath/bpf":           {"datapath/kernel"},
 	"datapath/image":         nil, // files of images: it knows no nodes
 	"datapath/hop":           {"datapath/kernel", "datapath/bpf"},
-	"datapath/vnode":         {"vnet", "plan", "report", "datapath/kernel", "internal/filecopy", "internal/proc"},
+	"datapath/vnode":         {"vnet", "plan", "report", "datapath/kernel", "datapath/image", "internal/filecopy", "internal/proc"},
 	"datapath/vxswitch":      {"vnet", "plan", "report", "datapath/kernel", "datapath/vxswitch/live", "internal/proc"},       // it runs the one process of datapath/vxswitch/live, and sees when it stands still
 	"datapath/vxrouter":      {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop", "internal/proc"}, // whether daemons stand still
 	"datapath/impair":        {"vnet", "vxswitch/impair", "datapath/kernel"},

@@ -11,14 +11,14 @@ import (
 
 // Words of other programs' files, and what to do instead.
 const (
-	noImages  = "nodes have no images, they use the files of their host: leave it out, and start programs with run"
+	useImage  = "state image of a node, such as image: web.tar"
 	useImpair = "state it in impair of a link, such as impair: {delay: 20ms, loss: 1%}"
 	useRates  = "state min, max or rate of a link, such as rate: 100Mbit"
 )
 
 var foreignWords = map[string]string{
-	"image": noImages, "images": noImages,
-	"loss": useImpair, "jitter": useImpair, "corrupt": useImpair, "packet_loss": useImpair,
+	"images": useImage,
+	"loss":   useImpair, "jitter": useImpair, "corrupt": useImpair, "packet_loss": useImpair,
 	"delay":     useImpair + "; latency is a bound that the path must keep",
 	"bandwidth": useRates, "bw": useRates, "speed": useRates,
 	"endpoints": "state the two ends of a link as ends: [a, b]",

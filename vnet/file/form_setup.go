@@ -11,6 +11,7 @@ import (
 
 // setup is what a node is given to live on.
 type setup struct {
+	Image   string            `yaml:"image,omitempty" jsonschema_description:"Image whose files the node has, in a root file system of its own, and whose command it runs unless run says another: a path below the host's directory of images, or a reference to a registry that the operator allows." jsonschema:"maxLength=255,pattern=^[A-Za-z0-9_]"`
 	Run     []program         `yaml:"run,omitempty" jsonschema_description:"Programs, started in order, each when the one before it is ready. They live as long as the node; the network is running when all of them are ready." jsonschema:"maxItems=32"`
 	Env     map[string]text   `yaml:"env,omitempty" jsonschema_description:"Variables of all commands in the node."`
 	Workdir string            `yaml:"workdir,omitempty" jsonschema_description:"Where commands begin. Default: /." jsonschema:"pattern=^/"`
@@ -96,7 +97,7 @@ func (r ready) MarshalYAML() (any, error) {
 }
 
 func (f setup) setup() vnet.Setup {
-	s := vnet.Setup{Workdir: f.Workdir, Sysctls: some(f.Sysctls)}
+	s := vnet.Setup{Image: f.Image, Workdir: f.Workdir, Sysctls: some(f.Sysctls)}
 	for name, value := range f.Env {
 		if s.Env == nil {
 			s.Env = make(map[string]string)
@@ -126,7 +127,7 @@ func (r ready) ready() vnet.Ready {
 }
 
 func setupForm(s vnet.Setup) setup {
-	f := setup{Workdir: s.Workdir, Sysctls: s.Sysctls}
+	f := setup{Image: s.Image, Workdir: s.Workdir, Sysctls: s.Sysctls}
 	for name, value := range s.Env {
 		if f.Env == nil {
 			f.Env = make(map[string]text)

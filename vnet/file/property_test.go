@@ -309,6 +309,7 @@ func FuzzParseRequest(f *testing.F) {
 
 // setupOf draws what a node is given.
 func setupOf(t *rapid.T) (s vnet.Setup) {
+	s.Image = rapid.SampledFrom([]string{"", "web.tar", "docker.io/library/alpine:3.20"}).Draw(t, "image")
 	words := rapid.SliceOfN(rapid.StringMatching(`[^\x00]{1,20}`), 1, 4)
 	for range rapid.IntRange(0, 3).Draw(t, "programs") {
 		p := vnet.Program{Cmd: words.Draw(t, "cmd"), Restart: rapid.SampledFrom(append(vnet.Restarts, "")).Draw(t, "restart")}

@@ -1,0 +1,238 @@
+package vnode
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"sublet/datapath/image"
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// nodeImage is the image that a node runs.
+type nodeImage struct {
+	Name string     `json:"name"` // as its tenant wrote it
+	ID   string     `json:"id"`   // in the store; "": a directory of the operator's
+	Root rootFS     `json:"root"`
+	Does vnet.Setup `json:"does"` // what it says: command, variables, working directory
+}
+
+const imageSuffix = ".image"
+
+func (p *Part) imagePath(key string) string { return p.setupPath(key) + imageSuffix }
+
+// imageOf reads what image a node runs; the zero value: none.
+func (p *Part) imageOf(key string) (n nodeImage, err error) {
+	text, err := os.ReadFile(p.imagePath(key))
+	if errors.Is(err, os.ErrNotExist) {
+		return n, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &n)
+	}
+	return n, err
+}
+
+// imageTime is how long a step waits for an image: one that has to be fetched is
+// waited for without holding up other nodes.
+const imageTime = 300 * time.Millisecond
+
+// setImage sees to it that a node runs the image that it is given. awaited: it is
+// on its way, and Problems says so.
+func (p *Part) setImage(s plan.Setup) (awaited bool, err error) {
+	key := s.Key()
+	was, err := p.imageOf(key)
+	if err != nil {
+		return false, err
+	}
+	var now nodeImage
+	if s.Image != "" {
+		p.awaited.Store(key, true) // before the fetch may end: Fetched takes it away
+		now, err = p.fetch(s)
+	}
+	if errors.Is(err, image.ErrFetching) {
+		return true, nil
+	}
+	p.awaited.Delete(key)
+	if err != nil || reflect.DeepEqual(was, now) {
+		return false, err
+	}
+	if err := p.forget(key); err != nil || s.Image == "" {
+		return false, err
+	}
+	return false, writeWhole(p.imagePath(key), now)
+}
+
+// forget ends what runs in a node and removes the layer that it wrote: its root
+// file system becomes another one.
+func (p *Part) forget(key string) error {
+	lock := p.locks.of(key)
+	lock.Lock()
+	defer lock.Unlock()
+	if err := p.host.Group(key).Sub(pauseGroup).Remove(); err != nil {
+		return err
+	}
+	for _, file := range []string{path.Join(p.scratchPath(key), "upper"), path.Join(p.scratchPath(key), "work"), p.imagePath(key)} {
+		if err := os.RemoveAll(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch gets the image that a node is given.
+func (p *Part) fetch(s plan.Setup) (n nodeImage, err error) {
+	if p.Images == nil {
+		return n, errors.New("this host has no images")
+	}
+	uid, err := p.host.Owner(s.Key())
+	if err != nil {
+		return n, fmt.Errorf("the node is not here: %w", err)
+	}
+	userns, err := kernel.UserNamespace(p.host.Path(s.Key()))
+	if err != nil {
+		return n, err
+	}
+	defer userns.Close()
+	var owner image.Owner
+	mapped := image.Maps(p.Images.Dir, userns)
+	if !mapped {
+		owner = rootOwner(uid)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), imageTime)
+	defer cancel()
+	found, err := p.Images.Get(ctx, s.Image, owner)
+	if err != nil {
+		return n, err
+	}
+	if found.ID == "" {
+		mapped = image.Maps(found.Root, userns)
+	}
+	n = nodeImage{Name: s.Image, ID: found.ID, Root: rootFS{Tree: found.Root, Mapped: mapped}, Does: does(found)}
+	n.Root.Workdir = cmp.Or(s.Workdir, n.Does.Workdir)
+	if len(encode(n.Does)) > vnet.MaxSetup {
+		err = fmt.Errorf("image %s: its command and variables have more than %d bytes", s.Image, vnet.MaxSetup)
+	}
+	return n, err
+}
+
+func rootOwner(uid uint32) image.Owner {
+	if uid == 0 {
+		return image.Owner{}
+	}
+	return image.Owner{UID: uid, GID: uint32(groupOf(uid))}
+}
+
+func encode(v any) string {
+	text, _ := json.Marshal(v) // of texts only
+	return string(text)
+}
+
+// does is what an image's configuration says (OCI image specification, config.md).
+func does(found image.Image) (s vnet.Setup) {
+	if cmd := slices.Concat(found.Config.Entrypoint, found.Config.Cmd); len(cmd) > 0 {
+		s.Run = []vnet.Program{{Cmd: cmd}}
+	}
+	for _, variable := range found.Config.Env {
+		if name, value, ok := strings.Cut(variable, "="); ok && name != "" && !strings.ContainsRune(variable, 0) {
+			if s.Env == nil {
+				s.Env = make(map[string]string)
+			}
+			s.Env[name] = value
+		}
+	}
+	if found.Config.WorkingDir != "" {
+		s.Workdir = path.Clean("/" + found.Config.WorkingDir)
+	}
+	return s
+}
+
+// over is what a node is given, and where that says nothing what its image says.
+func (n nodeImage) over(s plan.Setup) plan.Setup {
+	if len(s.Run) == 0 {
+		s.Run = n.Does.Run
+	}
+	s.Workdir = cmp.Or(s.Workdir, n.Does.Workdir)
+	env := make(map[string]string)
+	for _, of := range []map[string]string{n.Does.Env, s.Env} {
+		for name, value := range of {
+			env[name] = value
+		}
+	}
+	s.Env = env
+	return s
+}
+
+// whole is a node's setup with what its image says.
+func (p *Part) whole(s plan.Setup) (plan.Setup, error) {
+	if s.Image == "" {
+		return s, nil
+	}
+	n, err := p.imageOf(s.Key())
+	return n.over(s), err
+}
+
+// rootOf is what the pause process of a node makes its root of.
+func (p *Part) rootOf(key string) (*rootFS, image.Owner, error) {
+	given, err := p.setupOf(key)
+	if err != nil || given.Image == "" {
+		return nil, image.Owner{}, err
+	}
+	n, err := p.imageOf(key)
+	if err == nil && n.Name != given.Image {
+		err = fmt.Errorf("its image %s is not here yet", given.Image)
+	}
+	if err != nil {
+		return nil, image.Owner{}, err
+	}
+	uid, err := p.host.Owner(key)
+	return &n.Root, rootOwner(uid), err
+}
+
+// hasImage says whether a node runs the image that it was given, or awaits it.
+func (p *Part) hasImage(s plan.Setup) bool {
+	if _, awaited := p.awaited.Load(s.Key()); s.Image == "" || awaited {
+		return true
+	}
+	n, err := p.imageOf(s.Key())
+	if err != nil || n.Name != s.Image {
+		return false
+	}
+	_, err = os.Stat(n.Root.Tree)
+	return err == nil
+}
+
+// collectImages removes images that no node here runs.
+func (p *Part) collectImages(keys []string) error {
+	if p.Images == nil {
+		return nil
+	}
+	used := make(map[string]bool)
+	for _, key := range keys {
+		n, err := p.imageOf(key)
+		if err != nil {
+			return err
+		}
+		used[n.ID] = true
+	}
+	return p.Images.Collect(used)
+}
+
+// Fetched is told when an image has come, or cannot: nodes look again.
+func (p *Part) Fetched() {
+	p.awaited.Clear()
+	select {
+	case p.fetched <- struct{}{}:
+	default: // nobody has looked since the last time
+	}
+}
