@@ -18,8 +18,22 @@ import (
 //
 // Keys: "cpu:HOST" in milli-cores, "memory:HOST" in bytes, "guests:HOST" (a
 // network with an exclusive node takes all, others one), and in bit/s
-// "carrying:HOST", "machine" and rate.Element's String.
+// "carrying:HOST", "machine" and rate.Element's String. "nat:NAME:ADDRESS" is an
+// address of a way out.
 func (e *Embedder) Bookings(request vnet.Request, window vnet.Window, mapping vnet.Mapping) ([]calendar.Booking, error) {
+	inside, err := e.bookInside(request, window, mapping)
+	if err != nil {
+		return nil, err
+	}
+	outside, err := e.bookOutside(spansOf(request, window), mapping)
+	if err != nil {
+		return nil, fmt.Errorf("book %s: %w", request.Network, err)
+	}
+	return append(inside, outside...), nil
+}
+
+// bookInside is Bookings without ways out.
+func (e *Embedder) bookInside(request vnet.Request, window vnet.Window, mapping vnet.Mapping) ([]calendar.Booking, error) {
 	p, err := problemOf(request, window)
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ type Tenancy struct {
 // Reverse, in the topology's order.
 func demandsOf(g *graph.Graph, sub vnet.Substrate, t Tenancy) ([]rate.Demand, error) {
 	demands := make([]rate.Demand, 0, 2*len(t.Topology.Links))
+	ways := waysOf(t.Topology)
 	for _, l := range t.Topology.Links {
 		at, carriers, err := route(g, t.Mapping, l.Name, l.Ends)
 		if err != nil {
@@ -27,7 +28,8 @@ func demandsOf(g *graph.Graph, sub vnet.Substrate, t Tenancy) ([]rate.Demand, er
 		}
 		for _, carrier := range carriers {
 			for _, dir := range vnet.Directions {
-				demands = append(demands, rate.Demand{Bandwidth: carrier.share.Bandwidth(l.Bandwidth[dir]), Elements: elements(sub, at, carrier.walk, dir)})
+				over := append(elements(sub, at, carrier.walk, dir), elementsOutside(ways, l, dir)...)
+				demands = append(demands, rate.Demand{Bandwidth: carrier.share.Bandwidth(l.Bandwidth[dir]), Elements: over})
 			}
 		}
 	}

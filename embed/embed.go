@@ -23,6 +23,24 @@ func (e *Embedder) Embed(cal *calendar.Calendar, request vnet.Request, window vn
 	if opt.effort().Over() {
 		return vnet.Mapping{}, undecided()
 	}
+	request, err := e.placedOut(request)
+	if err != nil {
+		return vnet.Mapping{}, err
+	}
+	spans := spansOf(request, window)
+	startFrom(spans, opt.From)
+	spans = slices.DeleteFunc(spans, func(s span) bool { return s.past })
+	addresses, err := e.outside(cal, request, spans)
+	if err != nil {
+		return vnet.Mapping{}, err
+	}
+	m, err := e.embed(cal, request, window, opt)
+	m.Outside = addresses
+	return m, err
+}
+
+// embed is Embed without ways out.
+func (e *Embedder) embed(cal *calendar.Calendar, request vnet.Request, window vnet.Window, opt Options) (vnet.Mapping, error) {
 	if e.sub.Forwards == 0 { // else all hosts matter, not those of a region
 		if m, ok := e.regional(cal, request, window, opt); ok {
 			return m, nil

@@ -40,7 +40,7 @@ func (e *Embedder) regional(cal *calendar.Calendar, request vnet.Request, window
 		if r == nil || !r.suits(request) {
 			continue
 		}
-		m, err := r.embedder.Embed(cal, request, window, opt)
+		m, err := r.embedder.embed(cal, request, window, opt)
 		if err != nil {
 			continue
 		}
@@ -242,7 +242,7 @@ func (e *Embedder) fabricPath(from vnet.HostID, path vnet.Path) vnet.Path {
 // valid says whether an embedding fits and keeps every bound on the whole
 // substrate.
 func (e *Embedder) valid(cal *calendar.Calendar, request vnet.Request, window vnet.Window, m vnet.Mapping, from time.Time) bool {
-	bookings, err := e.Bookings(request, window, m)
+	bookings, err := e.bookInside(request, window, m)
 	if err != nil {
 		return false
 	}
@@ -320,6 +320,7 @@ func (e *Embedder) Latency(l vnet.VirtualLink, m vnet.Mapping) (slowest time.Dur
 func (e *Embedder) Capacities() map[string]int64 {
 	if e.byKey == nil {
 		e.byKey = e.inventory().byKey()
+		addOutside(e.byKey, e.sub)
 	}
 	return e.byKey
 }

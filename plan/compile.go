@@ -108,6 +108,14 @@ func (c *Compiler) lease(l vnet.Lease) error {
 		if len(node.Stated()) > 0 {
 			host.Add(Setup{Lease: l.ID(), Node: node.Name, Setup: node.Setup})
 		}
+		if node.NAT == "" {
+			continue
+		}
+		way, err := c.gateway(net, node)
+		if err != nil {
+			return err
+		}
+		host.Add(way)
 	}
 	if err := c.switches(net); err != nil {
 		return err
@@ -132,6 +140,9 @@ func (c *Compiler) vnode(l vnet.Lease, node vnet.VirtualNode, on vnet.HostID) VN
 	}
 	if c.Nodes.Processes != vnet.NodeProcesses {
 		n.Processes = c.Nodes.Processes
+	}
+	if node.NAT != "" { // the provider's: no process of the tenant has a right there
+		n.Owner = 0
 	}
 	return n
 }

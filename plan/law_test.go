@@ -118,7 +118,7 @@ func fill(t *rapid.T, v reflect.Value, fresh bool) {
 		}
 	case reflect.Int, reflect.Int64:
 		v.SetInt(rapid.Int64Range(0, 1<<40).Draw(t, "number"))
-	case reflect.Uint8, reflect.Uint32:
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
 		if fresh {
 			v.SetUint(rapid.Uint64Range(0, 255).Draw(t, "number"))
 		}

@@ -88,8 +88,9 @@ func (n *network) heard(from string) map[netip.Addr]bool {
 
 // routes computes a node's table: fewest hops, through routers only. Direct
 // neighbours need no route, but for stations outside of their segment's
-// subnet. An end node sends what goes the most common way
-// by a default route, so that a leaf has one route however large its network.
+// subnet. A default route leads to a way out; in a network without one an end
+// node sends what goes the most common way by it, so that a leaf has one route
+// however large its network.
 func (n *network) routes(from string, router bool) []Route {
 	ports := n.ports[from]
 	if !router && len(ports) == 1 && ports[0].station == nil {
@@ -97,7 +98,8 @@ func (n *network) routes(from string, router bool) []Route {
 	}
 	var table []Route
 	uses := make(map[nodeInterface]int)
-	for name, first := range n.firstHops(from) {
+	firsts := n.firstHops(from)
+	for name, first := range firsts {
 		switch r := n.route(single(n.address(name)), first); {
 		case first.peer != name:
 			table = append(table, r)
@@ -106,8 +108,15 @@ func (n *network) routes(from string, router bool) []Route {
 			table = append(table, Route{Prefix: r.Prefix, Interface: r.Interface})
 		}
 	}
-	if !router && len(uses) > 0 {
-		table = n.compress(table, n.attached(ports), uses, defaultPrefix(n.address(from)))
+	out, leads := n.outward(from, firsts)
+	if !leads && len(uses) > 0 {
+		out = mostUsed(uses)
+	}
+	switch everywhere := defaultPrefix(n.address(from)); {
+	case !router && (leads || len(uses) > 0):
+		table = n.compress(table, n.attached(ports), n.route(everywhere, out))
+	case leads:
+		table = append(table, n.route(everywhere, out))
 	}
 	slices.SortFunc(table, func(a, b Route) int {
 		return cmp.Or(a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
@@ -138,14 +147,17 @@ func (n *network) attached(ports []nodeInterface) []netip.Prefix {
 	return list
 }
 
-// compress replaces the routes by the most used neighbour with a default one,
-// except to addresses of subnets that the node is attached to: those would go
-// there. Ties go to the neighbour with the lowest interface and name.
-func (n *network) compress(table []Route, attached []netip.Prefix, uses map[nodeInterface]int, prefix netip.Prefix) []Route {
-	common := slices.MinFunc(slices.Collect(maps.Keys(uses)), func(a, b nodeInterface) int {
+// mostUsed is the neighbour that most routes go by. Ties go to the one with the
+// lowest interface and name.
+func mostUsed(uses map[nodeInterface]int) nodeInterface {
+	return slices.MinFunc(slices.Collect(maps.Keys(uses)), func(a, b nodeInterface) int {
 		return cmp.Or(-cmp.Compare(uses[a], uses[b]), byDevice(a.device, b.device), cmp.Compare(a.peer, b.peer))
 	})
-	way := n.route(prefix, common)
+}
+
+// compress replaces the routes that go the way of a default one by it, except to
+// addresses of subnets that the node is attached to: those would go there.
+func (n *network) compress(table []Route, attached []netip.Prefix, way Route) []Route {
 	rest := slices.DeleteFunc(table, func(r Route) bool {
 		return r.Interface == way.Interface && r.Via == way.Via &&
 			!slices.ContainsFunc(attached, func(p netip.Prefix) bool { return p.Contains(r.Prefix.Addr()) })

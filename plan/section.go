@@ -24,6 +24,7 @@ const (
 	KindVxLink       Kind = "vxlink"       // datapath/vxlink
 	KindOverlay      Kind = "overlay"      // datapath/overlay: it opens trunks, which vxlink makes
 	KindVxRouter     Kind = "vxrouter"     // datapath/vxrouter
+	KindGateway      Kind = "gateway"      // datapath/nat
 	KindSwitchPort   Kind = "switchport"   // datapath/bridge
 	KindVxSwitchPort Kind = "vxswitchport" // datapath/vxswitch
 	KindSpread       Kind = "spread"       // agent/iplbd: paths of tunnels
@@ -42,6 +43,7 @@ var sections = []section{
 	of[VxLink]("links", KindVxLink),
 	of[Overlay]("overlay", KindOverlay),
 	of[VxRouter]("routers", KindVxRouter),
+	of[Gateway]("gateways", KindGateway),
 	of[SwitchPort]("switch_ports", KindSwitchPort, KindVxSwitchPort).formerly("vxswitch_ports"),
 	of[Spread]("spreads", KindSpread),
 	of[Spread]("prefix_spreads", KindPrefixSpread).ownedBy(ByPaths),

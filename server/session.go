@@ -20,9 +20,13 @@ func (s *Server) nodeSession(w http.ResponseWriter, r *http.Request, c *call) er
 	if err != nil {
 		return err
 	}
-	node := r.PathValue("node")
-	if !slices.ContainsFunc(l.Topology().All(), func(n vnet.VirtualNode) bool { return n.Name == node }) {
+	node, all := r.PathValue("node"), l.Topology().All()
+	i := slices.IndexFunc(all, func(n vnet.VirtualNode) bool { return n.Name == node })
+	if i < 0 {
 		return notFound("no node %q in %s", node, l.ID())
+	}
+	if all[i].NAT != "" {
+		return &api.Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("%s is a way out, which is the operator's: run commands in the nodes behind it", node)}
 	}
 	what := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/'):] // as routed
 	return s.proxy(w, r, c, l.Mapping.Nodes[node], "/v1/nodes/"+plan.Namespace(l.ID(), node)+what)

@@ -36,6 +36,9 @@ func (n VirtualNode) check(path, kind string) error {
 	if err := n.Setup.check(path); err != nil {
 		return err
 	}
+	if err := n.checkNAT(path, kind); err != nil {
+		return err
+	}
 	return checkLabels(path+".labels", n.Labels)
 }
 

@@ -20,6 +20,7 @@ import (
 //   - stated addresses are IPv4 unicast and unique in the network;
 //   - the latest start is not before the earliest;
 //   - a switch's ports are links that end there;
+//   - a way out publishes ports of nodes, and its links have rates;
 //   - sizes, labels and amounts stay within their bounds.
 func (r Request) Check() error {
 	if problems := r.Problems(1); len(problems) > 0 {
@@ -42,6 +43,9 @@ func (r Request) Problems(most int) []*FieldError {
 	}
 	if len(c.problems) == 0 {
 		c.note(c.ports())
+	}
+	if len(c.problems) == 0 {
+		c.note(r.checkWaysOut())
 	}
 	return c.problems
 }

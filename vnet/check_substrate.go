@@ -44,6 +44,9 @@ func (s Substrate) Check() error {
 	if err := s.checkLinks(kinds); err != nil {
 		return err
 	}
+	if err := s.checkNAT(); err != nil {
+		return err
+	}
 	return s.checkRelays()
 }
 

@@ -17,6 +17,8 @@ type Mapping struct {
 	Nodes  map[string]HostID      `json:"nodes"`
 	Links  map[string]Path        `json:"links"`
 	Splits map[string][]PathShare `json:"splits,omitempty"`
+	// Outside are the addresses of routers with a way out, in its pool.
+	Outside map[string]netip.Addr `json:"outside,omitempty"`
 }
 
 // State of a lease.

@@ -135,6 +135,8 @@ type VirtualNode struct {
 	Exclusive bool              `json:"exclusive,omitempty"` // no other network's node on this host
 	Address   netip.Addr        `json:"address,omitzero"`    // zero: Sublet chooses
 	Protocol  Protocol          `json:"protocol,omitempty"`  // routers only
+	NAT       string            `json:"nat,omitempty"`       // routers only: the way out it is
+	Publish   []Publish         `json:"publish,omitempty"`   // ports outside that lead to nodes; needs NAT
 	Labels    map[string]string `json:"labels,omitempty"`
 	Setup
 }

@@ -12,6 +12,7 @@ type Substrate struct {
 	Hosts    []SubstrateNode `json:"hosts"`
 	Switches []string        `json:"switches,omitempty"` // forward, host nothing
 	Links    []SubstrateLink `json:"links,omitempty"`
+	NAT      []NAT           `json:"nat,omitempty"` // ways out
 	// Relays says that the fabric lets senders choose paths: at these addresses
 	// the switches take relay lists off (datapath/iplb). Of all switches or of
 	// none. All links between switches cost the same there, equal ways are all
@@ -192,7 +193,7 @@ func (s Substrate) LinkOf(name string) (SubstrateLink, bool) {
 // hosts that are.
 func (s Substrate) Working() Substrate {
 	down := make(map[string]bool)
-	working := Substrate{Switches: s.Switches, Relays: s.Relays, Forwards: s.Forwards}
+	working := Substrate{Switches: s.Switches, NAT: s.NAT, Relays: s.Relays, Forwards: s.Forwards}
 	for _, h := range s.Hosts {
 		if down[string(h.Name)] = h.Down; !h.Down {
 			working.Hosts = append(working.Hosts, h)

@@ -11,6 +11,7 @@ import (
 	"sublet/datapath/bridge"
 	"sublet/datapath/image"
 	"sublet/datapath/kernel"
+	"sublet/datapath/nat"
 	"sublet/datapath/overlay"
 	"sublet/datapath/reach"
 	"sublet/datapath/vnode"
@@ -36,6 +37,7 @@ var table = []func(context.Context, setup) (agent.Part, error){
 	func(_ context.Context, s setup) (agent.Part, error) { return newOverlay(s), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return newNodes(s) },
 	func(_ context.Context, s setup) (agent.Part, error) { return vxrouter.New(s.host), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return nat.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return bridge.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return vxswitch.New(s.host), nil },
 	func(ctx context.Context, s setup) (agent.Part, error) {

@@ -50,6 +50,7 @@ func Features() []Feature {
 	} {
 		list = append(list, Feature{"qdisc " + f.kind, f.needed, qdiscFeature(f.kind, f.module), f.means})
 	}
+	list = append(list, wayOutFeatures()...)
 	return append(list, machineFeatures()...)
 }
 

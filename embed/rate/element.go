@@ -10,7 +10,7 @@ import (
 // between two nodes it hosts. Its Dir is the substrate link's direction (Ends[0]
 // to Ends[1] is Forward); inside a host it is the virtual link's direction.
 type Element struct {
-	Link string // a substrate link's name or, inside a host, "host:" and its name
+	Link string // a substrate link's name inside a host, "host:" and its name; of a way out, "nat:" and its name
 	Dir  vnet.Direction
 }
 
@@ -21,6 +21,12 @@ const hostPrefix = "host:"
 func Inside(host vnet.HostID, dir vnet.Direction) Element {
 	return Element{hostPrefix + string(host), dir}
 }
+
+// NATPrefix begins the Link of an element of a way out.
+const NATPrefix = "nat:"
+
+// Outside is the element of a way out: outwards (Forward) or inwards.
+func Outside(nat string, dir vnet.Direction) Element { return Element{NATPrefix + nat, dir} }
 
 // Host names the host whose inside the element is.
 func (e Element) Host() (vnet.HostID, bool) {
@@ -40,6 +46,9 @@ func Capacities(sub vnet.Substrate) map[Element]vnet.Rate {
 		}
 		for _, h := range sub.Hosts {
 			capacities[Inside(h.Name, dir)] = h.Carries()
+		}
+		for _, n := range sub.NAT {
+			capacities[Outside(n.Name, dir)] = n.Capacity
 		}
 	}
 	return capacities

@@ -43,6 +43,9 @@ func Format(r vnet.Request) ([]byte, []vnet.Note) {
 	for _, n := range r.Routers {
 		w.node("router "+n.Name, n)
 		w.lose("router "+n.Name, "forwarding and protocol %s", n.Protocol)
+		if n.NAT != "" {
+			w.lose("router "+n.Name, "its way out %s", n.NAT)
+		}
 	}
 	for _, s := range r.Switches {
 		w.bridge(s)

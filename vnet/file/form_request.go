@@ -43,7 +43,9 @@ type node struct {
 
 type router struct {
 	node     `yaml:",inline"`
-	Protocol string `yaml:"protocol,omitempty" jsonschema_description:"static: routes are computed. ospf: FRR's ospfd runs inside. none: the table is the tenant's." jsonschema:"enum=static,enum=ospf,enum=none,default=static"`
+	Protocol string    `yaml:"protocol,omitempty" jsonschema_description:"static: routes are computed. ospf: FRR's ospfd runs inside. none: the table is the tenant's." jsonschema:"enum=static,enum=ospf,enum=none,default=static"`
+	NAT      name      `yaml:"nat,omitempty" jsonschema_description:"Way out of the substrate that the router is (substrate: nat). It stands on the host of the way out, and takes an address of its pool."`
+	Publish  []publish `yaml:"publish,omitempty" jsonschema_description:"Ports of the router's outer address that lead to ports of nodes, such as 8080:web:80 or 5353:dns:53/udp. The operator says which may be published." jsonschema:"maxItems=32"`
 }
 
 type vswitch struct {

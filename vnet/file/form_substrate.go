@@ -7,6 +7,19 @@ type substrate struct {
 	Switches []name             `yaml:"switches,omitempty" jsonschema_description:"Forward, host nothing."`
 	Links    []substrateLink    `yaml:"links,omitempty" jsonschema_description:"Wires between hosts and switches."`
 	Relays   map[string]address `yaml:"relays,omitempty" jsonschema_description:"By switch: IPv4 address at which it takes relay lists off, so that leases choose paths between switches. All switches or none."`
+	NAT      []nat              `yaml:"nat,omitempty" jsonschema_description:"Ways out of the substrate, for routers that take one." jsonschema:"maxItems=256"`
+}
+
+// nat is a way out.
+type nat struct {
+	Name      name      `yaml:"name" jsonschema_description:"Unique among ways out."`
+	Host      name      `yaml:"host" jsonschema_description:"Host of the interface."`
+	Interface string    `yaml:"interface" jsonschema_description:"Device of the host that leads out, such as eth2. Each lease has a MAC address of its own behind it." jsonschema:"maxLength=15"`
+	Pool      addrRange `yaml:"pool" jsonschema_description:"Addresses of that network that nobody else has, such as 192.0.2.10-192.0.2.20: one for each router that takes the way out."`
+	Via       address   `yaml:"via" jsonschema_description:"IPv4 address of the router that leads on from there. All packets go to it."`
+	Capacity  rate      `yaml:"capacity" jsonschema_description:"Rate per direction that all leases together may have."`
+	Publish   portRange `yaml:"publish,omitempty" jsonschema_description:"Ports that tenants may publish, such as 8000-8999. Default: none."`
+	Refuse    []network `yaml:"refuse,omitempty" jsonschema_description:"Networks that no tenant reaches, such as 10.0.0.0/8, besides the host's own addresses, the pool and what is link-local." jsonschema:"maxItems=64"`
 }
 
 type host struct {

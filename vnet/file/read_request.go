@@ -79,7 +79,8 @@ func (f topology) topology(path string) (vnet.Topology, error) {
 	}
 	for _, n := range f.Routers {
 		made := n.node.node()
-		made.Protocol = vnet.Protocol(n.Protocol)
+		made.Protocol, made.NAT = vnet.Protocol(n.Protocol), string(n.NAT)
+		made.Publish = n.Publish
 		top.Routers = append(top.Routers, made)
 	}
 	for i, s := range f.Switches {

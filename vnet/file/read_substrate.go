@@ -33,6 +33,9 @@ func (f substrate) substrate() (vnet.Substrate, error) {
 		}
 		s.Links = append(s.Links, made)
 	}
+	for _, n := range f.NAT {
+		s.NAT = append(s.NAT, n.nat())
+	}
 	return s, nil
 }
 

@@ -31,14 +31,20 @@ const (
 
 // patterns are the schema's word for quantities and names.
 var patterns = map[reflect.Type]*generator.Schema{
-	reflect.TypeFor[name]():       {Type: "string", Pattern: vnet.NamePattern},
-	reflect.TypeFor[rate]():       {Type: "string", Pattern: ratePattern},
-	reflect.TypeFor[size]():       {Type: "string", Pattern: sizePattern},
-	reflect.TypeFor[axis]():       {Type: "string", Enum: axes()},
-	reflect.TypeFor[cpu]():        {Type: "number", Minimum: "0"},
-	reflect.TypeFor[span]():       {Type: "string", Pattern: spanPattern, MinLength: new(uint64(1))},
-	reflect.TypeFor[instant]():    {Type: "string", Format: "date-time"},
-	reflect.TypeFor[address]():    {Type: "string", Format: "ipv4"},
+	reflect.TypeFor[name]():      {Type: "string", Pattern: vnet.NamePattern},
+	reflect.TypeFor[rate]():      {Type: "string", Pattern: ratePattern},
+	reflect.TypeFor[size]():      {Type: "string", Pattern: sizePattern},
+	reflect.TypeFor[axis]():      {Type: "string", Enum: axes()},
+	reflect.TypeFor[cpu]():       {Type: "number", Minimum: "0"},
+	reflect.TypeFor[span]():      {Type: "string", Pattern: spanPattern, MinLength: new(uint64(1))},
+	reflect.TypeFor[instant]():   {Type: "string", Format: "date-time"},
+	reflect.TypeFor[address]():   {Type: "string", Format: "ipv4"},
+	reflect.TypeFor[addrRange](): {Type: "string", Pattern: `^[0-9.]+(-[0-9.]+)?$`},
+	reflect.TypeFor[network]():   {Type: "string", Pattern: `^[0-9.]+/[0-9]+$`},
+	reflect.TypeFor[publish]():   {Type: "string", Pattern: `^[0-9]+:[A-Za-z0-9_-]+:[0-9]+(/tcp|/udp)?$`},
+	reflect.TypeFor[portRange](): {OneOf: []*generator.Schema{
+		{Type: "string", Pattern: `^[0-9]+(-[0-9]+)?$`}, {Type: "integer", Minimum: "1", Maximum: "65535"},
+	}},
 	reflect.TypeFor[countLimit](): orUnlimited(&generator.Schema{Type: "integer", Minimum: "0"}),
 	reflect.TypeFor[cpuLimit]():   orUnlimited(&generator.Schema{Type: "number", Minimum: "0"}),
 	reflect.TypeFor[sizeLimit]():  orUnlimited(&generator.Schema{Type: "string", Pattern: sizePattern}),

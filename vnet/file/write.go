@@ -49,7 +49,7 @@ func format(form any) ([]byte, error) {
 
 // oneLine are the fields whose elements, or whose whole, are written in flow style.
 var (
-	oneLineEach = []string{"nodes", "routers", "switches", "links", "hosts"}
+	oneLineEach = []string{"nodes", "routers", "switches", "links", "hosts", "nat"}
 	oneLine     = []string{"window", "switches", "remove"}
 )
 

@@ -39,7 +39,7 @@ func topologyForm(t vnet.Topology) topology {
 		f.Nodes = append(f.Nodes, nodeForm(n))
 	}
 	for _, n := range t.Routers {
-		f.Routers = append(f.Routers, router{node: nodeForm(n), Protocol: string(n.Protocol)})
+		f.Routers = append(f.Routers, router{node: nodeForm(n), Protocol: string(n.Protocol), NAT: name(n.NAT), Publish: n.Publish})
 	}
 	for _, s := range t.Switches {
 		f.Switches = append(f.Switches, switchForm(s))
@@ -184,6 +184,9 @@ func substrateForm(s vnet.Substrate) substrate {
 			f.Relays = make(map[string]address, len(s.Relays))
 		}
 		f.Relays[name] = address(a)
+	}
+	for _, n := range s.NAT {
+		f.NAT = append(f.NAT, natForm(n))
 	}
 	return f
 }

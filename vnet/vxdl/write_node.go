@@ -89,6 +89,9 @@ func (w *writer) router(n vnet.VirtualNode) {
 		if n.CPU > 0 {
 			w.lose("router "+n.Name, "%s cores are not written: a vRouter has none", n.CPU)
 		}
+		if n.NAT != "" {
+			w.lose("router "+n.Name, "its way out %s is not written: VXDL 2.0 has no translation of addresses", n.NAT)
+		}
 		w.resource(n, []string{labelModel, labelRegion})
 		w.label(n, "region", labelRegion)
 		w.memory(n.Memory)
