@@ -3,6 +3,7 @@ package lease
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"time"
 
@@ -170,6 +171,7 @@ func (b *Book) revise(now time.Time, r revision) error {
 	e.Lease = e.Metered(now)
 	e.Account = e.Account.Revised(e.Request, r.request, now.Sub(e.Window.Start))
 	before, window := e.Topology(), r.window(r.request)
+	e.overrule(r.request)
 	e.Request = r.request
 	e.Revision++
 	e.uses = nil
@@ -183,6 +185,18 @@ func (b *Book) revise(now time.Time, r revision) error {
 	}
 	b.touch(e)
 	return b.calendar.Book(e.bookings...)
+}
+
+// overrule drops what was asked by command of links whose impairment in the
+// running stage another request states anew.
+func (e *entry) overrule(by vnet.Request) {
+	impaired, is := maps.Clone(e.Impaired), by.At(e.Stage)
+	for _, was := range e.Request.At(e.Stage).Links {
+		if l, ok := is.Link(was.Name); ok && l.Impair != was.Impair {
+			delete(impaired, l.Name)
+		}
+	}
+	e.Impaired = impaired
 }
 
 // rebuild gives a lease's hosts new targets; it runs again once they have them.

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,7 +15,8 @@ import (
 
 // revised is a lease's request with what may change taken from another: the
 // length of the window, what counter-offers may differ in, whether links may
-// be moved, and the bandwidths of links, at the start and in stages. A start
+// be moved, and the bandwidths and impairments of links, at the start and in
+// stages. A start
 // that is not stated stays. The error names the first other difference.
 func revised(was, asked vnet.Request) (vnet.Request, error) {
 	asked.Fill()
@@ -35,14 +37,34 @@ func revised(was, asked vnet.Request) (vnet.Request, error) {
 			*both = other
 		}
 	})
+	reviseImpairments(&is, asked)
 	before, after, err := trees(is, asked)
 	if err != nil {
 		return is, err
 	}
 	if path, how := difference(before, after); how != "" {
-		return is, &vnet.FieldError{Path: strings.TrimPrefix(path, "."), Problem: how + ": only rates of links, the window's end, movable and negotiable of a network can be changed; for anything else release it and ask anew"}
+		return is, &vnet.FieldError{Path: strings.TrimPrefix(path, "."), Problem: how + ": only rates and impairments of links, the window's end, movable and negotiable of a network can be changed; for anything else release it and ask anew"}
 	}
 	return is, nil
+}
+
+// reviseImpairments takes those of another request, link by link.
+func reviseImpairments(r *vnet.Request, asked vnet.Request) {
+	from := topologies(&asked)
+	for i, t := range topologies(r)[:min(len(r.Stages), len(asked.Stages))+1] {
+		wanted := make(map[string][2]vnet.Impairment)
+		for _, l := range from[i].Links {
+			wanted[l.Name] = l.Impair
+		}
+		for j, l := range t.Links {
+			if other, ok := wanted[l.Name]; ok {
+				t.Links[j].Impair = other
+			}
+		}
+		if i > 0 {
+			r.Stages[i-1].Impair = asked.Stages[i-1].Impair
+		}
+	}
 }
 
 // trees are requests as JSON has them, so that what is left out and what is
@@ -67,14 +89,14 @@ func trees(a, b vnet.Request) (before, after any, err error) {
 // what it is; "": there is none. Elements of lists that have names are compared
 // by name, in whatever order they are.
 func difference(was, is any) (path, how string) {
-	a, maps := was.(map[string]any)
+	a, object := was.(map[string]any)
 	b, both := is.(map[string]any)
-	if maps && both {
+	if object && both {
 		return differenceOfObjects(a, b)
 	}
-	x, lists := was.([]any)
+	x, list := was.([]any)
 	y, both := is.([]any)
-	if lists && both {
+	if list && both {
 		return differenceOfLists(x, y)
 	}
 	if reflect.DeepEqual(was, is) {
@@ -101,8 +123,9 @@ func differenceOfObjects(was, is map[string]any) (path, how string) {
 }
 
 func differenceOfLists(was, is []any) (path, how string) {
+	there := byName(was)
 	for i, b := range is {
-		a, found := counterpart(was, b, i)
+		a, found := counterpart(was, there, b, i)
 		if !found {
 			return fmt.Sprintf("[%d]", i), inWords(b) + " is new"
 		}
@@ -110,29 +133,37 @@ func differenceOfLists(was, is []any) (path, how string) {
 			return fmt.Sprintf("[%d]", i) + path, how
 		}
 	}
+	here := byName(is)
 	for i, a := range was {
-		if _, found := counterpart(is, a, i); !found {
+		if _, found := counterpart(is, here, a, i); !found {
 			return "", inWords(a) + " is missing"
 		}
 	}
 	return "", ""
 }
 
-// counterpart is the element of a list that has the name of another one, or
-// its place if they have no names.
-func counterpart(list []any, of any, place int) (any, bool) {
-	name := nameOf(of)
-	if name == "" {
-		if place < len(list) {
-			return list[place], true
+// byName finds the elements of a list that have names.
+func byName(list []any) map[string]any {
+	names := make(map[string]any, len(list))
+	for _, element := range list {
+		if name := nameOf(element); name != "" {
+			names[name] = element
 		}
-		return nil, false
 	}
-	i := slices.IndexFunc(list, func(other any) bool { return nameOf(other) == name })
-	if i < 0 {
-		return nil, false
+	return names
+}
+
+// counterpart is the element of a list that has the name of another one, or
+// its place if that has no name.
+func counterpart(list []any, names map[string]any, of any, place int) (element any, found bool) {
+	if name := nameOf(of); name != "" {
+		element, found = names[name]
+		return element, found
 	}
-	return list[i], true
+	if found = place < len(list); found {
+		element = list[place]
+	}
+	return element, found
 }
 
 func nameOf(element any) string {
@@ -190,7 +221,44 @@ func revisions(was, is vnet.Request) (changes []vnet.Change) {
 		}
 		i++
 	})
+	for j, l := range is.Links {
+		noteImpairments(note, l.Name, impairmentWords(was.Links[j].Impair, true), impairmentWords(l.Impair, true))
+	}
+	for i, stage := range is.Stages {
+		where := " in stage " + stage.Name
+		for j, l := range stage.Add.Links {
+			noteImpairments(note, l.Name+where, impairmentWords(was.Stages[i].Add.Links[j].Impair, true), impairmentWords(l.Impair, true))
+		}
+		for _, link := range impaired(was.Stages[i], stage) {
+			a, stated := was.Stages[i].Impair[link]
+			b, too := stage.Impair[link]
+			noteImpairments(note, link+where, impairmentWords(a, stated), impairmentWords(b, too))
+		}
+	}
 	return changes
+}
+
+// impaired are the links whose impairments either form of a stage sets, sorted.
+func impaired(was, is vnet.Stage) []string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(was.Impair)), maps.Keys(is.Impair))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// impairmentWords says what is stated of both directions.
+func impairmentWords(both [2]vnet.Impairment, stated bool) [2]string {
+	if !stated {
+		return [2]string{"as before", "as before"}
+	}
+	return [2]string{cmp.Or(both[0].String(), "none"), cmp.Or(both[1].String(), "none")}
+}
+
+// noteImpairments names what differs in one place, once if both directions do alike.
+func noteImpairments(note func(what, from, to string), link string, was, is [2]string) {
+	note("impairment of "+link, was[0], is[0])
+	if was[0] != was[1] || is[0] != is[1] {
+		note("impairment of "+link+" reverse", was[1], is[1])
+	}
 }
 
 // rateChanges names what differs in one place, once if both directions do alike.

@@ -177,6 +177,27 @@ func TestOrderOfAFileDoesNotMatter(t *testing.T) {
 	}
 }
 
+// TestRevisedImpairments are said, at the start and in stages, also where a
+// stage states none any more.
+func TestRevisedImpairments(t *testing.T) {
+	book := New(line())
+	request := transfer{to: 1, mbit: 100, length: 60}.request(0)
+	slow := [2]vnet.Impairment{{Delay: time.Millisecond}, {Delay: time.Millisecond}}
+	request.Stages = []vnet.Stage{{Name: "slow", After: time.Minute, Impair: map[string][2]vnet.Impairment{"l": slow}}}
+	l, err := book.Admit(noon, request, 0)
+	must(err)
+	must(book.Impair(l.ID(), "l", [2]vnet.Impairment{{Corrupt: 1}, {}}))
+	asked := rewrite(l.Request)
+	asked.Links[0].Impair = [2]vnet.Impairment{{Loss: 10_000}, {}}
+	asked.Stages[0].Impair = nil
+	l, changes, err := book.Revise(noon, l.ID(), asked, nil, false)
+	must(err)
+	want := []vnet.Change{{What: "impairment of l", From: "none", To: "loss=1%"}, {What: "impairment of l in stage slow", From: "delay=1ms", To: "as before"}}
+	if fmt.Sprint(changes) != fmt.Sprint(want) || l.Topology().Links[0].Impair != asked.Links[0].Impair {
+		t.Errorf("changes %v, want %v; it is %+v", changes, want, l.Topology().Links[0])
+	}
+}
+
 // TestRevisedAccount: what has passed is quoted as it was, what is left anew.
 func TestRevisedAccount(t *testing.T) {
 	book := New(line())

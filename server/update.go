@@ -30,6 +30,11 @@ func (s *Server) putLease(w http.ResponseWriter, r *http.Request, c *call) error
 	case u.Request.Tenant != "" && u.Request.Tenant != id.Tenant:
 		return &vnet.FieldError{Path: "request.tenant", Problem: fmt.Sprintf("%q is not %q, which the path names", u.Request.Tenant, id.Tenant)}
 	}
+	u.Request.Tenant = id.Tenant
+	u.Request.Fill()
+	if err := u.Request.Check(); err != nil { // bounds the work under the lock
+		return err
+	}
 	updated, err := s.update(c, id, tag, u)
 	if err != nil {
 		return err

@@ -80,6 +80,12 @@ links:
 	if got := l.alloc("n", "ab", "a"); got != 300*vnet.Mbit {
 		t.Errorf("after apply: %s", got)
 	}
+	slow := strings.Replace(text, "100Mbit}", "300Mbit, impair: {delay: 200ms}}", 1)
+	says(0, "impairment of ab delay=200ms instead of none", "apply", l.file("slow.yaml", slow))
+	if r := l.sublet("exec", "n/a", "--", "ping", "-c", "1", "-W", "5", "b"); r.code != 0 || !strings.Contains(r.out, " time=4") {
+		t.Errorf("over a link of 200ms each way: exit code %d, %s%s", r.code, r.out, r.err)
+	}
+	says(0, "impairment of ab none", "apply", at("300Mbit"))
 	says(3, "instead of 900Gbit", "apply", at("900Gbit"))
 	says(2, "nodes[0].cpu", "apply", l.file("cpu.yaml", strings.Replace(text, "host: h1", "host: h1, cpu: 1", 1)))
 	says(2, "sublet up", "apply", l.file("none.yaml", strings.Replace(text, "network: n", "network: none", 1)))

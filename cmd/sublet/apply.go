@@ -33,7 +33,7 @@ func (a *app) apply() *cobra.Command {
 		Use:   "apply FILE",
 		Short: "Make a network that exists what a file says",
 		Long: `Make a network that exists what FILE (YAML or VXDL, - for standard input) says:
-other rates of links, at the start and in stages, a longer or shorter window,
+other rates and impairments of links, at the start and in stages, a longer or shorter window,
 other wishes (movable, negotiable). The change is admitted as a whole or refused
 with an offer; then nothing is changed. Links whose rates stay lose no packet.
 What else differs is refused and named. A start that the file does not state
