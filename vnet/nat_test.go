@@ -46,6 +46,8 @@ func TestCheckNodesWithWaysOut(t *testing.T) {
 		"":                        func(*Request) {},
 		"nodes[0].nat":            func(r *Request) { r.Nodes[0].NAT = "campus" },
 		"routers[0].nat":          func(r *Request) { r.Routers[0].Host = "h1" },
+		"routers[0].image":        func(r *Request) { r.Routers[0].Image = "web.tar" },
+		"routers[0].run":          func(r *Request) { r.Routers[0].Run = []Program{{Cmd: []string{"true"}}} },
 		"routers[0].protocol":     func(r *Request) { r.Routers[0].Protocol = ProtocolOSPF },
 		"routers[0].publish":      func(r *Request) { r.Routers[0].NAT = "" },
 		"routers[0].publish[0]":   func(r *Request) { r.Routers[0].Publish[0].Node = "none" },
