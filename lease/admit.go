@@ -200,7 +200,8 @@ func (b *Book) enter(l vnet.Lease) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.VNIs, l.Addresses = numbers, addresses(union)
+	l.VNIs, l.LinkAddresses = numbers, linkAddresses(union)
+	l.Addresses = addresses(union, l.LinkAddresses)
 	l.Serial, l.State, l.Stage = b.serial+1, vnet.Booked, -1
 	l.Account = l.Request.Quote(b.Prices)
 	l.Life = vnet.Life{Admitted: b.now.Round(0).UTC()}

@@ -47,7 +47,7 @@ func TestAddressesKeepStatedOnesAndClashWithNone(t *testing.T) {
 	}
 	nodes[300].Address = netip.MustParseAddr("10.0.0.1")
 	nodes[301].Address = netip.MustParseAddr("10.0.1.1")
-	given := addresses(vnet.Topology{Nodes: nodes})
+	given := addresses(vnet.Topology{Nodes: nodes}, nil)
 	for name, want := range map[string]string{
 		"v0": "10.0.0.2", "v1": "10.0.0.3", "v252": "10.0.0.254", "v253": "10.0.1.2",
 		"v300": "10.0.0.1", "v301": "10.0.1.1",

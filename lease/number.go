@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 	"net/netip"
+	"slices"
 
 	"sublet/plan"
 	"sublet/vnet"
@@ -103,8 +104,10 @@ func (v *vnis) number(sub plan.Walker, links []vnet.VirtualLink, m vnet.Mapping)
 // switch, then segment by segment, each from a block of its own, so that a
 // segment is a subnet. Last bytes 0 and 255 are left out: tools take them for
 // networks and broadcasts.
-func addresses(top vnet.Topology) map[string]netip.Addr {
+// A node that states none but has one at the end of a link is known by that.
+func addresses(top vnet.Topology, links map[string]vnet.LinkAddresses) map[string]netip.Addr {
 	a := allotment{given: make(map[string]netip.Addr), stated: make(map[netip.Addr]bool), next: netip.AddrFrom4([4]byte{10})}
+	a.keep(top, links)
 	at := make(map[string]int) // a node's first segment, counted from 1
 	segments := top.Segments()
 	for i, s := range segments {
@@ -118,7 +121,7 @@ func addresses(top vnet.Topology) map[string]netip.Addr {
 	for _, n := range top.All() {
 		if n.Address.IsValid() {
 			a.given[n.Name], a.stated[n.Address] = n.Address, true
-		} else {
+		} else if !a.given[n.Name].IsValid() {
 			lists[at[n.Name]] = append(lists[at[n.Name]], n.Name)
 		}
 	}
@@ -133,18 +136,75 @@ func addresses(top vnet.Topology) map[string]netip.Addr {
 	return a.given
 }
 
+// linkAddresses gives the stations of every network of layer 2 where an address
+// is stated their own: as stated, or the lowest that nobody states.
+func linkAddresses(top vnet.Topology) map[string]vnet.LinkAddresses {
+	given, taken := make(map[string]vnet.LinkAddresses), make(map[netip.Addr]bool)
+	for _, n := range top.All() {
+		taken[n.Address] = true
+	}
+	for _, l := range top.Links {
+		for _, list := range l.Addresses {
+			for _, p := range list {
+				taken[p.Addr()] = true
+			}
+		}
+	}
+	for _, a := range top.Addressings() {
+		a.Assign(taken, func(s vnet.Station, all []netip.Prefix) {
+			both := given[s.Link.Name]
+			both[s.End] = all
+			given[s.Link.Name] = both
+		})
+	}
+	if len(given) == 0 {
+		return nil
+	}
+	return given
+}
+
 // allotment is addresses being given.
 type allotment struct {
-	given  map[string]netip.Addr
-	stated map[netip.Addr]bool
-	next   netip.Addr
+	given   map[string]netip.Addr
+	stated  map[netip.Addr]bool
+	subnets []netip.Prefix // of links, IPv4
+	next    netip.Addr
+}
+
+// keep gives nodes the first IPv4 address of their ends of links, and keeps the
+// subnets there for themselves.
+func (a *allotment) keep(top vnet.Topology, links map[string]vnet.LinkAddresses) {
+	for _, l := range top.Links {
+		for end, list := range links[l.Name] {
+			for _, p := range list {
+				if !p.Addr().Is4() {
+					continue
+				}
+				if node := l.Ends[end]; !a.given[node].IsValid() {
+					a.given[node] = p.Addr()
+				}
+				if !slices.Contains(a.subnets, p.Masked()) {
+					a.subnets = append(a.subnets, p.Masked())
+				}
+			}
+		}
+	}
 }
 
 func (a *allotment) give(name string) {
-	for last := a.next.As4()[3]; a.stated[a.next] || last == 0 || last == 255; last = a.next.As4()[3] {
+	for last := a.next.As4()[3]; a.stated[a.next] || a.leave() || last == 0 || last == 255; last = a.next.As4()[3] {
 		a.next = a.next.Next()
 	}
 	a.given[name], a.next = a.next, a.next.Next()
+}
+
+// leave goes to the end of a link's subnet, if the next address is in one.
+func (a *allotment) leave() bool {
+	i := slices.IndexFunc(a.subnets, func(p netip.Prefix) bool { return p.Contains(a.next) })
+	if i >= 0 {
+		a.next = after(a.subnets[i]).Prev()
+	}
+	return i >= 0
 }
 
 // align goes on to the next block that holds so many nodes, two last bytes in
@@ -168,7 +228,7 @@ func (a *allotment) states(block netip.Prefix) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(a.subnets, block.Overlaps)
 }
 
 // after is the first address behind an IPv4 prefix.

@@ -22,7 +22,7 @@ func (b *Book) reclaim() {
 		if e.Move != nil {
 			b.vnis.free(e.Move.VNIs)
 		}
-		e.VNIs, e.Addresses, e.Move, e.Message = nil, nil, nil, ""
+		e.VNIs, e.Addresses, e.LinkAddresses, e.Move, e.Message = nil, nil, nil, nil, ""
 		if e.Lost != nil {
 			e.Message = "ended: " + brief(e.Lost.Reasons)
 		}

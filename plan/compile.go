@@ -172,8 +172,11 @@ func (n *network) names() []Name {
 	var names []Name
 	for _, node := range n.top.All() {
 		names = append(names, Name{Name: node.Name, Address: n.address(node.Name)})
+		if i := slices.IndexFunc(n.all[node.Name], netip.Addr.Is6); i >= 0 {
+			names = append(names, Name{Name: node.Name, Address: n.all[node.Name][i]})
+		}
 	}
-	slices.SortFunc(names, func(a, b Name) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(names, func(a, b Name) int { return cmp.Or(strings.Compare(a.Name, b.Name), a.Address.Compare(b.Address)) })
 	return names
 }
 

@@ -27,10 +27,15 @@ type network struct {
 	trunks   map[string][]vnet.VirtualLink // links between switches that carry frames, by switch
 	trees    map[string]map[string]vnet.VirtualLink
 
+	all       map[string][]netip.Addr     // of a node; its own first
+	within    map[netip.Addr]netip.Prefix // subnet of a port's own address
+	byAddress map[netip.Addr]string       // node
+	homes     map[string]linkEnd          // port that has a node's own address beside its other ones
+	v6        bool                        // some port has an address of IPv6
+
 	// Made when they are asked for.
 	tables      map[string]VxRouter
 	forwardings map[string]forwarding
-	byAddress   map[netip.Addr]string
 	led         map[string]map[string]bool // by destination and node: the routes lead there
 }
 
@@ -43,6 +48,7 @@ type linkEnd struct {
 // nodeInterface is a node's way to a neighbour.
 type nodeInterface struct {
 	device, peer string
+	near, far    linkEnd       // of the node and of the peer
 	station      *vnet.Station // peer is a switch, and this the node's place there
 }
 
@@ -63,6 +69,7 @@ func networkOn(sub Walker, relays map[string]netip.Addr, l vnet.Lease) (*network
 	union := l.Request.Union()
 	n.number(union.Links)
 	n.segments()
+	n.knowAddresses(union)
 	n.subnets(union)
 	for _, r := range n.top.Routers {
 		n.routers[r.Name] = r.Protocol
@@ -82,7 +89,8 @@ func (n *network) connect(link vnet.VirtualLink, end int, node string) {
 	peer := link.Ends[1-end]
 	switch {
 	case n.segment[node] == nil:
-		i := nodeInterface{device: n.device[linkEnd{link.Name, end}], peer: peer}
+		near, far := linkEnd{link.Name, end}, linkEnd{link.Name, 1 - end}
+		i := nodeInterface{device: n.device[near], peer: peer, near: near, far: far}
 		if n.segment[peer] != nil {
 			i.station = &vnet.Station{Node: node, Link: link, End: end}
 		}
@@ -138,14 +146,8 @@ func (n *network) port(link vnet.VirtualLink, end int) *Port {
 		p.Namespace = SwitchNamespace(n.lease.ID(), node, cmp.Or(n.switches[node].Kind, vnet.SwitchKernel))
 		return p
 	}
-	p.Namespace, p.Address, p.Metric = Namespace(n.lease.ID(), node), n.address(node), n.metric[link.Name]
-	if n.segment[peer] == nil {
-		p.Peer = n.address(peer)
-		return p
-	}
-	if p.Subnet = n.subnet[peer]; !p.Subnet.IsValid() {
-		p.Subnet = single(p.Address)
-	}
+	p.Namespace, p.Metric = Namespace(n.lease.ID(), node), n.metric[link.Name]
+	n.addressPort(p, linkEnd{link.Name, end}, node, peer)
 	return p
 }
 

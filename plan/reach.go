@@ -175,15 +175,18 @@ func (n *network) nextHop(at, to string) (next string, ok bool) {
 		return n.hopOf(r, to), true
 	}
 	for _, i := range n.ports[at] {
+		subnet, numbered := n.numbered(i.near)
 		switch {
-		case i.station == nil && i.peer == to:
+		case i.station == nil && i.peer == to && (!numbered || subnet.Contains(dst)):
 			return to, true
 		case i.station != nil && n.subnet[n.behind(i)].Contains(dst):
 			return to, n.onSegment(i, to)
 		}
 	}
-	if t.heard[dst] {
+	if subnet := n.within[dst]; t.heard[single(dst)] || subnet.IsValid() && t.heard[subnet] {
 		return to, true
+	} else if r, ok := t.routes[subnet]; ok {
+		return n.hopOf(r, to), true
 	}
 	r, ok := t.routes[defaultPrefix(dst)]
 	return n.hopOf(r, to), ok
@@ -193,7 +196,7 @@ func (n *network) hopOf(r Route, to string) string {
 	if !r.Via.IsValid() {
 		return to
 	}
-	return n.named(r.Via)
+	return n.byAddress[r.Via]
 }
 
 // onSegment says whether a node is a station that an interface's reaches.
@@ -204,21 +207,10 @@ func (n *network) onSegment(i nodeInterface, to string) bool {
 	})
 }
 
-// named is the node that has an address.
-func (n *network) named(a netip.Addr) string {
-	if n.byAddress == nil {
-		n.byAddress = make(map[netip.Addr]string, len(n.lease.Addresses))
-		for name, address := range n.lease.Addresses {
-			n.byAddress[address] = name
-		}
-	}
-	return n.byAddress[a]
-}
-
 // forwarding is a node's table for looking up.
 type forwarding struct {
 	routes map[netip.Prefix]Route
-	heard  map[netip.Addr]bool // by OSPF
+	heard  map[netip.Prefix]bool // by OSPF
 }
 
 // forwardingOf makes a node's, once.

@@ -60,23 +60,32 @@ func (n *network) ospf(name string) *OSPF {
 // hear of, because only routers that do not speak it lead there.
 func (n *network) beyond(from string) []Route {
 	heard := n.heard(from)
-	table := slices.DeleteFunc(n.routes(from, true), func(r Route) bool { return heard[r.Prefix.Addr()] })
+	table := slices.DeleteFunc(n.routes(from, true), func(r Route) bool {
+		return heard[r.Prefix] || r.Prefix.IsSingleIP() && heard[n.within[r.Prefix.Addr()]]
+	})
 	if len(table) == 0 {
 		return nil // what a host without any is observed to have
 	}
 	return table
 }
 
-// heard are the addresses that a router hears of by OSPF.
-func (n *network) heard(from string) map[netip.Addr]bool {
-	heard := make(map[netip.Addr]bool)
+// heard are the addresses and subnets that a router hears of by OSPF.
+func (n *network) heard(from string) map[netip.Prefix]bool {
+	heard := make(map[netip.Prefix]bool)
 	seen := map[string]bool{from: true}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
 		for _, i := range n.ports[queue[0]] {
 			if i.station != nil {
 				continue // no adjacency is formed across switches
 			}
-			heard[n.address(i.peer)] = true
+			subnet, numbered := n.numbered(i.near)
+			if !numbered {
+				subnet = single(n.address(i.peer))
+			}
+			heard[subnet] = true
+			for _, p := range n.endAddresses(i.near) {
+				heard[p.Masked()] = heard[p.Masked()] || p.Addr().Is4()
+			}
 			if n.routers[i.peer] == vnet.ProtocolOSPF && !seen[i.peer] {
 				seen[i.peer] = true
 				queue = append(queue, i.peer)
@@ -96,32 +105,74 @@ func (n *network) routes(from string, router bool) []Route {
 	if !router && len(ports) == 1 && ports[0].station == nil {
 		return n.gateway(from, ports[0])
 	}
-	var table []Route
-	uses := make(map[nodeInterface]int)
 	firsts := n.firstHops(from)
-	for name, first := range firsts {
-		switch r := n.route(single(n.address(name)), first); {
-		case first.peer != name:
-			table = append(table, r)
-			uses[nodeInterface{device: first.device, peer: first.peer}]++
-		case first.station != nil && !n.subnet[n.behind(first)].Contains(n.address(name)):
-			table = append(table, Route{Prefix: r.Prefix, Interface: r.Interface})
+	table, uses := n.table(from, firsts, router)
+	for _, is4 := range []bool{true, false} {
+		out, leads := n.outward(from, firsts)
+		if leads = leads && is4; !leads && len(uses[is4]) > 0 {
+			out = mostUsed(uses[is4])
+		}
+		switch to := everywhere(is4); {
+		case !router && (leads || len(uses[is4]) > 0):
+			table = n.compress(table, n.attached(ports), n.route(to, out))
+		case leads:
+			table = append(table, n.route(to, out))
 		}
 	}
-	out, leads := n.outward(from, firsts)
-	if !leads && len(uses) > 0 {
-		out = mostUsed(uses)
-	}
-	switch everywhere := defaultPrefix(n.address(from)); {
-	case !router && (leads || len(uses) > 0):
-		table = n.compress(table, n.attached(ports), n.route(everywhere, out))
-	case leads:
-		table = append(table, n.route(everywhere, out))
-	}
-	slices.SortFunc(table, func(a, b Route) int {
-		return cmp.Or(a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
-	})
+	slices.SortFunc(table, func(a, b Route) int { return ComparePrefixes(a.Prefix, b.Prefix) })
 	return table
+}
+
+// table has a route for each address of the others that is not on-link, and
+// counts, by family (of IPv4: true), how many go by each neighbour. Addresses
+// of one subnet that go the same way share a route.
+func (n *network) table(from string, first map[string]nodeInterface, router bool) (table []Route, uses map[bool]map[nodeInterface]int) {
+	on := n.connected(n.ports[from])
+	led := make(map[netip.Prefix]Route) // to subnets
+	uses = make(map[bool]map[nodeInterface]int)
+	for _, node := range n.top.All() {
+		hop, found := first[node.Name]
+		if !found {
+			continue
+		}
+		for _, a := range n.all[node.Name] {
+			if a.Is6() && !router && !n.hasIPv6(from) || slices.ContainsFunc(on, func(p netip.Prefix) bool { return p.Contains(a) }) {
+				continue
+			}
+			own := a == n.address(node.Name) && hop.peer == node.Name
+			_, numbered := n.numbered(hop.far)
+			switch {
+			case own && !numbered && (hop.station == nil || n.subnet[n.behind(hop)].Contains(a)):
+				// on-link by the address of the port
+			case own && !numbered:
+				table = append(table, Route{Prefix: single(a), Interface: hop.device})
+			default:
+				table = n.toward(table, led, a, hop)
+				if uses[a.Is4()] == nil {
+					uses[a.Is4()] = make(map[nodeInterface]int)
+				}
+				uses[a.Is4()][nodeInterface{device: hop.device, peer: hop.peer, far: hop.far}]++
+			}
+		}
+	}
+	return table, uses
+}
+
+// toward adds a route to an address, or, where it is the first of its subnet,
+// to all of that.
+func (n *network) toward(table []Route, led map[netip.Prefix]Route, a netip.Addr, hop nodeInterface) []Route {
+	subnet := n.within[a]
+	if !subnet.IsValid() {
+		return append(table, n.route(single(a), hop))
+	}
+	r := n.route(subnet, hop)
+	if have, ok := led[subnet]; !ok {
+		led[subnet] = r
+		return append(table, r)
+	} else if have == r {
+		return table
+	}
+	return append(table, n.route(single(a), hop))
 }
 
 // gateway is the table of a node with one link: everything goes to the router
@@ -130,7 +181,11 @@ func (n *network) gateway(from string, port nodeInterface) []Route {
 	if _, forwards := n.routers[port.peer]; !forwards {
 		return nil
 	}
-	return []Route{n.route(defaultPrefix(n.address(from)), port)}
+	table := []Route{n.route(defaultPrefix(n.address(from)), port)}
+	if n.hasIPv6(from) {
+		table = append(table, n.route(everywhere(false), port))
+	}
+	return table
 }
 
 // behind is the switch that a station's interface leads to.
@@ -144,7 +199,7 @@ func (n *network) attached(ports []nodeInterface) []netip.Prefix {
 			list = append(list, n.subnet[n.behind(i)])
 		}
 	}
-	return list
+	return append(list, n.connected(ports)...)
 }
 
 // mostUsed is the neighbour that most routes go by. Ties go to the one with the
@@ -159,7 +214,7 @@ func mostUsed(uses map[nodeInterface]int) nodeInterface {
 // addresses of subnets that the node is attached to: those would go there.
 func (n *network) compress(table []Route, attached []netip.Prefix, way Route) []Route {
 	rest := slices.DeleteFunc(table, func(r Route) bool {
-		return r.Interface == way.Interface && r.Via == way.Via &&
+		return r.Prefix.Addr().Is4() == way.Prefix.Addr().Is4() && r.Interface == way.Interface && r.Via == way.Via &&
 			!slices.ContainsFunc(attached, func(p netip.Prefix) bool { return p.Contains(r.Prefix.Addr()) })
 	})
 	return append(rest, way)
@@ -169,11 +224,14 @@ func (n *network) compress(table []Route, attached []netip.Prefix, way Route) []
 func byDevice(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
 func (n *network) route(prefix netip.Prefix, i nodeInterface) Route {
-	return Route{Prefix: prefix, Via: n.address(i.peer), Interface: i.device}
+	return Route{Prefix: prefix, Via: n.via(i, prefix.Addr().Is4()), Interface: i.device}
 }
 
-func defaultPrefix(addr netip.Addr) netip.Prefix {
-	if addr.Is4() {
+func defaultPrefix(addr netip.Addr) netip.Prefix { return everywhere(addr.Is4()) }
+
+// everywhere is the prefix of a default route, of IPv4 or of IPv6.
+func everywhere(is4 bool) netip.Prefix {
+	if is4 {
 		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 	}
 	return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
@@ -223,7 +281,7 @@ func (n *network) across(i nodeInterface, crossed map[*segment]bool) []nodeInter
 	var list []nodeInterface
 	for _, st := range s.stations {
 		if st.Node != i.station.Node && n.adjacent(s, *i.station, st) {
-			list = append(list, nodeInterface{device: i.device, peer: st.Node, station: i.station})
+			list = append(list, nodeInterface{device: i.device, peer: st.Node, near: i.near, far: linkEnd{st.Link.Name, st.End}, station: i.station})
 		}
 	}
 	return list

@@ -10,7 +10,8 @@ import (
 
 // A segment is what switches join: its stations reach each other by ARP.
 //
-// Every node has one address, so a segment's subnet is that of its natives:
+// A segment whose stations have addresses of their own has their subnet. Else
+// every node has one address, and the subnet is that of the segment's natives:
 // the stations that have no earlier segment. The others, such as a router
 // between two segments, are reached there by routes of their own.
 
@@ -57,7 +58,11 @@ func (n *network) subnets(union vnet.Topology) {
 	for _, s := range union.Segments() {
 		var addresses []netip.Addr
 		mine := make(map[string]bool)
+		stated := netip.Prefix{}
 		for _, st := range s.Stations {
+			if subnet, ok := n.numbered(linkEnd{st.Link.Name, st.End}); ok && !stated.IsValid() {
+				stated = subnet
+			}
 			if !native[st.Node] && !mine[st.Node] {
 				mine[st.Node] = true
 				addresses = append(addresses, n.address(st.Node))
@@ -66,10 +71,13 @@ func (n *network) subnets(union vnet.Topology) {
 		var others []netip.Addr
 		for _, node := range union.All() {
 			if !mine[node.Name] {
-				others = append(others, n.address(node.Name))
+				others = append(others, n.all[node.Name]...)
 			}
 		}
-		subnet := Subnet(addresses, others)
+		subnet := stated
+		if !subnet.IsValid() {
+			subnet = Subnet(addresses, others)
+		}
 		for _, name := range s.Switches {
 			n.subnet[name] = subnet
 		}
@@ -168,7 +176,7 @@ func (n *network) stations(name string) (list []Station) {
 	for _, st := range n.segment[name].stations {
 		out := n.towards(name, st)
 		list = append(list, Station{
-			Address: n.address(st.Node), Hardware: n.port(st.Link, st.End).Hardware(),
+			Address: n.endAddress(linkEnd{st.Link.Name, st.End}, st.Node), Hardware: n.port(st.Link, st.End).Hardware(),
 			Interface: n.device[linkEnd{out.Name, endAt(out, name)}],
 		})
 	}

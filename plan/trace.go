@@ -58,7 +58,7 @@ func Trace(sub vnet.Substrate, l vnet.Lease, from, to string) ([]Crossing, error
 		if err != nil {
 			return way, err
 		}
-		links[0].Why = n.why(at, next.peer, to)
+		links[0].Why = n.why(at, next, to)
 		way = append(way, links...)
 		at = next.peer
 	}
@@ -69,14 +69,14 @@ func Trace(sub vnet.Substrate, l vnet.Lease, from, to string) ([]Crossing, error
 }
 
 // why says what rule sends a packet on.
-func (n *network) why(at, next, to string) string {
+func (n *network) why(at string, next nodeInterface, to string) string {
 	switch {
-	case next == to:
+	case next.peer == to:
 		return fmt.Sprintf("%s is on the link", n.address(to))
 	case n.routers[at] == vnet.ProtocolOSPF:
-		return fmt.Sprintf("to %s by OSPF, fewest links, via %s", n.address(to), n.address(next))
+		return fmt.Sprintf("to %s by OSPF, fewest links, via %s", n.address(to), n.via(next, true))
 	}
-	return fmt.Sprintf("route to %s via %s", n.address(to), n.address(next))
+	return fmt.Sprintf("route to %s via %s", n.address(to), n.via(next, true))
 }
 
 // links are those from a node to the next, one or several through switches.

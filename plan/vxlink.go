@@ -53,6 +53,8 @@ type Port struct {
 	// Address itself when its stations share none.
 	Subnet netip.Prefix `json:"subnet,omitzero"`
 	Metric int          `json:"metric,omitempty"` // of the route to Peer or Subnet: parallel links differ
+	// More are the port's other addresses, with their subnets.
+	More []netip.Prefix `json:"more,omitempty"`
 }
 
 // Reaches is the prefix that the port's address makes reachable.
@@ -174,9 +176,12 @@ func (p Port) String() string {
 	s := p.Namespace + "/" + p.Interface
 	switch {
 	case p.Subnet.IsValid():
-		return fmt.Sprintf("%s %s subnet %s", s, p.Address, p.Subnet)
+		s += fmt.Sprintf(" %s subnet %s", p.Address, p.Subnet)
 	case p.Address.IsValid():
-		return fmt.Sprintf("%s %s peer %s", s, p.Address, p.Peer)
+		s += fmt.Sprintf(" %s peer %s", p.Address, p.Peer)
+	}
+	for _, more := range p.More {
+		s += fmt.Sprintf(" and %s", more)
 	}
 	return s
 }

@@ -17,7 +17,8 @@ import (
 //   - stages begin in strictly increasing order, inside the window, and
 //     speak only of what exists then; what returns under its old name is
 //     what it was (rates aside);
-//   - stated addresses are IPv4 unicast and unique in the network;
+//   - stated addresses are unicast and unique in the network, a node's own of
+//     IPv4; ends of links share subnets, which do not overlap with others;
 //   - the latest start is not before the earliest;
 //   - a switch's ports are links that end there;
 //   - a way out publishes ports of nodes, and its links have rates;
@@ -46,6 +47,9 @@ func (r Request) Problems(most int) []*FieldError {
 	}
 	if len(c.problems) == 0 {
 		c.note(r.checkWaysOut())
+	}
+	if len(c.problems) == 0 {
+		c.note(c.subnets(r))
 	}
 	return c.problems
 }
@@ -139,7 +143,8 @@ type checker struct {
 	switches   map[string]VirtualSwitch
 	switchPath map[string]string // where they were first written
 	links      map[string]VirtualLink
-	addresses  map[string]string // node, by address
+	linkPath   map[string]string // likewise
+	addresses  map[string]string // node, or node and link, by address
 
 	most     int // problems wanted
 	problems []*FieldError
@@ -150,7 +155,7 @@ func newChecker(most int) *checker {
 		most:  most,
 		kinds: make(map[string]string), nodes: make(map[string]VirtualNode),
 		switches: make(map[string]VirtualSwitch), switchPath: make(map[string]string),
-		links: make(map[string]VirtualLink), addresses: make(map[string]string),
+		links: make(map[string]VirtualLink), linkPath: make(map[string]string), addresses: make(map[string]string),
 	}
 }
 
@@ -259,11 +264,16 @@ func (c *checker) link(path string, l VirtualLink, present map[string]string) er
 	if err := c.claim(path+".name", l.Name, "link", present); err != nil {
 		return err
 	}
-	if first, ok := c.links[l.Name]; ok && (first.Ends != l.Ends || first.Latency != l.Latency || first.MayPaths() != l.MayPaths() || first.Spread != l.Spread) {
-		return fieldf(path, "link %q returns with other ends, latency or paths: choose another name", l.Name)
+	first, returns := c.links[l.Name]
+	if returns && (first.Ends != l.Ends || first.Latency != l.Latency || first.MayPaths() != l.MayPaths() || first.Spread != l.Spread ||
+		!reflect.DeepEqual(first.Addresses, l.Addresses)) {
+		return fieldf(path, "link %q returns with other ends, addresses, latency or paths: choose another name", l.Name)
 	}
-	c.links[l.Name] = l
-	return l.check(path)
+	if err := l.check(path); err != nil || returns {
+		return err
+	}
+	c.links[l.Name], c.linkPath[l.Name] = l, path
+	return c.linkAddresses(path, l)
 }
 
 // ends checks that both exist when the link does, and differ.

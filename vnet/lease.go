@@ -62,6 +62,9 @@ type Lease struct {
 	Revision  uint64                `json:"revision,omitempty"` // how often its owner has changed the request
 	// Impaired is what was asked for by command while the lease runs, by link.
 	Impaired map[string]Impaired `json:"impaired,omitempty"`
+	// LinkAddresses are those of the ends of links in whose subnets some are
+	// stated, by virtual link: as stated, or chosen.
+	LinkAddresses map[string]LinkAddresses `json:"link_addresses,omitempty"`
 }
 
 // Impaired is an impairment that holds from a stage on, until one that states
@@ -118,6 +121,9 @@ func (l Lease) Digest() string {
 	about := []any{l.Serial, l.Stage, l.Mapping, l.Addresses, l.Rates}
 	if len(l.Impaired) > 0 {
 		about = append(about, l.Impaired)
+	}
+	if len(l.LinkAddresses) > 0 {
+		about = append(about, l.LinkAddresses)
 	}
 	text, err := json.Marshal(about)
 	if err != nil { // of such types there is always a JSON

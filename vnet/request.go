@@ -161,6 +161,9 @@ type VirtualLink struct {
 	Spread    time.Duration     `json:"spread_ns,omitempty"`  // bound on its paths' difference in latency; 0: DefaultSpread
 	Impair    [2]Impairment     `json:"impair,omitzero"`      // by Direction
 	Labels    map[string]string `json:"labels,omitempty"`
+	// Addresses that the ends state; in a subnet of which only some stations
+	// state theirs, the others' are chosen.
+	Addresses LinkAddresses `json:"addresses,omitzero"`
 }
 
 // BestEffort says that neither direction asks for anything.

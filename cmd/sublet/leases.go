@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,10 @@ type leaseView struct {
 	Verdict *vnet.Verdict `json:"verdict,omitempty"`
 	Cost    *vnet.Account `json:"cost,omitempty"`
 	Repairs *vnet.Repairs `json:"repairs,omitempty"`
+	// Addresses of nodes, the one by which each is known first.
+	Addresses map[string][]netip.Addr `json:"addresses,omitempty"`
+	// LinkAddresses of the ends of links, where they have their own.
+	LinkAddresses map[string]vnet.LinkAddresses `json:"link_addresses,omitempty"`
 }
 
 // linkView is one direction of a virtual link.
@@ -42,6 +47,12 @@ func viewLease(l vnet.Lease) leaseView {
 	v := leaseView{
 		Network: l.Request.Network, Tenant: l.Request.Tenant, State: l.State,
 		Window: l.Window, Mapping: l.Mapping, Message: l.Message, Verdict: l.Verdict, Cost: l.Account, Repairs: l.Repairs, Links: []linkView{},
+	}
+	v.Addresses, v.LinkAddresses = make(map[string][]netip.Addr), l.LinkAddresses
+	for _, n := range l.Topology().All() {
+		if l.Addresses[n.Name].IsValid() {
+			v.Addresses[n.Name] = l.AddressesOf(n.Name)
+		}
 	}
 	if l.Stage >= 0 {
 		v.Stage = l.Request.Stages[l.Stage].Name
@@ -118,11 +129,21 @@ func (a *app) printLease(l vnet.Lease, traffic map[string][2]*trafficView) error
 			fmt.Fprintf(a.out, "repairs: %d, the last at %s on %s\n", l.Repairs.Count, when(l.Repairs.Time), l.Repairs.Last)
 		}
 		for _, n := range l.Topology().All() {
-			fmt.Fprintf(a.out, "  %s %s on %s\n", n.Name, l.Addresses[n.Name], l.Mapping.Nodes[n.Name])
+			fmt.Fprintf(a.out, "  %s %s on %s\n", n.Name, addressWords(l, n.Name), l.Mapping.Nodes[n.Name])
 		}
 		a.printImpairments(l.Topology())
 	}
 	return a.print([]leaseView{v}, "LINK FROM TO MIN MAX ALLOCATED SENT ARRIVED DROPPED PATH", rows)
+}
+
+// addressWords are a node's addresses: the one it is known by, then those of its
+// ends of links.
+func addressWords(l vnet.Lease, node string) string {
+	var words []string
+	for _, a := range l.AddressesOf(node) {
+		words = append(words, a.String())
+	}
+	return strings.Join(words, ", ")
 }
 
 func routes(paths []vnet.PathShare, direction int) string {

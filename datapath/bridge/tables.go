@@ -110,8 +110,9 @@ func hardwareOf(key uint64) (h plan.Hardware) {
 }
 
 // planned are the stations' entries, by Ethernet address, and what is answered
-// for them, by IP address. The first of a node's interfaces answers. The plan
-// has no IPv6 addresses; what follows from an Ethernet address is answered.
+// for them, by IP address. The first of a node's interfaces answers. Of
+// IPv6, what follows from an Ethernet address is answered; solicitations for
+// other addresses are flooded.
 func planned(stations []plan.Station) (map[uint64]vswitchEntry, map[[4]byte]vswitchStation, error) {
 	entries, answers := make(map[uint64]vswitchEntry), make(map[[4]byte]vswitchStation)
 	for _, s := range stations {

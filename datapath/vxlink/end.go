@@ -3,6 +3,7 @@ package vxlink
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -199,35 +200,57 @@ func tenantSide(c *kernel.Conn, index int, want *plan.Port, gso int64) error {
 	if !want.Address.IsValid() { // a switch's
 		return nil
 	}
-	if err := setAddress(c, index, want); err != nil {
+	if err := setAddresses(c, index, want); err != nil {
 		return fmt.Errorf("address %s: %w", want, err)
 	}
 	return nil
 }
 
-// setAddress leaves one address on the interface; what the tenant added with
-// another local part stays, unless it passes for ours (port in observe_link.go).
-func setAddress(c *kernel.Conn, index int, want *plan.Port) error {
+// moreMetric is added to the metric of a port's further addresses, which are so
+// told from the first.
+const moreMetric = 1 << 16
+
+// addressesOf are those that a port shall have.
+func addressesOf(index int, want *plan.Port) []kernel.Address {
+	list := []kernel.Address{{Index: index, Local: want.Address, Reach: want.Reaches(), Metric: want.Metric}}
+	for _, p := range want.More {
+		list = append(list, kernel.Address{Index: index, Local: p.Addr(), Reach: p.Masked(), Metric: want.Metric + moreMetric})
+	}
+	return list
+}
+
+// setAddresses leaves the planned addresses on the interface; what the tenant
+// added with another local part stays, unless it passes for ours (port in
+// observe_link.go).
+func setAddresses(c *kernel.Conn, index int, want *plan.Port) error {
 	all, err := c.Addresses(index)
 	if err != nil {
 		return err
 	}
-	wanted := kernel.Address{Index: index, Local: want.Address, Reach: want.Reaches(), Metric: want.Metric}
-	there := false
+	wanted := addressesOf(index, want)
+	local := func(x kernel.Address) bool {
+		return slices.ContainsFunc(wanted, func(w kernel.Address) bool { return w.Local == x.Local })
+	}
 	for _, a := range all {
-		switch {
-		case a == wanted:
-			there = true
-		case a.Local == want.Address, a.Metric != 0:
+		if !slices.Contains(wanted, a) && (local(a) || a.Metric != 0) {
 			if err := c.DeleteAddress(a); err != nil {
 				return err
 			}
 		}
 	}
-	if there {
-		return c.RestoreRoute(wanted)
+	if all, err = c.Addresses(index); err != nil { // others of a subnet go with its first
+		return err
 	}
-	return c.AddAddress(wanted)
+	for _, w := range wanted {
+		set := c.AddAddress
+		if slices.Contains(all, w) {
+			set = c.RestoreRoute
+		}
+		if err := set(w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // shape sets or lifts the rate of a port; a tunnel's is its class's.

@@ -1,6 +1,8 @@
 package vxlink
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 
 	"sublet/datapath/kernel"
@@ -129,18 +131,26 @@ func (f *fabric) port(d kernel.Link) *plan.Port {
 		return &have
 	}
 	for _, a := range n.addresses[d.Peer] {
-		// What tenants add has no metric.
-		if a.Metric != 0 && (!a.HasRoute() || n.routes[peerRoute{d.Peer, a.Reach}]) {
+		switch {
+		case a.Metric == 0 || a.HasRoute() && !n.routes[peerRoute{d.Peer, a.Reach}]:
+			// What tenants add has no metric.
+		case a.Metric >= moreMetric:
+			have.More = append(have.More, netip.PrefixFrom(a.Local, a.Reach.Bits()))
+		case have.Address.IsValid():
+		default:
 			have.Address, have.Metric = a.Local, a.Metric
 			if a.HasRoute() && a.Reach.IsSingleIP() {
 				have.Peer = a.Reach.Addr()
 			} else {
 				have.Subnet = a.Reach
 			}
-			return &have
 		}
 	}
-	return nil
+	if !have.Address.IsValid() {
+		return nil
+	}
+	slices.SortFunc(have.More, plan.ComparePrefixes)
+	return &have
 }
 
 // tunnel reads a tunnel's class and way; nil if something lacks.

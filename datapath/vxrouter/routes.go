@@ -33,16 +33,8 @@ func readRoutes() ([]plan.Route, error) {
 	for i, r := range routes {
 		list[i] = plan.Route{Prefix: r.Prefix, Via: r.Via, Interface: names[r.Index]}
 	}
-	slices.SortFunc(list, byPrefix)
+	slices.SortFunc(list, func(a, b plan.Route) int { return plan.ComparePrefixes(a.Prefix, b.Prefix) })
 	return list, nil
-}
-
-// byPrefix is the order of plan.VxRouter.Routes.
-func byPrefix(a, b plan.Route) int {
-	if c := a.Prefix.Addr().Compare(b.Prefix.Addr()); c != 0 {
-		return c
-	}
-	return a.Prefix.Bits() - b.Prefix.Bits()
 }
 
 // setRoutes adds what is missing and removes what is ours and not wanted.

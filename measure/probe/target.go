@@ -44,7 +44,7 @@ func Targets(l vnet.Lease, mtu int, ends func(link vnet.VirtualLink, i int) stri
 			targets = append(targets, Target{
 				Link: link.Name, From: link.Ends[d], To: link.Ends[o],
 				FromIf: ends(link, int(d)), ToIf: ends(link, int(o)),
-				FromAddr: l.Addresses[link.Ends[d]], ToAddr: l.Addresses[link.Ends[o]],
+				FromAddr: l.At(link, int(d)), ToAddr: l.At(link, int(o)),
 				Latency: link.Latency, MTU: mtu, Min: asked.Min, Max: asked.Max, Alloc: alloc, Open: open,
 				Impair: [2]vnet.Impairment{link.Impair[d], link.Impair[o]},
 				Flow:   leastPart(l.Mapping.Paths(link.Name), alloc),

@@ -120,6 +120,6 @@ func (w *writer) link(l vnet.VirtualLink) {
 		w.next[node]++
 	}
 	w.file.Topology.Links = append(w.file.Topology.Links, f)
-	w.loseIf("link "+l.Name, map[string]bool{"rates": !l.BestEffort(), "latency": l.Latency != 0, "paths": l.Paths > 1, "impairments": l.Impair != [2]vnet.Impairment{}},
-		"rates", "latency", "paths", "impairments")
+	w.loseIf("link "+l.Name, map[string]bool{"rates": !l.BestEffort(), "latency": l.Latency != 0, "paths": l.Paths > 1, "impairments": l.Impair != [2]vnet.Impairment{}, "addresses": !l.Addresses.IsZero()},
+		"rates", "latency", "paths", "impairments", "addresses")
 }

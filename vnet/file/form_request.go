@@ -87,8 +87,8 @@ type crosspoint struct {
 }
 
 type link struct {
-	Name    name `yaml:"name,omitempty" jsonschema_description:"Default: the ends joined by '-'."`
-	Ends    ends `yaml:"ends" jsonschema_description:"Two nodes, routers or switches; forward is from the first to the second."`
+	Name    name     `yaml:"name,omitempty" jsonschema_description:"Default: the ends joined by '-'."`
+	Ends    linkEnds `yaml:"ends" jsonschema_description:"Two nodes, routers or switches, by name or as {node: NAME, address: ...}; forward is from the first to the second."`
 	demand  `yaml:",inline"`
 	Latency span              `yaml:"latency,omitempty" jsonschema_description:"Bound on every path, such as 10ms."`
 	Paths   int               `yaml:"paths,omitempty" jsonschema_description:"It may be split over so many paths, by flow. Default: 1." jsonschema:"minimum=1,maximum=8"`

@@ -80,6 +80,12 @@ func topologies(t *rapid.T, prefix string, present []string) vnet.Topology {
 	for i := range rapid.IntRange(0, 4).Draw(t, "links") {
 		pair := rapid.Permutation(ends).Draw(t, "ends")
 		l := vnet.VirtualLink{Ends: [2]string{pair[0], pair[1]}, Bandwidth: demands(t), Labels: labels(t)}
+		if rapid.Bool().Draw(t, "numbered") { // in subnets that no other link has
+			l.Addresses[0] = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{192, prefix[0], byte(16*len(prefix) + i), 1}), 24)}
+			if rapid.Bool().Draw(t, "twice") {
+				l.Addresses[1] = []netip.Prefix{netip.PrefixFrom(l.Addresses[0][0].Addr().Next(), 24), netip.PrefixFrom(netip.AddrFrom16([16]byte{0x20, 1, 4: prefix[0], byte(len(prefix)), byte(i), 15: 1}), 64)}
+			}
+		}
 		if rapid.Bool().Draw(t, "named") {
 			l.Name = fmt.Sprintf("l%s%d", prefix, i)
 		}

@@ -23,6 +23,75 @@ type ends [2]name
 
 func (e ends) strings() [2]string { return [2]string{string(e[0]), string(e[1])} }
 
+// linkEnd is a node, router or switch at the end of a link, by its name or with
+// addresses.
+type linkEnd struct {
+	Node    name     `yaml:"node" jsonschema_description:"Its name."`
+	Address prefixes `yaml:"address,omitempty" jsonschema_description:"One or several, IPv4 or IPv6, with the length of the subnet's prefix, such as 10.0.12.1/24. Default: chosen in the subnet of the other end, if that states one; else the node's address."`
+}
+
+func (e *linkEnd) short(n *yaml.Node) any {
+	if n.Kind != yaml.ScalarNode {
+		return nil
+	}
+	return &e.Node
+}
+
+// MarshalYAML writes the name alone where that is all.
+func (e linkEnd) MarshalYAML() (any, error) {
+	if len(e.Address) == 0 {
+		return e.Node, nil
+	}
+	type whole linkEnd
+	return whole(e), nil
+}
+
+// linkEnds of a virtual link.
+type linkEnds [2]linkEnd
+
+// prefixes are one or several.
+type prefixes []prefix
+
+func (p *prefixes) short(n *yaml.Node) any {
+	if n.Kind != yaml.ScalarNode {
+		return nil
+	}
+	*p = make(prefixes, 1)
+	return &(*p)[0]
+}
+
+// MarshalYAML writes one without brackets.
+func (p prefixes) MarshalYAML() (any, error) {
+	if len(p) == 1 {
+		return p[0], nil
+	}
+	return []prefix(p), nil
+}
+
+// prefix is an address with the length of its subnet's prefix.
+type prefix netip.Prefix
+
+func (p *prefix) UnmarshalText(text []byte) error {
+	v, err := netip.ParsePrefix(string(text))
+	if err == nil {
+		*p = prefix(v)
+		return nil
+	}
+	if a, err := netip.ParseAddr(string(text)); err == nil {
+		return fmt.Errorf("%s lacks the length of its prefix: write it as in %s/%d", a, a, usualBits(a))
+	}
+	return fmt.Errorf("%q is not an address with the length of its prefix such as 10.0.12.1/24", text)
+}
+
+func usualBits(a netip.Addr) int {
+	if a.Is4() {
+		return 24
+	}
+	return 64
+}
+
+func (p prefix) MarshalText() ([]byte, error) { return []byte(netip.Prefix(p).String()), nil }
+
 // words and names convert lists of names; none stays none.
 func words(list []name) []string {
 	var made []string

@@ -96,11 +96,20 @@ func (f topology) topology(path string) (vnet.Topology, error) {
 			return top, err
 		}
 		top.Links = append(top.Links, vnet.VirtualLink{
-			Name: string(l.Name), Ends: l.Ends.strings(), Bandwidth: both, Latency: time.Duration(l.Latency),
+			Name: string(l.Name), Ends: [2]string{string(l.Ends[0].Node), string(l.Ends[1].Node)}, Bandwidth: both, Latency: time.Duration(l.Latency),
 			Paths: l.Paths, Spread: time.Duration(l.Spread), Impair: l.demand.impairment(), Labels: some(l.Labels),
+			Addresses: vnet.LinkAddresses{l.Ends[0].Address.prefixes(), l.Ends[1].Address.prefixes()},
 		})
 	}
 	return top, nil
+}
+
+// prefixes in vnet's words; none stay none.
+func (p prefixes) prefixes() (list []netip.Prefix) {
+	for _, one := range p {
+		list = append(list, netip.Prefix(one))
+	}
+	return list
 }
 
 func (f node) node() vnet.VirtualNode {

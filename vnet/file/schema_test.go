@@ -45,6 +45,9 @@ var patterns = map[reflect.Type]*generator.Schema{
 	reflect.TypeFor[portRange](): {OneOf: []*generator.Schema{
 		{Type: "string", Pattern: `^[0-9]+(-[0-9]+)?$`}, {Type: "integer", Minimum: "1", Maximum: "65535"},
 	}},
+	reflect.TypeFor[prefixes](): {OneOf: []*generator.Schema{prefixSchema, {
+		Type: "array", Items: prefixSchema, MinItems: new(uint64(1)), MaxItems: new(uint64(vnet.MaxAddresses)),
+	}}},
 	reflect.TypeFor[countLimit](): orUnlimited(&generator.Schema{Type: "integer", Minimum: "0"}),
 	reflect.TypeFor[cpuLimit]():   orUnlimited(&generator.Schema{Type: "number", Minimum: "0"}),
 	reflect.TypeFor[sizeLimit]():  orUnlimited(&generator.Schema{Type: "string", Pattern: sizePattern}),
@@ -88,6 +91,14 @@ func restarts() (all []any) {
 		all = append(all, string(r))
 	}
 	return all
+}
+
+var prefixSchema = &generator.Schema{Type: "string", Pattern: `^[0-9a-fA-F.:]+/[0-9]+$`}
+
+// JSONSchemaExtend says that a name stands for an end without addresses.
+func (linkEnd) JSONSchemaExtend(s *generator.Schema) {
+	whole := *s
+	*s = generator.Schema{OneOf: []*generator.Schema{{Type: "string", Pattern: vnet.NamePattern}, &whole}}
 }
 
 // orUnlimited is a limit that can be lifted.

@@ -45,7 +45,17 @@ func topologyForm(t vnet.Topology) topology {
 		f.Switches = append(f.Switches, switchForm(s))
 	}
 	for _, l := range t.Links {
-		f.Links = append(f.Links, link{Name: name(l.Name), Ends: ends{name(l.Ends[0]), name(l.Ends[1])}, demand: demandForm(l.Bandwidth, l.Impair), Latency: span(l.Latency), Paths: l.Paths, Spread: span(l.Spread), Labels: l.Labels})
+		f.Links = append(f.Links, link{Name: name(l.Name), Ends: linkEndsForm(l), demand: demandForm(l.Bandwidth, l.Impair), Latency: span(l.Latency), Paths: l.Paths, Spread: span(l.Spread), Labels: l.Labels})
+	}
+	return f
+}
+
+func linkEndsForm(l vnet.VirtualLink) (f linkEnds) {
+	for i := range f {
+		f[i].Node = name(l.Ends[i])
+		for _, p := range l.Addresses[i] {
+			f[i].Address = append(f[i].Address, prefix(p))
+		}
 	}
 	return f
 }

@@ -109,6 +109,15 @@ func linkLabel(l vnet.Lease, link vnet.VirtualLink) string {
 	if words[vnet.Reverse] != words[vnet.Forward] {
 		text += "\nback " + words[vnet.Reverse]
 	}
+	addresses := link.Addresses
+	if given, ok := l.LinkAddresses[link.Name]; ok {
+		addresses = given
+	}
+	for end, list := range addresses {
+		for _, a := range list {
+			text += "\n" + link.Ends[end] + " " + a.String()
+		}
+	}
 	if link.Latency > 0 {
 		text += "\nwithin " + vnet.FormatDuration(link.Latency)
 	}

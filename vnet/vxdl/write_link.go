@@ -23,6 +23,9 @@ func (w *writer) link(l vnet.VirtualLink) {
 		w.bandwidth(l)
 		w.latency(l.Latency)
 	})
+	if !l.Addresses.IsZero() {
+		w.lose("link "+l.Name, "the addresses of its ends are not written: VXDL has none")
+	}
 	if l.MayPaths() > 1 {
 		w.lose("link "+l.Name, "its %d paths are not written: VXDL 2.0 has one path for a link", l.Paths)
 	}
