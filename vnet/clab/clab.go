@@ -157,14 +157,15 @@ func short(word string) string {
 }
 
 const (
-	noFiles      = ": nodes use the files of their host"
-	noPrograms   = ": start programs with sublet exec"
+	noFiles      = ": files of the host are not put into nodes, sublet cp copies them"
+	noImage      = ": state image: in the request if your hosts offer one"
+	noPrograms   = ": state run: and env: in the request, or start programs with sublet exec -d"
 	noManagement = ": there is no management network, sublet exec reaches nodes"
 	noOutside    = ": nothing outside of the network is linked to it"
 )
 
 var reasons = map[string]string{
-	"image": noFiles, "binds": noFiles, "config": noFiles, "startup-config": noFiles, "license": noFiles, "image-pull-policy": noFiles,
+	"image": noImage, "image-pull-policy": noImage, "binds": noFiles, "config": noFiles, "startup-config": noFiles, "license": noFiles,
 	"exec": noPrograms, "cmd": noPrograms, "entrypoint": noPrograms, "env": noPrograms, "env-files": noPrograms, "restart-policy": noPrograms,
 	"ports": noOutside, "publish": noOutside, "network-mode": noOutside,
 	"mgmt": noManagement, "mgmt_ipv4": noManagement, "mgmt_ipv6": noManagement, "mgmt-ipv4": noManagement, "mgmt-ipv6": noManagement,
