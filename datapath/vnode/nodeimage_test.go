@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -24,6 +25,7 @@ import (
 // of Debian's package busybox-static as "docker save" writes it.
 func images(t *testing.T, p *Part) (offered string) {
 	t.Helper()
+	needStatic(t)
 	dir, offered := t.TempDir(), t.TempDir()
 	get := exec.Command("sh", "-c", "apt-get -q download busybox-static && dpkg-deb -x *.deb .")
 	get.Dir = dir
@@ -49,6 +51,20 @@ func images(t *testing.T, p *Part) (offered string) {
 	p.Images, err = image.New(image.Config{Dir: store, Offered: offered, Changed: p.Fetched})
 	check(t, err)
 	return offered
+}
+
+// needStatic skips where this program could not run in an image: linked with the
+// host's libraries, as the race detector has it.
+func needStatic(t *testing.T) {
+	t.Helper()
+	program, err := elf.Open(self)
+	check(t, err)
+	defer program.Close()
+	for _, p := range program.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Skip("the test is linked with libraries of the host (CGO_ENABLED=1), which images do not have")
+		}
+	}
 }
 
 func archive(t *testing.T, files map[string]string, links ...string) []byte {

@@ -16,10 +16,10 @@ func ReadU128(b []byte) (v U128) {
 
 // Put writes the low bytes of v, as many as b has.
 func (v U128) Put(b []byte) {
+	rest := v
 	for i := len(b) - 1; i >= 0; i-- {
-		b[i] = byte(v.Lo)
-		v.Lo = v.Lo>>8 | v.Hi<<56
-		v.Hi >>= 8
+		b[i] = byte(rest.Lo)
+		rest = U128{rest.Hi >> 8, rest.Lo>>8 | rest.Hi<<56}
 	}
 }
 

@@ -35,13 +35,13 @@ func Parse(name string, text []byte) (vnet.Request, []vnet.Note, error) {
 		return vnet.Request{}, r.notes, err
 	}
 	r.request.Fill()
-	for _, problem := range r.request.Problems(1) {
-		path, _, _ := strings.Cut(problem.Path, ".")
+	if problems := r.request.Problems(1); len(problems) > 0 {
+		path, _, _ := strings.Cut(problems[0].Path, ".")
 		at := r.at[path]
 		if at == nil {
 			at = root
 		}
-		return vnet.Request{}, r.notes, r.fail(at, "%v", problem)
+		return vnet.Request{}, r.notes, r.fail(at, "%v", problems[0])
 	}
 	return r.request, r.notes, nil
 }
