@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -205,6 +206,9 @@ func (s pause) mounts() error {
 	if err := s.showNames(); err != nil {
 		return err
 	}
+	if err := s.hideResolver(); err != nil {
+		return err
+	}
 	if err := s.hideRun(); err != nil {
 		return err
 	}
@@ -246,6 +250,21 @@ func (s pause) showNames() error {
 		}
 	}
 	return mount(s.Hosts, hostsFile, "", unix.MS_BIND, "")
+}
+
+const resolverFile = "/etc/resolv.conf"
+
+// hideResolver shows an empty file in the place of the host's list of name
+// servers: no node reaches them, and whoever asks them waits in vain.
+func (s pause) hideResolver() error {
+	if _, err := os.Stat(resolverFile); os.IsNotExist(err) {
+		return nil
+	}
+	empty := filepath.Join(s.Scratch, filepath.Base(resolverFile))
+	if err := os.WriteFile(empty, nil, 0o644); err != nil {
+		return err
+	}
+	return mount(empty, resolverFile, "", unix.MS_BIND, "")
 }
 
 // makeHostsFile puts an empty one into /etc as this mount namespace sees it. It

@@ -42,6 +42,7 @@ func TestSessionIsConfined(t *testing.T) {
 		{[]string{"cat", secret}, "cat: " + secret + ": Permission denied", 1},
 		{[]string{"touch", "/etc/x"}, "touch: cannot touch '/etc/x': Permission denied", 1},
 		{[]string{"nsenter", "--net=/proc/1/ns/net", "true"}, "nsenter: cannot open /proc/1/ns/net: Permission denied", 1},
+		{[]string{"cat", "/etc/resolv.conf"}, "", 0},
 		{[]string{"kill", "-9", "1"}, "kill: (1): Operation not permitted", 1},
 		{[]string{"hostname", "evil"}, "hostname: you must be root to change the host name", 1},
 		{[]string{"umount", "/etc/hosts"}, "umount: /etc/hosts: must be superuser to unmount.", 32},
