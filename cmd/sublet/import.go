@@ -67,14 +67,15 @@ func importerOf(text []byte) importer {
 
 func (a *app) importing() *cobra.Command {
 	var t translation
-	scale := 1.0
+	scale, noImages := 1.0, false
 	c := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Make a request of what another program describes a network with",
 		Long: `Make a request of what another program describes a network with:
 
-  containerlab  nodes of kind linux become nodes, bridges switches, other kinds
-                routers; links are best effort
+  containerlab  nodes of kind linux become nodes with their images (--no-images:
+                with the files of their host) and variables, bridges switches,
+                other kinds routers; links are best effort
   GraphML       as of the Internet Topology Zoo: nodes become routers, links have
                 the rates that their speeds or labels state ("155 Mbps", "OC-192c")
   GENI RSpec    version 3, requests and manifests: links have their capacities as
@@ -108,6 +109,11 @@ sublet up FILE does the same at once where nothing would be lost.`,
 			if err != nil {
 				return err
 			}
+			if noImages {
+				for i := range req.Nodes {
+					req.Nodes[i].Image = ""
+				}
+			}
 			if err := scaleRates(&req, scale); err != nil {
 				return err
 			}
@@ -120,6 +126,7 @@ sublet up FILE does the same at once where nothing would be lost.`,
 	}
 	t.flags(c)
 	c.Flags().Float64Var(&scale, "scale", 1, "multiply all rates, such as 0.01 for a network that is tried in a lab")
+	c.Flags().BoolVar(&noImages, "no-images", false, "let nodes have the files of their host")
 	return c
 }
 

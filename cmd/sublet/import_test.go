@@ -20,8 +20,10 @@ func TestImport(t *testing.T) {
 		out, errs        string // are in what is printed; "": nothing is
 	}{
 		{name: "all of it", text: smallLab, code: exitDone, out: "network: small\n"},
-		{name: "some of it", text: strings.Replace(smallLab, "a: {", "a: {image: x, ", 1), code: exitFailed, errs: "node a: image is left out"},
-		{name: "the rest", text: strings.Replace(smallLab, "a: {", "a: {image: x, ", 1), args: "--lossy", code: exitDone, out: "network: small\n", errs: "lost: 3:15: node a: image"},
+		{name: "some of it", text: strings.Replace(smallLab, "a: {", "a: {exec: [x], ", 1), code: exitFailed, errs: "node a: exec is left out"},
+		{name: "the rest", text: strings.Replace(smallLab, "a: {", "a: {exec: [x], ", 1), args: "--lossy", code: exitDone, out: "network: small\n", errs: "lost: 3:15: node a: exec"},
+		{name: "an image", text: strings.Replace(smallLab, "a: {", "a: {image: x, ", 1), code: exitDone, out: "image: x"},
+		{name: "without images", text: strings.Replace(smallLab, "a: {", "a: {image: x, ", 1), args: "--no-images", code: exitDone, out: "- {name: a}"},
 		{name: "VXDL", text: "<a/>", code: exitInput, errs: "is no VXDL root"},
 		{name: "GraphML", text: smallGraph, code: exitDone, out: "rate: 155Mbit", errs: "node 1: \"Gen\u00e8ve\" is Geneve"},
 		{name: "GraphML in small", text: smallGraph, args: "--scale 0.1", code: exitDone, out: "rate: 15500kbit", errs: "is Geneve"},

@@ -4,8 +4,9 @@
 // Nodes of kind linux and of kinds that are machines become nodes, those of kind
 // bridge and ovs-bridge switches, and those of a kind that is a router's or switch's software (such
 // as nokia_srlinux) routers. Links have no rates there and are best effort.
-// Images, files, programs, the management network and links to the host have
-// nothing like them in a request: each is returned as a Note, never silently.
+// Images and variables are those of nodes of kind linux. Files, programs, the
+// management network and links to the host have nothing like them in a request:
+// each is returned as a Note, never silently.
 package clab
 
 import (
@@ -158,15 +159,14 @@ func short(word string) string {
 
 const (
 	noFiles      = ": files of the host are not put into nodes, sublet cp copies them"
-	noImage      = ": state image: in the request if your hosts offer one"
-	noPrograms   = ": state run: and env: in the request, or start programs with sublet exec -d"
+	noPrograms   = ": state run: in the request, or start programs with sublet exec -d"
 	noManagement = ": there is no management network, sublet exec reaches nodes"
 	noOutside    = ": nothing outside of the network is linked to it"
 )
 
 var reasons = map[string]string{
-	"image": noImage, "image-pull-policy": noImage, "binds": noFiles, "config": noFiles, "startup-config": noFiles, "license": noFiles,
-	"exec": noPrograms, "cmd": noPrograms, "entrypoint": noPrograms, "env": noPrograms, "env-files": noPrograms, "restart-policy": noPrograms,
+	"binds": noFiles, "config": noFiles, "startup-config": noFiles, "license": noFiles,
+	"exec": noPrograms, "cmd": noPrograms, "entrypoint": noPrograms, "env-files": noPrograms, "restart-policy": noPrograms,
 	"ports": noOutside, "publish": noOutside, "network-mode": noOutside,
 	"mgmt": noManagement, "mgmt_ipv4": noManagement, "mgmt_ipv6": noManagement, "mgmt-ipv4": noManagement, "mgmt-ipv6": noManagement,
 	"mtu": ": the substrate decides",

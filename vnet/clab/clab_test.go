@@ -23,8 +23,8 @@ func TestTopologyBecomesARequest(t *testing.T) {
 	}
 	want := vnet.Request{Network: "mixed", Topology: vnet.Topology{
 		Nodes: []vnet.VirtualNode{
-			{Name: "a", CPU: vnet.Core / 2, Memory: 128 * vnet.MiB, Labels: map[string]string{"owner": "net", "role": "client"}},
-			{Name: "b", Memory: vnet.GiB, Labels: map[string]string{"owner": "net"}},
+			{Name: "a", CPU: vnet.Core / 2, Memory: 128 * vnet.MiB, Labels: map[string]string{"owner": "net", "role": "client"}, Setup: vnet.Setup{Image: "alpine:3", Env: map[string]string{"A": "b"}}},
+			{Name: "b", Memory: vnet.GiB, Labels: map[string]string{"owner": "net"}, Setup: vnet.Setup{Image: "alpine:3"}},
 		},
 		Routers:  []vnet.VirtualNode{{Name: "srl", Labels: map[string]string{"owner": "net"}}},
 		Switches: []vnet.VirtualSwitch{{Name: "br", Labels: map[string]string{"owner": "net"}}},
@@ -42,8 +42,8 @@ func TestTopologyBecomesARequest(t *testing.T) {
 		}
 	}
 	for _, part := range []string{
-		"2:1: topology mixed: prefix", "3:1: topology mixed: mgmt", "5:27: defaults: image",
-		"7:21: kind nokia_srlinux: image", "kind nokia_srlinux: type", "group web: env", "node a: exec",
+		"2:1: topology mixed: prefix", "3:1: topology mixed: mgmt",
+		"kind nokia_srlinux: type", "node a: exec",
 		"node b: binds", "node b: mgmt-ipv4", "node srl: startup-config", "node srl: software and configuration of kind nokia_srlinux",
 		"node out: kind host", "link 2: mtu", "link 4, b: mac", "link 5: its end at host", "link 6: its end at macvlan", "link 7: a link of type macvlan",
 		"node a: interface eth1 is eth0, eth2 is eth1",
@@ -74,6 +74,8 @@ func TestBadTopologies(t *testing.T) {
 		{"a word twice", "name: x\nname: y\ntopology: {nodes: {a: {}}}\n", "f:2:1: name stands here again"},
 		{"a kind that is none", "name: x\ntopology: {nodes: {a: {kind: [linux]}}}\n", "kind is no word"},
 		{"a label that is a list", "name: x\ntopology: {nodes: {a: {labels: {k: [v]}}}}\n", "label k is no word"},
+		{"a variable that is a list", "name: x\ntopology: {nodes: {a: {env: {k: [v]}}}}\n", "variable k is no word"},
+		{"an odd variable", "name: x\ntopology: {nodes: {a: {env: {a b: v}}}}\n", "f:2:20: nodes[0].env"},
 		{"labels as a list", "name: x\ntopology: {nodes: {a: {labels: [k]}}}\n", "labels has no fields"},
 		{"a template", "name: x\ntopology:\n  nodes:\n{{- if .more }}\n    a: {}\n{{- end }}\n", "f:4:1: this is a template of a topology"},
 		{"no YAML", "name: [", "f:"},
@@ -104,7 +106,7 @@ func TestMemoryIsWrittenAsDockerDoes(t *testing.T) {
 // What containerlab has words for comes back as it was.
 func TestThereAndBack(t *testing.T) {
 	r := vnet.Request{Network: "n", Topology: vnet.Topology{
-		Nodes:    []vnet.VirtualNode{{Name: "a", CPU: 250, Memory: 100*vnet.MiB + 1, Labels: map[string]string{"k": "v: w"}}, {Name: "b"}},
+		Nodes:    []vnet.VirtualNode{{Name: "a", Setup: vnet.Setup{Image: "docker.io/library/alpine:3", Env: map[string]string{"K": "a: b"}}, CPU: 250, Memory: 100*vnet.MiB + 1, Labels: map[string]string{"k": "v: w"}}, {Name: "b"}},
 		Switches: []vnet.VirtualSwitch{{Name: "s"}},
 		Links:    []vnet.VirtualLink{{Ends: [2]string{"a", "s"}}, {Ends: [2]string{"s", "b"}}, {Ends: [2]string{"a", "b"}, Labels: map[string]string{"x": "1"}}, {Ends: [2]string{"a", "b"}}},
 	}}
@@ -178,11 +180,11 @@ func TestFormsOfRealTopologies(t *testing.T) {
 	}
 	slices.Sort(lost)
 	want := []string{
-		"defaults: image", "group routers: extras", "group routers: image", "kind nokia_srsim: license",
+		"group routers: extras", "kind nokia_srsim: license",
 		"link 1: mtu", "link 1: vars", "link 3, pc: vars", "link 5: a", "link 6: a", "link 7: a", "link 8: a", "link 9: its",
-		"node peer: software", "node pc: binds", "node pc: cmd", "node pc: dns", "node pc: env", "node pc: exec",
+		"node peer: software", "node pc: binds", "node pc: cmd", "node pc: dns", "node pc: exec",
 		"node pc: healthcheck", "node pc: mgmt-ipv4", "node pc: mgmt_ipv6", "node pc: network-mode", "node pc: ports", "node pc: stages",
-		"node r1: software", "node r1: startup-config", "node vm: what", "topology forms: mgmt",
+		"node pc: image", "node other: image", "node r1: software", "node r1: startup-config", "node vm: what", "topology forms: mgmt",
 	}
 	slices.Sort(want)
 	if !slices.Equal(lost, want) {

@@ -83,7 +83,7 @@ func (r *reader) end(n *yaml.Node, where string) (end, error) {
 
 // join adds the link.
 func (r *reader) join(n *yaml.Node, ends [2]end) error {
-	named, err := r.labels(n)
+	named, err := r.words("labels", "label", n)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,9 @@ import (
 // layers are the places from which a node has what it does not state itself.
 type layers struct{ defaults, kinds, groups *yaml.Node }
 
-// kept are the words of a node that a request has.
-var kept = []string{"kind", "group", "cpu", "memory", "labels"}
+// kept are the words of a node that a request has. Images and variables are those
+// of plain nodes; what other kinds have of them is part of their software.
+var kept = []string{"kind", "group", "cpu", "memory", "labels", "image", "env"}
 
 // layers notes what of the layers is left out, once, where it stands.
 func (r *reader) layers(topology *yaml.Node) error {
@@ -84,8 +85,13 @@ func (r *reader) node(name, n *yaml.Node) error {
 	}
 	made := vnet.VirtualNode{Name: name.Value}
 	var err error
-	if made.Labels, err = r.labels(places...); err != nil {
+	if made.Labels, err = r.words("labels", "label", places...); err != nil {
 		return err
+	}
+	if slices.Contains(plain, kindOf.Value) {
+		if made.Setup, err = r.setup(where, places...); err != nil {
+			return err
+		}
 	}
 	if made.CPU, err = r.cores(first("cpu", places...)); err != nil {
 		return err
@@ -124,17 +130,41 @@ func (r *reader) add(at *yaml.Node, where, kindOf string, n vnet.VirtualNode) {
 	}
 }
 
-// labels of all places, those of the node itself before others.
-func (r *reader) labels(places ...*yaml.Node) (map[string]string, error) {
+// importVariables stands among variables for all that containerlab itself has.
+const importVariables = "__IMPORT_ENV"
+
+// setup is the image and the variables of a plain node.
+func (r *reader) setup(where string, places ...*yaml.Node) (s vnet.Setup, err error) {
+	if s.Env, err = r.words("env", "variable", places...); err != nil {
+		return s, err
+	}
+	if _, all := s.Env[importVariables]; all {
+		r.lost(first("env", places...), where, "%s is left out: no variables of this machine go into nodes", importVariables)
+		delete(s.Env, importVariables)
+	}
+	image := first("image", places...)
+	switch {
+	case image.Kind == 0:
+	case image.Kind == yaml.ScalarNode && vnet.ValidImage(image.Value):
+		s.Image = image.Value
+	default:
+		r.lost(image, where, "image %s is left out: it is no name of one", short(image.Value))
+	}
+	return s, nil
+}
+
+// words are the pairs of a mapping in all places, those of the node itself before
+// others.
+func (r *reader) words(name, one string, places ...*yaml.Node) (map[string]string, error) {
 	var all map[string]string
 	for _, p := range slices.Backward(places) {
-		n := value(p, "labels")
-		if err := r.mapping(n, "labels"); err != nil {
+		n := value(p, name)
+		if err := r.mapping(n, name); err != nil {
 			return nil, err
 		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i+1].Kind != yaml.ScalarNode {
-				return nil, r.fail(n.Content[i+1], "label %s is no word: write one", short(n.Content[i].Value))
+				return nil, r.fail(n.Content[i+1], "%s %s is no word: write one", one, short(n.Content[i].Value))
 			}
 			if all == nil {
 				all = make(map[string]string)

@@ -22,6 +22,8 @@ type nodeForm struct {
 	Kind   string            `yaml:"kind"`
 	CPU    float64           `yaml:"cpu,omitempty"`
 	Memory string            `yaml:"memory,omitempty"`
+	Image  string            `yaml:"image,omitempty"`
+	Env    map[string]string `yaml:"env,omitempty"`
 	Labels map[string]string `yaml:"labels,omitempty"`
 }
 
@@ -31,7 +33,8 @@ type linkForm struct {
 }
 
 // Format writes the first stage of a request as a topology, and notes what
-// containerlab has no words for. Nodes are of kind linux, without an image.
+// containerlab has no words for. Nodes are of kind linux, which
+// containerlab wants an image of.
 func Format(r vnet.Request) ([]byte, []vnet.Note) {
 	w := writer{next: make(map[string]int)}
 	w.file.Name = string(r.Network)
@@ -88,11 +91,15 @@ func (w *writer) head(r vnet.Request) {
 }
 
 func (w *writer) node(where string, n vnet.VirtualNode) {
-	w.file.Topology.Nodes[n.Name] = form("linux", n.CPU, n.Memory, n.Labels)
+	f := form("linux", n.CPU, n.Memory, n.Labels)
+	f.Image, f.Env = n.Image, n.Env
+	w.file.Topology.Nodes[n.Name] = f
 	w.next[n.Name] = 1 // eth0 is containerlab's own
 	w.loseIf(where, map[string]bool{"site": n.Site != "", "host": n.Host != "", "exclusive": n.Exclusive, "address": n.Address.IsValid()},
 		"site", "host", "exclusive", "address")
-	for _, field := range n.Stated() {
+	rest := n.Setup
+	rest.Image, rest.Env = "", nil // which the topology has
+	for _, field := range rest.Stated() {
 		w.lose(where, "%s", field)
 	}
 }
