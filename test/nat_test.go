@@ -174,7 +174,7 @@ func TestWayOut(t *testing.T) {
 		t.Errorf("a command in the way out: exit code %d, %s", r.code, r.err)
 	}
 	l.refusesOutside()
-	l.must("check", "shop", "--duration", "1s")
+	l.checked("shop", broken, "--duration", "2s")
 	l.must("down", "shop")
 	l.must("down", "other")
 	l.settled()
