@@ -34,6 +34,10 @@ func (b *Book) Revise(now time.Time, id vnet.LeaseID, asked vnet.Request, keeps 
 	if !ok {
 		return vnet.Lease{}, nil, fmt.Errorf("change %s: %w", id, ErrUnknown)
 	}
+	if n := max(linksOf(e.Request), linksOf(asked)); n > MostRevised {
+		return vnet.Lease{}, nil, &vnet.FieldError{Path: "links", Problem: fmt.Sprintf(
+			"a network with %d links, more than %d, cannot be changed: release it and ask for another one", n, MostRevised)}
+	}
 	r, err := b.revision(now, e, asked, keeps)
 	if err != nil {
 		return vnet.Lease{}, nil, err
@@ -49,6 +53,19 @@ func (b *Book) Revise(now time.Time, id vnet.LeaseID, asked vnet.Request, keeps 
 		return vnet.Lease{}, nil, fmt.Errorf("change %s: %w", id, err)
 	}
 	return e.Lease, changes, b.Tick(now)
+}
+
+// MostRevised is how many links a network may have that is changed: two requests
+// of that size are compared in some 40 ms, while the book waits.
+const MostRevised = 2000
+
+// linksOf counts those of all stages, also ones that come back.
+func linksOf(r vnet.Request) int {
+	n := len(r.Links)
+	for _, s := range r.Stages {
+		n += len(s.Links) + len(s.Add.Links)
+	}
+	return n
 }
 
 // revision is a change of a lease that is being decided.
@@ -159,7 +176,7 @@ func (r *revision) fits(request vnet.Request) (ok bool) {
 
 // possible is refusal without a search for another place.
 func (r *revision) possible(request vnet.Request) bool {
-	return request.Check() == nil && r.breach(request) == nil && r.fits(request)
+	return r.breach(request) == nil && r.fits(request)
 }
 
 // revise carries a decided change out.

@@ -89,5 +89,6 @@ func (r *revision) bisect(n int64, at func(int64) vnet.Request) (vnet.Request, b
 			high = middle
 		}
 	}
-	return at(low), true
+	found := at(low)
+	return found, found.Check() == nil
 }

@@ -81,15 +81,15 @@ func (c *Compiler) gateway(net *network, node vnet.VirtualNode) (Gateway, error)
 }
 
 // refused lists what nobody reaches by a way out: its pool, what the operator
-// states, and where other hosts send tunnels to.
+// states, and where hosts send tunnels to each other.
 func (c *Compiler) refused(way vnet.NAT) []vnet.AddrRange {
 	list := []vnet.AddrRange{way.Pool}
 	for _, p := range way.Refuse {
 		list = append(list, vnet.RangeOf(p))
 	}
-	for _, at := range c.sub.LinksAt(string(way.Host)) {
-		for i, end := range c.sub.Links[at].Ends {
-			if a := c.sub.Links[at].Ports[i].Address; end == string(way.Host) && a.IsValid() {
+	for _, l := range c.sub.Links {
+		for _, port := range l.Ports {
+			if a := port.Address; a.Is4() {
 				list = append(list, vnet.AddrRange{First: a, Last: a})
 			}
 		}

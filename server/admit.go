@@ -24,13 +24,8 @@ func (s *Server) readAsk(w http.ResponseWriter, r *http.Request, c *call) (ask a
 
 // readTerms reads a body with a request, and the limits that it has to keep.
 func (s *Server) readTerms(w http.ResponseWriter, r *http.Request, c *call, body any, request *vnet.Request) (err error) {
-	if c.terms, err = s.termsFor(c, c.Tenant); err != nil {
+	if err := s.asks(c, c.Tenant); err != nil {
 		return err
-	}
-	if c.terms != nil {
-		if err := s.limiter.admission(c.Caller, c.terms.AsksPerSecond()); err != nil {
-			return err
-		}
 	}
 	if err := s.decode(w, r, c, body); err != nil {
 		return err
@@ -39,6 +34,15 @@ func (s *Server) readTerms(w http.ResponseWriter, r *http.Request, c *call, body
 		c.terms.Fill(request)
 	}
 	return nil
+}
+
+// asks counts a question against how many a caller may ask a second, and notes
+// their terms.
+func (s *Server) asks(c *call, tenant vnet.TenantID) (err error) {
+	if c.terms, err = s.termsFor(c, tenant); err != nil || c.terms == nil {
+		return err
+	}
+	return s.limiter.admission(c.Caller, c.terms.AsksPerSecond())
 }
 
 func (s *Server) postLease(w http.ResponseWriter, r *http.Request, c *call) error {

@@ -15,6 +15,9 @@ func (s *Server) putImpair(w http.ResponseWriter, r *http.Request, c *call) erro
 	if err != nil {
 		return err
 	}
+	if err := s.asks(c, id.Tenant); err != nil {
+		return err
+	}
 	var ask api.ImpairAsk
 	if err := s.decode(w, r, c, &ask); err != nil {
 		return err

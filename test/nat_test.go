@@ -268,3 +268,45 @@ func TestWayOutIsMended(t *testing.T) {
 	s.must("down", "shop")
 	s.settled()
 }
+
+// A node cannot answer another as if that were outside, and so send packets out
+// that nobody translates.
+func TestNoAnswersAsOthers(t *testing.T) {
+	l := newLab(t, natSubstrate)
+	outside := l.internet()
+	l.up(`network: shop
+nodes: [{name: a, host: h1}, {name: b, host: h1}]
+routers: [{name: out, nat: campus}]
+links:
+  - {ends: [a, out], rate: 5Mbit}
+  - {ends: [b, out], rate: 5Mbit}
+`)
+	l.settled()
+	l.must("exec", "-d", "shop/b", "--", "python3", "-uc", `
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("", 4000))
+print("listens")
+while True: s.sendto(*s.recvfrom(100))`)
+	eventually(t, 5*time.Second, func() error {
+		if out := l.must("logs", "shop/b"); !strings.Contains(out, "listens") {
+			return errors.New(out)
+		}
+		return nil
+	})
+	ask := func(source string) string {
+		return strings.TrimSpace(l.must("exec", "shop/a", "--", "bash", "-c", `ip address replace 198.51.100.1/32 dev lo; python3 -c '
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((sys.argv[1], 5000)); s.settimeout(1)
+for i in range(30): s.sendto(b"x", ("b", 4000)); time.sleep(0.02)
+try: print(s.recv(10).decode())
+except TimeoutError: print("nothing")' "$0"; ip address delete 198.51.100.1/32 dev lo`, source))
+	}
+	if got := ask("0.0.0.0"); got != "x" {
+		t.Fatalf("nodes behind the way out do not reach each other: %s", got)
+	}
+	before := passed(t, outside, "out0").packetsIn
+	ask("198.51.100.1")
+	if after := passed(t, outside, "out0").packetsIn; after-before >= 25 {
+		t.Errorf("%d packets came out that nobody translated", after-before)
+	}
+}

@@ -47,6 +47,8 @@ type Host struct {
 	// Reach asks for at most a time whether nodes of a lease reach each other,
 	// and says what is missing; "": nothing; reach.
 	Reach func(ctx context.Context, lease vnet.LeaseID, most time.Duration) string
+
+	captures counted // by fabric
 }
 
 // Handler answers all routes.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"time"
 
 	"sublet/agent/capture"
@@ -70,9 +71,47 @@ func (h *Host) capture(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	fabric := r.PathValue("fabric")
+	if !h.captures.take(fabric, mostCaptures) {
+		http.Error(w, fmt.Sprintf("%d captures of this network are running on this host, the most there can be: end one", mostCaptures), http.StatusServiceUnavailable)
+		return
+	}
+	defer h.captures.give(fabric)
 	session.ServeStream(w, r, func(ctx context.Context, out io.Writer) error {
 		return capture.Stream(ctx, h.Namespace(port.Namespace), port.Interface, port.Namespace+"/"+port.Interface, bounds, out)
 	})
+}
+
+// mostCaptures bounds those of one lease at a time: the kernel copies each packet
+// for each, and keeps megabytes of them for one that nobody reads.
+const mostCaptures = 8
+
+// counted counts what runs, by what it is of.
+type counted struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+// take counts one more; false: there are as many as there may be.
+func (c *counted) take(key string, most int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = make(map[string]int)
+	}
+	if c.of[key] >= most {
+		return false
+	}
+	c.of[key]++
+	return true
+}
+
+func (c *counted) give(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of[key]--; c.of[key] == 0 {
+		delete(c.of, key)
+	}
 }
 
 // captureBounds reads ?count= (packets), ?for= (a duration, "10s") and ?snap=

@@ -143,11 +143,15 @@ func (s *Store) Get(ctx context.Context, name string, owner Owner) (Image, error
 }
 
 func (s *Store) run(f *fetch, name string, owner Owner) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.Limits.Time)
-	defer cancel()
-	s.turn <- struct{}{}
-	f.image, f.err = s.fetch(ctx, name, owner)
-	<-s.turn
+	if id, ok := s.known(name, owner); ok {
+		f.image, f.err = s.open(id) // without a turn: others may fetch for long
+	} else {
+		s.turn <- struct{}{}
+		ctx, cancel := context.WithTimeout(context.Background(), s.Limits.Time)
+		f.image, f.err = s.fetch(ctx, name, owner)
+		cancel()
+		<-s.turn
+	}
 	if f.err != nil {
 		f.until = time.Now().Add(again)
 	}

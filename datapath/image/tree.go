@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"os"
 	"path"
@@ -21,7 +22,8 @@ type tree struct {
 	path  string // as the kernel has it
 	root  int    // descriptor
 	owner Owner
-	own   map[string]bool // what the layer at hand has made, by path on the host
+	seed  maphash.Seed
+	own   map[uint64]bool // what the layer at hand has made, by hash of its path: long paths are hostile
 }
 
 func newTree(root string, owner Owner) (*tree, error) {
@@ -38,7 +40,7 @@ func newTree(root string, owner Owner) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tree{root: fd, owner: owner}
+	t := &tree{root: fd, owner: owner, seed: maphash.MakeSeed()}
 	t.path, err = pathOf(fd)
 	return t, err
 }
@@ -99,10 +101,13 @@ func (t *tree) makeParent(dir string) error {
 // note remembers that the layer at hand has something here, and in all
 // directories above.
 func (t *tree) note(at string) {
-	for ; len(at) > len(t.path) && !t.own[at]; at = path.Dir(at) {
-		t.own[at] = true
+	for ; len(at) > len(t.path) && !t.made(at); at = path.Dir(at) {
+		t.own[maphash.String(t.seed, at)] = true
 	}
 }
+
+// made says whether the layer at hand has something here.
+func (t *tree) made(at string) bool { return t.own[maphash.String(t.seed, at)] }
 
 // Names of files in a layer that take away what is below (layer.md, whiteouts).
 const (
@@ -148,7 +153,7 @@ func (t *tree) whiteout(p place, name string) error {
 		return errors.New("it takes nothing away")
 	}
 	at := place{dir: p.dir, base: name, path: path.Join(path.Dir(p.path), name)}
-	if !t.own[at.path] {
+	if !t.made(at.path) {
 		return remove(at)
 	}
 	return t.clearDir(at)

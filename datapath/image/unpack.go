@@ -89,7 +89,7 @@ func expand(packed io.Reader) (io.Reader, func(), error) {
 
 // apply changes a tree by what a layer says (OCI image specification, layer.md).
 func (t *tree) apply(content io.Reader, b *budget) error {
-	t.own = make(map[string]bool)
+	t.own = make(map[uint64]bool)
 	reader := tar.NewReader(content)
 	for {
 		header, err := reader.Next()

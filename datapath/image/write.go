@@ -141,7 +141,7 @@ func (t *tree) clearDir(p place) error {
 	}
 	for _, name := range names {
 		below := place{dir: int(dir.Fd()), base: name, path: path.Join(at, name)}
-		if !t.own[below.path] {
+		if !t.made(below.path) {
 			err = remove(below)
 		} else {
 			err = t.clearDir(below)

@@ -29,3 +29,26 @@ func TestHeldFramesAreBounded(t *testing.T) {
 		t.Errorf("of all %d", ofAll.Load()-before)
 	}
 }
+
+// Short frames take whole buffers: their memory is bounded too, and what others
+// hold leaves each wire what is assured.
+func TestShortFramesAreBoundedByMemory(t *testing.T) {
+	w := &Wire{out: -1, line: impair.New(vnet.Impairment{Delay: time.Second}, 1), most: 1 << 20}
+	defer w.drop()
+	for range 10_000 {
+		w.enter(0, make([]byte, header+14))
+	}
+	if w.taken < 1<<20 || w.taken > 1<<20+assured+pooled {
+		t.Errorf("%d bytes of memory are taken", w.taken)
+	}
+	ofAll.Add(mostOfAll)
+	defer ofAll.Add(-mostOfAll)
+	other := &Wire{out: -1, line: impair.New(vnet.Impairment{Delay: time.Second}, 1), most: 1 << 20}
+	defer other.drop()
+	for range 10_000 {
+		other.enter(0, make([]byte, 1000))
+	}
+	if other.taken < assured || other.taken > assured+pooled {
+		t.Errorf("%d bytes while others hold all there is", other.taken)
+	}
+}

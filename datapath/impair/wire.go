@@ -30,9 +30,13 @@ const (
 	round   = 64                  // frames read before those that are due have their turn
 )
 
-// mostOfAll is how many bytes of memory all wires of the process hold at most,
-// whatever is asked of each.
-const mostOfAll = 1 << 30
+// How many bytes of memory all wires of the process hold at most, whatever is
+// asked of each, and how many each has whatever others hold. A short frame takes
+// a whole buffer, so memory is counted besides bytes of frames.
+const (
+	mostOfAll = 1 << 30
+	assured   = 1 << 20
+)
 
 var ofAll atomic.Int64
 
@@ -56,8 +60,9 @@ type Wire struct {
 	line    *impair.Line
 	change  atomic.Pointer[Terms] // to take effect
 	queue   impair.Queue[[]byte]
-	held    int // bytes
-	most    int
+	held    int // bytes of frames
+	taken   int // bytes of memory
+	most    int // bytes of frames, and with what is assured of memory
 	scratch [largest]byte
 	free    [][]byte // of frames of the wire
 	counts  struct{ passed, lost, duplicated, corrupted, overflowed atomic.Uint64 }
@@ -217,11 +222,12 @@ func (w *Wire) enter(now time.Duration, frame []byte) {
 		w.counts.duplicated.Add(1)
 	}
 	for _, c := range copies {
-		if w.held+len(frame) > w.most || ofAll.Load() > mostOfAll {
+		if w.held+len(frame) > w.most || w.taken > w.most+assured || ofAll.Load() > mostOfAll && w.taken > assured {
 			w.counts.overflowed.Add(1)
 			continue
 		}
 		held := append(w.buffer(len(frame)), frame...)
+		w.taken += cap(held)
 		ofAll.Add(int64(cap(held)))
 		if c.Flip >= 0 {
 			held[header+c.Flip/8] ^= 1 << (c.Flip % 8)
@@ -241,6 +247,7 @@ func (w *Wire) write(now time.Duration) {
 			return
 		}
 		w.held -= len(frame)
+		w.taken -= cap(frame)
 		ofAll.Add(-int64(cap(frame)))
 		if _, err := unix.Write(w.out, frame); err == nil {
 			w.counts.passed.Add(1)
@@ -256,7 +263,7 @@ func (w *Wire) write(now time.Duration) {
 // Buffers that are used again: their room, and how many are kept.
 const (
 	pooled   = 2048
-	mostFree = 4096
+	mostFree = 256
 )
 
 // buffer is an empty one with room for so many bytes.

@@ -114,6 +114,9 @@ func (w *Wires) list() []Status {
 	return list
 }
 
+// mostWires bounds the threads of the process: the runtime ends a program with 10,000.
+const mostWires = 4000
+
 // set makes a wire, or changes its terms.
 func (w *Wires) set(s Spec) error {
 	w.mu.Lock()
@@ -129,6 +132,9 @@ func (w *Wires) set(s Spec) error {
 			return nil
 		}
 		w.end(s.Index)
+	}
+	if len(w.all) >= mostWires {
+		return fmt.Errorf("this host has %d impaired directions of links, the most it can", mostWires)
 	}
 	r, fd, err := start(s)
 	if err != nil {

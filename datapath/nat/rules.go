@@ -92,6 +92,9 @@ func rulesOf(g plan.Gateway, own []vnet.AddrRange) []rule {
 			add(chainForward, list.text+r.String(), outBy(expr.CmpOpEq), to(r), verdict(expr.VerdictDrop))
 		}
 	}
+	// A node may answer another as if it were outside, and nothing translates such
+	// an answer: it is no connection of the way out's.
+	add(chainForward, "no answers as others", outBy(expr.CmpOpEq), state(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), untranslated(), verdict(expr.VerdictDrop))
 	add(chainForward, "answers", state(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), verdict(expr.VerdictAccept))
 	add(chainForward, "outwards", outBy(expr.CmpOpEq), state(expr.CtStateBitNEW), verdict(expr.VerdictAccept))
 	add(chainForward, "published", inBy(expr.CmpOpEq), published(), verdict(expr.VerdictAccept))
@@ -235,10 +238,20 @@ func bitsOf(key expr.CtKey, bits uint32) []expr.Any {
 
 func state(bits uint32) []expr.Any { return bitsOf(expr.CtKeySTATE, bits) }
 
+// What has become of a connection (linux/netfilter/nf_conntrack_common.h).
+const (
+	srcNAT = 1 << 4 // IPS_SRC_NAT
+	dstNAT = 1 << 5 // IPS_DST_NAT
+)
+
 // published says that a rule of chainDNAT sent the connection here.
-func published() []expr.Any {
-	const dstNAT = 1 << 5 // IPS_DST_NAT of linux/netfilter/nf_conntrack_common.h
-	return bitsOf(expr.CtKeySTATUS, dstNAT)
+func published() []expr.Any { return bitsOf(expr.CtKeySTATUS, dstNAT) }
+
+// untranslated says that no rule gave the connection another address.
+func untranslated() []expr.Any {
+	does := bitsOf(expr.CtKeySTATUS, srcNAT|dstNAT)
+	does[len(does)-1].(*expr.Cmp).Op = expr.CmpOpEq
+	return does
 }
 
 // port compares protocol and destination port, at byte 2 of the header of both.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path"
 	"reflect"
 	"slices"
@@ -82,9 +83,11 @@ func (p *Part) forget(key string) error {
 	if err := p.host.Group(key).Sub(pauseGroup).Remove(); err != nil {
 		return err
 	}
+	// By rm(1): os.RemoveAll holds a descriptor for each level of a tree, and how
+	// deep this one is was the tenant's choice.
 	for _, file := range []string{path.Join(p.scratchPath(key), "upper"), path.Join(p.scratchPath(key), "work"), p.imagePath(key)} {
-		if err := os.RemoveAll(file); err != nil {
-			return err
+		if out, err := exec.Command("rm", "-rf", "--one-file-system", "--", file).CombinedOutput(); err != nil {
+			return fmt.Errorf("remove %s: %w: %s", path.Base(file), err, out)
 		}
 	}
 	return nil

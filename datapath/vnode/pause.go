@@ -1,6 +1,7 @@
 package vnode
 
 import (
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -215,8 +216,27 @@ func (s pause) become(pipe *os.File) error {
 // stay is sleep(1), which an image may not have: this program in its place.
 func (s pause) stay() error {
 	self := SelfInside(s.Run)
+	if err := isStatic(self); err != nil {
+		return err
+	}
 	if err := unix.Exec(self, []string{self, InitCommand, stayCommand}, []string{oneProcessor + "=1"}); err != nil {
 		return fmt.Errorf("stay in the node: %w", err)
+	}
+	return nil
+}
+
+// isStatic refuses a program that the kernel would start by a linker: that would
+// be the image's, with the rights of the host's root.
+func isStatic(program string) error {
+	f, err := elf.Open(program)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return errors.New("this program is linked with libraries of the host: build it with CGO_ENABLED=0 to have images")
+		}
 	}
 	return nil
 }
@@ -233,7 +253,7 @@ func refresh(trees map[string]int) error {
 		if err := unix.Stat(path, &was); err != nil || now.Ino == was.Ino && now.Dev == was.Dev {
 			continue // it had none when the node was made
 		}
-		_ = unix.Unmount(path, unix.MNT_DETACH) // it may be none
+		_ = unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) // it may be none
 		if err := unix.MoveMount(tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 			return fmt.Errorf("mount %s anew: %w", path, err)
 		}
@@ -250,7 +270,7 @@ func (s session) trees() (map[string]int, error) {
 	}
 	trees := make(map[string]int)
 	for at, path := range map[string]string{SelfInside(s.Run): exe, hostsFile: s.Hosts} {
-		fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+		fd, err := openTree(path, true)
 		switch {
 		case errors.Is(err, unix.ENOENT):
 		case err != nil:
@@ -260,4 +280,20 @@ func (s session) trees() (map[string]int, error) {
 		}
 	}
 	return trees, nil
+}
+
+// openTree opens a file or directory as a mount that any mount namespace can
+// take. Who is root of the host in there, too, writes to one that is read only
+// in no way.
+func openTree(path string, readOnly bool) (int, error) {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil || !readOnly {
+		return fd, err
+	}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("make %s read only: %w", filepath.Base(path), err)
+	}
+	return fd, nil
 }

@@ -44,7 +44,7 @@ func (s pause) rootTrees(userns *os.File) (t rootTrees, err error) {
 		file **os.File
 		path string
 	}{{&t.hosts, s.Hosts}, {&t.self, exe}, {&t.shm, path.Join(s.Scratch, "dev/shm")}} {
-		fd, err := unix.OpenTree(unix.AT_FDCWD, tree.path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+		fd, err := openTree(tree.path, tree.file != &t.shm)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // a program that was removed, or no names: as in nodes without an image
 		}
