@@ -30,7 +30,7 @@ func (e *Embedder) Embed(cal *calendar.Calendar, request vnet.Request, window vn
 	spans := spansOf(request, window)
 	startFrom(spans, opt.From)
 	spans = slices.DeleteFunc(spans, func(s span) bool { return s.past })
-	addresses, err := e.outside(cal, request, spans)
+	addresses, err := e.outside(cal, request, spans, opt.Outside)
 	if err != nil {
 		return vnet.Mapping{}, err
 	}

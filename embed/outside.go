@@ -44,8 +44,8 @@ func (e *Embedder) placedOut(request vnet.Request) (vnet.Request, error) {
 func hasWayOut(n vnet.VirtualNode) bool { return n.NAT != "" }
 
 // outside chooses the addresses of routers with a way out among those that are
-// free in all of their time; the error is *Infeasible.
-func (e *Embedder) outside(cal *calendar.Calendar, request vnet.Request, spans []span) (map[string]netip.Addr, error) {
+// free in all of their time, the present one first; the error is *Infeasible.
+func (e *Embedder) outside(cal *calendar.Calendar, request vnet.Request, spans []span, present map[string]netip.Addr) (map[string]netip.Addr, error) {
 	routers := slices.DeleteFunc(request.Union().Routers, func(n vnet.VirtualNode) bool { return !hasWayOut(n) })
 	if len(routers) == 0 {
 		return nil, nil
@@ -61,7 +61,7 @@ func (e *Embedder) outside(cal *calendar.Calendar, request vnet.Request, spans [
 				return nil, &Infeasible{Reasons: []string{notPublished(way, p)}, Nodes: []string{r.Name}}
 			}
 		}
-		address, ok := freeAddress(cal, way, request, r.Name, spans, chosen)
+		address, ok := freeAddress(cal, way, request, r.Name, spans, chosen, present[r.Name])
 		if !ok {
 			return nil, &Infeasible{Reasons: []string{fmt.Sprintf("all %d addresses of way out %s are taken in this window", len(way.Pool.All()), way.Name)}, Nodes: []string{r.Name}}
 		}
@@ -77,14 +77,17 @@ func notPublished(way vnet.NAT, p vnet.Publish) string {
 	return fmt.Sprintf("way out %s lets ports %s be published, not %d", way.Name, way.Publish, p.Outside)
 }
 
-// freeAddress looks for a free address, first for one that follows from the names,
-// so that a network that is embedded anew mostly keeps its own.
-func freeAddress(cal *calendar.Calendar, way vnet.NAT, request vnet.Request, router string, spans []span, chosen map[string]netip.Addr) (netip.Addr, bool) {
+// freeAddress looks for a free address: first for the present one, then from one
+// that follows from the names on, so that a network mostly has the same again.
+func freeAddress(cal *calendar.Calendar, way vnet.NAT, request vnet.Request, router string, spans []span, chosen map[string]netip.Addr, present netip.Addr) (netip.Addr, bool) {
 	pool, digest := way.Pool.All(), fnv.New32a()
 	fmt.Fprintf(digest, "%s/%s/%s", request.Tenant, request.Network, router)
 	first := int(digest.Sum32() % uint32(len(pool)))
-	for i := range pool {
-		a := pool[(first+i)%len(pool)]
+	order := slices.Concat(pool[first:], pool[:first])
+	if way.Pool.Contains(present) {
+		order = slices.Insert(order, 0, present)
+	}
+	for _, a := range order {
 		taken := slices.ContainsFunc(spans, func(s span) bool {
 			return has(s.topology, router) && cal.Residual(addressKey(way, a), 1, s.window) < 1
 		})

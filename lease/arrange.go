@@ -158,7 +158,7 @@ func (v *View) findMove(e *entry, cal *calendar.Calendar, held func(vnet.Lease, 
 	if e.onHosts() {
 		request = held(e.Lease, v.working)
 	}
-	to, err := v.embed(cal, request, e.Window)
+	to, err := v.embedAnew(cal, request, e.Window, e.Mapping)
 	if err == nil || e.State != vnet.Booked || !e.Request.Movable {
 		return move{e, to, e.Window}, err == nil
 	}
@@ -168,7 +168,7 @@ func (v *View) findMove(e *entry, cal *calendar.Calendar, held func(vnet.Lease, 
 			break
 		}
 		window := windowOf(start, startingAt(request, start))
-		if to, err := v.embed(cal, request, window); err == nil {
+		if to, err := v.embedAnew(cal, request, window, e.Mapping); err == nil {
 			return move{e, to, window}, true
 		}
 	}

@@ -147,7 +147,7 @@ func (b *Book) reembed(now time.Time, e *entry) (why []string, err error) {
 	if e.onHosts() {
 		request = keepingNodes(e.Lease, b.working)
 	}
-	mapping, err := b.embed(b.withFormer(), request, e.Window)
+	mapping, err := b.embedAnew(b.withFormer(), request, e.Window, e.Mapping)
 	var infeasible *embed.Infeasible
 	switch {
 	case errors.As(err, &infeasible):

@@ -93,11 +93,17 @@ func shared[T any](a, b []T) bool {
 
 // embed finds where a request fits beside what a calendar holds, on what works.
 func (g *resources) embed(cal *calendar.Calendar, r vnet.Request, w vnet.Window) (vnet.Mapping, error) {
+	return g.embedAnew(cal, r, w, vnet.Mapping{})
+}
+
+// embedAnew is embed of a lease that has an embedding, with the addresses of its
+// ways out where they are free.
+func (g *resources) embedAnew(cal *calendar.Calendar, r vnet.Request, w vnet.Window, was vnet.Mapping) (vnet.Mapping, error) {
 	e, err := g.engine(g.working)
 	if err != nil {
 		return vnet.Mapping{}, err
 	}
-	return e.Embed(cal, r, w, embed.Options{Effort: g.effort, From: g.now})
+	return e.Embed(cal, r, w, embed.Options{Effort: g.effort, From: g.now, Outside: was.Outside})
 }
 
 // capacities are what leases may book of the whole substrate's elements.

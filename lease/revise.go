@@ -137,7 +137,7 @@ func (r *revision) refusal(request vnet.Request) *vnet.Rejection {
 		as.Request = request
 		held = keepingNodes(as, r.working)
 	}
-	mapping, err := r.embed(r.calendar, held, r.window(request))
+	mapping, err := r.embedAnew(r.calendar, held, r.window(request), r.lease.Mapping)
 	var infeasible *embed.Infeasible
 	switch {
 	case errors.As(err, &infeasible):
