@@ -198,6 +198,32 @@ func TestRevisedImpairments(t *testing.T) {
 	}
 }
 
+// TestRevisionsMakeVerdictsStale: what a check found is about what was asked
+// then, also where the same rates are allocated. A longer window is another
+// matter, but for the first change.
+func TestRevisionsMakeVerdictsStale(t *testing.T) {
+	book := New(line())
+	l, err := book.Admit(noon, transfer{to: 1, mbit: 100, length: 60}.request(0), 0)
+	must(err)
+	for i, c := range []struct {
+		change func(*vnet.Request)
+		stale  bool
+	}{
+		{func(r *vnet.Request) { r.Links[0].Bandwidth[0].Min *= 2 }, true},
+		{func(r *vnet.Request) { r.Links[0].Impair[1].Loss = 10_000 }, true},
+		{func(r *vnet.Request) { r.For *= 2 }, false},
+	} {
+		was := l
+		asked := rewrite(l.Request)
+		c.change(&asked)
+		l, _, err = book.Revise(noon, l.ID(), asked, nil, false)
+		must(err)
+		if (l.Digest() != was.Digest()) != c.stale || fmt.Sprint(l.Rates) != fmt.Sprint(was.Rates) {
+			t.Errorf("change %d: %s after %s, rates %v after %v", i, l.Digest(), was.Digest(), l.Rates, was.Rates)
+		}
+	}
+}
+
 // TestRevisedAccount: what has passed is quoted as it was, what is left anew.
 func TestRevisedAccount(t *testing.T) {
 	book := New(line())

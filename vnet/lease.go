@@ -116,9 +116,15 @@ type Loss struct {
 func (l Lease) ID() LeaseID { return LeaseID{Tenant: l.Request.Tenant, Network: l.Request.Network} }
 
 // Digest names what a check of the lease is about: which lease it is, its
-// stage, where it is and what its links may use.
+// stage, where it is, what its links may use and, once its owner has changed
+// the request, what was asked of them.
 func (l Lease) Digest() string {
 	about := []any{l.Serial, l.Stage, l.Mapping, l.Addresses, l.Rates}
+	if l.Revision > 0 {
+		for _, link := range l.Request.At(l.Stage).Links {
+			about = append(about, link.Bandwidth, link.Impair)
+		}
+	}
 	if len(l.Impaired) > 0 {
 		about = append(about, l.Impaired)
 	}
