@@ -16,8 +16,8 @@ import (
 // revised is a lease's request with what may change taken from another: the
 // length of the window, what counter-offers may differ in, whether links may
 // be moved, and the bandwidths and impairments of links, at the start and in
-// stages. A start
-// that is not stated stays. The error names the first other difference.
+// stages. A start that is not stated, or was chosen in the time that is stated,
+// stays. The error names the first other difference.
 func revised(was, asked vnet.Request) (vnet.Request, error) {
 	asked.Fill()
 	if asked.Tenant == "" {
@@ -25,6 +25,8 @@ func revised(was, asked vnet.Request) (vnet.Request, error) {
 	}
 	if asked.Start.IsZero() {
 		asked.Start, asked.Before = was.Start, was.Before
+	} else if asked.Before.Equal(was.Before) && !was.Start.After(was.Before) && asked.Start.Before(was.Start) {
+		asked.Start = was.Start
 	}
 	type place struct{ link, stage string }
 	wanted := make(map[place][2]vnet.Bandwidth)

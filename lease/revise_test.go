@@ -177,6 +177,25 @@ func TestOrderOfAFileDoesNotMatter(t *testing.T) {
 	}
 }
 
+// TestAChosenStartIsNoChange: a file that leaves the start open is as asked,
+// whenever the network began.
+func TestAChosenStartIsNoChange(t *testing.T) {
+	book := New(line())
+	_, err := book.Admit(noon, transfer{to: 1, mbit: 900, length: 60}.request(0), 0)
+	must(err)
+	request := transfer{to: 1, mbit: 900, length: 60}.request(1)
+	request.Before = noon.Add(2 * time.Hour)
+	l, err := book.Admit(noon, request, 0)
+	must(err)
+	if _, changes, err := book.Revise(noon, l.ID(), request, nil, false); err != nil || len(changes) > 0 || !l.Window.Start.After(request.Start) {
+		t.Errorf("changes %v of a network that begins at %s, %v", changes, l.Window.Start, err)
+	}
+	request.Start = noon.Add(90 * time.Minute)
+	if _, _, err := book.Revise(noon, l.ID(), request, nil, false); err == nil {
+		t.Error("a start after the one that was chosen is accepted")
+	}
+}
+
 // TestRevisedImpairments are said, at the start and in stages, also where a
 // stage states none any more.
 func TestRevisedImpairments(t *testing.T) {
