@@ -3,6 +3,7 @@ package lease
 import (
 	"maps"
 	"math/bits"
+	"net/netip"
 	"reflect"
 	"slices"
 	"time"
@@ -20,6 +21,7 @@ func (w *world) inspect(t *rapid.T) {
 	w.minimaFit(t)
 	w.calendarIsSum(t)
 	w.numbersUnique(t)
+	w.addressesOutsideUnique(t)
 	w.ratesKeepPromises(t)
 	w.ratesAreFromScratch(t)
 	w.hostsNeverOverbooked(t)
@@ -122,6 +124,23 @@ func (w *world) numbersUnique(t *rapid.T) {
 	}
 	if len(used) != w.book.vnis.used() {
 		t.Fatalf("%d tunnel identifiers are taken, %d used", w.book.vnis.used(), len(used))
+	}
+}
+
+// addressesOutsideUnique wants no address of a way out to be two routers'.
+func (w *world) addressesOutsideUnique(t *rapid.T) {
+	has := make(map[netip.Addr]vnet.LeaseID)
+	for _, l := range w.book.Leases() {
+		if l.State == vnet.Booked || l.State == vnet.Ended || adrift(l) {
+			continue
+		}
+		for _, r := range l.Topology().Routers {
+			a := l.Mapping.Outside[r.Name]
+			if other, taken := has[a]; taken || !a.IsValid() {
+				t.Fatalf("%s of %s has %s, as %s has", r.Name, l.ID(), a, other)
+			}
+			has[a] = l.ID()
+		}
 	}
 }
 

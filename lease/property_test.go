@@ -18,7 +18,7 @@ import (
 // TestRandomLives lets random tenants and hosts do what they may, and looks
 // after every step whether the book keeps its promises.
 func TestRandomLives(t *testing.T) {
-	liveAtRandom(t, drawSubstrate, drawRequest, append(everyday, "restart", "substrate", "link", "host", "revise", "revise"))
+	liveAtRandom(t, drawSubstrate, drawRequest, append(everyday, "restart", "substrate", "link", "host", "revise", "revise", "impair"))
 }
 
 // TestRandomMoves is the same where leases make way for each other: movable
@@ -85,6 +85,8 @@ func (w *world) step(t *rapid.T) {
 		}
 	case "revise":
 		w.revise(t)
+	case "impair":
+		w.impair(t)
 	case "advance":
 		w.now = w.now.Add(rapid.SampledFrom([]time.Duration{time.Second, 10*time.Minute + 300*time.Millisecond, time.Hour}).Draw(t, "time"))
 		for host := range w.have {
@@ -136,6 +138,24 @@ func (w *world) admit(t *rapid.T, r vnet.Request) {
 		t.Fatal("refused without a reason")
 	default:
 		w.offered(t, rejection)
+	}
+}
+
+// impair changes what a link does, by command.
+func (w *world) impair(t *rapid.T) {
+	leases := w.book.Leases()
+	if len(leases) == 0 {
+		return
+	}
+	l := rapid.SampledFrom(leases).Draw(t, "impaired")
+	if links := l.Topology().Links; len(links) > 0 {
+		link, both := rapid.SampledFrom(links).Draw(t, "link").Name, drawImpairments(t)
+		err := w.book.Impair(l.ID(), link, both)
+		now, _ := w.book.Lease(l.ID())
+		if is, _ := now.Topology().Link(link); err == nil && is.Impair != both || err != nil && !errors.Is(err, ErrConflict) {
+			t.Fatalf("impair %s of %s: %v", link, l.ID(), err)
+		}
+		w.check(t, w.book.Tick(w.now))
 	}
 }
 

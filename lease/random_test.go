@@ -2,6 +2,7 @@ package lease
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,12 @@ func drawSubstrate(t *rapid.T) vnet.Substrate {
 	for i := range rapid.IntRange(0, 2).Draw(t, "switches") {
 		describe(&sub, []string{"switch", fmt.Sprintf("s%d", i)})
 		names = append(names, fmt.Sprintf("s%d", i))
+	}
+	if rapid.Bool().Draw(t, "way out") {
+		sub.NAT = []vnet.NAT{{
+			Name: "out", Host: sub.Hosts[0].Name, Interface: "wan", Capacity: 300 * vnet.Mbit, Via: netip.MustParseAddr("192.0.2.1"),
+			Pool: vnet.AddrRange{First: netip.MustParseAddr("192.0.2.10"), Last: netip.MustParseAddr("192.0.2.11")},
+		}}
 	}
 	for i, a := range names {
 		for _, b := range names[i+1:] {
@@ -62,6 +69,10 @@ func drawRequest(t *rapid.T, now time.Time) vnet.Request {
 	}
 	for i := range nodes - 1 {
 		r.Links = append(r.Links, drawLink(t, i, i+1))
+	}
+	if rapid.IntRange(0, 2).Draw(t, "goes out") == 0 {
+		r.Routers = append(r.Routers, vnet.VirtualNode{Name: "w", NAT: "out"})
+		r.Links = append(r.Links, vnet.VirtualLink{Name: "out", Ends: [2]string{"v0", "w"}, Bandwidth: drawBandwidths(t)})
 	}
 	drawStages(t, &r)
 	return r
@@ -102,7 +113,12 @@ func later(a, b time.Time) time.Time {
 }
 
 func drawNode(t *rapid.T, name string) vnet.VirtualNode {
+	setup := vnet.Setup{}
+	if rapid.IntRange(0, 3).Draw(t, "set up") == 0 {
+		setup = vnet.Setup{Run: []vnet.Program{{Cmd: []string{"true"}}}, Env: map[string]string{"A": "b"}}
+	}
 	return vnet.VirtualNode{
+		Setup:     setup,
 		Name:      name,
 		CPU:       rapid.SampledFrom([]vnet.CPU{0, 500, 3000}).Draw(t, "cpu"),
 		Site:      rapid.SampledFrom([]string{"", "", "", "lyon", "rome"}).Draw(t, "site"),
@@ -112,12 +128,23 @@ func drawNode(t *rapid.T, name string) vnet.VirtualNode {
 }
 
 func drawLink(t *rapid.T, a, b int) vnet.VirtualLink {
+	var addresses vnet.LinkAddresses
+	if rapid.IntRange(0, 3).Draw(t, "addressed") == 0 {
+		addresses[rapid.IntRange(0, 1).Draw(t, "end")] = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(a), 7}), 28)}
+	}
 	return vnet.VirtualLink{
+		Addresses: addresses,
+		Impair:    drawImpairments(t),
 		Name:      fmt.Sprintf("l%d", a),
 		Ends:      [2]string{fmt.Sprintf("v%d", a), fmt.Sprintf("v%d", b)},
 		Bandwidth: drawBandwidths(t),
 		Latency:   rapid.SampledFrom([]time.Duration{0, 0, 2 * time.Millisecond, 25 * time.Millisecond}).Draw(t, "bound"),
 	}
+}
+
+func drawImpairments(t *rapid.T) [2]vnet.Impairment {
+	slow := vnet.Impairment{Delay: 20 * time.Millisecond}
+	return rapid.SampledFrom([][2]vnet.Impairment{{}, {}, {slow, slow}, {{}, {Loss: vnet.WholeShare}}}).Draw(t, "impaired")
 }
 
 func drawBandwidths(t *rapid.T) [2]vnet.Bandwidth {
@@ -148,6 +175,7 @@ func drawStages(t *rapid.T, r *vnet.Request) {
 	if rapid.Bool().Draw(t, "rates change") {
 		r.Stages = append(r.Stages, vnet.Stage{
 			Name: "rates", After: 20 * time.Minute, Links: map[string][2]vnet.Bandwidth{"l0": drawBandwidths(t)},
+			Impair: map[string][2]vnet.Impairment{"l0": drawImpairments(t)},
 		})
 	}
 	if rapid.Bool().Draw(t, "node goes") {
@@ -161,6 +189,7 @@ func drawChange(t *rapid.T, sub vnet.Substrate) vnet.Substrate {
 	if len(sub.Hosts) > 1 && rapid.Bool().Draw(t, "host goes") {
 		gone := rapid.SampledFrom(sub.Hosts).Draw(t, "gone").Name
 		sub.Hosts = slices.DeleteFunc(sub.Hosts, func(h vnet.SubstrateNode) bool { return h.Name == gone })
+		sub.NAT = slices.DeleteFunc(slices.Clone(sub.NAT), func(n vnet.NAT) bool { return n.Host == gone })
 		sub.Links = slices.DeleteFunc(sub.Links, func(l vnet.SubstrateLink) bool { return slices.Contains(l.Ends[:], string(gone)) })
 		return sub
 	}

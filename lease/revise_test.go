@@ -26,6 +26,9 @@ func (w *world) revise(t *rapid.T) {
 	if rapid.Bool().Draw(t, "other rates") {
 		eachBandwidth(&asked, func(_, _ string, both *[2]vnet.Bandwidth) { *both = drawBandwidths(t) })
 	}
+	if rapid.Bool().Draw(t, "other impairments") {
+		eachLink(&asked, func(l *vnet.VirtualLink) { l.Impair = drawImpairments(t) })
+	}
 	before := w.book.calendar.Clone()
 	_, changes, err := w.book.Revise(w.now, l.ID(), asked, nil, false)
 	var refused *vnet.Rejection
