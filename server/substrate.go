@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -20,13 +21,23 @@ func (s *Server) getSubstrate(w http.ResponseWriter, _ *http.Request, c *call) e
 		return err
 	}
 	if !c.Operator {
-		sub.Hosts, sub.Links = slices.Clone(sub.Hosts), slices.Clone(sub.Links)
-		for i := range sub.Hosts {
-			sub.Hosts[i].Machine = ""
-		}
-		for i := range sub.Links {
-			sub.Links[i].Ports = [2]vnet.Port{}
-		}
+		sub = veiled(sub)
 	}
 	return answer(w, http.StatusOK, sub)
+}
+
+// veiled is a substrate without what is the operator's: which machines, ports
+// and networks stand behind it.
+func veiled(sub vnet.Substrate) vnet.Substrate {
+	sub.Hosts, sub.Links, sub.NAT = slices.Clone(sub.Hosts), slices.Clone(sub.Links), slices.Clone(sub.NAT)
+	for i := range sub.Hosts {
+		sub.Hosts[i].Machine = ""
+	}
+	for i := range sub.Links {
+		sub.Links[i].Ports = [2]vnet.Port{}
+	}
+	for i := range sub.NAT {
+		sub.NAT[i].Interface, sub.NAT[i].Via, sub.NAT[i].Refuse = "", netip.Addr{}, nil
+	}
+	return sub
 }
