@@ -161,7 +161,7 @@ const (
 	noFiles      = ": files of the host are not put into nodes, sublet cp copies them"
 	noPrograms   = ": state run: in the request, or start programs with sublet exec -d"
 	noManagement = ": there is no management network, sublet exec reaches nodes"
-	noOutside    = ": nothing outside of the network is linked to it"
+	noOutside    = ": state a router with nat: and publish: if your operator offers a way out"
 )
 
 var reasons = map[string]string{
