@@ -46,7 +46,7 @@ func (r Request) Problems(most int) []*FieldError {
 		c.note(c.ports())
 	}
 	if len(c.problems) == 0 {
-		c.note(r.checkWaysOut())
+		c.note(c.waysOut(r))
 	}
 	if len(c.problems) == 0 {
 		c.note(c.subnets(r))

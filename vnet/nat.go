@@ -270,26 +270,31 @@ func (n VirtualNode) checkNAT(path, kind string) error {
 	return nil
 }
 
-// checkWaysOut checks what routers with a way out have to do with the rest: their
+// waysOut checks what routers with a way out have to do with the rest: their
 // ports lead to nodes of the network, and their links have a rate, since best effort
 // outside the substrate could not be kept below what is guaranteed.
-func (r Request) checkWaysOut() error {
-	union := r.Union()
+func (c *checker) waysOut(r Request) error {
 	out, known := make(map[string]bool), make(map[string]bool)
-	for _, n := range union.All() {
+	for _, n := range r.Union().All() {
 		out[n.Name], known[n.Name] = n.NAT != "", true
 	}
-	for i, n := range union.Routers {
-		for j, p := range n.Publish {
-			if !known[p.Node] {
-				return fieldf(at(at("routers", i)+".publish", j), "there is no node %q: state whose port %d it is", p.Node, p.Port)
+	for i, top := range r.topologies() {
+		path := "routers"
+		if i > 0 {
+			path = at("stages", i-1) + ".add.routers"
+		}
+		for j, n := range top.Routers {
+			for k, p := range n.Publish {
+				if !known[p.Node] {
+					return fieldf(at(at(path, j)+".publish", k), "there is no node %q: state whose port %d it is", p.Node, p.Port)
+				}
 			}
 		}
 	}
 	for _, top := range r.allStages() {
-		for i, l := range top.Links {
+		for _, l := range top.Links {
 			if (out[l.Ends[0]] || out[l.Ends[1]]) && (l.Bandwidth[0].BestEffort() || l.Bandwidth[1].BestEffort()) {
-				return fieldf(at("links", i), "link %q of a way out needs a rate in both directions: state one such as rate: 50Mbit", l.Name)
+				return fieldf(c.linkPath[l.Name], "link %q of a way out needs a rate in both directions: state one such as rate: 50Mbit", l.Name)
 			}
 		}
 	}

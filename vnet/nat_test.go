@@ -43,16 +43,23 @@ func TestCheckWaysOut(t *testing.T) {
 // Each thing that a request must not say of a way out is refused.
 func TestCheckNodesWithWaysOut(t *testing.T) {
 	for path, spoil := range map[string]func(*Request){
-		"":                        func(*Request) {},
-		"nodes[0].nat":            func(r *Request) { r.Nodes[0].NAT = "campus" },
-		"routers[0].nat":          func(r *Request) { r.Routers[0].Host = "h1" },
-		"routers[0].image":        func(r *Request) { r.Routers[0].Image = "web.tar" },
-		"routers[0].run":          func(r *Request) { r.Routers[0].Run = []Program{{Cmd: []string{"true"}}} },
-		"routers[0].protocol":     func(r *Request) { r.Routers[0].Protocol = ProtocolOSPF },
-		"routers[0].publish":      func(r *Request) { r.Routers[0].NAT = "" },
-		"routers[0].publish[0]":   func(r *Request) { r.Routers[0].Publish[0].Node = "none" },
-		"routers[0].publish[1]":   func(r *Request) { r.Routers[0].Publish = append(r.Routers[0].Publish, r.Routers[0].Publish[0]) },
-		"links[0]":                func(r *Request) { r.Links[0].Bandwidth[Reverse] = Bandwidth{} },
+		"":                      func(*Request) {},
+		"nodes[0].nat":          func(r *Request) { r.Nodes[0].NAT = "campus" },
+		"routers[0].nat":        func(r *Request) { r.Routers[0].Host = "h1" },
+		"routers[0].image":      func(r *Request) { r.Routers[0].Image = "web.tar" },
+		"routers[0].run":        func(r *Request) { r.Routers[0].Run = []Program{{Cmd: []string{"true"}}} },
+		"routers[0].protocol":   func(r *Request) { r.Routers[0].Protocol = ProtocolOSPF },
+		"routers[0].publish":    func(r *Request) { r.Routers[0].NAT = "" },
+		"routers[0].publish[0]": func(r *Request) { r.Routers[0].Publish[0].Node = "none" },
+		"routers[0].publish[1]": func(r *Request) { r.Routers[0].Publish = append(r.Routers[0].Publish, r.Routers[0].Publish[0]) },
+		"links[0]":              func(r *Request) { r.Links[0].Bandwidth[Reverse] = Bandwidth{} },
+		"stages[0].add.links[0]": func(r *Request) {
+			r.Stages = []Stage{{Name: "s", Add: Topology{Nodes: []VirtualNode{{Name: "b"}}, Links: []VirtualLink{{Ends: [2]string{"b", "out"}}}}}}
+		},
+		"stages[0].add.routers[0].publish[0]": func(r *Request) {
+			more := VirtualNode{Name: "more", NAT: "campus", Publish: []Publish{{80, "none", 80, false}}}
+			r.Stages = []Stage{{Name: "s", Add: Topology{Routers: []VirtualNode{more}}}}
+		},
 		"routers[0].publish[0]  ": func(r *Request) { r.Routers[0].Publish[0].Port = 0 },
 	} {
 		both := Bandwidth{Min: Mbit, Max: Mbit}
