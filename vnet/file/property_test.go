@@ -66,6 +66,10 @@ func topologies(t *rapid.T, prefix string, present []string) vnet.Topology {
 	ends := present
 	for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
 		n := nodes(t, fmt.Sprintf("%s%d", prefix, i))
+		if rapid.IntRange(0, 3).Draw(t, "way out") == 0 {
+			top.Routers = append(top.Routers, wayOut(t, n))
+			continue
+		}
 		if rapid.Bool().Draw(t, "router") {
 			n.Protocol = rapid.SampledFrom([]vnet.Protocol{vnet.ProtocolStatic, vnet.ProtocolOSPF, vnet.ProtocolNone}).Draw(t, "protocol")
 			top.Routers = append(top.Routers, n)
@@ -102,6 +106,17 @@ func topologies(t *rapid.T, prefix string, present []string) vnet.Topology {
 		top.Links = append(top.Links, l)
 	}
 	return top
+}
+
+// wayOut is a node as a way out.
+func wayOut(t *rapid.T, n vnet.VirtualNode) vnet.VirtualNode {
+	n.Site, n.Host, n.Exclusive, n.Setup = "", "", false, vnet.Setup{}
+	n.Protocol, n.NAT = vnet.ProtocolStatic, anyName.Draw(t, "nat")
+	for i := range rapid.IntRange(0, 3).Draw(t, "published") {
+		port := rapid.Uint16Range(1, 65535)
+		n.Publish = append(n.Publish, vnet.Publish{Outside: uint16(1000 + i), Node: n.Name, Port: port.Draw(t, "port"), UDP: rapid.Bool().Draw(t, "udp")})
+	}
+	return n
 }
 
 func impairments(t *rapid.T) [2]vnet.Impairment {
@@ -196,7 +211,7 @@ func stages(t *rapid.T, r vnet.Request) []vnet.Stage {
 		for j, n := range top.All() {
 			if j > 0 && rapid.Bool().Draw(t, "remove") {
 				s.Remove = append(s.Remove, n.Name)
-			} else {
+			} else if n.NAT == "" { // best effort may not end at a way out
 				ends = append(ends, n.Name)
 			}
 		}
@@ -245,6 +260,22 @@ func TestRequestComesBack(t *testing.T) {
 	})
 }
 
+func waysOut(t *rapid.T, i int) vnet.NAT {
+	first := netip.AddrFrom4([4]byte{192, 0, byte(i), 10})
+	n := vnet.NAT{
+		Name: fmt.Sprintf("w%d", i), Host: "h0", Interface: "eth9", Capacity: rates(t, vnet.MinRate), Via: netip.AddrFrom4([4]byte{192, 0, byte(i), 1}),
+		Pool: vnet.AddrRange{First: first, Last: rapid.SampledFrom([]netip.Addr{first, first.Next()}).Draw(t, "last")},
+	}
+	if rapid.Bool().Draw(t, "publish") {
+		n.Publish.First = rapid.Uint16Range(1, 65535).Draw(t, "first port")
+		n.Publish.Last = rapid.Uint16Range(n.Publish.First, 65535).Draw(t, "last port")
+	}
+	if rapid.Bool().Draw(t, "refuse") {
+		n.Refuse = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.1.1/32")}
+	}
+	return n
+}
+
 func TestSubstrateComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s vnet.Substrate
@@ -263,6 +294,9 @@ func TestSubstrateComesBack(t *testing.T) {
 				l.Ports[i%2] = vnet.Port{Interface: "eth0", Address: netip.AddrFrom4([4]byte{10, byte(i), 0, 1})}
 			}
 			s.Links = append(s.Links, l)
+		}
+		for i := range rapid.IntRange(0, 2).Draw(t, "ways out") {
+			s.NAT = append(s.NAT, waysOut(t, i))
 		}
 		s.Fill()
 		text, err := FormatSubstrate(s)
