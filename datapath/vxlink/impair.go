@@ -77,11 +77,15 @@ const (
 	deviations = 4 // of the delay, above its mean
 )
 
-// hold is the most bytes that the wire of an end holds.
+// hold is the most bytes that the wire of an end holds: also those that will go
+// by the link's other paths.
 func hold(l plan.VxLink, i int) int {
 	rate := l.Ends[1-i].Rate
 	if rate == 0 {
 		return mostHold
+	}
+	if l.Units > 0 {
+		rate = rate * vnet.ShareUnits / vnet.Rate(l.Units)
 	}
 	im := l.Ends[i].Impair
 	longest := (im.Delay + deviations*im.Jitter).Seconds()
