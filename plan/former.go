@@ -10,8 +10,25 @@ import (
 // Form numbers the JSON of plans. In form 1 switches of type vxswitch, and
 // their ports, had sections of their own, and what is now in "engine" stood
 // beside their other members. For one release after it form 1 is read, and
-// given to agents that do not ask for a form (SealIn).
+// given to agents that do not ask for a form (SealIn), unless it has what they
+// would pass over.
 const Form = 2
+
+// inForm1Too says whether agents that read form 1 know an item. They pass over
+// what they do not know, so a plan with such an item is nothing for them.
+func inForm1Too(item Item) bool {
+	switch item := item.(type) {
+	case Gateway, Setup:
+		return false
+	case VxLink:
+		for _, end := range item.Ends {
+			if end.Impair != (vnet.Impairment{}) || end.Port != nil && end.Port.More != nil || end.Join != nil && end.Join.More != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 // formerSwitch and formerPort are items of form 1.
 type (

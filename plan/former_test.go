@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"reflect"
 	"strings"
@@ -26,6 +27,34 @@ func TestAPlanOfTheFormerVersionIsRead(t *testing.T) {
 	golden(t, "former", h.String())
 	if sw := Of[Switch](h); len(sw) != 2 || sw[0].Type != vnet.SwitchKernel || sw[0].Engine != nil || sw[1].Type != vnet.SwitchEngine || sw[1].Engine.Manager == "" {
 		t.Errorf("switches %+v", sw)
+	}
+}
+
+// TestAFormerAgentGetsNoHalfPlan: it would pass over what it does not know, and
+// say that all is done.
+func TestAFormerAgentGetsNoHalfPlan(t *testing.T) {
+	port, numbered := &Port{Namespace: "n"}, &Port{Namespace: "n", More: []netip.Prefix{netip.MustParsePrefix("2001:db8::1/64")}}
+	for item, known := range map[Item]bool{
+		VxLink{Ends: [2]End{{Port: port}, {Port: port}}}:                                   true,
+		VxLink{Ends: [2]End{{Port: port}, {Port: port, Impair: vnet.Impairment{Loss: 1}}}}: false,
+		VxLink{Ends: [2]End{{Port: numbered}, {Port: port}}}:                               false,
+		VxLink{Link: "joins", Ends: [2]End{{Join: numbered}, {Port: port}}}:                false,
+	} {
+		h := Host{Host: "h1"}
+		h.Add(item)
+		if _, err := SealIn(1, h); known != (err == nil) || err != nil && !errors.Is(err, ErrUnknown) {
+			t.Errorf("%s: %v", item, err)
+		}
+		if _, err := Seal(h); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, item := range []Item{Gateway{Node: "out"}, Setup{Node: "web"}} {
+		h := Host{Host: "h1"}
+		h.Add(item)
+		if _, err := SealIn(1, h); !errors.Is(err, ErrUnknown) {
+			t.Errorf("%s: %v", item, err)
+		}
 	}
 }
 

@@ -168,6 +168,9 @@ func TestItemsAreListedAndSent(t *testing.T) {
 		}
 		for form := uint64(1); form <= Form; form++ {
 			sealed, err := SealIn(form, h)
+			if form == 1 && !inForm1Too(item) && isUnknown(err) {
+				continue
+			}
 			if err != nil {
 				t.Fatal(err)
 			}

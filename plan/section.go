@@ -148,6 +148,9 @@ func (h Host) encode(form uint64) ([]byte, error) {
 			return nil, fmt.Errorf("write %s: %w", item, err)
 		}
 		name, written := s.name, any(item)
+		if form < Form && !inForm1Too(item) {
+			return nil, fmt.Errorf("%s %s in form %d: %w", item.Kind(), item.Key(), form, ErrUnknown)
+		}
 		if form < Form {
 			name, written = s.inForm1(item)
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -37,6 +38,9 @@ func (s *Server) getPlan(w http.ResponseWriter, r *http.Request, c *call) error 
 		return err
 	}
 	sealed, err := plan.SealIn(form, p)
+	if errors.Is(err, plan.ErrUnknown) {
+		return &api.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("the agent of %s is of a former version, upgrade it: %v", host, err)}
+	}
 	if err != nil {
 		return err
 	}
