@@ -117,11 +117,26 @@ func differenceOfObjects(was, is map[string]any) (path, how string) {
 		} else if list, ok := a.([]any); ok && b == nil {
 			b = list[:0]
 		}
-		if path, how := difference(a, b); how != "" {
+		if name == "addresses" {
+			a, b = ofBothEnds(a), ofBothEnds(b)
+		}
+		path, how := difference(a, b)
+		if end, rest, ok := strings.Cut(path, "]"); ok && how != "" && name == "addresses" { // of a link's ends
+			return ".ends" + end + "].address" + rest, how
+		}
+		if how != "" {
 			return "." + fieldName(name) + path, how
 		}
 	}
 	return "", ""
+}
+
+// ofBothEnds is a list of two, of what a link states of its ends.
+func ofBothEnds(value any) any {
+	if list, ok := value.([]any); ok && len(list) == 2 {
+		return list
+	}
+	return []any{nil, nil}
 }
 
 func differenceOfLists(was, is []any) (path, how string) {

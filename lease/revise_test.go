@@ -3,6 +3,7 @@ package lease
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +151,9 @@ func TestWhatCannotBeRevised(t *testing.T) {
 		{func(r *vnet.Request) { r.Routers = append(r.Routers, vnet.VirtualNode{Name: "r"}) }, "routers[0]: r is new"},
 		{func(r *vnet.Request) { r.Links = nil }, "links: l is missing"},
 		{func(r *vnet.Request) { r.Links[0].Ends = [2]string{"b", "a"} }, `links[0].ends[0]: is "b", and was "a"`},
+		{func(r *vnet.Request) { r.Links[0].Addresses[1] = []netip.Prefix{netip.MustParsePrefix("10.0.1.2/24")} }, "links[0].ends[1].address"},
+		{func(r *vnet.Request) { r.Routers, r.Nodes[0].Image = nil, "web.tar" }, `nodes[0].image: is "web.tar"`},
+		{func(r *vnet.Request) { r.Nodes[0].Env = map[string]string{"A": "b"} }, "nodes[0].env: "},
 		{func(r *vnet.Request) { r.Start = noon.Add(time.Hour) }, "window.start: is"},
 		{func(r *vnet.Request) { r.Objective = vnet.Energy }, "objective: is"},
 		{func(r *vnet.Request) { r.For = -1 }, "window.for: "},
