@@ -195,6 +195,8 @@ func (e *Embedder) bookOutside(spans []span, m vnet.Mapping) (list []calendar.Bo
 				return nil, fmt.Errorf("router %s has address %s, which is not of way out %s", r.Name, a, r.NAT)
 			case m.Nodes[r.Name] != way.Host:
 				return nil, fmt.Errorf("router %s is on %s, and way out %s is on %s", r.Name, m.Nodes[r.Name], r.NAT, way.Host)
+			case slices.ContainsFunc(r.Publish, func(p vnet.Publish) bool { return !way.Publish.Contains(p.Outside) }):
+				return nil, fmt.Errorf("router %s publishes a port that way out %s would not let be published", r.Name, way.Name)
 			default:
 				list = append(list, calendar.Booking{Key: addressKey(way, a), Amount: 1, Window: s.window})
 			}

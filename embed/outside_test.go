@@ -81,6 +81,24 @@ func TestWaysOutAreBooked(t *testing.T) {
 	refused(t, "no way out")(admit(unknown, hour(2)))
 }
 
+// TestPublishedPortsStayOffered: a substrate on which a router would publish what
+// is not offered any more does not carry it.
+func TestPublishedPortsStayOffered(t *testing.T) {
+	sub, r, w := waySubstrate(), wayRequest("net", vnet.Mbit), vnet.Window{Start: time.Unix(0, 0)}
+	r.Routers[0].Publish = []vnet.Publish{{Outside: 8080, Node: "web", Port: 80}}
+	m, err := embedOn(sub, calendar.New(), r, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for first, offered := range map[uint16]bool{8080: true, 8081: false} {
+		sub := waySubstrate()
+		sub.NAT[0].Publish.First = first
+		if _, err := bookingsOn(sub, r, w, m); offered != (err == nil) {
+			t.Errorf("ports from %d on: %v", first, err)
+		}
+	}
+}
+
 func refused(t *testing.T, why string) func(vnet.Mapping, error) {
 	return func(_ vnet.Mapping, err error) {
 		t.Helper()
