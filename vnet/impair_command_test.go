@@ -49,3 +49,20 @@ func TestCommandedImpairmentsEndWithTheNextStage(t *testing.T) {
 		t.Error("the request was changed")
 	}
 }
+
+// TestCommandedImpairmentsEndWithTheirLink: one that comes back is as its stage
+// has it.
+func TestCommandedImpairmentsEndWithTheirLink(t *testing.T) {
+	slow, lossy := [2]Impairment{{Delay: 1}}, [2]Impairment{{Loss: 2}}
+	l := Lease{
+		Stage: 1,
+		Request: Request{
+			Topology: Topology{Links: []VirtualLink{{Name: "l"}}},
+			Stages:   []Stage{{Name: "goes", Remove: []string{"l"}}, {Name: "comes", Add: Topology{Links: []VirtualLink{{Name: "l", Impair: slow}}}}},
+		},
+		Impaired: map[string]Impaired{"l": {Stage: -1, Impair: lossy}},
+	}
+	if link, _ := l.Topology().Link("l"); link.Impair != slow {
+		t.Errorf("%v, want %v", link.Impair, slow)
+	}
+}

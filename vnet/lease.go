@@ -155,10 +155,11 @@ func (l Lease) Topology() Topology {
 }
 
 // impairs says whether a stage after one, up to another, states an impairment
-// of a link.
+// of a link, or brings it anew.
 func (r Request) impairs(link string, after, upTo int) bool {
 	for i := after + 1; i <= upTo && i < len(r.Stages); i++ {
-		if _, ok := r.Stages[i].Impair[link]; ok {
+		_, stated := r.Stages[i].Impair[link]
+		if _, anew := r.Stages[i].Add.Link(link); stated || anew {
 			return true
 		}
 	}
