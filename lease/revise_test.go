@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +158,7 @@ func TestWhatCannotBeRevised(t *testing.T) {
 		{func(r *vnet.Request) { r.Start = noon.Add(time.Hour) }, "window.start: is"},
 		{func(r *vnet.Request) { r.Objective = vnet.Energy }, "objective: is"},
 		{func(r *vnet.Request) { r.For = -1 }, "window.for: "},
+		{func(r *vnet.Request) { r.Links = slices.Repeat(r.Links, MostRevised+1) }, "links: a network with 2001 links"},
 	} {
 		asked := rewrite(l.Request)
 		try.change(&asked)
