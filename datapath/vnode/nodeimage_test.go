@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/sha256"
-	"debug/elf"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -53,17 +52,12 @@ func images(t *testing.T, p *Part) (offered string) {
 	return offered
 }
 
-// needStatic skips where this program could not run in an image: linked with the
-// host's libraries, as the race detector has it.
+// needStatic skips where this program could not run in an image, as what the race
+// detector makes.
 func needStatic(t *testing.T) {
 	t.Helper()
-	program, err := elf.Open(self)
-	check(t, err)
-	defer program.Close()
-	for _, p := range program.Progs {
-		if p.Type == elf.PT_INTERP {
-			t.Skip("the test is linked with libraries of the host (CGO_ENABLED=1), which images do not have")
-		}
+	if err := isStatic(self); err != nil {
+		t.Skip(err)
 	}
 }
 
