@@ -70,8 +70,10 @@ ESSENTIAL = ./agent ./server
 race:
 	$(RACE) $(ESSENTIAL)
 
+race-rest: CONCURRENT = $(filter-out $(ESSENTIAL),$(shell $(GO) run ./tools/concurrent))
 race-rest:
-	$(RACE) $(filter-out $(ESSENTIAL),$(shell $(GO) run ./tools/concurrent))
+	$(RACE) -p 2 $(filter-out $(MEASURING),$(CONCURRENT))
+	$(RACE) $(filter $(MEASURING),$(CONCURRENT))
 
 # Below STOCK: 4 GB.
 STOCK ?= /var/tmp/sublet-stock
