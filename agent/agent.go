@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sublet/plan"
@@ -46,6 +47,8 @@ type Agent struct {
 	// Interfaces lists the host's, for the server to compare with the substrate;
 	// nil: none is looked at.
 	Interfaces func() ([]report.Interface, error)
+	// Machines says what runs virtual machines on the host; nil: nothing.
+	Machines func() string
 	// Cuts lists what is there as planned and does not carry, sorted; News says
 	// that it may be another list. Touched is told of leases that were changed.
 	Cuts    func() report.Errors
@@ -62,6 +65,8 @@ type Agent struct {
 	interfaces []report.Interface // as read at looked
 	looked     time.Time
 	rounds     rounds
+	counts     counts
+	standing   atomic.Pointer[Standing]
 }
 
 // Limits of the loop. An audit takes at most a tenth of the time, so that a
@@ -188,6 +193,7 @@ func (l *loop) pass(ctx context.Context) {
 		l.report(ctx)
 	}
 	l.changed = false
+	l.stand()
 	l.audit.Reset(nextAudit(l.result))
 	l.rest = time.After(rest(l.result))
 }
@@ -314,6 +320,9 @@ func (l *loop) report(ctx context.Context) {
 	r := report.Report{
 		Host: l.Host, Revision: l.applied, Tried: l.want.Revision, Agent: l.Address, Held: l.held,
 		Errors: slices.Concat(l.result.Errors, l.cuts, l.notFollowed()), Drift: l.drift, NoCarrier: l.dark, Interfaces: l.survey(), Repairs: l.repairs,
+	}
+	if l.Machines != nil {
+		r.Machines = l.Machines()
 	}
 	if l.known {
 		origin := l.want.Origin()

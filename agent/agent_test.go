@@ -357,10 +357,10 @@ func TestAPlanWithAnUnknownSectionIsRefused(t *testing.T) {
 			defer s.mu.Unlock()
 			return s.reports[len(s.reports)-1]
 		}
-		newer := `{"host":"h1","revision":8,"chains":[{}]}`
+		newer := `{"host":"h1","revision":8,"unheard":[{}]}`
 		sum := sha256.Sum256([]byte(newer))
 		r := say(fmt.Sprintf(`%s,"sum":"%x"}`, newer[:len(newer)-1], sum), host(8, "b"))
-		if k.has() != host(7, "a").String() || r.Revision != 7 || len(r.Errors) != 1 || !strings.Contains(r.Errors[0].Text, `"chains"`) {
+		if k.has() != host(7, "a").String() || r.Revision != 7 || len(r.Errors) != 1 || !strings.Contains(r.Errors[0].Text, `"unheard"`) {
 			t.Errorf("host has %q and says %+v", k.has(), r)
 		}
 		if r := say("", host(9, "b")); k.has() != host(9, "b").String() || r.Revision != 9 || len(r.Errors) != 0 {

@@ -27,6 +27,11 @@ type Reporter interface {
 	Samples(context.Context, report.Scope) ([]report.Sample, error)
 }
 
+// Counter is a Part that says in the short form what links have counted.
+type Counter interface {
+	Counts(context.Context) (report.Counts, error)
+}
+
 // Proposer is a Part with a loop of its own that wants something of the host,
 // in sections that the loop owns. It may do so itself before an audit does.
 type Proposer interface {

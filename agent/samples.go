@@ -26,6 +26,16 @@ type rounds struct {
 	read time.Time
 }
 
+// countEvery bounds how often links are read. Who asks every second gets a new
+// reading each time, also when a question comes early after a late one.
+const countEvery = 400 * time.Millisecond
+
+// counts is the last reading of links.
+type counts struct {
+	mu   sync.Mutex
+	last report.Counts
+}
+
 // Samples reads what the parts that do some kinds of item say now; without kinds,
 // all parts. What the others said stands beside an error of one.
 func (a *Agent) Samples(ctx context.Context, of report.Scope, kinds ...plan.Kind) ([]report.Sample, error) {
@@ -80,4 +90,29 @@ func (a *Agent) Rounds(ctx context.Context, after uint64, of report.Scope) []rep
 		list[i].Samples = of.Filter(list[i].Samples)
 	}
 	return list
+}
+
+// Counts is what links have counted, at most countEvery ago: nothing else is read.
+func (a *Agent) Counts(ctx context.Context) (report.Counts, error) {
+	c := &a.counts
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.last.At) < countEvery {
+		return c.last, nil
+	}
+	for _, part := range a.Parts {
+		counter, ok := part.(Counter)
+		if !ok {
+			continue
+		}
+		now := time.Now()
+		last, err := counter.Counts(ctx)
+		if err != nil {
+			return report.Counts{}, err
+		}
+		last.At = now
+		c.last = last
+		return last, nil
+	}
+	return report.Counts{At: time.Now()}, nil
 }

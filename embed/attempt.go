@@ -9,7 +9,8 @@ import (
 // many short ones, each with another order, find more than a few long ones
 // (docs/embedding.md).
 const (
-	fewAttempts         = 12 // for networks that trying everything decides
+	fewAttempts         = 12 // for networks that trying everything decides soon
+	fewNodes            = 5  // of networks for which so few are made
 	maxAttempts         = 500
 	enoughFound         = 4   // embeddings; the cheapest of them is improved
 	maxTakenBack        = 24  // placements that an attempt may take back
@@ -25,7 +26,7 @@ func (s *search) attempts(limit int) bool {
 	failed := make([]int, len(s.host))
 	found, best := 0, outcome{}
 	most := maxAttempts
-	if len(s.host) <= mostExhaust {
+	if len(s.host) <= fewNodes {
 		most = fewAttempts
 	}
 	for attempt := 0; attempt < most && found < enoughFound && (attempt == 0 || s.spent() < limit); attempt++ {

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"sublet/embed/calendar"
 	"sublet/embed/graph"
+	"sublet/embed/rate"
 	"sublet/vnet"
 )
 
@@ -19,7 +21,7 @@ import (
 // Keys: "cpu:HOST" in milli-cores, "memory:HOST" in bytes, "guests:HOST" (a
 // network with an exclusive node takes all, others one), and in bit/s
 // "carrying:HOST", "machine" and rate.Element's String. "nat:NAME:ADDRESS" is an
-// address of a way out.
+// address of a way out, "exit:NAME:VLAN" a VLAN of an exit.
 func (e *Embedder) Bookings(request vnet.Request, window vnet.Window, mapping vnet.Mapping) ([]calendar.Booking, error) {
 	inside, err := e.bookInside(request, window, mapping)
 	if err != nil {
@@ -125,12 +127,12 @@ func part(share vnet.PathShare, amounts []int64) []int64 {
 func (l *ledger) bookings(spans []span) []calendar.Booking {
 	var list []calendar.Booking
 	for _, i := range slices.Sorted(maps.Keys(l.taken)) {
-		amounts := l.taken[i]
+		amounts, windows := most(spans, l.taken[i])
 		for s := 0; s < len(amounts); s++ {
-			booking := calendar.Booking{Key: l.key(i), Amount: amounts[s], Window: spans[s].window}
+			booking := calendar.Booking{Key: l.key(i), Amount: amounts[s], Window: windows[s]}
 			for s+1 < len(amounts) && amounts[s+1] == amounts[s] {
 				s++
-				booking.Window.End = spans[s].window.End
+				booking.Window.End = windows[s].End
 			}
 			if booking.Amount > 0 {
 				list = append(list, booking)
@@ -138,4 +140,43 @@ func (l *ledger) bookings(spans []span) []calendar.Booking {
 		}
 	}
 	return list
+}
+
+// most is what is taken at most in each time: one of the spans that are the same
+// time runs then.
+func most(spans []span, taken []int64) (amounts []int64, windows []vnet.Window) {
+	for s, amount := range taken {
+		if last := len(windows) - 1; s > 0 && spans[s].window == windows[last] {
+			amounts[last] = max(amounts[last], amount)
+			continue
+		}
+		amounts, windows = append(amounts, amount), append(windows, spans[s].window)
+	}
+	return amounts, windows
+}
+
+// mostOfEach is a list with one booking for each key and time, the largest.
+func mostOfEach(list []calendar.Booking) []calendar.Booking {
+	type place struct {
+		key    string
+		window vnet.Window
+	}
+	at := make(map[place]int, len(list))
+	kept := list[:0]
+	for _, k := range list {
+		i, again := at[place{k.Key, k.Window}]
+		if again {
+			kept[i].Amount = max(kept[i].Amount, k.Amount)
+			continue
+		}
+		at[place{k.Key, k.Window}] = len(kept)
+		kept = append(kept, k)
+	}
+	return kept
+}
+
+// OfLinks says of a booking's key that it is of what carries links: a link of the
+// substrate or the inside of a host.
+func OfLinks(key string) bool {
+	return key != machineKey && !slices.ContainsFunc(append(hostKeys[:], rate.NATPrefix, rate.ExitPrefix, rate.JoinPrefix, rate.DevicePrefix), func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }

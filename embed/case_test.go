@@ -165,6 +165,9 @@ func drawBandwidth(t *rapid.T) vnet.Bandwidth {
 // a new one, or one that went earlier and comes back with other wishes.
 func drawStage(t *rapid.T, sub vnet.Substrate, r vnet.Request, i int) vnet.Stage {
 	s := vnet.Stage{Name: fmt.Sprintf("stage%d", i), After: time.Duration(i*60+rapid.IntRange(1, 90).Draw(t, "after")) * time.Minute}
+	if rapid.IntRange(0, 2).Draw(t, "on command") == 0 {
+		s.OnCommand, s.After = true, 0
+	}
 	now := r.At(i - 1)
 	if len(now.Links) > 0 {
 		s.Links = map[string][2]vnet.Bandwidth{now.Links[0].Name: {drawBandwidth(t), drawBandwidth(t)}}

@@ -27,15 +27,12 @@ func (e *Embedder) Embed(cal *calendar.Calendar, request vnet.Request, window vn
 	if err != nil {
 		return vnet.Mapping{}, err
 	}
-	spans := spansOf(request, window)
-	startFrom(spans, opt.From)
-	spans = slices.DeleteFunc(spans, func(s span) bool { return s.past })
-	addresses, err := e.outside(cal, request, spans, opt.Outside)
+	outside, err := e.allOutside(cal, request, spansFrom(request, window, opt.From), opt.Present)
 	if err != nil {
 		return vnet.Mapping{}, err
 	}
 	m, err := e.embed(cal, request, window, opt)
-	m.Outside = addresses
+	m.Outside, m.VLANs, m.Joins = outside.Outside, outside.VLANs, outside.Joins
 	return m, err
 }
 

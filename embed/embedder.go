@@ -2,7 +2,6 @@ package embed
 
 import (
 	"fmt"
-	"net/netip"
 	"time"
 
 	"sublet/embed/graph"
@@ -77,9 +76,9 @@ type Options struct {
 	Patience int
 	// Effort bounds several embeddings together; nil: there is no such bound.
 	Effort *Effort
-	// Outside are addresses of ways out that routers have now, and keep where
-	// they are free.
-	Outside map[string]netip.Addr
+	// Present is where the network is now: it keeps addresses of ways out and
+	// VLANs of exits where they are free.
+	Present vnet.Mapping
 	// From is the present: what is booked before it binds nothing. Zero: all of
 	// the window counts.
 	From time.Time

@@ -1,27 +1,39 @@
 package embed
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
+	"time"
 
 	"sublet/embed/calendar"
 	"sublet/embed/rate"
 	"sublet/vnet"
 )
 
-// Ways out (vnet.NAT) take no part in the search: their routers are where the
-// way out is, and what passes there follows from the request. So what they have
-// left is looked at first.
+// Ways out (vnet.NAT) and exits take no part in the search: their routers and
+// switches are where they are, and what passes there follows from the request. So
+// what they have left is looked at first.
 
-// placedOut is a request with the routers that have a way out placed on its host,
-// by node; an error is *Infeasible.
+// placedOut is a request with the routers that have a way out, and the switches
+// with access to an exit, placed on its host; an error is *Infeasible.
 func (e *Embedder) placedOut(request vnet.Request) (vnet.Request, error) {
-	if !slices.ContainsFunc(request.Union().Routers, hasWayOut) {
+	union := request.Union()
+	if !slices.ContainsFunc(union.Nodes, func(n vnet.VirtualNode) bool { return joins(n) || hasDevice(n) }) && !slices.ContainsFunc(union.Routers, hasWayOut) && !slices.ContainsFunc(union.Switches, hasAccess) {
 		return request, nil
 	}
 	var err error
+	missing := func(what, name, of string) {
+		reason := fmt.Sprintf("the operator offers no %s %q", what, name)
+		if name == vnet.AnyNAT || name == vnet.AnyJoin {
+			reason = "the operator offers no " + what
+		}
+		err = &Infeasible{Reasons: []string{reason}, Nodes: []string{of}}
+	}
 	place := func(list []vnet.VirtualNode) []vnet.VirtualNode {
 		list = slices.Clone(list)
 		for i := range list {
@@ -29,14 +41,47 @@ func (e *Embedder) placedOut(request vnet.Request) (vnet.Request, error) {
 			if ok {
 				list[i].Site, list[i].Host = "", n.Host
 			} else if hasWayOut(list[i]) {
-				err = &Infeasible{Reasons: []string{fmt.Sprintf("the operator offers no way out %q", list[i].NAT)}, Nodes: []string{list[i].Name}}
+				missing("way out", list[i].NAT, list[i].Name)
 			}
 		}
 		return list
 	}
-	request.Routers, request.Stages = place(request.Routers), slices.Clone(request.Stages)
+	placeSwitches := func(list []vnet.VirtualSwitch) []vnet.VirtualSwitch {
+		list = slices.Clone(list)
+		for i := range list {
+			x, ok := e.sub.ExitOf(list[i].Access)
+			if ok {
+				list[i].Site, list[i].Host = "", x.Host
+			} else if hasAccess(list[i]) {
+				missing("exit", list[i].Access, list[i].Name)
+			}
+		}
+		return list
+	}
+	placeNodes := func(list []vnet.VirtualNode) []vnet.VirtualNode {
+		list = slices.Clone(list)
+		for i := range list {
+			j, ok := e.sub.JoinOf(list[i].Join)
+			if ok {
+				list[i].Site, list[i].Host = "", j.Host
+			} else if joins(list[i]) {
+				missing("place to join", list[i].Join, list[i].Name)
+			}
+			if d, ok := e.sub.DeviceOf(list[i].Device); ok {
+				list[i].Site, list[i].Host = "", d.Host
+			} else if hasDevice(list[i]) {
+				missing("device", list[i].Device, list[i].Name)
+			}
+		}
+		return list
+	}
+	request.Nodes = placeNodes(request.Nodes)
+	request.Routers, request.Switches = place(request.Routers), placeSwitches(request.Switches)
+	request.Stages = slices.Clone(request.Stages)
 	for i := range request.Stages {
-		request.Stages[i].Add.Routers = place(request.Stages[i].Add.Routers)
+		add := &request.Stages[i].Add
+		add.Nodes = placeNodes(add.Nodes)
+		add.Routers, add.Switches = place(add.Routers), placeSwitches(add.Switches)
 	}
 	return request, err
 }
@@ -49,9 +94,6 @@ func (e *Embedder) outside(cal *calendar.Calendar, request vnet.Request, spans [
 	routers := slices.DeleteFunc(request.Union().Routers, func(n vnet.VirtualNode) bool { return !hasWayOut(n) })
 	if len(routers) == 0 {
 		return nil, nil
-	}
-	if err := e.roomOutside(cal, spans); err != nil {
-		return nil, err
 	}
 	chosen := make(map[string]netip.Addr, len(routers))
 	for _, r := range routers {
@@ -109,8 +151,8 @@ func has(t vnet.Topology, router string) bool {
 func (e *Embedder) roomOutside(cal *calendar.Calendar, spans []span) error {
 	for _, s := range spans {
 		for key, need := range needsOutside(s.topology) {
-			way, _ := e.sub.NATOf(key.Link[len(rate.NATPrefix):])
-			free := cal.Residual(key.String(), int64(way.Capacity), s.window)
+			way, capacity := e.offered(key.Link)
+			free := cal.Residual(key.String(), int64(capacity), s.window)
 			if int64(need) <= free {
 				continue
 			}
@@ -118,11 +160,62 @@ func (e *Embedder) roomOutside(cal *calendar.Calendar, spans []span) error {
 			if key.Dir == vnet.Reverse {
 				where = "inwards"
 			}
-			text := fmt.Sprintf("way out %s has %s of %s free %s in this window, and the network needs %s", way.Name, vnet.Rate(max(0, free)), way.Capacity, where, need)
-			return &Infeasible{Reasons: []string{text}, Links: linksOutside(s.topology, way.Name)}
+			text := fmt.Sprintf("%s has %s of %s free %s in this window, and the network needs %s", way, vnet.Rate(max(0, free)), capacity, where, need)
+			return &Infeasible{Reasons: []string{text}, Links: linksOutside(s.topology, key.Link)}
 		}
 	}
 	return nil
+}
+
+// RoomOutside says whether ways out and exits have what a request asks of them, in
+// every instant of window from a time on.
+func (e *Embedder) RoomOutside(cal *calendar.Calendar, request vnet.Request, window vnet.Window, from time.Time) bool {
+	request, err := e.placedOut(request)
+	if err != nil {
+		return false
+	}
+	_, err = e.allOutside(cal, request, spansFrom(request, window, from), vnet.Mapping{})
+	return err == nil
+}
+
+// allOutside is what a request gets of ways out and exits; the error is *Infeasible.
+func (e *Embedder) allOutside(cal *calendar.Calendar, request vnet.Request, spans []span, present vnet.Mapping) (got vnet.Mapping, err error) {
+	if err = e.roomOutside(cal, spans); err != nil {
+		return got, err
+	}
+	if err = freeDevices(cal, spans); err != nil {
+		return got, err
+	}
+	if got.Outside, err = e.outside(cal, request, spans, present.Outside); err != nil {
+		return got, err
+	}
+	if got.VLANs, err = e.vlans(cal, request, spans, present.VLANs); err != nil {
+		return got, err
+	}
+	got.Joins, err = e.ports(cal, request, spans, present.Joins)
+	return got, err
+}
+
+// spansFrom are the spans of a request that are not over at an instant.
+func spansFrom(request vnet.Request, window vnet.Window, from time.Time) []span {
+	spans := spansOf(request, window)
+	startFrom(spans, from)
+	return slices.DeleteFunc(spans, func(s span) bool { return s.past })
+}
+
+// offered is what an element of a way out or exit is called, and its capacity.
+func (e *Embedder) offered(link string) (what string, capacity vnet.Rate) {
+	if name, ok := strings.CutPrefix(link, rate.NATPrefix); ok {
+		way, _ := e.sub.NATOf(name)
+		return "way out " + name, way.Capacity
+	}
+	if name, ok := strings.CutPrefix(link, rate.JoinPrefix); ok {
+		join, _ := e.sub.JoinOf(name)
+		return "place to join " + name, join.Capacity
+	}
+	name := strings.TrimPrefix(link, rate.ExitPrefix)
+	exit, _ := e.sub.ExitOf(name)
+	return "exit " + name, exit.Capacity
 }
 
 // needsOutside adds up the minima of the links that end at ways out.
@@ -139,15 +232,29 @@ func needsOutside(t vnet.Topology) map[rate.Element]vnet.Rate {
 	return needs
 }
 
-// waysOf names the ways out by their routers.
+// waysOf are the links of elements of ways out and exits, by their routers and
+// switches.
 func waysOf(t vnet.Topology) map[string]string {
 	var ways map[string]string
+	put := func(name, link string) {
+		if ways == nil {
+			ways = make(map[string]string)
+		}
+		ways[name] = link
+	}
+	for _, n := range t.Nodes {
+		if joins(n) {
+			put(n.Name, rate.JoinPrefix+n.Join)
+		}
+	}
 	for _, r := range t.Routers {
 		if hasWayOut(r) {
-			if ways == nil {
-				ways = make(map[string]string)
-			}
-			ways[r.Name] = r.NAT
+			put(r.Name, rate.NATPrefix+r.NAT)
+		}
+	}
+	for _, s := range t.Switches {
+		if hasAccess(s) {
+			put(s.Name, rate.ExitPrefix+s.Access)
 		}
 	}
 	return ways
@@ -156,10 +263,10 @@ func waysOf(t vnet.Topology) map[string]string {
 // elementsOutside are those of ways out that one direction of a link runs over.
 func elementsOutside(ways map[string]string, l vnet.VirtualLink, dir vnet.Direction) (list []rate.Element) {
 	if way, ok := ways[l.Ends[dir.Opposite()]]; ok {
-		list = append(list, rate.Outside(way, vnet.Forward))
+		list = append(list, rate.Element{Link: way, Dir: vnet.Forward})
 	}
 	if way, ok := ways[l.Ends[dir]]; ok {
-		list = append(list, rate.Outside(way, vnet.Reverse))
+		list = append(list, rate.Element{Link: way, Dir: vnet.Reverse})
 	}
 	return list
 }
@@ -201,21 +308,40 @@ func (e *Embedder) bookOutside(spans []span, m vnet.Mapping) (list []calendar.Bo
 				list = append(list, calendar.Booking{Key: addressKey(way, a), Amount: 1, Window: s.window})
 			}
 		}
+		vlans, err := e.bookVLANs(s, m)
+		if err != nil {
+			return nil, err
+		}
+		ports, err := e.bookPorts(s, m)
+		if err != nil {
+			return nil, err
+		}
+		devices, err := e.bookDevices(s, m)
+		if err != nil {
+			return nil, err
+		}
+		list = slices.Concat(list, vlans, ports, devices)
 		needs := needsOutside(s.topology)
-		for _, way := range e.sub.NAT {
-			for _, dir := range vnet.Directions {
-				key := rate.Outside(way.Name, dir)
-				if needs[key] > 0 {
-					list = append(list, calendar.Booking{Key: key.String(), Amount: int64(needs[key]), Window: s.window})
-				}
+		for _, key := range slices.SortedFunc(maps.Keys(needs), compareElements) {
+			if needs[key] > 0 {
+				list = append(list, calendar.Booking{Key: key.String(), Amount: int64(needs[key]), Window: s.window})
 			}
 		}
 	}
-	return list, nil
+	return mostOfEach(list), nil
 }
 
-// addOutside adds what ways out offer to capacities by key.
+func compareElements(a, b rate.Element) int {
+	return cmp.Or(strings.Compare(a.Link, b.Link), cmp.Compare(a.Dir, b.Dir))
+}
+
+// addOutside adds what ways out and exits offer to capacities by key.
 func addOutside(capacities map[string]int64, sub vnet.Substrate) {
+	addExits(capacities, sub)
+	addJoins(capacities, sub)
+	for _, d := range sub.Devices {
+		capacities[deviceKey(d.Name)] = 1
+	}
 	for _, way := range sub.NAT {
 		for _, dir := range vnet.Directions {
 			capacities[rate.Outside(way.Name, dir).String()] = int64(way.Capacity)

@@ -78,7 +78,12 @@ func TestWaysOutAreBooked(t *testing.T) {
 	refused(t, "not 80")(admit(published, hour(2)))
 	unknown := wayRequest("unknown", 0)
 	unknown.Routers[0].NAT = "beach"
-	refused(t, "no way out")(admit(unknown, hour(2)))
+	refused(t, `no way out "beach"`)(admit(unknown, hour(2)))
+	anywhere := wayRequest("anywhere", 0)
+	anywhere.Routers[0].NAT = vnet.AnyNAT
+	if _, err := embedOn(vnet.Substrate{Hosts: waySubstrate().Hosts}, calendar.New(), anywhere, vnet.Window{Start: time.Unix(0, 0)}); err == nil || !strings.HasSuffix(err.Error(), "offers no way out") {
+		t.Errorf("any way out of none: %v", err)
+	}
 }
 
 // TestPublishedPortsStayOffered: a substrate on which a router would publish what

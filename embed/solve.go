@@ -37,5 +37,6 @@ func (s *search) toFind(patience int) int {
 	return toFind * patience
 }
 
-// mostExhaust is the most nodes for which trying everything is of use.
-const mostExhaust = 5
+// mostExhaust is the most nodes for which trying everything is of use; the bounds
+// of the search hold whatever their number.
+const mostExhaust = 8

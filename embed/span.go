@@ -23,21 +23,13 @@ func startFrom(spans []span, from time.Time) {
 }
 
 // spansOf cuts a window at the request's stages; each runs until a later one
-// begins (Request.StageAt). Stages that take no time are left out.
+// begins (Request.StageAt). Stages that take no time are left out. Of stages on
+// command any may run until the next one at the clock, so their spans are the
+// same time.
 func spansOf(request vnet.Request, window vnet.Window) []span {
 	var spans []span
 	for stage := -1; stage < len(request.Stages); stage++ {
-		w := window
-		if stage >= 0 {
-			w.Start = window.Start.Add(request.Stages[stage].After)
-		}
-		for _, later := range request.Stages[stage+1:] {
-			next := window.Start.Add(later.After)
-			if w.End.IsZero() || next.Before(w.End) {
-				w.End = next
-			}
-		}
-		if w.End.IsZero() || w.Start.Before(w.End) {
+		if w := request.MayRun(stage, window); w.End.IsZero() || w.Start.Before(w.End) {
 			spans = append(spans, span{window: w, topology: request.At(stage)})
 		}
 	}

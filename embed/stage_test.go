@@ -145,3 +145,37 @@ func TestMalformed(t *testing.T) {
 		t.Error("booked a path that ends nowhere")
 	}
 }
+
+// TestStagesOnCommandAreBookedAtMost: until the next stage at the clock the most
+// that any stage takes is booked, once; from when one has begun, what it takes.
+func TestStagesOnCommandAreBookedAtMost(t *testing.T) {
+	w := vnet.Window{Start: epoch, End: epoch.Add(3 * time.Hour)}
+	peaks := func(r vnet.Request) (list []int64) {
+		mapping, err := embedOn(lyonNancy(), calendar.New(), r, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bookings, err := bookingsOn(lyonNancy(), r, w, mapping)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cal := calendar.New()
+		if err := cal.Book(bookings...); err != nil {
+			t.Fatal(err)
+		}
+		for hour := range 3 {
+			at := epoch.Add(time.Duration(hour) * time.Hour)
+			list = append(list, cal.Peak("h1-s1>", vnet.Window{Start: at, End: at.Add(time.Hour)})/int64(vnet.Mbit))
+		}
+		return list
+	}
+	r := staged()
+	r.Stages[0].OnCommand, r.Stages[0].After = true, 0
+	if got, want := peaks(r), []int64{800, 800, 300}; !reflect.DeepEqual(got, want) {
+		t.Errorf("before the command %v is booked, want %v", got, want)
+	}
+	r.Stages[0].After = time.Hour
+	if got, want := peaks(r), []int64{300, 800, 300}; !reflect.DeepEqual(got, want) {
+		t.Errorf("after it %v is booked, want %v", got, want)
+	}
+}

@@ -52,6 +52,10 @@ func damage(c *kernel.Conn, index int, d Damage) error {
 		}
 		devices[end] = device.Index
 	}
+	targets, err := targetsOf(c, index, devices)
+	if err != nil {
+		return err
+	}
 	for end, device := range devices {
 		change := kernel.UpLink(device)
 		if d == Cut {
@@ -60,7 +64,7 @@ func damage(c *kernel.Conn, index int, d Damage) error {
 		if err := c.Do(change); err != nil {
 			return err
 		}
-		if err := crossOrDrop(c, device, devices[1-end], d == Silent); err != nil {
+		if err := crossOrDrop(c, device, targets[1-end], d == Silent); err != nil {
 			return err
 		}
 	}

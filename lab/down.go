@@ -52,7 +52,11 @@ func down(s *state) error {
 		try("remove cgroups of "+host, removeCgroups(filepath.Join(Cgroup(s.Run), host)))
 	}
 	try("remove what the agents made", s.removeHosts())
-	try("cut wires", cutWires(s.Namespaces[0]))
+	for _, name := range s.Namespaces {
+		if isLabsOwn(name) {
+			try("cut wires", cutWires(name))
+		}
+	}
 	for _, name := range s.Namespaces {
 		try("remove namespace "+name, kernel.Unbind(filepath.Join(netnsDir, name)))
 	}

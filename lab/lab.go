@@ -41,6 +41,9 @@ type Spec struct {
 	// OSPF runs FRR's zebra and ospfd in every switch and host, and makes
 	// switches take off tunnel headers that are for them (datapath/iplb).
 	OSPF bool
+	// Delays has the latency of links done by a process where the kernel lacks
+	// netem.
+	Delays bool
 	// Buffering is how long a packet may wait for a full wire, and how much
 	// the wire makes up for after it was served late. 0: 15 and 2 ms, but
 	// never less than two of the largest segments.
@@ -70,7 +73,7 @@ func Up(ctx context.Context, spec Spec) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	layout.bare, layout.ospf, layout.buffering = spec.Bare, spec.OSPF, spec.Buffering
+	layout.bare, layout.ospf, layout.delays, layout.buffering = spec.Bare, spec.OSPF, spec.Delays, spec.Buffering
 	if spec.OSPF {
 		layout.stateRelays()
 	}
@@ -139,6 +142,12 @@ func build(ctx context.Context, spec Spec, l *layout, state *state) (notes []str
 	}
 	if notes, err = l.makeWires(ctx); err != nil {
 		return nil, err
+	}
+	if err := l.startCarrier(ctx, spec, state); err != nil {
+		return nil, fmt.Errorf("delay the wires: %w", err)
+	}
+	if err := l.makeOutside(); err != nil {
+		return nil, fmt.Errorf("make the outside: %w", err)
 	}
 	if err := l.route(ctx); err != nil {
 		return nil, err

@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 		case "agent":
 			standInAgent(os.Args[3:])
 			return
+		case WiresCommand:
+			os.Exit(WiresMain(os.Args[2:]))
 		case "up":
 			standInUp(os.Args[2], os.Args[3])
 			return

@@ -21,17 +21,20 @@ const netnsDir = "/run/netns"
 type layout struct {
 	name       string
 	bare, ospf bool
+	delays     bool           // where there is no netem, a process delays wires
+	carried    []carried      // wires that it delays
 	buffering  time.Duration  // 0: as usual
 	substrate  vnet.Substrate // ports filled in
 	ports      [][2]vnet.Port // by link: both ends, switches' too
 	nodes      []string       // hosts, then switches
+	outside    []outsidePort
 }
 
 func newLayout(name string, sub vnet.Substrate) (*layout, error) {
 	if most := 1 << (31 - linkRange.Bits()); len(sub.Links) > most {
 		return nil, fmt.Errorf("lab up: %d links, but addresses for %d", len(sub.Links), most)
 	}
-	l := &layout{name: name, substrate: sub}
+	l := &layout{name: name, substrate: sub, outside: outsidePorts(sub)}
 	l.substrate.Links = slices.Clone(sub.Links)
 	for _, h := range sub.Hosts {
 		l.nodes = append(l.nodes, string(h.Name))
@@ -45,7 +48,6 @@ func newLayout(name string, sub vnet.Substrate) (*layout, error) {
 				taken[node] = map[string]bool{}
 			}
 			port := vnet.Port{Interface: interfaceName(link, 1-end, taken[node]), Address: addressOf(i, end)}
-			taken[node][port.Interface] = true
 			l.ports[i][end] = port
 			if _, isHost := sub.HostOf(node); isHost {
 				l.substrate.Links[i].Ports[end] = port
@@ -70,12 +72,18 @@ const maxInterface = 15
 // interfaceName is "to-" and the peer; if that is too long, or the node has
 // another link to that peer, it ends in a hash of the link's name.
 func interfaceName(link vnet.SubstrateLink, peer int, taken map[string]bool) string {
-	name := "to-" + link.Ends[peer]
-	if len(name) <= maxInterface && !taken[name] {
-		return name
+	return shortName("to-"+link.Ends[peer], link.Name, taken)
+}
+
+// shortName is a name for a device; if that is too long, or taken, it ends in a
+// hash of what it is of.
+func shortName(name, of string, taken map[string]bool) string {
+	if len(name) > maxInterface || taken[name] {
+		hash := fmt.Sprintf("-%06x", hashOf(of)&0xffffff)
+		name = name[:min(len(name), maxInterface-len(hash))] + hash
 	}
-	hash := fmt.Sprintf("-%06x", hashOf(link.Name)&0xffffff)
-	return name[:min(len(name), maxInterface-len(hash))] + hash
+	taken[name] = true
+	return name
 }
 
 func hashOf(s string) uint32 {
@@ -90,11 +98,15 @@ func (l *layout) namespace(node string) string { return l.name + "-" + node }
 
 func (l *layout) wires() string { return l.name + ".wires" }
 
-// namespaces lists all names, the wires' first.
+// namespaces lists all names, the wires' first; the outside, which forwards as
+// switches do, is last.
 func (l *layout) namespaces() []string {
 	names := []string{l.wires()}
 	for _, node := range l.nodes {
 		names = append(names, l.namespace(node))
+	}
+	if len(l.outside) > 0 {
+		names = append(names, outsideName(l.name))
 	}
 	return names
 }

@@ -63,16 +63,11 @@ func (l *layout) startOSPF(ctx context.Context, run string, s *state) error {
 }
 
 func (l *layout) startDaemon(run string, s *state, node, daemon string) error {
-	ns, err := kernel.OpenNamespace(filepath.Join(netnsDir, l.namespace(node)))
-	if err != nil {
-		return err
-	}
-	defer ns.Close()
 	dir := FRRDir(run, node)
-	args := append([]string{"--mount", "--propagation", "private",
+	command := append([]string{"/usr/bin/unshare", "--mount", "--propagation", "private",
 		"/bin/sh", "-c", `mount --bind "$0" /etc/group && exec "$@"`, filepath.Join(dir, "group")},
 		kernel.FRRArgv(daemon, dir, dir, "warnings")...)
-	return s.start(ns, daemon+"-"+node, "/usr/bin/unshare", args...)
+	return s.start(l.namespace(node), daemon+"-"+node, command...)
 }
 
 // awaitFile waits until a process of the lab has made a file.

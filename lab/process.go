@@ -23,6 +23,10 @@ type process struct {
 	Name    string `json:"name"` // server or agent-HOST
 	PID     int    `json:"pid"`
 	Started string `json:"started"` // clock ticks since boot
+	// Namespace under /run/netns that it was started in ("": the machine's own),
+	// and its program with the arguments: what Again needs.
+	Namespace string   `json:"namespace,omitempty"`
+	Command   []string `json:"command,omitempty"`
 }
 
 // tokenVariable marks the lab's processes, also one that was started right
@@ -32,24 +36,13 @@ const tokenVariable = "SUBLET_LAB"
 // start starts the server in the machine's own namespace and an agent in each
 // host's.
 func start(spec Spec, l *layout, s *state, substrate string) error {
-	self, err := kernel.Current()
-	if err != nil {
-		return err
-	}
-	defer self.Close()
-	err = s.start(self, "server", spec.Exe, "serve", "--run", spec.Run, "--data", spec.Data, "--substrate", substrate)
+	err := s.start("", "server", spec.Exe, "serve", "--run", spec.Run, "--data", spec.Data, "--substrate", substrate)
 	if err != nil {
 		return err
 	}
 	for _, host := range s.Hosts {
-		ns, err := kernel.OpenNamespace(filepath.Join(netnsDir, l.namespace(host)))
-		if err != nil {
-			return err
-		}
-		args := []string{"agent", "--host", host, "--run", spec.Run, "--cgroup", Cgroup(spec.Run), "--data", filepath.Join(spec.Run, "agent"), "--uncut", "--calibrate-after", "0"}
-		err = s.start(ns, "agent-"+host, spec.Exe, append(args, spec.Agent...)...)
-		ns.Close()
-		if err != nil {
+		command := []string{spec.Exe, "agent", "--host", host, "--run", spec.Run, "--cgroup", Cgroup(spec.Run), "--data", filepath.Join(spec.Run, "agent"), "--uncut", "--calibrate-after", "0"}
+		if err := s.start(l.namespace(host), "agent-"+host, append(command, spec.Agent...)...); err != nil {
 			return err
 		}
 	}
@@ -59,24 +52,45 @@ func start(spec Spec, l *layout, s *state, substrate string) error {
 // start starts one process, in a session of its own, in a network namespace
 // but otherwise in the machine's: namespaces that an agent mounts stay when it
 // dies.
-func (s *state) start(ns *os.File, name, exe string, args ...string) error {
+func (s *state) start(namespace, name string, command ...string) error {
+	started, err := s.launch(namespace, name, command)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	s.Processes = append(s.Processes, started)
+	return s.write()
+}
+
+func (s *state) launch(namespace, name string, command []string) (process, error) {
+	ns, err := namespaceOf(namespace)
+	if err != nil {
+		return process{}, err
+	}
+	defer ns.Close()
 	log, err := os.OpenFile(s.log(name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) // an audit log names tenants
 	if err != nil {
-		return err
+		return process{}, err
 	}
 	defer log.Close()
-	cmd := exec.Command(exe, args...)
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), tokenVariable+"="+s.Token)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := kernel.In(ns, cmd.Start); err != nil {
-		return fmt.Errorf("start %s: %w", name, err)
+		return process{}, err
 	}
 	go func() { _ = cmd.Wait() }() // reaps it if it ends before we do
 	started, _ := proc.Living(cmd.Process.Pid)
-	s.Processes = append(s.Processes, process{Name: name, PID: cmd.Process.Pid, Started: started.Started})
-	return s.write()
+	return process{Name: name, PID: cmd.Process.Pid, Started: started.Started, Namespace: namespace, Command: command}, nil
+}
+
+// namespaceOf opens one of the lab's namespaces; "" is the machine's own.
+func namespaceOf(name string) (*os.File, error) {
+	if name == "" {
+		return kernel.Current()
+	}
+	return kernel.OpenNamespace(filepath.Join(netnsDir, name))
 }
 
 func (s *state) log(name string) string { return filepath.Join(dirOf(s.Run), name+".log") }
@@ -165,8 +179,9 @@ func (s *state) stop() error {
 	if !s.discarded {
 		deadline = deadline.Add(patience)
 	}
-	for asked := map[process]bool{}; ; time.Sleep(5 * time.Millisecond) {
-		running := s.running(slices.Collect(maps.Keys(asked))...) // one that is ending shows its token no more
+	asked := map[int]process{}
+	for ; ; time.Sleep(5 * time.Millisecond) {
+		running := s.running(slices.Collect(maps.Values(asked))...) // one that is ending shows its token no more
 		if len(running) == 0 {
 			return nil
 		}
@@ -178,8 +193,8 @@ func (s *state) stop() error {
 			switch {
 			case late:
 				_ = syscall.Kill(p.PID, syscall.SIGKILL)
-			case !asked[p]:
-				asked[p] = true
+			case asked[p.PID].Started != p.Started:
+				asked[p.PID] = p
 				_ = syscall.Kill(p.PID, syscall.SIGTERM)
 			}
 		}

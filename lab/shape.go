@@ -68,7 +68,7 @@ func shape(c *kernel.Conn, device int, capacity vnet.Rate, buffering time.Durati
 // errNoDelay says that this kernel cannot hold packets back (no netem).
 var errNoDelay = errors.New("this kernel lacks netem")
 
-const noDelayNote = "this kernel lacks netem: link latency is booked but not emulated"
+const noDelayNote = "this kernel lacks netem: link latency is booked but not emulated (--delays does)"
 
 // delay holds what leaves by a device back by the link's latency, behind the
 // shaping and instead of the queues, which it bounds by packets.

@@ -26,6 +26,9 @@ type state struct {
 	discarded bool // it never came up
 }
 
+// ErrUp says that there is a lab already where one was to be made.
+var ErrUp = errors.New("a lab is up already")
+
 func stateFile(run string) string { return filepath.Join(dirOf(run), "state.json") }
 
 // claim takes a run directory for a new lab and writes its state there, or
@@ -43,7 +46,7 @@ func claim(spec Spec, l *layout) (s *state, lock *os.File, err error) {
 	old, err := readState(spec.Run)
 	switch {
 	case err == nil:
-		err = fmt.Errorf("the lab %q is up already in %s, since %s: take it down first", old.Name, spec.Run, old.Began.Format(time.DateTime))
+		err = fmt.Errorf("%w: %q in %s, since %s: take it down first, or start again what ended of it with `sublet lab up`", ErrUp, old.Name, spec.Run, old.Began.Format(time.DateTime))
 	case errors.Is(err, os.ErrNotExist):
 		if err = l.free(); err == nil {
 			err = s.write()
@@ -63,7 +66,7 @@ func claim(spec Spec, l *layout) (s *state, lock *os.File, err error) {
 func (l *layout) free() error {
 	for _, name := range l.namespaces() {
 		if _, err := os.Lstat(filepath.Join(netnsDir, name)); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("there is a network namespace %s already: take down the lab it belongs to, or choose another name", name)
+			return fmt.Errorf("%w: there is a network namespace %s: take down the lab it belongs to, or choose another name", ErrUp, name)
 		}
 	}
 	return nil

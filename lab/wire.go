@@ -28,7 +28,12 @@ func (l *layout) makeWires(ctx context.Context) (notes []string, err error) {
 		}
 		err := l.makeLink(c, i)
 		if errors.Is(err, errNoDelay) {
-			notes, err = []string{noDelayNote}, nil
+			err = nil
+			if l.delays {
+				l.carry(i)
+			} else {
+				notes = []string{noDelayNote}
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("make substrate link %s: %w", link.Name, err)
@@ -142,10 +147,14 @@ func cross(c *kernel.Conn, from, to int) error {
 	return c.Do(kernel.SetFilter(from, program.FD(), "sublet lab wire"))
 }
 
+// isLabsOwn says whether a namespace is the wires' or the outside, and not a
+// node's: only those hold a '.'.
+func isLabsOwn(namespace string) bool { return strings.Contains(namespace, ".") }
+
 // cutWires deletes every device of the wires and with them their peers, now
 // rather than when the last user of a namespace is gone.
 func cutWires(namespace string) error {
-	if !strings.HasSuffix(namespace, ".wires") {
+	if !isLabsOwn(namespace) {
 		return fmt.Errorf("cut wires: %s holds none", namespace)
 	}
 	ns, err := kernel.OpenNamespace(filepath.Join(netnsDir, namespace))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sublet/embed"
+	"sublet/plan"
 	"sublet/vnet"
 )
 
@@ -55,7 +56,7 @@ func (b *Book) Commit(now time.Time, d Decision, owner uint32) (vnet.Lease, erro
 // beside what is booked now, and with the same leases moved.
 func (b *Book) allows(now time.Time, d Decision) bool {
 	over := !d.window.End.IsZero() && !now.Before(d.window.End)
-	if over || !sameLists(b.sub, d.sub) || !sameLists(b.working, d.working) {
+	if over || !sameLists(b.sub, d.sub) || !sameLists(b.working, d.working) || !sameLists(b.open, d.open) {
 		return false
 	}
 	if len(d.moves) == 0 {
@@ -85,9 +86,9 @@ func (b *Book) apply(now time.Time, d Decision, owner uint32) (vnet.Lease, error
 // Decision is how a request would be admitted, as decided at an instant about
 // the substrate there was.
 type Decision struct {
-	request      vnet.Request
-	now          time.Time
-	sub, working vnet.Substrate
+	request            vnet.Request
+	now                time.Time
+	sub, working, open vnet.Substrate
 
 	window  vnet.Window
 	mapping vnet.Mapping
@@ -99,7 +100,7 @@ func (d Decision) Request() vnet.Request { return d.request }
 
 // decision is one about a request.
 func (v *View) decision(req vnet.Request, w vnet.Window, m vnet.Mapping) Decision {
-	return Decision{request: req, now: v.now, sub: v.sub, working: v.working, window: w, mapping: m}
+	return Decision{request: req, now: v.now, sub: v.sub, working: v.working, open: v.open, window: w, mapping: m}
 }
 
 // Decide finds when and where a request fits: from its start, else from the
@@ -109,6 +110,7 @@ func (v *View) decision(req vnet.Request, w vnet.Window, m vnet.Mapping) Decisio
 func (v *View) Decide(req vnet.Request, s *Solver, effort *Effort) (Decision, error) {
 	v = v.with(s, effort)
 	req.Fill()
+	req = v.takeWay(req)
 	if err := check(v.now, req); err != nil {
 		return Decision{}, err
 	}
@@ -126,6 +128,39 @@ func (v *View) Decide(req vnet.Request, s *Solver, effort *Effort) (Decision, er
 	}
 	infeasible.Reasons = append(v.whatIsDown(infeasible.Reasons), v.immovable(req, window)...)
 	return Decision{}, v.reject(req, infeasible)
+}
+
+// takeWay is a request whose routers that take any way out, and nodes that join
+// anywhere, have the first one on
+// which there is room for all that the request asks of it, else the first one.
+func (v *View) takeWay(r vnet.Request) vnet.Request {
+	var ways, joins []string
+	for _, n := range v.working.NAT {
+		ways = append(ways, n.Name)
+	}
+	for _, j := range v.working.Joins {
+		joins = append(joins, j.Name)
+	}
+	r = v.takeFirst(r, ways, (*vnet.Request).TakeWay)
+	return v.takeFirst(r, joins, (*vnet.Request).TakeJoin)
+}
+
+// takeFirst is a request that takes the first of some offers with room for it.
+func (v *View) takeFirst(r vnet.Request, offered []string, take func(*vnet.Request, string) bool) vnet.Request {
+	first := r
+	for i, name := range offered {
+		tried := r
+		if !take(&tried, name) {
+			return r
+		}
+		if i == 0 {
+			first = tried
+		}
+		if e, err := v.engine(v.working); err == nil && e.RoomOutside(v.calendar, tried, windowOf(v.now, tried), v.now) {
+			return tried
+		}
+	}
+	return first
 }
 
 // partOfEach bounds what each alternative may take of the effort left: one part
@@ -170,6 +205,11 @@ func check(now time.Time, req vnet.Request) error {
 		return &vnet.FieldError{Path: "window.start", Problem: fmt.Sprintf(
 			"%s has passed, it is %s: state a later time, or leave it out to start now", stamp(req.Start), stamp(now))}
 	}
+	for i, s := range req.Stages {
+		if s.OnCommand && s.After != 0 {
+			return &vnet.FieldError{Path: fmt.Sprintf("stages[%d].after", i), Problem: "is stated of a stage that begins on command: leave out one of the two"}
+		}
+	}
 	if !req.Before.IsZero() && req.Before.Before(now) {
 		return &vnet.FieldError{Path: "window.before", Problem: fmt.Sprintf(
 			"%s has passed, it is %s: state a later time", stamp(req.Before), stamp(now))}
@@ -196,12 +236,16 @@ func (b *Book) Taken(req vnet.Request) error {
 // enter adds an embedded lease to the book.
 func (b *Book) enter(l vnet.Lease) (*entry, error) {
 	union := l.Request.Union()
+	if err := plan.CheckChains(b.index(b.sub), l.Mapping, union.Links); err != nil {
+		return nil, err
+	}
 	numbers, err := b.vnis.number(b.index(b.sub), union.Links, l.Mapping)
 	if err != nil {
 		return nil, err
 	}
-	l.VNIs, l.LinkAddresses = numbers, linkAddresses(union)
-	l.Addresses = addresses(union, l.LinkAddresses)
+	seen := union.Controlled()
+	l.VNIs, l.LinkAddresses = numbers, linkAddresses(seen)
+	l.Addresses = addresses(seen, l.LinkAddresses)
 	l.Serial, l.State, l.Stage = b.serial+1, vnet.Booked, -1
 	l.Account = l.Request.Quote(b.Prices)
 	l.Life = vnet.Life{Admitted: b.now.Round(0).UTC()}

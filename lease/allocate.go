@@ -75,16 +75,16 @@ func (a *allocation) follow(deployed []*entry) error {
 }
 
 func (a *allocation) enter(e *entry) error {
-	former := e.Mapping
+	former := e.Lease
 	if e.moving() {
-		former = e.Move.From
+		former = e.beforeMove()
 	}
 	var c claims
 	var err error
 	if c.now, err = a.now.Enter(embed.Tenancy{Topology: e.Topology(), Mapping: e.Mapping}); err != nil {
 		return err
 	}
-	if c.before, err = a.before.Enter(embed.Tenancy{Topology: e.Topology(), Mapping: former}); err != nil {
+	if c.before, err = a.before.Enter(embed.Tenancy{Topology: former.Topology(), Mapping: former.Mapping}); err != nil {
 		a.now.Leave(c.now)
 		return err
 	}
@@ -93,11 +93,15 @@ func (a *allocation) enter(e *entry) error {
 }
 
 // lesserRates takes the smaller of two rates, rounded down to whole bytes per
-// second, which is what the kernel can hold: less than 8 bit/s are lost.
+// second, which is what the kernel can hold: less than 8 bit/s are lost. What
+// hosts are to remove has no rate: they have removed it before anything grows.
 func lesserRates(now, before map[string][2]vnet.Rate) map[string][2]vnet.Rate {
 	rounded := make(map[string][2]vnet.Rate, len(now))
 	for link, r := range now {
-		l := before[link]
+		l, was := before[link]
+		if !was { // a network with another form has it anew
+			l = r
+		}
 		rounded[link] = [2]vnet.Rate{min(r[0], l[0]).WholeBytesDown(), min(r[1], l[1]).WholeBytesDown()}
 	}
 	return rounded

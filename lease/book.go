@@ -76,6 +76,7 @@ type entry struct {
 	hosts    []vnet.HostID               // that carry any of it in any stage, sorted
 	parts    map[vnet.HostID][]plan.Item // what they shall have of it now; nil: not known yet
 	failing  time.Time                   // since when hosts report errors; zero: they do not
+	patience time.Duration               // how long that may last
 	why      string                      // of the state, without what else Message says
 }
 
@@ -88,7 +89,7 @@ func New(sub vnet.Substrate) *Book {
 		FailAfter: DefaultFailAfter,
 		Prices:    vnet.DefaultPrices,
 		MostMoves: DefaultMoves,
-		resources: resources{sub: sub, working: sub.Working(), calendar: calendar.New(), solver: new(Solver)},
+		resources: resources{sub: sub, calendar: calendar.New(), solver: new(Solver)},
 		entries:   make(map[vnet.LeaseID]*entry),
 		byTenant:  make(map[vnet.TenantID]map[*entry]bool),
 		history:   make(map[vnet.TenantID][]*entry),
@@ -99,6 +100,7 @@ func New(sub vnet.Substrate) *Book {
 		changed:   noChanges(),
 	}
 	b.changed.substrate = true
+	b.setWorking()
 	return b
 }
 
@@ -120,13 +122,14 @@ func (b *Book) book(e *entry) error {
 func (b *Book) bookPlace(e *entry) (err error) {
 	bookings := e.bookings
 	if bookings == nil {
-		bookings, err = b.bookings(e.Request, e.Window, e.Mapping)
+		bookings, err = b.bookings(e.Held(), e.Window, e.Mapping)
 	}
 	if err != nil {
 		return err
 	}
 	if e.moving() {
-		if e.former, err = b.bookings(e.Request, e.Window, e.Move.From); err != nil {
+		was := e.beforeMove()
+		if e.former, err = b.bookings(was.Held(), was.Window, was.Mapping); err != nil {
 			return err
 		}
 	}
@@ -182,6 +185,26 @@ func (b *Book) Leases() []vnet.Lease {
 // Of lists one tenant's leases, in order of admission.
 func (b *Book) Of(tenant vnet.TenantID) []vnet.Lease {
 	return b.list(func(l vnet.Lease) bool { return l.Request.Tenant == tenant })
+}
+
+// Active lists leases whose windows are open, without the history, in order of
+// admission.
+func (b *Book) Active() []vnet.Lease {
+	list := make([]vnet.Lease, len(b.active))
+	for i, e := range b.active {
+		list[i] = e.Lease
+	}
+	return list
+}
+
+// EndingBefore lists leases whose windows are open and end before a time.
+func (b *Book) EndingBefore(t time.Time) (list []vnet.Lease) {
+	for _, e := range b.active {
+		if end := e.Window.End; !end.IsZero() && end.Before(t) {
+			list = append(list, e.Lease)
+		}
+	}
+	return list
 }
 
 func (b *Book) list(wanted func(vnet.Lease) bool) []vnet.Lease {

@@ -85,6 +85,21 @@ func (c *talk) say(words []string) string {
 		return ""
 	case "next":
 		return c.ago(c.book.Next(c.now)) + "\n"
+	case "drain", "undrain":
+		return c.drain(vnet.HostID(words[1]), words[0] == "drain")
+	case "pause": // LEASE [give-back]
+		return answer(c.book.Pause(c.now, parseID(words[1]), len(words) > 2))
+	case "resume":
+		err := c.book.Resume(c.now, parseID(words[1]), nil)
+		if rejection, ok := err.(*vnet.Rejection); ok {
+			return c.rejection(rejection)
+		}
+		return answer(err)
+	case "revise": // to the first offer
+		_, _, err := c.book.Revise(c.now, parseID(words[1]), c.offers[0].Request, nil, false)
+		return answer(err)
+	case "stage":
+		return answer(c.book.BeginStage(c.now, parseID(words[1]), words[2]))
 	case "report":
 		return c.report(words[1:])
 	case "leases":
@@ -265,6 +280,21 @@ func (c *talk) restart() string {
 		err = c.book.Tick(c.now)
 	}
 	return answer(err)
+}
+
+// drain says what becomes of the leases on a host.
+func (c *talk) drain(host vnet.HostID, drained bool) string {
+	list, err := c.book.SetHostDrained(c.now, host, drained)
+	var b strings.Builder
+	for _, d := range list {
+		if len(d.Stays) == 0 {
+			fmt.Fprintf(&b, "%s goes\n", d.Lease)
+		}
+		for _, why := range d.Stays {
+			fmt.Fprintf(&b, "%s stays: %s\n", d.Lease, why)
+		}
+	}
+	return b.String() + answer(err)
 }
 
 // ledger saves, and prints what was ever saved of the ledger.

@@ -21,6 +21,12 @@ func (g *resources) whatIsDown(reasons []string) []string {
 			reasons = slices.DeleteFunc(reasons, func(r string) bool { return r == fmt.Sprintf("there is no host %s", h.Name) })
 		}
 	}
+	for _, h := range g.working.Hosts {
+		if h.Drained {
+			down = append(down, fmt.Sprintf("host %s is drained", h.Name))
+			reasons = slices.DeleteFunc(reasons, func(r string) bool { return r == fmt.Sprintf("there is no host %s", h.Name) })
+		}
+	}
 	for _, l := range g.sub.Links {
 		if l.Down {
 			down = append(down, fmt.Sprintf("link %s is down", l.Name))

@@ -56,7 +56,8 @@ func (b *Book) failover(now time.Time) error {
 	if err := b.Tick(now); err != nil {
 		return err
 	}
-	b.working, b.changed.substrate = b.sub.Working(), true
+	b.setWorking()
+	b.changed.substrate = true
 	b.rollout.SetDown(downHosts(b.sub))
 	var displaced []*entry
 	for _, e := range b.live {
@@ -134,18 +135,15 @@ func (b *Book) recover(now time.Time, displaced []*entry) error {
 // or says why there is none.
 func (b *Book) reembed(now time.Time, e *entry) (why []string, err error) {
 	if b.stillValid(e.Lease) {
-		bookings, err := b.bookings(e.Request, e.Window, e.Mapping)
-		if err != nil {
-			return nil, err
-		}
-		if b.fit(b.withFormer(), bookings) {
+		// Without its way out, exit or place to join it has no bookings there.
+		if bookings, err := b.bookings(e.Held(), e.Window, e.Mapping); err == nil && b.fit(b.withFormer(), bookings) {
 			b.clearLoss(e, bookings)
 			return nil, b.calendar.Book(bookings...)
 		}
 	}
-	request := e.Request
+	request := e.Held()
 	if e.onHosts() {
-		request = keepingNodes(e.Lease, b.working)
+		request = e.Paused.Of(keepingNodes(e.Lease, b.working))
 	}
 	mapping, err := b.embedAnew(b.withFormer(), request, e.Window, e.Mapping)
 	var infeasible *embed.Infeasible
@@ -188,15 +186,26 @@ func (b *Book) withFormer() *calendar.Calendar {
 }
 
 // keepingNodes is the request with the nodes kept where they are, apart from those
-// whose hosts do not work.
+// whose hosts do not work. What keeps its files waits for the host that has them.
 func keepingNodes(l vnet.Lease, working vnet.Substrate) vnet.Request {
-	r := rewrite(l.Request)
+	r, keeps := rewrite(l.Request), keepers(l.Request)
 	eachPlace(&r, func(name string, site *string, host *vnet.HostID) {
-		if _, ok := working.HostOf(string(l.Mapping.Nodes[name])); ok {
+		if _, ok := working.HostOf(string(l.Mapping.Nodes[name])); ok || keeps[name] {
 			*site, *host = "", l.Mapping.Nodes[name]
 		}
 	})
 	return r
+}
+
+// keepers are the nodes that keep what they write.
+func keepers(r vnet.Request) map[string]bool {
+	names := make(map[string]bool)
+	for _, node := range r.Union().All() {
+		if node.Keeps() {
+			names[node.Name] = true
+		}
+	}
+	return names
 }
 
 // markLost books for a lost lease what it had, if there is room: lost, else
@@ -205,7 +214,7 @@ func (b *Book) markLost(e *entry) error {
 	defer b.touch(e)
 	b.markDirty(e)
 	e.parts, b.stale = nil, true // it may have had nothing until now
-	bookings, err := b.bookings(e.Request, e.Window, e.Mapping)
+	bookings, err := b.bookings(e.Held(), e.Window, e.Mapping)
 	if err != nil {
 		return err
 	}

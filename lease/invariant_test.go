@@ -28,13 +28,15 @@ func (w *world) inspect(t *rapid.T) {
 	w.targetsAreCompiled(t)
 	w.nothingUsesWhatIsDown(t)
 	w.phasesHold(t)
+	w.drainedTakeNothing(t)
 	if next := w.book.Next(w.now); !next.IsZero() && !next.After(w.now) {
 		t.Fatalf("next is %s, now %s", next, w.now)
 	}
 }
 
 // minimaFit adds up minima on every substrate link and direction whenever a
-// stage of any lease begins, without the calendar's help.
+// stage of any lease begins, without the calendar's help. Of stages on command
+// each may have begun by then.
 func (w *world) minimaFit(t *rapid.T) {
 	for _, at := range w.moments() {
 		booked := make(map[element]vnet.Rate)
@@ -42,16 +44,44 @@ func (w *world) minimaFit(t *rapid.T) {
 			if l.State == vnet.Ended || !l.Window.Contains(at) || adrift(l) {
 				continue
 			}
-			for _, link := range l.Request.At(l.Request.StageAt(at.Sub(l.Window.Start))).Links {
-				for _, hop := range w.walk(t, l, link) {
-					booked[element{hop.Link.Name, hop.Dir}] += link.Bandwidth[vnet.Forward].Min
-					booked[element{hop.Link.Name, hop.Dir.Opposite()}] += link.Bandwidth[vnet.Reverse].Min
+			most := make(map[element]vnet.Rate)
+			stage := l.Request.StageAt(at.Sub(l.Window.Start))
+			for again := true; again; again = stage < len(l.Request.Stages) && l.Request.Stages[stage].OnCommand && l.Request.Stages[stage].After == 0 {
+				for e, sum := range w.minima(t, l, l.Held().At(stage).Links) {
+					most[e] = max(most[e], sum)
 				}
+				stage++
+			}
+			for e, sum := range most {
+				booked[e] += sum
 			}
 		}
 		for e, sum := range booked {
 			if l, _ := w.book.Substrate().LinkOf(e.link); sum > l.Leasable() {
 				t.Fatalf("at %s minima of %s on %s, which has %s", at, sum, e.link, l.Leasable())
+			}
+		}
+	}
+}
+
+// minima of links on every element.
+func (w *world) minima(t *rapid.T, l vnet.Lease, links []vnet.VirtualLink) map[element]vnet.Rate {
+	sums := make(map[element]vnet.Rate)
+	for _, link := range links {
+		for _, hop := range w.walk(t, l, link) {
+			sums[element{hop.Link.Name, hop.Dir}] += link.Bandwidth[vnet.Forward].Min
+			sums[element{hop.Link.Name, hop.Dir.Opposite()}] += link.Bandwidth[vnet.Reverse].Min
+		}
+	}
+	return sums
+}
+
+// drainedTakeNothing: only what was said to stay has anything of a drained host.
+func (w *world) drainedTakeNothing(t *rapid.T) {
+	for _, h := range w.book.Substrate().Hosts {
+		for _, e := range w.book.live {
+			if h.Drained && slices.Contains(e.hosts, h.Name) && !w.stays[h.Name][e.Serial] {
+				t.Fatalf("%s #%d is on %s, which is drained: %+v", e.ID(), e.Serial, h.Name, e.Mapping)
 			}
 		}
 	}
@@ -90,7 +120,7 @@ func (w *world) calendarIsSum(t *rapid.T) {
 		if l.State == vnet.Ended || adrift(l) {
 			continue
 		}
-		bookings, err := engine.Bookings(l.Request, l.Window, l.Mapping)
+		bookings, err := engine.Bookings(l.Held(), l.Window, l.Mapping)
 		w.check(t, err)
 		w.check(t, sum.Book(bookings...))
 	}
@@ -152,6 +182,11 @@ func (w *world) ratesKeepPromises(t *rapid.T) {
 		}
 		for _, link := range l.Topology().Links {
 			for d, ask := range link.Bandwidth {
+				if l.Move != nil && l.Move.Form != nil { // until it is built, no more than it had
+					if former, there := (&entry{Lease: l}).beforeMove().Topology().Link(link.Name); there {
+						ask.Min = min(ask.Min, former.Bandwidth[d].Min, former.Bandwidth[d].Max)
+					}
+				}
 				if r := l.Rates[link.Name][d]; r <= ask.Min-8 || r > ask.Max || r%8 != 0 {
 					t.Fatalf("%s link %s got %s of %s..%s", l.ID(), link.Name, r, ask.Min, ask.Max)
 				}
@@ -172,7 +207,8 @@ func (w *world) ratesAreFromScratch(t *rapid.T) {
 		tenancy := embed.Tenancy{Topology: l.Topology(), Mapping: l.Mapping}
 		running, now = append(running, l), append(now, tenancy)
 		if l.Move != nil && l.Move.Phase != vnet.MoveLeaves {
-			tenancy.Mapping = l.Move.From
+			was := (&entry{Lease: l}).beforeMove()
+			tenancy = embed.Tenancy{Topology: was.Topology(), Mapping: was.Mapping}
 		}
 		before = append(before, tenancy)
 	}
@@ -182,7 +218,10 @@ func (w *world) ratesAreFromScratch(t *rapid.T) {
 	w.check(t, err)
 	for i, l := range running {
 		for link, r := range rates[i] {
-			f := former[i][link]
+			f, was := former[i][link]
+			if !was {
+				f = r
+			}
 			if want := [2]vnet.Rate{min(r[0], f[0]) / 8 * 8, min(r[1], f[1]) / 8 * 8}; l.Rates[link] != want {
 				t.Fatalf("%s link %s got %v, from scratch %v", l.ID(), link, l.Rates[link], want)
 			}

@@ -112,9 +112,13 @@ func parseRequest(now time.Time, words []string) vnet.Request {
 			r.For = d
 		case "stage":
 			stage, after, _ := strings.Cut(value, ":")
-			d, err := vnet.ParseDuration(after)
-			must(err)
-			r.Stages = append(r.Stages, vnet.Stage{Name: stage, After: d, Links: make(map[string][2]vnet.Bandwidth)})
+			s := vnet.Stage{Name: stage, OnCommand: after == "command", Links: make(map[string][2]vnet.Bandwidth)}
+			if !s.OnCommand {
+				d, err := vnet.ParseDuration(after)
+				must(err)
+				s.After = d
+			}
+			r.Stages = append(r.Stages, s)
 		default:
 			addPart(&r, word)
 		}

@@ -27,7 +27,7 @@ func (b *Book) allowsMoves(d Decision) bool {
 		return false
 	}
 	_, err = b.relocate(b.calendar, d, set, func(e *entry, own *calendar.Calendar) (move, bool) {
-		bookings, err := b.bookings(e.Request, to[e].window, to[e].to)
+		bookings, err := b.bookings(e.Held(), to[e].window, to[e].to)
 		return to[e], err == nil && b.fit(own, bookings)
 	})
 	return err == nil

@@ -37,7 +37,7 @@ func (b *Book) remap(now time.Time, e *entry, m move, phase vnet.MovePhase, seri
 	if err != nil {
 		return err
 	}
-	bookings, err := b.bookings(e.Request, m.window, to)
+	bookings, err := b.bookings(e.Held(), m.window, to)
 	if err == nil {
 		err = b.calendar.Book(bookings...)
 	}
@@ -109,6 +109,9 @@ func (e *entry) beforeMove() vnet.Lease {
 	l := e.Lease
 	l.Mapping, l.VNIs = e.Move.From, maps.Clone(e.VNIs)
 	maps.Copy(l.VNIs, e.Move.VNIs)
+	if e.Move.Form != nil {
+		takeForm(&l, *e.Move.Form)
+	}
 	return l
 }
 
@@ -174,6 +177,9 @@ func (b *Book) nextMovePhase(now time.Time, e *entry) {
 func (e *entry) setMovePhase(phase vnet.MovePhase, now time.Time) {
 	m := *e.Move
 	m.Phase, m.Since = phase, now.Round(0).UTC()
+	if phase == vnet.MoveLeaves {
+		m.Form = nil
+	}
 	e.Move = &m
 }
 
@@ -195,11 +201,16 @@ func (b *Book) rollBackMove(now time.Time, e *entry) error {
 		return fmt.Errorf("take back the move of %s: %w", e.ID(), err)
 	}
 	left := make(map[string][]vnet.VNI, len(e.Move.VNIs))
-	for link := range e.Move.VNIs {
-		left[link] = e.VNIs[link]
+	for link, numbers := range e.VNIs {
+		if !slices.Equal(former.VNIs[link], numbers) {
+			left[link] = numbers
+		}
 	}
 	b.markDirty(e)
 	from := e.Mapping
+	if e.Move.Form != nil {
+		b.undoForm(now, e)
+	}
 	e.bookings, e.former, e.Mapping, e.VNIs, e.parts = e.former, nil, former.Mapping, former.VNIs, nil
 	e.Move.VNIs = nil // in use again
 	b.recordMove(now, e, from, left, vnet.MoveLeaves, 0)

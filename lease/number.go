@@ -77,7 +77,8 @@ func (v *vnis) free(byLink map[string][]vnet.VNI) {
 }
 
 // number gives each tunnel of a mapping the lowest identifier that is not in
-// use, and takes it: one per tunnel hop, between hosts that run agents.
+// use, and takes it: one per tunnel hop, between hosts that run agents, and one
+// more for each segment of a chain.
 func (v *vnis) number(sub plan.Walker, links []vnet.VirtualLink, m vnet.Mapping) (map[string][]vnet.VNI, error) {
 	byLink := make(map[string][]vnet.VNI)
 	for _, link := range links {
@@ -86,7 +87,11 @@ func (v *vnis) number(sub plan.Walker, links []vnet.VirtualLink, m vnet.Mapping)
 			v.free(byLink)
 			return nil, err
 		}
-		for range cuts {
+		count := len(cuts)
+		if link.Chain != "" { // the first one numbers the chain's path
+			count++
+		}
+		for range count {
 			next := v.lowest()
 			if next > vnet.MaxVNI {
 				v.free(byLink)
@@ -241,6 +246,9 @@ func after(p netip.Prefix) netip.Addr {
 // tunnels as it has identifiers for.
 func sameTunnels(sub plan.Walker, l vnet.Lease, name string, tunnels int) error {
 	link, _ := l.Request.Union().Link(name)
+	if link.Chain != "" { // the first identifier is the chain's path
+		tunnels--
+	}
 	cuts, err := plan.AllTunnelHops(sub, l.Mapping, link)
 	if err == nil && len(cuts) != tunnels {
 		err = fmt.Errorf("link %s would have %d tunnels instead of %d", name, len(cuts), tunnels)

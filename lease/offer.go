@@ -130,7 +130,7 @@ func (s *search) fits(r vnet.Request) bool {
 // what that costs.
 func differences(now time.Time, asked, r vnet.Request) (changes []vnet.Change, cost float64) {
 	for _, differ := range []func(time.Time, vnet.Request, vnet.Request) ([]vnet.Change, float64){
-		startChanges, durationChanges, minimaChanges, latencyChanges, placeChanges,
+		startChanges, durationChanges, minimaChanges, latencyChanges, placeChanges, wayChanges,
 	} {
 		more, dearer := differ(now, asked, r)
 		changes, cost = append(changes, more...), cost+dearer

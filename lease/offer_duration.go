@@ -30,7 +30,9 @@ func (s *search) shorter(r vnet.Request) (vnet.Request, bool) {
 func (s *search) lengths(r vnet.Request) []time.Duration {
 	start := windowOf(s.now, s.relaxed(r)).Start
 	var lengths []time.Duration
-	for _, rise := range s.view.calendar.Rises(start) {
+	rises := append(s.view.calendar.Rises(start), s.view.bounds(start, func(m vnet.Maintenance) time.Time { return m.Start })...)
+	slices.SortFunc(rises, time.Time.Compare)
+	for _, rise := range rises {
 		length := min(rise.Sub(start).Truncate(time.Second), vnet.MaxDuration)
 		if length >= shortest(r).For && (r.For == 0 || length < r.For) {
 			lengths = append(lengths, length)
@@ -46,10 +48,7 @@ func lasting(r vnet.Request, length time.Duration) vnet.Request {
 
 // shortest is a request that lasts until its last stage has begun.
 func shortest(r vnet.Request) vnet.Request {
-	least := time.Second
-	if n := len(r.Stages); n > 0 {
-		least += r.Stages[n-1].After.Truncate(time.Second)
-	}
+	least := time.Second + r.LastTimed().Truncate(time.Second)
 	if r.For == 0 || least < r.For {
 		r.For = least
 	}

@@ -80,6 +80,7 @@ func scaled(r vnet.Request, named map[string]bool, scale ratio) vnet.Request {
 			}
 		}
 	})
+	r.FollowLinks()
 	return r
 }
 

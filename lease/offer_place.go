@@ -10,9 +10,13 @@ import (
 // mostNodes bounds how many nodes are tried in another place one by one.
 const mostNodes = 16
 
-// elsewhere finds another site (or host) for one of the nodes that bind or,
-// if that does not suffice, for all that have a stated one.
+// elsewhere finds another way out, exit or place to join, or another site (or
+// host) for one of the nodes that bind or, if that does not suffice, for all that
+// have a stated one.
 func (s *search) elsewhere(r vnet.Request) (vnet.Request, bool) {
+	if moved, ok := s.anotherWay(r); ok {
+		return moved, true
+	}
 	some, all := s.pinned(r)
 	for _, name := range some[:min(len(some), mostNodes)] {
 		if moved, ok := s.move(r, []string{name}); ok {

@@ -41,17 +41,24 @@ func startingAt(r vnet.Request, start time.Time) vnet.Request {
 // stages, begins when something booked has ended; between them nothing new
 // can fit.
 func (s *search) starts(r vnet.Request) []time.Time {
-	return startsIn(s.view.calendar, windowOf(s.now, r).Start, r)
+	asked := windowOf(s.now, r).Start
+	ends := s.view.bounds(asked, func(m vnet.Maintenance) time.Time { return m.End })
+	return startsAt(append(s.view.calendar.Drops(asked), ends...), asked, r)
 }
 
 // startsIn is starts in another calendar.
 func startsIn(cal *calendar.Calendar, asked time.Time, r vnet.Request) []time.Time {
+	return startsAt(cal.Drops(asked), asked, r)
+}
+
+// startsAt is starts when something ends at some instants.
+func startsAt(drops []time.Time, asked time.Time, r vnet.Request) []time.Time {
 	afters := []time.Duration{0}
 	for _, stage := range r.Stages {
 		afters = append(afters, stage.After)
 	}
 	var starts []time.Time
-	for _, drop := range cal.Drops(asked) {
+	for _, drop := range drops {
 		for _, after := range afters {
 			if start := calendar.RoundUp(drop.Add(-after)); start.After(asked) {
 				starts = append(starts, start)

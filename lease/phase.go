@@ -59,11 +59,11 @@ var phases = [...]struct {
 		next: []phase{phaseDeployed, phaseLost, phaseUnplaced, phaseDraining},
 	},
 	phaseDeployed: {
-		name: "deployed", states: []vnet.State{vnet.Deploying, vnet.Running, vnet.Degraded, vnet.Failed}, live: true, active: true, booked: true, onHosts: true,
+		name: "deployed", states: []vnet.State{vnet.Deploying, vnet.Running, vnet.Degraded, vnet.Paused, vnet.Failed}, live: true, active: true, booked: true, onHosts: true,
 		next: []phase{phaseMoving, phaseLost, phaseUnplaced, phaseDraining},
 	},
 	phaseMoving: {
-		name: "moving", states: []vnet.State{vnet.Deploying, vnet.Running, vnet.Degraded, vnet.Failed}, live: true, active: true, booked: true, onHosts: true,
+		name: "moving", states: []vnet.State{vnet.Deploying, vnet.Running, vnet.Degraded, vnet.Paused, vnet.Failed}, live: true, active: true, booked: true, onHosts: true,
 		next: []phase{phaseDeployed, phaseLost, phaseUnplaced, phaseDraining},
 	},
 	phaseLost: {

@@ -18,13 +18,13 @@ import (
 // TestRandomLives lets random tenants and hosts do what they may, and looks
 // after every step whether the book keeps its promises.
 func TestRandomLives(t *testing.T) {
-	liveAtRandom(t, drawSubstrate, drawRequest, append(everyday, "restart", "substrate", "link", "host", "revise", "revise", "impair"))
+	liveAtRandom(t, drawSubstrate, drawRequest, append(everyday, "restart", "substrate", "link", "host", "revise", "revise", "impair", "stage", "stage", "resubstrate", "drain", "pause", "pause"))
 }
 
 // TestRandomMoves is the same where leases make way for each other: movable
 // ones between hosts that two paths join.
 func TestRandomMoves(t *testing.T) {
-	liveAtRandom(t, diamond, drawMovable, append(everyday, "restart", "link", "host", "revise", "revise"))
+	liveAtRandom(t, diamond, drawMovable, append(everyday, "restart", "link", "host", "revise", "revise", "pause"))
 }
 
 // everyday is what happens most.
@@ -57,6 +57,8 @@ type world struct {
 	steps   []string                               // that anybody takes
 	pending []Decision                             // not committed yet
 
+	stays map[vnet.HostID]map[uint64]bool // by drained host: leases that were said to stay, by Serial
+
 	shrunk bool // the substrate, and hosts may not have followed yet
 }
 
@@ -87,6 +89,8 @@ func (w *world) step(t *rapid.T) {
 		w.revise(t)
 	case "impair":
 		w.impair(t)
+	case "stage":
+		w.stage(t)
 	case "advance":
 		w.now = w.now.Add(rapid.SampledFrom([]time.Duration{time.Second, 10*time.Minute + 300*time.Millisecond, time.Hour}).Draw(t, "time"))
 		for host := range w.have {
@@ -120,6 +124,12 @@ func (w *world) step(t *rapid.T) {
 			t.Fatal(err)
 		}
 		w.shrunk = w.shrunk || err == nil
+	case "drain":
+		w.drain(t)
+	case "pause":
+		w.pause(t)
+	case "resubstrate":
+		w.resubstrate(t, drawChange(t, w.book.Substrate()))
 	}
 }
 
@@ -150,12 +160,110 @@ func (w *world) impair(t *rapid.T) {
 	l := rapid.SampledFrom(leases).Draw(t, "impaired")
 	if links := l.Topology().Links; len(links) > 0 {
 		link, both := rapid.SampledFrom(links).Draw(t, "link").Name, drawImpairments(t)
-		err := w.book.Impair(l.ID(), link, both)
+		err := w.book.Impair(w.now, l.ID(), link, both)
+		if err == nil {
+			err = w.book.SetDown(w.now, l.ID(), link, rapid.Bool().Draw(t, "down"))
+		}
 		now, _ := w.book.Lease(l.ID())
 		if is, _ := now.Topology().Link(link); err == nil && is.Impair != both || err != nil && !errors.Is(err, ErrConflict) {
 			t.Fatalf("impair %s of %s: %v", link, l.ID(), err)
 		}
 		w.check(t, w.book.Tick(w.now))
+	}
+}
+
+// drain takes what can go off a host, or opens it again.
+func (w *world) drain(t *rapid.T) {
+	hosts := w.book.Substrate().Hosts
+	h := hosts[rapid.IntRange(0, len(hosts)-1).Draw(t, "drained")]
+	if h.Drained && rapid.Bool().Draw(t, "opened") {
+		_, err := w.book.SetHostDrained(w.now, h.Name, false)
+		w.check(t, err)
+		delete(w.stays, h.Name)
+		return
+	}
+	list, err := w.book.SetHostDrained(w.now, h.Name, true)
+	w.check(t, err)
+	if w.stays == nil {
+		w.stays = make(map[vnet.HostID]map[uint64]bool)
+	}
+	w.stays[h.Name] = make(map[uint64]bool)
+	for _, d := range list {
+		e := w.book.entries[d.Lease]
+		w.stays[h.Name][e.Serial] = len(d.Stays) > 0 || e.moving() // may be taken back
+	}
+}
+
+// resubstrate changes the substrate whoever is in the way: as was said before.
+func (w *world) resubstrate(t *rapid.T, sub vnet.Substrate) {
+	was := w.book.Leases()
+	said, err := w.book.Resubstrate(w.now, sub, false, true)
+	if errors.Is(err, ErrConflict) {
+		return // links are being moved
+	}
+	w.check(t, err)
+	if now := w.book.Leases(); !reflect.DeepEqual(was, now) {
+		t.Fatal("a trial changed leases")
+	}
+	var refused *vnet.Rejection
+	displaced, err := w.book.Resubstrate(w.now, sub, false, false)
+	if errors.As(err, &refused) {
+		if len(refused.Reasons) == 0 || !reflect.DeepEqual(was, w.book.Leases()) {
+			t.Fatalf("refused for %v, and something changed", refused.Reasons)
+		}
+		displaced, err = w.book.Resubstrate(w.now, sub, true, false)
+	}
+	w.check(t, err)
+	if !reflect.DeepEqual(displaced, said) {
+		t.Fatalf("displaced are %+v, said was %+v", displaced, said)
+	}
+	for _, d := range displaced {
+		if l, _ := w.book.Lease(d.Lease); d.Ends != (l.State == vnet.Ended) || d.Ends && l.Life.Why == "" {
+			t.Fatalf("%+v is %s", d, l.State)
+		}
+	}
+	w.shrunk = true
+}
+
+// pause pauses a lease, or lets it go on, with less if there is no room for all.
+func (w *world) pause(t *rapid.T) {
+	leases := w.book.Leases()
+	if len(leases) == 0 {
+		return
+	}
+	l := rapid.SampledFrom(leases).Draw(t, "paused")
+	if l.Paused == nil || rapid.IntRange(0, 3).Draw(t, "again") == 0 {
+		err := w.book.Pause(w.now, l.ID(), rapid.Bool().Draw(t, "give back"))
+		if now, _ := w.book.Lease(l.ID()); err == nil && now.Paused == nil || err != nil && !errors.Is(err, ErrConflict) {
+			t.Fatalf("pause %s: %v", l.ID(), err)
+		}
+		return
+	}
+	err := w.book.Resume(w.now, l.ID(), nil)
+	var refused *vnet.Rejection
+	if errors.As(err, &refused) && refused.Offer != nil {
+		_, _, err = w.book.Revise(w.now, l.ID(), *refused.Offer, nil, false)
+		w.check(t, err)
+		err = w.book.Resume(w.now, l.ID(), nil)
+	}
+	if now, _ := w.book.Lease(l.ID()); err == nil && now.Paused != nil || err != nil && !errors.Is(err, ErrConflict) && refused == nil {
+		t.Fatalf("let %s go on: %v", l.ID(), err)
+	}
+}
+
+// stage lets one begin on command, if it may.
+func (w *world) stage(t *rapid.T) {
+	leases := slices.DeleteFunc(w.book.Leases(), func(l vnet.Lease) bool { return len(l.Request.Stages) == 0 })
+	if len(leases) == 0 {
+		return
+	}
+	l := leases[rapid.IntRange(0, len(leases)-1).Draw(t, "staged")]
+	name := l.Request.Stages[rapid.IntRange(0, len(l.Request.Stages)-1).Draw(t, "stage")].Name
+	w.now = w.now.Add(1) // so that it does not begin at the instant of another
+	err := w.book.BeginStage(w.now, l.ID(), name)
+	now, _ := w.book.Lease(l.ID())
+	if err == nil && now.Request.Stages[now.Stage].Name != name || err != nil && !errors.Is(err, ErrConflict) {
+		t.Fatalf("stage %s of %s: %v, runs %d", name, l.ID(), err, now.Stage)
 	}
 }
 

@@ -74,11 +74,42 @@ func (g *resources) Loads(w vnet.Window) []vnet.Load {
 	for _, l := range g.sub.Links {
 		for _, d := range vnet.Directions {
 			load := vnet.Load{Link: l.Name, From: l.Ends[d], To: l.Ends[d.Opposite()], Leasable: l.Leasable(), Down: down[l.Name]}
-			for _, s := range g.calendar.Steps(rate.Element{Link: l.Name, Dir: d}.String(), w) {
-				load.Steps = append(load.Steps, vnet.LoadStep{At: s.At, Booked: vnet.Rate(s.Booked), Leases: s.Holders})
-			}
-			loads = append(loads, load)
+			loads = append(loads, g.loaded(load, d, w))
 		}
 	}
 	return loads
+}
+
+// OutsideLoads says so of both directions of every way out, exit and place to
+// join, which are called nat:, exit: or join: and their name, and of each device
+// (device:) whether it is taken.
+func (g *resources) OutsideLoads(w vnet.Window) (loads []vnet.Load) {
+	add := func(link string, host vnet.HostID, capacity vnet.Rate) {
+		ends := [2]string{string(host), "outside"}
+		for _, d := range vnet.Directions {
+			loads = append(loads, g.loaded(vnet.Load{Link: link, From: ends[d], To: ends[d.Opposite()], Leasable: capacity}, d, w))
+		}
+	}
+	for _, n := range g.sub.NAT {
+		add(rate.NATPrefix+n.Name, n.Host, n.Capacity)
+	}
+	for _, x := range g.sub.Exits {
+		add(rate.ExitPrefix+x.Name, x.Host, x.Capacity)
+	}
+	for _, j := range g.sub.Joins {
+		add(rate.JoinPrefix+j.Name, j.Host, j.Capacity)
+	}
+	for _, d := range g.sub.Devices { // a number, no rate
+		load := vnet.Load{Link: rate.DevicePrefix + d.Name, From: string(d.Host), To: "outside", Leasable: 1}
+		loads = append(loads, g.loaded(load, vnet.Forward, w))
+	}
+	return loads
+}
+
+// loaded fills in what is booked of a direction.
+func (g *resources) loaded(load vnet.Load, d vnet.Direction, w vnet.Window) vnet.Load {
+	for _, s := range g.calendar.Steps(rate.Element{Link: load.Link, Dir: d}.String(), w) {
+		load.Steps = append(load.Steps, vnet.LoadStep{At: s.At, Booked: vnet.Rate(s.Booked), Leases: s.Holders})
+	}
+	return load
 }

@@ -34,6 +34,9 @@ func drawSubstrate(t *rapid.T) vnet.Substrate {
 			Pool: vnet.AddrRange{First: netip.MustParseAddr("192.0.2.10"), Last: netip.MustParseAddr("192.0.2.11")},
 		}}
 	}
+	if rapid.Bool().Draw(t, "exit") {
+		sub.Exits = []vnet.Exit{{Name: "lan", Host: sub.Hosts[0].Name, Interface: "lan", Capacity: 300 * vnet.Mbit, VLANs: vnet.VLANRange{First: 100, Last: 101}}}
+	}
 	for i, a := range names {
 		for _, b := range names[i+1:] {
 			if rapid.IntRange(0, 2).Draw(t, "linked") > 0 {
@@ -73,6 +76,10 @@ func drawRequest(t *rapid.T, now time.Time) vnet.Request {
 	if rapid.IntRange(0, 2).Draw(t, "goes out") == 0 {
 		r.Routers = append(r.Routers, vnet.VirtualNode{Name: "w", NAT: "out"})
 		r.Links = append(r.Links, vnet.VirtualLink{Name: "out", Ends: [2]string{"v0", "w"}, Bandwidth: drawBandwidths(t)})
+	}
+	if rapid.IntRange(0, 2).Draw(t, "has access") == 0 {
+		r.Switches = append(r.Switches, vnet.VirtualSwitch{Name: "x", Access: "lan", VLAN: rapid.SampledFrom([]uint16{0, 0, 101}).Draw(t, "vlan")})
+		r.Links = append(r.Links, vnet.VirtualLink{Name: "access", Ends: [2]string{"v0", "x"}, Bandwidth: drawBandwidths(t)})
 	}
 	drawStages(t, &r)
 	return r
@@ -135,6 +142,7 @@ func drawLink(t *rapid.T, a, b int) vnet.VirtualLink {
 	return vnet.VirtualLink{
 		Addresses: addresses,
 		Impair:    drawImpairments(t),
+		Down:      rapid.IntRange(0, 9).Draw(t, "down") == 0,
 		Name:      fmt.Sprintf("l%d", a),
 		Ends:      [2]string{fmt.Sprintf("v%d", a), fmt.Sprintf("v%d", b)},
 		Bandwidth: drawBandwidths(t),
@@ -175,11 +183,18 @@ func drawStages(t *rapid.T, r *vnet.Request) {
 	if rapid.Bool().Draw(t, "rates change") {
 		r.Stages = append(r.Stages, vnet.Stage{
 			Name: "rates", After: 20 * time.Minute, Links: map[string][2]vnet.Bandwidth{"l0": drawBandwidths(t)},
-			Impair: map[string][2]vnet.Impairment{"l0": drawImpairments(t)},
+			Impair: map[string][2]vnet.Impairment{"l0": drawImpairments(t)}, Down: map[string]bool{"l0": rapid.Bool().Draw(t, "fails")},
 		})
 	}
 	if rapid.Bool().Draw(t, "node goes") {
 		r.Stages = append(r.Stages, vnet.Stage{Name: "goes", After: 40 * time.Minute, Remove: []string{"v0"}})
+	} else if rapid.Bool().Draw(t, "rates change again") {
+		r.Stages = append(r.Stages, vnet.Stage{Name: "again", After: 40 * time.Minute, Links: map[string][2]vnet.Bandwidth{"l0": drawBandwidths(t)}})
+	}
+	for i := range r.Stages {
+		if rapid.Bool().Draw(t, "on command") {
+			r.Stages[i].OnCommand, r.Stages[i].After = true, 0
+		}
 	}
 }
 
@@ -190,6 +205,7 @@ func drawChange(t *rapid.T, sub vnet.Substrate) vnet.Substrate {
 		gone := rapid.SampledFrom(sub.Hosts).Draw(t, "gone").Name
 		sub.Hosts = slices.DeleteFunc(sub.Hosts, func(h vnet.SubstrateNode) bool { return h.Name == gone })
 		sub.NAT = slices.DeleteFunc(slices.Clone(sub.NAT), func(n vnet.NAT) bool { return n.Host == gone })
+		sub.Exits = slices.DeleteFunc(slices.Clone(sub.Exits), func(x vnet.Exit) bool { return x.Host == gone })
 		sub.Links = slices.DeleteFunc(sub.Links, func(l vnet.SubstrateLink) bool { return slices.Contains(l.Ends[:], string(gone)) })
 		return sub
 	}

@@ -27,7 +27,7 @@ func lifeOf(l vnet.Lease) vnet.Life {
 // countUses adds up what a request takes, once.
 func (e *entry) countUses() {
 	if e.uses == nil {
-		e.uses, e.links = policy.Uses(e.Request), len(e.Request.Union().Links)
+		e.uses, e.links = policy.Uses(e.Held()), len(e.Request.Union().Links)
 	}
 }
 

@@ -13,7 +13,10 @@ import (
 // Solver keeps what is prepared of a substrate for embedding: to prepare one of
 // ten thousand nodes takes as long as many admissions. The zero value is ready.
 // It is not safe for concurrent use: one decision at a time.
-type Solver struct{ all, working prepared }
+type Solver struct {
+	all, working, open prepared
+	parts              []openPart // of what is open, without what is under maintenance
+}
 
 // prepared is a substrate with what is made of it when first needed.
 type prepared struct {
@@ -23,17 +26,21 @@ type prepared struct {
 	compiler *plan.Compiler
 }
 
-// of is what is prepared of a substrate, the whole one or what of it works.
+// of is what is prepared of a substrate: the whole one, what of it works, or what
+// of that is open.
 // Both are replaced, never changed in place.
-func (s *Solver) of(sub, whole vnet.Substrate) *prepared {
-	for _, p := range []*prepared{&s.all, &s.working} {
+func (s *Solver) of(sub, whole, working vnet.Substrate) *prepared {
+	for _, p := range []*prepared{&s.all, &s.working, &s.open} {
 		if sameLists(p.sub, sub) {
 			return p
 		}
 	}
-	p := &s.working
-	if sameLists(sub, whole) {
+	p := &s.open
+	switch {
+	case sameLists(sub, whole):
 		p = &s.all
+	case sameLists(sub, working):
+		p = &s.working
 	}
 	*p = prepared{sub: sub}
 	return p
@@ -43,6 +50,7 @@ func (s *Solver) of(sub, whole vnet.Substrate) *prepared {
 type resources struct {
 	sub      vnet.Substrate
 	working  vnet.Substrate // sub without what is down
+	open     vnet.Substrate // working without what is drained: where something new may go
 	calendar *calendar.Calendar
 	solver   *Solver
 	effort   *embed.Effort // of the answer; nil: there is no bound
@@ -50,7 +58,7 @@ type resources struct {
 }
 
 func (g *resources) engine(sub vnet.Substrate) (*embed.Embedder, error) {
-	p := g.solver.of(sub, g.sub)
+	p := g.solver.of(sub, g.sub, g.working)
 	if p.engine == nil {
 		e, err := embed.NewPart(sub.WithDelays(), g.sub.WithDelays())
 		if err != nil {
@@ -63,7 +71,7 @@ func (g *resources) engine(sub vnet.Substrate) (*embed.Embedder, error) {
 
 // index finds what there is in a substrate by name.
 func (g *resources) index(sub vnet.Substrate) vnet.Indexed {
-	p := g.solver.of(sub, g.sub)
+	p := g.solver.of(sub, g.sub, g.working)
 	if p.index == nil {
 		x := sub.Index()
 		p.index = &x
@@ -73,12 +81,18 @@ func (g *resources) index(sub vnet.Substrate) vnet.Indexed {
 
 // compiler is that of b.sub.
 func (b *Book) compiler() *plan.Compiler {
-	p := b.solver.of(b.sub, b.sub)
+	p := b.solver.of(b.sub, b.sub, b.working)
 	if p.compiler == nil {
 		p.compiler = plan.NewCompiler(b.index(b.sub))
 		p.compiler.Nodes = b.nodes
 	}
 	return p.compiler
+}
+
+// setWorking notes what of the substrate works, and what is open.
+func (g *resources) setWorking() {
+	g.working = g.sub.Working()
+	g.open = g.working.Undrained(nil)
 }
 
 // sameLists says whether two substrates share their lists, and so are one.
@@ -96,14 +110,26 @@ func (g *resources) embed(cal *calendar.Calendar, r vnet.Request, w vnet.Window)
 	return g.embedAnew(cal, r, w, vnet.Mapping{})
 }
 
-// embedAnew is embed of a lease that has an embedding, with the addresses of its
-// ways out where they are free.
+// embedAnew is embed of a lease that has an embedding, with the addresses and
+// VLANs that it has outside where they are free.
 func (g *resources) embedAnew(cal *calendar.Calendar, r vnet.Request, w vnet.Window, was vnet.Mapping) (vnet.Mapping, error) {
-	e, err := g.engine(g.working)
+	options := embed.Options{Effort: g.effort, From: g.now, Present: was}
+	e, planned, err := g.engineFor(r, w, was)
 	if err != nil {
 		return vnet.Mapping{}, err
 	}
-	return e.Embed(cal, r, w, embed.Options{Effort: g.effort, From: g.now, Outside: was.Outside})
+	mapping, err := e.Embed(cal, r, w, options)
+	if err == nil || len(planned) == 0 {
+		return mapping, err
+	}
+	if len(was.Nodes) == 0 {
+		return mapping, because(err, planned)
+	}
+	// One that is there already rather stays, and is told, than is lost.
+	if e, err = g.engine(g.openTo(r, was)); err != nil {
+		return vnet.Mapping{}, err
+	}
+	return e.Embed(cal, r, w, options)
 }
 
 // capacities are what leases may book of the whole substrate's elements.
@@ -130,7 +156,7 @@ func (v *View) embedWithRetry(r vnet.Request, w vnet.Window) (vnet.Mapping, erro
 	if infeasible := new(embed.Infeasible); !errors.As(err, &infeasible) {
 		return mapping, err
 	}
-	e, failed := v.engine(v.working)
+	e, _, failed := v.engineFor(r, w, vnet.Mapping{})
 	if failed != nil {
 		return vnet.Mapping{}, failed
 	}

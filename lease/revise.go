@@ -74,6 +74,8 @@ type revision struct {
 	request vnet.Request
 	keeps   Keeps
 
+	form bool // it differs in more than rates and windows
+
 	resources                    // calendar: without what the lease has booked
 	bookings  []calendar.Booking // once decided
 	mapping   vnet.Mapping
@@ -89,14 +91,25 @@ func (b *Book) revision(now time.Time, e *entry, asked vnet.Request, keeps Keeps
 	case e.moving():
 		return revision{}, fmt.Errorf("%w: links of %s are being moved: try again in a moment", ErrConflict, e.ID())
 	}
+	if err := e.unbegun(asked); err != nil {
+		return revision{}, err
+	}
 	request, err := revised(e.Request, asked)
+	var differs *vnet.FieldError
+	form := errors.As(err, &differs)
+	if form && e.Paused != nil {
+		return revision{}, fmt.Errorf("%w: %s is paused, and gets no other nodes or links meanwhile (%w): let it resume first", ErrConflict, e.ID(), err)
+	}
+	if form {
+		request, err = b.formed(now, e, asked)
+	}
 	if err == nil {
 		err = request.Check()
 	}
 	if err != nil {
 		return revision{}, err
 	}
-	r := revision{lease: e, request: request, keeps: keeps, resources: b.resources, mapping: e.Mapping}
+	r := revision{lease: e, request: request, keeps: keeps, form: form, resources: b.resources, mapping: e.Mapping}
 	if end := r.window(request).End; !end.IsZero() && !end.After(now) {
 		return revision{}, &vnet.FieldError{Path: "window.for", Problem: fmt.Sprintf(
 			"the window would have ended at %s, it is %s: state a longer one, or release the lease", stamp(end), stamp(now))}
@@ -128,7 +141,10 @@ func (r *revision) refusal(request vnet.Request) *vnet.Rejection {
 	if no := r.breach(request); no != nil {
 		return &vnet.Rejection{Reasons: no.Reasons}
 	}
-	if r.fits(request) {
+	if r.form && r.lease.onHosts() {
+		return r.place(request)
+	}
+	if !r.form && r.fits(request) {
 		return nil
 	}
 	held := request
@@ -162,12 +178,12 @@ func (r *revision) breach(request vnet.Request) *vnet.Rejection {
 	if r.lease.State != vnet.Booked || !request.Movable { // its start is fixed
 		request.Before = time.Time{}
 	}
-	return r.keeps(request)
+	return r.keeps(r.lease.Paused.Of(request))
 }
 
 // fits says whether a request has room where the mapping is, and notes what it books.
 func (r *revision) fits(request vnet.Request) (ok bool) {
-	bookings, err := r.resources.bookings(request, r.window(request), r.mapping)
+	bookings, err := r.resources.bookings(r.lease.Paused.Of(request), r.window(request), r.mapping)
 	if ok = err == nil && r.fit(r.calendar, bookings); ok {
 		r.bookings = bookings
 	}
@@ -176,22 +192,28 @@ func (r *revision) fits(request vnet.Request) (ok bool) {
 
 // possible is refusal without a search for another place.
 func (r *revision) possible(request vnet.Request) bool {
+	if r.form {
+		return r.refusal(request) == nil
+	}
 	return r.breach(request) == nil && r.fits(request)
 }
 
 // revise carries a decided change out.
 func (b *Book) revise(now time.Time, r revision) error {
 	e := r.lease
+	if r.form {
+		return b.reform(now, r)
+	}
 	if err := b.calendar.Release(e.bookings...); err != nil {
 		return err
 	}
 	e.Lease = e.Metered(now)
-	e.Account = e.Account.Revised(e.Request, r.request, now.Sub(e.Window.Start))
+	e.Account = e.Account.Revised(e.Held(), e.Paused.Of(r.request), now.Sub(e.Window.Start))
 	before, window := e.Topology(), r.window(r.request)
 	e.overrule(r.request)
 	e.Request = r.request
 	e.Revision++
-	e.uses = nil
+	e.uses, e.Undone = nil, ""
 	defer e.countUses()
 	if !reflect.DeepEqual(r.mapping, e.Mapping) {
 		return b.remap(now, e, move{e, r.mapping, window}, vnet.MovePrepares, 0)
@@ -204,21 +226,25 @@ func (b *Book) revise(now time.Time, r revision) error {
 	return b.calendar.Book(e.bookings...)
 }
 
-// overrule drops what was asked by command of links whose impairment in the
-// running stage another request states anew.
+// overrule drops what was asked by command of links of which another request
+// states something else for the running stage.
 func (e *entry) overrule(by vnet.Request) {
-	impaired, is := maps.Clone(e.Impaired), by.At(e.Stage)
+	impaired, states, is := maps.Clone(e.Impaired), maps.Clone(e.LinkStates), by.At(e.Stage)
 	for _, was := range e.Request.At(e.Stage).Links {
-		if l, ok := is.Link(was.Name); ok && l.Impair != was.Impair {
+		l, ok := is.Link(was.Name)
+		if ok && l.Impair != was.Impair {
 			delete(impaired, l.Name)
 		}
+		if ok && l.Down != was.Down {
+			delete(states, l.Name)
+		}
 	}
-	e.Impaired = impaired
+	e.Impaired, e.LinkStates = impaired, states
 }
 
 // rebuild gives a lease's hosts new targets; it runs again once they have them.
 func (b *Book) rebuild(e *entry) {
-	if e.State.Up() {
+	if e.State.Holds() {
 		e.State, e.Message = vnet.Deploying, ""
 	}
 	e.parts, b.stale = nil, true

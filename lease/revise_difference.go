@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,12 +13,40 @@ import (
 )
 
 // revised is a lease's request with what may change taken from another: the
-// length of the window, what counter-offers may differ in, whether links may
-// be moved, and the bandwidths and impairments of links, at the start and in
-// stages. A start that is not stated, or was chosen in the time that is stated,
+// length of the window, labels, what counter-offers may differ in, whether links
+// may be moved, and the bandwidths, impairments and failures of links, at the
+// start and in stages. A start that is not stated, or was chosen in the time that is stated,
 // stays. The error names the first other difference.
 func revised(was, asked vnet.Request) (vnet.Request, error) {
+	asked = settled(was, asked)
+	type place struct{ link, stage string }
+	wanted := make(map[place][2]vnet.Bandwidth)
+	copied := rewrite(asked)
+	eachBandwidth(&copied, func(link, stage string, both *[2]vnet.Bandwidth) { wanted[place{link, stage}] = *both })
+	is := rewrite(was)
+	is.For, is.Negotiable, is.Movable, is.Labels = asked.For, asked.Negotiable, asked.Movable, asked.Labels
+	eachBandwidth(&is, func(link, stage string, both *[2]vnet.Bandwidth) {
+		if other, ok := wanted[place{link, stage}]; ok {
+			*both = other
+		}
+	})
+	reviseLinks(&is, asked)
+	before, after, err := trees(is, asked)
+	if err != nil {
+		return is, err
+	}
+	if path, how := difference(before, after); how != "" {
+		return is, &vnet.FieldError{Path: strings.TrimPrefix(path, "."), Problem: how + ": only rates, impairments and failures of links, the window's end, labels, movable and negotiable of a network can be changed; for anything else release it and ask anew"}
+	}
+	return is, nil
+}
+
+// settled is a request with what it leaves open as the lease has it.
+func settled(was, asked vnet.Request) vnet.Request {
+	asked = rewrite(asked)
 	asked.Fill()
+	asked.TakeWays(was)
+	takeBegun(&asked, was)
 	if asked.Tenant == "" {
 		asked.Tenant = was.Tenant
 	}
@@ -28,43 +55,34 @@ func revised(was, asked vnet.Request) (vnet.Request, error) {
 	} else if asked.Before.Equal(was.Before) && !was.Start.After(was.Before) && asked.Start.Before(was.Start) {
 		asked.Start = was.Start
 	}
-	type place struct{ link, stage string }
-	wanted := make(map[place][2]vnet.Bandwidth)
-	copied := rewrite(asked)
-	eachBandwidth(&copied, func(link, stage string, both *[2]vnet.Bandwidth) { wanted[place{link, stage}] = *both })
-	is := rewrite(was)
-	is.For, is.Negotiable, is.Movable = asked.For, asked.Negotiable, asked.Movable
-	eachBandwidth(&is, func(link, stage string, both *[2]vnet.Bandwidth) {
-		if other, ok := wanted[place{link, stage}]; ok {
-			*both = other
-		}
-	})
-	reviseImpairments(&is, asked)
-	before, after, err := trees(is, asked)
-	if err != nil {
-		return is, err
-	}
-	if path, how := difference(before, after); how != "" {
-		return is, &vnet.FieldError{Path: strings.TrimPrefix(path, "."), Problem: how + ": only rates and impairments of links, the window's end, movable and negotiable of a network can be changed; for anything else release it and ask anew"}
-	}
-	return is, nil
+	return asked
 }
 
-// reviseImpairments takes those of another request, link by link.
-func reviseImpairments(r *vnet.Request, asked vnet.Request) {
+// takeBegun gives stages on command the instants at which they began.
+func takeBegun(asked *vnet.Request, was vnet.Request) {
+	for i := range asked.Stages[:min(len(asked.Stages), len(was.Stages))] {
+		s := &asked.Stages[i]
+		if s.OnCommand && s.After == 0 && was.Stages[i].OnCommand && was.Stages[i].Name == s.Name {
+			s.After = was.Stages[i].After
+		}
+	}
+}
+
+// reviseLinks takes impairments and failures of another request, link by link.
+func reviseLinks(r *vnet.Request, asked vnet.Request) {
 	from := topologies(&asked)
 	for i, t := range topologies(r)[:min(len(r.Stages), len(asked.Stages))+1] {
-		wanted := make(map[string][2]vnet.Impairment)
+		wanted := make(map[string]vnet.VirtualLink)
 		for _, l := range from[i].Links {
-			wanted[l.Name] = l.Impair
+			wanted[l.Name] = l
 		}
 		for j, l := range t.Links {
 			if other, ok := wanted[l.Name]; ok {
-				t.Links[j].Impair = other
+				t.Links[j].Impair, t.Links[j].Down = other.Impair, other.Down
 			}
 		}
 		if i > 0 {
-			r.Stages[i-1].Impair = asked.Stages[i-1].Impair
+			r.Stages[i-1].Impair, r.Stages[i-1].Down = asked.Stages[i-1].Impair, asked.Stages[i-1].Down
 		}
 	}
 }
@@ -117,12 +135,13 @@ func differenceOfObjects(was, is map[string]any) (path, how string) {
 		} else if list, ok := a.([]any); ok && b == nil {
 			b = list[:0]
 		}
-		if name == "addresses" {
+		field := map[string]string{"addresses": "address", "interfaces": "interface"}[name] // of a link's ends
+		if field != "" {
 			a, b = ofBothEnds(a), ofBothEnds(b)
 		}
 		path, how := difference(a, b)
-		if end, rest, ok := strings.Cut(path, "]"); ok && how != "" && name == "addresses" { // of a link's ends
-			return ".ends" + end + "].address" + rest, how
+		if end, rest, ok := strings.Cut(path, "]"); ok && how != "" && field != "" {
+			return ".ends" + end + "]." + field + rest, how
 		}
 		if how != "" {
 			return "." + fieldName(name) + path, how
@@ -198,7 +217,7 @@ func inWords(value any) string {
 	case nil:
 		return "not stated"
 	case string:
-		return strconv.Quote(v)
+		return shortened(strconv.Quote(v))
 	case map[string]any, []any:
 		return "something else"
 	}
@@ -215,82 +234,6 @@ func fieldName(name string) string {
 		return "window." + name
 	}
 	return name
-}
-
-// revisions says in what two requests differ of which the second is a revised
-// form of the first.
-func revisions(was, is vnet.Request) (changes []vnet.Change) {
-	note := func(what, from, to string) {
-		if from != to {
-			changes = append(changes, vnet.Change{What: what, From: from, To: to})
-		}
-	}
-	note("duration", lengthWord(was), lengthWord(is))
-	note("movable", strconv.FormatBool(was.Movable), strconv.FormatBool(is.Movable))
-	note("negotiable", axesWord(was), axesWord(is))
-	was, is = rewrite(was), rewrite(is)
-	var before [][2]vnet.Bandwidth
-	eachBandwidth(&was, func(_, _ string, both *[2]vnet.Bandwidth) { before = append(before, *both) })
-	i := 0
-	eachBandwidth(&is, func(link, stage string, both *[2]vnet.Bandwidth) {
-		for _, c := range rateChanges(link, stage, before[i], *both) {
-			note(c.What, c.From, c.To)
-		}
-		i++
-	})
-	for j, l := range is.Links {
-		noteImpairments(note, l.Name, impairmentWords(was.Links[j].Impair, true), impairmentWords(l.Impair, true))
-	}
-	for i, stage := range is.Stages {
-		where := " in stage " + stage.Name
-		for j, l := range stage.Add.Links {
-			noteImpairments(note, l.Name+where, impairmentWords(was.Stages[i].Add.Links[j].Impair, true), impairmentWords(l.Impair, true))
-		}
-		for _, link := range impaired(was.Stages[i], stage) {
-			a, stated := was.Stages[i].Impair[link]
-			b, too := stage.Impair[link]
-			noteImpairments(note, link+where, impairmentWords(a, stated), impairmentWords(b, too))
-		}
-	}
-	return changes
-}
-
-// impaired are the links whose impairments either form of a stage sets, sorted.
-func impaired(was, is vnet.Stage) []string {
-	names := slices.AppendSeq(slices.Collect(maps.Keys(was.Impair)), maps.Keys(is.Impair))
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// impairmentWords says what is stated of both directions.
-func impairmentWords(both [2]vnet.Impairment, stated bool) [2]string {
-	if !stated {
-		return [2]string{"as before", "as before"}
-	}
-	return [2]string{cmp.Or(both[0].String(), "none"), cmp.Or(both[1].String(), "none")}
-}
-
-// noteImpairments names what differs in one place, once if both directions do alike.
-func noteImpairments(note func(what, from, to string), link string, was, is [2]string) {
-	note("impairment of "+link, was[0], is[0])
-	if was[0] != was[1] || is[0] != is[1] {
-		note("impairment of "+link+" reverse", was[1], is[1])
-	}
-}
-
-// rateChanges names what differs in one place, once if both directions do alike.
-func rateChanges(link, stage string, was, is [2]vnet.Bandwidth) []vnet.Change {
-	where := ""
-	if stage != "" {
-		where = " in stage " + stage
-	}
-	if was[0] == was[1] && is[0] == is[1] {
-		return []vnet.Change{{What: "rate of " + link + where, From: was[0].String(), To: is[0].String()}}
-	}
-	return []vnet.Change{
-		{What: "rate of " + link + where, From: was[0].String(), To: is[0].String()},
-		{What: "rate of " + link + " reverse" + where, From: was[1].String(), To: is[1].String()},
-	}
 }
 
 func lengthWord(r vnet.Request) string {

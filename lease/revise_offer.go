@@ -31,9 +31,7 @@ func (r *revision) offer(refusal *vnet.Rejection) {
 // longest bisects the length, in whole seconds, up to what is asked.
 func (r *revision) longest() (vnet.Request, bool) {
 	low := max(r.now.Sub(r.lease.Window.Start), 0).Truncate(time.Second) + time.Second
-	if n := len(r.request.Stages); n > 0 {
-		low = max(low, r.request.Stages[n-1].After.Truncate(time.Second)+time.Second)
-	}
+	low = max(low, r.request.LastTimed().Truncate(time.Second)+time.Second)
 	high := r.request.For
 	if high == 0 {
 		high = vnet.MaxDuration
@@ -58,6 +56,7 @@ func (r *revision) largest() (vnet.Request, bool) {
 				both[d] = grown(was[place{link, stage}][d], both[d], ratio{i, finest})
 			}
 		})
+		part.FollowLinks()
 		return part
 	})
 }

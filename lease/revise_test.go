@@ -3,6 +3,7 @@ package lease
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -31,6 +32,9 @@ func (w *world) revise(t *rapid.T) {
 	if rapid.Bool().Draw(t, "other impairments") {
 		eachLink(&asked, func(l *vnet.VirtualLink) { l.Impair = drawImpairments(t) })
 	}
+	if rapid.Bool().Draw(t, "other form") {
+		reshape(t, &asked)
+	}
 	before := w.book.calendar.Clone()
 	_, changes, err := w.book.Revise(w.now, l.ID(), asked, nil, false)
 	var refused *vnet.Rejection
@@ -48,6 +52,28 @@ func (w *world) revise(t *rapid.T) {
 		t.Fatal("a refusal changed the calendar")
 	default:
 		w.offeredRevisions(t, l.ID(), refused)
+	}
+}
+
+// reshape takes a link or a node away at random, and adds some.
+func reshape(t *rapid.T, r *vnet.Request) {
+	if n := len(r.Links); n > 0 && rapid.Bool().Draw(t, "link goes") {
+		i := rapid.IntRange(0, n-1).Draw(t, "which link")
+		r.Links = slices.Delete(slices.Clone(r.Links), i, i+1)
+	}
+	if n := len(r.Nodes); n > 1 && rapid.Bool().Draw(t, "node goes") {
+		i := rapid.IntRange(0, n-1).Draw(t, "which node")
+		gone := r.Nodes[i].Name
+		r.Nodes = slices.Delete(slices.Clone(r.Nodes), i, i+1)
+		r.Links = slices.DeleteFunc(slices.Clone(r.Links), func(l vnet.VirtualLink) bool { return l.Ends[0] == gone || l.Ends[1] == gone })
+	}
+	if len(r.Nodes) > 0 && rapid.Bool().Draw(t, "node comes") {
+		name := rapid.SampledFrom([]string{"new1", "new2"}).Draw(t, "new node")
+		if slices.ContainsFunc(r.Nodes, func(n vnet.VirtualNode) bool { return n.Name == name }) {
+			return
+		}
+		r.Nodes = append(slices.Clone(r.Nodes), vnet.VirtualNode{Name: name})
+		r.Links = append(slices.Clone(r.Links), vnet.VirtualLink{Name: name + "-l", Ends: [2]string{r.Nodes[0].Name, name}, Bandwidth: drawBandwidths(t)})
 	}
 }
 
@@ -138,6 +164,21 @@ func longestRevised(booked []transfer, i int, x transfer, now int) int {
 	return best
 }
 
+// TestLabelsAreRevised where nothing else is changed.
+func TestLabelsAreRevised(t *testing.T) {
+	book := New(line())
+	l, err := book.Admit(noon, transfer{to: 1, mbit: 100, length: 60}.request(0), 0)
+	must(err)
+	for _, labels := range []map[string]string{{"course": "net1", "empty": ""}, {"course": "net2"}, nil} {
+		asked := rewrite(l.Request)
+		asked.Labels = labels
+		is, changes, err := book.Revise(noon, l.ID(), asked, nil, false)
+		if err != nil || len(changes) == 0 || !maps.Equal(is.Request.Labels, labels) {
+			t.Errorf("%v is asked: %v, %v, %v", labels, is.Request.Labels, changes, err)
+		}
+	}
+}
+
 // TestWhatCannotBeRevised is named, and nothing changes.
 func TestWhatCannotBeRevised(t *testing.T) {
 	book := New(line())
@@ -147,14 +188,14 @@ func TestWhatCannotBeRevised(t *testing.T) {
 		change func(*vnet.Request)
 		want   string
 	}{
-		{func(r *vnet.Request) { r.Nodes[0].CPU = 500 }, "nodes[0].cpu: is 500, and was not stated"},
-		{func(r *vnet.Request) { r.Nodes = append(r.Nodes, vnet.VirtualNode{Name: "c"}) }, "nodes[2]: c is new"},
-		{func(r *vnet.Request) { r.Routers = append(r.Routers, vnet.VirtualNode{Name: "r"}) }, "routers[0]: r is new"},
-		{func(r *vnet.Request) { r.Links = nil }, "links: l is missing"},
+		{func(r *vnet.Request) { r.Nodes[0].Exclusive = true }, "nodes[0].exclusive: is true, and was not stated"},
+		{func(r *vnet.Request) { r.Routers, r.Nodes = r.Nodes[:1], r.Nodes[1:] }, "routers[0]: a is a router, and was a node"},
+		{func(r *vnet.Request) { r.Nodes[1].Host = "h0" }, "nodes[1].host: b runs on "},
+		{func(r *vnet.Request) { r.Links[0].Ends[1] = "c" }, `links[0].ends[1]: no node, router or switch "c"`},
 		{func(r *vnet.Request) { r.Links[0].Ends = [2]string{"b", "a"} }, `links[0].ends[0]: is "b", and was "a"`},
 		{func(r *vnet.Request) { r.Links[0].Addresses[1] = []netip.Prefix{netip.MustParsePrefix("10.0.1.2/24")} }, "links[0].ends[1].address"},
+		{func(r *vnet.Request) { r.Links[0].Interfaces[0] = "up" }, "links[0].ends[0].interface"},
 		{func(r *vnet.Request) { r.Routers, r.Nodes[0].Image = nil, "web.tar" }, `nodes[0].image: is "web.tar"`},
-		{func(r *vnet.Request) { r.Nodes[0].Env = map[string]string{"A": "b"} }, "nodes[0].env: "},
 		{func(r *vnet.Request) { r.Start = noon.Add(time.Hour) }, "window.start: is"},
 		{func(r *vnet.Request) { r.Objective = vnet.Energy }, "objective: is"},
 		{func(r *vnet.Request) { r.For = -1 }, "window.for: "},
@@ -214,14 +255,16 @@ func TestRevisedImpairments(t *testing.T) {
 	request.Stages = []vnet.Stage{{Name: "slow", After: time.Minute, Impair: map[string][2]vnet.Impairment{"l": slow}}}
 	l, err := book.Admit(noon, request, 0)
 	must(err)
-	must(book.Impair(l.ID(), "l", [2]vnet.Impairment{{Corrupt: 1}, {}}))
+	must(book.Impair(noon, l.ID(), "l", [2]vnet.Impairment{{Corrupt: 1}, {}}))
 	asked := rewrite(l.Request)
 	asked.Links[0].Impair = [2]vnet.Impairment{{Loss: 10_000}, {}}
 	asked.Stages[0].Impair = nil
+	asked.Links[0].Down, asked.Stages[0].Down = true, map[string]bool{"l": false}
+	must(book.SetDown(noon, l.ID(), "l", false))
 	l, changes, err := book.Revise(noon, l.ID(), asked, nil, false)
 	must(err)
-	want := []vnet.Change{{What: "impairment of l", From: "none", To: "loss=1%"}, {What: "impairment of l in stage slow", From: "delay=1ms", To: "as before"}}
-	if fmt.Sprint(changes) != fmt.Sprint(want) || l.Topology().Links[0].Impair != asked.Links[0].Impair {
+	want := []vnet.Change{{What: "impairment of l", From: "none", To: "loss=1%"}, {What: "state of l", From: "up", To: "down"}, {What: "state of l in stage slow", From: "as before", To: "up"}, {What: "impairment of l in stage slow", From: "delay=1ms", To: "as before"}}
+	if fmt.Sprint(changes) != fmt.Sprint(want) || l.Topology().Links[0].Impair != asked.Links[0].Impair || !l.Topology().Links[0].Down {
 		t.Errorf("changes %v, want %v; it is %+v", changes, want, l.Topology().Links[0])
 	}
 }

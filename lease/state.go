@@ -63,8 +63,10 @@ func (b *Book) updateStates(now time.Time) {
 //   - It has failed when errors, or the silence of a host that has still to
 //     build it, last longer than FailAfter. What it booked stays booked, its
 //     hosts go on trying, and it runs when they succeed.
+//   - A paused one is paused when each host has frozen its nodes.
 //   - What is built and only does not carry for so long is degraded, not failed:
-//     the tenant may be the cause, and can use the rest.
+//     the tenant may be the cause, and can use the rest. Machines have
+//     StartOfMachines for it.
 func (b *Book) updateState(now time.Time, e *entry) {
 	if e.Lost != nil {
 		b.updateLost(now, e)
@@ -74,12 +76,12 @@ func (b *Book) updateState(now time.Time, e *entry) {
 		return
 	}
 	f := b.findings(now, e)
-	state, message := f.next(e.State, e.why)
+	state, message := e.stateFrom(f)
 	e.why = message
 	if waiting := b.rollout.Awaiting(now); len(waiting) > 0 && len(f.missing) > 0 && len(f.problems) == 0 {
 		message += "; nothing new is built before the operator adopts " + list(waiting)
 	}
-	if b.stuck(now, e, f.stuck(e.State)) {
+	if b.stuck(now, e, f) {
 		state = f.giveUp()
 	}
 	unheard := b.rollout.Unheard(now, e.hosts)
@@ -90,7 +92,9 @@ func (b *Book) updateState(now time.Time, e *entry) {
 	if len(unheard) > 0 {
 		message = strings.TrimPrefix(message+"; no agent heard of since the server started on "+list(unheard), "; ")
 	}
-	if e.moving() {
+	if e.moving() && e.Move.Form != nil {
+		message = strings.TrimPrefix(message+"; is given another form", "; ")
+	} else if e.moving() {
 		message = strings.TrimPrefix(message+"; links move to other paths to make room", "; ")
 	}
 	if state != e.State {
@@ -115,10 +119,31 @@ func (b *Book) findings(now time.Time, e *entry) findings {
 		problems: b.rollout.Errors(e.ID(), e.hosts), cuts: b.rollout.Cuts(e.ID(), e.hosts),
 		missing: b.rollout.Missing(e.ID(), e.hosts), silent: b.rollout.Silent(now, e.hosts),
 	}
+	if e.Paused != nil {
+		f.cuts = nil // who stands still answers nobody
+		return f
+	}
 	if e.State != vnet.Running { // else an agent started anew
 		f.cuts = append(f.cuts, b.rollout.Waits(e.ID(), e.hosts)...)
 	}
 	return f
+}
+
+// stateFrom is the state that follows from findings. A paused lease is paused where
+// another would run.
+func (e *entry) stateFrom(f findings) (vnet.State, string) {
+	if e.Paused == nil {
+		return f.next(e.State, e.why)
+	}
+	before := e.State
+	if before == vnet.Paused {
+		before = vnet.Running
+	}
+	state, message := f.next(before, e.why)
+	if state.Up() {
+		state = vnet.Paused
+	}
+	return state, message
 }
 
 // next gives the state that follows one with a message, and why. What was
@@ -145,7 +170,7 @@ func (f findings) next(before vnet.State, said string) (state vnet.State, messag
 
 // stuck says that a lease does not come nearer to running.
 func (f findings) stuck(before vnet.State) bool {
-	return len(f.problems) > 0 || !before.Up() && (len(f.cuts) > 0 || overlap(f.missing, f.silent))
+	return len(f.problems) > 0 || !before.Holds() && (len(f.cuts) > 0 || overlap(f.missing, f.silent))
 }
 
 // giveUp is the state of a lease that has been stuck for too long.
@@ -168,16 +193,25 @@ func (b *Book) updateLost(now time.Time, e *entry) {
 }
 
 // stuck notes since when a lease is stuck, and says whether that is too long.
-func (b *Book) stuck(now time.Time, e *entry, stuck bool) bool {
+func (b *Book) stuck(now time.Time, e *entry, f findings) bool {
 	switch {
-	case !stuck:
+	case !f.stuck(e.State):
 		e.failing = time.Time{}
 		return false
 	case e.failing.IsZero():
 		e.failing = now
 	}
-	return now.Sub(e.failing) >= b.FailAfter
+	e.patience = b.FailAfter
+	if f.giveUp() == vnet.Degraded && e.Life.Ran.IsZero() && slices.ContainsFunc(e.Request.At(e.Stage).Nodes, vnet.VirtualNode.Machine) {
+		e.patience = max(e.patience, StartOfMachines)
+	}
+	return now.Sub(e.failing) >= e.patience
 }
+
+// StartOfMachines is how long a network that only waits for what does not carry
+// yet is not called degraded, if it has machines: in software a distribution
+// takes minutes to start.
+const StartOfMachines = 5 * time.Minute
 
 func overlap(a, b []vnet.HostID) bool {
 	return slices.ContainsFunc(a, func(h vnet.HostID) bool { return slices.Contains(b, h) })

@@ -42,7 +42,8 @@ func (b *Book) SetSubstrate(now time.Time, sub vnet.Substrate) error {
 			e.bookings = bookings[i]
 		}
 	}
-	b.sub, b.working, b.calendar, b.noCarrier = sub, sub.Working(), cal, nil
+	b.sub, b.calendar, b.noCarrier = sub, cal, nil
+	b.setWorking()
 	b.solver.all = prepared{sub: sub, engine: engine, index: &index}
 	b.rollout.SetDown(downHosts(sub))
 	b.stale, b.everyHost, b.changed.substrate = true, true, true
@@ -65,7 +66,7 @@ func standing(engine *embed.Embedder, sub vnet.Indexed, l vnet.Lease) ([]calenda
 	if err := engine.CheckPins(l.Request, l.Mapping); err != nil {
 		return nil, err
 	}
-	return engine.Bookings(l.Request, l.Window, l.Mapping)
+	return engine.Bookings(l.Held(), l.Window, l.Mapping)
 }
 
 // overbooked says which element has more booked at some time than there is.
@@ -109,9 +110,14 @@ func (b *Book) KeepMeasured(sub *vnet.Substrate) {
 	}
 	for i, h := range sub.Hosts {
 		if old, ok := b.sub.HostOf(string(h.Name)); ok {
-			sub.Hosts[i].Down = old.Down
+			sub.Hosts[i].Down, sub.Hosts[i].Drained = old.Down, old.Drained
 		}
 	}
+	sub.Maintenance = slices.DeleteFunc(slices.Clone(b.sub.Maintenance), func(m vnet.Maintenance) bool {
+		_, host := sub.HostOf(string(m.Host))
+		_, link := sub.LinkOf(m.Link)
+		return !host && !link
+	})
 	for i, h := range sub.Hosts {
 		if old, ok := b.sub.HostOf(string(h.Name)); ok && h.Measurement == (vnet.Measurement{}) {
 			sub.Hosts[i].Measurement = old.Measurement

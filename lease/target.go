@@ -57,7 +57,7 @@ func (b *Book) setTargets(now time.Time, deployed []*entry) {
 // compile notes what each host shall have of a lease.
 func (b *Book) compile(e *entry) error {
 	versions := []vnet.Lease{e.Lease}
-	if e.moving() {
+	if e.moving() && e.Move.Form == nil {
 		versions = append(versions, e.beforeMove())
 		if e.Move.Phase == vnet.MovePrepares { // what is in use first
 			slices.Reverse(versions)
@@ -73,6 +73,9 @@ func (b *Book) compile(e *entry) error {
 		for _, name := range e.allHosts() {
 			e.parts[name] = merged(e.parts[name], hosts[name].Items())
 		}
+	}
+	if err := b.keepNodes(e); err != nil {
+		return err
 	}
 	b.markDirty(e)
 	return nil

@@ -109,7 +109,7 @@ func (b *Book) end(at time.Time, e *entry, why string) error {
 	e.ended(at, why)
 	e.State, e.Rates, e.Message = vnet.Ended, nil, ""
 	e.bookings, e.former, e.parts, e.failing = nil, nil, nil, time.Time{}
-	e.Lost = nil
+	e.Lost, e.Paused = nil, nil
 	b.touch(e)
 	return nil
 }
@@ -128,7 +128,7 @@ func (b *Book) Next(now time.Time) time.Time {
 			next = earlier(next, e.Move.Since.Add(b.FailAfter))
 		}
 		if !e.failing.IsZero() && e.State != vnet.Failed {
-			next = earlier(next, e.failing.Add(b.FailAfter))
+			next = earlier(next, e.failing.Add(e.patience))
 		}
 	}
 	return next
@@ -139,8 +139,8 @@ func (e *entry) next() time.Time {
 	if e.State == vnet.Booked {
 		return e.Window.Start
 	}
-	if e.Stage+1 < len(e.Request.Stages) {
-		return e.Window.Start.Add(e.Request.Stages[e.Stage+1].After)
+	if next := e.Request.NextTimed(e.Stage); next < len(e.Request.Stages) {
+		return e.Window.Start.Add(e.Request.Stages[next].After)
 	}
 	return e.Window.End
 }

@@ -44,7 +44,7 @@ func TestNumberedLinks(t *testing.T) {
 		"vxrouter t.net.r1 forward 10.0.0.1/32->10.2.0.2@eth1\n",
 		"vxrouter t.net.r2 forward 10.1.0.0/24->10.2.0.1@eth0 10.9.9.9/32->10.2.0.1@eth0 2001:db8:1::/64->" + vnet.LinkLocal(r1.Hardware()).String() + "@eth0\n",
 		" a=10.1.0.2 a=2001:db8:1::2 b=10.0.0.1 r1=10.9.9.9 r1=2001:db8:1::1 r2=10.2.0.2",
-		"reach t.net 12 pairs of 4 nodes",
+		"reach t.net 14 pairs of 4 nodes",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)

@@ -53,7 +53,7 @@ func NewCompiler(sub vnet.Indexed) *Compiler {
 func (c *Compiler) Compile(leases []vnet.Lease) (map[vnet.HostID]Host, error) {
 	c.hosts, c.there = make(map[vnet.HostID]*Host), make(map[hostItem]bool)
 	for _, l := range leases {
-		if l.State != vnet.Deploying && !l.State.Up() {
+		if l.State != vnet.Deploying && !l.State.Holds() {
 			continue
 		}
 		if err := c.lease(l); err != nil {
@@ -94,11 +94,15 @@ func (c *Compiler) lease(l vnet.Lease) error {
 	if err != nil {
 		return err
 	}
+	l = net.lease
 	names := NameTable{Lease: l.ID(), Names: net.names()}
 	for _, node := range net.top.All() {
 		host := c.host(l.Mapping.Nodes[node.Name])
 		if host == nil {
 			return fmt.Errorf("node %s is mapped to unknown host %q", node.Name, l.Mapping.Nodes[node.Name])
+		}
+		if node.IsFunction() && node.Function.Kind != vnet.FunctionProgram {
+			continue // built in: there is nothing of a node
 		}
 		if c.first(host, id(names)) {
 			host.Add(names)
@@ -106,7 +110,24 @@ func (c *Compiler) lease(l vnet.Lease) error {
 		host.Add(c.vnode(l, node, host.Host))
 		host.Add(net.router(node.Name))
 		if len(node.Stated()) > 0 {
-			host.Add(Setup{Lease: l.ID(), Node: node.Name, Setup: node.Setup})
+			host.Add(setup(l, node))
+		}
+		if l.Paused != nil {
+			host.Add(Pause{Lease: l.ID(), Node: node.Name})
+		}
+		if node.Join != "" {
+			join, err := c.join(net, node)
+			if err != nil {
+				return err
+			}
+			host.Add(join)
+		}
+		if node.Device != "" {
+			device, err := c.device(l, node)
+			if err != nil {
+				return err
+			}
+			host.Add(device)
 		}
 		if node.NAT == "" {
 			continue
@@ -120,10 +141,17 @@ func (c *Compiler) lease(l vnet.Lease) error {
 	if err := c.switches(net); err != nil {
 		return err
 	}
-	for _, link := range net.top.Links {
+	c.chainHomes(net)
+	for _, link := range slices.Concat(net.top.Links, net.chained) {
 		if err := c.link(net, link); err != nil {
 			return fmt.Errorf("link %s: %w", link.Name, err)
 		}
+	}
+	if err := c.chains(net); err != nil {
+		return err
+	}
+	if l.Paused != nil { // who stands still need not answer
+		return nil
 	}
 	for name, r := range net.reaches() {
 		c.host(name).Add(r)
@@ -141,7 +169,7 @@ func (c *Compiler) vnode(l vnet.Lease, node vnet.VirtualNode, on vnet.HostID) VN
 	if c.Nodes.Processes != vnet.NodeProcesses {
 		n.Processes = c.Nodes.Processes
 	}
-	if node.NAT != "" { // the provider's: no process of the tenant has a right there
+	if node.NAT != "" || node.Join != "" || isControlNode(node.Name) { // the provider's: no process of the tenant has a right there
 		n.Owner = 0
 	}
 	return n
@@ -154,10 +182,22 @@ func (c *Compiler) switches(net *network) error {
 		if host == nil {
 			return fmt.Errorf("switch %s is mapped to unknown host %q", s.Name, net.lease.Mapping.Nodes[s.Name])
 		}
-		host.Add(net.switchItem(s))
+		item := net.switchItem(s)
+		if item.OpenFlow != nil {
+			item.OpenFlow.CPU = cmp.Or(item.OpenFlow.CPU, c.Nodes.CPU)
+		}
+		host.Add(item)
 		for _, p := range net.switchPorts(s) {
 			host.Add(p)
 		}
+		if s.Access == "" {
+			continue
+		}
+		a, p, err := c.access(net, s)
+		if err != nil {
+			return err
+		}
+		host.Add(a, p)
 	}
 	return nil
 }

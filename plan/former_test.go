@@ -1,10 +1,14 @@
 package plan
 
 import (
+	"encoding"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +58,59 @@ func TestAFormerAgentGetsNoHalfPlan(t *testing.T) {
 		h.Add(item)
 		if _, err := SealIn(1, h); !errors.Is(err, ErrUnknown) {
 			t.Errorf("%s: %v", item, err)
+		}
+	}
+}
+
+// TestEveryMemberHasAForm: a member that items did not have in the last release
+// needs a row in since, and Form be higher than that release's. Then write the
+// golden file anew.
+func TestEveryMemberHasAForm(t *testing.T) {
+	var b strings.Builder
+	for _, s := range sections {
+		listMembers(&b, s.name, 1, s.item, nil)
+	}
+	golden(t, "members", b.String())
+	for path, form := range since {
+		if line := fmt.Sprintf("%s %d\n", path, form); form > Form || !strings.Contains(b.String(), line) {
+			t.Errorf("since has %s, which is no member, or is of no form yet", strings.TrimSpace(line))
+		}
+	}
+}
+
+// listMembers writes what stands at a path, with the form that brought it, and
+// what is below. Types that write their JSON themselves end a path.
+func listMembers(b *strings.Builder, path string, form uint64, of reflect.Type, above []reflect.Type) {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Array {
+		of = of.Elem()
+	}
+	form = max(form, since[path])
+	if line := fmt.Sprintf("%s %d\n", path, form); !strings.Contains(b.String(), line) {
+		b.WriteString(line)
+	}
+	writes := of.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || of.Implements(reflect.TypeFor[json.Marshaler]())
+	if of.Kind() != reflect.Struct || writes || slices.Contains(above, of) {
+		return
+	}
+	for i := range of.NumField() {
+		if member, ok := memberPath(path, of.Field(i)); ok {
+			listMembers(b, member, form, of.Field(i).Type, append(above, of))
+		}
+	}
+}
+
+// TestWhatIsNotKnownIsNotPassedOver: an agent that did the rest of an item would
+// say that all is done.
+func TestWhatIsNotKnownIsNotPassedOver(t *testing.T) {
+	for _, text := range []string{
+		`{"host":"h1","links":[{"link":"a","colour":1}]}`,
+		`{"host":"h1","switches":[{"switch":"a","colour":1}]}`,
+		`{"host":"h1","switch_ports":[{"switch":"a","engine":{"colour":1}}]}`,
+		`{"host":"h1","colours":[]}`,
+	} {
+		var h Host
+		if err := json.Unmarshal([]byte(text), &h); !isUnknown(err) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

@@ -14,6 +14,9 @@ func (c *Compiler) link(net *network, link vnet.VirtualLink) error {
 		shares = []vnet.PathShare{{Units: vnet.ShareUnits}}
 	}
 	numbers := net.lease.VNIs[link.Name]
+	if link.Chain != "" && len(numbers) > 0 { // the first is its chain's
+		numbers = numbers[1:]
+	}
 	for path, share := range shares {
 		cuts, err := TunnelHops(c.sub, from, share.Path)
 		if err != nil {
@@ -76,9 +79,9 @@ func (c *Compiler) path(p pathPlan, from, to vnet.HostID) error {
 // join it. Frames of direction d enter a link by its end d.
 func (p pathPlan) port(end int) End {
 	if p.path > 0 {
-		return End{Join: p.net.port(p.link, end), Impair: p.link.Impair[end]}
+		return End{Join: p.net.port(p.link, end), Impair: p.link.Impair[end], Down: p.link.Down}
 	}
-	return End{Port: p.net.port(p.link, end), Impair: p.link.Impair[end]}
+	return End{Port: p.net.port(p.link, end), Impair: p.link.Impair[end], Down: p.link.Down}
 }
 
 // rates are the path's parts of what is allocated to the link.

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 
 	"sublet/vnet"
@@ -13,12 +12,19 @@ import (
 type network struct {
 	lease   vnet.Lease
 	top     vnet.Topology
-	index   map[string]int             // of a link in the union
-	device  map[linkEnd]string         // interface of a link in its node
-	metric  map[string]int             // of the routes to a link's peers
-	routers map[string]vnet.Protocol   // by name, in the running stage
-	ports   map[string][]nodeInterface // of a node, in the running stage
+	whole   vnet.Topology               // of all stages, as requested
+	index   map[string]int              // of a link in the union
+	device  map[linkEnd]string          // interface of a link in its node
+	metric  map[string]int              // of the routes to a link's peers
+	routers map[string]vnet.Protocol    // by name, in the running stage
+	numbers map[string]vnet.VirtualNode // routers, by name, in the running stage
+	ports   map[string][]nodeInterface  // of a node, in the running stage
+	cut     map[linkEnd]bool            // ends of links that are down
+	exits   map[string]string           // port of a switch that leads to its exit
 	mtu     int
+
+	chained   []vnet.VirtualLink        // segments of chains, which no other list of links has
+	functions map[string]*vnet.Function // by node
 
 	switches map[string]vnet.VirtualSwitch // of the running stage
 	segment  map[string]*segment           // by switch
@@ -31,6 +37,7 @@ type network struct {
 	within    map[netip.Addr]netip.Prefix // subnet of a port's own address
 	byAddress map[netip.Addr]string       // node
 	homes     map[string]linkEnd          // port that has a node's own address beside its other ones
+	machines  map[string]bool             // nodes that are
 	v6        bool                        // some port has an address of IPv6
 
 	// Made when they are asked for.
@@ -58,25 +65,32 @@ func newNetwork(sub vnet.Substrate, l vnet.Lease) (*network, error) {
 
 // networkOn is newNetwork on a substrate that is given as what walks it.
 func networkOn(sub Walker, relays map[string]netip.Addr, l vnet.Lease) (*network, error) {
+	whole := l.Request.Union()
+	l.Mapping = l.Mapping.Controlled(whole)
+	union := whole.Controlled()
 	n := &network{
-		lease: l, top: l.Topology(),
-		index: make(map[string]int), device: make(map[linkEnd]string),
-		metric: make(map[string]int), routers: make(map[string]vnet.Protocol),
-		ports: make(map[string][]nodeInterface), switches: make(map[string]vnet.VirtualSwitch),
+		lease: l, top: l.Topology().Controlled(), whole: whole,
+		device:  make(map[linkEnd]string),
+		routers: make(map[string]vnet.Protocol), numbers: make(map[string]vnet.VirtualNode),
+		ports: make(map[string][]nodeInterface), cut: make(map[linkEnd]bool), switches: make(map[string]vnet.VirtualSwitch),
 		segment: make(map[string]*segment), subnet: make(map[string]netip.Prefix),
 		trunks: make(map[string][]vnet.VirtualLink), trees: make(map[string]map[string]vnet.VirtualLink),
 	}
-	union := l.Request.Union()
-	n.number(union.Links)
+	n.takeChains()
+	n.number(union)
 	n.segments()
 	n.knowAddresses(union)
 	n.subnets(union)
 	for _, r := range n.top.Routers {
-		n.routers[r.Name] = r.Protocol
+		n.routers[r.Name], n.numbers[r.Name] = r.Protocol, r
 	}
 	for _, link := range n.top.Links {
 		for end, node := range link.Ends {
+			n.cut[linkEnd{link.Name, end}] = link.Down
 			n.connect(link, end, node)
+			if s := n.segment[node]; s != nil {
+				s.cut = s.cut || link.Down
+			}
 		}
 	}
 	mtu, err := innerMTU(sub, relays, l.Mapping, union.Links)
@@ -100,20 +114,19 @@ func (n *network) connect(link vnet.VirtualLink, end int, node string) {
 	}
 }
 
-// number gives every link its index and its ends their interface names, and
-// parallel links different metrics.
-func (n *network) number(links []vnet.VirtualLink) {
-	count := make(map[string]int)
-	parallel := make(map[[2]string]int)
-	for i, link := range links {
-		n.index[link.Name] = i
-		for end, node := range link.Ends {
-			n.device[linkEnd{link.Name, end}] = fmt.Sprintf("eth%d", count[node])
-			count[node]++
+// number gives every link its index and its ends their interface names, which
+// those that lead to exits follow, and parallel links different metrics.
+func (n *network) number(union vnet.Topology) {
+	numbers := n.lease.Numbers
+	if numbers == nil {
+		first := union.Numbering()
+		numbers = &first
+	}
+	n.index, n.metric, n.exits = numbers.Links, numbers.Metrics, numbers.Exits
+	for _, link := range union.Links {
+		for end, name := range numbers.Interfaces[link.Name] {
+			n.device[linkEnd{link.Name, end}] = name
 		}
-		pair := [2]string{min(link.Ends[0], link.Ends[1]), max(link.Ends[0], link.Ends[1])}
-		parallel[pair]++
-		n.metric[link.Name] = parallel[pair]
 	}
 }
 
@@ -140,10 +153,14 @@ func innerMTU(sub Walker, relays map[string]netip.Addr, m vnet.Mapping, links []
 
 // port is the tenant's side of one end of a link.
 func (n *network) port(link vnet.VirtualLink, end int) *Port {
+	if link.Chain != "" {
+		return n.chainPort(link, end)
+	}
 	node, peer := link.Ends[end], link.Ends[1-end]
 	p := &Port{Interface: n.device[linkEnd{link.Name, end}], MTU: n.mtu}
 	if n.segment[node] != nil {
 		p.Namespace = SwitchNamespace(n.lease.ID(), node, cmp.Or(n.switches[node].Kind, vnet.SwitchKernel))
+		p.Queues = n.queues(link, end)
 		return p
 	}
 	p.Namespace, p.Metric = Namespace(n.lease.ID(), node), n.metric[link.Name]

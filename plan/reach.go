@@ -9,7 +9,7 @@ import (
 )
 
 // Reach says which nodes of a lease the nodes on one host must reach, as the
-// planned routes, and OSPF, have it. There is nothing to build: it is what
+// planned routes, and the routers' protocols, have it. There is nothing to build: it is what
 // shall be true of what was built. Kept by datapath/reach.
 type Reach struct {
 	Lease vnet.LeaseID `json:"lease"`
@@ -17,12 +17,14 @@ type Reach struct {
 	Pairs []ReachFrom  `json:"pairs"`
 }
 
-// ReachFrom is a node of the host and whom it must reach, as indexes of Nodes.
+// ReachFrom is a node of the host and whom it must reach, as indexes of Nodes,
+// which has those that are asked by IPv6 once more.
 // Forwards are the interfaces on which it must forward what comes in: those of
 // a router, unless its tenant routes (protocol none).
 type ReachFrom struct {
 	From     int      `json:"from"`
 	To       []int    `json:"to"`
+	To6      []int    `json:"to6,omitempty"` // by IPv6, of which the index is
 	Forwards []string `json:"forwards,omitempty"`
 }
 
@@ -41,9 +43,15 @@ func (r Reach) Meet(Item) Item { return r }
 func (r Reach) String() string {
 	pairs := 0
 	for _, p := range r.Pairs {
-		pairs += len(p.To)
+		pairs += len(p.To) + len(p.To6)
 	}
-	return fmt.Sprintf("%s %d pairs of %d nodes", r.Key(), pairs, len(r.Nodes))
+	nodes := 0
+	for _, n := range r.Nodes {
+		if n.Address.Is4() { // not those that are there once more
+			nodes++
+		}
+	}
+	return fmt.Sprintf("%s %d pairs of %d nodes", r.Key(), pairs, nodes)
 }
 
 // mostPairedNodes is up to how many nodes of a lease every pair is looked at;
@@ -51,20 +59,29 @@ func (r Reach) String() string {
 const mostPairedNodes = 50
 
 // reaches lists, by host, whom its nodes must reach. A pair counts if there is
-// a way in both directions: else neither gets an answer.
+// a way in both directions: else neither gets an answer. Machines are asked, and
+// do not ask.
 func (n *network) reaches() map[vnet.HostID]Reach {
+	all, machines := n.asked(), make(map[string]bool)
+	n.machines = machines
+	for _, node := range all { // answers to a machine go to its own kernel
+		machines[node.Name] = node.Machine()
+	}
 	n.led = make(map[string]map[string]bool)
 	to := make(map[string][]string)
 	seen := make(map[[2]string]bool)
 	pair := func(a, b string) {
 		if key := [2]string{min(a, b), max(a, b)}; a != b && !seen[key] && n.leads(a, b) && n.leads(b, a) {
 			seen[key] = true
-			to[a], to[b] = append(to[a], b), append(to[b], a)
+			for _, p := range [][2]string{{a, b}, {b, a}} {
+				if !machines[p[0]] {
+					to[p[0]] = append(to[p[0]], p[1])
+				}
+			}
 		}
 	}
-	all := n.top.All()
 	if n.answersLate() {
-		for _, l := range n.top.Links {
+		for _, l := range n.askedLinks() {
 			if n.segment[l.Ends[0]] == nil && n.segment[l.Ends[1]] == nil && n.answeredBetween(l.Ends) {
 				pair(l.Ends[0], l.Ends[1])
 			}
@@ -76,10 +93,10 @@ func (n *network) reaches() map[vnet.HostID]Reach {
 			}
 		}
 	} else {
-		for i := range all[1:] {
+		for i := range max(0, len(all)-1) {
 			pair(all[i].Name, all[i+1].Name)
 		}
-		for _, l := range n.top.Links {
+		for _, l := range n.askedLinks() {
 			if n.segment[l.Ends[0]] == nil && n.segment[l.Ends[1]] == nil {
 				pair(l.Ends[0], l.Ends[1])
 			}
@@ -97,12 +114,22 @@ func (n *network) reachesOf(to map[string][]string) map[vnet.HostID]Reach {
 			number[name] = len(r.Nodes)
 			r.Nodes = append(r.Nodes, Name{Name: name, Address: n.address(name)})
 		}
+		number6 := make(map[string]int)
 		for _, from := range sources {
 			p := ReachFrom{From: number[from], Forwards: n.forwards(from)}
 			for _, name := range to[from] {
 				p.To = append(p.To, number[name])
+				if !n.v6 || !n.askedBy6(from, name) {
+					continue
+				}
+				if _, has := number6[name]; !has {
+					number6[name] = len(r.Nodes)
+					r.Nodes = append(r.Nodes, Name{Name: name, Address: n.ipv6(name)})
+				}
+				p.To6 = append(p.To6, number6[name])
 			}
 			slices.Sort(p.To)
+			slices.Sort(p.To6)
 			r.Pairs = append(r.Pairs, p)
 		}
 		hosts[host] = r
@@ -146,8 +173,8 @@ func (n *network) involved(sources []string, to map[string][]string) []string {
 	return slices.Compact(names)
 }
 
-// leads follows the planned routes from a node to another. Where OSPF knows the
-// way, it is believed to find it. What is found of nodes on the way is kept.
+// leads follows the planned routes from a node to another. Where a protocol knows
+// the way, it is believed to find it. What is found of nodes on the way is kept.
 func (n *network) leads(from, to string) bool {
 	known := n.led[to]
 	if known == nil {
@@ -159,6 +186,7 @@ func (n *network) leads(from, to string) bool {
 	}
 	known[from] = false // whoever comes round again never arrives
 	next, ok := n.nextHop(from, to)
+	ok = ok && !n.overOpenFlow(from, next)
 	if ok && next != to {
 		_, forwards := n.routers[next]
 		ok = forwards && n.leads(next, to)
@@ -167,18 +195,33 @@ func (n *network) leads(from, to string) bool {
 	return ok
 }
 
+// overOpenFlow says whether two nodes are stations of a segment where it is a
+// controller's matter who reaches whom.
+func (n *network) overOpenFlow(from, next string) bool {
+	return slices.ContainsFunc(n.ports[from], func(i nodeInterface) bool {
+		if i.station == nil {
+			return false
+		}
+		s := n.segment[n.behind(i)]
+		return s.openFlow && slices.ContainsFunc(s.stations, func(st vnet.Station) bool { return st.Node == next })
+	})
+}
+
 // nextHop is the node to which a node sends what is for another.
 func (n *network) nextHop(at, to string) (next string, ok bool) {
 	t := n.forwardingOf(at)
 	dst := n.address(to)
 	if r, ok := t.routes[single(dst)]; ok {
-		return n.hopOf(r, to), true
+		return n.hopOf(r, to), n.passable(at, r)
 	}
 	for _, i := range n.ports[at] {
+		if n.cut[i.near] && i.station == nil && speaksAny(n.routers[at]) {
+			continue // it looks for another way
+		}
 		subnet, numbered := n.numbered(i.near)
 		switch {
 		case i.station == nil && i.peer == to && (!numbered || subnet.Contains(dst)):
-			return to, true
+			return to, !n.cut[i.near]
 		case i.station != nil && n.subnet[n.behind(i)].Contains(dst):
 			return to, n.onSegment(i, to)
 		}
@@ -186,10 +229,21 @@ func (n *network) nextHop(at, to string) (next string, ok bool) {
 	if subnet := n.within[dst]; t.heard[single(dst)] || subnet.IsValid() && t.heard[subnet] {
 		return to, true
 	} else if r, ok := t.routes[subnet]; ok {
-		return n.hopOf(r, to), true
+		return n.hopOf(r, to), n.passable(at, r)
 	}
 	r, ok := t.routes[defaultPrefix(dst)]
-	return n.hopOf(r, to), ok
+	return n.hopOf(r, to), ok && n.passable(at, r)
+}
+
+// passable says whether no link is down on the way of a node's route to its next
+// hop. Of a segment with such a link that is not known.
+func (n *network) passable(at string, r Route) bool {
+	for _, i := range n.ports[at] {
+		if i.device == r.Interface {
+			return !n.cut[i.near] && (i.station == nil || !n.segment[n.behind(i)].cut)
+		}
+	}
+	return true
 }
 
 func (n *network) hopOf(r Route, to string) string {
@@ -202,7 +256,7 @@ func (n *network) hopOf(r Route, to string) string {
 // onSegment says whether a node is a station that an interface's reaches.
 func (n *network) onSegment(i nodeInterface, to string) bool {
 	s := n.segment[n.behind(i)]
-	return slices.ContainsFunc(s.stations, func(st vnet.Station) bool {
+	return !s.cut && slices.ContainsFunc(s.stations, func(st vnet.Station) bool {
 		return st.Node == to && n.adjacent(s, *i.station, st)
 	})
 }
@@ -210,7 +264,7 @@ func (n *network) onSegment(i nodeInterface, to string) bool {
 // forwarding is a node's table for looking up.
 type forwarding struct {
 	routes map[netip.Prefix]Route
-	heard  map[netip.Prefix]bool // by OSPF
+	heard  map[netip.Prefix]bool // by the router's protocol
 }
 
 // forwardingOf makes a node's, once.
@@ -222,8 +276,8 @@ func (n *network) forwardingOf(name string) forwarding {
 	for _, r := range n.router(name).Routes {
 		f.routes[r.Prefix] = r
 	}
-	if n.routers[name] == vnet.ProtocolOSPF {
-		f.heard = n.heard(name)
+	if speaksAny(n.routers[name]) {
+		f.heard = n.heard(name, func(i nodeInterface) bool { return n.cut[i.near] })
 	}
 	if n.forwardings == nil {
 		n.forwardings = make(map[string]forwarding)

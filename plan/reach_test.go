@@ -154,3 +154,40 @@ func TestManyNodesAreLookedAtBySome(t *testing.T) {
 		t.Errorf("%d nodes of 200 in %d pairs", len(seen), len(got))
 	}
 }
+
+// TestWhoMustReachWhomByIPv6: nodes with addresses of IPv6, by routers that are
+// told of them in any way, as far as the routes lead; nobody else.
+func TestWhoMustReachWhomByIPv6(t *testing.T) {
+	for protocol, want := range map[vnet.Protocol]string{
+		vnet.ProtocolStatic: "[r0>r1 r0>r2 r1>r0 r1>r2 r2>r0 r2>r1]",
+		vnet.ProtocolISIS:   "[r0>r1 r0>r2 r1>r0 r1>r2 r2>r0 r2>r1]",
+		vnet.ProtocolNone:   "[r0>r1 r1>r0]", // r1 is asked by its first address, which r2 has no route to
+	} {
+		l := ring(3, protocol)
+		l.LinkAddresses = map[string]vnet.LinkAddresses{
+			"r0r1": {{netip.MustParsePrefix("2001:db8:1::1/64")}, {netip.MustParsePrefix("2001:db8:1::2/64")}},
+			"r1r2": {{netip.MustParsePrefix("2001:db8:2::1/64")}, {netip.MustParsePrefix("2001:db8:2::2/64")}},
+		}
+		hosts, err := Compile(substrate, []vnet.Lease{l})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, h := range hosts {
+			for _, r := range Of[Reach](h) {
+				for _, p := range r.Pairs {
+					for _, to := range p.To6 {
+						if !r.Nodes[to].Address.Is6() {
+							t.Errorf("%s is asked by IPv6 at %s", r.Nodes[to].Name, r.Nodes[to].Address)
+						}
+						got = append(got, r.Nodes[p.From].Name+">"+r.Nodes[to].Name)
+					}
+				}
+			}
+		}
+		slices.Sort(got)
+		if fmt.Sprint(got) != want {
+			t.Errorf("%s: %v, want %s", protocol, got, want)
+		}
+	}
+}

@@ -26,13 +26,18 @@ func (n *network) router(name string) VxRouter {
 func (n *network) routing(name string) VxRouter {
 	protocol, isRouter := n.routers[name]
 	r := VxRouter{Lease: n.lease.ID(), Node: name, Forward: isRouter}
-	switch protocol {
-	case vnet.ProtocolOSPF:
+	switch {
+	case protocol == vnet.ProtocolOSPF && n.usualOSPF(name):
 		r.OSPF, r.Routes = n.ospf(name), n.beyond(name)
-	case vnet.ProtocolNone:
+	case speaksAny(protocol):
+		r.FRR, r.Routes = n.frr(name), n.beyond(name)
+	case protocol == vnet.ProtocolNone:
 		r.Routes = slices.DeleteFunc(n.routes(name, true), func(r Route) bool { return r.Via.IsValid() })
 		if len(r.Routes) == 0 {
 			r.Routes = nil
+		}
+		if n.numbers[name].FRR != "" {
+			r.FRR = n.frr(name)
 		}
 	default:
 		r.Routes = n.routes(name, isRouter)
@@ -45,7 +50,7 @@ func (n *network) routing(name string) VxRouter {
 func (n *network) ospf(name string) *OSPF {
 	o := &OSPF{RouterID: n.address(name)}
 	for _, i := range n.ports[name] {
-		if n.routers[i.peer] == vnet.ProtocolOSPF {
+		if n.peers(i, name, true) {
 			o.Interfaces = append(o.Interfaces, i.device)
 		} else {
 			o.Stubs = append(o.Stubs, i.device)
@@ -56,10 +61,10 @@ func (n *network) ospf(name string) *OSPF {
 	return o
 }
 
-// beyond are the routes of a router that speaks OSPF to what it will never
-// hear of, because only routers that do not speak it lead there.
+// beyond are the routes of a router with a protocol to what it will never hear
+// of, because only routers that do not speak it lead there.
 func (n *network) beyond(from string) []Route {
-	heard := n.heard(from)
+	heard := n.heard(from, func(nodeInterface) bool { return false })
 	table := slices.DeleteFunc(n.routes(from, true), func(r Route) bool {
 		return heard[r.Prefix] || r.Prefix.IsSingleIP() && heard[n.within[r.Prefix.Addr()]]
 	})
@@ -69,30 +74,41 @@ func (n *network) beyond(from string) []Route {
 	return table
 }
 
-// heard are the addresses and subnets that a router hears of by OSPF.
-func (n *network) heard(from string) map[netip.Prefix]bool {
+// heard are the addresses and subnets that a router hears of by its protocol,
+// but for those that only ways without some interfaces lead to.
+func (n *network) heard(from string, without func(nodeInterface) bool) map[netip.Prefix]bool {
 	heard := make(map[netip.Prefix]bool)
-	seen := map[string]bool{from: true}
-	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
-		for _, i := range n.ports[queue[0]] {
-			if i.station != nil {
-				continue // no adjacency is formed across switches
-			}
-			subnet, numbered := n.numbered(i.near)
-			if !numbered {
-				subnet = single(n.address(i.peer))
-			}
-			heard[subnet] = true
-			for _, p := range n.endAddresses(i.near) {
-				heard[p.Masked()] = heard[p.Masked()] || p.Addr().Is4()
-			}
-			if n.routers[i.peer] == vnet.ProtocolOSPF && !seen[i.peer] {
-				seen[i.peer] = true
-				queue = append(queue, i.peer)
+	for _, is4 := range []bool{true, false} {
+		if n.routers[from].Speaks(is4) == "" {
+			continue
+		}
+		seen := map[string]bool{from: true}
+		for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+			for _, i := range n.ports[queue[0]] {
+				if i.station != nil || without(i) {
+					continue // no adjacency is formed across switches
+				}
+				n.hears(heard, i, is4)
+				if n.peers(i, queue[0], is4) && !seen[i.peer] {
+					seen[i.peer] = true
+					queue = append(queue, i.peer)
+				}
 			}
 		}
 	}
 	return heard
+}
+
+// hears adds what a router tells of one of its interfaces.
+func (n *network) hears(heard map[netip.Prefix]bool, i nodeInterface, is4 bool) {
+	if _, numbered := n.numbered(i.near); !numbered && n.address(i.peer).Is4() == is4 {
+		heard[single(n.address(i.peer))] = true
+	}
+	for _, p := range n.endAddresses(i.near) {
+		if p.Addr().Is4() == is4 {
+			heard[p.Masked()] = true
+		}
+	}
 }
 
 // routes computes a node's table: fewest hops, through routers only. Direct

@@ -21,15 +21,21 @@ const (
 	KindVNode        Kind = "vnode"        // datapath/vnode
 	KindSwitch       Kind = "vswitch"      // datapath/bridge
 	KindVxSwitch     Kind = "vxswitch"     // datapath/vxswitch
+	KindOpenFlow     Kind = "openflow"     // datapath/openflow
 	KindVxLink       Kind = "vxlink"       // datapath/vxlink
 	KindOverlay      Kind = "overlay"      // datapath/overlay: it opens trunks, which vxlink makes
 	KindVxRouter     Kind = "vxrouter"     // datapath/vxrouter
 	KindGateway      Kind = "gateway"      // datapath/nat
+	KindJoin         Kind = "join"         // datapath/join
+	KindDevice       Kind = "device"       // datapath/device
+	KindAccess       Kind = "access"       // datapath/access
 	KindSwitchPort   Kind = "switchport"   // datapath/bridge
 	KindVxSwitchPort Kind = "vxswitchport" // datapath/vxswitch
 	KindSpread       Kind = "spread"       // agent/iplbd: paths of tunnels
 	KindPrefixSpread Kind = "prefixspread" // agent/iplbd: paths to all else
 	KindSetup        Kind = "setup"        // datapath/vnode: what runs in nodes, once the network is there
+	KindPause        Kind = "pause"        // datapath/vnode: nodes that stand still
+	KindChains       Kind = "chains"       // datapath/chain: once the programs that packets pass run
 	KindReach        Kind = "reach"        // datapath/reach: what shall be true when all the others are there
 )
 
@@ -39,15 +45,20 @@ var sections = []section{
 	of[Uplink]("uplinks", KindUplink),
 	of[NameTable]("names", KindNames),
 	of[VNode]("nodes", KindVNode),
-	of[Switch]("switches", KindSwitch, KindVxSwitch).formerly("vxswitches"),
+	of[Switch]("switches", KindSwitch, KindVxSwitch, KindOpenFlow).formerly("vxswitches"),
 	of[VxLink]("links", KindVxLink),
 	of[Overlay]("overlay", KindOverlay),
 	of[VxRouter]("routers", KindVxRouter),
 	of[Gateway]("gateways", KindGateway),
+	of[Join]("joins", KindJoin),
+	of[Device]("devices", KindDevice),
+	of[Access]("accesses", KindAccess),
 	of[SwitchPort]("switch_ports", KindSwitchPort, KindVxSwitchPort).formerly("vxswitch_ports"),
 	of[Spread]("spreads", KindSpread),
 	of[Spread]("prefix_spreads", KindPrefixSpread).ownedBy(ByPaths),
 	of[Setup]("setups", KindSetup),
+	of[Pause]("pauses", KindPause),
+	of[Chains]("chains", KindChains),
 	of[Reach]("reaches", KindReach),
 }
 
@@ -57,13 +68,14 @@ type section struct {
 	former string // name in JSON that a former version gave to some of them; "": none
 	kinds  []Kind // in building order
 	owner  Owner
+	item   reflect.Type
 	read   func(text []byte) ([]Item, error)
 }
 
 func of[T Item](name string, kinds ...Kind) section {
-	return section{name: name, kinds: kinds, read: func(text []byte) ([]Item, error) {
+	return section{name: name, kinds: kinds, item: reflect.TypeFor[T](), read: func(text []byte) ([]Item, error) {
 		var list []T
-		err := json.Unmarshal(text, &list)
+		err := unmarshal(text, &list)
 		items := make([]Item, len(list))
 		for i, item := range list {
 			items[i] = item
@@ -148,10 +160,10 @@ func (h Host) encode(form uint64) ([]byte, error) {
 			return nil, fmt.Errorf("write %s: %w", item, err)
 		}
 		name, written := s.name, any(item)
-		if form < Form && !inForm1Too(item) {
+		if form < Form && form < s.formOf(item) {
 			return nil, fmt.Errorf("%s %s in form %d: %w", item.Kind(), item.Key(), form, ErrUnknown)
 		}
-		if form < Form {
+		if form < 2 {
 			name, written = s.inForm1(item)
 		}
 		lists[name] = append(lists[name], written)

@@ -20,6 +20,8 @@ type segment struct {
 	stations []vnet.Station
 	answers  map[string]string // of a node's links, the one by which it answers for its address
 	private  bool              // some port may not send to some other
+	cut      bool              // some link of it is down
+	openFlow bool              // at some switch a controller says what is forwarded
 }
 
 // segments finds what the stage's switches join.
@@ -32,6 +34,7 @@ func (n *network) segments() {
 		s := &segment{stations: made.Stations, answers: n.answers(made.Stations)}
 		for _, name := range made.Switches {
 			n.segment[name] = s
+			s.openFlow = s.openFlow || n.switches[name].Kind == vnet.SwitchOpenFlow
 			for _, p := range n.switches[name].Ports {
 				s.private = s.private || len(p.To) > 0
 			}
@@ -171,9 +174,14 @@ func (n *network) tree(root string) map[string]vnet.VirtualLink {
 	return made
 }
 
-// stations are those of a switch's segment, by the port of it that leads there.
+// stations are those of a switch's segment, by the port of it that leads there,
+// less those that a switch of kind openflow stands before: its controller may
+// choose any way to them.
 func (n *network) stations(name string) (list []Station) {
 	for _, st := range n.segment[name].stations {
+		if n.segment[name].openFlow && n.beyondOpenFlow(name, st) {
+			continue
+		}
 		out := n.towards(name, st)
 		list = append(list, Station{
 			Address: n.endAddress(linkEnd{st.Link.Name, st.End}, st.Node), Hardware: n.port(st.Link, st.End).Hardware(),
@@ -184,6 +192,21 @@ func (n *network) stations(name string) (list []Station) {
 		return cmp.Or(a.Address.Compare(b.Address), slices.Compare(a.Hardware[:], b.Hardware[:]))
 	})
 	return list
+}
+
+// beyondOpenFlow says whether frames between a switch and a station meet a switch
+// of kind openflow.
+func (n *network) beyondOpenFlow(name string, st vnet.Station) bool {
+	for at := name; ; {
+		if n.switches[at].Kind == vnet.SwitchOpenFlow {
+			return true
+		}
+		out := n.towards(at, st)
+		if out.Name == st.Link.Name {
+			return false
+		}
+		at = far(out, at)
+	}
 }
 
 // endAt is the end of a link that is at a node or switch.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +15,19 @@ import (
 type Setup struct {
 	Lease vnet.LeaseID `json:"lease"`
 	Node  string       `json:"node"`
+	// Serial is the lease's, where the node keeps what it writes: what a former lease
+	// of this name left is of no use. Otherwise 0.
+	Serial uint64 `json:"serial,omitempty"`
 	vnet.Setup
+}
+
+// setup is what a node of a lease is given.
+func setup(l vnet.Lease, node vnet.VirtualNode) Setup {
+	s := Setup{Lease: l.ID(), Node: node.Name, Setup: node.Setup}
+	if s.Keeps() {
+		s.Serial = l.Serial
+	}
+	return s
 }
 
 // Kind of the section.
@@ -32,13 +45,34 @@ func (s Setup) Meet(Item) Item { return s }
 // String names variables and settings without their values, which may be secret.
 func (s Setup) String() string {
 	text := s.Key()
+	if s.Machine() {
+		text += " machine restart " + string(cmp.Or(s.Restart, vnet.RestartOnFailure))
+	}
+	if s.Disk != 0 {
+		text += " disk " + s.Disk.String()
+	}
+	if s.Keeps() {
+		text += fmt.Sprintf(" keep for serial %d", s.Serial)
+	}
 	if s.Image != "" {
 		text += " image " + s.Image
 	}
+	for _, f := range s.Files {
+		text += " file " + f.Path
+		if f.Owner != "" {
+			text += " of " + f.Owner
+		}
+	}
 	for _, p := range s.Run {
 		text += fmt.Sprintf(" run %q", p.Cmd)
+		if p.Entrypoint {
+			text += " by the entry point"
+		}
 		if p.Restart != "" {
 			text += " restart " + string(p.Restart)
+		}
+		if p.User != "" {
+			text += " as " + p.User
 		}
 	}
 	for _, part := range []struct {
@@ -51,6 +85,9 @@ func (s Setup) String() string {
 	}
 	if s.Workdir != "" {
 		text += " workdir " + s.Workdir
+	}
+	if s.User != "" {
+		text += " user " + s.User
 	}
 	return text
 }

@@ -39,7 +39,9 @@ func Streams(sub vnet.Substrate, l vnet.Lease) ([]Stream, error) {
 	c := streams{network: n, left: make(map[DirectedLink]vnet.Rate), used: make(map[DirectedLink]bool)}
 	var stations []vnet.Station
 	for _, s := range n.top.Segments() {
-		stations = append(stations, s.Stations...)
+		if !n.segment[s.Switches[0]].openFlow { // what arrives there is its controller's matter
+			stations = append(stations, s.Stations...)
+		}
 	}
 	for _, link := range n.top.Links {
 		for _, d := range vnet.Directions {
@@ -161,7 +163,7 @@ func (c *streams) suits(from, to vnet.Station, rate vnet.Rate) bool {
 	}
 	// Best effort ends at best effort only: nothing else bounds it.
 	return (rate == 0) == (c.left[down(to)] == 0) &&
-		!slices.ContainsFunc(c.path(from, to), func(d DirectedLink) bool { return c.left[d] < rate })
+		!slices.ContainsFunc(c.path(from, to), func(d DirectedLink) bool { return c.left[d] < rate || c.cut[linkEnd{d.Link, 0}] })
 }
 
 // path lists the links from a station to another.

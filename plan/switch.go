@@ -20,7 +20,8 @@ type Switch struct {
 	Type     vnet.SwitchKind `json:"kind"`
 	Ageing   time.Duration   `json:"ageing_ns"` // of learned addresses
 	Stations []Station       `json:"stations,omitempty"`
-	Engine   *Engine         `json:"engine,omitempty"` // of type vxswitch, else nil
+	Engine   *Engine         `json:"engine,omitempty"`   // of type vxswitch, else nil
+	OpenFlow *OpenFlow       `json:"openflow,omitempty"` // of type openflow, else nil
 }
 
 // Station is a node's or router's interface on the switch's segment. Stations
@@ -61,6 +62,8 @@ type switchType struct {
 var switchTypes = map[vnet.SwitchKind]switchType{
 	vnet.SwitchKernel: {KindSwitch, KindSwitchPort, ".switch"},
 	vnet.SwitchEngine: {KindVxSwitch, KindVxSwitchPort, ".vxswitch"},
+	// Its ports are its controller's matter: no item tells of them.
+	vnet.SwitchOpenFlow: {KindOpenFlow, "", ".openflow"},
 }
 
 // SwitchNamespace names the namespace of a switch: it has one part more than a
@@ -90,6 +93,9 @@ func (s Switch) LeaseID() vnet.LeaseID { return s.Lease }
 // host's memory is booked.
 func (s Switch) Meet(other Item) Item {
 	o := other.(Switch)
+	if s.OpenFlow != nil && o.OpenFlow != nil {
+		return s.meetOpenFlow(*o.OpenFlow)
+	}
 	if s.Engine == nil || o.Engine == nil {
 		return s
 	}
@@ -118,6 +124,9 @@ func (s Switch) String() string {
 	if s.Engine != nil {
 		text += " " + s.Engine.String()
 	}
+	if s.OpenFlow != nil {
+		text += " " + s.OpenFlow.String()
+	}
 	for _, st := range s.Stations {
 		text += " " + st.String()
 	}
@@ -143,6 +152,9 @@ const (
 
 // switchItem is a switch's item.
 func (n *network) switchItem(s vnet.VirtualSwitch) Switch {
+	if s.Kind == vnet.SwitchOpenFlow {
+		return Switch{Lease: n.lease.ID(), Switch: s.Name, Type: s.Kind, OpenFlow: n.openFlow(s)}
+	}
 	item := Switch{
 		Lease: n.lease.ID(), Switch: s.Name, Type: cmp.Or(s.Kind, vnet.SwitchKernel),
 		Ageing: cmp.Or(s.Ageing, vnet.DefaultAgeing), Stations: n.stations(s.Name),

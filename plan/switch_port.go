@@ -91,6 +91,9 @@ func (e EnginePort) String() string {
 // carry nothing, because they are blocked or all of their targets are gone in
 // this stage, are left out.
 func (n *network) switchPorts(s vnet.VirtualSwitch) (list []SwitchPort) {
+	if switchTypes[cmp.Or(s.Kind, vnet.SwitchKernel)].port == "" {
+		return nil
+	}
 	for _, l := range n.top.Links {
 		if !slices.Contains(l.Ends[:], s.Name) {
 			continue

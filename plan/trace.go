@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"sublet/vnet"
 )
@@ -73,8 +74,8 @@ func (n *network) why(at string, next nodeInterface, to string) string {
 	switch {
 	case next.peer == to:
 		return fmt.Sprintf("%s is on the link", n.address(to))
-	case n.routers[at] == vnet.ProtocolOSPF:
-		return fmt.Sprintf("to %s by OSPF, fewest links, via %s", n.address(to), n.via(next, true))
+	case speaksAny(n.routers[at]):
+		return fmt.Sprintf("to %s by %s, fewest links, via %s", n.address(to), strings.ToUpper(string(n.routers[at])), n.via(next, true))
 	}
 	return fmt.Sprintf("route to %s via %s", n.address(to), n.via(next, true))
 }

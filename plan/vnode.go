@@ -26,13 +26,19 @@ func Namespace(lease vnet.LeaseID, node string) string {
 	return string(lease.Tenant) + "." + string(lease.Network) + "." + node
 }
 
-// ParseNamespace takes Namespace apart; false: it is none.
+// ParseNamespace takes Namespace apart; false: it is none. The name of a
+// vnet.ControlNode has two parts, and ChainHome three.
 func ParseNamespace(key string) (lease vnet.LeaseID, node string, ok bool) {
-	parts := strings.Split(key, ".")
-	if len(parts) != 3 {
+	parts := strings.SplitN(key, ".", 3)
+	if len(parts) != 3 || strings.Contains(parts[2], ".") && !isControlNode(parts[2]) {
 		return lease, "", false
 	}
 	return vnet.LeaseID{Tenant: vnet.TenantID(parts[0]), Network: vnet.VNetID(parts[1])}, parts[2], true
+}
+
+func isControlNode(name string) bool {
+	vswitch, _, _ := strings.Cut(name, ".")
+	return name == vnet.ControlNode(vswitch) || name == ChainHome
 }
 
 // Fabric names the namespace that holds the host-side ends of a lease's links:

@@ -39,6 +39,9 @@ type End struct {
 	// Impair is what is done, before they are shaped, to frames that enter by
 	// this end: of a Port, and the same of what joins it.
 	Impair vnet.Impairment `json:"impair,omitzero"`
+	// Down is a Port without carrier, by which no frame enters or leaves, and
+	// the same of what joins it.
+	Down bool `json:"down,omitempty"`
 }
 
 // Port is a virtual Ethernet pair: the tenant's end in its node's namespace,
@@ -55,6 +58,8 @@ type Port struct {
 	Metric int          `json:"metric,omitempty"` // of the route to Peer or Subnet: parallel links differ
 	// More are the port's other addresses, with their subnets.
 	More []netip.Prefix `json:"more,omitempty"`
+	// Queues of an OpenFlow switch's port; nil: one for all.
+	Queues *Queues `json:"queues,omitempty"`
 }
 
 // Reaches is the prefix that the port's address makes reachable.
@@ -126,7 +131,8 @@ func (l VxLink) Key() string {
 // LeaseID is the lease that it is of.
 func (l VxLink) LeaseID() vnet.LeaseID { return l.Lease }
 
-// Meet keeps the smaller rates.
+// Meet keeps the smaller rates. Queues share what one link has, and take nothing of
+// others: they stay.
 func (l VxLink) Meet(other Item) Item {
 	o := other.(VxLink)
 	for i := range l.Ends {
@@ -156,6 +162,9 @@ func (e End) String() string {
 		if e.Impair != (vnet.Impairment{}) {
 			text += " impair " + e.Impair.String()
 		}
+		if e.Down {
+			text += " down"
+		}
 		return text
 	}
 	if e.Join != nil {
@@ -183,7 +192,7 @@ func (p Port) String() string {
 	for _, more := range p.More {
 		s += fmt.Sprintf(" and %s", more)
 	}
-	return s
+	return s + p.Queues.String()
 }
 
 func (c Class) String() string {

@@ -17,6 +17,7 @@ type VxRouter struct {
 	Forward bool         `json:"forward"`
 	Routes  []Route      `json:"routes,omitempty"` // by prefix
 	OSPF    *OSPF        `json:"ospf,omitempty"`
+	FRR     *FRR         `json:"frr,omitempty"` // in the place of OSPF, which says what is usual in few words
 }
 
 // Route through a neighbour on one of the node's interfaces, or, without Via,
@@ -32,6 +33,19 @@ type OSPF struct {
 	RouterID   netip.Addr `json:"router_id"`
 	Interfaces []string   `json:"interfaces"` // towards other OSPF routers; the rest are announced only
 	Stubs      []string   `json:"stubs,omitempty"`
+}
+
+// FRR runs daemons of FRR in the router.
+type FRR struct {
+	Daemons []Daemon `json:"daemons"` // in the order in which they start; zebra is the first
+	// Config is a tenant's: vtysh tells it to the daemons once they run.
+	Config string `json:"config,omitempty"`
+}
+
+// Daemon is one of FRR's, by the name of its program, and what it is told.
+type Daemon struct {
+	Name   string `json:"name"`
+	Config string `json:"config"`
 }
 
 // Kind of the section.
@@ -53,6 +67,14 @@ func (r VxRouter) String() string {
 	}
 	if r.OSPF != nil {
 		s += fmt.Sprintf(" ospf %s on %v stubs %v", r.OSPF.RouterID, r.OSPF.Interfaces, r.OSPF.Stubs)
+	}
+	if r.FRR != nil {
+		for _, d := range r.FRR.Daemons {
+			s += fmt.Sprintf(" %s (%d bytes)", d.Name, len(d.Config))
+		}
+		if r.FRR.Config != "" {
+			s += fmt.Sprintf(" own configuration (%d bytes)", len(r.FRR.Config))
+		}
 	}
 	for _, route := range r.Routes {
 		via := ""

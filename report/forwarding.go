@@ -18,8 +18,8 @@ type Forwarding struct {
 	Chained   uint64            `json:"entered"`             // of Packets, without a step into the namespace
 	Floods    uint64            `json:"floods,omitempty"`    // of Packets, to several ports
 	Answers   uint64            `json:"answers,omitempty"`   // address resolution answered
-	Full      uint64            `json:"unlearned,omitempty"` // senders not learned for want of room
-	Fallbacks map[string]uint64 `json:"passed,omitempty"`    // left to the stack, by reason
+	Full      uint64            `json:"unlearned,omitempty"` // senders not learned, or flows not kept, for want of room
+	Fallbacks map[string]uint64 `json:"passed,omitempty"`    // left to the stack, or to a switch's process, by reason
 	Dropped   map[string]uint64 `json:"dropped,omitempty"`   // by reason
 }
 
@@ -30,7 +30,7 @@ const (
 	Flooded    = "flooded"
 	Answered   = "answered" // address resolution
 	NotLearned = "not_learned"
-	Fallback   = "fallback" // to the kernel's stack, by cause
+	Fallback   = "fallback" // to the kernel's stack, or to a switch's process, by cause
 )
 
 // Sample is the form that all parts use; the lease is the item's.

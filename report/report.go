@@ -33,6 +33,8 @@ type Report struct {
 	Features   map[string]string `json:"features,omitempty"`
 	NoCarrier  []string          `json:"dark,omitempty"`       // interfaces of the host without a carrier, sorted
 	Interfaces []Interface       `json:"interfaces,omitempty"` // of the host, MostInterfaces at most
+	// Machines is what runs virtual machines on the host: kvm or software; "": nothing.
+	Machines string `json:"machines,omitempty"`
 	// Repairs are those since the last report that the server has heard.
 	Repairs []Repair `json:"repairs,omitempty"`
 }

@@ -70,6 +70,9 @@ func (c *call) name(req *vnet.Request) error {
 	if !c.MayTouch(req.Tenant) {
 		return forbidden(fmt.Sprintf("%s cannot lease for %s: leave the tenant out", c.Name, strconv.Quote(string(req.Tenant))))
 	}
+	if !c.Token.Covers(req.Network) {
+		return forbidden(fmt.Sprintf("this token is not for a network %s", strconv.Quote(string(req.Network))))
+	}
 	req.Fill()
 	return req.Check()
 }
@@ -80,6 +83,7 @@ const mostChanged = 4
 
 // admit decides about a request and books what was decided.
 func (s *Server) admit(ctx context.Context, c *call, ask api.Ask) (api.Admission, error) {
+	defer s.counters.decided(time.Now())
 	owner := c.Owner(ask.Request.Tenant) // reads files: not under the lock
 	for range mostChanged {
 		found, changes, err := s.decide(ctx, c, ask)
@@ -87,7 +91,7 @@ func (s *Server) admit(ctx context.Context, c *call, ask api.Ask) (api.Admission
 			return api.Admission{}, err
 		}
 		admission := api.Admission{Changes: changes}
-		err = s.change(func(now time.Time, b *lease.Book) (err error) {
+		err = s.changeBy(causeOf(c, ""), func(now time.Time, b *lease.Book) (err error) {
 			if c.terms != nil && c.terms.Check(now, b, found.Request()) != nil {
 				return lease.ErrChanged // by another request of the same tenant
 			}
@@ -107,6 +111,9 @@ func (s *Server) admit(ctx context.Context, c *call, ask api.Ask) (api.Admission
 // decide finds out how a request, or the counter-offer if that is to be taken,
 // would be admitted, and what that lacks of the request.
 func (s *Server) decide(ctx context.Context, c *call, ask api.Ask) (found lease.Decision, changes []vnet.Change, err error) {
+	if err := s.runsMachines(ask.Request); err != nil {
+		return found, nil, err
+	}
 	err = s.deciders.decide(ctx, c.Caller, func(d deciding) error {
 		view, terms, err := s.view(c, func(_ time.Time, b *lease.Book) error { return b.Taken(ask.Request) })
 		if err != nil {

@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
+	"sublet/report"
 	"sublet/trust"
 	"sublet/vnet"
 )
@@ -40,6 +42,45 @@ func agentAddress(address string, r *http.Request, c trust.Caller) (from netip.A
 		return from, &vnet.FieldError{Path: "agent", Problem: clip(address) + " is the server itself: let the agent listen on a port of its own"}
 	}
 	return from, nil
+}
+
+// noServer refuses the address of a server that shares the store: the operator's
+// certificate, which the server shows to agents, may do there what it likes. What
+// an agent said before is not looked at again.
+func (s *Server) noServer(ctx context.Context, told report.Report, from netip.Addr) error {
+	s.mu.Lock()
+	before := s.agents[told.Host]
+	s.mu.Unlock()
+	if s.cluster == nil || !from.IsValid() || before.from == from && before.report.Agent == told.Agent {
+		return nil
+	}
+	u, err := url.Parse(told.Agent)
+	if err != nil {
+		return err
+	}
+	servers, err := s.cluster.Servers(ctx)
+	if err != nil {
+		return unavailable(err)
+	}
+	for _, one := range servers {
+		if answersAt(ctx, one.Address, from, u.Port()) {
+			return &vnet.FieldError{Path: "agent", Problem: clip(told.Agent) + " is the server " + one.Name + ": let the agent listen on a port of its own"}
+		}
+	}
+	return nil
+}
+
+// answersAt says whether HOST:PORT is a port of an address. A name that is not
+// found is none.
+func answersAt(ctx context.Context, at string, address netip.Addr, port string) bool {
+	host, its, err := net.SplitHostPort(at)
+	if err != nil || its != port {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, agentTimeout)
+	defer cancel()
+	found, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	return slices.ContainsFunc(found, func(a netip.Addr) bool { return a.Unmap() == address })
 }
 
 // pin makes a transport connect to an address whatever host a URL names; the

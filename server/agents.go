@@ -93,12 +93,18 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, c *call) err
 		return err
 	}
 	from, err := agentAddress(told.Agent, r, c.Caller)
+	if err == nil {
+		err = s.noServer(r.Context(), told, from)
+	}
 	if err != nil {
 		return err
 	}
-	err = s.change(func(now time.Time, b *lease.Book) error {
+	err = s.changeBy(&cause{by: "host " + string(told.Host)}, func(now time.Time, b *lease.Book) error {
 		if _, ok := b.Plan(told.Host); !ok {
 			return noSuchHost(told.Host)
+		}
+		if s.agents[told.Host].report.Tried != told.Tried {
+			defer s.awaken() // who waits until it is tried; the book may stay as it is
 		}
 		s.agents[told.Host] = agentState{seen: now, report: told, from: from}
 		return b.Report(now, told)
@@ -111,9 +117,9 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, c *call) err
 }
 
 // putAdopted makes a host whose agent keeps another plan follow this server's.
-func (s *Server) putAdopted(w http.ResponseWriter, r *http.Request, _ *call) error {
+func (s *Server) putAdopted(w http.ResponseWriter, r *http.Request, c *call) error {
 	host := vnet.HostID(r.PathValue("host"))
-	err := s.change(func(now time.Time, b *lease.Book) error {
+	err := s.changeBy(causeOf(c, "host "+string(host)+" is adopted"), func(now time.Time, b *lease.Book) error {
 		if _, ok := b.Plan(host); !ok {
 			return noSuchHost(host)
 		}

@@ -26,8 +26,15 @@ type roomer interface{ Room() error }
 // anybody can see it. What could not be saved has not happened, except that
 // when a connection to the store broke the outcome shows later.
 func (s *Server) change(do func(now time.Time, b *lease.Book) error) error {
+	return s.changeBy(nil, do)
+}
+
+// changeBy is change with its cause, which events name; do may add to it.
+func (s *Server) changeBy(by *cause, do func(now time.Time, b *lease.Book) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.cause = by
+	defer func() { s.cause = nil }()
 	if s.broken != nil {
 		return unavailable(s.broken)
 	}
@@ -115,8 +122,7 @@ func (s *Server) save() error {
 	}
 	s.book.Saved()
 	s.tell(s.now(), changes)
-	close(s.changed)
-	s.changed = make(chan struct{})
+	s.awaken()
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -228,4 +234,10 @@ func insufficient(cause error) error {
 func unavailable(cause error) error {
 	return &api.Problem{Status: http.StatusServiceUnavailable,
 		Detail: fmt.Sprintf("the server cannot keep its book at the moment: %v", cause), After: 1}
+}
+
+// awaken has who waits for something look again; s.mu is held.
+func (s *Server) awaken() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }

@@ -14,11 +14,13 @@ import (
 type loads interface {
 	Loads(vnet.Window) []vnet.Load
 	HostLoads(vnet.Window) []vnet.HostLoad
+	OutsideLoads(vnet.Window) []vnet.Load
+	Planned(vnet.Window) []vnet.Maintenance
 }
 
 // calendarOf reads a window of a book.
 func calendarOf(b loads, w vnet.Window) api.Calendar {
-	return api.Calendar{Window: w, Loads: b.Loads(w), Hosts: b.HostLoads(w)}
+	return api.Calendar{Window: w, Loads: b.Loads(w), Hosts: b.HostLoads(w), Outside: b.OutsideLoads(w), Maintenance: b.Planned(w)}
 }
 
 // day is what is shown of a calendar unless something else is asked for.
@@ -57,7 +59,7 @@ func (s *Server) getCalendar(w http.ResponseWriter, r *http.Request, caller *cal
 		return err
 	}
 	c := calendarOf(view, window)
-	c.Loads = caller.veilLoads(c.Loads)
+	c.Loads, c.Outside = caller.veilLoads(c.Loads), caller.veilLoads(c.Outside)
 	return answer(w, http.StatusOK, c)
 }
 

@@ -31,6 +31,8 @@ type CheckJob struct {
 	Reach func(ctx context.Context, host vnet.HostID) (missing []string, err error)
 	// Traffic is what a host counted of the lease's links.
 	Traffic func(ctx context.Context, host vnet.HostID) ([]report.Traffic, error)
+	// Chains is what a host counted of the hops of the lease's chains.
+	Chains func(ctx context.Context, host vnet.HostID) ([]report.ChainHop, error)
 }
 
 // Checker measures a lease and judges what was promised. It ends when its
@@ -175,6 +177,10 @@ func (s *Server) prove(ctx context.Context, l vnet.Lease, ask api.CheckAsk, prog
 	}
 	job.Traffic = func(ctx context.Context, host vnet.HostID) (list []report.Traffic, err error) {
 		err = s.ask(ctx, host, "/v1/links/"+plan.Fabric(l.ID())+"/traffic", &list)
+		return list, err
+	}
+	job.Chains = func(ctx context.Context, host vnet.HostID) (list []report.ChainHop, err error) {
+		err = s.ask(ctx, host, "/v1/links/"+plan.Fabric(l.ID())+"/chains", &list)
 		return list, err
 	}
 	verdict, err := s.checker(ctx, job)

@@ -57,7 +57,7 @@ func (s *Server) tick(ctx context.Context) {
 	case broken || full:
 		err = s.reload(ctx)
 	default:
-		err = s.change(func(now time.Time, b *lease.Book) error { return b.Tick(now) })
+		err = s.changeBy(clock(), func(now time.Time, b *lease.Book) error { return b.Tick(now) })
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		s.log.Error("keep the book's time", slog.Any("error", err))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sublet/lease"
+	"sublet/plan"
 	"sublet/report"
 	"sublet/vnet"
 )
@@ -30,24 +31,32 @@ type collector struct {
 
 // collected is what is known of a host that is watched.
 type collected struct {
-	busy      chan struct{} // has room for one: a question is under way
-	revision  uint64        // of the plan that tenants were read from
-	tenants   map[vnet.TenantID]bool
-	after     uint64 // number of the last reading
-	address   string // of the connection
-	target    *url.URL
-	transport *http.Transport
-	failed    string // why there was no answer; "": there was
+	busy       chan struct{} // has room for one: a question is under way
+	revision   uint64        // of the plan that tenants were read from
+	tenants    map[vnet.TenantID]bool
+	links      bool   // there are some, to be judged
+	after      uint64 // number of the last reading
+	set        uint64 // of the links whose counts were read last
+	directions []report.LinkWay
+	address    string // of the connection
+	target     *url.URL
+	transport  *http.Transport
+	failed     string          // why there was no answer; "": there was
+	last       []report.Sample // of a scrape
 }
 
-// collect runs until ctx ends; without watchers it waits and costs nothing.
+// proves says that links are judged while they live, so that hosts are always asked.
+func (s *Server) proves() bool { return s.journal.dir != "" }
+
+// collect runs until ctx ends; without watchers, and if links are not judged, it
+// waits and costs nothing.
 func (s *Server) collect(ctx context.Context) {
 	c := collector{server: s, hosts: make(map[vnet.HostID]*collected), slots: make(chan struct{}, mostHostsAsked)}
 	defer c.close()
 	tick := time.NewTicker(collectEvery)
 	defer tick.Stop()
 	for {
-		if feeds := s.feeds.list(true); len(feeds) > 0 {
+		if feeds := s.feeds.list(true); len(feeds) > 0 || s.proves() {
 			c.round(ctx, feeds)
 		} else {
 			c.close()
@@ -82,7 +91,7 @@ func (c *collector) round(ctx context.Context, feeds []*feed) {
 	}
 	for host, h := range c.hosts {
 		wanted := h.wanted(feeds)
-		if len(wanted) == 0 {
+		if len(wanted) == 0 && (!c.server.proves() || !h.links) {
 			continue
 		}
 		select {
@@ -90,11 +99,12 @@ func (c *collector) round(ctx context.Context, feeds []*feed) {
 		default:
 			continue // the question before is not answered yet
 		}
+		links := h.links
 		c.asking.Go(func() {
 			defer func() { <-h.busy }()
 			c.slots <- struct{}{}
 			defer func() { <-c.slots }()
-			c.ask(ctx, host, h, wanted)
+			c.ask(ctx, host, h, links, wanted)
 		})
 	}
 }
@@ -118,9 +128,10 @@ func (c *collector) look() error {
 			if h.tenants != nil && h.revision == p.Revision {
 				continue
 			}
-			h.revision, h.tenants = p.Revision, make(map[vnet.TenantID]bool)
+			h.revision, h.tenants, h.links = p.Revision, make(map[vnet.TenantID]bool), false
 			for _, item := range p.Items() {
 				h.tenants[item.LeaseID().Tenant] = true
+				h.links = h.links || item.Kind() == plan.KindVxLink
 			}
 		}
 		return nil
@@ -137,20 +148,26 @@ func (h *collected) wanted(feeds []*feed) (list []*feed) {
 	return list
 }
 
-// ask reads what a host has to say and hands it to feeds. Whose host it is, the
-// server says and not the agent; a host that has nothing of a tenant tells them
-// nothing.
-func (c *collector) ask(ctx context.Context, host vnet.HostID, h *collected, feeds []*feed) {
-	rounds, err := c.server.rounds(ctx, host, h, feeds)
+// ask reads what a host's links counted, and what it has to say to feeds. A host
+// that has nothing of a tenant tells them nothing.
+func (c *collector) ask(ctx context.Context, host vnet.HostID, h *collected, links bool, feeds []*feed) {
+	var err error
+	if c.server.proves() && links {
+		err = c.server.counts(ctx, host, h)
+	}
+	var rounds []report.Round
+	if err == nil && len(feeds) > 0 {
+		scopes := make([]report.Scope, len(feeds))
+		for i, f := range feeds {
+			scopes[i] = f.scope
+		}
+		rounds, err = c.server.rounds(ctx, host, h, report.Union(scopes[0], scopes[1:]...))
+	}
 	if ctx.Err() != nil {
 		return
 	}
 	c.note(host, h, err)
 	for _, round := range rounds {
-		h.after = round.Number
-		for i := range round.Samples {
-			round.Samples[i].Host = host
-		}
 		for _, f := range feeds {
 			f.samples(round.Samples)
 		}
@@ -172,23 +189,28 @@ func (c *collector) note(host vnet.HostID, h *collected, err error) {
 	}
 }
 
-// rounds asks a host's agent for the readings after the last.
-func (s *Server) rounds(ctx context.Context, host vnet.HostID, h *collected, feeds []*feed) (list []report.Round, err error) {
+// rounds asks a host's agent for the readings after the last. Whose host it is,
+// the server says and not the agent.
+func (s *Server) rounds(ctx context.Context, host vnet.HostID, h *collected, scope report.Scope) (list []report.Round, err error) {
 	if err := s.connect(host, h); err != nil {
 		return nil, err
 	}
-	scopes := make([]report.Scope, len(feeds))
-	for i, f := range feeds {
-		scopes[i] = f.scope
-	}
-	scope := report.Union(scopes[0], scopes[1:]...)
 	query := url.Values{"after": {strconv.FormatUint(h.after, 10)}}
 	if scope.Tenant != "" {
 		query.Set("tenant", string(scope.Tenant))
 	}
 	at := h.target.JoinPath("/v1/samples")
 	at.RawQuery = query.Encode()
-	return list, s.read(ctx, host, h.transport, at, &list)
+	if err := s.read(ctx, host, h.transport, at, &list); err != nil {
+		return nil, err
+	}
+	for _, round := range list {
+		h.after = round.Number
+		for i := range round.Samples {
+			round.Samples[i].Host = host
+		}
+	}
+	return list, nil
 }
 
 // connect makes the connection to a host's agent, unless it is there.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"reflect"
@@ -12,17 +13,18 @@ import (
 )
 
 func (s *Server) putDown(w http.ResponseWriter, r *http.Request, c *call) error {
-	return s.setDown(w, r, true)
+	return s.setDown(w, r, c, true)
 }
 
 func (s *Server) deleteDown(w http.ResponseWriter, r *http.Request, c *call) error {
-	return s.setDown(w, r, false)
+	return s.setDown(w, r, c, false)
 }
 
 // setDown takes in the operator's word that a host or link is down or up.
-func (s *Server) setDown(w http.ResponseWriter, r *http.Request, down bool) error {
+func (s *Server) setDown(w http.ResponseWriter, r *http.Request, c *call, down bool) error {
 	after := api.Aftermath{Moved: []vnet.LeaseID{}, Lost: []api.LostLease{}, Back: []vnet.LeaseID{}}
-	err := s.change(func(now time.Time, b *lease.Book) (err error) {
+	did := cmp.Or(r.PathValue("host"), r.PathValue("link")) + " is said to be " + string(upOrDown(!down))
+	err := s.changeBy(causeOf(c, did), func(now time.Time, b *lease.Book) (err error) {
 		was := make(map[vnet.LeaseID]vnet.Lease)
 		for _, l := range b.Leases() {
 			was[l.ID()] = l

@@ -72,7 +72,7 @@ func (s *Server) putMeasured(w http.ResponseWriter, r *http.Request, c *call) er
 		return err
 	}
 	host := vnet.HostID(r.PathValue("host"))
-	err := s.change(func(now time.Time, b *lease.Book) error {
+	err := s.changeBy(causeOf(c, "host "+string(host)+" was measured"), func(now time.Time, b *lease.Book) error {
 		if _, ok := b.Substrate().HostOf(string(host)); !ok {
 			return noSuchHost(host)
 		}
@@ -108,7 +108,7 @@ func hostsNow(sub vnet.Substrate, leases []vnet.Lease, shown func(vnet.TenantID)
 	hosts := make([]api.Host, len(sub.Hosts))
 	byName := make(map[vnet.HostID]*api.Host, len(hosts))
 	for i, n := range sub.Hosts {
-		hosts[i] = api.Host{Name: n.Name, Site: n.Site, CPU: n.CPU, CPUFree: n.CPU, Memory: n.Memory, MemFree: n.Memory, Down: n.Down, Carries: n.Carries(), Measurement: n.Measurement}
+		hosts[i] = api.Host{Name: n.Name, Site: n.Site, CPU: n.CPU, CPUFree: n.CPU, Memory: n.Memory, MemFree: n.Memory, Down: n.Down, Drained: n.Drained, Carries: n.Carries(), Measurement: n.Measurement}
 		byName[n.Name] = &hosts[i]
 	}
 	for _, l := range active(leases) {

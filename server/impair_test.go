@@ -66,3 +66,50 @@ func TestImpairWhileItRuns(t *testing.T) {
 	_, err = c.Impair(ctx, id, link, both)
 	wantError(t, "a lease that ended", err, api.ErrConflict)
 }
+
+// TestLinkStateWhileItRuns: the owner of a running network takes a link down,
+// which reaches the hosts and outlives the server; nobody else does.
+func TestLinkStateWhileItRuns(t *testing.T) {
+	r := newRig(t)
+	r.agents()
+	ctx, c := within(t), r.as(os.Geteuid())
+	l := must[api.Admission](t)(c.Admit(ctx, pair("net", vnet.Mbit), false)).Lease
+	id, link := l.ID(), l.Request.Links[0].Name
+	must[vnet.Lease](t)(c.WaitReady(ctx, id))
+	_, err := r.as(4242).SetLinkState(ctx, id, link, true)
+	wantError(t, "another tenant takes a link down", err, api.ErrNotFound)
+	if _, err := c.SetLinkState(ctx, id, "nolink", true); err == nil {
+		t.Error("a link that is not there is taken down")
+	}
+	must[vnet.Lease](t)(c.SetLinkState(ctx, id, link, true))
+	planned := func() (down int) {
+		for _, host := range []vnet.HostID{"h1", "h2"} {
+			for _, item := range plan.Of[plan.VxLink](must[plan.Host](t)(c.PlanNow(ctx, host))) {
+				for _, end := range item.Ends {
+					if end.Down {
+						down++
+					}
+				}
+			}
+		}
+		return down
+	}
+	becomes := func(when string, want int) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); planned() != want; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s %d ends are planned to be down, want %d", when, planned(), want)
+			}
+		}
+	}
+	becomes("before a restart", 2)
+	r.stop()
+	r.start()
+	r.agents()
+	becomes("after a restart", 2)
+	must[vnet.Lease](t)(c.SetLinkState(ctx, id, link, false))
+	becomes("taken up", 0)
+	must[vnet.Lease](t)(c.Release(ctx, id))
+	_, err = c.SetLinkState(ctx, id, link, true)
+	wantError(t, "a lease that ended", err, api.ErrConflict)
+}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"sublet/lease"
@@ -24,6 +25,7 @@ func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) erro
 	if err != nil {
 		return err
 	}
+	leases = slices.DeleteFunc(leases, func(l vnet.Lease) bool { return !c.Token.Covers(l.Request.Network) })
 	for i := range leases { // outside of the lock: it takes a while
 		leases[i] = presented(leases[i], now)
 	}
@@ -38,7 +40,7 @@ func presented(l vnet.Lease, now time.Time) vnet.Lease {
 		verdict.Stale = verdict.Digest == "" || l.State != vnet.Ended && verdict.Digest != l.Digest()
 		l.Verdict = &verdict
 	}
-	if !l.State.Up() {
+	if !l.State.Holds() {
 		return l
 	}
 	return l.Metered(now)
@@ -72,10 +74,25 @@ func (s *Server) leaseOf(id vnet.LeaseID) (l vnet.Lease, err error) {
 }
 
 // untils are the conditions that ?until= can name.
-var untils = map[string]func(vnet.Lease) bool{
-	"":        func(vnet.Lease) bool { return true },
-	"settled": api.Settled,
-	"gone":    api.Gone,
+var untils = map[string]func(*Server, vnet.Lease) bool{
+	"":        func(*Server, vnet.Lease) bool { return true },
+	"settled": func(_ *Server, l vnet.Lease) bool { return api.Settled(l) },
+	"gone":    func(_ *Server, l vnet.Lease) bool { return api.Gone(l) },
+	"applied": (*Server).applied,
+}
+
+// applied says that the hosts of a lease's nodes have tried to do all that was
+// decided so far; what they failed to do makes the lease degraded.
+func (s *Server) applied(l vnet.Lease) bool {
+	done := true
+	err := s.look(func(_ time.Time, b *lease.Book) error {
+		for _, host := range l.Mapping.Nodes {
+			p, _ := b.Plan(host)
+			done = done && s.agents[host].report.Tried >= p.Revision
+		}
+		return nil
+	})
+	return err == nil && done
 }
 
 func (s *Server) getLease(w http.ResponseWriter, r *http.Request, c *call) error {
@@ -85,12 +102,12 @@ func (s *Server) getLease(w http.ResponseWriter, r *http.Request, c *call) error
 	}
 	until, ok := untils[r.URL.Query().Get("until")]
 	if !ok {
-		return &vnet.FieldError{Path: "until", Problem: "state settled or gone"}
+		return &vnet.FieldError{Path: "until", Problem: "state settled, applied or gone"}
 	}
 	var l vnet.Lease
 	err = s.poll(r, func() (bool, error) {
 		l, err = s.leaseOf(id)
-		return until(l), err
+		return err != nil || until(s, l), err
 	})
 	if err != nil {
 		return err
@@ -105,7 +122,7 @@ func (s *Server) deleteLease(w http.ResponseWriter, r *http.Request, c *call) er
 	if err != nil {
 		return err
 	}
-	err = s.change(func(now time.Time, b *lease.Book) error {
+	err = s.changeBy(causeOf(c, "given back"), func(now time.Time, b *lease.Book) error {
 		if _, ok := b.Lease(id); !ok {
 			return noSuchLease(id)
 		}

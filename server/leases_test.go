@@ -64,6 +64,32 @@ func checkViews(t *testing.T, hosts []api.Host, links []api.Link) {
 	}
 }
 
+// Ways out, exits and places to join are among the links, with what is booked there.
+func TestWaysOutAreAmongLinks(t *testing.T) {
+	sub := twoHosts()
+	sub.NAT = []vnet.NAT{{Name: "campus", Host: "h2", Interface: "out0", Capacity: 100 * vnet.Mbit, Via: addr("192.0.2.65"), Pool: vnet.AddrRange{First: addr("192.0.2.70"), Last: addr("192.0.2.71")}}}
+	sub.Exits = []vnet.Exit{{Name: "lan", Host: "h1", Interface: "lan0", VLANs: vnet.VLANRange{First: 1, Last: 2}, Capacity: 50 * vnet.Mbit}}
+	r := newRigOn(t, sub)
+	ctx, c := within(t), r.as(os.Geteuid())
+	req := pair("net", 10*vnet.Mbit)
+	req.Routers = []vnet.VirtualNode{{Name: "out", NAT: "campus"}}
+	req.Links = append(req.Links, vnet.VirtualLink{Name: "up", Ends: [2]string{"a", "out"}, Bandwidth: [2]vnet.Bandwidth{vnet.Static(4 * vnet.Mbit), vnet.Static(6 * vnet.Mbit)}})
+	must[api.Admission](t)(c.Admit(ctx, req, false))
+	found := make(map[string]api.Link)
+	for _, l := range must[[]api.Link](t)(c.Links(ctx)) {
+		found[l.Name+" "+l.From] = l
+	}
+	for name, want := range map[string]api.Link{
+		"nat:campus h2":      {Name: "nat:campus", From: "h2", To: "outside", Capacity: 100 * vnet.Mbit, Leasable: 100 * vnet.Mbit, Booked: 4 * vnet.Mbit, Allocated: 4 * vnet.Mbit, Links: 1, Leases: 1},
+		"nat:campus outside": {Name: "nat:campus", From: "outside", To: "h2", Capacity: 100 * vnet.Mbit, Leasable: 100 * vnet.Mbit, Booked: 6 * vnet.Mbit, Allocated: 6 * vnet.Mbit, Links: 1, Leases: 1},
+		"exit:lan h1":        {Name: "exit:lan", From: "h1", To: "outside", Capacity: 50 * vnet.Mbit, Leasable: 50 * vnet.Mbit},
+	} {
+		if !reflect.DeepEqual(found[name], want) {
+			t.Errorf("%s is %+v, not %+v", name, found[name], want)
+		}
+	}
+}
+
 func TestRefusalAndCounterOffer(t *testing.T) {
 	r := newRig(t)
 	ctx, c := within(t), r.as(os.Geteuid())

@@ -27,7 +27,10 @@ type crossing struct {
 	dir  vnet.Direction
 }
 
-// linksNow lists both directions of every link with what active leases have of them.
+// outside is the far end of ways out, exits and places to join.
+const outside = "outside"
+
+// linksNow lists both directions of every link, way out, exit and place to join with what active leases have of them.
 // Links and leases are counted of the tenants that may be shown.
 func linksNow(sub vnet.Substrate, leases []vnet.Lease, shown func(vnet.TenantID) bool) []api.Link {
 	links := make([]api.Link, 0, 2*len(sub.Links))
@@ -35,8 +38,16 @@ func linksNow(sub vnet.Substrate, leases []vnet.Lease, shown func(vnet.TenantID)
 	for _, l := range sub.Links {
 		for _, d := range vnet.Directions {
 			links = append(links, api.Link{Name: l.Name, From: l.Ends[d], To: l.Ends[d.Opposite()], Capacity: l.Capacity, Leasable: l.Leasable(), Down: !l.Works()})
-			index[crossing{l.Name, d}] = &links[len(links)-1]
 		}
+	}
+	for _, w := range lease.Outlets(sub) {
+		ends := [2]string{string(w.Host), outside}
+		for _, d := range vnet.Directions {
+			links = append(links, api.Link{Name: w.Link, From: ends[d], To: ends[d.Opposite()], Capacity: w.Capacity, Leasable: w.Capacity})
+		}
+	}
+	for i := range links { // where they stay
+		index[crossing{links[i].Name, vnet.Direction(i % 2)}] = &links[i]
 	}
 	for _, l := range active(leases) {
 		addLease(sub, l, index, shown(l.Request.Tenant))
@@ -48,7 +59,20 @@ func linksNow(sub vnet.Substrate, leases []vnet.Lease, shown func(vnet.TenantID)
 // has no more crosses nothing.
 func addLease(sub vnet.Substrate, l vnet.Lease, index map[crossing]*api.Link, shown bool) {
 	crossed := make(map[*api.Link]bool)
+	ways := lease.OutletsOf(l.Topology())
 	for _, v := range l.Topology().Links {
+		for _, d := range vnet.Directions {
+			for _, at := range []*api.Link{index[crossing{ways[v.Ends[d.Opposite()]], vnet.Forward}], index[crossing{ways[v.Ends[d]], vnet.Reverse}]} {
+				if at == nil {
+					continue
+				}
+				book(at, v.Bandwidth[d], l.Rates[v.Name][d])
+				if shown {
+					count(at, v.Bandwidth[d])
+					crossed[at] = true
+				}
+			}
+		}
 		for _, share := range l.Mapping.Paths(v.Name) {
 			hops, _ := sub.Walk(l.Mapping.Nodes[v.Ends[0]], share.Path)
 			for _, hop := range hops {

@@ -97,7 +97,7 @@ func (s *Server) postOffers(w http.ResponseWriter, r *http.Request, c *call) err
 	if err != nil {
 		return err
 	}
-	p.Calendar.Loads = c.veilLoads(p.Calendar.Loads)
+	p.Calendar.Loads, p.Calendar.Outside = c.veilLoads(p.Calendar.Loads), c.veilLoads(p.Calendar.Outside)
 	if p.Quote != nil {
 		p.Quote.Moves = c.veil(p.Quote.Moves)
 	}

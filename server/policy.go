@@ -19,7 +19,7 @@ func (s *Server) SetPolicy(p vnet.Policy) error {
 		return err
 	}
 	s.policy.Store(&p)
-	return s.change(func(now time.Time, b *lease.Book) error { return b.SetNodeDefaults(now, p.Nodes) })
+	return s.changeBy(&cause{by: vnet.OperatorName, did: "another policy"}, func(now time.Time, b *lease.Book) error { return b.SetNodeDefaults(now, p.Nodes) })
 }
 
 // policyNow is the policy in force. Where it says nothing, the server's own

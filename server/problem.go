@@ -14,6 +14,7 @@ import (
 
 var typeOfStatus = map[int]string{
 	http.StatusBadRequest:            api.TypeBadInput,
+	http.StatusUnauthorized:          api.TypeUnauthorized,
 	http.StatusForbidden:             api.TypeForbidden,
 	http.StatusNotFound:              api.TypeNotFound,
 	http.StatusConflict:              api.TypeConflict,
@@ -73,6 +74,9 @@ func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error)
 	p := problemOf(err)
 	if p.Status == http.StatusInternalServerError {
 		s.log.Error("request failed", slog.String("what", r.Method+" "+r.URL.Path), slog.Any("error", err))
+	}
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer") // RFC 9110, section 11.6.1
 	}
 	if p.After > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(p.After))

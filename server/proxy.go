@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sublet/lease/api"
+	"sublet/trust"
 	"sublet/vnet"
 )
 
@@ -61,24 +62,37 @@ func (s *Server) ask(ctx context.Context, host vnet.HostID, path string, result 
 
 // read reads JSON from a host's agent.
 func (s *Server) read(ctx context.Context, host vnet.HostID, transport *http.Transport, at *url.URL, result any) error {
+	body, err := s.get(ctx, host, transport, at)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, result); err != nil {
+		return fmt.Errorf("read what the agent of %s answers: %w", host, err)
+	}
+	return nil
+}
+
+// get is what a host's agent answers, of bounded size.
+func (s *Server) get(ctx context.Context, host vnet.HostID, transport *http.Transport, at *url.URL) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, agentTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return agentUnreachable(host, err.Error())
+		return nil, agentUnreachable(host, err.Error())
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return agentUnreachable(host, "it answers "+response.Status)
+		return nil, agentUnreachable(host, "it answers "+response.Status)
 	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, mostState)).Decode(result); err != nil {
-		return fmt.Errorf("read what the agent of %s answers: %w", host, err)
+	body, err := io.ReadAll(io.LimitReader(response.Body, mostState))
+	if err != nil {
+		return nil, agentUnreachable(host, err.Error())
 	}
-	return nil
+	return body, nil
 }
 
 // agentTimeout bounds connecting to an agent and, but for sessions, waiting
@@ -101,6 +115,7 @@ func (s *Server) proxy(w http.ResponseWriter, r *http.Request, c *call, host vne
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL = &url.URL{Scheme: target.Scheme, Host: target.Host, Path: path, RawQuery: p.In.URL.RawQuery}
 			p.Out.Host = target.Host
+			trust.WithoutBearer(p.Out.Header)
 			p.Out.Header.Set("Sublet-Caller", c.Name)
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = agentUnreachable(host, err.Error()) },

@@ -19,6 +19,7 @@ import (
 	"sublet/lease/store"
 	"sublet/plan"
 	"sublet/report"
+	"sublet/trust"
 	"sublet/vnet"
 )
 
@@ -31,6 +32,7 @@ type rig struct {
 	log    *lockedBuffer
 	sub    vnet.Substrate
 	check  Checker
+	events string // directory; "": none are kept
 
 	store  *store.Store
 	server *Server
@@ -91,7 +93,11 @@ func (r *rig) start() {
 	if r.store, err = store.Open(context.Background(), store.Config{Dir: filepath.Join(r.dir, "data")}); err != nil {
 		r.t.Fatal(err)
 	}
-	server, err := New(context.Background(), Config{Store: r.store, Substrate: &r.sub, Limits: r.limits, Policy: r.policy,
+	tokens, err := trust.OpenTokens(filepath.Join(r.dir, "tokens.json"), time.Now)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	server, err := New(context.Background(), Config{Store: r.store, Tokens: tokens, Substrate: &r.sub, Limits: r.limits, Policy: r.policy, Journal: r.events,
 		Checker: func(ctx context.Context, job CheckJob) (vnet.Verdict, error) { return r.check(ctx, job) },
 		Log:     slog.New(slog.NewJSONHandler(r.log, nil))})
 	if err != nil {

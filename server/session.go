@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"net/http"
@@ -28,8 +29,33 @@ func (s *Server) nodeSession(w http.ResponseWriter, r *http.Request, c *call) er
 	if all[i].NAT != "" {
 		return &api.Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("%s is a way out, which is the operator's: run commands in the nodes behind it", node)}
 	}
+	if all[i].Join != "" {
+		return &api.Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("%s is a machine that joins, whose files and processes are its own: run commands there", node)}
+	}
 	what := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/'):] // as routed
+	if err := suits(all[i], what); err != nil {
+		return err
+	}
+	if err := goesOn(l, what); err != nil {
+		return err
+	}
 	return s.proxy(w, r, c, l.Mapping.Nodes[node], "/v1/nodes/"+plan.Namespace(l.ID(), node)+what)
+}
+
+// suits refuses a session that a node of its kind has not.
+func suits(n vnet.VirtualNode, session string) error {
+	if n.Machine() && (session == "/exec" || session == "/copy" || session == "/probe") {
+		return &api.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("%s is a machine, whose files and processes are its own: use its console (sublet attach), or go by its network (ssh)", n.Name)}
+	}
+	return nil
+}
+
+// goesOn refuses a session that needs a process in a node that stands still.
+func goesOn(l vnet.Lease, session string) error {
+	if l.Paused == nil || !slices.Contains([]string{"/exec", "/copy", "/probe", "/attach"}, session) {
+		return nil
+	}
+	return &api.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("%s is paused, nothing runs in its nodes: let it go on with sublet resume %s", l.ID(), l.Request.Network)}
 }
 
 // linkSession passes a capture on to the agent of the host of the link's
@@ -58,6 +84,15 @@ func (s *Server) linkSession(w http.ResponseWriter, r *http.Request, c *call) er
 
 // getTraffic passes a question for a lease's counters on to the agent of a host.
 func (s *Server) getTraffic(w http.ResponseWriter, r *http.Request, c *call) error {
+	return s.askCounters(w, r, c, "traffic")
+}
+
+// getChains is getTraffic for the hops of chains.
+func (s *Server) getChains(w http.ResponseWriter, r *http.Request, c *call) error {
+	return s.askCounters(w, r, c, "chains")
+}
+
+func (s *Server) askCounters(w http.ResponseWriter, r *http.Request, c *call, of string) error {
 	l, err := s.sessionLease(r, c)
 	if err != nil {
 		return err
@@ -66,7 +101,44 @@ func (s *Server) getTraffic(w http.ResponseWriter, r *http.Request, c *call) err
 	if !slices.Contains(slices.Collect(maps.Values(l.Mapping.Nodes)), host) {
 		return notFound("no node of %s is on a host %q", l.ID(), host)
 	}
-	return s.proxy(w, r, c, host, "/v1/links/"+plan.Fabric(l.ID())+"/traffic")
+	return s.proxy(w, r, c, host, "/v1/links/"+plan.Fabric(l.ID())+"/"+of)
+}
+
+// getFlows passes a question for the entries of an OpenFlow switch on to the agent
+// of its host.
+func (s *Server) getFlows(w http.ResponseWriter, r *http.Request, c *call) error {
+	return s.askSwitch(w, r, c, "flows")
+}
+
+// mostTraced bounds the packet of getTrace: headers are what counts.
+const mostTraced = 2048
+
+// getTrace passes a question for what would become of a packet on to the agent.
+func (s *Server) getTrace(w http.ResponseWriter, r *http.Request, c *call) error {
+	if _, err := strconv.ParseUint(r.URL.Query().Get("in_port"), 10, 32); err != nil {
+		return &vnet.FieldError{Path: "in_port", Problem: "state the number of the port that receives the packet"}
+	}
+	if frame, err := hex.DecodeString(r.URL.Query().Get("frame")); err != nil || len(frame) < 14 || len(frame) > mostTraced {
+		return &vnet.FieldError{Path: "frame", Problem: fmt.Sprintf("state a frame of 14 to %d bytes in hexadecimal digits", mostTraced)}
+	}
+	return s.askSwitch(w, r, c, "trace")
+}
+
+// askSwitch passes a question about an OpenFlow switch on to the agent of its host.
+func (s *Server) askSwitch(w http.ResponseWriter, r *http.Request, c *call, what string) error {
+	l, err := s.sessionLease(r, c)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("switch")
+	sw, ok := l.Topology().Switch(name)
+	switch {
+	case !ok:
+		return notFound("no switch %q in %s", name, l.ID())
+	case sw.Kind != vnet.SwitchOpenFlow:
+		return &api.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("switch %s is of kind %s: only those of kind openflow have entries", name, sw.Kind)}
+	}
+	return s.proxy(w, r, c, l.Mapping.Nodes[name], "/v1/switches/"+plan.SwitchNamespace(l.ID(), name, sw.Kind)+"/"+what)
 }
 
 // sessionLease finds a lease of the caller's that is on its hosts.

@@ -99,6 +99,15 @@ func TestSessions(t *testing.T) {
 	if _, _, response := openSession(t, r.as(2), api.NodePath(id, "a", "exec")); response.StatusCode != 404 {
 		t.Errorf("a stranger's session: %s", response.Status)
 	}
+	if _, err := r.as(2).Join(ctx, id, "a", ""); err == nil || !strings.Contains(err.Error(), "no lease daemon/net") {
+		t.Errorf("a stranger who would join: %v", err)
+	}
+	if err := r.as(2).Revoke(ctx, id, "a"); err == nil || !strings.Contains(err.Error(), "no lease daemon/net") {
+		t.Errorf("a stranger who would shut others out: %v", err)
+	}
+	if _, err := tenant.Join(ctx, id, "a", ""); err == nil || !strings.Contains(err.Error(), "no machine can become node a") {
+		t.Errorf("a node that no machine becomes: %v", err)
+	}
 	var diff []string
 	if err := r.as(0).Diff(ctx, "h2", &diff); err != nil || len(diff) != 1 || diff[0] != "/v1/diff" {
 		t.Errorf("dry run: %v, %v", diff, err)

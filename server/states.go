@@ -1,6 +1,10 @@
 package server
 
 import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
 	"time"
 
 	"sublet/lease"
@@ -35,7 +39,11 @@ func (k states) news(list []report.Sample) (news []report.Sample) {
 }
 
 // forget drops a lease that the book does not have any more.
-func (k states) forget(id vnet.LeaseID) { delete(k, thing{report.KindLease, id.String()}) }
+func (k states) forget(id vnet.LeaseID) {
+	maps.DeleteFunc(k, func(at thing, _ told) bool {
+		return at == thing{report.KindLease, id.String()} || strings.HasPrefix(at.key, id.String()+" ")
+	})
+}
 
 // tell publishes the states that changes of the book made different.
 func (s *Server) tell(now time.Time, changes lease.Changes) {
@@ -45,14 +53,62 @@ func (s *Server) tell(now time.Time, changes lease.Changes) {
 	}
 	for _, one := range s.states.news(list) {
 		s.feeds.state(one)
+		s.happens(s.cause.of(vnet.Happening{Time: now, Lease: one.Lease, Kind: string(one.Kind), What: one.Key, State: string(one.State), Why: one.Why}))
+	}
+	s.tellCommands(now)
+	s.tellOf(now, changes.Leases)
+	if s.proves() {
+		s.proving.news.tell(changes.Leases, changes.NoLeases, changes.Substrate)
 	}
 	for _, id := range changes.NoLeases {
 		s.states.forget(id)
 	}
 }
 
+// tellCommands writes down what somebody asked for by command.
+func (s *Server) tellCommands(now time.Time) {
+	if s.cause == nil {
+		return
+	}
+	for _, h := range s.cause.also {
+		h.Time = now
+		s.happens(s.cause.of(h))
+	}
+	s.cause.also = nil
+}
+
+// tellOf writes down what else became of leases: what was repaired, moved, changed.
+func (s *Server) tellOf(now time.Time, leases []vnet.Lease) {
+	for _, l := range leases {
+		note := func(kind plan.Kind, state, why string) {
+			at := thing{kind, l.ID().String() + " " + strconv.FormatUint(l.Serial, 10)}
+			before, known := s.states[at]
+			is := told{report.State(state), why}
+			s.states[at] = is
+			if state != "" && before != is && (known || kind != "change" && kind != "stage") {
+				s.happens(s.cause.of(vnet.Happening{Time: now, Lease: l.ID(), Kind: string(kind), What: l.ID().String(), State: state, Why: why}))
+			}
+		}
+		if l.Repairs != nil && now.Sub(l.Repairs.Time) < oldRepair {
+			note("repair", "repaired", fmt.Sprintf("%s (%d in all)", l.Repairs.Last, l.Repairs.Count))
+		}
+		if l.Move != nil {
+			note("move", string(l.Move.Phase), "")
+		} else {
+			note("move", "", "")
+		}
+		if l.Stage >= 0 {
+			note("stage", "begun", l.Request.Stages[l.Stage].Name)
+		} else {
+			note("stage", "", "")
+		}
+		note("change", "revision "+strconv.FormatUint(l.Revision, 10), l.Undone)
+	}
+}
+
 // tellAll publishes what is different in a book that was read anew.
 func (s *Server) tellAll(now time.Time) {
+	s.proving.news.tellAll(s.book)
 	for _, one := range s.states.news(presentStates(now, s.book, "")) {
 		s.feeds.state(one)
 	}

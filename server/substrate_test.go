@@ -19,7 +19,11 @@ func TestTenantsSeeNoNetworksBehindWaysOut(t *testing.T) {
 	if want := (vnet.NAT{Name: "campus", Host: "h", Capacity: vnet.Gbit, Publish: vnet.PortRange{First: 80, Last: 90}}); !reflect.DeepEqual(seen, want) {
 		t.Errorf("seen %+v", seen)
 	}
-	if sub.NAT[0].Interface == "" {
+	sub.Exits = []vnet.Exit{{Name: "lan", Host: "h", Interface: "eth3", VLANs: vnet.VLANRange{First: 1, Last: 9}, Capacity: vnet.Gbit}}
+	if seen := veiled(sub).Exits[0]; seen != (vnet.Exit{Name: "lan", Host: "h", VLANs: vnet.VLANRange{First: 1, Last: 9}, Capacity: vnet.Gbit}) {
+		t.Errorf("seen %+v", seen)
+	}
+	if sub.NAT[0].Interface == "" || sub.Exits[0].Interface == "" {
 		t.Error("the book's substrate was changed")
 	}
 }

@@ -45,9 +45,16 @@ func newAuthority(t *testing.T) *authority {
 func (a *authority) file(name, kind string) string { return filepath.Join(a.dir, name+"."+kind) }
 
 func (a *authority) sign(name string, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	return a.issue(name, pkix.Name{CommonName: name}, parent, parentKey)
+}
+
+// signAs makes a certificate of another subject than the file's name says.
+func (a *authority) signAs(file string, subject pkix.Name) { a.issue(file, subject, a.cert, a.key) }
+
+func (a *authority) issue(name string, subject pkix.Name, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 	key := must[*ecdsa.PrivateKey](a.t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: subject,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"agent.example"}, BasicConstraintsValid: true, IsCA: parent == nil,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
@@ -81,8 +88,9 @@ func (a *authority) client(address, name string, by *authority) *api.Client {
 func serveTLS(t *testing.T, r *rig, ours *authority) string {
 	t.Helper()
 	ours.sign("operator", ours.cert, ours.key)
-	l := must[net.Listener](t)(trust.ListenTLS("127.0.0.1:0", ours.file("operator", "crt"), ours.file("operator", "key"), ours.file("ca", "crt")))
-	server := must[*Server](t)(New(t.Context(), Config{Store: r.store, AgentTLS: must[*tls.Config](t)(trust.TLSConfig(ours.file("operator", "crt"), ours.file("operator", "key"), ours.file("ca", "crt")))}))
+	tokens := must[*trust.Tokens](t)(trust.OpenTokens(filepath.Join(r.dir, "tokens.json"), time.Now))
+	l := must[net.Listener](t)(trust.ListenTLSFor(tokens.Any, "127.0.0.1:0", ours.file("operator", "crt"), ours.file("operator", "key"), ours.file("ca", "crt")))
+	server := must[*Server](t)(New(t.Context(), Config{Store: r.store, Tokens: tokens, AgentTLS: must[*tls.Config](t)(trust.TLSConfig(ours.file("operator", "crt"), ours.file("operator", "key"), ours.file("ca", "crt")))}))
 	serving, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(serving, l) }()

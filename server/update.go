@@ -45,7 +45,7 @@ func (s *Server) putLease(w http.ResponseWriter, r *http.Request, c *call) error
 
 // update changes a lease that still has a tag.
 func (s *Server) update(c *call, id vnet.LeaseID, tag string, u api.Update) (updated api.Updated, err error) {
-	err = s.change(func(now time.Time, b *lease.Book) error {
+	err = s.changeBy(causeOf(c, ""), func(now time.Time, b *lease.Book) error {
 		l, ok := b.Lease(id)
 		if !ok {
 			return noSuchLease(id)
@@ -54,14 +54,19 @@ func (s *Server) update(c *call, id vnet.LeaseID, tag string, u api.Update) (upd
 			return &api.Problem{Status: http.StatusPreconditionFailed, Detail: fmt.Sprintf(
 				"%s has been changed since it was read (it is %s now, not %s): look at it again, then change what it is now", id, api.Tag(l), tag)}
 		}
-		var keeps lease.Keeps
-		if c.terms != nil {
-			terms := c.terms.At(b.Without(id))
-			keeps = func(r vnet.Request) *vnet.Rejection { return terms.Check(now, nil, r) }
-		}
-		updated.Lease, updated.Changes, err = b.Revise(now, id, u.Request, keeps, u.DryRun)
+		updated.Lease, updated.Changes, err = b.Revise(now, id, u.Request, keepsOf(c, now, b, id), u.DryRun)
+		s.cause.did = changesText(updated.Changes)
 		updated.Lease = presented(updated.Lease, now)
 		return err
 	})
 	return updated, err
+}
+
+// keepsOf says whether another request of a lease keeps its tenant's terms.
+func keepsOf(c *call, now time.Time, b *lease.Book, id vnet.LeaseID) lease.Keeps {
+	if c.terms == nil {
+		return nil
+	}
+	terms := c.terms.At(b.Without(id))
+	return func(r vnet.Request) *vnet.Rejection { return terms.Check(now, nil, r) }
 }

@@ -60,10 +60,10 @@ func wantNotMade(t *testing.T, c *api.Client, l vnet.Lease) {
 		t.Fatalf("got %v, %+v", err, refused)
 	}
 	cpu := pair("net", 300*vnet.Mbit)
-	cpu.Nodes[0].CPU = 200
+	cpu.Nodes[0].Exclusive = true
 	_, err = c.Update(ctx, l, api.Update{Request: cpu})
 	var field *vnet.FieldError
-	if !errors.As(err, &field) || field.Path != "nodes[0].cpu" {
+	if !errors.As(err, &field) || field.Path != "nodes[0].exclusive" {
 		t.Errorf("got %v", err)
 	}
 	if is := must[vnet.Lease](t)(c.Lease(ctx, l.ID())); is.Revision != l.Revision || is.Request.Links[0].Bandwidth[0].Min != 300*vnet.Mbit {

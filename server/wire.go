@@ -40,11 +40,18 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, c *call, value a
 	if err != nil {
 		return err
 	}
-	if len(body) > largeBody {
-		<-s.deciders.processors
-		defer func() { s.deciders.processors <- struct{}{} }()
-	}
+	defer s.turn(len(body))()
 	return unmarshal(body, value)
+}
+
+// turn waits for a processor to parse a body of so many bytes on; done gives it
+// back.
+func (s *Server) turn(bytes int) (done func()) {
+	if bytes <= largeBody {
+		return func() {}
+	}
+	<-s.deciders.processors
+	return func() { s.deciders.processors <- struct{}{} }
 }
 
 // largeBody is from how many bytes on reading a body takes turns with decisions.

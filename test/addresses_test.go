@@ -14,6 +14,7 @@ import (
 // each of them, in both families; another lease of the same addresses is in
 // nobody's way.
 func TestStatedAddresses(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../examples/addressing.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -42,6 +43,9 @@ func TestStatedAddresses(t *testing.T) {
 			}
 		}
 	}
+	if out := l.must("exec", "twin/pc1", "--", "ip", "-o", "-4", "address", "show", "dev", "office"); !strings.Contains(out, "192.168.1.10/24") {
+		t.Errorf("interface office of pc1: %q", out)
+	}
 	l.settled()
 	var views []struct {
 		Addresses map[string][]string
@@ -63,6 +67,7 @@ func (l *lab) answersTo(network, from, to string) {
 // TestStatedAddressesByOSPF: routers that speak OSPF tell each other the subnets
 // of their links.
 func TestStatedAddressesByOSPF(t *testing.T) {
+	t.Parallel()
 	if !haveFRR() {
 		t.Skip("OSPF takes FRR")
 	}

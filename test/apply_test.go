@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,70 @@ links:
 	endLossless(flows...)
 }
 
+// TestLiveForm: a node, a router, a switch and links come and go in a running
+// network. What stays has the address it had, and loses no packet.
+func TestLiveForm(t *testing.T) {
+	s := newSupervisor(t, slowBackbone)
+	was := `network: live
+tenant: root
+nodes: [{name: a, host: h1}, {name: b, host: h2}, {name: c, host: h1}]
+switches: [{name: s, host: h1}]
+links:
+  - {name: old, ends: [a, b], rate: 20Mbit}
+  - {name: calm, ends: [c, b], rate: 5Mbit}
+  - {name: sa, ends: [s, a], rate: 5Mbit}
+  - {name: sc, ends: [s, c], rate: 5Mbit}
+`
+	is := `network: live
+tenant: root
+nodes: [{name: d, host: h2}, {name: a, host: h1, cpu: 0.5}, {name: b, host: h2}, {name: c, host: h1}]
+routers: [{name: r, host: h2}]
+switches: [{name: s, host: h1, ageing: 1m}]
+links:
+  - {name: dr, ends: [d, r], rate: 40Mbit}
+  - {name: rb, ends: [r, b], rate: 40Mbit}
+  - {name: calm, ends: [c, b], rate: 5Mbit}
+  - {name: sc, ends: [s, c], rate: 5Mbit}
+  - {name: sd, ends: [s, d], rate: 5Mbit}
+  - {name: sa, ends: [s, a], rate: 5Mbit}
+`
+	request := parseRequest(t, was)
+	s.admit(request)
+	id := idOf(request)
+	s.ready(id)
+	before := got(s.api.Lease(t.Context(), id))(t)
+	b, c := node{"h2", id, "b"}, node{"h1", id, "c"}
+	a := node{"h1", id, "a"}
+	flows := []*flow{s.flow(c, b), s.flow(b, c), s.flow(a, c)}
+	for _, text := range []string{is, was, is} {
+		lease := got(s.api.Lease(t.Context(), id))(t)
+		updated := got(s.api.Update(t.Context(), lease, api.Update{Request: parseRequest(t, text)}))(t)
+		if len(updated.Changes) == 0 {
+			t.Error("nothing changes")
+		}
+		s.ready(id)
+	}
+	after := got(s.api.Lease(t.Context(), id))(t)
+	for name, address := range before.Addresses {
+		if after.Addresses[name] != address {
+			t.Errorf("%s had %s, has %s", name, address, after.Addresses[name])
+		}
+	}
+	s.flow(node{"h2", id, "d"}, b) // by the new router
+	endLossless(flows...)
+}
+
+// got is a result without an error.
+func got[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
 // What people type: difference, change, refusal with an offer, a longer window,
 // what cannot be changed, and a file that comes back as it was written.
 func TestApplyAndRenew(t *testing.T) {
@@ -70,7 +135,8 @@ links:
 		}
 	}
 	at := func(rate string) string { return l.file(rate+".yaml", strings.Replace(text, "100Mbit", rate, 1)) }
-	says(2, "apply", "up", at("100Mbit"))
+	says(0, "as asked already", "up", at("100Mbit"))
+	says(5, "apply", "up", at("200Mbit"))
 	says(0, "nothing changes", "apply", at("100Mbit"))
 	says(0, "rate of ab would be 300Mbit instead of 100Mbit", "apply", "--dry-run", at("300Mbit"))
 	if got := l.alloc("n", "ab", "a"); got != 100*vnet.Mbit {
@@ -82,12 +148,16 @@ links:
 	}
 	slow := strings.Replace(text, "100Mbit}", "300Mbit, impair: {delay: 200ms}}", 1)
 	says(0, "impairment of ab delay=200ms instead of none", "apply", l.file("slow.yaml", slow))
-	if r := l.sublet("exec", "n/a", "--", "ping", "-c", "1", "-W", "5", "b"); r.code != 0 || !strings.Contains(r.out, " time=4") {
-		t.Errorf("over a link of 200ms each way: exit code %d, %s%s", r.code, r.out, r.err)
-	}
+	eventually(t, 10*time.Second, func() error { // a link that is being impaired carries nothing for a moment
+		if r := l.sublet("exec", "n/a", "--", "ping", "-c", "1", "-W", "5", "b"); r.code != 0 || !strings.Contains(r.out, " time=4") {
+			return fmt.Errorf("over a link of 200ms each way: exit code %d, %s%s", r.code, r.out, r.err)
+		}
+		return nil
+	})
 	says(0, "impairment of ab none", "apply", at("300Mbit"))
 	says(3, "instead of 900Gbit", "apply", at("900Gbit"))
-	says(2, "nodes[0].cpu", "apply", l.file("cpu.yaml", strings.Replace(text, "host: h1", "host: h1, cpu: 1", 1)))
+	says(2, "nodes[0].exclusive", "apply", l.file("alone.yaml", strings.Replace(text, "host: h1", "host: h1, exclusive: true", 1)))
+	says(0, "its programs start again", "apply", "--dry-run", l.file("env.yaml", strings.Replace(text, "host: h1", "host: h1, env: {A: b}", 1)))
 	says(2, "sublet up", "apply", l.file("none.yaml", strings.Replace(text, "network: n", "network: none", 1)))
 	says(0, "duration", "renew", "n", "--for", "3h")
 	says(2, "has passed", "renew", "n", "--until", "2020-01-01T00:00:00Z")

@@ -55,8 +55,9 @@ func (b *blind) back(after string) {
 // agent's back. The programs go with it, unless another process has it in mounts
 // of its own, as FRR's daemons have; the same agent loads them again. So does one
 // that starts then.
+//
+// It runs alone: what other tests start may have the file system too.
 func TestUnmountedProgramsComeBack(t *testing.T) {
-	t.Parallel()
 	for _, protocol := range []string{"static", "ospf"} {
 		t.Run(protocol, func(t *testing.T) { unmountPrograms(t, protocol) })
 	}
@@ -90,6 +91,7 @@ func unmountPrograms(t *testing.T, protocol string) {
 // An agent whose machine shows it no control groups leaves everything alone, and
 // says so; ip netns exec, which mounts /sys anew, is the usual way into that.
 func TestAgentWithoutControlGroups(t *testing.T) {
+	t.Parallel()
 	b := newBlind(t, "ospf")
 	b.kill(agentOf("h1"))
 	from := b.logged()

@@ -247,6 +247,7 @@ const dwell = 2500 * time.Millisecond
 // nobody's traffic, makes nothing anew, says what it does not see, and is well
 // when it sees again.
 func TestWhatCannotBeSeenStays(t *testing.T) {
+	t.Parallel()
 	b := newBlind(t, "ospf")
 	one := []string{
 		filepath.Join(b.run, "netns", "h1") + " covered", filepath.Join(b.run, "bpf", "h1") + " read-only",

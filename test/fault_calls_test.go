@@ -34,6 +34,20 @@ func (n notification) describe() syscallInfo {
 	return s
 }
 
+// isNetlink says that a message is a request by netlink: with an address of its
+// kind, or, without any, with such a header (RFC 3549, section 2.2).
+func (n notification) isNetlink() bool {
+	if n.arguments[5] != 0 {
+		return true
+	}
+	b := n.memory(n.arguments[1], unix.NLMSG_HDRLEN)
+	if uint64(len(b)) < unix.NLMSG_HDRLEN || n.arguments[2] < unix.NLMSG_HDRLEN {
+		return false
+	}
+	size, flags := uint64(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint16(b[6:])
+	return size >= unix.NLMSG_HDRLEN && size <= n.arguments[2] && flags&unix.NLM_F_REQUEST != 0
+}
+
 // memory reads from the process; short or nothing if it cannot.
 func (n notification) memory(address uint64, size int) []byte {
 	buffer := make([]byte, size)

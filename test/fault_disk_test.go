@@ -14,6 +14,7 @@ import (
 // An agent whose disk is full keeps what runs, makes what is new, and keeps
 // its copy of the plan as soon as it can.
 func TestAgentOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, "demo")
 	s.up(pair("old", "rate: 10Mbit"))
 	s.settled()

@@ -249,10 +249,10 @@ func (c *crasher) oneAgent() (check func()) {
 }
 
 // stride between the calls that are tried: all with SUBLET_EVERY set, which
-// takes some twenty minutes, else every fifth, so that CI ends in time.
+// takes some forty minutes, else every eighth, so that CI ends in time.
 func stride() int {
 	if os.Getenv("SUBLET_EVERY") != "" {
 		return 1
 	}
-	return 5
+	return 8
 }

@@ -75,7 +75,13 @@ func trapFilter(answers bool) []unix.SockFilter {
 			unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_USER_NOTIF},
 			unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ALLOW})
 	}
-	only(unix.SYS_SENDTO, 5, equal, sizeofSockaddrNetlink)
+	f = append(f, // to an address of netlink, or to none, as datapath/kernel sends and others do: see isNetlink
+		unix.SockFilter{Code: equal, K: unix.SYS_SENDTO, Jf: 5},
+		unix.SockFilter{Code: load, K: argument(5)},
+		unix.SockFilter{Code: equal, K: sizeofSockaddrNetlink, Jt: 1},
+		unix.SockFilter{Code: equal, K: 0, Jf: 1},
+		unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_USER_NOTIF},
+		unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ALLOW})
 	only(unix.SYS_OPENAT, 2, set, unix.O_CREAT)
 	if answers {
 		only(unix.SYS_RECVFROM, 2, equal, netlinkBuffer)

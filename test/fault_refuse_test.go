@@ -30,6 +30,7 @@ func quickly(t *testing.T, cmd *exec.Cmd, code int, word string) {
 // A second agent for a host, a second server in a run directory or on a store,
 // a second lab in a run directory are refused, and hurt nobody.
 func TestSecondOnesAreRefused(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, "demo")
 	s.up(pair("n", "rate: 10Mbit"))
 	s.settled()
@@ -46,8 +47,8 @@ func TestSecondOnesAreRefused(t *testing.T) {
 	quickly(t, second, 1, "another server")
 	elsewhere := filepath.Join(filepath.Dir(s.run), "other")
 	quickly(t, exec.Command(program, "serve", "--run", elsewhere, "--data", filepath.Join(s.run, "lab", "data")), 1, "another server uses it")
-	quickly(t, exec.Command(program, "lab", "up", "--run", s.run, "demo"), 1, "is up already")
-	quickly(t, exec.Command(program, "lab", "up", "--run", elsewhere+"2", "--name", labName(s.run), "demo"), 1, "already")
+	quickly(t, exec.Command(program, "lab", "up", "--run", s.run, "demo"), 5, "is up already")
+	quickly(t, exec.Command(program, "lab", "up", "--run", elsewhere+"2", "--name", labName(s.run), "demo"), 5, "already")
 
 	s.settled()
 	if diff := difference(before, s.numbers(s.hostNames())); diff != "" {

@@ -75,6 +75,7 @@ func (s *supervisor) waitsForAdoption(network, host string) {
 // runs, agents that are started anew too, and say so. When the store is back
 // all is as before; when the operator adopts the hosts they follow the new one.
 func TestLostStore(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, "demo")
 	hosts := s.hostNames()
 	s.settled()
@@ -144,6 +145,7 @@ func (s *supervisor) saidOnce(host, words string) {
 // A store that is put back from an older copy takes nothing away either, and
 // brings back what it knows once the hosts are adopted.
 func TestRestoredStore(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, "demo")
 	hosts := s.hostNames()
 	old := strings.Replace(crashNetwork, "network: crash", "network: old", 1)
@@ -183,6 +185,7 @@ func TestRestoredStore(t *testing.T) {
 // A copy of the plan that is another host's, or altered, is not used: what runs
 // is kept, and followed again when the server is back.
 func TestWrongCopy(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, "demo")
 	hosts := s.hostNames()
 	s.settled()

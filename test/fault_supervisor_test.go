@@ -45,9 +45,9 @@ const server = "server"
 func agentOf(host string) string { return "agent-" + host }
 
 // newSupervisor makes a lab whose processes can be killed.
-func newSupervisor(t *testing.T, substrate string) *supervisor {
+func newSupervisor(t *testing.T, substrate string, flags ...string) *supervisor {
 	t.Helper()
-	s := &supervisor{lab: newLab(t, substrate), processes: make(map[string]*process)}
+	s := &supervisor{lab: newLab(t, substrate, flags...), processes: make(map[string]*process)}
 	s.api = api.NewClient(filepath.Join(s.run, api.SocketName))
 	t.Cleanup(s.api.Close)
 	status, err := product.StatusOf(s.run)

@@ -24,6 +24,7 @@ func crashNodes(id vnet.LeaseID) (a, r, c node) {
 // too come back and leave everything as it is; after a reboot they build it
 // again from their copies. The server comes back to what it left.
 func TestServerDown(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, "demo")
 	hosts := s.hostNames()
 	request := parseRequest(t, crashNetwork)
@@ -117,6 +118,7 @@ func (s *supervisor) reboot(host string) {
 // A released node's namespace is gone, though nobody sees it any more: nothing
 // may hold it, such as a thread of a helper that lives on for other nodes.
 func TestNamespacesEndWithTheirNodes(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, "one")
 	const network = "network: %s\nnodes: [{name: a}, {name: b}]\nlinks: [{ends: [a, b]}]\n"
 	s.up(fmt.Sprintf(network, "first"))

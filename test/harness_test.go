@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,7 +26,15 @@ import (
 // program is the program under test: $SUBLET_BIN, or built here.
 var program string
 
+// labsAtOnce is how many labs run side by side, of tests that measure nothing:
+// they wait more than they work, so this is not the number of processors.
+const labsAtOnce = "6"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", labsAtOnce); err != nil {
+		panic(err)
+	}
 	dir, err := os.MkdirTemp("", "sublet-test")
 	if err != nil {
 		panic(err)
@@ -60,7 +69,7 @@ type result struct {
 //	demo: h1 ---2G--- h2      triangle: h1 ---1G--- h2      star:3: h1 -1G- s1 -1G- h2
 //	                                      \1G     /1G                      |1G
 //	                                        -- h3 --                       h3
-func newLab(t *testing.T, substrate string) *lab {
+func newLab(t *testing.T, substrate string, flags ...string) *lab {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces takes root")
@@ -71,7 +80,7 @@ func newLab(t *testing.T, substrate string) *lab {
 	if strings.Contains(substrate, "\n") {
 		arg = l.file("substrate.yaml", substrate)
 	}
-	l.must("lab", "up", "--name", labName(l.run), arg)
+	l.must(append([]string{"lab", "up", "--name", labName(l.run), arg}, flags...)...)
 	t.Cleanup(func() {
 		if t.Failed() {
 			l.logs()
@@ -85,7 +94,7 @@ func newLab(t *testing.T, substrate string) *lab {
 }
 
 // shortDir is short enough for sockets (108 bytes).
-func shortDir(t *testing.T) string {
+func shortDir(t testing.TB) string {
 	dir, err := os.MkdirTemp("/run", "slt")
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +223,7 @@ func lacking(v vnet.Verdict) (most float64) {
 		return stall.Never
 	}
 	for _, k := range v.Links {
-		if k.Outcome == vnet.NotMeasured {
+		if k.Outcome == vnet.NotMeasured || k.Outcome == vnet.LinkDown {
 			continue
 		}
 		least := k.Min
@@ -227,6 +236,12 @@ func lacking(v vnet.Verdict) (most float64) {
 		most = max(most, k.UDPLoss)
 		for _, rate := range [2]vnet.Rate{k.TCP, k.UDP} {
 			most = max(most, 1-float64(rate)/float64(max(least, 1)), stall.Above(float64(rate)/float64(max(k.Alloc, 1))-1))
+		}
+	}
+	for _, c := range v.Chains {
+		if c.Rate > 0 && c.Outcome != vnet.NotMeasured {
+			part := float64(c.Measured) / float64(c.Rate)
+			most = max(most, 1-part, stall.Above(part-1))
 		}
 	}
 	return most
@@ -272,7 +287,7 @@ func decode[T any](t *testing.T, text string) T {
 
 // eventually polls until try succeeds. What comes later while the machine is
 // busy is not measured.
-func eventually(t *testing.T, within time.Duration, try func() error) {
+func eventually(t testing.TB, within time.Duration, try func() error) {
 	t.Helper()
 	stall.Wait(t, within, 50*time.Millisecond, try)
 }

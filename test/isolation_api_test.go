@@ -93,6 +93,7 @@ func (c *tenant) call(method, path, text string, times int) (int, string) {
 // Whatever a tenant asks of another's lease, they hear the same as if there
 // were none: by every command and by the API itself.
 func TestForeignLeasesDoNotExist(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	both := l.tenants(alice, bob)
 	both[1].up(pair("net", "max: 10Mbit"))
@@ -139,6 +140,7 @@ func TestForeignLeasesDoNotExist(t *testing.T) {
 // The operator's and the hosts' routes are closed to tenants, and so are the
 // sockets behind the server.
 func TestTenantsAreNoOperators(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	a := l.tenants(alice)[0]
 	for _, request := range []string{"GET /v1/plans/h1", "GET /v1/plans/h1?after=0", "GET /v1/plans/zz", "GET /v1/plans/h1/diff", "POST /v1/reports"} {

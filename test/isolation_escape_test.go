@@ -66,7 +66,7 @@ var fileEscapes = []escape{
 	{"mount in the session's namespace", func(victims) error { return unix.Mount("none", "/mnt", "tmpfs", 0, "") }},
 	{"read a file of root's", func(v victims) error { return openToRead(v.secret) }},
 	{"write a file of root's", func(v victims) error { return openToWrite(v.public) }},
-	{"make a file in /etc", func(victims) error { return os.Mkdir("/etc/sublet-escape", 0o700) }},
+	{"make a file in /usr/bin", func(victims) error { return os.Mkdir("/usr/bin/sublet-escape", 0o700) }},
 	{"make a file in the run directory", func(v victims) error { return os.WriteFile(v.run+"/x", nil, 0o600) }},
 	{"see namespaces in the run directory", func(v victims) error { _, err := os.ReadDir(v.run + "/netns"); return err }},
 	{"call the server", func(v victims) error { return connect(v.run + "/api.sock") }},
@@ -133,11 +133,12 @@ func eachHierarchy(escaped func(dir string) bool) error {
 // ofRoot is what the operator's own networks allow besides, whose root is the
 // machine's user 0, without its rights: that user's files, the files by which
 // a control group is limited, and the session's first process.
-var ofRoot = []string{"read a file of root's", "write a file of root's", "make a file in /etc", "signal the session's first process", "raise its control group's limits"}
+var ofRoot = []string{"read a file of root's", "write a file of root's", "make a file in /usr/bin", "signal the session's first process", "raise its control group's limits"}
 
 // A tenant inside their node is themselves at most, and there is no way out of it:
 // to files, sockets, processes, namespaces, networks, limits or the kernel.
 func TestNoWayOutOfANode(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	c := l.tenants(alice)[0]
 	c.up(pair("net", "max: 100Mbit"))
@@ -145,8 +146,9 @@ func TestNoWayOutOfANode(t *testing.T) {
 	v := l.victims()
 	args := []string{"--", l.attackProgram(), insideCommand, "escape", v.run, v.host, v.secret, v.public, v.abstract}
 	for who, r := range map[string]result{
-		"tenant":            c.sublet(append([]string{"exec", "net/a"}, args...)...),
-		"operator as guest": l.sublet(append([]string{"exec", "uid12345/net/a"}, args...)...),
+		"tenant":              c.sublet(append([]string{"exec", "net/a"}, args...)...),
+		"tenant's other user": c.sublet(append([]string{"exec", "-u", "1500:1600", "net/a"}, args...)...),
+		"operator as guest":   l.sublet(append([]string{"exec", "uid12345/net/a"}, args...)...),
 	} {
 		if r.code != 0 || r.out != "" {
 			t.Errorf("%s: exit code %d %s, could:\n%s", who, r.code, r.err, r.out)
@@ -158,7 +160,9 @@ func TestNoWayOutOfANode(t *testing.T) {
 			t.Errorf("the operator's own: could %s", what)
 		}
 	}
-	_ = os.Remove("/etc/sublet-escape")
+	if os.Remove("/usr/bin/sublet-escape") == nil {
+		t.Error("the operator's own: made a file of the host's")
+	}
 	l.settled()
 }
 
@@ -166,9 +170,12 @@ func TestNoWayOutOfANode(t *testing.T) {
 func (l *lab) victims() victims {
 	l.t.Helper()
 	v := victims{run: l.run, host: l.host("h1"), abstract: "sublet-escape-" + labName(l.run)}
-	v.secret, v.public = l.file("secret", "s"), l.file("public", "p")
-	if err := os.Chmod(v.secret, 0o600); err != nil {
-		l.t.Fatal(err)
+	v.secret, v.public = l.attackProgram()+".secret", l.attackProgram()+".public" // where nodes see them
+	for path, mode := range map[string]os.FileMode{v.secret: 0o600, v.public: 0o644} {
+		l.t.Cleanup(func() { os.Remove(path) })
+		if err := os.WriteFile(path, []byte("x"), mode); err != nil {
+			l.t.Fatal(err)
+		}
 	}
 	for _, space := range []string{here, v.host} {
 		within(l.t, space, func() error {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -78,12 +79,25 @@ var networkEscapes = []escape{
 		return onEth0(func(m *kernel.Message) { m.Uint32(unix.IFLA_NET_NS_FD, uint32(f.Fd())) })
 	}},
 	{"move its device to the first process", func(victims) error {
-		err := onEth0(func(m *kernel.Message) { m.Uint32(unix.IFLA_NET_NS_PID, 1).String(unix.IFLA_IFNAME, "eth77") })
-		if _, here := net.InterfaceByName("eth77"); err == nil && here == nil {
-			// That process is in the node's network, so it only has another name.
-			return errors.Join(errors.New("it stays"), renameDevice("eth77", "eth0"))
+		// That process is in the node's network, so the device only has another name
+		// there, until this puts it right, or the agent, which may make it anew.
+		for range 3 {
+			eth0, err := net.InterfaceByName("eth0")
+			for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); eth0, err = net.InterfaceByName("eth0") {
+				time.Sleep(50 * time.Millisecond)
+			}
+			if err != nil {
+				return err
+			}
+			if err := onEth0(func(m *kernel.Message) { m.Uint32(unix.IFLA_NET_NS_PID, 1).String(unix.IFLA_IFNAME, "eth77") }); err != nil {
+				return err
+			}
+			if now, err := net.InterfaceByIndex(eth0.Index); err == nil {
+				_ = renameDevice(now.Name, "eth0")
+				return errors.New("it stays")
+			}
 		}
-		return err
+		return nil
 	}},
 	{"move its device into the fabric", func(victims) error {
 		return onEth0(func(m *kernel.Message) { m.Uint32(unix.IFLA_TARGET_NETNSID, 0).String(unix.IFLA_IFNAME, "eth77") })

@@ -13,6 +13,7 @@ import (
 // Files of the run directory: others may write to none, and read what concerns
 // everybody only.
 func TestFilesAreRootsOwn(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	both := l.tenants(alice, bob)
 	for _, c := range both {

@@ -27,6 +27,9 @@ func forksInside([]string) error {
 
 const enoughForks = 300
 
+// Users whose processes are counted, each of one test: others run beside it.
+const outliver, forker, hoarder = 12351, 12352, 12353
+
 // ofUser lists the processes of a user, wherever they are.
 func ofUser(uid uint32) []string {
 	var seen []string
@@ -53,8 +56,9 @@ func gone(uid uint32) func() error {
 // All that a command started ends when its client is gone, whatever session,
 // group or namespaces of its own it has made.
 func TestNothingOutlivesItsClient(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
-	c := l.tenants(alice)[0]
+	c := l.tenants(outliver)[0]
 	c.up(pair("net", "max: 10Mbit"))
 	for _, script := range []string{
 		"sleep 1000 >/dev/null 2>&1 &",
@@ -74,7 +78,7 @@ func TestNothingOutlivesItsClient(t *testing.T) {
 			<-said.seen
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
-			eventually(t, 5*time.Second, gone(alice))
+			eventually(t, 5*time.Second, gone(outliver))
 		})
 	}
 }
@@ -83,7 +87,7 @@ func TestNothingOutlivesItsClient(t *testing.T) {
 // other tenant gets their processes. It ends with the lease.
 func TestForkBombStaysInItsNode(t *testing.T) {
 	l := newLab(t, "demo")
-	both := l.tenants(alice, bob)
+	both := l.tenants(forker, bob)
 	both[0].up(strings.Replace(pair("net", "max: 10Mbit"), "name: a,", "name: a, memory: 512MiB,", 1))
 	both[1].up(pair("net", "max: 10Mbit"))
 	both[0].background("got many", "net/a", "forks")
@@ -93,11 +97,11 @@ func TestForkBombStaysInItsNode(t *testing.T) {
 	}
 	watch.InTime(t, 10*time.Second, "the other tenant's commands")
 	const most = 4096
-	if n := len(ofUser(alice)); n > most {
+	if n := len(ofUser(forker)); n > most {
 		t.Errorf("%d processes, more than %d", n, most)
 	}
 	both[0].must("down", "net")
-	eventually(t, 5*time.Second, gone(alice))
+	eventually(t, 5*time.Second, gone(forker))
 	if r := both[1].shell("net/a", "ping -qc1 -W2 b"); r.code != 0 {
 		t.Errorf("own peer does not answer: %s", r.out)
 	}
@@ -106,8 +110,9 @@ func TestForkBombStaysInItsNode(t *testing.T) {
 // A session may hold memory up to its node's limit and dies of more; ending
 // the lease ends sessions at once.
 func TestMemoryAndLeaseEndSessions(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
-	c := l.tenants(alice)[0]
+	c := l.tenants(hoarder)[0]
 	c.up(strings.Replace(pair("net", "max: 10Mbit"), "name: a,", "name: a, memory: 64MiB,", 1))
 	if r := c.shell("net/a", "head -c 200M /dev/zero | tail -c 199M > /dev/null; dd if=/dev/zero of=/dev/null bs=150M count=1"); r.code == 0 {
 		t.Errorf("took 150 MiB of 64: %s", r.err)
@@ -131,5 +136,5 @@ func TestMemoryAndLeaseEndSessions(t *testing.T) {
 		_ = cmd.Process.Kill()
 		t.Error("the session of a released lease goes on")
 	}
-	eventually(t, 5*time.Second, gone(alice))
+	eventually(t, 5*time.Second, gone(hoarder))
 }

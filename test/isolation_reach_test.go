@@ -110,6 +110,7 @@ func listen(t *testing.T, namespace string, port int, callers *atomic.Int32) {
 // still they reach their peer only. No server of a host, of the machine or of
 // the other tenant hears from them.
 func TestRootOfANodeReachesNoHost(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, threeHosts)
 	both := l.tenants(alice, bob)
 	for _, c := range both {
@@ -162,6 +163,7 @@ func TestRootOfANodeReachesNoHost(t *testing.T) {
 // Packets that the sender's stack has not cut yet, with segments of wrong
 // sizes, come out at the link's other end or nowhere.
 func TestOversizedSegmentsStayInTheLink(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, threeHosts)
 	both := l.tenants(alice, bob)
 	for _, c := range both {

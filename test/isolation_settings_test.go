@@ -58,6 +58,7 @@ func settings(t *testing.T, namespace string) map[string]string {
 // A tenant sets whatever they may: no setting of a host, of the machine, of a
 // fabric or of the other tenant moves.
 func TestSettingsAreTheNodesOwn(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	both := l.tenants(alice, bob)
 	for _, c := range both {

@@ -36,6 +36,7 @@ var insides = map[string]func(args []string) error{
 	"escape":   escapeInside,
 	"flood":    floodInside,
 	"forks":    forksInside,
+	"hostile":  hostileInside,
 	"inject":   injectInside,
 	"segments": segmentsInside,
 	"settings": settingsInside,
@@ -54,7 +55,7 @@ func init() {
 }
 
 // tenants lets some users in: the lab's directory is opened to them, with
-// copies of the program and of this test beside it.
+// a copy of the program beside it, and one of this test.
 func (l *lab) tenants(uids ...uint32) []*tenant {
 	l.t.Helper()
 	dir := filepath.Dir(l.run)
@@ -65,8 +66,9 @@ func (l *lab) tenants(uids ...uint32) []*tenant {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	for name, source := range map[string]string{"sublet": program, "attack": self} {
-		if err := copyFile(source, filepath.Join(dir, name)); err != nil {
+	l.t.Cleanup(func() { os.Remove(l.attackProgram()) })
+	for copied, source := range map[string]string{filepath.Join(dir, "sublet"): program, l.attackProgram(): self} {
+		if err := copyFile(source, copied); err != nil {
 			l.t.Fatal(err)
 		}
 	}
@@ -129,8 +131,9 @@ func (c *tenant) attack(node string, args ...string) result {
 	return c.sublet(append([]string{"exec", node, "--", c.attackProgram(), insideCommand}, args...)...)
 }
 
-// attackProgram is this test where tenants can run it.
-func (l *lab) attackProgram() string { return filepath.Join(filepath.Dir(l.run), "attack") }
+// attackProgram is this test where tenants can run it, also in nodes, which see
+// nothing of /run.
+func (l *lab) attackProgram() string { return "/var/lib/" + labName(l.run) + "-attack" }
 
 // shell runs a script in a node.
 func (c *tenant) shell(node, script string) result {

@@ -64,6 +64,7 @@ func (l *lab) onHost(host string, uid int, args ...string) result {
 //	 |  a user of h1, not root: no   |  h3 on the same switch: no
 //	                                 |  root of h1, h2's peer: into that link only
 func TestNothingEntersATunnelFromBeside(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, threeHosts)
 	both := l.tenants(alice, bob)
 	for _, c := range both {

@@ -78,19 +78,23 @@ func anything() []unix.SockFilter { return anyBut(signature{'S', 'L', 'i', 's'})
 
 // outside counts a tenant's signed frames that neither travel in the VXLAN
 // packets of its own network, as these are seen below the tunnels, nor between
-// those and its fabric by its trunk, a device of this number.
-func outside(uid, vni, trunk uint32) []unix.SockFilter {
-	const count, dont = 15, 16 // where the program ends
-	return []unix.SockFilter{
+// those and its fabric by its trunk, a device of this number. The network's identifiers are vnis.
+func outside(uid, trunk uint32, vnis ...uint32) []unix.SockFilter {
+	count := 14 + uint8(len(vnis)) // where the program ends
+	dont := count + 1
+	program := []unix.SockFilter{
 		loadLength,
 		loadTail(8), jumpEqual(binary.BigEndian.Uint32([]byte("SLis")), 0, dont-3),
 		loadTail(4), shift(16), jumpEqual(uid, 0, dont-6),
 		load(unix.BPF_W, deviceNumber), jumpEqual(trunk, dont-8, 0),
 		load(unix.BPF_H, 12), jumpEqual(unix.ETH_P_IP, 0, count-10),
 		load(unix.BPF_H, 36), jumpEqual(4789, 0, count-12),
-		load(unix.BPF_W, 46), shift(8), jumpEqual(vni, dont-15, 0),
-		doCount, dontCount,
+		load(unix.BPF_W, 46), shift(8),
 	}
+	for i, vni := range vnis {
+		program = append(program, jumpEqual(vni, dont-15-uint8(i), 0))
+	}
+	return append(program, doCount, dontCount)
 }
 
 // deviceNumber is where a filter finds the number of a packet's device

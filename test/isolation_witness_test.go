@@ -27,7 +27,7 @@ func (l *lab) wiretaps(both []*tenant) (silent, arrive []*wiretap) {
 			silent = append(silent, tap(l.t, c.fabric(host, "net"), "the other's frames in "+c.name()+"'s fabric on "+host, from(other.uid)))
 		}
 		for _, node := range []string{"h1", "h2", "h3", "s1"} {
-			silent = append(silent, tap(l.t, l.host(node), c.name()+"'s frames on "+node+" outside of their tunnel", outside(c.uid, c.vni("h1"), c.trunkOn(node))))
+			silent = append(silent, tap(l.t, l.host(node), c.name()+"'s frames on "+node+" outside of their tunnel", outside(c.uid, c.trunkOn(node), c.vni("h1"))))
 		}
 	}
 	return append(silent, tap(l.t, here, "frames on the machine", anything())), arrive
@@ -105,7 +105,10 @@ func (p *floodPlan) learn() error {
 }
 
 // vni is the identifier of the tenant's first tunnel on a host.
-func (c *tenant) vni(host string) uint32 {
+func (c *tenant) vni(host string) uint32 { return c.vnis(host)[0] }
+
+// vnis are the identifiers of all of them.
+func (c *tenant) vnis(host string) (list []uint32) {
 	c.t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.run, "agent", "plan-"+host+".json"))
 	if err != nil {
@@ -114,10 +117,12 @@ func (c *tenant) vni(host string) uint32 {
 	for _, link := range plan.Of[plan.VxLink](decode[plan.Host](c.t, string(text))) {
 		for _, end := range link.Ends {
 			if string(link.Lease.Tenant) == c.name() && end.Tunnel != nil {
-				return uint32(end.Tunnel.VNI)
+				list = append(list, uint32(end.Tunnel.VNI))
 			}
 		}
 	}
-	c.t.Fatalf("%s has no tunnel on %s", c.name(), host)
-	return 0
+	if len(list) == 0 {
+		c.t.Fatalf("%s has no tunnel on %s", c.name(), host)
+	}
+	return list
 }

@@ -104,6 +104,7 @@ func deviations(v vnet.Verdict) (above, below []string) {
 }
 
 func TestExecKeepsExitCodesAndNames(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	l.up(pair("n", "max: 10Mbit"))
 	l.must("exec", "n/a", "--", "ping", "-c", "1", "-W", "2", "b")
@@ -119,6 +120,7 @@ func TestExecKeepsExitCodesAndNames(t *testing.T) {
 }
 
 func TestRefusalAndOffer(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	l.up(pair("first", "min: 1500Mbit, max: 2Gbit"))
 	big := l.file("big.yaml", pair("second", "min: 800Mbit, max: 1Gbit"))
@@ -134,6 +136,7 @@ func TestRefusalAndOffer(t *testing.T) {
 }
 
 func TestBadInputChangesNothing(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	for name, text := range map[string]string{
 		"garbage":       "\x00\x01\x02",

@@ -1,9 +1,11 @@
 package test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +19,7 @@ import (
 //
 //	a ---- b: an HTTP server that is left running
 func TestProcessesOutliveAgentAndServer(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, "demo")
 	hosts := s.hostNames()
 	request := parseRequest(t, "tenant: root\n"+pair("net", "rate: 10Mbit"))
@@ -36,6 +39,7 @@ func TestProcessesOutliveAgentAndServer(t *testing.T) {
 		return nil
 	}
 	eventually(t, 10*time.Second, fetch)
+	s.atConsole("net/a", "WORD=kept\n")
 	s.kill(server)
 	for _, h := range hosts {
 		s.kill(agentOf(h))
@@ -46,6 +50,12 @@ func TestProcessesOutliveAgentAndServer(t *testing.T) {
 	s.start(server)
 	s.ready(idOf(request))
 	eventually(t, 10*time.Second, fetch)
+	eventually(t, 10*time.Second, func() error {
+		if out := s.atConsole("net/a", "echo ${WORD}-alive\n"); !strings.Contains(out, "kept-alive") {
+			return fmt.Errorf("the console says %s", out)
+		}
+		return nil
+	})
 	if out := s.must("ps", "net/b"); !strings.Contains(out, number+" ") || !strings.Contains(out, "http.server") {
 		t.Errorf("ps does not show process %s:\n%s", number, out)
 	}
@@ -57,6 +67,7 @@ func TestProcessesOutliveAgentAndServer(t *testing.T) {
 	if text, err := os.ReadFile(copied); string(text) != "still here" {
 		t.Errorf("copied %q, %v", text, err)
 	}
+	s.startsSmall()
 	s.must("exec", "net/b", "--", "kill", number)
 	eventually(t, 5*time.Second, func() error {
 		if out := s.must("ps", "net/b"); !strings.HasPrefix(out, "nothing runs") {
@@ -67,8 +78,21 @@ func TestProcessesOutliveAgentAndServer(t *testing.T) {
 	s.must("down", "net")
 }
 
+// atConsole writes to the console of a node, and returns what comes back.
+func (l *lab) atConsole(node, text string) string {
+	l.t.Helper()
+	cmd := exec.Command(program, "--run", l.run, "attach", node)
+	cmd.Stdin = strings.NewReader(text)
+	r := runCommand(cmd)
+	if r.code != 0 {
+		l.t.Fatalf("attach %s: exit code %d, %s", node, r.code, r.err)
+	}
+	return r.out
+}
+
 // Interrupted commands end with all that they started; mistakes name themselves.
 func TestMistakesOfCopying(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	l.up(pair("net", "rate: 10Mbit"))
 	for _, c := range []struct {
@@ -100,6 +124,7 @@ func TestMistakesOfCopying(t *testing.T) {
 //
 //	a ---- b: an HTTP server that the request starts, and one that tells it is up
 func TestProgramsOfARequest(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, "demo")
 	hosts := s.hostNames()
 	request := parseRequest(t, `
@@ -166,4 +191,26 @@ func pids(t *testing.T, text string) string {
 		numbers = append(numbers, fmt.Sprint(p.PID))
 	}
 	return strings.Join(numbers, " ")
+}
+
+// startsSmall says that agents start the small program in nodes, if this one was
+// built with it: the console's process is of that.
+func (l *lab) startsSmall() {
+	l.t.Helper()
+	text, err := os.ReadFile(program)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if !bytes.Contains(text, []byte("nodeinit is started by sublet agent")) {
+		l.t.Log("sublet was built without the program for nodes")
+		return
+	}
+	for _, exe := range matches("/proc/*/exe") {
+		arguments, _ := os.ReadFile(filepath.Join(filepath.Dir(exe), "cmdline"))
+		file, _ := os.Readlink(exe)
+		if strings.HasPrefix(file, "/memfd:sublet") && strings.Contains(string(arguments), "__init") {
+			return
+		}
+	}
+	l.t.Error("no process of a node is the small program")
 }

@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"sublet/datapath/kernel"
+	product "sublet/lab"
 )
 
 // A lab whose host h2 has a way out, to a namespace that stands for the Internet.
 //
-//	h1 --1G-- h2 [out0 192.0.2.2] ==veth== [out0 192.0.2.1] Internet
+//	h1 --1G-- h2 [out0 192.0.2.2] ==veth== [h2-out0 192.0.2.1] Internet
 //	             [lo   10.99.0.1]          [lo   198.51.100.1, 203.0.113.1]
 //
 // The Internet knows a way back to the other address of h2.
@@ -41,53 +42,23 @@ links:
 `, network, publish, rate)
 }
 
-// internet makes the namespace outside and joins it to h2; the path of its file.
+// outsideDevice leads from the Internet to h2.
+const outsideDevice = "h2-out0"
+
+// internet gives the hosts and the Internet their addresses; the path of the file
+// of the latter.
 func (l *lab) internet() string {
 	l.t.Helper()
-	path := filepath.Join(filepath.Dir(l.run), "internet")
-	ns, err := kernel.NewNamespace(func() error { return nil })
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer ns.Close()
-	if err := kernel.Bind(ns, path); err != nil {
-		l.t.Fatal(err)
-	}
-	l.t.Cleanup(func() { _ = kernel.Unbind(path) })
+	outside := product.OutsideNamespace(labName(l.run))
 	home := "/run/netns/" + labName(l.run) + "-h2"
-	within(l.t, home, func() error {
-		c, err := kernel.Dial()
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		return c.Do(kernel.NewLink("out0", "veth", func(m *kernel.Message) {
-			const peer = 1 // VETH_INFO_PEER
-			m.Nest(peer, func() {
-				m.Raw(kernel.LinkHeader(0, 0, 0))
-				m.String(ifName, "out0").Uint32(netnsFD, uint32(ns.Fd()))
-			})
-		}))
-	})
 	addressed(l.t, home, "out0", "192.0.2.2/24")
 	addressed(l.t, home, "lo", "10.99.0.1/32")
-	addressed(l.t, path, "out0", "192.0.2.1/24")
-	addressed(l.t, path, "lo", "198.51.100.1/32")
-	addressed(l.t, path, "lo", "203.0.113.1/32")
-	within(l.t, path, func() error {
-		if err := kernel.Sysctl("ipv4/ip_forward", "1"); err != nil {
-			return err
-		}
+	addressed(l.t, outside, "lo", "203.0.113.1/32")
+	within(l.t, outside, func() error {
 		return exec.Command("ip", "route", "add", "10.99.0.1/32", "via", "192.0.2.2").Run()
 	})
-	return path
+	return outside
 }
-
-// Attributes of linux/if_link.h.
-const (
-	ifName  = 3
-	netnsFD = 28
-)
 
 func addressed(t *testing.T, namespace, device, address string) {
 	t.Helper()
@@ -149,8 +120,11 @@ func TestWayOut(t *testing.T) {
 	greets(t, outside, 80)
 	greets(t, home, 7777)
 	l.up(natRequest("shop", "20Mbit", `"8080:web:80"`))
-	l.up(natRequest("other", "20Mbit", `"8080:web:80"`))
+	l.up("network: other\nnodes: [{name: web, host: h1}]\ninternet: {rate: 20Mbit, publish: ['8080:web:80']}\n")
 	l.settled()
+	if got, ok := l.heard("other/web", "198.51.100.1", 80); !ok || got != l.outside("other").String() {
+		t.Errorf("outside, the short word's web came from %q", got)
+	}
 
 	mine := l.outside("shop")
 	if got, ok := l.heard("shop/web", "198.51.100.1", 80); !ok || got != mine.String() {
@@ -188,7 +162,9 @@ func (l *lab) outside(network string) netip.Addr {
 	l.t.Helper()
 	for _, v := range l.leases() {
 		if v.Network == network {
-			return v.Mapping.Outside["out"]
+			for _, a := range v.Mapping.Outside {
+				return a
+			}
 		}
 	}
 	l.t.Fatalf("no network %s", network)
@@ -222,9 +198,9 @@ func (l *lab) publishes(outside string, to netip.Addr) {
 // spoofs sends packets from a source that is not the network's.
 func (l *lab) spoofs(outside string) {
 	l.t.Helper()
-	before := passed(l.t, outside, "out0").packetsIn
+	before := passed(l.t, outside, outsideDevice).packetsIn
 	l.sublet("exec", "shop/web", "--", "bash", "-c", "ip address add 198.18.7.7/32 dev lo && ping -c 20 -i 0.05 -W 1 -I 198.18.7.7 198.51.100.1")
-	if after := passed(l.t, outside, "out0").packetsIn; after-before >= 20 {
+	if after := passed(l.t, outside, outsideDevice).packetsIn; after-before >= 20 {
 		l.t.Errorf("%d packets of a source that is not the network's came out", after-before)
 	}
 }
@@ -247,6 +223,7 @@ func (l *lab) refusesOutside() {
 
 // A way out that is damaged while its agent is dead works again when the agent does.
 func TestWayOutIsMended(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, natSubstrate)
 	outside := s.internet()
 	greets(t, outside, 80)
@@ -272,6 +249,7 @@ func TestWayOutIsMended(t *testing.T) {
 // A node cannot answer another as if that were outside, and so send packets out
 // that nobody translates.
 func TestNoAnswersAsOthers(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, natSubstrate)
 	outside := l.internet()
 	l.up(`network: shop
@@ -304,9 +282,9 @@ except TimeoutError: print("nothing")' "$0"; ip address delete 198.51.100.1/32 d
 	if got := ask("0.0.0.0"); got != "x" {
 		t.Fatalf("nodes behind the way out do not reach each other: %s", got)
 	}
-	before := passed(t, outside, "out0").packetsIn
+	before := passed(t, outside, outsideDevice).packetsIn
 	ask("198.51.100.1")
-	if after := passed(t, outside, "out0").packetsIn; after-before >= 25 {
+	if after := passed(t, outside, outsideDevice).packetsIn; after-before >= 25 {
 		t.Errorf("%d packets came out that nobody translated", after-before)
 	}
 }

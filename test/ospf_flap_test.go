@@ -67,4 +67,20 @@ func TestFlapsInRoutersHeal(t *testing.T) {
 		time.Sleep(2 * time.Second) // what OSPF does of itself is under way
 		everybody(harm)
 	}
+	for _, link := range []string{"r1-r2", "r3-r1"} {
+		l.must("link", "down", "triangle/"+link)
+		time.Sleep(time.Second)
+		if link == "r1-r2" {
+			everybody("link down " + link)
+		}
+	}
+	eventually(t, 10*time.Second, func() error { return l.pinged("triangle", "n2", "n3") })
+	if l.pinged("triangle", "n1", "n2") == nil {
+		t.Error("n1 reaches n2 although both links of its router are down")
+	}
+	for _, link := range []string{"r1-r2", "r3-r1"} {
+		l.must("link", "up", "triangle/"+link)
+	}
+	everybody("link up")
+	l.settled()
 }

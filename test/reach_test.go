@@ -76,6 +76,7 @@ links: [{ends: [n1, s], rate: 10Mbit}, {ends: [r, s], rate: 10Mbit}, {ends: [n2,
 // TestWhatDoesNotCarryIsSaid: a network that does not carry what it promised is
 // degraded within 5 s and says why, is usable, and runs again when it carries.
 func TestWhatDoesNotCarryIsSaid(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	l.up(`network: far
 nodes: [{name: a, host: h1}, {name: b, host: h2}]
@@ -112,6 +113,7 @@ links: [{ends: [a, b], rate: 10Mbit}]
 // TestTenantsOwnSilenceIsSaid: a tenant whose node answers nothing is told so,
 // after a repair in it too, and can use their network.
 func TestTenantsOwnSilenceIsSaid(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	l.up(`network: quiet
 nodes: [{name: a, host: h1}, {name: b, host: h1}]
@@ -167,6 +169,7 @@ links: [{ends: [a, r1], rate: 5Mbit}, {ends: [r1, r2], rate: 5Mbit}, {ends: [r2,
 // TestEveryLossHasACause: what a new network sent and what arrived differ by
 // what was dropped, by cause.
 func TestEveryLossHasACause(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	type view struct {
 		Links []struct {

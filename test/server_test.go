@@ -18,6 +18,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sublet/trust"
+	"sublet/vnet"
 )
 
 const oneHost = "hosts:\n  - {name: m1, cpu: 2, memory: 1GiB}\n"
@@ -134,7 +137,7 @@ func TestServerElsewhere(t *testing.T) {
 	l.settled()
 }
 
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -146,13 +149,13 @@ func freePort(t *testing.T) string {
 
 // authority signs certificates for 127.0.0.1.
 type authority struct {
-	t    *testing.T
+	t    testing.TB
 	dir  string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-func newAuthority(t *testing.T, dir string) *authority {
+func newAuthority(t testing.TB, dir string) *authority {
 	a := &authority{t: t, dir: dir}
 	a.cert, a.key = a.sign("ca", true)
 	return a
@@ -167,14 +170,25 @@ func (a *authority) flags(name string) []string {
 
 func (a *authority) sign(name string, isCA bool) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
+	return a.signAs(name, pkix.Name{CommonName: name}, isCA, net.IPv4(127, 0, 0, 1))
+}
+
+// signServer makes a certificate for one of several servers.
+func (a *authority) signServer(file string, address net.IP) {
+	a.t.Helper()
+	a.signAs(file, pkix.Name{CommonName: vnet.OperatorName, OrganizationalUnit: []string{trust.ServerUnit}}, false, address)
+}
+
+func (a *authority) signAs(name string, subject pkix.Name, isCA bool, address net.IP) (*x509.Certificate, *ecdsa.PrivateKey) {
+	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: subject,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: isCA, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: isCA, BasicConstraintsValid: true, IPAddresses: []net.IP{address},
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}

@@ -47,6 +47,7 @@ func TestSwitches(t *testing.T) {
 //	           |
 //	           +------- c --- t --- b     s and t are switches
 func TestNodeOfTwoSegments(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	l.up(`network: two
 nodes:
@@ -92,6 +93,7 @@ func (l *lab) paths() map[plan.Kind]report.Forwarding {
 // Without agents, packets go on through switches and routers, and agents that
 // come back take over what they find.
 func TestAgentsOfSwitchesKilled(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, "demo")
 	request := parseRequest(t, `network: lan
 tenant: root

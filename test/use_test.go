@@ -9,6 +9,7 @@ import (
 // Of several requests of one command all run, or none is left, and their
 // names are free again at once.
 func TestUpIsAllOrNothing(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	first, second := l.file("first.yaml", pair("first", "min: 1500Mbit")), l.file("second.yaml", pair("second", "min: 1500Mbit"))
 	if r := l.sublet("up", first, second); r.code != 3 {
@@ -22,6 +23,7 @@ func TestUpIsAllOrNothing(t *testing.T) {
 
 // A capture that cannot be had leaves the file there is as it was.
 func TestCaptureOfNothingWritesNothing(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	l.up(pair("n", "max: 10Mbit"))
 	kept := l.file("kept.pcapng", "precious")
@@ -36,6 +38,7 @@ func TestCaptureOfNothingWritesNothing(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	l.up(pair("n", "max: 10Mbit"))
 	l.up("network: gone\nnodes: [{name: a}]\n")
@@ -64,9 +67,10 @@ func TestCompletion(t *testing.T) {
 
 // What has no links has nothing to be measured: that is no broken promise.
 func TestCheckOfALonelyNode(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	l.up("network: lonely\nnodes: [{name: a}]\n")
-	if r := l.sublet("check", "lonely"); r.code != 2 || !strings.Contains(r.err, "no links") {
+	if r := l.sublet("check", "lonely"); r.code != 5 || !strings.Contains(r.err, "no links") {
 		t.Errorf("exit code %d, %s", r.code, r.err)
 	}
 }

@@ -1,10 +1,15 @@
 package test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +19,7 @@ import (
 // A script can wait for what it needs: that a network runs, that it was found to
 // keep its promises, that it is gone.
 func TestWait(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	l.must("up", "--no-wait", l.file("net.yaml", pair("net", "rate: 10Mbit")))
 	l.must("wait", "net")
@@ -38,6 +44,7 @@ func TestWait(t *testing.T) {
 
 // A capture ends after what it was bounded by, and sees the end that was named.
 func TestCaptureIsBounded(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	l.up(pair("n", "rate: 10Mbit"))
 	l.must("exec", "-d", "n/a", "--", "ping", "-i", "0.1", "b")
@@ -47,6 +54,16 @@ func TestCaptureIsBounded(t *testing.T) {
 		t.Errorf("%d packets, not 5", n)
 	}
 	l.must("capture", "n/a-b", "--for", "500ms", "-w", file)
+	if _, err := exec.LookPath("tcpdump"); err == nil {
+		l.must("exec", "-d", "n/b", "--", "ping", "-i", "0.1", "-s", "100", "a")
+		l.must("capture", "n/a-b", "--at", "both", "--filter", "icmp[0] = 8 and greater 140", "-c", "3", "-w", file)
+		if n := packetsIn(t, file, 142); n != 6 {
+			t.Errorf("%d packets of both ends, not 6", n)
+		}
+		if r := l.sublet("capture", "n/a-b", "--filter", "icmp and and", "-w", file); r.code != 2 || !strings.Contains(r.err, "syntax error") {
+			t.Errorf("a filter that is none: exit code %d, %s", r.code, r.err)
+		}
+	}
 	for _, line := range []string{"--at c", "-c 0", "--for -1s", "--snap 1000000"} {
 		if r := l.sublet(append([]string{"capture", "n/a-b", "-w", file}, strings.Fields(line)...)...); r.code != 2 {
 			t.Errorf("capture %s: exit code %d, %s", line, r.code, r.err)
@@ -54,6 +71,53 @@ func TestCaptureIsBounded(t *testing.T) {
 	}
 	if n := packetsIn(t, file, 1<<20); n == 0 {
 		t.Error("nothing in half a second, or emptied by a mistake")
+	}
+}
+
+// What exists as a file says is left as it is; what exists otherwise is a
+// conflict, which has its own exit code, and in JSON its type.
+func TestUpAgain(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "demo")
+	file := l.file("n.yaml", pair("n", "rate: 10Mbit"))
+	l.must("up", file)
+	if out := l.must("up", file); !strings.Contains(out, "as asked already") {
+		t.Errorf("the same again: %s", out)
+	}
+	other := l.file("other.yaml", pair("n", "rate: 20Mbit"))
+	if r := l.sublet("up", other); r.code != 5 || !strings.Contains(r.err, "sublet apply") {
+		t.Errorf("another of that name: exit code %d, %s", r.code, r.err)
+	}
+	var said struct {
+		Type string `json:"type"`
+		Code int    `json:"exit_code"`
+	}
+	r := l.sublet("up", other, "-o", "json")
+	if err := json.Unmarshal([]byte(r.err), &said); err != nil || said.Type != "urn:sublet:conflict" || said.Code != 5 {
+		t.Errorf("%v: %s", err, r.err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	list := l.file("list", "")
+	seen := make(chan result, 1)
+	go func() {
+		cmd := exec.CommandContext(ctx, "sh", "-c", `exec "$0" --run "$1" leases -w > "$2"`, program, l.run, list)
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+		seen <- runCommand(cmd)
+	}()
+	says := func(text string) {
+		eventually(t, 20*time.Second, func() error {
+			if said, err := os.ReadFile(list); err != nil || !strings.Contains(string(said), text) {
+				return fmt.Errorf("the list never says %q: %s, %v", text, said, err)
+			}
+			return nil
+		})
+	}
+	says("running")
+	l.must("down", "n")
+	says("ended")
+	cancel()
+	if r := <-seen; r.code != 130 {
+		t.Errorf("leases -w ends with %d: %s", r.code, r.err)
 	}
 }
 

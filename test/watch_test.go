@@ -20,6 +20,7 @@ import (
 //
 // s is a switch, e one of kind vxswitch, r a router.
 func TestWatchShowsEveryPart(t *testing.T) {
+	t.Parallel()
 	needFabric(t)
 	l := newLab(t, twoSpines)
 	w := l.watching()
@@ -34,7 +35,7 @@ links:
   - {ends: [r, y], rate: 5Mbit}
 `)
 	id := w.lease(vnet.Running)
-	l.must("exec", "n/x", "--", "ping", "-q", "-c", "20", "-i", "0.02", "y")
+	l.must("exec", "n/x", "--", "ping", "-q", "-c", "60", "-i", "0.02", "y") // some go by the stack, as long as neighbours are not known
 	for kind, counter := range map[plan.Kind]string{
 		plan.KindVxLink: report.Entered, plan.KindOverlay: report.Sent, plan.KindVxRouter: report.Forwarded,
 		plan.KindSwitchPort: report.Forwarded, plan.KindVxSwitchPort: report.Forwarded, plan.KindSpread: report.Sent,

@@ -15,6 +15,12 @@ import (
 // of both sides are signed by ca; TLS 1.3 only, HTTP/1.1 only (sessions
 // upgrade the connection). Files that change hold for connections from then on.
 func ListenTLS(address, certFile, keyFile, caFile string) (net.Listener, error) {
+	return ListenTLSFor(func() bool { return false }, address, certFile, keyFile, caFile)
+}
+
+// ListenTLSFor is ListenTLS where callers may have no certificate while tokens
+// says so; one that is shown is verified.
+func ListenTLSFor(tokens func() bool, address, certFile, keyFile, caFile string) (net.Listener, error) {
 	config, err := TLSConfig(certFile, keyFile, caFile)
 	if err != nil {
 		return nil, err
@@ -22,7 +28,14 @@ func ListenTLS(address, certFile, keyFile, caFile string) (net.Listener, error) 
 	config.ClientAuth = tls.RequireAndVerifyClientCert
 	files := certificates{cert: certFile, key: keyFile, ca: caFile, config: config}
 	config = config.Clone()
-	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return files.current(), nil }
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		current := files.current()
+		if tokens() {
+			current = current.Clone()
+			current.ClientAuth = tls.VerifyClientCertIfGiven
+		}
+		return current, nil
+	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for the API: %w", err)

@@ -182,7 +182,7 @@ func reservedName(p netip.Prefix) string {
 func (c *checker) linkAddresses(path string, l VirtualLink) error {
 	for end, list := range l.Addresses {
 		where := at(path+".ends", end) + ".address"
-		if len(list) > 0 && c.kinds[l.Ends[end]] == "switch" {
+		if len(list) > 0 && c.kinds[l.Ends[end]] == "switch" && !(l.Control && c.switches[l.Ends[end]].Kind == SwitchOpenFlow) {
 			return fieldf(where, "switch %q forwards frames and has no address: leave it out", l.Ends[end])
 		}
 		if len(list) > MaxAddresses {
@@ -222,7 +222,7 @@ func (c *checker) subnets(r Request) error {
 	for text := range c.addresses {
 		taken[netip.MustParseAddr(text)] = true
 	}
-	for _, a := range r.Union().Addressings() {
+	for _, a := range r.Union().Controlled().Addressings() {
 		if err := c.subnet(a, taken); err != nil {
 			return err
 		}

@@ -1,8 +1,8 @@
 package vnet
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"unicode"
 	"unicode/utf8"
 )
@@ -30,13 +30,19 @@ func (n VirtualNode) check(path, kind string) error {
 	if err := checkOptionalName(path+".host", string(n.Host)); err != nil {
 		return err
 	}
-	if err := checkProtocol(path+".protocol", kind, n.Protocol); err != nil {
+	if err := n.checkRouting(path, kind); err != nil {
 		return err
 	}
 	if err := n.Setup.check(path); err != nil {
 		return err
 	}
+	if err := n.checkKind(path, kind); err != nil {
+		return err
+	}
 	if err := n.checkNAT(path, kind); err != nil {
+		return err
+	}
+	if err := cmp.Or(n.checkJoin(path, kind), n.checkDevice(path, kind), n.checkFunction(path+".function", kind)); err != nil {
 		return err
 	}
 	return checkLabels(path+".labels", n.Labels)
@@ -47,20 +53,6 @@ func checkOptionalName(path, name string) error {
 		return nil
 	}
 	return checkName(path, name)
-}
-
-// checkProtocol wants one of the three on routers and none on nodes.
-func checkProtocol(path, kind string, p Protocol) error {
-	if kind != "router" {
-		if p != "" {
-			return fieldf(path, "only routers have a protocol: leave it out, or write the node under routers")
-		}
-		return nil
-	}
-	if !slices.Contains([]Protocol{ProtocolStatic, ProtocolOSPF, ProtocolNone}, p) {
-		return fieldf(path, "%q is not a routing protocol: use static, ospf or none", string(p))
-	}
-	return nil
 }
 
 // check checks a link by itself.

@@ -19,8 +19,11 @@ import (
 //     what it was (rates aside);
 //   - stated addresses are unicast and unique in the network, a node's own of
 //     IPv4; ends of links share subnets, which do not overlap with others;
+//   - a node's interfaces have names of their own;
 //   - the latest start is not before the earliest;
 //   - a switch's ports are links that end there;
+//   - each switch of kind openflow has a control link, and its controllers exist;
+//   - chains lead from node to node through functions, without a loop;
 //   - a way out publishes ports of nodes, and its links have rates;
 //   - sizes, labels and amounts stay within their bounds.
 func (r Request) Check() error {
@@ -49,7 +52,16 @@ func (r Request) Problems(most int) []*FieldError {
 		c.note(c.waysOut(r))
 	}
 	if len(c.problems) == 0 {
+		c.note(c.control(r))
+	}
+	if len(c.problems) == 0 {
+		c.note(c.chains(r))
+	}
+	if len(c.problems) == 0 {
 		c.note(c.subnets(r))
+	}
+	if len(c.problems) == 0 {
+		c.note(c.interfaces(r))
 	}
 	return c.problems
 }
@@ -81,6 +93,9 @@ func (r Request) checkHead() error {
 		return fieldf("window.for", "%s is not between 0 and ten years: leave it out to lease until released", r.For)
 	}
 	if err := r.checkBefore(); err != nil {
+		return err
+	}
+	if err := checkLabels("labels", r.Labels); err != nil {
 		return err
 	}
 	for i, axis := range r.Negotiable {
@@ -126,6 +141,9 @@ func (r Request) checkCounts() error {
 	for _, top := range r.topologies() {
 		nodes += len(top.Nodes) + len(top.Routers) + len(top.Switches)
 		links += len(top.Links)
+	}
+	if n := r.filesSize(); n > MaxAllFiles {
+		return fieldf("nodes", "files of all nodes have %d bytes, more than %d: bring some with images, or with sublet cp", n, MaxAllFiles)
 	}
 	if nodes > MaxNodes {
 		return fieldf("nodes", "%d nodes, routers and switches are more than %d: split the request", nodes, MaxNodes)
@@ -265,14 +283,20 @@ func (c *checker) link(path string, l VirtualLink, present map[string]string) er
 		return err
 	}
 	first, returns := c.links[l.Name]
-	if returns && (first.Ends != l.Ends || first.Latency != l.Latency || first.MayPaths() != l.MayPaths() || first.Spread != l.Spread ||
-		!reflect.DeepEqual(first.Addresses, l.Addresses)) {
-		return fieldf(path, "link %q returns with other ends, addresses, latency or paths: choose another name", l.Name)
+	if returns && (first.Ends != l.Ends || first.Latency != l.Latency || first.MayPaths() != l.MayPaths() || first.Spread != l.Spread || first.Control != l.Control ||
+		first.Interfaces != l.Interfaces || first.Area != l.Area || first.Cost != l.Cost || !reflect.DeepEqual(first.Addresses, l.Addresses)) {
+		return fieldf(path, "link %q returns with other ends, addresses, interfaces, area, cost, latency or paths: choose another name", l.Name)
 	}
 	if err := l.check(path); err != nil || returns {
 		return err
 	}
 	c.links[l.Name], c.linkPath[l.Name] = l, path
+	if err := c.linkInterfaces(path, l); err != nil {
+		return err
+	}
+	if err := c.linkRouting(path, l); err != nil {
+		return err
+	}
 	return c.linkAddresses(path, l)
 }
 

@@ -26,12 +26,19 @@ func (c *checker) stages(r Request) error {
 
 // checkAfter wants stages in order and inside the window.
 func (r Request) checkAfter(path string, i int) error {
-	after := r.Stages[i].After
+	s := r.Stages[i]
+	if !s.Timed() {
+		return nil
+	}
+	after, before := s.After, i-1
+	for before >= 0 && !r.Stages[before].Timed() {
+		before--
+	}
 	switch {
 	case after < 0, after > MaxDuration:
 		return fieldf(path, "%s is not between 0 and ten years: state the time since the start, such as 1h", after)
-	case i > 0 && after <= r.Stages[i-1].After:
-		return fieldf(path, "%s is not after the stage before it (%s): write stages in order of time", FormatDuration(after), FormatDuration(r.Stages[i-1].After))
+	case before >= 0 && after <= r.Stages[before].After:
+		return fieldf(path, "%s is not after the stage before it (%s): write stages in order of time", FormatDuration(after), FormatDuration(r.Stages[before].After))
 	case r.For > 0 && after >= r.For:
 		return fieldf(path, "%s is not before the window ends (%s): begin the stage earlier or lease for longer", FormatDuration(after), FormatDuration(r.For))
 	}
@@ -64,6 +71,11 @@ func (c *checker) stage(path string, s Stage, before Topology) error {
 		}
 		if err := checkImpairment(where+".impair", s.Impair[name]); err != nil {
 			return err
+		}
+	}
+	for _, name := range sortedKeys(s.Down) {
+		if after[name] != "link" {
+			return fieldf(key(path+".links", name), "no link %q in this stage: name one that is there, or add it", name)
 		}
 	}
 	return nil

@@ -1,9 +1,9 @@
 package vnet
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 	"time"
 )
@@ -17,7 +17,7 @@ const (
 
 // interfacePattern is what the kernel takes as a device name without
 // surprises: at most 15 bytes, no '/', no white space, no '%' (a template).
-var interfacePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}$`)
+var interfacePattern = lazy(`^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}$`)
 
 // Check returns a *FieldError for the first thing in a filled substrate that
 // breaks a rule: at least one host; names unique among hosts and switches and
@@ -44,7 +44,7 @@ func (s Substrate) Check() error {
 	if err := s.checkLinks(kinds); err != nil {
 		return err
 	}
-	if err := s.checkNAT(); err != nil {
+	if err := cmp.Or(s.checkNAT(), s.checkExits(), s.checkJoins(), s.checkDevices()); err != nil {
 		return err
 	}
 	return s.checkRelays()
@@ -214,7 +214,7 @@ func (p Port) check(path, end string, kinds map[string]string, owners map[netip.
 	if kinds[end] != "host" {
 		return fieldf(path, "%q is a switch, which needs no port: leave it out", end)
 	}
-	if p.Interface != "" && !interfacePattern.MatchString(p.Interface) {
+	if p.Interface != "" && !interfacePattern().MatchString(p.Interface) {
 		return fieldf(path+".interface", "%q is not a device name: use at most 15 letters, digits, '.', '_' and '-'", p.Interface)
 	}
 	if !p.Address.IsValid() {

@@ -25,12 +25,15 @@ func (c *checker) vswitch(path string, s VirtualSwitch, present map[string]strin
 // known.
 func (s VirtualSwitch) check(path string) error {
 	switch s.Kind {
-	case SwitchKernel, SwitchEngine:
+	case SwitchKernel, SwitchEngine, SwitchOpenFlow:
 	default:
-		return fieldf(path+".kind", "%q is not a kind of switch: use kernel or vxswitch, or leave it out for kernel", string(s.Kind))
+		return fieldf(path+".kind", "%q is not a kind of switch: use kernel, vxswitch or openflow, or leave it out for kernel", string(s.Kind))
 	}
 	if s.Ageing != 0 && (s.Ageing < MinAgeing || s.Ageing > MaxAgeing) {
 		return fieldf(path+".ageing", "%s is not between %s and %s: leave it out for %s", s.Ageing, FormatDuration(MinAgeing), FormatDuration(MaxAgeing), FormatDuration(DefaultAgeing))
+	}
+	if err := s.openFlow(path); err != nil {
+		return err
 	}
 	for _, link := range sortedKeys(s.Ports) {
 		where := key(path+".ports", link)
@@ -38,7 +41,7 @@ func (s VirtualSwitch) check(path string) error {
 			return err
 		}
 	}
-	return cmp.Or(s.engine(path), s.node(nil).check(path, "switch"))
+	return cmp.Or(s.engine(path), s.checkAccess(path), s.node(nil).check(path, "switch"))
 }
 
 func (p SwitchPort) check(path string) error {
@@ -100,6 +103,9 @@ func (c *checker) ports() error {
 func (s VirtualSwitch) mostPorts() int {
 	if s.Kind == SwitchEngine {
 		return MaxEnginePorts
+	}
+	if s.Access != "" {
+		return MaxPorts - 1
 	}
 	return MaxPorts
 }

@@ -50,7 +50,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"odd site", func(r *Request) { r.Nodes[0].Site = "a/b" }, "nodes[0].site", "not a name"},
 		{"odd host", func(r *Request) { r.Nodes[0].Host = "a.b" }, "nodes[0].host", "not a name"},
 		{"node with protocol", func(r *Request) { r.Nodes[0].Protocol = ProtocolOSPF }, "nodes[0].protocol", "only routers"},
-		{"odd protocol", func(r *Request) { r.Routers[0].Protocol = "rip" }, "routers[0].protocol", "static, ospf or none"},
+		{"odd protocol", func(r *Request) { r.Routers[0].Protocol = "rip" }, "routers[0].protocol", "static, ospf, ospf6, bgp, isis or none"},
 		{"IPv6", func(r *Request) { r.Nodes[0].Address = address("fd00::1") }, "nodes[0].address", "not an IPv4"},
 		{"mapped", func(r *Request) { r.Nodes[0].Address = address("::ffff:10.0.0.1") }, "nodes[0].address", "not an IPv4"},
 		{"multicast", func(r *Request) { r.Nodes[0].Address = address("224.0.0.1") }, "nodes[0].address", "unicast"},

@@ -64,17 +64,17 @@ func (c Cost) Plus(d Cost, p Prices) Cost {
 }
 
 // Cost is what a request takes from its start until a time after it, through
-// its stages.
+// its stages. One on command counts once it has begun.
 func (r Request) Cost(until time.Duration, p Prices) Cost {
 	var sum Cost
 	begin := time.Duration(0)
-	for i := -1; i < len(r.Stages) && begin < until; i++ {
-		end := until
-		if i+1 < len(r.Stages) {
-			end = min(end, r.Stages[i+1].After)
+	for i := -1; i < len(r.Stages) && begin < until; {
+		end, next := until, r.NextTimed(i)
+		if next < len(r.Stages) {
+			end = min(end, r.Stages[next].After)
 		}
 		sum = sum.Plus(r.At(i).Over(end-begin, p), p)
-		begin = end
+		begin, i = end, next
 	}
 	return sum
 }
@@ -125,8 +125,8 @@ func (l Lease) Metered(now time.Time) Lease {
 		return l
 	}
 	a := *l.Account
-	if l.State.Up() && !a.Until.IsZero() {
-		a.Used = a.Used.Plus(l.Request.between(a.Until.Sub(l.Window.Start), now.Sub(l.Window.Start), a.Prices), a.Prices)
+	if l.State.Holds() && !a.Until.IsZero() {
+		a.Used = a.Used.Plus(l.Held().between(a.Until.Sub(l.Window.Start), now.Sub(l.Window.Start), a.Prices), a.Prices)
 	}
 	a.Until = now
 	a.Hourly = l.Topology().Over(time.Hour, a.Prices)

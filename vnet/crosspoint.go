@@ -41,11 +41,16 @@ func (s VirtualSwitch) BufferOf(from, to string) Bytes {
 	return DefaultBuffer
 }
 
-// memory is what all its crosspoints take: condition 4.2 of F. Anhalt's thesis
+// memory is what a switch takes of its host's; of kind vxswitch what all
+// its crosspoints take: condition 4.2 of F. Anhalt's thesis
 // over all of them, because in a hosting switch made of software they share
 // the host's memory. It is booked like the memory of nodes.
 func (s VirtualSwitch) memory(links []VirtualLink) Bytes {
-	if s.Kind != SwitchEngine {
+	switch s.Kind {
+	case SwitchOpenFlow:
+		return s.Memory()
+	case SwitchEngine:
+	default:
 		return 0
 	}
 	ports := make(map[string]bool)

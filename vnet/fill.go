@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Fill states the defaults a reader may leave out: link names "a-b" ("a-b-2"
+// Fill states the defaults a reader may leave out: the links of chains, link names "a-b" ("a-b-2"
 // when taken, long ends cut short), static routing for routers, the kind of
 // switches. It changes nothing that is stated, and once done changes nothing.
 func (r *Request) Fill() {
@@ -23,6 +23,7 @@ func (r *Request) Fill() {
 	for _, top := range r.topologies() {
 		top.fill(taken)
 	}
+	r.fillChains(taken)
 }
 
 // topologies lists the initial topology, then what each stage adds.

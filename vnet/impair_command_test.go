@@ -66,3 +66,39 @@ func TestCommandedImpairmentsEndWithTheirLink(t *testing.T) {
 		t.Errorf("%v, want %v", link.Impair, slow)
 	}
 }
+
+// TestCommandedLinkStatesEndWithTheNextStage that states one of the link.
+func TestCommandedLinkStatesEndWithTheNextStage(t *testing.T) {
+	l := Lease{
+		Request: Request{
+			Topology: Topology{Links: []VirtualLink{{Name: "l", Down: true}, {Name: "m"}}},
+			Stages: []Stage{
+				{Name: "same"},
+				{Name: "other", Down: map[string]bool{"m": true}, Impair: map[string][2]Impairment{"l": {{Delay: 1}}}},
+				{Name: "stated", Down: map[string]bool{"l": true, "m": false}},
+			},
+		},
+	}
+	down := func() [2]bool { return [2]bool{l.Topology().Links[0].Down, l.Topology().Links[1].Down} }
+	for stage, want := range map[int][2]bool{-1: {true, false}, 0: {true, false}, 1: {true, true}, 2: {true, false}} {
+		if l.Stage = stage; down() != want {
+			t.Errorf("stage %d: %v are down, want %v", stage, down(), want)
+		}
+	}
+	before := l.Digest()
+	l.LinkStates = map[string]LinkState{"l": {Stage: 0, Down: false}}
+	if l.Digest() == before {
+		t.Error("a verdict does not become stale")
+	}
+	for stage, want := range map[int]bool{0: false, 1: false, 2: true} {
+		if l.Stage = stage; down()[0] != want {
+			t.Errorf("stage %d after a command: %v, want %v", stage, down()[0], want)
+		}
+	}
+	bad := l.Request
+	bad.Stages = []Stage{{Name: "cut", After: 1, Down: map[string]bool{"nolink": true}}}
+	bad.Network, bad.Nodes, bad.Links = "net", []VirtualNode{{Name: "a"}, {Name: "b"}}, []VirtualLink{{Name: "l", Ends: [2]string{"a", "b"}}}
+	if err := bad.Check(); err == nil {
+		t.Error("a stage takes a link down that is not there")
+	}
+}

@@ -19,6 +19,11 @@ type Mapping struct {
 	Splits map[string][]PathShare `json:"splits,omitempty"`
 	// Outside are the addresses of routers with a way out, in its pool.
 	Outside map[string]netip.Addr `json:"outside,omitempty"`
+	// VLANs are those that switches with access to an exit have there; 0: frames
+	// without a tag.
+	VLANs map[string]uint16 `json:"vlans,omitempty"`
+	// Joins are the ports at which machines join, by node.
+	Joins map[string]uint16 `json:"joins,omitempty"`
 }
 
 // State of a lease.
@@ -62,9 +67,18 @@ type Lease struct {
 	Revision  uint64                `json:"revision,omitempty"` // how often its owner has changed the request
 	// Impaired is what was asked for by command while the lease runs, by link.
 	Impaired map[string]Impaired `json:"impaired,omitempty"`
+	// LinkStates are what was asked for by command of whether links are down.
+	LinkStates map[string]LinkState `json:"link_states,omitempty"`
 	// LinkAddresses are those of the ends of links in whose subnets some are
 	// stated, by virtual link: as stated, or chosen.
 	LinkAddresses map[string]LinkAddresses `json:"link_addresses,omitempty"`
+	// Numbers of links and interfaces of a network whose owner has given it
+	// another form; nil: those of the union of its stages.
+	Numbers *Numbering `json:"numbers,omitempty"`
+	// Undone says why the last change of its form was taken back.
+	Undone string `json:"undone,omitempty"`
+	// Paused says since when its nodes stand still, or are to; nil: they are not.
+	Paused *Pause `json:"paused,omitempty"`
 }
 
 // Impaired is an impairment that holds from a stage on, until one that states
@@ -72,6 +86,13 @@ type Lease struct {
 type Impaired struct {
 	Stage  int           `json:"stage"`
 	Impair [2]Impairment `json:"impair"` // by Direction
+}
+
+// LinkState says from a stage on whether a link is down, until one that states
+// it for the link.
+type LinkState struct {
+	Stage int  `json:"stage"`
+	Down  bool `json:"down"`
 }
 
 // Repairs are what agents made as planned again: what an accident took away or
@@ -90,6 +111,20 @@ type Move struct {
 	Leaves []HostID         `json:"leaves,omitempty"`     // hosts that will have nothing of it
 	For    uint64           `json:"for_serial,omitempty"` // the lease it makes room for
 	Since  time.Time        `json:"since"`
+	Form   *Form            `json:"form,omitempty"` // what else it was, if its owner gave it another form
+}
+
+// Form is what a lease was before its owner gave it another one, as far as a move
+// does not say it.
+type Form struct {
+	Request       Request                  `json:"request"`
+	Window        Window                   `json:"window"`
+	Addresses     map[string]netip.Addr    `json:"addresses"`
+	LinkAddresses map[string]LinkAddresses `json:"link_addresses,omitempty"`
+	Numbers       *Numbering               `json:"numbers,omitempty"`
+	Account       *Account                 `json:"account,omitempty"`
+	Impaired      map[string]Impaired      `json:"impaired,omitempty"`
+	LinkStates    map[string]LinkState     `json:"link_states,omitempty"`
 }
 
 // MovePhase is how far a move has come.
@@ -102,6 +137,9 @@ const (
 	MovePrepares MovePhase = "prepares"
 	MoveSwitches MovePhase = "switches"
 	MoveLeaves   MovePhase = "leaves"
+	// MoveBuilds is of a network that gets another form: what is new is built.
+	// It can be taken back.
+	MoveBuilds MovePhase = "builds"
 )
 
 // Loss says why a lease cannot be carried as the substrate is now.
@@ -123,10 +161,16 @@ func (l Lease) Digest() string {
 	if l.Revision > 0 {
 		for _, link := range l.Request.At(l.Stage).Links {
 			about = append(about, link.Bandwidth, link.Impair)
+			if link.Down {
+				about = append(about, link.Name)
+			}
 		}
 	}
 	if len(l.Impaired) > 0 {
 		about = append(about, l.Impaired)
+	}
+	if len(l.LinkStates) > 0 {
+		about = append(about, l.LinkStates)
 	}
 	if len(l.LinkAddresses) > 0 {
 		about = append(about, l.LinkAddresses)
@@ -139,27 +183,32 @@ func (l Lease) Digest() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Topology is the one of the running stage, with the impairments of commands.
+// Topology is the one of the running stage, with the impairments and failures
+// of commands, and without rates that were given back.
 func (l Lease) Topology() Topology {
-	top := l.Request.At(l.Stage)
-	if len(l.Impaired) == 0 {
+	top := l.Held().At(l.Stage)
+	if len(l.Impaired)+len(l.LinkStates) == 0 {
 		return top
 	}
 	top.Links = slices.Clone(top.Links)
 	for i, link := range top.Links {
-		if is, ok := l.Impaired[link.Name]; ok && !l.Request.impairs(link.Name, is.Stage, l.Stage) {
+		is, ok := l.Impaired[link.Name]
+		if ok && !l.Request.restated(link.Name, is.Stage, l.Stage, func(s Stage) bool { _, is := s.Impair[link.Name]; return is }) {
 			top.Links[i].Impair = is.Impair
+		}
+		state, ok := l.LinkStates[link.Name]
+		if ok && !l.Request.restated(link.Name, state.Stage, l.Stage, func(s Stage) bool { _, is := s.Down[link.Name]; return is }) {
+			top.Links[i].Down = state.Down
 		}
 	}
 	return top
 }
 
-// impairs says whether a stage after one, up to another, states an impairment
-// of a link, or brings it anew.
-func (r Request) impairs(link string, after, upTo int) bool {
+// restated says whether a stage after one, up to another, states something of a
+// link, or brings it anew.
+func (r Request) restated(link string, after, upTo int, states func(Stage) bool) bool {
 	for i := after + 1; i <= upTo && i < len(r.Stages); i++ {
-		_, stated := r.Stages[i].Impair[link]
-		if _, anew := r.Stages[i].Add.Link(link); stated || anew {
+		if _, anew := r.Stages[i].Add.Link(link); anew || states(r.Stages[i]) {
 			return true
 		}
 	}
@@ -207,11 +256,36 @@ type Verdict struct {
 	Outcome Outcome       `json:"verdict"` // empty in verdicts of former versions: see Says
 	Time    time.Time     `json:"time"`
 	Links   []LinkVerdict `json:"links"`
+	// Chains are those of functions.
+	Chains []ChainVerdict `json:"chains,omitempty"`
 	// Stale says that the lease's rates or mapping are not those that were
 	// measured.
 	Stale bool `json:"stale,omitempty"`
 	// Unreached says who did not answer whom before anything was measured.
 	Unreached []string `json:"unreached,omitempty"`
+}
+
+// ChainVerdict is what was promised and measured of a chain of functions. Rates are
+// of Ethernet frames.
+type ChainVerdict struct {
+	Name     string     `json:"name"`
+	Rate     Rate       `json:"rate_bps"` // 0: best effort
+	Measured Rate       `json:"measured_bps"`
+	Hops     []ChainHop `json:"hops"`
+
+	// As of links.
+	OK      bool    `json:"ok"`
+	Outcome Outcome `json:"verdict"`
+	Why     string  `json:"why"`
+}
+
+// ChainHop is what came to a hop of a chain while it was measured, and what was
+// dropped there, by cause.
+type ChainHop struct {
+	Name    string            `json:"name"` // as sublet chains calls it
+	Packets uint64            `json:"packets"`
+	Bytes   uint64            `json:"bytes"`
+	Drops   map[string]uint64 `json:"drops,omitempty"`
 }
 
 // LinkVerdict is what was promised and measured on one direction of a link.
@@ -265,6 +339,7 @@ const (
 	Kept        Outcome = "kept"
 	Broken      Outcome = "broken"
 	NotMeasured Outcome = "not measured"
+	LinkDown    Outcome = "down" // of a link that is down as asked for: nothing is promised
 )
 
 // Says is the verdict's outcome, also of one that a former version made.

@@ -2,7 +2,6 @@ package vnet
 
 import (
 	"fmt"
-	"regexp"
 )
 
 // Identifiers. All of them match namePattern, so they are safe in file names,
@@ -23,7 +22,7 @@ const MaxName = 40
 // NamePattern is the regular expression of names, also for schemas.
 const NamePattern = `^[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?$`
 
-var namePattern = regexp.MustCompile(NamePattern)
+var namePattern = lazy(NamePattern)
 
 // OperatorName is the common name of the operator's certificate. Any other
 // common name is a host's, so no host can have it.
@@ -31,7 +30,7 @@ const OperatorName = "operator"
 
 // CheckName returns an error unless s can name an object.
 func CheckName(s string) error {
-	if namePattern.MatchString(s) {
+	if namePattern().MatchString(s) {
 		return nil
 	}
 	return fmt.Errorf("%q is not a name: use 1 to 40 letters, digits, '-' and '_', beginning and ending with a letter or digit", s)

@@ -26,6 +26,47 @@ type NAT struct {
 	Refuse []netip.Prefix `json:"refuse,omitempty"`
 }
 
+// AnyNAT is what a router says that takes whichever way out has room. Admission
+// puts its name there.
+const AnyNAT = "any"
+
+// TakeWays gives routers that take any way out, and nodes that join anywhere, what
+// those of the same name have in another request.
+func (r *Request) TakeWays(from Request) {
+	has, joins := make(map[string]string), make(map[string]string)
+	for _, n := range from.Union().All() {
+		has[n.Name], joins[n.Name] = n.NAT, n.Join
+	}
+	r.takeJoins(func(node string) string { return joins[node] })
+	r.eachRouter(func(n *VirtualNode) {
+		if n.NAT == AnyNAT && has[n.Name] != "" {
+			n.NAT = has[n.Name]
+		}
+	})
+}
+
+// TakeWay gives all routers that take any way out one of that name; false: there
+// are none.
+func (r *Request) TakeWay(name string) (any bool) {
+	r.eachRouter(func(n *VirtualNode) {
+		if n.NAT == AnyNAT {
+			n.NAT, any = name, true
+		}
+	})
+	return any
+}
+
+// eachRouter changes the routers of a request, whose lists are copied first.
+func (r *Request) eachRouter(change func(*VirtualNode)) {
+	r.Stages = slices.Clone(r.Stages)
+	for _, top := range r.topologies() {
+		top.Routers = slices.Clone(top.Routers)
+		for i := range top.Routers {
+			change(&top.Routers[i])
+		}
+	}
+}
+
 // Bounds of ways out.
 const (
 	MaxNAT     = 256
@@ -138,7 +179,7 @@ func (p *Publish) UnmarshalText(text []byte) error {
 	if len(parts) == 3 {
 		outside, ok := parsePort(parts[0])
 		port, too := parsePort(parts[2])
-		if ok && too && namePattern.MatchString(parts[1]) {
+		if ok && too && namePattern().MatchString(parts[1]) {
 			*p = Publish{outside, parts[1], port, udp}
 			return nil
 		}
@@ -196,7 +237,10 @@ func (n NAT) check(path string) error {
 	if err := checkName(path+".name", n.Name); err != nil {
 		return err
 	}
-	if !interfacePattern.MatchString(n.Interface) {
+	if n.Name == AnyNAT {
+		return fieldf(path+".name", "%q stands for whichever way out has room: choose another name", n.Name)
+	}
+	if !interfacePattern().MatchString(n.Interface) {
 		return fieldf(path+".interface", "%q is not a device name: use at most 15 letters, digits, '.', '_' and '-'", n.Interface)
 	}
 	if n.Capacity == 0 {
@@ -270,13 +314,20 @@ func (n VirtualNode) checkNAT(path, kind string) error {
 	return nil
 }
 
-// waysOut checks what routers with a way out have to do with the rest: their
-// ports lead to nodes of the network, and their links have a rate, since best effort
-// outside the substrate could not be kept below what is guaranteed.
+// waysOut checks what routers with a way out, and switches with access to an exit,
+// have to do with the rest: published ports lead to nodes of the network, and their
+// links have a rate, since best effort outside the substrate could not be kept below
+// what is guaranteed.
 func (c *checker) waysOut(r Request) error {
+	if err := oneDevice(r); err != nil {
+		return err
+	}
 	out, known := make(map[string]bool), make(map[string]bool)
 	for _, n := range r.Union().All() {
-		out[n.Name], known[n.Name] = n.NAT != "", true
+		out[n.Name], known[n.Name] = n.NAT != "" || n.Join != "", true
+	}
+	for _, s := range r.Union().Switches {
+		out[s.Name] = s.Access != ""
 	}
 	for i, top := range r.topologies() {
 		path := "routers"
@@ -291,10 +342,20 @@ func (c *checker) waysOut(r Request) error {
 			}
 		}
 	}
-	for _, top := range r.allStages() {
+	for i, top := range r.allStages() {
+		path := "switches"
+		if i > 0 {
+			path = at("stages", i-1)
+		}
+		if err := oneAccess(path, top); err != nil {
+			return err
+		}
+		if err := c.oneLink(top); err != nil {
+			return err
+		}
 		for _, l := range top.Links {
 			if (out[l.Ends[0]] || out[l.Ends[1]]) && (l.Bandwidth[0].BestEffort() || l.Bandwidth[1].BestEffort()) {
-				return fieldf(c.linkPath[l.Name], "link %q of a way out needs a rate in both directions: state one such as rate: 50Mbit", l.Name)
+				return fieldf(c.linkPath[l.Name], "link %q leads outside, and so needs a rate in both directions: state one such as rate: 50Mbit", l.Name)
 			}
 		}
 	}

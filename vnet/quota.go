@@ -13,7 +13,7 @@ import (
 // end in the unit.
 type QuotaName string
 
-// The quotas. Nodes, CPU, Memory and Bandwidth hold at every instant of the
+// The quotas. Nodes, CPU, Memory, Bandwidth and what leads out hold at every instant of the
 // windows of all live leases, booked ones too.
 const (
 	QuotaLeases        QuotaName = "leases"             // live ones, booked for later too
@@ -22,6 +22,11 @@ const (
 	QuotaMemory        QuotaName = "memory_bytes"       // stated by nodes
 	QuotaBandwidth     QuotaName = "bandwidth_bps"      // guaranteed minima, both directions of every link added up
 	QuotaBandwidthTime QuotaName = "bandwidth_time_bit" // the same times the time that it is still booked for
+	QuotaWaysOut       QuotaName = "ways_out"           // routers with one: addresses outside
+	QuotaPublish       QuotaName = "publish"            // ports of those addresses that lead to nodes
+	QuotaExits         QuotaName = "exits"              // switches with access to one: VLANs
+	QuotaJoins         QuotaName = "joins"              // nodes that machines become
+	QuotaDevices       QuotaName = "devices"            // nodes that have one
 	QuotaHorizon       QuotaName = "horizon_ns"         // from now to the latest start
 	QuotaLength        QuotaName = "length_ns"          // of a lease
 	QuotaDefaultLength QuotaName = "default_length_ns"  // of a lease that states none; without it: until released
@@ -31,6 +36,7 @@ const (
 // QuotaNames lists all, in the order in which they are shown.
 var QuotaNames = []QuotaName{
 	QuotaLeases, QuotaNodes, QuotaCPU, QuotaMemory, QuotaBandwidth, QuotaBandwidthTime,
+	QuotaWaysOut, QuotaPublish, QuotaExits, QuotaJoins, QuotaDevices,
 	QuotaHorizon, QuotaLength, QuotaDefaultLength, QuotaAsks,
 }
 

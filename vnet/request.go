@@ -65,7 +65,10 @@ type Request struct {
 	// Negotiable are the axes along which counter-offers may differ from the
 	// request; none: all.
 	Negotiable []Axis `json:"negotiable,omitempty"`
+	// Labels say what the tenant likes of the network; a Selector chooses by them.
+	Labels map[string]string `json:"labels,omitempty"`
 	Topology
+	Chains    []Chain    `json:"chains,omitempty"`
 	Stages    []Stage    `json:"stages,omitempty"`    // in order of After
 	Colocate  Colocation `json:"colocate,omitempty"`  // default: ColocateAllowed
 	Objective Objective  `json:"objective,omitempty"` // default: RevenueOverCost
@@ -135,19 +138,29 @@ type VirtualNode struct {
 	Exclusive bool              `json:"exclusive,omitempty"` // no other network's node on this host
 	Address   netip.Addr        `json:"address,omitzero"`    // zero: Sublet chooses
 	Protocol  Protocol          `json:"protocol,omitempty"`  // routers only
+	AS        uint32            `json:"as,omitempty"`        // number of the autonomous system; protocol bgp only
+	Neighbors []Neighbor        `json:"neighbors,omitempty"` // of BGP, beside those at its links
+	FRR       string            `json:"frr,omitempty"`       // routers only: what FRR is told beside what Sublet says
 	NAT       string            `json:"nat,omitempty"`       // routers only: the way out it is
+	Join      string            `json:"join,omitempty"`      // nodes only: the place at which another machine becomes it
+	Device    string            `json:"device,omitempty"`    // nodes only: the interface of a host that it has for itself
 	Publish   []Publish         `json:"publish,omitempty"`   // ports outside that lead to nodes; needs NAT
 	Labels    map[string]string `json:"labels,omitempty"`
+	Function  *Function         `json:"function,omitempty"` // nodes only: what it does with packets of chains
 	Setup
 }
 
 // Protocol is how a router learns its routes.
 type Protocol string
 
-// Routing protocols. Static routes are computed; None leaves the table to the tenant.
+// Routing protocols. Static routes are computed; None leaves the table to the
+// tenant. OSPF is for IPv4; OSPF6, BGP and ISIS are for both families.
 const (
 	ProtocolStatic Protocol = "static"
 	ProtocolOSPF   Protocol = "ospf"
+	ProtocolOSPF6  Protocol = "ospf6"
+	ProtocolBGP    Protocol = "bgp"
+	ProtocolISIS   Protocol = "isis"
 	ProtocolNone   Protocol = "none"
 )
 
@@ -160,10 +173,20 @@ type VirtualLink struct {
 	Paths     int               `json:"paths,omitempty"`      // it may be split over, up to MaxPaths; 0 and 1: one
 	Spread    time.Duration     `json:"spread_ns,omitempty"`  // bound on its paths' difference in latency; 0: DefaultSpread
 	Impair    [2]Impairment     `json:"impair,omitzero"`      // by Direction
+	Down      bool              `json:"down,omitempty"`       // it fails: its ends have no carrier
+	Area      uint32            `json:"area,omitempty"`       // of OSPF
+	Cost      int               `json:"cost,omitempty"`       // to OSPF and IS-IS, both directions; 0: its own
 	Labels    map[string]string `json:"labels,omitempty"`
+	// Control says that it joins a switch of kind openflow to its controller,
+	// and is no port of that switch.
+	Control bool `json:"control,omitempty"`
+	// Chain is that of which it is a segment; "": it is an ordinary link.
+	Chain string `json:"chain,omitempty"`
 	// Addresses that the ends state; in a subnet of which only some stations
 	// state theirs, the others' are chosen.
 	Addresses LinkAddresses `json:"addresses,omitzero"`
+	// Interfaces are names of the ends' interfaces; "": see Topology.Interfaces.
+	Interfaces [2]string `json:"interfaces,omitzero"`
 }
 
 // BestEffort says that neither direction asks for anything.
@@ -171,15 +194,19 @@ func (l VirtualLink) BestEffort() bool {
 	return l.Bandwidth[Forward].BestEffort() && l.Bandwidth[Reverse].BestEffort()
 }
 
-// Stage changes the network After its start. Stages add up: each begins from
+// Stage changes the network After its start, or when its owner says so. One on
+// command that nobody began begins with the next one at the clock. Stages add up: each begins from
 // the topology the one before it left.
 type Stage struct {
-	Name   string                   `json:"name"`
-	After  time.Duration            `json:"after_ns"`
-	Links  map[string][2]Bandwidth  `json:"links,omitempty"`  // new rates, by link name
-	Impair map[string][2]Impairment `json:"impair,omitempty"` // new impairments, by link name
-	Add    Topology                 `json:"add,omitzero"`     // nodes, routers, switches and links that appear
-	Remove []string                 `json:"remove,omitempty"` // names that go; a node takes its links with it
+	Name  string        `json:"name"`
+	After time.Duration `json:"after_ns"` // of one OnCommand: when it began; zero: it has not
+	// OnCommand says that it begins when its owner says so.
+	OnCommand bool                     `json:"on_command,omitempty"`
+	Links     map[string][2]Bandwidth  `json:"links,omitempty"`  // new rates, by link name
+	Impair    map[string][2]Impairment `json:"impair,omitempty"` // new impairments, by link name
+	Down      map[string]bool          `json:"down,omitempty"`   // links that fail (true) or are mended (false), by name
+	Add       Topology                 `json:"add,omitzero"`     // nodes, routers, switches and links that appear
+	Remove    []string                 `json:"remove,omitempty"` // names that go; a node takes its links with it
 }
 
 // Window is a span of time: [Start, End). A zero End is open.

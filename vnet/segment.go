@@ -45,9 +45,10 @@ func (t Topology) Segments() []Segment {
 }
 
 // Loops names the links between switches that must not carry frames, or these
-// would go round for ever: those that join what earlier links have joined.
+// would go round for ever: those that join what earlier links have joined. Links
+// at a switch of kind openflow are a matter of its controller.
 func (t Topology) Loops() map[string]bool {
-	joined := newForest(t.Switches)
+	joined := newForest(without(t.Switches, func(s VirtualSwitch) bool { return s.Kind == SwitchOpenFlow }))
 	loops := make(map[string]bool)
 	for _, l := range t.Links {
 		if joined[l.Ends[0]] != "" && joined[l.Ends[1]] != "" && !joined.join(l.Ends) {

@@ -13,6 +13,14 @@ type Substrate struct {
 	Switches []string        `json:"switches,omitempty"` // forward, host nothing
 	Links    []SubstrateLink `json:"links,omitempty"`
 	NAT      []NAT           `json:"nat,omitempty"` // ways out
+	Exits    []Exit          `json:"exits,omitempty"`
+	// Joins are where other machines become nodes.
+	Joins []Join `json:"joins,omitempty"`
+	// Devices are interfaces of hosts for one node at a time.
+	Devices []Device `json:"devices,omitempty"`
+	// Maintenance is what the operator plans. It is state, not configuration:
+	// substrate files do not state it.
+	Maintenance []Maintenance `json:"maintenance,omitempty"`
 	// Relays says that the fabric lets senders choose paths: at these addresses
 	// the switches take relay lists off (datapath/iplb). Of all switches or of
 	// none. All links between switches cost the same there, equal ways are all
@@ -43,6 +51,8 @@ type SubstrateNode struct {
 	// Down says that the operator reported it out of order. It is state, not
 	// configuration: substrate files do not state it.
 	Down bool `json:"down,omitempty"`
+	// Drained says that it takes nothing new, as the operator said. It is state, too.
+	Drained bool `json:"drained,omitempty"`
 }
 
 // Measurement is what a host was found to do (sublet calibrate).
@@ -193,7 +203,7 @@ func (s Substrate) LinkOf(name string) (SubstrateLink, bool) {
 // hosts that are.
 func (s Substrate) Working() Substrate {
 	down := make(map[string]bool)
-	working := Substrate{Switches: s.Switches, NAT: s.NAT, Relays: s.Relays, Forwards: s.Forwards}
+	working := Substrate{Switches: s.Switches, NAT: s.NAT, Exits: s.Exits, Joins: s.Joins, Devices: s.Devices, Relays: s.Relays, Forwards: s.Forwards}
 	for _, h := range s.Hosts {
 		if down[string(h.Name)] = h.Down; !h.Down {
 			working.Hosts = append(working.Hosts, h)
@@ -205,6 +215,26 @@ func (s Substrate) Working() Substrate {
 		}
 	}
 	return working
+}
+
+// Undrained is the substrate without the hosts that take nothing new, but for some.
+func (s Substrate) Undrained(but map[HostID]bool) Substrate {
+	open := func(h SubstrateNode) bool { return !h.Drained || but[h.Name] }
+	if !slices.ContainsFunc(s.Hosts, func(h SubstrateNode) bool { return !open(h) }) {
+		return s
+	}
+	gone := make(map[string]bool)
+	hosts := s.Hosts
+	s.Hosts = nil
+	for _, h := range hosts {
+		if open(h) {
+			s.Hosts = append(s.Hosts, h)
+		} else {
+			gone[string(h.Name)] = true
+		}
+	}
+	s.Links = slices.DeleteFunc(slices.Clone(s.Links), func(l SubstrateLink) bool { return gone[l.Ends[0]] || gone[l.Ends[1]] })
+	return s
 }
 
 // Path is a walk through the substrate: link names in order. The empty path

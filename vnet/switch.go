@@ -8,14 +8,15 @@ import (
 // SwitchKind is how a virtual switch is built.
 type SwitchKind string
 
-// Kinds of switches: the kernel's path (datapath/bridge), or the
-// crosspoint-queued engine (vxswitch).
+// Kinds of switches: the kernel's path (datapath/bridge), the crosspoint-queued
+// engine (vxswitch), or one that its tenant's controller programs (openflow).
 const (
-	SwitchKernel SwitchKind = "kernel"
-	SwitchEngine SwitchKind = "vxswitch"
+	SwitchKernel   SwitchKind = "kernel"
+	SwitchEngine   SwitchKind = "vxswitch"
+	SwitchOpenFlow SwitchKind = "openflow"
 )
 
-// VirtualSwitch is a learning layer-2 switch. Links that end at it are its
+// VirtualSwitch is a layer-2 switch that learns, or does what its controller says. Links that end at it are its
 // ports; what stands at their other ends (its stations) is one network of
 // layer 2 with the stations of every switch it is linked to.
 type VirtualSwitch struct {
@@ -27,7 +28,10 @@ type VirtualSwitch struct {
 	Ageing time.Duration         `json:"ageing_ns,omitempty"` // of learned addresses; 0: DefaultAgeing
 	Ports  map[string]SwitchPort `json:"ports,omitempty"`     // options, by the link that ends there
 	Labels map[string]string     `json:"labels,omitempty"`
+	Access string                `json:"access,omitempty"` // the exit to which it has one port more
+	VLAN   uint16                `json:"vlan,omitempty"`   // there; 0: one is chosen
 	SwitchEngineOptions
+	OpenFlowOptions
 }
 
 // SwitchEngineOptions are what only a switch of kind SwitchEngine has.

@@ -18,11 +18,53 @@ func (r Request) At(stage int) Topology {
 func (r Request) StageAt(since time.Duration) int {
 	stage := -1
 	for i, s := range r.Stages {
-		if s.After <= since {
+		if s.Timed() && s.After <= since {
 			stage = i
 		}
 	}
 	return stage
+}
+
+// Timed says whether it is known when a stage begins.
+func (s Stage) Timed() bool { return !s.OnCommand || s.After > 0 }
+
+// NextTimed is the first stage after one of which it is known when it begins;
+// len(r.Stages): there is none.
+func (r Request) NextTimed(stage int) int {
+	for stage++; stage < len(r.Stages) && !r.Stages[stage].Timed(); {
+		stage++
+	}
+	return stage
+}
+
+// LastTimed is when the last stage begins of which that is known; 0: there is none.
+func (r Request) LastTimed() time.Duration { return r.LastBegun(len(r.Stages)) }
+
+// LastBegun is LastTimed of the stages before one.
+func (r Request) LastBegun(before int) (after time.Duration) {
+	for _, s := range r.Stages[:before] {
+		if s.Timed() {
+			after = s.After
+		}
+	}
+	return after
+}
+
+// MayRun is the part of the window in which a stage may be the one that runs.
+func (r Request) MayRun(stage int, window Window) Window {
+	w := window
+	for _, later := range r.Stages[stage+1:] {
+		if end := window.Start.Add(later.After); later.Timed() && (w.End.IsZero() || end.Before(w.End)) {
+			w.End = end
+		}
+	}
+	for ; stage >= 0; stage-- {
+		if s := r.Stages[stage]; s.Timed() {
+			w.Start = window.Start.Add(s.After)
+			break
+		}
+	}
+	return w
 }
 
 // Union returns everything that exists in any stage, in order of appearance:
@@ -60,7 +102,7 @@ func linkName(l VirtualLink) string { return l.Name }
 
 func switchName(s VirtualSwitch) string { return s.Name }
 
-// apply returns the topology after a stage's removals, additions, rates and impairments.
+// apply returns the topology after a stage's removals, additions, rates, impairments and failures.
 func (t Topology) apply(s Stage) Topology {
 	gone := make(map[string]bool, len(s.Remove))
 	for _, name := range s.Remove {
@@ -82,6 +124,9 @@ func (t Topology) apply(s Stage) Topology {
 		}
 		if impair, ok := s.Impair[l.Name]; ok {
 			next.Links[i].Impair = impair
+		}
+		if down, ok := s.Down[l.Name]; ok {
+			next.Links[i].Down = down
 		}
 	}
 	return next
@@ -105,4 +150,13 @@ func appendNew[T any](list, more []T, name func(T) string) []T {
 		}
 	}
 	return list
+}
+
+// Node finds an end node by name.
+func (t Topology) Node(name string) (VirtualNode, bool) {
+	i := slices.IndexFunc(t.Nodes, func(n VirtualNode) bool { return n.Name == name })
+	if i < 0 {
+		return VirtualNode{}, false
+	}
+	return t.Nodes[i], true
 }

@@ -26,12 +26,22 @@ import (
 type Host struct {
 	// Command makes a command that runs in a node's namespace; exec, probe and copy.
 	Command func(namespace string, s session.Spec) (session.Program, error)
+	// Attach makes a session at the console of a node's machine; attach.
+	Attach func(namespace string, s session.Spec) (session.Program, error)
 	// Prober is the command that probe runs in a node.
 	Prober []string
 	// Copy is the command that packs or unpacks files in a node; copy.
 	Copy func(direction, path string) []string
 	// Processes are those of a node; processes.
 	Processes func(namespace string) ([]report.Process, error)
+	// Flows are the entries of an OpenFlow switch; flows.
+	Flows func(namespace string) ([]report.Flow, error)
+	// Trace is what would become of a packet at an OpenFlow switch; trace.
+	Trace func(namespace string, port uint32, frame []byte) (report.FlowTrace, error)
+	// Join lets a machine with a public key become a node, or with one that is made
+	// for it, and Revoke nobody; join.
+	Join   func(namespace, public string) (report.Joined, error)
+	Revoke func(namespace string) error
 	// Log writes the log of a node; log.
 	Log func(ctx context.Context, namespace string, follow bool, w io.Writer) error
 	// Namespace is the file that stands for a network namespace; capture.
@@ -44,17 +54,23 @@ type Host struct {
 	Samples func(ctx context.Context, of report.Scope, kinds ...plan.Kind) ([]report.Sample, error)
 	// Rounds are the last readings of all parts after a number; samples.
 	Rounds func(ctx context.Context, after uint64, of report.Scope) []report.Round
+	// Counts is what links have counted; counts.
+	Counts func(context.Context) (report.Counts, error)
+	// Watched answers Prometheus and probes; metrics, healthz, readyz.
+	Watched http.Handler
 	// Reach asks for at most a time whether nodes of a lease reach each other,
 	// and says what is missing; "": nothing; reach.
 	Reach func(ctx context.Context, lease vnet.LeaseID, most time.Duration) string
 
 	captures counted // by fabric
+	asked    counted // for entries, by switch
 }
 
 // Handler answers all routes.
 func (h *Host) Handler() http.Handler {
 	sessions := http.NewServeMux()
 	sessions.HandleFunc("/v1/nodes/{namespace}/exec", h.exec)
+	sessions.HandleFunc("/v1/nodes/{namespace}/attach", h.attach)
 	sessions.HandleFunc("/v1/nodes/{namespace}/probe", h.probe)
 	sessions.HandleFunc("/v1/nodes/{namespace}/copy", h.copy)
 	sessions.HandleFunc("/v1/nodes/{namespace}/log", h.log)
@@ -62,11 +78,20 @@ func (h *Host) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", session.Bound(session.MostSessions, sessions))
 	mux.HandleFunc("GET /v1/nodes/{namespace}/processes", h.processes)
+	mux.HandleFunc("POST /v1/nodes/{namespace}/join", h.join)
+	mux.HandleFunc("DELETE /v1/nodes/{namespace}/join", h.revoke)
+	mux.HandleFunc("GET /v1/switches/{namespace}/flows", h.flows)
+	mux.HandleFunc("GET /v1/switches/{namespace}/trace", h.trace)
 	mux.HandleFunc("GET /v1/diff", h.diff)
 	mux.HandleFunc("GET /v1/paths", h.paths)
 	mux.HandleFunc("GET /v1/overlay", h.overlay)
 	mux.HandleFunc("GET /v1/samples", h.samples)
+	mux.HandleFunc("GET /v1/counts", h.counts)
+	for _, path := range []string{"/metrics", "/healthz", "/readyz"} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { h.Watched.ServeHTTP(w, r) })
+	}
 	mux.HandleFunc("GET /v1/links/{fabric}/traffic", h.traffic)
+	mux.HandleFunc("GET /v1/links/{fabric}/chains", h.chains)
 	mux.HandleFunc("GET /v1/links/{fabric}/reach", h.reach)
 	return mux
 }
@@ -95,13 +120,18 @@ func leaseOf(r *http.Request) vnet.LeaseID {
 
 // answer writes a list as JSON, or why there is none.
 func answer[T any](w http.ResponseWriter, list []T, err error) {
+	if list == nil {
+		list = []T{}
+	}
+	answerOne(w, list, err)
+}
+
+// answerOne writes JSON, or why there is none.
+func answerOne(w http.ResponseWriter, what any, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	if list == nil {
-		list = []T{}
-	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(list) // a caller that went away needs no answer
+	_ = json.NewEncoder(w).Encode(what) // a caller that went away needs no answer
 }

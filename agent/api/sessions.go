@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +15,18 @@ import (
 	"sublet/agent/capture"
 	"sublet/agent/session"
 	"sublet/plan"
+	"sublet/vnet"
 )
+
+// root is the user of a node who has all rights there.
+const root = "0"
 
 // exec runs a command in a node.
 func (h *Host) exec(w http.ResponseWriter, r *http.Request) {
 	session.Serve(w, r, func(s session.Spec) (session.Program, error) {
+		if s.User != "" && !vnet.ValidUser(s.User) {
+			return session.Program{}, fmt.Errorf("%q is no user of a node: write a name or a number, such as www-data or 1000:100", s.User)
+		}
 		program, err := h.Command(r.PathValue("namespace"), s)
 		if err == nil && s.TTY {
 			program.Env = append(program.Env, "TERM="+s.Term)
@@ -27,10 +35,17 @@ func (h *Host) exec(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// attach shows the console of a node, whatever the caller names as its command.
+func (h *Host) attach(w http.ResponseWriter, r *http.Request) {
+	session.Serve(w, r, func(s session.Spec) (session.Program, error) {
+		return h.Attach(r.PathValue("namespace"), s)
+	})
+}
+
 // probe runs the prober in a node, whatever the caller names as its command.
 func (h *Host) probe(w http.ResponseWriter, r *http.Request) {
 	session.Serve(w, r, func(session.Spec) (session.Program, error) {
-		return h.Command(r.PathValue("namespace"), session.Spec{Argv: h.Prober})
+		return h.Command(r.PathValue("namespace"), session.Spec{Argv: h.Prober, User: root})
 	})
 }
 
@@ -41,7 +56,7 @@ func (h *Host) copy(w http.ResponseWriter, r *http.Request) {
 		if len(s.Argv) != 2 || s.Argv[0] != CopyOut && s.Argv[0] != CopyIn || s.TTY || s.Detach {
 			return session.Program{}, fmt.Errorf("copy: name %q or %q and a path", CopyOut, CopyIn)
 		}
-		return h.Command(r.PathValue("namespace"), session.Spec{Argv: h.Copy(s.Argv[0], s.Argv[1])})
+		return h.Command(r.PathValue("namespace"), session.Spec{Argv: h.Copy(s.Argv[0], s.Argv[1]), User: root})
 	})
 }
 
@@ -57,6 +72,49 @@ func (h *Host) log(w http.ResponseWriter, r *http.Request) {
 func (h *Host) processes(w http.ResponseWriter, r *http.Request) {
 	list, err := h.Processes(r.PathValue("namespace"))
 	answer(w, list, err)
+}
+
+// join lets a machine become a node: ?public_key=, or one that is made for it.
+func (h *Host) join(w http.ResponseWriter, r *http.Request) {
+	joined, err := h.Join(r.PathValue("namespace"), r.URL.Query().Get("public_key"))
+	answerOne(w, joined, err)
+}
+
+// revoke lets no machine become a node.
+func (h *Host) revoke(w http.ResponseWriter, r *http.Request) {
+	answerOne(w, struct{}{}, h.Revoke(r.PathValue("namespace")))
+}
+
+// flows lists the entries of an OpenFlow switch, for one who asks at a time: there
+// may be very many.
+func (h *Host) flows(w http.ResponseWriter, r *http.Request) {
+	of := r.PathValue("namespace")
+	if !h.asked.take(of, 1) {
+		http.Error(w, "the entries of this switch are being listed for another request: ask again", http.StatusServiceUnavailable)
+		return
+	}
+	defer h.asked.give(of)
+	list, err := h.Flows(of)
+	answer(w, list, err)
+}
+
+// trace says what would become of a packet at an OpenFlow switch, for one who asks at
+// a time.
+func (h *Host) trace(w http.ResponseWriter, r *http.Request) {
+	of := r.PathValue("namespace")
+	port, err := strconv.ParseUint(r.URL.Query().Get("in_port"), 10, 32)
+	frame, err2 := hex.DecodeString(r.URL.Query().Get("frame"))
+	if err = errors.Join(err, err2); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if !h.asked.take(of, 1) {
+		http.Error(w, "this switch is being asked for another request: ask again", http.StatusServiceUnavailable)
+		return
+	}
+	defer h.asked.give(of)
+	t, err := h.Trace(of, uint32(port), frame)
+	answerOne(w, t, err)
 }
 
 // capture streams one of this host's port ends of a link: ?end= when both are here.
@@ -77,8 +135,9 @@ func (h *Host) capture(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.captures.give(fabric)
+	_, node, _ := plan.ParseNamespace(port.Namespace) // of a plan: it is one
 	session.ServeStream(w, r, func(ctx context.Context, out io.Writer) error {
-		return capture.Stream(ctx, h.Namespace(port.Namespace), port.Interface, port.Namespace+"/"+port.Interface, bounds, out)
+		return capture.Stream(ctx, h.Namespace(port.Namespace), port.Interface, node+"/"+port.Interface, port.Namespace+"/"+port.Interface, bounds, out)
 	})
 }
 
@@ -114,8 +173,8 @@ func (c *counted) give(key string) {
 	}
 }
 
-// captureBounds reads ?count= (packets), ?for= (a duration, "10s") and ?snap=
-// (bytes of each packet); one that is not stated bounds nothing.
+// captureBounds reads ?count= (packets), ?for= (a duration, "10s"), ?snap=
+// (bytes of each packet) and ?filter= (see capture.ParseFilter); one that is not stated bounds nothing.
 func captureBounds(query url.Values) (o capture.Options, err error) {
 	if text := query.Get("count"); text != "" {
 		if o.MaxPackets, err = strconv.ParseUint(text, 10, 64); err != nil || o.MaxPackets == 0 {
@@ -130,6 +189,11 @@ func captureBounds(query url.Values) (o capture.Options, err error) {
 	if text := query.Get("snap"); text != "" {
 		if o.SnapLen, err = strconv.Atoi(text); err != nil || o.SnapLen <= 0 || o.SnapLen > capture.MaxSnapLen {
 			return o, fmt.Errorf("snap: %q: state bytes, at most %d", text, capture.MaxSnapLen)
+		}
+	}
+	if text := query.Get("filter"); text != "" {
+		if o.Filter, err = capture.ParseFilter(text); err != nil {
+			return o, fmt.Errorf("filter: %w", err)
 		}
 	}
 	return o, nil

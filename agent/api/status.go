@@ -23,7 +23,7 @@ func (h *Host) diff(w http.ResponseWriter, r *http.Request) {
 
 // paths says what routers and switches forward.
 func (h *Host) paths(w http.ResponseWriter, r *http.Request) {
-	samples, err := h.Samples(r.Context(), report.Scope{}, plan.KindVxRouter, plan.KindSwitchPort, plan.KindVxSwitchPort)
+	samples, err := h.Samples(r.Context(), report.Scope{}, plan.KindVxRouter, plan.KindSwitchPort, plan.KindVxSwitchPort, plan.KindOpenFlow)
 	answer(w, report.Forwardings(samples), err)
 }
 
@@ -42,6 +42,28 @@ func (h *Host) overlay(w http.ResponseWriter, r *http.Request) {
 func (h *Host) traffic(w http.ResponseWriter, r *http.Request) {
 	samples, err := h.Samples(r.Context(), report.Of(leaseOf(r)), plan.KindVxLink, plan.KindOverlay)
 	answer(w, report.Traffics(samples), err)
+}
+
+// chains says what this host counted of a lease's chains.
+func (h *Host) chains(w http.ResponseWriter, r *http.Request) {
+	samples, err := h.Samples(r.Context(), report.Of(leaseOf(r)), plan.KindChains)
+	answer(w, report.ChainHops(samples), err)
+}
+
+// counts is what links have counted, without the list of them for who has ?set=.
+func (h *Host) counts(w http.ResponseWriter, r *http.Request) {
+	set, err := strconv.ParseUint(cmp.Or(r.URL.Query().Get("set"), "0"), 10, 64)
+	if err != nil {
+		http.Error(w, "set: state that of the counts before", http.StatusBadRequest)
+		return
+	}
+	c, err := h.Counts(r.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	_, _ = w.Write(c.Encode(set)) // a caller that went away needs no answer
 }
 
 // samples are the last readings of all parts: those after ?after=, or the newest,

@@ -29,6 +29,7 @@ type Options struct {
 	SnapLen     int // bytes kept of each packet
 	MaxPackets  uint64
 	MaxDuration time.Duration
+	Filter      Filter
 }
 
 // MaxSnapLen is the largest packet kept whole, and what Wireshark accepts.
@@ -50,11 +51,11 @@ const flushEvery = 100 * time.Millisecond
 
 // Stream captures device, in the network namespace that the file nsPath
 // stands for, until ctx ends or a bound of opt is reached: then it returns nil.
-// comment (which link this is) goes into the file, and at the end the numbers
+// name and comment (which link this is) go into the file, and at the end the numbers
 // of packets captured and dropped. It fails if w does, or if the device goes
 // down or away; what was captured until then is written. A w that blocks must
 // be ended by the caller.
-func Stream(ctx context.Context, nsPath, device, comment string, opt Options, w io.Writer) error {
+func Stream(ctx context.Context, nsPath, device, name, comment string, opt Options, w io.Writer) error {
 	opt = opt.normal()
 	if opt.MaxDuration > 0 {
 		var cancel context.CancelFunc
@@ -63,7 +64,7 @@ func Stream(ctx context.Context, nsPath, device, comment string, opt Options, w 
 	}
 	var s *socket
 	err := inNamespace(nsPath, func() (err error) {
-		s, err = listen(device, opt.SnapLen)
+		s, err = listen(device, opt)
 		return err
 	})
 	if err != nil {
@@ -72,7 +73,7 @@ func Stream(ctx context.Context, nsPath, device, comment string, opt Options, w 
 	defer s.close()
 	defer context.AfterFunc(ctx, s.interrupt)()
 	c := &capture{socket: s, begun: time.Now()}
-	if err := c.begin(device, comment, opt, w); err != nil {
+	if err := c.begin(name, comment, opt, w); err != nil {
 		return fmt.Errorf("capture %s: %w", device, err)
 	}
 	if err := errors.Join(c.copy(opt.MaxPackets), c.finish()); err != nil {
@@ -90,9 +91,9 @@ type capture struct {
 	packets uint64
 }
 
-func (c *capture) begin(device, comment string, opt Options, w io.Writer) (err error) {
+func (c *capture) begin(name, comment string, opt Options, w io.Writer) (err error) {
 	link := pcapgo.NgInterface{
-		Name:                device,
+		Name:                name,
 		Comment:             comment,
 		OS:                  runtime.GOOS,
 		LinkType:            layers.LinkTypeEthernet,

@@ -84,7 +84,7 @@ func running(t *testing.T, ns string, opt Options, w io.Writer) (stop func() err
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	ready := &firstWrite{Writer: w, done: make(chan struct{})}
-	go func() { result <- Stream(ctx, ns, "c0", "alice/net back", opt, ready) }()
+	go func() { result <- Stream(ctx, ns, "c0", "a/c0", "alice/net back", opt, ready) }()
 	select {
 	case <-ready.done:
 	case err := <-result:
@@ -122,7 +122,7 @@ func TestStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	link, _ := r.Interface(0)
-	if link.Name != "c0" || link.Comment != "alice/net back" {
+	if link.Name != "a/c0" || link.Comment != "alice/net back" {
 		t.Errorf("interface %+v", link)
 	}
 	out, back := pings(t, r, before)
@@ -184,7 +184,7 @@ func TestLive(t *testing.T) {
 	in(t, near, "ping", "-q", "-c", "1", "192.0.2.2")
 	line := make([]byte, 64)
 	n, err := output.Read(line) // while the capture still runs
-	if err != nil || !strings.HasPrefix(string(line[:n]), "1\tc0") {
+	if err != nil || !strings.HasPrefix(string(line[:n]), "1\ta/c0") {
 		t.Errorf("tshark said %q, error %v", line[:n], err)
 	}
 	if err := stop(); err != nil {
@@ -202,7 +202,9 @@ func TestBounds(t *testing.T) {
 	var file bytes.Buffer
 	done := make(chan error, 1)
 	ready := &firstWrite{Writer: &file, done: make(chan struct{})}
-	go func() { done <- Stream(t.Context(), near, "c0", "", Options{SnapLen: 20, MaxPackets: 2}, ready) }()
+	go func() {
+		done <- Stream(t.Context(), near, "c0", "a/c0", "", Options{SnapLen: 20, MaxPackets: 2}, ready)
+	}()
 	<-ready.done
 	in(t, near, "ping", "-q", "-c", "3", "-i", "0.01", "192.0.2.2")
 	if err := <-done; err != nil {
@@ -227,7 +229,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d packets, want 2", count)
 	}
 	begun := time.Now()
-	if err := Stream(t.Context(), near, "c0", "", Options{MaxDuration: 30 * time.Millisecond}, io.Discard); err != nil || time.Since(begun) > 20*time.Second {
+	if err := Stream(t.Context(), near, "c0", "a/c0", "", Options{MaxDuration: 30 * time.Millisecond}, io.Discard); err != nil || time.Since(begun) > 20*time.Second {
 		t.Errorf("error %v after %v", err, time.Since(begun))
 	}
 }
@@ -254,7 +256,7 @@ func TestTag(t *testing.T) {
 func send(t *testing.T, ns string, frame []byte) {
 	t.Helper()
 	err := inNamespace(ns, func() error {
-		s, err := listen("c0", 100)
+		s, err := listen("c0", Options{SnapLen: 100})
 		if err != nil {
 			return err
 		}
@@ -269,15 +271,17 @@ func send(t *testing.T, ns string, frame []byte) {
 
 func TestFailures(t *testing.T) {
 	near, _ := veth(t)
-	if err := Stream(t.Context(), near+"x", "c0", "", Options{}, io.Discard); !errors.Is(err, os.ErrNotExist) {
+	if err := Stream(t.Context(), near+"x", "c0", "a/c0", "", Options{}, io.Discard); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no namespace: %v", err)
 	}
-	if err := Stream(t.Context(), near, "c9", "", Options{}, io.Discard); !errors.Is(err, unix.ENODEV) {
+	if err := Stream(t.Context(), near, "c9", "a/c9", "", Options{}, io.Discard); !errors.Is(err, unix.ENODEV) {
 		t.Errorf("no device: %v", err)
 	}
 	ready := &firstWrite{Writer: io.Discard, done: make(chan struct{})}
 	result := make(chan error, 1)
-	go func() { result <- Stream(t.Context(), near, "c0", "", Options{MaxDuration: 10 * time.Second}, ready) }()
+	go func() {
+		result <- Stream(t.Context(), near, "c0", "a/c0", "", Options{MaxDuration: 10 * time.Second}, ready)
+	}()
 	<-ready.done
 	in(t, near, "ip", "link", "delete", "c0")
 	if err := <-result; !errors.Is(err, unix.ENETDOWN) {

@@ -35,14 +35,14 @@ type packet struct {
 const vlanTag = 4
 
 // listen opens the socket in the namespace of the calling thread.
-func listen(device string, snapLen int) (*socket, error) {
+func listen(device string, opt Options) (*socket, error) {
 	// Protocol 0: nothing is received before bind names the device.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open a packet socket: %w", err)
 	}
 	file := os.NewFile(uintptr(fd), "packet socket")
-	if err := prepare(fd, device); err != nil {
+	if err := prepare(fd, device, opt.Filter); err != nil {
 		file.Close()
 		return nil, err
 	}
@@ -51,10 +51,10 @@ func listen(device string, snapLen int) (*socket, error) {
 		file.Close()
 		return nil, err
 	}
-	return &socket{file: file, conn: conn, buffer: make([]byte, vlanTag+snapLen), control: make([]byte, 256)}, nil
+	return &socket{file: file, conn: conn, buffer: make([]byte, vlanTag+opt.SnapLen), control: make([]byte, 256)}, nil
 }
 
-func prepare(fd int, device string) error {
+func prepare(fd int, device string, filter Filter) error {
 	request, err := unix.NewIfreq(device)
 	if err != nil {
 		return fmt.Errorf("%q is not a device name", device)
@@ -71,6 +71,9 @@ func prepare(fd int, device string) error {
 		if err := unix.SetsockoptInt(fd, o.level, o.name, o.value); err != nil {
 			return fmt.Errorf("set packet socket option %d: %w", o.name, err)
 		}
+	}
+	if err := filter.attach(fd); err != nil {
+		return err
 	}
 	all := binary.NativeEndian.Uint16([]byte{0, unix.ETH_P_ALL}) // in network order
 	address := &unix.SockaddrLinklayer{Protocol: all, Ifindex: int(request.Uint32())}

@@ -35,8 +35,10 @@ type Config struct {
 	Images  string        // directory of images that nodes may run; "": none
 	// Registries are from where images may be fetched.
 	Registries []string
-	Probe      string // the word with which this program is a prober in a node
-	Log        *slog.Logger
+	// ImagesQuota is the room of all unpacked images; 0: image.DefaultQuota.
+	ImagesQuota vnet.Bytes
+	Probe       string // the word with which this program is a prober in a node
+	Log         *slog.Logger
 	// WiresCarryGSO says that the wires to all other hosts take large packets
 	// uncut.
 	WiresCarryGSO bool
@@ -71,6 +73,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 		Parts: h.parts, Events: h.events, Log: c.Log, Workers: c.Workers,
 		NoCarrier:  func() ([]string, error) { return k.NoCarrier(plan.IsTrunk) },
 		Interfaces: one[interfacer](h.parts).Interfaces,
+		Machines:   func() string { accelerator, _ := vnode.Machines(); return accelerator },
 		Cuts:       h.problems, News: news, Touched: h.touched,
 	}
 	return h, nil

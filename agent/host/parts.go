@@ -8,10 +8,15 @@ import (
 	agentapi "sublet/agent/api"
 	"sublet/agent/iplbd"
 	"sublet/agent/session"
+	"sublet/datapath/access"
 	"sublet/datapath/bridge"
+	"sublet/datapath/chain"
+	"sublet/datapath/device"
 	"sublet/datapath/image"
+	"sublet/datapath/join"
 	"sublet/datapath/kernel"
 	"sublet/datapath/nat"
+	"sublet/datapath/openflow"
 	"sublet/datapath/overlay"
 	"sublet/datapath/reach"
 	"sublet/datapath/vnode"
@@ -38,11 +43,16 @@ var table = []func(context.Context, setup) (agent.Part, error){
 	func(_ context.Context, s setup) (agent.Part, error) { return newNodes(s) },
 	func(_ context.Context, s setup) (agent.Part, error) { return vxrouter.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return nat.New(s.host), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return join.New(s.host, s.config.Data), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return device.New(s.host), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return access.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return bridge.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return vxswitch.New(s.host), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return openflow.New(s.host), nil },
 	func(ctx context.Context, s setup) (agent.Part, error) {
 		return iplbd.Open(ctx, s.host, s.config.Spread)
 	},
+	func(_ context.Context, s setup) (agent.Part, error) { return chain.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return newReach(s), nil },
 }
 
@@ -56,9 +66,9 @@ func newOverlay(s setup) agent.Part {
 // directory of data.
 func newNodes(s setup) (agent.Part, error) {
 	p := vnode.New(s.host)
-	p.Changed = s.changed
+	p.Changed, p.Kept = s.changed, filepath.Join(s.config.Data, "kept", string(s.config.Host))
 	images, err := image.New(image.Config{
-		Dir: filepath.Join(s.config.Data, "images", string(s.config.Host)), Offered: s.config.Images, Registries: s.config.Registries, Changed: p.Fetched,
+		Dir: filepath.Join(s.config.Data, "images", string(s.config.Host)), Offered: s.config.Images, Registries: s.config.Registries, Quota: int64(s.config.ImagesQuota), Changed: p.Fetched,
 	})
 	p.Images = images
 	return p, err
@@ -98,6 +108,8 @@ func (h *Host) makeParts(ctx context.Context, s setup) error {
 		}
 		h.parts = append(h.parts, part)
 	}
+	links, chains := one[*vxlink.Part](h.parts), one[*chain.Part](h.parts)
+	chains.Class, links.Guests = links.Class, chains.Programs
 	return nil
 }
 
@@ -132,18 +144,30 @@ func one[T any](parts []agent.Part) (found T) {
 func (h *Host) answers() *agentapi.Host {
 	nodes := one[*vnode.Part](h.parts)
 	return &agentapi.Host{
-		Command: programs(nodes), Prober: h.probe, Copy: nodes.Copy, Processes: nodes.Processes, Log: nodes.Log, Namespace: h.kernel.Path,
+		Command: programs(nodes), Attach: consoles(nodes), Prober: h.probe, Copy: nodes.Copy, Processes: nodes.Processes, Log: nodes.Log, Flows: one[*openflow.Part](h.parts).Flows, Trace: one[*openflow.Part](h.parts).Trace, Namespace: h.kernel.Path,
 		Plan: func(ctx context.Context) (plan.Host, error) {
 			return h.agent.Source.Plan(ctx, h.agent.Host, plan.Origin{})
 		},
-		Diff: h.agent.DryRun, Samples: h.agent.Samples, Rounds: h.agent.Rounds, Reach: one[*reach.Part](h.parts).Ask,
+		Join: one[*join.Part](h.parts).Join, Revoke: one[*join.Part](h.parts).Revoke,
+		Diff: h.agent.DryRun, Samples: h.agent.Samples, Rounds: h.agent.Rounds, Counts: h.agent.Counts, Watched: h.Watched(), Reach: one[*reach.Part](h.parts).Ask,
+	}
+}
+
+// consoles makes sessions at consoles of nodes.
+func consoles(nodes *vnode.Part) func(string, session.Spec) (session.Program, error) {
+	return func(namespace string, s session.Spec) (session.Program, error) {
+		c, err := nodes.Attach(namespace, vnode.Options{TTY: s.TTY, Term: s.Term})
+		if err != nil {
+			return session.Program{}, err
+		}
+		return session.Program{Cmd: c.Cmd, Kill: c.Kill, Done: c.Done}, nil
 	}
 }
 
 // programs makes the commands of sessions in nodes.
 func programs(nodes *vnode.Part) func(string, session.Spec) (session.Program, error) {
 	return func(namespace string, s session.Spec) (session.Program, error) {
-		c, err := nodes.Command(namespace, s.Argv, vnode.Options{TTY: s.TTY, Detach: s.Detach})
+		c, err := nodes.Command(namespace, s.Argv, vnode.Options{TTY: s.TTY, Detach: s.Detach, User: s.User})
 		if err != nil {
 			return session.Program{}, err
 		}

@@ -47,6 +47,9 @@ func (p *Pipe) Read(data []byte) (int, error) { return p.output.Read(data) }
 // Write feeds the command's standard input.
 func (p *Pipe) Write(data []byte) (int, error) { return p.client.send(data) }
 
+// Resize tells a command on a terminal how large that is.
+func (p *Pipe) Resize(rows, cols int) error { return p.client.resize(rows, cols) }
+
 // CloseWrite ends the command's standard input.
 func (p *Pipe) CloseWrite() error { return p.client.endInput() }
 

@@ -23,6 +23,8 @@ type Spec struct {
 	Term string   `json:"term,omitempty"` // the client's TERM
 	// Detach leaves it running: the session ends when it was started.
 	Detach bool `json:"detach,omitempty"`
+	// User is whom of the node's users it runs as; "": whom the node was given.
+	User string `json:"user,omitempty"`
 }
 
 var termPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}$`)

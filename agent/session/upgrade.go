@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/gorilla/websocket"
 )
 
 // Failure is the server's own account of why a session did not begin or ended
@@ -84,9 +86,12 @@ func cause(ctx context.Context, err error) error {
 // accept answers an upgrade request and takes the connection over. When it
 // fails it has answered.
 func accept(w http.ResponseWriter, r *http.Request) (*framer, error) {
+	if websocket.IsWebSocketUpgrade(r) {
+		return acceptSocket(w, r)
+	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), Protocol) {
 		w.Header().Set("Upgrade", Protocol)
-		http.Error(w, "this address speaks "+Protocol+": ask for it with an Upgrade header", http.StatusUpgradeRequired)
+		http.Error(w, "this address speaks "+Protocol+" or WebSocket: ask for one with an Upgrade header", http.StatusUpgradeRequired)
 		return nil, errors.New("accept session: no upgrade requested")
 	}
 	conn, rw, err := http.NewResponseController(w).Hijack()

@@ -25,6 +25,7 @@ import (
 // agentOptions are the flags of agent.
 type agentOptions struct {
 	host, data, cgroup, listen string
+	metrics                    string
 	images                     imageOptions
 	workers                    int
 	level                      slog.Level
@@ -52,6 +53,7 @@ sublet paths run does (docs/multipath.md).`,
 	f.StringVar(&o.data, "data", "", "directory of the copy of the plan, from which a host goes on after a boot (default: "+agentData+"; with a --run of one's own RUN/agent)")
 	f.StringVar(&o.cgroup, "cgroup", "sublet", "control group below which this host gets one")
 	f.StringVar(&o.listen, "listen", "", "HOST:PORT for the server's sessions, with mutual TLS (default: a socket for a server on this machine)")
+	f.StringVar(&o.metrics, "metrics", "", "answer Prometheus on this HOST:PORT with /metrics, /healthz, /readyz: whoever reaches it sees everybody's networks on this host")
 	o.images.flags(f)
 	o.spread.spreadFlags(c)
 	f.BoolVar(&o.uncut, "uncut", false, "the wires to all other hosts take large packets uncut: only within one kernel, as in a lab")
@@ -73,6 +75,9 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := startSmall(); err != nil {
+		log.Warn("nodes start slower: the whole program is started in them", "error", err)
+	}
 	if config.Spread.Spreads() {
 		defer hangups(&config.Spread)()
 	}
@@ -81,6 +86,13 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		return err
 	}
 	defer lock.Close()
+	metrics, err := listenMetrics(o.metrics)
+	if err != nil {
+		return err
+	}
+	if metrics != nil {
+		defer metrics.Close()
+	}
 	h, err := host.Open(ctx, config)
 	if err != nil {
 		return err
@@ -91,11 +103,25 @@ func (a *app) runAgent(ctx context.Context, o agentOptions) error {
 		return err
 	}
 	defer h.Serve(ctx, listener, guard)()
+	if metrics != nil {
+		defer serveMetrics(metrics, h.Watched())()
+	}
 	if o.calibrate > 0 {
 		go a.keepMeasured(ctx, config.Host, o.calibrate, log)
 	}
 	h.Run(ctx)
 	return nil
+}
+
+// nodeProgram is what runs in nodes, if this program was built with it.
+var nodeProgram []byte
+
+// startSmall lets that one run in nodes.
+func startSmall() error {
+	if nodeProgram == nil {
+		return nil
+	}
+	return kernel.SetInner(nodeProgram)
 }
 
 // checkAgent refuses flags and machines with which there can be no agent.
@@ -110,7 +136,7 @@ func (a *app) checkAgent(o *agentOptions) error {
 func (a *app) agentConfig(o agentOptions, log *slog.Logger) (c host.Config, err error) {
 	c = host.Config{
 		Host: vnet.HostID(o.host), Run: a.run, Data: o.data, Cgroup: o.cgroup, Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
-		Source: a.client(), Workers: o.workers, Probe: probeCommand, Log: log, Images: o.images.dir, Registries: o.images.registries, WiresCarryGSO: o.uncut,
+		Source: a.client(), Workers: o.workers, Probe: probeCommand, Log: log, Images: o.images.dir, Registries: o.images.registries, ImagesQuota: o.images.bytes, WiresCarryGSO: o.uncut,
 	}
 	if o.listen != "" {
 		c.Address = "https://" + o.listen

@@ -33,11 +33,14 @@ func (a *app) apply() *cobra.Command {
 		Use:   "apply FILE",
 		Short: "Make a network that exists what a file says",
 		Long: `Make a network that exists what FILE (YAML or VXDL, - for standard input) says:
-other rates and impairments of links, at the start and in stages, a longer or shorter window,
-other wishes (movable, negotiable). The change is admitted as a whole or refused
-with an offer; then nothing is changed. Links whose rates stay lose no packet.
-What else differs is refused and named. A start that the file does not state
-stays; a window is counted from it.
+nodes, routers, switches and links that come or go, rates, impairments and latency bounds
+of links, processor, memory, files and programs of nodes, settings of switches, stages, a
+longer or shorter window. The change is admitted as a whole or refused with an offer; then
+nothing is changed. What stays keeps its host, path, interfaces and addresses; links that
+stay lose no packet. If a host cannot build what is new, all is as it was.
+
+What cannot change while it runs (the ends of a link, the image or place of a node) is
+refused and named. A start that the file does not state stays; a window is counted from it.
 
 Who changes what another has changed meanwhile is told so, and changes nothing.`,
 		Example: "  sublet get hello > hello.yaml   # then edit it\n  sublet apply --dry-run hello.yaml\n  sublet apply hello.yaml",
@@ -50,10 +53,7 @@ Who changes what another has changed meanwhile is told so, and changes nothing.`
 			if err != nil {
 				return err
 			}
-			name := string(request.Network)
-			if request.Tenant != "" {
-				name = string(request.Tenant) + "/" + name
-			}
+			name := nameIn(request)
 			_, l, err := a.lookUp(c.Context(), name)
 			if unknown := noLease(""); errors.As(err, &unknown) || err == nil && l.State == vnet.Ended {
 				return badInput{fmt.Errorf("there is no network %s to change: ask for it with sublet up %s", name, args[0])}
@@ -66,6 +66,14 @@ Who changes what another has changed meanwhile is told so, and changes nothing.`
 	})
 	o.flags(c)
 	return c
+}
+
+// nameIn is the network that a request names, with its tenant if it says one.
+func nameIn(request vnet.Request) string {
+	if request.Tenant == "" {
+		return string(request.Network)
+	}
+	return string(request.Tenant) + "/" + string(request.Network)
 }
 
 // alter asks for another request of a lease, says what changes, and waits until
@@ -83,8 +91,16 @@ func (a *app) alter(ctx context.Context, l vnet.Lease, request vnet.Request, o c
 		return a.refused(err, o.offer)
 	}
 	a.tellChanges(p, updated, o.dryRun)
+	if !o.dryRun && !o.noWait && len(updated.Changes) > 0 && updated.Lease.State != vnet.Booked {
+		if _, err = client.WaitApplied(ctx, updated.Lease.ID()); err != nil {
+			return err
+		}
+	}
 	if !o.dryRun && len(updated.Changes) > 0 && updated.Lease.State != vnet.Booked {
 		updated.Lease, err = a.ready(ctx, client, p, updated.Lease, upOptions{noWait: o.noWait, timeout: o.timeout})
+		if updated.Lease.Undone != "" {
+			err = fmt.Errorf("%s is as it was before, the change was taken back: %s", updated.Lease.ID(), updated.Lease.Undone)
+		}
 	}
 	if a.format == "table" {
 		return err

@@ -13,12 +13,12 @@ import (
 
 func (a *app) calendar() *cobra.Command {
 	var from, until string
-	c := a.noun(&cobra.Command{
+	c := a.list(&cobra.Command{
 		Use:   "calendar [LINK|HOST...]",
 		Short: "Show what is booked of the substrate's links and hosts over time",
-		Long: `Show how much of each substrate link, per direction, and of the processors and
-memory of each host is booked to leases over time: as a picture or, with
---output json, every change. Whose leases they are is not shown.`,
+		Long: `Show how much of each substrate link, way out (nat:NAME), exit (exit:NAME)
+and place to join (join:NAME), per direction, of each device (device:NAME), and of the processors and memory of each host is booked to leases
+over time: as a picture or, with --output json, every change. Whose leases they are is not shown.`,
 		Example: "  sublet calendar\n  sublet calendar h1-h2 h1 --until 72h\n  sublet calendar -o json",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkFormat(); err != nil {
@@ -72,25 +72,33 @@ func moment(flag, text string, now, otherwise time.Time) (time.Time, error) {
 
 func (a *app) printCalendar(c api.Calendar, names []string) error {
 	for _, name := range names {
-		if !slices.ContainsFunc(c.Loads, func(l vnet.Load) bool { return l.Link == name }) &&
+		of := func(l vnet.Load) bool { return l.Link == name }
+		if !slices.ContainsFunc(c.Loads, of) && !slices.ContainsFunc(c.Outside, of) &&
 			!slices.ContainsFunc(c.Hosts, func(l vnet.HostLoad) bool { return string(l.Host) == name }) {
 			return badInput{fmt.Errorf("no substrate link or host %q: see sublet links and sublet hosts", name)}
 		}
 	}
 	if len(names) > 0 {
-		c.Loads = slices.DeleteFunc(c.Loads, func(l vnet.Load) bool { return !slices.Contains(names, l.Link) })
+		other := func(l vnet.Load) bool { return !slices.Contains(names, l.Link) }
+		c.Loads, c.Outside = slices.DeleteFunc(c.Loads, other), slices.DeleteFunc(c.Outside, other)
 		c.Hosts = slices.DeleteFunc(c.Hosts, func(l vnet.HostLoad) bool { return !slices.Contains(names, string(l.Host)) })
 	}
 	if a.format != "table" {
 		return a.print(c, "", nil)
 	}
 	p := picture{window: c.Window}
-	for _, l := range c.Loads {
+	for _, l := range slices.Concat(c.Loads, c.Outside) {
 		p.load(l)
 	}
 	for _, l := range c.Hosts {
 		p.host(l)
 	}
-	_, err := fmt.Fprint(a.out, p.String())
+	text := p.String()
+	for _, m := range c.Maintenance {
+		if len(names) == 0 || slices.Contains(names, string(m.Host)+m.Link) {
+			text += m.String() + "\n"
+		}
+	}
+	_, err := fmt.Fprint(a.out, text)
 	return err
 }

@@ -22,81 +22,130 @@ import (
 
 // captureOptions are what a user bounds a capture by.
 type captureOptions struct {
-	file  string
-	at    string // node at whose end of the link; "": the first
-	count uint64
-	span  time.Duration
-	snap  int
+	file   string
+	at     string // node at whose end of the link, or both; "": the first
+	filter string
+	count  uint64
+	span   time.Duration
+	snap   int
 }
 
 func (a *app) capture() *cobra.Command {
 	var o captureOptions
 	c := &cobra.Command{
-		Use:   "capture NAME/LINK",
-		Short: "Write the packets of one virtual link as pcapng, to a file or a pipe",
-		Long: `Write the packets that pass one virtual link, both ways, as pcapng until
+		Use:   "capture NAME/LINK...",
+		Short: "Write the packets of virtual links as pcapng, to a file or a pipe",
+		Long: `Write the packets that pass virtual links, both ways, as pcapng until
 interrupted, or until --count or --for is reached: as they leave and reach the
-node at the link's first end, or at the end that --at names.`,
+node at the link's first end, or at the end that --at names, or at both ends
+(--at both). Each end is an interface of the file, and --count is of each.
+
+--filter is an expression as tcpdump has it (pcap-filter(7)), which tcpdump on
+this machine compiles; what it does not choose never leaves the host.`,
 		Example: "  sublet capture hello/a-b -w hello.pcapng\n  sublet capture hello/a-b --at b -c 100 --for 10s -w b.pcapng\n" +
-			"  sublet capture hello/a-b | tshark -r -",
-		Args:              cobra.ExactArgs(1),
+			"  sublet capture hello/a-b hello/b-c --at both --filter 'tcp port 80' -w web.pcapng\n  sublet capture hello/a-b | tshark -r -",
+		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completePart(linksOf),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkSink(o.file); err != nil {
 				return err
 			}
-			return a.runCapture(c, args[0], o)
+			return a.runCapture(c, args, o)
 		},
 	}
 	f := c.Flags()
 	f.StringVarP(&o.file, "write", "w", "-", "file to write, - for standard output")
-	f.StringVar(&o.at, "at", "", "node at whose end of the link packets are seen (default: the link's first)")
+	f.StringVar(&o.at, "at", "", "node at whose end of the link packets are seen, or both (default: the link's first)")
+	f.StringVar(&o.filter, "filter", "", "only packets that this chooses, as 'tcp port 80' (pcap-filter(7))")
 	f.Uint64VarP(&o.count, "count", "c", 0, "end after so many packets")
 	f.DurationVar(&o.span, "for", 0, "end after so long")
 	f.IntVar(&o.snap, "snap", 0, "bytes to keep of each packet (default: all)")
 	return c
 }
 
-func (a *app) runCapture(c *cobra.Command, name string, o captureOptions) error {
+func (a *app) runCapture(c *cobra.Command, names []string, o captureOptions) error {
 	query, err := o.query(c)
 	if err != nil {
 		return badInput{err}
 	}
-	ctx := c.Context()
-	words, err := splitName(name, 2)
-	if err != nil {
-		return err
-	}
-	client, l, err := a.lookUp(ctx, strings.TrimPrefix(words[0]+"/"+words[1], "/"))
-	if err != nil {
-		return err
-	}
-	if o.at != "" {
-		end, err := endAt(l, words[2], o.at)
+	if o.filter != "" {
+		f, err := compileFilter(c.Context(), o.filter)
 		if err != nil {
-			return badInput{err}
+			return err
 		}
-		query.Set("end", strconv.Itoa(end))
+		query.Set("filter", f.String())
 	}
-	conn, err := client.Dial(ctx)
+	ends, err := a.captureEnds(c.Context(), names, o.at)
 	if err != nil {
 		return err
 	}
-	stream, err := session.OpenStream(ctx, conn, api.CapturePath(l.ID(), words[2])+"?"+query.Encode())
-	if err != nil {
-		return explain(err)
+	var streams []io.Reader
+	for _, end := range ends {
+		query.Set("end", strconv.Itoa(end.end))
+		stream, err := a.openCapture(c.Context(), end.path+"?"+query.Encode())
+		if err != nil {
+			return err
+		}
+		defer stream.Close()
+		streams = append(streams, stream)
 	}
-	defer stream.Close()
-	return a.copyCapture(ctx, stream, o.file)
+	return a.copyCapture(c.Context(), streams, o.file)
 }
 
-func (a *app) copyCapture(ctx context.Context, from io.Reader, file string) error {
+// linkEnd is where packets are seen: the path of a link's captures, and the end.
+type linkEnd struct {
+	path string
+	end  int
+}
+
+// captureEnds are the ends of links that the caller named.
+func (a *app) captureEnds(ctx context.Context, names []string, at string) (ends []linkEnd, err error) {
+	for _, name := range names {
+		words, err := splitName(name, 2)
+		if err != nil {
+			return nil, err
+		}
+		_, l, err := a.lookUp(ctx, strings.TrimPrefix(words[0]+"/"+words[1], "/"))
+		if err != nil {
+			return nil, err
+		}
+		path := api.CapturePath(l.ID(), words[2])
+		switch at {
+		case "":
+			ends = append(ends, linkEnd{path, 0})
+		case "both":
+			ends = append(ends, linkEnd{path, 0}, linkEnd{path, 1})
+		default:
+			end, err := endAt(l, words[2], at)
+			if err != nil {
+				return nil, badInput{err}
+			}
+			ends = append(ends, linkEnd{path, end})
+		}
+	}
+	return ends, nil
+}
+
+func (a *app) openCapture(ctx context.Context, path string) (io.ReadCloser, error) {
+	conn, err := a.client().Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := session.OpenStream(ctx, conn, path)
+	return stream, explain(err)
+}
+
+func (a *app) copyCapture(ctx context.Context, from []io.Reader, file string) error {
 	out, err := a.sink(file)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	_, err = io.Copy(out, from)
+	if len(from) == 1 {
+		_, err = io.Copy(out, from[0])
+	} else {
+		err = capture.Merge(ctx, from, out)
+	}
 	if ctx.Err() != nil { // interrupted: that is how captures end
 		return nil
 	}

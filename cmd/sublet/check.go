@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,6 +56,23 @@ and also if some are not measured, of which a line on the standard error tells.`
 	return c
 }
 
+// printChains prints what was measured of chains, where that is not in JSON or YAML.
+func (a *app) printChains(chains []vnet.ChainVerdict) error {
+	if a.format != "" && a.format != "table" || len(chains) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for _, c := range chains {
+		why := strings.TrimPrefix(c.Why, notMeasuredFor)
+		if why == string(c.Outcome) {
+			why = "-"
+		}
+		rows = append(rows, []string{c.Name, asked(c.Rate), readable(c.Measured), string(c.Outcome), why})
+	}
+	fmt.Fprintln(a.out)
+	return a.table("CHAIN RATE MEASURED VERDICT WHY", rows)
+}
+
 // latency is what was measured, over the bound if there is one.
 func latency(l vnet.LinkVerdict) string {
 	if l.LatencyBound == 0 {
@@ -75,6 +94,9 @@ func (a *app) judge(v vnet.Verdict) error {
 	if err := a.print(v, "LINK FROM TO MIN MAX ALLOCATED TCP UDP LOSS LATENCY RTT RTT-LOADED VERDICT WHY", rows); err != nil {
 		return err
 	}
+	if err := a.printChains(v.Chains); err != nil {
+		return err
+	}
 	for _, who := range v.Unreached {
 		fmt.Fprintln(a.err, "sublet: "+who)
 	}
@@ -85,9 +107,25 @@ func (a *app) judge(v vnet.Verdict) error {
 	case vnet.Broken:
 		return errBroken
 	case vnet.NotMeasured:
-		fmt.Fprintln(a.err, "not all promises were measured: the nodes or their hosts were short of processors; check again when they have less to do")
+		if slices.ContainsFunc(v.Links, func(l vnet.LinkVerdict) bool { return l.Why == ofMachine }) {
+			fmt.Fprintln(a.err, "not all promises were measured: nothing can measure in machines; their links have the same shapers as those of other nodes")
+		}
+		if slices.ContainsFunc(v.Links, func(l vnet.LinkVerdict) bool { return neverMeasured(l) && l.Why != ofMachine }) {
+			fmt.Fprintln(a.err, "not all promises were measured: WHY says of which links nothing can be")
+		}
+		if slices.ContainsFunc(v.Links, func(l vnet.LinkVerdict) bool { return l.Outcome == vnet.NotMeasured && !neverMeasured(l) }) {
+			fmt.Fprintln(a.err, "not all promises were measured: the nodes or their hosts were short of processors; check again when they have less to do")
+		}
 	}
 	return nil
+}
+
+// notMeasuredFor begins the reason why a link is not measured, however often it
+// is tried.
+const notMeasuredFor = string(vnet.NotMeasured) + ": "
+
+func neverMeasured(l vnet.LinkVerdict) bool {
+	return l.Outcome == vnet.NotMeasured && strings.HasPrefix(l.Why, notMeasuredFor)
 }
 
 // reason of a verdict, where there is more to say than the verdict.
@@ -95,5 +133,5 @@ func reason(l vnet.LinkVerdict) string {
 	if l.Why == string(l.Outcome) {
 		return "-"
 	}
-	return l.Why
+	return strings.TrimPrefix(l.Why, notMeasuredFor)
 }

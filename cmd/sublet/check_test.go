@@ -40,6 +40,20 @@ func TestCheckSaysWhatWasNotMeasured(t *testing.T) {
 	}
 }
 
+// What no check can measure is not put down to a lack of processors.
+func TestCheckSaysWhatNothingMeasures(t *testing.T) {
+	top := vnet.Topology{Switches: []vnet.VirtualSwitch{{Name: "s1", Kind: vnet.SwitchOpenFlow}}}
+	why := notMeasured(top, vnet.VirtualLink{Name: "a-s1", Ends: [2]string{"a", "s1"}})
+	v := vnet.Verdict{Outcome: vnet.NotMeasured, Links: []vnet.LinkVerdict{{Name: "a-s1", OK: true, Outcome: vnet.NotMeasured, Why: why}}}
+	var out, errs bytes.Buffer
+	if err := (&app{out: &out, err: &errs, format: "table"}).judge(v); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(errs.String(), "processors") || !strings.Contains(errs.String(), "WHY") || strings.Count(out.String(), "not measured") != 1 {
+		t.Errorf("it prints\n%s%s", &out, &errs)
+	}
+}
+
 // A verdict that a former version stored says what it said then.
 func TestVerdictsOfFormerVersions(t *testing.T) {
 	for text, want := range map[string]string{`{"ok": true}`: "kept", `{"ok": false}`: "broken", `{"ok": true, "stale": true}`: "kept (stale)", `{"ok": false, "verdict": "not measured"}`: "not measured"} {

@@ -28,15 +28,35 @@ func measureLease(ctx context.Context, job server.CheckJob) (vnet.Verdict, error
 	if err != nil {
 		return vnet.Verdict{}, err
 	}
-	verdict, err := probe.Check(ctx, l, starter(job), probe.Options{
-		Targets: append(targets(l, ports), across(l, streams)...), Duration: job.Duration, Progress: job.Progress,
-		Carried: func(ctx context.Context) (map[probe.LinkDirection]uint64, error) { return carried(ctx, job) },
-	})
-	verdict.Links = behind(l, streams, verdict.Links)
+	verdict := vnet.Verdict{OK: true, Outcome: vnet.Kept}
+	ways, taken := untaken(l, withoutMachines(l.Topology(), append(targets(l, ports), across(l, streams)...)))
+	switch {
+	case len(ways) == 0 && (openFlow(l.Topology()) || len(taken) > 0):
+		verdict = vnet.Verdict{Network: l.ID().Network, Outcome: vnet.NotMeasured}
+	case len(ways) > 0 || !allDown(l.Topology()) && len(machinesOf(l.Topology())) == 0:
+		verdict, err = probe.Check(ctx, l, starter(job), probe.Options{
+			Targets: ways, Duration: job.Duration, Progress: job.Progress,
+			Carried: func(ctx context.Context) (map[probe.LinkDirection]uint64, error) { return carried(ctx, job) },
+		})
+	}
+	if err != nil {
+		return verdict, err
+	}
+	verdict.Links = append(behind(l, streams, verdict.Links), taken...)
+	ofMachines(l, &verdict)
+	if verdict.Chains, err = measureChains(ctx, job, ports); err != nil {
+		return verdict, err
+	}
+	withChains(&verdict, len(taken) > 0)
 	if verdict.Unreached = missing; len(missing) > 0 {
 		verdict.OK, verdict.Outcome = false, vnet.Broken
 	}
 	return verdict, err
+}
+
+// allDown says that no link of a network is up.
+func allDown(t vnet.Topology) bool {
+	return !slices.ContainsFunc(t.Links, func(l vnet.VirtualLink) bool { return !l.Down })
 }
 
 func targets(l vnet.Lease, ports map[string][2]plan.Port) []probe.Target {

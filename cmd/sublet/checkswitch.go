@@ -43,6 +43,24 @@ func partly(v vnet.LinkVerdict, asked, all vnet.Rate) vnet.LinkVerdict {
 	return v
 }
 
+// openFlow says that some switch forwards as its controller says.
+func openFlow(top vnet.Topology) bool {
+	return slices.ContainsFunc(top.Switches, func(s vnet.VirtualSwitch) bool { return s.Kind == vnet.SwitchOpenFlow })
+}
+
+// notMeasured says why nothing was measured of a link.
+func notMeasured(top vnet.Topology, l vnet.VirtualLink) string {
+	if l.Control {
+		return notMeasuredFor + "it ends in the switch that it controls"
+	}
+	for _, end := range l.Ends {
+		if s, ok := top.Switch(end); ok && s.Kind == vnet.SwitchOpenFlow {
+			return fmt.Sprintf("%swhat switch %s forwards is its controller's matter", notMeasuredFor, end)
+		}
+	}
+	return notMeasuredFor + "no stream between nodes fills it alone"
+}
+
 // behind completes the verdicts with those on the other directions of links at
 // switches: of one that a stream filled too, or to its minimum, what was
 // measured of the stream; of the rest, that no stream could fill it while all
@@ -81,12 +99,15 @@ func behind(l vnet.Lease, streams []plan.Stream, measured []vnet.LinkVerdict) []
 		_, b := top.Switch(link.Ends[1])
 		for _, d := range vnet.Directions {
 			is := plan.DirectedLink{Link: link.Name, Dir: d}
-			if !a && !b || began[is] {
+			if !link.Down && (!a && !b || began[is]) {
 				continue
 			}
 			v, ok := filled[is]
-			if !ok {
-				v = vnet.LinkVerdict{OK: true, Outcome: vnet.NotMeasured, Alloc: l.Rates[link.Name][d], Why: "not measured: no stream between nodes fills it alone"}
+			switch {
+			case link.Down:
+				v = vnet.LinkVerdict{OK: true, Outcome: vnet.LinkDown, Alloc: l.Rates[link.Name][d], Why: "it was taken down, so nothing is promised of it"}
+			case !ok:
+				v = vnet.LinkVerdict{OK: true, Outcome: vnet.NotMeasured, Alloc: l.Rates[link.Name][d], Why: notMeasured(top, link)}
 			}
 			v.Name, v.From, v.To = link.Name, link.Ends[d], link.Ends[d.Opposite()]
 			v.Min, v.Max = link.Bandwidth[d].Min, link.Bandwidth[d].Max

@@ -14,7 +14,7 @@ type credentials struct{ cert, key, ca string }
 // remoteFlags lets every command, agents included, use a server elsewhere.
 func (a *app) remoteFlags(root *cobra.Command) {
 	f := root.PersistentFlags()
-	f.StringVar(&a.server, "server", environment("SUBLET_SERVER", ""), "HOST:PORT of a server elsewhere, instead of the socket ($SUBLET_SERVER)")
+	f.StringVar(&a.server, "server", environment("SUBLET_SERVER", ""), "HOST:PORT of a server elsewhere, instead of the socket; of several that share a store, separated by commas: whichever answers ($SUBLET_SERVER)")
 	f.StringVar(&a.tls.cert, "cert", environment("SUBLET_CERT", ""), "certificate for TLS: its common name is operator, or a host's ($SUBLET_CERT)")
 	f.StringVar(&a.tls.key, "key", environment("SUBLET_KEY", ""), "its key ($SUBLET_KEY)")
 	f.StringVar(&a.tls.ca, "ca", environment("SUBLET_CA", ""), "certificate of the authority that signed both sides ($SUBLET_CA)")

@@ -9,6 +9,7 @@ import (
 
 	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
+	"sublet/datapath/vnode"
 )
 
 // finding is one line of the doctor's.
@@ -33,6 +34,7 @@ of the machine is changed. Exit 1: something that is needed is not there.`,
 				return err
 			}
 			list := append(kernel.Features(), bpf.Features()...)
+			list = append(append(list, machineFeatures()...), keeping())
 			findings := []finding{}
 			var rows [][]string
 			for _, f := range list {
@@ -46,6 +48,34 @@ of the machine is changed. Exit 1: something that is needed is not there.`,
 			return cmp.Or(bpf.Supported(), lacking(list))
 		},
 	})
+}
+
+// machineFeatures are what nodes of kind vm need.
+func machineFeatures() []kernel.Feature {
+	accelerator, why := vnode.Machines()
+	qemu := kernel.Feature{Name: "machines", Means: "requests with kind: vm are refused"}
+	fast := kernel.Feature{Name: "machines by KVM", Means: "machines are emulated in software, some ten times slower"}
+	lacks := fmt.Errorf("%w: %s", kernel.ErrNotSupported, why)
+	if accelerator != vnode.AcceleratorKVM {
+		fast.Err = lacks
+	}
+	if accelerator == "" {
+		qemu.Err = lacks
+	}
+	frames := kernel.Feature{Name: "machines by vhost", Means: "frames of machines pass their emulator, a system call for each"}
+	if why := vnode.Vhost(); why != "" {
+		frames.Err = fmt.Errorf("%w: %s", kernel.ErrNotSupported, why)
+	}
+	return []kernel.Feature{qemu, fast, frames}
+}
+
+// keeping is what nodes with state: keep need.
+func keeping() kernel.Feature {
+	f := kernel.Feature{Name: "kept files", Means: "nodes with state: keep, but machines, have no files to run on"}
+	if why := vnode.Keeping(); why != "" {
+		f.Err = fmt.Errorf("%w: %s", kernel.ErrNotSupported, why)
+	}
+	return f
 }
 
 func need(f kernel.Feature) string {

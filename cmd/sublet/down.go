@@ -21,10 +21,10 @@ func (a *app) down() *cobra.Command {
 is bad input: all such names are told, and no lease is released. With
 --ignore-unknown, such as in scripts that clean up, the others are.
 
---all releases the caller's own leases; the operator's own are those of the
-tenant of their name. Those of another tenant take --tenant as well, those of all
-tenants --all-tenants --yes.`,
-		Example:           "  sublet down hello\n  sublet down alice/hello\n  sublet down --ignore-unknown a b c\n  sublet down --all\n  sublet down --all --tenant alice",
+--all releases the caller's own leases, -l those of them with these labels; the
+operator's own are those of the tenant of their name. Those of another tenant take
+--tenant as well, those of all tenants --all-tenants --yes.`,
+		Example:           "  sublet down hello\n  sublet down alice/hello\n  sublet down --ignore-unknown a b c\n  sublet down -l course=net1\n  sublet down --all\n  sublet down --all --tenant alice",
 		ValidArgsFunction: a.completeLive,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.whose.check(args); err != nil {
@@ -39,6 +39,9 @@ tenants --all-tenants --yes.`,
 			}
 			if o.ignoreUnknown {
 				args = slices.DeleteFunc(args, func(name string) bool { return released(leases, name) })
+			}
+			if leases, err = selected(leases, o.whose.selector); err != nil {
+				return err
 			}
 			chosen, err := choose(leases, args, o.whose)
 			if err != nil {

@@ -15,6 +15,7 @@ import (
 type whose struct {
 	all, everybody, yes bool
 	tenant              vnet.TenantID // whose leases --all means
+	selector            string        // by labels
 }
 
 func (w *whose) flags(c *cobra.Command) {
@@ -22,11 +23,16 @@ func (w *whose) flags(c *cobra.Command) {
 	f.BoolVar(&w.all, "all", false, "release every lease of your own")
 	f.StringVar((*string)(&w.tenant), "tenant", "", "with --all: the leases of this tenant instead (for the operator)")
 	f.BoolVar(&w.everybody, "all-tenants", false, "release every lease of every tenant, with --yes (for the operator)")
+	selectorFlag(c, &w.selector)
 	f.BoolVar(&w.yes, "yes", false, "mean it")
 }
 
 // check refuses flags that do not go together.
-func (w whose) check(names []string) error {
+func (w *whose) check(names []string) error {
+	if _, err := selected(nil, w.selector); err != nil {
+		return err
+	}
+	w.all = w.all || w.selector != "" && !w.everybody
 	switch {
 	case (len(names) > 0) == (w.all || w.everybody):
 		return errNoName
@@ -71,6 +77,8 @@ func (w whose) live(leases []vnet.Lease) []vnet.Lease {
 func (a *app) rest(w whose, leases []vnet.Lease) {
 	others := len(whose{everybody: true}.live(leases))
 	switch {
+	case w.selector != "":
+		fmt.Fprintf(a.out, "none of the leases of %s has these labels\n", w.tenant)
 	case others == 0:
 		fmt.Fprintln(a.out, "there are no leases")
 	default:

@@ -2,22 +2,26 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
 
+	"sublet/lab"
 	"sublet/lease/api"
 	"sublet/vnet"
 )
 
 // Exit codes.
 const (
-	exitDone    = 0
-	exitFailed  = 1
-	exitInput   = 2 // nothing changed
-	exitRefused = 3 // by admission
-	exitBroken  = 4 // a promise is not kept
+	exitDone     = 0
+	exitFailed   = 1
+	exitInput    = 2 // nothing changed
+	exitRefused  = 3 // by admission
+	exitBroken   = 4 // a promise is not kept
+	exitConflict = 5 // with what is there already, or with a change of somebody else's; nothing changed
 
 	exitInterrupted = 128 + int(syscall.SIGINT) // as shells say it
 	exitTerminated  = 128 + int(syscall.SIGTERM)
@@ -49,8 +53,10 @@ func exitCode(err error) int {
 		return exitBroken
 	case errors.As(err, &rejection):
 		return exitRefused
-	case errors.As(err, &bad), errors.As(err, &input), errors.As(err, &field), errors.Is(err, api.ErrConflict), errors.Is(err, api.ErrNotFound), errors.Is(err, api.ErrForbidden):
+	case errors.As(err, &bad), errors.As(err, &input), errors.As(err, &field), errors.Is(err, api.ErrNotFound), errors.Is(err, api.ErrForbidden):
 		return exitInput
+	case errors.Is(err, api.ErrConflict), errors.Is(err, lab.ErrUp):
+		return exitConflict
 	}
 	return exitFailed
 }
@@ -89,6 +95,59 @@ func message(err error) string {
 		lines = append(lines, "  "+undecided)
 	}
 	return strings.Join(append(lines, "  take the first with --accept, or write it to a file with --offer FILE"), "\n")
+}
+
+// tellError says why the command failed: as words, or in the form that its
+// output has.
+func (a *app) tellError(err error, code int) {
+	text := message(err)
+	if text == "" {
+		return
+	}
+	if a.format != "json" {
+		fmt.Fprintf(a.err, "sublet: %s\n", harmless(text))
+		return
+	}
+	f := failure{Type: typeOf(err, code), Detail: oneLine(err), ExitCode: code}
+	if field := (*vnet.FieldError)(nil); errors.As(err, &field) {
+		f.Path = field.Path
+	}
+	errors.As(err, &f.Rejection)
+	words, err := json.Marshal(f)
+	if err != nil {
+		words = []byte(strconv.Quote(text))
+	}
+	fmt.Fprintf(a.err, "%s\n", harmlessJSON(words))
+}
+
+// failure is an error in JSON: the members of the API's problems (RFC 9457), and
+// the exit code.
+type failure struct {
+	Type     string `json:"type"`
+	Detail   string `json:"detail"`
+	Path     string `json:"path,omitempty"` // which field of the input
+	ExitCode int    `json:"exit_code"`
+
+	*vnet.Rejection // of a refusal
+}
+
+// typeOf is the API's type of an error, or one of its own where no server said it.
+func typeOf(err error, code int) string {
+	var problem *api.Problem
+	switch {
+	case code >= exitInterrupted:
+		return "urn:sublet:interrupted"
+	case errors.As(err, &problem):
+		return problem.Type
+	case errors.Is(err, api.ErrNotFound), errors.As(err, new(noLease)):
+		return api.TypeNotFound
+	case errors.Is(err, api.ErrForbidden):
+		return api.TypeForbidden
+	}
+	if t, ok := map[int]string{exitInput: api.TypeBadInput, exitRefused: api.TypeRefused, exitConflict: api.TypeConflict}[code]; ok {
+		return t
+	}
+	return "urn:sublet:failed"
 }
 
 // undecided is said where an answer ran out of time.

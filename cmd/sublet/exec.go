@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) exec() *cobra.Command {
-	detach := false
+	detach, user := false, ""
 	c := &cobra.Command{
 		Use:   "exec NAME/NODE [--] [CMD [ARG...]]",
 		Short: "Run a command in a node, with its exit code; on a terminal, a shell",
@@ -25,9 +25,9 @@ func (a *app) exec() *cobra.Command {
 All commands of a node see the same processes. What a command leaves running
 lives as long as the node; if this program is interrupted, the command and all
 that it started end. Commands of a tenant have the rights of a user of their own;
-those of the operator's own networks are root's and can change files of the
-machine.`,
-		Example:           "  sublet exec hello/ping -- ping -c 3 pong\n  sublet exec -d hello/pong -- python3 -m http.server\n  sublet exec hello/ping",
+those of the operator's own networks see what root sees. What commands write is
+the node's and ends with it; no file of the machine is changed.`,
+		Example:           "  sublet exec hello/ping -- ping -c 3 pong\n  sublet exec -u nobody hello/ping -- id\n  sublet exec -d hello/pong -- python3 -m http.server\n  sublet exec hello/ping",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completePart(nodesOf),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -43,12 +43,16 @@ machine.`,
 			if len(args) == 1 {
 				args = append(args, "/bin/bash")
 			}
-			spec := session.Spec{Argv: args[1:], Detach: detach, TTY: !detach && a.onTerminal(), Term: os.Getenv("TERM")}
+			if user != "" && !vnet.ValidUser(user) {
+				return badInput{fmt.Errorf("%q is no user: write a name or a number, such as www-data or 1000:100", user)}
+			}
+			spec := session.Spec{Argv: args[1:], Detach: detach, User: user, TTY: !detach && a.onTerminal(), Term: os.Getenv("TERM")}
 			return a.session(c.Context(), args[0], "exec", spec, session.Streams{In: a.in, Out: a.out, Err: a.err})
 		},
 		DisableFlagsInUseLine: true,
 	}
 	c.Flags().BoolVarP(&detach, "detach", "d", false, "leave it running and print its process number; what it writes goes to the node's log (sublet logs)")
+	c.Flags().StringVarP(&user, "user", "u", "", "user of the node, by name or number, and a group behind a colon if it is another; default: the node's user, or root")
 	return c
 }
 

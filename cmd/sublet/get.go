@@ -19,17 +19,18 @@ import (
 // languages in which a leased network can be written.
 var languages = map[string]func(vnet.Lease) ([]byte, []vnet.Note, error){
 	"yaml": func(l vnet.Lease) ([]byte, []vnet.Note, error) {
-		text, err := file.FormatRequest(l.Request)
+		text, err := file.FormatRequest(again(l.Request, time.Now()))
 		return text, nil, err
 	},
 	"vxdl": func(l vnet.Lease) ([]byte, []vnet.Note, error) {
-		text, notes := vxdl.Format(l.Request)
+		text, notes := vxdl.Format(again(l.Request, time.Now()))
 		return text, notes, nil
 	},
 	"clab": func(l vnet.Lease) ([]byte, []vnet.Note, error) {
-		text, notes := clab.Format(l.Request)
+		text, notes := clab.Format(again(l.Request, time.Now()))
 		return text, notes, nil
 	},
+	"ansible": formatInventory,
 	"dot":     func(l vnet.Lease) ([]byte, []vnet.Note, error) { return []byte(graph.DOT(l)), nil, nil },
 	"mermaid": func(l vnet.Lease) ([]byte, []vnet.Note, error) { return []byte(graph.Mermaid(l)), nil, nil },
 }
@@ -52,7 +53,9 @@ func (a *app) get() *cobra.Command {
 		Use:   "get NAME",
 		Short: "Write the request of a network, or draw the network",
 		Long: `Write the request of a network as YAML, VXDL or a topology of containerlab
-(clab), or draw the network with the hosts it is mapped to (dot, mermaid). The
+(clab), draw the network with the hosts it is mapped to (dot, mermaid), or list
+its nodes for Ansible (ansible), which tools/ansible/sublet.py connects to them:
+groups are nodes, routers and what the label ansible-group says. The
 request is that of whoever puts it, and begins at once if its start has passed.
 Where a language cannot say all of it, what would be lost is told on standard error and
 nothing is written (exit code 1), unless --lossy asks for the rest.`,
@@ -68,7 +71,6 @@ nothing is written (exit code 1), unless --lossy asks for the rest.`,
 			if err != nil {
 				return err
 			}
-			l.Request = again(l.Request, time.Now())
 			text, notes, err := format(l)
 			if err != nil {
 				return err

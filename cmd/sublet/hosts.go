@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) hosts() *cobra.Command {
-	c := a.noun(&cobra.Command{
+	c := a.list(&cobra.Command{
 		Use:     "hosts",
 		Short:   "Show the hosts: agent, what is free, plan",
 		Example: "  sublet hosts\n  sublet hosts -o json",
@@ -59,7 +59,11 @@ func hostNote(h api.Host) string {
 	if h.Held != nil {
 		return fmt.Sprintf("keeps what runs there until `sublet hosts adopt %s`: %s", h.Name, h.Held.Why)
 	}
-	return orDash(strings.Join(slices.Concat(h.Problems, h.Lacks), "; "))
+	notes := slices.Concat(h.Problems, h.Lacks)
+	if h.Drained {
+		notes = slices.Insert(notes, 0, "drained: takes nothing new")
+	}
+	return orDash(strings.Join(notes, "; "))
 }
 
 // carriesOf is what a host is counted on to carry between its own nodes, and
@@ -80,7 +84,7 @@ func agentState(h api.Host) string {
 }
 
 func (a *app) links() *cobra.Command {
-	return a.noun(&cobra.Command{
+	return a.list(&cobra.Command{
 		Use:     "links",
 		Short:   "Show the substrate's links, per direction: capacity, booked, allocated",
 		Example: "  sublet links\n  sublet links -o yaml",
@@ -113,7 +117,7 @@ func upOrDown(down bool) string {
 }
 
 func (a *app) plan() *cobra.Command {
-	return a.noun(&cobra.Command{
+	return a.list(&cobra.Command{
 		Use:   "plan [HOST]",
 		Short: "Say what would change on a host (a dry run), or on all of them",
 		Long: `Compare what each host must have with what it has, and print the steps its

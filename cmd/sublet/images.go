@@ -8,17 +8,21 @@ import (
 	"github.com/spf13/pflag"
 
 	"sublet/datapath/image"
+	"sublet/vnet"
 )
 
 // imageOptions say which images nodes may run.
 type imageOptions struct {
 	dir        string
 	registries []string
+	quota      string
+	bytes      vnet.Bytes
 }
 
 func (o *imageOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.dir, "images", "", "directory of images that tenants may run in their nodes, by their paths below it (default: none)")
 	f.StringArrayVar(&o.registries, "registry", nil, "registry from which tenants may run images, such as docker.io; may be given several times (default: none)")
+	f.StringVar(&o.quota, "images-quota", vnet.Bytes(image.DefaultQuota).String(), "room for all unpacked images of a host; those unused for longest leave for others")
 }
 
 // check refuses a directory that is none, and makes its path absolute.
@@ -35,6 +39,11 @@ func (o *imageOptions) check() error {
 			return err
 		}
 	}
+	quota, err := vnet.ParseBytes(o.quota)
+	if err != nil || quota <= 0 {
+		return badInput{fmt.Errorf("--images-quota: %q is no size: write one such as 32GiB", o.quota)}
+	}
+	o.bytes = quota
 	for _, name := range o.registries {
 		if err := image.CheckRegistry(name); err != nil {
 			return badInput{fmt.Errorf("--registry: %w", err)}
@@ -51,5 +60,5 @@ func (o *imageOptions) args() (list []string) {
 	for _, name := range o.registries {
 		list = append(list, "--registry", name)
 	}
-	return list
+	return append(list, "--images-quota", o.quota)
 }

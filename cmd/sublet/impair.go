@@ -2,12 +2,14 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"sublet/lease/api"
 	"sublet/vnet"
 )
 
@@ -41,13 +43,9 @@ func (a *app) impairLink(c *cobra.Command, name string, stated []string, from st
 	if err != nil {
 		return badInput{err}
 	}
-	client, l, err := a.lookUp(c.Context(), strings.TrimPrefix(words[0]+"/"+words[1], "/"))
+	client, l, link, err := a.lookUpLink(c.Context(), words)
 	if err != nil {
 		return err
-	}
-	link, ok := l.Topology().Link(words[2])
-	if !ok {
-		return badInput{fmt.Errorf("%s has no link %q: choose from %s", l.ID(), words[2], strings.Join(linksOf(l.Topology()), ", "))}
 	}
 	both := [2]vnet.Impairment{wanted, wanted}
 	if from != "" {
@@ -62,12 +60,28 @@ func (a *app) impairLink(c *cobra.Command, name string, stated []string, from st
 		if l, err = client.Impair(c.Context(), l.ID(), link.Name, both); err != nil {
 			return err
 		}
+		if l, err = client.WaitApplied(c.Context(), l.ID()); err != nil {
+			return err
+		}
 		link, _ = l.Topology().Link(link.Name)
 	}
 	for d, i := range link.Impair {
 		fmt.Fprintf(a.out, "%s from %s to %s: %s\n", link.Name, link.Ends[d], link.Ends[1-d], cmp.Or(i.String(), "not impaired"))
 	}
 	return nil
+}
+
+// lookUpLink finds a link by the words of splitName.
+func (a *app) lookUpLink(ctx context.Context, words []string) (*api.Client, vnet.Lease, vnet.VirtualLink, error) {
+	client, l, err := a.lookUp(ctx, strings.TrimPrefix(words[0]+"/"+words[1], "/"))
+	if err != nil {
+		return nil, l, vnet.VirtualLink{}, err
+	}
+	link, ok := l.Topology().Link(words[2])
+	if !ok {
+		err = badInput{fmt.Errorf("%s has no link %q: choose from %s", l.ID(), words[2], strings.Join(linksOf(l.Topology()), ", "))}
+	}
+	return client, l, link, err
 }
 
 // readImpairment reads the words of a command: off, or what is to be done.
@@ -83,9 +97,12 @@ func readImpairment(words []string) (vnet.Impairment, error) {
 	return vnet.ParseImpairment(words)
 }
 
-// printImpairments tells of the links that are impaired.
+// printImpairments tells of the links that are down or impaired.
 func (a *app) printImpairments(t vnet.Topology) {
 	for _, link := range t.Links {
+		if link.Down {
+			fmt.Fprintf(a.out, "  %s is down\n", link.Name)
+		}
 		for d, i := range link.Impair {
 			if i != (vnet.Impairment{}) {
 				fmt.Fprintf(a.out, "  %s from %s is impaired: %s\n", link.Name, link.Ends[d], i)

@@ -3,7 +3,11 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +49,7 @@ type importer func(name string, text []byte) (vnet.Request, []vnet.Note, error)
 
 // importerOf knows other programs' languages by what a text looks like; nil:
 // it is none of them.
-func importerOf(text []byte) importer {
+func importerOf(text []byte, opt clab.Options) importer {
 	switch {
 	case topology.IsGraphML(text):
 		return topology.ParseGraphMLRequest
@@ -58,7 +62,7 @@ func importerOf(text []byte) importer {
 	switch {
 	case err != nil:
 	case file.IsContainerlab(root):
-		return clab.Parse
+		return containerlab(opt)
 	case mininet.Is(root):
 		return mininet.Parse
 	}
@@ -68,22 +72,31 @@ func importerOf(text []byte) importer {
 func (a *app) importing() *cobra.Command {
 	var t translation
 	scale, noImages := 1.0, false
+	var opt clab.Options
+	var exits map[string]string
 	c := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Make a request of what another program describes a network with",
 		Long: `Make a request of what another program describes a network with:
 
-  containerlab  nodes of kind linux become nodes with their images (--no-images:
-                with the files of their host) and variables, bridges switches,
-                other kinds routers; links are best effort
+  containerlab  nodes of kind linux become nodes, those with several links routers,
+                with their images (--no-images: with the files of their host),
+                variables (env, env-files), commands (cmd, exec), binds (copied)
+                and interfaces; bridges become switches, other kinds routers, with
+                their images if they state some and startup-config where it is
+                known where they look for it (frr, crpd, ceos); addresses that exec
+                sets are those of the links; links are best effort; links to the
+                host (macvlan, host, mgmt-net) lead to an exit (--access eth0=EXIT:RATE)
   GraphML       as of the Internet Topology Zoo: nodes become routers, links have
-                the rates that their speeds or labels state ("155 Mbps", "OC-192c")
+                the rates that their speeds or labels state ("155 Mbps", "OC-192c"),
+                of a range ("34-155 Mbps") at least and at most
   GENI RSpec    version 3, requests and manifests: links have their capacities as
                 rates, links of more than two interfaces become switches
   Mininet       as tools/mininet/export.py writes a topology of Python: hosts become
                 nodes, switches switches, bw is a rate, delay, jitter and loss
                 are impairments
-  VXDL          as sublet convert does
+  VXDL          as sublet convert does; a vAccessPoint becomes a switch that leads
+                to an exit by --access ID=EXIT:RATE or a tag sublet:access
 
 Names are made valid and unique, and what they were is told. What a request
 cannot hold is told on standard error and nothing is written (exit code 1),
@@ -97,22 +110,24 @@ sublet up FILE does the same at once where nothing would be lost.`,
 			if err != nil {
 				return err
 			}
-			read := importerOf(text)
+			if err := needsExport(args[0], text); err != nil {
+				return err
+			}
+			if opt.Access, err = exitsOf(exits); err != nil {
+				return err
+			}
+			read := importerOf(text, opt)
 			if read == nil && isXML(text) {
-				read = func(name string, text []byte) (vnet.Request, []vnet.Note, error) {
-					return vxdl.Parse(name, text, false)
-				}
+				read = leading(opt.Access)
 			} else if read == nil {
-				read = clab.Parse // which says what it is not
+				read = containerlab(opt) // which says what it is not
 			}
 			req, notes, err := read(args[0], text)
 			if err != nil {
 				return err
 			}
 			if noImages {
-				for i := range req.Nodes {
-					req.Nodes[i].Image = ""
-				}
+				withoutImages(&req)
 			}
 			if err := scaleRates(&req, scale); err != nil {
 				return err
@@ -126,8 +141,25 @@ sublet up FILE does the same at once where nothing would be lost.`,
 	}
 	t.flags(c)
 	c.Flags().Float64Var(&scale, "scale", 1, "multiply all rates, such as 0.01 for a network that is tried in a lab")
+	c.Flags().StringToStringVar(&exits, "access", nil, "exit that an interface of the host, a node of kind host or a bridge stands for, and the rate of links there, such as eth0=campus:50Mbit (containerlab), or that a vAccessPoint leads to (VXDL)")
+	c.Flags().StringToStringVar(&opt.Set, "set", nil, "value of a variable of the topology, such as VERSION=12 (containerlab)")
 	c.Flags().BoolVar(&noImages, "no-images", false, "let nodes have the files of their host")
 	return c
+}
+
+// needsExport says of a program for Mininet, and of what MiniEdit saves, by which
+// way it comes here.
+func needsExport(name string, text []byte) error {
+	problem := ""
+	switch {
+	case strings.HasSuffix(name, ".py") || bytes.Contains(text, []byte("from mininet.")):
+		problem = "this is a program: write its topology with `tools/mininet/export.py " + filepath.Base(name) + " -o topology.json`, and import that"
+	case bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && bytes.Contains(text, []byte(`"controllers"`)) && bytes.Contains(text, []byte(`"startCLI"`)):
+		problem = "this is what MiniEdit saves: let it export a script (Level 2), write its topology with tools/mininet/export.py --run, and import that"
+	default:
+		return nil
+	}
+	return &vnet.InputError{File: name, Line: 1, Column: 1, Problem: problem}
 }
 
 // scaleRates multiplies the rates of a request's links.
@@ -167,5 +199,19 @@ func scaleBandwidth(b *vnet.Bandwidth, by float64) {
 			scaled := math.Round(float64(*rate) * by)
 			*rate = vnet.Rate(min(max(scaled, float64(vnet.MinRate)), float64(vnet.MaxRate)))
 		}
+	}
+}
+
+// leading reads VXDL whose access points lead to exits.
+func leading(exits map[string]clab.Exit) importer {
+	return func(name string, text []byte) (vnet.Request, []vnet.Note, error) {
+		r, notes, err := vxdl.Parse(name, text, false)
+		for _, point := range slices.Sorted(maps.Keys(exits)) {
+			if err != nil {
+				break
+			}
+			err = vxdl.Lead(&r, point, exits[point].Name, exits[point].Rate)
+		}
+		return r, notes, err
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,8 +22,8 @@ func TestImport(t *testing.T) {
 		out, errs        string // are in what is printed; "": nothing is
 	}{
 		{name: "all of it", text: smallLab, code: exitDone, out: "network: small\n"},
-		{name: "some of it", text: strings.Replace(smallLab, "a: {", "a: {exec: [x], ", 1), code: exitFailed, errs: "node a: exec is left out"},
-		{name: "the rest", text: strings.Replace(smallLab, "a: {", "a: {exec: [x], ", 1), args: "--lossy", code: exitDone, out: "network: small\n", errs: "lost: 3:15: node a: exec"},
+		{name: "some of it", text: strings.Replace(smallLab, "a: {", "a: {dns: [x], ", 1), code: exitFailed, errs: "node a: dns is left out"},
+		{name: "the rest", text: strings.Replace(smallLab, "a: {", "a: {dns: [x], ", 1), args: "--lossy", code: exitDone, out: "network: small\n", errs: "lost: 3:15: node a: dns"},
 		{name: "an image", text: strings.Replace(smallLab, "a: {", "a: {image: x, ", 1), code: exitDone, out: "image: x"},
 		{name: "without images", text: strings.Replace(smallLab, "a: {", "a: {image: x, ", 1), args: "--no-images", code: exitDone, out: "- {name: a}"},
 		{name: "VXDL", text: "<a/>", code: exitInput, errs: "is no VXDL root"},
@@ -32,6 +34,8 @@ func TestImport(t *testing.T) {
 		{name: "RSpec with an image", text: strings.Replace(smallSpec, `"><int`, `"><sliver_type name="default-vm"><disk_image name="x"/></sliver_type><int`, 1), code: exitFailed, errs: "lost: 1:32: node web-1: disk_image is left out"},
 		{name: "no scale", text: smallGraph, args: "--scale 0", code: exitInput, errs: "--scale 0: state a number above 0"},
 		{name: "a request", text: "network: x\nnodes: [{name: a}]\n", code: exitInput, errs: "no topology of containerlab"},
+		{name: "a program of Mininet", text: "from mininet.topo import Topo\nclass A(Topo):\n  pass\n", code: exitInput, errs: "tools/mininet/export.py"},
+		{name: "a file of MiniEdit", text: `{"application": {"startCLI": "1"}, "controllers": [], "hosts": []}`, code: exitInput, errs: "MiniEdit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, errs := sublet(t, c.text, append([]string{"import", "-"}, strings.Fields(c.args)...)...)
@@ -53,6 +57,43 @@ func TestSubstrateOfRSpec(t *testing.T) {
 	code, out, errs := sublet(t, smallSpec, "create", "substrate", "-")
 	if code != exitDone || !strings.Contains(out, "web-1") || !strings.Contains(out, "100Mbit") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
+// Binds of a topology are read beside it.
+func TestImportOfBinds(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	put("a/daemons", "ospfd=yes\n", 0o644)
+	put("a/start", "#!/bin/sh\n", 0o755)
+	put("one.conf", "one\n", 0o644)
+	lab := put("x.clab.yml", strings.Replace(smallLab, "a: {", `a: {image: x, binds: ["__clabNodeName__:/etc/frr", "one.conf:/one:ro"], `, 1), 0o644)
+	code, out, errs := sublet(t, "", "import", lab)
+	for _, want := range []string{"path: /etc/frr/daemons, text: \"ospfd=yes\\n\"", "path: /etc/frr/start, text: \"#!/bin/sh\\n\", mode: \"0755\"", "path: /one, text: \"one\\n\""} {
+		if code != exitDone || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, no %s:\n%s%s", code, want, out, errs)
+		}
+	}
+	if code, out, errs := sublet(t, "", "import", "--no-images", lab); code != exitDone || !strings.Contains(out, "path: /etc/frr/daemons") || strings.Contains(out, "image") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	for args, want := range map[string]string{"--access eth0=x": "write an exit and a rate, such as eth0=campus:50Mbit", "--access eth0=x:1Mbit": "no link leads to an interface eth0"} {
+		if code, _, errs := sublet(t, "", append([]string{"import", lab}, strings.Fields(args)...)...); code != exitInput || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d: %s", args, code, errs)
+		}
+	}
+	for i := range vnet.MaxFiles + 1 {
+		put(fmt.Sprintf("b/%d", i), "x", 0o644)
+	}
+	lab = put("y.clab.yml", strings.Replace(smallLab, "a: {", `a: {image: x, binds: ["b:/b", "none:/c"], `, 1), 0o644)
+	if code, _, errs := sublet(t, "", "import", lab); code != exitFailed || !strings.Contains(errs, `"b:/b" is left out: it has more than 64 files`) || !strings.Contains(errs, "no such file") {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
 
@@ -141,10 +182,29 @@ func TestAgainIsForWhoeverAsks(t *testing.T) {
 }
 
 func TestGetKnowsItsLanguages(t *testing.T) {
-	if code, _, errs := sublet(t, "", "get", "n", "-o", "png"); code != exitInput || !strings.Contains(errs, "clab, dot, mermaid, vxdl, yaml") {
+	if code, _, errs := sublet(t, "", "get", "n", "-o", "png"); code != exitInput || !strings.Contains(errs, "ansible, clab, dot, mermaid, vxdl, yaml") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if code, _, _ := sublet(t, "", "get", "n"); code != exitFailed { // no server
 		t.Errorf("exit code %d without a server", code)
+	}
+}
+
+// What comes of topologies in the shapes of containerlab's own examples is admitted.
+func TestImportsAreAdmitted(t *testing.T) {
+	files, err := filepath.Glob("../../vnet/clab/testdata/real/*.clab.yml")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "request.yaml")
+			if code, _, errs := sublet(t, "", "import", "--lossy", name, "-w", out); code != exitDone {
+				t.Fatal(errs)
+			}
+			if code, said, errs := sublet(t, "", "up", "--dry-run", "--substrate", "demo", out); code != exitDone {
+				t.Errorf("exit code %d: %s%s", code, said, errs)
+			}
+		})
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"sublet/vnet"
+	"sublet/vnet/clab"
 	"sublet/vnet/file"
 	"sublet/vnet/rspec"
 	"sublet/vnet/topology"
@@ -48,7 +50,7 @@ func (a *app) readRequest(name string, strict bool) (vnet.Request, error) {
 	if err != nil {
 		return vnet.Request{}, err
 	}
-	if read := importerOf(text); read != nil {
+	if read := importerOf(text, clab.Options{}); read != nil {
 		return a.imported(read, name, text)
 	}
 	req, notes, err := parseText(name, text, strict)
@@ -93,10 +95,44 @@ func (a *app) placed(network vnet.VNetID, err error) error {
 // parseText reads a request in either language.
 func parseText(name string, text []byte, strict bool) (vnet.Request, []vxdl.Note, error) {
 	if !isXML(text) {
-		req, err := file.ParseRequest(name, text)
+		req, err := file.ParseRequestWith(name, text, func(from string) (string, error) { return besides(name, from) })
 		return req, nil, err
 	}
 	return vxdl.Parse(name, text, strict)
+}
+
+// besides reads a file that a request names, relative to the request's own place.
+// What is longer than a file may be is cut off behind that bound.
+func besides(request, from string) (string, error) {
+	text, _, err := readBounded(beside(request, from))
+	return text, err
+}
+
+// beside is a path that a document names, relative to the document's own place.
+func beside(document, path string) string {
+	if filepath.IsAbs(path) || document == "-" {
+		return path
+	}
+	return filepath.Join(filepath.Dir(document), path)
+}
+
+// readBounded reads a file, of what is longer than a node's may be as much as
+// shows it.
+func readBounded(path string) (text string, mode fs.FileMode, err error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file", path)
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	read, err := io.ReadAll(io.LimitReader(f, vnet.MaxFile+1))
+	return string(read), info.Mode(), err
 }
 
 // asCaller drops a tenant that only the operator may state: VXDL documents

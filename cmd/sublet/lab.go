@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"sublet/datapath/bpf"
 	"sublet/lab"
@@ -60,9 +62,10 @@ func (a *app) showLab() error {
 func (a *app) labUp() *cobra.Command {
 	var name, routing string
 	var servers int
+	var delays bool
 	var images imageOptions
 	c := &cobra.Command{
-		Use:   "up FILE|NAME",
+		Use:   "up [FILE|NAME]",
 		Short: "Make a substrate of namespaces and start its server and agents",
 		Long: `Make a substrate out of a file, or of a name: demo (two hosts at sites lyon and paris, one link of
 2 Gbit/s), one (a single host), triangle, line:HOSTS, star:HOSTS,
@@ -75,11 +78,22 @@ switches forward over all shortest paths, and switches take off tunnel headers
 that are for them, as relays of explicit multipath do: leases choose among all
 paths, and their tunnels are pinned to them. Without, switches forward along one
 fixed path, on which leases count.
+Interfaces of ways out lead to a namespace NAME.internet that answers at
+198.51.100.1.
+Wires are as late as their links' latency says where the kernel has netem;
+--delays has a process do it elsewhere, which costs processor time for each
+packet.
 --servers makes every host of the substrate, such as the nodes of a GraphML
-file, a switch with that many hosts.`,
-		Example: "  sublet lab up demo\n  sublet lab up fat-tree:4\n  sublet lab up substrate.yaml\n  sublet lab up Abilene.graphml --servers 1",
-		Args:    cobra.ExactArgs(1),
+file, a switch with that many hosts.
+
+Without an argument: start again what ended of the lab that is up, such as a
+server that was killed. Networks and leases are what they were.`,
+		Example: "  sublet lab up demo\n  sublet lab up fat-tree:4\n  sublet lab up substrate.yaml\n  sublet lab up Abilene.graphml --servers 1\n  sublet lab up",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.labAgain(c)
+			}
 			if err := images.check(); err != nil {
 				return err
 			}
@@ -93,11 +107,12 @@ file, a switch with that many hosts.`,
 			if err != nil {
 				return err
 			}
-			return a.startLab(c.Context(), name, sub, ospf, images.args())
+			return a.startLab(c.Context(), lab.Spec{Name: name, Substrate: sub, OSPF: ospf, Delays: delays, Agent: images.args()})
 		},
 	}
 	c.Flags().StringVar(&name, "name", lab.DefaultName, "name of the lab, which its namespaces' names begin with")
 	c.Flags().StringVar(&routing, "routing", "auto", "routing of switches: ospf, static, or auto: ospf where there is a choice of paths")
+	c.Flags().BoolVar(&delays, "delays", false, "delay wires by the latency of their links where the kernel lacks netem too")
 	images.flags(c.Flags())
 	c.Flags().IntVar(&servers, "servers", 0, "make every host a switch with this many hosts")
 	return c
@@ -132,7 +147,7 @@ func (a *app) labSubstrate(arg string, servers int) (vnet.Substrate, error) {
 	return sub, asBadInput(lab.Fits(sub))
 }
 
-func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate, ospf bool, agent []string) error {
+func (a *app) startLab(ctx context.Context, spec lab.Spec) error {
 	if err := cmp.Or(a.mayLab(), bpf.Supported()); err != nil {
 		return err
 	}
@@ -140,13 +155,14 @@ func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate, osp
 	if err != nil {
 		return err
 	}
+	spec.Run, spec.Exe, spec.Ready = a.run, exe, a.agentsUp
 	p := a.progress("making the lab")
 	undoing := context.AfterFunc(ctx, func() {
 		p.aside(func() { fmt.Fprintln(a.err, "sublet: interrupted: undoing what was made of the lab") })
 		p.say("undoing")
 	})
 	defer undoing()
-	made, err := lab.Up(ctx, lab.Spec{Name: name, Run: a.run, Exe: exe, Agent: agent, Substrate: sub, OSPF: ospf, Ready: a.agentsUp})
+	made, err := lab.Up(ctx, spec)
 	p.end()
 	if err != nil {
 		return err
@@ -154,7 +170,39 @@ func (a *app) startLab(ctx context.Context, name string, sub vnet.Substrate, osp
 	for _, note := range made.Notes {
 		fmt.Fprintf(a.err, "sublet: note: %s\n", note)
 	}
-	fmt.Fprintf(a.out, "lab %s is up: %d hosts, %d switches, %d links\n", name, len(sub.Hosts), len(sub.Switches), len(sub.Links))
+	sub := spec.Substrate
+	name := "lab " + spec.Name
+	if spec.Name == "lab" {
+		name = "the lab"
+	}
+	fmt.Fprintf(a.out, "%s is up: %d hosts, %d switches, %d links\n", name, len(sub.Hosts), len(sub.Switches), len(sub.Links))
+	return nil
+}
+
+// labAgain starts what ended of the lab that is up.
+func (a *app) labAgain(c *cobra.Command) error {
+	given := false
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) { given = given || f.Changed })
+	if given {
+		return badInput{errors.New("a lab that is up stays what it is: leave the flags out, or name what to make a lab of")}
+	}
+	if err := a.mayLab(); err != nil {
+		return err
+	}
+	p := a.progress("starting what ended of the lab")
+	names, err := lab.Again(c.Context(), a.run, a.agentsUp)
+	p.end()
+	if errors.Is(err, lab.ErrNone) {
+		return badInput{fmt.Errorf("%w: name what to make one of, such as `sublet lab up demo`", err)}
+	}
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		fmt.Fprintln(a.out, "the lab is up: nothing of it had ended")
+		return nil
+	}
+	fmt.Fprintf(a.out, "the lab is up: %s started again\n", strings.Join(names, ", "))
 	return nil
 }
 

@@ -16,17 +16,19 @@ import (
 
 // leaseView is what `sublet leases -o json` says of a lease.
 type leaseView struct {
-	Network vnet.VNetID   `json:"network"`
-	Tenant  vnet.TenantID `json:"tenant"`
-	State   vnet.State    `json:"state"`
-	Stage   string        `json:"stage,omitempty"`
-	Window  vnet.Window   `json:"window"`
-	Links   []linkView    `json:"links"`
-	Mapping vnet.Mapping  `json:"mapping"`
-	Message string        `json:"message,omitempty"`
-	Verdict *vnet.Verdict `json:"verdict,omitempty"`
-	Cost    *vnet.Account `json:"cost,omitempty"`
-	Repairs *vnet.Repairs `json:"repairs,omitempty"`
+	Network vnet.VNetID       `json:"network"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Tenant  vnet.TenantID     `json:"tenant"`
+	State   vnet.State        `json:"state"`
+	Stage   string            `json:"stage,omitempty"`
+	Window  vnet.Window       `json:"window"`
+	Nodes   []nodeView        `json:"nodes"`
+	Links   []linkView        `json:"links"`
+	Mapping vnet.Mapping      `json:"mapping"`
+	Message string            `json:"message,omitempty"`
+	Verdict *vnet.Verdict     `json:"verdict,omitempty"`
+	Cost    *vnet.Account     `json:"cost,omitempty"`
+	Repairs *vnet.Repairs     `json:"repairs,omitempty"`
 	// Addresses of nodes, the one by which each is known first.
 	Addresses map[string][]netip.Addr `json:"addresses,omitempty"`
 	// LinkAddresses of the ends of links, where they have their own.
@@ -38,18 +40,35 @@ type linkView struct {
 	Name  string    `json:"name"`
 	From  string    `json:"from"`
 	To    string    `json:"to"`
+	Min   vnet.Rate `json:"min_bps"` // guaranteed
+	Max   vnet.Rate `json:"max_bps"` // asked for; 0: best effort
 	Alloc vnet.Rate `json:"alloc_bps"`
+	// Latency is the bound; 0: none.
+	Latency time.Duration     `json:"latency_ns,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Down    bool              `json:"down,omitempty"`
 	// Traffic is asked for one lease at a time.
 	Traffic *trafficView `json:"traffic,omitempty"`
 }
 
+// nodeView is a node, router or switch, and where it is.
+type nodeView struct {
+	Name   string            `json:"name"`
+	Host   vnet.HostID       `json:"host,omitempty"`
+	Site   string            `json:"site,omitempty"` // asked for
+	CPU    vnet.CPU          `json:"cpu_milli,omitempty"`
+	Memory vnet.Bytes        `json:"memory_bytes,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
 func viewLease(l vnet.Lease) leaseView {
 	v := leaseView{
-		Network: l.Request.Network, Tenant: l.Request.Tenant, State: l.State,
+		Network: l.Request.Network, Tenant: l.Request.Tenant, State: l.State, Labels: l.Request.Labels, Nodes: []nodeView{},
 		Window: l.Window, Mapping: l.Mapping, Message: l.Message, Verdict: l.Verdict, Cost: l.Account, Repairs: l.Repairs, Links: []linkView{},
 	}
 	v.Addresses, v.LinkAddresses = make(map[string][]netip.Addr), l.LinkAddresses
 	for _, n := range l.Topology().All() {
+		v.Nodes = append(v.Nodes, nodeView{n.Name, l.Mapping.Nodes[n.Name], n.Site, n.CPU, n.Memory, n.Labels})
 		if l.Addresses[n.Name].IsValid() {
 			v.Addresses[n.Name] = l.AddressesOf(n.Name)
 		}
@@ -59,17 +78,21 @@ func viewLease(l vnet.Lease) leaseView {
 	}
 	for _, link := range l.Topology().Links {
 		for _, d := range vnet.Directions {
-			v.Links = append(v.Links, linkView{link.Name, link.Ends[d], link.Ends[d.Opposite()], l.Rates[link.Name][d], nil})
+			v.Links = append(v.Links, linkView{
+				Name: link.Name, From: link.Ends[d], To: link.Ends[d.Opposite()],
+				Min: link.Bandwidth[d].Min, Max: link.Bandwidth[d].Max, Alloc: l.Rates[link.Name][d], Latency: link.Latency, Labels: link.Labels, Down: link.Down,
+			})
 		}
 	}
 	return v
 }
 
 func (a *app) leases() *cobra.Command {
-	return a.noun(&cobra.Command{
+	var selector string
+	c := a.list(&cobra.Command{
 		Use:               "leases [NAME]",
 		Short:             "Show leases: state, window, allocated rates, mapping",
-		Example:           "  sublet leases\n  sublet leases hello\n  sublet leases -o json",
+		Example:           "  sublet leases\n  sublet leases hello\n  sublet leases -l course=net1\n  sublet leases -o json",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeLease,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -79,6 +102,9 @@ func (a *app) leases() *cobra.Command {
 			client := a.client()
 			leases, err := client.Leases(c.Context())
 			if err != nil {
+				return err
+			}
+			if leases, err = selected(leases, selector); err != nil {
 				return err
 			}
 			if len(args) == 0 {
@@ -91,6 +117,22 @@ func (a *app) leases() *cobra.Command {
 			return a.printLease(l, a.traffic(c.Context(), l))
 		},
 	})
+	selectorFlag(c, &selector)
+	return c
+}
+
+// selectorFlag is -l, by which a command takes networks by their labels.
+func selectorFlag(c *cobra.Command, selector *string) {
+	c.Flags().StringVarP(selector, "selector", "l", "", "only networks with these labels: KEY=VALUE, KEY!=VALUE, KEY or !KEY, separated by commas")
+}
+
+// selected are the leases that a selector chooses.
+func selected(leases []vnet.Lease, selector string) ([]vnet.Lease, error) {
+	s, err := vnet.ParseSelector(selector)
+	if err != nil {
+		return nil, badInput{fmt.Errorf("--selector: %w", err)}
+	}
+	return slices.DeleteFunc(leases, func(l vnet.Lease) bool { return !s.Chooses(l.Request.Labels) }), nil
 }
 
 func (a *app) printLeases(leases []vnet.Lease) error {
@@ -121,12 +163,15 @@ func (a *app) printLease(l vnet.Lease, traffic map[string][2]*trafficView) error
 	}
 	if a.format == "table" {
 		fmt.Fprintf(a.out, "%s is %s, from %s until %s\n", l.ID(), l.State, when(l.Window.Start), when(l.Window.End))
+		if left := time.Until(l.Window.End); l.State.Up() && left > 0 && left < 24*time.Hour {
+			fmt.Fprintf(a.out, "it ends in %s: sublet renew %s lengthens it\n", vnet.FormatDuration(left.Round(time.Minute)), l.Request.Network)
+		}
 		if l.Message != "" {
-			fmt.Fprintln(a.out, l.Message)
+			fmt.Fprintln(a.out, harmless(l.Message))
 		}
 		a.printAccount(l.Account)
 		if l.Repairs != nil {
-			fmt.Fprintf(a.out, "repairs: %d, the last at %s on %s\n", l.Repairs.Count, when(l.Repairs.Time), l.Repairs.Last)
+			fmt.Fprintf(a.out, "repairs: %d, the last at %s on %s\n", l.Repairs.Count, when(l.Repairs.Time), harmlessLine(l.Repairs.Last))
 		}
 		for _, n := range l.Topology().All() {
 			fmt.Fprintf(a.out, "  %s %s on %s\n", n.Name, addressWords(l, n.Name), l.Mapping.Nodes[n.Name])

@@ -17,7 +17,7 @@ import (
 
 func (a *app) ledger() *cobra.Command {
 	var tenant, from, until string
-	c := a.noun(&cobra.Command{
+	c := a.list(&cobra.Command{
 		Use:   "ledger",
 		Short: "Show all leases that ever were: who, what, when, at what cost",
 		Long: `Show the ledger: one record for every lease that was ever admitted, in order of

@@ -16,7 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"sublet/datapath/impair"
+	"sublet/datapath/join"
 	"sublet/datapath/vnode"
+	"sublet/lab"
 	"sublet/lease/api"
 	"sublet/measure/probe"
 	"sublet/vnet"
@@ -29,8 +31,12 @@ func main() {
 		switch os.Args[1] {
 		case vnode.InitCommand:
 			os.Exit(vnode.Main(os.Args[2:]))
+		case join.Command:
+			os.Exit(join.Main())
 		case impair.Command:
 			os.Exit(impair.Main(os.Args[2:]))
+		case lab.WiresCommand:
+			os.Exit(lab.WiresMain(os.Args[2:]))
 		case probeCommand:
 			os.Exit(probe.Main(os.Stdin, os.Stdout))
 		}
@@ -78,9 +84,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	if signalled := interruption(ctx, err); signalled != 0 {
 		code = signalled
 	}
-	if text := message(err); text != "" {
-		fmt.Fprintf(errw, "sublet: %s\n", text)
-	}
+	a.tellError(err, code)
 	return code
 }
 
@@ -94,7 +98,10 @@ A request (YAML or VXDL) is admitted against a calendar or refused with an offer
 that would be accepted; admitted, it is built, kept and measured.
 
 Exit codes: 0 done, 1 failed, 2 bad input (nothing changed), 3 refused by
-admission, 4 a promise is not kept (check), 130 interrupted.`,
+admission, 4 a promise is not kept (check), 5 conflict with what is there already
+or with another's change (nothing changed), 130 interrupted, 143 terminated.
+
+With -o json an error is a JSON object on the standard error.`,
 		Example:       "  sublet lab up demo\n  sublet up examples/hello.yaml\n  sublet check hello\n  sublet down hello\n  sublet lab down",
 		Version:       versionOf(),
 		SilenceErrors: true,
@@ -104,15 +111,16 @@ admission, 4 a promise is not kept (check), 130 interrupted.`,
 	}
 	root.PersistentFlags().StringVar(&a.run, "run", environment("SUBLET_RUN", defaultRun), "directory of the server's socket and of what runs ($SUBLET_RUN)")
 	a.remoteFlags(root)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
+	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(
 		a.serve(), a.agent(), a.lab(),
-		a.up(), a.apply(), a.renew(), a.down(), a.createCommand(),
-		a.leases(), a.plan(), a.hosts(), a.links(), a.policy(), a.ledger(), a.overlay(), a.watch(), a.top(), a.wait(), a.calibrate(),
+		a.up(), a.apply(), a.renew(), a.stage(), a.clone(), a.pause(), a.resume(), a.down(), a.createCommand(),
+		a.leases(), a.plan(), a.hosts(), a.links(), a.policy(), a.ledger(), a.overlay(), a.watch(), a.events(), a.proof(), a.top(), a.wait(), a.calibrate(), a.profile(),
 		a.offers(), a.calendar(),
-		a.fail(), a.restore(), a.formerRestore(),
-		a.exec(), a.ps(), a.logs(), a.cp(), a.capture(), a.impair(), a.check(),
-		a.doctor(), a.importing(), a.get(), a.convert(), a.graph(), a.bench(), a.sim(), a.vxswitch(), a.openflow(), a.paths(),
+		a.page(), a.token(),
+		a.fail(), a.restore(), a.formerRestore(), a.substrate(), a.drain(), a.undrain(), a.maintenance(), a.servers(),
+		a.exec(), a.attach(), a.ps(), a.logs(), a.cp(), a.capture(), a.impair(), a.join(), a.flows(), a.chains(), a.link(), a.check(),
+		a.doctor(), a.importing(), a.get(), a.convert(), a.graph(), a.bench(), a.sim(), a.vxswitch(), a.openflow(), a.controller(), a.paths(),
 		a.versionCommand(),
 	)
 	usageIsBadInput(root)
@@ -136,6 +144,15 @@ func usageIsBadInput(c *cobra.Command) {
 	for _, child := range c.Commands() {
 		usageIsBadInput(child)
 	}
+}
+
+// wrongFlag says which flag is wrong; of a command that is none its flags are not
+// what is wrong.
+func wrongFlag(c *cobra.Command, err error) error {
+	if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
+		return unknownCommand(c, words[0])
+	}
+	return usage(c, err)
 }
 
 // unknownCommand says which command may have been meant.

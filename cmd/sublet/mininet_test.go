@@ -85,7 +85,64 @@ func TestMininetExportOfClasses(t *testing.T) {
 	}
 	text, _, _ = export(t, file, "B")
 	code, out, errs := sublet(t, text, "import", "-", "--lossy")
-	if code != exitDone || !strings.Contains(out, "{name: r, protocol: static}") || !strings.Contains(errs, "what class Router does is left out") || !strings.Contains(errs, "params1: ip is left out") {
+	if code != exitDone || !strings.Contains(out, "{name: r, protocol: static}") || !strings.Contains(errs, "what class Router does is left out") || !strings.Contains(out, "address: 10.0.0.1/8") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
+// Scripts that make a network by themselves, in the ways that Mininet's examples do.
+var scriptsOfMininet = map[string]struct{ text, want, said string }{
+	"node by node": {`
+net = Mininet(controller=Controller)
+net.addController("c0")
+h1, h2 = net.addHost("h1", ip="10.0.0.1"), net.addHost("h2", ip="10.0.0.2")
+s3 = net.addSwitch("s3")
+net.addLink(h1, s3)
+link = net.addLink(h2, s3)
+link.intf1.config(bw=5)
+h1.cmd("touch /tmp/left")
+h2.setIP("10.0.0.9/8")
+net.start()
+raise SystemExit("it was started")
+`, "address: 10.0.0.9", "controller c0 is left out|h2 at s3: config is left out|h1: cmd touch /tmp/left is left out"},
+	"of a topology, with arguments": {`
+class Two(Topo):
+    def build(self, n):
+        for i in range(int(n)):
+            self.addLink(self.addHost("h%d" % i), "s1" if i else self.addSwitch("s1"))
+net = Mininet(Two(sys.argv[1]), link=partial(TCLink, delay="2ms", bw=10))
+net.run(None)
+`, "rate: 10Mbit, impair: {delay: 2ms}", ""},
+	"started by its parts": {`
+net = Mininet(build=False)
+c = net.addController("c1", port=6633)
+net.addLink(net.addSwitch("s1"), net.addHost("h1"))
+net.build()
+c.start()
+`, "ends: [s1, h1]", "controller c1"},
+	"none": {"x = 1\n", "", "starts no network of the class Mininet"},
+}
+
+func TestMininetScripts(t *testing.T) {
+	const head = "import sys\nfrom functools import partial\nfrom mininet.net import Mininet\nfrom mininet.topo import Topo\nfrom mininet.node import Controller\nfrom mininet.link import TCLink\n"
+	for name, c := range scriptsOfMininet {
+		t.Run(name, func(t *testing.T) {
+			text, errs, err := export(t, "--run", custom(t, head+c.text), "--", "2")
+			for _, said := range strings.Split(c.said, "|") {
+				if !strings.Contains(errs, said) {
+					t.Errorf("%q is not told: %s", said, errs)
+				}
+			}
+			if c.want == "" {
+				if err == nil {
+					t.Error("a network of nothing")
+				}
+				return
+			}
+			code, out, told := sublet(t, text, "import", "-")
+			if err != nil || code != exitDone || !strings.Contains(out, c.want) {
+				t.Errorf("%v, exit code %d:\n%s%s%s", err, code, errs, out, told)
+			}
+		})
 	}
 }

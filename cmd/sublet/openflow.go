@@ -1,15 +1,22 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
+	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"sublet/datapath/bpf"
+	"sublet/datapath/kernel"
 	"sublet/datapath/ofswitch"
 	"sublet/openflow/channel"
 	"sublet/openflow/pipeline"
@@ -19,8 +26,8 @@ import (
 func (a *app) openflow() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "openflow",
-		Short:   "Run an OpenFlow 1.3 switch",
-		Long:    "Run an OpenFlow 1.3 switch on devices of this machine, without a lease. datapath/ofswitch/README.md explains it.",
+		Short:   "Run an OpenFlow switch",
+		Long:    "Run a switch of OpenFlow 1.3 and 1.0 on devices of this machine, without a lease. datapath/ofswitch/README.md explains it.",
 		Example: "  sublet openflow run --controller tcp:192.0.2.1:6653 --dpid 1 --ports eth1,eth2",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -33,17 +40,26 @@ func (a *app) openflow() *cobra.Command {
 type openflowFlags struct {
 	controllers, ports []string
 	dpid, datapath     string
-	fail               string
+	fail, miss, local  string
+	portsIn, socket    string
+	packetIns          int
+	heap               int64
+	quiet, confine     bool
+	keep, anyName      bool
 	cert, key, ca      string
+	inBand             bool
+	gateways           []string
+	bandPorts          []string
 	tables, entries    int
 	groups, meters     int
+	auxiliary          uint8
 }
 
 func (a *app) openflowRun() *cobra.Command {
 	var f openflowFlags
 	c := &cobra.Command{
-		Use: "run", Short: "Connect devices by an OpenFlow 1.3 switch until it is stopped", Args: cobra.NoArgs,
-		Long: "Connect devices by an OpenFlow 1.3 switch until it is stopped. It runs in the foreground, in one thread. " +
+		Use: "run", Short: "Connect devices by an OpenFlow switch until it is stopped", Args: cobra.NoArgs,
+		Long: "Connect devices by an OpenFlow switch until it is stopped. It runs in the foreground, in one thread. " +
 			"The devices' port numbers are 1, 2, ... in the order of --ports. A controller is tcp:HOST:PORT or tls:HOST:PORT, to which the switch connects, or ptcp:[HOST]:PORT or ptls:[HOST]:PORT, where it listens.",
 		Example: "  sublet openflow run --controller tcp:192.0.2.1:6653 --dpid 00000000000000a1 --ports eth1,eth2\n" +
 			"  sublet openflow run --controller ptcp:127.0.0.1:6654 --dpid 1 --ports veth0,veth1 --fail standalone",
@@ -52,26 +68,79 @@ func (a *app) openflowRun() *cobra.Command {
 			if err != nil {
 				return badInput{err}
 			}
-			config.Log = func(err error) { fmt.Fprintf(a.err, "sublet: %v\n", err) }
-			s, err := ofswitch.New(config)
-			if err != nil {
-				return err
+			config.Log = func(err error) {
+				if !f.quiet {
+					fmt.Fprintf(a.err, "sublet: %v\n", err)
+				}
 			}
-			defer s.Close()
-			fmt.Fprintf(a.err, "sublet: OpenFlow switch %016x of %d ports\n", config.Pipeline.DatapathID, len(config.Ports))
-			return s.Run(c.Context())
+			debug.SetGCPercent(switchGarbage)
+			if f.heap > 0 {
+				debug.SetMemoryLimit(f.heap)
+			}
+			run := func() error { return a.serveOpenFlow(c.Context(), config, f.confine) }
+			if f.portsIn == "" {
+				return run()
+			}
+			ns, err := kernel.OpenNamespace(f.portsIn)
+			if err != nil {
+				return fmt.Errorf("--ports-in: %w", err)
+			}
+			defer ns.Close()
+			return kernel.In(ns, run) // connections have threads of their own, which stay
 		},
 	}
 	f.define(c)
 	return c
 }
 
+// switchGarbage is how much a switch's heap grows before it is collected, in
+// percent: tables are long-lived and large, messages neither.
+const switchGarbage = 400
+
+func (a *app) serveOpenFlow(ctx context.Context, config ofswitch.Config, confine bool) error {
+	if config.Kernel {
+		if err := bpf.Supported(); err != nil {
+			return err
+		}
+	}
+	s, err := ofswitch.New(config)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if confine {
+		if err := s.Confine(); err != nil {
+			return fmt.Errorf("--confine: %w", err)
+		}
+	}
+	fmt.Fprintf(a.err, "sublet: OpenFlow switch %016x of %d ports\n", config.Pipeline.DatapathID, len(config.Ports))
+	err = s.Run(ctx)
+	if c, ok := s.Counters(); ok {
+		fmt.Fprintf(a.err, "sublet: frames to the process, by why: %v; flows without room: %d\n", c.Upcalls, c.Full)
+	}
+	return err
+}
+
 func (f *openflowFlags) define(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringSliceVar(&f.controllers, "controller", nil, "controllers, by commas: tcp:HOST:PORT, tls:HOST:PORT, ptcp:[HOST]:PORT, ptls:[HOST]:PORT")
-	flags.StringSliceVar(&f.ports, "ports", nil, "devices, by commas, that are ports 1, 2, ...")
+	flags.StringSliceVar(&f.ports, "ports", nil, "devices, by commas, that are ports 1, 2, ...; eth* alone: eth0, eth1, ... whenever they come and go")
+	flags.StringVar(&f.portsIn, "ports-in", "", "file of the network namespace that has the devices; connections are those of the caller's")
+	flags.StringVar(&f.socket, "socket", "", "Unix socket where management connections are answered")
+	flags.BoolVar(&f.anyName, "any-name", false, "believe any controller whose certificate --ca has signed, whatever its name")
+	flags.BoolVar(&f.confine, "confine", false, "give up, once it runs, all rights and system calls that a switch does not need, and all files but those of the working directory; controllers are addresses")
+	flags.BoolVar(&f.keep, "keep", false, "keep tables, counters and flows in the kernel in the working directory, for the switch that is started there after this one, however this one ends")
+	flags.BoolVar(&f.quiet, "quiet", false, "do not tell why connections end")
+	flags.Int64Var(&f.heap, "heap", 0, "bytes of memory beyond which more time is spent on freeing some; 0: as needed")
+	flags.StringVar(&f.miss, "miss", "drop", "what meets no entry at the start: drop, or controller")
+	flags.IntVar(&f.packetIns, "packet-ins", 0, "most packets to controllers in a second; 0: no bound")
+	flags.Uint8Var(&f.auxiliary, "auxiliary", 0, "auxiliary connections to each controller to which the switch connects, up to 8")
+	flags.StringVar(&f.local, "local", "", "device that is port LOCAL, for instance one end of a veth pair whose other end has the switch's address")
+	flags.BoolVar(&f.inBand, "in-band", false, "control shares ports and links with data: the address that reaches controllers is at the other end of --local; controllers are tcp:ADDRESS:PORT or tls:ADDRESS:PORT")
+	flags.StringSliceVar(&f.gateways, "gateway", nil, "with --in-band, addresses, by commas, of gateways by which controllers are reached, if they are in another subnet")
+	flags.StringSliceVar(&f.bandPorts, "in-band-ports", []string{"all"}, "with --in-band, numbers, by commas, of ports by which control may pass; or all, or none")
 	flags.StringVar(&f.dpid, "dpid", "", "datapath identifier: up to 16 hexadecimal digits")
-	flags.StringVar(&f.datapath, "datapath", "process", "what forwards: process")
+	flags.StringVar(&f.datapath, "datapath", "process", "what forwards: process, or kernel (a cache of flows in front of the process; Linux 6.6)")
 	flags.StringVar(&f.fail, "fail", "secure", "without a controller: secure (entries stay, others are not forwarded) or standalone (a learning switch)")
 	flags.IntVar(&f.tables, "tables", 254, "flow tables, 1 to 254")
 	flags.IntVar(&f.entries, "entries", 1_000_000, "most entries in all tables together")
@@ -80,23 +149,35 @@ func (f *openflowFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.cert, "cert", "", "certificate for TLS, a PEM file")
 	flags.StringVar(&f.key, "key", "", "key of --cert, a PEM file")
 	flags.StringVar(&f.ca, "ca", "", "certificates of those who may sign the controller's, a PEM file")
-	for _, name := range []string{"controller", "dpid", "ports"} {
-		c.MarkFlagRequired(name)
-	}
 }
 
 // config checks what was typed.
 func (f *openflowFlags) config() (c ofswitch.Config, err error) {
-	c = ofswitch.Config{Ports: f.ports, Standalone: f.fail == "standalone"}
+	c = ofswitch.Config{Ports: f.ports, Local: f.local, Auxiliary: f.auxiliary, Standalone: f.fail == "standalone", MissEntry: f.miss == "controller", PacketIns: f.packetIns, Management: f.socket, Kernel: f.datapath == "kernel", Keep: f.keep}
+	if slices.Equal(f.ports, []string{"eth*"}) {
+		c.Ports, c.Follow = nil, true
+	}
 	c.Pipeline = pipeline.Config{Tables: f.tables, Entries: f.entries, Groups: f.groups, Meters: f.meters}
 	if c.Pipeline.DatapathID, err = strconv.ParseUint(f.dpid, 16, 64); err != nil {
 		return c, fmt.Errorf("--dpid %q: write up to 16 hexadecimal digits", f.dpid)
 	}
 	switch {
-	case f.datapath != "process":
-		return c, fmt.Errorf("--datapath %q: write process", f.datapath)
+	case len(f.controllers) == 0:
+		return c, errors.New("--controller is missing: write tcp:HOST:PORT, or ptcp:[HOST]:PORT to listen")
+	case len(f.ports) == 0:
+		return c, errors.New("--ports is missing: write devices by commas, such as eth1,eth2")
+	case !c.Follow && strings.Contains(strings.Join(f.ports, ","), "*"):
+		return c, fmt.Errorf("--ports %s: only eth*, alone, stands for devices that come and go: name others in full", strings.Join(f.ports, ","))
+	case f.datapath != "process" && f.datapath != "kernel":
+		return c, fmt.Errorf("--datapath %q: write process or kernel", f.datapath)
 	case f.fail != "secure" && f.fail != "standalone":
 		return c, fmt.Errorf("--fail %q: write secure or standalone", f.fail)
+	case f.miss != "drop" && f.miss != "controller":
+		return c, fmt.Errorf("--miss %q: write drop or controller", f.miss)
+	case f.packetIns < 0:
+		return c, fmt.Errorf("--packet-ins %d: write how many in a second, or 0 for no bound", f.packetIns)
+	case f.auxiliary > 8:
+		return c, fmt.Errorf("--auxiliary %d: write 0 to 8", f.auxiliary)
 	case f.tables < 1 || f.tables > 254:
 		return c, fmt.Errorf("--tables %d: write 1 to 254", f.tables)
 	case f.entries < 1 || f.groups < 0 || f.meters < 0:
@@ -107,9 +188,13 @@ func (f *openflowFlags) config() (c ofswitch.Config, err error) {
 
 func (f *openflowFlags) targets(c *ofswitch.Config) error {
 	seen := make(map[string]bool)
-	for _, name := range f.ports {
+	names := slices.Clone(c.Ports)
+	if c.Local != "" {
+		names = append(names, c.Local)
+	}
+	for _, name := range names {
 		if seen[name] {
-			return fmt.Errorf("--ports: %q is there twice", name)
+			return fmt.Errorf("--ports and --local: %q is there twice", name)
 		}
 		seen[name] = true
 	}
@@ -125,6 +210,57 @@ func (f *openflowFlags) targets(c *ofswitch.Config) error {
 		}
 		c.Controllers = append(c.Controllers, t)
 	}
+	return f.band(c)
+}
+
+// bandPorts are those by which control may pass; nil: all.
+func bandPorts(list []string) (ports []uint32, err error) {
+	if slices.Equal(list, []string{"all"}) {
+		return nil, nil
+	}
+	ports = []uint32{}
+	if slices.Equal(list, []string{"none"}) {
+		return ports, nil
+	}
+	for _, text := range list {
+		n, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || n == 0 {
+			return nil, fmt.Errorf("--in-band-ports %q: write numbers of ports from 1 on, or all, or none", text)
+		}
+		ports = append(ports, uint32(n))
+	}
+	return ports, nil
+}
+
+// band is control in band.
+func (f *openflowFlags) band(c *ofswitch.Config) (err error) {
+	if !f.inBand {
+		if len(f.gateways) > 0 || !slices.Equal(f.bandPorts, []string{"all"}) {
+			return errors.New("--gateway and --in-band-ports are for switches in band: add --in-band, or leave them out")
+		}
+		return nil
+	}
+	if c.Local == "" {
+		return errors.New("--in-band needs --local: name a device whose other end has the address that reaches controllers")
+	}
+	b := &ofswitch.InBand{}
+	if b.Controllers, err = ofswitch.InBandOf(c.Controllers); err != nil {
+		return fmt.Errorf("--controller: %w", err)
+	}
+	for _, text := range f.gateways {
+		at, err := netip.ParseAddr(text)
+		if err != nil {
+			return fmt.Errorf("--gateway %q: write an address such as 10.0.0.1", text)
+		}
+		b.Gateways = append(b.Gateways, at)
+	}
+	if len(b.Gateways) > ofswitch.MaxGateways {
+		return fmt.Errorf("--gateway: %d are more than %d", len(b.Gateways), ofswitch.MaxGateways)
+	}
+	if b.Ports, err = bandPorts(f.bandPorts); err != nil {
+		return err
+	}
+	c.InBand = b
 	return nil
 }
 
@@ -145,5 +281,9 @@ func (f *openflowFlags) tls() (*tls.Config, error) {
 	if !pool.AppendCertsFromPEM(text) {
 		return nil, fmt.Errorf("--ca %s: no certificate in it", f.ca)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}, nil
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
+	if f.anyName {
+		channel.AnyName(c)
+	}
+	return c, nil
 }

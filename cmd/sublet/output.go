@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/term"
 )
 
 // noun makes a command that prints something in any of the formats.
@@ -35,7 +37,7 @@ func (a *app) print(value any, header string, rows [][]string) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(a.out, "%s\n", text)
+		_, err = fmt.Fprintf(a.out, "%s\n", harmlessJSON(text))
 		return err
 	case "yaml":
 		return a.printYAML(value)
@@ -69,6 +71,10 @@ func (a *app) printYAML(value any) error {
 	if err := encoder.Encode(&node); err != nil {
 		return err
 	}
+	if f, ok := a.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) { // elsewhere it stays what it says
+		_, err = fmt.Fprint(a.out, harmless(b.String()))
+		return err
+	}
 	_, err = a.out.Write(b.Bytes())
 	return err
 }
@@ -86,7 +92,11 @@ func (a *app) table(header string, rows [][]string) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, strings.ReplaceAll(header, " ", "\t"))
 	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = harmlessLine(cell)
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	return w.Flush()
 }

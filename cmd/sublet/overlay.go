@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) overlay() *cobra.Command {
-	c := a.noun(&cobra.Command{
+	c := a.list(&cobra.Command{
 		Use:   "overlay [HOST]",
 		Short: "Show the tunnels between hosts: state, hits, drops by cause",
 		Long: `Show the entries of the hosts' overlay forwarding tables. An entry is one end of

@@ -18,7 +18,7 @@ import (
 
 func (a *app) paths() *cobra.Command {
 	var host string
-	c := a.noun(&cobra.Command{
+	c := a.list(&cobra.Command{
 		Use:   "paths",
 		Short: "Show the paths hosts spread their packets over",
 		Long: `Show, for each host of this machine that runs paths, the prefixes and the relay

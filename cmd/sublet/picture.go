@@ -40,6 +40,9 @@ func (p *picture) span(name string, w vnet.Window, note string) {
 func (p *picture) load(l vnet.Load) {
 	peak := l.Peak(p.window)
 	note := fmt.Sprintf("up to %s of %s", readable(peak.Booked), readable(l.Leasable))
+	if strings.HasPrefix(l.Link, "device:") { // one lease's or nobody's
+		note = map[bool]string{true: "taken", false: "free"}[peak.Booked > 0]
+	}
 	if l.Down {
 		note = "down"
 	}

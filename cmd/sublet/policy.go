@@ -20,7 +20,7 @@ import (
 func (a *app) policy() *cobra.Command {
 	var tenant string
 	var all bool
-	c := a.noun(&cobra.Command{
+	c := a.list(&cobra.Command{
 		Use:   "policy",
 		Short: "Show what you may lease, and how much of it you use",
 		Long: `Show the limits that the operator's policy sets you, what you use of them now,

@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) ps() *cobra.Command {
-	return a.noun(&cobra.Command{
+	return a.list(&cobra.Command{
 		Use:               "ps NAME/NODE",
 		Short:             "Show what runs in a node",
 		Example:           "  sublet ps hello/pong\n  sublet ps hello/pong -o json",
@@ -40,9 +40,27 @@ func (a *app) ps() *cobra.Command {
 					vnet.Bytes(p.Memory).String(), when(p.Started), p.Command,
 				})
 			}
-			return a.printAll(list, "PID STATE CPU MEMORY STARTED COMMAND", rows, "nothing runs in "+args[0])
+			none := "nothing runs in " + args[0]
+			if len(list) == 0 {
+				none += daemonsBeside(c.Context(), client, id, node, args[0])
+			}
+			return a.printAll(list, "PID STATE CPU MEMORY STARTED COMMAND", rows, none)
 		},
 	})
+}
+
+// daemonsBeside says what of a router's runs although nothing of its tenant's does.
+func daemonsBeside(ctx context.Context, client *api.Client, id vnet.LeaseID, node, name string) string {
+	l, err := client.Lease(ctx, id)
+	if err != nil {
+		return ""
+	}
+	for _, t := range l.Request.Union().Routers {
+		if t.Name == node && (t.FRR != "" || t.Protocol.Speaks(true) != "" || t.Protocol.Speaks(false) != "") {
+			return fmt.Sprintf(" but its routing daemons (FRR, protocol %s), which Sublet keeps: sublet exec %s -- vtysh", t.Protocol, name)
+		}
+	}
+	return ""
 }
 
 func (a *app) logs() *cobra.Command {

@@ -8,9 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,9 +30,14 @@ import (
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	data, substrate, listen, host string
+	metrics                       string
+	page                          string
 	policy                        string
 	endpoints                     []string
+	etcd                          credentials // towards the endpoints
+	name                          string      // among the servers of one etcd
 	withAgent                     bool
+	notices                       []string
 	prices                        vnet.Prices
 	moves                         int
 	tls                           credentials
@@ -44,8 +51,12 @@ func (a *app) serve() *cobra.Command {
 		Short: "Run the server: API, book, store, clock",
 		Long: `Run the server. It keeps the book of leases in an embedded etcd below --data and
 answers on RUN/api.sock, where the kernel says who the caller is. Agents get
-their plans from it; running networks run on without it.`,
-		Example: "  sublet serve --substrate substrate.yaml --agent\n  sublet serve --data /var/lib/sublet",
+their plans from it; running networks run on without it.
+
+With --etcd it is one of the servers that share an external etcd: one of them leads,
+the others pass on to it what they are asked, and one takes over when it is gone
+(docs/guides/servers.md). --substrate is then for a store that has none yet.`,
+		Example: "  sublet serve --substrate substrate.yaml --agent\n  sublet serve --data /var/lib/sublet\n  sublet serve --name s1 --etcd 192.0.2.1:2379,192.0.2.2:2379,192.0.2.3:2379 --listen 192.0.2.1:7443 --cert server.pem --key server.key --ca ca.pem",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.tls = a.tls
@@ -58,17 +69,24 @@ their plans from it; running networks run on without it.`,
 	f.StringVar(&o.policy, "policy", "", "file that says who may have how much (docs/policy.md); read again when it changes and on SIGHUP")
 	f.BoolVar(&o.withAgent, "agent", false, "also run this machine's agent, as a process of its own")
 	f.StringVar(&o.host, "host", "", "this machine's name in the substrate (default: its host name, or the only host)")
-	f.StringVar(&o.listen, "listen", "", "also answer on this HOST:PORT, with mutual TLS (--cert, whose common name is operator, --key, --ca)")
+	f.StringVar(&o.listen, "listen", "", "also answer on this HOST:PORT, with mutual TLS (--cert, whose common name is operator, --key, --ca); with tokens too, once there are any (sublet token)")
+	f.StringVar(&o.metrics, "metrics", "", "answer Prometheus on this HOST:PORT with /metrics, /healthz, /readyz: whoever reaches it sees everybody's networks")
+	f.StringVar(&o.page, "page", "full", "the page at /: full, read-only, or none; it shows and does what its visitor may (sublet token)")
 	logLevel(f, &o.level)
 	f.IntVar(&o.moves, "moves", lease.DefaultMoves, "how many leases that allow it may be moved to let one in")
 	f.Float64Var(&o.prices.Resource, "price-resource", vnet.DefaultPrices.Resource, "cost of a node or router for a second, quoted to leases from now on")
 	f.Float64Var(&o.prices.Bandwidth, "price-bandwidth", vnet.DefaultPrices.Bandwidth, "cost of 1 Mbit/s guaranteed for a second")
-	f.StringSliceVar(&o.endpoints, "etcd", nil, "endpoints of an external etcd cluster, instead of the embedded one")
+	f.StringSliceVar(&o.notices, "notices", []string{"1d", "1h"}, "how long before its end a lease is said to end, among its events; none: never")
+	f.StringSliceVar(&o.endpoints, "etcd", nil, "endpoints of an external etcd cluster, instead of the embedded one: HOST:PORT or https://HOST:PORT")
+	f.StringVar(&o.name, "name", "", "this server's name among those that share an external etcd (default: the machine's host name)")
+	f.StringVar(&o.etcd.cert, "etcd-cert", "", "certificate towards the external etcd")
+	f.StringVar(&o.etcd.key, "etcd-key", "", "key of that certificate")
+	f.StringVar(&o.etcd.ca, "etcd-ca", "", "certificate of the authority of the external etcd")
 	return c
 }
 
 func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
-	if err := cmp.Or(safeDir(a.run), safeDir(o.data)); err != nil {
+	if err := cmp.Or(safeDir(a.run), safeDir(o.data), o.checkSeveral()); err != nil {
 		return err
 	}
 	seen := fileVersion(o.policy) // before it is read
@@ -79,11 +97,25 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	listeners, err := o.listeners(a.run, config.Log)
+	metrics, err := listenMetrics(o.metrics)
 	if err != nil {
 		return err
 	}
-	books, err := store.Open(ctx, store.Config{Dir: filepath.Join(o.data, "etcd"), Endpoints: o.endpoints, Logger: config.Log})
+	if metrics != nil {
+		defer metrics.Close()
+	}
+	config.Journal = filepath.Join(o.data, "journal")
+	if len(o.endpoints) > 0 {
+		return a.runMember(ctx, o, config, seen, metrics)
+	}
+	if config.Tokens, err = trust.OpenTokens(filepath.Join(o.data, "tokens.json"), time.Now); err != nil {
+		return err
+	}
+	listeners, err := o.listeners(a.run, config.Tokens, config.Log)
+	if err != nil {
+		return err
+	}
+	books, err := store.Open(ctx, store.Config{Dir: filepath.Join(o.data, "etcd"), Logger: config.Log})
 	if err != nil {
 		return err
 	}
@@ -103,6 +135,9 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 	config.Log.Info("serving", "socket", filepath.Join(a.run, api.SocketName))
 	ctx, stop := untilStoreEnds(ctx, books)
 	defer stop(nil)
+	if metrics != nil {
+		defer serveMetrics(metrics, server.Watched())()
+	}
 	if o.policy != "" {
 		go a.followPolicy(ctx, o.policy, seen, config.Log, server.SetPolicy)
 	}
@@ -119,7 +154,13 @@ func (a *app) serverConfig(o serveOptions) (config server.Config, err error) {
 		return config, badInput{fmt.Errorf("--moves %d is not between 0 and 8", o.moves)}
 	}
 	config.Prices, config.Moves = &o.prices, &o.moves
+	if config.Notices, err = noticesOf(o.notices); err != nil {
+		return config, err
+	}
 	config.Checker = measureLease
+	if config.Page, err = pageOf(o.page); err != nil {
+		return config, err
+	}
 	if o.substrate != "" {
 		sub, err := a.readSubstrate(o.substrate)
 		if err != nil {
@@ -143,6 +184,45 @@ func (a *app) serverConfig(o serveOptions) (config server.Config, err error) {
 	return config, err
 }
 
+// noticesOf reads how long before its end a lease is said to end.
+func noticesOf(words []string) ([]time.Duration, error) {
+	list := []time.Duration{}
+	for _, word := range words {
+		if word == "none" && len(words) == 1 {
+			return list, nil
+		}
+		d, err := vnet.ParseDuration(word)
+		if err != nil || d < time.Minute || len(words) > mostNotices {
+			return nil, badInput{fmt.Errorf("--notices %s: state up to %d durations of a minute and more, such as 1d,1h, or none", strings.Join(words, ","), mostNotices)}
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}
+
+// mostNotices bounds those of one lease.
+const mostNotices = 8
+
+// listenMetrics opens an address for Prometheus; "": none.
+func listenMetrics(address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, badInput{fmt.Errorf("--metrics %s: %w: write HOST:PORT of this machine, such as 127.0.0.1:9464", address, err)}
+	}
+	return listener, nil
+}
+
+// serveMetrics answers Prometheus until shut is called.
+func serveMetrics(listener net.Listener, handler http.Handler) (shut func()) {
+	const patience = 10 * time.Second // of Prometheus, by default
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: patience, IdleTimeout: time.Minute}
+	go server.Serve(listener)
+	return func() { server.Close() }
+}
+
 // portless lists the links of which a host's end has no interface or address.
 func portless(sub vnet.Substrate) (names []string) {
 	for _, l := range sub.Links {
@@ -158,12 +238,12 @@ func portless(sub vnet.Substrate) (names []string) {
 }
 
 // listeners opens the socket and, if wanted, the TCP port.
-func (o serveOptions) listeners(run string, log *slog.Logger) ([]net.Listener, error) {
+func (o serveOptions) listeners(run string, tokens *trust.Tokens, log *slog.Logger) ([]net.Listener, error) {
 	socket, err := server.Listen(run, log)
 	if err != nil || o.listen == "" {
 		return []net.Listener{socket}, err
 	}
-	port, err := trust.ListenTLS(o.listen, o.tls.cert, o.tls.key, o.tls.ca)
+	port, err := trust.ListenTLSFor(tokens.Any, o.listen, o.tls.cert, o.tls.key, o.tls.ca)
 	if err != nil {
 		return nil, errors.Join(err, socket.Close())
 	}

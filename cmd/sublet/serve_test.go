@@ -1,8 +1,11 @@
 package main
 
 import (
+	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"sublet/vnet"
@@ -23,5 +26,23 @@ func TestLinksWithoutPorts(t *testing.T) {
 	}
 	if got := portless(sub); !slices.Equal(got, []string{"bare", "half", "nameless"}) {
 		t.Errorf("without ports: %v", got)
+	}
+}
+
+// A port that others have is told of before anything is made.
+func TestMetricsNeedAPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := t.TempDir()
+	run, data := filepath.Join(dir, "run"), filepath.Join(dir, "data")
+	code, _, errs := sublet(t, "", "--run", run, "serve", "--data", data, "--metrics", taken.Addr().String())
+	if code != exitInput || !strings.Contains(errs, "--metrics "+taken.Addr().String()) || strings.Count(errs, "\n") != 1 {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "*", "*")); len(files) > 0 {
+		t.Errorf("made are %v", files)
 	}
 }

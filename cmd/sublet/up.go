@@ -20,7 +20,8 @@ func (a *app) up() *cobra.Command {
 		Short: "Request networks, deploy them, wait until they are ready",
 		Long: `Request the networks in FILEs (YAML, VXDL or what sublet import reads, - for
 standard input), deploy them and wait until they are ready. All of them or none: if one is refused, those
-admitted before it are released again.
+admitted before it are released again. A network that is as its file says already
+stays as it is; one that differs is changed with sublet apply.
 
 With --dry-run nothing is asked of a server and nothing is touched: the requests
 are decided one after another on a substrate of their own, what is admitted
@@ -99,9 +100,14 @@ func (a *app) admit(ctx context.Context, requests []vnet.Request, o upOptions) e
 // and waits until they are ready.
 func (a *app) obtain(ctx context.Context, p *progress, requests []vnet.Request, o upOptions) ([]vnet.Lease, error) {
 	client := a.client()
-	var admitted []vnet.Lease
+	var admitted, there []vnet.Lease
 	for _, r := range requests {
 		admission, err := client.Admit(ctx, r, o.accept)
+		if l, same := a.asAsked(ctx, r, err); same {
+			a.tellOf(p, "%s is as asked already\n", l.ID())
+			there = append(there, l)
+			continue
+		}
 		if err != nil {
 			err = errors.Join(a.placed(r.Network, err), giveBack(client, admitted))
 			return nil, a.refused(err, o.offer)
@@ -116,6 +122,7 @@ func (a *app) obtain(ctx context.Context, p *progress, requests []vnet.Request, 
 		}
 		admitted = append(admitted, admission.Lease)
 	}
+	admitted = append(admitted, there...)
 	for i, l := range admitted {
 		var err error
 		if admitted[i], err = a.ready(ctx, client, p, l, o); err != nil {
@@ -125,10 +132,24 @@ func (a *app) obtain(ctx context.Context, p *progress, requests []vnet.Request, 
 	return admitted, nil
 }
 
+// asAsked gives the lease that is in the way of a request, if it is what the
+// request asks for.
+func (a *app) asAsked(ctx context.Context, r vnet.Request, err error) (vnet.Lease, bool) {
+	if !errors.Is(err, api.ErrConflict) {
+		return vnet.Lease{}, false
+	}
+	client, l, err := a.lookUp(ctx, nameIn(r))
+	if err != nil || over(l) != nil {
+		return l, false
+	}
+	updated, err := client.Update(ctx, l, api.Update{Request: r, DryRun: true})
+	return l, err == nil && len(updated.Changes) == 0
+}
+
 // tellOf prints a line, unless JSON or YAML is wanted, apart from the progress.
 func (a *app) tellOf(p *progress, format string, args ...any) {
 	if a.format == "table" {
-		p.aside(func() { fmt.Fprintf(a.out, format, args...) })
+		p.aside(func() { fmt.Fprint(a.out, harmless(fmt.Sprintf(format, args...))) })
 	}
 }
 
@@ -193,6 +214,10 @@ func (a *app) ready(ctx context.Context, client *api.Client, p *progress, l vnet
 	l, err := a.waitReady(waiting, client, id)
 	if err != nil {
 		return l, fmt.Errorf("%s was admitted and is not ready yet (see sublet leases; release it with sublet down %s): %w", id, id, err)
+	}
+	if l.State == vnet.Paused {
+		a.tellOf(p, "%s is paused: sublet resume %s lets it go on\n", l.ID(), l.Request.Network)
+		return l, nil
 	}
 	if l.State != vnet.Running { // degraded too: something is not as it was asked for
 		return l, fmt.Errorf("%s is %s: %s", id, l.State, l.Message)

@@ -13,9 +13,10 @@ import (
 
 // What a network can be waited for.
 const (
-	forRunning  = "running"
-	forKept     = "kept"
-	forReleased = "released"
+	forRunning   = "running"
+	forReachable = "reachable" // what runs is: nodes that do not reach each other are not running
+	forKept      = "kept"
+	forReleased  = "released"
 )
 
 func (a *app) wait() *cobra.Command {
@@ -23,7 +24,7 @@ func (a *app) wait() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "wait NAME",
 		Short: "Wait until a network runs, is checked and kept, or is gone",
-		Long: `Wait until a network runs (its nodes reach each other; --for running), until its
+		Long: `Wait until a network runs (its nodes reach each other; --for running, or reachable), until its
 last check says that it keeps every promise (--for kept), or until no host has
 anything of it any more (--for released). The exit code is 1 if that is not so in
 time or cannot come true.`,
@@ -32,10 +33,10 @@ time or cannot come true.`,
 		ValidArgsFunction: a.completeLease,
 		RunE: func(c *cobra.Command, args []string) error {
 			until, ok := map[string]func(context.Context, *api.Client, vnet.LeaseID) error{
-				forRunning: a.untilRunning, forKept: untilKept, forReleased: untilReleased,
+				forRunning: a.untilRunning, forReachable: a.untilRunning, forKept: untilKept, forReleased: untilReleased,
 			}[what]
 			if !ok {
-				return badInput{fmt.Errorf("--for %q: choose %s, %s or %s", what, forRunning, forKept, forReleased)}
+				return badInput{fmt.Errorf("--for %q: choose %s, %s, %s or %s", what, forRunning, forReachable, forKept, forReleased)}
 			}
 			client, l, err := a.lookUp(c.Context(), args[0])
 			if err != nil {
@@ -50,9 +51,9 @@ time or cannot come true.`,
 			return err
 		},
 	}
-	c.Flags().StringVar(&what, "for", what, "running, kept or released")
+	c.Flags().StringVar(&what, "for", what, "running, reachable, kept or released")
 	c.Flags().DurationVar(&timeout, "timeout", timeout, "how long to wait")
-	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{forRunning, forKept, forReleased}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{forRunning, forReachable, forKept, forReleased}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

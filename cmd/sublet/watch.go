@@ -106,13 +106,13 @@ func (a *app) printEvent(e api.Event, scope report.Scope) error {
 		return fmt.Errorf("read an event of the server: %w", err)
 	}
 	for _, s := range scope.Filter(samples) {
-		line := sampleLine(s)
+		line := harmlessLine(sampleLine(s))
 		if a.format == "json" {
 			text, err := json.Marshal(s)
 			if err != nil {
 				return err
 			}
-			line = string(text)
+			line = harmlessJSON(text)
 		}
 		if _, err := fmt.Fprintln(a.out, line); err != nil {
 			return fmt.Errorf("%w: %w", errNotPrinted, err)

@@ -15,8 +15,9 @@ const (
 
 // skb->cb, indexes of words. They last from one program to the one it calls.
 const (
-	CBSlot = 0 // slot of the port that a frame enters or leaves by
-	CBPort = 1 // number of that port with its owner, when a port_ref is made
+	CBSlot  = 0 // slot of the port that a frame enters or leaves by
+	CBPort  = 1 // number of that port with its owner, when a port_ref is made
+	CBSteps = 3 // steps that OpenFlow switches sent a frame straight on
 )
 
 // Numbers of devices in a lease's fabric: FIRST_DEVICE + slot. The kernel numbers
@@ -43,6 +44,8 @@ const (
 	PortGeneve    = 6081  // RFC 8926
 	PortDecap     = 14789 // of the decap device, within a host only
 	PortRelayList = 50862 // of packets with a relay list, docs/multipath.md
+	PortNsh       = 61440 // NSH of service chains straight behind UDP; nobody assigned it, docs/chains-packets.md
+	PortNshSource = 60001 // source port that some senders of it use always
 	PortUser      = 1024  // the first that any user of a host may send from
 	PortLeaseBase = 768   // source ports of leases' tunnels, base | (hash & mask): root's, and nothing to analysers (tshark -G decodes)
 	PortLeaseMask = 63

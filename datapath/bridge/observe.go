@@ -105,7 +105,11 @@ func (p *Part) observe(key string, host *plan.Host) error {
 	if err != nil {
 		return err
 	}
-	return t.observePorts(id, name, links, fabric, host)
+	home, err := c.NamespaceID(p.host.Home().Fd())
+	if err != nil {
+		return err
+	}
+	return t.observePorts(id, name, links, fabric, home, host)
 }
 
 // pinned says whether there is anything of a switch's tables. What is open and
@@ -119,8 +123,9 @@ func (p *Part) pinned(key string) (bool, error) {
 	return bpf.Left(p.host, pinsOf(key))
 }
 
-// observePorts reads every row that is in use.
-func (t *tables) observePorts(id vnet.LeaseID, name string, links []kernel.Link, fabric int, host *plan.Host) error {
+// observePorts reads every row that is in use. A port whose other end is in the
+// host's own namespace leads to an exit: it has no link to be chained with.
+func (t *tables) observePorts(id vnet.LeaseID, name string, links []kernel.Link, fabric, home int, host *plan.Host) error {
 	devices := make(map[string]kernel.Link)
 	for _, l := range links {
 		devices[l.Name] = l
@@ -152,6 +157,7 @@ func (t *tables) observePorts(id vnet.LeaseID, name string, links []kernel.Link,
 		if err != nil {
 			return err
 		}
+		opened = opened || home >= 0 && link.PeerNS == home
 		if row, ok := numbers[have.Index]; on && opened && ok && row == uint32(n) && have.Index == uint32(index) && have.Slot == slot {
 			have.fill(&item)
 		}

@@ -17,6 +17,8 @@ type budget struct {
 	stream  allowance
 	files   allowance
 	entries int
+	most    Limits
+	claim   func(bytes int64) error // room in the store
 }
 
 // allowance is how many bytes may still be read.
@@ -26,7 +28,7 @@ type allowance struct{ left, looked int64 }
 var ErrTooLarge = errors.New("the image is too large for this host")
 
 func newBudget(ctx context.Context, dir int, l Limits) *budget {
-	return &budget{ctx: ctx, dir: dir, stream: allowance{left: l.Bytes}, files: allowance{left: l.Bytes}, entries: l.Entries}
+	return &budget{ctx: ctx, dir: dir, stream: allowance{left: l.Bytes}, files: allowance{left: l.Bytes}, entries: l.Entries, most: l}
 }
 
 // entry counts one.
@@ -35,6 +37,11 @@ func (b *budget) entry() error {
 		return fmt.Errorf("%w: it has too many files", ErrTooLarge)
 	}
 	return b.ctx.Err()
+}
+
+// taken is what the image has until now.
+func (b *budget) taken() int64 {
+	return b.most.Bytes - b.files.left + int64(b.most.Entries-b.entries)*entrySize
 }
 
 // bounded reads what an allowance is left for.
@@ -68,6 +75,9 @@ func (b *budget) look(of *allowance) error {
 	}
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(b.dir, &fs); err != nil {
+		return err
+	}
+	if err := b.claim(b.taken()); err != nil {
 		return err
 	}
 	if fs.Bavail < fs.Blocks/10 || fs.Files > 0 && fs.Ffree < fs.Files/10 {

@@ -64,8 +64,12 @@ func TestImageOfDebian(t *testing.T) {
 	defer tree.Close()
 	var st unix.Stat_t
 	check(t, unix.Fstatat(int(tree.Fd()), "mine", &st, 0))
-	if st.Uid != 4242 || st.Gid != 4242 {
+	if st.Uid != others+33 || st.Gid != others+33 {
 		t.Errorf("a file is shown as %d's", st.Uid)
+	}
+	check(t, unix.Fstatat(int(tree.Fd()), "", &st, unix.AT_EMPTY_PATH))
+	if st.Uid != 4242 || st.Gid != 4242 {
+		t.Errorf("its root directory is shown as %d's", st.Uid)
 	}
 	if fd, err := unix.Openat(int(tree.Fd()), "mine", unix.O_WRONLY, 0); err == nil {
 		unix.Close(fd)
@@ -73,16 +77,19 @@ func TestImageOfDebian(t *testing.T) {
 	}
 	info, err := os.Stat(filepath.Join(image.Root, "mine"))
 	check(t, err)
-	if ownerOf(info) != (Owner{}) || info.Mode()&fs.ModeSetuid != 0 {
+	if ownerOf(info) != (Owner{UID: 33, GID: 33}) || info.Mode()&fs.ModeSetuid != 0 {
 		t.Errorf("on disk it is %v's", ownerOf(info))
 	}
 }
+
+// others are who users of userNamespace are outside, but for its root.
+const others = 1 << 20
 
 // userNamespace has uid as its root.
 func userNamespace(t *testing.T, uid int) *os.File {
 	t.Helper()
 	cmd := exec.Command("sleep", "infinity")
-	one := []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
+	one := []syscall.SysProcIDMap{{HostID: uid, Size: 1}, {ContainerID: 1, HostID: others + 1, Size: MostID}}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: one, GidMappings: one, Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread()
 	check(t, cmd.Start())

@@ -2,8 +2,9 @@
 // image from a file or a registry, checks every byte of it against its digests,
 // and unpacks it once into a directory that nobody changes.
 //
-//	DATA/images/tree/sha256-HEX/root    the files of the image whose configuration has this digest
-//	DATA/images/tree/sha256-HEX/config  that configuration
+//	DATA/images/tree/sha256-HEX-ids/root    the files of the image whose configuration has this digest
+//	DATA/images/tree/sha256-HEX-ids/config  that configuration
+//	DATA/images/tree/sha256-HEX-ids/size    what it takes on disk
 //	DATA/images/name/HEX                the digest that a registry's image had, by the digest of its name
 //	DATA/images/half/...                what is being unpacked
 package image
@@ -31,6 +32,7 @@ type Config struct {
 	Offered    string   // directory of the operator's images; "": none
 	Registries []string // from which images may be fetched, such as docker.io
 	Limits     Limits   // zero: DefaultLimits
+	Quota      int64    // bytes of all images, unpacked; 0: DefaultQuota
 	// Transport asks registries; nil: remote.DefaultTransport.
 	Transport http.RoundTripper
 	// Changed is called when a fetch ended that nobody waited for.
@@ -53,8 +55,39 @@ var DefaultLimits = Limits{Bytes: 16 << 30, Entries: 1 << 19, Layers: 127, Time:
 // registries do (OCI distribution specification, pushing manifests).
 const mostDocument = 4 << 20
 
-// Owner is the user, and its group, who is root in the nodes that use an image.
-type Owner struct{ UID, GID uint32 }
+// Owner is the user, and its group, who is root in the nodes that use an image, and
+// the range that the nodes' other users have outside: user 1 is Base+1. All zero: all
+// are who they are outside.
+type Owner struct{ UID, GID, Base uint32 }
+
+// MostID is the last user or group of a node.
+const MostID = 1<<16 - 1
+
+// nobody is who owns what belongs to users that a node does not have.
+const nobody = 65534
+
+// Outside is who a user and a group of a node are outside. A node without a range
+// has root only.
+func (o Owner) Outside(uid, gid int) (int, int) {
+	if o == (Owner{}) {
+		return inRange(uid), inRange(gid)
+	}
+	return o.outside(uid, o.UID), o.outside(gid, o.GID)
+}
+
+func (o Owner) outside(id int, root uint32) int {
+	if id == 0 || o.Base == 0 {
+		return int(root)
+	}
+	return int(o.Base) + inRange(id)
+}
+
+func inRange(id int) int {
+	if id < 0 || id > MostID {
+		return nobody
+	}
+	return id
+}
 
 // Image is an unpacked image.
 type Image struct {
@@ -73,6 +106,12 @@ type Store struct {
 
 	mu      sync.Mutex
 	fetches map[string]*fetch
+
+	making sync.Map // IDs of trees: the lock of who unpacks one
+
+	room   sync.Mutex
+	claims map[string]int64 // what images have that are being unpacked
+	pinned map[string]bool  // IDs of trees that nodes use; nil: not known yet
 }
 
 // fetch is one that runs, or ended before anybody asked for its result.
@@ -96,7 +135,10 @@ func New(c Config) (*Store, error) {
 	if c.Limits == (Limits{}) {
 		c.Limits = DefaultLimits
 	}
-	s := &Store{Config: c, turn: make(chan struct{}, atOnce), fetches: make(map[string]*fetch)}
+	if c.Quota == 0 {
+		c.Quota = DefaultQuota
+	}
+	s := &Store{Config: c, claims: make(map[string]int64), turn: make(chan struct{}, atOnce), fetches: make(map[string]*fetch)}
 	if err := os.RemoveAll(s.path("half")); err != nil {
 		return nil, fmt.Errorf("remove half unpacked images: %w", err)
 	}
@@ -175,11 +217,14 @@ func (s *Store) fetch(ctx context.Context, name string, owner Owner) (Image, err
 		return Image{Root: src.directory}, nil
 	}
 	id := identity(src.id, owner)
-	if image, err := s.open(id); !errors.Is(err, os.ErrNotExist) {
-		return image, err
-	}
-	if err := s.unpack(ctx, src, id, owner); err != nil {
-		return Image{}, err
+	lock, _ := s.making.LoadOrStore(id, new(sync.Mutex)) // of several names of one image, too
+	lock.(*sync.Mutex).Lock()
+	defer lock.(*sync.Mutex).Unlock()
+	if _, err := os.Stat(s.path("tree", id, "config")); errors.Is(err, os.ErrNotExist) {
+		err = s.unpack(ctx, src, id, owner)
+		if err != nil {
+			return Image{}, err
+		}
 	}
 	if src.remote {
 		if err := s.remember(name, src.id); err != nil {
@@ -189,11 +234,12 @@ func (s *Store) fetch(ctx context.Context, name string, owner Owner) (Image, err
 	return s.open(id)
 }
 
-// identity names a tree: by the digest, and the owner where files are theirs.
+// identity names a tree: by the digest, and the owner where files are theirs. Trees
+// of a former version, whose files all are root's, have other names.
 func identity(digest v1.Hash, owner Owner) string {
-	id := digest.Algorithm + "-" + digest.Hex
+	id := digest.Algorithm + "-" + digest.Hex + "-ids"
 	if owner != (Owner{}) {
-		id += fmt.Sprintf("-%d-%d", owner.UID, owner.GID)
+		id += fmt.Sprintf("-%d-%d-%d", owner.UID, owner.GID, owner.Base)
 	}
 	return id
 }
@@ -229,13 +275,14 @@ func (s *Store) unpack(ctx context.Context, src *source, id string, owner Owner)
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
-	if err := s.layers(ctx, src, filepath.Join(dir, "root"), owner); err != nil {
+	defer s.unclaim(id)
+	if err := s.layers(ctx, src, id, filepath.Join(dir, "root"), owner); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "config"), src.config, 0o400); err != nil {
 		return err
 	}
-	if err := syncDir(dir); err != nil {
+	if err := errors.Join(noteSize(dir), syncDir(dir)); err != nil {
 		return err
 	}
 	return os.Rename(dir, s.path("tree", id))
@@ -276,6 +323,9 @@ const idle = time.Hour
 // Collect removes the images that nothing uses and nobody got within the last
 // hour; used are their IDs.
 func (s *Store) Collect(used map[string]bool) error {
+	s.room.Lock()
+	defer s.room.Unlock()
+	s.pinned = used
 	trees, err := os.ReadDir(s.path("tree"))
 	if err != nil {
 		return err
@@ -283,12 +333,23 @@ func (s *Store) Collect(used map[string]bool) error {
 	var failed error
 	for _, tree := range trees {
 		info, err := tree.Info()
+		if err == nil && used[tree.Name()] {
+			now := time.Now()
+			failed = errors.Join(failed, gone(os.Chtimes(s.path("tree", tree.Name()), now, now)))
+		}
 		if err != nil || used[tree.Name()] || time.Since(info.ModTime()) < idle {
 			continue
 		}
 		failed = errors.Join(failed, s.remove(tree.Name()))
 	}
 	return failed
+}
+
+func gone(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // remove takes a tree out of the store at once, and then away.

@@ -3,10 +3,12 @@ package image
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -16,6 +18,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"golang.org/x/sys/unix"
 )
 
 // CheckRegistry says what is wrong with the name of a registry that the operator
@@ -37,13 +41,51 @@ func (s *Store) registry(ctx context.Context, text string) (*source, error) {
 	image, err := remote.Image(ref, remote.WithContext(ctx), remote.WithPlatform(platform),
 		remote.WithAuth(authn.Anonymous), remote.WithTransport(secure{s.transport()}))
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", ref.Context().RegistryStr(), err)
+		return nil, fmt.Errorf("registry %s: %w", ref.Context().RegistryStr(), readable(err))
 	}
 	src, err := s.readRemote(image)
 	if err != nil {
-		return nil, fmt.Errorf("from %s: %w", ref.Context().RegistryStr(), err)
+		return nil, fmt.Errorf("registry %s: %w", ref.Context().RegistryStr(), readable(err))
 	}
 	return src, nil
+}
+
+// readable says in a line what a registry, or the way to it, answers: libraries add
+// addresses, scopes and pages of HTML.
+func readable(err error) error {
+	var answer *transport.Error
+	var address *net.DNSError
+	var unsure *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &answer):
+		return errors.New(meaning(answer.StatusCode))
+	case errors.As(err, &address):
+		return errors.New("its name cannot be resolved by this host")
+	case errors.As(err, &unsure):
+		return errors.New("its certificate is not valid for this host")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return errors.New("it does not answer in time")
+	case errors.Is(err, unix.ECONNREFUSED):
+		return errors.New("nothing answers there (connection refused)")
+	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH):
+		return errors.New("this host has no way to it")
+	}
+	return err
+}
+
+// meaning of an answer's status (OCI distribution specification, error codes).
+func meaning(status int) string {
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return "it shows no image of that name to everybody: check the name, or have the operator offer it as a file"
+	case status == http.StatusNotFound:
+		return "it has no image of that name and tag"
+	case status == http.StatusTooManyRequests:
+		return "it takes no more requests of this host now: wait, or have the operator offer the image as a file"
+	case status >= http.StatusInternalServerError:
+		return fmt.Sprintf("it fails (status %d): try again later", status)
+	}
+	return fmt.Sprintf("it refuses (status %d)", status)
 }
 
 func (s *Store) transport() http.RoundTripper {
@@ -102,7 +144,13 @@ func (s *Store) readRemote(image v1.Image) (*source, error) {
 		return nil, err
 	}
 	for _, layer := range layers {
-		src.layers = append(src.layers, layer.Compressed)
+		src.layers = append(src.layers, func() (io.ReadCloser, error) {
+			blob, err := layer.Compressed()
+			if err != nil {
+				err = readable(err)
+			}
+			return blob, err
+		})
 	}
 	src.remote = true
 	return src, src.complete()

@@ -159,6 +159,11 @@ func TestUnusedImagesGo(t *testing.T) {
 	if !there() {
 		t.Error("an image in use is removed")
 	}
+	check(t, s.Collect(map[string]bool{}))
+	if !there() {
+		t.Error("an image is removed that was in use a moment ago")
+	}
+	check(t, os.Chtimes(s.path("tree", image.ID), old, old))
 	check(t, s.Collect(nil))
 	if there() {
 		t.Error("an image stays that nothing uses")

@@ -95,7 +95,7 @@ func (t *tree) makeParent(dir string) error {
 		return err
 	}
 	defer p.close()
-	return t.directory(p, 0o755)
+	return t.directory(p, 0o755, &tar.Header{})
 }
 
 // note remembers that the layer at hand has something here, and in all

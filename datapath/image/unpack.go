@@ -17,19 +17,20 @@ import (
 )
 
 // layers unpacks an image's layers into a new directory, lowest first.
-func (s *Store) layers(ctx context.Context, src *source, root string, owner Owner) error {
+func (s *Store) layers(ctx context.Context, src *source, id, root string, owner Owner) error {
 	t, err := newTree(root, owner)
 	if err != nil {
 		return err
 	}
 	defer t.close()
 	budget := newBudget(ctx, t.root, s.Limits)
+	budget.claim = func(bytes int64) error { return s.claim(id, bytes) }
 	for i, open := range src.layers {
 		if err := layer(t, open, src.diffIDs[i], budget); err != nil {
 			return fmt.Errorf("layer %d of %d: %w", i+1, len(src.layers), err)
 		}
 	}
-	return nil
+	return budget.claim(budget.taken())
 }
 
 // layer unpacks one and holds it against its digest. All of the stream is read:

@@ -30,7 +30,7 @@ func (t *tree) write(p place, h *tar.Header, content io.Reader) error {
 	mode := uint32(h.Mode) & 0o1777 // neither set-uid nor set-gid
 	switch h.Typeflag {
 	case tar.TypeDir:
-		return t.directory(p, mode)
+		return t.directory(p, mode, h)
 	case tar.TypeSymlink:
 		return t.symlink(p, h)
 	case tar.TypeLink:
@@ -39,7 +39,10 @@ func (t *tree) write(p place, h *tar.Header, content io.Reader) error {
 	return t.file(p, h, mode, content)
 }
 
-func (t *tree) directory(p place, mode uint32) error {
+// owned is who owns an entry outside.
+func (t *tree) owned(h *tar.Header) (uid, gid int) { return t.owner.Outside(h.Uid, h.Gid) }
+
+func (t *tree) directory(p place, mode uint32, h *tar.Header) error {
 	if err := unix.Mkdirat(p.dir, p.base, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 		return err
 	}
@@ -48,14 +51,16 @@ func (t *tree) directory(p place, mode uint32) error {
 		return err
 	}
 	defer dir.Close()
-	return errors.Join(dir.Chown(int(t.owner.UID), int(t.owner.GID)), unix.Fchmod(int(dir.Fd()), mode))
+	uid, gid := t.owned(h)
+	return errors.Join(dir.Chown(uid, gid), unix.Fchmod(int(dir.Fd()), mode))
 }
 
 func (t *tree) symlink(p place, h *tar.Header) error {
 	if err := unix.Symlinkat(h.Linkname, p.dir, p.base); err != nil {
 		return err
 	}
-	if err := unix.Fchownat(p.dir, p.base, int(t.owner.UID), int(t.owner.GID), unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	uid, gid := t.owned(h)
+	if err := unix.Fchownat(p.dir, p.base, uid, gid, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
 	return stamp(p, h.ModTime)
@@ -84,7 +89,8 @@ func (t *tree) file(p place, h *tar.Header, mode uint32, content io.Reader) erro
 	if _, err := io.Copy(f, content); err != nil {
 		return err
 	}
-	if err := errors.Join(f.Chown(int(t.owner.UID), int(t.owner.GID)), unix.Fchmod(fd, mode)); err != nil {
+	uid, gid := t.owned(h)
+	if err := errors.Join(f.Chown(uid, gid), unix.Fchmod(fd, mode)); err != nil {
 		return err
 	}
 	return stamp(p, h.ModTime)

@@ -18,12 +18,8 @@ import (
 	"sublet/datapath/kernel"
 )
 
-const (
-	startTime  = 20 * time.Second // in which the process answers, on a busy machine
-	askTime    = 10 * time.Second // in which it answers once it runs
-	pollEvery  = 5 * time.Millisecond
-	watchEvery = 250 * time.Millisecond
-)
+// askTime is in which the process answers.
+const askTime = 10 * time.Second
 
 // Process is the one that has a host's wires. It is started with the first and
 // ended with the last, and outlives its starter.
@@ -89,15 +85,7 @@ func (p *Process) tidy(ctx context.Context) error {
 	if list, err := p.list(ctx); err == nil && len(list) > 0 || !p.group().Exists() {
 		return nil
 	}
-	if err := p.group().Remove(); err != nil {
-		return err
-	}
-	for _, name := range []string{"socket", "log"} {
-		if err := os.Remove(p.file(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return p.helper().End()
 }
 
 // List lists the wires; none if there is no process that tells.
@@ -143,75 +131,25 @@ func (p *Process) ask(ctx context.Context, method, path string, body []byte) ([]
 	return text, err
 }
 
-// start starts the process in its control group, and waits until it answers.
-func (p *Process) start(ctx context.Context) error {
-	if err := p.group().Remove(); err != nil { // one that hangs, or has lost its socket
-		return err
+// helper is the process.
+func (p *Process) helper() kernel.Helper {
+	return kernel.Helper{
+		Name: "the process of impaired links", Group: p.group(), Log: p.file("log"), Socket: p.file("socket"),
+		Ask: func(ctx context.Context) error {
+			_, err := p.list(ctx)
+			return err
+		},
 	}
-	if err := errors.Join(p.group().Make(), os.MkdirAll(p.host.Dir("impair"), 0o700)); err != nil {
-		return err
-	}
-	cmd, err := kernel.Launch{
-		Groups: p.group().Files(),
-		Argv:   []string{"/proc/self/exe", Command, p.file("socket")},
-	}.Command()
-	if err != nil {
-		return err
-	}
-	words, err := os.OpenFile(p.file("log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	defer words.Close()
-	cmd.Stderr = words
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	return p.await(ctx, ended)
 }
 
-func (p *Process) await(ctx context.Context, ended <-chan error) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	for {
-		select {
-		case <-ctx.Done():
-			return errors.Join(errSilent, ctx.Err())
-		case err := <-ended:
-			words, _ := os.ReadFile(p.file("log"))
-			return fmt.Errorf("the process of impaired links ends at once: %v: %s", err, bytes.TrimSpace(words[:min(len(words), 500)]))
-		case <-time.After(pollEvery):
-		}
-		if _, err := p.list(ctx); err == nil {
-			return nil
-		}
+// start starts the process, and waits until it answers.
+func (p *Process) start(ctx context.Context) error {
+	if err := kernel.MkdirAll(p.host.Dir("impair"), 0o700); err != nil {
+		return err
 	}
+	return p.helper().Start(ctx, kernel.Launch{Argv: []string{kernel.Self, Command, p.file("socket")}})
 }
 
 // Watch puts a token into events, which has room for one, whenever the process
-// has ended, until ctx ends.
-func (p *Process) Watch(ctx context.Context, events chan<- struct{}) {
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	last := 0
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		pid := 0
-		if pids, _ := p.group().Processes(); len(pids) > 0 {
-			pid = pids[0]
-		}
-		if last != 0 && pid != last {
-			select {
-			case events <- struct{}{}:
-			default:
-			}
-		}
-		last = pid
-	}
-}
+// has ended, until ctx ends. A process that stands still it ends.
+func (p *Process) Watch(ctx context.Context, events chan<- struct{}) { p.helper().Watch(ctx, events) }

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTap makes a TAP device in the calling thread's namespace, with a number;
+// OpenTap makes a TAP device in the calling thread's namespace, with a number;
 // 0: any. It goes when the file is closed.
-func openTap(name string, index int) (int, error) {
+func OpenTap(name string, index int) (int, error) {
 	ifr, err := unix.NewIfreq(name)
 	if err != nil {
 		return -1, fmt.Errorf("name a TAP device %q: %w", name, err)

@@ -41,7 +41,7 @@ func newPair(t testing.TB, both [2]vnet.Impairment) *pair {
 		}
 		p.ns[i] = ns
 		fd := -1
-		if err := kernel.In(ns, func() (err error) { fd, err = openTap("eth0", 0); return err }); err != nil {
+		if err := kernel.In(ns, func() (err error) { fd, err = OpenTap("eth0", 0); return err }); err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, fd)

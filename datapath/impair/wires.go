@@ -154,7 +154,7 @@ func start(s Spec) (*running, int, error) {
 	}
 	defer ns.Close()
 	fd := -1
-	if err := kernel.In(ns, func() (err error) { fd, err = openTap(s.Device, s.Index); return err }); err != nil {
+	if err := kernel.In(ns, func() (err error) { fd, err = OpenTap(s.Device, s.Index); return err }); err != nil {
 		return nil, -1, err
 	}
 	wire, err := New(fd, fd, s.Terms, rand.Uint64())

@@ -16,7 +16,7 @@ const hidden = "."
 // the names of tenants, networks and nodes are private.
 // What was at path must be gone: see Unbind. Nothing is at the new name yet.
 func Conceal(path string) (target string, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
 	name := hidden + strings.ToLower(rand.Text())

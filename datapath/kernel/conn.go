@@ -122,7 +122,9 @@ func (c *Conn) exchange(flags uint16, messages ...*Message) ([][]byte, error) {
 		out = append(out, m.bytes(c.seq, flags)...)
 		out = append(out, make([]byte, -len(out)&3)...)
 	}
-	if err := unix.Sendto(c.fd, out, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	// Without an address, which is the kernel's: so the rights count that the socket
+	// was opened with, too (netlink_ns_capable).
+	if err := unix.Sendto(c.fd, out, 0, nil); err != nil {
 		return nil, fmt.Errorf("send to the kernel: %w", err)
 	}
 	return c.receive(first, len(messages))

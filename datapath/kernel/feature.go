@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -46,7 +47,7 @@ func Features() []Feature {
 		{"htb", "sch_htb", true, "links between hosts are not guaranteed their rate"},
 		{"bfifo", "sch_fifo", true, "queues cannot be sized"},
 		{"clsact", "sch_ingress", true, "no virtual link works: frames find no way"},
-		{"netem", "sch_netem", false, "the lab cannot delay its wires"},
+		{"netem", "sch_netem", false, "a process delays the wires of labs, where that is asked for (sublet lab up --delays)"},
 	} {
 		list = append(list, Feature{"qdisc " + f.kind, f.needed, qdiscFeature(f.kind, f.module), f.means})
 	}
@@ -65,17 +66,33 @@ func machineFeatures() []Feature {
 	} {
 		list = append(list, Feature{"cgroup " + f.controller, false, groups.feature(f.controller, err), f.means})
 	}
+	list = append(list, Feature{"overlayfs", false, overlayFeature("/proc/filesystems"), "commands and programs do not run in nodes (modprobe overlay)"})
 	_, tracked := groups.tracker()
 	list = append(list, Feature{"cgroup tracking", true, tracked, "no node can be made: its processes could not be found again"})
 	for _, f := range []struct{ name, path, means string }{
-		{"TAP devices", "/dev/net/tun", "links cannot be impaired (modprobe tun)"},
+		{"TAP devices", "/dev/net/tun", "links cannot be impaired, and no machine can join (modprobe tun)"},
 		{"BTF", "/sys/kernel/btf/vmlinux", "routers forward by their stacks only: the fast path asks the kernel whether its table is still right"},
+		{"energy meter (RAPL)", "/sys/class/powercap/intel-rapl:0/energy_uj", "sublet profile does not say what energy functions use"},
+		{"seccomp filters", "/proc/sys/kernel/seccomp/actions_avail", "switches of kind openflow do not start: their processes could not be confined"},
 		{"FRR zebra", FRR("zebra"), "routers with protocol: ospf fail (apt-get install frr)"},
 		{"FRR ospfd", FRR("ospfd"), "routers with protocol: ospf fail (apt-get install frr)"},
 	} {
 		list = append(list, Feature{f.name, false, pathFeature(f.path), f.means})
 	}
 	return append(list, Feature{"nsenter", false, commandFeature("nsenter"), "sublet exec and OSPF do not work (apt-get install util-linux)"})
+}
+
+// overlayFeature looks for overlayfs in the list of file systems that the kernel
+// knows: the files that nodes see and write are one.
+func overlayFeature(list string) error {
+	if Loadable("overlay") {
+		return nil
+	}
+	known, err := os.ReadFile(list)
+	if err == nil && !slices.Contains(strings.Fields(string(known)), "overlay") {
+		return ErrNotSupported
+	}
+	return err
 }
 
 func namespaceFeature(kind string) error { return pathFeature("/proc/self/ns/" + kind) }

@@ -13,8 +13,9 @@ import (
 func wayOutFeatures() []Feature {
 	const means = "routers with nat cannot be made"
 	return []Feature{
-		{"device macvlan", false, macvlanFeature(), means},
+		{"device macvlan", false, macvlanFeature(), "routers with nat and nodes with devices cannot be made"},
 		{"nftables with NAT and fib", false, filterFeature(), means},
+		{"nftables for inet and arp", false, silenceFeature(), "nodes with devices cannot be made"},
 	}
 }
 
@@ -45,6 +46,26 @@ func filterFeature() error {
 			Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityNATDest,
 		})
 		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{&expr.Fib{Register: 1, FlagSADDR: true, ResultOIFNAME: true}}})
+		return c.Flush()
+	})
+}
+
+// silenceFeature makes chains where a host's stack gets packets and ARP.
+func silenceFeature() error {
+	if Loadable("nf_tables") {
+		return nil
+	}
+	return trial(func(*Conn) error {
+		c, err := nftables.New()
+		if err != nil {
+			return err
+		}
+		for _, family := range []nftables.TableFamily{nftables.TableFamilyINet, nftables.TableFamilyARP} {
+			c.AddChain(&nftables.Chain{
+				Name: "trial", Table: c.AddTable(&nftables.Table{Family: family, Name: "trial"}), Type: nftables.ChainTypeFilter,
+				Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw,
+			})
+		}
 		return c.Flush()
 	})
 }

@@ -19,6 +19,13 @@ func TestFeatures(t *testing.T) {
 			t.Errorf("%s: no meaning", f.Name)
 		}
 	}
+	list := t.TempDir() + "/filesystems"
+	if err := os.WriteFile(list, []byte("nodev\tproc\n\text4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := overlayFeature(list); !errors.Is(err, ErrNotSupported) && !Loadable("overlay") {
+		t.Errorf("a kernel without overlayfs: %v", err)
+	}
 	if err := deviceFeature("no-such-kind"); !errors.Is(err, ErrNotSupported) {
 		t.Errorf("an unknown device: %v", err)
 	}

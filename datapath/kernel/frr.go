@@ -9,8 +9,28 @@ import (
 // start: the second speaks to the first.
 var FRRDaemons = []string{"zebra", "ospfd"}
 
+// FRRRouters are those that virtual routers may run, in the order in which they
+// start.
+var FRRRouters = []string{"zebra", "ospfd", "ospf6d", "bgpd", "isisd", "ripd", "ripngd", "bfdd", "staticd"}
+
+// Where programs of FRR look for their configuration and for sockets.
+const (
+	FRREtc = "/etc/frr"
+	FRRRun = "/run/frr"
+)
+
+// FRRDirs are the directories that a router's node sees there, if they exist:
+// what its daemons were told, and what they make, which is the tenant's.
+func (h *Host) FRRDirs(key string) map[string]string {
+	dir := filepath.Join(h.Dir("frr"), key)
+	return map[string]string{FRREtc: filepath.Join(dir, "etc"), FRRRun: filepath.Join(h.Dir("vty"), key)}
+}
+
 // FRR is a daemon's program, where Debian's package has it.
 func FRR(daemon string) string { return filepath.Join("/usr/lib/frr", daemon) }
+
+// VTYSH is the program by which daemons are told what several of them read.
+const VTYSH = "/usr/bin/vtysh"
 
 // MissingFRR is the first daemon that is not installed; "": none.
 func MissingFRR() string {
@@ -21,6 +41,9 @@ func MissingFRR() string {
 	}
 	return ""
 }
+
+// FRRUser is the text of a user file to show to FRR, which looks up its user.
+const FRRUser = "root:x:0:0:root:/:/bin/sh\n"
 
 // FRRGroup is the text of a group file to show to FRR, which wants its user in
 // the group frrvty: root is.

@@ -55,7 +55,7 @@ func NewHost(config Config) (*Host, error) {
 
 // kinds of files that a host may have. A directory comes with the first thing
 // in it and goes with the last.
-var kinds = []string{"netns", "userns", "hosts", "frr", "bpf", "vxswitch", "impair", "tmp", "setup", "nat"}
+var kinds = []string{"netns", "userns", "hosts", "frr", "vty", "bpf", "vxswitch", "openflow", "impair", "tmp", "kept", "setup", "still", "nat", "access", "join", "device", "chain", "ids", "nsh"}
 
 // Tidy removes the host's directories that are empty, and those of all hosts.
 func (h *Host) Tidy() {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // CPU periods of the quota, in microseconds: short for smoothness, long for
@@ -35,6 +36,33 @@ func (g Group) SetCPU(milli int64) error {
 		return write(filepath.Join(dir, "cpu.max"), fmt.Sprintf("%s %d", orMax(quota), period))
 	}
 	return setQuota(dir, period, quota)
+}
+
+// SetQuota limits the group to so much processor time in each period, in whole
+// microseconds. Short periods make short queues; the kernel takes quotas from a
+// millisecond on.
+func (g Group) SetQuota(quota, period time.Duration) error {
+	dir, version, err := g.limited("cpu", true)
+	if err != nil {
+		return err
+	}
+	if version == 2 {
+		return write(filepath.Join(dir, "cpu.max"), fmt.Sprintf("%d %d", quota.Microseconds(), period.Microseconds()))
+	}
+	return setQuota(dir, period.Microseconds(), quota.Microseconds())
+}
+
+// Favour gives the group the most weight that there is among its siblings, for
+// measurements that other work on the machine should not change.
+func (g Group) Favour() error {
+	dir, version, err := g.limited("cpu", true)
+	if err != nil {
+		return err
+	}
+	if version == 2 {
+		return write(filepath.Join(dir, "cpu.weight"), "10000")
+	}
+	return write(filepath.Join(dir, "cpu.shares"), "262144")
 }
 
 // weight is the group's share of the processors under contention: as its

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +15,7 @@ type Link struct {
 	Kind  string // veth, vxlan, ...
 	Up    bool
 	Runs  bool // it is up and has a carrier
+	All   bool // it takes frames for any address (promiscuous), as somebody set
 	MTU   int
 	GSO   int // largest segment the stack builds, bytes
 	Peer  int // index of a veth's other end, in its namespace
@@ -73,6 +75,19 @@ func UpLink(index int) *Message {
 // DownLink begins a change of a device that takes it down.
 func DownLink(index int) *Message {
 	return NewMessage(unix.RTM_NEWLINK, 0, LinkHeader(index, 0, unix.IFF_UP))
+}
+
+// Quiet keeps a device from making an IPv6 address for itself. A kernel without
+// IPv6 has nothing to set.
+func (c *Conn) Quiet(index int) error {
+	const generateMode, generateNone = 8, 1 // IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE
+	m := ChangeLink(index)
+	m.Nest(unix.IFLA_AF_SPEC, func() { m.Nest(unix.AF_INET6, func() { m.Uint8(generateMode, generateNone) }) })
+	err := c.Do(m)
+	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
+		return nil
+	}
+	return err
 }
 
 // DeleteLink removes a device; a missing one is fine.
@@ -146,6 +161,7 @@ func parseLink(b []byte) Link {
 	}
 	l.Index = int(int32(binary.NativeEndian.Uint32(b[4:])))
 	l.Up = binary.NativeEndian.Uint32(b[8:])&unix.IFF_UP != 0
+	l.All = binary.NativeEndian.Uint32(b[8:])&unix.IFF_PROMISC != 0
 	l.Runs = l.Up && binary.NativeEndian.Uint32(b[8:])&unix.IFF_LOWER_UP != 0
 	EachAttr(b[16:], l.attr)
 	return l

@@ -18,7 +18,7 @@ var ErrLocked = errors.New("another process has the lock")
 // be held by a child that was made just before this process was killed, and
 // keep the next one out.
 func LockFile(path string) (io.Closer, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

@@ -96,7 +96,7 @@ func OpenNamespace(path string) (*os.File, error) {
 // Bind gives a namespace a file name, replacing a broken leftover; the
 // directory is made, for root only.
 func Bind(ns *os.File, path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	if err := Unbind(path); err != nil {

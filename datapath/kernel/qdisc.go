@@ -25,16 +25,19 @@ type Qdisc struct {
 	Parent uint32
 	Kind   string
 	Data   []byte
-	Bytes  uint64 // that left it since it was made
-	Drops  uint32 // packets, since it was made; the count runs over
+	// Of what left it since it was made; segments of a large packet count each.
+	Bytes, Packets uint64
+	Drops          uint32 // packets, since it was made; the count runs over
 }
 
-// Statistics of linux/gen_stats.h: struct gnet_stats_basic has bytes first,
-// struct gnet_stats_queue drops third.
+// Statistics of linux/gen_stats.h: struct gnet_stats_basic has bytes first, then
+// packets in 32 bits, all of which are beside it if there are more; struct
+// gnet_stats_queue has drops third.
 const (
 	tcaStats2       = 7
 	tcaStatsBasic   = 1
 	tcaStatsQueue   = 3
+	tcaStatsPackets = 8
 	queueDropsStart = 8
 )
 
@@ -136,8 +139,11 @@ func parseQdisc(b []byte) Qdisc {
 		case unix.TCA_OPTIONS:
 			q.Data = v
 		case tcaStats2:
-			if basic := attr(v, tcaStatsBasic); len(basic) >= 8 {
-				q.Bytes = binary.NativeEndian.Uint64(basic)
+			if basic := attr(v, tcaStatsBasic); len(basic) >= 12 {
+				q.Bytes, q.Packets = binary.NativeEndian.Uint64(basic), uint64(binary.NativeEndian.Uint32(basic[8:]))
+			}
+			if all := attr(v, tcaStatsPackets); len(all) >= 8 {
+				q.Packets = binary.NativeEndian.Uint64(all)
 			}
 			if queue := attr(v, tcaStatsQueue); len(queue) >= queueDropsStart+4 {
 				q.Drops = binary.NativeEndian.Uint32(queue[queueDropsStart:])

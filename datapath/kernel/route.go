@@ -16,6 +16,10 @@ type Route struct {
 	TOS    uint8 // ours have none; a tenant's with our protocol number may
 }
 
+// RouteProtocol marks the routes of nodes that are planned (rtnetlink(7),
+// rtm_protocol); ip(8) shows it as a number. FRR uses 11 and 186 to 199.
+const RouteProtocol = 155
+
 // AddRoute begins a request for a route that carries a protocol number, by
 // which its maker finds it again. An equal prefix is replaced.
 func AddRoute(r Route, protocol uint8) *Message {

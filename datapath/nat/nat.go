@@ -59,7 +59,7 @@ func (p *Part) mark(key string) string { return filepath.Join(p.host.Dir("nat"),
 
 // set makes the rules first: nothing passes the device without them.
 func (p *Part) set(g plan.Gateway) error {
-	if err := os.MkdirAll(p.host.Dir("nat"), 0o700); err != nil {
+	if err := kernel.MkdirAll(p.host.Dir("nat"), 0o700); err != nil {
 		return err
 	}
 	if err := os.WriteFile(p.mark(g.Key()), nil, 0o600); err != nil {
@@ -203,6 +203,11 @@ func settle() error {
 		{"ipv4/conf/wan0/accept_redirects", "0"}, {"ipv4/conf/wan0/send_redirects", "0"},
 		{"ipv4/conf/all/accept_redirects", "0"}, {"ipv4/conf/all/send_redirects", "0"},
 		{"ipv4/conf/wan0/rp_filter", "0"}, {"ipv4/conf/wan0/forwarding", "1"},
+		// Connections that nobody answers or that began elsewhere are soon forgotten, or
+		// never kept; those that stand for as long as RFC 5382 (REQ-5) asks.
+		{"netfilter/nf_conntrack_tcp_timeout_syn_sent", "30"}, {"netfilter/nf_conntrack_tcp_timeout_syn_recv", "30"},
+		{"netfilter/nf_conntrack_generic_timeout", "60"}, {"netfilter/nf_conntrack_tcp_loose", "0"},
+		{"netfilter/nf_conntrack_tcp_timeout_established", "7440"},
 	} {
 		if err := kernel.Sysctl(s[0], s[1]); err != nil {
 			return err

@@ -19,7 +19,8 @@ var everywhere = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// ownAddresses are the host's IPv4 addresses, sorted.
+// ownAddresses are the host's IPv4 addresses, and those of broadcasts of its
+// networks, sorted.
 func (p *Part) ownAddresses() ([]vnet.AddrRange, error) {
 	home, err := p.host.Dial("")
 	if err != nil {
@@ -34,6 +35,9 @@ func (p *Part) ownAddresses() ([]vnet.AddrRange, error) {
 	for _, a := range all {
 		if a.Local.Is4() {
 			list = append(list, vnet.AddrRange{First: a.Local, Last: a.Local})
+			if last := vnet.RangeOf(a.Reach).Last; a.Reach.Bits() < 31 {
+				list = append(list, vnet.AddrRange{First: last, Last: last})
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b vnet.AddrRange) int { return a.First.Compare(b.First) })

@@ -83,6 +83,8 @@ func rulesOf(g plan.Gateway, own []vnet.AddrRange) []rule {
 	}
 	add(chainForward, "not out again", inBy(expr.CmpOpEq), outBy(expr.CmpOpEq), verdict(expr.VerdictDrop))
 	add(chainForward, "within the network", inBy(expr.CmpOpNeq), outBy(expr.CmpOpNeq), verdict(expr.VerdictAccept))
+	add(chainForward, "no options", outBy(expr.CmpOpEq), hasOptions(), verdict(expr.VerdictDrop))
+	add(chainForward, "no redirects", outBy(expr.CmpOpEq), redirects(), verdict(expr.VerdictDrop))
 	add(chainForward, "no source but of the network", outBy(expr.CmpOpEq), sourceIsOutside(), verdict(expr.VerdictDrop))
 	for _, list := range []struct {
 		text   string
@@ -96,6 +98,12 @@ func rulesOf(g plan.Gateway, own []vnet.AddrRange) []rule {
 	// an answer: it is no connection of the way out's.
 	add(chainForward, "no answers as others", outBy(expr.CmpOpEq), state(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), untranslated(), verdict(expr.VerdictDrop))
 	add(chainForward, "answers", state(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), verdict(expr.VerdictAccept))
+	for _, by := range []struct {
+		word string
+		by   []expr.Any
+	}{{"out", outBy(expr.CmpOpEq)}, {"in", inBy(expr.CmpOpEq)}} {
+		add(chainForward, fmt.Sprintf("no more than %d new %s", newPerSecond, by.word), by.by, state(expr.CtStateBitNEW), overRate(), verdict(expr.VerdictDrop))
+	}
 	add(chainForward, "outwards", outBy(expr.CmpOpEq), state(expr.CtStateBitNEW), verdict(expr.VerdictAccept))
 	add(chainForward, "published", inBy(expr.CmpOpEq), published(), verdict(expr.VerdictAccept))
 	add(chainInput, "nothing here", inBy(expr.CmpOpEq), verdict(expr.VerdictDrop))
@@ -252,6 +260,35 @@ func untranslated() []expr.Any {
 	does := bitsOf(expr.CtKeySTATUS, srcNAT|dstNAT)
 	does[len(does)-1].(*expr.Cmp).Op = expr.CmpOpEq
 	return does
+}
+
+// hasOptions says that a header of IPv4 is longer than 5 words: a source route would
+// lead where the destination does not say.
+func hasOptions() []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 0, Len: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 1, Mask: []byte{0x0f}, Xor: []byte{0}},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte{5}},
+	}
+}
+
+// redirects says that it is ICMP's type 5, by which only routers of the network
+// outside tell others their way.
+func redirects() []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_ICMP}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{5}},
+	}
+}
+
+// newPerSecond bounds new connections in each direction, and with the time-outs of
+// settle what the kernel keeps of them: memory that no control group counts.
+const newPerSecond = 1000
+
+func overRate() []expr.Any {
+	return []expr.Any{&expr.Limit{Type: expr.LimitTypePkts, Rate: newPerSecond, Unit: expr.LimitTimeSecond, Burst: newPerSecond, Over: true}}
 }
 
 // port compares protocol and destination port, at byte 2 of the header of both.

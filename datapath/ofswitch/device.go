@@ -7,8 +7,10 @@ import (
 	"net"
 	"unsafe"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/kernel"
 	"sublet/openflow/of13"
 )
 
@@ -29,50 +31,83 @@ type device struct {
 	iov    unix.Iovec
 	aux    [64]byte
 	errors uint64 // frames that the kernel did not take
+	silent bool   // what it receives is read elsewhere
+	queues queues
+
+	control *device // the same device for control in band; nil: there is none
 }
 
-func openDevice(name string, number uint32) (*device, error) {
+func openDevice(name string, number uint32, silent bool) (*device, error) {
 	link, err := net.InterfaceByName(name)
 	if err != nil {
 		return nil, fmt.Errorf("port %d: there is no device %q in this network namespace", number, name)
 	}
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	return openIndex(name, link.Index, number, silent)
+}
+
+// openIndex is openDevice for a device whose index is known.
+func openIndex(name string, index int, number uint32, silent bool) (*device, error) {
+	fd, err := packetSocket(index, silent, nil)
 	if err != nil {
-		return nil, fmt.Errorf("open a packet socket: %w", err)
+		return nil, fmt.Errorf("packet socket on %s: %w", name, err)
 	}
-	d := &device{name: name, number: number, index: link.Index, fd: fd, buf: make([]byte, virtio+tagRoom+maxFrame)}
-	if err := d.bind(); err != nil {
+	d := &device{name: name, number: number, silent: silent, index: index, fd: fd, buf: make([]byte, virtio+tagRoom+maxFrame)}
+	member := unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_PROMISC}
+	if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &member); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("packet socket on %s: %w", name, err)
 	}
 	return d, nil
 }
 
-func (d *device) bind() error {
+// packetSocket opens a socket by which frames leave a device, and come from it unless
+// it is silent; only is a filter of them.
+func packetSocket(index int, silent bool, only []bpf.RawInstruction) (fd int, err error) {
+	if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+		return -1, err
+	}
+	if err := errors.Join(filterPacket(fd, only), bindPacket(fd, index, silent)); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// filterPacket has a socket, which is not bound yet, receive what a filter accepts.
+func filterPacket(fd int, only []bpf.RawInstruction) error {
+	if len(only) == 0 {
+		return nil
+	}
+	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{
+		Len: uint16(len(only)), Filter: (*unix.SockFilter)(unsafe.Pointer(&only[0])), // struct sock_filter, as both have it
+	})
+}
+
+func bindPacket(fd, index int, silent bool) error {
 	for _, option := range []int{unix.PACKET_VNET_HDR, unix.PACKET_AUXDATA, unix.PACKET_IGNORE_OUTGOING} {
-		if err := unix.SetsockoptInt(d.fd, unix.SOL_PACKET, option, 1); err != nil {
+		if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, option, 1); err != nil {
 			return err
 		}
 	}
-	unix.SetsockoptInt(d.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20)
-	unix.SetsockoptInt(d.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 4<<20)
-	member := unix.PacketMreq{Ifindex: int32(d.index), Type: unix.PACKET_MR_PROMISC}
-	if err := unix.SetsockoptPacketMreq(d.fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &member); err != nil {
-		return err
+	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20)
+	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 4<<20)
+	address := unix.SockaddrLinklayer{Protocol: 3 << 8, Ifindex: index} // ETH_P_ALL, in network order
+	if silent {
+		address.Protocol = 0
 	}
-	return unix.Bind(d.fd, &unix.SockaddrLinklayer{Protocol: 3 << 8, Ifindex: d.index}) // ETH_P_ALL, in network order
+	return unix.Bind(fd, &address)
 }
 
 // describe says what the port is at present.
-func (d *device) describe() (of13.Port, error) {
+func (d *device) describe(conn *kernel.Conn) (of13.Port, error) {
 	p := of13.Port{Number: d.number, Name: d.name}
-	link, err := net.InterfaceByIndex(d.index)
+	link, err := conn.LinkByIndex(d.index)
 	if err != nil {
 		p.State = of13.PortStateDown
 		return p, err
 	}
-	copy(p.HWAddr[:], link.HardwareAddr)
-	if link.Flags&net.FlagUp == 0 || link.Flags&net.FlagRunning == 0 {
+	p.HWAddr = link.Hardware
+	if !link.Runs {
 		p.State = of13.PortStateDown
 	}
 	return p, nil
@@ -84,6 +119,20 @@ type received struct {
 	header [virtio]byte
 	large  bool   // a segment that is still to be cut
 	ports  uint32 // its first bytes behind IP, as they came
+	mark   uint32 // what a program has marked it with
+}
+
+// packets is how many a frame stands for.
+func (r *received) packets() int {
+	size := int(binary.NativeEndian.Uint16(r.header[4:]))
+	head := int(binary.NativeEndian.Uint16(r.header[6:])) + 8 // of UDP
+	if r.header[1]&0x7f != unix.VIRTIO_NET_HDR_GSO_UDP_L4 && head+5 <= len(r.frame) {
+		head += int(r.frame[head+4]>>4)*4 - 8
+	}
+	if r.header[1] == 0 || size == 0 || len(r.frame) <= head {
+		return 1
+	}
+	return (len(r.frame) - head + size - 1) / size
 }
 
 // read gets one frame; ok is false if there is none.
@@ -98,7 +147,9 @@ func (d *device) read(r *received) (ok bool) {
 	}
 	copy(r.header[:], d.buf[tagRoom:])
 	r.frame = d.buf[tagRoom+virtio : tagRoom+int(n)]
-	if tag := d.tag(); tag != 0 && len(r.frame) >= 14 {
+	tag, mark := d.beside()
+	r.mark = mark
+	if tag != 0 && len(r.frame) >= 14 {
 		r.frame = d.buf[virtio : tagRoom+int(n)]
 		copy(r.frame, r.frame[tagRoom:tagRoom+12])
 		binary.BigEndian.PutUint32(r.frame[12:], tag)
@@ -111,26 +162,43 @@ func (d *device) read(r *received) (ok bool) {
 	return true
 }
 
-// tag is the VLAN tag that the kernel hands over beside the frame (struct
-// tpacket_auxdata); 0: none.
-func (d *device) tag() uint32 {
-	h := (*unix.Cmsghdr)(unsafe.Pointer(&d.aux[0]))
-	if d.msg.Controllen < unix.SizeofCmsghdr+20 || h.Level != unix.SOL_PACKET || h.Type != unix.PACKET_AUXDATA {
+// beside is what the kernel hands over beside a frame: its VLAN tag (struct
+// tpacket_auxdata), 0 for none, and its mark.
+func (d *device) beside() (tag, mark uint32) {
+	for b := d.aux[:d.msg.Controllen]; len(b) >= unix.SizeofCmsghdr; {
+		h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
+		if h.Len < unix.SizeofCmsghdr || h.Len > uint64(len(b)) {
+			break
+		}
+		data := b[unix.SizeofCmsghdr:h.Len]
+		switch {
+		case h.Level == unix.SOL_SOCKET && h.Type == unix.SO_MARK && len(data) >= 4:
+			mark = binary.NativeEndian.Uint32(data)
+		case h.Level == unix.SOL_PACKET && h.Type == unix.PACKET_AUXDATA && len(data) >= 20:
+			tag = tagIn(data)
+		}
+		b = b[min((int(h.Len)+7)&^7, len(b)):]
+	}
+	return tag, mark
+}
+
+func tagIn(aux []byte) uint32 {
+	status := binary.NativeEndian.Uint32(aux)
+	if status&unix.TP_STATUS_VLAN_VALID == 0 {
 		return 0
 	}
-	a := (*[5]uint32)(unsafe.Pointer(&d.aux[unix.SizeofCmsghdr]))
-	if a[0]&unix.TP_STATUS_VLAN_VALID == 0 {
-		return 0
-	}
-	tci, kind := a[4]&0xffff, a[4]>>16
-	if a[0]&unix.TP_STATUS_VLAN_TPID_VALID == 0 {
+	tci, kind := uint32(binary.NativeEndian.Uint16(aux[16:])), uint32(binary.NativeEndian.Uint16(aux[18:]))
+	if status&unix.TP_STATUS_VLAN_TPID_VALID == 0 {
 		kind = unix.ETH_P_8021Q
 	}
 	return kind<<16 | tci
 }
 
 // write sends a frame that was made of a received one, if r is not nil.
-func (d *device) write(frame []byte, r *received) {
+func (d *device) write(frame []byte, r *received) { d.writeBy(d.fd, frame, r) }
+
+// writeBy sends it by one of the device's sockets.
+func (d *device) writeBy(socket int, frame []byte, r *received) {
 	var header [virtio]byte
 	if r != nil && r.large {
 		header = r.ready(frame)
@@ -138,8 +206,7 @@ func (d *device) write(frame []byte, r *received) {
 	iov := [2]unix.Iovec{{Base: &header[0]}, {Base: &frame[0]}}
 	iov[0].SetLen(virtio)
 	iov[1].SetLen(len(frame))
-	msg := unix.Msghdr{Iov: &iov[0], Iovlen: 2}
-	_, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(d.fd), uintptr(unsafe.Pointer(&msg)), 0)
+	_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(socket), uintptr(unsafe.Pointer(&iov[0])), uintptr(len(iov)))
 	if errno != 0 && !errors.Is(errno, unix.ENOBUFS) {
 		d.errors++
 	}

@@ -4,31 +4,57 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"iter"
+	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/kernel"
 	"sublet/openflow/channel"
 	"sublet/openflow/of13"
 	"sublet/openflow/pipeline"
 )
 
 const (
-	framesOfTurn   = 32 // of a port, before the next one's turn
+	framesOfTurn   = 32   // of a port, before the next one's turn
+	framesThatWait = 4096 // of a port, which are taken before a question is answered
 	messagesOfTurn = 64
 	tick           = 100 * time.Millisecond // how often entries are looked at for timeouts
-	look           = time.Second            // how often ports are looked at
+	look           = time.Second            // how often ports are looked at that nothing is told of
+	lookAgain      = 10 * time.Millisecond  // how long after a look ports that change wait for the next tick
+	mostEvents     = 64                     // taken from epoll at once
+
+	// Tags in epoll of what is no port.
+	tagHub   = -1
+	tagLinks = -2
+	tagLocal = -3 // a port that has no index
+	tagCache = -4
+	tagConn  = -5 // a connection of which the descriptor is beside the tag
+
+	tagControl = -6 // control in band of the port whose number is beside the tag
 )
 
 // Config of a switch.
 type Config struct {
 	Pipeline    pipeline.Config
 	Ports       []string // devices; port numbers are 1, 2, ... in this order
+	Follow      bool     // instead of Ports: see openNew; Local may come and go then, too
+	Local       string   // the device that is port LOCAL; "": none
+	InBand      *InBand  // nil: control is out of band
 	Controllers []channel.Target
+	Auxiliary   uint8       // connections to each beside the main one
 	TLS         *tls.Config // for controllers that ask for it
 	Standalone  bool        // forward as a learning switch while there is no controller
+	MissEntry   bool        // begin with entries that send what meets no other to controllers
+	Kernel      bool        // forward by a cache of flows in the kernel
+	PacketIns   int         // most that leave for controllers in a second; 0: no bound
+	Keep        bool        // have what it was told, and flows in the kernel, go on in the working directory when the process ends
+	Management  string      // Unix socket where connections are answered that count as no controller; "": none
 	Log         func(error)
 }
 
@@ -37,18 +63,38 @@ type Switch struct {
 	config  Config
 	hub     *channel.Hub
 	tables  *pipeline.Switch
-	devices []*device
+	devices []*device    // by port number less 1; nil: none at present
+	local   *device      // port LOCAL; nil: none
+	conn    *kernel.Conn // for looking at devices; nil: not yet
+	links   int          // a netlink socket that tells of devices
+	looked  int64        // when ports were looked at; 0: they are to be looked at
+	packets allowance    // of packet-ins
 	epoll   int
-	event   int // an eventfd: something is in the hub
+	event   int         // an eventfd: something is in the hub
+	woken   atomic.Bool // it has been written since it was read
 	start   time.Time
 	current *received // the frame on its way; nil while a message is
+	cache   *cache    // nil: none
+	store   *store    // nil: all is gone with the process
+	band    *band     // nil: control is out of band
 }
 
 // New opens the ports. It fails, with nothing open, if one cannot be opened.
-func New(c Config) (s *Switch, err error) {
-	s = &Switch{config: c, start: time.Now(), epoll: -1, event: -1}
+func New(c Config) (_ *Switch, err error) {
+	s := &Switch{config: c, start: time.Now().Add(-time.Duration(monotonic())), epoll: -1, event: -1, links: -1, packets: allowance{rate: int64(c.PacketIns)}}
 	s.hub = channel.NewHub(s.notify)
+	s.hub.Auxiliary, s.hub.Watch = c.Auxiliary, s.watchConnection
+	if s.band, err = newBand(c.InBand, s.hub); err != nil {
+		return nil, err
+	}
+	if c.Keep {
+		if s.store, err = openStore(c.Pipeline.Entries); err != nil {
+			return nil, err
+		}
+		c.Pipeline.Memory = s.store
+	}
 	s.tables = pipeline.New(c.Pipeline, s)
+	s.tables.Standalone, s.tables.Queues = c.Standalone, s.queuesOf
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -60,40 +106,166 @@ func New(c Config) (s *Switch, err error) {
 	if s.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, err
 	}
-	if err := s.watch(s.event, -1); err != nil {
+	if err := s.watch(s.event, tagHub); err != nil {
+		return nil, err
+	}
+	if c.Kernel {
+		if s.cache, err = newCache(s.tables, c.Pipeline.DatapathID, c.Pipeline.Meters, c.Keep); err != nil {
+			return nil, err
+		}
+		s.tables.Cache, s.tables.Meters = s.cache, s.cache
+		s.cache.leaveControl(s.band)
+		if err := s.watch(s.cache.upcall.fd, tagCache); err != nil {
+			return nil, err
+		}
+	}
+	if err := harmless(s.watchLinks); err != nil {
 		return nil, err
 	}
 	for i, name := range c.Ports {
-		d, err := openDevice(name, uint32(i+1))
-		if err != nil {
+		if err := s.open(name, i); err != nil {
 			return nil, err
 		}
-		s.devices = append(s.devices, d)
-		if err := s.watch(d.fd, i); err != nil {
+	}
+	if c.Local != "" && !c.Follow {
+		link, err := net.InterfaceByName(c.Local)
+		if err != nil {
+			return nil, fmt.Errorf("port LOCAL: there is no device %q in this network namespace", c.Local)
+		}
+		if err := s.openLocal(link.Index); err != nil {
 			return nil, err
 		}
 	}
 	s.lookAtPorts()
-	return s, nil
+	return s, s.begin()
+}
+
+// begin makes what was there before, or what there is to be at first.
+func (s *Switch) begin() error {
+	if s.store != nil {
+		any, err := s.restore()
+		if err != nil {
+			return err
+		}
+		if s.cache != nil {
+			if err := s.cache.adopt(); err != nil {
+				return err
+			}
+		}
+		if any {
+			return nil
+		}
+	}
+	if s.config.MissEntry {
+		return s.addMissEntries()
+	}
+	return nil
+}
+
+// open makes a device the port of an index.
+func (s *Switch) open(name string, at int) error {
+	link, err := net.InterfaceByName(name)
+	if err != nil {
+		return fmt.Errorf("port %d: there is no device %q in this network namespace", at+1, name)
+	}
+	return s.openAt(name, link.Index, at)
+}
+
+func (s *Switch) openAt(name string, index, at int) error {
+	d, err := openIndex(name, index, uint32(at+1), s.config.Kernel)
+	if err != nil {
+		return err
+	}
+	for len(s.devices) <= at {
+		s.devices = append(s.devices, nil)
+	}
+	s.devices[at] = d
+	if err := s.listenControl(d); err != nil {
+		return err
+	}
+	return s.listen(d, at)
+}
+
+// openLocal makes a device port LOCAL.
+func (s *Switch) openLocal(index int) (err error) {
+	if s.local, err = openIndex(s.config.Local, index, of13.PortLocal, s.config.Kernel); err != nil {
+		return err
+	}
+	return errors.Join(s.listenControl(s.local), s.listen(s.local, tagLocal))
+}
+
+// listen has a port's frames come to the switch, or to its cache.
+func (s *Switch) listen(d *device, tag int) error {
+	if s.cache != nil {
+		return s.cache.join(d)
+	}
+	return s.watch(d.fd, tag)
+}
+
+// addMissEntries adds the table-miss entry of every table.
+func (s *Switch) addMissEntries() error {
+	for table := range s.config.Pipeline.Tables {
+		_, err := s.tables.Do(0, &of13.FlowMod{
+			Table: uint8(table), Buffer: of13.NoBuffer, OutPort: of13.PortAny, OutGroup: of13.GroupAny,
+			Instructions: []of13.Instruction{{Type: of13.InstructionApply, Actions: []of13.Action{of13.Output(of13.PortController)}}},
+		})
+		if err != nil {
+			return fmt.Errorf("add the table-miss entry of table %d: %w", table, err)
+		}
+	}
+	return nil
 }
 
 func (s *Switch) watch(fd, tag int) error {
 	return unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(tag)})
 }
 
+func (s *Switch) watchConnection(fd int) error {
+	return unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: channel.WatchEvents, Fd: tagConn, Pad: int32(fd)})
+}
+
+// present gives the ports that are there at present.
+func (s *Switch) present() iter.Seq[*device] {
+	return func(yield func(*device) bool) {
+		for _, d := range s.devices {
+			if d != nil && !yield(d) {
+				return
+			}
+		}
+		if s.local != nil {
+			yield(s.local)
+		}
+	}
+}
+
 // Close gives up the ports.
 func (s *Switch) Close() {
-	for _, d := range s.devices {
-		unix.Close(d.fd)
+	for d := range s.present() {
+		d.close()
 	}
-	for _, fd := range []int{s.epoll, s.event} {
+	if s.cache != nil {
+		s.cache.close()
+	}
+	if s.conn != nil {
+		s.conn.Close()
+	}
+	if s.store != nil {
+		s.store.close()
+	}
+	for _, fd := range []int{s.epoll, s.event, s.links} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
 	}
 }
 
-func (s *Switch) notify() { unix.Write(s.event, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+// notify has the switch's thread look into the hub, once for all that comes before
+// it does.
+func (s *Switch) notify() {
+	if s.woken.CompareAndSwap(false, true) {
+		unix.Write(s.event, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}
+}
 
 func (s *Switch) now() int64 { return int64(time.Since(s.start)) }
 
@@ -103,15 +275,21 @@ func (s *Switch) Run(ctx context.Context) error {
 	var connections sync.WaitGroup
 	var mu sync.Mutex
 	var failed error
-	for _, t := range s.config.Controllers {
+	keep := func(run func() error) {
 		connections.Go(func() {
-			if err := s.hub.Run(ctx, t, s.config.TLS, s.config.Log); err != nil {
+			if err := run(); err != nil {
 				mu.Lock()
 				failed = errors.Join(failed, err)
 				mu.Unlock()
 				cancel()
 			}
 		})
+	}
+	for _, t := range s.config.Controllers {
+		keep(func() error { return s.hub.Run(ctx, t, s.config.TLS, s.config.Log) })
+	}
+	if path := s.config.Management; path != "" {
+		keep(func() error { return s.hub.Manage(ctx, path, s.config.Log) })
 	}
 	defer context.AfterFunc(ctx, s.notify)()
 	err := s.loop(ctx)
@@ -123,85 +301,231 @@ func (s *Switch) Run(ctx context.Context) error {
 
 // loop is the one thread of the switch.
 func (s *Switch) loop(ctx context.Context) error {
-	runtime.LockOSThread()
+	drive()
 	defer runtime.UnlockOSThread()
-	events := make([]unix.EpollEvent, len(s.devices)+1)
-	var expired, looked int64
-	for ctx.Err() == nil {
-		n, err := unix.EpollWait(s.epoll, events, int(tick/time.Millisecond))
+	events := make([]unix.EpollEvent, mostEvents)
+	var expired int64
+	for more := false; ctx.Err() == nil; {
+		wait := s.untilControl(int(tick / time.Millisecond))
+		if more {
+			wait = 0
+		}
+		n, err := unix.EpollWait(s.epoll, events, wait)
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return err
 		}
+		s.control(events[:max(n, 0)])
 		for _, e := range events[:max(n, 0)] {
-			if e.Fd < 0 {
-				s.messages()
-			} else {
-				s.frames(s.devices[e.Fd])
+			switch {
+			case e.Fd == tagControl: // done
+			case e.Fd == tagHub:
+				s.heard()
+				more = true
+			case e.Fd == tagConn:
+				s.hub.Ready(int(e.Pad), e.Events)
+				more = true
+			case e.Fd == tagLinks:
+				s.drainLinks()
+				s.linksChanged()
+			case e.Fd == tagCache:
+				s.upcalls(framesOfTurn)
+			case e.Fd == tagLocal && s.local != nil:
+				s.frames(s.local, framesOfTurn)
+			case s.devices[e.Fd] != nil:
+				s.frames(s.devices[e.Fd], framesOfTurn)
 			}
+		}
+		if more {
+			more = s.messages()
 		}
 		if now := s.now(); now-expired >= int64(tick) {
+			s.hub.Tick(time.Now())
 			s.tables.Expire(now)
+			s.tidy()
 			expired = now
-			if now-looked >= int64(look) {
+			if s.looked == 0 || now-s.looked >= int64(look) {
 				s.lookAtPorts()
-				looked = now
+				if s.cache != nil {
+					s.cache.sweep()
+				}
 			}
 		}
+		s.hub.Flush()
 	}
 	return nil
 }
 
-// messages takes some of what controllers have sent, and wakes itself up for the rest.
-func (s *Switch) messages() {
-	var b [8]byte
-	unix.Read(s.event, b[:])
-	s.tables.Standalone = s.config.Standalone && s.hub.Connected() == 0
-	for range messagesOfTurn {
-		select {
-		case in := <-s.hub.In:
-			s.hub.Handle(in, s)
-		default:
-			return
+// tidy keeps the store short.
+func (s *Switch) tidy() {
+	if s.store != nil {
+		if err := s.store.tidy(s.tables.KeepAll); err != nil {
+			s.config.Log(err)
 		}
 	}
-	s.notify()
+}
+
+// heard takes note of what notify said.
+func (s *Switch) heard() {
+	var b [8]byte
+	unix.Read(s.event, b[:])
+	s.woken.Store(false) // before the hub is looked into: what comes now wakes it up again
+}
+
+// messages takes some of what controllers have sent; more says that some may be left.
+func (s *Switch) messages() (more bool) {
+	alone, unmatched := s.config.Standalone && s.hub.Connected() == 0, s.hub.Unmatched()
+	if alone != s.tables.Standalone || unmatched != s.tables.Unmatched {
+		s.tables.Standalone, s.tables.Unmatched = alone, unmatched
+		if s.cache != nil {
+			s.cache.Invalidate(func(*pipeline.Flow) bool { return true })
+		}
+	}
+	for range messagesOfTurn {
+		in, ok := s.hub.Next()
+		if !ok {
+			return false
+		}
+		s.hub.Handle(in, s)
+	}
+	return true
 }
 
 // Do does what a controller's message asks.
-func (s *Switch) Do(m of13.Message) (of13.Message, error) { return s.tables.Do(s.now(), m) }
+func (s *Switch) Do(m of13.Message) (of13.Message, error) {
+	if m.Type() == of13.TypeMultipartRequest {
+		s.catchUp()
+	}
+	if s.cache != nil && (channel.CacheCounters{}).Asks(m) {
+		return s.cache.count().Reply()
+	}
+	if port, frame, asks := channel.AsksTrace(m); asks {
+		return s.trace(port, frame)
+	}
+	return s.tables.Do(s.now(), m)
+}
 
-// frames takes some frames of a port.
-func (s *Switch) frames(d *device) {
+// Atomic makes changes of which none stays if run fails.
+func (s *Switch) Atomic(run func() error) error { return s.tables.Atomic(run) }
+
+// catchUp takes the frames that wait at the ports, so that what is asked next
+// has been counted. It is bounded: ports may get frames faster than they are taken.
+func (s *Switch) catchUp() {
+	if s.cache != nil {
+		s.upcalls(framesThatWait)
+		return
+	}
+	for d := range s.present() {
+		s.frames(d, framesThatWait)
+	}
+}
+
+// frames takes some frames of a port, at most so many.
+func (s *Switch) frames(d *device, most int) {
 	var r received
 	now := s.now()
 	s.current = &r
-	for range framesOfTurn {
+	for range most {
 		if !d.read(&r) {
 			break
+		}
+		if s.band.has(r.frame) {
+			continue
 		}
 		s.tables.Receive(now, d.number, r.frame)
 	}
 	s.current = nil
 }
 
+// linksChanged looks at the ports, at once if that was not done just before.
+func (s *Switch) linksChanged() {
+	if s.now()-s.looked >= int64(lookAgain) {
+		s.lookAtPorts()
+	} else {
+		s.looked = 0
+	}
+}
+
+// upcalls takes some frames that the cache had no flow for, at most so many. Flows
+// are put into the cache behind the last of them.
+func (s *Switch) upcalls(most int) {
+	var r received
+	now := s.now()
+	s.current = &r
+	for range most {
+		if !s.cache.upcall.read(&r) {
+			break
+		}
+		if s.band.has(r.frame) {
+			continue
+		}
+		f, cause := s.tables.ReceiveFlow(now, s.cache.numbers[r.mark], r.frame, r.packets())
+		s.cache.counters.Upcalls[cause]++
+		if f != nil {
+			s.cache.add(f, r.frame)
+		}
+	}
+	s.current = nil
+	s.cache.install()
+}
+
 // lookAtPorts tells of devices that came up, went down or away.
 func (s *Switch) lookAtPorts() {
-	for _, d := range s.devices {
-		if p, err := d.describe(); err != nil {
-			s.tables.RemovePort(d.number)
-		} else {
+	s.looked = s.now()
+	if s.config.Follow {
+		s.openNew()
+	}
+	s.lookAtQueues()
+	for d := range s.present() {
+		p, err := d.describe(s.conn)
+		s.band.look(s.now(), d, err == nil && p.State&of13.PortStateDown == 0)
+		if err == nil {
 			s.tables.SetPort(s.now(), p)
+			continue
+		}
+		s.tables.RemovePort(d.number)
+		if s.config.Follow {
+			s.shut(d)
 		}
 	}
 }
 
-// Send sends a frame out of a port.
-func (s *Switch) Send(port, _ uint32, frame []byte) {
-	s.devices[port-1].write(frame, s.current)
+// lookAtQueues sees which queues ports have, and by which frames may leave without
+// passing one.
+func (s *Switch) lookAtQueues() {
+	for d := range s.present() {
+		changed := d.lookAtQueues(s.conn, s.now())
+		if s.cache != nil {
+			s.cache.look(s.conn, d, changed)
+		}
+	}
 }
 
-// PacketIn hands a packet to controllers.
-func (s *Switch) PacketIn(m *of13.PacketIn) { s.hub.PacketIn(m) }
+// shut gives up a port's device.
+func (s *Switch) shut(d *device) {
+	if s.cache != nil {
+		s.cache.leave(d)
+	}
+	d.close()
+	if d == s.local {
+		s.local = nil
+	} else {
+		s.devices[d.number-1] = nil
+	}
+}
+
+// Send sends a frame out of a port.
+func (s *Switch) Send(port, queue uint32, frame []byte) {
+	if d := s.device(port); d != nil {
+		d.writeBy(d.socketOf(queue), frame, s.current)
+	}
+}
+
+// PacketIn hands a packet to controllers, unless too many have gone already.
+func (s *Switch) PacketIn(m *of13.PacketIn) {
+	if s.packets.take(s.now()) {
+		s.hub.PacketIn(m)
+	}
+}
 
 // FlowRemoved tells controllers of an entry that is gone.
 func (s *Switch) FlowRemoved(m *of13.FlowRemoved) { s.hub.FlowRemoved(m) }

@@ -53,7 +53,7 @@ func (p *Part) turn() []*watch {
 func lookups(item plan.Reach) int {
 	n := openCost * len(item.Pairs)
 	for _, from := range item.Pairs {
-		n += len(from.To) + 2*len(from.Forwards)
+		n += len(from.To) + len(from.To6) + 2*len(from.Forwards)
 	}
 	return n
 }
@@ -87,7 +87,7 @@ func (p *Part) lacking(item plan.Reach) string {
 		if off := switchedOff(c, from.Forwards); off != "" {
 			still = append(still, item.Nodes[from.From].Name+" does not forward ("+off+" is 0)")
 		}
-		for _, to := range from.To {
+		for _, to := range slices.Concat(from.To, from.To6) {
 			if has, err := c.HasRoute(item.Nodes[to].Address); err == nil && !has {
 				routeless = append(routeless, pair{from.From, to})
 			}

@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -17,23 +18,24 @@ import (
 	"sublet/plan"
 )
 
-// ask sends echo requests from a node to some others, in an order that differs
+// ask sends echo requests from a node to some others of one family, in an order that differs
 // each time, and returns those that have not answered in time.
 func (p *Part) ask(ctx context.Context, w *watch, from int, targets []int, wait time.Duration) (silent []int) {
-	f, err := p.socket(plan.Namespace(w.item.Lease, w.item.Nodes[from].Name))
+	is6 := w.item.Nodes[targets[0]].Address.Is6()
+	f, err := p.socket(plan.Namespace(w.item.Lease, w.item.Nodes[from].Name), is6)
 	if err != nil {
 		time.Sleep(wait) // the node is not there yet
 		return targets
 	}
 	defer f.Close()
-	e := exchange{socket: f, id: uint16(rand.Uint32()), waiting: make(map[netip.Addr]int, window)}
+	e := exchange{socket: f, is6: is6, id: uint16(rand.Uint32()), waiting: make(map[netip.Addr]int, window)}
 	targets = slices.Clone(targets)
 	rand.Shuffle(len(targets), func(i, j int) { targets[i], targets[j] = targets[j], targets[i] })
 	for len(targets) > 0 {
 		some := targets[:min(window, len(targets))]
 		targets = targets[len(some):]
 		p.spend(w, len(some))
-		e.exchange(ctx, w.item, some, wait)
+		e.exchange(ctx, w.item, some, wait, p.again(w, wait))
 		for _, to := range e.waiting {
 			silent = append(silent, to)
 		}
@@ -48,21 +50,38 @@ func (p *Part) ask(ctx context.Context, w *watch, from int, targets []int, wait 
 // slow link holds few frames.
 const window = 4
 
-// exchange asks some targets; waiting are then those that have not answered.
-func (e *exchange) exchange(ctx context.Context, item plan.Reach, targets []int, wait time.Duration) {
+// askAgain is how soon those are asked again that have not answered: what was sent
+// before there was a way is lost, and how late a network is said to run is up to
+// this and a round trip.
+const askAgain = 40 * time.Millisecond
+
+// again is askAgain while a lease is built, and then a round's wait.
+func (p *Part) again(w *watch, wait time.Duration) time.Duration {
+	if time.Since(w.began) > restAfter {
+		return wait
+	}
+	return askAgain
+}
+
+// exchange asks some targets, again and again until wait is over; waiting are then
+// those that have not answered.
+func (e *exchange) exchange(ctx context.Context, item plan.Reach, targets []int, wait, again time.Duration) {
 	clear(e.waiting)
 	for _, to := range targets {
-		address := item.Nodes[to].Address
-		e.waiting[address] = to
-		e.send(address)
+		e.waiting[item.Nodes[to].Address] = to
 	}
-	e.receive(ctx, time.Now().Add(wait))
+	for left := wait; len(e.waiting) > 0 && left > 0 && ctx.Err() == nil; left -= again {
+		for address := range e.waiting {
+			e.send(address)
+		}
+		e.receive(ctx, time.Now().Add(min(left, again)))
+	}
 }
 
 // socket opens one for echo replies in a node. Before that it makes the node's
 // kernel ask anew for neighbours that have not answered: by itself it does so
 // every second.
-func (p *Part) socket(namespace string) (*os.File, error) {
+func (p *Part) socket(namespace string, is6 bool) (*os.File, error) {
 	ns, err := p.host.Open(namespace)
 	if err != nil {
 		return nil, err
@@ -71,13 +90,26 @@ func (p *Part) socket(namespace string) (*os.File, error) {
 	var fd int
 	err = kernel.In(ns, func() (err error) {
 		forgetSilent()
-		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_ICMP)
+		family, protocol := unix.AF_INET, unix.IPPROTO_ICMP
+		if is6 {
+			family, protocol = unix.AF_INET6, unix.IPPROTO_ICMPV6
+		}
+		fd, err = unix.Socket(family, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open a socket in %s: %w", namespace, err)
 	}
-	const icmpFilter = 1 // ICMP_FILTER of linux/icmp.h: bits of types that are not wanted
+	if is6 {
+		filter := &unix.ICMPv6Filter{} // bits of types that are not wanted
+		for i := range filter.Data {
+			filter.Data[i] = ^uint32(0)
+		}
+		filter.Data[echoReply6>>5] &^= 1 << (echoReply6 & 31)
+		_ = unix.SetsockoptICMPv6Filter(fd, unix.SOL_ICMPV6, unix.ICMPV6_FILTER, filter)
+		return os.NewFile(uintptr(fd), "echo"), nil
+	}
+	const icmpFilter = 1 // ICMP_FILTER of linux/icmp.h: likewise
 	_ = unix.SetsockoptInt(fd, unix.SOL_RAW, icmpFilter, ^(1 << echoReply))
 	return os.NewFile(uintptr(fd), "echo"), nil
 }
@@ -100,11 +132,15 @@ func forgetSilent() {
 const (
 	echoReply   = 0
 	echoRequest = 8
+
+	echoRequest6 = 128 // RFC 4443
+	echoReply6   = 129
 )
 
 // exchange is one socket's requests and answers.
 type exchange struct {
 	socket  *os.File
+	is6     bool
 	id      uint16
 	waiting map[netip.Addr]int
 }
@@ -112,15 +148,24 @@ type exchange struct {
 func (e *exchange) send(to netip.Addr) {
 	m := make([]byte, 16)
 	m[0] = echoRequest
+	if e.is6 {
+		m[0] = echoRequest6
+	}
 	binary.BigEndian.PutUint16(m[4:], e.id)
 	binary.BigEndian.PutUint16(m[6:], 1)
-	binary.BigEndian.PutUint16(m[2:], checksum(m))
+	if !e.is6 { // of IPv6 the kernel adds it
+		binary.BigEndian.PutUint16(m[2:], checksum(m))
+	}
+	var at unix.Sockaddr = &unix.SockaddrInet6{Addr: to.As16()}
+	if !e.is6 {
+		at = &unix.SockaddrInet4{Addr: to.As4()}
+	}
 	raw, err := e.socket.SyscallConn()
 	if err != nil {
 		return
 	}
 	_ = raw.Control(func(fd uintptr) {
-		_ = unix.Sendto(int(fd), m, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Addr: to.As4()}) // unsent is unanswered
+		_ = unix.Sendto(int(fd), m, unix.MSG_DONTWAIT, at) // unsent is unanswered
 	})
 }
 
@@ -130,21 +175,44 @@ func (e *exchange) receive(ctx context.Context, until time.Time) {
 	defer context.AfterFunc(ctx, func() { _ = e.socket.SetReadDeadline(time.Unix(1, 0)) })()
 	b := make([]byte, 2048)
 	for len(e.waiting) > 0 {
-		n, err := e.socket.Read(b)
+		n, sender, err := e.read(b)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
 		if err != nil && !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.ECONNREFUSED) {
 			return
 		}
-		if from, ok := e.answer(b[:n]); ok {
+		if from, ok := e.answer(b[:n], sender); ok {
 			delete(e.waiting, from)
 		}
 	}
 }
 
-// answer reads an IPv4 packet; ok: it is a reply to this exchange.
-func (e *exchange) answer(b []byte) (from netip.Addr, ok bool) {
+// read waits for a packet; of IPv6, which comes without its header, sender says
+// who sent it.
+func (e *exchange) read(b []byte) (n int, sender netip.Addr, err error) {
+	raw, err := e.socket.SyscallConn()
+	if err != nil {
+		return 0, sender, err
+	}
+	var got error
+	err = raw.Read(func(fd uintptr) bool {
+		var from unix.Sockaddr
+		n, from, got = unix.Recvfrom(int(fd), b, unix.MSG_DONTWAIT)
+		if at, ok := from.(*unix.SockaddrInet6); ok {
+			sender = netip.AddrFrom16(at.Addr)
+		}
+		return !errors.Is(got, unix.EAGAIN) && !errors.Is(got, unix.EINTR)
+	})
+	return max(n, 0), sender, cmp.Or(err, got)
+}
+
+// answer reads a packet of IPv4, or a message of a sender of IPv6; ok: it is a
+// reply to this exchange.
+func (e *exchange) answer(b []byte, sender netip.Addr) (from netip.Addr, ok bool) {
+	if e.is6 {
+		return sender, len(b) >= 8 && b[0] == echoReply6 && binary.BigEndian.Uint16(b[4:]) == e.id
+	}
 	if len(b) < 20 {
 		return from, false
 	}

@@ -12,7 +12,7 @@ import (
 	"sublet/plan"
 )
 
-// All namespaces of a kernel share one table of neighbours, 1024 of them by
+// All namespaces of a kernel share one table of neighbours of a family, 1024 of them by
 // default (gc_thresh3): when it is full, nobody's ARP is answered. A pair that is
 // asked leaves an entry at both ends, so they are removed meanwhile: after
 // mostAsked pairs of all leases of this host at the latest.
@@ -114,7 +114,7 @@ func (p *Part) eachNode(item plan.Reach, f func(node int, c *kernel.Conn)) {
 	}
 }
 
-// neighbour is an entry of a namespace's table, of IPv4.
+// neighbour is an entry of a namespace's tables.
 type neighbour struct {
 	index   uint32 // of the interface
 	address netip.Addr
@@ -127,9 +127,13 @@ const (
 )
 
 // neighbours lists those in one of some states.
-func neighbours(c *kernel.Conn, states uint16) (list []neighbour) {
+func neighbours(c *kernel.Conn, states uint16) []neighbour {
+	return append(neighboursOf(c, unix.AF_INET, states), neighboursOf(c, unix.AF_INET6, states)...)
+}
+
+func neighboursOf(c *kernel.Conn, family byte, states uint16) (list []neighbour) {
 	header := make([]byte, 12) // struct ndmsg
-	header[0] = unix.AF_INET
+	header[0] = family
 	answers, _ := c.Dump(kernel.NewMessage(unix.RTM_GETNEIGH, 0, header))
 	for _, b := range answers {
 		if len(b) < 12 || binary.NativeEndian.Uint16(b[8:])&states == 0 {
@@ -149,6 +153,9 @@ func neighbours(c *kernel.Conn, states uint16) (list []neighbour) {
 func (n neighbour) remove() *kernel.Message {
 	header := make([]byte, 12)
 	header[0] = unix.AF_INET
+	if n.address.Is6() {
+		header[0] = unix.AF_INET6
+	}
 	binary.NativeEndian.PutUint32(header[4:], n.index)
 	return kernel.NewMessage(unix.RTM_DELNEIGH, 0, header).Attr(unix.NDA_DST, n.address.AsSlice())
 }

@@ -109,9 +109,14 @@ func (p *Part) finish(w *watch) (more bool) {
 
 // round asks every node that is left and returns who has not answered.
 func (p *Part) round(ctx context.Context, w *watch, left []pair, wait time.Duration) []pair {
-	to := make(map[int][]int)
+	type source struct {
+		from int
+		is6  bool
+	}
+	to := make(map[source][]int)
 	for _, at := range left {
-		to[at.from] = append(to[at.from], at.to)
+		s := source{at.from, w.item.Nodes[at.to].Address.Is6()}
+		to[s] = append(to[s], at.to)
 	}
 	var mu sync.Mutex
 	var mute []pair
@@ -125,11 +130,11 @@ func (p *Part) round(ctx context.Context, w *watch, left []pair, wait time.Durat
 		}
 		asking.Go(func() {
 			defer func() { <-p.slots }()
-			silent := p.ask(ctx, w, from, targets, wait)
+			silent := p.ask(ctx, w, from.from, targets, wait)
 			mu.Lock()
 			defer mu.Unlock()
 			for _, t := range silent {
-				mute = append(mute, pair{from, t})
+				mute = append(mute, pair{from.from, t})
 			}
 		})
 	}

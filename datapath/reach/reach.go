@@ -1,5 +1,5 @@
 // Package reach finds out whether the nodes of a lease reach each other as the
-// plan says they must: by echo requests (RFC 792) out of the nodes on this host
+// plan says they must: by echo requests (RFC 792, RFC 4443) out of the nodes on this host
 // when the lease is built, changed or repaired, until each is answered; and from
 // then on, without a packet, by asking the nodes' kernels for their routes and
 // whether routers forward.
@@ -220,7 +220,7 @@ type pair struct{ from, to int }
 func pairs(item plan.Reach) []pair {
 	var list []pair
 	for _, p := range item.Pairs {
-		for _, to := range p.To {
+		for _, to := range slices.Concat(p.To, p.To6) {
 			list = append(list, pair{p.From, to})
 		}
 	}
@@ -235,6 +235,9 @@ func words(item plan.Reach, list []pair, form string) string {
 	texts := make([]string, len(list))
 	for i, p := range list {
 		texts[i] = fmt.Sprintf(form, item.Nodes[p.from].Name, item.Nodes[p.to].Name)
+		if item.Nodes[p.to].Address.Is6() {
+			texts[i] += " by IPv6"
+		}
 	}
 	return few(texts, "pairs")
 }

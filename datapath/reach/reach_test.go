@@ -172,6 +172,37 @@ func TestNodesThatReachEachOther(t *testing.T) {
 	}
 }
 
+// By IPv6 nodes are asked for themselves, and what is missing is told apart; no
+// neighbour of it is left.
+func TestNodesThatReachEachOtherByIPv6(t *testing.T) {
+	w := newWire(t)
+	for i, node := range []string{"a", "b"} {
+		w.in(node, fmt.Sprintf("ip addr add 2001:db8::%d/64 dev eth0 nodad", i+1))
+	}
+	item := both()
+	for i, name := range []string{"a", "b"} {
+		item.Nodes = append(item.Nodes, plan.Name{Name: name, Address: netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", i+1))})
+		item.Pairs[i].To6 = []int{3 - i}
+	}
+	do := func() {
+		if err := w.part.Do(w.Context(), plan.Step{Op: plan.Add, Item: item}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do()
+	w.says("")
+	w.in("b", "ip addr del 2001:db8::2/64 dev eth0")
+	do()
+	w.says("b does not answer a by IPv6, a does not answer b by IPv6")
+	w.in("b", "ip addr add 2001:db8::2/64 dev eth0 nodad")
+	w.says("")
+	w.in("a", "ip route add blackhole 2001:db8::2/128")
+	w.part.audit()
+	if got := w.problems(); got != "a has no route to b by IPv6" {
+		t.Errorf("it says %q", got)
+	}
+}
+
 // What a tenant's node does not answer is said, until it does.
 func TestNodesThatDoNotAnswer(t *testing.T) {
 	w := newWire(t)
@@ -207,18 +238,18 @@ func TestAnswersOfOthers(t *testing.T) {
 	e := exchange{id: 7}
 	reply := append(make([]byte, 20), 0, 0, 0, 0, 0, 7, 0, 1)
 	reply[0] = 0x45
-	if _, ok := e.answer(reply); !ok {
+	if _, ok := e.answer(reply, netip.Addr{}); !ok {
 		t.Error("a reply was not taken")
 	}
 	for i, change := range map[int]byte{0: 0x4f, 20: 8, 25: 8} {
 		wrong := append([]byte(nil), reply...)
 		wrong[i] = change
-		if _, ok := e.answer(wrong); ok {
+		if _, ok := e.answer(wrong, netip.Addr{}); ok {
 			t.Errorf("taken with byte %d as %#x", i, change)
 		}
 	}
 	for n := range reply {
-		if _, ok := e.answer(reply[:n]); ok {
+		if _, ok := e.answer(reply[:n], netip.Addr{}); ok {
 			t.Errorf("%d bytes are enough", n)
 		}
 	}

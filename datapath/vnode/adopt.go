@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/moby/sys/user"
+
 	"sublet/datapath/kernel"
 )
 
@@ -31,7 +33,7 @@ func (p *Part) owner(key string) (uint32, error) {
 // adopt is the user of a user namespace without a file. If the user got another
 // one meanwhile, that one has the file.
 func (o *owners) adopt(userns *os.File) (uint32, error) {
-	uid, err := mappedTo(userns)
+	uid, base, err := mappedTo(userns)
 	if err != nil || uid == kernel.NoOwner {
 		return uid, err
 	}
@@ -40,7 +42,7 @@ func (o *owners) adopt(userns *os.File) (uint32, error) {
 		return uid, file.Close()
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		err = kernel.BindConcealed(userns, o.host.OwnerFile(uid))
+		err = errors.Join(o.keep(uid, base), kernel.BindConcealed(userns, o.host.OwnerFile(uid)))
 	}
 	return uid, err
 }
@@ -48,20 +50,20 @@ func (o *owners) adopt(userns *os.File) (uint32, error) {
 // mappedTo reads which user is root in a user namespace: the kernel tells of a
 // process inside, which is made for that. It is the tenant's, who may stop or
 // kill it, but what the kernel tells of it is not theirs. NoOwner: it is none that
-// identity made.
-func mappedTo(userns *os.File) (uint32, error) {
+// users made.
+func mappedTo(userns *os.File) (uid, base uint32, err error) {
 	nsenter, err := findNsenter()
 	if err != nil {
-		return kernel.NoOwner, err
+		return kernel.NoOwner, 0, err
 	}
 	cmd := exec.Command(nsenter, "--user=/proc/self/fd/3", "--", "/bin/cat")
 	cmd.ExtraFiles, cmd.Env = []*os.File{userns}, []string{}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return kernel.NoOwner, err
+		return kernel.NoOwner, 0, err
 	}
 	if err := cmd.Start(); err != nil {
-		return kernel.NoOwner, err
+		return kernel.NoOwner, 0, err
 	}
 	defer func() {
 		stdin.Close()
@@ -74,23 +76,27 @@ func mappedTo(userns *os.File) (uint32, error) {
 			return readMap(process + "uid_map")
 		}
 	}
-	return kernel.NoOwner, fmt.Errorf("whose user namespace %s is %w: no process enters it within %s", userns.Name(), kernel.ErrUnseen, answerTime)
+	return kernel.NoOwner, 0, fmt.Errorf("whose user namespace %s is %w: no process enters it within %s", userns.Name(), kernel.ErrUnseen, answerTime)
 }
 
-// readMap is the user that identity mapped to root.
-func readMap(path string) (uint32, error) {
-	f, err := os.Open(path)
+// readMap is the user that users mapped to root, and the range of the others.
+func readMap(path string) (uid, base uint32, err error) {
+	have, err := user.ParseIDMapFile(path)
 	if err != nil {
-		return kernel.NoOwner, err
+		return kernel.NoOwner, 0, fmt.Errorf("read %s: %w", path, err)
 	}
-	defer f.Close()
-	var inside, outside, size uint32
-	if _, err := fmt.Fscan(f, &inside, &outside, &size); err != nil {
-		return kernel.NoOwner, fmt.Errorf("read %s: %w", path, err)
+	if len(have) == 0 {
+		return kernel.NoOwner, 0, nil
 	}
-	want := identity(outside, int(outside))[0]
-	if int(inside) != want.ContainerID || int(size) != want.Size {
-		return kernel.NoOwner, nil
+	uid = uint32(have[0].ParentID)
+	if len(have) > 1 {
+		base = uint32(have[1].ParentID) - 1
 	}
-	return outside, nil
+	want := users(uid, base)
+	for i, m := range have {
+		if i >= len(want) || int(m.ID) != want[i].ContainerID || int(m.ParentID) != want[i].HostID || int(m.Count) != want[i].Size {
+			return kernel.NoOwner, 0, nil
+		}
+	}
+	return uid, base, nil
 }

@@ -9,10 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -53,8 +53,11 @@ func (s session) run() (int, error) {
 		fmt.Println(numberInside(child.Pid))
 		return 0, nil
 	}
-	go s.forward(signals, child)
-	return await(child)
+	var last sync.Mutex // whoever has it ends this process
+	go s.forward(signals, child, &last)
+	code, err := await(child)
+	last.Lock()
+	return code, err
 }
 
 // enter starts the command in the node, from a thread of its own that enters it
@@ -72,6 +75,9 @@ func (s session) enter(streams []*os.File) (child *os.Process, err error) {
 	unix.Unshare(unix.CLONE_NEWCGROUP) // only hides the group's name; old kernels cannot
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("forbid set-uid programs: %w", err)
+	}
+	if err := withoutKeys(); err != nil {
+		return nil, err
 	}
 	for i, room := range rooms {
 		if room.flag == unix.CLONE_NEWNS {
@@ -105,6 +111,11 @@ func (s session) awaitInside(child *os.Process) error {
 // whether it has the command. A thread that ends does it inside.
 func (s session) prepareFiles() (there bool, err error) {
 	trees, err := s.trees()
+	defer func() {
+		for _, tree := range trees {
+			unix.Close(tree)
+		}
+	}()
 	if err != nil {
 		return false, err
 	}
@@ -163,7 +174,7 @@ func join(groups *[]string, command string, s any) error {
 	if err != nil {
 		return err
 	}
-	err = unix.Exec(self, []string{self, InitCommand, command}, append(os.Environ(), kernel.SpecVariable+"="+string(spec)))
+	err = unix.Exec(kernel.Self, []string{kernel.Self, InitCommand, command}, append(os.Environ(), kernel.SpecVariable+"="+string(spec)))
 	return fmt.Errorf("start anew in the node's control group: %w", err)
 }
 
@@ -177,9 +188,8 @@ func (s pause) furnish() error {
 	if err := unix.Sethostname([]byte(s.Node)); err != nil {
 		return fmt.Errorf("set the host name: %w", err)
 	}
-	// What the host unmounts is unmounted here too, not held for as long as the
-	// node lives. Mounts of the node do not reach the host.
-	if err := mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+	// Mounts of the node do not reach the host.
+	if err := mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
 	}
 	network, err := kernel.OpenNamespace(s.Namespace)
@@ -190,30 +200,10 @@ func (s pause) furnish() error {
 	if err := unix.Setns(int(network.Fd()), unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("enter %s: %w", s.Namespace, err)
 	}
-	if s.Root != nil {
-		return s.changeRoot(owner)
-	}
-	return s.mounts()
+	return s.changeRoot(owner)
 }
 
 const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-
-// mounts gives the node its own /proc, /sys and hosts file, and hides the
-// run directory: other nodes' namespaces and the server's socket. Parts of
-// /proc and /sys that speak of the whole machine are read only, since a
-// session of root's own networks has the user number of root.
-func (s pause) mounts() error {
-	if err := s.showNames(); err != nil {
-		return err
-	}
-	if err := s.hideResolver(); err != nil {
-		return err
-	}
-	if err := s.hideRun(); err != nil {
-		return err
-	}
-	return kernelFiles()
-}
 
 // kernelFiles mounts /proc and /sys.
 func kernelFiles() error {
@@ -235,90 +225,7 @@ func kernelFiles() error {
 
 const hostsFile = "/etc/hosts"
 
-// showNames gives the node the names of its network, also on a host that
-// has no such file itself.
-func (s pause) showNames() error {
-	if _, err := os.Stat(s.Hosts); err != nil {
-		return nil
-	}
-	if _, err := os.Stat(hostsFile); os.IsNotExist(err) {
-		if err := s.makeHostsFile(); errors.Is(err, unix.ENODEV) {
-			fmt.Fprintln(os.Stderr, "sublet: names of the network are not known here: the host has no "+hostsFile+", and its kernel no overlayfs")
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("make %s: %w", hostsFile, err)
-		}
-	}
-	return mount(s.Hosts, hostsFile, "", unix.MS_BIND, "")
-}
-
 const resolverFile = "/etc/resolv.conf"
-
-// hideResolver shows an empty file in the place of the host's list of name
-// servers: no node reaches them, and whoever asks them waits in vain.
-func (s pause) hideResolver() error {
-	if _, err := os.Stat(resolverFile); os.IsNotExist(err) {
-		return nil
-	}
-	empty := filepath.Join(s.Scratch, filepath.Base(resolverFile))
-	if err := os.WriteFile(empty, nil, 0o644); err != nil {
-		return err
-	}
-	return mount(empty, resolverFile, "", unix.MS_BIND, "")
-}
-
-// makeHostsFile puts an empty one into /etc as this mount namespace sees it. It
-// is made where the run directory is, which is uncovered again for now.
-func (s pause) makeHostsFile() error {
-	if err := mount("sublet", s.Run, "tmpfs", safe, "size=64k,mode=0755"); err != nil {
-		return err
-	}
-	above := s.Run + "/etc"
-	err := os.Mkdir(above, 0o755)
-	if err == nil {
-		err = os.WriteFile(above+"/hosts", nil, 0o644)
-	}
-	if err == nil {
-		err = mount("sublet", "/etc", "overlay", unix.MS_RDONLY, "lowerdir="+above+":/etc")
-	}
-	return errors.Join(err, unix.Unmount(s.Run, unix.MNT_DETACH))
-}
-
-// hideRun covers the run directory with one that holds this program only, or
-// the one that has taken its place on disk since it started.
-func (s pause) hideRun() error {
-	path, err := programOnDisk()
-	if err != nil {
-		return err
-	}
-	exe, missing := os.Open(path) // before it is covered
-	if missing == nil {
-		defer exe.Close()
-	}
-	if err := s.showScratch(); err != nil {
-		return err
-	}
-	if err := mount("sublet", s.Run, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64k,mode=0755"); err != nil {
-		return err
-	}
-	if missing == nil {
-		inside := SelfInside(s.Run)
-		if err := os.WriteFile(inside, nil, 0o755); err != nil {
-			return err
-		}
-		if err := mount(fmt.Sprintf("/proc/self/fd/%d", exe.Fd()), inside, "", unix.MS_BIND, ""); err != nil {
-			return err
-		}
-	}
-	return mount("", s.Run, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")
-}
-
-// programOnDisk is the path of this program, or of what has taken its place
-// since it started.
-func programOnDisk() (string, error) {
-	path, err := os.Readlink(self)
-	return strings.TrimSuffix(path, " (deleted)"), err
-}
 
 // readOnly makes one path read only, if it is there.
 func readOnly(path string) error {
@@ -448,12 +355,13 @@ func findNsenter() (string, error) {
 
 // forward passes signals on to the command's process group. When nobody is
 // left who wants the command, all of the session ends.
-func (s session) forward(signals <-chan os.Signal, child *os.Process) {
+func (s session) forward(signals <-chan os.Signal, child *os.Process, last *sync.Mutex) {
 	for received := range signals {
 		if received != abandoned {
 			unix.Kill(-child.Pid, received.(unix.Signal)) // one that is gone is fine
 			continue
 		}
+		last.Lock()
 		for _, pid := range members(s.Group) {
 			if pid != os.Getpid() {
 				unix.Kill(pid, unix.SIGKILL)

@@ -13,11 +13,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/image"
 	"sublet/datapath/kernel"
 	"sublet/internal/proc"
 )
 
-// maker is a helper process inside a user namespace. It is this program,
+// maker is a helper process inside a user namespace. It is kernel.Inner,
 // started as "__init namespaces" with a socket; each byte it gets asks for one
 // network namespace, which it sends back. It ends when the socket closes.
 type maker struct {
@@ -26,7 +27,6 @@ type maker struct {
 }
 
 const (
-	self         = "/proc/self/exe"
 	makerCommand = "namespaces"
 	makerSocket  = 3 // the first of exec.Cmd.ExtraFiles
 
@@ -39,7 +39,7 @@ const (
 
 // startMaker starts a helper in the user namespace of a file, which is made
 // if it is missing.
-func startMaker(path string, uid uint32) (*maker, error) {
+func startMaker(path string, owner image.Owner) (*maker, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make a socket pair: %w", err)
@@ -56,23 +56,23 @@ func startMaker(path string, uid uint32) (*maker, error) {
 		m.cmd, err = enterOwner(userns, theirs)
 		userns.Close()
 	} else if errors.Is(err, os.ErrNotExist) {
-		m.cmd, err = makeOwner(path, uid, theirs)
+		m.cmd, err = makeOwner(path, owner, theirs)
 	}
 	if err != nil {
 		ours.Close()
-		return nil, fmt.Errorf("start a helper for user %d: %w", uid, err)
+		return nil, fmt.Errorf("start a helper for user %d: %w", owner.UID, err)
 	}
 	return m, nil
 }
 
 // makeOwner starts the helper in a new user namespace and gives that a file.
-func makeOwner(path string, uid uint32, socket *os.File) (*exec.Cmd, error) {
-	cmd := exec.Command(self, InitCommand, makerCommand)
+func makeOwner(path string, owner image.Owner, socket *os.File) (*exec.Cmd, error) {
+	cmd := exec.Command(kernel.Inner(), InitCommand, makerCommand)
 	cmd.ExtraFiles, cmd.Env, cmd.Stderr = []*os.File{socket}, []string{}, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:                 syscall.CLONE_NEWUSER,
-		UidMappings:                identity(uid, int(uid)),
-		GidMappings:                identity(uid, groupOf(uid)),
+		UidMappings:                users(owner.UID, owner.Base),
+		GidMappings:                users(owner.GID, owner.Base),
 		GidMappingsEnableSetgroups: true,
 		// It never becomes the tenant, who could stop it: it stays the
 		// agent's user, with the one right it needs in there.
@@ -94,13 +94,18 @@ func makeOwner(path string, uid uint32, socket *os.File) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// identity maps root inside to id outside. For root itself it is the first
-// 65536 users, as on the host, without the host's capabilities.
-func identity(uid uint32, id int) []syscall.SysProcIDMap {
-	if uid == 0 {
-		return []syscall.SysProcIDMap{{Size: 1 << 16}}
+// users maps root inside to id outside, and the others to a range that is theirs
+// alone. For root itself it is the first 65536 users, as on the host, without the
+// host's capabilities.
+func users(id, base uint32) []syscall.SysProcIDMap {
+	const one = 1
+	switch {
+	case id == 0 && base == 0:
+		return []syscall.SysProcIDMap{{Size: rangeSize}}
+	case base == 0:
+		return []syscall.SysProcIDMap{{HostID: int(id), Size: one}}
 	}
-	return []syscall.SysProcIDMap{{HostID: id, Size: 1}}
+	return []syscall.SysProcIDMap{{HostID: int(id), Size: one}, {ContainerID: one, HostID: int(base) + one, Size: rangeSize - one}}
 }
 
 // nobodyGroup is Debian's nogroup.
@@ -123,7 +128,7 @@ func groupOf(uid uint32) int {
 // cannot enter one itself, it has threads; nsenter(1) can, but the helper is
 // then the tenant's process, who may stop it.
 func enterOwner(userns, socket *os.File) (*exec.Cmd, error) {
-	exe, err := os.Open(self)
+	exe, err := os.Open(kernel.Inner())
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sublet/datapath/kernel"
 	"sublet/plan"
 )
 
@@ -28,7 +29,7 @@ func (p *Part) setNames(t plan.NameTable) error {
 	}
 	p.busy.RLock() // nobody tidies up meanwhile
 	defer p.busy.RUnlock()
-	if err := os.MkdirAll(p.host.Dir("hosts"), 0o700); err != nil {
+	if err := kernel.MkdirAll(p.host.Dir("hosts"), 0o700); err != nil {
 		return err
 	}
 	if err := os.WriteFile(p.namesPath(t.Key()), b.Bytes(), 0o644); err != nil {

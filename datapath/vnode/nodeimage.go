@@ -26,6 +26,8 @@ type nodeImage struct {
 	ID   string     `json:"id"`   // in the store; "": a directory of the operator's
 	Root rootFS     `json:"root"`
 	Does vnet.Setup `json:"does"` // what it says: command, variables, working directory
+
+	Entrypoint []string `json:"entrypoint,omitempty"` // what its command begins with
 }
 
 const imageSuffix = ".image"
@@ -57,7 +59,7 @@ func (p *Part) setImage(s plan.Setup) (awaited bool, err error) {
 		return false, err
 	}
 	var now nodeImage
-	if s.Image != "" {
+	if s.RootImage() != "" {
 		p.awaited.Store(key, true) // before the fetch may end: Fetched takes it away
 		now, err = p.fetch(s)
 	}
@@ -68,7 +70,7 @@ func (p *Part) setImage(s plan.Setup) (awaited bool, err error) {
 	if err != nil || reflect.DeepEqual(was, now) {
 		return false, err
 	}
-	if err := p.forget(key); err != nil || s.Image == "" {
+	if err := p.forget(key); err != nil || s.RootImage() == "" {
 		return false, err
 	}
 	return false, writeWhole(p.imagePath(key), now)
@@ -85,7 +87,7 @@ func (p *Part) forget(key string) error {
 	}
 	// By rm(1): os.RemoveAll holds a descriptor for each level of a tree, and how
 	// deep this one is was the tenant's choice.
-	for _, file := range []string{path.Join(p.scratchPath(key), "upper"), path.Join(p.scratchPath(key), "work"), p.imagePath(key)} {
+	for _, file := range []string{path.Join(p.scratchPath(key), layersDir), p.imagePath(key)} {
 		if out, err := exec.Command("rm", "-rf", "--one-file-system", "--", file).CombinedOutput(); err != nil {
 			return fmt.Errorf("remove %s: %w: %s", path.Base(file), err, out)
 		}
@@ -110,7 +112,9 @@ func (p *Part) fetch(s plan.Setup) (n nodeImage, err error) {
 	var owner image.Owner
 	mapped := image.Maps(p.Images.Dir, userns)
 	if !mapped {
-		owner = rootOwner(uid)
+		if owner, err = rootOwner(p.host, uid); err != nil {
+			return n, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), imageTime)
 	defer cancel()
@@ -121,19 +125,15 @@ func (p *Part) fetch(s plan.Setup) (n nodeImage, err error) {
 	if found.ID == "" {
 		mapped = image.Maps(found.Root, userns)
 	}
-	n = nodeImage{Name: s.Image, ID: found.ID, Root: rootFS{Tree: found.Root, Mapped: mapped}, Does: does(found)}
+	n = nodeImage{Name: s.Image, ID: found.ID, Root: rootFS{Tree: found.Root, Mapped: mapped}, Does: does(found), Entrypoint: found.Config.Entrypoint}
 	n.Root.Workdir = cmp.Or(s.Workdir, n.Does.Workdir)
 	if len(encode(n.Does)) > vnet.MaxSetup {
 		err = fmt.Errorf("image %s: its command and variables have more than %d bytes", s.Image, vnet.MaxSetup)
 	}
-	return n, err
-}
-
-func rootOwner(uid uint32) image.Owner {
-	if uid == 0 {
-		return image.Owner{}
+	if user := n.Does.User; user != "" && !vnet.ValidUser(user) {
+		err = fmt.Errorf("image %s: its user %.40q is none that a node has: state user", s.Image, user)
 	}
-	return image.Owner{UID: uid, GID: uint32(groupOf(uid))}
+	return n, err
 }
 
 func encode(v any) string {
@@ -157,15 +157,18 @@ func does(found image.Image) (s vnet.Setup) {
 	if found.Config.WorkingDir != "" {
 		s.Workdir = path.Clean("/" + found.Config.WorkingDir)
 	}
+	s.User = found.Config.User
 	return s
 }
 
 // over is what a node is given, and where that says nothing what its image says.
-func (n nodeImage) over(s plan.Setup) plan.Setup {
+func (n nodeImage) over(s plan.Setup) (plan.Setup, error) {
 	if len(s.Run) == 0 {
 		s.Run = n.Does.Run
+	} else if err := n.enter(&s.Run); err != nil && n.Name == s.Image { // else it is on its way
+		return s, err
 	}
-	s.Workdir = cmp.Or(s.Workdir, n.Does.Workdir)
+	s.Workdir, s.User = cmp.Or(s.Workdir, n.Does.Workdir), cmp.Or(s.User, n.Does.User)
 	env := make(map[string]string)
 	for _, of := range []map[string]string{n.Does.Env, s.Env} {
 		for name, value := range of {
@@ -173,38 +176,68 @@ func (n nodeImage) over(s plan.Setup) plan.Setup {
 		}
 	}
 	s.Env = env
-	return s
+	return s, nil
+}
+
+// enter puts the image's entry point, and its own arguments where none are
+// stated, into the programs that ask for them.
+func (n nodeImage) enter(programs *[]vnet.Program) error {
+	*programs = slices.Clone(*programs)
+	for i, program := range *programs {
+		switch {
+		case !program.Entrypoint:
+			continue
+		case len(program.Cmd) > 0:
+			program.Cmd = slices.Concat(n.Entrypoint, program.Cmd)
+		case len(n.Does.Run) > 0:
+			program.Cmd = n.Does.Run[0].Cmd
+		default:
+			return fmt.Errorf("image %s has no command of its own: state cmd for program %d", n.Name, i+1)
+		}
+		program.Entrypoint = false
+		(*programs)[i] = program
+	}
+	return nil
 }
 
 // whole is a node's setup with what its image says.
 func (p *Part) whole(s plan.Setup) (plan.Setup, error) {
-	if s.Image == "" {
+	if s.RootImage() == "" {
 		return s, nil
 	}
 	n, err := p.imageOf(s.Key())
-	return n.over(s), err
+	if err != nil {
+		return s, err
+	}
+	return n.over(s)
 }
 
 // rootOf is what the pause process of a node makes its root of.
-func (p *Part) rootOf(key string) (*rootFS, image.Owner, error) {
+func (p *Part) rootOf(key string) (root rootFS, owner image.Owner, err error) {
+	uid, err := p.host.Owner(key)
+	if err != nil {
+		return root, owner, err
+	}
+	if owner, err = rootOwner(p.host, uid); err != nil {
+		return root, owner, err
+	}
 	given, err := p.setupOf(key)
-	if err != nil || given.Image == "" {
-		return nil, image.Owner{}, err
+	if given.Machine() {
+		given.Workdir = "" // which is in the machine
+	}
+	if err != nil || given.RootImage() == "" {
+		return rootFS{Tree: "/", Host: true, Workdir: given.Workdir}, owner, err
 	}
 	n, err := p.imageOf(key)
 	if err == nil && n.Name != given.Image {
 		err = fmt.Errorf("its image %s is not here yet", given.Image)
 	}
-	if err != nil {
-		return nil, image.Owner{}, err
-	}
-	uid, err := p.host.Owner(key)
-	return &n.Root, rootOwner(uid), err
+	return n.Root, owner, err
 }
 
 // hasImage says whether a node runs the image that it was given, or awaits it.
 func (p *Part) hasImage(s plan.Setup) bool {
-	if _, awaited := p.awaited.Load(s.Key()); s.Image == "" || awaited {
+	if _, awaited := p.awaited.Load(s.Key()); s.RootImage() == "" || awaited {
 		return true
 	}
 	n, err := p.imageOf(s.Key())

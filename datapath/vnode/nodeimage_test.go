@@ -56,7 +56,7 @@ func images(t *testing.T, p *Part) (offered string) {
 // detector makes.
 func needStatic(t *testing.T) {
 	t.Helper()
-	if err := isStatic(self); err != nil {
+	if err := isStatic("/proc/self/exe"); err != nil {
 		t.Skip(err)
 	}
 }
@@ -92,7 +92,7 @@ func give(t *testing.T, p *Part, s plan.Setup) {
 }
 
 func TestImage(t *testing.T) {
-	for _, owner := range []uint32{0, 4242} {
+	for _, owner := range tenants() {
 		t.Run(fmt.Sprint(owner), func(t *testing.T) {
 			p, h := newPart(t)
 			images(t, p)
@@ -107,7 +107,7 @@ func TestImage(t *testing.T) {
 				{"echo $GREETING in $(pwd)", "hello in /srv/made"},
 				{"id -u", "0"},
 				{"ls /", "bin\ndata\ndev\netc\nproc\nsrv\nsys\ntmp\nvar" + top(h.Run)},
-				{"ls /dev", "fd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero"},
+				{"ls /dev", "fd\nfull\nnet\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero"},
 				{"echo text > /etc/mine && rm -r /data && cat /etc/mine && ls -d /data 2>/dev/null", "text"},
 				{"echo x > /dev/null && echo x > /tmp/a && echo x > /dev/shm/b && cat /tmp/a /dev/shm/b", "x\nx"},
 				{"ls " + h.Run, "sublet"},
@@ -161,7 +161,7 @@ func TestImageHolds(t *testing.T) {
 		"mv /etc /etc2", "rm /etc/hosts", "mv /tmp /tmp2", "rm " + h.Run + "/sublet", "echo x > " + h.Run + "/sublet",
 		"busybox mount -t tmpfs x /srv", "busybox umount /proc", "busybox mknod /srv/sda b 254 0", "busybox chroot /proc/1/root true",
 		"echo 1 > /proc/sys/kernel/hostname", "echo b > /proc/sysrq-trigger", "echo x > /sys/kernel/uevent_seqnum",
-		"busybox chown 1 /bin/busybox", "busybox nsenter -t 1 -m true", "busybox pivot_root / /srv", "busybox mount -o remount,suid /",
+		"busybox chown 65536 /bin/busybox", "busybox nsenter -t 1 -m true", "busybox pivot_root / /srv", "busybox mount -o remount,suid /",
 	} {
 		if out, code := run(t, p, n, "/bin/sh", "-c", command); code == 0 {
 			t.Errorf("%s: %q", command, out)
@@ -186,6 +186,26 @@ func pid(t *testing.T, p *Part, n plan.VNode) int {
 
 // A node whose image cannot be had says why; one with an image that is there
 // comes up after that.
+// Programs that ask for the entry point of the image run behind it, with the
+// image's arguments or their own.
+func TestEntrypointOfAnImage(t *testing.T) {
+	p, _ := newPart(t)
+	images(t, p)
+	n := node("n0", 0)
+	s := plan.Setup{Lease: demo, Node: "n0", Setup: vnet.Setup{Image: "busybox.tar", Run: []vnet.Program{
+		{Entrypoint: true}, {Entrypoint: true, Cmd: []string{"echo entered $((40+2))"}}, {Cmd: []string{"/bin/sh", "-c", "echo $1", "", "as it is"}},
+	}}}
+	do(t, p, plan.Add, names(), n)
+	give(t, p, s)
+	for _, want := range []string{"hello in /srv/made", "entered 42", "as it is"} {
+		waitLog(t, p, n, want)
+	}
+	do(t, p, plan.Delete, s, n)
+	if _, err := (nodeImage{Name: "x"}).over(plan.Setup{Setup: vnet.Setup{Image: "x", Run: []vnet.Program{{Entrypoint: true}}}}); err == nil {
+		t.Error("an image without a command is run")
+	}
+}
+
 func TestImageThatIsNotThere(t *testing.T) {
 	p, _ := newPart(t)
 	offered := images(t, p)

@@ -27,6 +27,9 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 	if err := p.observeSetups(host); err != nil {
 		host.Unseen(err, vnet.LeaseID{}, plan.KindSetup)
 	}
+	if err := p.observeStill(host); err != nil {
+		host.Unseen(err, vnet.LeaseID{}, plan.KindPause)
+	}
 	return nil
 }
 
@@ -52,7 +55,7 @@ func (p *Part) observeNodes(ctx context.Context, host *plan.Host) error {
 		}
 		host.Add(node)
 	}
-	for _, kind := range []string{"netns", "userns", "tmp"} {
+	for _, kind := range []string{"netns", "userns", "tmp", keptKind} {
 		if err := p.host.SweepConcealed(kind); err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 // waits for another user's helper.
 type owners struct {
 	host *kernel.Host
+	kept func() (map[uint32]uint32, error) // ranges that files belong to which nodes keep
 	mu   sync.Mutex
 	all  map[uint32]*owner
 }
@@ -48,7 +49,7 @@ func (o *owners) namespace(uid uint32) (*os.File, error) {
 	defer w.mu.Unlock()
 	for try := 0; ; try++ {
 		if w.maker == nil {
-			m, err := startMaker(o.host.OwnerFile(uid), uid)
+			m, err := o.start(uid)
 			if err != nil {
 				return nil, err
 			}
@@ -65,6 +66,26 @@ func (o *owners) namespace(uid uint32) (*os.File, error) {
 	}
 }
 
+// start starts a user's helper. Who has no user namespace yet gets a range for it.
+func (o *owners) start(uid uint32) (*maker, error) {
+	path := o.host.OwnerFile(uid)
+	userns, err := kernel.OpenNamespace(path)
+	if errors.Is(err, os.ErrNotExist) {
+		err = o.reserve(uid)
+	} else if err == nil {
+		err = o.recall(uid, userns)
+		userns.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	root, err := rootOwner(o.host, uid)
+	if err != nil {
+		return nil, err
+	}
+	return startMaker(path, root)
+}
+
 // end ends the helper; w is locked.
 func (w *owner) end() {
 	if w.maker != nil {
@@ -73,7 +94,7 @@ func (w *owner) end() {
 	}
 }
 
-// sweep removes the user namespaces, and their helpers, of users without
+// sweep removes the user namespaces, their helpers and their ranges of users without
 // nodes, while nobody makes any.
 func (o *owners) sweep(used map[uint32]bool) error {
 	names, err := o.host.Names("userns")
@@ -87,7 +108,7 @@ func (o *owners) sweep(used map[uint32]bool) error {
 		}
 		err = errors.Join(err, kernel.Unbind(filepath.Join(o.host.Dir("userns"), name)))
 	}
-	return err
+	return errors.Join(err, o.free(used))
 }
 
 func (o *owners) drop(uid uint32) {

@@ -24,8 +24,8 @@ import (
 
 // A node's pause process is the first of its process namespace, and holds that,
 // its mounts, its host name and its IPC namespace for as long as the node
-// lives. It makes them, starts sleep(1) in its own place, which takes a few
-// hundred kilobytes, and reaps nothing: children of a process that ignores
+// lives. It makes them, starts a program in its own place that takes a few
+// kilobytes, and reaps nothing: children of a process that ignores
 // SIGCHLD are not waited for (wait(2)). It is root of the host, so nobody in the
 // node can stop it.
 type pause struct {
@@ -33,10 +33,13 @@ type pause struct {
 	Namespace string `json:"namespace"` // file
 	Hosts     string `json:"hosts"`     // file
 	Run       string `json:"run"`       // directory to hide
-	Scratch   string `json:"scratch"`   // directory that holds the shared ones
+	Program   string `json:"program"`   // to show in its place
+	Scratch   string `json:"scratch"`   // directory that holds the node's shared memory
+	Layers    string `json:"layers"`    // directory that holds what the node writes
 	Group     string `json:"group"`     // cgroup.procs file to join
-	// Root is the root file system of a node with an image; nil: the host's.
-	Root  *rootFS     `json:"root,omitempty"`
+	Given     string `json:"given"`     // file that says what the node is given
+	Root      rootFS `json:"root"`
+
 	Owner image.Owner `json:"owner"` // root of the node
 }
 
@@ -134,13 +137,22 @@ func (p *Part) startPause(key string) error {
 	if err != nil {
 		return err
 	}
+	layers := filepath.Join(scratch, layersDir)
+	given, err := p.setupOf(key)
+	if err == nil && given.Keeps() && !given.Machine() {
+		layers, err = p.keepLayers(given, owner)
+	}
+	if err != nil {
+		return err
+	}
 	group := p.host.Group(key).Sub(pauseGroup)
 	if err := group.Make(); err != nil {
 		return err
 	}
 	spec, err := json.Marshal(pause{
 		Node: node, Namespace: p.host.Path(key), Hosts: p.namesPath(plan.Fabric(id)),
-		Run: p.host.Run, Scratch: scratch, Group: group.Files()[0], Root: root, Owner: owner,
+		Run: p.host.Run, Program: p.program, Scratch: scratch, Layers: layers, Group: group.Files()[0], Root: root, Owner: owner,
+		Given: p.setupPath(key),
 	})
 	if err != nil {
 		return err
@@ -150,7 +162,7 @@ func (p *Part) startPause(key string) error {
 		return err
 	}
 	defer ready.Close()
-	cmd := exec.Command(self, InitCommand, pauseCommand)
+	cmd := exec.Command(kernel.Inner(), InitCommand, pauseCommand)
 	cmd.Dir, cmd.Env, cmd.ExtraFiles = "/", []string{searchPath, kernel.SpecVariable + "=" + string(spec)}, []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setsid:     true,
@@ -203,17 +215,10 @@ func (s pause) become(pipe *os.File) error {
 			return err
 		}
 	}
-	if s.Root != nil {
-		return s.stay()
-	}
-	sleep, err := exec.LookPath("sleep")
-	if err != nil {
-		return err
-	}
-	return unix.Exec(sleep, []string{"sleep", "infinity"}, []string{})
+	return s.idle()
 }
 
-// stay is sleep(1), which an image may not have: this program in its place.
+// stay waits for ever as this program.
 func (s pause) stay() error {
 	self := SelfInside(s.Run)
 	if err := isStatic(self); err != nil {
@@ -235,51 +240,10 @@ func isStatic(program string) error {
 	defer f.Close()
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
-			return errors.New("this program is linked with libraries of the host: build it with CGO_ENABLED=0 to have images")
+			return errors.New("this program is linked with libraries of the host: build it with CGO_ENABLED=0")
 		}
 	}
 	return nil
-}
-
-// refresh shows a node's mounts, which the calling thread has entered, the
-// program and the names as they are now: a new version may have taken the place
-// of the program, and the names may have been written anew.
-func refresh(trees map[string]int) error {
-	for path, tree := range trees {
-		var now, was unix.Stat_t
-		if err := unix.Fstat(tree, &now); err != nil {
-			return err
-		}
-		if err := unix.Stat(path, &was); err != nil || now.Ino == was.Ino && now.Dev == was.Dev {
-			continue // it had none when the node was made
-		}
-		_ = unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) // it may be none
-		if err := unix.MoveMount(tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-			return fmt.Errorf("mount %s anew: %w", path, err)
-		}
-	}
-	return nil
-}
-
-// trees opens what refresh shows, as mounts that any mount namespace can take;
-// what is not there is left out.
-func (s session) trees() (map[string]int, error) {
-	exe, err := programOnDisk()
-	if err != nil {
-		return nil, err
-	}
-	trees := make(map[string]int)
-	for at, path := range map[string]string{SelfInside(s.Run): exe, hostsFile: s.Hosts} {
-		fd, err := openTree(path, true)
-		switch {
-		case errors.Is(err, unix.ENOENT):
-		case err != nil:
-			return nil, fmt.Errorf("open %s: %w", filepath.Base(path), err)
-		default:
-			trees[at] = fd
-		}
-	}
-	return trees, nil
 }
 
 // openTree opens a file or directory as a mount that any mount namespace can

@@ -74,24 +74,29 @@ func (s *supervisor) lives(ended <-chan struct{}) bool {
 // out; nil: the program says it.
 func (s *supervisor) look(p supervised) (awaited string, look func(<-chan struct{}) bool) {
 	switch r := p.Ready; {
+	case s.Machine != nil:
+		tap, address := awaits(s.nics)
+		if address.IsValid() {
+			return fmt.Sprintf("it does not answer for %s yet", address), func(<-chan struct{}) bool { return s.answers(tap, address) }
+		}
 	case r.Port != 0:
 		return fmt.Sprintf("nothing listens on TCP port %d", r.Port), func(<-chan struct{}) bool { return s.listens(r.Port) }
 	case r.Cmd != nil:
-		return fmt.Sprintf("%s has not ended with exit code 0", printable(r.Cmd[0])), func(ended <-chan struct{}) bool { return s.probe(p.Group, r.Cmd, ended) }
+		return fmt.Sprintf("%s has not ended with exit code 0", printable(r.Cmd[0])), func(ended <-chan struct{}) bool { return s.probe(p, r.Cmd, ended) }
 	case r.Line != "":
 		return fmt.Sprintf("it has not written %q", r.Line), nil
 	}
 	return "", nil
 }
 
-// probe runs a command that tells whether a program is ready.
-func (s *supervisor) probe(group string, argv []string, ended <-chan struct{}) bool {
+// probe runs a command, as the program's user, that tells whether it is ready.
+func (s *supervisor) probe(p supervised, argv []string, ended <-chan struct{}) bool {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return false
 	}
 	defer null.Close()
-	child, err := s.start(group, argv, null)
+	child, err := s.start(p, argv, null)
 	if err != nil {
 		return false
 	}
@@ -156,7 +161,7 @@ func (s *supervisor) pipe() (ours, theirs *os.File, err error) {
 	if ours, theirs, err = os.Pipe(); err != nil {
 		return nil, nil, err
 	}
-	if err := theirs.Chown(int(s.Owner), -1); err != nil {
+	if err := theirs.Chown(int(s.Owner), groupOf(s.Owner)); err != nil {
 		ours.Close()
 		theirs.Close()
 		return nil, nil, err
@@ -176,6 +181,9 @@ func (s *supervisor) relay(from *os.File, awaited string) <-chan struct{} {
 			n, err := from.Read(text)
 			if line.in(text[:n]) {
 				close(found)
+			}
+			if s.console != nil {
+				s.console.wrote(text[:n])
 			}
 			s.log(string(text[:n]))
 			if err != nil {

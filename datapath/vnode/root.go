@@ -8,116 +8,102 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
-
-	"sublet/datapath/image"
 )
 
-// rootFS is the root file system of a node with an image. Nodes without see the
-// host's.
+// rootFS is the root file system of a node.
 type rootFS struct {
-	Tree    string `json:"tree"`    // directory of the image's files
-	Mapped  bool   `json:"mapped"`  // they belong to root on disk, not to the node's
-	Workdir string `json:"workdir"` // made if it is missing
+	Tree    string `json:"tree"`           // directory of its files: an image's, or /
+	Host    bool   `json:"host,omitempty"` // it is the host's
+	Mapped  bool   `json:"mapped"`         // they belong to root on disk, not to the node's
+	Workdir string `json:"workdir"`        // made if it is missing
 }
 
-// trees are what a node's root is made of: mounts that are not anywhere yet, and
-// the node's memory. They are opened before the host's files are out of sight.
-type rootTrees struct {
-	lower, hosts, self, shm *os.File
-	scratch                 *os.File
-}
+// fixed are what Sublet puts into a node: mounts that are not anywhere yet. They
+// are opened before the host's files are out of sight.
+type fixed struct{ hosts, self, shm *os.File }
 
-func (t rootTrees) close() { closeAll([]*os.File{t.lower, t.hosts, t.self, t.shm, t.scratch}) }
+func (f fixed) close() { closeAll([]*os.File{f.hosts, f.self, f.shm}) }
 
-func (s pause) rootTrees(userns *os.File) (t rootTrees, err error) {
-	if !s.Root.Mapped {
-		userns = nil
-	}
-	if t.lower, err = image.OpenTree(s.Root.Tree, userns); err != nil {
-		return t, err
-	}
-	exe, err := programOnDisk()
-	if err != nil {
-		return t, err
-	}
+func (s pause) fixed() (f fixed, err error) {
 	for _, tree := range []struct {
 		file **os.File
 		path string
-	}{{&t.hosts, s.Hosts}, {&t.self, exe}, {&t.shm, path.Join(s.Scratch, "dev/shm")}} {
-		fd, err := openTree(tree.path, tree.file != &t.shm)
+	}{{&f.hosts, s.Hosts}, {&f.self, s.Program}, {&f.shm, path.Join(s.Scratch, shmDir)}} {
+		fd, err := openTree(tree.path, tree.file != &f.shm)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // a program that was removed, or no names: as in nodes without an image
+			continue // a program that was removed, or no names
 		}
 		if err != nil {
-			return t, fmt.Errorf("open %s: %w", path.Base(tree.path), err)
+			return f, fmt.Errorf("open %s: %w", path.Base(tree.path), err)
 		}
 		*tree.file = os.NewFile(uintptr(fd), tree.path)
 	}
-	t.scratch, err = os.Open(s.Scratch)
-	return t, err
+	return f, nil
 }
 
-// changeRoot makes the image's files, below a layer of the node's own, the root
-// of this mount namespace. Nothing of the host's is left in it. Until /proc is
-// there, no link of the image can lead to what is not the image's.
+// changeRoot makes the files of an image or of the host, below a layer of the
+// node's own, the root of this mount namespace. No other mount of the host's is
+// left in it, and none comes. Until /proc is there, no link can lead to what is
+// not the node's.
 func (s pause) changeRoot(userns *os.File) error {
-	t, err := s.rootTrees(userns)
-	defer t.close()
+	f, err := s.fixed()
+	defer f.close()
 	if err != nil {
 		return err
 	}
-	if err := s.overlay(t); err != nil {
+	given, err := readSetup(s.Given)
+	if err != nil {
 		return err
 	}
-	if err := s.fixtures(t); err != nil {
+	nodes := deviceNodes
+	if given.Machine() {
+		if withoutKVM() == "" {
+			nodes = append(nodes[:len(nodes):len(nodes)], deviceNode{"kvm", 10, 232})
+		}
+		err = s.machineRoot()
+	} else if err = s.overlay(userns); err == nil {
+		err = s.putAll(given.Files)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.fixtures(f); err != nil {
 		return err
 	}
 	if err := kernelFiles(); err != nil {
 		return err
 	}
-	return devices(t.shm)
+	if err := devices(f.shm, nodes); err != nil || !given.Machine() {
+		return err
+	}
+	return s.seal()
 }
 
-// overlay mounts the root and enters it. The writable layer is in the node's
-// memory, with what it writes to /tmp, and ends with the node.
-func (s pause) overlay(t rootTrees) error {
-	if err := s.writable(); err != nil {
+// overlay mounts the root, with what is below it, and enters it. What the node
+// writes is in its memory and ends with it.
+func (s pause) overlay(userns *os.File) error {
+	layers, err := s.layers(userns)
+	defer func() {
+		for _, l := range layers {
+			l.close()
+		}
+	}()
+	if err != nil {
 		return err
 	}
 	if err := mount("sublet", s.Run, "tmpfs", safe, "size=64k,mode=0700"); err != nil {
 		return err
 	}
-	lower, root := s.Run+"/lower", s.Run+"/root"
-	if err := errors.Join(os.Mkdir(lower, 0o700), os.Mkdir(root, 0o700)); err != nil {
+	root := s.Run + "/root"
+	if err := errors.Join(os.Mkdir(s.Run+"/lower", 0o700), os.Mkdir(root, 0o700)); err != nil {
 		return err
 	}
-	if err := attach(t.lower, lower); err != nil {
-		return err
-	}
-	below, err := os.Open(lower) // by number: a path may have what overlayfs takes for a separator
-	if err != nil {
-		return err
-	}
-	defer below.Close()
-	data := fmt.Sprintf("lowerdir=/proc/self/fd/%d,upperdir=/proc/self/fd/%d/upper,workdir=/proc/self/fd/%d/work", below.Fd(), t.scratch.Fd(), t.scratch.Fd())
-	if err := mount("sublet", root, "overlay", unix.MS_NOSUID|unix.MS_NODEV, data); err != nil {
-		return err
+	for _, l := range layers {
+		if err := s.mountOn(l, path.Join(root, l.at)); err != nil {
+			return err
+		}
 	}
 	return pivot(root)
-}
-
-// writable makes the directories of the layer that the node writes.
-func (s pause) writable() error {
-	for _, name := range []string{"upper", "work"} {
-		dir := path.Join(s.Scratch, name)
-		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-			return err
-		}
-		if err := errors.Join(os.Chmod(dir, 0o755), os.Chown(dir, int(s.Owner.UID), int(s.Owner.GID))); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // pivot makes a mounted directory the root, and lets go of the one before
@@ -146,8 +132,8 @@ func attach(tree *os.File, at string) error {
 // fixtures puts in place what every node has: the names of its network, this
 // program, and directories. The ways to the first two are mounts, so that nobody
 // in the node can put others in their place.
-func (s pause) fixtures(t rootTrees) error {
-	for _, dir := range append(above(s.Run), "/etc") {
+func (s pause) fixtures(f fixed) error {
+	for _, dir := range s.leading() {
 		if err := s.directory(dir); err != nil {
 			return err
 		}
@@ -172,13 +158,16 @@ func (s pause) fixtures(t rootTrees) error {
 			}
 		}
 	}
-	if t.hosts != nil {
-		if err := s.place(t.hosts, hostsFile); err != nil {
+	if f.hosts != nil {
+		if err := s.place(f.hosts, hostsFile); err != nil {
 			return err
 		}
 	}
-	return s.showSelf(t.self)
+	return s.showSelf(f.self)
 }
+
+// leading are the directories on the way to what Sublet puts in place.
+func (s pause) leading() []string { return append(above(s.Run), "/etc") }
 
 // above lists the directories on the way to a path, from the top.
 func above(at string) (dirs []string) {
@@ -196,7 +185,7 @@ func (s pause) directory(dir string) error {
 		return errors.Join(os.Mkdir(dir, 0o755), os.Chown(dir, int(s.Owner.UID), int(s.Owner.GID)))
 	}
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s of the image is no directory", dir)
+		err = fmt.Errorf("%s is no directory", dir)
 	}
 	return err
 }
@@ -209,7 +198,7 @@ func (s pause) sharedDirectory(dir string) error {
 	return errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o777|os.ModeSticky))
 }
 
-// place mounts a file in the place of whatever the image has there.
+// place mounts a file in the place of whatever the node has there.
 func (s pause) place(tree *os.File, at string) error {
 	if info, err := os.Lstat(at); err == nil && !info.Mode().IsRegular() {
 		if err := os.Remove(at); err != nil {
@@ -224,8 +213,7 @@ func (s pause) place(tree *os.File, at string) error {
 	return attach(tree, at)
 }
 
-// showSelf mounts a directory that holds this program only, where nodes without
-// an image have it.
+// showSelf mounts a directory that holds this program only.
 func (s pause) showSelf(tree *os.File) error {
 	if err := mount("sublet", s.Run, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64k,mode=0755"); err != nil {
 		return err
@@ -238,23 +226,28 @@ func (s pause) showSelf(tree *os.File) error {
 	return mount("", s.Run, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")
 }
 
-// deviceNodes are those of every container (OCI runtime specification, default
-// devices), by name and number (devices.txt of Linux).
-var deviceNodes = []struct {
+type deviceNode struct {
 	name         string
 	major, minor uint32
-}{{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}}
+}
+
+// deviceNodes are those of every container (OCI runtime specification, default
+// devices) and the maker of tunnels, by name and number (devices.txt of Linux).
+var deviceNodes = []deviceNode{{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}, {"net/tun", 10, 200}}
 
 var deviceLinks = [][2]string{
 	{"pts/ptmx", "ptmx"}, {"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"},
 }
 
 // devices mounts /dev.
-func devices(shm *os.File) error {
+func devices(shm *os.File, nodes []deviceNode) error {
 	if err := mount("sublet", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "size=64k,mode=0755"); err != nil {
 		return err
 	}
-	for _, d := range deviceNodes {
+	if err := os.Mkdir("/dev/net", 0o755); err != nil {
+		return err
+	}
+	for _, d := range nodes {
 		at := "/dev/" + d.name
 		err := unix.Mknod(at, unix.S_IFCHR|0o666, int(unix.Mkdev(d.major, d.minor)))
 		if err = errors.Join(err, os.Chmod(at, 0o666)); err != nil {

@@ -11,12 +11,10 @@ import (
 	"sublet/datapath/kernel"
 )
 
-// shared are the directories that every user of a machine may write. In a node
-// they are the node's own: all its sessions share them, nobody else does, and
-// they end with it.
-var shared = []string{"/tmp", "/var/tmp", "/dev/shm"}
+// shmDir is a node's shared memory in its scratch.
+const shmDir = "dev/shm"
 
-// Bounds of what a node may write to them: memory, which counts against its
+// Bounds of what a node may write: memory, which counts against its
 // limit while it has one.
 const (
 	scratchSize  = 1 << 30
@@ -25,7 +23,7 @@ const (
 
 func (p *Part) scratchPath(key string) string { return filepath.Join(p.host.Dir("tmp"), key) }
 
-// scratch is the directory that holds a node's shared ones, made when the first
+// scratch is the directory that holds what a node writes, made when the first
 // session begins.
 func (p *Part) scratch(key string) (string, error) {
 	p.making.Lock()
@@ -50,7 +48,7 @@ func mounted(path string) bool {
 	if unix.Statfs(path, &fs) != nil || fs.Type != unix.TMPFS_MAGIC {
 		return false
 	}
-	_, err := os.Stat(filepath.Join(path, shared[len(shared)-1]))
+	_, err := os.Stat(filepath.Join(path, shmDir))
 	return err == nil
 }
 
@@ -68,38 +66,6 @@ func mountScratch(target string, limit int64) error {
 	if err := mount("sublet", target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, data); err != nil {
 		return err
 	}
-	for _, dir := range shared {
-		path := filepath.Join(target, dir)
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			return err
-		}
-		if err := os.Chmod(path, 0o777|os.ModeSticky); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// showScratch puts the node's shared directories in the place of the host's.
-// The run directory, with the node's, may be below one of them: they are opened
-// before any is covered, and it keeps a place to be hidden at.
-func (s pause) showScratch() error {
-	own := make(map[string]*os.File)
-	for _, dir := range shared {
-		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		file, err := os.Open(filepath.Join(s.Scratch, dir))
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		own[dir] = file
-	}
-	for dir, file := range own {
-		if err := mount(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), dir, "", unix.MS_BIND, ""); err != nil {
-			return err
-		}
-	}
-	return os.MkdirAll(s.Run, 0o711)
+	shm := filepath.Join(target, shmDir)
+	return errors.Join(os.MkdirAll(shm, 0o755), os.Chmod(shm, 0o777|os.ModeSticky))
 }

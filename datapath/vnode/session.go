@@ -1,8 +1,10 @@
 package vnode
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,18 +23,24 @@ import (
 
 // session is what the first process of a session needs to know.
 type session struct {
-	Node   string   `json:"node"`   // its name
-	Rooms  []string `json:"rooms"`  // files of the namespaces to enter, as rooms lists them
-	Hosts  string   `json:"hosts"`  // file
-	Run    string   `json:"run"`    // directory that is hidden
-	Groups []string `json:"groups"` // cgroup.procs files to join
-	Group  string   `json:"group"`  // the one of them that is the session's own
-	Argv   []string `json:"argv"`
-	TTY    bool     `json:"tty,omitempty"`
-	Log    string   `json:"log,omitempty"`   // file for the output of a command that is left running
-	Env    []string `json:"env,omitempty"`   // beside the usual ones
-	Order  string   `json:"order,omitempty"` // oom_score_adj of this process; "": killAsOthers
-	Dir    string   `json:"dir,omitempty"`   // where the command begins; "": /
+	Node    string            `json:"node"`          // its name
+	Rooms   []string          `json:"rooms"`         // files of the namespaces to enter, as rooms lists them
+	Hosts   string            `json:"hosts"`         // file
+	FRR     map[string]string `json:"frr,omitempty"` // directories to show, if they exist, by the path to show them at
+	Run     string            `json:"run"`           // directory that is hidden
+	Program string            `json:"program"`       // that is shown in its place
+	Groups  []string          `json:"groups"`        // cgroup.procs files to join
+	Group   string            `json:"group"`         // the one of them that is the session's own
+	Argv    []string          `json:"argv"`
+	TTY     bool              `json:"tty,omitempty"`
+	Log     string            `json:"log,omitempty"`   // file for the output of a command that is left running
+	Env     []string          `json:"env,omitempty"`   // beside the usual ones
+	Order   string            `json:"order,omitempty"` // oom_score_adj of this process; "": killAsOthers
+	Dir     string            `json:"dir,omitempty"`   // where the command begins; "": /
+	// Powerless, User and As are as in start.
+	Powerless bool   `json:"powerless,omitempty"`
+	User      int    `json:"user,omitempty"`
+	As        string `json:"as,omitempty"` // a user of the node
 }
 
 // SelfInside is where commands in a node find this program, for senders and
@@ -55,10 +63,14 @@ type Command struct {
 type Options struct {
 	TTY    bool // its streams are a terminal, which it shall control
 	Detach bool // it is left running: the Command ends when it was started, and writes its number in the node
+	// User is whom of the node's users it runs as; "": the one that the node was
+	// given.
+	User string
+	Term string // at a console: the client's TERM
 }
 
 // Command prepares argv to run inside a node, named by its plan key. It runs as
-// root of the node (the tenant outside), in the node's network, user namespace
+// a user of the node (its root is the tenant outside), in the node's network, user namespace
 // and control group, and shares process, mount, IPC and host name namespaces
 // with all that runs there. What it leaves running lives as long as the node.
 //
@@ -83,41 +95,60 @@ func (p *Part) prepare(key, node string, argv []string, o Options) (*Command, er
 	if err != nil {
 		return nil, fmt.Errorf("the node is not here: %w", err)
 	}
-	c := &Command{part: p, node: p.host.Group(key), name: sessionGroup + strings.ToLower(rand.Text())}
-	if c.spaces, err = p.open(key); err != nil {
-		return nil, err
-	}
-	p.running.Store(c.name, true)
-	if err := c.group().Make(); err != nil {
-		c.Done()
-		return nil, err
-	}
 	given, err := p.setupOf(key)
 	if err == nil {
 		given, err = p.whole(given)
 	}
 	if err != nil {
-		c.Done()
 		return nil, fmt.Errorf("read what the node was given: %w", err)
 	}
-	s := p.spec(c, key, node, argv, o)
-	s.Env, s.Dir = variables(given.Setup), given.Workdir
-	spec, err := json.Marshal(s)
+	if given.Machine() {
+		return nil, errors.New("it is a machine, whose files and processes are its own: attach to its console, or go by its network")
+	}
+	spaces, err := p.open(key)
 	if err != nil {
+		return nil, err
+	}
+	c := p.newCommand(key)
+	c.spaces = spaces
+	if err := c.group().Make(); err != nil {
 		c.Done()
 		return nil, err
 	}
-	c.Cmd = exec.Command(self, InitCommand, sessionCommand)
-	c.Dir, c.Env = "/", append(environment(owner, node), kernel.SpecVariable+"="+string(spec))
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: abandoned}
+	s := p.spec(c, key, node, argv, o)
+	s.Env, s.Dir, s.As = variables(given.Setup), given.Workdir, cmp.Or(o.User, given.User)
+	if err := c.become(sessionCommand, s); err != nil {
+		c.Done()
+		return nil, err
+	}
+	c.Env = append(environment(owner, node), c.Env...)
 	return c, nil
+}
+
+// newCommand begins a session of a node.
+func (p *Part) newCommand(key string) *Command {
+	c := &Command{part: p, node: p.host.Group(key), name: sessionGroup + strings.ToLower(rand.Text())}
+	p.running.Store(c.name, true)
+	return c
+}
+
+// become makes a hidden subcommand of the session's first process.
+func (c *Command) become(command string, spec any) error {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	c.Cmd = exec.Command(kernel.Inner(), InitCommand, command)
+	c.Dir, c.Env = "/", []string{kernel.SpecVariable + "=" + string(text)}
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: abandoned}
+	return nil
 }
 
 func (p *Part) spec(c *Command, key, node string, argv []string, o Options) session {
 	id, _, _ := plan.ParseNamespace(key)
 	groups := c.group().Files()
 	s := session{
-		Node: node, Hosts: p.namesPath(plan.Fabric(id)), Run: p.host.Run,
+		Node: node, Hosts: p.namesPath(plan.Fabric(id)), FRR: p.host.FRRDirs(key), Run: p.host.Run, Program: p.program,
 		Groups: groups, Group: groups[0], Argv: argv, TTY: o.TTY,
 	}
 	if o.Detach {
@@ -240,6 +271,20 @@ func Main(args []string) int {
 		s := new(supervisor)
 		if err = kernel.ReadSpec(s); err == nil && len(s.Groups) > 0 {
 			err = join(&s.session.Groups, superviseCommand, s)
+		} else if err == nil {
+			err = s.run()
+		}
+	case len(args) == 1 && args[0] == shellCommand:
+		s := new(terminal)
+		if err = kernel.ReadSpec(s); err == nil && len(s.Groups) > 0 {
+			err = join(&s.Groups, shellCommand, s)
+		} else if err == nil {
+			err = s.run()
+		}
+	case len(args) == 1 && args[0] == attachCommand:
+		var s attached
+		if err = kernel.ReadSpec(&s); err == nil && len(s.Groups) > 0 {
+			err = join(&s.Groups, attachCommand, &s)
 		} else if err == nil {
 			err = s.run()
 		}

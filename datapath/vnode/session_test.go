@@ -40,7 +40,7 @@ func TestSessionIsConfined(t *testing.T) {
 		{[]string{"ls", h.Run}, "sublet", 0},
 		{[]string{"ls", "/proc/self/fd"}, "0\n1\n2\n3", 0}, // 3 is the directory
 		{[]string{"cat", secret}, "cat: " + secret + ": Permission denied", 1},
-		{[]string{"touch", "/etc/x"}, "touch: cannot touch '/etc/x': Permission denied", 1},
+		{[]string{"touch", "/usr/bin/x"}, "touch: cannot touch '/usr/bin/x': Permission denied", 1},
 		{[]string{"nsenter", "--net=/proc/1/ns/net", "true"}, "nsenter: cannot open /proc/1/ns/net: Permission denied", 1},
 		{[]string{"cat", "/etc/resolv.conf"}, "", 0},
 		{[]string{"kill", "-9", "1"}, "kill: (1): Operation not permitted", 1},
@@ -226,9 +226,10 @@ func TestDetachedCommandsWriteToTheLog(t *testing.T) {
 	check(t, err)
 	cmd.Done()
 	number := strings.TrimSpace(string(out))
-	if got, _ := run(t, p, n, "pgrep", "-f", "^sleep 1007"); got != number {
-		t.Errorf("it is process %s, not %q", got, number)
-	}
+	wait(t, "the command as the process that was told", func() bool {
+		got, _ := run(t, p, n, "pgrep", "-f", "^sleep 1007")
+		return got == number
+	})
 	wait(t, "output", func() bool { text, _ := os.ReadFile(p.logPath(n.Key())); return string(text) == "out\nerr\n" })
 	cmd, err = p.Command(n.Key(), []string{"no-such-program"}, Options{Detach: true})
 	check(t, err)
@@ -361,8 +362,8 @@ func TestCeilings(t *testing.T) {
 	}
 }
 
-// What the host unmounts is not held by nodes that were there before.
-func TestNodesFollowTheHostsUnmounts(t *testing.T) {
+// What is mounted on the host is not held by nodes that were there before.
+func TestNodesHoldNoMounts(t *testing.T) {
 	p, _ := newPart(t)
 	dir, err := os.MkdirTemp("/var/lib", "vnode")
 	check(t, err)
@@ -374,14 +375,14 @@ func TestNodesFollowTheHostsUnmounts(t *testing.T) {
 	disk := dir + "/disk"
 	check(t, os.Mkdir(disk, 0o755))
 	check(t, unix.Mount("sublet-test", disk, "tmpfs", 0, "size=64k,mode=0755"))
-	check(t, os.WriteFile(disk+"/file", nil, 0o644))
 	n := node("n0", 1000)
 	do(t, p, plan.Add, n)
-	if out, code := run(t, p, n, "ls", disk); out != "file" || code != 0 {
-		t.Errorf("before: exit %d %s", code, out)
+	if out, code := run(t, p, n, "ls", disk); code == 0 {
+		t.Errorf("the node sees %s", out)
 	}
-	check(t, unix.Unmount(disk, 0))
-	if out, code := run(t, p, n, "ls", disk); out != "" || code != 0 {
-		t.Errorf("after: exit %d %s", code, out)
+	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid(t, p, n)))
+	check(t, err)
+	if strings.Contains(string(table), "sublet-test") {
+		t.Errorf("the node holds what the host mounted:\n%s", table)
 	}
 }

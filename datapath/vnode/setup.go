@@ -17,6 +17,7 @@ import (
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/report"
+	"sublet/vnet"
 )
 
 // setupKind is the directory that holds, for each node that is given something,
@@ -39,6 +40,9 @@ func (p *Part) give(s plan.Setup) error {
 		err = p.setSysctls(s)
 	}
 	if err == nil {
+		err = p.changeFiles(s)
+	}
+	if err == nil {
 		err = p.keepSetup(s)
 	}
 	awaited := false
@@ -46,12 +50,27 @@ func (p *Part) give(s plan.Setup) error {
 		awaited, err = p.setImage(s)
 	}
 	if err == nil && !awaited {
-		if s, err = p.whole(s); err == nil && len(s.Run) > 0 {
-			err = p.startSupervisor(s)
-		}
+		err = p.start(s)
 	}
 	if err != nil {
 		return fmt.Errorf("set up node %s: %w", s.Key(), err)
+	}
+	return nil
+}
+
+// start starts a node's programs. One with files and no programs is made too, so
+// that what is wrong with them is told at once.
+func (p *Part) start(s plan.Setup) error {
+	s, err := p.whole(s)
+	switch {
+	case err != nil:
+		return err
+	case len(programsOf(s.Setup)) > 0:
+		return p.startSupervisor(s)
+	case len(s.Files) > 0:
+		spaces, err := p.open(s.Key())
+		closeAll(spaces)
+		return err
 	}
 	return nil
 }
@@ -84,7 +103,7 @@ func (p *Part) setSysctls(s plan.Setup) error {
 // keepSetup writes what a node is given, where commands and the next agent find
 // it. The directory is root's: variables may be secret.
 func (p *Part) keepSetup(s plan.Setup) error {
-	if err := os.MkdirAll(p.host.Dir(setupKind), 0o700); err != nil {
+	if err := kernel.MkdirAll(p.host.Dir(setupKind), 0o700); err != nil {
 		return err
 	}
 	_ = os.Remove(p.statePath(s.Key())) // of programs that have ended
@@ -105,8 +124,10 @@ func writeWhole(path string, value any) error {
 }
 
 // setupOf reads what a node was given; nothing if there is no file.
-func (p *Part) setupOf(key string) (s plan.Setup, err error) {
-	text, err := os.ReadFile(p.setupPath(key))
+func (p *Part) setupOf(key string) (plan.Setup, error) { return readSetup(p.setupPath(key)) }
+
+func readSetup(path string) (s plan.Setup, err error) {
+	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return s, nil
 	}
@@ -126,9 +147,16 @@ func (p *Part) take(s plan.Setup) error {
 	if err := p.forget(s.Key()); err != nil {
 		return err
 	}
+	if err := p.dropKept(s.Key()); err != nil {
+		return fmt.Errorf("node %s: %w", s.Key(), err)
+	}
 	p.awaited.Delete(s.Key())
-	for _, path := range []string{p.statePath(s.Key()), p.setupPath(s.Key())} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	files := []string{p.statePath(s.Key()), p.setupPath(s.Key())}
+	if s.Machine() {
+		files = append(files, p.consolePath(s.Key()))
+	}
+	for _, path := range files {
+		if err := gone(os.Remove(path)); err != nil {
 			return err
 		}
 	}
@@ -169,7 +197,11 @@ func (p *Part) observeSetups(host *plan.Host) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
+	kept, err := p.keptKeys()
+	if err := errors.Join(err, p.sweepKept()); err != nil {
+		return fmt.Errorf("what nodes keep %w: %w", kernel.ErrUnseen, err)
+	}
+	for _, key := range union(keys, kept) {
 		s, err := p.setupOf(key)
 		if err != nil || s.Key() != key { // written anew if it is planned
 			id, node, _ := plan.ParseNamespace(key)
@@ -177,17 +209,24 @@ func (p *Part) observeSetups(host *plan.Host) error {
 			continue
 		}
 		if !p.hasImage(s) || p.runs(s) && !p.supervised(key) {
-			s.Run, s.Image = nil, "" // no plan has it so: it is set again, or deleted
+			s.Run, s.Image, s.Setup.Kind = nil, "", "" // no plan has it so: it is set again, or deleted
 		}
 		host.Add(s)
 	}
 	return p.collectImages(keys)
 }
 
+// union is what is in one of two lists.
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // runs says whether a node has programs, its own or its image's.
 func (p *Part) runs(s plan.Setup) bool {
 	whole, err := p.whole(s)
-	return err == nil && len(whole.Run) > 0
+	return err == nil && len(programsOf(whole.Setup)) > 0
 }
 
 // supervised says whether a node's supervisor is there, and the namespaces that
@@ -241,7 +280,7 @@ func (p *Part) Problems() (list report.Errors) {
 			s, err = p.whole(s)
 		}
 		_, awaited := p.awaited.Load(key)
-		if err != nil || len(s.Run) == 0 && !awaited {
+		if err != nil || len(programsOf(s.Setup)) == 0 && !awaited {
 			continue
 		}
 		problem := report.ItemError{Kind: plan.KindSetup, Key: key, Lease: s.Lease}
@@ -262,14 +301,15 @@ func (p *Part) problem(s plan.Setup) (op plan.Op, text string) {
 	if text, err := os.ReadFile(p.statePath(s.Key())); err == nil {
 		_ = json.Unmarshal(text, &states) // none: as before it was written
 	}
+	programs := programsOf(s.Setup)
 	for _, failed := range []bool{true, false} {
 		for i, state := range states {
-			if i < len(s.Run) && state.Why != "" && state.Failed == failed {
+			if i < len(programs) && state.Why != "" && state.Failed == failed {
 				op = plan.Await
 				if failed {
 					op = plan.Carry
 				}
-				return op, fmt.Sprintf("node %s: program %d (%s) %s", s.Node, i+1, printable(s.Run[i].Cmd[0]), state.Why)
+				return op, fmt.Sprintf("node %s: %s %s", s.Node, programName(s.Setup, i), state.Why)
 			}
 		}
 	}
@@ -277,6 +317,14 @@ func (p *Part) problem(s plan.Setup) (op plan.Op, text string) {
 		return plan.Await, fmt.Sprintf("node %s: its programs are being started", s.Node)
 	}
 	return "", ""
+}
+
+// programName is what a node's program is called.
+func programName(s vnet.Setup, i int) string {
+	if s.Machine() {
+		return "its machine"
+	}
+	return fmt.Sprintf("program %d (%s)", i+1, printable(s.Run[i].Cmd[0]))
 }
 
 // lookEvery is how often Loop looks for news of programs: at one directory.

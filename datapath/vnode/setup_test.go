@@ -174,7 +174,7 @@ func TestLargestSetup(t *testing.T) {
 	p, _ := newPart(t)
 	n := node("n0", 1000)
 	n.Memory = vnet.MinRunMemory
-	if isStatic(self) != nil {
+	if isStatic("/proc/self/exe") != nil {
 		n.Memory *= 16 // the race detector's programs are several times as large
 	}
 	s := given(vnet.Program{Cmd: shell("printf '%s%s%s' \"$A\" \"$B\" \"$C\" | wc -c >/tmp/size; sleep 100"), Ready: vnet.Ready{Cmd: []string{"test", "-s", "/tmp/size"}}})

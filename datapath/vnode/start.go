@@ -2,13 +2,16 @@ package vnode
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/moby/sys/user"
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
@@ -24,15 +27,21 @@ type start struct {
 	Argv []string `json:"argv"`
 	Dir  string   `json:"dir"`
 	Env  []string `json:"env"`
+	// Powerless takes what rights root of the node has, and makes it User there,
+	// unless that is 0.
+	Powerless bool `json:"powerless,omitempty"`
+	User      int  `json:"user,omitempty"`
+	// As is whom of the node's users the command runs as; "": root.
+	As string `json:"as,omitempty"`
 }
 
 // command is what nsenter(1) runs, and the variables for it: the session's, and
 // with settings of the node's the program that applies those.
 func (s session) command() (argv, env []string, err error) {
-	if s.Dir == "" && len(s.Env) == 0 {
+	if s.Dir == "" && len(s.Env) == 0 && !s.Powerless && s.As == "" {
 		return s.Argv, os.Environ(), nil
 	}
-	spec, err := json.Marshal(start{Argv: s.Argv, Dir: s.Dir, Env: s.Env})
+	spec, err := json.Marshal(start{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Powerless: s.Powerless, User: s.User, As: s.As})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,10 +61,33 @@ func (s start) become() (int, error) {
 			return exitNotStarted, fmt.Errorf("begin in workdir: %w", err)
 		}
 	}
+	var as *user.ExecUser
+	if s.As != "" {
+		found, err := account(s.As)
+		if err == nil {
+			err = home(s.As, found)
+		}
+		if err != nil {
+			return exitNotStarted, err
+		}
+		as = found
+	}
 	for _, v := range s.Env {
 		name, value, _ := strings.Cut(v, "=")
 		if err := os.Setenv(name, value); err != nil {
 			return exitNotStarted, err
+		}
+	}
+	if s.Powerless {
+		runtime.LockOSThread() // which becomes the command
+		if err := surrender(s.User); err != nil {
+			return exitNotStarted, err
+		}
+	}
+	if as != nil {
+		runtime.LockOSThread()
+		if err := become(as); err != nil {
+			return exitNotStarted, fmt.Errorf("become user %s: %w", s.As, err)
 		}
 	}
 	path, err := exec.LookPath(s.Argv[0])
@@ -63,6 +95,35 @@ func (s start) become() (int, error) {
 		return 127, fmt.Errorf("there is no program %s in the node", s.Argv[0])
 	}
 	return 126, unix.Exec(path, s.Argv, os.Environ())
+}
+
+// home sets the variables that say who a user is.
+func home(as string, u *user.ExecUser) error {
+	name, _, _ := strings.Cut(as, ":")
+	return errors.Join(os.Setenv("HOME", u.Home), os.Setenv("USER", name), os.Setenv("LOGNAME", name))
+}
+
+// surrender gives up all rights of the calling thread, for good: no program gets
+// them back (capabilities(7)). What has to do with its memory is not written to disk
+// when it fails.
+func surrender(user int) error {
+	for right := uintptr(0); ; right++ {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, right, 0, 0, 0); errors.Is(err, unix.EINVAL) {
+			break // there is none of that number
+		} else if err != nil {
+			return fmt.Errorf("give up rights: %w", err)
+		}
+	}
+	if user != 0 {
+		if err := errors.Join(unix.Setgroups(nil), unix.Setresgid(user, user, user), unix.Setresuid(user, user, user)); err != nil {
+			return fmt.Errorf("become user %d: %w", user, err)
+		}
+	}
+	none := [2]unix.CapUserData{}
+	if err := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0]); err != nil {
+		return fmt.Errorf("give up rights: %w", err)
+	}
+	return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 }
 
 // variables are those of a node's commands that it was given.

@@ -1,6 +1,7 @@
 package vnode
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,9 +32,16 @@ import (
 type supervisor struct {
 	session               // how it enters the node
 	Programs []supervised `json:"programs"`
-	State    string       `json:"state"` // file
-	Given    string       `json:"given"` // file, which it locks for as long as it lives (fcntl_locking(2))
-	Owner    uint32       `json:"owner"` // root of the node
+	State    string       `json:"state"`             // file
+	Given    string       `json:"given"`             // file, which it locks for as long as it lives (fcntl_locking(2))
+	Owner    uint32       `json:"owner"`             // root of the node
+	Machine  *machine     `json:"machine,omitempty"` // its one program is this one
+
+	given       vnet.Setup  // to the machine
+	disk, layer *os.File    // of the machine
+	console     *console    // the same
+	nics        []nic       // with which it runs
+	replugged   atomic.Bool // it ends because it is to have others
 
 	mu     sync.Mutex // of states and logging
 	states []programState
@@ -78,13 +87,22 @@ func (p *Part) startSupervisor(s plan.Setup) error {
 		return err
 	}
 	defer ready.Close()
-	spec, err := p.supervisor(s, owner, len(spaces))
+	var files []*os.File
+	var m *machine
+	if s.Machine() {
+		files, m, err = p.openMachine(s, readyPipe+1+len(spaces))
+		defer closeAll(files)
+	}
+	var spec string
+	if err == nil {
+		spec, err = p.supervisor(s, owner, len(spaces), m)
+	}
 	if err != nil {
 		theirs.Close()
 		return err
 	}
-	cmd := exec.Command(self, InitCommand, superviseCommand)
-	cmd.Dir, cmd.ExtraFiles = "/", append([]*os.File{theirs}, spaces...)
+	cmd := exec.Command(kernel.Inner(), InitCommand, superviseCommand)
+	cmd.Dir, cmd.ExtraFiles = "/", slices.Concat([]*os.File{theirs}, spaces, files)
 	cmd.Env = append(environment(owner, s.Node), oneProcessor+"=1", kernel.SpecVariable+"="+spec)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
@@ -107,20 +125,20 @@ func (p *Part) startSupervisor(s plan.Setup) error {
 
 // supervisor is what the process needs to know. It finds the node's namespaces
 // behind the pipe among its descriptors.
-func (p *Part) supervisor(s plan.Setup, owner uint32, spaces int) (string, error) {
+func (p *Part) supervisor(s plan.Setup, owner uint32, spaces int, m *machine) (string, error) {
 	id, node := s.Lease, p.host.Group(s.Key())
 	init := node.Sub(initGroup)
 	if err := init.Make(); err != nil {
 		return "", err
 	}
-	made := supervisor{State: p.statePath(s.Key()), Given: p.setupPath(s.Key()), Owner: owner, session: session{
-		Node: s.Node, Hosts: p.namesPath(plan.Fabric(id)), Run: p.host.Run, Log: p.logPath(s.Key()),
-		Groups: init.Files(), Group: init.Files()[0], Env: variables(s.Setup), Dir: s.Workdir, Order: keepLast,
+	made := supervisor{State: p.statePath(s.Key()), Given: p.setupPath(s.Key()), Owner: owner, Machine: m, session: session{
+		Node: s.Node, Hosts: p.namesPath(plan.Fabric(id)), FRR: p.host.FRRDirs(s.Key()), Run: p.host.Run, Program: p.program, Log: p.logPath(s.Key()),
+		Groups: init.Files(), Group: init.Files()[0], Env: variables(s.Setup), Dir: s.Workdir, As: s.User, Order: keepLast,
 	}}
 	for i := range spaces {
 		made.Rooms = append(made.Rooms, fmt.Sprintf("/proc/self/fd/%d", readyPipe+1+i))
 	}
-	for i, program := range s.Run {
+	for i, program := range programsOf(s.Setup) {
 		group := node.Sub(programGroup + strconv.Itoa(i))
 		if err := group.Make(); err != nil {
 			return "", err
@@ -145,7 +163,11 @@ func (s *supervisor) run() error {
 	for i := range s.states {
 		s.states[i].Why = "waits for those before it"
 	}
-	given, err := s.lock()
+	err := s.openMachine()
+	var given *os.File
+	if err == nil {
+		given, err = s.lock()
+	}
 	if err == nil {
 		defer given.Close()
 		err = s.tell()
@@ -174,6 +196,23 @@ func (s *supervisor) run() error {
 	<-s.ending
 	all.Wait() // at most stopTime
 	return nil
+}
+
+// openMachine takes the files of a machine, for as long as this process lives, and
+// makes its console. It reads the node's file before that is locked: to close it
+// would give up the lock (fcntl_locking(2)).
+func (s *supervisor) openMachine() (err error) {
+	if s.Machine == nil {
+		return nil
+	}
+	read, err := readSetup(s.Given)
+	if err != nil {
+		return err
+	}
+	s.given = read.Setup
+	s.disk, s.layer = os.NewFile(uintptr(s.Machine.Disk), "disk"), os.NewFile(uintptr(s.Machine.Layer), "layer")
+	s.console, err = openConsole(s.Machine.Console)
+	return err
 }
 
 // lock shows agents who the supervisor is: for that its control group is no
@@ -223,20 +262,25 @@ func (s *supervisor) within(group string, do func() error) error {
 	return errors.Join(do(), os.WriteFile(s.Group, []byte("0"), 0))
 }
 
-// start starts argv in the node, its output into out.
-func (s *supervisor) start(group string, argv []string, out *os.File) (child *os.Process, err error) {
+// start starts argv in the node as a program's user, its output into out.
+func (s *supervisor) start(p supervised, argv []string, out *os.File) (child *os.Process, err error) {
 	one := s.session
-	one.Argv = argv
+	one.Argv, one.As = argv, cmp.Or(p.User, s.As)
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
 	}
 	defer null.Close()
+	return s.startIn(p.Group, one, []*os.File{null, out, out})
+}
+
+// startIn starts a command in the node, with some descriptors.
+func (s *supervisor) startIn(group string, one session, files []*os.File) (child *os.Process, err error) {
 	err = s.within(group, func() (err error) {
 		entered := make(chan bool)
 		go func() {
 			defer close(entered)
-			child, err = one.enter([]*os.File{null, out, out}) // its thread ends with it
+			child, err = one.enter(files) // its thread ends with it
 		}()
 		<-entered
 		return err
@@ -271,6 +315,9 @@ func (s *supervisor) live(i int, ready chan<- struct{}) {
 		if s.isEnding() {
 			return
 		}
+		if s.replugged.Swap(false) {
+			continue
+		}
 		policy := s.Programs[i].Restart
 		switch {
 		case policy != vnet.RestartAlways && ok:
@@ -286,7 +333,7 @@ func (s *supervisor) live(i int, ready chan<- struct{}) {
 		}
 		failed = why + ", it is started again"
 		s.say(i, programState{Why: failed, Failed: true})
-		s.log(fmt.Sprintf("sublet: program %d %s in %s\n", i+1, failed, pause))
+		s.log(fmt.Sprintf("sublet: %s %s in %s\n", s.name(i), failed, pause))
 		select {
 		case <-s.ending:
 			return
@@ -305,21 +352,40 @@ func (s *supervisor) once(i int, failed string, ready func()) (why string, ok bo
 	if err != nil {
 		return "cannot be started: " + err.Error(), false
 	}
-	child, err := s.start(program.Group, program.Cmd, theirs)
+	child, err := s.startProgram(program, theirs)
 	theirs.Close()
 	if err != nil {
 		ours.Close()
 		if !errors.Is(err, errNoProgram) {
 			err = fmt.Errorf("cannot be started: %w", err)
 		}
-		s.log(fmt.Sprintf("sublet: program %d %v\n", i+1, err))
+		s.log(fmt.Sprintf("sublet: %s %v\n", s.name(i), err))
 		return err.Error(), false
 	}
 	ended := make(chan struct{})
+	if s.Machine != nil {
+		go s.keepJoined(s.nics, child.Pid, ended)
+	}
 	defer s.wait(ended, i, failed, ready, s.relay(ours, program.Ready.Line))()
 	state := s.await(child)
 	close(ended)
 	return state.String(), state.code == 0 && !state.signaled
+}
+
+// startProgram starts a program of the node, or the machine that it is.
+func (s *supervisor) startProgram(p supervised, out *os.File) (*os.Process, error) {
+	if s.Machine != nil {
+		return s.boot(p.Group, out)
+	}
+	return s.start(p, p.Cmd, out)
+}
+
+// name is what a program is called in the log.
+func (s *supervisor) name(i int) string {
+	if s.Machine != nil {
+		return "the machine"
+	}
+	return fmt.Sprintf("program %d", i+1)
 }
 
 // await waits for a program, which is told to end when this process is.

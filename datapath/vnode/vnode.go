@@ -6,7 +6,9 @@
 //	$RUN/userns/HOST/UID                  the user namespace that owns it
 //	$RUN/hosts/HOST/TENANT.NETWORK        the hosts file
 //	$RUN/setup/HOST/TENANT.NETWORK.NODE   what it was given; .state: of its programs
-//	$RUN/tmp/HOST/TENANT.NETWORK.NODE     its /tmp, /var/tmp and /dev/shm
+//	$RUN/still/HOST/TENANT.NETWORK.NODE   it stands still
+//	$RUN/tmp/HOST/TENANT.NETWORK.NODE     what it writes
+//	$RUN/kept/HOST/TENANT.NETWORK.NODE    what it writes and keeps
 //	CGROUP/TENANT.NETWORK.NODE            (kernel.Config.Cgroup); inside, groups of
 //	                                      the pause process, of sessions, of the rest
 package vnode
@@ -26,7 +28,7 @@ import (
 	"sublet/vnet"
 )
 
-// Part does the sections names, vnode and setup. Do may be called concurrently for
+// Part does the sections names, vnode, setup and pause. Do may be called concurrently for
 // different items; Observe waits until no Do is running.
 type Part struct {
 	host    *kernel.Host
@@ -34,12 +36,17 @@ type Part struct {
 	busy    sync.RWMutex // Do: read, Observe and tidying up: write
 	making  sync.Mutex   // of scratch files
 	locks   keyed        // of pause processes
+	shells  keyed        // of consoles
 	running sync.Map     // groups of this program's sessions
 	awaited sync.Map     // keys of nodes whose image is being fetched
 	fetched chan struct{}
+	program string // on disk, shown in nodes
 
 	// Images are what nodes may run; nil: none. Its Config.Changed is Fetched.
 	Images *image.Store
+
+	// Kept is the directory of what nodes keep, root's only; "": none do.
+	Kept string
 
 	// Changed is called when Problems may be others. Set it before Loop.
 	Changed func()
@@ -47,15 +54,18 @@ type Part struct {
 
 // New makes the part for one host.
 func New(host *kernel.Host) *Part {
-	return &Part{host: host, owners: newOwners(host), fetched: make(chan struct{}, 1), Changed: func() {}}
+	program, _ := kernel.OnDisk() // without one, nodes have none
+	p := &Part{host: host, owners: newOwners(host), program: program, fetched: make(chan struct{}, 1), Changed: func() {}}
+	p.owners.kept = p.keptRanges
+	return p
 }
 
 // Close ends the helper processes; what they made stays.
 func (p *Part) Close() { p.owners.close() }
 
-// Kinds are names, vnode and setup.
+// Kinds are names, vnode, setup and pause.
 func (p *Part) Kinds() []plan.Kind {
-	return []plan.Kind{plan.KindNames, plan.KindVNode, plan.KindSetup}
+	return []plan.Kind{plan.KindNames, plan.KindVNode, plan.KindSetup, plan.KindPause}
 }
 
 // Do makes one change.
@@ -71,6 +81,11 @@ func (p *Part) Do(_ context.Context, step plan.Step) error {
 			return p.delete(item)
 		}
 		return p.set(item)
+	case plan.Pause:
+		if step.Op == plan.Delete {
+			return p.thaw(item)
+		}
+		return p.freeze(item)
 	case plan.Setup:
 		if step.Op == plan.Delete {
 			return p.take(item)
@@ -118,12 +133,17 @@ func (p *Part) setNamespace(n plan.VNode) error {
 	return kernel.BindConcealed(ns, p.host.Path(n.Key()))
 }
 
+// allGroups are the groups of all users of a node, as the host counts them: file
+// capabilities, by which ping otherwise works for all users, count for nothing there.
+const allGroups = "0 2147483647"
+
 // settle prepares the namespace that the calling thread is in. Reverse path
 // filters would drop what arrives by the second of two parallel links.
 func settle() error {
 	for _, s := range [][2]string{
 		{"ipv4/ip_forward", "0"}, {"ipv6/conf/all/forwarding", "0"},
 		{"ipv4/conf/all/rp_filter", "0"}, {"ipv4/conf/default/rp_filter", "0"},
+		{"ipv4/ping_group_range", allGroups},
 	} {
 		if err := kernel.Sysctl(s[0], s[1]); err != nil {
 			return err
@@ -160,16 +180,30 @@ func (p *Part) delete(n plan.VNode) error {
 	p.busy.RLock()
 	err := p.host.Group(n.Key()).Remove()
 	if err == nil {
+		err = gone(os.Remove(p.stillPath(n.Key())))
+	}
+	if err == nil {
+		err = gone(os.Remove(p.consolePath(n.Key())))
+	}
+	if err == nil {
 		err = kernel.Unbind(p.host.Path(n.Key()))
 	}
 	if err == nil {
-		err = kernel.Unbind(p.scratchPath(n.Key()))
+		err = errors.Join(kernel.Unbind(p.scratchPath(n.Key())), kernel.Unbind(p.keptPath(n.Key())))
 	}
 	p.busy.RUnlock()
 	if err != nil {
 		return fmt.Errorf("delete node %s: %w", n.Key(), err)
 	}
 	return p.tidy()
+}
+
+// gone passes over what was not there.
+func gone(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // tidy removes what nodes share once there are none.

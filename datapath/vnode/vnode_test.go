@@ -87,6 +87,16 @@ func names() plan.NameTable {
 	}}
 }
 
+// tenants are an owner that is nobody and one with users of his own. The race detector
+// makes each process of a node sleep for a second before it ends, so with -short the
+// latter has to do.
+func tenants() []uint32 {
+	if testing.Short() {
+		return []uint32{4242}
+	}
+	return []uint32{0, 4242}
+}
+
 func node(name string, owner uint32) plan.VNode {
 	return plan.VNode{Lease: demo, Node: name, Owner: owner}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
 )
 
 // setClass makes a class or changes it in place. Classes never move, and the
@@ -84,4 +86,22 @@ func (p *Part) dropClass(home *kernel.Conn, index int, minor uint16) error {
 	}
 	delete(p.minors[index], minor)
 	return nil
+}
+
+// Class is the class of its uplink that a link's tunnel has; an error: it is not
+// there.
+func (p *Part) Class(lease vnet.LeaseID, index, end int) (uint16, error) {
+	r, err := p.programs()
+	if err != nil {
+		return 0, err
+	}
+	slot, ok, err := p.find(r, place{lease, index, end})
+	if err != nil {
+		return 0, err
+	}
+	record, err := r.read(slot)
+	if err == nil && (!ok || record.IsTunnel == 0 || record.Minor == 0) {
+		err = fmt.Errorf("link %d of %s has no tunnel at end %d", index, plan.Fabric(lease), end)
+	}
+	return record.Minor, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 const (
@@ -84,7 +85,15 @@ func (w *work) port(i int, slot uint32, have kernel.Link, want *plan.Port) (end,
 		}
 		w.reserve(have.Index)
 	}
-	return end{Link: have, slot: slot}, tenantSide(inner, have.Peer, want, gso)
+	if err := tenantSide(inner, have.Peer, want, gso); err != nil {
+		return end{}, err
+	}
+	if _, name, ok := plan.ParseSwitchNamespace(want.Namespace, vnet.SwitchOpenFlow); ok {
+		if err := setQueues(inner, have.Peer, want.Queues, want.MTU); err != nil {
+			return end{}, fmt.Errorf("set the queues of port %s of %s: %w", want.Interface, name, err)
+		}
+	}
+	return end{Link: have, slot: slot}, nil
 }
 
 func hasIndex(c *kernel.Conn, index int, name string) (bool, error) {
@@ -156,7 +165,7 @@ func (w *work) notTunnel(slot uint32, i int) error {
 		}
 	}
 	if want := describe(w.link, i); was != want {
-		return w.programs.record.Put(slot, want)
+		return w.programs.setRecord(slot, want)
 	}
 	return nil
 }

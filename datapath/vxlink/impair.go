@@ -43,7 +43,7 @@ func (w *work) detour(i int, slot uint32) (uint32, error) {
 	}
 	record := identify(detourOf(placeOf(l, i)))
 	copy(record.Link[:], l.Link)
-	if err := w.programs.record.Put(outlet, record); err != nil {
+	if err := w.programs.setRecord(outlet, record); err != nil {
 		return outlet, fmt.Errorf("write down its detour: %w", err)
 	}
 	return outlet, w.setWire(i, outlet)

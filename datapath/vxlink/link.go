@@ -142,6 +142,9 @@ func endOf(l plan.VxLink, i int, slots [2]uint32, outlet uint32, other vxlinkRec
 	if l.Ends[i].Tunnel != nil {
 		w.From = uint32(number(trunk))
 	}
+	if l.Ends[0].Down || l.Ends[1].Down {
+		return vxlinkEnd{Action: vxlinkActionFWD_CLOSED}
+	}
 	out := l.Ends[1-i]
 	if out.Tunnel != nil && spreads(l, i) {
 		w.Action, w.Device = vxlinkActionFWD_SPREAD, uint32(number(trunk))
@@ -170,7 +173,8 @@ func portOf(e plan.End) *plan.Port {
 	return e.Port
 }
 
-// open lets frames in by an end: a port's program and device.
+// open lets frames in by an end: a port's program and device. One that is down
+// takes the carrier from the node's interface.
 func (w *work) open(i int, e, other end) error {
 	if w.link.Ends[i].Tunnel != nil {
 		w.part.measure(e.slot, other.outlet)
@@ -182,11 +186,15 @@ func (w *work) open(i int, e, other end) error {
 	if err := admit(w.inside, e.Index, w.programs.port); err != nil {
 		return err
 	}
-	mark, mtu := mark(w.link), w.link.Ends[i].Port.MTU
-	if e.Up && e.Alias == mark && e.MTU == mtu {
+	mark, mtu, down := mark(w.link), w.link.Ends[i].Port.MTU, w.link.Ends[i].Down
+	if e.Up != down && e.Alias == mark && e.MTU == mtu {
 		return nil
 	}
-	return w.inside.Do(kernel.UpLink(e.Index).String(iflaAlias, mark).Uint32(iflaMTU, uint32(mtu)))
+	change := kernel.UpLink
+	if down {
+		change = kernel.DownLink
+	}
+	return w.inside.Do(change(e.Index).String(iflaAlias, mark).Uint32(iflaMTU, uint32(mtu)))
 }
 
 // deleteLink takes a link's devices and classes away, and the fabric with the

@@ -288,6 +288,7 @@ type node struct {
 	devices   map[int]kernel.Link
 	addresses map[int][]kernel.Address
 	routes    map[peerRoute]bool // that come with addresses
+	queues    map[int]*plan.Queues
 }
 
 // peerRoute is a route to the other end of an interface, or to a subnet there.
@@ -336,6 +337,9 @@ func (f *fabric) readPrograms(name string, devices []kernel.Link) error {
 	if f.running, err = running(ns, devices); err != nil {
 		return err
 	}
+	if err := f.dropGuests(); err != nil {
+		return err
+	}
 	slot, ok := f.slots[trunkOf(f.lease)]
 	if !ok {
 		return nil
@@ -353,6 +357,18 @@ func (f *fabric) readPrograms(name string, devices []kernel.Link) error {
 		f.trunk = slot
 	}
 	return nil
+}
+
+// dropGuests takes programs of other parts, which may be there, off the lists.
+func (f *fabric) dropGuests() error {
+	if f.part.Guests == nil {
+		return nil
+	}
+	guests, err := f.part.Guests()
+	for index, ids := range f.running {
+		f.running[index] = slices.DeleteFunc(ids, func(id ebpf.ProgramID) bool { return slices.Contains(guests, id) })
+	}
+	return err
 }
 
 // admits says whether frames that enter by a port meet its program, and only that.
@@ -412,6 +428,9 @@ func (f *fabric) readNode(name string) error {
 	routes, err := c.Routes(0, unix.RTPROT_KERNEL)
 	for _, r := range routes {
 		n.routes[peerRoute{r.Index, r.Prefix}] = true
+	}
+	if _, _, ok := plan.ParseSwitchNamespace(name, vnet.SwitchOpenFlow); ok && err == nil {
+		n.queues, err = readQueues(c, n.devices)
 	}
 	f.nodes[id] = n
 	return err

@@ -3,7 +3,6 @@ package vxlink
 import (
 	"net/netip"
 	"slices"
-	"strings"
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
@@ -36,7 +35,7 @@ func (f *fabric) link(index int) plan.VxLink {
 func (f *fabric) join(l plan.VxLink, i int, slot uint32) plan.End {
 	l.Path = 0
 	if e := f.end(l, i, slot); e.Port != nil {
-		return plan.End{Join: e.Port, Impair: e.Impair}
+		return plan.End{Join: e.Port, Impair: e.Impair, Down: e.Down}
 	}
 	return plan.End{}
 }
@@ -54,13 +53,13 @@ func (f *fabric) end(l plan.VxLink, i int, slot uint32) plan.End {
 		return plan.End{}
 	}
 	d := f.devices[l.Device(i)]
-	if d.Kind != "veth" || d.Index != number(slot) || !d.Up || f.foreign[d.Index] || linkName(d.Alias) != l.Link ||
+	if d.Kind != "veth" || d.Index != number(slot) || f.foreign[d.Index] || linkName(d.Alias) != l.Link ||
 		!f.admits(d.Index) {
 		return plan.End{}
 	}
 	is, _, ok := f.impairment(l, i, slot)
 	if p := f.port(d); p != nil && ok {
-		return plan.End{Port: p, Rate: f.rates[d.Index], Impair: is}
+		return plan.End{Port: p, Rate: f.rates[d.Index], Impair: is, Down: !d.Up}
 	}
 	return plan.End{}
 }
@@ -126,8 +125,8 @@ func (f *fabric) port(d kernel.Link) *plan.Port {
 	if !ok || !inner.Up || inner.MTU != d.MTU {
 		return nil
 	}
-	have := plan.Port{Namespace: n.name, Interface: inner.Name, MTU: d.MTU}
-	if strings.Count(n.name, ".") > 2 { // a switch's port has no address
+	have := plan.Port{Namespace: n.name, Interface: inner.Name, MTU: d.MTU, Queues: n.queues[d.Peer]}
+	if _, _, node := plan.ParseNamespace(n.name); !node { // a switch's port has no address
 		return &have
 	}
 	for _, a := range n.addresses[d.Peer] {
@@ -145,9 +144,6 @@ func (f *fabric) port(d kernel.Link) *plan.Port {
 				have.Subnet = a.Reach
 			}
 		}
-	}
-	if !have.Address.IsValid() {
-		return nil
 	}
 	slices.SortFunc(have.More, plan.ComparePrefixes)
 	return &have

@@ -3,6 +3,7 @@ package vxlink
 import (
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"github.com/cilium/ebpf"
 
@@ -22,6 +23,7 @@ type programs struct {
 	spreads, chain                  *ebpf.Map
 	next                            *ebpf.Program // which switches and routers call
 	processors                      int           // that count
+	changes                         atomic.Uint64 // of records
 }
 
 // programs opens what is pinned, or loads it.

@@ -58,7 +58,7 @@ func (p *Part) slot(r *programs, at place) (uint32, error) {
 		if p.taken[slot] {
 			continue
 		}
-		if err := r.record.Put(slot, identify(at)); err != nil {
+		if err := r.setRecord(slot, identify(at)); err != nil {
 			return 0, fmt.Errorf("take slot %d: %w", slot, err)
 		}
 		p.places[at], p.taken[slot] = slot, true
@@ -101,7 +101,7 @@ func (p *Part) setSlots(all map[uint32]vxlinkRecord) {
 func (p *Part) forget(r *programs, slot uint32, was vxlinkRecord) error {
 	err := errors.Join(r.clearTunnel(was.Vni, slot), r.unspread(slot), r.clearEntry(slot), r.pins.Remove(trunkPin(slot)), r.setEnd(slot, vxlinkEnd{}), r.zero(slot))
 	if err == nil {
-		err = r.record.Delete(slot)
+		err = r.dropRecord(slot)
 	}
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("free slot %d: %w", slot, err)
@@ -111,6 +111,17 @@ func (p *Part) forget(r *programs, slot uint32, was vxlinkRecord) error {
 	delete(p.places, was.place())
 	delete(p.taken, slot)
 	return nil
+}
+
+// setRecord writes down whose a slot is.
+func (r *programs) setRecord(slot uint32, record vxlinkRecord) error {
+	defer r.changes.Add(1)
+	return r.record.Put(slot, record)
+}
+
+func (r *programs) dropRecord(slot uint32) error {
+	defer r.changes.Add(1)
+	return r.record.Delete(slot)
 }
 
 // all reads every record.

@@ -1,7 +1,6 @@
 package vxlink
 
 import (
-	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -128,7 +127,7 @@ func (w *work) clearTrunk(name string, slot uint32) error {
 func (w *work) raiseTrunk(inside, outside kernel.Link) error {
 	mark := trunkMark(w.link.Lease)
 	if outside.Alias != hostMark {
-		if err := quiet(w.home, outside.Index); err != nil {
+		if err := w.home.Quiet(outside.Index); err != nil {
 			return err
 		}
 		m := kernel.NewMessage(unix.RTM_NEWLINK, 0, kernel.LinkHeader(outside.Index, unix.IFF_UP|noARP, unix.IFF_UP|noARP)).String(iflaAlias, hostMark)
@@ -140,19 +139,6 @@ func (w *work) raiseTrunk(inside, outside kernel.Link) error {
 		return nil
 	}
 	return w.inside.Do(kernel.UpLink(inside.Index).String(iflaAlias, mark))
-}
-
-// quiet keeps a device from making an IPv6 address for itself. A kernel
-// without IPv6 has nothing to set.
-func quiet(c *kernel.Conn, index int) error {
-	const generateMode, generateNone = 8, 1 // IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE
-	m := kernel.ChangeLink(index)
-	m.Nest(unix.IFLA_AF_SPEC, func() { m.Nest(unix.AF_INET6, func() { m.Uint8(generateMode, generateNone) }) })
-	err := c.Do(m)
-	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
-		return nil
-	}
-	return err
 }
 
 // hostMark is the alias of a trunk's end in the host's namespace, which every

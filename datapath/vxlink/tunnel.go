@@ -53,7 +53,7 @@ func (w *work) classify(e *end, was vxlinkRecord, want *plan.Tunnel) error {
 		e.record.Minor = minor
 	}
 	if was != e.record {
-		if err := w.programs.record.Put(e.slot, e.record); err != nil {
+		if err := w.programs.setRecord(e.slot, e.record); err != nil {
 			return fmt.Errorf("write down its class: %w", err)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/cilium/ebpf"
+
 	"sublet/datapath/bpf"
 	"sublet/datapath/impair"
 	"sublet/datapath/kernel"
@@ -40,6 +42,10 @@ type Part struct {
 	rates     sync.Mutex       // of trims, and changes of a tunnel's class
 	trims     map[uint32]*trim // by slot
 
+	// Guests are programs of other parts that may stand before ours on ports; nil: there
+	// are none.
+	Guests func() ([]ebpf.ProgramID, error)
+
 	undercounts func() bool // whether classes do, see bpf.Undercounts
 
 	mu      sync.Mutex
@@ -50,6 +56,7 @@ type Part struct {
 	batches map[string]*deleteBatch    // devices to delete next, by fabric
 
 	deleting sync.Mutex
+	tally    tally
 }
 
 // New makes the part for one host.

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -28,45 +30,74 @@ const nsenter = "/usr/bin/nsenter"
 // to. It is root of the router only (the tenant outside), it outlives this
 // program, and ends with the node's control group.
 func (p *Part) start(ctx context.Context, key, daemon string) error {
-	group := p.host.Group(key)
-	if err := group.Make(); err != nil {
-		return err
-	}
-	dir, own := p.dir(key), p.ownDir(key)
-	argv := []string{nsenter, "--net=" + p.host.Path(key)}
-	owner, err := kernel.UserNamespace(p.host.Path(key))
+	cmd, err := p.inside(key, kernel.FRRArgv(daemon, kernel.FRREtc, kernel.FRRRun, "errors"))
 	if err != nil {
 		return err
 	}
-	defer owner.Close()
-	if !kernel.SameFile(owner, "/proc/self/ns/user") {
-		argv = append(argv, "--user=/proc/self/fd/3")
-	}
-	// Paths from its directory on: the arguments show to every user.
-	argv = append(append(argv, "--"), kernel.FRRArgv(daemon, ".", filepath.Base(own), "errors")...)
-	cmd, err := kernel.Launch{
-		Dir: dir, Groups: group.Files(), Argv: argv,
-		Binds: map[string]string{"/etc/group": filepath.Join(dir, "group")},
-	}.Command()
-	if err != nil {
-		return err
-	}
+	defer closeAll(cmd.ExtraFiles)
 	said, err := scratch()
 	if err != nil {
 		return err
 	}
 	defer said.Close()
-	cmd.Stderr, cmd.ExtraFiles = said, []*os.File{owner}
+	cmd.Stderr = said
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	if err := p.await(ctx, key, daemon, ended); err != nil {
-		words, _ := io.ReadAll(io.NewSectionReader(said, 0, mostWords))
-		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(words)))
+		return fmt.Errorf("%w: %s", err, wordsIn(said))
 	}
 	return nil
+}
+
+// inside prepares a program of FRR in a router's namespaces, control group and
+// files; the caller closes cmd.ExtraFiles once it is started. Files are named
+// from the jail on: arguments show to every user.
+func (p *Part) inside(key string, program []string) (cmd *exec.Cmd, err error) {
+	group := p.host.Group(key)
+	if err := group.Make(); err != nil {
+		return nil, err
+	}
+	jail, err := p.jail(key)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := kernel.UserNamespace(p.host.Path(key))
+	if err != nil {
+		return nil, err
+	}
+	ns, err := p.host.Open(key)
+	if err != nil {
+		owner.Close()
+		return nil, err
+	}
+	argv := []string{nsenter, "--net=/proc/self/fd/4"}
+	if !kernel.SameFile(owner, "/proc/self/ns/user") {
+		argv = append(argv, "--user=/proc/self/fd/3")
+	}
+	files := []*os.File{owner, ns}
+	cmd, err = kernel.Launch{Groups: group.Files(), Argv: append(append(argv, "--"), program...), Jail: jail}.Command()
+	if err != nil {
+		closeAll(files)
+		return nil, err
+	}
+	cmd.ExtraFiles = files
+	return cmd, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// wordsIn is what was said, in a line without anything that a terminal obeys: who
+// speaks may be the tenant's.
+func wordsIn(said io.ReaderAt) string {
+	words, _ := io.ReadAll(io.NewSectionReader(said, 0, mostWords))
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(string(words), "?"), func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }), " ")
 }
 
 // mostWords bounds what is repeated of a daemon's last words, in bytes.

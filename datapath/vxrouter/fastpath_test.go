@@ -168,9 +168,8 @@ func TestNeighboursAreFollowed(t *testing.T) {
 	b.ip(n1, "link", "set", "eth0", "down")
 	b.ip(r.Key(), "neigh", "flush", "all", "nud", "permanent")
 	b.soon("no address", func() bool { return b.macTo(r, "10.0.0.3") == "" })
-	if s := b.path(r); s.Why != "" {
-		t.Errorf("off: %s", s.Why)
-	}
+	// On a starved machine a survey takes too long at times, which suspends it.
+	b.poll("no reason to be off", func() bool { return b.path(r).Why == "" })
 	b.ip(n1, "link", "set", "eth0", "up")
 	b.ip(n1, "route", "add", "default", "via", "10.0.0.1")
 	b.poll("the fast path", func() bool { return b.isFast(r, n0, "10.0.0.3") })

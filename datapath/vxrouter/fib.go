@@ -13,10 +13,11 @@ import (
 	"sublet/datapath/kernel"
 )
 
-// hop is a next hop.
+// nextHop is one of a route's, with the kernel's number of the route's protocol.
 type nextHop struct {
-	via   netip.Addr
-	index int
+	via      netip.Addr
+	index    int
+	protocol uint8
 }
 
 // table has the next hops of each prefix, sorted.
@@ -32,8 +33,8 @@ func sorted(hops []nextHop) []nextHop {
 	return slices.Compact(hops)
 }
 
-// fib reads the routes of OSPF that a router's kernel has. A router that is
-// gone has none.
+// fib reads the routes of zebra that a router's kernel has, of both families. A
+// router that is gone has none.
 func (p *Part) fib(key string) (table, error) {
 	c, err := p.host.Dial(key)
 	if errors.Is(err, os.ErrNotExist) {
@@ -44,26 +45,40 @@ func (p *Part) fib(key string) (table, error) {
 	}
 	defer c.Close()
 	c.Foreign = true
-	header := make([]byte, 12)
-	header[0], header[5] = unix.AF_INET, protocolOSPF
-	answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETROUTE, 0, header))
-	if err != nil {
-		return nil, fmt.Errorf("read routes: %w", err)
-	}
 	fib := make(table)
-	for _, b := range answers {
-		if len(b) >= 12 && b[5] == protocolOSPF && b[4] == unix.RT_TABLE_MAIN && b[7] == unix.RTN_UNICAST {
-			if prefix, hops := parseHops(b); len(hops) > 0 {
-				fib[prefix] = sorted(hops)
+	for _, f := range []*family{ipv4, ipv6} {
+		for _, protocol := range protocols {
+			header := f.header(12)
+			header[5] = protocol
+			answers, err := c.Dump(kernel.NewMessage(unix.RTM_GETROUTE, 0, header))
+			if err != nil {
+				return nil, fmt.Errorf("read routes: %w", err)
+			}
+			for _, b := range answers {
+				fib.add(f, b, protocol)
 			}
 		}
 	}
 	return fib, nil
 }
 
-// parseHops reads the prefix of a route of IPv4 and its next hops that are alive.
-func parseHops(b []byte) (netip.Prefix, []nextHop) {
-	dst, one := netip.IPv4Unspecified(), nextHop{}
+// add takes a route of a family that the kernel told of, if it is a protocol's.
+func (t table) add(f *family, b []byte, protocol uint8) {
+	if len(b) < 12 || b[0] != f.af || b[5] != protocol || b[4] != unix.RT_TABLE_MAIN || b[7] != unix.RTN_UNICAST {
+		return
+	}
+	prefix, hops := f.parseHops(b)
+	for i := range hops {
+		hops[i].protocol = protocol
+	}
+	if len(hops) > 0 {
+		t[prefix] = sorted(append(t[prefix], hops...)) // of IPv6 each may be a route
+	}
+}
+
+// parseHops reads the prefix of a route and its next hops that are alive.
+func (f *family) parseHops(b []byte) (netip.Prefix, []nextHop) {
+	dst, one := f.unspecified(), nextHop{}
 	var hops []nextHop
 	kernel.EachAttr(b[12:], func(kind uint16, v []byte) {
 		switch kind {
@@ -106,21 +121,21 @@ func parseMultipath(b []byte) (hops []nextHop) {
 
 // routeMessage installs a route as zebra does.
 func routeMessage(prefix netip.Prefix, hops []nextHop) *kernel.Message {
-	header := make([]byte, 12) // struct rtmsg
-	header[0], header[1] = unix.AF_INET, uint8(prefix.Bits())
-	header[4], header[5] = unix.RT_TABLE_MAIN, protocolOSPF
+	header := familyOf(prefix.Addr()).header(12) // struct rtmsg
+	header[1], header[4], header[5] = uint8(prefix.Bits()), unix.RT_TABLE_MAIN, hops[0].protocol
 	header[6], header[7] = unix.RT_SCOPE_UNIVERSE, unix.RTN_UNICAST
 	m := kernel.NewMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, header)
-	m.Attr(unix.RTA_DST, prefix.Addr().AsSlice()).Uint32(unix.RTA_PRIORITY, metricOSPF)
+	m.Attr(unix.RTA_DST, prefix.Addr().AsSlice()).Uint32(unix.RTA_PRIORITY, metricZebra)
 	var list []byte
 	for _, h := range hops {
-		next := make([]byte, 8) // struct rtnexthop and an attribute of 8
-		binary.NativeEndian.PutUint16(next, 16)
+		via := h.via.AsSlice()
+		next := make([]byte, 8) // struct rtnexthop and an attribute
+		binary.NativeEndian.PutUint16(next, uint16(12+len(via)))
 		next[2] = unix.RTNH_F_ONLINK
 		binary.NativeEndian.PutUint32(next[4:], uint32(h.index))
-		next = binary.NativeEndian.AppendUint16(next, 8)
+		next = binary.NativeEndian.AppendUint16(next, uint16(4+len(via)))
 		next = binary.NativeEndian.AppendUint16(next, unix.RTA_GATEWAY)
-		list = append(list, append(next, h.via.AsSlice()...)...)
+		list = append(list, append(next, via...)...)
 	}
 	return m.Attr(unix.RTA_MULTIPATH, list)
 }

@@ -49,6 +49,10 @@ func writeForwarding(on bool) error {
 	}
 	for _, s := range [][2]string{
 		{"ipv4/ip_forward", value}, {"ipv6/conf/all/forwarding", value},
+		// What leads to an interface without carrier is not looked up, so that
+		// other ways are.
+		{"ipv4/conf/all/ignore_routes_with_linkdown", value},
+		{"ipv6/conf/all/ignore_routes_with_linkdown", value}, {"ipv6/conf/default/ignore_routes_with_linkdown", value},
 		{"ipv4/conf/all/rp_filter", "0"}, {"ipv4/conf/default/rp_filter", "0"},
 	} {
 		if err := setSysctl(s[0], s[1]); err != nil {

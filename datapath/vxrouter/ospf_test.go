@@ -100,7 +100,7 @@ func TestTenantsFilesFoolNobody(t *testing.T) {
 	dir, own := b.part.dir(r.Key()), b.part.ownDir(r.Key())
 	for path, want := range map[string]uint32{dir: 0, filepath.Join(dir, "state.json"): 0, filepath.Join(dir, "zebra.conf"): 0, own: firstTenant} {
 		var stat syscall.Stat_t
-		b.check(syscall.Lstat(path, &stat))
+		b.check(syscall.Stat(path, &stat))
 		if stat.Uid != want || stat.Mode&0o022 != 0 {
 			t.Errorf("%s belongs to user %d, mode %o", path, stat.Uid, stat.Mode)
 		}

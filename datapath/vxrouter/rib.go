@@ -20,9 +20,24 @@ import (
 // zebra belongs to the tenant. What it says is bounded, is waited for a short
 // time, and is done in the tenant's own router only.
 
+// Numbers of protocols as zebra gives them to the kernel (zebra/rt_netlink.h of
+// FRR).
 const (
-	protocolOSPF = 188 // RTPROT_ZOSPF of FRR
-	metricOSPF   = 20  // of every route that zebra installs
+	protocolBGP  = 186
+	protocolISIS = 187
+	protocolOSPF = 188
+	protocolRIP  = 189 // RIPng, too
+)
+
+// protocols are those whose routes are compared: all that learn them. What a
+// tenant states himself (staticd) he can see in either table.
+var (
+	protocols       = []uint8{protocolBGP, protocolISIS, protocolOSPF, protocolRIP}
+	protocolNumbers = map[string]uint8{"bgp": protocolBGP, "isis": protocolISIS, "ospf": protocolOSPF, "ospf6": protocolOSPF, "rip": protocolRIP, "ripng": protocolRIP}
+)
+
+const (
+	metricZebra = 20 // of every route that zebra installs
 
 	compareEvery = 10 * time.Second // while the kernel's table stays as it is
 	compareAfter = 5 * time.Second  // how long every audit compares once it changed
@@ -122,9 +137,9 @@ func (p *Part) install(key string, routes table) error {
 	if err != nil {
 		return nil
 	}
-	for prefix := range routes {
+	for prefix, hops := range routes {
 		if rib[prefix] == nil { // zebra took it back, and found nothing to remove
-			_ = c.Do(kernel.DeleteRoute(kernel.Route{Prefix: prefix}, protocolOSPF))
+			_ = c.Do(kernel.DeleteRoute(kernel.Route{Prefix: prefix}, hops[0].protocol))
 		}
 	}
 	return nil
@@ -143,7 +158,17 @@ func differing(rib, fib table) table {
 
 func equalTables(a, b table) bool { return maps.EqualFunc(a, b, slices.Equal[[]nextHop]) }
 
-// rib asks zebra for the routes of OSPF that it takes for installed.
+// questions are what zebra is asked of each daemon's routes.
+var questions = map[string][]string{
+	"ospfd":  {"show ip route ospf json"},
+	"ospf6d": {"show ipv6 route ospf6 json"},
+	"bgpd":   {"show ip route bgp json", "show ipv6 route bgp json"},
+	"isisd":  {"show ip route isis json", "show ipv6 route isis json"},
+	"ripd":   {"show ip route rip json"},
+	"ripngd": {"show ipv6 route ripng json"},
+}
+
+// rib asks zebra for the routes of daemons that it takes for installed.
 func (p *Part) rib(key string) (table, error) {
 	v, err := kernel.DialVTY(p.ownDir(key), "zebra", zebraLimit)
 	if err != nil {
@@ -161,17 +186,26 @@ func (p *Part) rib(key string) (table, error) {
 	if !slices.Contains(ours, pid) {
 		return nil, fmt.Errorf("the socket of zebra is process %d's", pid)
 	}
-	text, err := v.Ask("show ip route ospf json")
-	if err != nil {
-		return nil, err
+	rib := make(table)
+	for _, daemon := range p.configured(key) {
+		for _, question := range questions[daemon] {
+			text, err := v.Ask(question)
+			if err == nil {
+				err = rib.read(text)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
 	}
-	return parseRIB(text)
+	return rib, nil
 }
 
-// parseRIB reads zebra's answer. It leaves out what no kernel would take.
-func parseRIB(text []byte) (table, error) {
+// read adds what zebra answered. It leaves out what no kernel would take.
+func (t table) read(text []byte) error {
 	var answer map[string][]struct {
 		Prefix    netip.Prefix
+		Protocol  string
 		Selected  bool
 		Installed bool
 		Queued    bool
@@ -183,24 +217,24 @@ func parseRIB(text []byte) (table, error) {
 		}
 	}
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return nil, fmt.Errorf("read routes of zebra: %w", err)
+		return fmt.Errorf("read routes of zebra: %w", err)
 	}
-	rib := make(table)
 	for _, routes := range answer {
 		for _, r := range routes {
-			if !r.Selected || !r.Installed || r.Queued || !r.Prefix.Addr().Is4() {
+			protocol := protocolNumbers[r.Protocol]
+			if !r.Selected || !r.Installed || r.Queued || protocol == 0 || !r.Prefix.IsValid() {
 				continue
 			}
 			var hops []nextHop
 			for _, n := range r.Nexthops {
-				if n.Fib && n.Active && n.IP.Is4() && n.InterfaceIndex > 0 {
-					hops = append(hops, nextHop{n.IP, n.InterfaceIndex})
+				if n.Fib && n.Active && n.IP.BitLen() == r.Prefix.Addr().BitLen() && n.InterfaceIndex > 0 {
+					hops = append(hops, nextHop{n.IP, n.InterfaceIndex, protocol})
 				}
 			}
 			if len(hops) > 0 {
-				rib[r.Prefix.Masked()] = sorted(hops)
+				t[r.Prefix.Masked()] = sorted(hops)
 			}
 		}
 	}
-	return rib, nil
+	return nil
 }

@@ -16,16 +16,22 @@ const ribText = `{
  "10.0.0.5/32":[{"prefix":"10.0.0.5/32","protocol":"ospf","nexthops":[{"ip":"10.0.0.6","interfaceIndex":4,"active":true}]}],
  "10.0.0.7/32":[{"prefix":"10.0.0.7/32","protocol":"ospf","selected":true,"installed":true,"queued":true,
   "nexthops":[{"fib":true,"ip":"10.0.0.6","interfaceIndex":4,"active":true}]}],
- "10.0.0.8/32":[{"prefix":"10.0.0.8/32","selected":true,"installed":true,
+ "2001:db8::/64":[{"prefix":"2001:db8::/64","protocol":"bgp","selected":true,"installed":true,
+  "nexthops":[{"fib":true,"ip":"fe80::1","interfaceIndex":3,"active":true}]}],
+ "10.0.0.8/32":[{"prefix":"10.0.0.8/32","protocol":"ospf","selected":true,"installed":true,
   "nexthops":[{"fib":true,"interfaceIndex":4,"active":true},{"fib":true,"ip":"fe80::1","interfaceIndex":4,"active":true}]}]
 }`
 
 func TestWhatZebraTakesForInstalled(t *testing.T) {
-	rib, err := parseRIB([]byte(ribText))
-	via := func(last byte, index int) nextHop { return nextHop{netip.AddrFrom4([4]byte{10, 0, 0, last}), index} }
+	rib := make(table)
+	err := rib.read([]byte(ribText))
+	via := func(last byte, index int) nextHop {
+		return nextHop{netip.AddrFrom4([4]byte{10, 0, 0, last}), index, protocolOSPF}
+	}
 	want := table{
-		netip.MustParsePrefix("10.0.0.2/32"): {via(5, 3)},
-		netip.MustParsePrefix("10.0.0.4/32"): {via(5, 3), via(6, 4)},
+		netip.MustParsePrefix("10.0.0.2/32"):   {via(5, 3)},
+		netip.MustParsePrefix("10.0.0.4/32"):   {via(5, 3), via(6, 4)},
+		netip.MustParsePrefix("2001:db8::/64"): {{netip.MustParseAddr("fe80::1"), 3, protocolBGP}},
 	}
 	if err != nil || !reflect.DeepEqual(rib, want) {
 		t.Fatalf("%v, %v", rib, err)
@@ -38,8 +44,8 @@ func TestWhatZebraTakesForInstalled(t *testing.T) {
 		t.Errorf("of itself it lacks %v", got)
 	}
 	for _, text := range []string{"", "[]", `{"a":[{"prefix":"x"}]}`, `{"a":[{"prefix":"10.0.0.1/32","nexthops":[{"ip":7}]}]}`} {
-		if rib, err := parseRIB([]byte(text)); err == nil {
-			t.Errorf("%q: %v", text, rib)
+		if err := make(table).read([]byte(text)); err == nil {
+			t.Errorf("%q is read", text)
 		}
 	}
 }

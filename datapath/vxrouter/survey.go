@@ -161,8 +161,8 @@ func readQueues(c *kernel.Conn, ports map[int]port) (off string, err error) {
 
 // Attributes of RTM_GETNETCONF (linux/netconf.h), and the index of "all".
 const (
-	netconfIndex, netconfForwarding, netconfReverse, netconfProxy, netconfLinkDown = 1, 2, 3, 5, 6
-	netconfAll                                                                     = -1
+	netconfIndex, netconfForwarding, netconfReverse, netconfProxy = 1, 2, 3, 5
+	netconfAll                                                    = -1
 )
 
 // readSettings looks at forwarding and at the check of sources.
@@ -197,8 +197,6 @@ func (v *view) setting(set map[uint16]int32, port string) string {
 		return "sources are checked (rp_filter)"
 	case set[netconfProxy] != 0 && v.family == ipv6:
 		return "it answers for others (proxy_ndp)"
-	case set[netconfLinkDown] != 0:
-		return "routes depend on carriers (ignore_routes_with_linkdown)"
 	}
 	return ""
 }

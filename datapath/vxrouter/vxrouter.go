@@ -1,9 +1,9 @@
 // Package vxrouter gives virtual nodes their routing: forwarding, routes with
-// a protocol number of their own, and on request FRR's OSPF daemon in the
-// router's namespace.
+// a protocol number of their own, and on request FRR's daemons in the router's
+// namespace.
 //
-//	zebra, ospfd: network and user namespace and control group of the router;
-//	              files in $RUN/frr/HOST/TENANT.NETWORK.NODE, theirs in own/ there
+//	zebra, ...: network and user namespace and control group of the router;
+//	              files in $RUN/frr/HOST/TENANT.NETWORK.NODE, theirs in $RUN/vty/HOST/...
 package vxrouter
 
 import (
@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -19,12 +18,10 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
-	"sublet/vnet"
 )
 
-// Protocol marks our routes (rtnetlink(7), rtm_protocol); ip(8) shows it as a
-// number. FRR uses 11 and 186 to 199.
-const Protocol = 155
+// Protocol marks our routes.
+const Protocol = kernel.RouteProtocol
 
 //go:generate ../bpf/generate fastpath fastpath.bpf.c -type nexthop -type copy -type state -type count -type fallback
 
@@ -38,14 +35,15 @@ type Part struct {
 	followed map[string]*follower // routers with the fast path
 	failed   map[string]error     // those that cannot have one
 	compared map[string]*comparison
-	ospf     map[string]bool // nodes that have a directory of daemons, as last seen
+	refused  map[string]refusal // routers whose daemons did not take their configuration
+	daemons  map[string]bool    // nodes that have a directory of daemons, as last seen
 }
 
 // New makes the part for one host.
 func New(host *kernel.Host) *Part {
 	return &Part{
 		host: host, followed: make(map[string]*follower), failed: make(map[string]error),
-		compared: make(map[string]*comparison), ospf: make(map[string]bool),
+		compared: make(map[string]*comparison), refused: make(map[string]refusal), daemons: make(map[string]bool),
 	}
 }
 
@@ -94,7 +92,7 @@ func (p *Part) set(ctx context.Context, r plan.VxRouter) error {
 		return err
 	}
 	p.setFastpath(r.Key(), r.Forward)
-	if err := p.setOSPF(ctx, r); err != nil || r.OSPF == nil {
+	if err := p.setDaemons(ctx, r); err != nil || daemonsOf(r).none() {
 		return err
 	}
 	return p.reinstall(r.Key())
@@ -103,7 +101,8 @@ func (p *Part) set(ctx context.Context, r plan.VxRouter) error {
 // delete takes everything back; a node that is gone has taken it along.
 func (p *Part) delete(r plan.VxRouter) error {
 	p.setFastpath(r.Key(), false)
-	if err := p.removeOSPF(r.Key()); err != nil {
+	p.accept(r.Key())
+	if err := p.removeDaemons(r.Key()); err != nil {
 		return err
 	}
 	ns, err := p.host.Open(r.Key())
@@ -137,7 +136,7 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 		return fmt.Errorf("list routers: %w", err)
 	}
 	p.mu.Lock()
-	maps.DeleteFunc(p.ospf, func(key string, _ bool) bool { return !slices.Contains(keys, key) })
+	maps.DeleteFunc(p.daemons, func(key string, _ bool) bool { return !slices.Contains(keys, key) })
 	p.mu.Unlock()
 	for _, key := range keys {
 		if err := ctx.Err(); err != nil {
@@ -172,7 +171,7 @@ func (p *Part) keys() ([]string, error) {
 	}
 	keys := make(map[string]bool)
 	for _, key := range append(nodes, daemons...) {
-		if strings.Count(key, ".") == 2 {
+		if _, _, ok := plan.ParseNamespace(key); ok {
 			keys[key] = true
 		}
 	}
@@ -180,19 +179,20 @@ func (p *Part) keys() ([]string, error) {
 }
 
 func (p *Part) observe(key string, host *plan.Host) error {
-	parts := strings.Split(key, ".")
-	r := plan.VxRouter{Lease: vnet.LeaseID{Tenant: vnet.TenantID(parts[0]), Network: vnet.VNetID(parts[1])}, Node: parts[2]}
-	var err error
-	if r.OSPF, err = p.observeOSPF(key); err != nil {
+	var r plan.VxRouter
+	r.Lease, r.Node, _ = plan.ParseNamespace(key)
+	have, err := p.observeDaemons(key)
+	if err != nil {
 		return err
 	}
+	r.OSPF, r.FRR = have.OSPF, have.FRR
 	ns, err := p.host.Open(key)
 	if errors.Is(err, os.ErrNotExist) {
 		if err := p.host.Unseen(key); err != nil {
 			return err
 		}
 		p.setFastpath(key, false)
-		if r.OSPF != nil {
+		if !have.none() {
 			host.Add(r)
 		}
 		return nil
@@ -211,10 +211,10 @@ func (p *Part) observe(key string, host *plan.Host) error {
 	if err != nil {
 		return err
 	}
-	if r.OSPF != nil && p.lacks(key) {
-		r.OSPF.RouterID = netip.Addr{} // as no plan has it
+	if !have.none() && p.lacks(key) {
+		r.OSPF, r.FRR = unlike.OSPF, nil
 	}
-	if ours || len(r.Routes) > 0 || r.OSPF != nil {
+	if ours || len(r.Routes) > 0 || !have.none() {
 		host.Add(r)
 	}
 	p.setFastpath(key, r.Forward)

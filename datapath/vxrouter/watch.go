@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sublet/datapath/kernel"
 	"sublet/internal/proc"
 )
 
@@ -46,7 +45,7 @@ func (p *Part) stopped() map[proc.Process]bool {
 	found := make(map[proc.Process]bool)
 	keys, _ := p.host.Names("frr")
 	for _, key := range keys {
-		for _, d := range kernel.FRRDaemons {
+		for _, d := range p.configured(key) {
 			pids, _ := p.running(key, d)
 			for _, pid := range pids {
 				if daemon, ok := proc.Living(pid); ok && daemon.Stopped {

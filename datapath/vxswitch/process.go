@@ -17,10 +17,8 @@ import (
 )
 
 const (
-	spin      = 20 * time.Microsecond // before the process sleeps
-	startTime = 20 * time.Second      // in which it answers, on a busy machine
-	askTime   = 10 * time.Second      // in which it answers once it runs
-	pollEvery = 5 * time.Millisecond
+	spin    = 20 * time.Microsecond // before the process sleeps
+	askTime = 10 * time.Second      // in which it answers
 )
 
 // group is the process's control group: one for the host, beside those of
@@ -90,64 +88,29 @@ func (p *Part) ask(ctx context.Context, method, path string, body []byte) ([]byt
 	return text, err
 }
 
-// start starts the process in its control group, and waits until it answers.
-func (p *Part) start(ctx context.Context) error {
-	if err := p.group().Remove(); err != nil { // one that hangs, or has lost its socket
-		return err
+// helper is the process; it answers between two rounds of the loop that carries frames.
+func (p *Part) helper() kernel.Helper {
+	return kernel.Helper{
+		Name: "the hosting switch", Group: p.group(), Log: p.file("log"), Socket: p.file("socket"),
+		Ask: func(ctx context.Context) error {
+			_, err := p.ask(ctx, http.MethodGet, "health", nil)
+			return err
+		},
 	}
-	if err := p.group().Make(); err != nil {
-		return err
-	}
-	cmd, err := kernel.Launch{
-		Groups: p.group().Files(),
-		Argv:   []string{"/proc/self/exe", "vxswitch", "run", p.file("config.yaml"), "--socket", p.file("socket")},
-	}.Command()
-	if err != nil {
-		return err
-	}
-	words, err := os.OpenFile(p.file("log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	defer words.Close()
-	cmd.Stderr = words
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	return p.await(ctx, ended)
 }
 
-func (p *Part) await(ctx context.Context, ended <-chan error) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	for {
-		select {
-		case <-ctx.Done():
-			return errors.Join(errNoSwitch, ctx.Err())
-		case err := <-ended:
-			words, _ := os.ReadFile(p.file("log"))
-			return fmt.Errorf("the hosting switch ends at once: %v: %s", err, bytes.TrimSpace(words[:min(len(words), 500)]))
-		case <-time.After(pollEvery):
-		}
-		if p.answers(ctx) {
-			return nil
-		}
-	}
+// start starts the process, and waits until it answers.
+func (p *Part) start(ctx context.Context) error {
+	return p.helper().Start(ctx, kernel.Launch{Argv: []string{kernel.Self, "vxswitch", "run", p.file("config.yaml"), "--socket", p.file("socket")}})
 }
+
+// Loop puts a token into events, which has room for one, whenever the process
+// has ended, until ctx ends. A process that stands still it ends.
+func (p *Part) Loop(ctx context.Context, events chan<- struct{}) { p.helper().Watch(ctx, events) }
 
 // end ends the process and removes all it had.
 func (p *Part) end() error {
-	if err := p.group().Remove(); err != nil {
-		return err
-	}
-	for _, name := range []string{"socket", "log", "config.yaml", "config.yaml.new", "state.json", "state.json.new"} {
-		if err := os.Remove(p.file(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return p.helper().End(p.file("config.yaml"), p.file("config.yaml.new"), p.file("state.json"), p.file("state.json.new"))
 }
 
 // Status is what the process has counted; nil if there is none.

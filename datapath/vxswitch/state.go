@@ -108,7 +108,7 @@ func (p *Part) save(s *state) error {
 
 // write replaces a file at once: one who dies half-way leaves the old one.
 func (p *Part) write(name string, text []byte) error {
-	if err := os.MkdirAll(p.dir(), 0o700); err != nil {
+	if err := kernel.MkdirAll(p.dir(), 0o700); err != nil {
 		return err
 	}
 	fresh := p.file(name + ".new")

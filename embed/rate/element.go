@@ -10,7 +10,7 @@ import (
 // between two nodes it hosts. Its Dir is the substrate link's direction (Ends[0]
 // to Ends[1] is Forward); inside a host it is the virtual link's direction.
 type Element struct {
-	Link string // a substrate link's name inside a host, "host:" and its name; of a way out, "nat:" and its name
+	Link string // a substrate link's name inside a host, "host:" and its name; of a way out, "nat:" and its name; of an exit, "exit:" and its name; of a place to join, "join:" and its name
 	Dir  vnet.Direction
 }
 
@@ -27,6 +27,21 @@ const NATPrefix = "nat:"
 
 // Outside is the element of a way out: outwards (Forward) or inwards.
 func Outside(nat string, dir vnet.Direction) Element { return Element{NATPrefix + nat, dir} }
+
+// ExitPrefix begins the Link of an element of an exit.
+const ExitPrefix = "exit:"
+
+// Exit is the element of an exit: outwards (Forward) or inwards.
+func Exit(name string, dir vnet.Direction) Element { return Element{ExitPrefix + name, dir} }
+
+// JoinPrefix begins the Link of an element of a place to join.
+const JoinPrefix = "join:"
+
+// Join is the element of a place to join: outwards (Forward) or inwards.
+func Join(name string, dir vnet.Direction) Element { return Element{JoinPrefix + name, dir} }
+
+// DevicePrefix begins the key of a device, which carries no links of the substrate.
+const DevicePrefix = "device:"
 
 // Host names the host whose inside the element is.
 func (e Element) Host() (vnet.HostID, bool) {
@@ -49,6 +64,12 @@ func Capacities(sub vnet.Substrate) map[Element]vnet.Rate {
 		}
 		for _, n := range sub.NAT {
 			capacities[Outside(n.Name, dir)] = n.Capacity
+		}
+		for _, x := range sub.Exits {
+			capacities[Exit(x.Name, dir)] = x.Capacity
+		}
+		for _, j := range sub.Joins {
+			capacities[Join(j.Name, dir)] = j.Capacity
 		}
 	}
 	return capacities

@@ -32,7 +32,7 @@ func Mapping(sub vnet.Substrate, cal *calendar.Calendar, request vnet.Request, w
 		return err
 	}
 	for stage := -1; stage < len(request.Stages); stage++ {
-		w := c.running(stage, window)
+		w := request.MayRun(stage, window)
 		if !w.End.IsZero() && !w.Start.Before(w.End) {
 			continue
 		}
@@ -60,20 +60,6 @@ func (c checker) colocation(union vnet.Topology) error {
 		taken[at] = n.Name
 	}
 	return nil
-}
-
-// running is the part of a window in which a stage runs.
-func (c checker) running(stage int, window vnet.Window) vnet.Window {
-	w := window
-	if stage >= 0 {
-		w.Start = window.Start.Add(c.request.Stages[stage].After)
-	}
-	for _, later := range c.request.Stages[stage+1:] {
-		if end := window.Start.Add(later.After); w.End.IsZero() || end.Before(w.End) {
-			w.End = end
-		}
-	}
-	return w
 }
 
 // stage checks everything in one stage's part of the window.

@@ -13,7 +13,7 @@ var Table = map[string][]string{
 	"vnet":                   nil,
 	"vnet/file":              {"vnet"},
 	"vnet/vxdl":              {"vnet"},
-	"vnet/clab":              {"vnet", "vnet/file"},                  // containerlab is YAML, read within the bounds of a request
+	"vnet/clab":              {"vnet", "vnet/file", "vnet/topology"}, // containerlab is YAML, read within the bounds of a request; odd names become legible
 	"vnet/rspec":             {"vnet", "vnet/topology"},              // names and places are made as of GraphML
 	"vnet/mininet":           {"vnet", "vnet/file", "vnet/topology"}, // JSON, read within the bounds of a request
 	"vnet/graph":             {"vnet"},
@@ -29,33 +29,42 @@ var Table = map[string][]string{
 	"vnet/topology":          {"vnet", "internal/splitmix"},
 	"embed/calendar":         {"vnet"},
 	"plan":                   {"vnet", "fabric"}, // paths of leased links through a fabric of relays become relay lists
+	"report/metrics":         {"report"},         // apart, since it alone needs the library of Prometheus
 	"report":                 {"vnet", "plan"},   // what flows back is of items of the plan
 	"lease":                  {"vnet", "embed/...", "plan", "report", "lease/policy", "lease/rollout"},
 	"lease/rollout":          {"vnet", "plan", "report"}, // which host has which plan; knows no bookings
 	"lease/policy":           {"vnet"},                   // quotas know amounts over time, not where they are placed
 	"lease/store":            {"vnet", "plan", "lease"},
-	"lease/api":              {"vnet", "plan", "report", "lease/policy", "trust"}, // wire types and client: what quotas show is a policy's, a client's TLS is trust's
-	"server":                 {"vnet", "plan", "report", "lease", "lease/policy", "lease/api", "trust", "internal/socket"},
+	"lease/api":              {"vnet", "plan", "report", "lease/policy", "trust"},                                                                       // wire types and client: what quotas show is a policy's, a client's TLS is trust's
+	"server":                 {"vnet", "plan", "report", "report/metrics", "lease", "lease/policy", "lease/api", "trust", "measure", "internal/socket"}, // measure judges what hosts count
 	"trust":                  {"vnet"},
+	"web":                    {"vnet", "vnet/file", "lease/api", "agent/session"}, // it speaks for one client of the API, with sessions
 	"agent":                  {"vnet", "plan", "report"},
 	"agent/api":              {"vnet", "plan", "report", "agent/session", "agent/capture"},
-	"agent/host":             {"vnet", "plan", "report", "agent/...", "datapath/..."}, // the only room of a host that knows all parts
+	"agent/host":             {"vnet", "plan", "report", "report/metrics", "agent/...", "datapath/..."}, // the only room of a host that knows all parts
 	"agent/session":          {"internal/proc"},
 	"agent/iplbd":            {"plan", "report", "vnet", "fabric", "fabric/spread", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
 	"agent/capture":          nil,
+	"agent/control":          nil,                                                                     // laws of control: samples in, shares out
+	"agent/profile":          {"agent/control", "datapath/kernel", "measure/pktgen", "internal/proc"}, // a function under load, and the profile of it
+	"agent/control/cores":    nil,                                                                     // for tests: internal/splitmix
+	"agent/control/sim":      {"agent/control", "internal/splitmix"},
+	"datapath/chain":         {"vnet", "plan", "report", "datapath/kernel", "datapath/nsh"}, // chains of plans are planes of nsh, which knows no plans
 	AnyPart:                  {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop"},
-	"datapath/kernel":        {"internal/socket"},
+	"datapath/kernel":        {"internal/socket", "internal/proc"}, // whether helper processes stand still
 	"datapath/bpf":           {"datapath/kernel"},
 	"datapath/image":         nil, // files of images: it knows no nodes
 	"datapath/hop":           {"datapath/kernel", "datapath/bpf"},
 	"datapath/vnode":         {"vnet", "plan", "report", "datapath/kernel", "datapath/image", "internal/filecopy", "internal/proc"},
-	"datapath/vxswitch":      {"vnet", "plan", "report", "datapath/kernel", "datapath/vxswitch/live", "internal/proc"},       // it runs the one process of datapath/vxswitch/live, and sees when it stands still
+	"datapath/vxswitch":      {"vnet", "plan", "report", "datapath/kernel", "datapath/vxswitch/live"},                        // it runs the one process of datapath/vxswitch/live
 	"datapath/vxrouter":      {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop", "internal/proc"}, // whether daemons stand still
 	"datapath/impair":        {"vnet", "vxswitch/impair", "datapath/kernel"},
-	"datapath/vxlink":        {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop", "datapath/impair"}, // frames of impaired ports go through that room's process
+	"datapath/vxlink":        {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop", "datapath/impair"},    // frames of impaired ports go through that room's process
+	"datapath/openflow":      {"vnet", "plan", "report", "datapath/kernel", "openflow/of13", "openflow/channel", "openflow/text"}, // it asks the switches' processes, by OpenFlow
 	"datapath/reach":         {"vnet", "plan", "report", "datapath/kernel"},
 	"datapath/iplb":          {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/overlay":       {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf"},
+	"datapath/nsh/header":    nil, // a codec: it knows the specification and nothing of ours
 	"measure":                {"vnet"},
 	"vxswitch":               {"vnet", "internal/heap"},
 	"vxswitch/sched":         {"vnet", "vxswitch", "internal/splitmix", "internal/heap"},
@@ -63,17 +72,23 @@ var Table = map[string][]string{
 	"datapath/vxswitch/live": {"vnet", "vnet/file", "vxswitch", "vxswitch/lookup", "vxswitch/sched", "datapath/kernel"},
 	"measure/pktgen":         {"datapath/kernel"},
 	"vxswitch/split":         {"vnet"},
-	"openflow/of13":          nil,                                                        // a codec: it knows the specification and nothing of ours
-	"openflow/pipeline":      {"openflow/of13"},                                          // tables are changed by messages as they come
-	"openflow/channel":       {"openflow/of13"},                                          // connections know messages, not what a switch does with them
-	"datapath/ofswitch":      {"openflow/of13", "openflow/pipeline", "openflow/channel"}, // no part of an agent: sublet openflow run starts it
+	"openflow/of13":          nil,                                                                                                               // a codec: it knows the specification and nothing of ours
+	"openflow/of10":          {"openflow/of13"},                                                                                                 // OpenFlow 1.0 in the words of 1.3
+	"openflow/text":          {"openflow/of13"},                                                                                                 // words for messages
+	"openflow/pipeline":      {"openflow/of13"},                                                                                                 // tables are changed by messages as they come
+	"openflow/channel":       {"openflow/of10", "openflow/of13"},                                                                                // connections know messages, not what a switch does with them
+	"openflow/inband":        nil,                                                                                                               // it knows frames of control, and nothing of OpenFlow
+	"datapath/ofswitch":      {"openflow/of13", "openflow/inband", "openflow/pipeline", "openflow/channel", "openflow/text", "datapath/kernel"}, // what becomes of a packet it tells in words; no part of an agent: sublet openflow run starts it
+	"openflow/poll":          {"openflow/of10", "openflow/of13"},
+	"openflow/controller":    {"openflow/of10", "openflow/of13", "openflow/poll"},
+	"measure/ofload":         {"openflow/of10", "openflow/of13", "openflow/poll", "measure"}, // figures of merit are those of measure
 	"vxswitch/impair":        {"vnet", "internal/splitmix"},
 	"vxswitch/sim":           {"vnet", "vxswitch", "vxswitch/split"},
 	"vxswitch/scenario":      {"vnet", "vnet/file", "vxswitch/sched", "vxswitch/sim"},
 	"vxswitch/runs":          {"vxswitch/sim", "vxswitch/scenario"}, // runs side by side: what one does is sim's
 	"vxswitch/figure":        {"vnet", "vxswitch/scenario", "vxswitch/sim"},
 	"measure/probe":          {"vnet", "measure", "internal/stall"},
-	"lab":                    {"vnet", "plan", "embed/graph", "fabric", "datapath/kernel", "datapath/bpf", "datapath/iplb", "internal/proc"}, // its switches forward as embed/graph counts on, or as fabric does, and are relays
+	"lab":                    {"vnet", "plan", "embed/graph", "fabric", "datapath/kernel", "datapath/bpf", "datapath/iplb", "datapath/impair", "internal/proc"}, // its switches forward as embed/graph counts on, or as fabric does, and are relays; its wires are late by that room's element
 	"internal/splitmix":      nil,
 	"internal/heap":          nil,
 	"internal/proc":          nil,
@@ -85,6 +100,7 @@ var Table = map[string][]string{
 	"lab/guest":              nil,                        // likewise
 	"internal/archtest":      nil,
 	"cmd/sublet":             {"..."},
+	"cmd/nodeinit":           {"datapath/vnode"}, // what runs in nodes, with as little else as there can be
 }
 
 // Pure rooms do no I/O, read no clock and start no goroutine; time and
@@ -92,10 +108,12 @@ var Table = map[string][]string{
 var Pure = []string{
 	"vnet", "vnet/file", "vnet/vxdl", "vnet/clab", "vnet/rspec", "vnet/mininet", "vnet/graph",
 	"embed", "embed/calendar", "embed/flow", "embed/graph", "embed/rate",
+	"openflow/inband",
 	"fabric", "embed/replay", "embed/verify", "vnet/topology",
-	"plan", "report", "lease", "lease/policy", "lease/rollout", "fabric/spread", "internal/splitmix", "internal/heap",
+	"plan", "report", "report/metrics", "lease", "lease/policy", "lease/rollout", "fabric/spread", "internal/splitmix", "internal/heap",
 	"vxswitch", "vxswitch/sched", "vxswitch/lookup", "vxswitch/split", "vxswitch/impair", "vxswitch/sim",
-	"vxswitch/scenario", "vxswitch/figure", "measure", "openflow/of13", "openflow/pipeline",
+	"vxswitch/scenario", "vxswitch/figure", "measure", "openflow/of10", "openflow/of13", "openflow/pipeline", "openflow/text",
+	"agent/control", "agent/control/cores", "agent/control/sim",
 }
 
 // Banned packages in pure rooms.
@@ -112,5 +130,5 @@ var SeededNames = []string{"Rand", "New", "PCG", "NewPCG"}
 // folder imports from its own and from those before it. So there is no circle.
 var Order = []string{
 	"internal", "vnet", "fabric", "vxswitch", "openflow", "embed", "plan", "report", "datapath",
-	"measure", "trust", "lease", "server", "agent", "lab", "tools", "bench", "cmd", "test",
+	"measure", "trust", "lease", "server", "agent", "web", "lab", "tools", "bench", "cmd", "test",
 }

@@ -17,9 +17,9 @@ func TestEveryTestIsRun(t *testing.T) {
 		t.Fatal("the Makefile does not say which tests are those of make soak")
 	}
 	for _, line := range []string{
-		`$(call TESTS,test-others) -count=1 -timeout 20m -p 3 -skip '$(LONG)' $(OTHERS)`,
-		`$(call TESTS,test-measuring) -count=1 -timeout 40m -p 1 -skip '$(LONG)' $(MEASURING)`,
-		`$(call TESTS,soak) -count=1 -timeout 0 -p 1 -run '$(LONG)' $(SOAKING)`,
+		`$(call TESTS,test-others,$(OTHERS)) -count=1 -timeout 20m -p 3 -skip '$(LONG)'`,
+		`$(call TESTS,test-measuring,$(MEASURING)) -count=1 -timeout 40m -p 1 -skip '$(LONG)'`,
+		`$(call TESTS,soak,$(SOAKING)) -count=1 -timeout 0 -p 1 -run '$(LONG)'`,
 		`OTHERS    = $(LONGEST) $(filter-out $(MEASURING) $(LONGEST),$(shell $(GO) list -f '.{{slice .ImportPath 6}}' ./...))`,
 		`SOAKING   = $(shell grep -rl --include='*_test.go' 'func TestSoak' . | xargs -n1 dirname | sort -u)`,
 	} {

@@ -20,16 +20,28 @@ const watchEvery = time.Second
 
 // Listener is a net.Listener on a Unix socket.
 type Listener struct {
-	path string
-	mode os.FileMode
-	log  *slog.Logger
-	stop chan struct{}
+	path  string
+	mode  os.FileMode
+	log   *slog.Logger
+	stop  chan struct{}
+	calls chan call // from all that are bound
 
 	mu     sync.Mutex
-	socket *net.UnixListener
-	inode  uint64 // of the socket's file,
-	device uint64 // and where it is
+	first  *bound // served to the end: its file may only be hidden, and come back
+	second *bound // in its place meanwhile, or nil
 	closed bool
+}
+
+// bound is a socket with its file.
+type bound struct {
+	*net.UnixListener
+	inode, device uint64
+}
+
+// call is what Accept gives.
+type call struct {
+	conn net.Conn
+	err  error
 }
 
 // Listen makes a socket at path, with this mode, in the place of what is there:
@@ -38,8 +50,9 @@ func Listen(path string, mode os.FileMode, log *slog.Logger) (*Listener, error) 
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	l := &Listener{path: path, mode: mode, log: log, stop: make(chan struct{})}
-	if err := l.listen(); err != nil {
+	l := &Listener{path: path, mode: mode, log: log, stop: make(chan struct{}), calls: make(chan call)}
+	var err error
+	if l.first, err = l.bind(); err != nil {
 		return nil, err
 	}
 	go l.watch()
@@ -56,45 +69,56 @@ func Answers(path string) bool {
 	return true
 }
 
-// listen makes the socket at its path, in place of what is there.
-func (l *Listener) listen() error {
+// bind makes a socket at the path, in place of what is there, and serves it.
+func (l *Listener) bind() (*bound, error) {
 	if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("replace %s: %w", l.path, err)
+		return nil, fmt.Errorf("replace %s: %w", l.path, err)
 	}
 	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: l.path, Net: "unix"})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	socket.SetUnlinkOnClose(false) // it may be another's by then
 	var at unix.Stat_t
 	if err := errors.Join(os.Chmod(l.path, l.mode), unix.Lstat(l.path, &at)); err != nil {
 		socket.Close()
-		return fmt.Errorf("open %s: %w", l.path, err)
+		return nil, fmt.Errorf("open %s: %w", l.path, err)
 	}
-	l.socket, l.inode, l.device = socket, at.Ino, at.Dev
-	return nil
+	b := &bound{socket, at.Ino, at.Dev}
+	go l.serve(b)
+	return b, nil
 }
 
-// Accept waits for a connection, on the socket that is there by then.
-func (l *Listener) Accept() (net.Conn, error) {
+// serve passes on what b accepts, until it is closed.
+func (l *Listener) serve(b *bound) {
 	for {
-		socket := l.current()
-		conn, err := socket.Accept()
-		if err != nil && socket != l.current() {
-			continue // it was made again
+		conn, err := b.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
 		}
-		return conn, err
+		select {
+		case l.calls <- call{conn, err}:
+		case <-l.stop:
+			if conn != nil {
+				conn.Close()
+			}
+			return
+		}
 	}
 }
 
-func (l *Listener) current() *net.UnixListener {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.socket
+// Accept waits for a connection, on any socket that was there.
+func (l *Listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.calls:
+		return c.conn, c.err
+	case <-l.stop:
+		return nil, net.ErrClosed
+	}
 }
 
 // Addr is the socket's.
-func (l *Listener) Addr() net.Addr { return l.current().Addr() }
+func (l *Listener) Addr() net.Addr { return l.first.Addr() }
 
 // Close takes the socket away.
 func (l *Listener) Close() error {
@@ -105,10 +129,17 @@ func (l *Listener) Close() error {
 	}
 	l.closed = true
 	close(l.stop)
-	if l.inPlace() {
+	if l.inPlace(l.first) || l.inPlace(l.second) {
 		_ = os.Remove(l.path)
 	}
-	return l.socket.Close()
+	return errors.Join(l.first.Close(), l.second.end())
+}
+
+func (b *bound) end() error {
+	if b == nil {
+		return nil
+	}
+	return b.Close()
 }
 
 // watch makes the socket again when it is not in its place any more.
@@ -127,20 +158,21 @@ func (l *Listener) watch() {
 func (l *Listener) restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.inPlace() || Answers(l.path) {
+	if l.closed || l.inPlace(l.first) || l.inPlace(l.second) || Answers(l.path) {
 		return
 	}
-	former := l.socket
-	if err := l.listen(); err != nil {
+	fresh, err := l.bind()
+	if err != nil {
 		l.log.Error("a socket was taken away and cannot be made again", "socket", l.path, "err", err)
 		return
 	}
 	l.log.Warn("a socket was taken away and is made again", "socket", l.path)
-	former.Close()
+	_ = l.second.end()
+	l.second = fresh
 }
 
-// inPlace says whether the socket at the path is the one that is served.
-func (l *Listener) inPlace() bool {
+// inPlace says whether the socket at the path is this one.
+func (l *Listener) inPlace(b *bound) bool {
 	var at unix.Stat_t
-	return unix.Lstat(l.path, &at) == nil && at.Ino == l.inode && at.Dev == l.device
+	return b != nil && unix.Lstat(l.path, &at) == nil && at.Ino == b.inode && at.Dev == b.device
 }

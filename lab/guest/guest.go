@@ -107,24 +107,37 @@ echo done:0:
 while read -r line; do eval "$line"; echo "done:$?:"; done
 `
 
-// initramfs is a file system of a shell, ip, and modules (newc of cpio(5)).
+// archive is files for a kernel to begin with (newc of cpio(5)).
+type archive struct{ bytes.Buffer }
+
+func (a *archive) add(name string, mode uint32, data []byte) {
+	fmt.Fprintf(a, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00",
+		a.Len(), mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name)+1, 0, name)
+	a.Write(make([]byte, -a.Len()&3))
+	a.Write(data)
+	a.Write(make([]byte, -a.Len()&3))
+}
+
+// copy adds a program of this machine.
+func (a *archive) copy(t testing.TB, name, from string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	must(t, err)
+	a.add(name, 0o100755, data)
+}
+
+func (a *archive) end() []byte {
+	a.add("TRAILER!!!", 0, nil)
+	return a.Bytes()
+}
+
+// initramfs is a file system of a shell, ip, and modules.
 func initramfs(t testing.TB, release string) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	add := func(name string, mode uint32, data []byte) {
-		fmt.Fprintf(&b, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00",
-			b.Len(), mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name)+1, 0, name)
-		b.Write(make([]byte, -b.Len()&3))
-		b.Write(data)
-		b.Write(make([]byte, -b.Len()&3))
-	}
-	file := func(name, from string) {
-		data, err := os.ReadFile(from)
-		must(t, err)
-		add(name, 0o100755, data)
-	}
+	var a archive
+	file := func(name, from string) { a.copy(t, name, from) }
 	for _, dir := range []string{"bin", "real", "dev", "proc", "sys", "modules", "lib", "lib64", "lib/x86_64-linux-gnu"} {
-		add(dir, 0o40755, nil)
+		a.add(dir, 0o40755, nil)
 	}
 	busybox, _ := exec.LookPath("busybox")
 	file("bin/busybox", busybox)
@@ -141,9 +154,8 @@ func initramfs(t testing.TB, release string) []byte {
 		file(name, path)
 		script += "insmod /" + name + "\n"
 	}
-	add("init", 0o100755, []byte(script+serialShell))
-	add("TRAILER!!!", 0, nil)
-	return b.Bytes()
+	a.add("init", 0o100755, []byte(script+serialShell))
+	return a.end()
 }
 
 // Boot starts a machine on a TAP device of a namespace, which it names by its file.

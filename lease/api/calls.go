@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,6 +92,33 @@ func (c *Client) Ledger(ctx context.Context, q LedgerQuery) (LedgerPage, error) 
 	return page, c.do(ctx, http.MethodGet, "/v1/ledger?"+query.Encode(), nil, &page)
 }
 
+// Proof is what is known of a lease's promises since a time; zero: all that is kept.
+func (c *Client) Proof(ctx context.Context, id vnet.LeaseID, since time.Time) ([]vnet.Proof, error) {
+	path, query := LeasePath(id)+"/proof", make(url.Values)
+	if !since.IsZero() {
+		query.Set("since", since.UTC().Format(time.RFC3339))
+	}
+	var proofs []vnet.Proof
+	return proofs, c.do(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &proofs)
+}
+
+// Events are what happened since a time, of one network, of a tenant's, or of all
+// that the caller may see, after the event of a number.
+func (c *Client) Events(ctx context.Context, of vnet.LeaseID, since time.Time, after uint64) ([]vnet.Happening, error) {
+	query := url.Values{"after": {strconv.FormatUint(after, 10)}}
+	if of.Tenant != "" {
+		query.Set("tenant", string(of.Tenant))
+	}
+	if of.Network != "" {
+		query.Set("network", string(of.Network))
+	}
+	if !since.IsZero() {
+		query.Set("since", since.UTC().Format(time.RFC3339))
+	}
+	var list []vnet.Happening
+	return list, c.do(ctx, http.MethodGet, "/v1/events?"+query.Encode(), nil, &list)
+}
+
 // Leases lists the caller's leases, all tenants' for the operator.
 func (c *Client) Leases(ctx context.Context) ([]vnet.Lease, error) {
 	var leases []vnet.Lease
@@ -139,6 +167,48 @@ type ImpairAsk struct {
 	Impair [2]vnet.Impairment `json:"impair"` // from ends[0] to ends[1], and back
 }
 
+// SetLinkState takes a link of a running lease down, or up again. Errors: as of Impair.
+func (c *Client) SetLinkState(ctx context.Context, id vnet.LeaseID, link string, down bool) (vnet.Lease, error) {
+	var l vnet.Lease
+	return l, c.do(ctx, http.MethodPut, LeasePath(id)+"/links/"+url.PathEscape(link)+"/state", LinkStateAsk{down}, &l)
+}
+
+// BeginStage lets a stage of a running lease begin that begins on command. Errors:
+// as of Impair.
+func (c *Client) BeginStage(ctx context.Context, id vnet.LeaseID, stage string) (vnet.Lease, error) {
+	var l vnet.Lease
+	return l, c.do(ctx, http.MethodPut, LeasePath(id)+"/stage", StageAsk{stage}, &l)
+}
+
+// Pause has the nodes of a running lease stand still; with give back others may
+// use its rates meanwhile. Errors: as of Impair.
+func (c *Client) Pause(ctx context.Context, id vnet.LeaseID, giveBack bool) (vnet.Lease, error) {
+	var l vnet.Lease
+	return l, c.do(ctx, http.MethodPut, LeasePath(id)+"/pause", PauseAsk{giveBack}, &l)
+}
+
+// Resume lets them go on. A *vnet.Rejection: others use the rates that were given
+// back. Other errors: as of Impair.
+func (c *Client) Resume(ctx context.Context, id vnet.LeaseID) (vnet.Lease, error) {
+	var l vnet.Lease
+	return l, c.do(ctx, http.MethodPut, LeasePath(id)+"/resume", nil, &l)
+}
+
+// PauseAsk says how a lease is to be paused.
+type PauseAsk struct {
+	GiveBack bool `json:"give_back"` // others may use its rates
+}
+
+// StageAsk says which stage is to begin.
+type StageAsk struct {
+	Stage string `json:"stage"`
+}
+
+// LinkStateAsk says whether a link is to be down.
+type LinkStateAsk struct {
+	Down bool `json:"down"`
+}
+
 // Check has the server measure a lease, and returns the verdict that it stored.
 // duration is that of each measuring window, 0 for the default; progress is
 // told what begins. Errors: ErrNotFound, ErrConflict when it does not run or is
@@ -149,7 +219,7 @@ func (c *Client) Check(ctx context.Context, id vnet.LeaseID, duration time.Durat
 		return vnet.Verdict{}, err
 	}
 	request.Header.Set("Accept", NDJSON)
-	response, err := c.http.Do(request)
+	response, err := c.exchange(request)
 	if err != nil {
 		return vnet.Verdict{}, c.explain(err)
 	}
@@ -186,6 +256,16 @@ func (c *Client) WaitReady(ctx context.Context, id vnet.LeaseID) (vnet.Lease, er
 			return l, err
 		}
 	}
+}
+
+// applying is how long hosts may take for a small change: a host that does not
+// answer must not hold up who made it.
+const applying = 10 * time.Second
+
+// WaitApplied waits until a lease's hosts have carried out what was decided so
+// far, for a while at most, and returns it.
+func (c *Client) WaitApplied(ctx context.Context, id vnet.LeaseID) (vnet.Lease, error) {
+	return c.leaseWhen(ctx, id, "?until=applied&wait="+applying.String())
 }
 
 // WaitGone waits until no host has anything of a released lease.
@@ -230,6 +310,32 @@ func (c *Client) Substrate(ctx context.Context) (vnet.Substrate, error) {
 	return sub, c.do(ctx, http.MethodGet, "/v1/substrate", nil, &sub)
 }
 
+// SubstrateAsk asks for another substrate.
+type SubstrateAsk struct {
+	Substrate vnet.Substrate `json:"substrate"`
+	Displace  bool           `json:"displace,omitempty"` // running leases may be interrupted, and leases end
+	DryRun    bool           `json:"dry_run,omitempty"`  // only say what would come of it
+}
+
+// SetSubstrate replaces the substrate while leases run. Lost are leases that
+// ended, or would. The error is a *vnet.Rejection when leases would be displaced
+// and may not; for the operator.
+func (c *Client) SetSubstrate(ctx context.Context, ask SubstrateAsk) (Aftermath, error) {
+	var after Aftermath
+	return after, c.do(ctx, http.MethodPut, "/v1/substrate", ask, &after)
+}
+
+// SetDrained lets a host take nothing new, and takes off it what can go, or opens
+// it again; for the operator.
+func (c *Client) SetDrained(ctx context.Context, host vnet.HostID, drained bool) (Drained, error) {
+	method := http.MethodPut
+	if !drained {
+		method = http.MethodDelete
+	}
+	var of Drained
+	return of, c.do(ctx, method, "/v1/drained/"+url.PathEscape(string(host)), nil, &of)
+}
+
 // PlanNow is what a host shall have; for the operator.
 func (c *Client) PlanNow(ctx context.Context, host vnet.HostID) (plan.Host, error) {
 	return c.plan(ctx, host, url.Values{})
@@ -267,10 +373,43 @@ func (c *Client) Traffic(ctx context.Context, id vnet.LeaseID, host vnet.HostID)
 	return list, c.do(ctx, http.MethodGet, LeasePath(id)+"/traffic/"+url.PathEscape(string(host)), nil, &list)
 }
 
+// ChainHops is what a host counted of a lease's chains.
+func (c *Client) ChainHops(ctx context.Context, id vnet.LeaseID, host vnet.HostID) ([]report.ChainHop, error) {
+	var list []report.ChainHop
+	return list, c.do(ctx, http.MethodGet, LeasePath(id)+"/chains/"+url.PathEscape(string(host)), nil, &list)
+}
+
 // Processes lists what runs in a node of a lease.
 func (c *Client) Processes(ctx context.Context, id vnet.LeaseID, node string) ([]report.Process, error) {
 	var list []report.Process
 	return list, c.do(ctx, http.MethodGet, NodePath(id, node, "processes"), nil, &list)
+}
+
+// Join lets a machine with a public key of WireGuard become a node of a lease, in
+// the place of one that joined before; without one, a pair is made for it.
+func (c *Client) Join(ctx context.Context, id vnet.LeaseID, node, public string) (joined report.Joined, err error) {
+	path := NodePath(id, node, "join")
+	if public != "" {
+		path += "?" + url.Values{"public_key": {public}}.Encode()
+	}
+	return joined, c.do(ctx, http.MethodPost, path, nil, &joined)
+}
+
+// Revoke lets no machine become a node of a lease.
+func (c *Client) Revoke(ctx context.Context, id vnet.LeaseID, node string) error {
+	return c.do(ctx, http.MethodDelete, NodePath(id, node, "join"), nil, nil)
+}
+
+// Flows lists the entries of an OpenFlow switch of a lease.
+func (c *Client) Flows(ctx context.Context, id vnet.LeaseID, name string) ([]report.Flow, error) {
+	var list []report.Flow
+	return list, c.do(ctx, http.MethodGet, LeasePath(id)+"/switches/"+url.PathEscape(name)+"/flows", nil, &list)
+}
+
+// Trace says what would become of a frame that a port of an OpenFlow switch receives.
+func (c *Client) Trace(ctx context.Context, id vnet.LeaseID, name string, port uint32, frame []byte) (t report.FlowTrace, err error) {
+	q := url.Values{"in_port": {strconv.FormatUint(uint64(port), 10)}, "frame": {hex.EncodeToString(frame)}}
+	return t, c.do(ctx, http.MethodGet, LeasePath(id)+"/switches/"+url.PathEscape(name)+"/trace?"+q.Encode(), nil, &t)
 }
 
 // Measured gives admission what a host was found to carry.

@@ -36,6 +36,8 @@ type Client struct {
 	base string
 	http *http.Client
 	dial func(context.Context) (net.Conn, error)
+
+	several *several // nil: there is one server
 }
 
 // maxAnswer bounds an answer in bytes: a thousand leases of a thousand nodes.
@@ -62,12 +64,24 @@ func NewClientOver(at string, dial func(context.Context) (net.Conn, error)) *Cli
 	return newClient(at, "http://sublet", dial)
 }
 
-// NewTLSClient calls a server elsewhere, at host:port, with a certificate
+// NewTLSClient calls a server elsewhere, at host:port, or whichever answers of
+// several that share a store, at HOST:PORT,HOST:PORT, with a certificate
 // whose common name is "operator" or a host's name.
 func NewTLSClient(address, certFile, keyFile, caFile string) (*Client, error) {
 	config, err := trust.TLSConfig(certFile, keyFile, caFile)
 	if err != nil {
 		return nil, err
+	}
+	s := &several{addresses: strings.Split(address, ","), config: config}
+	if len(s.addresses) > 1 {
+		for _, one := range s.addresses {
+			if _, _, err := net.SplitHostPort(one); err != nil {
+				return nil, fmt.Errorf("server %q is not HOST:PORT: several are separated by commas, without spaces", one)
+			}
+		}
+		c := newClient(address, "http://"+s.addresses[0], s.dial)
+		c.several = s
+		return c, nil
 	}
 	dialer := &tls.Dialer{Config: config}
 	return newClient(address, "http://"+address, func(ctx context.Context) (net.Conn, error) {
@@ -97,7 +111,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, result any) 
 
 // send reads the answer to a request into result.
 func (c *Client) send(request *http.Request, result any) error {
-	response, err := c.http.Do(request)
+	response, err := c.exchange(request)
 	if err != nil {
 		return c.explain(err)
 	}
@@ -151,6 +165,22 @@ func (c *Client) explain(err error) error {
 		err = call.Err
 	}
 	return fmt.Errorf("call the server at %s: %w", c.at, err)
+}
+
+// BaseURL is where the routes of the API begin, for RoundTrip.
+func (c *Client) BaseURL() *url.URL {
+	base, _ := url.Parse(c.base) // made by newClient's callers from a host and a port
+	return base
+}
+
+// RoundTrip sends a request of somebody else's making as it is; errors say what
+// to do when there is no server.
+func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := c.http.Transport.RoundTrip(r)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	return response, nil
 }
 
 // Dial opens a connection to the server for a session, which does its own

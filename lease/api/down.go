@@ -11,6 +11,12 @@ type Aftermath struct {
 	Back  []vnet.LeaseID `json:"back"`  // were lost, and are carried again, there or elsewhere
 }
 
+// Drained is what became of the leases on a host that takes nothing new any more.
+type Drained struct {
+	Moved []vnet.LeaseID `json:"moved"`
+	Stays []LostLease    `json:"stays"` // and why
+}
+
 // LostLease is a lease and why it cannot be carried.
 type LostLease struct {
 	Lease   vnet.LeaseID `json:"lease"`

@@ -26,8 +26,9 @@ type Host struct {
 	// of its measurement, if there is one.
 	Carries vnet.Rate `json:"carries_bps"`
 	vnet.Measurement
-	Down  bool     `json:"down,omitempty"`
-	Lacks []string `json:"lacks,omitempty"` // what its ports need and its agent does not see
+	Down    bool     `json:"down,omitempty"`
+	Drained bool     `json:"drained,omitempty"` // it takes nothing new
+	Lacks   []string `json:"lacks,omitempty"`   // what its ports need and its agent does not see
 	// Problems are what its agent cannot read or do to the host as a whole, each
 	// once; the operator sees them.
 	Problems []string `json:"problems,omitempty"`

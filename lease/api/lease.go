@@ -40,7 +40,7 @@ func Tag(l vnet.Lease) string { return fmt.Sprintf("%q", fmt.Sprintf("%d.%d", l.
 
 // Settled says that a deployment came to an end, good or bad.
 func Settled(l vnet.Lease) bool {
-	return l.State.Up() || l.State == vnet.Failed || l.State == vnet.Ended
+	return l.State.Holds() || l.State == vnet.Failed || l.State == vnet.Ended
 }
 
 // Gone says that no host has anything of the lease any more.

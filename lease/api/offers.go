@@ -19,4 +19,8 @@ type Calendar struct {
 	Window vnet.Window     `json:"window"`
 	Loads  []vnet.Load     `json:"loads"`
 	Hosts  []vnet.HostLoad `json:"hosts"`
+	// Outside are the loads of ways out and exits.
+	Outside []vnet.Load `json:"outside,omitempty"`
+	// Maintenance is what is planned in the window.
+	Maintenance []vnet.Maintenance `json:"maintenance,omitempty"`
 }

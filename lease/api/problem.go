@@ -19,7 +19,10 @@ type Problem struct {
 
 // Types of problems.
 const (
-	TypeBadInput    = "urn:sublet:bad-input"
+	TypeBadInput = "urn:sublet:bad-input"
+	// TypeUnauthorized is of callers whom nobody knows.
+	TypeUnauthorized = "urn:sublet:unauthorized"
+
 	TypeForbidden   = "urn:sublet:forbidden"
 	TypeNotFound    = "urn:sublet:not-found"
 	TypeRefused     = "urn:sublet:refused"
@@ -31,6 +34,7 @@ const (
 	TypeUnavailable = "urn:sublet:unavailable"
 	TypeChanged     = "urn:sublet:changed"
 	TypeNoSpace     = "urn:sublet:no-space"
+	TypeNoLeader    = "urn:sublet:no-leader" // nothing was done
 )
 
 func (p *Problem) Error() string { return p.Detail }
@@ -48,7 +52,7 @@ func (p *Problem) asError() error {
 		return &kindError{detail: p.Detail, kind: ErrNotFound}
 	case TypeConflict, TypeChanged:
 		return &kindError{detail: p.Detail, kind: ErrConflict}
-	case TypeForbidden:
+	case TypeForbidden, TypeUnauthorized:
 		return &kindError{detail: p.Detail, kind: ErrForbidden}
 	}
 	return p

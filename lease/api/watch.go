@@ -115,7 +115,7 @@ func (c *Client) Watch(ctx context.Context, tenant vnet.TenantID, lastID string,
 	if lastID != "" {
 		request.Header.Set("Last-Event-ID", lastID)
 	}
-	response, err := c.http.Do(request)
+	response, err := c.exchange(request)
 	if err != nil {
 		return c.explain(err)
 	}

@@ -11,13 +11,23 @@ import (
 )
 
 // concurrent are the quotas that hold at every instant, in the order of Amounts.
-var concurrent = [...]vnet.QuotaName{vnet.QuotaNodes, vnet.QuotaCPU, vnet.QuotaMemory, vnet.QuotaBandwidth}
+var concurrent = [...]vnet.QuotaName{
+	vnet.QuotaNodes, vnet.QuotaCPU, vnet.QuotaMemory, vnet.QuotaBandwidth,
+	vnet.QuotaWaysOut, vnet.QuotaPublish, vnet.QuotaExits, vnet.QuotaJoins, vnet.QuotaDevices,
+}
 
-// bandwidth is where Amounts have the bandwidth.
-const bandwidth = 3
+// Where Amounts have the bandwidth, and what leads out.
+const (
+	bandwidth = 3 + iota
+	waysOut
+	published
+	exits
+	joins
+	devices
+)
 
 // Amounts is what a network takes at one instant: nodes, thousandths of a
-// core, bytes, bit/s.
+// core, bytes, bit/s, and how many of it lead out of the substrate.
 type Amounts [len(concurrent)]int64
 
 func (a *Amounts) add(b Amounts) {
@@ -41,23 +51,54 @@ type Use struct {
 }
 
 // Uses is what a request takes over time, stage by stage; the first use begins
-// with the window.
+// with the window. Stages on command count as if they had begun, and as if they
+// had not: the most of either.
 func Uses(r vnet.Request) []Use {
 	uses := []Use{{Amounts: amounts(r.At(-1))}}
 	for i, s := range r.Stages {
-		uses = append(uses, Use{After: s.After, Amounts: amounts(r.At(i))})
+		takes := amounts(r.At(i))
+		if s.Timed() {
+			uses = append(uses, Use{After: s.After, Amounts: takes})
+			continue
+		}
+		last := &uses[len(uses)-1]
+		for j, n := range takes {
+			last.Amounts[j] = max(last.Amounts[j], n)
+		}
 	}
 	return uses
 }
 
 func amounts(top vnet.Topology) (a Amounts) {
 	for _, n := range top.Placed() {
-		a.add(Amounts{1, int64(n.CPU), int64(n.Memory), 0})
+		a.add(Amounts{1, int64(n.CPU), int64(n.Memory)})
 	}
+	a.add(outside(top))
 	for _, l := range top.Links {
 		for _, d := range vnet.Directions {
 			a.add(Amounts{bandwidth: int64(l.Bandwidth[d].Min)})
 		}
+	}
+	return a
+}
+
+// outside counts what leads out of the substrate.
+func outside(top vnet.Topology) (a Amounts) {
+	count := func(what int, is bool) {
+		if is {
+			a[what]++
+		}
+	}
+	for _, n := range top.Nodes {
+		count(joins, n.Join != "")
+		count(devices, n.Device != "")
+	}
+	for _, r := range top.Routers {
+		count(waysOut, r.NAT != "")
+		a[published] += int64(len(r.Publish))
+	}
+	for _, s := range top.Switches {
+		count(exits, s.Access != "")
 	}
 	return a
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -59,7 +60,10 @@ func inspectDatabase(path string, size int64) (used bool, err error) {
 		if tx.Size() > size {
 			return fmt.Errorf("it has %d bytes of %d", size, tx.Size())
 		}
-		var first error
+		first := visit(tx)
+		if first != nil {
+			return first
+		}
 		for err := range tx.Check() {
 			if first == nil {
 				first = err
@@ -72,6 +76,30 @@ func inspectDatabase(path string, size int64) (used bool, err error) {
 		return first
 	})
 	return used, err
+}
+
+// visit reads every page that is in use. Check reads them in a goroutine of its
+// own, where the panic of a damaged one ends the program.
+func visit(tx *bolt.Tx) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // damaged lengths lead out of the file
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return tx.ForEach(func(_ []byte, b *bolt.Bucket) error { return visitBucket(b) })
+}
+
+func visitBucket(b *bolt.Bucket) error {
+	return b.ForEach(func(key, value []byte) error {
+		if value != nil {
+			return nil
+		}
+		if inner := b.Bucket(key); inner != nil {
+			return visitBucket(inner)
+		}
+		return fmt.Errorf("the bucket %q is missing", key)
+	})
 }
 
 // openDatabase opens a database for reading; one that cannot be is an error,

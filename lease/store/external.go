@@ -13,13 +13,17 @@ import (
 // one that was reached.
 const dialTimeout = 5 * time.Second
 
+// silence bounds how long what was sent to a member of the cluster may stay without
+// the acknowledgement of its kernel.
+const silence = time.Second
+
 // connect reaches an external cluster.
 func connect(config Config) (*clientv3.Client, error) {
 	c := clientv3.Config{
 		Endpoints:            config.Endpoints,
 		DialTimeout:          dialTimeout,
 		DialKeepAliveTime:    dialTimeout,
-		DialKeepAliveTimeout: dialTimeout,
+		DialKeepAliveTimeout: silence,
 		MaxCallSendMsgSize:   maxRequest,
 		Logger:               zap.NewNop(), // its errors are returned as well
 	}

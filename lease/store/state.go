@@ -20,6 +20,7 @@ var _ lease.Store = (*Store)(nil)
 const (
 	countersKey  = "counters"
 	substrateKey = "substrate"
+	serversKey   = "servers/"
 	leasesKey    = "leases/"
 	plansKey     = "plans/"
 	ledgerKey    = "ledger/"
@@ -36,9 +37,12 @@ const pageSize = 256
 // Load reads everything as of one revision; an empty store gives the zero State.
 func (s *Store) Load(ctx context.Context) (lease.State, error) {
 	var state lease.State
-	revision, err := s.loadOne(ctx, countersKey, 0, &state.Counters)
+	if err := s.fenceOff(ctx); err != nil {
+		return state, notLeader(err)
+	}
+	revision, written, err := s.loadOne(ctx, countersKey, 0, &state.Counters)
 	if err == nil {
-		_, err = s.loadOne(ctx, substrateKey, revision, &state.Substrate)
+		_, _, err = s.loadOne(ctx, substrateKey, revision, &state.Substrate)
 	}
 	if err == nil {
 		err = s.loadAll(ctx, leasesKey, revision, func(value []byte) error {
@@ -62,21 +66,26 @@ func (s *Store) Load(ctx context.Context) (lease.State, error) {
 		})
 	}
 	slices.SortFunc(state.Leases, func(a, b vnet.Lease) int { return int(int64(a.Serial - b.Serial)) })
+	if err == nil {
+		s.written = written
+	}
 	return state, err
 }
 
-// loadOne reads one value, if it exists, and says as of which revision.
-func (s *Store) loadOne(ctx context.Context, key string, revision int64, value any) (int64, error) {
+// loadOne reads one value, if it exists, and says as of which revision, and in
+// which it was written.
+func (s *Store) loadOne(ctx context.Context, key string, revision int64, value any) (read, written int64, err error) {
 	response, err := s.client.Get(ctx, s.key(key), clientv3.WithRev(revision))
 	if err != nil {
-		return 0, fmt.Errorf("read %s from the store: %w", key, explain(err))
+		return 0, 0, fmt.Errorf("read %s from the store: %w", key, explain(err))
 	}
 	for _, kv := range response.Kvs {
 		if err := unpack(kv.Value, value); err != nil {
-			return 0, fmt.Errorf("read %s from the store: %w", key, err)
+			return 0, 0, fmt.Errorf("read %s from the store: %w", key, err)
 		}
+		written = kv.ModRevision
 	}
-	return response.Header.Revision, nil
+	return response.Header.Revision, written, nil
 }
 
 // loadAll reads every value below a key, a page at a time.
@@ -107,11 +116,12 @@ func (s *Store) Save(ctx context.Context, c lease.Changes) error {
 	if err != nil {
 		return err
 	}
-	for _, batch := range s.batches(operations) {
+	for i, batch := range s.batches(operations) {
+		if i > 0 { // the counters' revision tells of each
+			batch = append([]clientv3.Op{operations[0]}, batch...)
+		}
 		if err := s.commit(ctx, batch...); err != nil {
-			switch {
-			case errors.Is(err, ErrDeposed):
-				err = fmt.Errorf("%w: %w", lease.ErrNotLeader, err)
+			switch err = notLeader(err); {
 			case errors.Is(err, ErrNoSpace):
 				err = fmt.Errorf("%w: %w", lease.ErrFull, err)
 			}
@@ -119,6 +129,14 @@ func (s *Store) Save(ctx context.Context, c lease.Changes) error {
 		}
 	}
 	return nil
+}
+
+// notLeader gives the error of who was deposed the book's name.
+func notLeader(err error) error {
+	if errors.Is(err, ErrDeposed) {
+		return fmt.Errorf("%w: %w", lease.ErrNotLeader, err)
+	}
+	return err
 }
 
 // operations lists the writes of c.

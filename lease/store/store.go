@@ -4,12 +4,15 @@
 // One process at a time leads. Every write is a transaction on the condition
 // that the leader's key still is the one the writer was elected with, so a
 // deposed leader that wakes up late changes nothing (etcd's locks alone do
-// not exclude; see Jepsen on etcd 3.4.3). A write that returned nil is on disk.
+// not exclude; see Jepsen on etcd 3.4.3). A further condition is that nothing was
+// written since the leader's last write: a transaction whose answer was lost
+// cannot come into force after a later one. A write that returned nil is on disk.
 //
 // Only what cannot be asked for again is kept: counters, the substrate, leases
 // (with their requests and verdicts) and plans. Agents report by themselves.
 //
 //	/sublet/leader/...               the election
+//	/sublet/servers/NAME             who may take part in it
 //	/sublet/counters, /substrate
 //	/sublet/leases/TENANT/NETWORK
 //	/sublet/plans/HOST
@@ -56,10 +59,11 @@ type Config struct {
 	Endpoints     []string
 	CA, Cert, Key string // PEM files
 
-	Name   string        // of this process, for the election; for people
-	TTL    time.Duration // of leadership after the leader falls silent; 0 means 5 s
-	Prefix string        // of all keys; "" means /sublet
-	Logger *slog.Logger  // nil: silent
+	Name    string        // of this process, for the election; for people
+	Address string        // where this server answers others; "": nowhere
+	TTL     time.Duration // of leadership after the leader falls silent; 0 means 2 s
+	Prefix  string        // of all keys; "" means /sublet
+	Logger  *slog.Logger  // nil: silent
 }
 
 // Store is an open store that this process leads.
@@ -68,6 +72,9 @@ type Store struct {
 	client   *clientv3.Client
 	embedded *embedded // nil: external cluster
 	leader   *leader
+	written  int64 // revision of the counters as this store knows them; 0: none are stored
+	doubt    bool  // whether a write came into force
+	owned    bool  // the client ends with the store
 	closed   sync.Once
 	failed   error // of closing
 
@@ -79,16 +86,31 @@ type Store struct {
 // external cluster's former leader has TTL to prove that it lives).
 func Open(ctx context.Context, config Config) (*Store, error) {
 	config.fill()
-	s := &Store{config: config}
-	if err := s.reach(); err != nil {
+	if len(config.Endpoints) > 0 {
+		c, err := connect(config)
+		if err != nil {
+			return nil, err
+		}
+		s, err := campaign(ctx, c, config)
+		if err != nil {
+			c.Close()
+			return nil, err
+		}
+		s.owned = true
+		return s, nil
+	}
+	if config.Dir == "" {
+		return nil, errors.New("open the store: neither a data directory nor endpoints are given")
+	}
+	e, err := startEmbedded(config)
+	if err != nil {
 		return nil, err
 	}
-	take := campaign
-	if s.embedded != nil {
-		take = lead
+	s := &Store{config: config, embedded: e, client: e.client(), owned: true}
+	if s.leader, err = lead(ctx, s.client, config); err == nil {
+		err = s.begin(ctx)
 	}
-	var err error
-	if s.leader, err = take(ctx, s.client, config); err != nil {
+	if err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -103,7 +125,7 @@ func (c *Config) fill() {
 		c.Reserve = reserveOf(c.Dir)
 	}
 	if c.TTL == 0 {
-		c.TTL = 5 * time.Second
+		c.TTL = 2 * time.Second
 	}
 	if c.Prefix == "" {
 		c.Prefix = "/sublet"
@@ -113,24 +135,12 @@ func (c *Config) fill() {
 	}
 }
 
-// reach starts the embedded etcd or connects to the external one.
-func (s *Store) reach() (err error) {
-	if len(s.config.Endpoints) > 0 {
-		s.client, err = connect(s.config)
-		return err
-	}
-	if s.config.Dir == "" {
-		return errors.New("open the store: neither a data directory nor endpoints are given")
-	}
-	if s.embedded, err = startEmbedded(s.config); err != nil {
-		return err
-	}
-	s.client = s.embedded.client()
-	return nil
-}
-
 // Deposed is closed when this process no longer leads.
 func (s *Store) Deposed() <-chan struct{} { return s.leader.deposed }
+
+// Leads says that no other process can have become the leader yet: what was read
+// of the store is what it holds.
+func (s *Store) Leads() bool { return s.leader.confirmed() }
 
 // Failed reports the embedded etcd's end, if it ends by itself; nil channel
 // for an external cluster.
@@ -154,7 +164,9 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) stop() {
-	s.client.Close()
+	if s.owned {
+		s.client.Close()
+	}
 	if s.embedded != nil {
 		s.embedded.stop()
 	}

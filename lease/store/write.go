@@ -40,14 +40,85 @@ func (s *Store) commit(ctx context.Context, operations ...clientv3.Op) error {
 	return s.try(ctx, operations)
 }
 
+// try commits once, if this process leads and nothing was written since it wrote last.
 func (s *Store) try(ctx context.Context, operations []clientv3.Op) error {
-	response, err := s.client.Txn(ctx).If(s.leader.fence()).Then(operations...).Commit()
+	counters := s.key(countersKey)
+	unchanged := clientv3.Compare(clientv3.ModRevision(counters), "=", s.written)
+	response, err := s.client.Txn(ctx).If(s.leader.fence(), unchanged).
+		Then(operations...).Else(clientv3.OpGet(s.leader.key)).Commit()
 	switch {
 	case err != nil:
-		return explain(err)
+		return s.doubtful(ctx, explain(err))
 	case !response.Succeeded:
-		s.leader.depose()
-		return ErrDeposed
+		return s.refused(response)
+	}
+	s.written = response.Header.Revision // the counters are the first of the operations
+	return nil
+}
+
+// doubtful notes that nobody knows whether a write that failed came into force. The
+// one that found the store's quota exceeded is over, and may have: it is looked up.
+func (s *Store) doubtful(ctx context.Context, err error) error {
+	if errors.Is(err, ErrNoSpace) {
+		return errors.Join(err, s.begin(ctx))
+	}
+	s.doubt = true
+	return err
+}
+
+// refused says why a transaction's conditions did not hold.
+func (s *Store) refused(response *clientv3.TxnResponse) error {
+	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
+		if kv.CreateRevision == s.leader.revision {
+			return errChanged
+		}
+	}
+	s.leader.depose()
+	return ErrDeposed
+}
+
+// errChanged: a write of this leader whose answer was lost came into force late.
+var errChanged = errors.New("the store has what an earlier write left: it must be read again")
+
+// fenceOff makes sure that no write of this leader's whose answer was lost can come
+// into force any more: it changes the counters' revision, on which all depend.
+func (s *Store) fenceOff(ctx context.Context) error {
+	if !s.doubt {
+		return nil
+	}
+	key := s.key(countersKey)
+	now, err := s.client.Get(ctx, key)
+	if err != nil {
+		return fmt.Errorf("read the store: %w", explain(err))
+	}
+	value, revision := "{}", int64(0)
+	for _, kv := range now.Kvs {
+		value, revision = string(kv.Value), kv.ModRevision
+	}
+	unchanged := clientv3.Compare(clientv3.ModRevision(key), "=", revision)
+	response, err := s.client.Txn(ctx).If(s.leader.fence(), unchanged).
+		Then(clientv3.OpPut(key, value)).Else(clientv3.OpGet(s.leader.key)).Commit()
+	switch {
+	case errors.Is(explain(err), ErrNoSpace): // nothing else comes into force either
+		return nil
+	case err != nil:
+		return fmt.Errorf("fence off writes whose answer was lost: %w", explain(err))
+	case !response.Succeeded:
+		return s.refused(response)
+	}
+	s.doubt = false
+	return nil
+}
+
+// begin notes where the leader's writes go on from.
+func (s *Store) begin(ctx context.Context) error {
+	response, err := s.client.Get(ctx, s.key(countersKey))
+	if err != nil {
+		return fmt.Errorf("read the store: %w", explain(err))
+	}
+	s.written = 0
+	for _, kv := range response.Kvs {
+		s.written = kv.ModRevision
 	}
 	return nil
 }

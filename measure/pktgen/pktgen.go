@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"time"
 	"unsafe"
 
@@ -23,6 +25,25 @@ const burst = 64
 // second of its time.
 func Arrive(from, to Place, size, cpu int, window time.Duration) (float64, error) {
 	return counted(from, to, window, cpu, func() (*Counter, error) { return CountAt(to, Discard) }, sender(from, to, size, cpu))
+}
+
+// Flows is Arrive with a number of flows, from the same station to the same
+// hardware address: each goes to an IPv4 address of its own.
+func Flows(from, to Place, size, number, cpu int, window time.Duration) (float64, error) {
+	return counted(from, to, window, cpu, func() (*Counter, error) { return CountAt(to, Discard) }, func(next hop) (Worker, error) {
+		frames := make([][]byte, number)
+		for i := range frames {
+			p := to
+			p.Addr = Flow(i)
+			frames[i] = frame(from, p, next, size, firstPort, Discard)
+		}
+		return pinned(cpu, func(stop chan struct{}) error { return sendFrames(from, frames, stop) }), nil
+	})
+}
+
+// Flow is where the datagrams of one of several flows go.
+func Flow(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 128 + byte(i>>16), byte(i >> 8), byte(i)})
 }
 
 // Leave is Arrive with the frames counted and dropped where they leave the
@@ -68,6 +89,16 @@ func Start(from, to Place, size, cpu, port int) (Worker, error) {
 		return Worker{}, err
 	}
 	return begin(from, to, next, size, cpu, port), nil
+}
+
+// StartTo is Start towards a station whose hardware address is known: nobody is
+// asked for it, so what is between may be a program that answers nobody.
+func StartTo(from, to Place, station net.HardwareAddr, size, cpu, port int) (Worker, error) {
+	link, err := from.Link()
+	if err != nil {
+		return Worker{}, err
+	}
+	return begin(from, to, hop{link.Attrs().HardwareAddr, station}, size, cpu, port), nil
 }
 
 func begin(from, to Place, next hop, size, cpu, port int) Worker {
@@ -124,7 +155,8 @@ func sendFrames(from Place, frames [][]byte, stop chan struct{}) error {
 		return err
 	}
 	defer unix.Close(fd)
-	vectors, messages := make([]unix.Iovec, burst), make([]message, burst)
+	number := (len(frames) + burst - 1) / burst * burst
+	vectors, messages := make([]unix.Iovec, number), make([]message, number)
 	for i := range messages {
 		f := frames[i%len(frames)]
 		vectors[i].Base = &f[0]
@@ -132,7 +164,7 @@ func sendFrames(from Place, frames [][]byte, stop chan struct{}) error {
 		messages[i].Iov = &vectors[i]
 		messages[i].SetIovlen(1)
 	}
-	for {
+	for at := 0; ; at = (at + burst) % number {
 		select {
 		case <-stop:
 			return nil
@@ -140,7 +172,7 @@ func sendFrames(from Place, frames [][]byte, stop chan struct{}) error {
 		}
 		// Raw: the call takes longer than Go lets one have its processor, and would
 		// wake a thread each time.
-		_, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&messages[0])), burst, 0, 0, 0)
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&messages[at])), burst, 0, 0, 0)
 		if errno != 0 && errno != unix.ENOBUFS && errno != unix.EAGAIN && errno != unix.EINTR {
 			return fmt.Errorf("send from %s: %w", from.Addr, errno)
 		}

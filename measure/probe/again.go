@@ -54,12 +54,16 @@ const least = (1 - measure.Below) / 2
 // long enough to explain it; or one that is high by no more than what had queued
 // up before the window in that time.
 func starved(t *trial, rate vnet.Rate, window time.Duration) string {
-	part, waited := float64(rate)/float64(t.load()), t.late.Seconds()/window.Seconds()
-	right := part >= measure.Below && part <= measure.Above
-	if right || waited < least || waitCosts*waited < 1-part || waited < part-1 {
+	if !explains(t.late, window, float64(rate)/float64(t.load())) {
 		return ""
 	}
 	return fmt.Sprintf("a probe waited %s for a processor: node %s or %s is short of it", t.late.Round(time.Millisecond), t.From, t.To)
+}
+
+// explains says whether so much waiting is why a part of a rate was measured.
+func explains(late, window time.Duration, part float64) bool {
+	right, waited := part >= measure.Below && part <= measure.Above, late.Seconds()/window.Seconds()
+	return !right && waited >= least && waitCosts*waited >= 1-part && waited >= part-1
 }
 
 // tooSlow doubts the last rate that was measured.

@@ -28,15 +28,22 @@ func logVerdict(t testing.TB, v vnet.Verdict) {
 	}
 }
 
+// figures skips what compares rates where they mean nothing: under the race
+// detector, which runs with -short.
+func figures(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long; the race detector makes it meaningless")
+	}
+}
+
 func TestAccuracy(t *testing.T) { accuracy(t, 100*vnet.Mbit) }
 
 func TestSoakAccuracy(t *testing.T) { accuracy(t, 10*vnet.Mbit, vnet.Gbit) }
 
 // Rates a wire is shaped to are measured within 1 %, both directions at once.
 func accuracy(t *testing.T, rates ...vnet.Rate) {
-	if testing.Short() {
-		t.Skip("takes long; the race detector makes it meaningless")
-	}
+	figures(t)
 	for _, rate := range rates {
 		t.Run(rate.String(), func(t *testing.T) {
 			l := newLab(t, "n1", "n2")

@@ -28,6 +28,7 @@ func TestSoakBrokenPromisesAreCaught(t *testing.T) {
 }
 
 func testBrokenPromises(t *testing.T, names ...string) {
+	figures(t)
 	const m = vnet.Mbit
 	for _, c := range []struct {
 		name       string

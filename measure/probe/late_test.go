@@ -54,6 +54,7 @@ func exists(file string) bool {
 // Probes that are kept from the processors measure nothing, and say so; what
 // they measure all the same, and no wait explains, is broken.
 func TestStarvedProbesDoNotMeasure(t *testing.T) {
+	figures(t)
 	const m = vnet.Mbit
 	for _, c := range []struct {
 		name   string

@@ -31,6 +31,13 @@ type Flow struct {
 	Sent, Received uint64        // datagrams; 0 of TCP
 	Loss           float64       // lost/sent datagrams
 	Late           time.Duration // that a probe waited for a processor
+	Fault          string        // why nothing was measured; "": it was
+}
+
+// InDoubt says whether the time that a probe waited for a processor explains why a
+// flow's rate is not that of its target.
+func (f Flow) InDoubt(window time.Duration) bool {
+	return f.Alloc > 0 && explains(f.Late, window, float64(f.Rate)/float64(f.Alloc))
 }
 
 // Run loads all targets for opt's warm-up and duration and tells what arrived.
@@ -64,7 +71,7 @@ func (c *check) flows(load Load) ([]Flow, error) {
 	var flows []Flow
 	var failed error
 	for _, t := range c.trials {
-		f := Flow{Target: t.Target, Offered: vnet.Rate(load.Part * float64(t.load())), Late: t.late}
+		f := Flow{Target: t.Target, Offered: vnet.Rate(load.Part * float64(t.load())), Late: t.late, Fault: t.fault}
 		if load.TCP {
 			f.Rate, f.Payload = t.link.TCP, t.link.TCPPayload
 		} else {

@@ -46,7 +46,7 @@ type flow struct {
 	Local     netip.Addr    `json:"local,omitzero"`
 	Peer      netip.Addr    `json:"peer,omitzero"`
 	MTU       int           `json:"mtu,omitempty"`
-	Ports     ports         `json:"ports,omitzero"` // of the receiver
+	Ports     ports         `json:"ports,omitzero"` // of the receiver; for one to be made 0: any
 	Streams   int           `json:"streams,omitempty"`
 	Rate      vnet.Rate     `json:"rate_bps,omitempty"`
 	Pace      float64       `json:"pace,omitempty"`        // part of Rate that TCP is paced to; 0: none

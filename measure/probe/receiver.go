@@ -26,7 +26,7 @@ func openReceiver(ctx context.Context, run uint64, f flow) (*receiver, ports, er
 	if err != nil {
 		return nil, ports{}, err
 	}
-	echo, pong, err := udpSocket(f)
+	echo, pong, err := udpSocket(f, 0)
 	if err != nil {
 		unix.Close(sink.fd)
 		return nil, ports{}, err

@@ -39,7 +39,7 @@ func openSender(run uint64, f flow) (*sender, error) {
 
 // connected opens a datagram socket to a port of the peer.
 func connected(f flow, port uint16) (int, error) {
-	fd, _, err := udpSocket(f)
+	fd, _, err := udpSocket(f, 0)
 	if err != nil {
 		return -1, err
 	}

@@ -27,7 +27,7 @@ type sink struct {
 
 // openSink opens a receiver and returns its port.
 func openSink(run uint64, f flow) (*sink, uint16, error) {
-	fd, port, err := udpSocket(f)
+	fd, port, err := udpSocket(f, f.Ports.UDP)
 	if err != nil {
 		return nil, 0, err
 	}

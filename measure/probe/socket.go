@@ -20,8 +20,8 @@ const (
 )
 
 // udpSocket opens a blocking datagram socket on the flow's local address that
-// sends and receives by its interface only.
-func udpSocket(f flow) (fd int, port uint16, err error) {
+// sends and receives by its interface only, at a port; 0: any.
+func udpSocket(f flow, at uint16) (fd int, port uint16, err error) {
 	if !f.Local.Is4() {
 		return -1, 0, fmt.Errorf("open UDP socket on %s: %s is not an IPv4 address", f.Interface, f.Local)
 	}
@@ -29,7 +29,7 @@ func udpSocket(f flow) (fd int, port uint16, err error) {
 	if err != nil {
 		return -1, 0, fmt.Errorf("open UDP socket: %w", err)
 	}
-	if port, err = setUp(fd, f); err != nil {
+	if port, err = setUp(fd, f, at); err != nil {
 		unix.Close(fd)
 		return -1, 0, fmt.Errorf("open UDP socket on %s of %s: %w", f.Local, f.Interface, err)
 	}
@@ -37,7 +37,7 @@ func udpSocket(f flow) (fd int, port uint16, err error) {
 }
 
 // setUp sizes, times, ties and binds a datagram socket and returns its port.
-func setUp(fd int, f flow) (uint16, error) {
+func setUp(fd int, f flow, at uint16) (uint16, error) {
 	setBuffers(fd)
 	timeout := unix.NsecToTimeval(int64(wake))
 	for _, option := range []int{unix.SO_RCVTIMEO, unix.SO_SNDTIMEO} {
@@ -48,7 +48,7 @@ func setUp(fd int, f flow) (uint16, error) {
 	if err := unix.BindToDevice(fd, f.Interface); err != nil {
 		return 0, fmt.Errorf("bind to device: %w", err)
 	}
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: f.Local.As4()}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: f.Local.As4(), Port: int(at)}); err != nil {
 		return 0, fmt.Errorf("bind: %w", err)
 	}
 	name, err := unix.Getsockname(fd)

@@ -53,7 +53,7 @@ func onSocket(c syscall.RawConn, do func(fd int) error) error {
 func listenTCP(ctx context.Context, f flow) (*net.TCPListener, uint16, error) {
 	config := net.ListenConfig{Control: control(f)}
 	config.SetMultipathTCP(false)
-	l, err := config.Listen(ctx, "tcp4", netip.AddrPortFrom(f.Local, 0).String())
+	l, err := config.Listen(ctx, "tcp4", netip.AddrPortFrom(f.Local, f.Ports.TCP).String())
 	if err != nil {
 		return nil, 0, fmt.Errorf("listen on %s of %s: %w", f.Local, f.Interface, err)
 	}

@@ -21,18 +21,19 @@ type Target struct {
 	Flow         vnet.Rate          // of that, what one flow gets on the least of several paths; 0: all
 	Latency      time.Duration      // bound on the way's; 0: none
 	Impair       [2]vnet.Impairment // asked for in this direction, and in the other
+	Port         uint16             // at which TCP and UDP are received; 0: any
 }
 
 // Targets lists both directions of every link between nodes of the lease's
-// running stage.
+// running stage, but those of chains.
 // The interface names and the MTU, which are the plan's, come from ends: it
 // gives the interface of a link's end i (0 or 1).
 func Targets(l vnet.Lease, mtu int, ends func(link vnet.VirtualLink, i int) string) []Target {
 	var targets []Target
 	top := l.Topology()
 	for _, link := range top.Links {
-		if atSwitch(top, link) {
-			continue // nobody there can send
+		if atSwitch(top, link) || link.Down || link.Chain != "" {
+			continue // nobody there can send by it, or nothing arrives
 		}
 		for _, d := range vnet.Directions {
 			o := d.Opposite()

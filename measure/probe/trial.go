@@ -170,7 +170,7 @@ func (t *trial) pacing() float64 {
 
 // inlet and outlet are the flow as its receiver and its sender know it.
 func (t *trial) inlet(streams int) flow {
-	return flow{ID: t.id, Pair: t.pair, Interface: t.ToIf, Local: t.ToAddr, Peer: t.FromAddr, MTU: t.MTU, Streams: streams}
+	return flow{ID: t.id, Pair: t.pair, Interface: t.ToIf, Local: t.ToAddr, Peer: t.FromAddr, MTU: t.MTU, Streams: streams, Ports: ports{UDP: t.Port, TCP: t.Port}}
 }
 
 func (t *trial) outlet(streams int) flow {
@@ -193,7 +193,7 @@ func (t *trial) verdict(done measure.Scope) vnet.LinkVerdict {
 	v.OK, v.Why = measure.Judge(v, done)
 	v.Outcome = t.outcome(measure.Faults(v, done))
 	if !measure.Measurable(t.Impair) {
-		v.Why = "its impairment leaves nothing to measure"
+		v.Why = "not measured: its impairment leaves nothing to measure"
 	}
 	if t.fault != "" {
 		v.OK, v.Why, v.Outcome = false, t.fault, vnet.Broken

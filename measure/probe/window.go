@@ -86,10 +86,21 @@ func (w *window) take() {
 	w.to = w.begin.at.Add(w.to.Sub(w.from))
 }
 
+// A snapshot's time and counts are taken within together, so that a rate over a short
+// window is not that of what came between them: a reader that is kept from a processor
+// there tries again, this often.
+const (
+	together  = time.Millisecond
+	snapTries = 8
+)
+
 func (w *window) snap() *snapshot {
-	// Time first and then counts, microseconds apart.
-	at := time.Now()
-	return &snapshot{count: w.count(), at: at}
+	for tries := snapTries; ; tries-- {
+		s := &snapshot{at: time.Now(), count: w.count()}
+		if tries == 1 || time.Since(s.at) < together {
+			return s
+		}
+	}
 }
 
 // figures sums up, when all streams have ended.

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"sublet/openflow/of13"
 )
@@ -24,11 +26,17 @@ func (d *datapath) Do(m of13.Message) (of13.Message, error) {
 	switch m.Type() {
 	case of13.TypeFeaturesRequest:
 		return &of13.FeaturesReply{DatapathID: 7}, nil
+	case of13.TypeMultipartRequest:
+		return &of13.MultipartReply{Kind: of13.MultipartPortDesc, PortDescs: make([]of13.Port, 1)}, nil
+	case of13.TypeTableMod:
+		return nil, io.ErrUnexpectedEOF
 	case of13.TypePortMod:
 		return nil, of13.PortModFailedBadPort
 	}
 	return nil, nil
 }
+
+func (d *datapath) Atomic(run func() error) error { return run() }
 
 // start runs a hub that listens and whose switch is driven until the test ends.
 func start(t *testing.T) (h *Hub, address string) {
@@ -42,27 +50,64 @@ func start(t *testing.T) (h *Hub, address string) {
 	h = NewHub(func() {})
 	ctx, cancel := context.WithCancel(context.Background())
 	ran, drove := make(chan error), make(chan struct{})
+	drive, todo := driver(t, h), make(chan func(), 1)
+	drivers.Store(h, todo)
 	go func() { ran <- h.Run(ctx, Target{Passive: true, Address: address}, nil, func(error) {}) }()
 	go func() {
 		defer close(drove)
-		for d := (&datapath{}); ; {
+		for d := (&datapath{}); ctx.Err() == nil; {
 			select {
-			case in := <-h.In:
-				h.Handle(in, d)
-			case <-ctx.Done():
-				return
+			case do := <-todo:
+				do()
+			default:
 			}
+			drive(d)
 		}
 	}()
 	t.Cleanup(func() {
 		cancel()
+		<-drove
 		h.Close()
 		if err := <-ran; err != nil {
 			t.Error(err)
 		}
-		<-drove
 	})
 	return h, address
+}
+
+// drivers have what each hub's driver is to do besides.
+var drivers sync.Map
+
+// driven has the hub's driver do something, as it alone may tell controllers.
+func driven(h *Hub, do func()) {
+	todo, _ := drivers.Load(h)
+	done := make(chan struct{})
+	todo.(chan func()) <- func() { defer close(done); do() }
+	<-done
+}
+
+// driver gives what does a turn of the thread that drives a switch.
+func driver(t *testing.T, h *Hub) func(Datapath) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(epoll) })
+	h.Watch = func(fd int) error {
+		return unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: WatchEvents, Fd: int32(fd)})
+	}
+	events := make([]unix.EpollEvent, 8)
+	return func(d Datapath) {
+		n, _ := unix.EpollWait(epoll, events, 5)
+		for _, e := range events[:max(n, 0)] {
+			h.Ready(int(e.Fd), e.Events)
+		}
+		for in, ok := h.Next(); ok; in, ok = h.Next() {
+			h.Handle(in, d)
+		}
+		h.Flush()
+		h.Tick(time.Now())
+	}
 }
 
 // controller is the other end of a connection.
@@ -145,7 +190,7 @@ func greeted(t *testing.T, address string) *controller {
 func TestVersionsAreNegotiated(t *testing.T) {
 	_, address := start(t)
 	for _, b := range [][]byte{
-		{1, 0, 0, 8, 0, 0, 0, 9},                               // 1.0, without a bitmap
+		{3, 0, 0, 8, 0, 0, 0, 9},                               // up to 1.2, without a bitmap
 		{6, 0, 0, 16, 0, 0, 0, 9, 0, 1, 0, 8, 0, 0, 0, 1 << 6}, // 1.5 alone
 	} {
 		c := connect(t, address)
@@ -176,6 +221,8 @@ func TestRepliesAndErrors(t *testing.T) {
 	c.send(5, &of13.Plain{Kind: of13.TypeBarrierRequest})
 	c.refused(4, of13.PortModFailedBadPort)
 	c.want(of13.TypeBarrierReply, 5)
+	c.send(3, &of13.TableMod{})
+	c.refused(3, of13.BadRequestEPerm) // an error that is none of OpenFlow
 	c.Write([]byte{4, 99, 0, 8, 0, 0, 0, 6, 3, of13.TypeBarrierRequest, 0, 8, 0, 0, 0, 7})
 	c.refused(6, of13.BadRequestBadType)
 	c.refused(7, of13.BadRequestBadVersion)
@@ -208,8 +255,10 @@ func TestRoles(t *testing.T) {
 	}
 	a.send(12, &of13.FlowMod{})
 	a.refused(12, of13.BadRequestIsSlave)
-	h.PacketIn(&of13.PacketIn{Reason: of13.PacketNoMatch, Data: make([]byte, 60)})
-	h.PortStatus(&of13.PortStatus{Reason: of13.PortModified})
+	driven(h, func() {
+		h.PacketIn(&of13.PacketIn{Reason: of13.PacketNoMatch, Data: make([]byte, 60)})
+		h.PortStatus(&of13.PortStatus{Reason: of13.PortModified})
+	})
 	a.want(of13.TypePortStatus, 0)
 	types := map[uint8]bool{}
 	for range 2 {
@@ -229,9 +278,11 @@ func TestAsynchronousConfiguration(t *testing.T) {
 	if m := c.want(of13.TypeGetAsyncReply, 4).(*of13.Async); m.PacketIn[0] != 4 || m.FlowRemove[0] != 0 {
 		t.Errorf("%+v", m)
 	}
-	h.PacketIn(&of13.PacketIn{Reason: of13.PacketNoMatch})
-	h.FlowRemoved(&of13.FlowRemoved{})
-	h.PacketIn(&of13.PacketIn{Reason: of13.PacketInvalidTTL})
+	driven(h, func() {
+		h.PacketIn(&of13.PacketIn{Reason: of13.PacketNoMatch})
+		h.FlowRemoved(&of13.FlowRemoved{})
+		h.PacketIn(&of13.PacketIn{Reason: of13.PacketInvalidTTL})
+	})
 	if m := c.want(of13.TypePacketIn, 0).(*of13.PacketIn); m.Reason != of13.PacketInvalidTTL {
 		t.Errorf("%+v", m)
 	}
@@ -279,4 +330,74 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%q is taken as a controller", text)
 		}
 	}
+}
+
+// queued gives a hub connections whose messages wait, by type.
+func queued(kinds ...[]uint8) *Hub {
+	h := NewHub(func() {})
+	for _, list := range kinds {
+		c := newConn(nil, h)
+		for _, kind := range list {
+			c.inbox <- []byte{of13.Version, kind, 0, of13.HeaderLen, 0, 0, 0, 0}
+		}
+		h.sources = append(h.sources, c)
+	}
+	return h
+}
+
+// taken is the types of the messages in the order in which they are to be done.
+func taken(h *Hub) (kinds []uint8) {
+	for in, ok := h.Next(); ok; in, ok = h.Next() {
+		kinds = append(kinds, in.Raw[1])
+	}
+	return kinds
+}
+
+func TestUrgentMessagesOfOtherConnectionsComeFirst(t *testing.T) {
+	h := queued([]uint8{of13.TypeMultipartRequest, of13.TypeFlowMod, of13.TypeBarrierRequest}, []uint8{of13.TypePacketOut}, []uint8{of13.TypeFlowMod}, []uint8{of13.TypeRoleRequest})
+	want := []uint8{of13.TypeRoleRequest, of13.TypeFlowMod, of13.TypePacketOut, of13.TypeMultipartRequest, of13.TypeFlowMod, of13.TypeBarrierRequest}
+	if got := taken(h); !bytes.Equal(got, want) {
+		t.Errorf("%v instead of %v", got, want)
+	}
+}
+
+// A flood of changes leaves room for a question of another controller.
+func TestNoConnectionStarves(t *testing.T) {
+	flood := bytes.Repeat([]byte{of13.TypeFlowMod}, inbox)
+	got := taken(queued(flood, []uint8{of13.TypeMultipartRequest}))
+	if at := bytes.IndexByte(got, of13.TypeMultipartRequest); at < 0 || at > 2*fair {
+		t.Errorf("the question was message %d of %d", at, len(got))
+	}
+}
+
+// Messages that were sent before a connection ended are done.
+func TestMessagesOutliveTheirConnection(t *testing.T) {
+	h := queued([]uint8{of13.TypeFlowMod, of13.TypeFlowMod})
+	close(h.sources[0].inbox)
+	if got := taken(h); len(got) != 2 || len(h.sources) != 0 {
+		t.Errorf("%v, and %d connections are kept", got, len(h.sources))
+	}
+}
+
+// What waits is written by urgency, in whole messages, and a barrier's reply
+// stays behind the statistics before it.
+func TestOrderOfWriting(t *testing.T) {
+	here, there := net.Pipe()
+	defer there.Close()
+	c := newConn(here, NewHub(func() {}))
+	c.reply(1, &of13.MultipartReply{Kind: of13.MultipartTable, Tables: make([]of13.TableStats, 254)})
+	c.reply(2, &of13.Plain{Kind: of13.TypeBarrierReply})
+	c.event(&of13.PacketIn{Data: make([]byte, 60)})
+	c.reply(3, &of13.Echo{Reply: true})
+	wrote := make(chan struct{})
+	go func() { c.write(); close(wrote) }()
+	there.SetDeadline(time.Now().Add(10 * time.Second))
+	peer := &controller{t: t, Conn: there}
+	for _, want := range []uint8{of13.TypeEchoReply, of13.TypePacketIn, of13.TypeMultipartReply, of13.TypeBarrierReply} {
+		if h, _ := peer.read(); h.Type != want {
+			t.Errorf("type %d instead of %d", h.Type, want)
+		}
+	}
+	c.end()
+	<-wrote
 }

@@ -11,15 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sublet/openflow/of10"
 	"sublet/openflow/of13"
 )
 
 const (
 	idle       = 5 * time.Second  // after which an echo is asked for
 	unanswered = 10 * time.Second // after which a connection counts as dead
-	mostEvents = 1 << 20          // bytes of packet-ins that wait
-	mostReply  = 4 << 20          // bytes of replies above which no request is read
-	mostHeld   = 64 << 20         // bytes of replies at which the connection is given up
 )
 
 // Conn is a connection to a controller.
@@ -28,55 +26,37 @@ type Conn struct {
 
 	net     net.Conn
 	hub     *Hub
-	decoder of13.Decoder
+	wire    wire
 	role    uint32
 	async   of13.Async
+	manages bool // it is no controller: see Manage
 
-	mu              sync.Mutex
-	wake            sync.Cond
-	replies, events []byte // that wait to be written
-	closed          bool
-}
+	auxiliary    uint8  // its number; 0: it is a main connection
+	main         *Conn  // of an auxiliary one
+	greeted      func() // called when it stands; may be nil
+	parts        parts
+	bundles      map[uint32]*bundle
+	bundledBytes int
 
-// Incoming is a message from a controller, as received.
-type Incoming struct {
-	Conn *Conn
-	Raw  []byte
+	inbox chan []byte // messages that wait for the switch
+	next  []byte      // the first of them, if it was looked at
+
+	*direct // nil: goroutines of its own read and write it
+
+	mu     sync.Mutex
+	wake   sync.Cond
+	out    lanes
+	closed bool
+	handed bool // its writer is to end
+	ending bool // by cut
 }
 
 func newConn(n net.Conn, h *Hub) *Conn {
-	c := &Conn{net: n, hub: h, role: of13.RoleEqual, async: of13.Async{
+	c := &Conn{net: n, hub: h, inbox: make(chan []byte, inbox), role: of13.RoleEqual, wire: wire{version: of13.Version}, async: of13.Async{
 		Kind: of13.TypeGetAsyncReply, PacketIn: [2]uint32{3, 0}, PortStatus: [2]uint32{7, 7}, FlowRemove: [2]uint32{15, 0},
 	}}
 	c.wake.L = &c.mu
 	return c
-}
-
-// reply queues a message that is not dropped.
-func (c *Conn) reply(xid uint32, m of13.Message) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if b, err := of13.Append(c.replies, xid, m); err == nil {
-		c.replies = b
-	}
-	if len(c.replies) > mostHeld {
-		c.net.Close()
-	}
-	c.wake.Broadcast()
-}
-
-// event queues a message that is dropped if the controller does not keep up.
-func (c *Conn) event(m of13.Message) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.events) > mostEvents {
-		c.Dropped.Add(1)
-		return
-	}
-	if b, err := of13.Append(c.events, 0, m); err == nil {
-		c.events = b
-	}
-	c.wake.Broadcast()
 }
 
 // refuse tells of a message that was refused, with its first 64 bytes.
@@ -85,50 +65,7 @@ func (c *Conn) refuse(raw []byte, err error) {
 	if !errors.As(err, &e) {
 		e = of13.BadRequestEPerm
 	}
-	c.reply(of13.ReadHeader(raw).XID, &of13.ErrorMessage{Kind: e.Type(), Code: e.Code(), Data: raw[:min(len(raw), 64)]})
-}
-
-// write writes what is queued until the connection is closed.
-func (c *Conn) write() {
-	var replies, events []byte
-	for {
-		c.mu.Lock()
-		for len(c.replies)+len(c.events) == 0 && !c.closed {
-			c.wake.Wait()
-		}
-		done := c.closed && len(c.replies) == 0
-		replies, c.replies = c.replies, replies[:0]
-		events, c.events = c.events, events[:0]
-		c.wake.Broadcast()
-		c.mu.Unlock()
-		c.net.SetWriteDeadline(time.Now().Add(unanswered))
-		if done || !c.send(replies) || !c.send(events) {
-			c.net.Close()
-			return
-		}
-	}
-}
-
-func (c *Conn) send(b []byte) bool {
-	_, err := c.net.Write(b)
-	return len(b) == 0 || err == nil
-}
-
-// end lets the writer write the replies that wait, and close.
-func (c *Conn) end() {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.wake.Broadcast()
-}
-
-// room waits until the controller has read most of what was replied.
-func (c *Conn) room() {
-	c.mu.Lock()
-	for len(c.replies) > mostReply && !c.closed {
-		c.wake.Wait()
-	}
-	c.mu.Unlock()
+	c.reply(of13.ReadHeader(raw).XID, e.Refusal(raw))
 }
 
 // serve runs a connection until it ends.
@@ -137,55 +74,65 @@ func (c *Conn) serve() error {
 	writer.Go(c.write)
 	defer writer.Wait()
 	defer c.end()
-	c.reply(0, &of13.Hello{Bitmap: 1 << of13.Version})
+	c.reply(0, &of13.Hello{Bitmap: of10.Versions})
 	r := bufio.NewReaderSize(c.net, of13.MaxLen+1)
 	if err := c.greet(r); err != nil {
 		return err
 	}
+	if c.hub.Watch != nil {
+		c.hand(r, &writer)
+		defer c.written()
+	}
 	c.hub.join(c)
+	if c.greeted != nil {
+		c.greeted()
+	}
 	defer c.hub.leave(c)
+	if c.direct != nil {
+		return c.watched()
+	}
 	for {
-		raw, err := c.next(r)
+		raw, err := c.message(r)
 		if err != nil {
 			return err
 		}
 		c.room()
-		if !c.hub.deliver(Incoming{c, raw}) {
+		if !c.hub.deliver(c, raw) {
 			return net.ErrClosed
 		}
 	}
 }
 
-// greet reads the other hello: the highest version that both speak must be 1.3.
+// greet reads the other hello, which settles the version.
 func (c *Conn) greet(r *bufio.Reader) error {
 	raw, err := c.read(r)
 	if err != nil {
 		return err
 	}
-	h, m, err := c.decoder.Decode(raw)
-	hello, ok := m.(*of13.Hello)
+	version, ok, err := of10.ReadHello(raw, &c.wire.decoder)
 	switch {
-	case err != nil || !ok:
+	case err != nil:
 		c.refuse(raw, of13.BadRequestBadType)
-		return fmt.Errorf("the first message is of type %d: %w", h.Type, of13.BadRequestBadType)
-	case hello.Bitmap == 0 && h.Version >= of13.Version, hello.Bitmap&(1<<of13.Version) != 0:
+		return fmt.Errorf("the first message is of type %d: %w", raw[1], of13.BadRequestBadType)
+	case ok:
+		c.wire.version = version
 		return nil
 	}
-	c.reply(h.XID, &of13.ErrorMessage{Kind: of13.HelloFailedIncompatible.Type(), Code: of13.HelloFailedIncompatible.Code(), Data: []byte("only OpenFlow 1.3 is spoken here")})
-	return fmt.Errorf("it does not speak OpenFlow 1.3: %w", of13.HelloFailedIncompatible)
+	c.reply(of13.ReadHeader(raw).XID, &of13.ErrorMessage{Kind: of13.HelloFailedIncompatible.Type(), Code: of13.HelloFailedIncompatible.Code(), Data: []byte("only OpenFlow 1.0 and 1.3 are spoken here")})
+	return fmt.Errorf("it speaks neither OpenFlow 1.3 nor 1.0: %w", of13.HelloFailedIncompatible)
 }
 
-// next reads a message for the switch. Echoes are dealt with on the way.
-func (c *Conn) next(r *bufio.Reader) ([]byte, error) {
+// message reads a message for the switch. Echoes are dealt with on the way.
+func (c *Conn) message(r *bufio.Reader) ([]byte, error) {
 	for {
 		raw, err := c.read(r)
 		if err != nil {
 			return nil, err
 		}
 		switch h := of13.ReadHeader(raw); {
-		case h.Version == of13.Version && h.Type == of13.TypeEchoRequest:
+		case h.Version == c.wire.version && h.Type == of13.TypeEchoRequest:
 			c.reply(h.XID, &of13.Echo{Reply: true, Data: raw[of13.HeaderLen:]})
-		case h.Version == of13.Version && h.Type == of13.TypeEchoReply:
+		case h.Version == c.wire.version && h.Type == of13.TypeEchoReply:
 		default:
 			return raw, nil
 		}
@@ -195,6 +142,9 @@ func (c *Conn) next(r *bufio.Reader) ([]byte, error) {
 // read reads one message. If none comes for a while it asks for an echo, and
 // fails if none comes then either.
 func (c *Conn) read(r *bufio.Reader) ([]byte, error) {
+	if raw := c.buffered(r); raw != nil {
+		return raw, nil
+	}
 	c.net.SetReadDeadline(time.Now().Add(idle))
 	_, err := r.Peek(1)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -218,4 +168,20 @@ func (c *Conn) read(r *bufio.Reader) ([]byte, error) {
 	raw := c.hub.buffer(n)
 	_, err = io.ReadFull(r, raw)
 	return raw, err
+}
+
+// buffered is a message that has come with others, for which no time has to be
+// bounded; nil: none has come whole.
+func (c *Conn) buffered(r *bufio.Reader) []byte {
+	if r.Buffered() < of13.HeaderLen {
+		return nil
+	}
+	head, _ := r.Peek(of13.HeaderLen)
+	n := int(of13.ReadHeader(head).Length)
+	if n < of13.HeaderLen || n > r.Buffered() {
+		return nil
+	}
+	raw := c.hub.buffer(n)
+	_, _ = io.ReadFull(r, raw)
+	return raw
 }

@@ -3,8 +3,11 @@ package channel
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -13,8 +16,11 @@ import (
 const (
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 8 * time.Second
+	nearRetry  = time.Second // of a Hub that is Near: most that a try takes, and the last wait
 	dialLimit  = 5 * time.Second
 	stable     = 5 * time.Second // a connection that lasted so long starts the waits anew
+
+	mostPassive = 16 // connections at one address; further ones are closed at once
 )
 
 // Target is where a controller is: tcp:HOST:PORT or tls:HOST:PORT to connect to,
@@ -42,9 +48,9 @@ func (h *Hub) Run(ctx context.Context, t Target, conf *tls.Config, log func(erro
 	if t.Passive {
 		return h.listen(ctx, t, conf, log)
 	}
-	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, lastRetry) {
-		began := time.Now()
-		if err := h.dial(ctx, t, conf); err != nil && ctx.Err() == nil {
+	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, h.lastRetry()) {
+		began, hurry := time.Now(), h.hurried()
+		if err := h.dial(ctx, t, conf, log); err != nil && ctx.Err() == nil {
 			log(fmt.Errorf("controller %s: %w", t.Address, err))
 		}
 		if time.Since(began) > stable {
@@ -52,17 +58,88 @@ func (h *Hub) Run(ctx context.Context, t Target, conf *tls.Config, log func(erro
 		}
 		select {
 		case <-ctx.Done():
+		case <-hurry:
+			wait = firstRetry / 2
 		case <-time.After(wait):
 		}
 	}
 	return nil
 }
 
-func (h *Hub) dial(ctx context.Context, t Target, conf *tls.Config) error {
-	dialer := net.Dialer{Timeout: dialLimit}
-	conn, err := dialer.DialContext(ctx, "tcp", t.Address)
+// Hurry has controllers tried again at once, those of which a try goes on when that
+// has failed.
+func (h *Hub) Hurry() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.hurry)
+	h.hurry = make(chan struct{})
+}
+
+// hurried is closed by the next Hurry.
+func (h *Hub) hurried() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hurry
+}
+
+func (h *Hub) lastRetry() time.Duration {
+	if h.Near {
+		return nearRetry
+	}
+	return lastRetry
+}
+
+func (h *Hub) dialLimit() time.Duration {
+	if h.Near {
+		return nearRetry
+	}
+	return dialLimit
+}
+
+// dial runs a connection, and when it stands the auxiliary ones beside it.
+func (h *Hub) dial(ctx context.Context, t Target, conf *tls.Config, log func(error)) error {
+	conn, err := t.connect(ctx, conf, h.dialLimit())
 	if err != nil {
 		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	c := newConn(conn, h)
+	var beside sync.WaitGroup
+	c.greeted = func() {
+		for i := range h.Auxiliary {
+			beside.Go(func() { h.auxiliary(ctx, t, conf, c, i+1, log) })
+		}
+	}
+	defer beside.Wait()
+	defer cancel()
+	return h.serve(ctx, c)
+}
+
+// auxiliary keeps up an auxiliary connection as long as ctx, which is that of the
+// main one, is not done.
+func (h *Hub) auxiliary(ctx context.Context, t Target, conf *tls.Config, main *Conn, id uint8, log func(error)) {
+	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, lastRetry) {
+		conn, err := t.connect(ctx, conf, h.dialLimit())
+		if err == nil {
+			c := newConn(conn, h)
+			c.main, c.auxiliary = main, id
+			err = h.serve(ctx, c)
+		}
+		if ctx.Err() == nil {
+			log(fmt.Errorf("controller %s, auxiliary connection %d: %w", t.Address, id, err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (t Target) connect(ctx context.Context, conf *tls.Config, limit time.Duration) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: limit}
+	conn, err := dialer.DialContext(ctx, "tcp", t.Address)
+	if err != nil {
+		return nil, err
 	}
 	if t.Secure {
 		conf = conf.Clone()
@@ -71,13 +148,33 @@ func (h *Hub) dial(ctx context.Context, t Target, conf *tls.Config) error {
 		}
 		conn = tls.Client(conn, conf)
 	}
-	return h.serve(ctx, conn)
+	return conn, nil
 }
 
 // serve runs a connection until it ends or ctx is done.
-func (h *Hub) serve(ctx context.Context, conn net.Conn) error {
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	return newConn(conn, h).serve()
+func (h *Hub) serve(ctx context.Context, c *Conn) error {
+	defer context.AfterFunc(ctx, c.cut)()
+	return c.serve()
+}
+
+// Manage answers at a Unix socket, until ctx is done, who looks at the switch and
+// is no controller: they count for none in Connected, and get no asynchronous
+// messages unless they ask for them.
+func (h *Hub) Manage(ctx context.Context, path string, log func(error)) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return err
+	}
+	return h.accept(ctx, l, log, func(conn net.Conn) error {
+		c := newConn(conn, h)
+		c.manages = true
+		c.async.PacketIn, c.async.PortStatus, c.async.FlowRemove = [2]uint32{}, [2]uint32{}, [2]uint32{}
+		defer context.AfterFunc(ctx, c.cut)()
+		return c.serve()
+	})
 }
 
 func (h *Hub) listen(ctx context.Context, t Target, conf *tls.Config, log func(error)) error {
@@ -85,7 +182,18 @@ func (h *Hub) listen(ctx context.Context, t Target, conf *tls.Config, log func(e
 	if err != nil {
 		return err
 	}
+	return h.accept(ctx, l, log, func(conn net.Conn) error {
+		if t.Secure {
+			conn = tls.Server(conn, conf)
+		}
+		return h.serve(ctx, newConn(conn, h))
+	})
+}
+
+// accept serves who connects, at most mostPassive at once, until ctx is done.
+func (h *Hub) accept(ctx context.Context, l net.Listener, log func(error), serve func(net.Conn) error) error {
 	defer context.AfterFunc(ctx, func() { l.Close() })()
+	places := make(chan struct{}, mostPassive)
 	var accepted sync.WaitGroup
 	defer accepted.Wait()
 	for {
@@ -96,11 +204,15 @@ func (h *Hub) listen(ctx context.Context, t Target, conf *tls.Config, log func(e
 			}
 			return err
 		}
-		if t.Secure {
-			conn = tls.Server(conn, conf)
+		select {
+		case places <- struct{}{}:
+		default:
+			conn.Close()
+			continue
 		}
 		accepted.Go(func() {
-			if err := h.serve(ctx, conn); err != nil && ctx.Err() == nil {
+			defer func() { <-places }()
+			if err := serve(conn); err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
 				log(fmt.Errorf("controller %s: %w", conn.RemoteAddr(), err))
 			}
 		})

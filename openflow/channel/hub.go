@@ -4,34 +4,48 @@ import (
 	"slices"
 	"sync"
 
+	"sublet/openflow/of10"
 	"sublet/openflow/of13"
 )
-
-// inbox is how many messages wait for the switch at most.
-const inbox = 256
 
 // Datapath is what controllers' messages are for.
 type Datapath interface {
 	Do(m of13.Message) (reply of13.Message, err error)
+
+	// Atomic makes changes by calls of Do in run, of which none stays if run fails.
+	Atomic(run func() error) error
 }
 
-// Hub is the connections of one switch. Handle and the sink's methods are called
-// by whoever drives the switch; all else runs by itself.
+// Hub is the connections of one switch. Next, Handle and the sink's methods are
+// called by whoever drives the switch; all else runs by itself.
 type Hub struct {
-	In     chan Incoming // to be given to Handle
+	Auxiliary uint8 // connections beside the main one to each controller to which the switch connects
+
+	Near bool // controllers are tried again sooner: who knows when that is worth it calls Hurry
+
+	// Watch, if there is one, makes whoever drives the switch read and write what is
+	// not encrypted: it has a descriptor watched for both, by edges, and what comes
+	// of it told by Ready.
+	Watch func(fd int) error
+
 	notify func()
 	done   chan struct{}
 	pool   sync.Pool
 
 	mu         sync.Mutex
 	conns      []*Conn
+	sources    []*Conn // those of which messages may wait, also after their end
+	turn       int
 	generation uint64
 	generated  bool
+	watched    map[int]*Conn // by descriptor
+	touched    []*Conn       // with something to write; whoever drives the switch has it alone
+	hurry      chan struct{} // closed by Hurry
 }
 
-// NewHub makes a hub without connections. notify is called when something is in In.
+// NewHub makes a hub without connections. notify is called when there is something for Next.
 func NewHub(notify func()) *Hub {
-	return &Hub{In: make(chan Incoming, inbox), notify: notify, done: make(chan struct{})}
+	return &Hub{notify: notify, done: make(chan struct{}), watched: make(map[int]*Conn), hurry: make(chan struct{})}
 }
 
 // buffer gives n bytes that Handle takes back.
@@ -42,9 +56,14 @@ func (h *Hub) buffer(n int) []byte {
 	return make([]byte, n, max(n, 512))
 }
 
+func (h *Hub) free(raw []byte) { h.pool.Put(&raw) }
+
 func (h *Hub) join(c *Conn) {
 	h.mu.Lock()
-	h.conns = append(h.conns, c)
+	h.sources = append(h.sources, c)
+	if c.main == nil {
+		h.conns = append(h.conns, c)
+	}
 	h.mu.Unlock()
 	h.notify()
 }
@@ -53,33 +72,37 @@ func (h *Hub) leave(c *Conn) {
 	h.mu.Lock()
 	h.conns = slices.DeleteFunc(h.conns, func(x *Conn) bool { return x == c })
 	h.mu.Unlock()
+	close(c.inbox)
 	h.notify()
 }
 
 // Connected is the number of controllers.
-func (h *Hub) Connected() int {
+func (h *Hub) Connected() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.conns)
-}
-
-func (h *Hub) deliver(in Incoming) bool {
-	select {
-	case h.In <- in:
-		h.notify()
-		return true
-	case <-h.done:
-		return false
+	for _, c := range h.conns {
+		if !c.manages {
+			n++
+		}
 	}
+	return n
 }
 
 // Handle does what a message asks, and replies.
 func (h *Hub) Handle(in Incoming, d Datapath) {
-	defer h.pool.Put(&in.Raw)
-	head, m, err := in.Conn.decoder.Decode(in.Raw)
+	if in.Conn.direct == nil {
+		defer h.free(in.Raw)
+	}
+	head, m, err := in.Conn.wire.decode(in.Raw)
 	var reply of13.Message
 	if err == nil {
-		reply, err = h.do(in.Conn, m, d)
+		reply, err = h.do(in.Conn, head.XID, m, d)
+	}
+	if features, ok := reply.(*of13.FeaturesReply); ok {
+		features.Auxiliary = in.Conn.auxiliary
+		if in.Conn.wire.version == of10.Version {
+			reply, err = withPorts(features, d)
+		}
 	}
 	switch {
 	case err != nil:
@@ -89,22 +112,42 @@ func (h *Hub) Handle(in Incoming, d Datapath) {
 	}
 }
 
-func (h *Hub) do(c *Conn, m of13.Message, d Datapath) (of13.Message, error) {
+// controller is the main connection to its controller: that which has a role and
+// gets asynchronous messages.
+func (c *Conn) controller() *Conn {
+	if c.main != nil {
+		return c.main
+	}
+	return c
+}
+
+func (h *Hub) do(c *Conn, xid uint32, m of13.Message, d Datapath) (of13.Message, error) {
 	switch m.Type() {
 	case of13.TypeHello, of13.TypeError: // after the first hello they ask for nothing
+		return nil, nil
+	case of13.TypeEchoRequest:
+		return &of13.Echo{Reply: true, Data: m.(*of13.Echo).Data}, nil
+	case of13.TypeEchoReply:
 		return nil, nil
 	case of13.TypeBarrierRequest:
 		return &of13.Plain{Kind: of13.TypeBarrierReply}, nil
 	case of13.TypeRoleRequest:
-		return h.changeRole(c, m.(*of13.Role))
+		return h.changeRole(c.controller(), m.(*of13.Role))
+	case of13.TypeMultipartRequest:
+		if whole, err := c.gather(xid, m.(*of13.MultipartRequest)); err != nil || !whole {
+			return nil, err
+		}
+	case of13.TypeExperimenter:
+		return h.bundled(c, xid, m.(*of13.Experimenter), d)
 	case of13.TypeGetAsyncRequest:
-		return &c.async, nil
+		return &c.controller().async, nil
 	case of13.TypeSetAsync:
-		c.async = *m.(*of13.Async)
-		c.async.Kind = of13.TypeGetAsyncReply
+		async := &c.controller().async
+		*async = *m.(*of13.Async)
+		async.Kind = of13.TypeGetAsyncReply
 		return nil, nil
 	case of13.TypeFlowMod, of13.TypeGroupMod, of13.TypePortMod, of13.TypeTableMod, of13.TypeMeterMod, of13.TypePacketOut:
-		if c.role == of13.RoleSlave {
+		if c.controller().role == of13.RoleSlave {
 			return nil, of13.BadRequestIsSlave
 		}
 	}
@@ -156,7 +199,11 @@ func (h *Hub) tell(reason uint8, masks func(*of13.Async) *[2]uint32, send func(*
 
 // PacketIn hands a packet to the controllers that want it.
 func (h *Hub) PacketIn(m *of13.PacketIn) {
-	h.tell(m.Reason, func(a *of13.Async) *[2]uint32 { return &a.PacketIn }, func(c *Conn) { c.event(m) })
+	h.tell(m.Reason, func(a *of13.Async) *[2]uint32 { return &a.PacketIn }, func(c *Conn) {
+		if !m.Unmatched || c.wire.version == of10.Version {
+			c.event(m)
+		}
+	})
 }
 
 // FlowRemoved tells those that want to know of an entry that is gone.

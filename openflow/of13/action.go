@@ -30,6 +30,10 @@ type Action struct {
 	Number    uint32 // port, group, queue or experimenter
 	Field     Field  // of a set-field
 	Data      []byte // of an experimenter
+
+	// Loose is of OpenFlow 1.0, on no wire of 1.3: a tag is pushed only where none is,
+	// and a field set where packets have it, whatever the match says of them.
+	Loose bool
 }
 
 // Output is an action that sends a whole packet to a port.

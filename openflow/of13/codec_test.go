@@ -141,6 +141,15 @@ func TestLongRepliesAreCutAtEntries(t *testing.T) {
 	}
 }
 
+// An element that no message can hold is refused, and nothing is written.
+func TestElementsThatAreTooLong(t *testing.T) {
+	long := FlowStats{Instructions: []Instruction{{Type: InstructionApply, Actions: make([]Action, 5000)}}}
+	b, err := Append([]byte{1}, 7, &MultipartReply{Kind: MultipartFlow, Flows: []FlowStats{long}})
+	if err != error(BadRequestMultipartOverflow) || !bytes.Equal(b, []byte{1}) {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
 func BenchmarkDecodeFlowMod(b *testing.B) {
 	bytes := encode(b, &FlowMod{Match: Match{[]Field{Exact(InPort, 1), Exact(EthDst, 5)}}, Instructions: []Instruction{{Type: InstructionApply, Actions: []Action{Output(2)}}}})
 	var d Decoder

@@ -1,6 +1,9 @@
 package of13
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // coder reads a message from b, or appends one to it.
 type coder struct {
@@ -26,9 +29,8 @@ var zeros [64]byte
 func (c *coder) bytes(n int) []byte {
 	if c.write {
 		at := len(c.b)
-		for rest := n; rest > 0; rest -= len(zeros) {
-			c.b = append(c.b, zeros[:min(rest, len(zeros))]...)
-		}
+		c.b = slices.Grow(c.b, n)[:at+n]
+		clear(c.b[at:])
 		return c.b[at:]
 	}
 	if c.err != nil || n > len(c.b)-c.off {

@@ -11,6 +11,8 @@ type FlowMod struct {
 	Flags              uint16
 	Match              Match
 	Instructions       []Instruction
+
+	Adds bool // a modify that finds nothing adds: of OpenFlow 1.0, on no wire of 1.3
 }
 
 // FlowRemoved tells that an entry is gone.
@@ -32,6 +34,8 @@ type PacketIn struct {
 	Cookie        uint64
 	Match         Match // the packet's port, metadata and tunnel
 	Data          []byte
+
+	Unmatched bool // no entry sent it: OpenFlow 1.0 does, 1.3 drops it
 }
 
 // PacketOut sends a packet.

@@ -1,5 +1,7 @@
 package of13
 
+import "encoding/binary"
+
 // Desc names a switch. Texts are shorter than 256 bytes, the serial number than 32.
 type Desc struct{ Manufacturer, Hardware, Software, Serial, Datapath string }
 
@@ -17,6 +19,18 @@ type FlowStats struct {
 	Packets, Bytes uint64
 	Match          Match
 	Instructions   []Instruction
+
+	// Body is match and instructions as FlowBody has written them, for OpenFlow 1.3;
+	// nil: they are still to be written.
+	Body []byte
+}
+
+// FlowBody writes what in the statistics of an entry does not change by itself.
+func FlowBody(m Match, instructions []Instruction) []byte {
+	c := coder{write: true}
+	m.layout(&c)
+	list(&c, &instructions, (*coder).instruction)
+	return c.b
 }
 
 // Aggregate is sums over entries.
@@ -30,6 +44,7 @@ type TableStats struct {
 	Table            uint8
 	Active           uint32
 	Lookups, Matched uint64
+	MaxEntries       uint32 // of OpenFlow 1.0, on no wire of 1.3
 }
 
 // PortStats is what a port has carried.
@@ -101,7 +116,29 @@ func (d *Desc) layout(c *coder) {
 	c.text(&d.Datapath, 256)
 }
 
+// told writes the statistics of an entry of which the body was written before.
+func (c *coder) told(f *FlowStats) {
+	const head = 48
+	b := c.bytes(head)
+	binary.BigEndian.PutUint16(b, uint16(head+len(f.Body)))
+	b[2] = f.Table
+	binary.BigEndian.PutUint32(b[4:], f.Life.Seconds)
+	binary.BigEndian.PutUint32(b[8:], f.Life.Nanos)
+	binary.BigEndian.PutUint16(b[12:], f.Priority)
+	binary.BigEndian.PutUint16(b[14:], f.Idle)
+	binary.BigEndian.PutUint16(b[16:], f.Hard)
+	binary.BigEndian.PutUint16(b[18:], f.Flags)
+	binary.BigEndian.PutUint64(b[24:], f.Cookie)
+	binary.BigEndian.PutUint64(b[32:], f.Packets)
+	binary.BigEndian.PutUint64(b[40:], f.Bytes)
+	c.b = append(c.b, f.Body...)
+}
+
 func (c *coder) flowStats(f *FlowStats) {
+	if c.write && f.Body != nil {
+		c.told(f)
+		return
+	}
 	c.sized(0, 56, false, func() {
 		length := uint16(0)
 		c.u16(&length)

@@ -27,19 +27,39 @@ func (s *Switch) do(r *run, a *of13.Action, depth int) bool {
 	case of13.ActionSetQueue:
 		r.queue = a.Number
 	case of13.ActionSetField:
-		r.setField(&a.Field)
+		s.setField(r, &a.Field)
 	case of13.ActionDecMPLSTTL, of13.ActionDecNWTTL:
 		r.packet.fresh()
 		if !r.decTTL(a.Type == of13.ActionDecMPLSTTL) {
 			r.reason = of13.PacketInvalidTTL
-			s.toController(r)
+			s.cannot(CauseController)
+			s.toController(r, s.miss)
 			return false
 		}
+		s.acted(r, a)
 	default:
 		r.packet.fresh()
+		if a.Loose && r.key.Get(of13.VLANVID) != 0 {
+			return true // it has the tag
+		}
 		r.tag(a)
+		s.acted(r, a)
 	}
 	return true
+}
+
+// setField sets a field, and notes that.
+func (s *Switch) setField(r *run, f *of13.Field) {
+	if r.setField(f) && s.trace != nil && r.did.noted {
+		s.trace.set(&r.packet, f)
+	}
+}
+
+// acted notes an action on tags or times to live that was done.
+func (s *Switch) acted(r *run, a *of13.Action) {
+	if s.trace != nil && r.did.noted {
+		s.trace.acted(&r.packet, a)
+	}
 }
 
 // tag does what changes tags and times to live.
@@ -68,7 +88,7 @@ func (p *packet) tag(a *of13.Action) {
 func (s *Switch) output(r *run, a *of13.Action, depth int) {
 	switch a.Number {
 	case of13.PortController:
-		s.toController(r)
+		s.toController(r, a.MaxLen)
 	case of13.PortInPort:
 		s.send(r, r.inPort)
 	case of13.PortAll, of13.PortFlood:
@@ -96,21 +116,33 @@ func (s *Switch) output(r *run, a *of13.Action, depth int) {
 // send sends a packet out of a port that is there and up.
 func (s *Switch) send(r *run, number uint32) {
 	p := s.ports[number]
+	if p == nil || p.Config&(of13.PortConfigDown|of13.PortConfigNoFwd) != 0 || p.State&of13.PortStateDown != 0 {
+		s.see(Seen{What: SeenNoOutput, Depth: r.depth, Number: number})
+	}
 	if p == nil {
 		return
 	}
 	if p.Config&(of13.PortConfigDown|of13.PortConfigNoFwd) != 0 || p.State&of13.PortStateDown != 0 {
-		p.stats.TxDropped++
+		s.count(&r.packet, &p.stats.TxDropped, nil, nil)
 		return
 	}
+	if s.trace != nil {
+		s.trace.output(r, number)
+	}
+	s.see(Seen{What: SeenOutput, Depth: r.depth, Number: number, Queue: r.queue})
 	frame := r.finish()
-	p.stats.TxPackets++
-	p.stats.TxBytes += uint64(len(frame))
+	s.count(&r.packet, &p.stats.TxPackets, &p.stats.TxBytes, nil)
 	s.sink.Send(number, r.queue, frame)
 }
 
-// toController sends a packet-in, with the reason of the run.
-func (s *Switch) toController(r *run) {
+// toController sends a packet-in, with the reason of the run and up to most
+// bytes of the packet, which is kept if that is not all of it.
+func (s *Switch) toController(r *run, most uint16) {
+	s.cannot(CauseController)
+	s.see(Seen{What: SeenController, Depth: r.depth, Reason: r.reason, Table: r.table})
+	if s.thought {
+		return
+	}
 	if p := s.ports[r.inPort]; p != nil && p.Config&of13.PortConfigNoPacketIn != 0 {
 		return
 	}
@@ -118,10 +150,14 @@ func (s *Switch) toController(r *run) {
 		return
 	}
 	frame := r.finish()
-	m := of13.PacketIn{Buffer: of13.NoBuffer, Total: uint16(len(frame)), Reason: r.reason, Table: r.table, Cookie: ^uint64(0), Data: frame[:min(len(frame), maxPacketIn)]}
-	if r.entry != nil {
+	m := of13.PacketIn{Buffer: of13.NoBuffer, Total: uint16(len(frame)), Reason: r.reason, Table: r.table, Cookie: ^uint64(0), Data: frame[:min(len(frame), int(most), maxPacketIn)]}
+	if len(m.Data) < len(frame) && most != of13.NoMaxLen {
+		m.Buffer = s.kept.keep(frame, r.inPort)
+	}
+	if r.entry != nil && !r.late { // sets and buckets have none (7.4.1)
 		m.Cookie = r.entry.Cookie
 	}
+	m.Unmatched = r.entry == nil && r.reason == of13.PacketNoMatch
 	m.Match.Fields = append(m.Match.Fields, of13.Exact(of13.InPort, uint64(r.inPort)))
 	for i, id := range []of13.FieldID{of13.Metadata, of13.TunnelID} {
 		if v := r.key[i]; v != 0 {

@@ -41,13 +41,14 @@ func (a *actionSet) write(list []of13.Action) {
 // finish executes the set of a packet.
 func (s *Switch) finish(r *run, depth int) {
 	set := &r.set
+	r.late = true
 	for _, kind := range setOrder {
 		switch {
 		case set.has&(1<<kind) == 0:
 		case kind == of13.ActionSetField:
 			for id, a := range set.fields {
 				if set.set&(1<<id) != 0 {
-					r.setField(&a.Field)
+					s.setField(r, &a.Field)
 				}
 			}
 		case kind == of13.ActionOutput && set.has&(1<<of13.ActionGroup) != 0:

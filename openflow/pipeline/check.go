@@ -46,7 +46,7 @@ func (s *Switch) checkActions(list []of13.Action, ctx of13.Context) error {
 func (s *Switch) checkAction(a *of13.Action, ctx *of13.Context) error {
 	switch a.Type {
 	case of13.ActionOutput:
-		if a.Number == 0 || a.Number == of13.PortAny || a.Number == of13.PortLocal || a.Number > of13.PortMax && a.Number < of13.PortInPort {
+		if a.Number == 0 || a.Number == of13.PortAny || a.Number == of13.PortLocal && s.ports[of13.PortLocal] == nil || a.Number > of13.PortMax && a.Number < of13.PortInPort {
 			return of13.BadActionBadOutPort
 		}
 	case of13.ActionGroup:
@@ -60,7 +60,7 @@ func (s *Switch) checkAction(a *of13.Action, ctx *of13.Context) error {
 			return of13.BadActionBadArgument
 		}
 	case of13.ActionSetField:
-		if !ctx.Allows(a.Field.ID) {
+		if !a.Loose && !ctx.Allows(a.Field.ID) {
 			return of13.BadActionMatchInconsistent
 		}
 		ctx.Learn(&a.Field)

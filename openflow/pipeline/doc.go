@@ -9,6 +9,5 @@
 // Where the specification leaves a choice: a miss without a table-miss entry
 // drops the packet, also after a goto. Of entries of one priority that match,
 // the older one decides. Byte counts are of the packet as it reached the table.
-// Packets are not kept for controllers: packet-ins carry all of a packet, and
-// Buffers is 0.
+// A packet of which a controller wants less than all is kept for it: the last 256.
 package pipeline

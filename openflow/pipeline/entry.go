@@ -8,19 +8,23 @@ import (
 
 // Entry is an entry of a flow table.
 type Entry struct {
-	Table          uint8
-	Priority       uint16
-	Cookie         uint64
-	Flags          uint16
-	Idle, Hard     uint16 // seconds
-	Match          []of13.Field
-	Instructions   []of13.Instruction
-	Packets, Bytes uint64
+	Table        uint8
+	Priority     uint16
+	Cookie       uint64
+	Flags        uint16
+	Idle, Hard   uint16 // seconds
+	Match        []of13.Field
+	Instructions []of13.Instruction
+	*Counts
 
-	value, mask   Key
-	age           uint64 // entries are numbered as they come
-	created, used int64
-	does          program
+	value, mask  Key
+	age          uint64 // entries are numbered as they come
+	does         program
+	ending       bool   // its Flows are about to be ended
+	behind       *Entry // with the same hash, that decides if this one does not
+	older, newer *Entry // of the table
+	own          Counts // if they are nowhere else
+	wire         []byte // match and instructions as statistics have them; nil: not yet
 }
 
 // program is what an entry does, by kind of instruction.
@@ -42,7 +46,7 @@ func copyActions(list []of13.Action) []of13.Action {
 }
 
 func (e *Entry) instruct(list []of13.Instruction) {
-	e.Instructions, e.does = slices.Clone(list), program{}
+	e.Instructions, e.does, e.wire = slices.Clone(list), program{}, nil
 	for i := range e.Instructions {
 		in := &e.Instructions[i]
 		in.Actions = copyActions(in.Actions)
@@ -71,19 +75,14 @@ func (e *Entry) uses(kind uint16, number uint32) bool {
 	return has(e.does.apply) || has(e.does.write)
 }
 
+// outputsTo says whether an entry has actions that lead to a port and a group, or
+// these stand for any.
+func (e *Entry) outputsTo(port, group uint32) bool {
+	return (port == of13.PortAny || e.uses(of13.ActionOutput, port)) && (group == of13.GroupAny || e.uses(of13.ActionGroup, group))
+}
+
 // miss says whether it is a table-miss entry.
 func (e *Entry) miss() bool { return e.Priority == 0 && e.mask == Key{} }
-
-// count counts a packet.
-func (e *Entry) count(now int64, bytes int) {
-	e.used = now
-	if e.Flags&of13.FlowNoPacketCount == 0 {
-		e.Packets++
-	}
-	if e.Flags&of13.FlowNoByteCount == 0 {
-		e.Bytes += uint64(bytes)
-	}
-}
 
 // expired says whether and why an entry's time is over.
 func (e *Entry) expired(now int64) (reason uint8, over bool) {
@@ -99,7 +98,11 @@ func lifetime(now, since int64) of13.Lifetime {
 }
 
 func (e *Entry) stats(now int64) of13.FlowStats {
+	if e.wire == nil {
+		e.wire = of13.FlowBody(of13.Match{Fields: e.Match}, e.Instructions)
+	}
 	return of13.FlowStats{
+		Body:  e.wire,
 		Table: e.Table, Life: lifetime(now, e.created), Priority: e.Priority, Idle: e.Idle, Hard: e.Hard, Flags: e.Flags,
 		Cookie: e.Cookie, Packets: e.Packets, Bytes: e.Bytes, Match: of13.Match{Fields: e.Match}, Instructions: e.Instructions,
 	}

@@ -57,18 +57,23 @@ func TestRefusals(t *testing.T) {
 		{meterMod(of13.MeterMod{Meter: 2, Bands: make([]of13.Band, maxBands+1)}), of13.MeterModFailedOutOfBands},
 		{&of13.PortMod{Port: 77}, of13.PortModFailedBadPort},
 		{&of13.PortMod{Port: 1}, of13.PortModFailedBadHWAddr},
+		{&of13.PortMod{Port: 1, HWAddr: [6]byte{2, 0, 0, 0, 1, 0}, Mask: 2}, of13.PortModFailedBadConfig},
+		{&of13.TableMod{Table: 1, Config: 64}, of13.TableModFailedBadConfig},
+		{&of13.GroupMod{Group: 2, Buckets: []of13.Bucket{{Weight: 2}}}, of13.GroupModFailedWeightUnsupported},
+		{&of13.GroupMod{Group: 2, Buckets: make([]of13.Bucket, maxBuckets+1)}, of13.GroupModFailedOutOfBuckets},
+		{meterMod(of13.MeterMod{Meter: 2, Bands: []of13.Band{{Kind: of13.BandDSCPRemark, Rate: 1, Precedence: 3}}}), of13.MeterModFailedBadBandValue},
 		{&of13.TableMod{Table: 9}, of13.TableModFailedBadTable},
 		{&of13.PacketOut{Buffer: 5, InPort: of13.PortController}, of13.BadRequestBufferUnknown},
+		{flagged(flow(0, 1, nil), func(m *of13.FlowMod) { m.Buffer = 77 }), of13.BadRequestBufferUnknown},
+		{flow(1, 1, apply(of13.Output(of13.PortLocal))), of13.BadActionBadOutPort},
 		{&of13.PacketOut{Buffer: of13.NoBuffer, InPort: 77, Data: make([]byte, 60)}, of13.BadRequestBadPort},
 		{&of13.PacketOut{Buffer: of13.NoBuffer, InPort: of13.PortController}, of13.BadRequestBadPacket},
 		{&of13.QueueConfigRequest{Port: 77}, of13.QueueOpFailedBadPort},
 		{&of13.Config{Kind: of13.TypeSetConfig, Flags: 1}, of13.SwitchConfigFailedBadFlags},
-		{&of13.Experimenter{}, of13.BadRequestBadExperimenter},
 		{ask(of13.MultipartPort, 77), of13.BadRequestBadPort},
 		{ask(of13.MultipartMeter, 77), of13.MeterModFailedUnknownMeter},
 		{&of13.MultipartRequest{Kind: of13.MultipartQueue, Number: 1, Queue: 5}, of13.QueueOpFailedBadQueue},
 		{&of13.MultipartRequest{Kind: of13.MultipartFlow, Flow: of13.FlowRequest{Table: 77}}, of13.BadRequestBadTableID},
-		{&of13.MultipartRequest{Kind: of13.MultipartTableFeatures, TableFeatures: make([]of13.TableFeatures, 1)}, of13.TableFeaturesFailedEPerm},
 	} {
 		s, _ := newSwitch(t)
 		must(t, s, 0, flow(0, 1, nil), &of13.GroupMod{Group: 1}, &of13.GroupMod{Group: 3, Buckets: []of13.Bucket{{Actions: []of13.Action{{Type: of13.ActionGroup, Number: 1}}}}}, meterMod(of13.MeterMod{Meter: 1, Bands: drop}))
@@ -99,4 +104,13 @@ func TestLimitsAndDependents(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, s, 0, flow(0, 5, nil)) // takes the place of another
+	for i := range uint32(10) {
+		must(t, s, 0, &of13.GroupMod{Group: i}, meterMod(of13.MeterMod{Meter: i + 1}))
+	}
+	if _, err := s.Do(0, &of13.GroupMod{Group: 10}); err != error(of13.GroupModFailedOutOfGroups) {
+		t.Error(err)
+	}
+	if _, err := s.Do(0, meterMod(of13.MeterMod{Meter: 11})); err != error(of13.MeterModFailedOutOfMeters) {
+		t.Error(err)
+	}
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"iter"
 	"slices"
 
 	"sublet/openflow/of13"
@@ -23,12 +24,15 @@ func (s *Switch) flowMod(now int64, m *of13.FlowMod) error {
 		if err := s.checkInstructions(m); err != nil {
 			return err
 		}
+		if err := s.tables[m.Table].features.check(m.Match.Fields, m.Instructions, m.Priority); err != nil {
+			return err
+		}
 	}
 	if err := s.changeFlows(now, m); err != nil {
 		return err
 	}
 	if m.Command < of13.FlowDelete && m.Buffer != of13.NoBuffer {
-		return of13.BadRequestBufferUnknown
+		return s.resume(now, m.Buffer)
 	}
 	return nil
 }
@@ -38,27 +42,41 @@ func (s *Switch) changeFlows(now int64, m *of13.FlowMod) error {
 	case of13.FlowAdd:
 		return s.addFlow(now, m)
 	case of13.FlowModify, of13.FlowModifyStrict:
-		for _, e := range s.selected(m) {
+		list := s.selected(m)
+		if len(list) == 0 && m.Adds {
+			return s.addFlow(now, m)
+		}
+		s.ended(list)
+		for _, e := range list {
+			was, counted := *e, *e.Counts
+			s.undo(func() {
+				e.Instructions, e.does, e.wire, e.Packets, e.Bytes = was.Instructions, was.does, nil, counted.Packets, counted.Bytes
+				s.keepEntry(e)
+			})
 			e.instruct(m.Instructions)
+			s.keepEntry(e)
 			if m.Flags&of13.FlowResetCounts != 0 {
 				e.Packets, e.Bytes = 0, 0
 			}
 		}
 	default:
-		for _, e := range s.selected(m) {
-			if (m.OutPort == of13.PortAny || e.uses(of13.ActionOutput, m.OutPort)) && (m.OutGroup == of13.GroupAny || e.uses(of13.ActionGroup, m.OutGroup)) {
-				s.drop(now, e, of13.RemovedDelete)
-			}
-		}
+		s.drop(now, of13.RemovedDelete, slices.DeleteFunc(s.selected(m), func(e *Entry) bool { return !e.outputsTo(m.OutPort, m.OutGroup) })...)
 	}
 	return nil
+}
+
+// newEntry is what a message makes, without counters.
+func newEntry(m *of13.FlowMod) *Entry {
+	e := &Entry{Table: m.Table, Priority: m.Priority, Cookie: m.Cookie, Flags: m.Flags, Idle: m.Idle, Hard: m.Hard, Match: canonical(m.Match)}
+	e.value, e.mask = keysOf(e.Match)
+	e.instruct(m.Instructions)
+	return e
 }
 
 // addFlow adds an entry, or replaces the one with its match and priority.
 // The specification calls an identical entry an overlap too.
 func (s *Switch) addFlow(now int64, m *of13.FlowMod) error {
-	e := &Entry{Table: m.Table, Priority: m.Priority, Cookie: m.Cookie, Flags: m.Flags, Idle: m.Idle, Hard: m.Hard, Match: canonical(m.Match), created: now, used: now}
-	e.value, e.mask = keysOf(e.Match)
+	e := newEntry(m)
 	t := &s.tables[m.Table]
 	if m.Flags&of13.FlowCheckOverlap != 0 {
 		for range t.overlapping(&e.value, &e.mask, e.Priority) {
@@ -66,30 +84,28 @@ func (s *Switch) addFlow(now int64, m *of13.FlowMod) error {
 		}
 	}
 	old := t.same(&e.value, &e.mask, e.Priority)
-	if old == nil && s.entries >= s.config.Entries {
+	if full := s.entries >= s.config.Entries || t.features != nil && t.size >= int(t.features.MaxEntries); full && old == nil && !s.evict(now, m.Table) {
 		return of13.FlowModFailedTableFull
 	}
-	e.instruct(m.Instructions)
+	s.giveCounts(e, now)
 	if s.ages++; old != nil {
 		s.replace(e, old, m.Flags&of13.FlowResetCounts != 0)
-	} else {
-		s.entries++
 	}
-	e.age = s.ages
-	t.add(e)
-	if e.Idle|e.Hard != 0 {
-		s.timed[e] = struct{}{}
+	e.age, e.Owner = s.ages, s.ages
+	s.install(e)
+	if s.Cache != nil {
+		s.invalidate(func(f *Flow) bool { return f.changedBy(e) })
 	}
 	return nil
 }
 
 // replace takes an entry away without a word; its counters go on in the new one.
 func (s *Switch) replace(e, old *Entry, reset bool) {
+	s.ended([]*Entry{old})
 	if !reset {
 		e.Packets, e.Bytes = old.Packets, old.Bytes
 	}
-	s.tables[e.Table].remove(old)
-	delete(s.timed, old)
+	s.uninstall(old)
 }
 
 // selected gives the entries that a modify or delete is about.
@@ -112,28 +128,33 @@ func (s *Switch) selected(m *of13.FlowMod) (list []*Entry) {
 func cookie(e *Entry, value, mask uint64) bool { return (e.Cookie^value)&mask == 0 }
 
 // flowsOf gives the entries that a request selects, table by table.
-func (s *Switch) flowsOf(q *of13.FlowRequest) (list []*Entry, err error) {
+func (s *Switch) flowsOf(q *of13.FlowRequest) (iter.Seq[*Entry], error) {
 	if q.Table != of13.TableAll && int(q.Table) >= len(s.tables) {
-		return nil, of13.BadRequestBadTableID
+		return func(func(*Entry) bool) {}, of13.BadRequestBadTableID
 	}
 	value, mask := keysOf(q.Match.Fields)
-	for i := range s.tables {
-		if q.Table != of13.TableAll && int(q.Table) != i {
-			continue
-		}
-		for e := range s.tables[i].within(&value, &mask) {
-			if cookie(e, q.Cookie, q.CookieMask) && (q.OutPort == of13.PortAny || e.uses(of13.ActionOutput, q.OutPort)) && (q.OutGroup == of13.GroupAny || e.uses(of13.ActionGroup, q.OutGroup)) {
-				list = append(list, e)
+	return func(yield func(*Entry) bool) {
+		for i := range s.tables {
+			if q.Table != of13.TableAll && int(q.Table) != i {
+				continue
+			}
+			for e := range s.tables[i].within(&value, &mask) {
+				if cookie(e, q.Cookie, q.CookieMask) && e.outputsTo(q.OutPort, q.OutGroup) && !yield(e) {
+					return
+				}
 			}
 		}
-	}
-	return list, nil
+	}, nil
 }
 
 // everyEntry gives all entries for which want is true.
 func (s *Switch) everyEntry(want func(*Entry) bool) (list []*Entry) {
 	for i := range s.tables {
-		list = slices.AppendSeq(list, s.tables[i].where(func(*tuple) bool { return true }, want))
+		for e := range s.tables[i].all() {
+			if want(e) {
+				list = append(list, e)
+			}
+		}
 	}
 	return list
 }

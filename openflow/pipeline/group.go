@@ -27,8 +27,11 @@ func (s *Switch) group(r *run, number uint32, depth int) {
 	if g == nil || depth >= maxDepth {
 		return
 	}
-	g.count.Packets++
-	g.count.Bytes += uint64(len(r.b))
+	s.see(Seen{What: SeenGroup, Depth: depth, Number: number})
+	s.count(&r.packet, &g.count.Packets, &g.count.Bytes, nil)
+	if s.trace != nil {
+		s.trace.flow.groups = true
+	}
 	switch g.Kind {
 	case of13.GroupTypeAll:
 		for i := range g.Buckets {
@@ -48,9 +51,10 @@ func (s *Switch) bucket(r *run, g *group, i, depth int) {
 	if i < 0 || i >= len(g.Buckets) {
 		return
 	}
-	g.buckets[i].Packets++
-	g.buckets[i].Bytes += uint64(len(r.b))
+	s.count(&r.packet, &g.buckets[i].Packets, &g.buckets[i].Bytes, nil)
+	s.see(Seen{What: SeenBucket, Depth: depth, Number: uint32(i)})
 	c := s.take(depth + 1)
+	c.depth = depth + 1
 	c.from(&r.packet)
 	c.now, c.table, c.entry, c.reason = r.now, r.table, r.entry, r.reason
 	c.set.clear()
@@ -70,6 +74,9 @@ func (s *Switch) pick(g *group, r *run) int {
 	}
 	if total == 0 {
 		return -1
+	}
+	if s.trace != nil {
+		s.trace.see(&flowMask)
 	}
 	at := flowHash(&r.key) % total
 	for i := range g.Buckets {
@@ -94,15 +101,16 @@ func (s *Switch) eligible(g *group, i int) bool {
 // flowHash is of what makes a flow: addresses, tag, protocols and ports.
 func flowHash(k *Key) uint64 {
 	h := uint64(1)
-	for w := 3; w <= 10; w++ {
-		v := k[w]
-		if w == 5 {
-			v &= 0xffffffff00ff // ports and protocol: neither class nor headers of extension
+	for w := 3; w < len(flowMask); w++ {
+		if flowMask[w] != 0 {
+			h = mix(h ^ k[w]&flowMask[w])
 		}
-		h = mix(h ^ v)
 	}
 	return h
 }
+
+// flowMask has of word 5 ports and protocol: neither class nor headers of extension.
+var flowMask = Key{3: ^uint64(0), 4: ^uint64(0), 5: 0xffffffff00ff, 6: ^uint64(0), 7: ^uint64(0), 8: ^uint64(0), 9: ^uint64(0), 10: ^uint64(0)}
 
 // live says whether a bucket's port, or a bucket of its group, is.
 func (s *Switch) live(b *of13.Bucket, depth int) bool {

@@ -13,6 +13,7 @@ func (s *Switch) groupMod(now int64, m *of13.GroupMod) error {
 	default:
 		return of13.GroupModFailedBadCommand
 	}
+	s.invalidate(func(f *Flow) bool { return f.groups })
 	old := s.groups[m.Group]
 	switch {
 	case m.Group > of13.GroupMax:
@@ -31,7 +32,7 @@ func (s *Switch) groupMod(now int64, m *of13.GroupMod) error {
 	if old != nil {
 		g.created = old.created
 	}
-	s.groups[m.Group] = g
+	put(s, s.groups, m.Group, g)
 	return nil
 }
 
@@ -108,10 +109,8 @@ func (s *Switch) deleteGroups(now int64, number uint32) error {
 		if number != of13.GroupAll && s.chained(n) {
 			return of13.GroupModFailedChainedGroup
 		}
-		for _, e := range s.everyEntry(func(e *Entry) bool { return e.uses(of13.ActionGroup, n) }) {
-			s.drop(now, e, of13.RemovedGroup)
-		}
-		delete(s.groups, n)
+		s.drop(now, of13.RemovedGroup, s.everyEntry(func(e *Entry) bool { return e.uses(of13.ActionGroup, n) })...)
+		put(s, s.groups, n, nil)
 	}
 	return nil
 }

@@ -70,6 +70,13 @@ func (k *Key) Get(id of13.FieldID) uint64 {
 	return k[places[id].word] >> places[id].shift & of13.Ones(of13.Fields[id].Bits).Lo
 }
 
+func (k *Key) get128(id of13.FieldID) of13.U128 {
+	if of13.Fields[id].Bits > 64 {
+		return of13.U128{Hi: k[places[id].word-1], Lo: k[places[id].word]}
+	}
+	return of13.U128{Lo: k.Get(id)}
+}
+
 func (k *Key) set(id of13.FieldID, v uint64) {
 	k[places[id].word] &^= of13.Ones(of13.Fields[id].Bits).Lo << places[id].shift
 	k.put(id, v)
@@ -88,6 +95,9 @@ func keysOf(fields []of13.Field) (value, mask Key) {
 // canonical copies a match. A mask of all ones is none, and a field with a mask
 // of zeros is left out: such matches are the same to strict commands.
 func canonical(m of13.Match) (list []of13.Field) {
+	if len(m.Fields) > 0 {
+		list = make([]of13.Field, 0, len(m.Fields))
+	}
 	for _, f := range m.Fields {
 		if f.Mask.Zero() {
 			continue

@@ -7,7 +7,8 @@ const capabilities = 1 | 2 | 4 | 8
 
 // Do does what a controller's message asks. reply is nil if none is due; err is
 // of type of13.Error. Messages about connections (hello, echo, barrier, roles,
-// asynchronous configuration) are not for a Switch.
+// asynchronous configuration) are not for a Switch. reply is valid until the next
+// message.
 func (s *Switch) Do(now int64, m of13.Message) (reply of13.Message, err error) {
 	switch m := m.(type) {
 	case *of13.FlowMod:
@@ -25,7 +26,7 @@ func (s *Switch) Do(now int64, m of13.Message) (reply of13.Message, err error) {
 	case *of13.MultipartRequest:
 		return s.multipart(now, m)
 	case *of13.QueueConfigRequest:
-		return s.queues(m)
+		return s.queueConfig(m)
 	}
 	return s.describe(m)
 }
@@ -33,7 +34,7 @@ func (s *Switch) Do(now int64, m of13.Message) (reply of13.Message, err error) {
 func (s *Switch) describe(m of13.Message) (of13.Message, error) {
 	switch m.Type() {
 	case of13.TypeFeaturesRequest:
-		return &of13.FeaturesReply{DatapathID: s.config.DatapathID, Tables: uint8(len(s.tables)), Capabilities: capabilities}, nil
+		return &of13.FeaturesReply{DatapathID: s.config.DatapathID, Buffers: keptPackets, Tables: uint8(len(s.tables)), Capabilities: capabilities}, nil
 	case of13.TypeGetConfigRequest:
 		return &of13.Config{Kind: of13.TypeGetConfigReply, Flags: s.flags, MissSendBytes: s.miss}, nil
 	case of13.TypeSetConfig:
@@ -43,8 +44,6 @@ func (s *Switch) describe(m of13.Message) (of13.Message, error) {
 		}
 		s.miss = c.MissSendBytes
 		return nil, nil
-	case of13.TypeExperimenter:
-		return nil, of13.BadRequestBadExperimenter
 	}
 	return nil, of13.BadRequestBadType
 }
@@ -53,41 +52,42 @@ func (s *Switch) tableMod(m *of13.TableMod) error {
 	if m.Table != of13.TableAll && int(m.Table) >= len(s.tables) {
 		return of13.TableModFailedBadTable
 	}
-	if m.Config > 3 { // bits that 1.3 calls deprecated, which are kept and mean nothing
+	if m.Config&^configKnown != 0 {
 		return of13.TableModFailedBadConfig
 	}
 	for i := range s.tables {
 		if m.Table == of13.TableAll || int(m.Table) == i {
-			s.tables[i].config = m.Config
+			t := &s.tables[i]
+			was := t.config
+			s.undo(func() { t.config = was; s.keepTable(i) })
+			t.config = m.Config
+			s.keepTable(i)
 		}
 	}
 	return nil
 }
 
 func (s *Switch) packetOut(now int64, m *of13.PacketOut) error {
-	if m.Buffer != of13.NoBuffer {
-		return of13.BadRequestBufferUnknown
-	}
 	if s.ports[m.InPort] == nil && m.InPort != of13.PortController {
 		return of13.BadRequestBadPort
 	}
-	if len(m.Data) < 14 {
+	frame := m.Data
+	if m.Buffer != of13.NoBuffer {
+		k, err := s.kept.take(m.Buffer)
+		if err != nil {
+			return err
+		}
+		frame = k.frame
+	}
+	if len(frame) < 14 {
 		return of13.BadRequestBadPacket
 	}
 	r := s.take(0)
-	r.load(m.Data, m.InPort)
+	r.load(frame, m.InPort)
 	r.now, r.table, r.entry, r.reason = now, 0, nil, of13.PacketAction
 	if err := s.checkActions(m.Actions, r.context()); err != nil {
 		return err
 	}
 	s.apply(r, m.Actions, 0)
 	return nil
-}
-
-// queues gives none: queues are configured outside of OpenFlow, and nothing does.
-func (s *Switch) queues(m *of13.QueueConfigRequest) (of13.Message, error) {
-	if s.ports[m.Port] == nil && m.Port != of13.PortAny {
-		return nil, of13.QueueOpFailedBadPort
-	}
-	return &of13.QueueConfigReply{Port: m.Port}, nil
 }

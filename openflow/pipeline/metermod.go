@@ -25,11 +25,12 @@ func (s *Switch) meterMod(now int64, m *of13.MeterMod) error {
 	if err := checkBands(m); err != nil {
 		return err
 	}
-	t := newMeter(now, m)
+	t := newMeter(now, m, s.Meters)
 	if old != nil {
 		t.created = old.created
+		s.invalidate(func(f *Flow) bool { return f.meter == old.state })
 	}
-	s.meters[m.Meter] = t
+	put(s, s.meters, m.Meter, t)
 	return nil
 }
 
@@ -65,10 +66,8 @@ func (s *Switch) deleteMeters(now int64, number uint32) error {
 		if number != of13.MeterAll && n != number {
 			continue
 		}
-		for _, e := range s.everyEntry(func(e *Entry) bool { return e.does.meter == n }) {
-			s.drop(now, e, of13.RemovedDelete)
-		}
-		delete(s.meters, n)
+		s.drop(now, of13.RemovedDelete, s.everyEntry(func(e *Entry) bool { return e.does.meter == n })...)
+		put(s, s.meters, n, nil)
 	}
 	return nil
 }

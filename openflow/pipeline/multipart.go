@@ -7,9 +7,13 @@ import (
 	"sublet/openflow/of13"
 )
 
+// mostTold bounds the entries in an answer of which the memory is kept for the next.
+const mostTold = 16384
+
 func (s *Switch) multipart(now int64, m *of13.MultipartRequest) (of13.Message, error) {
 	r := &of13.MultipartReply{Kind: m.Kind}
 	var err error
+	s.fold()
 	switch m.Kind {
 	case of13.MultipartDesc:
 		r.Desc = of13.Desc{Manufacturer: "Sublet", Hardware: "process", Software: "Sublet", Serial: "none", Datapath: "none"}
@@ -18,15 +22,12 @@ func (s *Switch) multipart(now int64, m *of13.MultipartRequest) (of13.Message, e
 	case of13.MultipartTable:
 		for i := range s.tables {
 			t := &s.tables[i]
-			r.Tables = append(r.Tables, of13.TableStats{Table: uint8(i), Active: uint32(t.size), Lookups: t.lookups, Matched: t.matched})
+			r.Tables = append(r.Tables, of13.TableStats{Table: uint8(i), Active: uint32(t.size), Lookups: t.lookups, Matched: t.matched, MaxEntries: uint32(s.config.Entries)})
 		}
 	case of13.MultipartPort, of13.MultipartPortDesc:
 		err = s.portStats(now, r, m.Number)
 	case of13.MultipartQueue:
-		_, err = s.portsOf(m.Number)
-		if err == nil && m.Queue != of13.QueueAll {
-			err = of13.QueueOpFailedBadQueue
-		}
+		err = s.queueStats(r, m.Number, m.Queue)
 	case of13.MultipartTableFeatures:
 		err = s.tableFeatures(r, m)
 	case of13.MultipartExperimenter:
@@ -39,13 +40,17 @@ func (s *Switch) multipart(now int64, m *of13.MultipartRequest) (of13.Message, e
 
 func (s *Switch) flowStats(now int64, r *of13.MultipartReply, q *of13.FlowRequest) error {
 	list, err := s.flowsOf(q)
-	for _, e := range list {
+	r.Flows = s.told[:0]
+	for e := range list {
 		if r.Kind == of13.MultipartFlow {
 			r.Flows = append(r.Flows, e.stats(now))
 		}
 		r.Aggregate.Packets += e.Packets
 		r.Aggregate.Bytes += e.Bytes
 		r.Aggregate.Flows++
+	}
+	if s.told = nil; cap(r.Flows) <= mostTold {
+		s.told = r.Flows
 	}
 	return err
 }
@@ -58,7 +63,7 @@ func (s *Switch) portStats(now int64, r *of13.MultipartReply, number uint32) err
 	for _, p := range list {
 		p.stats.Port, p.stats.Life = p.Number, lifetime(now, p.created)
 		if r.Kind == of13.MultipartPort {
-			r.Ports = append(r.Ports, p.stats)
+			r.Ports = append(r.Ports, *p.stats)
 		} else {
 			r.PortDescs = append(r.PortDescs, p.Port)
 		}
@@ -120,52 +125,4 @@ func (s *Switch) groupFeatures() of13.GroupFeatures {
 		f.Max[i], f.Actions[i] = uint32(s.config.Groups), actions
 	}
 	return f
-}
-
-// tableFeatures says what tables can do: all the same, and nothing of it can be changed.
-func (s *Switch) tableFeatures(r *of13.MultipartReply, m *of13.MultipartRequest) error {
-	if len(m.TableFeatures) > 0 {
-		return of13.TableFeaturesFailedEPerm
-	}
-	for i := range s.tables {
-		f := of13.TableFeatures{Table: uint8(i), Name: "table", MetadataMatch: ^uint64(0), MetadataMask: ^uint64(0), MaxEntries: uint32(s.config.Entries)}
-		for kind := of13.PropertyInstructions; kind <= of13.PropertyApplySetField+1; kind++ {
-			if list, told := s.property(kind, i); told {
-				f.Properties = append(f.Properties, of13.TableProperty{Kind: kind, List: list})
-			}
-		}
-		r.TableFeatures = append(r.TableFeatures, f)
-	}
-	return nil
-}
-
-// property lists what a table can do. Odd kinds are of the table-miss entry,
-// which differs from others in nothing but its match.
-func (s *Switch) property(kind uint16, table int) (list []uint32, told bool) {
-	miss := kind&1 != 0
-	switch kind &^ 1 {
-	case of13.PropertyInstructions:
-		list = []uint32{1, 2, 3, 4, 5, 6}
-	case of13.PropertyNextTables:
-		for next := table + 1; next < len(s.tables); next++ {
-			list = append(list, uint32(next))
-		}
-	case of13.PropertyWriteActions, of13.PropertyApplyActions:
-		for _, a := range setOrder {
-			list = append(list, uint32(a))
-		}
-		slices.Sort(list)
-	case of13.PropertyMatch, of13.PropertyWildcards:
-		for id := range of13.NumFields {
-			list = append(list, of13.OXMHeader(id, of13.Fields[id].Maskable && kind == of13.PropertyMatch))
-		}
-		return list, !miss
-	case of13.PropertyWriteSetField, of13.PropertyApplySetField:
-		for id := range of13.NumFields {
-			if !of13.Fields[id].ReadOnly {
-				list = append(list, of13.OXMHeader(id, false))
-			}
-		}
-	}
-	return list, true
 }

@@ -26,6 +26,9 @@ type packet struct {
 	routed  bool // by a routing header: the destination in checksums is another one
 	queue   uint32
 	inPort  uint32
+
+	segments uint64 // packets that it stands for
+	did      changes
 }
 
 // load takes a copy of a frame.
@@ -36,6 +39,7 @@ func (p *packet) load(frame []byte, port uint32) {
 	p.b = p.room[headroom : headroom+len(frame)]
 	copy(p.b, frame)
 	p.inPort, p.queue, p.short = port, 0, false
+	p.segments, p.did = 1, changes{}
 	p.key[0], p.key[1] = 0, 0
 	p.parse()
 }

@@ -12,7 +12,7 @@ func (s *Switch) SetPort(now int64, d of13.Port) {
 	reason := of13.PortModified
 	p := s.ports[d.Number]
 	if p == nil {
-		p, reason = &port{created: now}, of13.PortAdded
+		p, reason = &port{created: now, stats: s.memory.Port(d.Number)}, of13.PortAdded
 		s.ports[d.Number] = p
 		s.order = append(s.order, d.Number)
 		slices.Sort(s.order)
@@ -23,12 +23,15 @@ func (s *Switch) SetPort(now int64, d of13.Port) {
 	if p.describe(); p.Port == before {
 		return
 	}
+	s.invalidate(every)
 	s.sink.PortStatus(&of13.PortStatus{Reason: reason, Port: p.Port})
 }
 
 // RemovePort takes a port away.
 func (s *Switch) RemovePort(number uint32) {
 	if p := s.ports[number]; p != nil {
+		s.invalidate(every)
+		*p.stats = of13.PortStats{}
 		delete(s.ports, number)
 		s.order = slices.DeleteFunc(s.order, func(n uint32) bool { return n == number })
 		s.sink.PortStatus(&of13.PortStatus{Reason: of13.PortDeleted, Port: p.Port})
@@ -43,21 +46,26 @@ func (p *port) describe() {
 	}
 }
 
+// portConfigKnown is what controllers may change of a port.
+const portConfigKnown = of13.PortConfigDown | of13.PortConfigNoRecv | of13.PortConfigNoFwd | of13.PortConfigNoPacketIn
+
 func (s *Switch) portMod(m *of13.PortMod) error {
-	const known = of13.PortConfigDown | of13.PortConfigNoRecv | of13.PortConfigNoFwd | of13.PortConfigNoPacketIn
 	p := s.ports[m.Port]
 	switch {
 	case p == nil:
 		return of13.PortModFailedBadPort
 	case p.HWAddr != m.HWAddr:
 		return of13.PortModFailedBadHWAddr
-	case m.Mask&^known != 0:
+	case m.Mask&^portConfigKnown != 0:
 		return of13.PortModFailedBadConfig
 	}
 	before := p.Port
+	s.undo(func() { p.Port = before; s.keepPort(p) })
 	p.Config = p.Config&^m.Mask | m.Config&m.Mask
+	s.keepPort(p)
 	if p.describe(); p.Port != before {
-		s.sink.PortStatus(&of13.PortStatus{Reason: of13.PortModified, Port: p.Port})
+		s.invalidate(every)
+		s.afterwards(func() { s.sink.PortStatus(&of13.PortStatus{Reason: of13.PortModified, Port: p.Port}) })
 	}
 	return nil
 }

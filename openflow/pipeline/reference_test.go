@@ -20,23 +20,6 @@ func (r reference) lookup(k *Key) (best *Entry) {
 	return best
 }
 
-// meets compares a packet with a match one field at a time.
-func meets(e *Entry, k *Key) bool {
-	for _, f := range e.Match {
-		if value(k, f.ID).And(f.Mask) != f.Value.And(f.Mask) {
-			return false
-		}
-	}
-	return true
-}
-
-func value(k *Key, id of13.FieldID) of13.U128 {
-	if of13.Fields[id].Bits > 64 {
-		return of13.U128{Hi: k[places[id].word-1], Lo: k[places[id].word]}
-	}
-	return of13.U128{Lo: k.Get(id)}
-}
-
 // covers says whether a match is equal to or more specific than another.
 func covers(general, special []of13.Field) bool {
 	for _, g := range general {

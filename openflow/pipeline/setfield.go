@@ -7,15 +7,15 @@ import (
 )
 
 // setField sets a field of a packet that has it; others stay as they are.
-func (p *packet) setField(f *of13.Field) {
+func (p *packet) setField(f *of13.Field) (has bool) {
 	p.fresh()
 	if f.ID == of13.TunnelID {
 		p.key.set(f.ID, f.Value.Lo)
-		return
+		return true
 	}
 	ctx := p.context()
 	if len(p.b) < 14 || !ctx.Allows(f.ID) {
-		return
+		return false
 	}
 	var value [16]byte
 	b := value[:of13.Fields[f.ID].Bytes]
@@ -32,6 +32,7 @@ func (p *packet) setField(f *of13.Field) {
 	default:
 		p.setIP(f.ID, b)
 	}
+	return true
 }
 
 // context is what prerequisites ask of a packet. Fields of a header that is cut
@@ -43,8 +44,7 @@ func (p *packet) context() of13.Context {
 		return ctx
 	}
 	kind := uint16(p.key.Get(of13.EthType))
-	need := map[uint16]int{0x0800: 20, 0x86dd: 40, 0x0806: 28, 0x8847: 4, 0x8848: 4, 0x88e7: 4}[kind]
-	if !p.has(p.l3, need) {
+	if !p.has(p.l3, headerLen[kind]) {
 		return ctx
 	}
 	ctx.EthType = kind

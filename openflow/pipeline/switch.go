@@ -9,6 +9,7 @@ type Config struct {
 	Entries    int // in all tables together
 	Groups     int
 	Meters     int
+	Memory     Memory // nil: all is gone with the process
 }
 
 // Sink takes what comes of packets and messages, before the call that caused it
@@ -22,7 +23,15 @@ type Sink interface {
 
 // Switch is an OpenFlow switch: one caller at a time.
 type Switch struct {
-	Standalone bool // packets go past the tables, as by port NORMAL
+	Standalone bool  // packets go past the tables, as by port NORMAL; after a change all Flows are to be forgotten
+	Unmatched  bool  // packets that meet no entry go to controllers; after a change all Flows are to be forgotten
+	Plain      bool  // entries are gone through one by one; such a switch is the model of others, and has no Cache
+	Cache      Cache // nil: none
+
+	Meters MeterPlace // nil: packets that meet meters have no Flow
+
+	// Queues lists those of a port; nil: no port has any.
+	Queues func(port uint32) []Queue
 
 	config  Config
 	sink    Sink
@@ -38,26 +47,41 @@ type Switch struct {
 	miss    uint16
 	stages  []*run // packets on their way, one for each group within a group
 	learned stations
+	kept    buffers
+	journal *journal // nil but for changes that belong together
+	trace   *trace   // nil: packets are not followed
+	thought bool     // the packet is only thought of: nothing is counted
+	notes   *[]Seen  // nil: what becomes of packets is not noted
+	memory  Memory
+	told    []of13.FlowStats // of the last answer
 }
 
 type table struct {
 	classifier
-	lookups, matched uint64
-	config           uint32
+	*TableCounts
+	config   uint32
+	features *features // nil: all
 }
 
 type port struct {
 	of13.Port
 	created int64
-	stats   of13.PortStats
+	stats   *of13.PortStats
 }
 
 // New makes a switch without ports and entries.
 func New(c Config, sink Sink) *Switch {
-	return &Switch{
-		config: c, sink: sink, tables: make([]table, c.Tables), groups: make(map[uint32]*group), meters: make(map[uint32]*meter),
+	s := &Switch{
+		config: c, memory: c.Memory, sink: sink, tables: make([]table, c.Tables), groups: make(map[uint32]*group), meters: make(map[uint32]*meter),
 		ports: make(map[uint32]*port), timed: make(map[*Entry]struct{}), learned: make(stations), miss: 128,
 	}
+	if s.memory == nil {
+		s.memory = lost{}
+	}
+	for i := range s.tables {
+		s.tables[i].TableCounts = s.memory.Table(i)
+	}
+	return s
 }
 
 // run is a packet in the tables.
@@ -67,8 +91,9 @@ type run struct {
 	now    int64
 	table  uint8
 	entry  *Entry // that decides at present; nil for a packet-out
-	seen   Key
 	reason uint8
+	late   bool // the set is being executed: no entry sends the packet
+	depth  int  // of groups within groups
 }
 
 // take gives the run at a depth of groups within groups.
@@ -81,19 +106,26 @@ func (s *Switch) take(depth int) *run {
 
 // Receive takes a frame from a port through the tables.
 func (s *Switch) Receive(now int64, number uint32, frame []byte) {
+	s.receive(now, number, frame, 1)
+}
+
+func (s *Switch) receive(now int64, number uint32, frame []byte, segments int) {
 	p := s.ports[number]
 	if p == nil {
 		return
 	}
-	p.stats.RxPackets++
-	p.stats.RxBytes += uint64(len(frame))
-	if p.Config&(of13.PortConfigDown|of13.PortConfigNoRecv) != 0 || len(frame) < 14 {
-		p.stats.RxDropped++
-		return
-	}
 	r := s.take(0)
 	r.load(frame, number)
-	r.now = now
+	r.now, r.segments = now, uint64(segments)
+	if s.trace != nil {
+		s.trace.begin(r)
+	}
+	s.count(&r.packet, &p.stats.RxPackets, &p.stats.RxBytes, nil)
+	if p.Config&(of13.PortConfigDown|of13.PortConfigNoRecv) != 0 || len(frame) < 14 {
+		s.count(&r.packet, &p.stats.RxDropped, nil, nil)
+		s.see(Seen{What: SeenRefused, Number: number})
+		return
+	}
 	if s.Standalone {
 		s.normal(r)
 		return
@@ -104,16 +136,19 @@ func (s *Switch) Receive(now int64, number uint32, frame []byte) {
 // classify takes a packet through the tables from the first one on.
 func (s *Switch) classify(r *run) {
 	r.set.clear()
+	r.late = false
 	for at := 0; ; {
 		r.packet.fresh()
 		t := &s.tables[at]
-		r.table, t.lookups = uint8(at), t.lookups+1
-		r.entry = t.lookup(&r.key, &r.seen)
+		r.table = uint8(at)
+		s.count(&r.packet, &t.lookups, nil, nil)
+		s.lookup(r, at)
 		if r.entry == nil {
+			s.missed(r)
 			return
 		}
-		t.matched++
-		r.entry.count(r.now, len(r.b))
+		s.count(&r.packet, &t.matched, nil, nil)
+		s.hit(r)
 		next, on := s.instruct(r, &r.entry.does)
 		if !on {
 			return
@@ -126,11 +161,69 @@ func (s *Switch) classify(r *run) {
 	s.finish(r, 0)
 }
 
+// lookup finds the entry that decides.
+func (s *Switch) lookup(r *run, at int) {
+	if s.Plain {
+		r.entry = s.tables[at].plain(&r.key)
+		return
+	}
+	var seen Key
+	r.entry = s.tables[at].lookup(&r.key, &seen)
+	s.see(Seen{What: SeenTable, Table: uint8(at), Entry: r.entry})
+	if s.trace != nil {
+		s.trace.see(&seen)
+		s.trace.lookup(at, &r.key, r.entry)
+	}
+}
+
+// missed hands a packet that met no entry to the controllers that want it.
+func (s *Switch) missed(r *run) {
+	if s.Unmatched {
+		r.reason = of13.PacketNoMatch
+		s.toController(r, s.miss)
+	}
+}
+
+// count counts a packet, and all that its Flow will be done to.
+func (s *Switch) count(p *packet, packets, bytes *uint64, used *int64) {
+	if packets != nil && !s.thought {
+		*packets += p.segments
+	}
+	if bytes != nil && !s.thought {
+		*bytes += uint64(len(p.b))
+	}
+	if s.trace != nil {
+		s.trace.count(packets, bytes, used, len(p.b))
+	}
+}
+
+// hit counts a packet that met an entry.
+func (s *Switch) hit(r *run) {
+	e := r.entry
+	packets, bytes := &e.Packets, &e.Bytes
+	if e.Flags&of13.FlowNoPacketCount != 0 {
+		packets = nil
+	}
+	if e.Flags&of13.FlowNoByteCount != 0 {
+		bytes = nil
+	}
+	if !s.thought {
+		e.used = r.now
+	}
+	s.count(&r.packet, packets, bytes, &e.used)
+}
+
 // instruct does what an entry says. on is false if the packet has ended here;
 // next is the table that follows, 0 for none.
 func (s *Switch) instruct(r *run, does *program) (next int, on bool) {
-	if m := s.meters[does.meter]; does.meter != 0 && m != nil && !m.pass(r.now, &r.packet) {
-		return 0, false
+	if m := s.meters[does.meter]; does.meter != 0 && m != nil {
+		s.see(Seen{What: SeenMeter, Number: does.meter})
+		if s.trace != nil {
+			s.trace.meter(r, m)
+		}
+		if !s.thought && !m.pass(r.now, &r.packet) && !s.goOn() {
+			return 0, false
+		}
 	}
 	r.reason = of13.PacketAction
 	if r.entry.miss() {
@@ -147,22 +240,53 @@ func (s *Switch) instruct(r *run, does *program) (next int, on bool) {
 	return does.table, true
 }
 
-// Expire removes entries that are over. It is called at least once a second.
-func (s *Switch) Expire(now int64) {
-	for e := range s.timed {
-		if reason, over := e.expired(now); over {
-			s.drop(now, e, reason)
-		}
+// cannot notes why the packet on its way has no Flow.
+func (s *Switch) cannot(c Cause) {
+	if s.trace != nil {
+		s.trace.cause = c
 	}
-	s.learned.expire(now)
 }
 
-// drop removes an entry and says so if that was asked for.
-func (s *Switch) drop(now int64, e *Entry, reason uint8) {
-	s.tables[e.Table].remove(e)
-	delete(s.timed, e)
-	s.entries--
-	if e.Flags&of13.FlowSendRemoved != 0 {
-		s.sink.FlowRemoved(e.removed(now, reason))
+// Expire removes entries that are over. It is called at least once a second.
+func (s *Switch) Expire(now int64) {
+	if len(s.timed) > 0 || len(s.learned) > 0 {
+		s.fold()
+	}
+	over := make(map[uint8][]*Entry) // by reason
+	for e := range s.timed {
+		if reason, is := e.expired(now); is {
+			over[reason] = append(over[reason], e)
+		}
+	}
+	for reason, list := range over {
+		s.drop(now, reason, list...)
+	}
+	if s.learned.expire(now) {
+		s.invalidate(func(f *Flow) bool { return f.normal })
+	}
+}
+
+// drop removes entries and says so if that was asked for.
+func (s *Switch) drop(now int64, reason uint8, list ...*Entry) {
+	s.ended(list)
+	for _, e := range list {
+		s.uninstall(e)
+		if e.Flags&of13.FlowSendRemoved != 0 {
+			s.afterwards(func() { s.sink.FlowRemoved(e.removed(now, reason)) })
+		}
+	}
+}
+
+// ended ends the Flows of entries, so that they have all counts.
+func (s *Switch) ended(list []*Entry) {
+	if s.Cache == nil || len(list) == 0 {
+		return
+	}
+	for _, e := range list {
+		e.ending = true
+	}
+	s.invalidate(func(f *Flow) bool { return f.uses(func(e *Entry) bool { return e.ending }) })
+	for _, e := range list {
+		e.ending = false
 	}
 }

@@ -251,3 +251,24 @@ func TestPacketIns(t *testing.T) {
 	}
 	r.expect(t)
 }
+
+// What a set or a bucket sends to controllers has no entry's cookie (7.4.1).
+func TestPacketInsOfSetsHaveNoCookie(t *testing.T) {
+	s, r := newSwitch(t)
+	toController := of13.Output(of13.PortController)
+	entries := []*of13.FlowMod{
+		flow(0, 1, apply(toController), of13.Exact(of13.InPort, 1)), flow(0, 1, []of13.Instruction{write(toController)}, of13.Exact(of13.InPort, 2)),
+		flow(0, 1, apply(of13.Action{Type: of13.ActionGroup, Number: 1}), of13.Exact(of13.InPort, 3)),
+	}
+	must(t, s, 0, &of13.GroupMod{Group: 1, Buckets: []of13.Bucket{{Actions: []of13.Action{toController}}}})
+	for i, e := range entries {
+		e.Cookie = 7
+		must(t, s, 0, e)
+		s.Receive(0, uint32(i+1), udp(t, 20))
+	}
+	for i, want := range []uint64{7, ^uint64(0), ^uint64(0)} {
+		if len(r.in) != len(entries) || r.in[i].Cookie != want {
+			t.Fatalf("%+v", r.in)
+		}
+	}
+}

@@ -4,9 +4,12 @@
 // Nodes of kind linux and of kinds that are machines become nodes, those of kind
 // bridge and ovs-bridge switches, and those of a kind that is a router's or switch's software (such
 // as nokia_srlinux) routers. Links have no rates there and are best effort.
-// Images and variables are those of nodes of kind linux. Files, programs, the
-// management network and links to the host have nothing like them in a request:
-// each is returned as a Note, never silently.
+// Images, variables, commands, binds and settings are those of nodes of kind
+// linux, and of other kinds whose image is stated. Nodes of kind linux with
+// several links are routers, since they forward there. Links out of the topology
+// lead to exits of the operator's where Options say so. The management network and
+// other links to the host have nothing like them in a request: each is returned as
+// a Note, never silently.
 package clab
 
 import (
@@ -19,6 +22,7 @@ import (
 
 	"sublet/vnet"
 	"sublet/vnet/file"
+	"sublet/vnet/topology"
 )
 
 // kinds of nodes that are no network software.
@@ -28,9 +32,25 @@ var (
 	switches = []string{"bridge", "ovs-bridge"}
 )
 
+// Options are what a topology does not say by itself.
+type Options struct {
+	Files Files // reads what it names; nil: nothing is read
+	// Access are exits of the operator's, by what leads there in the topology: an
+	// interface of the host, a node of kind host, or a bridge.
+	Access map[string]Exit
+	Set    map[string]string // values of its variables
+}
+
+// Exit is one of the operator's, and the rate of each link that leads to it.
+type Exit struct {
+	Name string
+	Rate vnet.Rate
+}
+
 // Parse reads a topology and makes a request of it, filled and checked. The
 // name is used in errors only, which are *vnet.InputError.
-func Parse(name string, text []byte) (vnet.Request, []vnet.Note, error) {
+func Parse(name string, text []byte, opt Options) (vnet.Request, []vnet.Note, error) {
+	text, unset := fillIn(text, opt.Set)
 	root, err := file.Tree(name, text)
 	if at := bytes.Index(text, []byte("{{")); err != nil && at >= 0 {
 		return vnet.Request{}, nil, &vnet.InputError{File: name, Line: 1 + bytes.Count(text[:at], []byte("\n")), Column: 1, Problem: "this is a template of a topology: fill it in first"}
@@ -38,18 +58,18 @@ func Parse(name string, text []byte) (vnet.Request, []vnet.Note, error) {
 	if err != nil {
 		return vnet.Request{}, nil, err
 	}
-	r := &reader{file: name, at: make(map[string]*yaml.Node), kind: make(map[string]kind), interfaces: make(map[string][]string)}
+	r := &reader{file: name, Options: opt, names: make(topology.Names), renamed: make(map[string]string), led: make(map[string]string), rates: make(map[string]vnet.Bandwidth), lives: make(map[string]life), nodeAt: make(map[string]*yaml.Node), at: make(map[string]*yaml.Node), kind: make(map[string]kind), interfaces: make(map[string][]port)}
 	if !file.IsContainerlab(root) {
 		return vnet.Request{}, nil, r.fail(root, "this is no topology of containerlab: it needs name, and topology with nodes")
 	}
 	if err := r.document(root); err != nil {
 		return vnet.Request{}, r.notes, err
 	}
-	if bytes.Contains(text, []byte("${")) {
-		r.notes = append(r.notes, vnet.Note{Where: "topology", Text: "variables such as ${NAME} are taken as they stand: replace them first where they matter"})
+	for _, variable := range unset {
+		r.notes = append(r.notes, vnet.Note{Where: "topology", Text: fmt.Sprintf("${%s} is taken as it stands: give its value with --set %s=VALUE where it matters", variable, variable)})
 	}
-	r.request.Fill()
-	return r.request, r.notes, r.check()
+	err = r.complete()
+	return r.request, r.notes, err
 }
 
 // reader makes a request of a document.
@@ -59,8 +79,17 @@ type reader struct {
 	notes      []vnet.Note
 	at         map[string]*yaml.Node // where a path of the request comes from
 	kind       map[string]kind       // by name of a node
-	interfaces map[string][]string   // of a node, in the order of its links
+	interfaces map[string][]port     // of a node, in the order of its links
 	groups     layers
+	lives      map[string]life       // by name of a node
+	nodeAt     map[string]*yaml.Node // likewise
+	bytes      int                   // of files so far
+
+	Options
+	names   topology.Names
+	renamed map[string]string         // names of nodes, by what the topology calls them
+	led     map[string]string         // bridges and switches with access, by what leads there
+	rates   map[string]vnet.Bandwidth // of links at a switch with access
 }
 
 // kind is what becomes of a node.
@@ -89,7 +118,7 @@ func (r *reader) document(root *yaml.Node) error {
 	if name.Kind != yaml.ScalarNode || topology.Kind != yaml.MappingNode {
 		return r.fail(root, "name is a word, and topology has nodes and links: write them so")
 	}
-	r.request.Network, r.at["network"] = vnet.VNetID(name.Value), name
+	r.request.Network, r.at["network"] = vnet.VNetID(r.legible(name, "topology")), name
 	r.leaveOut(root, "topology "+name.Value, "name", "topology")
 	if err := r.layers(topology); err != nil {
 		return err
@@ -101,8 +130,19 @@ func (r *reader) document(root *yaml.Node) error {
 	if err := r.links(value(topology, "links")); err != nil {
 		return err
 	}
-	r.tellInterfaces()
-	return nil
+	r.nameInterfaces()
+	return r.checkAccess(root)
+}
+
+// legible is a name that a request can have, and tells if it is another one than
+// the topology's.
+func (r *reader) legible(at *yaml.Node, what string) string {
+	if vnet.CheckName(at.Value) == nil {
+		return at.Value
+	}
+	name := topology.FirstLegible(at.Value)
+	r.notes = append(r.notes, vnet.Note{Line: at.Line, Column: at.Column, Where: what + " " + short(at.Value), Text: "is named " + name})
+	return name
 }
 
 // check gives what is wrong with the request its place in the topology.
@@ -158,17 +198,16 @@ func short(word string) string {
 }
 
 const (
-	noFiles      = ": files of the host are not put into nodes, sublet cp copies them"
-	noPrograms   = ": state run: in the request, or start programs with sublet exec -d"
+	noFiles      = ": bring the file by binds, or with sublet cp"
 	noManagement = ": there is no management network, sublet exec reaches nodes"
-	noOutside    = ": state a router with nat: and publish: if your operator offers a way out"
+	noOutside    = ": state a switch with access:, or a router with nat: and publish:, if your operator offers that"
+	noAccess     = ": say --access %s=EXIT:RATE, with an exit that your operator offers"
 )
 
 var reasons = map[string]string{
-	"binds": noFiles, "config": noFiles, "startup-config": noFiles, "license": noFiles,
-	"exec": noPrograms, "cmd": noPrograms, "entrypoint": noPrograms, "env-files": noPrograms, "restart-policy": noPrograms,
+	"config": noFiles, "license": noFiles,
 	"ports": noOutside, "publish": noOutside, "network-mode": noOutside,
-	"mgmt": noManagement, "mgmt_ipv4": noManagement, "mgmt_ipv6": noManagement, "mgmt-ipv4": noManagement, "mgmt-ipv6": noManagement,
+	"mgmt": noManagement, "mgmt_ipv6": noManagement, "mgmt-ipv6": noManagement,
 	"mtu": ": the substrate decides",
 }
 

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"sublet/vnet"
+	"sublet/vnet/topology"
 )
 
 // end is one end of a link: an interface of a node.
@@ -33,8 +34,7 @@ func (r *reader) link(n *yaml.Node, where string) error {
 		return r.fail(n, "%s has no fields: write endpoints: [a:eth1, b:eth1]", where)
 	}
 	if kind := value(n, "type"); kind.Kind != 0 && !slices.Contains(joining, kind.Value) {
-		r.lost(n, where, "a link of type %s is left out%s", short(kind.Value), noOutside)
-		return nil
+		return r.leadOut(n, where, kind.Value)
 	}
 	list := value(n, "endpoints")
 	if list.Kind != yaml.SequenceNode || len(list.Content) != 2 {
@@ -47,9 +47,12 @@ func (r *reader) link(n *yaml.Node, where string) error {
 			return err
 		}
 	}
-	for _, e := range ends {
-		if r.kind[e.node] == leftOut || r.kind[e.node] == absent {
-			r.lost(n, where, "its end at %s is outside, so it is left out%s", short(e.node), noOutside)
+	for i, e := range ends {
+		if r.kind[e.node] != leftOut && r.kind[e.node] != absent {
+			continue
+		}
+		if ends[i] = r.outside(e, list.Content[i]); ends[i].node == "" {
+			r.lost(n, where, "its end at %s is outside, so it is left out%s", short(e.node), r.hint(e))
 			return nil
 		}
 	}
@@ -62,7 +65,98 @@ func (r *reader) link(n *yaml.Node, where string) error {
 var joining = []string{"veth", "veth-stitch"}
 
 // outside are names of endpoints that are no nodes.
-var outside = []string{"host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy"}
+var outside = []string{"host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy", "container"}
+
+// leading are the types of links to an interface of the host.
+var leading = []string{"macvlan", "host", "mgmt-net"}
+
+// leadOut reads a link with one end in the topology.
+func (r *reader) leadOut(n *yaml.Node, where, kind string) error {
+	if !slices.Contains(leading, kind) {
+		r.lost(n, where, "a link of type %s is left out", short(kind))
+		return nil
+	}
+	device, endpoint := value(n, "host-interface"), value(n, "endpoint")
+	way := r.port(device.Value, device)
+	if way.node == "" {
+		r.lost(n, where, "a link of type %s is left out"+noAccess, kind, short(device.Value))
+		return nil
+	}
+	inner, err := r.end(endpoint, where)
+	if err != nil {
+		return err
+	}
+	if r.kind[inner.node] == absent || r.kind[inner.node] == leftOut {
+		return r.fail(endpoint, "%s: %s is no node that is kept: write one", where, short(inner.node))
+	}
+	r.leaveOut(n, where, "type", "endpoint", "host-interface", "labels", "mode")
+	return r.join(n, [2]end{inner, way})
+}
+
+// keyOf is what --access calls the place outside where an end leads; "": that is
+// nothing that an exit can stand for.
+func (r *reader) keyOf(e end) string {
+	switch {
+	case r.kind[e.node] == leftOut:
+		return e.node
+	case slices.Contains(leading, e.node):
+		return e.iface
+	}
+	return ""
+}
+
+func (r *reader) hint(e end) string {
+	if key := r.keyOf(e); key != "" {
+		return fmt.Sprintf(noAccess, short(key))
+	}
+	return ""
+}
+
+// outside is the end to which one outside of the topology leads; without a node:
+// nothing is known of it.
+func (r *reader) outside(e end, at *yaml.Node) end {
+	if key := r.keyOf(e); key != "" {
+		return r.port(key, at)
+	}
+	return end{}
+}
+
+// port is one of the switch with access to the exit that Options name for an
+// interface of the host; without a node: they name none.
+func (r *reader) port(key string, at *yaml.Node) end {
+	if r.Access[key].Name == "" {
+		return end{}
+	}
+	if r.led[key] == "" {
+		name, isNode := r.renamed[key] // of kind host
+		if !isNode {
+			name = r.names.Take(topology.FirstLegible(key))
+		}
+		r.kind[name] = bridge
+		r.at[fmt.Sprintf("switches[%d]", len(r.request.Switches))] = at
+		r.request.Switches = append(r.request.Switches, vnet.VirtualSwitch{Name: name, Access: r.exit(key, name)})
+	}
+	return end{node: r.led[key], iface: key}
+}
+
+// exit is the name of the one to which a switch has access; "": to none.
+func (r *reader) exit(key, name string) string {
+	x := r.Access[key]
+	if r.led[key] = name; x.Name != "" {
+		r.rates[name] = vnet.Static(x.Rate)
+	}
+	return x.Name
+}
+
+// checkAccess refuses an exit for what the topology does not have.
+func (r *reader) checkAccess(root *yaml.Node) error {
+	for _, key := range slices.Sorted(maps.Keys(r.Access)) {
+		if r.led[key] == "" {
+			return r.fail(root, "--access %s: no link leads to an interface %s of the host, and no bridge is called so: write one of the topology's", short(key), short(key))
+		}
+	}
+	return nil
+}
 
 func (r *reader) end(n *yaml.Node, where string) (end, error) {
 	var e end
@@ -73,6 +167,9 @@ func (r *reader) end(n *yaml.Node, where string) (end, error) {
 	}
 	if e.node == "" || e.iface == "" {
 		return e, r.fail(n, "%s: an endpoint is a node and its interface, as in a:eth1", where)
+	}
+	if name, is := r.renamed[e.node]; is {
+		e.node = name
 	}
 	if r.kind[e.node] == absent && !slices.Contains(outside, e.node) {
 		return e, r.fail(n, "%s: there is no node %s: write it under nodes", where, short(e.node))
@@ -88,28 +185,60 @@ func (r *reader) join(n *yaml.Node, ends [2]end) error {
 		return err
 	}
 	r.at[fmt.Sprintf("links[%d]", len(r.request.Links))] = n
-	r.request.Links = append(r.request.Links, vnet.VirtualLink{Ends: [2]string{ends[0].node, ends[1].node}, Labels: named})
+	made := vnet.VirtualLink{Ends: [2]string{ends[0].node, ends[1].node}, Labels: named}
 	for _, e := range ends {
-		r.interfaces[e.node] = append(r.interfaces[e.node], e.iface)
+		if rate, leads := r.rates[e.node]; leads {
+			made.Bandwidth = [2]vnet.Bandwidth{rate, rate}
+		}
+	}
+	r.request.Links = append(r.request.Links, made)
+	for i, e := range ends {
+		if r.kind[e.node] != bridge {
+			r.interfaces[e.node] = append(r.interfaces[e.node], port{link: len(r.request.Links) - 1, end: i, name: e.iface})
+		}
 	}
 	return nil
 }
 
-// tellInterfaces notes which interfaces have other names in the network: there
-// a node's are eth0, eth1 and so on, in the order of its links.
-func (r *reader) tellInterfaces() {
+// port is an interface of a node: one end of a link, by the link's number.
+type port struct {
+	link, end int
+	name      string
+}
+
+// nameInterfaces lets the nodes' interfaces have the names that they have in the
+// topology. Those that Linux does not take are eth and a number, and noted.
+func (r *reader) nameInterfaces() {
 	for _, node := range slices.Sorted(maps.Keys(r.interfaces)) {
-		if r.kind[node] == bridge {
-			continue
+		ports := r.interfaces[node]
+		taken := make(map[string]bool)
+		for _, p := range ports {
+			taken[p.name] = true
 		}
 		var renamed []string
-		for i, name := range r.interfaces[node] {
-			if now := fmt.Sprint("eth", i); name != now {
-				renamed = append(renamed, short(name)+" is "+now)
+		for i, p := range ports {
+			name := p.name
+			if !vnet.ValidInterface(name) {
+				name = free(taken, i)
+				renamed = append(renamed, short(p.name)+" is "+name)
+			}
+			if name != fmt.Sprint("eth", i) {
+				r.request.Links[p.link].Interfaces[p.end] = name
 			}
 		}
 		if len(renamed) > 0 {
 			r.notes = append(r.notes, vnet.Note{Where: "node " + short(node), Text: "interface " + strings.Join(renamed, ", ")})
 		}
 	}
+}
+
+// free is the first of ethI and those after it that nobody has, who asks has it then.
+func free(taken map[string]bool, i int) string {
+	name := fmt.Sprint("eth", i)
+	for taken[name] {
+		i++
+		name = fmt.Sprint("eth", i)
+	}
+	taken[name] = true
+	return name
 }

@@ -2,10 +2,8 @@ package clab
 
 import (
 	"fmt"
-	"math"
+	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -15,9 +13,9 @@ import (
 // layers are the places from which a node has what it does not state itself.
 type layers struct{ defaults, kinds, groups *yaml.Node }
 
-// kept are the words of a node that a request has. Images and variables are those
-// of plain nodes; what other kinds have of them is part of their software.
-var kept = []string{"kind", "group", "cpu", "memory", "labels", "image", "env"}
+// kept are the words of a node that a request has. Those of its life are kept of
+// plain nodes, and of other kinds whose image is stated.
+var kept = []string{"kind", "group", "cpu", "memory", "labels", "image", "env", "network-mode", "cmd", "entrypoint", "restart-policy", "exec", "binds", "sysctls", "mgmt-ipv4", "mgmt_ipv4", "env-files", "startup-config", "extras"}
 
 // layers notes what of the layers is left out, once, where it stands.
 func (r *reader) layers(topology *yaml.Node) error {
@@ -75,6 +73,7 @@ func (r *reader) nodes(n *yaml.Node) error {
 
 func (r *reader) node(name, n *yaml.Node) error {
 	where := "node " + short(name.Value)
+	called := r.named(name)
 	if err := r.mapping(n, where); err != nil {
 		return err
 	}
@@ -83,15 +82,24 @@ func (r *reader) node(name, n *yaml.Node) error {
 	if kindOf.Kind != 0 && kindOf.Kind != yaml.ScalarNode {
 		return r.fail(kindOf, "kind is no word: write one such as linux")
 	}
-	made := vnet.VirtualNode{Name: name.Value}
+	made := vnet.VirtualNode{Name: called}
 	var err error
 	if made.Labels, err = r.words("labels", "label", places...); err != nil {
 		return err
 	}
-	if slices.Contains(plain, kindOf.Value) {
+	isPlain := slices.Contains(plain, kindOf.Value)
+	if isPlain || runsImage(kindOf.Value, places...) {
 		if made.Setup, err = r.setup(where, places...); err != nil {
 			return err
 		}
+		l, err := r.live(name.Value, &made.Setup, places...)
+		if err != nil {
+			return err
+		}
+		l.plain = isPlain
+		r.lives[called] = l
+	} else {
+		r.loseWords(where, living, places...)
 	}
 	if made.CPU, err = r.cores(first("cpu", places...)); err != nil {
 		return err
@@ -100,6 +108,11 @@ func (r *reader) node(name, n *yaml.Node) error {
 		return err
 	}
 	r.leaveOut(n, where, kept...)
+	r.configure(name.Value, kindOf.Value, &made.Setup, places...)
+	r.manage(where, &made, places...)
+	if mode := first("network-mode", places...); mode.Kind != 0 && mode.Value != noNetwork {
+		r.lost(mode, where, "network-mode %s is left out%s", short(mode.Value), noOutside)
+	}
 	r.add(name, where, kindOf.Value, made)
 	return nil
 }
@@ -107,26 +120,77 @@ func (r *reader) node(name, n *yaml.Node) error {
 // add puts a node where its kind belongs.
 func (r *reader) add(at *yaml.Node, where, kindOf string, n vnet.VirtualNode) {
 	req := &r.request
+	r.nodeAt[n.Name] = at
 	switch {
 	case slices.Contains(switches, kindOf):
 		r.kind[n.Name] = bridge
 		r.at[fmt.Sprintf("switches[%d]", len(req.Switches))] = at
-		req.Switches = append(req.Switches, vnet.VirtualSwitch{Name: n.Name, CPU: n.CPU, Labels: n.Labels})
+		req.Switches = append(req.Switches, vnet.VirtualSwitch{Name: n.Name, CPU: n.CPU, Labels: n.Labels, Access: r.exit(at.Value, n.Name)})
 	case kindOf == "host":
-		r.kind[n.Name] = leftOut
-		r.lost(at, where, "kind host is left out%s", noOutside)
+		if r.kind[n.Name] = leftOut; r.Access[at.Value].Name == "" {
+			r.lost(at, where, "kind host is left out"+noAccess, short(at.Value))
+		}
 	case slices.Contains(plain, kindOf), slices.Contains(machines, kindOf):
 		if slices.Contains(machines, kindOf) {
 			r.lost(at, where, "what is special of kind %s is left out: it is a plain node", kindOf)
 		}
 		r.kind[n.Name] = host
-		r.at[fmt.Sprintf("nodes[%d]", len(req.Nodes))] = at
 		req.Nodes = append(req.Nodes, n)
 	default:
 		r.kind[n.Name] = router
-		r.at[fmt.Sprintf("routers[%d]", len(req.Routers))] = at
 		req.Routers = append(req.Routers, n)
-		r.lost(at, where, "software and configuration of kind %s are left out: it is a router with static routes", short(kindOf))
+		if kindOf == "frr" && n.Image != "" {
+			return // whose configuration comes over
+		}
+		if n.Image != "" {
+			r.lost(at, where, "what containerlab does for kind %s beside starting its image is left out, its configuration above all", short(kindOf))
+		} else {
+			r.lost(at, where, "software and configuration of kind %s are left out: it is a router with static routes", short(kindOf))
+		}
+	}
+}
+
+// runsImage says whether a kind that is none of Sublet's runs an image that the
+// topology states, which whoever leases has to bring.
+func runsImage(kindOf string, places ...*yaml.Node) bool {
+	if kindOf == "host" || slices.Contains(switches, kindOf) || slices.Contains(machines, kindOf) {
+		return false
+	}
+	image := first("image", places...)
+	return image.Kind == yaml.ScalarNode && vnet.ValidImage(image.Value)
+}
+
+// named is what a node is called in the request.
+func (r *reader) named(at *yaml.Node) string {
+	name := r.names.Take(r.legible(at, "node"))
+	r.renamed[at.Value] = name
+	return name
+}
+
+// loseWords notes those of a list that any place has.
+func (r *reader) loseWords(where string, list []string, places ...*yaml.Node) {
+	for _, word := range list {
+		if n := first(word, places...); n.Kind != 0 {
+			r.lost(n, where, "%s is left out: a node of this kind has none", word)
+		}
+	}
+}
+
+// manage gives a node the address that it has in the management network, by which
+// others know it there. There is no such network.
+func (r *reader) manage(where string, made *vnet.VirtualNode, places ...*yaml.Node) {
+	for _, word := range []string{"mgmt-ipv4", "mgmt_ipv4"} {
+		n := first(word, places...)
+		if n.Kind == 0 {
+			continue
+		}
+		a, err := netip.ParseAddr(n.Value)
+		if err != nil || !a.Is4() {
+			r.lost(n, where, "%s %s is left out: it is no address of IPv4", word, short(n.Value))
+			continue
+		}
+		made.Address = a
+		r.notes = append(r.notes, vnet.Note{Line: n.Line, Column: n.Column, Where: where, Text: fmt.Sprintf("%s %s is its address on its links%s", word, a, noManagement)})
 	}
 }
 
@@ -138,6 +202,7 @@ func (r *reader) setup(where string, places ...*yaml.Node) (s vnet.Setup, err er
 	if s.Env, err = r.words("env", "variable", places...); err != nil {
 		return s, err
 	}
+	s.Env = r.envFiles(where, s.Env, places...)
 	if _, all := s.Env[importVariables]; all {
 		r.lost(first("env", places...), where, "%s is left out: no variables of this machine go into nodes", importVariables)
 		delete(s.Env, importVariables)
@@ -173,37 +238,4 @@ func (r *reader) words(name, one string, places ...*yaml.Node) (map[string]strin
 		}
 	}
 	return all, nil
-}
-
-func (r *reader) cores(n *yaml.Node) (vnet.CPU, error) {
-	if n.Kind == 0 {
-		return 0, nil
-	}
-	cores, err := vnet.ParseCPU(n.Value)
-	if err != nil {
-		return 0, r.fail(n, "cpu: %v", err)
-	}
-	return cores, nil
-}
-
-// memory is written as Docker does: a number and a unit of powers of 1024, of
-// which b and ib may be left out; without a unit it is bytes.
-func (r *reader) memory(n *yaml.Node) (vnet.Bytes, error) {
-	if n.Kind == 0 {
-		return 0, nil
-	}
-	text := strings.ToLower(strings.ReplaceAll(n.Value, " ", ""))
-	unit := strings.TrimLeft(text, "0123456789.")
-	number, err := strconv.ParseFloat(strings.TrimSuffix(text, unit), 64)
-	power := strings.Index("kmgt", strings.TrimSuffix(strings.TrimSuffix(unit, "b"), "i"))
-	if bytes := unit == "" || unit == "b"; bytes {
-		power = -1
-	} else if power < 0 || len(strings.TrimSuffix(strings.TrimSuffix(unit, "b"), "i")) != 1 {
-		err = strconv.ErrSyntax
-	}
-	size := number * math.Pow(1024, float64(power+1))
-	if err != nil || n.Kind != yaml.ScalarNode || !(size >= 0 && size < 1<<62) {
-		return 0, r.fail(n, "memory: %s is not a size such as 256MiB or 4GB", short(n.Value))
-	}
-	return vnet.Bytes(size), nil
 }

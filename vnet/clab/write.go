@@ -3,6 +3,8 @@ package clab
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"net/netip"
 
 	"go.yaml.in/yaml/v3"
 
@@ -24,7 +26,11 @@ type nodeForm struct {
 	Memory string            `yaml:"memory,omitempty"`
 	Image  string            `yaml:"image,omitempty"`
 	Env    map[string]string `yaml:"env,omitempty"`
-	Labels map[string]string `yaml:"labels,omitempty"`
+	Mode   string            `yaml:"network-mode,omitempty"`
+
+	Sysctls map[string]string `yaml:"sysctls,omitempty"`
+	Exec    []string          `yaml:"exec,omitempty"`
+	Labels  map[string]string `yaml:"labels,omitempty"`
 }
 
 type linkForm struct {
@@ -34,18 +40,30 @@ type linkForm struct {
 
 // Format writes the first stage of a request as a topology, and notes what
 // containerlab has no words for. Nodes are of kind linux, which
-// containerlab wants an image of.
+// containerlab wants an image of, without its management network, which would
+// be their eth0.
 func Format(r vnet.Request) ([]byte, []vnet.Note) {
-	w := writer{next: make(map[string]int)}
+	w := writer{links: r.Links, interfaces: r.Interfaces()}
 	w.file.Name = string(r.Network)
 	w.file.Topology.Nodes = make(map[string]nodeForm)
 	w.head(r)
 	for _, n := range r.Nodes {
-		w.node("node "+n.Name, n)
+		w.node("node "+n.Name, n, "0")
+		if n.Device != "" {
+			w.lose("node "+n.Name, "its device")
+		}
+		if n.Join != "" {
+			w.lose("node "+n.Name, "that a machine joins as it")
+		}
 	}
 	for _, n := range r.Routers {
-		w.node("router "+n.Name, n)
-		w.lose("router "+n.Name, "forwarding and protocol %s", n.Protocol)
+		w.node("router "+n.Name, n, "1")
+		if n.Protocol != vnet.ProtocolNone {
+			w.lose("router "+n.Name, "protocol %s", n.Protocol)
+		}
+		if n.FRR != "" {
+			w.lose("router "+n.Name, "its configuration of FRR")
+		}
 		if n.NAT != "" {
 			w.lose("router "+n.Name, "its way out %s", n.NAT)
 		}
@@ -63,10 +81,14 @@ func Format(r vnet.Request) ([]byte, []vnet.Note) {
 	return text.Bytes(), w.notes
 }
 
+// noNetwork is the mode of a node that has no interfaces but those of its links.
+const noNetwork = "none"
+
 type writer struct {
-	file  topologyFile
-	next  map[string]int // number of a node's next interface
-	notes []vnet.Note
+	file       topologyFile
+	links      []vnet.VirtualLink
+	interfaces map[string][2]string // of links
+	notes      []vnet.Note
 }
 
 func (w *writer) lose(where, format string, args ...any) {
@@ -85,23 +107,41 @@ func (w *writer) loseIf(where string, there map[string]bool, order ...string) {
 func (w *writer) head(r vnet.Request) {
 	w.loseIf("network "+string(r.Network), map[string]bool{
 		"window": !r.Start.IsZero() || !r.Before.IsZero() || r.For != 0, "stages": len(r.Stages) > 0,
-		"movable": r.Movable, "negotiable": len(r.Negotiable) > 0, "objective": r.Objective != "",
+		"movable": r.Movable, "negotiable": len(r.Negotiable) > 0, "objective": r.Objective != "", "labels": len(r.Labels) > 0,
 		"colocate": r.Apart(), "tenant": r.Tenant != "",
-	}, "tenant", "window", "stages", "movable", "negotiable", "objective", "colocate")
+	}, "tenant", "window", "stages", "labels", "movable", "negotiable", "objective", "colocate")
 }
 
-func (w *writer) node(where string, n vnet.VirtualNode) {
+// node writes one that forwards ("1") or not ("0"), which containers there do by
+// themselves.
+func (w *writer) node(where string, n vnet.VirtualNode, forwards string) {
 	f := form("linux", n.CPU, n.Memory, n.Labels)
-	f.Image, f.Env = n.Image, n.Env
+	f.Image, f.Env, f.Mode = n.Image, n.Env, noNetwork
+	f.Sysctls = map[string]string{ipForward: forwards}
+	maps.Copy(f.Sysctls, n.Sysctls)
+	for _, l := range w.links {
+		for end, name := range l.Ends {
+			if name == n.Name {
+				f.Exec = append(f.Exec, addresses(l.Addresses[end], w.interfaces[l.Name][end])...)
+			}
+		}
+	}
 	w.file.Topology.Nodes[n.Name] = f
-	w.next[n.Name] = 1 // eth0 is containerlab's own
 	w.loseIf(where, map[string]bool{"site": n.Site != "", "host": n.Host != "", "exclusive": n.Exclusive, "address": n.Address.IsValid()},
 		"site", "host", "exclusive", "address")
 	rest := n.Setup
-	rest.Image, rest.Env = "", nil // which the topology has
+	rest.Image, rest.Env, rest.Sysctls = "", nil, nil // which the topology has
 	for _, field := range rest.Stated() {
 		w.lose(where, "%s", field)
 	}
+}
+
+// addresses are commands that give them to an interface.
+func addresses(list []netip.Prefix, device string) (commands []string) {
+	for _, p := range list {
+		commands = append(commands, fmt.Sprintf("ip address add %s dev %s", p, device))
+	}
+	return commands
 }
 
 func form(kind string, cpu vnet.CPU, memory vnet.Bytes, labels map[string]string) nodeForm {
@@ -114,19 +154,20 @@ func form(kind string, cpu vnet.CPU, memory vnet.Bytes, labels map[string]string
 
 func (w *writer) bridge(s vnet.VirtualSwitch) {
 	w.file.Topology.Nodes[s.Name] = form("bridge", s.CPU, 0, s.Labels)
+	kind := fmt.Sprintf("kind %s, with what only that has", s.Kind)
 	w.loseIf("switch "+s.Name, map[string]bool{
 		"site": s.Site != "", "host": s.Host != "", "ageing": s.Ageing != 0, "options of ports": len(s.Ports) > 0,
-		"kind vxswitch, with its buffers and schedulers": s.Kind != vnet.SwitchKernel && s.Kind != "",
-	}, "site", "host", "ageing", "options of ports", "kind vxswitch, with its buffers and schedulers")
+		kind:                    s.Kind != vnet.SwitchKernel && s.Kind != "",
+		"its access to an exit": s.Access != "",
+	}, "site", "host", "ageing", "options of ports", kind, "its access to an exit")
 }
 
 func (w *writer) link(l vnet.VirtualLink) {
 	f := linkForm{Labels: l.Labels}
 	for i, node := range l.Ends {
-		f.Endpoints[i] = fmt.Sprintf("%s:eth%d", node, w.next[node])
-		w.next[node]++
+		f.Endpoints[i] = node + ":" + w.interfaces[l.Name][i]
 	}
 	w.file.Topology.Links = append(w.file.Topology.Links, f)
-	w.loseIf("link "+l.Name, map[string]bool{"rates": !l.BestEffort(), "latency": l.Latency != 0, "paths": l.Paths > 1, "impairments": l.Impair != [2]vnet.Impairment{}, "addresses": !l.Addresses.IsZero()},
-		"rates", "latency", "paths", "impairments", "addresses")
+	w.loseIf("link "+l.Name, map[string]bool{"rates": !l.BestEffort(), "latency": l.Latency != 0, "paths": l.Paths > 1, "impairments": l.Impair != [2]vnet.Impairment{}, "failures": l.Down, "control": l.Control, "areas and costs": l.Area != 0 || l.Cost != 0},
+		"rates", "latency", "paths", "impairments", "failures", "control", "areas and costs")
 }

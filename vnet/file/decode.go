@@ -12,7 +12,8 @@ import (
 )
 
 // maxScalar bounds one value, in bytes, so that an error that quotes it stays
-// one readable line. The longest legal value is a label of 255.
+// one readable line. Texts of files, which no error quotes, have a bound of their
+// own.
 const maxScalar = 1000
 
 // decode fills a form, strictly: unknown, repeated, missing and empty fields
@@ -28,8 +29,12 @@ func (d *document) value(n *yaml.Node, name string, v reflect.Value) error {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		return d.fail(n, "%s uses an anchor or alias, which is not accepted: write the value out", name)
 	}
-	if len(n.Value) > maxScalar {
-		return d.fail(n, "%s has %d bytes, more than %d: shorten it", name, len(n.Value), maxScalar)
+	most := maxScalar
+	if v.Type() == reflect.TypeFor[*content]() {
+		most = vnet.MaxFile
+	}
+	if len(n.Value) > most {
+		return d.fail(n, "%s has %d bytes, more than %d: shorten it", name, len(n.Value), most)
 	}
 	if n.Kind == 0 || n.ShortTag() == "!!null" {
 		return d.fail(n, "%s is empty: state a value or leave it out", name)

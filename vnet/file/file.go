@@ -11,6 +11,8 @@ package file
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"sublet/vnet"
 )
@@ -24,6 +26,14 @@ const MaxSubstrateSize = 32 << 20
 // ParseRequest reads a request in the native form, fills in defaults and
 // checks it. The name is used in errors only.
 func ParseRequest(name string, text []byte) (vnet.Request, error) {
+	return ParseRequestWith(name, text, func(string) (string, error) {
+		return "", errors.New("no files are read here: write text")
+	})
+}
+
+// ParseRequestWith is ParseRequest where files of nodes may state from: read
+// returns the text of the file of that name.
+func ParseRequestWith(name string, text []byte, read func(from string) (string, error)) (vnet.Request, error) {
 	doc, err := open(name, text, requestLimits)
 	if err != nil {
 		return vnet.Request{}, err
@@ -35,7 +45,11 @@ func ParseRequest(name string, text []byte) (vnet.Request, error) {
 	if err := doc.decode(&form); err != nil {
 		return vnet.Request{}, err
 	}
-	r, err := form.request()
+	err = form.readFiles(read)
+	var r vnet.Request
+	if err == nil {
+		r, err = form.request()
+	}
 	if err != nil {
 		return vnet.Request{}, doc.explain(err)
 	}
@@ -89,7 +103,27 @@ func (d *document) explain(err error) error {
 	if !errors.As(err, &field) {
 		return d.fail(d.root, "%v", err)
 	}
+	field = &vnet.FieldError{Path: d.asWritten(field.Path), Problem: field.Problem}
 	return d.fail(d.locate(field.Path), "%v", field)
+}
+
+// asWritten is a path in the words of the text: functions are nodes behind those
+// that are written as nodes.
+func (d *document) asWritten(path string) string {
+	var i int
+	if n, err := fmt.Sscanf(path, "nodes[%d]", &i); n != 1 || err != nil {
+		return path
+	}
+	written := 0
+	if list := child(d.root, "nodes"); list != nil {
+		written = len(list.Content)
+	}
+	functions := child(d.root, "functions")
+	if i < written || functions == nil || i-written >= len(functions.Content) {
+		return path
+	}
+	rest := strings.TrimPrefix(path, fmt.Sprintf("nodes[%d]", i))
+	return index("functions", i-written) + strings.TrimPrefix(rest, ".function")
 }
 
 // Decode fills form, a pointer to a struct with yaml tags, from the only

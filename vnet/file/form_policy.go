@@ -25,6 +25,11 @@ type quota struct {
 	Memory        *sizeLimit  `yaml:"memory,omitempty" jsonschema_description:"Memory at any instant, such as 64GiB."`
 	Bandwidth     *rateLimit  `yaml:"bandwidth,omitempty" jsonschema_description:"Guaranteed minima at any instant, both directions of every link added up, such as 10Gbit."`
 	BandwidthTime *bitLimit   `yaml:"bandwidth_time,omitempty" jsonschema_description:"The same times the time for which it is still booked, such as 100Gbit*h."`
+	WaysOut       *countLimit `yaml:"ways_out,omitempty" jsonschema_description:"Routers with a way out at any instant: each has an address outside."`
+	Publish       *countLimit `yaml:"publish,omitempty" jsonschema_description:"Published ports at any instant."`
+	Exits         *countLimit `yaml:"exits,omitempty" jsonschema_description:"Switches with access to an exit at any instant: each has a VLAN."`
+	Joins         *countLimit `yaml:"joins,omitempty" jsonschema_description:"Nodes that machines become at any instant: each has a port."`
+	Devices       *countLimit `yaml:"devices,omitempty" jsonschema_description:"Nodes with a device at any instant."`
 	Horizon       *spanLimit  `yaml:"horizon,omitempty" jsonschema_description:"How far ahead a lease may begin, such as 30d."`
 	Length        *spanLimit  `yaml:"length,omitempty" jsonschema_description:"Longest length of a lease, such as 7d."`
 	DefaultLength *spanLimit  `yaml:"default_length,omitempty" jsonschema_description:"Length of a lease that states none. Default: until released, if length is not limited."`

@@ -4,15 +4,19 @@ package file
 // the descriptions are the published schema's.
 
 type request struct {
-	Network   name    `yaml:"network" jsonschema_description:"Name of the virtual network, unique among its tenant's leases."`
-	Tenant    name    `yaml:"tenant,omitempty" jsonschema_description:"Who leases. Default: the caller."`
-	Window    *window `yaml:"window,omitempty" jsonschema_description:"When. Default: now, until released."`
-	Movable   bool    `yaml:"movable,omitempty" jsonschema_description:"Links may be taken over other paths while the network runs, to make room for others; each move interrupts a link for a moment. Until it begins it may be postponed up to before."`
-	Axes      []axis  `yaml:"negotiable,omitempty" jsonschema_description:"In what counter-offers may differ from the request. Default: in all of these."`
+	Network   name              `yaml:"network" jsonschema_description:"Name of the virtual network, unique among its tenant's leases."`
+	Tenant    name              `yaml:"tenant,omitempty" jsonschema_description:"Who leases. Default: the caller."`
+	Labels    map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with the network, and to choose it by (sublet leases -l)."`
+	Window    *window           `yaml:"window,omitempty" jsonschema_description:"When. Default: now, until released."`
+	Movable   bool              `yaml:"movable,omitempty" jsonschema_description:"Links may be taken over other paths while the network runs, to make room for others; each move interrupts a link for a moment. Until it begins it may be postponed up to before."`
+	Axes      []axis            `yaml:"negotiable,omitempty" jsonschema_description:"In what counter-offers may differ from the request. Default: in all of these."`
 	topology  `yaml:",inline"`
-	Colocate  string  `yaml:"colocate,omitempty" jsonschema_description:"Whether two nodes of this network may share a host." jsonschema:"enum=allowed,enum=forbidden,default=allowed"`
-	Objective string  `yaml:"objective,omitempty" jsonschema_description:"What its embedding is best at: revenue-cost takes the least bandwidth, load-balance keeps links and processors evenly used, energy wakes the fewest hosts." jsonschema:"enum=revenue-cost,enum=load-balance,enum=energy,default=revenue-cost"`
-	Stages    []stage `yaml:"stages,omitempty" jsonschema_description:"Changes after the start, in order of time. Each begins from what the one before it left." jsonschema:"maxItems=64"`
+	Functions []function `yaml:"functions,omitempty" jsonschema_description:"Nodes through which chains lead (docs/chains.md)."`
+	Chains    []chain    `yaml:"chains,omitempty" jsonschema_description:"Packets of one node to another that pass functions on their way." jsonschema:"maxItems=256"`
+	Internet  *internet  `yaml:"internet,omitempty" jsonschema_description:"Short for a router called internet with a way out, and its links."`
+	Colocate  string     `yaml:"colocate,omitempty" jsonschema_description:"Whether two nodes of this network may share a host." jsonschema:"enum=allowed,enum=forbidden,default=allowed"`
+	Objective string     `yaml:"objective,omitempty" jsonschema_description:"What its embedding is best at: revenue-cost takes the least bandwidth, load-balance keeps links and processors evenly used, energy wakes the fewest hosts." jsonschema:"enum=revenue-cost,enum=load-balance,enum=energy,default=revenue-cost"`
+	Stages    []stage    `yaml:"stages,omitempty" jsonschema_description:"Changes after the start, in order of time. Each begins from what the one before it left." jsonschema:"maxItems=64"`
 }
 
 type window struct {
@@ -37,30 +41,62 @@ type node struct {
 	Host      name     `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
 	Address   *address `yaml:"address,omitempty" jsonschema_description:"IPv4 address inside the network. Default: chosen."`
 	Exclusive bool     `yaml:"exclusive,omitempty" jsonschema_description:"No other network's node on its host."`
+	Join      name     `yaml:"join,omitempty" jsonschema_description:"A machine of the user's becomes this node over WireGuard (sublet join) at this place of the substrate (substrate: joins), or any: the first with room. Its links need a rate."`
+	Device    string   `yaml:"device,omitempty" jsonschema_description:"An interface of a host that the node has for itself (substrate: devices). It has this name in the node." jsonschema:"maxLength=15"`
 	setup     `yaml:",inline"`
 	Labels    map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
 }
 
 type router struct {
-	node     `yaml:",inline"`
-	Protocol string    `yaml:"protocol,omitempty" jsonschema_description:"static: routes are computed. ospf: FRR's ospfd runs inside. none: the table is the tenant's." jsonschema:"enum=static,enum=ospf,enum=none,default=static"`
-	NAT      name      `yaml:"nat,omitempty" jsonschema_description:"Way out of the substrate that the router is (substrate: nat). It stands on the host of the way out, and takes an address of its pool."`
-	Publish  []publish `yaml:"publish,omitempty" jsonschema_description:"Ports of the router's outer address that lead to ports of nodes, such as 8080:web:80 or 5353:dns:53/udp. The operator says which may be published." jsonschema:"maxItems=32"`
+	node      `yaml:",inline"`
+	Protocol  string     `yaml:"protocol,omitempty" jsonschema_description:"static: routes are computed. ospf (IPv4), ospf6, bgp, isis (both families): daemons of FRR run inside. none: the table is the tenant's." jsonschema:"enum=static,enum=ospf,enum=ospf6,enum=bgp,enum=isis,enum=none,default=static"`
+	AS        int        `yaml:"as,omitempty" jsonschema_description:"protocol bgp: number of the autonomous system. Neighbours at links are its peers." jsonschema:"minimum=1,maximum=4294967294"`
+	Neighbors []neighbor `yaml:"neighbors,omitempty" jsonschema_description:"protocol bgp: neighbours beside those at its links, any number of links away." jsonschema:"maxItems=64"`
+	FRR       *frr       `yaml:"frr,omitempty" jsonschema_description:"Configuration of FRR, beside what the protocol brings; with protocol none all of it. Statements that write files, load modules or run commands are refused."`
+	NAT       name       `yaml:"nat,omitempty" jsonschema_description:"Way out of the substrate that the router is (substrate: nat), or any: the first with room. It stands on the host of the way out, and takes an address of its pool."`
+	Publish   []publish  `yaml:"publish,omitempty" jsonschema_description:"Ports of the router's outer address that lead to ports of nodes, such as 8080:web:80 or 5353:dns:53/udp. The operator says which may be published." jsonschema:"maxItems=32"`
+}
+
+// neighbor is a speaker of BGP.
+type neighbor struct {
+	Address anyAddress `yaml:"address" jsonschema_description:"Of IPv4 or IPv6."`
+	AS      int        `yaml:"as" jsonschema_description:"Number of its autonomous system." jsonschema:"minimum=1,maximum=4294967294"`
+}
+
+// frr is a configuration, written here or beside the request.
+type frr struct {
+	Text *content `yaml:"text,omitempty" jsonschema_description:"The statements, as in FRR's frr.conf." jsonschema:"maxLength=32768"`
+	From string   `yaml:"from,omitempty" jsonschema_description:"Instead of text: a file beside this one that has it, read when the request is." jsonschema:"minLength=1"`
 }
 
 type vswitch struct {
 	Name   name                  `yaml:"name" jsonschema_description:"Unique among nodes, routers, switches and links."`
-	Kind   string                `yaml:"kind,omitempty" jsonschema_description:"kernel: forwarded by programs in the kernel. vxswitch: the crosspoint-queued engine, with queues, schedulers and capacities of its own (docs/vxswitch-live.md)." jsonschema:"enum=kernel,enum=vxswitch,default=kernel"`
+	Kind   string                `yaml:"kind,omitempty" jsonschema_description:"kernel: forwarded by programs in the kernel. vxswitch: the crosspoint-queued engine, with queues, schedulers and capacities of its own (docs/vxswitch-live.md). openflow: a switch of OpenFlow 1.3 and 1.0, for a controller of the tenant's (docs/openflow.md)." jsonschema:"enum=kernel,enum=vxswitch,enum=openflow,default=kernel"`
 	CPU    cpu                   `yaml:"cpu,omitempty" jsonschema_description:"Cores to book for it. Default: nothing booked."`
 	Site   name                  `yaml:"site,omitempty" jsonschema_description:"Place it on a host of this site."`
 	Host   name                  `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
 	Ageing span                  `yaml:"ageing,omitempty" jsonschema_description:"How long an address is known after its last frame. Default: 5m."`
 	Ports  map[string]switchPort `yaml:"ports,omitempty" jsonschema_description:"Options of ports, by the name of the link that ends there."`
+	Access name                  `yaml:"access,omitempty" jsonschema_description:"Exit of the substrate to which it has one port more (substrate: exits). It stands on the host of the exit; its links need a rate."`
+	VLAN   *int                  `yaml:"vlan,omitempty" jsonschema_description:"VLAN that it has at the exit. Default: one is chosen." jsonschema:"minimum=1,maximum=4094"`
 
 	Scheduler   string       `yaml:"scheduler,omitempty" jsonschema_description:"kind vxswitch: which input is next at an output: deficit round robin, round robin, first come first served, longest queue first, strict priority." jsonschema:"enum=drr,enum=rr,enum=fcfs,enum=lqf,enum=sp,default=drr"`
 	Buffer      *size        `yaml:"buffer,omitempty" jsonschema_description:"kind vxswitch: what each crosspoint holds, such as 64KB; booked as the host's memory. Default: 256KiB."`
 	Manager     string       `yaml:"manager,omitempty" jsonschema_description:"kind vxswitch: which frames a crosspoint drops: tail-drop, red or codel, settings behind a colon as in codel:target=5ms,interval=100ms. Default: tail-drop."`
 	Crosspoints []crosspoint `yaml:"crosspoints,omitempty" jsonschema_description:"kind vxswitch: crosspoints with a buffer or manager of their own."`
+
+	Controller []string    `yaml:"controller,omitempty" jsonschema_description:"kind openflow: its controllers: tcp:NODE:PORT or tcp:ADDRESS:PORT, which it connects to over its link with control: true or, without one, in band by its other links; or ptcp:PORT, where it listens at that link; over TLS ssl and pssl, with tls." jsonschema:"maxItems=8"`
+	TLS        *switchTLS  `yaml:"tls,omitempty" jsonschema_description:"kind openflow: what it shows to controllers of ssl and pssl, and whom it believes."`
+	Fail       string      `yaml:"fail,omitempty" jsonschema_description:"kind openflow: without a controller entries stay and nothing else is forwarded (secure), or it forwards as a learning switch (standalone)." jsonschema:"enum=secure,enum=standalone,default=secure"`
+	Datapath   string      `yaml:"datapath,omitempty" jsonschema_description:"kind openflow: what forwards: the switch's process, or programs in the kernel for flows that it has decided about." jsonschema:"enum=process,enum=kernel,default=process"`
+	Tables     *int        `yaml:"tables,omitempty" jsonschema_description:"kind openflow: flow tables. Default: 8." jsonschema:"minimum=1,maximum=254"`
+	Entries    *int        `yaml:"entries,omitempty" jsonschema_description:"kind openflow: most entries in all tables together; booked as the host's memory. Default: 10000." jsonschema:"minimum=1,maximum=1000000"`
+	Groups     *int        `yaml:"groups,omitempty" jsonschema_description:"kind openflow: most groups. Default: 256." jsonschema:"minimum=1,maximum=65536"`
+	Meters     *int        `yaml:"meters,omitempty" jsonschema_description:"kind openflow: most meters. Default: 256." jsonschema:"minimum=1,maximum=65536"`
+	PacketIns  *int        `yaml:"packet_in_pps,omitempty" jsonschema_description:"kind openflow: most packets that leave for controllers in a second; further ones are dropped. Default: 1000." jsonschema:"minimum=1,maximum=100000"`
+	Miss       string      `yaml:"miss,omitempty" jsonschema_description:"kind openflow: what becomes of packets that meet no entry, until the controller says otherwise." jsonschema:"enum=drop,enum=controller,default=drop"`
+	DatapathID *datapathID `yaml:"datapath_id,omitempty" jsonschema_description:"kind openflow: by which controllers know it, such as 1 or 0xa1. Default: a number made of its name."`
+	Queues     []queue     `yaml:"queues,omitempty" jsonschema_description:"kind openflow: queues of its ports, for set_queue."`
 
 	Labels map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
 }
@@ -78,6 +114,14 @@ type switchPort struct {
 	Priority  int    `yaml:"priority,omitempty" jsonschema_description:"kind vxswitch: of this input at outputs with sp, 0 first." jsonschema:"minimum=0,maximum=63,default=0"`
 }
 
+// queue is one of a port.
+type queue struct {
+	Link  name  `yaml:"link" jsonschema_description:"Link of the port."`
+	Queue int   `yaml:"queue" jsonschema_description:"Number, for set_queue. Frames of no queue are queue 0's." jsonschema:"minimum=0,maximum=63"`
+	Min   *rate `yaml:"min,omitempty" jsonschema_description:"What it is guaranteed of the link's guaranteed rate. Default: nothing; of queue 0, what the others leave."`
+	Max   *rate `yaml:"max,omitempty" jsonschema_description:"The most that it takes. Default: what the link has."`
+}
+
 // crosspoint is what lies between two ports.
 type crosspoint struct {
 	From    name   `yaml:"from" jsonschema_description:"Link at the input."`
@@ -88,20 +132,24 @@ type crosspoint struct {
 
 type link struct {
 	Name    name     `yaml:"name,omitempty" jsonschema_description:"Default: the ends joined by '-'."`
-	Ends    linkEnds `yaml:"ends" jsonschema_description:"Two nodes, routers or switches, by name or as {node: NAME, address: ...}; forward is from the first to the second."`
+	Ends    linkEnds `yaml:"ends" jsonschema_description:"Two nodes, routers or switches, by name or as {node: NAME, address: ..., interface: ...}; forward is from the first to the second."`
 	demand  `yaml:",inline"`
 	Latency span              `yaml:"latency,omitempty" jsonschema_description:"Bound on every path, such as 10ms."`
 	Paths   int               `yaml:"paths,omitempty" jsonschema_description:"It may be split over so many paths, by flow. Default: 1." jsonschema:"minimum=1,maximum=8"`
+	Control bool              `yaml:"control,omitempty" jsonschema_description:"It joins a switch of kind openflow to its controller, or to where that is reached, and is no port of the switch." jsonschema:"default=false"`
 	Spread  span              `yaml:"spread,omitempty" jsonschema_description:"Bound on the difference in latency between its paths. Default: 10ms."`
+	Area    int               `yaml:"area,omitempty" jsonschema_description:"Area of OSPF that the link is in. Default: 0, the backbone." jsonschema:"minimum=0,maximum=4294967295"`
+	Cost    int               `yaml:"cost,omitempty" jsonschema_description:"Cost to OSPF and IS-IS, both directions. Default: their own, 10." jsonschema:"minimum=1,maximum=65535"`
 	Labels  map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
 }
 
-// demand is bandwidth and impairment of both directions; no bandwidth stated is
-// best effort.
+// demand is bandwidth, impairment and failure of both directions; no bandwidth
+// stated is best effort.
 type demand struct {
 	bandwidth `yaml:",inline"`
 	Reverse   *bandwidth `yaml:"reverse,omitempty" jsonschema_description:"Bandwidth from the second end to the first. Default: the same as forward; {} is best effort."`
 	Impair    *impairs   `yaml:"impair,omitempty" jsonschema_description:"What is made worse on purpose, both directions; {} is nothing."`
+	Down      *bool      `yaml:"down,omitempty" jsonschema_description:"Whether it fails: its ends then have no carrier. Default: no."`
 }
 
 // impairs is impairment of both directions.
@@ -128,8 +176,9 @@ type bandwidth struct {
 
 type stage struct {
 	Name   name              `yaml:"name" jsonschema_description:"Unique among stages."`
-	After  span              `yaml:"after" jsonschema_description:"Time since the start, such as 1h."`
-	Links  map[string]demand `yaml:"links,omitempty" jsonschema_description:"New bandwidth or impairment, by link name, both directions. An entry with impair alone leaves the bandwidth."`
+	After  *span             `yaml:"after,omitempty" jsonschema_description:"Time since the start, such as 1h, of a stage that begins at the clock."`
+	Begins string            `yaml:"begins,omitempty" jsonschema_description:"When: at the clock, after the time stated; or on command (sublet stage), at the latest with the next stage that begins at the clock. Default: clock." jsonschema:"enum=clock,enum=command"`
+	Links  map[string]demand `yaml:"links,omitempty" jsonschema_description:"New bandwidth or impairment, by link name, both directions, and whether it is down. An entry without a bandwidth leaves that, if it states something else."`
 	Add    *topology         `yaml:"add,omitempty" jsonschema_description:"What appears."`
 	Remove []name            `yaml:"remove,omitempty" jsonschema_description:"Names that go; a node takes its links with it."`
 }

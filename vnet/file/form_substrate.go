@@ -8,6 +8,34 @@ type substrate struct {
 	Links    []substrateLink    `yaml:"links,omitempty" jsonschema_description:"Wires between hosts and switches."`
 	Relays   map[string]address `yaml:"relays,omitempty" jsonschema_description:"By switch: IPv4 address at which it takes relay lists off, so that leases choose paths between switches. All switches or none."`
 	NAT      []nat              `yaml:"nat,omitempty" jsonschema_description:"Ways out of the substrate, for routers that take one." jsonschema:"maxItems=256"`
+	Exits    []exit             `yaml:"exits,omitempty" jsonschema_description:"Interfaces of hosts for networks of layer 2, for switches that take one." jsonschema:"maxItems=256"`
+	Joins    []join             `yaml:"joins,omitempty" jsonschema_description:"Addresses of hosts at which other machines become nodes, over WireGuard." jsonschema:"maxItems=256"`
+	Devices  []device           `yaml:"devices,omitempty" jsonschema_description:"Interfaces of hosts, each for one node at a time." jsonschema:"maxItems=256"`
+}
+
+// device is an interface that one node has for itself.
+type device struct {
+	Name      string `yaml:"name" jsonschema_description:"Unique among devices. The interface has this name in the node." jsonschema:"maxLength=15"`
+	Host      name   `yaml:"host" jsonschema_description:"Host of the interface."`
+	Interface string `yaml:"interface" jsonschema_description:"The host's interface, which is up, has no addresses of the host, and is no other's." jsonschema:"maxLength=15"`
+}
+
+// join is where other machines become nodes.
+type join struct {
+	Name     name      `yaml:"name" jsonschema_description:"Unique among places to join."`
+	Host     name      `yaml:"host" jsonschema_description:"Host of the address."`
+	Address  address   `yaml:"address" jsonschema_description:"IPv4 address of the host, at which machines reach it."`
+	Ports    portRange `yaml:"ports" jsonschema_description:"Ports of UDP there that nothing else uses, such as 51820-51899: one for each node."`
+	Capacity rate      `yaml:"capacity" jsonschema_description:"Rate per direction that all leases together may have."`
+}
+
+// exit is an interface that switches have access to.
+type exit struct {
+	Name      name      `yaml:"name" jsonschema_description:"Unique among exits."`
+	Host      name      `yaml:"host" jsonschema_description:"Host of the interface."`
+	Interface string    `yaml:"interface" jsonschema_description:"Device of the host, such as eth2; no link of the substrate leaves by it." jsonschema:"maxLength=15"`
+	VLAN      vlanRange `yaml:"vlan,omitempty" jsonschema_description:"VLANs that leases may have, each one at a time, such as 100-199. Default: frames without a tag, for one lease at a time."`
+	Capacity  rate      `yaml:"capacity" jsonschema_description:"Rate per direction that all leases together may have."`
 }
 
 // nat is a way out.

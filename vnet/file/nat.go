@@ -12,6 +12,7 @@ type (
 	publish   = vnet.Publish
 	addrRange = vnet.AddrRange
 	portRange = vnet.PortRange
+	vlanRange = vnet.VLANRange
 	network   netip.Prefix
 )
 

@@ -71,7 +71,16 @@ func topologies(t *rapid.T, prefix string, present []string) vnet.Topology {
 			continue
 		}
 		if rapid.Bool().Draw(t, "router") {
-			n.Protocol = rapid.SampledFrom([]vnet.Protocol{vnet.ProtocolStatic, vnet.ProtocolOSPF, vnet.ProtocolNone}).Draw(t, "protocol")
+			n.Protocol = rapid.SampledFrom([]vnet.Protocol{vnet.ProtocolStatic, vnet.ProtocolOSPF, vnet.ProtocolOSPF6, vnet.ProtocolBGP, vnet.ProtocolISIS, vnet.ProtocolNone}).Draw(t, "protocol")
+			if n.Protocol == vnet.ProtocolBGP {
+				n.AS = rapid.Uint32Range(1, vnet.MaxAS).Draw(t, "as")
+				for _, a := range rapid.Permutation([]string{"10.255.0.1", "2001:db8::1"}).Draw(t, "neighbors")[:rapid.IntRange(0, 2).Draw(t, "neighbours")] {
+					n.Neighbors = append(n.Neighbors, vnet.Neighbor{Address: netip.MustParseAddr(a), AS: rapid.Uint32Range(1, vnet.MaxAS).Draw(t, "their as")})
+				}
+			}
+			if n.Protocol != vnet.ProtocolStatic && n.Kind == "" {
+				n.FRR = rapid.SampledFrom([]string{"", "hostname x", "!\nrouter ospf\n network 10.0.0.0/8 area 0\n", " ip route 10.9.0.0/16 blackhole\n\n"}).Draw(t, "frr")
+			}
 			top.Routers = append(top.Routers, n)
 		} else {
 			top.Nodes = append(top.Nodes, n)
@@ -90,6 +99,9 @@ func topologies(t *rapid.T, prefix string, present []string) vnet.Topology {
 				l.Addresses[1] = []netip.Prefix{netip.PrefixFrom(l.Addresses[0][0].Addr().Next(), 24), netip.PrefixFrom(netip.AddrFrom16([16]byte{0x20, 1, 4: prefix[0], byte(len(prefix)), byte(i), 15: 1}), 64)}
 			}
 		}
+		if rapid.Bool().Draw(t, "own interface") {
+			l.Interfaces[1] = fmt.Sprintf("own%s%d", prefix, i)
+		}
 		if rapid.Bool().Draw(t, "named") {
 			l.Name = fmt.Sprintf("l%s%d", prefix, i)
 		}
@@ -103,6 +115,12 @@ func topologies(t *rapid.T, prefix string, present []string) vnet.Topology {
 		if rapid.Bool().Draw(t, "impaired") {
 			l.Impair = impairments(t)
 		}
+		for _, n := range top.Routers {
+			if slices.Contains(l.Ends[:], n.Name) && n.Protocol.Speaks(true) == vnet.ProtocolOSPF {
+				l.Area, l.Cost = rapid.Uint32().Draw(t, "area"), rapid.IntRange(0, vnet.MaxCost).Draw(t, "cost")
+			}
+		}
+		l.Down = rapid.Bool().Draw(t, "down")
 		top.Links = append(top.Links, l)
 	}
 	return top
@@ -206,6 +224,9 @@ func stages(t *rapid.T, r vnet.Request) []vnet.Stage {
 		}
 		r.Fill()
 		s := vnet.Stage{Name: fmt.Sprintf("s%d", i), After: after}
+		if rapid.Bool().Draw(t, "on command") {
+			s.OnCommand, s.After = true, 0
+		}
 		top := r.At(i - 1)
 		var ends []string
 		for j, n := range top.All() {
@@ -230,8 +251,11 @@ func stages(t *rapid.T, r vnet.Request) []vnet.Stage {
 			if rapid.Bool().Draw(t, "impair") {
 				put(&s.Impair, l.Name, impairments(t))
 			}
+			if rapid.Bool().Draw(t, "fails") {
+				put(&s.Down, l.Name, rapid.Bool().Draw(t, "down"))
+			}
 		}
-		r.Stages[i].Links, r.Stages[i].Impair = s.Links, s.Impair
+		r.Stages[i].Links, r.Stages[i].Impair, r.Stages[i].Down = s.Links, s.Impair, s.Down
 	}
 	return r.Stages
 }
@@ -350,9 +374,15 @@ func FuzzParseRequest(f *testing.F) {
 // setupOf draws what a node is given.
 func setupOf(t *rapid.T) (s vnet.Setup) {
 	s.Image = rapid.SampledFrom([]string{"", "web.tar", "docker.io/library/alpine:3.20"}).Draw(t, "image")
+	if rapid.Bool().Draw(t, "keep") {
+		s.State, s.Disk = vnet.StateKeep, rapid.SampledFrom([]vnet.Bytes{0, 64 * vnet.MiB, 2 * vnet.GiB}).Draw(t, "disk")
+	}
 	words := rapid.SliceOfN(rapid.StringMatching(`[^\x00]{1,20}`), 1, 4)
 	for range rapid.IntRange(0, 3).Draw(t, "programs") {
-		p := vnet.Program{Cmd: words.Draw(t, "cmd"), Restart: rapid.SampledFrom(append(vnet.Restarts, "")).Draw(t, "restart")}
+		p := vnet.Program{Cmd: words.Draw(t, "cmd"), Restart: rapid.SampledFrom(append(vnet.Restarts, "")).Draw(t, "restart"), User: rapid.SampledFrom([]string{"", "daemon", "33:33"}).Draw(t, "user")}
+		if p.Entrypoint = s.Image != "" && rapid.Bool().Draw(t, "entry point"); p.Entrypoint && rapid.Bool().Draw(t, "its arguments") {
+			p.Cmd = nil
+		}
 		switch rapid.IntRange(0, 3).Draw(t, "ready") {
 		case 1:
 			p.Ready.Port = rapid.IntRange(1, 65535).Draw(t, "port")
@@ -363,9 +393,13 @@ func setupOf(t *rapid.T) (s vnet.Setup) {
 		}
 		s.Run = append(s.Run, p)
 	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "files") {
+		text := rapid.StringMatching(`[^\x00]{0,10}([ \t]{0,2}[a-z#]{0,3}\n{0,2}){0,5}`).Draw(t, "text")
+		s.Files = append(s.Files, vnet.File{Path: fmt.Sprint("/etc/f", i), Text: text, Mode: rapid.SampledFrom([]string{"", "0755", "600"}).Draw(t, "mode"), Owner: rapid.SampledFrom([]string{"", "33", "daemon:100"}).Draw(t, "owner")})
+	}
 	if rapid.Bool().Draw(t, "given") {
 		s.Env = map[string]string{"A": rapid.StringMatching(`[^\x00]{0,20}`).Draw(t, "value"), "_b2": "2"}
-		s.Workdir, s.Sysctls = "/srv", map[string]string{"net.ipv4.tcp_ecn": "1"}
+		s.Workdir, s.User, s.Sysctls = "/srv", rapid.SampledFrom([]string{"", "www-data", "1000", "1000:audio"}).Draw(t, "user"), map[string]string{"net.ipv4.tcp_ecn": "1"}
 	}
 	return s
 }

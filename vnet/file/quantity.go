@@ -24,10 +24,11 @@ type ends [2]name
 func (e ends) strings() [2]string { return [2]string{string(e[0]), string(e[1])} }
 
 // linkEnd is a node, router or switch at the end of a link, by its name or with
-// addresses.
+// addresses and the name of its interface.
 type linkEnd struct {
-	Node    name     `yaml:"node" jsonschema_description:"Its name."`
-	Address prefixes `yaml:"address,omitempty" jsonschema_description:"One or several, IPv4 or IPv6, with the length of the subnet's prefix, such as 10.0.12.1/24. Default: chosen in the subnet of the other end, if that states one; else the node's address."`
+	Node      name     `yaml:"node" jsonschema_description:"Its name."`
+	Interface string   `yaml:"interface,omitempty" jsonschema_description:"Name of the node's interface there, such as eth1. Default: eth and the number of the link among the node's, from 0 on." jsonschema:"maxLength=15"`
+	Address   prefixes `yaml:"address,omitempty" jsonschema_description:"One or several, IPv4 or IPv6, with the length of the subnet's prefix, such as 10.0.12.1/24. Default: chosen in the subnet of the other end, if that states one; else the node's address."`
 }
 
 func (e *linkEnd) short(n *yaml.Node) any {
@@ -39,7 +40,7 @@ func (e *linkEnd) short(n *yaml.Node) any {
 
 // MarshalYAML writes the name alone where that is all.
 func (e linkEnd) MarshalYAML() (any, error) {
-	if len(e.Address) == 0 {
+	if len(e.Address) == 0 && e.Interface == "" {
 		return e.Node, nil
 	}
 	type whole linkEnd
@@ -198,6 +199,20 @@ func (a *address) UnmarshalText(text []byte) error {
 
 func (a address) MarshalText() ([]byte, error) { return []byte(netip.Addr(a).String()), nil }
 
+// anyAddress is an address of either family.
+type anyAddress netip.Addr
+
+func (a *anyAddress) UnmarshalText(text []byte) error {
+	v, err := netip.ParseAddr(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not an address such as 10.1.0.1 or 2001:db8::1", text)
+	}
+	*a = anyAddress(v)
+	return nil
+}
+
+func (a anyAddress) MarshalText() ([]byte, error) { return []byte(netip.Addr(a).String()), nil }
+
 // share is a part of all frames.
 type share vnet.Share
 
@@ -222,3 +237,20 @@ func (p *percent) UnmarshalText(text []byte) error {
 }
 
 func (p percent) MarshalText() ([]byte, error) { return []byte(strconv.Itoa(int(p)) + "%"), nil }
+
+// datapathID is a number of 64 bits, written by tens or, behind 0x, by sixteens.
+type datapathID uint64
+
+func (d *datapathID) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseUint(string(text), 0, 64)
+	if err != nil {
+		return fmt.Errorf("%q is no datapath identifier: write a whole number such as 1 or 0xa1", text)
+	}
+	*d = datapathID(v)
+	return nil
+}
+
+// MarshalYAML makes it a plain number.
+func (d datapathID) MarshalYAML() (any, error) {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatUint(uint64(d), 10)}, nil
+}

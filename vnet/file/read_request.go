@@ -1,7 +1,10 @@
 package file
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -20,12 +23,18 @@ func (f request) request() (vnet.Request, error) {
 	if err := f.Window.into(&r); err != nil {
 		return r, err
 	}
-	r.Movable = f.Movable
+	r.Movable, r.Labels = f.Movable, some(f.Labels)
 	for _, a := range f.Axes {
 		r.Negotiable = append(r.Negotiable, vnet.Axis(a))
 	}
 	var err error
 	if r.Topology, err = f.topology.topology(""); err != nil {
+		return r, err
+	}
+	if err := f.chains(&r); err != nil {
+		return r, err
+	}
+	if err := f.Internet.into(&r.Topology); err != nil {
 		return r, err
 	}
 	for i, s := range f.Stages {
@@ -77,10 +86,11 @@ func (f topology) topology(path string) (vnet.Topology, error) {
 	for _, n := range f.Nodes {
 		top.Nodes = append(top.Nodes, n.node())
 	}
-	for _, n := range f.Routers {
-		made := n.node.node()
-		made.Protocol, made.NAT = vnet.Protocol(n.Protocol), string(n.NAT)
-		made.Publish = n.Publish
+	for i, n := range f.Routers {
+		made, err := n.router(index(path+"routers", i))
+		if err != nil {
+			return top, err
+		}
 		top.Routers = append(top.Routers, made)
 	}
 	for i, s := range f.Switches {
@@ -95,13 +105,39 @@ func (f topology) topology(path string) (vnet.Topology, error) {
 		if err != nil {
 			return top, err
 		}
+		if l.Area < 0 || l.Area > math.MaxUint32 {
+			return top, &vnet.FieldError{Path: path + "links[" + strconv.Itoa(i) + "].area", Problem: "is not between 0 and 4294967295: state an area of OSPF, such as 1"}
+		}
 		top.Links = append(top.Links, vnet.VirtualLink{
 			Name: string(l.Name), Ends: [2]string{string(l.Ends[0].Node), string(l.Ends[1].Node)}, Bandwidth: both, Latency: time.Duration(l.Latency),
-			Paths: l.Paths, Spread: time.Duration(l.Spread), Impair: l.demand.impairment(), Labels: some(l.Labels),
-			Addresses: vnet.LinkAddresses{l.Ends[0].Address.prefixes(), l.Ends[1].Address.prefixes()},
+			Paths: l.Paths, Spread: time.Duration(l.Spread), Control: l.Control, Impair: l.demand.impairment(), Labels: some(l.Labels),
+			Down: l.Down != nil && *l.Down,
+			Area: uint32(l.Area), Cost: l.Cost,
+			Addresses:  vnet.LinkAddresses{l.Ends[0].Address.prefixes(), l.Ends[1].Address.prefixes()},
+			Interfaces: [2]string{l.Ends[0].Interface, l.Ends[1].Interface},
 		})
 	}
 	return top, nil
+}
+
+// router converts what is written at path.
+func (n router) router(path string) (vnet.VirtualNode, error) {
+	made := n.node.node()
+	made.Protocol, made.NAT = vnet.Protocol(n.Protocol), string(n.NAT)
+	made.AS, made.Publish = uint32(n.AS), n.Publish
+	if n.AS < 0 || n.AS > vnet.MaxAS {
+		return made, &vnet.FieldError{Path: path + ".as", Problem: "is not between 1 and 4294967294: state the router's autonomous system, such as 65001"}
+	}
+	for i, b := range n.Neighbors {
+		if b.AS < 1 || b.AS > vnet.MaxAS {
+			return made, &vnet.FieldError{Path: index(path+".neighbors", i) + ".as", Problem: "is not between 1 and 4294967294: state the neighbour's autonomous system, such as 65001"}
+		}
+		made.Neighbors = append(made.Neighbors, vnet.Neighbor{Address: netip.Addr(b.Address), AS: uint32(b.AS)})
+	}
+	if n.FRR != nil && n.FRR.Text != nil {
+		made.FRR = string(*n.FRR.Text)
+	}
+	return made, nil
 }
 
 // prefixes in vnet's words; none stay none.
@@ -115,7 +151,7 @@ func (p prefixes) prefixes() (list []netip.Prefix) {
 func (f node) node() vnet.VirtualNode {
 	n := vnet.VirtualNode{
 		Name: string(f.Name), CPU: vnet.CPU(f.CPU), Memory: vnet.Bytes(f.Memory), Site: string(f.Site),
-		Host: vnet.HostID(f.Host), Exclusive: f.Exclusive, Labels: some(f.Labels), Setup: f.setup.setup(),
+		Host: vnet.HostID(f.Host), Exclusive: f.Exclusive, Join: string(f.Join), Device: f.Device, Labels: some(f.Labels), Setup: f.setup.setup(),
 	}
 	if f.Address != nil {
 		n.Address = netip.Addr(*f.Address)
@@ -127,10 +163,16 @@ func (f node) node() vnet.VirtualNode {
 func (f vswitch) vswitch(path string) (vnet.VirtualSwitch, error) {
 	s := vnet.VirtualSwitch{
 		Name: string(f.Name), Kind: vnet.SwitchKind(f.Kind), CPU: vnet.CPU(f.CPU), Site: string(f.Site),
-		Host: vnet.HostID(f.Host), Ageing: time.Duration(f.Ageing), Labels: some(f.Labels),
+		Host: vnet.HostID(f.Host), Ageing: time.Duration(f.Ageing), Labels: some(f.Labels), Access: string(f.Access),
 		SwitchEngineOptions: vnet.SwitchEngineOptions{Scheduler: f.Scheduler, Manager: f.Manager},
 	}
-	if err := f.queues(path, &s); err != nil {
+	if f.VLAN != nil {
+		if *f.VLAN < 1 || *f.VLAN > vnet.MaxVLAN {
+			return s, &vnet.FieldError{Path: path + ".vlan", Problem: fmt.Sprintf("%d is not between 1 and %d: leave it out, and one is chosen", *f.VLAN, vnet.MaxVLAN)}
+		}
+		s.VLAN = uint16(*f.VLAN)
+	}
+	if err := cmp.Or(f.queues(path, &s), f.openFlow(path, &s.OpenFlowOptions)); err != nil {
 		return s, err
 	}
 	for _, link := range slices.Sorted(maps.Keys(f.Ports)) {
@@ -144,6 +186,49 @@ func (f vswitch) vswitch(path string) (vnet.VirtualSwitch, error) {
 		s.Ports[link] = port
 	}
 	return s, nil
+}
+
+// openFlow converts what only switches of kind openflow have. Zeros are refused,
+// because vnet's zero is the default.
+func (f vswitch) openFlow(path string, o *vnet.OpenFlowOptions) error {
+	o.Controllers, o.Fail, o.Datapath, o.Miss, o.TLS = f.Controller, f.Fail, f.Datapath, f.Miss, f.TLS.options()
+	for _, n := range []struct {
+		field string
+		from  *int
+		to    *int
+	}{
+		{".tables", f.Tables, &o.Tables}, {".entries", f.Entries, &o.Entries}, {".groups", f.Groups, &o.Groups},
+		{".meters", f.Meters, &o.Meters}, {".packet_in_pps", f.PacketIns, &o.PacketIns},
+	} {
+		if n.from == nil {
+			continue
+		}
+		if *n.to = *n.from; *n.to == 0 {
+			return &vnet.FieldError{Path: path + n.field, Problem: "0 is none: state at least 1, or leave it out for the default"}
+		}
+	}
+	if f.DatapathID != nil {
+		if o.DatapathID = uint64(*f.DatapathID); o.DatapathID == 0 {
+			return &vnet.FieldError{Path: path + ".datapath_id", Problem: "0 names no switch: state at least 1, or leave it out"}
+		}
+	}
+	return f.shares(path, o)
+}
+
+// shares converts the queues of ports.
+func (f vswitch) shares(path string, o *vnet.OpenFlowOptions) (err error) {
+	for i, q := range f.Queues {
+		where := path + ".queues[" + strconv.Itoa(i) + "]"
+		to := vnet.Queue{Link: string(q.Link), Number: q.Queue}
+		if to.Min, err = q.Min.stated(where + ".min"); err != nil {
+			return err
+		}
+		if to.Max, err = q.Max.stated(where + ".max"); err != nil {
+			return err
+		}
+		o.Queues = append(o.Queues, to)
+	}
+	return nil
 }
 
 // queues converts the buffers.
@@ -244,7 +329,7 @@ func (f demand) both(path string) ([2]vnet.Bandwidth, error) {
 
 // statesBandwidth says whether bandwidth is stated; {} is, and means best effort.
 func (f demand) statesBandwidth() bool {
-	return f.Impair == nil || f.Reverse != nil || f.bandwidth != bandwidth{}
+	return f.Impair == nil && f.Down == nil || f.Reverse != nil || f.bandwidth != bandwidth{}
 }
 
 // impairment gives both directions.
@@ -292,9 +377,25 @@ func (f bandwidth) bandwidth(path string) (vnet.Bandwidth, error) {
 	return b, nil
 }
 
+// How stages begin.
+const (
+	atClock   = "clock"
+	onCommand = "command"
+)
+
 // stage converts the stage written at path, which ends in a dot.
 func (f stage) stage(path string) (vnet.Stage, error) {
-	s := vnet.Stage{Name: string(f.Name), After: time.Duration(f.After), Remove: words(f.Remove)}
+	s := vnet.Stage{Name: string(f.Name), OnCommand: f.Begins == onCommand, Remove: words(f.Remove)}
+	switch {
+	case f.Begins != "" && f.Begins != atClock && f.Begins != onCommand:
+		return s, &vnet.FieldError{Path: path + "begins", Problem: fmt.Sprintf("%q is not known: choose clock or command", f.Begins)}
+	case f.After == nil && !s.OnCommand:
+		return s, &vnet.FieldError{Path: path + "after", Problem: "is missing: state it, or begins: command"}
+	case f.After != nil && s.OnCommand:
+		return s, &vnet.FieldError{Path: path + "after", Problem: "is stated of a stage that begins on command: leave out one of the two"}
+	case f.After != nil:
+		s.After = time.Duration(*f.After)
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.Links)) {
 		both, err := f.Links[name].both(path + "links[" + strconv.Quote(name) + "]")
 		if err != nil {
@@ -305,6 +406,9 @@ func (f stage) stage(path string) (vnet.Stage, error) {
 		}
 		if f.Links[name].Impair != nil {
 			put(&s.Impair, name, f.Links[name].impairment())
+		}
+		if down := f.Links[name].Down; down != nil {
+			put(&s.Down, name, *down)
 		}
 	}
 	if f.Add == nil {

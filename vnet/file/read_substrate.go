@@ -36,6 +36,19 @@ func (f substrate) substrate() (vnet.Substrate, error) {
 	for _, n := range f.NAT {
 		s.NAT = append(s.NAT, n.nat())
 	}
+	for _, x := range f.Exits {
+		s.Exits = append(s.Exits, vnet.Exit{
+			Name: string(x.Name), Host: vnet.HostID(x.Host), Interface: x.Interface, VLANs: x.VLAN, Capacity: vnet.Rate(x.Capacity),
+		})
+	}
+	for _, d := range f.Devices {
+		s.Devices = append(s.Devices, vnet.Device{Name: d.Name, Host: vnet.HostID(d.Host), Interface: d.Interface})
+	}
+	for _, j := range f.Joins {
+		s.Joins = append(s.Joins, vnet.Join{
+			Name: string(j.Name), Host: vnet.HostID(j.Host), Address: netip.Addr(j.Address), Ports: j.Ports, Capacity: vnet.Rate(j.Capacity),
+		})
+	}
 	return s, nil
 }
 

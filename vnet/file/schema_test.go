@@ -31,19 +31,29 @@ const (
 
 // patterns are the schema's word for quantities and names.
 var patterns = map[reflect.Type]*generator.Schema{
-	reflect.TypeFor[name]():      {Type: "string", Pattern: vnet.NamePattern},
-	reflect.TypeFor[rate]():      {Type: "string", Pattern: ratePattern},
-	reflect.TypeFor[size]():      {Type: "string", Pattern: sizePattern},
-	reflect.TypeFor[axis]():      {Type: "string", Enum: axes()},
-	reflect.TypeFor[cpu]():       {Type: "number", Minimum: "0"},
-	reflect.TypeFor[span]():      {Type: "string", Pattern: spanPattern, MinLength: new(uint64(1))},
-	reflect.TypeFor[instant]():   {Type: "string", Format: "date-time"},
-	reflect.TypeFor[address]():   {Type: "string", Format: "ipv4"},
-	reflect.TypeFor[addrRange](): {Type: "string", Pattern: `^[0-9.]+(-[0-9.]+)?$`},
-	reflect.TypeFor[network]():   {Type: "string", Pattern: `^[0-9.]+/[0-9]+$`},
-	reflect.TypeFor[publish]():   {Type: "string", Pattern: `^[0-9]+:[A-Za-z0-9_-]+:[0-9]+(/tcp|/udp)?$`},
+	reflect.TypeFor[name](): {Type: "string", Pattern: vnet.NamePattern},
+	reflect.TypeFor[rate](): {Type: "string", Pattern: ratePattern},
+	reflect.TypeFor[size](): {Type: "string", Pattern: sizePattern},
+	reflect.TypeFor[axis](): {Type: "string", Enum: axes()},
+	reflect.TypeFor[functionRun](): {OneOf: []*generator.Schema{
+		command("The program and its arguments; no shell."),
+		{Type: "array", Items: wholeProgram(), MinItems: new(uint64(1))},
+	}},
+	reflect.TypeFor[functionCPU](): {Type: "number", Minimum: "0"},
+	reflect.TypeFor[stations]():    {Type: "string", Pattern: `^[0-9.]+(/[0-9]+)?$`},
+	reflect.TypeFor[cpu]():         {Type: "number", Minimum: "0"},
+	reflect.TypeFor[span]():        {Type: "string", Pattern: spanPattern, MinLength: new(uint64(1))},
+	reflect.TypeFor[instant]():     {Type: "string", Format: "date-time"},
+	reflect.TypeFor[anyAddress]():  {Type: "string"},
+	reflect.TypeFor[address]():     {Type: "string", Format: "ipv4"},
+	reflect.TypeFor[addrRange]():   {Type: "string", Pattern: `^[0-9.]+(-[0-9.]+)?$`},
+	reflect.TypeFor[network]():     {Type: "string", Pattern: `^[0-9.]+/[0-9]+$`},
+	reflect.TypeFor[publish]():     {Type: "string", Pattern: `^[0-9]+:[A-Za-z0-9_-]+:[0-9]+(/tcp|/udp)?$`},
 	reflect.TypeFor[portRange](): {OneOf: []*generator.Schema{
 		{Type: "string", Pattern: `^[0-9]+(-[0-9]+)?$`}, {Type: "integer", Minimum: "1", Maximum: "65535"},
+	}},
+	reflect.TypeFor[vlanRange](): {OneOf: []*generator.Schema{
+		{Type: "string", Pattern: `^[0-9]+(-[0-9]+)?$`}, {Type: "integer", Minimum: "1", Maximum: "4094"},
 	}},
 	reflect.TypeFor[prefixes](): {OneOf: []*generator.Schema{prefixSchema, {
 		Type: "array", Items: prefixSchema, MinItems: new(uint64(1)), MaxItems: new(uint64(vnet.MaxAddresses)),
@@ -76,6 +86,7 @@ func command(description string) *generator.Schema {
 func wholeProgram() *generator.Schema {
 	fields := generator.NewProperties()
 	fields.Set("cmd", command("The program and its arguments; no shell."))
+	fields.Set("entrypoint", &generator.Schema{Type: "boolean", Description: "cmd are arguments of the entry point of the node's image; without cmd those that the image states."})
 	fields.Set("ready", &generator.Schema{
 		Description: "When others can use it: a TCP port on which something in the node listens, a command that ends with exit code 0, or part of a line of its output. Default: as soon as it is started.",
 		OneOf: []*generator.Schema{
@@ -83,7 +94,8 @@ func wholeProgram() *generator.Schema {
 		},
 	})
 	fields.Set("restart", &generator.Schema{Type: "string", Enum: restarts(), Default: string(vnet.RestartNo), Description: "Whether it is started again when it ends by itself, later each time."})
-	return &generator.Schema{Type: "object", Required: []string{"cmd"}, AdditionalProperties: generator.FalseSchema, Properties: fields}
+	fields.Set("user", &generator.Schema{Type: "string", Pattern: "^[A-Za-z0-9_]", Description: "User of the node who runs it, as in user. Default: the node's."})
+	return &generator.Schema{Type: "object", AnyOf: []*generator.Schema{{Required: []string{"cmd"}}, {Required: []string{"entrypoint"}}}, AdditionalProperties: generator.FalseSchema, Properties: fields}
 }
 
 func restarts() (all []any) {
@@ -243,7 +255,7 @@ func examples(t *testing.T) []string {
 			t.Fatal(err)
 		}
 		for _, path := range more {
-			if !strings.Contains(path, "/vxswitch/") && !strings.Contains(path, "/hosting/") { // see vxswitch/scenario, datapath/vxswitch/live
+			if !strings.Contains(path, "/vxswitch/") && !strings.Contains(path, "/hosting/") && !strings.HasSuffix(path, "/vxrouters.yaml") { // see vxswitch/scenario, datapath/vxswitch/live, cmd/sublet
 				paths = append(paths, path)
 			}
 		}

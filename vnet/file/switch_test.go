@@ -39,7 +39,7 @@ func TestBadSwitches(t *testing.T) {
 		{"macs: 2", "macs: 0", "f:6:62: switches[0].ports[\"a-s\"].macs: 0 would close the port: state at least 1, or leave it out"},
 		{"[s-b]}}}", "[]}}}", "f:6:88: switches[0].ports[\"a-s\"].to: names no port: leave it out to send to all, or name some"},
 		{"to: [s-b]", "to: [b-s]", "no link \"b-s\" ends at switch \"s\""},
-		{"kind: kernel", "kind: hardware", "f:6:21: switches[0].kind: \"hardware\" is not a kind of switch: use kernel or vxswitch, or leave it out for kernel"},
+		{"kind: kernel", "kind: hardware", "f:6:21: switches[0].kind: \"hardware\" is not a kind of switch: use kernel, vxswitch or openflow, or leave it out for kernel"},
 		{"broadcast_pps: 10", "broadcast: 10", "its fields are macs, broadcast_pps, unknown_pps, to"},
 		{"macs: 2", "in: 5Mbit", "switches[0].ports.a-s.in: is for switches of kind: vxswitch: state that kind, or leave it out"},
 		{"ageing: 30s", "buffer: 64KB", "switches[0].buffer: is for kind: vxswitch: state that kind, or leave it out"},

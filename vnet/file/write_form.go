@@ -8,6 +8,7 @@ import (
 
 func requestForm(r vnet.Request) request {
 	f := request{Network: name(r.Network), Tenant: name(r.Tenant), topology: topologyForm(r.Topology)}
+	f.Labels = r.Labels
 	f.Movable, f.Colocate, f.Objective = r.Movable, string(r.Colocate), string(r.Objective)
 	for _, a := range r.Negotiable {
 		f.Axes = append(f.Axes, axis(a))
@@ -27,6 +28,14 @@ func requestForm(r vnet.Request) request {
 		length := span(r.For)
 		f.Window.For = &length
 	}
+	for _, c := range r.Chains {
+		f.Chains = append(f.Chains, chainForm(c))
+	}
+	for _, n := range r.Nodes {
+		if n.IsFunction() {
+			f.Functions = append(f.Functions, functionForm(n))
+		}
+	}
 	for _, s := range r.Stages {
 		f.Stages = append(f.Stages, stageForm(s))
 	}
@@ -36,23 +45,28 @@ func requestForm(r vnet.Request) request {
 func topologyForm(t vnet.Topology) topology {
 	var f topology
 	for _, n := range t.Nodes {
-		f.Nodes = append(f.Nodes, nodeForm(n))
+		if !n.IsFunction() {
+			f.Nodes = append(f.Nodes, nodeForm(n))
+		}
 	}
 	for _, n := range t.Routers {
-		f.Routers = append(f.Routers, router{node: nodeForm(n), Protocol: string(n.Protocol), NAT: name(n.NAT), Publish: n.Publish})
+		f.Routers = append(f.Routers, routerForm(n))
 	}
 	for _, s := range t.Switches {
 		f.Switches = append(f.Switches, switchForm(s))
 	}
 	for _, l := range t.Links {
-		f.Links = append(f.Links, link{Name: name(l.Name), Ends: linkEndsForm(l), demand: demandForm(l.Bandwidth, l.Impair), Latency: span(l.Latency), Paths: l.Paths, Spread: span(l.Spread), Labels: l.Labels})
+		if l.Chain != "" { // made of the chain
+			continue
+		}
+		f.Links = append(f.Links, link{Name: name(l.Name), Ends: linkEndsForm(l), demand: linkDemandForm(l), Latency: span(l.Latency), Paths: l.Paths, Spread: span(l.Spread), Control: l.Control, Area: int(l.Area), Cost: l.Cost, Labels: l.Labels})
 	}
 	return f
 }
 
 func linkEndsForm(l vnet.VirtualLink) (f linkEnds) {
 	for i := range f {
-		f[i].Node = name(l.Ends[i])
+		f[i].Node, f[i].Interface = name(l.Ends[i]), l.Interfaces[i]
 		for _, p := range l.Addresses[i] {
 			f[i].Address = append(f[i].Address, prefix(p))
 		}
@@ -63,15 +77,23 @@ func linkEndsForm(l vnet.VirtualLink) (f linkEnds) {
 func nodeForm(n vnet.VirtualNode) node {
 	return node{
 		Name: name(n.Name), CPU: cpu(n.CPU), Memory: size(n.Memory), Site: name(n.Site), Host: name(n.Host),
-		Address: addressForm(n.Address), Exclusive: n.Exclusive, Labels: n.Labels, setup: setupForm(n.Setup),
+		Address: addressForm(n.Address), Exclusive: n.Exclusive, Join: name(n.Join), Device: n.Device, Labels: n.Labels, setup: setupForm(n.Setup),
 	}
 }
 
 func switchForm(s vnet.VirtualSwitch) vswitch {
 	f := vswitch{
 		Name: name(s.Name), Kind: string(s.Kind), CPU: cpu(s.CPU), Site: name(s.Site), Host: name(s.Host),
-		Ageing: span(s.Ageing), Labels: s.Labels,
+		Ageing: span(s.Ageing), Labels: s.Labels, Access: name(s.Access), VLAN: stated(int(s.VLAN)),
 		Scheduler: s.Scheduler, Buffer: unlessZero[size](s.Buffer), Manager: s.Manager,
+	}
+	f.Controller, f.Fail, f.Datapath, f.Miss, f.TLS = s.Controllers, s.Fail, s.Datapath, s.Miss, tlsForm(s.TLS)
+	f.Tables, f.Entries, f.Groups, f.Meters, f.PacketIns = stated(s.Tables), stated(s.Entries), stated(s.Groups), stated(s.Meters), stated(s.PacketIns)
+	if s.DatapathID != 0 {
+		f.DatapathID = (*datapathID)(&s.DatapathID)
+	}
+	for _, q := range s.Queues {
+		f.Queues = append(f.Queues, queue{name(q.Link), q.Number, unlessZero[rate](q.Min), unlessZero[rate](q.Max)})
 	}
 	for _, c := range s.Crosspoints {
 		f.Crosspoints = append(f.Crosspoints, crosspoint{name(c.From), name(c.To), unlessZero[size](c.Buffer), c.Manager})
@@ -112,11 +134,19 @@ func addressForm(a netip.Addr) *address {
 	return (*address)(&a)
 }
 
-func demandForm(both [2]vnet.Bandwidth, impair [2]vnet.Impairment) demand {
-	f := demand{bandwidth: bandwidthForm(both[vnet.Forward])}
-	if impair != ([2]vnet.Impairment{}) {
-		f.Impair = impairsForm(impair)
+func linkDemandForm(l vnet.VirtualLink) demand {
+	f := demandForm(l.Bandwidth)
+	if l.Impair != ([2]vnet.Impairment{}) {
+		f.Impair = impairsForm(l.Impair)
 	}
+	if l.Down {
+		f.Down = &l.Down
+	}
+	return f
+}
+
+func demandForm(both [2]vnet.Bandwidth) demand {
+	f := demand{bandwidth: bandwidthForm(both[vnet.Forward])}
 	if both[vnet.Reverse] != both[vnet.Forward] {
 		reverse := bandwidthForm(both[vnet.Reverse])
 		f.Reverse = &reverse
@@ -158,17 +188,28 @@ func bandwidthForm(b vnet.Bandwidth) bandwidth {
 }
 
 func stageForm(s vnet.Stage) stage {
-	f := stage{Name: name(s.Name), After: span(s.After), Remove: names(s.Remove)}
-	for link, both := range s.Links {
-		put(&f.Links, link, demandForm(both, [2]vnet.Impairment{}))
+	f := stage{Name: name(s.Name), Remove: names(s.Remove)}
+	if after := span(s.After); s.OnCommand {
+		f.Begins = onCommand
+	} else {
+		f.After = &after
 	}
-	for link, both := range s.Impair {
+	for link, both := range s.Links {
+		put(&f.Links, link, demandForm(both))
+	}
+	beside := func(link string, state func(*demand)) {
 		d, stated := f.Links[link]
-		if stated && d == (demand{}) { // best effort, which an impairment alone does not mean
+		if stated && d == (demand{}) { // best effort, which something else alone does not mean
 			d.Reverse = new(bandwidth)
 		}
-		d.Impair = impairsForm(both)
+		state(&d)
 		put(&f.Links, link, d)
+	}
+	for link, both := range s.Impair {
+		beside(link, func(d *demand) { d.Impair = impairsForm(both) })
+	}
+	for link, down := range s.Down {
+		beside(link, func(d *demand) { d.Down = &down })
 	}
 	if add := topologyForm(s.Add); len(add.Nodes)+len(add.Routers)+len(add.Switches)+len(add.Links) > 0 {
 		f.Add = &add
@@ -198,6 +239,15 @@ func substrateForm(s vnet.Substrate) substrate {
 	for _, n := range s.NAT {
 		f.NAT = append(f.NAT, natForm(n))
 	}
+	for _, x := range s.Exits {
+		f.Exits = append(f.Exits, exit{Name: name(x.Name), Host: name(x.Host), Interface: x.Interface, VLAN: x.VLANs, Capacity: rate(x.Capacity)})
+	}
+	for _, d := range s.Devices {
+		f.Devices = append(f.Devices, device{Name: d.Name, Host: name(d.Host), Interface: d.Interface})
+	}
+	for _, j := range s.Joins {
+		f.Joins = append(f.Joins, join{Name: name(j.Name), Host: name(j.Host), Address: address(j.Address), Ports: j.Ports, Capacity: rate(j.Capacity)})
+	}
 	return f
 }
 
@@ -213,4 +263,16 @@ func portsForm(l vnet.SubstrateLink) map[string]port {
 		f[l.Ends[i]] = port{Interface: p.Interface, Address: addressForm(p.Address)}
 	}
 	return f
+}
+
+func routerForm(n vnet.VirtualNode) router {
+	r := router{node: nodeForm(n), Protocol: string(n.Protocol), AS: int(n.AS), NAT: name(n.NAT), Publish: n.Publish}
+	for _, b := range n.Neighbors {
+		r.Neighbors = append(r.Neighbors, neighbor{Address: anyAddress(b.Address), AS: int(b.AS)})
+	}
+	if n.FRR != "" {
+		text := content(n.FRR)
+		r.FRR = &frr{Text: &text}
+	}
+	return r
 }

@@ -15,11 +15,15 @@ func DOT(l vnet.Lease) string {
 	fmt.Fprintf(&b, "graph %s {\n  compound=true;\n", quoteDOT(p.title))
 	fmt.Fprintf(&b, "  subgraph cluster_network {\n    label=%s;\n", quoteDOT(p.title))
 	for _, n := range p.nodes {
-		shape := [...]string{drawnEnd: "ellipse", drawnRouter: "box", drawnSwitch: "diamond"}[n.kind]
+		shape := [...]string{drawnEnd: "ellipse", drawnRouter: "box", drawnSwitch: "diamond", drawnFunction: "hexagon"}[n.kind]
 		fmt.Fprintf(&b, "    %s [label=%s, shape=%s];\n", n.id, quoteDOT(n.label), shape)
 	}
 	for _, l := range p.links {
-		fmt.Fprintf(&b, "    %s -- %s [label=%s];\n", p.nodes[l.from].id, p.nodes[l.to].id, quoteDOT(l.label))
+		how := ""
+		if l.chained {
+			how = ", dir=forward, style=bold"
+		}
+		fmt.Fprintf(&b, "    %s -- %s [label=%s%s];\n", p.nodes[l.from].id, p.nodes[l.to].id, quoteDOT(l.label), how)
 	}
 	b.WriteString("  }\n")
 	p.dotMapping(&b)

@@ -26,11 +26,14 @@ const (
 	drawnEnd drawnKind = iota
 	drawnRouter
 	drawnSwitch
+	drawnFunction
 )
 
 // kindAt is the kind of element i of Topology.Placed.
 func kindAt(t vnet.Topology, i int) drawnKind {
 	switch {
+	case i < len(t.Nodes) && t.Nodes[i].IsFunction():
+		return drawnFunction
 	case i < len(t.Nodes):
 		return drawnEnd
 	case i < len(t.Nodes)+len(t.Routers):
@@ -50,6 +53,7 @@ type drawnLink struct {
 	from, to int // indexes in nodes
 	label    string
 	path     string // "" when not mapped or inside one host
+	chained  bool   // a segment of a chain, which leads one way
 }
 
 // draw collects the picture of a lease.
@@ -73,7 +77,7 @@ func draw(l vnet.Lease) picture {
 	for _, link := range top.Links {
 		p.links = append(p.links, drawnLink{
 			from: index[link.Ends[0]], to: index[link.Ends[1]],
-			label: linkLabel(l, link), path: pathLabel(l, link),
+			label: linkLabel(l, link), path: pathLabel(l, link), chained: link.Chain != "",
 		})
 	}
 	return p
@@ -86,6 +90,9 @@ func (p picture) crosses(l drawnLink) bool {
 
 // nodeLabel is the name, and the address if it is known.
 func nodeLabel(l vnet.Lease, n vnet.VirtualNode) string {
+	if n.IsFunction() {
+		return n.Name + "\n" + string(n.Function.Kind)
+	}
 	address := n.Address
 	if given, ok := l.Addresses[n.Name]; ok {
 		address = given
@@ -105,7 +112,13 @@ func linkLabel(l vnet.Lease, link vnet.VirtualLink) string {
 			words[d] += fmt.Sprintf(" (now %s)", rates[d])
 		}
 	}
+	if link.Chain != "" {
+		return "chain " + link.Chain + "\n" + words[vnet.Forward]
+	}
 	text := link.Name + "\n" + words[vnet.Forward]
+	if link.Down {
+		text = link.Name + " (down)\n" + words[vnet.Forward]
+	}
 	if words[vnet.Reverse] != words[vnet.Forward] {
 		text += "\nback " + words[vnet.Reverse]
 	}

@@ -14,11 +14,15 @@ func Mermaid(l vnet.Lease) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "flowchart LR\n  subgraph network[%s]\n", quoteMermaid(p.title))
 	for _, n := range p.nodes {
-		around := [...][2]string{drawnEnd: {"(", ")"}, drawnRouter: {"[", "]"}, drawnSwitch: {"{", "}"}}[n.kind]
+		around := [...][2]string{drawnEnd: {"(", ")"}, drawnRouter: {"[", "]"}, drawnSwitch: {"{", "}"}, drawnFunction: {"{{", "}}"}}[n.kind]
 		fmt.Fprintf(&b, "    %s%s%s%s\n", n.id, around[0], quoteMermaid(n.label), around[1])
 	}
 	for _, l := range p.links {
-		fmt.Fprintf(&b, "    %s ---|%s| %s\n", p.nodes[l.from].id, quoteMermaid(l.label), p.nodes[l.to].id)
+		line := "---"
+		if l.chained {
+			line = "==>"
+		}
+		fmt.Fprintf(&b, "    %s %s|%s| %s\n", p.nodes[l.from].id, line, quoteMermaid(l.label), p.nodes[l.to].id)
 	}
 	b.WriteString("  end\n")
 	p.mermaidMapping(&b)

@@ -3,12 +3,14 @@
 //
 // Hosts become nodes, those of a class with router in its name routers, and
 // switches switches. A link's bw (Mbit/s) is its rate in both directions, its
-// delay, jitter and loss (%) are impairments of both; params1 and params2 are of the direction that begins at that end. What else
+// delay, jitter and loss (%) are impairments of both; params1 and params2 are of
+// the direction that begins at that end, and state the address there. What else
 // is stated is returned as a Note, never silently.
 package mininet
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,10 +32,11 @@ func Parse(name string, text []byte) (vnet.Request, []vnet.Note, error) {
 	if err != nil {
 		return vnet.Request{}, nil, err
 	}
-	r := &reader{file: name, names: make(topology.Names), named: make(map[string]string), at: make(map[string]*yaml.Node), ports: make(map[string][]string)}
+	r := &reader{file: name, names: make(topology.Names), named: make(map[string]string), at: make(map[string]*yaml.Node), ports: make(map[string][]string), prefix: make(map[string]netip.Prefix)}
 	if err := r.document(root); err != nil {
 		return vnet.Request{}, r.notes, err
 	}
+	r.addresses()
 	r.request.Fill()
 	if problems := r.request.Problems(1); len(problems) > 0 {
 		path, _, _ := strings.Cut(problems[0].Path, ".")
@@ -52,9 +55,11 @@ type reader struct {
 	request vnet.Request
 	notes   []vnet.Note
 	names   topology.Names
-	named   map[string]string     // the name of a node, by Mininet's
-	at      map[string]*yaml.Node // of what a path of the request begins with
-	ports   map[string][]string   // interfaces of a host, in the order of its links
+	named   map[string]string       // the name of a node, by Mininet's
+	at      map[string]*yaml.Node   // of what a path of the request begins with
+	ports   map[string][]string     // interfaces of a host, in the order of its links
+	prefix  map[string]netip.Prefix // that a node states of its first interface
+	routes  []route
 }
 
 func (r *reader) fail(at *yaml.Node, format string, args ...any) error {
@@ -93,7 +98,7 @@ func (r *reader) document(root *yaml.Node) error {
 }
 
 // options are how Mininet does what a request asks for, which is not told.
-var options = []string{"use_htb", "use_hfsc", "use_tbf", "speedup", "gro", "txo", "rxo", "disable_gro", "failMode", "stp", "inNamespace", "intfName1", "intfName2"}
+var options = []string{"use_htb", "use_hfsc", "use_tbf", "speedup", "gro", "txo", "rxo", "disable_gro", "failMode", "stp", "inNamespace"}
 
 // leaveOut notes the fields of a mapping but those that are known.
 func (r *reader) leaveOut(n *yaml.Node, where string, known ...string) {
@@ -112,7 +117,7 @@ func (r *reader) tellInterfaces() {
 	for _, n := range r.request.All() {
 		var renamed []string
 		for i, port := range r.ports[n.Name] {
-			if port != strconv.Itoa(i) {
+			if port != strconv.Itoa(i) && port != "" {
 				renamed = append(renamed, fmt.Sprintf("%s-eth%s is eth%d", n.Name, port, i))
 			}
 		}

@@ -31,6 +31,9 @@ func TestParse(t *testing.T) {
 	}
 	for _, l := range r.Links {
 		got = append(got, fmt.Sprintf("%s: %s, back %s", l.Name, l.Bandwidth[vnet.Forward], l.Bandwidth[vnet.Reverse]))
+		if !l.Addresses.IsZero() || l.Interfaces != [2]string{} {
+			got = append(got, fmt.Sprint("  ", l.Addresses, l.Interfaces))
+		}
 		if l.Impair != [2]vnet.Impairment{} {
 			got = append(got, fmt.Sprintf("  %s, back %s", l.Impair[vnet.Forward], l.Impair[vnet.Reverse]))
 		}
@@ -40,7 +43,9 @@ h-1  192.168.1.100
 h-1-2  invalid IP
 r0 static 192.168.1.1
 s1-r0: best effort, back best effort
+  [[] [192.168.1.1/24]] [ r0-eth1]
 h-1-s1: 10Mbit, back 10Mbit
+  [[192.168.1.100/24] []] [ ]
   delay=5ms jitter=500us loss=1%, back delay=5ms jitter=500us loss=1%
 h-1-2-s1: 500kbit, back 2Mbit
   , back delay=250us`
@@ -52,9 +57,9 @@ h-1-2-s1: 500kbit, back 2Mbit
 		told = append(told, fmt.Sprint(n, " ", n.Lost))
 	}
 	for _, part := range []string{
-		"node r0: what class LinuxRouter does is left out: it is a router with static routes true", `node "h 1": is named h-1 false`,
-		"node h-1: defaultRoute is left out true", "node h-1-2: what class CPULimitedHost does is left out true", "node h-1-2: ip \"2001:db8::1\" is left out: it is no address of IPv4 true",
-		"node s1: protocols is left out true", "node s1: dpid is left out true", "link s1-r0: intfName2 is left out false", "link s1-r0, params2: ip is left out true",
+		"node r0: what class LinuxRouter does is left out: it is a router with static routes false", `node "h 1": is named h-1 false`,
+		"node h-1: defaultRoute is computed: routes lead to all that can be reached false", "node h-1-2: what class CPULimitedHost does is left out true", "node h-1-2: ip \"2001:db8::1\" is left out: it is no address of IPv4 true",
+		"node s1: protocols is left out true", "node s1: dpid is left out true",
 		"link h-1-s1: max_queue_size is left out true", "link h-1-s1: use_htb is left out false", "node h-1-2: interface h-1-2-eth3 is eth0 false",
 	} {
 		if !slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, part) }) {
@@ -65,6 +70,36 @@ h-1-2-s1: 500kbit, back 2Mbit
 		if slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, ": "+odd+" ") }) {
 			t.Errorf("%s is told", odd)
 		}
+	}
+}
+
+// A router between subnets, as Mininet's own example of one; subnets that are not
+// each of one segment are no addresses of links.
+func TestRouterBetweenSubnets(t *testing.T) {
+	text := `{"mininet": 1, "name": "lr", "nodes": [
+ {"name": "r0", "cls": "LinuxRouter", "ip": "192.168.1.1/24"}, {"name": "h1", "ip": "192.168.1.100/24", "defaultRoute": "via 192.168.1.1"},
+ {"name": "h2", "ip": "172.16.0.100/12", "defaultRoute": "via 172.16.0.9"}, {"name": "s1", "switch": true}, {"name": "s2", "switch": true}],
+ "links": [{"node1": "s1", "node2": "r0", "intfName2": "r0-eth1", "params2": {"ip": "192.168.1.1/24"}}, {"node1": "s2", "node2": "r0", "intfName2": "r0-eth2", "params2": {"ip": "172.16.0.1/12"}},
+  {"node1": "h1", "node2": "s1"}, {"node1": "h2", "node2": "s2", "intfName2": "a/b"}]}`
+	r, notes, err := Parse("f", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(r.Links[1].Addresses, r.Links[1].Interfaces, r.Links[2].Addresses, r.Links[3].Addresses); got != "[[] [172.16.0.1/12]] [ r0-eth2] [[192.168.1.100/24] []] [[172.16.0.100/12] []]" {
+		t.Error(got)
+	}
+	var lost []string
+	for _, n := range notes {
+		if n.Lost {
+			lost = append(lost, n.Where+": "+n.Text)
+		}
+	}
+	if got := strings.Join(lost, "; "); got != "node h2: defaultRoute is left out" {
+		t.Error(got)
+	}
+	r, _, err = Parse("f", []byte(strings.Replace(text, "172.16.0.100/12", "192.168.1.101/24", 1)))
+	if err != nil || !r.Links[2].Addresses.IsZero() || !r.Links[3].Addresses.IsZero() || r.Links[1].Addresses.IsZero() {
+		t.Errorf("%+v, %v", r.Links, err)
 	}
 }
 

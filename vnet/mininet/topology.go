@@ -17,6 +17,7 @@ import (
 var (
 	plainNodes    = []string{"", "Node", "Host"}
 	plainSwitches = []string{"", "Switch", "OVSSwitch", "OVSKernelSwitch", "OVSBridge", "LinuxBridge", "UserSwitch"}
+	justForwards  = "LinuxRouter" // of Mininet's own example, which routers here do too
 	plainLinks    = []string{"", "Link", "TCLink", "TCULink", "OVSLink"}
 )
 
@@ -39,9 +40,12 @@ func (r *reader) node(n *yaml.Node) error {
 		return nil
 	}
 	made := vnet.VirtualNode{Name: name, Address: r.address(n, where)}
-	r.leaveOut(n, where, "name", "switch", "cls", "ip")
+	r.leaveOut(n, where, "name", "switch", "cls", "ip", "defaultRoute")
+	if via := value(n, "defaultRoute"); via != nil && via.ShortTag() != "!!null" {
+		r.routes = append(r.routes, route{via, where})
+	}
 	if strings.Contains(strings.ToLower(class), "router") {
-		r.note(n, true, where, "what class %s does is left out: it is a router with static routes", short(class))
+		r.note(n, class != justForwards, where, "what class %s does is left out: it is a router with static routes", short(class))
 		r.at[fmt.Sprintf("routers[%d]", len(r.request.Routers))] = n
 		r.request.Routers = append(r.request.Routers, made)
 		return nil
@@ -66,6 +70,9 @@ func (r *reader) address(n *yaml.Node, where string) netip.Addr {
 		return netip.Addr{}
 	}
 	bare, _, _ := strings.Cut(text, "/")
+	if p, err := netip.ParsePrefix(text); err == nil {
+		r.prefix[strings.TrimPrefix(where, "node ")] = p
+	}
 	a, err := netip.ParseAddr(bare)
 	if err != nil || !a.Is4() {
 		r.note(value(n, "ip"), true, where, "ip %s is left out: it is no address of IPv4", short(text))
@@ -82,17 +89,27 @@ func (r *reader) link(n *yaml.Node) error {
 			return r.fail(n, "%s of a link is no node: %s", field, short(word(n, field)))
 		}
 		made.Ends[i] = name
-		r.ports[name] = append(r.ports[name], word(n, "port"+strconv.Itoa(i+1)))
+		port := word(n, "port"+strconv.Itoa(i+1))
+		if named := word(n, "intfName"+strconv.Itoa(i+1)); vnet.ValidInterface(named) && !r.isSwitch(name) {
+			made.Interfaces[i], port = named, "" // as it is there
+		} else if named != "" {
+			r.note(n, !r.isSwitch(name), "link "+word(n, "node1")+"-"+word(n, "node2"), "interface %s is left out", short(named))
+		}
+		r.ports[name] = append(r.ports[name], port)
 	}
 	where := "link " + made.Ends[0] + "-" + made.Ends[1]
 	r.class(n, where, word(n, "cls"), plainLinks)
-	r.leaveOut(n, where, append([]string{"node1", "node2", "port1", "port2", "cls", "bw", "params1", "params2"}, impaired...)...)
+	r.leaveOut(n, where, append([]string{"node1", "node2", "port1", "port2", "cls", "bw", "params1", "params2", "intfName1", "intfName2"}, impaired...)...)
 	for d := range made.Bandwidth {
 		params := value(n, fmt.Sprint("params", d+1))
 		if params == nil {
 			params = &yaml.Node{}
 		}
-		r.leaveOut(params, where+", params"+strconv.Itoa(d+1), append([]string{"bw"}, impaired...)...)
+		known := append([]string{"bw"}, impaired...)
+		if p, err := netip.ParsePrefix(word(params, "ip")); err == nil && !p.IsSingleIP() && !r.isSwitch(made.Ends[d]) {
+			made.Addresses[d], known = []netip.Prefix{p}, append(known, "ip")
+		}
+		r.leaveOut(params, where+", params"+strconv.Itoa(d+1), known...)
 		var err error
 		if made.Bandwidth[d], err = r.rate(where, params, n); err != nil {
 			return err

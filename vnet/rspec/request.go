@@ -195,6 +195,9 @@ func kbit(file string, p property) (vnet.Rate, error) {
 		return 0, nil
 	}
 	n, err := strconv.ParseFloat(p.Capacity, 64)
+	if rate := topology.Speed(p.Capacity); err != nil && rate > 0 {
+		return rate, nil
+	}
 	if err != nil || !(n >= 0 && n <= float64(vnet.MaxRate/vnet.Kbit)) {
 		return 0, failAt(file, p.at, "capacity %s is no number of kbit/s, up to %d", short(p.Capacity), vnet.MaxRate/vnet.Kbit)
 	}

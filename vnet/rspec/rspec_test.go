@@ -151,3 +151,19 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A capacity may be a speed as people write them.
+func TestCapacityWithUnit(t *testing.T) {
+	r, _, err := Parse("f", []byte(strings.Replace(string(sample(t)), `capacity="1544"`, `capacity="OC-3c"`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range r.Links {
+		for _, b := range l.Bandwidth {
+			if b.Min == 155520*vnet.Kbit {
+				return
+			}
+		}
+	}
+	t.Errorf("%+v", r.Links)
+}

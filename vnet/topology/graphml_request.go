@@ -119,8 +119,10 @@ func (w *wish) edge(e item) {
 		return
 	}
 	var wanted vnet.Bandwidth
-	if rate := speed(e, &notes{}); rate > 0 {
-		wanted = vnet.Static(rate)
+	if low, high := speeds(e, &notes{}); low > 0 {
+		if wanted = vnet.Static(low); high > low {
+			wanted.Max = high
+		}
 	} else {
 		w.note(e, false, "its speed is not stated: best effort")
 	}

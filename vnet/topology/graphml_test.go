@@ -76,6 +76,7 @@ func TestSpeedsOfLabels(t *testing.T) {
 	for label, want := range map[string]float64{
 		"155 Mbps": 155e6, "155Mbps": 155e6, "155 Mb/s": 155e6, "155 MBPS": 155e6, "34Mb": 34e6, "2.5 Gbps": 2.5e9, "2,5 Gbit/s": 2.5e9, "2.5G": 2.5e9,
 		"10 Gbit/s": 10e9, "10 Gbits/s": 10e9, "10GE": 10e9, "10 GigE": 10e9, "10GbE": 10e9, "10 Gigabit Ethernet": 10e9, "1 Gb": 1e9, "100M Ethernet": 100e6,
+		"1,000 Mbps": 1e9, "2,488 Gbps": 2.488e9, "Nx2.5Gbps": 2.5e9, "10-GigabitEthernet": 10e9, "1000BASE-LX": 1e9, "2 x 10GBASE-LR": 20e9, "155 megabits per second": 155e6, "45 Mbit/sec": 45e6,
 		"512 kbps": 512e3, "64k": 64e3, "1 Tbps": 1e12, "2 x 10 Gbps": 20e9, "2x10G": 20e9, "4×10Gbps": 40e9, "< 155 Mbps": 155e6, "10 Gbps (lambda)": 10e9, "Leased line, 2 Mbps": 2e6,
 		"OC-192c": 9953.28e6, "OC-3": 155.52e6, "OC48": 2488.32e6, "oc 12": 622.08e6, "STM-16": 2488.32e6, "STM-1": 155.52e6, "STM 64": 9953.28e6, "STS-3c": 155.52e6, "2 x OC-48": 4976.64e6,
 		"T1": 1.544e6, "T-3": 44.736e6, "DS3": 44.736e6, "DS-3": 44.736e6, "E1": 2.048e6, "E3": 34.368e6, "2xE1": 4.096e6,
@@ -168,4 +169,25 @@ func FuzzGraphML(f *testing.F) {
 			t.Fatalf("%T %v", err, err)
 		}
 	})
+}
+
+// A range is what a request asks for at least and at most; a substrate has its lower end.
+func TestRangesOfSpeeds(t *testing.T) {
+	for label, want := range map[string][2]float64{
+		"34-155 Mbps": {34e6, 155e6}, "34 - 155 Mbps": {34e6, 155e6}, "100 Mbps to 1 Gbps": {100e6, 1e9}, "0-10 Mbps": {10e6, 10e6}, "2.5–10G": {2.5e9, 10e9},
+		"155-34 Mbps": {34e6, 34e6}, "OC-3": {155.52e6, 155.52e6}, "dark fibre": {0, 0}, "STM-16 - STM-64": {2488.32e6, 2488.32e6},
+	} {
+		if low, high := span(label); math.Abs(low-want[0]) > 1 || math.Abs(high-want[1]) > 1 {
+			t.Errorf("%s: %g to %g", label, low, high)
+		}
+	}
+	const text = `<graphml><key id="l" for="edge" attr.name="LinkLabel"/><graph><node id="a"/><node id="b"/><edge source="a" target="b"><data key="l">34-155 Mbps</data></edge></graph></graphml>`
+	r, _, err := ParseGraphMLRequest("f", []byte(text))
+	if err != nil || r.Links[0].Bandwidth[0] != (vnet.Bandwidth{Min: 34 * vnet.Mbit, Max: 155 * vnet.Mbit}) {
+		t.Errorf("%+v, %v", r.Links, err)
+	}
+	s, _, err := ParseGraphML("f", []byte(text))
+	if err != nil || s.Links[0].Capacity != 34*vnet.Mbit {
+		t.Errorf("%+v, %v", s.Links, err)
+	}
 }

@@ -97,8 +97,82 @@ func TestAccessPoint(t *testing.T) {
 	}
 	wantNotes(t, notes,
 		"2:3: virtualInfrastructure front-door: no totalTime: the lease is open-ended, until released",
-		"8:7: nat: of vAccessPoint edge is not built: it becomes a plain node, in which you may set it up",
+		"8:7: nat: of vAccessPoint edge is not built: it becomes a plain node, in which you may set it up, or a switch that leads to an exit (--access ID=EXIT:RATE)",
 		"14:7: bandwidth: no reverse: it is taken to be the same as forward")
+}
+
+// An access point that says by which exit becomes a switch with access to it, and is
+// written as one again. So does one that is led there afterwards.
+func TestAccessPointOfAnExit(t *testing.T) {
+	text, err := os.ReadFile("testdata/access-point.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tagged := strings.Replace(string(text), "<region>1</region>", "<tag><key>sublet:access</key><value>campus</value></tag>", 1)
+	tagged = strings.Replace(tagged, "<max>50</max>", "<min>5</min><max>50</max>", 1)
+	r, _, err := Parse("f", []byte(tagged), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Switches) != 1 || !reflect.DeepEqual(r.Switches[0], vnet.VirtualSwitch{Name: "edge", Kind: vnet.SwitchKernel, Access: "campus"}) || len(r.Nodes) != 1 {
+		t.Errorf("switches %+v, nodes %+v", r.Switches, r.Nodes)
+	}
+	written, notes := Format(r)
+	back, _, err := Parse("f", written, true)
+	if err != nil || !reflect.DeepEqual(back, r) {
+		t.Errorf("there and back: %v, %v\n%+v\n%+v", err, notes, back, r)
+	}
+	plain, _, err := Parse("f", text, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Lead(&plain, "edge", "campus", 20*vnet.Mbit); err != nil {
+		t.Fatal(err)
+	}
+	if plain.Switches[0].Access != "campus" || plain.Links[0].Bandwidth != both(vnet.Bandwidth{Min: 20 * vnet.Mbit, Max: 50 * vnet.Mbit}) {
+		t.Errorf("%+v", plain.Topology)
+	}
+	if err := Lead(&plain, "web", "campus", vnet.Mbit); err == nil || !strings.Contains(err.Error(), "no vAccessPoint \"web\"") {
+		t.Errorf("a node that is none: %v", err)
+	}
+}
+
+// What of machines, devices and ways out is not written is told.
+func TestWhatLeadsOutIsNotLostInSilence(t *testing.T) {
+	ten := both(vnet.Static(10 * vnet.Mbit))
+	r := vnet.Request{Network: "net", Tenant: "alice", Topology: vnet.Topology{
+		Nodes:    []vnet.VirtualNode{{Name: "laptop", Join: "any"}, {Name: "probe", Device: "tester"}, {Name: "web"}},
+		Routers:  []vnet.VirtualNode{{Name: "out", NAT: "campus", Publish: []vnet.Publish{{Outside: 8080, Node: "web", Port: 80}}}},
+		Switches: []vnet.VirtualSwitch{{Name: "office", Access: "lan", VLAN: 117}},
+	}}
+	for _, end := range []string{"laptop", "probe", "web"} {
+		r.Links = append(r.Links, vnet.VirtualLink{Ends: [2]string{end, "office"}, Bandwidth: ten})
+	}
+	r.Links = append(r.Links, vnet.VirtualLink{Ends: [2]string{"web", "out"}, Bandwidth: ten})
+	r.Fill()
+	if err := r.Check(); err != nil {
+		t.Fatal(err)
+	}
+	_, notes := Format(r)
+	lost := make(map[string]bool)
+	for _, n := range notes {
+		if n.Lost {
+			lost[n.Where+": "+n.Text] = true
+		}
+	}
+	for _, want := range []string{
+		"node laptop: that a machine joins as it (any) is not written: VXDL has no word for it",
+		"node probe: its device tester is not written: VXDL has no word for it",
+		"router out: its way out campus and published ports are not written: VXDL 2.0 has no translation of addresses",
+		"switch office: its VLAN 117 is not written, but one is chosen: VXDL has no word for it",
+	} {
+		if !lost[want] {
+			t.Errorf("%q is not among %v", want, lost)
+		}
+	}
+	if len(lost) != 4 {
+		t.Errorf("lost %v", lost)
+	}
 }
 
 func TestAurora(t *testing.T) {

@@ -3,6 +3,7 @@ package vxdl
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"sublet/vnet"
 )
@@ -87,7 +88,7 @@ func (r *reader) resource(e *element, a array) ([]string, error) {
 		made.Site = a.site
 	}
 	ids := a.names(id)
-	if total := len(r.request.Nodes) + len(r.request.Routers) + len(ids); total > vnet.MaxNodes {
+	if total := len(r.request.Nodes) + len(r.request.Routers) + len(r.request.Switches) + len(ids); total > vnet.MaxNodes {
 		return nil, r.fail(e, "the document has more than %d nodes and routers: split it", vnet.MaxNodes)
 	}
 	g := group{element: e, array: a.id}
@@ -102,12 +103,58 @@ func (r *reader) resource(e *element, a array) ([]string, error) {
 
 // append adds a node to its list and remembers where it was written.
 func (r *reader) append(e *element, n vnet.VirtualNode) {
+	if exit, ok := n.Labels[tagAccess]; ok && e.name == kindAccessPoint {
+		r.places[fmt.Sprintf("switches[%d]", len(r.request.Switches))] = e
+		r.request.Switches = append(r.request.Switches, r.access(e, n, exit))
+		return
+	}
 	list, name := &r.request.Nodes, "nodes"
 	if e.name == "vRouter" {
 		list, name = &r.request.Routers, "routers"
 	}
 	r.places[fmt.Sprintf("%s[%d]", name, len(*list))] = e
 	*list = append(*list, n)
+}
+
+// access is the switch that an access point becomes which says by which exit.
+func (r *reader) access(e *element, n vnet.VirtualNode, exit string) vnet.VirtualSwitch {
+	if n.Site != "" || n.Host != "" || n.Address.IsValid() || n.Exclusive || n.Memory != 0 {
+		r.lose(e, "location, host, address, exclusivity and memory are not kept: the exit says where it is")
+	}
+	return accessTo(n, r.valid(e, "exit", exit))
+}
+
+func accessTo(n vnet.VirtualNode, exit string) vnet.VirtualSwitch {
+	s := vnet.VirtualSwitch{Name: n.Name, Labels: maps.Clone(n.Labels), Access: exit}
+	for _, key := range []string{tagAccess, labelKind} {
+		delete(s.Labels, key)
+	}
+	s.Labels = someLabels(s.Labels)
+	return s
+}
+
+// Lead makes an access point that was read a switch with access to an exit. Links
+// there that state no rate get one.
+func Lead(request *vnet.Request, point, exit string, rate vnet.Rate) error {
+	i := slices.IndexFunc(request.Nodes, func(n vnet.VirtualNode) bool {
+		return n.Name == point && n.Labels[labelKind] == kindAccessPoint
+	})
+	if i < 0 {
+		return fmt.Errorf("there is no vAccessPoint %q: name one of the document", point)
+	}
+	request.Switches = append(request.Switches, accessTo(request.Nodes[i], exit))
+	request.Nodes = slices.Delete(slices.Clone(request.Nodes), i, i+1)
+	request.Links = slices.Clone(request.Links)
+	for j := range request.Links {
+		l := &request.Links[j]
+		for d := range l.Bandwidth {
+			if b := &l.Bandwidth[d]; slices.Contains(l.Ends[:], point) && b.Min == 0 {
+				*b = vnet.Bandwidth{Min: rate, Max: max(rate, b.Max)}
+			}
+		}
+	}
+	request.Fill()
+	return request.Check()
 }
 
 // node reads a resource that becomes a node or router.
@@ -176,13 +223,14 @@ func (r *reader) computing(n *vnet.VirtualNode, e *element, f fields) error {
 	return err
 }
 
-// accessPoint becomes a node; what it would do to packets is not built.
+// accessPoint becomes a node, or with the tag of an exit a switch; what it would do
+// to packets is not built.
 func (r *reader) accessPoint(n *vnet.VirtualNode, e *element, f fields) error {
 	if balancer := f.one("loadBalancer"); balancer != nil {
 		return r.fail(balancer, "load balancers are not built by Sublet: remove it, or write a vNode that does it")
 	}
 	for _, rule := range append(f["nat"], f["masquerade"]...) {
-		r.lose(rule, "of %s is not built: it becomes a plain node, in which you may set it up", e.label())
+		r.lose(rule, "of %s is not built: it becomes a plain node, in which you may set it up, or a switch that leads to an exit (--access ID=EXIT:RATE)", e.label())
 		r.notes[len(r.notes)-1].Raw = rule.raw(r.text)
 	}
 	r.label(n.Labels, e, labelKind, kindAccessPoint)

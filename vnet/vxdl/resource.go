@@ -3,6 +3,7 @@ package vxdl
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,7 @@ const (
 
 	tagHost    = "sublet:host"
 	tagAddress = "sublet:address"
+	tagAccess  = "sublet:access" // of a vAccessPoint: the exit
 )
 
 // common reads what all resources share into labels, and the exclusivity.
@@ -74,17 +76,20 @@ func (r *reader) label(labels map[string]string, e *element, key, value string) 
 		r.lose(e, "is not kept: %v", err)
 	case twice:
 		r.lose(e, "is not kept: there is a label %q already", key)
-	case key != tagHost && key != tagAddress && !hasRoom(labels):
+	case !slices.Contains(ownTags, key) && !hasRoom(labels):
 		r.lose(e, "is not kept: there are %d labels already", vnet.MaxLabels)
 	default:
 		labels[key] = value
 	}
 }
 
+// ownTags are kept as labels only while a resource is read.
+var ownTags = []string{tagHost, tagAddress, tagAccess}
+
 // hasRoom says whether one more label may be kept; tags of ours are none.
 func hasRoom(labels map[string]string) bool {
 	n := len(labels)
-	for _, key := range []string{tagHost, tagAddress} {
+	for _, key := range ownTags {
 		if _, ok := labels[key]; ok {
 			n--
 		}

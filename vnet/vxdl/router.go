@@ -45,8 +45,8 @@ func (r *reader) protocolOf(plane *element, kind, protocol string) vnet.Protocol
 		return vnet.ProtocolStatic
 	case kind == "none":
 		return vnet.ProtocolNone
-	case protocol == "ospf":
-		return vnet.ProtocolOSPF
+	case protocol == "ospf", protocol == "ospf6":
+		return vnet.Protocol(protocol)
 	case protocol == "openflow":
 		r.lose(plane, "no OpenFlow controller is attached: the table is left to the tenant (protocol none)")
 		return vnet.ProtocolNone

@@ -67,11 +67,18 @@ func (w *writer) infrastructure() {
 	for _, n := range r.Nodes {
 		w.node(n)
 	}
+	for _, s := range r.Switches {
+		if s.Access != "" {
+			w.access(s)
+		}
+	}
 	for _, n := range r.Routers {
 		w.router(n)
 	}
 	for _, s := range r.Switches {
-		w.lose("switch "+s.Name, "is not written: VXDL 2.0 has no switches")
+		if s.Access == "" {
+			w.lose("switch "+s.Name, "is not written: VXDL 2.0 has no switches")
+		}
 	}
 	for _, l := range r.Links {
 		if w.atSwitch(l) {
@@ -85,15 +92,18 @@ func (w *writer) infrastructure() {
 	}
 }
 
-// atSwitch says that a link ends at a switch, which is not written.
+// atSwitch says that a link ends at a switch that is not written.
 func (w *writer) atSwitch(l vnet.VirtualLink) bool {
-	_, a := w.request.Switch(l.Ends[0])
-	_, b := w.request.Switch(l.Ends[1])
-	return a || b
+	a, at := w.request.Switch(l.Ends[0])
+	b, also := w.request.Switch(l.Ends[1])
+	return at && a.Access == "" || also && b.Access == ""
 }
 
 func (w *writer) timeline() {
 	for _, s := range w.request.Stages {
+		if s.OnCommand {
+			continue
+		}
 		w.inside("event", func() {
 			w.leaf("id", s.Name)
 			w.leaf("delay", formatSeconds(s.After))
@@ -110,6 +120,9 @@ func (w *writer) lostFreedom() {
 	if r.Movable {
 		w.lose(where, "that its links may be moved is not written: VXDL 2.0 has no word for it")
 	}
+	if len(r.Labels) > 0 {
+		w.lose(where, "labels of the network are not written: VXDL 2.0 has no word for them")
+	}
 	if len(r.Negotiable) > 0 {
 		w.lose(where, "what is negotiable is not written: VXDL 2.0 has no word for it")
 	}
@@ -119,6 +132,10 @@ func (w *writer) lostFreedom() {
 func (w *writer) lostStages() {
 	for _, s := range w.request.Stages {
 		where := "stage " + s.Name
+		if s.OnCommand {
+			w.lose(where, "is not written: VXDL 2.0 has no stages on command")
+			continue
+		}
 		for _, n := range s.Add.Placed() {
 			w.lose(where, "%s is not added: VXDL 2.0 has one topology for all time", n.Name)
 		}
@@ -130,6 +147,9 @@ func (w *writer) lostStages() {
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Impair)) {
 			w.lose("stage "+s.Name, "the impairment of link %s is not written: VXDL 2.0 has none", name)
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Down)) {
+			w.lose(where, "whether link %s is down is not written: VXDL 2.0 has no such word", name)
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Links)) {
 			if _, ok := w.request.Link(name); !ok {

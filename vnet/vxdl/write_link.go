@@ -26,11 +26,20 @@ func (w *writer) link(l vnet.VirtualLink) {
 	if !l.Addresses.IsZero() {
 		w.lose("link "+l.Name, "the addresses of its ends are not written: VXDL has none")
 	}
+	if l.Interfaces != ([2]string{}) {
+		w.lose("link "+l.Name, "the names of its interfaces are not written: VXDL has none")
+	}
 	if l.MayPaths() > 1 {
 		w.lose("link "+l.Name, "its %d paths are not written: VXDL 2.0 has one path for a link", l.Paths)
 	}
 	if l.Impair != ([2]vnet.Impairment{}) {
 		w.lose("link "+l.Name, "its impairment is not written: VXDL 2.0 has none")
+	}
+	if l.Area != 0 || l.Cost != 0 {
+		w.lose("link "+l.Name, "its area and cost are not written: VXDL 2.0 has none")
+	}
+	if l.Down {
+		w.lose("link "+l.Name, "that it is down is not written: VXDL 2.0 has no such word")
 	}
 }
 
@@ -74,7 +83,7 @@ type change struct {
 func (w *writer) changes(link string) []change {
 	var changes []change
 	for _, s := range w.request.Stages {
-		if both, ok := s.Links[link]; ok {
+		if both, ok := s.Links[link]; ok && !s.OnCommand {
 			changes = append(changes, change{s.Name, both})
 		}
 	}

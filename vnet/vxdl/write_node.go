@@ -31,6 +31,25 @@ func (w *writer) node(n vnet.VirtualNode) {
 	})
 }
 
+// access writes a switch with access to an exit as an access point, which only
+// Sublet's own reader will lead there again.
+func (w *writer) access(s vnet.VirtualSwitch) {
+	where := "switch " + s.Name
+	if s.VLAN != 0 {
+		w.lose(where, "its VLAN %d is not written, but one is chosen: VXDL has no word for it", s.VLAN)
+	}
+	if s.CPU != 0 || s.Ageing != 0 || len(s.Ports) > 0 {
+		w.lose(where, "its cores, ageing and options of ports are not written: a vAccessPoint has none")
+	}
+	w.note(where, "exit %s is written as a tag, which only Sublet reads", s.Access)
+	n := vnet.VirtualNode{Name: s.Name, Labels: s.Labels}
+	w.inside(kindAccessPoint, func() {
+		w.resource(n, []string{labelModel, labelRegion})
+		w.tag(tagAccess, s.Access)
+		w.label(n, "region", labelRegion)
+	})
+}
+
 // devicesOf lists the labels that are devices, numbered without a gap.
 func devicesOf(n vnet.VirtualNode) []string {
 	var keys []string
@@ -85,19 +104,30 @@ func split(quantity string) (number, unit string) {
 }
 
 func (w *writer) router(n vnet.VirtualNode) {
+	switch n.Protocol {
+	case vnet.ProtocolBGP:
+		w.lose("router "+n.Name, "that it speaks BGP is not written, but static routes: VXDL 2.0 has no autonomous systems")
+		n.Protocol = vnet.ProtocolStatic
+	case vnet.ProtocolISIS:
+		w.lose("router "+n.Name, "that it speaks IS-IS is not written, but static routes: VXDL 2.0 does not name it")
+		n.Protocol = vnet.ProtocolStatic
+	}
+	if n.FRR != "" {
+		w.lose("router "+n.Name, "its configuration of FRR is not written: VXDL 2.0 has no words for it")
+	}
 	w.inside("vRouter", func() {
 		if n.CPU > 0 {
 			w.lose("router "+n.Name, "%s cores are not written: a vRouter has none", n.CPU)
 		}
 		if n.NAT != "" {
-			w.lose("router "+n.Name, "its way out %s is not written: VXDL 2.0 has no translation of addresses", n.NAT)
+			w.lose("router "+n.Name, "its way out %s and published ports are not written: VXDL 2.0 has no translation of addresses", n.NAT)
 		}
 		w.resource(n, []string{labelModel, labelRegion})
 		w.label(n, "region", labelRegion)
 		w.memory(n.Memory)
 		w.inside("controlPlane", func() {
 			kind := string(n.Protocol)
-			if n.Protocol == vnet.ProtocolOSPF {
+			if n.Protocol.Speaks(true) != "" {
 				kind = "dynamic"
 			}
 			w.leaf("layer", "3")
@@ -120,11 +150,17 @@ func (w *writer) resource(n vnet.VirtualNode, own []string) {
 	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
 		switch {
 		case slices.Contains(own, key):
-		case key == tagHost, key == tagAddress:
+		case slices.Contains(ownTags, key):
 			w.lose(where, "label %q is not written: the tag of this key has a meaning of its own", key)
 		default:
 			w.tag(key, n.Labels[key])
 		}
+	}
+	if n.Join != "" {
+		w.lose(where, "that a machine joins as it (%s) is not written: VXDL has no word for it", n.Join)
+	}
+	if n.Device != "" {
+		w.lose(where, "its device %s is not written: VXDL has no word for it", n.Device)
 	}
 	for _, field := range n.Stated() {
 		w.lose(where, "%s is not written: VXDL has no words for what runs in a node", field)

@@ -14,13 +14,16 @@ import (
 
 const frames = 200_000
 
-// binomial wants a count of frames within five deviations of a share.
+// certain is how many standard deviations hold 99.99 % of a normal distribution.
+const certain = 3.891
+
+// binomial wants a count of frames within the 99.99 % interval of a share.
 func binomial(t *testing.T, what string, count int, share vnet.Share) {
 	t.Helper()
 	p := float64(share) / float64(vnet.WholeShare)
 	mean, deviation := p*frames, math.Sqrt(frames*p*(1-p))
-	if d := math.Abs(float64(count) - mean); d > 5*deviation {
-		t.Errorf("%s: %d of %d, want %.0f +- %.0f", what, count, frames, mean, 5*deviation)
+	if d := math.Abs(float64(count) - mean); d > certain*deviation {
+		t.Errorf("%s: %d of %d, want %.0f +- %.0f", what, count, frames, mean, certain*deviation)
 	}
 }
 
@@ -80,6 +83,30 @@ func TestDelays(t *testing.T) {
 				t.Errorf("mean %.3f, deviation %.3f, want 0, %.3f", mean, deviation, c.deviation)
 			}
 		})
+	}
+}
+
+// TestDistributions: delays differ from the uniform and the normal distribution
+// by no more than 99.99 % of samples do (Kolmogorov and Smirnov).
+func TestDistributions(t *testing.T) {
+	const delay, jitter = 20 * time.Millisecond, 4 * time.Millisecond
+	for d, below := range map[vnet.Distribution]func(x float64) float64{
+		vnet.Uniform: func(x float64) float64 { return (x + 1) / 2 },
+		vnet.Normal:  func(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 },
+	} {
+		l := New(vnet.Impairment{Delay: delay, Jitter: jitter, Distribution: d}, 6)
+		all := make([]float64, frames)
+		for i := range all {
+			all[i] = float64(l.Decide(100)[0].Delay-delay) / float64(jitter)
+		}
+		slices.Sort(all)
+		most := 0.0
+		for i, x := range all {
+			most = max(most, math.Abs(below(x)-float64(i)/frames), math.Abs(below(x)-float64(i+1)/frames))
+		}
+		if bound := 2.225 / math.Sqrt(frames); most > bound {
+			t.Errorf("%s: %.4f from its distribution, want at most %.4f", d, most, bound)
+		}
 	}
 }
 

@@ -1,5 +1,5 @@
 // Command fastpath gauges the programs of routers and switches by themselves,
-// against kernel forwarding and the Linux bridge: the same namespaces and
+// against kernel forwarding and the Linux bridge, and OpenFlow switches: the same namespaces and
 // pairs of virtual Ethernet around all, without a lease's links. All are up at
 // once and measured in turn, round after round.
 package main
@@ -19,8 +19,10 @@ import (
 	"sublet/bench/harness"
 	"sublet/datapath/bridge"
 	"sublet/datapath/kernel"
+	"sublet/datapath/ofswitch"
 	"sublet/datapath/vxrouter"
 	"sublet/measure/pktgen"
+	"sublet/openflow/pipeline"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -53,7 +55,7 @@ func run(ctx context.Context, _ string) error {
 	b := &builder{host: host, routers: vxrouter.New(host), switches: bridge.New(host)}
 	defer b.clean(ctx)
 	fmt.Printf("%s; %d rounds of %s, frames of %d bytes, packets in a second of one processor's time\n\n", harness.Machine(), *rounds, *window, *size)
-	for _, group := range [][]func(context.Context) (measuredPath, error){{b.router("k", false), b.router("s", true)}, {b.bridge, b.vswitch}} {
+	for _, group := range [][]func(context.Context) (measuredPath, error){{b.router("k", false), b.router("s", true)}, {b.bridge, b.vswitch, b.openflow("kernel datapath", true), b.openflow("process datapath", false)}} {
 		var ways []measuredPath
 		for _, build := range group {
 			w, err := build(ctx)
@@ -100,6 +102,7 @@ type builder struct {
 	switches *bridge.Part
 	made     []string
 	undo     []plan.Step
+	stop     []func()
 }
 
 var lease = vnet.LeaseID{Tenant: "bench", Network: "short"}
@@ -232,8 +235,52 @@ func (b *builder) vswitch(ctx context.Context) (measuredPath, error) {
 	return b.between("vswitch", "n0s", "10.0.0.1", "n1s", "10.0.0.2")
 }
 
+// openflow is an OpenFlow switch that forwards as a learning switch does (NORMAL).
+func (b *builder) openflow(name string, inKernel bool) func(context.Context) (measuredPath, error) {
+	return func(ctx context.Context) (measuredPath, error) {
+		letter := name[:1]
+		key := "openflow" + letter
+		if err := b.space(key); err != nil {
+			return measuredPath{}, err
+		}
+		if err := b.star(key, letter+"o"); err != nil {
+			return measuredPath{}, err
+		}
+		ns, err := kernel.OpenNamespace(b.host.Path(key))
+		if err != nil {
+			return measuredPath{}, err
+		}
+		made, stop := make(chan error, 1), make(chan struct{})
+		ctx, cancel := context.WithCancel(ctx)
+		b.stop = append(b.stop, func() { cancel(); <-stop })
+		go kernel.In(ns, func() error {
+			defer close(stop)
+			defer ns.Close()
+			s, err := ofswitch.New(ofswitch.Config{
+				Pipeline: pipeline.Config{Tables: 1, Entries: 10}, Ports: []string{"eth0", "eth1", "eth2", "eth3"},
+				Standalone: true, Kernel: inKernel, Log: func(err error) { fmt.Fprintln(os.Stderr, err) },
+			})
+			if made <- err; err != nil {
+				return err
+			}
+			defer s.Close()
+			return s.Run(ctx)
+		})
+		if err := <-made; err != nil {
+			return measuredPath{}, err
+		}
+		if err := b.in("n0"+letter+"o", "ping -c 3 -i 0.2 10.0.0.2"); err != nil {
+			return measuredPath{}, err
+		}
+		return b.between("OpenFlow, "+name, "n0"+letter+"o", "10.0.0.1", "n1"+letter+"o", "10.0.0.2")
+	}
+}
+
 // clean takes everything away, the last first.
 func (b *builder) clean(ctx context.Context) {
+	for _, stop := range b.stop {
+		stop()
+	}
 	for _, step := range slices.Backward(b.undo) {
 		var err error
 		if step.Item.Kind() == plan.KindVxRouter {

@@ -23,7 +23,8 @@ enum mark {
 /* skb->cb, indexes of words. They last from one program to the one it calls. */
 enum cb {
 	CB_SLOT = 0, /* slot of the port that a frame enters or leaves by */
-	CB_PORT = 1 /* number of that port with its owner, when a port_ref is made */
+	CB_PORT = 1, /* number of that port with its owner, when a port_ref is made */
+	CB_STEPS = 3 /* steps that OpenFlow switches sent a frame straight on */
 };
 
 /* Numbers of devices in a lease's fabric: FIRST_DEVICE + slot. The kernel numbers
@@ -50,6 +51,8 @@ enum udp_port {
 	PORT_GENEVE = 6081, /* RFC 8926 */
 	PORT_DECAP = 14789, /* of the decap device, within a host only */
 	PORT_RELAY_LIST = 50862, /* of packets with a relay list, docs/multipath.md */
+	PORT_NSH = 61440, /* NSH of service chains straight behind UDP; nobody assigned it, docs/chains-packets.md */
+	PORT_NSH_SOURCE = 60001, /* source port that some senders of it use always */
 	PORT_USER = 1024, /* the first that any user of a host may send from */
 	PORT_LEASE_BASE = 768, /* source ports of leases' tunnels, base | (hash & mask): root's, and nothing to analysers (tshark -G decodes) */
 	PORT_LEASE_MASK = 63,

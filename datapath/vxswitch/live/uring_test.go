@@ -167,7 +167,7 @@ func TestGoesOnWithoutRing(t *testing.T) {
 			t.Error("the ring is still in use")
 		}
 	})
-	if err := l.tcp("a", "b", 4<<20); err != nil {
+	if _, err := l.tcp("a", "b", 4<<20); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,208 @@
+// Command control gauges what OpenFlow switches do for their controller: changes
+// of entries with a barrier each and in batches, statistics, and both at once.
+// All are up at once and measured in turn.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"sublet/bench/harness"
+	"sublet/bench/openflow/bed"
+	"sublet/measure/pktgen"
+	"sublet/openflow/of13"
+)
+
+var (
+	rounds  = flag.Int("rounds", 5, "rounds, interleaved")
+	entries = flag.Int("entries", 10_000, "that statistics are of")
+)
+
+const (
+	single = 1000 // flow-mods with a barrier each
+	batch  = 1000 // flow-mods with one barrier
+)
+
+func main() { harness.Main("openflow/control", run) }
+
+func run(ctx context.Context, exe string) error {
+	b, err := bed.New(exe)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	var switches []*bed.Switch
+	for _, kind := range []bed.Kind{bed.Kernel, bed.Process, bed.OVS} {
+		s, err := b.Add(ctx, kind)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "left out: %v\n", err)
+			continue
+		}
+		switches = append(switches, s)
+	}
+	fmt.Printf("%s; %d rounds\n\n", harness.Machine(), *rounds)
+	rates := make(map[string]harness.Samples)
+	for range *rounds {
+		for _, c := range cases {
+			for _, s := range switches {
+				rate, err := c.measure(ctx, s)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", s.Name, c.name, err)
+				}
+				rates[c.name+s.Name] = append(rates[c.name+s.Name], rate)
+			}
+		}
+	}
+	print(switches, rates)
+	return nil
+}
+
+func print(switches []*bed.Switch, rates map[string]harness.Samples) {
+	t := harness.Table{Head: []string{"in a second"}}
+	for _, s := range switches {
+		t.Head = append(t.Head, s.Name)
+	}
+	t.Head = append(t.Head, "kernel datapath: of Open vSwitch's", "process datapath: of Open vSwitch's")
+	for _, c := range cases {
+		row := []any{c.name}
+		for _, s := range switches {
+			row = append(row, rates[c.name+s.Name].Format("%.0f"))
+		}
+		for _, kind := range []bed.Kind{bed.Kernel, bed.Process} {
+			if base := rates[c.name+string(bed.OVS)]; len(base) > 0 {
+				row = append(row, rates[c.name+string(kind)].Over(base).Format("%.1f"))
+			}
+		}
+		t.Add(row...)
+	}
+	t.Print(os.Stdout)
+}
+
+var cases = []struct {
+	name    string
+	measure func(context.Context, *bed.Switch) (float64, error)
+}{
+	{"flow-mods, a barrier behind each", singles},
+	{"flow-mods, a barrier behind 1,000", batches},
+	{"statistics of 10,000 entries", statistics},
+	{"flow-mods with a barrier each, beside polling of 10,000 entries", beside},
+}
+
+// entry is one of many.
+func entry(i int) *of13.FlowMod {
+	to := pktgen.Flow(i).As4()
+	return bed.Entry(3, []of13.Field{of13.Exact(of13.EthType, 0x0800), of13.ExactU128(of13.IPv4Dst, of13.ReadU128(to[:]))}, of13.Output(2))
+}
+
+func list(number int) (all []of13.Message) {
+	for i := range number {
+		all = append(all, entry(i))
+	}
+	return all
+}
+
+// singles inserts entries one by one.
+func singles(ctx context.Context, s *bed.Switch) (float64, error) {
+	if err := s.Replace(ctx, nil); err != nil {
+		return 0, err
+	}
+	return insert(s.Control, 0, single)
+}
+
+func insert(c *bed.Control, from, number int) (float64, error) {
+	var ready [][]byte
+	for i := range number {
+		b, err := c.Ready(entry(from + i))
+		if err != nil {
+			return 0, err
+		}
+		ready = append(ready, b)
+	}
+	return send(c, ready, number)
+}
+
+// send says how many messages were done in a second.
+func send(c *bed.Control, ready [][]byte, number int) (float64, error) {
+	began := time.Now()
+	for _, b := range ready {
+		if err := c.DoReady(b); err != nil {
+			return 0, err
+		}
+	}
+	return float64(number) / time.Since(began).Seconds(), nil
+}
+
+// batches fills the table.
+func batches(ctx context.Context, s *bed.Switch) (float64, error) {
+	if err := s.Replace(ctx, nil); err != nil {
+		return 0, err
+	}
+	var ready [][]byte
+	for all := range slices.Chunk(list(*entries), batch) {
+		b, err := s.Ready(all...)
+		if err != nil {
+			return 0, err
+		}
+		ready = append(ready, b)
+	}
+	rate, err := send(s.Control, ready, *entries)
+	if err != nil {
+		return 0, err
+	}
+	n, err := s.Count()
+	if err == nil && n != *entries {
+		err = fmt.Errorf("it has %d entries", n)
+	}
+	return rate, err
+}
+
+// statistics comes behind batches.
+func statistics(_ context.Context, s *bed.Switch) (float64, error) {
+	const times = 5
+	began := time.Now()
+	for range times {
+		n, err := s.Entries()
+		if err != nil {
+			return 0, err
+		}
+		if n != *entries {
+			return 0, fmt.Errorf("statistics of %d entries", n)
+		}
+	}
+	return times / time.Since(began).Seconds(), nil
+}
+
+// beside inserts further entries while another controller asks for those without
+// a pause.
+func beside(ctx context.Context, s *bed.Switch) (float64, error) {
+	poller, err := s.Dial(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer poller.Close()
+	stop, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+			}
+			if _, err := poller.Entries(); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	rate, err := insert(s.Control, *entries, single/4)
+	close(stop)
+	if e := <-done; err == nil {
+		err = e
+	}
+	return rate, err
+}

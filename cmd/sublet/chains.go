@@ -1,0 +1,99 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sublet/report"
+	"sublet/vnet"
+)
+
+// chainView is a chain with what its hops counted.
+type chainView struct {
+	Name string            `json:"name"`
+	Rate vnet.Rate         `json:"rate_bps"`
+	Hops []report.ChainHop `json:"hops"`
+}
+
+func (a *app) chains() *cobra.Command {
+	return a.list(&cobra.Command{
+		Use:               "chains NAME",
+		Short:             "Show what passed the functions of a network's chains",
+		Long:              "Show packets and bytes that came to each hop of each chain of a network, and those dropped there, by cause, since the hop was made.",
+		Example:           "  sublet chains shop\n  sublet chains shop -o json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeLease,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			_, l, err := a.lookUp(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			views := chainViews(l, a.chainHops(c.Context(), l))
+			return a.printAll(views, "CHAIN\tHOP\tPACKETS\tBYTES\tDROPPED", chainRows(views), args[0]+" has no chains")
+		},
+	})
+}
+
+// chainHops are what the hosts of a lease's nodes counted.
+func (a *app) chainHops(ctx context.Context, l vnet.Lease) (all []report.ChainHop) {
+	hosts := slices.Collect(maps.Values(l.Mapping.Nodes))
+	slices.Sort(hosts)
+	for _, host := range slices.Compact(hosts) {
+		list, err := a.client().ChainHops(ctx, l.ID(), host)
+		if err != nil {
+			fmt.Fprintf(a.err, "no counters from %s: %v\n", host, err)
+			continue
+		}
+		all = append(all, list...)
+	}
+	return all
+}
+
+// chainViews puts hops to their chains, in the order in which packets come along:
+// those of one index are a way to a host and the function there.
+func chainViews(l vnet.Lease, hops []report.ChainHop) (views []chainView) {
+	for _, c := range l.Request.Chains {
+		v := chainView{Name: c.Name, Rate: c.Rate, Hops: []report.ChainHop{}}
+		for _, h := range hops {
+			if h.Chain == c.Name {
+				v.Hops = append(v.Hops, h)
+			}
+		}
+		slices.SortStableFunc(v.Hops, func(a, b report.ChainHop) int {
+			return cmp.Or(b.Index-a.Index, strings.Compare(order(a), order(b)))
+		})
+		views = append(views, v)
+	}
+	return views
+}
+
+// order puts ways to hosts before what is there.
+func order(h report.ChainHop) string {
+	if strings.HasPrefix(h.Hop, "to ") {
+		return "0"
+	}
+	return "1"
+}
+
+func chainRows(views []chainView) (rows [][]string) {
+	for _, v := range views {
+		for _, h := range v.Hops {
+			var drops []string
+			for _, cause := range slices.Sorted(maps.Keys(h.Drops)) {
+				drops = append(drops, fmt.Sprintf("%s %d", cause, h.Drops[cause]))
+			}
+			rows = append(rows, []string{v.Name, h.Hop, strconv.FormatUint(h.Packets, 10), strconv.FormatUint(h.Bytes, 10), cmp.Or(strings.Join(drops, ", "), "-")})
+		}
+	}
+	return rows
+}

@@ -1,0 +1,347 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"sublet/measure"
+	"sublet/measure/probe"
+	"sublet/plan"
+	"sublet/report"
+	"sublet/server"
+	"sublet/vnet"
+)
+
+const (
+	// chainOverload is the UDP load of a chain, as a part of its rate.
+	chainOverload = 1.2
+	// chainEffort is what is offered to a chain of best effort: it has to pass some.
+	chainEffort = 10 * vnet.Mbit
+	// chainTrials bounds how often chains are measured for want of a processor.
+	chainTrials = 3
+)
+
+// ephemeral are the ports of which the kernel chooses those of probes (ip(7),
+// ip_local_port_range).
+var ephemeral = vnet.PortRange{First: 32768, Last: 60999}
+
+// datagram is a packet as chains and firewalls see it.
+type datagram struct {
+	proto    vnet.IPProtocol
+	src, dst netip.Addr
+	port     uint16 // of its destination
+}
+
+// in says whether a set has the packet, whatever port it comes from.
+func (d datagram) in(m vnet.Packets) bool {
+	return (m.Protocol == "" || m.Protocol == d.proto) &&
+		(!m.Src.IsValid() || m.Src.Contains(d.src)) && (!m.Dst.IsValid() || m.Dst.Contains(d.dst)) &&
+		(m.DstPort == vnet.PortRange{} || m.DstPort.First <= d.port && d.port <= m.DstPort.Last)
+}
+
+// taking is what a chain takes; without a destination that is the address of its end.
+func taking(l vnet.Lease, c vnet.Chain) vnet.Packets {
+	m := c.Match
+	if to := l.Addresses[c.To]; !m.Dst.IsValid() && to.IsValid() {
+		m.Dst = netip.PrefixFrom(to, to.BitLen())
+	}
+	return m
+}
+
+// untaken are the targets that chains leave alone; of the others nothing can be
+// measured.
+func untaken(l vnet.Lease, targets []probe.Target) (rest []probe.Target, taken []vnet.LinkVerdict) {
+	for _, t := range targets {
+		by := takenBy(l, t)
+		if by == "" {
+			rest = append(rest, t)
+			continue
+		}
+		taken = append(taken, vnet.LinkVerdict{
+			Name: t.Link, From: t.From, To: t.To, Min: t.Min, Max: t.Max, Alloc: t.Alloc,
+			OK: true, Outcome: vnet.NotMeasured, Why: notMeasuredFor + "chain " + by + " takes what would measure it",
+		})
+	}
+	return rest, taken
+}
+
+// takenBy is the chain that takes what probes send over a link; "": none.
+func takenBy(l vnet.Lease, t probe.Target) string {
+	for _, c := range l.Request.Chains {
+		m := taking(l, c)
+		d := datagram{m.Protocol, t.FromAddr, t.ToAddr, m.DstPort.First}
+		some := m.DstPort == vnet.PortRange{} || m.DstPort.First <= ephemeral.Last && m.DstPort.Last >= ephemeral.First
+		if c.From == t.From && m.Protocol != vnet.ProtocolICMP && some && d.in(m) {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+// chainWay is how a chain is measured.
+type chainWay struct {
+	chain  vnet.Chain
+	proto  vnet.IPProtocol
+	target probe.Target
+	not    string // why nothing is measured; "": it is
+}
+
+// wayOf finds ports and addresses whose packets a chain takes.
+func wayOf(l vnet.Lease, ports map[string][2]plan.Port, c vnet.Chain) chainWay {
+	from, okFrom := chainPort(l, ports, c.From, c.To)
+	to, okTo := chainPort(l, ports, c.To, c.From)
+	m := taking(l, c)
+	w := chainWay{chain: c, proto: vnet.ProtocolTCP, target: probe.Target{
+		Link: c.Name, From: c.From, To: c.To, FromIf: from.Interface, ToIf: to.Interface,
+		FromAddr: from.Address, ToAddr: l.Addresses[c.To], MTU: from.MTU, Min: c.Rate, Max: c.Rate, Alloc: c.Rate,
+	}}
+	if m.Protocol != vnet.ProtocolTCP && c.Rate > 0 || m.Protocol == vnet.ProtocolUDP {
+		w.proto = vnet.ProtocolUDP
+	}
+	if c.Rate == 0 {
+		w.target.Alloc = chainEffort
+	}
+	if !m.Dst.Contains(w.target.ToAddr) {
+		i := slices.IndexFunc(l.AddressesOf(c.To), func(a netip.Addr) bool { return a.Is4() && m.Dst.Contains(a) })
+		if i < 0 {
+			w.not = "it takes nothing that goes to " + c.To + " itself"
+			return w
+		}
+		w.target.ToAddr = l.AddressesOf(c.To)[i]
+	}
+	machines := machinesOf(l.Topology())
+	port, ok := w.port(l, m)
+	switch w.target.Port = port; {
+	case machines[c.From] || machines[c.To] || !okFrom || !okTo:
+		w.not = "what sends or receives is a machine, or one that joins"
+	case m.Protocol == vnet.ProtocolICMP:
+		w.not = "nothing measures by icmp"
+	case m.SrcPort != vnet.PortRange{}:
+		w.not = "its match states source ports"
+	case m.Src.IsValid() && !m.Src.Contains(w.target.FromAddr):
+		w.not = "its match leaves out the address of " + c.From
+	case !ok:
+		w.not = "another chain takes all that it could be measured by, or its firewalls deny that"
+	}
+	return w
+}
+
+// chainPort is that of a node by which packets to another one go, or come from it:
+// on their common link, if there is one.
+func chainPort(l vnet.Lease, ports map[string][2]plan.Port, node, other string) (plan.Port, bool) {
+	for _, direct := range []bool{true, false} {
+		for _, link := range l.Topology().Links {
+			for end, name := range link.Ends {
+				if link.Chain == "" && name == node && (!direct || link.Ends[1-end] == other) {
+					return ports[link.Name][end], ports[link.Name][end].Address.Is4()
+				}
+			}
+		}
+	}
+	return plan.Port{}, false
+}
+
+// port is the first that the chain takes, that none before it takes, and that no
+// firewall denies; 0: any.
+func (w chainWay) port(l vnet.Lease, m vnet.Packets) (uint16, bool) {
+	first, last := m.DstPort.First, m.DstPort.Last
+	for p := int(first); p <= int(last); p++ {
+		d := datagram{w.proto, w.target.FromAddr, w.target.ToAddr, uint16(p)}
+		if !takenBefore(l, w.chain, d) && !denied(l, w.chain, d) {
+			return d.port, true
+		}
+	}
+	return 0, false
+}
+
+func takenBefore(l vnet.Lease, chain vnet.Chain, d datagram) bool {
+	for _, c := range l.Request.Chains {
+		if c.Name == chain.Name {
+			break
+		}
+		if c.From == chain.From && d.in(taking(l, c)) {
+			return true
+		}
+	}
+	return false
+}
+
+// denied says whether a firewall of a chain drops a packet.
+func denied(l vnet.Lease, c vnet.Chain, d datagram) bool {
+	for _, name := range c.Via {
+		n, _ := l.Topology().Node(name)
+		if n.Function == nil {
+			continue
+		}
+		i := slices.IndexFunc(n.Function.Rules, func(r vnet.FunctionRule) bool { return d.in(r.Flow) })
+		if i >= 0 && !n.Function.Rules[i].Allow {
+			return true
+		}
+	}
+	return false
+}
+
+// measureChains loads all chains of a lease and judges what passed.
+func measureChains(ctx context.Context, job server.CheckJob, ports map[string][2]plan.Port) ([]vnet.ChainVerdict, error) {
+	if len(job.Lease.Request.Chains) == 0 {
+		return nil, nil
+	}
+	job.Progress("chains")
+	before, err := passed(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	verdicts := make(map[string]vnet.ChainVerdict)
+	for _, batch := range batches(job.Lease, ports) {
+		if err := batch.measure(ctx, job, verdicts); err != nil {
+			return nil, err
+		}
+	}
+	after, err := passed(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	var list []vnet.ChainVerdict
+	for _, view := range chainViews(job.Lease, since(after, before)) {
+		v := verdicts[view.Name]
+		v.Hops = []vnet.ChainHop{}
+		for _, h := range view.Hops {
+			v.Hops = append(v.Hops, vnet.ChainHop{Name: h.Hop, Packets: h.Packets, Bytes: h.Bytes, Drops: h.Drops})
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// passed is what all hosts of a lease's nodes counted.
+func passed(ctx context.Context, job server.CheckJob) (all []report.ChainHop, err error) {
+	hosts := slices.Sorted(maps.Values(job.Lease.Mapping.Nodes))
+	for _, host := range slices.Compact(hosts) {
+		list, err := job.Chains(ctx, host)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+// since is what hops counted after they were looked at before.
+func since(after, before []report.ChainHop) []report.ChainHop {
+	for i, a := range after {
+		j := slices.IndexFunc(before, func(b report.ChainHop) bool {
+			return a.Chain == b.Chain && a.Hop == b.Hop && a.Index == b.Index && a.Packets >= b.Packets && a.Bytes >= b.Bytes
+		})
+		if j < 0 {
+			continue // made since
+		}
+		after[i].Packets, after[i].Bytes = a.Packets-before[j].Packets, a.Bytes-before[j].Bytes
+		drops := make(map[string]uint64)
+		for cause, n := range a.Drops {
+			if was := before[j].Drops[cause]; n > was {
+				drops[cause] = n - was
+			}
+		}
+		after[i].Drops = drops
+	}
+	return after
+}
+
+// chainBatch are chains that are measured at once, by one protocol.
+type chainBatch []chainWay
+
+// batches put ways together of which no two are received at one port of a node.
+func batches(l vnet.Lease, ports map[string][2]plan.Port) (list []chainBatch) {
+	for _, c := range l.Request.Chains {
+		w := wayOf(l, ports, c)
+		i := slices.IndexFunc(list, func(b chainBatch) bool { return b.takes(w) })
+		if i < 0 {
+			list, i = append(list, nil), len(list)
+		}
+		list[i] = append(list[i], w)
+	}
+	return list
+}
+
+func (b chainBatch) takes(w chainWay) bool {
+	return b[0].proto == w.proto && !slices.ContainsFunc(b, func(o chainWay) bool {
+		return o.target.To == w.target.To && o.target.Port == w.target.Port && w.target.Port != 0
+	})
+}
+
+// measure loads the chains, and again those that a probe was too slow for.
+func (b chainBatch) measure(ctx context.Context, job server.CheckJob, verdicts map[string]vnet.ChainVerdict) error {
+	load := probe.Load{TCP: b[0].proto == vnet.ProtocolTCP, Part: 1}
+	if !load.TCP {
+		load.Part = chainOverload
+	}
+	for range chainTrials {
+		opt := probe.Options{Duration: job.Duration}
+		var ways chainBatch
+		for _, w := range b {
+			v, known := verdicts[w.chain.Name]
+			if w.not != "" {
+				v = w.verdict(0, vnet.NotMeasured, notMeasuredFor+w.not)
+				v.OK = true // nothing speaks against it
+				verdicts[w.chain.Name] = v
+			} else if !known || v.Outcome == vnet.NotMeasured {
+				ways, opt.Targets = append(ways, w), append(opt.Targets, w.target)
+			}
+		}
+		if len(ways) == 0 {
+			break
+		}
+		flows, err := probe.Run(ctx, starter(job), opt, load)
+		if flows == nil && err != nil {
+			return err
+		}
+		for i, f := range flows {
+			verdicts[ways[i].chain.Name] = ways[i].judge(f, load, opt.Duration)
+		}
+	}
+	return nil
+}
+
+// judge makes a verdict of what passed.
+func (w chainWay) judge(f probe.Flow, load probe.Load, window time.Duration) vnet.ChainVerdict {
+	if window == 0 {
+		window = probe.DefaultDuration
+	}
+	v := vnet.LinkVerdict{Min: w.chain.Rate, Max: w.chain.Rate, Alloc: w.chain.Rate}
+	if load.TCP {
+		v.TCP = f.Rate
+	} else {
+		v.UDP = f.Rate
+	}
+	ok, why := measure.Judge(v, measure.Scope{TCP: load.TCP, UDP: !load.TCP, Window: window})
+	switch {
+	case f.Fault != "":
+		return w.verdict(0, vnet.NotMeasured, notMeasuredFor+f.Fault)
+	case ok:
+		return w.verdict(f.Rate, vnet.Kept, why)
+	case f.InDoubt(window):
+		return w.verdict(f.Rate, vnet.NotMeasured, why+": a probe waited for a processor")
+	}
+	return w.verdict(f.Rate, vnet.Broken, why)
+}
+
+func (w chainWay) verdict(measured vnet.Rate, outcome vnet.Outcome, why string) vnet.ChainVerdict {
+	return vnet.ChainVerdict{Name: w.chain.Name, Rate: w.chain.Rate, Measured: measured, OK: outcome == vnet.Kept, Outcome: outcome, Why: why}
+}
+
+// withChains says of a verdict what its chains add to it; some of its links may not
+// have been measured for them.
+func withChains(v *vnet.Verdict, taken bool) {
+	if taken && v.Outcome == vnet.Kept {
+		v.Outcome = vnet.NotMeasured
+	}
+	for _, c := range v.Chains {
+		if v.Outcome == vnet.Kept || c.Outcome == vnet.Broken {
+			v.Outcome = c.Outcome
+		}
+	}
+	v.OK = v.Outcome == vnet.Kept
+}

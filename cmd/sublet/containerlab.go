@@ -1,0 +1,88 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sublet/vnet"
+	"sublet/vnet/clab"
+)
+
+// containerlab reads a topology and, beside it, the files that it names.
+func containerlab(opt clab.Options) importer {
+	return func(name string, text []byte) (vnet.Request, []vnet.Note, error) {
+		opt.Files = func(source string) ([]vnet.File, error) { return bound(name, source) }
+		return clab.Parse(name, text, opt)
+	}
+}
+
+// exitsOf reads what --access states.
+func exitsOf(stated map[string]string) (map[string]clab.Exit, error) {
+	exits := make(map[string]clab.Exit)
+	for key, text := range stated {
+		name, rate, _ := strings.Cut(text, ":")
+		r, err := vnet.ParseRate(rate)
+		if err != nil || vnet.CheckName(name) != nil {
+			return nil, badInput{fmt.Errorf("--access %s=%s: write an exit and a rate, such as %s=campus:50Mbit", key, text, key)}
+		}
+		exits[key] = clab.Exit{Name: name, Rate: r}
+	}
+	return exits, nil
+}
+
+// bound reads a file that a topology binds, or those of a directory; of more than
+// a request may have, as much as shows it.
+func bound(topology, source string) (files []vnet.File, err error) {
+	root, err := filepath.EvalSymlinks(beside(topology, source))
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(root, func(at string, entry fs.DirEntry, err error) error {
+		if err != nil || len(files) > vnet.MaxFiles {
+			return cmp.Or(err, fs.SkipAll)
+		}
+		if entry.IsDir() {
+			return nil
+		}
+		text, mode, err := readBounded(at)
+		if err != nil {
+			return err
+		}
+		inside, _ := filepath.Rel(root, at) // of root: it is below
+		files = append(files, vnet.File{Path: strings.TrimPrefix(inside, "."), Text: text, Mode: octal(mode)})
+		return nil
+	})
+	if files != nil && files[0].Path == "" {
+		return files[:1], err
+	}
+	return files, err
+}
+
+// octal is how a request writes permissions; "": 0644.
+func octal(mode fs.FileMode) string {
+	if mode.Perm() == 0o644 {
+		return ""
+	}
+	return fmt.Sprintf("%04o", mode.Perm())
+}
+
+// withoutImages lets nodes have the files of their host.
+func withoutImages(r *vnet.Request) {
+	for _, nodes := range [][]vnet.VirtualNode{r.Nodes, r.Routers} {
+		for i := range nodes {
+			n := &nodes[i]
+			n.Image = ""
+			n.Run = slices.DeleteFunc(n.Run, func(p vnet.Program) bool { return p.Entrypoint && len(p.Cmd) == 0 })
+			for j := range n.Run {
+				n.Run[j].Entrypoint = false
+			}
+			if n.Protocol == vnet.ProtocolNone && len(n.Run) == 0 {
+				n.Protocol = vnet.ProtocolStatic
+			}
+		}
+	}
+}

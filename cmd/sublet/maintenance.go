@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sublet/lease/api"
+	"sublet/vnet"
+)
+
+func (a *app) maintenance() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "maintenance",
+		Short: "Plan work on hosts and links, so that nothing new is there meanwhile",
+		Long: `Plan work on a host or a link of the substrate. What is asked for goes elsewhere, or
+is refused with another time; leases that have something there meanwhile stay where
+they are, are listed, and are told by an event (sublet events).`,
+		Example: "  sublet maintenance add h1 --start 2027-03-01T08:00:00Z --for 2h\n  sublet maintenance list",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.maintenanceAdd(), a.maintenanceList(), a.maintenanceRemove())
+	return c
+}
+
+func (a *app) maintenanceAdd() *cobra.Command {
+	var start, length, note string
+	c := a.noun(&cobra.Command{
+		Use:   "add HOST|LINK",
+		Short: "Plan work on a host or a link, and list the leases that it concerns",
+		Long: `Plan work on a host or a link from a time on, and list the leases that have something
+there meanwhile. For the operator.`,
+		Example:           "  sublet maintenance add h1 --start 2027-03-01T08:00:00Z --for 2h\n  sublet maintenance add h1-h2 --start 24h --for 30m --note 'new cable'",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeHost,
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			ask := api.MaintenanceAsk{Of: args[0], Note: note}
+			if start != "" {
+				if ask.Start, err = moment("--start", start, time.Now().UTC(), time.Time{}); err != nil {
+					return err
+				}
+			}
+			if ask.For, err = vnet.ParseDuration(length); err != nil {
+				return badInput{fmt.Errorf("--for %q: state how long it takes, such as 2h", length)}
+			}
+			m, err := a.client().AddMaintenance(c.Context(), ask)
+			if err != nil {
+				return err
+			}
+			return a.printMaintenance(m)
+		},
+	})
+	c.Flags().StringVar(&start, "start", "", "a time such as 2027-03-01T08:00:00Z, or how far from now such as 2h (default: now)")
+	c.Flags().StringVar(&length, "for", "", "how long it takes, such as 2h")
+	c.Flags().StringVar(&note, "note", "", "why, for those whom it concerns")
+	return c
+}
+
+// printMaintenance says what is planned, and a line for each lease.
+func (a *app) printMaintenance(m api.Maintenance) error {
+	if a.format != "table" {
+		return a.print(m, "", nil)
+	}
+	fmt.Fprintf(a.out, "%s: %s\n", m.ID, m.Maintenance)
+	for _, id := range m.Leases {
+		fmt.Fprintf(a.out, "%s has something there: it stays, and is told\n", id)
+	}
+	return nil
+}
+
+func (a *app) maintenanceList() *cobra.Command {
+	return a.list(&cobra.Command{
+		Use:     "list",
+		Short:   "List the work that is planned, and the leases that it concerns",
+		Example: "  sublet maintenance list\n  sublet maintenance list -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			list, err := a.client().MaintenanceList(c.Context())
+			if err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, m := range list {
+				names := make([]string, len(m.Leases))
+				for i, id := range m.Leases {
+					names[i] = id.String()
+				}
+				rows = append(rows, []string{m.ID, string(m.Host) + m.Link, when(m.Start), when(m.End), orDash(strings.Join(names, ",")), orDash(m.Note)})
+			}
+			return a.printAll(list, "ID OF FROM UNTIL LEASES NOTE", rows, "no maintenance is planned")
+		},
+	})
+}
+
+func (a *app) maintenanceRemove() *cobra.Command {
+	return a.noun(&cobra.Command{
+		Use:     "remove ID",
+		Short:   "Take back work that is planned",
+		Example: "  sublet maintenance remove 4xk2ab7q",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			m, err := a.client().RemoveMaintenance(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if a.format != "table" {
+				return a.print(m, "", nil)
+			}
+			_, err = fmt.Fprintf(a.out, "no longer planned: %s\n", m.Maintenance)
+			return err
+		},
+	})
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sublet/vnet"
+)
+
+func (a *app) proof() *cobra.Command {
+	since := "24h"
+	c := a.noun(&cobra.Command{
+		Use:   "proof NAME",
+		Short: "Show how a network's promises were kept while it lived",
+		Long: `Show, for each direction of each link with a minimum, in what part of the tested
+time the minimum was there, the minutes in which least of it was, and a picture of
+the time: # kept, ! broken, . not tested, since nobody offered as much as was promised.
+Hosts count all the time; nothing is sent for it. It is kept for 90 days after the
+network's last tested minute, and as long as it lives.`,
+		Example:           "  sublet proof hello\n  sublet proof hello --since 7d -o json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeLease,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			now := time.Now()
+			from, err := agoOf("--since", since, now)
+			if err != nil {
+				return err
+			}
+			client, l, err := a.lookUp(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if born := l.Life.Admitted; born.After(from) {
+				from = born
+			}
+			proofs, err := client.Proof(c.Context(), l.ID(), from)
+			if err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, p := range proofs {
+				rows = append(rows, proofRow(p, from, now))
+			}
+			if l.Paused != nil && a.format == "table" {
+				fmt.Fprintf(a.out, "paused since %s: what is paused is not tested\n", when(l.Paused.Since))
+			}
+			return a.printAll(proofs, "LINK\tFROM\tTO\tMIN\tAVAILABLE\tTESTED\tBROKEN\tWORST\t"+plotHead(from, now), rows, "nothing is promised of its links: no link has a minimum")
+		},
+	})
+	c.Flags().StringVar(&since, "since", since, "how far back, such as 7d, or a time such as 2027-03-01T08:00:00Z")
+	return c
+}
+
+// agoOf reads a time, or a duration before now.
+func agoOf(flag, text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	d, err := vnet.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return now, badInput{fmt.Errorf("%s %q is neither a duration such as 7d nor a time such as 2027-03-01T08:00:00Z", flag, text)}
+	}
+	return now.Add(-d), nil
+}
+
+func proofRow(p vnet.Proof, from, now time.Time) []string {
+	available, worst := "not tested", "-"
+	if p.Tested > 0 {
+		available = availability(p.Availability)
+	}
+	if w := p.Worst; w != nil {
+		worst = fmt.Sprintf("%s: %.0f%%, %s", when(w.From), 100*w.Worst, w.Cause)
+	}
+	seconds := func(n int) string { return vnet.FormatDuration(time.Duration(n) * time.Second) }
+	return []string{p.Link, p.From, p.To, p.Min.String(), available, seconds(p.Tested), seconds(p.Broken), worst, plotOf(p.Runs, from, now)}
+}
+
+// availability never says that all was there where it was not.
+func availability(part float64) string {
+	if text := fmt.Sprintf("%.3f%%", 100*part); part == 1 || text != "100.000%" {
+		return text
+	}
+	return "99.999%"
+}
+
+// plotWidth is the columns of a picture of time.
+const plotWidth = 40
+
+func plotHead(from, now time.Time) string {
+	return fmt.Sprintf("LAST %s, %s EACH", vnet.FormatDuration(now.Sub(from).Round(time.Minute)), vnet.FormatDuration((now.Sub(from) / plotWidth).Round(time.Second)))
+}
+
+// plotOf draws runs: the worst that lies in a column.
+func plotOf(runs []vnet.ProofRun, from, now time.Time) string {
+	columns := []byte(strings.Repeat(".", plotWidth))
+	each := max(now.Sub(from)/plotWidth, 1)
+	for _, r := range runs {
+		first := max(int(r.From.Sub(from)/each), 0)
+		last := int((r.From.Add(time.Duration(r.Minutes)*time.Minute - 1)).Sub(from) / each)
+		for i := first; i <= min(last, plotWidth-1); i++ {
+			switch {
+			case r.Outcome == vnet.Broken:
+				columns[i] = '!'
+			case columns[i] == '.':
+				columns[i] = '#'
+			}
+		}
+	}
+	return string(columns)
+}

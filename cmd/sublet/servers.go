@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sublet/lease/api"
+)
+
+func (a *app) servers() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "servers",
+		Short: "List the servers that share a store; add, remove and replace them",
+		Long: `List the servers that share an external etcd, and which of them leads. A server
+takes part when it has been added; the first one adds itself (docs/guides/servers.md). For
+the operator.`,
+		Example: "  sublet servers\n  sublet servers add s2 192.0.2.2:7443\n  sublet servers remove s2\n  sublet servers replace s2 s4 192.0.2.4:7443",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			list, err := a.client().Servers(c.Context())
+			if err != nil {
+				return err
+			}
+			return a.print(list, "NAME ADDRESS ROLE SINCE", rowsOfServers(list))
+		},
+	}
+	c.AddCommand(a.serversAdd(), a.serversRemove(), a.serversReplace())
+	return a.noun(c)
+}
+
+func rowsOfServers(list []api.Server) (rows [][]string) {
+	for _, s := range list {
+		role, address := "follows", s.Address
+		if s.Leads {
+			role = "leads"
+		}
+		if address == "" {
+			address = "-"
+		}
+		rows = append(rows, []string{s.Name, address, role, s.Since.Local().Format(time.DateTime)})
+	}
+	return rows
+}
+
+func (a *app) serversAdd() *cobra.Command {
+	return &cobra.Command{
+		Use:     "add NAME HOST:PORT",
+		Short:   "Let one more server take part, before it is started",
+		Example: "  sublet servers add s2 192.0.2.2:7443",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.client().AddServer(c.Context(), api.Server{Name: args[0], Address: args[1]}, ""); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(a.out, "%s may take part: start it with `sublet serve --name %[1]s --listen %s --etcd ...`\n", args[0], args[1])
+			return err
+		},
+	}
+}
+
+func (a *app) serversRemove() *cobra.Command {
+	return &cobra.Command{
+		Use:     "remove NAME",
+		Short:   "End a server's taking part; if it leads, another takes over",
+		Example: "  sublet servers remove s2",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.client().RemoveServer(c.Context(), args[0]); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(a.out, "%s takes part no more\n", args[0])
+			return err
+		},
+	}
+}
+
+func (a *app) serversReplace() *cobra.Command {
+	return &cobra.Command{
+		Use:     "replace NAME NEW HOST:PORT",
+		Short:   "Let a new server take part in place of another, in one step",
+		Example: "  sublet servers replace s2 s4 192.0.2.4:7443",
+		Args:    cobra.ExactArgs(3),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.client().AddServer(c.Context(), api.Server{Name: args[1], Address: args[2]}, args[0]); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(a.out, "%s may take part in place of %s\n", args[1], args[0])
+			return err
+		},
+	}
+}

@@ -1,0 +1,210 @@
+// Package chain makes service chains of plans: what a host does for those of a
+// lease is one plane of datapath/nsh, whose packets to other hosts have the
+// classes of the links that chains booked.
+package chain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"sync"
+
+	"github.com/cilium/ebpf"
+
+	"sublet/datapath/kernel"
+	"sublet/datapath/nsh"
+	"sublet/plan"
+	"sublet/report"
+	"sublet/vnet"
+)
+
+// Part does chains. Do may be called concurrently for different items; Observe
+// waits until no Do is running.
+type Part struct {
+	// Class is that of the uplink which a link's tunnel has by one of its ends.
+	Class func(lease vnet.LeaseID, index, end int) (uint16, error)
+
+	host  *kernel.Host
+	plane *nsh.Part
+	busy  sync.RWMutex // Do: read, Observe: write
+}
+
+// New makes the part for one host.
+func New(host *kernel.Host) *Part { return &Part{host: host, plane: nsh.New(host)} }
+
+// Kinds is chains.
+func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindChains} }
+
+// Close lets go. Packets go on.
+func (p *Part) Close() { p.plane.Close() }
+
+// Programs are those that stand on ports of links.
+func (p *Part) Programs() ([]ebpf.ProgramID, error) { return p.plane.Programs() }
+
+// Do makes one change.
+func (p *Part) Do(_ context.Context, step plan.Step) error {
+	p.busy.RLock()
+	defer p.busy.RUnlock()
+	c, ok := step.Item.(plan.Chains)
+	if !ok {
+		return fmt.Errorf("chain does not do %s", step.Item.Kind())
+	}
+	do := p.set
+	if step.Op == plan.Delete {
+		do = p.remove
+	}
+	if err := do(c); err != nil {
+		return fmt.Errorf("%s chains of %s: %w", step.Op, c.Key(), err)
+	}
+	return nil
+}
+
+// kind is of the host's directory that has a file of each item.
+const kind = "chain"
+
+func (p *Part) file(key string) string { return filepath.Join(p.host.Dir(kind), key) }
+
+// set writes the item down first, so that whatever is made is found again.
+func (p *Part) set(c plan.Chains) error {
+	plane, err := p.planeOf(c)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	if err := kernel.MkdirAll(p.host.Dir(kind), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(p.file(c.Key())+unfinished, text, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(p.file(c.Key())+unfinished, p.file(c.Key())); err != nil {
+		return err
+	}
+	return p.plane.Set(plane)
+}
+
+const unfinished = ".new"
+
+func (p *Part) remove(c plan.Chains) error {
+	if err := p.plane.Delete(c.Key()); err != nil {
+		return err
+	}
+	for _, name := range []string{p.file(c.Key()) + unfinished, p.file(c.Key())} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	p.host.Tidy()
+	return nil
+}
+
+// written is the item that was set last; false: that is not known.
+func (p *Part) written(key string) (c plan.Chains, ok bool) {
+	text, err := os.ReadFile(p.file(key))
+	return c, err == nil && json.Unmarshal(text, &c) == nil && c.Key() == key
+}
+
+// Observe reads chains back. Those of which something is missing have no hops: no
+// plan has that.
+func (p *Part) Observe(_ context.Context, host *plan.Host) error {
+	p.busy.Lock()
+	defer p.busy.Unlock()
+	planes, err := p.plane.Planes()
+	if err != nil {
+		return err
+	}
+	seen := make(map[string]bool)
+	for _, plane := range planes {
+		seen[plane.Fabric] = true
+		p.observe(plane, host)
+	}
+	names, err := p.host.Names(kind)
+	if err != nil {
+		return fmt.Errorf("list chains: %w", err)
+	}
+	for _, name := range names { // written, and not made
+		if lease, ok := plan.ParseFabric(name); ok && !seen[name] && filepath.Ext(name) != unfinished {
+			host.Add(plan.Chains{Lease: lease})
+		}
+	}
+	return nil
+}
+
+func (p *Part) observe(plane nsh.Plane, host *plan.Host) {
+	lease, ok := plan.ParseFabric(plane.Fabric)
+	if !ok {
+		return
+	}
+	c, ok := p.written(plane.Fabric)
+	if !ok {
+		host.Add(plan.Chains{Lease: lease})
+		return
+	}
+	want, err := p.planeOf(c)
+	if err != nil || !same(want, plane) {
+		c = plan.Chains{Lease: lease}
+	}
+	host.Add(c)
+}
+
+// same compares what is read back with what was to be set: as it is written, since
+// none and empty lists are one.
+func same(a, b nsh.Plane) bool {
+	x, err := json.Marshal(a)
+	y, too := json.Marshal(b)
+	return err == nil && too == nil && reflect.DeepEqual(x, y)
+}
+
+// Samples says what each hop of each chain counted.
+func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, error) {
+	names, err := p.host.Names(kind)
+	if err != nil {
+		return nil, err
+	}
+	var list []report.Sample
+	var failed []error
+	for _, name := range names {
+		lease, ok := plan.ParseFabric(name)
+		c, known := p.written(name)
+		if !ok || !known || !of.Holds(lease) {
+			continue
+		}
+		counted, err := p.plane.Report(name)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		list = append(list, samples(c, counted)...)
+	}
+	return list, errors.Join(failed...)
+}
+
+// samples of the hops of an item.
+func samples(c plan.Chains, counted nsh.Report) (list []report.Sample) {
+	for i, h := range c.Hops {
+		if i >= len(counted.Hops) {
+			break
+		}
+		n := counted.Hops[i]
+		s := report.Sample{
+			Kind: plan.KindChains, Key: fmt.Sprintf("%s/%s/%d", c.Key(), h.Chain, h.Index), Lease: c.Lease,
+			Labels: map[string]string{report.LabelChain: h.Chain, report.LabelHop: h.At(), report.LabelIndex: strconv.Itoa(int(h.Index))},
+		}
+		s.Count(report.Passed, report.Packets, n.Packets)
+		s.Count(report.Passed, report.Bytes, n.Bytes)
+		s.CountBy(report.Dropped, n.Drops)
+		list = append(list, s)
+	}
+	s := report.Sample{Kind: plan.KindChains, Key: c.Key(), Lease: c.Lease}
+	s.CountBy(report.Dropped, counted.Drops)
+	return append(list, s)
+}

@@ -1,0 +1,78 @@
+package chain
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/datapath/nsh"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// planeOf is an item in the words of datapath/nsh.
+func (p *Part) planeOf(c plan.Chains) (nsh.Plane, error) {
+	plane := nsh.Plane{Fabric: c.Key(), Interface: c.Interface, Local: c.Local}
+	for _, e := range c.Entries {
+		made := nsh.Classifier{Port: e.Device}
+		for _, r := range e.Rules {
+			made.Rules = append(made.Rules, nsh.Rule{Match: matchOf(r.Match), Path: r.Path, Index: r.Index})
+		}
+		plane.Classifiers = append(plane.Classifiers, made)
+	}
+	for _, f := range c.Functions {
+		made, err := functionOf(f)
+		if err != nil {
+			return plane, err
+		}
+		plane.Functions = append(plane.Functions, made)
+	}
+	for _, r := range c.Remotes {
+		made := nsh.Remote{Name: r.Name, Address: r.Address}
+		if r.Shaped {
+			class, err := p.Class(c.Lease, r.Link, r.End)
+			if err != nil {
+				return plane, fmt.Errorf("%s: %w", r.Name, err)
+			}
+			made.Class = class
+		}
+		plane.Remotes = append(plane.Remotes, made)
+	}
+	for _, h := range c.Hops {
+		made := nsh.Hop{Path: h.Path, Index: h.Index, Function: h.Function, Remote: h.Remote}
+		if h.Egress != "" {
+			made.Egress = &nsh.Egress{Port: h.Egress, Ethernet: h.Hardware}
+		}
+		plane.Hops = append(plane.Hops, made)
+	}
+	return plane, nil
+}
+
+func functionOf(f plan.ChainFunction) (nsh.Function, error) {
+	made := nsh.Function{Name: f.Name, In: f.In, Out: f.Out}
+	switch f.Type {
+	case vnet.FunctionFirewall:
+		made.Kind = nsh.Firewall
+	case vnet.FunctionLimiter:
+		made.Kind, made.Rate = nsh.Limit, uint64(f.Rate)
+	case vnet.FunctionProgram:
+		made.Kind = nsh.Node
+	default:
+		return made, fmt.Errorf("function %s: hosts have no kind %q", f.Name, f.Type)
+	}
+	for _, r := range f.Rules {
+		made.Rules = append(made.Rules, nsh.FirewallRule{Match: matchOf(r.Match), Deny: !r.Allow})
+	}
+	return made, nil
+}
+
+var protocols = map[vnet.IPProtocol]uint8{
+	vnet.ProtocolTCP: unix.IPPROTO_TCP, vnet.ProtocolUDP: unix.IPPROTO_UDP, vnet.ProtocolICMP: unix.IPPROTO_ICMP,
+}
+
+func matchOf(m plan.ChainMatch) nsh.Match {
+	return nsh.Match{
+		Proto: protocols[m.Protocol], Src: m.Src, Dst: m.Dst,
+		SrcPorts: nsh.Ports{From: m.SrcPorts[0], To: m.SrcPorts[1]}, DstPorts: nsh.Ports{From: m.DstPorts[0], To: m.DstPorts[1]},
+	}
+}

@@ -1,0 +1,142 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/internal/proc"
+)
+
+// Bounds on a helper that does not get on. One that is stopped is found within two
+// looks. One that does not answer, though it has a processor or waits for none, has
+// failed after failures questions; one that waits for a processor gets starvation,
+// since a machine may be that busy.
+const (
+	helperEvery  = 500 * time.Millisecond
+	healthTime   = 600 * time.Millisecond
+	failures     = 3
+	starvation   = 15 * time.Second
+	oversleeping = 2 // times healthTime: then it is this agent that waits
+)
+
+// Watch puts a token into events, which has room for one, whenever the helper has
+// ended, until ctx ends. A helper that stands still it ends.
+func (h Helper) Watch(ctx context.Context, events chan<- struct{}) {
+	var s sight
+	for ctx.Err() == nil {
+		pids, _ := h.Group.Processes()
+		for _, pid := range pids {
+			if s.stuck(ctx, h, pid) {
+				h.kill(pid)
+			}
+			if waitFor(ctx, pid) {
+				s = sight{}
+				select {
+				case events <- struct{}{}:
+				default:
+				}
+			}
+		}
+		if len(pids) == 0 {
+			s = sight{}
+			select {
+			case <-ctx.Done():
+			case <-time.After(helperEvery):
+			}
+		}
+	}
+}
+
+// sight is what was seen of a process.
+type sight struct {
+	process proc.Process
+	stopped int       // looks in a row that found it so
+	silent  int       // questions in a row that it did not answer
+	since   time.Time // the first of them
+}
+
+// stuck says whether a process stands still for good.
+func (s *sight) stuck(ctx context.Context, h Helper, pid int) bool {
+	now, ok := proc.Living(pid)
+	if !ok {
+		return false
+	}
+	if now.Started != s.process.Started || pid != s.process.PID {
+		*s = sight{process: now}
+	}
+	if now.Stopped {
+		s.stopped++
+		return s.stopped > 1
+	}
+	s.stopped = 0
+	began := time.Now()
+	answered := h.healthy(ctx)
+	switch took := time.Since(began); {
+	case answered || ctx.Err() != nil:
+		s.silent = 0
+	case took > oversleeping*healthTime:
+	default:
+		if s.silent++; s.silent == 1 {
+			s.since = began
+		}
+	}
+	if s.silent < failures {
+		return false
+	}
+	return !runnable(pid) || time.Since(s.since) > starvation
+}
+
+// healthy says whether it answers in time, be it by an error. A process that has no
+// socket yet is starting.
+func (h Helper) healthy(ctx context.Context) bool {
+	if _, err := os.Lstat(h.Socket); errors.Is(err, os.ErrNotExist) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	err := h.Ask(ctx)
+	return err == nil || ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// runnable says whether any thread of a process runs, waits for a processor or
+// for a disk.
+func runnable(pid int) bool {
+	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*")
+	for _, t := range threads {
+		if text, err := os.ReadFile(t + "/stat"); err == nil && proc.Busy(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// kill ends a process of the group by a descriptor, which is of no other one
+// that gets its number.
+func (h Helper) kill(pid int) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if ours, err := h.Group.Processes(); err == nil && slices.Contains(ours, pid) {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	}
+}
+
+// waitFor waits a while for a process to end; false: it lives on.
+func waitFor(ctx context.Context, pid int) bool {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return errors.Is(err, unix.ESRCH)
+	}
+	defer unix.Close(fd)
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(helperEvery/time.Millisecond))
+	return ctx.Err() == nil && (n > 0 || err != nil && !errors.Is(err, unix.EINTR))
+}

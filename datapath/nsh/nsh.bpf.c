@@ -1,0 +1,466 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Service chains (RFC 7665) with the Network Service Header (RFC 8300). A frame
+ * that a classifier takes is led from hop to hop by path and index: each kind of
+ * hop is a program that is called (bpf_tail_call). Linux ends after 33 calls; a
+ * chain's hops on one host are fewer. The header is in the packet only where
+ * something else reads it: on the wire, and at functions that know it.
+ */
+#include "functions.h"
+#include "too_big.h"
+
+LICENSE;
+
+/* ---- where packets begin ---- */
+
+/* On a port's device in the fabric, in front of the link's program. */
+SEC("tc")
+int nsh_classify(struct __sk_buff *skb)
+{
+	__u32 index = skb->ifindex;
+	const struct rules *all = bpf_map_lookup_elem(&classifiers, &index);
+	struct walk *w = walk_of();
+	const struct rule *r;
+
+	if (!all || !w)
+		return TCX_NEXT;
+	read_flow(skb, &w->flow);
+	if (!w->flow.family || w->flow.bad || w->flow.discovers)
+		return TCX_NEXT;
+	r = find(all, &w->flow, true);
+	if (!r)
+		return TCX_NEXT;
+	begin(w, r->at, r->typed ? r->metadata : NULL);
+	w->entry = index;
+	w->parsed = 1;
+	return steer(skb, w);
+}
+
+/* What the outer headers of a packet from another host say. */
+struct outer {
+	struct in6_addr to;
+	struct sender sender;
+	__u32 at;   /* of NSH */
+	__u32 size; /* of the packet by its IP header, with Ethernet */
+	__u16 port;
+} __attribute__((aligned(8)));
+
+/* Reads outer headers; false: not NSH's. */
+static __always_inline bool read_outer(struct __sk_buff *skb, struct outer *o)
+{
+	struct udphdr udp;
+	struct iphdr ip4;
+	struct ipv6hdr ip6;
+
+	__builtin_memset(o, 0, sizeof(*o));
+	if (skb->protocol == bpf_htons(ETH_P_IP)) {
+		if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip4, sizeof(ip4)) || ip4.protocol != IPPROTO_UDP ||
+		    *(__u8 *)&ip4 != 0x45 || ip4.frag_off & bpf_htons(IP_OFFSET | IP_MF))
+			return false;
+		o->sender.from.u6_addr32[3] = ip4.saddr;
+		o->to.u6_addr32[3] = ip4.daddr;
+		o->at = ETH_HLEN + sizeof(ip4);
+		o->size = ETH_HLEN + bpf_ntohs(ip4.tot_len);
+	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+		if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip6, sizeof(ip6)) || ip6.nexthdr != IPPROTO_UDP)
+			return false;
+		o->sender.from = ip6.saddr;
+		o->to = ip6.daddr;
+		o->at = ETH_HLEN + sizeof(ip6);
+		o->size = o->at + bpf_ntohs(ip6.payload_len);
+	} else {
+		return false;
+	}
+	if (bpf_skb_load_bytes(skb, o->at, &udp, sizeof(udp)))
+		return false;
+	o->port = bpf_ntohs(udp.source);
+	o->at += sizeof(udp);
+	if (udp.dest == bpf_htons(PORT_NSH))
+		return true;
+	__be32 gpe = 0;
+	if (udp.dest != bpf_htons(PORT_VXLAN_GPE) || bpf_skb_load_bytes(skb, o->at, &gpe, 4) || gpe != bpf_htonl(0x0c000004))
+		return false;
+	o->at += 8;
+	return true;
+}
+
+/* On the host's interface: a packet of another host. */
+SEC("tc")
+int nsh_rx(struct __sk_buff *skb)
+{
+	struct outer o;
+	__be32 words[2];
+	__u32 number;
+
+	if (!read_outer(skb, &o) || !bpf_map_lookup_elem(&locals, &o.to))
+		return TCX_NEXT;
+	if (bpf_skb_load_bytes(skb, o.at, words, sizeof(words)) || o.size > skb->len)
+		return drop(0, DROP_MALFORMED);
+	number = bpf_ntohl(words[1]) >> 8;
+	const struct path *path = bpf_map_lookup_elem(&paths, &number);
+	if (!path)
+		return drop(0, DROP_UNKNOWN_PATH);
+	number = o.sender.plane = path->plane;
+	const struct plane *p = bpf_map_lookup_elem(&planes, &number);
+	if (!p)
+		return drop(0, DROP_UNKNOWN_PATH);
+	if (!ip6_equal(&p->local, &o.to) || !bpf_map_lookup_elem(&senders, &o.sender) ||
+	    (o.port >= PORT_USER && !(p->compat && o.port == PORT_NSH_SOURCE)))
+		return drop(p->slot, DROP_SENDER);
+	if (o.size < skb->len && (skb->gso_size || bpf_skb_change_tail(skb, o.size, 0))) /* padding of the wire */
+		return drop(p->slot, DROP_MALFORMED);
+	skb->mark = 0;
+	return bpf_redirect_peer(p->device, 0);
+}
+
+/* A packet with a header at an offset, which goes on in this plane. */
+static __always_inline int resume(struct __sk_buff *skb, struct walk *w, __u32 at)
+{
+	const struct plane *p;
+	bool intact = read_nsh(skb, w, at);
+
+	p = plane_of(w->at);
+	if (!intact)
+		return drop(p ? p->slot : 0, DROP_MALFORMED);
+	if (unlikely(w->base & NSH_O) && !(p && p->oam))
+		return drop(p ? p->slot : 0, DROP_OAM);
+	if (!take_off(skb, at + NSH_SIZE + w->context))
+		return drop(0, DROP_REFUSED);
+	return steer(skb, w);
+}
+
+/* In the fabric: what nsh_rx sent there. */
+SEC("tc")
+int nsh_enter(struct __sk_buff *skb)
+{
+	struct walk *w = walk_of();
+	struct outer o;
+
+	if (!w || !read_outer(skb, &o))
+		return drop(0, DROP_MALFORMED);
+	return resume(skb, w, o.at);
+}
+
+/* On the ports of a function: what comes back. */
+SEC("tc")
+int nsh_return(struct __sk_buff *skb)
+{
+	__u32 index = skb->ifindex;
+	const struct side *side = bpf_map_lookup_elem(&sides, &index);
+	struct walk *w = walk_of();
+	struct conn_key k;
+	struct conn *c;
+
+	if (!side || !w)
+		return TCX_NEXT;
+	w->parsed = 0;
+	w->entry = 0;
+	struct flow *f = flow_of(skb, w);
+	if (!f->family || f->discovers)
+		return TCX_NEXT;
+	if (side->shared) {
+		void *table = table_of(side->function);
+
+		key_of(&k, f, CONN_NODE, index);
+		c = table ? bpf_map_lookup_elem(table, &k) : NULL;
+	} else {
+		c = bpf_map_lookup_elem(&memories, &index);
+	}
+	__u32 plane = side->plane;
+	const struct plane *p = bpf_map_lookup_elem(&planes, &plane);
+	if (!c || f->bad)
+		return drop(p ? p->slot : 0, f->bad ? DROP_MALFORMED : DROP_UNKNOWN_FLOW);
+	w->at = c->at;
+	w->base = c->base;
+	w->context = 0;
+	if (NSH_MD(c->base) == 1) {
+		w->context = METADATA;
+		__builtin_memcpy(w->nsh + NSH_SIZE, c->metadata, METADATA);
+	}
+	__u32 slot = c->slot;
+	struct counts *counts = bpf_map_lookup_elem(&counters, &slot);
+	if (counts)
+		counts->returned += segments_of(skb);
+	return next_hop(skb, w);
+}
+
+/* ---- where packets pass ---- */
+
+SEC("tc")
+int nsh_none(struct __sk_buff *skb)
+{
+	struct walk *w = walk_of();
+
+	return w ? next_hop(skb, w) : TCX_DROP;
+}
+
+SEC("tc")
+int nsh_firewall(struct __sk_buff *skb)
+{
+	struct walk *w = walk_of();
+	const struct rules *all;
+	const struct rule *r;
+
+	if (!w)
+		return TCX_DROP;
+	all = bpf_map_lookup_elem(&firewalls, &w->hop.function);
+	if (!all)
+		return drop(w->hop.slot, DROP_REFUSED);
+	const struct flow *f = flow_of(skb, w);
+	if (f->bad)
+		return drop(w->hop.slot, DROP_MALFORMED);
+	r = find(all, f, false);
+	if (r ? r->at : all->otherwise)
+		return drop(w->hop.slot, DROP_DENIED);
+	return next_hop(skb, w);
+}
+
+SEC("tc")
+int nsh_nat(struct __sk_buff *skb)
+{
+	struct walk *w = walk_of();
+
+	if (!w)
+		return TCX_DROP;
+	const struct nat *n = bpf_map_lookup_elem(&nats, &w->hop.function);
+	void *table = table_of(w->hop.function);
+	if (!n || !table)
+		return drop(w->hop.slot, DROP_REFUSED);
+	struct flow *f = flow_of(skb, w);
+	if (!has_flow(f))
+		return drop(w->hop.slot, f->fragment ? DROP_FRAGMENT : DROP_NO_STATE);
+	return w->hop.reverse ? nat_in(skb, w, table, f) : nat_out(skb, w, n, table, f);
+}
+
+SEC("tc")
+int nsh_balancer(struct __sk_buff *skb)
+{
+	struct walk *w = walk_of();
+
+	if (!w)
+		return TCX_DROP;
+	const struct balancer *b = bpf_map_lookup_elem(&balancers, &w->hop.function);
+	void *table = table_of(w->hop.function);
+	if (!b || !table)
+		return drop(w->hop.slot, DROP_REFUSED);
+	struct flow *f = flow_of(skb, w);
+	if (f->fragment)
+		return drop(w->hop.slot, DROP_FRAGMENT);
+	if (!has_flow(f) || !f->ports)
+		return next_hop(skb, w);
+	if (!w->hop.reverse && (__u32)f->to[1] == b->address && f->to_port == b->port)
+		return balance(skb, w, b, table, f);
+	if (!w->hop.reverse || !is_backend(b, f))
+		return next_hop(skb, w);
+	w->parsed = 0;
+	if (!write_address(skb, f, SOURCE, f->from[1], b->address))
+		return drop(w->hop.slot, DROP_REFUSED);
+	return next_hop(skb, w);
+}
+
+#define SECOND 1000000000ULL
+
+/* Takes a frame's bytes out of the bucket; false: they are not there. */
+static __always_inline bool take(struct limit *l, __u64 bytes)
+{
+	__u64 now = bpf_ktime_get_ns(), past;
+	bool there;
+
+	bpf_spin_lock(&l->lock);
+	past = now > l->last ? now - l->last : 0;
+	if (past > SECOND)
+		past = SECOND;
+	l->last = now;
+	l->tokens += past * l->rate;
+	if (l->tokens > l->burst * SECOND)
+		l->tokens = l->burst * SECOND;
+	there = l->tokens >= bytes * SECOND;
+	if (there)
+		l->tokens -= bytes * SECOND;
+	bpf_spin_unlock(&l->lock);
+	return there;
+}
+
+SEC("tc")
+int nsh_limit(struct __sk_buff *skb)
+{
+	struct walk *w = walk_of();
+
+	if (!w)
+		return TCX_DROP;
+	struct limit *l = bpf_map_lookup_elem(&limits, &w->hop.function);
+	if (!l)
+		return drop(w->hop.slot, DROP_REFUSED);
+	if (!take(l, skb->len))
+		return drop(w->hop.slot, DROP_LIMITED);
+	return next_hop(skb, w);
+}
+
+SEC("tc")
+int nsh_mirror(struct __sk_buff *skb)
+{
+	struct walk *w = walk_of();
+
+	if (!w)
+		return TCX_DROP;
+	skb->mark = 0;
+	skb->priority = 0;
+	bpf_clone_redirect(skb, w->hop.device, 0);
+	return next_hop(skb, w);
+}
+
+/* ---- where packets leave ---- */
+
+/* The original frame by a device, to a node. */
+static __always_inline int leave(struct __sk_buff *skb, const struct hop *h)
+{
+	if (h->writes && bpf_skb_store_bytes(skb, 0, h->mac, ETH_ALEN, 0))
+		return drop(h->slot, DROP_REFUSED);
+	skb->mark = 0;
+	skb->priority = 0;
+	return bpf_redirect(h->device, 0);
+}
+
+SEC("tc")
+int nsh_egress(struct __sk_buff *skb)
+{
+	struct walk *w = walk_of();
+
+	if (!w)
+		return TCX_DROP;
+	if (unlikely(w->base & NSH_O)) /* it ends here, and is nothing for a node */
+		return drop(w->hop.slot, DROP_OAM);
+	return leave(skb, &w->hop);
+}
+
+static __always_inline bool same_memory(const struct conn *a, const struct conn *b)
+{
+	const __u64 *x = (const void *)a->metadata, *y = (const void *)b->metadata;
+
+	return a->at == b->at && a->base == b->base && a->slot == b->slot && x[0] == y[0] && x[1] == y[1];
+}
+
+/* Remembers where a packet goes on when it comes back. */
+static __always_inline bool remember(struct __sk_buff *skb, struct walk *w)
+{
+	struct conn now = { .at = w->at, .base = w->base, .slot = w->hop.slot }, *was;
+	__u32 back = w->hop.back;
+
+	if (NSH_MD(w->base) == 1)
+		__builtin_memcpy(now.metadata, w->nsh + NSH_SIZE, METADATA);
+	else
+		now.base = (w->base & ~(63U << 16)) | 2 << 16; /* what varies does not come back */
+	if (w->hop.shared) {
+		struct conn_key k;
+		struct flow *f = flow_of(skb, w);
+		void *table = table_of(w->hop.function);
+
+		if (!table || !f->family)
+			return false;
+		key_of(&k, f, CONN_NODE, back);
+		was = bpf_map_lookup_elem(table, &k);
+		return (was && same_memory(was, &now)) || !bpf_map_update_elem(table, &k, &now, BPF_ANY);
+	}
+	was = bpf_map_lookup_elem(&memories, &back);
+	return (was && same_memory(was, &now)) || !bpf_map_update_elem(&memories, &back, &now, BPF_ANY);
+}
+
+/* To a function that knows no NSH: the original frame; nsh_return gets it back. */
+SEC("tc")
+int nsh_node(struct __sk_buff *skb)
+{
+	struct walk *w = walk_of();
+
+	if (!w)
+		return TCX_DROP;
+	if (!remember(skb, w))
+		return drop(w->hop.slot, DROP_REFUSED);
+	return leave(skb, &w->hop);
+}
+
+/* Whether the packet, or each it will be cut into, fits. */
+static __always_inline bool fits(const struct __sk_buff *skb, const struct flow *f, __u32 most)
+{
+	if (skb->gso_size) /* least headers */
+		return skb->gso_size + ETH_HLEN + (f->family == 6 ? 20 : 0) + (f->proto == IPPROTO_UDP ? 28 : 40) <= most;
+	return skb->len <= most;
+}
+
+/* Drops a packet, and tells its node what fits, if it came straight from it: as a
+ * router would, with the address of whom the packet was for. */
+static __always_inline int too_big(struct __sk_buff *skb, struct walk *w, __u32 mtu)
+{
+	__u8 family = w->flow.family;
+
+	drop(w->hop.slot, DROP_TOO_BIG);
+	if (!w->entry || w->entry != skb->ifindex || skb->gso_size || w->flow.ip != ETH_HLEN || skb->vlan_present)
+		return TCX_DROP;
+	w->parsed = 0;
+	if (family == 4 ? tell4(skb, mtu) : family == 6 && tell6(skb, mtu))
+		return bpf_redirect(skb->ifindex, 0);
+	return TCX_DROP;
+}
+
+static __always_inline void patch(struct walk *w, const struct remote *r, __u32 size, __u32 hash)
+{
+	__u32 udp = r->udp_at == 54 ? 54 : 34;
+	struct udphdr *u = (void *)w->out + udp;
+	__u16 length = bpf_htons(size - udp);
+
+	if (udp == 34) {
+		struct iphdr *ip = (void *)w->out + ETH_HLEN;
+
+		ip->tot_len = bpf_htons(size - ETH_HLEN);
+		ip->check = ~csum_fold((__u32)r->sum + ip->tot_len);
+	} else {
+		*(__be16 *)(w->out + ETH_HLEN + 4) = length;
+	}
+	u->source = bpf_htons(r->port_base | (hash & r->port_mask));
+	u->len = length;
+}
+
+/* To another host: all headers at once, and by the fabric's device out of it. */
+SEC("tc")
+int nsh_remote(struct __sk_buff *skb)
+{
+	struct walk *w = walk_of();
+	const struct remote *r;
+	__u32 hash, head, length, nsh, tagged = skb->vlan_present ? 4 : 0;
+
+	if (!w)
+		return TCX_DROP;
+	r = bpf_map_lookup_elem(&remotes, &w->hop.function);
+	if (!r)
+		return drop(w->hop.slot, DROP_REFUSED);
+	length = r->length;
+	nsh = NSH_SIZE + w->context;
+	if (length < 42 || length > OUTER_MOST || nsh > NSH_SIZE + CONTEXT)
+		return drop(w->hop.slot, DROP_REFUSED);
+	head = length + nsh;
+	if (!fits(skb, flow_of(skb, w), r->mtu + ETH_HLEN - head - tagged))
+		return too_big(skb, w, r->mtu - head - tagged);
+	hash = bpf_get_hash_recalc(skb);
+	if (!make_room(skb, head, r->flags))
+		return drop(w->hop.slot, DROP_REFUSED);
+	__builtin_memcpy(w->out, r->header, OUTER_MOST);
+	patch(w, r, skb->len, hash);
+	barrier_var(length);
+	if (length < 42 || length > OUTER_MOST || bpf_skb_store_bytes(skb, 0, w->out, length, 0) || !write_nsh(skb, w, length))
+		return drop(w->hop.slot, DROP_REFUSED);
+	skb->mark = 0;
+	skb->priority = r->priority;
+	return bpf_redirect_peer(r->device, 0);
+}
+
+/* In the host's namespace: out by the interface, as routes and neighbours say. */
+SEC("tc")
+int nsh_uplink(struct __sk_buff *skb)
+{
+	__u32 index = skb->ifindex, *to = bpf_map_lookup_elem(&uplinks, &index);
+
+	if (!to || (skb->protocol != bpf_htons(ETH_P_IP) && skb->protocol != bpf_htons(ETH_P_IPV6)))
+		return TCX_DROP;
+	return bpf_redirect_neigh(*to, NULL, 0, 0);
+}

@@ -1,0 +1,62 @@
+package ofswitch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"sublet/openflow/of13"
+	"sublet/openflow/pipeline"
+)
+
+// restore makes what the switch before this one had been told; any is false if there
+// was none.
+func (s *Switch) restore() (any bool, err error) {
+	records, err := readLog()
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, err
+	}
+	any = err == nil
+	counts := make(map[uint64]*pipeline.Counts)
+	for i := range s.store.counts {
+		if c := &s.store.counts[i]; c.Owner != 0 {
+			counts[c.Owner] = c
+		}
+	}
+	claimed := make(map[*pipeline.Counts]bool)
+	for left := -1; len(records) != left; { // groups may lead to others that come later
+		left = len(records)
+		records, err = s.restoreSome(records, counts, claimed)
+	}
+	if err != nil {
+		s.config.Log(fmt.Errorf("%d of what was there cannot be made again: %w", len(records), err))
+	}
+	for i := range s.store.counts {
+		if c := &s.store.counts[i]; !claimed[c] {
+			s.store.Forget(c)
+		}
+	}
+	return any, s.store.begin(s.tables.KeepAll)
+}
+
+// restoreSome gives those that were refused, and why the last of them was.
+func (s *Switch) restoreSome(records []record, counts map[uint64]*pipeline.Counts, claimed map[*pipeline.Counts]bool) (refused []record, why error) {
+	for _, r := range records {
+		var c *pipeline.Counts
+		if r.Kind == pipeline.KeptEntry {
+			c = counts[r.Number]
+		}
+		n := min(int(of13.ReadHeader(r.text).Length), len(r.text))
+		_, m, err := new(of13.Decoder).Decode(r.text[:n])
+		if err == nil {
+			loosen(m, r.text[n:])
+			err = s.tables.Restore(s.now(), r.Kept, m, c)
+		}
+		if err != nil {
+			refused, why = append(refused, r), err
+			continue
+		}
+		claimed[c] = true
+	}
+	return refused, why
+}

@@ -1,0 +1,71 @@
+package openflow
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"sublet/openflow/of13"
+	"sublet/openflow/text"
+	"sublet/plan"
+	"sublet/report"
+	"sublet/vnet"
+)
+
+// Flows lists the entries of a switch, by table and then by priority, the highest first.
+func (p *Part) Flows(key string) ([]report.Flow, error) {
+	if _, _, ok := plan.ParseSwitchNamespace(key, vnet.SwitchOpenFlow); !ok {
+		return nil, fmt.Errorf("%s is no OpenFlow switch", key)
+	}
+	c, done, err := p.ask(key, time.Now().Add(askTime))
+	if err != nil {
+		return nil, fmt.Errorf("ask switch %s: %w", key, err)
+	}
+	defer done()
+	parts, err := c.Ask(&of13.MultipartRequest{
+		Kind: of13.MultipartFlow, Flow: of13.FlowRequest{Table: of13.TableAll, OutPort: of13.PortAny, OutGroup: of13.GroupAny},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask switch %s: %w", key, err)
+	}
+	var list []report.Flow
+	for _, part := range parts {
+		for _, f := range part.(*of13.MultipartReply).Flows {
+			list = append(list, flow(f))
+		}
+	}
+	slices.SortStableFunc(list, func(a, b report.Flow) int {
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(b.Priority, a.Priority))
+	})
+	return list, nil
+}
+
+// Trace says what would become of a frame that a port of a switch received.
+func (p *Part) Trace(key string, port uint32, frame []byte) (t report.FlowTrace, err error) {
+	if _, _, ok := plan.ParseSwitchNamespace(key, vnet.SwitchOpenFlow); !ok {
+		return t, fmt.Errorf("%s is no OpenFlow switch", key)
+	}
+	c, done, err := p.ask(key, time.Now().Add(askTime))
+	if err != nil {
+		return t, fmt.Errorf("ask switch %s: %w", key, err)
+	}
+	defer done()
+	told, err := c.Trace(port, frame)
+	if err != nil {
+		return t, fmt.Errorf("ask switch %s about a packet of port %d: %w", key, port, err)
+	}
+	t = report.FlowTrace{Actions: told.Actions, Like: told.Like, Cause: told.Cause}
+	for _, step := range told.Steps {
+		t.Steps = append(t.Steps, report.FlowStep(step))
+	}
+	return t, nil
+}
+
+func flow(f of13.FlowStats) report.Flow {
+	return report.Flow{
+		Table: int(f.Table), Priority: int(f.Priority), Cookie: f.Cookie, Packets: f.Packets, Bytes: f.Bytes, Idle: int(f.Idle), Hard: int(f.Hard),
+		Age:   int64(f.Life.Seconds)*int64(time.Second) + int64(f.Life.Nanos),
+		Flags: text.Flags(f.Flags), Match: text.Match(f.Priority, f.Match.Fields), Actions: text.Actions(f.Instructions),
+	}
+}

@@ -1,0 +1,75 @@
+package vxlink
+
+import (
+	"context"
+	"testing"
+
+	"sublet/report"
+	"sublet/vnet"
+)
+
+// sums are what counts say of each link and direction.
+func sums(t *testing.T, p *Part) map[report.LinkWay]report.LinkSums {
+	t.Helper()
+	c, err := p.Counts(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[report.LinkWay]report.LinkSums)
+	for i, way := range c.Links {
+		found[way] = c.Values[i]
+	}
+	return found
+}
+
+// compare holds the short form against samples, which are read in another way.
+func compare(t *testing.T, p *Part, directions int) (dropped uint64) {
+	t.Helper()
+	have := sums(t, p)
+	samples, err := p.Samples(t.Context(), report.Scope{})
+	check(t, err)
+	if len(have) != directions || len(samples) != directions {
+		t.Fatalf("%d counts and %d samples of %d directions", len(have), len(samples), directions)
+	}
+	for _, s := range report.Traffics(samples) {
+		way := report.LinkWay{Lease: demo, Link: s.Link, Direction: s.Direction, Enters: s.First, Leaves: s.Last}
+		if want := (report.LinkSums{s.Packets, s.Bytes, s.Drops["queue"]}); have[way] != want {
+			t.Errorf("%+v is %v, in samples %v", way, have[way], want)
+		}
+		dropped += s.Drops["queue"]
+	}
+	return dropped
+}
+
+// Counts of a tunnel, whose class drops what is too much, and of a link within a
+// host, whose bucket does, are those of samples, and follow links that come and go.
+func TestCountsAreThoseOfSamples(t *testing.T) {
+	needIperf(t)
+	b := newBench(t)
+	parts, nodes, _ := b.connect(10 * vnet.Mbit)
+	b.ping(nodes[0], address(1))
+	for _, p := range parts {
+		compare(t, p, 2)
+	}
+	b.iperf(nodes[0], nodes[1], address(1).String(), "-u", "-b", "40M", "-t", "1")
+	if compare(t, parts[0], 2) == 0 {
+		t.Error("the class dropped nothing")
+	}
+	compare(t, parts[1], 2)
+
+	p, h := b.host("h3")
+	ends := [2]string{b.node(h, "n0"), b.node(h, "n1")}
+	add(t, p, local(10*vnet.Mbit))
+	b.ping(ends[0], address(1))
+	compare(t, p, 2)
+	b.iperf(ends[0], ends[1], address(1).String(), "-u", "-b", "40M", "-t", "1")
+	if compare(t, p, 2) == 0 {
+		t.Error("the bucket dropped nothing")
+	}
+	remove(t, p, local(10*vnet.Mbit))
+	if left := sums(t, p); len(left) > 0 {
+		t.Errorf("of no link there is %v", left)
+	}
+	add(t, p, local(10*vnet.Mbit))
+	compare(t, p, 2)
+}

@@ -1,0 +1,273 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Server is one of the servers that share an external store.
+type Server struct {
+	Name    string    `json:"name"`
+	Address string    `json:"address,omitempty"` // HOST:PORT where it answers the others; "": nowhere
+	Leads   bool      `json:"-"`
+	Since   time.Time `json:"since,omitzero"` // when it was added
+}
+
+// Errors of changes of who the servers are.
+var (
+	ErrNoMember = errors.New("not one of the store's servers")
+	ErrMember   = errors.New("there is a server of that name")
+)
+
+// Cluster is an external store as one of its servers sees it, leading or not.
+type Cluster struct {
+	config Config
+	client *clientv3.Client
+
+	mu      sync.Mutex
+	leader  Server
+	changed chan struct{} // closed and replaced when another leads
+	removed chan struct{} // closed when this server is not one of them any more
+}
+
+// Join takes part in an external store. The first server makes itself known; any
+// further one must have been added before.
+func Join(ctx context.Context, config Config) (*Cluster, error) {
+	config.fill()
+	client, err := connect(config)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{config: config, client: client, changed: make(chan struct{}), removed: make(chan struct{})}
+	if err := c.enter(ctx); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// enter makes sure that this server is one of the store's.
+func (c *Cluster) enter(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	self := Server{Name: c.config.Name, Address: c.config.Address, Since: time.Now().UTC()}
+	text, err := json.Marshal(self)
+	if err != nil {
+		return err
+	}
+	none := clientv3.Compare(clientv3.CreateRevision(c.prefix()), "=", 0).WithPrefix()
+	if _, err := c.client.Txn(ctx).If(none).Then(clientv3.OpPut(c.prefix()+self.Name, string(text))).Commit(); err != nil {
+		return fmt.Errorf("reach the store at %v: %w", c.config.Endpoints, explain(err))
+	}
+	servers, err := c.Servers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range servers {
+		if s.Name == self.Name && s.Address != self.Address {
+			return fmt.Errorf("server %s is known at %q, not at %q: state that with --listen, or add this one under another name", s.Name, s.Address, self.Address)
+		}
+		if s.Name == self.Name {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is %w: add it first with `sublet servers add %[1]s %s`", self.Name, ErrNoMember, self.Address)
+}
+
+func (c *Cluster) prefix() string { return c.config.Prefix + "/" + serversKey }
+
+// Name is this server's.
+func (c *Cluster) Name() string { return c.config.Name }
+
+// Close ends taking part.
+func (c *Cluster) Close() error { return c.client.Close() }
+
+// Lead waits until this server leads.
+func (c *Cluster) Lead(ctx context.Context) (*Store, error) { return campaign(ctx, c.client, c.config) }
+
+// Servers lists the store's servers by name.
+func (c *Cluster) Servers(ctx context.Context) ([]Server, error) {
+	answer, err := c.client.Get(ctx, c.prefix(), clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("read who the servers are: %w", explain(err))
+	}
+	leader, _ := c.Leader()
+	var servers []Server
+	for _, kv := range answer.Kvs {
+		var s Server
+		if err := json.Unmarshal(kv.Value, &s); err != nil {
+			return nil, fmt.Errorf("read who the servers are: %s: %w", kv.Key, err)
+		}
+		s.Leads = s.Name == leader.Name
+		servers = append(servers, s)
+	}
+	return servers, nil
+}
+
+// Leader is who leads, with no name while nobody is known to; changed is closed
+// when that is another.
+func (c *Cluster) Leader() (leader Server, changed <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leader, c.changed
+}
+
+// Gone ends another server's leadership before it expires. Nothing can go wrong by
+// it, since a server that leads all the same writes nothing any more.
+func (c *Cluster) Gone(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	answer, err := c.client.Get(ctx, c.config.Prefix+"/leader/", clientv3.WithFirstCreate()...)
+	if err != nil {
+		return explain(err)
+	}
+	for _, kv := range answer.Kvs {
+		var leader Server
+		if err := json.Unmarshal(kv.Value, &leader); err != nil || leader.Name != name || kv.Lease == 0 {
+			continue
+		}
+		if _, err := c.client.Revoke(ctx, clientv3.LeaseID(kv.Lease)); err != nil {
+			return fmt.Errorf("end the leadership of %s: %w", name, explain(err))
+		}
+	}
+	return nil
+}
+
+// Removed is closed when this server is not one of the store's any more.
+func (c *Cluster) Removed() <-chan struct{} { return c.removed }
+
+// Follow keeps to what the store says of leader and servers, until ctx ends.
+func (c *Cluster) Follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
+		if err := c.follow(watching); err != nil && ctx.Err() == nil {
+			c.setLeader(Server{}) // which one it is now cannot be known
+			c.config.Logger.Warn("the store cannot be followed", "error", err)
+		}
+		stop()
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// lookEvery is how often who leads is read though nothing was said to be different: a
+// watch does not notice that its connection carries nothing any more.
+const lookEvery = 500 * time.Millisecond
+
+// follow reads who leads at each change of the election or of the servers.
+func (c *Cluster) follow(ctx context.Context) error {
+	election := c.config.Prefix + "/leader/"
+	first, err := c.look(ctx, election)
+	if err != nil {
+		return err
+	}
+	of := c.client.Watch(ctx, election, clientv3.WithPrefix(), clientv3.WithRev(first+1))
+	members := c.client.Watch(ctx, c.prefix()+c.config.Name, clientv3.WithRev(first+1))
+	again := time.NewTicker(lookEvery)
+	defer again.Stop()
+	for {
+		ok := true
+		select {
+		case _, ok = <-of:
+		case _, ok = <-members:
+		case <-again.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if !ok {
+			return errors.New("the watch ended")
+		}
+		if _, err := c.look(ctx, election); err != nil {
+			return err
+		}
+	}
+}
+
+// look reads who leads, the oldest candidate, and whether this server still takes part.
+func (c *Cluster) look(ctx context.Context, election string) (revision int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	answer, err := c.client.Txn(ctx).Then(clientv3.OpGet(election, clientv3.WithFirstCreate()...),
+		clientv3.OpGet(c.prefix()+c.config.Name, clientv3.WithCountOnly())).Commit()
+	if err != nil {
+		return 0, explain(err)
+	}
+	var leader Server
+	for _, kv := range answer.Responses[0].GetResponseRange().Kvs {
+		if err := json.Unmarshal(kv.Value, &leader); err != nil {
+			return 0, fmt.Errorf("read who leads: %w", err)
+		}
+	}
+	c.setLeader(leader)
+	if answer.Responses[1].GetResponseRange().Count == 0 {
+		c.leave()
+	}
+	return answer.Header.Revision, nil
+}
+
+func (c *Cluster) setLeader(s Server) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s == c.leader {
+		return
+	}
+	c.leader = s
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+func (c *Cluster) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.removed:
+	default:
+		close(c.removed)
+	}
+}
+
+// AddServer lets a further server take part, in place of another one unless
+// replaces is "".
+func (c *Cluster) AddServer(ctx context.Context, s Server, replaces string) error {
+	s.Since = time.Now().UTC()
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(c.prefix()+s.Name), "=", 0)}
+	changes := []clientv3.Op{clientv3.OpPut(c.prefix()+s.Name, string(text))}
+	if replaces != "" {
+		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(c.prefix()+replaces), ">", 0))
+		changes = append(changes, clientv3.OpDelete(c.prefix()+replaces))
+	}
+	answer, err := c.client.Txn(ctx).If(conditions...).Then(changes...).Else(clientv3.OpGet(c.prefix() + s.Name)).Commit()
+	switch {
+	case err != nil:
+		return fmt.Errorf("add server %s: %w", s.Name, explain(err))
+	case answer.Succeeded:
+		return nil
+	case len(answer.Responses[0].GetResponseRange().Kvs) > 0:
+		return fmt.Errorf("%w: %s", ErrMember, s.Name)
+	}
+	return fmt.Errorf("%s is %w", replaces, ErrNoMember)
+}
+
+// RemoveServer ends a server's taking part.
+func (c *Cluster) RemoveServer(ctx context.Context, name string) error {
+	answer, err := c.client.Delete(ctx, c.prefix()+name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("remove server %s: %w", name, explain(err))
+	case answer.Deleted == 0:
+		return fmt.Errorf("%s is %w", name, ErrNoMember)
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package channel
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"sublet/openflow/of13"
+)
+
+// byHand drives a hub by hand, and has a connection to it that has greeted.
+func byHand(t *testing.T) (h *Hub, drive func(Datapath), peer *controller) {
+	t.Helper()
+	h = NewHub(func() {})
+	drive = driver(t, h)
+	there, here := pair(t)
+	peer = &controller{t: t, Conn: there}
+	peer.send(1, &of13.Hello{Bitmap: 1 << of13.Version})
+	ctx, cancel := context.WithCancel(context.Background())
+	var served sync.WaitGroup
+	served.Go(func() { _ = h.serve(ctx, newConn(here, h)) })
+	t.Cleanup(func() {
+		cancel()
+		h.Close()
+		served.Wait()
+	})
+	until(t, drive, &datapath{}, func() bool { return h.Connected() > 0 })
+	drive(&datapath{})
+	peer.want(of13.TypeHello, 0)
+	return h, drive, peer
+}
+
+// pair is the ends of a connection.
+func pair(t *testing.T) (a, b net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if a, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	if b, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	a.SetDeadline(time.Now().Add(30 * time.Second))
+	return a, b
+}
+
+// until drives until something holds.
+func until(t *testing.T, drive func(Datapath), d Datapath, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !holds(); drive(d) {
+		if time.Now().After(end) {
+			t.Fatal("nothing more happens")
+		}
+	}
+}
+
+// The greeting is sent, whichever thread does it: that of the connection or the
+// driver, who may be quicker.
+func TestTheGreetingIsSent(t *testing.T) {
+	for range 30 {
+		byHand(t)
+	}
+}
+
+// What was sent before a connection ended is done, also if it fills several reads,
+// and the connection is forgotten then.
+func TestChangesBeforeTheEndAreDone(t *testing.T) {
+	h, drive, peer := byHand(t)
+	var all []byte
+	const number = 3000
+	for range number {
+		all, _ = of13.Append(all, 1, &of13.FlowMod{Buffer: of13.NoBuffer, OutPort: of13.PortAny, OutGroup: of13.GroupAny})
+	}
+	go func() {
+		peer.Write(all)
+		peer.Close()
+	}()
+	d := &datapath{}
+	until(t, drive, d, func() bool { return len(d.done) == number && h.Connected() == 0 && len(h.watched) == 0 })
+}
+
+// long answers with many bytes.
+type long struct{ asked int }
+
+func (d *long) Do(m of13.Message) (of13.Message, error) {
+	d.asked++
+	return &of13.MultipartReply{Kind: of13.MultipartPortDesc, PortDescs: make([]of13.Port, 3000)}, nil
+}
+
+func (d *long) Atomic(run func() error) error { return run() }
+
+// Who does not read answers is not read from, and gets them all when he reads.
+func TestAnswersWaitForWhoReads(t *testing.T) {
+	_, drive, peer := byHand(t)
+	var all []byte
+	const number = 200
+	for xid := range uint32(number) {
+		all, _ = of13.Append(all, xid, &of13.MultipartRequest{Kind: of13.MultipartPortDesc})
+	}
+	if _, err := peer.Write(all); err != nil {
+		t.Fatal(err)
+	}
+	d := &long{}
+	for range 20 {
+		drive(d)
+	}
+	if d.asked == 0 || d.asked > number-10 {
+		t.Fatalf("%d of %d questions were answered to who reads none", d.asked, number)
+	}
+	got := make(chan uint32)
+	go func() {
+		defer close(got)
+		for range number {
+			for more := true; more; {
+				h, m := peer.read()
+				if more = m.(*of13.MultipartReply).Flags&of13.MultipartMore != 0; !more {
+					got <- h.XID
+				}
+			}
+		}
+	}()
+	next := uint32(0)
+	until(t, drive, d, func() bool {
+		select {
+		case xid, open := <-got:
+			if open && xid != next {
+				t.Fatalf("answer %d instead of %d", xid, next)
+			}
+			next++
+		default:
+		}
+		return next >= number
+	})
+}
+
+// Who is silent is asked whether he is there, and given up.
+func TestSilentControllersAreGivenUp(t *testing.T) {
+	h, drive, peer := byHand(t)
+	drive(&datapath{})
+	h.Tick(time.Now().Add(idle + time.Second))
+	h.Flush()
+	peer.want(of13.TypeEchoRequest, 0)
+	h.Tick(time.Now().Add(idle + unanswered + time.Second))
+	until(t, drive, &datapath{}, func() bool { return h.Connected() == 0 })
+	if _, err := peer.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection stands")
+	}
+}

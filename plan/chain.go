@@ -1,0 +1,425 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"sublet/vnet"
+)
+
+// Chains is what one host does for a lease's chains: it takes packets out of
+// links (entries), passes them through functions, sends them to other hosts and
+// gives them to nodes (hops). Devices are those of the lease's fabric. Built by
+// datapath/chain.
+type Chains struct {
+	Lease     vnet.LeaseID    `json:"lease"`
+	Interface string          `json:"interface,omitempty"` // of the host, by which others are reached; "": there are none
+	Local     netip.Addr      `json:"local,omitzero"`
+	Entries   []ChainEntry    `json:"entries,omitempty"`
+	Functions []ChainFunction `json:"functions,omitempty"`
+	Remotes   []ChainRemote   `json:"remotes,omitempty"`
+	Hops      []ChainHop      `json:"hops,omitempty"`
+}
+
+// ChainEntry takes packets that a node sends by a device; the first rule that fits
+// says where they begin.
+type ChainEntry struct {
+	Device string      `json:"device"`
+	Rules  []ChainRule `json:"rules"`
+}
+
+// ChainRule puts packets on a path, which is a number of 24 bits that no other
+// chain of the substrate has.
+type ChainRule struct {
+	Match ChainMatch `json:"match"`
+	Path  uint32     `json:"path"`
+	Index uint8      `json:"index"` // of the first hop
+}
+
+// ChainMatch is a set of packets; what is zero fits all.
+type ChainMatch struct {
+	Protocol vnet.IPProtocol `json:"proto,omitempty"`
+	Src      netip.Prefix    `json:"src,omitzero"`
+	Dst      netip.Prefix    `json:"dst,omitzero"`
+	SrcPorts [2]uint16       `json:"src_ports,omitzero"` // first and last
+	DstPorts [2]uint16       `json:"dst_ports,omitzero"`
+}
+
+// ChainDeny is a rule of a firewall.
+type ChainDeny struct {
+	Allow bool       `json:"allow,omitempty"` // else what fits is dropped
+	Match ChainMatch `json:"match"`
+}
+
+func chainMatch(m vnet.Packets) ChainMatch {
+	return ChainMatch{
+		Protocol: m.Protocol, Src: m.Src, Dst: m.Dst,
+		SrcPorts: [2]uint16{m.SrcPort.First, m.SrcPort.Last}, DstPorts: [2]uint16{m.DstPort.First, m.DstPort.Last},
+	}
+}
+
+// ChainFunction is something that packets pass on this host.
+type ChainFunction struct {
+	Name  string            `json:"name"`
+	Type  vnet.FunctionKind `json:"kind"`
+	Rules []ChainDeny       `json:"rules,omitempty"`
+	Rate  vnet.Rate         `json:"rate_bps,omitempty"`
+	In    string            `json:"in,omitempty"` // devices that lead to eth0 and eth1 of a program's node
+	Out   string            `json:"out,omitempty"`
+}
+
+// ChainRemote is another host to which packets go or from which they come. Class
+// is of the tunnel of a link that leaves by a device; "": packets only come.
+type ChainRemote struct {
+	Name    string     `json:"name"`
+	Address netip.Addr `json:"address"`
+	Link    int        `json:"link,omitempty"`   // index of the VxLink whose class packets have
+	End     int        `json:"end,omitempty"`    // of it
+	Shaped  bool       `json:"shaped,omitempty"` // Link and End say which
+}
+
+// ChainHop is what becomes of packets of a path at an index: one of Function,
+// Remote and Egress. A function takes one off the index.
+type ChainHop struct {
+	Path     uint32 `json:"path"`
+	Index    uint8  `json:"index"`
+	Chain    string `json:"chain"` // for people
+	Function string `json:"function,omitempty"`
+	Remote   string `json:"remote,omitempty"`
+	Egress   string `json:"egress,omitempty"` // device that leads to the last node
+	Hardware string `json:"hardware,omitempty"`
+}
+
+// At names where its packets are: at a function, or on the way to a host or node.
+func (h ChainHop) At() string {
+	switch {
+	case h.Function != "":
+		return h.Function
+	case h.Remote != "":
+		return "to " + h.Remote
+	}
+	return "out"
+}
+
+// firstIndex is that of the first hop of each path.
+const firstIndex = 255
+
+// Kind of the section.
+func (Chains) Kind() Kind { return KindChains }
+
+// Key is the fabric.
+func (c Chains) Key() string { return Fabric(c.Lease) }
+
+// LeaseID is the lease that it is of.
+func (c Chains) LeaseID() vnet.LeaseID { return c.Lease }
+
+// Meet is the item itself: what its packets may take is a matter of links.
+func (c Chains) Meet(Item) Item { return c }
+
+func (c Chains) String() string {
+	text := c.Key()
+	for _, e := range c.Entries {
+		for _, r := range e.Rules {
+			text += fmt.Sprintf(" %s:%d/%d", e.Device, r.Path, r.Index)
+		}
+	}
+	for _, h := range c.Hops {
+		text += fmt.Sprintf(" %s %d/%d->%s", h.Chain, h.Path, h.Index, cmp.Or(h.Function, h.Remote, h.Egress))
+	}
+	return text
+}
+
+// ChainHome names the namespace in which segments of chains end that lead to no
+// program: one of the provider's, with nothing in it. Two dots: no node and no
+// vnet.ControlNode has that name.
+const ChainHome = "chain..home"
+
+// takeChains takes the segments of chains out of the links by which nodes are
+// addressed and reached.
+func (n *network) takeChains() {
+	n.functions = make(map[string]*vnet.Function)
+	for _, node := range n.top.Nodes {
+		if node.IsFunction() {
+			n.functions[node.Name] = node.Function
+		}
+	}
+	var links []vnet.VirtualLink
+	for _, l := range n.top.Links {
+		if l.Chain == "" {
+			links = append(links, l)
+		} else {
+			n.chained = append(n.chained, l)
+		}
+	}
+	n.top.Links = links
+}
+
+// chainHomes adds the namespace in which segments end to the hosts that need it.
+func (c *Compiler) chainHomes(net *network) {
+	for _, link := range net.chained {
+		for end, name := range link.Ends {
+			host := c.host(net.lease.Mapping.Nodes[name])
+			if host == nil || net.chainPort(link, end).Namespace != Namespace(net.lease.ID(), ChainHome) {
+				continue
+			}
+			home := c.vnode(net.lease, vnet.VirtualNode{Name: ChainHome}, host.Host)
+			if c.first(host, id(home)) {
+				host.Add(home)
+			}
+		}
+	}
+}
+
+// chains adds a lease's chains to the hosts that they come along.
+func (c *Compiler) chains(net *network) error {
+	made := &chainPlans{net: net, hosts: make(map[vnet.HostID]*Chains)}
+	for _, chain := range net.lease.Request.Chains {
+		if err := c.chain(made, chain); err != nil {
+			return fmt.Errorf("chain %s: %w", chain.Name, err)
+		}
+	}
+	for _, name := range made.order {
+		host := c.host(name)
+		if host == nil {
+			return fmt.Errorf("a chain comes along unknown host %q", name)
+		}
+		host.Add(*made.hosts[name])
+	}
+	return nil
+}
+
+// chainPlans are those of a lease while they are made.
+type chainPlans struct {
+	net   *network
+	hosts map[vnet.HostID]*Chains
+	order []vnet.HostID
+}
+
+func (p *chainPlans) at(host vnet.HostID) *Chains {
+	if p.hosts[host] == nil {
+		p.hosts[host] = &Chains{Lease: p.net.lease.ID()}
+		p.order = append(p.order, host)
+	}
+	return p.hosts[host]
+}
+
+// chain adds one chain: entries where it begins, then hop by hop what becomes of
+// its packets.
+func (c *Compiler) chain(p *chainPlans, chain vnet.Chain) error {
+	net, links := p.net, p.net.chainLinks(chain.Name)
+	if len(links) != len(chain.Via)+1 {
+		return fmt.Errorf("has %d links for %d functions", len(links), len(chain.Via))
+	}
+	numbers := net.lease.VNIs[links[0].Name]
+	if len(numbers) == 0 {
+		return fmt.Errorf("link %s has no identifier", links[0].Name)
+	}
+	if _, _, ok := net.chainExit(chain); !ok {
+		return nil // which no request is that was checked: no lease keeps others from their plans
+	}
+	path, index := uint32(numbers[0]), uint8(firstIndex)
+	at := net.lease.Mapping.Nodes[chain.From]
+	p.enter(at, chain, path)
+	if rate := net.chainRate(links[0]); chain.Rate > 0 && rate > 0 { // else its rate was given back
+		p.pass(at, chain, path, index, ChainFunction{Name: chain.Name + ".rate", Type: vnet.FunctionLimiter, Rate: rate})
+		index--
+	}
+	for i, link := range links {
+		if err := c.carry(p, link, chain, path, index); err != nil {
+			return fmt.Errorf("link %s: %w", link.Name, err)
+		}
+		at = net.lease.Mapping.Nodes[link.Ends[1]]
+		if i == len(chain.Via) {
+			break
+		}
+		p.pass(at, chain, path, index, net.chainFunction(link.Ends[1]))
+		index--
+	}
+	return p.leave(at, chain, path, index)
+}
+
+// enter puts rules at all devices by which the first node's packets come.
+func (p *chainPlans) enter(at vnet.HostID, chain vnet.Chain, path uint32) {
+	host := p.at(at)
+	for _, device := range p.net.nodeDevices(chain.From) {
+		i := slices.IndexFunc(host.Entries, func(e ChainEntry) bool { return e.Device == device })
+		if i < 0 {
+			i = len(host.Entries)
+			host.Entries = append(host.Entries, ChainEntry{Device: device})
+		}
+		match := chain.Match
+		if match.Dst == (netip.Prefix{}) {
+			match.Dst = single(p.net.address(chain.To))
+		}
+		host.Entries[i].Rules = append(host.Entries[i].Rules, ChainRule{Match: chainMatch(match), Path: path, Index: firstIndex})
+	}
+}
+
+// pass leads packets through a function of a host.
+func (p *chainPlans) pass(at vnet.HostID, chain vnet.Chain, path uint32, index uint8, f ChainFunction) {
+	host := p.at(at)
+	if !slices.ContainsFunc(host.Functions, func(o ChainFunction) bool { return o.Name == f.Name }) {
+		host.Functions = append(host.Functions, f)
+	}
+	host.Hops = append(host.Hops, ChainHop{Path: path, Index: index, Chain: chain.Name, Function: f.Name})
+}
+
+// leave gives packets to the last node.
+func (p *chainPlans) leave(at vnet.HostID, chain vnet.Chain, path uint32, index uint8) error {
+	device, hardware, ok := p.net.chainExit(chain)
+	if !ok {
+		return fmt.Errorf("node %s has no link by which it is reached", chain.To)
+	}
+	host := p.at(at)
+	host.Hops = append(host.Hops, ChainHop{Path: path, Index: index, Chain: chain.Name, Egress: device, Hardware: hardware.String()})
+	return nil
+}
+
+// carry leads packets from host to host along a segment.
+func (c *Compiler) carry(p *chainPlans, link vnet.VirtualLink, chain vnet.Chain, path uint32, index uint8) error {
+	net := p.net
+	for _, share := range net.lease.Mapping.Paths(link.Name) {
+		cuts, err := TunnelHops(c.sub, net.lease.Mapping.Nodes[link.Ends[0]], share.Path)
+		if err != nil {
+			return err
+		}
+		numbers := net.lease.VNIs[link.Name][1:]
+		if len(numbers) < len(cuts) {
+			return fmt.Errorf("has %d tunnels and %d identifiers", len(cuts), len(numbers))
+		}
+		for _, h := range tunnelHopsOf(cuts, numbers) {
+			near, far := portOf(h.out, h.from), portOf(h.in, h.to)
+			to, from := p.at(h.from), p.at(h.to)
+			to.reached(near)
+			from.reached(far)
+			name := link.Name + ">" + string(h.to)
+			to.Remotes = append(to.Remotes, ChainRemote{Name: name, Address: far.Address, Link: net.index[link.Name], End: 1, Shaped: true})
+			from.Remotes = append(from.Remotes, ChainRemote{Name: link.Name + "<" + string(h.from), Address: near.Address})
+			to.Hops = append(to.Hops, ChainHop{Path: path, Index: index, Chain: chain.Name, Remote: name})
+		}
+	}
+	return nil
+}
+
+// reached notes how a host reaches others, and they it. More than one interface
+// is refused by admission (CheckChains); where a lease was moved to such hosts,
+// they refuse the name that comes of it, and the lease says so.
+func (c *Chains) reached(by vnet.Port) {
+	if c.Interface == "" {
+		c.Interface, c.Local = by.Interface, by.Address
+	} else if c.Interface != by.Interface {
+		c.Interface += " and " + by.Interface
+	}
+}
+
+// CheckChains says which host a lease's chains would reach others from by several
+// interfaces, which its data path cannot.
+func CheckChains(sub Walker, m vnet.Mapping, links []vnet.VirtualLink) error {
+	by := make(map[vnet.HostID]string)
+	for _, l := range links {
+		if l.Chain == "" {
+			continue
+		}
+		cuts, err := AllTunnelHops(sub, m, l)
+		if err != nil {
+			return err
+		}
+		for _, hops := range cuts {
+			first, last := hops[0], hops[len(hops)-1]
+			for host, link := range map[vnet.HostID]vnet.SubstrateLink{vnet.HostID(first.From()): first.Link, vnet.HostID(last.To()): last.Link} {
+				device := portOf(link, host).Interface
+				if other, ok := by[host]; ok && other != device {
+					return &vnet.FieldError{Path: "chains", Problem: fmt.Sprintf("host %s would pass them on by several interfaces (%s, %s), which is not offered yet: state hosts of functions and nodes that share a link", host, min(device, other), max(device, other))}
+				}
+				by[host] = device
+			}
+		}
+	}
+	return nil
+}
+
+// chainLinks are the segments of a chain in the running stage, in order.
+func (n *network) chainLinks(chain string) (links []vnet.VirtualLink) {
+	for _, l := range n.chained {
+		if l.Chain == chain {
+			links = append(links, l)
+		}
+	}
+	return links
+}
+
+// chainRate is what is allocated to a segment.
+func (n *network) chainRate(link vnet.VirtualLink) vnet.Rate {
+	return max(n.rates(link)[vnet.Forward], link.Bandwidth[vnet.Forward].Min)
+}
+
+// chainFunction is the function of a node.
+func (n *network) chainFunction(name string) ChainFunction {
+	f := n.functions[name]
+	made := ChainFunction{Name: name, Type: f.Kind}
+	for _, r := range f.Rules {
+		made.Rules = append(made.Rules, ChainDeny{Allow: r.Allow, Match: chainMatch(r.Flow)})
+	}
+	if f.Kind == vnet.FunctionLimiter {
+		made.Rate = f.Rate
+	}
+	if f.Kind != vnet.FunctionProgram {
+		return made
+	}
+	for _, l := range n.chained { // the first chain through it has eth0 and eth1
+		for end, node := range l.Ends {
+			if node != name {
+				continue
+			}
+			device := VxLink{Index: n.index[l.Name]}.Device(end)
+			if end == 1 && made.In == "" {
+				made.In = device
+			} else if end == 0 && made.Out == "" {
+				made.Out = device
+			}
+		}
+	}
+	return made
+}
+
+// nodeDevices are those by which a node's packets come into its fabric.
+func (n *network) nodeDevices(node string) (list []string) {
+	for _, l := range n.top.Links {
+		for end, name := range l.Ends {
+			if name == node {
+				list = append(list, VxLink{Index: n.index[l.Name]}.Device(end))
+			}
+		}
+	}
+	return list
+}
+
+// chainExit is the device that leads to the node at a chain's end: of a link with
+// the one at its beginning, if there is one.
+func (n *network) chainExit(chain vnet.Chain) (device string, hardware Hardware, ok bool) {
+	for _, direct := range []bool{true, false} {
+		for _, l := range n.top.Links {
+			for end, name := range l.Ends {
+				if name == chain.To && (!direct || l.Ends[1-end] == chain.From) {
+					return VxLink{Index: n.index[l.Name]}.Device(end), n.port(l, end).Hardware(), true
+				}
+			}
+		}
+	}
+	return "", hardware, false
+}
+
+// chainPort is where a segment of a chain ends: in a program's node, else in
+// ChainHome.
+func (n *network) chainPort(link vnet.VirtualLink, end int) *Port {
+	node := link.Ends[end]
+	if f := n.functions[node]; f != nil && f.Kind == vnet.FunctionProgram {
+		return &Port{Namespace: Namespace(n.lease.ID(), node), Interface: n.device[linkEnd{link.Name, end}], MTU: n.mtu}
+	}
+	return &Port{
+		Namespace: Namespace(n.lease.ID(), ChainHome), MTU: n.mtu,
+		Interface: fmt.Sprintf("c%d%c", n.index[link.Name], 'a'+end),
+	}
+}

@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sublet/vnet"
+)
+
+// Queues are what a port of an OpenFlow switch has of its link's rate, by queue.
+// Rates are in whole bytes per second.
+type Queues struct {
+	Rate vnet.Rate `json:"rate_bps"` // of all together
+	List []Queue   `json:"list"`     // by number
+}
+
+// Queue is one of them.
+type Queue struct {
+	Number int       `json:"queue"`
+	Min    vnet.Rate `json:"min_bps"`
+	Max    vnet.Rate `json:"max_bps"`
+}
+
+// queues are those of a port; nil: none. Queue 0 has what the others leave, unless
+// the request says more of it.
+func (n *network) queues(link vnet.VirtualLink, end int) *Queues {
+	stated := slices.DeleteFunc(slices.Clone(n.switches[link.Ends[end]].Queues), func(q vnet.Queue) bool { return q.Link != link.Name })
+	if len(stated) == 0 {
+		return nil
+	}
+	all := &Queues{Rate: n.rates(link)[end]}
+	left, zero := all.Rate, false
+	for _, q := range stated {
+		item := Queue{Number: q.Number, Min: max(q.Min.WholeBytesDown(), leastRate), Max: all.Rate}
+		if q.Max != 0 {
+			item.Max = max(min(q.Max.WholeBytesDown(), all.Rate), item.Min)
+		}
+		left, zero = left-min(left, item.Min), zero || q.Number == 0
+		all.List = append(all.List, item)
+	}
+	if !zero {
+		all.List = append(all.List, Queue{Min: max(left, leastRate), Max: all.Rate})
+	}
+	slices.SortFunc(all.List, func(a, b Queue) int { return cmp.Compare(a.Number, b.Number) })
+	return all
+}
+
+func (q *Queues) String() string {
+	if q == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, one := range q.List {
+		fmt.Fprintf(&b, " queue %d %s to %s", one.Number, one.Min, one.Max)
+	}
+	return b.String()
+}

@@ -1,0 +1,42 @@
+package report
+
+import (
+	"strconv"
+
+	"sublet/plan"
+)
+
+// ChainHop is what one host counted of a hop of a service chain since it was made
+// there. Hops of a chain are in the order of falling indexes.
+type ChainHop struct {
+	Chain   string            `json:"chain"`
+	Hop     string            `json:"hop"`   // a function's name, "to ..." a host, or "out"
+	Index   int               `json:"index"` // of the service header
+	Packets uint64            `json:"packets"`
+	Bytes   uint64            `json:"bytes"`
+	Drops   map[string]uint64 `json:"drops,omitempty"` // by cause
+}
+
+// Counters and labels of hops.
+const (
+	Passed     = "passed"
+	LabelChain = "chain"
+	LabelHop   = "hop"
+	LabelIndex = "index"
+)
+
+// ChainHops is what samples say of chains.
+func ChainHops(samples []Sample) []ChainHop {
+	list := []ChainHop{}
+	for _, s := range samples {
+		if s.Kind != plan.KindChains || s.Labels[LabelChain] == "" {
+			continue
+		}
+		index, _ := strconv.Atoi(s.Labels[LabelIndex]) // this package wrote it
+		list = append(list, ChainHop{
+			Chain: s.Labels[LabelChain], Hop: s.Labels[LabelHop], Index: index,
+			Packets: s.Value(Passed, Packets), Bytes: s.Value(Passed, Bytes), Drops: s.By(Dropped),
+		})
+	}
+	return list
+}

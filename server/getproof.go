@@ -1,0 +1,107 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"sublet/measure"
+	"sublet/vnet"
+)
+
+// getProof answers what is known of the promises of a lease since a time: of
+// each direction of each link that has a minimum or was tested.
+func (s *Server) getProof(w http.ResponseWriter, r *http.Request, c *call) error {
+	id, err := idOf(r, c)
+	if err != nil {
+		return err
+	}
+	since, err := sinceOf(r)
+	if err != nil {
+		return err
+	}
+	l, err := s.leaseOf(id)
+	if err != nil {
+		return err
+	}
+	by := make(map[ofLink][]vnet.ProofRun)
+	note := func(run vnet.ProofRun) {
+		if run.From.Add(time.Duration(run.Minutes) * time.Minute).After(since) {
+			at := ofLink{id, run.Link, run.Direction}
+			by[at] = append(by[at], run)
+		}
+	}
+	from := max(since.Unix(), l.Life.Admitted.Unix())
+	if err := each(s.journal, filepath.Join(proofDir, proofName(id, l.Serial)), time.Unix(from, 0), note); err != nil {
+		return unavailable(err)
+	}
+	for _, run := range s.proving.open(id, l.Serial) {
+		note(run)
+	}
+	list := []vnet.Proof{}
+	for _, link := range l.Request.Union().Links {
+		now, _ := l.Request.At(l.Stage).Link(link.Name) // also while its rates are given back
+		for _, d := range vnet.Directions {
+			runs := by[ofLink{id, link.Name, d}]
+			if len(runs) == 0 && now.Bandwidth[d].Min == 0 {
+				continue
+			}
+			slices.SortFunc(runs, func(a, b vnet.ProofRun) int { return a.From.Compare(b.From) })
+			list = append(list, measure.Prove(vnet.Proof{
+				Paused: pausedSince(l), Link: link.Name, Direction: d, From: link.Ends[d], To: link.Ends[d.Opposite()], Min: now.Bandwidth[d].Min,
+			}, append([]vnet.ProofRun{}, runs...)))
+		}
+	}
+	return answer(w, http.StatusOK, list)
+}
+
+// pausedSince is since when a lease is paused; nil: it is not.
+func pausedSince(l vnet.Lease) *time.Time {
+	if l.Paused == nil {
+		return nil
+	}
+	return &l.Paused.Since
+}
+
+// sinceOf is the time that a query states; none: all that is kept.
+func sinceOf(r *http.Request) (since time.Time, err error) {
+	text := r.URL.Query().Get("since")
+	if text == "" {
+		return since, nil
+	}
+	if since, err = time.Parse(time.RFC3339, text); err != nil {
+		return since, &vnet.FieldError{Path: "since", Problem: strconv.Quote(text) + " is no time: state one such as 2027-03-01T08:00:00Z"}
+	}
+	return since, nil
+}
+
+// getEvents answers events: the caller's, or everybody's and the substrate's to
+// the operator.
+func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, c *call) error {
+	since, err := sinceOf(r)
+	if err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	tenant, network := vnet.TenantID(query.Get("tenant")), vnet.VNetID(query.Get("network"))
+	if tenant == "" && !c.Operator {
+		tenant = c.Tenant
+	}
+	if tenant != "" && !c.MayTouch(tenant) {
+		return forbidden("only the operator sees other tenants' events")
+	}
+	after, err := strconv.ParseUint(cmp.Or(query.Get("after"), "0"), 10, 64)
+	if err != nil {
+		return &vnet.FieldError{Path: "after", Problem: "is no number of an event"}
+	}
+	list, err := s.journal.happened(tenant, since, func(h vnet.Happening) bool {
+		return (network == "" || h.Lease.Network == network) && h.Number > after
+	})
+	if err != nil {
+		return unavailable(err)
+	}
+	return answer(w, http.StatusOK, list)
+}

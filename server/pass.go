@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"syscall"
+	"time"
+
+	"sublet/lease/api"
+	"sublet/trust"
+)
+
+// Bounds of passing a request on.
+const (
+	leaderTimeout = 4 * time.Second // until there is a leader that can be reached
+	dialLeader    = time.Second
+	dialAgain     = 50 * time.Millisecond
+)
+
+// errNotSent: the leader was not reached, so it has seen nothing of a request.
+var errNotSent = errors.New("the leader cannot be reached")
+
+// transport makes connections to the leader, whoever it is when one is made.
+func (f *Front) transport(config *tls.Config) *http.Transport {
+	return &http.Transport{
+		MaxIdleConnsPerHost: 64, IdleConnTimeout: idleTimeout / 2,
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			if config == nil {
+				return nil, fmt.Errorf("%w: this server has no certificate (--cert, --key, --ca)", errNotSent)
+			}
+			ctx, cancel := context.WithTimeout(ctx, dialLeader)
+			defer cancel()
+			conn, err := (&tls.Dialer{Config: trust.TowardsServers(config)}).DialContext(ctx, "tcp", address)
+			if err != nil {
+				return nil, fmt.Errorf("%w at %s: %w", errNotSent, address, err)
+			}
+			return conn, nil
+		},
+	}
+}
+
+// pass has the leader answer a request. What was not sent to a leader is tried
+// again with the next one; what was sent once is not, for it may have been done.
+func (f *Front) pass(w http.ResponseWriter, r *http.Request) {
+	until := time.Now().Add(leaderTimeout)
+	for {
+		name, address, changed := f.cluster.Leader()
+		err := leaderless("no server leads at the moment")
+		if name == f.cluster.Name() {
+			if f.leading() != nil {
+				f.ServeHTTP(w, r)
+				return
+			}
+			err = leaderless("%s is about to lead", name)
+		} else if address != "" {
+			if err = f.passTo(w, r, address, changed); errors.Is(err, syscall.ECONNREFUSED) {
+				_ = f.cluster.Gone(r.Context(), name) // else its leadership expires
+			}
+		} else if name != "" {
+			err = leaderless("%s leads and answers no other servers: start it with --listen", name)
+		}
+		if err == nil {
+			return
+		}
+		var problem *api.Problem
+		if !errors.Is(err, errNotSent) && !errors.As(err, &problem) || time.Now().After(until) || r.Context().Err() != nil {
+			f.fail(w, r, unanswered(err))
+			return
+		}
+		pause(r.Context(), dialAgain, changed)
+	}
+}
+
+// pause waits, at most until another leads.
+func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-changed:
+	case <-time.After(d):
+	}
+}
+
+// unanswered is what the caller is told when no leader has answered.
+func unanswered(err error) error {
+	var problem *api.Problem
+	switch {
+	case errors.As(err, &problem):
+		return problem
+	case errors.Is(err, errNotSent):
+		return leaderless("%v", err)
+	}
+	return &api.Problem{Status: http.StatusServiceUnavailable, After: 1,
+		Detail: "the server that led was lost before it answered: look whether it was done before you ask again"}
+}
+
+// passTo has one server answer; an error has written nothing to the caller. When
+// another leads nobody waits for the answer of the former one any more.
+func (f *Front) passTo(w http.ResponseWriter, r *http.Request, address string, changed <-chan struct{}) (failed error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-changed:
+			cancel()
+		case <-over:
+		}
+	}()
+	proxy := httputil.ReverseProxy{
+		Transport:     f.passing,
+		FlushInterval: -1, // streams
+		ErrorLog:      slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL = &url.URL{Scheme: "http", Host: address, Path: p.In.URL.Path, RawPath: p.In.URL.RawPath, RawQuery: p.In.URL.RawQuery}
+			p.Out.Host = r.Host // what browsers compare their Origin with
+			failed = trust.State(p.Out.Header, r)
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+	}
+	proxy.ServeHTTP(w, r.WithContext(ctx))
+	return failed
+}

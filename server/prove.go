@@ -1,0 +1,247 @@
+package server
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"sublet/measure"
+	"sublet/plan"
+	"sublet/report"
+	"sublet/vnet"
+)
+
+// proving judges the promises of all links from what hosts count, second by
+// second. What was promised it learns from changes of the book.
+type proving struct {
+	news proofNews
+
+	mu         sync.Mutex
+	hosts      map[vnet.HostID]*hostCounts
+	directions map[ofLink]*provedWay     // of leases that are up
+	about      map[vnet.LeaseID]*subject // what was promised
+	down       map[string]bool           // elements of the substrate
+	shape      uint64                    // of directions: it grows when some go
+}
+
+// ofLink is one direction of a link.
+type ofLink struct {
+	lease     vnet.LeaseID
+	link      string
+	direction vnet.Direction
+}
+
+// hostCounts is what a host had counted when it was read last.
+type hostCounts struct {
+	set, shape uint64
+	at         time.Time
+	links      []report.LinkWay
+	values     []report.LinkSums
+	known      []bool // there is a value of an earlier reading
+	directions []*provedWay
+}
+
+// provedWay is the proof of one direction of a link: what was counted where frames
+// enter and where they leave, and what is judged.
+type provedWay struct {
+	of      ofLink
+	ends    [2]endNow
+	serial  uint64 // of the lease; 0: nothing was judged yet
+	prover  measure.Prover
+	minutes measure.Minutes
+	broken  bool
+	kept    int // seconds one after the other since it was broken
+}
+
+// endNow is what was counted at an end, and until when.
+type endNow struct {
+	measure.End
+	at time.Time
+}
+
+// subject is what is to be known of a lease.
+type subject struct {
+	vnet.Lease
+	links map[string]*vnet.VirtualLink
+	down  map[string]string // element of the substrate that is down, by link
+}
+
+// Bounds of proving.
+const (
+	fresh     = 3 * time.Second // how old the reading of the other end may be
+	restored  = 5               // seconds in which a promise is kept until it counts as restored
+	oldRepair = 20 * time.Second
+	oldCounts = time.Minute // after which a host begins anew
+)
+
+func newProving() *proving {
+	return &proving{hosts: make(map[vnet.HostID]*hostCounts), directions: make(map[ofLink]*provedWay), about: make(map[vnet.LeaseID]*subject)}
+}
+
+// counted takes in what a host counted.
+func (s *Server) counted(host vnet.HostID, c report.Counts) {
+	s.cleanJournal()
+	p := s.proving
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.learn() {
+		p.forget(s)
+	}
+	h := p.hosts[host]
+	if h == nil || h.set != c.Set || h.shape != p.shape || len(h.links) != len(c.Links) {
+		h = p.anew(h, c)
+		p.hosts[host] = h
+	}
+	span := c.At.Sub(h.at)
+	for i, v := range c.Values {
+		was, known := h.values[i], h.known[i]
+		h.values[i], h.known[i] = v, true
+		if l := h.links[i]; known && span > 0 && v[0] >= was[0] && v[1] >= was[1] && v[2] >= was[2] && !l.Several {
+			p.read(s, l, h.directions[i], endNow{endOf(was, v, span), c.At})
+		} // else it was built anew, or goes over several paths
+	}
+	h.at = c.At
+}
+
+func endOf(was, is report.LinkSums, span time.Duration) measure.End {
+	return measure.End{Span: span, Packets: is[0] - was[0], Rate: perSecond(is[1]-was[1], span), Dropped: is[2] - was[2]}
+}
+
+// anew is for another list of links than before, with what is known of them.
+func (p *proving) anew(was *hostCounts, c report.Counts) *hostCounts {
+	n := len(c.Links)
+	h := &hostCounts{set: c.Set, shape: p.shape, links: c.Links, values: make([]report.LinkSums, n), known: make([]bool, n), directions: make([]*provedWay, n)}
+	before := make(map[ofLink]int)
+	if was != nil && c.At.Sub(was.at) < oldCounts {
+		h.at = was.at
+		for i, l := range was.links {
+			before[ofLink{l.Lease, l.Link, l.Direction}] = i
+		}
+	}
+	for i, l := range c.Links {
+		at := ofLink{l.Lease, l.Link, l.Direction}
+		if j, ok := before[at]; ok {
+			h.values[i], h.known[i] = was.values[j], was.known[j]
+		}
+		if about := p.about[at.lease]; p.directions[at] == nil && about != nil && about.links[at.link] != nil {
+			p.directions[at] = &provedWay{of: at}
+		}
+		h.directions[i] = p.directions[at]
+	}
+	return h
+}
+
+// read notes what was counted at an end, and judges the link where frames leave it.
+func (p *proving) read(s *Server, l report.LinkWay, way *provedWay, end endNow) {
+	if way == nil {
+		return // of a lease that is not up
+	}
+	if l.Enters {
+		way.ends[0] = end
+	}
+	if !l.Leaves {
+		return
+	}
+	if l.Enters && end.Packets > 0 { // what was dropped there did not leave
+		carried := end.Packets - min(end.Dropped, end.Packets)
+		end.Rate, end.Packets = vnet.Rate(float64(end.Rate)*float64(carried)/float64(end.Packets)), carried
+	}
+	way.ends[1] = end
+	p.judge(s, way, end.at)
+}
+
+func perSecond(bytes uint64, span time.Duration) vnet.Rate {
+	return vnet.Rate(float64(8*bytes) / span.Seconds())
+}
+
+// judge judges one direction of a link, writes runs of minutes down, and tells of
+// promises that broke or are kept again.
+func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
+	about := p.about[l.of.lease]
+	if about == nil || about.links[l.of.link] == nil {
+		return
+	}
+	if about.Paused != nil || !about.State.Up() && about.State != vnet.Failed {
+		l.prover = measure.Prover{} // what was tested before tells nothing of what comes after
+		return
+	}
+	link := about.links[l.of.link]
+	if l.serial != about.Serial {
+		*l = provedWay{of: l.of, ends: l.ends, serial: about.Serial, minutes: measure.Minutes{Link: l.of.link, Direction: l.of.direction}}
+	}
+	second := measure.Second{Min: link.Bandwidth[l.of.direction].Min, Trouble: about.trouble(l.of.link, s.now())}
+	if !l.ends[0].at.IsZero() && now.Sub(l.ends[0].at).Abs() < fresh {
+		second.First, second.Last = &l.ends[0].End, &l.ends[1].End
+	}
+	outcome, part, cause := l.prover.Add(second)
+	for _, run := range l.minutes.Add(now, outcome, part, cause) {
+		s.journal.run(l.of.lease, about.Serial, len(about.links), run)
+	}
+	l.tell(s, link, outcome, cause)
+}
+
+// tell says that a promise broke, or that it is kept again.
+func (l *provedWay) tell(s *Server, link *vnet.VirtualLink, outcome vnet.Outcome, cause string) {
+	at := l.of
+	l.kept++
+	if outcome != vnet.Kept {
+		l.kept = 0
+	}
+	switch {
+	case outcome == vnet.Broken && !l.broken:
+		l.broken = true
+	case l.broken && l.kept >= restored:
+		l.broken, outcome = false, vnet.Kept
+	default:
+		return
+	}
+	what := fmt.Sprintf("%s %s to %s", at.link, link.Ends[at.direction], link.Ends[at.direction.Opposite()])
+	s.happens(vnet.Happening{Time: s.now(), Lease: at.lease, Kind: "promise", What: what, State: string(outcome), Why: cause})
+	s.feeds.state(report.Sample{Kind: kindPromise, Key: at.lease.String() + " " + what, Lease: at.lease, At: s.now(), State: report.State(outcome), Why: cause})
+}
+
+// kindPromise is of changes of a promise's state.
+const kindPromise plan.Kind = "promise"
+
+// happens writes an event down.
+func (s *Server) happens(h vnet.Happening) { s.journal.event(h) }
+
+// forget writes down what there is of links that are not judged any more, and
+// drops hosts that do not answer.
+func (p *proving) forget(s *Server) {
+	for at, l := range p.directions {
+		if a := p.about[at.lease]; a != nil && (a.Serial == l.serial || l.serial == 0) && a.links[at.link] != nil {
+			continue
+		}
+		for _, run := range l.minutes.Flush() {
+			s.journal.run(at.lease, l.serial, 1, run)
+		}
+		delete(p.directions, at)
+	}
+	p.shape++
+	for host, h := range p.hosts {
+		if time.Since(h.at) > oldCounts {
+			delete(p.hosts, host)
+		}
+	}
+}
+
+// flush writes down all that is open: the server stops.
+func (p *proving) flush(s *Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.about)
+	p.forget(s)
+}
+
+// open are the runs of a lease that are not written down yet.
+func (p *proving) open(id vnet.LeaseID, serial uint64) (runs []vnet.ProofRun) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for at, l := range p.directions {
+		if at.lease == id && l.serial == serial {
+			runs = append(runs, l.minutes.Open()...)
+		}
+	}
+	return runs
+}

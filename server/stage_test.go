@@ -1,0 +1,59 @@
+package server
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"sublet/lease/api"
+	"sublet/vnet"
+)
+
+// TestStageOnCommand: the owner of a running network begins a stage, which hosts
+// carry out, which is an event, and which outlives the server; nobody else does.
+func TestStageOnCommand(t *testing.T) {
+	r := newRig(t)
+	r.stop()
+	r.events = t.TempDir()
+	r.start()
+	r.agents()
+	ctx, c := within(t), r.as(os.Geteuid())
+	request := pair("net", vnet.Mbit)
+	link := request.Links[0].Name
+	faster := [2]vnet.Bandwidth{vnet.Static(2 * vnet.Mbit), vnet.Static(2 * vnet.Mbit)}
+	request.Stages = []vnet.Stage{{Name: "fast", OnCommand: true, Links: map[string][2]vnet.Bandwidth{link: faster}}}
+	l := must[api.Admission](t)(c.Admit(ctx, request, false)).Lease
+	id := l.ID()
+	must[vnet.Lease](t)(c.WaitReady(ctx, id))
+
+	_, err := r.as(4242).BeginStage(ctx, id, "fast")
+	wantError(t, "another tenant begins a stage", err, api.ErrNotFound)
+	var field *vnet.FieldError
+	if _, err := c.BeginStage(ctx, id, "slow"); !errors.As(err, &field) {
+		t.Errorf("a stage that is not there: %v", err)
+	}
+	begun := request
+	begun.Network, begun.Stages = "begun", []vnet.Stage{{Name: "fast", OnCommand: true, After: time.Second}}
+	if _, err := c.Admit(ctx, begun, false); !errors.As(err, &field) {
+		t.Errorf("a request that says when a stage on command began: %v", err)
+	}
+	must[vnet.Lease](t)(c.BeginStage(ctx, id, "fast"))
+	runs := func(when string) {
+		t.Helper()
+		l := must[vnet.Lease](t)(c.WaitReady(ctx, id))
+		if l.Stage != 0 || l.Rates[link][0] != faster[0].Min {
+			t.Errorf("%s stage %d runs at %s", when, l.Stage, l.Rates[link][0])
+		}
+	}
+	runs("after the command")
+	must[vnet.Lease](t)(c.BeginStage(ctx, id, "fast"))
+	events := must[[]vnet.Happening](t)(c.Events(ctx, id, time.Time{}, 0))
+	if n := len(slices.DeleteFunc(events, func(h vnet.Happening) bool { return h.Kind != "stage" || h.Why != "fast" })); n != 1 {
+		t.Errorf("%d events of the stage", n)
+	}
+	r.stop()
+	r.start()
+	runs("after a restart")
+}

@@ -1,0 +1,130 @@
+package test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/report"
+	"sublet/vnet"
+)
+
+const chainSubstrate = `hosts:
+  - {name: h1, cpu: 4, memory: 4GiB}
+  - {name: h2, cpu: 4, memory: 4GiB}
+links:
+  - {ends: [h1, h2], capacity: 1Gbit}
+`
+
+// chainRequest is a chain of a firewall and a program of the tenant's, which passes
+// everything from eth0 to eth1.
+func chainRequest(network, far, rate string) string {
+	return fmt.Sprintf(`network: %s
+nodes:
+  - {name: a, host: h1}
+  - {name: b, host: %s}
+functions:
+  - {name: fw, host: h1, kind: firewall, rules: [{deny: {proto: tcp, dst_port: 81}}]}
+  - name: ids
+    host: %s
+    run: [sh, -c, "tc qdisc add dev eth0 clsact && tc filter add dev eth0 ingress protocol all u32 match u32 0 0 action mirred egress redirect dev eth1 && exec sleep infinity"]
+links:
+  - {ends: [a, b], rate: 50Mbit}
+chains:
+  - {name: web, from: a, to: b, match: {proto: tcp, dst_port: 79-81}, via: [fw, ids], rate: %s}
+`, network, far, far, rate)
+}
+
+// came is how many packets came to a hop of a network's chain.
+func (l *lab) came(network, hop string) (packets uint64) {
+	l.t.Helper()
+	var chains []struct{ Hops []report.ChainHop }
+	need(l.t, json.Unmarshal([]byte(l.must("chains", network, "-o", "json")), &chains))
+	for _, h := range chains[0].Hops {
+		if h.Hop == hop {
+			packets += h.Packets
+		}
+	}
+	return packets
+}
+
+// Over two hosts and within one, packets that a chain takes pass its functions at
+// its rate, others go beside it, and what a function denies does not arrive.
+// It goes on without its agent, is mended, and leaves nothing.
+func TestChain(t *testing.T) {
+	t.Parallel()
+	s := newSupervisor(t, chainSubstrate)
+	for network, far := range map[string]string{"near": "h1", "far": "h2"} {
+		s.up(chainRequest(network, far, "10Mbit"))
+		for port := 80; port <= 82; port++ {
+			greets(t, s.namespaceOf(node{far, vnet.LeaseID{Tenant: "root", Network: vnet.VNetID(network)}, "b"}), port)
+		}
+		s.passes(network)
+	}
+	s.asPlanned("h1", "h2")
+	s.chainRate("far")
+	s.checked("far", chainKept, "--duration", "1s")
+
+	if text := s.must("chains", "far"); !strings.Contains(text, "denied") {
+		t.Errorf("what the firewall denied is not counted:\n%s", text)
+	}
+
+	s.kill(agentOf("h2"))
+	if _, ok := s.heard("far/a", s.addressOf("h1", vnet.LeaseID{Tenant: "root", Network: "far"}, "b"), 80); !ok {
+		t.Error("without its agent the chain ends")
+	}
+	s.start(agentOf("h2"))
+	s.asPlanned("h1", "h2")
+	s.must("down", "near", "far")
+}
+
+// chainKept says what a check says of a chain other than that it is kept.
+func chainKept(v vnet.Verdict, code int) error {
+	if len(v.Chains) != 1 || v.Chains[0].Name != "web" || v.Chains[0].Rate != 10*vnet.Mbit || len(v.Chains[0].Hops) < 4 {
+		return fmt.Errorf("exit code %d, chains %+v", code, v.Chains)
+	}
+	if came := v.Chains[0].Hops[1]; !v.Chains[0].OK || came.Name != "fw" || came.Packets == 0 {
+		return fmt.Errorf("exit code %d, %+v", code, v)
+	}
+	return broken(v, code)
+}
+
+// passes looks by which way packets of each port go.
+func (s *supervisor) passes(network string) {
+	s.t.Helper()
+	address := s.addressOf("h1", vnet.LeaseID{Tenant: "root", Network: vnet.VNetID(network)}, "b")
+	for _, c := range []struct {
+		port          int
+		arrives       bool
+		taken, passes bool // by the chain; the firewall
+	}{{82, true, false, false}, {81, false, true, false}, {80, true, true, true}} {
+		fw, ids := s.came(network, "fw"), s.came(network, "ids")
+		if _, ok := s.heard(network+"/a", address, c.port); ok != c.arrives {
+			s.t.Errorf("%s: port %d arrives: %t", network, c.port, ok)
+		}
+		if taken := s.came(network, "fw") > fw; taken != c.taken {
+			s.t.Errorf("%s: port %d comes to the firewall: %t", network, c.port, taken)
+		}
+		if passes := s.came(network, "ids") > ids; passes != c.passes {
+			s.t.Errorf("%s: port %d comes to the program: %t", network, c.port, passes)
+		}
+	}
+}
+
+// chainRate sends for longer than a rate of 10 Mbit/s allows. How fast it may be is
+// bounded from one side, so that a busy machine does not matter.
+func (s *supervisor) chainRate(network string) {
+	s.t.Helper()
+	const bytes, least = 2_500_000, 1600 * time.Millisecond // 2 s
+	address := s.addressOf("h1", vnet.LeaseID{Tenant: "root", Network: vnet.VNetID(network)}, "b")
+	began := time.Now()
+	s.must("exec", network+"/a", "--", "python3", "-c", fmt.Sprintf(`
+import socket
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536); s.connect((%q, 80)); s.sendall(bytes(%d)); s.shutdown(1)
+while s.recv(100): pass`, address, bytes))
+	if took := time.Since(began); took < least {
+		s.t.Errorf("%d bytes in %s at 10 Mbit/s", bytes, took)
+	}
+}

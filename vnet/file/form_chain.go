@@ -1,0 +1,257 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"sublet/vnet"
+)
+
+// function is a node through which chains lead.
+type function struct {
+	Name   name              `yaml:"name" jsonschema_description:"Unique among nodes, routers, switches, links and functions."`
+	Kind   string            `yaml:"kind,omitempty" jsonschema_description:"What is built in: firewall (rules), limiter (rate). nat, balancer and mirror are not offered yet. Default: program, with run or image." jsonschema:"enum=firewall,enum=limiter,enum=nat,enum=balancer,enum=mirror,enum=program"`
+	Rules  []functionRule    `yaml:"rules,omitempty" jsonschema_description:"kind firewall: the first that fits decides; what fits none passes." jsonschema:"maxItems=64"`
+	Rate   *rate             `yaml:"rate,omitempty" jsonschema_description:"kind limiter: the most that passes. Else: the most that it can do; chains that ask for more are refused."`
+	Prefix *network          `yaml:"prefix,omitempty" jsonschema_description:"kind nat: its addresses outside."`
+	Run    functionRun       `yaml:"run,omitempty" jsonschema_description:"kind program: the program and its arguments. Packets of chains come by eth0 and are to leave by eth1."`
+	Image  string            `yaml:"image,omitempty" jsonschema_description:"kind program: image whose files the node has, and whose command it runs unless run says another." jsonschema:"maxLength=255,pattern=^[A-Za-z0-9_]"`
+	Files  []nodeFile        `yaml:"files,omitempty" jsonschema_description:"Files that the node finds when it begins." jsonschema:"maxItems=64"`
+	Env    map[string]text   `yaml:"env,omitempty" jsonschema_description:"Variables of all commands in the node."`
+	CPU    functionCPU       `yaml:"cpu,omitempty" jsonschema_description:"Cores, such as 0.5. Default: no limit, nothing booked."`
+	Memory size              `yaml:"memory,omitempty" jsonschema_description:"Such as 256MiB. Default: no limit, nothing booked."`
+	Site   name              `yaml:"site,omitempty" jsonschema_description:"Place it on a host of this site."`
+	Host   name              `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
+	Labels map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
+}
+
+// functionRun is one program, as its words or as a list of programs.
+type functionRun []program
+
+func (r *functionRun) short(n *yaml.Node) any {
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 || n.Content[0].Kind != yaml.ScalarNode {
+		return nil
+	}
+	*r = functionRun{{}}
+	return &(*r)[0].Cmd
+}
+
+// MarshalYAML writes one program as its words.
+func (r functionRun) MarshalYAML() (any, error) {
+	if len(r) == 1 {
+		return r[0].MarshalYAML()
+	}
+	return []program(r), nil
+}
+
+// functionCPU is an amount of cores; that it follows the load is refused.
+type functionCPU cpu
+
+// UnmarshalText reads cores.
+func (c *functionCPU) UnmarshalText(text []byte) error {
+	if string(text) == "auto" {
+		return errors.New("auto is not offered yet: state cores such as 0.5, or leave it out for no limit")
+	}
+	return (*cpu)(c).UnmarshalText(text)
+}
+
+// MarshalYAML writes cores.
+func (c functionCPU) MarshalYAML() (any, error) { return cpu(c).MarshalYAML() }
+
+// functionRule is one of the two.
+type functionRule struct {
+	Allow *packets `yaml:"allow,omitempty" jsonschema_description:"Packets that pass."`
+	Deny  *packets `yaml:"deny,omitempty" jsonschema_description:"Packets that are dropped."`
+}
+
+// packets is a set of packets of IPv4.
+type packets struct {
+	Proto   string     `yaml:"proto,omitempty" jsonschema_description:"Protocol above IP. Default: any." jsonschema:"enum=tcp,enum=udp,enum=icmp"`
+	Src     *stations  `yaml:"src,omitempty" jsonschema_description:"Addresses of the sender. Default: any."`
+	Dst     *stations  `yaml:"dst,omitempty" jsonschema_description:"Addresses of the receiver. Default: any; of a chain, that of the node it leads to."`
+	SrcPort *portRange `yaml:"src_port,omitempty" jsonschema_description:"Ports of the sender, of tcp and udp. Default: any."`
+	DstPort *portRange `yaml:"dst_port,omitempty" jsonschema_description:"Ports of the receiver, of tcp and udp. Default: any."`
+}
+
+// stations is an address or a prefix.
+type stations netip.Prefix
+
+// UnmarshalText reads 10.0.0.1 or 10.0.0.0/24.
+func (s *stations) UnmarshalText(text []byte) error {
+	if a, err := netip.ParseAddr(string(text)); err == nil && a.Zone() == "" {
+		*s = stations(netip.PrefixFrom(a, a.BitLen()))
+		return nil
+	}
+	p, err := netip.ParsePrefix(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is neither an address nor a network such as 10.0.0.0/8", text)
+	}
+	*s = stations(p)
+	return nil
+}
+
+// MarshalText prints it so.
+func (s stations) MarshalText() ([]byte, error) {
+	return []byte(strings.TrimSuffix(netip.Prefix(s).String(), "/32")), nil
+}
+
+type chain struct {
+	Name      name     `yaml:"name" jsonschema_description:"Unique among chains."`
+	From      name     `yaml:"from" jsonschema_description:"Node whose packets it takes."`
+	To        name     `yaml:"to" jsonschema_description:"Node to which it leads."`
+	Match     *packets `yaml:"match,omitempty" jsonschema_description:"Which packets. Default: all to the address of the node it leads to. The first chain of a node that fits takes a packet."`
+	Via       []name   `yaml:"via" jsonschema_description:"Functions that they pass, in order." jsonschema:"minItems=1,maxItems=16"`
+	Rate      *rate    `yaml:"rate,omitempty" jsonschema_description:"What it is guaranteed, and the most that passes."`
+	Share     string   `yaml:"share,omitempty" jsonschema_description:"Instead of rate: best, nothing is guaranteed." jsonschema:"enum=best"`
+	Unordered bool     `yaml:"unordered,omitempty" jsonschema_description:"The functions may be passed in any order. Not offered yet."`
+	Reverse   string   `yaml:"reverse,omitempty" jsonschema_description:"How packets come back: none, beside the chain. mirror (the same functions in opposite order) and same are not offered yet." jsonschema:"enum=same,enum=mirror,enum=none,default=none"`
+	OnFailure string   `yaml:"on-failure,omitempty" jsonschema_description:"What becomes of packets when a function ended: drop. reroute and bypass are not offered yet." jsonschema:"enum=reroute,enum=bypass,enum=drop,default=drop"`
+}
+
+func (f function) node(path string) (vnet.VirtualNode, error) {
+	n := vnet.VirtualNode{
+		Name: string(f.Name), CPU: vnet.CPU(f.CPU), Memory: vnet.Bytes(f.Memory), Site: string(f.Site), Host: vnet.HostID(f.Host), Labels: some(f.Labels),
+		Setup: setup{Image: f.Image, Files: f.Files, Run: f.Run, Env: f.Env}.setup(), Function: &vnet.Function{Kind: vnet.FunctionKind(f.Kind)},
+	}
+	if f.Kind == "" {
+		n.Function.Kind = vnet.FunctionProgram
+	}
+	var err error
+	if n.Function.Rate, err = f.Rate.stated(path + ".rate"); err != nil {
+		return n, err
+	}
+	if f.Prefix != nil {
+		n.Function.Prefix = netip.Prefix(*f.Prefix)
+	}
+	for i, r := range f.Rules {
+		if (r.Allow == nil) == (r.Deny == nil) {
+			return n, &vnet.FieldError{Path: index(path+".rules", i), Problem: "states neither or both of allow and deny: state one of them"}
+		}
+		if r.Allow != nil {
+			n.Function.Rules = append(n.Function.Rules, vnet.FunctionRule{Allow: true, Flow: r.Allow.flow()})
+		} else {
+			n.Function.Rules = append(n.Function.Rules, vnet.FunctionRule{Flow: r.Deny.flow()})
+		}
+	}
+	return n, nil
+}
+
+func (f *packets) flow() (made vnet.Packets) {
+	if f == nil {
+		return made
+	}
+	made.Protocol = vnet.IPProtocol(f.Proto)
+	for _, p := range []struct {
+		from *stations
+		to   *netip.Prefix
+	}{{f.Src, &made.Src}, {f.Dst, &made.Dst}} {
+		if p.from != nil {
+			*p.to = netip.Prefix(*p.from)
+		}
+	}
+	if f.SrcPort != nil {
+		made.SrcPort = *f.SrcPort
+	}
+	if f.DstPort != nil {
+		made.DstPort = *f.DstPort
+	}
+	return made
+}
+
+func (f chain) chain(path string) (vnet.Chain, error) {
+	c := vnet.Chain{
+		Name: string(f.Name), From: string(f.From), To: string(f.To), Via: words(f.Via), Match: f.Match.flow(),
+		Reverse: vnet.ChainReverse(f.Reverse), OnFailure: vnet.OnFailure(f.OnFailure),
+	}
+	switch {
+	case f.Unordered:
+		return c, &vnet.FieldError{Path: path + ".unordered", Problem: "is not offered yet: leave it out, and write via in the order to be kept"}
+	case f.Share != "" && f.Share != "best":
+		return c, &vnet.FieldError{Path: path + ".share", Problem: fmt.Sprintf("%q is not known: write best, or state a rate", f.Share)}
+	case f.Share != "" && f.Rate != nil:
+		return c, &vnet.FieldError{Path: path + ".share", Problem: "rate is stated too: keep one of them"}
+	case f.Share == "" && f.Rate == nil:
+		return c, &vnet.FieldError{Path: path + ".rate", Problem: "is missing: state a rate such as 100Mbit, or share: best"}
+	}
+	var err error
+	c.Rate, err = f.Rate.stated(path + ".rate")
+	return c, err
+}
+
+// chains adds functions and chains to a request.
+func (f request) chains(r *vnet.Request) error {
+	for i, one := range f.Functions {
+		n, err := one.node(index("functions", i))
+		if err != nil {
+			return err
+		}
+		r.Nodes = append(r.Nodes, n)
+	}
+	for i, one := range f.Chains {
+		c, err := one.chain(index("chains", i))
+		if err != nil {
+			return err
+		}
+		r.Chains = append(r.Chains, c)
+	}
+	return nil
+}
+
+func functionForm(n vnet.VirtualNode) function {
+	s, fn := setupForm(n.Setup), n.Function
+	f := function{
+		Name: name(n.Name), Kind: string(fn.Kind), Rate: unlessZero[rate](fn.Rate), Image: n.Image, Files: s.Files, Run: s.Run, Env: s.Env,
+		CPU: functionCPU(n.CPU), Memory: size(n.Memory), Site: name(n.Site), Host: name(n.Host), Labels: n.Labels,
+	}
+	if fn.Prefix.IsValid() {
+		f.Prefix = (*network)(&fn.Prefix)
+	}
+	for _, r := range fn.Rules {
+		one := flowForm(r.Flow)
+		if one == nil {
+			one = new(packets)
+		}
+		if r.Allow {
+			f.Rules = append(f.Rules, functionRule{Allow: one})
+		} else {
+			f.Rules = append(f.Rules, functionRule{Deny: one})
+		}
+	}
+	return f
+}
+
+// flowForm is nil for all packets.
+func flowForm(v vnet.Packets) *packets {
+	if v == (vnet.Packets{}) {
+		return nil
+	}
+	f := &packets{Proto: string(v.Protocol)}
+	if v.Src.IsValid() {
+		f.Src = (*stations)(&v.Src)
+	}
+	if v.Dst.IsValid() {
+		f.Dst = (*stations)(&v.Dst)
+	}
+	if v.SrcPort != (portRange{}) {
+		f.SrcPort = &v.SrcPort
+	}
+	if v.DstPort != (portRange{}) {
+		f.DstPort = &v.DstPort
+	}
+	return f
+}
+
+func chainForm(c vnet.Chain) chain {
+	f := chain{
+		Name: name(c.Name), From: name(c.From), To: name(c.To), Match: flowForm(c.Match), Via: names(c.Via),
+		Rate: unlessZero[rate](c.Rate), Reverse: string(c.Reverse), OnFailure: string(c.OnFailure),
+	}
+	if c.Rate == 0 {
+		f.Share = "best"
+	}
+	return f
+}

@@ -1,0 +1,145 @@
+package vnet
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// FunctionKind says what a function does with packets.
+type FunctionKind string
+
+// Kinds of functions. FunctionProgram is what a tenant brings: a program between
+// the two interfaces of its node.
+const (
+	FunctionFirewall FunctionKind = "firewall"
+	FunctionLimiter  FunctionKind = "limiter"
+	FunctionNAT      FunctionKind = "nat"
+	FunctionBalancer FunctionKind = "balancer"
+	FunctionMirror   FunctionKind = "mirror"
+	FunctionProgram  FunctionKind = "program"
+)
+
+// FunctionKinds lists all.
+var FunctionKinds = []FunctionKind{FunctionFirewall, FunctionLimiter, FunctionNAT, FunctionBalancer, FunctionMirror, FunctionProgram}
+
+// Function is what a node does with the packets of the chains that lead through it.
+type Function struct {
+	Kind   FunctionKind   `json:"kind"`
+	Rules  []FunctionRule `json:"rules,omitempty"`    // of a firewall; the first that fits decides
+	Rate   Rate           `json:"rate_bps,omitempty"` // the most that it passes; 0: not stated
+	Prefix netip.Prefix   `json:"prefix,omitzero"`    // of a NAT: its addresses outside
+}
+
+// FunctionRule says what a firewall does with packets. What fits no rule passes.
+type FunctionRule struct {
+	Allow bool    `json:"allow,omitempty"` // else they are dropped
+	Flow  Packets `json:"flow"`
+}
+
+// Bounds of functions and chains.
+const (
+	MaxFunctionRules = 64
+	MaxChains        = 256
+	MaxVia           = 16  // functions of one chain
+	MaxHops          = 512 // of all chains: those of a host have 8191 places for all tenants (datapath/nsh)
+)
+
+// Packets is a set of packets; what is not stated fits all.
+type Packets struct {
+	Protocol IPProtocol   `json:"proto,omitempty"`
+	Src      netip.Prefix `json:"src,omitzero"`
+	Dst      netip.Prefix `json:"dst,omitzero"`
+	SrcPort  PortRange    `json:"src_port,omitzero"`
+	DstPort  PortRange    `json:"dst_port,omitzero"`
+}
+
+// IPProtocol is a protocol above IP; "": any.
+type IPProtocol string
+
+// Protocols that Packets can state.
+const (
+	ProtocolTCP  IPProtocol = "tcp"
+	ProtocolUDP  IPProtocol = "udp"
+	ProtocolICMP IPProtocol = "icmp"
+)
+
+// IsFunction says whether chains lead through the node.
+func (n VirtualNode) IsFunction() bool { return n.Function != nil }
+
+// checkFunction checks a node's function by itself.
+func (n VirtualNode) checkFunction(path, kind string) error {
+	f := n.Function
+	switch {
+	case f == nil:
+		return nil
+	case kind != "node":
+		return fieldf(path, "a router is no function: write it under functions")
+	case !slices.Contains(FunctionKinds, f.Kind):
+		return fieldf(path+".kind", "%q is no kind of function: choose firewall or limiter, or state run or image for one of your own", f.Kind)
+	case f.Kind == FunctionNAT, f.Kind == FunctionBalancer, f.Kind == FunctionMirror:
+		return fieldf(path+".kind", "%s is not offered yet: bring a program of your own (run) that does it", f.Kind)
+	case n.Join != "" || n.Device != "":
+		return fieldf(path, "a machine or device that joins has no second interface: leave out join and device")
+	case f.Kind == FunctionProgram && len(n.Run) == 0 && n.Image == "":
+		return fieldf(path+".run", "is missing: state the program between the interfaces eth0 and eth1, or an image")
+	case f.Kind != FunctionProgram && len(n.Stated()) > 0:
+		return fieldf(path+"."+n.Stated()[0], "a %s is built in and runs no program: leave it out, or leave out kind", f.Kind)
+	case f.Kind != FunctionFirewall && len(f.Rules) > 0:
+		return fieldf(path+".rules", "only a firewall has rules: leave them out")
+	case f.Kind == FunctionFirewall && len(f.Rules) == 0:
+		return fieldf(path+".rules", "is missing: state what is denied, such as [{deny: {proto: tcp, dst_port: 23}}]")
+	case f.Kind == FunctionLimiter && f.Rate == 0:
+		return fieldf(path+".rate", "is missing: state the most that it passes, such as 50Mbit")
+	case f.Prefix.IsValid():
+		return fieldf(path+".prefix", "only a nat has a prefix: leave it out")
+	case len(f.Rules) > MaxFunctionRules:
+		return fieldf(path+".rules", "%d rules are more than %d: join some", len(f.Rules), MaxFunctionRules)
+	}
+	if err := checkRate(path+".rate", f.Rate, true); err != nil {
+		return err
+	}
+	for i, r := range f.Rules {
+		where := at(path+".rules", i) + ".deny"
+		if r.Allow {
+			where = at(path+".rules", i) + ".allow"
+		}
+		if err := r.Flow.check(where); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check checks what is written at path.
+func (f Packets) check(path string) error {
+	switch f.Protocol {
+	case "", ProtocolTCP, ProtocolUDP, ProtocolICMP:
+	default:
+		return fieldf(path+".proto", "%q is not known: choose tcp, udp or icmp", f.Protocol)
+	}
+	for _, p := range []struct {
+		field  string
+		prefix netip.Prefix
+	}{{".src", f.Src}, {".dst", f.Dst}} {
+		switch {
+		case p.prefix == (netip.Prefix{}):
+		case !p.prefix.IsValid() || !p.prefix.Addr().Is4():
+			return fieldf(path+p.field, "is no prefix of IPv4: state one such as 10.0.0.0/24")
+		case p.prefix != p.prefix.Masked():
+			return fieldf(path+p.field, "%s has bits behind its prefix: state %s", p.prefix, p.prefix.Masked())
+		}
+	}
+	for _, p := range []struct {
+		field string
+		ports PortRange
+	}{{".src_port", f.SrcPort}, {".dst_port", f.DstPort}} {
+		switch {
+		case p.ports == (PortRange{}):
+		case f.Protocol != ProtocolTCP && f.Protocol != ProtocolUDP:
+			return fieldf(path+p.field, "only tcp and udp have ports: state proto too")
+		case p.ports.First == 0 || p.ports.Last < p.ports.First:
+			return fieldf(path+p.field, "%s is no range of ports: state one such as 80 or 8000-8999", p.ports)
+		}
+	}
+	return nil
+}
