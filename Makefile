@@ -47,14 +47,15 @@ LONGEST   = ./server ./datapath/vxrouter ./lease/store ./datapath/overlay ./data
 OTHERS    = $(LONGEST) $(filter-out $(MEASURING) $(LONGEST),$(shell $(GO) list -f '.{{slice .ImportPath 6}}' ./...))
 SOAKING   = $(shell grep -rl --include='*_test.go' 'func TestSoak' . | xargs -n1 dirname | sort -u)
 
-# What a run took is kept in RESULTS, and its slowest tests are told. Up to three tests
-# that failed are run once more, by themselves, and told: a test that passes then is
-# unsteady (CONTRIBUTING.md), and the run goes on.
+# What a run took is kept in RESULTS, and its slowest tests are told. Up to five tests
+# that failed are run again, by themselves, twice at most, and told: a test that passes
+# then is unsteady (CONTRIBUTING.md), and the run goes on.
 RESULTS := $(CURDIR)/bin/tests
-TESTS    = SUBLET_BIN=$(CURDIR)/bin/sublet $(GO) tool gotestsum --format pkgname-and-test-fails --jsonfile $(RESULTS)/$(1).json \
-	--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
+RUN      = $(GO) tool gotestsum --format pkgname-and-test-fails --jsonfile $(RESULTS)/$(1).json \
+	--rerun-fails=2 --rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
 	--rerun-fails-report $(RESULTS)/$(1).again --packages "$(2)" --
-AGAIN    = ! grep -s . $(RESULTS)/$(1)*.again || echo "failed, and were run once more: mend them"
+TESTS    = SUBLET_BIN=$(CURDIR)/bin/sublet $(RUN)
+AGAIN    = ! grep -s . $(RESULTS)/$(1)*.again || echo "failed, and were run again: mend them"
 SLOWEST  = cat $(RESULTS)/$(1)*.json | $(GO) tool gotestsum tool slowest --threshold 200ms | head -20
 
 unit: bin/sublet
@@ -73,15 +74,19 @@ soak: bin/sublet race-rest
 
 # The race detector: in make test over what keeps hosts and serves tenants, in
 # make soak over all else that starts goroutines (internal/archtest finds it).
-RACE = CGO_ENABLED=1 $(GO) test -race -count=1 -short -timeout 20m -p 1 -skip '$(LONG)'
+RACE = CGO_ENABLED=1 $(call RUN,race-$(1),$(2)) -race -count=1 -short -timeout 20m -skip '$(LONG)'
 ESSENTIAL = ./agent ./server
 race:
-	$(RACE) $(ESSENTIAL)
+	mkdir -p $(RESULTS)
+	$(call RACE,essential,$(ESSENTIAL)) -p 1
+	@$(call AGAIN,race-)
 
 race-rest: CONCURRENT = $(filter-out $(ESSENTIAL),$(shell $(GO) run ./tools/concurrent))
 race-rest:
-	$(RACE) -p 2 $(filter-out $(MEASURING),$(CONCURRENT))
-	$(RACE) $(filter $(MEASURING),$(CONCURRENT))
+	mkdir -p $(RESULTS)
+	$(call RACE,others,$(filter-out $(MEASURING),$(CONCURRENT))) -p 2
+	$(call RACE,measuring,$(filter $(MEASURING),$(CONCURRENT))) -p 1
+	@$(call AGAIN,race-)
 
 # Below STOCK: 4 GB.
 STOCK ?= /var/tmp/sublet-stock
