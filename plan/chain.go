@@ -68,6 +68,16 @@ type ChainFunction struct {
 	Rate  vnet.Rate         `json:"rate_bps,omitempty"`
 	In    string            `json:"in,omitempty"` // devices that lead to eth0 and eth1 of a program's node
 	Out   string            `json:"out,omitempty"`
+	Auto  *ChainProcessing  `json:"auto,omitempty"` // of a program whose processor time follows the load
+}
+
+// ChainProcessing is what packets cost a function, in whole parts of a second of a
+// core, and the most that it gets. The group of Node is what is limited.
+type ChainProcessing struct {
+	Node    string   `json:"node"` // namespace
+	Most    vnet.CPU `json:"most_milli"`
+	Fixed   int64    `json:"fixed_ps,omitempty"`    // picoseconds
+	PerByte int64    `json:"per_byte_fs,omitempty"` // femtoseconds
 }
 
 // ChainRemote is another host to which packets go or from which they come. Class
@@ -87,9 +97,11 @@ type ChainHop struct {
 	Index    uint8  `json:"index"`
 	Chain    string `json:"chain"` // for people
 	Function string `json:"function,omitempty"`
-	Remote   string `json:"remote,omitempty"`
-	Egress   string `json:"egress,omitempty"` // device that leads to the last node
-	Hardware string `json:"hardware,omitempty"`
+	// Rate is the chain's where Function's processor time follows the load.
+	Rate     vnet.Rate `json:"rate_bps,omitempty"`
+	Remote   string    `json:"remote,omitempty"`
+	Egress   string    `json:"egress,omitempty"` // device that leads to the last node
+	Hardware string    `json:"hardware,omitempty"`
 }
 
 // At names where its packets are: at a function, or on the way to a host or node.
@@ -101,6 +113,15 @@ func (h ChainHop) At() string {
 		return "to " + h.Remote
 	}
 	return "out"
+}
+
+// Function finds one by name.
+func (c Chains) Function(name string) (ChainFunction, bool) {
+	i := slices.IndexFunc(c.Functions, func(f ChainFunction) bool { return f.Name == name })
+	if i < 0 {
+		return ChainFunction{}, false
+	}
+	return c.Functions[i], true
 }
 
 // firstIndex is that of the first hop of each path.
@@ -235,6 +256,9 @@ func (c *Compiler) chain(p *chainPlans, chain vnet.Chain) error {
 			break
 		}
 		p.pass(at, chain, path, index, net.chainFunction(link.Ends[1]))
+		if hops := p.at(at).Hops; net.functions[link.Ends[1]].Auto != nil {
+			hops[len(hops)-1].Rate = cmp.Or(net.chainRate(links[0]), chain.Rate)
+		}
 		index--
 	}
 	return p.leave(at, chain, path, index)
@@ -367,6 +391,10 @@ func (n *network) chainFunction(name string) ChainFunction {
 	}
 	if f.Kind != vnet.FunctionProgram {
 		return made
+	}
+	if a := f.Auto; a != nil {
+		node, _ := n.lease.Request.Node(name)
+		made.Auto = &ChainProcessing{Node: Namespace(n.lease.ID(), name), Most: node.CPU, Fixed: int64(a.Fixed * 1e12), PerByte: int64(a.PerByte * 1e15)}
 	}
 	for _, l := range n.chained { // the first chain through it has eth0 and eth1
 		for end, node := range l.Ends {

@@ -166,6 +166,7 @@ func (c *Compiler) vnode(l vnet.Lease, node vnet.VirtualNode, on vnet.HostID) VN
 		Lease: l.ID(), Node: node.Name, Owner: l.Owner, CPU: cmp.Or(node.CPU, c.Nodes.CPU),
 		Memory: wholePages(cmp.Or(node.Memory, c.Nodes.MemoryOn(host))),
 	}
+	n.Auto = node.Function != nil && node.Function.Auto != nil
 	if c.Nodes.Processes != vnet.NodeProcesses {
 		n.Processes = c.Nodes.Processes
 	}

@@ -50,7 +50,8 @@ var since = map[string]uint64{
 	"setups.run.user":           3,
 	"setups.files.owner":        3,
 
-	"chains": 3,
+	"chains":     3,
+	"nodes.auto": 3,
 
 	"links.ends.port.queues": 3,
 	"links.ends.join.queues": 3,

@@ -18,6 +18,9 @@ type VNode struct {
 	// Processes is how many processes and threads it may have; 0:
 	// vnet.NodeProcesses.
 	Processes int `json:"pids,omitempty"`
+	// Auto says that CPU is the most that it gets, and that something else says how
+	// much of it: what ChainProcessing is of.
+	Auto bool `json:"auto,omitempty"`
 }
 
 // Namespace names the network namespace of a virtual node on its host. Names
@@ -72,6 +75,9 @@ func (n VNode) Meet(other Item) Item {
 
 func (n VNode) String() string {
 	text := fmt.Sprintf("%s owner %d cpu %s memory %s", n.Key(), n.Owner, orNone(n.CPU), orNone(n.Memory))
+	if n.Auto {
+		text += " at most"
+	}
 	if n.Processes > 0 {
 		text += fmt.Sprintf(" pids %d", n.Processes)
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // ChainHop is what one host counted of a hop of a service chain since it was made
@@ -15,11 +16,16 @@ type ChainHop struct {
 	Packets uint64            `json:"packets"`
 	Bytes   uint64            `json:"bytes"`
 	Drops   map[string]uint64 `json:"drops,omitempty"` // by cause
+	// CPU is what a function has whose processor time follows the load, in
+	// thousandths of a core; Why, why the chain has less than its rate for want of it.
+	CPU vnet.CPU `json:"cpu_milli,omitempty"`
+	Why string   `json:"why,omitempty"`
 }
 
 // Counters and labels of hops.
 const (
 	Passed     = "passed"
+	Given      = "given"
 	LabelChain = "chain"
 	LabelHop   = "hop"
 	LabelIndex = "index"
@@ -36,6 +42,7 @@ func ChainHops(samples []Sample) []ChainHop {
 		list = append(list, ChainHop{
 			Chain: s.Labels[LabelChain], Hop: s.Labels[LabelHop], Index: index,
 			Packets: s.Value(Passed, Packets), Bytes: s.Value(Passed, Bytes), Drops: s.By(Dropped),
+			CPU: vnet.CPU(s.Value(Given, MilliCores)), Why: s.Why,
 		})
 	}
 	return list

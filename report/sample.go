@@ -61,6 +61,7 @@ const (
 	Flows       Unit = "flows"
 	Stations    Unit = "stations"
 	Nanoseconds Unit = "ns"
+	MilliCores  Unit = "milli_cores"
 	None        Unit = "1" // a number without a unit
 )
 

@@ -124,6 +124,7 @@ func (r *Request) FollowLinks() {
 			r.Links[i].Bandwidth = c.Demand()
 		}
 	}
+	r.bookFunctions()
 }
 
 // ChainOf finds a chain by name.
@@ -164,6 +165,11 @@ func (c *checker) chains(r Request) error {
 	for i, n := range r.Nodes {
 		if n.IsFunction() && !used[n.Name] {
 			return fieldf(at("nodes", i)+".function", "no chain leads through function %q: name it in via of a chain, or leave it out", n.Name)
+		}
+		if n.IsFunction() {
+			if err := r.checkProcessing(at("nodes", i)+".function", n); err != nil {
+				return err
+			}
 		}
 	}
 	return c.chainsStay(r)

@@ -24,6 +24,7 @@ func (r *Request) Fill() {
 		top.fill(taken)
 	}
 	r.fillChains(taken)
+	r.bookFunctions()
 }
 
 // topologies lists the initial topology, then what each stage adds.

@@ -28,6 +28,7 @@ type Function struct {
 	Rules  []FunctionRule `json:"rules,omitempty"`    // of a firewall; the first that fits decides
 	Rate   Rate           `json:"rate_bps,omitempty"` // the most that it passes; 0: not stated
 	Prefix netip.Prefix   `json:"prefix,omitzero"`    // of a NAT: its addresses outside
+	Auto   *Processing    `json:"auto,omitempty"`     // of a program: its processor time follows the load
 }
 
 // FunctionRule says what a firewall does with packets. What fits no rule passes.
@@ -90,6 +91,8 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 		return fieldf(path+".rules", "is missing: state what is denied, such as [{deny: {proto: tcp, dst_port: 23}}]")
 	case f.Kind == FunctionLimiter && f.Rate == 0:
 		return fieldf(path+".rate", "is missing: state the most that it passes, such as 50Mbit")
+	case f.Auto != nil && f.Kind != FunctionProgram:
+		return fieldf(path+".cpu", "a %s is built in, and the kernel runs it: leave out cpu", f.Kind)
 	case f.Prefix.IsValid():
 		return fieldf(path+".prefix", "only a nat has a prefix: leave it out")
 	case len(f.Rules) > MaxFunctionRules:
@@ -97,6 +100,11 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 	}
 	if err := checkRate(path+".rate", f.Rate, true); err != nil {
 		return err
+	}
+	if f.Auto != nil {
+		if err := f.Auto.check(path + ".profile"); err != nil {
+			return err
+		}
 	}
 	for i, r := range f.Rules {
 		where := at(path+".rules", i) + ".deny"

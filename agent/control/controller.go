@@ -69,7 +69,8 @@ func New(functions []Function, chains []Chain, cores float64) (*Controller, erro
 		c.chains = append(c.chains, &chain{Chain: each, reach: make([]level, len(each.Via))})
 	}
 	for _, each := range chains {
-		c.functions[each.Via[0]].regulates = uses[each.Via[0]] == 1
+		first := c.functions[each.Via[0]]
+		first.regulates = uses[each.Via[0]] == 1 && !first.Limited
 	}
 	return c, nil
 }

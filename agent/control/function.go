@@ -16,6 +16,9 @@ type Function struct {
 	Profile Profile
 	Share   float64 // cores, to begin with
 	Most    float64 // cores that it can use; 0: one
+	// Limited says that no more than the rates arrives: it holds none itself, and
+	// needs time to spare.
+	Limited bool
 }
 
 // Count of packets, and of their bytes.

@@ -15,6 +15,7 @@ import (
 
 	"sublet/agent"
 	agentapi "sublet/agent/api"
+	"sublet/agent/feedback"
 	"sublet/agent/iplbd"
 	"sublet/datapath/kernel"
 	"sublet/datapath/vnode"
@@ -51,7 +52,9 @@ type Host struct {
 	parts  []agent.Part
 	events chan struct{}
 	probe  []string
-	log    *slog.Logger
+	// feedback gives functions of chains the processor time that they need.
+	feedback *feedback.Loop
+	log      *slog.Logger
 }
 
 // Open makes the parts of a host. What they do beside the plan's steps ends
@@ -95,6 +98,7 @@ func (h *Host) Run(ctx context.Context) {
 		}
 	}
 	go watch("the kernel", func() error { return kernel.Watch(ctx, h.kernel, h.events) })
+	go h.feedback.Run(ctx)
 	go watch("mounts", func() error { return h.kernel.WatchMounts(ctx, h.events) })
 	for _, part := range h.parts {
 		if l, ok := part.(looper); ok {

@@ -6,6 +6,7 @@ import (
 
 	"sublet/agent"
 	agentapi "sublet/agent/api"
+	"sublet/agent/feedback"
 	"sublet/agent/iplbd"
 	"sublet/agent/session"
 	"sublet/datapath/access"
@@ -110,6 +111,8 @@ func (h *Host) makeParts(ctx context.Context, s setup) error {
 	}
 	links, chains := one[*vxlink.Part](h.parts), one[*chain.Part](h.parts)
 	chains.Class, links.Guests = links.Class, chains.Programs
+	h.feedback = &feedback.Loop{Held: chains.Held, Group: func(namespace string) feedback.Group { return s.host.Group(namespace) }, Log: s.config.Log}
+	chains.Short = h.feedback.Short
 	return nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"sublet/datapath/kernel"
 )
 
 // ErrNotHere says that this machine does not have a meter.
@@ -37,14 +37,13 @@ func (processor) Sums() bool   { return true }
 // Read adds the clocks of processes, with all of their threads. The time of a
 // process that has ended is lost.
 func (processor) Read(pids []int) (float64, error) {
-	const scheduled = 2 // the clock of time on a processor: linux/posix-timers.h
 	total := 0.0
 	for _, pid := range pids {
-		var t unix.Timespec
-		if err := unix.ClockGettime(int32(^pid<<3|scheduled), &t); err != nil && !errors.Is(err, unix.EINVAL) {
-			return 0, fmt.Errorf("read the clock of process %d: %w", pid, err)
+		used, err := kernel.ClockOf(pid)
+		if err != nil {
+			return 0, err
 		}
-		total += float64(t.Nano()) / 1e9
+		total += used.Seconds()
 	}
 	return total, nil
 }

@@ -39,7 +39,7 @@ func (a *app) chains() *cobra.Command {
 				return err
 			}
 			views := chainViews(l, a.chainHops(c.Context(), l))
-			return a.printAll(views, "CHAIN\tHOP\tPACKETS\tBYTES\tDROPPED", chainRows(views), args[0]+" has no chains")
+			return a.printAll(views, "CHAIN\tHOP\tPACKETS\tBYTES\tDROPPED\tCPU", chainRows(views), args[0]+" has no chains")
 		},
 	})
 }
@@ -85,6 +85,17 @@ func order(h report.ChainHop) string {
 	return "1"
 }
 
+// processors is what a function has whose processor time follows the load.
+func processors(h report.ChainHop) string {
+	if h.Why != "" {
+		return h.CPU.String() + ", short: " + h.Why
+	}
+	if h.CPU == 0 {
+		return "-"
+	}
+	return h.CPU.String()
+}
+
 func chainRows(views []chainView) (rows [][]string) {
 	for _, v := range views {
 		for _, h := range v.Hops {
@@ -92,7 +103,7 @@ func chainRows(views []chainView) (rows [][]string) {
 			for _, cause := range slices.Sorted(maps.Keys(h.Drops)) {
 				drops = append(drops, fmt.Sprintf("%s %d", cause, h.Drops[cause]))
 			}
-			rows = append(rows, []string{v.Name, h.Hop, strconv.FormatUint(h.Packets, 10), strconv.FormatUint(h.Bytes, 10), cmp.Or(strings.Join(drops, ", "), "-")})
+			rows = append(rows, []string{v.Name, h.Hop, strconv.FormatUint(h.Packets, 10), strconv.FormatUint(h.Bytes, 10), cmp.Or(strings.Join(drops, ", "), "-"), processors(h)})
 		}
 	}
 	return rows

@@ -30,9 +30,14 @@ type Part struct {
 	// Class is that of the uplink which a link's tunnel has by one of its ends.
 	Class func(lease vnet.LeaseID, index, end int) (uint16, error)
 
+	// Short says why a chain of a lease has less than its rate for want of processor
+	// time; "": it has not.
+	Short func(lease vnet.LeaseID, chain string) string
+
 	host  *kernel.Host
 	plane *nsh.Part
 	busy  sync.RWMutex // Do: read, Observe: write
+	held  held
 }
 
 // New makes the part for one host.
@@ -89,12 +94,17 @@ func (p *Part) set(c plan.Chains) error {
 	if err := os.Rename(p.file(c.Key())+unfinished, p.file(c.Key())); err != nil {
 		return err
 	}
-	return p.plane.Set(plane)
+	if err := p.plane.Set(plane); err != nil {
+		return err
+	}
+	p.held.set(c)
+	return nil
 }
 
 const unfinished = ".new"
 
 func (p *Part) remove(c plan.Chains) error {
+	p.held.drop(c.Key())
 	if err := p.plane.Delete(c.Key()); err != nil {
 		return err
 	}
@@ -183,13 +193,13 @@ func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, err
 			failed = append(failed, err)
 			continue
 		}
-		list = append(list, samples(c, counted)...)
+		list = append(list, p.samples(c, counted)...)
 	}
 	return list, errors.Join(failed...)
 }
 
 // samples of the hops of an item.
-func samples(c plan.Chains, counted nsh.Report) (list []report.Sample) {
+func (p *Part) samples(c plan.Chains, counted nsh.Report) (list []report.Sample) {
 	for i, h := range c.Hops {
 		if i >= len(counted.Hops) {
 			break
@@ -202,6 +212,10 @@ func samples(c plan.Chains, counted nsh.Report) (list []report.Sample) {
 		s.Count(report.Passed, report.Packets, n.Packets)
 		s.Count(report.Passed, report.Bytes, n.Bytes)
 		s.CountBy(report.Dropped, n.Drops)
+		if f, ok := c.Function(h.Function); ok && f.Auto != nil {
+			s.Gauge(report.Given, report.MilliCores, uint64(p.host.Group(f.Auto.Node).CPU()))
+			s.Why = p.Short(c.Lease, h.Chain)
+		}
 		list = append(list, s)
 	}
 	s := report.Sample{Kind: plan.KindChains, Key: c.Key(), Lease: c.Lease}

@@ -136,19 +136,36 @@ func (p *Part) empty(all map[string]record, r record) error {
 
 // Report is what a plane counted.
 func (p *Part) Report(fabric string) (Report, error) {
+	reports, err := p.Reports(fabric)
+	if err != nil {
+		return Report{}, err
+	}
+	return reports[0], nil
+}
+
+// Reports is what planes counted.
+func (p *Part) Reports(fabrics ...string) ([]Report, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all, err := p.records()
 	if err != nil {
-		return Report{}, err
-	}
-	r, ok := all[fabric]
-	if !ok {
-		return Report{}, fmt.Errorf("there is no service plane %s", fabric)
+		return nil, err
 	}
 	t, err := p.tables()
 	if err != nil {
-		return Report{}, err
+		return nil, err
 	}
-	return t.report(r)
+	var list []Report
+	for _, fabric := range fabrics {
+		r, ok := all[fabric]
+		if !ok {
+			return nil, fmt.Errorf("there is no service plane %s", fabric)
+		}
+		one, err := t.report(r)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
 }

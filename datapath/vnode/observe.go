@@ -117,8 +117,12 @@ func (p *Part) observe(id vnet.LeaseID, name string, used map[uint32]bool) (plan
 	if processes == vnet.NodeProcesses {
 		processes = 0
 	}
-	return plan.VNode{
+	n := plan.VNode{
 		Lease: id, Node: name, Owner: owner,
 		CPU: vnet.CPU(g.CPU()), Memory: vnet.Bytes(g.Memory()), Processes: processes,
-	}, nil
+	}
+	if most, ok := p.most(key); ok && n.CPU > 0 && n.CPU <= most {
+		n.CPU, n.Auto = most, true
+	}
+	return n, nil
 }

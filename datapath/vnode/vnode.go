@@ -169,7 +169,7 @@ func (p *Part) setGroup(n plan.VNode) error {
 	if err := g.SetProcesses(cmp.Or(n.Processes, vnet.NodeProcesses)); err != nil {
 		return err
 	}
-	if err := g.SetCPU(int64(n.CPU)); err != nil {
+	if err := p.setProcessors(g, n); err != nil {
 		return err
 	}
 	return g.SetMemory(int64(n.Memory))
@@ -183,7 +183,7 @@ func (p *Part) delete(n plan.VNode) error {
 		err = gone(os.Remove(p.stillPath(n.Key())))
 	}
 	if err == nil {
-		err = gone(os.Remove(p.consolePath(n.Key())))
+		err = errors.Join(gone(os.Remove(p.consolePath(n.Key()))), gone(os.Remove(p.mostPath(n.Key()))))
 	}
 	if err == nil {
 		err = kernel.Unbind(p.host.Path(n.Key()))

@@ -1,9 +1,9 @@
 package file
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -13,20 +13,21 @@ import (
 
 // function is a node through which chains lead.
 type function struct {
-	Name   name              `yaml:"name" jsonschema_description:"Unique among nodes, routers, switches, links and functions."`
-	Kind   string            `yaml:"kind,omitempty" jsonschema_description:"What is built in: firewall (rules), limiter (rate). nat, balancer and mirror are not offered yet. Default: program, with run or image." jsonschema:"enum=firewall,enum=limiter,enum=nat,enum=balancer,enum=mirror,enum=program"`
-	Rules  []functionRule    `yaml:"rules,omitempty" jsonschema_description:"kind firewall: the first that fits decides; what fits none passes." jsonschema:"maxItems=64"`
-	Rate   *rate             `yaml:"rate,omitempty" jsonschema_description:"kind limiter: the most that passes. Else: the most that it can do; chains that ask for more are refused."`
-	Prefix *network          `yaml:"prefix,omitempty" jsonschema_description:"kind nat: its addresses outside."`
-	Run    functionRun       `yaml:"run,omitempty" jsonschema_description:"kind program: the program and its arguments. Packets of chains come by eth0 and are to leave by eth1."`
-	Image  string            `yaml:"image,omitempty" jsonschema_description:"kind program: image whose files the node has, and whose command it runs unless run says another." jsonschema:"maxLength=255,pattern=^[A-Za-z0-9_]"`
-	Files  []nodeFile        `yaml:"files,omitempty" jsonschema_description:"Files that the node finds when it begins." jsonschema:"maxItems=64"`
-	Env    map[string]text   `yaml:"env,omitempty" jsonschema_description:"Variables of all commands in the node."`
-	CPU    functionCPU       `yaml:"cpu,omitempty" jsonschema_description:"Cores, such as 0.5. Default: no limit, nothing booked."`
-	Memory size              `yaml:"memory,omitempty" jsonschema_description:"Such as 256MiB. Default: no limit, nothing booked."`
-	Site   name              `yaml:"site,omitempty" jsonschema_description:"Place it on a host of this site."`
-	Host   name              `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
-	Labels map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
+	Name    name              `yaml:"name" jsonschema_description:"Unique among nodes, routers, switches, links and functions."`
+	Kind    string            `yaml:"kind,omitempty" jsonschema_description:"What is built in: firewall (rules), limiter (rate). nat, balancer and mirror are not offered yet. Default: program, with run or image." jsonschema:"enum=firewall,enum=limiter,enum=nat,enum=balancer,enum=mirror,enum=program"`
+	Rules   []functionRule    `yaml:"rules,omitempty" jsonschema_description:"kind firewall: the first that fits decides; what fits none passes." jsonschema:"maxItems=64"`
+	Rate    *rate             `yaml:"rate,omitempty" jsonschema_description:"kind limiter: the most that passes. Else: the most that it can do; chains that ask for more are refused."`
+	Prefix  *network          `yaml:"prefix,omitempty" jsonschema_description:"kind nat: its addresses outside."`
+	Run     functionRun       `yaml:"run,omitempty" jsonschema_description:"kind program: the program and its arguments. Packets of chains come by eth0 and are to leave by eth1."`
+	Image   string            `yaml:"image,omitempty" jsonschema_description:"kind program: image whose files the node has, and whose command it runs unless run says another." jsonschema:"maxLength=255,pattern=^[A-Za-z0-9_]"`
+	Files   []nodeFile        `yaml:"files,omitempty" jsonschema_description:"Files that the node finds when it begins." jsonschema:"maxItems=64"`
+	Env     map[string]text   `yaml:"env,omitempty" jsonschema_description:"Variables of all commands in the node."`
+	CPU     functionCPU       `yaml:"cpu,omitempty" jsonschema_description:"Cores, such as 0.5, or auto (kind program): what the rates of its chains take, measured while it runs. Default: no limit, nothing booked."`
+	Profile *processing       `yaml:"profile,omitempty" jsonschema_description:"cpu auto: what packets cost it, as sublet profile measures. What the rates of its chains cost by it is booked; without it, one core."`
+	Memory  size              `yaml:"memory,omitempty" jsonschema_description:"Such as 256MiB. Default: no limit, nothing booked."`
+	Site    name              `yaml:"site,omitempty" jsonschema_description:"Place it on a host of this site."`
+	Host    name              `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
+	Labels  map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
 }
 
 // functionRun is one program, as its words or as a list of programs.
@@ -48,19 +49,52 @@ func (r functionRun) MarshalYAML() (any, error) {
 	return []program(r), nil
 }
 
-// functionCPU is an amount of cores; that it follows the load is refused.
-type functionCPU cpu
+// functionCPU is an amount of cores, or that it follows the load.
+type functionCPU struct {
+	cores cpu
+	auto  bool
+}
+
+const autoCPU = "auto"
 
 // UnmarshalText reads cores.
 func (c *functionCPU) UnmarshalText(text []byte) error {
-	if string(text) == "auto" {
-		return errors.New("auto is not offered yet: state cores such as 0.5, or leave it out for no limit")
+	if c.auto = string(text) == autoCPU; c.auto {
+		return nil
 	}
-	return (*cpu)(c).UnmarshalText(text)
+	return c.cores.UnmarshalText(text)
 }
 
 // MarshalYAML writes cores.
-func (c functionCPU) MarshalYAML() (any, error) { return cpu(c).MarshalYAML() }
+func (c functionCPU) MarshalYAML() (any, error) {
+	if c.auto {
+		return autoCPU, nil
+	}
+	return c.cores.MarshalYAML()
+}
+
+// IsZero says whether none are stated.
+func (c functionCPU) IsZero() bool { return c == functionCPU{} }
+
+// processing is a profile; its members are those that sublet profile prints.
+type processing struct {
+	Fixed   coreSeconds `yaml:"fixed_s,omitempty" jsonschema_description:"Seconds of a core that each packet costs." jsonschema:"minimum=0,maximum=1"`
+	PerByte coreSeconds `yaml:"per_byte_s,omitempty" jsonschema_description:"Seconds of a core that each byte costs." jsonschema:"minimum=0,maximum=1"`
+	Packet  int         `yaml:"packet_bytes,omitempty" jsonschema_description:"Mean size of packets that is booked for. Default: 512." jsonschema:"minimum=1,maximum=65535"`
+}
+
+// coreSeconds is processor time, which is mostly a small part of a second.
+type coreSeconds float64
+
+// UnmarshalText reads numbers such as 1.9e-06.
+func (s *coreSeconds) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return fmt.Errorf("%q is not a number of seconds: write one such as 1.9e-06", text)
+	}
+	*s = coreSeconds(v)
+	return nil
+}
 
 // functionRule is one of the two.
 type functionRule struct {
@@ -114,11 +148,23 @@ type chain struct {
 
 func (f function) node(path string) (vnet.VirtualNode, error) {
 	n := vnet.VirtualNode{
-		Name: string(f.Name), CPU: vnet.CPU(f.CPU), Memory: vnet.Bytes(f.Memory), Site: string(f.Site), Host: vnet.HostID(f.Host), Labels: some(f.Labels),
+		Name: string(f.Name), CPU: vnet.CPU(f.CPU.cores), Memory: vnet.Bytes(f.Memory), Site: string(f.Site), Host: vnet.HostID(f.Host), Labels: some(f.Labels),
 		Setup: setup{Image: f.Image, Files: f.Files, Run: f.Run, Env: f.Env}.setup(), Function: &vnet.Function{Kind: vnet.FunctionKind(f.Kind)},
 	}
 	if f.Kind == "" {
 		n.Function.Kind = vnet.FunctionProgram
+	}
+	if f.CPU.auto {
+		n.Function.Auto = new(vnet.Processing)
+	}
+	if p := f.Profile; p != nil {
+		if !f.CPU.auto {
+			return n, &vnet.FieldError{Path: path + ".profile", Problem: "is of functions whose processor time follows the load: write cpu: auto, or leave it out"}
+		}
+		*n.Function.Auto = vnet.Processing{Fixed: float64(p.Fixed), PerByte: float64(p.PerByte), Packet: p.Packet}
+		if !n.Function.Auto.Known() {
+			return n, &vnet.FieldError{Path: path + ".profile", Problem: "says of no cost: state fixed_s or per_byte_s, as sublet profile prints them, or leave it out"}
+		}
 	}
 	var err error
 	if n.Function.Rate, err = f.Rate.stated(path + ".rate"); err != nil {
@@ -205,7 +251,13 @@ func functionForm(n vnet.VirtualNode) function {
 	s, fn := setupForm(n.Setup), n.Function
 	f := function{
 		Name: name(n.Name), Kind: string(fn.Kind), Rate: unlessZero[rate](fn.Rate), Image: n.Image, Files: s.Files, Run: s.Run, Env: s.Env,
-		CPU: functionCPU(n.CPU), Memory: size(n.Memory), Site: name(n.Site), Host: name(n.Host), Labels: n.Labels,
+		CPU: functionCPU{cores: cpu(n.CPU)}, Memory: size(n.Memory), Site: name(n.Site), Host: name(n.Host), Labels: n.Labels,
+	}
+	if fn.Auto != nil {
+		f.CPU = functionCPU{auto: true}
+		if fn.Auto.Known() {
+			f.Profile = &processing{Fixed: coreSeconds(fn.Auto.Fixed), PerByte: coreSeconds(fn.Auto.PerByte), Packet: fn.Auto.Packet}
+		}
 	}
 	if fn.Prefix.IsValid() {
 		f.Prefix = (*network)(&fn.Prefix)

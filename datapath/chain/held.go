@@ -1,0 +1,92 @@
+package chain
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"sublet/datapath/nsh"
+	"sublet/plan"
+)
+
+// held are the items with functions whose processor time follows the load. They are
+// asked for many times a second, so files are read once.
+type held struct {
+	sync.Mutex
+	read  bool
+	items map[string]plan.Chains
+}
+
+func (h *held) set(c plan.Chains) {
+	h.Lock()
+	defer h.Unlock()
+	if !slices.ContainsFunc(c.Functions, func(f plan.ChainFunction) bool { return f.Auto != nil }) {
+		delete(h.items, c.Key())
+		return
+	}
+	if h.items == nil {
+		h.items = make(map[string]plan.Chains)
+	}
+	h.items[c.Key()] = c
+}
+
+func (h *held) drop(key string) {
+	h.Lock()
+	defer h.Unlock()
+	delete(h.items, key)
+}
+
+// Held is an item with functions whose processor time follows the load, and what its
+// hops counted, in their order.
+type Held struct {
+	plan.Chains
+	Counts []nsh.Counts
+}
+
+// Held lists those of this host.
+func (p *Part) Held() ([]Held, error) {
+	if err := p.readHeld(); err != nil {
+		return nil, err
+	}
+	p.held.Lock()
+	keys := slices.Sorted(maps.Keys(p.held.items))
+	list := make([]Held, len(keys))
+	for i, key := range keys {
+		list[i].Chains = p.held.items[key]
+	}
+	p.held.Unlock()
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	reports, err := p.plane.Reports(keys...)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range reports {
+		list[i].Counts = r.Hops
+	}
+	return list, nil
+}
+
+// readHeld finds what a former process of this host made.
+func (p *Part) readHeld() error {
+	p.held.Lock()
+	read := p.held.read
+	p.held.read = true
+	p.held.Unlock()
+	if read {
+		return nil
+	}
+	p.busy.Lock() // no item is set or removed meanwhile
+	defer p.busy.Unlock()
+	names, err := p.host.Names(kind)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if c, ok := p.written(name); ok {
+			p.held.set(c)
+		}
+	}
+	return nil
+}
