@@ -37,6 +37,10 @@ type Book struct {
 	// none. DefaultMoves at first.
 	MostMoves int
 
+	// VerifyHandover has the promises of networks measured before they are said to
+	// run, if their requests do not say whether.
+	VerifyHandover bool
+
 	resources
 	nodes     vnet.NodeDefaults // ceilings of nodes that state none
 	noCarrier map[string]bool   // hosts that see a link without a carrier; nil: to be looked up
@@ -78,6 +82,7 @@ type entry struct {
 	failing  time.Time                   // since when hosts report errors; zero: they do not
 	patience time.Duration               // how long that may last
 	why      string                      // of the state, without what else Message says
+	handover handover
 }
 
 // DefaultFailAfter spans some attempts of an agent to repair what it can.

@@ -24,7 +24,7 @@ func revised(was, asked vnet.Request) (vnet.Request, error) {
 	copied := rewrite(asked)
 	eachBandwidth(&copied, func(link, stage string, both *[2]vnet.Bandwidth) { wanted[place{link, stage}] = *both })
 	is := rewrite(was)
-	is.For, is.Negotiable, is.Movable, is.Labels = asked.For, asked.Negotiable, asked.Movable, asked.Labels
+	is.For, is.Negotiable, is.Movable, is.Labels, is.Verify = asked.For, asked.Negotiable, asked.Movable, asked.Labels, asked.Verify
 	eachBandwidth(&is, func(link, stage string, both *[2]vnet.Bandwidth) {
 		if other, ok := wanted[place{link, stage}]; ok {
 			*both = other

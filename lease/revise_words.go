@@ -95,6 +95,9 @@ func described(r vnet.Request) *description {
 	d.note("duration", lengthWord(r))
 	d.note("movable", strconv.FormatBool(r.Movable))
 	d.note("negotiable", axesWord(r))
+	if r.Verify != "" {
+		d.note("verify", string(r.Verify))
+	}
 	for _, key := range slices.Sorted(maps.Keys(r.Labels)) {
 		d.note("label "+key, strconv.Quote(r.Labels[key]))
 	}

@@ -78,6 +78,9 @@ func (b *Book) updateState(now time.Time, e *entry) {
 	f := b.findings(now, e)
 	state, message := e.stateFrom(f)
 	e.why = message
+	if e.handover.ready = state == vnet.Running && b.verifies(e); e.handover.ready {
+		state, message = e.handover.state()
+	}
 	if waiting := b.rollout.Awaiting(now); len(waiting) > 0 && len(f.missing) > 0 && len(f.problems) == 0 {
 		message += "; nothing new is built before the operator adopts " + list(waiting)
 	}

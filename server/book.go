@@ -180,7 +180,7 @@ func (s *Server) restore(ctx context.Context) error {
 	if err := book.Tick(now); err != nil {
 		return err
 	}
-	book.Prices, book.MostMoves = s.prices, s.moves
+	book.Prices, book.MostMoves, book.VerifyHandover = s.prices, s.moves, s.verify
 	if err := book.SetNodeDefaults(now, s.policy.Load().Nodes); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ type CheckJob struct {
 	Lease     vnet.Lease // as it stands when the check begins
 	Substrate vnet.Substrate
 	Duration  time.Duration      // as in CheckAsk
+	Short     bool               // without a Duration, windows are as short as they can be
 	Progress  func(phase string) // told what begins
 	// Dial connects to the agent of a node's host, where a POST of the path
 	// starts a probe in the node (package agent/session).
@@ -103,7 +104,7 @@ func (s *Server) postCheck(w http.ResponseWriter, r *http.Request, c *call) erro
 	}
 	prove := func(progress func(string)) (vnet.Verdict, error) {
 		defer end() // before the answer: its reader may ask for the next
-		return s.prove(r.Context(), l, ask, progress)
+		return s.prove(r.Context(), l, CheckJob{Duration: ask.Duration, Progress: progress})
 	}
 	if strings.Contains(r.Header.Get("Accept"), api.NDJSON) {
 		streamCheck(w, prove)
@@ -158,8 +159,8 @@ func streamCheck(w http.ResponseWriter, prove func(progress func(string)) (vnet.
 
 // prove has a lease measured and stores the verdict. The time, and what it is
 // about, are the server's.
-func (s *Server) prove(ctx context.Context, l vnet.Lease, ask api.CheckAsk, progress func(string)) (vnet.Verdict, error) {
-	job := CheckJob{Lease: l, Duration: ask.Duration, Progress: progress}
+func (s *Server) prove(ctx context.Context, l vnet.Lease, job CheckJob) (vnet.Verdict, error) {
+	job.Lease = l
 	err := s.look(func(_ time.Time, b *lease.Book) error {
 		job.Substrate = b.Substrate()
 		return nil

@@ -119,7 +119,7 @@ func (s *Server) show(state lease.State) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	book.Prices, book.MostMoves = s.prices, s.moves
+	book.Prices, book.MostMoves, book.VerifyHandover = s.prices, s.moves, s.verify
 	s.book, s.broken = book, nil
 	return nil
 }

@@ -35,6 +35,7 @@ type Config struct {
 	Policy    *vnet.Policy     // who may have how much; nil: vnet.DefaultPolicy
 	AgentTLS  *tls.Config      // towards agents that serve sessions on https
 	Checker   Checker          // measures leases; nil: nobody does
+	Verify    bool             // Book.VerifyHandover; needs a Checker
 	Tokens    *trust.Tokens    // by which scripts and browsers call; nil: none
 	Page      Page             // served at /; nil: none
 	Journal   string           // directory of events and proofs; "": none are kept, and no link is judged while it lives
@@ -53,6 +54,7 @@ type Server struct {
 	agentTLS *tls.Config
 	checker  Checker
 	checks   checks
+	verify   bool
 	prices   vnet.Prices
 	moves    int
 	notices  []time.Duration // before the end of a lease
@@ -104,7 +106,7 @@ func New(ctx context.Context, config Config) (*Server, error) {
 // assemble makes a server without a book.
 func assemble(config Config) (*Server, error) {
 	s := &Server{
-		store: config.Store, log: config.Log, now: config.Now, agentTLS: config.AgentTLS, checker: config.Checker, tokens: config.Tokens, page: config.Page, inner: newInner(), term: rand.Text(),
+		store: config.Store, log: config.Log, now: config.Now, agentTLS: config.AgentTLS, checker: config.Checker, verify: config.Verify, tokens: config.Tokens, page: config.Page, inner: newInner(), term: rand.Text(),
 		wake: make(chan struct{}, 1), lost: make(chan error, 1),
 		changed: make(chan struct{}), agents: make(map[vnet.HostID]agentState),
 		people: people{known: make(map[vnet.TenantID]person)},
@@ -215,6 +217,7 @@ func (s *Server) keep(ctx context.Context, ended <-chan error, shut func()) erro
 	var collecting sync.WaitGroup
 	collecting.Go(func() { s.collect(ctx) })
 	collecting.Go(func() { s.keepTelling(ctx) })
+	collecting.Go(func() { s.handOver(ctx) })
 	err := s.wait(ctx, ended)
 	stop()
 	shut()

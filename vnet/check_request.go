@@ -117,6 +117,9 @@ func (r Request) checkWishes() error {
 	if r.Objective != "" && !slices.Contains(Objectives, r.Objective) {
 		return fieldf("objective", "%q is no objective: choose revenue-cost, load-balance or energy", r.Objective)
 	}
+	if r.Verify != "" && r.Verify != VerifyHandover && r.Verify != VerifyNone {
+		return fieldf("verify", "%q is not known: choose handover or none", r.Verify)
+	}
 	return r.checkCounts()
 }
 

@@ -62,6 +62,9 @@ type Request struct {
 	// make room for others, which interrupts each link for a moment, and
 	// postpone the start up to Before as long as it has not come.
 	Movable bool `json:"movable,omitempty"`
+	// Verify says whether its promises are measured before it is said to run;
+	// default: as the operator has it.
+	Verify Verification `json:"verify,omitempty"`
 	// Negotiable are the axes along which counter-offers may differ from the
 	// request; none: all.
 	Negotiable []Axis `json:"negotiable,omitempty"`
@@ -232,3 +235,12 @@ func (w Window) Since(from time.Time) (Window, bool) {
 func (w Window) Overlaps(v Window) bool {
 	return (v.End.IsZero() || w.Start.Before(v.End)) && (w.End.IsZero() || v.Start.Before(w.End))
 }
+
+// Verification says when promises are measured without being asked.
+type Verification string
+
+// Before a network is handed over, or never.
+const (
+	VerifyHandover Verification = "handover"
+	VerifyNone     Verification = "none"
+)

@@ -35,7 +35,7 @@ func measureLease(ctx context.Context, job server.CheckJob) (vnet.Verdict, error
 		verdict = vnet.Verdict{Network: l.ID().Network, Outcome: vnet.NotMeasured}
 	case len(ways) > 0 || !allDown(l.Topology()) && len(machinesOf(l.Topology())) == 0:
 		verdict, err = probe.Check(ctx, l, starter(job), probe.Options{
-			Targets: ways, Duration: job.Duration, Progress: job.Progress,
+			Targets: ways, Duration: job.Duration, Short: job.Short, Progress: job.Progress,
 			Carried: func(ctx context.Context) (map[probe.LinkDirection]uint64, error) { return carried(ctx, job) },
 		})
 	}

@@ -31,7 +31,7 @@ import (
 type serveOptions struct {
 	data, substrate, listen, host string
 	metrics                       string
-	page                          string
+	page, verify                  string
 	policy                        string
 	endpoints                     []string
 	etcd                          credentials // towards the endpoints
@@ -71,6 +71,7 @@ the others pass on to it what they are asked, and one takes over when it is gone
 	f.StringVar(&o.host, "host", "", "this machine's name in the substrate (default: its host name, or the only host)")
 	f.StringVar(&o.listen, "listen", "", "also answer on this HOST:PORT, with mutual TLS (--cert, whose common name is operator, --key, --ca); with tokens too, once there are any (sublet token)")
 	f.StringVar(&o.metrics, "metrics", "", "answer Prometheus on this HOST:PORT with /metrics, /healthz, /readyz: whoever reaches it sees everybody's networks")
+	f.StringVar(&o.verify, "verify", "none", "handover: networks whose requests do not say are said to run once their promises were measured; none: at once")
 	f.StringVar(&o.page, "page", "full", "the page at /: full, read-only, or none; it shows and does what its visitor may (sublet token)")
 	logLevel(f, &o.level)
 	f.IntVar(&o.moves, "moves", lease.DefaultMoves, "how many leases that allow it may be moved to let one in")
@@ -156,6 +157,13 @@ func (a *app) serverConfig(o serveOptions) (config server.Config, err error) {
 	config.Prices, config.Moves = &o.prices, &o.moves
 	if config.Notices, err = noticesOf(o.notices); err != nil {
 		return config, err
+	}
+	switch o.verify {
+	case "", string(vnet.VerifyNone):
+	case string(vnet.VerifyHandover):
+		config.Verify = true
+	default:
+		return config, badInput{fmt.Errorf("--verify %q is not known: choose handover or none", o.verify)}
 	}
 	config.Checker = measureLease
 	if config.Page, err = pageOf(o.page); err != nil {

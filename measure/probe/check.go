@@ -18,7 +18,10 @@ type Options struct {
 	Targets  []Target
 	Duration time.Duration // of each measuring window; 0: DefaultDuration, longer for slow links
 	WarmUp   time.Duration // of loads, before the window; 0: DefaultWarmUp, longer for slow links
-	Streams  int           // TCP connections a direction; 0: DefaultStreams, one on slow links
+	// Short is ShortDuration by default, and no TCP: what it repairs of a queue
+	// comes to more than a hundredth of a second.
+	Short   bool
+	Streams int // TCP connections a direction; 0: DefaultStreams, one on slow links
 
 	SkipTCP, SkipUDP, SkipLoss bool
 
@@ -40,6 +43,8 @@ const (
 	DefaultWarmUp   = time.Second
 	DefaultStreams  = 4
 
+	ShortDuration = time.Second
+
 	slow         = vnet.Mbit
 	windowFrames = 128
 	mostDuration = 15 * time.Second
@@ -47,8 +52,12 @@ const (
 
 func (o Options) withDefaults() Options {
 	frames := o.timeOfFrames()
+	duration := DefaultDuration
+	if o.Short {
+		duration, o.SkipTCP = ShortDuration, true
+	}
 	if o.Duration <= 0 {
-		o.Duration = max(DefaultDuration, frames)
+		o.Duration = max(duration, frames)
 	}
 	if o.WarmUp <= 0 {
 		o.WarmUp = max(DefaultWarmUp, frames/2)

@@ -9,6 +9,7 @@ type request struct {
 	Labels    map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with the network, and to choose it by (sublet leases -l)."`
 	Window    *window           `yaml:"window,omitempty" jsonschema_description:"When. Default: now, until released."`
 	Movable   bool              `yaml:"movable,omitempty" jsonschema_description:"Links may be taken over other paths while the network runs, to make room for others; each move interrupts a link for a moment. Until it begins it may be postponed up to before."`
+	Verify    string            `yaml:"verify,omitempty" jsonschema_description:"handover: the network is said to run once its promises were measured and are kept. Default: as the operator has it (sublet serve --verify)." jsonschema:"enum=handover,enum=none"`
 	Axes      []axis            `yaml:"negotiable,omitempty" jsonschema_description:"In what counter-offers may differ from the request. Default: in all of these."`
 	topology  `yaml:",inline"`
 	Functions []function `yaml:"functions,omitempty" jsonschema_description:"Nodes through which chains lead (docs/chains.md)."`

@@ -44,6 +44,7 @@ func drawFreedom(t *rapid.T, r *vnet.Request) {
 		r.Before = r.Start.Add(durations(0, vnet.MaxDuration).Draw(t, "slack"))
 	}
 	r.Movable = rapid.Bool().Draw(t, "movable")
+	r.Verify = rapid.SampledFrom([]vnet.Verification{"", vnet.VerifyHandover, vnet.VerifyNone}).Draw(t, "verify")
 	if n := rapid.IntRange(0, len(vnet.Axes)).Draw(t, "axes"); n > 0 {
 		r.Negotiable = rapid.Permutation(vnet.Axes).Draw(t, "negotiable")[:n]
 	}
