@@ -66,9 +66,11 @@ type ChainFunction struct {
 	Type  vnet.FunctionKind `json:"kind"`
 	Rules []ChainDeny       `json:"rules,omitempty"`
 	Rate  vnet.Rate         `json:"rate_bps,omitempty"`
-	In    string            `json:"in,omitempty"` // devices that lead to eth0 and eth1 of a program's node
-	Out   string            `json:"out,omitempty"`
-	Auto  *ChainProcessing  `json:"auto,omitempty"` // of a program whose processor time follows the load
+	// Prefix has the addresses that a NAT gives to senders.
+	Prefix netip.Prefix     `json:"prefix,omitzero"`
+	In     string           `json:"in,omitempty"` // devices that lead to eth0 and eth1 of a program's node
+	Out    string           `json:"out,omitempty"`
+	Auto   *ChainProcessing `json:"auto,omitempty"` // of a program whose processor time follows the load
 }
 
 // ChainProcessing is what packets cost a function, in whole parts of a second of a
@@ -97,6 +99,7 @@ type ChainHop struct {
 	Index    uint8  `json:"index"`
 	Chain    string `json:"chain"` // for people
 	Function string `json:"function,omitempty"`
+	Back     bool   `json:"back,omitempty"` // on the way back, through Function from its far side
 	// Rate is the chain's where Function's processor time follows the load.
 	Rate     vnet.Rate `json:"rate_bps,omitempty"`
 	Remote   string    `json:"remote,omitempty"`
@@ -226,42 +229,78 @@ func (p *chainPlans) at(host vnet.HostID) *Chains {
 	return p.hosts[host]
 }
 
-// chain adds one chain: entries where it begins, then hop by hop what becomes of
-// its packets.
+// chain adds one chain, and the way back through it.
 func (c *Compiler) chain(p *chainPlans, chain vnet.Chain) error {
-	net, links := p.net, p.net.chainLinks(chain.Name)
+	links := p.net.chainLinks(chain.Name)
 	if len(links) != len(chain.Via)+1 {
 		return fmt.Errorf("has %d links for %d functions", len(links), len(chain.Via))
 	}
-	numbers := net.lease.VNIs[links[0].Name]
-	if len(numbers) == 0 {
-		return fmt.Errorf("link %s has no identifier", links[0].Name)
+	if err := c.chainWay(p, chainWay{Chain: chain, links: links}); err != nil || !chain.Returns() {
+		return err
 	}
-	if _, _, ok := net.chainExit(chain); !ok {
+	slices.Reverse(links)
+	return c.chainWay(p, chainWay{Chain: p.net.lease.Request.Back(chain), links: links, direction: vnet.Reverse})
+}
+
+// chainWay is a chain in one direction: its links are in the order in which packets
+// come along, with the ends of the other one.
+type chainWay struct {
+	vnet.Chain
+	links     []vnet.VirtualLink
+	direction vnet.Direction
+}
+
+// from and to are ends of links as packets of a way come along.
+func (w chainWay) from() int { return int(w.direction) }
+func (w chainWay) to() int   { return 1 - int(w.direction) }
+
+// back says whether it is the way back.
+func (w chainWay) back() bool { return w.direction == vnet.Reverse }
+
+// limiter is the name of what holds a way at its rate.
+func (w chainWay) limiter() string {
+	if w.back() {
+		return w.Name + ".back"
+	}
+	return w.Name + ".rate"
+}
+
+// chainWay adds a way: entries where it begins, then hop by hop what becomes of its
+// packets. The first link of each way has the number of its path: a chain has two
+// links at least.
+func (c *Compiler) chainWay(p *chainPlans, way chainWay) error {
+	net, first := p.net, way.links[0]
+	numbers := net.lease.VNIs[first.Name]
+	if len(numbers) == 0 {
+		return fmt.Errorf("link %s has no identifier", first.Name)
+	}
+	if _, _, ok := net.chainExit(way.Chain); !ok {
 		return nil // which no request is that was checked: no lease keeps others from their plans
 	}
 	path, index := uint32(numbers[0]), uint8(firstIndex)
-	at := net.lease.Mapping.Nodes[chain.From]
-	p.enter(at, chain, path)
-	if rate := net.chainRate(links[0]); chain.Rate > 0 && rate > 0 { // else its rate was given back
-		p.pass(at, chain, path, index, ChainFunction{Name: chain.Name + ".rate", Type: vnet.FunctionLimiter, Rate: rate})
+	at := net.lease.Mapping.Nodes[way.From]
+	p.enter(at, way.Chain, path)
+	rate := net.chainRate(first, way.direction)
+	if way.Rate > 0 && rate > 0 { // else its rate was given back
+		p.pass(at, way, path, index, ChainFunction{Name: way.limiter(), Type: vnet.FunctionLimiter, Rate: rate})
 		index--
 	}
-	for i, link := range links {
-		if err := c.carry(p, link, chain, path, index); err != nil {
+	for i, link := range way.links {
+		if err := c.carry(p, link, way, path, index); err != nil {
 			return fmt.Errorf("link %s: %w", link.Name, err)
 		}
-		at = net.lease.Mapping.Nodes[link.Ends[1]]
-		if i == len(chain.Via) {
+		node := link.Ends[way.to()]
+		at = net.lease.Mapping.Nodes[node]
+		if i == len(way.Via) {
 			break
 		}
-		p.pass(at, chain, path, index, net.chainFunction(link.Ends[1]))
-		if hops := p.at(at).Hops; net.functions[link.Ends[1]].Auto != nil {
-			hops[len(hops)-1].Rate = cmp.Or(net.chainRate(links[0]), chain.Rate)
+		p.pass(at, way, path, index, net.chainFunction(node))
+		if hops := p.at(at).Hops; net.functions[node].Auto != nil {
+			hops[len(hops)-1].Rate = cmp.Or(rate, way.Rate)
 		}
 		index--
 	}
-	return p.leave(at, chain, path, index)
+	return p.leave(at, way, path, index)
 }
 
 // enter puts rules at all devices by which the first node's packets come.
@@ -282,27 +321,27 @@ func (p *chainPlans) enter(at vnet.HostID, chain vnet.Chain, path uint32) {
 }
 
 // pass leads packets through a function of a host.
-func (p *chainPlans) pass(at vnet.HostID, chain vnet.Chain, path uint32, index uint8, f ChainFunction) {
+func (p *chainPlans) pass(at vnet.HostID, way chainWay, path uint32, index uint8, f ChainFunction) {
 	host := p.at(at)
 	if !slices.ContainsFunc(host.Functions, func(o ChainFunction) bool { return o.Name == f.Name }) {
 		host.Functions = append(host.Functions, f)
 	}
-	host.Hops = append(host.Hops, ChainHop{Path: path, Index: index, Chain: chain.Name, Function: f.Name})
+	host.Hops = append(host.Hops, ChainHop{Path: path, Index: index, Chain: way.Name, Function: f.Name, Back: way.back()})
 }
 
 // leave gives packets to the last node.
-func (p *chainPlans) leave(at vnet.HostID, chain vnet.Chain, path uint32, index uint8) error {
-	device, hardware, ok := p.net.chainExit(chain)
+func (p *chainPlans) leave(at vnet.HostID, way chainWay, path uint32, index uint8) error {
+	device, hardware, ok := p.net.chainExit(way.Chain)
 	if !ok {
-		return fmt.Errorf("node %s has no link by which it is reached", chain.To)
+		return fmt.Errorf("node %s has no link by which it is reached", way.To)
 	}
 	host := p.at(at)
-	host.Hops = append(host.Hops, ChainHop{Path: path, Index: index, Chain: chain.Name, Egress: device, Hardware: hardware.String()})
+	host.Hops = append(host.Hops, ChainHop{Path: path, Index: index, Chain: way.Name, Back: way.back(), Egress: device, Hardware: hardware.String()})
 	return nil
 }
 
 // carry leads packets from host to host along a segment.
-func (c *Compiler) carry(p *chainPlans, link vnet.VirtualLink, chain vnet.Chain, path uint32, index uint8) error {
+func (c *Compiler) carry(p *chainPlans, link vnet.VirtualLink, way chainWay, path uint32, index uint8) error {
 	net := p.net
 	for _, share := range net.lease.Mapping.Paths(link.Name) {
 		cuts, err := TunnelHops(c.sub, net.lease.Mapping.Nodes[link.Ends[0]], share.Path)
@@ -314,14 +353,17 @@ func (c *Compiler) carry(p *chainPlans, link vnet.VirtualLink, chain vnet.Chain,
 			return fmt.Errorf("has %d tunnels and %d identifiers", len(cuts), len(numbers))
 		}
 		for _, h := range tunnelHopsOf(cuts, numbers) {
-			near, far := portOf(h.out, h.from), portOf(h.in, h.to)
-			to, from := p.at(h.from), p.at(h.to)
+			hosts := [2]vnet.HostID{h.from, h.to}
+			ports := [2]vnet.Port{portOf(h.out, h.from), portOf(h.in, h.to)}
+			near, far := ports[way.from()], ports[way.to()]
+			sender, receiver := hosts[way.from()], hosts[way.to()]
+			to, from := p.at(sender), p.at(receiver)
 			to.reached(near)
 			from.reached(far)
-			name := link.Name + ">" + string(h.to)
-			to.Remotes = append(to.Remotes, ChainRemote{Name: name, Address: far.Address, Link: net.index[link.Name], End: 1, Shaped: true})
-			from.Remotes = append(from.Remotes, ChainRemote{Name: link.Name + "<" + string(h.from), Address: near.Address})
-			to.Hops = append(to.Hops, ChainHop{Path: path, Index: index, Chain: chain.Name, Remote: name})
+			name := link.Name + ">" + string(receiver)
+			to.Remotes = append(to.Remotes, ChainRemote{Name: name, Address: far.Address, Link: net.index[link.Name], End: way.to(), Shaped: true})
+			from.Remotes = append(from.Remotes, ChainRemote{Name: link.Name + "<" + string(sender), Address: near.Address})
+			to.Hops = append(to.Hops, ChainHop{Path: path, Index: index, Chain: way.Name, Back: way.back(), Remote: name})
 		}
 	}
 	return nil
@@ -374,9 +416,9 @@ func (n *network) chainLinks(chain string) (links []vnet.VirtualLink) {
 	return links
 }
 
-// chainRate is what is allocated to a segment.
-func (n *network) chainRate(link vnet.VirtualLink) vnet.Rate {
-	return max(n.rates(link)[vnet.Forward], link.Bandwidth[vnet.Forward].Min)
+// chainRate is what is allocated to a segment in a direction.
+func (n *network) chainRate(link vnet.VirtualLink, d vnet.Direction) vnet.Rate {
+	return max(n.rates(link)[d], link.Bandwidth[d].Min)
 }
 
 // chainFunction is the function of a node.
@@ -389,6 +431,7 @@ func (n *network) chainFunction(name string) ChainFunction {
 	if f.Kind == vnet.FunctionLimiter {
 		made.Rate = f.Rate
 	}
+	made.Prefix = f.Prefix
 	if f.Kind != vnet.FunctionProgram {
 		return made
 	}

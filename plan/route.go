@@ -117,6 +117,34 @@ func (n *network) hears(heard map[netip.Prefix]bool, i nodeInterface, is4 bool) 
 // node sends what goes the most common way by it, so that a leaf has one route
 // however large its network.
 func (n *network) routes(from string, router bool) []Route {
+	table := append(n.ordinary(from, router), n.translated(from)...)
+	slices.SortFunc(table, func(a, b Route) int { return ComparePrefixes(a.Prefix, b.Prefix) })
+	return table
+}
+
+// translated are routes to the addresses that a NAT gives to nodes whose chains end
+// here: by the way to those nodes, from where the chain takes what goes there.
+func (n *network) translated(node string) (table []Route) {
+	var hops map[string]nodeInterface
+	for _, c := range n.lease.Request.Chains {
+		for _, name := range c.Via {
+			f := n.functions[name]
+			if c.To != node || f == nil || f.Kind != vnet.FunctionNAT || slices.ContainsFunc(table, func(r Route) bool { return r.Prefix == f.Prefix }) {
+				continue
+			}
+			if hops == nil {
+				hops = n.firstHops(node)
+			}
+			if hop, ok := hops[c.From]; ok {
+				table = append(table, n.route(f.Prefix, hop))
+			}
+		}
+	}
+	return table
+}
+
+// ordinary is that table without what chains bring.
+func (n *network) ordinary(from string, router bool) []Route {
 	ports := n.ports[from]
 	if !router && len(ports) == 1 && ports[0].station == nil {
 		return n.gateway(from, ports[0])
@@ -135,7 +163,6 @@ func (n *network) routes(from string, router bool) []Route {
 			table = append(table, n.route(to, out))
 		}
 	}
-	slices.SortFunc(table, func(a, b Route) int { return ComparePrefixes(a.Prefix, b.Prefix) })
 	return table
 }
 

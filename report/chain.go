@@ -11,8 +11,9 @@ import (
 // there. Hops of a chain are in the order of falling indexes.
 type ChainHop struct {
 	Chain   string            `json:"chain"`
-	Hop     string            `json:"hop"`   // a function's name, "to ..." a host, or "out"
-	Index   int               `json:"index"` // of the service header
+	Hop     string            `json:"hop"`            // a function's name, "to ..." a host, or "out"
+	Index   int               `json:"index"`          // of the service header
+	Back    bool              `json:"back,omitempty"` // on the way back
 	Packets uint64            `json:"packets"`
 	Bytes   uint64            `json:"bytes"`
 	Drops   map[string]uint64 `json:"drops,omitempty"` // by cause
@@ -29,6 +30,7 @@ const (
 	LabelChain = "chain"
 	LabelHop   = "hop"
 	LabelIndex = "index"
+	LabelBack  = "back" // true: on the way back
 )
 
 // ChainHops is what samples say of chains.
@@ -40,7 +42,7 @@ func ChainHops(samples []Sample) []ChainHop {
 		}
 		index, _ := strconv.Atoi(s.Labels[LabelIndex]) // this package wrote it
 		list = append(list, ChainHop{
-			Chain: s.Labels[LabelChain], Hop: s.Labels[LabelHop], Index: index,
+			Chain: s.Labels[LabelChain], Hop: s.Labels[LabelHop], Index: index, Back: s.Labels[LabelBack] != "",
 			Packets: s.Value(Passed, Packets), Bytes: s.Value(Passed, Bytes), Drops: s.By(Dropped),
 			CPU: vnet.CPU(s.Value(Given, MilliCores)), Why: s.Why,
 		})

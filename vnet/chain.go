@@ -50,11 +50,38 @@ func (c Chain) Demand() [2]Bandwidth {
 	var both [2]Bandwidth
 	if c.Rate > 0 {
 		both[Forward] = Static(c.Rate)
-		if c.Reverse == ReverseMirror || c.Reverse == ReverseSame {
+		if c.Returns() {
 			both[Reverse] = both[Forward]
 		}
 	}
 	return both
+}
+
+// Returns says whether packets come back through the chain.
+func (c Chain) Returns() bool { return c.Reverse == ReverseMirror || c.Reverse == ReverseSame }
+
+// Load is what its functions carry of it, both ways.
+func (c Chain) Load() Rate {
+	if c.Returns() {
+		return 2 * c.Rate
+	}
+	return c.Rate
+}
+
+// Back leads the answers of a chain's packets back, through its functions in the
+// opposite order. Behind a NAT they go to its addresses and any port.
+func (t Topology) Back(c Chain) Chain {
+	back := c
+	back.From, back.To, back.Via = c.To, c.From, slices.Clone(c.Via)
+	slices.Reverse(back.Via)
+	back.Match.Src, back.Match.Dst = c.Match.Dst, c.Match.Src
+	back.Match.SrcPort, back.Match.DstPort = c.Match.DstPort, c.Match.SrcPort
+	for _, name := range c.Via {
+		if n, _ := t.Node(name); t.isNAT(name) {
+			back.Match.Dst, back.Match.DstPort = n.Function.Prefix, PortRange{}
+		}
+	}
+	return back
 }
 
 // segments are the links of the chain, without names.
@@ -152,7 +179,7 @@ func (c *checker) chains(r Request) error {
 		}
 		for k, name := range chain.Via {
 			used[name] = true
-			load[name] += chain.Rate
+			load[name] += chain.Load()
 			n, _ := r.Node(name)
 			if most := n.Function.Rate; most > 0 && load[name] > most {
 				return fieldf(at(path+".via", k), "%s passes %s, and chains through it ask for %s: lower rate, or raise that of the function", name, most, load[name])
@@ -201,6 +228,9 @@ func (c *checker) chain(path string, chain Chain, before []Chain, t Topology) er
 	}
 	if err := c.via(path, chain, t); err != nil {
 		return err
+	}
+	if i := slices.IndexFunc(chain.Via, t.isNAT); i >= 0 && !chain.Returns() {
+		return fieldf(path+".reverse", "is missing: answers come back to %s through the chain: state mirror", chain.Via[i])
 	}
 	if err := chain.Match.check(path + ".match"); err != nil {
 		return err
@@ -254,10 +284,13 @@ func (c Chain) checkWishes(path string) error {
 	}
 	switch c.Reverse {
 	case "", ReverseNone:
-	case ReverseSame, ReverseMirror:
-		return fieldf(path+".reverse", "%s is not offered yet: leave it out, and packets go back beside the chain, or state a second chain", c.Reverse)
+	case ReverseMirror:
+	case ReverseSame: // of one function both are one
+		if len(c.Via) > 1 {
+			return fieldf(path+".reverse", "same is not offered yet for more than one function: write mirror, by which packets come back in the opposite order, or state a second chain")
+		}
 	default:
-		return fieldf(path+".reverse", "%q is not known: choose none", c.Reverse)
+		return fieldf(path+".reverse", "%q is not known: choose mirror or none", c.Reverse)
 	}
 	switch c.OnFailure {
 	case "", FailureDrop:
@@ -336,4 +369,10 @@ func (c *checker) chainsStay(r Request) error {
 
 func (c *checker) isChainEnd(r Request, name string) bool {
 	return slices.ContainsFunc(r.Chains, func(chain Chain) bool { return chain.From == name || chain.To == name })
+}
+
+// isNAT says whether a node is a NAT.
+func (t Topology) isNAT(name string) bool {
+	n, ok := t.Node(name)
+	return ok && n.IsFunction() && n.Function.Kind == FunctionNAT
 }

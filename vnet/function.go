@@ -76,8 +76,8 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 	case kind != "node":
 		return fieldf(path, "a router is no function: write it under functions")
 	case !slices.Contains(FunctionKinds, f.Kind):
-		return fieldf(path+".kind", "%q is no kind of function: choose firewall or limiter, or state run or image for one of your own", f.Kind)
-	case f.Kind == FunctionNAT, f.Kind == FunctionBalancer, f.Kind == FunctionMirror:
+		return fieldf(path+".kind", "%q is no kind of function: choose firewall, limiter or nat, or state run or image for one of your own", f.Kind)
+	case f.Kind == FunctionBalancer, f.Kind == FunctionMirror:
 		return fieldf(path+".kind", "%s is not offered yet: bring a program of your own (run) that does it", f.Kind)
 	case n.Join != "" || n.Device != "":
 		return fieldf(path, "a machine or device that joins has no second interface: leave out join and device")
@@ -93,8 +93,12 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 		return fieldf(path+".rate", "is missing: state the most that it passes, such as 50Mbit")
 	case f.Auto != nil && f.Kind != FunctionProgram:
 		return fieldf(path+".cpu", "a %s is built in, and the kernel runs it: leave out cpu", f.Kind)
-	case f.Prefix.IsValid():
+	case f.Kind != FunctionNAT && f.Prefix.IsValid():
 		return fieldf(path+".prefix", "only a nat has a prefix: leave it out")
+	case f.Kind == FunctionNAT:
+		if err := f.checkPrefix(path + ".prefix"); err != nil {
+			return err
+		}
 	case len(f.Rules) > MaxFunctionRules:
 		return fieldf(path+".rules", "%d rules are more than %d: join some", len(f.Rules), MaxFunctionRules)
 	}
@@ -114,6 +118,22 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 		if err := r.Flow.check(where); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkPrefix checks the addresses of a NAT.
+func (f Function) checkPrefix(path string) error {
+	p := f.Prefix
+	switch {
+	case !p.IsValid():
+		return fieldf(path, "is missing: state the addresses that senders get, such as 198.51.100.0/28")
+	case !p.Addr().Is4() || p.Bits() < 8:
+		return fieldf(path, "%s is no network of IPv4 with 8 bits at least: state one such as 198.51.100.0/28", p)
+	case p != p.Masked():
+		return fieldf(path, "%s has bits behind its prefix: state %s", p, p.Masked())
+	case !p.Addr().IsGlobalUnicast():
+		return fieldf(path, "%s is not of addresses that stations have: state one such as 198.51.100.0/28", p)
 	}
 	return nil
 }

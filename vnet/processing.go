@@ -48,7 +48,7 @@ func (p Processing) book(rate Rate) CPU {
 func (r Request) through(function string) (sum Rate) {
 	for _, c := range r.Chains {
 		if slices.Contains(c.Via, function) {
-			sum += c.Rate
+			sum += c.Load()
 		}
 	}
 	return sum

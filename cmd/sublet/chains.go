@@ -70,6 +70,9 @@ func chainViews(l vnet.Lease, hops []report.ChainHop) (views []chainView) {
 			}
 		}
 		slices.SortStableFunc(v.Hops, func(a, b report.ChainHop) int {
+			if a.Back != b.Back {
+				return strings.Compare(strconv.FormatBool(a.Back), strconv.FormatBool(b.Back))
+			}
 			return cmp.Or(b.Index-a.Index, strings.Compare(order(a), order(b)))
 		})
 		views = append(views, v)
@@ -103,7 +106,11 @@ func chainRows(views []chainView) (rows [][]string) {
 			for _, cause := range slices.Sorted(maps.Keys(h.Drops)) {
 				drops = append(drops, fmt.Sprintf("%s %d", cause, h.Drops[cause]))
 			}
-			rows = append(rows, []string{v.Name, h.Hop, strconv.FormatUint(h.Packets, 10), strconv.FormatUint(h.Bytes, 10), cmp.Or(strings.Join(drops, ", "), "-"), processors(h)})
+			name := v.Name
+			if h.Back {
+				name += ", back"
+			}
+			rows = append(rows, []string{name, h.Hop, strconv.FormatUint(h.Packets, 10), strconv.FormatUint(h.Bytes, 10), cmp.Or(strings.Join(drops, ", "), "-"), processors(h)})
 		}
 	}
 	return rows

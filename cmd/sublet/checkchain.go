@@ -70,15 +70,28 @@ func untaken(l vnet.Lease, targets []probe.Target) (rest []probe.Target, taken [
 
 // takenBy is the chain that takes what probes send over a link; "": none.
 func takenBy(l vnet.Lease, t probe.Target) string {
-	for _, c := range l.Request.Chains {
+	probed := func(p vnet.PortRange) bool {
+		return p == vnet.PortRange{} || p.First <= ephemeral.Last && p.Last >= ephemeral.First
+	}
+	for _, c := range chainsOf(l) {
 		m := taking(l, c)
 		d := datagram{m.Protocol, t.FromAddr, t.ToAddr, m.DstPort.First}
-		some := m.DstPort == vnet.PortRange{} || m.DstPort.First <= ephemeral.Last && m.DstPort.Last >= ephemeral.First
-		if c.From == t.From && m.Protocol != vnet.ProtocolICMP && some && d.in(m) {
+		if c.From == t.From && m.Protocol != vnet.ProtocolICMP && probed(m.SrcPort) && probed(m.DstPort) && d.in(m) {
 			return c.Name
 		}
 	}
 	return ""
+}
+
+// chainsOf are the chains of a lease, and the ways back through them.
+func chainsOf(l vnet.Lease) (list []vnet.Chain) {
+	for _, c := range l.Request.Chains {
+		list = append(list, c)
+		if c.Returns() {
+			list = append(list, l.Request.Back(c))
+		}
+	}
+	return list
 }
 
 // chainWay is how a chain is measured.
@@ -158,7 +171,7 @@ func (w chainWay) port(l vnet.Lease, m vnet.Packets) (uint16, bool) {
 }
 
 func takenBefore(l vnet.Lease, chain vnet.Chain, d datagram) bool {
-	for _, c := range l.Request.Chains {
+	for _, c := range chainsOf(l) {
 		if c.Name == chain.Name {
 			break
 		}
@@ -209,7 +222,7 @@ func measureChains(ctx context.Context, job server.CheckJob, ports map[string][2
 		v := verdicts[view.Name]
 		v.Hops = []vnet.ChainHop{}
 		for _, h := range view.Hops {
-			v.Hops = append(v.Hops, vnet.ChainHop{Name: h.Hop, Packets: h.Packets, Bytes: h.Bytes, Drops: h.Drops})
+			v.Hops = append(v.Hops, vnet.ChainHop{Name: h.Hop, Back: h.Back, Packets: h.Packets, Bytes: h.Bytes, Drops: h.Drops})
 		}
 		list = append(list, v)
 	}
@@ -233,7 +246,7 @@ func passed(ctx context.Context, job server.CheckJob) (all []report.ChainHop, er
 func since(after, before []report.ChainHop) []report.ChainHop {
 	for i, a := range after {
 		j := slices.IndexFunc(before, func(b report.ChainHop) bool {
-			return a.Chain == b.Chain && a.Hop == b.Hop && a.Index == b.Index && a.Packets >= b.Packets && a.Bytes >= b.Bytes
+			return a.Chain == b.Chain && a.Hop == b.Hop && a.Index == b.Index && a.Back == b.Back && a.Packets >= b.Packets && a.Bytes >= b.Bytes
 		})
 		if j < 0 {
 			continue // made since

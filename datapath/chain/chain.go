@@ -206,8 +206,11 @@ func (p *Part) samples(c plan.Chains, counted nsh.Report) (list []report.Sample)
 		}
 		n := counted.Hops[i]
 		s := report.Sample{
-			Kind: plan.KindChains, Key: fmt.Sprintf("%s/%s/%d", c.Key(), h.Chain, h.Index), Lease: c.Lease,
+			Kind: plan.KindChains, Key: fmt.Sprintf("%s/%s/%d/%d", c.Key(), h.Chain, h.Path, h.Index), Lease: c.Lease,
 			Labels: map[string]string{report.LabelChain: h.Chain, report.LabelHop: h.At(), report.LabelIndex: strconv.Itoa(int(h.Index))},
+		}
+		if h.Back {
+			s.Labels[report.LabelBack] = "true"
 		}
 		s.Count(report.Passed, report.Packets, n.Packets)
 		s.Count(report.Passed, report.Bytes, n.Bytes)

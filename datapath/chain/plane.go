@@ -38,8 +38,12 @@ func (p *Part) planeOf(c plan.Chains) (nsh.Plane, error) {
 		}
 		plane.Remotes = append(plane.Remotes, made)
 	}
+	sided := func(name string) bool { // it does another thing with packets from its far side
+		f, _ := c.Function(name)
+		return f.Type == vnet.FunctionNAT || f.Type == vnet.FunctionProgram
+	}
 	for _, h := range c.Hops {
-		made := nsh.Hop{Path: h.Path, Index: h.Index, Function: h.Function, Remote: h.Remote}
+		made := nsh.Hop{Path: h.Path, Index: h.Index, Function: h.Function, Reverse: h.Back && sided(h.Function), Remote: h.Remote}
 		if h.Egress != "" {
 			made.Egress = &nsh.Egress{Port: h.Egress, Ethernet: h.Hardware}
 		}
@@ -57,6 +61,8 @@ func functionOf(f plan.ChainFunction) (nsh.Function, error) {
 		made.Kind, made.Rate = nsh.Limit, uint64(f.Rate)
 	case vnet.FunctionProgram:
 		made.Kind = nsh.Node
+	case vnet.FunctionNAT:
+		made.Kind, made.Prefix = nsh.NAT, f.Prefix
 	default:
 		return made, fmt.Errorf("function %s: hosts have no kind %q", f.Name, f.Type)
 	}

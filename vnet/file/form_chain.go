@@ -14,7 +14,7 @@ import (
 // function is a node through which chains lead.
 type function struct {
 	Name    name              `yaml:"name" jsonschema_description:"Unique among nodes, routers, switches, links and functions."`
-	Kind    string            `yaml:"kind,omitempty" jsonschema_description:"What is built in: firewall (rules), limiter (rate). nat, balancer and mirror are not offered yet. Default: program, with run or image." jsonschema:"enum=firewall,enum=limiter,enum=nat,enum=balancer,enum=mirror,enum=program"`
+	Kind    string            `yaml:"kind,omitempty" jsonschema_description:"What is built in: firewall (rules), limiter (rate), nat (prefix). balancer and mirror are not offered yet. Default: program, with run or image." jsonschema:"enum=firewall,enum=limiter,enum=nat,enum=balancer,enum=mirror,enum=program"`
 	Rules   []functionRule    `yaml:"rules,omitempty" jsonschema_description:"kind firewall: the first that fits decides; what fits none passes." jsonschema:"maxItems=64"`
 	Rate    *rate             `yaml:"rate,omitempty" jsonschema_description:"kind limiter: the most that passes. Else: the most that it can do; chains that ask for more are refused."`
 	Prefix  *network          `yaml:"prefix,omitempty" jsonschema_description:"kind nat: its addresses outside."`
@@ -142,7 +142,7 @@ type chain struct {
 	Rate      *rate    `yaml:"rate,omitempty" jsonschema_description:"What it is guaranteed, and the most that passes."`
 	Share     string   `yaml:"share,omitempty" jsonschema_description:"Instead of rate: best, nothing is guaranteed." jsonschema:"enum=best"`
 	Unordered bool     `yaml:"unordered,omitempty" jsonschema_description:"The functions may be passed in any order. Not offered yet."`
-	Reverse   string   `yaml:"reverse,omitempty" jsonschema_description:"How packets come back: none, beside the chain. mirror (the same functions in opposite order) and same are not offered yet." jsonschema:"enum=same,enum=mirror,enum=none,default=none"`
+	Reverse   string   `yaml:"reverse,omitempty" jsonschema_description:"How packets come back: none, beside the chain; mirror, through its functions in opposite order, at the same rate; same, of one function, is that too." jsonschema:"enum=same,enum=mirror,enum=none,default=none"`
 	OnFailure string   `yaml:"on-failure,omitempty" jsonschema_description:"What becomes of packets when a function ended: drop. reroute and bypass are not offered yet." jsonschema:"enum=reroute,enum=bypass,enum=drop,default=drop"`
 }
 

@@ -1,0 +1,69 @@
+package test
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/vnet"
+)
+
+// backRequest is a chain over two hosts whose packets come back through a program
+// and a NAT.
+const backRequest = `network: back
+nodes:
+  - {name: a, host: h1}
+  - {name: b, host: h2}
+functions:
+  - name: ids
+    host: h1
+    run: [sh, -c, "for way in 'eth0 eth1' 'eth1 eth0'; do set -- $way; tc qdisc add dev $1 clsact && tc filter add dev $1 ingress protocol all u32 match u32 0 0 action mirred egress redirect dev $2 || exit; done; exec sleep infinity"]
+  - {name: nat, host: h2, kind: nat, prefix: 198.51.100.0/28}
+links:
+  - {ends: [a, b], rate: 50Mbit}
+chains:
+  - {name: web, from: a, to: b, match: {proto: tcp, dst_port: 80}, via: [ids, nat], rate: 10Mbit, reverse: mirror}
+`
+
+// Behind a NAT a server sees an address of its prefix; answers come back through the
+// functions in the opposite order, at the chain's rate, and arrive. What the chain
+// does not take goes beside it, with its own address.
+func TestChainComesBack(t *testing.T) {
+	t.Parallel()
+	s := newSupervisor(t, chainSubstrate)
+	s.up(backRequest)
+	prefix, id := netip.MustParsePrefix("198.51.100.0/28"), vnet.LeaseID{Tenant: "root", Network: "back"}
+	address := s.addressOf("h1", id, "b")
+	for port, behind := range map[int]bool{80: true, 81: false} {
+		s.must("exec", "-d", "back/b", "--", "python3", "-c", fmt.Sprintf(`
+import socket
+s = socket.create_server(("", %d))
+while True: c, who = s.accept(); c.sendall(who[0].encode() + b"\n" + bytes(200000)); c.close()`, port))
+		var seen netip.Addr
+		before := s.came("back", "ids")
+		eventually(t, 30*time.Second, func() error {
+			said := s.sublet("exec", "back/a", "--", "python3", "-c", fmt.Sprintf(`
+import socket
+s = socket.create_connection((%q, %d), timeout=3); f = s.makefile("rb"); who = f.readline(); rest = f.read()
+assert len(rest) == 200000, len(rest); print(who.decode().strip())`, address, port))
+			if said.code != 0 {
+				return fmt.Errorf("exit code %d: %s", said.code, said.err)
+			}
+			var err error
+			seen, err = netip.ParseAddr(strings.TrimSpace(said.out))
+			return err
+		})
+		if prefix.Contains(seen) != behind {
+			t.Errorf("at port %d a is seen as %s", port, seen)
+		}
+		// About 140 packets of the answer, and as many acknowledgements or half of them.
+		if through := s.came("back", "ids") - before; behind && through < 150 || !behind && through != 0 {
+			t.Errorf("port %d: %d packets through the program", port, through)
+		}
+	}
+	s.asPlanned("h1", "h2")
+	s.checked("back", broken, "--duration", "1s")
+	s.must("down", "back")
+}
