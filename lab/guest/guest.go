@@ -35,17 +35,24 @@ func Needs(t testing.TB) {
 	needs(t)
 }
 
-// needs finds what the machine is made of, or says what lacks.
-func needs(t testing.TB) (image, release string) {
+// needs finds what the machine is made of, below the directory that has the kernel,
+// or says what lacks.
+func needs(t testing.TB) (root, release string) {
 	t.Helper()
-	for _, program := range []string{"qemu-system-x86_64", "busybox", "ip", "modprobe"} {
+	for _, program := range []string{"qemu-system-x86_64", "busybox", "ip", "modprobe", "depmod"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed: apt-get install qemu-system-x86 busybox-static linux-image-cloud-amd64", program)
+			t.Skipf("%s is not installed: tools/install-deps installs it", program)
 		}
 	}
-	images, _ := filepath.Glob("/boot/vmlinuz-*-cloud-amd64")
+	var images []string
+	for _, dir := range kernels {
+		if images, _ = filepath.Glob(filepath.Join(dir, "boot/vmlinuz-*-cloud-amd64")); len(images) > 0 {
+			root = dir
+			break
+		}
+	}
 	if len(images) == 0 {
-		t.Skip("no Debian cloud kernel: apt-get install linux-image-cloud-amd64")
+		t.Skip("no Debian cloud kernel: tools/install-deps unpacks one")
 	}
 	version, err := exec.Command("qemu-system-x86_64", "--version").Output()
 	must(t, err)
@@ -53,7 +60,13 @@ func needs(t testing.TB) (image, release string) {
 	if release == "" {
 		t.Skip("none of the Debian cloud kernels here runs in this QEMU: before QEMU 10 the kernel must be older than 6.12")
 	}
-	return "/boot/vmlinuz-" + release, release
+	if _, err := os.Stat(filepath.Join(root, "lib/modules", release, "modules.dep")); err != nil { // it was unpacked only
+		out, err := exec.Command("depmod", "-b", root, release).CombinedOutput()
+		if err != nil {
+			t.Fatalf("depmod: %v: %s", err, out)
+		}
+	}
+	return root, release
 }
 
 // fitting is the newest release of kernel images that a QEMU boots: in software,
@@ -80,11 +93,11 @@ func fitting(images []string, qemu string) (release string) {
 var tunnelModules = []string{"virtio_pci", "virtio_net", "ip_gre", "ipip", "geneve", "vxlan"}
 
 // modules lists the files to load, in order.
-func modules(t testing.TB, release string) (files []string) {
+func modules(t testing.TB, root, release string) (files []string) {
 	t.Helper()
 	seen := make(map[string]bool)
 	for _, name := range tunnelModules {
-		out, err := exec.Command("modprobe", "-S", release, "--show-depends", name).CombinedOutput()
+		out, err := exec.Command("modprobe", "-d", root, "-S", release, "--show-depends", name).CombinedOutput()
 		if err != nil {
 			t.Fatalf("modprobe %s: %v: %s", name, err, out)
 		}
@@ -132,7 +145,7 @@ func (a *archive) end() []byte {
 }
 
 // initramfs is a file system of a shell, ip, and modules.
-func initramfs(t testing.TB, release string) []byte {
+func initramfs(t testing.TB, root, release string) []byte {
 	t.Helper()
 	var a archive
 	file := func(name, from string) { a.copy(t, name, from) }
@@ -149,7 +162,7 @@ func initramfs(t testing.TB, release string) []byte {
 		file(strings.TrimPrefix(path, "/"), path)
 	}
 	script := "#!/bin/busybox sh\n/bin/busybox --install -s /bin\nmount -t devtmpfs d /dev\nmount -t proc p /proc\nmount -t sysfs s /sys\n"
-	for i, path := range modules(t, release) {
+	for i, path := range modules(t, root, release) {
 		name := fmt.Sprintf("modules/%02d.ko", i)
 		file(name, path)
 		script += "insmod /" + name + "\n"
@@ -162,11 +175,11 @@ func initramfs(t testing.TB, release string) []byte {
 // It ends with the test, or after three minutes.
 func Boot(t testing.TB, namespace, tap string) *Machine {
 	t.Helper()
-	image, release := needs(t)
+	root, release := needs(t)
 	disk := filepath.Join(t.TempDir(), "initrd")
-	must(t, os.WriteFile(disk, initramfs(t, release), 0o600))
+	must(t, os.WriteFile(disk, initramfs(t, root, release), 0o600))
 	cmd := exec.Command("nsenter", "--net="+namespace, "--", "qemu-system-x86_64", "-accel", "tcg", "-m", "256", "-nographic", "-no-reboot", "-nodefaults",
-		"-kernel", image, "-initrd", disk, "-append", "console=ttyS0 panic=-1", "-serial", "stdio",
+		"-kernel", filepath.Join(root, "boot/vmlinuz-"+release), "-initrd", disk, "-append", "console=ttyS0 panic=-1", "-serial", "stdio",
 		"-netdev", "tap,id=n,ifname="+tap+",script=no,downscript=no", "-device", "virtio-net-pci,netdev=n,mac="+MAC)
 	m := &Machine{T: t}
 	in, err := cmd.StdinPipe()
