@@ -47,6 +47,9 @@ LONGEST   = ./server ./datapath/vxrouter ./lease/store ./datapath/overlay ./data
 OTHERS    = $(LONGEST) $(filter-out $(MEASURING) $(LONGEST),$(shell $(GO) list -f '.{{slice .ImportPath 6}}' ./...))
 SOAKING   = $(shell grep -rl --include='*_test.go' 'func TestSoak' . | xargs -n1 dirname | sort -u)
 
+# Python of tools/install-deps, for tests that compare with os-ken.
+export OSKEN_PYTHON ?= /var/lib/sublet-test/python/bin/python
+
 # What a run took is kept in RESULTS, and its slowest tests are told. Up to five tests
 # that failed are run again, by themselves, twice at most, and told: a test that passes
 # then is unsteady (CONTRIBUTING.md), and the run goes on.
