@@ -22,11 +22,11 @@ type subject struct {
 	name    string
 	receive func(port int, frame []byte) // from 0
 	do      func(...of13.Message) of13.Message
-	settle  func() // until frames have been dealt with
-	current func() // until counters are those of all frames
-	gather  func() // what has come out goes into the lists
-	cache   func() Counters
-	short   bool // bytes are not compared
+	settle  func()          // until frames have been dealt with
+	current func()          // until counters are those of all frames
+	gather  func()          // what has come out goes into the lists
+	cache   func() Counters // of the switch, which it ends
+	short   bool            // bytes are not compared
 
 	frames, in, removed []string
 }
@@ -182,7 +182,11 @@ func newDatapath(t *testing.T, near, far string, inKernel bool) *subject {
 	s.settle = func() { s.do(one); s.gather() } // before statistics, frames that wait are taken
 	s.current = func() {}
 	if inKernel {
-		s.cache = func() Counters { return running.cache.counters }
+		s.cache = func() Counters {
+			k.stop()
+			c, _ := running.Counters()
+			return c
+		}
 	}
 	for _, d := range ends {
 		unix.SetsockoptInt(d.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20)

@@ -94,6 +94,7 @@ type controller struct {
 	net.Conn
 	decoder of13.Decoder
 	seen    func(of13.Message) // of those that were not waited for
+	stop    func()             // ends the switch; then what is its thread's may be read
 }
 
 func (c *controller) send(list ...of13.Message) {
