@@ -60,7 +60,7 @@ func (a *app) openflowRun() *cobra.Command {
 	c := &cobra.Command{
 		Use: "run", Short: "Connect devices by an OpenFlow switch until it is stopped", Args: cobra.NoArgs,
 		Long: "Connect devices by an OpenFlow switch until it is stopped. It runs in the foreground, in one thread. " +
-			"The devices' port numbers are 1, 2, ... in the order of --ports. A controller is tcp:HOST:PORT or tls:HOST:PORT, to which the switch connects, or ptcp:[HOST]:PORT or ptls:[HOST]:PORT, where it listens.",
+			"The devices' port numbers are 1, 2, ... in the order of --ports. A controller is tcp:HOST:PORT or tls:HOST:PORT, to which the switch connects, or ptcp:[HOST]:PORT or ptls:[HOST]:PORT, where it listens; ssl, pssl and ptcp:PORT[:HOST], as Open vSwitch has them, are read, too.",
 		Example: "  sublet openflow run --controller tcp:192.0.2.1:6653 --dpid 00000000000000a1 --ports eth1,eth2\n" +
 			"  sublet openflow run --controller ptcp:127.0.0.1:6654 --dpid 1 --ports veth0,veth1 --fail standalone",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -158,7 +158,7 @@ func (f *openflowFlags) config() (c ofswitch.Config, err error) {
 		c.Ports, c.Follow = nil, true
 	}
 	c.Pipeline = pipeline.Config{Tables: f.tables, Entries: f.entries, Groups: f.groups, Meters: f.meters}
-	if c.Pipeline.DatapathID, err = strconv.ParseUint(f.dpid, 16, 64); err != nil {
+	if c.Pipeline.DatapathID, err = strconv.ParseUint(strings.TrimPrefix(f.dpid, "0x"), 16, 64); err != nil {
 		return c, fmt.Errorf("--dpid %q: write up to 16 hexadecimal digits", f.dpid)
 	}
 	switch {

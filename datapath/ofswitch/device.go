@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/net/bpf"
@@ -32,6 +34,7 @@ type device struct {
 	aux    [64]byte
 	errors uint64 // frames that the kernel did not take
 	silent bool   // what it receives is read elsewhere
+	speed  uint32 // Mbit/s that the device tells; 0: none
 	queues queues
 
 	control *device // the same device for control in band; nil: there is none
@@ -51,7 +54,7 @@ func openIndex(name string, index int, number uint32, silent bool) (*device, err
 	if err != nil {
 		return nil, fmt.Errorf("packet socket on %s: %w", name, err)
 	}
-	d := &device{name: name, number: number, silent: silent, index: index, fd: fd, buf: make([]byte, virtio+tagRoom+maxFrame)}
+	d := &device{name: name, number: number, silent: silent, index: index, fd: fd, speed: speedOf(fd, name), buf: make([]byte, virtio+tagRoom+maxFrame)}
 	member := unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_PROMISC}
 	if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &member); err != nil {
 		unix.Close(fd)
@@ -107,10 +110,69 @@ func (d *device) describe(conn *kernel.Conn) (of13.Port, error) {
 		return p, err
 	}
 	p.HWAddr = link.Hardware
+	p.MaxSpeed = 1000 * d.speed
+	if p.CurrentSpeed = p.MaxSpeed; d.queues.rate > 0 {
+		p.CurrentSpeed = uint32(min(d.queues.rate*8/1000, math.MaxUint32))
+		p.MaxSpeed = max(p.MaxSpeed, p.CurrentSpeed)
+	}
+	p.Current = feature(d.speed)
+	p.Supported = p.Current
 	if !link.Runs {
 		p.State = of13.PortStateDown
 	}
 	return p, nil
+}
+
+// speedOf asks a device for its speed, by ETHTOOL_GSET (linux/ethtool.h). Devices that
+// come once the switch is confined are not asked.
+func speedOf(fd int, name string) uint32 {
+	const get, unknown = 1, 0xffff
+	var command struct {
+		cmd, supported, advertising uint32
+		speed                       uint16
+		_                           [14]byte
+		speedHigh                   uint16
+		_                           [14]byte
+	}
+	var request struct {
+		name [unix.IFNAMSIZ]byte
+		data *byte
+		_    [16]byte // the union of struct ifreq is larger than a pointer
+	}
+	command.cmd = get
+	copy(request.name[:unix.IFNAMSIZ-1], name)
+	request.data = (*byte)(unsafe.Pointer(&command))
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+	runtime.KeepAlive(&command)
+	if errno != 0 || command.speed == unknown && command.speedHigh == unknown {
+		return 0
+	}
+	return uint32(command.speedHigh)<<16 | uint32(command.speed)
+}
+
+// feature is the bit of a speed in Mbit/s among the features of ports (OpenFlow 1.3.5,
+// 7.2.1, enum ofp_port_features), all full duplex.
+func feature(speed uint32) uint32 {
+	const other = 1 << 10
+	switch speed {
+	case 0:
+		return 0
+	case 10:
+		return 1 << 1
+	case 100:
+		return 1 << 3
+	case 1000:
+		return 1 << 5
+	case 10_000:
+		return 1 << 6
+	case 40_000:
+		return 1 << 7
+	case 100_000:
+		return 1 << 8
+	case 1_000_000:
+		return 1 << 9
+	}
+	return other
 }
 
 // received is a frame and what the kernel says of it.

@@ -33,6 +33,14 @@ func queuesShareAPort(t *testing.T, inKernel bool) {
 	tc(t, "class add dev p2 parent 1:fffe classid 1:3 htb rate 4mbit ceil 4mbit burst 4k cburst 4k")
 	tc(t, "class add dev p2 parent 1:fffe classid 1:4 htb rate 8mbit ceil 16mbit burst 8k cburst 8k")
 	c := running(t, inKernel)
+	c.send(&of13.MultipartRequest{Kind: of13.MultipartPortDesc})
+	for i, want := range []uint32{10_000_000, 16_000} { // a veth pair tells 10 Gbit/s
+		if p := c.want(of13.TypeMultipartReply).(*of13.MultipartReply).PortDescs; len(p) < 2 || p[i].CurrentSpeed != want || p[i].MaxSpeed != 10_000_000 || p[i].Current != 1<<6 {
+			t.Fatalf("port %d: %+v", i+1, p)
+		}
+		c.send(&of13.MultipartRequest{Kind: of13.MultipartPortDesc})
+	}
+	c.want(of13.TypeMultipartReply)
 	c.send(toQueue(1, 2), toQueue(2, 3), &of13.QueueConfigRequest{Port: 2})
 	q := c.want(of13.TypeQueueGetConfigReply).(*of13.QueueConfigReply).Queues
 	if len(q) != 3 || q[1].Queue != 2 || q[1].Properties[0] != (of13.QueueProperty{Kind: 1, Rate: 250}) || q[1].Properties[1] != (of13.QueueProperty{Kind: 2, Rate: 250}) {

@@ -93,6 +93,7 @@ func New(c Config) (_ *Switch, err error) {
 		}
 		c.Pipeline.Memory = s.store
 	}
+	c.Pipeline.Datapath = map[bool]string{false: "process", true: "kernel"}[c.Kernel]
 	s.tables = pipeline.New(c.Pipeline, s)
 	s.tables.Standalone, s.tables.Queues = c.Standalone, s.queuesOf
 	defer func() {

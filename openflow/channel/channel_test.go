@@ -320,6 +320,8 @@ func TestTargets(t *testing.T) {
 	for text, want := range map[string]Target{
 		"tcp:192.0.2.1:6653": {false, false, "192.0.2.1:6653"}, "tls:[2001:db8::1]:6653": {true, false, "[2001:db8::1]:6653"},
 		"ptcp::6654": {false, true, ":6654"}, "ptls:127.0.0.1:6654": {true, true, "127.0.0.1:6654"},
+		"ssl:192.0.2.1:6653": {true, false, "192.0.2.1:6653"}, "ptcp:6654": {false, true, ":6654"}, "pssl:6654:[::1]": {true, true, "[::1]:6654"},
+		"ptcp:6654:127.0.0.1": {false, true, "127.0.0.1:6654"}, "ptcp:6654:": {false, true, ":6654"},
 	} {
 		if got, err := ParseTarget(text); err != nil || got != want {
 			t.Errorf("%s is %+v, error %v", text, got, err)

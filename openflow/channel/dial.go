@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,7 +26,8 @@ const (
 )
 
 // Target is where a controller is: tcp:HOST:PORT or tls:HOST:PORT to connect to,
-// ptcp:[HOST]:PORT or ptls:[HOST]:PORT to listen at.
+// ptcp:[HOST]:PORT or ptls:[HOST]:PORT to listen at. As Open vSwitch writes them,
+// ssl is tls, and ptcp:PORT and ptcp:PORT:HOST are read, too.
 type Target struct {
 	Secure, Passive bool
 	Address         string // HOST:PORT
@@ -33,13 +36,29 @@ type Target struct {
 // ParseTarget reads one.
 func ParseTarget(text string) (Target, error) {
 	kind, address, _ := strings.Cut(text, ":")
-	t := Target{Secure: strings.HasSuffix(kind, "tls"), Passive: strings.HasPrefix(kind, "p"), Address: address}
-	known := kind == "tcp" || kind == "tls" || kind == "ptcp" || kind == "ptls"
+	t := Target{Secure: strings.HasSuffix(kind, "tls") || strings.HasSuffix(kind, "ssl"), Passive: strings.HasPrefix(kind, "p")}
+	known := slices.Contains([]string{"tcp", "tls", "ssl"}, strings.TrimPrefix(kind, "p"))
+	if t.Passive {
+		address = portLast(address)
+	}
+	t.Address = address
 	host, port, err := net.SplitHostPort(address)
 	if !known || err != nil || port == "" || host == "" && !t.Passive {
 		return t, fmt.Errorf("controller %q: write tcp:HOST:PORT or tls:HOST:PORT, or ptcp::PORT or ptls::PORT to listen", text)
 	}
 	return t, nil
+}
+
+// portLast puts a port that stands first behind its host.
+func portLast(address string) string {
+	port, host, _ := strings.Cut(address, ":")
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return address
+	}
+	if _, err := strconv.ParseUint(host, 10, 16); err == nil {
+		return address
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), port)
 }
 
 // Run keeps up the connections of a target until ctx is done. conf is for TLS. It

@@ -1,6 +1,9 @@
 package pipeline
 
 import (
+	"fmt"
+	"hash/fnv"
+	"math"
 	"slices"
 
 	"sublet/openflow/of13"
@@ -11,6 +14,7 @@ type group struct {
 	created int64
 	count   of13.Count
 	buckets []of13.Count
+	hashes  []uint64 // by which flows choose among buckets
 }
 
 func newGroup(now int64, m *of13.GroupMod) *group {
@@ -18,7 +22,23 @@ func newGroup(now int64, m *of13.GroupMod) *group {
 	for i := range g.Buckets {
 		g.Buckets[i].Actions = copyActions(g.Buckets[i].Actions)
 	}
+	g.hashes = bucketHashes(g.Buckets)
 	return g
+}
+
+// bucketHashes tell buckets apart by what they do, not by their places, so that a
+// bucket is the same one in a group that was modified. Like buckets are numbered.
+func bucketHashes(buckets []of13.Bucket) []uint64 {
+	hashes, alike := make([]uint64, len(buckets)), make(map[string]uint64)
+	for i, b := range buckets {
+		b.Weight = 0
+		text := fmt.Sprintf("%+v", b)
+		h := fnv.New64a()
+		h.Write([]byte(text))
+		hashes[i] = mix(h.Sum64() + alike[text])
+		alike[text]++
+	}
+	return hashes
 }
 
 // group takes a packet through a group.
@@ -62,32 +82,27 @@ func (s *Switch) bucket(r *run, g *group, i, depth int) {
 	s.finish(c, depth+1)
 }
 
-// pick chooses a bucket for a flow, each as often as its weight says. A flow
-// keeps its bucket while those that may be picked stay the same.
+// pick chooses a bucket for a flow, each as often as its weight says: that of the
+// highest score by weighted rendezvous hashing (Wang and Ravishankar, "Weighted
+// Distributed Hash Tables", 2009). A flow keeps its bucket while that may be picked,
+// whichever others come and go, but for those that come and take their share.
 func (s *Switch) pick(g *group, r *run) int {
 	r.packet.fresh()
-	total := uint64(0)
+	flow, best, highest := flowHash(&r.key), -1, 0.0
 	for i := range g.Buckets {
-		if s.eligible(g, i) {
-			total += uint64(g.Buckets[i].Weight)
+		w := g.Buckets[i].Weight
+		if w == 0 || !s.eligible(g, i) {
+			continue
+		}
+		part := (float64(mix(flow^g.hashes[i])>>11) + 0.5) / (1 << 53) // of 1, neither 0 nor 1
+		if score := float64(w) / -math.Log(part); score > highest {
+			best, highest = i, score
 		}
 	}
-	if total == 0 {
-		return -1
-	}
-	if s.trace != nil {
+	if best >= 0 && s.trace != nil {
 		s.trace.see(&flowMask)
 	}
-	at := flowHash(&r.key) % total
-	for i := range g.Buckets {
-		if w := uint64(g.Buckets[i].Weight); s.eligible(g, i) {
-			if at < w {
-				return i
-			}
-			at -= w
-		}
-	}
-	return -1
+	return best
 }
 
 // eligible says whether a bucket of a select group may be picked: one that

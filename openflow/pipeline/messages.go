@@ -2,8 +2,8 @@ package pipeline
 
 import "sublet/openflow/of13"
 
-// capabilities: statistics of flows, tables, ports and groups.
-const capabilities = 1 | 2 | 4 | 8
+// capabilities: statistics of flows, tables, ports, groups and queues.
+const capabilities = 1 | 2 | 4 | 8 | 64
 
 // Do does what a controller's message asks. reply is nil if none is due; err is
 // of type of13.Error. Messages about connections (hello, echo, barrier, roles,

@@ -16,7 +16,7 @@ func (s *Switch) multipart(now int64, m *of13.MultipartRequest) (of13.Message, e
 	s.fold()
 	switch m.Kind {
 	case of13.MultipartDesc:
-		r.Desc = of13.Desc{Manufacturer: "Sublet", Hardware: "process", Software: "Sublet", Serial: "none", Datapath: "none"}
+		r.Desc = of13.Desc{Manufacturer: "Sublet", Hardware: s.config.Datapath, Software: "Sublet", Serial: "none", Datapath: "none"}
 	case of13.MultipartFlow, of13.MultipartAggregate:
 		err = s.flowStats(now, r, &m.Flow)
 	case of13.MultipartTable:

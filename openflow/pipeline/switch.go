@@ -10,6 +10,7 @@ type Config struct {
 	Groups     int
 	Meters     int
 	Memory     Memory // nil: all is gone with the process
+	Datapath   string // what forwards, for the description of the switch
 }
 
 // Sink takes what comes of packets and messages, before the call that caused it

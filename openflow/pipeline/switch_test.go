@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/gopacket/gopacket"
@@ -175,6 +176,39 @@ func TestGroups(t *testing.T) {
 	}
 	if count["3:0"] < 900 || count["3:0"] > 1100 {
 		t.Errorf("%v of 4000 flows at weights 1 and 3", count)
+	}
+}
+
+// Flows stay at their buckets of a select group whose other buckets come and go.
+func TestFlowsKeepTheirBuckets(t *testing.T) {
+	s, r := newSwitch(t)
+	var buckets []of13.Bucket
+	for port := uint32(2); port <= 4; port++ {
+		b := bucketTo(port)
+		b.Weight = uint16(port)
+		buckets = append(buckets, b)
+	}
+	chosen := func() (ports [900]string) {
+		frame := udp(t, 20)
+		for i := range ports {
+			frame[26], frame[27] = byte(i), byte(i>>8) // address of the source
+			r.sent = nil
+			s.Receive(0, 1, frame)
+			ports[i] = strings.Join(r.sent, " ")
+		}
+		return ports
+	}
+	must(t, s, 0, &of13.GroupMod{Kind: of13.GroupTypeSelect, Group: 1, Buckets: buckets}, flow(0, 1, apply(of13.Action{Type: of13.ActionGroup, Number: 1})))
+	all := chosen()
+	must(t, s, 0, &of13.GroupMod{Command: of13.CommandModify, Kind: of13.GroupTypeSelect, Group: 1, Buckets: buckets[1:]})
+	for i, port := range chosen() {
+		if all[i] != "2:0" && port != all[i] {
+			t.Fatalf("flow %d went from %s to %s when the bucket to 2 was taken away", i, all[i], port)
+		}
+	}
+	must(t, s, 0, &of13.GroupMod{Command: of13.CommandModify, Kind: of13.GroupTypeSelect, Group: 1, Buckets: []of13.Bucket{buckets[2], buckets[0], buckets[1]}})
+	if chosen() != all {
+		t.Error("flows are elsewhere when all buckets are there again, in another order")
 	}
 }
 
