@@ -153,8 +153,12 @@ func (w *wire) audit() {
 func TestNodesThatReachEachOther(t *testing.T) {
 	w := newWire(t)
 	w.do(plan.Add)
-	if w.problems() == "" {
-		t.Error("that they reach each other was known before it was asked")
+	if w.problems() == "" { // on a busy machine the answer may be there already
+		select {
+		case <-w.news:
+		default:
+			t.Error("that they reach each other was known before it was asked")
+		}
 	}
 	w.says("")
 	w.audit()
