@@ -22,13 +22,13 @@ const deviceSubstrate = `hosts:
 links:
   - {ends: [h1, h2], capacity: 1Gbit}
 devices:
-  - {name: tester, host: h2, interface: eth5}
+  - {name: eth5, host: h2, interface: eth5}
 `
 
 const deviceRequest = `network: NAME
 nodes:
   - {name: a}
-  - {name: b, device: tester}
+  - {name: b, device: eth5}
 links:
   - {ends: [a, b], rate: 10Mbit}
 `
@@ -47,13 +47,13 @@ func TestDevice(t *testing.T) {
 	s.settled()
 	s.reachesTester("first")
 	r := s.sublet("up", s.file("refused.yaml", request("second")))
-	if r.code != 3 || !strings.Contains(r.out+r.err, "device tester is taken in this window") {
+	if r.code != 3 || !strings.Contains(r.out+r.err, "device eth5 is taken in this window") {
 		t.Errorf("a second lease: exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if out := s.must("calendar", "device:tester"); !strings.Contains(out, "device:tester") || !strings.Contains(out, "taken") {
+	if out := s.must("calendar", "device:eth5"); !strings.Contains(out, "device:eth5") || !strings.Contains(out, "taken") {
 		t.Errorf("calendar: %s", out)
 	}
-	s.must("exec", "first/b", "--", "ip", "link", "set", "tester", "address", "02:00:00:00:00:09")
+	s.must("exec", "first/b", "--", "ip", "link", "set", "eth5", "address", "02:00:00:00:00:09")
 
 	s.kill(agentOf("h2"))
 	within(t, filepath.Join(s.run, "netns", "h2", "root.first.b"), func() error {
@@ -83,7 +83,7 @@ func TestDevice(t *testing.T) {
 // reachesTester sees whether node b of a lease has the device.
 func (s *supervisor) reachesTester(lease string) {
 	s.t.Helper()
-	s.must("exec", lease+"/b", "--", "ip", "address", "add", "10.60.0.2/24", "dev", "tester")
+	s.must("exec", lease+"/b", "--", "ip", "address", "add", "10.60.0.2/24", "dev", "eth5")
 	if _, ok := s.heard(lease+"/b", "10.60.0.1", 80); !ok {
 		s.t.Errorf("%s/b does not reach what is at the device", lease)
 	}

@@ -33,7 +33,7 @@ func (n VirtualNode) check(path, kind string) error {
 	if err := n.checkRouting(path, kind); err != nil {
 		return err
 	}
-	if err := n.Setup.check(path); err != nil {
+	if err := cmp.Or(n.Setup.check(path), n.checkForwarding(path, kind)); err != nil {
 		return err
 	}
 	if err := n.checkKind(path, kind); err != nil {

@@ -63,6 +63,9 @@ func (r Request) Problems(most int) []*FieldError {
 	if len(c.problems) == 0 {
 		c.note(c.interfaces(r))
 	}
+	if len(c.problems) == 0 {
+		c.note(c.deviceSysctls(r))
+	}
 	return c.problems
 }
 

@@ -1,8 +1,6 @@
 package vnet
 
-import (
-	"slices"
-)
+import "slices"
 
 // Device is an interface of a host that the operator offers to one node at a time
 // (VirtualNode.Device): a tester, a radio, a line to a machine of another network.
@@ -16,10 +14,7 @@ type Device struct {
 const MaxDevices = 256
 
 // devicePattern is what an interface in a node may be called beside its links.
-var (
-	devicePattern = lazy(`^[A-Za-z0-9][A-Za-z0-9_-]{0,14}$`)
-	linkNames     = lazy(`^(lo|all|default|eth[0-9]+)$`)
-)
+var devicePattern = lazy(`^[A-Za-z0-9][A-Za-z0-9_-]{0,14}$`)
 
 // DeviceOf finds a device by name.
 func (s Substrate) DeviceOf(name string) (Device, bool) {
@@ -92,8 +87,8 @@ func (d Device) check(path string) error {
 }
 
 func checkDeviceName(path, name string) error {
-	if !devicePattern().MatchString(name) || linkNames().MatchString(name) {
-		return fieldf(path, "%q is no name of a device: use at most 15 letters, digits, '_' and '-', and not lo, all, default or eth0, eth1, ...", name)
+	if !devicePattern().MatchString(name) || slices.Contains(takenNames, name) {
+		return fieldf(path, "%q is no name of a device: use at most 15 letters, digits, '_' and '-', and not lo, all or default", name)
 	}
 	return nil
 }

@@ -55,10 +55,16 @@ func (c *checker) linkInterfaces(path string, l VirtualLink) error {
 	return nil
 }
 
-// interfaces checks that no node has two of one name.
+// interfaces checks that no node has two of one name, its device among them.
 func (c *checker) interfaces(r Request) error {
 	union := r.Union()
-	if !slices.ContainsFunc(union.Links, func(l VirtualLink) bool { return l.Interfaces != [2]string{} }) {
+	devices := make(map[string]string)
+	for _, n := range union.Nodes {
+		if n.Device != "" {
+			devices[n.Name] = n.Device
+		}
+	}
+	if len(devices) == 0 && !slices.ContainsFunc(union.Links, func(l VirtualLink) bool { return l.Interfaces != [2]string{} }) {
 		return nil
 	}
 	type owned struct{ node, name string }
@@ -66,6 +72,9 @@ func (c *checker) interfaces(r Request) error {
 	for _, l := range union.Links {
 		for end, node := range l.Ends {
 			is := owned{node, names[l.Name][end]}
+			if devices[node] == is.name {
+				return fieldf(at(c.linkPath[l.Name]+".ends", end), "interface %s of %s is its device: name that of the link with interface:", is.name, node)
+			}
 			if other, twice := of[is]; twice {
 				return fieldf(at(c.linkPath[l.Name]+".ends", end), "interface %s of %s belongs to link %s already: state another one with interface:", is.name, node, other.Name)
 			}

@@ -22,6 +22,9 @@ func (t Topology) Renumbered(was Numbering, former Topology) Numbering {
 		Metrics: make(map[string]int), Exits: make(map[string]string),
 	}
 	used, metrics, names := was.used(), make(map[[2]string]map[int]bool), was.named(former)
+	for _, node := range t.Nodes {
+		names.take(node.Name, node.Device)
+	}
 	for _, l := range t.Links {
 		if index, ok := was.Links[l.Name]; ok {
 			n.Links[l.Name], n.Interfaces[l.Name], n.Metrics[l.Name] = index, was.Interfaces[l.Name], was.Metrics[l.Name]

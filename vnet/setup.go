@@ -19,7 +19,7 @@ type Setup struct {
 	Env     map[string]string `json:"env,omitempty"`        // of all its commands
 	Workdir string            `json:"workdir,omitempty"`    // where its commands begin; "": /
 	User    string            `json:"user,omitempty"`       // of all its commands, as ValidUser has it; "": its image's, or root
-	Sysctls map[string]string `json:"sysctls,omitempty"`    // of its network, by name: see SafeSysctls
+	Sysctls map[string]string `json:"sysctls,omitempty"`    // of its network, by name: see SafeSysctl
 }
 
 // Stated lists the fields that say something, for formats without them; none:
@@ -82,39 +82,7 @@ const (
 	MinRunMemory = 16 * MiB
 )
 
-// SafeSysctls are the settings that a request may state: each is of the node's
-// network alone, and none keeps Sublet from forwarding or from asking whether
-// nodes reach each other.
-var SafeSysctls = []string{
-	"net.core.somaxconn",
-	"net.ipv4.ip_default_ttl",
-	"net.ipv4.ip_local_port_range",
-	"net.ipv4.ip_unprivileged_port_start",
-	"net.ipv4.ping_group_range",
-	"net.ipv4.tcp_ecn",
-	"net.ipv4.tcp_fastopen",
-	"net.ipv4.tcp_fin_timeout",
-	"net.ipv4.tcp_keepalive_intvl",
-	"net.ipv4.tcp_keepalive_probes",
-	"net.ipv4.tcp_keepalive_time",
-	"net.ipv4.tcp_max_syn_backlog",
-	"net.ipv4.tcp_mtu_probing",
-	"net.ipv4.tcp_retries2",
-	"net.ipv4.tcp_rmem",
-	"net.ipv4.tcp_sack",
-	"net.ipv4.tcp_slow_start_after_idle",
-	"net.ipv4.tcp_syn_retries",
-	"net.ipv4.tcp_syncookies",
-	"net.ipv4.tcp_timestamps",
-	"net.ipv4.tcp_tw_reuse",
-	"net.ipv4.tcp_window_scaling",
-	"net.ipv4.tcp_wmem",
-}
-
-var (
-	variableName = lazy(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
-	sysctlValue  = lazy(`^[0-9]{1,10}([ \t][0-9]{1,10}){0,2}$`)
-)
+var variableName = lazy(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // check checks what is given to the node written at path.
 func (s Setup) check(path string) error {
@@ -261,19 +229,4 @@ func checkWorkdir(field, dir string) error {
 		return fieldf(field, "%q is not a path from the root without . and ..: write one such as /srv", dir)
 	}
 	return checkText(field, dir)
-}
-
-func (s Setup) checkSysctls(path string) error {
-	for _, name := range slices.Sorted(maps.Keys(s.Sysctls)) {
-		if !slices.Contains(SafeSysctls, name) {
-			if near := Nearest(name, SafeSysctls); near != "" {
-				return fieldf(path, "%q is not a setting that a request may state: did you mean %q?", name, near)
-			}
-			return fieldf(path, "%q is not a setting that a request may state: docs/programs.md lists those of a node's network", name)
-		}
-		if !sysctlValue().MatchString(s.Sysctls[name]) {
-			return fieldf(key(path, name), "%q is not up to three whole numbers: write one such as 1, or \"4096 87380 6291456\"", s.Sysctls[name])
-		}
-	}
-	return nil
 }

@@ -74,7 +74,7 @@ func seeds(s vnet.Setup) (files []file, commands [][]string) {
 	}
 	if len(s.Sysctls) > 0 {
 		var text strings.Builder
-		for _, name := range slices.Sorted(maps.Keys(s.Sysctls)) {
+		for _, name := range s.Settings() {
 			fmt.Fprintf(&text, "%s = %s\n", name, s.Sysctls[name])
 		}
 		files = append(files, file{Path: settingsFile, Text: text.String(), Mode: "0644"})

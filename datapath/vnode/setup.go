@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,7 +85,7 @@ func (p *Part) setSysctls(s plan.Setup) error {
 	}
 	defer ns.Close()
 	return kernel.In(ns, func() error {
-		for _, name := range slices.Sorted(maps.Keys(s.Sysctls)) {
+		for _, name := range s.Settings() {
 			path := "/proc/sys/" + strings.ReplaceAll(name, ".", "/")
 			err := os.WriteFile(path, []byte(s.Sysctls[name]), 0)
 			switch {

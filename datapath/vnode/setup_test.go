@@ -2,6 +2,7 @@ package vnode
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -201,5 +203,47 @@ func TestRefusedSettings(t *testing.T) {
 	err := p.Do(t.Context(), plan.Step{Op: plan.Add, Item: s})
 	if err == nil || !strings.Contains(err.Error(), `net.ipv4.ip_default_ttl cannot be "100000"`) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// Every setting that a request may state can be set in a node of a tenant's, and
+// stays there.
+func TestSettings(t *testing.T) {
+	p, h := newPart(t)
+	n := node("n0", 1000)
+	do(t, p, plan.Add, n)
+	ns, err := h.Open(n.Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	s := given()
+	for _, name := range vnet.Sysctls("lo") {
+		var has []byte
+		err := kernel.In(ns, func() (err error) {
+			has, err = os.ReadFile("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
+			return err
+		})
+		if errors.Is(err, os.ErrNotExist) {
+			t.Logf("this kernel has no %s", name)
+			continue
+		}
+		check(t, err)
+		s.Sysctls = map[string]string{name: strings.TrimSpace(string(has))}
+		check(t, p.setSysctls(s))
+	}
+	s.Sysctls = map[string]string{"net.ipv4.ip_forward": "1", "net.ipv4.conf.lo.forwarding": "0", "net.ipv4.conf.all.rp_filter": "2"}
+	before, err := os.ReadFile("/proc/sys/net/ipv4/conf/all/rp_filter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.setSysctls(s); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := run(t, p, n, "sh", "-c", "cd /proc/sys/net/ipv4; cat ip_forward conf/lo/forwarding conf/all/rp_filter"); out != "1\n0\n2" {
+		t.Errorf("the node has %q", out)
+	}
+	if after, _ := os.ReadFile("/proc/sys/net/ipv4/conf/all/rp_filter"); string(after) != string(before) {
+		t.Errorf("the host had %q and has %q", before, after)
 	}
 }

@@ -2,6 +2,7 @@ package clab
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ func (r *reader) live(node string, s *vnet.Setup, places ...*yaml.Node) (l life,
 	l.forwards = s.Sysctls[ipForward]
 	delete(s.Sysctls, ipForward)
 	for name := range s.Sysctls {
-		if !slices.Contains(vnet.SafeSysctls, name) {
+		if !vnet.SafeSysctl(name) {
 			r.lost(first("sysctls", places...), where, "sysctl %s is left out: a request may not state it", short(name))
 			delete(s.Sysctls, name)
 		}
@@ -162,6 +163,7 @@ func (c command) address() (p netip.Prefix, device string, ok bool) {
 // are those of the links' ends, so that names and Sublet's own addresses go
 // along with them, where a request can say them.
 func (r *reader) complete() error {
+	r.settings()
 	bare := r.request
 	lifted := 0
 	r.request, lifted = r.alive(bare, true)
@@ -175,6 +177,20 @@ func (r *reader) complete() error {
 		}
 	}
 	return r.check()
+}
+
+// settings takes those away that are of interfaces which nodes do not have here.
+func (r *reader) settings() {
+	for _, n := range r.request.All() {
+		for _, name := range slices.Sorted(maps.Keys(n.Sysctls)) {
+			device := vnet.SysctlDevice(name)
+			if device == "" || slices.ContainsFunc(r.interfaces[n.Name], func(p port) bool { return p.name == device }) {
+				continue
+			}
+			r.lost(r.nodeAt[n.Name], "node "+n.Name, "sysctl %s is left out: there is no such interface", name)
+			delete(n.Sysctls, name)
+		}
+	}
 }
 
 // alive is the request with what nodes do, and how many commands became addresses.

@@ -119,6 +119,9 @@ func (w *writer) node(where string, n vnet.VirtualNode, forwards string) {
 	f.Image, f.Env, f.Mode = n.Image, n.Env, noNetwork
 	f.Sysctls = map[string]string{ipForward: forwards}
 	maps.Copy(f.Sysctls, n.Sysctls)
+	if f.Sysctls[ipForward] != forwards {
+		w.lose(where, "that it forwards by a setting only, without being a router")
+	}
 	for _, l := range w.links {
 		for end, name := range l.Ends {
 			if name == n.Name {

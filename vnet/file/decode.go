@@ -149,10 +149,20 @@ func (d *document) mapping(n *yaml.Node, name string, v reflect.Value) error {
 	}
 	for _, f := range fields {
 		if f.required && !seen[f.name] && !d.full() {
-			return d.fail(n, "%s has no %s: add %s: ...", name, f.name, f.name)
+			return d.fail(n, "%s has no %s: add %s: %s", name, f.name, f.name, lacking(v, f.name))
 		}
 	}
 	return nil
+}
+
+// lacker is a form that knows what is to be written where a field is missing.
+type lacker interface{ lacks(field string) string }
+
+func lacking(v reflect.Value, field string) string {
+	if f, ok := v.Interface().(lacker); ok {
+		return f.lacks(field)
+	}
+	return "..."
 }
 
 // entries calls do for each pair of a mapping; a repeated key is an error.

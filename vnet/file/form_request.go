@@ -1,5 +1,7 @@
 package file
 
+import "go.yaml.in/yaml/v3"
+
 // The form of a request. Field order is the order in which it is written;
 // the descriptions are the published schema's.
 
@@ -53,7 +55,7 @@ type router struct {
 	Protocol  string     `yaml:"protocol,omitempty" jsonschema_description:"static: routes are computed. ospf (IPv4), ospf6, bgp, isis (both families): daemons of FRR run inside. none: the table is the tenant's." jsonschema:"enum=static,enum=ospf,enum=ospf6,enum=bgp,enum=isis,enum=none,default=static"`
 	AS        int        `yaml:"as,omitempty" jsonschema_description:"protocol bgp: number of the autonomous system. Neighbours at links are its peers." jsonschema:"minimum=1,maximum=4294967294"`
 	Neighbors []neighbor `yaml:"neighbors,omitempty" jsonschema_description:"protocol bgp: neighbours beside those at its links, any number of links away." jsonschema:"maxItems=64"`
-	FRR       *frr       `yaml:"frr,omitempty" jsonschema_description:"Configuration of FRR, beside what the protocol brings; with protocol none all of it. Statements that write files, load modules or run commands are refused."`
+	FRR       *frr       `yaml:"frr,omitempty" jsonschema_description:"Configuration of FRR, beside what the protocol brings; with protocol none all of it: {text: ...}, or the name of a file beside this one. Statements that write files, load modules or run commands are refused."`
 	NAT       name       `yaml:"nat,omitempty" jsonschema_description:"Way out of the substrate that the router is (substrate: nat), or any: the first with room. It stands on the host of the way out, and takes an address of its pool."`
 	Publish   []publish  `yaml:"publish,omitempty" jsonschema_description:"Ports of the router's outer address that lead to ports of nodes, such as 8080:web:80 or 5353:dns:53/udp. The operator says which may be published." jsonschema:"maxItems=32"`
 }
@@ -68,6 +70,14 @@ type neighbor struct {
 type frr struct {
 	Text *content `yaml:"text,omitempty" jsonschema_description:"The statements, as in FRR's frr.conf." jsonschema:"maxLength=32768"`
 	From string   `yaml:"from,omitempty" jsonschema_description:"Instead of text: a file beside this one that has it, read when the request is." jsonschema:"minLength=1"`
+}
+
+// short says that a word alone is the name of the file.
+func (f *frr) short(n *yaml.Node) any {
+	if n.Kind != yaml.ScalarNode {
+		return nil
+	}
+	return &f.From
 }
 
 type vswitch struct {
@@ -133,7 +143,7 @@ type crosspoint struct {
 
 type link struct {
 	Name    name     `yaml:"name,omitempty" jsonschema_description:"Default: the ends joined by '-'."`
-	Ends    linkEnds `yaml:"ends" jsonschema_description:"Two nodes, routers or switches, by name or as {node: NAME, address: ..., interface: ...}; forward is from the first to the second."`
+	Ends    linkEnds `yaml:"ends" jsonschema_description:"Two nodes, routers or switches, by name or as {node: NAME, address: ..., interface: ...}, or {access: EXIT}; forward is from the first to the second."`
 	demand  `yaml:",inline"`
 	Latency span              `yaml:"latency,omitempty" jsonschema_description:"Bound on every path, such as 10ms."`
 	Paths   int               `yaml:"paths,omitempty" jsonschema_description:"It may be split over so many paths, by flow. Default: 1." jsonschema:"minimum=1,maximum=8"`

@@ -7,7 +7,7 @@ type substrate struct {
 	Switches []name             `yaml:"switches,omitempty" jsonschema_description:"Forward, host nothing."`
 	Links    []substrateLink    `yaml:"links,omitempty" jsonschema_description:"Wires between hosts and switches."`
 	Relays   map[string]address `yaml:"relays,omitempty" jsonschema_description:"By switch: IPv4 address at which it takes relay lists off, so that leases choose paths between switches. All switches or none."`
-	NAT      []nat              `yaml:"nat,omitempty" jsonschema_description:"Ways out of the substrate, for routers that take one." jsonschema:"maxItems=256"`
+	NAT      nats               `yaml:"nat,omitempty" jsonschema_description:"Ways out of the substrate, for routers that take one; one alone needs no list."`
 	Exits    []exit             `yaml:"exits,omitempty" jsonschema_description:"Interfaces of hosts for networks of layer 2, for switches that take one." jsonschema:"maxItems=256"`
 	Joins    []join             `yaml:"joins,omitempty" jsonschema_description:"Addresses of hosts at which other machines become nodes, over WireGuard." jsonschema:"maxItems=256"`
 	Devices  []device           `yaml:"devices,omitempty" jsonschema_description:"Interfaces of hosts, each for one node at a time." jsonschema:"maxItems=256"`
@@ -40,7 +40,7 @@ type exit struct {
 
 // nat is a way out.
 type nat struct {
-	Name      name      `yaml:"name" jsonschema_description:"Unique among ways out."`
+	Name      name      `yaml:"name,omitempty" jsonschema_description:"Unique among ways out. Default: internet."`
 	Host      name      `yaml:"host" jsonschema_description:"Host of the interface."`
 	Interface string    `yaml:"interface" jsonschema_description:"Device of the host that leads out, such as eth2. Each lease has a MAC address of its own behind it." jsonschema:"maxLength=15"`
 	Pool      addrRange `yaml:"pool" jsonschema_description:"Addresses of that network that nobody else has, such as 192.0.2.10-192.0.2.20: one for each router that takes the way out."`

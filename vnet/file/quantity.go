@@ -26,7 +26,9 @@ func (e ends) strings() [2]string { return [2]string{string(e[0]), string(e[1])}
 // linkEnd is a node, router or switch at the end of a link, by its name or with
 // addresses and the name of its interface.
 type linkEnd struct {
-	Node      name     `yaml:"node" jsonschema_description:"Its name."`
+	Node      name     `yaml:"node,omitempty" jsonschema_description:"Its name."`
+	Access    name     `yaml:"access,omitempty" jsonschema_description:"Instead of node: an exit of the substrate. Short for a switch of that name with access to it, which all such ends share."`
+	VLAN      *int     `yaml:"vlan,omitempty" jsonschema_description:"With access: VLAN at the exit. Default: one is chosen." jsonschema:"minimum=1,maximum=4094"`
 	Interface string   `yaml:"interface,omitempty" jsonschema_description:"Name of the node's interface there, such as eth1. Default: eth and the number of the link among the node's, from 0 on." jsonschema:"maxLength=15"`
 	Address   prefixes `yaml:"address,omitempty" jsonschema_description:"One or several, IPv4 or IPv6, with the length of the subnet's prefix, such as 10.0.12.1/24. Default: chosen in the subnet of the other end, if that states one; else the node's address."`
 }

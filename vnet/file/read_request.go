@@ -37,10 +37,20 @@ func (f request) request() (vnet.Request, error) {
 	if err := f.Internet.into(&r.Topology); err != nil {
 		return r, err
 	}
+	exits := make(accesses)
+	if err := exits.into(&r.Topology, f.Links, ""); err != nil {
+		return r, err
+	}
 	for i, s := range f.Stages {
 		made, err := s.stage("stages[" + strconv.Itoa(i) + "].")
 		if err != nil {
 			return r, err
+		}
+		exits.forget(made.Remove)
+		if s.Add != nil {
+			if err := exits.into(&made.Add, s.Add.Links, index("stages", i)+".add."); err != nil {
+				return r, err
+			}
 		}
 		r.Stages = append(r.Stages, made)
 	}
@@ -109,7 +119,7 @@ func (f topology) topology(path string) (vnet.Topology, error) {
 			return top, &vnet.FieldError{Path: path + "links[" + strconv.Itoa(i) + "].area", Problem: "is not between 0 and 4294967295: state an area of OSPF, such as 1"}
 		}
 		top.Links = append(top.Links, vnet.VirtualLink{
-			Name: string(l.Name), Ends: [2]string{string(l.Ends[0].Node), string(l.Ends[1].Node)}, Bandwidth: both, Latency: time.Duration(l.Latency),
+			Name: string(l.Name), Ends: [2]string{l.Ends[0].name(), l.Ends[1].name()}, Bandwidth: both, Latency: time.Duration(l.Latency),
 			Paths: l.Paths, Spread: time.Duration(l.Spread), Control: l.Control, Impair: l.demand.impairment(), Labels: some(l.Labels),
 			Down: l.Down != nil && *l.Down,
 			Area: uint32(l.Area), Cost: l.Cost,

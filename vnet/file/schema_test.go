@@ -108,9 +108,24 @@ func restarts() (all []any) {
 
 var prefixSchema = &generator.Schema{Type: "string", Pattern: `^[0-9a-fA-F.:]+/[0-9]+$`}
 
+// JSONSchemaExtend says that a word alone is the name of the file.
+func (frr) JSONSchemaExtend(s *generator.Schema) {
+	whole := *s
+	*s = generator.Schema{OneOf: []*generator.Schema{{Type: "string", MinLength: new(uint64(1))}, &whole}}
+}
+
+// JSONSchemaExtend says that one way out needs no list.
+func (nats) JSONSchemaExtend(s *generator.Schema) {
+	whole := *s
+	whole.MaxItems = new(uint64(vnet.MaxNAT))
+	*s = generator.Schema{OneOf: []*generator.Schema{&whole, whole.Items}}
+}
+
 // JSONSchemaExtend says that a name stands for an end without addresses.
 func (linkEnd) JSONSchemaExtend(s *generator.Schema) {
 	whole := *s
+	whole.OneOf = []*generator.Schema{{Required: []string{"node"}}, {Required: []string{"access"}}}
+	whole.DependentRequired = map[string][]string{"vlan": {"access"}}
 	*s = generator.Schema{OneOf: []*generator.Schema{{Type: "string", Pattern: vnet.NamePattern}, &whole}}
 }
 
