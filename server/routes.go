@@ -48,6 +48,7 @@ var routes = []route{
 	{"POST", "/v1/leases/{tenant}/{network}/nodes/{node}/copy", trust.ForEveryone, true, (*Server).nodeSession},
 	{"GET", "/v1/leases/{tenant}/{network}/nodes/{node}/log", trust.ForEveryone, true, (*Server).nodeSession},
 	{"GET", "/v1/leases/{tenant}/{network}/switches/{switch}/flows", trust.ForEveryone, false, (*Server).getFlows},
+	{"GET", "/v1/leases/{tenant}/{network}/switches/{switch}/status", trust.ForEveryone, false, (*Server).getSwitch},
 	{"GET", "/v1/leases/{tenant}/{network}/switches/{switch}/trace", trust.ForEveryone, false, (*Server).getTrace},
 	{"GET", "/v1/leases/{tenant}/{network}/nodes/{node}/processes", trust.ForEveryone, false, (*Server).nodeSession},
 	{"POST", "/v1/leases/{tenant}/{network}/nodes/{node}/join", trust.ForEveryone, true, (*Server).join},

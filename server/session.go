@@ -110,6 +110,12 @@ func (s *Server) getFlows(w http.ResponseWriter, r *http.Request, c *call) error
 	return s.askSwitch(w, r, c, "flows")
 }
 
+// getSwitch passes a question for what an OpenFlow switch tells of itself on to the
+// agent of its host.
+func (s *Server) getSwitch(w http.ResponseWriter, r *http.Request, c *call) error {
+	return s.askSwitch(w, r, c, "status")
+}
+
 // mostTraced bounds the packet of getTrace: headers are what counts.
 const mostTraced = 2048
 

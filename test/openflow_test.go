@@ -146,6 +146,10 @@ func learns(t *testing.T, datapath string) {
 		t.Errorf("flows: %+v", list)
 	}
 	l.tracesAndQueues()
+	if s := decode[report.OpenFlowStatus](t, l.must("flows", "status", "learning/s1", "-o", "json")); s.Datapath != datapath || len(s.Controllers) != 1 ||
+		!s.Controllers[0].Connected || s.Entries.Used < 3 || s.PacketIns.Sent == 0 {
+		t.Errorf("status: %+v", s)
+	}
 	v, _ := l.check("learning", "--duration", "1s")
 	if v.Outcome != vnet.NotMeasured || len(v.Links) != 6 || len(v.Unreached) > 0 {
 		t.Errorf("check: %+v", v)

@@ -36,6 +36,8 @@ type Host struct {
 	Processes func(namespace string) ([]report.Process, error)
 	// Flows are the entries of an OpenFlow switch; flows.
 	Flows func(namespace string) ([]report.Flow, error)
+	// Switch is what an OpenFlow switch tells of itself; status.
+	Switch func(namespace string) (report.OpenFlowStatus, error)
 	// Trace is what would become of a packet at an OpenFlow switch; trace.
 	Trace func(namespace string, port uint32, frame []byte) (report.FlowTrace, error)
 	// Join lets a machine with a public key become a node, or with one that is made
@@ -81,6 +83,7 @@ func (h *Host) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/nodes/{namespace}/join", h.join)
 	mux.HandleFunc("DELETE /v1/nodes/{namespace}/join", h.revoke)
 	mux.HandleFunc("GET /v1/switches/{namespace}/flows", h.flows)
+	mux.HandleFunc("GET /v1/switches/{namespace}/status", h.status)
 	mux.HandleFunc("GET /v1/switches/{namespace}/trace", h.trace)
 	mux.HandleFunc("GET /v1/diff", h.diff)
 	mux.HandleFunc("GET /v1/paths", h.paths)

@@ -98,6 +98,18 @@ func (h *Host) flows(w http.ResponseWriter, r *http.Request) {
 	answer(w, list, err)
 }
 
+// status is what an OpenFlow switch tells of itself, for one who asks at a time.
+func (h *Host) status(w http.ResponseWriter, r *http.Request) {
+	of := r.PathValue("namespace")
+	if !h.asked.take(of, 1) {
+		http.Error(w, "this switch is being asked for another request: ask again", http.StatusServiceUnavailable)
+		return
+	}
+	defer h.asked.give(of)
+	s, err := h.Switch(of)
+	answerOne(w, s, err)
+}
+
 // trace says what would become of a packet at an OpenFlow switch, for one who asks at
 // a time.
 func (h *Host) trace(w http.ResponseWriter, r *http.Request) {

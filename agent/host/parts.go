@@ -147,7 +147,7 @@ func one[T any](parts []agent.Part) (found T) {
 func (h *Host) answers() *agentapi.Host {
 	nodes := one[*vnode.Part](h.parts)
 	return &agentapi.Host{
-		Command: programs(nodes), Attach: consoles(nodes), Prober: h.probe, Copy: nodes.Copy, Processes: nodes.Processes, Log: nodes.Log, Flows: one[*openflow.Part](h.parts).Flows, Trace: one[*openflow.Part](h.parts).Trace, Namespace: h.kernel.Path,
+		Command: programs(nodes), Attach: consoles(nodes), Prober: h.probe, Copy: nodes.Copy, Processes: nodes.Processes, Log: nodes.Log, Flows: one[*openflow.Part](h.parts).Flows, Switch: one[*openflow.Part](h.parts).Status, Trace: one[*openflow.Part](h.parts).Trace, Namespace: h.kernel.Path,
 		Plan: func(ctx context.Context) (plan.Host, error) {
 			return h.agent.Source.Plan(ctx, h.agent.Host, plan.Origin{})
 		},

@@ -41,7 +41,7 @@ func (a *app) flows() *cobra.Command {
 			return nil
 		},
 	})
-	c.AddCommand(a.flowsTrace())
+	c.AddCommand(a.flowsTrace(), a.flowsStatus())
 	return c
 }
 

@@ -66,7 +66,7 @@ func started(t *testing.T, c Config) (*controller, *Switch) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	c.Controllers, c.Log = []channel.Target{{Address: l.Addr().String()}}, func(err error) { t.Log(err) }
+	c.Controllers, c.Log = append([]channel.Target{{Address: l.Addr().String()}}, c.Controllers...), func(err error) { t.Log(err) }
 	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)

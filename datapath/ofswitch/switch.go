@@ -18,6 +18,7 @@ import (
 	"sublet/openflow/channel"
 	"sublet/openflow/of13"
 	"sublet/openflow/pipeline"
+	"sublet/report"
 )
 
 const (
@@ -69,6 +70,8 @@ type Switch struct {
 	links   int          // a netlink socket that tells of devices
 	looked  int64        // when ports were looked at; 0: they are to be looked at
 	packets allowance    // of packet-ins
+	told    report.PacketIns
+	stages  stages
 	epoll   int
 	event   int         // an eventfd: something is in the hub
 	woken   atomic.Bool // it has been written since it was read
@@ -93,7 +96,7 @@ func New(c Config) (_ *Switch, err error) {
 		}
 		c.Pipeline.Memory = s.store
 	}
-	c.Pipeline.Datapath = map[bool]string{false: "process", true: "kernel"}[c.Kernel]
+	c.Pipeline.Datapath = datapathName(c.Kernel)
 	s.tables = pipeline.New(c.Pipeline, s)
 	s.tables.Standalone, s.tables.Queues = c.Standalone, s.queuesOf
 	defer func() {
@@ -307,11 +310,12 @@ func (s *Switch) loop(ctx context.Context) error {
 	events := make([]unix.EpollEvent, mostEvents)
 	var expired int64
 	for more := false; ctx.Err() == nil; {
+		s.beginTurn()
 		wait := s.untilControl(int(tick / time.Millisecond))
 		if more {
 			wait = 0
 		}
-		n, err := unix.EpollWait(s.epoll, events, wait)
+		n, err := s.wait(events, wait)
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return err
 		}
@@ -352,6 +356,7 @@ func (s *Switch) loop(ctx context.Context) error {
 			}
 		}
 		s.hub.Flush()
+		s.lap(&s.stages.Overhead)
 	}
 	return nil
 }
@@ -399,6 +404,9 @@ func (s *Switch) Do(m of13.Message) (of13.Message, error) {
 	if s.cache != nil && (channel.CacheCounters{}).Asks(m) {
 		return s.cache.count().Reply()
 	}
+	if channel.AsksStatus(m) {
+		return channel.StatusReply(s.status())
+	}
 	if port, frame, asks := channel.AsksTrace(m); asks {
 		return s.trace(port, frame)
 	}
@@ -425,14 +433,18 @@ func (s *Switch) frames(d *device, most int) {
 	var r received
 	now := s.now()
 	s.current = &r
+	s.lap(&s.stages.Overhead)
 	for range most {
-		if !d.read(&r) {
+		took := d.read(&r)
+		s.read(took)
+		if !took {
 			break
 		}
 		if s.band.has(r.frame) {
 			continue
 		}
 		s.tables.Receive(now, d.number, r.frame)
+		s.lap(&s.stages.Actions)
 	}
 	s.current = nil
 }
@@ -452,8 +464,11 @@ func (s *Switch) upcalls(most int) {
 	var r received
 	now := s.now()
 	s.current = &r
+	s.lap(&s.stages.Overhead)
 	for range most {
-		if !s.cache.upcall.read(&r) {
+		took := s.cache.upcall.read(&r)
+		s.read(took)
+		if !took {
 			break
 		}
 		if s.band.has(r.frame) {
@@ -461,6 +476,7 @@ func (s *Switch) upcalls(most int) {
 		}
 		f, cause := s.tables.ReceiveFlow(now, s.cache.numbers[r.mark], r.frame, r.packets())
 		s.cache.counters.Upcalls[cause]++
+		s.lap(&s.stages.Actions)
 		if f != nil {
 			s.cache.add(f, r.frame)
 		}
@@ -517,15 +533,20 @@ func (s *Switch) shut(d *device) {
 // Send sends a frame out of a port.
 func (s *Switch) Send(port, queue uint32, frame []byte) {
 	if d := s.device(port); d != nil {
+		s.lap(&s.stages.Actions)
 		d.writeBy(d.socketOf(queue), frame, s.current)
+		s.lap(&s.stages.IO)
 	}
 }
 
 // PacketIn hands a packet to controllers, unless too many have gone already.
 func (s *Switch) PacketIn(m *of13.PacketIn) {
-	if s.packets.take(s.now()) {
-		s.hub.PacketIn(m)
+	if !s.packets.take(s.now()) {
+		s.told.OverRate++
+		return
 	}
+	s.told.Sent++
+	s.hub.PacketIn(m)
 }
 
 // FlowRemoved tells controllers of an entry that is gone.

@@ -41,6 +41,22 @@ func (p *Part) Flows(key string) ([]report.Flow, error) {
 	return list, nil
 }
 
+// Status is what a switch tells of itself.
+func (p *Part) Status(key string) (status report.OpenFlowStatus, err error) {
+	if _, _, ok := plan.ParseSwitchNamespace(key, vnet.SwitchOpenFlow); !ok {
+		return status, fmt.Errorf("%s is no OpenFlow switch", key)
+	}
+	c, done, err := p.ask(key, time.Now().Add(askTime))
+	if err != nil {
+		return status, fmt.Errorf("ask switch %s: %w", key, err)
+	}
+	defer done()
+	if err := c.Status(&status); err != nil {
+		return status, fmt.Errorf("ask switch %s: %w", key, err)
+	}
+	return status, nil
+}
+
 // Trace says what would become of a frame that a port of a switch received.
 func (p *Part) Trace(key string, port uint32, frame []byte) (t report.FlowTrace, err error) {
 	if _, _, ok := plan.ParseSwitchNamespace(key, vnet.SwitchOpenFlow); !ok {

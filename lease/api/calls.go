@@ -406,6 +406,11 @@ func (c *Client) Flows(ctx context.Context, id vnet.LeaseID, name string) ([]rep
 	return list, c.do(ctx, http.MethodGet, LeasePath(id)+"/switches/"+url.PathEscape(name)+"/flows", nil, &list)
 }
 
+// Switch is what an OpenFlow switch of a lease tells of itself.
+func (c *Client) Switch(ctx context.Context, id vnet.LeaseID, name string) (s report.OpenFlowStatus, err error) {
+	return s, c.do(ctx, http.MethodGet, LeasePath(id)+"/switches/"+url.PathEscape(name)+"/status", nil, &s)
+}
+
 // Trace says what would become of a frame that a port of an OpenFlow switch receives.
 func (c *Client) Trace(ctx context.Context, id vnet.LeaseID, name string, port uint32, frame []byte) (t report.FlowTrace, err error) {
 	q := url.Values{"in_port": {strconv.FormatUint(uint64(port), 10)}, "frame": {hex.EncodeToString(frame)}}

@@ -24,6 +24,10 @@ const (
 type Conn struct {
 	Dropped atomic.Uint64 // packet-ins for which there was no room
 
+	target  Target    // by which it came
+	address string    // of the other end
+	since   time.Time // when it stood
+
 	net     net.Conn
 	hub     *Hub
 	wire    wire
@@ -75,6 +79,7 @@ func (c *Conn) serve() error {
 	defer writer.Wait()
 	defer c.end()
 	c.reply(0, &of13.Hello{Bitmap: of10.Versions})
+	address := c.net.RemoteAddr().String() // before the descriptor goes to the driver
 	r := bufio.NewReaderSize(c.net, of13.MaxLen+1)
 	if err := c.greet(r); err != nil {
 		return err
@@ -83,6 +88,7 @@ func (c *Conn) serve() error {
 		c.hand(r, &writer)
 		defer c.written()
 	}
+	c.since, c.address = time.Now(), address
 	c.hub.join(c)
 	if c.greeted != nil {
 		c.greeted()

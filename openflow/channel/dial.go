@@ -70,6 +70,7 @@ func (h *Hub) Run(ctx context.Context, t Target, conf *tls.Config, log func(erro
 	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, h.lastRetry()) {
 		began, hurry := time.Now(), h.hurried()
 		if err := h.dial(ctx, t, conf, log); err != nil && ctx.Err() == nil {
+			h.note(t, err)
 			log(fmt.Errorf("controller %s: %w", t.Address, err))
 		}
 		if time.Since(began) > stable {
@@ -123,6 +124,7 @@ func (h *Hub) dial(ctx context.Context, t Target, conf *tls.Config, log func(err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	c := newConn(conn, h)
+	c.target = t
 	var beside sync.WaitGroup
 	c.greeted = func() {
 		for i := range h.Auxiliary {
@@ -205,7 +207,9 @@ func (h *Hub) listen(ctx context.Context, t Target, conf *tls.Config, log func(e
 		if t.Secure {
 			conn = tls.Server(conn, conf)
 		}
-		return h.serve(ctx, newConn(conn, h))
+		c := newConn(conn, h)
+		c.target = t
+		return h.serve(ctx, c)
 	})
 }
 

@@ -41,11 +41,12 @@ type Hub struct {
 	watched    map[int]*Conn // by descriptor
 	touched    []*Conn       // with something to write; whoever drives the switch has it alone
 	hurry      chan struct{} // closed by Hurry
+	ended      map[Target]string
 }
 
 // NewHub makes a hub without connections. notify is called when there is something for Next.
 func NewHub(notify func()) *Hub {
-	return &Hub{notify: notify, done: make(chan struct{}), watched: make(map[int]*Conn), hurry: make(chan struct{})}
+	return &Hub{notify: notify, done: make(chan struct{}), watched: make(map[int]*Conn), hurry: make(chan struct{}), ended: make(map[Target]string)}
 }
 
 // buffer gives n bytes that Handle takes back.

@@ -31,6 +31,10 @@ type Switch struct {
 
 	Meters MeterPlace // nil: packets that meet meters have no Flow
 
+	// Found, if there is one, is called behind each search for an entry: who times
+	// packets tells it from what entries do.
+	Found func()
+
 	// Queues lists those of a port; nil: no port has any.
 	Queues func(port uint32) []Queue
 
@@ -97,6 +101,11 @@ type run struct {
 	depth  int  // of groups within groups
 }
 
+// Held is how many entries, groups and meters there are.
+func (s *Switch) Held() (entries, groups, meters int) {
+	return s.entries, len(s.groups), len(s.meters)
+}
+
 // take gives the run at a depth of groups within groups.
 func (s *Switch) take(depth int) *run {
 	for len(s.stages) <= depth {
@@ -144,6 +153,9 @@ func (s *Switch) classify(r *run) {
 		r.table = uint8(at)
 		s.count(&r.packet, &t.lookups, nil, nil)
 		s.lookup(r, at)
+		if s.Found != nil {
+			s.Found()
+		}
 		if r.entry == nil {
 			s.missed(r)
 			return

@@ -1,0 +1,51 @@
+package report
+
+import "time"
+
+// OpenFlowStatus is what an OpenFlow switch tells of itself beside its entries.
+type OpenFlowStatus struct {
+	Datapath    string               `json:"datapath"` // process or kernel
+	Controllers []OpenFlowController `json:"controllers"`
+	Standalone  bool                 `json:"standalone"` // no controller is connected, and it forwards as a learning switch
+	Entries     Share                `json:"entries"`
+	Groups      Share                `json:"groups"`
+	Meters      Share                `json:"meters"`
+	PacketIns   PacketIns            `json:"packet_ins"`
+	Stages      StageTimes           `json:"stages"`
+}
+
+// OpenFlowController is a controller of a switch: one that it is to connect to, or one
+// that has connected to it.
+type OpenFlowController struct {
+	Target    string `json:"target"` // tcp:ADDRESS:PORT, or tls, ptcp, ptls
+	Connected bool   `json:"connected"`
+	Role      string `json:"role,omitempty"` // equal, master or slave
+	Version   string `json:"version,omitempty"`
+	For       int64  `json:"for_ns,omitempty"` // how long it has been connected
+	Unread    uint64 `json:"unread,omitempty"` // packet-ins that were lost because it does not read
+	Why       string `json:"why,omitempty"`    // why the last try, or connection, ended
+}
+
+// Share is how much there is of what is bounded.
+type Share struct {
+	Used int `json:"used"`
+	Most int `json:"most"`
+}
+
+// PacketIns are packets to controllers.
+type PacketIns struct {
+	Sent     uint64 `json:"sent"`
+	OverRate uint64 `json:"over_rate"` // dropped because more came than packet_in_pps allows
+}
+
+// StageTimes is where the time of a switch's thread goes, in the terms of the time
+// model of software switches (Zhao, thesis, section 3.3): sums over the turns of its
+// loop that were timed, one in many. What the thread slept is not counted.
+type StageTimes struct {
+	Polling  time.Duration `json:"polling_ns"`  // looking which ports have frames
+	IO       time.Duration `json:"io_ns"`       // reading and writing them
+	Rules    time.Duration `json:"rules_ns"`    // finding the entries that decide
+	Actions  time.Duration `json:"actions_ns"`  // what these say
+	Overhead time.Duration `json:"overhead_ns"` // the rest: controllers' messages, ports, the loop itself
+	Frames   uint64        `json:"frames"`      // that were read in them
+}
