@@ -68,10 +68,10 @@ func (l *lab) leaves(router, to, device string) {
 }
 
 // TestSoakMachineBesideContainers: the example of a machine beside a node runs as it
-// is, with an image of the name that it states, and both reach each other.
+// is, with a disk of the name that it states, and both reach each other.
 func TestSoakMachineBesideContainers(t *testing.T) {
 	t.Parallel()
-	images := t.TempDir()
+	images := busyboxImage(t)
 	raw := filepath.Join(t.TempDir(), "small.raw")
 	guest.Disk(t, raw)
 	if out, err := exec.Command("qemu-img", "convert", "-O", "qcow2", raw, filepath.Join(images, "debian-12.qcow2")).CombinedOutput(); err != nil {

@@ -28,8 +28,9 @@ var exampleLabs = map[string][]string{
 
 // exampleElsewhere are what is no request and no substrate, which other tests run:
 // those of vxswitch/scenario, datapath/vxswitch/live and vnet/file, TestJobOfCI,
-// TestOpenFlowSwitch and TestSoakMachineBesideContainers (which brings an image).
-var exampleElsewhere = []string{"vxswitch/", "hosting/", "policy/", "ci/job.sh", "openflow/", "machine.yaml"}
+// TestOpenFlowSwitch, TestImageOfALease and TestSoakMachineBesideContainers (which brings
+// an image).
+var exampleElsewhere = []string{"vxswitch/", "hosting/", "policy/", "ci/job.sh", "openflow/", "machine.yaml", "image.sh"}
 
 // examplesAtOnce is how many examples a lab has beside one another: one machine
 // does not carry what all of them ask for.
@@ -59,7 +60,7 @@ func TestSoakExamples(t *testing.T) {
 		}
 		t.Run(filepath.Base(substrate), func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t, substrate)
+			l := newLab(t, substrate, "--images", busyboxImage(t))
 			for some := range slices.Chunk(files, examplesAtOnce) {
 				l.must(append([]string{"up"}, some...)...)
 				running := 0
@@ -101,7 +102,7 @@ func everyExample(t *testing.T) (files []string) {
 // reached, and the first does not reach the last.
 func TestWebApplication(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, examples+"ways-out/substrate.yaml")
+	l := newLab(t, examples+"ways-out/substrate.yaml", "--images", busyboxImage(t))
 	l.must("up", examples+"ways-out/web-application.yaml")
 	url := fmt.Sprintf("http://%s:8090/", l.outside("guestbook"))
 	visit := func(want string, command ...string) {
@@ -122,8 +123,10 @@ func TestWebApplication(t *testing.T) {
 	} else {
 		visit("<p>visit ", browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--dump-dom", url)
 	}
-	if r := l.sublet("exec", "guestbook/web", "--", "python3", "-c", "import socket; socket.create_connection(('db', 9000), timeout=1)"); r.code == 0 {
-		t.Error("web reaches the database")
+	for node, reaches := range map[string]bool{"app": true, "web": false} {
+		if r := l.sublet("exec", "guestbook/"+node, "--", "timeout", "3", "wget", "-qO-", "http://db/cgi-bin/visit"); r.code == 0 != reaches {
+			t.Errorf("%s reaches the database: %v, %s%s", node, !reaches, r.out, r.err)
+		}
 	}
 	l.settled()
 }
