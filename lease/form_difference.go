@@ -42,7 +42,7 @@ func fixed(path, how string) error {
 // embedded.
 func sameHead(was, is vnet.Request) error {
 	bare := func(r vnet.Request) vnet.Request {
-		r.Topology, r.Stages, r.For, r.Movable, r.Negotiable, r.Labels = vnet.Topology{}, nil, 0, false, nil, nil
+		r.Topology, r.Stages, r.For, r.Movable, r.Negotiable, r.Labels, r.Verify = vnet.Topology{}, nil, 0, false, nil, nil, ""
 		return r
 	}
 	before, after, err := trees(bare(was), bare(is))

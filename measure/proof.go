@@ -1,7 +1,7 @@
 package measure
 
 import (
-	"fmt"
+	"cmp"
 	"time"
 
 	"sublet/vnet"
@@ -50,15 +50,20 @@ type Prover struct {
 }
 
 // Add judges a second: whether the minimum was there if it was wanted, what part
-// of it, and why not.
+// of it, and why it was not, or was not tested although it may have been wanted, or
+// frames were dropped all the same.
 func (p *Prover) Add(s Second) (outcome vnet.Outcome, part float64, cause string) {
-	if s.Min == 0 || s.Min != p.min || s.First == nil || s.Last == nil {
+	if s.First == nil || s.Last == nil {
+		*p = Prover{}
+		return vnet.NotTested, 1, "a host does not tell what it counts"
+	}
+	if s.Min == 0 || s.Min != p.min {
 		*p = Prover{min: s.Min}
 		return vnet.NotTested, 1, ""
 	}
-	if late := max(s.First.Span, s.Last.Span); late > longest {
+	if max(s.First.Span, s.Last.Span) > longest {
 		*p = Prover{min: s.Min}
-		return vnet.NotTested, 1, fmt.Sprintf("a host was short of processor: its counters were read after %s", late.Round(100*time.Millisecond))
+		return vnet.NotTested, 1, "a host was short of processor: its counters were read late"
 	}
 	carried := max(s.Last.Rate, p.before) // the far end may be read just before traffic began
 	p.before = s.Last.Rate
@@ -76,6 +81,8 @@ func (p *Prover) Add(s Second) (outcome vnet.Outcome, part float64, cause string
 		return vnet.Broken, min(part, 1), why(s, "frames get lost on the way")
 	case p.wanted >= wantedFor && short:
 		return vnet.Broken, part, why(s, "less arrives than the minimum")
+	case p.wanted >= wantedFor && s.First.Dropped >= fewest:
+		return vnet.Kept, part, "the queue was full: more was offered than the rate allows"
 	case p.wanted >= wantedFor:
 		return vnet.Kept, part, ""
 	}
@@ -114,44 +121,48 @@ type Minutes struct {
 	Direction vnet.Direction
 	run       vnet.ProofRun // minutes that are over
 	now       vnet.ProofRun // the one that is not
+	untested  string        // the first cause of it for a second that was not tested
 }
 
-// longestRun is after how many minutes a run is handed over even if the next
-// minutes are like it.
-const longestRun = 60
+// After so many minutes a run is handed over even if the next minutes are like it.
+const (
+	longestRun  = 60
+	longestIdle = 24 * 60 // of minutes in which nothing was tested
+)
 
-// Add notes a judged second, and returns runs that are over. Minutes in which
-// nothing was tested are left out.
+// Add notes a judged second, and returns runs that are over.
 func (m *Minutes) Add(at time.Time, outcome vnet.Outcome, part float64, cause string) (over []vnet.ProofRun) {
 	if start := at.Truncate(time.Minute).UTC(); !start.Equal(m.now.From) {
 		over = m.close()
 		m.now = vnet.ProofRun{Link: m.Link, Direction: m.Direction, From: start, Minutes: 1, Outcome: vnet.NotTested, Worst: 1}
+		m.untested = ""
 	}
 	if outcome == vnet.NotTested {
+		m.untested = cmp.Or(m.untested, cause)
 		return over
 	}
 	m.now.Tested++
 	m.now.Worst = min(m.now.Worst, part)
+	switch {
+	case outcome == vnet.Broken && m.now.Broken == 0: // what broke it counts, not what was before
+		m.now.Outcome, m.now.Cause = vnet.Broken, cause
+	case m.now.Outcome == vnet.NotTested:
+		m.now.Outcome, m.now.Cause = vnet.Kept, cause
+	}
 	if outcome == vnet.Broken {
 		m.now.Broken++
-		if m.now.Cause == "" {
-			m.now.Cause = cause
-		}
 	}
-	m.now.Outcome = vnet.Kept
-	if m.now.Broken > 0 {
-		m.now.Outcome = vnet.Broken
-	}
+	m.now.Cause = cmp.Or(m.now.Cause, cause)
 	return over
 }
 
 // close takes the minute that is over into the run, if it is like it.
 func (m *Minutes) close() (over []vnet.ProofRun) {
-	if m.now.Tested == 0 {
-		return m.Flush()
+	if m.now.Minutes == 0 {
+		return nil
 	}
-	follows := m.run.From.Add(time.Duration(m.run.Minutes) * time.Minute).Equal(m.now.From)
-	if m.run.Minutes > 0 && (!follows || m.run.Outcome != m.now.Outcome || m.run.Cause != m.now.Cause || m.run.Minutes >= longestRun) {
+	m.settle()
+	if m.run.Minutes > 0 && !m.continues() {
 		over, m.run = []vnet.ProofRun{m.run}, vnet.ProofRun{}
 	}
 	if m.run.Minutes == 0 {
@@ -163,15 +174,35 @@ func (m *Minutes) close() (over []vnet.ProofRun) {
 	return over
 }
 
+// settle gives the present minute its cause if nothing was tested in it.
+func (m *Minutes) settle() {
+	if m.now.Tested == 0 {
+		m.now.Cause = m.untested
+	}
+}
+
+// continues says whether the minute that is over is like the run before it. Of minutes
+// that were kept the cause of drops is that of the run: it comes and goes.
+func (m *Minutes) continues() bool {
+	longest := longestRun
+	if m.run.Outcome == vnet.NotTested {
+		longest = longestIdle
+	}
+	follows := m.run.From.Add(time.Duration(m.run.Minutes) * time.Minute).Equal(m.now.From)
+	return follows && m.run.Outcome == m.now.Outcome && (m.run.Cause == m.now.Cause || m.run.Outcome == vnet.Kept) && m.run.Minutes < longest
+}
+
 func joined(a, b vnet.ProofRun) vnet.ProofRun {
 	a.Minutes, a.Tested, a.Broken, a.Worst = a.Minutes+b.Minutes, a.Tested+b.Tested, a.Broken+b.Broken, min(a.Worst, b.Worst)
+	a.Cause = cmp.Or(a.Cause, b.Cause)
 	return a
 }
 
 // Open are the runs that are not over, with the present minute.
 func (m *Minutes) Open() (list []vnet.ProofRun) {
+	m.settle()
 	for _, r := range []vnet.ProofRun{m.run, m.now} {
-		if r.Tested > 0 {
+		if r.Minutes > 0 {
 			list = append(list, r)
 		}
 	}

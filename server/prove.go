@@ -169,6 +169,10 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 	if l.serial != about.Serial {
 		*l = provedWay{of: l.of, ends: l.ends, serial: about.Serial, minutes: measure.Minutes{Link: l.of.link, Direction: l.of.direction}}
 	}
+	if link.Bandwidth[l.of.direction].Min == 0 { // nothing is promised
+		l.prover = measure.Prover{}
+		return
+	}
 	second := measure.Second{Min: link.Bandwidth[l.of.direction].Min, Trouble: about.trouble(l.of.link, s.now())}
 	if !l.ends[0].at.IsZero() && now.Sub(l.ends[0].at).Abs() < fresh {
 		second.First, second.Last = &l.ends[0].End, &l.ends[1].End

@@ -53,7 +53,7 @@ links:
 		}
 		return nil
 	})
-	if p := proof("idle"); p.Link == "" || p.Tested != 0 || p.Availability != -1 {
+	if p := proof("idle"); p.Link == "" || p.Tested != 0 || p.Availability != -1 || len(p.Runs) == 0 || p.Runs[0].Outcome != vnet.NotTested {
 		t.Errorf("of an idle link: %+v", p)
 	}
 	if out := l.must("events", "n"); strings.Contains(out, "broken") || !strings.Contains(out, "running") {

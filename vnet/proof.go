@@ -18,7 +18,9 @@ type ProofRun struct {
 	// Worst is the least part of the minimum that was carried in a second in which
 	// it was wanted; 1 and more: it was there.
 	Worst float64 `json:"worst"`
-	Cause string  `json:"cause,omitempty"` // of the first broken second, as far as it is known
+	// Cause is, as far as it is known, why the minimum was not there, or was not
+	// tested, or why frames were dropped although it was.
+	Cause string `json:"cause,omitempty"`
 }
 
 // Proof is what is known of the promise of one direction of a link over a time.
@@ -34,7 +36,7 @@ type Proof struct {
 	// there; none were tested: -1.
 	Availability float64    `json:"availability"`
 	Worst        *ProofRun  `json:"worst,omitempty"` // the minutes in which least was carried of a broken promise
-	Runs         []ProofRun `json:"runs"`            // tested minutes, by time
+	Runs         []ProofRun `json:"runs"`            // by time
 	// Paused is since when nothing is tested, as the network is paused; nil: it is not.
 	Paused *time.Time `json:"paused_since,omitempty"`
 }

@@ -107,7 +107,7 @@ func plotOf(runs []vnet.ProofRun, from, now time.Time) string {
 			switch {
 			case r.Outcome == vnet.Broken:
 				columns[i] = '!'
-			case columns[i] == '.':
+			case r.Outcome == vnet.Kept && columns[i] == '.':
 				columns[i] = '#'
 			}
 		}
