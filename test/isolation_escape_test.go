@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -136,32 +137,49 @@ func eachHierarchy(escaped func(dir string) bool) error {
 var ofRoot = []string{"read a file of root's", "write a file of root's", "make a file in /usr/bin", "signal the session's first process", "raise its control group's limits"}
 
 // A tenant inside their node is themselves at most, and there is no way out of it:
-// to files, sockets, processes, namespaces, networks, limits or the kernel.
+// to files, sockets, processes, namespaces, networks, limits or the kernel, also where
+// the node has an image, as root of that or as another of its users.
 func TestNoWayOutOfANode(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, "demo")
+	images := t.TempDir()
+	l := newLab(t, "demo", "--images", images)
 	c := l.tenants(alice)[0]
-	c.up(pair("net", "max: 100Mbit"))
-	l.up(pair("net", "max: 100Mbit"))
+	l.attackImage(filepath.Join(images, "box"))
+	request := strings.Replace(pair("net", "max: 100Mbit"), "links:", "  - {name: boxed, host: h1, image: box}\nlinks:\n  - {ends: [boxed, b]}", 1)
+	c.up(request)
+	l.up(request)
 	v := l.victims()
 	args := []string{"--", l.attackProgram(), insideCommand, "escape", v.run, v.host, v.secret, v.public, v.abstract}
 	for who, r := range map[string]result{
 		"tenant":              c.sublet(append([]string{"exec", "net/a"}, args...)...),
+		"root of an image":    c.sublet(append([]string{"exec", "net/boxed"}, args...)...),
+		"user of an image":    c.sublet(append([]string{"exec", "-u", "1500:1600", "net/boxed"}, args...)...),
+		"operator in image":   l.sublet(append([]string{"exec", "uid12345/net/boxed"}, args...)...),
 		"tenant's other user": c.sublet(append([]string{"exec", "-u", "1500:1600", "net/a"}, args...)...),
 		"operator as guest":   l.sublet(append([]string{"exec", "uid12345/net/a"}, args...)...),
 	} {
+		if strings.Contains(who, "image") {
+			r.out = strings.Replace(r.out, ofRoot[2]+"\n", "", 1) // its own, above the image
+		}
 		if r.code != 0 || r.out != "" {
 			t.Errorf("%s: exit code %d %s, could:\n%s", who, r.code, r.err, r.out)
 		}
 	}
-	r := l.sublet(append([]string{"exec", "root/net/a"}, args...)...)
-	for _, what := range strings.Split(strings.TrimSpace(r.out), "\n") {
-		if !slices.Contains(ofRoot, what) {
-			t.Errorf("the operator's own: could %s", what)
+	for node, allowed := range map[string][]string{"a": ofRoot, "boxed": ofRoot[2:]} { // no file of the host's is there
+		r := l.sublet(append([]string{"exec", "root/net/" + node}, args...)...)
+		if r.code != 0 {
+			t.Errorf("%s: exit code %d %s", node, r.code, r.err)
+		}
+		for what := range strings.Lines(r.out) {
+			if what = strings.TrimSpace(what); !slices.Contains(allowed, what) {
+				t.Errorf("the operator's own: could %s in %s", what, node)
+			}
 		}
 	}
-	if os.Remove("/usr/bin/sublet-escape") == nil {
-		t.Error("the operator's own: made a file of the host's")
+	for _, dir := range []string{"/usr/bin", filepath.Join(images, "box/usr/bin")} {
+		if os.Remove(dir+"/sublet-escape") == nil {
+			t.Errorf("somebody made a file in %s", dir)
+		}
 	}
 	l.settled()
 }
@@ -187,4 +205,33 @@ func (l *lab) victims() victims {
 		})
 	}
 	return v
+}
+
+// attackImage makes a directory that is an image with this test's program, the
+// libraries that it takes, and busybox.
+func (l *lab) attackImage(dir string) {
+	l.t.Helper()
+	boxOf(l.t, dir)
+	files := []string{l.attackProgram()}
+	libraries, _ := exec.Command("ldd", l.attackProgram()).Output() // of one that takes none: says so
+	for word := range strings.FieldsSeq(string(libraries)) {
+		if filepath.IsAbs(word) {
+			files = append(files, word)
+		}
+	}
+	for _, file := range files {
+		at := filepath.Join(dir, file)
+		err := os.MkdirAll(filepath.Dir(at), 0o755)
+		if err = errors.Join(err, copyFile(file, at)); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"mnt", "usr/bin", "tmp", "bin"} { // where attackers try
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("busybox", filepath.Join(dir, "bin/ip")); err != nil {
+		l.t.Fatal(err)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -107,7 +108,7 @@ var networkEscapes = []escape{
 	{"see devices of the host", func(victims) error {
 		devices, err := net.Interfaces()
 		for _, d := range devices {
-			if d.Name != "lo" && d.Name != "eth0" && d.Name != "eth1" {
+			if d.Name != "lo" && d.Name != "eth0" && d.Name != "eth1" && !strings.HasPrefix(d.Name, "vm-") { // a machine's TAP device
 				return nil
 			}
 		}

@@ -50,6 +50,7 @@ func TestMachines(t *testing.T) {
 	l.types("mark=kept")
 	qemu := l.qemu()
 	l.isHeld(qemu)
+	l.escapesAs(qemu)
 	l.restart(agentOf("h1"), 0)
 	time.Sleep(3 * time.Second) // an audit
 	if out := l.types("echo $mark-on"); !strings.Contains(out, "kept-on") || l.qemu() != qemu {
@@ -202,3 +203,26 @@ var (
 	}
 	emulatorMounts = []string{"/dev", "/dev/pts", "/dev/shm", "/proc", "/proc/sys/net"}
 )
+
+// escapesAs tries what nodes are tried with in the place of an emulator: in its
+// namespaces and its root directory, as its user without rights, and with the system
+// calls that its own filter would refuse besides.
+func (l *lab) escapesAs(pid int) {
+	l.t.Helper()
+	at := "/usr/local/bin/" + labName(l.run) + "-attack" // of the host's files it sees /usr
+	self, err := os.Executable()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { os.Remove(at) })
+	if err := copyFile(self, at); err != nil {
+		l.t.Fatal(err)
+	}
+	v := l.victims()
+	r := runCommand(exec.CommandContext(l.t.Context(), "nsenter", "--target", strconv.Itoa(pid), "--all", "--root", "--wd", "--",
+		"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all",
+		at, insideCommand, "escape", v.run, v.host, v.secret, v.public, v.abstract))
+	if r.code != 0 || r.out != "" {
+		l.t.Errorf("exit code %d %s, whoever breaks out of the emulation could:\n%s", r.code, r.err, r.out)
+	}
+}
