@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sublet/embed"
+	"sublet/embed/calendar"
 	"sublet/vnet"
 )
 
@@ -50,11 +51,8 @@ func (b *Book) SetHostDrained(now time.Time, name vnet.HostID, drained bool) ([]
 
 // drain takes a lease off a host, or says why it stays.
 func (b *Book) drain(now time.Time, e *entry, host vnet.HostID) (why []string, err error) {
-	switch {
-	case e.moving():
-		return []string{"its links are being moved: drain again in a moment"}, nil
-	case e.Lost != nil:
-		return []string{"it is lost, and keeps its place for when it can be carried again"}, nil
+	if why := staysFor(e); why != nil {
+		return why, nil
 	}
 	request := e.Request
 	if e.onHosts() {
@@ -63,11 +61,31 @@ func (b *Book) drain(now time.Time, e *entry, host vnet.HostID) (why []string, e
 	if why := bound(request, e.Mapping, host); why != nil {
 		return why, nil
 	}
+	return b.takeOff(now, e, func(cal *calendar.Calendar) (move, error) {
+		mapping, err := b.embedAnew(cal, e.Paused.Of(request), e.Window, e.Mapping)
+		return move{e, mapping, e.Window}, err
+	})
+}
+
+// staysFor says why a lease cannot go anywhere at present.
+func staysFor(e *entry) []string {
+	switch {
+	case e.moving():
+		return []string{"its links are being moved: try again in a moment"}
+	case e.Lost != nil:
+		return []string{"it is lost, and keeps its place for when it can be carried again"}
+	}
+	return nil
+}
+
+// takeOff takes a lease to what place finds in a calendar without it, or says why
+// it stays.
+func (b *Book) takeOff(now time.Time, e *entry, place func(*calendar.Calendar) (move, error)) (why []string, err error) {
 	cal := b.withFormer().Clone()
 	if err := cal.Release(e.bookings...); err != nil {
 		return nil, err
 	}
-	mapping, err := b.embedAnew(cal, e.Paused.Of(request), e.Window, e.Mapping)
+	m, err := place(cal)
 	var infeasible *embed.Infeasible
 	switch {
 	case errors.As(err, &infeasible):
@@ -79,10 +97,10 @@ func (b *Book) drain(now time.Time, e *entry, host vnet.HostID) (why []string, e
 		return nil, err
 	}
 	phase := vnet.MoveLeaves
-	if sameNodes(e.Mapping, mapping) { // only links: the new paths are there before the old ones go
+	if sameNodes(e.Mapping, m.to) { // only links: the new paths are there before the old ones go
 		phase = vnet.MovePrepares
 	}
-	return nil, b.remap(now, e, move{e, mapping, e.Window}, phase, 0)
+	return nil, b.remap(now, e, m, phase, 0)
 }
 
 // leaving is the request of a running lease with everything kept where it is, but

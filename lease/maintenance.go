@@ -13,10 +13,26 @@ import (
 // mostMaintenance bounds the windows that are planned at a time.
 const mostMaintenance = 1000
 
-// AddMaintenance plans work on a host or link, and returns the leases that have
-// something there meanwhile: they stay. What is asked for from now on goes
-// elsewhere, or to another time. The error wraps ErrNoElement.
-func (b *Book) AddMaintenance(now time.Time, m vnet.Maintenance) ([]vnet.Lease, error) {
+// AddMaintenance plans work on a host or link. What is asked for from now on goes
+// elsewhere, or to another time. Of the leases that have something there meanwhile
+// those that can go elsewhere do so at once; it returns what becomes of each. With
+// try, only that is said, and nothing is planned. The error wraps ErrNoElement.
+func (b *Book) AddMaintenance(now time.Time, m vnet.Maintenance, try bool) ([]Cleared, error) {
+	if try {
+		trial, err := b.copy(now)
+		if err != nil {
+			return nil, fmt.Errorf("try maintenance: %w", err)
+		}
+		return trial.AddMaintenance(now, m, false)
+	}
+	if err := b.planMaintenance(now, m); err != nil {
+		return nil, err
+	}
+	return b.clear(now, m)
+}
+
+// planMaintenance enters work on a host or link.
+func (b *Book) planMaintenance(now time.Time, m vnet.Maintenance) error {
 	host, link := false, false
 	if m.Host != "" {
 		_, host = b.sub.HostOf(string(m.Host))
@@ -24,15 +40,15 @@ func (b *Book) AddMaintenance(now time.Time, m vnet.Maintenance) ([]vnet.Lease, 
 		_, link = b.sub.LinkOf(m.Link)
 	}
 	if !host && !link {
-		return nil, fmt.Errorf("%s: %w", m, ErrNoElement)
+		return fmt.Errorf("%s: %w", m, ErrNoElement)
 	}
 	list := b.Maintenance(now)
 	if len(list) >= mostMaintenance {
-		return nil, &vnet.FieldError{Problem: fmt.Sprintf("%d times of maintenance are planned, the most there can be: remove one", len(list))}
+		return &vnet.FieldError{Problem: fmt.Sprintf("%d times of maintenance are planned, the most there can be: remove one", len(list))}
 	}
 	list = append(list, m)
 	slices.SortStableFunc(list, func(a, b vnet.Maintenance) int { return a.Start.Compare(b.Start) })
-	return b.Concerned(m), b.setMaintenance(now, list)
+	return b.setMaintenance(now, list)
 }
 
 // RemoveMaintenance takes it back, and returns the leases that it concerned. The
@@ -52,11 +68,19 @@ func (b *Book) Maintenance(now time.Time) []vnet.Maintenance {
 	return slices.DeleteFunc(slices.Clone(b.sub.Maintenance), func(m vnet.Maintenance) bool { return !now.Before(m.End) })
 }
 
-// Concerned are the leases that have something where and when there is maintenance.
+// Concerned are the leases that have something where and when there is maintenance:
+// nodes, links, or links that only pass a host.
 func (b *Book) Concerned(m vnet.Maintenance) (list []vnet.Lease) {
+	for _, e := range b.concerned(m) {
+		list = append(list, e.Lease)
+	}
+	return list
+}
+
+func (b *Book) concerned(m vnet.Maintenance) (list []*entry) {
 	for _, e := range b.live {
-		if m.Concerns(e.Lease) {
-			list = append(list, e.Lease)
+		if m.Concerns(e.Lease) || m.Host != "" && e.Window.Overlaps(m.Window()) && slices.Contains(e.hosts, m.Host) {
+			list = append(list, e)
 		}
 	}
 	return list

@@ -29,8 +29,8 @@ func TestMaintenanceIsBooked(t *testing.T) {
 	}
 	from := noon.Add(2 * time.Hour)
 	m := vnet.Maintenance{ID: "m", Host: "A", Start: from, End: from.Add(time.Hour)}
-	list, err := b.AddMaintenance(noon, m)
-	if err != nil || len(list) != 1 || list[0].ID() != was.ID() {
+	list, err := b.AddMaintenance(noon, m, false)
+	if err != nil || len(list) != 1 || list[0].Lease.ID() != was.ID() || len(list[0].Stays) == 0 {
 		t.Fatalf("it concerns %v, %v", list, err)
 	}
 	for name, r := range map[string]vnet.Request{
@@ -87,7 +87,7 @@ func TestMaintenanceIsBooked(t *testing.T) {
 	if _, err := b.Admit(noon, ask("during", "A", from, time.Hour), 0); err != nil {
 		t.Errorf("after it was removed: %v", err)
 	}
-	if _, err := b.AddMaintenance(noon, vnet.Maintenance{ID: "n", Link: "Z", Start: from, End: m.End}); !errors.Is(err, ErrNoElement) {
+	if _, err := b.AddMaintenance(noon, vnet.Maintenance{ID: "n", Link: "Z", Start: from, End: m.End}, false); !errors.Is(err, ErrNoElement) {
 		t.Errorf("a link that is not there: %v", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestMaintenanceOfALink(t *testing.T) {
 		describe(&sub, words)
 	}
 	b := New(sub)
-	if _, err := b.AddMaintenance(noon, vnet.Maintenance{ID: "m", Link: "A-B", Start: noon.Add(time.Hour), End: noon.Add(2 * time.Hour)}); err != nil {
+	if _, err := b.AddMaintenance(noon, vnet.Maintenance{ID: "m", Link: "A-B", Start: noon.Add(time.Hour), End: noon.Add(2 * time.Hour)}, false); err != nil {
 		t.Fatal(err)
 	}
 	for start, hops := range map[time.Duration]int{0: 1, time.Hour: 2, 2 * time.Hour: 1} {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -33,18 +34,26 @@ func (s *Server) postMaintenance(w http.ResponseWriter, r *http.Request, c *call
 	}
 	c.about = "maintenance of " + clip(ask.Of)
 	var m vnet.Maintenance
-	var leases []vnet.Lease
+	var list []lease.Cleared
 	err := s.changeBy(causeOf(c, "maintenance"), func(now time.Time, b *lease.Book) (err error) {
 		if m, err = planned(now, b.Substrate(), ask); err == nil {
-			leases, err = b.AddMaintenance(now, m)
+			list, err = b.AddMaintenance(now, m, ask.DryRun)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.tellMaintenance(m, leases, "planned")
-	return answer(w, http.StatusCreated, maintained(m, leases, c))
+	view, err := s.cleared(r.Context(), m, list, c)
+	if err != nil {
+		return err
+	}
+	if ask.DryRun {
+		view.ID = ""
+		return answer(w, http.StatusOK, view)
+	}
+	s.tellCleared(view)
+	return answer(w, http.StatusCreated, view)
 }
 
 // planned reads what is asked for.
@@ -106,7 +115,9 @@ func (s *Server) deleteMaintenance(w http.ResponseWriter, r *http.Request, c *ca
 	if err != nil {
 		return err
 	}
-	s.tellMaintenance(m, leases, "cancelled")
+	for _, l := range leases {
+		s.tellMaintenance(m, l.ID(), "cancelled", "")
+	}
 	return answer(w, http.StatusOK, maintained(m, leases, c))
 }
 
@@ -121,15 +132,67 @@ func maintained(m vnet.Maintenance, leases []vnet.Lease, c *call) api.Maintenanc
 	return view
 }
 
-// tellMaintenance makes an event of each lease that has something there.
-func (s *Server) tellMaintenance(m vnet.Maintenance, leases []vnet.Lease, state string) {
+// mostInstead bounds the leases for which something else is looked for at a time.
+const mostInstead = 32
+
+// cleared says what becomes of leases, with what those that stay could have instead.
+// That is looked for beside everything else, with the work of one answer for all;
+// its end costs nothing but offers.
+func (s *Server) cleared(ctx context.Context, m vnet.Maintenance, list []lease.Cleared, c *call) (api.Maintenance, error) {
+	view := api.Maintenance{Maintenance: m, Leases: []vnet.LeaseID{}}
+	var stay []vnet.Lease
+	for _, x := range list {
+		if x.Stays == nil {
+			view.Moved = append(view.Moved, x.Moved)
+			continue
+		}
+		id := x.Lease.ID()
+		stay, view.Leases = append(stay, x.Lease), append(view.Leases, id)
+		view.Stays = append(view.Stays, api.Staying{Lease: id, Reasons: x.Stays})
+	}
+	if len(stay) == 0 {
+		return view, nil
+	}
+	err := s.deciders.decide(ctx, c.Caller, func(d deciding) error {
+		book, _, err := s.view(nil, func(time.Time, *lease.Book) error { return nil })
+		if err != nil {
+			return err
+		}
+		for i, l := range stay[:min(len(stay), mostInstead)] {
+			if view.Stays[i].Offers, err = book.Instead(l, m, d.solver, d.effort); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return view, err
+}
+
+// tellCleared makes an event of each lease: where it goes, or that it stays and what
+// is offered instead.
+func (s *Server) tellCleared(view api.Maintenance) {
+	for _, d := range view.Moved {
+		s.tellMaintenance(view.Maintenance, d.Lease, "moved", d.Words())
+	}
+	for _, l := range view.Stays {
+		why := "it stays: " + strings.Join(l.Reasons, "; ")
+		for _, o := range l.Offers {
+			why += "; " + o.Words()
+		}
+		s.tellMaintenance(view.Maintenance, l.Lease, "planned", why)
+	}
+}
+
+// tellMaintenance makes an event of a lease that has something there.
+func (s *Server) tellMaintenance(m vnet.Maintenance, id vnet.LeaseID, state, more string) {
 	now, why := s.now(), m.String()
 	if m.Note != "" {
 		why += ": " + m.Note
 	}
-	for _, l := range leases {
-		id := l.ID()
-		s.happens(vnet.Happening{Time: now, Lease: id, Kind: string(kindMaintenance), What: id.String(), State: state, By: vnet.OperatorName, Why: why})
-		s.feeds.state(report.Sample{Kind: kindMaintenance, Key: id.String(), Lease: id, At: now, State: report.State(state), Why: why})
+	if more != "" {
+		why += ": " + more
 	}
+	why = clipTo(why, mostWhy)
+	s.happens(vnet.Happening{Time: now, Lease: id, Kind: string(kindMaintenance), What: id.String(), State: state, By: vnet.OperatorName, Why: why})
+	s.feeds.state(report.Sample{Kind: kindMaintenance, Key: id.String(), Lease: id, At: now, State: report.State(state), Why: why})
 }

@@ -29,8 +29,13 @@ func TestMaintenance(t *testing.T) {
 			t.Errorf("%+v is planned", ask)
 		}
 	}
+	would := must[api.Maintenance](t)(r.as(0).AddMaintenance(ctx, api.MaintenanceAsk{Of: "h1", Start: start, For: time.Hour, DryRun: true}))
+	if len(would.Stays) != 1 || would.Stays[0].Lease != id || would.ID != "" || len(must[[]api.Maintenance](t)(tenant.MaintenanceList(ctx))) != 0 {
+		t.Errorf("a dry run: %+v", would)
+	}
 	m := must[api.Maintenance](t)(r.as(0).AddMaintenance(ctx, api.MaintenanceAsk{Of: "h1", Start: start, For: time.Hour, Note: "new fan"}))
-	if len(m.Leases) != 1 || m.Leases[0] != id || m.Host != "h1" || !m.Start.Equal(start) {
+	if len(m.Leases) != 1 || m.Leases[0] != id || m.Host != "h1" || !m.Start.Equal(start) ||
+		len(m.Stays) != 1 || len(m.Stays[0].Reasons) == 0 || len(m.Stays[0].Offers) == 0 {
 		t.Errorf("planned: %+v", m)
 	}
 	for uid, want := range map[int]int{1: 1, 2: 0, 0: 1} {
@@ -61,7 +66,7 @@ func TestMaintenance(t *testing.T) {
 	for _, h := range list {
 		told += h.State + " " + h.Why + "\n"
 	}
-	if !strings.Contains(told, "planned maintenance of host h1") || !strings.Contains(told, "new fan") || !strings.Contains(told, "cancelled ") {
+	if !strings.Contains(told, "planned maintenance of host h1") || !strings.Contains(told, "new fan: it stays: ") || !strings.Contains(told, "; instead: ") || !strings.Contains(told, "cancelled ") {
 		t.Errorf("told: %q", told)
 	}
 }

@@ -166,3 +166,36 @@ func TestLostCarrierIsRoutedAround(t *testing.T) {
 		return nil
 	})
 }
+
+// TestMaintenanceMovesLinks: before work on a link begins, what is on it takes the
+// other way, and goes on; who has none stays and is offered another time.
+func TestMaintenanceMovesLinks(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, triangle)
+	l.up(between("able", "300Mbit", ""))
+	l.up(strings.Replace(between("bound", "100Mbit", ""), "rate: 100Mbit", "rate: 100Mbit, latency: 1.5ms", 1))
+	add := []string{"maintenance", "add", "direct", "--start", "1h", "--for", "2h"}
+	says := []string{"able goes elsewhere: its link x-y takes another path", "bound stays: ", "instead: "}
+	for _, more := range []string{"--dry-run", "--note=cable"} {
+		out := l.must(append(add, more)...)
+		for _, words := range says {
+			if !strings.Contains(out, words) {
+				t.Errorf("%s does not say %q:\n%s", more, words, out)
+			}
+		}
+		if more == "--dry-run" && (l.pathOf("able") != "direct" || !strings.Contains(l.must("maintenance", "list"), "no maintenance")) {
+			t.Error("a dry run does something")
+		}
+	}
+	if a, b := l.pathOf("able"), l.pathOf("bound"); a != "left right" || b != "direct" {
+		t.Errorf("they are carried by %s and %s", a, b)
+	}
+	l.settled()
+	l.must("exec", "able/x", "--", "ping", "-q", "-c", "3", "y")
+	if list := l.must("maintenance", "list"); strings.Contains(list, "root/able") || !strings.Contains(list, "bound") {
+		t.Errorf("the list says\n%s", list)
+	}
+	if events := l.must("events"); !strings.Contains(events, "moved") || !strings.Contains(events, "cable") {
+		t.Errorf("events are\n%s", events)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -229,6 +230,18 @@ type Offer struct {
 	Request Request  `json:"request"`
 	Changes []Change `json:"changes"`
 	Account *Account `json:"account,omitempty"` // what it would cost
+}
+
+// Words says what an owner can have in place of a lease.
+func (o Offer) Words() string {
+	if len(o.Changes) == 0 {
+		return "instead: the same elsewhere, released and asked for anew"
+	}
+	words := make([]string, len(o.Changes))
+	for i, c := range o.Changes {
+		words[i] = fmt.Sprintf("%s %s instead of %s", c.What, c.To, c.From)
+	}
+	return "instead: " + strings.Join(words, ", ")
 }
 
 // Rejection is a refusal by admission: what binds, and what would be admitted

@@ -1,6 +1,10 @@
 package vnet
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Load is what is booked over time of one direction of a substrate link. Whose
 // leases they are it does not say.
@@ -86,4 +90,19 @@ type Disturbance struct {
 	Start time.Time `json:"start,omitzero"`
 	// Interruption is how long each of the links carries nothing, predicted.
 	Interruption time.Duration `json:"interruption_ns"`
+}
+
+// Words says it, for who knows the lease.
+func (d Disturbance) Words() string {
+	switch {
+	case !d.Start.IsZero():
+		return "it begins at " + d.Start.UTC().Format(time.RFC3339) + " instead"
+	case !d.Running:
+		return "it has not begun, and is placed anew"
+	case d.Moved == 1:
+		return fmt.Sprintf("its link %s takes another path, interrupted for up to %s", strings.Join(d.Links, ""), d.Interruption)
+	case d.Moved > 0:
+		return fmt.Sprintf("%d of its links (%s) take other paths, interrupted for up to %s", d.Moved, strings.Join(d.Links, ", "), d.Interruption)
+	}
+	return "what it has there goes elsewhere"
 }

@@ -16,8 +16,9 @@ func (a *app) maintenance() *cobra.Command {
 		Use:   "maintenance",
 		Short: "Plan work on hosts and links, so that nothing new is there meanwhile",
 		Long: `Plan work on a host or a link of the substrate. What is asked for goes elsewhere, or
-is refused with another time; leases that have something there meanwhile stay where
-they are, are listed, and are told by an event (sublet events).`,
+is refused with another time. Leases that have something there meanwhile go elsewhere
+at once if they can; the others stay, are listed with what they could have instead, and
+all are told by an event (sublet events).`,
 		Example: "  sublet maintenance add h1 --start 2027-03-01T08:00:00Z --for 2h\n  sublet maintenance list",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -28,19 +29,24 @@ they are, are listed, and are told by an event (sublet events).`,
 
 func (a *app) maintenanceAdd() *cobra.Command {
 	var start, length, note string
+	var dryRun bool
 	c := a.noun(&cobra.Command{
 		Use:   "add HOST|LINK",
-		Short: "Plan work on a host or a link, and list the leases that it concerns",
-		Long: `Plan work on a host or a link from a time on, and list the leases that have something
-there meanwhile. For the operator.`,
-		Example:           "  sublet maintenance add h1 --start 2027-03-01T08:00:00Z --for 2h\n  sublet maintenance add h1-h2 --start 24h --for 30m --note 'new cable'",
+		Short: "Plan work on a host or a link, and take away what can go",
+		Long: `Plan work on a host or a link from a time on. Leases that have something there
+meanwhile and can go elsewhere do so at once, as with sublet drain: links of running
+networks take other paths, routers and switches are made anew, what has not begun is
+placed anew or, if it is movable, begins later. Nodes of running networks stay: they are
+listed with the reason, and with what would be admitted in their place. --dry-run only
+says so. For the operator.`,
+		Example:           "  sublet maintenance add h1 --start 24h --for 2h --dry-run\n  sublet maintenance add h1 --start 2027-03-01T08:00:00Z --for 2h\n  sublet maintenance add h1-h2 --start 24h --for 30m --note 'new cable'",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeHost,
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if err := a.checkFormat(); err != nil {
 				return err
 			}
-			ask := api.MaintenanceAsk{Of: args[0], Note: note}
+			ask := api.MaintenanceAsk{Of: args[0], Note: note, DryRun: dryRun}
 			if start != "" {
 				if ask.Start, err = moment("--start", start, time.Now().UTC(), time.Time{}); err != nil {
 					return err
@@ -53,23 +59,34 @@ there meanwhile. For the operator.`,
 			if err != nil {
 				return err
 			}
-			return a.printMaintenance(m)
+			return a.printMaintenance(m, dryRun)
 		},
 	})
 	c.Flags().StringVar(&start, "start", "", "a time such as 2027-03-01T08:00:00Z, or how far from now such as 2h (default: now)")
 	c.Flags().StringVar(&length, "for", "", "how long it takes, such as 2h")
 	c.Flags().StringVar(&note, "note", "", "why, for those whom it concerns")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only say which leases would go elsewhere, and which stay")
 	return c
 }
 
-// printMaintenance says what is planned, and a line for each lease.
-func (a *app) printMaintenance(m api.Maintenance) error {
+// printMaintenance says what is planned, and what becomes of each lease.
+func (a *app) printMaintenance(m api.Maintenance, dryRun bool) error {
 	if a.format != "table" {
 		return a.print(m, "", nil)
 	}
-	fmt.Fprintf(a.out, "%s: %s\n", m.ID, m.Maintenance)
-	for _, id := range m.Leases {
-		fmt.Fprintf(a.out, "%s has something there: it stays, and is told\n", id)
+	head := m.ID
+	if dryRun {
+		head = "would be planned"
+	}
+	fmt.Fprintf(a.out, "%s: %s\n", head, m.Maintenance)
+	for _, d := range m.Moved {
+		fmt.Fprintf(a.out, "%s goes elsewhere: %s\n", d.Lease, d.Words())
+	}
+	for _, l := range m.Stays {
+		fmt.Fprintf(a.out, "%s stays: %s\n", l.Lease, strings.Join(l.Reasons, "; "))
+		for _, o := range l.Offers {
+			fmt.Fprintf(a.out, "  %s (cost %s)\n", o.Words(), price(o.Account))
+		}
 	}
 	return nil
 }

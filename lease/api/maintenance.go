@@ -15,6 +15,8 @@ type MaintenanceAsk struct {
 	Start time.Time     `json:"start,omitzero"`
 	For   time.Duration `json:"for_ns"`
 	Note  string        `json:"note,omitempty"`
+	// DryRun: only say what would become of leases.
+	DryRun bool `json:"dry_run,omitempty"`
 }
 
 // Maintenance is what is planned, and the caller's leases that have something
@@ -22,6 +24,18 @@ type MaintenanceAsk struct {
 type Maintenance struct {
 	vnet.Maintenance
 	Leases []vnet.LeaseID `json:"leases"`
+	// Where it was just planned, for the operator: leases that go elsewhere for it,
+	// and why the others stay.
+	Moved []vnet.Disturbance `json:"moved,omitempty"`
+	Stays []Staying          `json:"stays,omitempty"`
+}
+
+// Staying is a lease that stays where there is maintenance, and what would be
+// admitted in its place: the same anew (no axes), or what differs.
+type Staying struct {
+	Lease   vnet.LeaseID `json:"lease"`
+	Reasons []string     `json:"reasons"`
+	Offers  []vnet.Offer `json:"offers,omitempty"`
 }
 
 // AddMaintenance plans work; for the operator.

@@ -81,7 +81,7 @@ func TestClientIsGenerated(t *testing.T) {
 func TestTypesAreDescribed(t *testing.T) {
 	schemas := loaded(t).Components.Schemas
 	for name, value := range map[string]any{
-		"MaintenanceAsk": MaintenanceAsk{}, "PlannedMaintenance": vnet.Maintenance{}, "Maintenance": Maintenance{},
+		"MaintenanceAsk": MaintenanceAsk{}, "PlannedMaintenance": vnet.Maintenance{}, "Maintenance": Maintenance{}, "Staying": Staying{},
 		"TokenAsk": TokenAsk{}, "Token": trust.Token{}, "NewToken": NewToken{},
 		"Problem": Problem{}, "Change": vnet.Change{}, "Offer": vnet.Offer{}, "Ask": Ask{}, "Update": Update{}, "Updated": Updated{}, "Admission": Admission{}, "Request": vnet.Request{},
 		"Node": vnet.VirtualNode{}, "Function": vnet.Function{}, "Processing": vnet.Processing{}, "VirtualLink": vnet.VirtualLink{}, "Bandwidth": vnet.Bandwidth{}, "Stage": vnet.Stage{}, "Pause": vnet.Pause{}, "PauseAsk": PauseAsk{}, "Proof": vnet.Proof{},
