@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"sublet/internal/problem"
 	"sublet/lease/api"
 	"sublet/trust"
 )
@@ -51,7 +52,7 @@ func (s *Server) getPage(w http.ResponseWriter, r *http.Request) error {
 	client := api.NewClientOver("this server", func(ctx context.Context) (net.Conn, error) { return s.inner.dial(ctx, c.Caller) })
 	defer client.Close()
 	readOnly := c.Token != nil && c.Token.Scope != trust.ScopeWrite
-	s.page(client, readOnly, s.turn).ServeHTTP(w, r)
+	problem.Handler(s.page(client, readOnly, s.turn)).ServeHTTP(w, r)
 	return nil
 }
 

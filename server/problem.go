@@ -7,25 +7,11 @@ import (
 	"net/http"
 	"strconv"
 
+	"sublet/internal/problem"
 	"sublet/lease"
 	"sublet/lease/api"
 	"sublet/vnet"
 )
-
-var typeOfStatus = map[int]string{
-	http.StatusBadRequest:            api.TypeBadInput,
-	http.StatusUnauthorized:          api.TypeUnauthorized,
-	http.StatusForbidden:             api.TypeForbidden,
-	http.StatusNotFound:              api.TypeNotFound,
-	http.StatusConflict:              api.TypeConflict,
-	http.StatusPreconditionFailed:    api.TypeChanged,
-	http.StatusRequestEntityTooLarge: api.TypeTooLarge,
-	http.StatusTooManyRequests:       api.TypeTooMany,
-	http.StatusInternalServerError:   api.TypeInternal,
-	http.StatusBadGateway:            api.TypeAgentGone,
-	http.StatusServiceUnavailable:    api.TypeUnavailable,
-	http.StatusInsufficientStorage:   api.TypeNoSpace,
-}
 
 func forbidden(detail string) error {
 	return &api.Problem{Status: http.StatusForbidden, Detail: detail}
@@ -39,12 +25,12 @@ func noSuchLease(id vnet.LeaseID) error {
 // problemOf gives any error its form on the wire.
 func problemOf(err error) api.Problem {
 	p := api.Problem{Detail: err.Error()}
-	var problem *api.Problem
+	var said *api.Problem
 	var field *vnet.FieldError
 	var rejection *vnet.Rejection
 	switch {
-	case errors.As(err, &problem):
-		p = *problem
+	case errors.As(err, &said):
+		p = *said
 	case errors.As(err, &field):
 		p.Status, p.Path, p.Detail = http.StatusBadRequest, field.Path, field.Problem
 	case errors.As(err, &rejection):
@@ -59,7 +45,7 @@ func problemOf(err error) api.Problem {
 		p.Status, p.Detail = http.StatusInternalServerError, "the server failed: see its log"
 	}
 	if p.Type == "" {
-		p.Type = typeOfStatus[p.Status]
+		p.Type = problem.Type(p.Status)
 	}
 	if p.Title == "" {
 		p.Title = http.StatusText(p.Status)
@@ -85,7 +71,7 @@ func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error)
 	if err != nil {
 		s.log.Error("encode problem", slog.Any("error", err))
 	}
-	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Content-Type", problem.ContentType)
 	w.WriteHeader(p.Status)
 	w.Write(body)
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/internal/problem"
 	"sublet/lease/api"
 	"sublet/trust"
 	"sublet/vnet"
@@ -109,9 +110,10 @@ func (s *Server) proxy(w http.ResponseWriter, r *http.Request, c *call, host vne
 	defer transport.CloseIdleConnections()
 	var failed error
 	proxy := httputil.ReverseProxy{
-		Transport:     transport,
-		FlushInterval: -1, // streams
-		ErrorLog:      slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Transport:      transport,
+		FlushInterval:  -1, // streams
+		ModifyResponse: problem.Mend,
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL = &url.URL{Scheme: target.Scheme, Host: target.Host, Path: path, RawQuery: p.In.URL.RawQuery}
 			p.Out.Host = target.Host

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 
+	"sublet/internal/problem"
 	"sublet/vnet"
 )
 
@@ -69,7 +70,7 @@ func Vouch(r *http.Request, account vnet.TenantID) bool {
 func OnlyOperator(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil || !remoteCaller(r.TLS).Operator {
-			http.Error(w, "this agent takes orders from its server only", http.StatusForbidden)
+			problem.Write(w, http.StatusForbidden, "this agent takes orders from its server only")
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sublet/agent/session"
+	"sublet/internal/problem"
 	"sublet/plan"
 	"sublet/report"
 	"sublet/vnet"
@@ -96,7 +97,7 @@ func (h *Host) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/links/{fabric}/traffic", h.traffic)
 	mux.HandleFunc("GET /v1/links/{fabric}/chains", h.chains)
 	mux.HandleFunc("GET /v1/links/{fabric}/reach", h.reach)
-	return mux
+	return problem.Handler(mux)
 }
 
 // Directions of copy: out of a node, and into it.
@@ -132,7 +133,7 @@ func answer[T any](w http.ResponseWriter, list []T, err error) {
 // answerOne writes JSON, or why there is none.
 func answerOne(w http.ResponseWriter, what any, err error) {
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		problem.Write(w, http.StatusInternalServerError, err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sublet/agent/session"
+	"sublet/internal/problem"
 	"sublet/plan"
 	"sublet/report"
 	"sublet/vnet"
@@ -59,8 +60,13 @@ func get(t *testing.T, h *Host, method, path string, result any) (status int, te
 		if err := json.Unmarshal(body, result); err != nil {
 			t.Errorf("%s %s answers %s: %v", method, path, body, err)
 		}
+		return response.StatusCode, strings.TrimSpace(string(body))
 	}
-	return response.StatusCode, strings.TrimSpace(string(body))
+	var p problem.Problem
+	if err := json.Unmarshal(body, &p); err != nil || !problem.Is(response.Header) || p.Status != response.StatusCode {
+		t.Errorf("%s %s answers no problem: %v %s", method, path, response.Header, body)
+	}
+	return response.StatusCode, p.Detail
 }
 
 func TestDiff(t *testing.T) {

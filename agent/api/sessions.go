@@ -14,6 +14,7 @@ import (
 
 	"sublet/agent/capture"
 	"sublet/agent/session"
+	"sublet/internal/problem"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -90,7 +91,7 @@ func (h *Host) revoke(w http.ResponseWriter, r *http.Request) {
 func (h *Host) flows(w http.ResponseWriter, r *http.Request) {
 	of := r.PathValue("namespace")
 	if !h.asked.take(of, 1) {
-		http.Error(w, "the entries of this switch are being listed for another request: ask again", http.StatusServiceUnavailable)
+		problem.Write(w, http.StatusServiceUnavailable, "the entries of this switch are being listed for another request: ask again")
 		return
 	}
 	defer h.asked.give(of)
@@ -102,7 +103,7 @@ func (h *Host) flows(w http.ResponseWriter, r *http.Request) {
 func (h *Host) status(w http.ResponseWriter, r *http.Request) {
 	of := r.PathValue("namespace")
 	if !h.asked.take(of, 1) {
-		http.Error(w, "this switch is being asked for another request: ask again", http.StatusServiceUnavailable)
+		problem.Write(w, http.StatusServiceUnavailable, "this switch is being asked for another request: ask again")
 		return
 	}
 	defer h.asked.give(of)
@@ -117,11 +118,11 @@ func (h *Host) trace(w http.ResponseWriter, r *http.Request) {
 	port, err := strconv.ParseUint(r.URL.Query().Get("in_port"), 10, 32)
 	frame, err2 := hex.DecodeString(r.URL.Query().Get("frame"))
 	if err = errors.Join(err, err2); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		problem.Write(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	if !h.asked.take(of, 1) {
-		http.Error(w, "this switch is being asked for another request: ask again", http.StatusServiceUnavailable)
+		problem.Write(w, http.StatusServiceUnavailable, "this switch is being asked for another request: ask again")
 		return
 	}
 	defer h.asked.give(of)
@@ -133,17 +134,17 @@ func (h *Host) trace(w http.ResponseWriter, r *http.Request) {
 func (h *Host) capture(w http.ResponseWriter, r *http.Request) {
 	port, err := h.portOf(r)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusNotFound)
+		problem.Write(w, http.StatusNotFound, err.Error())
 		return
 	}
 	bounds, err := captureBounds(r.URL.Query())
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		problem.Write(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	fabric := r.PathValue("fabric")
 	if !h.captures.take(fabric, mostCaptures) {
-		http.Error(w, fmt.Sprintf("%d captures of this network are running on this host, the most there can be: end one", mostCaptures), http.StatusServiceUnavailable)
+		problem.Write(w, http.StatusServiceUnavailable, fmt.Sprintf("%d captures of this network are running on this host, the most there can be: end one", mostCaptures))
 		return
 	}
 	defer h.captures.give(fabric)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"sublet/internal/problem"
 	"sublet/plan"
 	"sublet/report"
 	"sublet/vnet"
@@ -54,12 +55,12 @@ func (h *Host) chains(w http.ResponseWriter, r *http.Request) {
 func (h *Host) counts(w http.ResponseWriter, r *http.Request) {
 	set, err := strconv.ParseUint(cmp.Or(r.URL.Query().Get("set"), "0"), 10, 64)
 	if err != nil {
-		http.Error(w, "set: state that of the counts before", http.StatusBadRequest)
+		problem.Write(w, http.StatusBadRequest, "set: state that of the counts before")
 		return
 	}
 	c, err := h.Counts(r.Context())
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		problem.Write(w, http.StatusInternalServerError, err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
@@ -72,7 +73,7 @@ func (h *Host) samples(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	after, err := strconv.ParseUint(cmp.Or(query.Get("after"), "0"), 10, 64)
 	if err != nil {
-		http.Error(w, "after: state the number of a reading", http.StatusBadRequest)
+		problem.Write(w, http.StatusBadRequest, "after: state the number of a reading")
 		return
 	}
 	of := report.Scope{Tenant: vnet.TenantID(query.Get("tenant")), Network: vnet.VNetID(query.Get("network"))}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"sublet/internal/problem"
 	"sublet/report"
 	"sublet/report/metrics"
 )
@@ -34,7 +35,7 @@ func (h *Host) Watched() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", h.ready)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "here are /metrics, /healthz and /readyz alone", http.StatusNotFound)
+		problem.Write(w, http.StatusNotFound, "here are /metrics, /healthz and /readyz alone")
 	})
 	return mux
 }
@@ -54,9 +55,9 @@ func (h *Host) standing(list *metrics.List) {
 func (h *Host) ready(w http.ResponseWriter, _ *http.Request) {
 	switch s := h.agent.Standing(); {
 	case s.Passes == 0:
-		http.Error(w, "no plan is known yet", http.StatusServiceUnavailable)
+		problem.Write(w, http.StatusServiceUnavailable, "no plan is known yet")
 	case s.Problems > 0:
-		http.Error(w, "not as planned: "+s.Problem, http.StatusServiceUnavailable)
+		problem.Write(w, http.StatusServiceUnavailable, "not as planned: "+s.Problem)
 	default:
 		_, _ = io.WriteString(w, "ok\n")
 	}

@@ -3,6 +3,8 @@ package session
 import (
 	"fmt"
 	"net/http"
+
+	"sublet/internal/problem"
 )
 
 // MostSessions is how many sessions one host serves at a time. Each holds a
@@ -19,7 +21,7 @@ func Bound(most int, next http.Handler) http.Handler {
 			defer func() { <-places }()
 			next.ServeHTTP(w, r)
 		default:
-			http.Error(w, fmt.Sprintf("this host serves %d sessions, the most it can: try again later", most), http.StatusServiceUnavailable)
+			problem.Write(w, http.StatusServiceUnavailable, fmt.Sprintf("this host serves %d sessions, the most it can: try again later", most))
 		}
 	})
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"sublet/internal/problem"
 )
 
 // Failure is the server's own account of why a session did not begin or ended
@@ -91,12 +93,12 @@ func accept(w http.ResponseWriter, r *http.Request) (*framer, error) {
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), Protocol) {
 		w.Header().Set("Upgrade", Protocol)
-		http.Error(w, "this address speaks "+Protocol+" or WebSocket: ask for one with an Upgrade header", http.StatusUpgradeRequired)
+		problem.Write(w, http.StatusUpgradeRequired, "this address speaks "+Protocol+" or WebSocket: ask for one with an Upgrade header")
 		return nil, errors.New("accept session: no upgrade requested")
 	}
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		http.Error(w, "this connection cannot be upgraded", http.StatusInternalServerError)
+		problem.Write(w, http.StatusInternalServerError, "this connection cannot be upgraded")
 		return nil, fmt.Errorf("accept session: %w", err)
 	}
 	// The server's timeouts were for HTTP.

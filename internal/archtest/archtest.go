@@ -35,14 +35,14 @@ var Table = map[string][]string{
 	"lease/rollout":          {"vnet", "plan", "report"}, // which host has which plan; knows no bookings
 	"lease/policy":           {"vnet"},                   // quotas know amounts over time, not where they are placed
 	"lease/store":            {"vnet", "plan", "lease"},
-	"lease/api":              {"vnet", "plan", "report", "lease/policy", "trust"},                                                                       // wire types and client: what quotas show is a policy's, a client's TLS is trust's
-	"server":                 {"vnet", "plan", "report", "report/metrics", "lease", "lease/policy", "lease/api", "trust", "measure", "internal/socket"}, // measure judges what hosts count
-	"trust":                  {"vnet"},
+	"lease/api":              {"vnet", "plan", "report", "lease/policy", "trust"},                                                                                           // wire types and client: what quotas show is a policy's, a client's TLS is trust's
+	"server":                 {"vnet", "plan", "report", "report/metrics", "lease", "lease/policy", "lease/api", "trust", "measure", "internal/socket", "internal/problem"}, // measure judges what hosts count
+	"trust":                  {"vnet", "internal/problem"},
 	"web":                    {"vnet", "vnet/file", "lease/api", "agent/session"}, // it speaks for one client of the API, with sessions
 	"agent":                  {"vnet", "plan", "report"},
-	"agent/api":              {"vnet", "plan", "report", "agent/session", "agent/capture"},
-	"agent/host":             {"vnet", "plan", "report", "report/metrics", "agent/...", "datapath/..."}, // the only room of a host that knows all parts
-	"agent/session":          {"internal/proc"},
+	"agent/api":              {"vnet", "plan", "report", "agent/session", "agent/capture", "internal/problem"},
+	"agent/host":             {"vnet", "plan", "report", "report/metrics", "agent/...", "datapath/...", "internal/problem"}, // the only room of a host that knows all parts
+	"agent/session":          {"internal/proc", "internal/problem"},
 	"agent/iplbd":            {"plan", "report", "vnet", "fabric", "fabric/spread", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
 	"agent/capture":          nil,
 	"agent/control":          nil,                                                                     // laws of control: samples in, shares out
@@ -92,6 +92,7 @@ var Table = map[string][]string{
 	"lab":                    {"vnet", "plan", "embed/graph", "fabric", "datapath/kernel", "datapath/bpf", "datapath/iplb", "datapath/impair", "internal/proc"}, // its switches forward as embed/graph counts on, or as fabric does, and are relays; its wires are late by that room's element
 	"internal/splitmix":      nil,
 	"internal/heap":          nil,
+	"internal/problem":       nil,
 	"internal/proc":          nil,
 	"internal/socket":        nil,
 	"internal/filecopy":      nil, // runs in nodes, and at their users

@@ -33,6 +33,7 @@ const (
 	TypeAgentGone   = "urn:sublet:agent-unreachable"
 	TypeUnavailable = "urn:sublet:unavailable"
 	TypeChanged     = "urn:sublet:changed"
+	TypeUpgrade     = "urn:sublet:upgrade-required" // the address is for sessions
 	TypeNoSpace     = "urn:sublet:no-space"
 	TypeNoLeader    = "urn:sublet:no-leader" // nothing was done
 )
