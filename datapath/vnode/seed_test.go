@@ -15,10 +15,10 @@ import (
 	"sublet/vnet"
 )
 
-func seedFor(t *testing.T) seed {
-	t.Helper()
+// twoCards are a machine's, one at a peer and one in a subnet.
+func twoCards() []nic {
 	p, a := netip.MustParsePrefix, netip.MustParseAddr
-	nics := []nic{
+	return []nic{
 		{
 			Link:      kernel.Link{Index: 2, Name: "eth0", MTU: 1400, Hardware: [6]byte{2, 0xab, 0, 0, 0, 1}},
 			addresses: []kernel.Address{{Local: a("10.0.0.1"), Reach: p("10.0.0.2/32")}},
@@ -29,13 +29,17 @@ func seedFor(t *testing.T) seed {
 			addresses: []kernel.Address{{Local: a("192.168.1.7"), Reach: p("192.168.1.0/24")}, {Local: a("2001:db8::7"), Reach: p("2001:db8::/64")}},
 		},
 	}
+}
+
+func seedFor(t *testing.T) seed {
+	t.Helper()
 	return seedOf("m1", vnet.Setup{
 		Env:     map[string]string{"A": "it's\n$x", "B": "\"b\""},
 		Workdir: "/srv",
 		Sysctls: map[string]string{"net.ipv4.tcp_ecn": "1"},
 		Files:   []vnet.File{{Path: "/etc/x", Text: "grüße\n"}, {Path: "/etc/y", Text: "#cloud-config\n", Mode: "0600"}},
 		Run:     []vnet.Program{{Cmd: []string{"sh", "-c", "echo $A; rm -rf /x"}}},
-	}, nics, "10.0.0.1 m1\n")
+	}, twoCards(), "10.0.0.1 m1\n")
 }
 
 // What a machine is given is in its seed as data: no text becomes a command or
