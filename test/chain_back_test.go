@@ -39,8 +39,8 @@ func TestChainComesBack(t *testing.T) {
 	for port, behind := range map[int]bool{80: true, 81: false} {
 		s.must("exec", "-d", "back/b", "--", "python3", "-c", fmt.Sprintf(`
 import socket
-s = socket.create_server(("", %d))
-while True: c, who = s.accept(); c.sendall(who[0].encode() + b"\n" + bytes(200000)); c.close()`, port))
+s = socket.create_server(("", %[1]d))
+while True: c, who = s.accept(); open("/tmp/served.%[1]d", "a").write("a"); c.sendall(who[0].encode() + b"\n" + bytes(200000)); c.close()`, port))
 		var seen netip.Addr
 		before := s.came("back", "ids")
 		eventually(t, 30*time.Second, func() error {
@@ -64,6 +64,12 @@ assert len(rest) == 200000, len(rest); print(who.decode().strip())`, address, po
 		}
 	}
 	s.asPlanned("h1", "h2")
+	// Beside the server at port 80 the chain is measured by frames that it does not get.
+	served := func() string { return s.must("exec", "back/b", "--", "cat", "/tmp/served.80") }
+	before := served()
 	s.checked("back", broken, "--duration", "1s")
+	if after := served(); after != before {
+		t.Errorf("the server at port 80 was called %d times by then, and %d after the check", len(before), len(after))
+	}
 	s.must("down", "back")
 }

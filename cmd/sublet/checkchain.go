@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sublet/measure"
 	"sublet/measure/probe"
 	"sublet/plan"
@@ -117,6 +119,10 @@ func wayOf(l vnet.Lease, ports map[string][2]plan.Port, c vnet.Chain) chainWay {
 	if c.Rate == 0 {
 		w.target.Alloc = chainEffort
 	}
+	w.target.Translated = slices.ContainsFunc(c.Via, func(name string) bool {
+		n, ok := l.Topology().Node(name)
+		return ok && n.IsFunction() && n.Function.Kind == vnet.FunctionNAT
+	})
 	if !m.Dst.Contains(w.target.ToAddr) {
 		i := slices.IndexFunc(l.AddressesOf(c.To), func(a netip.Addr) bool { return a.Is4() && m.Dst.Contains(a) })
 		if i < 0 {
@@ -287,16 +293,16 @@ func (b chainBatch) takes(w chainWay) bool {
 
 // measure loads the chains, and again those that a probe was too slow for.
 func (b chainBatch) measure(ctx context.Context, job server.CheckJob, verdicts map[string]vnet.ChainVerdict) error {
-	load := probe.Load{TCP: b[0].proto == vnet.ProtocolTCP, Part: 1}
-	if !load.TCP {
-		load.Part = chainOverload
-	}
+	load, crowded := b.load(), make(map[string]bool)
+	var framed chainBatch
 	for range chainTrials {
 		opt := probe.Options{Duration: job.Duration}
 		var ways chainBatch
 		for _, w := range b {
 			v, known := verdicts[w.chain.Name]
-			if w.not != "" {
+			if crowded[w.chain.Name] {
+				continue
+			} else if w.not != "" {
 				v = w.verdict(0, vnet.NotMeasured, notMeasuredFor+w.not)
 				v.OK = true // nothing speaks against it
 				verdicts[w.chain.Name] = v
@@ -313,9 +319,33 @@ func (b chainBatch) measure(ctx context.Context, job server.CheckJob, verdicts m
 		}
 		for i, f := range flows {
 			verdicts[ways[i].chain.Name] = ways[i].judge(f, load, opt.Duration)
+			if f.Taken && ways[i].target.Frames == 0 {
+				crowded[f.Link], framed = true, append(framed, ways[i].framed())
+			}
 		}
 	}
+	if len(framed) > 0 {
+		return framed.measure(ctx, job, verdicts)
+	}
 	return nil
+}
+
+// load is what is put on the chains of a batch.
+func (b chainBatch) load() probe.Load {
+	if b[0].proto == vnet.ProtocolTCP && b[0].target.Frames == 0 {
+		return probe.Load{TCP: true, Part: 1}
+	}
+	return probe.Load{Part: chainOverload}
+}
+
+// framed is a way that is measured by frames, since a program of the tenant's has
+// the port.
+func (w chainWay) framed() chainWay {
+	w.target.Frames = unix.IPPROTO_UDP
+	if w.proto == vnet.ProtocolTCP {
+		w.target.Frames = unix.IPPROTO_TCP
+	}
+	return w
 }
 
 // judge makes a verdict of what passed.

@@ -32,6 +32,7 @@ type Flow struct {
 	Loss           float64       // lost/sent datagrams
 	Late           time.Duration // that a probe waited for a processor
 	Fault          string        // why nothing was measured; "": it was
+	Taken          bool          // that is because another program has the port: frames would tell
 }
 
 // InDoubt says whether the time that a probe waited for a processor explains why a
@@ -71,7 +72,7 @@ func (c *check) flows(load Load) ([]Flow, error) {
 	var flows []Flow
 	var failed error
 	for _, t := range c.trials {
-		f := Flow{Target: t.Target, Offered: vnet.Rate(load.Part * float64(t.load())), Late: t.late, Fault: t.fault}
+		f := Flow{Target: t.Target, Offered: vnet.Rate(load.Part * float64(t.load())), Late: t.late, Fault: t.fault, Taken: t.taken}
 		if load.TCP {
 			f.Rate, f.Payload = t.link.TCP, t.link.TCPPayload
 		} else {

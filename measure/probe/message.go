@@ -53,6 +53,7 @@ type flow struct {
 	Lag       time.Duration `json:"lag_ns,omitempty"`      // that a late UDP sender may make up for
 	Interval  time.Duration `json:"interval_ns,omitempty"` // between pings
 	Sent      uint64        `json:"sent,omitempty"`        // datagrams the other end says it sent
+	Frames    uint8         `json:"frames,omitempty"`      // IP protocol of frames that are sent in place of datagrams; 0: none
 }
 
 // ports a receiver chose.
@@ -73,6 +74,7 @@ type reply struct {
 type figure struct {
 	ID      int                `json:"id"`
 	Err     string             `json:"err,omitempty"`
+	Taken   bool               `json:"taken,omitempty"` // the port that was stated is another program's
 	Ports   ports              `json:"ports,omitzero"`
 	RTT     *roundTrip         `json:"rtt,omitempty"`
 	TCP     *measure.TCPWindow `json:"tcp,omitempty"`

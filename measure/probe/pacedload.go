@@ -26,6 +26,7 @@ type pacedLoad struct {
 	payload  int // of one datagram
 	segments int // in one burst
 	buffer   []byte
+	frame    bool // that is what buffer has
 	pacer    *pacer
 	late     time.Duration // slept too long, in all: kept off the processor
 }
@@ -38,8 +39,8 @@ func newPacedLoad(fd int, run uint64, epoch uint32, f flow) (*pacedLoad, error) 
 	}
 	frame := payload + measure.UDPOverhead
 	segments := burst(f.Rate, frame, payload)
-	if err := unix.SetsockoptInt(fd, solUDP, unix.UDP_SEGMENT, payload); err != nil {
-		segments = 1 // a kernel without it sends one by one
+	if f.Frames != 0 || unix.SetsockoptInt(fd, solUDP, unix.UDP_SEGMENT, payload) != nil {
+		segments = 1 // frames, and a kernel without it, go one by one
 	}
 	return &pacedLoad{
 		fd: fd, header: header{run: run, flow: uint32(f.ID), epoch: epoch}, payload: payload, segments: segments,
@@ -69,14 +70,29 @@ func (b *pacedLoad) run(ctx context.Context, length time.Duration) error {
 	return ctx.Err()
 }
 
-// send writes one burst. What the socket did not take was not sent: its
-// numbers are used again.
-func (b *pacedLoad) send() error {
+// frames makes it send frames such as one.
+func (b *pacedLoad) frames(one []byte) { b.buffer, b.frame = one, true }
+
+// fill numbers what is sent next, and returns the header of what comes then.
+func (b *pacedLoad) fill() header {
 	h := b.header
+	if b.frame {
+		h.put(b.buffer[frameHeader(b.buffer[9]):])
+		spoil(b.buffer)
+		h.seq++
+		return h
+	}
 	for at := 0; at < len(b.buffer); at += b.payload {
 		h.put(b.buffer[at:])
 		h.seq++
 	}
+	return h
+}
+
+// send writes one burst. What the socket did not take was not sent: its
+// numbers are used again.
+func (b *pacedLoad) send() error {
+	h := b.fill()
 	_, err := unix.Write(b.fd, b.buffer)
 	switch {
 	case err == nil:

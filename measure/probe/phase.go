@@ -81,7 +81,7 @@ func (c *check) connect(ctx context.Context) {
 	c.round(ctx, command{Op: opOpen, Run: c.run}, 0, both{
 		in: func(t *trial) flow { return t.inlet(t.streams(streams)) },
 		got: func(t *trial, f figure) {
-			t.ports = f.Ports
+			t.ports, t.taken = f.Ports, f.Taken
 			t.failOn(f.Err)
 			if t.Port != 0 && f.Err == "" && (f.Ports.TCP != t.Port || f.Ports.UDP != t.Port) {
 				t.fail(fmt.Sprintf("the program at node %s is of a former version: it cannot receive at a stated port", t.To))

@@ -22,10 +22,13 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -140,6 +143,7 @@ func (p *prober) load(ctx context.Context, c command) reply {
 func (p *prober) open(ctx context.Context, f flow, g *figure) error {
 	r, ports, err := openReceiver(ctx, p.run, f)
 	if err != nil {
+		g.Taken = f.Ports.UDP != 0 && errors.Is(err, unix.EADDRINUSE)
 		return err
 	}
 	p.mu.Lock()

@@ -20,6 +20,7 @@ type sender struct {
 	run  uint64
 	udp  int
 	ping int
+	port uint16 // that frames come from, which ping keeps
 
 	conns []*net.TCPConn
 }
@@ -28,6 +29,10 @@ type sender struct {
 func openSender(run uint64, f flow) (*sender, error) {
 	s := &sender{flow: f, run: run, udp: -1, ping: -1}
 	var err error
+	if f.Frames != 0 {
+		s.udp, s.ping, s.port, err = frameSender(f)
+		return s, err
+	}
 	if s.udp, err = connected(f, f.Ports.UDP); err != nil {
 		return nil, err
 	}
@@ -119,6 +124,9 @@ func unsentLimit(f flow) int {
 func (s *sender) sendLoad(ctx context.Context, c command, f flow, g *figure) error {
 	s.flow.Rate, s.flow.Lag = f.Rate, f.Lag
 	b, err := newPacedLoad(s.udp, s.run, c.Epoch, s.flow)
+	if err == nil && s.flow.Frames != 0 {
+		b.frames(newFrame(s.flow, s.port))
+	}
 	if err != nil {
 		return err
 	}

@@ -9,12 +9,15 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"sublet/measure"
 )
 
 // sink receives one flow's datagrams from the moment it is opened, so that no
 // start has to be timed, and counts those of the epoch that is expected.
 type sink struct {
 	fd      int
+	frames  uint8 // protocol of the frames that it counts; 0: datagrams
 	id      uint32
 	run     uint64
 	control [128]byte
@@ -27,6 +30,9 @@ type sink struct {
 
 // openSink opens a receiver and returns its port.
 func openSink(run uint64, f flow) (*sink, uint16, error) {
+	if f.Frames != 0 {
+		return frameSink(run, f)
+	}
 	fd, port, err := udpSocket(f, f.Ports.UDP)
 	if err != nil {
 		return nil, 0, err
@@ -117,17 +123,33 @@ func (s *sink) take(b []byte, segment int, at int64) {
 	for len(b) > 0 {
 		one := b[:min(segment, len(b))]
 		b = b[len(one):]
-		h, ok := parseHeader(one)
+		h, ok := s.header(one)
 		if !ok || h.run != s.run || h.flow != s.id || h.epoch != s.tally.epoch || h.epoch == 0 {
 			continue
 		}
 		s.tally.number(h.seq)
 		datagrams++
-		payload += uint64(len(one))
+		payload += s.payload(one)
 	}
 	if datagrams > 0 {
 		s.tally.arrive(at, datagrams, payload)
 	}
+}
+
+// header is the probe's own in what arrived.
+func (s *sink) header(b []byte) (header, bool) {
+	if s.frames != 0 {
+		b = b[min(len(b), frameHeader(s.frames)):]
+	}
+	return parseHeader(b)
+}
+
+// payload is what a datagram of the size of what arrived has.
+func (s *sink) payload(b []byte) uint64 {
+	if s.frames != 0 {
+		return uint64(len(b) - measure.IPv4Header - measure.UDPHeader)
+	}
+	return uint64(len(b))
 }
 
 // ancillary reads the segment size (0: not segmented) and the arrival time.

@@ -22,6 +22,8 @@ type Target struct {
 	Latency      time.Duration      // bound on the way's; 0: none
 	Impair       [2]vnet.Impairment // asked for in this direction, and in the other
 	Port         uint16             // at which TCP and UDP are received; 0: any
+	Frames       uint8              // protocol of frames that are counted beside the program that has Port; 0: sockets
+	Translated   bool               // a NAT on the way: what arrives is not from FromAddr
 }
 
 // Targets lists both directions of every link between nodes of the lease's

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"net/netip"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ type trial struct {
 	late     time.Duration // that a probe waited for a processor, in the last phase
 	queued   time.Duration // that threads of both probes waited for one, for each ping of the last phase
 	last     float64       // what the last phase alone showed: a rate in bit/s, a round trip in us
+	taken    bool          // the port that was stated is another program's
 	doubts   map[measure.Phase]string
 	frames   vnet.Rate // TCP's, in the last window; with those of acknowledgements of the pair
 	payload  vnet.Rate // likewise
@@ -170,11 +172,15 @@ func (t *trial) pacing() float64 {
 
 // inlet and outlet are the flow as its receiver and its sender know it.
 func (t *trial) inlet(streams int) flow {
-	return flow{ID: t.id, Pair: t.pair, Interface: t.ToIf, Local: t.ToAddr, Peer: t.FromAddr, MTU: t.MTU, Streams: streams, Ports: ports{UDP: t.Port, TCP: t.Port}}
+	f := flow{ID: t.id, Pair: t.pair, Interface: t.ToIf, Local: t.ToAddr, Peer: t.FromAddr, MTU: t.MTU, Streams: streams, Ports: ports{UDP: t.Port, TCP: t.Port}, Frames: t.Frames}
+	if t.Translated {
+		f.Peer = netip.Addr{}
+	}
+	return f
 }
 
 func (t *trial) outlet(streams int) flow {
-	return flow{ID: t.id, Pair: t.pair, Interface: t.FromIf, Local: t.FromAddr, Peer: t.ToAddr, MTU: t.MTU, Streams: streams, Ports: t.ports}
+	return flow{ID: t.id, Pair: t.pair, Interface: t.FromIf, Local: t.FromAddr, Peer: t.ToAddr, MTU: t.MTU, Streams: streams, Ports: t.ports, Frames: t.Frames}
 }
 
 // pingShare bounds the pings' part of the load they measure under, so that
