@@ -26,13 +26,13 @@ import (
 func (a *app) openflow() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "openflow",
-		Short:   "Run an OpenFlow switch",
+		Short:   "Run an OpenFlow switch, or share one",
 		Long:    "Run a switch of OpenFlow 1.3 and 1.0 on devices of this machine, without a lease. datapath/ofswitch/README.md explains it.",
 		Example: "  sublet openflow run --controller tcp:192.0.2.1:6653 --dpid 1 --ports eth1,eth2",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.openflowRun())
+	c.AddCommand(a.openflowRun(), a.openflowSlice())
 	return c
 }
 

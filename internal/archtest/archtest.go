@@ -81,6 +81,7 @@ var Table = map[string][]string{
 	"openflow/inband":        nil,                                                                                                                         // it knows frames of control, and nothing of OpenFlow
 	"datapath/ofswitch":      {"openflow/of13", "openflow/inband", "openflow/pipeline", "openflow/channel", "openflow/text", "datapath/kernel", "report"}, // what becomes of a packet it tells in words, and of itself in the form that callers see; no part of an agent: sublet openflow run starts it
 	"openflow/poll":          {"openflow/of10", "openflow/of13"},
+	"openflow/slice":         {"openflow/of13", "openflow/channel", "openflow/pipeline"}, // whether a packet is of a slice is decided by the pipeline
 	"openflow/controller":    {"openflow/of10", "openflow/of13", "openflow/poll"},
 	"measure/ofload":         {"openflow/of10", "openflow/of13", "openflow/poll", "measure"}, // figures of merit are those of measure
 	"vxswitch/impair":        {"vnet", "internal/splitmix"},

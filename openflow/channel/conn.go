@@ -120,7 +120,7 @@ func (c *Conn) greet(r *bufio.Reader) error {
 	case err != nil:
 		c.refuse(raw, of13.BadRequestBadType)
 		return fmt.Errorf("the first message is of type %d: %w", raw[1], of13.BadRequestBadType)
-	case ok:
+	case ok && version >= c.hub.Least:
 		c.wire.version = version
 		return nil
 	}

@@ -21,6 +21,8 @@ type Datapath interface {
 type Hub struct {
 	Auxiliary uint8 // connections beside the main one to each controller to which the switch connects
 
+	Least uint8 // version that is spoken; 0: any
+
 	Near bool // controllers are tried again sooner: who knows when that is worth it calls Hurry
 
 	// Watch, if there is one, makes whoever drives the switch read and write what is

@@ -83,8 +83,8 @@ func (s *Switch) bucket(r *run, g *group, i, depth int) {
 }
 
 // pick chooses a bucket for a flow, each as often as its weight says: that of the
-// highest score by weighted rendezvous hashing (Wang and Ravishankar, "Weighted
-// Distributed Hash Tables", 2009). A flow keeps its bucket while that may be picked,
+// highest score by weighted rendezvous hashing (Schindelhauer and Schomaker, "Weighted
+// Distributed Hash Tables", logarithmic method). A flow keeps its bucket while that may be picked,
 // whichever others come and go, but for those that come and take their share.
 func (s *Switch) pick(g *group, r *run) int {
 	r.packet.fresh()

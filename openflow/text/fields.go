@@ -13,7 +13,37 @@ import (
 // Fields reads the fields of a packet as ovs-appctl ofproto/trace has them:
 // "in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80". Names are those of ovs-ofctl or of the
 // specification; a word for a protocol states its types. Values have no masks.
-func Fields(s string) ([]of13.Field, error) {
+func Fields(s string) ([]of13.Field, error) { return fieldsOf(s, fieldOf) }
+
+// Masked reads fields as ovs-ofctl has them in matches: values may have masks, as
+// "ip,nw_src=10.0.0.0/8" or "dl_dst=01:00:00:00:00:00/01:00:00:00:00:00".
+func Masked(s string) ([]of13.Field, error) {
+	return fieldsOf(s, func(name, text string, before []of13.Field) (of13.Field, error) {
+		value, mask, masked := strings.Cut(text, "/")
+		f, err := fieldOf(name, value, before)
+		if err != nil || !masked {
+			return f, err
+		}
+		m, ok := parseMask(f.ID, mask)
+		if !ok || !of13.Fields[f.ID].Maskable {
+			return f, fmt.Errorf("%s=%s: %q is no mask of %s", name, text, mask, of13.Fields[f.ID].Name)
+		}
+		return of13.WithMask(f.ID, f.Value, m), nil
+	})
+}
+
+// parseMask reads the length of a prefix, of addresses, or the bits that count.
+func parseMask(id of13.FieldID, text string) (m of13.U128, ok bool) {
+	bits := of13.Fields[id].Bits
+	address := bits == 128 || id == of13.IPv4Src || id == of13.IPv4Dst || id == of13.ARPSPA || id == of13.ARPTPA
+	if n, err := strconv.ParseUint(text, 10, 8); err == nil && address {
+		return of13.Ones(bits).AndNot(of13.Ones(bits - min(int(n), bits))), int(n) <= bits
+	}
+	m, ok = parseValue(id, "", text)
+	return m, ok && m.Len() <= bits
+}
+
+func fieldsOf(s string, one func(name, text string, before []of13.Field) (of13.Field, error)) ([]of13.Field, error) {
 	var list []of13.Field
 	seen := make(map[of13.FieldID]bool)
 	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -21,7 +51,7 @@ func Fields(s string) ([]of13.Field, error) {
 		fields, err := protocolFields(name)
 		if valued {
 			var f of13.Field
-			f, err = fieldOf(name, text, list)
+			f, err = one(name, text, list)
 			fields = []of13.Field{f}
 		}
 		if err != nil {

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"sublet/openflow/channel"
+	"sublet/openflow/of13"
+	"sublet/openflow/slice"
+	"sublet/openflow/text"
+	"sublet/vnet"
+	"sublet/vnet/file"
+)
+
+// The form of a file of slices (docs/openflow.md).
+type (
+	sharedSwitch struct {
+		Switch string      `yaml:"switch"`
+		Slices []sliceForm `yaml:"slices"`
+	}
+	sliceForm struct {
+		Name       string   `yaml:"name"`
+		Controller []string `yaml:"controller"`
+		Default    bool     `yaml:"default,omitempty"`
+		Ports      []int    `yaml:"ports,omitempty"`
+		Match      string   `yaml:"match,omitempty"`
+		Tables     *int     `yaml:"tables,omitempty"`
+		Entries    *int     `yaml:"entries,omitempty"`
+		Groups     *int     `yaml:"groups,omitempty"`
+		Meters     *int     `yaml:"meters,omitempty"`
+	}
+)
+
+// What a slice has of what it does not state: as leased switches.
+const (
+	sliceTables  = 8
+	sliceEntries = 10000
+	sliceNumbers = 256 // groups, and meters
+)
+
+func (a *app) openflowSlice() *cobra.Command {
+	c := &cobra.Command{
+		Use: "slice FILE", Short: "Share an OpenFlow switch between several controllers", Args: cobra.ExactArgs(1),
+		Long: `Share an OpenFlow 1.3 switch, Sublet's or another, between several controllers, in
+the foreground: each has a slice of it, by ports or by fields of packets, sees only
+that, and believes to be alone. FILE states the switch and its slices:
+
+  switch: tcp:192.0.2.1:6653         # or ptcp:6653, where it connects to
+  slices:
+    - {name: alice, controller: [tcp:192.0.2.11:6653], ports: [1, 2]}
+    - {name: bob, controller: [tcp:192.0.2.12:6653], ports: [3, 4], match: "dl_vlan=10"}
+    - {name: rest, controller: [tcp:192.0.2.13:6653], default: true}
+
+The switch is emptied first. docs/openflow.md explains it.`,
+		Example: "  sublet openflow slice slices.yaml",
+		RunE: func(c *cobra.Command, args []string) error {
+			config, err := readSlices(args[0])
+			if err != nil {
+				return badInput{err}
+			}
+			config.Log = func(err error) { fmt.Fprintf(a.err, "sublet: %v\n", err) }
+			p, err := slice.New(config)
+			if err != nil {
+				return badInput{fmt.Errorf("%s: %w", args[0], err)}
+			}
+			fmt.Fprintf(a.err, "sublet: %d slices of the switch at %s\n", len(config.Slices), config.Switch)
+			return p.Run(c.Context())
+		},
+	}
+	return c
+}
+
+// readSlices reads a file of slices.
+func readSlices(name string) (c slice.Config, err error) {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return c, err
+	}
+	var form sharedSwitch
+	err = file.Decode(name, raw, &form, func() error {
+		if c.Switch, err = channel.ParseTarget(form.Switch); err != nil || c.Switch.Secure {
+			return fieldProblem("switch", fmt.Errorf("%q: write tcp:HOST:PORT, or ptcp:PORT where it connects to", form.Switch))
+		}
+		for i := range form.Slices {
+			s, err := form.Slices[i].slice()
+			if err != nil {
+				return fieldProblem(fmt.Sprintf("slices[%d]", i), err)
+			}
+			c.Slices = append(c.Slices, s)
+		}
+		return nil
+	})
+	return c, err
+}
+
+func (f *sliceForm) slice() (s slice.Slice, err error) {
+	s = slice.Slice{Name: f.Name, Default: f.Default, Tables: or(f.Tables, sliceTables), Entries: or(f.Entries, sliceEntries), Groups: or(f.Groups, sliceNumbers), Meters: or(f.Meters, sliceNumbers)}
+	if err := vnet.CheckName(f.Name); err != nil {
+		return s, err
+	}
+	for _, text := range f.Controller {
+		t, err := channel.ParseTarget(text)
+		if err != nil {
+			return s, err
+		}
+		if t.Secure {
+			return s, errors.New("controller: connections of slices are TCP without TLS")
+		}
+		s.Controllers = append(s.Controllers, t)
+	}
+	for _, port := range f.Ports {
+		if port < 1 || port > int(of13.PortMax) {
+			return s, fmt.Errorf("ports: %d is not the number of a port", port)
+		}
+		s.Ports = append(s.Ports, uint32(port))
+	}
+	if s.Match, err = text.Masked(f.Match); err != nil {
+		return s, fmt.Errorf("match: %w", err)
+	}
+	return s, nil
+}
+
+// or is what is stated, else something else.
+func or(stated *int, other int) int {
+	if stated != nil {
+		return *stated
+	}
+	return other
+}

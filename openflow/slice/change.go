@@ -1,0 +1,213 @@
+package slice
+
+import (
+	"maps"
+	"slices"
+
+	"sublet/openflow/of13"
+)
+
+// change translates a message that changes something, to one or several. undo, if
+// there is one, is called if the switch refuses them.
+func (v *view) change(m of13.Message) (there []of13.Message, undo func(), err error) {
+	switch m := m.(type) {
+	case *of13.FlowMod:
+		there, err = v.flowMod(*m)
+	case *of13.GroupMod:
+		return v.groupMod(*m)
+	case *of13.MeterMod:
+		return v.meterMod(*m)
+	case *of13.PacketOut:
+		there, err = v.packetOut(*m)
+	case *of13.PortMod:
+		there, err = v.portMod(m)
+	case *of13.TableMod:
+		there, err = v.tableMod(m)
+	default:
+		err = of13.BadRequestBadType
+	}
+	return there, nil, err
+}
+
+// flowMod translates an entry, or a deletion in all tables to one in each.
+func (v *view) flowMod(m of13.FlowMod) (there []of13.Message, err error) {
+	if m.Buffer != of13.NoBuffer {
+		return nil, of13.BadRequestBufferUnknown
+	}
+	if err := v.within(&m.Match); err != nil {
+		return nil, err
+	}
+	deletes := m.Command == of13.FlowDelete || m.Command == of13.FlowDeleteStrict
+	if group := m.OutGroup; deletes && group != of13.GroupAny {
+		var ok bool
+		if m.OutGroup, ok = v.groups.there[group]; !ok {
+			return nil, nil // no entry has a group that is not there
+		}
+	}
+	if m.Instructions, err = v.instructions(m.Instructions); err != nil {
+		return nil, err
+	}
+	tables := []uint8{m.Table}
+	if m.Table == of13.TableAll && deletes {
+		tables = v.tables()
+	}
+	for _, t := range tables {
+		one := m
+		var ok bool
+		if one.Table, ok = v.table(t); !ok {
+			return nil, of13.FlowModFailedBadTableID
+		}
+		there = append(there, &one)
+	}
+	return there, nil
+}
+
+func (v *view) tables() (list []uint8) {
+	for t := range v.Tables {
+		list = append(list, uint8(t))
+	}
+	return list
+}
+
+// groupMod translates a group. A number is the slice's from the addition to the
+// deletion.
+func (v *view) groupMod(m of13.GroupMod) (there []of13.Message, undo func(), err error) {
+	own := m.Group
+	n, known := v.groups.there[own]
+	switch {
+	case m.Command == of13.CommandDelete:
+		return v.deleteGroups(m)
+	case own > of13.GroupMax:
+		return nil, nil, of13.GroupModFailedInvalidGroup
+	case m.Command == of13.CommandAdd && known:
+		return nil, nil, of13.GroupModFailedGroupExists
+	case m.Command == of13.CommandModify && !known:
+		return nil, nil, of13.GroupModFailedUnknownGroup
+	}
+	buckets := slices.Clone(m.Buckets)
+	for i := range buckets {
+		if err := v.bucket(&buckets[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	if m.Buckets = buckets; !known {
+		if n, known = v.groups.add(own); !known {
+			return nil, nil, of13.GroupModFailedOutOfGroups
+		}
+		m.Group = n
+		return []of13.Message{&m}, func() { v.groups.remove(own) }, nil
+	}
+	m.Group = n
+	return []of13.Message{&m}, nil, nil
+}
+
+func (v *view) bucket(b *of13.Bucket) (err error) {
+	if p := b.WatchPort; p != of13.PortAny && p != 0 && !v.has(p) {
+		return of13.GroupModFailedBadWatch
+	}
+	if g := b.WatchGroup; g != of13.GroupAny && g != 0 {
+		var ok bool
+		if b.WatchGroup, ok = v.groups.there[g]; !ok {
+			return of13.GroupModFailedBadWatch
+		}
+	}
+	b.Actions, err = v.actions(b.Actions, false)
+	return err
+}
+
+func (v *view) deleteGroups(m of13.GroupMod) (there []of13.Message, undo func(), err error) {
+	list := []uint32{m.Group}
+	if m.Group == of13.GroupAll {
+		list = slices.Sorted(maps.Keys(v.groups.there))
+	}
+	for _, own := range list {
+		if n, ok := v.groups.there[own]; ok {
+			there = append(there, &of13.GroupMod{Command: m.Command, Kind: m.Kind, Group: n})
+			v.groups.remove(own)
+		}
+	}
+	return there, nil, nil
+}
+
+// meterMod translates a meter, as groupMod does a group.
+func (v *view) meterMod(m of13.MeterMod) (there []of13.Message, undo func(), err error) {
+	own := m.Meter
+	n, known := v.meters.there[own]
+	switch {
+	case m.Command == of13.CommandDelete:
+		return v.deleteMeters(m)
+	case own == 0 || own > of13.MeterMax:
+		return nil, nil, of13.MeterModFailedInvalidMeter
+	case m.Command == of13.CommandAdd && known:
+		return nil, nil, of13.MeterModFailedMeterExists
+	case m.Command == of13.CommandModify && !known:
+		return nil, nil, of13.MeterModFailedUnknownMeter
+	}
+	if !known {
+		if n, known = v.meters.add(own); !known {
+			return nil, nil, of13.MeterModFailedOutOfMeters
+		}
+		m.Meter = n
+		return []of13.Message{&m}, func() { v.meters.remove(own) }, nil
+	}
+	m.Meter = n
+	return []of13.Message{&m}, nil, nil
+}
+
+func (v *view) deleteMeters(m of13.MeterMod) (there []of13.Message, undo func(), err error) {
+	list := []uint32{m.Meter}
+	if m.Meter == of13.MeterAll {
+		list = slices.Sorted(maps.Keys(v.meters.there))
+	}
+	for _, own := range list {
+		n, ok := v.meters.there[own]
+		if !ok {
+			continue
+		}
+		there = append(there, &of13.MeterMod{Command: m.Command, Meter: n})
+		v.meters.remove(own)
+	}
+	return there, nil, nil
+}
+
+// packetOut translates a packet, which has to be of the slice.
+func (v *view) packetOut(m of13.PacketOut) (there []of13.Message, err error) {
+	switch {
+	case m.Buffer != of13.NoBuffer:
+		return nil, of13.BadRequestBufferUnknown
+	case m.InPort != of13.PortController && !v.has(m.InPort):
+		return nil, of13.BadRequestBadPort
+	case !v.guard.passes(m.Data):
+		return nil, of13.BadRequestEPerm
+	}
+	if m.Actions, err = v.actions(m.Actions, true); err != nil {
+		return nil, err
+	}
+	return []of13.Message{&m}, nil
+}
+
+// portMod is for ports that no other slice has.
+func (v *view) portMod(m *of13.PortMod) ([]of13.Message, error) {
+	switch {
+	case !v.has(m.Port):
+		return nil, of13.PortModFailedBadPort
+	case !v.alone(m.Port):
+		return nil, of13.PortModFailedEPerm
+	}
+	return []of13.Message{m}, nil
+}
+
+func (v *view) tableMod(m *of13.TableMod) (there []of13.Message, err error) {
+	tables := []uint8{m.Table}
+	if m.Table == of13.TableAll {
+		tables = v.tables()
+	}
+	for _, t := range tables {
+		n, ok := v.table(t)
+		if !ok {
+			return nil, of13.TableModFailedBadTable
+		}
+		there = append(there, &of13.TableMod{Table: n, Config: m.Config})
+	}
+	return there, nil
+}
