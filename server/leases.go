@@ -25,9 +25,14 @@ func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) erro
 	if err != nil {
 		return err
 	}
+	concerns, err := s.concernsNow()
+	if err != nil {
+		return err
+	}
 	leases = slices.DeleteFunc(leases, func(l vnet.Lease) bool { return !c.Token.Covers(l.Request.Network) })
 	for i := range leases { // outside of the lock: it takes a while
 		leases[i] = presented(leases[i], now)
+		leases[i].Concerns = concerns.of(leases[i])
 	}
 	return answer(w, http.StatusOK, leases)
 }
@@ -112,6 +117,11 @@ func (s *Server) getLease(w http.ResponseWriter, r *http.Request, c *call) error
 	if err != nil {
 		return err
 	}
+	concerns, err := s.concernsNow()
+	if err != nil {
+		return err
+	}
+	l.Concerns = concerns.of(l)
 	w.Header().Set("ETag", api.Tag(l))
 	return answer(w, http.StatusOK, l)
 }

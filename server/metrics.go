@@ -139,6 +139,7 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, c *call) err
 	if !links {
 		samples = slices.DeleteFunc(slices.Clone(samples), func(one report.Sample) bool { return one.Lease != vnet.LeaseID{} })
 	}
+	promises := s.proving.promises()
 	var list metrics.List
 	list.Samples(report.Scope{Tenant: tenant}.Filter(samples))
 	err = s.look(func(now time.Time, b *lease.Book) error {
@@ -148,7 +149,7 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, c *call) err
 			leases = b.Of(tenant)
 		}
 		for _, l := range active(leases) {
-			addPromises(&list, l, links)
+			addPromises(&list, l, promises, links)
 		}
 		if c.Operator {
 			addSubstrate(&list, b)
@@ -174,11 +175,12 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, c *call) err
 const withoutLinks = "none"
 
 // addPromises adds when a lease ends and, with links, what these have, by direction.
-func addPromises(list *metrics.List, l vnet.Lease, links bool) {
+func addPromises(list *metrics.List, l vnet.Lease, promises map[ofLink]vnet.Outcome, links bool) {
 	of := map[string]string{"tenant": string(l.Request.Tenant), "network": string(l.Request.Network)}
 	if !l.Window.End.IsZero() {
 		list.Gauge("lease_end_timestamp_seconds", "When a lease ends.", float64(l.Window.End.Unix()), of)
 	}
+	list.Gauge("lease_broken_promises", "Directions of links whose minimum is not there now.", float64(len(brokenOf(l, promises))), of)
 	if !links {
 		return
 	}
@@ -187,6 +189,9 @@ func addPromises(list *metrics.List, l vnet.Lease, links bool) {
 			labels := map[string]string{"tenant": of["tenant"], "network": of["network"], report.LabelLink: v.Name, report.LabelDirection: strconv.Itoa(int(d))}
 			list.Gauge("vxlink_min_bps", "What a link has at least, in bit/s of frames.", float64(v.Bandwidth[d].Min), labels)
 			list.Gauge("vxlink_allocated_bps", "What a link may carry now, in bit/s of frames.", float64(l.Rates[v.Name][d]), labels)
+			if state, judged := promises[ofLink{l.ID(), v.Name, d}]; judged && v.Bandwidth[d].Min > 0 {
+				list.Gauge("vxlink_promise_state", "Whether a link's minimum is there: 1 with its label state.", 1, metrics.With(labels, "state", string(state)))
+			}
 		}
 	}
 }

@@ -1,7 +1,8 @@
 package server
 
 import (
-	"fmt"
+	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -49,6 +50,7 @@ type provedWay struct {
 	serial  uint64 // of the lease; 0: nothing was judged yet
 	prover  measure.Prover
 	minutes measure.Minutes
+	outcome vnet.Outcome // of the last second; "": nothing is judged now
 	broken  bool
 	kept    int // seconds one after the other since it was broken
 }
@@ -162,7 +164,7 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 		return
 	}
 	if about.Paused != nil || !about.State.Up() && about.State != vnet.Failed {
-		l.prover = measure.Prover{} // what was tested before tells nothing of what comes after
+		l.prover, l.outcome = measure.Prover{}, "" // what was tested before tells nothing of what comes after
 		return
 	}
 	link := about.links[l.of.link]
@@ -170,7 +172,7 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 		*l = provedWay{of: l.of, ends: l.ends, serial: about.Serial, minutes: measure.Minutes{Link: l.of.link, Direction: l.of.direction}}
 	}
 	if link.Bandwidth[l.of.direction].Min == 0 { // nothing is promised
-		l.prover = measure.Prover{}
+		l.prover, l.outcome = measure.Prover{}, ""
 		return
 	}
 	second := measure.Second{Min: link.Bandwidth[l.of.direction].Min, Trouble: about.trouble(l.of.link, s.now())}
@@ -181,6 +183,7 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 	for _, run := range l.minutes.Add(now, outcome, part, cause) {
 		s.journal.run(l.of.lease, about.Serial, len(about.links), run)
 	}
+	l.outcome = outcome
 	l.tell(s, link, outcome, cause)
 }
 
@@ -199,7 +202,7 @@ func (l *provedWay) tell(s *Server, link *vnet.VirtualLink, outcome vnet.Outcome
 	default:
 		return
 	}
-	what := fmt.Sprintf("%s %s to %s", at.link, link.Ends[at.direction], link.Ends[at.direction.Opposite()])
+	what := directionText(*link, at.direction)
 	s.happens(vnet.Happening{Time: s.now(), Lease: at.lease, Kind: "promise", What: what, State: string(outcome), Why: cause})
 	s.feeds.state(report.Sample{Kind: kindPromise, Key: at.lease.String() + " " + what, Lease: at.lease, At: s.now(), State: report.State(outcome), Why: cause})
 }
@@ -207,8 +210,21 @@ func (l *provedWay) tell(s *Server, link *vnet.VirtualLink, outcome vnet.Outcome
 // kindPromise is of changes of a promise's state.
 const kindPromise plan.Kind = "promise"
 
-// happens writes an event down.
-func (s *Server) happens(h vnet.Happening) { s.journal.event(h) }
+// happens writes an event down, among the events and as a line of the log.
+func (s *Server) happens(h vnet.Happening) {
+	h = s.journal.event(h)
+	s.log.LogAttrs(context.Background(), slog.LevelInfo, "event",
+		slog.Uint64("number", h.Number), slog.String("lease", leaseText(h.Lease)), slog.String("kind", h.Kind),
+		slog.String("what", h.What), slog.String("state", h.State), slog.String("by", h.By), slog.String("cause", h.Why))
+}
+
+// leaseText is a lease's name; "" of none.
+func leaseText(id vnet.LeaseID) string {
+	if id == (vnet.LeaseID{}) {
+		return ""
+	}
+	return id.String()
+}
 
 // forget writes down what there is of links that are not judged any more, and
 // drops hosts that do not answer.

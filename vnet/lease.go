@@ -66,6 +66,9 @@ type Lease struct {
 	Life      Life                  `json:"life,omitzero"`
 	Repairs   *Repairs              `json:"repairs,omitempty"`
 	Revision  uint64                `json:"revision,omitempty"` // how often its owner has changed the request
+	// Concerns are what its owner should know now. They are said with the lease, and
+	// not kept.
+	Concerns []Concern `json:"concerns,omitempty"`
 	// Impaired is what was asked for by command while the lease runs, by link.
 	Impaired map[string]Impaired `json:"impaired,omitempty"`
 	// LinkStates are what was asked for by command of whether links are down.
@@ -87,6 +90,13 @@ type Lease struct {
 type Impaired struct {
 	Stage  int           `json:"stage"`
 	Impair [2]Impairment `json:"impair"` // by Direction
+}
+
+// Concern is what somebody should know of a lease now, such as that a promise is
+// broken.
+type Concern struct {
+	Kind string `json:"kind"` // failed, degraded, promise, move, maintenance, end
+	Why  string `json:"why"`
 }
 
 // LinkState says from a stage on whether a link is down, until one that states

@@ -26,9 +26,11 @@ type leaseView struct {
 	Links   []linkView        `json:"links"`
 	Mapping vnet.Mapping      `json:"mapping"`
 	Message string            `json:"message,omitempty"`
-	Verdict *vnet.Verdict     `json:"verdict,omitempty"`
-	Cost    *vnet.Account     `json:"cost,omitempty"`
-	Repairs *vnet.Repairs     `json:"repairs,omitempty"`
+	// Concerns are what the owner should know now, such as a promise that is broken.
+	Concerns []vnet.Concern `json:"concerns,omitempty"`
+	Verdict  *vnet.Verdict  `json:"verdict,omitempty"`
+	Cost     *vnet.Account  `json:"cost,omitempty"`
+	Repairs  *vnet.Repairs  `json:"repairs,omitempty"`
 	// Addresses of nodes, the one by which each is known first.
 	Addresses map[string][]netip.Addr `json:"addresses,omitempty"`
 	// LinkAddresses of the ends of links, where they have their own.
@@ -64,7 +66,7 @@ type nodeView struct {
 func viewLease(l vnet.Lease) leaseView {
 	v := leaseView{
 		Network: l.Request.Network, Tenant: l.Request.Tenant, State: l.State, Labels: l.Request.Labels, Nodes: []nodeView{},
-		Window: l.Window, Mapping: l.Mapping, Message: l.Message, Verdict: l.Verdict, Cost: l.Account, Repairs: l.Repairs, Links: []linkView{},
+		Window: l.Window, Mapping: l.Mapping, Message: l.Message, Concerns: l.Concerns, Verdict: l.Verdict, Cost: l.Account, Repairs: l.Repairs, Links: []linkView{},
 	}
 	v.Addresses, v.LinkAddresses = make(map[string][]netip.Addr), l.LinkAddresses
 	for _, n := range l.Topology().All() {
@@ -121,6 +123,29 @@ func (a *app) leases() *cobra.Command {
 	return c
 }
 
+// concernTexts are what the owner of a lease should know now, beside its message.
+func concernTexts(l vnet.Lease) (texts []string) {
+	for _, c := range l.Concerns {
+		switch c.Kind {
+		case string(vnet.Failed), string(vnet.Degraded): // the message says it
+		case "end", "maintenance":
+			texts = append(texts, c.Why)
+		default:
+			texts = append(texts, c.Kind+" "+c.Why)
+		}
+	}
+	return texts
+}
+
+// noteOf is a lease's note among others: what is wrong, then what is to come.
+func noteOf(l vnet.Lease) string {
+	texts := concernTexts(l)
+	if l.Message != "" {
+		texts = append([]string{l.Message}, texts...)
+	}
+	return strings.Join(texts, "; ")
+}
+
 // selectorFlag is -l, by which a command takes networks by their labels.
 func selectorFlag(c *cobra.Command, selector *string) {
 	c.Flags().StringVarP(selector, "selector", "l", "", "only networks with these labels: KEY=VALUE, KEY!=VALUE, KEY or !KEY, separated by commas")
@@ -143,7 +168,7 @@ func (a *app) printLeases(leases []vnet.Lease) error {
 		views = append(views, v)
 		rows = append(rows, []string{
 			string(v.Network), string(v.Tenant), string(v.State), orDash(v.Stage), when(v.Window.Start), when(v.Window.End),
-			fmt.Sprint(len(l.Topology().All())), fmt.Sprint(len(l.Topology().Links)), checked(v.Verdict), used(v.Cost), repairs(v.Repairs), brief(v.Message),
+			fmt.Sprint(len(l.Topology().All())), fmt.Sprint(len(l.Topology().Links)), checked(v.Verdict), used(v.Cost), repairs(v.Repairs), brief(noteOf(l)),
 		})
 	}
 	return a.printAll(views, "NETWORK TENANT STATE STAGE FROM UNTIL NODES LINKS CHECKED COST REPAIRS NOTE", rows, "no leases")
@@ -163,11 +188,11 @@ func (a *app) printLease(l vnet.Lease, traffic map[string][2]*trafficView) error
 	}
 	if a.format == "table" {
 		fmt.Fprintf(a.out, "%s is %s, from %s until %s\n", l.ID(), l.State, when(l.Window.Start), when(l.Window.End))
-		if left := time.Until(l.Window.End); l.State.Up() && left > 0 && left < 24*time.Hour {
-			fmt.Fprintf(a.out, "it ends in %s: sublet renew %s lengthens it\n", vnet.FormatDuration(left.Round(time.Minute)), l.Request.Network)
-		}
 		if l.Message != "" {
 			fmt.Fprintln(a.out, harmless(l.Message))
+		}
+		for _, text := range concernTexts(l) {
+			fmt.Fprintln(a.out, harmless(text))
 		}
 		a.printAccount(l.Account)
 		if l.Repairs != nil {

@@ -49,7 +49,7 @@ func (l *List) Samples(list []report.Sample) {
 	for _, s := range list {
 		labels := labelsOf(s)
 		if s.State != "" {
-			l.Gauge(name(kindOf(s), "state"), "State of a thing: 1 with its label state.", 1, with(labels, "state", string(s.State)))
+			l.Gauge(name(kindOf(s), "state"), "State of a thing: 1 with its label state.", 1, With(labels, "state", string(s.State)))
 		}
 		for _, c := range s.Counters {
 			l.counter(s, c, labels)
@@ -72,7 +72,7 @@ func (l *List) counter(s report.Sample, c report.Counter, labels map[string]stri
 		kind, parts = prometheus.CounterValue, append(parts, "total")
 	}
 	if c.Cause != "" {
-		labels = with(labels, "cause", c.Cause)
+		labels = With(labels, "cause", c.Cause)
 	}
 	l.add(kind, name(parts...), "Counter "+c.Name+" of samples of kind "+string(s.Kind)+": docs/watch.md.", value, labels)
 }
@@ -122,7 +122,7 @@ func kindOf(s report.Sample) string {
 	return string(s.Kind)
 }
 
-func with(labels map[string]string, name, value string) map[string]string {
+func With(labels map[string]string, name, value string) map[string]string {
 	labels = maps.Clone(labels)
 	labels[name] = value
 	return labels

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/report/metrics"
+	"sublet/vnet"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// A promise that breaks is a line of the log, a metric, and a concern of its lease's,
+// until it is kept again.
+func TestBrokenPromisesAreSaid(t *testing.T) {
+	s, l := provingOf(t, 1)
+	var lines bytes.Buffer
+	s.log, s.notices = slog.New(slog.NewTextHandler(&lines, nil)), DefaultNotices
+	now := time.Now().Truncate(time.Minute)
+	var sent, arrived [2]uint64 // packets by now, of each direction
+	at := uint64(0)
+	second := func(carried uint64) {
+		at++
+		for host, first := range map[string]bool{"h1": true, "h2": false} {
+			c := counting(l, first, now, at, 0)
+			for i, w := range c.Links {
+				count := &arrived
+				if w.Enters {
+					count = &sent
+					count[w.Direction] += 20
+				} else {
+					count[w.Direction] += carried
+				}
+				c.Values[i][0], c.Values[i][1] = count[w.Direction], 100*count[w.Direction]
+			}
+			s.counted(vnet.HostID(host), c)
+		}
+	}
+	said := func() (kept, broken int, text string) {
+		var list metrics.List
+		addPromises(&list, l, s.proving.promises(), true)
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(&list)
+		w := httptest.NewRecorder()
+		promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		text = w.Body.String()
+		return strings.Count(text, `state="kept"`), strings.Count(text, `state="broken"`), text
+	}
+	for range 10 {
+		second(20)
+	}
+	if kept, broken, text := said(); kept != 2 || broken != 0 || !strings.Contains(text, `sublet_lease_broken_promises{network="net",tenant="alice"} 0`) {
+		t.Errorf("of kept promises is said:\n%s", text)
+	}
+	for range 10 {
+		second(2)
+	}
+	if _, broken, text := said(); broken != 2 || !strings.Contains(text, `sublet_lease_broken_promises{network="net",tenant="alice"} 2`) {
+		t.Errorf("of broken promises is said:\n%s", text)
+	}
+	c := concerns{server: s, now: now, promises: s.proving.promises()}
+	if list := c.of(l); len(list) != 1 || list[0] != (vnet.Concern{Kind: "promise", Why: "broken: l0 a to b, l0 b to a"}) {
+		t.Errorf("it concerns the owner that %v", list)
+	}
+	if n := strings.Count(lines.String(), "msg=event"); n != 2 || strings.Count(lines.String(), "lease=alice/net kind=promise") != 2 {
+		t.Errorf("the log says\n%s", lines.String())
+	}
+	for range 2 * restored {
+		second(20)
+	}
+	if kept, _, text := said(); kept != 2 {
+		t.Errorf("of promises that are kept again is said:\n%s", text)
+	}
+}
+
+// What concerns an owner is said while it does.
+func TestConcernsOfALease(t *testing.T) {
+	now := time.Now()
+	l := vnet.Lease{State: vnet.Degraded, Stage: -1, Message: "slow", Window: vnet.Window{Start: now.Add(-48 * time.Hour), End: now.Add(30 * time.Minute)},
+		Mapping: vnet.Mapping{Nodes: map[string]vnet.HostID{"a": "h1"}}, Move: &vnet.Move{Phase: "prepares"}}
+	c := concerns{server: &Server{notices: DefaultNotices}, now: now, planned: []vnet.Maintenance{
+		{ID: "1", Host: "h1", Start: now, End: now.Add(time.Hour)}, {ID: "2", Host: "h2", Start: now, End: now.Add(time.Hour)}}}
+	var kinds []string
+	for _, one := range c.of(l) {
+		kinds = append(kinds, one.Kind)
+	}
+	if got := fmt.Sprint(kinds); got != "[degraded move maintenance end]" {
+		t.Errorf("it concerns the owner: %s", got)
+	}
+	if l.State = vnet.Ended; len(c.of(l)) != 0 {
+		t.Error("an ended lease concerns its owner")
+	}
+}
