@@ -28,7 +28,7 @@ func TestSlicesAreRead(t *testing.T) {
 		"slices[0]: match": {"10.0.0.0/8", "10.0.0.0/80"},
 		"without TLS":      {"[tcp:192.0.2.2", "[ssl:192.0.2.2"},
 		"name":             {"name: a", "name: \"a b\""},
-		"unknown":          {"tables: 3", "table: 3"},
+		"did you mean":     {"tables: 3", "table: 3"},
 	} {
 		if _, err := read(strings.Replace(good, change[0], change[1], 1)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", change, err, want)
