@@ -69,7 +69,7 @@ type Measurement struct {
 
 // DefaultHostCapacity stands in for a host's Capacity until it is measured: what
 // one processor of a virtual machine forwards of frames of 900 bytes
-// (docs/measurements.md).
+// (docs/research/measurements.md).
 const DefaultHostCapacity = 2 * Gbit
 
 // Carries is Capacity with its default, but never more than was measured.
@@ -84,7 +84,7 @@ func (n SubstrateNode) Carries() Rate {
 }
 
 // DefaultDelay stands in for a host's Delay until it is measured: twice what
-// hosts with an idle processor of 2020 take (docs/measurements.md).
+// hosts with an idle processor of 2020 take (docs/research/measurements.md).
 const DefaultDelay = 100 * time.Microsecond
 
 // WithDelays is the substrate with what its hosts add to latencies: between two

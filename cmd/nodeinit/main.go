@@ -1,5 +1,5 @@
 // Nodeinit is the part of Sublet that runs in nodes, as a program of its own: it
-// starts in a third of the time of the whole (docs/measurements.md). `make` puts it
+// starts in a third of the time of the whole (docs/research/measurements.md). `make` puts it
 // into bin/sublet, whose agents start it from memory.
 package main
 

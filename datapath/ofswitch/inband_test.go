@@ -327,7 +327,7 @@ func TestInBand(t *testing.T) {
 }
 
 // In band ten switches in a line, in a ring and in a tree join from nothing. The log
-// says how long that took (docs/openflow-performance.md).
+// says how long that took (docs/research/openflow-performance.md).
 func TestSoakInBandBoot(t *testing.T) {
 	if spec := os.Getenv(bandSwitch); spec != "" {
 		runBandSwitch(t, spec)

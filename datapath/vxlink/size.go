@@ -14,7 +14,7 @@ import (
 // timers wait for a busy processor. A queue holds 30 ms, so that four CUBIC
 // streams fill a link of up to 70 ms round trip, a sender may be kept off its
 // processor for as long, and a loaded link adds no more delay than that
-// (measured: docs/measurements.md).
+// (measured: docs/research/measurements.md).
 const (
 	largestGSO  = 64 << 10
 	header      = 14

@@ -90,12 +90,14 @@ func leads(t *testing.T, document, text string, to *url.URL) {
 	}
 }
 
-// docs/README.md leads to every document beside it.
+// The index of a folder of documents leads to every document beside it.
 func TestIndexHasEveryDocument(t *testing.T) {
-	index := readFile(t, filepath.Join(root, "docs/README.md"))
-	for _, document := range files(t, ".md") {
-		if dir, name := filepath.Split(document); dir == "docs/" && name != "README.md" && !strings.Contains(index, "]("+name+")") {
-			t.Errorf("docs/README.md lacks %s", name)
+	for _, folder := range []string{"docs/", "docs/guides/", "docs/research/"} {
+		index := readFile(t, filepath.Join(root, folder, "README.md"))
+		for _, document := range files(t, ".md") {
+			if dir, name := filepath.Split(document); dir == folder && name != "README.md" && !strings.Contains(index, "]("+name+")") {
+				t.Errorf("%sREADME.md lacks %s", folder, name)
+			}
 		}
 	}
 }

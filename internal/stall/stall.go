@@ -24,7 +24,7 @@ const (
 
 	// costs bounds what a part of the time without a processor explains, as a
 	// multiple of it. A queue's timer that is late loses the tokens beyond its
-	// burst, and TCP backs off: 0.1 s of 3 s cost 25 % (docs/measurements.md,
+	// burst, and TCP backs off: 0.1 s of 3 s cost 25 % (docs/research/measurements.md,
 	// 1 Gbit/s beside other programs).
 	costs = 10
 

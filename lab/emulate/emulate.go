@@ -56,7 +56,7 @@ type host struct {
 }
 
 // MaxNodes bounds hosts and switches: 208 of them, with links of 500 kbit/s,
-// are as many as two processors keep up with (docs/multipath-bench.md).
+// are as many as two processors keep up with (docs/research/multipath-bench.md).
 const MaxNodes = 240
 
 // Fits says what makes a substrate too large for an emulation.

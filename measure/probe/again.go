@@ -43,7 +43,7 @@ func (c *check) doubts(phase measure.Phase, doubt func(*trial, time.Duration) st
 
 // waitCosts bounds what waiting for a processor explains: a probe that only
 // sleeps is kept waiting for less than one that sends does, and TCP backs off.
-// It was up to eight times as much (docs/measurements.md, 1 Gbit/s beside other
+// It was up to eight times as much (docs/research/measurements.md, 1 Gbit/s beside other
 // programs: 25 % for 0.1 s of 3 s).
 const waitCosts = 10
 

@@ -1,5 +1,5 @@
 // Command isolation repeats the experiment of Anhalt (thesis, 2011, section
-// 5.3.2), called RC-2 in docs/measurements.md: two virtual networks, each a
+// 5.3.2), called RC-2 in docs/research/measurements.md: two virtual networks, each a
 // router with four end nodes around it. Both routers are on one host, every end
 // node on one of its own; the routers' host has one interface of 1 Gbit/s. Two
 // flows a network, all four at once, in profile, at the limit, and out of

@@ -1,6 +1,6 @@
 // Command routershaping repeats the experiment of Vicat-Blanc Primet, Anhalt
 // and Koslovski ("Exploring the virtual infrastructure service concept in
-// Grid'5000", section IV.B), called RC-1 in docs/measurements.md: three virtual
+// Grid'5000", section IV.B), called RC-1 in docs/research/measurements.md: three virtual
 // routers on one machine, one per network, capped at 100, 150 and 200 Mbit/s,
 // three flows, congestion factors (offered/allocated) 0.9, 1.0 and 1.2.
 //
