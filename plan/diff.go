@@ -22,7 +22,8 @@ func Meet(a, b Host) Host {
 
 // Diff returns the steps that turn have into want: first what shrinks and
 // goes, the last built first, then what grows and comes, in building order.
-// There are none for what could not be looked at. Whatever else goes is of no
+// There are none for what could not be looked at, nor for what a tenant changed
+// and keeps (Conceder). Whatever else goes is of no
 // use to it: what a plan has stands on nothing that the plan has not.
 func Diff(want, have Host) []Step {
 	wanted, had := index(want), index(have)
@@ -35,6 +36,10 @@ func Diff(want, have Host) []Step {
 		if !ok {
 			deletes = append(deletes, Step{Op: Delete, Item: item})
 			continue
+		}
+		if c, ok := item.(Conceder); ok {
+			item = c.Concede(target)
+			had[id(item)] = item
 		}
 		if lower, ok := shrunk(item, target); ok {
 			shrinks = append(shrinks, Step{Op: Set, Item: lower, Was: item})

@@ -60,6 +60,8 @@ type Port struct {
 	More []netip.Prefix `json:"more,omitempty"`
 	// Queues of an OpenFlow switch's port; nil: one for all.
 	Queues *Queues `json:"queues,omitempty"`
+	// Inside is what was read back of the tenant's doing there.
+	Inside Inside `json:"-"`
 }
 
 // Reaches is the prefix that the port's address makes reachable.

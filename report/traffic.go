@@ -20,6 +20,8 @@ type Traffic struct {
 	// was not complete), stranger (came by a device that is not the end's),
 	// impaired (lost on purpose, since the direction was impaired).
 	Drops map[string]uint64 `json:"drops,omitempty"`
+	// Why is what a tenant did to an end on this host, so that nothing passes.
+	Why string `json:"why,omitempty"`
 }
 
 // Counters of links and of tunnels. What a tunnel could not send is apart from
@@ -34,7 +36,7 @@ const (
 
 // Sample is the form that all parts use; kind and key are the link's.
 func (t Traffic) Sample(link plan.VxLink) Sample {
-	s := Sample{Kind: link.Kind(), Key: link.Key(), Lease: link.Lease, Labels: map[string]string{
+	s := Sample{Kind: link.Kind(), Key: link.Key(), Lease: link.Lease, Why: t.Why, Labels: map[string]string{
 		LabelLink: t.Link, LabelDirection: strconv.Itoa(int(t.Direction)),
 		LabelEnters: strconv.FormatBool(t.First), LabelLeaves: strconv.FormatBool(t.Last),
 	}}
@@ -82,7 +84,7 @@ func trafficOf(s Sample) Traffic {
 	}
 	return Traffic{
 		Link: s.Labels[LabelLink], Direction: direction, First: s.Labels[LabelEnters] == "true", Last: s.Labels[LabelLeaves] == "true",
-		Packets: s.Value(Entered, Packets), Bytes: s.Value(Entered, Bytes), Drops: s.By(Dropped),
+		Packets: s.Value(Entered, Packets), Bytes: s.Value(Entered, Bytes), Drops: s.By(Dropped), Why: s.Why,
 	}
 }
 

@@ -20,7 +20,8 @@ type changedInside struct {
 }
 
 // tenantsChanges are of each kind, those that stay first. What does not is between
-// b and r, and seen by b's ping.
+// b and r, and seen by b's ping. A larger MTU than the link carries comes back to
+// that of the link.
 var tenantsChanges = []changedInside{
 	{"a", "ip address add 10.99.0.1/32 dev eth0", "ip -4 address show dev eth0 | grep -q 10.99.0.1", true},
 	{"a", "ip link add mine type veth peer name mine2; ip link set mine mtu 999 up", "ip link show mine | grep -q 'mtu 999'", true},
@@ -31,13 +32,13 @@ var tenantsChanges = []changedInside{
 	{"a", "tc qdisc add dev eth0 clsact; tc filter add dev eth0 egress prio 7 u32 match u32 0 0 flowid 1:1", "tc filter show dev eth0 egress | grep -q 'pref 7 '", true},
 	{"r", "sysctl -qw net.ipv4.conf.eth0.send_redirects=0", "test $(sysctl -n net.ipv4.conf.eth0.send_redirects) = 0", true},
 	{"a", "ip neigh add 10.99.0.9 lladdr 02:00:00:00:00:09 dev eth0 nud permanent", "ip neigh show 10.99.0.9 | grep -q PERMANENT", true},
-	{"b", "ip link set eth0 down", "ip link show eth0 | grep -q 'state DOWN'", false},
-	{"b", "ip link set eth0 mtu 1000", "ip link show eth0 | grep -q 'mtu 1000'", false},
+	{"r", "ip link set eth1 mtu 1000", "ip link show eth1 | grep -q 'mtu 1000'", true},
+	{"a", "ip link set eth0 mtu 9000", "ip link show eth0 | grep -q 'mtu 9000'", false},
 	{"b", "ip address flush dev eth0", "! ip -4 address show dev eth0 | grep -q inet", false},
 	{"b", "ip route flush proto 155", "! ip route show proto 155 | grep -q .", false},
 	{"b", "ip link set eth0 down; ip link set eth0 name eth9; ip link set eth9 up", "ip link show eth9", false},
 	{"b", "ip link delete eth0", "! ip link show eth0", false},
-	{"r", "ip link set eth1 down; ip address flush dev eth1", "ip link show eth1 | grep -q 'state DOWN'", false},
+	{"r", "ip link set eth1 down; ip address flush dev eth1; ip link set eth1 up", "! ip -4 address show dev eth1 | grep -q inet", false},
 }
 
 // TestWhatATenantChangesInside: what root of a node changes stays where it harms

@@ -37,8 +37,7 @@ const repairTime = 5 * time.Second
 // one more command.
 var damages = []struct{ where, command string }{
 	{"a", "ip link del eth0"},
-	{"a", "ip link set eth0 down"},
-	{"a", "ip link set eth0 mtu 1000"},
+	{"a", "ip link set eth0 mtu 9000"},
 	{"a", "ip addr flush dev eth0"},
 	{"a", "ip link set eth0 down; ip link set eth0 name gone"},
 	{"a", "ip link set eth0 netns HOST"},

@@ -125,11 +125,11 @@ func TestSabotageHurtsOnlyItself(t *testing.T) {
 	go func() { stream <- both[1].shell("net/a", "ping -q -i0.02 -c500 -W2 b") }()
 	for _, script := range []string{
 		"ip link del eth0",
-		"ip link set eth0 down",
+		"ip link set eth0 down; ip address flush dev eth0; ip link set eth0 up",
 		"ip link set eth0 down; ip link set eth0 name eth9; ip link set eth9 up",
 		"ip link del eth0; ip link set lo down; ip link set lo name eth0",
 		"ip link set eth0 netns $$; unshare -n sleep 1 & sleep 0.2; ip link set eth0 netns $!; wait",
-		"ip link set eth0 mtu 68; ip address flush dev eth0; ip route flush table main",
+		"ip link set eth0 mtu 68; ip link set eth0 mtu 9000; ip address flush dev eth0; ip route flush table main",
 		"ip link del eth0; ip link add eth0 type veth peer name l0a",
 		"for i in 1 2 3 4 5; do ip link del eth0; sleep 0.1; done",
 	} {

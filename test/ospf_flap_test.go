@@ -56,11 +56,12 @@ func TestFlapsInRoutersHeal(t *testing.T) {
 	everybody("the start")
 	for _, harm := range []string{
 		"r1 ip link set eth1 down",
-		"r2 ip link set eth1 down",
-		"r1 ip link set eth1 down; ip link set eth2 down",
+		"r1 ip link set eth1 up",
+		"r2 ip link set eth1 down; sleep 0.1; ip link set eth1 up",
+		"r1 ip link set eth1 down; ip link set eth2 down; ip link set eth1 up; ip link set eth2 up",
 		"r3 ip addr flush dev eth1",
 		"r1 ip route del 10.0.0.2; ip route del 10.0.0.3; true",
-		"r1 for i in 1 2 3; do ip link set eth1 down; sleep 0.7; done",
+		"r1 for i in 1 2 3; do ip link set eth1 down; sleep 0.7; ip link set eth1 up; done",
 	} {
 		router, command, _ := strings.Cut(harm, " ")
 		l.must("exec", "triangle/"+router, "--", "sh", "-c", command)

@@ -68,7 +68,7 @@ func (l *lab) flaps(network string) {
 		func() { l.must("link", "down", network+"/r1-r2"); l.must("link", "up", network+"/r1-r2") },
 		func() { l.must("link", "down", network+"/r3-r4"); l.must("link", "up", network+"/r3-r4") },
 		func() {
-			l.must("exec", network+"/r3", "--", "sh", "-c", "for i in 1 2; do for d in eth0 eth1 eth2; do ip link set $d down; done; sleep 0.3; done")
+			l.must("exec", network+"/r3", "--", "sh", "-c", "for i in 1 2; do for to in down up; do for d in eth0 eth1 eth2; do ip link set $d $to; done; sleep 0.3; done; done")
 		},
 	} {
 		flap()

@@ -106,7 +106,9 @@ func (c *reading) lease(list []report.Sample, ends map[place]uint32) ([]report.S
 			t.Drops["queue"] = n
 		}
 		c.impaired(at, &t)
-		list = append(list, t.Sample(plan.VxLink{Lease: at.lease, Index: at.index &^ (-1 << pathBits), Path: at.index >> pathBits}))
+		link := plan.VxLink{Lease: at.lease, Index: at.index &^ (-1 << pathBits), Path: at.index >> pathBits}
+		t.Why = c.part.downOf(link)
+		list = append(list, t.Sample(link))
 	}
 	return list, nil
 }

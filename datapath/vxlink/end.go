@@ -84,8 +84,9 @@ func (w *work) port(i int, slot uint32, have kernel.Link, want *plan.Port) (end,
 			return end{}, err
 		}
 		w.reserve(have.Index)
+		w.part.gone(w.link)
 	}
-	if err := tenantSide(inner, have.Peer, want, gso); err != nil {
+	if err := tenantSide(inner, have, want, gso); err != nil {
 		return end{}, err
 	}
 	if _, name, ok := plan.ParseSwitchNamespace(want.Namespace, vnet.SwitchOpenFlow); ok {
@@ -193,23 +194,30 @@ func hardware(p *plan.Port) []byte {
 // vethPeer is VETH_INFO_PEER (linux/veth.h).
 const vethPeer = 1
 
-// tenantSide sets MTU, segment size and address of the tenant's end.
-func tenantSide(c *kernel.Conn, index int, want *plan.Port, gso int64) error {
+// tenantSide sets MTU, segment size and address of the tenant's end of a pair. One
+// that its tenant set down after it was complete stays down, with whatever
+// addresses it has; and so does an MTU that they lowered.
+func tenantSide(c *kernel.Conn, ours kernel.Link, want *plan.Port, gso int64) error {
 	l, err := c.LinkByName(want.Interface)
 	if err != nil {
 		return fmt.Errorf("read %s/%s: %w", want.Namespace, want.Interface, err)
 	}
-	if !l.Up || l.MTU != want.MTU || int64(l.GSO) != gso {
-		m := kernel.UpLink(index).Uint32(iflaMTU, uint32(want.MTU))
+	theirs := complete(ours) && plan.TenantsNode(want.Namespace)
+	down, mtu := theirs && !l.Up, want.MTU
+	if theirs && l.MTU < min(ours.MTU, want.MTU) {
+		mtu = l.MTU
+	}
+	if l.Up == down || l.MTU != mtu || int64(l.GSO) != gso {
+		m := change(l.Index, !down).Uint32(iflaMTU, uint32(mtu))
 		kernel.SetGSO(m, int(gso))
 		if err := c.Do(m); err != nil {
 			return fmt.Errorf("set up %s/%s: %w", want.Namespace, want.Interface, err)
 		}
 	}
-	if !want.Address.IsValid() { // a switch's
+	if down || !want.Address.IsValid() { // the latter: a switch's
 		return nil
 	}
-	if err := setAddresses(c, index, want); err != nil {
+	if err := setAddresses(c, l.Index, want, plan.Inside{NoIPv6: mtu < min(want.MTU, plan.LeastIPv6)}); err != nil {
 		return fmt.Errorf("address %s: %w", want, err)
 	}
 	return nil
@@ -228,15 +236,15 @@ func addressesOf(index int, want *plan.Port) []kernel.Address {
 	return list
 }
 
-// setAddresses leaves the planned addresses on the interface; what the tenant
-// added with another local part stays, unless it passes for ours (port in
-// observe_link.go).
-func setAddresses(c *kernel.Conn, index int, want *plan.Port) error {
+// setAddresses leaves the planned addresses on the interface that it can have;
+// what the tenant added with another local part stays, unless it passes for ours
+// (port in observe_link.go).
+func setAddresses(c *kernel.Conn, index int, want *plan.Port, inside plan.Inside) error {
 	all, err := c.Addresses(index)
 	if err != nil {
 		return err
 	}
-	wanted := addressesOf(index, want)
+	wanted := slices.DeleteFunc(addressesOf(index, want), func(a kernel.Address) bool { return inside.Lacks(a.Local) })
 	local := func(x kernel.Address) bool {
 		return slices.ContainsFunc(wanted, func(w kernel.Address) bool { return w.Local == x.Local })
 	}

@@ -158,7 +158,7 @@ func endOf(l plan.VxLink, i int, slots [2]uint32, outlet uint32, other vxlinkRec
 	w.Action, w.Device = vxlinkActionFWD_PEER, uint32(number(slots[1-i]))
 	if out.Rate != 0 {
 		w.Action = vxlinkActionFWD_QUEUE
-	} else if !portOf(out).Address.IsValid() {
+	} else if !isStation(portOf(out)) {
 		w.Action = vxlinkActionFWD_SWITCH
 	}
 	copy(w.Mac[:], hardware(portOf(out)))

@@ -18,6 +18,7 @@ import (
 	"sublet/datapath/impair"
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -33,10 +34,11 @@ type survey struct {
 
 	programs *programs
 	pins     map[string]bool
-	trunks   map[string]kernel.Link  // ends in the host, by name
-	closed   map[int]bool            // those that end what nobody takes, by number
-	records  map[uint32]vxlinkRecord // by slot
-	wires    map[int]impair.Status   // of impaired ports, by number of the detour's device
+	trunks   map[string]kernel.Link      // ends in the host, by name
+	closed   map[int]bool                // those that end what nobody takes, by number
+	records  map[uint32]vxlinkRecord     // by slot
+	wires    map[int]impair.Status       // of impaired ports, by number of the detour's device
+	down     map[string]report.ItemError // of ports that their tenants set down, by link and device
 	slots    map[place]uint32
 }
 
@@ -52,7 +54,7 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 		return err
 	}
 	defer home.Close()
-	s := &survey{part: p, links: make(map[string]map[string]bool), unseen: make(map[vnet.LeaseID]bool)}
+	s := &survey{part: p, links: make(map[string]map[string]bool), unseen: make(map[vnet.LeaseID]bool), down: make(map[string]report.ItemError)}
 	if err := s.uplinks(home, host); err != nil {
 		return fmt.Errorf("observe uplinks: %w", err)
 	}
@@ -82,7 +84,7 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 		}
 	}
 	p.mu.Lock()
-	p.links = s.links
+	p.links, p.down = s.links, s.down
 	p.mu.Unlock()
 	return s.sweep(home)
 }

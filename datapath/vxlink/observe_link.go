@@ -6,6 +6,7 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -59,6 +60,9 @@ func (f *fabric) end(l plan.VxLink, i int, slot uint32) plan.End {
 	}
 	is, _, ok := f.impairment(l, i, slot)
 	if p := f.port(d); p != nil && ok {
+		if p.Inside.Down {
+			f.down[l.Key()+l.Device(i)] = report.ItemError{Kind: l.Kind(), Key: l.Key(), Lease: l.Lease, Op: plan.Carry, Text: downInside(p)}
+		}
 		return plan.End{Port: p, Rate: f.rates[d.Index], Impair: is, Down: !d.Up}
 	}
 	return plan.End{}
@@ -114,18 +118,23 @@ func (f *fabric) outletOf(l plan.VxLink, i int, slot uint32) uint32 {
 	return slot
 }
 
-// port reads the tenant's side; nil if it is missing, down, of another MTU or
-// without its address or the route to the other end.
+// port reads the tenant's side; nil if it is missing, has a larger MTU than ours
+// or another one that is not the tenant's. Addresses without their route are left
+// out.
 func (f *fabric) port(d kernel.Link) *plan.Port {
 	n, ok := f.nodes[d.PeerNS]
 	if !ok || d.PeerNS < 0 {
 		return nil
 	}
 	inner, ok := n.devices[d.Peer]
-	if !ok || !inner.Up || inner.MTU != d.MTU {
+	if !ok {
 		return nil
 	}
-	have := plan.Port{Namespace: n.name, Interface: inner.Name, MTU: d.MTU, Queues: n.queues[d.Peer]}
+	inside, ok := insideOf(n.name, inner, d)
+	if !ok {
+		return nil
+	}
+	have := plan.Port{Namespace: n.name, Interface: inner.Name, MTU: d.MTU, Queues: n.queues[d.Peer], Inside: inside}
 	if _, _, node := plan.ParseNamespace(n.name); !node { // a switch's port has no address
 		return &have
 	}

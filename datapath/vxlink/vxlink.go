@@ -22,6 +22,7 @@ import (
 	"sublet/datapath/impair"
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/report"
 )
 
 // Part does the sections uplink and vxlink. Do may be called concurrently for
@@ -49,11 +50,12 @@ type Part struct {
 	undercounts func() bool // whether classes do, see bpf.Undercounts
 
 	mu      sync.Mutex
-	places  map[place]uint32           // slots; nil: not read yet
-	taken   map[uint32]bool            // slots
-	minors  map[int]map[uint16]bool    // class minors taken, by interface index; nil: not read yet
-	links   map[string]map[string]bool // links known, by fabric; only ever a hint
-	batches map[string]*deleteBatch    // devices to delete next, by fabric
+	places  map[place]uint32            // slots; nil: not read yet
+	taken   map[uint32]bool             // slots
+	minors  map[int]map[uint16]bool     // class minors taken, by interface index; nil: not read yet
+	links   map[string]map[string]bool  // links known, by fabric; only ever a hint
+	batches map[string]*deleteBatch     // devices to delete next, by fabric
+	down    map[string]report.ItemError // of ports that their tenants set down, as last observed
 
 	deleting sync.Mutex
 	tally    tally
@@ -100,6 +102,7 @@ func (p *Part) Do(_ context.Context, step plan.Step) error {
 		return p.setUplink(item)
 	case plan.VxLink:
 		if step.Op == plan.Delete {
+			p.gone(item)
 			return p.deleteLink(item)
 		}
 		return p.setLink(item)

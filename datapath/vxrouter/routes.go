@@ -9,21 +9,27 @@ import (
 	"sublet/plan"
 )
 
-// readRoutes reads our routes in the calling thread's namespace.
-func readRoutes() ([]plan.Route, error) {
+// readRoutes reads our routes in the calling thread's namespace, and what its
+// tenant made of the interfaces. These are read last: one that is up then may lack
+// routes, which is looked at again; one that is down has none.
+func readRoutes() ([]plan.Route, map[string]plan.Inside, error) {
 	c, err := kernel.Dial()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer c.Close()
 	c.Foreign = true
 	routes, err := c.Routes(0, Protocol)
-	if err != nil || len(routes) == 0 {
-		return nil, err
+	if err != nil {
+		return nil, nil, err
 	}
 	links, err := c.Links()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	inside := insideOf(links)
+	if len(routes) == 0 {
+		return nil, inside, nil
 	}
 	names := make(map[int]string, len(links))
 	for _, l := range links {
@@ -34,10 +40,28 @@ func readRoutes() ([]plan.Route, error) {
 		list[i] = plan.Route{Prefix: r.Prefix, Via: r.Via, Interface: names[r.Index]}
 	}
 	slices.SortFunc(list, func(a, b plan.Route) int { return plan.ComparePrefixes(a.Prefix, b.Prefix) })
-	return list, nil
+	return list, inside, nil
 }
 
-// setRoutes adds what is missing and removes what is ours and not wanted.
+// insideOf is what a tenant made of the links' interfaces, by their names; nil:
+// nothing.
+func insideOf(links []kernel.Link) map[string]plan.Inside {
+	var inside map[string]plan.Inside
+	for _, l := range links {
+		is := plan.Inside{Down: !l.Up, NoIPv6: l.MTU < plan.LeastIPv6}
+		if l.Kind != "veth" || l.PeerNS < 0 || is == (plan.Inside{}) {
+			continue
+		}
+		if inside == nil {
+			inside = make(map[string]plan.Inside)
+		}
+		inside[l.Name] = is
+	}
+	return inside
+}
+
+// setRoutes adds what is missing, by interfaces that can have it, and removes what
+// is ours and not wanted.
 func setRoutes(c *kernel.Conn, want []plan.Route) error {
 	have, err := c.Routes(0, Protocol)
 	if err != nil {
@@ -54,6 +78,7 @@ func setRoutes(c *kernel.Conn, want []plan.Route) error {
 	for _, l := range links {
 		indexes[l.Name] = l.Index
 	}
+	inside := insideOf(links)
 	there := make(map[kernel.Route]bool, len(have))
 	count := make(map[netip.Prefix]int, len(have)) // above one: a tenant's, with our number
 	for _, r := range have {
@@ -66,6 +91,9 @@ func setRoutes(c *kernel.Conn, want []plan.Route) error {
 		route := kernel.Route{Prefix: r.Prefix, Via: r.Via, Index: indexes[r.Interface]}
 		if route.Index == 0 {
 			return fmt.Errorf("route to %s: no interface %s", r.Prefix, r.Interface)
+		}
+		if inside[r.Interface].Lacks(r.Prefix.Addr()) {
+			continue
 		}
 		wanted[r.Prefix] = true
 		if !there[route] || count[r.Prefix] > 1 {

@@ -204,7 +204,7 @@ func (p *Part) observe(key string, host *plan.Host) error {
 	ours := false
 	err = kernel.In(ns, func() (err error) {
 		if r.Forward, ours, err = readForwarding(); err == nil {
-			r.Routes, err = readRoutes()
+			r.Routes, r.Inside, err = readRoutes()
 		}
 		return err
 	})

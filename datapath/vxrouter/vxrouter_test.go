@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -200,6 +201,50 @@ func TestStaticRoutes(t *testing.T) {
 		t.Error("still a way from n0 to n1")
 	}
 	b.do(plan.Delete, end0, mid, end1)
+}
+
+// TestRoutesByAnInterfaceThatIsDown: nothing is to be done about them, nor fails,
+// while their tenant keeps it down; then they are put back.
+func TestRoutesByAnInterfaceThatIsDown(t *testing.T) {
+	b := newBench(t)
+	n0, n1, n2 := b.node("n0"), b.node("n1"), b.node("n2")
+	b.join(n0, "eth0", "10.0.0.1", n1, "eth0", "10.0.0.2")
+	b.join(n0, "eth1", "10.0.0.1", n2, "eth0", "10.0.0.3")
+	end := router("n0")
+	end.Routes = []plan.Route{route("10.7.0.0/16", "10.0.0.2", "eth0"), route("10.8.0.0/16", "10.0.0.3", "eth1")}
+	b.do(plan.Add, end)
+	steps := func(want plan.VxRouter) []plan.Step {
+		var planned, have plan.Host
+		planned.Add(want)
+		b.check(b.part.Observe(t.Context(), &have))
+		for _, r := range plan.Of[plan.VxRouter](have) {
+			if r.Key() == want.Key() {
+				only := plan.Host{}
+				only.Add(r)
+				return plan.Diff(planned, only)
+			}
+		}
+		return plan.Diff(planned, plan.Host{})
+	}
+	b.ip(n0, "link", "set", "eth0", "down")
+	if list := steps(end); len(list) > 0 {
+		t.Errorf("eth0 is down: %v", list)
+	}
+	end.Routes = append(end.Routes, route("10.9.0.0/16", "10.0.0.2", "eth0"), route("10.10.0.0/16", "10.0.0.3", "eth1"))
+	slices.SortFunc(end.Routes, func(x, y plan.Route) int { return plan.ComparePrefixes(x.Prefix, y.Prefix) })
+	if list := steps(end); len(list) != 1 {
+		t.Errorf("more routes are planned, of which one can be set: %v", list)
+	}
+	b.do(plan.Set, end)
+	if list := steps(end); len(list) > 0 {
+		t.Errorf("what can be set is: %v", list)
+	}
+	b.ip(n0, "link", "set", "eth0", "up")
+	if list := steps(end); len(list) != 1 {
+		t.Errorf("eth0 is up: %v", list)
+	}
+	b.do(plan.Set, end)
+	b.has(end)
 }
 
 // A tenant, who is root of their node, may use our protocol number, for routes

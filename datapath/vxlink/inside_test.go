@@ -1,0 +1,173 @@
+package vxlink
+
+import (
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sublet/datapath/kernel"
+	"sublet/plan"
+	"sublet/vnet"
+)
+
+// tenants is a link whose port is in a node, and what does things to it.
+type tenants struct {
+	*bench
+	part         *Part
+	host         *kernel.Host
+	node, fabric string
+	link         plan.VxLink
+}
+
+func newTenants(t *testing.T) *tenants {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	x := &tenants{bench: b, part: parts[0], host: hosts[0], link: across(0, 100*vnet.Mbit)}
+	x.node, x.fabric = b.node(x.host, "n0"), x.host.Path(plan.Fabric(demo))
+	x.link.Ends[0].Port.More = []netip.Prefix{netip.MustParsePrefix("192.168.7.1/24"), netip.MustParsePrefix("2001:db8::1/64")}
+	add(t, x.part, uplink(), x.link)
+	x.stands("at first")
+	return x
+}
+
+// steps are what an agent would do.
+func (x *tenants) steps() []plan.Step {
+	x.t.Helper()
+	want := plan.Host{}
+	want.Add(uplink(), x.link)
+	return plan.Diff(want, observe(x.t, x.part))
+}
+
+// stands fails if an agent would do something.
+func (x *tenants) stands(when string) {
+	x.t.Helper()
+	if steps := x.steps(); len(steps) > 0 {
+		x.t.Errorf("%s: %v", when, steps)
+	}
+}
+
+// mended fails unless an agent does something, and nothing more afterwards.
+func (x *tenants) mended(when string) {
+	x.t.Helper()
+	steps := x.steps()
+	if len(steps) == 0 {
+		x.t.Errorf("%s: nothing is mended", when)
+	}
+	for _, s := range steps {
+		check(x.t, x.part.Do(x.t.Context(), s))
+	}
+	x.stands(when + ", then mended")
+}
+
+// shows fails unless the node's interface shows something.
+func (x *tenants) shows(what string, yes bool) {
+	x.t.Helper()
+	if out := x.in(x.node, "ip", "address", "show", "dev", "eth0"); strings.Contains(out, what) != yes {
+		x.t.Errorf("%q in the interface is not %t:\n%s", what, yes, out)
+	}
+}
+
+// damage is something beside the tenant's changes that is to be mended.
+func (x *tenants) damage() { x.in(x.fabric, "tc", "filter", "del", "dev", "l0a", "ingress") }
+
+// TestInterfaceIsSetDownInside: it stays down, through repairs and another agent,
+// until it is set up; then it has what the kernel took.
+func TestInterfaceIsSetDownInside(t *testing.T) {
+	x := newTenants(t)
+	x.ip(x.node, "link", "set", "eth0", "down")
+	x.stands("set down")
+	problems := x.part.Problems()
+	if len(problems) != 1 || problems[0].Text != "n0: eth0 is down inside" || problems[0].Op != plan.Carry || problems[0].Lease != demo {
+		t.Errorf("told are %v", problems)
+	}
+	x.damage()
+	x.mended("damaged while it is down")
+	x.shows("state DOWN", true)
+	x.part = New(x.host)
+	x.stands("by another agent")
+	x.ip(x.node, "address", "flush", "dev", "eth0")
+	x.stands("flushed while it is down")
+	x.shows("2001:db8::1/64", false)
+	x.ip(x.node, "link", "set", "eth0", "up")
+	x.mended("set up")
+	for _, address := range []string{"10.0.0.1 peer 10.0.0.2/32", "192.168.7.1/24", "2001:db8::1/64"} {
+		x.shows(address, true)
+	}
+	if problems := x.part.Problems(); len(problems) > 0 {
+		t.Errorf("still told are %v", problems)
+	}
+}
+
+// TestMTUIsLoweredInside: it stays, also when IPv6 ends with it, and a larger one
+// than the link's does not.
+func TestMTUIsLoweredInside(t *testing.T) {
+	x := newTenants(t)
+	for _, mtu := range []string{"1400", "1000"} {
+		x.ip(x.node, "link", "set", "eth0", "mtu", mtu)
+		x.stands("MTU " + mtu)
+		x.damage()
+		x.mended("damaged with MTU " + mtu)
+		x.shows("mtu "+mtu, true)
+	}
+	x.shows("2001:db8::1/64", false)
+	x.ip(x.node, "address", "flush", "dev", "eth0")
+	x.mended("flushed with MTU 1000")
+	x.shows("mtu 1000", true)
+	x.shows("192.168.7.1/24", true)
+	x.ip(x.node, "link", "set", "eth0", "mtu", "9000")
+	x.mended("MTU 9000")
+	x.shows("mtu 1450", true)
+	x.shows("2001:db8::1/64", true)
+}
+
+// TestPlanChangesMTU: an interface follows, whose tenant did not lower it.
+func TestPlanChangesMTU(t *testing.T) {
+	x := newTenants(t)
+	to := func(mtu int) {
+		p := *x.link.Ends[0].Port
+		p.MTU = mtu
+		x.link.Ends[0].Port = &p
+		x.mended("planned otherwise")
+	}
+	to(1400)
+	x.shows("mtu 1400", true)
+	to(1450)
+	x.shows("mtu 1450", true)
+	x.ip(x.node, "link", "set", "eth0", "mtu", "1300")
+	to(1400)
+	x.shows("mtu 1300", true)
+	x.ip(x.node, "link", "set", "eth0", "down")
+	to(1450)
+	x.shows("mtu 1300", true)
+	x.shows("state DOWN", true)
+}
+
+// TestHalfMadePortIsCompleted: what a killed agent left down is no tenant's.
+func TestHalfMadePortIsCompleted(t *testing.T) {
+	x := newTenants(t)
+	x.ip(x.fabric, "link", "set", "l0a", "down", "alias", "")
+	x.ip(x.node, "link", "set", "eth0", "down", "mtu", "1400")
+	x.mended("half made")
+	x.shows("mtu 1450", true)
+	x.shows("state UP", true)
+}
+
+// TestSwitchesPortIsSetUp: in a switch nobody is root.
+func TestSwitchesPortIsSetUp(t *testing.T) {
+	b := newBench(t)
+	p, host := b.host("h1")
+	b.node(host, "n0")
+	link := local(0)
+	is := plan.Port{Namespace: plan.SwitchNamespace(demo, "sw", vnet.SwitchKernel), Interface: "p0", MTU: 1450}
+	link.Ends[1].Port = &is
+	inside := b.namespace(host.Path(is.Namespace))
+	add(t, p, link)
+	for _, do := range [][]string{{"link", "set", "p0", "down"}, {"link", "set", "p0", "mtu", "1000"}} {
+		b.ip(inside, do...)
+		repaired(t, p, link, strings.Join(do, " "))
+	}
+	if have := plan.Of[plan.VxLink](observe(t, p)); !reflect.DeepEqual(have, []plan.VxLink{link}) {
+		t.Errorf("observed %v", have)
+	}
+}
