@@ -28,10 +28,14 @@ func measureLease(ctx context.Context, job server.CheckJob) (vnet.Verdict, error
 	if err != nil {
 		return vnet.Verdict{}, err
 	}
+	own, err := ownDoingOf(ctx, job)
+	if err != nil {
+		return vnet.Verdict{}, err
+	}
 	verdict := vnet.Verdict{OK: true, Outcome: vnet.Kept}
-	ways, taken := untaken(l, withoutMachines(l.Topology(), append(targets(l, ports), across(l, streams)...)))
+	ways, taken := untaken(l, own.without(withoutMachines(l.Topology(), append(targets(l, ports), across(l, streams)...)), streams))
 	switch {
-	case len(ways) == 0 && (openFlow(l.Topology()) || len(taken) > 0):
+	case len(ways) == 0 && (openFlow(l.Topology()) || len(taken)+len(own) > 0):
 		verdict = vnet.Verdict{Network: l.ID().Network, Outcome: vnet.NotMeasured}
 	case len(ways) > 0 || !allDown(l.Topology()) && len(machinesOf(l.Topology())) == 0:
 		verdict, err = probe.Check(ctx, l, starter(job), probe.Options{
@@ -44,11 +48,12 @@ func measureLease(ctx context.Context, job server.CheckJob) (vnet.Verdict, error
 	}
 	verdict.Links = append(behind(l, streams, verdict.Links), taken...)
 	ofMachines(l, &verdict)
+	own.complete(l, &verdict)
 	if verdict.Chains, err = measureChains(ctx, job, ports); err != nil {
 		return verdict, err
 	}
 	withChains(&verdict, len(taken) > 0)
-	if verdict.Unreached = missing; len(missing) > 0 {
+	if verdict.Unreached = missing; len(missing) > 0 && len(own) == 0 {
 		verdict.OK, verdict.Outcome = false, vnet.Broken
 	}
 	return verdict, err
