@@ -22,7 +22,8 @@ type Part interface {
 }
 
 // Reporter is a Part that says what its things are and have counted. That is
-// read anew each time, and changes nothing.
+// read anew each time, and changes nothing. Labels of samples may be shared between
+// readings: nobody changes them later.
 type Reporter interface {
 	Samples(context.Context, report.Scope) ([]report.Sample, error)
 }

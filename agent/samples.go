@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -13,17 +14,20 @@ import (
 
 // Samples are read on request, at most once in sampleEvery for all requests of
 // rounds. The last rounds are kept, ringBytes in all: of a host with a thousand
-// link ends some seconds, of one with ten some minutes.
+// link ends half a minute, of one with ten an hour.
 const (
 	sampleEvery = 900 * time.Millisecond // a request every second gets a new round each time
-	ringBytes   = 8 << 20
+	ringBytes   = 1 << 20
 )
 
 // rounds are the last readings of samples.
 type rounds struct {
-	mu   sync.Mutex // also held while parts are read, so that one reading serves all requests that wait
-	ring *report.Ring[report.Round]
-	read time.Time
+	mu    sync.Mutex // also held while parts are read, so that one reading serves all requests that wait
+	ring  *report.Ring[report.PackedRound]
+	heads *report.Heads
+	era   uint64 // of heads; another of each agent
+	first uint64 // number of the first round of the era
+	read  time.Time
 }
 
 // countEvery bounds how often links are read. Who asks every second gets a new
@@ -66,30 +70,55 @@ func (a *Agent) Samples(ctx context.Context, of report.Scope, kinds ...plan.Kind
 // Rounds lists the readings after a number that are still kept, the newest only
 // after 0, each with what a scope holds. The newest is at most sampleEvery old.
 func (a *Agent) Rounds(ctx context.Context, after uint64, of report.Scope) []report.Round {
+	p := a.Packed(ctx, after, of, 0, 0)
+	list := make([]report.Round, 0, len(p.Rounds))
+	for _, packed := range p.Rounds {
+		if round, err := packed.Unpack(p.Heads); err == nil { // they go together
+			list = append(list, round)
+		}
+	}
+	return list
+}
+
+// Packed are Rounds in the short form, for who has the first heads of an era.
+func (a *Agent) Packed(ctx context.Context, after uint64, of report.Scope, era uint64, heads int) report.Packed {
 	r := &a.rounds
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ring == nil {
-		r.ring = report.NewRing[report.Round](ringBytes)
+		r.ring = report.NewRing[report.PackedRound](ringBytes)
 	}
 	if time.Since(r.read) > sampleEvery {
 		now := time.Now()
 		samples, _ := a.Samples(ctx, report.Scope{}) // errors stand among them
 		if ctx.Err() != nil {                        // the reading was broken off
-			return nil
+			return report.Packed{}
 		}
-		round := report.Round{Number: r.ring.Last() + 1, At: now, Samples: samples}
-		r.ring.Add(round, round.Size())
+		r.add(report.Round{Number: r.ring.Last() + 1, At: now, Samples: samples})
 		r.read = now
 	}
 	if last := r.ring.Last(); after == 0 || after > last { // after > last: of an earlier agent
 		after = last - 1
 	}
-	list, _ := r.ring.After(after)
-	for i := range list {
-		list[i].Samples = of.Filter(list[i].Samples)
+	p := report.Packed{Era: r.era}
+	p.Heads, p.From = r.heads.Since(era, heads)
+	list, _ := r.ring.After(max(after, r.first-1))
+	all, _ := r.heads.Since(0, 0)
+	for _, round := range list {
+		p.Rounds = append(p.Rounds, round.Only(of, all))
 	}
-	return list
+	return p
+}
+
+// add keeps a reading. Those before a new era are let go, which only who falls
+// behind misses.
+func (r *rounds) add(round report.Round) {
+	if r.heads == nil || r.heads.Worn() {
+		r.era, r.first = rand.Uint64(), round.Number
+		r.heads = report.NewHeads(r.era)
+	}
+	packed := r.heads.Pack(round)
+	r.ring.Add(packed, packed.Size())
 }
 
 // Counts is what links have counted, at most countEvery ago: nothing else is read.

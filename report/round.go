@@ -8,12 +8,3 @@ type Round struct {
 	At      time.Time `json:"at"`
 	Samples []Sample  `json:"samples"`
 }
-
-// Size is about what a round takes of memory, in bytes.
-func (r Round) Size() int {
-	size := 0
-	for _, s := range r.Samples {
-		size += s.Size()
-	}
-	return size
-}

@@ -36,6 +36,7 @@ type collected struct {
 	tenants    map[vnet.TenantID]bool
 	links      bool   // there are some, to be judged
 	after      uint64 // number of the last reading
+	heads      heads  // of its samples; none while nobody watches
 	set        uint64 // of the links whose counts were read last
 	directions []report.LinkWay
 	address    string // of the connection
@@ -155,21 +156,23 @@ func (c *collector) ask(ctx context.Context, host vnet.HostID, h *collected, lin
 	if c.server.proves() && links {
 		err = c.server.counts(ctx, host, h)
 	}
-	var rounds []report.Round
-	if err == nil && len(feeds) > 0 {
+	var readings []encoded
+	if len(feeds) == 0 {
+		h.heads = heads{}
+	} else if err == nil {
 		scopes := make([]report.Scope, len(feeds))
 		for i, f := range feeds {
 			scopes[i] = f.scope
 		}
-		rounds, err = c.server.rounds(ctx, host, h, report.Union(scopes[0], scopes[1:]...))
+		readings, err = c.server.encoded(ctx, host, h, report.Union(scopes[0], scopes[1:]...))
 	}
 	if ctx.Err() != nil {
 		return
 	}
 	c.note(host, h, err)
-	for _, round := range rounds {
+	for _, one := range readings {
 		for _, f := range feeds {
-			f.samples(round.Samples)
+			f.samples(one)
 		}
 	}
 }
@@ -189,28 +192,60 @@ func (c *collector) note(host vnet.HostID, h *collected, err error) {
 	}
 }
 
-// rounds asks a host's agent for the readings after the last. Whose host it is,
-// the server says and not the agent.
-func (s *Server) rounds(ctx context.Context, host vnet.HostID, h *collected, scope report.Scope) (list []report.Round, err error) {
+// rounds asks a host's agent for the readings after the last.
+func (s *Server) rounds(ctx context.Context, host vnet.HostID, h *collected, scope report.Scope) ([]reading, error) {
 	if err := s.connect(host, h); err != nil {
 		return nil, err
 	}
-	query := url.Values{"after": {strconv.FormatUint(h.after, 10)}}
+	query := url.Values{
+		"form": {"packed"}, "after": {strconv.FormatUint(h.after, 10)},
+		"era": {strconv.FormatUint(h.heads.era, 10)}, "heads": {strconv.Itoa(len(h.heads.list))},
+	}
 	if scope.Tenant != "" {
 		query.Set("tenant", string(scope.Tenant))
 	}
 	at := h.target.JoinPath("/v1/samples")
 	at.RawQuery = query.Encode()
-	if err := s.read(ctx, host, h.transport, at, &list); err != nil {
+	body, err := s.get(ctx, host, h.transport, at)
+	if err != nil {
 		return nil, err
 	}
-	for _, round := range list {
-		h.after = round.Number
-		for i := range round.Samples {
-			round.Samples[i].Host = host
-		}
+	list, err := decodeReadings(host, &h.heads, body)
+	if err != nil {
+		h.heads = heads{}
+		return nil, wrongSamples(host, err)
+	}
+	for _, one := range list {
+		h.after = one.packed.Number
 	}
 	return list, nil
+}
+
+// encoded are the readings after the last as JSON.
+func (s *Server) encoded(ctx context.Context, host vnet.HostID, h *collected, scope report.Scope) (list []encoded, err error) {
+	readings, err := s.rounds(ctx, host, h, scope)
+	for _, one := range readings {
+		text, err := one.encode()
+		if err != nil {
+			return nil, wrongSamples(host, err)
+		}
+		list = append(list, text)
+	}
+	return list, err
+}
+
+// newest are the samples of the last reading, for who needs no other; nil: there is
+// no reading yet.
+func (s *Server) newest(ctx context.Context, host vnet.HostID, h *collected) ([]report.Sample, error) {
+	readings, err := s.rounds(ctx, host, h, report.Scope{})
+	if err != nil || len(readings) == 0 {
+		return nil, err
+	}
+	samples, err := readings[len(readings)-1].samples()
+	if err != nil {
+		return nil, wrongSamples(host, err)
+	}
+	return samples, nil
 }
 
 // connect makes the connection to a host's agent, unless it is there.

@@ -50,13 +50,16 @@ func newFeed(scope report.Scope) *feed {
 
 // add appends an event. A value that cannot be encoded is a defect, and left out.
 func (f *feed) add(name string, value any) {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return
+	if data, err := json.Marshal(value); err == nil {
+		f.addText(name, data)
 	}
+}
+
+// addText appends an event of a line of JSON.
+func (f *feed) addText(name string, data []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	text := api.Event{Name: name, ID: f.idOf(f.ring.Last() + 1), Data: data}.Append(nil)
+	text := api.Event{Name: name, ID: f.idOf(f.ring.Last() + 1), Data: data}.Append(make([]byte, 0, len(data)+eventOverhead))
 	f.ring.Add(text, len(text)+eventOverhead)
 	close(f.news)
 	f.news = make(chan struct{})
@@ -186,11 +189,6 @@ func (f *feeds) state(s report.Sample) {
 }
 
 // samples tells what the parts of a host said, in events of bounded size.
-func (f *feed) samples(list []report.Sample) {
-	list = f.scope.Filter(list)
-	for len(list) > 0 {
-		n := min(len(list), samplesOfEvent)
-		f.add(api.EventSamples, list[:n])
-		list = list[n:]
-	}
+func (f *feed) samples(said encoded) {
+	said.of(f.scope).lists(samplesOfEvent, func(list []byte) { f.addText(api.EventSamples, list) })
 }

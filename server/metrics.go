@@ -102,13 +102,13 @@ func (s *Server) scrape(ctx context.Context) ([]report.Sample, error) {
 			defer func() { <-slots }()
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scrapeTimeout)
 			defer cancel()
-			rounds, err := s.rounds(ctx, host, h, report.Scope{})
+			newest, err := s.newest(ctx, host, h)
 			switch {
 			case err != nil:
 				h.disconnect()
 				h.last = []report.Sample{{Host: host, Kind: kindAgent, Key: string(host), At: s.now(), State: report.Unreadable}}
-			case len(rounds) > 0:
-				h.last = append(rounds[len(rounds)-1].Samples, report.Sample{Host: host, Kind: kindAgent, Key: string(host), At: s.now(), State: report.Readable})
+			case newest != nil:
+				h.last = append(newest, report.Sample{Host: host, Kind: kindAgent, Key: string(host), At: s.now(), State: report.Readable})
 			}
 		})
 	}

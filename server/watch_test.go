@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -81,9 +82,15 @@ func state(id vnet.LeaseID, s vnet.State) func(report.Sample) bool {
 }
 
 // speaking answers every question for samples of a host with those of all
-// leases, whatever scope was asked for.
+// leases, whatever scope was asked for, in the short form.
 func (r *rig) speaking(host vnet.HostID, leases ...vnet.LeaseID) {
+	r.speakingAs(host, false, leases...)
+}
+
+// speakingAs is speaking, of an agent that knows no short form if former is set.
+func (r *rig) speakingAs(host vnet.HostID, former bool, leases ...vnet.LeaseID) {
 	r.t.Helper()
+	kept := report.NewHeads(7)
 	l, err := net.Listen("unix", r.agentSocket(host))
 	if err != nil {
 		r.t.Fatal(err)
@@ -97,7 +104,14 @@ func (r *rig) speaking(host vnet.HostID, leases ...vnet.LeaseID) {
 			s.Count(report.Entered, report.Packets, number)
 			round.Samples = append(round.Samples, s)
 		}
-		_ = json.NewEncoder(w).Encode([]report.Round{round})
+		if former {
+			_ = json.NewEncoder(w).Encode([]report.Round{round})
+			return
+		}
+		p := report.Packed{Era: 7, Rounds: []report.PackedRound{kept.Pack(round)}}
+		have, _ := strconv.Atoi(req.URL.Query().Get("heads"))
+		p.Heads, p.From = kept.Since(7, have)
+		_, _ = w.Write(p.Encode())
 	})}
 	go server.Serve(l)
 	r.t.Cleanup(func() { server.Close() })
@@ -105,10 +119,15 @@ func (r *rig) speaking(host vnet.HostID, leases ...vnet.LeaseID) {
 
 // A tenant sees samples and changes of state of their leases only, the operator
 // all, also in the place of one tenant.
-func TestWatchShowsEachWhatIsHis(t *testing.T) {
+func TestWatchShowsEachWhatIsHis(t *testing.T) { watchedByEach(t, false) }
+
+// So it is with an agent of a former version.
+func TestWatchOfFormerAgents(t *testing.T) { watchedByEach(t, true) }
+
+func watchedByEach(t *testing.T, former bool) {
 	r := newRig(t)
 	mine, theirs := vnet.LeaseID{Tenant: "daemon", Network: "net"}, vnet.LeaseID{Tenant: "bin", Network: "net"}
-	r.speaking("h1", mine, theirs)
+	r.speakingAs("h1", former, mine, theirs)
 	r.agents()
 	for uid := 1; uid <= 2; uid++ {
 		must[api.Admission](t)(r.as(uid).Admit(within(t), pair("net", vnet.Mbit), false))

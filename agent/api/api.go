@@ -57,6 +57,8 @@ type Host struct {
 	Samples func(ctx context.Context, of report.Scope, kinds ...plan.Kind) ([]report.Sample, error)
 	// Rounds are the last readings of all parts after a number; samples.
 	Rounds func(ctx context.Context, after uint64, of report.Scope) []report.Round
+	// Packed are Rounds in the short form, for who has some heads of an era; samples.
+	Packed func(ctx context.Context, after uint64, of report.Scope, era uint64, heads int) report.Packed
 	// Counts is what links have counted; counts.
 	Counts func(context.Context) (report.Counts, error)
 	// Watched answers Prometheus and probes; metrics, healthz, readyz.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -155,6 +156,22 @@ func TestSamplesOfAScope(t *testing.T) {
 	}
 	if status, _ := get(t, h, "GET", "/v1/samples?after=-1", nil); status != 400 {
 		t.Errorf("a reading -1 gives %d", status)
+	}
+}
+
+func TestSamplesInTheShortForm(t *testing.T) {
+	h := &Host{Packed: func(_ context.Context, after uint64, of report.Scope, era uint64, heads int) report.Packed {
+		return report.Packed{Era: era + 1, From: heads, Heads: []report.Sample{{Key: fmt.Sprint(after, of.Tenant)}}}
+	}}
+	var ignored any
+	_, text := get(t, h, "GET", "/v1/samples?form=packed&after=7&tenant=alice&era=18446744073709551614&heads=3", &ignored)
+	if p, err := report.DecodePacked([]byte(text + "\n")); err != nil || p.Era != 1<<64-1 || p.From != 3 || p.Heads[0].Key != "7alice" {
+		t.Errorf("%q: %+v, %v", text, p, err)
+	}
+	for _, query := range []string{"form=other", "form=packed&era=x", "form=packed&heads=-1"} {
+		if status, _ := get(t, h, "GET", "/v1/samples?"+query, nil); status != 400 {
+			t.Errorf("%s gives %d", query, status)
+		}
 	}
 }
 

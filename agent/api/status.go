@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -67,17 +68,34 @@ func (h *Host) counts(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(c.Encode(set)) // a caller that went away needs no answer
 }
 
+// packed is the value of ?form= of who reads samples in the short form. An agent
+// that knows no forms answers with JSON.
+const packed = "packed"
+
 // samples are the last readings of all parts: those after ?after=, or the newest,
-// of what ?tenant= and ?network= say.
+// of what ?tenant= and ?network= say. With ?form=packed they are in the short form
+// for who has ?heads= of ?era=.
 func (h *Host) samples(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	after, err := strconv.ParseUint(cmp.Or(query.Get("after"), "0"), 10, 64)
-	if err != nil {
-		problem.Write(w, http.StatusBadRequest, "after: state the number of a reading")
-		return
+	var numbers [3]uint64
+	for i, name := range []string{"after", "era", "heads"} {
+		var err error
+		if numbers[i], err = strconv.ParseUint(cmp.Or(query.Get(name), "0"), 10, 64); err != nil {
+			problem.Write(w, http.StatusBadRequest, name+": state a number, as in the answer before")
+			return
+		}
 	}
+	after, era, heads := numbers[0], numbers[1], int(min(numbers[2], math.MaxInt32))
 	of := report.Scope{Tenant: vnet.TenantID(query.Get("tenant")), Network: vnet.VNetID(query.Get("network"))}
-	answer(w, h.Rounds(r.Context(), after, of), nil)
+	switch query.Get("form") {
+	case "":
+		answer(w, h.Rounds(r.Context(), after, of), nil)
+	case packed:
+		w.Header().Set("Content-Type", "application/octet-stream")
+		_, _ = w.Write(h.Packed(r.Context(), after, of, era, heads).Encode()) // a caller that went away needs no answer
+	default:
+		problem.Write(w, http.StatusBadRequest, "form: "+packed+" is the only one")
+	}
 }
 
 // reachTime is how long nodes are asked whether they reach each other: OSPF may

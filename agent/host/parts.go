@@ -152,7 +152,7 @@ func (h *Host) answers() *agentapi.Host {
 			return h.agent.Source.Plan(ctx, h.agent.Host, plan.Origin{})
 		},
 		Join: one[*join.Part](h.parts).Join, Revoke: one[*join.Part](h.parts).Revoke,
-		Diff: h.agent.DryRun, Samples: h.agent.Samples, Rounds: h.agent.Rounds, Counts: h.agent.Counts, Watched: h.Watched(), Reach: one[*reach.Part](h.parts).Ask,
+		Diff: h.agent.DryRun, Samples: h.agent.Samples, Rounds: h.agent.Rounds, Packed: h.agent.Packed, Counts: h.agent.Counts, Watched: h.Watched(), Reach: one[*reach.Part](h.parts).Ask,
 	}
 }
 
