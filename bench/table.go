@@ -103,6 +103,8 @@ var table = []benchmark{
 		"the window of a network of ten nodes opens and ends beside many that run", "", 40 * time.Second, "admission-scale.md"},
 	{"reservation/report", "go test ./lease -run - -bench Report",
 		"an agent's report beside a thousand leases", "", 5 * time.Second, "admission-scale.md"},
+	{"reservation/page", "go test ./web -run - -bench Paint -benchtime 5x",
+		"what each view of the page takes to come, with 200 hosts and 1,000 leases: until something is painted, until the view is, and processor time of its own", "Chromium", 30 * time.Second, "page.md"},
 
 	{"multipath/emulation", "sublet bench multipath --emulate",
 		"patterns of flows, MPTCP and failures in an emulated fabric with packets; `--topology`, `--pattern`, `--damage`",

@@ -120,14 +120,18 @@ func TestSoakPage(t *testing.T) {
 	p.shows(t, tab, "events", "root/hello", "running")
 	p.shows(t, tab, "console/root/hello/ping", "root@ping")
 	p.shows(t, tab, "request", "What would come of it?")
-	if err := chromedp.Do(tab, chromedp.Click(chromedp.CSS(".view button"))); err != nil {
+	if err := chromedp.Do(tab, chromedp.Click(chromedp.CSS("#ask"))); err != nil {
 		t.Fatal(err)
 	}
-	p.has(t, tab, "under another name", "100 Mbit/s of")
-	if err := chromedp.Do(tab, chromedp.SetValue(chromedp.CSS("textarea"), "network: large\nnodes: [{name: a, host: h1}, {name: b, host: h2}]\nlinks: [{ends: [a, b], min: 5Gbit}]\n"), chromedp.Click(chromedp.CSS(".view button"))); err != nil {
+	p.has(t, tab, "under another name", "100 Mbit/s of", "nodes more if", `class="whatif"`)
+	if err := chromedp.Do(tab, chromedp.SetValue(chromedp.CSS("textarea"), "network: large\nnodes: [{name: a, host: h1}, {name: b, host: h2}]\nlinks: [{ends: [a, b], min: 5Gbit}]\n"), chromedp.Click(chromedp.CSS("#ask"))); err != nil {
 		t.Fatal(err)
 	}
-	p.has(t, tab, "It would be refused", "It would be admitted with another minimum", "in place of", "Lease it")
+	p.has(t, tab, "It would be refused", "It would be admitted with another minimum", "in place of", "Lease it", "this request", "with another minimum")
+	if err := chromedp.Do(tab, chromedp.Click(chromedp.CSS(".offer [aria-label='Show offer 1 in the calendar']"))); err != nil {
+		t.Fatal(err)
+	}
+	p.has(t, tab, "more if")
 	if out := p.answers("root", "hello", "ping", "echo it-is-$((40+2))\n", "it-is-42"); !strings.Contains(out, "it-is-42") {
 		t.Errorf("the console says %q", out)
 	}
@@ -139,6 +143,9 @@ func TestSoakPage(t *testing.T) {
 		t.Errorf("a request of the page is answered %d %s", status, text)
 	}
 	l.must("wait", "asked")
+	l.must("maintenance", "add", "h2", "--start", time.Now().Add(2*time.Hour).Format(time.RFC3339), "--for", "1h", "--note", "new fans")
+	p.shows(t, tab, "calendar", `class="planned"`, "new fans")
+	p.shows(t, tab, "networks", "maintenance of h2")
 	l.servesPage(t)
 	only := l.page("--read-only")
 	if status, text := only.call(t, "DELETE", "/v1/leases/root/asked", ""); status != 403 {

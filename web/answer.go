@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 
@@ -9,9 +10,38 @@ import (
 	"sublet/vnet/file"
 )
 
+const problemType = "application/problem+json"
+
+// wrong is a problem of a text, with each place where something is wrong.
+type wrong struct {
+	Type     string  `json:"type"`
+	Title    string  `json:"title"`
+	Status   int     `json:"status"`
+	Detail   string  `json:"detail"`
+	Problems []place `json:"problems,omitempty"`
+}
+
+// place is where a text is wrong, counted from 1, and what is.
+type place struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Problem string `json:"problem"`
+}
+
+func places(err error) (list []place) {
+	var input *vnet.InputError
+	if !errors.As(err, &input) {
+		return nil
+	}
+	for _, e := range append([]*vnet.InputError{input}, input.More...) {
+		list = append(list, place{e.Line, e.Column, e.Problem})
+	}
+	return list
+}
+
 // problem answers in the form of the API (RFC 9457).
 func problem(w http.ResponseWriter, status int, detail string) {
-	answer(w, "application/problem+json", status, map[string]any{
+	answer(w, problemType, status, map[string]any{
 		"type": "about:blank", "title": http.StatusText(status), "status": status, "detail": detail,
 	})
 }
@@ -36,7 +66,7 @@ func (h Handler) readRequest(w http.ResponseWriter, r *http.Request) {
 	}
 	request, err := h.parse(text)
 	if err != nil {
-		problem(w, http.StatusBadRequest, err.Error())
+		answer(w, problemType, http.StatusBadRequest, wrong{"about:blank", http.StatusText(http.StatusBadRequest), http.StatusBadRequest, err.Error(), places(err)})
 		return
 	}
 	answer(w, "application/json", http.StatusOK, request)

@@ -1,13 +1,17 @@
 package web
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
 	"embed"
+	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 )
 
 //go:embed static
@@ -37,7 +41,7 @@ const bodyLimit = 4 << 20
 func (h Handler) Routes() http.Handler {
 	files, _ := fs.Sub(static, "static") // the folder is embedded above
 	mux := http.NewServeMux()
-	mux.Handle("GET /", http.FileServerFS(files))
+	mux.Handle("GET /", tagged(http.FileServerFS(files)))
 	mux.Handle("GET /page/about", h.guard(http.HandlerFunc(h.about)))
 	mux.Handle("POST /page/request", h.guard(http.HandlerFunc(h.readRequest)))
 	mux.Handle("GET /page/capture", h.guard(http.HandlerFunc(h.capture)))
@@ -48,6 +52,28 @@ func (h Handler) Routes() http.Handler {
 		mux.Handle(method+" /v1/", api)
 	}
 	return harden(mux)
+}
+
+// version is of all files together. A browser asks whether it is still theirs, and
+// is sent nothing if it is.
+var version = sync.OnceValue(func() string {
+	sum := sha256.New()
+	_ = fs.WalkDir(static, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := static.ReadFile(name)
+		fmt.Fprintf(sum, "%s %d\n%s", name, len(text), text)
+		return err
+	}) // the folder is embedded above
+	return `"` + hex.EncodeToString(sum.Sum(nil)[:16]) + `"`
+})
+
+func tagged(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", version())
+		next.ServeHTTP(w, r)
+	})
 }
 
 // policy keeps the page to its own files. Styles are the exception, since the

@@ -1,14 +1,18 @@
 package web
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path"
 	"regexp"
 	"strings"
@@ -16,6 +20,8 @@ import (
 
 	"github.com/gorilla/websocket"
 )
+
+var rewrite = flag.Bool("rewrite", false, "write golden files anew")
 
 // upstream answers every call with what it was asked.
 type upstream struct{}
@@ -180,7 +186,7 @@ func TestThePageHasAllItsFiles(t *testing.T) {
 	files, _ := fs.Sub(static, "static")
 	n := 0
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.HasPrefix(name, "vendor/") {
+		if err != nil || d.IsDir() || strings.HasPrefix(name, "vendor/") || path.Ext(name) == ".json" {
 			return err
 		}
 		text, err := fs.ReadFile(files, name)
@@ -217,5 +223,55 @@ func TestRequestsTakeTurns(t *testing.T) {
 	h.Routes().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/page/request", strings.NewReader(text)))
 	if w.Code != http.StatusOK || turns != len(text) || !ended {
 		t.Errorf("%d %s: parsed %d bytes in turn, ended before the answer: %v", w.Code, w.Body, turns, ended)
+	}
+}
+
+// TestSchemaOfThePage: the page completes by the schema that is published.
+func TestSchemaOfThePage(t *testing.T) {
+	published, err := os.ReadFile("../docs/schema/request.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var small bytes.Buffer
+	if err := json.Compact(&small, published); err != nil {
+		t.Fatal(err)
+	}
+	const copied = "static/request.schema.json"
+	if *rewrite {
+		if err := os.WriteFile(copied, small.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(copied)
+	if err != nil || !bytes.Equal(have, small.Bytes()) {
+		t.Errorf("%s is not docs/schema/request.schema.json (%v): run go test ./web -rewrite", copied, err)
+	}
+}
+
+// TestProblemsHavePlaces: each problem of a text says where it is.
+func TestProblemsHavePlaces(t *testing.T) {
+	s := served(t, Handler{})
+	text := "network: n\nnodes:\n  - {name: a, cppu: 1}\nlinks:\n  - {ends: [a, a], min: 10Mbt}\n"
+	status, body := asked(t, s, "POST", "/page/request", text, "Authorization", "Bearer s3cret")
+	var problem wrong
+	if err := json.Unmarshal([]byte(body), &problem); err != nil || status != 400 || len(problem.Problems) != 2 {
+		t.Fatalf("%d %s: %v", status, body, err)
+	}
+	if p := problem.Problems[0]; p.Line != 3 || p.Column != 15 || !strings.Contains(p.Problem, "cppu") {
+		t.Errorf("the first is %+v", p)
+	}
+	if p := problem.Problems[1]; p.Line != 5 || !strings.Contains(p.Problem, "10Mbt") {
+		t.Errorf("the second is %+v", p)
+	}
+}
+
+// TestFilesAreSentOnce: a browser that has the files is told so, until they change.
+func TestFilesAreSentOnce(t *testing.T) {
+	s := served(t, Handler{})
+	if status, body := asked(t, s, "GET", "/js/main.js", "", "If-None-Match", version()); status != http.StatusNotModified || body != "" {
+		t.Errorf("who has it gets %d and %d bytes", status, len(body))
+	}
+	if status, body := asked(t, s, "GET", "/js/main.js", "", "If-None-Match", `"other"`); status != http.StatusOK || body == "" {
+		t.Errorf("who has another one gets %d and %d bytes", status, len(body))
 	}
 }

@@ -18,17 +18,20 @@ export async function call(path, options = {}) {
   const response = await fetch(path, {
     ...options, headers: { ...options.headers, ...(secret && { Authorization: `Bearer ${secret}` }) },
   });
-  if (!response.ok) throw Object.assign(new Error(await detail(response)), { status: response.status });
+  if (!response.ok) throw await failure(response);
   return response;
 }
 
-async function detail(response) {
+// failure is what a problem of the API says; of a text, with the places (problems).
+async function failure(response) {
   const text = await response.text();
+  const { status } = response;
   try {
     const problem = JSON.parse(text);
-    return [problem.detail, ...(problem.reasons || [])].filter(Boolean).join('; ') || problem.title;
+    const words = [problem.detail, ...(problem.reasons || [])].filter(Boolean).join('; ') || problem.title;
+    return Object.assign(new Error(words), { status, problems: problem.problems });
   } catch {
-    return `${response.status} ${text.slice(0, 200)}`;
+    return Object.assign(new Error(`${status} ${text.slice(0, 200)}`), { status });
   }
 }
 

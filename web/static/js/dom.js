@@ -22,9 +22,7 @@ export function table(caption, heads, rows) {
 
 export const row = (...cells) => el('tr', {}, cells.map((c) => el('td', {}, c)));
 
-export function state(name) {
-  return el('span', { class: `state ${name}` }, name);
-}
+export const state = (name) => el('span', { class: `state ${name}` }, name);
 
 export function say(text) {
   const alert = document.getElementById('alert');

@@ -1,7 +1,7 @@
-// What links carry now, from the stream of samples; and the leases, read anew
-// when the stream says that one changed.
+// What links carry now, from the stream of samples; and the leases, each read anew
+// when the stream says that it changed.
 
-import { get, idOf, watch } from './api.js';
+import { get, idOf, leasePath, watch } from './api.js';
 
 const history = 120; // samples of a direction that are kept, one a second
 const listeners = new Set();
@@ -11,26 +11,26 @@ export const directions = new Map(); // "tenant/network link direction" to what 
 export const leases = new Map(); // "tenant/network" to the lease
 export let about = { read_only: true };
 
-// onChange calls do soon after anything changed, at most four times a second;
-// the function it returns ends that.
+// onChange calls run soon after anything changed, at most four times a second, and
+// not while the page is hidden; the function it returns ends that.
 export function onChange(run) {
   listeners.add(run);
   return () => listeners.delete(run);
 }
 
+const pending = new Set();
 let due = false;
 function changed(what) {
   pending.add(what);
   if (due) return;
   due = true;
-  setTimeout(() => {
+  setTimeout(() => requestAnimationFrame(() => {
     due = false;
     const all = new Set(pending);
     pending.clear();
     for (const run of listeners) run(all);
-  }, 250);
+  }), 250);
 }
-const pending = new Set();
 
 export function direction(id, link, d) {
   const key = `${keyOf(id)} ${link} ${d}`;
@@ -71,24 +71,79 @@ function take(sample) {
 
 async function readLeases() {
   const list = await get('/v1/leases');
-  leases.clear();
-  for (const l of list || []) if (l.state !== 'ended') leases.set(keyOf(idOf(l)), l);
+  const there = new Set();
+  for (const l of list || []) {
+    if (l.state === 'ended') continue;
+    there.add(keyOf(idOf(l)));
+    leases.set(keyOf(idOf(l)), l);
+  }
+  for (const key of leases.keys()) if (!there.has(key)) forget(key);
   changed('leases');
 }
 
-let reading = null;
-export function refresh() { // many changes at once are read once
-  reading ||= new Promise((done) => { setTimeout(done, 200); })
-    .then(() => { reading = null; return readLeases(); })
-    .catch(() => {}); // the stream says that the server is away
+function forget(key) {
+  leases.delete(key);
+  for (const d of directions.keys()) if (d.startsWith(`${key} `)) directions.delete(d);
+}
+
+async function readLease(id) {
+  const l = await get(leasePath(id)).catch((err) => {
+    if (err.status !== 404) throw err;
+    return null;
+  });
+  if (!l || l.state === 'ended') forget(keyOf(id));
+  else leases.set(keyOf(id), l);
+  changed('leases');
+}
+
+// Reading waits for a moment, so that many changes at once are read once: a few
+// leases each by itself, many as the list, which then rests in proportion.
+const few = 8;
+const dirty = new Map(); // "tenant/network" to what it is of
+let all = false; // the list is to be read
+let reading = false;
+let rest = 200;
+
+export function refresh(id) {
+  if (id) dirty.set(keyOf(id), id);
+  else all = true;
+  if (reading) return;
+  reading = true;
+  setTimeout(async () => {
+    const ids = [...dirty.values()];
+    const whole = all || ids.length > few;
+    dirty.clear();
+    all = false;
+    const began = performance.now();
+    try {
+      await (whole ? readLeases() : Promise.all(ids.map(readLease)));
+    } catch {
+      // the stream says that the server is away
+    }
+    rest = whole && ids.length > few ? Math.min(10000, Math.max(2000, 20 * (performance.now() - began))) : 200;
+    reading = false;
+    if (all || dirty.size) refresh([...dirty.values()][0]);
+  }, rest);
+}
+
+// takeState takes a state at once; the rest of the lease is read soon.
+function takeState(sample) {
+  if (sample.kind !== 'lease' || !sample.lease?.network) return refresh();
+  const l = leases.get(keyOf(sample.lease));
+  if (l && l.state !== sample.state) leases.set(keyOf(sample.lease), { ...l, state: sample.state });
+  changed('leases');
+  refresh(sample.lease);
 }
 
 function handle(event) {
   if (event.name === 'samples') {
     for (const sample of event.data) take(sample);
     changed('samples');
-  } else if (event.name === 'state' || event.name === 'gap') {
-    changed('states');
+  } else if (event.name === 'state') {
+    if (event.data.kind === 'host' || event.data.kind === 'link') changed('substrate');
+    else takeState(event.data);
+  } else if (event.name === 'gap') {
+    changed('substrate');
     refresh();
   }
 }
@@ -96,8 +151,7 @@ function handle(event) {
 const pause = (ms) => new Promise((done) => { setTimeout(done, ms); });
 
 export async function begin(tell) {
-  about = await get('/page/about');
-  await readLeases();
+  [about] = await Promise.all([get('/page/about'), readLeases()]);
   (async () => {
     let last = '';
     for (let wait = 500; ; wait = Math.min(2 * wait, 10000)) {

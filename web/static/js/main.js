@@ -1,11 +1,13 @@
 import { takeSecret } from './api.js';
+import { forget } from './colour.js';
 import { el, say } from './dom.js';
 import { begin } from './live.js';
 import { calendarView } from './calendar.js';
 import { consoleView } from './console.js';
 import { eventsView } from './events.js';
 import { mapView } from './map.js';
-import { networkView, networksView } from './networks.js';
+import { networkView } from './network.js';
+import { networksView } from './networks.js';
 import { requestView } from './request.js';
 
 const views = {
@@ -16,10 +18,18 @@ const views = {
 let leave = null;
 let shown = 0;
 
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 async function show() {
   takeSecret();
-  const [name, ...rest] = location.hash.slice(2).split('/').map(decodeURIComponent);
-  const view = views[name] || mapView;
+  const [name, ...rest] = location.hash.slice(2).split('/').map(decoded);
+  const view = Object.hasOwn(views, name) ? views[name] : mapView;
   for (const link of document.querySelectorAll('nav a')) {
     if (link.hash === `#/${name}`) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
@@ -50,12 +60,18 @@ function theme() {
   const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
   root.dataset.theme = dark ? 'light' : 'dark';
   localStorage.setItem('sublet.theme', root.dataset.theme);
+  repaint();
+}
+
+function repaint() {
+  forget();
   show();
 }
 
 const chosen = localStorage.getItem('sublet.theme');
 if (chosen) document.documentElement.dataset.theme = chosen;
 document.getElementById('theme').addEventListener('click', theme);
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', repaint);
 addEventListener('hashchange', show);
 takeSecret();
 try {
@@ -65,4 +81,7 @@ try {
   say(err.message);
 }
 await show();
-document.documentElement.dataset.ready = 'true';
+requestAnimationFrame(() => setTimeout(() => { // the view is painted by then
+  performance.mark('drawn');
+  document.documentElement.dataset.ready = 'true';
+}));

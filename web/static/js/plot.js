@@ -11,7 +11,7 @@ const shades = ['#4269d0', '#efb118', '#ff725c', '#6cc5b0', '#3ca951', '#ff8ab7'
 export function plotOf(container, lease) {
   const lines = (lease.request.links || []).flatMap((k) => [0, 1].map((d) => ({ link: k.name, d, name: `${k.ends[d]} to ${k.ends[1 - d]}` }))).slice(0, most);
   if (!lines.length) return { update() {}, destroy() {} };
-  const axis = { stroke: colour('text'), grid: { stroke: colour('border') } };
+  const axis = { stroke: colour('text'), grid: { stroke: colour('border'), width: 1 }, ticks: { stroke: colour('border'), width: 1 } };
   const plot = new window.uPlot({
     width: Math.max(320, container.clientWidth || 800), height: 200,
     scales: { y: { range: (_, low, high) => [0, Math.max(high || 0, 1e6)] } },

@@ -1,12 +1,11 @@
-// How a promise was kept over a day, as a bar.
+// How a promise was kept over time, as a bar.
 
 import { el, when } from './dom.js';
 
-const day = 864e5;
+const long = 200;
 
-export function proofBar(proof) {
-  const from = Date.now() - day;
-  const x = (t) => Math.max(0, Math.min(200, 200 * (t - from) / day));
+export function proofBar(proof, from, until) {
+  const x = (t) => Math.max(0, Math.min(long, long * (t - from) / (until - from)));
   const runs = (proof.runs || []).map((run) => {
     const begins = Date.parse(run.from);
     return el('svg:rect', {
@@ -15,5 +14,5 @@ export function proofBar(proof) {
   });
   const part = proof.availability < 0 ? 'not tested' : `${(100 * proof.availability).toFixed(proof.availability === 1 ? 0 : 3)} %`;
   return el('span', { class: 'proof' },
-    el('svg:svg', { viewBox: '0 0 200 14', width: 200, height: 14, role: 'img', 'aria-label': part }, runs), ' ', part);
+    el('svg:svg', { viewBox: `0 0 ${long} 14`, width: long, height: 14, role: 'img', 'aria-label': part }, runs), ' ', part);
 }
