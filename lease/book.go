@@ -55,6 +55,7 @@ type Book struct {
 	history      map[vnet.TenantID][]*entry // of each tenant, at most History
 	onTransition func(from, to phase)       // nil but in tests
 
+	beside  beside
 	vnis    vnis
 	serial  uint64
 	rollout *rollout.Rollout
@@ -103,6 +104,7 @@ func New(sub vnet.Substrate) *Book {
 		dirty:     make(map[vnet.HostID]bool),
 		everyHost: true,
 		changed:   noChanges(),
+		beside:    newBeside(),
 	}
 	b.changed.substrate = true
 	b.setWorking()

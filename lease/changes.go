@@ -46,6 +46,7 @@ func (b *Book) Changes() Changes {
 		}
 	}
 	c.Plans, c.NoPlans = b.rollout.Changed()
+	b.beside.addTo(&c)
 	return c
 }
 
@@ -55,6 +56,7 @@ func (b *Book) Saved() {
 		e.recorded = r
 	}
 	b.changed = noChanges()
+	clear(b.beside.changed)
 	b.rollout.Saved()
 }
 

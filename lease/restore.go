@@ -18,6 +18,9 @@ func Restore(now time.Time, state State) (*Book, error) {
 	b.serial = state.Counters.Serial
 	b.rollout.Restore(now, state.Counters.lineage(), state.Plans)
 	b.rollout.SetDown(downHosts(b.sub))
+	for _, n := range state.Notify {
+		b.beside.notify[n.Tenant] = n
+	}
 	leases := slices.SortedFunc(slices.Values(state.Leases), bySerial)
 	for _, l := range leases {
 		if err := b.restore(l); err != nil {

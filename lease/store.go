@@ -23,6 +23,7 @@ type State struct {
 	Leases    []vnet.Lease              `json:"leases,omitempty"` // live ones and history, by Serial
 	Plans     map[vnet.HostID]plan.Host `json:"plans,omitempty"`  // as last published, with their Revision
 	Counters  Counters                  `json:"counters"`
+	Notify    []vnet.Notify             `json:"notify,omitempty"` // where tenants are told of events
 }
 
 // Counters are the last numbers given out, which never go back, and whose
@@ -48,11 +49,13 @@ type Changes struct {
 	Plans     []plan.Host     // to put, each whole, by Host
 	NoLeases  []vnet.LeaseID  // to delete
 	NoPlans   []vnet.HostID   // to delete: hosts that left the substrate
+	Notify    []vnet.Notify   // to put, by Tenant
+	NoNotify  []vnet.TenantID // to delete
 }
 
 // Empty says that there is nothing to save.
 func (c Changes) Empty() bool {
-	return !c.Named && c.Substrate == nil && len(c.Records)+len(c.Leases)+len(c.Plans)+len(c.NoLeases)+len(c.NoPlans) == 0
+	return !c.Named && c.Substrate == nil && len(c.Records)+len(c.Leases)+len(c.Plans)+len(c.NoLeases)+len(c.NoPlans)+len(c.Notify)+len(c.NoNotify) == 0
 }
 
 // Store keeps a State. The book's server is the only writer: every write is
@@ -61,7 +64,8 @@ type Store interface {
 	// Load reads everything; an empty store gives the zero State.
 	Load(ctx context.Context) (State, error)
 	// Save writes changes. What does not fit one transaction is written in the
-	// order Counters, Substrate, Records, Leases, Plans, NoLeases, NoPlans: a prefix of
+	// order Counters, Substrate, Records, Leases, Plans, NoLeases, NoPlans, and what is
+	// beside leases: a prefix of
 	// that order is a state to go on from. Saving twice is saving once. On an
 	// error the caller saves the same changes again or, when the error is
 	// ErrNotLeader, steps down; it publishes no plan before it is saved.

@@ -210,9 +210,11 @@ func (l *provedWay) tell(s *Server, link *vnet.VirtualLink, outcome vnet.Outcome
 // kindPromise is of changes of a promise's state.
 const kindPromise plan.Kind = "promise"
 
-// happens writes an event down, among the events and as a line of the log.
+// happens writes an event down, among the events and as a line of the log, and has
+// those told who want to be.
 func (s *Server) happens(h vnet.Happening) {
 	h = s.journal.event(h)
+	s.notifier.tell(h)
 	s.log.LogAttrs(context.Background(), slog.LevelInfo, "event",
 		slog.Uint64("number", h.Number), slog.String("lease", leaseText(h.Lease)), slog.String("kind", h.Kind),
 		slog.String("what", h.What), slog.String("state", h.State), slog.String("by", h.By), slog.String("cause", h.Why))

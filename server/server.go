@@ -38,6 +38,7 @@ type Config struct {
 	Verify    bool             // Book.VerifyHandover; needs a Checker
 	Tokens    *trust.Tokens    // by which scripts and browsers call; nil: none
 	Page      Page             // served at /; nil: none
+	Notify    Notices          // that go out
 	Journal   string           // directory of events and proofs; "": none are kept, and no link is judged while it lives
 }
 
@@ -66,6 +67,7 @@ type Server struct {
 	counters *counters
 	scraper  scraper
 	journal  *journal
+	notifier *notifier
 	proving  *proving
 	cluster  Cluster // nil: this server shares its store with no other
 	term     string  // random: this server's among those that write the store
@@ -120,6 +122,7 @@ func assemble(config Config) (*Server, error) {
 		s.now = time.Now
 	}
 	s.journal, s.proving = openJournal(config.Journal, s.log), newProving()
+	s.notifier = newNotifier(config.Notify, s.counters.registry)
 	s.prices = vnet.DefaultPrices
 	if config.Prices != nil {
 		s.prices = *config.Prices
@@ -224,6 +227,7 @@ func (s *Server) keep(ctx context.Context, ended <-chan error, shut func()) erro
 	<-clock
 	collecting.Wait()
 	s.proving.flush(s)
+	s.notifier.stop()
 	s.scraper.close()
 	return err
 }

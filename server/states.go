@@ -55,6 +55,7 @@ func (s *Server) tell(now time.Time, changes lease.Changes) {
 		s.feeds.state(one)
 		s.happens(s.cause.of(vnet.Happening{Time: now, Lease: one.Lease, Kind: string(one.Kind), What: one.Key, State: string(one.State), Why: one.Why}))
 	}
+	s.notifier.learn(changes.Notify, changes.NoNotify, changes.Substrate)
 	s.tellCommands(now)
 	s.tellOf(now, changes.Leases)
 	if s.proves() {
@@ -109,6 +110,9 @@ func (s *Server) tellOf(now time.Time, leases []vnet.Lease) {
 // tellAll publishes what is different in a book that was read anew.
 func (s *Server) tellAll(now time.Time) {
 	s.proving.news.tellAll(s.book)
+	sub := s.book.Substrate()
+	s.notifier.forget()
+	s.notifier.learn(s.book.Notifies(), nil, &sub)
 	for _, one := range s.states.news(presentStates(now, s.book, "")) {
 		s.feeds.state(one)
 	}

@@ -115,7 +115,7 @@ With -o json an error is a JSON object on the standard error.`,
 	root.AddCommand(
 		a.serve(), a.agent(), a.lab(),
 		a.up(), a.apply(), a.renew(), a.stage(), a.clone(), a.pause(), a.resume(), a.down(), a.createCommand(),
-		a.leases(), a.plan(), a.hosts(), a.links(), a.policy(), a.ledger(), a.overlay(), a.watch(), a.events(), a.proof(), a.top(), a.wait(), a.calibrate(), a.profile(),
+		a.leases(), a.plan(), a.hosts(), a.links(), a.policy(), a.ledger(), a.overlay(), a.watch(), a.events(), a.notify(), a.proof(), a.top(), a.wait(), a.calibrate(), a.profile(),
 		a.offers(), a.calendar(),
 		a.page(), a.token(),
 		a.fail(), a.restore(), a.formerRestore(), a.substrate(), a.drain(), a.undrain(), a.maintenance(), a.servers(),

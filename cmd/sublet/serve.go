@@ -38,6 +38,7 @@ type serveOptions struct {
 	name                          string      // among the servers of one etcd
 	withAgent                     bool
 	notices                       []string
+	notify                        notifyOptions
 	prices                        vnet.Prices
 	moves                         int
 	tls                           credentials
@@ -78,6 +79,7 @@ the others pass on to it what they are asked, and one takes over when it is gone
 	f.Float64Var(&o.prices.Resource, "price-resource", vnet.DefaultPrices.Resource, "cost of a node or router for a second, quoted to leases from now on")
 	f.Float64Var(&o.prices.Bandwidth, "price-bandwidth", vnet.DefaultPrices.Bandwidth, "cost of 1 Mbit/s guaranteed for a second")
 	f.StringSliceVar(&o.notices, "notices", []string{"1d", "1h"}, "how long before its end a lease is said to end, among its events; none: never")
+	o.notify.flags(f)
 	f.StringSliceVar(&o.endpoints, "etcd", nil, "endpoints of an external etcd cluster, instead of the embedded one: HOST:PORT or https://HOST:PORT")
 	f.StringVar(&o.name, "name", "", "this server's name among those that share an external etcd (default: the machine's host name)")
 	f.StringVar(&o.etcd.cert, "etcd-cert", "", "certificate towards the external etcd")
@@ -156,6 +158,9 @@ func (a *app) serverConfig(o serveOptions) (config server.Config, err error) {
 	}
 	config.Prices, config.Moves = &o.prices, &o.moves
 	if config.Notices, err = noticesOf(o.notices); err != nil {
+		return config, err
+	}
+	if config.Notify, err = o.notify.notices(o.data); err != nil {
 		return config, err
 	}
 	switch o.verify {

@@ -23,6 +23,7 @@ const (
 	serversKey   = "servers/"
 	leasesKey    = "leases/"
 	plansKey     = "plans/"
+	notifyKey    = "notify/"
 	ledgerKey    = "ledger/"
 )
 
@@ -63,6 +64,14 @@ func (s *Store) Load(ctx context.Context) (lease.State, error) {
 			}
 			state.Plans[h.Host] = h
 			return nil
+		})
+	}
+	if err == nil {
+		err = s.loadAll(ctx, notifyKey, revision, func(value []byte) error {
+			var n vnet.Notify
+			err := unpack(value, &n)
+			state.Notify = append(state.Notify, n)
+			return err
 		})
 	}
 	slices.SortFunc(state.Leases, func(a, b vnet.Lease) int { return int(int64(a.Serial - b.Serial)) })
@@ -165,6 +174,12 @@ func (s *Store) operations(c lease.Changes) ([]clientv3.Op, error) {
 	}
 	for _, host := range c.NoPlans {
 		operations = append(operations, s.remove(planKey(host)))
+	}
+	for _, n := range c.Notify {
+		put(notifyKey+string(n.Tenant), n)
+	}
+	for _, t := range c.NoNotify {
+		operations = append(operations, s.remove(notifyKey+string(t)))
 	}
 	return operations, failed
 }
