@@ -4,13 +4,15 @@
 # make soak   the rest: every fault, random lives, floods, comparisons (as root; half an hour, or longer by SUBLET_SOAK=2h)
 # make stock  Debian's kernels, for make soak to boot in virtual machines (4 GB below STOCK; mmdebstrap, openssh-client)
 # make bench  the benchmarks of bench/README.md (as root, two and a half hours); ONLY=NAME: one
+# make man    the manual pages of all commands, into bin/man1
+# make site   all documents as a static site, into bin/site (mkdocs)
 # make help   the rest
 
 GO ?= go
 export CGO_ENABLED ?= 0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: all demo test check unit race bench race-rest soak stock install-deps help clean
+.PHONY: all demo test check unit race bench race-rest soak stock install-deps man site help clean
 
 all: bin/sublet
 
@@ -95,6 +97,13 @@ race-rest:
 STOCK ?= /var/tmp/sublet-stock
 stock:
 	STOCK=$(STOCK) test/stock/make-image
+
+man: bin/sublet
+	bin/sublet man bin/man1
+
+# Ends with 1 if a link leads nowhere.
+site:
+	tools/site/site bin/site
 
 # Alone on the machine, please: one after another, and nothing beside them.
 bench: bin/sublet

@@ -121,7 +121,7 @@ With -o json an error is a JSON object on the standard error.`,
 		a.fail(), a.restore(), a.formerRestore(), a.substrate(), a.drain(), a.undrain(), a.maintenance(), a.servers(),
 		a.exec(), a.attach(), a.ps(), a.logs(), a.cp(), a.capture(), a.impair(), a.join(), a.flows(), a.chains(), a.link(), a.check(),
 		a.doctor(), a.importing(), a.get(), a.convert(), a.graph(), a.bench(), a.sim(), a.vxswitch(), a.openflow(), a.controller(), a.paths(),
-		a.versionCommand(),
+		a.man(), a.versionCommand(),
 	)
 	usageIsBadInput(root)
 	return root
