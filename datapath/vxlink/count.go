@@ -50,6 +50,20 @@ func (p *Part) Samples(ctx context.Context, of report.Scope) ([]report.Sample, e
 	if err != nil {
 		return nil, err
 	}
+	if of.Network != "" {
+		return p.samplesOf(ctx, r, of)
+	}
+	t := &p.tally
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.read(r, p.host); err != nil {
+		return nil, err
+	}
+	return t.samples(of, p.wireCounts(ctx, t.all)), nil
+}
+
+// samplesOf reads what is of one lease, slot by slot, and all its queues.
+func (p *Part) samplesOf(ctx context.Context, r *programs, of report.Scope) ([]report.Sample, error) {
 	all, err := r.all()
 	if err != nil {
 		return nil, err

@@ -1,17 +1,20 @@
 package vxlink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cilium/ebpf"
 
 	"sublet/datapath/bpf"
 	"sublet/datapath/hop"
+	"sublet/datapath/impair"
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/report"
@@ -25,8 +28,10 @@ type tally struct {
 	mu      sync.Mutex
 	of      *programs
 	changes uint64
-	links   report.Counts // without values
+	all     map[uint32]vxlinkRecord // by slot
+	links   report.Counts           // without values
 	ends    []tallied
+	sorted  []int    // numbers of ends, as samples come
 	keys    []uint32 // of slots, room for a reading
 	values  []uint64 // of their counters
 }
@@ -34,11 +39,17 @@ type tally struct {
 // tallied is an end by which frames enter a link.
 type tallied struct {
 	slot, link uint32 // link: number in the list
-	queue      queueAt
-	packets    uint64 // at the last reading
-	moving     bool   // there were more then than before
-	dropped    uint64 // by the queue, then
+	at         place
+	head       report.Sample // without counters
+	queues     []queueAt     // that frames leave by: of several paths, several
+	packets    uint64        // at the last reading
+	moved      time.Time     // when there were more than before
+	dropped    uint64        // by the queues, then
 }
+
+// settled is how long after frames moved their queues are still read: what was
+// counted may be dropped a moment later.
+const settled = time.Second
 
 // queueAt is the queue that frames leave a link by: a class of an uplink, or the
 // root of a device in a fabric. None: frames that leave here were shaped elsewhere.
@@ -60,13 +71,51 @@ func (p *Part) Counts(context.Context) (report.Counts, error) {
 	t := &p.tally
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now := r.changes.Load(); t.of != r || t.changes != now {
-		if err := t.layOut(r); err != nil {
-			return report.Counts{}, err
-		}
-		t.of, t.changes = r, now
+	if err := t.read(r, p.host); err != nil {
+		return report.Counts{}, err
 	}
-	return t.read(p.host)
+	list := t.links
+	list.Values = make([]report.LinkSums, len(list.Links))
+	for i := range t.ends {
+		e := &t.ends[i]
+		sum, v := t.sum(e.slot), &list.Values[e.link]
+		v[0], v[1], v[2] = v[0]+sum.Packets, v[1]+sum.Bytes, v[2]+e.dropped
+	}
+	return list, nil
+}
+
+// samples are those of the links that a scope holds. They share their labels from
+// one reading to the next.
+func (t *tally) samples(of report.Scope, wires map[place]impair.Counts) []report.Sample {
+	list := make([]report.Sample, 0, len(t.ends))
+	room := make([]report.Counter, 0, 2*len(t.ends))
+	for _, i := range t.sorted {
+		e := &t.ends[i]
+		if !of.Holds(e.at.lease) {
+			continue
+		}
+		sum, s := t.sum(e.slot), e.head
+		n := len(room)
+		s.Counters = room[n : n : n+2]
+		room = room[:n+2]
+		s.Count(report.Entered, report.Packets, sum.Packets)
+		s.Count(report.Entered, report.Bytes, sum.Bytes)
+		wire := wires[e.at]
+		closed, stranger, queue := sum.Drops[vxlinkDropDROP_CLOSED], sum.Drops[vxlinkDropDROP_STRANGER], e.dropped+wire.Overflowed
+		if closed+stranger+queue+wire.Lost > 0 {
+			s.CountBy(report.Dropped, map[string]uint64{"closed": closed, "stranger": stranger, "queue": queue, "impaired": wire.Lost})
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// headOf is what samples of an end have in common.
+func headOf(at place, in, out vxlinkRecord) report.Sample {
+	t := report.Traffic{Link: in.link(), Direction: vnet.Direction(in.End), First: in.IsTunnel == 0, Last: out.IsTunnel == 0}
+	s := t.Sample(plan.VxLink{Lease: at.lease, Index: at.index &^ (-1 << pathBits), Path: at.index >> pathBits})
+	s.Counters = nil
+	return s
 }
 
 // layOut learns which slots there are, in their order.
@@ -88,10 +137,23 @@ func (t *tally) layOut(r *programs) error {
 			link := list.Link(report.LinkWay{
 				Lease: at.lease, Link: in.link(), Direction: vnet.Direction(in.End), Enters: in.IsTunnel == 0, Leaves: all[other].IsTunnel == 0,
 			})
-			t.ends = append(t.ends, tallied{slot: slot, link: uint32(link), queue: queueOf(in, all[other], other)})
+			e := tallied{slot: slot, link: uint32(link), at: at, head: headOf(at, in, all[other])}
+			for _, other := range beyond(slots, at) {
+				if q := queueOf(in, all[other], other); q.index != 0 {
+					e.queues = append(e.queues, q)
+				}
+			}
+			t.ends = append(t.ends, e)
 		}
 	}
-	t.links = list.Done()
+	t.all, t.links = all, list.Done()
+	t.sorted = t.sorted[:0]
+	for i := range t.ends {
+		t.sorted = append(t.sorted, i)
+	}
+	slices.SortFunc(t.sorted, func(i, j int) int {
+		return cmp.Or(cmp.Compare(t.ends[i].head.Key, t.ends[j].head.Key), cmp.Compare(t.ends[i].at.end, t.ends[j].at.end))
+	})
 	t.keys, t.values = make([]uint32, last+1), make([]uint64, int(last+1)*r.processors*int(r.counters.ValueSize()/8))
 	return nil
 }
@@ -108,42 +170,51 @@ func queueOf(in, out vxlinkRecord, slot uint32) queueAt {
 	return queueAt{}
 }
 
-// read adds up what there is now.
-func (t *tally) read(host *kernel.Host) (report.Counts, error) {
+// read brings counters, and what queues dropped, to what there is now.
+func (t *tally) read(r *programs, host *kernel.Host) error {
+	if now := r.changes.Load(); t.of != r || t.changes != now {
+		if err := t.layOut(r); err != nil {
+			return err
+		}
+		t.of, t.changes = r, now
+	}
 	cursor := new(ebpf.MapBatchCursor)
 	if _, err := t.of.counters.BatchLookup(cursor, t.keys, t.values, nil); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return report.Counts{}, fmt.Errorf("read the counters of links: %w", err)
+		return fmt.Errorf("read the counters of links: %w", err)
 	}
-	list := t.links
-	list.Values = make([]report.LinkSums, len(list.Links))
-	queues := make(drops)
+	queues, now := make(drops), time.Now()
 	for i := range t.ends {
 		e := &t.ends[i]
-		packets, bytes := t.sum(e.slot)
-		moves := packets != e.packets
-		if e.queue.index != 0 && (moves || e.moving) { // what moved last may have been dropped since
-			n, err := queues.at(host, e.queue)
-			if err != nil {
-				return report.Counts{}, err
-			}
-			e.dropped = n
+		if packets := t.sum(e.slot).Packets; packets != e.packets {
+			e.packets, e.moved = packets, now
 		}
-		e.packets, e.moving = packets, moves
-		v := &list.Values[e.link]
-		v[0], v[1], v[2] = v[0]+packets, v[1]+bytes, v[2]+e.dropped
+		if len(e.queues) == 0 || now.Sub(e.moved) > settled {
+			continue
+		}
+		dropped := uint64(0)
+		for _, q := range e.queues {
+			n, err := queues.at(host, q)
+			if err != nil {
+				return err
+			}
+			dropped += n
+		}
+		e.dropped = dropped
 	}
-	return list, nil
+	return nil
 }
 
-// sum adds up what the processors counted at a slot: its first two words, as in
-// vxlinkCounts.
-func (t *tally) sum(slot uint32) (packets, bytes uint64) {
+// sum adds up what the processors counted at a slot, of the words of vxlinkCounts.
+func (t *tally) sum(slot uint32) (sum vxlinkCounts) {
 	words := len(t.values) / len(t.keys)
 	each := words / t.of.processors
-	for at := range slices.Chunk(t.values[int(slot)*words:][:words], each) {
-		packets, bytes = packets+at[0], bytes+at[1]
+	for at := t.values[int(slot)*words:][:words]; len(at) > 0; at = at[each:] {
+		sum.Packets, sum.Bytes = sum.Packets+at[0], sum.Bytes+at[1]
+		for cause := range sum.Drops {
+			sum.Drops[cause] += at[3+cause]
+		}
 	}
-	return packets, bytes
+	return sum
 }
 
 // drops are of queues. A device's classes are read once, and so are the queues of

@@ -2,6 +2,7 @@ package vxlink
 
 import (
 	"context"
+	"reflect"
 	"testing"
 
 	"sublet/report"
@@ -26,8 +27,11 @@ func sums(t *testing.T, p *Part) map[report.LinkWay]report.LinkSums {
 func compare(t *testing.T, p *Part, directions int) (dropped uint64) {
 	t.Helper()
 	have := sums(t, p)
-	samples, err := p.Samples(t.Context(), report.Scope{})
+	samples, err := p.Samples(t.Context(), report.Of(demo))
 	check(t, err)
+	if of, err := p.Samples(t.Context(), report.Scope{}); err != nil || !reflect.DeepEqual(of, samples) {
+		t.Errorf("of all leases there are\n%+v, of the only one\n%+v, %v", of, samples, err)
+	}
 	if len(have) != directions || len(samples) != directions {
 		t.Fatalf("%d counts and %d samples of %d directions", len(have), len(samples), directions)
 	}
