@@ -52,9 +52,25 @@ const PathMTU = "path_mtu"
 // Sample is the form that all parts use. outgoing are the causes of drops of
 // packets that the tunnel did not send.
 func (t TunnelState) Sample(outgoing []string) Sample {
-	s := Sample{Host: t.Host, Kind: plan.KindOverlay, State: State(t.State), Why: t.Reason}
+	s := Sample{Kind: plan.KindOverlay}
 	if t.State != TunnelNone {
 		s.Key, s.Lease, s.Labels = t.Key(), t.Lease, t.labels()
+	}
+	return t.SampleAs(s, outgoing)
+}
+
+// SampleAs is Sample with the key, the lease and the labels of a former one, which
+// must be of the same entry and next hop.
+func (t TunnelState) SampleAs(s Sample, outgoing []string) Sample {
+	s.Host, s.State, s.Why = t.Host, State(t.State), t.Reason
+	s.Counters = make([]Counter, 0, 5+len(t.Drops))
+	s.Count(Sent, Packets, t.Hits)
+	s.Count(Sent, Bytes, t.Bytes)
+	s.Count(Received, Packets, t.Received)
+	s.Count(Received, Bytes, t.ReceivedBytes)
+	s.Gauge(PathMTU, Bytes, uint64(t.PathMTU))
+	if len(t.Drops) == 0 {
+		return s
 	}
 	sent, received := make(map[string]uint64), make(map[string]uint64)
 	for cause, n := range t.Drops {
@@ -64,12 +80,6 @@ func (t TunnelState) Sample(outgoing []string) Sample {
 			received[cause] = n
 		}
 	}
-	s.Counters = make([]Counter, 0, 5+len(t.Drops))
-	s.Count(Sent, Packets, t.Hits)
-	s.Count(Sent, Bytes, t.Bytes)
-	s.Count(Received, Packets, t.Received)
-	s.Count(Received, Bytes, t.ReceivedBytes)
-	s.Gauge(PathMTU, Bytes, uint64(t.PathMTU))
 	s.CountBy(NotSent, sent)
 	s.CountBy(Dropped, received)
 	return s

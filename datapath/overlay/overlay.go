@@ -56,6 +56,7 @@ type Part struct {
 	items    map[uint32]plan.Overlay
 	nextHops map[path]nextHop
 	kept     map[neighbour]bool
+	reading  reading
 	stop     chan struct{} // ends follow
 	done     sync.WaitGroup
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 
 	"sublet/plan"
@@ -20,45 +19,41 @@ func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, err
 	if p.table == nil {
 		return nil, nil
 	}
-	var list []report.Sample
-	for _, id := range slices.Sorted(maps.Keys(p.items)) {
-		if !of.Holds(p.items[id].Lease) {
-			continue
-		}
-		s, err := p.state(id, p.items[id])
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, s.Sample(outgoing()))
+	if err := p.reading.read(p.table); err != nil {
+		return nil, err
 	}
+	ids := slices.Sorted(maps.Keys(p.items))
+	list := make([]report.Sample, 0, len(ids)+1)
+	for _, id := range ids {
+		if of.Holds(p.items[id].Lease) {
+			list = append(list, p.reading.sample(id, p.state(id, p.items[id])))
+		}
+	}
+	p.reading.forget(p.items)
 	if !of.Holds(vnet.LeaseID{}) {
 		return list, nil
 	}
-	c, err := p.table.counts(0)
-	if none := dropped(c); err == nil && len(none) > 0 {
+	if none := dropped(p.reading.counts(0)); len(none) > 0 {
 		list = append(list, report.TunnelState{Host: vnet.HostID(p.host.Config.Host), State: report.TunnelNone, Drops: none}.Sample(outgoing()))
 	}
-	return list, err
+	return list, nil
 }
 
-func (p *Part) state(id uint32, item plan.Overlay) (report.TunnelState, error) {
+// state is that of an entry at the last reading.
+func (p *Part) state(id uint32, item plan.Overlay) report.TunnelState {
 	s := report.TunnelState{Host: vnet.HostID(p.host.Config.Host), Overlay: item, State: report.TunnelUnresolved}
-	e, ok, err := p.table.entry(id)
-	if err != nil {
-		return s, err
-	}
-	w := p.nextHops[pathOf(item)]
-	s.Reason = w.reason
+	e, ok := p.reading.entries[id]
+	s.Reason = p.nextHops[pathOf(item)].reason
 	switch {
 	case !ok:
 		s.Reason = "not written yet"
-		return s, nil
+		return s
 	case e.Device != 0:
-		s.State, s.PathMTU, s.NextHop = report.TunnelValid, int(e.Mtu), net.HardwareAddr(e.Header[:6]).String()
+		s.State, s.PathMTU, s.NextHop = report.TunnelValid, int(e.Mtu), p.reading.hop([6]byte(e.Header[:6]))
 	}
-	c, err := p.table.counts(e.Slot)
+	c := p.reading.counts(e.Slot)
 	s.Hits, s.Bytes, s.Received, s.ReceivedBytes, s.Drops = c.Sent, c.SentBytes, c.Received, c.ReceivedBytes, dropped(c)
-	return s, err
+	return s
 }
 
 // Problems are the tunnels that have no next hop now, and why.
