@@ -49,6 +49,9 @@ type Agent struct {
 	Interfaces func() ([]report.Interface, error)
 	// Machines says what runs virtual machines on the host; nil: nothing.
 	Machines func() string
+	// Exposed are the ports that images of nodes say they serve, by namespace; nil:
+	// there are no images.
+	Exposed func() map[string][]string
 	// Cuts lists what is there as planned and does not carry, sorted; News says
 	// that it may be another list. Touched is told of leases that were changed.
 	Cuts    func() report.Errors
@@ -323,6 +326,9 @@ func (l *loop) report(ctx context.Context) {
 	}
 	if l.Machines != nil {
 		r.Machines = l.Machines()
+	}
+	if l.Exposed != nil {
+		r.Exposed = l.Exposed()
 	}
 	if l.known {
 		origin := l.want.Origin()

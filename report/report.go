@@ -35,6 +35,9 @@ type Report struct {
 	Interfaces []Interface       `json:"interfaces,omitempty"` // of the host, MostInterfaces at most
 	// Machines is what runs virtual machines on the host: kvm or software; "": nothing.
 	Machines string `json:"machines,omitempty"`
+	// Exposed are the ports that images of nodes say they serve, such as 80/tcp, by
+	// namespace.
+	Exposed map[string][]string `json:"exposed,omitempty"`
 	// Repairs are those since the last report that the server has heard.
 	Repairs []Repair `json:"repairs,omitempty"`
 }

@@ -7,14 +7,16 @@ import (
 
 	"sublet/lease"
 	"sublet/lease/api"
+	"sublet/plan"
 	"sublet/vnet"
 )
 
 func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) error {
 	leases := []vnet.Lease{}
 	var now time.Time
+	var exposed ports
 	err := s.look(func(at time.Time, b *lease.Book) error {
-		now = at
+		now, exposed = at, s.exposed()
 		if c.Operator {
 			leases = append(leases, b.Leases()...)
 		} else {
@@ -31,7 +33,7 @@ func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) erro
 	}
 	leases = slices.DeleteFunc(leases, func(l vnet.Lease) bool { return !c.Token.Covers(l.Request.Network) })
 	for i := range leases { // outside of the lock: it takes a while
-		leases[i] = presented(leases[i], now)
+		leases[i] = exposed.of(presented(leases[i], now))
 		leases[i].Concerns = concerns.of(leases[i])
 	}
 	return answer(w, http.StatusOK, leases)
@@ -51,6 +53,36 @@ func presented(l vnet.Lease, now time.Time) vnet.Lease {
 	return l.Metered(now)
 }
 
+// ports are what images of nodes say they serve, by host and namespace.
+type ports map[vnet.HostID]map[string][]string
+
+// exposed is what hosts have reported. Reports are replaced and never changed.
+func (s *Server) exposed() ports {
+	all := make(ports)
+	for host, a := range s.agents {
+		if len(a.report.Exposed) > 0 {
+			all[host] = a.report.Exposed
+		}
+	}
+	return all
+}
+
+// of is a lease with the ports of its nodes.
+func (p ports) of(l vnet.Lease) vnet.Lease {
+	if len(p) == 0 || !l.State.Holds() {
+		return l
+	}
+	for node, host := range l.Mapping.Nodes {
+		if list := p[host][plan.Namespace(l.ID(), node)]; len(list) > 0 {
+			if l.Exposed == nil {
+				l.Exposed = make(map[string][]string)
+			}
+			l.Exposed[node] = list
+		}
+	}
+	return l
+}
+
 // idOf reads a lease's name out of a path. Another tenant's lease is as good
 // as missing.
 func idOf(r *http.Request, c *call) (vnet.LeaseID, error) {
@@ -64,18 +96,19 @@ func idOf(r *http.Request, c *call) (vnet.LeaseID, error) {
 // leaseOf finds the lease that a path names.
 func (s *Server) leaseOf(id vnet.LeaseID) (l vnet.Lease, err error) {
 	var now time.Time
+	var exposed ports
 	err = s.look(func(at time.Time, b *lease.Book) error {
 		var ok bool
 		if l, ok = b.Lease(id); !ok {
 			return noSuchLease(id)
 		}
-		now = at
+		now, exposed = at, s.exposed()
 		return nil
 	})
 	if err != nil {
 		return l, err
 	}
-	return presented(l, now), nil
+	return exposed.of(presented(l, now)), nil
 }
 
 // untils are the conditions that ?until= can name.

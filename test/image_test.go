@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,13 @@ links:
 	if out := l.must("ps", "shop/own"); !strings.Contains(out, "/bin/busybox httpd -f -p 8000 -h /bin") {
 		t.Errorf("own runs\n%s", out)
 	}
+	eventually(t, 20*time.Second, func() error {
+		view := decode[[]struct{ Exposed map[string][]string }](t, l.must("leases", "shop", "-o", "json"))
+		if want := map[string][]string{"plain": {"80/tcp"}, "own": {"80/tcp"}}; len(view) != 1 || !reflect.DeepEqual(view[0].Exposed, want) {
+			return fmt.Errorf("exposed are %v", view)
+		}
+		return nil
+	})
 	if r := l.sublet("exec", "shop/plain", "--", "ls", "/usr"); r.code == 0 {
 		t.Errorf("it sees files of the host: %s", r.out)
 	}

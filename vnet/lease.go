@@ -81,6 +81,9 @@ type Lease struct {
 	Numbers *Numbering `json:"numbers,omitempty"`
 	// Undone says why the last change of its form was taken back.
 	Undone string `json:"undone,omitempty"`
+	// Exposed are the ports that images of nodes say they serve, such as 80/tcp, by
+	// node, as hosts report them; the book has none.
+	Exposed map[string][]string `json:"exposed,omitempty"`
 	// Paused says since when its nodes stand still, or are to; nil: they are not.
 	Paused *Pause `json:"paused,omitempty"`
 }

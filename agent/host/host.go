@@ -77,6 +77,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 		NoCarrier:  func() ([]string, error) { return k.NoCarrier(plan.IsTrunk) },
 		Interfaces: one[interfacer](h.parts).Interfaces,
 		Machines:   func() string { accelerator, _ := vnode.Machines(); return accelerator },
+		Exposed:    one[*vnode.Part](h.parts).Exposed,
 		Cuts:       h.problems, News: news, Touched: h.touched,
 	}
 	return h, nil

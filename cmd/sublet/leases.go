@@ -35,6 +35,8 @@ type leaseView struct {
 	Addresses map[string][]netip.Addr `json:"addresses,omitempty"`
 	// LinkAddresses of the ends of links, where they have their own.
 	LinkAddresses map[string]vnet.LinkAddresses `json:"link_addresses,omitempty"`
+	// Exposed are the ports that images of nodes say they serve.
+	Exposed map[string][]string `json:"exposed,omitempty"`
 }
 
 // linkView is one direction of a virtual link.
@@ -66,7 +68,7 @@ type nodeView struct {
 func viewLease(l vnet.Lease) leaseView {
 	v := leaseView{
 		Network: l.Request.Network, Tenant: l.Request.Tenant, State: l.State, Labels: l.Request.Labels, Nodes: []nodeView{},
-		Window: l.Window, Mapping: l.Mapping, Message: l.Message, Concerns: l.Concerns, Verdict: l.Verdict, Cost: l.Account, Repairs: l.Repairs, Links: []linkView{},
+		Window: l.Window, Mapping: l.Mapping, Message: l.Message, Concerns: l.Concerns, Verdict: l.Verdict, Cost: l.Account, Repairs: l.Repairs, Exposed: l.Exposed, Links: []linkView{},
 	}
 	v.Addresses, v.LinkAddresses = make(map[string][]netip.Addr), l.LinkAddresses
 	for _, n := range l.Topology().All() {

@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +30,7 @@ type nodeImage struct {
 	Does vnet.Setup `json:"does"` // what it says: command, variables, working directory
 
 	Entrypoint []string `json:"entrypoint,omitempty"` // what its command begins with
+	Exposed    []string `json:"exposed,omitempty"`    // ports that it says it serves
 }
 
 const imageSuffix = ".image"
@@ -67,6 +70,9 @@ func (p *Part) setImage(s plan.Setup) (awaited bool, err error) {
 		return true, nil
 	}
 	p.awaited.Delete(key)
+	if was.Exposed == nil { // a former version did not note it
+		was.Exposed = now.Exposed
+	}
 	if err != nil || reflect.DeepEqual(was, now) {
 		return false, err
 	}
@@ -125,7 +131,7 @@ func (p *Part) fetch(s plan.Setup) (n nodeImage, err error) {
 	if found.ID == "" {
 		mapped = image.Maps(found.Root, userns)
 	}
-	n = nodeImage{Name: s.Image, ID: found.ID, Root: rootFS{Tree: found.Root, Mapped: mapped}, Does: does(found), Entrypoint: found.Config.Entrypoint}
+	n = nodeImage{Name: s.Image, ID: found.ID, Root: rootFS{Tree: found.Root, Mapped: mapped}, Does: does(found), Entrypoint: found.Config.Entrypoint, Exposed: exposed(found)}
 	n.Root.Workdir = cmp.Or(s.Workdir, n.Does.Workdir)
 	if len(encode(n.Does)) > vnet.MaxSetup {
 		err = fmt.Errorf("image %s: its command and variables have more than %d bytes", s.Image, vnet.MaxSetup)
@@ -159,6 +165,41 @@ func does(found image.Image) (s vnet.Setup) {
 	}
 	s.User = found.Config.User
 	return s
+}
+
+// exposed are the ports that an image says it serves, a few, in order; what is none
+// is left out (OCI image specification, config.md: port/tcp, port/udp or port).
+func exposed(found image.Image) (ports []string) {
+	const most = 64
+	for port := range found.Config.ExposedPorts {
+		number, protocol, stated := strings.Cut(port, "/")
+		if !stated {
+			protocol = "tcp"
+		}
+		n, err := strconv.ParseUint(number, 10, 16)
+		if err == nil && n > 0 && slices.Contains([]string{"tcp", "udp", "sctp"}, protocol) {
+			ports = append(ports, fmt.Sprintf("%d/%s", n, protocol))
+		}
+	}
+	slices.SortFunc(ports, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	ports = slices.Compact(ports)
+	return ports[:min(len(ports), most)]
+}
+
+// Exposed are the ports that images of nodes here say they serve, by node.
+func (p *Part) Exposed() map[string][]string {
+	files, err := filepath.Glob(filepath.Join(p.host.Dir(setupKind), "*"+imageSuffix))
+	if err != nil {
+		return nil
+	}
+	all := make(map[string][]string)
+	for _, file := range files {
+		key := strings.TrimSuffix(filepath.Base(file), imageSuffix)
+		if n, err := p.imageOf(key); err == nil && len(n.Exposed) > 0 { // one that cannot be read, Observe tells of
+			all[key] = n.Exposed
+		}
+	}
+	return all
 }
 
 // over is what a node is given, and where that says nothing what its image says.

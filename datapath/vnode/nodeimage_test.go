@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -248,5 +249,14 @@ func TestImageOfADirectory(t *testing.T) {
 	text, err := fs.ReadFile(os.DirFS(offered), "plain/etc/mine")
 	if err != nil || string(text) != "image" {
 		t.Errorf("the directory has changed: %q, %v", text, err)
+	}
+}
+
+// Of what an image says of its ports, ports count.
+func TestPortsOfAnImage(t *testing.T) {
+	var found image.Image
+	found.Config.ExposedPorts = map[string]struct{}{"443/tcp": {}, "80": {}, "80/tcp": {}, "53/udp": {}, "0/tcp": {}, "65536/tcp": {}, "x/tcp": {}, "22/\x1b[2J": {}, "": {}}
+	if got, want := exposed(found), []string{"53/udp", "80/tcp", "443/tcp"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
