@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/internal/plain"
 	"sublet/internal/problem"
 	"sublet/lease/api"
 	"sublet/trust"
@@ -127,7 +128,7 @@ func (s *Server) proxy(w http.ResponseWriter, r *http.Request, c *call, host vne
 }
 
 func agentUnreachable(host vnet.HostID, why string) error {
-	return &api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the agent of %s cannot be reached: %s", host, why)}
+	return &api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the agent of %s cannot be reached: %s", host, plain.Text(why))}
 }
 
 // agentOf makes the way to a host's agent.

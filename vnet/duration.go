@@ -13,22 +13,30 @@ const MaxDuration = 3650 * day
 
 const day = 24 * time.Hour
 
-// ParseDuration reads Go's form plus days: "90m", "6h", "2d", "1d12h". A
-// number without a unit is refused rather than guessed.
+// ParseDuration reads Go's form plus weeks and days: "90m", "6h", "2d", "1w2d12h".
+// A number without a unit is refused rather than guessed.
 func ParseDuration(s string) (time.Duration, error) {
 	text := strings.TrimSpace(s)
 	var total time.Duration
-	if days, rest, found := strings.Cut(text, "d"); found {
-		n, err := strconv.ParseFloat(days, 64)
+	found := false
+	for _, unit := range []struct {
+		name string
+		d    time.Duration
+	}{{"w", 7 * day}, {"d", day}} {
+		number, rest, has := strings.Cut(text, unit.name)
+		if !has {
+			continue
+		}
+		n, err := strconv.ParseFloat(number, 64)
 		switch {
 		case err != nil || !(n >= 0):
 			return 0, notDuration(s)
-		case n > MaxDuration.Hours()/24:
+		case n > float64(MaxDuration/unit.d):
 			return 0, tooLong(s)
 		}
-		total, text = time.Duration(n*float64(day)), rest
+		total, text, found = total+time.Duration(n*float64(unit.d)), rest, true
 	}
-	if text != "" || total == 0 && !strings.Contains(s, "d") {
+	if text != "" || !found {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
 			return 0, notDuration(s)

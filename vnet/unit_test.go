@@ -88,7 +88,7 @@ func TestQuantitiesComeBack(t *testing.T) {
 
 func TestDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"90m": 90 * time.Minute, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "1.5d": 36 * time.Hour,
+		"90m": 90 * time.Minute, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "1.5d": 36 * time.Hour, "2w": 14 * 24 * time.Hour, "1w2d12h": 228 * time.Hour,
 		"10ms": 10 * time.Millisecond, "0s": 0, "0d": 0, "5us": 5 * time.Microsecond, "5µs": 5 * time.Microsecond,
 	} {
 		t.Run(text, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestDuration(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"", "90", "-1h", "-2d", "d", "1h2d", "2d-1h", "NaNd", "1e9d", "3651d", "3650d1s", "1w", "99999999h"} {
+	for _, text := range []string{"", "90", "-1h", "-2d", "d", "1h2d", "2d-1h", "NaNd", "1e9d", "3651d", "3650d1s", "w", "1d1w", "600w", "99999999h"} {
 		t.Run(text, func(t *testing.T) {
 			if got, err := ParseDuration(text); err == nil {
 				t.Errorf("ParseDuration(%q) = %v, want an error", text, got)

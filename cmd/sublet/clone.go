@@ -28,6 +28,9 @@ publishes at a way out are taken as long as it runs.`,
 			if err := a.checkFormat(); err != nil {
 				return err
 			}
+			if _, _, err := window(from, length); err != nil {
+				return err
+			}
 			_, l, err := a.lookUp(c.Context(), args[0])
 			if err != nil {
 				return err
@@ -57,19 +60,32 @@ func cloned(r vnet.Request, name, from, length string) (vnet.Request, error) {
 			r.Stages[i].After = 0
 		}
 	}
-	var err error
-	if from != "" {
-		if r.Start, err = time.Parse(time.RFC3339, from); err != nil {
-			return r, badInput{fmt.Errorf("--from %q is no time: write one such as 2027-03-08T08:00:00Z", from)}
-		}
+	start, span, err := window(from, length)
+	if err != nil {
+		return r, err
 	}
+	r.Start = start
 	if length != "" {
-		if r.For, err = vnet.ParseDuration(length); err != nil || r.For <= 0 {
-			return r, badInput{fmt.Errorf("--for %q is no duration more than 0: write one such as 4h", length)}
-		}
+		r.For = span
 	}
 	if err := r.Check(); err != nil {
 		return r, badInput{err}
 	}
 	return r, nil
+}
+
+// window reads when something begins and how long it lasts; zero where it is not
+// stated.
+func window(from, length string) (start time.Time, span time.Duration, err error) {
+	if from != "" {
+		if start, err = time.Parse(time.RFC3339, from); err != nil {
+			return start, 0, badInput{fmt.Errorf("--from %q is no time: write one such as 2027-03-08T08:00:00Z", from)}
+		}
+	}
+	if length != "" {
+		if span, err = vnet.ParseDuration(length); err != nil || span <= 0 {
+			return start, 0, badInput{fmt.Errorf("--for %q is no duration more than 0: write one such as 4h", length)}
+		}
+	}
+	return start, span, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"sublet/internal/plain"
 	"sublet/lab"
 	"sublet/lease/api"
 	"sublet/vnet"
@@ -66,7 +67,7 @@ func exitCode(err error) int {
 func message(err error) string {
 	var rejection *vnet.Rejection
 	if input := (*vnet.InputError)(nil); errors.As(err, &input) {
-		return err.Error() // a line for each problem
+		return plain.Text(err.Error()) // a line for each problem
 	}
 	if !errors.As(err, &rejection) {
 		return oneLine(err)
@@ -153,11 +154,9 @@ func typeOf(err error, code int) string {
 // undecided is said where an answer ran out of time.
 const undecided = "not decided in the time an answer may take: there may be a place all the same, or a better offer"
 
-// oneLine joins the lines of several errors, with words for what Go calls the
-// end of a context.
+// oneLine joins the lines of several errors, in words for people who know no Go.
 func oneLine(err error) string {
-	words := strings.NewReplacer("\n", "; ", context.Canceled.Error(), "interrupted", context.DeadlineExceeded.Error(), "the time for it is over")
-	return words.Replace(strings.TrimSpace(err.Error()))
+	return plain.Text(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 }
 
 // interruption is the exit code of a command that failed because a signal

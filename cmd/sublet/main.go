@@ -124,6 +124,7 @@ With -o json an error is a JSON object on the standard error.`,
 		a.man(), a.versionCommand(),
 	)
 	usageIsBadInput(root)
+	durationsWithDays(root)
 	return root
 }
 
@@ -152,7 +153,7 @@ func wrongFlag(c *cobra.Command, err error) error {
 	if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
 		return unknownCommand(c, words[0])
 	}
-	return usage(c, err)
+	return usage(c, flagError(c, err))
 }
 
 // unknownCommand says which command may have been meant.

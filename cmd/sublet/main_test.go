@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,9 @@ func sublet(t *testing.T, stdin string, args ...string) (code int, out, errs str
 	t.Helper()
 	var o, e bytes.Buffer
 	args = append([]string{"--run", filepath.Join(t.TempDir(), "none")}, args...)
-	code = run(context.Background(), args, strings.NewReader(stdin), &o, &e)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	code = run(ctx, args, strings.NewReader(stdin), &o, &e)
 	return code, o.String(), e.String()
 }
 

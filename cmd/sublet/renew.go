@@ -30,6 +30,9 @@ longest window there is (exit code 3), and keeps the one it has.`,
 			if (until == "") == (length == "") {
 				return usage(c, errors.New("state either --until TIME or --for DURATION"))
 			}
+			if _, err := renewed(time.Time{}, time.Now(), until, length); err != nil {
+				return err
+			}
 			_, l, err := a.lookUp(c.Context(), args[0])
 			if err != nil {
 				return err

@@ -35,8 +35,8 @@ var Table = map[string][]string{
 	"lease/rollout":          {"vnet", "plan", "report"}, // which host has which plan; knows no bookings
 	"lease/policy":           {"vnet"},                   // quotas know amounts over time, not where they are placed
 	"lease/store":            {"vnet", "plan", "lease"},
-	"lease/api":              {"vnet", "plan", "report", "lease/policy", "trust"},                                                                                           // wire types and client: what quotas show is a policy's, a client's TLS is trust's
-	"server":                 {"vnet", "plan", "report", "report/metrics", "lease", "lease/policy", "lease/api", "trust", "measure", "internal/socket", "internal/problem"}, // measure judges what hosts count
+	"lease/api":              {"vnet", "plan", "report", "lease/policy", "trust"},                                                                                                             // wire types and client: what quotas show is a policy's, a client's TLS is trust's
+	"server":                 {"vnet", "plan", "report", "report/metrics", "lease", "lease/policy", "lease/api", "trust", "measure", "internal/socket", "internal/problem", "internal/plain"}, // measure judges what hosts count
 	"trust":                  {"vnet", "internal/problem"},
 	"web":                    {"vnet", "vnet/file", "lease/api", "agent/session"}, // it speaks for one client of the API, with sessions
 	"agent":                  {"vnet", "plan", "report"},
@@ -94,6 +94,7 @@ var Table = map[string][]string{
 	"internal/splitmix":      nil,
 	"internal/heap":          nil,
 	"internal/problem":       nil,
+	"internal/plain":         nil,
 	"internal/proc":          nil,
 	"internal/socket":        nil,
 	"internal/filecopy":      nil, // runs in nodes, and at their users
