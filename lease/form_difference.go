@@ -42,7 +42,7 @@ func fixed(path, how string) error {
 // embedded.
 func sameHead(was, is vnet.Request) error {
 	bare := func(r vnet.Request) vnet.Request {
-		r.Topology, r.Stages, r.For, r.Movable, r.Negotiable, r.Labels, r.Verify = vnet.Topology{}, nil, 0, false, nil, nil, ""
+		r.Topology, r.Chains, r.Stages, r.For, r.Movable, r.Negotiable, r.Labels, r.Verify = vnet.Topology{}, nil, nil, 0, false, nil, nil, ""
 		return r
 	}
 	before, after, err := trees(bare(was), bare(is))
@@ -108,6 +108,14 @@ func levelNode(n vnet.VirtualNode) vnet.VirtualNode {
 	n.CPU, n.Memory, n.Labels, n.Site, n.Host = 0, 0, nil, "", ""
 	n.Files, n.Run, n.Env, n.Workdir, n.Sysctls = nil, nil, nil, "", nil
 	n.Protocol, n.AS, n.Neighbors, n.FRR = "", 0, nil, ""
+	if n.Function != nil {
+		f := *n.Function
+		f.Rules, f.Rate = nil, 0
+		if f.Auto != nil {
+			f.Auto = new(vnet.Processing)
+		}
+		n.Function = &f
+	}
 	return n
 }
 
@@ -146,6 +154,9 @@ func (e *entry) sameElements(is vnet.Request) error {
 		if path, how := difference(a, b); how != "" {
 			return fixed(now.path+path, how)
 		}
+	}
+	if err := e.samePrograms(is); err != nil {
+		return err
 	}
 	return e.samePlaces(is)
 }

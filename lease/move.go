@@ -148,6 +148,7 @@ func (b *Book) advanceMoves(now time.Time) (changed bool, err error) {
 			e.Move = nil
 			b.touch(e)
 		case !e.moving():
+		case now.Before(e.bridgeWaits()) && !stuck:
 		case len(missing) == 0 && len(b.rollout.Errors(e.ID(), e.allHosts())) == 0:
 			b.nextMovePhase(now, e)
 			changed = true
@@ -163,10 +164,7 @@ func (b *Book) advanceMoves(now time.Time) (changed bool, err error) {
 
 // nextMovePhase begins the next phase of a move.
 func (b *Book) nextMovePhase(now time.Time, e *entry) {
-	if e.Move.Phase == vnet.MovePrepares {
-		e.setMovePhase(vnet.MoveSwitches, now)
-	} else {
-		e.setMovePhase(vnet.MoveLeaves, now)
+	if e.setMovePhase(e.nextPhase(), now); e.Move.Phase == vnet.MoveLeaves {
 		e.former = nil
 	}
 	e.parts, b.stale = nil, true

@@ -116,7 +116,10 @@ func (b *Book) revision(now time.Time, e *entry, asked vnet.Request, keeps Keeps
 	}
 	r.effort = NewEffort(QuickBudget, nil) // the book waits
 	r.calendar = b.withFormer().Clone()
-	return r, r.calendar.Release(e.bookings...)
+	if err := r.calendar.Release(e.bookings...); err != nil || !form || !e.onHosts() {
+		return r, err
+	}
+	return r, r.bookLeaving(now)
 }
 
 // window is that of the lease with another request.

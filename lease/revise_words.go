@@ -102,6 +102,9 @@ func described(r vnet.Request) *description {
 		d.note("label "+key, strconv.Quote(r.Labels[key]))
 	}
 	d.topology(r.Topology, "")
+	for _, c := range r.Chains {
+		d.chain(c)
+	}
 	for _, s := range r.Stages {
 		d.stage(s)
 	}
@@ -133,6 +136,9 @@ func (d *description) stage(s vnet.Stage) {
 // topology notes what is there; what is as usual only where a stage brings it.
 func (d *description) topology(t vnet.Topology, where string) {
 	for _, l := range t.Links {
+		if l.Chain != "" {
+			continue // chains say it
+		}
 		d.rates(l.Name+where, l.Bandwidth)
 		if where != "" || l.Impair != [2]vnet.Impairment{} {
 			d.noteBoth("impairment of "+l.Name+where, impairmentWords(l.Impair))
@@ -151,8 +157,29 @@ func (d *description) topology(t vnet.Topology, where string) {
 		d.element("switch", s.Name, where, s)
 	}
 	for _, l := range t.Links {
+		if l.Chain != "" {
+			continue
+		}
 		l.Bandwidth, l.Impair, l.Down = [2]vnet.Bandwidth{}, [2]vnet.Impairment{}, false
 		d.element("link", l.Name, where, l)
+	}
+}
+
+// chain notes a chain, and each field of it.
+func (d *description) chain(c vnet.Chain) {
+	d.note("chain "+c.Name, "there")
+	fields, err := tree(c)
+	if err != nil {
+		return // of such types there is always a JSON
+	}
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		switch word := fieldWord(field, fields[field]); field {
+		case "name":
+		case "rate_bps":
+			d.note("rate of chain "+c.Name, c.Rate.String())
+		default:
+			d.note(fieldName(field)+" of chain "+c.Name, word)
+		}
 	}
 }
 

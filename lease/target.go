@@ -77,6 +77,9 @@ func (b *Book) compile(e *entry) error {
 	if err := b.keepNodes(e); err != nil {
 		return err
 	}
+	if err := b.bridge(e); err != nil {
+		return err
+	}
 	b.markDirty(e)
 	return nil
 }

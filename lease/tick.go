@@ -126,6 +126,9 @@ func (b *Book) Next(now time.Time) time.Time {
 		}
 		if e.moving() {
 			next = earlier(next, e.Move.Since.Add(b.FailAfter))
+			if waits := e.bridgeWaits(); waits.After(now) {
+				next = earlier(next, waits)
+			}
 		}
 		if !e.failing.IsZero() && e.State != vnet.Failed {
 			next = earlier(next, e.failing.Add(e.patience))

@@ -127,8 +127,20 @@ func (c Chains) Function(name string) (ChainFunction, bool) {
 	return c.Functions[i], true
 }
 
-// firstIndex is that of the first hop of each path.
-const firstIndex = 255
+// firstIndex is that of the first hop of each path, of the first generation of its
+// chain; the hops of others are below, mostHops of each.
+const (
+	firstIndex = 255
+	mostHops   = vnet.MaxVia + 2 // what holds the rate, functions, the egress
+)
+
+// firstIndex is that of a chain's first hop.
+func (n *network) firstIndex(chain string) uint8 {
+	if n.lease.Numbers == nil {
+		return firstIndex
+	}
+	return firstIndex - mostHops*uint8(n.lease.Numbers.Chains[chain]%vnet.ChainGenerations)
+}
 
 // Kind of the section.
 func (Chains) Kind() Kind { return KindChains }
@@ -178,6 +190,11 @@ func (n *network) takeChains() {
 		}
 	}
 	n.top.Links = links
+}
+
+// leadsThrough says whether a chain passes a function.
+func (n *network) leadsThrough(function string) bool {
+	return slices.ContainsFunc(n.chained, func(l vnet.VirtualLink) bool { return slices.Contains(l.Ends[:], function) })
 }
 
 // chainHomes adds the namespace in which segments end to the hosts that need it.
@@ -277,9 +294,9 @@ func (c *Compiler) chainWay(p *chainPlans, way chainWay) error {
 	if _, _, ok := net.chainExit(way.Chain); !ok {
 		return nil // which no request is that was checked: no lease keeps others from their plans
 	}
-	path, index := uint32(numbers[0]), uint8(firstIndex)
+	path, index := uint32(numbers[0]), net.firstIndex(way.Name)
 	at := net.lease.Mapping.Nodes[way.From]
-	p.enter(at, way.Chain, path)
+	p.enter(at, way.Chain, path, index)
 	rate := net.chainRate(first, way.direction)
 	if way.Rate > 0 && rate > 0 { // else its rate was given back
 		p.pass(at, way, path, index, ChainFunction{Name: way.limiter(), Type: vnet.FunctionLimiter, Rate: rate})
@@ -304,7 +321,7 @@ func (c *Compiler) chainWay(p *chainPlans, way chainWay) error {
 }
 
 // enter puts rules at all devices by which the first node's packets come.
-func (p *chainPlans) enter(at vnet.HostID, chain vnet.Chain, path uint32) {
+func (p *chainPlans) enter(at vnet.HostID, chain vnet.Chain, path uint32, index uint8) {
 	host := p.at(at)
 	for _, device := range p.net.nodeDevices(chain.From) {
 		i := slices.IndexFunc(host.Entries, func(e ChainEntry) bool { return e.Device == device })
@@ -316,7 +333,7 @@ func (p *chainPlans) enter(at vnet.HostID, chain vnet.Chain, path uint32) {
 		if match.Dst == (netip.Prefix{}) {
 			match.Dst = single(p.net.address(chain.To))
 		}
-		host.Entries[i].Rules = append(host.Entries[i].Rules, ChainRule{Match: chainMatch(match), Path: path, Index: firstIndex})
+		host.Entries[i].Rules = append(host.Entries[i].Rules, ChainRule{Match: chainMatch(match), Path: path, Index: index})
 	}
 }
 

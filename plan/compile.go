@@ -101,8 +101,8 @@ func (c *Compiler) lease(l vnet.Lease) error {
 		if host == nil {
 			return fmt.Errorf("node %s is mapped to unknown host %q", node.Name, l.Mapping.Nodes[node.Name])
 		}
-		if node.IsFunction() && node.Function.Kind != vnet.FunctionProgram {
-			continue // built in: there is nothing of a node
+		if node.IsFunction() && (node.Function.Kind != vnet.FunctionProgram || !net.leadsThrough(node.Name)) {
+			continue // built in, or of no chain: there is nothing of a node
 		}
 		if c.first(host, id(names)) {
 			host.Add(names)

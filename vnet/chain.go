@@ -168,7 +168,7 @@ func (c *checker) chains(r Request) error {
 	if len(r.Chains) > MaxChains {
 		return fieldf("chains", "%d chains are more than %d: split the request", len(r.Chains), MaxChains)
 	}
-	used, load, hops := make(map[string]bool), make(map[string]Rate), 0
+	load, hops := make(map[string]Rate), 0
 	for i, chain := range r.Chains {
 		path := at("chains", i)
 		if hops += len(chain.Hops()); hops > MaxHops {
@@ -178,7 +178,6 @@ func (c *checker) chains(r Request) error {
 			return err
 		}
 		for k, name := range chain.Via {
-			used[name] = true
 			load[name] += chain.Load()
 			n, _ := r.Node(name)
 			if most := n.Function.Rate; most > 0 && load[name] > most {
@@ -190,9 +189,6 @@ func (c *checker) chains(r Request) error {
 		}
 	}
 	for i, n := range r.Nodes {
-		if n.IsFunction() && !used[n.Name] {
-			return fieldf(at("nodes", i)+".function", "no chain leads through function %q: name it in via of a chain, or leave it out", n.Name)
-		}
 		if n.IsFunction() {
 			if err := r.checkProcessing(at("nodes", i)+".function", n); err != nil {
 				return err

@@ -154,6 +154,9 @@ const (
 	// MoveBuilds is of a network that gets another form: what is new is built.
 	// It can be taken back.
 	MoveBuilds MovePhase = "builds"
+	// MoveDrains is of one with chains, after it has switched: what is on its way
+	// by the former chains arrives.
+	MoveDrains MovePhase = "drains"
 )
 
 // Loss says why a lease cannot be carried as the substrate is now.

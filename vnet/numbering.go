@@ -1,6 +1,9 @@
 package vnet
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Numbering is what links of a network have for as long as they exist, whatever
 // comes and goes beside them.
@@ -9,7 +12,13 @@ type Numbering struct {
 	Interfaces map[string][2]string `json:"interfaces"`      // names at both ends, by link
 	Metrics    map[string]int       `json:"metrics"`         // among parallel links, from 1 on
 	Exits      map[string]string    `json:"exits,omitempty"` // port that leads to a switch's exit, by switch
+	// Chains are generations of chains, where they are not the first: the hops of
+	// two that follow one another are told apart by them.
+	Chains map[string]int `json:"chains,omitempty"`
 }
+
+// ChainGenerations is after how many the first one comes again.
+const ChainGenerations = 14
 
 // Numbering is that of a network by the order of its links.
 func (t Topology) Numbering() Numbering { return t.Renumbered(Numbering{}, Topology{}) }
@@ -41,6 +50,7 @@ func (t Topology) Renumbered(was Numbering, former Topology) Numbering {
 		mark(metrics, pairOf(l), n.Metrics[l.Name])
 		n.Interfaces[l.Name] = t.interfacesOf(names, l)
 	}
+	n.Chains = t.generations(was.Chains, former)
 	for _, s := range t.Switches {
 		n.Exits[s.Name] = was.Exits[s.Name]
 		if n.Exits[s.Name] == "" {
@@ -48,6 +58,41 @@ func (t Topology) Renumbered(was Numbering, former Topology) Numbering {
 		}
 	}
 	return n
+}
+
+// generations are those of chains whose hops were others in a former form.
+func (t Topology) generations(was map[string]int, former Topology) map[string]int {
+	var all map[string]int
+	for _, l := range t.Links {
+		if _, seen := all[l.Chain]; l.Chain == "" || seen {
+			continue
+		}
+		of := was[l.Chain]
+		if before := former.hopsOf(l.Chain); len(before) > 0 && !slices.Equal(before, t.hopsOf(l.Chain)) {
+			of = (of + 1) % ChainGenerations
+		}
+		if of == 0 {
+			continue
+		}
+		if all == nil {
+			all = make(map[string]int)
+		}
+		all[l.Chain] = of
+	}
+	return all
+}
+
+// chainSegment is what of a chain's link gives it hops.
+type chainSegment struct {
+	name    string
+	limited bool // what holds its rate is a hop
+}
+
+func (t Topology) hopsOf(chain string) (list []chainSegment) {
+	for _, l := range t.ChainLinks(chain) {
+		list = append(list, chainSegment{l.Name, l.Bandwidth[Forward].Min > 0})
+	}
+	return list
 }
 
 // used are the indexes of links.

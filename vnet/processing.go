@@ -36,9 +36,12 @@ func (p Processing) need(rate Rate) float64 {
 }
 
 // book is what is booked for rates: their cost with some to spare, or a core where
-// the cost is not known.
+// the cost is not known. What no chain leads through costs nothing yet.
 func (p Processing) book(rate Rate) CPU {
-	if !p.Known() {
+	switch {
+	case rate == 0:
+		return MinCPU
+	case !p.Known():
 		return functionCore
 	}
 	return max(MinCPU, min(functionCore, CPU(math.Ceil(p.need(rate)*(1+spareTime)*float64(Core)))))

@@ -159,7 +159,10 @@ static __always_inline bool make_room(struct __sk_buff *skb, __u32 length, __u64
 		link[7] = link[8] = 0;
 	}
 	flags |= BPF_F_ADJ_ROOM_ENCAP_L2(size);
-	if (bpf_skb_adjust_room(skb, length + size - ETH_HLEN, BPF_ADJ_ROOM_MAC, flags))
+	/* A packet that came by a tunnel and from no wire between (veth) counts as in one
+	 * still: its inner headers are where they were, and only room is missing. */
+	if (bpf_skb_adjust_room(skb, length + size - ETH_HLEN, BPF_ADJ_ROOM_MAC, flags) &&
+	    bpf_skb_adjust_room(skb, length + size - ETH_HLEN, BPF_ADJ_ROOM_MAC, flags & BPF_F_ADJ_ROOM_FIXED_GSO))
 		return false;
 	if (size > ETH_HLEN)
 		return bpf_skb_store_bytes(skb, length, link, ETH_HLEN + 4, 0) == 0;

@@ -96,3 +96,22 @@ func TestHostile(t *testing.T) {
 		t.Errorf("Mermaid lets a name escape:\n%s", mermaid)
 	}
 }
+
+// Functions are hexagons, and segments of chains lead one way.
+func TestChainsAreDrawn(t *testing.T) {
+	l := lease()
+	l.Request.Nodes = append(l.Request.Nodes, vnet.VirtualNode{Name: "fw", Function: &vnet.Function{Kind: vnet.FunctionFirewall}})
+	l.Request.Chains = []vnet.Chain{{Name: "web", From: "n1", To: "n2", Via: []string{"fw"}, Rate: 20 * vnet.Mbit}}
+	l.Mapping.Nodes["fw"] = "h2"
+	l.Request.Fill()
+	for drawn, want := range map[string][]string{
+		Mermaid(l): {"{{", "==>", "chain web"},
+		DOT(l):     {"hexagon", "chain web"},
+	} {
+		for _, w := range want {
+			if !strings.Contains(drawn, w) {
+				t.Errorf("nothing of %q in\n%s", w, drawn)
+			}
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package vnet
+
+import (
+	"strings"
+	"testing"
+)
+
+// twoChains is a request that is right: a chain through a firewall and a program.
+func twoChains() Request {
+	rules := []FunctionRule{{Flow: Packets{Protocol: ProtocolTCP, DstPort: PortRange{First: 23, Last: 23}}}}
+	return Request{
+		Network: "n", Tenant: "t",
+		Topology: Topology{
+			Nodes: []VirtualNode{
+				{Name: "a"}, {Name: "b"}, {Name: "c"},
+				{Name: "fw", Function: &Function{Kind: FunctionFirewall, Rules: rules, Rate: 100 * Mbit}},
+				{Name: "ids", Setup: Setup{Run: []Program{{Cmd: []string{"true"}}}}, Function: &Function{Kind: FunctionProgram, Auto: new(Processing)}},
+			},
+			Switches: []VirtualSwitch{{Name: "s"}},
+			Links:    []VirtualLink{{Ends: [2]string{"a", "b"}}, {Ends: [2]string{"a", "s"}}},
+		},
+		Chains: []Chain{{Name: "web", From: "a", To: "b", Via: []string{"fw", "ids"}, Rate: 50 * Mbit}},
+	}
+}
+
+// Each mistake in functions and chains is told in one line, with its place.
+func TestBadChains(t *testing.T) {
+	chain := func(change func(*Chain)) func(*Request) {
+		return func(r *Request) { change(&r.Chains[0]) }
+	}
+	function := func(change func(*Function)) func(*Request) {
+		return func(r *Request) { change(r.Nodes[3].Function) }
+	}
+	for name, c := range map[string]struct {
+		change func(*Request)
+		says   string
+	}{
+		"right":                    {func(*Request) {}, ""},
+		"unused function":          {chain(func(c *Chain) { c.Via = []string{"fw"} }), ""},
+		"loop to its beginning":    {chain(func(c *Chain) { c.To = "a" }), `chains[0].to: the chain begins at "a" too, and would be a loop`},
+		"loop through a function":  {chain(func(c *Chain) { c.Via = []string{"fw", "ids", "fw"} }), `chains[0].via[2]: the chain has been at "fw" before, and would be a loop`},
+		"loop through an end":      {chain(func(c *Chain) { c.Via = []string{"fw", "b"} }), `chains[0].via[1]: "b" is an end of the chain, which would be a loop`},
+		"one interface":            {chain(func(c *Chain) { c.Via = []string{"c"} }), `chains[0].via[0]: "c" is a node without a second interface`},
+		"switch":                   {chain(func(c *Chain) { c.Via = []string{"s"} }), `chains[0].via[0]: "s" is a switch, and no function`},
+		"unknown function":         {chain(func(c *Chain) { c.Via = []string{"fx"} }), `chains[0].via[0]: there is no function "fx"`},
+		"unknown node":             {chain(func(c *Chain) { c.From = "x" }), `chains[0].from: there is no node "x"`},
+		"no function":              {chain(func(c *Chain) { c.Via = nil }), "chains[0].via: 0 functions are not between 1 and"},
+		"from a function":          {chain(func(c *Chain) { c.From = "fw" }), `chains[0].from: "fw" is a function`},
+		"no link beside":           {chain(func(c *Chain) { c.To = "c" }), `chains[0].to: "c" has no link beside the chain`},
+		"more than a function can": {chain(func(c *Chain) { c.Rate = 200 * Mbit }), "chains[0].via[0]: fw passes 100Mbit, and chains through it ask for 200Mbit"},
+		"back it is twice as much": {chain(func(c *Chain) { c.Rate, c.Reverse = 60*Mbit, ReverseMirror }), "chains[0].via[0]: fw passes 100Mbit, and chains through it ask for 120Mbit"},
+		"same of two":              {chain(func(c *Chain) { c.Reverse = ReverseSame }), "chains[0].reverse: same is not offered yet for more than one function"},
+		"unknown reverse":          {chain(func(c *Chain) { c.Reverse = "twice" }), `chains[0].reverse: "twice" is not known`},
+		"bypass":                   {chain(func(c *Chain) { c.OnFailure = FailureBypass }), "chains[0].on-failure: bypass is not offered yet"},
+		"unknown failure":          {chain(func(c *Chain) { c.OnFailure = "panic" }), `chains[0].on-failure: "panic" is not known`},
+		"best through auto":        {chain(func(c *Chain) { c.Rate = 0 }), "chain web leads through ids without a rate"},
+		"ports of everything":      {chain(func(c *Chain) { c.Match.DstPort = PortRange{First: 80, Last: 80} }), "chains[0].match.dst_port: only tcp and udp have ports"},
+		"twice":                    {func(r *Request) { r.Chains = append(r.Chains, r.Chains[0]) }, `chains[1].name: there is a chain "web" already`},
+		"unknown kind":             {function(func(f *Function) { f.Kind = "teapot" }), `nodes[3].function.kind: "teapot" is no kind of function`},
+		"balancer":                 {function(func(f *Function) { f.Kind = FunctionBalancer }), "nodes[3].function.kind: balancer is not offered yet"},
+		"firewall without rules":   {function(func(f *Function) { f.Rules = nil }), "nodes[3].function.rules: is missing"},
+		"nat without a prefix":     {function(func(f *Function) { *f = Function{Kind: FunctionNAT} }), "nodes[3].function.prefix: is missing"},
+		"limiter without a rate":   {function(func(f *Function) { *f = Function{Kind: FunctionLimiter} }), "nodes[3].function.rate: is missing"},
+	} {
+		r := twoChains()
+		c.change(&r)
+		r.Fill()
+		err := r.Check()
+		switch {
+		case c.says == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n")):
+			t.Errorf("%s: %v, and not %s", name, err, c.says)
+		}
+	}
+}
+
+// What no chain leads through books the least that there is.
+func TestUnusedFunctions(t *testing.T) {
+	r := twoChains()
+	r.Chains[0].Via = []string{"fw"}
+	r.Fill()
+	if n, _ := r.Node("ids"); n.CPU != MinCPU {
+		t.Errorf("a function of no chain books %s cores", n.CPU)
+	}
+}
+
+// A chain has another generation if its hops change, and else the one it had.
+func TestGenerationsOfChains(t *testing.T) {
+	was := twoChains()
+	was.Fill()
+	numbers := was.Numbering()
+	for i, via := range [][]string{{"fw", "ids"}, {"fw"}, {"fw"}, {"fw", "ids"}} {
+		is := twoChains()
+		is.Chains[0].Via = via
+		is.Fill()
+		numbers = is.Renumbered(numbers, was.Topology)
+		if got := numbers.Chains["web"]; got != []int{0, 1, 1, 2}[i] {
+			t.Errorf("via %v: generation %d", via, got)
+		}
+		was = is
+	}
+}
