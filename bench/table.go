@@ -145,6 +145,8 @@ var table = []benchmark{
 	{"experiments/isolation", "go run ./bench/experiments/isolation",
 		"the published experiment RC-2: isolation of two virtual networks; `-seconds`, `-rounds`",
 		"root", 9 * time.Minute, "research/measurements.md"},
+	{"experiments/sharing", "go run ./bench/experiments/sharing",
+		"what the three leases of examples/demo carry of one link of 2 Gbit/s over time, as they begin and end one after another; `-step`, `-figure`", "root and iperf3", time.Minute, "../README.md"},
 	{"experiments/ready", "go run ./bench/experiments/ready",
 		"how much later than true a network is said to run, by routing protocol; `-rounds`",
 		"root; FRR", 3 * time.Minute, "routing.md"},

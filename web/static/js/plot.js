@@ -14,7 +14,7 @@ export function plotOf(container, lease) {
   const axis = { stroke: colour('text'), grid: { stroke: colour('border'), width: 1 }, ticks: { stroke: colour('border'), width: 1 } };
   const plot = new window.uPlot({
     width: Math.max(320, container.clientWidth || 800), height: 200,
-    scales: { y: { range: (_, low, high) => [0, Math.max(high || 0, 1e6)] } },
+    scales: { x: { range: (_, low, high) => [Math.min(low, high - 60), high] }, y: { range: (_, low, high) => [0, Math.max(high || 0, 1e6)] } },
     axes: [axis, { ...axis, size: 80, values: (_, list) => list.map(rate) }],
     series: [{}, ...lines.map((l, i) => ({ label: l.name, stroke: shades[i], width: 1.5, value: (_, v) => rate(v) }))],
   }, [[], ...lines.map(() => [])], container);
