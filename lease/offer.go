@@ -47,7 +47,7 @@ func (v *View) reject(asked vnet.Request, why *embed.Infeasible) *vnet.Rejection
 		offers = s.several()
 	}
 	slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(a.cost, b.cost) })
-	refusal := &vnet.Rejection{Reasons: why.Reasons}
+	refusal := &vnet.Rejection{Reasons: why.Reasons, Bound: boundOf(why)}
 	for _, o := range offers {
 		refusal.Offers = append(refusal.Offers, o.Offer)
 	}
@@ -136,4 +136,15 @@ func differences(now time.Time, asked, r vnet.Request) (changes []vnet.Change, c
 		changes, cost = append(changes, more...), cost+dearer
 	}
 	return changes, cost
+}
+
+// boundOf is what found no place.
+func boundOf(why *embed.Infeasible) vnet.Bound {
+	switch {
+	case len(why.Nodes) > 0:
+		return vnet.BoundHost
+	case len(why.Links) > 0:
+		return vnet.BoundLink
+	}
+	return ""
 }

@@ -55,6 +55,7 @@ func (s *Server) postLease(w http.ResponseWriter, r *http.Request, c *call) erro
 		return err
 	}
 	admission, err := s.admit(r.Context(), c, ask)
+	s.counters.refused(err)
 	if err != nil {
 		return err
 	}

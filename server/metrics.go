@@ -27,6 +27,7 @@ type counters struct {
 	registry  *prometheus.Registry
 	requests  *prometheus.CounterVec
 	decisions prometheus.Histogram
+	refusals  *prometheus.CounterVec
 }
 
 func newCounters() *counters {
@@ -39,8 +40,12 @@ func newCounters() *counters {
 			Name: "sublet_decision_seconds", Help: "How long requests for networks took to be decided, waiting included.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}),
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sublet_refusals_total", Help: "Requests for networks that were refused, by what there was too little of."}, []string{"reason"}),
 	}
-	c.registry.MustRegister(c.requests, c.decisions, collectors.NewGoCollector(),
+	for _, bound := range refusedBy {
+		c.refusals.WithLabelValues(bound)
+	}
+	c.registry.MustRegister(c.requests, c.decisions, c.refusals, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return c
 }
@@ -154,6 +159,7 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, c *call) err
 		if c.Operator {
 			addSubstrate(&list, b)
 		}
+		addTenants(&list, leases)
 		return nil
 	})
 	if err != nil {

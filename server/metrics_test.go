@@ -34,6 +34,10 @@ func TestMetricsShowEachWhatIsTheirs(t *testing.T) {
 		`sublet_api_requests_total{method="POST",result="Refused",route="/v1/leases"} 1`,
 		`sublet_api_requests_total{method="POST",result="done",route="/v1/leases"} 2`,
 		`sublet_decision_seconds_count 3`,
+		`sublet_refusals_total{reason="link"} 1`,
+		`sublet_refusals_total{reason="quota"} 0`,
+		`sublet_decisions_waiting 0`,
+		`sublet_notices_lost_total{medium="webhook"} 0`,
 		`sublet_agent_state{host="h1",state="readable"} 1`,
 		`sublet_agent_state{host="h2",state="unreadable"} 1`,
 		`sublet_substrate_link_booked_bps{from="h1",link="wire",to="h2"} 2e+06`,
@@ -43,6 +47,8 @@ func TestMetricsShowEachWhatIsTheirs(t *testing.T) {
 	of := func(tenant string) []string {
 		return []string{
 			`sublet_lease_state{network="net",state="running",tenant="` + tenant + `"} 1`,
+			`sublet_tenant_leases{tenant="` + tenant + `"} 1`,
+			`sublet_tenant_min_bps{tenant="` + tenant + `"} 2e+06`,
 			`sublet_vxlink_entered_packets_total{host="h1",key="` + tenant + `/net",network="net",tenant="` + tenant + `"}`,
 			`sublet_vxlink_min_bps{direction="0",link="ab",network="net",tenant="` + tenant + `"} 1e+06`,
 		}
@@ -84,6 +90,12 @@ func TestMetricsWithoutLinks(t *testing.T) {
 	for _, line := range strings.Split(whole, "\n") {
 		if of := strings.Contains(line, "vxlink") && strings.Contains(line, "tenant="); of == strings.Contains(less, line) && strings.HasPrefix(line, "sublet_") && !strings.Contains(line, "requests_total") {
 			t.Errorf("of links: %v, without them there is: %v: %s", of, !of, line)
+		}
+	}
+	board := string(must[[]byte](t)(os.ReadFile("../docs/monitoring/dashboard.json")))
+	for _, name := range regexp.MustCompile(`sublet_[a-z_]+`).FindAllString(board, -1) {
+		if !strings.Contains(whole, "\n"+name+"{") && !strings.Contains(whole, "\n"+name+" ") {
+			t.Errorf("a panel is of %s, which is not exported", name)
 		}
 	}
 	rules := string(must[[]byte](t)(os.ReadFile("../docs/monitoring/alerts.yaml")))

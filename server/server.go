@@ -139,6 +139,7 @@ func assemble(config Config) (*Server, error) {
 		config.Limits = DefaultLimits
 	}
 	s.limiter, s.deciders = newLimiter(config.Limits), newDeciders()
+	s.queues()
 	p, err := checkPolicy(config.Policy)
 	if err != nil {
 		return nil, err

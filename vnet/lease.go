@@ -271,7 +271,19 @@ type Rejection struct {
 	// Undecided: the time that an answer may take was over before all was
 	// tried. There may be a place, and better offers.
 	Undecided bool `json:"undecided,omitempty"`
+	// Bound is what kind of thing refused it, for who counts refusals.
+	Bound Bound `json:"-"`
 }
+
+// Bound is a kind of thing that refuses requests.
+type Bound string
+
+// The kinds. What is none of them is "".
+const (
+	BoundQuota Bound = "quota"
+	BoundHost  Bound = "host"
+	BoundLink  Bound = "link"
+)
 
 func (r *Rejection) Error() string { return "refused: " + strings.Join(r.Reasons, "; ") }
 

@@ -109,7 +109,7 @@ func (b breach) String() string {
 // terms At an instant.
 func (t Terms) Check(now time.Time, b Book, r vnet.Request) *vnet.Rejection {
 	if t.Refused {
-		return &vnet.Rejection{Reasons: []string{fmt.Sprintf("%s is none of the tenants that the operator's policy names", t.Tenant)},
+		return &vnet.Rejection{Bound: vnet.BoundQuota, Reasons: []string{fmt.Sprintf("%s is none of the tenants that the operator's policy names", t.Tenant)},
 			Never: "ask the operator for an entry in the policy"}
 	}
 	t = t.At(b)
@@ -117,7 +117,7 @@ func (t Terms) Check(now time.Time, b Book, r vnet.Request) *vnet.Rejection {
 	if len(breaches) == 0 {
 		return nil
 	}
-	refusal := &vnet.Rejection{Never: "nothing similar keeps the quota: ask for less, release something, or ask the operator for more"}
+	refusal := &vnet.Rejection{Bound: vnet.BoundQuota, Never: "nothing similar keeps the quota: ask for less, release something, or ask the operator for more"}
 	for _, b := range breaches {
 		refusal.Reasons = append(refusal.Reasons, b.String())
 	}
