@@ -10,7 +10,7 @@ import (
 )
 
 // guides are followed in this order.
-var guides = []string{"install", "operate", "teach", "experiment", "ci"}
+var guides = []string{"install", "operate", "teach", "experiment", "ci", "chains"}
 
 var block = regexp.MustCompile("(?ms)^```sh\n# run\n(.*?)^```$")
 

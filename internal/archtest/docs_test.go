@@ -102,6 +102,22 @@ func TestIndexHasEveryDocument(t *testing.T) {
 	}
 }
 
+// Guides say of each block of commands whether a test runs it, and if not, why.
+func TestCommandsOfGuidesAreMarked(t *testing.T) {
+	block := regexp.MustCompile("(?m)^```sh\n(.*)$")
+	mark := regexp.MustCompile(`^# (run|fresh|background|not run: .+)$`)
+	for _, document := range files(t, ".md") {
+		if !strings.HasPrefix(document, "docs/guides/") {
+			continue
+		}
+		for _, m := range block.FindAllStringSubmatch(readFile(t, filepath.Join(root, document)), -1) {
+			if !mark.MatchString(m[1]) {
+				t.Errorf("%s: commands that begin with %q are not marked as run or not", document, m[1])
+			}
+		}
+	}
+}
+
 // Documents that comments name are there.
 func TestDocumentsOfCommentsExist(t *testing.T) {
 	name := regexp.MustCompile(`\bdocs/[\w/-]+\.(md|svg|json)\b`)
