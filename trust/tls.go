@@ -88,6 +88,29 @@ func TLSConfig(certFile, keyFile, caFile string) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read certificate %s and key %s: %w", certFile, keyFile, err)
 	}
+	pool, err := authority(caFile)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
+		Certificates: []tls.Certificate{pair}, ClientCAs: pool, RootCAs: pool,
+	}, nil
+}
+
+// BearerTLSConfig is for who calls a server by a token, without a certificate.
+func BearerTLSConfig(caFile string) (*tls.Config, error) {
+	if caFile == "" {
+		return nil, errors.New("TLS needs the certificate of the authority that signed the server's: state --ca")
+	}
+	pool, err := authority(caFile)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, RootCAs: pool}, nil
+}
+
+func authority(caFile string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(caFile)
 	if err != nil {
 		return nil, fmt.Errorf("read the authority's certificate: %w", err)
@@ -96,8 +119,5 @@ func TLSConfig(certFile, keyFile, caFile string) (*tls.Config, error) {
 	if !pool.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("read the authority's certificate: %s holds none", caFile)
 	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
-		Certificates: []tls.Certificate{pair}, ClientCAs: pool, RootCAs: pool,
-	}, nil
+	return pool, nil
 }

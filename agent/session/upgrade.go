@@ -57,6 +57,9 @@ func handshake(conn net.Conn, method, path string) (*framer, error) {
 	}
 	req.Header.Set("Connection", "Upgrade")
 	req.Header.Set("Upgrade", Protocol)
+	if by, ok := conn.(interface{ Authorization() string }); ok {
+		req.Header.Set("Authorization", by.Authorization())
+	}
 	if err := req.Write(conn); err != nil {
 		return nil, fmt.Errorf("open session %s: %w", path, err)
 	}

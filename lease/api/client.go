@@ -38,6 +38,7 @@ type Client struct {
 	dial func(context.Context) (net.Conn, error)
 
 	several *several // nil: there is one server
+	token   string   // "": the connection says who calls
 }
 
 // maxAnswer bounds an answer in bytes: a thousand leases of a thousand nodes.
@@ -72,6 +73,23 @@ func NewTLSClient(address, certFile, keyFile, caFile string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newTLSClient(address, config)
+}
+
+// NewBearerClient is NewTLSClient for who has a token and no certificate.
+func NewBearerClient(address, token, caFile string) (*Client, error) {
+	config, err := trust.BearerTLSConfig(caFile)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newTLSClient(address, config)
+	if err != nil {
+		return nil, err
+	}
+	return c.WithToken(token), nil
+}
+
+func newTLSClient(address string, config *tls.Config) (*Client, error) {
 	s := &several{addresses: strings.Split(address, ","), config: config}
 	if len(s.addresses) > 1 {
 		for _, one := range s.addresses {
@@ -144,6 +162,9 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (*h
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	if c.token != "" {
+		request.Header.Set("Authorization", bearer+c.token)
+	}
 	return request, nil
 }
 
@@ -176,6 +197,10 @@ func (c *Client) BaseURL() *url.URL {
 // RoundTrip sends a request of somebody else's making as it is; errors say what
 // to do when there is no server.
 func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c.token != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", bearer+c.token)
+	}
 	response, err := c.http.Transport.RoundTrip(r)
 	if err != nil {
 		return nil, c.explain(err)
@@ -189,6 +214,9 @@ func (c *Client) Dial(ctx context.Context) (net.Conn, error) {
 	conn, err := c.dial(ctx)
 	if err != nil {
 		return nil, c.explain(err)
+	}
+	if c.token != "" {
+		return bearerConn{conn, bearer + c.token}, nil
 	}
 	return conn, nil
 }
