@@ -174,6 +174,7 @@ func (c *collector) ask(ctx context.Context, host vnet.HostID, h *collected, lin
 		for _, f := range feeds {
 			f.samples(one)
 		}
+		one.free()
 	}
 }
 

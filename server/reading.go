@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"sublet/report"
@@ -51,11 +52,21 @@ func (r reading) samples() ([]report.Sample, error) {
 	return round.Samples, err
 }
 
-// encoded are samples as JSON, one after the other, each with a comma before it.
+// encoded are samples as JSON, one after the other, each with a comma before it,
+// and one more comma behind them.
 type encoded struct {
 	text   []byte
 	ends   []int // in text, of each sample
 	leases []vnet.LeaseID
+}
+
+// texts are those that nobody reads any more.
+var texts = sync.Pool{New: func() any { return new([]byte) }}
+
+// free gives the text back: events have copies.
+func (e encoded) free() {
+	text := e.text[:0]
+	texts.Put(&text)
 }
 
 func (e *encoded) end(lease vnet.LeaseID) {
@@ -73,6 +84,7 @@ func (r reading) encode() (e encoded, err error) {
 			e.text = append(append(e.text, ','), text...)
 			e.end(s.Lease)
 		}
+		e.text = append(e.text, ',')
 		return e, nil
 	}
 	h := r.heads
@@ -80,7 +92,7 @@ func (r reading) encode() (e encoded, err error) {
 		h.texts = append(h.texts, h.list[i].Text())
 	}
 	e.ends, e.leases = make([]int, 0, r.packed.Samples), make([]vnet.LeaseID, 0, r.packed.Samples)
-	e.text = make([]byte, 0, r.packed.Samples*sampleText)
+	e.text = (*texts.Get().(*[]byte))[:0]
 	var last time.Time
 	var instant []byte
 	err = r.packed.Each(h.list, func(head int, at time.Time, figures []uint64) {
@@ -90,11 +102,9 @@ func (r reading) encode() (e encoded, err error) {
 		e.text = h.texts[head].Append(append(e.text, ','), instant, figures)
 		e.end(h.list[head].Lease)
 	})
+	e.text = append(e.text, ',')
 	return e, err
 }
-
-// sampleText is about what a sample takes as JSON, in bytes.
-const sampleText = 480
 
 // of is what a scope holds.
 func (e encoded) of(scope report.Scope) encoded {
@@ -110,15 +120,19 @@ func (e encoded) of(scope report.Scope) encoded {
 		}
 		begin = end
 	}
+	held.text = append(held.text, ',')
 	return held
 }
 
-// lists hands to do JSON lists of so many samples at most.
+// lists hands to do JSON lists of so many samples at most, which are valid until do
+// returns: brackets stand where commas are.
 func (e encoded) lists(most int, do func(list []byte)) {
 	begin := 0
 	for first := 0; first < len(e.ends); first += most {
 		end := e.ends[min(first+most, len(e.ends))-1]
-		do(bytes.Join([][]byte{{'['}, e.text[begin+1 : end], {']'}}, nil))
+		e.text[begin], e.text[end] = '[', ']'
+		do(e.text[begin : end+1])
+		e.text[begin], e.text[end] = ',', ','
 		begin = end
 	}
 }

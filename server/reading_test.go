@@ -107,6 +107,7 @@ func BenchmarkWatch(b *testing.B) {
 				b.Fatal(err)
 			}
 			f.samples(text)
+			text.free()
 		}
 	}
 }
