@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -11,10 +12,13 @@ import (
 type beside struct {
 	notify  map[vnet.TenantID]vnet.Notify
 	changed map[vnet.TenantID]bool
+	waiting map[vnet.LeaseID]vnet.Waiting
+	other   map[vnet.LeaseID]bool // of waiting, what changed
 }
 
 func newBeside() beside {
-	return beside{notify: make(map[vnet.TenantID]vnet.Notify), changed: make(map[vnet.TenantID]bool)}
+	return beside{notify: make(map[vnet.TenantID]vnet.Notify), changed: make(map[vnet.TenantID]bool),
+		waiting: make(map[vnet.LeaseID]vnet.Waiting), other: make(map[vnet.LeaseID]bool)}
 }
 
 // SetNotify keeps where a tenant is told of events.
@@ -46,6 +50,45 @@ func (b *Book) Notifies() (list []vnet.Notify) {
 	return list
 }
 
+// SetWaiting keeps a request that waits for room, instead of one of its name.
+func (b *Book) SetWaiting(w vnet.Waiting) {
+	b.beside.waiting[w.ID()], b.beside.other[w.ID()] = w, true
+}
+
+// DropWaiting ends that one waits; false: none of that name did.
+func (b *Book) DropWaiting(id vnet.LeaseID) bool {
+	_, known := b.beside.waiting[id]
+	if known {
+		delete(b.beside.waiting, id)
+		b.beside.other[id] = true
+	}
+	return known
+}
+
+// Waiting is the request of a name that waits.
+func (b *Book) Waiting(id vnet.LeaseID) (vnet.Waiting, bool) {
+	w, ok := b.beside.waiting[id]
+	return w, ok
+}
+
+// AllWaiting are the requests that wait, of a tenant or of all with "", the one that
+// waits for longest first.
+func (b *Book) AllWaiting(tenant vnet.TenantID) (list []vnet.Waiting) {
+	for id, w := range b.beside.waiting {
+		if tenant == "" || id.Tenant == tenant {
+			list = append(list, w)
+		}
+	}
+	slices.SortFunc(list, func(a, b vnet.Waiting) int { return cmp.Or(a.Since.Compare(b.Since), byID(a.ID(), b.ID())) })
+	return list
+}
+
+// saved says that the store has all of it.
+func (s beside) saved() {
+	clear(s.changed)
+	clear(s.other)
+}
+
 // addTo adds what became different.
 func (s beside) addTo(c *Changes) {
 	for _, t := range slices.Sorted(maps.Keys(s.changed)) {
@@ -53,6 +96,13 @@ func (s beside) addTo(c *Changes) {
 			c.Notify = append(c.Notify, n)
 		} else {
 			c.NoNotify = append(c.NoNotify, t)
+		}
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(s.other), byID) {
+		if w, ok := s.waiting[id]; ok {
+			c.Waiting = append(c.Waiting, w)
+		} else {
+			c.NoWaiting = append(c.NoWaiting, id)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (b *Book) Saved() {
 		e.recorded = r
 	}
 	b.changed = noChanges()
-	clear(b.beside.changed)
+	b.beside.saved()
 	b.rollout.Saved()
 }
 

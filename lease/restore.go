@@ -21,6 +21,9 @@ func Restore(now time.Time, state State) (*Book, error) {
 	for _, n := range state.Notify {
 		b.beside.notify[n.Tenant] = n
 	}
+	for _, w := range state.Waiting {
+		b.beside.waiting[w.ID()] = w
+	}
 	leases := slices.SortedFunc(slices.Values(state.Leases), bySerial)
 	for _, l := range leases {
 		if err := b.restore(l); err != nil {

@@ -24,6 +24,7 @@ type State struct {
 	Plans     map[vnet.HostID]plan.Host `json:"plans,omitempty"`  // as last published, with their Revision
 	Counters  Counters                  `json:"counters"`
 	Notify    []vnet.Notify             `json:"notify,omitempty"` // where tenants are told of events
+	Waiting   []vnet.Waiting            `json:"waiting,omitempty"`
 }
 
 // Counters are the last numbers given out, which never go back, and whose
@@ -51,11 +52,13 @@ type Changes struct {
 	NoPlans   []vnet.HostID   // to delete: hosts that left the substrate
 	Notify    []vnet.Notify   // to put, by Tenant
 	NoNotify  []vnet.TenantID // to delete
+	Waiting   []vnet.Waiting  // to put, by ID
+	NoWaiting []vnet.LeaseID  // to delete
 }
 
 // Empty says that there is nothing to save.
 func (c Changes) Empty() bool {
-	return !c.Named && c.Substrate == nil && len(c.Records)+len(c.Leases)+len(c.Plans)+len(c.NoLeases)+len(c.NoPlans)+len(c.Notify)+len(c.NoNotify) == 0
+	return !c.Named && c.Substrate == nil && len(c.Records)+len(c.Leases)+len(c.Plans)+len(c.NoLeases)+len(c.NoPlans)+len(c.Notify)+len(c.NoNotify)+len(c.Waiting)+len(c.NoWaiting) == 0
 }
 
 // Store keeps a State. The book's server is the only writer: every write is

@@ -19,6 +19,9 @@ func (s *Server) readAsk(w http.ResponseWriter, r *http.Request, c *call) (ask a
 	if err := s.readTerms(w, r, c, &ask, &ask.Request); err != nil {
 		return ask, err
 	}
+	if ask.Waiting != "" && ask.Waiting != vnet.WaitingOffer && ask.Waiting != vnet.WaitingAdmit {
+		return ask, &vnet.FieldError{Path: "waiting", Problem: "state offer or admit"}
+	}
 	return ask, c.name(&ask.Request)
 }
 
@@ -56,9 +59,13 @@ func (s *Server) postLease(w http.ResponseWriter, r *http.Request, c *call) erro
 	}
 	admission, err := s.admit(r.Context(), c, ask)
 	s.counters.refused(err)
+	if refusal := (*vnet.Rejection)(nil); ask.Waiting != "" && errors.As(err, &refusal) {
+		return s.letWait(w, c, ask, refusal)
+	}
 	if err != nil {
 		return err
 	}
+	s.unwait(ask.Request)
 	w.Header().Set("Location", "/v1/leases/"+c.about)
 	return answer(w, http.StatusCreated, admission)
 }

@@ -42,7 +42,7 @@ func known(r *http.Request, c *call) error {
 // ofAllNetworks are routes that a token for some networks may use, beside those
 // of its networks: what they answer is none of others', or leaves it out.
 var ofAllNetworks = map[string]bool{
-	"/v1/leases": true, "/v1/openapi.yaml": true, "/healthz": true, "/readyz": true,
+	"/v1/leases": true, "/v1/waiting": true, "/v1/openapi.yaml": true, "/healthz": true, "/readyz": true,
 }
 
 // granted refuses what a token is not for.

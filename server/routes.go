@@ -73,6 +73,8 @@ var routes = []route{
 	{"POST", "/v1/tokens", trust.ForEveryone, true, (*Server).postToken},
 	{"GET", "/v1/tokens", trust.ForEveryone, false, (*Server).getTokens},
 	{"DELETE", "/v1/tokens/{token}", trust.ForEveryone, true, (*Server).deleteToken},
+	{"GET", "/v1/waiting", trust.ForEveryone, false, (*Server).getWaiting},
+	{"DELETE", "/v1/waiting/{tenant}/{network}", trust.ForEveryone, true, (*Server).deleteWaiting},
 	{"GET", "/v1/notify", trust.ForEveryone, false, (*Server).getNotify},
 	{"PUT", "/v1/notify", trust.ForEveryone, true, (*Server).putNotify},
 	{"DELETE", "/v1/notify", trust.ForEveryone, true, (*Server).deleteNotify},

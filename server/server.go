@@ -67,6 +67,7 @@ type Server struct {
 	counters *counters
 	scraper  scraper
 	journal  *journal
+	freed    atomic.Bool // something may have become free for requests that wait
 	notifier *notifier
 	proving  *proving
 	cluster  Cluster // nil: this server shares its store with no other
@@ -221,6 +222,7 @@ func (s *Server) keep(ctx context.Context, ended <-chan error, shut func()) erro
 	var collecting sync.WaitGroup
 	collecting.Go(func() { s.collect(ctx) })
 	collecting.Go(func() { s.keepTelling(ctx) })
+	collecting.Go(func() { s.keepTrying(ctx) })
 	collecting.Go(func() { s.handOver(ctx) })
 	err := s.wait(ctx, ended)
 	stop()

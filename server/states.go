@@ -55,6 +55,9 @@ func (s *Server) tell(now time.Time, changes lease.Changes) {
 		s.feeds.state(one)
 		s.happens(s.cause.of(vnet.Happening{Time: now, Lease: one.Lease, Kind: string(one.Kind), What: one.Key, State: string(one.State), Why: one.Why}))
 	}
+	if frees(changes) {
+		s.freed.Store(true)
+	}
 	s.notifier.learn(changes.Notify, changes.NoNotify, changes.Substrate)
 	s.tellCommands(now)
 	s.tellOf(now, changes.Leases)

@@ -37,6 +37,9 @@ operator's own are those of the tenant of their name. Those of another tenant ta
 			if err != nil {
 				return err
 			}
+			if args, err = a.endWaiting(c.Context(), leases, args); err != nil || len(args) == 0 && !o.whose.all && !o.whose.everybody {
+				return err
+			}
 			if o.ignoreUnknown {
 				args = slices.DeleteFunc(args, func(name string) bool { return released(leases, name) })
 			}
@@ -90,6 +93,31 @@ func (a *app) release(ctx context.Context, leases []vnet.Lease, o downOptions) e
 		p.aside(func() { fmt.Fprintf(a.out, "%s is released\n", l.ID()) })
 	}
 	return nil
+}
+
+// endWaiting ends that requests of these names wait, and returns the names that are
+// none of theirs.
+func (a *app) endWaiting(ctx context.Context, leases []vnet.Lease, names []string) (others []string, err error) {
+	if len(names) == 0 {
+		return names, nil
+	}
+	waiting, err := a.client().Waiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	requests := asLeases(waiting, "")
+	for _, name := range names {
+		w, err := find(requests, name)
+		if err != nil || !released(leases, name) {
+			others = append(others, name)
+			continue
+		}
+		if err := a.client().EndWaiting(ctx, w.ID()); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(a.out, "%s does not wait any more\n", w.ID())
+	}
+	return others, nil
 }
 
 // choose picks the leases to release: those named, or all of somebody's.

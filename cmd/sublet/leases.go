@@ -112,7 +112,11 @@ func (a *app) leases() *cobra.Command {
 				return err
 			}
 			if len(args) == 0 {
-				return a.printLeases(leases)
+				waiting, err := client.Waiting(c.Context())
+				if err != nil {
+					return err
+				}
+				return a.printLeases(append(leases, asLeases(waiting, selector)...))
 			}
 			l, err := find(leases, args[0])
 			if err != nil {
@@ -123,6 +127,22 @@ func (a *app) leases() *cobra.Command {
 	})
 	selectorFlag(c, &selector)
 	return c
+}
+
+// stateWaiting is shown of requests that wait for room, among leases.
+const stateWaiting vnet.State = "waiting"
+
+// asLeases are requests that wait as they are shown among leases.
+func asLeases(list []vnet.Waiting, selector string) (leases []vnet.Lease) {
+	for _, w := range list {
+		l := vnet.Lease{Request: w.Request, State: stateWaiting, Stage: -1, Message: w.Why, Window: vnet.Window{Start: w.Request.Start}}
+		if !w.Fits.IsZero() {
+			l.Message = "it fits now: ask for it again (sublet up)"
+		}
+		leases = append(leases, l)
+	}
+	leases, _ = selected(leases, selector) // which was read before
+	return leases
 }
 
 // concernTexts are what the owner of a lease should know now, beside its message.
@@ -168,8 +188,12 @@ func (a *app) printLeases(leases []vnet.Lease) error {
 	for _, l := range leases {
 		v := viewLease(l)
 		views = append(views, v)
+		from, until := when(v.Window.Start), when(v.Window.End)
+		if l.State == stateWaiting {
+			from, until = "-", "-"
+		}
 		rows = append(rows, []string{
-			string(v.Network), string(v.Tenant), string(v.State), orDash(v.Stage), when(v.Window.Start), when(v.Window.End),
+			string(v.Network), string(v.Tenant), string(v.State), orDash(v.Stage), from, until,
 			fmt.Sprint(len(l.Topology().All())), fmt.Sprint(len(l.Topology().Links)), checked(v.Verdict), used(v.Cost), repairs(v.Repairs), brief(noteOf(l)),
 		})
 	}

@@ -51,6 +51,8 @@ it comes to one.`,
 	})
 	c.Flags().BoolVar(&o.accept, "accept", false, "take the counter-offer at once, if it comes to one")
 	c.Flags().StringVar(&o.offer, "offer", "", "write the counter-offer to this file; of several requests, that of the first that is refused")
+	c.Flags().StringVar(&o.waiting, "waiting", "", "let what is refused wait for room: it is told (sublet events) when it fits, or with --waiting=admit admitted then")
+	c.Flags().Lookup("waiting").NoOptDefVal = string(vnet.WaitingOffer)
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "return once admitted")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only say what would be admitted, on --substrate")
 	c.Flags().StringVar(&o.substrate, "substrate", "", "substrate for --dry-run: "+substrateForms)
@@ -62,6 +64,7 @@ it comes to one.`,
 type upOptions struct {
 	accept, noWait, dryRun bool
 	offer, substrate       string
+	waiting                string
 	timeout                time.Duration
 }
 
@@ -69,6 +72,9 @@ type upOptions struct {
 func (o upOptions) check() error {
 	if o.substrate != "" && !o.dryRun {
 		return badInput{errors.New("--substrate is for --dry-run: a server has its own")}
+	}
+	if o.waiting != "" && o.waiting != string(vnet.WaitingOffer) && o.waiting != string(vnet.WaitingAdmit) {
+		return badInput{fmt.Errorf("--waiting=%s: state offer or admit", o.waiting)}
 	}
 	return nil
 }
@@ -102,7 +108,7 @@ func (a *app) obtain(ctx context.Context, p *progress, requests []vnet.Request, 
 	client := a.client()
 	var admitted, there []vnet.Lease
 	for _, r := range requests {
-		admission, err := client.Admit(ctx, r, o.accept)
+		admission, err := client.Ask(ctx, api.Ask{Request: r, Accept: o.accept, Waiting: vnet.WaitingFor(o.waiting)})
 		if l, same := a.asAsked(ctx, r, err); same {
 			a.tellOf(p, "%s is as asked already\n", l.ID())
 			there = append(there, l)
@@ -111,6 +117,10 @@ func (a *app) obtain(ctx context.Context, p *progress, requests []vnet.Request, 
 		if err != nil {
 			err = errors.Join(a.placed(r.Network, err), giveBack(client, admitted))
 			return nil, a.refused(err, o.offer)
+		}
+		if w := admission.Waiting; w != nil {
+			a.tellOf(p, "%s is refused, and waits: %s\n", w.ID(), w.Why)
+			continue
 		}
 		for _, change := range admission.Changes {
 			p.aside(func() {

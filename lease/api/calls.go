@@ -40,6 +40,21 @@ func (c *Client) Admit(ctx context.Context, req vnet.Request, accept bool) (Admi
 	return a, c.do(ctx, http.MethodPost, "/v1/leases", Ask{Request: req, Accept: accept}, &a)
 }
 
+// Ask is Admit with all that can be said; what was refused may wait.
+func (c *Client) Ask(ctx context.Context, ask Ask) (a Admission, err error) {
+	return a, c.do(ctx, http.MethodPost, "/v1/leases", ask, &a)
+}
+
+// Waiting lists the caller's requests that wait for room, all tenants' for the operator.
+func (c *Client) Waiting(ctx context.Context) (list []vnet.Waiting, err error) {
+	return list, c.do(ctx, http.MethodGet, "/v1/waiting", nil, &list)
+}
+
+// EndWaiting ends that a request waits; ErrNotFound.
+func (c *Client) EndWaiting(ctx context.Context, id vnet.LeaseID) error {
+	return c.do(ctx, http.MethodDelete, "/v1/waiting/"+url.PathEscape(string(id.Tenant))+"/"+url.PathEscape(string(id.Network)), nil, nil)
+}
+
 // Offers asks what would be admitted, and when, without booking anything.
 func (c *Client) Offers(ctx context.Context, req vnet.Request) (Proposal, error) {
 	var p Proposal

@@ -10,12 +10,16 @@ import (
 type Ask struct {
 	Request vnet.Request `json:"request"`
 	Accept  bool         `json:"accept,omitempty"` // take the counter-offer, if it comes to that
+	// Waiting lets a request that is refused wait for room; "": it does not.
+	Waiting vnet.WaitingFor `json:"waiting,omitempty"`
 }
 
 // Admission is a yes: the lease, and what it lacks of the request when the
 // counter-offer was accepted.
 type Admission struct {
-	Lease   vnet.Lease    `json:"lease"`
+	Lease vnet.Lease `json:"lease,omitzero"`
+	// Waiting is the request if it was refused, and waits; then there is no lease.
+	Waiting *vnet.Waiting `json:"waiting,omitempty"`
 	Changes []vnet.Change `json:"changes,omitempty"`
 	// Moves are leases that are moved to make room.
 	Moves []vnet.Disturbance `json:"moves,omitempty"`

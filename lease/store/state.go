@@ -24,6 +24,7 @@ const (
 	leasesKey    = "leases/"
 	plansKey     = "plans/"
 	notifyKey    = "notify/"
+	waitingKey   = "waiting/"
 	ledgerKey    = "ledger/"
 )
 
@@ -71,6 +72,14 @@ func (s *Store) Load(ctx context.Context) (lease.State, error) {
 			var n vnet.Notify
 			err := unpack(value, &n)
 			state.Notify = append(state.Notify, n)
+			return err
+		})
+	}
+	if err == nil {
+		err = s.loadAll(ctx, waitingKey, revision, func(value []byte) error {
+			var w vnet.Waiting
+			err := unpack(value, &w)
+			state.Waiting = append(state.Waiting, w)
 			return err
 		})
 	}
@@ -180,6 +189,12 @@ func (s *Store) operations(c lease.Changes) ([]clientv3.Op, error) {
 	}
 	for _, t := range c.NoNotify {
 		operations = append(operations, s.remove(notifyKey+string(t)))
+	}
+	for _, w := range c.Waiting {
+		put(waitingKey+w.ID().String(), w)
+	}
+	for _, id := range c.NoWaiting {
+		operations = append(operations, s.remove(waitingKey+id.String()))
 	}
 	return operations, failed
 }
