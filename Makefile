@@ -1,5 +1,6 @@
 # make        builds bin/sublet
 # make demo   the main job: lease, prove, change, release (as root)
+# make chain  a service chain: lease, draw, measure (as root)
 # make test   every promise and every room, each kind of fault once (as root; ten minutes)
 # make soak   the rest: every fault, random lives, floods, comparisons (as root; half an hour, or longer by SUBLET_SOAK=2h)
 # make stock  Debian's kernels, for make soak to boot in virtual machines (4 GB below STOCK; mmdebstrap, openssh-client)
@@ -12,7 +13,7 @@ GO ?= go
 export CGO_ENABLED ?= 0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: all demo test check unit race bench race-rest soak stock install-deps man site help clean
+.PHONY: all demo chain test check unit race bench race-rest soak stock install-deps man site help clean
 
 all: bin/sublet
 
@@ -28,6 +29,9 @@ install-deps:
 
 demo: install-deps bin/sublet
 	tools/demo bin/sublet
+
+chain: bin/sublet
+	tools/chain bin/sublet
 
 test: install-deps check bin/sublet unit race
 

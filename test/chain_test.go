@@ -85,7 +85,7 @@ func chainKept(v vnet.Verdict, code int) error {
 	if len(v.Chains) != 1 || v.Chains[0].Name != "web" || v.Chains[0].Rate != 10*vnet.Mbit || len(v.Chains[0].Hops) < 4 {
 		return fmt.Errorf("exit code %d, chains %+v", code, v.Chains)
 	}
-	if came := v.Chains[0].Hops[1]; !v.Chains[0].OK || came.Name != "fw" || came.Packets == 0 {
+	if came := v.Chains[0].Hops[1]; !v.Chains[0].OK || came.Hop != "fw" || came.Packets == 0 {
 		return fmt.Errorf("exit code %d, %+v", code, v)
 	}
 	return broken(v, code)

@@ -323,7 +323,7 @@ type ChainVerdict struct {
 // ChainHop is what came to a hop of a chain while it was measured, and what was
 // dropped there, by cause.
 type ChainHop struct {
-	Name    string            `json:"name"`           // as sublet chains calls it
+	Hop     string            `json:"hop"`            // as sublet chains calls it
 	Back    bool              `json:"back,omitempty"` // on the way back
 	Packets uint64            `json:"packets"`
 	Bytes   uint64            `json:"bytes"`

@@ -228,7 +228,7 @@ func measureChains(ctx context.Context, job server.CheckJob, ports map[string][2
 		v := verdicts[view.Name]
 		v.Hops = []vnet.ChainHop{}
 		for _, h := range view.Hops {
-			v.Hops = append(v.Hops, vnet.ChainHop{Name: h.Hop, Back: h.Back, Packets: h.Packets, Bytes: h.Bytes, Drops: h.Drops})
+			v.Hops = append(v.Hops, vnet.ChainHop{Hop: h.Hop, Back: h.Back, Packets: h.Packets, Bytes: h.Bytes, Drops: h.Drops})
 		}
 		list = append(list, v)
 	}
