@@ -6,6 +6,11 @@ import (
 	"sublet/lease/api"
 )
 
+// getVersion says which version of the API this is.
+func (s *Server) getVersion(w http.ResponseWriter, _ *http.Request, _ *call) error {
+	return answer(w, http.StatusOK, api.Version{APIVersion: api.APIVersion})
+}
+
 // getDescription hands out this API's description (OpenAPI 3.0).
 func (s *Server) getDescription(w http.ResponseWriter, _ *http.Request, _ *call) error {
 	w.Header().Set("Content-Type", "text/yaml")

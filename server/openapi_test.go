@@ -22,6 +22,15 @@ func TestDescriptionIsServed(t *testing.T) {
 	}
 }
 
+// TestVersionIsOne: the description, the answer and the constant are of one version.
+func TestVersionIsOne(t *testing.T) {
+	r := newRig(t)
+	v := must[api.Version](t)(r.as(os.Geteuid()).Version(within(t)))
+	if described := loaded(t).Info.Version; v.APIVersion != api.APIVersion || described != api.APIVersion {
+		t.Errorf("the server says %q, the description %q, the program %q", v.APIVersion, described, api.APIVersion)
+	}
+}
+
 func getBody(t *testing.T, c *api.Client, path string) []byte {
 	t.Helper()
 	request := must[*http.Request](t)(http.NewRequestWithContext(within(t), http.MethodGet, "http://sublet"+path, nil))
@@ -51,6 +60,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		"/v1/calendar":                  "/v1/calendar",
 		"/v1/substrate":                 "/v1/substrate",
 		"/v1/plans/{host}":              "/v1/plans/h1",
+		"/v1/version":                   "/v1/version",
 	} {
 		schema := doc.Paths.Value(path).Get.Responses.Value("200").Value.Content["application/json"].Schema.Value
 		var value any

@@ -65,6 +65,7 @@ var routes = []route{
 	{"GET", "/v1/leases/{tenant}/{network}/traffic/{host}", trust.ForEveryone, false, (*Server).getTraffic},
 	{"GET", "/v1/leases/{tenant}/{network}/chains/{host}", trust.ForEveryone, false, (*Server).getChains},
 	{"GET", "/v1/openapi.yaml", trust.ForEveryone, false, (*Server).getDescription},
+	{"GET", "/v1/version", trust.ForEveryone, false, (*Server).getVersion},
 	{"POST", "/v1/offers", trust.ForEveryone, false, (*Server).postOffers},
 	{"GET", "/v1/leases/{tenant}/{network}/proof", trust.ForEveryone, false, (*Server).getProof},
 	{"GET", "/v1/events", trust.ForEveryone, false, (*Server).getEvents},

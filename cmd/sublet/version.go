@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"sublet/lease/api"
 )
 
 // version is set by the Makefile: the tag or commit that was built.
@@ -25,9 +27,10 @@ func versionOf() string {
 
 // versionView is what `sublet version -o json` says.
 type versionView struct {
-	Version  string `json:"version"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"` // operating system/architecture
+	APIVersion string `json:"api_version"` // of the API, and of what is said with -o json
+	Version    string `json:"version"`
+	Go         string `json:"go"`
+	Platform   string `json:"platform"` // operating system/architecture
 }
 
 func (a *app) versionCommand() *cobra.Command {
@@ -40,7 +43,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if err := a.checkFormat(); err != nil {
 				return err
 			}
-			v := versionView{versionOf(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			v := versionView{api.APIVersion, versionOf(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 			if a.format != "table" {
 				return a.print(v, "", nil)
 			}
