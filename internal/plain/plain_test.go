@@ -37,6 +37,7 @@ func only(_ any, err error) error { return err }
 func TestWordsOfLibraries(t *testing.T) {
 	var number struct{ A int }
 	var y map[string]int
+	unclosed := "[x" // as an address
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func TestWordsOfLibraries(t *testing.T) {
 		{only(hex.DecodeString("zz")), `hexadecimal digits`},
 		{only(hex.DecodeString("abc")), `hexadecimal digits`},
 		{only(csv.NewReader(strings.NewReader(`a"b`)).Read()), `quotation mark`},
-		{only(url.Parse("http://[x")), `is no address such as`},
+		{only(url.Parse("http://" + unclosed)), `is no address such as`},
 		{json.Unmarshal([]byte("{"), &number), `ends early`},
 		{json.Unmarshal([]byte("{x"), &number), `it is no JSON, because of 'x'`},
 		{json.Unmarshal([]byte(`{"A":"x"}`), &number), `A cannot be a JSON string`},
