@@ -45,6 +45,8 @@ type ChainMatch struct {
 	Dst      netip.Prefix    `json:"dst,omitzero"`
 	SrcPorts [2]uint16       `json:"src_ports,omitzero"` // first and last
 	DstPorts [2]uint16       `json:"dst_ports,omitzero"`
+	DSCP     *uint8          `json:"dscp,omitempty"`
+	VLAN     *uint16         `json:"vlan,omitempty"` // 0: without a tag
 }
 
 // ChainDeny is a rule of a firewall.
@@ -55,7 +57,7 @@ type ChainDeny struct {
 
 func chainMatch(m vnet.Packets) ChainMatch {
 	return ChainMatch{
-		Protocol: m.Protocol, Src: m.Src, Dst: m.Dst,
+		Protocol: m.Protocol, Src: m.Src, Dst: m.Dst, DSCP: m.DSCP, VLAN: m.VLAN,
 		SrcPorts: [2]uint16{m.SrcPort.First, m.SrcPort.Last}, DstPorts: [2]uint16{m.DstPort.First, m.DstPort.Last},
 	}
 }

@@ -278,6 +278,9 @@ func (c Chain) checkWishes(path string) error {
 	if err := checkRate(path+".rate", c.Rate, true); err != nil {
 		return err
 	}
+	if c.Match.DSCP != nil && c.Returns() {
+		return fieldf(path+".reverse", "%s is not offered for a match with dscp: answers do not carry that of what they answer: leave reverse or dscp out", c.Reverse)
+	}
 	switch c.Reverse {
 	case "", ReverseNone:
 	case ReverseMirror:

@@ -52,7 +52,15 @@ type Packets struct {
 	Dst      netip.Prefix `json:"dst,omitzero"`
 	SrcPort  PortRange    `json:"src_port,omitzero"`
 	DstPort  PortRange    `json:"dst_port,omitzero"`
+	DSCP     *uint8       `json:"dscp,omitempty"`
+	VLAN     *uint16      `json:"vlan,omitempty"` // 0: without a tag
 }
+
+// Of DSCP (RFC 2474) and of identifiers of VLANs (IEEE 802.1Q), the largest.
+const (
+	maxDSCP = 63
+	maxVLAN = 4094
+)
 
 // IPProtocol is a protocol above IP; "": any.
 type IPProtocol string
@@ -144,6 +152,12 @@ func (f Packets) check(path string) error {
 	case "", ProtocolTCP, ProtocolUDP, ProtocolICMP:
 	default:
 		return fieldf(path+".proto", "%q is not known: choose tcp, udp or icmp", f.Protocol)
+	}
+	if f.DSCP != nil && *f.DSCP > maxDSCP {
+		return fieldf(path+".dscp", "%d is no DSCP: choose 0 to %d", *f.DSCP, maxDSCP)
+	}
+	if f.VLAN != nil && *f.VLAN > maxVLAN {
+		return fieldf(path+".vlan", "%d is no VLAN: choose 1 to %d, or 0 for frames without a tag", *f.VLAN, maxVLAN)
 	}
 	for _, p := range []struct {
 		field  string

@@ -37,11 +37,12 @@ type datagram struct {
 	port     uint16 // of its destination
 }
 
-// in says whether a set has the packet, whatever port it comes from.
+// in says whether a set has the packet, whatever port it comes from. It has no DSCP and
+// no tag.
 func (d datagram) in(m vnet.Packets) bool {
 	return (m.Protocol == "" || m.Protocol == d.proto) &&
 		(!m.Src.IsValid() || m.Src.Contains(d.src)) && (!m.Dst.IsValid() || m.Dst.Contains(d.dst)) &&
-		(m.DstPort == vnet.PortRange{} || m.DstPort.First <= d.port && d.port <= m.DstPort.Last)
+		(m.DSCP == nil || *m.DSCP == 0) && (m.VLAN == nil || *m.VLAN == 0) && (m.DstPort == vnet.PortRange{} || m.DstPort.First <= d.port && d.port <= m.DstPort.Last)
 }
 
 // taking is what a chain takes; without a destination that is the address of its end.
@@ -138,6 +139,8 @@ func wayOf(l vnet.Lease, ports map[string][2]plan.Port, c vnet.Chain) chainWay {
 		w.not = "what sends or receives is a machine, or one that joins"
 	case m.Protocol == vnet.ProtocolICMP:
 		w.not = "nothing measures by icmp"
+	case m.DSCP != nil && *m.DSCP != 0 || m.VLAN != nil && *m.VLAN != 0:
+		w.not = "its match states a DSCP or a VLAN, which what measures has not"
 	case m.SrcPort != vnet.PortRange{}:
 		w.not = "its match states source ports"
 	case m.Src.IsValid() && !m.Src.Contains(w.target.FromAddr):

@@ -78,7 +78,7 @@ var protocols = map[vnet.IPProtocol]uint8{
 
 func matchOf(m plan.ChainMatch) nsh.Match {
 	return nsh.Match{
-		Proto: protocols[m.Protocol], Src: m.Src, Dst: m.Dst,
+		Proto: protocols[m.Protocol], Src: m.Src, Dst: m.Dst, DSCP: m.DSCP, VLAN: m.VLAN,
 		SrcPorts: nsh.Ports{From: m.SrcPorts[0], To: m.SrcPorts[1]}, DstPorts: nsh.Ports{From: m.DstPorts[0], To: m.DstPorts[1]},
 	}
 }

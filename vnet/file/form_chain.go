@@ -109,6 +109,8 @@ type packets struct {
 	Dst     *stations  `yaml:"dst,omitempty" jsonschema_description:"Addresses of the receiver. Default: any; of a chain, that of the node it leads to."`
 	SrcPort *portRange `yaml:"src_port,omitempty" jsonschema_description:"Ports of the sender, of tcp and udp. Default: any."`
 	DstPort *portRange `yaml:"dst_port,omitempty" jsonschema_description:"Ports of the receiver, of tcp and udp. Default: any."`
+	DSCP    *uint8     `yaml:"dscp,omitempty" jsonschema_description:"DSCP of the packet. Default: any." jsonschema:"maximum=63"`
+	VLAN    *uint16    `yaml:"vlan,omitempty" jsonschema_description:"VLAN of the tag that the sender puts on; 0: none. Default: any." jsonschema:"maximum=4094"`
 }
 
 // stations is an address or a prefix.
@@ -205,6 +207,7 @@ func (f *packets) flow() (made vnet.Packets) {
 	if f.DstPort != nil {
 		made.DstPort = *f.DstPort
 	}
+	made.DSCP, made.VLAN = f.DSCP, f.VLAN
 	return made
 }
 
@@ -281,7 +284,7 @@ func flowForm(v vnet.Packets) *packets {
 	if v == (vnet.Packets{}) {
 		return nil
 	}
-	f := &packets{Proto: string(v.Protocol)}
+	f := &packets{Proto: string(v.Protocol), DSCP: v.DSCP, VLAN: v.VLAN}
 	if v.Src.IsValid() {
 		f.Src = (*stations)(&v.Src)
 	}
