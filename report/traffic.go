@@ -20,6 +20,8 @@ type Traffic struct {
 	// was not complete), stranger (came by a device that is not the end's),
 	// impaired (lost on purpose, since the direction was impaired).
 	Drops map[string]uint64 `json:"drops,omitempty"`
+	// Backlog is bytes that wait in the rate's queue now.
+	Backlog uint64 `json:"backlog_bytes,omitempty"`
 	// Why is what a tenant did to an end on this host, so that nothing passes.
 	Why string `json:"why,omitempty"`
 }
@@ -31,6 +33,7 @@ const (
 	Sent     = "sent"
 	Received = "received"
 	Dropped  = "dropped"
+	Backlog  = "backlog" // gauge: bytes that wait
 	NotSent  = "not_sent"
 )
 
@@ -44,6 +47,7 @@ func (t Traffic) Sample(link plan.VxLink) Sample {
 	s.Count(Entered, Packets, t.Packets)
 	s.Count(Entered, Bytes, t.Bytes)
 	s.CountBy(Dropped, t.Drops)
+	s.Gauge(Backlog, Bytes, t.Backlog)
 	return s
 }
 
@@ -84,7 +88,7 @@ func trafficOf(s Sample) Traffic {
 	}
 	return Traffic{
 		Link: s.Labels[LabelLink], Direction: direction, First: s.Labels[LabelEnters] == "true", Last: s.Labels[LabelLeaves] == "true",
-		Packets: s.Value(Entered, Packets), Bytes: s.Value(Entered, Bytes), Drops: s.By(Dropped), Why: s.Why,
+		Packets: s.Value(Entered, Packets), Bytes: s.Value(Entered, Bytes), Drops: s.By(Dropped), Backlog: s.Value(Backlog, Bytes), Why: s.Why,
 	}
 }
 

@@ -28,17 +28,19 @@ type Qdisc struct {
 	// Of what left it since it was made; segments of a large packet count each.
 	Bytes, Packets uint64
 	Drops          uint32 // packets, since it was made; the count runs over
+	Backlog        uint32 // bytes that wait
 }
 
 // Statistics of linux/gen_stats.h: struct gnet_stats_basic has bytes first, then
 // packets in 32 bits, all of which are beside it if there are more; struct
-// gnet_stats_queue has drops third.
+// gnet_stats_queue has the bytes that wait second, and drops third.
 const (
-	tcaStats2       = 7
-	tcaStatsBasic   = 1
-	tcaStatsQueue   = 3
-	tcaStatsPackets = 8
-	queueDropsStart = 8
+	tcaStats2         = 7
+	tcaStatsBasic     = 1
+	tcaStatsQueue     = 3
+	tcaStatsPackets   = 8
+	queueBacklogStart = 4
+	queueDropsStart   = 8
 )
 
 // TCHeader is struct tcmsg.
@@ -146,6 +148,7 @@ func parseQdisc(b []byte) Qdisc {
 				q.Packets = binary.NativeEndian.Uint64(all)
 			}
 			if queue := attr(v, tcaStatsQueue); len(queue) >= queueDropsStart+4 {
+				q.Backlog = binary.NativeEndian.Uint32(queue[queueBacklogStart:])
 				q.Drops = binary.NativeEndian.Uint32(queue[queueDropsStart:])
 			}
 		}

@@ -68,7 +68,7 @@ func (p *Part) samplesOf(ctx context.Context, r *programs, of report.Scope) ([]r
 	if err != nil {
 		return nil, err
 	}
-	c := reading{part: p, programs: r, all: all, classes: make(map[uint32]map[uint32]uint32), wires: p.wireCounts(ctx, all)}
+	c := reading{part: p, programs: r, all: all, classes: make(map[uint32]map[uint32]queued), wires: p.wireCounts(ctx, all)}
 	leases := make(map[vnet.LeaseID]map[place]uint32)
 	for slot, record := range all {
 		at := record.place()
@@ -97,7 +97,7 @@ type reading struct {
 	*programs
 	part    *Part
 	all     map[uint32]vxlinkRecord
-	classes map[uint32]map[uint32]uint32 // drops, by uplink and class; read once
+	classes map[uint32]map[uint32]queued // by uplink and class; read once
 	wires   map[place]impair.Counts      // of impaired ports
 }
 
@@ -112,12 +112,12 @@ func (c *reading) lease(list []report.Sample, ends map[place]uint32) ([]report.S
 		if err != nil {
 			return nil, err
 		}
-		n := uint64(0)
+		var q queued
 		for _, other := range beyond(ends, at) {
-			n += lost[other]
+			q = q.and(lost[other])
 		}
-		if n > 0 {
-			t.Drops["queue"] = n
+		if t.Backlog = q.backlog; q.dropped > 0 {
+			t.Drops["queue"] = q.dropped
 		}
 		c.impaired(at, &t)
 		link := plan.VxLink{Lease: at.lease, Index: at.index &^ (-1 << pathBits), Path: at.index >> pathBits}
@@ -160,8 +160,8 @@ func (r *programs) traffic(slot uint32, in, out vxlinkRecord) (report.Traffic, e
 
 // lost counts, by slot, what the queue that frames leave an end by dropped: a
 // port's token bucket or a tunnel's class.
-func (c *reading) lost(ends map[place]uint32) (map[uint32]uint64, error) {
-	lost := make(map[uint32]uint64)
+func (c *reading) lost(ends map[place]uint32) (map[uint32]queued, error) {
+	lost := make(map[uint32]queued)
 	fabric, err := c.part.host.Dial(plan.Fabric(leaseOf(ends)))
 	if errors.Is(err, os.ErrNotExist) {
 		return lost, nil
@@ -176,7 +176,8 @@ func (c *reading) lost(ends map[place]uint32) (map[uint32]uint64, error) {
 	}
 	for _, q := range queues {
 		if q.Index > bpf.FirstDevice && q.Parent == kernel.TCRoot {
-			lost[uint32(q.Index-bpf.FirstDevice)] += uint64(q.Drops)
+			at := uint32(q.Index - bpf.FirstDevice)
+			lost[at] = lost[at].and(queuedIn(q))
 		}
 	}
 	return lost, c.lostInClasses(lost, ends)
@@ -190,25 +191,25 @@ func leaseOf(ends map[place]uint32) (id vnet.LeaseID) {
 	return id
 }
 
-func (c *reading) lostInClasses(lost map[uint32]uint64, ends map[place]uint32) error {
+func (c *reading) lostInClasses(lost map[uint32]queued, ends map[place]uint32) error {
 	for _, slot := range ends {
 		r := c.all[slot]
 		if r.Minor == 0 {
 			continue
 		}
-		drops, err := c.classesOf(r.Uplink)
+		classes, err := c.classesOf(r.Uplink)
 		if err != nil {
 			return err
 		}
-		lost[slot] += uint64(drops[handleOf(r.Minor)])
+		lost[slot] = lost[slot].and(classes[handleOf(r.Minor)])
 	}
 	return nil
 }
 
-// classesOf reads what the classes of an uplink dropped.
-func (c *reading) classesOf(uplink uint32) (map[uint32]uint32, error) {
-	if drops := c.classes[uplink]; drops != nil {
-		return drops, nil
+// classesOf reads what the classes of an uplink dropped and hold.
+func (c *reading) classesOf(uplink uint32) (map[uint32]queued, error) {
+	if classes := c.classes[uplink]; classes != nil {
+		return classes, nil
 	}
 	home, err := c.part.host.Dial("")
 	if err != nil {
@@ -219,10 +220,10 @@ func (c *reading) classesOf(uplink uint32) (map[uint32]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	drops := make(map[uint32]uint32, len(list))
+	classes := make(map[uint32]queued, len(list))
 	for _, class := range list {
-		drops[class.Handle] = class.Drops
+		classes[class.Handle] = queuedIn(class)
 	}
-	c.classes[uplink] = drops
-	return drops, nil
+	c.classes[uplink] = classes
+	return classes, nil
 }

@@ -44,7 +44,16 @@ type tallied struct {
 	queues     []queueAt     // that frames leave by: of several paths, several
 	packets    uint64        // at the last reading
 	moved      time.Time     // when there were more than before
-	dropped    uint64        // by the queues, then
+	queued                   // by the queues, then
+}
+
+// queued is what queues dropped, and the bytes that wait in them.
+type queued struct{ dropped, backlog uint64 }
+
+func queuedIn(q kernel.Qdisc) queued { return queued{uint64(q.Drops), uint64(q.Backlog)} }
+
+func (q queued) and(other queued) queued {
+	return queued{q.dropped + other.dropped, q.backlog + other.backlog}
 }
 
 // settled is how long after frames moved their queues are still read: what was
@@ -88,7 +97,7 @@ func (p *Part) Counts(context.Context) (report.Counts, error) {
 // one reading to the next.
 func (t *tally) samples(of report.Scope, wires map[place]impair.Counts) []report.Sample {
 	list := make([]report.Sample, 0, len(t.ends))
-	room := make([]report.Counter, 0, 2*len(t.ends))
+	room := make([]report.Counter, 0, 2*len(t.ends)) // most are idle: they have no more counters
 	for _, i := range t.sorted {
 		e := &t.ends[i]
 		if !of.Holds(e.at.lease) {
@@ -105,6 +114,7 @@ func (t *tally) samples(of report.Scope, wires map[place]impair.Counts) []report
 		if closed+stranger+queue+wire.Lost > 0 {
 			s.CountBy(report.Dropped, map[string]uint64{"closed": closed, "stranger": stranger, "queue": queue, "impaired": wire.Lost})
 		}
+		s.Gauge(report.Backlog, report.Bytes, e.backlog)
 		list = append(list, s)
 	}
 	return list
@@ -182,24 +192,23 @@ func (t *tally) read(r *programs, host *kernel.Host) error {
 	if _, err := t.of.counters.BatchLookup(cursor, t.keys, t.values, nil); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("read the counters of links: %w", err)
 	}
-	queues, now := make(drops), time.Now()
+	queues, now := make(queues), time.Now()
 	for i := range t.ends {
 		e := &t.ends[i]
 		if packets := t.sum(e.slot).Packets; packets != e.packets {
 			e.packets, e.moved = packets, now
 		}
-		if len(e.queues) == 0 || now.Sub(e.moved) > settled {
+		if len(e.queues) == 0 || now.Sub(e.moved) > settled && e.backlog == 0 {
 			continue
 		}
-		dropped := uint64(0)
+		e.queued = queued{}
 		for _, q := range e.queues {
 			n, err := queues.at(host, q)
 			if err != nil {
 				return err
 			}
-			dropped += n
+			e.queued = e.and(n)
 		}
-		e.dropped = dropped
 	}
 	return nil
 }
@@ -217,27 +226,27 @@ func (t *tally) sum(slot uint32) (sum vxlinkCounts) {
 	return sum
 }
 
-// drops are of queues. A device's classes are read once, and so are the queues of
+// queues are what they dropped and hold. A device's classes are read once, and so are the queues of
 // a fabric, which have the device 0 here.
-type drops map[queueAt]map[queueAt]uint64
+type queues map[queueAt]map[queueAt]queued
 
-func (d drops) at(host *kernel.Host, q queueAt) (uint64, error) {
+func (d queues) at(host *kernel.Host, q queueAt) (queued, error) {
 	where := queueAt{fabric: q.fabric}
 	if q.class != 0 {
 		where.index = q.index
 	}
 	if d[where] == nil {
-		read, err := readDrops(host, q)
+		read, err := readQueued(host, q)
 		if err != nil {
-			return 0, err
+			return queued{}, err
 		}
 		d[where] = read
 	}
 	return d[where][q], nil
 }
 
-func readDrops(host *kernel.Host, q queueAt) (map[queueAt]uint64, error) {
-	found := make(map[queueAt]uint64)
+func readQueued(host *kernel.Host, q queueAt) (map[queueAt]queued, error) {
+	found := make(map[queueAt]queued)
 	c, err := host.Dial(q.fabric)
 	if errors.Is(err, os.ErrNotExist) {
 		return found, nil // the lease goes
@@ -249,14 +258,15 @@ func readDrops(host *kernel.Host, q queueAt) (map[queueAt]uint64, error) {
 	if q.class != 0 {
 		list, err := c.Classes(q.index)
 		for _, class := range list {
-			found[queueAt{index: q.index, class: class.Handle}] = uint64(class.Drops)
+			found[queueAt{index: q.index, class: class.Handle}] = queuedIn(class)
 		}
 		return found, err
 	}
 	list, err := c.Qdiscs()
 	for _, queue := range list {
 		if queue.Parent == kernel.TCRoot {
-			found[queueAt{fabric: q.fabric, index: queue.Index}] += uint64(queue.Drops)
+			at := queueAt{fabric: q.fabric, index: queue.Index}
+			found[at] = found[at].and(queuedIn(queue))
 		}
 	}
 	return found, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"testing"
+	"time"
 
 	"sublet/report"
 	"sublet/vnet"
@@ -45,6 +46,34 @@ func compare(t *testing.T, p *Part, directions int) (dropped uint64) {
 	return dropped
 }
 
+// backlog looks until waits is called whether samples, read in both ways, say that
+// bytes wait.
+func backlog(t *testing.T, p *Part) (waits func() bool) {
+	t.Helper()
+	stop, seen := make(chan struct{}), make(chan bool)
+	go func() {
+		found := make(map[report.Scope]bool)
+		for {
+			for _, of := range []report.Scope{report.Of(demo), {}} {
+				samples, err := p.Samples(t.Context(), of)
+				if err != nil {
+					t.Error(err)
+				}
+				for _, s := range report.Traffics(samples) {
+					found[of] = found[of] || s.Backlog > 0
+				}
+			}
+			select {
+			case <-stop:
+				seen <- len(found) == 2 && found[report.Of(demo)] && found[report.Scope{}]
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	return func() bool { close(stop); return <-seen }
+}
+
 // Counts of a tunnel, whose class drops what is too much, and of a link within a
 // host, whose bucket does, are those of samples, and follow links that come and go.
 func TestCountsAreThoseOfSamples(t *testing.T) {
@@ -55,7 +84,11 @@ func TestCountsAreThoseOfSamples(t *testing.T) {
 	for _, p := range parts {
 		compare(t, p, 2)
 	}
+	waits := backlog(t, parts[0])
 	b.iperf(nodes[0], nodes[1], address(1).String(), "-u", "-b", "40M", "-t", "1")
+	if !waits() {
+		t.Error("nothing waited in the class")
+	}
 	if compare(t, parts[0], 2) == 0 {
 		t.Error("the class dropped nothing")
 	}
@@ -66,7 +99,11 @@ func TestCountsAreThoseOfSamples(t *testing.T) {
 	add(t, p, local(10*vnet.Mbit))
 	b.ping(ends[0], address(1))
 	compare(t, p, 2)
+	waits = backlog(t, p)
 	b.iperf(ends[0], ends[1], address(1).String(), "-u", "-b", "40M", "-t", "1")
+	if !waits() {
+		t.Error("nothing waited in the bucket")
+	}
 	if compare(t, p, 2) == 0 {
 		t.Error("the bucket dropped nothing")
 	}
