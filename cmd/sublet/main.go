@@ -55,8 +55,9 @@ const defaultRun = "/run/sublet"
 
 // app is what the commands share: where the server is and where output goes.
 type app struct {
-	run    string // directory of sockets and namespaces
-	format string // of noun commands: table, json, yaml
+	args   []string // as they were typed
+	run    string   // directory of sockets and namespaces
+	format string   // of noun commands: table, json, yaml
 
 	server string // on another machine; "" is the one of the run directory
 	tls    credentials
@@ -70,7 +71,7 @@ type app struct {
 
 // run is the whole program as a function: arguments and streams in, exit code out.
 func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
-	a := &app{in: in, out: out, err: errw}
+	a := &app{args: args, in: in, out: out, err: errw}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -111,7 +112,7 @@ With -o json an error is a JSON object on the standard error.`,
 	}
 	root.PersistentFlags().StringVar(&a.run, "run", environment("SUBLET_RUN", defaultRun), "directory of the server's socket and of what runs ($SUBLET_RUN)")
 	a.remoteFlags(root)
-	root.SetFlagErrorFunc(wrongFlag)
+	root.SetFlagErrorFunc(a.wrongFlag)
 	root.AddCommand(
 		a.serve(), a.agent(), a.lab(),
 		a.up(), a.apply(), a.renew(), a.stage(), a.clone(), a.pause(), a.resume(), a.down(), a.createCommand(),
@@ -149,11 +150,27 @@ func usageIsBadInput(c *cobra.Command) {
 
 // wrongFlag says which flag is wrong; of a command that is none its flags are not
 // what is wrong.
-func wrongFlag(c *cobra.Command, err error) error {
+func (a *app) wrongFlag(c *cobra.Command, err error) error {
+	if c.Flags().Lookup("output") != nil && asksForJSON(a.args) { // flags behind the wrong one were not read
+		a.format = "json"
+	}
 	if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
 		return unknownCommand(c, words[0])
 	}
 	return usage(c, flagError(c, err))
+}
+
+// asksForJSON looks for -o json in a line that could not be read.
+func asksForJSON(args []string) bool {
+	for i, word := range args {
+		switch word {
+		case "-ojson", "-o=json", "--output=json":
+			return true
+		case "-o", "--output":
+			return i+1 < len(args) && args[i+1] == "json"
+		}
+	}
+	return false
 }
 
 // unknownCommand says which command may have been meant.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"text/tabwriter"
 
@@ -31,6 +32,9 @@ func (a *app) checkFormat() error {
 
 // print writes value as json or yaml, or as the rows of a table.
 func (a *app) print(value any, header string, rows [][]string) error {
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Slice && v.IsNil() {
+		value = reflect.MakeSlice(v.Type(), 0, 0).Interface() // [], not null
+	}
 	switch a.format {
 	case "json":
 		text, err := json.MarshalIndent(value, "", "  ")
