@@ -142,6 +142,8 @@ func (v *view) meterMod(m of13.MeterMod) (there []of13.Message, undo func(), err
 		return nil, nil, of13.MeterModFailedMeterExists
 	case m.Command == of13.CommandModify && !known:
 		return nil, nil, of13.MeterModFailedUnknownMeter
+	case v.remarks(m.Bands):
+		return nil, nil, of13.MeterModFailedBadBand
 	}
 	if !known {
 		if n, known = v.meters.add(own); !known {
@@ -152,6 +154,12 @@ func (v *view) meterMod(m of13.MeterMod) (there []of13.Message, undo func(), err
 	}
 	m.Meter = n
 	return []of13.Message{&m}, nil, nil
+}
+
+// remarks says whether bands make packets of the slice those of another one.
+func (v *view) remarks(bands []of13.Band) bool {
+	return slices.ContainsFunc(v.Match, func(f of13.Field) bool { return f.ID == of13.IPDSCP }) &&
+		slices.ContainsFunc(bands, func(b of13.Band) bool { return b.Kind != of13.BandDrop })
 }
 
 func (v *view) deleteMeters(m of13.MeterMod) (there []of13.Message, undo func(), err error) {
@@ -180,7 +188,9 @@ func (v *view) packetOut(m of13.PacketOut) (there []of13.Message, err error) {
 	case !v.guard.passes(m.Data):
 		return nil, of13.BadRequestEPerm
 	}
-	if m.Actions, err = v.actions(m.Actions, true); err != nil {
+	// At the tables a packet that comes by no port is of no slice that has ports.
+	tables := m.InPort != of13.PortController || len(v.Ports) == 0
+	if m.Actions, err = v.actions(m.Actions, tables); err != nil {
 		return nil, err
 	}
 	return []of13.Message{&m}, nil

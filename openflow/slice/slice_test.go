@@ -451,6 +451,7 @@ func TestWhatLeadsOutIsRefused(t *testing.T) {
 		{of13.GroupModFailedUnknownGroup, &of13.GroupMod{Command: of13.CommandModify, Group: 1}},
 		{of13.MeterModFailedUnknownMeter, &of13.MeterMod{Command: of13.CommandModify, Meter: 1}},
 		{of13.BadActionBadOutPort, out(of13.Output(2))},
+		{of13.BadActionBadOutPort, out(of13.Output(of13.PortTable))},
 		{of13.BadRequestEPerm, untagged},
 		{of13.PortModFailedBadPort, &of13.PortMod{Port: 1}},
 		{of13.PortModFailedEPerm, &of13.PortMod{Port: 3, Config: of13.PortConfigDown, Mask: of13.PortConfigDown}},
@@ -474,6 +475,28 @@ func TestWhatLeadsOutIsRefused(t *testing.T) {
 	last.Priority = 100
 	s.alice.refused(of13.FlowModFailedTableFull, last)
 	s.alice.does(every(of13.FlowDelete), last)
+}
+
+// Frames of a slice by addresses do not become others by what was in them, nor those of
+// a slice by DSCP by a meter.
+func TestPacketsStayOfTheirSlice(t *testing.T) {
+	byAddress := &view{Slice: &Slice{Match: []of13.Field{of13.Exact(of13.EthDst, 1)}}}
+	for action, want := range map[uint16]error{of13.ActionPushVLAN: nil, of13.ActionPushPBB: nil, of13.ActionPopPBB: of13.BadActionEPerm} {
+		if _, err := byAddress.actions([]of13.Action{{Type: action}}, false); err != want {
+			t.Errorf("action %d: %v", action, err)
+		}
+	}
+	byPort := &view{Slice: &Slice{Ports: []uint32{1}}}
+	if _, err := byPort.actions([]of13.Action{{Type: of13.ActionPopPBB}}, false); err != nil {
+		t.Error(err)
+	}
+	byDSCP := &view{Slice: &Slice{Match: []of13.Field{of13.Exact(of13.EthType, 0x800), of13.Exact(of13.IPDSCP, 10)}, Meters: 4}}
+	byDSCP.meters = newNumbers(&pool{make(map[uint32]bool)}, 4)
+	for kind, want := range map[uint16]error{of13.BandDrop: nil, of13.BandDSCPRemark: of13.MeterModFailedBadBand} {
+		if _, _, err := byDSCP.change(&of13.MeterMod{Meter: uint32(kind), Bands: []of13.Band{{Kind: kind, Rate: 1}}}); err != want {
+			t.Errorf("band %d: %v", kind, err)
+		}
+	}
 }
 
 // When the switch begins anew, so do the controllers.

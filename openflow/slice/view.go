@@ -80,7 +80,11 @@ func (v *view) actions(list []of13.Action, out bool) (there []of13.Action, err e
 			if contradict([]of13.Field{a.Field}, v.Match) {
 				return nil, of13.BadActionEPerm
 			}
-		case of13.ActionPushVLAN, of13.ActionPopVLAN, of13.ActionPushMPLS, of13.ActionPopMPLS, of13.ActionPushPBB, of13.ActionPopPBB, of13.ActionCopyTTLIn, of13.ActionCopyTTLOut:
+		case of13.ActionPopPBB: // the addresses go, too, and others come
+			if len(v.Match) > 0 {
+				return nil, of13.BadActionEPerm
+			}
+		case of13.ActionPushVLAN, of13.ActionPopVLAN, of13.ActionPushMPLS, of13.ActionPopMPLS, of13.ActionPushPBB, of13.ActionCopyTTLIn, of13.ActionCopyTTLOut:
 			if !v.stays() {
 				return nil, of13.BadActionEPerm
 			}
