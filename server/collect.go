@@ -225,11 +225,13 @@ func (s *Server) rounds(ctx context.Context, host vnet.HostID, h *collected, sco
 // encoded are the readings after the last as JSON.
 func (s *Server) encoded(ctx context.Context, host vnet.HostID, h *collected, scope report.Scope) (list []encoded, err error) {
 	readings, err := s.rounds(ctx, host, h, scope)
+	left := mostEncoded
 	for _, one := range readings {
-		text, err := one.encode()
+		text, err := one.encode(left)
 		if err != nil {
 			return nil, wrongSamples(host, err)
 		}
+		left -= len(text.text)
 		list = append(list, text)
 	}
 	return list, err

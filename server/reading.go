@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -17,19 +18,40 @@ type heads struct {
 	era   uint64
 	list  []report.Sample
 	texts []report.Text // of the first of them
+	size  int           // of all, about, in bytes
 }
 
-// take adds what an agent sent. Whose host it is, the server says and not the agent.
-func (h *heads) take(host vnet.HostID, p report.Packed) error {
+// Bounds of what an agent may say. Its ring, of which an answer is a part, holds 1 MiB
+// of readings; what they stand for is much larger, by as much as it likes.
+const (
+	mostHeads   = 64 << 20  // bytes of an era's heads
+	mostSamples = 1 << 20   // of an answer
+	mostPacked  = 16 << 20  // bytes of an answer's readings
+	mostEncoded = mostState // bytes of an answer's samples as JSON
+)
+
+// take adds what an agent sent in so many bytes. Whose host it is, the server says and
+// not the agent.
+func (h *heads) take(host vnet.HostID, p report.Packed, bytes int) error {
 	list, err := p.After(h.era, h.list)
 	if err != nil {
 		return err
 	}
+	if p.From == 0 {
+		h.size = 0
+	}
 	if p.From == 0 && len(p.Heads) > 0 {
 		h.texts = nil
 	}
+	if len(p.Heads) > 0 {
+		h.size += bytes
+	}
 	for i := p.From; i < len(list); i++ {
 		list[i].Host = host
+		h.size += list[i].Size()
+	}
+	if h.size > mostHeads {
+		return fmt.Errorf("its heads take more than %d MiB", mostHeads>>20)
 	}
 	h.era, h.list = p.Era, list
 	return nil
@@ -73,8 +95,8 @@ func (e *encoded) end(lease vnet.LeaseID) {
 	e.ends, e.leases = append(e.ends, len(e.text)), append(e.leases, lease)
 }
 
-// encode makes the JSON that all feeds share.
-func (r reading) encode() (e encoded, err error) {
+// encode makes the JSON that all feeds share, of so many bytes at most.
+func (r reading) encode(most int) (e encoded, err error) {
 	if r.heads == nil {
 		for _, s := range r.plain {
 			text, err := json.Marshal(s)
@@ -95,7 +117,16 @@ func (r reading) encode() (e encoded, err error) {
 	e.text = (*texts.Get().(*[]byte))[:0]
 	var last time.Time
 	var instant []byte
+	var wrong error
 	err = r.packed.Each(h.list, func(head int, at time.Time, figures []uint64) {
+		switch {
+		case len(e.text) > most:
+			wrong = fmt.Errorf("they are more than %d MiB as JSON", mostEncoded>>20)
+			return
+		case at.Year() < 0 || at.Year() > 9999: // no JSON has it
+			wrong = fmt.Errorf("one is of the year %d", at.Year())
+			return
+		}
 		if !at.Equal(last) || instant == nil {
 			last, instant = at, report.AppendInstant(instant[:0], at)
 		}
@@ -103,7 +134,7 @@ func (r reading) encode() (e encoded, err error) {
 		e.end(h.list[head].Lease)
 	})
 	e.text = append(e.text, ',')
-	return e, err
+	return e, cmp.Or(err, wrong)
 }
 
 // of is what a scope holds.
@@ -156,7 +187,14 @@ func decodeReadings(host vnet.HostID, h *heads, body []byte) (list []reading, er
 	if err != nil {
 		return nil, err
 	}
-	if err := h.take(host, p); err != nil {
+	samples, packed := 0, 0
+	for _, round := range p.Rounds {
+		samples, packed = samples+round.Samples, packed+round.Bytes
+	}
+	if samples > mostSamples || packed > mostPacked {
+		return nil, fmt.Errorf("an answer has %d samples and %d bytes: at most %d and %d", samples, packed, mostSamples, mostPacked)
+	}
+	if err := h.take(host, p, len(body)-packed); err != nil {
 		return nil, err
 	}
 	for _, round := range p.Rounds {

@@ -1,9 +1,13 @@
 package server
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,7 +49,7 @@ func TestReadingsAreWhatAgentsSaid(t *testing.T) {
 		if got, err := list[0].samples(); err != nil || !reflect.DeepEqual(got, said) {
 			t.Errorf("%s: other samples, %v", form, err)
 		}
-		text, err := list[0].encode()
+		text, err := list[0].encode(mostEncoded)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +81,7 @@ func TestReadingsThatAreWrong(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
-	if _, err := list[0].encode(); err == nil {
+	if _, err := list[0].encode(mostEncoded); err == nil {
 		t.Error("a sample without a head is taken")
 	}
 }
@@ -90,7 +94,7 @@ func BenchmarkWatch(b *testing.B) {
 	kept.Pack(round)
 	all, _ := kept.Since(0, 0)
 	host := new(heads)
-	if err := host.take("h1", report.Packed{Era: 3, Heads: all}); err != nil {
+	if err := host.take("h1", report.Packed{Era: 3, Heads: all}, 0); err != nil {
 		b.Fatal(err)
 	}
 	body := report.Packed{Era: 3, From: len(all), Rounds: []report.PackedRound{kept.Pack(round)}}.Encode()
@@ -102,12 +106,54 @@ func BenchmarkWatch(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			text, err := list[0].encode()
+			text, err := list[0].encode(mostEncoded)
 			if err != nil {
 				b.Fatal(err)
 			}
 			f.samples(text)
 			text.free()
 		}
+	}
+}
+
+// A hostile agent's short form stands for no more than the server has room for: one
+// head that a million samples repeat, heads without an end, and instants of no year.
+func TestHostileAgentsSamplesAreBounded(t *testing.T) {
+	round := func(samples int, body []byte) report.PackedRound {
+		return report.PackedRound{Number: 1, At: time.Unix(9, 0).UTC(), Samples: samples, Bytes: len(body), Body: body}
+	}
+	said := func(p report.Packed) error {
+		list, err := decodeReadings("h1", new(heads), p.Encode())
+		for _, one := range list {
+			if err == nil {
+				_, err = one.encode(mostEncoded)
+			}
+		}
+		return err
+	}
+	const many = 1 << 16
+	bomb := bytes.Repeat([]byte{1, 0}, many) // of head 0 over and over: one step of -1 from the one before
+	bomb[0] = 0
+	long := []report.Sample{{Key: strings.Repeat("k", 1<<20)}}
+	for what, p := range map[string]report.Packed{
+		"more than 64 MiB as JSON": {Era: 1, Heads: long, Rounds: []report.PackedRound{round(many, bomb)}},
+		"1048577 samples":          {Era: 1, Heads: []report.Sample{{}}, Rounds: []report.PackedRound{round(mostSamples+1, make([]byte, 2*mostSamples+2))}},
+		"of the year 10292":        {Era: 1, Heads: []report.Sample{{}}, Rounds: []report.PackedRound{{At: time.Date(9999, 12, 31, 23, 0, 0, 0, time.UTC), Samples: 1, Bytes: 11, Body: binary.AppendVarint([]byte{0}, math.MaxInt64)}}},
+		"ends in number 1":         {Era: 1, Heads: []report.Sample{{}}, Rounds: []report.PackedRound{round(2, []byte{0, 0})}},
+		"are of no use":            {Era: 1, From: 3, Heads: []report.Sample{{}}},
+	} {
+		if err := said(p); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	h, taken := new(heads), 0
+	for ; taken < 100; taken++ {
+		p := report.Packed{Era: 1, From: len(h.list), Heads: []report.Sample{{Lease: vnet.LeaseID{Tenant: vnet.TenantID(strings.Repeat("t", 4<<20))}}}}
+		if _, err := decodeReadings("h1", h, p.Encode()); err != nil {
+			break
+		}
+	}
+	if taken < 2 || taken > 20 {
+		t.Errorf("%d times heads of 4 MiB were kept", taken)
 	}
 }
