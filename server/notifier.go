@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
+	"sublet/trust"
 	"sublet/vnet"
 )
 
@@ -66,7 +67,8 @@ type notifier struct {
 	mu       sync.Mutex
 	targets  map[vnet.TenantID]vnet.Notify
 	boxes    map[boxKey]*outbox
-	internal map[netip.Addr]bool // addresses of the substrate
+	mails    map[vnet.TenantID]*rate.Limiter // to the operator, by the account that they are about
+	internal map[netip.Addr]bool             // addresses of the substrate
 }
 
 type boxKey struct {
@@ -80,13 +82,13 @@ type outbox struct {
 	busy    bool
 	lost    uint64
 	problem string        // of the last try; "": it succeeded
-	mails   *rate.Limiter // nil: not limited
+	mails   *rate.Limiter // to a tenant
 }
 
 func newNotifier(config Notices, registry *prometheus.Registry) *notifier {
 	n := &notifier{
 		config: config, backoff: noticeBackoff, posts: make(chan struct{}, mostPosts),
-		targets: make(map[vnet.TenantID]vnet.Notify), boxes: make(map[boxKey]*outbox),
+		targets: make(map[vnet.TenantID]vnet.Notify), boxes: make(map[boxKey]*outbox), mails: make(map[vnet.TenantID]*rate.Limiter),
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sublet_notices_sent_total", Help: "Notices that were taken where they went."}, []string{"medium"}),
 		lost: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sublet_notices_lost_total", Help: "Notices that nobody took, or for which there was no room."}, []string{"medium"}),
 	}
@@ -167,21 +169,38 @@ func (n *notifier) enqueue(tenant vnet.TenantID, h vnet.Happening) {
 	if target.URL != "" {
 		n.add(boxKey{tenant, byPost}, h)
 	}
-	if target.Mail != "" && n.config.Sendmail != "" && mailed(h) {
+	if target.Mail != "" && n.config.Sendmail != "" && mailed(h) && (tenant != "" || h.Kind != kindWaiting) {
 		n.add(boxKey{tenant, byMail}, h)
 	}
 }
 
+// mailing bounds the mails that one account causes, those to the operator too: whoever
+// lets a network break and come back all the time hides nobody else's.
+func (n *notifier) mailing(at boxKey, h vnet.Happening) bool {
+	switch {
+	case at.medium != byMail, at.tenant == "" && h.Lease.Tenant == "":
+		return true
+	case at.tenant != "":
+		return n.boxes[at].mails.Allow()
+	}
+	account := trust.AccountOf(h.Lease.Tenant)
+	l := n.mails[account]
+	if l == nil {
+		l = newMails()
+		n.mails[account] = l
+	}
+	return l.Allow()
+}
+
+func newMails() *rate.Limiter { return rate.NewLimiter(rate.Every(mailEvery), mailsAtOnce) }
+
 func (n *notifier) add(at boxKey, h vnet.Happening) {
 	b := n.boxes[at]
 	if b == nil {
-		b = new(outbox)
-		if at.medium == byMail && at.tenant != "" {
-			b.mails = rate.NewLimiter(rate.Every(mailEvery), mailsAtOnce)
-		}
+		b = &outbox{mails: newMails()}
 		n.boxes[at] = b
 	}
-	if len(b.waiting) >= mostNotices || b.mails != nil && !b.mails.Allow() || n.ctx.Err() != nil {
+	if len(b.waiting) >= mostNotices || !n.mailing(at, h) || n.ctx.Err() != nil {
 		b.lost++
 		n.lost.WithLabelValues(string(at.medium)).Inc()
 		return

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"sublet/lease/api"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -187,6 +189,56 @@ func TestMailIsSent(t *testing.T) {
 	}
 	if lost := testutil.ToFloat64(n.lost.WithLabelValues("mail")); lost < mailsAtOnce {
 		t.Errorf("%v mails are lost", lost)
+	}
+}
+
+// Mail to the operator about one account is bounded, and that about hosts goes out
+// beside; requests that wait are their tenants' matter.
+func TestOperatorsMailIsNotOneTenants(t *testing.T) {
+	useSubordinates(t, "daemon:165536:65536\n")
+	n := newTestNotifier(t, Notices{Sendmail: "/bin/true", From: "sublet@example.org", Mail: "root@example.org"})
+	sent := make(chan vnet.Happening, 3*mailsAtOnce)
+	n.mail = func(_ context.Context, _ vnet.Notify, h vnet.Happening) error { sent <- h; return nil }
+	n.tell(vnet.Happening{Lease: vnet.LeaseID{Tenant: "daemon", Network: "net"}, Kind: kindWaiting, State: "waits"})
+	for i := range 2 * mailsAtOnce {
+		n.tell(happeningOf([]vnet.TenantID{"daemon", "uid165536"}[i%2], "within 1h"))
+	}
+	n.tell(happeningOf("bob", "within 1h"))
+	n.tell(vnet.Happening{Kind: string(report.KindHost), What: "h1", State: "unreadable"})
+	if lost := testutil.ToFloat64(n.lost.WithLabelValues("mail")); lost < mailsAtOnce-1 {
+		t.Errorf("%v mails about one account are lost", lost)
+	}
+	about := make(map[vnet.TenantID]int)
+	eventually(t, "the last is not sent", func() bool {
+		for len(sent) > 0 {
+			about[(<-sent).Lease.Tenant]++
+		}
+		return about[""] == 1
+	})
+	if about["bob"] != 1 || about["daemon"]+about["uid165536"] > mailsAtOnce+1 {
+		t.Errorf("sent %v", about)
+	}
+}
+
+// Subordinate users do not multiply who is told, nor what waits.
+func TestSubordinatesShareNotices(t *testing.T) {
+	useSubordinates(t, "daemon:165536:65536\n")
+	r := newRig(t)
+	r.agents()
+	ctx := within(t)
+	for i := range mostNotifiedOfAccount + 1 {
+		_, err := r.as(165536+i).SetNotify(ctx, "", api.NotifyAsk{URL: "https://example.org/hook"})
+		if full := i == mostNotifiedOfAccount; (err != nil) != full {
+			t.Errorf("notices of subordinate user %d: %v", i, err)
+		}
+	}
+	must[api.Notify](t)(r.as(165536).SetNotify(ctx, "", api.NotifyAsk{URL: "https://example.org/other"}))
+	must[api.Notify](t)(r.as(2).SetNotify(ctx, "", api.NotifyAsk{URL: "https://example.org/hook"}))
+	for i := range mostWaitingOfTenant + 1 {
+		_, err := r.as(165536+i).Ask(ctx, api.Ask{Request: pair("net", 2*vnet.Gbit), Waiting: vnet.WaitingOffer})
+		if full := i == mostWaitingOfTenant; (err != nil) != full {
+			t.Errorf("a request of subordinate user %d waits: %v", i, err)
+		}
 	}
 }
 

@@ -7,14 +7,18 @@ import (
 
 	"sublet/lease"
 	"sublet/lease/api"
+	"sublet/trust"
 	"sublet/vnet"
 )
 
 // kindWaiting is of events of requests that wait for room.
 const kindWaiting = "waiting"
 
-// mostNotified bounds the tenants who are told elsewhere.
-const mostNotified = 10_000
+// Bounds of the tenants who are told elsewhere.
+const (
+	mostNotified          = 10_000
+	mostNotifiedOfAccount = 8 // with subordinate users
+)
 
 // notifiedOf is whose notices a request is about.
 func notifiedOf(r *http.Request, c *call) (vnet.TenantID, error) {
@@ -77,8 +81,10 @@ func (s *Server) putNotify(w http.ResponseWriter, r *http.Request, c *call) erro
 		n.Secret = rand.Text()
 	}
 	err = s.changeBy(causeOf(c, ""), func(_ time.Time, b *lease.Book) error {
-		if _, known := b.Notify(tenant); !known && len(b.Notifies()) >= mostNotified {
-			return tooMany("%d tenants are told elsewhere, the most there can be", mostNotified)
+		if _, known := b.Notify(tenant); !known && !c.Operator {
+			if err := roomToNotify(b.Notifies(), trust.AccountOf(tenant)); err != nil {
+				return err
+			}
 		}
 		b.SetNotify(n)
 		return nil
@@ -88,6 +94,23 @@ func (s *Server) putNotify(w http.ResponseWriter, r *http.Request, c *call) erro
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	return answer(w, http.StatusOK, api.Notify{Notify: n})
+}
+
+// roomToNotify refuses one more who is told elsewhere.
+func roomToNotify(list []vnet.Notify, account vnet.TenantID) error {
+	own := 0
+	for _, n := range list {
+		if trust.AccountOf(n.Tenant) == account {
+			own++
+		}
+	}
+	switch {
+	case len(list) >= mostNotified:
+		return tooMany("%d tenants are told elsewhere, the most there can be", mostNotified)
+	case own >= mostNotifiedOfAccount:
+		return tooMany("%d users of %s are told elsewhere, the most there can be", mostNotifiedOfAccount, account)
+	}
+	return nil
 }
 
 // deleteNotify ends that a tenant is told elsewhere.

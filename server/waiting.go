@@ -17,7 +17,7 @@ import (
 // Bounds of requests that wait.
 const (
 	mostWaiting         = 256
-	mostWaitingOfTenant = 8         // not of the operator's own asking
+	mostWaitingOfTenant = 8         // and their subordinate users; not of the operator's own asking
 	mostWaitingBytes    = 128 << 10 // of a request as JSON
 	tryEvery            = time.Second
 	tryAnyway           = time.Minute // also if nothing is known to have become free
@@ -32,13 +32,20 @@ func (s *Server) letWait(w http.ResponseWriter, c *call, ask api.Ask, refusal *v
 		return &vnet.FieldError{Path: "waiting", Problem: "a request that waits has at most 128 KiB: ask again instead"}
 	}
 	id := waiting.ID()
+	account := trust.AccountOf(id.Tenant)
 	err := s.changeBy(causeOf(c, ""), func(_ time.Time, b *lease.Book) error {
 		_, known := b.Waiting(id)
+		all, own := b.AllWaiting(""), 0
+		for _, one := range all {
+			if trust.AccountOf(one.Request.Tenant) == account {
+				own++
+			}
+		}
 		switch {
-		case !known && len(b.AllWaiting("")) >= mostWaiting:
+		case !known && len(all) >= mostWaiting:
 			return tooMany("%d requests wait, the most there can be", mostWaiting)
-		case !known && !c.Operator && len(b.AllWaiting(id.Tenant)) >= mostWaitingOfTenant:
-			return tooMany("%d requests of %s wait, the most at a time: end one (sublet down)", mostWaitingOfTenant, id.Tenant)
+		case !known && !c.Operator && own >= mostWaitingOfTenant:
+			return tooMany("%d requests of %s wait, the most at a time: end one (sublet down)", mostWaitingOfTenant, account)
 		}
 		b.SetWaiting(waiting)
 		return nil
