@@ -115,7 +115,7 @@ func (v *View) Decide(req vnet.Request, s *Solver, effort *Effort) (Decision, er
 		return Decision{}, err
 	}
 	window := windowOf(v.now, req)
-	mapping, err := v.embedWithRetry(req, window)
+	req, mapping, err := v.embedInAnyOrder(req, window)
 	var infeasible *embed.Infeasible
 	switch {
 	case err == nil:
@@ -128,6 +128,35 @@ func (v *View) Decide(req vnet.Request, s *Solver, effort *Effort) (Decision, er
 	}
 	infeasible.Reasons = append(v.whatIsDown(infeasible.Reasons), v.immovable(req, window)...)
 	return Decision{}, v.reject(req, infeasible)
+}
+
+// embedInAnyOrder is embedWithRetry for the order of the functions of unordered chains
+// by which least bandwidth is taken. If the request fits in none, what is said is of
+// the order that it has.
+func (v *View) embedInAnyOrder(req vnet.Request, w vnet.Window) (vnet.Request, vnet.Mapping, error) {
+	best, mapping, err := req, vnet.Mapping{}, error(nil)
+	for i, r := range req.Orders() {
+		if i > 0 && check(v.now, r) != nil {
+			continue
+		}
+		m, failed := v.embedWithRetry(r, w)
+		switch {
+		case failed != nil && i == 0:
+			err = failed
+		case failed == nil && (i == 0 || err != nil || taken(r, m) < taken(best, mapping)):
+			best, mapping, err = r, m, nil
+		}
+	}
+	return best, mapping, err
+}
+
+// taken is the bandwidth that a mapping takes of links, over all of them.
+func taken(r vnet.Request, m vnet.Mapping) (sum vnet.Rate) {
+	for _, l := range r.Links {
+		hops := vnet.Rate(len(m.Links[l.Name]))
+		sum += hops * (l.Bandwidth[vnet.Forward].Min + l.Bandwidth[vnet.Reverse].Min + 1) // of best effort, hops count
+	}
+	return sum
 }
 
 // takeWay is a request whose routers that take any way out, and nodes that join

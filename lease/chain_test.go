@@ -2,8 +2,10 @@ package lease
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"sublet/vnet"
 )
@@ -67,5 +69,63 @@ func TestChainsAndSubstrates(t *testing.T) {
 	sub.Hosts = append(slices.Clone(sub.Hosts), vnet.SubstrateNode{Name: "h3"})
 	if err := b.SetSubstrate(noon, sub); err != nil {
 		t.Error(err)
+	}
+}
+
+// The functions of an unordered chain are passed in the order that takes least
+// bandwidth, which stays when the same is asked for again.
+func TestUnorderedChains(t *testing.T) {
+	request := func(unordered bool, hosts ...string) vnet.Request {
+		r := chained(100 * vnet.Mbit)
+		r.Links = r.Links[:1]
+		r.Nodes[0].Host, r.Nodes[1].Host = "h1", "h2"
+		fw := r.Nodes[2]
+		r.Nodes = r.Nodes[:2]
+		r.Chains[0].Via, r.Chains[0].Unordered = nil, unordered
+		for i, host := range hosts {
+			fw.Name, fw.Host = fmt.Sprint("f", i), vnet.HostID(host)
+			r.Nodes = append(r.Nodes, fw)
+			r.Chains[0].Via = append(r.Chains[0].Via, fw.Name)
+		}
+		return r
+	}
+	for _, c := range []struct {
+		hosts []string
+		want  []string
+		hops  int
+	}{
+		{[]string{"h2", "h1"}, []string{"f1", "f0"}, 1},
+		{[]string{"h1", "h2"}, []string{"f0", "f1"}, 1},
+		{[]string{"h2", "h1", "h1"}, []string{"f1", "f2", "f0"}, 1},
+		{[]string{"h2", "h1", "h2", "h1"}, []string{"f1", "f3", "f0", "f2"}, 1},
+	} {
+		b := pair(t)
+		l, err := b.Admit(noon, request(true, c.hosts...), 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hops := 0
+		for _, link := range l.Request.ChainLinks("web") {
+			hops += len(l.Mapping.Links[link.Name])
+		}
+		via := l.Request.Chains[0].Via
+		if hops != c.hops || !slices.Equal(via, c.want) || l.Request.Chains[0].Unordered != true {
+			t.Errorf("functions at %v: %v over %d links, want %v over %d", c.hosts, via, hops, c.want, c.hops)
+		}
+		again := request(true, c.hosts...)
+		again.Tenant, again.Start = l.Request.Tenant, time.Time{}
+		if _, changes, err := b.Revise(noon, l.ID(), again, nil, false); err != nil || len(changes) != 0 {
+			t.Errorf("the same changes %v, %v", changes, err)
+		}
+	}
+	narrow := request(true, "h2", "h1") // as it is written it goes from h1 to h2 twice
+	narrow.Chains[0].Rate = 600 * vnet.Mbit
+	if _, err := pair(t).Admit(noon, narrow, 1000); err != nil {
+		t.Errorf("it fits in one order: %v", err)
+	}
+	narrow.Chains[0].Unordered = false
+	var refused *vnet.Rejection
+	if _, err := pair(t).Admit(noon, narrow, 1000); !errors.As(err, &refused) {
+		t.Errorf("in its order it does not fit: %v", err)
 	}
 }

@@ -45,6 +45,7 @@ func revised(was, asked vnet.Request) (vnet.Request, error) {
 func settled(was, asked vnet.Request) vnet.Request {
 	asked = rewrite(asked)
 	asked.Fill()
+	asked.TakeOrders(was)
 	asked.TakeWays(was)
 	takeBegun(&asked, was)
 	if asked.Tenant == "" {

@@ -19,6 +19,9 @@ type Chain struct {
 	Rate      Rate         `json:"rate_bps,omitempty"`   // 0: best effort
 	Reverse   ChainReverse `json:"reverse,omitempty"`    // "": ReverseNone
 	OnFailure OnFailure    `json:"on_failure,omitempty"` // "": FailureDrop
+	// Unordered says that its functions may be passed in any order: Via is the one
+	// that was chosen when it was decided.
+	Unordered bool `json:"unordered,omitempty"`
 }
 
 // ChainReverse says how packets from To to From go.

@@ -143,7 +143,7 @@ type chain struct {
 	Via       []name   `yaml:"via" jsonschema_description:"Functions that they pass, in order." jsonschema:"minItems=1,maxItems=16"`
 	Rate      *rate    `yaml:"rate,omitempty" jsonschema_description:"What it is guaranteed, and the most that passes."`
 	Share     string   `yaml:"share,omitempty" jsonschema_description:"Instead of rate: best, nothing is guaranteed." jsonschema:"enum=best"`
-	Unordered bool     `yaml:"unordered,omitempty" jsonschema_description:"The functions may be passed in any order. Not offered yet."`
+	Unordered bool     `yaml:"unordered,omitempty" jsonschema_description:"The functions may be passed in any order: the one that takes least bandwidth is chosen when the network is admitted."`
 	Reverse   string   `yaml:"reverse,omitempty" jsonschema_description:"How packets come back: none, beside the chain; mirror, through its functions in opposite order, at the same rate; same, of one function, is that too." jsonschema:"enum=same,enum=mirror,enum=none,default=none"`
 	OnFailure string   `yaml:"on-failure,omitempty" jsonschema_description:"What becomes of packets when a function ended: drop. reroute and bypass are not offered yet." jsonschema:"enum=reroute,enum=bypass,enum=drop,default=drop"`
 }
@@ -214,11 +214,9 @@ func (f *packets) flow() (made vnet.Packets) {
 func (f chain) chain(path string) (vnet.Chain, error) {
 	c := vnet.Chain{
 		Name: string(f.Name), From: string(f.From), To: string(f.To), Via: words(f.Via), Match: f.Match.flow(),
-		Reverse: vnet.ChainReverse(f.Reverse), OnFailure: vnet.OnFailure(f.OnFailure),
+		Reverse: vnet.ChainReverse(f.Reverse), OnFailure: vnet.OnFailure(f.OnFailure), Unordered: f.Unordered,
 	}
 	switch {
-	case f.Unordered:
-		return c, &vnet.FieldError{Path: path + ".unordered", Problem: "is not offered yet: leave it out, and write via in the order to be kept"}
 	case f.Share != "" && f.Share != "best":
 		return c, &vnet.FieldError{Path: path + ".share", Problem: fmt.Sprintf("%q is not known: write best, or state a rate", f.Share)}
 	case f.Share != "" && f.Rate != nil:
@@ -303,7 +301,7 @@ func flowForm(v vnet.Packets) *packets {
 func chainForm(c vnet.Chain) chain {
 	f := chain{
 		Name: name(c.Name), From: name(c.From), To: name(c.To), Match: flowForm(c.Match), Via: names(c.Via),
-		Rate: unlessZero[rate](c.Rate), Reverse: string(c.Reverse), OnFailure: string(c.OnFailure),
+		Rate: unlessZero[rate](c.Rate), Reverse: string(c.Reverse), OnFailure: string(c.OnFailure), Unordered: c.Unordered,
 	}
 	if c.Rate == 0 {
 		f.Share = "best"
