@@ -23,7 +23,10 @@ func (a *app) remoteFlags(root *cobra.Command) {
 	f.StringVar(&a.tls.ca, "ca", environment("SUBLET_CA", ""), "certificate of the authority that signed both sides ($SUBLET_CA)")
 	f.StringVar(&a.tls.token, "token", "", "token to call by, in place of a certificate ($SUBLET_TOKEN); other users of this machine see it in the list of processes: better in the environment, or a file")
 	f.StringVar(&a.tls.tokenFile, "token-file", environment("SUBLET_TOKEN_FILE", ""), "file that holds the token ($SUBLET_TOKEN_FILE)")
-	root.PersistentPreRunE = func(*cobra.Command, []string) (err error) {
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) (err error) {
+		if err := flagsTogether(c); err != nil {
+			return err
+		}
 		if err := a.tls.readToken(); err != nil {
 			return badInput{err}
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) events() *cobra.Command {
-	since, follow := "24h", false
+	since, selector, follow := "24h", "", false
 	c := a.noun(&cobra.Command{
 		Use:   "events [NAME]",
 		Short: "Show what happened: states, promises broken and kept again, repairs, moves",
@@ -22,7 +22,7 @@ func (a *app) events() *cobra.Command {
 promises that broke and are kept again with the cause as far as it is known, repairs,
 moves and changes. The operator sees everybody's, and hosts and links that broke.
 Events are kept for 90 days.`,
-		Example:           "  sublet events hello\n  sublet events --since 7d -o json\n  sublet events hello -w",
+		Example:           "  sublet events hello\n  sublet events --since 7d -o json\n  sublet events -l course=net1 -w",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeLease,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -33,18 +33,14 @@ Events are kept for 90 days.`,
 			if err != nil {
 				return err
 			}
-			var of vnet.LeaseID
-			if len(args) == 1 {
-				_, l, err := a.lookUp(c.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				of = l.ID()
+			of, err := a.following(c.Context(), args, selector)
+			if err != nil {
+				return err
 			}
 			if follow {
 				return a.followHappenings(c.Context(), of, from)
 			}
-			list, err := a.client().Events(c.Context(), of, from, 0)
+			list, _, err := of.happenings(c.Context(), from, 0)
 			if err != nil {
 				return err
 			}
@@ -56,6 +52,7 @@ Events are kept for 90 days.`,
 		},
 	})
 	c.Flags().StringVar(&since, "since", since, "how far back, such as 7d, or a time such as 2027-03-01T08:00:00Z")
+	selectorFlag(c, &selector)
 	c.Flags().BoolVarP(&follow, "watch", "w", false, "go on with what happens from now on, until it is interrupted")
 	return c
 }
@@ -69,19 +66,40 @@ func happeningRow(h vnet.Happening) []string {
 	return []string{when(h.Time), h.Kind, what, h.State, cmp.Or(h.By, "-"), cmp.Or(h.Why, "-")}
 }
 
+// happenings are the events of what is meant after one of a number, and the number
+// of the last one that was looked at.
+func (c *choice) happenings(ctx context.Context, from time.Time, after uint64) ([]vnet.Happening, uint64, error) {
+	all, err := c.client.Events(ctx, vnet.LeaseID(c.Scope), from, after)
+	if err != nil {
+		return nil, after, err
+	}
+	list := []vnet.Happening{}
+	for _, h := range all {
+		after = h.Number
+		meant, err := c.holds(ctx, h.Lease, h.Kind == "state")
+		if err != nil {
+			return nil, after, err
+		}
+		if meant || c.selector == nil {
+			list = append(list, h)
+		}
+	}
+	return list, after, nil
+}
+
 // askAgain is how long passes between looks at events.
 const askAgain = time.Second
 
 // followHappenings prints events, one a line, until ctx ends.
-func (a *app) followHappenings(ctx context.Context, of vnet.LeaseID, from time.Time) error {
+func (a *app) followHappenings(ctx context.Context, of *choice, from time.Time) error {
 	last := uint64(0)
 	for {
-		list, err := a.client().Events(ctx, of, from, last)
+		list, newest, err := of.happenings(ctx, from, last)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
+		last = newest
 		for _, h := range list {
-			last = h.Number
 			if err := a.printHappening(h); err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -105,4 +106,20 @@ func nearFlag(c *cobra.Command, name string) string {
 		return ", did you mean --" + near + "?"
 	}
 	return ""
+}
+
+// bothSet is how cobra tells which flags exclude each other.
+var bothSet = regexp.MustCompile(`\[([^]]*)\] were all set`)
+
+// flagsTogether refuses flags that exclude each other, before cobra does in words of
+// its own.
+func flagsTogether(c *cobra.Command) error {
+	err := c.ValidateFlagGroups()
+	if err == nil {
+		return nil
+	}
+	if found := bothSet.FindStringSubmatch(err.Error()); found != nil {
+		err = fmt.Errorf("--%s exclude each other: state one of them", strings.Join(strings.Fields(found[1]), " and --"))
+	}
+	return usage(c, err)
 }

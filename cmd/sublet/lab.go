@@ -21,7 +21,7 @@ import (
 )
 
 func (a *app) lab() *cobra.Command {
-	c := a.noun(&cobra.Command{
+	c := a.list(&cobra.Command{
 		Use:   "lab",
 		Short: "A substrate of namespaces on this machine, for trying out",
 		Long: `A lab is a substrate made of network namespaces on this machine: each host with

@@ -30,7 +30,7 @@ down, and through restarts. Guaranteed rates stay booked.`,
 			RunE: func(c *cobra.Command, args []string) error { return a.setLinkDown(c, args[0], verb.down) },
 		}))
 	}
-	c.AddCommand(a.noun(&cobra.Command{
+	c.AddCommand(a.list(&cobra.Command{
 		Use: "show NAME[/LINK]", Short: "Show which links of a network are down or impaired", Example: "  sublet link show hello\n  sublet link show hello/ping-pong -o json",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completePart(linksOf),
 		RunE: func(c *cobra.Command, args []string) error { return a.showLinks(c, args[0]) },

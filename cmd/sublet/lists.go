@@ -13,8 +13,16 @@ const lookEvery = time.Second
 
 // list makes a command that prints what there is, and with -w prints it again
 // whenever it is otherwise, until interrupted.
-func (a *app) list(c *cobra.Command) *cobra.Command {
-	c = a.noun(c)
+func (a *app) list(c *cobra.Command) *cobra.Command { return a.watchable(a.noun(c)) }
+
+// watched says whether -w was stated.
+func watched(c *cobra.Command) bool {
+	on, err := c.Flags().GetBool("watch")
+	return err == nil && on
+}
+
+// watchable gives a command -w.
+func (a *app) watchable(c *cobra.Command) *cobra.Command {
 	watch, once := false, c.RunE
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "print it again whenever it has changed, until interrupted")
 	c.RunE = func(c *cobra.Command, args []string) error {

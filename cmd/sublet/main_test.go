@@ -52,6 +52,19 @@ func TestExitCodesOfUse(t *testing.T) {
 		"exec hello":                       exitInput,
 		"leases -o xml":                    exitInput,
 		"leases a b":                       exitInput,
+		"stage n s -w":                     exitInput,
+		"substrate get -w --to x":          exitInput,
+		"policy --tenant x --all":          exitInput,
+		"wait":                             exitInput,
+		"wait n -l a=b":                    exitInput,
+		"wait -l =":                        exitInput,
+		"proof":                            exitInput,
+		"proof n -l a=b":                   exitInput,
+		"top n -l a=b":                     exitInput,
+		"top -o xml":                       exitInput,
+		"watch n -l a=b":                   exitInput,
+		"watch -l =":                       exitInput,
+		"events n -l a=b":                  exitInput,
 		"leases":                           exitFailed, // no server
 		"exec n/a":                         exitInput,
 		"exec ../x true":                   exitInput,
@@ -129,6 +142,25 @@ func TestEveryCommandHasAnExampleAndEveryNounAnOutput(t *testing.T) {
 		}
 	}
 	walk((&app{}).root())
+}
+
+// Every list can be followed, and networks be chosen by their labels where they are listed.
+func TestListsHaveWatchAndSelector(t *testing.T) {
+	root := (&app{}).root()
+	for flag, lines := range map[string][]string{
+		"watch": {
+			"calendar", "chains", "events", "flows", "flows status", "hosts", "lab", "leases", "ledger", "link show", "links", "maintenance list", "overlay",
+			"paths", "plan", "policy", "proof", "ps", "servers", "stage", "substrate get", "token list", "vxswitch status",
+		},
+		"selector": {"down", "events", "leases", "proof", "top", "wait", "watch"},
+	} {
+		for _, line := range lines {
+			c, _, err := root.Find(strings.Fields(line))
+			if err != nil || c.Flags().Lookup(flag) == nil {
+				t.Errorf("sublet %s has no --%s: %v", line, flag, err)
+			}
+		}
+	}
 }
 
 // What comes back from the other language is the request itself, or nothing is

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -11,17 +12,17 @@ import (
 )
 
 func (a *app) proof() *cobra.Command {
-	since := "24h"
-	c := a.noun(&cobra.Command{
-		Use:   "proof NAME",
+	since, selector := "24h", ""
+	c := a.list(&cobra.Command{
+		Use:   "proof [NAME]",
 		Short: "Show how a network's promises were kept while it lived",
 		Long: `Show, for each direction of each link with a minimum, in what part of the tested
 time the minimum was there, the minutes in which least of it was, and a picture of
 the time: # kept, ! broken, . not tested, since nobody offered as much as was promised.
 Hosts count all the time; nothing is sent for it. It is kept for 90 days after the
 network's last tested minute, and as long as it lives.`,
-		Example:           "  sublet proof hello\n  sublet proof hello --since 7d -o json",
-		Args:              cobra.ExactArgs(1),
+		Example:           "  sublet proof hello\n  sublet proof hello --since 7d -o json\n  sublet proof -l course=net1 -w",
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeLease,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkFormat(); err != nil {
@@ -32,29 +33,53 @@ network's last tested minute, and as long as it lives.`,
 			if err != nil {
 				return err
 			}
-			client, l, err := a.lookUp(c.Context(), args[0])
+			leases, err := a.networks(c.Context(), args, selector, false)
 			if err != nil {
 				return err
 			}
-			if born := l.Life.Admitted; born.After(from) {
-				from = born
-			}
-			proofs, err := client.Proof(c.Context(), l.ID(), from)
-			if err != nil {
-				return err
-			}
-			var rows [][]string
-			for _, p := range proofs {
-				rows = append(rows, proofRow(p, from, now))
-			}
-			if l.Paused != nil && a.format == "table" {
-				fmt.Fprintf(a.out, "paused since %s: what is paused is not tested\n", when(l.Paused.Since))
-			}
-			return a.printAll(proofs, "LINK\tFROM\tTO\tMIN\tAVAILABLE\tTESTED\tBROKEN\tWORST\t"+plotHead(from, now), rows, "nothing is promised of its links: no link has a minimum")
+			return a.printProofs(c.Context(), leases, from, now)
 		},
 	})
+	selectorFlag(c, &selector)
 	c.Flags().StringVar(&since, "since", since, "how far back, such as 7d, or a time such as 2027-03-01T08:00:00Z")
 	return c
+}
+
+// proofView is how the promise of one direction of a link was kept, and whose it is.
+type proofView struct {
+	Tenant  vnet.TenantID `json:"tenant"`
+	Network vnet.VNetID   `json:"network"`
+	vnet.Proof
+}
+
+// printProofs shows those of networks, of each since it was admitted at most.
+func (a *app) printProofs(ctx context.Context, leases []vnet.Lease, from, now time.Time) error {
+	views, rows := []proofView{}, [][]string(nil)
+	since := now
+	for _, l := range leases {
+		begin := from
+		if born := l.Life.Admitted; born.After(begin) {
+			begin = born
+		}
+		if begin.Before(since) {
+			since = begin
+		}
+	}
+	for _, l := range leases {
+		proofs, err := a.client().Proof(ctx, l.ID(), since)
+		if err != nil {
+			return err
+		}
+		if l.Paused != nil && a.format == "table" {
+			fmt.Fprintf(a.out, "%s is paused since %s: what is paused is not tested\n", l.ID(), when(l.Paused.Since))
+		}
+		for _, p := range proofs {
+			views = append(views, proofView{l.Request.Tenant, l.Request.Network, p})
+			rows = append(rows, append([]string{l.ID().String()}, proofRow(p, since, now)...))
+		}
+	}
+	head := "NETWORK\tLINK\tFROM\tTO\tMIN\tAVAILABLE\tTESTED\tBROKEN\tWORST\t" + plotHead(since, now)
+	return a.printAll(views, head, rows, "nothing is promised of links: none has a minimum")
 }
 
 // agoOf reads a time, or a duration before now.

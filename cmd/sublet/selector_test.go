@@ -1,43 +1,85 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
 	"strings"
 	"testing"
+	"time"
 
+	"sublet/report"
 	"sublet/vnet"
 )
 
-// What is chosen by labels is the caller's own, unless all tenants' are meant.
-func TestDownByLabels(t *testing.T) {
-	lease := func(tenant, network, course string) vnet.Lease {
-		return vnet.Lease{State: vnet.Running, Request: vnet.Request{Tenant: vnet.TenantID(tenant), Network: vnet.VNetID(network), Labels: map[string]string{"course": course}}}
+// Labels choose networks in every command that lists, follows or waits for them.
+func TestLabelsChoose(t *testing.T) {
+	dir := served(t, "fat-tree:2")
+	do := func(want int, stdin, line string) string {
+		t.Helper()
+		code, out, errs := sublet(t, stdin, append([]string{"--run", dir}, strings.Fields(line)...)...)
+		if code != want {
+			t.Errorf("sublet %s: exit code %d, not %d: %s", line, code, want, errs)
+		}
+		return out + errs
 	}
-	leases := func() []vnet.Lease {
-		return []vnet.Lease{lease("alice", "a", "net1"), lease("alice", "b", "net2"), lease("bob", "c", "net1")}
-	}
-	w := whose{selector: "course=net1", tenant: "alice"}
-	if err := w.check(nil); err != nil {
-		t.Fatal(err)
-	}
-	few, err := selected(leases(), w.selector)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := w.live(few); len(got) != 1 || got[0].Request.Network != "a" {
-		t.Errorf("chosen are %v", got)
-	}
-	var out bytes.Buffer
-	(&app{out: &out}).rest(w, nil)
-	if got := out.String(); !strings.Contains(got, "alice") || !strings.Contains(got, "labels") {
-		t.Errorf("nothing chosen: %q", got)
-	}
-	for _, w := range []whose{{selector: "course=net1,"}, {selector: "a", everybody: true}} {
-		if err := w.check(nil); exitCode(err) != exitInput {
-			t.Errorf("%+v: %v", w, err)
+	do(exitDone, laterRequest("net", "one"), "up --no-wait -")
+	do(exitDone, laterRequest("other", "two"), "up --no-wait -")
+	for _, line := range []string{"leases -l course=one", "proof -l course=one", "events -l course=one", "proof -l course!=two"} {
+		if out := do(exitDone, "", line); !strings.Contains(out, "net") || strings.Contains(out, "other") {
+			t.Errorf("sublet %s says %s", line, out)
 		}
 	}
-	if err := (&whose{selector: "course"}).check([]string{"a"}); exitCode(err) != exitInput {
-		t.Errorf("a name and labels: %v", err)
+	var proofs []proofView
+	if err := json.Unmarshal([]byte(do(exitDone, "", "proof -l course -o json")), &proofs); err != nil || len(proofs) != 4 {
+		t.Errorf("%d proofs of two networks: %v", len(proofs), err)
+	}
+	if out := do(exitDone, "", "events -l course=none"); !strings.Contains(out, "nothing happened") {
+		t.Errorf("events of no network: %s", out)
+	}
+	do(exitInput, "", "proof -l course=none")
+	do(exitInput, "", "wait -l course=none")
+	if out := do(exitFailed, "", "wait -l course=one --timeout 100ms"); !strings.Contains(out, "net is not running") {
+		t.Errorf("wait says %s", out)
+	}
+	followsByLabels(t, dir, do)
+	do(exitDone, "", "down -l course=two --no-wait")
+	do(exitDone, "", "wait -l course=two --for released")
+	do(exitDone, "", "wait -l course=none --for released")
+	if out := do(exitDone, "", "leases -o json"); strings.Count(out, `"state": "booked"`) != 2 {
+		t.Errorf("%s", out)
+	}
+}
+
+// followsByLabels watches the networks of a label while others come.
+func followsByLabels(t *testing.T, dir string, do func(int, string, string) string) {
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	read, write := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		run(ctx, []string{"--run", dir, "watch", "-l", "course=one", "-o", "json"}, strings.NewReader(""), write, io.Discard)
+		write.Close()
+	}()
+	seen := make(map[vnet.VNetID]bool)
+	for lines := bufio.NewScanner(read); !seen["late"] && lines.Scan(); {
+		var s report.Sample
+		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+			t.Fatalf("%v in %s", err, lines.Text())
+		}
+		wantForm(t, "sample", lines.Bytes())
+		if len(seen) == 0 { // the present states have come
+			do(exitDone, laterRequest("stranger", "two"), "up --no-wait -")
+			do(exitDone, laterRequest("late", "one"), "up --no-wait -")
+		}
+		seen[s.Lease.Network] = true
+	}
+	stop()
+	go io.Copy(io.Discard, read)
+	<-ended
+	if len(seen) != 2 || !seen["net"] || !seen["late"] {
+		t.Errorf("watch shows %v", seen)
 	}
 }

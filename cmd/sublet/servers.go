@@ -30,7 +30,7 @@ the operator.`,
 		},
 	}
 	c.AddCommand(a.serversAdd(), a.serversRemove(), a.serversReplace())
-	return a.noun(c)
+	return a.list(c)
 }
 
 func rowsOfServers(list []api.Server) (rows [][]string) {

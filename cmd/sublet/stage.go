@@ -1,13 +1,15 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"sublet/vnet"
 )
 
 func (a *app) stage() *cobra.Command {
-	return a.noun(&cobra.Command{
+	return a.list(&cobra.Command{
 		Use:   "stage NAME [STAGE]",
 		Short: "Begin a stage of a running network, or list its stages",
 		Long: `Let a stage begin whose request says "begins: command", at once, and with it the stages
@@ -19,6 +21,9 @@ STAGE, which stages there are and when they begin.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkFormat(); err != nil {
 				return err
+			}
+			if watched(c) && len(args) > 1 {
+				return badInput{errors.New("--watch is for the list of stages: leave STAGE out")}
 			}
 			client, l, err := a.lookUp(c.Context(), args[0])
 			if err == nil && len(args) > 1 {

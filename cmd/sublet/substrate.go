@@ -23,20 +23,22 @@ func (a *app) substrate() *cobra.Command {
 
 func (a *app) substrateGet() *cobra.Command {
 	var to string
-	c := &cobra.Command{
+	c := a.watchable(&cobra.Command{
 		Use:     "get",
 		Short:   "Write the substrate that is leased out as YAML",
 		Example: "  sublet substrate get\n  sublet substrate get --to net.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			a.format = "yaml"
 			sub, err := a.client().Substrate(c.Context())
 			if err != nil {
 				return err
 			}
 			return a.writeSubstrate(sub, to)
 		},
-	}
+	})
 	c.Flags().StringVar(&to, "to", "-", "write to this file")
+	c.MarkFlagsMutuallyExclusive("to", "watch")
 	return c
 }
 

@@ -20,22 +20,30 @@ import (
 
 func (a *app) top() *cobra.Command {
 	var tables int
-	c := &cobra.Command{
+	var selector string
+	c := a.noun(&cobra.Command{
 		Use:   "top [NAME]",
 		Short: "Show what virtual links carry now, busiest first",
 		Long: `Show, once a second, what enters each direction of virtual links and what of it
 is dropped, busiest first, until interrupted: -> is from the link's first end to
-its second, <- back. Rates are of whole frames.`,
-		Example:           "  sublet top hello\n  sublet top -n 1",
+its second, <- back. Rates are of whole frames. LOST is the part of the frames that
+entered in that second which hosts dropped; what is lost on the substrate between
+hosts is in sublet leases NAME. Latency is not shown, as nothing measures it of what
+passes: sublet check measures it with frames of its own.`,
+		Example:           "  sublet top hello\n  sublet top -l course=net1\n  sublet top -n 1 -o json",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeLease,
 		RunE: func(c *cobra.Command, args []string) error {
 			if tables < 0 {
 				return badInput{fmt.Errorf("-n %d: state how many tables, or leave it out", tables)}
 			}
-			return a.runTop(c.Context(), args, tables)
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
+			return a.runTop(c.Context(), args, selector, tables)
 		},
-	}
+	})
+	selectorFlag(c, &selector)
 	c.Flags().IntVarP(&tables, "number", "n", 0, "end after so many tables (default: go on)")
 	return c
 }
@@ -43,25 +51,28 @@ its second, <- back. Rates are of whole frames.`,
 // errEnough ends a stream of which enough was seen.
 var errEnough = fmt.Errorf("%w: enough", errNotPrinted)
 
-func (a *app) runTop(ctx context.Context, args []string, tables int) error {
-	scope, err := a.scope(ctx, args)
+func (a *app) runTop(ctx context.Context, args []string, selector string, tables int) error {
+	of, err := a.following(ctx, args, selector)
 	if err != nil {
 		return err
 	}
 	all, printed, next := make(loads), 0, time.Now().Add(2*time.Second) // two samples of each make a rate
-	err = a.follow(ctx, scope, func(e api.Event) error {
+	err = a.follow(ctx, of.Scope, func(e api.Event) error {
 		samples, err := e.Samples()
 		if err != nil {
 			return fmt.Errorf("read an event of the server: %w", err)
 		}
-		for _, s := range scope.Filter(samples) {
+		if samples, err = of.samples(ctx, samples); err != nil {
+			return err
+		}
+		for _, s := range samples {
 			all.take(s)
 		}
 		if e.Name != api.EventSamples || time.Now().Before(next) {
 			return nil
 		}
 		next = time.Now().Add(time.Second)
-		if err := a.printLoads(all); err != nil {
+		if err := a.printLoads(all, printed == 0); err != nil {
 			return fmt.Errorf("%w: %w", errNotPrinted, err)
 		}
 		if printed++; printed == tables {
@@ -152,38 +163,81 @@ func (l loads) forget() {
 	maps.DeleteFunc(l, func(_ linkDirection, r *load) bool { return newest.Sub(r.last) > old })
 }
 
-// rows are those of the table, busiest first.
-func (l loads) rows() (rows [][]string) {
+// loadView is what one direction of a virtual link carries, in the last second.
+type loadView struct {
+	Tenant    vnet.TenantID  `json:"tenant"`
+	Network   vnet.VNetID    `json:"network"`
+	Link      string         `json:"link"`
+	Direction vnet.Direction `json:"direction"` // 0: from the link's first end to its second
+	Rate      vnet.Rate      `json:"rate_bps"`
+	Packets   float64        `json:"packets_per_s"` // that entered
+	Dropped   float64        `json:"dropped_per_s"` // by hosts
+	// Lost is the part of what entered that was dropped; absent: nothing entered.
+	Lost *float64 `json:"lost_share,omitempty"`
+}
+
+// view is a direction's load for those who read it.
+func (d linkDirection) view(r *load) loadView {
+	v := loadView{Tenant: d.lease.Tenant, Network: d.lease.Network, Link: d.link, Rate: vnet.Rate(r.bits), Packets: r.packets}
+	if d.direction == "1" {
+		v.Direction = 1
+	}
+	for _, n := range r.dropped {
+		v.Dropped += n
+	}
+	if v.Packets > 0 {
+		v.Lost = new(min(v.Dropped/v.Packets, 1)) // hosts count at instants of their own
+	}
+	return v
+}
+
+// views are those of all directions, busiest first.
+func (l loads) views() []loadView {
 	busiest := slices.SortedFunc(maps.Keys(l), func(x, y linkDirection) int {
 		return cmp.Or(cmp.Compare(l[y].bits, l[x].bits), cmp.Compare(x.lease.String(), y.lease.String()),
 			cmp.Compare(x.link, y.link), cmp.Compare(x.direction, y.direction))
 	})
+	views := []loadView{}
 	for _, d := range busiest {
-		lost, arrow := 0.0, "->"
-		for _, n := range l[d].dropped {
-			lost += n
+		views = append(views, d.view(l[d]))
+	}
+	return views
+}
+
+func loadRows(views []loadView) (rows [][]string) {
+	for _, v := range views {
+		lost, arrow := "-", "->"
+		if v.Lost != nil {
+			lost = lostText(*v.Lost)
 		}
-		if d.direction == "1" {
+		if v.Direction == 1 {
 			arrow = "<-"
 		}
 		rows = append(rows, []string{
-			string(d.lease.Network), orDash(string(d.lease.Tenant)), d.link, arrow,
-			readable(vnet.Rate(l[d].bits)), fmt.Sprintf("%.0f", l[d].packets), fmt.Sprintf("%.0f", lost),
+			string(v.Network), orDash(string(v.Tenant)), v.Link, arrow,
+			readable(v.Rate), fmt.Sprintf("%.0f", v.Packets), fmt.Sprintf("%.0f", v.Dropped), lost,
 		})
 	}
 	return rows
 }
 
+// lostText never says that nothing was lost where something was.
+func lostText(share float64) string {
+	if share > 0 && share < 0.0001 {
+		return "<0.01%"
+	}
+	return fmt.Sprintf("%.4g%%", 100*share)
+}
+
 // printLoads prints all directions, in the place of the former table on a terminal.
-func (a *app) printLoads(all loads) error {
+func (a *app) printLoads(all loads, first bool) error {
 	all.forget()
-	if a.onTerminal() {
+	switch {
+	case a.format == "yaml" && !first:
+		fmt.Fprintln(a.out, "---")
+	case a.format == "table" && a.onTerminal():
 		fmt.Fprint(a.out, "\x1b[H\x1b[J") // home, clear to the end (ECMA-48)
 	}
-	rows := all.rows()
-	if len(rows) == 0 {
-		_, err := fmt.Fprintln(a.out, "no virtual links")
-		return err
-	}
-	return a.table("NETWORK TENANT LINK DIRECTION RATE PACKETS/S DROPPED/S", rows)
+	views := all.views()
+	return a.printAll(views, "NETWORK TENANT LINK DIRECTION RATE PACKETS/S DROPPED/S LOST", loadRows(views), "no virtual links")
 }

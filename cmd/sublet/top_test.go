@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"strconv"
 	"testing"
 	"time"
@@ -35,13 +36,13 @@ func TestLoads(t *testing.T) {
 	} {
 		all.take(s)
 	}
-	rows := all.rows()
+	rows := loadRows(all.views())
 	if len(rows) != 2 {
 		t.Fatalf("%q", rows)
 	}
 	for i, want := range [][]string{
-		{"net", "alice", "a-b", "->", "10 Mbit", "1000", "4"},
-		{"net", "alice", "a-b", "<-", "0 kbit", "0", "0"},
+		{"net", "alice", "a-b", "->", "10 Mbit", "1000", "4", "0.4%"},
+		{"net", "alice", "a-b", "<-", "0 kbit", "0", "0", "-"},
 	} {
 		for j := range want {
 			if rows[i][j] != want[j] {
@@ -49,6 +50,12 @@ func TestLoads(t *testing.T) {
 			}
 		}
 	}
+	var out bytes.Buffer
+	a := &app{out: &out, format: "json"}
+	if err := a.printLoads(all, true); err != nil {
+		t.Fatal(err)
+	}
+	wantForm(t, "loads", out.Bytes())
 	all.take(loadSample("h1", "0", 60, true, 3000, 3_500_400, 5))
 	if all.forget(); len(all) != 1 {
 		t.Errorf("%d directions are shown, of which one is long gone", len(all))

@@ -95,7 +95,7 @@ func (a *app) readLive(name string) (*live.Config, error) {
 
 func (a *app) vxswitchStatus(at func() string) *cobra.Command {
 	var prometheus bool
-	c := a.noun(&cobra.Command{
+	c := a.list(&cobra.Command{
 		Use: "status", Short: "What its ports and virtual switches have carried and dropped", Args: cobra.NoArgs,
 		Example: "  sublet vxswitch status\n  sublet vxswitch status --prometheus",
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -20,16 +20,17 @@ const (
 )
 
 func (a *app) wait() *cobra.Command {
-	what, timeout := forRunning, 5*time.Minute
+	what, selector, timeout := forRunning, "", 5*time.Minute
 	c := &cobra.Command{
-		Use:   "wait NAME",
+		Use:   "wait [NAME]",
 		Short: "Wait until a network runs, is checked and kept, or is gone",
 		Long: `Wait until a network runs (its nodes reach each other; --for running, or reachable), until its
 last check says that it keeps every promise (--for kept), or until no host has
-anything of it any more (--for released). The exit code is 1 if that is not so in
+anything of it any more (--for released); with -l until all networks with these
+labels do. The exit code is 1 if that is not so in
 time or cannot come true.`,
-		Example:           "  sublet wait hello && sublet exec hello/ping -- ping -c 3 pong\n  sublet wait hello --for released --timeout 1m",
-		Args:              cobra.ExactArgs(1),
+		Example:           "  sublet wait hello && sublet exec hello/ping -- ping -c 3 pong\n  sublet wait hello --for released --timeout 1m\n  sublet wait -l course=net1 --for running",
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeLease,
 		RunE: func(c *cobra.Command, args []string) error {
 			until, ok := map[string]func(context.Context, *api.Client, vnet.LeaseID) error{
@@ -38,20 +39,26 @@ time or cannot come true.`,
 			if !ok {
 				return badInput{fmt.Errorf("--for %q: choose %s, %s, %s or %s", what, forRunning, forReachable, forKept, forReleased)}
 			}
-			client, l, err := a.lookUp(c.Context(), args[0])
+			leases, err := a.networks(c.Context(), args, selector, what == forReleased)
 			if err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), timeout)
 			defer cancel()
-			err = until(ctx, client, l.ID())
-			if ctx.Err() != nil && c.Context().Err() == nil {
-				return fmt.Errorf("%s is not %s after %s: %s", args[0], what, timeout, a.stateNow(c.Context(), client, l.ID()))
+			for _, l := range leases {
+				err := until(ctx, a.client(), l.ID())
+				if ctx.Err() != nil && c.Context().Err() == nil {
+					return fmt.Errorf("%s is not %s after %s: %s", l.ID(), what, timeout, a.stateNow(c.Context(), a.client(), l.ID()))
+				}
+				if err != nil {
+					return err
+				}
 			}
-			return err
+			return nil
 		},
 	}
 	c.Flags().StringVar(&what, "for", what, "running, reachable, kept or released")
+	selectorFlag(c, &selector)
 	c.Flags().DurationVar(&timeout, "timeout", timeout, "how long to wait")
 	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{forRunning, forReachable, forKept, forReleased}, cobra.ShellCompDirectiveNoFileComp))
 	return c

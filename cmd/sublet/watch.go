@@ -22,6 +22,7 @@ const comeBack = time.Second
 
 func (a *app) watch() *cobra.Command {
 	var changes bool
+	var selector string
 	c := &cobra.Command{
 		Use:   "watch [NAME]",
 		Short: "Follow what changes and what is counted, as it happens",
@@ -29,43 +30,35 @@ func (a *app) watch() *cobra.Command {
 and have counted of them: links, tunnels, routers, switches, paths. The operator
 sees everybody's, the hosts' own, and hosts and links that break. It begins with
 the present states and goes on when the server was away, until it is interrupted.`,
-		Example:           "  sublet watch hello\n  sublet watch --changes\n  sublet watch -o json | jq -c 'select(.kind == \"vxlink\")'",
+		Example:           "  sublet watch hello\n  sublet watch --changes\n  sublet watch -l course=net1\n  sublet watch -o json | jq -c 'select(.kind == \"vxlink\")'",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeLease,
 		RunE: func(c *cobra.Command, args []string) error {
 			if a.format != "table" && a.format != "json" {
 				return badInput{fmt.Errorf("--output %q: choose table or json, which is one sample a line", a.format)}
 			}
-			return a.runWatch(c.Context(), args, changes)
+			return a.runWatch(c.Context(), args, selector, changes)
 		},
 	}
 	c.Flags().BoolVar(&changes, "changes", false, "Show changes of state only, not what is counted.")
+	selectorFlag(c, &selector)
 	c.Flags().StringVarP(&a.format, "output", "o", "table", "table or json")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
 // runWatch prints until ctx ends.
-func (a *app) runWatch(ctx context.Context, args []string, changes bool) error {
-	scope, err := a.scope(ctx, args)
+func (a *app) runWatch(ctx context.Context, args []string, selector string, changes bool) error {
+	of, err := a.following(ctx, args, selector)
 	if err != nil {
 		return err
 	}
-	return a.follow(ctx, scope, func(e api.Event) error {
+	return a.follow(ctx, of.Scope, func(e api.Event) error {
 		if changes && e.Name != api.EventState {
 			return nil
 		}
-		return a.printEvent(e, scope)
+		return a.printEvent(ctx, e, of)
 	})
-}
-
-// scope is that of the network that args name, or everything that the caller may see.
-func (a *app) scope(ctx context.Context, args []string) (report.Scope, error) {
-	if len(args) == 0 {
-		return report.Scope{}, nil
-	}
-	_, l, err := a.lookUp(ctx, args[0])
-	return report.Of(l.ID()), err
 }
 
 // follow hands every event to do until ctx ends, across ends of the stream that
@@ -100,12 +93,15 @@ func (a *app) follow(ctx context.Context, scope report.Scope, do func(api.Event)
 // errNotPrinted says that the reader of what is printed has gone.
 var errNotPrinted = errors.New("write what was seen")
 
-func (a *app) printEvent(e api.Event, scope report.Scope) error {
+func (a *app) printEvent(ctx context.Context, e api.Event, of *choice) error {
 	samples, err := e.Samples()
 	if err != nil {
 		return fmt.Errorf("read an event of the server: %w", err)
 	}
-	for _, s := range scope.Filter(samples) {
+	if samples, err = of.samples(ctx, samples); err != nil {
+		return err
+	}
+	for _, s := range samples {
 		line := harmlessLine(sampleLine(s))
 		if a.format == "json" {
 			text, err := json.Marshal(s)
