@@ -104,6 +104,7 @@ type ChainHop struct {
 	Back     bool   `json:"back,omitempty"` // on the way back, through Function from its far side
 	// Rate is the chain's where Function's processor time follows the load.
 	Rate     vnet.Rate `json:"rate_bps,omitempty"`
+	Priority int       `json:"priority,omitempty"` // of the chain, there
 	Remote   string    `json:"remote,omitempty"`
 	Egress   string    `json:"egress,omitempty"` // device that leads to the last node
 	Hardware string    `json:"hardware,omitempty"`
@@ -315,7 +316,7 @@ func (c *Compiler) chainWay(p *chainPlans, way chainWay) error {
 		}
 		p.pass(at, way, path, index, net.chainFunction(node))
 		if hops := p.at(at).Hops; net.functions[node].Auto != nil {
-			hops[len(hops)-1].Rate = cmp.Or(rate, way.Rate)
+			hops[len(hops)-1].Rate, hops[len(hops)-1].Priority = cmp.Or(rate, way.Rate), way.Priority
 		}
 		index--
 	}

@@ -19,10 +19,16 @@ type Chain struct {
 	Rate      Rate         `json:"rate_bps,omitempty"`   // 0: best effort
 	Reverse   ChainReverse `json:"reverse,omitempty"`    // "": ReverseNone
 	OnFailure OnFailure    `json:"on_failure,omitempty"` // "": FailureDrop
+	// Priority says which chains have their rates first where functions with cpu auto
+	// are short of processors, 0 to MaxChainPriority, the higher first.
+	Priority int `json:"priority,omitempty"`
 	// Unordered says that its functions may be passed in any order: Via is the one
 	// that was chosen when it was decided.
 	Unordered bool `json:"unordered,omitempty"`
 }
+
+// MaxChainPriority is the highest of chains.
+const MaxChainPriority = 7
 
 // ChainReverse says how packets from To to From go.
 type ChainReverse string
@@ -280,6 +286,9 @@ func suggestFunction(name string, t Topology) string {
 func (c Chain) checkWishes(path string) error {
 	if err := checkRate(path+".rate", c.Rate, true); err != nil {
 		return err
+	}
+	if c.Priority < 0 || c.Priority > MaxChainPriority {
+		return fieldf(path+".priority", "%d is none: choose 0 to %d, the higher first", c.Priority, MaxChainPriority)
 	}
 	if c.Match.DSCP != nil && c.Returns() {
 		return fieldf(path+".reverse", "%s is not offered for a match with dscp: answers do not carry that of what they answer: leave reverse or dscp out", c.Reverse)

@@ -56,6 +56,7 @@ func TestBadChains(t *testing.T) {
 		"best through auto":        {chain(func(c *Chain) { c.Rate = 0 }), "chain web leads through ids without a rate"},
 		"ports of everything":      {chain(func(c *Chain) { c.Match.DstPort = PortRange{First: 80, Last: 80} }), "chains[0].match.dst_port: only tcp and udp have ports"},
 		"dscp":                     {chain(func(c *Chain) { c.Match.DSCP = new(uint8); *c.Match.DSCP = 64 }), "chains[0].match.dscp: 64 is no DSCP"},
+		"priority":                 {chain(func(c *Chain) { c.Priority = 8 }), "chains[0].priority: 8 is none: choose 0 to 7"},
 		"vlan":                     {chain(func(c *Chain) { c.Match.VLAN = new(uint16); *c.Match.VLAN = 4095 }), "chains[0].match.vlan: 4095 is no VLAN"},
 		"back by dscp":             {chain(func(c *Chain) { c.Match.DSCP, c.Reverse = new(uint8), ReverseMirror }), "chains[0].reverse: mirror is not offered for a match with dscp"},
 		"twice":                    {func(r *Request) { r.Chains = append(r.Chains, r.Chains[0]) }, `chains[1].name: there is a chain "web" already`},

@@ -148,7 +148,7 @@ func (l *Loop) begin(c plan.Chains, name string) *lease {
 	own.promises(c)
 	var chains []control.Chain
 	for _, p := range own.chains {
-		chains = append(chains, control.Chain{Name: p.name, Rate: float64(c.Hops[p.hops[0]].Rate), Via: p.via})
+		chains = append(chains, control.Chain{Name: p.name, Rate: float64(c.Hops[p.hops[0]].Rate), Priority: c.Hops[p.hops[0]].Priority, Via: p.via})
 	}
 	law, err := control.New(functions, chains, cores)
 	if err != nil {

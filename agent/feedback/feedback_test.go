@@ -148,3 +148,26 @@ func TestNewItem(t *testing.T) {
 		t.Error("a lease that is gone is held")
 	}
 }
+
+// Where two chains share a function that is short, the one of higher priority has its
+// rate, and the other is said to be short.
+func TestPriorityOfChains(t *testing.T) {
+	b := newBed(plan.ChainProcessing{Most: 150}) // both need 200 thousandths
+	b.item.Hops = []plan.ChainHop{
+		{Path: 7, Index: 255, Chain: "rest", Function: "ids", Rate: rate},
+		{Path: 8, Index: 255, Chain: "web", Function: "ids", Rate: rate, Priority: 1},
+	}
+	for range 10 * time.Second / interval {
+		b.plane.pass(math.Round(2*rate/8/500*interval.Seconds()), 500)
+		each := b.plane.counts
+		each.Packets, each.Bytes, each.Returned = each.Packets/2, each.Bytes/2, each.Returned/2
+		b.now = b.now.Add(interval)
+		b.loop.step(b.now, []chain.Held{{Chains: b.item, Counts: []nsh.Counts{each, each}}})
+	}
+	if why := b.loop.Short(b.item.Lease, "web"); why != "" {
+		t.Errorf("the chain of higher priority is short: %s", why)
+	}
+	if why := b.loop.Short(b.item.Lease, "rest"); !strings.Contains(why, "ids can use no more processor") {
+		t.Errorf("the other one: %q", why)
+	}
+}

@@ -143,6 +143,7 @@ type chain struct {
 	Via       []name   `yaml:"via" jsonschema_description:"Functions that they pass, in order." jsonschema:"minItems=1,maxItems=16"`
 	Rate      *rate    `yaml:"rate,omitempty" jsonschema_description:"What it is guaranteed, and the most that passes."`
 	Share     string   `yaml:"share,omitempty" jsonschema_description:"Instead of rate: best, nothing is guaranteed." jsonschema:"enum=best"`
+	Priority  int      `yaml:"priority,omitempty" jsonschema_description:"Which chains have their rates first where functions with cpu auto are short of processors: the higher. Default: 0." jsonschema:"minimum=0,maximum=7"`
 	Unordered bool     `yaml:"unordered,omitempty" jsonschema_description:"The functions may be passed in any order: the one that takes least bandwidth is chosen when the network is admitted."`
 	Reverse   string   `yaml:"reverse,omitempty" jsonschema_description:"How packets come back: none, beside the chain; mirror, through its functions in opposite order, at the same rate; same, of one function, is that too." jsonschema:"enum=same,enum=mirror,enum=none,default=none"`
 	OnFailure string   `yaml:"on-failure,omitempty" jsonschema_description:"What becomes of packets when a function ended: drop. reroute and bypass are not offered yet." jsonschema:"enum=reroute,enum=bypass,enum=drop,default=drop"`
@@ -214,7 +215,7 @@ func (f *packets) flow() (made vnet.Packets) {
 func (f chain) chain(path string) (vnet.Chain, error) {
 	c := vnet.Chain{
 		Name: string(f.Name), From: string(f.From), To: string(f.To), Via: words(f.Via), Match: f.Match.flow(),
-		Reverse: vnet.ChainReverse(f.Reverse), OnFailure: vnet.OnFailure(f.OnFailure), Unordered: f.Unordered,
+		Reverse: vnet.ChainReverse(f.Reverse), OnFailure: vnet.OnFailure(f.OnFailure), Unordered: f.Unordered, Priority: f.Priority,
 	}
 	switch {
 	case f.Share != "" && f.Share != "best":
@@ -301,7 +302,7 @@ func flowForm(v vnet.Packets) *packets {
 func chainForm(c vnet.Chain) chain {
 	f := chain{
 		Name: name(c.Name), From: name(c.From), To: name(c.To), Match: flowForm(c.Match), Via: names(c.Via),
-		Rate: unlessZero[rate](c.Rate), Reverse: string(c.Reverse), OnFailure: string(c.OnFailure), Unordered: c.Unordered,
+		Rate: unlessZero[rate](c.Rate), Reverse: string(c.Reverse), OnFailure: string(c.OnFailure), Unordered: c.Unordered, Priority: c.Priority,
 	}
 	if c.Rate == 0 {
 		f.Share = "best"
