@@ -35,6 +35,7 @@ func testPython(t *testing.T, l *lab) {
 		{filepath.Join(venv, "bin", "pip"), "install", "-q", source + "[generate,test]"},
 		{filepath.Join(source, "generate")},
 		{filepath.Join(venv, "bin", "pip"), "install", "-q", "--force-reinstall", "--no-deps", source},
+		{filepath.Join(venv, "bin", "mypy"), "--strict"},
 		{filepath.Join(venv, "bin", "pytest"), "-q", filepath.Join(source, "tests")},
 	} {
 		cmd := exec.CommandContext(t.Context(), line[0], line[1:]...)

@@ -1,7 +1,8 @@
 """Lease virtual networks with guaranteed bandwidth."""
 
-from .client import Network, Sublet
+from .client import Sublet
 from .errors import BadInput, Conflict, Error, NotFound, Refused
+from .network import Network
 from .request import Link, Node, Request, bits
 from .samples import Samples
 from .session import Session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 
@@ -18,7 +19,7 @@ class BadInput(Error):
 
     @property
     def path(self) -> str:
-        return self.problem.get("path", "")
+        return str(self.problem.get("path", ""))
 
 
 class NotFound(Error):
@@ -34,11 +35,11 @@ class Refused(Error):
 
     @property
     def reasons(self) -> list[str]:
-        return self.problem.get("reasons", [])
+        return list(self.problem.get("reasons", []))
 
     @property
     def offers(self) -> list[dict[str, Any]]:
-        return self.problem.get("offers", [])
+        return list(self.problem.get("offers", []))
 
 
 KINDS = {
@@ -52,3 +53,14 @@ KINDS = {
 
 def error_of(problem: dict[str, Any]) -> Error:
     return KINDS.get(problem.get("type", ""), Error)(problem)
+
+
+def error_of_body(body: bytes, status: int, reason: str) -> Error:
+    """Of an answer that is no success, whoever gave it: a proxy writes no problems."""
+    try:
+        problem = json.loads(body)
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict):
+        problem = {"detail": body.decode(errors="replace").strip() or reason, "status": status}
+    return error_of(problem)

@@ -25,6 +25,10 @@ def bits(rate: str | int) -> int:
     return _number(rate, UNITS)
 
 
+def nanoseconds(span: timedelta) -> int:
+    return span // timedelta(microseconds=1) * 1000
+
+
 @dataclass
 class Node:
     """A node. cpu is in cores; run are commands, each a list of arguments."""
@@ -73,7 +77,7 @@ class Link:
             "name": self.name or f"{self.a}-{self.b}",
             "ends": [self.a, self.b],
             "bandwidth": [{"min_bps": least, "max_bps": most or least}] * 2,
-            "latency_ns": None if self.latency is None else round(self.latency.total_seconds() * 1e9),
+            "latency_ns": None if self.latency is None else nanoseconds(self.latency),
         }
         return {k: v for k, v in all_of.items() if v is not None} | self.more
 
@@ -98,7 +102,7 @@ class Request:
             "routers": [n.json() for n in self.routers],
             "switches": self.switches,
             "links": [link.json() for link in self.links],
-            "start": None if self.start is None else self.start.isoformat(),
-            "for_ns": None if self.duration is None else round(self.duration.total_seconds() * 1e9),
+            "start": None if self.start is None else self.start.astimezone().isoformat(),
+            "for_ns": None if self.duration is None else nanoseconds(self.duration),
         }
         return {k: v for k, v in all_of.items() if v} | self.more

@@ -3,59 +3,66 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Iterator
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, suppress
+from types import TracebackType
+from typing import Any
 
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.http11 import Response
 from websockets.sync.client import ClientConnection, connect, unix_connect
+from websockets.typing import Subprotocol
 
-from .errors import Error, error_of
+from .errors import Error, error_of_body
+from .place import Place
 
 SPEC, STDIN, STDOUT, STDERR, RESIZE, SIGNAL, CREDIT, EXIT, FAILURE = range(1, 10)
-SUBPROTOCOL = "sublet.session"
+SUBPROTOCOL = Subprotocol("sublet.session")
 WINDOW = 256 << 10  # bytes of input that may be on their way
 CHUNK = 32 << 10
-
-
-def problem_of(response: Response) -> Error:
-    """Why the server opens no session."""
-    try:
-        return error_of(json.loads(response.body or b""))
-    except ValueError:
-        return Error({"detail": response.reason_phrase, "status": response.status_code})
 
 
 class Session:
     """A session. Iterating gives pairs of STDOUT or STDERR and bytes, until its end."""
 
-    def __init__(self, socket: ClientConnection, spec: dict[str, Any] | None = None):
-        self._socket, self._credit = socket, WINDOW
+    def __init__(self, socket: AbstractContextManager[ClientConnection], spec: dict[str, Any] | None = None):
+        self._closing = ExitStack()
+        self._socket, self._credit = self._closing.enter_context(socket), WINDOW
         self._early: list[bytes] = []
+        self._until: float | None = None
         self.exit: int | None = None  # the exit code, once there is one
         if spec is not None:
-            socket.send(json.dumps(spec))
+            self._send(json.dumps(spec))
 
     @classmethod
-    def open(cls, path: str, *, uds: str | None = None, server: str | None = None,
-             ssl: Any = None, spec: dict[str, Any] | None = None) -> Session:
-        options: dict[str, Any] = {"subprotocols": [SUBPROTOCOL], "max_size": 1 << 20, "compression": None}
+    def open(cls, place: Place, path: str, spec: dict[str, Any] | None = None) -> Session:
+        # Who does not read for a while does not see that pings are answered.
+        options: dict[str, Any] = {"subprotocols": [SUBPROTOCOL], "max_size": 1 << 20, "compression": None,
+                                   "additional_headers": place.headers, "proxy": None, "ping_timeout": None}
         try:
-            if uds:
-                return cls(unix_connect(uds, uri="ws://sublet" + path, **options), spec)
-            return cls(connect(f"wss://{server}{path}", ssl=ssl, **options), spec)
+            if place.uds:
+                return cls(unix_connect(place.uds, uri="ws://sublet" + path, **options), spec)
+            return cls(connect(f"wss://{place.server}{path}", ssl=place.context, **options), spec)
         except InvalidStatus as refused:
-            raise problem_of(refused.response) from None
+            answer = refused.response
+            raise error_of_body(bytes(answer.body or b""), answer.status_code, answer.reason_phrase) from None
 
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
         self.close()
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         while (message := self._next()) is not None:
             if message[0] in (STDOUT, STDERR):
                 yield message[0], message[1:]
+
+    def _send(self, message: str | bytes) -> None:
+        # A command that is over takes nothing: what became of it is still to be read.
+        with suppress(ConnectionClosed):
+            self._socket.send(message)
 
     def _next(self) -> bytes | None:
         if self._early:
@@ -66,7 +73,8 @@ class Session:
         if self.exit is not None:
             return None
         try:
-            message = self._socket.recv()
+            left = None if self._until is None else self._until - time.monotonic()
+            message = self._socket.recv(left, decode=False)
         except ConnectionClosed as closed:
             raise Error({"detail": f"the session broke off: {closed}"}) from None
         if message[0] == FAILURE:
@@ -87,24 +95,42 @@ class Session:
                     return
                 self._early.append(message)
             part = data[:min(CHUNK, self._credit)]
-            self._socket.send(bytes([STDIN]) + part)
+            self._send(bytes([STDIN]) + part)
             self._credit -= len(part)
             data = data[len(part):]
 
     def end_input(self) -> None:
-        self._socket.send(bytes([STDIN]))
+        self._send(bytes([STDIN]))
 
     def signal(self, number: int) -> None:
-        self._socket.send(bytes([SIGNAL, number]))
+        self._send(bytes([SIGNAL, number]))
 
     def resize(self, rows: int, columns: int) -> None:
         """The size of its terminal."""
-        self._socket.send(bytes([RESIZE]) + rows.to_bytes(2, "big") + columns.to_bytes(2, "big"))
+        self._send(bytes([RESIZE]) + rows.to_bytes(2, "big") + columns.to_bytes(2, "big"))
 
     def read(self) -> bytes:
         """All that is left of standard output."""
         return b"".join(data for kind, data in self if kind == STDOUT)
 
+    def communicate(self, input: bytes = b"", timeout: float | None = None) -> tuple[bytes, bytes]:
+        """Writes all of standard input, and reads both outputs to their end.
+
+        TimeoutError: that is not over after timeout seconds. The session goes on then,
+        without what was read.
+        """
+        self._until = None if timeout is None else time.monotonic() + timeout
+        found: dict[int, list[bytes]] = {STDOUT: [], STDERR: []}
+        try:
+            self.write(input)
+            if self.exit is None:
+                self.end_input()
+            for kind, data in self:
+                found[kind].append(data)
+        finally:
+            self._until = None
+        return b"".join(found[STDOUT]), b"".join(found[STDERR])
+
     def close(self) -> None:
         """Ends it, and a command with it."""
-        self._socket.close()
+        self._closing.close()
