@@ -2,6 +2,7 @@ package slice
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -498,6 +499,35 @@ func TestPacketsStayOfTheirSlice(t *testing.T) {
 		}
 	}
 }
+
+// A packet-in with fields that OpenFlow 1.3 does not know ends nothing; what else cannot
+// be read does.
+func TestPacketsOfUnknownFieldsEndNothing(t *testing.T) {
+	raw, err := of13.Append(nil, 0, &of13.PacketIn{Buffer: of13.NoBuffer, Match: of13.Match{Fields: []of13.Field{of13.Exact(of13.InPort, 1), of13.Exact(of13.TunnelID, 7)}}, Data: make([]byte, 60)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(raw, []byte{0x80, 0, byte(of13.TunnelID) << 1, 8})
+	copy(raw[at:], []byte{0, 1, 31 << 1, 8}) // NXM of Open vSwitch
+	echo, _ := of13.Append(nil, 1, &of13.Echo{Reply: true})
+	u := newUpstream(writeless{}, func() {})
+	r := bufio.NewReaderSize(bytes.NewReader(slices.Concat(raw, echo, []byte{4, 13, 0, 8, 0, 0, 0, 0})), of13.MaxLen+1)
+	for range 2 {
+		if err := u.one(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h, ok, _ := u.answer(1); len(u.events) != 0 || ok {
+		t.Errorf("became %v %v", u.events, h)
+	}
+	if err := u.one(r); err == nil {
+		t.Error("a packet-out that is none was taken")
+	}
+}
+
+type writeless struct{ net.Conn }
+
+func (writeless) SetReadDeadline(time.Time) error { return nil }
 
 // When the switch begins anew, so do the controllers.
 func TestSwitchBeginsAnew(t *testing.T) {

@@ -73,6 +73,9 @@ func (u *upstream) one(r *bufio.Reader) error {
 		return err
 	}
 	h, m, err := new(of13.Decoder).Decode(raw)
+	if err != nil && of13.ReadHeader(raw).Version == of13.Version && of13.ReadHeader(raw).Type == of13.TypePacketIn {
+		return nil // one with fields of the switch's maker, such as those of its tunnels: no packet ends the slices
+	}
 	if err != nil {
 		return fmt.Errorf("it sends a message of type %d that cannot be read: %w", h.Type, err)
 	}
