@@ -27,8 +27,9 @@ type Cleared struct {
 // begun may also begin later.
 func (b *Book) clear(now time.Time, m vnet.Maintenance) ([]Cleared, error) {
 	var list []Cleared
+	later := NewEffort(mostLater, nil)
 	for _, e := range b.concerned(m) {
-		c, err := b.clearOne(now, e, m)
+		c, err := b.clearOne(now, e, m, later)
 		if err != nil {
 			return nil, fmt.Errorf("clear %s of %s: %w", m, e.ID(), err)
 		}
@@ -38,14 +39,18 @@ func (b *Book) clear(now time.Time, m vnet.Maintenance) ([]Cleared, error) {
 	return list, b.Tick(now)
 }
 
-func (b *Book) clearOne(now time.Time, e *entry, m vnet.Maintenance) (Cleared, error) {
+// mostLater bounds the looking for later times, of all leases together: the book
+// waits, and tenants choose how many leases there are and how hard they are to place.
+const mostLater = 10 * QuickBudget
+
+func (b *Book) clearOne(now time.Time, e *entry, m vnet.Maintenance, later *Effort) (Cleared, error) {
 	c := Cleared{Lease: e.Lease}
 	if c.Stays = staysFor(e); c.Stays != nil {
 		return c, nil
 	}
 	was := *e
 	var err error
-	c.Stays, err = b.takeOff(now, e, func(cal *calendar.Calendar) (move, error) { return b.away(cal, e, m) })
+	c.Stays, err = b.takeOff(now, e, func(cal *calendar.Calendar) (move, error) { return b.away(cal, e, m, later) })
 	if err == nil && c.Stays == nil {
 		c.Moved = disturbances([]move{{&was, e.Mapping, e.Window}})[0]
 	}
@@ -54,23 +59,23 @@ func (b *Book) clearOne(now time.Time, e *entry, m vnet.Maintenance) (Cleared, e
 
 // away finds another place for a lease while there is maintenance, or another
 // time. The error is an *embed.Infeasible if there is neither.
-func (b *Book) away(cal *calendar.Calendar, e *entry, m vnet.Maintenance) (move, error) {
+func (b *Book) away(cal *calendar.Calendar, e *entry, m vnet.Maintenance, later *Effort) (move, error) {
 	request := e.Request
 	if e.onHosts() {
 		request = leaving(e.Lease, m.Host)
 	}
 	request = e.Paused.Of(request)
-	to, err := b.avoiding(cal, request, e.Window, e.Mapping, m)
+	to, err := b.avoiding(cal, request, e.Window, e.Mapping, m, b.effort)
 	if err == nil || e.State != vnet.Booked || !e.Request.Movable || !errors.As(err, new(*embed.Infeasible)) {
 		return move{e, to, e.Window}, err
 	}
 	starts := append([]time.Time{calendar.RoundUp(m.End)}, startsIn(cal, m.End, request)...)
 	for _, start := range starts[:min(len(starts), mostPostponed)] {
-		if start.After(e.Request.Before) {
+		if start.After(e.Request.Before) || later.Over() {
 			break
 		}
 		window := windowOf(start, startingAt(request, start))
-		if to, err := b.avoiding(cal, request, window, e.Mapping, m); err == nil {
+		if to, err := b.avoiding(cal, request, window, e.Mapping, m, later); err == nil {
 			return move{e, to, window}, nil
 		}
 	}
@@ -79,13 +84,13 @@ func (b *Book) away(cal *calendar.Calendar, e *entry, m vnet.Maintenance) (move,
 
 // avoiding embeds a lease anew where there is no maintenance in a window; or, since
 // it may have to stay where there is other maintenance, where there is not m.
-func (b *Book) avoiding(cal *calendar.Calendar, r vnet.Request, w vnet.Window, was vnet.Mapping, m vnet.Maintenance) (vnet.Mapping, error) {
+func (b *Book) avoiding(cal *calendar.Calendar, r vnet.Request, w vnet.Window, was vnet.Mapping, m vnet.Maintenance, effort *Effort) (vnet.Mapping, error) {
 	if m.Window().Overlaps(w) {
 		if why := bound(r, was, m.Host); why != nil {
 			return vnet.Mapping{}, &embed.Infeasible{Reasons: why}
 		}
 	}
-	options := embed.Options{Effort: b.effort, From: b.now, Present: was}
+	options := embed.Options{Effort: effort, From: b.now, Present: was}
 	planned := b.Planned(w)
 	if slices.Contains(planned, m) && len(planned) > 1 {
 		if e, err := b.solver.without(b.openTo(r, was), b.sub, planned); err != nil {

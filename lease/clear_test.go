@@ -192,6 +192,31 @@ func TestMaintenanceTakesAwayWhatHasNotBegun(t *testing.T) {
 	}
 }
 
+// TestLookingForLaterTimesIsBounded: what tenants let wait longest costs the book no
+// more than so much; what is left stays.
+func TestLookingForLaterTimesIsBounded(t *testing.T) {
+	b := New(ground("host A", "host C", "link A C 1000"))
+	from := noon.Add(2 * time.Hour)
+	m := vnet.Maintenance{ID: "m", Host: "A", Start: from, End: from.Add(time.Hour)}
+	r := twoNodes("patient", "A", "C", from, 30*time.Minute)
+	r.Movable, r.Before = true, from.Add(2*time.Hour)
+	admitted(t, b, r)
+	if err := b.planMaintenance(noon, m); err != nil {
+		t.Fatal(err)
+	}
+	e := b.concerned(m)[0]
+	spent := NewEffort(mostLater, nil)
+	for !spent.Over() {
+		spent.Spend(1)
+	}
+	if c, err := b.clearOne(noon, e, m, spent); err != nil || c.Stays == nil {
+		t.Errorf("with nothing left: %+v, %v", c, err)
+	}
+	if c, err := b.clearOne(noon, e, m, NewEffort(mostLater, nil)); err != nil || c.Stays != nil {
+		t.Errorf("with all left: %+v, %v", c, err)
+	}
+}
+
 // TestRunningNodesAreOfferedAnew: who has a node where there is maintenance, and
 // never asked for that host, could have the same elsewhere.
 func TestRunningNodesAreOfferedAnew(t *testing.T) {
