@@ -132,8 +132,8 @@ func frees(changes lease.Changes) bool {
 // tryWaiting tries all once, the one that waits for longest first.
 func (s *Server) tryWaiting(ctx context.Context) {
 	var list []vnet.Waiting
-	if s.look(func(_ time.Time, b *lease.Book) error { list = b.AllWaiting(""); return nil }) != nil {
-		return // of a book that cannot be read
+	if s.room() != nil || s.look(func(_ time.Time, b *lease.Book) error { list = b.AllWaiting(""); return nil }) != nil {
+		return // what there is left of the disk is for releases, or the book cannot be read
 	}
 	for _, w := range list {
 		begun := time.Now()
