@@ -120,6 +120,9 @@ func TestAnswersWaitForWhoReads(t *testing.T) {
 		for range number {
 			for more := true; more; {
 				h, m := peer.read()
+				if _, quiet := m.(*of13.Echo); quiet { // a slow machine is asked whether it is there
+					continue
+				}
 				if more = m.(*of13.MultipartReply).Flags&of13.MultipartMore != 0; !more {
 					got <- h.XID
 				}
