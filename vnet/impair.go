@@ -146,6 +146,8 @@ func ParseImpairment(words []string) (i Impairment, err error) {
 	return i, i.check("impair")
 }
 
+var impairments = []string{"delay", "jitter", "distribution", "loss", "corrupt", "duplicate", "reorder"}
+
 // set sets what is called name.
 func (i *Impairment) set(name, value string) (err error) {
 	switch name {
@@ -164,7 +166,10 @@ func (i *Impairment) set(name, value string) (err error) {
 	case "reorder":
 		i.Reorder, err = ParseShare(value)
 	default:
-		err = errors.New("no such impairment: use delay, jitter, distribution, loss, corrupt, duplicate or reorder")
+		if near := Nearest(name, impairments); near != "" {
+			return fmt.Errorf("no such impairment: did you mean %q?", near)
+		}
+		err = errors.New("no such impairment: use " + strings.Join(impairments, ", "))
 	}
 	return err
 }

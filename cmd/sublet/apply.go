@@ -45,6 +45,8 @@ refused and named. A start that the file does not state stays; a window is count
 Who changes what another has changed meanwhile is told so, and changes nothing.`,
 		Example: "  sublet get hello > hello.yaml   # then edit it\n  sublet apply --dry-run hello.yaml\n  sublet apply hello.yaml",
 		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: completeRequest,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkFormat(); err != nil {
 				return err

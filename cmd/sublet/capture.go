@@ -101,7 +101,7 @@ type linkEnd struct {
 // captureEnds are the ends of links that the caller named.
 func (a *app) captureEnds(ctx context.Context, names []string, at string) (ends []linkEnd, err error) {
 	for _, name := range names {
-		words, err := splitName(name, 2)
+		words, err := splitName(name, 2, "NAME/LINK")
 		if err != nil {
 			return nil, err
 		}

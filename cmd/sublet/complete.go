@@ -2,10 +2,12 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sublet/vnet"
+	"sublet/vnet/topology"
 )
 
 // completion offers what an argument could be.
@@ -84,4 +86,52 @@ func (a *app) completeHost(c *cobra.Command, _ []string, _ string) ([]string, co
 		names = append(names, string(h.Name))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeElement offers link or host, then names of what that is.
+func (a *app) completeElement(c *cobra.Command, args []string, word string) (names []string, _ cobra.ShellCompDirective) {
+	switch {
+	case len(args) == 0:
+		return []string{"link", "host"}, cobra.ShellCompDirectiveNoFileComp
+	case len(args) > 1:
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	case args[0] == "host":
+		return a.completeHost(c, args, word)
+	}
+	links, err := a.client().Links(c.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	for _, l := range links { // each direction is one
+		names = append(names, l.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeRequest offers files in the languages that requests are written in.
+func completeRequest(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"yaml", "yml", "json", "xml", "vxdl", "graphml"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeSubstrate offers names of substrates, up to their numbers, and files.
+func completeSubstrate(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	for _, form := range topology.Forms {
+		name, _, numbered := strings.Cut(form, ":")
+		if numbered {
+			name += ":"
+		}
+		names = append(names, name)
+	}
+	if len(args) > 0 {
+		names = nil
+	}
+	return names, cobra.ShellCompDirectiveDefault | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeSubstrateFlag offers the same for --substrate.
+func completeSubstrateFlag(c *cobra.Command) {
+	_ = c.RegisterFlagCompletionFunc("substrate", func(c *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return completeSubstrate(c, nil, word)
+	})
 }

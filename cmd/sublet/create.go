@@ -34,6 +34,8 @@ func (a *app) createSubstrate() *cobra.Command {
 Flags replace what all its hosts and links have.`,
 		Example: "  sublet create substrate fat-tree:4 --capacity 10Gbit --to dc.yaml\n  sublet create substrate Geant2012.graphml",
 		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: completeSubstrate,
 		RunE: func(_ *cobra.Command, args []string) error {
 			sizes, err := f.sizes()
 			if err != nil {

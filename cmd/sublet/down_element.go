@@ -48,7 +48,7 @@ func (a *app) formerRestore() *cobra.Command {
 // element makes a command about a link or host.
 func (a *app) element(c *cobra.Command, down bool) *cobra.Command {
 	c.Args = cobra.ExactArgs(2)
-	c.ValidArgs = []string{"link", "host"}
+	c.ValidArgsFunction = a.completeElement
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := a.checkFormat(); err != nil {
 			return err

@@ -59,7 +59,7 @@ the node's and ends with it; no file of the machine is changed.`,
 // session runs a session of a node, named NAME/NODE, and returns its exit code as
 // an error.
 func (a *app) session(ctx context.Context, name, kind string, spec session.Spec, streams session.Streams) error {
-	client, id, node, err := a.part(ctx, name)
+	client, id, node, err := a.part(ctx, name, "NODE")
 	if err != nil {
 		return err
 	}
@@ -84,9 +84,10 @@ func (a *app) onTerminal() bool {
 	return ok && also && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd()))
 }
 
-// part looks up NAME/PART: the lease and the name of one of its nodes or links.
-func (a *app) part(ctx context.Context, name string) (*api.Client, vnet.LeaseID, string, error) {
-	words, err := splitName(name, 2)
+// part looks up NAME/PART: the lease and the name of one of its parts, which is what,
+// such as NODE.
+func (a *app) part(ctx context.Context, name, what string) (*api.Client, vnet.LeaseID, string, error) {
+	words, err := splitName(name, 2, "NAME/"+what)
 	if err != nil {
 		return nil, vnet.LeaseID{}, "", err
 	}

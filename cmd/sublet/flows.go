@@ -24,7 +24,7 @@ func (a *app) flows() *cobra.Command {
 			if err := a.checkFormat(); err != nil {
 				return err
 			}
-			client, id, name, err := a.part(c.Context(), args[0])
+			client, id, name, err := a.part(c.Context(), args[0], "SWITCH")
 			if err != nil {
 				return err
 			}

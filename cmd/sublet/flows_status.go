@@ -24,7 +24,7 @@ packets went to controllers, and where the time of its thread goes.`,
 			if err := a.checkFormat(); err != nil {
 				return err
 			}
-			client, id, name, err := a.part(c.Context(), args[0])
+			client, id, name, err := a.part(c.Context(), args[0], "SWITCH")
 			if err != nil {
 				return err
 			}

@@ -37,7 +37,7 @@ counted, and meters let the packet through.`,
 			if err != nil {
 				return badInput{err}
 			}
-			client, id, name, err := a.part(c.Context(), args[0])
+			client, id, name, err := a.part(c.Context(), args[0], "SWITCH")
 			if err != nil {
 				return err
 			}

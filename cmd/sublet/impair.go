@@ -35,7 +35,7 @@ link does now. Guaranteed rates stay.`,
 }
 
 func (a *app) impairLink(c *cobra.Command, name string, stated []string, from string) error {
-	words, err := splitName(name, 2)
+	words, err := splitName(name, 2, "NAME/LINK")
 	if err != nil {
 		return err
 	}

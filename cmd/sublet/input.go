@@ -221,13 +221,13 @@ func unknownSubstrate(name string, err error) error {
 }
 
 // splitName cuts "[TENANT/]NAME" or, with parts 2, "[TENANT/]NAME/PART".
-func splitName(s string, parts int) ([]string, error) {
+func splitName(s string, parts int, what string) ([]string, error) {
 	words := strings.Split(s, "/")
 	if len(words) == parts {
 		words = append([]string{""}, words...)
 	}
 	if len(words) != parts+1 {
-		return nil, badInput{fmt.Errorf("%q: write %s", s, []string{"", "NAME or TENANT/NAME", "NAME/PART or TENANT/NAME/PART"}[parts])}
+		return nil, badInput{fmt.Errorf("%q: write %s or TENANT/%[2]s", s, what)}
 	}
 	for _, w := range words[1:] {
 		if err := vnet.CheckName(w); err != nil {

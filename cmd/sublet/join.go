@@ -30,7 +30,7 @@ and shuts out who had the former. With --public-key the machine keeps its own.`,
 			if node != "" {
 				of += "/" + node
 			}
-			client, id, name, err := a.part(c.Context(), of)
+			client, id, name, err := a.part(c.Context(), of, "ACCESS")
 			if err != nil {
 				return err
 			}

@@ -90,6 +90,8 @@ Without an argument: start again what ended of the lab that is up, such as a
 server that was killed. Networks and leases are what they were.`,
 		Example: "  sublet lab up demo\n  sublet lab up fat-tree:4\n  sublet lab up substrate.yaml\n  sublet lab up Abilene.graphml --servers 1\n  sublet lab up",
 		Args:    cobra.MaximumNArgs(1),
+
+		ValidArgsFunction: completeSubstrate,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return a.labAgain(c)

@@ -276,7 +276,7 @@ func (a *app) printAccount(account *vnet.Account) {
 }
 
 func costWords(c vnet.Cost) string {
-	return fmt.Sprintf("%s (%s resource-seconds, %s Mbit)", units(c.Total), units(c.Resource), units(c.Bandwidth))
+	return fmt.Sprintf("%s (%s seconds of nodes, %s Mbit of guarantees)", units(c.Total), units(c.Resource), units(c.Bandwidth))
 }
 
 // units prints an amount for people: whole, unless it is small or beyond reading.
@@ -364,7 +364,7 @@ func orDash(s string) string {
 
 // find picks the lease that [TENANT/]NAME means.
 func find(leases []vnet.Lease, name string) (vnet.Lease, error) {
-	words, err := splitName(name, 1)
+	words, err := splitName(name, 1, "NAME")
 	if err != nil {
 		return vnet.Lease{}, err
 	}

@@ -58,7 +58,7 @@ func (a *app) setLinkDown(c *cobra.Command, name string, down bool) error {
 	if err := a.checkFormat(); err != nil {
 		return err
 	}
-	words, err := splitName(name, 2)
+	words, err := splitName(name, 2, "NAME/LINK")
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (a *app) showLinks(c *cobra.Command, name string) error {
 	if err := a.checkFormat(); err != nil {
 		return err
 	}
-	if words, err := splitName(name, 2); err == nil {
+	if words, err := splitName(name, 2, "NAME/LINK"); err == nil {
 		_, l, link, missing := a.lookUpLink(c.Context(), words)
 		if missing == nil {
 			return a.printLinkStates([]vnet.VirtualLink{link})

@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -124,10 +126,16 @@ With -o json an error is a JSON object on the standard error.`,
 		a.doctor(), a.importing(), a.get(), a.convert(), a.graph(), a.bench(), a.sim(), a.vxswitch(), a.openflow(), a.controller(), a.paths(),
 		a.man(), a.versionCommand(),
 	)
+	root.SetUsageTemplate(root.UsageTemplate() + exitCodesTemplate)
 	usageIsBadInput(root)
 	durationsWithDays(root)
 	return root
 }
+
+// exitCodesTemplate ends the help of commands that do something; the root's says more.
+const exitCodesTemplate = `{{if not .HasAvailableSubCommands}}
+Exit codes: 0 done, 1 failed, 2 bad input, 3 refused, 4 promise not kept, 5 conflict.
+{{end}}`
 
 // usageIsBadInput makes wrong arguments exit 2 in every command.
 func usageIsBadInput(c *cobra.Command) {
@@ -138,7 +146,7 @@ func usageIsBadInput(c *cobra.Command) {
 				return unknownCommand(c, args[0])
 			}
 			if err != nil {
-				return usage(c, err)
+				return usage(c, wrongNumber(c, args, err))
 			}
 			return nil
 		}
@@ -146,6 +154,19 @@ func usageIsBadInput(c *cobra.Command) {
 	for _, child := range c.Commands() {
 		usageIsBadInput(child)
 	}
+}
+
+// wrongNumber says which arguments are missing, where cobra only counts them.
+func wrongNumber(c *cobra.Command, args []string, err error) error {
+	if !strings.Contains(err.Error(), "arg(s)") {
+		return err
+	}
+	use := strings.Fields(strings.TrimSuffix(c.UseLine(), " [flags]"))
+	wanted := slices.DeleteFunc(strings.Fields(c.Use)[1:], func(word string) bool { return strings.HasPrefix(word, "[") || strings.HasSuffix(word, "]") })
+	if len(args) >= len(wanted) {
+		return fmt.Errorf("%s is too much: write %s", number(len(args), "argument"), strings.Join(use, " "))
+	}
+	return fmt.Errorf("%s is missing: write %s", strings.Join(wanted[len(args):], " and "), strings.Join(use, " "))
 }
 
 // wrongFlag says which flag is wrong; of a command that is none its flags are not

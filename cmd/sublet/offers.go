@@ -31,6 +31,8 @@ a start that has passed is taken for the present.
 Exit code 3: it would be refused as it is.`,
 		Example: "  sublet offers big.yaml\n  sublet offers big.yaml -o json\n  sublet offers big.yaml --substrate substrate.yaml",
 		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: completeRequest,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.checkFormat(); err != nil {
 				return err
@@ -53,6 +55,7 @@ Exit code 3: it would be refused as it is.`,
 		},
 	})
 	c.Flags().StringVar(&substrate, "substrate", "", "ask about this substrate file with nothing booked, instead of the server")
+	completeSubstrateFlag(c)
 	return c
 }
 

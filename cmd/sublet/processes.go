@@ -25,7 +25,7 @@ func (a *app) ps() *cobra.Command {
 			if err := a.checkFormat(); err != nil {
 				return err
 			}
-			client, id, node, err := a.part(c.Context(), args[0])
+			client, id, node, err := a.part(c.Context(), args[0], "NODE")
 			if err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ error of all of them, in the order in which they wrote. A log longer than 4 MiB 
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completePart(nodesOf),
 		RunE: func(c *cobra.Command, args []string) error {
-			client, id, node, err := a.part(c.Context(), args[0])
+			client, id, node, err := a.part(c.Context(), args[0], "NODE")
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,7 @@ import (
 // What cannot be measured is refused before anything is made.
 func TestProfileRefuses(t *testing.T) {
 	for _, row := range []struct{ args, want string }{
-		{"", "requires at least 1 arg"},
+		{"", "FUNCTION is missing"},
 		{"/nowhere/ids eth0 eth1", "/nowhere/ids"},
 		{"--share 0 sh", "--share 0: choose 1 to 100 percent"},
 		{"--share 101 sh", "--share 101"},

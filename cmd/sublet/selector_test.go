@@ -44,6 +44,19 @@ func TestLabelsChoose(t *testing.T) {
 		t.Errorf("wait says %s", out)
 	}
 	followsByLabels(t, dir, do)
+	for line, want := range map[string]string{
+		"__complete fail ":               "link\nhost\n:4",
+		"__complete restore host ":       "h1\n",
+		"__complete lab up ":             "demo\n",
+		"__complete up --substrate ":     "fat-tree:\n",
+		"__complete up ":                 "yaml\nyml\njson\nxml\nvxdl\ngraphml\n:8",
+		"__complete create substrate x ": ":2",
+	} {
+		code, out, errs := sublet(t, "", append([]string{"--run", dir}, strings.Split(line, " ")...)...)
+		if code != exitDone || !strings.Contains(out, want) {
+			t.Errorf("sublet %s offers %q: %s", line, out, errs)
+		}
+	}
 	do(exitDone, "", "down -l course=two --no-wait")
 	do(exitDone, "", "wait -l course=two --for released")
 	do(exitDone, "", "wait -l course=none --for released")

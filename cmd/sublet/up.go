@@ -32,6 +32,8 @@ has passed is taken for the present. Exit code 3: one of them was refused.
 it comes to one.`,
 		Example: "  sublet up examples/hello.yaml\n  sublet up big.yaml --accept\n  sublet up big.yaml --offer smaller.yaml\n  sublet up --dry-run --substrate fat-tree:4 *.yaml",
 		Args:    cobra.MinimumNArgs(1),
+
+		ValidArgsFunction: completeRequest,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := errors.Join(a.checkFormat(), o.check()); err != nil {
 				return err
@@ -57,6 +59,7 @@ it comes to one.`,
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only say what would be admitted, on --substrate")
 	c.Flags().StringVar(&o.substrate, "substrate", "", "substrate for --dry-run: "+substrateForms)
 	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait until a network is ready")
+	completeSubstrateFlag(c)
 	return c
 }
 
