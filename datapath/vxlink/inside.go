@@ -9,6 +9,7 @@ import (
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/report"
+	"sublet/vnet"
 )
 
 // What root of a node does to the interface of a link is his where nobody else
@@ -46,13 +47,21 @@ func downInside(p *plan.Port) string {
 	return fmt.Sprintf("%s: %s is down inside", node, p.Interface)
 }
 
+// mostDown bounds the problems of a lease: a tenant who sets all of many interfaces
+// down would else make a report that the server takes from nobody.
+const mostDown = 16
+
 // Problems are the ports that carry nothing since their tenants set them down, as
-// last observed.
+// last observed, the first of each lease.
 func (p *Part) Problems() (list report.Errors) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	of := make(map[vnet.LeaseID]int)
 	for _, key := range slices.Sorted(maps.Keys(p.down)) {
-		list = append(list, p.down[key])
+		e := p.down[key]
+		if of[e.Lease]++; of[e.Lease] <= mostDown {
+			list = append(list, e)
+		}
 	}
 	return list
 }

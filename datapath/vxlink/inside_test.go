@@ -1,6 +1,7 @@
 package vxlink
 
 import (
+	"fmt"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -169,5 +171,20 @@ func TestSwitchesPortIsSetUp(t *testing.T) {
 	}
 	if have := plan.Of[plan.VxLink](observe(t, p)); !reflect.DeepEqual(have, []plan.VxLink{link}) {
 		t.Errorf("observed %v", have)
+	}
+}
+
+// What one tenant sets down takes no more than so much of a report.
+func TestProblemsOfALeaseAreBounded(t *testing.T) {
+	p := &Part{down: make(map[string]report.ItemError)}
+	for _, tenant := range []vnet.TenantID{"alice", "bob"} {
+		for i := range map[vnet.TenantID]int{"alice": 100 * mostDown, "bob": 1}[tenant] {
+			key := fmt.Sprint(tenant, i)
+			p.down[key] = report.ItemError{Key: key, Lease: vnet.LeaseID{Tenant: tenant, Network: "net"}}
+		}
+	}
+	list := p.Problems()
+	if len(list) != mostDown+1 || list[mostDown].Lease.Tenant != "bob" {
+		t.Errorf("%d problems: %v", len(list), list)
 	}
 }
