@@ -28,9 +28,9 @@ var exampleLabs = map[string][]string{
 
 // exampleElsewhere are what is no request and no substrate, which other tests run:
 // those of vxswitch/scenario, datapath/vxswitch/live and vnet/file, TestJobOfCI,
-// TestOpenFlowSwitch, TestImageOfALease and TestSoakMachineBesideContainers (which brings
-// an image).
-var exampleElsewhere = []string{"vxswitch/", "hosting/", "policy/", "ci/job.sh", "openflow/", "machine.yaml", "image.sh"}
+// TestSoakAction, TestSoakContainer, TestOpenFlowSwitch, TestImageOfALease and
+// TestSoakMachineBesideContainers (which brings an image).
+var exampleElsewhere = []string{"vxswitch/", "hosting/", "policy/", "ci/job.sh", "ci/action.yml", "ci/Containerfile", "ci/beside-lab.sh", "openflow/", "machine.yaml", "image.sh"}
 
 // examplesAtOnce is how many examples a lab has beside one another: one machine
 // does not carry what all of them ask for.
