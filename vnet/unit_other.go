@@ -16,6 +16,7 @@ func otherRate(s string) string {
 	if err != nil || value < 0 || value > 1<<40 {
 		return ""
 	}
+	number = strconv.FormatFloat(value, 'f', -1, 64) // 1e6 is not how numbers are written
 	if unit == "" {
 		return fmt.Sprintf("is not a rate without its unit: write %skbit, %sMbit or %sGbit", number, number, number)
 	}

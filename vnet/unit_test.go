@@ -171,7 +171,7 @@ func TestUnitsOfOthers(t *testing.T) {
 	}{
 		{rate, "12.5MB/s", "write 100Mbit"}, {rate, "12.5 MBps", "write 100Mbit"}, {rate, "1GB/s", "write 8Gbit"}, {rate, "100B/s", "write 800bit"},
 		{rate, "1MiB/s", "write 8388608bit"}, {rate, "100M", "write 100Mbit"}, {rate, "1g", "write 1Gbit"}, {rate, "1.5G", "write 1500Mbit"},
-		{rate, "100Mb/s", "write 100Mbit"}, {rate, "100Mb", "write 100Mbit"}, {rate, "100", "write 100kbit, 100Mbit or 100Gbit"},
+		{rate, "100Mb/s", "write 100Mbit"}, {rate, "100Mb", "write 100Mbit"}, {rate, "1e6", "write 1000000kbit"}, {rate, "100", "write 100kbit, 100Mbit or 100Gbit"},
 		{rate, "x", "a rate such as"}, {rate, "M", "a rate such as"}, {rate, "-1M", "a rate such as"}, {rate, "1e99M", "a rate such as"}, {rate, "5furlongs", "a rate such as"},
 		{size, "512M", "write 512MiB"}, {size, "4Gi", "write 4GiB"}, {size, "4g", "write 4GiB"}, {size, "512", "write 512MiB or 512GiB"}, {size, "x", "a size such as"},
 		{cpu, "500m", "write 0.5"}, {cpu, "m", "cores such as"}, {cpu, "-5m", "cores such as"},

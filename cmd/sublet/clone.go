@@ -42,7 +42,7 @@ publishes at a way out are taken as long as it runs.`,
 			return a.admit(c.Context(), []vnet.Request{request}, o)
 		},
 	})
-	c.Flags().StringVar(&from, "from", "", "when it shall begin, such as 2027-03-08T08:00:00Z (default: at once)")
+	c.Flags().StringVar(&from, "from", "", "when it shall begin, such as 2027-03-08T08:00:00Z, or how far from now, such as 7d (default: at once)")
 	c.Flags().StringVar(&length, "for", "", "how long it shall last, such as 4h (default: as long as the other one)")
 	c.Flags().BoolVar(&o.accept, "accept", false, "take the counter-offer at once, if it comes to one")
 	c.Flags().StringVar(&o.offer, "offer", "", "write the counter-offer to this file")
@@ -77,10 +77,8 @@ func cloned(r vnet.Request, name, from, length string) (vnet.Request, error) {
 // window reads when something begins and how long it lasts; zero where it is not
 // stated.
 func window(from, length string) (start time.Time, span time.Duration, err error) {
-	if from != "" {
-		if start, err = time.Parse(time.RFC3339, from); err != nil {
-			return start, 0, badInput{fmt.Errorf("--from %q is no time: write one such as 2027-03-08T08:00:00Z", from)}
-		}
+	if start, err = moment("--from", from, time.Now().UTC().Truncate(time.Second), time.Time{}); err != nil {
+		return start, 0, err
 	}
 	if length != "" {
 		if span, err = vnet.ParseDuration(length); err != nil || span <= 0 {

@@ -222,8 +222,10 @@ func (a *app) agentsUp(ctx context.Context) error { return testbed.AgentsUp(ctx,
 
 func (a *app) labDown() *cobra.Command {
 	return &cobra.Command{
-		Use:     "down",
-		Short:   "End the lab and remove everything it made",
+		Use:   "down",
+		Short: "End the lab and remove everything it made",
+		Long: `End the lab and remove everything it made, with every network in it, whoever's, and
+without asking: what its hosts have is what the lab is.`,
 		Example: "  sublet lab down",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

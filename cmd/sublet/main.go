@@ -104,7 +104,11 @@ Exit codes: 0 done, 1 failed, 2 bad input (nothing changed), 3 refused by
 admission, 4 a promise is not kept (check), 5 conflict with what is there already
 or with another's change (nothing changed), 130 interrupted, 143 terminated.
 
-With -o json an error is a JSON object on the standard error.`,
+With -o json an error is a JSON object on the standard error.
+
+Environment, where no flag says otherwise: SUBLET_RUN (--run), SUBLET_SERVER
+(--server), SUBLET_CERT, SUBLET_KEY, SUBLET_CA, SUBLET_TOKEN and
+SUBLET_TOKEN_FILE.`,
 		Example:       "  sublet lab up demo\n  sublet up examples/hello.yaml\n  sublet check hello\n  sublet down hello\n  sublet lab down",
 		Version:       versionOf(),
 		SilenceErrors: true,

@@ -84,7 +84,7 @@ func TestOutputsOfServer(t *testing.T) {
 		{"offers", "offers -", laterRequest("other", "one")},
 		{"change", "apply --no-wait -", strings.ReplaceAll(laterRequest("net", "one"), "10Mbit", "20Mbit")},
 		{"change", "renew net --for 2d", ""},
-		{"up", "clone net copy --from " + inDays(9) + " --no-wait", ""},
+		{"up", "clone net copy --from 9d --no-wait", ""},
 		{"maintenance", "maintenance add h1 --start 7d --for 1h", ""},
 		{"maintenance-list", "maintenance list", ""},
 		{"drained", "drain h1", ""},
