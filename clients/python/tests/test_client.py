@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 import trustme
 from fake import Fake, Speaker, by_socket, by_tls
@@ -70,7 +71,7 @@ def test_files_that_hold_no_token(tmp_path: Path, content: str) -> None:
 
 def test_what_cannot_be_stated() -> None:
     for wrong in ({"token": "a", "token_file": "b"}, {"server": "there:1"}, {"server": "there", "token": "x"},
-                  {"server": "one:1,two:2", "token": "x"}, {"token": "a\nb"}):
+                  {"server": "one:1, two:2", "token": "x"}, {"token": "a\nb"}):
         with pytest.raises(ValueError):
             Sublet(**wrong)
 
@@ -88,6 +89,11 @@ def test_tls_by_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert Network(server, {"tenant": "alice", "network": "hello"}).exec("a", "cat", input="x").stdout == "x"
         with Sublet(server=address, ca=ca, token="wrong") as server, pytest.raises(Error, match="show a token"):
             server.session(f"{LEASE}/nodes/a/exec", {"argv": ["cat"]})
+        with Sublet(server=f"localhost:1,{address}", ca=ca, token="secret") as server:
+            assert server.version() == "1.3"
+            assert Network(server, {"tenant": "alice", "network": "hello"}).exec("a", "cat", input="x").stdout == "x"
+        with Sublet(server="localhost:1,localhost:2", ca=ca, token="secret") as server, pytest.raises(httpx.ConnectError):
+            server.version()
         for name, value in (("SERVER", address), ("CA", ca), ("TOKEN", "secret")):
             monkeypatch.setenv(f"SUBLET_{name}", value)
         assert Sublet().version() == "1.3"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,10 +36,13 @@ def _of_file(name: str | os.PathLike[str] | None) -> str | None:
 
 @dataclass(frozen=True)
 class Place:
-    """A server, by the path of its socket or by HOST:PORT, and what one shows to it."""
+    """A server, and what one shows to it: by the path of its socket, or by HOST:PORT.
+
+    Several that share a store are tried in order; whichever answers is used.
+    """
 
     uds: str | None = None
-    server: str | None = None
+    servers: tuple[str, ...] = ()
     context: ssl.SSLContext | None = None
     headers: dict[str, str] = field(default_factory=dict, repr=False)
 
@@ -51,20 +55,45 @@ class Place:
         if not server:
             run = run or os.environ.get("SUBLET_RUN") or "/run/sublet"
             return cls(uds=os.path.join(run, "api.sock"), headers=headers)
-        if "," in server or ":" not in server:
-            raise ValueError(f"server {server!r}: state one, as HOST:PORT")
+        servers = tuple(server.split(","))
+        if wrong := [one for one in servers if not re.fullmatch(r"[^\s/]+:[0-9]+", one)]:
+            raise ValueError(f"server {wrong[0]!r} is not HOST:PORT; several are separated by commas, without spaces")
         ca, cert, key = (stated or os.environ.get(name) or None for stated, name in
                          ((ca, "SUBLET_CA"), (cert, "SUBLET_CERT"), (key, "SUBLET_KEY")))
-        return cls(server=server, context=_context(ca, cert, key, token), headers=headers)
+        return cls(servers=servers, context=_context(ca, cert, key, token), headers=headers)
 
     @property
     def base(self) -> str:
-        return f"https://{self.server}" if self.server else "http://sublet"
+        return f"https://{self.servers[0]}" if self.servers else "http://sublet"
 
-    def transport(self) -> httpx.HTTPTransport:
-        if self.context is not None:
-            return httpx.HTTPTransport(verify=self.context)
-        return httpx.HTTPTransport(uds=self.uds)
+    def transport(self) -> httpx.BaseTransport:
+        if self.context is None:
+            return httpx.HTTPTransport(uds=self.uds)
+        return _AnyOf(self.servers, httpx.HTTPTransport(verify=self.context))
+
+
+class _AnyOf(httpx.BaseTransport):
+    """Sends to the first server that takes connections: what was sent is not sent again."""
+
+    def __init__(self, servers: tuple[str, ...], transport: httpx.HTTPTransport):
+        self._urls = [httpx.URL(f"https://{one}") for one in servers]
+        self._transport = transport
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        for url in self._urls[:-1]:
+            try:
+                return self._send(request, url)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                pass
+        return self._send(request, self._urls[-1])
+
+    def _send(self, request: httpx.Request, url: httpx.URL) -> httpx.Response:
+        request.url = request.url.copy_with(host=url.host, port=url.port)
+        request.headers["Host"] = url.netloc.decode("ascii")
+        return self._transport.handle_request(request)
+
+    def close(self) -> None:
+        self._transport.close()
 
 
 def _context(ca: str | None, cert: str | None, key: str | None, token: str | None) -> ssl.SSLContext:

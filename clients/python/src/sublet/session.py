@@ -42,7 +42,10 @@ class Session:
         try:
             if place.uds:
                 return cls(unix_connect(place.uds, uri="ws://sublet" + path, **options), spec)
-            return cls(connect(f"wss://{place.server}{path}", ssl=place.context, **options), spec)
+            for server in place.servers[:-1]:
+                with suppress(OSError):
+                    return cls(connect(f"wss://{server}{path}", ssl=place.context, **options), spec)
+            return cls(connect(f"wss://{place.servers[-1]}{path}", ssl=place.context, **options), spec)
         except InvalidStatus as refused:
             answer = refused.response
             raise error_of_body(bytes(answer.body or b""), answer.status_code, answer.reason_phrase) from None
