@@ -14,7 +14,7 @@ import (
 
 func (a *app) down() *cobra.Command {
 	var o downOptions
-	c := &cobra.Command{
+	c := a.noun(&cobra.Command{
 		Use:   "down NAME...",
 		Short: "Release leases and wait until nothing of them is left",
 		Long: `Release leases and wait until nothing of them is left. A name that no lease has
@@ -27,7 +27,7 @@ operator's own are those of the tenant of their name. Those of another tenant ta
 		Example:           "  sublet down hello\n  sublet down alice/hello\n  sublet down --ignore-unknown a b c\n  sublet down -l course=net1\n  sublet down --all\n  sublet down --all --tenant alice",
 		ValidArgsFunction: a.completeLive,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.whose.check(args); err != nil {
+			if err := errors.Join(a.checkFormat(), o.whose.check(args)); err != nil {
 				return err
 			}
 			if err := a.own(&o.whose); err != nil {
@@ -37,8 +37,12 @@ operator's own are those of the tenant of their name. Those of another tenant ta
 			if err != nil {
 				return err
 			}
-			if args, err = a.endWaiting(c.Context(), leases, args); err != nil || len(args) == 0 && !o.whose.all && !o.whose.everybody {
+			var ended []vnet.LeaseID
+			if args, ended, err = a.endWaiting(c.Context(), leases, args); err != nil {
 				return err
+			}
+			if len(args) == 0 && !o.whose.all && !o.whose.everybody {
+				return a.printReleased(ended)
 			}
 			if o.ignoreUnknown {
 				args = slices.DeleteFunc(args, func(name string) bool { return released(leases, name) })
@@ -50,12 +54,18 @@ operator's own are those of the tenant of their name. Those of another tenant ta
 			if err != nil {
 				return err
 			}
-			if len(args) == 0 && len(chosen) == 0 {
+			if len(args) == 0 && len(chosen) == 0 && a.format == "table" {
 				a.rest(o.whose, leases)
 			}
-			return a.release(c.Context(), chosen, o)
+			if err := a.release(c.Context(), chosen, o); err != nil {
+				return err
+			}
+			for _, l := range chosen {
+				ended = append(ended, l.ID())
+			}
+			return a.printReleased(ended)
 		},
-	}
+	})
 	o.whose.flags(c)
 	c.Flags().BoolVar(&o.ignoreUnknown, "ignore-unknown", false, "pass over names that no lease has any more")
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "return once released, before it is taken away")
@@ -90,20 +100,28 @@ func (a *app) release(ctx context.Context, leases []vnet.Lease, o downOptions) e
 		if err := client.WaitGone(ctx, l.ID()); err != nil {
 			return fmt.Errorf("%s is released, but not all of it is gone yet (see sublet leases): %w", l.ID(), err)
 		}
-		p.aside(func() { fmt.Fprintf(a.out, "%s is released\n", l.ID()) })
+		a.tellOf(p, "%s is released\n", l.ID())
 	}
 	return nil
 }
 
+// printReleased says what was released where JSON or YAML is wanted.
+func (a *app) printReleased(ids []vnet.LeaseID) error {
+	if a.format == "table" {
+		return nil // it was said of each
+	}
+	return a.print(ids, "", nil)
+}
+
 // endWaiting ends that requests of these names wait, and returns the names that are
 // none of theirs.
-func (a *app) endWaiting(ctx context.Context, leases []vnet.Lease, names []string) (others []string, err error) {
+func (a *app) endWaiting(ctx context.Context, leases []vnet.Lease, names []string) (others []string, ended []vnet.LeaseID, err error) {
 	if len(names) == 0 {
-		return names, nil
+		return names, nil, nil
 	}
 	waiting, err := a.client().Waiting(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	requests := asLeases(waiting, "")
 	for _, name := range names {
@@ -113,11 +131,14 @@ func (a *app) endWaiting(ctx context.Context, leases []vnet.Lease, names []strin
 			continue
 		}
 		if err := a.client().EndWaiting(ctx, w.ID()); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		fmt.Fprintf(a.out, "%s does not wait any more\n", w.ID())
+		ended = append(ended, w.ID())
+		if a.format == "table" {
+			fmt.Fprintf(a.out, "%s does not wait any more\n", w.ID())
+		}
 	}
-	return others, nil
+	return others, ended, nil
 }
 
 // choose picks the leases to release: those named, or all of somebody's.

@@ -15,7 +15,7 @@ import (
 
 func (a *app) impair() *cobra.Command {
 	var from string
-	c := &cobra.Command{
+	c := a.noun(&cobra.Command{
 		Use:   "impair NAME/LINK [WORD=VALUE... | off]",
 		Short: "Make a link of a running network slow, lossy or worse, or whole again",
 		Long: `Make a link of a running network worse on purpose, at once, in both directions or
@@ -29,12 +29,15 @@ link does now. Guaranteed rates stay.`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completePart(linksOf),
 		RunE:              func(c *cobra.Command, args []string) error { return a.impairLink(c, args[0], args[1:], from) },
-	}
+	})
 	c.Flags().StringVar(&from, "from", "", "node at the link's end whose frames are meant (default: both)")
 	return c
 }
 
 func (a *app) impairLink(c *cobra.Command, name string, stated []string, from string) error {
+	if err := a.checkFormat(); err != nil {
+		return err
+	}
 	words, err := splitName(name, 2, "NAME/LINK")
 	if err != nil {
 		return err
@@ -64,6 +67,9 @@ func (a *app) impairLink(c *cobra.Command, name string, stated []string, from st
 			return err
 		}
 		link, _ = l.Topology().Link(link.Name)
+	}
+	if a.format != "table" {
+		return a.printLinkStates([]vnet.VirtualLink{link})
 	}
 	for d, i := range link.Impair {
 		fmt.Fprintf(a.out, "%s from %s to %s: %s\n", link.Name, link.Ends[d], link.Ends[1-d], cmp.Or(i.String(), "not impaired"))

@@ -90,6 +90,8 @@ func TestOutputsOfServer(t *testing.T) {
 		{"drained", "drain h1", ""},
 		{"aftermath", "fail host h1", ""},
 		{"aftermath", "restore host h1", ""},
+		{"released", "down copy", ""},
+		{"leases", "wait -l course=none --for released", ""},
 		{"leases", "leases", ""},
 	} {
 		code, out, errs := sublet(t, c.stdin, append(strings.Fields("--run "+dir+" "+c.line), "-o", "json")...)

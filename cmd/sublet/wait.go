@@ -21,7 +21,7 @@ const (
 
 func (a *app) wait() *cobra.Command {
 	what, selector, timeout := forRunning, "", 5*time.Minute
-	c := &cobra.Command{
+	c := a.noun(&cobra.Command{
 		Use:   "wait [NAME]",
 		Short: "Wait until a network runs, is checked and kept, or is gone",
 		Long: `Wait until a network runs (its nodes reach each other; --for running, or reachable), until its
@@ -33,6 +33,9 @@ time or cannot come true.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeLease,
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.checkFormat(); err != nil {
+				return err
+			}
 			until, ok := map[string]func(context.Context, *api.Client, vnet.LeaseID) error{
 				forRunning: a.untilRunning, forReachable: a.untilRunning, forKept: untilKept, forReleased: untilReleased,
 			}[what]
@@ -54,14 +57,34 @@ time or cannot come true.`,
 					return err
 				}
 			}
-			return nil
+			return a.printWaited(c.Context(), leases, what)
 		},
-	}
+	})
 	c.Flags().StringVar(&what, "for", what, "running, reachable, kept or released")
 	selectorFlag(c, &selector)
 	c.Flags().DurationVar(&timeout, "timeout", timeout, "how long to wait")
 	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{forRunning, forReachable, forKept, forReleased}, cobra.ShellCompDirectiveNoFileComp))
 	return c
+}
+
+// printWaited prints the networks as they are now where JSON or YAML is wanted; those
+// that were waited for until they are gone are none.
+func (a *app) printWaited(ctx context.Context, leases []vnet.Lease, what string) error {
+	if a.format == "table" {
+		return nil
+	}
+	views := []leaseView{}
+	for _, l := range leases {
+		if what == forReleased {
+			continue
+		}
+		l, err := a.client().Lease(ctx, l.ID())
+		if err != nil {
+			return err
+		}
+		views = append(views, viewLease(l))
+	}
+	return a.print(views, "", nil)
 }
 
 // lookAgain is how long passes between looks at what has no long poll.
