@@ -37,8 +37,8 @@ var rules = []rule{
 	{`json: unknown field (` + quoted + `)`, `unknown field $1`},
 	{`invalid character ('(?:[^'\\]|\\.)*'|` + quoted + `) (?:looking for|after|in|exiting) [a-z ]*(?::value pair)?(?: \(expecting '.'\))?`, `it is no JSON, because of $1`},
 	{`unexpected end of JSON input`, `it is no JSON: it ends early`},
-	{`yaml: (?:unmarshal errors:\s*)?line (\d+): cannot unmarshal !!(\w+) .*? into \S+`, `line $1 cannot be a $2`},
-	{`yaml: (?:unmarshal errors:\s*)?`, `it is no YAML: `},
+	{`(^|[\s:(])yaml: (?:unmarshal errors:\s*)?line (\d+): cannot unmarshal !!(\w+) .*? into \S+`, `${1}line $2 cannot be a $3`},
+	{`(^|[\s:(])yaml: (?:unmarshal errors:\s*)?`, `${1}it is no YAML: `},
 	// connections
 	{`\b(?:Get|Post|Put|Delete|Head|Patch) "?https?://[^" ]*"?: `, ``},
 	{`dial \w+: lookup (\S+?)(?: on \S+)?: no such host`, `no machine is called $1`},

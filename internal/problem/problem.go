@@ -51,7 +51,10 @@ func Type(status int) string {
 
 // Of is the problem that a status and some words stand for.
 func Of(status int, detail string) Problem {
-	return Problem{Type: Type(status), Title: http.StatusText(status), Status: status, Detail: strings.TrimSpace(detail)}
+	if detail = strings.TrimSpace(detail); detail == "404 page not found" { // of http.NotFound
+		detail = "there is nothing here: /v1/openapi.yaml lists what there is"
+	}
+	return Problem{Type: Type(status), Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
 // Write answers with a problem.

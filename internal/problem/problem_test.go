@@ -29,7 +29,7 @@ func TestHandlerMendsErrorsAndNothingElse(t *testing.T) {
 		{"GET", "/long", http.StatusForbidden, "urn:sublet:forbidden", strings.Repeat("x", mostWords)},
 		{"GET", "/silent", http.StatusBadGateway, "urn:sublet:agent-unreachable", "Bad Gateway"},
 		{"GET", "/problem", http.StatusConflict, "urn:sublet:conflict", "taken"},
-		{"GET", "/nothing", http.StatusNotFound, "urn:sublet:not-found", "404 page not found"},
+		{"GET", "/nothing", http.StatusNotFound, "urn:sublet:not-found", "there is nothing here: /v1/openapi.yaml lists what there is"},
 		{"POST", "/good", http.StatusMethodNotAllowed, "urn:sublet:not-found", "Method Not Allowed"},
 	} {
 		status, header, body := ask(t, server.URL, c.method, c.path)
