@@ -86,12 +86,21 @@ func (h *Host) revoke(w http.ResponseWriter, r *http.Request) {
 	answerOne(w, struct{}{}, h.Revoke(r.PathValue("namespace")))
 }
 
+// alone says whether nobody else asks a switch, which then is to be given back; else it
+// answers why not.
+func (h *Host) alone(w http.ResponseWriter, of, busy string) bool {
+	if h.asked.take(of, 1) {
+		return true
+	}
+	problem.Write(w, http.StatusServiceUnavailable, busy)
+	return false
+}
+
 // flows lists the entries of an OpenFlow switch, for one who asks at a time: there
 // may be very many.
 func (h *Host) flows(w http.ResponseWriter, r *http.Request) {
 	of := r.PathValue("namespace")
-	if !h.asked.take(of, 1) {
-		problem.Write(w, http.StatusServiceUnavailable, "the entries of this switch are being listed for another request: ask again")
+	if !h.alone(w, of, "the entries of this switch are being listed for another request: ask again") {
 		return
 	}
 	defer h.asked.give(of)
@@ -102,8 +111,7 @@ func (h *Host) flows(w http.ResponseWriter, r *http.Request) {
 // status is what an OpenFlow switch tells of itself, for one who asks at a time.
 func (h *Host) status(w http.ResponseWriter, r *http.Request) {
 	of := r.PathValue("namespace")
-	if !h.asked.take(of, 1) {
-		problem.Write(w, http.StatusServiceUnavailable, "this switch is being asked for another request: ask again")
+	if !h.alone(w, of, "this switch is being asked for another request: ask again") {
 		return
 	}
 	defer h.asked.give(of)
@@ -121,8 +129,7 @@ func (h *Host) trace(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	if !h.asked.take(of, 1) {
-		problem.Write(w, http.StatusServiceUnavailable, "this switch is being asked for another request: ask again")
+	if !h.alone(w, of, "this switch is being asked for another request: ask again") {
 		return
 	}
 	defer h.asked.give(of)

@@ -1,6 +1,7 @@
 package ofswitch
 
 import (
+	"encoding/json"
 	"net"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ func statusIsTold(t *testing.T, inKernel bool) {
 func (c *controller) status() (s report.OpenFlowStatus) {
 	c.t.Helper()
 	c.send(&of13.MultipartRequest{Kind: of13.MultipartExperimenter, Experimenter: channel.Experimenter, ExpType: channel.KindStatus})
-	if err := channel.ReadStatus(c.want(of13.TypeMultipartReply), &s); err != nil {
+	if err := json.Unmarshal(c.want(of13.TypeMultipartReply).(*of13.MultipartReply).Data, &s); err != nil {
 		c.t.Fatal(err)
 	}
 	return s

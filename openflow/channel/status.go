@@ -1,7 +1,6 @@
 package channel
 
 import (
-	"encoding/json"
 	"errors"
 	"net"
 	"syscall"
@@ -11,34 +10,17 @@ import (
 	"sublet/openflow/of13"
 )
 
-// KindStatus asks for what a switch tells of itself, as JSON.
-const KindStatus uint32 = 3
-
-// AsksStatus says whether a request asks for it.
+// AsksStatus says whether a request asks for what a switch tells of itself.
 func AsksStatus(m of13.Message) bool {
-	r, ok := m.(*of13.MultipartRequest)
-	return ok && r.Kind == of13.MultipartExperimenter && r.Experimenter == Experimenter && r.ExpType == KindStatus
+	_, ok := asks(m, KindStatus)
+	return ok
 }
 
 // StatusReply has it.
-func StatusReply(status any) (of13.Message, error) {
-	text, err := json.Marshal(status)
-	return &of13.MultipartReply{Kind: of13.MultipartExperimenter, Experimenter: Experimenter, ExpType: KindStatus, Data: text}, err
-}
+func StatusReply(status any) (of13.Message, error) { return answer(KindStatus, status) }
 
 // Status asks the switch for it.
-func (c *Client) Status(status any) error {
-	parts, err := c.Ask(&of13.MultipartRequest{Kind: of13.MultipartExperimenter, Experimenter: Experimenter, ExpType: KindStatus})
-	if err != nil {
-		return err
-	}
-	return ReadStatus(parts[0], status)
-}
-
-// ReadStatus reads the answer to a request for it.
-func ReadStatus(m of13.Message, status any) error {
-	return json.Unmarshal(m.(*of13.MultipartReply).Data, status)
-}
+func (c *Client) Status(status any) error { return c.own(KindStatus, nil, status) }
 
 // Peer is a main connection to a controller.
 type Peer struct {

@@ -2,13 +2,9 @@ package channel
 
 import (
 	"encoding/binary"
-	"encoding/json"
 
 	"sublet/openflow/of13"
 )
-
-// KindTrace asks what would become of a frame: its port in 32 bits, and the frame.
-const KindTrace uint32 = 2
 
 // Trace is what would become of a packet, in order.
 type Trace struct {
@@ -32,27 +28,18 @@ type TraceStep struct {
 
 // AsksTrace is the port and the frame of a request for a Trace.
 func AsksTrace(m of13.Message) (port uint32, frame []byte, ok bool) {
-	r, ok := m.(*of13.MultipartRequest)
-	if !ok || r.Kind != of13.MultipartExperimenter || r.Experimenter != Experimenter || r.ExpType != KindTrace || len(r.Data) < 4 {
+	data, ok := asks(m, KindTrace)
+	if !ok || len(data) < 4 {
 		return 0, nil, false
 	}
-	return binary.BigEndian.Uint32(r.Data), r.Data[4:], true
+	return binary.BigEndian.Uint32(data), data[4:], true
 }
 
 // Reply has it.
-func (t Trace) Reply() (of13.Message, error) {
-	text, err := json.Marshal(t)
-	return &of13.MultipartReply{Kind: of13.MultipartExperimenter, Experimenter: Experimenter, ExpType: KindTrace, Data: text}, err
-}
+func (t Trace) Reply() (of13.Message, error) { return answer(KindTrace, t) }
 
 // Trace asks the switch for one.
 func (c *Client) Trace(port uint32, frame []byte) (t Trace, err error) {
-	parts, err := c.Ask(&of13.MultipartRequest{
-		Kind: of13.MultipartExperimenter, Experimenter: Experimenter, ExpType: KindTrace, Data: append(binary.BigEndian.AppendUint32(nil, port), frame...),
-	})
-	if err != nil {
-		return t, err
-	}
-	err = json.Unmarshal(parts[0].(*of13.MultipartReply).Data, &t)
+	err = c.own(KindTrace, append(binary.BigEndian.AppendUint32(nil, port), frame...), &t)
 	return t, err
 }

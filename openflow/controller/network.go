@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -344,10 +345,5 @@ func (n *Network) age(now time.Time) {
 
 // sortedPorts are the numbers of a member's ports, in order.
 func (m *member) sortedPorts() []uint32 {
-	list := make([]uint32, 0, len(m.ports))
-	for p := range m.ports {
-		list = append(list, p)
-	}
-	slices.Sort(list)
-	return list
+	return slices.Sorted(maps.Keys(m.ports))
 }

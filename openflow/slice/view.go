@@ -1,6 +1,7 @@
 package slice
 
 import (
+	"maps"
 	"slices"
 
 	"sublet/openflow/of13"
@@ -38,12 +39,7 @@ func (v *view) has(port uint32) bool {
 
 // numbersOfPorts are those that the switch has, in order.
 func (v *view) numbersOfPorts() []uint32 {
-	list := make([]uint32, 0, len(v.ports))
-	for n := range v.ports {
-		list = append(list, n)
-	}
-	slices.Sort(list)
-	return list
+	return slices.Sorted(maps.Keys(v.ports))
 }
 
 // within says whether a match is of the slice.

@@ -1,0 +1,42 @@
+package channel
+
+import (
+	"encoding/json"
+
+	"sublet/openflow/of13"
+)
+
+// Experimenter is whose statistics these are: an identifier that is locally
+// administered, since Sublet has none of the IEEE's.
+const Experimenter uint32 = 0x02534c
+
+// Types of its statistics, which are JSON.
+const (
+	KindCache  uint32 = 1
+	KindTrace  uint32 = 2 // its request: a port in 32 bits, and a frame
+	KindStatus uint32 = 3
+)
+
+// asks says whether a message asks for a type of them, and with what.
+func asks(m of13.Message, kind uint32) (data []byte, ok bool) {
+	r, ok := m.(*of13.MultipartRequest)
+	if !ok || r.Kind != of13.MultipartExperimenter || r.Experimenter != Experimenter || r.ExpType != kind {
+		return nil, false
+	}
+	return r.Data, true
+}
+
+// answer is the reply to such a request.
+func answer(kind uint32, value any) (of13.Message, error) {
+	text, err := json.Marshal(value)
+	return &of13.MultipartReply{Kind: of13.MultipartExperimenter, Experimenter: Experimenter, ExpType: kind, Data: text}, err
+}
+
+// own asks the switch for a type of them.
+func (c *Client) own(kind uint32, data []byte, value any) error {
+	parts, err := c.Ask(&of13.MultipartRequest{Kind: of13.MultipartExperimenter, Experimenter: Experimenter, ExpType: kind, Data: data})
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(parts[0].(*of13.MultipartReply).Data, value)
+}
