@@ -1,7 +1,6 @@
 package slice
 
 import (
-	"maps"
 	"slices"
 
 	"sublet/openflow/of13"
@@ -72,33 +71,31 @@ func (v *view) tables() (list []uint8) {
 // groupMod translates a group. A number is the slice's from the addition to the
 // deletion.
 func (v *view) groupMod(m of13.GroupMod) (there []of13.Message, undo func(), err error) {
-	own := m.Group
-	n, known := v.groups.there[own]
+	_, known := v.groups.there[m.Group]
 	switch {
 	case m.Command == of13.CommandDelete:
-		return v.deleteGroups(m)
-	case own > of13.GroupMax:
+		for _, n := range v.groups.release(m.Group, of13.GroupAll) {
+			there = append(there, &of13.GroupMod{Command: m.Command, Kind: m.Kind, Group: n})
+		}
+		return there, nil, nil
+	case m.Group > of13.GroupMax:
 		return nil, nil, of13.GroupModFailedInvalidGroup
 	case m.Command == of13.CommandAdd && known:
 		return nil, nil, of13.GroupModFailedGroupExists
 	case m.Command == of13.CommandModify && !known:
 		return nil, nil, of13.GroupModFailedUnknownGroup
 	}
-	buckets := slices.Clone(m.Buckets)
-	for i := range buckets {
-		if err := v.bucket(&buckets[i]); err != nil {
+	m.Buckets = slices.Clone(m.Buckets)
+	for i := range m.Buckets {
+		if err := v.bucket(&m.Buckets[i]); err != nil {
 			return nil, nil, err
 		}
 	}
-	if m.Buckets = buckets; !known {
-		if n, known = v.groups.add(own); !known {
-			return nil, nil, of13.GroupModFailedOutOfGroups
-		}
-		m.Group = n
-		return []of13.Message{&m}, func() { v.groups.remove(own) }, nil
+	var ok bool
+	if m.Group, undo, ok = v.groups.place(m.Group); !ok {
+		return nil, nil, of13.GroupModFailedOutOfGroups
 	}
-	m.Group = n
-	return []of13.Message{&m}, nil, nil
+	return []of13.Message{&m}, undo, nil
 }
 
 func (v *view) bucket(b *of13.Bucket) (err error) {
@@ -115,28 +112,16 @@ func (v *view) bucket(b *of13.Bucket) (err error) {
 	return err
 }
 
-func (v *view) deleteGroups(m of13.GroupMod) (there []of13.Message, undo func(), err error) {
-	list := []uint32{m.Group}
-	if m.Group == of13.GroupAll {
-		list = slices.Sorted(maps.Keys(v.groups.there))
-	}
-	for _, own := range list {
-		if n, ok := v.groups.there[own]; ok {
-			there = append(there, &of13.GroupMod{Command: m.Command, Kind: m.Kind, Group: n})
-			v.groups.remove(own)
-		}
-	}
-	return there, nil, nil
-}
-
 // meterMod translates a meter, as groupMod does a group.
 func (v *view) meterMod(m of13.MeterMod) (there []of13.Message, undo func(), err error) {
-	own := m.Meter
-	n, known := v.meters.there[own]
+	_, known := v.meters.there[m.Meter]
 	switch {
 	case m.Command == of13.CommandDelete:
-		return v.deleteMeters(m)
-	case own == 0 || own > of13.MeterMax:
+		for _, n := range v.meters.release(m.Meter, of13.MeterAll) {
+			there = append(there, &of13.MeterMod{Command: m.Command, Meter: n})
+		}
+		return there, nil, nil
+	case m.Meter == 0 || m.Meter > of13.MeterMax:
 		return nil, nil, of13.MeterModFailedInvalidMeter
 	case m.Command == of13.CommandAdd && known:
 		return nil, nil, of13.MeterModFailedMeterExists
@@ -145,37 +130,17 @@ func (v *view) meterMod(m of13.MeterMod) (there []of13.Message, undo func(), err
 	case v.remarks(m.Bands):
 		return nil, nil, of13.MeterModFailedBadBand
 	}
-	if !known {
-		if n, known = v.meters.add(own); !known {
-			return nil, nil, of13.MeterModFailedOutOfMeters
-		}
-		m.Meter = n
-		return []of13.Message{&m}, func() { v.meters.remove(own) }, nil
+	var ok bool
+	if m.Meter, undo, ok = v.meters.place(m.Meter); !ok {
+		return nil, nil, of13.MeterModFailedOutOfMeters
 	}
-	m.Meter = n
-	return []of13.Message{&m}, nil, nil
+	return []of13.Message{&m}, undo, nil
 }
 
 // remarks says whether bands make packets of the slice those of another one.
 func (v *view) remarks(bands []of13.Band) bool {
 	return slices.ContainsFunc(v.Match, func(f of13.Field) bool { return f.ID == of13.IPDSCP }) &&
 		slices.ContainsFunc(bands, func(b of13.Band) bool { return b.Kind != of13.BandDrop })
-}
-
-func (v *view) deleteMeters(m of13.MeterMod) (there []of13.Message, undo func(), err error) {
-	list := []uint32{m.Meter}
-	if m.Meter == of13.MeterAll {
-		list = slices.Sorted(maps.Keys(v.meters.there))
-	}
-	for _, own := range list {
-		n, ok := v.meters.there[own]
-		if !ok {
-			continue
-		}
-		there = append(there, &of13.MeterMod{Command: m.Command, Meter: n})
-		v.meters.remove(own)
-	}
-	return there, nil, nil
 }
 
 // packetOut translates a packet, which has to be of the slice.

@@ -1,5 +1,10 @@
 package slice
 
+import (
+	"maps"
+	"slices"
+)
+
 // pool gives out numbers that the switch knows groups or meters by, the lowest first.
 type pool struct {
 	used map[uint32]bool
@@ -26,15 +31,34 @@ func newNumbers(p *pool, most int) numbers {
 	return numbers{pool: p, most: most, there: make(map[uint32]uint32), back: make(map[uint32]uint32)}
 }
 
-// add gives a number a place at the switch; ok is false if there are as many as
-// there may be.
-func (n *numbers) add(own uint32) (there uint32, ok bool) {
+// place gives the switch's number for one that is changed: a new one, which undo takes
+// back, if there is none. ok is false if there are as many as there may be.
+func (n *numbers) place(own uint32) (there uint32, undo func(), ok bool) {
+	if there, known := n.there[own]; known {
+		return there, nil, true
+	}
 	if len(n.there) >= n.most {
-		return 0, false
+		return 0, nil, false
 	}
 	there = n.pool.take()
 	n.there[own], n.back[there] = there, own
-	return there, true
+	return there, func() { n.remove(own) }, true
+}
+
+// release gives up a number, or every one if it is that which stands for all, and says
+// which they were at the switch.
+func (n *numbers) release(own, all uint32) (there []uint32) {
+	list := []uint32{own}
+	if own == all {
+		list = slices.Sorted(maps.Keys(n.there))
+	}
+	for _, own := range list {
+		if number, ok := n.there[own]; ok {
+			there = append(there, number)
+			n.remove(own)
+		}
+	}
+	return there
 }
 
 func (n *numbers) remove(own uint32) {
