@@ -19,10 +19,10 @@ func Restore(now time.Time, state State) (*Book, error) {
 	b.rollout.Restore(now, state.Counters.lineage(), state.Plans)
 	b.rollout.SetDown(downHosts(b.sub))
 	for _, n := range state.Notify {
-		b.beside.notify[n.Tenant] = n
+		b.beside.notify.of[n.Tenant] = n
 	}
 	for _, w := range state.Waiting {
-		b.beside.waiting[w.ID()] = w
+		b.beside.waiting.of[w.ID()] = w
 	}
 	leases := slices.SortedFunc(slices.Values(state.Leases), bySerial)
 	for _, l := range leases {
