@@ -151,10 +151,18 @@ func TestTopShowsWhatIsCarried(t *testing.T) {
 	l.up(pair("n", "rate: 10Mbit"))
 	l.must("exec", "-d", "n/a", "--", "ping", "-i", "0.02", "b")
 	eventually(t, 20*time.Second, func() error {
-		out := l.must("top", "n", "-n", "1")
-		for line := range strings.Lines(out) {
-			if f := strings.Fields(line); len(f) == 8 && f[0] == "n" && f[2] == "a-b" && f[3] == "->" && len(f[6]) == 2 {
-				return nil // tens of packets a second
+		out := l.must("top", "n", "-n", "1", "-o", "json")
+		var loads []struct {
+			Network string
+			Link    string
+			Packets float64 `json:"packets_per_s"`
+		}
+		if err := json.Unmarshal([]byte(out), &loads); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		for _, load := range loads {
+			if load.Network == "n" && load.Link == "a-b" && load.Packets >= 10 {
+				return nil
 			}
 		}
 		return errors.New(out)
