@@ -104,15 +104,16 @@ func (t *tables) clear(slot uint32) error {
 
 // apply writes rows so that each finds what it leads to: functions, then hops from
 // the egress on, then whatever begins a chain.
-func (t *tables) apply(r record, all rows, s *site) error {
+func (t *tables) apply(r record, all rows, s *site, was map[uint32]bool) error {
 	steps := []func() error{
-		func() error { return t.flows(all.flows) },
+		func() error { return t.flows(all, was) },
 		func() error { return putAll(t.table("firewalls"), all.firewalls) },
 		func() error { return putAll(t.table("nats"), all.nats) },
 		func() error { return putAll(t.table("balancers"), all.balancers) },
 		func() error { return t.putLimits(all.limits) },
 		func() error { return putAll(t.table("remotes"), all.remotes) },
 		func() error { return t.table("planes").Put(r.ID, all.plane) },
+		func() error { return t.forgetMemories(was) },
 		func() error { return putAll(t.table("sides"), all.sides) },
 		func() error { return t.attachAll("return", maps.Keys(all.sides), s) },
 		func() error { return t.putHops(all.hops) },
@@ -162,19 +163,34 @@ func (t *tables) putLimits(limits map[uint32]nshLimit) error {
 	return nil
 }
 
-// flows makes tables of flows; one that has its size stays, with what is in it.
-func (t *tables) flows(want map[uint32]uint32) error {
+// shared says of the nodes that are functions whether flows tell their paths apart.
+func (t *tables) shared() (map[uint32]bool, error) {
+	sides, err := read[uint32, nshSide](t.table("sides"))
+	if err != nil {
+		return nil, err
+	}
+	shared := make(map[uint32]bool)
+	for _, s := range sides {
+		shared[s.Function] = s.Shared != 0
+	}
+	return shared, nil
+}
+
+// flows makes tables of flows; one that has its size stays, with what is in it, unless
+// that is left of an earlier time in which paths shared a node.
+func (t *tables) flows(all rows, was map[uint32]bool) error {
 	spec, err := loadNsh()
 	if err != nil {
 		return err
 	}
 	outer := t.table("conns")
-	for n, flows := range want {
-		var was *ebpf.Map
-		if err := outer.Lookup(n, &was); err == nil {
-			same := was.MaxEntries() == 2*flows
-			was.Close()
-			if same {
+	for n, flows := range all.flows {
+		var had *ebpf.Map
+		shared, node := was[n]
+		if err := outer.Lookup(n, &had); err == nil {
+			same := had.MaxEntries() == 2*flows
+			had.Close()
+			if same && (shared || !node) {
 				continue
 			}
 		}

@@ -143,6 +143,18 @@ int nsh_enter(struct __sk_buff *skb)
 	return resume(skb, w, o.at);
 }
 
+/* What is remembered of a flow that comes back by a device; NULL: nothing. */
+static __always_inline struct conn *memory_of(__u32 function, const struct flow *f, __u32 device)
+{
+	void *table = table_of(function);
+	struct conn_key k;
+
+	if (!table)
+		return NULL;
+	key_of(&k, f, CONN_NODE, device);
+	return bpf_map_lookup_elem(table, &k);
+}
+
 /* On the ports of a function: what comes back. */
 SEC("tc")
 int nsh_return(struct __sk_buff *skb)
@@ -150,8 +162,7 @@ int nsh_return(struct __sk_buff *skb)
 	__u32 index = skb->ifindex;
 	const struct side *side = bpf_map_lookup_elem(&sides, &index);
 	struct walk *w = walk_of();
-	struct conn_key k;
-	struct conn *c;
+	struct conn *c = NULL;
 
 	if (!side || !w)
 		return TCX_NEXT;
@@ -160,14 +171,16 @@ int nsh_return(struct __sk_buff *skb)
 	struct flow *f = flow_of(skb, w);
 	if (!f->family || f->discovers)
 		return TCX_NEXT;
-	if (side->shared) {
-		void *table = table_of(side->function);
+	/* While paths come and go packets are in the function that went in by the other rule. */
+	__u32 function = side->function;
+	bool shared = side->shared;
 
-		key_of(&k, f, CONN_NODE, index);
-		c = table ? bpf_map_lookup_elem(table, &k) : NULL;
-	} else {
+	if (shared)
+		c = memory_of(function, f, index);
+	if (!c)
 		c = bpf_map_lookup_elem(&memories, &index);
-	}
+	if (!c && !shared)
+		c = memory_of(function, f, index);
 	__u32 plane = side->plane;
 	const struct plane *p = bpf_map_lookup_elem(&planes, &plane);
 	if (!c || f->bad)

@@ -83,10 +83,14 @@ func (p *Part) set(plane Plane) error {
 	if err != nil {
 		return err
 	}
-	if err := t.apply(r, rows, s); err != nil {
+	was, err := t.shared()
+	if err != nil {
 		return err
 	}
-	return t.sweep(all, r, rows)
+	if err := t.apply(r, rows, s, was); err != nil {
+		return err
+	}
+	return t.sweep(all, r, rows, was)
 }
 
 // Delete takes a lease's plane away, present or not, and with the last one all that
@@ -131,7 +135,7 @@ func (p *Part) empty(all map[string]record, r record) error {
 		return err
 	}
 	r.Plane = Plane{Fabric: r.Plane.Fabric}
-	return t.sweep(all, r, rows{})
+	return t.sweep(all, r, rows{}, nil)
 }
 
 // Report is what a plane counted.

@@ -8,7 +8,7 @@ import (
 
 // sweep takes away what a plane has and should not have, the beginning of chains
 // first. all are the records of every plane.
-func (t *tables) sweep(all map[string]record, r record, want rows) error {
+func (t *tables) sweep(all map[string]record, r record, want rows, was map[uint32]bool) error {
 	mine := func(n uint32) bool { return n>>numberBits == r.ID }
 	all = with(all, r)
 	errs := []error{
@@ -24,7 +24,7 @@ func (t *tables) sweep(all map[string]record, r record, want rows) error {
 		sweepRows(t.table("nats"), want.nats, func(n uint32, _ nshNat) bool { return mine(n) }),
 		sweepRows(t.table("balancers"), want.balancers, func(n uint32, _ nshBalancer) bool { return mine(n) }),
 		sweepRows(t.table("limits"), want.limits, func(n uint32, _ nshLimit) bool { return mine(n) }),
-		t.sweepFlows(want, mine),
+		t.sweepFlows(want, mine, was),
 	}
 	if want.plane == (nshPlane{}) {
 		errs = append(errs, drop(t.table("planes"), r.ID))
@@ -142,6 +142,16 @@ func (t *tables) sweepLocals(all map[string]record) error {
 	return sweepRows(t.table("locals"), want, func(nshIn6Addr, uint32) bool { return true })
 }
 
+// forgetMemories forgets the one path of nodes that paths have shared since before the
+// last change: nothing that went in earlier is in them any more.
+func (t *tables) forgetMemories(was map[uint32]bool) error {
+	sides, err := read[uint32, nshSide](t.table("sides"))
+	if err != nil {
+		return err
+	}
+	return sweepRows(t.table("memories"), map[uint32]nshConn{}, func(n uint32, _ nshConn) bool { return was[sides[n].Function] })
+}
+
 func (t *tables) sweepMemories() error {
 	sides, err := read[uint32, nshSide](t.table("sides"))
 	if err != nil {
@@ -153,13 +163,18 @@ func (t *tables) sweepMemories() error {
 	})
 }
 
-// sweepFlows takes tables of flows away.
-func (t *tables) sweepFlows(want rows, mine func(uint32) bool) error {
+// sweepFlows takes tables of flows away. That of a node which paths shared until now
+// stays until the next change: packets may be in the node.
+func (t *tables) sweepFlows(want rows, mine func(uint32) bool, was map[uint32]bool) error {
+	stays := make(map[uint32]bool)
+	for _, s := range want.sides {
+		stays[s.Function] = was[s.Function]
+	}
 	outer := t.table("conns")
 	var keys []uint32
 	var n uint32
 	for all := outer.Iterate(); all.Next(&n, new(uint32)); {
-		if _, ok := want.flows[n]; !ok && mine(n) {
+		if _, ok := want.flows[n]; !ok && mine(n) && !stays[n] {
 			keys = append(keys, n)
 		}
 	}
