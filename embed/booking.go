@@ -21,7 +21,9 @@ import (
 // Keys: "cpu:HOST" in milli-cores, "memory:HOST" in bytes, "guests:HOST" (a
 // network with an exclusive node takes all, others one), and in bit/s
 // "carrying:HOST", "machine" and rate.Element's String. "nat:NAME:ADDRESS" is an
-// address of a way out, "exit:NAME:VLAN" a VLAN of an exit.
+// address of a way out, "exit:NAME:VLAN" a VLAN of an exit. "entries:NAME>" and
+// "meters:NAME>" are those of an OpenFlow switch, "slow-path:NAME>" bit/s that it
+// carries in software.
 func (e *Embedder) Bookings(request vnet.Request, window vnet.Window, mapping vnet.Mapping) ([]calendar.Booking, error) {
 	inside, err := e.bookInside(request, window, mapping)
 	if err != nil {
@@ -31,7 +33,11 @@ func (e *Embedder) Bookings(request vnet.Request, window vnet.Window, mapping vn
 	if err != nil {
 		return nil, fmt.Errorf("book %s: %w", request.Network, err)
 	}
-	return append(inside, outside...), nil
+	switches, err := e.bookSwitches(spansOf(request, window), mapping)
+	if err != nil {
+		return nil, fmt.Errorf("book %s: %w", request.Network, err)
+	}
+	return slices.Concat(inside, outside, switches), nil
 }
 
 // bookInside is Bookings without ways out.

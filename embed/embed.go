@@ -32,6 +32,9 @@ func (e *Embedder) Embed(cal *calendar.Calendar, request vnet.Request, window vn
 		return vnet.Mapping{}, err
 	}
 	m, err := e.embed(cal, request, window, opt)
+	if err == nil {
+		m, err = e.aroundCrowded(cal, request, window, opt, m)
+	}
 	m.Outside, m.VLANs, m.Joins = outside.Outside, outside.VLANs, outside.Joins
 	return m, err
 }

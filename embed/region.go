@@ -321,6 +321,7 @@ func (e *Embedder) Capacities() map[string]int64 {
 	if e.byKey == nil {
 		e.byKey = e.inventory().byKey()
 		addOutside(e.byKey, e.sub)
+		addSwitches(e.byKey, e.sub)
 	}
 	return e.byKey
 }

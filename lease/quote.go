@@ -82,7 +82,8 @@ func (g *resources) Loads(w vnet.Window) []vnet.Load {
 
 // OutsideLoads says so of both directions of every way out, exit and place to
 // join, which are called nat:, exit: or join: and their name, and of each device
-// (device:) whether it is taken.
+// (device:) whether it is taken. Of OpenFlow switches it says what is booked of their
+// entries, meters and slow path.
 func (g *resources) OutsideLoads(w vnet.Window) (loads []vnet.Load) {
 	add := func(link string, host vnet.HostID, capacity vnet.Rate) {
 		ends := [2]string{string(host), "outside"}
@@ -101,6 +102,10 @@ func (g *resources) OutsideLoads(w vnet.Window) (loads []vnet.Load) {
 	}
 	for _, d := range g.sub.Devices { // a number, no rate
 		load := vnet.Load{Link: rate.DevicePrefix + d.Name, From: string(d.Host), To: "outside", Leasable: 1}
+		loads = append(loads, g.loaded(load, vnet.Forward, w))
+	}
+	for _, l := range embed.SwitchLoads(g.sub) { // numbers of entries and meters, and a rate
+		load := vnet.Load{Link: l.Link, From: l.Switch, To: l.Switch, Leasable: vnet.Rate(l.Has)}
 		loads = append(loads, g.loaded(load, vnet.Forward, w))
 	}
 	return loads

@@ -36,6 +36,9 @@ func elements(s vnet.Substrate) map[string]any {
 	for _, name := range s.Switches {
 		list["switch "+name] = true
 	}
+	for _, o := range s.OpenFlow {
+		list["switch "+o.Name] = o
+	}
 	for _, h := range s.Hosts {
 		list["host "+string(h.Name)] = h
 	}

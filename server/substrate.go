@@ -81,5 +81,10 @@ func veiled(sub vnet.Substrate) vnet.Substrate {
 	for i := range sub.Exits {
 		sub.Exits[i].Interface = ""
 	}
+	sub.OpenFlow = slices.Clone(sub.OpenFlow)
+	for i := range sub.OpenFlow {
+		o := &sub.OpenFlow[i]
+		o.Connect, o.Listen, o.DatapathID, o.Ports = netip.AddrPort{}, netip.AddrPort{}, 0, nil
+	}
 	return sub
 }

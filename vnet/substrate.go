@@ -26,6 +26,8 @@ type Substrate struct {
 	// none. All links between switches cost the same there, equal ways are all
 	// used, and no two join the same switches.
 	Relays map[string]netip.Addr `json:"relays,omitempty"`
+	// OpenFlow is what is known of those switches that speak it.
+	OpenFlow []OpenFlowSwitch `json:"openflow,omitempty"`
 	// Forwards is what all hosts forward together, where they share the
 	// processors of one machine, as those of a lab do; 0: each has its own.
 	Forwards Rate `json:"forwards_bps,omitempty"`
@@ -89,7 +91,8 @@ const DefaultDelay = 100 * time.Microsecond
 
 // WithDelays is the substrate with what its hosts add to latencies: between two
 // nodes of a host its delay, and half of it at each end of a link that is at a
-// host, so that every tunnel counts once.
+// host, so that every tunnel counts once. OpenFlow switches count as slow as their
+// slow paths, where packets of leases take those.
 func (s Substrate) WithDelays() Substrate {
 	delays := make(map[string]time.Duration, len(s.Hosts))
 	s.Hosts, s.Links = slices.Clone(s.Hosts), slices.Clone(s.Links)
@@ -104,6 +107,7 @@ func (s Substrate) WithDelays() Substrate {
 		l := &s.Links[i]
 		l.Latency += (delays[l.Ends[0]] + delays[l.Ends[1]]) / 2
 	}
+	s.addSlowPaths()
 	return s
 }
 
@@ -203,7 +207,7 @@ func (s Substrate) LinkOf(name string) (SubstrateLink, bool) {
 // hosts that are.
 func (s Substrate) Working() Substrate {
 	down := make(map[string]bool)
-	working := Substrate{Switches: s.Switches, NAT: s.NAT, Exits: s.Exits, Joins: s.Joins, Devices: s.Devices, Relays: s.Relays, Forwards: s.Forwards}
+	working := Substrate{Switches: s.Switches, NAT: s.NAT, Exits: s.Exits, Joins: s.Joins, Devices: s.Devices, Relays: s.Relays, OpenFlow: s.OpenFlow, Forwards: s.Forwards}
 	for _, h := range s.Hosts {
 		if down[string(h.Name)] = h.Down; !h.Down {
 			working.Hosts = append(working.Hosts, h)

@@ -43,6 +43,9 @@ func (p *picture) load(l vnet.Load) {
 	if strings.HasPrefix(l.Link, "device:") { // one lease's or nobody's
 		note = map[bool]string{true: "taken", false: "free"}[peak.Booked > 0]
 	}
+	if strings.HasPrefix(l.Link, "entries:") || strings.HasPrefix(l.Link, "meters:") {
+		note = fmt.Sprintf("up to %d of %d", int64(peak.Booked), int64(l.Leasable))
+	}
 	if l.Down {
 		note = "down"
 	}

@@ -4,7 +4,7 @@ package file
 
 type substrate struct {
 	Hosts    []host             `yaml:"hosts" jsonschema_description:"Machines that run an agent." jsonschema:"minItems=1"`
-	Switches []name             `yaml:"switches,omitempty" jsonschema_description:"Forward, host nothing."`
+	Switches []fabricSwitch     `yaml:"switches,omitempty" jsonschema_description:"Forward, host nothing: names, or more of switches that speak OpenFlow."`
 	Links    []substrateLink    `yaml:"links,omitempty" jsonschema_description:"Wires between hosts and switches."`
 	Relays   map[string]address `yaml:"relays,omitempty" jsonschema_description:"By switch: IPv4 address at which it takes relay lists off, so that leases choose paths between switches. All switches or none."`
 	NAT      nats               `yaml:"nat,omitempty" jsonschema_description:"Ways out of the substrate, for routers that take one; one alone needs no list."`

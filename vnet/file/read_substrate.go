@@ -13,7 +13,17 @@ import (
 
 // substrate turns the form into vnet's words.
 func (f substrate) substrate() (vnet.Substrate, error) {
-	s := vnet.Substrate{Switches: words(f.Switches)}
+	s := vnet.Substrate{}
+	for i, w := range f.Switches {
+		s.Switches = append(s.Switches, string(w.Name))
+		made, speaks, err := w.openFlow("switches[" + strconv.Itoa(i) + "]")
+		if err != nil {
+			return s, err
+		}
+		if speaks {
+			s.OpenFlow = append(s.OpenFlow, made)
+		}
+	}
 	for _, h := range f.Hosts {
 		s.Hosts = append(s.Hosts, vnet.SubstrateNode{
 			Name: vnet.HostID(h.Name), Site: string(h.Site), CPU: vnet.CPU(h.CPU),

@@ -39,17 +39,21 @@ var patterns = map[reflect.Type]*generator.Schema{
 		command("The program and its arguments; no shell."),
 		{Type: "array", Items: wholeProgram(), MinItems: new(uint64(1))},
 	}},
-	reflect.TypeFor[functionCPU](): {OneOf: []*generator.Schema{{Type: "number", Minimum: "0"}, {Type: "string", Enum: []any{autoCPU}}}},
-	reflect.TypeFor[coreSeconds](): {Type: "number"},
-	reflect.TypeFor[stations]():    {Type: "string", Pattern: `^[0-9.]+(/[0-9]+)?$`},
-	reflect.TypeFor[cpu]():         {Type: "number", Minimum: "0"},
-	reflect.TypeFor[span]():        {Type: "string", Pattern: spanPattern, MinLength: new(uint64(1))},
-	reflect.TypeFor[instant]():     {Type: "string", Format: "date-time"},
-	reflect.TypeFor[anyAddress]():  {Type: "string"},
-	reflect.TypeFor[address]():     {Type: "string", Format: "ipv4"},
-	reflect.TypeFor[addrRange]():   {Type: "string", Pattern: `^[0-9.]+(-[0-9.]+)?$`},
-	reflect.TypeFor[network]():     {Type: "string", Pattern: `^[0-9.]+/[0-9]+$`},
-	reflect.TypeFor[publish]():     {Type: "string", Pattern: `^[0-9]+:[A-Za-z0-9_-]+:[0-9]+(/tcp|/udp)?$`},
+	reflect.TypeFor[functionCPU]():   {OneOf: []*generator.Schema{{Type: "number", Minimum: "0"}, {Type: "string", Enum: []any{autoCPU}}}},
+	reflect.TypeFor[coreSeconds]():   {Type: "number"},
+	reflect.TypeFor[stations]():      {Type: "string", Pattern: `^[0-9.]+(/[0-9]+)?$`},
+	reflect.TypeFor[cpu]():           {Type: "number", Minimum: "0"},
+	reflect.TypeFor[span]():          {Type: "string", Pattern: spanPattern, MinLength: new(uint64(1))},
+	reflect.TypeFor[instant]():       {Type: "string", Format: "date-time"},
+	reflect.TypeFor[anyAddress]():    {Type: "string"},
+	reflect.TypeFor[address]():       {Type: "string", Format: "ipv4"},
+	reflect.TypeFor[switchAddress](): {Type: "string", Pattern: `^(tcp:)?[0-9a-fA-F.:\[\]]+:[0-9]+$`},
+	reflect.TypeFor[vnet.DatapathID](): {OneOf: []*generator.Schema{
+		{Type: "string", Pattern: `^(0x)?[0-9a-fA-F]{1,16}$`}, {Type: "integer", Minimum: "1"},
+	}},
+	reflect.TypeFor[addrRange](): {Type: "string", Pattern: `^[0-9.]+(-[0-9.]+)?$`},
+	reflect.TypeFor[network]():   {Type: "string", Pattern: `^[0-9.]+/[0-9]+$`},
+	reflect.TypeFor[publish]():   {Type: "string", Pattern: `^[0-9]+:[A-Za-z0-9_-]+:[0-9]+(/tcp|/udp)?$`},
 	reflect.TypeFor[portRange](): {OneOf: []*generator.Schema{
 		{Type: "string", Pattern: `^[0-9]+(-[0-9]+)?$`}, {Type: "integer", Minimum: "1", Maximum: "65535"},
 	}},
@@ -112,6 +116,19 @@ var prefixSchema = &generator.Schema{Type: "string", Pattern: `^[0-9a-fA-F.:]+/[
 func (frr) JSONSchemaExtend(s *generator.Schema) {
 	whole := *s
 	*s = generator.Schema{OneOf: []*generator.Schema{{Type: "string", MinLength: new(uint64(1))}, &whole}}
+}
+
+// JSONSchemaExtend says that a name stands for a switch of which nothing else is
+// known.
+func (fabricSwitch) JSONSchemaExtend(s *generator.Schema) {
+	whole := *s
+	whole.Required = append(whole.Required, "openflow", "ports", "entries", "meters")
+	*s = generator.Schema{OneOf: []*generator.Schema{{Type: "string", Pattern: vnet.NamePattern}, &whole}}
+}
+
+// JSONSchemaExtend says that either side may connect.
+func (openFlow) JSONSchemaExtend(s *generator.Schema) {
+	s.OneOf = []*generator.Schema{{Required: []string{"connect"}}, {Required: []string{"listen"}}}
 }
 
 // JSONSchemaExtend says that one way out needs no list.

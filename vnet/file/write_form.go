@@ -218,7 +218,10 @@ func stageForm(s vnet.Stage) stage {
 }
 
 func substrateForm(s vnet.Substrate) substrate {
-	f := substrate{Switches: names(s.Switches)}
+	f := substrate{}
+	for _, w := range s.Switches {
+		f.Switches = append(f.Switches, fabricSwitchForm(s, w))
+	}
 	for _, h := range s.Hosts {
 		f.Hosts = append(f.Hosts, host{Name: name(h.Name), Site: name(h.Site), CPU: cpu(h.CPU), Memory: size(h.Memory), Capacity: rate(h.Capacity)})
 	}
