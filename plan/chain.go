@@ -69,10 +69,13 @@ type ChainFunction struct {
 	Rules []ChainDeny       `json:"rules,omitempty"`
 	Rate  vnet.Rate         `json:"rate_bps,omitempty"`
 	// Prefix has the addresses that a NAT gives to senders.
-	Prefix netip.Prefix     `json:"prefix,omitzero"`
-	In     string           `json:"in,omitempty"` // devices that lead to eth0 and eth1 of a program's node
-	Out    string           `json:"out,omitempty"`
-	Auto   *ChainProcessing `json:"auto,omitempty"` // of a program whose processor time follows the load
+	Prefix netip.Prefix `json:"prefix,omitzero"`
+	// To is the device by which copies of a mirror enter the link to the node that gets
+	// them.
+	To   string           `json:"to,omitempty"`
+	In   string           `json:"in,omitempty"` // devices that lead to eth0 and eth1 of a program's node
+	Out  string           `json:"out,omitempty"`
+	Auto *ChainProcessing `json:"auto,omitempty"` // of a program whose processor time follows the load
 }
 
 // ChainProcessing is what packets cost a function, in whole parts of a second of a
@@ -448,8 +451,11 @@ func (n *network) chainFunction(name string) ChainFunction {
 	for _, r := range f.Rules {
 		made.Rules = append(made.Rules, ChainDeny{Allow: r.Allow, Match: chainMatch(r.Flow)})
 	}
-	if f.Kind == vnet.FunctionLimiter {
+	switch f.Kind {
+	case vnet.FunctionLimiter:
 		made.Rate = f.Rate
+	case vnet.FunctionMirror:
+		made.To = n.ownDevice(name, f.To)
 	}
 	made.Prefix = f.Prefix
 	if f.Kind != vnet.FunctionProgram {
@@ -461,7 +467,7 @@ func (n *network) chainFunction(name string) ChainFunction {
 	}
 	for _, l := range n.chained { // the first chain through it has eth0 and eth1
 		for end, node := range l.Ends {
-			if node != name {
+			if node != name || l.Sender() != "" {
 				continue
 			}
 			device := VxLink{Index: n.index[l.Name]}.Device(end)
@@ -502,11 +508,20 @@ func (n *network) chainExit(chain vnet.Chain) (device string, hardware Hardware,
 	return "", hardware, false
 }
 
-// chainPort is where a segment of a chain ends: in a program's node, else in
-// ChainHome.
+// ownDevice is that of a function's own link to a node, at the function.
+func (n *network) ownDevice(function, node string) string {
+	for _, l := range n.chained {
+		if l.Sender() == function && l.Ends[1] == node {
+			return VxLink{Index: n.index[l.Name]}.Device(0)
+		}
+	}
+	return ""
+}
+
+// chainPort is where a link of chains ends: in a program's node, or one that gets
+// copies, else in ChainHome.
 func (n *network) chainPort(link vnet.VirtualLink, end int) *Port {
-	node := link.Ends[end]
-	if f := n.functions[node]; f != nil && f.Kind == vnet.FunctionProgram {
+	if node := link.Ends[end]; n.top.ReachesNode(link, end) {
 		return &Port{Namespace: Namespace(n.lease.ID(), node), Interface: n.device[linkEnd{link.Name, end}], MTU: n.mtu}
 	}
 	return &Port{

@@ -155,11 +155,13 @@ func (r *Request) FollowLinks() {
 			r.Chains[i].Rate = least
 		}
 	}
+	r.followFunctions()
 	for i, l := range r.Links {
 		if c, ok := r.ChainOf(l.Chain); ok {
 			r.Links[i].Bandwidth = c.Demand()
 		}
 	}
+	r.fillFunctions(make(names)) // it has them all
 	r.bookFunctions()
 }
 
@@ -199,10 +201,16 @@ func (c *checker) chains(r Request) error {
 	}
 	for i, n := range r.Nodes {
 		if n.IsFunction() {
+			if err := r.checkTargets(at("nodes", i)+".function", n); err != nil {
+				return err
+			}
 			if err := r.checkProcessing(at("nodes", i)+".function", n); err != nil {
 				return err
 			}
 		}
+	}
+	if err := c.functionLinksAsNeeded(r); err != nil {
+		return err
 	}
 	return c.chainsStay(r)
 }
@@ -338,7 +346,7 @@ func (c *checker) chainsStay(r Request) error {
 	of := make(map[string]string)
 	for _, l := range r.Links {
 		of[l.Name] = l.Chain
-		if _, ok := r.ChainOf(l.Chain); l.Chain != "" && !ok {
+		if _, ok := r.ChainOf(l.Chain); l.Chain != "" && l.Sender() == "" && !ok {
 			return fieldf(c.linkPath[l.Name], "link %q is of no chain that is there: leave it out", l.Name)
 		}
 		if l.Chain == "" && (functions[l.Ends[0]] || functions[l.Ends[1]]) {
@@ -355,7 +363,7 @@ func (c *checker) chainsStay(r Request) error {
 			}
 		}
 		for k, name := range s.Remove {
-			if functions[name] || of[name] != "" || c.isChainEnd(r, name) {
+			if functions[name] || r.isTarget(name) || of[name] != "" || c.isChainEnd(r, name) {
 				return fieldf(at(path+".remove", k), "%q is part of a chain, and stages that change chains are not offered yet: change the request (sublet up)", name)
 			}
 		}
@@ -371,7 +379,7 @@ func (c *checker) chainsStay(r Request) error {
 		}
 		for _, name := range slices.Concat(sortedKeys(s.Links), sortedKeys(s.Impair), sortedKeys(s.Down)) {
 			if of[name] != "" {
-				return fieldf(key(path+".links", name), "is a link of chain %q, and stages that change chains are not offered yet: change the request (sublet up)", of[name])
+				return fieldf(key(path+".links", name), "is a link of chains (%s), and stages that change chains are not offered yet: change the request (sublet up)", of[name])
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package vnet
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -62,6 +63,11 @@ func TestBadChains(t *testing.T) {
 		"twice":                    {func(r *Request) { r.Chains = append(r.Chains, r.Chains[0]) }, `chains[1].name: there is a chain "web" already`},
 		"unknown kind":             {function(func(f *Function) { f.Kind = "teapot" }), `nodes[3].function.kind: "teapot" is no kind of function`},
 		"balancer":                 {function(func(f *Function) { f.Kind = FunctionBalancer }), "nodes[3].function.kind: balancer is not offered yet"},
+		"mirror":                   {function(func(f *Function) { *f = Function{Kind: FunctionMirror, To: "c"} }), ""},
+		"mirror without a node":    {function(func(f *Function) { *f = Function{Kind: FunctionMirror} }), "nodes[3].function.to: is missing"},
+		"mirror to nobody":         {function(func(f *Function) { *f = Function{Kind: FunctionMirror, To: "x"} }), `nodes[3].function.to: there is no node "x"`},
+		"mirror to a function":     {function(func(f *Function) { *f = Function{Kind: FunctionMirror, To: "ids"} }), `nodes[3].function.to: "ids" is a function`},
+		"copies of a firewall":     {function(func(f *Function) { f.To = "c" }), "nodes[3].function.to: only a mirror has"},
 		"firewall without rules":   {function(func(f *Function) { f.Rules = nil }), "nodes[3].function.rules: is missing"},
 		"nat without a prefix":     {function(func(f *Function) { *f = Function{Kind: FunctionNAT} }), "nodes[3].function.prefix: is missing"},
 		"limiter without a rate":   {function(func(f *Function) { *f = Function{Kind: FunctionLimiter} }), "nodes[3].function.rate: is missing"},
@@ -76,6 +82,54 @@ func TestBadChains(t *testing.T) {
 		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n")):
 			t.Errorf("%s: %v, and not %s", name, err, c.says)
 		}
+	}
+}
+
+// A mirror has a link to the node that gets its copies, which has what all chains
+// through it ask for, as long as there are any. Where less is offered, they have less.
+func TestCopiesHaveALink(t *testing.T) {
+	r := twoChains()
+	r.Nodes[3].Function = &Function{Kind: FunctionMirror, To: "c"}
+	r.Chains = append(r.Chains, Chain{Name: "back", From: "b", To: "a", Via: []string{"fw"}, Rate: 20 * Mbit, Reverse: ReverseMirror})
+	r.Fill()
+	own := func() (list []VirtualLink) {
+		for _, l := range r.Links {
+			if l.Sender() == "fw" {
+				list = append(list, l)
+			}
+		}
+		return list
+	}
+	if list := own(); len(list) != 1 || list[0].Ends != [2]string{"fw", "c"} || list[0].Bandwidth != [2]Bandwidth{Static(90 * Mbit)} {
+		t.Fatalf("own links: %+v", list)
+	}
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+	names := r.Numbering().Interfaces[own()[0].Name]
+	if names != [2]string{"", "eth0"} {
+		t.Errorf("interfaces of the copies' link: %v", names)
+	}
+	r.Links = slices.Clone(r.Links)
+	for i := range r.Links {
+		if r.Links[i].Sender() == "fw" {
+			r.Links[i].Bandwidth[Forward] = Static(45 * Mbit)
+		}
+	}
+	if r.Check() == nil {
+		t.Error("copies with half of what they need are taken")
+	}
+	r.FollowLinks()
+	if err := r.Check(); err != nil || r.Chains[0].Rate != 25*Mbit || r.Chains[1].Rate != 10*Mbit || own()[0].Bandwidth[Forward] != Static(45*Mbit) {
+		t.Errorf("with half for copies: %v, chains of %s and %s, %+v", err, r.Chains[0].Rate, r.Chains[1].Rate, own())
+	}
+	for i := range r.Chains {
+		r.Chains[i].Via = []string{"ids"}
+	}
+	r.Links = nil
+	r.Fill()
+	if list := own(); len(list) != 0 {
+		t.Errorf("a mirror of no chain has %+v", list)
 	}
 }
 

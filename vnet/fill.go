@@ -24,6 +24,7 @@ func (r *Request) Fill() {
 		top.fill(taken)
 	}
 	r.fillChains(taken)
+	r.fillFunctions(taken)
 	r.bookFunctions()
 }
 

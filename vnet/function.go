@@ -28,6 +28,7 @@ type Function struct {
 	Rules  []FunctionRule `json:"rules,omitempty"`    // of a firewall; the first that fits decides
 	Rate   Rate           `json:"rate_bps,omitempty"` // the most that it passes; 0: not stated
 	Prefix netip.Prefix   `json:"prefix,omitzero"`    // of a NAT: its addresses outside
+	To     string         `json:"to,omitempty"`       // of a mirror: the node that gets copies, by an interface of their own
 	Auto   *Processing    `json:"auto,omitempty"`     // of a program: its processor time follows the load
 }
 
@@ -84,8 +85,8 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 	case kind != "node":
 		return fieldf(path, "a router is no function: write it under functions")
 	case !slices.Contains(FunctionKinds, f.Kind):
-		return fieldf(path+".kind", "%q is no kind of function: choose firewall, limiter or nat, or state run or image for one of your own", f.Kind)
-	case f.Kind == FunctionBalancer, f.Kind == FunctionMirror:
+		return fieldf(path+".kind", "%q is no kind of function: choose firewall, limiter, nat or mirror, or state run or image for one of your own", f.Kind)
+	case f.Kind == FunctionBalancer:
 		return fieldf(path+".kind", "%s is not offered yet: bring a program of your own (run) that does it", f.Kind)
 	case n.Join != "" || n.Device != "":
 		return fieldf(path, "a machine or device that joins has no second interface: leave out join and device")
@@ -101,6 +102,10 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 		return fieldf(path+".rate", "is missing: state the most that it passes, such as 50Mbit")
 	case f.Auto != nil && f.Kind != FunctionProgram:
 		return fieldf(path+".cpu", "a %s is built in, and the kernel runs it: leave out cpu", f.Kind)
+	case f.Kind != FunctionMirror && f.To != "":
+		return fieldf(path+".to", "only a mirror has a node that gets copies: leave it out")
+	case f.Kind == FunctionMirror && f.To == "":
+		return fieldf(path+".to", "is missing: state the node that gets the copies")
 	case f.Kind != FunctionNAT && f.Prefix.IsValid():
 		return fieldf(path+".prefix", "only a nat has a prefix: leave it out")
 	case f.Kind == FunctionNAT:

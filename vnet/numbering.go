@@ -145,13 +145,14 @@ func (n *interfaceNames) of(l VirtualLink) [2]string {
 }
 
 // interfacesOf are the interfaces of a link. Segments of chains have some in
-// functions only: at their other ends nothing of a node leads there.
+// functions only, and own links of functions in the nodes that they lead to: at their
+// other ends nothing of a node leads there.
 func (t Topology) interfacesOf(names *interfaceNames, l VirtualLink) (both [2]string) {
 	if l.Chain == "" {
 		return names.of(l)
 	}
 	for end, name := range l.Ends {
-		if n, ok := t.Node(name); ok && n.IsFunction() {
+		if n, ok := t.Node(name); ok && n.IsFunction() && l.Sender() == "" || t.ReachesNode(l, end) {
 			both[end] = names.next(name)
 		}
 	}

@@ -183,7 +183,8 @@ type VirtualLink struct {
 	// Control says that it joins a switch of kind openflow to its controller,
 	// and is no port of that switch.
 	Control bool `json:"control,omitempty"`
-	// Chain is that of which it is a segment; "": it is an ordinary link.
+	// Chain is that of which it is a segment, or FUNCTION>NODE of a function's own
+	// link; "": it is an ordinary link.
 	Chain string `json:"chain,omitempty"`
 	// Addresses that the ends state; in a subnet of which only some stations
 	// state theirs, the others' are chosen.

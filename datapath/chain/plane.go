@@ -63,6 +63,8 @@ func functionOf(f plan.ChainFunction) (nsh.Function, error) {
 		made.Kind = nsh.Node
 	case vnet.FunctionNAT:
 		made.Kind, made.Prefix = nsh.NAT, f.Prefix
+	case vnet.FunctionMirror:
+		made.Kind, made.To, made.Enters = nsh.Mirror, f.To, true
 	default:
 		return made, fmt.Errorf("function %s: hosts have no kind %q", f.Name, f.Type)
 	}

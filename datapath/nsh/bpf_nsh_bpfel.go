@@ -63,7 +63,8 @@ type nshHop struct {
 	Writes   uint8
 	Reverse  uint8
 	Shared   uint8
-	Pad      [3]uint8
+	Enters   uint8
+	Pad      [2]uint8
 	Steps    [0]nshStep
 }
 

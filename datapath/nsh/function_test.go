@@ -238,6 +238,7 @@ func TestNodeFunction(t *testing.T) {
 // A limit lets through what it says.
 func TestLimitAndMirror(t *testing.T) {
 	g := newGround(t)
+	g.in(g.h2.Path(fabric), "tc qdisc add dev fo0 clsact", "tc filter add dev fo0 ingress protocol all u32 match u32 0 0 action mirred egress redirect dev fi0")
 	p1, p2 := g.planes(Function{Name: "copy", Kind: Mirror, To: "fi0"}, Function{Name: "slow", Kind: Limit, Rate: 80_000, Burst: 3000})
 	g.set(p1, p2)
 	if !g.pings(g.a, "192.168.7.2") { // later packets need not wait for a neighbour
@@ -254,18 +255,30 @@ func TestLimitAndMirror(t *testing.T) {
 	if passed := int(c.Packets - before.Packets - c.Drops["limited"] + before.Drops["limited"]); passed < 1 || passed > most {
 		t.Errorf("%d of 40 packets passed, not 1 to %d: %+v", passed, most, c)
 	}
-	var text string
-	eventually(t, "copies", func() bool {
-		text = g.in(g.f, "cat /proc/net/dev")
-		for _, line := range strings.Split(text, "\n") {
-			var bytes, n int
-			if f := strings.Fields(line); len(f) > 2 && f[0] == "i0:" {
-				fmt.Sscan(f[1]+" "+f[2], &bytes, &n)
-				return n >= 40
-			}
+	copied(g)
+	p1, p2 = g.planes(Function{Name: "copy", Kind: Mirror, To: "fo0", Enters: true})
+	g.set(p1, p2)
+	already := copied(g)
+	g.send(g.a, "192.168.7.1:4000", "192.168.7.2:4000", packets...)
+	eventually(t, "copies that enter by fo0, which are led to fi0", func() bool { return frames(g) >= already+40 })
+}
+
+// frames is how many came to the first interface of f.
+func frames(g *testGround) (n int) {
+	for _, line := range strings.Split(g.in(g.f, "cat /proc/net/dev"), "\n") {
+		var bytes int
+		if f := strings.Fields(line); len(f) > 2 && f[0] == "i0:" {
+			fmt.Sscan(f[1]+" "+f[2], &bytes, &n)
 		}
-		return false
-	})
+	}
+	return n
+}
+
+// copied waits for copies of the packets that were sent.
+func copied(g *testGround) int {
+	g.t.Helper()
+	eventually(g.t, "copies", func() bool { return frames(g) >= 40 })
+	return frames(g)
 }
 
 // A flow keeps its backend; all backends get flows; one that goes takes no other's.

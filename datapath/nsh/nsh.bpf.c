@@ -320,7 +320,7 @@ int nsh_mirror(struct __sk_buff *skb)
 		return TCX_DROP;
 	skb->mark = 0;
 	skb->priority = 0;
-	bpf_clone_redirect(skb, w->hop.device, 0);
+	bpf_clone_redirect(skb, w->hop.device, w->hop.enters ? BPF_F_INGRESS : 0);
 	return next_hop(skb, w);
 }
 

@@ -64,7 +64,8 @@ struct hop {
 	__u8 writes;    /* the destination */
 	__u8 reverse;   /* from the far side */
 	__u8 shared;    /* the node is on several paths: flows tell them apart */
-	__u8 pad[3];
+	__u8 enters; /* a mirror's copies come in by the device */
+	__u8 pad[2];
 	enum step steps[0]; /* names step for Go */
 };
 

@@ -113,7 +113,7 @@ func hopRow(p Plane, h Hop, g ground, shared bool) nshHop {
 		row.Shared = flag(shared)
 		switch {
 		case f.Kind == Mirror:
-			row.Device = g.device(f.To)
+			row.Device, row.Enters = g.device(f.To), flag(f.Enters)
 		case f.inNode() && h.Reverse:
 			row.Device, row.Back = g.device(f.Out), g.device(f.In)
 			row.writes(f.EthernetOut)

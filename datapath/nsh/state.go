@@ -105,8 +105,10 @@ type Function struct {
 	// Limit: bit per second of frames, and bytes at once; Burst 0: 10 ms, 64 kB at least.
 	Rate  uint64 `json:",omitempty"`
 	Burst uint32 `json:",omitempty"`
-	// Mirror: device in the fabric that gets a copy of each frame.
-	To string `json:",omitempty"`
+	// Mirror: device in the fabric by which a copy of each frame leaves, or enters as
+	// if the node there had sent it.
+	To     string `json:",omitempty"`
+	Enters bool   `json:",omitempty"`
 	// Node, Aware: devices that lead to the node's two interfaces (Aware: Out may be
 	// In). Ethernet addresses are written over the destination; "": it stays.
 	In, Out                 string `json:",omitempty"`

@@ -13,9 +13,10 @@ links: [{ends: [a, b], rate: 50Mbit}]
 functions:
   - {name: fw, kind: firewall, rules: [{allow: {src: 10.0.0.1}}, {deny: {proto: tcp, dst_port: 81}}, {deny: {}}], host: h1, cpu: 0.5}
   - {name: slow, kind: limiter, rate: 30Mbit}
+  - {name: copy, kind: mirror, to: b}
   - {name: ids, run: [my-ids, eth0, eth1], memory: 64MiB}
 chains:
-  - {name: web, from: a, to: b, match: {proto: tcp, dst_port: 80-81}, via: [fw, slow, ids], rate: 20Mbit}
+  - {name: web, from: a, to: b, match: {proto: tcp, dst_port: 80-81}, via: [fw, slow, copy, ids], rate: 20Mbit}
   - {name: rest, from: a, to: b, via: [fw], share: best}
 `
 
@@ -24,7 +25,7 @@ func TestChainsAreWrittenAsTheyAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.ChainLinks("web"); len(got) != 4 || got[1].Ends != [2]string{"fw", "slow"} || got[1].Bandwidth[vnet.Forward] != vnet.Static(20*vnet.Mbit) {
+	if got := r.ChainLinks("web"); len(got) != 5 || got[1].Ends != [2]string{"fw", "slow"} || got[1].Bandwidth[vnet.Forward] != vnet.Static(20*vnet.Mbit) {
 		t.Errorf("segments of web: %+v", got)
 	}
 	if got := r.ChainLinks("rest"); len(got) != 2 || !got[0].BestEffort() {

@@ -14,10 +14,11 @@ import (
 // function is a node through which chains lead.
 type function struct {
 	Name    name              `yaml:"name" jsonschema_description:"Unique among nodes, routers, switches, links and functions."`
-	Kind    string            `yaml:"kind,omitempty" jsonschema_description:"What is built in: firewall (rules), limiter (rate), nat (prefix). balancer and mirror are not offered yet. Default: program, with run or image." jsonschema:"enum=firewall,enum=limiter,enum=nat,enum=balancer,enum=mirror,enum=program"`
+	Kind    string            `yaml:"kind,omitempty" jsonschema_description:"What is built in: firewall (rules), limiter (rate), nat (prefix), mirror (to). balancer is not offered yet. Default: program, with run or image." jsonschema:"enum=firewall,enum=limiter,enum=nat,enum=balancer,enum=mirror,enum=program"`
 	Rules   []functionRule    `yaml:"rules,omitempty" jsonschema_description:"kind firewall: the first that fits decides; what fits none passes." jsonschema:"maxItems=64"`
 	Rate    *rate             `yaml:"rate,omitempty" jsonschema_description:"kind limiter: the most that passes. Else: the most that it can do; chains that ask for more are refused."`
 	Prefix  *network          `yaml:"prefix,omitempty" jsonschema_description:"kind nat: its addresses outside."`
+	To      name              `yaml:"to,omitempty" jsonschema_description:"kind mirror: the node that gets a copy of each packet, by an interface of its own."`
 	Run     functionRun       `yaml:"run,omitempty" jsonschema_description:"kind program: the program and its arguments. Packets of chains come by eth0 and are to leave by eth1."`
 	Image   string            `yaml:"image,omitempty" jsonschema_description:"kind program: image whose files the node has, and whose command it runs unless run says another." jsonschema:"maxLength=255,pattern=^[A-Za-z0-9_]"`
 	Files   []nodeFile        `yaml:"files,omitempty" jsonschema_description:"Files that the node finds when it begins." jsonschema:"maxItems=64"`
@@ -176,6 +177,7 @@ func (f function) node(path string) (vnet.VirtualNode, error) {
 	if f.Prefix != nil {
 		n.Function.Prefix = netip.Prefix(*f.Prefix)
 	}
+	n.Function.To = string(f.To)
 	for i, r := range f.Rules {
 		if (r.Allow == nil) == (r.Deny == nil) {
 			return n, &vnet.FieldError{Path: index(path+".rules", i), Problem: "states neither or both of allow and deny: state one of them"}
@@ -264,6 +266,7 @@ func functionForm(n vnet.VirtualNode) function {
 	if fn.Prefix.IsValid() {
 		f.Prefix = (*network)(&fn.Prefix)
 	}
+	f.To = name(fn.To)
 	for _, r := range fn.Rules {
 		one := flowForm(r.Flow)
 		if one == nil {

@@ -112,6 +112,9 @@ func linkLabel(l vnet.Lease, link vnet.VirtualLink) string {
 			words[d] += fmt.Sprintf(" (now %s)", rates[d])
 		}
 	}
+	if f := link.Sender(); f != "" {
+		return f + " to " + link.Ends[1] + "\n" + words[vnet.Forward]
+	}
 	if link.Chain != "" {
 		return "chain " + link.Chain + "\n" + words[vnet.Forward]
 	}
