@@ -22,6 +22,9 @@ const (
 	leaderTimeout = 4 * time.Second // until there is a leader that can be reached
 	dialLeader    = time.Second
 	dialAgain     = 50 * time.Millisecond
+	// lastWords is how long a leader that leads no more may take to answer: one that
+	// was removed at its own word stops to lead before it has said so.
+	lastWords = 500 * time.Millisecond
 )
 
 // errNotSent: the leader was not reached, so it has seen nothing of a request.
@@ -101,7 +104,7 @@ func unanswered(err error) error {
 }
 
 // passTo has one server answer; an error has written nothing to the caller. When
-// another leads nobody waits for the answer of the former one any more.
+// another leads, the answer of the former one is not waited for longer than lastWords.
 func (f *Front) passTo(w http.ResponseWriter, r *http.Request, address string, changed <-chan struct{}) (failed error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -110,6 +113,7 @@ func (f *Front) passTo(w http.ResponseWriter, r *http.Request, address string, c
 	go func() {
 		select {
 		case <-changed:
+			pause(ctx, lastWords, over)
 			cancel()
 		case <-over:
 		}

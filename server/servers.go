@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -61,7 +62,9 @@ func (s *Server) putServer(w http.ResponseWriter, r *http.Request, c *call) erro
 	if host, port, err := net.SplitHostPort(one.Address); err != nil || host == "" || port == "" {
 		return &vnet.FieldError{Path: "address", Problem: fmt.Sprintf("%q is not HOST:PORT, such as 192.0.2.1:7443", one.Address)}
 	}
-	if err := cluster.AddServer(r.Context(), one, r.URL.Query().Get("replaces")); err != nil {
+	ctx, cancel := whoeverLeads(r)
+	defer cancel()
+	if err := cluster.AddServer(ctx, one, r.URL.Query().Get("replaces")); err != nil {
 		return ofServers(err)
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -81,11 +84,19 @@ func (s *Server) deleteServer(w http.ResponseWriter, r *http.Request, _ *call) e
 	if len(servers) == 1 && servers[0].Name == r.PathValue("name") {
 		return &api.Problem{Status: http.StatusConflict, Detail: servers[0].Name + " is the only server: add another one first"}
 	}
-	if err := cluster.RemoveServer(r.Context(), r.PathValue("name")); err != nil {
+	ctx, cancel := whoeverLeads(r)
+	defer cancel()
+	if err := cluster.RemoveServer(ctx, r.PathValue("name")); err != nil {
 		return ofServers(err)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// whoeverLeads is for changes that may end the lead of the server that makes them:
+// they go on then, and their answer is known.
+func whoeverLeads(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(r.Context()), leaderTimeout)
 }
 
 // ofServers is the answer for an error of changing who the servers are.
