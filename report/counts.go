@@ -20,6 +20,14 @@ type Counts struct {
 	Set    uint64     `json:"set"`             // of Links: it is another when they are
 	Links  []LinkWay  `json:"links,omitempty"` // none: those of the set that was asked from
 	Values []LinkSums `json:"-"`               // of each link in turn
+	// Latencies are of the tunnels by which links leave this host, as far as known.
+	Latencies []LinkLatency `json:"latencies,omitempty"`
+}
+
+// LinkLatency is what probes found of the link with a number in the list.
+type LinkLatency struct {
+	At int `json:"at"`
+	Latency
 }
 
 // LinkWay is one direction of a link on a host.
@@ -113,6 +121,11 @@ func (c Counts) check() error {
 	for _, l := range c.Links {
 		if l.Direction != vnet.Forward && l.Direction != vnet.Reverse {
 			return errors.New("a link has a direction that is not 0 or 1")
+		}
+	}
+	for _, l := range c.Latencies {
+		if l.At < 0 || l.At >= len(c.Links) {
+			return fmt.Errorf("there is a latency of link %d of %d", l.At, len(c.Links))
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"sublet/agent/feedback"
 	"sublet/agent/iplbd"
 	"sublet/datapath/kernel"
+	"sublet/datapath/latency"
 	"sublet/datapath/vnode"
 	"sublet/plan"
 	"sublet/vnet"
@@ -54,6 +55,7 @@ type Host struct {
 	probe  []string
 	// feedback gives functions of chains the processor time that they need.
 	feedback *feedback.Loop
+	latency  *latency.Prober
 	log      *slog.Logger
 }
 
@@ -100,6 +102,7 @@ func (h *Host) Run(ctx context.Context) {
 	}
 	go watch("the kernel", func() error { return kernel.Watch(ctx, h.kernel, h.events) })
 	go h.feedback.Run(ctx)
+	go h.latency.Loop(ctx)
 	go watch("mounts", func() error { return h.kernel.WatchMounts(ctx, h.events) })
 	for _, part := range h.parts {
 		if l, ok := part.(looper); ok {

@@ -16,6 +16,7 @@ import (
 	"sublet/datapath/image"
 	"sublet/datapath/join"
 	"sublet/datapath/kernel"
+	"sublet/datapath/latency"
 	"sublet/datapath/nat"
 	"sublet/datapath/openflow"
 	"sublet/datapath/overlay"
@@ -111,9 +112,22 @@ func (h *Host) makeParts(ctx context.Context, s setup) error {
 	}
 	links, chains := one[*vxlink.Part](h.parts), one[*chain.Part](h.parts)
 	chains.Class, links.Guests = links.Class, chains.Programs
+	h.latency = newLatency(s, links)
+	links.Latency = h.latency.Of
 	h.feedback = &feedback.Loop{Held: chains.Held, Group: func(namespace string) feedback.Group { return s.host.Group(namespace) }, Log: s.config.Log}
 	chains.Short = h.feedback.Short
 	return nil
+}
+
+// newLatency asks the tunnels of links.
+func newLatency(s setup, links *vxlink.Part) *latency.Prober {
+	return &latency.Prober{Host: s.host, Log: s.config.Log, Tunnels: func() (list []latency.Tunnel, anew bool) {
+		all, anew := links.Tunnels()
+		for _, t := range all {
+			list = append(list, latency.Tunnel{VNI: t.VNI, Local: t.Local, Remote: t.Remote, Class: t.Handle, Rate: t.Class.Ceil, BestEffort: t.Class.BestEffort})
+		}
+		return list, anew
+	}}
 }
 
 func (h *Host) problems() (all report.Errors) {

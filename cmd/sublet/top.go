@@ -28,8 +28,10 @@ func (a *app) top() *cobra.Command {
 is dropped, busiest first, until interrupted: -> is from the link's first end to
 its second, <- back. Rates are of whole frames. LOST is the part of the frames that
 entered in that second which hosts dropped; what is lost on the substrate between
-hosts is in sublet leases NAME. Latency is not shown, as nothing measures it of what
-passes: sublet check measures it with frames of its own.`,
+hosts is in sublet leases NAME. LATENCY is half a round trip between the hosts at
+the ends of the link, and VARIATION by how much the way out differs from one time to
+the next, as light probes in the class of the link find them; -: both ends are on one
+host, or no answer has come yet. What a link's own queue adds is in it.`,
 		Example:           "  sublet top hello\n  sublet top -l course=net1\n  sublet top -n 1 -o json",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeLease,
@@ -100,6 +102,23 @@ type load struct {
 	packets, bits float64   // a second
 	drops         map[vnet.HostID]*seen
 	dropped       map[vnet.HostID]float64 // packets a second
+	tunnels       map[vnet.HostID]*probed // by the host that asks
+}
+
+// probed is what probes found of a tunnel.
+type probed struct {
+	rtt, variation time.Duration
+	began          bool
+	first, last    [2]uint64 // probes, and those that were not answered
+}
+
+func (p *probed) take(s report.Sample) {
+	p.rtt = time.Duration(s.Value(report.RTT, report.Nanoseconds))
+	p.variation = time.Duration(s.Value(report.Variation, report.Nanoseconds))
+	p.last = [2]uint64{s.Value(report.Probes, report.Packets), s.Value(report.Unanswered, report.Packets)}
+	if !p.began || p.last[0] < p.first[0] || p.last[1] < p.first[1] { // the host began anew
+		p.first, p.began = p.last, true
+	}
 }
 
 // seen is a counter as it was read last, and how fast it grew.
@@ -135,7 +154,7 @@ func (l loads) take(s report.Sample) {
 	d := linkDirection{s.Lease, s.Labels[report.LabelLink], s.Labels[report.LabelDirection]}
 	r := l[d]
 	if r == nil {
-		r = &load{drops: make(map[vnet.HostID]*seen), dropped: make(map[vnet.HostID]float64)}
+		r = &load{drops: make(map[vnet.HostID]*seen), dropped: make(map[vnet.HostID]float64), tunnels: make(map[vnet.HostID]*probed)}
 		l[d] = r
 	}
 	r.last = s.At
@@ -145,6 +164,12 @@ func (l loads) take(s report.Sample) {
 	}
 	if r.drops[s.Host] == nil {
 		r.drops[s.Host] = new(seen)
+	}
+	if s.Value(report.Probes, report.Packets) > 0 {
+		if r.tunnels[s.Host] == nil {
+			r.tunnels[s.Host] = new(probed)
+		}
+		r.tunnels[s.Host].take(s)
 	}
 	r.dropped[s.Host], _ = r.drops[s.Host].since(s.At, s.Value(report.Dropped, report.Packets), 0)
 }
@@ -174,6 +199,13 @@ type loadView struct {
 	Dropped   float64        `json:"dropped_per_s"` // by hosts
 	// Lost is the part of what entered that was dropped; absent: nothing entered.
 	Lost *float64 `json:"lost_share,omitempty"`
+	// Latency is half the round trip between the hosts at the link's ends, and Variation
+	// that of the way of this direction; absent: not known.
+	Latency   *float64 `json:"latency_us,omitempty"`
+	Variation *float64 `json:"variation_us,omitempty"`
+	// Unanswered is the part of the probes that were not answered since this began;
+	// absent: none was sent.
+	Unanswered *float64 `json:"unanswered_share,omitempty"`
 }
 
 // view is a direction's load for those who read it.
@@ -188,8 +220,27 @@ func (d linkDirection) view(r *load) loadView {
 	if v.Packets > 0 {
 		v.Lost = new(min(v.Dropped/v.Packets, 1)) // hosts count at instants of their own
 	}
+	v.probed(r)
 	return v
 }
+
+// probed adds tunnels up: a link that passes several hosts has one for each pair.
+func (v *loadView) probed(r *load) {
+	var rtt, variation time.Duration
+	answered, all := 1.0, true
+	for _, t := range r.tunnels {
+		rtt, variation, all = rtt+t.rtt, variation+t.variation, all && t.rtt > 0
+		if asked := t.last[0] - t.first[0]; asked > 0 {
+			answered *= 1 - float64(t.last[1]-t.first[1])/float64(asked)
+			v.Unanswered = new(1 - answered)
+		}
+	}
+	if len(r.tunnels) > 0 && all {
+		v.Latency, v.Variation = new(micros(rtt)/2), new(micros(variation))
+	}
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // views are those of all directions, busiest first.
 func (l loads) views() []loadView {
@@ -215,10 +266,18 @@ func loadRows(views []loadView) (rows [][]string) {
 		}
 		rows = append(rows, []string{
 			string(v.Network), orDash(string(v.Tenant)), v.Link, arrow,
-			readable(v.Rate), fmt.Sprintf("%.0f", v.Packets), fmt.Sprintf("%.0f", v.Dropped), lost,
+			readable(v.Rate), fmt.Sprintf("%.0f", v.Packets), fmt.Sprintf("%.0f", v.Dropped), lost, microsText(v.Latency), microsText(v.Variation),
 		})
 	}
 	return rows
+}
+
+// microsText is a time of so many us, in ms.
+func microsText(us *float64) string {
+	if us == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.3g ms", *us/1000)
 }
 
 // lostText never says that nothing was lost where something was.
@@ -239,5 +298,5 @@ func (a *app) printLoads(all loads, first bool) error {
 		fmt.Fprint(a.out, "\x1b[H\x1b[J") // home, clear to the end (ECMA-48)
 	}
 	views := all.views()
-	return a.printAll(views, "NETWORK TENANT LINK DIRECTION RATE PACKETS/S DROPPED/S LOST", loadRows(views), "no virtual links")
+	return a.printAll(views, "NETWORK TENANT LINK DIRECTION RATE PACKETS/S DROPPED/S LOST LATENCY VARIATION", loadRows(views), "no virtual links")
 }

@@ -36,6 +36,7 @@ const (
 
 // UDP ports, host byte order.
 const (
+	PortLatency   = 840   // of probes between the ends of tunnels, both ports: only root of a host can send from it
 	PortProbe     = 3785  // of probes (BFD echo, RFC 5881)
 	PortLISP      = 4341  // RFC 9300
 	PortVXLAN     = 4789  // RFC 7348
@@ -63,4 +64,11 @@ const (
 // The first word behind the UDP header of a probe, in the byte order of the host.
 const (
 	ProbeMagic = 0x69706c62
+)
+
+// A probe between the ends of a tunnel, behind its UDP header: the first word, in
+// the byte order of the host, and where overlay_rx writes the time of its arrival.
+const (
+	LatencyMagic   = 0x6c61746e
+	LatencyArrived = 32 // eight bytes, CLOCK_MONOTONIC in ns
 )

@@ -59,7 +59,7 @@ func (p *Part) Samples(ctx context.Context, of report.Scope) ([]report.Sample, e
 	if err := t.read(r, p.host); err != nil {
 		return nil, err
 	}
-	return t.samples(of, p.wireCounts(ctx, t.all)), nil
+	return t.samples(of, p.wireCounts(ctx, t.all), p.latency), nil
 }
 
 // samplesOf reads what is of one lease, slot by slot, and all its queues.
@@ -122,7 +122,9 @@ func (c *reading) lease(list []report.Sample, ends map[place]uint32) ([]report.S
 		c.impaired(at, &t)
 		link := plan.VxLink{Lease: at.lease, Index: at.index &^ (-1 << pathBits), Path: at.index >> pathBits}
 		t.Why = c.part.downOf(link)
-		list = append(list, t.Sample(link))
+		s := t.Sample(link)
+		s.Latency(c.part.latency(tunnelsOf(c.all, beyond(ends, at))))
+		list = append(list, s)
 	}
 	return list, nil
 }

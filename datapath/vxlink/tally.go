@@ -42,6 +42,7 @@ type tallied struct {
 	at         place
 	head       report.Sample // without counters
 	queues     []queueAt     // that frames leave by: of several paths, several
+	tunnels    []uint32      // numbers of those, that are tunnels
 	packets    uint64        // at the last reading
 	moved      time.Time     // when there were more than before
 	queued                   // by the queues, then
@@ -55,6 +56,10 @@ func queuedIn(q kernel.Qdisc) queued { return queued{uint64(q.Drops), uint64(q.B
 func (q queued) and(other queued) queued {
 	return queued{q.dropped + other.dropped, q.backlog + other.backlog}
 }
+
+// told is for how long the last answer of a tunnel's far end goes into counts: who asks
+// every second misses none.
+const told = 2500 * time.Millisecond
 
 // settled is how long after frames moved their queues are still read: what was
 // counted may be dropped a moment later.
@@ -89,13 +94,16 @@ func (p *Part) Counts(context.Context) (report.Counts, error) {
 		e := &t.ends[i]
 		sum, v := t.sum(e.slot), &list.Values[e.link]
 		v[0], v[1], v[2] = v[0]+sum.Packets, v[1]+sum.Bytes, v[2]+e.dropped
+		if l := p.latency(e.tunnels); len(l.RTTs) > 0 && l.Age < told {
+			list.Latencies = append(list.Latencies, report.LinkLatency{At: int(e.link), Latency: l})
+		}
 	}
 	return list, nil
 }
 
 // samples are those of the links that a scope holds. They share their labels from
 // one reading to the next.
-func (t *tally) samples(of report.Scope, wires map[place]impair.Counts) []report.Sample {
+func (t *tally) samples(of report.Scope, wires map[place]impair.Counts, latency func([]uint32) report.Latency) []report.Sample {
 	list := make([]report.Sample, 0, len(t.ends))
 	room := make([]report.Counter, 0, 2*len(t.ends)) // most are idle: they have no more counters
 	for _, i := range t.sorted {
@@ -115,6 +123,7 @@ func (t *tally) samples(of report.Scope, wires map[place]impair.Counts) []report
 			s.CountBy(report.Dropped, map[string]uint64{"closed": closed, "stranger": stranger, "queue": queue, "impaired": wire.Lost})
 		}
 		s.Gauge(report.Backlog, report.Bytes, e.backlog)
+		s.Latency(latency(e.tunnels))
 		list = append(list, s)
 	}
 	return list
@@ -148,7 +157,9 @@ func (t *tally) layOut(r *programs) error {
 				Lease: at.lease, Link: in.link(), Direction: vnet.Direction(in.End), Enters: in.IsTunnel == 0, Leaves: all[other].IsTunnel == 0,
 			})
 			e := tallied{slot: slot, link: uint32(link), at: at, head: headOf(at, in, all[other])}
-			for _, other := range beyond(slots, at) {
+			far := beyond(slots, at)
+			e.tunnels = tunnelsOf(all, far)
+			for _, other := range far {
 				if q := queueOf(in, all[other], other); q.index != 0 {
 					e.queues = append(e.queues, q)
 				}

@@ -23,6 +23,7 @@ import (
 	"sublet/datapath/kernel"
 	"sublet/plan"
 	"sublet/report"
+	"sublet/vnet"
 )
 
 // Part does the sections uplink and vxlink. Do may be called concurrently for
@@ -47,6 +48,9 @@ type Part struct {
 	// are none.
 	Guests func() ([]ebpf.ProgramID, error)
 
+	// Latency is what is known of a tunnel; nil: nothing of any.
+	Latency func(vnet.VNI) report.Latency
+
 	undercounts func() bool // whether classes do, see bpf.Undercounts
 
 	mu      sync.Mutex
@@ -59,6 +63,7 @@ type Part struct {
 
 	deleting sync.Mutex
 	tally    tally
+	seen     tunnelsSeen // by whoever asks for Tunnels
 }
 
 // New makes the part for one host.

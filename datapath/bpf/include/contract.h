@@ -43,6 +43,7 @@ enum class {
 
 /* UDP ports, host byte order. */
 enum udp_port {
+	PORT_LATENCY = 840, /* of probes between the ends of tunnels, both ports: only root of a host can send from it */
 	PORT_PROBE = 3785, /* of probes (BFD echo, RFC 5881) */
 	PORT_LISP = 4341, /* RFC 9300 */
 	PORT_VXLAN = 4789, /* RFC 7348 */
@@ -70,4 +71,11 @@ enum tos {
 /* The first word behind the UDP header of a probe, in the byte order of the host. */
 enum magic {
 	PROBE_MAGIC = 0x69706c62
+};
+
+/* A probe between the ends of a tunnel, behind its UDP header: the first word, in
+ * the byte order of the host, and where overlay_rx writes the time of its arrival. */
+enum latency {
+	LATENCY_MAGIC = 0x6c61746e,
+	LATENCY_ARRIVED = 32 /* eight bytes, CLOCK_MONOTONIC in ns */
 };
