@@ -315,3 +315,49 @@ func TestProbesAreNotTakenForDecapped(t *testing.T) {
 		}
 	}
 }
+
+// The time of arrival is written into probes of latency to an address of a tunnel here,
+// and into nothing else.
+func TestArrivalIsWrittenIntoProbes(t *testing.T) {
+	b := newBank(t)
+	b.add(item(0, "", under4))
+	local := under4(0).As4()
+	frame := func(change func(frame, payload []byte)) []byte {
+		f := make([]byte, 42+56)
+		copy(f, []byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 84, 0, 0, 0x40, 0, 64, 17, 0, 0, 192, 0, 2, 99})
+		copy(f[30:], local[:])
+		binary.BigEndian.PutUint16(f[34:], bpf.PortLatency)
+		binary.BigEndian.PutUint16(f[36:], bpf.PortLatency)
+		binary.BigEndian.PutUint16(f[38:], 64)
+		binary.NativeEndian.PutUint32(f[42:], bpf.LatencyMagic)
+		change(f, f[42:])
+		resum(f)
+		return f
+	}
+	for _, c := range []struct {
+		what    string
+		written bool
+		change  func(frame, payload []byte)
+	}{
+		{"a probe", true, func(_, _ []byte) {}},
+		{"to another address", false, func(f, _ []byte) { f[33]++ }},
+		{"with a checksum", false, func(f, _ []byte) { f[41] = 1 }},
+		{"to another port", false, func(f, _ []byte) { f[37]++ }},
+		{"of something else", false, func(_, p []byte) { p[0]++ }},
+	} {
+		in := frame(c.change)
+		code, out, mark := b.run(b.table.objects.OverlayRx, bytes.Clone(in), 0)
+		at := 42 + bpf.LatencyArrived
+		if code != tcxNext || mark != 0 || len(out) != len(in) {
+			t.Errorf("%s: verdict %d with mark %#x and %d bytes", c.what, int32(code), mark, len(out))
+			continue
+		}
+		if written := binary.NativeEndian.Uint64(out[at:]) > 0; written != c.written {
+			t.Errorf("%s: written is %t", c.what, written)
+		}
+		copy(out[at:at+8], in[at:])
+		if !bytes.Equal(out, in) {
+			t.Errorf("%s: more than the time of arrival was changed", c.what)
+		}
+	}
+}

@@ -62,7 +62,7 @@ var Table = map[string][]string{
 	"datapath/impair":        {"vnet", "vxswitch/impair", "datapath/kernel"},
 	"datapath/vxlink":        {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop", "datapath/impair"},    // frames of impaired ports go through that room's process
 	"datapath/openflow":      {"vnet", "plan", "report", "datapath/kernel", "openflow/of13", "openflow/channel", "openflow/text"}, // it asks the switches' processes, by OpenFlow
-	"datapath/latency":       {"vnet", "report", "datapath/kernel", "datapath/bpf"}, // which tunnels there are, it is told
+	"datapath/latency":       {"vnet", "report", "datapath/kernel", "datapath/bpf"},                                               // which tunnels there are, it is told
 	"datapath/reach":         {"vnet", "plan", "report", "datapath/kernel"},
 	"datapath/iplb":          {"vnet", "plan", "datapath/kernel", "datapath/bpf"},
 	"datapath/overlay":       {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf"},
