@@ -5,6 +5,7 @@
 # make soak   the rest: every fault, random lives, floods, comparisons (as root; half an hour, or longer by SUBLET_SOAK=2h)
 # make stock  Debian's kernels, for make soak to boot in virtual machines (4 GB below STOCK; mmdebstrap, openssh-client)
 # make bench  the benchmarks of bench/README.md (as root, two and a half hours); ONLY=NAME: one
+# make experiment  an application over leased links: its makespan by what was leased (as root, a quarter of an hour)
 # make man    the manual pages of all commands, into bin/man1
 # make site   all documents as a static site, into bin/site (mkdocs)
 # make help   the rest
@@ -13,7 +14,7 @@ GO ?= go
 export CGO_ENABLED ?= 0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: all demo chain test check unit race bench race-rest soak stock install-deps man site help clean
+.PHONY: all demo chain experiment test check unit race bench race-rest soak stock install-deps man site help clean
 
 all: bin/sublet
 
@@ -32,6 +33,9 @@ demo: install-deps bin/sublet
 
 chain: bin/sublet
 	tools/chain bin/sublet
+
+experiment: bin/sublet
+	bin/sublet bench application --runs 5
 
 test: install-deps check bin/sublet unit race
 

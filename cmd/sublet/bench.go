@@ -20,12 +20,12 @@ import (
 func (a *app) bench() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "bench",
-		Short:   "Measure engines on published instances and topologies, and controllers",
+		Short:   "Measure engines on published instances and topologies, applications, and controllers",
 		Example: "  sublet bench embed geant_0.txt",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.benchEmbed(), a.benchMultipath(), a.benchOpenFlow())
+	c.AddCommand(a.benchApplication(), a.benchEmbed(), a.benchMultipath(), a.benchOpenFlow())
 	return c
 }
 

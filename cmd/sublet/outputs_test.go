@@ -23,6 +23,7 @@ import (
 	"sublet/datapath/vxswitch/live"
 	"sublet/embed/replay"
 	"sublet/lab"
+	"sublet/lab/workflow"
 	"sublet/lease/api"
 	"sublet/report"
 	"sublet/trust"
@@ -42,6 +43,7 @@ type output struct {
 
 var outputs = []output{
 	{"aftermath", forms(api.Aftermath{}), words("fail", "mend", "restore", "substrate apply")},
+	{"bench-application", forms([]workflow.Row{}), words("bench application")},
 	{"bench-embed", forms(replay.Figures{}), words("bench embed")},
 	{"bench-multipath", forms([]multipathRow{}, []damageRow{}), words("bench multipath")},
 	{"bench-openflow", forms(openflowLoad{}), words("bench openflow")},

@@ -23,6 +23,7 @@ var Table = map[string][]string{
 	"embed/verify":           {"vnet", "embed/calendar", "embed/graph", "fabric"}, // the judge of tests: it shares nothing with the search
 	"fabric":                 {"vnet"},
 	"fabric/spread":          {"vnet", "fabric"},
+	"lab/workflow":           {"vnet", "vnet/file", "plan", "datapath/kernel", "lab/testbed"}, // sockets in namespaces of nodes
 	"lab/emulate":            {"vnet", "plan", "agent/iplbd", "fabric/spread", "fabric", "datapath/kernel", "datapath/iplb", "lab/testbed", "lab"},
 	"embed/rate":             {"vnet"},
 	"embed/flow":             {"vnet", "embed/graph"},
