@@ -18,6 +18,8 @@ func wordsOf(kind uint64) []int {
 		return []int{3, 4, 5, 7, 8, 9, 10, 15}
 	case 0x0806:
 		return []int{3, 4, 5, 6, 13, 14}
+	case of13.EthTypeNSH:
+		return []int{3, 4, 6, 7, 8}
 	case 0x8847, 0x8848, 0x88e7:
 		return []int{3, 4, -1, 15}
 	}
@@ -127,6 +129,10 @@ func (c *cache) classOf(s *pipeline.Step) uint32 {
 
 // set writes a field of bytes, or a few bits.
 func (b *builder) set(f *of13.Field) bool {
+	if f.ID >= of13.NSHFlags {
+		offset, shift, mask := pipeline.NSHWord(f.ID)
+		return b.word(flowsBaseBASE_NETWORK, offset, 0, mask, uint32(f.Value.Lo)<<shift&mask)
+	}
 	v := make([]byte, of13.Fields[f.ID].Bytes)
 	f.Value.Put(v)
 	switch f.ID {

@@ -142,11 +142,13 @@ var settable = [][]of13.Field{
 	{of13.Exact(of13.IPv4Dst, 0x0a000009), of13.Exact(of13.IPv4Src, 0x0b0c0d0e), of13.Exact(of13.IPDSCP, 11), of13.Exact(of13.IPECN, 2), of13.Exact(of13.UDPDst, 77), of13.Exact(of13.UDPSrc, 7)},
 	{{ID: of13.IPv6Dst, Value: of13.U128{Hi: 5, Lo: 6}, Mask: of13.Ones(128)}, of13.Exact(of13.IPv6FLabel, 0x12345), of13.Exact(of13.IPDSCP, 9), of13.Exact(of13.TCPSrc, 3)},
 	{of13.Exact(of13.ARPOp, 2), of13.Exact(of13.ARPTPA, 0x0a000007), of13.Exact(of13.ARPSHA, 0x020000000001), of13.Exact(of13.ARPSPA, 9), of13.Exact(of13.ARPTHA, 0x22)},
+	{of13.Exact(of13.NSHSPI, 0x123456), of13.Exact(of13.NSHSI, 9), of13.Exact(of13.NSHFlags, 2), of13.Exact(of13.NSHC1, 0x11), of13.Exact(of13.NSHC4, 7), of13.Exact(of13.NSHTTL, 5)},
 }
 
 // kinds are prerequisites of the lists of settable.
 var kinds = [][]of13.Field{
 	nil, {of13.Exact(of13.EthType, 0x0800), of13.Exact(of13.IPProto, 17)}, {of13.Exact(of13.EthType, 0x86dd), of13.Exact(of13.IPProto, 6)}, {of13.Exact(of13.EthType, 0x0806)},
+	{of13.Exact(of13.EthType, of13.EthTypeNSH)},
 }
 
 var tagMatch = of13.WithMask(of13.VLANVID, of13.U128{Lo: of13.VLANPresent}, of13.U128{Lo: of13.VLANPresent})
@@ -168,7 +170,10 @@ func someActions(r *rand.Rand, kind int, tagged bool) (list []of13.Action) {
 				list = append(list, []of13.Action{{Type: of13.ActionPopVLAN}, {Type: of13.ActionPushVLAN, EtherType: 0x88a8}}[r.IntN(2)])
 			}
 		case 5:
-			if kind == 1 || kind == 2 {
+			switch {
+			case kind == 4:
+				list = append(list, of13.Action{Type: of13.ActionDecNSHTTL})
+			case kind == 1 || kind == 2:
 				list = append(list, []of13.Action{{Type: of13.ActionDecNWTTL}, {Type: of13.ActionSetNWTTL, TTL: 9}}[r.IntN(2)])
 			}
 		case 6:
@@ -195,6 +200,9 @@ func someEntry(r *rand.Rand) *of13.FlowMod {
 		m.Match.Fields = append(m.Match.Fields, of13.Exact(of13.TCPDst, r.Uint64N(2)))
 	}
 	m.Instructions = []of13.Instruction{{Type: of13.InstructionApply, Actions: someActions(r, kind, tagged)}}
+	if kind == 4 && r.IntN(2) == 0 {
+		m.Match.Fields = append(m.Match.Fields, of13.Exact(of13.NSHSPI, r.Uint64N(2)), of13.WithMask(of13.NSHC1, of13.U128{Lo: r.Uint64N(2)}, of13.U128{Lo: 1}))
+	}
 	if m.Table < 2 && r.IntN(2) == 0 {
 		m.Instructions = append(m.Instructions, of13.Instruction{Type: of13.InstructionGoto, Table: m.Table + 1})
 	}
@@ -202,6 +210,16 @@ func someEntry(r *rand.Rand) *of13.FlowMod {
 		m.Command, m.Match.Fields = of13.FlowDelete, m.Match.Fields[:min(len(m.Match.Fields), 1)]
 	}
 	return m
+}
+
+// serviceHeader has a type of metadata, of which 3 is none, a time to live and a path;
+// some are cut off.
+func serviceHeader(kind, path, ttl byte, context uint32) []byte {
+	h := []byte{ttl >> 2, ttl<<6 | 6, kind, 3, 0, 0, path, 7, 0, 0, 0, byte(context), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+	if kind == 2 {
+		h[1] = ttl<<6 | 3
+	}
+	return h
 }
 
 func someFrame(t *testing.T, r *rand.Rand) []byte {
@@ -215,7 +233,10 @@ func someFrame(t *testing.T, r *rand.Rand) []byte {
 		list, kind = append(list, tag), &tag.Type
 	}
 	payload := gopacket.Payload(make([]byte, 26+r.IntN(40)))
-	switch r.IntN(4) {
+	switch r.IntN(5) {
+	case 4:
+		*kind = of13.EthTypeNSH
+		list = append(list, gopacket.Payload(serviceHeader(byte(1+r.IntN(3)), byte(r.IntN(2)), byte(r.IntN(4)), uint32(r.IntN(2)))), payload)
 	case 0:
 		*kind = layers.EthernetTypeARP
 		list = append(list, &layers.ARP{AddrType: 1, Protocol: 0x0800, HwAddressSize: 6, ProtAddressSize: 4, Operation: 1, SourceHwAddress: mac(), SourceProtAddress: []byte{10, 0, 0, 1}, DstHwAddress: mac(), DstProtAddress: []byte{10, 0, 0, 2}}, payload)

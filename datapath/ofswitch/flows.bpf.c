@@ -245,6 +245,33 @@ static __always_inline void parse_shim(struct packet *p, void *data, void *end, 
 	p->words[4] = mpls ? v >> 12 | (v >> 9 & 7) << 20 | (v >> 8 & 1) << 23 : v & 0xffffff;
 }
 
+/* A service header (RFC 8300), whole and of a known type. */
+static __always_inline void parse_nsh(struct packet *p, void *data, void *end, __u32 *shape)
+{
+	__be32 *h = data + p->l3;
+	__u32 first, path, length, kind;
+
+	if ((void *)(h + 2) > end)
+		return;
+	first = bpf_ntohl(h[0]);
+	path = bpf_ntohl(h[1]);
+	length = (first >> 16 & 63) * 4;
+	kind = first >> 8 & 15;
+	if (first >> 30 || p->l3 + length > p->skb->len)
+		return;
+	if (kind == 1 && length == 24) {
+		if ((void *)(h + 6) > end)
+			return;
+		p->words[4] = (__u64)bpf_ntohl(h[2]) << 32 | bpf_ntohl(h[3]);
+		p->words[5] = (__u64)bpf_ntohl(h[4]) << 32 | bpf_ntohl(h[5]);
+	} else if (kind != 2 || length < 8) {
+		return;
+	}
+	*shape |= SHAPE_NETWORK;
+	p->words[3] = path >> 8 | (__u64)(path & 255) << 24 | (__u64)(first >> 28 & 3) << 32 |
+		      (__u64)(first >> 22 & 63) << 40 | (__u64)kind << 48 | (__u64)(first & 255) << 56;
+}
+
 /* Reads the key; false: of such headers no flow tells. */
 static __always_inline bool parse(struct packet *p)
 {
@@ -296,6 +323,9 @@ static __always_inline bool parse(struct packet *p)
 		break;
 	case 0x8847: case 0x8848:
 		parse_shim(p, data, end, true, &shape);
+		break;
+	case 0x894f:
+		parse_nsh(p, data, end, &shape);
 		break;
 	case 0x88e7:
 		parse_shim(p, data, end, false, &shape);

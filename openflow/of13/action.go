@@ -21,6 +21,14 @@ const (
 	ActionExperimenter uint16 = 0xffff
 )
 
+// Actions of experimenter Nicira, as Open vSwitch has them. Their types are none on the
+// wire, where all have that of experimenters: they are 0xff00 and the subtype.
+const (
+	ActionEncap     uint16 = 0xff00 + nxEncap
+	ActionDecap     uint16 = 0xff00 + nxDecap
+	ActionDecNSHTTL uint16 = 0xff00 + nxDecNSHTTL
+)
+
 // Action is one thing done to a packet. Which fields count is a matter of Type.
 type Action struct {
 	Type      uint16
@@ -29,6 +37,8 @@ type Action struct {
 	TTL       uint8  // of the set-TTL actions
 	Number    uint32 // port, group, queue or experimenter
 	Field     Field  // of a set-field
+	Packet    uint32 // of an encap and a decap: the type of packet behind it
+	MDType    uint8  // of an encap of a service header: the type of its metadata
 	Data      []byte // of an experimenter
 
 	// Loose is of OpenFlow 1.0, on no wire of 1.3: a tag is pushed only where none is,
@@ -51,7 +61,7 @@ func (c *coder) action(a *Action) {
 				*a = Action{}
 			}
 			length := uint16(0)
-			c.u16(&a.Type)
+			c.actionType(a)
 			c.u16(&length)
 			c.actionBody(a)
 		})
@@ -76,9 +86,8 @@ func (c *coder) actionBody(a *Action) {
 		c.pad(4)
 	case ActionSetField:
 		c.setField(a)
-	case ActionExperimenter:
-		c.u32(&a.Number)
-		c.tail(&a.Data)
+	case ActionExperimenter, ActionEncap, ActionDecap, ActionDecNSHTTL:
+		c.experimenterAction(a)
 	default:
 		c.fail(BadActionBadType)
 	}
@@ -89,7 +98,7 @@ func (c *coder) actionBody(a *Action) {
 func (c *coder) setField(a *Action) {
 	if c.write {
 		c.field(&a.Field)
-		c.pad(-(4 + 4 + Fields[a.Field.ID].Bytes) & 7)
+		c.pad(-(4 + 4 + int(OXMHeader(a.Field.ID, false)&0xff)) & 7)
 		return
 	}
 	c.field(&a.Field)

@@ -1,6 +1,10 @@
 package of13
 
-const classBasic = 0x8000 // OFPXMC_OPENFLOW_BASIC
+// Classes of fields.
+const (
+	classBasic        = 0x8000 // OFPXMC_OPENFLOW_BASIC
+	classExperimenter = 0xffff // OFPXMC_EXPERIMENTER
+)
 
 // Field is a match field with its value, or what an action sets a field to.
 type Field struct {
@@ -67,34 +71,54 @@ func (m *Match) check() error {
 }
 
 // valid says whether a value is within its field's range. VLAN_VID is either 0
-// (no tag), or has the bit of presence, if that is not masked out.
+// (no tag), or has the bit of presence, if that is not masked out; a service header has
+// two flags.
 func (f *Field) valid() bool {
 	if f.Value.Len() > Fields[f.ID].Bits {
 		return false
 	}
+	if f.ID == NSHFlags {
+		return f.Value.Lo <= 3
+	}
 	return f.ID != VLANVID || f.Value.Lo == 0 || (f.Value.Lo|^f.Mask.Lo)&VLANPresent != 0
 }
 
-// field is an OXM TLV: class, field and mask flag, length, value, mask.
+// field is an OXM TLV: its header, value, mask.
 func (c *coder) field(f *Field) {
-	class, kind, length := uint16(classBasic), uint8(f.ID)<<1, uint8(0)
+	h := uint32(0)
 	if c.write {
-		length = uint8(Fields[f.ID].Bytes)
-		if f.Masked {
-			kind, length = kind|1, 2*length
-		}
+		h = OXMHeader(f.ID, f.Masked)
 	}
-	c.u16(&class)
-	c.u8(&kind)
-	if c.u8(&length); c.err != nil {
+	c.oxmHeader(&h)
+	if c.err != nil {
 		return
 	}
-	if class != classBasic || kind>>1 >= uint8(NumFields) {
+	id, known := FieldOf(h)
+	if !known {
 		c.fail(BadMatchBadField)
 		return
 	}
-	f.ID, f.Masked = FieldID(kind>>1), kind&1 != 0
-	c.value(f, int(length))
+	f.ID, f.Masked = id, h&oxmHasMask != 0
+	length := int(h & 0xff)
+	if id.experimenter() {
+		length -= experimenterLen
+	}
+	c.value(f, length)
+}
+
+// experimenterLen is how many bytes behind a header say whose field it is.
+const experimenterLen = 4
+
+// oxmHeader is class, field, mask flag and length; of an experimenter's, who that is.
+// One of which nothing is known is no field.
+func (c *coder) oxmHeader(h *uint32) {
+	if c.u32(h); *h>>16 != classExperimenter || c.err != nil {
+		return
+	}
+	experimenter := ExperimenterNSH
+	if c.u32(&experimenter); c.err == nil && experimenter != ExperimenterNSH {
+		c.fail(BadMatchBadField)
+	}
 }
 
 func (c *coder) value(f *Field, length int) {
@@ -113,7 +137,9 @@ func (c *coder) value(f *Field, length int) {
 	}
 	c.u128(&f.Value, info.Bytes)
 	if f.Masked {
-		c.u128(&f.Mask, info.Bytes)
+		if c.u128(&f.Mask, info.Bytes); !c.write {
+			f.Mask = f.Mask.And(Ones(info.Bits))
+		}
 	} else if !c.write {
 		f.Mask = Ones(info.Bits)
 	}

@@ -45,8 +45,48 @@ const (
 	PBBISID
 	TunnelID
 	IPv6ExtHdr
+	NSHFlags // from here on: of experimenter ExperimenterNSH
+	NSHMDType
+	NSHNP
+	NSHSPI
+	NSHSI
+	NSHC1
+	NSHC2
+	NSHC3
+	NSHC4
+	NSHTTL
 	NumFields
 )
+
+// ExperimenterNSH is who has numbered the fields of service headers (RFC 8300), for Open
+// vSwitch: NXOXM_NSH of its meta-flow.h. Its numbers begin with 1.
+const ExperimenterNSH uint32 = 0x005ad650
+
+// EthTypeNSH is the type of Ethernet in front of a service header.
+const EthTypeNSH = 0x894f
+
+// number of a field within its class.
+func (id FieldID) number() uint8 {
+	if id.experimenter() {
+		return uint8(id - NSHFlags + 1)
+	}
+	return uint8(id)
+}
+
+// experimenter says whether a field is none of OpenFlow's own.
+func (id FieldID) experimenter() bool { return id >= NSHFlags }
+
+// fieldOf finds a field by class and number; the class of experimenters stands for
+// ExperimenterNSH.
+func fieldOf(class uint16, number uint8) (id FieldID, known bool) {
+	switch {
+	case class == classBasic && FieldID(number) < NSHFlags:
+		return FieldID(number), true
+	case class == classExperimenter && number >= 1 && number <= uint8(NumFields-NSHFlags):
+		return NSHFlags + FieldID(number) - 1, true
+	}
+	return 0, false
+}
 
 // VLANPresent is the bit of VLAN_VID that says that there is a tag.
 const VLANPresent = 0x1000
@@ -65,6 +105,7 @@ type FieldInfo struct {
 // place, as far as prerequisites ask for it.
 type Context struct {
 	InPort, VLAN bool
+	Headless     bool   // an NSH or IP packet that no Ethernet is in front of
 	EthType      uint16 // 0: unknown
 	IPProto      int    // -1: unknown
 	ICMPv6Type   int    // -1: unknown
@@ -100,6 +141,7 @@ func needVLAN(x Context) bool { return x.VLAN }
 func needIPv4(x Context) bool { return x.EthType == 0x0800 }
 func needIPv6(x Context) bool { return x.EthType == 0x86dd }
 func needIP(x Context) bool   { return needIPv4(x) || needIPv6(x) }
+func needNSH(x Context) bool  { return x.EthType == EthTypeNSH }
 func needARP(x Context) bool  { return x.EthType == 0x0806 }
 func needMPLS(x Context) bool { return x.EthType == 0x8847 || x.EthType == 0x8848 }
 func needPBB(x Context) bool  { return x.EthType == 0x88e7 }
@@ -156,4 +198,14 @@ var Fields = [NumFields]FieldInfo{
 	PBBISID:    {"pbb_isid", 24, 3, true, false, needPBB},
 	TunnelID:   {"tunnel_id", 64, 8, true, false, nil},
 	IPv6ExtHdr: {"ipv6_exthdr", 9, 2, true, true, needIPv6},
+	NSHFlags:   {"nsh_flags", 8, 1, true, false, needNSH},
+	NSHMDType:  {"nsh_mdtype", 8, 1, false, true, needNSH},
+	NSHNP:      {"nsh_np", 8, 1, false, true, needNSH},
+	NSHSPI:     {"nsh_spi", 24, 4, false, false, needNSH},
+	NSHSI:      {"nsh_si", 8, 1, false, false, needNSH},
+	NSHC1:      {"nsh_c1", 32, 4, true, false, needNSH},
+	NSHC2:      {"nsh_c2", 32, 4, true, false, needNSH},
+	NSHC3:      {"nsh_c3", 32, 4, true, false, needNSH},
+	NSHC4:      {"nsh_c4", 32, 4, true, false, needNSH},
+	NSHTTL:     {"nsh_ttl", 6, 1, false, false, needNSH},
 }

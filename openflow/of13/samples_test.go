@@ -13,13 +13,18 @@ func sampleMatch() Match {
 	}}
 }
 
+func sampleNSH() Match {
+	return Match{[]Field{Exact(InPort, 3), Exact(EthType, EthTypeNSH), Exact(NSHSPI, 0x123456), Exact(NSHSI, 255), Exact(NSHTTL, 63), WithMask(NSHC1, U128{0, 0x1200}, U128{0, 0xff00}), Exact(NSHC4, 7)}}
+}
+
 func sampleActions() []Action {
 	return []Action{
 		{Type: ActionCopyTTLOut}, {Type: ActionCopyTTLIn}, {Type: ActionSetMPLSTTL, TTL: 9}, {Type: ActionDecMPLSTTL},
 		{Type: ActionPushVLAN, EtherType: 0x88a8}, {Type: ActionPopVLAN}, {Type: ActionPushMPLS, EtherType: 0x8847}, {Type: ActionPopMPLS, EtherType: 0x0800},
 		{Type: ActionSetQueue, Number: 4}, {Type: ActionGroup, Number: 7}, {Type: ActionSetNWTTL, TTL: 64}, {Type: ActionDecNWTTL},
 		SetField(Exact(EthSrc, 0x020304050607)), SetField(ExactU128(IPv6Dst, ipv6("fe80::9"))), SetField(Exact(VLANPCP, 3)), SetField(Exact(PBBISID, 0x123456)),
-		{Type: ActionPushPBB, EtherType: 0x88e7}, {Type: ActionPopPBB}, {Type: ActionExperimenter, Number: 0x2320, Data: []byte{1, 2, 3, 4, 5, 6, 7, 8}},
+		SetField(Exact(NSHSPI, 0x123456)), SetField(Exact(NSHSI, 9)), {Type: ActionEncap, Packet: PacketNSH, MDType: 2}, {Type: ActionEncap, Packet: PacketEthernet},
+		{Type: ActionDecap, Packet: PacketNext}, {Type: ActionDecNSHTTL}, {Type: ActionPushPBB, EtherType: 0x88e7}, {Type: ActionPopPBB}, {Type: ActionExperimenter, Number: 0x2320, Data: []byte{1, 2, 3, 4, 5, 6, 7, 8}},
 		{Type: ActionOutput, Number: PortController, MaxLen: 128}, Output(2),
 	}
 }
@@ -45,8 +50,8 @@ func samplePort() Port {
 
 func sampleFeatures() []TableFeatures {
 	return []TableFeatures{{Table: 3, Name: "classifier", MetadataMatch: ^uint64(0), MetadataMask: ^uint64(0), MaxEntries: 1000, Properties: []TableProperty{
-		{PropertyInstructions, []uint32{1, 3, 4}}, {PropertyNextTables, []uint32{4, 5, 6}}, {PropertyWriteActions, []uint32{0, 22}}, {PropertyApplyActions, []uint32{0}},
-		{PropertyMatch, []uint32{OXMHeader(InPort, false), OXMHeader(EthDst, true)}}, {PropertyWildcards, []uint32{OXMHeader(InPort, false)}},
+		{PropertyInstructions, []uint32{1, 3, 4}}, {PropertyNextTables, []uint32{4, 5, 6}}, {PropertyWriteActions, []uint32{0, 22}}, {PropertyApplyActions, []uint32{0, 0xffff}},
+		{PropertyMatch, []uint32{OXMHeader(InPort, false), OXMHeader(EthDst, true), OXMHeader(NSHSPI, false), OXMHeader(NSHC1, true)}}, {PropertyWildcards, []uint32{OXMHeader(InPort, false)}},
 		{PropertyWriteSetField, []uint32{OXMHeader(EthSrc, false)}}, {PropertyApplySetField, nil},
 	}}}
 }
@@ -61,6 +66,7 @@ func samples() []Message {
 		&FlowRemoved{1, 2, RemovedHard, 4, 5, 6, 7, 8, 9, 10, sampleMatch()}, &PortStatus{PortModified, samplePort()},
 		&PacketOut{NoBuffer, PortController, sampleActions(), make([]byte, 60)},
 		&FlowMod{Cookie: 1, CookieMask: 2, Table: 3, Command: FlowAdd, Idle: 5, Hard: 6, Priority: 7, Buffer: NoBuffer, OutPort: PortAny, OutGroup: GroupAny, Flags: FlowSendRemoved, Match: sampleMatch(), Instructions: sampleInstructions()},
+		&FlowMod{Buffer: NoBuffer, OutPort: PortAny, OutGroup: GroupAny, Match: sampleNSH()},
 		&GroupMod{CommandModify, GroupTypeSelect, 5, sampleBuckets()}, &PortMod{1, [6]byte{2, 0, 0, 0, 0, 1}, 1, 1, 0}, &TableMod{TableAll, 3},
 		&QueueConfigRequest{PortAny}, &QueueConfigReply{PortAny, []Queue{{1, 2, []QueueProperty{{1, 100}, {2, 1000}}}, {2, 2, nil}}},
 		&Role{false, RoleMaster, 77}, &Role{true, RoleSlave, 77}, &Async{TypeGetAsyncReply, [2]uint32{1, 2}, [2]uint32{3, 4}, [2]uint32{5, 6}}, &Async{TypeSetAsync, [2]uint32{7, 0}, [2]uint32{7, 7}, [2]uint32{15, 0}},

@@ -52,7 +52,7 @@ func (c *coder) tableProperty(p *TableProperty) {
 		case p.Kind <= 3:
 			list(c, &p.List, (*coder).tableNumber)
 		case p.Kind <= 15:
-			list(c, &p.List, (*coder).u32)
+			list(c, &p.List, (*coder).oxmHeader)
 		default:
 			c.fail(TableFeaturesFailedBadType)
 		}
@@ -62,6 +62,9 @@ func (c *coder) tableProperty(p *TableProperty) {
 // kindAndLength is an instruction or action without its body.
 func (c *coder) kindAndLength(v *uint32) {
 	kind, length := uint16(*v), uint16(4)
+	if kind == ActionExperimenter {
+		length = 8
+	}
 	c.u16(&kind)
 	if c.u16(&length); length < 4 {
 		c.fail(c.short)
@@ -70,6 +73,9 @@ func (c *coder) kindAndLength(v *uint32) {
 	if !c.write {
 		c.pad(int(length) - 4) // an experimenter's has its number
 		*v = uint32(kind)
+	} else if kind == ActionExperimenter {
+		number := ExperimenterNicira
+		c.u32(&number)
 	}
 }
 
@@ -79,11 +85,27 @@ func (c *coder) tableNumber(v *uint32) {
 	*v = uint32(table)
 }
 
-// OXMHeader is a field as tables' features list it: class, field, whether it may be masked, length.
+// oxmHasMask is the bit of an OXM header that says that there is a mask.
+const oxmHasMask = 1 << 8
+
+// OXMHeader is the header of a field, which tables' features list: class, field, whether
+// it may be masked, length. Behind that of an experimenter's field its number follows.
 func OXMHeader(id FieldID, masked bool) uint32 {
-	h := classBasic<<16 | uint32(id)<<9 | uint32(Fields[id].Bytes)
+	class, length := uint32(classBasic), uint32(Fields[id].Bytes)
 	if masked {
-		h += 1<<8 | uint32(Fields[id].Bytes)
+		length *= 2
+	}
+	if id.experimenter() {
+		class, length = classExperimenter, length+experimenterLen
+	}
+	h := class<<16 | uint32(id.number())<<9 | length
+	if masked {
+		h |= oxmHasMask
 	}
 	return h
+}
+
+// FieldOf is the field of an OXM header.
+func FieldOf(header uint32) (id FieldID, known bool) {
+	return fieldOf(uint16(header>>16), uint8(header>>9&0x7f))
 }

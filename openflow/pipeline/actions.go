@@ -29,23 +29,36 @@ func (s *Switch) do(r *run, a *of13.Action, depth int) bool {
 	case of13.ActionSetField:
 		s.setField(r, &a.Field)
 	case of13.ActionDecMPLSTTL, of13.ActionDecNWTTL:
-		r.packet.fresh()
-		if !r.decTTL(a.Type == of13.ActionDecMPLSTTL) {
-			r.reason = of13.PacketInvalidTTL
-			s.cannot(CauseController)
-			s.toController(r, s.miss)
-			return false
+		if r.packet.fresh(); !r.decTTL(a.Type == of13.ActionDecMPLSTTL) {
+			return s.invalidTTL(r)
 		}
 		s.acted(r, a)
+	case of13.ActionEncap, of13.ActionDecap:
+		r.packet.fresh()
+		s.cannot(CauseAction)
+		return r.wrap(a)
+	case of13.ActionDecNSHTTL:
+		return s.decNSH(r)
 	default:
 		r.packet.fresh()
 		if a.Loose && r.key.Get(of13.VLANVID) != 0 {
 			return true // it has the tag
 		}
+		if r.headless && behindEthernet(a.Type) {
+			return true
+		}
 		r.tag(a)
 		s.acted(r, a)
 	}
 	return true
+}
+
+// invalidTTL tells controllers of a packet whose time is over; it does not go on.
+func (s *Switch) invalidTTL(r *run) (on bool) {
+	r.reason = of13.PacketInvalidTTL
+	s.cannot(CauseController)
+	s.toController(r, s.miss)
+	return false
 }
 
 // setField sets a field, and notes that.
@@ -60,6 +73,11 @@ func (s *Switch) acted(r *run, a *of13.Action) {
 	if s.trace != nil && r.did.noted {
 		s.trace.acted(&r.packet, a)
 	}
+}
+
+// behindEthernet says whether an action is on tags that follow the addresses.
+func behindEthernet(kind uint16) bool {
+	return kind >= of13.ActionPushVLAN && kind <= of13.ActionPopMPLS || kind == of13.ActionPushPBB || kind == of13.ActionPopPBB
 }
 
 // tag does what changes tags and times to live.
@@ -116,13 +134,13 @@ func (s *Switch) output(r *run, a *of13.Action, depth int) {
 // send sends a packet out of a port that is there and up.
 func (s *Switch) send(r *run, number uint32) {
 	p := s.ports[number]
-	if p == nil || p.Config&(of13.PortConfigDown|of13.PortConfigNoFwd) != 0 || p.State&of13.PortStateDown != 0 {
+	if !p.sends(&r.packet) {
 		s.see(Seen{What: SeenNoOutput, Depth: r.depth, Number: number})
 	}
 	if p == nil {
 		return
 	}
-	if p.Config&(of13.PortConfigDown|of13.PortConfigNoFwd) != 0 || p.State&of13.PortStateDown != 0 {
+	if !p.sends(&r.packet) {
 		s.count(&r.packet, &p.stats.TxDropped, nil, nil)
 		return
 	}
@@ -133,6 +151,11 @@ func (s *Switch) send(r *run, number uint32) {
 	frame := r.finish()
 	s.count(&r.packet, &p.stats.TxPackets, &p.stats.TxBytes, nil)
 	s.sink.Send(number, r.queue, frame)
+}
+
+// sends says whether a port takes a packet.
+func (p *port) sends(o *packet) bool {
+	return p != nil && p.Config&(of13.PortConfigDown|of13.PortConfigNoFwd) == 0 && p.State&of13.PortStateDown == 0 && !o.headless
 }
 
 // toController sends a packet-in, with the reason of the run and up to most

@@ -1,6 +1,10 @@
 package pipeline
 
-import "sublet/openflow/of13"
+import (
+	"slices"
+
+	"sublet/openflow/of13"
+)
 
 // checkInstructions says what is wrong with the instructions of a flow-mod.
 func (s *Switch) checkInstructions(m *of13.FlowMod) error {
@@ -27,10 +31,21 @@ func (s *Switch) checkInstruction(in *of13.Instruction, table uint8, ctx of13.Co
 		if s.meters[in.Meter] == nil {
 			return of13.MeterModFailedUnknownMeter
 		}
-	case of13.InstructionApply, of13.InstructionWrite:
+	case of13.InstructionApply:
+		return s.checkActions(in.Actions, ctx)
+	case of13.InstructionWrite:
+		if slices.ContainsFunc(in.Actions, inNoSet) {
+			return of13.BadActionBadType
+		}
 		return s.checkActions(in.Actions, ctx)
 	}
 	return nil
+}
+
+// inNoSet says whether a set of actions has no place for one: sets have a kind once, and
+// an order of kinds.
+func inNoSet(a of13.Action) bool {
+	return a.Type == of13.ActionEncap || a.Type == of13.ActionDecap || a.Type == of13.ActionDecNSHTTL
 }
 
 // checkActions says what is wrong with actions on packets of which ctx is known.
@@ -54,7 +69,12 @@ func (s *Switch) checkAction(a *of13.Action, ctx *of13.Context) error {
 			return of13.BadActionBadOutGroup
 		}
 	case of13.ActionExperimenter:
+		if a.Number == of13.ExperimenterNicira {
+			return of13.BadActionBadExpType
+		}
 		return of13.BadActionBadExperimenter
+	case of13.ActionEncap, of13.ActionDecap, of13.ActionDecNSHTTL:
+		return checkService(a, ctx)
 	case of13.ActionSetMPLSTTL, of13.ActionSetNWTTL:
 		if a.TTL == 0 {
 			return of13.BadActionBadArgument

@@ -165,7 +165,7 @@ func (f *features) checkMatch(match []of13.Field, miss bool) error {
 		seen |= 1 << m.ID
 	}
 	for _, h := range f.lists[of13.PropertyMatch] {
-		if id := h >> 9 & 0x7f; !miss && seen&(1<<id) == 0 && !lists(f.lists[of13.PropertyWildcards], h&^hasMask, of13.PropertyWildcards) {
+		if id, _ := of13.FieldOf(h); !miss && seen&(1<<id) == 0 && !lists(f.lists[of13.PropertyWildcards], h&^hasMask, of13.PropertyWildcards) {
 			return of13.BadMatchBadWildcards
 		}
 	}
@@ -187,7 +187,7 @@ func (f *features) checkInstruction(in *of13.Instruction, miss bool) error {
 	}
 	for i := range in.Actions {
 		a := &in.Actions[i]
-		if !f.allows(actions, uint32(a.Type), miss) {
+		if !f.allows(actions, uint32(listed(a)), miss) {
 			return of13.BadActionBadType
 		}
 		if a.Type == of13.ActionSetField && !f.allows(fields, of13.OXMHeader(a.Field.ID, false), miss) {
@@ -195,6 +195,14 @@ func (f *features) checkInstruction(in *of13.Instruction, miss bool) error {
 		}
 	}
 	return nil
+}
+
+// listed is the type of an action as properties have it.
+func listed(a *of13.Action) uint16 {
+	if inNoSet(*a) {
+		return of13.ActionExperimenter
+	}
+	return a.Type
 }
 
 // property lists what a table can do. Odd kinds are of the table-miss entry,
@@ -212,7 +220,9 @@ func (s *Switch) property(kind uint16, table int) (list []uint32, told bool) {
 		for _, a := range setOrder {
 			list = append(list, uint32(a))
 		}
-		slices.Sort(list)
+		if slices.Sort(list); kind&^1 == of13.PropertyApplyActions {
+			list = append(list, uint32(of13.ActionExperimenter))
+		}
 	case of13.PropertyMatch, of13.PropertyWildcards:
 		for id := range of13.NumFields {
 			list = append(list, of13.OXMHeader(id, of13.Fields[id].Maskable && kind == of13.PropertyMatch))

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 
@@ -15,7 +16,7 @@ func Frame(fields []of13.Field) ([]byte, error) {
 	for i := range fields {
 		f := &fields[i]
 		switch f.ID {
-		case of13.InPort, of13.InPhyPort, of13.EthType, of13.IPProto, of13.ICMPv4Type, of13.ICMPv6Type:
+		case of13.InPort, of13.InPhyPort, of13.EthType, of13.IPProto, of13.ICMPv4Type, of13.ICMPv6Type, of13.NSHMDType, of13.NSHNP:
 			continue // of the port, or made with the packet
 		case of13.VLANVID:
 			if f.Value.Lo&of13.VLANPresent == 0 {
@@ -56,6 +57,9 @@ func bare(fields []of13.Field) []byte {
 		b = append(b, 0, 1, 8, 0, 6, 4, 0, 1)
 	case 0x8847, 0x8848:
 		b = append(b, 0, 0, 1, 64)
+	case of13.EthTypeNSH:
+		kind, next := has[of13.NSHMDType], has[of13.NSHNP]
+		b = appendNSH(b, uint8(max(kind, 1)), uint8(cmp.Or(next, nextEthernet)))
 	}
 	return append(b, make([]byte, max(minFrame-len(b), 0))...)
 }

@@ -73,6 +73,9 @@ func (s *Switch) checkBucket(m *of13.GroupMod, b *of13.Bucket) error {
 		if a.Type == of13.ActionSetField {
 			continue
 		}
+		if inNoSet(*a) {
+			return of13.BadActionBadType
+		}
 		ctx := of13.NewContext()
 		if err := s.checkAction(a, &ctx); err != nil {
 			return err

@@ -51,6 +51,16 @@ var places = [of13.NumFields]place{
 	of13.MPLSBOS:    {15, 23},
 	of13.PBBISID:    {15, 0},
 	of13.IPv6FLabel: {15, 24},
+	of13.NSHSPI:     {6, 0},
+	of13.NSHSI:      {6, 24},
+	of13.NSHFlags:   {6, 32},
+	of13.NSHTTL:     {6, 40},
+	of13.NSHMDType:  {6, 48},
+	of13.NSHNP:      {6, 56},
+	of13.NSHC1:      {7, 32},
+	of13.NSHC2:      {7, 0},
+	of13.NSHC3:      {8, 32},
+	of13.NSHC4:      {8, 0},
 }
 
 // put adds a value to a field that is zero.

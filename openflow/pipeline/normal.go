@@ -19,7 +19,9 @@ type seenAt struct {
 
 // normal forwards as a learning switch does.
 func (s *Switch) normal(r *run) {
-	r.packet.fresh()
+	if r.packet.fresh(); r.headless {
+		return
+	}
 	if s.trace != nil && s.trace.ghost { // it is not to be learned from
 		s.cannot(CauseMeter)
 		return

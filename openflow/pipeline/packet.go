@@ -20,6 +20,10 @@ type packet struct {
 	stale bool // key and offsets are of the frame as it was
 	short bool // something was popped: it may be shorter than Ethernet allows
 
+	// headless says that there is no Ethernet: its addresses are zeros, and its type is
+	// that of the packet.
+	headless bool
+
 	typeAt  int // of the Ethernet type after VLAN tags
 	l3, l4  int
 	protoAt int  // of the byte that names the protocol of l4
@@ -38,7 +42,7 @@ func (p *packet) load(frame []byte, port uint32) {
 	}
 	p.b = p.room[headroom : headroom+len(frame)]
 	copy(p.b, frame)
-	p.inPort, p.queue, p.short = port, 0, false
+	p.inPort, p.queue, p.short, p.headless = port, 0, false, false
 	p.segments, p.did = 1, changes{}
 	p.key[0], p.key[1] = 0, 0
 	p.parse()
@@ -147,6 +151,8 @@ func (p *packet) network(kind uint16) {
 		k.put(of13.MPLSLabel, shim>>12)
 		k.put(of13.MPLSTC, shim>>9&7)
 		k.put(of13.MPLSBOS, shim>>8&1)
+	case kind == of13.EthTypeNSH:
+		p.service()
 	case kind == 0x88e7 && p.has(at, 4):
 		k.put(of13.PBBISID, uint64(p.u32(at)&0xffffff))
 	}

@@ -21,6 +21,10 @@ func (p *packet) setField(f *of13.Field) (has bool) {
 	b := value[:of13.Fields[f.ID].Bytes]
 	f.Value.Put(b)
 	switch {
+	case f.ID >= of13.NSHFlags:
+		return p.setNSH(f.ID, uint32(f.Value.Lo))
+	case f.ID <= of13.VLANPCP && p.headless:
+		return false
 	case f.ID <= of13.VLANPCP:
 		p.setEthernet(f.ID, b)
 	case f.ID >= of13.ARPOp && f.ID <= of13.ARPTHA:
@@ -44,7 +48,7 @@ func (p *packet) context() of13.Context {
 		return ctx
 	}
 	kind := uint16(p.key.Get(of13.EthType))
-	if !p.has(p.l3, headerLen[kind]) {
+	if ctx.Headless = p.headless; !p.whole(kind) {
 		return ctx
 	}
 	ctx.EthType = kind

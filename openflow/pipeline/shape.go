@@ -35,7 +35,7 @@ func (p *packet) shape() (s Shape) {
 	if tags > 0 && p.u16(14)&0x1000 != 0 {
 		s |= ShapeDEI
 	}
-	if need := headerLen[kind]; need > 0 && p.has(p.l3, need) {
+	if (headerLen[kind] > 0 || kind == of13.EthTypeNSH) && p.whole(kind) {
 		s |= ShapeNetwork
 	}
 	if p.l4 > 0 {
@@ -51,3 +51,11 @@ func (p *packet) oddIPv6() bool {
 
 // headerLen is how long headers behind Ethernet are at least, by type.
 var headerLen = map[uint16]int{0x0800: 20, 0x86dd: 40, 0x0806: 28, 0x8847: 4, 0x8848: 4, 0x88e7: 4}
+
+// whole says whether the header of a type is all there.
+func (p *packet) whole(kind uint16) bool {
+	if kind == of13.EthTypeNSH {
+		return p.nshLen(p.l3) > 0
+	}
+	return p.has(p.l3, headerLen[kind])
+}

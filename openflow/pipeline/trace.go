@@ -84,6 +84,9 @@ func (t *trace) begin(r *run) {
 	t.have = r.did.clone()
 	t.fix(of13.InPort, of13.InPhyPort, of13.EthType, of13.IPProto)
 	t.flow.Mask.set(of13.VLANVID, of13.VLANPresent)
+	if r.key.Get(of13.EthType) == of13.EthTypeNSH {
+		t.fix(of13.NSHMDType) // which says whether there is context to set
+	}
 }
 
 // fix makes the values of fields matter.
@@ -121,6 +124,8 @@ func (k *Key) absent() []uint8 {
 		return []uint8{6, 11, 12, 13, 14} // neighbour discovery has an odd shape
 	case 0x0806:
 		return []uint8{7, 8, 9, 10, 11, 12, 15}
+	case of13.EthTypeNSH:
+		return []uint8{5, 9, 10, 11, 12, 13, 14, 15}
 	case 0x8847, 0x8848, 0x88e7:
 		return []uint8{5, 6, 7, 8, 9, 10, 11, 12, 13, 14}
 	}
@@ -226,7 +231,8 @@ func (t *trace) fields(want []of13.Field) {
 // settable is the fields that a step can set.
 const settable = 1<<of13.EthDst | 1<<of13.EthSrc | 1<<of13.IPDSCP | 1<<of13.IPECN | 1<<of13.IPv4Src | 1<<of13.IPv4Dst |
 	1<<of13.TCPSrc | 1<<of13.TCPDst | 1<<of13.UDPSrc | 1<<of13.UDPDst | 1<<of13.ARPOp | 1<<of13.ARPSPA | 1<<of13.ARPTPA |
-	1<<of13.ARPSHA | 1<<of13.ARPTHA | 1<<of13.IPv6Src | 1<<of13.IPv6Dst | 1<<of13.IPv6FLabel
+	1<<of13.ARPSHA | 1<<of13.ARPTHA | 1<<of13.IPv6Src | 1<<of13.IPv6Dst | 1<<of13.IPv6FLabel |
+	1<<of13.NSHFlags | 1<<of13.NSHTTL | 1<<of13.NSHSPI | 1<<of13.NSHSI | 1<<of13.NSHC1 | 1<<of13.NSHC2 | 1<<of13.NSHC3 | 1<<of13.NSHC4
 
 // set notes a field that was set. The fields of the outermost tag are the tag's.
 func (t *trace) set(p *packet, f *of13.Field) {

@@ -482,7 +482,7 @@ func TestWhatLeadsOutIsRefused(t *testing.T) {
 // a slice by DSCP by a meter.
 func TestPacketsStayOfTheirSlice(t *testing.T) {
 	byAddress := &view{Slice: &Slice{Match: []of13.Field{of13.Exact(of13.EthDst, 1)}}}
-	for action, want := range map[uint16]error{of13.ActionPushVLAN: nil, of13.ActionPushPBB: nil, of13.ActionPopPBB: of13.BadActionEPerm} {
+	for action, want := range map[uint16]error{of13.ActionPushVLAN: nil, of13.ActionPushPBB: nil, of13.ActionPopPBB: of13.BadActionEPerm, of13.ActionEncap: of13.BadActionEPerm, of13.ActionDecap: of13.BadActionEPerm} {
 		if _, err := byAddress.actions([]of13.Action{{Type: action}}, false); err != want {
 			t.Errorf("action %d: %v", action, err)
 		}

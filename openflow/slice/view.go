@@ -76,7 +76,7 @@ func (v *view) actions(list []of13.Action, out bool) (there []of13.Action, err e
 			if contradict([]of13.Field{a.Field}, v.Match) {
 				return nil, of13.BadActionEPerm
 			}
-		case of13.ActionPopPBB: // the addresses go, too, and others come
+		case of13.ActionPopPBB, of13.ActionEncap, of13.ActionDecap: // the addresses go, too, and others come
 			if len(v.Match) > 0 {
 				return nil, of13.BadActionEPerm
 			}

@@ -58,7 +58,7 @@ func actions(list []of13.Action) (words []string) {
 // plain actions have no argument.
 var plain = map[uint16]string{
 	of13.ActionCopyTTLOut: "copy_ttl_out", of13.ActionCopyTTLIn: "copy_ttl_in", of13.ActionDecMPLSTTL: "dec_mpls_ttl",
-	of13.ActionPopVLAN: "pop_vlan", of13.ActionDecNWTTL: "dec_ttl", of13.ActionPopPBB: "pop_pbb",
+	of13.ActionPopVLAN: "pop_vlan", of13.ActionDecNWTTL: "dec_ttl", of13.ActionPopPBB: "pop_pbb", of13.ActionDecNSHTTL: "dec_nsh_ttl",
 }
 
 func action(a of13.Action) string {
@@ -83,10 +83,24 @@ func action(a of13.Action) string {
 		return fmt.Sprintf("mod_nw_ttl:%d", a.TTL)
 	case of13.ActionSetField:
 		return setField(a.Field)
+	case of13.ActionEncap:
+		return encap(a)
+	case of13.ActionDecap:
+		if a.Packet != of13.PacketNext {
+			return fmt.Sprintf("decap(packet_type(ns=%d,type=0x%x))", a.Packet>>16, a.Packet&0xffff)
+		}
+		return "decap()"
 	case of13.ActionExperimenter:
 		return fmt.Sprintf("experimenter:0x%x", a.Number)
 	}
 	return plain[a.Type]
+}
+
+func encap(a of13.Action) string {
+	if a.Packet == of13.PacketNSH {
+		return fmt.Sprintf("encap(nsh(md_type=%d))", a.MDType)
+	}
+	return "encap(ethernet)"
 }
 
 // setNames are those of fields that are set, where ovs-ofctl's differ from the

@@ -19,6 +19,7 @@ var order = []of13.FieldID{
 	of13.ARPSHA, of13.ARPTHA, of13.IPDSCP, of13.IPECN, of13.MPLSLabel, of13.MPLSTC, of13.MPLSBOS, of13.PBBISID, of13.IPv6ExtHdr,
 	of13.TCPSrc, of13.UDPSrc, of13.SCTPSrc, of13.TCPDst, of13.UDPDst, of13.SCTPDst,
 	of13.ICMPv4Type, of13.ICMPv6Type, of13.ICMPv4Code, of13.ICMPv6Code, of13.NDTarget, of13.NDSLL, of13.NDTLL,
+	of13.NSHFlags, of13.NSHTTL, of13.NSHMDType, of13.NSHNP, of13.NSHSPI, of13.NSHSI, of13.NSHC1, of13.NSHC2, of13.NSHC3, of13.NSHC4,
 }
 
 // names that differ from those of the specification.
@@ -117,7 +118,7 @@ func value(id of13.FieldID, v of13.U128) string {
 		return fmt.Sprintf("0x%04x", v.Lo)
 	case of13.InPort, of13.InPhyPort:
 		return port(uint32(v.Lo))
-	case of13.Metadata, of13.TunnelID, of13.IPv6FLabel, of13.IPv6ExtHdr, of13.PBBISID:
+	case of13.Metadata, of13.TunnelID, of13.IPv6FLabel, of13.IPv6ExtHdr, of13.PBBISID, of13.NSHSPI, of13.NSHC1, of13.NSHC2, of13.NSHC3, of13.NSHC4:
 		return fmt.Sprintf("0x%x", v.Lo)
 	case of13.VLANVID:
 		return fmt.Sprint(v.Lo &^ of13.VLANPresent)

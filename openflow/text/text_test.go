@@ -26,6 +26,8 @@ func TestAsOvsOfctl(t *testing.T) {
 		{5, []of13.Field{exact(of13.EthType, 0x86dd), of13.WithMask(of13.IPv6Dst, of13.U128{Hi: 0x20010db8 << 32}, of13.U128{Hi: 0xffffffff << 32})}, "priority=5,ipv6,ipv6_dst=2001:db8::/32"},
 		{5, []of13.Field{exact(of13.EthType, 0x0800), exact(of13.IPDSCP, 46)}, "priority=5,ip,nw_tos=184"},
 		{5, []of13.Field{exact(of13.InPort, uint64(of13.PortLocal))}, "priority=5,in_port=LOCAL"},
+		{5, []of13.Field{exact(of13.EthType, 0x894f), exact(of13.NSHSPI, 0x1234), exact(of13.NSHSI, 255), of13.WithMask(of13.NSHC1, of13.U128{Lo: 0x12}, of13.U128{Lo: 0xff})},
+			"priority=5,dl_type=0x894f,nsh_spi=0x1234,nsh_si=255,nsh_c1=0x12/0xff"},
 		{5, []of13.Field{exact(of13.EthType, 0x86dd), exact(of13.IPv6FLabel, 5)}, "priority=5,ipv6,ipv6_label=0x00005"},
 	} {
 		if got := Match(c.priority, c.match); got != c.want {
@@ -49,6 +51,13 @@ func TestAsOvsOfctl(t *testing.T) {
 		{Type: of13.InstructionWrite, Actions: []of13.Action{{Type: of13.ActionGroup, Number: 9}, {Type: of13.ActionDecNWTTL}}},
 	}
 	if got, want := Actions(in), "set_field:00:00:00:00:00:01->eth_src,output:3,CONTROLLER:65535,write_actions(group:9,dec_ttl),goto_table:2"; got != want {
+		t.Errorf("%q instead of %q", got, want)
+	}
+	services := []of13.Instruction{{Type: of13.InstructionApply, Actions: []of13.Action{
+		{Type: of13.ActionDecNSHTTL}, {Type: of13.ActionDecap, Packet: of13.PacketNext}, {Type: of13.ActionEncap, Packet: of13.PacketNSH, MDType: 2},
+		of13.SetField(exact(of13.NSHSPI, 5)), {Type: of13.ActionEncap},
+	}}}
+	if got, want := Actions(services), "dec_nsh_ttl,decap(),encap(nsh(md_type=2)),set_field:0x5->nsh_spi,encap(ethernet)"; got != want {
 		t.Errorf("%q instead of %q", got, want)
 	}
 	if got := Actions(nil); got != "drop" {
