@@ -69,5 +69,8 @@ func reads(rt route, r *http.Request) bool {
 	if r.Header.Get("Upgrade") != "" {
 		return strings.HasSuffix(rt.path, "/log")
 	}
+	if strings.HasSuffix(rt.path, "/kept") {
+		return false
+	}
 	return rt.method == http.MethodGet || rt.path == "/v1/offers"
 }

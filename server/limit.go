@@ -46,6 +46,7 @@ type use struct {
 	admissions *rate.Limiter
 	active     int // requests and sessions
 	bodies     int // being received
+	moving     int // kept files under way
 }
 
 func newLimiter(limits Limits) *limiter {
@@ -93,6 +94,28 @@ func (l *limiter) body(c trust.Caller) (leave func(), err error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		u.bodies--
+	}, nil
+}
+
+// movingPerTenant bounds the kept files that are under way at a time.
+const movingPerTenant = 2
+
+// move admits saving or bringing what a node keeps; leave must be called after it.
+func (l *limiter) move(c trust.Caller) (leave func(), err error) {
+	if c.Operator {
+		return func() {}, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.of(c.Account)
+	if u.moving >= movingPerTenant {
+		return nil, tooMany("kept files of %d nodes of %s are being saved or brought, the most allowed at a time", u.moving, c.Tenant)
+	}
+	u.moving++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		u.moving--
 	}, nil
 }
 

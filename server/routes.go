@@ -51,6 +51,8 @@ var routes = []route{
 	{"GET", "/v1/leases/{tenant}/{network}/switches/{switch}/status", trust.ForEveryone, false, (*Server).getSwitch},
 	{"GET", "/v1/leases/{tenant}/{network}/switches/{switch}/trace", trust.ForEveryone, false, (*Server).getTrace},
 	{"GET", "/v1/leases/{tenant}/{network}/nodes/{node}/processes", trust.ForEveryone, false, (*Server).nodeSession},
+	{"GET", "/v1/leases/{tenant}/{network}/nodes/{node}/kept", trust.ForEveryone, true, (*Server).kept},
+	{"PUT", "/v1/leases/{tenant}/{network}/nodes/{node}/kept", trust.ForEveryone, true, (*Server).kept},
 	{"POST", "/v1/leases/{tenant}/{network}/nodes/{node}/join", trust.ForEveryone, true, (*Server).join},
 	{"DELETE", "/v1/leases/{tenant}/{network}/nodes/{node}/join", trust.ForEveryone, true, (*Server).join},
 	{"POST", "/v1/leases/{tenant}/{network}/nodes/{node}/exec", trust.ForEveryone, true, (*Server).nodeSession},

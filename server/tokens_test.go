@@ -65,6 +65,11 @@ func TestWhatTokensMay(t *testing.T) {
 		{read.Text, "DELETE", lease + "other", 403},
 		{read.Text, "GET", lease + "net/nodes/a/exec", 403},
 		{read.Text, "GET", lease + "net/links/ab/capture", 403},
+		{read.Text, "GET", lease + "net/nodes/a/kept", 403},
+		{read.Text, "PUT", lease + "net/nodes/a/kept", 403},
+		{write.Text, "GET", lease + "net/nodes/a/kept", 409}, // it keeps nothing
+		{write.Text, "GET", "/v1/leases/bin/theirs/nodes/a/kept", 404},
+		{only.Text, "PUT", lease + "other/nodes/a/kept", 404},
 		{read.Text, "POST", "/v1/tokens", 403},
 		{read.Text, "GET", "/v1/leases/bin/theirs", 404},
 		{write.Text, "GET", "/v1/tokens", 403},

@@ -4,6 +4,7 @@
 //
 //	server --GET /v1/diff, samples, paths, overlay, .../traffic, .../reach,
 //	         .../processes-------------------------------------------------> JSON
+//	server --GET and PUT /v1/nodes/.../kept-------------------------------> archive
 //	server --exec, probe, copy, log, capture, upgraded---------------------> session
 package api
 
@@ -45,6 +46,9 @@ type Host struct {
 	// for it, and Revoke nobody; join.
 	Join   func(namespace, public string) (report.Joined, error)
 	Revoke func(namespace string) error
+	// Save writes what a node keeps, and Bring replaces it; kept.
+	Save  func(ctx context.Context, namespace string, w io.Writer) error
+	Bring func(ctx context.Context, namespace string, r io.Reader) error
 	// Log writes the log of a node; log.
 	Log func(ctx context.Context, namespace string, follow bool, w io.Writer) error
 	// Namespace is the file that stands for a network namespace; capture.
@@ -69,6 +73,7 @@ type Host struct {
 
 	captures counted // by fabric
 	asked    counted // for entries, by switch
+	moving   counted // kept files, of all nodes
 }
 
 // Handler answers all routes.
@@ -83,6 +88,8 @@ func (h *Host) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", session.Bound(session.MostSessions, sessions))
 	mux.HandleFunc("GET /v1/nodes/{namespace}/processes", h.processes)
+	mux.HandleFunc("GET /v1/nodes/{namespace}/kept", h.save)
+	mux.HandleFunc("PUT /v1/nodes/{namespace}/kept", h.bring)
 	mux.HandleFunc("POST /v1/nodes/{namespace}/join", h.join)
 	mux.HandleFunc("DELETE /v1/nodes/{namespace}/join", h.revoke)
 	mux.HandleFunc("GET /v1/switches/{namespace}/flows", h.flows)

@@ -165,6 +165,7 @@ func (h *Host) answers() *agentapi.Host {
 		Plan: func(ctx context.Context) (plan.Host, error) {
 			return h.agent.Source.Plan(ctx, h.agent.Host, plan.Origin{})
 		},
+		Save: saver(nodes), Bring: bringer(nodes),
 		Join: one[*join.Part](h.parts).Join, Revoke: one[*join.Part](h.parts).Revoke,
 		Diff: h.agent.DryRun, Samples: h.agent.Samples, Rounds: h.agent.Rounds, Packed: h.agent.Packed, Counts: h.agent.Counts, Watched: h.Watched(), Reach: one[*reach.Part](h.parts).Ask,
 	}

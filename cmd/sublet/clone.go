@@ -18,8 +18,9 @@ func (a *app) clone() *cobra.Command {
 		Short: "Ask for another network like one that there is, or was",
 		Long: `Ask for a network NEW with the request of NAME as it is now: nodes, links, rates,
 programs, stages. It is admitted like any other; it begins at once, or at --from, and
-lasts as long as NAME's whole window, or --for. What was written in the nodes of NAME,
-and what was asked of its links by command, is not taken over. Ports that NAME
+lasts as long as NAME's whole window, or --for. What nodes with state: keep have
+written is taken over if both networks run, each node standing still meanwhile; what
+other nodes wrote, and what was asked of links by command, is not. Ports that NAME
 publishes at a way out are taken as long as it runs.`,
 		Example:           "  sublet clone course course2\n  sublet clone course next-week --from 2027-03-08T08:00:00Z --for 4h",
 		Args:              cobra.ExactArgs(2),
@@ -39,6 +40,13 @@ publishes at a way out are taken as long as it runs.`,
 			if err != nil {
 				return err
 			}
+			if nodes := keepersOf(l); len(nodes) > 0 && !o.bare {
+				o.then = bringsFrom(l, nodes)
+				if err := o.bringsTo(request, true); err != nil {
+					o.then = nil
+					fmt.Fprintf(a.err, "sublet: what nodes of %s keep is not taken over: %v\n", l.ID(), err)
+				}
+			}
 			return a.admit(c.Context(), []vnet.Request{request}, o)
 		},
 	})
@@ -46,6 +54,7 @@ publishes at a way out are taken as long as it runs.`,
 	c.Flags().StringVar(&length, "for", "", "how long it shall last, such as 4h (default: as long as the other one)")
 	c.Flags().BoolVar(&o.accept, "accept", false, "take the counter-offer at once, if it comes to one")
 	c.Flags().StringVar(&o.offer, "offer", "", "write the counter-offer to this file")
+	c.Flags().BoolVar(&o.bare, "without-files", false, "without what its nodes keep")
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "return once admitted")
 	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait until the network is ready")
 	return c

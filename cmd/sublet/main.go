@@ -121,7 +121,7 @@ SUBLET_TOKEN_FILE.`,
 	root.SetFlagErrorFunc(a.wrongFlag)
 	root.AddCommand(
 		a.serve(), a.agent(), a.lab(),
-		a.up(), a.apply(), a.renew(), a.stage(), a.clone(), a.pause(), a.resume(), a.down(), a.createCommand(),
+		a.up(), a.apply(), a.renew(), a.stage(), a.clone(), a.save(), a.pause(), a.resume(), a.down(), a.createCommand(),
 		a.leases(), a.plan(), a.hosts(), a.links(), a.policy(), a.ledger(), a.overlay(), a.watch(), a.events(), a.notify(), a.proof(), a.top(), a.wait(), a.calibrate(), a.profile(),
 		a.offers(), a.calendar(),
 		a.page(), a.token(),

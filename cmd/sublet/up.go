@@ -28,15 +28,28 @@ are decided one after another on a substrate of their own, what is admitted
 stays, and a table says what was admitted, what refused and why. A start that
 has passed is taken for the present. Exit code 3: one of them was refused.
 
+With --from OUT the network is one that sublet save has written: by its name or
+another one (--name), from now on or another time (--start), as long as it had or
+--for. What its nodes had kept is brought to them once it runs; if that fails the
+network is released again.
+
 -o json and -o yaml print the leases as sublet leases does, and the refusal if
 it comes to one.`,
-		Example: "  sublet up examples/hello.yaml\n  sublet up big.yaml --accept\n  sublet up big.yaml --offer smaller.yaml\n  sublet up --dry-run --substrate fat-tree:4 *.yaml",
-		Args:    cobra.MinimumNArgs(1),
+		Example: "  sublet up examples/hello.yaml\n  sublet up big.yaml --accept\n  sublet up big.yaml --offer smaller.yaml\n  sublet up --dry-run --substrate fat-tree:4 *.yaml\n  sublet up --from course.tar.zst --name again --for 4h",
+		Args: func(c *cobra.Command, args []string) error {
+			if o.from != "" {
+				return cobra.NoArgs(c, args)
+			}
+			return cobra.MinimumNArgs(1)(c, args)
+		},
 
 		ValidArgsFunction: completeRequest,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := errors.Join(a.checkFormat(), o.check()); err != nil {
 				return err
+			}
+			if o.from != "" {
+				return a.upFrom(c.Context(), o)
 			}
 			if o.dryRun {
 				return a.dryRun(args, o)
@@ -59,6 +72,11 @@ it comes to one.`,
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "only say what would be admitted, on --substrate")
 	c.Flags().StringVar(&o.substrate, "substrate", "", "substrate for --dry-run: "+substrateForms)
 	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait until a network is ready")
+	c.Flags().StringVar(&o.from, "from", "", "an archive of sublet save, - for standard input, in place of FILEs")
+	c.Flags().StringVar(&o.name, "name", "", "with --from: what the network is called (default: as it was)")
+	c.Flags().StringVar(&o.begin, "start", "", "with --from: when it shall begin, such as 2027-03-08T08:00:00Z, or how far from now, such as 7d (default: at once)")
+	c.Flags().StringVar(&o.length, "for", "", "with --from: how long it shall last, such as 4h (default: as long as it had)")
+	c.Flags().BoolVar(&o.bare, "without-files", false, "with --from: without what the nodes had kept")
 	completeSubstrateFlag(c)
 	return c
 }
@@ -69,6 +87,11 @@ type upOptions struct {
 	offer, substrate       string
 	waiting                string
 	timeout                time.Duration
+
+	from, name, begin, length string // of a network that was saved
+	bare                      bool   // without its files
+	// then is done to a network that was made, once it runs; nil: nothing.
+	then func(context.Context, *api.Client, vnet.Lease) error
 }
 
 // check refuses flags that do not go together.
@@ -78,6 +101,12 @@ func (o upOptions) check() error {
 	}
 	if o.waiting != "" && o.waiting != string(vnet.WaitingOffer) && o.waiting != string(vnet.WaitingAdmit) {
 		return badInput{fmt.Errorf("--waiting=%s: state offer or admit", o.waiting)}
+	}
+	if o.from == "" && (o.name != "" || o.begin != "" || o.length != "" || o.bare) {
+		return badInput{errors.New("--name, --start, --for and --without-files are for --from: a file says them itself")}
+	}
+	if o.from != "" && (o.dryRun || o.waiting != "") {
+		return badInput{errors.New("--from does not go with --dry-run and --waiting: take request.yaml out of the archive")}
 	}
 	return nil
 }
@@ -112,7 +141,7 @@ func (a *app) obtain(ctx context.Context, p *progress, requests []vnet.Request, 
 	var admitted, there []vnet.Lease
 	for _, r := range requests {
 		admission, err := client.Ask(ctx, api.Ask{Request: r, Accept: o.accept, Waiting: vnet.WaitingFor(o.waiting)})
-		if l, same := a.asAsked(ctx, r, err); same {
+		if l, same := a.asAsked(ctx, r, err); same && o.then == nil {
 			a.tellOf(p, "%s is as asked already\n", l.ID())
 			there = append(there, l)
 			continue
@@ -140,6 +169,13 @@ func (a *app) obtain(ctx context.Context, p *progress, requests []vnet.Request, 
 		var err error
 		if admitted[i], err = a.ready(ctx, client, p, l, o); err != nil {
 			return admitted, err
+		}
+		if o.then == nil {
+			continue
+		}
+		p.say("bringing files to " + l.ID().String())
+		if err := o.then(ctx, client, admitted[i]); err != nil {
+			return nil, errors.Join(err, giveBack(client, admitted[i:i+1]))
 		}
 	}
 	return admitted, nil

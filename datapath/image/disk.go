@@ -147,6 +147,9 @@ func TakeRoom(dir string, size int64, take func() error) error {
 	return take()
 }
 
+// ErrNoDisk says that a disk does not fit on the host.
+var ErrNoDisk = errors.New("the host has room for a disk")
+
 // room says why a directory has none for a disk of so many bytes.
 func room(dir string, size int64) error {
 	var fs unix.Statfs_t
@@ -154,7 +157,7 @@ func room(dir string, size int64) error {
 		return fmt.Errorf("make a disk: %w", err)
 	}
 	if free := int64(fs.Bavail)*fs.Bsize - min(int64(fs.Blocks)*fs.Bsize/reserve, mostReserve); free < size {
-		return fmt.Errorf("the host has room for a disk of %d MiB, the node's has %d: state a smaller one, or another host", max(free, 0)>>20, size>>20)
+		return fmt.Errorf("%w of %d MiB, the node's has %d: state a smaller one, or another host", ErrNoDisk, max(free, 0)>>20, size>>20)
 	}
 	return nil
 }

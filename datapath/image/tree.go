@@ -24,6 +24,7 @@ type tree struct {
 	owner Owner
 	seed  maphash.Seed
 	own   map[uint64]bool // what the layer at hand has made, by hash of its path: long paths are hostile
+	holes bool            // files stay sparse
 }
 
 func newTree(root string, owner Owner) (*tree, error) {
@@ -36,6 +37,11 @@ func newTree(root string, owner Owner) (*tree, error) {
 	if err := os.Lchown(root, int(owner.UID), int(owner.GID)); err != nil {
 		return nil, err
 	}
+	return treeAt(root, owner)
+}
+
+// treeAt opens a root that is there.
+func treeAt(root string, owner Owner) (*tree, error) {
 	fd, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ func (t *tree) file(p place, h *tar.Header, mode uint32, content io.Reader) erro
 	}
 	f := os.NewFile(uintptr(fd), p.base)
 	defer f.Close()
-	if _, err := io.Copy(f, content); err != nil {
+	if err := t.fill(f, content); err != nil {
 		return err
 	}
 	uid, gid := t.owned(h)
@@ -94,6 +94,18 @@ func (t *tree) file(p place, h *tar.Header, mode uint32, content io.Reader) erro
 		return err
 	}
 	return stamp(p, h.ModTime)
+}
+
+func (t *tree) fill(f *os.File, content io.Reader) error {
+	if !t.holes {
+		_, err := io.Copy(f, content)
+		return err
+	}
+	sparse := &Holes{File: f}
+	if _, err := io.Copy(sparse, content); err != nil {
+		return err
+	}
+	return sparse.End()
 }
 
 // stamp sets when something was changed last; years that the kernel does not

@@ -99,17 +99,17 @@ func (p *Part) keptEntries() ([]fs.DirEntry, error) {
 }
 
 // sweepKept removes what no node has: it was not completed, or not removed. Nobody
-// makes any meanwhile.
+// makes any meanwhile, but what is brought.
 func (p *Part) sweepKept() error {
 	entries, err := p.keptEntries()
 	led := make(map[string]bool)
 	for _, e := range entries {
-		if to, err := os.Readlink(p.keptDir(e.Name())); err == nil {
+		if to, err := os.Readlink(p.keptDir(e.Name())); err == nil && !strings.HasPrefix(e.Name(), hiddenKept) {
 			led[to] = true
 		}
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), hiddenKept) && !led[e.Name()] {
+		if _, filling := p.brought.Load(e.Name()); strings.HasPrefix(e.Name(), hiddenKept) && !led[e.Name()] && !filling {
 			err = errors.Join(err, os.RemoveAll(p.keptDir(e.Name())))
 		}
 	}

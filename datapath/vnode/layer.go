@@ -32,10 +32,7 @@ func (s pause) layers(userns *os.File) (list []layer, err error) {
 	if !s.Root.Mapped {
 		userns = nil
 	}
-	places := []string{"/"}
-	if s.Root.Host {
-		places = append(places, separate()...)
-	}
+	places := s.Root.places()
 	dir := s.Layers
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		if err := s.makeLayers(dir, places); err != nil {
@@ -56,6 +53,14 @@ func (s pause) layers(userns *os.File) (list []layer, err error) {
 		}
 	}
 	return list, nil
+}
+
+// places are where a node has a layer, the root first.
+func (r rootFS) places() []string {
+	if !r.Host {
+		return []string{"/"}
+	}
+	return append([]string{"/"}, separate()...)
 }
 
 // makeLayers makes the directories that a node writes. They are in place when

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -108,11 +107,11 @@ func (p *Part) machineLayer(s plan.Setup, disk *image.Disk, size int64) (*os.Fil
 	if !s.Keeps() {
 		return p.Images.NewLayer(size)
 	}
-	below, err := disk.File.Stat()
-	if err != nil {
+	now := note{Serial: s.Serial, Image: s.Image, Size: size, Machine: true}
+	var err error
+	if now.Below, err = below(disk); err != nil {
 		return nil, err
 	}
-	now := note{Serial: s.Serial, Image: s.Image, Size: size, Machine: true, Below: fmt.Sprintf("%d bytes of %s", below.Size(), below.ModTime().UTC().Format(time.RFC3339Nano))}
 	if err := p.keep(s.Key(), now, func(f *os.File) error { return image.FormatLayer(f, size) }); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,14 @@ func (p *Part) stillPath(key string) string { return filepath.Join(p.host.Dir(st
 // commands, its machine. Daemons of routers, which are the provider's, go on, and
 // so does the process that holds the node's namespaces.
 func (p *Part) freeze(n plan.Pause) error {
+	if is, ok := p.standing.Load(n.Key()); ok {
+		is.(*standing).asked.Store(true)
+	}
+	return p.standStill(n)
+}
+
+// standStill notes that a node does, and has it.
+func (p *Part) standStill(n plan.Pause) error {
 	p.busy.RLock()
 	defer p.busy.RUnlock()
 	if err := kernel.MkdirAll(p.host.Dir(stillKind), 0o700); err != nil {
@@ -103,7 +111,7 @@ func (p *Part) observeStill(host *plan.Host) error {
 	}
 	for _, key := range keys {
 		id, node, ok := plan.ParseNamespace(key)
-		if !ok {
+		if _, saved := p.standing.Load(key); !ok || saved {
 			continue
 		}
 		is := plan.Pause{Lease: id, Node: node}

@@ -40,7 +40,12 @@ type Part struct {
 	running sync.Map     // groups of this program's sessions
 	awaited sync.Map     // keys of nodes whose image is being fetched
 	fetched chan struct{}
+	moving  sync.Map // keys of nodes whose kept files are being saved or brought
+	brought sync.Map // names of directories of kept files that are being filled
+	digests digests
 	program string // on disk, shown in nodes
+
+	standing sync.Map // keys of nodes that are being saved, with *standing
 
 	// Images are what nodes may run; nil: none. Its Config.Changed is Fetched.
 	Images *image.Store

@@ -36,12 +36,12 @@ var Table = map[string][]string{
 	"lease/rollout":          {"vnet", "plan", "report"}, // which host has which plan; knows no bookings
 	"lease/policy":           {"vnet"},                   // quotas know amounts over time, not where they are placed
 	"lease/store":            {"vnet", "plan", "lease"},
-	"lease/api":              {"vnet", "plan", "report", "lease/policy", "trust"},                                                                                                             // wire types and client: what quotas show is a policy's, a client's TLS is trust's
-	"server":                 {"vnet", "plan", "report", "report/metrics", "lease", "lease/policy", "lease/api", "trust", "measure", "internal/socket", "internal/problem", "internal/plain"}, // measure judges what hosts count
+	"lease/api":              {"vnet", "plan", "report", "lease/policy", "trust"},                                                                                                                                // wire types and client: what quotas show is a policy's, a client's TLS is trust's
+	"server":                 {"vnet", "plan", "report", "report/metrics", "lease", "lease/policy", "lease/api", "trust", "measure", "internal/socket", "internal/problem", "internal/plain", "internal/steady"}, // measure judges what hosts count
 	"trust":                  {"vnet", "internal/problem"},
 	"web":                    {"vnet", "vnet/file", "lease/api", "agent/session"}, // it speaks for one client of the API, with sessions
 	"agent":                  {"vnet", "plan", "report"},
-	"agent/api":              {"vnet", "plan", "report", "agent/session", "agent/capture", "internal/problem"},
+	"agent/api":              {"vnet", "plan", "report", "agent/session", "agent/capture", "internal/problem", "internal/steady"},
 	"agent/host":             {"vnet", "plan", "report", "report/metrics", "agent/...", "datapath/...", "internal/problem"}, // the only room of a host that knows all parts
 	"agent/session":          {"internal/proc", "internal/problem"},
 	"agent/iplbd":            {"plan", "report", "vnet", "fabric", "fabric/spread", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
@@ -99,6 +99,7 @@ var Table = map[string][]string{
 	"internal/plain":         nil,
 	"internal/proc":          nil,
 	"internal/socket":        nil,
+	"internal/steady":        nil,
 	"internal/filecopy":      nil, // runs in nodes, and at their users
 	"lab/testbed":            {"vnet", "vnet/file", "plan", "lease/api", "measure/pktgen", "lab"},
 	"internal/stall":         nil,                        // for tests

@@ -27,6 +27,35 @@ func NodePath(id vnet.LeaseID, node, session string) string {
 	return LeasePath(id) + "/nodes/" + url.PathEscape(node) + "/" + session
 }
 
+// Kept is what a node keeps, as an archive, which the caller closes. One that is cut
+// off ends with an error.
+func (c *Client) Kept(ctx context.Context, id vnet.LeaseID, node string) (io.ReadCloser, error) {
+	request, err := c.request(ctx, http.MethodGet, NodePath(id, node, "kept"), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.exchange(request)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	if response.StatusCode >= 300 {
+		defer response.Body.Close()
+		return nil, readProblem(response)
+	}
+	return response.Body, nil
+}
+
+// SetKept replaces what a node keeps by an archive, and starts the node anew.
+func (c *Client) SetKept(ctx context.Context, id vnet.LeaseID, node string, archive io.Reader) error {
+	request, err := c.request(ctx, http.MethodPut, NodePath(id, node, "kept"), nil)
+	if err != nil {
+		return err
+	}
+	request.Body, request.ContentLength = io.NopCloser(archive), -1
+	request.Header.Set("Content-Type", "application/zstd")
+	return c.send(request, nil)
+}
+
 // CapturePath is the path of the capture of a link.
 func CapturePath(id vnet.LeaseID, link string) string {
 	return LeasePath(id) + "/links/" + url.PathEscape(link) + "/capture"

@@ -126,7 +126,10 @@ func again(request *http.Request) (*http.Request, error) {
 	case <-time.After(findAgain):
 	}
 	next := request.Clone(request.Context())
-	if request.GetBody == nil {
+	switch {
+	case request.GetBody == nil && request.Body != nil:
+		return nil, errors.New("no server led, and what was to be sent may be used up: try again")
+	case request.GetBody == nil:
 		return next, nil
 	}
 	var err error

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"sublet/internal/problem"
+	"sublet/internal/steady"
+)
+
+// Refusal is an error of Save and Bring that has a status of HTTP.
+type Refusal struct {
+	Status int
+	error
+}
+
+// Refuse gives an error its status.
+func Refuse(status int, err error) error { return Refusal{status, err} }
+
+// Unwrap is what was refused.
+func (r Refusal) Unwrap() error { return r.error }
+
+// mostMoving bounds the kept files that are under way at a time, of all nodes.
+const mostMoving = 4
+
+// mayMove takes one of those, or answers why not.
+func (h *Host) mayMove(w http.ResponseWriter) bool {
+	if h.moving.take("", mostMoving) {
+		return true
+	}
+	problem.Write(w, http.StatusServiceUnavailable, fmt.Sprintf("kept files of %d nodes of this host are being saved or brought, the most there can be: try again later", mostMoving))
+	return false
+}
+
+// save writes what a node keeps. An archive that ends early ends without an end.
+func (h *Host) save(w http.ResponseWriter, r *http.Request) {
+	if !h.mayMove(w) {
+		return
+	}
+	defer h.moving.give("")
+	w.Header().Set("Content-Type", "application/zstd")
+	to := &steady.Writer{ResponseWriter: w}
+	defer to.End()
+	err := h.Save(r.Context(), r.PathValue("namespace"), to)
+	if err == nil {
+		return
+	}
+	if to.Begun {
+		panic(http.ErrAbortHandler)
+	}
+	refuse(w, err)
+}
+
+// bring replaces what a node keeps.
+func (h *Host) bring(w http.ResponseWriter, r *http.Request) {
+	if !h.mayMove(w) {
+		return
+	}
+	defer h.moving.give("")
+	body := steady.Body(w, r)
+	if err := h.Bring(r.Context(), r.PathValue("namespace"), body); err != nil {
+		_, _ = io.CopyN(io.Discard, body, mostUnread) // so that the sender hears the answer
+		refuse(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// mostUnread is how much is read of an archive that was refused.
+const mostUnread = 1 << 20
+
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	if refusal := (Refusal{}); errors.As(err, &refusal) {
+		status = refusal.Status
+	}
+	problem.Write(w, status, err.Error())
+}
