@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,7 @@ func TestChain(t *testing.T) {
 	if text := s.must("chains", "far"); !strings.Contains(text, "denied") {
 		t.Errorf("what the firewall denied is not counted:\n%s", text)
 	}
+	s.latencies("far", "fw", "ids")
 
 	s.kill(agentOf("h2"))
 	if _, ok := s.heard("far/a", s.addressOf("h1", vnet.LeaseID{Tenant: "root", Network: "far"}, "b"), 80); !ok {
@@ -78,6 +80,24 @@ func TestChain(t *testing.T) {
 	s.start(agentOf("h2"))
 	s.asPlanned("h1", "h2")
 	s.must("down", "near", "far")
+}
+
+// latencies waits until the time that functions add is known; packets to a port at
+// which nobody listens pass them.
+func (s *supervisor) latencies(network string, functions ...string) {
+	s.t.Helper()
+	address := s.addressOf("h1", vnet.LeaseID{Tenant: "root", Network: vnet.VNetID(network)}, "b")
+	eventually(s.t, time.Minute, func() error {
+		s.must("exec", network+"/a", "--", "python3", "-c", fmt.Sprintf("import socket\nfor _ in range(200): socket.socket().connect_ex((%q, 79))", address))
+		var chains []struct{ Hops []report.ChainHop }
+		need(s.t, json.Unmarshal([]byte(s.must("chains", network, "-o", "json")), &chains))
+		for _, h := range chains[0].Hops {
+			if slices.Contains(functions, h.Hop) && (h.Latency == 0 || h.Timed == 0) {
+				return fmt.Errorf("no latency of %s: %+v", h.Hop, h)
+			}
+		}
+		return nil
+	})
 }
 
 // chainKept says what a check says of a chain other than that it is kept.

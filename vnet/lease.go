@@ -328,6 +328,8 @@ type ChainHop struct {
 	Packets uint64            `json:"packets"`
 	Bytes   uint64            `json:"bytes"`
 	Drops   map[string]uint64 `json:"drops,omitempty"`
+	// Latency is what a function added to packets in the mean; 0: it was taken of none.
+	Latency time.Duration `json:"latency_ns,omitempty"`
 }
 
 // LinkVerdict is what was promised and measured on one direction of a link.

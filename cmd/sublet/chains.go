@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,7 @@ func (a *app) chains() *cobra.Command {
 	return a.list(&cobra.Command{
 		Use:               "chains NAME",
 		Short:             "Show what passed the functions of a network's chains",
-		Long:              "Show packets and bytes that came to each hop of each chain of a network, and those dropped there, by cause, since the hop was made.",
+		Long:              "Show packets and bytes that came to each hop of each chain of a network, those dropped there, by cause, and the time that a function added to one packet in 64, in the mean, since the hop was made.",
 		Example:           "  sublet chains shop\n  sublet chains shop -o json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeLease,
@@ -39,7 +40,7 @@ func (a *app) chains() *cobra.Command {
 				return err
 			}
 			views := chainViews(l, a.chainHops(c.Context(), l))
-			return a.printAll(views, "CHAIN\tHOP\tPACKETS\tBYTES\tDROPPED\tCPU", chainRows(views), args[0]+" has no chains")
+			return a.printAll(views, "CHAIN\tHOP\tPACKETS\tBYTES\tDROPPED\tLATENCY\tCPU", chainRows(views), args[0]+" has no chains")
 		},
 	})
 }
@@ -88,6 +89,14 @@ func order(h report.ChainHop) string {
 	return "1"
 }
 
+// added is the time that a function adds to packets.
+func added(h report.ChainHop) string {
+	if h.Latency == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1fus", float64(h.Latency)/float64(time.Microsecond))
+}
+
 // processors is what a function has whose processor time follows the load.
 func processors(h report.ChainHop) string {
 	if h.Why != "" {
@@ -110,7 +119,7 @@ func chainRows(views []chainView) (rows [][]string) {
 			if h.Back {
 				name += ", back"
 			}
-			rows = append(rows, []string{name, h.Hop, strconv.FormatUint(h.Packets, 10), strconv.FormatUint(h.Bytes, 10), cmp.Or(strings.Join(drops, ", "), "-"), processors(h)})
+			rows = append(rows, []string{name, h.Hop, strconv.FormatUint(h.Packets, 10), strconv.FormatUint(h.Bytes, 10), cmp.Or(strings.Join(drops, ", "), "-"), added(h), processors(h)})
 		}
 	}
 	return rows

@@ -231,7 +231,7 @@ func measureChains(ctx context.Context, job server.CheckJob, ports map[string][2
 		v := verdicts[view.Name]
 		v.Hops = []vnet.ChainHop{}
 		for _, h := range view.Hops {
-			v.Hops = append(v.Hops, vnet.ChainHop{Hop: h.Hop, Back: h.Back, Packets: h.Packets, Bytes: h.Bytes, Drops: h.Drops})
+			v.Hops = append(v.Hops, vnet.ChainHop{Hop: h.Hop, Back: h.Back, Packets: h.Packets, Bytes: h.Bytes, Drops: h.Drops, Latency: h.Latency})
 		}
 		list = append(list, v)
 	}
@@ -260,14 +260,7 @@ func since(after, before []report.ChainHop) []report.ChainHop {
 		if j < 0 {
 			continue // made since
 		}
-		after[i].Packets, after[i].Bytes = a.Packets-before[j].Packets, a.Bytes-before[j].Bytes
-		drops := make(map[string]uint64)
-		for cause, n := range a.Drops {
-			if was := before[j].Drops[cause]; n > was {
-				drops[cause] = n - was
-			}
-		}
-		after[i].Drops = drops
+		after[i] = a.Since(before[j])
 	}
 	return after
 }

@@ -215,6 +215,10 @@ func (p *Part) samples(c plan.Chains, counted nsh.Report) (list []report.Sample)
 		s.Count(report.Passed, report.Packets, n.Packets)
 		s.Count(report.Passed, report.Bytes, n.Bytes)
 		s.CountBy(report.Dropped, n.Drops)
+		if h.Function != "" {
+			s.Count(report.Timed, report.Packets, n.Timed)
+			s.Count(report.Spent, report.Nanoseconds, n.Spent)
+		}
 		if f, ok := c.Function(h.Function); ok && f.Auto != nil {
 			s.Gauge(report.Given, report.MilliCores, uint64(p.host.Group(f.Auto.Node).CPU()))
 			s.Why = p.Short(c.Lease, h.Chain)

@@ -48,6 +48,8 @@ type nshCounts struct {
 	Packets  uint64
 	Bytes    uint64
 	Returned uint64
+	Timed    uint64
+	Spent    uint64
 	Drops    [15]uint64
 	Causes   [0]uint32
 }
@@ -105,6 +107,12 @@ type nshPlane struct {
 	Slot   uint32
 	Oam    uint32
 	Compat uint32
+}
+
+type nshProbe struct {
+	_     structs.HostLayout
+	Since uint64
+	Print uint64
 }
 
 type nshRemote struct {
@@ -188,6 +196,9 @@ const (
 
 type nshWalk struct {
 	_       structs.HostLayout
+	Since   uint64
+	Turn    uint32
+	Timed   uint32
 	At      uint32
 	Base    uint32
 	Entry   uint32
@@ -233,6 +244,7 @@ const (
 	nshMapNats         = "nats"
 	nshMapPaths        = "paths"
 	nshMapPlanes       = "planes"
+	nshMapProbes       = "probes"
 	nshMapRemotes      = "remotes"
 	nshMapSenders      = "senders"
 	nshMapSides        = "sides"
@@ -329,6 +341,7 @@ type nshMapSpecs struct {
 	Nats        *ebpf.MapSpec `ebpf:"nats"`
 	Paths       *ebpf.MapSpec `ebpf:"paths"`
 	Planes      *ebpf.MapSpec `ebpf:"planes"`
+	Probes      *ebpf.MapSpec `ebpf:"probes"`
 	Remotes     *ebpf.MapSpec `ebpf:"remotes"`
 	Senders     *ebpf.MapSpec `ebpf:"senders"`
 	Sides       *ebpf.MapSpec `ebpf:"sides"`
@@ -375,6 +388,7 @@ type nshMaps struct {
 	Nats        *ebpf.Map `ebpf:"nats"`
 	Paths       *ebpf.Map `ebpf:"paths"`
 	Planes      *ebpf.Map `ebpf:"planes"`
+	Probes      *ebpf.Map `ebpf:"probes"`
 	Remotes     *ebpf.Map `ebpf:"remotes"`
 	Senders     *ebpf.Map `ebpf:"senders"`
 	Sides       *ebpf.Map `ebpf:"sides"`
@@ -397,6 +411,7 @@ func (m *nshMaps) Close() error {
 		m.Nats,
 		m.Paths,
 		m.Planes,
+		m.Probes,
 		m.Remotes,
 		m.Senders,
 		m.Sides,

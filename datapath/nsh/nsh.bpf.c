@@ -155,6 +155,51 @@ static __always_inline struct conn *memory_of(__u32 function, const struct flow 
 	return bpf_map_lookup_elem(table, &k);
 }
 
+#define SECOND 1000000000ULL
+
+/* What tells a packet from others that a node has, and what it leaves as it is: not
+ * addresses and checksums. */
+static __always_inline __u64 print_of(struct __sk_buff *skb, const struct flow *f)
+{
+	__u64 w[3] = {};
+	__u16 id = 0;
+
+	if (f->family == 4 && bpf_skb_load_bytes(skb, f->ip + 4, &id, 2))
+		return 0;
+	if (f->proto == IPPROTO_TCP)
+		bpf_skb_load_bytes(skb, f->at + 4, w, 12); /* sequence numbers, flags, window */
+	else if (bpf_skb_load_bytes(skb, f->at + 8, w, 24)) /* what is sent */
+		bpf_skb_load_bytes(skb, f->at + 8, w, 8);
+	w[0] = (w[0] ^ id ^ (__u64)f->proto << 32) * 0xff51afd7ed558ccdULL;
+	w[0] = (w[0] ^ w[0] >> 32 ^ w[1]) * 0xc4ceb9fe1a85ec53ULL;
+	return (w[0] ^ w[0] >> 32 ^ w[2]) * 0xff51afd7ed558ccdULL;
+}
+
+/* A timed packet goes into a node; one at a time, and one that is not back after a
+ * second is given up. */
+static __always_inline void watch(struct __sk_buff *skb, struct walk *w)
+{
+	struct probe now = { .since = w->since }, *was;
+	__u32 back = w->hop.back;
+
+	was = bpf_map_lookup_elem(&probes, &back);
+	if (was && was->since && now.since - was->since < SECOND)
+		return;
+	now.print = print_of(skb, flow_of(skb, w));
+	bpf_map_update_elem(&probes, &back, &now, BPF_ANY);
+}
+
+/* Whether a packet that comes back by a device is the one that is timed there. */
+static __always_inline void watched(struct __sk_buff *skb, const struct flow *f, __u32 device, struct counts *c)
+{
+	struct probe *p = bpf_map_lookup_elem(&probes, &device);
+
+	if (!p || !p->since || p->print != print_of(skb, f))
+		return;
+	spent(c, bpf_ktime_get_ns() - p->since);
+	p->since = 0;
+}
+
 /* On the ports of a function: what comes back. */
 SEC("tc")
 int nsh_return(struct __sk_buff *skb)
@@ -168,6 +213,7 @@ int nsh_return(struct __sk_buff *skb)
 		return TCX_NEXT;
 	w->parsed = 0;
 	w->entry = 0;
+	take_turn(w);
 	struct flow *f = flow_of(skb, w);
 	if (!f->family || f->discovers)
 		return TCX_NEXT;
@@ -194,8 +240,10 @@ int nsh_return(struct __sk_buff *skb)
 	}
 	__u32 slot = c->slot;
 	struct counts *counts = bpf_map_lookup_elem(&counters, &slot);
-	if (counts)
+	if (counts) {
 		counts->returned += segments_of(skb);
+		watched(skb, f, index, counts);
+	}
 	return next_hop(skb, w);
 }
 
@@ -272,8 +320,6 @@ int nsh_balancer(struct __sk_buff *skb)
 		return drop(w->hop.slot, DROP_REFUSED);
 	return next_hop(skb, w);
 }
-
-#define SECOND 1000000000ULL
 
 /* Takes a frame's bytes out of the bucket; false: they are not there. */
 static __always_inline bool take(struct limit *l, __u64 bytes)
@@ -390,6 +436,8 @@ int nsh_node(struct __sk_buff *skb)
 		return TCX_DROP;
 	if (!remember(skb, w))
 		return drop(w->hop.slot, DROP_REFUSED);
+	if (unlikely(w->timed))
+		watch(skb, w);
 	return leave(skb, &w->hop);
 }
 

@@ -49,6 +49,8 @@ struct counts {
 	__u64 packets;
 	__u64 bytes;
 	__u64 returned; /* from a node that is a function */
+	__u64 timed;	/* packets whose time here was taken */
+	__u64 spent;	/* by these, ns */
 	__u64 drops[DROPS];
 	enum drop causes[0]; /* names the indexes of drops for Go */
 };
@@ -159,6 +161,12 @@ struct conn {
 	__u8 metadata[METADATA];
 };
 
+/* struct probe: a packet whose time in a node is taken. */
+struct probe {
+	__u64 since; /* ns; 0: none is on its way */
+	__u64 print;
+};
+
 struct nat {
 	__u32 first;  /* address, host order */
 	__u32 number; /* of addresses */
@@ -212,6 +220,9 @@ struct flow {
 /* struct walk: a packet on its chain. One per processor: programs of one packet
  * follow one another without another packet's in between. */
 struct walk {
+	__u64 since; /* ns, when a timed packet came to its hop; 0: it has come to none */
+	__u32 turn;  /* counts packets that began to walk */
+	__u32 timed;
 	__u32 at; /* path << 8 | index */
 	__u32 base; /* first word of the header, host order */
 	__u32 entry; /* port by which the classifier got it; 0: otherwise */
@@ -236,6 +247,7 @@ MAP(BPF_MAP_TYPE_HASH, struct in6_addr, __u32, 1024, BPF_F_NO_PREALLOC) locals S
 MAP(BPF_MAP_TYPE_HASH, __u32, struct rules, 4096, BPF_F_NO_PREALLOC) classifiers SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, __u32, struct side, 4096, BPF_F_NO_PREALLOC) sides SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, __u32, struct conn, 4096, BPF_F_NO_PREALLOC) memories SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u32, struct probe, 4096, BPF_F_NO_PREALLOC) probes SEC(".maps"); /* by the device that it comes back by */
 
 /* By the number of a device in the host's namespace: the interface. */
 MAP(BPF_MAP_TYPE_HASH, __u32, __u32, 1024, BPF_F_NO_PREALLOC) uplinks SEC(".maps");

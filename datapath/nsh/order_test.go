@@ -82,7 +82,7 @@ func newChained(g *testGround, number byte) *chained {
 	}
 	c.wire(g.h1, a, "a0", "eth0")
 	c.wire(g.h2, b, "b0", "eth0")
-	c.send, c.get = g.packets(a), g.packets(b)
+	c.send, c.get = g.packets(a, "eth0"), g.packets(b, "eth0")
 	return c
 }
 
@@ -160,15 +160,15 @@ func (g *testGround) stamps(from, to string, stamp byte) error {
 	return err
 }
 
-// packets opens a socket of all IPv4 frames of a namespace's eth0.
-func (g *testGround) packets(ns string) (socket int) {
+// packets opens a socket of all IPv4 frames of a namespace's device.
+func (g *testGround) packets(ns, name string) (socket int) {
 	g.t.Helper()
 	file, err := kernel.OpenNamespace(ns)
 	check(g.t, err)
 	defer file.Close()
 	const ipv4 = unix.ETH_P_IP>>8 | unix.ETH_P_IP&0xff<<8
 	check(g.t, kernel.In(file, func() error {
-		device, err := net.InterfaceByName("eth0")
+		device, err := net.InterfaceByName(name)
 		if err != nil {
 			return err
 		}

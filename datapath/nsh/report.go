@@ -25,6 +25,7 @@ func (t *tables) report(r record) (Report, error) {
 		}
 		out.Hops = append(out.Hops, Counts{
 			Path: h.Path, Index: h.Index, Packets: c.Packets, Bytes: c.Bytes, Returned: c.Returned, Drops: drops(c),
+			Timed: c.Timed, Spent: c.Spent,
 		})
 	}
 	var plane nshPlane
@@ -45,6 +46,8 @@ func (t *tables) counts(slot uint32) (sum nshCounts, err error) {
 		sum.Packets += c.Packets
 		sum.Bytes += c.Bytes
 		sum.Returned += c.Returned
+		sum.Timed += c.Timed
+		sum.Spent += c.Spent
 		for i, n := range c.Drops {
 			sum.Drops[i] += n
 		}

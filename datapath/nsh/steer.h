@@ -39,6 +39,34 @@ static __always_inline int lost(__u32 at)
 	return p ? drop(p->slot, DROP_WRONG_INDEX) : drop(0, DROP_UNKNOWN_PATH);
 }
 
+enum { TIMED = 64 }; /* one packet in so many, of each processor */
+
+/* A packet begins to walk: whether the time is taken that hops add to it. */
+static __always_inline void take_turn(struct walk *w)
+{
+	w->since = 0;
+	w->timed = !(++w->turn % TIMED);
+}
+
+static __always_inline void spent(struct counts *c, __u64 ns)
+{
+	if (!c)
+		return;
+	c->timed++;
+	c->spent += ns;
+}
+
+/* A timed packet leaves its hop, if it has one, for the next. */
+static __always_inline void stop_clock(struct walk *w)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u32 slot = w->hop.slot;
+
+	if (w->since)
+		spent(bpf_map_lookup_elem(&counters, &slot), now - w->since);
+	w->since = now;
+}
+
 /* Goes on with the row of the packet's path and index. */
 static __always_inline int steer(struct __sk_buff *skb, struct walk *w)
 {
@@ -51,6 +79,8 @@ static __always_inline int steer(struct __sk_buff *skb, struct walk *w)
 	if (unlikely(!ttl))
 		return drop(h->slot, DROP_TTL);
 	w->base = (w->base & ~NSH_TTL_MASK) | ttl << NSH_TTL_SHIFT;
+	if (unlikely(w->timed))
+		stop_clock(w);
 	w->hop = *h;
 	if (unlikely(w->base & NSH_O) && w->hop.step <= STEP_NODE)
 		w->hop.step = STEP_NONE; /* is not traffic */
@@ -84,6 +114,7 @@ static __always_inline void begin(struct walk *w, __u32 at, const __u8 *metadata
 {
 	w->at = at;
 	w->entry = 0;
+	take_turn(w);
 	w->context = metadata ? METADATA : 0;
 	w->base = metadata ? NSH_BASE(NSH_TTL, 6, 1) : NSH_BASE(NSH_TTL, 2, 2);
 	if (metadata)
@@ -109,6 +140,7 @@ static __always_inline bool read_nsh(struct __sk_buff *skb, struct walk *w, __u3
 	w->context = context;
 	w->entry = 0;
 	w->parsed = 0;
+	take_turn(w);
 	barrier_var(context);
 	if (!context)
 		return true;

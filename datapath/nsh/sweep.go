@@ -19,6 +19,7 @@ func (t *tables) sweep(all map[string]record, r record, want rows, was map[uint3
 		t.sweepHops(r, want),
 		sweepRows(t.table("sides"), want.sides, func(_ uint32, v nshSide) bool { return v.Plane == r.ID }),
 		t.sweepMemories(),
+		t.sweepProbes(),
 		sweepRows(t.table("remotes"), want.remotes, func(n uint32, _ nshRemote) bool { return mine(n) }),
 		sweepRows(t.table("firewalls"), want.firewalls, func(n uint32, _ nshRules) bool { return mine(n) }),
 		sweepRows(t.table("nats"), want.nats, func(n uint32, _ nshNat) bool { return mine(n) }),
@@ -158,6 +159,18 @@ func (t *tables) sweepMemories() error {
 		return err
 	}
 	return sweepRows(t.table("memories"), map[uint32]nshConn{}, func(n uint32, _ nshConn) bool {
+		_, ok := sides[n]
+		return !ok
+	})
+}
+
+// sweepProbes forgets packets in nodes that are gone.
+func (t *tables) sweepProbes() error {
+	sides, err := read[uint32, nshSide](t.table("sides"))
+	if err != nil {
+		return err
+	}
+	return sweepRows(t.table("probes"), map[uint32]nshProbe{}, func(n uint32, _ nshProbe) bool {
 		_, ok := sides[n]
 		return !ok
 	})
