@@ -50,6 +50,11 @@ var since = map[string]uint64{
 	"setups.run.user":           3,
 	"setups.files.owner":        3,
 
+	"switches.engine.lend_percent": 3,
+	"switches.engine.lookup":       3,
+	"switches.engine.table":        3,
+	"switches.engine.slices":       3,
+
 	"chains":     3,
 	"nodes.auto": 3,
 

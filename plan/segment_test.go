@@ -82,6 +82,42 @@ func TestCompileEngineSwitches(t *testing.T) {
 	golden(t, "vxswitches", text.String())
 }
 
+// Tables lead to interfaces, and slices have the switch's settings unless they state
+// their own. On the way between two plans only slices of both stay.
+func TestSlices(t *testing.T) {
+	l := lan()
+	l.Request.Switches[0] = vnet.VirtualSwitch{Name: "s1", Kind: vnet.SwitchEngine, SwitchEngineOptions: vnet.SwitchEngineOptions{
+		Lookup: vnet.LookupClassifier, Table: []vnet.SwitchRow{{Protocol: "udp", To: []string{"a-s1", "b-s1"}}}, Lend: 50,
+		Slices: []vnet.SwitchSlice{{Name: "x", Share: 10, Claim: vnet.SwitchClaim{VLAN: 3}, Lookup: vnet.LookupStatic, Table: []vnet.SwitchRow{{MAC: "02:00:00:00:00:09", To: []string{"b-s1"}}}}},
+	}}
+	hosts, err := Compile(substrate, []vnet.Lease{l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found *Engine
+	for _, h := range hosts {
+		for _, item := range h.Items() {
+			if s, ok := item.(Switch); ok && s.Switch == "s1" {
+				found = s.Engine
+			}
+		}
+	}
+	if found == nil || len(found.Slices) != 1 || len(found.Table[0].To) != 2 || strings.Contains(found.Table[0].To[0], "s1") {
+		t.Fatalf("planned %v", found)
+	}
+	if x := found.Slices[0]; x.Buffer != found.Buffer || x.Scheduler != found.Scheduler || x.Manager != found.Manager || x.Table[0].To[0] != found.Table[0].To[1] {
+		t.Errorf("slice %v of %v", x, found)
+	}
+	if text := found.String(); !strings.Contains(text, "lend 50%") || !strings.Contains(text, "slice x (vlan 3) share 10%") || !strings.Contains(text, "[proto=udp to ") {
+		t.Error(text)
+	}
+	a := Switch{Engine: &Engine{Slices: []Slice{{Name: "x", Buffer: 5}, {Name: "y"}}}}
+	b := Switch{Engine: &Engine{Slices: []Slice{{Name: "z"}, {Name: "x", Buffer: 3}}}}
+	if got := a.Meet(b).(Switch).Engine.Slices; len(got) != 1 || got[0].Buffer != 3 || a.Engine.Slices[0].Buffer != 5 {
+		t.Errorf("they meet in %v", got)
+	}
+}
+
 // On the way between two plans an engine has the less of both.
 func TestEnginesMeet(t *testing.T) {
 	engine := func(e Engine) Switch { return Switch{Switch: "s", Type: vnet.SwitchEngine, Engine: &e} }

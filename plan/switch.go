@@ -37,11 +37,15 @@ func (s Station) String() string { return fmt.Sprintf("%s=%s@%s", s.Address, s.H
 // Engine is what a switch of type vxswitch has of its host's hosting switch,
 // which is one process for all tenants.
 type Engine struct {
-	CPU         vnet.CPU     `json:"cpu_milli,omitempty"` // of the process; 0: no limit
-	Scheduler   string       `json:"scheduler"`
-	Buffer      vnet.Bytes   `json:"buffer_bytes"` // of each crosspoint
-	Manager     string       `json:"manager"`
-	Crosspoints []Crosspoint `json:"crosspoints,omitempty"` // those that differ
+	CPU         vnet.CPU         `json:"cpu_milli,omitempty"` // of the process; 0: no limit
+	Scheduler   string           `json:"scheduler"`
+	Buffer      vnet.Bytes       `json:"buffer_bytes"` // of each crosspoint
+	Manager     string           `json:"manager"`
+	Crosspoints []Crosspoint     `json:"crosspoints,omitempty"`  // those that differ
+	Lend        int              `json:"lend_percent,omitempty"` // of each crosspoint's idle buffer, to slices
+	Lookup      string           `json:"lookup,omitempty"`       // "": learning
+	Table       []vnet.SwitchRow `json:"table,omitempty"`        // that the lookup reads, ports by their interfaces
+	Slices      []Slice          `json:"slices,omitempty"`
 }
 
 // Crosspoint is what lies between two ports, by their interfaces.
@@ -106,6 +110,7 @@ func (s Switch) Meet(other Item) Item {
 		x := &e.Crosspoints[i]
 		x.Buffer = min(x.Buffer, o.Engine.bufferOf(x.From, x.To))
 	}
+	e.Slices = e.meetSlices(*o.Engine)
 	s.Engine = &e
 	return s
 }
@@ -141,6 +146,10 @@ func (e Engine) String() string {
 	for _, x := range e.Crosspoints {
 		text += fmt.Sprintf(" %s->%s=%s,%s", x.From, x.To, x.Buffer, x.Manager)
 	}
+	text += sharing(e.Lend, e.Lookup, e.Table)
+	for _, x := range e.Slices {
+		text += " " + x.String()
+	}
 	return text
 }
 
@@ -169,7 +178,9 @@ func (n *network) engine(s vnet.VirtualSwitch) *Engine {
 	e := &Engine{
 		CPU: s.CPU, Scheduler: cmp.Or(s.Scheduler, defaultScheduler),
 		Buffer: s.BufferOf("", ""), Manager: cmp.Or(s.Manager, defaultManager),
+		Lend: s.Lend, Lookup: s.Lookup, Table: n.switchTable(s, s.Table),
 	}
+	e.Slices = n.slices(s, e)
 	for _, x := range s.Crosspoints {
 		from, ok := n.interfaceOf(x.From, s.Name)
 		to, too := n.interfaceOf(x.To, s.Name)

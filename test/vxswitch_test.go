@@ -201,3 +201,61 @@ func TestCrosspointExample(t *testing.T) {
 	}
 	l.must("down", "shop")
 }
+
+// sliced is a switch whose settings are changed while it carries frames.
+//
+//	h1:  a - s - b
+func sliced(settings string) string {
+	return `network: cut
+tenant: cut
+nodes: [{name: a, host: h1}, {name: b, host: h1}]
+switches: [{name: s, kind: vxswitch, host: h1` + settings + `}]
+links: [{ends: [a, s], rate: 50Mbit}, {ends: [b, s], rate: 50Mbit}]
+`
+}
+
+// A tenant chooses while a switch runs how it forwards and which frames are a slice's,
+// and loses no packet of what the choice is not about.
+func TestSwitchIsCutWhileItRuns(t *testing.T) {
+	t.Parallel()
+	s := newSupervisor(t, "demo")
+	r := parseRequest(t, sliced(""))
+	s.settled()
+	s.admit(r)
+	s.ready(idOf(r))
+	s.settled()
+	flows := s.flow(node{"h1", idOf(r), "a"}, node{"h1", idOf(r), "b"})
+	apply := func(settings string) {
+		t.Helper()
+		s.must("apply", s.file("cut.yaml", sliced(settings)))
+		s.settled()
+	}
+	pings := func(tos string) bool {
+		return s.sublet("exec", "cut/cut/a", "--", "ping", "-c2", "-i0.2", "-W2", "-Q", tos, "b").code == 0
+	}
+	const af11, ef = "0x28", "0xb8" // DSCP 10 and 46
+	if !pings(af11) || !pings(ef) {
+		t.Error("a switch that learns lets something out")
+	}
+	apply(", lookup: classifier, table: [{dscp: 10}, {dscp: 46, to: [b-s, a-s]}]")
+	if pings(af11) || !pings(ef) || !pings("0") {
+		t.Error("a classifier does not drop what its table drops, or drops more")
+	}
+	const voice = "cut.cut.s.vxswitch/voice"
+	apply(", lend: 50%, slices: [{name: voice, claim: {dscp: 46}, share: 20%, lend: 10%, lookup: static}]")
+	if before := s.delivered("h1", voice); !pings(ef) || s.delivered("h1", voice) <= before {
+		t.Errorf("a slice has delivered %s, and %s after it was sent something", before, s.delivered("h1", voice))
+	}
+	if before := s.delivered("h1", voice); !pings("0") || s.delivered("h1", voice) != before {
+		t.Error("frames that a slice does not claim are its own")
+	}
+	s.counted("h1", "cut.cut.s.vxswitch")
+	apply(", lookup: static")
+	if !pings(ef) || s.delivered("h1", voice) != 0 {
+		t.Error("a slice that was taken away is still there, or a static switch does not know who is planned")
+	}
+	endLossless(flows)
+	s.must("down", "cut/cut")
+	s.gone(idOf(r))
+	s.settled()
+}

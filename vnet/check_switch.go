@@ -79,7 +79,7 @@ func (c *checker) ports() error {
 		if most := s.mostPorts(); count[name] > most {
 			return fieldf(path, "%d links end at switch %q, more than %d: use several switches", count[name], name, most)
 		}
-		if err := c.crosspoints(path, s); err != nil {
+		if err := cmp.Or(c.crosspoints(path, s), c.rows(path, s)); err != nil {
 			return err
 		}
 		for _, link := range sortedKeys(s.Ports) {

@@ -59,7 +59,11 @@ func (s VirtualSwitch) memory(links []VirtualLink) Bytes {
 			ports[l.Name] = true
 		}
 	}
-	total := Bytes(len(ports)*(len(ports)-1)) * s.BufferOf("", "")
+	pairs := Bytes(len(ports) * (len(ports) - 1))
+	total := pairs * s.BufferOf("", "")
+	for _, x := range s.Slices {
+		total += pairs * x.BufferOf(s)
+	}
 	for _, c := range s.Crosspoints {
 		if ports[c.From] && ports[c.To] {
 			total += s.BufferOf(c.From, c.To) - s.BufferOf("", "")
@@ -91,7 +95,7 @@ func (s VirtualSwitch) engine(path string) error {
 			return fieldf(where, "from %q to %q is there already: state each crosspoint once", c.From, c.To)
 		}
 	}
-	return nil
+	return s.lookups(path)
 }
 
 // noEngine refuses what a switch of another kind would not keep.
@@ -106,6 +110,14 @@ func (s VirtualSwitch) noEngine(path string) error {
 		return fieldf(path+".manager", instead)
 	case len(s.Crosspoints) > 0:
 		return fieldf(path+".crosspoints", instead)
+	case s.Lend != 0:
+		return fieldf(path+".lend", instead)
+	case s.Lookup != "":
+		return fieldf(path+".lookup", instead)
+	case len(s.Table) > 0:
+		return fieldf(path+".table", instead)
+	case len(s.Slices) > 0:
+		return fieldf(path+".slices", instead)
 	}
 	return nil
 }

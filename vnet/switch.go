@@ -36,10 +36,14 @@ type VirtualSwitch struct {
 
 // SwitchEngineOptions are what only a switch of kind SwitchEngine has.
 type SwitchEngineOptions struct {
-	Scheduler   string       `json:"scheduler,omitempty"`    // of each output, among its inputs; "": drr
-	Buffer      Bytes        `json:"buffer_bytes,omitempty"` // of each crosspoint; 0: DefaultBuffer
-	Manager     string       `json:"manager,omitempty"`      // of each crosspoint, see ParseQueueManager; "": tail-drop
-	Crosspoints []Crosspoint `json:"crosspoints,omitempty"`  // those that differ
+	Scheduler   string        `json:"scheduler,omitempty"`    // of each output, among its inputs; "": drr
+	Buffer      Bytes         `json:"buffer_bytes,omitempty"` // of each crosspoint; 0: DefaultBuffer
+	Manager     string        `json:"manager,omitempty"`      // of each crosspoint, see ParseQueueManager; "": tail-drop
+	Crosspoints []Crosspoint  `json:"crosspoints,omitempty"`  // those that differ
+	Lend        int           `json:"lend_percent,omitempty"` // of each crosspoint's idle buffer, to slices
+	Lookup      string        `json:"lookup,omitempty"`       // "": learning
+	Table       []SwitchRow   `json:"table,omitempty"`        // that the lookup reads
+	Slices      []SwitchSlice `json:"slices,omitempty"`
 }
 
 // SwitchPort are the options of one port of a switch.

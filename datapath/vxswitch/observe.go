@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"sublet/datapath/vxswitch/live"
 	"sublet/plan"
@@ -117,19 +118,28 @@ func (p *Part) Samples(ctx context.Context, of report.Scope) ([]report.Sample, e
 		return nil, err
 	}
 	var list []report.Sample
+	at := make(map[string]int) // in paths, by port: slices share them
+	var paths []report.Forwarding
+	var leases []vnet.LeaseID
 	for _, v := range st.Switches {
-		lease, _, ok := plan.ParseSwitchNamespace(v.Name, vnet.SwitchEngine)
+		whole, _, _ := strings.Cut(v.Name, "/")
+		lease, _, ok := plan.ParseSwitchNamespace(whole, vnet.SwitchEngine)
 		if !ok || !of.Holds(lease) {
 			continue
 		}
 		for _, port := range v.Ports {
-			path := report.Forwarding{
-				Kind: plan.KindVxSwitchPort, Of: port.Port, Fast: true,
-				Packets: port.Out.Delivered.Packets, Bytes: port.Out.Delivered.Bytes,
+			i, there := at[port.Port]
+			if !there {
+				i, at[port.Port] = len(paths), len(paths)
+				paths, leases = append(paths, report.Forwarding{Kind: plan.KindVxSwitchPort, Of: port.Port, Fast: true}), append(leases, lease)
 			}
-			addDrops(&path, port)
-			list = append(list, path.Sample(lease))
+			paths[i].Packets += port.Out.Delivered.Packets
+			paths[i].Bytes += port.Out.Delivered.Bytes
+			addDrops(&paths[i], port)
 		}
+	}
+	for i, path := range paths {
+		list = append(list, path.Sample(leases[i]))
 	}
 	return list, nil
 }
@@ -140,7 +150,9 @@ var atCrosspoint = []string{"full", "early", "late", "reclaimed"}
 // addDrops counts a frame once: that met a crosspoint at its output, else at
 // its input.
 func addDrops(path *report.Forwarding, port live.SwitchPortStatus) {
-	path.Dropped = map[string]uint64{}
+	if path.Dropped == nil {
+		path.Dropped = map[string]uint64{}
+	}
 	for cause, n := range port.Out.Dropped {
 		path.Dropped[cause] += n.Packets
 	}

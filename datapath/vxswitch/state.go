@@ -121,7 +121,7 @@ func (p *Part) write(name string, text []byte) error {
 // config is the process's description. Ports whose device is not there are
 // left out, which would keep the others from working, and switches without any.
 func (p *Part) config(s *state) (*live.Config, error) {
-	c := &live.Config{Sharing: "strict", Spin: live.Span(spin), Ports: []live.PortConfig{}}
+	c := &live.Config{Sharing: "flexible", Spin: live.Span(spin), Ports: []live.PortConfig{}}
 	for _, sw := range s.Switches {
 		v := live.VirtualConfig{
 			Name: sw.Key(), Ports: []live.VirtualPortConfig{}, Buffer: live.Size(sw.Engine.Buffer), Scheduler: sw.Engine.Scheduler,
@@ -135,13 +135,13 @@ func (p *Part) config(s *state) (*live.Config, error) {
 			continue
 		}
 		for _, port := range ports {
-			name := port.Key()
-			c.Ports = append(c.Ports, live.PortConfig{Name: name, Packet: port.Interface, Namespace: p.host.Path(sw.Key())})
-			v.Ports = append(v.Ports, live.VirtualPortConfig{Port: name, In: rateOf(port.Engine.In), Out: rateOf(port.Engine.Out), Own: port.Engine.Scheduler})
+			c.Ports = append(c.Ports, p.port(sw, port))
+			v.Ports = append(v.Ports, live.VirtualPortConfig{Port: port.Key(), In: rateOf(port.Engine.In), Out: rateOf(port.Engine.Out), Own: port.Engine.Scheduler})
 		}
 		v.Cross, v.Blocked = crosses(sw, ports)
 		v.Stations = stations(sw, ports)
-		c.Switches = append(c.Switches, v)
+		v.Lend, v.Lookup, v.Table = part(sw.Engine.Lend), sw.Engine.Lookup, rows(sw.Engine.Lookup, sw.Engine.Table, ports)
+		c.Switches = append(c.Switches, sliced(v, sw, ports)...)
 	}
 	return c, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sublet/datapath/kernel"
+	"sublet/datapath/vxswitch/live"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -112,6 +113,45 @@ func TestWithoutDevices(t *testing.T) {
 	s := &state{Switches: []plan.Switch{sw("s", plan.Engine{})}, Ports: []plan.SwitchPort{port("s", "eth0")}}
 	if c, err := p.config(s); err != nil || len(c.Ports) != 0 || len(c.Switches) != 0 {
 		t.Errorf("described: %+v", c)
+	}
+}
+
+// A switch with slices divides its outputs; every part has the same ports, and frames
+// that no slice claims are the switch's. The process takes what is described.
+func TestSlices(t *testing.T) {
+	dscp := uint8(46)
+	ports := []plan.SwitchPort{port("s", "eth0"), port("s", "eth1")}
+	ports[0].Engine.Out, ports[1].Engine.Out = 100*vnet.Mbit, 10*vnet.Mbit
+	e := plan.Engine{Scheduler: "drr", Buffer: 1 << 16, Manager: "tail-drop", Lend: 50, Lookup: vnet.LookupClassifier,
+		Table:  []vnet.SwitchRow{{Protocol: "udp", DstPort: 9, To: []string{"eth1", "eth7"}}},
+		Slices: []plan.Slice{{Name: "voice", Claim: vnet.SwitchClaim{DSCP: &dscp}, Share: 30, Buffer: 1 << 15, Scheduler: "sp", Manager: "codel", Lookup: vnet.LookupStatic, Table: []vnet.SwitchRow{{MAC: "02:00:00:00:00:01", To: []string{"eth7"}}}}},
+	}
+	s := sw("s", e)
+	p := newPart(t)
+	c := &live.Config{Sharing: "flexible"}
+	whole := live.VirtualConfig{Name: s.Key(), Buffer: live.Size(e.Buffer), Scheduler: e.Scheduler, Manager: e.Manager, Lend: part(e.Lend), Lookup: e.Lookup, Table: rows(e.Lookup, e.Table, ports)}
+	for _, x := range ports {
+		c.Ports = append(c.Ports, p.port(s, x))
+		whole.Ports = append(whole.Ports, live.VirtualPortConfig{Port: x.Key(), In: rateOf(x.Engine.In), Out: rateOf(x.Engine.Out)})
+	}
+	c.Switches = sliced(whole, s, ports)
+	text, err := c.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := live.Parse("process", text)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	own, voice := got.Switches[0], got.Switches[1]
+	if own.Ports[0].Out != 70e6 || voice.Ports[0].Out != 30e6 || voice.Ports[1].Out != 3e6 || own.Ports[0].Claim != nil || *voice.Ports[1].Claim.DSCP != 46 {
+		t.Errorf("ports %+v and %+v", own.Ports, voice.Ports)
+	}
+	if voice.Name != s.Key()+"/voice" || voice.Manager != "codel" || len(voice.Table) != 0 || own.Lend != 0.5 || len(own.Table[0].To) != 1 {
+		t.Errorf("described as\n%s", text)
+	}
+	if !got.Ports[0].Shared || got.Ports[1].Rate != 10e6 {
+		t.Errorf("ports %+v", got.Ports)
 	}
 }
 

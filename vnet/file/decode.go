@@ -95,6 +95,12 @@ func (d *document) scalar(n *yaml.Node, name string, v reflect.Value) error {
 			return d.fail(n, "%s: %q is not a whole number: write one such as 1500", name, n.Value)
 		}
 		v.SetInt(int64(i))
+	case reflect.Uint8, reflect.Uint16:
+		i, err := strconv.ParseUint(n.Value, 10, v.Type().Bits())
+		if err != nil {
+			return d.fail(n, "%s: %q is not a whole number from 0 to %d", name, n.Value, uint64(1)<<v.Type().Bits()-1)
+		}
+		v.SetUint(i)
 	}
 	return nil
 }

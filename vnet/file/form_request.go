@@ -95,6 +95,10 @@ type vswitch struct {
 	Buffer      *size        `yaml:"buffer,omitempty" jsonschema_description:"kind vxswitch: what each crosspoint holds, such as 64KB; booked as the host's memory. Default: 256KiB."`
 	Manager     string       `yaml:"manager,omitempty" jsonschema_description:"kind vxswitch: which frames a crosspoint drops: tail-drop, red or codel, settings behind a colon as in codel:target=5ms,interval=100ms. Default: tail-drop."`
 	Crosspoints []crosspoint `yaml:"crosspoints,omitempty" jsonschema_description:"kind vxswitch: crosspoints with a buffer or manager of their own."`
+	Lend        percent      `yaml:"lend,omitempty" jsonschema_description:"kind vxswitch: part of each crosspoint's buffer that slices may use while it is idle, such as 50%. Default: nothing."`
+	Lookup      string       `yaml:"lookup,omitempty" jsonschema_description:"kind vxswitch: where frames go. learning: where stations were seen. static: to planned stations and those of the table, nobody else. prefix: by the longest prefix of the table. classifier: by the first row of the table, then as learning." jsonschema:"enum=learning,enum=static,enum=prefix,enum=classifier,default=learning"`
+	Table       []switchRow  `yaml:"table,omitempty" jsonschema_description:"kind vxswitch: what the lookup reads." jsonschema:"maxItems=64"`
+	Slices      []slice      `yaml:"slices,omitempty" jsonschema_description:"kind vxswitch: parts of the switch on the same ports, each with frames, buffers and a lookup of its own." jsonschema:"maxItems=8"`
 
 	Controller []string    `yaml:"controller,omitempty" jsonschema_description:"kind openflow: its controllers: tcp:NODE:PORT or tcp:ADDRESS:PORT, which it connects to over its link with control: true or, without one, in band by its other links; or ptcp:PORT, where it listens at that link; over TLS ssl and pssl, with tls." jsonschema:"maxItems=8"`
 	TLS        *switchTLS  `yaml:"tls,omitempty" jsonschema_description:"kind openflow: what it shows to controllers of ssl and pssl, and whom it believes."`
@@ -131,6 +135,40 @@ type queue struct {
 	Queue int   `yaml:"queue" jsonschema_description:"Number, for set_queue. Frames of no queue are queue 0's." jsonschema:"minimum=0,maximum=63"`
 	Min   *rate `yaml:"min,omitempty" jsonschema_description:"What it is guaranteed of the link's guaranteed rate. Default: nothing; of queue 0, what the others leave."`
 	Max   *rate `yaml:"max,omitempty" jsonschema_description:"The most that it takes. Default: what the link has."`
+}
+
+// switchRow is a row of a switch's table. What it does not state matches everything.
+type switchRow struct {
+	MAC     string `yaml:"mac,omitempty" jsonschema_description:"Destination, such as 02:00:00:00:00:01."`
+	Src     *cidr  `yaml:"src,omitempty" jsonschema_description:"Addresses of the sender, such as 10.0.0.0/24."`
+	Dst     *cidr  `yaml:"dst,omitempty" jsonschema_description:"Addresses of the receiver."`
+	VLAN    uint16 `yaml:"vlan,omitempty" jsonschema_description:"VLAN of the frame." jsonschema:"minimum=1,maximum=4094"`
+	DSCP    *uint8 `yaml:"dscp,omitempty" jsonschema_description:"DSCP of the packet." jsonschema:"maximum=63"`
+	Proto   string `yaml:"proto,omitempty" jsonschema_description:"Protocol above IP." jsonschema:"enum=tcp,enum=udp,enum=icmp,enum=icmp6"`
+	SrcPort uint16 `yaml:"src_port,omitempty" jsonschema_description:"Port of the sender, of tcp and udp." jsonschema:"minimum=1,maximum=65535"`
+	DstPort uint16 `yaml:"dst_port,omitempty" jsonschema_description:"Port of the receiver, of tcp and udp." jsonschema:"minimum=1,maximum=65535"`
+	To      []name `yaml:"to,omitempty" jsonschema_description:"Ports by which it leaves, by the names of their links. Default: none; it is dropped."`
+}
+
+// slice is a part of a switch on the same ports.
+type slice struct {
+	Name      name        `yaml:"name" jsonschema_description:"Unique within the switch."`
+	Claim     claim       `yaml:"claim" jsonschema_description:"What frames have that are its own: one of these."`
+	Share     percent     `yaml:"share" jsonschema_description:"Part of each output's capacity that it has, such as 20%; what nobody uses is everybody's."`
+	Lend      percent     `yaml:"lend,omitempty" jsonschema_description:"Part of each crosspoint's buffer that the others may use while it is idle. Default: nothing."`
+	Buffer    *size       `yaml:"buffer,omitempty" jsonschema_description:"What each crosspoint holds. Default: the switch's."`
+	Scheduler string      `yaml:"scheduler,omitempty" jsonschema_description:"Which input is next at an output. Default: the switch's." jsonschema:"enum=drr,enum=rr,enum=fcfs,enum=lqf,enum=sp"`
+	Manager   string      `yaml:"manager,omitempty" jsonschema_description:"Which frames a crosspoint drops. Default: the switch's."`
+	Lookup    string      `yaml:"lookup,omitempty" jsonschema_description:"Where its frames go, as of a switch." jsonschema:"enum=learning,enum=static,enum=prefix,enum=classifier,default=learning"`
+	Table     []switchRow `yaml:"table,omitempty" jsonschema_description:"What the lookup reads." jsonschema:"maxItems=64"`
+}
+
+// claim is what frames of a slice have.
+type claim struct {
+	VLAN uint16 `yaml:"vlan,omitempty" jsonschema_description:"VLAN." jsonschema:"minimum=1,maximum=4094"`
+	DSCP *uint8 `yaml:"dscp,omitempty" jsonschema_description:"DSCP of the packet." jsonschema:"maximum=63"`
+	Dst  *cidr  `yaml:"dst,omitempty" jsonschema_description:"Addresses of the receiver, such as 10.0.0.0/24."`
+	MAC  string `yaml:"mac,omitempty" jsonschema_description:"Sender, such as 02:00:00:00:00:01."`
 }
 
 // crosspoint is what lies between two ports.

@@ -182,7 +182,7 @@ func (f vswitch) vswitch(path string) (vnet.VirtualSwitch, error) {
 		}
 		s.VLAN = uint16(*f.VLAN)
 	}
-	if err := cmp.Or(f.queues(path, &s), f.openFlow(path, &s.OpenFlowOptions)); err != nil {
+	if err := cmp.Or(f.queues(path, &s), f.sharing(path, &s), f.openFlow(path, &s.OpenFlowOptions)); err != nil {
 		return s, err
 	}
 	for _, link := range slices.Sorted(maps.Keys(f.Ports)) {

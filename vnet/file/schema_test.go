@@ -52,6 +52,7 @@ var patterns = map[reflect.Type]*generator.Schema{
 		{Type: "string", Pattern: `^(0x)?[0-9a-fA-F]{1,16}$`}, {Type: "integer", Minimum: "1"},
 	}},
 	reflect.TypeFor[addrRange](): {Type: "string", Pattern: `^[0-9.]+(-[0-9.]+)?$`},
+	reflect.TypeFor[cidr]():      prefixSchema,
 	reflect.TypeFor[network]():   {Type: "string", Pattern: `^[0-9.]+/[0-9]+$`},
 	reflect.TypeFor[publish]():   {Type: "string", Pattern: `^[0-9]+:[A-Za-z0-9_-]+:[0-9]+(/tcp|/udp)?$`},
 	reflect.TypeFor[portRange](): {OneOf: []*generator.Schema{

@@ -53,6 +53,83 @@ func TestBadSwitches(t *testing.T) {
 	}
 }
 
+const slicedText = `network: lan
+nodes:
+  - {name: a}
+  - {name: b}
+switches:
+  - name: s
+    kind: vxswitch
+    lend: 50%
+    lookup: classifier
+    table:
+      - {mac: "02:00:00:00:00:01", src: 10.0.0.0/24, dst: 2001:db8::/32, vlan: 7, dscp: 0, proto: tcp, src_port: 1, dst_port: 2, to: [s-b]}
+      - {proto: udp}
+    slices:
+      - {name: voice, claim: {dscp: 46}, share: 20%, lend: 10%, buffer: 64KiB, scheduler: sp, manager: codel, lookup: prefix, table: [{dst: 10.0.0.0/8, to: [a-s, s-b]}]}
+      - {name: tagged, claim: {vlan: 9}, share: 5%, lookup: static, table: [{mac: "02:00:00:00:00:01", to: [a-s]}]}
+      - {name: net, claim: {dst: 10.1.0.0/16}, share: 1%}
+      - {name: one, claim: {mac: "02:00:00:00:00:02"}, share: 1%}
+links:
+  - {name: a-s, ends: [a, s], rate: 10Mbit}
+  - {name: s-b, ends: [s, b], rate: 10Mbit}
+`
+
+// Lookups, tables and slices mean the same when they are written and read again.
+func TestSlicesComeBack(t *testing.T) {
+	r, err := ParseRequest("f", []byte(slicedText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := FormatRequest(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := ParseRequest("f", text)
+	if err != nil || !reflect.DeepEqual(again, r) {
+		t.Errorf("%v, read again as %+v of\n%s", err, again, text)
+	}
+	s := r.Switches[0]
+	if *s.Table[0].DSCP != 0 || s.Table[1].To != nil || s.Slices[0].Share != 20 || s.Lend != 50 || len(s.Slices[0].Table[0].To) != 2 {
+		t.Errorf("read as %+v", s)
+	}
+}
+
+func TestBadSlices(t *testing.T) {
+	for _, c := range []struct{ from, to, want string }{
+		{"kind: vxswitch", "kind: kernel", "lend: is for kind: vxswitch"},
+		{"lend: 50%", "lend: 0%", "not a percentage from 1% to 100%"},
+		{"lookup: classifier", "lookup: hash", "no lookup \"hash\": there are learning, static, prefix, classifier"},
+		{"lookup: classifier", "lookup: learning", "switches[0].table: is not read by learning"},
+		{"lookup: classifier", "lookup: static", "a row of static is a mac and one port"},
+		{"to: [a-s, s-b]", "to: [a-c]", "no link \"a-c\" ends at switch \"s\""},
+		{"[{dst: 10.0.0.0/8, to: [a-s, s-b]}]", "[{to: [a-s]}]", "a row of prefix is a dst and the ports"},
+		{"[{dst: 10.0.0.0/8, to: [a-s, s-b]}]", "[{dst: 10.0.0.0/8}, {dst: 10.0.0.0/8, to: [a-s]}]", "is there already"},
+		{", table: [{dst: 10.0.0.0/8, to: [a-s, s-b]}]", "", "prefix reads a table: state one"},
+		{"src: 10.0.0.0/24", "src: 10.0.0.0", "\"10.0.0.0\" is no prefix such as 10.0.0.0/24"},
+		{"proto: tcp", "proto: sctp", "\"sctp\" is not one of icmp, icmp6, tcp, udp"},
+		{"proto: tcp", "proto: icmp", "ports are of tcp or udp"},
+		{"vlan: 7", "vlan: 5000", "5000 is not between 1 and 4094"},
+		{"dscp: 46", "dscp: 256", "\"256\" is not a whole number from 0 to 255"},
+		{"dscp: 46", "dscp: 64", "64 is not between 0 and 63"},
+		{"{dscp: 46}", "{dscp: 46, vlan: 1}", "names 2 of vlan, dscp, dst and mac: name one"},
+		{"{dscp: 46}", "{}", "names 0 of vlan, dscp, dst and mac: name one"},
+		{"{dscp: 46}", "{vlan: 9}", "vlan 9 is claimed by slice \"voice\""},
+		{"name: tagged", "name: voice", "\"voice\" is there already"},
+		{"share: 5%", "share: 80%", "slices have 100 % of each output together, more than 95"},
+		{"share: 5%, ", "", "share"},
+		{"02:00:00:00:00:02", "01:00:00:00:00:02", "is no MAC address of a station"},
+		{"kind: vxswitch", "kind: vxswitch\n    ports: {a-s: {in: 5Mbit}}", "is for switches without slices"},
+	} {
+		t.Run(c.to, func(t *testing.T) {
+			_, err := ParseRequest("f", []byte(strings.Replace(slicedText, c.from, c.to, 1)))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %s", c.to, err, c.want)
+			}
+		})
+	}
+}
+
 const engineText = `network: lan
 nodes:
   - {name: a}

@@ -86,6 +86,7 @@ func switchForm(s vnet.VirtualSwitch) vswitch {
 		Name: name(s.Name), Kind: string(s.Kind), CPU: cpu(s.CPU), Site: name(s.Site), Host: name(s.Host),
 		Ageing: span(s.Ageing), Labels: s.Labels, Access: name(s.Access), VLAN: stated(int(s.VLAN)),
 		Scheduler: s.Scheduler, Buffer: unlessZero[size](s.Buffer), Manager: s.Manager,
+		Lend: percent(s.Lend), Lookup: s.Lookup, Table: tableForm(s.Table), Slices: slicesForm(s.Slices),
 	}
 	f.Controller, f.Fail, f.Datapath, f.Miss, f.TLS = s.Controllers, s.Fail, s.Datapath, s.Miss, tlsForm(s.TLS)
 	f.Tables, f.Entries, f.Groups, f.Meters, f.PacketIns = stated(s.Tables), stated(s.Entries), stated(s.Groups), stated(s.Meters), stated(s.PacketIns)

@@ -100,11 +100,22 @@ func (h *Host) changes(c *Config, at map[string]int) (list []vxswitch.Change, er
 
 // keepLearned keeps what a switch has learned, unless its ports changed.
 func keepLearned(v, was vxswitch.Virtual) vxswitch.Virtual {
-	before, ok := was.Lookup.(*lookup.Learning)
-	if ok && slices.EqualFunc(was.Ports, v.Ports, func(a, b vxswitch.Port) bool { return a.Physical == b.Physical }) {
-		v.Lookup.(*lookup.Learning).Keep(before)
+	before, now := learnedOf(was.Lookup), learnedOf(v.Lookup)
+	if before != nil && now != nil && slices.EqualFunc(was.Ports, v.Ports, func(a, b vxswitch.Port) bool { return a.Physical == b.Physical }) {
+		now.Keep(before)
 	}
 	return v
+}
+
+// learnedOf is what of a lookup learns; nil: nothing.
+func learnedOf(f vxswitch.Forwarder) *lookup.Learning {
+	switch l := f.(type) {
+	case *lookup.Learning:
+		return l
+	case *lookup.Classifier:
+		return l.Learning
+	}
+	return nil
 }
 
 // openNew opens the ports of c that are not open, or whose device was made

@@ -52,7 +52,8 @@ type VirtualConfig struct {
 	Scheduler string              `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`
 	Cross     []CrossConfig       `yaml:"crosspoints,omitempty" json:"crosspoints,omitempty"` // those that differ
 	Blocked   [][2]string         `yaml:"blocked,omitempty" json:"blocked,omitempty"`         // [from, to] by port name
-	Lookup    string              `yaml:"lookup,omitempty" json:"lookup,omitempty"`           // learning
+	Lookup    string              `yaml:"lookup,omitempty" json:"lookup,omitempty"`           // learning, static, prefix or classifier
+	Table     []RowConfig         `yaml:"table,omitempty" json:"table,omitempty"`             // that it reads
 	Ageing    span                `yaml:"ageing,omitempty" json:"ageing,omitempty"`
 	MACs      int                 `yaml:"macs,omitempty" json:"macs,omitempty"` // most that are learned
 	Stations  []StationConfig     `yaml:"stations,omitempty" json:"stations,omitempty"`
@@ -73,6 +74,7 @@ type VirtualPortConfig struct {
 	Quantum  size        `yaml:"quantum,omitempty" json:"quantum,omitempty"`
 	Priority int         `yaml:"priority,omitempty" json:"priority,omitempty"`
 	Own      string      `yaml:"scheduler,omitempty" json:"scheduler,omitempty"` // of this output, among inputs; "": the switch's
+	Open     bool        `yaml:"open,omitempty" json:"open,omitempty"`           // frames above in are taken; in is booked only
 	Claim    *ClaimWords `yaml:"claim,omitempty" json:"claim,omitempty"`         // none: everything of the port
 }
 
@@ -106,6 +108,9 @@ type (
 	rate = Rate
 	size = Size
 	span = Span
+
+	// Fraction is a part: 0.5 or 50%.
+	Fraction = fraction
 
 	fraction float64 // 0.5 or 50%
 )
@@ -335,9 +340,6 @@ func (c *Config) virtual(i int, places map[string]int) (v vxswitch.Virtual, err 
 	if err != nil {
 		return v, fail(where+".manager", "%v", err)
 	}
-	if w.Lookup != "learning" {
-		return v, fail(where+".lookup", "%q: there is learning", w.Lookup)
-	}
 	v = vxswitch.Virtual{Name: w.Name, Buffer: vxswitch.Crosspoint{Size: vnet.Bytes(w.Buffer), Lend: float64(w.Lend), Manager: manager}}
 	for j, p := range w.Ports {
 		at := fmt.Sprintf("%s.ports[%d]", where, j)
@@ -361,7 +363,7 @@ func (c *Config) virtual(i int, places map[string]int) (v vxswitch.Virtual, err 
 			}
 		}
 		v.Ports = append(v.Ports, vxswitch.Port{
-			Physical: phys, In: vnet.Rate(p.In), Out: vnet.Rate(p.Out), Police: p.In < c.Ports[c.port(p.Port)].Rate,
+			Physical: phys, In: vnet.Rate(p.In), Out: vnet.Rate(p.Out), Police: !p.Open && p.In < c.Ports[c.port(p.Port)].Rate,
 			InBurst: inBurst(vnet.Rate(p.In)), OutBurst: outBurst(vnet.Rate(p.Out)),
 			Quantum: vnet.Bytes(p.Quantum), Priority: p.Priority, Scheduler: mine,
 		})
@@ -376,10 +378,8 @@ func (c *Config) virtual(i int, places map[string]int) (v vxswitch.Virtual, err 
 	if err != nil {
 		return v, err
 	}
-	l := lookup.NewLearning(len(v.Ports), time.Duration(w.Ageing), w.MACs)
-	l.Plan(known)
-	v.Lookup = l
-	return v, nil
+	v.Lookup, err = w.forwarder(where, known)
+	return v, err
 }
 
 // stations are those that are known, by number of port.
