@@ -22,7 +22,7 @@ type Cleared struct {
 // clear takes away what has something where and when there is maintenance, long
 // before it begins: the new places are booked at once, so nobody else has them by
 // then. As when a host is drained, leases that have not begun are embedded anew; of
-// running ones links take other paths, and routers and switches are made anew
+// running ones links take other paths, and routers and switches go
 // elsewhere, while nodes with what runs in them stay. A movable lease that has not
 // begun may also begin later.
 func (b *Book) clear(now time.Time, m vnet.Maintenance) ([]Cleared, error) {

@@ -19,8 +19,8 @@ type Drained struct {
 
 // SetHostDrained says that a host takes nothing new, or does again. What can leave
 // it does: leases that have not begun are embedded anew; of running ones, links
-// that pass take other paths, and routers and switches are made anew elsewhere, as
-// after a failure. Nodes with what runs in them stay. Draining again tries again.
+// that pass take other paths, and routers and switches go elsewhere, before the old
+// ones do where that can be (gentle). Nodes with what runs in them stay. Draining again tries again.
 // The error wraps ErrNoElement if there is no such host.
 func (b *Book) SetHostDrained(now time.Time, name vnet.HostID, drained bool) ([]Drained, error) {
 	hosts := slices.Clone(b.sub.Hosts)
@@ -97,14 +97,14 @@ func (b *Book) takeOff(now time.Time, e *entry, place func(*calendar.Calendar) (
 		return nil, err
 	}
 	phase := vnet.MoveLeaves
-	if sameNodes(e.Mapping, m.to) { // only links: the new paths are there before the old ones go
+	if gentle(e.Request, e.Mapping, m.to) { // what is new is there before what is old goes
 		phase = vnet.MovePrepares
 	}
 	return nil, b.remap(now, e, m, phase, 0)
 }
 
 // leaving is the request of a running lease with everything kept where it is, but
-// for routers and switches on a host: what they know they learn anew.
+// for routers and switches on a host.
 func leaving(l vnet.Lease, host vnet.HostID) vnet.Request {
 	r := rewrite(l.Request)
 	union := r.Union()
@@ -128,15 +128,6 @@ func bound(r vnet.Request, is vnet.Mapping, host vnet.HostID) (why []string) {
 		}
 	}
 	return why
-}
-
-func sameNodes(a, b vnet.Mapping) bool {
-	for name, host := range a.Nodes {
-		if b.Nodes[name] != host {
-			return false
-		}
-	}
-	return true
 }
 
 // openTo is what of the substrate a request may use: what works and is not drained,

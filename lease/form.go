@@ -151,6 +151,7 @@ func (b *Book) reform(now time.Time, r revision) error {
 	}
 	e.Lease = e.Metered(now)
 	e.Account = e.Account.Revised(e.Request, r.request, now.Sub(e.Window.Start))
+	r.mapping.Places = e.Mapping.Places
 	from, left, window := e.Mapping, leftNumbers(e.VNIs, union, changed), r.window(r.request)
 	e.overrule(r.request)
 	b.renumber(e, r.request, running)

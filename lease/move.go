@@ -26,12 +26,16 @@ import (
 // gets it.
 func (b *Book) remap(now time.Time, e *entry, m move, phase vnet.MovePhase, serial uint64) error {
 	to := m.to
+	to.Places = e.Mapping.Places
 	links := e.Request.Union().Links
 	var changed []vnet.VirtualLink
 	for _, l := range links {
 		if !e.onHosts() || !sameRoute(l, e.Mapping, to) {
 			changed = append(changed, l)
 		}
+	}
+	if phase == vnet.MovePrepares && e.onHosts() {
+		to.Places = turned(e.Mapping, to, changed)
 	}
 	numbers, err := b.vnis.number(b.index(b.sub), changed, to)
 	if err != nil {

@@ -71,7 +71,11 @@ func (b *Book) compile(e *entry) error {
 			return err
 		}
 		for _, name := range e.allHosts() {
-			e.parts[name] = merged(e.parts[name], hosts[name].Items())
+			if former, there := e.parts[name]; there {
+				e.parts[name] = alongside(former, hosts[name].Items())
+			} else {
+				e.parts[name] = hosts[name].Items()
+			}
 		}
 	}
 	if err := b.keepNodes(e); err != nil {

@@ -57,9 +57,9 @@ func (c *Compiler) path(p pathPlan, from, to vnet.HostID) error {
 	at := from
 	for _, h := range p.hops {
 		c.lists(&h)
-		wire.Ends[1] = End{Tunnel: c.tunnel(p, h, vnet.Forward)}
+		wire.Ends[1] = End{Tunnel: c.tunnel(p, h, vnet.Forward), Place: p.place(1).Tunnel}
 		c.place(at, wire, rates)
-		wire.Ends[0] = End{Tunnel: c.tunnel(p, h, vnet.Reverse)}
+		wire.Ends[0] = End{Tunnel: c.tunnel(p, h, vnet.Reverse), Place: p.place(0).Tunnel}
 		c.pin(p, h, vnet.Forward)
 		c.pin(p, h, vnet.Reverse)
 		at = h.to
@@ -78,11 +78,15 @@ func (c *Compiler) path(p pathPlan, from, to vnet.HostID) error {
 // port is where a path meets a node: the first one has the port, the others
 // join it. Frames of direction d enter a link by its end d.
 func (p pathPlan) port(end int) End {
+	at := p.place(end).Port
 	if p.path > 0 {
-		return End{Join: p.net.port(p.link, end), Impair: p.link.Impair[end], Down: p.link.Down}
+		return End{Join: p.net.port(p.link, end), Impair: p.link.Impair[end], Down: p.link.Down, Place: at}
 	}
-	return End{Port: p.net.port(p.link, end), Impair: p.link.Impair[end], Down: p.link.Down}
+	return End{Port: p.net.port(p.link, end), Impair: p.link.Impair[end], Down: p.link.Down, Place: at}
 }
+
+// place says where what is at an end of the link is there.
+func (p pathPlan) place(end int) vnet.EndPlace { return p.net.lease.Mapping.Places[p.link.Name][end] }
 
 // rates are the path's parts of what is allocated to the link.
 func (p pathPlan) rates() [2]vnet.Rate {

@@ -24,6 +24,10 @@ type VxLink struct {
 	Path  int    `json:"path,omitempty"`
 	Units int    `json:"units,omitempty"`
 	Ends  [2]End `json:"ends"`
+	// Standby is a link as it was or will be, beside what it is while a node moves to
+	// another host, or it to another path: what comes by it arrives, and what its
+	// other end, a Join, sends goes by the other one.
+	Standby bool `json:"standby,omitempty"`
 }
 
 // End of a VxLink: a Port, a Tunnel, or a Join, only one of them.
@@ -42,7 +46,13 @@ type End struct {
 	// Down is a Port without carrier, by which no frame enters or leaves, and
 	// the same of what joins it.
 	Down bool `json:"down,omitempty"`
+	// Place tells what is at one end of a link before and after a move apart, where a
+	// host has both.
+	Place int `json:"place,omitempty"`
 }
+
+// Places is how many there are.
+const Places = 3
 
 // Port is a virtual Ethernet pair: the tenant's end in its node's namespace,
 // ours in the fabric.
@@ -93,8 +103,10 @@ type Class struct {
 	BestEffort bool      `json:"best_effort,omitempty"` // strictly below every leased class
 }
 
-// Device names the fabric-side device of end i (0 or 1).
-func (l VxLink) Device(i int) string { return fmt.Sprintf("l%d%c", l.Index, 'a'+i) }
+// Device names the fabric-side device of end i (0 or 1): two letters for each place.
+func (l VxLink) Device(i int) string {
+	return fmt.Sprintf("l%d%c", l.Index, 'a'+i+2*l.Ends[i].Place)
+}
 
 // Trunk names the device by which all tunnels of a lease leave its fabric, in
 // the host's namespace: 65 bits of a digest, since a device's name has 15
@@ -121,11 +133,14 @@ const TrunkInside = "trunk"
 func (VxLink) Kind() Kind { return KindVxLink }
 
 // Key is fabric and index: a lease's links keep their index for life. Paths
-// beside the first have their number, too.
+// beside the first have their number, too, and what stands by a tilde.
 func (l VxLink) Key() string {
 	key := fmt.Sprintf("%s#%04d", Fabric(l.Lease), l.Index)
 	if l.Path > 0 {
 		key += fmt.Sprintf("+%d", l.Path)
+	}
+	if l.Standby {
+		key += "~"
 	}
 	return key
 }
@@ -159,6 +174,14 @@ func (l VxLink) String() string {
 }
 
 func (e End) String() string {
+	text := e.text()
+	if e.Place > 0 {
+		text += fmt.Sprintf(" place %d", e.Place)
+	}
+	return text
+}
+
+func (e End) text() string {
 	if e.Port != nil {
 		text := fmt.Sprintf("%s mtu %d rate %s", e.Port, e.Port.MTU, orNone(e.Rate))
 		if e.Impair != (vnet.Impairment{}) {

@@ -23,6 +23,8 @@ type flow struct {
 
 	source, target node
 
+	every time.Duration // between packets
+
 	sent     atomic.Int64
 	received atomic.Int64
 	seen     sync.Map // number -> true
@@ -34,9 +36,12 @@ type flow struct {
 const flowEvery = 5 * time.Millisecond
 
 // flow starts a stream and waits until it flows.
-func (s *supervisor) flow(from, to node) *flow {
+func (s *supervisor) flow(from, to node) *flow { return s.flowOf(from, to, flowEvery) }
+
+// flowOf is a stream with a time between packets.
+func (s *supervisor) flowOf(from, to node, every time.Duration) *flow {
 	s.t.Helper()
-	f := &flow{t: s.t, source: from, target: to, name: fmt.Sprintf("%s/%s to %s", from.id.Network, from.name, to.name), stopping: make(chan struct{})}
+	f := &flow{every: every, t: s.t, source: from, target: to, name: fmt.Sprintf("%s/%s to %s", from.id.Network, from.name, to.name), stopping: make(chan struct{})}
 	address := netip.MustParseAddr(s.addressOf(to.host, to.id, to.name))
 	err := inNamespace(s.namespaceOf(to), func() (err error) {
 		f.to, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(address, 0)))
@@ -72,7 +77,7 @@ func (f *flow) send(number int64) {
 
 func (f *flow) run() {
 	defer f.done.Done()
-	tick := time.NewTicker(flowEvery)
+	tick := time.NewTicker(f.every)
 	defer tick.Stop()
 	for {
 		select {

@@ -25,6 +25,17 @@ type Mapping struct {
 	VLANs map[string]uint16 `json:"vlans,omitempty"`
 	// Joins are the ports at which machines join, by node.
 	Joins map[string]uint16 `json:"joins,omitempty"`
+	// Places are those that the ends of links have on hosts since they moved, by
+	// virtual link; the others have the first.
+	Places map[string][2]EndPlace `json:"places,omitempty"`
+}
+
+// EndPlace is where a host has what is at an end of a link: the port of a node, and
+// tunnels on that side. What it was before a move and what it is then are in
+// different places, so that a host can have both.
+type EndPlace struct {
+	Port   int `json:"port,omitempty"`
+	Tunnel int `json:"tunnel,omitempty"`
 }
 
 // State of a lease.

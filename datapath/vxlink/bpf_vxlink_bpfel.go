@@ -67,7 +67,8 @@ type vxlinkRecord struct {
 	Uplink     uint32
 	Mtu        uint32
 	Minor      uint16
-	BestEffort uint16
+	BestEffort uint8
+	Standby    uint8
 	Address    uint32
 	Local      [16]uint8
 	Remote     [16]uint8

@@ -95,11 +95,12 @@ func (p *Part) Class(lease vnet.LeaseID, index, end int) (uint16, error) {
 	if err != nil {
 		return 0, err
 	}
-	slot, ok, err := p.find(r, place{lease, index, end})
-	if err != nil {
-		return 0, err
+	slot, ok, record := uint32(0), false, vxlinkRecord{}
+	for turn := 0; turn < plan.Places && err == nil && (!ok || record.IsTunnel == 0 || record.Standby != 0); turn++ {
+		if slot, ok, err = p.find(r, place{lease, index, end}.turned(turn)); err == nil {
+			record, err = r.read(slot)
+		}
 	}
-	record, err := r.read(slot)
 	if err == nil && (!ok || record.IsTunnel == 0 || record.Minor == 0) {
 		err = fmt.Errorf("link %d of %s has no tunnel at end %d", index, plan.Fabric(lease), end)
 	}

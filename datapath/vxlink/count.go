@@ -72,7 +72,7 @@ func (p *Part) samplesOf(ctx context.Context, r *programs, of report.Scope) ([]r
 	leases := make(map[vnet.LeaseID]map[place]uint32)
 	for slot, record := range all {
 		at := record.place()
-		if at.index == trunkIndex || at.isDetour() || !of.Holds(at.lease) {
+		if at.index == trunkIndex || at.isDetour() || record.Standby != 0 || !of.Holds(at.lease) {
 			continue
 		}
 		if leases[at.lease] == nil {
@@ -108,22 +108,22 @@ func (c *reading) lease(list []report.Sample, ends map[place]uint32) ([]report.S
 		return nil, err
 	}
 	for at, slot := range ends {
-		t, err := c.traffic(slot, c.all[slot], c.all[ends[place{at.lease, at.index, 1 - at.end}]])
+		t, err := c.traffic(slot, c.all[slot], c.all[ends[opposite(ends, c.all, at)]])
 		if err != nil {
 			return nil, err
 		}
 		var q queued
-		for _, other := range beyond(ends, at) {
+		for _, other := range beyond(ends, c.all, at) {
 			q = q.and(lost[other])
 		}
 		if t.Backlog = q.backlog; q.dropped > 0 {
 			t.Drops["queue"] = q.dropped
 		}
 		c.impaired(at, &t)
-		link := plan.VxLink{Lease: at.lease, Index: at.index &^ (-1 << pathBits), Path: at.index >> pathBits}
+		link := plan.VxLink{Lease: at.lease, Index: at.index & (1<<pathBits - 1), Path: at.pathOf() >> pathBits}
 		t.Why = c.part.downOf(link)
 		s := t.Sample(link)
-		s.Latency(c.part.latency(tunnelsOf(c.all, beyond(ends, at))))
+		s.Latency(c.part.latency(tunnelsOf(c.all, beyond(ends, c.all, at))))
 		list = append(list, s)
 	}
 	return list, nil
@@ -132,17 +132,23 @@ func (c *reading) lease(list []report.Sample, ends map[place]uint32) ([]report.S
 // beyond lists the ends by which frames leave that enter by an end: those of
 // all paths behind a port. The paths that are beside the first at a host have
 // no end of their own where they join the port.
-func beyond(ends map[place]uint32, at place) []uint32 {
-	other := place{at.lease, at.index, 1 - at.end}
-	list := []uint32{ends[other]}
-	for path := 1; path < branches && at.index>>pathBits == 0; path++ {
-		other.index = at.index | path<<pathBits
-		_, apart := ends[place{at.lease, other.index, at.end}]
+func beyond(ends map[place]uint32, records map[uint32]vxlinkRecord, at place) []uint32 {
+	list := []uint32{ends[opposite(ends, records, at)]}
+	for path := 1; path < branches && at.pathOf()>>pathBits == 0; path++ {
+		far := place{at.lease, at.pathOf() | path<<pathBits, 1 - at.end}
+		other, near := opposite(ends, records, far.across()), opposite(ends, records, far)
+		_, apart := ends[near]
 		if slot, ok := ends[other]; ok && !apart {
 			list = append(list, slot)
 		}
 	}
 	return list
+}
+
+// across is the place at the other end.
+func (at place) across() place {
+	at.end = 1 - at.end
+	return at
 }
 
 // traffic is that of frames that enter by one end and leave by another.

@@ -106,9 +106,11 @@ func (p *Part) note(link plan.VxLink, there bool) int {
 func parseDevice(name string) (index, i int, ok bool) {
 	var letter rune
 	n, err := fmt.Sscanf(name, "l%d%c", &index, &letter)
-	if err != nil || n != 2 || letter < 'a' || letter > 'b' {
+	if err != nil || n != 2 || letter < 'a' || letter >= 'a'+2*plan.Places {
 		return 0, 0, false
 	}
-	i = int(letter - 'a')
-	return index, i, name == plan.VxLink{Index: index}.Device(i)
+	l := plan.VxLink{Index: index}
+	i, turn := int(letter-'a')%2, int(letter-'a')/2
+	l.Ends[i].Place = turn
+	return index, i, name == l.Device(i)
 }

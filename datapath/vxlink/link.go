@@ -106,8 +106,38 @@ func (w *work) set() error {
 		}
 	}
 	for i, e := range ends {
-		if err := w.open(i, e, ends[1-i]); err != nil {
+		err := w.open(i, e, ends[1-i])
+		if err == nil {
+			err = w.release(i)
+		}
+		if err != nil {
 			return fmt.Errorf("end %s: %w", w.link.Device(i), err)
+		}
+	}
+	return nil
+}
+
+// release says of what is written down at other places of an end that it only stands
+// by: then it can be told from what is there now, whatever becomes of it.
+func (w *work) release(i int) error {
+	if w.link.Standby || w.link.Ends[i].Join != nil {
+		return nil
+	}
+	for turn := range plan.Places {
+		slot, ok, err := w.part.find(w.programs, placeOf(w.link, i).turned(turn))
+		if err != nil {
+			return err
+		}
+		if !ok || turn == w.link.Ends[i].Place {
+			continue
+		}
+		record, err := w.programs.read(slot)
+		if err == nil && record.Standby == 0 {
+			record.Standby = 1
+			err = w.programs.setRecord(slot, record)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -228,8 +258,12 @@ func (p *Part) clearLink(link plan.VxLink) error {
 func (w *work) remove() error {
 	var indexes []int
 	for i := range w.link.Ends {
-		if w.link.Path > 0 {
-			break // the device is path 0's
+		mine, err := w.mine(i)
+		if err != nil {
+			return err
+		}
+		if !mine || w.link.Path > 0 { // the device is path 0's
+			continue
 		}
 		device, err := w.inside.LinkByName(w.link.Device(i))
 		if kernel.NotFound(err) {
@@ -246,7 +280,14 @@ func (w *work) remove() error {
 		}
 	}
 	for i := range w.link.Ends {
-		at := place{w.link.Lease, indexOf(w.link), i}
+		mine, err := w.mine(i)
+		if err != nil {
+			return err
+		}
+		if !mine {
+			continue
+		}
+		at := place{w.link.Lease, w.link.Index | w.link.Path<<pathBits, i}.turned(w.link.Ends[i].Place)
 		if err := w.leaveSpread(i); err != nil {
 			return err
 		}
@@ -258,6 +299,20 @@ func (w *work) remove() error {
 		}
 	}
 	return nil
+}
+
+// mine says whether an end is this link's to remove: of one that stands by, what is
+// written down so.
+func (w *work) mine(i int) (bool, error) {
+	if !w.link.Standby {
+		return true, nil
+	}
+	slot, ok, err := w.part.find(w.programs, placeOf(w.link, i))
+	if err != nil || !ok || w.link.Ends[i].Join != nil {
+		return false, err
+	}
+	record, err := w.programs.read(slot)
+	return record.Standby != 0, err
 }
 
 // removeEnd removes what an end has besides its device.

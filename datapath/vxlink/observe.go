@@ -1,6 +1,7 @@
 package vxlink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -204,8 +205,8 @@ func (s *survey) fabric(name string, id vnet.LeaseID, host *plan.Host) error {
 		return err
 	}
 	known := make(map[string]bool)
-	for _, index := range f.indexes() {
-		link := f.link(index)
+	for _, of := range f.linksHere() {
+		link := f.link(of)
 		known[link.Key()] = true
 		host.Add(link)
 	}
@@ -438,18 +439,37 @@ func (f *fabric) readNode(name string) error {
 	return err
 }
 
-// indexes lists the links of which at least one device is there.
-func (f *fabric) indexes() []int {
-	found := make(map[int]bool)
+// linksHere lists the links of which at least one device is there.
+func (f *fabric) linksHere() []pathway {
+	found := make(map[pathway]bool)
 	for name := range f.devices {
 		if index, _, ok := parseDevice(name); ok {
-			found[index] = true
+			found[pathway{path: index}] = true
 		}
 	}
-	for at := range f.slots {
-		if at.lease == f.lease && at.index != trunkIndex {
-			found[at.index] = true
+	for at, slot := range f.slots {
+		if at.lease != f.lease || at.index == trunkIndex {
+			continue
+		}
+		of := pathway{path: at.pathOf()}
+		if f.records[slot].Standby == 0 {
+			found[of] = true
+		}
+		of.standby = true
+		for i := range 2 {
+			if standby, _ := f.slotOf(of, i); standby != 0 {
+				found[of] = true
+			}
 		}
 	}
-	return slices.Sorted(maps.Keys(found))
+	return slices.SortedFunc(maps.Keys(found), func(a, b pathway) int {
+		return cmp.Or(a.path-b.path, boolean(a.standby)-boolean(b.standby))
+	})
+}
+
+func boolean(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }

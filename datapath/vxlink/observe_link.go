@@ -11,19 +11,19 @@ import (
 )
 
 // link reads one link; ends that are not as Do leaves them are empty.
-func (f *fabric) link(index int) plan.VxLink {
-	link := plan.VxLink{Lease: f.lease, Index: index & (1<<pathBits - 1), Path: index >> pathBits}
+func (f *fabric) link(of pathway) plan.VxLink {
+	link := plan.VxLink{Lease: f.lease, Index: of.path & (1<<pathBits - 1), Path: of.path >> pathBits, Standby: of.standby}
 	var slots [2]uint32
 	for i := range slots {
-		slots[i] = f.slots[place{f.lease, index, i}]
+		slots[i], link.Ends[i].Place = f.slotOf(of, i)
 		if record := f.records[slots[i]]; record.link() != "" {
 			link.Link = record.link()
 			link.Units = max(link.Units, int(record.Units))
 		}
 	}
 	for i := range slots {
-		if link.Path > 0 && slots[i] == 0 {
-			slots[i] = f.slots[place{f.lease, link.Index, i}]
+		if (link.Path > 0 || link.Standby) && slots[i] == 0 {
+			slots[i], link.Ends[i].Place = f.slotOf(pathway{path: link.Index}, i)
 			link.Ends[i] = f.join(link, i, slots[i])
 			continue
 		}
@@ -32,17 +32,51 @@ func (f *fabric) link(index int) plan.VxLink {
 	return f.checked(link, slots)
 }
 
-// join reads the port that a path beside the first joins.
-func (f *fabric) join(l plan.VxLink, i int, slot uint32) plan.End {
-	l.Path = 0
-	if e := f.end(l, i, slot); e.Port != nil {
-		return plan.End{Join: e.Port, Impair: e.Impair, Down: e.Down}
-	}
-	return plan.End{}
+// pathway is one of the links of a fabric, by the number of its index and path.
+type pathway struct {
+	path    int
+	standby bool
 }
+
+// slotOf is that of a link's end, and its place. Where two are written down for it,
+// since an agent was killed meanwhile, the second is of what stands by.
+func (f *fabric) slotOf(of pathway, i int) (slot uint32, turn int) {
+	used := false
+	for turn := range plan.Places {
+		slot, ok := f.slots[place{f.lease, of.path, i}.turned(turn)]
+		if !ok {
+			continue
+		}
+		standby := f.records[slot].Standby != 0 || used
+		used = used || !standby
+		if standby == of.standby {
+			return slot, turn
+		}
+	}
+	return 0, 0
+}
+
+// join reads the port that a path beside the first, or what stands by, joins.
+func (f *fabric) join(l plan.VxLink, i int, slot uint32) plan.End {
+	l.Path, l.Standby = 0, false
+	at := l.Ends[i].Place
+	if e := f.end(l, i, slot); e.Port != nil {
+		return plan.End{Join: e.Port, Impair: e.Impair, Down: e.Down, Place: at}
+	}
+	return plan.End{Place: at}
+}
+
+// broken says that an end is not as Do leaves it.
+func broken(e plan.End) bool { return e == plan.End{Place: e.Place} }
 
 // end reads what an end leads to; an empty one if something lacks.
 func (f *fabric) end(l plan.VxLink, i int, slot uint32) plan.End {
+	e := f.whole(l, i, slot)
+	e.Place = l.Ends[i].Place
+	return e
+}
+
+func (f *fabric) whole(l plan.VxLink, i int, slot uint32) plan.End {
 	record := f.records[slot]
 	if slot == 0 || record.link() != l.Link {
 		return plan.End{}
@@ -73,16 +107,16 @@ func (f *fabric) end(l plan.VxLink, i int, slot uint32) plan.End {
 func (f *fabric) checked(l plan.VxLink, slots [2]uint32) plan.VxLink {
 	for i, e := range l.Ends {
 		if e.Tunnel != nil && l.Path == 0 && f.devices[l.Device(i)].Index != 0 {
-			l.Ends[i] = plan.End{}
+			l.Ends[i] = plan.End{Place: e.Place}
 		}
 	}
 	whole := l
 	for i := range l.Ends {
-		if (whole.Ends[0] == plan.End{}) || (whole.Ends[1] == plan.End{}) {
+		if broken(whole.Ends[0]) || broken(whole.Ends[1]) {
 			break // the link is not right whatever this end does
 		}
 		if !f.actsRight(whole, i, slots) {
-			l.Ends[i] = plan.End{}
+			l.Ends[i] = plan.End{Place: l.Ends[i].Place}
 		}
 		if whole.Ends[i].Tunnel != nil {
 			f.part.measure(slots[i], f.outletOf(whole, 1-i, slots[1-i]))

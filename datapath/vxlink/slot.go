@@ -21,18 +21,41 @@ type place struct {
 	end   int
 }
 
-// pathBits is where the number of a path is in an index.
-const pathBits = 16
-
-// indexOf is that of a link for its first path, other numbers for others.
-func indexOf(l plan.VxLink) int { return l.Index | l.Path<<pathBits }
+// pathBits is where the number of a path is in an index, and turnBits where that of
+// plan.End.Place is.
+const pathBits, turnBits = 16, 24
 
 // placeOf is the place of a link's end; that of a Join is its port's.
 func placeOf(l plan.VxLink, i int) place {
-	if l.Ends[i].Join != nil {
-		return place{l.Lease, l.Index, i}
+	at := place{l.Lease, l.Index | l.Ends[i].Place<<turnBits, i}
+	if l.Ends[i].Join == nil {
+		at.index |= l.Path << pathBits
 	}
-	return place{l.Lease, indexOf(l), i}
+	return at
+}
+
+// pathOf is the path of a link, whichever place its end is in: what ends that
+// belong together have in common.
+func (at place) pathOf() int { return at.index & (1<<turnBits - 1) }
+
+// turned is the place with another number of plan.End.Place.
+func (at place) turned(to int) place {
+	at.index = at.pathOf() | to<<turnBits
+	return at
+}
+
+// opposite finds the other end of an end's path: beside a move, of what stands by
+// that which stands by, unless it joins a port.
+func opposite(slots map[place]uint32, records map[uint32]vxlinkRecord, at place) (other place) {
+	standby := records[slots[at]].Standby
+	for turn := range plan.Places {
+		far := place{at.lease, at.index, 1 - at.end}.turned(turn)
+		slot, ok := slots[far]
+		if ok && (slots[other] == 0 || records[slot].Standby == standby) {
+			other = far
+		}
+	}
+	return other
 }
 
 const trunkIndex = -1
@@ -208,6 +231,9 @@ func describe(l plan.VxLink, i int) vxlinkRecord {
 	r := identify(placeOf(l, i))
 	copy(r.Link[:], l.Link)
 	r.Units = uint16(l.Units)
+	if l.Standby {
+		r.Standby = 1
+	}
 	t := l.Ends[i].Tunnel
 	if t == nil {
 		return r

@@ -19,7 +19,7 @@ const branches = vnet.MaxPaths
 
 // spreads says whether frames that enter by an end are spread over paths.
 func spreads(l plan.VxLink, i int) bool {
-	return l.Units > 0 && l.Ends[1-i].Tunnel != nil && (l.Ends[i].Port != nil || l.Ends[i].Join != nil)
+	return l.Units > 0 && !l.Standby && l.Ends[1-i].Tunnel != nil && (l.Ends[i].Port != nil || l.Ends[i].Join != nil)
 }
 
 // branch is one entry of a spread.
@@ -34,7 +34,7 @@ func branchOf(l plan.VxLink, tunnel vxlinkRecord) branch {
 // leaves the port none.
 func (w *work) spread(i int, slot uint32, tunnel vxlinkRecord) error {
 	if !spreads(w.link, i) {
-		if w.link.Ends[i].Port != nil {
+		if w.link.Ends[i].Port != nil && !w.link.Standby {
 			return w.programs.unspread(slot)
 		}
 		return nil
@@ -92,10 +92,10 @@ func (r *programs) unspread(slot uint32) error {
 // leaveSpread removes a path beside the first from the spread of the port it
 // joins at an end, if there is one.
 func (w *work) leaveSpread(i int) error {
-	if w.link.Path == 0 {
+	if w.link.Path == 0 || w.link.Standby {
 		return nil
 	}
-	at := place{w.link.Lease, w.link.Index, i}
+	at := place{w.link.Lease, w.link.Index, i}.turned(w.link.Ends[i].Place)
 	for _, at := range []place{at, detourOf(at)} {
 		slot, ok, err := w.part.find(w.programs, at)
 		if err == nil && ok {

@@ -108,7 +108,7 @@ func (t *tally) samples(of report.Scope, wires map[place]impair.Counts, latency 
 	room := make([]report.Counter, 0, 2*len(t.ends)) // most are idle: they have no more counters
 	for _, i := range t.sorted {
 		e := &t.ends[i]
-		if !of.Holds(e.at.lease) {
+		if !of.Holds(e.at.lease) || t.all[e.slot].Standby != 0 {
 			continue
 		}
 		sum, s := t.sum(e.slot), e.head
@@ -132,7 +132,7 @@ func (t *tally) samples(of report.Scope, wires map[place]impair.Counts, latency 
 // headOf is what samples of an end have in common.
 func headOf(at place, in, out vxlinkRecord) report.Sample {
 	t := report.Traffic{Link: in.link(), Direction: vnet.Direction(in.End), First: in.IsTunnel == 0, Last: out.IsTunnel == 0}
-	s := t.Sample(plan.VxLink{Lease: at.lease, Index: at.index &^ (-1 << pathBits), Path: at.index >> pathBits})
+	s := t.Sample(plan.VxLink{Lease: at.lease, Index: at.index & (1<<pathBits - 1), Path: at.pathOf() >> pathBits, Standby: in.Standby != 0})
 	s.Counters = nil
 	return s
 }
@@ -152,12 +152,12 @@ func (t *tally) layOut(r *programs) error {
 	for slot := range last + 1 {
 		in, ok := all[slot]
 		if at := in.place(); ok && at.index != trunkIndex && !at.isDetour() {
-			other := slots[place{at.lease, at.index, 1 - at.end}]
+			other := slots[opposite(slots, all, at)]
 			link := list.Link(report.LinkWay{
 				Lease: at.lease, Link: in.link(), Direction: vnet.Direction(in.End), Enters: in.IsTunnel == 0, Leaves: all[other].IsTunnel == 0,
 			})
 			e := tallied{slot: slot, link: uint32(link), at: at, head: headOf(at, in, all[other])}
-			far := beyond(slots, at)
+			far := beyond(slots, all, at)
 			e.tunnels = tunnelsOf(all, far)
 			for _, other := range far {
 				if q := queueOf(in, all[other], other); q.index != 0 {

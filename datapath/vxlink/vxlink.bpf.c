@@ -69,7 +69,8 @@ struct record {
 	__u8 is_tunnel, list; /* bytes of the relay list that its packets get */
 	__u16 units;	     /* of the link's flows; 0: its only path */
 	__u32 vni, uplink, mtu;
-	__u16 minor, best_effort;
+	__u16 minor;
+	__u8 best_effort, standby; /* standby: of a link that sends nothing, see plan.VxLink */
 	__u32 address; /* bytes of local and remote that count */
 	__u8 local[16], remote[16];
 	__u64 shaped;     /* tenants' frames, byte/s; 0: not here */

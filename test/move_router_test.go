@@ -1,0 +1,96 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"sublet/vnet"
+)
+
+// meshOf is a substrate of hosts h1, h2, ... with links between all of them.
+func meshOf(hosts int) string {
+	text, links := "hosts:\n", "links:\n"
+	for i := 1; i <= hosts; i++ {
+		text += fmt.Sprintf("  - {name: h%d, cpu: 4, memory: 4GiB}\n", i)
+		for j := 1; j < i; j++ {
+			links += fmt.Sprintf("  - {name: l%d%d, ends: [h%d, h%d], capacity: 1Gbit, latency: 1ms}\n", j, i, j, i)
+		}
+	}
+	return text + links
+}
+
+// leaves drains the host of a node and waits until the network has moved.
+func (s *supervisor) leaves(id vnet.LeaseID, name string) (was, is vnet.HostID) {
+	s.t.Helper()
+	l := got(s.api.Lease(s.t.Context(), id))(s.t)
+	was = l.Mapping.Nodes[name]
+	s.must("drain", string(was))
+	s.moved(id)
+	l = got(s.api.Lease(s.t.Context(), id))(s.t)
+	if is = l.Mapping.Nodes[name]; is == was {
+		s.t.Errorf("%s is still on %s", name, was)
+	}
+	s.must("undrain", string(was))
+	return was, is
+}
+
+// moved waits until a network is where it shall be, and runs.
+func (s *supervisor) moved(id vnet.LeaseID) {
+	s.t.Helper()
+	eventually(s.t, patience, func() error {
+		l, err := s.api.Lease(s.t.Context(), id)
+		switch {
+		case err != nil:
+			return err
+		case l.Move != nil:
+			return fmt.Errorf("it is moving: %s", l.Move.Phase)
+		case l.State != vnet.Running:
+			return errors.New(string(l.State) + ": " + l.Message)
+		}
+		return nil
+	})
+}
+
+// TestRoutersAndSwitchesMoveWhileTheyCarry: what a router and a switch carry goes on
+// while they move to other hosts.
+func TestRoutersAndSwitchesMoveWhileTheyCarry(t *testing.T) {
+	s := newSupervisor(t, meshOf(5))
+	request := parseRequest(t, `network: live
+tenant: root
+colocate: forbidden
+nodes: [{name: a, host: h1}, {name: b, host: h2}]
+routers: [{name: r}]
+switches: [{name: s}]
+links:
+  - {name: ar, ends: [a, r], rate: 50Mbit}
+  - {name: rs, ends: [r, s], rate: 50Mbit}
+  - {name: sb, ends: [s, b], rate: 50Mbit}
+`)
+	s.admit(request)
+	id := idOf(request)
+	s.ready(id)
+	a, b := node{"h1", id, "a"}, node{"h2", id, "b"}
+	stream := s.stream(a, b)
+	flows := []*flow{s.flowOf(a, b, time.Millisecond), s.flowOf(b, a, time.Millisecond)}
+	for range 3 {
+		for _, name := range []string{"r", "s"} {
+			was, is := s.leaves(id, name)
+			t.Logf("%s went from %s to %s; lost so far: %d and %d", name, was, is, len(flows[0].lost()), len(flows[1].lost()))
+		}
+	}
+	for _, f := range flows {
+		sent, lost := f.end()
+		t.Logf("%s lost %d of %d packets in six moves", f.name, lost, sent)
+		if lost > 6*500 { // a busy machine may be late; broken before made is seconds
+			t.Errorf("%s lost %d of %d packets", f.name, lost, sent)
+		}
+	}
+	now := time.Now()
+	time.Sleep(time.Second)
+	if r := stream.rate(now, now.Add(time.Second)); r < vnet.Mbit {
+		t.Errorf("TCP carries %s after the moves", r)
+	}
+	s.settled()
+}
