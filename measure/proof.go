@@ -119,8 +119,10 @@ func why(s Second, shows string) string {
 type Minutes struct {
 	Link      string
 	Direction vnet.Direction
+	Of        string        // vnet.ProofRun.Of
 	run       vnet.ProofRun // minutes that are over
 	now       vnet.ProofRun // the one that is not
+	measured  []float64     // latencies of it, in us
 	untested  string        // the first cause of it for a second that was not tested
 }
 
@@ -134,8 +136,8 @@ const (
 func (m *Minutes) Add(at time.Time, outcome vnet.Outcome, part float64, cause string) (over []vnet.ProofRun) {
 	if start := at.Truncate(time.Minute).UTC(); !start.Equal(m.now.From) {
 		over = m.close()
-		m.now = vnet.ProofRun{Link: m.Link, Direction: m.Direction, From: start, Minutes: 1, Outcome: vnet.NotTested, Worst: 1}
-		m.untested = ""
+		m.now = vnet.ProofRun{Link: m.Link, Direction: m.Direction, Of: m.Of, From: start, Minutes: 1, Outcome: vnet.NotTested, Worst: 1}
+		m.untested, m.measured = "", nil
 	}
 	if outcome == vnet.NotTested {
 		m.untested = cmp.Or(m.untested, cause)
@@ -156,6 +158,17 @@ func (m *Minutes) Add(at time.Time, outcome vnet.Outcome, part float64, cause st
 	return over
 }
 
+// Measured notes round trips of the present minute.
+func (m *Minutes) Measured(rtts []time.Duration) {
+	if room := mostMeasured - len(m.measured); len(rtts) <= room {
+		m.measured = append(m.measured, oneWay(rtts)...)
+	}
+}
+
+// mostMeasured is how many round trips of a minute are noted: hosts are not trusted to
+// send few probes.
+const mostMeasured = 1000
+
 // close takes the minute that is over into the run, if it is like it.
 func (m *Minutes) close() (over []vnet.ProofRun) {
 	if m.now.Minutes == 0 {
@@ -174,8 +187,10 @@ func (m *Minutes) close() (over []vnet.ProofRun) {
 	return over
 }
 
-// settle gives the present minute its cause if nothing was tested in it.
+// settle gives the present minute its cause if nothing was tested in it, and its
+// percentiles.
 func (m *Minutes) settle() {
+	m.now.P50, m.now.P99 = Percentile(m.measured, 50), Percentile(m.measured, 99)
 	if m.now.Tested == 0 {
 		m.now.Cause = m.untested
 	}
@@ -195,6 +210,7 @@ func (m *Minutes) continues() bool {
 func joined(a, b vnet.ProofRun) vnet.ProofRun {
 	a.Minutes, a.Tested, a.Broken, a.Worst = a.Minutes+b.Minutes, a.Tested+b.Tested, a.Broken+b.Broken, min(a.Worst, b.Worst)
 	a.Cause = cmp.Or(a.Cause, b.Cause)
+	a.P50, a.P99 = max(a.P50, b.P50), max(a.P99, b.P99)
 	return a
 }
 

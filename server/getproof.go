@@ -27,10 +27,10 @@ func (s *Server) getProof(w http.ResponseWriter, r *http.Request, c *call) error
 	if err != nil {
 		return err
 	}
-	by := make(map[ofLink][]vnet.ProofRun)
+	by := make(map[ofPromise][]vnet.ProofRun)
 	note := func(run vnet.ProofRun) {
 		if run.From.Add(time.Duration(run.Minutes) * time.Minute).After(since) {
-			at := ofLink{id, run.Link, run.Direction}
+			at := ofPromise{run.Link, run.Direction, run.Of}
 			by[at] = append(by[at], run)
 		}
 	}
@@ -45,18 +45,31 @@ func (s *Server) getProof(w http.ResponseWriter, r *http.Request, c *call) error
 	for _, link := range l.Request.Union().Links {
 		now, _ := l.Request.At(l.Stage).Link(link.Name) // also while its rates are given back
 		for _, d := range vnet.Directions {
-			runs := by[ofLink{id, link.Name, d}]
-			if len(runs) == 0 && now.Bandwidth[d].Min == 0 {
+			runs, latency := by[ofPromise{link.Name, d, ""}], by[ofPromise{link.Name, d, vnet.OfLatency}]
+			if len(runs)+len(latency) == 0 && now.Bandwidth[d].Min == 0 && now.Latency == 0 {
 				continue
 			}
-			slices.SortFunc(runs, func(a, b vnet.ProofRun) int { return a.From.Compare(b.From) })
+			slices.SortFunc(runs, byTime)
+			slices.SortFunc(latency, byTime)
 			list = append(list, measure.Prove(vnet.Proof{
 				Paused: pausedSince(l), Link: link.Name, Direction: d, From: link.Ends[d], To: link.Ends[d.Opposite()], Min: now.Bandwidth[d].Min,
 			}, append([]vnet.ProofRun{}, runs...)))
+			if len(latency) > 0 || now.Latency > 0 {
+				list[len(list)-1].Latency = measure.ProveLatency(now.Latency, append([]vnet.ProofRun{}, latency...))
+			}
 		}
 	}
 	return answer(w, http.StatusOK, list)
 }
+
+// ofPromise is one of a direction of a link.
+type ofPromise struct {
+	link      string
+	direction vnet.Direction
+	of        string // vnet.ProofRun.Of
+}
+
+func byTime(a, b vnet.ProofRun) int { return a.From.Compare(b.From) }
 
 // pausedSince is since when a lease is paused; nil: it is not.
 func pausedSince(l vnet.Lease) *time.Time {

@@ -144,7 +144,7 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, c *call) err
 	if !links {
 		samples = slices.DeleteFunc(slices.Clone(samples), func(one report.Sample) bool { return one.Lease != vnet.LeaseID{} })
 	}
-	promises := s.proving.promises()
+	promises, latencies := s.proving.promises(), s.proving.latencies()
 	var list metrics.List
 	list.Samples(report.Scope{Tenant: tenant}.Filter(samples))
 	err = s.look(func(now time.Time, b *lease.Book) error {
@@ -155,6 +155,9 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, c *call) err
 		}
 		for _, l := range active(leases) {
 			addPromises(&list, l, promises, links)
+			if links {
+				addLatencies(&list, l, latencies)
+			}
 		}
 		if c.Operator {
 			addSubstrate(&list, b)
@@ -197,6 +200,19 @@ func addPromises(list *metrics.List, l vnet.Lease, promises map[ofLink]vnet.Outc
 			list.Gauge("vxlink_allocated_bps", "What a link may carry now, in bit/s of frames.", float64(l.Rates[v.Name][d]), labels)
 			if state, judged := promises[ofLink{l.ID(), v.Name, d}]; judged && v.Bandwidth[d].Min > 0 {
 				list.Gauge("vxlink_promise_state", "Whether a link's minimum is there: 1 with its label state.", 1, metrics.With(labels, "state", string(state)))
+			}
+		}
+	}
+}
+
+// addLatencies adds the states of links' bounds of latency.
+func addLatencies(list *metrics.List, l vnet.Lease, latencies map[ofLink]vnet.Outcome) {
+	for _, v := range l.Topology().Links {
+		for _, d := range vnet.Directions {
+			if state, judged := latencies[ofLink{l.ID(), v.Name, d}]; judged {
+				list.Gauge("vxlink_latency_state", "Whether a link's latency is within its bound: 1 with its label state.", 1, map[string]string{
+					"tenant": string(l.Request.Tenant), "network": string(l.Request.Network), report.LabelLink: v.Name, report.LabelDirection: strconv.Itoa(int(d)), "state": string(state),
+				})
 			}
 		}
 	}

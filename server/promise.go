@@ -18,7 +18,7 @@ func (p *proving) promises() map[ofLink]vnet.Outcome {
 	return states
 }
 
-func (l *provedWay) state() vnet.Outcome {
+func (l promise) state() vnet.Outcome {
 	switch {
 	case l.outcome == "":
 		return vnet.NotTested
@@ -26,6 +26,19 @@ func (l *provedWay) state() vnet.Outcome {
 		return vnet.Broken
 	}
 	return l.outcome
+}
+
+// latencies are those of links' bounds of latency, likewise.
+func (p *proving) latencies() map[ofLink]vnet.Outcome {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	states := make(map[ofLink]vnet.Outcome)
+	for at, l := range p.directions {
+		if l.latency.outcome != "" {
+			states[at] = l.latency.state()
+		}
+	}
+	return states
 }
 
 // brokenOf lists the directions of a lease's links whose promises are broken.

@@ -50,6 +50,12 @@ type provedWay struct {
 	serial  uint64 // of the lease; 0: nothing was judged yet
 	prover  measure.Prover
 	minutes measure.Minutes
+	promise
+	latency provedLatency
+}
+
+// promise is how one stands.
+type promise struct {
 	outcome vnet.Outcome // of the last second; "": nothing is judged now
 	broken  bool
 	kept    int // seconds one after the other since it was broken
@@ -93,6 +99,11 @@ func (s *Server) counted(host vnet.HostID, c report.Counts) {
 	if h == nil || h.set != c.Set || h.shape != p.shape || len(h.links) != len(c.Links) {
 		h = p.anew(h, c)
 		p.hosts[host] = h
+	}
+	for _, l := range c.Latencies {
+		if of := h.directions[l.At]; of != nil {
+			of.latency.heard(host, l.Latency)
+		}
 	}
 	span := c.At.Sub(h.at)
 	for i, v := range c.Values {
@@ -165,12 +176,16 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 	}
 	if about.Paused != nil || !about.State.Up() && about.State != vnet.Failed {
 		l.prover, l.outcome = measure.Prover{}, "" // what was tested before tells nothing of what comes after
+		l.latency.prover, l.latency.outcome = measure.LatencyProver{}, ""
 		return
 	}
 	link := about.links[l.of.link]
 	if l.serial != about.Serial {
-		*l = provedWay{of: l.of, ends: l.ends, serial: about.Serial, minutes: measure.Minutes{Link: l.of.link, Direction: l.of.direction}}
+		minutes := measure.Minutes{Link: l.of.link, Direction: l.of.direction}
+		*l = provedWay{of: l.of, ends: l.ends, serial: about.Serial, minutes: minutes, latency: provedLatency{hops: l.latency.hops, minutes: minutes}}
+		l.latency.minutes.Of = vnet.OfLatency
 	}
+	p.judgeLatency(s, l, about, now)
 	if link.Bandwidth[l.of.direction].Min == 0 { // nothing is promised
 		l.prover, l.outcome = measure.Prover{}, ""
 		return
@@ -184,12 +199,11 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 		s.journal.run(l.of.lease, about.Serial, len(about.links), run)
 	}
 	l.outcome = outcome
-	l.tell(s, link, outcome, cause)
+	l.tell(s, l.of.lease, directionText(*link, l.of.direction), outcome, cause)
 }
 
 // tell says that a promise broke, or that it is kept again.
-func (l *provedWay) tell(s *Server, link *vnet.VirtualLink, outcome vnet.Outcome, cause string) {
-	at := l.of
+func (l *promise) tell(s *Server, lease vnet.LeaseID, what string, outcome vnet.Outcome, cause string) {
 	l.kept++
 	if outcome != vnet.Kept {
 		l.kept = 0
@@ -202,9 +216,8 @@ func (l *provedWay) tell(s *Server, link *vnet.VirtualLink, outcome vnet.Outcome
 	default:
 		return
 	}
-	what := directionText(*link, at.direction)
-	s.happens(vnet.Happening{Time: s.now(), Lease: at.lease, Kind: "promise", What: what, State: string(outcome), Why: cause})
-	s.feeds.state(report.Sample{Kind: kindPromise, Key: at.lease.String() + " " + what, Lease: at.lease, At: s.now(), State: report.State(outcome), Why: cause})
+	s.happens(vnet.Happening{Time: s.now(), Lease: lease, Kind: "promise", What: what, State: string(outcome), Why: cause})
+	s.feeds.state(report.Sample{Kind: kindPromise, Key: lease.String() + " " + what, Lease: lease, At: s.now(), State: report.State(outcome), Why: cause})
 }
 
 // kindPromise is of changes of a promise's state.
@@ -235,7 +248,7 @@ func (p *proving) forget(s *Server) {
 		if a := p.about[at.lease]; a != nil && (a.Serial == l.serial || l.serial == 0) && a.links[at.link] != nil {
 			continue
 		}
-		for _, run := range l.minutes.Flush() {
+		for _, run := range append(l.minutes.Flush(), l.latency.minutes.Flush()...) {
 			s.journal.run(at.lease, l.serial, 1, run)
 		}
 		delete(p.directions, at)
@@ -262,7 +275,7 @@ func (p *proving) open(id vnet.LeaseID, serial uint64) (runs []vnet.ProofRun) {
 	defer p.mu.Unlock()
 	for at, l := range p.directions {
 		if at.lease == id && l.serial == serial {
-			runs = append(runs, l.minutes.Open()...)
+			runs = append(append(runs, l.minutes.Open()...), l.latency.minutes.Open()...)
 		}
 	}
 	return runs

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"sublet/vnet"
 )
 
 // shownLoad is what top says of one direction of a link.
@@ -48,4 +51,51 @@ links:
 		}
 		return nil
 	})
+}
+
+// newSlowerLab is a lab whose wire takes 20 ms, of which the substrate says nothing.
+func newSlowerLab(t *testing.T) *lab {
+	t.Helper()
+	l := newLab(t, strings.Replace(slowBackbone, "200Mbit", "200Mbit, latency: 20ms", 1), "--delays")
+	stated := strings.Replace(l.must("substrate", "get"), "latency: 20ms", "latency: 100us", 1)
+	l.must("substrate", "apply", l.file("stated.yaml", stated))
+	return l
+}
+
+// A bound of latency that the substrate cannot keep is found broken while nobody sends,
+// and one that it keeps is kept; both are in the proof, and the broken one is an event.
+func TestLatencyIsProved(t *testing.T) {
+	t.Parallel()
+	l := newSlowerLab(t)
+	l.up(`network: n
+nodes: [{name: a, host: h1}, {name: b, host: h2}]
+links:
+  - {name: fair, ends: [a, b], rate: 5Mbit, latency: 20s}
+  - {name: mad, ends: [a, b], rate: 5Mbit, latency: 5ms}
+`)
+	eventually(t, 60*time.Second, func() error {
+		out := l.must("proof", "n", "-o", "json")
+		var proofs []vnet.Proof
+		if err := json.Unmarshal([]byte(out), &proofs); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		found := 0
+		for _, p := range proofs {
+			switch {
+			case p.Latency == nil:
+				return errors.New(out)
+			case p.Link == "fair" && p.Latency.Tested > 0 && p.Latency.Broken == 0 && p.Latency.P99 >= p.Latency.P50 && p.Latency.P50 > 0:
+				found++
+			case p.Link == "mad" && p.Latency.Broken > 0 && p.Latency.Worst != nil && p.Latency.Bound == 5000:
+				found++
+			}
+		}
+		if found != 4 {
+			return errors.New(out)
+		}
+		return nil
+	})
+	if events := l.must("events", "n"); !strings.Contains(events, "mad a to b latency") || strings.Contains(events, "fair") {
+		t.Error(events)
+	}
 }

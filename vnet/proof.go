@@ -21,6 +21,33 @@ type ProofRun struct {
 	// Cause is, as far as it is known, why the minimum was not there, or was not
 	// tested, or why frames were dropped although it was.
 	Cause string `json:"cause,omitempty"`
+	// Of is what was promised: Latency, or "" for the minimum. Of latency, tested are
+	// the seconds in which probes passed and the link's own frames hardly waited,
+	// broken those in which half the median round trip was over the bound, and Worst
+	// is the least part that the bound was of it; P50 and P99 are the largest
+	// percentiles that one of the minutes had, in us.
+	Of  string  `json:"of,omitempty"`
+	P50 float64 `json:"latency_us_p50,omitempty"`
+	P99 float64 `json:"latency_us_p99,omitempty"`
+}
+
+// OfLatency is ProofRun.Of of a promise of latency.
+const OfLatency = "latency"
+
+// LatencyProof is what is known of the bound of a link's latency over a time, as seen
+// from the end where a direction begins.
+type LatencyProof struct {
+	Bound  float64 `json:"bound_us"` // now; 0: none
+	Tested int     `json:"tested_s"`
+	Broken int     `json:"broken_s"`
+	// Availability is the part of the tested seconds in which the bound was kept;
+	// none were tested: -1.
+	Availability float64 `json:"availability"`
+	// P50 and P99 are the largest percentiles of a minute, in us.
+	P50   float64    `json:"latency_us_p50,omitempty"`
+	P99   float64    `json:"latency_us_p99,omitempty"`
+	Worst *ProofRun  `json:"worst,omitempty"` // the broken minutes with the highest latency
+	Runs  []ProofRun `json:"runs"`            // by time
 }
 
 // Proof is what is known of the promise of one direction of a link over a time.
@@ -39,6 +66,8 @@ type Proof struct {
 	Runs         []ProofRun `json:"runs"`            // by time
 	// Paused is since when nothing is tested, as the network is paused; nil: it is not.
 	Paused *time.Time `json:"paused_since,omitempty"`
+	// Latency is what is known of the link's bound; nil: it has none.
+	Latency *LatencyProof `json:"latency,omitempty"`
 }
 
 // Happening is an event: something that became different and that somebody may

@@ -16,11 +16,13 @@ func (a *app) proof() *cobra.Command {
 	c := a.list(&cobra.Command{
 		Use:   "proof [NAME]",
 		Short: "Show how a network's promises were kept while it lived",
-		Long: `Show, for each direction of each link with a minimum, in what part of the tested
-time the minimum was there, the minutes in which least of it was, and a picture of
-the time: # kept, ! broken, . not tested, since nobody offered as much as was promised.
-Hosts count all the time; nothing is sent for it. It is kept for 90 days after the
-network's last tested minute, and as long as it lives.`,
+		Long: `Show, for each direction of each link with a minimum or a bound of latency, in
+what part of the tested time it was kept, the minutes in which it was least, and a
+picture of the time: # kept, ! broken, . not tested, since nobody offered as much as was
+promised. Hosts count all the time; nothing is sent for minima. Latency is half the
+round trip of light probes between the hosts of a link's ends; it is not tested while
+the link's own frames may wait in its queue, nor within a host. All is kept for 90 days
+after the network's last tested minute, and as long as it lives.`,
 		Example:           "  sublet proof hello\n  sublet proof hello --since 7d -o json\n  sublet proof -l course=net1 -w",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeLease,
@@ -75,10 +77,15 @@ func (a *app) printProofs(ctx context.Context, leases []vnet.Lease, from, now ti
 		}
 		for _, p := range proofs {
 			views = append(views, proofView{l.Request.Tenant, l.Request.Network, p})
-			rows = append(rows, append([]string{l.ID().String()}, proofRow(p, since, now)...))
+			if p.Min > 0 || len(p.Runs) > 0 {
+				rows = append(rows, append([]string{l.ID().String()}, proofRow(p, since, now)...))
+			}
+			if p.Latency != nil {
+				rows = append(rows, append([]string{l.ID().String()}, latencyRow(p, since, now)...))
+			}
 		}
 	}
-	head := "NETWORK\tLINK\tFROM\tTO\tMIN\tAVAILABLE\tTESTED\tBROKEN\tWORST\t" + plotHead(since, now)
+	head := "NETWORK\tLINK\tFROM\tTO\tPROMISE\tAVAILABLE\tTESTED\tBROKEN\tWORST\t" + plotHead(since, now)
 	return a.printAll(views, head, rows, "nothing is promised of links: none has a minimum")
 }
 
@@ -104,6 +111,22 @@ func proofRow(p vnet.Proof, from, now time.Time) []string {
 	}
 	seconds := func(n int) string { return vnet.FormatDuration(time.Duration(n) * time.Second) }
 	return []string{p.Link, p.From, p.To, p.Min.String(), available, seconds(p.Tested), seconds(p.Broken), worst, plotOf(p.Runs, from, now)}
+}
+
+// latencyRow is that of a link's bound of latency.
+func latencyRow(p vnet.Proof, from, now time.Time) []string {
+	l, worst := p.Latency, "-"
+	shown := vnet.Proof{Link: p.Link, From: p.From, To: p.To, Tested: l.Tested, Broken: l.Broken, Availability: l.Availability, Runs: l.Runs}
+	row := proofRow(shown, from, now)
+	row[3] = "latency " + microsText(&l.Bound)
+	if l.P99 > 0 {
+		worst = fmt.Sprintf("p50 %s, p99 %s", microsText(&l.P50), microsText(&l.P99))
+	}
+	if w := l.Worst; w != nil {
+		worst = fmt.Sprintf("%s: p50 %s, p99 %s, %s", when(w.From), microsText(&w.P50), microsText(&w.P99), w.Cause)
+	}
+	row[7] = worst
+	return row
 }
 
 // availability never says that all was there where it was not.
