@@ -77,7 +77,7 @@ func (p *Prover) Add(s Second) (outcome vnet.Outcome, part float64, cause string
 		return vnet.Broken, 0, why(s, "nothing arrives at the far end")
 	case p.wanted >= wantedFor && short && s.First.Dropped >= fewest, p.filled >= wantedFor:
 		return vnet.Broken, part, why(s, "frames wait and are dropped at the near end although less than the minimum is carried")
-	case p.missing >= wantedFor:
+	case p.missing >= wantedFor, p.missing > 0 && p.wanted >= wantedFor && short:
 		return vnet.Broken, min(part, 1), why(s, "frames get lost on the way")
 	case p.wanted >= wantedFor && short:
 		return vnet.Broken, part, why(s, "less arrives than the minimum")

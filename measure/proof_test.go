@@ -63,6 +63,19 @@ func TestSecondsAreJudged(t *testing.T) {
 	}
 }
 
+// TestLossIsNamedAtOnce: a filled link of which frames get lost is broken in the first
+// second, and that they get lost is said then.
+func TestLossIsNamedAtOnce(t *testing.T) {
+	var p Prover
+	for range 5 {
+		p.Add(second(100, 100, 0))
+	}
+	p.Add(second(100, 75, 0)) // the second before may have been carried in part
+	if outcome, _, cause := p.Add(second(100, 75, 0)); outcome != vnet.Broken || !strings.Contains(cause, "lost on the way") {
+		t.Errorf("lost: %s %q", outcome, cause)
+	}
+}
+
 // TestEdgesAreNoAlarm: where traffic begins and ends, both ends are read at
 // different instants.
 func TestEdgesAreNoAlarm(t *testing.T) {
