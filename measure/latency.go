@@ -36,7 +36,7 @@ func (p *LatencyProver) Add(s LatencySecond) (outcome vnet.Outcome, part float64
 	if s.Bound == 0 || s.Untested != "" || len(s.RTTs) == 0 {
 		return vnet.NotTested, 1, s.Untested
 	}
-	latency := Percentile(oneWay(s.RTTs), 50)
+	latency := OneWay(s.RTTs)
 	part = micros(s.Bound) / max(latency, 1e-3)
 	p.over = next(p.over, part < 1)
 	switch {
@@ -51,6 +51,9 @@ func (p *LatencyProver) Add(s LatencySecond) (outcome vnet.Outcome, part float64
 }
 
 const isOver = "half the median round trip is over the bound"
+
+// OneWay is half the median of round trips, in us.
+func OneWay(rtts []time.Duration) float64 { return Percentile(oneWay(rtts), 50) }
 
 // oneWay is half of round trips, in us.
 func oneWay(rtts []time.Duration) (list []float64) {

@@ -22,6 +22,8 @@ type proving struct {
 	directions map[ofLink]*provedWay     // of leases that are up
 	about      map[vnet.LeaseID]*subject // what was promised
 	down       map[string]bool           // elements of the substrate
+	stated     map[string]time.Duration  // latencies of its links
+	paths      map[string]*slowPath      // by their links
 	shape      uint64                    // of directions: it grows when some go
 }
 
@@ -83,7 +85,7 @@ const (
 )
 
 func newProving() *proving {
-	return &proving{hosts: make(map[vnet.HostID]*hostCounts), directions: make(map[ofLink]*provedWay), about: make(map[vnet.LeaseID]*subject)}
+	return &proving{hosts: make(map[vnet.HostID]*hostCounts), directions: make(map[ofLink]*provedWay), about: make(map[vnet.LeaseID]*subject), paths: make(map[string]*slowPath)}
 }
 
 // counted takes in what a host counted.
@@ -253,6 +255,7 @@ func (p *proving) forget(s *Server) {
 		}
 		delete(p.directions, at)
 	}
+	p.forgetPaths(s.now())
 	p.shape++
 	for host, h := range p.hosts {
 		if time.Since(h.at) > oldCounts {

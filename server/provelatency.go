@@ -69,11 +69,14 @@ func (l *provedLatency) take(tunnels int) (rtts []time.Duration) {
 func (p *proving) judgeLatency(s *Server, l *provedWay, about *subject, now time.Time) {
 	link, tunnels := about.links[l.of.link], about.tunnels(l.of.link)
 	second := measure.LatencySecond{Bound: link.Latency, RTTs: l.latency.take(tunnels)}
+	second.Trouble, second.Untested = about.trouble(l.of.link, s.now()), p.untested(l, about, now)
+	if second.Untested == "" {
+		p.found(s, about.Mapping.Links[l.of.link], second.RTTs, now)
+	}
 	if link.Latency == 0 {
 		l.latency.prover, l.latency.promise = measure.LatencyProver{}, promise{}
 		return
 	}
-	second.Trouble, second.Untested = about.trouble(l.of.link, s.now()), p.untested(l, about, now)
 	if tunnels == 0 {
 		second.Untested = "both ends are on one host: nothing is measured there"
 	}

@@ -56,7 +56,7 @@ func (p *proving) learn() bool {
 		clear(p.about)
 	}
 	if sub != nil {
-		p.down = downElements(*sub)
+		p.down, p.stated = downElements(*sub), latenciesOf(*sub)
 		for id, a := range p.about {
 			p.about[id] = p.subject(a.Lease)
 		}
