@@ -61,8 +61,9 @@ var since = map[string]uint64{
 	"links.ends.port.queues": 3,
 	"links.ends.join.queues": 3,
 
-	"links.standby":    3,
-	"links.ends.place": 3,
+	"routers.neighbours": 3,
+	"links.standby":      3,
+	"links.ends.place":   3,
 }
 
 // formOf is the first form whose agents know an item with what it has.

@@ -77,6 +77,7 @@ func (p *Port) concede(target *Port) *Port {
 // Concede is the routing with the routes that it lacks by a tenant's changes of
 // interfaces.
 func (r VxRouter) Concede(target Item) Item {
+	r.Neighbours = target.(VxRouter).Neighbours // which are entered once
 	inside := r.Inside
 	r.Inside = nil
 	has := make(map[netip.Prefix]bool, len(r.Routes))

@@ -16,11 +16,38 @@ func (n *network) router(name string) VxRouter {
 		return r
 	}
 	r = n.routing(name)
+	if n.comes(name) {
+		r.Neighbours = n.neighbours(name)
+	}
 	if n.tables == nil {
 		n.tables = make(map[string]VxRouter)
 	}
 	n.tables[name] = r
 	return r
+}
+
+// comes says whether a router is on its way from another host.
+func (n *network) comes(name string) bool {
+	m := n.lease.Move
+	_, isRouter := n.routers[name]
+	return isRouter && m != nil && m.Phase != vnet.MoveLeaves && m.From.Nodes[name] != "" && m.From.Nodes[name] != n.lease.Mapping.Nodes[name]
+}
+
+// neighbours are the stations that a router may send to, of IPv4.
+func (n *network) neighbours(name string) (list []Station) {
+	for _, i := range n.sortedPorts(name) {
+		if i.station == nil {
+			peer := Port{Namespace: Namespace(n.lease.ID(), i.peer), Interface: n.device[i.far]}
+			list = append(list, Station{n.endAddress(i.far, i.peer), peer.Hardware(), i.device})
+			continue
+		}
+		for _, st := range n.segment[n.behind(i)].stations {
+			if st.Node != name && n.onSegment(i, st.Node) {
+				list = append(list, Station{n.endAddress(linkEnd{st.Link.Name, st.End}, st.Node), n.port(st.Link, st.End).Hardware(), i.device})
+			}
+		}
+	}
+	return list
 }
 
 func (n *network) routing(name string) VxRouter {

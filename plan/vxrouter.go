@@ -18,6 +18,9 @@ type VxRouter struct {
 	Routes  []Route      `json:"routes,omitempty"` // by prefix
 	OSPF    *OSPF        `json:"ospf,omitempty"`
 	FRR     *FRR         `json:"frr,omitempty"` // in the place of OSPF, which says what is usual in few words
+	// Neighbours are those that a router which comes from another host need not ask for:
+	// as long as it stands by, none would answer. They are entered once.
+	Neighbours []Station `json:"neighbours,omitempty"`
 	// Inside are, of routing that was read back, the interfaces of links that the
 	// tenant changed and keeps so.
 	Inside map[string]Inside `json:"-"`

@@ -158,6 +158,13 @@ func KeepNeighbour(a netip.Addr, index int) *Message {
 	return m.Attr(unix.NDA_DST, a.AsSlice()).Uint32(ndaFlagsExt, ntfExtManaged)
 }
 
+// AddNeighbour begins a request that enters a neighbour as one to be asked again once
+// it is used, unless it is known.
+func AddNeighbour(a netip.Addr, index int, hardware [6]byte) *Message {
+	m := NewMessage(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE, neighbourHeader(a, index, unix.NUD_STALE, 0))
+	return m.Attr(unix.NDA_DST, a.AsSlice()).Attr(unix.NDA_LLADDR, hardware[:])
+}
+
 // LeaveNeighbour begins a request that ends KeepNeighbour: the entry stays,
 // as long as it is used.
 func LeaveNeighbour(a netip.Addr, index int) *Message {

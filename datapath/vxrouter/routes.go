@@ -113,3 +113,26 @@ func setRoutes(c *kernel.Conn, want []plan.Route) error {
 	}
 	return nil
 }
+
+// addNeighbours enters the stations that a router knows from the beginning. One behind
+// an interface that its tenant set down is left out.
+func addNeighbours(c *kernel.Conn, list []plan.Station) error {
+	if len(list) == 0 {
+		return nil
+	}
+	links, err := c.Links()
+	if err != nil {
+		return fmt.Errorf("read interfaces: %w", err)
+	}
+	for _, l := range links {
+		for _, s := range list {
+			if l.Name != s.Interface || !l.Up {
+				continue
+			}
+			if err := c.Do(kernel.AddNeighbour(s.Address, l.Index, s.Hardware)); err != nil {
+				return fmt.Errorf("enter neighbour %s: %w", s, err)
+			}
+		}
+	}
+	return nil
+}

@@ -91,6 +91,9 @@ func (p *Part) set(ctx context.Context, r plan.VxRouter) error {
 	if err := setRoutes(c, r.Routes); err != nil {
 		return err
 	}
+	if err := addNeighbours(c, r.Neighbours); err != nil {
+		return err
+	}
 	p.setFastpath(r.Key(), r.Forward)
 	if err := p.setDaemons(ctx, r); err != nil || daemonsOf(r).none() {
 		return err
