@@ -129,19 +129,18 @@ func (a *Agent) Counts(ctx context.Context) (report.Counts, error) {
 	if time.Since(c.last.At) < countEvery {
 		return c.last, nil
 	}
+	all := report.Counts{At: time.Now()}
 	for _, part := range a.Parts {
 		counter, ok := part.(Counter)
 		if !ok {
 			continue
 		}
-		now := time.Now()
-		last, err := counter.Counts(ctx)
+		more, err := counter.Counts(ctx)
 		if err != nil {
 			return report.Counts{}, err
 		}
-		last.At = now
-		c.last = last
-		return last, nil
+		all = all.And(more)
 	}
-	return report.Counts{At: time.Now()}, nil
+	c.last = all
+	return all, nil
 }

@@ -281,11 +281,19 @@ func (w chainWay) to() int   { return 1 - int(w.direction) }
 func (w chainWay) back() bool { return w.direction == vnet.Reverse }
 
 // limiter is the name of what holds a way at its rate.
-func (w chainWay) limiter() string {
-	if w.back() {
-		return w.Name + ".back"
+func (w chainWay) limiter() string { return rateHolder(w.Name, w.back()) }
+
+// rateHolder names what holds a chain's way at its rate: no function has such a name.
+func rateHolder(chain string, back bool) string {
+	if back {
+		return chain + ".back"
 	}
-	return w.Name + ".rate"
+	return chain + ".rate"
+}
+
+// HoldsRate says whether its function is what holds its chain at the rate.
+func (h ChainHop) HoldsRate() bool {
+	return h.Function != "" && h.Function == rateHolder(h.Chain, h.Back)
 }
 
 // chainWay adds a way: entries where it begins, then hop by hop what becomes of its

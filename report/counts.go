@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"sublet/vnet"
@@ -38,7 +39,21 @@ type LinkWay struct {
 	Enters    bool           `json:"enters,omitempty"`  // frames enter the link here
 	Leaves    bool           `json:"leaves,omitempty"`  // and leave it
 	Several   bool           `json:"several,omitempty"` // it goes over several paths
+	// Part says that it is a chain (vnet.ChainWay), and what of it was counted: each has
+	// values of its own.
+	Part ChainPart `json:"part,omitempty"`
+	Why  string    `json:"why,omitempty"` // Through: why the chain has less than its rate for want of processor time
 }
+
+// ChainPart is what is counted of a chain on a host.
+type ChainPart string
+
+// What values are of.
+const (
+	Begins  ChainPart = "begins"  // where its rate is held: packets and bytes that came, packets above the rate
+	Through ChainPart = "through" // packets that functions dropped as they should, that went into programs, that came back
+	Ends    ChainPart = "ends"    // packets and bytes that left it
+)
 
 // LinkSums are packets and bytes that entered a link on this host, and frames
 // that its rate's queue dropped.
@@ -65,6 +80,26 @@ func (l *CountsList) Link(w LinkWay) int {
 	have := &l.links[i]
 	have.Enters, have.Leaves, have.Several = have.Enters || w.Enters, have.Leaves || w.Leaves, true
 	return i
+}
+
+// Chain adds a part of a chain, and returns its number.
+func (l *CountsList) Chain(w LinkWay) int {
+	l.links = append(l.links, w)
+	return len(l.links) - 1
+}
+
+// And are counts of links with those of others, which have names of their own.
+func (c Counts) And(more Counts) Counts {
+	switch {
+	case len(more.Links) == 0:
+		return c
+	case len(c.Links) == 0:
+		more.At = c.At
+		return more
+	}
+	c.Set = c.Set*31 + more.Set
+	c.Links, c.Values = slices.Concat(c.Links, more.Links), slices.Concat(c.Values, more.Values)
+	return c
 }
 
 // Done are counts without values.

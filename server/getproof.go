@@ -42,8 +42,12 @@ func (s *Server) getProof(w http.ResponseWriter, r *http.Request, c *call) error
 		note(run)
 	}
 	list := []vnet.Proof{}
-	for _, link := range l.Request.Union().Links {
-		now, _ := l.Request.At(l.Stage).Link(link.Name) // also while its rates are given back
+	present := l.Request.At(l.Stage).Promised(l.Request.Chains) // also while rates are given back
+	for _, link := range l.Request.Union().Promised(l.Request.Chains) {
+		var now vnet.VirtualLink
+		if i := slices.IndexFunc(present, func(p vnet.VirtualLink) bool { return p.Name == link.Name }); i >= 0 {
+			now = present[i]
+		}
 		for _, d := range vnet.Directions {
 			runs, latency := by[ofPromise{link.Name, d, ""}], by[ofPromise{link.Name, d, vnet.OfLatency}]
 			if len(runs)+len(latency) == 0 && now.Bandwidth[d].Min == 0 && now.Latency == 0 {

@@ -43,7 +43,7 @@ func (p *proving) latencies() map[ofLink]vnet.Outcome {
 
 // brokenOf lists the directions of a lease's links whose promises are broken.
 func brokenOf(l vnet.Lease, states map[ofLink]vnet.Outcome) (list []string) {
-	for _, link := range l.Topology().Links {
+	for _, link := range l.Topology().Promised(l.Request.Chains) {
 		for _, d := range vnet.Directions {
 			if states[ofLink{l.ID(), link.Name, d}] == vnet.Broken {
 				list = append(list, directionText(link, d))

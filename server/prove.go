@@ -54,6 +54,7 @@ type provedWay struct {
 	minutes measure.Minutes
 	promise
 	latency provedLatency
+	meant   map[vnet.HostID]meantDrops // of a chain
 }
 
 // promise is how one stands.
@@ -112,7 +113,7 @@ func (s *Server) counted(host vnet.HostID, c report.Counts) {
 		was, known := h.values[i], h.known[i]
 		h.values[i], h.known[i] = v, true
 		if l := h.links[i]; known && span > 0 && v[0] >= was[0] && v[1] >= was[1] && v[2] >= was[2] && !l.Several {
-			p.read(s, l, h.directions[i], endNow{endOf(was, v, span), c.At})
+			p.read(s, host, l, h.directions[i], was, v, span, c.At)
 		} // else it was built anew, or goes over several paths
 	}
 	h.at = c.At
@@ -126,16 +127,20 @@ func endOf(was, is report.LinkSums, span time.Duration) measure.End {
 func (p *proving) anew(was *hostCounts, c report.Counts) *hostCounts {
 	n := len(c.Links)
 	h := &hostCounts{set: c.Set, shape: p.shape, links: c.Links, values: make([]report.LinkSums, n), known: make([]bool, n), directions: make([]*provedWay, n)}
-	before := make(map[ofLink]int)
+	type ofPart struct {
+		ofLink
+		report.ChainPart
+	}
+	before := make(map[ofPart]int)
 	if was != nil && c.At.Sub(was.at) < oldCounts {
 		h.at = was.at
 		for i, l := range was.links {
-			before[ofLink{l.Lease, l.Link, l.Direction}] = i
+			before[ofPart{ofLink{l.Lease, l.Link, l.Direction}, l.Part}] = i
 		}
 	}
 	for i, l := range c.Links {
 		at := ofLink{l.Lease, l.Link, l.Direction}
-		if j, ok := before[at]; ok {
+		if j, ok := before[ofPart{at, l.Part}]; ok {
 			h.values[i], h.known[i] = was.values[j], was.known[j]
 		}
 		if about := p.about[at.lease]; p.directions[at] == nil && about != nil && about.links[at.link] != nil {
@@ -147,9 +152,17 @@ func (p *proving) anew(was *hostCounts, c report.Counts) *hostCounts {
 }
 
 // read notes what was counted at an end, and judges the link where frames leave it.
-func (p *proving) read(s *Server, l report.LinkWay, way *provedWay, end endNow) {
+func (p *proving) read(s *Server, host vnet.HostID, l report.LinkWay, way *provedWay, was, is report.LinkSums, span time.Duration, at time.Time) {
 	if way == nil {
 		return // of a lease that is not up
+	}
+	end := endNow{endOf(was, is, span), at}
+	switch l.Part {
+	case report.Through:
+		way.through(host, l.Why, was, is, at)
+		return
+	case report.Begins: // what its rate lets pass is to arrive
+		end = passedOf(end)
 	}
 	if l.Enters {
 		way.ends[0] = end
@@ -157,9 +170,10 @@ func (p *proving) read(s *Server, l report.LinkWay, way *provedWay, end endNow) 
 	if !l.Leaves {
 		return
 	}
-	if l.Enters && end.Packets > 0 { // what was dropped there did not leave
-		carried := end.Packets - min(end.Dropped, end.Packets)
-		end.Rate, end.Packets = vnet.Rate(float64(end.Rate)*float64(carried)/float64(end.Packets)), carried
+	if l.Enters { // what was dropped there did not leave
+		dropped := end.Dropped
+		end = passedOf(end)
+		end.Dropped = dropped
 	}
 	way.ends[1] = end
 	p.judge(s, way, end.at)
@@ -184,7 +198,7 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 	link := about.links[l.of.link]
 	if l.serial != about.Serial {
 		minutes := measure.Minutes{Link: l.of.link, Direction: l.of.direction}
-		*l = provedWay{of: l.of, ends: l.ends, serial: about.Serial, minutes: minutes, latency: provedLatency{hops: l.latency.hops, minutes: minutes}}
+		*l = provedWay{of: l.of, ends: l.ends, serial: about.Serial, meant: l.meant, minutes: minutes, latency: provedLatency{hops: l.latency.hops, minutes: minutes}}
 		l.latency.minutes.Of = vnet.OfLatency
 	}
 	p.judgeLatency(s, l, about, now)
@@ -196,7 +210,13 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 	if !l.ends[0].at.IsZero() && now.Sub(l.ends[0].at).Abs() < fresh {
 		second.First, second.Last = &l.ends[0].End, &l.ends[1].End
 	}
+	if link.Chain != "" {
+		l.ofChain(&second, now)
+	}
 	outcome, part, cause := l.prover.Add(second)
+	if link.Chain != "" && outcome != vnet.NotTested {
+		part *= ofMinimum
+	}
 	for _, run := range l.minutes.Add(now, outcome, part, cause) {
 		s.journal.run(l.of.lease, about.Serial, len(about.links), run)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -74,18 +75,31 @@ func (p *proving) learn() bool {
 // not judged, and keeps what is known of it.
 func (p *proving) subject(l vnet.Lease) *subject {
 	a := &subject{Lease: l, links: make(map[string]*vnet.VirtualLink), down: make(map[string]string)}
-	for _, link := range l.Topology().Links {
-		if link.Down || link.Impair != [2]vnet.Impairment{} || len(l.Mapping.Splits[link.Name]) > 0 {
-			continue
+	top := l.Topology()
+	for _, link := range top.Promised(l.Request.Chains) {
+		segments := []vnet.VirtualLink{link}
+		if link.Chain != "" {
+			segments = top.ChainLinks(link.Chain)
 		}
-		a.links[link.Name] = &link
-		for _, element := range l.Mapping.Links[link.Name] {
-			if p.down[element] {
-				a.down[link.Name] = "substrate link " + element
-			}
+		if !slices.ContainsFunc(segments, func(s vnet.VirtualLink) bool {
+			return s.Down || s.Impair != [2]vnet.Impairment{} || len(l.Mapping.Splits[s.Name]) > 0
+		}) {
+			a.links[link.Name] = &link
+			p.isDown(a, link.Name, segments)
 		}
 	}
 	return a
+}
+
+// isDown notes an element of the substrate that is down of those that carry a promise.
+func (p *proving) isDown(a *subject, promise string, segments []vnet.VirtualLink) {
+	for _, s := range segments {
+		for _, element := range a.Mapping.Links[s.Name] {
+			if p.down[element] {
+				a.down[promise] = "substrate link " + element
+			}
+		}
+	}
 }
 
 // trouble is what is known to be wrong with a link.

@@ -148,3 +148,43 @@ while s.recv(100): pass`, address, bytes))
 		s.t.Errorf("%d bytes in %s at 10 Mbit/s", bytes, took)
 	}
 }
+
+// A chain that is filled is tested while it lives, as one promise from end to end.
+func TestChainIsProven(t *testing.T) {
+	t.Parallel()
+	s := newSupervisor(t, chainSubstrate)
+	s.up(`network: proven
+nodes:
+  - {name: a, host: h1}
+  - {name: b, host: h2}
+functions:
+  - {name: fw, host: h2, kind: firewall, rules: [{deny: {proto: udp, dst_port: 9001}}]}
+links:
+  - {ends: [a, b], rate: 20Mbit}
+chains:
+  - {name: web, from: a, to: b, match: {proto: udp, dst_port: 9000-9001}, via: [fw], rate: 1Mbit}
+`)
+	address := s.addressOf("h1", vnet.LeaseID{Tenant: "root", Network: "proven"}, "b")
+	s.must("exec", "-d", "proven/a", "--", "python3", "-c", fmt.Sprintf(`
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    for port in (9000, 9001): s.sendto(bytes(1000), (%q, port))
+    time.sleep(0.004)`, address))
+	eventually(t, 2*time.Minute, func() error {
+		var list []vnet.Proof
+		need(t, json.Unmarshal([]byte(s.must("proof", "proven", "-o", "json")), &list))
+		for _, p := range list {
+			switch {
+			case p.Link == "chain web" && p.Tested > 0 && (p.From != "a" || p.To != "b" || p.Min != vnet.Mbit):
+				t.Fatalf("the chain's proof is %+v", p)
+			case p.Link == "chain web" && p.Tested > 0:
+				return nil
+			case strings.HasPrefix(p.Link, "web"):
+				t.Fatalf("a segment has a proof: %+v", p)
+			}
+		}
+		return fmt.Errorf("the chain is not tested: %+v", list)
+	})
+	s.must("down", "proven")
+}

@@ -395,3 +395,22 @@ func (t Topology) isNAT(name string) bool {
 	n, ok := t.Node(name)
 	return ok && n.IsFunction() && n.Function.Kind == FunctionNAT
 }
+
+// ChainWay is what proofs and counts call a chain: no link has such a name.
+func ChainWay(chain string) string { return "chain " + chain }
+
+// Promised are the links whose rates bear on nodes: those of no chain, and each chain as
+// one link between its ends.
+func (t Topology) Promised(chains []Chain) (links []VirtualLink) {
+	for _, l := range t.Links {
+		if l.Chain == "" {
+			links = append(links, l)
+		}
+	}
+	for _, c := range chains {
+		if segments := t.ChainLinks(c.Name); len(segments) > 0 {
+			links = append(links, VirtualLink{Name: ChainWay(c.Name), Ends: [2]string{c.From, c.To}, Bandwidth: segments[0].Bandwidth, Chain: c.Name})
+		}
+	}
+	return links
+}

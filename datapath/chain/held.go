@@ -9,8 +9,8 @@ import (
 	"sublet/plan"
 )
 
-// held are the items with functions whose processor time follows the load. They are
-// asked for many times a second, so files are read once.
+// held are the items of this host. They are asked for many times a second, so files are
+// read once.
 type held struct {
 	sync.Mutex
 	read  bool
@@ -20,10 +20,6 @@ type held struct {
 func (h *held) set(c plan.Chains) {
 	h.Lock()
 	defer h.Unlock()
-	if !slices.ContainsFunc(c.Functions, func(f plan.ChainFunction) bool { return f.Auto != nil }) {
-		delete(h.items, c.Key())
-		return
-	}
 	if h.items == nil {
 		h.items = make(map[string]plan.Chains)
 	}
@@ -48,15 +44,31 @@ func (p *Part) Held() ([]Held, error) {
 	if err := p.readHeld(); err != nil {
 		return nil, err
 	}
-	p.held.Lock()
-	keys := slices.Sorted(maps.Keys(p.held.items))
-	list := make([]Held, len(keys))
-	for i, key := range keys {
-		list[i].Chains = p.held.items[key]
+	return p.counted(p.held.list(func(c plan.Chains) bool {
+		return slices.ContainsFunc(c.Functions, func(f plan.ChainFunction) bool { return f.Auto != nil })
+	}))
+}
+
+// list are the items that are wanted, by key.
+func (h *held) list(wanted func(plan.Chains) bool) (list []plan.Chains) {
+	h.Lock()
+	defer h.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(h.items)) {
+		if c := h.items[key]; wanted(c) {
+			list = append(list, c)
+		}
 	}
-	p.held.Unlock()
-	if len(keys) == 0 {
+	return list
+}
+
+// counted are items with what their hops counted.
+func (p *Part) counted(items []plan.Chains) ([]Held, error) {
+	if len(items) == 0 {
 		return nil, nil
+	}
+	list, keys := make([]Held, len(items)), make([]string, len(items))
+	for i, c := range items {
+		list[i].Chains, keys[i] = c, c.Key()
 	}
 	reports, err := p.plane.Reports(keys...)
 	if err != nil {
