@@ -20,7 +20,8 @@ type Drained struct {
 // SetHostDrained says that a host takes nothing new, or does again. What can leave
 // it does: leases that have not begun are embedded anew; of running ones, links
 // that pass take other paths, and routers and switches go elsewhere, before the old
-// ones do where that can be (gentle). Nodes with what runs in them stay. Draining again tries again.
+// ones do where that can be (gentle). Nodes that say so are
+// stopped and made anew, others stay with what runs in them. Draining again tries again.
 // The error wraps ErrNoElement if there is no such host.
 func (b *Book) SetHostDrained(now time.Time, name vnet.HostID, drained bool) ([]Drained, error) {
 	hosts := slices.Clone(b.sub.Hosts)
@@ -104,13 +105,13 @@ func (b *Book) takeOff(now time.Time, e *entry, place func(*calendar.Calendar) (
 }
 
 // leaving is the request of a running lease with everything kept where it is, but
-// for routers and switches on a host.
+// for routers, switches and nodes that may be stopped on a host.
 func leaving(l vnet.Lease, host vnet.HostID) vnet.Request {
 	r := rewrite(l.Request)
 	union := r.Union()
 	stays := make(map[string]bool)
 	for _, n := range union.Nodes {
-		stays[n.Name] = true
+		stays[n.Name] = !n.MovesCold()
 	}
 	eachPlace(&r, func(name string, site *string, at *vnet.HostID) {
 		if stays[name] || l.Mapping.Nodes[name] != host {

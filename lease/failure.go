@@ -141,11 +141,7 @@ func (b *Book) reembed(now time.Time, e *entry) (why []string, err error) {
 			return nil, b.calendar.Book(bookings...)
 		}
 	}
-	request := e.Held()
-	if e.onHosts() {
-		request = e.Paused.Of(keepingNodes(e.Lease, b.working))
-	}
-	mapping, err := b.embedAnew(b.withFormer(), request, e.Window, e.Mapping)
+	mapping, err := b.embedDisplaced(e)
 	var infeasible *embed.Infeasible
 	switch {
 	case errors.As(err, &infeasible):
@@ -155,6 +151,25 @@ func (b *Book) reembed(now time.Time, e *entry) (why []string, err error) {
 	}
 	b.clearLoss(e, nil)
 	return nil, b.remap(now, e, move{e, mapping, e.Window}, vnet.MoveLeaves, 0)
+}
+
+// embedDisplaced finds another place for a lease: with the nodes that work where they
+// are, or else with those elsewhere, too, that may be stopped and started anew.
+func (b *Book) embedDisplaced(e *entry) (vnet.Mapping, error) {
+	if !e.onHosts() {
+		return b.embedAnew(b.withFormer(), e.Held(), e.Window, e.Mapping)
+	}
+	mapping, err := b.embedAnew(b.withFormer(), e.Paused.Of(keepingNodes(e.Lease, b.working)), e.Window, e.Mapping)
+	moves := make(map[string]bool)
+	for _, n := range e.Request.Union().Nodes {
+		if n.MovesCold() {
+			moves[n.Name] = true
+		}
+	}
+	if len(moves) == 0 || !errors.As(err, new(*embed.Infeasible)) {
+		return mapping, err
+	}
+	return b.embedAnew(b.withFormer(), e.Paused.Of(keepingBut(e.Lease, b.working, moves)), e.Window, e.Mapping)
 }
 
 // clearLoss takes back that a lease is lost.
@@ -188,8 +203,16 @@ func (b *Book) withFormer() *calendar.Calendar {
 // keepingNodes is the request with the nodes kept where they are, apart from those
 // whose hosts do not work. What keeps its files waits for the host that has them.
 func keepingNodes(l vnet.Lease, working vnet.Substrate) vnet.Request {
+	return keepingBut(l, working, nil)
+}
+
+// keepingBut is keepingNodes without some that may move.
+func keepingBut(l vnet.Lease, working vnet.Substrate, moves map[string]bool) vnet.Request {
 	r, keeps := rewrite(l.Request), keepers(l.Request)
 	eachPlace(&r, func(name string, site *string, host *vnet.HostID) {
+		if moves[name] {
+			return
+		}
 		if _, ok := working.HostOf(string(l.Mapping.Nodes[name])); ok || keeps[name] {
 			*site, *host = "", l.Mapping.Nodes[name]
 		}

@@ -105,7 +105,7 @@ func elementsOf(r vnet.Request) map[string]part {
 
 // levelNode, levelSwitch and levelLink leave what cannot be changed while it runs.
 func levelNode(n vnet.VirtualNode) vnet.VirtualNode {
-	n.CPU, n.Memory, n.Labels, n.Site, n.Host = 0, 0, nil, "", ""
+	n.CPU, n.Memory, n.Labels, n.Site, n.Host, n.Movable = 0, 0, nil, "", "", ""
 	n.Files, n.Run, n.Env, n.Workdir, n.Sysctls = nil, nil, nil, "", nil
 	n.Protocol, n.AS, n.Neighbors, n.FRR = "", 0, nil, ""
 	if n.Function != nil {

@@ -71,6 +71,9 @@ func (s Setup) DiskFormat() string {
 // checkKind checks what the node written at path is made of; among is "node" or
 // "router".
 func (n VirtualNode) checkKind(path, among string) error {
+	if err := n.checkMove(path, among); err != nil {
+		return err
+	}
 	switch {
 	case n.Kind != KindNamespace && n.Kind != KindVM:
 		return fieldf(path+".kind", "%q is not a kind of node: write vm for a virtual machine, or leave it out", string(n.Kind))
@@ -86,6 +89,23 @@ func (n VirtualNode) checkKind(path, among string) error {
 		return fieldf(path+".disk", "only machines and nodes with state: keep have a disk: state kind: vm or state: keep too, or leave it out")
 	case n.Restart != "":
 		return fieldf(path+".restart", "is for machines: state it with a program in run, or kind: vm too")
+	}
+	return nil
+}
+
+// checkMove checks how the node written at path may go to another host.
+func (n VirtualNode) checkMove(path, among string) error {
+	switch {
+	case n.Movable == "":
+		return nil
+	case n.Movable != MoveCold:
+		return fieldf(path+".movable", "%q is not known: write cold for a node that may be stopped and started anew on another host, or leave it out", string(n.Movable))
+	case among != "node":
+		return fieldf(path+".movable", "is for nodes: routers go to other hosts without it")
+	case n.Keeps():
+		return fieldf(path+".movable", "with state: keep a node stays where its files are: leave out one of them")
+	case n.Join != "" || n.Device != "":
+		return fieldf(path+".movable", "is not for a node that joins or has a device: it is where that is")
 	}
 	return nil
 }

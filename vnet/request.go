@@ -139,6 +139,7 @@ type VirtualNode struct {
 	Site      string            `json:"site,omitempty"`
 	Host      HostID            `json:"host,omitempty"`
 	Exclusive bool              `json:"exclusive,omitempty"` // no other network's node on this host
+	Movable   NodeMove          `json:"movable,omitempty"`   // nodes only: how it may go to another host while it runs
 	Address   netip.Addr        `json:"address,omitzero"`    // zero: Sublet chooses
 	Protocol  Protocol          `json:"protocol,omitempty"`  // routers only
 	AS        uint32            `json:"as,omitempty"`        // number of the autonomous system; protocol bgp only
@@ -152,6 +153,16 @@ type VirtualNode struct {
 	Function  *Function         `json:"function,omitempty"` // nodes only: what it does with packets of chains
 	Setup
 }
+
+// NodeMove is how a node may go to another host while its network runs.
+type NodeMove string
+
+// MoveCold stops what runs in the node and starts it anew on the other host. "": it
+// stays where it is.
+const MoveCold NodeMove = "cold"
+
+// MovesCold says that the node may be stopped and started anew on another host.
+func (n VirtualNode) MovesCold() bool { return n.Movable == MoveCold }
 
 // Protocol is how a router learns its routes.
 type Protocol string

@@ -130,7 +130,7 @@ func (w *writer) node(where string, n vnet.VirtualNode, forwards string) {
 		}
 	}
 	w.file.Topology.Nodes[n.Name] = f
-	w.loseIf(where, map[string]bool{"site": n.Site != "", "host": n.Host != "", "exclusive": n.Exclusive, "address": n.Address.IsValid()},
+	w.loseIf(where, map[string]bool{"site": n.Site != "", "host": n.Host != "", "exclusive": n.Exclusive, "movable": n.Movable != "", "address": n.Address.IsValid()},
 		"site", "host", "exclusive", "address")
 	rest := n.Setup
 	rest.Image, rest.Env, rest.Sysctls = "", nil, nil // which the topology has

@@ -161,7 +161,7 @@ func (p prefixes) prefixes() (list []netip.Prefix) {
 func (f node) node() vnet.VirtualNode {
 	n := vnet.VirtualNode{
 		Name: string(f.Name), CPU: vnet.CPU(f.CPU), Memory: vnet.Bytes(f.Memory), Site: string(f.Site),
-		Host: vnet.HostID(f.Host), Exclusive: f.Exclusive, Join: string(f.Join), Device: f.Device, Labels: some(f.Labels), Setup: f.setup.setup(),
+		Host: vnet.HostID(f.Host), Exclusive: f.Exclusive, Movable: vnet.NodeMove(f.Movable), Join: string(f.Join), Device: f.Device, Labels: some(f.Labels), Setup: f.setup.setup(),
 	}
 	if f.Address != nil {
 		n.Address = netip.Addr(*f.Address)

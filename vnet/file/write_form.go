@@ -77,7 +77,7 @@ func linkEndsForm(l vnet.VirtualLink) (f linkEnds) {
 func nodeForm(n vnet.VirtualNode) node {
 	return node{
 		Name: name(n.Name), CPU: cpu(n.CPU), Memory: size(n.Memory), Site: name(n.Site), Host: name(n.Host),
-		Address: addressForm(n.Address), Exclusive: n.Exclusive, Join: name(n.Join), Device: n.Device, Labels: n.Labels, setup: setupForm(n.Setup),
+		Address: addressForm(n.Address), Exclusive: n.Exclusive, Movable: string(n.Movable), Join: name(n.Join), Device: n.Device, Labels: n.Labels, setup: setupForm(n.Setup),
 	}
 }
 

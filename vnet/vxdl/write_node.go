@@ -147,6 +147,9 @@ func (w *writer) resource(n vnet.VirtualNode, own []string) {
 	if n.Exclusive {
 		w.leaf("exclusivity", strconv.FormatBool(true))
 	}
+	if n.Movable != "" {
+		w.lose(where, "movable %s is not written: a running node stays where it is", n.Movable)
+	}
 	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
 		switch {
 		case slices.Contains(own, key):
