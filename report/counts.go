@@ -25,12 +25,6 @@ type Counts struct {
 	Latencies []LinkLatency `json:"latencies,omitempty"`
 }
 
-// LinkLatency is what probes found of the link with a number in the list.
-type LinkLatency struct {
-	At int `json:"at"`
-	Latency
-}
-
 // LinkWay is one direction of a link on a host.
 type LinkWay struct {
 	Lease     vnet.LeaseID   `json:"lease"`

@@ -8,18 +8,30 @@ import (
 // Latency is what probes between the ends of a tunnel found, asked from this host.
 type Latency struct {
 	// Number counts the probes that were answered, also those whose RTTs are not kept.
-	Number uint64 `json:"number"`
+	Number uint64
 	// RTTs are the round trips of the last of them, the newest last.
-	RTTs []time.Duration `json:"rtt_ns"`
+	RTTs []time.Duration
 	// Variation is by how much the way out takes longer or shorter than for the
 	// probe before (RFC 3393), smoothed as by RFC 3550, section 6.4.1.
-	Variation time.Duration `json:"variation_ns"`
+	Variation time.Duration
 	// Asked is how many probes were sent whose fate is known, Unanswered how many of
 	// them were lost on the way or back.
-	Asked      uint64 `json:"asked"`
-	Unanswered uint64 `json:"unanswered"`
-	// Age is how long ago the last answer came.
-	Age time.Duration `json:"-"`
+	Asked      uint64
+	Unanswered uint64
+	// Recent is how many of the round trips, the last of them, are of the last 2.5 s.
+	Recent int
+}
+
+// LinkLatency is what of it goes into counts, for the link with a number in the list.
+type LinkLatency struct {
+	At     int             `json:"at"`
+	Number uint64          `json:"n"`
+	RTTs   []time.Duration `json:"rtt"`
+}
+
+// Counted is what is new to who asks every second; ok: there is something.
+func (l Latency) Counted(at int) (c LinkLatency, ok bool) {
+	return LinkLatency{at, l.Number, l.RTTs[len(l.RTTs)-l.Recent:]}, l.Recent > 0
 }
 
 // RTT is the median of what is known; 0: nothing is.
@@ -32,7 +44,7 @@ func (l Latency) RTT() time.Duration {
 }
 
 // Since are the round trips of probes that were answered after so many, oldest first.
-func (l Latency) Since(number uint64) []time.Duration {
+func (l LinkLatency) Since(number uint64) []time.Duration {
 	if number > l.Number { // the host began anew
 		number = 0
 	}

@@ -105,7 +105,7 @@ func (s *Server) counted(host vnet.HostID, c report.Counts) {
 	}
 	for _, l := range c.Latencies {
 		if of := h.directions[l.At]; of != nil {
-			of.latency.heard(host, l.Latency)
+			of.latency.heard(host, l)
 		}
 	}
 	span := c.At.Sub(h.at)

@@ -27,7 +27,7 @@ type latencyOfHop struct {
 const mostRTTs = 16
 
 // heard takes in what a host found.
-func (l *provedLatency) heard(host vnet.HostID, found report.Latency) {
+func (l *provedLatency) heard(host vnet.HostID, found report.LinkLatency) {
 	hop := l.hops[host]
 	if hop == nil {
 		if l.hops == nil {

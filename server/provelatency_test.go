@@ -29,7 +29,7 @@ func (s *Server) second(l vnet.Lease, at time.Time, i, bytes uint64, rtts ...tim
 		}
 		for d := range vnet.Directions {
 			if (host == "h3") == (d == 1) || host == "h2" {
-				c.Latencies = append(c.Latencies, report.LinkLatency{At: d, Latency: report.Latency{Number: i, RTTs: rtts}})
+				c.Latencies = append(c.Latencies, report.LinkLatency{At: d, Number: i, RTTs: rtts})
 			}
 		}
 		s.counted(host, c)

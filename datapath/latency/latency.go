@@ -181,6 +181,6 @@ func (p *Prober) Of(vni vnet.VNI) report.Latency {
 	now := clock()
 	t.expire(now)
 	known := t.known
-	known.RTTs, known.Age = slices.Clone(known.RTTs), now-t.heard
+	known.RTTs, known.Recent = slices.Clone(known.RTTs), t.recent(now)
 	return known
 }

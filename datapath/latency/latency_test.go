@@ -35,10 +35,15 @@ func TestRoundTrip(t *testing.T) {
 	if want := ms + (16*ms-ms)/16; l.Variation != want { // of 0, 16 and 16 ms
 		t.Errorf("it varies by %s, not %s", l.Variation, want)
 	}
-	if got := l.Since(2); len(got) != 2 || got[0] != 21*ms || got[1] != 5*ms {
+	if n := one.recent(4 * time.Second); n != 2 {
+		t.Errorf("%d round trips are recent", n)
+	}
+	l.Recent = 3
+	c, ok := l.Counted(7)
+	if got := c.Since(2); !ok || c.At != 7 || len(got) != 2 || got[0] != 21*ms || got[1] != 5*ms {
 		t.Errorf("since the second: %v", got)
 	}
-	if got := l.Since(9); len(got) != 4 {
+	if got := c.Since(9); len(got) != 3 {
 		t.Errorf("since one that is not yet: %v", got)
 	}
 }

@@ -37,9 +37,9 @@ type tunnel struct {
 	sent    uint32        // number of the last probe
 	waiting []packet      // probes without an answer yet, oldest first
 	known   report.Latency
-	heard   time.Duration // when the last answer came
-	transit time.Duration // of the last one: how much later it was there by the clocks of both
-	number  uint32        // of the last one
+	heard   [kept]time.Duration // when the last answers came, the newest last
+	transit time.Duration       // of the last one: how much later it was there by the clocks of both
+	number  uint32              // of the last one
 }
 
 // ask makes the next probe.
@@ -59,7 +59,7 @@ func (t *tunnel) expire(now time.Duration) {
 	}
 	t.waiting = slices.Delete(t.waiting, 0, n)
 	t.known.Asked, t.known.Unanswered = t.known.Asked+uint64(n), t.known.Unanswered+uint64(n)
-	if now-t.heard > oldest {
+	if now-t.heard[kept-1] > oldest {
 		t.known.RTTs = nil
 	}
 }
@@ -83,7 +83,20 @@ func (t *tunnel) hear(p packet) {
 	if t.number+1 == p.number && t.number > 0 {
 		t.known.Variation += ((transit - t.transit).Abs() - t.known.Variation) / 16
 	}
-	t.transit, t.number, t.heard = transit, p.number, p.arrived
+	t.transit, t.number = transit, p.number
+	copy(t.heard[:], t.heard[1:])
+	t.heard[kept-1] = p.arrived
 	t.known.Number++
 	t.known.RTTs = append(t.known.RTTs[max(0, len(t.known.RTTs)-kept+1):len(t.known.RTTs):len(t.known.RTTs)], rtt)
+}
+
+// news is for how long an answer is told to who asks every second.
+const news = 2500 * time.Millisecond
+
+// recent is how many of the round trips came of late.
+func (t *tunnel) recent(now time.Duration) (n int) {
+	for n < len(t.known.RTTs) && now-t.heard[kept-1-n] < news {
+		n++
+	}
+	return n
 }

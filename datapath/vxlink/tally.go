@@ -57,10 +57,6 @@ func (q queued) and(other queued) queued {
 	return queued{q.dropped + other.dropped, q.backlog + other.backlog}
 }
 
-// told is for how long the last answer of a tunnel's far end goes into counts: who asks
-// every second misses none.
-const told = 2500 * time.Millisecond
-
 // settled is how long after frames moved their queues are still read: what was
 // counted may be dropped a moment later.
 const settled = time.Second
@@ -94,8 +90,8 @@ func (p *Part) Counts(context.Context) (report.Counts, error) {
 		e := &t.ends[i]
 		sum, v := t.sum(e.slot), &list.Values[e.link]
 		v[0], v[1], v[2] = v[0]+sum.Packets, v[1]+sum.Bytes, v[2]+e.dropped
-		if l := p.latency(e.tunnels); len(l.RTTs) > 0 && l.Age < told {
-			list.Latencies = append(list.Latencies, report.LinkLatency{At: int(e.link), Latency: l})
+		if l, ok := p.latency(e.tunnels).Counted(int(e.link)); ok {
+			list.Latencies = append(list.Latencies, l)
 		}
 	}
 	return list, nil
