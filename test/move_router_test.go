@@ -94,3 +94,33 @@ links:
 	}
 	s.settled()
 }
+
+// TestMovesGoOnAfterKills: the server and an agent are killed while a router moves; it
+// arrives all the same, and nothing of it is left behind.
+func TestMovesGoOnAfterKills(t *testing.T) {
+	s := newSupervisor(t, meshOf(4))
+	request := parseRequest(t, `network: live
+tenant: root
+colocate: forbidden
+nodes: [{name: a, host: h1}, {name: b, host: h2}]
+routers: [{name: r}]
+links:
+  - {name: ar, ends: [a, r], rate: 50Mbit}
+  - {name: rb, ends: [r, b], rate: 50Mbit}
+`)
+	s.admit(request)
+	id := idOf(request)
+	s.ready(id)
+	for _, killed := range []string{"server", "agent-h1"} {
+		was := got(s.api.Lease(t.Context(), id))(t).Mapping.Nodes["r"]
+		s.must("drain", string(was))
+		s.restart(killed, 100*time.Millisecond)
+		s.moved(id)
+		if is := got(s.api.Lease(t.Context(), id))(t).Mapping.Nodes["r"]; is == was {
+			t.Errorf("r is still on %s after %s was killed", was, killed)
+		}
+		s.must("undrain", string(was))
+		s.settled()
+		s.flow(node{"h1", id, "a"}, node{"h2", id, "b"}).end() // it flows
+	}
+}
