@@ -268,7 +268,7 @@ func (b *Book) enter(l vnet.Lease) (*entry, error) {
 	if err := plan.CheckChains(b.index(b.sub), l.Mapping, union.Links); err != nil {
 		return nil, err
 	}
-	numbers, err := b.vnis.number(b.index(b.sub), union.Links, l.Mapping)
+	numbers, err := b.vnis.number(b.index(b.sub), b.sources(), union.Links, l.Mapping)
 	if err != nil {
 		return nil, err
 	}

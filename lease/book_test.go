@@ -66,16 +66,16 @@ func TestAddressesKeepStatedOnesAndClashWithNone(t *testing.T) {
 }
 
 func TestTunnelIdentifiersOfAFailureAreFree(t *testing.T) {
-	sub := pair(t).Substrate()
+	sub := pair(t).Substrate().Index()
 	var used vnis
 	used.add(firstVNI)
 	links := []vnet.VirtualLink{{Name: "l1", Ends: [2]string{"a", "b"}}, {Name: "l2", Ends: [2]string{"a", "b"}}}
 	m := vnet.Mapping{Nodes: map[string]vnet.HostID{"a": "h1", "b": "h2"}, Links: map[string]vnet.Path{"l1": {"h1-h2"}, "l2": {"h1-h9"}}}
-	if _, err := used.number(sub, links, m); err == nil || used.used() != 1 {
+	if _, err := used.number(sub, nil, links, m); err == nil || used.used() != 1 {
 		t.Fatalf("got %v, in use %v", err, used)
 	}
 	m.Links["l2"] = vnet.Path{"h1-h2"}
-	got, err := used.number(sub, links, m)
+	got, err := used.number(sub, nil, links, m)
 	if err != nil || got["l1"][0] != firstVNI+1 || got["l2"][0] != firstVNI+2 {
 		t.Fatalf("got %v, %v", got, err)
 	}

@@ -141,7 +141,7 @@ func (b *Book) reform(now time.Time, r revision) error {
 	if err := plan.CheckChains(b.index(b.sub), r.mapping, union.Links); err != nil {
 		return err
 	}
-	numbers, err := b.vnis.number(b.index(b.sub), changed, r.mapping)
+	numbers, err := b.vnis.number(b.index(b.sub), b.sources(), changed, r.mapping)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (b *Book) remap(now time.Time, e *entry, m move, phase vnet.MovePhase, seri
 	if phase == vnet.MovePrepares && e.onHosts() {
 		to.Places = turned(e.Mapping, to, changed)
 	}
-	numbers, err := b.vnis.number(b.index(b.sub), changed, to)
+	numbers, err := b.vnis.number(b.index(b.sub), b.sources(), changed, to)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package lease
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -56,6 +55,15 @@ func (v *vnis) lowest() vnet.VNI {
 	return firstVNI + vnet.VNI(64*v.full+free)
 }
 
+// lowestThat is the first one that is not in use and will do.
+func (v *vnis) lowestThat(will func(vnet.VNI) bool) vnet.VNI {
+	next := v.lowest()
+	for next <= vnet.MaxVNI && (v.has(next) || !will(next)) {
+		next++
+	}
+	return next
+}
+
 func (v *vnis) take(byLink map[string][]vnet.VNI) {
 	for _, list := range byLink {
 		for _, vni := range list {
@@ -79,7 +87,9 @@ func (v *vnis) free(byLink map[string][]vnet.VNI) {
 // number gives each tunnel of a mapping the lowest identifier that is not in
 // use, and takes it: one per tunnel hop, between hosts that run agents, and one
 // more for each segment of a chain.
-func (v *vnis) number(sub plan.Walker, links []vnet.VirtualLink, m vnet.Mapping) (map[string][]vnet.VNI, error) {
+// Those that OpenFlow switches must tell apart get other source ports than what else
+// is between the same addresses.
+func (v *vnis) number(sub vnet.Indexed, taken sources, links []vnet.VirtualLink, m vnet.Mapping) (map[string][]vnet.VNI, error) {
 	byLink := make(map[string][]vnet.VNI)
 	for _, link := range links {
 		cuts, err := plan.AllTunnelHops(sub, m, link)
@@ -87,15 +97,14 @@ func (v *vnis) number(sub plan.Walker, links []vnet.VirtualLink, m vnet.Mapping)
 			v.free(byLink)
 			return nil, err
 		}
-		count := len(cuts)
 		if link.Chain != "" { // the first one numbers the chain's path
-			count++
+			cuts = slices.Insert(cuts, 0, nil)
 		}
-		for range count {
-			next := v.lowest()
-			if next > vnet.MaxVNI {
+		for _, cut := range cuts {
+			next, err := v.nextFor(sub, taken, cut)
+			if err != nil {
 				v.free(byLink)
-				return nil, errors.New("all tunnel identifiers are in use")
+				return nil, err
 			}
 			v.add(next)
 			byLink[link.Name] = append(byLink[link.Name], next)

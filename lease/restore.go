@@ -60,7 +60,7 @@ func (b *Book) restore(l vnet.Lease) error {
 }
 
 // hostsOf lists the hosts that carry any of a lease, relays too.
-func hostsOf(sub plan.Walker, l vnet.Lease) []vnet.HostID {
+func hostsOf(sub vnet.Indexed, l vnet.Lease) []vnet.HostID {
 	hosts := make(map[vnet.HostID]bool)
 	for _, host := range l.Mapping.Nodes {
 		hosts[host] = true
@@ -69,7 +69,11 @@ func hostsOf(sub plan.Walker, l vnet.Lease) []vnet.HostID {
 		// What cannot be walked any more has no relays left to ask.
 		cuts, _ := plan.AllTunnelHops(sub, l.Mapping, link)
 		for _, hops := range cuts {
-			hosts[vnet.HostID(hops[len(hops)-1].To())] = true
+			for i, hop := range hops {
+				if _, speaks := sub.OpenFlowOf(hop.To()); speaks || i == len(hops)-1 {
+					hosts[vnet.HostID(hop.To())] = true
+				}
+			}
 		}
 	}
 	return slices.Sorted(maps.Keys(hosts))

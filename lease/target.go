@@ -27,11 +27,7 @@ func (b *Book) recompute(now time.Time) error {
 	}
 	b.setTargets(now, deployed)
 	if b.everyHost {
-		names := make([]vnet.HostID, len(b.sub.Hosts))
-		for i, h := range b.sub.Hosts {
-			names[i] = h.Name
-		}
-		b.rollout.Retain(now, names)
+		b.rollout.Retain(now, plan.Hosts(b.sub))
 	}
 	b.stale, b.everyHost, b.dirty = false, false, make(map[vnet.HostID]bool)
 	return nil
@@ -47,9 +43,9 @@ func (b *Book) setTargets(now time.Time, deployed []*entry) {
 			}
 		}
 	}
-	for _, h := range b.sub.Hosts {
-		if b.everyHost || b.dirty[h.Name] {
-			b.rollout.SetTarget(now, target(h.Name, on[h.Name]))
+	for _, name := range plan.Hosts(b.sub) {
+		if b.everyHost || b.dirty[name] {
+			b.rollout.SetTarget(now, target(name, on[name]))
 		}
 	}
 }

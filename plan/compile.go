@@ -18,12 +18,24 @@ func Compile(sub vnet.Substrate, leases []vnet.Lease) (map[vnet.HostID]Host, err
 	if err != nil {
 		return nil, err
 	}
-	for _, h := range sub.Hosts {
-		if _, ok := plans[h.Name]; !ok {
-			plans[h.Name] = Host{Host: h.Name}
+	for _, name := range Hosts(sub) {
+		if _, ok := plans[name]; !ok {
+			plans[name] = Host{Host: name}
 		}
 	}
 	return plans, nil
+}
+
+// Hosts lists who gets plans: the hosts of a substrate, and its OpenFlow switches.
+func Hosts(sub vnet.Substrate) []vnet.HostID {
+	names := make([]vnet.HostID, 0, len(sub.Hosts)+len(sub.OpenFlow))
+	for _, h := range sub.Hosts {
+		names = append(names, h.Name)
+	}
+	for _, o := range sub.OpenFlow {
+		names = append(names, vnet.HostID(o.Name))
+	}
+	return names
 }
 
 // Compiler compiles leases on one substrate, of which it keeps what does not
@@ -36,6 +48,8 @@ type Compiler struct {
 	pins  *pins // nil: senders choose no paths
 	hosts map[vnet.HostID]*Host
 	there map[hostItem]bool // items that others share, and that are in a plan already
+	// sources are the tunnels whose packets OpenFlow switches know by their ports.
+	sources map[vnet.VNI]bool
 }
 
 // hostItem is an item of a host.
@@ -52,6 +66,7 @@ func NewCompiler(sub vnet.Indexed) *Compiler {
 // Compile is the package's Compile for those hosts that are to have something.
 func (c *Compiler) Compile(leases []vnet.Lease) (map[vnet.HostID]Host, error) {
 	c.hosts, c.there = make(map[vnet.HostID]*Host), make(map[hostItem]bool)
+	c.sources = make(map[vnet.VNI]bool)
 	for _, l := range leases {
 		if l.State != vnet.Deploying && !l.State.Holds() {
 			continue
@@ -70,7 +85,8 @@ func (c *Compiler) Compile(leases []vnet.Lease) (map[vnet.HostID]Host, error) {
 // host is a host's plan so far; nil: there is no such host.
 func (c *Compiler) host(name vnet.HostID) *Host {
 	if c.hosts[name] == nil {
-		if _, ok := c.sub.HostOf(string(name)); !ok {
+		_, ok := c.sub.HostOf(string(name))
+		if _, speaks := c.sub.OpenFlowOf(string(name)); !ok && !speaks {
 			return nil
 		}
 		c.hosts[name] = &Host{Host: name}

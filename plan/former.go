@@ -56,7 +56,10 @@ var since = map[string]uint64{
 	"switches.engine.slices":       3,
 
 	"chains":     3,
+	"flows":      3,
 	"nodes.auto": 3,
+
+	"overlay.source": 3,
 
 	"links.ends.port.queues": 3,
 	"links.ends.join.queues": 3,

@@ -57,6 +57,7 @@ func (c *Compiler) path(p pathPlan, from, to vnet.HostID) error {
 	at := from
 	for _, h := range p.hops {
 		c.lists(&h)
+		c.flows(p, h)
 		wire.Ends[1] = End{Tunnel: c.tunnel(p, h, vnet.Forward), Place: p.place(1).Tunnel}
 		c.place(at, wire, rates)
 		wire.Ends[0] = End{Tunnel: c.tunnel(p, h, vnet.Reverse), Place: p.place(0).Tunnel}
@@ -130,7 +131,11 @@ func (c *Compiler) place(host vnet.HostID, wire VxLink, rates [2]vnet.Rate) {
 		}
 		if t := wire.Ends[i].Tunnel; t != nil {
 			c.uplink(host, t.Interface)
-			c.host(host).Add(entry(wire, t))
+			o := entry(wire, t)
+			if c.sources[o.VNI] {
+				o.Source = SourceOf(o.VNI)
+			}
+			c.host(host).Add(o)
 		}
 	}
 	c.host(host).Add(wire)

@@ -21,6 +21,8 @@ type Overlay struct {
 	Remote     netip.Addr    `json:"remote"`
 	MTU        int           `json:"mtu"` // of the inner packet; less if the path to Remote carries less
 	BestEffort bool          `json:"best_effort,omitempty"`
+	// Source is the UDP source port of its packets; 0: chosen by the flow inside.
+	Source uint16 `json:"source,omitempty"`
 	// Ethernet addresses, to and from, in front of what comes by a protocol
 	// that carries IP packets: "02:00:00:00:00:01 02:00:00:00:00:02".
 	Ethernet string `json:"ethernet,omitempty"`
@@ -62,6 +64,9 @@ func (o Overlay) String() string {
 	}
 	if o.BestEffort {
 		s += " best-effort"
+	}
+	if o.Source != 0 {
+		s += fmt.Sprintf(" udp %d", o.Source)
 	}
 	return s
 }

@@ -36,6 +36,7 @@ const (
 	KindSetup        Kind = "setup"        // datapath/vnode: what runs in nodes, once the network is there
 	KindPause        Kind = "pause"        // datapath/vnode: nodes that stand still
 	KindChains       Kind = "chains"       // datapath/chain: once the programs that packets pass run
+	KindFlow         Kind = "flow"         // agent/forwarding: entries of OpenFlow switches of the substrate, which are hosts that have nothing else
 	KindReach        Kind = "reach"        // datapath/reach: what shall be true when all the others are there
 )
 
@@ -48,6 +49,7 @@ var sections = []section{
 	of[Switch]("switches", KindSwitch, KindVxSwitch, KindOpenFlow).formerly("vxswitches"),
 	of[VxLink]("links", KindVxLink),
 	of[Overlay]("overlay", KindOverlay),
+	of[Flow]("flows", KindFlow),
 	of[VxRouter]("routers", KindVxRouter),
 	of[Gateway]("gateways", KindGateway),
 	of[Join]("joins", KindJoin),

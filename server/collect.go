@@ -113,7 +113,10 @@ func (c *collector) round(ctx context.Context, feeds []*feed) {
 // look brings hosts, and whose leases are there, to what the book has.
 func (c *collector) look() error {
 	return c.server.look(func(_ time.Time, b *lease.Book) error {
-		plans := b.Plans()
+		plans, sub := b.Plans(), b.Substrate()
+		for _, o := range sub.OpenFlow { // switches count nothing of their own
+			delete(plans, vnet.HostID(o.Name))
+		}
 		for host, h := range c.hosts {
 			if _, there := plans[host]; !there && len(h.busy) == 0 {
 				h.disconnect()

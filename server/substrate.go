@@ -56,6 +56,15 @@ func (s *Server) putSubstrate(w http.ResponseWriter, r *http.Request, c *call) e
 	return answer(w, http.StatusOK, after)
 }
 
+// Substrate is the present one, for who runs in this process.
+func (s *Server) Substrate() (sub vnet.Substrate, err error) {
+	err = s.look(func(_ time.Time, b *lease.Book) error {
+		sub = b.Substrate()
+		return nil
+	})
+	return sub, err
+}
+
 // veiled is a substrate without what is the operator's: which machines, ports
 // and networks stand behind it.
 func veiled(sub vnet.Substrate) vnet.Substrate {

@@ -38,6 +38,7 @@ const (
 	EntriesOfTunnel   = 2 // and so many meters
 	EntriesOfSwitch   = 1 // what belongs to no lease passes one entry and one meter
 	MaxSwitchEntries  = 1 << 20
+	MaxSwitchMeters   = 4096
 	MaxOpenFlowPort   = 0xffffff00
 	SlowPathFrame     = 900 // bytes, as of DefaultHostCapacity
 	minSwitchCapacity = EntriesOfSwitch + EntriesOfTunnel
@@ -127,15 +128,15 @@ func (o OpenFlowSwitch) check(path string) error {
 	case o.DatapathID == 0:
 		return fieldf(path+".openflow.datapath_id", "is missing: state the switch's identifier in hexadecimal digits, such as 0000000000000001")
 	}
-	if err := cmp.Or(checkSwitchAmount(path+".entries", o.Entries), checkSwitchAmount(path+".meters", o.Meters)); err != nil {
+	if err := cmp.Or(checkSwitchAmount(path+".entries", o.Entries, MaxSwitchEntries), checkSwitchAmount(path+".meters", o.Meters, MaxSwitchMeters)); err != nil {
 		return err
 	}
 	return o.SlowPath.check(path + ".slow-path")
 }
 
-func checkSwitchAmount(path string, n int) error {
-	if n < minSwitchCapacity || n > MaxSwitchEntries {
-		return fieldf(path, "%d is not between %d and %d: state how many of the switch leases may have", n, minSwitchCapacity, MaxSwitchEntries)
+func checkSwitchAmount(path string, n, most int) error {
+	if n < minSwitchCapacity || n > most {
+		return fieldf(path, "%d is not between %d and %d: state how many of the switch leases may have", n, minSwitchCapacity, most)
 	}
 	return nil
 }

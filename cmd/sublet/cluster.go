@@ -111,7 +111,7 @@ func (a *app) runMember(ctx context.Context, o serveOptions, config server.Confi
 	}
 	led := make(chan error, 1)
 	go func() {
-		err := leadAndFollow(ctx, servers, front, config)
+		err := leadAndFollow(ctx, servers, front, config, func(ctx context.Context, s *server.Server) func() { return a.forward(ctx, s, o) })
 		stop(err)
 		led <- err
 	}()
@@ -136,9 +136,12 @@ func endWhenRemoved(ctx context.Context, servers *store.Cluster, stop context.Ca
 	}
 }
 
+// forwarder lets a server that leads control the switches of its substrate.
+type forwarder func(context.Context, *server.Server) (stop func())
+
 // leadAndFollow leads whenever this server is elected, until ctx ends. An error is
 // of what this server was started with.
-func leadAndFollow(ctx context.Context, servers *store.Cluster, front *server.Front, config server.Config) error {
+func leadAndFollow(ctx context.Context, servers *store.Cluster, front *server.Front, config server.Config, forward forwarder) error {
 	substrate := config.Substrate
 	for ctx.Err() == nil {
 		config.Log.Info("follows")
@@ -146,7 +149,7 @@ func leadAndFollow(ctx context.Context, servers *store.Cluster, front *server.Fr
 		if err == nil {
 			config.Log.Info("leads")
 			config.Store, config.Substrate = books, substrate
-			err = errors.Join(lead(ctx, books, front, config), books.Close())
+			err = errors.Join(lead(ctx, books, front, config, forward), books.Close())
 		}
 		var field *vnet.FieldError
 		if errors.As(err, &field) {
@@ -169,7 +172,7 @@ func wait(ctx context.Context, d time.Duration) {
 
 // lead answers by the store's book as long as this server leads. The substrate of
 // the flags is for a store that has none: the one in the store may be newer.
-func lead(ctx context.Context, books *store.Store, front *server.Front, config server.Config) error {
+func lead(ctx context.Context, books *store.Store, front *server.Front, config server.Config, forward forwarder) error {
 	ctx, stop := untilStoreEnds(ctx, books)
 	defer stop(nil)
 	state, err := books.Load(ctx)
@@ -183,6 +186,7 @@ func lead(ctx context.Context, books *store.Store, front *server.Front, config s
 	if err != nil {
 		return err
 	}
+	defer forward(ctx, s)()
 	if err := front.Lead(ctx, s); err != nil && !errors.Is(err, lease.ErrNotLeader) {
 		return err
 	}

@@ -144,6 +144,7 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 	if o.policy != "" {
 		go a.followPolicy(ctx, o.policy, seen, config.Log, server.SetPolicy)
 	}
+	defer a.forward(ctx, server, o)()
 	return errors.Join(server.Serve(ctx, listeners...), cause(ctx))
 }
 

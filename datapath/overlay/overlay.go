@@ -228,6 +228,9 @@ func (p *Part) build(item plan.Overlay, slot uint32) (overlayEntry, error) {
 	if row.name == plan.VXLAN {
 		a.ports = [2]uint16{bpf.PortLeaseBase, bpf.PortLeaseMask}
 	}
+	if item.Source != 0 {
+		a.ports = [2]uint16{item.Source, 0}
+	}
 	e := entryOf(row, uint32(item.VNI), a, slot)
 	if item.MTU > 0 {
 		e.Mtu = min(e.Mtu, uint16(item.MTU))

@@ -45,6 +45,7 @@ var Table = map[string][]string{
 	"agent/host":             {"vnet", "plan", "report", "report/metrics", "agent/...", "datapath/...", "internal/problem"}, // the only room of a host that knows all parts
 	"agent/session":          {"internal/proc", "internal/problem"},
 	"agent/iplbd":            {"plan", "report", "vnet", "fabric", "fabric/spread", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
+	"agent/forwarding":       {"vnet", "plan", "agent", "openflow/controller", "openflow/of13"},                         // agents of switches, which have no kernel of ours
 	"agent/capture":          nil,
 	"agent/control":          nil,                                                                     // laws of control: samples in, shares out
 	"agent/profile":          {"agent/control", "datapath/kernel", "measure/pktgen", "internal/proc"}, // a function under load, and the profile of it

@@ -11,17 +11,23 @@ import (
 // entries are. Those of our numbers that nobody wants are deleted.
 type meters struct {
 	wanted map[uint32]Meter
-	seen   map[uint32]bool // in the reply that comes
-	read   uint32          // transaction; 0: nothing is asked
-	mods   map[uint32]bool // transactions of changes that are not proven
+	before map[uint32]Meter // that were proven when others were wanted
+	seen   map[uint32]bool  // in the reply that comes
+	read   uint32           // transaction; 0: nothing is asked
+	mods   map[uint32]bool  // transactions of changes that are not proven
 	since  time.Time
 	tries  int
 	done   func(error)
 }
 
-// SetMeters tells the switch meters, and done whether it has them.
+// SetMeters tells the switch meters instead of those that it was told before, and done
+// whether it has them. If not, it has those of before.
 func (t *Table) SetMeters(list []Meter, now time.Time, done func(error)) {
-	t.meters = &meters{wanted: make(map[uint32]Meter, len(list)), mods: make(map[uint32]bool), since: now, done: done}
+	var before map[uint32]Meter
+	if t.meters != nil && t.meters.done == nil {
+		before = t.meters.wanted
+	}
+	t.meters = &meters{wanted: make(map[uint32]Meter, len(list)), before: before, mods: make(map[uint32]bool), since: now, done: done}
 	for _, m := range list {
 		t.meters.wanted[m.Number] = m
 	}
@@ -46,7 +52,7 @@ func (t *Table) metersShown(reply *of13.MultipartReply) {
 			if !want.is(c) {
 				changed += t.tellMeter(want, of13.CommandModify)
 			}
-		case c.Meter >= firstMeter && c.Meter < firstMeter+mostMeters:
+		case !t.Spare && c.Meter >= firstMeter && c.Meter < firstMeter+mostMeters:
 			changed += t.tellMeter(Meter{Number: c.Meter}, of13.CommandDelete)
 		}
 	}
@@ -88,10 +94,16 @@ func (t *Table) metersDone(err error) {
 	done := t.meters.done
 	t.meters.done = nil
 	if err != nil {
+		before := t.meters.before
 		for number := range t.meters.wanted {
-			t.tellMeter(Meter{Number: number}, of13.CommandDelete)
+			if _, proven := before[number]; !proven {
+				t.tellMeter(Meter{Number: number}, of13.CommandDelete)
+			}
 		}
 		t.meters = nil
+		if before != nil { // the next audit puts them right
+			t.meters = &meters{wanted: before, mods: make(map[uint32]bool)}
+		}
 	}
 	done(err)
 }

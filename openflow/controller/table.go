@@ -48,6 +48,9 @@ type Table struct {
 	audit   audit
 	meters  *meters // nil: it has none
 
+	// Spare leaves entries and meters of the run alone that nobody wants: who
+	// continues a former run does not know yet what it wants.
+	Spare bool
 	// Expired is told of a batch of which an entry ended by its idle time; the batch
 	// is gone from this table.
 	Expired func(cookie uint64)
@@ -269,7 +272,7 @@ func (t *Table) compare(flows []of13.FlowStats) {
 		switch {
 		case same:
 			w.seen = t.audit.n
-		case w == nil && f.Cookie&runMask == t.run && t.batches[f.Cookie] == nil && t.s.Version() != of10.Version:
+		case w == nil && !t.Spare && f.Cookie&runMask == t.run && t.batches[f.Cookie] == nil && t.s.Version() != of10.Version:
 			t.s.Send(deletion(f.Cookie, ^uint64(0)))
 		}
 	}

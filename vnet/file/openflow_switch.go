@@ -18,7 +18,7 @@ type fabricSwitch struct {
 	OpenFlow *openFlow      `yaml:"openflow,omitempty" jsonschema_description:"It speaks OpenFlow 1.3, and the server controls it: the links of leases that pass it have entries and meters there."`
 	Ports    map[string]int `yaml:"ports,omitempty" jsonschema_description:"By link that ends at it: the OpenFlow number of its port."`
 	Entries  int            `yaml:"entries,omitempty" jsonschema_description:"Entries of its first table that the server may have: 2 for each link of a lease that passes it, and 1." jsonschema:"minimum=3,maximum=1048576"`
-	Meters   int            `yaml:"meters,omitempty" jsonschema_description:"Meters that the server may have, as many as entries." jsonschema:"minimum=3,maximum=1048576"`
+	Meters   int            `yaml:"meters,omitempty" jsonschema_description:"Meters that the server may have, as many as entries." jsonschema:"minimum=3,maximum=4096"`
 	SlowPath *slowPath      `yaml:"slow-path,omitempty" jsonschema_description:"What it does in software."`
 }
 

@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+
+	"sublet/vnet"
+)
+
+// Flow is one direction of a tunnel at an OpenFlow switch of the substrate: an entry
+// that knows the tunnel's packets by their outer addresses and UDP source port, and a
+// meter that they pass. Told to the switch by agent/forwarding.
+type Flow struct {
+	Lease   vnet.LeaseID `json:"lease"`
+	Link    string       `json:"link"`
+	VNI     vnet.VNI     `json:"vni"`
+	Reverse bool         `json:"reverse,omitempty"` // from the link's second end
+	In      uint32       `json:"in"`                // ports of the switch
+	Out     uint32       `json:"out"`
+	From    netip.Addr   `json:"from"` // outer addresses
+	To      netip.Addr   `json:"to"`
+	Source  uint16       `json:"source"` // UDP source port
+	// Of outer frames: what is guaranteed, and what the meter lets through.
+	Min  vnet.Rate `json:"min_bps"`
+	Rate vnet.Rate `json:"rate_bps"`
+}
+
+// Source ports by which switches tell tunnels between two hosts apart. They are
+// root's, and none of those that tunnels choose by their flows.
+const (
+	firstSource = 832
+	// Sources is how many tunnels between two addresses switches can tell apart.
+	Sources = 192
+)
+
+// SourceOf is the UDP source port of a tunnel that passes an OpenFlow switch.
+func SourceOf(vni vnet.VNI) uint16 { return firstSource + uint16(vni%Sources) }
+
+// Kind of the section.
+func (Flow) Kind() Kind { return KindFlow }
+
+// Key is the fabric, the number and the direction.
+func (f Flow) Key() string { return fmt.Sprintf("%s/%d%s", Fabric(f.Lease), f.VNI, f.sign()) }
+
+func (f Flow) sign() string {
+	if f.Reverse {
+		return "<"
+	}
+	return ">"
+}
+
+// LeaseID is the lease that it is of.
+func (f Flow) LeaseID() vnet.LeaseID { return f.Lease }
+
+// Meet has the smaller rates.
+func (f Flow) Meet(other Item) Item {
+	o := other.(Flow)
+	f.Min, f.Rate = min(f.Min, o.Min), min(f.Rate, o.Rate)
+	return f
+}
+
+func (f Flow) String() string {
+	return fmt.Sprintf("%s %s: port %d->%d %s->%s udp %d min %s rate %s", f.Key(), f.Link, f.In, f.Out, f.From, f.To, f.Source, f.Min, f.Rate)
+}
+
+// TellsApart says whether a tunnel passes a switch that must know its packets.
+func TellsApart(sub vnet.Substrate, hops []vnet.Hop) bool {
+	for _, h := range hops {
+		if _, speaks := sub.OpenFlowOf(h.To()); speaks {
+			return true
+		}
+	}
+	return false
+}
+
+// flows adds a tunnel's entries to the OpenFlow switches on its way. Best effort goes
+// with what belongs to no lease.
+func (c *Compiler) flows(p pathPlan, h tunnelHop) {
+	if len(c.sub.OpenFlow) == 0 {
+		return
+	}
+	for i, hop := range h.hops[:len(h.hops)-1] {
+		o, speaks := c.sub.OpenFlowOf(hop.To())
+		if !speaks {
+			continue
+		}
+		c.sources[h.vni] = true
+		ports := [2]uint32{o.Ports[hop.Link.Name], o.Ports[h.hops[i+1].Link.Name]}
+		near, far := portOf(h.out, h.from).Address, portOf(h.in, h.to).Address
+		for _, dir := range vnet.Directions {
+			class := p.class(dir)
+			if class.BestEffort {
+				continue
+			}
+			f := Flow{Lease: p.net.lease.ID(), Link: p.link.Name, VNI: h.vni, In: ports[0], Out: ports[1], From: near, To: far, Source: SourceOf(h.vni), Min: class.Guaranteed, Rate: class.Ceil}
+			if dir == vnet.Reverse {
+				f.Reverse, f.In, f.Out, f.From, f.To = true, f.Out, f.In, far, near
+			}
+			c.host(vnet.HostID(o.Name)).Add(f)
+		}
+	}
+}

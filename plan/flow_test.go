@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"net/netip"
+	"testing"
+
+	"sublet/vnet"
+)
+
+// A link over an OpenFlow switch has an entry there for each direction, from port to
+// port, by the addresses of its tunnel and the source port that both ends of the tunnel
+// use. Best effort has none, and neither has a link that stays in a host.
+func TestFlowsOfSwitches(t *testing.T) {
+	at := netip.MustParseAddr
+	sub := vnet.Substrate{
+		Hosts: []vnet.SubstrateNode{{Name: "h1"}, {Name: "h2"}}, Switches: []string{"s1"},
+		Links: []vnet.SubstrateLink{
+			{Name: "l1", Ends: [2]string{"h1", "s1"}, Capacity: vnet.Gbit, Ports: [2]vnet.Port{{Interface: "eth1", Address: at("192.0.2.1")}, {}}},
+			{Name: "l2", Ends: [2]string{"h2", "s1"}, Capacity: vnet.Gbit, Ports: [2]vnet.Port{{Interface: "eth1", Address: at("192.0.2.2")}, {}}},
+		},
+		OpenFlow: []vnet.OpenFlowSwitch{{Name: "s1", Ports: map[string]uint32{"l1": 7, "l2": 8}, Entries: 10, Meters: 10}},
+	}
+	ten := vnet.Bandwidth{Min: 10 * vnet.Mbit, Max: 10 * vnet.Mbit}
+	link := func(name, a, b string, w vnet.Bandwidth) vnet.VirtualLink {
+		return vnet.VirtualLink{Name: name, Ends: [2]string{a, b}, Bandwidth: [2]vnet.Bandwidth{w, w}}
+	}
+	l := vnet.Lease{
+		State: vnet.Running, Stage: -1,
+		Request: vnet.Request{Tenant: "alice", Network: "net", Topology: vnet.Topology{
+			Nodes: []vnet.VirtualNode{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+			Links: []vnet.VirtualLink{link("ab", "a", "b", ten), link("ac", "a", "c", ten), link("cb", "c", "b", vnet.Bandwidth{})},
+		}},
+		Mapping: vnet.Mapping{
+			Nodes: map[string]vnet.HostID{"a": "h1", "b": "h2", "c": "h1"},
+			Links: map[string]vnet.Path{"ab": {"l1", "l2"}, "ac": {}, "cb": {"l1", "l2"}},
+		},
+		VNIs:      map[string][]vnet.VNI{"ab": {1 << 20}, "cb": {1<<20 + 1}},
+		Rates:     map[string][2]vnet.Rate{"ab": {10 * vnet.Mbit, 10 * vnet.Mbit}, "ac": {10 * vnet.Mbit, 10 * vnet.Mbit}},
+		Addresses: map[string]netip.Addr{"a": at("10.0.0.1"), "b": at("10.0.0.2"), "c": at("10.0.0.3")},
+	}
+	plans, err := Compile(sub, []vnet.Lease{l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flow := Flow{Lease: l.ID(), Link: "ab", VNI: 1 << 20, In: 7, Out: 8, From: at("192.0.2.1"), To: at("192.0.2.2"), Source: SourceOf(1 << 20), Min: Outer(10 * vnet.Mbit), Rate: Outer(10 * vnet.Mbit)}
+	back := flow
+	back.Reverse, back.In, back.Out, back.From, back.To = true, 8, 7, flow.To, flow.From
+	items := plans["s1"].Items()
+	if len(items) != 2 || !Equal(items[0], back) || !Equal(items[1], flow) {
+		t.Errorf("s1 gets %v, want %v and %v", items, back, flow)
+	}
+	for _, host := range []vnet.HostID{"h1", "h2"} {
+		for _, item := range plans[host].Items() {
+			if o, ok := item.(Overlay); ok && o.Source != SourceOf(o.VNI) {
+				t.Errorf("%s sends %s from port %d", host, o.Link, o.Source)
+			}
+		}
+	}
+}
