@@ -25,7 +25,7 @@ func Format(r vnet.Request) ([]byte, []Note) {
 	return w.text.Bytes(), w.notes
 }
 
-// lostWishes tells of wishes for the embedding, which VXDL has no words for.
+// lostWishes tells of wishes for the embedding and of chains, which VXDL has no words for.
 func (w *writer) lostWishes() {
 	where := "network " + string(w.request.Network)
 	if w.request.Apart() {
@@ -33,6 +33,9 @@ func (w *writer) lostWishes() {
 	}
 	if o := w.request.Objective; o != "" && o != vnet.RevenueOverCost {
 		w.lose(where, "objective %s is not written", o)
+	}
+	for _, chain := range w.request.Chains {
+		w.lose(where, "chain %s is not written: VXDL has no words for chains", chain.Name)
 	}
 }
 

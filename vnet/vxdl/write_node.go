@@ -165,6 +165,9 @@ func (w *writer) resource(n vnet.VirtualNode, own []string) {
 	if n.Device != "" {
 		w.lose(where, "its device %s is not written: VXDL has no word for it", n.Device)
 	}
+	if n.IsFunction() {
+		w.lose(where, "that it is a function of chains is not written: VXDL has no word for it")
+	}
 	for _, field := range n.Stated() {
 		w.lose(where, "%s is not written: VXDL has no words for what runs in a node", field)
 	}
