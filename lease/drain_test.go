@@ -41,7 +41,7 @@ func TestDrainMovesRouters(t *testing.T) {
 	if is := l.Mapping.Nodes["r"]; is == was || l.Mapping.Nodes["x"] != "A" || l.Mapping.Nodes["y"] != "C" {
 		t.Errorf("from %s the nodes went to %v", was, l.Mapping.Nodes)
 	}
-	for range 4 {
+	for range 6 {
 		report()
 	}
 	if l, _ = b.Lease(l.ID()); l.State != vnet.Running || l.Move != nil {
