@@ -16,9 +16,10 @@ func (a *app) drain() *cobra.Command {
 		Short: "Take what can go off a host, and nothing new onto it",
 		Long: `Keep a host from what is new, and take off it what can go: leases that have not
 begun find another place; links of running networks that pass take other paths, which
-are there before the old ones go; routers and switches are made anew elsewhere, as
-after a failure, and so are nodes with movable: cold. Other nodes stay, and what a
-request binds to the host: they are listed with the reason. Draining again tries again. For the operator.`,
+are there before the old ones go; so do switches and routers without a routing
+protocol. Other routers and switches, and nodes with movable: cold, are made anew
+elsewhere, as after a failure. Other nodes stay, and what a request binds to the host:
+they are listed with the reason. Draining again tries again. For the operator.`,
 		Example: "  sublet drain h3\n  sublet drain h3 -o json",
 	}, true)
 }

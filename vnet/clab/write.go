@@ -108,8 +108,8 @@ func (w *writer) head(r vnet.Request) {
 	w.loseIf("network "+string(r.Network), map[string]bool{
 		"window": !r.Start.IsZero() || !r.Before.IsZero() || r.For != 0, "stages": len(r.Stages) > 0,
 		"movable": r.Movable, "negotiable": len(r.Negotiable) > 0, "objective": r.Objective != "", "labels": len(r.Labels) > 0,
-		"colocate": r.Apart(), "tenant": r.Tenant != "",
-	}, "tenant", "window", "stages", "labels", "movable", "negotiable", "objective", "colocate")
+		"colocate": r.Apart(), "tenant": r.Tenant != "", "chains": len(r.Chains) > 0,
+	}, "tenant", "window", "stages", "chains", "labels", "movable", "negotiable", "objective", "colocate")
 }
 
 // node writes one that forwards ("1") or not ("0"), which containers there do by
@@ -130,8 +130,8 @@ func (w *writer) node(where string, n vnet.VirtualNode, forwards string) {
 		}
 	}
 	w.file.Topology.Nodes[n.Name] = f
-	w.loseIf(where, map[string]bool{"site": n.Site != "", "host": n.Host != "", "exclusive": n.Exclusive, "movable": n.Movable != "", "address": n.Address.IsValid()},
-		"site", "host", "exclusive", "address")
+	w.loseIf(where, map[string]bool{"site": n.Site != "", "host": n.Host != "", "exclusive": n.Exclusive, "movable": n.Movable != "", "address": n.Address.IsValid(), "function": n.IsFunction()},
+		"site", "host", "exclusive", "movable", "address", "function")
 	rest := n.Setup
 	rest.Image, rest.Env, rest.Sysctls = "", nil, nil // which the topology has
 	for _, field := range rest.Stated() {
