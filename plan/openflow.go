@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"sublet/vnet"
 )
@@ -26,6 +27,8 @@ type OpenFlow struct {
 	Meters      int        `json:"meters"`
 	PacketIns   int        `json:"packet_in_pps"`
 	DatapathID  uint64     `json:"datapath_id"`
+
+	MeterHold time.Duration `json:"meter_hold_ns,omitempty"` // most that packets wait which a meter would drop
 
 	TLS *vnet.SwitchTLS `json:"tls,omitempty"` // String has nothing of it
 
@@ -74,8 +77,12 @@ func (o OpenFlow) String() string {
 	if o.InBand != nil {
 		band = fmt.Sprintf(" in band by ports %v gateways %v", o.InBand.Ports, o.InBand.Gateways)
 	}
-	return fmt.Sprintf("dpid %016x datapath %s controllers %s fail %s miss %s tables %d entries %d groups %d meters %d packet-ins %d/s cpu %s memory %s%s",
-		o.DatapathID, datapath, strings.Join(o.Controllers, ","), fail, miss, o.Tables, o.Entries, o.Groups, o.Meters, o.PacketIns, orNone(o.CPU), o.Memory, band)
+	hold := ""
+	if o.MeterHold > 0 {
+		hold = " meter-hold " + vnet.FormatDuration(o.MeterHold)
+	}
+	return fmt.Sprintf("dpid %016x datapath %s controllers %s fail %s miss %s tables %d entries %d groups %d meters %d packet-ins %d/s cpu %s memory %s%s%s",
+		o.DatapathID, datapath, strings.Join(o.Controllers, ","), fail, miss, o.Tables, o.Entries, o.Groups, o.Meters, o.PacketIns, orNone(o.CPU), o.Memory, hold, band)
 }
 
 // openFlow is what a switch of that kind is given. Controllers that are named get
@@ -84,7 +91,7 @@ func (n *network) openFlow(s vnet.VirtualSwitch) *OpenFlow {
 	o := s.OpenFlow()
 	item := &OpenFlow{
 		CPU: s.CPU, Memory: wholePages(s.Memory()), Standalone: o.Fail == "standalone", MissEntry: o.Miss == "controller", Kernel: o.Datapath == vnet.DatapathKernel,
-		Tables: o.Tables, Entries: o.Entries, Groups: o.Groups, Meters: o.Meters, PacketIns: o.PacketIns, DatapathID: o.DatapathID,
+		Tables: o.Tables, Entries: o.Entries, Groups: o.Groups, Meters: o.Meters, PacketIns: o.PacketIns, DatapathID: o.DatapathID, MeterHold: o.MeterHold,
 		TLS: o.TLS, InBand: n.inBand(s.Name),
 	}
 	for _, text := range s.Controllers {

@@ -134,7 +134,7 @@ func TestOpenFlowSwitch(t *testing.T) {
 func learns(t *testing.T, datapath string) {
 	l := newLab(t, "demo")
 	learning := func(t *testing.T) string {
-		return strings.Replace(learning(t), "kind: openflow", "kind: openflow, queues: [{link: s1-b, queue: 2, min: 4Mbit, max: 5Mbit}], datapath: "+datapath, 1)
+		return strings.Replace(learning(t), "kind: openflow", "kind: openflow, queues: [{link: s1-b, queue: 2, min: 4Mbit, max: 5Mbit}], meter_hold: 50ms, datapath: "+datapath, 1)
 	}
 	l.up(learning(t))
 	eventually(t, 20*time.Second, func() error { return l.crosses("learning/a", "b") })

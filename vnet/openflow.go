@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // OpenFlowOptions are what only a switch of kind SwitchOpenFlow has. Zeros are
@@ -22,6 +23,8 @@ type OpenFlowOptions struct {
 	PacketIns   int      `json:"packet_in_pps,omitempty"` // packets to controllers in a second
 	Miss        string   `json:"miss,omitempty"`          // of packets that meet no entry at the start: drop or controller; "": drop
 	DatapathID  uint64   `json:"datapath_id,omitempty"`   // 0: see DatapathIDOf
+
+	MeterHold time.Duration `json:"meter_hold_ns,omitempty"` // most that packets wait which a meter would drop; 0: it drops them
 
 	TLS *SwitchTLS `json:"tls,omitempty"` // for controllers over TLS; nil: none is
 
@@ -47,6 +50,7 @@ const (
 	DefaultPacketIns = 1000
 	MaxPacketIns     = 100_000
 	MaxControllers   = 8
+	MaxMeterHold     = time.Second
 )
 
 // What a switch of kind openflow takes of a host's memory: of its process, which
@@ -246,6 +250,9 @@ func (s VirtualSwitch) checkSizes(path string) error {
 			return fieldf(path+n.field, "%d is not between 1 and %d: leave it out for %d", n.value, n.most, n.def)
 		}
 	}
+	if s.MeterHold < 0 || s.MeterHold > MaxMeterHold {
+		return fieldf(path+".meter_hold", "%s is not between 0s and %s: leave it out for meters that drop", FormatDuration(s.MeterHold), FormatDuration(MaxMeterHold))
+	}
 	if o := s.OpenFlow(); s.Miss == "controller" && o.Entries < o.Tables {
 		return fieldf(path+".entries", "%d are fewer than %d tables, each of which begins with an entry by miss: controller: raise it", o.Entries, o.Tables)
 	}
@@ -260,7 +267,7 @@ func (s VirtualSwitch) noOpenFlow(path string) error {
 	}{
 		{".controller", len(s.Controllers) > 0}, {".fail", s.Fail != ""}, {".datapath", s.Datapath != ""}, {".tables", s.Tables != 0},
 		{".entries", s.Entries != 0}, {".groups", s.Groups != 0}, {".meters", s.Meters != 0}, {".packet_in_pps", s.PacketIns != 0},
-		{".miss", s.Miss != ""}, {".datapath_id", s.DatapathID != 0}, {".tls", s.TLS != nil},
+		{".miss", s.Miss != ""}, {".datapath_id", s.DatapathID != 0}, {".tls", s.TLS != nil}, {".meter_hold", s.MeterHold != 0},
 		{".queues", len(s.Queues) > 0},
 	} {
 		if o.stated {

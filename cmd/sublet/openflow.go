@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,6 +44,7 @@ type openflowFlags struct {
 	fail, miss, local  string
 	portsIn, socket    string
 	packetIns          int
+	meterHold          time.Duration
 	heap               int64
 	quiet, confine     bool
 	keep, anyName      bool
@@ -134,6 +136,7 @@ func (f *openflowFlags) define(c *cobra.Command) {
 	flags.Int64Var(&f.heap, "heap", 0, "bytes of memory beyond which more time is spent on freeing some; 0: as needed")
 	flags.StringVar(&f.miss, "miss", "drop", "what meets no entry at the start: drop, or controller")
 	flags.IntVar(&f.packetIns, "packet-ins", 0, "most packets to controllers in a second; 0: no bound")
+	flags.DurationVar(&f.meterHold, "meter-hold", 0, "most time that frames wait which a meter would drop, up to 1s; 0: it drops them, as OpenFlow says")
 	flags.Uint8Var(&f.auxiliary, "auxiliary", 0, "auxiliary connections to each controller to which the switch connects, up to 8")
 	flags.StringVar(&f.local, "local", "", "device that is port LOCAL, for instance one end of a veth pair whose other end has the switch's address")
 	flags.BoolVar(&f.inBand, "in-band", false, "control shares ports and links with data: the address that reaches controllers is at the other end of --local; controllers are tcp:ADDRESS:PORT or tls:ADDRESS:PORT")
@@ -157,7 +160,7 @@ func (f *openflowFlags) config() (c ofswitch.Config, err error) {
 	if slices.Equal(f.ports, []string{"eth*"}) {
 		c.Ports, c.Follow = nil, true
 	}
-	c.Pipeline = pipeline.Config{Tables: f.tables, Entries: f.entries, Groups: f.groups, Meters: f.meters}
+	c.Pipeline = pipeline.Config{Tables: f.tables, Entries: f.entries, Groups: f.groups, Meters: f.meters, Hold: int64(f.meterHold)}
 	if c.Pipeline.DatapathID, err = strconv.ParseUint(strings.TrimPrefix(f.dpid, "0x"), 16, 64); err != nil {
 		return c, fmt.Errorf("--dpid %q: write up to 16 hexadecimal digits", f.dpid)
 	}
@@ -174,6 +177,8 @@ func (f *openflowFlags) config() (c ofswitch.Config, err error) {
 		return c, fmt.Errorf("--fail %q: write secure or standalone", f.fail)
 	case f.miss != "drop" && f.miss != "controller":
 		return c, fmt.Errorf("--miss %q: write drop or controller", f.miss)
+	case f.meterHold < 0 || f.meterHold > time.Second:
+		return c, fmt.Errorf("--meter-hold %v: write a time up to 1s, or 0 to drop", f.meterHold)
 	case f.packetIns < 0:
 		return c, fmt.Errorf("--packet-ins %d: write how many in a second, or 0 for no bound", f.packetIns)
 	case f.auxiliary > 8:

@@ -61,7 +61,9 @@ type flowsMeter struct {
 		Packets uint64
 		Bytes   uint64
 	}
-	Rule [8]struct {
+	Holds   uint64
+	Waiting uint64
+	Rule    [8]struct {
 		_      structs.HostLayout
 		Rate   uint64
 		Depth  uint64

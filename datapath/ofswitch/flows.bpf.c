@@ -96,6 +96,7 @@ struct meter_rule {
 struct meter {
 	__u64 packets, bytes;
 	struct meter_band band[MAX_BANDS];
+	__u64 holds, waiting; /* what it would drop is for the process; so is all else, behind that */
 	struct meter_rule rule[MAX_BANDS];
 	__u64 of_packets; /* its rates are of packets, not of bits */
 };
@@ -580,6 +581,31 @@ __noinline int past_meter(struct __sk_buff *skb, __u64 at_and_added, __u64 size_
 	return 1;
 }
 
+/* Whether a packet has to wait at a meter, which the process sees to. */
+__noinline int must_wait(__u32 at, __u64 size_and_segments)
+{
+	struct meter *m = bpf_map_lookup_elem(&meters, &at);
+	__u64 now, units;
+
+	if (!m || !m->holds)
+		return 0;
+	if (*(volatile __u64 *)&m->waiting)
+		return 1;
+	now = bpf_ktime_get_ns() * TICKS;
+	units = m->of_packets ? (__u32)size_and_segments : (size_and_segments >> 32) * 8;
+	for (__u32 i = 0; i < MAX_BANDS; i++) {
+		const struct meter_rule *r = &m->rule[i];
+
+		if (!r->used)
+			break;
+		if (enough(r, *(volatile __u64 *)&m->band[i].full, now, cost_of(r, units)))
+			continue;
+		*(volatile __u64 *)&m->waiting = 1;
+		return 1;
+	}
+	return 0;
+}
+
 static __always_inline void lose(struct packet *p, struct flow *f)
 {
 	__sync_fetch_and_add(&f->lost_packets, p->segments);
@@ -702,6 +728,8 @@ static __always_inline int take(struct __sk_buff *skb)
 	if (!f)
 		return upcall(&p);
 	p.segments = segments_of(skb);
+	if (f->step[0].kind == STEP_METER && must_wait(f->step[0].value, (__u64)p.len << 32 | p.segments))
+		return upcall(&p);
 	__sync_fetch_and_add(&f->packets, p.segments);
 	__sync_fetch_and_add(&f->bytes, p.len);
 	if (unlikely(p.segments > 1))

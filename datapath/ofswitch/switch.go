@@ -80,6 +80,7 @@ type Switch struct {
 	cache   *cache    // nil: none
 	store   *store    // nil: all is gone with the process
 	band    *band     // nil: control is out of band
+	emptied bool      // all frames that had come for the process have been taken
 }
 
 // New opens the ports. It fails, with nothing open, if one cannot be opened.
@@ -99,6 +100,7 @@ func New(c Config) (_ *Switch, err error) {
 	c.Pipeline.Datapath = datapathName(c.Kernel)
 	s.tables = pipeline.New(c.Pipeline, s)
 	s.tables.Standalone, s.tables.Queues = c.Standalone, s.queuesOf
+	s.tables.Aside, s.tables.Resume = s.putAside, s.takeUp
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -311,7 +313,7 @@ func (s *Switch) loop(ctx context.Context) error {
 	var expired int64
 	for more := false; ctx.Err() == nil; {
 		s.beginTurn()
-		wait := s.untilControl(int(tick / time.Millisecond))
+		wait := s.untilHeld(s.untilControl(int(tick / time.Millisecond)))
 		if more {
 			wait = 0
 		}
@@ -340,6 +342,7 @@ func (s *Switch) loop(ctx context.Context) error {
 				s.frames(s.devices[e.Fd], framesOfTurn)
 			}
 		}
+		s.release()
 		if more {
 			more = s.messages()
 		}
@@ -465,16 +468,22 @@ func (s *Switch) upcalls(most int) {
 	now := s.now()
 	s.current = &r
 	s.lap(&s.stages.Overhead)
+	s.emptied = false
 	for range most {
 		took := s.cache.upcall.read(&r)
 		s.read(took)
 		if !took {
+			s.emptied = true
 			break
 		}
 		if s.band.has(r.frame) {
 			continue
 		}
+		waiting := s.tables.Waiting()
 		f, cause := s.tables.ReceiveFlow(now, s.cache.numbers[r.mark], r.frame, r.packets())
+		if s.tables.Waiting() > waiting {
+			cause = pipeline.CauseMeter
+		}
 		s.cache.counters.Upcalls[cause]++
 		s.lap(&s.stages.Actions)
 		if f != nil {
@@ -482,7 +491,9 @@ func (s *Switch) upcalls(most int) {
 		}
 	}
 	s.current = nil
-	s.cache.install()
+	if s.cache.install(); s.emptied {
+		s.tables.Rested()
+	}
 }
 
 // lookAtPorts tells of devices that came up, went down or away.

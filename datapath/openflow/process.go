@@ -41,6 +41,9 @@ func (s process) arguments() []string {
 		"--tables", strconv.Itoa(o.Tables), "--entries", strconv.Itoa(o.Entries), "--groups", strconv.Itoa(o.Groups), "--meters", strconv.Itoa(o.Meters),
 		"--packet-ins", strconv.Itoa(o.PacketIns), "--heap", strconv.FormatInt(int64(o.Memory)*3/4, 10),
 	}
+	if o.MeterHold > 0 {
+		list = append(list, "--meter-hold", o.MeterHold.String())
+	}
 	if b := o.InBand; b != nil {
 		list = append(list, "--in-band", "--local", vnet.LocalInterface)
 		if len(b.Gateways) > 0 {

@@ -21,6 +21,8 @@ type meter struct {
 	rules   []MeterRule
 	state   *MeterState
 	placed  bool // where a datapath finds it
+	held    int  // packets that wait for it
+	waiter  bool // it is among those to be told that none waits any more
 }
 
 // MeterRule is what a band does. Its token bucket is told by times: how long it takes
@@ -38,6 +40,8 @@ type MeterRule struct {
 type MeterState struct {
 	Packets, Bytes uint64
 	Bands          [maxBands]BandState
+	Holds          uint64 // packets that it would drop are for the Switch, which has them wait
+	Waiting        uint64 // so are all others, since some wait
 }
 
 // BandState is that of a band. A bucket that is full at a time of the past is full.
@@ -60,7 +64,7 @@ type MeterPlace interface {
 	PlaceMeter(packets bool, rules []MeterRule) *MeterState
 }
 
-func newMeter(now int64, m *of13.MeterMod, place MeterPlace) *meter {
+func newMeter(now int64, m *of13.MeterMod, place MeterPlace, hold int64) *meter {
 	t := &meter{MeterConfig: of13.MeterConfig{Flags: m.Flags, Meter: m.Meter, Bands: slices.Clone(m.Bands)}, created: now}
 	for i := range t.Bands {
 		t.rules = append(t.rules, ruleOf(m.Flags, &t.Bands[i]))
@@ -70,6 +74,9 @@ func newMeter(now int64, m *of13.MeterMod, place MeterPlace) *meter {
 	}
 	if t.placed = t.state != nil; !t.placed {
 		t.state = &MeterState{}
+	}
+	if hold > 0 && len(t.rules) > 0 && !slices.ContainsFunc(t.rules, func(r MeterRule) bool { return !r.Drops }) {
+		t.state.Holds = 1
 	}
 	return t
 }
@@ -108,10 +115,13 @@ func (r *MeterRule) enough(full, now, cost uint64) bool {
 	return max(full, now)-now+min(cost, r.Depth) <= r.Depth
 }
 
+// packets says whether its rates are of packets, and not of bits.
+func (m *meter) packets() bool { return m.Flags&of13.MeterPKTPS != 0 }
+
 // pass says whether a packet may go on, which may get another DSCP.
 func (m *meter) pass(now int64, p *packet) bool {
 	size, units := uint64(len(p.b)), p.segments
-	if m.Flags&of13.MeterPKTPS == 0 {
+	if !m.packets() {
 		units = size * 8
 	}
 	atomic.AddUint64(&m.state.Packets, p.segments)

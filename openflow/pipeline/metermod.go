@@ -25,7 +25,7 @@ func (s *Switch) meterMod(now int64, m *of13.MeterMod) error {
 	if err := checkBands(m); err != nil {
 		return err
 	}
-	t := newMeter(now, m, s.Meters)
+	t := newMeter(now, m, s.Meters, s.config.Hold)
 	if old != nil {
 		t.created = old.created
 		s.invalidate(func(f *Flow) bool { return f.meter == old.state })

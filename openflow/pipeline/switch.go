@@ -10,6 +10,7 @@ type Config struct {
 	Groups     int
 	Meters     int
 	Memory     Memory // nil: all is gone with the process
+	Hold       int64  // most ns that packets wait which a meter would drop; 0: it drops them
 	Datapath   string // what forwards, for the description of the switch
 }
 
@@ -35,6 +36,11 @@ type Switch struct {
 	// packets tells it from what entries do.
 	Found func()
 
+	// Aside gives what belongs to the packet on its way besides its frame, and Resume takes
+	// it back when a packet that waited goes on; nil: nothing does.
+	Aside  func() any
+	Resume func(any)
+
 	// Queues lists those of a port; nil: no port has any.
 	Queues func(port uint32) []Queue
 
@@ -59,6 +65,7 @@ type Switch struct {
 	notes   *[]Seen  // nil: what becomes of packets is not noted
 	memory  Memory
 	told    []of13.FlowStats // of the last answer
+	holding holding
 }
 
 type table struct {
@@ -147,7 +154,12 @@ func (s *Switch) receive(now int64, number uint32, frame []byte, segments int) {
 func (s *Switch) classify(r *run) {
 	r.set.clear()
 	r.late = false
-	for at := 0; ; {
+	s.classifyFrom(r, 0)
+}
+
+// classifyFrom takes it through the tables from one on.
+func (s *Switch) classifyFrom(r *run, at int) {
+	for {
 		r.packet.fresh()
 		t := &s.tables[at]
 		r.table = uint8(at)
@@ -234,10 +246,15 @@ func (s *Switch) instruct(r *run, does *program) (next int, on bool) {
 		if s.trace != nil {
 			s.trace.meter(r, m)
 		}
-		if !s.thought && !m.pass(r.now, &r.packet) && !s.goOn() {
+		if !s.thought && !s.passes(r, m) && !s.goOn() {
 			return 0, false
 		}
 	}
+	return s.behindMeter(r, does)
+}
+
+// behindMeter does what an entry says of packets that passed its meter.
+func (s *Switch) behindMeter(r *run, does *program) (next int, on bool) {
 	r.reason = of13.PacketAction
 	if r.entry.miss() {
 		r.reason = of13.PacketNoMatch

@@ -202,6 +202,7 @@ func (f vswitch) vswitch(path string) (vnet.VirtualSwitch, error) {
 // because vnet's zero is the default.
 func (f vswitch) openFlow(path string, o *vnet.OpenFlowOptions) error {
 	o.Controllers, o.Fail, o.Datapath, o.Miss, o.TLS = f.Controller, f.Fail, f.Datapath, f.Miss, f.TLS.options()
+	o.MeterHold = time.Duration(f.MeterHold)
 	for _, n := range []struct {
 		field string
 		from  *int

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"sublet/datapath/kernel"
 	"sublet/measure/pktgen"
@@ -22,7 +23,8 @@ const Stations = 5
 
 // Bed is a place for switches.
 type Bed struct {
-	Exe  string // sublet
+	Exe  string        // sublet
+	Hold time.Duration // most time that frames wait which a meter of Sublet's would drop
 	dir  string
 	host *kernel.Host
 	undo []func()

@@ -67,7 +67,7 @@ func (k Kind) datapath() string {
 // startOurs starts the product, which listens for its controller.
 func (s *Switch) startOurs(ctx context.Context) error {
 	pid, err := s.daemon("taskset", "-c", "0", s.bed.Exe, "openflow", "run", "--quiet", "--controller", "ptcp:127.0.0.1:6654", "--dpid", "1",
-		"--ports", strings.Join(s.ports(), ","), "--datapath", s.Kind.datapath(), "--entries", "200000", "--packet-ins", "0")
+		"--ports", strings.Join(s.ports(), ","), "--datapath", s.Kind.datapath(), "--entries", "200000", "--packet-ins", "0", "--meter-hold", s.bed.Hold.String())
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ var (
 	window  = flag.Duration("window", 3*time.Second, "of each measurement, behind a second that does not count")
 	burst   = flag.Duration("burst", 10*time.Millisecond, "of meters: their rate for this long")
 	mbit    = flag.String("mbit", "1,10,100,1000", "rates of meters, Mbit/s")
+	hold    = flag.Duration("hold", 0, "most time that frames wait which a meter of Sublet's would drop; 0: it drops them")
 	payload = 1400 // bytes of a datagram
 )
 
@@ -38,6 +39,7 @@ func run(ctx context.Context, exe string) error {
 		return err
 	}
 	defer b.Close()
+	b.Hold = *hold
 	var switches []*bed.Switch
 	for _, kind := range []bed.Kind{bed.Kernel, bed.Process, bed.OVS} {
 		s, err := b.Add(ctx, kind)
@@ -50,7 +52,7 @@ func run(ctx context.Context, exe string) error {
 		}
 		switches = append(switches, s)
 	}
-	fmt.Printf("%s; %d rounds of %v, burst %v\n\n", harness.Machine(), *rounds, *window, *burst)
+	fmt.Printf("%s; %d rounds of %v, burst %v, frames of Sublet's wait up to %v\n\n", harness.Machine(), *rounds, *window, *burst, *hold)
 	t := harness.Table{Head: []string{"meter, Mbit/s", "switch", "UDP, % of it", "TCP, % of it"}}
 	for _, word := range strings.Split(*mbit, ",") {
 		rate, err := strconv.Atoi(word)
