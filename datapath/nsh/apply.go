@@ -113,6 +113,7 @@ func (t *tables) apply(r record, all rows, s *site, was map[uint32]bool) error {
 		func() error { return t.putLimits(all.limits) },
 		func() error { return putAll(t.table("remotes"), all.remotes) },
 		func() error { return t.table("planes").Put(r.ID, all.plane) },
+		func() error { return t.putLives(all.lives) },
 		func() error { return t.forgetMemories(was) },
 		func() error { return putAll(t.table("sides"), all.sides) },
 		func() error { return t.attachAll("return", maps.Keys(all.sides), s) },
@@ -158,6 +159,20 @@ func (t *tables) putLimits(limits map[uint32]nshLimit) error {
 		}
 		if err := t.table("limits").Put(n, l); err != nil {
 			return fmt.Errorf("write a limit: %w", err)
+		}
+	}
+	return nil
+}
+
+// putLives leaves what is known of nodes that were watched already.
+func (t *tables) putLives(lives map[uint32]nshLife) error {
+	for n, l := range lives {
+		var was nshLife
+		if err := t.table("lives").Lookup(n, &was); err == nil && was.Window == l.Window {
+			continue
+		}
+		if err := t.table("lives").Put(n, l); err != nil {
+			return fmt.Errorf("watch a node: %w", err)
 		}
 	}
 	return nil

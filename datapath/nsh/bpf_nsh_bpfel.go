@@ -50,7 +50,7 @@ type nshCounts struct {
 	Returned uint64
 	Timed    uint64
 	Spent    uint64
-	Drops    [15]uint64
+	Drops    [16]uint64
 	Causes   [0]uint32
 }
 
@@ -66,13 +66,27 @@ type nshHop struct {
 	Reverse  uint8
 	Shared   uint8
 	Enters   uint8
-	Pad      [2]uint8
+	Fails    uint8
+	Pad      uint8
+	Instead  uint32
 	Steps    [0]nshStep
 }
 
 type nshIn6Addr struct {
 	_       structs.HostLayout
 	U6Addr8 [16]uint8
+}
+
+type nshLife struct {
+	_      structs.HostLayout
+	Start  uint64
+	Window uint64
+	Tried  uint64
+	Deaths uint64
+	Early  uint32
+	Late   uint32
+	Dead   uint32
+	Pad    uint32
 }
 
 type nshLimit struct {
@@ -176,6 +190,7 @@ type nshSide struct {
 	Plane    uint32
 	Shared   uint32
 	Aware    uint32
+	Watched  uint32
 }
 
 type nshStep uint32
@@ -191,7 +206,8 @@ const (
 	nshStepSTEP_AWARE    nshStep = 7
 	nshStepSTEP_REMOTE   nshStep = 8
 	nshStepSTEP_EGRESS   nshStep = 9
-	nshStepSTEPS         nshStep = 10
+	nshStepSTEP_JUMP     nshStep = 10
+	nshStepSTEPS         nshStep = 11
 )
 
 type nshWalk struct {
@@ -206,6 +222,7 @@ type nshWalk struct {
 	Parsed  uint32
 	Pad     uint32
 	Hop     nshHop
+	_       [4]byte
 	Flow    struct {
 		_         structs.HostLayout
 		From      [2]uint64
@@ -239,6 +256,7 @@ const (
 	nshMapFirewalls    = "firewalls"
 	nshMapHops         = "hops"
 	nshMapLimits       = "limits"
+	nshMapLives        = "lives"
 	nshMapLocals       = "locals"
 	nshMapMemories     = "memories"
 	nshMapNats         = "nats"
@@ -256,6 +274,7 @@ const (
 	nshProgNshEgress   = "nsh_egress"
 	nshProgNshEnter    = "nsh_enter"
 	nshProgNshFirewall = "nsh_firewall"
+	nshProgNshJump     = "nsh_jump"
 	nshProgNshLimit    = "nsh_limit"
 	nshProgNshMirror   = "nsh_mirror"
 	nshProgNshNat      = "nsh_nat"
@@ -314,6 +333,7 @@ type nshProgramSpecs struct {
 	NshEgress   *ebpf.ProgramSpec `ebpf:"nsh_egress"`
 	NshEnter    *ebpf.ProgramSpec `ebpf:"nsh_enter"`
 	NshFirewall *ebpf.ProgramSpec `ebpf:"nsh_firewall"`
+	NshJump     *ebpf.ProgramSpec `ebpf:"nsh_jump"`
 	NshLimit    *ebpf.ProgramSpec `ebpf:"nsh_limit"`
 	NshMirror   *ebpf.ProgramSpec `ebpf:"nsh_mirror"`
 	NshNat      *ebpf.ProgramSpec `ebpf:"nsh_nat"`
@@ -336,6 +356,7 @@ type nshMapSpecs struct {
 	Firewalls   *ebpf.MapSpec `ebpf:"firewalls"`
 	Hops        *ebpf.MapSpec `ebpf:"hops"`
 	Limits      *ebpf.MapSpec `ebpf:"limits"`
+	Lives       *ebpf.MapSpec `ebpf:"lives"`
 	Locals      *ebpf.MapSpec `ebpf:"locals"`
 	Memories    *ebpf.MapSpec `ebpf:"memories"`
 	Nats        *ebpf.MapSpec `ebpf:"nats"`
@@ -383,6 +404,7 @@ type nshMaps struct {
 	Firewalls   *ebpf.Map `ebpf:"firewalls"`
 	Hops        *ebpf.Map `ebpf:"hops"`
 	Limits      *ebpf.Map `ebpf:"limits"`
+	Lives       *ebpf.Map `ebpf:"lives"`
 	Locals      *ebpf.Map `ebpf:"locals"`
 	Memories    *ebpf.Map `ebpf:"memories"`
 	Nats        *ebpf.Map `ebpf:"nats"`
@@ -406,6 +428,7 @@ func (m *nshMaps) Close() error {
 		m.Firewalls,
 		m.Hops,
 		m.Limits,
+		m.Lives,
 		m.Locals,
 		m.Memories,
 		m.Nats,
@@ -436,6 +459,7 @@ type nshPrograms struct {
 	NshEgress   *ebpf.Program `ebpf:"nsh_egress"`
 	NshEnter    *ebpf.Program `ebpf:"nsh_enter"`
 	NshFirewall *ebpf.Program `ebpf:"nsh_firewall"`
+	NshJump     *ebpf.Program `ebpf:"nsh_jump"`
 	NshLimit    *ebpf.Program `ebpf:"nsh_limit"`
 	NshMirror   *ebpf.Program `ebpf:"nsh_mirror"`
 	NshNat      *ebpf.Program `ebpf:"nsh_nat"`
@@ -454,6 +478,7 @@ func (p *nshPrograms) Close() error {
 		p.NshEgress,
 		p.NshEnter,
 		p.NshFirewall,
+		p.NshJump,
 		p.NshLimit,
 		p.NshMirror,
 		p.NshNat,

@@ -78,6 +78,9 @@ func checkFunction(f Function) error {
 	if _, ok := steps[f.Kind]; !ok || f.Name == "" {
 		return fmt.Errorf("function %q: there is no kind %q", f.Name, f.Kind)
 	}
+	if f.Patience < 0 {
+		return fmt.Errorf("function %s: there is no patience of %s", f.Name, f.Patience)
+	}
 	if f.Flows > MaxFlows {
 		return fmt.Errorf("function %s: %d flows are more than %d", f.Name, f.Flows, MaxFlows)
 	}
@@ -182,17 +185,20 @@ func (p Plane) checkHop(h Hop) error {
 		return err
 	}
 	count := 0
-	for _, is := range []bool{h.Function != "", h.Remote != "", h.Egress != nil} {
+	for _, is := range []bool{h.Function != "", h.Remote != "", h.Egress != nil, h.Jump != nil} {
 		if is {
 			count++
 		}
 	}
 	where := fmt.Sprintf("path %d, index %d", h.Path, h.Index)
 	if count != 1 {
-		return fmt.Errorf("%s: a hop is one of function, remote and egress", where)
+		return fmt.Errorf("%s: a hop is one of function, remote, egress and jump", where)
 	}
 	if _, ok := p.function(h.Function); h.Function != "" && !ok {
 		return fmt.Errorf("%s: there is no function %s", where, h.Function)
+	}
+	if err := p.checkFailure(h); err != nil {
+		return fmt.Errorf("%s: %w", where, err)
 	}
 	if h.Remote != "" && !p.hasRemote(h.Remote) {
 		return fmt.Errorf("%s: there is no remote %s", where, h.Remote)
@@ -202,6 +208,35 @@ func (p Plane) checkHop(h Hop) error {
 			return fmt.Errorf("%s: the egress has no port", where)
 		}
 		return mustMAC(h.Egress.Ethernet, where)
+	}
+	return nil
+}
+
+// checkFailure checks where packets of a row go other than on.
+func (p Plane) checkFailure(h Hop) error {
+	f, _ := p.function(h.Function)
+	switch h.Fails {
+	case "":
+	case Drop, Bypass, Reroute:
+		if f.Kind != Node {
+			return errors.New("only nodes are watched")
+		}
+	default:
+		return fmt.Errorf("there is no failure %q: take drop, bypass or reroute", h.Fails)
+	}
+	if (h.Fails == Reroute) != (h.Instead != nil) {
+		return errors.New("to reroute is to go on at another place")
+	}
+	for _, to := range []*Place{h.Jump, h.Instead} {
+		if to == nil {
+			continue
+		}
+		if err := checkPath(to.Path, to.Index); err != nil {
+			return err
+		}
+		if *to == (Place{h.Path, h.Index}) {
+			return errors.New("it leads to itself")
+		}
 	}
 	return nil
 }

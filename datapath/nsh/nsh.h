@@ -26,6 +26,7 @@ enum drop {
 	DROP_FRAGMENT,     /* a function needs ports, and the packet has none */
 	DROP_SENDER,       /* not from a host of the chain */
 	DROP_REFUSED,      /* the kernel could not change the packet */
+	DROP_DEAD,         /* for a node that returns nothing any more */
 	DROPS,
 };
 
@@ -41,6 +42,7 @@ enum step {
 	STEP_AWARE,
 	STEP_REMOTE,
 	STEP_EGRESS,
+	STEP_JUMP, /* goes on with another path and index */
 	STEPS,
 };
 
@@ -55,6 +57,8 @@ struct counts {
 	enum drop causes[0]; /* names the indexes of drops for Go */
 };
 
+enum { FAIL_UNWATCHED, FAIL_DROP, FAIL_BYPASS, FAIL_REROUTE };
+
 /* struct hop: the row of a path and index. */
 struct hop {
 	__u32 step;
@@ -67,7 +71,9 @@ struct hop {
 	__u8 reverse;   /* from the far side */
 	__u8 shared;    /* the node is on several paths: flows tell them apart */
 	__u8 enters; /* a mirror's copies come in by the device */
-	__u8 pad[2];
+	__u8 fails;  /* FAIL_: what becomes of packets while the node is dead */
+	__u8 pad;
+	__u32 instead; /* path << 8 | index: where a jump leads, or a packet past a dead node */
 	enum step steps[0]; /* names step for Go */
 };
 
@@ -135,7 +141,25 @@ struct side {
 	__u32 plane;
 	__u32 shared;
 	__u32 aware;
+	__u32 watched;
 };
+
+/* struct life: whether a node that is watched still returns packets. It is dead when
+ * WAITING packets have waited for one window at least, and none came back. While it
+ * is, now and then a copy of a packet is sent in, which comes back when it works
+ * again. Processors write without a lock: what they miss of one another is a packet. */
+struct life {
+	__u64 start; /* of the window, ns */
+	__u64 window;
+	__u64 tried; /* when the last copy was sent in */
+	__u64 deaths;
+	__u32 early; /* packets without an answer: from before the window */
+	__u32 late;  /* and in it */
+	__u32 dead;
+	__u32 pad;
+};
+
+enum { WAITING = 8 };
 
 /* struct conn_key: a flow as a function met it. */
 struct conn_key {
@@ -246,6 +270,7 @@ MAP(BPF_MAP_TYPE_HASH, struct in6_addr, __u32, 1024, BPF_F_NO_PREALLOC) locals S
 /* By the device's number in the fabric. */
 MAP(BPF_MAP_TYPE_HASH, __u32, struct rules, 4096, BPF_F_NO_PREALLOC) classifiers SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, __u32, struct side, 4096, BPF_F_NO_PREALLOC) sides SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, __u32, struct life, 4096, BPF_F_NO_PREALLOC) lives SEC(".maps"); /* by the function's number */
 MAP(BPF_MAP_TYPE_HASH, __u32, struct conn, 4096, BPF_F_NO_PREALLOC) memories SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, __u32, struct probe, 4096, BPF_F_NO_PREALLOC) probes SEC(".maps"); /* by the device that it comes back by */
 

@@ -1,8 +1,10 @@
 package nsh
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sort"
 
 	"github.com/cilium/ebpf"
@@ -28,6 +30,10 @@ func (t *tables) report(r record) (Report, error) {
 			Timed: c.Timed, Spent: c.Spent,
 		})
 	}
+	var err error
+	if out.Dead, err = t.dead(r); err != nil {
+		return out, err
+	}
 	var plane nshPlane
 	if err := t.table("planes").Lookup(r.ID, &plane); err != nil {
 		return out, fmt.Errorf("its counters: %w", err)
@@ -35,6 +41,26 @@ func (t *tables) report(r record) (Report, error) {
 	c, err := t.counts(plane.Slot)
 	out.Drops = drops(c)
 	return out, err
+}
+
+// dead are the watched nodes of a plane that return nothing.
+func (t *tables) dead(r record) (names []string, err error) {
+	for name := range watchedOf(r.Plane) {
+		var l nshLife
+		n, ok := r.Numbers[functionKey(name)]
+		if !ok {
+			continue
+		}
+		err := t.table("lives").Lookup(n, &l)
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return nil, fmt.Errorf("ask whether %s lives: %w", name, err)
+		}
+		if l.Dead != 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 func (t *tables) counts(slot uint32) (sum nshCounts, err error) {

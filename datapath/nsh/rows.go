@@ -1,6 +1,7 @@
 package nsh
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -21,6 +22,7 @@ type rows struct {
 	limits      map[uint32]nshLimit
 	remotes     map[uint32]nshRemote
 	senders     map[nshSender]uint32
+	lives       map[uint32]nshLife
 	flows       map[uint32]uint32 // tables of flows to be had, and of how many
 	plane       nshPlane
 }
@@ -49,7 +51,7 @@ func rowsOf(p Plane, g ground) rows {
 		classifiers: make(map[uint32]nshRules), sides: make(map[uint32]nshSide),
 		firewalls: make(map[uint32]nshRules), nats: make(map[uint32]nshNat),
 		balancers: make(map[uint32]nshBalancer), limits: make(map[uint32]nshLimit),
-		remotes: make(map[uint32]nshRemote), senders: make(map[nshSender]uint32), flows: make(map[uint32]uint32),
+		remotes: make(map[uint32]nshRemote), senders: make(map[nshSender]uint32), flows: make(map[uint32]uint32), lives: make(map[uint32]nshLife),
 		plane: nshPlane{Local: address(p.Local), Device: g.inner, Slot: g.planeID, Oam: flag32(p.OAM)},
 	}
 	r.addFunctions(p, g)
@@ -93,6 +95,20 @@ func sharedOf(p Plane) map[string]bool {
 	return shared
 }
 
+func (p Place) key() uint32 { return rowKey(p.Path, p.Index) }
+
+// failures are FAIL_ of nsh.h.
+var failures = map[Failure]uint8{Drop: 1, Bypass: 2, Reroute: 3}
+
+// watchedOf says which nodes are watched.
+func watchedOf(p Plane) map[string]bool {
+	watched := make(map[string]bool)
+	for _, h := range p.Hops {
+		watched[h.Function] = watched[h.Function] || h.Fails != ""
+	}
+	return watched
+}
+
 var steps = map[Kind]nshStep{
 	None: nshStepSTEP_NONE, Firewall: nshStepSTEP_FIREWALL, NAT: nshStepSTEP_NAT, Balancer: nshStepSTEP_BALANCER,
 	Limit: nshStepSTEP_LIMIT, Mirror: nshStepSTEP_MIRROR, Node: nshStepSTEP_NODE, Aware: nshStepSTEP_AWARE,
@@ -105,12 +121,18 @@ func hopRow(p Plane, h Hop, g ground, shared bool) nshHop {
 		row.Step = uint32(nshStepSTEP_EGRESS)
 		row.Device = g.device(h.Egress.Port)
 		row.writes(h.Egress.Ethernet)
+	case h.Jump != nil:
+		row.Step, row.Instead = uint32(nshStepSTEP_JUMP), h.Jump.key()
 	case h.Remote != "":
 		row.Step, row.Function = uint32(nshStepSTEP_REMOTE), g.number[remoteKey(h.Remote)]
 	default:
 		f, _ := p.function(h.Function)
 		row.Step, row.Function = uint32(steps[f.Kind]), g.number[functionKey(f.Name)]
 		row.Shared = flag(shared)
+		row.Fails = failures[h.Fails]
+		if h.Instead != nil {
+			row.Instead = h.Instead.key()
+		}
 		switch {
 		case f.Kind == Mirror:
 			row.Device, row.Enters = g.device(f.To), flag(f.Enters)
@@ -145,7 +167,7 @@ func (p Plane) function(name string) (Function, bool) {
 func (f Function) inNode() bool { return f.Kind == Node || f.Kind == Aware }
 
 func (r *rows) addFunctions(p Plane, g ground) {
-	shared := sharedOf(p)
+	shared, watched := sharedOf(p), watchedOf(p)
 	for _, f := range p.Functions {
 		n := g.number[functionKey(f.Name)]
 		switch f.Kind {
@@ -158,7 +180,11 @@ func (r *rows) addFunctions(p Plane, g ground) {
 		case Limit:
 			r.limits[n] = limitRow(f)
 		case Node, Aware:
-			s := nshSide{Function: n, Plane: g.id, Shared: flag32(shared[f.Name]), Aware: flag32(f.Kind == Aware)}
+			s := nshSide{Function: n, Plane: g.id, Shared: flag32(shared[f.Name]), Aware: flag32(f.Kind == Aware), Watched: flag32(watched[f.Name])}
+			if watched[f.Name] {
+				// Packets that wait are older than a window when the next one ends.
+				r.lives[n] = nshLife{Window: uint64(cmp.Or(f.Patience, DefaultPatience)) / 2}
+			}
 			r.sides[g.device(f.In)], r.sides[g.device(f.Out)] = s, s
 		}
 		if f.Kind == NAT || f.Kind == Balancer || f.Kind == Node && shared[f.Name] {

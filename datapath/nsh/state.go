@@ -1,6 +1,9 @@
 package nsh
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // Plane is what one host does for one lease's chains: all of it is desired
 // state, and all of it is data. A path is named by a number of 24 bits that no
@@ -48,7 +51,7 @@ type Match struct {
 type Ports struct{ From, To uint16 }
 
 // Hop is the row of the forwarding table for a path and index: exactly one of
-// Function, Remote and Egress. A function takes one off the index, and the packet
+// Function, Remote, Egress and Jump. A function takes one off the index, and the packet
 // goes on with the row of the result. A packet that meets no row is dropped.
 type Hop struct {
 	Path     uint32
@@ -57,7 +60,29 @@ type Hop struct {
 	Reverse  bool    `json:",omitempty"` // Function: the packet goes through it from the far side (NAT, balancer, node)
 	Remote   string  `json:",omitempty"` // of Plane.Remotes; index and path stay as they are
 	Egress   *Egress `json:",omitempty"` // the chain ends here
+	Jump     *Place  `json:",omitempty"` // the packet goes on there
+	// Fails says what becomes of packets while Function, a Node, returns nothing; "":
+	// nobody looks. Instead is where they go on with Reroute; what comes back from there
+	// is led on by a Jump.
+	Fails   Failure `json:",omitempty"`
+	Instead *Place  `json:",omitempty"`
 }
+
+// Place is a path and index.
+type Place struct {
+	Path  uint32
+	Index uint8
+}
+
+// Failure is what becomes of packets for a dead node.
+type Failure string
+
+// What becomes of them.
+const (
+	Drop    Failure = "drop" // counted as dead
+	Bypass  Failure = "bypass"
+	Reroute Failure = "reroute"
+)
 
 // Egress sends the original frame to a node.
 type Egress struct {
@@ -111,8 +136,11 @@ type Function struct {
 	Enters bool   `json:",omitempty"`
 	// Node, Aware: devices that lead to the node's two interfaces (Aware: Out may be
 	// In). Ethernet addresses are written over the destination; "": it stays.
-	In, Out                 string `json:",omitempty"`
-	EthernetIn, EthernetOut string `json:",omitempty"`
+	In, Out string `json:",omitempty"`
+	// Patience, of a Node that is watched: how long packets may go in and none come back
+	// until it is dead; 0: DefaultPatience.
+	Patience                time.Duration `json:",omitempty"`
+	EthernetIn, EthernetOut string        `json:",omitempty"`
 }
 
 // Kind is what a function does.
@@ -153,6 +181,8 @@ const (
 	MaxRules    = 64 // of a classifier or firewall
 	MaxBackends = 64
 	MaxFlows    = 1 << 20 // of a function: 200 MB
+
+	DefaultPatience = 150 * time.Millisecond
 )
 
 // Counts is what one hop did since its row was made.
@@ -170,5 +200,6 @@ type Counts struct {
 // Report is what a plane counted.
 type Report struct {
 	Hops  []Counts          // in the plane's order
+	Dead  []string          // watched nodes that return nothing, sorted
 	Drops map[string]uint64 // by cause, of packets that met no hop
 }

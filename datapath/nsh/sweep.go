@@ -24,6 +24,7 @@ func (t *tables) sweep(all map[string]record, r record, want rows, was map[uint3
 		sweepRows(t.table("firewalls"), want.firewalls, func(n uint32, _ nshRules) bool { return mine(n) }),
 		sweepRows(t.table("nats"), want.nats, func(n uint32, _ nshNat) bool { return mine(n) }),
 		sweepRows(t.table("balancers"), want.balancers, func(n uint32, _ nshBalancer) bool { return mine(n) }),
+		sweepRows(t.table("lives"), want.lives, func(n uint32, _ nshLife) bool { return mine(n) }),
 		sweepRows(t.table("limits"), want.limits, func(n uint32, _ nshLimit) bool { return mine(n) }),
 		t.sweepFlows(want, mine, was),
 	}
