@@ -72,10 +72,12 @@ type ChainFunction struct {
 	Prefix netip.Prefix `json:"prefix,omitzero"`
 	// To is the device by which copies of a mirror enter the link to the node that gets
 	// them.
-	To   string           `json:"to,omitempty"`
-	In   string           `json:"in,omitempty"` // devices that lead to eth0 and eth1 of a program's node
-	Out  string           `json:"out,omitempty"`
-	Auto *ChainProcessing `json:"auto,omitempty"` // of a program whose processor time follows the load
+	To  string `json:"to,omitempty"`
+	In  string `json:"in,omitempty"` // devices that lead to eth0 and eth1 of a program's node
+	Out string `json:"out,omitempty"`
+	// Patience is for how long a program that is watched may return nothing, in ns.
+	Patience int64            `json:"patience_ns,omitempty"`
+	Auto     *ChainProcessing `json:"auto,omitempty"` // of a program whose processor time follows the load
 }
 
 // ChainProcessing is what packets cost a function, in whole parts of a second of a
@@ -98,7 +100,7 @@ type ChainRemote struct {
 }
 
 // ChainHop is what becomes of packets of a path at an index: one of Function,
-// Remote and Egress. A function takes one off the index.
+// Remote, Egress and Jump. A function takes one off the index.
 type ChainHop struct {
 	Path     uint32 `json:"path"`
 	Index    uint8  `json:"index"`
@@ -108,9 +110,21 @@ type ChainHop struct {
 	// Rate is the chain's where Function's processor time follows the load.
 	Rate     vnet.Rate `json:"rate_bps,omitempty"`
 	Priority int       `json:"priority,omitempty"` // of the chain, there
-	Remote   string    `json:"remote,omitempty"`
-	Egress   string    `json:"egress,omitempty"` // device that leads to the last node
-	Hardware string    `json:"hardware,omitempty"`
+	// OnFailure says what becomes of packets while Function, a program, returns none; "":
+	// nobody looks. Instead is where they go on with reroute, and Jump where those go on
+	// that come back from there.
+	OnFailure vnet.OnFailure `json:"on_failure,omitempty"`
+	Instead   *ChainPlace    `json:"instead,omitempty"`
+	Jump      *ChainPlace    `json:"jump,omitempty"`
+	Remote    string         `json:"remote,omitempty"`
+	Egress    string         `json:"egress,omitempty"` // device that leads to the last node
+	Hardware  string         `json:"hardware,omitempty"`
+}
+
+// ChainPlace is a path and index.
+type ChainPlace struct {
+	Path  uint32 `json:"path"`
+	Index uint8  `json:"index"`
 }
 
 // At names where its packets are: at a function, or on the way to a host or node.
@@ -120,6 +134,8 @@ func (h ChainHop) At() string {
 		return h.Function
 	case h.Remote != "":
 		return "to " + h.Remote
+	case h.Jump != nil:
+		return "from standby"
 	}
 	return "out"
 }
@@ -329,6 +345,9 @@ func (c *Compiler) chainWay(p *chainPlans, way chainWay) error {
 		if hops := p.at(at).Hops; net.functions[node].Auto != nil {
 			hops[len(hops)-1].Rate, hops[len(hops)-1].Priority = cmp.Or(rate, way.Rate), way.Priority
 		}
+		if err := c.watch(p, way, node); err != nil {
+			return err
+		}
 		index--
 	}
 	return p.leave(at, way, path, index)
@@ -469,13 +488,14 @@ func (n *network) chainFunction(name string) ChainFunction {
 	if f.Kind != vnet.FunctionProgram {
 		return made
 	}
+	made.Patience = int64(f.Patience)
 	if a := f.Auto; a != nil {
 		node, _ := n.lease.Request.Node(name)
 		made.Auto = &ChainProcessing{Node: Namespace(n.lease.ID(), name), Most: node.CPU, Fixed: int64(a.Fixed * 1e12), PerByte: int64(a.PerByte * 1e15)}
 	}
 	for _, l := range n.chained { // the first chain through it has eth0 and eth1
 		for end, node := range l.Ends {
-			if node != name || l.Sender() != "" {
+			if node != name || l.Sender() == name {
 				continue
 			}
 			device := VxLink{Index: n.index[l.Name]}.Device(end)

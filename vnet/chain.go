@@ -18,7 +18,7 @@ type Chain struct {
 	Match     Packets      `json:"match,omitzero"`
 	Rate      Rate         `json:"rate_bps,omitempty"`   // 0: best effort
 	Reverse   ChainReverse `json:"reverse,omitempty"`    // "": ReverseNone
-	OnFailure OnFailure    `json:"on_failure,omitempty"` // "": FailureDrop
+	OnFailure OnFailure    `json:"on_failure,omitempty"` // "": nobody looks whether programs live
 	// Priority says which chains have their rates first where functions with cpu auto
 	// are short of processors, 0 to MaxChainPriority, the higher first.
 	Priority int `json:"priority,omitempty"`
@@ -41,7 +41,8 @@ const (
 	ReverseSame   ChainReverse = "same"
 )
 
-// OnFailure says what becomes of a chain's packets when one of its functions ended.
+// OnFailure says what becomes of a chain's packets while one of its programs returns
+// none.
 type OnFailure string
 
 // What becomes of them.
@@ -312,11 +313,9 @@ func (c Chain) checkWishes(path string) error {
 		return fieldf(path+".reverse", "%q is not known: choose mirror or none", c.Reverse)
 	}
 	switch c.OnFailure {
-	case "", FailureDrop:
-	case FailureBypass, FailureReroute:
-		return fieldf(path+".on-failure", "%s is not offered yet: leave it out, and packets are dropped until the function is there again", c.OnFailure)
+	case "", FailureDrop, FailureBypass, FailureReroute:
 	default:
-		return fieldf(path+".on-failure", "%q is not known: choose drop", c.OnFailure)
+		return fieldf(path+".on-failure", "%q is not known: choose reroute, bypass or drop", c.OnFailure)
 	}
 	return nil
 }

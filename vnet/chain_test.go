@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // twoChains is a request that is right: a chain through a firewall and a program.
@@ -52,7 +53,13 @@ func TestBadChains(t *testing.T) {
 		"back it is twice as much": {chain(func(c *Chain) { c.Rate, c.Reverse = 60*Mbit, ReverseMirror }), "chains[0].via[0]: fw passes 100Mbit, and chains through it ask for 120Mbit"},
 		"same of two":              {chain(func(c *Chain) { c.Reverse = ReverseSame }), "chains[0].reverse: same is not offered yet for more than one function"},
 		"unknown reverse":          {chain(func(c *Chain) { c.Reverse = "twice" }), `chains[0].reverse: "twice" is not known`},
-		"bypass":                   {chain(func(c *Chain) { c.OnFailure = FailureBypass }), "chains[0].on-failure: bypass is not offered yet"},
+		"bypass":                   {chain(func(c *Chain) { c.OnFailure = FailureBypass }), ""},
+		"reroute to nowhere":       {chain(func(c *Chain) { c.OnFailure = FailureReroute }), "nodes[4].function.standby: is missing: chain web goes to another instance"},
+		"standby of a firewall":    {function(func(f *Function) { f.Standby = "ids" }), "nodes[3].function.standby: a firewall is built in"},
+		"standby is itself":        {func(r *Request) { r.Nodes[4].Function.Standby = "ids" }, "nodes[4].function.standby: ids cannot stand by for itself"},
+		"standby is a node":        {func(r *Request) { r.Nodes[4].Function.Standby = "c" }, `nodes[4].function.standby: there is no function "c"`},
+		"standby is a firewall":    {func(r *Request) { r.Nodes[4].Function.Standby = "fw" }, "nodes[4].function.standby: fw is a firewall"},
+		"too patient":              {func(r *Request) { r.Nodes[4].Function.Patience = time.Hour }, "nodes[4].function.patience: 1h is not between 20ms and 1m"},
 		"unknown failure":          {chain(func(c *Chain) { c.OnFailure = "panic" }), `chains[0].on-failure: "panic" is not known`},
 		"best through auto":        {chain(func(c *Chain) { c.Rate = 0 }), "chain web leads through ids without a rate"},
 		"ports of everything":      {chain(func(c *Chain) { c.Match.DstPort = PortRange{First: 80, Last: 80} }), "chains[0].match.dst_port: only tcp and udp have ports"},
@@ -130,6 +137,47 @@ func TestCopiesHaveALink(t *testing.T) {
 	r.Fill()
 	if list := own(); len(list) != 0 {
 		t.Errorf("a mirror of no chain has %+v", list)
+	}
+}
+
+// A program has links to its standby and back, with the rates of the chains that go
+// there when it dies, in each direction.
+func TestStandbysHaveLinks(t *testing.T) {
+	r := twoChains()
+	r.Nodes[4].Function.Standby = "ids2"
+	r.Nodes = append(r.Nodes, VirtualNode{Name: "ids2", Setup: r.Nodes[4].Setup, Function: &Function{Kind: FunctionProgram}})
+	r.Chains = append(r.Chains, Chain{Name: "back", From: "b", To: "a", Via: []string{"ids"}, Rate: 20 * Mbit, Reverse: ReverseMirror})
+	r.Fill()
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+	if slices.ContainsFunc(r.Links, func(l VirtualLink) bool { return l.Sender() != "" }) {
+		t.Errorf("links to a standby that no chain goes to: %+v", r.Links)
+	}
+	for i := range r.Chains {
+		r.Chains[i].OnFailure = FailureReroute
+	}
+	r.Fill()
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+	var ends [][2]string
+	for _, l := range r.Links {
+		if l.Sender() != "" {
+			ends = append(ends, l.Ends)
+			if l.Bandwidth != [2]Bandwidth{Static(70 * Mbit), Static(20 * Mbit)} || !r.ReachesNode(l, len(ends)%2) || r.ReachesNode(l, 1-len(ends)%2) {
+				t.Errorf("%+v", l)
+			}
+		}
+	}
+	if !slices.Equal(ends, [][2]string{{"ids", "ids2"}, {"ids2", "ids"}}) {
+		t.Errorf("own links between %v", ends)
+	}
+	r.Chains[0].Via = []string{"ids", "ids2"}
+	r.Links = slices.DeleteFunc(r.Links, func(l VirtualLink) bool { return l.Chain != "" })
+	r.Fill()
+	if err := r.Check(); err == nil || !strings.Contains(err.Error(), "leads through ids2 already") {
+		t.Errorf("a standby on the same chain: %v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package vnet
 import (
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // FunctionKind says what a function does with packets.
@@ -29,7 +30,13 @@ type Function struct {
 	Rate   Rate           `json:"rate_bps,omitempty"` // the most that it passes; 0: not stated
 	Prefix netip.Prefix   `json:"prefix,omitzero"`    // of a NAT: its addresses outside
 	To     string         `json:"to,omitempty"`       // of a mirror: the node that gets copies, by an interface of their own
-	Auto   *Processing    `json:"auto,omitempty"`     // of a program: its processor time follows the load
+	// Standby is the function that a program's packets go to while it returns none, where
+	// their chains say reroute.
+	Standby string `json:"standby,omitempty"`
+	// Patience is for how long a program may return nothing of what comes to it until it
+	// is dead, in chains that say what becomes of packets then; 0: DefaultPatience.
+	Patience time.Duration `json:"patience_ns,omitempty"`
+	Auto     *Processing   `json:"auto,omitempty"` // of a program: its processor time follows the load
 }
 
 // FunctionRule says what a firewall does with packets. What fits no rule passes.
@@ -42,6 +49,9 @@ type FunctionRule struct {
 const (
 	MaxFunctionRules = 64
 	MaxChains        = 256
+	MinPatience      = 20 * time.Millisecond
+	MaxPatience      = time.Minute
+	DefaultPatience  = 150 * time.Millisecond
 	MaxVia           = 16  // functions of one chain
 	MaxHops          = 512 // of all chains: those of a host have 8191 places for all tenants (datapath/nsh)
 )
@@ -102,6 +112,12 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 		return fieldf(path+".rate", "is missing: state the most that it passes, such as 50Mbit")
 	case f.Auto != nil && f.Kind != FunctionProgram:
 		return fieldf(path+".cpu", "a %s is built in, and the kernel runs it: leave out cpu", f.Kind)
+	case f.Kind != FunctionProgram && f.Standby != "":
+		return fieldf(path+".standby", "a %s is built in, and does not end: leave it out", f.Kind)
+	case f.Kind != FunctionProgram && f.Patience != 0:
+		return fieldf(path+".patience", "a %s is built in, and does not end: leave it out", f.Kind)
+	case f.Patience != 0 && (f.Patience < MinPatience || f.Patience > MaxPatience):
+		return fieldf(path+".patience", "%s is not between %s and %s", FormatDuration(f.Patience), FormatDuration(MinPatience), FormatDuration(MaxPatience))
 	case f.Kind != FunctionMirror && f.To != "":
 		return fieldf(path+".to", "only a mirror has a node that gets copies: leave it out")
 	case f.Kind == FunctionMirror && f.To == "":

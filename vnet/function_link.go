@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A mirror has a link of its own beside the segments of chains, to the node that gets
-// its copies. VirtualLink.Chain of such a link is FUNCTION>NODE, which is no chain's
-// name.
+// Functions have links of their own beside the segments of chains: a mirror one to the
+// node that gets its copies, a program one to its standby and one back. Chain of such a
+// link is FUNCTION>NODE, or FUNCTION>NODE>FUNCTION back, which no chain is called.
 const sendsTo = ">"
 
 // Sender is the function whose own link it is; "": no function's.
@@ -20,21 +20,13 @@ func (l VirtualLink) Sender() string {
 	return function
 }
 
-// targets are the nodes to which a function has links of its own.
-func (f *Function) targets() []string {
-	if f != nil && f.Kind == FunctionMirror && f.To != "" {
-		return []string{f.To}
-	}
-	return nil
-}
-
 // ReachesNode says whether a link of chains ends at an interface of a node. Others end
 // in the host, which does what built-in functions do.
 func (t Topology) ReachesNode(l VirtualLink, end int) bool {
 	n, _ := t.Node(l.Ends[end])
 	switch {
 	case l.Sender() != "":
-		return end == 1
+		return l.Ends[end] != l.Sender()
 	case n.IsFunction():
 		return n.Function.Kind == FunctionProgram
 	}
@@ -44,18 +36,60 @@ func (t Topology) ReachesNode(l VirtualLink, end int) bool {
 // functionLinks are the own links of functions that chains lead through, without names.
 func (r Request) functionLinks() (links []VirtualLink) {
 	for _, n := range r.Nodes {
-		for _, to := range n.Function.targets() {
-			if _, ok := r.Node(to); !ok || to == n.Name || !r.leadsThrough(n.Name) {
-				continue
+		for _, l := range r.linksOf(n) {
+			both, ok := r.demandOf(n)
+			if there := r.hasNodes(l.Ends); ok && there {
+				l.Bandwidth = both
+				links = append(links, l)
 			}
-			l := VirtualLink{Ends: [2]string{n.Name, to}, Chain: n.Name + sendsTo + to}
-			if rate := r.through(n.Name); rate > 0 {
-				l.Bandwidth[Forward] = Static(rate)
-			}
-			links = append(links, l)
 		}
 	}
 	return links
+}
+
+// linksOf are the own links of a node that is a function, without names and rates.
+func (r Request) linksOf(n VirtualNode) []VirtualLink {
+	switch f := n.Function; {
+	case f == nil:
+	case f.Kind == FunctionMirror && f.To != "":
+		return []VirtualLink{{Ends: [2]string{n.Name, f.To}, Chain: n.Name + sendsTo + f.To}}
+	case f.Standby != "":
+		out := n.Name + sendsTo + f.Standby
+		return []VirtualLink{{Ends: [2]string{n.Name, f.Standby}, Chain: out}, {Ends: [2]string{f.Standby, n.Name}, Chain: out + sendsTo + n.Name}}
+	}
+	return nil
+}
+
+// hasNodes says whether both are there, and not one.
+func (t Topology) hasNodes(ends [2]string) bool {
+	_, first := t.Node(ends[0])
+	_, second := t.Node(ends[1])
+	return first && second && ends[0] != ends[1]
+}
+
+// demandOf is what each own link of a function asks for; false: no chain needs it.
+func (r Request) demandOf(n VirtualNode) (both [2]Bandwidth, ok bool) {
+	if n.Function.Kind == FunctionMirror {
+		if rate := r.through(n.Name); rate > 0 {
+			both[Forward] = Static(rate)
+		}
+		return both, r.leadsThrough(n.Name)
+	}
+	var sums [2]Rate
+	for _, c := range r.Chains {
+		if c.OnFailure == FailureReroute && slices.Contains(c.Via, n.Name) {
+			ok = true
+			for d, b := range c.Demand() {
+				sums[d] += b.Min
+			}
+		}
+	}
+	for d, rate := range sums {
+		if rate > 0 {
+			both[d] = Static(rate)
+		}
+	}
+	return both, ok
 }
 
 // leadsThrough says whether a chain passes a function.
@@ -85,14 +119,20 @@ func (r *Request) fillFunctions(taken names) {
 // ask for, all in the same proportion.
 func (r *Request) followFunctions() {
 	for _, l := range r.Links {
-		function, has := l.Sender(), l.Bandwidth[Forward].Min
-		need := r.through(function)
-		if function == "" || has <= 0 || has >= need {
+		n, _ := r.Node(l.Sender())
+		if !n.IsFunction() {
 			continue
 		}
+		need, _ := r.demandOf(n)
+		part := 1.0
+		for d := range need {
+			if has := l.Bandwidth[d].Min; has > 0 && has < need[d].Min {
+				part = min(part, float64(has)/float64(need[d].Min))
+			}
+		}
 		for i, c := range r.Chains {
-			if slices.Contains(c.Via, function) && c.Rate > 0 {
-				r.Chains[i].Rate = max(1, Rate(float64(c.Rate)*(float64(has)/float64(need))))
+			if part < 1 && c.Rate > 0 && slices.Contains(c.Via, n.Name) {
+				r.Chains[i].Rate = max(1, Rate(float64(c.Rate)*part))
 			}
 		}
 	}
@@ -123,15 +163,54 @@ func (c *checker) functionLinksAsNeeded(r Request) error {
 
 // checkTargets checks the nodes to which a function has links of its own.
 func (r Request) checkTargets(path string, n VirtualNode) error {
-	for _, name := range n.Function.targets() {
-		to, ok := r.Node(name)
-		switch {
-		case !ok:
-			return fieldf(path+".to", "there is no node %q: name one that is stated under nodes", name)
-		case to.IsFunction():
-			return fieldf(path+".to", "%q is a function, and copies go to a node: name one that is stated under nodes", name)
-		case to.Join != "" || to.Device != "":
-			return fieldf(path+".to", "%q is a machine or device that joins, which has no interface of its own for copies: name a node", name)
+	if n.Function.Kind == FunctionMirror {
+		return r.checkCopies(path+".to", n.Function.To)
+	}
+	if n.Function.Standby == "" {
+		return r.wantStandby(path+".standby", n)
+	}
+	return r.checkStandby(path+".standby", n)
+}
+
+func (r Request) checkCopies(path, name string) error {
+	to, ok := r.Node(name)
+	switch {
+	case !ok:
+		return fieldf(path, "there is no node %q: name one that is stated under nodes", name)
+	case to.IsFunction():
+		return fieldf(path, "%q is a function, and copies go to a node: name one that is stated under nodes", name)
+	case to.Join != "" || to.Device != "":
+		return fieldf(path, "%q is a machine or device that joins, which has no interface of its own for copies: name a node", name)
+	}
+	return nil
+}
+
+// wantStandby refuses a program without one whose chains go to another instance.
+func (r Request) wantStandby(path string, n VirtualNode) error {
+	for _, c := range r.Chains {
+		if n.Function.Kind == FunctionProgram && c.OnFailure == FailureReroute && slices.Contains(c.Via, n.Name) {
+			return fieldf(path, "is missing: chain %s goes to another instance when %s returns nothing: name the function that is one, or state on-failure: bypass", c.Name, n.Name)
+		}
+	}
+	return nil
+}
+
+func (r Request) checkStandby(path string, n VirtualNode) error {
+	name := n.Function.Standby
+	other, ok := r.Node(name)
+	switch {
+	case name == n.Name:
+		return fieldf(path, "%s cannot stand by for itself: name another function", name)
+	case !ok || !other.IsFunction():
+		return fieldf(path, "there is no function %q: name one that is stated under functions", name)
+	case other.Function.Kind != FunctionProgram:
+		return fieldf(path, "%s is a %s, which does not do what the program of %s does: name a function that runs one", name, other.Function.Kind, n.Name)
+	case other.Function.Auto != nil:
+		return fieldf(path, "the processor time of %s follows the load, and it has none while it stands by: state its cores", name)
+	}
+	for _, c := range r.Chains {
+		if c.OnFailure == FailureReroute && slices.Contains(c.Via, n.Name) && slices.Contains(c.Via, name) {
+			return fieldf(path, "chain %s leads through %s already: name another function", c.Name, name)
 		}
 	}
 	return nil

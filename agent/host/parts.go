@@ -54,7 +54,7 @@ var table = []func(context.Context, setup) (agent.Part, error){
 	func(ctx context.Context, s setup) (agent.Part, error) {
 		return iplbd.Open(ctx, s.host, s.config.Spread)
 	},
-	func(_ context.Context, s setup) (agent.Part, error) { return chain.New(s.host), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return newChains(s), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return newReach(s), nil },
 }
 
@@ -74,6 +74,12 @@ func newNodes(s setup) (agent.Part, error) {
 	})
 	p.Images = images
 	return p, err
+}
+
+func newChains(s setup) agent.Part {
+	p := chain.New(s.host)
+	p.Changed, p.Log = s.changed, s.config.Log
+	return p
 }
 
 func newReach(s setup) agent.Part {

@@ -119,7 +119,11 @@ func chainRows(views []chainView) (rows [][]string) {
 			if h.Back {
 				name += ", back"
 			}
-			rows = append(rows, []string{name, h.Hop, strconv.FormatUint(h.Packets, 10), strconv.FormatUint(h.Bytes, 10), cmp.Or(strings.Join(drops, ", "), "-"), added(h), processors(h)})
+			hop := h.Hop
+			if h.Dead {
+				hop += " (dead)"
+			}
+			rows = append(rows, []string{name, hop, strconv.FormatUint(h.Packets, 10), strconv.FormatUint(h.Bytes, 10), cmp.Or(strings.Join(drops, ", "), "-"), added(h), processors(h)})
 		}
 	}
 	return rows

@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -34,14 +36,23 @@ type Part struct {
 	// time; "": it has not.
 	Short func(lease vnet.LeaseID, chain string) string
 
+	// Changed is called when Problems are others; nil: nobody asks. Log has what became
+	// of functions.
+	Changed func()
+	Log     *slog.Logger
+
 	host  *kernel.Host
 	plane *nsh.Part
 	busy  sync.RWMutex // Do: read, Observe: write
 	held  held
+
+	deaths deaths
 }
 
 // New makes the part for one host.
-func New(host *kernel.Host) *Part { return &Part{host: host, plane: nsh.New(host)} }
+func New(host *kernel.Host) *Part {
+	return &Part{host: host, plane: nsh.New(host)}
+}
 
 // Kinds is chains.
 func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindChains} }
@@ -218,6 +229,9 @@ func (p *Part) samples(c plan.Chains, counted nsh.Report) (list []report.Sample)
 		if h.Function != "" {
 			s.Count(report.Timed, report.Packets, n.Timed)
 			s.Count(report.Spent, report.Nanoseconds, n.Spent)
+		}
+		if h.OnFailure != "" && slices.Contains(counted.Dead, h.Function) {
+			s.State = report.Down
 		}
 		if f, ok := c.Function(h.Function); ok && f.Auto != nil {
 			s.Gauge(report.Given, report.MilliCores, uint64(p.host.Group(f.Auto.Node).CPU()))

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -44,12 +45,24 @@ func (p *Part) planeOf(c plan.Chains) (nsh.Plane, error) {
 	}
 	for _, h := range c.Hops {
 		made := nsh.Hop{Path: h.Path, Index: h.Index, Function: h.Function, Reverse: h.Back && sided(h.Function), Remote: h.Remote}
+		made.Fails, made.Instead, made.Jump = failures[h.OnFailure], placeOf(h.Instead), placeOf(h.Jump)
 		if h.Egress != "" {
 			made.Egress = &nsh.Egress{Port: h.Egress, Ethernet: h.Hardware}
 		}
 		plane.Hops = append(plane.Hops, made)
 	}
 	return plane, nil
+}
+
+var failures = map[vnet.OnFailure]nsh.Failure{
+	vnet.FailureDrop: nsh.Drop, vnet.FailureBypass: nsh.Bypass, vnet.FailureReroute: nsh.Reroute,
+}
+
+func placeOf(p *plan.ChainPlace) *nsh.Place {
+	if p == nil {
+		return nil
+	}
+	return &nsh.Place{Path: p.Path, Index: p.Index}
 }
 
 func functionOf(f plan.ChainFunction) (nsh.Function, error) {
@@ -60,7 +73,7 @@ func functionOf(f plan.ChainFunction) (nsh.Function, error) {
 	case vnet.FunctionLimiter:
 		made.Kind, made.Rate = nsh.Limit, uint64(f.Rate)
 	case vnet.FunctionProgram:
-		made.Kind = nsh.Node
+		made.Kind, made.Patience = nsh.Node, time.Duration(f.Patience)
 	case vnet.FunctionNAT:
 		made.Kind, made.Prefix = nsh.NAT, f.Prefix
 	case vnet.FunctionMirror:

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -18,6 +19,8 @@ type function struct {
 	Rules   []functionRule    `yaml:"rules,omitempty" jsonschema_description:"kind firewall: the first that fits decides; what fits none passes." jsonschema:"maxItems=64"`
 	Rate    *rate             `yaml:"rate,omitempty" jsonschema_description:"kind limiter: the most that passes. Else: the most that it can do; chains that ask for more are refused."`
 	Prefix  *network          `yaml:"prefix,omitempty" jsonschema_description:"kind nat: its addresses outside."`
+	Standby name              `yaml:"standby,omitempty" jsonschema_description:"kind program: the function that packets of chains go to while this one returns none, where they say on-failure: reroute."`
+	Wait    span              `yaml:"patience,omitempty" jsonschema_description:"kind program: for how long it may return nothing of what comes to it, such as 100ms, until it is dead, in chains that state on-failure. Default: 150ms."`
 	To      name              `yaml:"to,omitempty" jsonschema_description:"kind mirror: the node that gets a copy of each packet, by an interface of its own."`
 	Run     functionRun       `yaml:"run,omitempty" jsonschema_description:"kind program: the program and its arguments. Packets of chains come by eth0 and are to leave by eth1."`
 	Image   string            `yaml:"image,omitempty" jsonschema_description:"kind program: image whose files the node has, and whose command it runs unless run says another." jsonschema:"maxLength=255,pattern=^[A-Za-z0-9_]"`
@@ -147,7 +150,7 @@ type chain struct {
 	Priority  int      `yaml:"priority,omitempty" jsonschema_description:"Which chains have their rates first where functions with cpu auto are short of processors: the higher. Default: 0." jsonschema:"minimum=0,maximum=7"`
 	Unordered bool     `yaml:"unordered,omitempty" jsonschema_description:"The functions may be passed in any order: the one that takes least bandwidth is chosen when the network is admitted."`
 	Reverse   string   `yaml:"reverse,omitempty" jsonschema_description:"How packets come back: none, beside the chain; mirror, through its functions in opposite order, at the same rate; same, of one function, is that too." jsonschema:"enum=same,enum=mirror,enum=none,default=none"`
-	OnFailure string   `yaml:"on-failure,omitempty" jsonschema_description:"What becomes of packets when a function ended: drop. reroute and bypass are not offered yet." jsonschema:"enum=reroute,enum=bypass,enum=drop,default=drop"`
+	OnFailure string   `yaml:"on-failure,omitempty" jsonschema_description:"What becomes of packets while a program of the chain returns nothing of what comes to it: reroute, they go to its standby; bypass, they go past it; drop, they are counted. Default: nobody looks." jsonschema:"enum=reroute,enum=bypass,enum=drop"`
 }
 
 func (f function) node(path string) (vnet.VirtualNode, error) {
@@ -177,7 +180,7 @@ func (f function) node(path string) (vnet.VirtualNode, error) {
 	if f.Prefix != nil {
 		n.Function.Prefix = netip.Prefix(*f.Prefix)
 	}
-	n.Function.To = string(f.To)
+	n.Function.To, n.Function.Standby, n.Function.Patience = string(f.To), string(f.Standby), time.Duration(f.Wait)
 	for i, r := range f.Rules {
 		if (r.Allow == nil) == (r.Deny == nil) {
 			return n, &vnet.FieldError{Path: index(path+".rules", i), Problem: "states neither or both of allow and deny: state one of them"}
@@ -266,7 +269,7 @@ func functionForm(n vnet.VirtualNode) function {
 	if fn.Prefix.IsValid() {
 		f.Prefix = (*network)(&fn.Prefix)
 	}
-	f.To = name(fn.To)
+	f.To, f.Standby, f.Wait = name(fn.To), name(fn.Standby), span(fn.Patience)
 	for _, r := range fn.Rules {
 		one := flowForm(r.Flow)
 		if one == nil {
