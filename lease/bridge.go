@@ -174,7 +174,9 @@ func (e *entry) samePrograms(is vnet.Request) error {
 // its interfaces.
 func interfacesOf(r vnet.Request, function string) (links []string) {
 	for _, end := range []int{1, 0} {
-		i := slices.IndexFunc(r.Links, func(l vnet.VirtualLink) bool { return l.Chain != "" && l.Sender() != function && l.Ends[end] == function })
+		i := slices.IndexFunc(r.Links, func(l vnet.VirtualLink) bool {
+			return l.Chain != "" && l.Sender() != function && l.Ends[end] == function
+		})
 		if i >= 0 {
 			links = append(links, r.Links[i].Name)
 		}

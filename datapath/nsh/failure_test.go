@@ -65,7 +65,7 @@ func TestNodeThatDies(t *testing.T) {
 // echoes is how many of some echoes of a, ten milliseconds apart, b answers.
 func (g *testGround) echoes(n int) (answers, twice int) {
 	g.t.Helper()
-	out, _ := exec.Command("nsenter", "--net="+g.a, "ping", "-n", "-i", "0.01", "-W", "2", "-c", strconv.Itoa(n), "192.168.7.2").Output()
+	out, _ := exec.Command("nsenter", "--net="+g.a, "ping", "-n", "-i", "0.01", "-W", "1", "-c", strconv.Itoa(n), "192.168.7.2").Output()
 	twice = strings.Count(string(out), "DUP!")
 	return strings.Count(string(out), "bytes from") - twice, twice
 }

@@ -155,21 +155,27 @@ static __always_inline bool is_trial(const __u8 *mac)
 	return true;
 }
 
-/* A watched node returned a packet. True: it is only a copy, by which that was tried. */
-static __always_inline bool lives_on(struct __sk_buff *skb, __u32 function)
+/* Whether a packet is only a copy, by which a dead node was tried. */
+static __always_inline bool came_of_trial(struct __sk_buff *skb)
 {
-	struct life *l = bpf_map_lookup_elem(&lives, &function);
 	__u8 from[ETH_ALEN];
 
+	return !bpf_skb_load_bytes(skb, ETH_ALEN, from, ETH_ALEN) && is_trial(from);
+}
+
+/* A watched node returned a packet. */
+static __always_inline void lives_on(__u32 function)
+{
+	struct life *l = bpf_map_lookup_elem(&lives, &function);
+
 	if (!l)
-		return false;
+		return;
 	if (l->early)
 		l->early = 0;
 	if (l->late)
 		l->late = 0;
 	if (unlikely(l->dead))
 		l->dead = 0;
-	return !bpf_skb_load_bytes(skb, ETH_ALEN, from, ETH_ALEN) && is_trial(from);
 }
 
 /* What is remembered of a flow that comes back by a device; NULL: nothing. */
@@ -240,8 +246,11 @@ int nsh_return(struct __sk_buff *skb)
 
 	if (!side || !w)
 		return TCX_NEXT;
-	if (side->watched && lives_on(skb, side->function))
+	bool alive = side->watched;
+	if (alive && came_of_trial(skb)) {
+		lives_on(side->function);
 		return TCX_DROP;
+	}
 	w->parsed = 0;
 	w->entry = 0;
 	take_turn(w);
@@ -262,6 +271,8 @@ int nsh_return(struct __sk_buff *skb)
 	const struct plane *p = bpf_map_lookup_elem(&planes, &plane);
 	if (!c || f->bad)
 		return drop(p ? p->slot : 0, f->bad ? DROP_MALFORMED : DROP_UNKNOWN_FLOW);
+	if (alive) /* what the node's own kernel sends is not of a chain */
+		lives_on(function);
 	w->at = c->at;
 	w->base = c->base;
 	w->context = 0;
