@@ -27,7 +27,7 @@ func (a *app) chains() *cobra.Command {
 	return a.list(&cobra.Command{
 		Use:               "chains NAME",
 		Short:             "Show what passed the functions of a network's chains",
-		Long:              "Show packets and bytes that came to each hop of each chain of a network, those dropped there, by cause, and the time that a function added to one packet in 64, in the mean, since the hop was made.",
+		Long:              "Show packets and bytes that came to each hop of each chain of a network, those dropped there, by cause, and the time that a function added to one packet in 61, in the mean, since the hop was made.",
 		Example:           "  sublet chains shop\n  sublet chains shop -o json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeLease,

@@ -192,7 +192,7 @@ type Counts struct {
 	Packets, Bytes uint64            // that met the row; large packets count as their segments
 	Returned       uint64            // packets that came back from a Node or Aware function
 	Drops          map[string]uint64 // by cause, those above zero
-	// Timed are packets whose time at a function was taken, one in 64; Spent is what
+	// Timed are packets whose time at a function was taken, one in 61; Spent is what
 	// they took, in ns: until the next hop, of a node until they came back.
 	Timed, Spent uint64
 }

@@ -39,7 +39,9 @@ static __always_inline int lost(__u32 at)
 	return p ? drop(p->slot, DROP_WRONG_INDEX) : drop(0, DROP_UNKNOWN_PATH);
 }
 
-enum { TIMED = 64 }; /* one packet in so many, of each processor */
+/* One packet in so many, of each processor: a prime, since a packet may pass a
+ * processor several times in the same order. */
+enum { TIMED = 61 };
 
 /* A packet begins to walk: whether the time is taken that hops add to it. */
 static __always_inline void take_turn(struct walk *w)
