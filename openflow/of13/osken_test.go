@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -61,13 +62,11 @@ func TestOskenReadsMessages(t *testing.T) {
 }
 
 // leaveToOsken takes out of a message what os-ken reads and does not write again:
-// the properties of encap.
+// encap with properties.
 func leaveToOsken(m Message) {
 	if m, ok := m.(*FlowMod); ok {
-		for i := range m.Instructions {
-			for j := range m.Instructions[i].Actions {
-				m.Instructions[i].Actions[j].MDType = 0
-			}
+		for i, in := range m.Instructions {
+			m.Instructions[i].Actions = slices.DeleteFunc(in.Actions, func(a Action) bool { return a.Type == ActionEncap && a.Packet == PacketNSH })
 		}
 	}
 }
