@@ -101,7 +101,7 @@ func (s *saboteur) broken(what string, harm func() (mend func())) {
 	})
 	s.t.Logf("%s was told after %s", what, time.Since(began).Round(100*time.Millisecond))
 	mend()
-	eventually(s.t, 30*time.Second, func() error {
+	eventually(s.t, 2*time.Minute, func() error {
 		out := s.must("events", "n")
 		if broken, kept := strings.Count(out, "full a to b  broken"), strings.Count(out, "full a to b  kept"); broken != kept {
 			return fmt.Errorf("%s is mended; broken %d times and kept again %d times:\n%s", what, broken, kept, out)
