@@ -74,7 +74,7 @@ func (s *saboteur) proof(name string) (of vnet.Proof) {
 // tested waits until the link is found to be kept.
 func (s *saboteur) tested() {
 	s.t.Helper()
-	eventually(s.t, time.Minute, func() error {
+	eventually(s.t, 3*time.Minute, func() error {
 		if p := s.proof("full"); p.Tested < 3 || p.Broken > 0 {
 			return fmt.Errorf("tested for %d s, broken in %d", p.Tested, p.Broken)
 		}
