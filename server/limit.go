@@ -67,12 +67,17 @@ func (l *limiter) enter(c trust.Caller) (leave func(), err error) {
 	if !u.requests.Allow() {
 		return nil, tooMany("%s sends more than %g requests per second", c.Tenant, l.limits.PerSecond)
 	}
-	u.active++
+	return l.begin(&u.active), nil
+}
+
+// begin counts one more of what a tenant has under way; l.mu is held.
+func (l *limiter) begin(count *int) (end func()) {
+	*count++
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		u.active--
-	}, nil
+		*count--
+	}
 }
 
 // bodiesPerTenant bounds the memory that bodies on their way take.
@@ -89,12 +94,7 @@ func (l *limiter) body(c trust.Caller) (leave func(), err error) {
 	if u.bodies >= bodiesPerTenant {
 		return nil, tooMany("%s is sending %d bodies at a time", c.Tenant, u.bodies)
 	}
-	u.bodies++
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		u.bodies--
-	}, nil
+	return l.begin(&u.bodies), nil
 }
 
 // movingPerTenant bounds the kept files that are under way at a time.
@@ -111,12 +111,7 @@ func (l *limiter) move(c trust.Caller) (leave func(), err error) {
 	if u.moving >= movingPerTenant {
 		return nil, tooMany("kept files of %d nodes of %s are being saved or brought, the most allowed at a time", u.moving, c.Tenant)
 	}
-	u.moving++
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		u.moving--
-	}, nil
+	return l.begin(&u.moving), nil
 }
 
 // admission counts one attempt to lease, of which a tenant may make so many per

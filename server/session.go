@@ -17,29 +17,24 @@ import (
 // nodeSession passes exec, probe, copy and log on to the agent of the node's host,
 // and a question for the node's processes.
 func (s *Server) nodeSession(w http.ResponseWriter, r *http.Request, c *call) error {
-	l, err := s.sessionLease(r, c)
+	l, n, err := s.sessionNode(r, c)
 	if err != nil {
 		return err
 	}
-	node, all := r.PathValue("node"), l.Topology().All()
-	i := slices.IndexFunc(all, func(n vnet.VirtualNode) bool { return n.Name == node })
-	if i < 0 {
-		return notFound("no node %q in %s", node, l.ID())
+	if n.NAT != "" {
+		return &api.Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("%s is a way out, which is the operator's: run commands in the nodes behind it", n.Name)}
 	}
-	if all[i].NAT != "" {
-		return &api.Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("%s is a way out, which is the operator's: run commands in the nodes behind it", node)}
-	}
-	if all[i].Join != "" {
-		return &api.Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("%s is a machine that joins, whose files and processes are its own: run commands there", node)}
+	if n.Join != "" {
+		return &api.Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("%s is a machine that joins, whose files and processes are its own: run commands there", n.Name)}
 	}
 	what := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/'):] // as routed
-	if err := suits(all[i], what); err != nil {
+	if err := suits(n, what); err != nil {
 		return err
 	}
 	if err := goesOn(l, what); err != nil {
 		return err
 	}
-	return s.proxy(w, r, c, l.Mapping.Nodes[node], "/v1/nodes/"+plan.Namespace(l.ID(), node)+what)
+	return s.proxy(w, r, c, l.Mapping.Nodes[n.Name], "/v1/nodes/"+plan.Namespace(l.ID(), n.Name)+what)
 }
 
 // suits refuses a session that a node of its kind has not.
@@ -161,6 +156,19 @@ func (s *Server) sessionLease(r *http.Request, c *call) (vnet.Lease, error) {
 		return l, &api.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("%s is %s: it has no nodes now", id, l.State)}
 	}
 	return l, nil
+}
+
+// sessionNode is the node that a request names, of a lease that has its nodes now.
+func (s *Server) sessionNode(r *http.Request, c *call) (l vnet.Lease, n vnet.VirtualNode, err error) {
+	if l, err = s.sessionLease(r, c); err != nil {
+		return l, n, err
+	}
+	name, all := r.PathValue("node"), l.Topology().All()
+	i := slices.IndexFunc(all, func(n vnet.VirtualNode) bool { return n.Name == name })
+	if i < 0 {
+		return l, n, notFound("no node %q in %s", name, l.ID())
+	}
+	return l, all[i], nil
 }
 
 // getDiff passes a dry run on to the host's agent.
