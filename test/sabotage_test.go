@@ -29,6 +29,19 @@ import (
 //	h1:  a ==== full, idle ==== b  :h2
 func TestSoakSabotagesAreNamed(t *testing.T) {
 	t.Parallel()
+	s := newSaboteur(t)
+	s.fill("5201")
+	s.tested()
+	s.broken("a lossy wire", s.lossyWire)
+	s.broken("a program before ours", s.foreignProgram)
+	s.starved()
+}
+
+// saboteur does harm to a lab, in which a network n has a link to fill and an idle one.
+type saboteur struct{ *lab }
+
+func newSaboteur(t *testing.T) *saboteur {
+	t.Helper()
 	l := newLab(t, slowBackbone)
 	l.up(`network: n
 nodes: [{name: a, host: h1}, {name: b, host: h2}, {name: c, host: h2}]
@@ -36,21 +49,14 @@ links:
   - {name: full, ends: [a, b], rate: 20Mbit}
   - {name: idle, ends: [a, c], rate: 20Mbit}
 `)
-	s := &saboteur{lab: l}
-	s.fill()
-	s.tested()
-	s.broken("a lossy wire", s.lossyWire)
-	s.broken("a program before ours", s.foreignProgram)
-	s.starved()
+	return &saboteur{lab: l}
 }
 
-// saboteur does harm to a lab.
-type saboteur struct{ *lab }
-
 // fill sends more than full's rate from now on.
-func (s *saboteur) fill() {
-	s.must("exec", "n/b", "--", "iperf3", "-s", "-D")
-	load := exec.Command(program, "--run", s.run, "exec", "n/a", "--", "iperf3", "-c", "b", "-u", "-b", "30M", "-t", "900")
+func (s *saboteur) fill(port string) {
+	s.t.Helper()
+	s.must("exec", "n/b", "--", "iperf3", "-s", "-D", "-p", port)
+	load := exec.Command(program, "--run", s.run, "exec", "n/a", "--", "iperf3", "-c", "b", "-p", port, "-u", "-b", "30M", "-t", "900")
 	if err := load.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -101,10 +107,16 @@ func (s *saboteur) broken(what string, harm func() (mend func())) {
 	})
 	s.t.Logf("%s was told after %s", what, time.Since(began).Round(100*time.Millisecond))
 	mend()
-	eventually(s.t, 2*time.Minute, func() error {
+	s.restored(2 * time.Minute)
+}
+
+// restored waits until each broken promise of full is kept again.
+func (s *saboteur) restored(most time.Duration) {
+	s.t.Helper()
+	eventually(s.t, most, func() error {
 		out := s.must("events", "n")
 		if broken, kept := strings.Count(out, "full a to b  broken"), strings.Count(out, "full a to b  kept"); broken != kept {
-			return fmt.Errorf("%s is mended; broken %d times and kept again %d times:\n%s", what, broken, kept, out)
+			return fmt.Errorf("broken %d times and kept again %d times:\n%s", broken, kept, out)
 		}
 		return nil
 	})
