@@ -20,10 +20,19 @@ type OpenFlowSwitch struct {
 	Connect    netip.AddrPort    `json:"connect,omitzero"`
 	Listen     netip.AddrPort    `json:"listen,omitzero"`
 	DatapathID DatapathID        `json:"datapath_id"`
+	TLS        *SwitchFiles      `json:"tls,omitempty"`   // of the connection; nil: it is plain
 	Ports      map[string]uint32 `json:"ports,omitempty"` // by link that ends at it
 	Entries    int               `json:"entries"`         // that Sublet may have, in table 0
 	Meters     int               `json:"meters"`          // that Sublet may have
 	SlowPath   SlowPath          `json:"slow_path,omitzero"`
+}
+
+// SwitchFiles are for TLS with a switch: PEM files of the server's machine, with its
+// certificate and key, and authorities, one of which has signed the switch's.
+type SwitchFiles struct {
+	Certificate string `json:"certificate"`
+	Key         string `json:"key"`
+	CA          string `json:"ca"`
 }
 
 // SlowPath is what a switch does in software.
@@ -108,6 +117,9 @@ func (s Substrate) checkOpenFlow() error {
 			return fieldf(path+".openflow.datapath_id", "%s is that of switch %q already: every switch has its own", o.DatapathID, other)
 		}
 		byID[o.DatapathID] = o.Name
+		if err := o.sameTLS(path, s.OpenFlow[:i]); err != nil {
+			return err
+		}
 		if err := s.checkSwitchPorts(path, o); err != nil {
 			return err
 		}
@@ -128,10 +140,37 @@ func (o OpenFlowSwitch) check(path string) error {
 	case o.DatapathID == 0:
 		return fieldf(path+".openflow.datapath_id", "is missing: state the switch's identifier in hexadecimal digits, such as 0000000000000001")
 	}
+	if err := o.checkTLS(path + ".openflow.tls"); err != nil {
+		return err
+	}
 	if err := cmp.Or(checkSwitchAmount(path+".entries", o.Entries, MaxSwitchEntries), checkSwitchAmount(path+".meters", o.Meters, MaxSwitchMeters)); err != nil {
 		return err
 	}
 	return o.SlowPath.check(path + ".slow-path")
+}
+
+// checkTLS wants files by their whole names: the server runs in a directory of its own.
+func (o OpenFlowSwitch) checkTLS(path string) error {
+	if o.TLS == nil {
+		return nil
+	}
+	for _, f := range []struct{ member, name string }{{"certificate", o.TLS.Certificate}, {"key", o.TLS.Key}, {"ca", o.TLS.CA}} {
+		if !strings.HasPrefix(f.name, "/") {
+			return fieldf(path+"."+f.member, "%q is no file of the server's machine: write its whole name, such as /etc/sublet/switches/%s.pem", f.name, f.member)
+		}
+	}
+	return nil
+}
+
+// sameTLS refuses switches that connect to one address by different files.
+func (o OpenFlowSwitch) sameTLS(path string, others []OpenFlowSwitch) error {
+	for _, p := range others {
+		same := o.TLS == p.TLS || o.TLS != nil && p.TLS != nil && *o.TLS == *p.TLS
+		if o.Listen.IsValid() && o.Listen == p.Listen && !same {
+			return fieldf(path+".openflow.tls", "is not that of switch %q, which connects to %s too: all there have the same", p.Name, o.Listen)
+		}
+	}
+	return nil
 }
 
 func checkSwitchAmount(path string, n, most int) error {

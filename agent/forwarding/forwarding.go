@@ -16,6 +16,7 @@ import (
 
 	"sublet/agent"
 	"sublet/openflow/controller"
+	"sublet/openflow/secure"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -71,23 +72,34 @@ func servedOf(sub vnet.Substrate) (list []served) {
 	return list
 }
 
+// meeting is how switches and the server come together: those of one have one
+// controller.
+type meeting struct {
+	listen netip.AddrPort // zero: they are connected to
+	tls    secure.Files   // zero: plainly
+}
+
 // start runs a controller for each address at which switches are waited for, and one
-// for those that are connected to.
+// for those that are connected to by the same files.
 func (c Config) start(ctx context.Context, all []served) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	groups := make(map[netip.AddrPort][]served)
+	groups := make(map[meeting][]served)
 	for _, s := range all {
-		groups[s.at.Listen] = append(groups[s.at.Listen], s)
+		m := meeting{listen: s.at.Listen}
+		if t := s.at.TLS; t != nil {
+			m.tls = secure.Files{Certificate: t.Certificate, Key: t.Key, CA: t.CA}
+		}
+		groups[m] = append(groups[m], s)
 	}
 	var running sync.WaitGroup
-	for listen, group := range groups {
-		running.Go(func() { c.serve(ctx, listen, group) })
+	for m, group := range groups {
+		running.Go(func() { c.serve(ctx, m, group) })
 	}
 	return func() { cancel(); running.Wait() }
 }
 
 // serve runs one controller and the agents of its switches.
-func (c Config) serve(ctx context.Context, listen netip.AddrPort, group []served) {
+func (c Config) serve(ctx context.Context, m meeting, group []served) {
 	forwarding := controller.NewForwarding(c.Log)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -99,8 +111,12 @@ func (c Config) serve(ctx context.Context, listen netip.AddrPort, group []served
 		}
 		running.Go(func() { c.agentOf(s, forwarding).Run(ctx) })
 	}
+	config := controller.Config{Listen: m.listen, Connect: connect, App: forwarding.App, Tick: forwarding.Tick, Log: c.Log}
+	if m.tls != (secure.Files{}) {
+		config.TLS = &m.tls
+	}
 	for ctx.Err() == nil {
-		err := control(ctx, controller.Config{Listen: listen, Connect: connect, App: forwarding.App, Tick: forwarding.Tick, Log: c.Log})
+		err := control(ctx, config)
 		if err == nil || errors.Is(err, context.Canceled) {
 			continue
 		}

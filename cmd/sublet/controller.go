@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sublet/openflow/controller"
+	"sublet/openflow/secure"
 )
 
 // controllerFlags are what is typed of a controller.
@@ -23,6 +24,7 @@ type controllerFlags struct {
 	apps     []string
 	topology string
 	routers  string
+	tls      secure.Files
 	level    slog.Level
 }
 
@@ -48,7 +50,10 @@ leaves switches without links to others to the former.
 switches virtual routers and links of a file (docs/controllers.md): entries inside
 a subset of ports, and a meter or queue that all packets of a link pass.
 
-Connections are TCP without TLS: let only switches reach the address.`,
+With --cert, --key and --ca all connections are over TLS, and a switch needs a
+certificate that an authority of --ca has signed, whatever name is in it. The
+files are read anew for each connection. Without them let only switches reach
+the address.`,
 		Example: "  sublet controller --listen 127.0.0.1:6653 --app learning\n" +
 			"  sublet controller --connect tcp:192.0.2.1:6653,tcp:192.0.2.2:6653 --app learning,paths --topology topology.yaml",
 		Args: cobra.NoArgs,
@@ -78,6 +83,9 @@ func (f *controllerFlags) define(c *cobra.Command) {
 	flags.StringSliceVar(&f.apps, "app", []string{"learning"}, "what it does with switches, by commas: learning, paths")
 	flags.StringVar(&f.topology, "topology", "", "file that is kept as what paths discovers, a substrate; it is written when a station is known")
 	flags.StringVar(&f.routers, "vxrouters", "", "file of virtual routers and links that switches get, beside --app paths")
+	flags.StringVar(&f.tls.Certificate, "cert", "", "certificate of the controller, for TLS: a PEM file")
+	flags.StringVar(&f.tls.Key, "key", "", "key of --cert, a PEM file")
+	flags.StringVar(&f.tls.CA, "ca", "", "certificates of authorities, one of which has signed those of switches: a PEM file")
 	logLevel(flags, &f.level)
 }
 
@@ -100,8 +108,24 @@ func (f *controllerFlags) config(log *slog.Logger, listen bool) (c controller.Co
 			return c, err
 		}
 	}
+	if c.TLS, err = f.secure(); err != nil {
+		return c, err
+	}
 	err = f.apply(&c)
 	return c, err
+}
+
+// secure is nil where connections are plain. Files that cannot be read are refused at
+// once.
+func (f *controllerFlags) secure() (*secure.Files, error) {
+	if f.tls == (secure.Files{}) {
+		return nil, nil
+	}
+	if f.tls.Certificate == "" || f.tls.Key == "" || f.tls.CA == "" {
+		return nil, errors.New("TLS needs --cert, --key and --ca: state all three, or none")
+	}
+	_, err := f.tls.Config()
+	return &f.tls, err
 }
 
 // apply sets what the controller does with switches.

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -21,6 +19,7 @@ import (
 	"sublet/datapath/ofswitch"
 	"sublet/openflow/channel"
 	"sublet/openflow/pipeline"
+	"sublet/openflow/secure"
 )
 
 // openflow is the command of OpenFlow switches without a lease.
@@ -274,21 +273,12 @@ func (f *openflowFlags) tls() (*tls.Config, error) {
 	if f.cert == "" || f.key == "" || f.ca == "" {
 		return nil, errors.New("controllers over TLS need --cert, --key and --ca")
 	}
-	cert, err := tls.LoadX509KeyPair(f.cert, f.key)
+	c, err := secure.Files{Certificate: f.cert, Key: f.key, CA: f.ca}.Config()
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(f.ca)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("--ca %s: no certificate in it", f.ca)
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
 	if f.anyName {
-		channel.AnyName(c)
+		secure.AnyName(c)
 	}
 	return c, nil
 }

@@ -45,7 +45,7 @@ var Table = map[string][]string{
 	"agent/host":             {"vnet", "plan", "report", "report/metrics", "agent/...", "datapath/...", "internal/problem"}, // the only room of a host that knows all parts
 	"agent/session":          {"internal/proc", "internal/problem"},
 	"agent/iplbd":            {"plan", "report", "vnet", "fabric", "fabric/spread", "datapath/kernel", "datapath/iplb"}, // the loop of one part: what it decides is a section of the plan
-	"agent/forwarding":       {"vnet", "plan", "agent", "openflow/controller", "openflow/of13"},                         // agents of switches, which have no kernel of ours
+	"agent/forwarding":       {"vnet", "plan", "agent", "openflow/controller", "openflow/of13", "openflow/secure"},      // agents of switches, which have no kernel of ours
 	"agent/capture":          nil,
 	"agent/control":          nil,                                                                     // laws of control: samples in, shares out
 	"agent/profile":          {"agent/control", "datapath/kernel", "measure/pktgen", "internal/proc"}, // a function under load, and the profile of it
@@ -85,7 +85,8 @@ var Table = map[string][]string{
 	"datapath/ofswitch":      {"openflow/of13", "openflow/inband", "openflow/pipeline", "openflow/channel", "openflow/text", "datapath/kernel", "report"}, // what becomes of a packet it tells in words, and of itself in the form that callers see; no part of an agent: sublet openflow run starts it
 	"openflow/poll":          {"openflow/of10", "openflow/of13"},
 	"openflow/slice":         {"openflow/of13", "openflow/channel", "openflow/pipeline"}, // whether a packet is of a slice is decided by the pipeline
-	"openflow/controller":    {"openflow/of10", "openflow/of13", "openflow/poll"},
+	"openflow/secure":        nil,
+	"openflow/controller":    {"openflow/of10", "openflow/of13", "openflow/poll", "openflow/secure"},
 	"measure/ofload":         {"openflow/of10", "openflow/of13", "openflow/poll", "measure"}, // figures of merit are those of measure
 	"vxswitch/impair":        {"vnet", "internal/splitmix"},
 	"vxswitch/sim":           {"vnet", "vxswitch", "vxswitch/split"},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sublet/openflow/of13"
+	"sublet/openflow/secure"
 )
 
 // authority signs certificates for 127.0.0.1.
@@ -141,7 +142,7 @@ func TestAnyName(t *testing.T) {
 		defer l.Close()
 		conf := a.config(a)
 		conf.ServerName = "another.example"
-		AnyName(conf)
+		secure.AnyName(conf)
 		connectsTo(t, l, conf)
 		conn, err := l.Accept()
 		if err != nil {

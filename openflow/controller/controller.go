@@ -14,6 +14,7 @@ import (
 	"sublet/openflow/of10"
 	"sublet/openflow/of13"
 	"sublet/openflow/poll"
+	"sublet/openflow/secure"
 )
 
 // Liveness of connections.
@@ -79,6 +80,7 @@ type Config struct {
 	Listen  netip.AddrPort   // where switches connect; zero: nowhere
 	Connect []netip.AddrPort // switches that listen, to which the controller connects, again and again
 	App     func() App       // makes one for each switch
+	TLS     *secure.Files    // of all connections; nil: they are plain. Files are read for each.
 	Log     *slog.Logger
 
 	// Tick, if there is one, comes often, and says how long it may be until the next.
@@ -112,6 +114,9 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{config: config, loop: loop, conns: make(map[*poll.Conn]*Switch)}
+	if config.TLS != nil {
+		loop.TLS = config.TLS.AnyNameConfig
+	}
 	for _, at := range config.Connect {
 		c.targets = append(c.targets, &target{at: at})
 	}

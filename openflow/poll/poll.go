@@ -5,6 +5,7 @@
 package poll
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -46,6 +47,7 @@ type Conn struct {
 
 	loop    *Loop
 	fd      int
+	tunnel  *tunnel // through which it goes, nil: none
 	in, out []byte
 	events  uint32 // that are waited for
 	queued  bool   // in loop.dirty
@@ -54,6 +56,10 @@ type Conn struct {
 
 // Loop is a set of connections.
 type Loop struct {
+	// TLS, if it is set, gives the configuration of each connection that is accepted
+	// or begun by Connect from then on. It is called by any thread.
+	TLS func() (*tls.Config, error)
+
 	epoll, listener int
 	now             time.Time
 	conns           map[int]*Conn
@@ -135,6 +141,9 @@ func (l *Loop) Dial(at netip.AddrPort, data any) (*Conn, error) {
 // Connect begins a connection, without waiting for it. Messages that are sent
 // meanwhile go out when it is there; that it fails, Handler.Closed is told.
 func (l *Loop) Connect(at netip.AddrPort, data any) (*Conn, error) {
+	if l.TLS != nil {
+		return l.connectTLS(at, data)
+	}
 	fd, err := socket(at)
 	if err != nil {
 		return nil, err
@@ -220,7 +229,11 @@ func (l *Loop) accept(h Handler) {
 			unix.Close(fd)
 			continue
 		}
-		if c, err := l.add(fd, nil); err == nil {
+		take := l.add
+		if l.TLS != nil {
+			take = l.acceptTLS
+		}
+		if c, err := take(fd, nil); err == nil {
 			h.Opened(c)
 		}
 	}
@@ -230,11 +243,11 @@ func (l *Loop) accept(h Handler) {
 func (l *Loop) serve(c *Conn, events uint32, h Handler) {
 	if events&unix.EPOLLIN != 0 && c.events&unix.EPOLLIN != 0 {
 		if err := l.read(c, h); err != nil {
-			c.end(h, err)
+			c.end(h, c.why(err))
 			return
 		}
 	} else if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
-		c.end(h, io.EOF)
+		c.end(h, c.why(io.EOF))
 		return
 	}
 	c.touch()
@@ -346,7 +359,7 @@ func (l *Loop) settle(h Handler) {
 			continue
 		}
 		if err := c.flush(); err != nil {
-			c.end(h, err)
+			c.end(h, c.why(err))
 		}
 		if c.closed {
 			delete(l.conns, c.fd)

@@ -27,6 +27,14 @@ type openFlow struct {
 	Connect    switchAddress   `yaml:"connect,omitempty" jsonschema_description:"Where it listens for controllers, such as tcp:192.0.2.1:6653."`
 	Listen     switchAddress   `yaml:"listen,omitempty" jsonschema_description:"Instead of connect: the server's address to which it connects, such as 192.0.2.9:6653. Several switches may have one."`
 	DatapathID vnet.DatapathID `yaml:"datapath_id" jsonschema_description:"Its identifier, in hexadecimal digits."`
+	TLS        *fabricTLS      `yaml:"tls,omitempty" jsonschema_description:"The connection is over TLS, whoever connects to whom. Default: it is plain."`
+}
+
+// fabricTLS are files of the server's machine.
+type fabricTLS struct {
+	Certificate string `yaml:"certificate" jsonschema_description:"The server's certificate, a PEM file on its machine, such as /etc/sublet/switches/certificate.pem." jsonschema:"pattern=^/"`
+	Key         string `yaml:"key" jsonschema_description:"The certificate's key, a PEM file there." jsonschema:"pattern=^/"`
+	CA          string `yaml:"ca" jsonschema_description:"Certificates of authorities, a PEM file there; one of them has signed the switch's certificate, whatever name is in it." jsonschema:"pattern=^/"`
 }
 
 // slowPath is what leaves the fast path.
@@ -42,6 +50,9 @@ type switchAddress netip.AddrPort
 // UnmarshalText reads an address with its port, tcp: in front or not.
 func (a *switchAddress) UnmarshalText(text []byte) error {
 	at, err := netip.ParseAddrPort(strings.TrimPrefix(string(text), "tcp:"))
+	if err != nil && strings.HasPrefix(string(text), "ssl:") {
+		return fmt.Errorf("%q: write tcp: in place of ssl:, and tls with the files beside it", text)
+	}
 	if err != nil {
 		return fmt.Errorf("%q is no address of an OpenFlow connection: write one such as tcp:192.0.2.1:6653", text)
 	}
@@ -83,6 +94,9 @@ func (f fabricSwitch) openFlow(path string) (vnet.OpenFlowSwitch, bool, error) {
 		return o, false, nil
 	}
 	o.Connect, o.Listen, o.DatapathID = netip.AddrPort(f.OpenFlow.Connect), netip.AddrPort(f.OpenFlow.Listen), f.OpenFlow.DatapathID
+	if t := f.OpenFlow.TLS; t != nil {
+		o.TLS = &vnet.SwitchFiles{Certificate: t.Certificate, Key: t.Key, CA: t.CA}
+	}
 	for link, port := range f.Ports {
 		if o.Ports == nil {
 			o.Ports = make(map[string]uint32, len(f.Ports))
@@ -102,6 +116,9 @@ func fabricSwitchForm(s vnet.Substrate, called string) fabricSwitch {
 		return f
 	}
 	f.OpenFlow = &openFlow{Connect: switchAddress(o.Connect), Listen: switchAddress(o.Listen), DatapathID: o.DatapathID}
+	if t := o.TLS; t != nil {
+		f.OpenFlow.TLS = &fabricTLS{Certificate: t.Certificate, Key: t.Key, CA: t.CA}
+	}
 	f.Entries, f.Meters = o.Entries, o.Meters
 	for link, port := range o.Ports {
 		if f.Ports == nil {

@@ -14,7 +14,7 @@ const openFlowSubstrate = `hosts:
 switches:
   - s0
   - name: s1
-    openflow: {connect: "tcp:192.0.2.1:6653", datapath_id: "00000000000000a1"}
+    openflow: {connect: "tcp:192.0.2.1:6653", datapath_id: "00000000000000a1", tls: {certificate: /etc/s/c.pem, key: /etc/s/k.pem, ca: /etc/s/ca.pem}}
     ports: {l1: 1, up: 3}
     entries: 1000
     meters: 200
@@ -34,6 +34,9 @@ func TestOpenFlowSwitches(t *testing.T) {
 	o, ok := s.OpenFlowOf("s1")
 	if !ok || o.Connect != netip.MustParseAddrPort("192.0.2.1:6653") || o.DatapathID != 0xa1 || o.Ports["up"] != 3 || o.Entries != 1000 || o.Meters != 200 {
 		t.Errorf("%+v", o)
+	}
+	if o.TLS == nil || *o.TLS != (vnet.SwitchFiles{Certificate: "/etc/s/c.pem", Key: "/etc/s/k.pem", CA: "/etc/s/ca.pem"}) {
+		t.Errorf("%+v", o.TLS)
 	}
 	if o.SlowPath.PPS != 100000 || o.SlowPath.Latency != 200*time.Microsecond || o.SlowPath.Carries() != 720*vnet.Mbit {
 		t.Errorf("%+v", o.SlowPath)

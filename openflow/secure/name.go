@@ -1,4 +1,5 @@
-package channel
+// Package secure is TLS of OpenFlow connections: both ends have certificates.
+package secure
 
 import (
 	"crypto/tls"
