@@ -3,6 +3,8 @@ package guest
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,37 +45,69 @@ while read -r line; do eval "$line"; echo "done:$?:"; done
 // boot is what SYSLINUX starts.
 const boot = "SERIAL 0 115200\nDEFAULT linux\nPROMPT 0\nLABEL linux\nKERNEL vmlinuz\nINITRD initrd\nAPPEND console=ttyS0 panic=-1 quiet\n"
 
-// Disk makes the disk of a small machine, in the format raw: it boots by itself,
-// takes its network out of the seed of its second disk, and runs each line that
-// comes by its serial line. Where there is nothing to make it of it skips the test.
+// Disk makes the disk of a small machine, as MakeDisk does. Where there is nothing to
+// make it of it skips the test.
 func Disk(t testing.TB, path string) {
 	t.Helper()
+	var lacks *LackError
+	if err := MakeDisk(path); errors.As(err, &lacks) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// LackError says what a disk cannot be made without.
+type LackError struct{ What string }
+
+func (e *LackError) Error() string {
+	return e.What + ": tools/install-deps installs what there is of it"
+}
+
+// MakeDisk makes the disk of a small machine, in the format raw: it boots by itself,
+// takes its network out of the seed of its second disk, and runs each line that
+// comes by its serial line. It has programs of this machine in /bin, with their
+// libraries. Where there is nothing to make it of the error is a *LackError.
+func MakeDisk(path string, programs ...string) error {
 	for _, program := range []string{"qemu-system-x86_64", "qemu-img", "busybox", "syslinux", "mcopy", "mformat"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed: tools/install-deps installs it", program)
+			return &LackError{program + " is not installed"}
 		}
 	}
 	kernel, modules := cloudKernel()
 	if kernel == "" {
-		t.Skip("no Debian cloud kernel before 6.12: tools/install-deps unpacks one")
+		return &LackError{"no Debian cloud kernel before 6.12"}
 	}
-	dir := t.TempDir()
+	packed, err := diskInitramfs(modules, programs)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "disk")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
 	initrd, config := filepath.Join(dir, "initrd"), filepath.Join(dir, "syslinux.cfg")
-	must(t, os.WriteFile(initrd, diskInitramfs(t, modules), 0o644))
-	must(t, os.WriteFile(config, []byte(boot), 0o644))
 	const size = 40 << 20
-	must(t, os.WriteFile(path, nil, 0o644))
-	must(t, os.Truncate(path, size))
+	err = errors.Join(
+		os.WriteFile(initrd, packed, 0o644), os.WriteFile(config, []byte(boot), 0o644),
+		os.WriteFile(path, nil, 0o644), os.Truncate(path, size),
+	)
 	for _, argv := range [][]string{
 		{"mformat", "-i", path, "-h", "64", "-s", "32", "-T", "81920", "::"},
 		{"mcopy", "-i", path, kernel, "::vmlinuz"},
 		{"mcopy", "-i", path, initrd, config, "::"},
 		{"syslinux", "--install", path},
 	} {
-		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", strings.Join(argv, " "), err, out)
+		if err != nil {
+			return err
+		}
+		var out []byte
+		if out, err = exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			err = fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, out)
 		}
 	}
+	return err
 }
 
 // cloudKernel is the image of a kernel, and the directory of its modules; "": there
@@ -89,26 +123,31 @@ func cloudKernel() (image, modules string) {
 	return "", ""
 }
 
-func diskInitramfs(t testing.TB, modules string) []byte {
-	t.Helper()
+func diskInitramfs(modules string, programs []string) ([]byte, error) {
 	var a archive
-	for _, dir := range []string{"bin", "dev", "proc", "sys", "seed", "modules"} {
+	for _, dir := range []string{"bin", "dev", "proc", "sys", "seed", "modules", "tmp", "lib", "lib64", "lib/x86_64-linux-gnu"} {
 		a.add(dir, 0o40755, nil)
 	}
-	busybox, _ := exec.LookPath("busybox")
-	a.copy(t, "bin/busybox", busybox)
-	for i, name := range diskModules {
-		from := filepath.Join(modules, name+".ko")
-		if _, err := os.Stat(from); os.IsNotExist(err) {
-			continue // part of the kernel
+	if err := a.program("busybox"); err != nil {
+		return nil, err
+	}
+	for _, name := range programs {
+		if err := a.program(name); err != nil {
+			return nil, err
 		}
-		a.copy(t, "modules/"+string(rune('a'+i))+".ko", from)
+	}
+	for i, name := range diskModules {
+		err := a.copy("modules/"+string(rune('a'+i))+".ko", filepath.Join(modules, name+".ko"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // part of the kernel
+			return nil, err
+		}
 	}
 	a.add("init", 0o100755, []byte(seeded))
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
-	_, err := w.Write(a.end())
-	must(t, err)
-	must(t, w.Close())
-	return packed.Bytes()
+	if _, err := w.Write(a.end()); err != nil {
+		return nil, err
+	}
+	err := w.Close()
+	return packed.Bytes(), err
 }

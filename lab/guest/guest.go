@@ -112,7 +112,7 @@ func modules(t testing.TB, root, release string) (files []string) {
 }
 
 // serialShell runs each line that comes by the serial line, and says how it ended.
-const serialShell = `ip() { /real/ip "$@"; }
+const serialShell = `ip() { /bin/ip "$@"; }
 ip link set lo up
 exec </dev/ttyS0 >/dev/ttyS0 2>&1
 stty -echo
@@ -131,12 +131,28 @@ func (a *archive) add(name string, mode uint32, data []byte) {
 	a.Write(make([]byte, -a.Len()&3))
 }
 
-// copy adds a program of this machine.
-func (a *archive) copy(t testing.TB, name, from string) {
-	t.Helper()
+// copy adds a file of this machine.
+func (a *archive) copy(name, from string) error {
 	data, err := os.ReadFile(from)
-	must(t, err)
-	a.add(name, 0o100755, data)
+	if err == nil {
+		a.add(name, 0o100755, data)
+	}
+	return err
+}
+
+// program adds a program of this machine as bin/NAME, with its libraries.
+func (a *archive) program(name string) error {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return &LackError{name + " is not installed"}
+	}
+	libraries, _ := exec.Command("ldd", path).Output() // it fails for a static one
+	for _, library := range regexp.MustCompile(`/\S+`).FindAllString(string(libraries), -1) {
+		if err := a.copy(strings.TrimPrefix(library, "/"), library); err != nil {
+			return err
+		}
+	}
+	return a.copy("bin/"+name, path)
 }
 
 func (a *archive) end() []byte {
@@ -148,23 +164,15 @@ func (a *archive) end() []byte {
 func initramfs(t testing.TB, root, release string) []byte {
 	t.Helper()
 	var a archive
-	file := func(name, from string) { a.copy(t, name, from) }
-	for _, dir := range []string{"bin", "real", "dev", "proc", "sys", "modules", "lib", "lib64", "lib/x86_64-linux-gnu"} {
+	for _, dir := range []string{"bin", "dev", "proc", "sys", "modules", "lib", "lib64", "lib/x86_64-linux-gnu"} {
 		a.add(dir, 0o40755, nil)
 	}
-	busybox, _ := exec.LookPath("busybox")
-	file("bin/busybox", busybox)
-	ip, _ := exec.LookPath("ip")
-	file("real/ip", ip) // the shell has one of its own, which knows few devices
-	libraries, err := exec.Command("ldd", ip).Output()
-	must(t, err)
-	for _, path := range regexp.MustCompile(`/\S+`).FindAllString(string(libraries), -1) {
-		file(strings.TrimPrefix(path, "/"), path)
-	}
+	must(t, a.program("busybox"))
+	must(t, a.program("ip"))
 	script := "#!/bin/busybox sh\n/bin/busybox --install -s /bin\nmount -t devtmpfs d /dev\nmount -t proc p /proc\nmount -t sysfs s /sys\n"
 	for i, path := range modules(t, root, release) {
 		name := fmt.Sprintf("modules/%02d.ko", i)
-		file(name, path)
+		must(t, a.copy(name, path))
 		script += "insmod /" + name + "\n"
 	}
 	a.add("init", 0o100755, []byte(script+serialShell))

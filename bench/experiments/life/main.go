@@ -5,6 +5,7 @@
 //	containers  of one image, against podman, which is what containerlab starts
 //	            containers with, and veth pairs to a Linux bridge
 //	rates       between two namespaces and between two containers, at once
+//	machines    over the same links to a machine and to a namespace, in turn
 package main
 
 import (
@@ -25,6 +26,8 @@ var (
 	containers = flag.Int("containers", 200, "nodes with an image")
 	rounds     = flag.Int("rounds", 1, "interleaved rounds")
 	checks     = flag.Int("checks", 5, "measurements of rates in nodes of both kinds")
+
+	machineRounds = flag.Int("machines", 3, "measurements of each figure of a machine")
 )
 
 func main() { harness.Main("experiments/life", run) }
@@ -47,7 +50,10 @@ func run(ctx context.Context, exe string) error {
 			return fmt.Errorf("%s: %w", c.what, err)
 		}
 	}
-	return rates(ctx, exe, dir)
+	if err := rates(ctx, exe, dir); err != nil {
+		return err
+	}
+	return machines(ctx, exe, dir)
 }
 
 // comparison is of one kind of node.
