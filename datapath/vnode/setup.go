@@ -51,10 +51,7 @@ func (p *Part) give(s plan.Setup) error {
 	if err == nil && !awaited {
 		err = p.start(s)
 	}
-	if err != nil {
-		return fmt.Errorf("set up node %s: %w", s.Key(), err)
-	}
-	return nil
+	return err
 }
 
 // start starts a node's programs. One with files and no programs is made too, so

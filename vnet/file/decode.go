@@ -69,12 +69,20 @@ type chooser interface{ short(n *yaml.Node) any }
 
 func (d *document) text(n *yaml.Node, name string, text encoding.TextUnmarshaler) error {
 	if n.Kind != yaml.ScalarNode {
-		return d.fail(n, "%s is a %s: write a single value", name, kindOf(n))
+		return d.fail(n, "%s is a %s: write a single value%s", name, kindOf(n), example(text))
 	}
 	if err := text.UnmarshalText([]byte(n.Value)); err != nil {
 		return d.fail(n, "%s: %v", name, err)
 	}
 	return nil
+}
+
+// example of a value that is often written as something else; "" for others.
+func example(text encoding.TextUnmarshaler) string {
+	if _, ok := text.(*rate); ok {
+		return " such as 10Mbit; a minimum and a maximum are fields of their own, min: 10Mbit, max: 20Mbit"
+	}
+	return ""
 }
 
 func (d *document) scalar(n *yaml.Node, name string, v reflect.Value) error {

@@ -14,6 +14,9 @@ const (
 	useImage  = "state image of a node, such as image: web.tar"
 	useImpair = "state it in impair of a link, such as impair: {delay: 20ms, loss: 1%}"
 	useRates  = "state min, max or rate of a link, such as rate: 100Mbit"
+	useRun    = "state run of a node, such as run: [[python3, app.py]]"
+	useFiles  = "state files of a node, such as files: [{path: /etc/app.conf, from: app.conf}]"
+	useMemory = "state memory, such as memory: 512MiB"
 )
 
 var foreignWords = map[string]string{
@@ -23,6 +26,11 @@ var foreignWords = map[string]string{
 	"bandwidth": useRates, "bw": useRates, "speed": useRates,
 	"endpoints": "state the two ends of a link as ends: [a, b]",
 	"duration":  "state for, such as for: 2h, in window",
+	"protocol":  "routers have protocol (list the node under routers), and matches proto",
+	"command":   useRun, "cmd": useRun, "exec": useRun,
+	"binds": useFiles, "volumes": useFiles, "mounts": useFiles,
+	"ports":        "ports are those of the links that end here; what the outside reaches is published: internet: {rate: 50Mbit, publish: [\"8080:web:80\"]}",
+	"memory_limit": useMemory, "mem": useMemory, "ram": useMemory,
 }
 
 // foreign says what to do instead of an unknown word that other programs know,
