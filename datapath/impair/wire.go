@@ -68,6 +68,8 @@ type Wire struct {
 	counts  struct{ passed, lost, duplicated, corrupted, overflowed atomic.Uint64 }
 	wake    int // eventfd
 	closed  atomic.Bool
+	late    time.Duration // how much later than asked this thread wakes, of late
+	woken   bool          // frames that are read now had it wake
 }
 
 // Counts are of frames, or large packets.
@@ -157,6 +159,7 @@ func (w *Wire) Run() error {
 			return err
 		}
 		w.write(time.Since(begun))
+		w.woken = false
 		if more {
 			continue
 		}
@@ -178,26 +181,51 @@ func (w *Wire) drop() {
 	}
 }
 
-// sleep waits for frames, or until the first one that is held is due.
+// sleep waits for frames, or until the first one that is held is due. The thread
+// wakes late, so it is to wake that much before, and then looks at the clock.
 func (w *Wire) sleep(begun time.Time) error {
 	var wait *unix.Timespec
-	if at, ok := w.queue.Next(); ok {
-		left := unix.NsecToTimespec(int64(max(0, at-time.Since(begun))))
+	at, held := w.queue.Next()
+	until := at - w.late
+	if held {
+		left := unix.NsecToTimespec(int64(max(0, until-time.Since(begun))))
 		wait = &left
 	}
+	timed := held && wait.Nano() > 0
 	polled := [2]unix.PollFd{{Fd: int32(w.wake), Events: unix.POLLIN}, {Fd: int32(w.in), Events: unix.POLLIN}}
-	if _, err := unix.Ppoll(polled[:], wait, nil); err != nil && !errors.Is(err, unix.EINTR) {
+	n, err := unix.Ppoll(polled[:], wait, nil)
+	if err != nil && !errors.Is(err, unix.EINTR) {
 		return fmt.Errorf("wait for frames: %w", err)
 	}
 	if polled[0].Revents != 0 {
 		var count [8]byte
 		_, _ = unix.Read(w.wake, count[:])
 	}
+	w.woken = n > 0
+	if n == 0 && timed {
+		w.learn(time.Since(begun) - until)
+	}
+	for n == 0 && held && time.Since(begun) < at {
+		// less than mostLate
+	}
 	return nil
 }
 
-// read takes in some frames; true: there may be more.
+// mostLate bounds what the thread makes up for. When it wakes later than that, it
+// lacks a processor, and looking at the clock would take one from others.
+const mostLate = 100 * time.Microsecond
+
+// learn takes in how late the thread woke: the mean of the last eight times or so.
+func (w *Wire) learn(late time.Duration) {
+	w.late = min(w.late+(late-w.late)/8, mostLate)
+}
+
+// read takes in some frames; true: there may be more. Those that had the thread wake
+// came as much before as it wakes late.
 func (w *Wire) read(now time.Duration) (more bool, err error) {
+	if w.woken {
+		now -= w.late
+	}
 	for range round {
 		n, err := unix.Read(w.in, w.scratch[:])
 		switch {

@@ -180,7 +180,8 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// TestDelayIsNeverLess than stated without jitter, and order is kept.
+// TestDelayIsNeverLess than stated without jitter but for what the thread makes up
+// for, which is a wake at either end; and order is kept.
 func TestDelayIsNeverLess(t *testing.T) {
 	const delay = 3 * time.Millisecond
 	p := newPair(t, [2]vnet.Impairment{{Delay: delay}, {}})
@@ -198,7 +199,7 @@ func TestDelayIsNeverLess(t *testing.T) {
 		if _, _, err := b.ReadFromUDPAddrPort(text[:]); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begun); took < delay {
+		if took := time.Since(begun); took < delay-mostLate {
 			t.Fatalf("datagram %d took %s", i, took)
 		}
 		if n := binary.BigEndian.Uint64(text[:]); n != last+1 {
