@@ -1,8 +1,8 @@
 // Command ready measures how much later than true a network is said to run: it
-// is true once two nodes, with three routers of each protocol between them, answer
-// each other's pings in both directions and families. They ping, every few
-// milliseconds, from the moment they exist; running is when the API says so to
-// who waits for it.
+// is true once two nodes and the three routers of each protocol between them have
+// all had an answer of each other, in both families. Each pings the others in turn,
+// every few milliseconds, from the moment it exists; running is when the API says so
+// to who waits for it.
 //
 //	pc1 - r1 - r2 - pc2
 //	        \ r3 /
@@ -60,13 +60,16 @@ func run(ctx context.Context, exe string) error {
 		return err
 	}
 	defer func() { _ = lab.Stop() }() // what is left of it, the next lab says
-	results := make(map[string]*outcome)
+	results, others := make(map[string]*outcome), make(map[string]map[string][]string)
+	for _, protocol := range protocols {
+		results[protocol] = &outcome{}
+		if others[protocol], err = addresses(ctx, lab, protocol); err != nil {
+			return fmt.Errorf("%s: %w", protocol, err)
+		}
+	}
 	for range *rounds {
 		for _, protocol := range protocols {
-			if results[protocol] == nil {
-				results[protocol] = &outcome{}
-			}
-			if err := results[protocol].measure(ctx, lab, protocol); err != nil {
+			if err := results[protocol].measure(ctx, lab, protocol, others[protocol]); err != nil {
 				return fmt.Errorf("%s: %w", protocol, err)
 			}
 		}
@@ -79,13 +82,13 @@ func run(ctx context.Context, exe string) error {
 	return nil
 }
 
-func (o *outcome) measure(ctx context.Context, lab *harness.Lab, protocol string) error {
+func (o *outcome) measure(ctx context.Context, lab *harness.Lab, protocol string, others map[string][]string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	began := time.Now()
-	answered := make(chan error, 4)
-	for _, way := range [][2]string{{"pc1", "192.168.2.2"}, {"pc2", "192.168.1.2"}, {"pc1", "2001:db8:2::2"}, {"pc2", "2001:db8:1::2"}} {
-		go func() { answered <- pinged(ctx, lab.Run, way[0], way[1]) }()
+	answered := make(chan error, len(others))
+	for node, addresses := range others {
+		go func() { answered <- pinged(ctx, lab.Run, node, addresses) }()
 	}
 	running := make(chan time.Time, 1)
 	var lease vnet.Lease
@@ -109,8 +112,32 @@ func (o *outcome) measure(ctx context.Context, lab *harness.Lab, protocol string
 	return lab.Down(ctx, lease)
 }
 
-// pinged waits until an address answers a node that may not be there yet.
-func pinged(ctx context.Context, run, node, to string) error {
+// addresses are, by node, those that it is to reach. They are chosen alike each time.
+func addresses(ctx context.Context, lab *harness.Lab, protocol string) (others map[string][]string, err error) {
+	l, err := lab.Up(ctx, network(protocol))
+	if err != nil {
+		return nil, err
+	}
+	if l, err = lab.Lease(ctx, l); err != nil {
+		return nil, err
+	}
+	others = make(map[string][]string)
+	for node := range l.Addresses {
+		for other, address := range l.Addresses {
+			if other != node {
+				others[node] = append(others[node], address.String())
+			}
+		}
+		others[node] = append(others[node], families[node]...)
+	}
+	return others, lab.Down(ctx, l)
+}
+
+// families are the addresses of IPv6 that the nodes reach, too.
+var families = map[string][]string{"pc1": {"2001:db8:2::2"}, "pc2": {"2001:db8:1::2"}}
+
+// pinged waits until addresses have answered a node that may not be there yet.
+func pinged(ctx context.Context, run, node string, to []string) error {
 	var found []string
 	for len(found) == 0 {
 		found, _ = filepath.Glob(filepath.Join(run, "netns", "*", "*.ready."+node)) // the pattern is good
@@ -122,7 +149,7 @@ func pinged(ctx context.Context, run, node, to string) error {
 	}
 	for { // a namespace has a file before it is there
 		err := exec.CommandContext(ctx, "nsenter", "--net="+found[0], "--", "sh", "-c",
-			"until ping -q -n -c 1 -W 0.05 "+to+" >/dev/null 2>&1; do sleep 0.005; done").Run()
+			"for to in "+strings.Join(to, " ")+"; do until ping -q -n -c 1 -W 0.05 $to >/dev/null 2>&1; do sleep 0.005; done; done").Run()
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
