@@ -54,6 +54,7 @@ type openflowFlags struct {
 	tables, entries    int
 	groups, meters     int
 	auxiliary          uint8
+	processors         []int
 }
 
 func (a *app) openflowRun() *cobra.Command {
@@ -61,7 +62,7 @@ func (a *app) openflowRun() *cobra.Command {
 	c := &cobra.Command{
 		Use: "run", Short: "Connect devices by an OpenFlow switch until it is stopped", Args: cobra.NoArgs,
 		Long: "Connect devices by an OpenFlow switch until it is stopped. It runs in the foreground, in one thread. " +
-			"The devices' port numbers are 1, 2, ... in the order of --ports. A controller is tcp:HOST:PORT or tls:HOST:PORT, to which the switch connects, or ptcp:[HOST]:PORT or ptls:[HOST]:PORT, where it listens; ssl, pssl and ptcp:PORT[:HOST], as Open vSwitch has them, are read, too.",
+			"The devices' port numbers are 1, 2, ... in the order of --ports. A port is DEVICE, xdp:DEVICE (AF_XDP sockets: a small frame costs less, a stream more) or tap:DEVICE (a TAP device, which is made). A controller is tcp:HOST:PORT or tls:HOST:PORT, to which the switch connects, or ptcp:[HOST]:PORT or ptls:[HOST]:PORT, where it listens; ssl, pssl and ptcp:PORT[:HOST], as Open vSwitch has them, are read, too.",
 		Example: "  sublet openflow run --controller tcp:192.0.2.1:6653 --dpid 00000000000000a1 --ports eth1,eth2\n" +
 			"  sublet openflow run --controller ptcp:127.0.0.1:6654 --dpid 1 --ports veth0,veth1 --fail standalone",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -72,6 +73,11 @@ func (a *app) openflowRun() *cobra.Command {
 			config.Log = func(err error) {
 				if !f.quiet {
 					fmt.Fprintf(a.err, "sublet: %v\n", err)
+				}
+			}
+			if len(f.processors) > 0 {
+				if err := ofswitch.Pin(f.processors); err != nil {
+					return badInput{fmt.Errorf("--cpu: %w", err)}
 				}
 			}
 			debug.SetGCPercent(switchGarbage)
@@ -125,7 +131,8 @@ func (a *app) serveOpenFlow(ctx context.Context, config ofswitch.Config, confine
 func (f *openflowFlags) define(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringSliceVar(&f.controllers, "controller", nil, "controllers, by commas: tcp:HOST:PORT, tls:HOST:PORT, ptcp:[HOST]:PORT, ptls:[HOST]:PORT")
-	flags.StringSliceVar(&f.ports, "ports", nil, "devices, by commas, that are ports 1, 2, ...; eth* alone: eth0, eth1, ... whenever they come and go")
+	flags.StringSliceVar(&f.ports, "ports", nil, "devices, by commas, that are ports 1, 2, ...: DEVICE by a packet socket, xdp:DEVICE by AF_XDP sockets, tap:DEVICE a TAP device that is made; eth* alone: eth0, eth1, ... whenever they come and go")
+	flags.IntSliceVar(&f.processors, "cpu", nil, "numbers, by commas, of the processors on which the process runs; none: on any")
 	flags.StringVar(&f.portsIn, "ports-in", "", "file of the network namespace that has the devices; connections are those of the caller's")
 	flags.StringVar(&f.socket, "socket", "", "Unix socket where management connections are answered")
 	flags.BoolVar(&f.anyName, "any-name", false, "believe any controller whose certificate --ca has signed, whatever its name")
@@ -170,6 +177,8 @@ func (f *openflowFlags) config() (c ofswitch.Config, err error) {
 		return c, errors.New("--ports is missing: write devices by commas, such as eth1,eth2")
 	case !c.Follow && strings.Contains(strings.Join(f.ports, ","), "*"):
 		return c, fmt.Errorf("--ports %s: only eth*, alone, stands for devices that come and go: name others in full", strings.Join(f.ports, ","))
+	case slices.ContainsFunc(f.processors, func(n int) bool { return n < 0 || n > 1023 }):
+		return c, fmt.Errorf("--cpu %v: write numbers of processors from 0 on, by commas", f.processors)
 	case f.datapath != "process" && f.datapath != "kernel":
 		return c, fmt.Errorf("--datapath %q: write process or kernel", f.datapath)
 	case f.fail != "secure" && f.fail != "standalone":
@@ -192,7 +201,14 @@ func (f *openflowFlags) config() (c ofswitch.Config, err error) {
 
 func (f *openflowFlags) targets(c *ofswitch.Config) error {
 	seen := make(map[string]bool)
-	names := slices.Clone(c.Ports)
+	var names []string
+	for _, text := range c.Ports {
+		p, err := ofswitch.ParsePort(text)
+		if err != nil {
+			return fmt.Errorf("--ports %w", err)
+		}
+		names = append(names, p.Device)
+	}
 	if c.Local != "" {
 		names = append(names, c.Local)
 	}
@@ -214,7 +230,13 @@ func (f *openflowFlags) targets(c *ofswitch.Config) error {
 		}
 		c.Controllers = append(c.Controllers, t)
 	}
-	return f.band(c)
+	if err := f.band(c); err != nil {
+		return err
+	}
+	if err := c.Suits(); err != nil {
+		return fmt.Errorf("--ports: %w", err)
+	}
+	return nil
 }
 
 // bandPorts are those by which control may pass; nil: all.

@@ -19,7 +19,7 @@ import (
 // its own. It needs root.
 func Features() []kernel.Feature {
 	return append(vital(),
-		kernel.Feature{Name: "AF_XDP sockets", Err: lacking(tryXSK()), Means: "hosting switches have no xdp ports; packet sockets and TAP devices work (Linux 5.10)"},
+		kernel.Feature{Name: "AF_XDP sockets", Err: lacking(tryXSK()), Means: "hosting and OpenFlow switches have no xdp ports; packet sockets and TAP devices work (Linux 5.10)"},
 		kernel.Feature{Name: "io_uring", Err: lacking(tryUring()), Means: "hosting switches make two calls for each frame of a TAP device; with it many share one (Linux 6.4)"},
 		kernel.Feature{Name: "tunnel headers in queues", Err: lacking(tryCounting()), Means: "rates of links between hosts are corrected by what queues do not count (Linux 6.17)"},
 		kernel.Feature{Name: "bpf file system", Needed: true, Err: lacking(tryFS()), Means: "networks do not outlive their agent"},

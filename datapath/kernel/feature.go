@@ -70,7 +70,7 @@ func machineFeatures() []Feature {
 	_, tracked := groups.tracker()
 	list = append(list, Feature{"cgroup tracking", true, tracked, "no node can be made: its processes could not be found again"})
 	for _, f := range []struct{ name, path, means string }{
-		{"TAP devices", "/dev/net/tun", "links cannot be impaired, and no machine can join (modprobe tun)"},
+		{"TAP devices", "/dev/net/tun", "links cannot be impaired, no machine can join, and switches have no tap ports (modprobe tun)"},
 		{"BTF", "/sys/kernel/btf/vmlinux", "routers forward by their stacks only: the fast path asks the kernel whether its table is still right"},
 		{"energy meter (RAPL)", "/sys/class/powercap/intel-rapl:0/energy_uj", "sublet profile does not say what energy functions use"},
 		{"seccomp filters", "/proc/sys/kernel/seccomp/actions_avail", "switches of kind openflow do not start: their processes could not be confined"},

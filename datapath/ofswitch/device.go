@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
+	"sublet/datapath/xsk"
 	"sublet/openflow/of13"
 )
 
@@ -22,7 +23,8 @@ const (
 	maxFrame = 1 << 16 // of a segment that is still to be cut
 )
 
-// device is a packet socket on a network device that is a port.
+// device is what carries frames of a network device that is a port: a packet socket,
+// AF_XDP sockets, or a TAP device's file.
 type device struct {
 	name   string
 	number uint32
@@ -37,13 +39,20 @@ type device struct {
 	speed  uint32 // Mbit/s that the device tells; 0: none
 	queues queues
 
+	xsk   *xsk.Device // nil: no AF_XDP port
+	lent  *xsk.Socket // which has lent the frame that was read; nil: none
+	waits bool        // frames wait for the next flush
+	tap   bool        // fd is a TAP device's
+
+	address [6]byte // of the device, as it was seen last
+
 	control *device // the same device for control in band; nil: there is none
 }
 
 func openDevice(name string, number uint32, silent bool) (*device, error) {
 	link, err := net.InterfaceByName(name)
 	if err != nil {
-		return nil, fmt.Errorf("port %d: there is no device %q in this network namespace", number, name)
+		return nil, noDevice(name, number)
 	}
 	return openIndex(name, link.Index, number, silent)
 }
@@ -105,11 +114,15 @@ func bindPacket(fd, index int, silent bool) error {
 func (d *device) describe(conn *kernel.Conn) (of13.Port, error) {
 	p := of13.Port{Number: d.number, Name: d.name}
 	link, err := conn.LinkByIndex(d.index)
+	if err != nil && d.elsewhere() {
+		p.HWAddr = d.address
+		return p, nil
+	}
 	if err != nil {
 		p.State = of13.PortStateDown
 		return p, err
 	}
-	p.HWAddr = link.Hardware
+	p.HWAddr, d.address = link.Hardware, link.Hardware
 	p.MaxSpeed = 1000 * d.speed
 	if p.CurrentSpeed = p.MaxSpeed; d.queues.rate > 0 {
 		p.CurrentSpeed = uint32(min(d.queues.rate*8/1000, math.MaxUint32))
@@ -199,6 +212,12 @@ func (r *received) packets() int {
 
 // read gets one frame; ok is false if there is none.
 func (d *device) read(r *received) (ok bool) {
+	switch {
+	case d.xsk != nil:
+		return d.readXDP(r)
+	case d.tap:
+		return d.readTAP(r)
+	}
 	d.iov.Base = &d.buf[tagRoom]
 	d.iov.SetLen(len(d.buf) - tagRoom)
 	d.msg = unix.Msghdr{Iov: &d.iov, Iovlen: 1, Control: &d.aux[0]}
@@ -264,6 +283,10 @@ func (d *device) writeBy(socket int, frame []byte, r *received) {
 	var header [virtio]byte
 	if r != nil && r.large {
 		header = r.ready(frame)
+	}
+	if d.xsk != nil {
+		d.writeXDP(frame, header[:])
+		return
 	}
 	iov := [2]unix.Iovec{{Base: &header[0]}, {Base: &frame[0]}}
 	iov[0].SetLen(virtio)

@@ -67,6 +67,9 @@ func readQueues(conn *kernel.Conn, index int) (whole uint64, classes map[uint32]
 
 // lookAtQueues sees which queues a port has now; changed is whether others than before.
 func (d *device) lookAtQueues(conn *kernel.Conn, now int64) (changed bool) {
+	if d.xsk != nil || d.tap { // what they send meets no queueing discipline of the device
+		return false
+	}
 	whole, classes := readQueues(conn, d.index)
 	changed = d.queues.rate != whole
 	d.queues.rate = whole
@@ -118,7 +121,11 @@ func (d *device) socketOf(number uint32) int {
 
 // close gives up the device.
 func (d *device) close() {
-	unix.Close(d.fd) // which takes it out of epoll too
+	if d.xsk != nil {
+		d.xsk.Close()
+	} else {
+		unix.Close(d.fd) // which takes it out of epoll too
+	}
 	if d.control != nil {
 		unix.Close(d.control.fd)
 	}

@@ -43,7 +43,7 @@ const (
 // Config of a switch.
 type Config struct {
 	Pipeline    pipeline.Config
-	Ports       []string // devices; port numbers are 1, 2, ... in this order
+	Ports       []string // see ParsePort; port numbers are 1, 2, ... in this order
 	Follow      bool     // instead of Ports: see openNew; Local may come and go then, too
 	Local       string   // the device that is port LOCAL; "": none
 	InBand      *InBand  // nil: control is out of band
@@ -80,11 +80,15 @@ type Switch struct {
 	cache   *cache    // nil: none
 	store   *store    // nil: all is gone with the process
 	band    *band     // nil: control is out of band
+	waiting []*device // ports that have frames to send, or a device that was busy
 	emptied bool      // all frames that had come for the process have been taken
 }
 
 // New opens the ports. It fails, with nothing open, if one cannot be opened.
 func New(c Config) (_ *Switch, err error) {
+	if err := c.Suits(); err != nil {
+		return nil, err
+	}
 	s := &Switch{config: c, start: time.Now().Add(-time.Duration(monotonic())), epoll: -1, event: -1, links: -1, packets: allowance{rate: int64(c.PacketIns)}}
 	s.hub = channel.NewHub(s.notify)
 	s.hub.Auxiliary, s.hub.Watch = c.Auxiliary, s.watchConnection
@@ -168,20 +172,29 @@ func (s *Switch) begin() error {
 	return nil
 }
 
-// open makes a device the port of an index.
-func (s *Switch) open(name string, at int) error {
-	link, err := net.InterfaceByName(name)
+// open makes what a word says the port of an index.
+func (s *Switch) open(text string, at int) error {
+	p, err := ParsePort(text)
 	if err != nil {
-		return fmt.Errorf("port %d: there is no device %q in this network namespace", at+1, name)
+		return err
 	}
-	return s.openAt(name, link.Index, at)
+	d, err := p.open(uint32(at+1), s.config.Kernel)
+	if err != nil {
+		return err
+	}
+	return s.place(d, at)
 }
 
+// openAt makes a device that is known the port of an index.
 func (s *Switch) openAt(name string, index, at int) error {
 	d, err := openIndex(name, index, uint32(at+1), s.config.Kernel)
 	if err != nil {
 		return err
 	}
+	return s.place(d, at)
+}
+
+func (s *Switch) place(d *device, at int) error {
 	for len(s.devices) <= at {
 		s.devices = append(s.devices, nil)
 	}
@@ -205,7 +218,15 @@ func (s *Switch) listen(d *device, tag int) error {
 	if s.cache != nil {
 		return s.cache.join(d)
 	}
-	return s.watch(d.fd, tag)
+	if d.xsk == nil {
+		return s.watch(d.fd, tag)
+	}
+	for _, socket := range d.xsk.Sockets {
+		if err := s.watch(socket.FD(), tag); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addMissEntries adds the table-miss entry of every table.
@@ -311,9 +332,12 @@ func (s *Switch) loop(ctx context.Context) error {
 	defer runtime.UnlockOSThread()
 	events := make([]unix.EpollEvent, mostEvents)
 	var expired int64
-	for more := false; ctx.Err() == nil; {
+	for more, busy := false, false; ctx.Err() == nil; {
 		s.beginTurn()
 		wait := s.untilHeld(s.untilControl(int(tick / time.Millisecond)))
+		if busy && wait > 1 {
+			wait = 1
+		}
 		if more {
 			wait = 0
 		}
@@ -338,7 +362,7 @@ func (s *Switch) loop(ctx context.Context) error {
 				s.upcalls(framesOfTurn)
 			case e.Fd == tagLocal && s.local != nil:
 				s.frames(s.local, framesOfTurn)
-			case s.devices[e.Fd] != nil:
+			case s.devices[e.Fd] != nil && !s.ended(s.devices[e.Fd], e.Events):
 				s.frames(s.devices[e.Fd], framesOfTurn)
 			}
 		}
@@ -358,6 +382,7 @@ func (s *Switch) loop(ctx context.Context) error {
 				}
 			}
 		}
+		busy = s.flush()
 		s.hub.Flush()
 		s.lap(&s.stages.Overhead)
 	}
@@ -450,6 +475,8 @@ func (s *Switch) frames(d *device, most int) {
 		s.lap(&s.stages.Actions)
 	}
 	s.current = nil
+	s.flush()
+	s.lap(&s.stages.IO)
 }
 
 // linksChanged looks at the ports, at once if that was not done just before.
@@ -546,6 +573,9 @@ func (s *Switch) Send(port, queue uint32, frame []byte) {
 	if d := s.device(port); d != nil {
 		s.lap(&s.stages.Actions)
 		d.writeBy(d.socketOf(queue), frame, s.current)
+		if d.xsk != nil && !d.waits {
+			d.waits, s.waiting = true, append(s.waiting, d)
+		}
 		s.lap(&s.stages.IO)
 	}
 }

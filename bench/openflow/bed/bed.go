@@ -96,12 +96,13 @@ const (
 	Learning Kind = "learning switch"
 	Kernel   Kind = "kernel datapath"
 	Process  Kind = "process datapath"
+	Sockets  Kind = "process datapath, AF_XDP ports"
 	OVS      Kind = "Open vSwitch, userspace"
 	AFXDP    Kind = "Open vSwitch, AF_XDP ports"
 )
 
 // Ours says whether it is an OpenFlow switch of Sublet's.
-func (k Kind) Ours() bool { return k == Kernel || k == Process }
+func (k Kind) Ours() bool { return k == Kernel || k == Process || k == Sockets }
 
 // Theirs says whether it is Open vSwitch.
 func (k Kind) Theirs() bool { return k == OVS || k == AFXDP }

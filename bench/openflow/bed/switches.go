@@ -64,10 +64,21 @@ func (k Kind) datapath() string {
 	return "process"
 }
 
+// words are for `sublet openflow run --ports`.
+func (s *Switch) words() string {
+	list := s.ports()
+	if s.Kind == Sockets {
+		for i := range list {
+			list[i] = "xdp:" + list[i]
+		}
+	}
+	return strings.Join(list, ",")
+}
+
 // startOurs starts the product, which listens for its controller.
 func (s *Switch) startOurs(ctx context.Context) error {
 	pid, err := s.daemon("taskset", "-c", "0", s.bed.Exe, "openflow", "run", "--quiet", "--controller", "ptcp:127.0.0.1:6654", "--dpid", "1",
-		"--ports", strings.Join(s.ports(), ","), "--datapath", s.Kind.datapath(), "--entries", "200000", "--packet-ins", "0", "--meter-hold", s.bed.Hold.String())
+		"--ports", s.words(), "--datapath", s.Kind.datapath(), "--entries", "200000", "--packet-ins", "0", "--meter-hold", s.bed.Hold.String())
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,9 @@ var aims = []aim{
 	{bed.OVS, copies, bed.OVS, one, 0},
 	{bed.Process, one, bed.OVS, one, 1.5},
 	{bed.Process, many, bed.Process, one, 0},
+	{bed.Sockets, one, bed.OVS, one, 1.5},
+	{bed.Sockets, one, bed.AFXDP, one, 0},
+	{bed.Sockets, many, bed.Sockets, one, 0},
 	{bed.Kernel, stream, bed.Bridge, stream, 1},
 }
 

@@ -29,7 +29,7 @@ var (
 
 func main() { harness.Main("openflow/speed", run) }
 
-var kinds = []bed.Kind{bed.Bridge, bed.Learning, bed.Kernel, bed.Process, bed.OVS, bed.AFXDP}
+var kinds = []bed.Kind{bed.Bridge, bed.Learning, bed.Kernel, bed.Process, bed.Sockets, bed.OVS, bed.AFXDP}
 
 func run(ctx context.Context, exe string) error {
 	pattern, err := regexp.Compile(*only)

@@ -1,13 +1,13 @@
 package live
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
+	"sublet/datapath/xsk"
 	"sublet/vnet"
 )
 
@@ -15,12 +15,12 @@ import (
 // each behind a virtio header.
 type device struct {
 	fd      int
-	what    string // it was opened for (PortConfig, opens)
-	tx      int    // of a packet socket: what is written goes by another one
-	link    int    // index of the device in its namespace
-	packet  bool   // a packet socket: the kernel keeps VLAN tags beside the frame
-	batched bool   // what is written waits for more (writeAll)
-	xdp     *xdp   // AF_XDP sockets
+	what    string      // it was opened for (PortConfig, opens)
+	tx      int         // of a packet socket: what is written goes by another one
+	link    int         // index of the device in its namespace
+	packet  bool        // a packet socket: the kernel keeps VLAN tags beside the frame
+	batched bool        // what is written waits for more (writeAll)
+	xdp     *xsk.Device // AF_XDP sockets
 	iov     unix.Iovec
 	msg     unix.Msghdr
 	aux     [64]byte
@@ -154,10 +154,7 @@ func (d *device) tap() bool { return !d.packet && d.xdp == nil && d.fd >= 0 }
 // missed are the frames that found the socket full since it was asked last.
 func (d *device) missed() (n uint64) {
 	if d.xdp != nil {
-		for _, s := range d.xdp.sockets {
-			n += s.lost()
-		}
-		return n
+		return d.xdp.Lost()
 	}
 	if !d.packet {
 		return 0
@@ -174,15 +171,15 @@ func (d *device) files() (list []int) {
 	if d.xdp == nil {
 		return []int{d.fd}
 	}
-	for _, s := range d.xdp.sockets {
-		list = append(list, s.fd)
+	for _, s := range d.xdp.Sockets {
+		list = append(list, s.FD())
 	}
 	return list
 }
 
 func (d *device) close() {
 	if d.xdp != nil {
-		d.xdp.close()
+		d.xdp.Close()
 	} else if d.fd >= 0 {
 		unix.Close(d.fd)
 	}
@@ -198,7 +195,7 @@ func (d *device) close() {
 func (d *device) read(f *slot, piece []byte) (ok, kept bool) {
 	f.off = headroom
 	if d.xdp != nil {
-		return d.xdp.take(f, piece)
+		return d.takeXDP(f, piece)
 	}
 	if d.ring != nil {
 		what := d.ring.take(f)
@@ -239,7 +236,7 @@ func (d *device) readTap(b []byte) int {
 }
 
 // errBusy: the device's queue is full.
-var errBusy = errors.New("device busy")
+var errBusy = xsk.ErrBusy
 
 // write writes a frame to a TAP device.
 func (d *device) write(f *slot) error {

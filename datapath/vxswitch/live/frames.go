@@ -9,13 +9,9 @@ import (
 // The virtio network header of 10 bytes (VIRTIO 1.2, 5.1.6; the legacy form
 // that TAP devices and packet sockets share by default).
 const (
-	virtio        = 10
-	flagNeedsCsum = 1
-	gsoNone       = 0
-	gsoTCPv4      = 1
-	gsoTCPv6      = 4
-	gsoUDP        = 5 // of datagrams (USO), not of fragments
-	gsoECN        = 0x80
+	virtio  = 10
+	gsoNone = 0
+	gsoECN  = 0x80
 )
 
 const (

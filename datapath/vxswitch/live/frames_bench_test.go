@@ -2,11 +2,11 @@ package live
 
 import (
 	"encoding/binary"
-	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/xsk"
 	"sublet/vnet"
 )
 
@@ -25,8 +25,8 @@ func BenchmarkFrames(b *testing.B) {
 	}
 	defer h.Close()
 	in, out := h.ports[0], h.ports[1]
-	from, to := in.xdp.sockets[0], out.xdp.sockets[0]
-	to.place(1, 0x2, 0x1) // so that both are learned
+	from, to := xsk.Dry{Socket: in.xdp.Out()}, xsk.Dry{Socket: out.xdp.Out()}
+	place(to, 1, 0x2, 0x1) // so that both are learned
 	out.hot, h.hot = true, append(h.hot, out)
 	if err := h.turn(); err != nil {
 		b.Fatal(err)
@@ -34,7 +34,7 @@ func BenchmarkFrames(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for n := 0; n < b.N; {
-		from.place(min(64, b.N-n), 0x1, 0x2)
+		place(from, min(64, b.N-n), 0x1, 0x2)
 		was := in.count.In.Packets
 		if !in.hot {
 			in.hot, h.hot = true, append(h.hot, in)
@@ -45,7 +45,7 @@ func BenchmarkFrames(b *testing.B) {
 			}
 		}
 		n += 64
-		to.sent()
+		to.Depart(nil)
 	}
 	b.StopTimer()
 	if got := out.count.Out.Packets; got+1 < uint64(b.N) {
@@ -59,34 +59,19 @@ func openDry(p PortConfig, _ vnet.Rate) (*device, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := dry()
-	s.fd = fd
-	return &device{fd: fd, what: p.opens(), batched: true, xdp: &xdp{sockets: []*xsk{s}, guard: -1}}, nil
+	return &device{fd: fd, what: p.opens(), batched: true, xdp: xsk.Over(xsk.NewDry(fd).Socket)}, nil
 }
 
 // place has n frames of 60 bytes arrive.
-func (s *xsk) place(n int, src, dst byte) {
+func place(s xsk.Dry, n int, src, dst byte) {
 	for range n {
-		at := *s.fill.at(*s.fill.consumed)
-		*s.fill.consumed++
-		f := s.memory[at:][:60]
-		clear(f)
-		f[5], f[11] = dst, src
-		binary.BigEndian.PutUint16(f[12:], 0x0800)
-		f[14], f[23] = 0x45, 17
-		binary.BigEndian.PutUint16(f[16:], 46)
-		binary.BigEndian.PutUint16(f[38:], 26)
-		p := *s.arrived.produced
-		*s.arrived.at(p) = xdpDesc{Addr: at, Len: 60}
-		atomic.StoreUint32(s.arrived.produced, p+1)
+		s.Arrive(60, func(f []byte) {
+			clear(f)
+			f[5], f[11] = dst, src
+			binary.BigEndian.PutUint16(f[12:], 0x0800)
+			f[14], f[23] = 0x45, 17
+			binary.BigEndian.PutUint16(f[16:], 46)
+			binary.BigEndian.PutUint16(f[38:], 26)
+		})
 	}
-}
-
-// sent completes what was put.
-func (s *xsk) sent() {
-	for c := *s.leaving.consumed; c != *s.leaving.produced; c++ {
-		*s.gone.at(*s.gone.produced) = s.leaving.at(c).Addr
-		*s.gone.produced++
-	}
-	*s.leaving.consumed = *s.leaving.produced
 }

@@ -518,7 +518,7 @@ func (h *Host) wrote(p *port, ref uint32, err error) {
 // flush writes what p's frames wait for.
 func (h *Host) flush(p *port) {
 	if len(p.queue) == 0 && p.lags() {
-		p.xdp.sockets[0].send()
+		p.xdp.Out().Send()
 	}
 	for len(p.queue) > 0 {
 		n, err := p.writeAll(h.slots.all, p.queue)

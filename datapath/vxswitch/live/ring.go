@@ -126,7 +126,7 @@ type burst struct {
 // written, and why the next one was not.
 func (d *device) writeAll(all []slot, refs []uint32) (int, error) {
 	if d.xdp != nil {
-		return d.xdp.writeAll(all, refs)
+		return d.writeXDP(all, refs)
 	}
 	if d.out == nil {
 		d.out = &burst{}

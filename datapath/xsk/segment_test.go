@@ -1,11 +1,10 @@
-package live
+package xsk
 
 import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"testing"
 
 	"github.com/gopacket/gopacket"
@@ -78,14 +77,13 @@ func left(b []byte, v6, tcp bool, tags int) []byte {
 	return b
 }
 
-// loaded is a slot with a frame behind a virtio header.
-func loaded(frame []byte, kind byte, part int) *slot {
-	f := &slot{small: make([]byte, small), off: headroom}
-	f.mem = f.small
-	f.set(frame, make([]byte, big))
-	f.header()[1] = kind
-	binary.NativeEndian.PutUint16(f.header()[4:], uint16(part))
-	return f
+// loaded is the virtio header of a frame that was left as a segment.
+func loaded(frame []byte, kind byte, part int) []byte {
+	header := make([]byte, HeaderLen)
+	Describe(header, frame)
+	header[1] = kind
+	binary.NativeEndian.PutUint16(header[4:], uint16(part))
+	return header
 }
 
 func ack(*layers.TCP) {}
@@ -128,7 +126,7 @@ func TestCut(t *testing.T) {
 	}{{false, true, 0, 1448, gsoTCPv4}, {true, true, 0, 1400, gsoTCPv6}, {false, true, 1, 999, gsoTCPv4 | gsoECN}, {false, false, 0, 1000, gsoUDP}, {true, false, 2, 1234, gsoUDP}} {
 		all := func(h *layers.TCP) { h.PSH, h.FIN, h.CWR = true, true, true }
 		whole := left(packet(t, c.v6, c.tcp, c.tags, 100, all, payload), c.v6, c.tcp, c.tags)
-		k, ok := cut(loaded(whole, c.kind, c.part))
+		k, ok := cut(loaded(whole, c.kind, c.part), whole)
 		if !ok || k.frames() != (len(payload)+c.part-1)/c.part {
 			t.Fatalf("%+v: %d frames, %t", c, k.frames(), ok)
 		}
@@ -173,39 +171,25 @@ func renumber(ip []byte, id uint16) {
 func FuzzFrames(f *testing.F) {
 	f.Add(left(packet(f, false, true, 0, 1, ack, make([]byte, 3000)), false, true, 0), byte(1), byte(gsoTCPv4), uint16(1448), uint16(34), uint16(16))
 	f.Add([]byte{}, byte(1), byte(0), uint16(0), uint16(0xffff), uint16(0xffff))
-	s, places := dry(), slices.Clone(dry().free)
+	s := NewDry(-1)
 	f.Fuzz(func(t *testing.T, frame []byte, flags, kind byte, part, start, offset uint16) {
 		if len(frame) < 14 || len(frame) > 1<<16 {
 			return
 		}
-		in := loaded(frame, kind, int(part))
-		h := in.header()
+		h := loaded(frame, kind, int(part))
 		h[0] = flags
 		binary.NativeEndian.PutUint16(h[6:], start)
 		binary.NativeEndian.PutUint16(h[8:], offset)
-		s.free = append(s.free[:0], places...)
-		s.leaving.mine = 0
-		before := len(places)
-		if err := s.frame(in); err != nil && len(s.free) != before {
-			t.Errorf("%v, but %d places are used", err, before-len(s.free))
+		before := s.vacant()
+		if err := s.Put(h, frame); err != nil && s.vacant() != before {
+			t.Errorf("%v, but %d places are used", err, before-s.vacant())
 		}
-		for i := range s.leaving.mine {
-			if d := s.leaving.at(i); int(d.Len) > s.chunk || d.Len == 0 {
-				t.Errorf("a frame of %d bytes", d.Len)
+		s.Send()
+		s.Depart(func(b []byte) {
+			if len(b) > s.chunk || len(b) == 0 {
+				t.Errorf("a frame of %d bytes", len(b))
 			}
-		}
+		})
+		s.reap()
 	})
-}
-
-// dry is a socket that is none: memory and rings, and no kernel.
-func dry() *xsk {
-	s := &xsk{fd: -1, out: -1, direct: true, chunk: 2048, memory: make([]byte, (xskArrivals+xskDepartures)*2048)}
-	s.fill, s.gone = dryRing[uint64](xskArrivals), dryRing[uint64](xskDepartures)
-	s.arrived, s.leaving = dryRing[xdpDesc](xskArrivals), dryRing[xdpDesc](xskDepartures)
-	s.stock()
-	return s
-}
-
-func dryRing[T uint64 | xdpDesc](n int) xskRing[T] {
-	return xskRing[T]{produced: new(uint32), consumed: new(uint32), flags: new(uint32), slots: make([]T, n)}
 }

@@ -1,4 +1,4 @@
-package live
+package xsk
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package live
+package xsk
 
 import (
 	"fmt"
@@ -10,19 +10,19 @@ import (
 
 type xdpDesc = unix.XDPDesc
 
-// xskRing is a ring with one who produces and one who consumes; the kernel is
+// ring is a ring with one who produces and one who consumes; the kernel is
 // one of them.
-type xskRing[T uint64 | xdpDesc] struct {
+type ring[T uint64 | xdpDesc] struct {
 	produced, consumed *uint32 // shared
 	flags              *uint32
 	slots              []T
 	mine, theirs       uint32 // mine as it is, theirs as it was seen last
 }
 
-func (r *xskRing[T]) at(i uint32) *T { return &r.slots[i&uint32(len(r.slots)-1)] }
+func (r *ring[T]) at(i uint32) *T { return &r.slots[i&uint32(len(r.slots)-1)] }
 
 // waiting are entries to consume.
-func (r *xskRing[T]) waiting() uint32 {
+func (r *ring[T]) waiting() uint32 {
 	if r.theirs == r.mine {
 		r.theirs = atomic.LoadUint32(r.produced)
 	}
@@ -30,7 +30,7 @@ func (r *xskRing[T]) waiting() uint32 {
 }
 
 // room are entries to produce.
-func (r *xskRing[T]) room() uint32 {
+func (r *ring[T]) room() uint32 {
 	n := uint32(len(r.slots))
 	if r.mine-r.theirs == n {
 		r.theirs = atomic.LoadUint32(r.consumed)
@@ -39,10 +39,10 @@ func (r *xskRing[T]) room() uint32 {
 }
 
 // wakeup says that the kernel wants to be called.
-func (r *xskRing[T]) wakeup() bool { return atomic.LoadUint32(r.flags)&unix.XDP_RING_NEED_WAKEUP != 0 }
+func (r *ring[T]) wakeup() bool { return atomic.LoadUint32(r.flags)&unix.XDP_RING_NEED_WAKEUP != 0 }
 
 // mapRing makes a ring of n entries and maps it.
-func mapRing[T uint64 | xdpDesc](s *xsk, fd int, r *xskRing[T], option, n int) error {
+func mapRing[T uint64 | xdpDesc](s *Socket, fd int, r *ring[T], option, n int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_XDP, option, n); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package live
+package xsk
 
 import (
 	"encoding/binary"
@@ -9,7 +9,7 @@ import (
 // cutter cuts a segment that offload left whole into the frames it stands for,
 // as a device with segmentation offload does, for ports that carry frames only.
 type cutter struct {
-	f    *slot
+	f    []byte // the segment
 	w    where
 	head int // bytes of headers, which every part has
 	part int // bytes of payload of a part
@@ -17,10 +17,10 @@ type cutter struct {
 	done int
 }
 
-// cut prepares the cutting of f; false: it makes no sense.
-func cut(f *slot) (c cutter, ok bool) {
-	h, b := f.header(), f.frame()
-	c.f, c.part = f, int(binary.NativeEndian.Uint16(h[4:]))
+// cut prepares the cutting of a segment behind its virtio header h; false: it makes
+// no sense.
+func cut(h, b []byte) (c cutter, ok bool) {
+	c.f, c.part = b, int(binary.NativeEndian.Uint16(h[4:]))
 	if c.w, ok = locate(b); !ok || c.part == 0 {
 		return c, false
 	}
@@ -32,7 +32,7 @@ func cut(f *slot) (c cutter, ok bool) {
 	default:
 		return c, false
 	}
-	c.left = f.len - virtio - c.head
+	c.left = len(b) - c.head
 	return c, c.head >= c.w.l4+8 && c.head <= len(b) && c.left > 0
 }
 
@@ -50,8 +50,8 @@ func (c *cutter) next() int {
 
 // write writes the next frame into b, which is as long as next says.
 func (c *cutter) write(b []byte) {
-	copy(b, c.f.frame()[:c.head])
-	copy(b[c.head:], c.f.frame()[c.head+c.done:])
+	copy(b, c.f[:c.head])
+	copy(b[c.head:], c.f[c.head+c.done:])
 	n := len(b) - c.head
 	last := n == c.left
 	c.network(b)
