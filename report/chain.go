@@ -26,6 +26,10 @@ type ChainHop struct {
 	// thousandths of a core; Why, why the chain has less than its rate for want of it.
 	CPU vnet.CPU `json:"cpu_milli,omitempty"`
 	Why string   `json:"why,omitempty"`
+	// Core is the one that a program's process is kept on, and Used what it uses of it;
+	// nil: it is on no core of its own.
+	Core *int     `json:"core,omitempty"`
+	Used vnet.CPU `json:"used_milli,omitempty"`
 	// Dead says that a program returns nothing of what comes to it, and its chain says
 	// what becomes of packets then.
 	Dead bool `json:"dead,omitempty"`
@@ -55,6 +59,7 @@ func ChainHops(samples []Sample) []ChainHop {
 			Chain: s.Labels[LabelChain], Hop: s.Labels[LabelHop], Index: index, Back: s.Labels[LabelBack] != "",
 			Packets: s.Value(Passed, Packets), Bytes: s.Value(Passed, Bytes), Drops: s.By(Dropped),
 			Latency: mean(s.Value(Spent, Nanoseconds), s.Value(Timed, Packets)), Timed: s.Value(Timed, Packets),
+			Core: s.Core(), Used: vnet.CPU(s.Value(InUse, MilliCores)),
 			CPU: vnet.CPU(s.Value(Given, MilliCores)), Why: s.Why, Dead: s.State == Down,
 		})
 	}

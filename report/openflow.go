@@ -1,10 +1,18 @@
 package report
 
-import "time"
+import (
+	"time"
+
+	"sublet/vnet"
+)
 
 // OpenFlowStatus is what an OpenFlow switch tells of itself beside its entries.
 type OpenFlowStatus struct {
-	Datapath    string               `json:"datapath"` // process or kernel
+	Datapath string `json:"datapath"` // process or kernel
+	// Core is the one that the process is kept on, and Used what it uses of it; nil: it is
+	// on no core of its own.
+	Core        *int                 `json:"core,omitempty"`
+	Used        vnet.CPU             `json:"used_milli,omitempty"`
 	Controllers []OpenFlowController `json:"controllers"`
 	Standalone  bool                 `json:"standalone"` // no controller is connected, and it forwards as a learning switch
 	Entries     Share                `json:"entries"`

@@ -9,5 +9,6 @@ type Process struct {
 	State   string    `json:"state"`   // a letter: ps(1), PROCESS STATE CODES
 	CPU     int64     `json:"cpu_ms"`  // processor time used
 	Memory  int64     `json:"memory_bytes"`
+	Core    *int      `json:"core,omitempty"` // the only one that it may run on; nil: there are several
 	Started time.Time `json:"started"`
 }

@@ -107,6 +107,29 @@ func (s *Sample) Gauge(name string, unit Unit, value uint64) {
 	}
 }
 
+// Counters of processes that are kept on a core: its number and what they use.
+const (
+	OnCore = "core"
+	InUse  = "in_use"
+)
+
+// OnCore adds where a process is kept and what it uses.
+func (s *Sample) OnCore(core int, used vnet.CPU) {
+	s.Counters = append(s.Counters,
+		Counter{Name: OnCore, Unit: None, Gauge: true, Value: uint64(core)}, Counter{Name: InUse, Unit: MilliCores, Gauge: true, Value: uint64(used)})
+}
+
+// Core is where a process is kept; nil: on no core of its own.
+func (s Sample) Core() *int {
+	for _, c := range s.Counters {
+		if c.Name == OnCore {
+			core := int(c.Value)
+			return &core
+		}
+	}
+	return nil
+}
+
 // Value is that of a counter; 0: there is none.
 func (s Sample) Value(name string, unit Unit) (sum uint64) {
 	for _, c := range s.Counters {

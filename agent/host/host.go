@@ -17,6 +17,7 @@ import (
 	agentapi "sublet/agent/api"
 	"sublet/agent/feedback"
 	"sublet/agent/iplbd"
+	"sublet/agent/pin"
 	"sublet/datapath/kernel"
 	"sublet/datapath/latency"
 	"sublet/datapath/vnode"
@@ -55,6 +56,7 @@ type Host struct {
 	probe  []string
 	// feedback gives functions of chains the processor time that they need.
 	feedback *feedback.Loop
+	pin      *pin.Loop // keeps functions and switches on cores
 	latency  *latency.Prober
 	log      *slog.Logger
 }
@@ -102,6 +104,7 @@ func (h *Host) Run(ctx context.Context) {
 	}
 	go watch("the kernel", func() error { return kernel.Watch(ctx, h.kernel, h.events) })
 	go h.feedback.Run(ctx)
+	go h.pin.Run(ctx)
 	go h.latency.Loop(ctx)
 	go watch("mounts", func() error { return h.kernel.WatchMounts(ctx, h.events) })
 	for _, part := range h.parts {

@@ -2,12 +2,15 @@ package host
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
+	"slices"
 
 	"sublet/agent"
 	agentapi "sublet/agent/api"
 	"sublet/agent/feedback"
 	"sublet/agent/iplbd"
+	"sublet/agent/pin"
 	"sublet/agent/session"
 	"sublet/datapath/access"
 	"sublet/datapath/bridge"
@@ -122,7 +125,30 @@ func (h *Host) makeParts(ctx context.Context, s setup) error {
 	links.Latency = h.latency.Of
 	h.feedback = &feedback.Loop{Held: chains.Held, Group: func(namespace string) feedback.Group { return s.host.Group(namespace) }, Log: s.config.Log}
 	chains.Short = h.feedback.Short
+	h.pin = newPin(s, chains, one[*openflow.Part](h.parts))
 	return nil
+}
+
+// newPin keeps programs of chains and OpenFlow switches on cores.
+func newPin(s setup, chains *chain.Part, switches *openflow.Part) *pin.Loop {
+	l := &pin.Loop{Machine: pin.Here{}, Log: s.config.Log, Processes: func() (list []pin.Process, err error) {
+		for _, keys := range []func() (map[string]vnet.LeaseID, error){chains.Nodes, switches.Running} {
+			found, err := keys()
+			if err != nil {
+				return nil, err
+			}
+			for _, key := range slices.Sorted(maps.Keys(found)) {
+				list = append(list, pin.Process{Key: key, Lease: found[key], Group: s.host.Group(key)})
+			}
+		}
+		return list, nil
+	}}
+	where := func(key string) (int, vnet.CPU, bool) {
+		place, ok := l.Of(key)
+		return place.Core, place.Used, ok
+	}
+	chains.Core, switches.Core = where, where
+	return l
 }
 
 // newLatency asks the tunnels of links.

@@ -97,15 +97,20 @@ func added(h report.ChainHop) string {
 	return fmt.Sprintf("%.1fus", float64(h.Latency)/float64(time.Microsecond))
 }
 
-// processors is what a function has whose processor time follows the load.
+// processors is what a function has whose processor time follows the load, and the
+// core on which a program is kept.
 func processors(h report.ChainHop) string {
+	var words []string
+	if h.CPU > 0 || h.Why != "" {
+		words = append(words, h.CPU.String())
+	}
+	if h.Core != nil {
+		words = append(words, fmt.Sprintf("uses %s of core %d", h.Used, *h.Core))
+	}
 	if h.Why != "" {
-		return h.CPU.String() + ", short: " + h.Why
+		words = append(words, "short: "+h.Why)
 	}
-	if h.CPU == 0 {
-		return "-"
-	}
-	return h.CPU.String()
+	return cmp.Or(strings.Join(words, ", "), "-")
 }
 
 func chainRows(views []chainView) (rows [][]string) {

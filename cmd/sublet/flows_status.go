@@ -43,6 +43,9 @@ packets went to controllers, and where the time of its thread goes.`,
 func writeSwitch(w io.Writer, s report.OpenFlowStatus) error {
 	t := s.Stages
 	fmt.Fprintf(w, "datapath     %s%s\n", s.Datapath, map[bool]string{true: ", standalone: it forwards as a learning switch"}[s.Standalone])
+	if s.Core != nil {
+		fmt.Fprintf(w, "processor    uses %s of core %d\n", s.Used, *s.Core)
+	}
 	for _, c := range s.Controllers {
 		fmt.Fprintf(w, "controller   %s %s\n", c.Target, controllerState(c))
 	}

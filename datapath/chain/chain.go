@@ -36,6 +36,10 @@ type Part struct {
 	// time; "": it has not.
 	Short func(lease vnet.LeaseID, chain string) string
 
+	// Core is where a program's process is kept, and what it uses; false: it is on no
+	// core of its own. nil: nobody keeps them.
+	Core func(namespace string) (core int, used vnet.CPU, ok bool)
+
 	// Changed is called when Problems are others; nil: nobody asks. Log has what became
 	// of functions.
 	Changed func()
@@ -236,6 +240,11 @@ func (p *Part) samples(c plan.Chains, counted nsh.Report) (list []report.Sample)
 		if f, ok := c.Function(h.Function); ok && f.Auto != nil {
 			s.Gauge(report.Given, report.MilliCores, uint64(p.host.Group(f.Auto.Node).CPU()))
 			s.Why = p.Short(c.Lease, h.Chain)
+		}
+		if f, ok := c.Function(h.Function); ok && f.Type == vnet.FunctionProgram && p.Core != nil {
+			if core, used, ok := p.Core(plan.Namespace(c.Lease, f.Name)); ok {
+				s.OnCore(core, used)
+			}
 		}
 		list = append(list, s)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"sublet/datapath/nsh"
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // held are the items of this host. They are asked for many times a second, so files are
@@ -47,6 +48,23 @@ func (p *Part) Held() ([]Held, error) {
 	return p.counted(p.held.list(func(c plan.Chains) bool {
 		return slices.ContainsFunc(c.Functions, func(f plan.ChainFunction) bool { return f.Auto != nil })
 	}))
+}
+
+// Nodes are the namespaces of the programs that chains of this host lead through, with
+// their leases.
+func (p *Part) Nodes() (map[string]vnet.LeaseID, error) {
+	if err := p.readHeld(); err != nil {
+		return nil, err
+	}
+	nodes := make(map[string]vnet.LeaseID)
+	for _, c := range p.held.list(func(plan.Chains) bool { return true }) {
+		for _, f := range c.Functions {
+			if f.Type == vnet.FunctionProgram {
+				nodes[plan.Namespace(c.Lease, f.Name)] = c.Lease
+			}
+		}
+	}
+	return nodes, nil
 }
 
 // list are the items that are wanted, by key.

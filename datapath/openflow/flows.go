@@ -54,6 +54,11 @@ func (p *Part) Status(key string) (status report.OpenFlowStatus, err error) {
 	if err := c.Status(&status); err != nil {
 		return status, fmt.Errorf("ask switch %s: %w", key, err)
 	}
+	if p.Core != nil {
+		if core, used, ok := p.Core(key); ok {
+			status.Core, status.Used = &core, used
+		}
+	}
 	return status, nil
 }
 

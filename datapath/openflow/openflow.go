@@ -31,6 +31,10 @@ import (
 // Part does switches of type openflow. Do may be called concurrently for
 // different switches; Observe waits until no Do is running.
 type Part struct {
+	// Core is where a switch's process is kept, and what it uses; false: it is on no core
+	// of its own. nil: nobody keeps them.
+	Core func(key string) (core int, used vnet.CPU, ok bool)
+
 	host *kernel.Host
 	busy sync.RWMutex // Do: read, Observe: write
 }
@@ -189,6 +193,21 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 		host.Add(s)
 	}
 	return nil
+}
+
+// Running are the switches that have a process here, with their leases.
+func (p *Part) Running() (map[string]vnet.LeaseID, error) {
+	keys, err := p.host.Names(kind)
+	if err != nil {
+		return nil, err
+	}
+	running := make(map[string]vnet.LeaseID)
+	for _, key := range keys {
+		if lease, _, ok := plan.ParseSwitchNamespace(key, vnet.SwitchOpenFlow); ok {
+			running[key] = lease
+		}
+	}
+	return running, nil
 }
 
 // keys lists every switch of which there is anything.

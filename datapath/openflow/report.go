@@ -30,11 +30,25 @@ func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, err
 	end := time.Now().Add(sampleTime)
 	for i, key := range keys {
 		if lease, _, ok := plan.ParseSwitchNamespace(key, vnet.SwitchOpenFlow); ok && of.Holds(lease) {
-			asking.Go(func() { samples[i] = p.ports(lease, key, end) })
+			asking.Go(func() { samples[i] = append(p.ports(lease, key, end), p.place(lease, key)...) })
 		}
 	}
 	asking.Wait()
 	return slices.Concat(samples...), nil
+}
+
+// place tells on which core a switch's process is kept.
+func (p *Part) place(lease vnet.LeaseID, key string) []report.Sample {
+	if p.Core == nil {
+		return nil
+	}
+	core, used, ok := p.Core(key)
+	if !ok {
+		return nil
+	}
+	s := report.Sample{Kind: plan.KindOpenFlow, Key: key + "/process", Lease: lease}
+	s.OnCore(core, used)
+	return []report.Sample{s}
 }
 
 // ports tell of those of a switch that answers before a time.

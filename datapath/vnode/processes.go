@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 
 	"sublet/report"
 )
@@ -38,7 +39,7 @@ func (p *Part) Processes(key string) ([]report.Process, error) {
 			continue // outside, or the pause process
 		}
 		if one, err := processOf(pid); err == nil {
-			one.PID = numbers[depth]
+			one.PID, one.Core = numbers[depth], onlyCore(pid)
 			list = append(list, one)
 		}
 	}
@@ -69,6 +70,19 @@ func processOf(pid int) (report.Process, error) {
 		CPU: int64(1000 * stat.CPUTime()), Memory: int64(stat.ResidentMemory()),
 		Started: time.UnixMilli(int64(1000 * began)).UTC(),
 	}, nil
+}
+
+// onlyCore is the core to which a process is bound; nil: it may run on several.
+func onlyCore(pid int) *int {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(pid, &set) != nil || set.Count() != 1 {
+		return nil
+	}
+	core := 0
+	for !set.IsSet(core) {
+		core++
+	}
+	return &core
 }
 
 // printable takes out what could move a reader's cursor: a process says of

@@ -50,6 +50,7 @@ var Table = map[string][]string{
 	"agent/control":          nil,                                                                     // laws of control: samples in, shares out
 	"agent/profile":          {"agent/control", "datapath/kernel", "measure/pktgen", "internal/proc"}, // a function under load, and the profile of it
 	"agent/feedback":         {"vnet", "plan", "agent/control", "datapath/chain", "datapath/nsh"},     // the law of agent/control around what chains counted
+	"agent/pin":              {"vnet", "agent/control/cores"},                                         // placements of agent/control/cores, made
 	"agent/control/cores":    nil,                                                                     // for tests: internal/splitmix
 	"agent/control/sim":      {"agent/control", "internal/splitmix"},
 	"datapath/chain":         {"vnet", "plan", "report", "datapath/kernel", "datapath/nsh"}, // chains of plans are planes of nsh, which knows no plans
