@@ -271,6 +271,7 @@ func (r *runner) lines(file string) []string {
 // TestSoakAction runs the steps in order: the command's exit code is the step's, the
 // artefacts are there, and neither lab nor network is left, whatever went wrong.
 func TestSoakAction(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces takes root")
 	}

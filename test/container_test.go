@@ -131,6 +131,7 @@ func knownToApt(t *testing.T, packages []string) {
 // its entry point in it, in namespaces of its own: the lab is made and taken down, and
 // the job's exit code is the container's.
 func TestSoakContainer(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("making namespaces takes root")
 	}
@@ -186,6 +187,7 @@ func (r recipe) tree(t *testing.T) string {
 
 // TestSoakBesideLab: a signal to the entry point ends the command, and the lab after it.
 func TestSoakBesideLab(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces takes root")
 	}

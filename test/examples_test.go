@@ -43,6 +43,7 @@ func isElsewhere(file string) bool {
 // TestSoakExamples deploys every request of the examples in its lab, beside some
 // others of that lab.
 func TestSoakExamples(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for substrate, patterns := range exampleLabs {
 		seen[filepath.Clean(substrate)] = true

@@ -11,6 +11,7 @@ import (
 // The documents make a site of which every link leads somewhere; it needs nothing
 // from the Internet.
 func TestSoakSite(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"mkdocs", "python3", "git"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip("needs " + program)
