@@ -1,8 +1,10 @@
 package test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,7 +33,7 @@ func TestSavedNetworks(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.must("up", request)
-	s.must("exec", "vault/db", "--", "sh", "-ec", "echo one >/srv/a; chown 33:44 /srv/a; chmod 640 /srv/a; ln -s a /srv/l; rm /etc/hostname")
+	s.must("exec", "vault/db", "--", "sh", "-ec", "head -c 1000000 /dev/urandom >/srv/r; echo one >/srv/a; chown 33:44 /srv/a; chmod 640 /srv/a; ln -s a /srv/l; rm /etc/hostname")
 	s.must("save", "vault", out)
 	const look = "cat /srv/l; stat -c %u:%g:%a /srv/a; ls /etc/hostname 2>/dev/null || echo gone"
 	has := func(network, want string) {
@@ -63,12 +65,18 @@ func TestSavedNetworks(t *testing.T) {
 		if err := os.WriteFile(file, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r := s.sublet("up", "--from", file, "--name", name); r.code != 1 && r.code != 2 || strings.Count(r.err, "\n") != 1 {
-			t.Errorf("%s: exit code %d, %s", name, r.code, r.err)
+		if r := s.sublet("up", "--from", file, "--name", name); r.code != 2 || strings.Count(r.err, "\n") != 1 || strings.Contains(r.out, "running") {
+			t.Errorf("%s: exit code %d, %s%s", name, r.code, r.out, r.err)
 		}
 		if r := s.sublet("exec", name+"/db", "--", "true"); r.code == 0 {
 			t.Errorf("%s: its network is there", name)
 		}
+	}
+	// What comes by a pipe is seen to be cut when the network is there.
+	piped := exec.CommandContext(t.Context(), program, "--run", s.run, "up", "--from", "-", "--name", "piped")
+	piped.Stdin = bytes.NewReader(text[:len(text)-40])
+	if r := runCommand(piped); r.code != 1 || !strings.Contains(r.err, "piped is released again") {
+		t.Errorf("cut in a pipe: exit code %d, %s", r.code, r.err)
 	}
 	for _, words := range [][]string{
 		{"save", "none", filepath.Join(dir, "none.zst")}, {"save", "vault", dir}, {"save", "vault", filepath.Join(dir, "none", "x")},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
@@ -43,8 +44,27 @@ func (a *app) upFrom(ctx context.Context, o upOptions) error {
 	if !files {
 		return a.admit(ctx, []vnet.Request{request}, o)
 	}
+	if o.from != "-" {
+		if err := readsToItsEnd(o.from); err != nil {
+			return badInput{fmt.Errorf("%s: cannot be read to its end: %w", o.from, err)}
+		}
+	}
 	o.then = func(ctx context.Context, client *api.Client, l vnet.Lease) error { return r.bring(ctx, client, l.ID()) }
 	return a.admit(ctx, []vnet.Request{request}, o)
+}
+
+// readsToItsEnd reads an archive to its checksum, so that nothing is begun with one that was
+// cut. What comes by a pipe cannot be read twice.
+func readsToItsEnd(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return eachEntry(f, func(_ *tar.Header, content io.Reader) error {
+		_, err := io.Copy(io.Discard, content)
+		return err
+	})
 }
 
 // bringsTo refuses what leaves no time to bring files.

@@ -175,7 +175,10 @@ func (a *app) obtain(ctx context.Context, p *progress, requests []vnet.Request, 
 		}
 		p.say("bringing files to " + l.ID().String())
 		if err := o.then(ctx, client, admitted[i]); err != nil {
-			return nil, errors.Join(err, giveBack(client, admitted[i:i+1]))
+			if failed := giveBack(client, admitted[i:i+1]); failed != nil {
+				return nil, errors.Join(err, failed)
+			}
+			return nil, fmt.Errorf("%w; %s is released again", err, l.ID())
 		}
 	}
 	return admitted, nil
