@@ -35,11 +35,16 @@ func (e *entry) bridging() bool {
 	return e.moving() && e.Move.Form != nil && !reflect.DeepEqual(led(e.Move.Form.Request), led(e.Request))
 }
 
-// led is where chains lead what.
-func led(r vnet.Request) (chains []vnet.Chain) {
+// ledChain is where a chain leads what.
+type ledChain struct {
+	vnet.Chain
+	balanced []string
+}
+
+func led(r vnet.Request) (chains []ledChain) {
 	for _, c := range r.Chains {
 		c.Rate = min(c.Rate, 1)
-		chains = append(chains, c)
+		chains = append(chains, ledChain{c, r.Balanced(c)})
 	}
 	return chains
 }

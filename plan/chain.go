@@ -72,12 +72,28 @@ type ChainFunction struct {
 	Prefix netip.Prefix `json:"prefix,omitzero"`
 	// To is the device by which copies of a mirror enter the link to the node that gets
 	// them.
-	To  string `json:"to,omitempty"`
-	In  string `json:"in,omitempty"` // devices that lead to eth0 and eth1 of a program's node
-	Out string `json:"out,omitempty"`
-	// Patience is for how long a program that is watched may return nothing, in ns.
+	To string `json:"to,omitempty"`
+	// Service is the address of a balancer, whose flows go to Backends. It asks from
+	// Asker, at Port (0: any), whether they live.
+	Service  netip.Addr     `json:"service,omitzero"`
+	Backends []ChainBackend `json:"backends,omitempty"`
+	Asker    netip.Addr     `json:"asker,omitzero"`
+	Port     uint16         `json:"port,omitempty"`
+	In       string         `json:"in,omitempty"` // devices that lead to eth0 and eth1 of a program's node
+	Out      string         `json:"out,omitempty"`
+	// Patience is for how long a program that is watched may return nothing, or a node of
+	// a balancer answer nothing, in ns.
 	Patience int64            `json:"patience_ns,omitempty"`
 	Auto     *ChainProcessing `json:"auto,omitempty"` // of a program whose processor time follows the load
+}
+
+// ChainBackend is a node that gets flows of a balancer. Packets for it go on at Path,
+// and by Interface of ChainHome it is asked whether it lives.
+type ChainBackend struct {
+	Node      string     `json:"node"`
+	Address   netip.Addr `json:"address"`
+	Path      uint32     `json:"path"`
+	Interface string     `json:"interface"`
 }
 
 // ChainProcessing is what packets cost a function, in whole parts of a second of a
@@ -119,6 +135,12 @@ type ChainHop struct {
 	Remote    string         `json:"remote,omitempty"`
 	Egress    string         `json:"egress,omitempty"` // device that leads to the last node
 	Hardware  string         `json:"hardware,omitempty"`
+	// Below is how far below the index of its backend a packet goes on that Function, a
+	// balancer, leads there. Backend is the node to which the hop leads, or from which it
+	// comes back, at the balancer; Behind says of one further on that a balancer led there.
+	Below   uint8  `json:"below,omitempty"`
+	Backend string `json:"backend,omitempty"`
+	Behind  bool   `json:"behind,omitempty"`
 }
 
 // ChainPlace is a path and index.
@@ -132,6 +154,10 @@ func (h ChainHop) At() string {
 	switch {
 	case h.Function != "":
 		return h.Function
+	case h.Backend != "" && h.Back:
+		return "from " + h.Backend
+	case h.Backend != "":
+		return "backend " + h.Backend
 	case h.Remote != "":
 		return "to " + h.Remote
 	case h.Jump != nil:
@@ -238,6 +264,11 @@ func (c *Compiler) chainHomes(net *network) {
 // chains adds a lease's chains to the hosts that they come along.
 func (c *Compiler) chains(net *network) error {
 	made := &chainPlans{net: net, hosts: make(map[vnet.HostID]*Chains)}
+	for _, node := range net.top.Nodes {
+		if err := c.asks(made, node); err != nil {
+			return fmt.Errorf("function %s: %w", node.Name, err)
+		}
+	}
 	for _, chain := range net.lease.Request.Chains {
 		if err := c.chain(made, chain); err != nil {
 			return fmt.Errorf("chain %s: %w", chain.Name, err)
@@ -326,11 +357,17 @@ func (c *Compiler) chainWay(p *chainPlans, way chainWay) error {
 	}
 	path, index := uint32(numbers[0]), net.firstIndex(way.Name)
 	at := net.lease.Mapping.Nodes[way.From]
-	p.enter(at, way.Chain, path, index)
+	p.enter(at, way, path, index)
 	rate := net.chainRate(first, way.direction)
-	if way.Rate > 0 && rate > 0 { // else its rate was given back
-		p.pass(at, way, path, index, ChainFunction{Name: way.limiter(), Type: vnet.FunctionLimiter, Rate: rate})
-		index--
+	holds := func() {
+		if way.Rate > 0 && rate > 0 { // else its rate was given back
+			p.pass(at, way, path, index, ChainFunction{Name: way.limiter(), Type: vnet.FunctionLimiter, Rate: rate})
+			index--
+		}
+	}
+	begins := net.functions[way.Via[0]].Kind == vnet.FunctionBalancer && way.back()
+	if !begins { // else packets of all its nodes come together at the balancer
+		holds()
 	}
 	for i, link := range way.links {
 		if err := c.carry(p, link, way, path, index); err != nil {
@@ -341,7 +378,18 @@ func (c *Compiler) chainWay(p *chainPlans, way chainWay) error {
 		if i == len(way.Via) {
 			break
 		}
+		if begins && i == 0 {
+			if err := c.gather(p, way, node, ChainPlace{Path: path, Index: index}); err != nil {
+				return err
+			}
+			holds()
+		}
 		p.pass(at, way, path, index, net.chainFunction(node))
+		if net.functions[node].Kind == vnet.FunctionBalancer && !way.back() {
+			if err := c.spread(p, way, node, link); err != nil {
+				return err
+			}
+		}
 		if hops := p.at(at).Hops; net.functions[node].Auto != nil {
 			hops[len(hops)-1].Rate, hops[len(hops)-1].Priority = cmp.Or(rate, way.Rate), way.Priority
 		}
@@ -354,20 +402,40 @@ func (c *Compiler) chainWay(p *chainPlans, way chainWay) error {
 }
 
 // enter puts rules at all devices by which the first node's packets come.
-func (p *chainPlans) enter(at vnet.HostID, chain vnet.Chain, path uint32, index uint8) {
-	host := p.at(at)
-	for _, device := range p.net.nodeDevices(chain.From) {
-		i := slices.IndexFunc(host.Entries, func(e ChainEntry) bool { return e.Device == device })
-		if i < 0 {
-			i = len(host.Entries)
-			host.Entries = append(host.Entries, ChainEntry{Device: device})
+func (p *chainPlans) enter(at vnet.HostID, way chainWay, path uint32, index uint8) {
+	for _, device := range p.net.nodeDevices(way.From) {
+		for _, match := range p.net.takes(way) {
+			p.take(at, device, ChainRule{Match: chainMatch(match), Path: path, Index: index})
 		}
-		match := chain.Match
-		if match.Dst == (netip.Prefix{}) {
-			match.Dst = single(p.net.address(chain.To))
-		}
-		host.Entries[i].Rules = append(host.Entries[i].Rules, ChainRule{Match: chainMatch(match), Path: path, Index: index})
 	}
+}
+
+// takes is what a way takes: without a destination, packets to the address of its end,
+// and to the service of its balancer.
+func (n *network) takes(way chainWay) []vnet.Packets {
+	if way.Match.Dst.IsValid() {
+		return []vnet.Packets{way.Match}
+	}
+	end := way.Match
+	end.Dst = single(n.address(way.To))
+	balancer, ok := n.top.Balancer(way.Chain)
+	if !ok || way.back() {
+		return []vnet.Packets{end}
+	}
+	service := way.Match
+	service.Dst = single(balancer.Function.Service)
+	return []vnet.Packets{end, service}
+}
+
+// take adds a rule at a device of a host.
+func (p *chainPlans) take(at vnet.HostID, device string, rule ChainRule) {
+	host := p.at(at)
+	i := slices.IndexFunc(host.Entries, func(e ChainEntry) bool { return e.Device == device })
+	if i < 0 {
+		i = len(host.Entries)
+		host.Entries = append(host.Entries, ChainEntry{Device: device})
+	}
+	host.Entries[i].Rules = append(host.Entries[i].Rules, rule)
 }
 
 // pass leads packets through a function of a host.
@@ -386,7 +454,9 @@ func (p *chainPlans) leave(at vnet.HostID, way chainWay, path uint32, index uint
 		return fmt.Errorf("node %s has no link by which it is reached", way.To)
 	}
 	host := p.at(at)
-	host.Hops = append(host.Hops, ChainHop{Path: path, Index: index, Chain: way.Name, Back: way.back(), Egress: device, Hardware: hardware.String()})
+	_, behind := p.net.top.Balancer(way.Chain)
+	behind = behind && !way.back()
+	host.Hops = append(host.Hops, ChainHop{Path: path, Index: index, Chain: way.Name, Back: way.back(), Egress: device, Hardware: hardware.String(), Behind: behind})
 	return nil
 }
 
@@ -411,12 +481,19 @@ func (c *Compiler) carry(p *chainPlans, link vnet.VirtualLink, way chainWay, pat
 			to.reached(near)
 			from.reached(far)
 			name := link.Name + ">" + string(receiver)
-			to.Remotes = append(to.Remotes, ChainRemote{Name: name, Address: far.Address, Link: net.index[link.Name], End: way.to(), Shaped: true})
-			from.Remotes = append(from.Remotes, ChainRemote{Name: link.Name + "<" + string(sender), Address: near.Address})
+			to.remote(ChainRemote{Name: name, Address: far.Address, Link: net.index[link.Name], End: way.to(), Shaped: true})
+			from.remote(ChainRemote{Name: link.Name + "<" + string(sender), Address: near.Address})
 			to.Hops = append(to.Hops, ChainHop{Path: path, Index: index, Chain: way.Name, Back: way.back(), Remote: name})
 		}
 	}
 	return nil
+}
+
+// remote adds another host, unless chains know it by this link already.
+func (c *Chains) remote(r ChainRemote) {
+	if !slices.ContainsFunc(c.Remotes, func(o ChainRemote) bool { return o.Name == r.Name }) {
+		c.Remotes = append(c.Remotes, r)
+	}
 }
 
 // reached notes how a host reaches others, and they it. More than one interface
@@ -483,6 +560,8 @@ func (n *network) chainFunction(name string) ChainFunction {
 		made.Rate = f.Rate
 	case vnet.FunctionMirror:
 		made.To = n.ownDevice(name, f.To)
+	case vnet.FunctionBalancer:
+		n.fillBalancer(&made, *f)
 	}
 	made.Prefix = f.Prefix
 	if f.Kind != vnet.FunctionProgram {

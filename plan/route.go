@@ -144,7 +144,7 @@ func (n *network) hears(heard map[netip.Prefix]bool, i nodeInterface, is4 bool) 
 // node sends what goes the most common way by it, so that a leaf has one route
 // however large its network.
 func (n *network) routes(from string, router bool) []Route {
-	table := append(n.ordinary(from, router), n.translated(from)...)
+	table := slices.Concat(n.ordinary(from, router), n.translated(from), n.services(from))
 	slices.SortFunc(table, func(a, b Route) int { return ComparePrefixes(a.Prefix, b.Prefix) })
 	return table
 }
@@ -156,7 +156,7 @@ func (n *network) translated(node string) (table []Route) {
 	for _, c := range n.lease.Request.Chains {
 		for _, name := range c.Via {
 			f := n.functions[name]
-			if c.To != node || f == nil || f.Kind != vnet.FunctionNAT || slices.ContainsFunc(table, func(r Route) bool { return r.Prefix == f.Prefix }) {
+			if !n.sendsBack(c, node) || f == nil || f.Kind != vnet.FunctionNAT || slices.ContainsFunc(table, func(r Route) bool { return r.Prefix == f.Prefix }) {
 				continue
 			}
 			if hops == nil {
@@ -165,6 +165,31 @@ func (n *network) translated(node string) (table []Route) {
 			if hop, ok := hops[c.From]; ok {
 				table = append(table, n.route(f.Prefix, hop))
 			}
+		}
+	}
+	return table
+}
+
+// sendsBack says whether what a node answers to a chain's packets goes back through it.
+func (n *network) sendsBack(c vnet.Chain, node string) bool {
+	return c.To == node || slices.Contains(n.top.Balanced(c), node)
+}
+
+// services are routes to the services of balancers: by the way to an end of a chain that
+// begins here, which takes what goes there.
+func (n *network) services(node string) (table []Route) {
+	var hops map[string]nodeInterface
+	for _, c := range n.lease.Request.Chains {
+		balancer, ok := n.top.Balancer(c)
+		if !ok || c.From != node {
+			continue
+		}
+		to := single(balancer.Function.Service)
+		if hops == nil {
+			hops = n.firstHops(node)
+		}
+		if hop, ok := hops[c.To]; ok && !slices.ContainsFunc(table, func(r Route) bool { return r.Prefix == to }) {
+			table = append(table, n.route(to, hop))
 		}
 	}
 	return table

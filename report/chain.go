@@ -12,7 +12,7 @@ import (
 // there. Hops of a chain are in the order of falling indexes.
 type ChainHop struct {
 	Chain   string            `json:"chain"`
-	Hop     string            `json:"hop"`            // a function's name, "to ..." a host, or "out"
+	Hop     string            `json:"hop"`            // a function's name, "to ..." a host, "backend ..." or "from ..." a node of a balancer, or "out"
 	Index   int               `json:"index"`          // of the service header
 	Back    bool              `json:"back,omitempty"` // on the way back
 	Packets uint64            `json:"packets"`
@@ -31,7 +31,7 @@ type ChainHop struct {
 	Core *int     `json:"core,omitempty"`
 	Used vnet.CPU `json:"used_milli,omitempty"`
 	// Dead says that a program returns nothing of what comes to it, and its chain says
-	// what becomes of packets then.
+	// what becomes of packets then; or that a node of a balancer does not answer.
 	Dead bool `json:"dead,omitempty"`
 }
 

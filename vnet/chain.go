@@ -2,6 +2,7 @@ package vnet
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 )
 
@@ -89,6 +90,8 @@ func (t Topology) Back(c Chain) Chain {
 	for _, name := range c.Via {
 		if n, _ := t.Node(name); t.isNAT(name) {
 			back.Match.Dst, back.Match.DstPort = n.Function.Prefix, PortRange{}
+		} else if n.IsBalancer() { // nodes answer by addresses of their own
+			back.Match.Src = netip.Prefix{}
 		}
 	}
 	return back
@@ -249,6 +252,9 @@ func (c *checker) chain(path string, chain Chain, before []Chain, t Topology) er
 	if err := chain.Match.check(path + ".match"); err != nil {
 		return err
 	}
+	if err := t.checkBalanced(path, chain); err != nil {
+		return err
+	}
 	return chain.checkWishes(path)
 }
 
@@ -355,7 +361,7 @@ func (c *checker) chainsStay(r Request) error {
 	for i, s := range r.Stages {
 		path := at("stages", i)
 		for _, chain := range r.Chains {
-			for _, end := range []string{chain.From, chain.To} {
+			for _, end := range slices.Concat([]string{chain.From, chain.To}, r.Balanced(chain)) {
 				if !r.At(i).hasPlainLink(end) {
 					return fieldf(path+".remove", "%q has no link beside chain %q in stage %q: leave one", end, chain.Name, s.Name)
 				}

@@ -17,7 +17,9 @@ func (r Request) Orders() []Request {
 		}
 		for _, of := range list[:len(list):len(list)] {
 			for _, via := range permutations(c.Via, MaxOrders/len(list)) {
-				list = append(list, of.ordered(i, via))
+				if last, ok := r.Balancer(c); !ok || via[len(via)-1] == last.Name { // which no function follows
+					list = append(list, of.ordered(i, via))
+				}
 			}
 		}
 	}

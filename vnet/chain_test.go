@@ -1,6 +1,8 @@
 package vnet
 
 import (
+	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +34,13 @@ func TestBadChains(t *testing.T) {
 	}
 	function := func(change func(*Function)) func(*Request) {
 		return func(r *Request) { change(r.Nodes[3].Function) }
+	}
+	balanced := func(change func(*Request)) func(*Request) {
+		return func(r *Request) {
+			r.Nodes[3].Function = &Function{Kind: FunctionBalancer, Service: netip.MustParseAddr("203.0.113.1"), Nodes: []string{"b"}}
+			r.Chains[0].Via, r.Chains[0].Reverse = []string{"fw"}, ReverseMirror
+			change(r)
+		}
 	}
 	for name, c := range map[string]struct {
 		change func(*Request)
@@ -69,7 +78,22 @@ func TestBadChains(t *testing.T) {
 		"back by dscp":             {chain(func(c *Chain) { c.Match.DSCP, c.Reverse = new(uint8), ReverseMirror }), "chains[0].reverse: mirror is not offered for a match with dscp"},
 		"twice":                    {func(r *Request) { r.Chains = append(r.Chains, r.Chains[0]) }, `chains[1].name: there is a chain "web" already`},
 		"unknown kind":             {function(func(f *Function) { f.Kind = "teapot" }), `nodes[3].function.kind: "teapot" is no kind of function`},
-		"balancer":                 {function(func(f *Function) { f.Kind = FunctionBalancer }), "nodes[3].function.kind: balancer is not offered yet"},
+		"balancer":                 {balanced(func(*Request) {}), ""},
+		"balancer with rules":      {function(func(f *Function) { f.Kind = FunctionBalancer }), "nodes[3].function.rules: only a firewall has rules"},
+		"no service":               {balanced(func(r *Request) { r.Nodes[3].Function.Service = netip.Addr{} }), "nodes[3].function.service: is missing"},
+		"service of IPv6":          {balanced(func(r *Request) { r.Nodes[3].Function.Service = netip.MustParseAddr("2001:db8::1") }), "nodes[3].function.service: 2001:db8::1 is no address of IPv4"},
+		"nodes of nobody":          {balanced(func(r *Request) { r.Nodes[3].Function.Nodes = nil }), "nodes[3].function.nodes: 0 nodes are not 1 to 64"},
+		"node twice":               {balanced(func(r *Request) { r.Nodes[3].Function.Nodes = []string{"b", "b"} }), `nodes[3].function.nodes[1]: "b" is there already`},
+		"node that is not there":   {balanced(func(r *Request) { r.Nodes[3].Function.Nodes = []string{"b", "x"} }), `nodes[3].function.nodes[1]: there is no node "x"`},
+		"node that sends":          {balanced(func(r *Request) { r.Nodes[3].Function.Nodes = []string{"b", "a"} }), `nodes[3].function.nodes[1]: chain web comes from "a", and would be a loop`},
+		"node without a link":      {balanced(func(r *Request) { r.Nodes[3].Function.Nodes = []string{"b", "c"} }), `nodes[3].function.nodes[1]: "c" has no link beside chains`},
+		"end that is no node":      {balanced(func(r *Request) { r.Nodes[3].Function.Nodes = []string{"c"} }), `chains[0].to: "b" is none of the nodes of fw`},
+		"behind a balancer":        {balanced(func(r *Request) { r.Chains[0].Via = []string{"fw", "ids"} }), "chains[0].via[0]: fw leads to nodes, and no function can follow it"},
+		"balancer and no way back": {balanced(func(r *Request) { r.Chains[0].Reverse = "" }), "chains[0].reverse: is missing: answers come back to fw"},
+		"not for the service":      {balanced(func(r *Request) { r.Chains[0].Match.Dst = netip.MustParsePrefix("10.0.0.0/8") }), "chains[0].match.dst: 10.0.0.0/8 leaves out 203.0.113.1"},
+		"nodes of a firewall":      {function(func(f *Function) { f.Nodes = []string{"b"} }), "nodes[3].function.nodes: only a balancer has it"},
+		"impatient balancer":       {balanced(func(r *Request) { r.Nodes[3].Function.Patience = MinPatience }), "nodes[3].function.patience: 20ms is not between 400ms and 1m"},
+		"prefix of a balancer":     {balanced(func(r *Request) { r.Nodes[3].Function.Prefix = netip.MustParsePrefix("10.0.0.0/8") }), "nodes[3].function.prefix: only a nat has a prefix"},
 		"mirror":                   {function(func(f *Function) { *f = Function{Kind: FunctionMirror, To: "c"} }), ""},
 		"mirror without a node":    {function(func(f *Function) { *f = Function{Kind: FunctionMirror} }), "nodes[3].function.to: is missing"},
 		"mirror to nobody":         {function(func(f *Function) { *f = Function{Kind: FunctionMirror, To: "x"} }), `nodes[3].function.to: there is no node "x"`},
@@ -178,6 +202,39 @@ func TestStandbysHaveLinks(t *testing.T) {
 	r.Fill()
 	if err := r.Check(); err == nil || !strings.Contains(err.Error(), "leads through ids2 already") {
 		t.Errorf("a standby on the same chain: %v", err)
+	}
+}
+
+// A balancer has a link to each of its nodes: with what its chains ask for that end at
+// another one, in both directions, and with nothing promised to their own end.
+func TestNodesOfBalancersHaveLinks(t *testing.T) {
+	r := twoChains()
+	r.Nodes[3].Function = &Function{Kind: FunctionBalancer, Service: netip.MustParseAddr("203.0.113.1"), Nodes: []string{"b", "c"}}
+	r.Links = append(r.Links, VirtualLink{Ends: [2]string{"a", "c"}})
+	r.Chains[0].Via, r.Chains[0].Reverse = []string{"fw"}, ReverseMirror
+	r.Chains = append(r.Chains, r.Chains[0])
+	r.Chains[1].Name, r.Chains[1].To, r.Chains[1].Rate = "other", "c", 20*Mbit
+	r.Fill()
+	if err := r.Check(); err != nil {
+		t.Fatal(err)
+	}
+	rates := make(map[string][2]Bandwidth)
+	for _, l := range r.Links {
+		if l.Sender() == "fw" {
+			rates[l.Ends[1]] = l.Bandwidth
+			if r.ReachesNode(l, 0) || r.ReachesNode(l, 1) {
+				t.Errorf("%s has an interface in a node", l.Name)
+			}
+		}
+	}
+	if want := map[string][2]Bandwidth{"b": {Static(20 * Mbit), Static(20 * Mbit)}, "c": {Static(50 * Mbit), Static(50 * Mbit)}}; !maps.Equal(rates, want) {
+		t.Errorf("links to nodes have %v", rates)
+	}
+	r.Chains[0].Unordered, r.Chains[0].Via = true, []string{"ids", "fw"}
+	r.Links = slices.DeleteFunc(r.Links, func(l VirtualLink) bool { return l.Chain != "" })
+	r.Fill()
+	if orders := r.Orders(); len(orders) != 1 {
+		t.Errorf("%d orders of a chain whose balancer is last", len(orders))
 	}
 }
 

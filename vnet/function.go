@@ -30,11 +30,19 @@ type Function struct {
 	Rate   Rate           `json:"rate_bps,omitempty"` // the most that it passes; 0: not stated
 	Prefix netip.Prefix   `json:"prefix,omitzero"`    // of a NAT: its addresses outside
 	To     string         `json:"to,omitempty"`       // of a mirror: the node that gets copies, by an interface of their own
+	// Service is the address of a balancer, to which senders send, and Nodes are those
+	// that get it. They are asked whether they live: by a connection to Port, 0: whether
+	// their kernels answer at all.
+	Service netip.Addr `json:"service,omitzero"`
+	Nodes   []string   `json:"nodes,omitempty"`
+	Port    uint16     `json:"port,omitempty"`
 	// Standby is the function that a program's packets go to while it returns none, where
 	// their chains say reroute.
 	Standby string `json:"standby,omitempty"`
 	// Patience is for how long a program may return nothing of what comes to it until it
-	// is dead, in chains that say what becomes of packets then; 0: DefaultPatience.
+	// is dead, in chains that say what becomes of packets then; 0: DefaultPatience. Of a
+	// balancer, for how long a node may answer nothing that it is asked; 0:
+	// DefaultHealthPatience.
 	Patience time.Duration `json:"patience_ns,omitempty"`
 	Auto     *Processing   `json:"auto,omitempty"` // of a program: its processor time follows the load
 }
@@ -52,8 +60,12 @@ const (
 	MinPatience      = 20 * time.Millisecond
 	MaxPatience      = time.Minute
 	DefaultPatience  = 150 * time.Millisecond
-	MaxVia           = 16  // functions of one chain
-	MaxHops          = 512 // of all chains: those of a host have 8191 places for all tenants (datapath/nsh)
+	MaxBackends      = 64 // nodes of a balancer
+
+	MinHealthPatience     = 400 * time.Millisecond
+	DefaultHealthPatience = time.Second
+	MaxVia                = 16  // functions of one chain
+	MaxHops               = 512 // of all chains: those of a host have 8191 places for all tenants (datapath/nsh)
 )
 
 // Packets is a set of packets; what is not stated fits all.
@@ -95,9 +107,7 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 	case kind != "node":
 		return fieldf(path, "a router is no function: write it under functions")
 	case !slices.Contains(FunctionKinds, f.Kind):
-		return fieldf(path+".kind", "%q is no kind of function: choose firewall, limiter, nat or mirror, or state run or image for one of your own", f.Kind)
-	case f.Kind == FunctionBalancer:
-		return fieldf(path+".kind", "%s is not offered yet: bring a program of your own (run) that does it", f.Kind)
+		return fieldf(path+".kind", "%q is no kind of function: choose firewall, limiter, nat, balancer or mirror, or state run or image for one of your own", f.Kind)
 	case n.Join != "" || n.Device != "":
 		return fieldf(path, "a machine or device that joins has no second interface: leave out join and device")
 	case f.Kind == FunctionProgram && len(n.Run) == 0 && n.Image == "":
@@ -114,16 +124,22 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 		return fieldf(path+".cpu", "a %s is built in, and the kernel runs it: leave out cpu", f.Kind)
 	case f.Kind != FunctionProgram && f.Standby != "":
 		return fieldf(path+".standby", "a %s is built in, and does not end: leave it out", f.Kind)
-	case f.Kind != FunctionProgram && f.Patience != 0:
+	case f.Kind != FunctionProgram && f.Kind != FunctionBalancer && f.Patience != 0:
 		return fieldf(path+".patience", "a %s is built in, and does not end: leave it out", f.Kind)
-	case f.Patience != 0 && (f.Patience < MinPatience || f.Patience > MaxPatience):
-		return fieldf(path+".patience", "%s is not between %s and %s", FormatDuration(f.Patience), FormatDuration(MinPatience), FormatDuration(MaxPatience))
+	case f.Patience != 0 && (f.Patience < f.leastPatience() || f.Patience > MaxPatience):
+		return fieldf(path+".patience", "%s is not between %s and %s", FormatDuration(f.Patience), FormatDuration(f.leastPatience()), FormatDuration(MaxPatience))
 	case f.Kind != FunctionMirror && f.To != "":
 		return fieldf(path+".to", "only a mirror has a node that gets copies: leave it out")
 	case f.Kind == FunctionMirror && f.To == "":
 		return fieldf(path+".to", "is missing: state the node that gets the copies")
 	case f.Kind != FunctionNAT && f.Prefix.IsValid():
 		return fieldf(path+".prefix", "only a nat has a prefix: leave it out")
+	case f.Kind != FunctionBalancer && (f.Service.IsValid() || len(f.Nodes) > 0 || f.Port != 0):
+		return fieldf(path+"."+f.balances(), "only a balancer has it: leave it out")
+	case f.Kind == FunctionBalancer:
+		if err := f.checkBalancer(path); err != nil {
+			return err
+		}
 	case f.Kind == FunctionNAT:
 		if err := f.checkPrefix(path + ".prefix"); err != nil {
 			return err

@@ -7,7 +7,8 @@ import (
 )
 
 // Functions have links of their own beside the segments of chains: a mirror one to the
-// node that gets its copies, a program one to its standby and one back. Chain of such a
+// node that gets its copies, a balancer one to each of its nodes, a program one to its
+// standby and one back. Chain of such a
 // link is FUNCTION>NODE, or FUNCTION>NODE>FUNCTION back, which no chain is called.
 const sendsTo = ">"
 
@@ -26,7 +27,8 @@ func (t Topology) ReachesNode(l VirtualLink, end int) bool {
 	n, _ := t.Node(l.Ends[end])
 	switch {
 	case l.Sender() != "":
-		return l.Ends[end] != l.Sender()
+		sender, _ := t.Node(l.Sender())
+		return l.Ends[end] != l.Sender() && !sender.IsBalancer()
 	case n.IsFunction():
 		return n.Function.Kind == FunctionProgram
 	}
@@ -37,7 +39,7 @@ func (t Topology) ReachesNode(l VirtualLink, end int) bool {
 func (r Request) functionLinks() (links []VirtualLink) {
 	for _, n := range r.Nodes {
 		for _, l := range r.linksOf(n) {
-			both, ok := r.demandOf(n)
+			both, ok := r.demandOf(n, l)
 			if there := r.hasNodes(l.Ends); ok && there {
 				l.Bandwidth = both
 				links = append(links, l)
@@ -51,6 +53,12 @@ func (r Request) functionLinks() (links []VirtualLink) {
 func (r Request) linksOf(n VirtualNode) []VirtualLink {
 	switch f := n.Function; {
 	case f == nil:
+	case f.Kind == FunctionBalancer:
+		var links []VirtualLink
+		for _, to := range f.Nodes {
+			links = append(links, VirtualLink{Ends: [2]string{n.Name, to}, Chain: n.Name + sendsTo + to})
+		}
+		return links
 	case f.Kind == FunctionMirror && f.To != "":
 		return []VirtualLink{{Ends: [2]string{n.Name, f.To}, Chain: n.Name + sendsTo + f.To}}
 	case f.Standby != "":
@@ -67,8 +75,10 @@ func (t Topology) hasNodes(ends [2]string) bool {
 	return first && second && ends[0] != ends[1]
 }
 
-// demandOf is what each own link of a function asks for; false: no chain needs it.
-func (r Request) demandOf(n VirtualNode) (both [2]Bandwidth, ok bool) {
+// demandOf is what an own link of a function asks for; false: no chain needs it. A
+// balancer's has the chains that have no segment to its node, and what asks whether that
+// lives.
+func (r Request) demandOf(n VirtualNode, link VirtualLink) (both [2]Bandwidth, ok bool) {
 	if n.Function.Kind == FunctionMirror {
 		if rate := r.through(n.Name); rate > 0 {
 			both[Forward] = Static(rate)
@@ -77,8 +87,9 @@ func (r Request) demandOf(n VirtualNode) (both [2]Bandwidth, ok bool) {
 	}
 	var sums [2]Rate
 	for _, c := range r.Chains {
-		if c.OnFailure == FailureReroute && slices.Contains(c.Via, n.Name) {
-			ok = true
+		leads := slices.Contains(c.Via, n.Name)
+		ok = ok || leads && (n.IsBalancer() || c.OnFailure == FailureReroute)
+		if leads && (n.IsBalancer() && c.To != link.Ends[1] || c.OnFailure == FailureReroute && !n.IsBalancer()) {
 			for d, b := range c.Demand() {
 				sums[d] += b.Min
 			}
@@ -123,7 +134,7 @@ func (r *Request) followFunctions() {
 		if !n.IsFunction() {
 			continue
 		}
-		need, _ := r.demandOf(n)
+		need, _ := r.demandOf(n, l)
 		part := 1.0
 		for d := range need {
 			if has := l.Bandwidth[d].Min; has > 0 && has < need[d].Min {
@@ -163,8 +174,11 @@ func (c *checker) functionLinksAsNeeded(r Request) error {
 
 // checkTargets checks the nodes to which a function has links of its own.
 func (r Request) checkTargets(path string, n VirtualNode) error {
-	if n.Function.Kind == FunctionMirror {
+	switch n.Function.Kind {
+	case FunctionMirror:
 		return r.checkCopies(path+".to", n.Function.To)
+	case FunctionBalancer:
+		return r.checkNodes(path+".nodes", n)
 	}
 	if n.Function.Standby == "" {
 		return r.wantStandby(path+".standby", n)

@@ -74,11 +74,24 @@ func chainViews(l vnet.Lease, hops []report.ChainHop) (views []chainView) {
 			if a.Back != b.Back {
 				return strings.Compare(strconv.FormatBool(a.Back), strconv.FormatBool(b.Back))
 			}
-			return cmp.Or(b.Index-a.Index, strings.Compare(order(a), order(b)))
+			return cmp.Or(strings.Compare(group(a), group(b)), b.Index-a.Index, strings.Compare(order(a), order(b)))
 		})
 		views = append(views, v)
 	}
 	return views
+}
+
+// group puts what is behind a balancer after what is before it: it has paths of its own.
+func group(h report.ChainHop) string {
+	switch {
+	case strings.HasPrefix(h.Hop, "from "):
+		return "0"
+	case strings.HasPrefix(h.Hop, "backend "):
+		return "2"
+	case h.Hop == "out":
+		return "3"
+	}
+	return "1"
 }
 
 // order puts ways to hosts before what is there.

@@ -45,10 +45,11 @@ type Part struct {
 	Changed func()
 	Log     *slog.Logger
 
-	host  *kernel.Host
-	plane *nsh.Part
-	busy  sync.RWMutex // Do: read, Observe: write
-	held  held
+	host   *kernel.Host
+	plane  *nsh.Part
+	busy   sync.RWMutex // Do: read, Observe: write
+	held   held
+	health health
 
 	deaths deaths
 }
@@ -174,6 +175,7 @@ func (p *Part) observe(plane nsh.Plane, host *plan.Host) {
 		host.Add(plan.Chains{Lease: lease})
 		return
 	}
+	p.health.adopt(plane)
 	want, err := p.planeOf(c)
 	if err != nil || !same(want, plane) {
 		c = plan.Chains{Lease: lease}
@@ -219,6 +221,9 @@ func (p *Part) samples(c plan.Chains, counted nsh.Report) (list []report.Sample)
 		if i >= len(counted.Hops) {
 			break
 		}
+		if h.Chain == "" { // of what asks nodes whether they live
+			continue
+		}
 		n := counted.Hops[i]
 		s := report.Sample{
 			Kind: plan.KindChains, Key: fmt.Sprintf("%s/%s/%d/%d", c.Key(), h.Chain, h.Path, h.Index), Lease: c.Lease,
@@ -234,7 +239,7 @@ func (p *Part) samples(c plan.Chains, counted nsh.Report) (list []report.Sample)
 			s.Count(report.Timed, report.Packets, n.Timed)
 			s.Count(report.Spent, report.Nanoseconds, n.Spent)
 		}
-		if h.OnFailure != "" && slices.Contains(counted.Dead, h.Function) {
+		if h.OnFailure != "" && slices.Contains(counted.Dead, h.Function) || h.Backend != "" && p.health.down(c.Key(), h.Path) {
 			s.State = report.Down
 		}
 		if f, ok := c.Function(h.Function); ok && f.Auto != nil {

@@ -64,7 +64,11 @@ func (p *Part) countsOf(h Held, list *report.CountsList) (values []report.LinkSu
 			break
 		}
 		n := h.Counts[i]
+		f, _ := h.Function(hop.Function)
 		switch {
+		case hop.Chain == "" || hop.Behind:
+		case f.Type == vnet.FunctionBalancer && !hop.Back: // as far as one host sees them all
+			add(hop, report.Ends, report.LinkSums{n.Packets, n.Bytes})
 		case hop.HoldsRate():
 			add(hop, report.Begins, report.LinkSums{n.Packets, n.Bytes, n.Drops["limited"]})
 		case hop.Egress != "":

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -33,7 +34,7 @@ func watches(c plan.Chains) bool {
 	return slices.ContainsFunc(c.Hops, func(h plan.ChainHop) bool { return h.OnFailure != "" })
 }
 
-// Loop looks for programs that died or live again, until ctx ends.
+// Loop looks for programs and nodes of balancers that died or live again, until ctx ends.
 func (p *Part) Loop(ctx context.Context, _ chan<- struct{}) {
 	wait := lookEvery
 	for {
@@ -43,7 +44,7 @@ func (p *Part) Loop(ctx context.Context, _ chan<- struct{}) {
 		case <-time.After(wait):
 		}
 		wait = lookEvery
-		if err := p.look(); err != nil {
+		if err := errors.Join(p.ask(time.Now()), p.look()); err != nil {
 			p.log().Warn("whether functions of chains live cannot be read", "err", err)
 			wait = lookLonger
 		}
@@ -69,6 +70,7 @@ func (p *Part) look() error {
 			now = append(now, p.death(c, name))
 		}
 	}
+	now = append(now, p.dead()...)
 	now.Sort()
 	p.deaths.Lock()
 	was := p.deaths.list

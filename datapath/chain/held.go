@@ -2,6 +2,7 @@ package chain
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -31,6 +32,14 @@ func (h *held) drop(key string) {
 	h.Lock()
 	defer h.Unlock()
 	delete(h.items, key)
+}
+
+// has says whether an item is still what it was.
+func (h *held) has(c plan.Chains) bool {
+	h.Lock()
+	defer h.Unlock()
+	is, ok := h.items[c.Key()]
+	return ok && reflect.DeepEqual(is, c)
 }
 
 // Held is an item with functions whose processor time follows the load, and what its

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +27,10 @@ func (p *Part) planeOf(c plan.Chains) (nsh.Plane, error) {
 		if err != nil {
 			return plane, err
 		}
+		for _, b := range f.Backends {
+			down := !p.health.up(c.Key(), b.Path)
+			made.Backends = append(made.Backends, nsh.Backend{Address: b.Address, Path: b.Path, Index: plan.AskIndex, Down: down})
+		}
 		plane.Functions = append(plane.Functions, made)
 	}
 	for _, r := range c.Remotes {
@@ -41,10 +46,10 @@ func (p *Part) planeOf(c plan.Chains) (nsh.Plane, error) {
 	}
 	sided := func(name string) bool { // it does another thing with packets from its far side
 		f, _ := c.Function(name)
-		return f.Type == vnet.FunctionNAT || f.Type == vnet.FunctionProgram
+		return f.Type == vnet.FunctionNAT || f.Type == vnet.FunctionProgram || f.Type == vnet.FunctionBalancer
 	}
 	for _, h := range c.Hops {
-		made := nsh.Hop{Path: h.Path, Index: h.Index, Function: h.Function, Reverse: h.Back && sided(h.Function), Remote: h.Remote}
+		made := nsh.Hop{Path: h.Path, Index: h.Index, Function: h.Function, Reverse: h.Back && sided(h.Function), Remote: h.Remote, Below: h.Below}
 		made.Fails, made.Instead, made.Jump = failures[h.OnFailure], placeOf(h.Instead), placeOf(h.Jump)
 		if h.Egress != "" {
 			made.Egress = &nsh.Egress{Port: h.Egress, Ethernet: h.Hardware}
@@ -76,6 +81,8 @@ func functionOf(f plan.ChainFunction) (nsh.Function, error) {
 		made.Kind, made.Patience = nsh.Node, time.Duration(f.Patience)
 	case vnet.FunctionNAT:
 		made.Kind, made.Prefix = nsh.NAT, f.Prefix
+	case vnet.FunctionBalancer:
+		made.Kind, made.Service = nsh.Balancer, netip.AddrPortFrom(f.Service, 0)
 	case vnet.FunctionMirror:
 		made.Kind, made.To, made.Enters = nsh.Mirror, f.To, true
 	default:

@@ -67,7 +67,7 @@ type nshHop struct {
 	Shared   uint8
 	Enters   uint8
 	Fails    uint8
-	Pad      uint8
+	Below    uint8
 	Instead  uint32
 	Steps    [0]nshStep
 }

@@ -125,8 +125,8 @@ func checkKind(f Function) error {
 
 func checkBalancer(f Function) error {
 	switch {
-	case !f.Service.IsValid() || !f.Service.Addr().Is4() || f.Service.Port() == 0:
-		return errors.New("it needs a service of IPv4: address and port")
+	case !f.Service.IsValid() || !f.Service.Addr().Is4():
+		return errors.New("it needs a service of IPv4")
 	case len(f.Backends) == 0 || len(f.Backends) > MaxBackends:
 		return fmt.Errorf("%d backends are not 1 to %d", len(f.Backends), MaxBackends)
 	}

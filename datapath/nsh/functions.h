@@ -152,26 +152,39 @@ static __always_inline int nat_in(struct __sk_buff *skb, struct walk *w, void *t
 
 static __always_inline __u64 choice_of(const struct flow *f) { return (__u64)hash_of(f) * CHOICES >> 32; }
 
+/* The backend with an address; BACKENDS: it is gone. */
+static __always_inline __u32 backend_of(const struct balancer *b, const struct conn *c)
+{
+	if (c->backend < BACKENDS && b->backends[c->backend].address == c->address)
+		return c->backend;
+	for (__u32 i = 0; i < BACKENDS; i++) {
+		if (i >= b->count)
+			break;
+		if (b->backends[i].address == c->address)
+			return i;
+	}
+	return BACKENDS;
+}
+
 /* The backend of a flow: the one that it has, if that is up, or the table's. */
 static __always_inline const struct backend *choose(const struct balancer *b, void *table, const struct flow *f)
 {
 	struct conn_key k;
 	struct conn fresh = {}, *c;
-	__u32 n;
+	__u32 n = BACKENDS;
 
 	key_of(&k, f, CONN_BACKEND, 0);
 	c = bpf_map_lookup_elem(table, &k);
-	n = c ? c->backend : b->choices[choice_of(f)];
-	if (n >= BACKENDS || b->backends[n].down) {
-		n = b->choices[choice_of(f)];
-		c = NULL;
-	}
+	if (c)
+		n = backend_of(b, c);
+	if (n < BACKENDS && !b->backends[n].down)
+		return &b->backends[n];
+	n = b->choices[choice_of(f)];
 	if (n >= BACKENDS || b->backends[n].down)
 		return NULL;
-	if (!c) {
-		fresh.backend = n;
-		bpf_map_update_elem(table, &k, &fresh, BPF_ANY);
-	}
+	fresh.backend = n;
+	fresh.address = b->backends[n].address;
+	bpf_map_update_elem(table, &k, &fresh, BPF_ANY);
 	return &b->backends[n];
 }
 
@@ -189,18 +202,23 @@ static __always_inline int balance(struct __sk_buff *skb, struct walk *w, const 
 		return drop(w->hop.slot, DROP_REFUSED);
 	if (!chosen.at)
 		return next_hop(skb, w);
-	w->at = chosen.at;
+	w->at = chosen.at - w->hop.below;
 	return steer(skb, w);
 }
 
-/* What a backend answers is from the service. */
-static __always_inline bool is_backend(const struct balancer *b, const struct flow *f)
+/* Whether a packet answers one of a flow that the backend has. */
+static __always_inline bool answers(const struct balancer *b, void *table, const struct flow *f)
 {
-	for (__u32 i = 0; i < BACKENDS; i++) {
-		if (i >= b->count)
-			break;
-		if (b->backends[i].address == (__u32)f->from[1])
-			return f->from_port == b->port;
-	}
-	return false;
+	struct conn_key k;
+	struct conn *c;
+
+	__builtin_memset(&k, 0, sizeof(k));
+	k.from[1] = f->to[1];
+	k.to[1] = b->address;
+	k.from_port = f->to_port;
+	k.to_port = f->from_port;
+	k.proto = f->proto;
+	k.kind = CONN_BACKEND;
+	c = bpf_map_lookup_elem(table, &k);
+	return c && c->address == (__u32)f->from[1];
 }

@@ -351,11 +351,11 @@ int nsh_balancer(struct __sk_buff *skb)
 	struct flow *f = flow_of(skb, w);
 	if (f->fragment)
 		return drop(w->hop.slot, DROP_FRAGMENT);
-	if (!has_flow(f) || !f->ports)
+	if (!has_flow(f))
 		return next_hop(skb, w);
-	if (!w->hop.reverse && (__u32)f->to[1] == b->address && f->to_port == b->port)
+	if (!w->hop.reverse && (__u32)f->to[1] == b->address && (!b->port || f->to_port == b->port))
 		return balance(skb, w, b, table, f);
-	if (!w->hop.reverse || !is_backend(b, f))
+	if (!w->hop.reverse || !answers(b, table, f))
 		return next_hop(skb, w);
 	w->parsed = 0;
 	if (!write_address(skb, f, SOURCE, f->from[1], b->address))

@@ -72,7 +72,7 @@ struct hop {
 	__u8 shared;    /* the node is on several paths: flows tell them apart */
 	__u8 enters; /* a mirror's copies come in by the device */
 	__u8 fails;  /* FAIL_: what becomes of packets while the node is dead */
-	__u8 pad;
+	__u8 below;  /* a balancer's: how far below those of its backends packets go on */
 	__u32 instead; /* path << 8 | index: where a jump leads, or a packet past a dead node */
 	enum step steps[0]; /* names step for Go */
 };
@@ -207,7 +207,7 @@ struct backend {
 
 struct balancer {
 	__u32 address; /* network order */
-	__u16 port;    /* host order */
+	__u16 port;    /* host order; 0: any */
 	__u16 count;
 	struct backend backends[BACKENDS];
 	__u8 choices[CHOICES + 5]; /* Maglev: hash to backend; 255: none */

@@ -115,7 +115,7 @@ var steps = map[Kind]nshStep{
 }
 
 func hopRow(p Plane, h Hop, g ground, shared bool) nshHop {
-	row := nshHop{Slot: g.slot(rowKey(h.Path, h.Index)), Reverse: flag(h.Reverse)}
+	row := nshHop{Slot: g.slot(rowKey(h.Path, h.Index)), Reverse: flag(h.Reverse), Below: h.Below}
 	switch {
 	case h.Egress != nil:
 		row.Step = uint32(nshStepSTEP_EGRESS)

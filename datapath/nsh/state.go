@@ -61,6 +61,9 @@ type Hop struct {
 	Remote   string  `json:",omitempty"` // of Plane.Remotes; index and path stay as they are
 	Egress   *Egress `json:",omitempty"` // the chain ends here
 	Jump     *Place  `json:",omitempty"` // the packet goes on there
+	// Below is how far below the index of its backend a packet goes on that Function, a
+	// Balancer, leads to one: each chain through it has rows of its own there.
+	Below uint8 `json:",omitempty"`
 	// Fails says what becomes of packets while Function, a Node, returns nothing; "":
 	// nobody looks. Instead is where they go on with Reroute; what comes back from there
 	// is led on by a Jump.
@@ -121,7 +124,8 @@ type Function struct {
 	// what comes reverse is translated back, if it answers something.
 	Prefix netip.Prefix // IPv4
 	Ports  Ports        // zero: 1024 to 65535
-	// Balancer: packets forward to Service go to one of Backends, by the flow.
+	// Balancer: packets forward to Service go to one of Backends, by the flow, and what
+	// these answer to such flows comes from Service. Port 0: any, and echoes.
 	Service  netip.AddrPort
 	Backends []Backend `json:",omitempty"`
 	// NAT, Balancer, shared Node: flows that are remembered at once; 0: 16384. The

@@ -15,12 +15,15 @@ import (
 // function is a node through which chains lead.
 type function struct {
 	Name    name              `yaml:"name" jsonschema_description:"Unique among nodes, routers, switches, links and functions."`
-	Kind    string            `yaml:"kind,omitempty" jsonschema_description:"What is built in: firewall (rules), limiter (rate), nat (prefix), mirror (to). balancer is not offered yet. Default: program, with run or image." jsonschema:"enum=firewall,enum=limiter,enum=nat,enum=balancer,enum=mirror,enum=program"`
+	Kind    string            `yaml:"kind,omitempty" jsonschema_description:"What is built in: firewall (rules), limiter (rate), nat (prefix), balancer (service, nodes), mirror (to). Default: program, with run or image." jsonschema:"enum=firewall,enum=limiter,enum=nat,enum=balancer,enum=mirror,enum=program"`
 	Rules   []functionRule    `yaml:"rules,omitempty" jsonschema_description:"kind firewall: the first that fits decides; what fits none passes." jsonschema:"maxItems=64"`
 	Rate    *rate             `yaml:"rate,omitempty" jsonschema_description:"kind limiter: the most that passes. Else: the most that it can do; chains that ask for more are refused."`
 	Prefix  *network          `yaml:"prefix,omitempty" jsonschema_description:"kind nat: its addresses outside."`
+	Service *address          `yaml:"service,omitempty" jsonschema_description:"kind balancer: the address that senders send to."`
+	Nodes   []name            `yaml:"nodes,omitempty" jsonschema_description:"kind balancer: the nodes over which flows are spread." jsonschema:"maxItems=64"`
+	Port    uint16            `yaml:"port,omitempty" jsonschema_description:"kind balancer: the port of TCP at which nodes that live take connections. Default: they live if their kernels answer." jsonschema:"minimum=1,maximum=65535"`
 	Standby name              `yaml:"standby,omitempty" jsonschema_description:"kind program: the function that packets of chains go to while this one returns none, where they say on-failure: reroute."`
-	Wait    span              `yaml:"patience,omitempty" jsonschema_description:"kind program: for how long it may return nothing of what comes to it, such as 100ms, until it is dead, in chains that state on-failure. Default: 150ms."`
+	Wait    span              `yaml:"patience,omitempty" jsonschema_description:"kind program: for how long it may return nothing of what comes to it, such as 100ms, until it is dead, in chains that state on-failure. Default: 150ms. kind balancer: for how long a node may answer nothing that it is asked. Default: 1s."`
 	To      name              `yaml:"to,omitempty" jsonschema_description:"kind mirror: the node that gets a copy of each packet, by an interface of its own."`
 	Run     functionRun       `yaml:"run,omitempty" jsonschema_description:"kind program: the program and its arguments. Packets of chains come by eth0 and are to leave by eth1."`
 	Image   string            `yaml:"image,omitempty" jsonschema_description:"kind program: image whose files the node has, and whose command it runs unless run says another." jsonschema:"maxLength=255,pattern=^[A-Za-z0-9_]"`
@@ -180,6 +183,10 @@ func (f function) node(path string) (vnet.VirtualNode, error) {
 	if f.Prefix != nil {
 		n.Function.Prefix = netip.Prefix(*f.Prefix)
 	}
+	if f.Service != nil {
+		n.Function.Service = netip.Addr(*f.Service)
+	}
+	n.Function.Nodes, n.Function.Port = words(f.Nodes), f.Port
 	n.Function.To, n.Function.Standby, n.Function.Patience = string(f.To), string(f.Standby), time.Duration(f.Wait)
 	for i, r := range f.Rules {
 		if (r.Allow == nil) == (r.Deny == nil) {
@@ -269,6 +276,10 @@ func functionForm(n vnet.VirtualNode) function {
 	if fn.Prefix.IsValid() {
 		f.Prefix = (*network)(&fn.Prefix)
 	}
+	if fn.Service.IsValid() {
+		f.Service = (*address)(&fn.Service)
+	}
+	f.Nodes, f.Port = names(fn.Nodes), fn.Port
 	f.To, f.Standby, f.Wait = name(fn.To), name(fn.Standby), span(fn.Patience)
 	for _, r := range fn.Rules {
 		one := flowForm(r.Flow)
