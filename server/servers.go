@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func (s *Server) getServers(w http.ResponseWriter, r *http.Request, _ *call) err
 
 func (s *Server) several() (Cluster, error) {
 	if s.cluster == nil {
-		return nil, &api.Problem{Status: http.StatusConflict, Detail: "this server has a store of its own, which no other shares: several servers need one etcd cluster (sublet serve --etcd)"}
+		return nil, &api.Problem{Status: http.StatusConflict, Detail: "this server has a store of its own, which no other shares: several servers need one (sublet serve --member, or --etcd)"}
 	}
 	return s.cluster, nil
 }
@@ -55,12 +56,12 @@ func (s *Server) putServer(w http.ResponseWriter, r *http.Request, c *call) erro
 	if err := s.decode(w, r, c, &one); err != nil {
 		return err
 	}
-	one = api.Server{Name: r.PathValue("name"), Address: one.Address}
+	one = api.Server{Name: r.PathValue("name"), Address: one.Address, Member: one.Member}
 	if err := vnet.CheckName(one.Name); err != nil {
 		return &vnet.FieldError{Path: "server", Problem: err.Error()}
 	}
-	if host, port, err := net.SplitHostPort(one.Address); err != nil || host == "" || port == "" {
-		return &vnet.FieldError{Path: "address", Problem: fmt.Sprintf("%q is not HOST:PORT, such as 192.0.2.1:7443", one.Address)}
+	if err := cmp.Or(checkAddress("address", one.Address, "192.0.2.1:7443"), checkMember(one)); err != nil {
+		return err
 	}
 	ctx, cancel := whoeverLeads(r)
 	defer cancel()
@@ -69,6 +70,24 @@ func (s *Server) putServer(w http.ResponseWriter, r *http.Request, c *call) erro
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// checkAddress refuses what others cannot reach a server by.
+func checkAddress(path, address, such string) error {
+	if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
+		return &vnet.FieldError{Path: path, Problem: fmt.Sprintf("%q is not HOST:PORT, such as %s", address, such)}
+	}
+	return nil
+}
+
+func checkMember(s api.Server) error {
+	switch s.Member {
+	case "":
+		return nil
+	case s.Address:
+		return &vnet.FieldError{Path: "member", Problem: s.Member + " is the server's address, too: state another port"}
+	}
+	return checkAddress("member", s.Member, "192.0.2.1:7444")
 }
 
 // deleteServer ends a server's taking part. The last one stays.
@@ -101,7 +120,10 @@ func whoeverLeads(r *http.Request) (context.Context, context.CancelFunc) {
 
 // ofServers is the answer for an error of changing who the servers are.
 func ofServers(err error) error {
+	var field *vnet.FieldError
 	switch {
+	case errors.As(err, &field):
+		return field
 	case errors.Is(err, api.ErrNotFound):
 		return &api.Problem{Status: http.StatusNotFound, Detail: err.Error()}
 	case errors.Is(err, api.ErrConflict):

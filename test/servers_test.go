@@ -35,12 +35,15 @@ const twoHosts = "hosts:\n  - {name: m1, cpu: 64, memory: 64GiB}\n  - {name: m2,
 // member is one of several servers, a process in a network namespace of its own.
 type member struct {
 	name, address, ns, wire string
-	run                     string
+	store                   string // where its member of the store answers
+	run, data               string
+	under                   []string // what it is run by
 	cmd                     *exec.Cmd
 	log                     *bytes.Buffer
 }
 
-// control is a control plane of several servers on one etcd:
+// control is a control plane of several servers, on one etcd or with a member of the
+// store each:
 //
 //	test, etcd --- bridge --- s1 (namespace)
 //	                      --- s2
@@ -51,8 +54,9 @@ type control struct {
 	t       testing.TB
 	dir     string
 	ca      *authority
-	etcd    string // its endpoint
+	etcd    string // the port of one that is external; "": each server has a member
 	members []*member
+	made    int
 	subnet  int
 	name    string // begins those of namespaces and devices
 }
@@ -96,13 +100,26 @@ func secluded(t testing.TB) bool {
 // newControl starts an etcd and servers on it.
 func newControl(t testing.TB, servers int, substrate string) *control {
 	t.Helper()
+	return newControlOn(t, true, servers, substrate)
+}
+
+// newOwnControl starts servers with a member of the store each.
+func newOwnControl(t testing.TB, servers int, substrate string) *control {
+	t.Helper()
+	return newControlOn(t, false, servers, substrate)
+}
+
+func newControlOn(t testing.TB, external bool, servers int, substrate string) *control {
+	t.Helper()
 	if os.Getenv(inside) == "" {
 		t.Fatal("servers have no devices on the machine itself: call secluded first")
 	}
 	dir := filepath.Dir(shortDir(t))
 	n := int(controls.Add(1))
 	c := &control{t: t, dir: dir, ca: newAuthority(t, dir), subnet: (os.Getpid() + 61*n) % 250, name: fmt.Sprintf("sv%d%c", os.Getpid()%100000, 'a'+n%26)}
-	c.etcd = startEtcd(t, filepath.Join(dir, "etcd"))
+	if external {
+		c.etcd = startEtcd(t, filepath.Join(dir, "etcd"))
+	}
 	if err := os.WriteFile(filepath.Join(dir, "substrate.yaml"), []byte(substrate), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +166,22 @@ func startEtcd(t testing.TB, dir string) (port string) {
 // add makes the namespace of a further server, and starts it.
 func (c *control) add() *member {
 	c.t.Helper()
-	n := len(c.members) + 1
+	m := c.namespace()
+	if len(c.members) > 0 {
+		if err := c.client(c.members[0].address).AddServer(c.t.Context(), api.Server{Name: m.name, Address: m.address, Member: m.store}, ""); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.members = append(c.members, m)
+	c.start(m)
+	return m
+}
+
+// namespace is where a further server is to run.
+func (c *control) namespace() *member {
+	c.t.Helper()
+	c.made++
+	n := c.made
 	m := &member{name: fmt.Sprintf("s%d", n), ns: fmt.Sprintf("%s-%d", c.name, n)}
 	m.address = c.host(n+1) + ":7443"
 	m.run = filepath.Join(c.dir, m.name)
@@ -162,13 +194,10 @@ func (c *control) add() *member {
 	c.ip("-n", m.ns, "link", "set", "dev", "lo", "up")
 	c.ip("-n", m.ns, "link", "set", "dev", "eth0", "up")
 	c.ca.signServer(m.name, net.ParseIP(c.host(n+1)))
-	if n > 1 {
-		if err := c.client(c.members[0].address).AddServer(c.t.Context(), api.Server{Name: m.name, Address: m.address}, ""); err != nil {
-			c.t.Fatal(err)
-		}
+	if m.store = c.host(n+1) + ":7444"; c.etcd != "" {
+		m.store = ""
 	}
-	c.members = append(c.members, m)
-	c.start(m)
+	m.data = filepath.Join(c.dir, "data-"+m.name)
 	return m
 }
 
@@ -182,10 +211,21 @@ func (c *control) ip(args ...string) {
 // start runs a server, and waits until it answers.
 func (c *control) start(m *member) {
 	c.t.Helper()
+	c.launch(m)
+	client := c.client(m.address)
+	eventually(c.t, 20*time.Second, func() error {
+		_, err := client.Servers(c.t.Context())
+		return err
+	})
+}
+
+// launch runs a server.
+func (c *control) launch(m *member) {
+	c.t.Helper()
 	path := func(file string) string { return filepath.Join(c.dir, file) }
-	m.cmd = exec.Command("ip", "netns", "exec", m.ns, program, "--run", m.run,
-		"--cert", path(m.name+".pem"), "--key", path(m.name+".key"), "--ca", path("ca.pem"),
-		"serve", "--name", m.name, "--etcd", c.host(1)+":"+c.etcd, "--listen", m.address, "--data", path("data-"+m.name), "--substrate", path("substrate.yaml"))
+	m.cmd = exec.Command("ip", append(append([]string{"netns", "exec", m.ns}, m.under...), append([]string{program, "--run", m.run,
+		"--cert", path(m.name + ".pem"), "--key", path(m.name + ".key"), "--ca", path("ca.pem"),
+		"serve", "--name", m.name, "--listen", m.address, "--data", m.data, "--substrate", path("substrate.yaml")}, c.storeFlags(m)...)...)...)
 	m.log = new(bytes.Buffer)
 	m.cmd.Stderr = m.log
 	cmd := m.cmd
@@ -193,11 +233,17 @@ func (c *control) start(m *member) {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	client := c.client(m.address)
-	eventually(c.t, 20*time.Second, func() error {
-		_, err := client.Servers(c.t.Context())
-		return err
-	})
+}
+
+// storeFlags say where a server finds the store.
+func (c *control) storeFlags(m *member) []string {
+	switch {
+	case c.etcd != "":
+		return []string{"--etcd", c.host(1) + ":" + c.etcd}
+	case m.name == "s1":
+		return []string{"--member", m.store}
+	}
+	return []string{"--member", m.store, "--join", strings.Join(c.addresses(), ",")}
 }
 
 // client is the operator's, of one server or of several.

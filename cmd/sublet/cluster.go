@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"sublet/lease"
@@ -19,7 +21,7 @@ import (
 // leadAgain is how long a server that could not lead waits before it tries again.
 const leadAgain = 200 * time.Millisecond
 
-// cluster tells a server of those it shares an etcd with.
+// cluster tells a server of those it shares a store with.
 type cluster struct{ *store.Cluster }
 
 func (c cluster) Leader() (name, address string, changed <-chan struct{}) {
@@ -37,6 +39,12 @@ func (c cluster) Servers(ctx context.Context) ([]api.Server, error) {
 }
 
 func (c cluster) AddServer(ctx context.Context, s api.Server, replaces string) error {
+	switch {
+	case c.Own() && s.Member == "":
+		return &vnet.FieldError{Path: "member", Problem: "each of these servers has a member of the store: state HOST:PORT where the new one's answers the others (--member)"}
+	case !c.Own() && s.Member != "":
+		return &vnet.FieldError{Path: "member", Problem: "these servers share an external etcd, of which the new one has no member: leave it out"}
+	}
 	return ofMembers(c.Cluster.AddServer(ctx, store.Server(s), replaces))
 }
 
@@ -55,16 +63,16 @@ func ofMembers(err error) error {
 	return err
 }
 
+// several says that this is one of several servers, or may become one.
+func (o *serveOptions) several() bool { return len(o.endpoints) > 0 || o.member != "" }
+
 // checkSeveral refuses flags that several servers cannot be run with.
 func (o *serveOptions) checkSeveral() error {
-	if len(o.endpoints) == 0 {
-		if o.name != "" || o.etcd != (credentials{}) {
-			return badInput{errors.New("--name and --etcd-cert, --etcd-key, --etcd-ca are for servers with an external etcd: state --etcd too, or leave them out")}
-		}
-		return nil
+	if err := o.checkStore(); err != nil || !o.several() {
+		return err
 	}
 	if o.withAgent {
-		return badInput{errors.New("--agent is for a server with a store of its own: beside --etcd run `sublet agent --server ADDRESSES --listen HOST:PORT` as a service of its own, since it outlives this server's leading")}
+		return badInput{errors.New("--agent is for a server that is alone: beside --member or --etcd run `sublet agent --server ADDRESSES --listen HOST:PORT` as a service of its own, since it outlives this server's leading")}
 	}
 	if o.name == "" {
 		name, err := os.Hostname()
@@ -76,21 +84,85 @@ func (o *serveOptions) checkSeveral() error {
 	if err := vnet.CheckName(o.name); err != nil {
 		return badInput{fmt.Errorf("--name %s: %w", o.name, err)}
 	}
-	if o.etcd.cert != "" && (o.etcd.key == "" || o.etcd.ca == "") {
-		return badInput{errors.New("--etcd-cert needs --etcd-key and --etcd-ca")}
-	}
 	return checkListen(o.listen)
 }
 
-// runMember runs one of the servers that share an etcd: it leads when it is elected,
+// checkStore refuses flags of which store the servers share.
+func (o *serveOptions) checkStore() error {
+	switch {
+	case len(o.endpoints) == 0 && o.etcd != (credentials{}):
+		return badInput{errors.New("--etcd-cert, --etcd-key and --etcd-ca are for an external etcd: state --etcd too, or leave them out")}
+	case !o.several() && o.name != "":
+		return badInput{errors.New("--name is for one of several servers: state --member or --etcd too, or leave it out")}
+	case o.etcd.cert != "" && (o.etcd.key == "" || o.etcd.ca == ""):
+		return badInput{errors.New("--etcd-cert needs --etcd-key and --etcd-ca")}
+	case o.member == "" && len(o.join) > 0:
+		return badInput{errors.New("--join is for a server with a member of the store: state --member too, or leave it out")}
+	case o.member == "":
+		return nil
+	case len(o.endpoints) > 0:
+		return badInput{errors.New("state --member for a store of the servers themselves, or --etcd for an external one")}
+	case o.listen == "" || o.tls.cert == "" || o.tls.key == "" || o.tls.ca == "":
+		return badInput{errors.New("--member needs --listen, --cert, --key and --ca: the other servers are called and answered by them")}
+	}
+	if host, port, err := net.SplitHostPort(o.member); err != nil || host == "" || port == "" || port == "0" {
+		return badInput{fmt.Errorf("--member %s is not HOST:PORT by which the other servers reach this one, such as 192.0.2.1:7444", o.member)}
+	}
+	if o.member == o.listen {
+		return badInput{fmt.Errorf("--member %s is --listen, too: state another port", o.member)}
+	}
+	for _, address := range o.join {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return badInput{fmt.Errorf("--join %s is not HOST:PORT of a server's --listen", address)}
+		}
+	}
+	return nil
+}
+
+// shared is the store that this server shares with others.
+func (o *serveOptions) shared(log *slog.Logger) store.Config {
+	config := store.Config{Endpoints: o.endpoints, CA: o.etcd.ca, Cert: o.etcd.cert, Key: o.etcd.key,
+		Name: o.name, Address: o.listen, Logger: log}
+	if o.member == "" {
+		return config
+	}
+	config.Dir, config.Member = filepath.Join(o.data, "etcd"), o.member
+	config.CA, config.Cert, config.Key = o.tls.ca, o.tls.cert, o.tls.key
+	if len(o.join) > 0 {
+		config.Members = o.membersAt
+	}
+	return config
+}
+
+// membersAt asks the servers of --join who the servers are.
+func (o *serveOptions) membersAt(ctx context.Context) ([]store.Server, error) {
+	client, err := api.NewTLSClient(strings.Join(o.join, ","), o.tls.cert, o.tls.key, o.tls.ca)
+	if err != nil {
+		return nil, badInput{err}
+	}
+	defer client.Close()
+	servers, err := client.Servers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask the servers at %s who they are: %w", strings.Join(o.join, ","), err)
+	}
+	var list []store.Server
+	for _, s := range servers {
+		if s.Member == "" {
+			return nil, fmt.Errorf("server %s shares an external etcd: start this one with --etcd, not with --member", s.Name)
+		}
+		list = append(list, store.Server(s))
+	}
+	return list, nil
+}
+
+// runMember runs one of the servers that share a store: it leads when it is elected,
 // and passes on to the leader what it is asked until then.
 func (a *app) runMember(ctx context.Context, o serveOptions, config server.Config, seen string, metrics net.Listener) (err error) {
 	listeners, err := o.listeners(a.run, nil, config.Log)
 	if err != nil {
 		return err
 	}
-	servers, err := store.Join(ctx, store.Config{Endpoints: o.endpoints, CA: o.etcd.ca, Cert: o.etcd.cert, Key: o.etcd.key,
-		Name: o.name, Address: o.listen, Logger: config.Log})
+	servers, err := store.Join(ctx, o.shared(config.Log))
 	if err != nil {
 		return errors.Join(err, closeAll(listeners))
 	}
@@ -127,11 +199,13 @@ func closeAll(listeners []net.Listener) (err error) {
 	return err
 }
 
-// endWhenRemoved ends a server that is not one of the store's any more.
+// endWhenRemoved ends a server that is not one of the store's any more, or cannot be.
 func endWhenRemoved(ctx context.Context, servers *store.Cluster, stop context.CancelCauseFunc) {
 	select {
 	case <-servers.Removed():
 		stop(fmt.Errorf("%s was removed from the servers", servers.Name()))
+	case err := <-servers.Failed():
+		stop(err)
 	case <-ctx.Done():
 	}
 }

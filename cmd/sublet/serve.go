@@ -35,7 +35,9 @@ type serveOptions struct {
 	policy                        string
 	endpoints                     []string
 	etcd                          credentials // towards the endpoints
-	name                          string      // among the servers of one etcd
+	member                        string      // where this server's member of the store answers the others
+	join                          []string    // servers to become one of
+	name                          string      // among several
 	withAgent                     bool
 	notices                       []string
 	notify                        notifyOptions
@@ -54,10 +56,12 @@ func (a *app) serve() *cobra.Command {
 answers on RUN/api.sock, where the kernel says who the caller is. Agents get
 their plans from it; running networks run on without it.
 
-With --etcd it is one of the servers that share an external etcd: one of them leads,
-the others pass on to it what they are asked, and one takes over when it is gone
-(docs/guides/servers.md). --substrate is then for a store that has none yet.`,
-		Example: "  sublet serve --substrate substrate.yaml --agent\n  sublet serve --data /var/lib/sublet\n  sublet serve --name s1 --etcd 192.0.2.1:2379,192.0.2.2:2379,192.0.2.3:2379 --listen 192.0.2.1:7443 --cert server.pem --key server.key --ca ca.pem",
+With --member it is one of several servers whose embedded stores are one cluster: one
+of them leads, the others pass on to it what they are asked, and one takes over when
+it is gone (docs/guides/servers.md). The first one founds the cluster, any other one
+is told by --join where servers answer. With --etcd they share an external etcd
+instead. --substrate is then for a store that has none yet.`,
+		Example: "  sublet serve --substrate substrate.yaml --agent\n  sublet serve --data /var/lib/sublet\n  sublet serve --name s1 --listen 192.0.2.1:7443 --member 192.0.2.1:7444 --cert s1.pem --key s1.key --ca ca.pem --substrate substrate.yaml\n  sublet serve --name s2 --listen 192.0.2.2:7443 --member 192.0.2.2:7444 --join 192.0.2.1:7443 --cert s2.pem --key s2.key --ca ca.pem\n  sublet serve --name s1 --etcd 192.0.2.1:2379,192.0.2.2:2379,192.0.2.3:2379 --listen 192.0.2.1:7443 --cert server.pem --key server.key --ca ca.pem",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.tls = a.tls
@@ -81,7 +85,9 @@ the others pass on to it what they are asked, and one takes over when it is gone
 	f.StringSliceVar(&o.notices, "notices", []string{"1d", "1h"}, "how long before its end a lease is said to end, among its events; none: never")
 	o.notify.flags(f)
 	f.StringSliceVar(&o.endpoints, "etcd", nil, "endpoints of an external etcd cluster, instead of the embedded one: HOST:PORT or https://HOST:PORT")
-	f.StringVar(&o.name, "name", "", "this server's name among those that share an external etcd (default: the machine's host name)")
+	f.StringVar(&o.member, "member", "", "HOST:PORT where this server's store answers those of other servers, with which it is one cluster")
+	f.StringSliceVar(&o.join, "join", nil, "HOST:PORT where servers answer (--listen) of which this one becomes one; without it the first start founds a control plane")
+	f.StringVar(&o.name, "name", "", "this server's name among several (default: the machine's host name)")
 	f.StringVar(&o.etcd.cert, "etcd-cert", "", "certificate towards the external etcd")
 	f.StringVar(&o.etcd.key, "etcd-key", "", "key of that certificate")
 	f.StringVar(&o.etcd.ca, "etcd-ca", "", "certificate of the authority of the external etcd")
@@ -108,7 +114,7 @@ func (a *app) runServer(ctx context.Context, o serveOptions) (err error) {
 		defer metrics.Close()
 	}
 	config.Journal = filepath.Join(o.data, "journal")
-	if len(o.endpoints) > 0 {
+	if o.several() {
 		return a.runMember(ctx, o, config, seen, metrics)
 	}
 	if config.Tokens, err = trust.OpenTokens(filepath.Join(o.data, "tokens.json"), time.Now); err != nil {

@@ -13,10 +13,10 @@ func (a *app) servers() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "servers",
 		Short: "List the servers that share a store; add, remove and replace them",
-		Long: `List the servers that share an external etcd, and which of them leads. A server
-takes part when it has been added; the first one adds itself (docs/guides/servers.md). For
-the operator.`,
-		Example: "  sublet servers\n  sublet servers add s2 192.0.2.2:7443\n  sublet servers remove s2\n  sublet servers replace s2 s4 192.0.2.4:7443",
+		Long: `List the servers that share a store, and which of them leads. A server takes part
+when it has been added; the first one adds itself (docs/guides/servers.md). Their members
+of the store come and go with them. For the operator.`,
+		Example: "  sublet servers\n  sublet servers add s2 192.0.2.2:7443 --member 192.0.2.2:7444\n  sublet servers remove s2\n  sublet servers replace s2 s4 192.0.2.4:7443 --member 192.0.2.4:7444",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := a.checkFormat(); err != nil {
@@ -48,19 +48,34 @@ func rowsOfServers(list []api.Server) (rows [][]string) {
 }
 
 func (a *app) serversAdd() *cobra.Command {
-	return &cobra.Command{
+	var member string
+	c := &cobra.Command{
 		Use:     "add NAME HOST:PORT",
 		Short:   "Let one more server take part, before it is started",
-		Example: "  sublet servers add s2 192.0.2.2:7443",
+		Example: "  sublet servers add s2 192.0.2.2:7443 --member 192.0.2.2:7444\n  sublet servers add s2 192.0.2.2:7443",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.client().AddServer(c.Context(), api.Server{Name: args[0], Address: args[1]}, ""); err != nil {
+			if err := a.client().AddServer(c.Context(), api.Server{Name: args[0], Address: args[1], Member: member}, ""); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(a.out, "%s may take part: start it with `sublet serve --name %[1]s --listen %s --etcd ...`\n", args[0], args[1])
+			_, err := fmt.Fprintf(a.out, "%s may take part: start it with `sublet serve --name %[1]s --listen %s %s`\n", args[0], args[1], flagsOfStore(member))
 			return err
 		},
 	}
+	memberFlag(c, &member)
+	return c
+}
+
+func memberFlag(c *cobra.Command, member *string) {
+	c.Flags().StringVar(member, "member", "", "HOST:PORT of its member of the store, if the servers have no external etcd")
+}
+
+// flagsOfStore are those by which a server takes part.
+func flagsOfStore(member string) string {
+	if member == "" {
+		return "--etcd ..."
+	}
+	return "--member " + member + " --join ..."
 }
 
 func (a *app) serversRemove() *cobra.Command {
@@ -80,17 +95,20 @@ func (a *app) serversRemove() *cobra.Command {
 }
 
 func (a *app) serversReplace() *cobra.Command {
-	return &cobra.Command{
+	var member string
+	c := &cobra.Command{
 		Use:     "replace NAME NEW HOST:PORT",
 		Short:   "Let a new server take part in place of another, in one step",
-		Example: "  sublet servers replace s2 s4 192.0.2.4:7443",
+		Example: "  sublet servers replace s2 s4 192.0.2.4:7443 --member 192.0.2.4:7444\n  sublet servers replace s2 s4 192.0.2.4:7443",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.client().AddServer(c.Context(), api.Server{Name: args[1], Address: args[2]}, args[0]); err != nil {
+			if err := a.client().AddServer(c.Context(), api.Server{Name: args[1], Address: args[2], Member: member}, args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(a.out, "%s may take part in place of %s\n", args[1], args[0])
+			_, err := fmt.Fprintf(a.out, "%s may take part in place of %s: start it with `sublet serve --name %[1]s --listen %s %s`\n", args[1], args[0], args[2], flagsOfStore(member))
 			return err
 		},
 	}
+	memberFlag(c, &member)
+	return c
 }

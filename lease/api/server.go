@@ -11,6 +11,7 @@ import (
 type Server struct {
 	Name    string    `json:"name"`
 	Address string    `json:"address,omitempty"` // HOST:PORT where it answers; "": on its machine only
+	Member  string    `json:"member,omitempty"`  // HOST:PORT of its member of the store; "": the store is external
 	Leads   bool      `json:"leads"`
 	Since   time.Time `json:"since,omitzero"` // when it was added
 }
@@ -30,7 +31,8 @@ func (c *Client) AddServer(ctx context.Context, s Server, replaces string) error
 	}
 	body := struct {
 		Address string `json:"address"`
-	}{s.Address}
+		Member  string `json:"member,omitempty"`
+	}{s.Address, s.Member}
 	return c.do(ctx, http.MethodPut, "/v1/servers/"+url.PathEscape(s.Name)+query, body, nil)
 }
 

@@ -11,10 +11,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Server is one of the servers that share an external store.
+// Server is one of the servers that share a store.
 type Server struct {
 	Name    string    `json:"name"`
 	Address string    `json:"address,omitempty"` // HOST:PORT where it answers the others; "": nowhere
+	Member  string    `json:"member,omitempty"`  // HOST:PORT of its member of the store; "": the store is external
 	Leads   bool      `json:"-"`
 	Since   time.Time `json:"since,omitzero"` // when it was added
 }
@@ -25,10 +26,13 @@ var (
 	ErrMember   = errors.New("there is a server of that name")
 )
 
-// Cluster is an external store as one of its servers sees it, leading or not.
+// Cluster is a store of several servers as one of them sees it, leading or not.
 type Cluster struct {
-	config Config
-	client *clientv3.Client
+	config   Config
+	client   *clientv3.Client
+	embedded *embedded     // this server's member; nil: the store is external
+	closing  chan struct{} // closed by Close
+	failed   chan error
 
 	mu      sync.Mutex
 	leader  Server
@@ -36,27 +40,90 @@ type Cluster struct {
 	removed chan struct{} // closed when this server is not one of them any more
 }
 
-// Join takes part in an external store. The first server makes itself known; any
+// Join takes part in a store of several servers. The first one makes itself known; any
 // further one must have been added before.
 func Join(ctx context.Context, config Config) (*Cluster, error) {
 	config.fill()
-	client, err := connect(config)
-	if err != nil {
-		return nil, err
+	c := &Cluster{config: config, changed: make(chan struct{}), removed: make(chan struct{}),
+		closing: make(chan struct{}), failed: make(chan error, 1)}
+	if config.external() {
+		if err := c.reach(ctx); err != nil {
+			return nil, err
+		}
+		return c, nil
 	}
-	c := &Cluster{config: config, client: client, changed: make(chan struct{}), removed: make(chan struct{})}
-	if err := c.enter(ctx); err != nil {
-		client.Close()
+	if err := c.begin(ctx); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// reach takes part in an external store.
+func (c *Cluster) reach(ctx context.Context) (err error) {
+	if c.client, err = connect(c.config); err != nil {
+		return err
+	}
+	if err = c.enter(ctx); err != nil {
+		c.client.Close()
+	}
+	return err
+}
+
+// begin takes part by a member of this server's own.
+func (c *Cluster) begin(ctx context.Context) (err error) {
+	if c.embedded, err = startMember(ctx, c.config); err != nil {
+		return err
+	}
+	c.client = c.embedded.client()
+	if err = c.takePart(ctx); err == nil {
+		err = c.enter(ctx)
+	}
+	if err == nil {
+		err = c.advertise(ctx)
+	}
+	if err != nil {
+		c.client.Close()
+		c.embedded.stop()
+		return err
+	}
+	go c.lookAfter()
+	return nil
 }
 
 // enter makes sure that this server is one of the store's.
 func (c *Cluster) enter(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	self := Server{Name: c.config.Name, Address: c.config.Address, Since: time.Now().UTC()}
+	self := Server{Name: c.config.Name, Address: c.config.Address, Member: c.config.Member, Since: time.Now().UTC()}
+	if err := c.found(ctx, self); err != nil {
+		return err
+	}
+	servers, err := c.Servers(ctx)
+	if err != nil {
+		return err
+	}
+	if len(servers) == 0 {
+		return fmt.Errorf("%s has a store of its own, which --join would leave: move it away, or leave --join out", c.config.Dir)
+	}
+	for _, s := range servers {
+		if s.Name == self.Name && s.Address != self.Address {
+			return fmt.Errorf("server %s is known at %q, not at %q: state that with --listen, or add this one under another name", s.Name, s.Address, self.Address)
+		}
+		if s.Name == self.Name && s.Member != self.Member {
+			return fmt.Errorf("the member of server %s is known at %q, not at %q: state that with --member, or add this one under another name", s.Name, s.Member, self.Member)
+		}
+		if s.Name == self.Name {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is %w: add it first with `sublet servers add %[1]s %[3]s`", self.Name, ErrNoMember, self.Address)
+}
+
+// found makes a server known that is the first one, unless it was to join others.
+func (c *Cluster) found(ctx context.Context, self Server) error {
+	if c.config.Members != nil {
+		return nil
+	}
 	text, err := json.Marshal(self)
 	if err != nil {
 		return err
@@ -65,19 +132,7 @@ func (c *Cluster) enter(ctx context.Context) error {
 	if _, err := c.client.Txn(ctx).If(none).Then(clientv3.OpPut(c.prefix()+self.Name, string(text))).Commit(); err != nil {
 		return fmt.Errorf("reach the store at %v: %w", c.config.Endpoints, explain(err))
 	}
-	servers, err := c.Servers(ctx)
-	if err != nil {
-		return err
-	}
-	for _, s := range servers {
-		if s.Name == self.Name && s.Address != self.Address {
-			return fmt.Errorf("server %s is known at %q, not at %q: state that with --listen, or add this one under another name", s.Name, s.Address, self.Address)
-		}
-		if s.Name == self.Name {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s is %w: add it first with `sublet servers add %[1]s %s`", self.Name, ErrNoMember, self.Address)
+	return nil
 }
 
 func (c *Cluster) prefix() string { return c.config.Prefix + "/" + serversKey }
@@ -85,11 +140,29 @@ func (c *Cluster) prefix() string { return c.config.Prefix + "/" + serversKey }
 // Name is this server's.
 func (c *Cluster) Name() string { return c.config.Name }
 
+// Own says that the servers have a member of the store each.
+func (c *Cluster) Own() bool { return c.embedded != nil }
+
 // Close ends taking part.
-func (c *Cluster) Close() error { return c.client.Close() }
+func (c *Cluster) Close() error {
+	close(c.closing)
+	if c.embedded == nil {
+		return c.client.Close()
+	}
+	c.awaitRemoval()
+	err := c.client.Close()
+	c.embedded.stop()
+	return err
+}
 
 // Lead waits until this server leads.
-func (c *Cluster) Lead(ctx context.Context) (*Store, error) { return campaign(ctx, c.client, c.config) }
+func (c *Cluster) Lead(ctx context.Context) (*Store, error) {
+	s, err := campaign(ctx, c.client, c.embedded, c.config)
+	if err == nil && c.embedded != nil {
+		go c.keepMembers(s)
+	}
+	return s, err
+}
 
 // Servers lists the store's servers by name.
 func (c *Cluster) Servers(ctx context.Context) ([]Server, error) {
@@ -252,12 +325,26 @@ func (c *Cluster) AddServer(ctx context.Context, s Server, replaces string) erro
 	switch {
 	case err != nil:
 		return fmt.Errorf("add server %s: %w", s.Name, explain(err))
+	case answer.Succeeded && replaces == c.config.Name:
+		return nil // whoever leads next changes the members
 	case answer.Succeeded:
-		return nil
+		return c.follows(ctx)
 	case len(answer.Responses[0].GetResponseRange().Kvs) > 0:
 		return fmt.Errorf("%w: %s", ErrMember, s.Name)
 	}
 	return fmt.Errorf("%s is %w", replaces, ErrNoMember)
+}
+
+// follows makes the store's members follow the servers, of which another attempt is made
+// each second.
+func (c *Cluster) follows(ctx context.Context) error {
+	if c.embedded == nil {
+		return nil
+	}
+	if err := c.reconcile(ctx); err != nil {
+		c.config.Logger.Warn("the store's members are not the servers yet", "because", err)
+	}
+	return nil
 }
 
 // RemoveServer ends a server's taking part.
@@ -268,6 +355,8 @@ func (c *Cluster) RemoveServer(ctx context.Context, name string) error {
 		return fmt.Errorf("remove server %s: %w", name, explain(err))
 	case answer.Deleted == 0:
 		return fmt.Errorf("%s is %w", name, ErrNoMember)
+	case name == c.config.Name:
+		return nil // whoever leads next ends its membership
 	}
-	return nil
+	return c.follows(ctx)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -23,7 +24,7 @@ const (
 	maxOps = 10_000
 	// maxSocketPath is what fits in sockaddr_un with its terminating zero.
 	maxSocketPath = 107
-	// startTimeout bounds waiting for a single member to elect itself.
+	// startTimeout bounds waiting for a member to find that somebody is elected.
 	startTimeout = time.Minute
 	// segment is the size in bytes of the files of etcd's log, which it
 	// allocates one ahead; its own default of 64 MB is a third of /run on a
@@ -39,7 +40,8 @@ func init() { wal.SegmentSizeBytes = segment }
 // etcdctl and for backups. Sublet itself calls etcd in-process.
 const SocketName = "etcd.sock"
 
-// embedded is an etcd of one member inside this process, without any port.
+// embedded is a member of etcd inside this process: the only one, without any port, or
+// one of a cluster.
 type embedded struct {
 	etcd *embed.Etcd
 	dir  string
@@ -47,10 +49,14 @@ type embedded struct {
 
 	ballast *ballast
 	closing atomic.Bool
+
+	joins  []Server  // of the cluster that an empty directory becomes a member of
+	shrunk time.Time // last
 }
 
-// startEmbedded starts etcd on its data directory.
-func startEmbedded(config Config) (*embedded, error) {
+// startEmbedded starts etcd on its data directory. An empty one becomes a member of a
+// cluster of the servers that are stated.
+func startEmbedded(config Config, joins []Server) (*embedded, error) {
 	if err := makePrivate(config.Dir); err != nil {
 		return nil, err
 	}
@@ -58,7 +64,7 @@ func startEmbedded(config Config) (*embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &embedded{dir: config.Dir, lock: lock, ballast: newBallast(config.Dir, config.Reserve-config.floor())}
+	e := &embedded{dir: config.Dir, lock: lock, joins: joins, ballast: newBallast(config.Dir, config.Reserve-config.floor())}
 	if err = e.makeRoom(2*config.floor(), 0); err == nil {
 		err = inspect(config.Dir)
 	}
@@ -83,9 +89,22 @@ func (e *embedded) ready() error {
 	case <-e.etcd.Server.ReadyNotify():
 		return nil
 	case err := <-e.etcd.Err():
-		return err
+		return e.unless(err)
+	case <-e.etcd.Server.StopNotify():
+		return e.unless(errors.New("it ended"))
 	case <-time.After(startTimeout):
-		return fmt.Errorf("not ready after %s", startTimeout)
+		return fmt.Errorf("not ready after %s: if it is a member of a cluster, most of the others must run, too", startTimeout)
+	}
+}
+
+// unless gives the error of a member that ended before it was ready, unless the reason is
+// that the others do without it.
+func (e *embedded) unless(err error) error {
+	select {
+	case <-e.etcd.Server.StoppingNotify():
+		return errors.New("it is of a server that was removed: move it away, and add this server again")
+	default:
+		return err
 	}
 }
 
@@ -144,6 +163,9 @@ func (e *embedded) config(config Config) *embed.Config {
 	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModeRevision, history
 	c.SnapshotCount = 2_000 // entries of up to 1 MB stay in memory until a snapshot
 	c.SnapshotCatchUpEntries = 100
+	if config.Member != "" {
+		e.amongOthers(c, config)
+	}
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(config.Logger.With(slog.String("of", "etcd")), &e.closing))
 	return c
 }

@@ -47,7 +47,7 @@ func lead(ctx context.Context, client *clientv3.Client, config Config) (*leader,
 }
 
 // campaign waits until this process leads an external cluster.
-func campaign(ctx context.Context, client *clientv3.Client, config Config) (*Store, error) {
+func campaign(ctx context.Context, client *clientv3.Client, own *embedded, config Config) (*Store, error) {
 	session, err := newSession(ctx, client, config.TTL)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func campaign(ctx context.Context, client *clientv3.Client, config Config) (*Sto
 		<-session.Done()
 		l.depose()
 	}()
-	s := &Store{config: config, client: client, leader: l}
+	s := &Store{config: config, client: client, embedded: own, leader: l}
 	if err = l.confirm(ctx, client); err == nil {
 		err = s.begin(ctx)
 	}

@@ -1,5 +1,5 @@
-// Package store keeps the book's state in etcd: embedded in the server by default, an external cluster when one
-// machine is outgrown.
+// Package store keeps the book's state in etcd: embedded in the server by default, alone or as one cluster with
+// those of other servers, or an external cluster.
 //
 // One process at a time leads. Every write is a transaction on the condition
 // that the leader's key still is the one the writer was elected with, so a
@@ -56,12 +56,19 @@ type Config struct {
 
 	// Endpoints of an external cluster: host:port, https://host:port or
 	// unix:///path. TLS is used when CA or Cert is given.
-	Endpoints     []string
-	CA, Cert, Key string // PEM files
+	Endpoints []string
+	// Member is HOST:PORT where the embedded store answers those of other servers,
+	// with which it is one cluster; "": it has no others.
+	Member string
+	// Members asks for the servers of the cluster that an empty Dir becomes a member of;
+	// nil: it founds one.
+	Members func(context.Context) ([]Server, error)
+
+	CA, Cert, Key string // PEM files, towards the endpoints or between members
 
 	Name    string        // of this process, for the election; for people
 	Address string        // where this server answers others; "": nowhere
-	TTL     time.Duration // of leadership after the leader falls silent; 0 means 2 s
+	TTL     time.Duration // of leadership after the leader falls silent; 0 means 2 s, 1 s with Member
 	Prefix  string        // of all keys; "" means /sublet
 	Logger  *slog.Logger  // nil: silent
 }
@@ -86,12 +93,12 @@ type Store struct {
 // external cluster's former leader has TTL to prove that it lives).
 func Open(ctx context.Context, config Config) (*Store, error) {
 	config.fill()
-	if len(config.Endpoints) > 0 {
+	if config.external() {
 		c, err := connect(config)
 		if err != nil {
 			return nil, err
 		}
-		s, err := campaign(ctx, c, config)
+		s, err := campaign(ctx, c, nil, config)
 		if err != nil {
 			c.Close()
 			return nil, err
@@ -102,7 +109,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if config.Dir == "" {
 		return nil, errors.New("open the store: neither a data directory nor endpoints are given")
 	}
-	e, err := startEmbedded(config)
+	e, err := startEmbedded(config, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +124,9 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	return s, nil
 }
 
+// external says that the store is none of Sublet's own.
+func (c *Config) external() bool { return len(c.Endpoints) > 0 }
+
 func (c *Config) fill() {
 	if c.Quota == 0 {
 		c.Quota = 2 << 30
@@ -126,6 +136,9 @@ func (c *Config) fill() {
 	}
 	if c.TTL == 0 {
 		c.TTL = 2 * time.Second
+		if c.Member != "" {
+			c.TTL = memberTTL
+		}
 	}
 	if c.Prefix == "" {
 		c.Prefix = "/sublet"
@@ -145,7 +158,7 @@ func (s *Store) Leads() bool { return s.leader.confirmed() }
 // Failed reports the embedded etcd's end, if it ends by itself; nil channel
 // for an external cluster.
 func (s *Store) Failed() <-chan error {
-	if s.embedded == nil {
+	if s.embedded == nil || s.config.Member != "" { // a cluster says so itself
 		return nil
 	}
 	return s.embedded.etcd.Err()
@@ -164,9 +177,10 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) stop() {
-	if s.owned {
-		s.client.Close()
+	if !s.owned {
+		return
 	}
+	s.client.Close()
 	if s.embedded != nil {
 		s.embedded.stop()
 	}
