@@ -272,8 +272,10 @@ func (a *Agent) say(before, now report.Errors) {
 
 // note logs a pass and says whether the server should hear of it at once.
 func (a *Agent) note(want plan.Host, r Result, changed bool) bool {
+	mended, left := a.mended(r.Done)
+	a.repaired(mended)
 	if !changed {
-		a.repaired(r.Done)
+		a.repaired(left)
 	}
 	if len(r.Errors) == 0 {
 		a.applied = want.Revision
@@ -281,7 +283,7 @@ func (a *Agent) note(want plan.Host, r Result, changed bool) bool {
 	if r.Steps > 0 || changed {
 		a.Log.Info("reconciled", "revision", want.Revision, "steps", r.Steps, "errors", len(r.Errors), "took", r.Took, "repair", !changed)
 	}
-	return changed || r.Steps > 0 || len(r.Errors) > 0
+	return changed || r.Steps > 0 || len(r.Errors) > 0 || len(mended) > 0
 }
 
 // look notes which interfaces have no carrier; true: others than before.

@@ -36,6 +36,24 @@ func (a *Agent) recut() bool {
 	return true
 }
 
+// mended takes in what parts put right by themselves, and gives what of a pass is left
+// to be a repair.
+func (a *Agent) mended(done []plan.Step) (mended, left []plan.Step) {
+	left = done
+	for _, part := range a.Parts {
+		m, mends := part.(Mender)
+		if !mends {
+			continue
+		}
+		mended = append(mended, m.Mended()...)
+		left = slices.DeleteFunc(slices.Clone(left), func(s plan.Step) bool { return slices.Contains(part.Kinds(), s.Item.Kind()) })
+	}
+	for _, s := range mended {
+		a.Log.Warn("put right", "lease", s.Item.LeaseID(), "what", report.RepairText(s))
+	}
+	return mended, left
+}
+
 // repaired notes what was made as planned again, for the report. To begin to
 // look at something is no repair, nor is what a loop on this host wants anew.
 func (a *Agent) repaired(done []plan.Step) {

@@ -69,3 +69,29 @@ func TestAgentTellsWhatDoesNotCarryAndWhatItRepaired(t *testing.T) {
 		}
 	})
 }
+
+// mender is a part that puts things right by itself.
+type mender struct {
+	*fakeKernel
+	done []plan.Step
+}
+
+func (m *mender) Mended() []plan.Step {
+	done := m.done
+	m.done = nil
+	return done
+}
+
+// What a part puts right by itself is a repair, and what passes do for it is none.
+func TestPartsThatMendTellOfRepairs(t *testing.T) {
+	m := &mender{fakeKernel: newFake()}
+	item := host(7, "a").Items()[0]
+	a := &Agent{Parts: []Part{m}, Log: slog.New(slog.DiscardHandler)}
+	if a.note(plan.Host{}, Result{Done: []plan.Step{{Op: plan.Add, Item: item}}, Steps: 1}, false); a.drift != 0 {
+		t.Errorf("a step for such a part is %d repairs", a.drift)
+	}
+	m.done = []plan.Step{{Op: plan.Add, Item: item}}
+	if again := a.note(plan.Host{}, Result{}, false); !again || a.drift != 1 || len(a.repairs) != 1 || a.repairs[0].Lease != lease {
+		t.Errorf("%v, %d: %+v", again, a.drift, a.repairs)
+	}
+}

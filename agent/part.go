@@ -33,6 +33,13 @@ type Counter interface {
 	Counts(context.Context) (report.Counts, error)
 }
 
+// Mender is a Part that looks after its things by itself, beside passes of the agent.
+type Mender interface {
+	// Mended are what it made as planned again since it was asked last. Steps of the
+	// agent for such a part are no repairs.
+	Mended() []plan.Step
+}
+
 // Proposer is a Part with a loop of its own that wants something of the host,
 // in sections that the loop owns. It may do so itself before an audit does.
 type Proposer interface {

@@ -41,6 +41,8 @@ func subjectOf(item plan.Item) string {
 		return "node " + item.Node
 	case plan.VxLink:
 		return "link " + item.Link
+	case plan.Flow:
+		return fmt.Sprintf("entry of link %s from %s", item.Link, item.From)
 	case plan.VxRouter:
 		return "routing of " + item.Node
 	}

@@ -243,9 +243,6 @@ func TestLeaseOverOpenVSwitch(t *testing.T) {
 			t.Fatal(err) // it runs only when they are there
 		}
 	}
-	stop := l.unleased("h1", product.PortAddress(2, 1).String()+":9")
-	l.checked("first", broken)
-	stop()
 	l.up(fmt.Sprintf(overSwitches, "second"))
 	r := l.sublet("up", l.file("request.yaml", fmt.Sprintf(overSwitches, "third")))
 	if r.code != 3 || !strings.Contains(r.err, "switch s1 has 0 of 4 entries free in this window, and the network needs 2") {
@@ -255,6 +252,12 @@ func TestLeaseOverOpenVSwitch(t *testing.T) {
 	s2.ofctl("mod-flows", "udp,actions=drop")
 	eventually(t, time.Minute, func() error { return s1.has(4) })
 	eventually(t, time.Minute, func() error { return s2.has(4) })
+	eventually(t, time.Minute, func() error {
+		if out := l.must("events", "first"); !strings.Contains(out, "s1: entry of link ab") || !strings.Contains(out, "s2: entry of link ab") {
+			return fmt.Errorf("no event tells of repairs:\n%s", out)
+		}
+		return nil
+	})
 	s1.restart()
 	eventually(t, time.Minute, func() error { return s1.has(4) })
 	eventually(t, time.Minute, func() error { return l.crosses("first/a", "b") })
@@ -263,4 +266,7 @@ func TestLeaseOverOpenVSwitch(t *testing.T) {
 	eventually(t, time.Minute, func() error { return l.crosses("second/a", "b") })
 	l.must("down", "second")
 	eventually(t, time.Minute, func() error { return s2.has(0) })
+	l.up(fmt.Sprintf(overSwitches, "third"))
+	l.unleased("h1", product.PortAddress(2, 1).String()+":9")
+	l.checked("third", broken)
 }

@@ -5,8 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
+	"time"
 
 	"sublet/openflow/controller"
 	"sublet/openflow/of13"
@@ -24,7 +27,12 @@ type part struct {
 	mu    sync.Mutex
 	items map[uint32]plan.Flow // told or being told
 	read  bool                 // the switch was read, and what the plan has besides was told since
+	met   bool                 // its connection was waited for
 }
+
+// meetWithin is how long a switch may take to connect to a server that has begun: so
+// long its leases are not told to be degraded.
+const meetWithin = 5 * time.Second
 
 // Kinds of what switches have.
 func (p *part) Kinds() []plan.Kind { return []plan.Kind{plan.KindFlow} }
@@ -32,7 +40,11 @@ func (p *part) Kinds() []plan.Kind { return []plan.Kind{plan.KindFlow} }
 // Observe lists what the switch has shown. The first time nothing is known to be there:
 // all that is planned is told anew, which changes no entry that is as it must be, and the
 // rest that a former process left goes the second time.
-func (p *part) Observe(_ context.Context, host *plan.Host) error {
+func (p *part) Observe(ctx context.Context, host *plan.Host) error {
+	if !p.met {
+		p.met = true
+		p.forwarding.Meet(ctx, uint64(p.at.DatapathID), meetWithin)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	proven, err := p.forwarding.Proven(uint64(p.at.DatapathID))
@@ -77,6 +89,24 @@ func (p *part) Do(ctx context.Context, s plan.Step) error {
 		p.note(id, nil)
 	}
 	return err
+}
+
+// Mended are entries and meters that were lost or altered.
+func (p *part) Mended() (steps []plan.Step) {
+	mended := p.forwarding.Mended(uint64(p.at.DatapathID))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(mended)) {
+		item, known := p.items[id]
+		switch {
+		case !known: // it was taken away meanwhile
+		case mended[id]:
+			steps = append(steps, plan.Step{Op: plan.Add, Item: item})
+		default:
+			steps = append(steps, plan.Step{Op: plan.Set, Item: item})
+		}
+	}
+	return steps
 }
 
 // note keeps in mind what the switch is told; nil: no longer.

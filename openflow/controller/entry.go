@@ -29,6 +29,9 @@ func (e *Entry) does() string {
 	return string(append(head, of13.FlowBody(of13.Match{}, plainInstructions(e.Instructions))...))
 }
 
+// form is key and does together.
+func (e Entry) form() string { return e.key() + e.does() }
+
 // plainMatch is a match as every switch tells it: in the order of the fields'
 // numbers, without masks that mask nothing or all.
 func plainMatch(m of13.Match) of13.Match {

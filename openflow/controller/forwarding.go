@@ -53,6 +53,8 @@ type forwarder struct {
 	settled bool            // wanted is all that is wanted
 	link    *forwarderLink  // nil: it is not connected
 	waiting []*change
+	before  map[uint32]bool // that were proven when its last connection ended
+	mended  map[uint32]bool // passages that were put right, true: lost, since who asks was told
 }
 
 // change waits for a switch to have, or to have no longer, what it says.
@@ -70,6 +72,7 @@ type forwarderLink struct {
 	table   *Table
 	numbers map[uint32]uint32 // meters by passage
 	claimed map[uint32]bool   // passages that were wanted on this connection
+	shown   map[uint32]string // keys and what they do, of the passages that the switch had
 	reading uint32            // the transaction that reads what a former process told; 0: it is read
 	busy    bool
 	changes []*change          // that wait for what is under way
@@ -90,7 +93,7 @@ func (f *Forwarding) Serve(dpid uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.switches[dpid] == nil {
-		f.switches[dpid] = &forwarder{wanted: make(map[uint32]Passage), proven: make(map[uint32]bool)}
+		f.switches[dpid] = &forwarder{wanted: make(map[uint32]Passage), proven: make(map[uint32]bool), before: make(map[uint32]bool), mended: make(map[uint32]bool)}
 	}
 }
 
@@ -120,6 +123,33 @@ func (f *Forwarding) Proven(dpid uint64) (list map[uint32]Passage, err error) {
 		list[id] = w.wanted[id]
 	}
 	return list, nil
+}
+
+// Meet returns when a switch is connected, or has not been within a time.
+func (f *Forwarding) Meet(ctx context.Context, dpid uint64, within time.Duration) {
+	for end := time.Now().Add(within); ctx.Err() == nil && time.Now().Before(end); {
+		if _, err := f.Proven(dpid); !errors.Is(err, ErrNotConnected) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(forwardingTick):
+		}
+	}
+}
+
+// Mended are passages of a switch that were lost (true) or altered (false), and put
+// right, since it was asked last.
+func (f *Forwarding) Mended(dpid uint64) map[uint32]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := f.switches[dpid]
+	if w == nil || len(w.mended) == 0 {
+		return nil
+	}
+	list := w.mended
+	w.mended = make(map[uint32]bool)
+	return list
 }
 
 // Put gives a switch a passage, or another form of one, and returns when it shows it.
@@ -220,11 +250,36 @@ func (l *forwarderLink) connect(s *Switch) (old *Switch, err error) {
 		w.link.end(nil, func(uint32) error { return ErrNotConnected })
 	}
 	l.s, l.w, l.table, l.numbers, l.claimed, l.told = s, w, NewTable(s, &Cookies{run: ours}), make(map[uint32]uint32), make(map[uint32]bool), make(map[uint32]Passage)
-	l.table.Spare = true
+	l.table.Spare, l.table.Mended, l.shown = true, l.mend, make(map[uint32]string)
 	l.reading = l.table.read(ours, runMask, of13.Match{})
 	w.link, w.broken = l, nil
-	clear(w.proven)
+	w.unprove()
 	return old, nil
+}
+
+// unprove forgets what a connection has shown, but that it was there.
+func (w *forwarder) unprove() {
+	for id := range w.proven {
+		w.before[id] = true
+	}
+	clear(w.proven)
+}
+
+// mend notes what the table puts right of passages that are wanted.
+func (l *forwarderLink) mend(m Mended) {
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	id := uint32(m.Cookie)
+	if m.Meter != 0 {
+		for of, number := range l.numbers {
+			if number == m.Meter {
+				id = of
+			}
+		}
+	}
+	if _, wanted := l.w.wanted[id]; wanted {
+		l.w.mended[id] = m.Lost
+	}
 }
 
 // PacketIn is nothing that was asked for.
@@ -245,15 +300,33 @@ func (l *forwarderLink) Message(_ *Switch, h of13.Header, m of13.Message, _ time
 // adopt keeps the numbers of meters that a former process gave.
 func (l *forwarderLink) adopt(reply *of13.MultipartReply) {
 	for i := range reply.Flows {
-		for _, in := range reply.Flows[i].Instructions {
+		f := &reply.Flows[i]
+		for _, in := range f.Instructions {
 			if in.Type == of13.InstructionMeter {
-				l.numbers[uint32(reply.Flows[i].Cookie)] = in.Meter
+				l.numbers[uint32(f.Cookie)] = in.Meter
 			}
 		}
+		l.shown[uint32(f.Cookie)] = Entry{Table: f.Table, Priority: f.Priority, Match: f.Match, Instructions: f.Instructions}.form()
 	}
 	if reply.Flags&of13.MultipartMore == 0 {
 		l.reading, l.dirty = 0, true
+		l.missed()
 	}
+}
+
+// missed notes what the switch had when its last connection ended, and has no longer.
+func (l *forwarderLink) missed() {
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	for id := range l.w.before {
+		p, wanted := l.w.wanted[id]
+		is, shown := l.shown[id]
+		if wanted && (!shown || is != p.entry(l.numbers[id]).form()) {
+			l.w.mended[id] = !shown
+		}
+	}
+	clear(l.w.before)
+	l.shown = nil
 }
 
 // Gone ends a connection.
@@ -264,7 +337,7 @@ func (l *forwarderLink) Gone(*Switch, time.Time) {
 		return
 	}
 	l.w.link = nil
-	clear(l.w.proven)
+	l.w.unprove()
 	l.end(nil, func(uint32) error { return ErrNotConnected })
 	l.w.fail(ErrNotConnected)
 }

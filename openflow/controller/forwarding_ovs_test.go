@@ -67,6 +67,18 @@ func (r *ring) passages(does ...string) error {
 	return nil
 }
 
+// mended wants passage 1 to be told as put right.
+func mended(t *testing.T, f *controller.Forwarding, lost bool) {
+	t.Helper()
+	eventually(t, func() error {
+		list := f.Mended(1)
+		if was, told := list[1]; !told || was != lost {
+			return fmt.Errorf("%v is told instead of 1: %v", list, lost)
+		}
+		return nil
+	})
+}
+
 // Passages are there when Put returns, and gone after Drop; one that the switch refuses
 // is an error, and leaves the others as they are. What another hand does to them is
 // undone, also when the switch has lost all. Another process finds them in force, leaves
@@ -112,10 +124,30 @@ func TestForwardingOnOpenVSwitch(t *testing.T) {
 	for _, harm := range [][]string{{"del-flows"}, {"mod-flows", "dl_type=0x88b1,actions=drop"}, {"del-meters"}} {
 		r.ofctl(harm[0], 1, harm[1:]...)
 		t.Logf("%v is put right after %s", harm, eventually(t, whole))
+		mended(t, f, harm[0] != "mod-flows")
 	}
 	r.restart()
 	r.appears("br1.mgmt")
 	eventually(t, whole)
+	mended(t, f, true)
+	r.run("ovs-vsctl", r.db(), "set-controller", "br1", "tcp:127.0.0.1:1") // nobody is there
+	eventually(t, func() error {
+		if _, err := f.Proven(1); err == nil {
+			return errors.New("it is connected still")
+		}
+		return nil
+	})
+	r.run("ovs-vsctl", r.db(), "set-controller", "br1", "tcp:"+at.String())
+	connected(t, f)
+	eventually(t, func() error {
+		if list, err := f.Proven(1); err != nil || len(list) != 2 {
+			return fmt.Errorf("%v %w", list, err)
+		}
+		return nil
+	})
+	if list := f.Mended(1); list != nil {
+		t.Errorf("a switch that was away and lost nothing is told to have lost %v", list)
+	}
 
 	stop()
 	f, _, _ = forwarding(t, at)

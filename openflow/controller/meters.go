@@ -50,16 +50,16 @@ func (t *Table) metersShown(reply *of13.MultipartReply) {
 		case ok:
 			m.seen[c.Meter] = true
 			if !want.is(c) {
-				changed += t.tellMeter(want, of13.CommandModify)
+				changed += t.mendMeter(want, of13.CommandModify)
 			}
 		case !t.Spare && c.Meter >= firstMeter && c.Meter < firstMeter+mostMeters:
-			changed += t.tellMeter(Meter{Number: c.Meter}, of13.CommandDelete)
+			changed += t.mendMeter(Meter{Number: c.Meter}, of13.CommandDelete)
 		}
 	}
 	if reply.Flags&of13.MultipartMore == 0 {
 		for number, want := range m.wanted {
 			if !m.seen[number] {
-				changed += t.tellMeter(want, of13.CommandAdd)
+				changed += t.mendMeter(want, of13.CommandAdd)
 			}
 		}
 		m.read = 0
@@ -71,8 +71,7 @@ func (t *Table) metersShown(reply *of13.MultipartReply) {
 func (t *Table) judgeMeters(changed int) {
 	m := t.meters
 	switch {
-	case m.done == nil:
-		t.Repaired += uint64(changed)
+	case m.done == nil: // they were proven before, and mendMeter has told
 	case changed > 0:
 		m.tries++
 	case m.read == 0:
@@ -127,6 +126,14 @@ func (t *Table) metersLate(now time.Time) {
 	if t.meters != nil && t.meters.done != nil && now.Sub(t.meters.since) > proveWithin {
 		t.metersDone(fmt.Errorf("meters within %s: %w", proveWithin, ErrUnproven))
 	}
+}
+
+// mendMeter tells the switch a meter that it shows otherwise.
+func (t *Table) mendMeter(m Meter, command uint16) int {
+	if t.meters.done == nil {
+		t.mend(Mended{Meter: m.Number, Lost: command == of13.CommandAdd})
+	}
+	return t.tellMeter(m, command)
 }
 
 func (t *Table) tellMeter(m Meter, command uint16) int {

@@ -54,8 +54,25 @@ type Table struct {
 	// Expired is told of a batch of which an entry ended by its idle time; the batch
 	// is gone from this table.
 	Expired func(cookie uint64)
-	// Repaired is how many entries were lost or altered, and told again.
+	// Repaired is how many entries and meters were lost or altered, and told again.
+	// Mended, if it is set, is told of each.
 	Repaired uint64
+	Mended   func(Mended)
+}
+
+// Mended is what was put right: an entry by its cookie, or a meter by its number.
+type Mended struct {
+	Cookie uint64
+	Meter  uint32
+	Lost   bool // else it was altered
+}
+
+// mend counts and tells what is put right.
+func (t *Table) mend(m Mended) {
+	t.Repaired++
+	if t.Mended != nil {
+		t.Mended(m)
+	}
 }
 
 // batch is entries that are told together, and have one cookie.
@@ -75,6 +92,7 @@ type wanted struct {
 	key, does string
 	batch     *batch
 	seen      uint64 // the audit that found it as it must be
+	altered   uint64 // the audit that found it otherwise
 }
 
 type audit struct {
@@ -272,6 +290,8 @@ func (t *Table) compare(flows []of13.FlowStats) {
 		switch {
 		case same:
 			w.seen = t.audit.n
+		case w != nil:
+			w.altered = t.audit.n
 		case w == nil && !t.Spare && f.Cookie&runMask == t.run && t.batches[f.Cookie] == nil && t.s.Version() != of10.Version:
 			t.s.Send(deletion(f.Cookie, ^uint64(0)))
 		}
@@ -283,7 +303,7 @@ func (t *Table) conclude() {
 	t.audit.xid = 0
 	for _, w := range t.wanted {
 		if w.batch.proven && w.batch.round < t.audit.n && w.seen != t.audit.n {
-			t.Repaired++
+			t.mend(Mended{Cookie: w.batch.cookie, Lost: w.altered != t.audit.n})
 			t.tell(w)
 		}
 	}
@@ -309,7 +329,7 @@ func (t *Table) removed(m *of13.FlowRemoved) {
 		return
 	}
 	if b.proven {
-		t.Repaired++
+		t.mend(Mended{Cookie: b.cookie, Lost: true})
 		t.tell(w)
 	}
 }
