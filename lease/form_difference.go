@@ -122,6 +122,9 @@ func levelNode(n vnet.VirtualNode) vnet.VirtualNode {
 func levelSwitch(s vnet.VirtualSwitch) vnet.VirtualSwitch {
 	s.CPU, s.Labels, s.Site, s.Host, s.Ageing, s.Ports = 0, nil, "", "", 0, nil
 	s.SwitchEngineOptions = vnet.SwitchEngineOptions{}
+	if len(s.FlowSlices) > 0 { // one that has slices goes on with some
+		s.FlowSlices = []vnet.FlowSlice{{}}
+	}
 	return s
 }
 

@@ -33,6 +33,21 @@ type OpenFlow struct {
 	TLS *vnet.SwitchTLS `json:"tls,omitempty"` // String has nothing of it
 
 	InBand *InBand `json:"in_band,omitempty"` // nil: it has a control link
+
+	Slices []OpenFlowSlice `json:"slices,omitempty"` // none: Controllers have the whole switch
+}
+
+// OpenFlowSlice is a part of a switch with controllers of its own.
+type OpenFlowSlice struct {
+	Name        string   `json:"name"`
+	Controllers []string `json:"controller"` // as OpenFlow.Controllers
+	Default     bool     `json:"default,omitempty"`
+	Ports       []int    `json:"ports,omitempty"`
+	Match       string   `json:"match,omitempty"` // of its packets, as ovs-ofctl writes it
+	Tables      int      `json:"tables"`
+	Entries     int      `json:"entries"`
+	Groups      int      `json:"groups"`
+	Meters      int      `json:"meters"`
 }
 
 // InBand is control by the ports of data: the switch's port vnet.LocalInterface leads
@@ -81,8 +96,12 @@ func (o OpenFlow) String() string {
 	if o.MeterHold > 0 {
 		hold = " meter-hold " + vnet.FormatDuration(o.MeterHold)
 	}
-	return fmt.Sprintf("dpid %016x datapath %s controllers %s fail %s miss %s tables %d entries %d groups %d meters %d packet-ins %d/s cpu %s memory %s%s%s",
-		o.DatapathID, datapath, strings.Join(o.Controllers, ","), fail, miss, o.Tables, o.Entries, o.Groups, o.Meters, o.PacketIns, orNone(o.CPU), o.Memory, hold, band)
+	sliced := ""
+	for _, x := range o.Slices {
+		sliced += " " + x.String()
+	}
+	return fmt.Sprintf("dpid %016x datapath %s controllers %s fail %s miss %s tables %d entries %d groups %d meters %d packet-ins %d/s cpu %s memory %s%s%s%s",
+		o.DatapathID, datapath, strings.Join(o.Controllers, ","), fail, miss, o.Tables, o.Entries, o.Groups, o.Meters, o.PacketIns, orNone(o.CPU), o.Memory, hold, band, sliced)
 }
 
 // openFlow is what a switch of that kind is given. Controllers that are named get
@@ -94,23 +113,32 @@ func (n *network) openFlow(s vnet.VirtualSwitch) *OpenFlow {
 		Tables: o.Tables, Entries: o.Entries, Groups: o.Groups, Meters: o.Meters, PacketIns: o.PacketIns, DatapathID: o.DatapathID, MeterHold: o.MeterHold,
 		TLS: o.TLS, InBand: n.inBand(s.Name),
 	}
-	for _, text := range s.Controllers {
+	item.Controllers = n.controllers(s.Name, s.Controllers, item.InBand != nil)
+	for _, x := range s.FlowSlices {
+		item.Slices = append(item.Slices, n.flowSlice(s.Name, x.Sized(), item.InBand != nil))
+	}
+	return item
+}
+
+// controllers are those of a switch, or slice, as its process is told of them.
+func (n *network) controllers(vswitch string, stated []string, inBand bool) (list []string) {
+	for _, text := range stated {
 		host, port, _ := vnet.ControllerTarget(text)
 		transport := "tcp"
 		if vnet.SecureController(text) {
 			transport = "tls"
 		}
 		if host == "" {
-			item.Controllers = append(item.Controllers, fmt.Sprintf("p%s::%d", transport, port))
+			list = append(list, fmt.Sprintf("p%s::%d", transport, port))
 			continue
 		}
 		at, err := netip.ParseAddr(host)
 		if err != nil {
-			at = n.controllerAt(s.Name, host, item.InBand != nil)
+			at = n.controllerAt(vswitch, host, inBand)
 		}
-		item.Controllers = append(item.Controllers, transport+":"+netip.AddrPortFrom(at, port).String())
+		list = append(list, transport+":"+netip.AddrPortFrom(at, port).String())
 	}
-	return item
+	return list
 }
 
 // controllerAt is a controller's address: of a switch in band that of its segment, if
@@ -167,7 +195,7 @@ func (n *network) leadsControl(name string) bool {
 		return true
 	}
 	for _, s := range n.whole.Switches {
-		for _, text := range s.Controllers {
+		for _, text := range s.AllControllers() {
 			host, _, _ := vnet.ControllerTarget(text)
 			if at, err := netip.ParseAddr(host); host == name || err == nil && n.byAddress[at] == name {
 				return true

@@ -20,12 +20,24 @@ type OpenFlowStatus struct {
 	Meters      Share                `json:"meters"`
 	PacketIns   PacketIns            `json:"packet_ins"`
 	Stages      StageTimes           `json:"stages"`
+	Slices      []OpenFlowSlice      `json:"slices,omitempty"` // none: the controllers have the whole switch
+}
+
+// OpenFlowSlice is the part of a switch that some controllers have.
+type OpenFlowSlice struct {
+	Name       string `json:"name"`
+	FirstTable int    `json:"first_table"` // of the switch, which its controllers know as 0
+	Tables     int    `json:"tables"`
+	Entries    Share  `json:"entries"`
+	Groups     Share  `json:"groups"`
+	Meters     Share  `json:"meters"`
 }
 
 // OpenFlowController is a controller of a switch: one that it is to connect to, or one
 // that has connected to it.
 type OpenFlowController struct {
-	Target    string `json:"target"` // tcp:ADDRESS:PORT, or tls, ptcp, ptls
+	Target    string `json:"target"`          // tcp:ADDRESS:PORT, or tls, ptcp, ptls
+	Slice     string `json:"slice,omitempty"` // of which it is the controller
 	Connected bool   `json:"connected"`
 	Role      string `json:"role,omitempty"` // equal, master or slave
 	Version   string `json:"version,omitempty"`

@@ -246,6 +246,9 @@ func (r SwitchRow) everything() bool {
 		!r.Src.IsValid() && !r.Dst.IsValid() && len(r.To) == 0
 }
 
+// States says whether a row states anything.
+func (r SwitchRow) States() bool { return !r.everything() }
+
 // tables are all of a switch, by where they stand below it.
 func (s VirtualSwitch) tables() map[string][]SwitchRow {
 	all := map[string][]SwitchRow{".table": s.Table}

@@ -29,6 +29,8 @@ type OpenFlowOptions struct {
 	TLS *SwitchTLS `json:"tls,omitempty"` // for controllers over TLS; nil: none is
 
 	Queues []Queue `json:"queues,omitempty"` // of ports
+
+	FlowSlices []FlowSlice `json:"flow_slices,omitempty"` // with controllers of their own; none: Controllers have the whole switch
 }
 
 // What forwards the packets of a switch of kind openflow: its process, or programs
@@ -69,6 +71,9 @@ func (s VirtualSwitch) Memory() Bytes {
 // OpenFlow gives the options with their defaults.
 func (s VirtualSwitch) OpenFlow() OpenFlowOptions {
 	o := s.OpenFlowOptions
+	if len(o.FlowSlices) > 0 {
+		o.sliced()
+	}
 	for _, n := range []struct {
 		value *int
 		def   int
@@ -196,7 +201,11 @@ func (s VirtualSwitch) openFlow(path string) error {
 		return fieldf(path+".ageing", "is for switches that learn; of kind openflow entries have timeouts: leave it out")
 	case len(s.Ports) > 0:
 		return fieldf(path+".ports", "is for other kinds; of kind openflow the controller says what ports do: leave it out")
-	case len(s.Controllers) == 0:
+	case len(s.FlowSlices) > 0 && len(s.Controllers) > 0:
+		return fieldf(path+".controller", "the slices have controllers of their own: leave it out")
+	case len(s.FlowSlices) > 0 && s.Fail == "standalone":
+		return fieldf(path+".fail", "a switch with slices is no learning switch: leave it out, or state secure")
+	case len(s.Controllers) == 0 && len(s.FlowSlices) == 0:
 		return fieldf(path+".controller", "a switch of kind openflow needs a controller: state one such as tcp:NODE:6653, or ptcp:6653 to listen")
 	case len(s.Controllers) > MaxControllers:
 		return fieldf(path+".controller", "%d controllers are more than %d: keep fewer", len(s.Controllers), MaxControllers)
@@ -215,7 +224,7 @@ func (s VirtualSwitch) openFlow(path string) error {
 			return fieldf(at(path+".controller", i), "%q is there already: state each controller once", c)
 		}
 	}
-	switch secure := slices.ContainsFunc(s.Controllers, SecureController); {
+	switch secure := slices.ContainsFunc(s.AllControllers(), SecureController); {
 	case secure && s.TLS == nil:
 		return fieldf(path+".tls", "is missing, and a controller is spoken to over TLS: state key, certificate and ca")
 	case !secure && s.TLS != nil:
@@ -225,7 +234,7 @@ func (s VirtualSwitch) openFlow(path string) error {
 			return err
 		}
 	}
-	return cmp.Or(s.checkSizes(path), s.checkQueues(path))
+	return cmp.Or(s.checkSizes(path), s.checkQueues(path), s.flowSlices(path))
 }
 
 func checkController(path, text string) error {
@@ -268,7 +277,7 @@ func (s VirtualSwitch) noOpenFlow(path string) error {
 		{".controller", len(s.Controllers) > 0}, {".fail", s.Fail != ""}, {".datapath", s.Datapath != ""}, {".tables", s.Tables != 0},
 		{".entries", s.Entries != 0}, {".groups", s.Groups != 0}, {".meters", s.Meters != 0}, {".packet_in_pps", s.PacketIns != 0},
 		{".miss", s.Miss != ""}, {".datapath_id", s.DatapathID != 0}, {".tls", s.TLS != nil}, {".meter_hold", s.MeterHold != 0},
-		{".queues", len(s.Queues) > 0},
+		{".queues", len(s.Queues) > 0}, {".flow_slices", len(s.FlowSlices) > 0},
 	} {
 		if o.stated {
 			return fieldf(path+o.field, "is for kind: openflow: state that kind, or leave it out")
@@ -307,7 +316,7 @@ func (c *checker) control(r Request) error {
 		if err := c.controllers(c.switchPath[name], s); err != nil {
 			return err
 		}
-		if err := c.queues(c.switchPath[name], s, r.allStages()); err != nil {
+		if err := cmp.Or(c.queues(c.switchPath[name], s, r.allStages()), c.flowLinks(c.switchPath[name], s)); err != nil {
 			return err
 		}
 	}
@@ -315,7 +324,16 @@ func (c *checker) control(r Request) error {
 }
 
 func (c *checker) controllers(path string, s VirtualSwitch) error {
-	for i, text := range s.Controllers {
+	for i, x := range s.FlowSlices {
+		if err := c.controllersOf(at(path+".flow_slices", i), x.Controllers); err != nil {
+			return err
+		}
+	}
+	return c.controllersOf(path, s.Controllers)
+}
+
+func (c *checker) controllersOf(path string, list []string) error {
+	for i, text := range list {
 		host, _, _ := ControllerTarget(text)
 		if _, err := netip.ParseAddr(host); err == nil || host == "" {
 			continue
@@ -353,9 +371,13 @@ func (c *checker) band(r Request, name string) error {
 	if with > 0 && without > 0 {
 		return fieldf(c.switchPath[name], "switch %q needs a link with control: true in every stage, or in none: then control is in band", name)
 	}
-	for i, text := range c.switches[name].Controllers {
+	all := c.switches[name].AllControllers()
+	if without > 0 && len(all) > MaxControllers {
+		return fieldf(c.switchPath[name]+".flow_slices", "in band a switch has %d controllers at most, and these are %d: keep fewer, or add a link with control: true", MaxControllers, len(all))
+	}
+	for _, text := range all {
 		if host, _, _ := ControllerTarget(text); without > 0 && host == "" {
-			return fieldf(at(c.switchPath[name]+".controller", i), "in band switch %q connects to its controllers: state tcp:NODE:PORT, or a link with control: true", name)
+			return fieldf(c.switchPath[name]+".controller", "in band switch %q connects to its controllers: state tcp:NODE:PORT, or a link with control: true", name)
 		}
 	}
 	return nil

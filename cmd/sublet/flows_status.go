@@ -47,7 +47,14 @@ func writeSwitch(w io.Writer, s report.OpenFlowStatus) error {
 		fmt.Fprintf(w, "processor    uses %s of core %d\n", s.Used, *s.Core)
 	}
 	for _, c := range s.Controllers {
-		fmt.Fprintf(w, "controller   %s %s\n", c.Target, controllerState(c))
+		of := ""
+		if c.Slice != "" {
+			of = " of slice " + c.Slice
+		}
+		fmt.Fprintf(w, "controller   %s%s %s\n", c.Target, of, controllerState(c))
+	}
+	for _, x := range s.Slices {
+		fmt.Fprintf(w, "slice        %s has tables %d to %d, entries %s, groups %s, meters %s\n", x.Name, x.FirstTable, x.FirstTable+x.Tables-1, share(x.Entries), share(x.Groups), share(x.Meters))
 	}
 	_, err := fmt.Fprintf(w, "entries      %s\ngroups       %s\nmeters       %s\npacket-ins   %d sent, %d over the rate\nthread       %s\n",
 		share(s.Entries), share(s.Groups), share(s.Meters), s.PacketIns.Sent, s.PacketIns.OverRate,

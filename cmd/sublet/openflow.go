@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"sublet/openflow/channel"
 	"sublet/openflow/pipeline"
 	"sublet/openflow/secure"
+	"sublet/openflow/slice"
 )
 
 // openflow is the command of OpenFlow switches without a lease.
@@ -55,6 +57,7 @@ type openflowFlags struct {
 	groups, meters     int
 	auxiliary          uint8
 	processors         []int
+	slices             string
 }
 
 func (a *app) openflowRun() *cobra.Command {
@@ -131,6 +134,7 @@ func (a *app) serveOpenFlow(ctx context.Context, config ofswitch.Config, confine
 func (f *openflowFlags) define(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringSliceVar(&f.controllers, "controller", nil, "controllers, by commas: tcp:HOST:PORT, tls:HOST:PORT, ptcp:[HOST]:PORT, ptls:[HOST]:PORT")
+	flags.StringVar(&f.slices, "slices", "", "instead of --controller, a file with slices of the switch, each with controllers of its own; it is read again when the management connection says so")
 	flags.StringSliceVar(&f.ports, "ports", nil, "devices, by commas, that are ports 1, 2, ...: DEVICE by a packet socket, xdp:DEVICE by AF_XDP sockets, tap:DEVICE a TAP device that is made; eth* alone: eth0, eth1, ... whenever they come and go")
 	flags.IntSliceVar(&f.processors, "cpu", nil, "numbers, by commas, of the processors on which the process runs; none: on any")
 	flags.StringVar(&f.portsIn, "ports-in", "", "file of the network namespace that has the devices; connections are those of the caller's")
@@ -171,7 +175,9 @@ func (f *openflowFlags) config() (c ofswitch.Config, err error) {
 		return c, fmt.Errorf("--dpid %q: write up to 16 hexadecimal digits", f.dpid)
 	}
 	switch {
-	case len(f.controllers) == 0:
+	case f.slices != "" && (len(f.controllers) > 0 || c.Standalone || f.auxiliary > 0):
+		return c, errors.New("--slices: each slice has controllers of its own: leave out --controller, --auxiliary and --fail standalone")
+	case len(f.controllers) == 0 && f.slices == "":
 		return c, errors.New("--controller is missing: write tcp:HOST:PORT, or ptcp:[HOST]:PORT to listen")
 	case len(f.ports) == 0:
 		return c, errors.New("--ports is missing: write devices by commas, such as eth1,eth2")
@@ -196,10 +202,73 @@ func (f *openflowFlags) config() (c ofswitch.Config, err error) {
 	case f.entries < 1 || f.groups < 0 || f.meters < 0:
 		return c, errors.New("--entries, --groups and --meters are not negative, and there is at least one entry")
 	}
-	return c, f.targets(&c)
+	set := f.targets
+	if f.slices != "" {
+		set = f.sliced
+	}
+	if err := set(&c); err != nil {
+		return c, err
+	}
+	if err := c.Suits(); err != nil {
+		return c, fmt.Errorf("--ports: %w", err)
+	}
+	return c, nil
+}
+
+// sliced is a switch with slices. Of its tables one more tells them apart.
+func (f *openflowFlags) sliced(c *ofswitch.Config) error {
+	c.Pipeline.Tables++
+	c.Pipeline.Entries += ofswitch.MostLeading
+	c.Slices = func() ([]slice.Slice, error) {
+		list, err := readOwnSlices(f.slices)
+		if err != nil {
+			return nil, err
+		}
+		if anySecure(controllersOf(list)) && c.TLS == nil {
+			return nil, errors.New("slices: a controller is to be reached over TLS, for which the switch has no certificate")
+		}
+		return list, ofswitch.CheckSlices(list, c.Pipeline.Tables)
+	}
+	list, err := readOwnSlices(f.slices)
+	if err != nil {
+		return fmt.Errorf("--slices: %w", err)
+	}
+	targets := controllersOf(list)
+	if err := cmp.Or(f.named(c), f.shown(c, targets), f.band(c, targets)); err != nil {
+		return err
+	}
+	if _, err = c.Slices(); err != nil {
+		return fmt.Errorf("--slices: %w", err)
+	}
+	return nil
+}
+
+func controllersOf(list []slice.Slice) (targets []channel.Target) {
+	for i := range list {
+		targets = append(targets, list[i].Controllers...)
+	}
+	return targets
 }
 
 func (f *openflowFlags) targets(c *ofswitch.Config) error {
+	if err := f.named(c); err != nil {
+		return err
+	}
+	for _, text := range f.controllers {
+		t, err := channel.ParseTarget(text)
+		if err != nil {
+			return err
+		}
+		c.Controllers = append(c.Controllers, t)
+	}
+	if err := f.shown(c, c.Controllers); err != nil {
+		return err
+	}
+	return f.band(c, c.Controllers)
+}
+
+// named says whether a device is there twice.
+func (f *openflowFlags) named(c *ofswitch.Config) error {
 	seen := make(map[string]bool)
 	var names []string
 	for _, text := range c.Ports {
@@ -218,25 +287,16 @@ func (f *openflowFlags) targets(c *ofswitch.Config) error {
 		}
 		seen[name] = true
 	}
-	for _, text := range f.controllers {
-		t, err := channel.ParseTarget(text)
-		if err != nil {
-			return err
-		}
-		if t.Secure && c.TLS == nil {
-			if c.TLS, err = f.tls(); err != nil {
-				return err
-			}
-		}
-		c.Controllers = append(c.Controllers, t)
-	}
-	if err := f.band(c); err != nil {
-		return err
-	}
-	if err := c.Suits(); err != nil {
-		return fmt.Errorf("--ports: %w", err)
-	}
 	return nil
+}
+
+// shown reads what controllers over TLS are shown, if there are any. Slices that come
+// later may have some.
+func (f *openflowFlags) shown(c *ofswitch.Config, targets []channel.Target) (err error) {
+	if slices.ContainsFunc(targets, func(t channel.Target) bool { return t.Secure }) || f.slices != "" && f.cert != "" {
+		c.TLS, err = f.tls()
+	}
+	return err
 }
 
 // bandPorts are those by which control may pass; nil: all.
@@ -259,7 +319,7 @@ func bandPorts(list []string) (ports []uint32, err error) {
 }
 
 // band is control in band.
-func (f *openflowFlags) band(c *ofswitch.Config) (err error) {
+func (f *openflowFlags) band(c *ofswitch.Config, targets []channel.Target) (err error) {
 	if !f.inBand {
 		if len(f.gateways) > 0 || !slices.Equal(f.bandPorts, []string{"all"}) {
 			return errors.New("--gateway and --in-band-ports are for switches in band: add --in-band, or leave them out")
@@ -270,7 +330,7 @@ func (f *openflowFlags) band(c *ofswitch.Config) (err error) {
 		return errors.New("--in-band needs --local: name a device whose other end has the address that reaches controllers")
 	}
 	b := &ofswitch.InBand{}
-	if b.Controllers, err = ofswitch.InBandOf(c.Controllers); err != nil {
+	if b.Controllers, err = ofswitch.InBandOf(targets); err != nil {
 		return fmt.Errorf("--controller: %w", err)
 	}
 	for _, text := range f.gateways {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,7 @@ import (
 // The form of a file of slices (docs/openflow.md).
 type (
 	sharedSwitch struct {
-		Switch string      `yaml:"switch"`
+		Switch string      `yaml:"switch,omitempty"`
 		Slices []sliceForm `yaml:"slices"`
 	}
 	sliceForm struct {
@@ -73,17 +74,45 @@ The switch is emptied first. docs/openflow.md explains it.`,
 	return c
 }
 
-// readSlices reads a file of slices.
-func readSlices(name string) (c slice.Config, err error) {
+// readSlices reads a file of slices of a switch that is elsewhere, to which connections
+// are TCP without TLS.
+func readSlices(name string) (slice.Config, error) {
+	return readSlicesOf(name, func(c *slice.Config, of string) (err error) {
+		if c.Switch, err = channel.ParseTarget(of); err != nil || c.Switch.Secure {
+			return fieldProblem("switch", fmt.Errorf("%q: write tcp:HOST:PORT, or ptcp:PORT where it connects to", of))
+		}
+		for i := range c.Slices {
+			if anySecure(c.Slices[i].Controllers) {
+				return fieldProblem(fmt.Sprintf("slices[%d]", i), errors.New("controller: connections of slices are TCP without TLS"))
+			}
+		}
+		return nil
+	})
+}
+
+// readOwnSlices reads a file of slices of the switch that runs here.
+func readOwnSlices(name string) ([]slice.Slice, error) {
+	c, err := readSlicesOf(name, func(_ *slice.Config, of string) error {
+		if of != "" {
+			return fieldProblem("switch", errors.New("the slices are of the switch that reads this: leave it out"))
+		}
+		return nil
+	})
+	return c.Slices, err
+}
+
+func anySecure(list []channel.Target) bool {
+	return slices.ContainsFunc(list, func(t channel.Target) bool { return t.Secure })
+}
+
+// readSlicesOf reads a file of slices; check is told of which switch they are.
+func readSlicesOf(name string, check func(c *slice.Config, of string) error) (c slice.Config, err error) {
 	raw, err := os.ReadFile(name)
 	if err != nil {
 		return c, err
 	}
 	var form sharedSwitch
 	err = file.Decode(name, raw, &form, func() error {
-		if c.Switch, err = channel.ParseTarget(form.Switch); err != nil || c.Switch.Secure {
-			return fieldProblem("switch", fmt.Errorf("%q: write tcp:HOST:PORT, or ptcp:PORT where it connects to", form.Switch))
-		}
 		for i := range form.Slices {
 			s, err := form.Slices[i].slice()
 			if err != nil {
@@ -91,7 +120,7 @@ func readSlices(name string) (c slice.Config, err error) {
 			}
 			c.Slices = append(c.Slices, s)
 		}
-		return nil
+		return check(&c, form.Switch)
 	})
 	return c, err
 }
@@ -105,9 +134,6 @@ func (f *sliceForm) slice() (s slice.Slice, err error) {
 		t, err := channel.ParseTarget(text)
 		if err != nil {
 			return s, err
-		}
-		if t.Secure {
-			return s, errors.New("controller: connections of slices are TCP without TLS")
 		}
 		s.Controllers = append(s.Controllers, t)
 	}

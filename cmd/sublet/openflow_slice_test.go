@@ -35,3 +35,22 @@ func TestSlicesAreRead(t *testing.T) {
 		}
 	}
 }
+
+// What plans write as the match of a slice is read.
+func TestMatchesOfPlansAreRead(t *testing.T) {
+	for _, match := range []string{
+		"dl_vlan=7,dl_dst=02:00:00:00:00:0a", "tcp,nw_src=10.0.0.0/8,tp_dst=80", "udp6,ipv6_dst=fd00::/8,nw_tos=40,tp_src=53", "ip,nw_tos=40", "icmp6", "icmp,nw_dst=10.0.0.0/8", "ipv6,ipv6_src=fd00::/8",
+	} {
+		name := filepath.Join(t.TempDir(), "slices.yaml")
+		if err := os.WriteFile(name, []byte(`{"slices":[{"name":"a","controller":["ptcp::6653"],"match":"`+match+`","tables":1,"entries":2,"groups":3,"meters":4}]}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		list, err := readOwnSlices(name)
+		if err == nil {
+			err = slice.Check(list, 2)
+		}
+		if err != nil || len(list[0].Match) == 0 {
+			t.Errorf("%s: %+v, %v", match, list, err)
+		}
+	}
+}

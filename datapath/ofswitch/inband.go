@@ -60,7 +60,7 @@ type band struct {
 }
 
 // newBand makes it; nil: control is out of band.
-func newBand(c *InBand, hub *channel.Hub) (*band, error) {
+func newBand(c *InBand, hub *channel.Hub, found func()) (*band, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -72,7 +72,7 @@ func newBand(c *InBand, hub *channel.Hub) (*band, error) {
 		}
 	}
 	b.Bridge = inband.NewBridge(b.filter, of13.PortLocal, maphash.MakeSeed())
-	b.Found, hub.Near = hub.Hurry, true
+	b.Found, hub.Near = found, true
 	var err error
 	b.program, err = b.filter.Program()
 	return b, err

@@ -38,6 +38,7 @@ type store struct {
 	counts  []pipeline.Counts
 	free    []*pipeline.Counts
 	all     []byte
+	numbers []byte // of slices; nil: none
 }
 
 // rows are what has a place of its own.
@@ -85,6 +86,9 @@ func mapFile(name string, size int) ([]byte, error) {
 func (s *store) close() {
 	unix.Munmap(s.log)
 	unix.Munmap(s.all)
+	if s.numbers != nil {
+		unix.Munmap(s.numbers)
+	}
 }
 
 // Entry gives counters that nobody has; without a place for them they are lost.

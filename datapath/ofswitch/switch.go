@@ -18,6 +18,7 @@ import (
 	"sublet/openflow/channel"
 	"sublet/openflow/of13"
 	"sublet/openflow/pipeline"
+	"sublet/openflow/slice"
 	"sublet/report"
 )
 
@@ -57,6 +58,11 @@ type Config struct {
 	Keep        bool        // have what it was told, and flows in the kernel, go on in the working directory when the process ends
 	Management  string      // Unix socket where connections are answered that count as no controller; "": none
 	Log         func(error)
+
+	// Slices reads what slices of the switch there are to be, each with controllers of
+	// its own, at the start and whenever the management connection says so. nil: there
+	// are none, and Controllers are the whole switch's.
+	Slices func() ([]slice.Slice, error)
 }
 
 // Switch is a running OpenFlow switch.
@@ -69,7 +75,8 @@ type Switch struct {
 	conn    *kernel.Conn // for looking at devices; nil: not yet
 	links   int          // a netlink socket that tells of devices
 	looked  int64        // when ports were looked at; 0: they are to be looked at
-	packets allowance    // of packet-ins
+	packets allowances   // of packet-ins
+	slices  *slice.Local // nil: none
 	told    report.PacketIns
 	stages  stages
 	epoll   int
@@ -82,6 +89,7 @@ type Switch struct {
 	band    *band     // nil: control is out of band
 	waiting []*device // ports that have frames to send, or a device that was busy
 	emptied bool      // all frames that had come for the process have been taken
+	runs    bool      // the loop has begun
 }
 
 // New opens the ports. It fails, with nothing open, if one cannot be opened.
@@ -89,10 +97,10 @@ func New(c Config) (_ *Switch, err error) {
 	if err := c.Suits(); err != nil {
 		return nil, err
 	}
-	s := &Switch{config: c, start: time.Now().Add(-time.Duration(monotonic())), epoll: -1, event: -1, links: -1, packets: allowance{rate: int64(c.PacketIns)}}
+	s := &Switch{config: c, start: time.Now().Add(-time.Duration(monotonic())), epoll: -1, event: -1, links: -1, packets: allowances{rate: int64(c.PacketIns)}}
 	s.hub = channel.NewHub(s.notify)
 	s.hub.Auxiliary, s.hub.Watch = c.Auxiliary, s.watchConnection
-	if s.band, err = newBand(c.InBand, s.hub); err != nil {
+	if s.band, err = newBand(c.InBand, s.hub, s.hurry); err != nil {
 		return nil, err
 	}
 	if c.Keep {
@@ -152,24 +160,40 @@ func New(c Config) (_ *Switch, err error) {
 
 // begin makes what was there before, or what there is to be at first.
 func (s *Switch) begin() error {
-	if s.store != nil {
-		any, err := s.restore()
-		if err != nil {
-			return err
-		}
-		if s.cache != nil {
-			if err := s.cache.adopt(); err != nil {
-				return err
-			}
-		}
-		if any {
-			return nil
-		}
+	any, err := s.resume()
+	if err != nil {
+		return err
 	}
-	if s.config.MissEntry {
+	if s.config.Slices != nil {
+		return nil
+	}
+	if s.config.MissEntry && !any {
 		return s.addMissEntries()
 	}
 	return nil
+}
+
+// resume makes what was there before; any is false if there was nothing.
+func (s *Switch) resume() (any bool, err error) {
+	if s.store != nil {
+		if any, err = s.restore(); err != nil {
+			return any, err
+		}
+	}
+	if s.config.Slices != nil {
+		if err := s.beginSlices(); err != nil {
+			return any, err
+		}
+	} else if s.store != nil && s.store.sliced() { // what is there was several controllers'
+		if err := s.empty(); err != nil {
+			return any, err
+		}
+		any = false
+	}
+	if s.store != nil && s.cache != nil {
+		return any, s.cache.adopt()
+	}
+	return any, nil
 }
 
 // open makes what a word says the port of an index.
@@ -315,6 +339,9 @@ func (s *Switch) Run(ctx context.Context) error {
 	for _, t := range s.config.Controllers {
 		keep(func() error { return s.hub.Run(ctx, t, s.config.TLS, s.config.Log) })
 	}
+	if s.slices != nil {
+		s.slices.Begin(ctx, s.config.TLS, s.config.Log, &connections)
+	}
 	if path := s.config.Management; path != "" {
 		keep(func() error { return s.hub.Manage(ctx, path, s.config.Log) })
 	}
@@ -322,12 +349,16 @@ func (s *Switch) Run(ctx context.Context) error {
 	err := s.loop(ctx)
 	cancel()
 	s.hub.Close()
+	if s.slices != nil {
+		s.slices.Close()
+	}
 	connections.Wait()
 	return errors.Join(err, failed)
 }
 
 // loop is the one thread of the switch.
 func (s *Switch) loop(ctx context.Context) error {
+	s.runs = true
 	drive()
 	defer runtime.UnlockOSThread()
 	events := make([]unix.EpollEvent, mostEvents)
@@ -353,7 +384,7 @@ func (s *Switch) loop(ctx context.Context) error {
 				s.heard()
 				more = true
 			case e.Fd == tagConn:
-				s.hub.Ready(int(e.Pad), e.Events)
+				s.ready(int(e.Pad), e.Events)
 				more = true
 			case e.Fd == tagLinks:
 				s.drainLinks()
@@ -371,7 +402,7 @@ func (s *Switch) loop(ctx context.Context) error {
 			more = s.messages()
 		}
 		if now := s.now(); now-expired >= int64(tick) {
-			s.hub.Tick(time.Now())
+			s.tickHubs(time.Now())
 			s.tables.Expire(now)
 			s.tidy()
 			expired = now
@@ -383,7 +414,7 @@ func (s *Switch) loop(ctx context.Context) error {
 			}
 		}
 		busy = s.flush()
-		s.hub.Flush()
+		s.flushHubs()
 		s.lap(&s.stages.Overhead)
 	}
 	return nil
@@ -416,10 +447,12 @@ func (s *Switch) messages() (more bool) {
 	}
 	for range messagesOfTurn {
 		in, ok := s.hub.Next()
-		if !ok {
+		if ok {
+			s.hub.Handle(in, s)
+		}
+		if !s.turnOfSlices() && !ok {
 			return false
 		}
-		s.hub.Handle(in, s)
 	}
 	return true
 }
@@ -434,6 +467,9 @@ func (s *Switch) Do(m of13.Message) (of13.Message, error) {
 	}
 	if channel.AsksStatus(m) {
 		return channel.StatusReply(s.status())
+	}
+	if channel.AsksSlices(m) {
+		return channel.SlicesReply(s.reslice())
 	}
 	if port, frame, asks := channel.AsksTrace(m); asks {
 		return s.trace(port, frame)
@@ -582,16 +618,27 @@ func (s *Switch) Send(port, queue uint32, frame []byte) {
 
 // PacketIn hands a packet to controllers, unless too many have gone already.
 func (s *Switch) PacketIn(m *of13.PacketIn) {
-	if !s.packets.take(s.now()) {
+	if !s.packets.take(s.now(), s.sliceOf(m.Table)) {
 		s.told.OverRate++
 		return
 	}
 	s.told.Sent++
+	if s.happened(m) {
+		return
+	}
 	s.hub.PacketIn(m)
 }
 
 // FlowRemoved tells controllers of an entry that is gone.
-func (s *Switch) FlowRemoved(m *of13.FlowRemoved) { s.hub.FlowRemoved(m) }
+func (s *Switch) FlowRemoved(m *of13.FlowRemoved) {
+	if !s.happened(m) {
+		s.hub.FlowRemoved(m)
+	}
+}
 
 // PortStatus tells controllers of a port.
-func (s *Switch) PortStatus(m *of13.PortStatus) { s.hub.PortStatus(m) }
+func (s *Switch) PortStatus(m *of13.PortStatus) {
+	if !s.happened(m) {
+		s.hub.PortStatus(m)
+	}
+}

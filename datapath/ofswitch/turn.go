@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slice is how long the switch's thread runs before others that want to, in
+// slot is how long the switch's thread runs before others that want to, in
 // nanoseconds: the least the kernel takes. It gets no more of the processor, but
 // comes sooner to it when a frame wakes it up (Linux 6.12; before, it means nothing).
-const slice = 100_000
+const slot = 100_000
 
 // drive gives the calling goroutine a thread of its own, for frames.
 func drive() {
@@ -21,6 +21,6 @@ func drive() {
 	if err != nil || a.Policy != unix.SCHED_NORMAL {
 		return // whoever started it has chosen something else
 	}
-	a.Runtime = slice
+	a.Runtime = slot
 	_ = unix.SchedSetAttr(0, a, 0) // a kernel that has no slices goes on without
 }

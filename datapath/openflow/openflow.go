@@ -81,10 +81,8 @@ func (p *Part) set(ctx context.Context, s plan.Switch) error {
 			return err
 		}
 	}
-	if !runs {
-		if err := p.begin(ctx, s); err != nil {
-			return err
-		}
+	if err := p.beginOrChange(ctx, s, runs); err != nil {
+		return err
 	}
 	if err := p.limit(s); err != nil {
 		return err
@@ -94,6 +92,14 @@ func (p *Part) set(ctx context.Context, s plan.Switch) error {
 		return err
 	}
 	return p.write(s.Key(), "plan.json", text)
+}
+
+// beginOrChange starts the process, or tells one that runs of its slices.
+func (p *Part) beginOrChange(ctx context.Context, s plan.Switch, runs bool) error {
+	if runs {
+		return p.reslice(s)
+	}
+	return p.begin(ctx, s)
 }
 
 // begin starts the process with the least weight and no limit of processor time: one
@@ -119,7 +125,7 @@ func (p *Part) begin(ctx context.Context, s plan.Switch) error {
 
 // forget removes what a process has kept for the next one (sublet openflow run --keep).
 func (p *Part) forget(key string) error {
-	for _, name := range []string{"state", "counts", "flows"} {
+	for _, name := range []string{"state", "counts", "flows", "slices", "numbers"} {
 		if err := os.Remove(p.file(key, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

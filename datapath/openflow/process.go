@@ -3,11 +3,13 @@ package openflow
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,9 +39,14 @@ func (s process) arguments() []string {
 	datapath, fail, miss := o.Words()
 	list := []string{
 		"openflow", "run", "--quiet", "--confine", "--keep", "--ports", "eth*", "--ports-in", "ports", "--socket", "socket",
-		"--controller", strings.Join(o.Controllers, ","), "--dpid", strconv.FormatUint(o.DatapathID, 16), "--datapath", datapath, "--fail", fail, "--miss", miss,
+		"--dpid", strconv.FormatUint(o.DatapathID, 16), "--datapath", datapath, "--fail", fail, "--miss", miss,
 		"--tables", strconv.Itoa(o.Tables), "--entries", strconv.Itoa(o.Entries), "--groups", strconv.Itoa(o.Groups), "--meters", strconv.Itoa(o.Meters),
 		"--packet-ins", strconv.Itoa(o.PacketIns), "--heap", strconv.FormatInt(int64(o.Memory)*3/4, 10),
+	}
+	if len(o.Slices) > 0 {
+		list = append(list, "--slices", slicesFile)
+	} else {
+		list = append(list, "--controller", strings.Join(o.Controllers, ","))
 	}
 	if o.MeterHold > 0 {
 		list = append(list, "--meter-hold", o.MeterHold.String())
@@ -65,6 +72,41 @@ func joined[T any](list []T) string {
 // Files of a switch's directory with what it shows to controllers over TLS.
 const keyFile, certFile, caFile = "key.pem", "cert.pem", "ca.pem"
 
+// slicesFile is the file of its directory with its slices.
+const slicesFile = "slices.yaml"
+
+// writeSlices writes it.
+func (p *Part) writeSlices(s plan.Switch) error {
+	if len(s.OpenFlow.Slices) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(map[string]any{"slices": s.OpenFlow.Slices})
+	if err != nil {
+		return err
+	}
+	return p.write(s.Key(), slicesFile, text)
+}
+
+// reslice has a process that runs know its slices, if they are others than it was
+// started with.
+func (p *Part) reslice(s plan.Switch) error {
+	if reflect.DeepEqual(s.OpenFlow.Slices, p.written(s.Key()).OpenFlow.Slices) {
+		return nil
+	}
+	if err := p.writeSlices(s); err != nil {
+		return err
+	}
+	c, done, err := p.ask(s.Key(), time.Now().Add(askTime))
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := c.Reslice(); err != nil {
+		return fmt.Errorf("change its slices: %w", err)
+	}
+	return nil
+}
+
 // writeTLS writes them, for root alone.
 func (p *Part) writeTLS(key string, t *vnet.SwitchTLS) error {
 	if t == nil {
@@ -79,6 +121,9 @@ func (s process) runsAs(other process) bool {
 		return s.OpenFlow == other.OpenFlow
 	}
 	a, b := s.OpenFlow.TLS, other.OpenFlow.TLS
+	if s.OpenFlow.InBand != nil && !reflect.DeepEqual(s.OpenFlow.Slices, other.OpenFlow.Slices) {
+		return false // what is control is known from the start
+	}
 	return slices.Equal(s.arguments(), other.arguments()) && (a == b || a != nil && b != nil && *a == *b)
 }
 
@@ -113,6 +158,9 @@ func (p *Part) start(ctx context.Context, s plan.Switch) error {
 		return err
 	}
 	if err := p.writeTLS(key, s.OpenFlow.TLS); err != nil {
+		return err
+	}
+	if err := p.writeSlices(s); err != nil {
 		return err
 	}
 	return p.helper(key).StartIn(ctx, kernel.Launch{

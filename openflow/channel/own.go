@@ -2,6 +2,7 @@ package channel
 
 import (
 	"encoding/json"
+	"errors"
 
 	"sublet/openflow/of13"
 )
@@ -15,6 +16,7 @@ const (
 	KindCache  uint32 = 1
 	KindTrace  uint32 = 2 // its request: a port in 32 bits, and a frame
 	KindStatus uint32 = 3
+	KindSlices uint32 = 4 // that slices are to be read anew; "", or what is wrong with them
 )
 
 // asks says whether a message asks for a type of them, and with what.
@@ -39,4 +41,31 @@ func (c *Client) own(kind uint32, data []byte, value any) error {
 		return err
 	}
 	return json.Unmarshal(parts[0].(*of13.MultipartReply).Data, value)
+}
+
+// AsksSlices says whether a request asks that the switch reads its slices anew.
+func AsksSlices(m of13.Message) bool {
+	_, ok := asks(m, KindSlices)
+	return ok
+}
+
+// SlicesReply says whether it could.
+func SlicesReply(err error) (of13.Message, error) {
+	wrong := ""
+	if err != nil {
+		wrong = err.Error()
+	}
+	return answer(KindSlices, wrong)
+}
+
+// Reslice has the switch read its slices anew.
+func (c *Client) Reslice() error {
+	var wrong string
+	if err := c.own(KindSlices, nil, &wrong); err != nil {
+		return err
+	}
+	if wrong != "" {
+		return errors.New(wrong)
+	}
+	return nil
 }

@@ -16,4 +16,7 @@
 //
 // Numbers of tables, groups and meters are translated, both ways. When the switch or
 // the proxy begins anew, the switch is emptied and controllers have to connect again.
+//
+// A switch of this process has Local slices: the same without a proxy between, and they
+// are changed while the switch forwards, and outlive the process.
 package slice

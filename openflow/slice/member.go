@@ -1,6 +1,7 @@
 package slice
 
 import (
+	"context"
 	"errors"
 
 	"sublet/openflow/channel"
@@ -11,10 +12,12 @@ import (
 type member struct {
 	*view
 	hub      *channel.Hub
-	up       *upstream
+	up       ground
 	features *of13.FeaturesReply // of the switch
 	miss     uint16              // as its controllers set it
 	entries  int                 // at least as many as it has
+
+	links map[channel.Target]context.CancelFunc // connections that are kept up, of a Local
 }
 
 // Do does what a controller's message asks.
@@ -38,8 +41,17 @@ func (s *member) Do(m of13.Message) (of13.Message, error) {
 	return nil, s.changed(m)
 }
 
-// Atomic refuses: a slice has no bundles.
-func (s *member) Atomic(func() error) error { return of13.BundleFailedMsgUnsup }
+// Atomic makes changes of which none stays if run fails.
+func (s *member) Atomic(run func() error) error {
+	groups, meters, entries := s.groups.saved(), s.meters.saved(), s.entries
+	err := s.up.atomic(run)
+	if err != nil {
+		s.groups.restore(groups)
+		s.meters.restore(meters)
+		s.entries = entries
+	}
+	return err
+}
 
 // changed has the switch do what changes something.
 func (s *member) changed(m of13.Message) error {
@@ -54,8 +66,7 @@ func (s *member) changed(m of13.Message) error {
 		s.entries++
 	}
 	if _, is := m.(*of13.PacketOut); is { // nobody waits for its end
-		s.up.xid++
-		return s.refusal(s.up.send(s.up.xid, there[0]))
+		return s.refusal(s.up.post(there[0]))
 	}
 	if err = s.up.change(there...); err != nil && undo != nil {
 		undo()
@@ -78,22 +89,27 @@ func (s *member) room() error {
 	if s.entries < s.Entries {
 		return nil
 	}
-	parts, err := s.up.askMultipart(&of13.MultipartRequest{Kind: of13.MultipartTable})
+	held, err := s.held()
 	if err != nil {
 		return s.refusal(err)
 	}
-	s.entries = 0
-	for _, part := range parts {
-		for _, t := range part.Tables {
-			if _, own := s.own(t.Table); own {
-				s.entries += int(t.Active)
-			}
-		}
-	}
-	if s.entries >= s.Entries {
+	if s.entries = held; held >= s.Entries {
 		return of13.FlowModFailedTableFull
 	}
 	return nil
+}
+
+// held is how many entries the switch has of it.
+func (s *member) held() (n int, err error) {
+	parts, err := askMultipart(s.up, &of13.MultipartRequest{Kind: of13.MultipartTable})
+	for _, part := range parts {
+		for _, t := range part.Tables {
+			if _, own := s.own(t.Table); own {
+				n += int(t.Active)
+			}
+		}
+	}
+	return n, err
 }
 
 func (s *member) question(m *of13.MultipartRequest) (of13.Message, error) {
@@ -101,7 +117,7 @@ func (s *member) question(m *of13.MultipartRequest) (of13.Message, error) {
 	if err != nil || there == nil {
 		return &of13.MultipartReply{Kind: m.Kind}, err
 	}
-	parts, err := s.up.askMultipart(there)
+	parts, err := askMultipart(s.up, there)
 	if err != nil {
 		return nil, s.refusal(err)
 	}

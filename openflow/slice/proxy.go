@@ -130,12 +130,12 @@ func (p *Proxy) begin(up *upstream) (members []*member, err error) {
 	if err != nil {
 		return nil, err
 	}
-	first, groups, meters := 1, &pool{make(map[uint32]bool)}, &pool{make(map[uint32]bool)}
+	first, groups, meters := 1, newPool(), newPool()
 	entries := emptied()
 	for i := range p.config.Slices {
 		s := &p.config.Slices[i]
 		v := &view{
-			Slice: s, first: uint8(first), groups: newNumbers(groups, s.Groups), meters: newNumbers(meters, s.Meters),
+			Slice: s, first: uint8(first), groups: newNumbers(groups, uint8(first), s.Groups), meters: newNumbers(meters, uint8(first), s.Meters),
 			ports: make(map[uint32]of13.Port), alone: p.alone(i), guard: p.guards[i],
 		}
 		members = append(members, &member{view: v, up: up, features: features, miss: 128})
@@ -145,7 +145,7 @@ func (p *Proxy) begin(up *upstream) (members []*member, err error) {
 	if int(features.Tables) < first {
 		return nil, fmt.Errorf("it has %d tables, and slices need %d: give them fewer", features.Tables, first)
 	}
-	parts, err := up.askMultipart(&of13.MultipartRequest{Kind: of13.MultipartPortDesc})
+	parts, err := askMultipart(up, &of13.MultipartRequest{Kind: of13.MultipartPortDesc})
 	if err != nil {
 		return nil, err
 	}

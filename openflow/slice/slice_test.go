@@ -492,7 +492,7 @@ func TestPacketsStayOfTheirSlice(t *testing.T) {
 		t.Error(err)
 	}
 	byDSCP := &view{Slice: &Slice{Match: []of13.Field{of13.Exact(of13.EthType, 0x800), of13.Exact(of13.IPDSCP, 10)}, Meters: 4}}
-	byDSCP.meters = newNumbers(&pool{make(map[uint32]bool)}, 4)
+	byDSCP.meters = newNumbers(newPool(), 1, 4)
 	for kind, want := range map[uint16]error{of13.BandDrop: nil, of13.BandDSCPRemark: of13.MeterModFailedBadBand} {
 		if _, _, err := byDSCP.change(&of13.MeterMod{Meter: uint32(kind), Bands: []of13.Band{{Kind: kind, Rate: 1}}}); err != want {
 			t.Errorf("band %d: %v", kind, err)

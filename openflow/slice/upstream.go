@@ -18,7 +18,28 @@ const (
 	mostSeen = 4096             // packet-ins that wait for their controllers; further ones are dropped
 )
 
-// upstream is the connection to the switch. One question is open at a time.
+// ground is the switch that slices are of. One question is open at a time.
+type ground interface {
+	change(list ...of13.Message) error // until the switch has done them
+	ask(m of13.Message) (parts []of13.Message, err error)
+	post(m of13.Message) error // without waiting
+	atomic(run func() error) error
+}
+
+// askMultipart is ask for what has several parts.
+func askMultipart(g ground, m *of13.MultipartRequest) (parts []*of13.MultipartReply, err error) {
+	list, err := g.ask(m)
+	for _, m := range list {
+		r, is := m.(*of13.MultipartReply)
+		if !is {
+			return nil, fmt.Errorf("it answers with a message of type %d", m.Type())
+		}
+		parts = append(parts, r)
+	}
+	return parts, err
+}
+
+// upstream is the connection to the switch.
 type upstream struct {
 	conn     net.Conn
 	xid      uint32
@@ -219,18 +240,14 @@ func (u *upstream) ask(m of13.Message) (parts []of13.Message, err error) {
 	}
 }
 
-// askMultipart is ask for what has several parts.
-func (u *upstream) askMultipart(m *of13.MultipartRequest) (parts []*of13.MultipartReply, err error) {
-	list, err := u.ask(m)
-	for _, m := range list {
-		r, is := m.(*of13.MultipartReply)
-		if !is {
-			return nil, fmt.Errorf("it answers with a message of type %d", m.Type())
-		}
-		parts = append(parts, r)
-	}
-	return parts, err
+// post sends a message whose end nobody waits for.
+func (u *upstream) post(m of13.Message) error {
+	u.xid++
+	return u.send(u.xid, m)
 }
+
+// atomic refuses: there are no bundles at a switch that is elsewhere.
+func (u *upstream) atomic(func() error) error { return of13.BundleFailedMsgUnsup }
 
 // greet settles the version, and says what the switch is.
 func (u *upstream) greet() (*of13.FeaturesReply, error) {

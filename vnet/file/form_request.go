@@ -114,6 +114,7 @@ type vswitch struct {
 	Miss       string      `yaml:"miss,omitempty" jsonschema_description:"kind openflow: what becomes of packets that meet no entry, until the controller says otherwise." jsonschema:"enum=drop,enum=controller,default=drop"`
 	DatapathID *datapathID `yaml:"datapath_id,omitempty" jsonschema_description:"kind openflow: by which controllers know it, such as 1 or 0xa1. Default: a number made of its name."`
 	Queues     []queue     `yaml:"queues,omitempty" jsonschema_description:"kind openflow: queues of its ports, for set_queue."`
+	FlowSlices []flowSlice `yaml:"flow_slices,omitempty" jsonschema_description:"kind openflow: parts of the switch with controllers of their own, instead of controller: packets of some ports, or with some headers, or both." jsonschema:"maxItems=16"`
 
 	Labels map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
 }
@@ -137,6 +138,19 @@ type queue struct {
 	Queue int   `yaml:"queue" jsonschema_description:"Number, for set_queue. Frames of no queue are queue 0's." jsonschema:"minimum=0,maximum=63"`
 	Min   *rate `yaml:"min,omitempty" jsonschema_description:"What it is guaranteed of the link's guaranteed rate. Default: nothing; of queue 0, what the others leave."`
 	Max   *rate `yaml:"max,omitempty" jsonschema_description:"The most that it takes. Default: what the link has."`
+}
+
+// flowSlice is a part of a switch of kind openflow.
+type flowSlice struct {
+	Name       name       `yaml:"name" jsonschema_description:"Unique within the switch."`
+	Controller []string   `yaml:"controller" jsonschema_description:"Its controllers, as of a switch." jsonschema:"maxItems=8"`
+	Default    bool       `yaml:"default,omitempty" jsonschema_description:"It has the packets that no other slice has." jsonschema:"default=false"`
+	Links      []name     `yaml:"links,omitempty" jsonschema_description:"Links of its ports. Default: all ports."`
+	Match      *switchRow `yaml:"match,omitempty" jsonschema_description:"What its packets have; without to. dscp, tcp and udp need src or dst."`
+	Tables     *int       `yaml:"tables,omitempty" jsonschema_description:"Flow tables. Default: 8." jsonschema:"minimum=1,maximum=254"`
+	Entries    *int       `yaml:"entries,omitempty" jsonschema_description:"Most entries. Default: 10000." jsonschema:"minimum=1,maximum=1000000"`
+	Groups     *int       `yaml:"groups,omitempty" jsonschema_description:"Most groups. Default: 256." jsonschema:"minimum=1,maximum=65536"`
+	Meters     *int       `yaml:"meters,omitempty" jsonschema_description:"Most meters. Default: 256." jsonschema:"minimum=1,maximum=65536"`
 }
 
 // switchRow is a row of a switch's table. What it does not state matches everything.

@@ -223,7 +223,7 @@ func (f vswitch) openFlow(path string, o *vnet.OpenFlowOptions) error {
 			return &vnet.FieldError{Path: path + ".datapath_id", Problem: "0 names no switch: state at least 1, or leave it out"}
 		}
 	}
-	return f.shares(path, o)
+	return cmp.Or(f.shares(path, o), f.flowSlices(path, o))
 }
 
 // shares converts the queues of ports.

@@ -97,6 +97,7 @@ func switchForm(s vnet.VirtualSwitch) vswitch {
 	for _, q := range s.Queues {
 		f.Queues = append(f.Queues, queue{name(q.Link), q.Number, unlessZero[rate](q.Min), unlessZero[rate](q.Max)})
 	}
+	f.FlowSlices = flowSlicesForm(s.FlowSlices)
 	for _, c := range s.Crosspoints {
 		f.Crosspoints = append(f.Crosspoints, crosspoint{name(c.From), name(c.To), unlessZero[size](c.Buffer), c.Manager})
 	}
