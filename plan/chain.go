@@ -79,8 +79,14 @@ type ChainFunction struct {
 	Backends []ChainBackend `json:"backends,omitempty"`
 	Asker    netip.Addr     `json:"asker,omitzero"`
 	Port     uint16         `json:"port,omitempty"`
-	In       string         `json:"in,omitempty"` // devices that lead to eth0 and eth1 of a program's node
-	Out      string         `json:"out,omitempty"`
+	// Publish is the port of the service in whose place backends have Target; 0: they have
+	// that of each packet.
+	Publish uint16 `json:"publish,omitempty"`
+	Target  uint16 `json:"target,omitempty"`
+	// Ports are those that a NAT gives to senders, first and last; zero: from 1024 on.
+	Ports [2]uint16 `json:"ports,omitzero"`
+	In    string    `json:"in,omitempty"` // devices that lead to eth0 and eth1 of a program's node
+	Out   string    `json:"out,omitempty"`
 	// Patience is for how long a program that is watched may return nothing, or a node of
 	// a balancer answer nothing, in ns.
 	Patience int64            `json:"patience_ns,omitempty"`
@@ -563,7 +569,7 @@ func (n *network) chainFunction(name string) ChainFunction {
 	case vnet.FunctionBalancer:
 		n.fillBalancer(&made, *f)
 	}
-	made.Prefix = f.Prefix
+	made.Prefix, made.Ports = f.Prefix, [2]uint16{f.Ports.First, f.Ports.Last}
 	if f.Kind != vnet.FunctionProgram {
 		return made
 	}

@@ -24,8 +24,14 @@ const AskPort = 1
 // fillBalancer says to whom a balancer leads, and from where it asks them.
 func (n *network) fillBalancer(f *ChainFunction, v vnet.Function) {
 	f.Service, f.Port, f.Patience = v.Service, v.Port, int64(v.Patience)
+	if v.Publish != 0 {
+		f.Publish, f.Target = v.Publish, v.Port
+	}
 	if chain, ok := n.firstThrough(f.Name); ok {
 		f.Asker = n.address(chain.From)
+		if chain.Match.Protocol == vnet.ProtocolUDP { // whose ports take no connections
+			f.Port = 0
+		}
 	}
 	for _, link := range n.ownLinks(f.Name) {
 		if numbers := n.lease.VNIs[link.Name]; len(numbers) > 0 {

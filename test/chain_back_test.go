@@ -20,7 +20,7 @@ functions:
   - name: ids
     host: h1
     run: [sh, -c, "for way in 'eth0 eth1' 'eth1 eth0'; do set -- $way; tc qdisc add dev $1 clsact && tc filter add dev $1 ingress protocol all u32 match u32 0 0 action mirred egress redirect dev $2 || exit; done; exec sleep infinity"]
-  - {name: nat, host: h2, kind: nat, prefix: 198.51.100.0/28}
+  - {name: nat, host: h2, kind: nat, prefix: 198.51.100.0/28, ports: 20000-20999}
 links:
   - {ends: [a, b], rate: 50Mbit}
 chains:
@@ -40,8 +40,8 @@ func TestChainComesBack(t *testing.T) {
 		s.must("exec", "-d", "back/b", "--", "python3", "-c", fmt.Sprintf(`
 import socket
 s = socket.create_server(("", %[1]d))
-while True: c, who = s.accept(); open("/tmp/served.%[1]d", "a").write("a"); c.sendall(who[0].encode() + b"\n" + bytes(200000)); c.close()`, port))
-		var seen netip.Addr
+while True: c, who = s.accept(); open("/tmp/served.%[1]d", "a").write("a"); c.sendall(("%%s:%%d\n" %% who).encode() + bytes(200000)); c.close()`, port))
+		var seen netip.AddrPort
 		before := s.came("back", "ids")
 		eventually(t, 30*time.Second, func() error {
 			said := s.sublet("exec", "back/a", "--", "python3", "-c", fmt.Sprintf(`
@@ -52,10 +52,10 @@ assert len(rest) == 200000, len(rest); print(who.decode().strip())`, address, po
 				return fmt.Errorf("exit code %d: %s", said.code, said.err)
 			}
 			var err error
-			seen, err = netip.ParseAddr(strings.TrimSpace(said.out))
+			seen, err = netip.ParseAddrPort(strings.TrimSpace(said.out))
 			return err
 		})
-		if prefix.Contains(seen) != behind {
+		if prefix.Contains(seen.Addr()) != behind || behind && (seen.Port() < 20000 || seen.Port() > 20999) {
 			t.Errorf("at port %d a is seen as %s", port, seen)
 		}
 		// About 140 packets of the answer, and as many acknowledgements or half of them.

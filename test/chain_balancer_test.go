@@ -21,7 +21,7 @@ nodes:
   - {name: w3, host: h2}
 functions:
   - {name: fw, host: h1, kind: firewall, rules: [{deny: {proto: tcp, dst_port: 81}}]}
-  - {name: lb, host: h1, kind: balancer, service: 203.0.113.1, nodes: [%s], port: 80}
+  - {name: lb, host: h1, kind: balancer, service: 203.0.113.1, nodes: [%s], publish: 80, port: 8080}
 links:
   - {ends: [a, w1], rate: 20Mbit}
   - {ends: [a, w2], rate: 20Mbit}
@@ -38,7 +38,7 @@ def serve(c):
     try:
         for _ in c.makefile("rb"): c.sendall(b"%[1]s\n")
     except OSError: pass
-s = socket.create_server(("", 80))
+s = socket.create_server(("", 8080))
 while True: c, _ = s.accept(); threading.Thread(target=serve, args=(c,), daemon=True).start()`
 
 // serves starts the service at a node.

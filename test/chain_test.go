@@ -188,3 +188,44 @@ while True:
 	})
 	s.must("down", "proven")
 }
+
+// A chain of IPv6 takes what its match says, over two hosts and back, and a firewall of
+// it denies by addresses of IPv6.
+func TestChainOfIPv6(t *testing.T) {
+	t.Parallel()
+	s := newSupervisor(t, chainSubstrate)
+	s.up(`network: six
+nodes:
+  - {name: a, host: h1}
+  - {name: b, host: h2}
+functions:
+  - {name: fw, host: h1, kind: firewall, rules: [{deny: {proto: tcp, dst: "2001:db8:1::2", dst_port: 81}}]}
+links:
+  - ends: [{node: a, address: ["10.0.7.1/24", "2001:db8:1::1/64"]}, {node: b, address: ["10.0.7.2/24", "2001:db8:1::2/64"]}]
+    rate: 50Mbit
+chains:
+  - {name: web, from: a, to: b, match: {proto: tcp, src: "2001:db8:1::/64", dst: "2001:db8:1::/64"}, via: [fw], rate: 10Mbit, reverse: mirror}
+`)
+	refused := func(family, address string, port int) error { // by b, at which nobody listens
+		return s.runs("exec", "six/a", "--", "python3", "-c", fmt.Sprintf(
+			"import errno, socket, sys\ns = socket.socket(socket.%s); s.settimeout(2)\nsys.exit(s.connect_ex((%q, %d)) != errno.ECONNREFUSED)", family, address, port))
+	}
+	before := s.came("six", "fw")
+	eventually(t, time.Minute, func() error { return refused("AF_INET6", "2001:db8:1::2", 80) })
+	if came := s.came("six", "fw") - before; came < 2 {
+		t.Errorf("%d packets of a connection and its answer came to the firewall", came)
+	}
+	before = s.came("six", "fw")
+	if refused("AF_INET6", "2001:db8:1::2", 81) == nil {
+		t.Error("what the firewall denies is answered")
+	}
+	if s.came("six", "fw") == before {
+		t.Error("what is not answered did not come to the firewall")
+	}
+	before = s.came("six", "fw")
+	eventually(t, time.Minute, func() error { return refused("AF_INET", "10.0.7.2", 81) })
+	if s.came("six", "fw") != before {
+		t.Error("packets of IPv4 went through the chain")
+	}
+	s.must("down", "six")
+}

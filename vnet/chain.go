@@ -92,6 +92,9 @@ func (t Topology) Back(c Chain) Chain {
 			back.Match.Dst, back.Match.DstPort = n.Function.Prefix, PortRange{}
 		} else if n.IsBalancer() { // nodes answer by addresses of their own
 			back.Match.Src = netip.Prefix{}
+			if n.Function.Publish != 0 {
+				back.Match.SrcPort = PortRange{First: n.Function.Port, Last: n.Function.Port}
+			}
 		}
 	}
 	return back
@@ -252,6 +255,9 @@ func (c *checker) chain(path string, chain Chain, before []Chain, t Topology) er
 	if err := chain.Match.check(path + ".match"); err != nil {
 		return err
 	}
+	if err := t.check6(path, chain); err != nil {
+		return err
+	}
 	if err := t.checkBalanced(path, chain); err != nil {
 		return err
 	}
@@ -295,6 +301,25 @@ func suggestFunction(name string, t Topology) string {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "state it under functions"
+}
+
+// check6 checks a chain of IPv6: where it leads, and what comes back, is not known by
+// the nodes' addresses, which are of IPv4.
+func (t Topology) check6(path string, c Chain) error {
+	switch {
+	case !c.Match.Is6():
+		return nil
+	case !c.Match.Dst.IsValid():
+		return fieldf(path+".match.dst", "is missing: the address of %s is of IPv4: state those of IPv6 that the chain takes", c.To)
+	case c.Returns() && !c.Match.Src.IsValid():
+		return fieldf(path+".match.src", "is missing: the address of %s is of IPv4: state those of IPv6 to which answers go", c.From)
+	}
+	for i, name := range c.Via {
+		if n, _ := t.Node(name); n.IsFunction() && (n.Function.Kind == FunctionNAT || n.IsBalancer()) {
+			return fieldf(at(path+".via", i), "%s works on IPv4, and the chain takes IPv6: leave it out, or match addresses of IPv4", name)
+		}
+	}
+	return nil
 }
 
 // checkWishes checks what is asked for a chain's packets.

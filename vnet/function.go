@@ -36,6 +36,10 @@ type Function struct {
 	Service netip.Addr `json:"service,omitzero"`
 	Nodes   []string   `json:"nodes,omitempty"`
 	Port    uint16     `json:"port,omitempty"`
+	// Publish is the port of the service in whose place nodes have Port; 0: they have that
+	// of each packet.
+	Publish uint16    `json:"publish,omitempty"`
+	Ports   PortRange `json:"ports,omitzero"` // of a NAT: those that it gives to senders; zero: from 1024 on
 	// Standby is the function that a program's packets go to while it returns none, where
 	// their chains say reroute.
 	Standby string `json:"standby,omitempty"`
@@ -95,6 +99,11 @@ const (
 	ProtocolICMP IPProtocol = "icmp"
 )
 
+// Is6 says whether only packets of IPv6 are in the set.
+func (f Packets) Is6() bool {
+	return f.Src.IsValid() && f.Src.Addr().Is6() || f.Dst.IsValid() && f.Dst.Addr().Is6()
+}
+
 // IsFunction says whether chains lead through the node.
 func (n VirtualNode) IsFunction() bool { return n.Function != nil }
 
@@ -134,7 +143,9 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 		return fieldf(path+".to", "is missing: state the node that gets the copies")
 	case f.Kind != FunctionNAT && f.Prefix.IsValid():
 		return fieldf(path+".prefix", "only a nat has a prefix: leave it out")
-	case f.Kind != FunctionBalancer && (f.Service.IsValid() || len(f.Nodes) > 0 || f.Port != 0):
+	case f.Kind != FunctionNAT && f.Ports != (PortRange{}):
+		return fieldf(path+".ports", "only a nat has ports: leave them out")
+	case f.Kind != FunctionBalancer && (f.Service.IsValid() || len(f.Nodes) > 0 || f.Port != 0 || f.Publish != 0):
 		return fieldf(path+"."+f.balances(), "only a balancer has it: leave it out")
 	case f.Kind == FunctionBalancer:
 		if err := f.checkBalancer(path); err != nil {
@@ -143,6 +154,9 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 	case f.Kind == FunctionNAT:
 		if err := f.checkPrefix(path + ".prefix"); err != nil {
 			return err
+		}
+		if f.Ports != (PortRange{}) && (f.Ports.First == 0 || f.Ports.Last < f.Ports.First) {
+			return fieldf(path+".ports", "%s is no range of ports: state one such as 20000-29999", f.Ports)
 		}
 	case len(f.Rules) > MaxFunctionRules:
 		return fieldf(path+".rules", "%d rules are more than %d: join some", len(f.Rules), MaxFunctionRules)
@@ -202,11 +216,14 @@ func (f Packets) check(path string) error {
 	}{{".src", f.Src}, {".dst", f.Dst}} {
 		switch {
 		case p.prefix == (netip.Prefix{}):
-		case !p.prefix.IsValid() || !p.prefix.Addr().Is4():
-			return fieldf(path+p.field, "is no prefix of IPv4: state one such as 10.0.0.0/24")
+		case !p.prefix.IsValid() || p.prefix.Addr().Is4In6():
+			return fieldf(path+p.field, "is no prefix: state one such as 10.0.0.0/24 or 2001:db8::/64")
 		case p.prefix != p.prefix.Masked():
 			return fieldf(path+p.field, "%s has bits behind its prefix: state %s", p.prefix, p.prefix.Masked())
 		}
+	}
+	if f.Src.IsValid() && f.Dst.IsValid() && f.Src.Addr().Is4() != f.Dst.Addr().Is4() {
+		return fieldf(path+".dst", "%s is not of the family of src, %s: state addresses of one", f.Dst, f.Src)
 	}
 	for _, p := range []struct {
 		field string

@@ -44,6 +44,8 @@ func (f Function) balances() string {
 		return "service"
 	case len(f.Nodes) > 0:
 		return "nodes"
+	case f.Publish != 0:
+		return "publish"
 	}
 	return "port"
 }
@@ -57,6 +59,8 @@ func (f Function) checkBalancer(path string) error {
 		return fieldf(path+".service", "%s is no address of IPv4 that stations have: state one such as 203.0.113.1", f.Service)
 	case len(f.Nodes) == 0 || len(f.Nodes) > MaxBackends:
 		return fieldf(path+".nodes", "%d nodes are not 1 to %d: name those that get the flows", len(f.Nodes), MaxBackends)
+	case f.Publish != 0 && f.Port == 0:
+		return fieldf(path+".port", "is missing: state the port that nodes have in the place of %d", f.Publish)
 	}
 	for i, name := range f.Nodes {
 		if slices.Contains(f.Nodes[:i], name) {
@@ -93,7 +97,13 @@ func (r Request) checkNodes(path string, n VirtualNode) error {
 	return nil
 }
 
-// balancer checks the balancer of a chain: answers come back by it, and it is the last
+// has says whether the set is of TCP or UDP and has a port among its destinations.
+func (f Packets) has(port uint16) bool {
+	return (f.Protocol == ProtocolTCP || f.Protocol == ProtocolUDP) &&
+		(f.DstPort == PortRange{} || f.DstPort.First <= port && port <= f.DstPort.Last)
+}
+
+// checkBalanced checks the balancer of a chain: answers come back by it, and it is the last
 // function, since nodes follow it.
 func (t Topology) checkBalanced(path string, c Chain) error {
 	for i, name := range c.Via {
@@ -108,6 +118,8 @@ func (t Topology) checkBalanced(path string, c Chain) error {
 			return fieldf(path+".to", "%q is none of the nodes of %s, by one of which the way to the service leads: name one of them", c.To, name)
 		case c.Match.Dst.IsValid() && !c.Match.Dst.Contains(n.Function.Service):
 			return fieldf(path+".match.dst", "%s leaves out %s, the service of %s: state that, or leave dst out", c.Match.Dst, n.Function.Service, name)
+		case n.Function.Publish != 0 && !c.Match.has(n.Function.Publish):
+			return fieldf(path+".match", "leaves out port %d, which %s publishes: state proto and that port", n.Function.Publish, name)
 		case c.Match.VLAN != nil && *c.Match.VLAN != 0:
 			return fieldf(path+".match.vlan", "flows of VLANs are not balanced: leave it out")
 		}

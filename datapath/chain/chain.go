@@ -113,6 +113,7 @@ func (p *Part) set(c plan.Chains) error {
 	if err := p.plane.Set(plane); err != nil {
 		return err
 	}
+	p.health.set(plane)
 	p.held.set(c)
 	return nil
 }

@@ -29,6 +29,7 @@ type backendKey struct {
 // asked is a node of a balancer.
 type asked struct {
 	lives bool
+	leads bool // the plane that was set last leads flows to it
 	lived bool // once: else it is no news that it does not
 	asker *asker
 	sent  time.Time // the last question; zero: it was answered
@@ -48,12 +49,12 @@ func (h *health) up(item string, path uint32) bool {
 	return a != nil && a.lives
 }
 
-// down says whether a node is known to answer nothing.
+// down says whether a node gets no flows since it answers nothing.
 func (h *health) down(item string, path uint32) bool {
 	h.Lock()
 	defer h.Unlock()
 	a := h.of[backendKey{item, path}]
-	return a != nil && !a.lives
+	return a != nil && !a.leads
 }
 
 // adopt takes over what a former process of this host knew.
@@ -63,8 +64,20 @@ func (h *health) adopt(plane nsh.Plane) {
 	for _, f := range plane.Functions {
 		for _, b := range f.Backends {
 			if key := (backendKey{plane.Fabric, b.Path}); h.of[key] == nil {
-				h.note(key).lives = !b.Down
+				a := h.note(key)
+				a.lives, a.leads = !b.Down, !b.Down
 			}
+		}
+	}
+}
+
+// set notes to whom a plane leads flows.
+func (h *health) set(plane nsh.Plane) {
+	h.Lock()
+	defer h.Unlock()
+	for _, f := range plane.Functions {
+		for _, b := range f.Backends {
+			h.note(backendKey{plane.Fabric, b.Path}).leads = !b.Down
 		}
 	}
 }

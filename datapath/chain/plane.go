@@ -80,9 +80,9 @@ func functionOf(f plan.ChainFunction) (nsh.Function, error) {
 	case vnet.FunctionProgram:
 		made.Kind, made.Patience = nsh.Node, time.Duration(f.Patience)
 	case vnet.FunctionNAT:
-		made.Kind, made.Prefix = nsh.NAT, f.Prefix
+		made.Kind, made.Prefix, made.Ports = nsh.NAT, f.Prefix, nsh.Ports{From: f.Ports[0], To: f.Ports[1]}
 	case vnet.FunctionBalancer:
-		made.Kind, made.Service = nsh.Balancer, netip.AddrPortFrom(f.Service, 0)
+		made.Kind, made.Service, made.Target = nsh.Balancer, netip.AddrPortFrom(f.Service, f.Publish), f.Target
 	case vnet.FunctionMirror:
 		made.Kind, made.To, made.Enters = nsh.Mirror, f.To, true
 	default:
@@ -99,8 +99,12 @@ var protocols = map[vnet.IPProtocol]uint8{
 }
 
 func matchOf(m plan.ChainMatch) nsh.Match {
+	protocol := protocols[m.Protocol]
+	if m.Protocol == vnet.ProtocolICMP && (m.Src.Addr().Is6() || m.Dst.Addr().Is6()) {
+		protocol = unix.IPPROTO_ICMPV6
+	}
 	return nsh.Match{
-		Proto: protocols[m.Protocol], Src: m.Src, Dst: m.Dst, DSCP: m.DSCP, VLAN: m.VLAN,
+		Proto: protocol, Src: m.Src, Dst: m.Dst, DSCP: m.DSCP, VLAN: m.VLAN,
 		SrcPorts: nsh.Ports{From: m.SrcPorts[0], To: m.SrcPorts[1]}, DstPorts: nsh.Ports{From: m.DstPorts[0], To: m.DstPorts[1]},
 	}
 }

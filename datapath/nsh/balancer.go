@@ -11,7 +11,7 @@ const noBackend = 255
 
 func balancerRow(f Function) nshBalancer {
 	service := f.Service.Addr().As4()
-	row := nshBalancer{Address: binary.NativeEndian.Uint32(service[:]), Port: f.Service.Port(), Count: uint16(len(f.Backends))}
+	row := nshBalancer{Address: binary.NativeEndian.Uint32(service[:]), Port: f.Service.Port(), Count: uint16(len(f.Backends)), Target: f.Target}
 	for i, b := range f.Backends {
 		a := b.Address.As4()
 		to := nshBackend{Address: binary.NativeEndian.Uint32(a[:]), Down: flag(b.Down)}

@@ -29,6 +29,8 @@ type nshBalancer struct {
 	Count    uint16
 	Backends [64]nshBackend
 	Choices  [256]uint8
+	Target   uint16
+	Pad      uint16
 }
 
 type nshConn struct {

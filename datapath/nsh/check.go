@@ -127,6 +127,8 @@ func checkBalancer(f Function) error {
 	switch {
 	case !f.Service.IsValid() || !f.Service.Addr().Is4():
 		return errors.New("it needs a service of IPv4")
+	case f.Target != 0 && f.Service.Port() == 0:
+		return errors.New("with a port of backends it needs one of the service")
 	case len(f.Backends) == 0 || len(f.Backends) > MaxBackends:
 		return fmt.Errorf("%d backends are not 1 to %d", len(f.Backends), MaxBackends)
 	}

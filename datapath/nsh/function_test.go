@@ -299,6 +299,13 @@ func TestBalancer(t *testing.T) {
 			t.Fatalf("the service answers %q: %+v", a, g.report(g.h2))
 		}
 	}
+	lb.Service, lb.Target = netip.AddrPortFrom(lb.Service.Addr(), 80), lb.Service.Port()
+	p2.Functions = []Function{lb}
+	check(t, g.h2.part.Set(p2))
+	if a := g.ask(g.a, "192.168.7.100:80"); !strings.HasPrefix(a, "192.168.7.1:") {
+		t.Errorf("port 80 of the service, port %d of nodes, answers %q", lb.Target, a)
+	}
+	lb.Service, lb.Target = netip.AddrPortFrom(lb.Service.Addr(), lb.Target), 0
 	for i := range lb.Backends {
 		lb.Backends[i].Down = true
 	}

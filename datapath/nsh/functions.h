@@ -197,13 +197,19 @@ static __always_inline int balance(struct __sk_buff *skb, struct walk *w, const 
 		return drop(w->hop.slot, DROP_NO_BACKEND);
 	chosen = *to;
 	w->parsed = 0;
-	if (!write_address(skb, f, DESTINATION, f->to[1], chosen.address) ||
+	if (!rewrite(skb, f, DESTINATION, f->to[1], chosen.address, f->to_port, b->target ? b->target : f->to_port) ||
 	    (chosen.writes && bpf_skb_store_bytes(skb, 0, chosen.mac, ETH_ALEN, 0)))
 		return drop(w->hop.slot, DROP_REFUSED);
 	if (!chosen.at)
 		return next_hop(skb, w);
 	w->at = chosen.at - w->hop.below;
 	return steer(skb, w);
+}
+
+/* The port of the service for which a backend answers. */
+static __always_inline __u16 served_by(const struct balancer *b, const struct flow *f)
+{
+	return b->target && f->from_port == b->target ? b->port : f->from_port;
 }
 
 /* Whether a packet answers one of a flow that the backend has. */
@@ -216,7 +222,7 @@ static __always_inline bool answers(const struct balancer *b, void *table, const
 	k.from[1] = f->to[1];
 	k.to[1] = b->address;
 	k.from_port = f->to_port;
-	k.to_port = f->from_port;
+	k.to_port = served_by(b, f);
 	k.proto = f->proto;
 	k.kind = CONN_BACKEND;
 	c = bpf_map_lookup_elem(table, &k);

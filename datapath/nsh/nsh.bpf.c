@@ -353,12 +353,12 @@ int nsh_balancer(struct __sk_buff *skb)
 		return drop(w->hop.slot, DROP_FRAGMENT);
 	if (!has_flow(f))
 		return next_hop(skb, w);
-	if (!w->hop.reverse && (__u32)f->to[1] == b->address && (!b->port || f->to_port == b->port))
+	if (!w->hop.reverse && (__u32)f->to[1] == b->address && (!b->port || (f->ports && f->to_port == b->port)))
 		return balance(skb, w, b, table, f);
 	if (!w->hop.reverse || !answers(b, table, f))
 		return next_hop(skb, w);
 	w->parsed = 0;
-	if (!write_address(skb, f, SOURCE, f->from[1], b->address))
+	if (!rewrite(skb, f, SOURCE, f->from[1], b->address, f->from_port, served_by(b, f)))
 		return drop(w->hop.slot, DROP_REFUSED);
 	return next_hop(skb, w);
 }

@@ -211,6 +211,8 @@ struct balancer {
 	__u16 count;
 	struct backend backends[BACKENDS];
 	__u8 choices[CHOICES + 5]; /* Maglev: hash to backend; 255: none */
+	__u16 target;	 /* port at backends in the place of port, host order; 0: the same */
+	__u16 pad;
 };
 
 struct bpf_spin_lock {

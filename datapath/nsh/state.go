@@ -125,8 +125,9 @@ type Function struct {
 	Prefix netip.Prefix // IPv4
 	Ports  Ports        // zero: 1024 to 65535
 	// Balancer: packets forward to Service go to one of Backends, by the flow, and what
-	// these answer to such flows comes from Service. Port 0: any, and echoes.
+	// these answer to such flows comes from Service. Port 0: any, and echoes, and no Target.
 	Service  netip.AddrPort
+	Target   uint16    `json:",omitempty"` // port of backends, in the place of that of Service; 0: the same
 	Backends []Backend `json:",omitempty"`
 	// NAT, Balancer, shared Node: flows that are remembered at once; 0: 16384. The
 	// one longest without a packet gives way.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -21,6 +20,8 @@ type function struct {
 	Prefix  *network          `yaml:"prefix,omitempty" jsonschema_description:"kind nat: its addresses outside."`
 	Service *address          `yaml:"service,omitempty" jsonschema_description:"kind balancer: the address that senders send to."`
 	Nodes   []name            `yaml:"nodes,omitempty" jsonschema_description:"kind balancer: the nodes over which flows are spread." jsonschema:"maxItems=64"`
+	Publish uint16            `yaml:"publish,omitempty" jsonschema_description:"kind balancer: the port of the service, in whose place nodes have port. Default: they have that of each packet." jsonschema:"minimum=1,maximum=65535"`
+	Ports   *portRange        `yaml:"ports,omitempty" jsonschema_description:"kind nat: ports that it gives to senders, such as 20000-29999. Default: from 1024 on."`
 	Port    uint16            `yaml:"port,omitempty" jsonschema_description:"kind balancer: the port of TCP at which nodes that live take connections. Default: they live if their kernels answer." jsonschema:"minimum=1,maximum=65535"`
 	Standby name              `yaml:"standby,omitempty" jsonschema_description:"kind program: the function that packets of chains go to while this one returns none, where they say on-failure: reroute."`
 	Wait    span              `yaml:"patience,omitempty" jsonschema_description:"kind program: for how long it may return nothing of what comes to it, such as 100ms, until it is dead, in chains that state on-failure. Default: 150ms. kind balancer: for how long a node may answer nothing that it is asked. Default: 1s."`
@@ -109,7 +110,7 @@ type functionRule struct {
 	Deny  *packets `yaml:"deny,omitempty" jsonschema_description:"Packets that are dropped."`
 }
 
-// packets is a set of packets of IPv4.
+// packets is a set of packets of IP.
 type packets struct {
 	Proto   string     `yaml:"proto,omitempty" jsonschema_description:"Protocol above IP. Default: any." jsonschema:"enum=tcp,enum=udp,enum=icmp"`
 	Src     *stations  `yaml:"src,omitempty" jsonschema_description:"Addresses of the sender. Default: any."`
@@ -139,7 +140,10 @@ func (s *stations) UnmarshalText(text []byte) error {
 
 // MarshalText prints it so.
 func (s stations) MarshalText() ([]byte, error) {
-	return []byte(strings.TrimSuffix(netip.Prefix(s).String(), "/32")), nil
+	if p := netip.Prefix(s); p.IsSingleIP() {
+		return []byte(p.Addr().String()), nil
+	}
+	return []byte(netip.Prefix(s).String()), nil
 }
 
 type chain struct {
@@ -186,7 +190,10 @@ func (f function) node(path string) (vnet.VirtualNode, error) {
 	if f.Service != nil {
 		n.Function.Service = netip.Addr(*f.Service)
 	}
-	n.Function.Nodes, n.Function.Port = words(f.Nodes), f.Port
+	n.Function.Nodes, n.Function.Port, n.Function.Publish = words(f.Nodes), f.Port, f.Publish
+	if f.Ports != nil {
+		n.Function.Ports = *f.Ports
+	}
 	n.Function.To, n.Function.Standby, n.Function.Patience = string(f.To), string(f.Standby), time.Duration(f.Wait)
 	for i, r := range f.Rules {
 		if (r.Allow == nil) == (r.Deny == nil) {
@@ -279,7 +286,10 @@ func functionForm(n vnet.VirtualNode) function {
 	if fn.Service.IsValid() {
 		f.Service = (*address)(&fn.Service)
 	}
-	f.Nodes, f.Port = names(fn.Nodes), fn.Port
+	f.Nodes, f.Port, f.Publish = names(fn.Nodes), fn.Port, fn.Publish
+	if fn.Ports != (portRange{}) {
+		f.Ports = &fn.Ports
+	}
 	f.To, f.Standby, f.Wait = name(fn.To), name(fn.Standby), span(fn.Patience)
 	for _, r := range fn.Rules {
 		one := flowForm(r.Flow)
