@@ -143,3 +143,10 @@ const (
 	RoleMaster
 	RoleSlave
 )
+
+// What is done to fragments of IP, in the flags of the configuration; 0: they meet
+// entries as they are.
+const (
+	FragDrop       uint16 = 1
+	FragReassemble uint16 = 2
+)

@@ -70,6 +70,7 @@ func (w *extensions) next() bool {
 	case 44:
 		length = 8
 		w.later = w.p.u16(w.at+2)&^7 != 0
+		w.p.part = w.p.part || w.p.u16(w.at+2)&^6 != 0
 	case 51:
 		length = int(w.p.b[w.at+1])*4 + 8
 	case 43:

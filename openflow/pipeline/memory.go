@@ -66,7 +66,7 @@ func (s *Switch) keepEntry(e *Entry) {
 }
 
 func (s *Switch) keepPort(p *port) {
-	s.memory.Keep(Kept{KeptPort, uint64(p.Number)}, &of13.PortMod{Port: p.Number, HWAddr: p.HWAddr, Config: p.Config, Mask: portConfigKnown})
+	s.memory.Keep(Kept{KeptPort, uint64(p.Number)}, &of13.PortMod{Port: p.Number, HWAddr: p.HWAddr, Config: p.Config, Mask: portConfigKnown, Advertise: p.Advertised})
 }
 
 func (s *Switch) keepTable(number int) {
@@ -91,7 +91,7 @@ func (m *meter) kept() (KeptKind, of13.Message) {
 // KeepAll tells the Memory of everything again.
 func (s *Switch) KeepAll() {
 	for _, p := range s.ports {
-		if p.Config != 0 {
+		if p.Config|p.Advertised != 0 {
 			s.keepPort(p)
 		}
 	}

@@ -39,10 +39,13 @@ func (s *Switch) describe(m of13.Message) (of13.Message, error) {
 		return &of13.Config{Kind: of13.TypeGetConfigReply, Flags: s.flags, MissSendBytes: s.miss}, nil
 	case of13.TypeSetConfig:
 		c := m.(*of13.Config)
-		if c.Flags != 0 { // fragments are matched as they are: they are neither dropped nor reassembled
+		if c.Flags&^of13.FragDrop != 0 { // nothing is reassembled, as its capabilities say
 			return nil, of13.SwitchConfigFailedBadFlags
 		}
-		s.miss = c.MissSendBytes
+		if s.miss = c.MissSendBytes; s.flags != c.Flags {
+			s.flags = c.Flags
+			s.invalidate(every)
+		}
 		return nil, nil
 	}
 	return nil, of13.BadRequestBadType

@@ -28,6 +28,7 @@ type packet struct {
 	l3, l4  int
 	protoAt int  // of the byte that names the protocol of l4
 	routed  bool // by a routing header: the destination in checksums is another one
+	part    bool // a fragment, the first one too
 	queue   uint32
 	inPort  uint32
 
@@ -109,7 +110,7 @@ func (p *packet) parse() {
 	p.key = Key{p.key[0], p.key[1]}
 	p.key.put(of13.InPort, uint64(p.inPort))
 	p.key.put(of13.InPhyPort, uint64(p.inPort))
-	p.typeAt, p.l3, p.l4, p.protoAt, p.routed, p.stale = 0, 0, 0, 0, false, false
+	p.typeAt, p.l3, p.l4, p.protoAt, p.routed, p.stale, p.part = 0, 0, 0, 0, false, false, false
 	if !p.has(0, 14) {
 		return
 	}
@@ -166,6 +167,7 @@ func (p *packet) ipv4() {
 	k.put(of13.IPDSCP, uint64(p.b[at+1]>>2))
 	k.put(of13.IPECN, uint64(p.b[at+1]&3))
 	p.protoAt = at + 9
+	p.part = p.u16(at+6)&0x3fff != 0
 	head := int(p.b[at]&15) * 4
 	if head >= 20 && p.u16(at+6)&0x1fff == 0 { // a later fragment has no ports
 		p.transport(at+head, p.b[at+9])

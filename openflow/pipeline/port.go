@@ -18,7 +18,7 @@ func (s *Switch) SetPort(now int64, d of13.Port) {
 		slices.Sort(s.order)
 	}
 	before := p.Port
-	d.Config = p.Config
+	d.Config, d.Advertised = p.Config, p.Advertised&d.Supported
 	p.Port = d
 	if p.describe(); p.Port == before {
 		return
@@ -58,10 +58,15 @@ func (s *Switch) portMod(m *of13.PortMod) error {
 		return of13.PortModFailedBadHWAddr
 	case m.Mask&^portConfigKnown != 0:
 		return of13.PortModFailedBadConfig
+	case m.Advertise&^p.Supported != 0:
+		return of13.PortModFailedBadAdvertise
 	}
 	before := p.Port
 	s.undo(func() { p.Port = before; s.keepPort(p) })
 	p.Config = p.Config&^m.Mask | m.Config&m.Mask
+	if m.Advertise != 0 { // else it stays (OpenFlow 1.3.5, 7.3.4.3); nothing is negotiated by devices of the kernel's
+		p.Advertised = m.Advertise
+	}
 	s.keepPort(p)
 	if p.describe(); p.Port != before {
 		s.invalidate(every)

@@ -143,11 +143,27 @@ func (s *Switch) receive(now int64, number uint32, frame []byte, segments int) {
 		s.see(Seen{What: SeenRefused, Number: number})
 		return
 	}
+	if s.flags == of13.FragDrop && s.dropsPart(r, p) {
+		return
+	}
 	if s.Standalone {
 		s.normal(r)
 		return
 	}
 	s.classify(r)
+}
+
+// dropsPart drops a fragment. No Flow tells one from other packets of IP.
+func (s *Switch) dropsPart(r *run, p *port) bool {
+	if kind := r.key.Get(of13.EthType); kind != 0x0800 && kind != 0x86dd {
+		return false
+	}
+	if s.cannot(CauseShape); !r.part {
+		return false
+	}
+	s.count(&r.packet, &p.stats.RxDropped, nil, nil)
+	s.see(Seen{What: SeenRefused, Number: r.inPort})
+	return true
 }
 
 // classify takes a packet through the tables from the first one on.
