@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -160,9 +161,15 @@ func (r *revision) bookLeaving(now time.Time) error {
 	return nil
 }
 
-// samePrograms wants the programs of chains to have the interfaces that they have:
+// samePrograms wants chains to have the transport that they have, and the programs of chains to have the interfaces that they have:
 // those of the first chain through them.
 func (e *entry) samePrograms(is vnet.Request) error {
+	for i, c := range is.Chains {
+		was, there := e.Request.ChainOf(c.Name)
+		if there && (was.Transport != c.Transport || was.Compat != c.Compat) {
+			return fixed(fmt.Sprintf("chains[%d].transport", i), "transport and compat of chain "+c.Name+" are other ones")
+		}
+	}
 	for i, n := range is.Nodes {
 		if !n.IsFunction() || n.Function.Kind != vnet.FunctionProgram {
 			continue

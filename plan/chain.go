@@ -119,6 +119,11 @@ type ChainRemote struct {
 	Link    int        `json:"link,omitempty"`   // index of the VxLink whose class packets have
 	End     int        `json:"end,omitempty"`    // of it
 	Shaped  bool       `json:"shaped,omitempty"` // Link and End say which
+	// Transport carries packets there; "": UDP. VNI is that of VXLAN-GPE, and Compat says
+	// that packets have the source port vnet.CompatPort.
+	Transport vnet.Transport `json:"transport,omitempty"`
+	VNI       vnet.VNI       `json:"vni,omitempty"`
+	Compat    bool           `json:"compat,omitempty"`
 }
 
 // ChainHop is what becomes of packets of a path at an index: one of Function,
@@ -487,8 +492,8 @@ func (c *Compiler) carry(p *chainPlans, link vnet.VirtualLink, way chainWay, pat
 			to.reached(near)
 			from.reached(far)
 			name := link.Name + ">" + string(receiver)
-			to.remote(ChainRemote{Name: name, Address: far.Address, Link: net.index[link.Name], End: way.to(), Shaped: true})
-			from.remote(ChainRemote{Name: link.Name + "<" + string(sender), Address: near.Address})
+			to.remote(way.over(ChainRemote{Name: name, Address: far.Address, Link: net.index[link.Name], End: way.to(), Shaped: true}, path))
+			from.remote(way.over(ChainRemote{Name: link.Name + "<" + string(sender), Address: near.Address}, path))
 			to.Hops = append(to.Hops, ChainHop{Path: path, Index: index, Chain: way.Name, Back: way.back(), Remote: name})
 		}
 	}
@@ -500,6 +505,15 @@ func (c *Chains) remote(r ChainRemote) {
 	if !slices.ContainsFunc(c.Remotes, func(o ChainRemote) bool { return o.Name == r.Name }) {
 		c.Remotes = append(c.Remotes, r)
 	}
+}
+
+// over is another host to which a way's packets have its transport.
+func (w chainWay) over(r ChainRemote, path uint32) ChainRemote {
+	if w.Transport == vnet.TransportGPE {
+		r.Transport, r.VNI = w.Transport, vnet.VNI(path)
+	}
+	r.Compat = w.Compat != 0
+	return r
 }
 
 // reached notes how a host reaches others, and they it. More than one interface

@@ -70,7 +70,7 @@ func (c *Compiler) asks(p *chainPlans, node vnet.VirtualNode) error {
 		at := net.lease.Mapping.Nodes[to.Node]
 		device := VxLink{Index: net.index[link.Name]}.Device(0)
 		p.take(here, device, ChainRule{Match: ChainMatch{Protocol: vnet.ProtocolTCP, Dst: single(to.Address)}, Path: to.Path, Index: AskIndex})
-		ask := chainWay{Chain: vnet.Chain{From: chain.From, To: to.Node}}
+		ask := chainWay{Chain: vnet.Chain{From: chain.From, To: to.Node, Transport: chain.Transport, Compat: chain.Compat}}
 		if err := c.carry(p, link, ask, to.Path, AskIndex); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (c *Compiler) asks(p *chainPlans, node vnet.VirtualNode) error {
 		for _, device := range net.nodeDevices(to.Node) {
 			p.take(at, device, ChainRule{Match: answer, Path: to.Path, Index: answerIndex})
 		}
-		back := chainWay{direction: vnet.Reverse}
+		back := chainWay{Chain: vnet.Chain{Transport: chain.Transport, Compat: chain.Compat}, direction: vnet.Reverse}
 		if err := c.carry(p, link, back, to.Path, answerIndex); err != nil {
 			return err
 		}

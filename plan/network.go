@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 
 	"sublet/vnet"
 )
@@ -93,7 +94,7 @@ func networkOn(sub Walker, relays map[string]netip.Addr, l vnet.Lease) (*network
 			}
 		}
 	}
-	mtu, err := innerMTU(sub, relays, l.Mapping, union.Links)
+	mtu, err := innerMTU(sub, relays, l.Mapping, union.Links, chainRoom(l.Request.Chains))
 	n.mtu = mtu
 	return n, err
 }
@@ -134,7 +135,7 @@ func (n *network) number(union vnet.Topology) {
 const maxMTU = 1500
 
 // innerMTU is the largest packet that no link of the network has to fragment.
-func innerMTU(sub Walker, relays map[string]netip.Addr, m vnet.Mapping, links []vnet.VirtualLink) (int, error) {
+func innerMTU(sub Walker, relays map[string]netip.Addr, m vnet.Mapping, links []vnet.VirtualLink, more int) (int, error) {
 	mtu := maxMTU
 	for _, link := range links {
 		for _, share := range m.Paths(link.Name) {
@@ -142,13 +143,22 @@ func innerMTU(sub Walker, relays map[string]netip.Addr, m vnet.Mapping, links []
 			if err != nil {
 				return 0, err
 			}
-			room := OuterHeaders + listRoom(relays, hops)
+			room := OuterHeaders + more + listRoom(relays, hops)
 			for _, hop := range hops {
 				mtu = min(mtu, hop.Link.WireMTU()-room)
 			}
 		}
 	}
 	return mtu, nil
+}
+
+// chainRoom is what packets of chains have more around them than those of links.
+func chainRoom(chains []vnet.Chain) int {
+	const gpe = 8
+	if slices.ContainsFunc(chains, func(c vnet.Chain) bool { return c.Transport == vnet.TransportGPE }) {
+		return gpe
+	}
+	return 0
 }
 
 // port is the tenant's side of one end of a link.

@@ -1,8 +1,12 @@
 package test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"net/netip"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +28,7 @@ functions:
 links:
   - {ends: [a, b], rate: 50Mbit}
 chains:
-  - {name: web, from: a, to: b, match: {proto: tcp, dst_port: 80}, via: [ids, nat], rate: 10Mbit, reverse: mirror}
+  - {name: web, from: a, to: b, match: {proto: tcp, dst_port: 80}, via: [ids, nat], rate: 10Mbit, reverse: mirror, transport: gpe, compat: 60001}
 `
 
 // Behind a NAT a server sees an address of its prefix; answers come back through the
@@ -36,6 +40,7 @@ func TestChainComesBack(t *testing.T) {
 	s.up(backRequest)
 	prefix, id := netip.MustParsePrefix("198.51.100.0/28"), vnet.LeaseID{Tenant: "root", Network: "back"}
 	address := s.addressOf("h1", id, "b")
+	decoded := s.decoded("h1")
 	for port, behind := range map[int]bool{80: true, 81: false} {
 		s.must("exec", "-d", "back/b", "--", "python3", "-c", fmt.Sprintf(`
 import socket
@@ -63,6 +68,7 @@ assert len(rest) == 200000, len(rest); print(who.decode().strip())`, address, po
 			t.Errorf("port %d: %d packets through the program", port, through)
 		}
 	}
+	decoded()
 	s.asPlanned("h1", "h2")
 	// Beside the server at port 80 the chain is measured by frames that it does not get.
 	served := func() string { return s.must("exec", "back/b", "--", "cat", "/tmp/served.80") }
@@ -72,4 +78,39 @@ assert len(rest) == 200000, len(rest); print(who.decode().strip())`, address, po
 		t.Errorf("the server at port 80 was called %d times by then, and %d after the check", len(before), len(after))
 	}
 	s.must("down", "back")
+}
+
+// decoded begins to listen at a host for packets of chains over VXLAN-GPE, and what it
+// returns wants tshark to find in them the port that the chain states, and nothing wrong.
+func (s *supervisor) decoded(host string) func() {
+	for _, program := range []string{"tshark", "tcpdump"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return func() {}
+		}
+	}
+	capture := filepath.Join(s.t.TempDir(), "wire.pcap")
+	dump := exec.Command("nsenter", "--net="+s.hostNamespace(host), "tcpdump", "-i", "any", "--immediate-mode", "-U", "-c", "10", "-w", capture, "udp dst port 4790")
+	said, err := dump.StderrPipe()
+	need(s.t, err)
+	need(s.t, dump.Start())
+	lines := bufio.NewScanner(said)
+	for lines.Scan() && !strings.Contains(lines.Text(), "listening on") {
+	}
+	go io.Copy(io.Discard, said)
+	done := make(chan error, 1)
+	go func() { done <- dump.Wait() }()
+	s.t.Cleanup(func() { dump.Process.Kill() })
+	return func() {
+		s.t.Helper()
+		select {
+		case <-done:
+		case <-time.After(time.Minute):
+			s.t.Fatal("no packets over VXLAN-GPE")
+		}
+		out, err := exec.Command("tshark", "-r", capture, "--disable-protocol", "http", "-T", "fields", "-E", "separator=;", "-E", "occurrence=f",
+			"-e", "udp.srcport", "-e", "_ws.malformed", "-e", "nsh.mdtype", "-e", "nsh.nextproto").Output()
+		if want := strings.Repeat("60001;;2;3\n", 10); err != nil || string(out) != want {
+			s.t.Errorf("tshark says %v:\n%s", err, out)
+		}
+	}
 }

@@ -23,6 +23,10 @@ type Chain struct {
 	// Priority says which chains have their rates first where functions with cpu auto
 	// are short of processors, 0 to MaxChainPriority, the higher first.
 	Priority int `json:"priority,omitempty"`
+	// Transport carries it between hosts; "": TransportUDP. Compat is the source port of
+	// all its packets there, CompatPort; 0: one by the flow.
+	Transport Transport `json:"transport,omitempty"`
+	Compat    uint16    `json:"compat,omitempty"`
 	// Unordered says that its functions may be passed in any order: Via is the one
 	// that was chosen when it was decided.
 	Unordered bool `json:"unordered,omitempty"`
@@ -30,6 +34,19 @@ type Chain struct {
 
 // MaxChainPriority is the highest of chains.
 const MaxChainPriority = 7
+
+// Transport is what carries the headers of chains between hosts.
+type Transport string
+
+// Transports: the headers follow UDP (port 61440), or VXLAN-GPE (4790), which takes 8
+// bytes more.
+const (
+	TransportUDP Transport = "udp"
+	TransportGPE Transport = "gpe"
+)
+
+// CompatPort is the source port that other implementations of chains over UDP send from.
+const CompatPort = 60001
 
 // ChainReverse says how packets from To to From go.
 type ChainReverse string
@@ -342,6 +359,14 @@ func (c Chain) checkWishes(path string) error {
 		}
 	default:
 		return fieldf(path+".reverse", "%q is not known: choose mirror or none", c.Reverse)
+	}
+	switch c.Transport {
+	case "", TransportUDP, TransportGPE:
+	default:
+		return fieldf(path+".transport", "%q is not known: choose udp or gpe", c.Transport)
+	}
+	if c.Compat != 0 && c.Compat != CompatPort {
+		return fieldf(path+".compat", "%d is no port that others send chains from: state %d, or leave it out", c.Compat, CompatPort)
 	}
 	switch c.OnFailure {
 	case "", FailureDrop, FailureBypass, FailureReroute:

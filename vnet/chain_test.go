@@ -99,6 +99,8 @@ func TestBadChains(t *testing.T) {
 		"ports of a nat": {function(func(f *Function) {
 			*f = Function{Kind: FunctionNAT, Prefix: netip.MustParsePrefix("198.51.100.0/28"), Ports: PortRange{First: 9, Last: 2}}
 		}), "nodes[3].function.ports: 9-2 is no range"},
+		"transport":      {chain(func(c *Chain) { c.Transport = "pigeon" }), `chains[0].transport: "pigeon" is not known: choose udp or gpe`},
+		"compat":         {chain(func(c *Chain) { c.Compat = 60002 }), "chains[0].compat: 60002 is no port"},
 		"IPv6":           {chain(func(c *Chain) { c.Match.Dst = netip.MustParsePrefix("2001:db8::/64") }), ""},
 		"IPv6 to nobody": {chain(func(c *Chain) { c.Match.Src = netip.MustParsePrefix("2001:db8::/64") }), "chains[0].match.dst: is missing: the address of b is of IPv4"},
 		"IPv6 back to nobody": {chain(func(c *Chain) {

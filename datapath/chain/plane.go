@@ -34,7 +34,10 @@ func (p *Part) planeOf(c plan.Chains) (nsh.Plane, error) {
 		plane.Functions = append(plane.Functions, made)
 	}
 	for _, r := range c.Remotes {
-		made := nsh.Remote{Name: r.Name, Address: r.Address}
+		made := nsh.Remote{Name: r.Name, Address: r.Address, VNI: uint32(r.VNI), Compat: r.Compat}
+		if r.Transport == vnet.TransportGPE {
+			made.Transport = nsh.GPE
+		}
 		if r.Shaped {
 			class, err := p.Class(c.Lease, r.Link, r.End)
 			if err != nil {

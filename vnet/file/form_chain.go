@@ -156,6 +156,8 @@ type chain struct {
 	Share     string   `yaml:"share,omitempty" jsonschema_description:"Instead of rate: best, nothing is guaranteed." jsonschema:"enum=best"`
 	Priority  int      `yaml:"priority,omitempty" jsonschema_description:"Which chains have their rates first where functions with cpu auto are short of processors: the higher. Default: 0." jsonschema:"minimum=0,maximum=7"`
 	Unordered bool     `yaml:"unordered,omitempty" jsonschema_description:"The functions may be passed in any order: the one that takes least bandwidth is chosen when the network is admitted."`
+	Transport string   `yaml:"transport,omitempty" jsonschema_description:"What carries it between hosts: udp (port 61440), or gpe, VXLAN-GPE (4790), by which packets may be 8 bytes shorter." jsonschema:"enum=udp,enum=gpe,default=udp"`
+	Compat    uint16   `yaml:"compat,omitempty" jsonschema_description:"60001: all its packets between hosts have this source port, as other implementations have it. Default: one by the flow." jsonschema:"enum=60001"`
 	Reverse   string   `yaml:"reverse,omitempty" jsonschema_description:"How packets come back: none, beside the chain; mirror, through its functions in opposite order, at the same rate; same, of one function, is that too." jsonschema:"enum=same,enum=mirror,enum=none,default=none"`
 	OnFailure string   `yaml:"on-failure,omitempty" jsonschema_description:"What becomes of packets while a program of the chain returns nothing of what comes to it: reroute, they go to its standby; bypass, they go past it; drop, they are counted. Default: nobody looks." jsonschema:"enum=reroute,enum=bypass,enum=drop"`
 }
@@ -235,6 +237,7 @@ func (f chain) chain(path string) (vnet.Chain, error) {
 	c := vnet.Chain{
 		Name: string(f.Name), From: string(f.From), To: string(f.To), Via: words(f.Via), Match: f.Match.flow(),
 		Reverse: vnet.ChainReverse(f.Reverse), OnFailure: vnet.OnFailure(f.OnFailure), Unordered: f.Unordered, Priority: f.Priority,
+		Transport: vnet.Transport(f.Transport), Compat: f.Compat,
 	}
 	switch {
 	case f.Share != "" && f.Share != "best":
@@ -330,6 +333,7 @@ func chainForm(c vnet.Chain) chain {
 	f := chain{
 		Name: name(c.Name), From: name(c.From), To: name(c.To), Match: flowForm(c.Match), Via: names(c.Via),
 		Rate: unlessZero[rate](c.Rate), Reverse: string(c.Reverse), OnFailure: string(c.OnFailure), Unordered: c.Unordered, Priority: c.Priority,
+		Transport: string(c.Transport), Compat: c.Compat,
 	}
 	if c.Rate == 0 {
 		f.Share = "best"
