@@ -125,7 +125,8 @@ func (c *cache) adopt() error {
 			continue
 		}
 		if in := c.again(uint32(slot)); in != nil {
-			c.installed[in.key] = in
+			c.installed[in.key], in.placed, in.Flow.Place = in, true, in
+			c.tables.Keep(in.Flow)
 		}
 	}
 	kept := make(map[uint32]bool)

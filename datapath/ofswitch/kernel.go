@@ -22,7 +22,8 @@ import (
 //go:generate ../bpf/generate flows flows.bpf.c -type flow -type step -type meter -type mask -type setting -type run -type step_kind -type base -type sums
 
 const (
-	flowIdle  = 10 * time.Second // after which a flow leaves the cache
+	flowIdle  = 10 * time.Second // after which a flow leaves the cache, at most
+	mostSwept = 4096             // flows, at once
 	mostAsked = 1 << 20          // flows, by changes between two frames
 	maxFlows  = 65536            // as the program has it
 )
@@ -60,6 +61,7 @@ type cache struct {
 	places     map[*pipeline.MeterState]uint32
 	meterSlots []uint32 // that are free
 	serial     uint64
+	behind     bool              // more flows were to be swept than could be at once
 	asked      int               // flows that were asked whether they are stale since the last frame
 	indexes    map[uint32]int    // of devices, by port number
 	numbers    map[uint32]uint32 // the other way round
@@ -90,6 +92,8 @@ type installed struct {
 	mask     keyWords
 	key      flowKey
 	slot     uint32
+	placed   bool // it is in the kernel
+	over     bool // it ended before
 	credited pipeline.Usage
 	port     uint32
 	size     uint32
@@ -319,6 +323,8 @@ func (c *cache) add(f *pipeline.Flow, frame []byte) {
 	}
 	in.port, in.size = uint32(f.Key.Get(of13.InPort)), uint32(len(frame))
 	copy(in.head[:], frame)
+	f.Place = in
+	c.tables.Keep(f)
 	c.pending = append(c.pending, in)
 }
 
@@ -326,20 +332,23 @@ func (c *cache) add(f *pipeline.Flow, frame []byte) {
 func (c *cache) install() {
 	c.asked = 0
 	for _, in := range c.pending {
-		c.put(in)
+		if !in.over && !c.put(in) {
+			c.tables.Forget(in.Flow)
+		}
 	}
 	c.pending = c.pending[:0]
 }
 
-func (c *cache) put(in *installed) {
+// put is false if there is no room, or there is such a flow already.
+func (c *cache) put(in *installed) bool {
 	at, ok := c.maskOf(in)
 	if !ok || len(c.free) == 0 {
 		c.counters.Full++
-		return
+		return false
 	}
 	in.key = flowKey{words: in.words, mask: at, large: large(in.mask[:])}
 	if c.installed[in.key] != nil {
-		return
+		return false
 	}
 	last := len(c.free) - 1
 	in.slot, c.free = c.free[last], c.free[:last]
@@ -358,13 +367,14 @@ func (c *cache) put(in *installed) {
 		c.counters.Full++
 		atomic.StoreUint64(&row.Serial, 0)
 		c.free = append(c.free, in.slot)
-		return
+		return false
 	}
 	atomic.AddUint32(&m.Used, 1)
 	if c.setting.Masks <= uint32(at) {
 		atomic.StoreUint32(&c.setting.Masks, uint32(at)+1)
 	}
-	c.installed[in.key] = in
+	c.installed[in.key], in.placed = in, true
+	return true
 }
 
 // large says whether a mask has bits in words behind the first ones.
@@ -441,27 +451,58 @@ func (c *cache) credit(in *installed) {
 	}
 }
 
-// Invalidate ends flows. All of them, after many changes between two frames: to
-// decide on them again costs less than to ask each flow after each change.
+// Invalidate ends flows. All of them, after many changes between two frames that
+// concern no entry: to decide on them again costs less than to ask each flow after
+// each change.
 func (c *cache) Invalidate(stale func(*pipeline.Flow) bool) {
 	if c.asked += len(c.installed); c.asked > mostAsked {
 		stale = func(*pipeline.Flow) bool { return true }
 	}
-	c.pending = slices.DeleteFunc(c.pending, func(in *installed) bool { return stale(in.Flow) })
+	for _, in := range c.pending {
+		if !in.over && stale(in.Flow) {
+			c.cancel(in)
+		}
+	}
 	c.end(func(in *installed) bool { return stale(in.Flow) })
 }
 
-// end takes flows out of the kernel.
+// End ends flows.
+func (c *cache) End(list []*pipeline.Flow) {
+	gone := make([]*installed, 0, len(list))
+	for _, f := range list {
+		if in := f.Place.(*installed); in.placed {
+			gone = append(gone, in)
+		} else {
+			c.cancel(in)
+		}
+	}
+	c.takeOut(gone)
+}
+
+// cancel has a flow that is pending not be installed.
+func (c *cache) cancel(in *installed) {
+	in.over = true
+	c.tables.Forget(in.Flow)
+}
+
+// end takes those out of the kernel that are stale.
 func (c *cache) end(stale func(*installed) bool) {
 	var gone []*installed
 	for _, in := range c.installed {
 		if stale(in) {
-			atomic.StoreUint64(&c.flows[in.slot].Serial, 0)
 			gone = append(gone, in)
 		}
 	}
+	c.takeOut(gone)
+}
+
+// takeOut takes flows out of the kernel.
+func (c *cache) takeOut(gone []*installed) {
 	if len(gone) == 0 {
 		return
+	}
+	for _, in := range gone {
+		atomic.StoreUint64(&c.flows[in.slot].Serial, 0)
 	}
 	for _, in := range gone {
 		c.erase(in)
@@ -470,6 +511,7 @@ func (c *cache) end(stale func(*installed) bool) {
 	c.settle()
 	for _, in := range gone {
 		c.credit(in)
+		c.tables.Forget(in.Flow)
 		atomic.AddUint32(&c.setting.Mask[in.key.mask].Used, ^uint32(0))
 		c.free = append(c.free, in.slot)
 	}
@@ -485,10 +527,38 @@ func (c *cache) settle() {
 	}
 }
 
-// sweep ends flows that were not used for a while.
+// idle is after how long a flow leaves when there are so many: sooner when room for
+// new ones gets scarce.
+func idle(flows int) time.Duration {
+	switch {
+	case flows > maxFlows/8*7:
+		return flowIdle / 10
+	case flows > maxFlows/4*3:
+		return flowIdle / 5
+	case flows > maxFlows/2:
+		return flowIdle / 2
+	}
+	return flowIdle
+}
+
+// crowded says whether flows are to be swept often.
+func (c *cache) crowded() bool { return c.behind || len(c.installed) > maxFlows/4*3 }
+
+// sweep ends flows that were not used for a while: so many at a time that no frame waits
+// long meanwhile.
 func (c *cache) sweep() {
-	before := uint64(monotonic() - int64(flowIdle))
-	c.end(func(in *installed) bool { return atomic.LoadUint64(&c.flows[in.slot].Used) < before })
+	before := uint64(monotonic() - int64(idle(len(c.installed))))
+	var gone []*installed
+	for _, in := range c.installed {
+		if atomic.LoadUint64(&c.flows[in.slot].Used) < before {
+			gone = append(gone, in)
+		}
+		if len(gone) == mostSwept {
+			break
+		}
+	}
+	c.behind = len(gone) == mostSwept
+	c.takeOut(gone)
 }
 
 // monotonic is the clock of programs.

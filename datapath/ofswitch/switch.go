@@ -411,6 +411,8 @@ func (s *Switch) loop(ctx context.Context) error {
 				if s.cache != nil {
 					s.cache.sweep()
 				}
+			} else if s.cache != nil && s.cache.crowded() {
+				s.cache.sweep()
 			}
 		}
 		busy = s.flush()

@@ -20,7 +20,7 @@ type Entry struct {
 	value, mask  Key
 	age          uint64 // entries are numbered as they come
 	does         program
-	ending       bool   // its Flows are about to be ended
+	flows        flowsOfEntry
 	behind       *Entry // with the same hash, that decides if this one does not
 	older, newer *Entry // of the table
 	own          Counts // if they are nowhere else

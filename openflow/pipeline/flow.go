@@ -18,6 +18,10 @@ type Flow struct {
 	normal  bool        // by the learning switch, which saw its sender there
 	groups  bool
 	station station
+
+	Place any  // what the Cache keeps with it
+	kept  bool // by the Cache: it is in the index
+	ends  bool // it is in a list of those that are to end
 }
 
 // StepKind is what a Step does.
@@ -72,13 +76,16 @@ type Usage struct {
 // Lost is what a Flow's meter dropped.
 type Lost struct{ Frames, Packets, Bytes uint64 }
 
-// Cache is a datapath that does Flows by itself.
+// Cache is a datapath that does Flows by itself. It says by Keep which it has, also those
+// that it does not do yet, and by Forget which have ended, whatever ended them.
 type Cache interface {
 	// Fold gives what Flows were done to since the last time to Credit.
 	Fold()
 	// Invalidate ends Flows: when it returns they are done to no packet any more,
 	// and all that they were done to has been given to Credit.
 	Invalidate(stale func(*Flow) bool)
+	// End is Invalidate for these Flows, of those that it has told by Keep.
+	End([]*Flow)
 }
 
 // lookup is a table that the packet was taken to.
@@ -86,6 +93,7 @@ type lookup struct {
 	table uint8
 	key   Key
 	entry *Entry // nil: a miss
+	group *flowGroup
 }
 
 // tally is counters that a Flow's packets are counted in.
@@ -120,41 +128,6 @@ func (s *Switch) Credit(f *Flow, used int64, u Usage) {
 		at.when = max(at.when, used)
 		s.learned[f.station] = at
 	}
-}
-
-// uses says whether a Flow's packets meet an entry for which a condition holds.
-func (f *Flow) uses(want func(*Entry) bool) bool {
-	for i := range f.lookups {
-		if e := f.lookups[i].entry; e != nil && want(e) {
-			return true
-		}
-	}
-	return false
-}
-
-// changedBy says whether an added entry may decide on some of a Flow's packets.
-func (f *Flow) changedBy(e *Entry) bool {
-	for i := range f.lookups {
-		if l := &f.lookups[i]; l.table == e.Table && e.before(l.entry) && f.meets(l, e) {
-			return true
-		}
-	}
-	return false
-}
-
-// meets says whether nothing that is known of a Flow's packets at a table keeps
-// them from an entry. Metadata and tunnel are known wholly: they are 0 at first.
-func (f *Flow) meets(l *lookup, e *Entry) bool {
-	for w := range l.key {
-		fixed := f.Mask[w]
-		if w < 2 {
-			fixed = ^uint64(0)
-		}
-		if (l.key[w]^e.value[w])&fixed&e.mask[w] != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // invalidate ends the Flows of the cache, if there is one, that are stale.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/gopacket/gopacket"
@@ -41,9 +42,15 @@ func (c *cached) Invalidate(stale func(*Flow) bool) {
 	for _, f := range c.flows {
 		if !stale(f.Flow) {
 			kept = append(kept, f)
+		} else {
+			c.Forget(f.Flow)
 		}
 	}
 	c.flows = kept
+}
+
+func (c *cached) End(list []*Flow) {
+	c.Invalidate(func(f *Flow) bool { return slices.Contains(list, f) })
 }
 
 // receive does a flow to a frame, or takes the frame through the tables.
@@ -66,6 +73,7 @@ func (c *cached) receive(now int64, port uint32, frame []byte) {
 	}
 	if f, cause := c.ReceiveFlow(now, port, frame, 1); cause == CauseNone {
 		c.flows = append(c.flows, &cachedFlow{Flow: f})
+		c.Keep(f)
 	}
 }
 

@@ -93,9 +93,7 @@ func (s *Switch) addFlow(now int64, m *of13.FlowMod) error {
 	}
 	e.age, e.Owner = s.ages, s.ages
 	s.install(e)
-	if s.Cache != nil {
-		s.invalidate(func(f *Flow) bool { return f.changedBy(e) })
-	}
+	s.endFlows(s.flows.changedBy(e))
 	return nil
 }
 

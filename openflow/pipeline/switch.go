@@ -52,6 +52,7 @@ type Switch struct {
 	ports   map[uint32]*port
 	order   []uint32 // ports, ascending
 	timed   map[*Entry]struct{}
+	flows   flowIndex
 	entries int
 	ages    uint64
 	flags   uint16 // of the configuration
@@ -328,11 +329,21 @@ func (s *Switch) ended(list []*Entry) {
 	if s.Cache == nil || len(list) == 0 {
 		return
 	}
+	var flows []*Flow
 	for _, e := range list {
-		e.ending = true
+		for _, f := range e.flows.list {
+			if f.kept && !f.ends {
+				f.ends = true
+				flows = append(flows, f)
+			}
+		}
 	}
-	s.invalidate(func(f *Flow) bool { return f.uses(func(e *Entry) bool { return e.ending }) })
-	for _, e := range list {
-		e.ending = false
+	s.endFlows(flows)
+}
+
+// endFlows ends Flows that are kept.
+func (s *Switch) endFlows(list []*Flow) {
+	if len(list) > 0 {
+		s.Cache.End(list)
 	}
 }

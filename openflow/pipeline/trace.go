@@ -133,7 +133,7 @@ func (k *Key) absent() []uint8 {
 }
 
 func (t *trace) lookup(table int, k *Key, e *Entry) {
-	t.flow.lookups = append(t.flow.lookups, lookup{uint8(table), *k, e})
+	t.flow.lookups = append(t.flow.lookups, lookup{table: uint8(table), key: *k, entry: e})
 }
 
 // count notes counters of packets that have so many bytes.

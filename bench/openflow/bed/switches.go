@@ -78,7 +78,7 @@ func (s *Switch) words() string {
 // startOurs starts the product, which listens for its controller.
 func (s *Switch) startOurs(ctx context.Context) error {
 	pid, err := s.daemon("taskset", "-c", "0", s.bed.Exe, "openflow", "run", "--quiet", "--controller", "ptcp:127.0.0.1:6654", "--dpid", "1",
-		"--ports", s.words(), "--datapath", s.Kind.datapath(), "--entries", "200000", "--packet-ins", "0", "--meter-hold", s.bed.Hold.String())
+		"--ports", s.words(), "--datapath", s.Kind.datapath(), "--entries", "300000", "--packet-ins", "0", "--meter-hold", s.bed.Hold.String())
 	if err != nil {
 		return err
 	}
