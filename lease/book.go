@@ -84,6 +84,7 @@ type entry struct {
 	patience time.Duration               // how long that may last
 	why      string                      // of the state, without what else Message says
 	handover handover
+	copied   time.Time // of one with files on their way: when more of them last came
 }
 
 // DefaultFailAfter spans some attempts of an agent to repair what it can.

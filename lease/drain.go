@@ -97,11 +97,7 @@ func (b *Book) takeOff(now time.Time, e *entry, place func(*calendar.Calendar) (
 	if err := b.calendar.Release(e.bookings...); err != nil {
 		return nil, err
 	}
-	phase := vnet.MoveLeaves
-	if gentle(e.Request, e.Mapping, m.to) { // what is new is there before what is old goes
-		phase = vnet.MovePrepares
-	}
-	return nil, b.remap(now, e, m, phase, 0)
+	return nil, b.remap(now, e, m, movePhase(e.Request, e.Mapping, m.to), 0)
 }
 
 // leaving is the request of a running lease with everything kept where it is, but

@@ -61,7 +61,7 @@ func (b *Book) failover(now time.Time) error {
 	b.rollout.SetDown(downHosts(b.sub))
 	var displaced []*entry
 	for _, e := range b.live {
-		if e.Lost != nil || !b.stillValid(e.Lease) || e.moving() && !b.stillValid(e.beforeMove()) {
+		if b.displaced(e) {
 			displaced = append(displaced, e)
 		}
 	}
@@ -104,9 +104,8 @@ func (b *Book) stillValid(l vnet.Lease) bool {
 func (b *Book) recover(now time.Time, displaced []*entry) error {
 	b.byConstraint(displaced)
 	for _, e := range displaced {
-		if e.moving() { // the old paths or the new ones do not work: it cannot be rolled back
-			e.setMovePhase(vnet.MoveLeaves, now)
-			e.former, e.parts, b.stale = nil, nil, true
+		if err := b.abandon(now, e); err != nil {
+			return fmt.Errorf("recover %s: %w", e.ID(), err)
 		}
 		if err := b.calendar.Release(e.bookings...); err != nil {
 			return fmt.Errorf("recover %s: %w", e.ID(), err)
@@ -149,8 +148,12 @@ func (b *Book) reembed(now time.Time, e *entry) (why []string, err error) {
 	case err != nil:
 		return nil, err
 	}
+	phase := vnet.MoveLeaves
+	if e.onHosts() && len(carried(e.Request, e.Mapping, mapping)) > 0 {
+		phase = vnet.MoveCopies
+	}
 	b.clearLoss(e, nil)
-	return nil, b.remap(now, e, move{e, mapping, e.Window}, vnet.MoveLeaves, 0)
+	return nil, b.remap(now, e, move{e, mapping, e.Window}, phase, 0)
 }
 
 // embedDisplaced finds another place for a lease: with the nodes that work where they
@@ -162,7 +165,8 @@ func (b *Book) embedDisplaced(e *entry) (vnet.Mapping, error) {
 	mapping, err := b.embedAnew(b.withFormer(), e.Paused.Of(keepingNodes(e.Lease, b.working)), e.Window, e.Mapping)
 	moves := make(map[string]bool)
 	for _, n := range e.Request.Union().Nodes {
-		if n.MovesCold() {
+		_, works := b.index(b.working).HostOf(string(e.Mapping.Nodes[n.Name]))
+		if n.MovesCold() && (works || !n.Keeps()) { // files can be had from hosts that work
 			moves[n.Name] = true
 		}
 	}

@@ -144,7 +144,7 @@ func (b *Book) advanceMoves(now time.Time) (changed bool, err error) {
 		if e.Move == nil {
 			continue
 		}
-		stuck := len(b.rollout.Errors(e.ID(), e.allHosts())) > 0 || now.Sub(e.Move.Since) >= b.FailAfter
+		stuck := len(b.rollout.Errors(e.ID(), e.allHosts())) > 0 || now.Sub(e.waitsSince()) >= b.FailAfter
 		missing := b.rollout.Missing(e.ID(), e.allHosts())
 		switch {
 		case !e.moving() && len(missing) == 0 && len(b.rollout.Unsure(e.ID(), e.allHosts())) == 0:
@@ -152,8 +152,8 @@ func (b *Book) advanceMoves(now time.Time) (changed bool, err error) {
 			e.Move = nil
 			b.touch(e)
 		case !e.moving():
-		case now.Before(e.bridgeWaits()) && !stuck:
-		case len(missing) == 0 && len(b.rollout.Errors(e.ID(), e.allHosts())) == 0:
+		case (now.Before(e.bridgeWaits()) || e.lacksCopies()) && !stuck:
+		case !e.lacksCopies() && len(missing) == 0 && len(b.rollout.Errors(e.ID(), e.allHosts())) == 0:
 			b.nextMovePhase(now, e)
 			changed = true
 		case stuck:
@@ -179,7 +179,7 @@ func (b *Book) nextMovePhase(now time.Time, e *entry) {
 func (e *entry) setMovePhase(phase vnet.MovePhase, now time.Time) {
 	m := *e.Move
 	m.Phase, m.Since = phase, now.Round(0).UTC()
-	if phase == vnet.MoveLeaves {
+	if m.Copied = nil; phase == vnet.MoveLeaves {
 		m.Form = nil
 	}
 	e.Move = &m
@@ -199,7 +199,7 @@ func (b *Book) rollBackMove(now time.Time, e *entry) error {
 		return fmt.Errorf("take back the move of %s: %w", e.ID(), err)
 	}
 	former := e.beforeMove()
-	if err := b.calendar.Book(e.former...); err != nil {
+	if err := b.bookFormer(e); err != nil {
 		return fmt.Errorf("take back the move of %s: %w", e.ID(), err)
 	}
 	left := make(map[string][]vnet.VNI, len(e.Move.VNIs))
@@ -219,6 +219,10 @@ func (b *Book) rollBackMove(now time.Time, e *entry) error {
 	b.stale = true
 	b.markDirty(e)
 	b.touch(e)
+	if !b.stillValid(e.Lease) {
+		e.Lost = &vnet.Loss{Reasons: []string{"it could not go elsewhere with what its nodes keep"}}
+		return b.markLost(e)
+	}
 	return nil
 }
 

@@ -26,15 +26,15 @@ func Restore(now time.Time, state State) (*Book, error) {
 	}
 	leases := slices.SortedFunc(slices.Values(state.Leases), bySerial)
 	for _, l := range leases {
-		if err := b.restore(l); err != nil {
+		if err := b.restore(now, l); err != nil {
 			return nil, fmt.Errorf("restore lease %s: %w", l.ID(), err)
 		}
 	}
 	return b, nil
 }
 
-func (b *Book) restore(l vnet.Lease) error {
-	e := &entry{Lease: l, why: l.Message}
+func (b *Book) restore(now time.Time, l vnet.Lease) error {
+	e := &entry{Lease: l, why: l.Message, copied: now}
 	b.entries[l.ID()] = e
 	b.serial = max(b.serial, l.Serial)
 	b.vnis.take(l.VNIs)

@@ -97,6 +97,8 @@ func (b *Book) updateState(now time.Time, e *entry) {
 	}
 	if e.moving() && e.Move.Form != nil {
 		message = strings.TrimPrefix(message+"; is given another form", "; ")
+	} else if e.copying() {
+		message = strings.TrimPrefix(message+"; what its nodes keep is copied to other hosts: "+brief(carried(e.Request, e.Move.From, e.Mapping)), "; ")
 	} else if e.moving() {
 		message = strings.TrimPrefix(message+"; links move to other paths to make room", "; ")
 	}

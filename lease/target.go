@@ -60,6 +60,10 @@ func (b *Book) compile(e *entry) error {
 		}
 	}
 	e.parts = make(map[vnet.HostID][]plan.Item, len(e.hosts))
+	if e.copying() {
+		b.markDirty(e)
+		return b.compileCopies(e)
+	}
 	for _, l := range versions {
 		l.State = vnet.Deploying // a failed one is still to be there
 		hosts, err := b.compiler().Compile([]vnet.Lease{l})

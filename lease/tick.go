@@ -125,7 +125,7 @@ func (b *Book) Next(now time.Time) time.Time {
 			next = earlier(next, e.next())
 		}
 		if e.moving() {
-			next = earlier(next, e.Move.Since.Add(b.FailAfter))
+			next = earlier(next, e.waitsSince().Add(b.FailAfter))
 			if waits := e.bridgeWaits(); waits.After(now) {
 				next = earlier(next, waits)
 			}

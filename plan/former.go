@@ -43,6 +43,7 @@ var since = map[string]uint64{
 	"setups.restart":            3,
 	"setups.state":              3,
 	"setups.serial":             3,
+	"setups.carried":            3,
 	"routers.frr":               3,
 	"reaches.pairs.to6":         3,
 	"routers.frr.config":        3,

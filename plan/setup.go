@@ -18,6 +18,9 @@ type Setup struct {
 	// Serial is the lease's, where the node keeps what it writes: what a former lease
 	// of this name left is of no use. Otherwise 0.
 	Serial uint64 `json:"serial,omitempty"`
+	// Carried says that what the node keeps is on its way from or to another host:
+	// nothing runs in it.
+	Carried bool `json:"carried,omitempty"`
 	vnet.Setup
 }
 
@@ -53,6 +56,9 @@ func (s Setup) String() string {
 	}
 	if s.Keeps() {
 		text += fmt.Sprintf(" keep for serial %d", s.Serial)
+	}
+	if s.Carried {
+		text += " carried"
 	}
 	if s.Image != "" {
 		text += " image " + s.Image

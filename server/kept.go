@@ -20,6 +20,10 @@ func (s *Server) kept(w http.ResponseWriter, r *http.Request, c *call) error {
 	if !n.Keeps() {
 		return &api.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("%s keeps nothing: only nodes with state: keep have files that last", n.Name)}
 	}
+	if err := arrived(l, n); err != nil {
+		return err
+	}
+	r.URL.RawQuery = "" // that files are carried is stated by the server alone
 	leave, err := s.limiter.move(c.Caller)
 	if err != nil {
 		return err
@@ -30,5 +34,5 @@ func (s *Server) kept(w http.ResponseWriter, r *http.Request, c *call) error {
 	}
 	to := &steady.Writer{ResponseWriter: w}
 	defer to.End()
-	return s.proxy(to, r, c, l.Mapping.Nodes[n.Name], "/v1/nodes/"+plan.Namespace(l.ID(), n.Name)+"/kept")
+	return s.proxy(to, r, c, hostOf(l, n.Name), "/v1/nodes/"+plan.Namespace(l.ID(), n.Name)+"/kept")
 }

@@ -34,7 +34,10 @@ func (s *Server) nodeSession(w http.ResponseWriter, r *http.Request, c *call) er
 	if err := goesOn(l, what); err != nil {
 		return err
 	}
-	return s.proxy(w, r, c, l.Mapping.Nodes[n.Name], "/v1/nodes/"+plan.Namespace(l.ID(), n.Name)+what)
+	if err := arrived(l, n); err != nil {
+		return err
+	}
+	return s.proxy(w, r, c, hostOf(l, n.Name), "/v1/nodes/"+plan.Namespace(l.ID(), n.Name)+what)
 }
 
 // suits refuses a session that a node of its kind has not.
@@ -51,6 +54,22 @@ func goesOn(l vnet.Lease, session string) error {
 		return nil
 	}
 	return &api.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("%s is paused, nothing runs in its nodes: let it go on with sublet resume %s", l.ID(), l.Request.Network)}
+}
+
+// arrived refuses what concerns a node whose files are on their way.
+func arrived(l vnet.Lease, n vnet.VirtualNode) error {
+	if !l.Move.Carries(n, l.Mapping) {
+		return nil
+	}
+	return &api.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("%s is stopped while what it keeps is copied to another host: try again in a moment", n.Name)}
+}
+
+// hostOf is where a node is.
+func hostOf(l vnet.Lease, node string) vnet.HostID {
+	if l.Move != nil && l.Move.Phase == vnet.MoveCopies {
+		return l.Move.From.Nodes[node]
+	}
+	return l.Mapping.Nodes[node]
 }
 
 // linkSession passes a capture on to the agent of the host of the link's

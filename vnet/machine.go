@@ -102,8 +102,6 @@ func (n VirtualNode) checkMove(path, among string) error {
 		return fieldf(path+".movable", "%q is not known: write cold for a node that may be stopped and started anew on another host, or leave it out", string(n.Movable))
 	case among != "node":
 		return fieldf(path+".movable", "is for nodes: routers go to other hosts without it")
-	case n.Keeps():
-		return fieldf(path+".movable", "with state: keep a node stays where its files are: leave out one of them")
 	case n.Join != "" || n.Device != "":
 		return fieldf(path+".movable", "is not for a node that joins or has a device: it is where that is")
 	}

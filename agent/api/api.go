@@ -46,9 +46,10 @@ type Host struct {
 	// for it, and Revoke nobody; join.
 	Join   func(namespace, public string) (report.Joined, error)
 	Revoke func(namespace string) error
-	// Save writes what a node keeps, and Bring replaces it; kept.
-	Save  func(ctx context.Context, namespace string, w io.Writer) error
-	Bring func(ctx context.Context, namespace string, r io.Reader) error
+	// Save writes what a node keeps, and Bring replaces it, of one that is carried to
+	// another host or of one that is not; kept.
+	Save  func(ctx context.Context, namespace string, carried bool, w io.Writer) error
+	Bring func(ctx context.Context, namespace string, carried bool, r io.Reader) error
 	// Log writes the log of a node; log.
 	Log func(ctx context.Context, namespace string, follow bool, w io.Writer) error
 	// Namespace is the file that stands for a network namespace; capture.

@@ -22,6 +22,10 @@ func Refuse(status int, err error) error { return Refusal{status, err} }
 // Unwrap is what was refused.
 func (r Refusal) Unwrap() error { return r.error }
 
+// Carried is what is stated with kept files that the server takes from one host to
+// another: tenants state nothing.
+const Carried = "carried"
+
 // mostMoving bounds the kept files that are under way at a time, of all nodes.
 const mostMoving = 4
 
@@ -43,7 +47,7 @@ func (h *Host) save(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/zstd")
 	to := &steady.Writer{ResponseWriter: w}
 	defer to.End()
-	err := h.Save(r.Context(), r.PathValue("namespace"), to)
+	err := h.Save(r.Context(), r.PathValue("namespace"), r.URL.Query().Has(Carried), to)
 	if err == nil {
 		return
 	}
@@ -60,7 +64,7 @@ func (h *Host) bring(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.moving.give("")
 	body := steady.Body(w, r)
-	if err := h.Bring(r.Context(), r.PathValue("namespace"), body); err != nil {
+	if err := h.Bring(r.Context(), r.PathValue("namespace"), r.URL.Query().Has(Carried), body); err != nil {
 		_, _ = io.CopyN(io.Discard, body, mostUnread) // so that the sender hears the answer
 		refuse(w, err)
 		return

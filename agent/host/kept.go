@@ -12,16 +12,16 @@ import (
 )
 
 // saver writes what nodes keep.
-func saver(nodes *vnode.Part) func(context.Context, string, io.Writer) error {
-	return func(ctx context.Context, namespace string, w io.Writer) error {
-		return refusal(nodes.SaveKept(ctx, namespace, w))
+func saver(nodes *vnode.Part) func(context.Context, string, bool, io.Writer) error {
+	return func(ctx context.Context, namespace string, carried bool, w io.Writer) error {
+		return refusal(nodes.SaveKept(ctx, namespace, carried, w))
 	}
 }
 
 // bringer replaces it.
-func bringer(nodes *vnode.Part) func(context.Context, string, io.Reader) error {
-	return func(ctx context.Context, namespace string, r io.Reader) error {
-		return refusal(nodes.BringKept(ctx, namespace, r))
+func bringer(nodes *vnode.Part) func(context.Context, string, bool, io.Reader) error {
+	return func(ctx context.Context, namespace string, carried bool, r io.Reader) error {
+		return refusal(nodes.BringKept(ctx, namespace, carried, r))
 	}
 }
 

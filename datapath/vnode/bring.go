@@ -151,7 +151,7 @@ func (p *Part) exchange(s plan.Setup, dir string) error {
 	p.busy.RLock()
 	defer p.busy.RUnlock()
 	key := s.Key()
-	if is, err := p.setupOf(key); err != nil || !is.Keeps() || is.Serial != s.Serial {
+	if is, err := p.setupOf(key); err != nil || !is.Keeps() || is.Serial != s.Serial || is.Carried != s.Carried {
 		return errors.Join(err, ErrNotKept) // it has gone meanwhile
 	}
 	if err := p.stopPrograms(key); err != nil {

@@ -27,10 +27,7 @@ func (p *Part) changeFiles(s plan.Setup) error {
 	if err == nil && reflect.DeepEqual(was.Files, s.Files) {
 		return nil // what was given cannot be read: all is put in place again
 	}
-	lock := p.locks.of(s.Key())
-	lock.Lock()
-	defer lock.Unlock()
-	return p.host.Group(s.Key()).Sub(pauseGroup).Remove()
+	return p.endAll(s.Key())
 }
 
 func (s pause) putAll(files []vnet.File) error {

@@ -52,6 +52,22 @@ var (
 	ErrInUse   = errors.New("what the node keeps is being saved or brought already")
 )
 
+// errCarried says why nothing is run in a node.
+var errCarried = errors.New("it is stopped while what it keeps is taken to another host: try again in a moment")
+
+// onItsWay refuses what is for a node that is carried, or for one that is not.
+func onItsWay(s plan.Setup, carried bool) error {
+	switch {
+	case !s.Keeps():
+		return ErrNotKept
+	case s.Carried == carried:
+		return nil
+	case carried:
+		return fmt.Errorf("%w: it is not to be taken to another host, or not any more", ErrInUse)
+	}
+	return fmt.Errorf("%w: %w", ErrInUse, errCarried)
+}
+
 // limitsOf bound the files of a disk: some may be sparse.
 func limitsOf(size int64) image.UpperLimits {
 	const sparse, entries = 4, 1 << 19
@@ -70,8 +86,9 @@ func (p *Part) alone(key string) (end func(), err error) {
 }
 
 // SaveKept writes what a node keeps to an archive. What runs in it stands still
-// meanwhile, so the archive has one instant.
-func (p *Part) SaveKept(ctx context.Context, key string, w io.Writer) error {
+// meanwhile, so the archive has one instant. Carried: it is stopped, and goes to another
+// host.
+func (p *Part) SaveKept(ctx context.Context, key string, carried bool, w io.Writer) error {
 	end, err := p.alone(key)
 	if err != nil {
 		return err
@@ -79,11 +96,12 @@ func (p *Part) SaveKept(ctx context.Context, key string, w io.Writer) error {
 	defer end()
 	s, err := p.setupOf(key)
 	n, noted := p.noteOf(key)
+	if err == nil {
+		err = onItsWay(s, carried)
+	}
 	switch {
 	case err != nil:
 		return err
-	case !s.Keeps():
-		return ErrNotKept
 	case noted != nil && !errors.Is(noted, fs.ErrNotExist):
 		return noted
 	}
@@ -234,19 +252,20 @@ func (p *Part) hold(key string) (goOn func(), err error) {
 }
 
 // BringKept replaces what a node keeps by what an archive has, and starts it anew.
-// What it had stays if the archive is not whole, or does not fit.
-func (p *Part) BringKept(ctx context.Context, key string, r io.Reader) error {
+// What it had stays if the archive is not whole, or does not fit. Carried: it comes from
+// another host, and is started later.
+func (p *Part) BringKept(ctx context.Context, key string, carried bool, r io.Reader) error {
 	end, err := p.alone(key)
 	if err != nil {
 		return err
 	}
 	defer end()
 	s, err := p.setupOf(key)
+	if err == nil {
+		err = onItsWay(s, carried)
+	}
 	if err != nil {
 		return err
-	}
-	if !s.Keeps() {
-		return ErrNotKept
 	}
 	unpacked, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(8<<20), zstd.WithDecoderMaxMemory(64<<20))
 	if err != nil {

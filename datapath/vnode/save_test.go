@@ -25,7 +25,7 @@ import (
 func saved(t *testing.T, p *Part, key string) []byte {
 	t.Helper()
 	var archive bytes.Buffer
-	check(t, p.SaveKept(t.Context(), key, &archive))
+	check(t, p.SaveKept(t.Context(), key, false, &archive))
 	return archive.Bytes()
 }
 
@@ -58,7 +58,7 @@ test a -ef b && echo linked; test -d /etc/own && echo own; ls -d /etc/hostname /
 			if out, code := run(t, p, n, "sh", "-c", "test ! -e /srv/a && echo other >/srv/other"); code != 0 {
 				t.Fatal(out)
 			}
-			check(t, p.BringKept(t.Context(), n.Key(), bytes.NewReader(archive)))
+			check(t, p.BringKept(t.Context(), n.Key(), false, bytes.NewReader(archive)))
 			if got, _ := run(t, p, n, "sh", "-c", look); got != want || !strings.Contains(got, "33:44:640\n33:44:1770\nfifo\n104857604\nend\nlinked\nown") {
 				t.Errorf("brought:\n%s\nwant:\n%s", got, want)
 			}
@@ -136,13 +136,13 @@ func TestHostileArchives(t *testing.T) {
 		"more than the disk":  archiveOf(t, about, many...),
 		"a file in its place": archiveOf(t, about, tar.Header{Typeflag: file, Name: "layers/-"}),
 	} {
-		if err := p.BringKept(t.Context(), n.Key(), bytes.NewReader(archive)); !errors.Is(err, image.ErrArchive) && !errors.Is(err, image.ErrTooLarge) {
+		if err := p.BringKept(t.Context(), n.Key(), false, bytes.NewReader(archive)); !errors.Is(err, image.ErrArchive) && !errors.Is(err, image.ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := p.BringKept(ended, n.Key(), bytes.NewReader(whole)); err == nil {
+	if err := p.BringKept(ended, n.Key(), false, bytes.NewReader(whole)); err == nil {
 		t.Error("brought for somebody who has gone")
 	}
 	if out, _ := run(t, p, n, "cat", "/srv/a"); out != "mine" {
@@ -152,7 +152,7 @@ func TestHostileArchives(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	// What stays inside is taken, without rights.
-	check(t, p.BringKept(t.Context(), n.Key(), bytes.NewReader(archiveOf(t, about,
+	check(t, p.BringKept(t.Context(), n.Key(), false, bytes.NewReader(archiveOf(t, about,
 		tar.Header{Typeflag: dir, Name: "layers/-/srv", Uid: 0}, tar.Header{Typeflag: link, Name: "layers/-/srv/out", Linkname: "/"},
 		tar.Header{Typeflag: file, Name: "layers/-/srv/out/evil"}, tar.Header{Typeflag: file, Name: "layers/-/../../../" + outside, Size: 1},
 		tar.Header{Typeflag: file, Name: "layers/-/srv/suid", Uid: 0}, tar.Header{Typeflag: file, Name: "layers/-/srv/theirs", Uid: 1 << 20}))))
@@ -177,13 +177,13 @@ func TestSavingIsAlone(t *testing.T) {
 	}
 	r, w := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- p.SaveKept(t.Context(), n.Key(), w) }()
+	go func() { done <- p.SaveKept(t.Context(), n.Key(), false, w) }()
 	wait(t, "the node to stand still", func() bool { _, err := os.Stat(p.stillPath(n.Key())); return err == nil })
 	has(t, p, names(), n, s) // its tenant has not paused it
-	if err := p.SaveKept(t.Context(), n.Key(), io.Discard); !errors.Is(err, ErrInUse) {
+	if err := p.SaveKept(t.Context(), n.Key(), false, io.Discard); !errors.Is(err, ErrInUse) {
 		t.Errorf("saved twice at a time: %v", err)
 	}
-	if err := p.BringKept(t.Context(), n.Key(), strings.NewReader("")); !errors.Is(err, ErrInUse) {
+	if err := p.BringKept(t.Context(), n.Key(), false, strings.NewReader("")); !errors.Is(err, ErrInUse) {
 		t.Errorf("brought meanwhile: %v", err)
 	}
 	still := plan.Pause{Lease: demo, Node: "n0"}
@@ -193,7 +193,7 @@ func TestSavingIsAlone(t *testing.T) {
 	has(t, p, names(), n, s, still)
 	do(t, p, plan.Delete, still, s, n)
 	leftNothing(t, p, h)
-	if err := p.SaveKept(t.Context(), n.Key(), io.Discard); !errors.Is(err, ErrNotKept) {
+	if err := p.SaveKept(t.Context(), n.Key(), false, io.Discard); !errors.Is(err, ErrNotKept) {
 		t.Errorf("saved nothing: %v", err)
 	}
 }
@@ -237,7 +237,7 @@ func TestSavedDisk(t *testing.T) {
 	check(t, p.dropKept(s.Key()))
 	// Nothing is started here: its supervisor would be a machine's.
 	bring := func(archive []byte) error {
-		err := p.BringKept(t.Context(), n.Key(), bytes.NewReader(archive))
+		err := p.BringKept(t.Context(), n.Key(), false, bytes.NewReader(archive))
 		check(t, p.stopPrograms(n.Key()))
 		return err
 	}

@@ -102,6 +102,9 @@ func (p *Part) prepare(key, node string, argv []string, o Options) (*Command, er
 	if err != nil {
 		return nil, fmt.Errorf("read what the node was given: %w", err)
 	}
+	if given.Carried {
+		return nil, errCarried
+	}
 	if given.Machine() {
 		return nil, errors.New("it is a machine, whose files and processes are its own: attach to its console, or go by its network")
 	}

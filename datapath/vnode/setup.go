@@ -44,6 +44,9 @@ func (p *Part) give(s plan.Setup) error {
 	if err == nil {
 		err = p.keepSetup(s)
 	}
+	if err == nil && s.Carried {
+		err = p.endAll(s.Key())
+	}
 	awaited := false
 	if err == nil {
 		awaited, err = p.setImage(s)
@@ -54,9 +57,20 @@ func (p *Part) give(s plan.Setup) error {
 	return err
 }
 
+// endAll ends a node's first process, with which all others end.
+func (p *Part) endAll(key string) error {
+	lock := p.locks.of(key)
+	lock.Lock()
+	defer lock.Unlock()
+	return p.host.Group(key).Sub(pauseGroup).Remove()
+}
+
 // start starts a node's programs. One with files and no programs is made too, so
 // that what is wrong with them is told at once.
 func (p *Part) start(s plan.Setup) error {
+	if s.Carried {
+		return nil
+	}
 	s, err := p.whole(s)
 	switch {
 	case err != nil:
@@ -221,6 +235,9 @@ func union(a, b []string) []string {
 
 // runs says whether a node has programs, its own or its image's.
 func (p *Part) runs(s plan.Setup) bool {
+	if s.Carried {
+		return false
+	}
 	whole, err := p.whole(s)
 	return err == nil && len(programsOf(whole.Setup)) > 0
 }
@@ -276,7 +293,7 @@ func (p *Part) Problems() (list report.Errors) {
 			s, err = p.whole(s)
 		}
 		_, awaited := p.awaited.Load(key)
-		if err != nil || len(programsOf(s.Setup)) == 0 && !awaited {
+		if err != nil || (s.Carried || len(programsOf(s.Setup)) == 0) && !awaited {
 			continue
 		}
 		problem := report.ItemError{Kind: plan.KindSetup, Key: key, Lease: s.Lease}
