@@ -1,6 +1,7 @@
 package embed
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -93,5 +94,48 @@ func TestSlowPathsAreCounted(t *testing.T) {
 	slow, fast := sub.WithDelays(), twoSwitches().WithDelays()
 	if more := slow.Links[0].Latency + slow.Links[1].Latency - fast.Links[0].Latency - fast.Links[1].Latency; more != 200*time.Microsecond {
 		t.Errorf("a slow path of 200us adds %s", more)
+	}
+}
+
+// Where all switches speak OpenFlow, a link takes whichever path has what it needs; where
+// one forwards by itself, all take its shortest.
+func TestEntriesChoosePaths(t *testing.T) {
+	ring := func() vnet.Substrate {
+		sub := vnet.Substrate{Switches: []string{"s1", "s2", "s3"}}
+		for i, name := range []vnet.HostID{"h1", "h2"} {
+			sub.Hosts = append(sub.Hosts, vnet.SubstrateNode{Name: name, CPU: 4000, Memory: vnet.GiB})
+			sub.Links = append(sub.Links, vnet.SubstrateLink{Name: "l-" + string(name), Ends: [2]string{string(name), sub.Switches[i]}, Capacity: vnet.Gbit})
+		}
+		for i, name := range sub.Switches {
+			next := sub.Switches[(i+1)%3]
+			sub.Links = append(sub.Links, vnet.SubstrateLink{Name: name + "-" + next, Ends: [2]string{name, next}, Capacity: 15 * vnet.Mbit})
+			sub.OpenFlow = append(sub.OpenFlow, vnet.OpenFlowSwitch{Name: name, Entries: 9, Meters: 9})
+		}
+		return sub
+	}
+	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	window := vnet.Window{Start: noon, End: noon.Add(time.Hour)}
+	for _, c := range []struct {
+		speak int
+		round bool
+	}{{3, true}, {2, false}} {
+		sub, cal := ring(), calendar.New()
+		sub.OpenFlow = sub.OpenFlow[:c.speak]
+		request := pairRequest("first", "h1", "h2")
+		first, err := embedOn(sub, cal, request, window)
+		if err != nil || !slices.Equal(first.Links["l"], vnet.Path{"l-h1", "s1-s2", "l-h2"}) {
+			t.Fatalf("%v, %v", first.Links, err)
+		}
+		bookings, err := bookingsOn(sub, request, window, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cal.Book(bookings...); err != nil {
+			t.Fatal(err)
+		}
+		second, err := embedOn(sub, cal, pairRequest("second", "h1", "h2"), window)
+		if (err == nil) != c.round || err == nil && !slices.Equal(second.Links["l"], vnet.Path{"l-h1", "s3-s1", "s2-s3", "l-h2"}) {
+			t.Errorf("with %d switches of OpenFlow the second is at %v, %v", c.speak, second.Links, err)
+		}
 	}
 }

@@ -124,6 +124,9 @@ func (e *Embedder) around(centre int) vnet.Substrate {
 	for i, name := range e.sub.Switches {
 		if within[len(e.sub.Hosts)+i] {
 			part.Switches = append(part.Switches, name)
+			if o, speaks := e.sub.OpenFlowOf(name); speaks && e.sub.Steered() {
+				part.OpenFlow = append(part.OpenFlow, o)
+			}
 			if address, relays := e.sub.Relays[name]; relays {
 				if part.Relays == nil {
 					part.Relays = make(map[string]netip.Addr)
@@ -186,7 +189,7 @@ func (r *region) suits(request vnet.Request) bool {
 // inside the fabric by the path that the whole fabric takes, which may leave the
 // region.
 func (e *Embedder) alignWithFabric(m vnet.Mapping, request vnet.Request) vnet.Mapping {
-	if len(e.sub.Switches) == 0 || len(e.sub.Relays) > 0 {
+	if len(e.sub.Switches) == 0 || len(e.sub.Relays) > 0 || e.sub.Steered() {
 		return m
 	}
 	for _, l := range request.Union().Links {

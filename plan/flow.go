@@ -20,7 +20,8 @@ type Flow struct {
 	From    netip.Addr   `json:"from"` // outer addresses
 	To      netip.Addr   `json:"to"`
 	Source  uint16       `json:"source"` // UDP source port
-	// Of outer frames: what is guaranteed, and what the meter lets through.
+	// Of outer frames: what is guaranteed, and what the meter lets through; 0: it
+	// shares the meter of what belongs to no lease.
 	Min  vnet.Rate `json:"min_bps"`
 	Rate vnet.Rate `json:"rate_bps"`
 }
@@ -74,7 +75,7 @@ func TellsApart(sub vnet.Substrate, hops []vnet.Hop) bool {
 }
 
 // flows adds a tunnel's entries to the OpenFlow switches on its way. Best effort goes
-// with what belongs to no lease.
+// with what belongs to no lease, but on the way of the lease where entries choose it.
 func (c *Compiler) flows(p pathPlan, h tunnelHop) {
 	if len(c.sub.OpenFlow) == 0 {
 		return
@@ -89,8 +90,11 @@ func (c *Compiler) flows(p pathPlan, h tunnelHop) {
 		near, far := portOf(h.out, h.from).Address, portOf(h.in, h.to).Address
 		for _, dir := range vnet.Directions {
 			class := p.class(dir)
-			if class.BestEffort {
+			if class.BestEffort && !c.sub.Steered() {
 				continue
+			}
+			if class.BestEffort {
+				class.Guaranteed, class.Ceil = 0, 0
 			}
 			f := Flow{Lease: p.net.lease.ID(), Link: p.link.Name, VNI: h.vni, In: ports[0], Out: ports[1], From: near, To: far, Source: SourceOf(h.vni), Min: class.Guaranteed, Rate: class.Ceil}
 			if dir == vnet.Reverse {

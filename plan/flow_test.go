@@ -2,6 +2,7 @@ package plan
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"sublet/vnet"
@@ -9,11 +10,12 @@ import (
 
 // A link over an OpenFlow switch has an entry there for each direction, from port to
 // port, by the addresses of its tunnel and the source port that both ends of the tunnel
-// use. Best effort has none, and neither has a link that stays in a host.
+// use. A link that stays in a host has none, and best effort only where entries choose
+// paths: all switches speak OpenFlow.
 func TestFlowsOfSwitches(t *testing.T) {
 	at := netip.MustParseAddr
 	sub := vnet.Substrate{
-		Hosts: []vnet.SubstrateNode{{Name: "h1"}, {Name: "h2"}}, Switches: []string{"s1"},
+		Hosts: []vnet.SubstrateNode{{Name: "h1"}, {Name: "h2"}}, Switches: []string{"s1", "s0"},
 		Links: []vnet.SubstrateLink{
 			{Name: "l1", Ends: [2]string{"h1", "s1"}, Capacity: vnet.Gbit, Ports: [2]vnet.Port{{Interface: "eth1", Address: at("192.0.2.1")}, {}}},
 			{Name: "l2", Ends: [2]string{"h2", "s1"}, Capacity: vnet.Gbit, Ports: [2]vnet.Port{{Interface: "eth1", Address: at("192.0.2.2")}, {}}},
@@ -48,6 +50,16 @@ func TestFlowsOfSwitches(t *testing.T) {
 	items := plans["s1"].Items()
 	if len(items) != 2 || !Equal(items[0], back) || !Equal(items[1], flow) {
 		t.Errorf("s1 gets %v, want %v and %v", items, back, flow)
+	}
+	sub.Switches = []string{"s1"}
+	steered, err := Compile(sub, []vnet.Lease{l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := flow
+	best.Link, best.VNI, best.Source, best.Min, best.Rate = "cb", 1<<20+1, SourceOf(1<<20+1), 0, 0
+	if items := steered["s1"].Items(); len(items) != 4 || !slices.ContainsFunc(items, func(i Item) bool { return Equal(i, best) }) {
+		t.Errorf("s1 gets %v, and %v is wanted", items, best)
 	}
 	for _, host := range []vnet.HostID{"h1", "h2"} {
 		for _, item := range plans[host].Items() {

@@ -85,6 +85,12 @@ func (s Substrate) OpenFlowOf(name string) (OpenFlowSwitch, bool) {
 	return s.OpenFlow[i], true
 }
 
+// Steered says whether leases choose paths among switches by entries: every switch
+// speaks OpenFlow. Else switches forward by themselves between two that do.
+func (s Substrate) Steered() bool {
+	return len(s.Switches) > 0 && len(s.OpenFlow) == len(s.Switches)
+}
+
 // Slows says whether packets of leases leave the fast path.
 func (p SlowPath) Slows() bool {
 	return slices.Contains(p.Actions, SwitchActions[0]) || slices.Contains(p.Actions, SwitchActions[1])

@@ -5,7 +5,7 @@
 // Hosts relay; switches forward by themselves, so from the switch at which a
 // walk enters the fabric to the one at which it leaves it follows the one
 // shortest path the fabric uses (see Fabric), unless its switches are relays,
-// by which senders choose the path (see Pinned). Between two hosts of a walk lies
+// by which senders choose the path (see Pinned), or all have entries for it. Between two hosts of a walk lies
 // either a direct link, or an access link, a fabric path and an access link.
 package graph
 
@@ -79,7 +79,7 @@ func New(sub vnet.Substrate) (*Graph, error) {
 	}
 	g.leaving = make([][]Arc, len(g.names))
 	g.named = len(sub.Hosts)
-	if len(sub.Relays) > 0 { // switches send on as they are told, as hosts do
+	if len(sub.Relays) > 0 || sub.Steered() { // switches send on as they are told, as hosts do
 		g.hosts = len(g.names)
 	}
 	g.trees = make([]*tree, len(g.names)-g.hosts)

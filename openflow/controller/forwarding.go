@@ -13,11 +13,11 @@ import (
 )
 
 // Passage is packets that an entry of a switch sends out of a port, through a meter of
-// their own.
+// their own, or with what meets no passage.
 type Passage struct {
 	ID    uint32 // of one switch, more than 0 and below restID; its entry has it as cookie
 	Match of13.Match
-	Kbps  uint32
+	Kbps  uint32 // 0: through the meter of what meets no passage
 	Out   uint32
 }
 
@@ -321,7 +321,7 @@ func (l *forwarderLink) missed() {
 	for id := range l.w.before {
 		p, wanted := l.w.wanted[id]
 		is, shown := l.shown[id]
-		if wanted && (!shown || is != p.entry(l.numbers[id]).form()) {
+		if wanted && (!shown || is != l.entryOf(p).form()) {
 			l.w.mended[id] = !shown
 		}
 	}
@@ -388,7 +388,7 @@ func (l *forwarderLink) work(now time.Time) {
 	l.changes, w.waiting = w.waiting, nil
 	add := make(map[uint32]Passage)
 	for id := range l.told {
-		if p, stays := w.wanted[id]; !stays || p.key() != l.told[id].key() {
+		if p, stays := w.wanted[id]; !stays || p.key() != l.told[id].key() || (p.Kbps == 0) != (l.told[id].Kbps == 0) {
 			l.table.Remove(ours | uint64(id))
 			delete(l.told, id)
 		}
@@ -409,7 +409,12 @@ func (p Passage) key() string { return string(of13.FlowBody(plainMatch(p.Match),
 func (l *forwarderLink) meters(rest uint32) (list []Meter) {
 	used := make(map[uint32]bool, len(l.numbers))
 	for id, number := range l.numbers {
-		if _, wanted := l.w.wanted[id]; !wanted && id != restID && (l.w.settled || l.claimed[id]) {
+		if id != restID && number == l.numbers[restID] {
+			delete(l.numbers, id)
+			continue
+		}
+		p, wanted := l.w.wanted[id]
+		if id != restID && (wanted && p.Kbps == 0 || !wanted && (l.w.settled || l.claimed[id])) {
 			l.s.Send(&of13.MeterMod{Command: of13.CommandDelete, Meter: number})
 			delete(l.numbers, id)
 			continue
@@ -427,8 +432,9 @@ func (l *forwarderLink) meters(rest uint32) (list []Meter) {
 		list = append(list, Meter{n, kbps, max(kbps/burstsIn, leastBurst)})
 	}
 	for id, p := range l.w.wanted {
-		l.claimed[id] = true
-		number(id, p.Kbps)
+		if l.claimed[id] = true; p.Kbps > 0 {
+			number(id, p.Kbps)
+		}
 	}
 	if rest > 0 {
 		number(restID, rest)
@@ -458,7 +464,7 @@ func (l *forwarderLink) metered(err error, add map[uint32]Passage, rest uint32) 
 	now := time.Now()
 	for id, p := range add {
 		l.told[id] = p
-		l.table.Install(ours|uint64(id), []Entry{p.entry(l.numbers[id])}, now, func(err error) {
+		l.table.Install(ours|uint64(id), []Entry{l.entryOf(p)}, now, func(err error) {
 			l.f.mu.Lock()
 			defer l.f.mu.Unlock()
 			finished(id, err)
@@ -508,7 +514,12 @@ func (p Passage) same(q Passage) bool {
 	return p.ID == q.ID && p.Kbps == q.Kbps && p.Out == q.Out && p.key() == q.key()
 }
 
-func (p Passage) entry(meter uint32) Entry {
+// entryOf is the entry of a passage, whose meter has its number.
+func (l *forwarderLink) entryOf(p Passage) Entry {
+	meter := l.numbers[p.ID]
+	if p.Kbps == 0 {
+		meter = l.numbers[restID]
+	}
 	return Entry{Priority: passagePriority, Match: p.Match, Instructions: throughMeter(meter, p.Out)}
 }
 
@@ -516,8 +527,9 @@ func (p Passage) entry(meter uint32) Entry {
 func restEntry(meter uint32) Entry { return Entry{Instructions: throughMeter(meter, of13.PortNormal)} }
 
 func throughMeter(meter, out uint32) []of13.Instruction {
-	return []of13.Instruction{
-		{Type: of13.InstructionMeter, Meter: meter},
-		{Type: of13.InstructionApply, Actions: []of13.Action{of13.Output(out)}},
+	list := []of13.Instruction{{Type: of13.InstructionApply, Actions: []of13.Action{of13.Output(out)}}}
+	if meter == 0 { // nothing is told of the rest
+		return list
 	}
+	return append([]of13.Instruction{{Type: of13.InstructionMeter, Meter: meter}}, list...)
 }

@@ -107,6 +107,12 @@ func TestForwardingOnOpenVSwitch(t *testing.T) {
 	if err := f.Put(t.Context(), 1, passage(4, 1000, 0xffffff00+5)); !errors.As(err, &refusal) {
 		t.Errorf("a port that is none: %v", err)
 	}
+	if err := f.Put(t.Context(), 1, passage(3, 0, 3)); err != nil { // with what meets no passage
+		t.Fatal(err)
+	}
+	if flows, meters := r.ofctl("dump-flows", 1), r.ofctl("dump-meters", 1); strings.Count(flows, "actions=meter:") != 4 || strings.Count(meters, "type=drop") != 3 {
+		t.Errorf("a passage without a rate of its own:\n%s%s", flows, meters)
+	}
 	if err := f.Drop(t.Context(), 1, 3); err != nil {
 		t.Fatal(err)
 	}
