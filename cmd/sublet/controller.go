@@ -24,6 +24,7 @@ type controllerFlags struct {
 	apps     []string
 	topology string
 	routers  string
+	role     string
 	tls      secure.Files
 	level    slog.Level
 }
@@ -49,6 +50,11 @@ leaves switches without links to others to the former.
 --topology keeps what was discovered in a file, as a substrate. --vxrouters gives
 switches virtual routers and links of a file (docs/controllers.md): entries inside
 a subset of ports, and a meter or queue that all packets of a link pass.
+
+--role has one of several controllers of the same switches be their master, as a
+file says, which is read again and again: "master 7" or "slave 7", where 7 is the
+generation. Who decides, such as keepalived or a lock in etcd, writes a larger
+generation into the file of each next master.
 
 With --cert, --key and --ca all connections are over TLS, and a switch needs a
 certificate that an authority of --ca has signed, whatever name is in it. The
@@ -83,6 +89,7 @@ func (f *controllerFlags) define(c *cobra.Command) {
 	flags.StringSliceVar(&f.apps, "app", []string{"learning"}, "what it does with switches, by commas: learning, paths")
 	flags.StringVar(&f.topology, "topology", "", "file that is kept as what paths discovers, a substrate; it is written when a station is known")
 	flags.StringVar(&f.routers, "vxrouters", "", "file of virtual routers and links that switches get, beside --app paths")
+	flags.StringVar(&f.role, "role", "", "file that says whether this controller is master or slave, and the generation: \"master 7\"")
 	flags.StringVar(&f.tls.Certificate, "cert", "", "certificate of the controller, for TLS: a PEM file")
 	flags.StringVar(&f.tls.Key, "key", "", "key of --cert, a PEM file")
 	flags.StringVar(&f.tls.CA, "ca", "", "certificates of authorities, one of which has signed those of switches: a PEM file")
@@ -105,6 +112,11 @@ func (f *controllerFlags) config(log *slog.Logger, listen bool) (c controller.Co
 	}
 	if listen || len(f.connect) == 0 {
 		if c.Listen, err = resolve("--listen", f.listen); err != nil {
+			return c, err
+		}
+	}
+	if f.role != "" {
+		if c.Role, err = roleOf(f.role, log); err != nil {
 			return c, err
 		}
 	}

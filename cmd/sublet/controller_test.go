@@ -22,6 +22,9 @@ func TestControllerBadInput(t *testing.T) {
 		{[]string{"--app", ""}, "--app: state learning, paths, or learning,paths"},
 		{[]string{"--connect", "udp:192.0.2.1:6653"}, `--connect "udp:192.0.2.1:6653": write tcp:HOST:PORT`},
 		{[]string{"--connect", "tcp:192.0.2.1"}, "write HOST:PORT"},
+		{[]string{"--role", "/nowhere/role"}, "--role: open /nowhere/role: no such file"},
+		{[]string{"--cert", "c.pem"}, "TLS needs --cert, --key and --ca"},
+		{[]string{"--cert", "c.pem", "--key", "k.pem", "--ca", "ca.pem"}, "c.pem: no such file"},
 		{[]string{"--topology", "t.yaml"}, "--topology: only --app paths discovers one"},
 		{[]string{"--app", "paths", "--topology", "/nowhere/t.yaml"}, "there is no directory /nowhere"},
 	} {
@@ -69,6 +72,35 @@ func TestTopologyIsASubstrate(t *testing.T) {
 	}
 	if code, out, errs := sublet(t, "", "up", "--dry-run", "--substrate", name, request); code != 0 {
 		t.Errorf("%d %s %s", code, out, errs)
+	}
+}
+
+// A role that cannot be read is refused at the beginning, and later changes nothing.
+func TestRoleFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "role")
+	write := func(text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, text := range []string{"", "master", "master x", "master -1", "equal 1", "master 1 2", "slave 18446744073709551616"} {
+		write(text)
+		if code, _, errs := sublet(t, "", "controller", "--role", name); code != exitInput || !strings.Contains(errs, `write "master 7" or "slave 7"`) {
+			t.Errorf("%q: %d %s", text, code, errs)
+		}
+	}
+	write("slave 3\n")
+	role, err := roleOf(name, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		text string
+		want controller.Role
+	}{{"slave 3", controller.Role{Generation: 3}}, {"master 18446744073709551615", controller.Role{Master: true, Generation: 1<<64 - 1}}, {"mast", controller.Role{Master: true, Generation: 1<<64 - 1}}, {"slave 5", controller.Role{Generation: 5}}} {
+		if write(c.text); role() != c.want {
+			t.Errorf("%q is %+v", c.text, role())
+		}
 	}
 }
 

@@ -32,6 +32,10 @@ type Switch struct {
 	// of 1.3 is asked. It is valid during App.Connected.
 	Ports []of13.Port
 
+	// Anew says that another controller may have changed the switch since this one was
+	// its master. It is valid during App.Connected.
+	Anew bool
+
 	app   App
 	conn  *poll.Conn
 	xid   uint32
@@ -39,6 +43,8 @@ type Switch struct {
 	owner *Controller
 	asked bool // an echo was asked for since the last message
 	ready bool // it said what it is
+	led   bool // app has it
+	claim claim
 	told  bool // that it refuses something: the log is not for it to fill
 }
 
@@ -83,6 +89,10 @@ type Config struct {
 	TLS     *secure.Files    // of all connections; nil: they are plain. Files are read for each.
 	Log     *slog.Logger
 
+	// Role, if there is one, says what it shall be, and is asked often. Without one it
+	// asks switches for no role, and is the equal of all their controllers.
+	Role func() Role
+
 	// Tick, if there is one, comes often, and says how long it may be until the next.
 	Tick func(now time.Time) time.Duration
 }
@@ -105,6 +115,8 @@ type Controller struct {
 	conns   map[*poll.Conn]*Switch
 	targets []*target
 	tidied  time.Time
+	role    Role              // as it was when it was asked last
+	ledAs   map[uint64]uint64 // generations by switch
 }
 
 // New listens.
@@ -113,7 +125,10 @@ func New(config Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Controller{config: config, loop: loop, conns: make(map[*poll.Conn]*Switch)}
+	c := &Controller{config: config, loop: loop, conns: make(map[*poll.Conn]*Switch), ledAs: make(map[uint64]uint64)}
+	if config.Role != nil {
+		c.role = config.Role()
+	}
 	if config.TLS != nil {
 		loop.TLS = config.TLS.AnyNameConfig
 	}
@@ -141,7 +156,7 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // Opened greets a switch and asks what it is.
 func (c *Controller) Opened(conn *poll.Conn) {
-	s := &Switch{app: c.config.App(), conn: conn, owner: c}
+	s := &Switch{conn: conn, owner: c}
 	conn.Data, c.conns[conn] = s, s
 	s.Send(&of13.Hello{Bitmap: of10.Versions})
 }
@@ -159,10 +174,8 @@ func (c *Controller) Closed(conn *poll.Conn, why error) {
 	if !s.ready {
 		return
 	}
-	c.config.Log.Info("switch gone", "dpid", fmt.Sprintf("%016x", s.DatapathID), "why", why)
-	if f, ok := s.app.(Follower); ok {
-		f.Gone(s, time.Now())
-	}
+	c.config.Log.Info("switch gone", "dpid", name(s.DatapathID), "why", why)
+	c.leave(s)
 }
 
 // failed lets a switch that listens be tried again. Why it fails is told once.
@@ -197,7 +210,7 @@ func (c *Controller) Message(conn *poll.Conn, h of13.Header, m of13.Message) {
 	s.asked = false
 	switch m := m.(type) {
 	case *of13.PacketIn:
-		if s.ready {
+		if s.led {
 			s.app.PacketIn(s, m, c.loop.Now())
 		}
 	case *of13.Echo:
@@ -206,6 +219,8 @@ func (c *Controller) Message(conn *poll.Conn, h of13.Header, m of13.Message) {
 		}
 	case *of13.Hello:
 		c.greet(s, h, m)
+	case *of13.Role:
+		c.granted(s, h, m)
 	case *of10.FeaturesReply:
 		s.Ports = m.Ports
 		c.connected(s, &m.FeaturesReply)
@@ -213,9 +228,12 @@ func (c *Controller) Message(conn *poll.Conn, h of13.Header, m of13.Message) {
 		c.connected(s, m)
 	default:
 		if e, ok := m.(*of13.ErrorMessage); ok {
+			if c.denied(s, h, e) {
+				return
+			}
 			c.refused(s, e)
 		}
-		if f, ok := s.app.(Follower); ok && s.ready {
+		if f, ok := s.app.(Follower); ok && s.led {
 			f.Message(s, h, m, c.loop.Now())
 		}
 	}
@@ -226,7 +244,7 @@ func (c *Controller) refused(s *Switch, m *of13.ErrorMessage) {
 		return
 	}
 	s.told = true
-	c.config.Log.Warn("the switch refuses, more of which is not told", "dpid", fmt.Sprintf("%016x", s.DatapathID), "error", of13.Error(uint32(m.Kind)<<16|uint32(m.Code)))
+	c.config.Log.Warn("the switch refuses, more of which is not told", "dpid", name(s.DatapathID), "error", of13.Error(uint32(m.Kind)<<16|uint32(m.Code)))
 }
 
 // greet settles the version, and asks what the switch is.
@@ -250,13 +268,18 @@ func (c *Controller) connected(s *Switch, m *of13.FeaturesReply) {
 		return
 	}
 	s.ready, s.DatapathID = true, m.DatapathID
-	c.config.Log.Info("switch", "dpid", fmt.Sprintf("%016x", s.DatapathID), "tables", m.Tables)
-	s.app.Connected(s)
+	c.config.Log.Info("switch", "dpid", name(s.DatapathID), "tables", m.Tables)
+	if c.config.Role == nil {
+		c.lead(s)
+		return
+	}
+	c.ask(s)
 }
 
 // Tick asks silent switches whether they are there.
 func (c *Controller) Tick(now time.Time) time.Duration {
 	wait := tidying
+	c.rerole()
 	if c.config.Tick != nil {
 		wait = min(wait, c.config.Tick(now))
 	}

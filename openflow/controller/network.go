@@ -118,7 +118,7 @@ func (m *member) Connected(s *Switch) {
 		old.s.Close(errors.New("another switch has its identifier"))
 	}
 	n.switches[s.DatapathID] = m
-	if !n.known[s.DatapathID] {
+	if s.Anew || !n.known[s.DatapathID] {
 		m.table.Forget()
 		n.known[s.DatapathID] = true
 	}
