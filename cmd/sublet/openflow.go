@@ -56,6 +56,7 @@ type openflowFlags struct {
 	tables, entries    int
 	groups, meters     int
 	auxiliary          uint8
+	auxiliaryUDP       bool
 	processors         []int
 	slices             string
 }
@@ -148,6 +149,7 @@ func (f *openflowFlags) define(c *cobra.Command) {
 	flags.IntVar(&f.packetIns, "packet-ins", 0, "most packets to controllers in a second; 0: no bound")
 	flags.DurationVar(&f.meterHold, "meter-hold", 0, "most time that frames wait which a meter would drop, up to 1s; 0: it drops them, as OpenFlow says")
 	flags.Uint8Var(&f.auxiliary, "auxiliary", 0, "auxiliary connections to each controller to which the switch connects, up to 8")
+	flags.BoolVar(&f.auxiliaryUDP, "auxiliary-udp", false, "those connections are datagrams over UDP, which may be lost and are not encrypted")
 	flags.StringVar(&f.local, "local", "", "device that is port LOCAL, for instance one end of a veth pair whose other end has the switch's address")
 	flags.BoolVar(&f.inBand, "in-band", false, "control shares ports and links with data: the address that reaches controllers is at the other end of --local; controllers are tcp:ADDRESS:PORT or tls:ADDRESS:PORT")
 	flags.StringSliceVar(&f.gateways, "gateway", nil, "with --in-band, addresses, by commas, of gateways by which controllers are reached, if they are in another subnet")
@@ -166,7 +168,7 @@ func (f *openflowFlags) define(c *cobra.Command) {
 
 // config checks what was typed.
 func (f *openflowFlags) config() (c ofswitch.Config, err error) {
-	c = ofswitch.Config{Ports: f.ports, Local: f.local, Auxiliary: f.auxiliary, Standalone: f.fail == "standalone", MissEntry: f.miss == "controller", PacketIns: f.packetIns, Management: f.socket, Kernel: f.datapath == "kernel", Keep: f.keep}
+	c = ofswitch.Config{Ports: f.ports, Local: f.local, Auxiliary: f.auxiliary, AuxiliaryUDP: f.auxiliaryUDP, Standalone: f.fail == "standalone", MissEntry: f.miss == "controller", PacketIns: f.packetIns, Management: f.socket, Kernel: f.datapath == "kernel", Keep: f.keep}
 	if slices.Equal(f.ports, []string{"eth*"}) {
 		c.Ports, c.Follow = nil, true
 	}
@@ -195,6 +197,8 @@ func (f *openflowFlags) config() (c ofswitch.Config, err error) {
 		return c, fmt.Errorf("--meter-hold %v: write a time up to 1s, or 0 to drop", f.meterHold)
 	case f.packetIns < 0:
 		return c, fmt.Errorf("--packet-ins %d: write how many in a second, or 0 for no bound", f.packetIns)
+	case f.auxiliaryUDP && (f.auxiliary == 0 || slices.ContainsFunc(f.controllers, func(c string) bool { return !strings.HasPrefix(c, "tcp:") })):
+		return c, errors.New("--auxiliary-udp: state --auxiliary 1 to 8, and controllers as tcp:HOST:PORT")
 	case f.auxiliary > 8:
 		return c, fmt.Errorf("--auxiliary %d: write 0 to 8", f.auxiliary)
 	case f.tables < 1 || f.tables > 254:

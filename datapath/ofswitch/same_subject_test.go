@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -225,5 +227,6 @@ func whole(k *controller) of13.Message {
 
 // sameTime is how long the test may take.
 func sameTime() time.Duration {
-	return time.Minute + time.Duration(*samePackets)*2*time.Millisecond
+	size, _ := strconv.Atoi(os.Getenv(soakSize))
+	return soakTime + 2*time.Minute + time.Duration(max(*samePackets, size))*5*time.Millisecond
 }

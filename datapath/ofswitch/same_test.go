@@ -4,7 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -30,9 +32,35 @@ const (
 // differs from it, docs/openflow.md says so and nothing of that kind is drawn.
 func TestSameAnswers(t *testing.T) {
 	t.Parallel()
-	if !within(t) {
-		return
+	if within(t) {
+		sameAnswers(t, *samePackets, 0)
 	}
+}
+
+const (
+	soakPackets = 200_000
+	soakTime    = 80 * time.Second // after which it is enough, but for entries that run out
+	soakSize    = "SAME_PACKETS"   // variable with another number of packets, whatever time they take
+)
+
+// At scale, as long as there is time: a million packets by SAME_PACKETS=1000000, with a
+// tenth as many changes.
+func TestSoakSameAnswers(t *testing.T) {
+	packets, most := soakPackets, soakTime
+	if text := os.Getenv(soakSize); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("%s=%q is no number of packets", soakSize, text)
+		}
+		packets, most = n, 0
+	}
+	if within(t) {
+		sameAnswers(t, packets, most)
+	}
+}
+
+// sameAnswers compares until so many packets were sent, or a time has passed; 0: none.
+func sameAnswers(t *testing.T, packets int, most time.Duration) {
 	silence(t)
 	all := []*subject{newModel(t), newDatapath(t, "p", "q", false), newDatapath(t, "r", "s", true)}
 	if s := newOpenVSwitch(t); s != nil {
@@ -40,7 +68,7 @@ func TestSameAnswers(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(*sameSeed, 7))
 	began, sent, changes := time.Now(), 0, 0
-	for round := 0; sent < *samePackets; round++ {
+	for round := 0; sent < packets && (most == 0 || time.Since(began) < most); round++ {
 		if round%clearAfter == 0 {
 			tellAll(all, beginning()...)
 		}

@@ -43,21 +43,22 @@ const (
 
 // Config of a switch.
 type Config struct {
-	Pipeline    pipeline.Config
-	Ports       []string // see ParsePort; port numbers are 1, 2, ... in this order
-	Follow      bool     // instead of Ports: see openNew; Local may come and go then, too
-	Local       string   // the device that is port LOCAL; "": none
-	InBand      *InBand  // nil: control is out of band
-	Controllers []channel.Target
-	Auxiliary   uint8       // connections to each beside the main one
-	TLS         *tls.Config // for controllers that ask for it
-	Standalone  bool        // forward as a learning switch while there is no controller
-	MissEntry   bool        // begin with entries that send what meets no other to controllers
-	Kernel      bool        // forward by a cache of flows in the kernel
-	PacketIns   int         // most that leave for controllers in a second; 0: no bound
-	Keep        bool        // have what it was told, and flows in the kernel, go on in the working directory when the process ends
-	Management  string      // Unix socket where connections are answered that count as no controller; "": none
-	Log         func(error)
+	Pipeline     pipeline.Config
+	Ports        []string // see ParsePort; port numbers are 1, 2, ... in this order
+	Follow       bool     // instead of Ports: see openNew; Local may come and go then, too
+	Local        string   // the device that is port LOCAL; "": none
+	InBand       *InBand  // nil: control is out of band
+	Controllers  []channel.Target
+	Auxiliary    uint8       // connections to each beside the main one
+	AuxiliaryUDP bool        // those are datagrams
+	TLS          *tls.Config // for controllers that ask for it
+	Standalone   bool        // forward as a learning switch while there is no controller
+	MissEntry    bool        // begin with entries that send what meets no other to controllers
+	Kernel       bool        // forward by a cache of flows in the kernel
+	PacketIns    int         // most that leave for controllers in a second; 0: no bound
+	Keep         bool        // have what it was told, and flows in the kernel, go on in the working directory when the process ends
+	Management   string      // Unix socket where connections are answered that count as no controller; "": none
+	Log          func(error)
 
 	// Slices reads what slices of the switch there are to be, each with controllers of
 	// its own, at the start and whenever the management connection says so. nil: there
@@ -99,7 +100,7 @@ func New(c Config) (_ *Switch, err error) {
 	}
 	s := &Switch{config: c, start: time.Now().Add(-time.Duration(monotonic())), epoll: -1, event: -1, links: -1, packets: allowances{rate: int64(c.PacketIns)}}
 	s.hub = channel.NewHub(s.notify)
-	s.hub.Auxiliary, s.hub.Watch = c.Auxiliary, s.watchConnection
+	s.hub.Auxiliary, s.hub.AuxiliaryUDP, s.hub.Watch = c.Auxiliary, c.AuxiliaryUDP, s.watchConnection
 	if s.band, err = newBand(c.InBand, s.hub, s.hurry); err != nil {
 		return nil, err
 	}

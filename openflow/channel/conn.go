@@ -44,6 +44,7 @@ type Conn struct {
 
 	inbox chan []byte // messages that wait for the switch
 	next  []byte      // the first of them, if it was looked at
+	first []byte      // that came instead of a greeting, over UDP
 
 	*direct // nil: goroutines of its own read and write it
 
@@ -97,6 +98,9 @@ func (c *Conn) serve() error {
 	if c.direct != nil {
 		return c.watched()
 	}
+	if c.first != nil && !c.hub.deliver(c, c.first) {
+		return net.ErrClosed
+	}
 	for {
 		raw, err := c.message(r)
 		if err != nil {
@@ -113,6 +117,10 @@ func (c *Conn) serve() error {
 func (c *Conn) greet(r *bufio.Reader) error {
 	raw, err := c.read(r)
 	if err != nil {
+		return err
+	}
+	if c.unreliable() {
+		c.first, err = c.greetAgain(raw)
 		return err
 	}
 	version, ok, err := of10.ReadHello(raw, &c.wire.decoder)

@@ -140,7 +140,13 @@ func (h *Hub) dial(ctx context.Context, t Target, conf *tls.Config, log func(err
 // main one, is not done.
 func (h *Hub) auxiliary(ctx context.Context, t Target, conf *tls.Config, main *Conn, id uint8, log func(error)) {
 	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, lastRetry) {
-		conn, err := t.connect(ctx, conf, h.dialLimit())
+		var conn net.Conn
+		var err error
+		if h.AuxiliaryUDP {
+			conn, err = t.connectUDP(ctx)
+		} else {
+			conn, err = t.connect(ctx, conf, h.dialLimit())
+		}
 		if err == nil {
 			c := newConn(conn, h)
 			c.main, c.auxiliary = main, id

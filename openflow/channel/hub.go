@@ -21,6 +21,10 @@ type Datapath interface {
 type Hub struct {
 	Auxiliary uint8 // connections beside the main one to each controller to which the switch connects
 
+	// AuxiliaryUDP has those be datagrams: they are not encrypted, and may be lost. They are
+	// for what controllers send again, or can do without.
+	AuxiliaryUDP bool
+
 	Least uint8 // version that is spoken; 0: any
 
 	Near bool // controllers are tried again sooner: who knows when that is worth it calls Hurry
@@ -125,6 +129,9 @@ func (c *Conn) controller() *Conn {
 }
 
 func (h *Hub) do(c *Conn, xid uint32, m of13.Message, d Datapath) (of13.Message, error) {
+	if c.unreliable() && !overUDP(m.Type()) {
+		return nil, of13.BadRequestBadType
+	}
 	switch m.Type() {
 	case of13.TypeHello, of13.TypeError: // after the first hello they ask for nothing
 		return nil, nil

@@ -24,6 +24,7 @@ const Stations = 5
 // Bed is a place for switches.
 type Bed struct {
 	Exe  string        // sublet
+	Ends int           // stations of a switch; 0: Stations
 	Hold time.Duration // most time that frames wait which a meter of Sublet's would drop
 	dir  string
 	host *kernel.Host
@@ -40,6 +41,13 @@ func New(exe string) (*Bed, error) {
 	b.later(func() { os.RemoveAll(dir) })
 	b.host, err = kernel.NewHost(kernel.Config{Host: "h", Run: dir})
 	return b, err
+}
+
+func (b *Bed) ends() int {
+	if b.Ends == 0 {
+		return Stations
+	}
+	return b.Ends
 }
 
 func (b *Bed) later(f func()) { b.undo = append(b.undo, f) }
@@ -85,6 +93,7 @@ type Switch struct {
 	Stations []pktgen.Place
 	*Control // nil: it is none of OpenFlow
 	bed      *Bed
+	shared   bool // its process is in a control group
 }
 
 // Kind of switch.
@@ -171,7 +180,7 @@ func (s *Switch) ports() (names []string) {
 	if s.Kind == Learning {
 		letter = "eth"
 	}
-	for i := range Stations {
+	for i := range s.bed.ends() {
 		names = append(names, fmt.Sprintf("%s%d", letter, i))
 	}
 	return names

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/kernel"
+	"sublet/openflow/channel"
 	"sublet/openflow/of13"
+	"sublet/report"
 )
 
 // settling is what Open vSwitch's cache takes behind its tables, with a margin.
@@ -217,6 +220,18 @@ func (c *Control) Entries() (n int, err error) {
 	})
 	return n, err
 }
+
+// Stages asks one of Sublet's switches where the time of its thread has gone.
+func (c *Control) Stages() (t report.StageTimes, err error) {
+	var status report.OpenFlowStatus
+	ask := &of13.MultipartRequest{Kind: of13.MultipartExperimenter, Experimenter: channel.Experimenter, ExpType: channel.KindStatus}
+	wrong := c.Ask(ask, func(m []byte) { err = json.Unmarshal(m[statusAt:], &status) })
+	return status.Stages, errors.Join(err, wrong)
+}
+
+// statusAt is where the text of a status is in a reply: header, kind of multipart,
+// experimenter and type.
+const statusAt = 8 + 8 + 8
 
 // Answer sends what the switch asks about by an action, until the connection ends.
 func (c *Control) Answer(decide func() of13.Action) error {
