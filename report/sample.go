@@ -33,6 +33,8 @@ const (
 	KindLease plan.Kind = "lease"
 	KindHost  plan.Kind = "host"
 	KindLink  plan.Kind = "link"
+	// KindProcessor is of what a host's processors do for a lease beside its processes.
+	KindProcessor plan.Kind = "processor"
 )
 
 // States. Those of a lease are vnet.State's, those of hosts and links Up and

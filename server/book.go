@@ -111,6 +111,7 @@ func decided(err error) bool {
 // save writes what became different, and wakes who waits for it. A caller
 // that went away does not stop it.
 func (s *Server) save() error {
+	charged := s.metering.charge(s.book)
 	changes := s.book.Changes()
 	if changes.Empty() {
 		return nil
@@ -118,6 +119,7 @@ func (s *Server) save() error {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 	defer cancel()
 	if err := s.store.Save(ctx, changes); err != nil {
+		s.metering.back(charged)
 		return err
 	}
 	s.book.Saved()

@@ -35,6 +35,7 @@ type collected struct {
 	revision   uint64        // of the plan that tenants were read from
 	tenants    map[vnet.TenantID]bool
 	links      bool   // there are some, to be judged
+	begins     bool   // there are, and a moment ago there were none
 	after      uint64 // number of the last reading
 	heads      heads  // of its samples; none while nobody watches
 	set        uint64 // of the links whose counts were read last
@@ -91,6 +92,10 @@ func (c *collector) round(ctx context.Context, feeds []*feed) {
 		return
 	}
 	for host, h := range c.hosts {
+		if h.begins {
+			h.begins = false
+			c.server.proving.begins(host, time.Now())
+		}
 		wanted := h.wanted(feeds)
 		if len(wanted) == 0 && (!c.server.proves() || !h.links) {
 			continue
@@ -132,11 +137,13 @@ func (c *collector) look() error {
 			if h.tenants != nil && h.revision == p.Revision {
 				continue
 			}
+			empty := h.tenants != nil && !h.links
 			h.revision, h.tenants, h.links = p.Revision, make(map[vnet.TenantID]bool), false
 			for _, item := range p.Items() {
 				h.tenants[item.LeaseID().Tenant] = true
 				h.links = h.links || item.Kind() == plan.KindVxLink
 			}
+			h.begins = empty && h.links
 		}
 		return nil
 	})

@@ -33,10 +33,19 @@ func (s *Server) getLeases(w http.ResponseWriter, _ *http.Request, c *call) erro
 	}
 	leases = slices.DeleteFunc(leases, func(l vnet.Lease) bool { return !c.Token.Covers(l.Request.Network) })
 	for i := range leases { // outside of the lock: it takes a while
-		leases[i] = exposed.of(presented(leases[i], now))
+		leases[i] = exposed.of(s.presented(leases[i], now))
 		leases[i].Concerns = concerns.of(leases[i])
 	}
 	return answer(w, http.StatusOK, leases)
+}
+
+// presented is one with what kernels spent on its packets, too.
+func (s *Server) presented(l vnet.Lease, now time.Time) vnet.Lease {
+	l = presented(l, now)
+	if spent := s.metering.of(l.ID()); spent > 0 && l.Account != nil && l.State != vnet.Ended {
+		l.Account = l.Account.Charged(spent)
+	}
+	return l
 }
 
 // presented brings a lease's account to the present, and says whether it is
@@ -108,7 +117,7 @@ func (s *Server) leaseOf(id vnet.LeaseID) (l vnet.Lease, err error) {
 	if err != nil {
 		return l, err
 	}
-	return exposed.of(presented(l, now)), nil
+	return exposed.of(s.presented(l, now)), nil
 }
 
 // untils are the conditions that ?until= can name.

@@ -23,8 +23,9 @@ type proving struct {
 	about      map[vnet.LeaseID]*subject // what was promised
 	down       map[string]bool           // elements of the substrate
 	stated     map[string]time.Duration  // latencies of its links
-	paths      map[string]*slowPath      // by their links
-	shape      uint64                    // of directions: it grows when some go
+	measured   map[vnet.HostID]vnet.Measurement
+	paths      map[string]*slowPath // by their links
+	shape      uint64               // of directions: it grows when some go
 }
 
 // ofLink is one direction of a link.
@@ -41,6 +42,7 @@ type hostCounts struct {
 	links      []report.LinkWay
 	values     []report.LinkSums
 	known      []bool // there is a value of an earlier reading
+	again      bool   // there was an earlier reading: what has no value was built since
 	directions []*provedWay
 }
 
@@ -112,15 +114,27 @@ func (s *Server) counted(host vnet.HostID, c report.Counts) {
 	for i, v := range c.Values {
 		was, known := h.values[i], h.known[i]
 		h.values[i], h.known[i] = v, true
-		if l := h.links[i]; known && span > 0 && v[0] >= was[0] && v[1] >= was[1] && v[2] >= was[2] && !l.Several {
+		l := h.links[i]
+		s.metering.add(l.Lease, h.charged(i, p.measured[host], was, v, known))
+		if !known || span <= 0 || v[0] < was[0] || v[1] < was[1] || v[2] < was[2] {
+			continue // it was built anew
+		}
+		if !l.Several { // else it goes over several paths
 			p.read(s, host, l, h.directions[i], was, v, span, c.At)
-		} // else it was built anew, or goes over several paths
+		}
 	}
 	h.at = c.At
 }
 
 func endOf(was, is report.LinkSums, span time.Duration) measure.End {
 	return measure.End{Span: span, Packets: is[0] - was[0], Rate: perSecond(is[1]-was[1], span), Dropped: is[2] - was[2]}
+}
+
+// begins notes that a host had no links until now: all that it counts is new.
+func (p *proving) begins(host vnet.HostID, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hosts[host] = &hostCounts{at: now}
 }
 
 // anew is for another list of links than before, with what is known of them.
@@ -133,7 +147,7 @@ func (p *proving) anew(was *hostCounts, c report.Counts) *hostCounts {
 	}
 	before := make(map[ofPart]int)
 	if was != nil && c.At.Sub(was.at) < oldCounts {
-		h.at = was.at
+		h.at, h.again = was.at, true
 		for i, l := range was.links {
 			before[ofPart{ofLink{l.Lease, l.Link, l.Direction}, l.Part}] = i
 		}

@@ -17,7 +17,7 @@ func provingOf(t testing.TB, n int) (*Server, vnet.Lease) {
 		rate := vnet.Static(8 * vnet.Kbit)
 		l.Request.Links = append(l.Request.Links, vnet.VirtualLink{Name: fmt.Sprint("l", i), Ends: [2]string{"a", "b"}, Bandwidth: [2]vnet.Bandwidth{rate, rate}})
 	}
-	s := &Server{now: time.Now, log: slog.New(slog.DiscardHandler), proving: newProving(), feeds: newFeeds()}
+	s := &Server{now: time.Now, log: slog.New(slog.DiscardHandler), proving: newProving(), metering: newMetering(), feeds: newFeeds()}
 	s.journal = openJournal(t.TempDir(), s.log)
 	s.journal.clean(s.now(), func(string) bool { return true })
 	s.proving.news.tell([]vnet.Lease{l}, nil, nil)

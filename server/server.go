@@ -70,6 +70,7 @@ type Server struct {
 	freed    atomic.Bool // something may have become free for requests that wait
 	notifier *notifier
 	proving  *proving
+	metering *metering
 	cluster  Cluster // nil: this server shares its store with no other
 	term     string  // random: this server's among those that write the store
 
@@ -122,7 +123,7 @@ func assemble(config Config) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	s.journal, s.proving = openJournal(config.Journal, s.log), newProving()
+	s.journal, s.proving, s.metering = openJournal(config.Journal, s.log), newProving(), newMetering()
 	s.notifier = newNotifier(config.Notify, s.counters.registry)
 	s.prices = vnet.DefaultPrices
 	if config.Prices != nil {
@@ -222,6 +223,7 @@ func (s *Server) keep(ctx context.Context, ended <-chan error, shut func()) erro
 	var collecting sync.WaitGroup
 	collecting.Go(func() { s.collect(ctx) })
 	collecting.Go(func() { s.keepTelling(ctx) })
+	collecting.Go(func() { s.keepCharging(ctx) })
 	collecting.Go(func() { s.keepTrying(ctx) })
 	collecting.Go(func() { s.handOver(ctx) })
 	collecting.Go(func() { s.keepCopying(ctx) })
@@ -230,6 +232,7 @@ func (s *Server) keep(ctx context.Context, ended <-chan error, shut func()) erro
 	shut()
 	<-clock
 	collecting.Wait()
+	s.chargeAbove(1)
 	s.proving.flush(s)
 	s.notifier.stop()
 	s.scraper.close()

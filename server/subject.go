@@ -57,7 +57,7 @@ func (p *proving) learn() bool {
 		clear(p.about)
 	}
 	if sub != nil {
-		p.down, p.stated = downElements(*sub), latenciesOf(*sub)
+		p.down, p.stated, p.measured = downElements(*sub), latenciesOf(*sub), measuredOf(*sub)
 		for id, a := range p.about {
 			p.about[id] = p.subject(a.Lease)
 		}
@@ -111,6 +111,15 @@ func (a *subject) trouble(link string, now time.Time) string {
 		return "repaired a moment ago: " + a.Repairs.Last
 	}
 	return a.Message
+}
+
+// measuredOf is what hosts were found to do.
+func measuredOf(sub vnet.Substrate) map[vnet.HostID]vnet.Measurement {
+	all := make(map[vnet.HostID]vnet.Measurement)
+	for _, h := range sub.Hosts {
+		all[h.Name] = h.Measurement
+	}
+	return all
 }
 
 // downElements are the substrate's links that do not work.

@@ -56,7 +56,7 @@ func (s *Server) update(c *call, id vnet.LeaseID, tag string, u api.Update) (upd
 		}
 		updated.Lease, updated.Changes, err = b.Revise(now, id, u.Request, keepsOf(c, now, b, id), u.DryRun)
 		s.cause.did = changesText(updated.Changes)
-		updated.Lease = presented(updated.Lease, now)
+		updated.Lease = s.presented(updated.Lease, now)
 		return err
 	})
 	return updated, err

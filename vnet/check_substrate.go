@@ -133,6 +133,12 @@ func (h SubstrateNode) check(path string) error {
 	if err := checkOptionalName(path+".site", h.Site); err != nil {
 		return err
 	}
+	if err := h.InsideCost.check(path + ".inside_cost"); err != nil {
+		return err
+	}
+	if err := h.TunnelCost.check(path + ".tunnel_cost"); err != nil {
+		return err
+	}
 	if err := checkRate(path+".measured", h.Measured, true); err != nil {
 		return err
 	}

@@ -11,21 +11,25 @@ import (
 type Cost struct {
 	Resource  float64 `json:"resource_seconds"` // nodes and routers times seconds
 	Bandwidth float64 `json:"bandwidth_mbit"`   // guaranteed minima times time, per virtual link the mean of both directions
-	Total     float64 `json:"total"`            // at the lease's prices
+	// Kernel is the processor time that kernels of hosts spent on its packets, in seconds:
+	// counters times what packets cost a host (Measurement). Nobody can quote it.
+	Kernel float64 `json:"kernel_seconds,omitempty"`
+	Total  float64 `json:"total"` // at the lease's prices
 }
 
 // Prices are what a unit of each costs.
 type Prices struct {
 	Resource  float64 `json:"per_resource_second"` // c_r
 	Bandwidth float64 `json:"per_mbit"`            // c_b
+	Kernel    float64 `json:"per_kernel_second"`
 }
 
-// DefaultPrices weigh both alike, as the seed's comparison does.
-var DefaultPrices = Prices{Resource: 1, Bandwidth: 1}
+// DefaultPrices weigh all alike, as the seed's comparison does with the first two.
+var DefaultPrices = Prices{Resource: 1, Bandwidth: 1, Kernel: 1}
 
 // Check refuses prices below nothing and what is no number.
 func (p Prices) Check() error {
-	for _, x := range []float64{p.Resource, p.Bandwidth} {
+	for _, x := range []float64{p.Resource, p.Bandwidth, p.Kernel} {
 		if !(x >= 0 && x <= 1e12) {
 			return fmt.Errorf("a price of %g is not between 0 and 1e12", x)
 		}
@@ -59,7 +63,8 @@ func (t Topology) Over(d time.Duration, p Prices) Cost {
 func (c Cost) Plus(d Cost, p Prices) Cost {
 	c.Resource += d.Resource
 	c.Bandwidth += d.Bandwidth
-	c.Total = p.Resource*c.Resource + p.Bandwidth*c.Bandwidth
+	c.Kernel += d.Kernel
+	c.Total = p.Resource*c.Resource + p.Bandwidth*c.Bandwidth + p.Kernel*c.Kernel
 	return c
 }
 
@@ -132,4 +137,10 @@ func (l Lease) Metered(now time.Time) Lease {
 	a.Hourly = l.Topology().Over(time.Hour, a.Prices)
 	l.Account = &a
 	return l
+}
+
+// Charged is the account with what kernels spent on the lease's packets.
+func (a Account) Charged(spent time.Duration) *Account {
+	a.Used = a.Used.Plus(Cost{Kernel: spent.Seconds()}, a.Prices)
+	return &a
 }

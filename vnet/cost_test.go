@@ -64,7 +64,7 @@ func TestCostThroughStages(t *testing.T) {
 	for _, cut := range []time.Duration{0, 10 * time.Minute, 30 * time.Minute} {
 		before := r.Cost(cut, p)
 		after := r.Cost(r.For, p)
-		sum = Cost{}.Plus(before, p).Plus(Cost{after.Resource - before.Resource, after.Bandwidth - before.Bandwidth, 0}, p)
+		sum = Cost{}.Plus(before, p).Plus(Cost{Resource: after.Resource - before.Resource, Bandwidth: after.Bandwidth - before.Bandwidth}, p)
 		if math.Abs(sum.Total-got.Total) > 1e-6 {
 			t.Errorf("cut at %s: %g, want %g", cut, sum.Total, got.Total)
 		}

@@ -64,9 +64,13 @@ type Measurement struct {
 	// Delay is what it adds to a link's latency: half the round trip between two
 	// nodes, on it or by a tunnel to a host like it, whichever takes longer; 0:
 	// nobody has measured.
-	Delay      time.Duration `json:"delay_ns,omitempty"`
-	MeasuredAt time.Time     `json:"measured_at,omitzero"`
-	Machine    string        `json:"machine,omitempty"` // it was measured on: kernel and processors
+	Delay time.Duration `json:"delay_ns,omitempty"`
+	// InsideCost is of a packet on a link inside the host, TunnelCost of one at either end
+	// of a tunnel.
+	InsideCost PacketCost `json:"inside_cost,omitzero"`
+	TunnelCost PacketCost `json:"tunnel_cost,omitzero"`
+	MeasuredAt time.Time  `json:"measured_at,omitzero"`
+	Machine    string     `json:"machine,omitempty"` // it was measured on: kernel and processors
 }
 
 // DefaultHostCapacity stands in for a host's Capacity until it is measured: what

@@ -40,8 +40,10 @@ type Config struct {
 	Registries []string
 	// ImagesQuota is the room of all unpacked images; 0: image.DefaultQuota.
 	ImagesQuota vnet.Bytes
-	Probe       string // the word with which this program is a prober in a node
-	Log         *slog.Logger
+	// Measured is what this machine was found to do; nil: nobody asks.
+	Measured func() vnet.Measurement
+	Probe    string // the word with which this program is a prober in a node
+	Log      *slog.Logger
 	// WiresCarryGSO says that the wires to all other hosts take large packets
 	// uncut.
 	WiresCarryGSO bool

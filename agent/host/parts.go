@@ -124,7 +124,7 @@ func (h *Host) makeParts(ctx context.Context, s setup) error {
 	h.latency = newLatency(s, links)
 	links.Latency = h.latency.Of
 	h.feedback = &feedback.Loop{Held: chains.Held, Group: func(namespace string) feedback.Group { return s.host.Group(namespace) }, Log: s.config.Log}
-	chains.Short = h.feedback.Short
+	chains.Short, chains.Measured, links.Measured = h.feedback.Short, s.config.Measured, s.config.Measured
 	h.pin = newPin(s, chains, one[*openflow.Part](h.parts))
 	return nil
 }

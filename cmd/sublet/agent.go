@@ -137,6 +137,7 @@ func (a *app) agentConfig(o agentOptions, log *slog.Logger) (c host.Config, err 
 	c = host.Config{
 		Host: vnet.HostID(o.host), Run: a.run, Data: o.data, Cgroup: o.cgroup, Address: filepath.Join(a.run, "agent-"+o.host+".sock"),
 		Source: a.client(), Workers: o.workers, Probe: probeCommand, Log: log, Images: o.images.dir, Registries: o.images.registries, ImagesQuota: o.images.bytes, WiresCarryGSO: o.uncut,
+		Measured: measuredNow(measuredFile),
 	}
 	if o.listen != "" {
 		c.Address = "https://" + o.listen

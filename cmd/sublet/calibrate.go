@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sublet/agent/control"
 	"sublet/lab/testbed"
 	"sublet/measure/pktgen"
 	"sublet/plan"
@@ -28,7 +29,8 @@ out of namespaces on this machine, and measure how many packets of several
 sizes one processor forwards in a second of its time. What the slowest of them
 does with frames of 900 bytes, the mean that promises are made for, on all
 processors is what the machine can carry. The slower of link and tunnel, and a
-quarter of that to spare, is what it adds to a link's latency.
+quarter of that to spare, is what it adds to a link's latency. What a packet takes of
+a processor beside sending it is what leases are charged for the kernel's work.
 
 The result is kept in ` + measuredFile + `, where labs find it. With HOST, the
 substrate host that this machine is, it is given to the server too: from then on
@@ -59,6 +61,10 @@ type calibration struct {
 	Carries    vnet.Rate  `json:"carries_bps"` // tenants' frames of plan.MeanFrame, all processors
 	// Delay is what the machine adds to a link's latency, with some to spare.
 	Delay time.Duration `json:"delay_ns"`
+	// Inside is what its kernel spends on a packet of a link, Tunnel at each end of a
+	// tunnel: what senders take by themselves is not in it.
+	Inside vnet.PacketCost `json:"inside_cost"`
+	Tunnel vnet.PacketCost `json:"tunnel_cost"`
 }
 
 // pathRate is what one processor forwards of one kind of path.
@@ -67,6 +73,24 @@ type pathRate struct {
 	Frame   int       `json:"frame_bytes"`
 	Packets float64   `json:"packets_per_second"`
 	Rate    vnet.Rate `json:"rate_bps"`
+	// Sent is what a processor sends where nothing comes after.
+	Sent float64 `json:"sent_per_second,omitempty"`
+}
+
+// costOf is what a path takes of a processor for each packet and byte, beside sending,
+// by least squares over the sizes that were measured; part of it is what is asked for.
+func (c calibration) costOf(path string, part float64) (vnet.PacketCost, error) {
+	var points []control.Point
+	for _, p := range c.Paths {
+		if p.Path == path && p.Packets > 0 && p.Sent > p.Packets {
+			points = append(points, control.Point{Bytes: float64(p.Frame), Cost: part * 1e9 * (1/p.Packets - 1/p.Sent)})
+		}
+	}
+	fit, worst, err := control.Fit(points)
+	if err != nil {
+		return vnet.PacketCost{}, fmt.Errorf("cost of packets of a %s: %w", path, err)
+	}
+	return vnet.PacketCost{Fixed: fit.Fixed, PerByte: fit.PerByte, Error: worst}, nil
 }
 
 // frameSizes that are measured: the smallest, the mean, the largest.
@@ -83,7 +107,7 @@ func (a *app) runCalibration(ctx context.Context, hosts []string, window time.Du
 	if err != nil {
 		return err
 	}
-	m := vnet.Measurement{Measured: result.Carries, Delay: result.Delay, MeasuredAt: time.Now().UTC().Truncate(time.Second), Machine: thisMachine()}
+	m := vnet.Measurement{Measured: result.Carries, Delay: result.Delay, InsideCost: result.Inside, TunnelCost: result.Tunnel, MeasuredAt: time.Now().UTC().Truncate(time.Second), Machine: thisMachine()}
 	if err := remember(measuredFile, m); err != nil {
 		return fmt.Errorf("keep what was measured: %w", err)
 	}
@@ -100,6 +124,7 @@ func (a *app) runCalibration(ctx context.Context, hosts []string, window time.Du
 		return err
 	}
 	fmt.Fprintf(a.out, "\ncarries %s on %d processors; adds %s to a link's latency\n", readable(result.Carries), result.Processors, result.Delay)
+	fmt.Fprintf(a.out, "its kernel spends %s on a link, %s at an end of a tunnel\n", result.Inside, result.Tunnel)
 	return nil
 }
 
@@ -179,18 +204,25 @@ func (c *calibration) measure(ctx context.Context, g *testbed.Testbed, window ti
 			c.Delay = max(c.Delay, d)
 		}
 		for _, size := range frameSizes {
-			packets, err := forwarded(from, to, size, window)
+			packets, err := forwarded(window, func(window time.Duration) (float64, error) { return pktgen.Arrive(from, to, size, 0, window) })
 			if err != nil {
 				return fmt.Errorf("%s, frames of %d bytes: %w", kind.path, size, err)
 			}
+			sent, err := forwarded(window, func(window time.Duration) (float64, error) { return pktgen.Leave(from, to, from, size, 0, window) })
+			if err != nil {
+				return fmt.Errorf("%s, sending frames of %d bytes: %w", kind.path, size, err)
+			}
 			rate := vnet.Rate(packets * float64(size) * 8)
-			c.Paths = append(c.Paths, pathRate{kind.path, size, packets, rate})
+			c.Paths = append(c.Paths, pathRate{kind.path, size, packets, rate, sent})
 			if whole := rate * vnet.Rate(c.Processors); size == plan.MeanFrame && (c.Carries == 0 || whole < c.Carries) {
 				c.Carries = whole
 			}
 		}
 	}
-	return nil
+	var inside, tunnel error
+	c.Inside, inside = c.costOf("link", 1)
+	c.Tunnel, tunnel = c.costOf("tunnel", 0.5) // both ends were on this machine
+	return errors.Join(inside, tunnel)
 }
 
 // calibrationTries bounds how often a window is measured, each twice as long as
@@ -198,9 +230,9 @@ func (c *calibration) measure(ctx context.Context, g *testbed.Testbed, window ti
 const calibrationTries = 5
 
 // forwarded is how many packets a processor forwards in a second of its time.
-func forwarded(from, to pktgen.Place, size int, window time.Duration) (float64, error) {
+func forwarded(window time.Duration, measure func(time.Duration) (float64, error)) (float64, error) {
 	for range calibrationTries {
-		packets, err := pktgen.Arrive(from, to, size, 0, window)
+		packets, err := measure(window)
 		if err != nil || packets > 0 && !math.IsInf(packets, 0) {
 			return packets, err
 		}

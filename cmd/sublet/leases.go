@@ -276,7 +276,11 @@ func (a *app) printAccount(account *vnet.Account) {
 }
 
 func costWords(c vnet.Cost) string {
-	return fmt.Sprintf("%s (%s seconds of nodes, %s Mbit of guarantees)", units(c.Total), units(c.Resource), units(c.Bandwidth))
+	kernel := ""
+	if c.Kernel > 0 {
+		kernel = fmt.Sprintf(", %s seconds of kernels on its packets", units(c.Kernel))
+	}
+	return fmt.Sprintf("%s (%s seconds of nodes, %s Mbit of guarantees%s)", units(c.Total), units(c.Resource), units(c.Bandwidth), kernel)
 }
 
 // units prints an amount for people: whole, unless it is small or beyond reading.

@@ -110,14 +110,14 @@ func ledgerEnd(r vnet.Record) string {
 func (a *app) writeCSV(records []vnet.Record) error {
 	w := csv.NewWriter(a.out)
 	lines := [][]string{{"serial", "tenant", "network", "owner_uid", "state", "admitted", "start", "end", "ran", "ended", "why",
-		"nodes", "links", "cpu_milli", "memory_bytes", "bandwidth_bps", "quoted", "used_resource_seconds", "used_bandwidth_mbit", "used_total", "verdict", "checked"}}
+		"nodes", "links", "cpu_milli", "memory_bytes", "bandwidth_bps", "quoted", "used_resource_seconds", "used_bandwidth_mbit", "used_kernel_seconds", "used_total", "verdict", "checked"}}
 	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	for _, r := range records {
 		lines = append(lines, []string{
 			fmt.Sprint(r.Serial), string(r.Tenant), string(r.Network), fmt.Sprint(r.Owner), string(r.State),
 			csvTime(r.Admitted), csvTime(r.Start), csvTime(r.End), csvTime(r.Ran), csvTime(r.Ended), r.Why,
 			fmt.Sprint(r.Nodes), fmt.Sprint(r.Links), fmt.Sprint(int64(r.CPU)), fmt.Sprint(int64(r.Memory)), fmt.Sprint(int64(r.Bandwidth)),
-			number(r.Quoted), number(r.Used.Resource), number(r.Used.Bandwidth), number(r.Used.Total), r.Verdict, csvTime(r.Checked),
+			number(r.Quoted), number(r.Used.Resource), number(r.Used.Bandwidth), number(r.Used.Kernel), number(r.Used.Total), r.Verdict, csvTime(r.Checked),
 		})
 	}
 	return w.WriteAll(lines)

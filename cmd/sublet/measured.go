@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -66,6 +67,25 @@ func remembered(file string, now time.Time) (vnet.Measurement, bool) {
 		return m, false
 	}
 	return m, holds(m, thisMachine(), now)
+}
+
+// rememberedAge is how old what measuredNow says may be.
+const rememberedAge = time.Minute
+
+// measuredNow is remembered, for those who ask every second.
+func measuredNow(file string) func() vnet.Measurement {
+	var mu sync.Mutex
+	var last vnet.Measurement
+	var read time.Time
+	return func() vnet.Measurement {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.Sub(read) > rememberedAge {
+			last, _ = remembered(file, now)
+			read = now
+		}
+		return last
+	}
 }
 
 // remember keeps a measurement of this machine.

@@ -81,6 +81,7 @@ instead. --substrate is then for a store that has none yet.`,
 	logLevel(f, &o.level)
 	f.IntVar(&o.moves, "moves", lease.DefaultMoves, "how many leases that allow it may be moved to let one in")
 	f.Float64Var(&o.prices.Resource, "price-resource", vnet.DefaultPrices.Resource, "cost of a node or router for a second, quoted to leases from now on")
+	f.Float64Var(&o.prices.Kernel, "price-kernel", vnet.DefaultPrices.Kernel, "cost of a second of a processor that kernels spend on a lease's packets")
 	f.Float64Var(&o.prices.Bandwidth, "price-bandwidth", vnet.DefaultPrices.Bandwidth, "cost of 1 Mbit/s guaranteed for a second")
 	f.StringSliceVar(&o.notices, "notices", []string{"1d", "1h"}, "how long before its end a lease is said to end, among its events; none: never")
 	o.notify.flags(f)

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -39,6 +40,9 @@ type Part struct {
 	// Core is where a program's process is kept, and what it uses; false: it is on no
 	// core of its own. nil: nobody keeps them.
 	Core func(namespace string) (core int, used vnet.CPU, ok bool)
+
+	// Measured is what the host was found to do with packets; nil: nobody asks.
+	Measured func() vnet.Measurement
 
 	// Changed is called when Problems are others; nil: nobody asks. Log has what became
 	// of functions.
@@ -256,5 +260,26 @@ func (p *Part) samples(c plan.Chains, counted nsh.Report) (list []report.Sample)
 	}
 	s := report.Sample{Kind: plan.KindChains, Key: c.Key(), Lease: c.Lease}
 	s.CountBy(report.Dropped, counted.Drops)
-	return append(list, s)
+	if list = append(list, s); p.Measured != nil {
+		m := p.Measured()
+		list = append(list, report.KernelSample(plan.KindChains, c.Key(), c.Lease, kernelTime(c, counted, m), m))
+	}
+	return list
+}
+
+// kernelTime is what the host spent on packets of chains: where they begin and where
+// they end as on a link, and on one into each program and one out of it.
+func kernelTime(c plan.Chains, counted nsh.Report, m vnet.Measurement) (spent time.Duration) {
+	for i, h := range c.Hops {
+		if i >= len(counted.Hops) {
+			break
+		}
+		n := counted.Hops[i]
+		if f, ok := c.Function(h.Function); ok && f.Type == vnet.FunctionProgram {
+			spent += m.KernelTime(true, n.Packets+n.Returned, 0)
+		} else if h.HoldsRate() || h.Egress != "" {
+			spent += m.KernelTime(true, n.Packets, n.Bytes)
+		}
+	}
+	return spent
 }

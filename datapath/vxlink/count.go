@@ -41,8 +41,16 @@ func (r *programs) zero(slot uint32) error {
 }
 
 // Samples are what this host counted of leases' links, one for each direction,
-// by lease, link and direction.
+// by lease, link and direction, and what the kernel spent on those of each lease.
 func (p *Part) Samples(ctx context.Context, of report.Scope) ([]report.Sample, error) {
+	list, err := p.linkSamples(ctx, of)
+	if p.Measured == nil || err != nil {
+		return list, err
+	}
+	return append(list, report.KernelOfLinks(list, p.Measured())...), nil
+}
+
+func (p *Part) linkSamples(ctx context.Context, of report.Scope) ([]report.Sample, error) {
 	if left, err := bpf.Left(p.host, hop.LinksPart); err != nil || !left {
 		return nil, err
 	}

@@ -51,6 +51,9 @@ type Part struct {
 	// Latency is what is known of a tunnel; nil: nothing of any.
 	Latency func(vnet.VNI) report.Latency
 
+	// Measured is what the host was found to do with packets; nil: nobody asks.
+	Measured func() vnet.Measurement
+
 	undercounts func() bool // whether classes do, see bpf.Undercounts
 
 	mu      sync.Mutex
