@@ -12,10 +12,12 @@ import (
 // hash table. Tables are searched by their highest priority, so a search ends at
 // the first one that cannot have a better entry. A table is searched in stages,
 // so that no more of a packet is looked at than rules it out (Open vSwitch,
-// lib/classifier.h, "Staged Lookup").
+// lib/classifier.h, "Staged Lookup"). Where an address is what rules it out, tries say
+// by which of its first bits; once walked they rule out further tables unsearched.
 type classifier struct {
 	tuples []*tuple // by priority, descending
 	byMask map[Key]*tuple
+	tries  [len(trieFields)]trie
 	size   int
 	oldest *Entry // of all, in the order in which they came
 	newest *Entry
@@ -28,6 +30,7 @@ var stages = [][]uint8{{0, 1, 2}, {3, 4}, {6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, 
 // tuple has the entries of one mask.
 type tuple struct {
 	mask       Key
+	prefixes   []prefixOf
 	stages     []stage
 	entries    map[uint64]*Entry // of a hash, the one that decides; others are behind it
 	of         map[uint16]int    // number of entries of a priority
@@ -44,7 +47,7 @@ type stage struct {
 }
 
 func newTuple(mask *Key) *tuple {
-	t := &tuple{mask: *mask, entries: make(map[uint64]*Entry), of: make(map[uint16]int)}
+	t := &tuple{mask: *mask, prefixes: prefixesOf(mask), entries: make(map[uint64]*Entry), of: make(map[uint16]int)}
 	for _, words := range stages {
 		s := stage{hashes: make(map[uint64]int)}
 		for _, w := range words {
@@ -129,15 +132,34 @@ func (e *Entry) before(o *Entry) bool {
 // lookup finds the entry that decides, nil for none. The bits of the key that
 // were looked at are added to seen: packets that agree in these meet the same.
 func (c *classifier) lookup(k, seen *Key) (best *Entry) {
+	var w walks
 	for _, t := range c.tuples {
 		if best != nil && t.highest < best.Priority {
 			break
 		}
-		if e := t.find(k, seen); e != nil && e.before(best) {
+		if w.rulesOut(t, seen) {
+			continue
+		}
+		e := c.search(t, k, &w, seen)
+		if e != nil && e.before(best) {
 			best = e
 		}
 	}
 	return best
+}
+
+// search is find, with as few bits looked at as tries can tell.
+func (c *classifier) search(t *tuple, k *Key, w *walks, seen *Key) *Entry {
+	if len(t.prefixes) == 0 {
+		return t.find(k, seen)
+	}
+	var looked Key
+	e := t.find(k, &looked)
+	if e == nil {
+		c.narrow(t, k, w, &looked)
+	}
+	seen.or(&looked)
+	return e
 }
 
 // same finds the entry with a match and priority.
@@ -174,6 +196,7 @@ func (c *classifier) add(e *Entry) {
 		c.tuples = append(c.tuples, t)
 	}
 	h := t.note(&e.value, 1)
+	c.track(t, e, 1)
 	first := t.entries[h]
 	if e.before(first) {
 		e.behind = first
@@ -195,6 +218,7 @@ func (c *classifier) add(e *Entry) {
 func (c *classifier) remove(e *Entry) {
 	t := c.byMask[e.mask]
 	h := t.note(&e.value, -1)
+	c.track(t, e, -1)
 	switch first := t.entries[h]; {
 	case first != e:
 		for first.behind != e {

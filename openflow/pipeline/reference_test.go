@@ -46,9 +46,16 @@ func randomMatch(r *rand.Rand) (m of13.Match) {
 		mask := of13.U128{Lo: []uint64{0xffffffffffff, 0xff0000000000, 0, 0xf}[r.IntN(4)]}
 		add(of13.WithMask(of13.EthDst, of13.U128{Lo: uint64(r.IntN(4))<<40 | uint64(r.IntN(4))}, mask))
 	}
-	switch r.IntN(3) {
+	switch r.IntN(4) {
+	case 3:
+		add(of13.Exact(of13.EthType, 0x86dd))
+		n := r.IntN(129)
+		add(of13.WithMask(of13.IPv6Src, of13.U128{Hi: uint64(r.IntN(4)) << 60, Lo: uint64(r.IntN(4))}, leading(n)))
 	case 0:
 		add(of13.Exact(of13.EthType, 0x0800))
+		if r.IntN(2) == 0 {
+			add(of13.WithMask(of13.IPv4Src, of13.U128{Lo: uint64(r.IntN(4))<<24 | uint64(r.IntN(4))}, of13.U128{Lo: 0xffffffff << r.IntN(33) & 0xffffffff}))
+		}
 		add(of13.WithMask(of13.IPv4Dst, of13.U128{Lo: uint64(r.IntN(4))<<24 | uint64(r.IntN(4))}, of13.U128{Lo: 0xffffffff << r.IntN(33) & 0xffffffff}))
 	case 1:
 		add(of13.Exact(of13.EthType, 0x86dd))
@@ -62,9 +69,11 @@ func randomKey(r *rand.Rand) (k Key) {
 	k.put(of13.EthDst, uint64(r.IntN(4))<<40|uint64(r.IntN(4)))
 	if r.IntN(2) == 0 {
 		k.put(of13.EthType, 0x0800)
+		k.put(of13.IPv4Src, uint64(r.IntN(4))<<24|uint64(r.IntN(4)))
 		k.put(of13.IPv4Dst, uint64(r.IntN(4))<<24|uint64(r.IntN(4)))
 	} else {
 		k.put(of13.EthType, 0x86dd)
+		k.put128(of13.IPv6Src, of13.U128{Hi: uint64(r.IntN(4)) << 60, Lo: uint64(r.IntN(4))})
 		k.put128(of13.IPv6Dst, of13.U128{Hi: uint64(r.IntN(4)) << 60, Lo: uint64(r.IntN(4))})
 	}
 	return k
