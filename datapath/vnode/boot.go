@@ -13,8 +13,8 @@ import (
 // there is no KVM: QEMU takes a quarter of the machine's without a bound.
 const translations = 48
 
-// boot starts a machine. Its descriptors are streams, disk, layer, seed, and then
-// those of its interfaces.
+// boot starts a machine. Its descriptors are streams, disk, layer, seed, those of
+// its interfaces, its control, and what it goes on from, if there is such a thing.
 func (s *supervisor) boot(group string, out *os.File) (child *os.Process, err error) {
 	nics, err := s.interfaces()
 	defer closeTaps(nics)
@@ -35,18 +35,47 @@ func (s *supervisor) boot(group string, out *os.File) (child *os.Process, err er
 	for _, n := range nics {
 		files = append(files, n.files...)
 	}
+	next, theirs, err := openControl()
+	if err != nil {
+		ours.Close()
+		return nil, err
+	}
+	defer theirs.Close()
+	files = append(files, theirs)
+	memory := s.asleep()
+	if memory != nil {
+		defer memory.Close()
+		files = append(files, memory)
+	}
 	one := s.session
-	one.Argv, one.Powerless, one.Env, one.Dir = s.arguments(nics), true, nil, ""
+	one.Argv, one.Powerless, one.Env, one.Dir = s.arguments(nics, memory != nil), true, nil, ""
 	if s.Owner == 0 {
 		one.User = nobody
 	}
 	if child, err = s.startIn(group, one, files); err != nil {
 		ours.Close()
+		next.close()
 		return nil, err
 	}
 	s.console.started(ours)
 	s.nics = nics
+	s.direct(next, memory != nil)
 	return child, nil
+}
+
+// direct begins to speak to the emulator that runs now.
+func (s *supervisor) direct(c *control, resume bool) {
+	if former := s.control.Swap(c); former != nil {
+		former.close()
+	}
+	s.resuming.Store(resume)
+	go func() {
+		if err := c.ask("qmp_capabilities", nil, nil); err != nil {
+			c.close() // whatever is asked later is refused
+		} else if resume {
+			s.goOn(c)
+		}
+	}()
 }
 
 // nobody is the user as whom machines run of networks that are root's.
@@ -62,7 +91,7 @@ const (
 
 // arguments are QEMU's. Nothing is there that is not stated, and of its files it
 // opens none by name but its own firmware.
-func (s *supervisor) arguments(nics []nic) []string {
+func (s *supervisor) arguments(nics []nic, resume bool) []string {
 	m := s.Machine
 	accelerator, processor := fmt.Sprintf("tcg,tb-size=%d", translations), "max"
 	if m.KVM {
@@ -98,6 +127,10 @@ func (s *supervisor) arguments(nics []nic) []string {
 		}
 		fd += len(n.files)
 		list = append(list, "-netdev", host, "-device", fmt.Sprintf("virtio-net-pci,netdev=net%d,mac=%s,host_mtu=%d,romfile=", i, n.mac(), n.MTU))
+	}
+	list = append(list, "-chardev", fmt.Sprintf("socket,id=control,fd=%d", fd), "-mon", "chardev=control,mode=control")
+	if resume {
+		list = append(list, "-incoming", fmt.Sprintf("fd:%d", fd+1))
 	}
 	return list
 }

@@ -26,10 +26,11 @@ import (
 // machine is what the supervisor needs to know of one.
 type machine struct {
 	CPUs    int    `json:"cpus"`
-	Memory  int64  `json:"memory"`  // of its kernel, in MiB
-	Layer   uint   `json:"layer"`   // descriptor of what it writes, in the format qcow2
-	Disk    uint   `json:"disk"`    // descriptor of its image
-	Console string `json:"console"` // path of a socket
+	Memory  int64  `json:"memory"`           // of its kernel, in MiB
+	Layer   uint   `json:"layer"`            // descriptor of what it writes, in the format qcow2
+	Disk    uint   `json:"disk"`             // descriptor of its image
+	Console string `json:"console"`          // path of a socket
+	Asleep  string `json:"asleep,omitempty"` // file that it goes on from, and writes when it is to; "": it keeps nothing
 	KVM     bool   `json:"kvm,omitempty"`
 }
 
@@ -166,9 +167,13 @@ func (p *Part) openMachine(s plan.Setup, first int) (files []*os.File, m *machin
 		disk.File.Close()
 		return nil, nil, err
 	}
+	asleep := ""
+	if s.Keeps() {
+		asleep = p.memoryPath(s.Key())
+	}
 	const core = 1000
 	return []*os.File{disk.File, layer}, &machine{
 		CPUs: min(max(1, int(group.CPU()+core-1)/core), mostProcessors), Memory: memory >> 20,
-		Disk: uint(first), Layer: uint(first + 1), Console: p.consolePath(s.Key()), KVM: accelerator == AcceleratorKVM,
+		Disk: uint(first), Layer: uint(first + 1), Console: p.consolePath(s.Key()), Asleep: asleep, KVM: accelerator == AcceleratorKVM,
 	}, nil
 }

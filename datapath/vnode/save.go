@@ -28,6 +28,7 @@ import (
 //	kept.json          saved: what it is of
 //	layers/PLACE/...   what overlayfs has of a node, for each place where one is mounted
 //	disk.qcow2         what a machine wrote to its disk, above its image
+//	memory             of a machine that goes to another host and goes on there
 const (
 	aboutFile = "kept.json"
 	savedDisk = "disk.qcow2"
@@ -166,7 +167,10 @@ func (p *Part) pack(ctx context.Context, to *tar.Writer, s plan.Setup, n note) e
 	if about.Base, err = p.digests.of(ctx, disk.File); err != nil {
 		return err
 	}
-	return errors.Join(putAbout(to, about), p.packDisk(ctx, to, s.Key(), n))
+	if err := errors.Join(putAbout(to, about), p.packDisk(ctx, to, s.Key(), n)); err != nil || !s.Carried {
+		return err
+	}
+	return p.packMemory(ctx, to, s.Key())
 }
 
 func (p *Part) packDisk(ctx context.Context, to *tar.Writer, key string, n note) error {
@@ -363,9 +367,24 @@ func (p *Part) fillBrought(ctx context.Context, s plan.Setup, now note, from *ta
 		return dir, fmt.Errorf("make a disk for what it keeps: %w", err)
 	}
 	if now.Machine {
-		return dir, bringDisk(ctx, filepath.Join(dir, diskFile), now, from)
+		return dir, p.bringMachine(ctx, dir, s, now, from)
 	}
 	return dir, bringLayers(ctx, filepath.Join(dir, diskFile), s, now, from)
+}
+
+// bringMachine fills a directory with what a machine kept, and what it goes on from if it
+// comes from another host.
+func (p *Part) bringMachine(ctx context.Context, dir string, s plan.Setup, now note, from *tar.Reader) error {
+	err := bringDisk(ctx, filepath.Join(dir, diskFile), now, from)
+	if err == nil && s.Carried {
+		return p.bringMemory(ctx, s.Key(), dir, from)
+	}
+	if err == nil {
+		if _, next := from.Next(); !errors.Is(next, io.EOF) {
+			err = fmt.Errorf("%w: more follows its disk", image.ErrArchive)
+		}
+	}
+	return err
 }
 
 // bringDisk writes a machine's disk; an archive without one leaves it empty.
@@ -400,9 +419,6 @@ func bringDisk(ctx context.Context, file string, now note, from *tar.Reader) err
 	}
 	if err := image.CheckLayer(f, now.Size); err != nil {
 		return fmt.Errorf("%w: its disk: %w", image.ErrArchive, err)
-	}
-	if _, err := from.Next(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: more follows its disk", image.ErrArchive)
 	}
 	return f.Sync()
 }

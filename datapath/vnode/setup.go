@@ -34,6 +34,9 @@ func (p *Part) statePath(key string) string { return p.setupPath(key) + stateSuf
 func (p *Part) give(s plan.Setup) error {
 	p.busy.RLock()
 	defer p.busy.RUnlock()
+	if s.Carried {
+		p.suspend(s)
+	}
 	err := p.stopPrograms(s.Key())
 	if err == nil {
 		err = p.setSysctls(s)

@@ -37,11 +37,13 @@ type supervisor struct {
 	Owner    uint32       `json:"owner"`             // root of the node
 	Machine  *machine     `json:"machine,omitempty"` // its one program is this one
 
-	given       vnet.Setup  // to the machine
-	disk, layer *os.File    // of the machine
-	console     *console    // the same
-	nics        []nic       // with which it runs
-	replugged   atomic.Bool // it ends because it is to have others
+	given       vnet.Setup              // to the machine
+	disk, layer *os.File                // of the machine
+	console     *console                // the same
+	nics        []nic                   // with which it runs
+	replugged   atomic.Bool             // it ends because it is to have others
+	control     atomic.Pointer[control] // of the one that runs
+	resuming    atomic.Bool             // it has been given its memory, and does not go on yet
 
 	mu     sync.Mutex // of states and logging
 	states []programState
@@ -153,7 +155,7 @@ func (p *Part) supervisor(s plan.Setup, owner uint32, spaces int, m *machine) (s
 func (s *supervisor) run() error {
 	pipe := os.NewFile(readyPipe, "ready")
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, unix.SIGTERM)
+	signal.Notify(signals, unix.SIGTERM, suspendSignal)
 	unix.CloseRange(readyPipe, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	// Its programs go first when memory is out.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(keepLast), 0)
@@ -179,7 +181,11 @@ func (s *supervisor) run() error {
 	pipe.Close()
 	var all sync.WaitGroup
 	go func() {
-		<-signals
+		if <-signals == suspendSignal {
+			if err := s.suspend(); err != nil {
+				s.log(fmt.Sprintf("sublet: the machine's memory is not taken along: %v\n", err))
+			}
+		}
 		close(s.ending)
 	}()
 	for i := range s.Programs {
@@ -316,6 +322,10 @@ func (s *supervisor) live(i int, ready chan<- struct{}) {
 			return
 		}
 		if s.replugged.Swap(false) {
+			continue
+		}
+		if s.resuming.Swap(false) {
+			s.log("sublet: the machine cannot go on with its memory: it begins from its disk\n")
 			continue
 		}
 		policy := s.Programs[i].Restart
