@@ -46,7 +46,6 @@ type Local struct {
 	members []*member
 	groups  *pool
 	meters  *pool
-	turn    int
 	run     *running // nil: connections are not made yet
 }
 
