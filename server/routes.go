@@ -96,6 +96,7 @@ var routes = []route{
 	{"GET", "/v1/maintenance", trust.ForEveryone, false, (*Server).getMaintenance},
 	{"POST", "/v1/maintenance", trust.ForOperator, true, (*Server).postMaintenance},
 	{"DELETE", "/v1/maintenance/{maintenance}", trust.ForOperator, true, (*Server).deleteMaintenance},
+	{"POST", "/v1/consolidation", trust.ForOperator, true, (*Server).postConsolidation},
 	{"PUT", "/v1/drained/{host}", trust.ForOperator, true, (*Server).putDrained},
 	{"DELETE", "/v1/drained/{host}", trust.ForOperator, true, (*Server).deleteDrained},
 	{"PUT", "/v1/down/hosts/{host}", trust.ForOperator, true, (*Server).putDown},

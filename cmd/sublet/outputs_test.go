@@ -51,6 +51,7 @@ var outputs = []output{
 	{"calibration", forms(calibration{}), words("calibrate")},
 	{"chains", forms([]chainView{}), words("chains")},
 	{"change", forms(api.Updated{}), words("apply", "renew")},
+	{"consolidated", forms(api.Consolidated{}), words("consolidate")},
 	{"doctor", forms([]finding{}), words("doctor")},
 	{"drained", forms(api.Drained{}), words("drain", "undrain")},
 	{"events", forms([]vnet.Happening{}), words("events")},

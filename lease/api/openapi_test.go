@@ -81,6 +81,7 @@ func TestClientIsGenerated(t *testing.T) {
 func TestTypesAreDescribed(t *testing.T) {
 	schemas := loaded(t).Components.Schemas
 	for name, value := range map[string]any{
+		"ConsolidateAsk": ConsolidateAsk{}, "Consolidated": Consolidated{}, "FullHost": FullHost{},
 		"MaintenanceAsk": MaintenanceAsk{}, "PlannedMaintenance": vnet.Maintenance{}, "Maintenance": Maintenance{}, "Staying": Staying{},
 		"TokenAsk": TokenAsk{}, "Token": trust.Token{}, "NewToken": NewToken{},
 		"Problem": Problem{}, "Change": vnet.Change{}, "Offer": vnet.Offer{}, "Ask": Ask{}, "Update": Update{}, "Updated": Updated{}, "Admission": Admission{}, "Request": vnet.Request{},
