@@ -62,7 +62,7 @@ func (r *revision) keptLinks(request vnet.Request, less bool) map[string]bool {
 	former := r.lease.Request.Union()
 	for _, l := range request.Union().Links {
 		was, ok := former.Link(l.Name)
-		same := ok && was.Latency == l.Latency && was.MayPaths() == l.MayPaths() && was.Spread == l.Spread
+		same := ok && was.Latency == l.Latency && was.MayPaths() == l.MayPaths() && was.Order == l.Order && was.Spread == l.Spread
 		kept[l.Name] = same && (!less || reflect.DeepEqual(rates(r.lease.Request, l.Name), rates(request, l.Name)))
 	}
 	return kept

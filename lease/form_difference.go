@@ -130,7 +130,7 @@ func levelSwitch(s vnet.VirtualSwitch) vnet.VirtualSwitch {
 
 func levelLink(l vnet.VirtualLink) vnet.VirtualLink {
 	l.Bandwidth, l.Impair, l.Down, l.Labels = [2]vnet.Bandwidth{}, [2]vnet.Impairment{}, false, nil
-	l.Latency, l.Paths, l.Spread, l.Area, l.Cost = 0, 0, 0, 0, 0
+	l.Latency, l.Paths, l.Order, l.Spread, l.Area, l.Cost = 0, 0, "", 0, 0, 0
 	return l
 }
 

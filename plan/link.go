@@ -51,8 +51,12 @@ func (c *Compiler) path(p pathPlan, from, to vnet.HostID) error {
 	wire := VxLink{Lease: p.net.lease.ID(), Link: p.link.Name, Index: p.net.index[p.link.Name], Path: p.path}
 	if p.share.Units < vnet.ShareUnits {
 		wire.Units = p.share.Units
+		wire.Stall = p.stall()
 	}
 	rates := p.rates()
+	for d := range rates {
+		rates[d] = p.withTags(rates[d])
+	}
 	wire.Ends[0] = p.port(0)
 	at := from
 	for _, h := range p.hops {
@@ -138,6 +142,9 @@ func (c *Compiler) place(host vnet.HostID, wire VxLink, rates [2]vnet.Rate) {
 			c.host(host).Add(o)
 		}
 	}
+	if wire.Ends[0].Tunnel != nil && wire.Ends[1].Tunnel != nil {
+		wire.Stall = 0 // order is kept where the link ends
+	}
 	c.host(host).Add(wire)
 }
 
@@ -169,7 +176,7 @@ func (c *Compiler) tunnel(p pathPlan, h tunnelHop, dir vnet.Direction) *Tunnel {
 	}
 	return &Tunnel{
 		VNI: h.vni, Interface: near.Interface, Local: near.Address, Remote: far.Address,
-		MTU: p.net.mtu, List: listBytes(len(h.lists[dir])), Class: p.class(dir),
+		MTU: p.net.mtu + p.tag(), List: listBytes(len(h.lists[dir])), Class: p.class(dir),
 	}
 }
 

@@ -144,6 +144,9 @@ func innerMTU(sub Walker, relays map[string]netip.Addr, m vnet.Mapping, links []
 				return 0, err
 			}
 			room := OuterHeaders + more + listRoom(relays, hops)
+			if link.KeepsOrder() {
+				room += TagBytes
+			}
 			for _, hop := range hops {
 				mtu = min(mtu, hop.Link.WireMTU()-room)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"sublet/vnet"
 )
@@ -21,9 +22,12 @@ type VxLink struct {
 	Index int          `json:"index"` // of the link in the lease; names its devices
 	// A link over several paths is one VxLink for each, numbered by Path, with
 	// Units of vnet.ShareUnits of its flows; of a link with one path both are 0.
-	Path  int    `json:"path,omitempty"`
-	Units int    `json:"units,omitempty"`
-	Ends  [2]End `json:"ends"`
+	Path  int `json:"path,omitempty"`
+	Units int `json:"units,omitempty"`
+	// Stall is how long the end of a link with several paths waits for a packet by
+	// another of them, so that order is kept; 0: each flow goes by one path.
+	Stall time.Duration `json:"stall_ns,omitempty"`
+	Ends  [2]End        `json:"ends"`
 	// Standby is a link as it was or will be, beside what it is while a node moves to
 	// another host, or it to another path: what comes by it arrives, and what its
 	// other end, a Join, sends goes by the other one.
@@ -169,6 +173,9 @@ func (l VxLink) String() string {
 	share := ""
 	if l.Units > 0 {
 		share = fmt.Sprintf(" %d of %d", l.Units, vnet.ShareUnits)
+	}
+	if l.Stall > 0 {
+		share += fmt.Sprintf(" in order within %s", l.Stall)
 	}
 	return fmt.Sprintf("%s %s%s: %s <-> %s", l.Key(), l.Link, share, l.Ends[0], l.Ends[1])
 }

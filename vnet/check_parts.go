@@ -66,6 +66,12 @@ func (l VirtualLink) check(path string) error {
 	if l.Paths < 0 || l.Paths > MaxPaths {
 		return fieldf(path+".paths", "%d is not between 1 and %d: leave it out for one path", l.Paths, MaxPaths)
 	}
+	switch {
+	case l.Order != OrderByFlow && l.Order != OrderKept:
+		return fieldf(path+".paths.order", "is not kept or by-flow")
+	case l.Order == OrderKept && l.Paths < 2:
+		return fieldf(path+".paths.count", "order is kept of packets that go by several paths: state 2 to %d", MaxPaths)
+	}
 	if l.Spread != 0 && l.Paths < 2 {
 		return fieldf(path+".spread", "bounds the difference between several paths: state paths too, or leave it out")
 	}

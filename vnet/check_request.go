@@ -289,7 +289,7 @@ func (c *checker) link(path string, l VirtualLink, present map[string]string) er
 		return err
 	}
 	first, returns := c.links[l.Name]
-	if returns && (first.Ends != l.Ends || first.Latency != l.Latency || first.MayPaths() != l.MayPaths() || first.Spread != l.Spread || first.Control != l.Control ||
+	if returns && (first.Ends != l.Ends || first.Latency != l.Latency || first.MayPaths() != l.MayPaths() || first.Order != l.Order || first.Spread != l.Spread || first.Control != l.Control ||
 		first.Interfaces != l.Interfaces || first.Area != l.Area || first.Cost != l.Cost || !reflect.DeepEqual(first.Addresses, l.Addresses)) {
 		return fieldf(path, "link %q returns with other ends, addresses, interfaces, area, cost, latency or paths: choose another name", l.Name)
 	}

@@ -185,6 +185,7 @@ type VirtualLink struct {
 	Bandwidth [2]Bandwidth      `json:"bandwidth"`            // by Direction
 	Latency   time.Duration     `json:"latency_ns,omitempty"` // bound on every path; 0: none
 	Paths     int               `json:"paths,omitempty"`      // it may be split over, up to MaxPaths; 0 and 1: one
+	Order     PathOrder         `json:"order,omitempty"`      // of packets that go by several paths
 	Spread    time.Duration     `json:"spread_ns,omitempty"`  // bound on its paths' difference in latency; 0: DefaultSpread
 	Impair    [2]Impairment     `json:"impair,omitzero"`      // by Direction
 	Down      bool              `json:"down,omitempty"`       // it fails: its ends have no carrier

@@ -6,9 +6,10 @@ import (
 )
 
 // Path splitting: a virtual link may be carried by several paths when its
-// request allows it (VirtualLink.Paths). Flows are spread over them by a hash
-// into ShareUnits buckets, so that packets of one flow keep their order; a
-// path's share is the number of buckets that lead to it.
+// request allows it (VirtualLink.Paths). Unless the order of packets is kept
+// otherwise (OrderKept), flows are spread over them by a hash into ShareUnits
+// buckets, so that packets of one flow keep their order; a path's share is the
+// number of buckets that lead to it.
 const (
 	// ShareUnits is how finely shares are counted: the 256 weights of the
 	// kernel's multipath next hops, and a table of one byte per bucket.
@@ -19,6 +20,21 @@ const (
 	// slowest may be when the request does not say.
 	DefaultSpread = 10 * time.Millisecond
 )
+
+// PathOrder says how several paths share what a link carries.
+type PathOrder string
+
+// Path orders. By flow, each flow goes by one path, and gets that path's part at
+// most. Kept, packets are numbered where they are divided, by bytes, and put back
+// into order at the other end, so that one flow gets all paths together.
+const (
+	OrderByFlow PathOrder = ""
+	OrderKept   PathOrder = "kept"
+)
+
+// KeepsOrder says whether packets of the link are numbered when it has several
+// paths, which takes room of each.
+func (l VirtualLink) KeepsOrder() bool { return l.Order == OrderKept && l.MayPaths() > 1 }
 
 // PathShare is one of the paths that carry a virtual link, and its part of
 // the link's flows in ShareUnits.

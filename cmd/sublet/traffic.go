@@ -84,7 +84,7 @@ func (v *trafficView) add(t report.Traffic) {
 		v.DeliveredBytes += t.Bytes
 	}
 	if t.First && t.Last { // both ends here: what was dropped there did not arrive
-		lost := t.Drops["queue"] + t.Drops["impaired"]
+		lost := t.Drops["queue"] + t.Drops["impaired"] + t.Drops["late"]
 		v.DeliveredPackets -= min(lost, t.Packets)
 		v.DeliveredBytes -= min(lost*t.Bytes/max(t.Packets, 1), t.Bytes)
 	}

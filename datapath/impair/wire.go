@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -50,7 +51,11 @@ var offloads = []int{
 // Terms are what a wire does.
 type Terms struct {
 	Impairment vnet.Impairment `json:"impairment"`
-	Hold       int             `json:"hold_bytes"` // at most, of frames that are not due
+	Hold       int             `json:"hold_bytes"` // at most, of frames that are not due; of a merge for each path
+	// Number says that frames get numbers, for a link's paths to keep their order.
+	Number bool `json:"number,omitempty"`
+	// Stall says that they have some, and how long each waits at most for those before.
+	Stall time.Duration `json:"stall_ns,omitempty"`
 }
 
 // Wire takes the frames that leave by one TAP device (IFF_VNET_HDR) and lets
@@ -65,6 +70,7 @@ type Wire struct {
 	most    int // bytes of frames, and with what is assured of memory
 	scratch [largest]byte
 	free    [][]byte // of frames of the wire
+	tagger  *tagger  // nil: frames are not numbered
 	counts  struct{ passed, lost, duplicated, corrupted, overflowed atomic.Uint64 }
 	wake    int // eventfd
 	closed  atomic.Bool
@@ -78,7 +84,8 @@ type Counts struct {
 	Lost       uint64 `json:"lost"`
 	Duplicated uint64 `json:"duplicated"`
 	Corrupted  uint64 `json:"corrupted"`
-	Overflowed uint64 `json:"overflowed"` // more would have been held than the terms allow
+	Overflowed uint64 `json:"overflowed"`     // more would have been held than the terms allow
+	Late       uint64 `json:"late,omitempty"` // came after their number was given up
 }
 
 // New returns a wire from one file to another. They must not block, and stay
@@ -100,7 +107,8 @@ func New(in, out int, t Terms, seed uint64) (*Wire, error) {
 func (w *Wire) obey(t Terms) error {
 	w.line.Set(t.Impairment)
 	w.most = t.Hold
-	if t.Impairment != (vnet.Impairment{Delay: t.Impairment.Delay}) {
+	w.number(t.Number)
+	if t.Number || t.Impairment != (vnet.Impairment{Delay: t.Impairment.Delay}) {
 		return w.setOffloads(0)
 	}
 	err := w.setOffloads(offloads[0])
@@ -108,6 +116,16 @@ func (w *Wire) obey(t Terms) error {
 		err = w.setOffloads(offloads[1])
 	}
 	return err
+}
+
+// number begins to number frames, or ends it.
+func (w *Wire) number(is bool) {
+	switch {
+	case !is:
+		w.tagger = nil
+	case w.tagger == nil:
+		w.tagger = &tagger{epoch: byte(rand.Uint32())}
+	}
 }
 
 func (w *Wire) setOffloads(which int) error {
@@ -127,7 +145,7 @@ func (w *Wire) Set(t Terms) {
 // Counts are those so far.
 func (w *Wire) Counts() Counts {
 	c := &w.counts
-	return Counts{c.passed.Load(), c.lost.Load(), c.duplicated.Load(), c.corrupted.Load(), c.overflowed.Load()}
+	return Counts{c.passed.Load(), c.lost.Load(), c.duplicated.Load(), c.corrupted.Load(), c.overflowed.Load(), 0}
 }
 
 // Close makes Run return.
@@ -277,7 +295,11 @@ func (w *Wire) write(now time.Duration) {
 		w.held -= len(frame)
 		w.taken -= cap(frame)
 		ofAll.Add(-int64(cap(frame)))
-		if _, err := unix.Write(w.out, frame); err == nil {
+		out := frame
+		if w.tagger != nil {
+			out = w.tagger.tag(frame)
+		}
+		if _, err := unix.Write(w.out, out); err == nil {
 			w.counts.passed.Add(1)
 		} else {
 			w.counts.lost.Add(1)

@@ -49,7 +49,7 @@ func newPair(t testing.TB, both [2]vnet.Impairment) *pair {
 	}
 	done := make(chan error, len(p.wires))
 	for i := range p.wires {
-		w, err := New(files[i], files[1-i], Terms{both[i], 64 << 20}, uint64(i))
+		w, err := New(files[i], files[1-i], Terms{Impairment: both[i], Hold: 64 << 20}, uint64(i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestFates(t *testing.T) {
 			p := newPair(t, [2]vnet.Impairment{})
 			a, b := p.udp(t, 0), p.udp(t, 1)
 			p.warm(t, a, b)
-			p.wires[0].Set(Terms{c.impairment, 64 << 20})
+			p.wires[0].Set(Terms{Impairment: c.impairment, Hold: 64 << 20})
 			time.Sleep(10 * time.Millisecond)
 			got := 0
 			var text [64]byte

@@ -47,10 +47,17 @@ type Wires struct {
 
 // running is a wire at work.
 type running struct {
-	*Wire
+	carrier
 	spec  Spec
 	inode uint64 // of the namespace: another one may have got its file
 	done  chan struct{}
+}
+
+// carrier is a Wire or a Merge.
+type carrier interface {
+	Run() error
+	Close()
+	Counts() Counts
 }
 
 // Main runs a host's wires until it is stopped: args is the path of the socket.
@@ -127,9 +134,14 @@ func (w *Wires) set(s Spec) error {
 	}
 	if r := w.all[s.Index]; r != nil {
 		if r.spec.Namespace == s.Namespace && r.spec.Device == s.Device && r.inode == at.Ino {
-			r.spec = s
-			r.Set(s.Terms)
-			return nil
+			if wire, ok := r.carrier.(*Wire); ok && s.Stall == 0 {
+				r.spec = s
+				wire.Set(s.Terms)
+				return nil
+			}
+			if r.spec == s { // a merge, as it is wanted
+				return nil
+			}
 		}
 		w.end(s.Index)
 	}
@@ -157,12 +169,20 @@ func start(s Spec) (*running, int, error) {
 	if err := kernel.In(ns, func() (err error) { fd, err = OpenTap(s.Device, s.Index); return err }); err != nil {
 		return nil, -1, err
 	}
-	wire, err := New(fd, fd, s.Terms, rand.Uint64())
+	c, err := carry(fd, s.Terms)
 	if err != nil {
 		unix.Close(fd)
 		return nil, -1, err
 	}
-	return &running{Wire: wire, spec: s, done: make(chan struct{})}, fd, nil
+	return &running{carrier: c, spec: s, done: make(chan struct{})}, fd, nil
+}
+
+// carry is what the terms want of a device.
+func carry(fd int, t Terms) (carrier, error) {
+	if t.Stall > 0 {
+		return NewMerge(fd, t)
+	}
+	return New(fd, fd, t, rand.Uint64())
 }
 
 // run carries a wire's frames. One whose device is taken away ends.

@@ -22,6 +22,8 @@ const (
 	vxlinkActionFWD_QUEUE  vxlinkAction = 3
 	vxlinkActionFWD_TUNNEL vxlinkAction = 4
 	vxlinkActionFWD_SPREAD vxlinkAction = 5
+	vxlinkActionFWD_DIVIDE vxlinkAction = 6
+	vxlinkActionFWD_MERGE  vxlinkAction = 7
 )
 
 type vxlinkCounts struct {
@@ -31,6 +33,12 @@ type vxlinkCounts struct {
 	Uncounted uint64
 	Drops     [4]uint64
 	Causes    [0]vxlinkDrop
+}
+
+type vxlinkDivided struct {
+	_     structs.HostLayout
+	Least uint64
+	Ahead [8]uint64
 }
 
 type vxlinkDrop uint32
@@ -93,6 +101,7 @@ type vxlinkSpread struct {
 const (
 	vxlinkMapChain         = "chain"
 	vxlinkMapCounters      = "counters"
+	vxlinkMapDivisions     = "divisions"
 	vxlinkMapEnds          = "ends"
 	vxlinkMapRecords       = "records"
 	vxlinkMapSpreads       = "spreads"
@@ -155,12 +164,13 @@ type vxlinkProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vxlinkMapSpecs struct {
-	Chain    *ebpf.MapSpec `ebpf:"chain"`
-	Counters *ebpf.MapSpec `ebpf:"counters"`
-	Ends     *ebpf.MapSpec `ebpf:"ends"`
-	Records  *ebpf.MapSpec `ebpf:"records"`
-	Spreads  *ebpf.MapSpec `ebpf:"spreads"`
-	Tunnels  *ebpf.MapSpec `ebpf:"tunnels"`
+	Chain     *ebpf.MapSpec `ebpf:"chain"`
+	Counters  *ebpf.MapSpec `ebpf:"counters"`
+	Divisions *ebpf.MapSpec `ebpf:"divisions"`
+	Ends      *ebpf.MapSpec `ebpf:"ends"`
+	Records   *ebpf.MapSpec `ebpf:"records"`
+	Spreads   *ebpf.MapSpec `ebpf:"spreads"`
+	Tunnels   *ebpf.MapSpec `ebpf:"tunnels"`
 }
 
 // vxlinkVariableSpecs contains global variables before they are loaded into the kernel.
@@ -189,18 +199,20 @@ func (o *vxlinkObjects) Close() error {
 //
 // It can be passed to loadVxlinkObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vxlinkMaps struct {
-	Chain    *ebpf.Map `ebpf:"chain"`
-	Counters *ebpf.Map `ebpf:"counters"`
-	Ends     *ebpf.Map `ebpf:"ends"`
-	Records  *ebpf.Map `ebpf:"records"`
-	Spreads  *ebpf.Map `ebpf:"spreads"`
-	Tunnels  *ebpf.Map `ebpf:"tunnels"`
+	Chain     *ebpf.Map `ebpf:"chain"`
+	Counters  *ebpf.Map `ebpf:"counters"`
+	Divisions *ebpf.Map `ebpf:"divisions"`
+	Ends      *ebpf.Map `ebpf:"ends"`
+	Records   *ebpf.Map `ebpf:"records"`
+	Spreads   *ebpf.Map `ebpf:"spreads"`
+	Tunnels   *ebpf.Map `ebpf:"tunnels"`
 }
 
 func (m *vxlinkMaps) Close() error {
 	return _VxlinkClose(
 		m.Chain,
 		m.Counters,
+		m.Divisions,
 		m.Ends,
 		m.Records,
 		m.Spreads,

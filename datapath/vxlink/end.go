@@ -24,6 +24,7 @@ type end struct {
 	kernel.Link
 	slot    uint32
 	outlet  uint32 // slot at which its frames go on: its own, or its detour's
+	merge   uint32 // slot of the device that puts frames for a port into order; 0: they are
 	record  vxlinkRecord
 	retired uint16 // class to delete once nothing uses it
 }

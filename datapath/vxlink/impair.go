@@ -34,7 +34,7 @@ func impaired(e plan.End) bool { return e.Impair != (vnet.Impairment{}) }
 // its detour, which is made, or the end's own.
 func (w *work) detour(i int, slot uint32) (uint32, error) {
 	l := w.link
-	if !impaired(l.Ends[i]) {
+	if !takesDetour(l, i) {
 		return slot, nil
 	}
 	outlet, err := w.part.slot(w.programs, detourOf(placeOf(l, i)))
@@ -53,7 +53,7 @@ func (w *work) detour(i int, slot uint32) (uint32, error) {
 func (w *work) setWire(i int, outlet uint32) error {
 	err := w.part.wires.Set(context.Background(), impair.Spec{
 		Namespace: w.part.host.Path(plan.Fabric(w.link.Lease)), Device: detourDevice(w.link, i), Index: number(outlet),
-		Terms: impair.Terms{Impairment: w.link.Ends[i].Impair, Hold: hold(w.link, i)},
+		Terms: impair.Terms{Impairment: w.link.Ends[i].Impair, Hold: hold(w.link, i), Number: divides(w.link, i)},
 	})
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func goRound(slot, outlet uint32) vxlinkEnd {
 
 // goStraight removes the detour of a port that has none any more.
 func (w *work) goStraight(i int) error {
-	if w.link.Ends[i].Join != nil || impaired(w.link.Ends[i]) {
+	if w.link.Ends[i].Join != nil || takesDetour(w.link, i) {
 		return nil
 	}
 	return w.part.removeDetour(w.programs, detourOf(placeOf(w.link, i)))
@@ -152,7 +152,10 @@ func (s *survey) readWires(ctx context.Context) error {
 func (p *Part) wireCounts(ctx context.Context, records map[uint32]vxlinkRecord) map[place]impair.Counts {
 	counts := make(map[place]impair.Counts)
 	for _, wire := range p.wires.List(ctx) {
-		if at := records[uint32(wire.Index-bpf.FirstDevice)].place(); at.isDetour() {
+		switch at := records[uint32(wire.Index-bpf.FirstDevice)].place(); {
+		case at.isMerge(): // what it drops came by the tunnel
+			counts[place{at.lease, at.index, 1 - (at.end - 4)}] = wire.Counts
+		case at.isDetour():
 			counts[place{at.lease, at.index, at.end - 2}] = wire.Counts
 		}
 	}
@@ -168,5 +171,8 @@ func (c *reading) impaired(at place, t *report.Traffic) {
 	}
 	if n := counts.Overflowed; n > 0 {
 		t.Drops["queue"] += n
+	}
+	if n := counts.Late; n > 0 {
+		t.Drops["late"] = n
 	}
 }

@@ -89,6 +89,9 @@ func (w *work) set() error {
 		if err == nil {
 			e.outlet, err = w.detour(i, e.slot)
 		}
+		if err == nil {
+			e.merge, err = w.merge(i)
+		}
 		if err != nil {
 			return fmt.Errorf("end %s: %w", w.link.Device(i), err)
 		}
@@ -147,9 +150,14 @@ func (w *work) release(i int) error {
 // first, if it has one.
 func (w *work) direct(i int, ends [2]end, trunk uint32) error {
 	e := ends[i]
-	to := endOf(w.link, i, [2]uint32{ends[0].slot, ends[1].slot}, e.outlet, ends[1-i].record, trunk)
+	to := endOf(w.link, i, [2]uint32{ends[0].slot, ends[1].slot}, e.outlet, ends[1-i], trunk)
 	if err := w.programs.setEnd(e.outlet, to); err != nil {
 		return err
+	}
+	if e.merge != 0 {
+		if err := w.programs.setEnd(e.merge, afterMerge(w.link, i, e.slot, e.merge)); err != nil {
+			return err
+		}
 	}
 	if e.outlet != e.slot {
 		return w.programs.setEnd(e.slot, goRound(e.slot, e.outlet))
@@ -166,8 +174,8 @@ func (w *work) trunkFor() (uint32, error) {
 }
 
 // endOf is what becomes of frames that entered by end i, at the slot where they
-// go on. The other end's record counts if it is a tunnel.
-func endOf(l plan.VxLink, i int, slots [2]uint32, outlet uint32, other vxlinkRecord, trunk uint32) vxlinkEnd {
+// go on. The other end's record counts if it is a tunnel, its merge if it is a port.
+func endOf(l plan.VxLink, i int, slots [2]uint32, outlet uint32, other end, trunk uint32) vxlinkEnd {
 	w := vxlinkEnd{From: uint32(number(outlet))}
 	if l.Ends[i].Tunnel != nil {
 		w.From = uint32(number(trunk))
@@ -178,14 +186,29 @@ func endOf(l plan.VxLink, i int, slots [2]uint32, outlet uint32, other vxlinkRec
 	out := l.Ends[1-i]
 	if out.Tunnel != nil && spreads(l, i) {
 		w.Action, w.Device = vxlinkActionFWD_SPREAD, uint32(number(trunk))
+		if divides(l, i) {
+			w.Action = vxlinkActionFWD_DIVIDE
+		}
 		return w
 	}
 	if out.Tunnel != nil {
 		w.Action, w.Device = vxlinkActionFWD_TUNNEL, uint32(number(trunk))
-		w.Mark, w.Priority = other.Vni, handleOf(other.Minor)
+		w.Mark, w.Priority = other.record.Vni, handleOf(other.record.Minor)
 		return w
 	}
-	w.Action, w.Device = vxlinkActionFWD_PEER, uint32(number(slots[1-i]))
+	if merges(l, 1-i) {
+		if other.merge == 0 {
+			return vxlinkEnd{Action: vxlinkActionFWD_CLOSED}
+		}
+		w.Action, w.Device = vxlinkActionFWD_MERGE, uint32(number(other.merge))
+		return w
+	}
+	return toPort(out, int(w.From), slots[1-i])
+}
+
+// toPort is what becomes of frames that come in by a device and leave by a port.
+func toPort(out plan.End, from int, slot uint32) vxlinkEnd {
+	w := vxlinkEnd{From: uint32(from), Action: vxlinkActionFWD_PEER, Device: uint32(number(slot))}
 	if out.Rate != 0 {
 		w.Action = vxlinkActionFWD_QUEUE
 	} else if !isStation(portOf(out)) {
@@ -291,8 +314,10 @@ func (w *work) remove() error {
 		if err := w.leaveSpread(i); err != nil {
 			return err
 		}
-		if err := w.part.removeDetour(w.programs, detourOf(at)); err != nil {
-			return err
+		for _, beside := range []place{detourOf(at), mergeOf(at)} {
+			if err := w.part.removeDetour(w.programs, beside); err != nil {
+				return err
+			}
 		}
 		if err := w.part.removeEnd(w.programs, w.home, at); err != nil {
 			return err

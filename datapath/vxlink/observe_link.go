@@ -29,6 +29,11 @@ func (f *fabric) link(of pathway) plan.VxLink {
 		}
 		link.Ends[i] = f.end(link, i, slots[i])
 	}
+	for i := range slots {
+		if _, wire := f.mergeSlot(link, i); link.Units > 0 && portOf(link.Ends[i]) != nil {
+			link.Stall = wire.Stall
+		}
+	}
 	return f.checked(link, slots)
 }
 
@@ -127,13 +132,19 @@ func (f *fabric) checked(l plan.VxLink, slots [2]uint32) plan.VxLink {
 
 // actsRight says whether frames that enter by an end go where they should.
 func (f *fabric) actsRight(l plan.VxLink, i int, slots [2]uint32) bool {
-	other := f.records[slots[1-i]]
+	other := end{record: f.records[slots[1-i]]}
+	if l.Ends[i].Tunnel != nil && merges(l, 1-i) {
+		other.merge, _ = f.mergeSlot(l, 1-i)
+	}
 	outlet := f.outletOf(l, i, slots[i])
-	if spreads(l, i) && !f.programs.entered(outlet, l.Path, branchOf(l, other)) {
+	if spreads(l, i) && !f.programs.entered(outlet, l.Path, branchOf(l, other.record)) {
 		return false
 	}
 	if l.Ends[i].Join != nil {
 		return true // its port is for path 0 to check
+	}
+	if !f.mergesRight(l, i, slots[i]) || outlet != slots[i] && f.wires[number(outlet)].Number != divides(l, i) {
+		return false
 	}
 	if outlet != slots[i] {
 		if have, err := f.programs.end(slots[i]); err != nil || have != goRound(slots[i], outlet) {
@@ -144,9 +155,19 @@ func (f *fabric) actsRight(l plan.VxLink, i int, slots [2]uint32) bool {
 	return err == nil && have == endOf(l, i, slots, outlet, other, f.trunk)
 }
 
+// mergesRight says whether frames that were put into order for an end go to its port.
+func (f *fabric) mergesRight(l plan.VxLink, i int, port uint32) bool {
+	if !merges(l, i) {
+		return true
+	}
+	slot, _ := f.mergeSlot(l, i)
+	have, err := f.programs.end(slot)
+	return slot != 0 && err == nil && have == afterMerge(l, i, port, slot)
+}
+
 // outletOf is the slot at which frames that enter by an end go on.
 func (f *fabric) outletOf(l plan.VxLink, i int, slot uint32) uint32 {
-	if impaired(l.Ends[i]) {
+	if takesDetour(l, i) {
 		_, slot, _ = f.impairment(l, i, slot)
 	}
 	return slot

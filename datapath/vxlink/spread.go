@@ -83,8 +83,10 @@ func (r *programs) entered(slot uint32, path int, b branch) bool {
 
 // unspread removes a port's spread.
 func (r *programs) unspread(slot uint32) error {
-	if err := r.spreads.Delete(slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return err
+	for _, m := range []*ebpf.Map{r.spreads, r.divisions} {
+		if err := m.Delete(slot); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return err
+		}
 	}
 	return nil
 }

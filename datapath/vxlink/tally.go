@@ -115,8 +115,8 @@ func (t *tally) samples(of report.Scope, wires map[place]impair.Counts, latency 
 		s.Count(report.Entered, report.Bytes, sum.Bytes)
 		wire := wires[e.at]
 		closed, stranger, queue := sum.Drops[vxlinkDropDROP_CLOSED], sum.Drops[vxlinkDropDROP_STRANGER], e.dropped+wire.Overflowed
-		if closed+stranger+queue+wire.Lost > 0 {
-			s.CountBy(report.Dropped, map[string]uint64{"closed": closed, "stranger": stranger, "queue": queue, "impaired": wire.Lost})
+		if closed+stranger+queue+wire.Lost+wire.Late > 0 {
+			s.CountBy(report.Dropped, map[string]uint64{"closed": closed, "stranger": stranger, "queue": queue, "impaired": wire.Lost, "late": wire.Late})
 		}
 		s.Gauge(report.Backlog, report.Bytes, e.backlog)
 		s.Latency(latency(e.tunnels))

@@ -19,6 +19,8 @@ enum action {
 	FWD_QUEUE,  /* to what is behind a port, through the port's token bucket */
 	FWD_TUNNEL, /* to the trunk's other end, in the host's namespace */
 	FWD_SPREAD, /* the same, each flow by one of several tunnels */
+	FWD_DIVIDE, /* the same, each numbered frame by one of several tunnels */
+	FWD_MERGE,  /* to the process that puts numbered frames back into order */
 };
 
 enum drop {
@@ -51,6 +53,21 @@ struct branch {
 struct spread {
 	struct branch branches[BRANCHES];
 };
+
+/* struct divided: how far each of the tunnels is, in bytes by weight, and the least
+ * of them. Only the thread of one process sends numbered frames of a link. */
+struct divided {
+	__u64 least, ahead[BRANCHES];
+};
+
+/* What a numbered frame has behind its addresses (datapath/impair, merge.go). */
+struct tag {
+	__be16 type;
+	__u8 path, epoch;
+	__be32 number;
+};
+
+enum { TAG_AT = 12, TAG_TYPE = 0x88b5 };
 
 /* struct counts: of frames as on a wire, each segment of a large packet one. */
 struct counts {
@@ -89,6 +106,8 @@ MAP(BPF_MAP_TYPE_HASH, __u32, __u32, SLOTS, BPF_F_NO_PREALLOC) tunnels SEC(".map
 
 /* A port's slot to the tunnels of its link's paths. */
 MAP(BPF_MAP_TYPE_HASH, __u32, struct spread, SLOTS, BPF_F_NO_PREALLOC) spreads SEC(".maps");
+
+MAP(BPF_MAP_TYPE_HASH, __u32, struct divided, SLOTS, BPF_F_NO_PREALLOC) divisions SEC(".maps");
 
 MAP(BPF_MAP_TYPE_HASH, __u32, struct record, SLOTS, BPF_F_NO_PREALLOC) records SEC(".maps");
 
@@ -203,6 +222,56 @@ static __always_inline bool choose(struct __sk_buff *skb, __u32 slot)
 	return false;
 }
 
+/* The division of a slot's frames, which begins with its first. */
+static __always_inline struct divided *division(__u32 slot)
+{
+	struct divided *d = bpf_map_lookup_elem(&divisions, &slot), none = {};
+
+	if (d)
+		return d;
+	bpf_map_update_elem(&divisions, &slot, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&divisions, &slot);
+}
+
+/* Chooses a tunnel for a numbered frame, the one that is least ahead after it, and
+ * writes it into the tag. A tunnel that is new begins where the last one is. */
+static __always_inline bool divide(struct __sk_buff *skb, __u32 slot)
+{
+	struct spread *s = bpf_map_lookup_elem(&spreads, &slot);
+	struct divided *d = division(slot);
+	__u64 best = ~0ULL, least = ~0ULL;
+	__u32 chosen = BRANCHES;
+	__be16 type;
+	__u8 path;
+
+	if (!s || !d || bpf_skb_load_bytes(skb, TAG_AT, &type, sizeof(type)) || type != bpf_htons(TAG_TYPE))
+		return false;
+	for (__u32 i = 0; i < BRANCHES; i++) {
+		__u32 units = s->branches[i].units;
+		__u64 from = d->ahead[i], after;
+
+		if (!units)
+			continue;
+		if (from < d->least)
+			from = d->ahead[i] = d->least;
+		if (from < least)
+			least = from;
+		after = from + ((__u64)skb->len << 8) / units;
+		if (after < best) {
+			best = after;
+			chosen = i;
+		}
+	}
+	if (chosen >= BRANCHES)
+		return false;
+	d->least = least;
+	d->ahead[chosen] = best;
+	path = chosen;
+	skb->mark = s->branches[chosen].mark;
+	skb->priority = s->branches[chosen].priority;
+	return bpf_skb_store_bytes(skb, TAG_AT + __builtin_offsetof(struct tag, path), &path, 1, 0) == 0;
+}
+
 /* To what is behind a port: to its program, or else to the port. */
 static __always_inline int enter(struct __sk_buff *skb, __u32 device)
 {
@@ -233,6 +302,15 @@ static __always_inline int forward(struct __sk_buff *skb, __u32 slot, __u32 devi
 		if (large)
 			uncounted(skb, c, large);
 		return bpf_redirect_peer(e->device, 0);
+	}
+	if (unlikely(e->action == FWD_DIVIDE)) {
+		if (!divide(skb, slot))
+			return drop(slot, DROP_CLOSED);
+		return bpf_redirect_peer(e->device, 0);
+	}
+	if (unlikely(e->action == FWD_MERGE)) { /* tags are no bytes of the tenant's */
+		c->bytes -= sizeof(struct tag);
+		return bpf_redirect(e->device, 0);
 	}
 	if (e->action == FWD_TUNNEL) {
 		if (unlikely(large))

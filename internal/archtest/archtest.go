@@ -62,7 +62,7 @@ var Table = map[string][]string{
 	"datapath/vnode":         {"vnet", "plan", "report", "datapath/kernel", "datapath/image", "internal/filecopy", "internal/proc"},
 	"datapath/vxswitch":      {"vnet", "plan", "report", "datapath/kernel", "datapath/vxswitch/live"},                        // it runs the one process of datapath/vxswitch/live
 	"datapath/vxrouter":      {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop", "internal/proc"}, // whether daemons stand still
-	"datapath/impair":        {"vnet", "vxswitch/impair", "datapath/kernel"},
+	"datapath/impair":        {"vnet", "vxswitch/impair", "vxswitch/split", "datapath/kernel"},
 	"datapath/vxlink":        {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop", "datapath/impair"},    // frames of impaired ports go through that room's process
 	"datapath/openflow":      {"vnet", "plan", "report", "datapath/kernel", "openflow/of13", "openflow/channel", "openflow/text"}, // it asks the switches' processes, by OpenFlow
 	"datapath/latency":       {"vnet", "report", "datapath/kernel", "datapath/bpf"},                                               // which tunnels there are, it is told

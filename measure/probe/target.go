@@ -19,6 +19,7 @@ type Target struct {
 	Alloc        vnet.Rate          // allocated
 	Open         bool               // no maximum was stated: Alloc is all the substrate has
 	Flow         vnet.Rate          // of that, what one flow gets on the least of several paths; 0: all
+	Single       bool               // one flow is to get all of several paths, so it is measured by one
 	Latency      time.Duration      // bound on the way's; 0: none
 	Impair       [2]vnet.Impairment // asked for in this direction, and in the other
 	Port         uint16             // at which TCP and UDP are received; 0: any
@@ -44,13 +45,19 @@ func Targets(l vnet.Lease, mtu int, ends func(link vnet.VirtualLink, i int) stri
 			if open {
 				asked.Max = alloc
 			}
+			paths := l.Mapping.Paths(link.Name)
+			kept := link.KeepsOrder() && len(paths) > 1
+			flow := leastPart(paths, alloc)
+			if kept {
+				flow = 0
+			}
 			targets = append(targets, Target{
 				Link: link.Name, From: link.Ends[d], To: link.Ends[o],
 				FromIf: ends(link, int(d)), ToIf: ends(link, int(o)),
 				FromAddr: l.At(link, int(d)), ToAddr: l.At(link, int(o)),
 				Latency: link.Latency, MTU: mtu, Min: asked.Min, Max: asked.Max, Alloc: alloc, Open: open,
 				Impair: [2]vnet.Impairment{link.Impair[d], link.Impair[o]},
-				Flow:   leastPart(l.Mapping.Paths(link.Name), alloc),
+				Flow:   flow, Single: kept,
 			})
 		}
 	}

@@ -200,12 +200,27 @@ type link struct {
 	Ends    linkEnds `yaml:"ends" jsonschema_description:"Two nodes, routers or switches, by name or as {node: NAME, address: ..., interface: ...}, or {access: EXIT}; forward is from the first to the second."`
 	demand  `yaml:",inline"`
 	Latency span              `yaml:"latency,omitempty" jsonschema_description:"Bound on every path, such as 10ms."`
-	Paths   int               `yaml:"paths,omitempty" jsonschema_description:"It may be split over so many paths, by flow. Default: 1." jsonschema:"minimum=1,maximum=8"`
+	Paths   *linkPaths        `yaml:"paths,omitempty" jsonschema_description:"It may be split over so many paths: {count: ..., order: ...}, or the number alone. Default: 1."`
 	Control bool              `yaml:"control,omitempty" jsonschema_description:"It joins a switch of kind openflow to its controller, or to where that is reached, and is no port of the switch." jsonschema:"default=false"`
 	Spread  span              `yaml:"spread,omitempty" jsonschema_description:"Bound on the difference in latency between its paths. Default: 10ms."`
 	Area    int               `yaml:"area,omitempty" jsonschema_description:"Area of OSPF that the link is in. Default: 0, the backbone." jsonschema:"minimum=0,maximum=4294967295"`
 	Cost    int               `yaml:"cost,omitempty" jsonschema_description:"Cost to OSPF and IS-IS, both directions. Default: their own, 10." jsonschema:"minimum=1,maximum=65535"`
 	Labels  map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
+}
+
+// linkPaths is over how many paths a link may be split, and what that does to the
+// order of packets.
+type linkPaths struct {
+	Count int    `yaml:"count" jsonschema_description:"So many at most." jsonschema:"minimum=1,maximum=8"`
+	Order string `yaml:"order,omitempty" jsonschema_description:"by-flow: each flow goes by one path. kept: packets are numbered and put back into order, so that one flow gets all paths together." jsonschema:"enum=by-flow,enum=kept,default=by-flow"`
+}
+
+// short says that a number alone is how many.
+func (p *linkPaths) short(n *yaml.Node) any {
+	if n.Kind != yaml.ScalarNode {
+		return nil
+	}
+	return &p.Count
 }
 
 // demand is bandwidth, impairment and failure of both directions; no bandwidth

@@ -118,9 +118,10 @@ func (f topology) topology(path string) (vnet.Topology, error) {
 		if l.Area < 0 || l.Area > math.MaxUint32 {
 			return top, &vnet.FieldError{Path: path + "links[" + strconv.Itoa(i) + "].area", Problem: "is not between 0 and 4294967295: state an area of OSPF, such as 1"}
 		}
+		count, order := l.Paths.paths()
 		top.Links = append(top.Links, vnet.VirtualLink{
 			Name: string(l.Name), Ends: [2]string{l.Ends[0].name(), l.Ends[1].name()}, Bandwidth: both, Latency: time.Duration(l.Latency),
-			Paths: l.Paths, Spread: time.Duration(l.Spread), Control: l.Control, Impair: l.demand.impairment(), Labels: some(l.Labels),
+			Paths: count, Order: order, Spread: time.Duration(l.Spread), Control: l.Control, Impair: l.demand.impairment(), Labels: some(l.Labels),
 			Down: l.Down != nil && *l.Down,
 			Area: uint32(l.Area), Cost: l.Cost,
 			Addresses:  vnet.LinkAddresses{l.Ends[0].Address.prefixes(), l.Ends[1].Address.prefixes()},
@@ -149,6 +150,20 @@ func (n router) router(path string) (vnet.VirtualNode, error) {
 	}
 	return made, nil
 }
+
+// paths in vnet's words.
+func (p *linkPaths) paths() (count int, order vnet.PathOrder) {
+	if p == nil {
+		return 0, vnet.OrderByFlow
+	}
+	if order = vnet.PathOrder(p.Order); order == byFlow {
+		order = vnet.OrderByFlow
+	}
+	return p.Count, order
+}
+
+// byFlow is vnet.OrderByFlow, written out.
+const byFlow = "by-flow"
 
 // prefixes in vnet's words; none stay none.
 func (p prefixes) prefixes() (list []netip.Prefix) {

@@ -119,6 +119,12 @@ func (frr) JSONSchemaExtend(s *generator.Schema) {
 	*s = generator.Schema{OneOf: []*generator.Schema{{Type: "string", MinLength: new(uint64(1))}, &whole}}
 }
 
+// JSONSchemaExtend says that a number alone is how many.
+func (linkPaths) JSONSchemaExtend(s *generator.Schema) {
+	whole := *s
+	*s = generator.Schema{OneOf: []*generator.Schema{{Type: "integer", Minimum: "1", Maximum: json.Number(strconv.Itoa(vnet.MaxPaths))}, &whole}}
+}
+
 // JSONSchemaExtend says that a name stands for a switch of which nothing else is
 // known.
 func (fabricSwitch) JSONSchemaExtend(s *generator.Schema) {

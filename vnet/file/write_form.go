@@ -59,7 +59,7 @@ func topologyForm(t vnet.Topology) topology {
 		if l.Chain != "" { // made of the chain
 			continue
 		}
-		f.Links = append(f.Links, link{Name: name(l.Name), Ends: linkEndsForm(l), demand: linkDemandForm(l), Latency: span(l.Latency), Paths: l.Paths, Spread: span(l.Spread), Control: l.Control, Area: int(l.Area), Cost: l.Cost, Labels: l.Labels})
+		f.Links = append(f.Links, link{Name: name(l.Name), Ends: linkEndsForm(l), demand: linkDemandForm(l), Latency: span(l.Latency), Paths: linkPathsForm(l), Spread: span(l.Spread), Control: l.Control, Area: int(l.Area), Cost: l.Cost, Labels: l.Labels})
 	}
 	return f
 }
@@ -281,4 +281,21 @@ func routerForm(n vnet.VirtualNode) router {
 		r.FRR = &frr{Text: &text}
 	}
 	return r
+}
+
+// linkPathsForm is how many paths and which order as written; nil: one.
+func linkPathsForm(l vnet.VirtualLink) *linkPaths {
+	if l.Paths == 0 {
+		return nil
+	}
+	return &linkPaths{l.Paths, string(l.Order)}
+}
+
+// MarshalYAML writes a number alone where that says all.
+func (p linkPaths) MarshalYAML() (any, error) {
+	if p.Order == "" {
+		return p.Count, nil
+	}
+	type plain linkPaths
+	return plain(p), nil
 }

@@ -50,6 +50,19 @@ func NewResequencer[T any](buffers []int, stall time.Duration) *Resequencer[T] {
 	return r
 }
 
+// Restart drops what is held, forgets which paths are silent, and expects a number
+// next: the splitter began anew, or what it numbered before is not known.
+func (r *Resequencer[T]) Restart(n Number) {
+	for i := range r.paths {
+		p := &r.paths[i]
+		*p = path[T]{queue: p.queue, limit: p.limit}
+		for !p.queue.empty() {
+			p.queue.pop()
+		}
+	}
+	r.expected, r.missing = n, false
+}
+
 // Push takes a packet that a path brought; false if it is dropped, because its
 // buffer is full or its number was given up.
 func (r *Resequencer[T]) Push(from int, n Number, size int, value T) bool {
