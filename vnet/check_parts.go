@@ -68,7 +68,7 @@ func (l VirtualLink) check(path string) error {
 	}
 	switch {
 	case l.Order != OrderByFlow && l.Order != OrderKept:
-		return fieldf(path+".paths.order", "is not kept or by-flow")
+		return fieldf(path+".paths.order", "%q is no order of packets: use kept or by-flow", l.Order)
 	case l.Order == OrderKept && l.Paths < 2:
 		return fieldf(path+".paths.count", "order is kept of packets that go by several paths: state 2 to %d", MaxPaths)
 	}

@@ -74,13 +74,17 @@ type Merge struct {
 // NewMerge is one of a device. Its terms say how long a frame waits for others, and
 // how many bytes each path holds meanwhile.
 func NewMerge(file int, t Terms) (*Merge, error) {
+	if err := unix.IoctlSetInt(file, unix.TUNSETOFFLOAD, 0); err != nil {
+		return nil, fmt.Errorf("set offloads of a TAP device: %w", err)
+	}
+	return newMerge(file, t)
+}
+
+// newMerge is one of any file that takes a frame at a time.
+func newMerge(file int, t Terms) (*Merge, error) {
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("make an eventfd: %w", err)
-	}
-	if err := unix.IoctlSetInt(file, unix.TUNSETOFFLOAD, 0); err != nil {
-		unix.Close(wake)
-		return nil, fmt.Errorf("set offloads of a TAP device: %w", err)
 	}
 	buffers := make([]int, mostPaths)
 	for i := range buffers {

@@ -112,6 +112,7 @@ func topologies(t *rapid.T, prefix string, present []string) vnet.Topology {
 		if rapid.Bool().Draw(t, "split") {
 			l.Paths = rapid.IntRange(2, vnet.MaxPaths).Draw(t, "paths")
 			l.Spread = durations(0, vnet.MaxLatency).Draw(t, "spread")
+			l.Order = rapid.SampledFrom([]vnet.PathOrder{vnet.OrderByFlow, vnet.OrderKept}).Draw(t, "order")
 		}
 		if rapid.Bool().Draw(t, "impaired") {
 			l.Impair = impairments(t)

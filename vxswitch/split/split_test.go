@@ -205,3 +205,33 @@ func TestResequencerBuffer(t *testing.T) {
 		t.Error("bytes stay")
 	}
 }
+
+// A resequencer that begins anew holds nothing of before, waits for all paths, and
+// takes numbers that it had given up.
+func TestResequencerRestarts(t *testing.T) {
+	r := NewResequencer[int]([]int{300, 300}, 10)
+	r.Push(0, 5, 300, 5)
+	if v, ok, _ := r.Pop(0); ok {
+		t.Fatalf("%d did not wait", v)
+	}
+	if v, ok, _ := r.Pop(10); !ok || v != 5 {
+		t.Fatalf("%d, %v after the stall", v, ok)
+	}
+	r.Push(0, 9, 300, 9)
+	r.Restart(2)
+	if !r.Push(0, 3, 300, 3) {
+		t.Error("the buffer is still full")
+	}
+	if v, ok, again := r.Pop(20); ok || again != 30 {
+		t.Errorf("%d came, or is asked for at %v: the other path is silent", v, again)
+	}
+	r.Push(1, 2, 100, 2)
+	for _, want := range []int{2, 3} {
+		if v, ok, _ := r.Pop(21); !ok || v != want {
+			t.Errorf("%d, want %d", v, want)
+		}
+	}
+	if _, ok, _ := r.Pop(22); ok {
+		t.Error("something of before came")
+	}
+}

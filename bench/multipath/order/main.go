@@ -1,0 +1,97 @@
+// Command order measures what one TCP stream gets of a link over several paths whose
+// order is kept, as `sublet check` measures it: two and three paths of 100 Mbit/s, of
+// which the last is later than the others by so much.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"sublet/bench/harness"
+	"sublet/lab"
+	"sublet/lab/testbed"
+	"sublet/measure/probe"
+	"sublet/vnet"
+	"sublet/vnet/file"
+)
+
+var (
+	rounds = flag.Int("rounds", 3, "checks of each case")
+	window = flag.Duration("window", 3*time.Second, "of each measurement")
+	rate   = flag.Int("mbit", 90, "rate of the link by number of paths, of 100")
+)
+
+// later is how much later than the others the last path is.
+var later = []time.Duration{0, time.Millisecond, 5 * time.Millisecond}
+
+func main() { harness.Main("multipath/order", run) }
+
+func run(ctx context.Context, exe string) error {
+	fmt.Printf("%s\n\n| paths | last one later by | rate | part that one TCP stream gets, there | back |\n|---|---|---|---|---|\n", harness.Machine())
+	for _, paths := range []int{2, 3} {
+		for _, by := range later {
+			if err := measure(ctx, exe, paths, by); err != nil {
+				return fmt.Errorf("%d paths, %s: %w", paths, by, err)
+			}
+		}
+	}
+	return nil
+}
+
+// measure prints the row of a case.
+func measure(ctx context.Context, exe string, paths int, by time.Duration) (err error) {
+	sub, err := file.ParseSubstrate("substrate", []byte(substrate(paths, by)))
+	if err != nil {
+		return err
+	}
+	t, err := testbed.StartSpec(ctx, lab.Spec{Exe: exe, Substrate: sub, Delays: true})
+	if err != nil {
+		return err
+	}
+	r := &harness.Lab{Testbed: t}
+	defer func() {
+		if stopped := r.Stop(); err == nil {
+			err = stopped
+		}
+	}()
+	asked := vnet.Rate(paths**rate) * vnet.Mbit
+	l, err := r.Up(ctx, fmt.Sprintf("network: wide\nnodes: [{name: x, host: h1}, {name: y, host: h2}]\nlinks: [{ends: [x, y], rate: %s, paths: {count: %d, order: kept}}]\n", asked, paths))
+	if err != nil {
+		return err
+	}
+	var got [2]harness.Samples
+	for range *rounds {
+		v, err := r.Check(ctx, l, probe.Options{Duration: *window, SkipUDP: true, SkipLoss: true})
+		if err != nil {
+			return err
+		}
+		for d := range got {
+			got[d] = append(got[d], float64(v.Links[d].TCP)/float64(asked))
+		}
+		fmt.Fprint(os.Stderr, ".")
+	}
+	fmt.Printf("| %d | %s | %s | %s | %s |\n", paths, by, asked, got[0].Format("%.3f"), got[1].Format("%.3f"))
+	return nil
+}
+
+// substrate is two hosts with so many ways between them, each by a host.
+func substrate(paths int, by time.Duration) string {
+	var b strings.Builder
+	b.WriteString("hosts:\n  - {name: h1, cpu: 4, memory: 4GiB}\n  - {name: h2, cpu: 4, memory: 4GiB}\n")
+	for i := range paths {
+		fmt.Fprintf(&b, "  - {name: m%d, cpu: 4, memory: 4GiB}\n", i)
+	}
+	b.WriteString("links:\n")
+	for i := range paths {
+		latency := ""
+		if i == paths-1 && by > 0 {
+			latency = fmt.Sprintf(", latency: %s", by)
+		}
+		fmt.Fprintf(&b, "  - {ends: [h1, m%d], capacity: 100Mbit%s}\n  - {ends: [m%d, h2], capacity: 100Mbit}\n", i, latency, i)
+	}
+	return b.String()
+}
