@@ -103,6 +103,30 @@ func TestHistoryIsBoundedPerTenant(t *testing.T) {
 	}
 }
 
+// A lease that is older than all of its tenant's history is known when it has ended:
+// who ends it learns that it did.
+func TestOldLeaseThatEndsIsKnown(t *testing.T) {
+	b := pair(t)
+	old := admit(t, b, "alice/old", "a@h1")
+	for i := range History + 1 {
+		l := admit(t, b, fmt.Sprintf("alice/n%d", i), "a@h1")
+		if err := b.Release(noon, l.ID()); err != nil {
+			t.Fatal(err)
+		}
+		reportAll(t, b)
+	}
+	if err := b.Release(noon, old.ID()); err != nil {
+		t.Fatal(err)
+	}
+	reportAll(t, b)
+	if l, ok := b.Lease(old.ID()); !ok || l.State != vnet.Ended {
+		t.Errorf("the lease that ended is %v, %v", l.State, ok)
+	}
+	if past := b.Of("alice"); len(past) != History {
+		t.Errorf("the history has %d leases", len(past))
+	}
+}
+
 func TestVerdictIsKeptWithItsLease(t *testing.T) {
 	b := pair(t)
 	l := admit(t, b, "alice/net", "a@h1", "b@h2", "a-b=1")

@@ -31,15 +31,20 @@ func (b *Book) reclaim() {
 }
 
 // keepHistory keeps a lease that is over, and drops the oldest of its tenant's
-// history beyond the bound. Those whose names were taken again are gone already.
+// history beyond the bound. Those whose names were taken again are gone already. The
+// one that has just ended stays, however old it is: who ended it is told so.
 func (b *Book) keepHistory(e *entry) {
 	past := append(b.history[e.Request.Tenant], e)
 	past = slices.DeleteFunc(past, func(old *entry) bool { return b.entries[old.ID()] != old })
 	slices.SortFunc(past, func(x, y *entry) int { return cmp.Compare(x.Serial, y.Serial) })
 	for len(past) > History {
-		delete(b.entries, past[0].ID())
-		b.touch(past[0])
-		past = slices.Delete(past, 0, 1)
+		oldest := 0
+		if past[0] == e {
+			oldest = 1
+		}
+		delete(b.entries, past[oldest].ID())
+		b.touch(past[oldest])
+		past = slices.Delete(past, oldest, oldest+1)
 	}
 	b.history[e.Request.Tenant] = past
 }
