@@ -77,6 +77,7 @@ var leasesModel = porcupine.Model{
 // history is what clients asked a control plane and were answered.
 type history struct {
 	c                         *control
+	on                        vnet.HostID // where its leases are; "": anywhere
 	began                     time.Time
 	stop                      context.CancelFunc
 	ends                      sync.WaitGroup
@@ -88,9 +89,12 @@ type history struct {
 
 // record lets clients ask until the history is checked: half of them each know one
 // server only, the others all.
-func (c *control) record(clients int) *history {
+func (c *control) record(clients int) *history { return c.recordOn(clients, "") }
+
+// recordOn is record with leases on one host.
+func (c *control) recordOn(clients int, on vnet.HostID) *history {
 	ctx, stop := context.WithCancel(c.t.Context())
-	h := &history{c: c, began: time.Now(), stop: stop}
+	h := &history{c: c, on: on, began: time.Now(), stop: stop}
 	for n := range clients {
 		client := c.client(c.addresses()...)
 		if n%2 == 1 {
@@ -127,7 +131,7 @@ func (h *history) one(ctx context.Context, n int, client *api.Client, a asked) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	o := porcupine.Operation{ClientId: n, Input: a, Call: int64(time.Since(h.began))}
-	o.Output, o.Return = answerOf(ctx, client, a), int64(time.Since(h.began))
+	o.Output, o.Return = answerOf(ctx, client, a, h.on), int64(time.Since(h.began))
 	if o.Output == answerUnknown {
 		h.unknown.Add(1)
 		if time.Sleep(10 * time.Millisecond); a.verb == verbGet {
@@ -141,13 +145,13 @@ func (h *history) one(ctx context.Context, n int, client *api.Client, a asked) {
 	h.list = append(h.list, o)
 }
 
-func answerOf(ctx context.Context, client *api.Client, a asked) string {
+func answerOf(ctx context.Context, client *api.Client, a asked, on vnet.HostID) string {
 	id := vnet.LeaseID{Tenant: "bin", Network: vnet.VNetID(a.lease)}
 	var err error
 	switch a.verb {
 	case verbUp:
 		r := vnet.Request{Tenant: id.Tenant, Network: id.Network}
-		r.Nodes = []vnet.VirtualNode{{Name: "a", CPU: 10, Memory: vnet.MiB}}
+		r.Nodes = []vnet.VirtualNode{{Name: "a", CPU: 10, Memory: vnet.MiB, Host: on}}
 		_, err = client.Admit(ctx, r, false)
 	case verbGet:
 		var l vnet.Lease

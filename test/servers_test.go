@@ -3,7 +3,6 @@ package test
 import (
 	"bytes"
 	"context"
-	"crypto/x509/pkix"
 	"errors"
 	"flag"
 	"fmt"
@@ -37,7 +36,6 @@ type member struct {
 	name, address, ns, wire string
 	store                   string // where its member of the store answers
 	run, data               string
-	under                   []string // what it is run by
 	cmd                     *exec.Cmd
 	log                     *bytes.Buffer
 }
@@ -51,14 +49,17 @@ type member struct {
 //
 // Test and etcd are in a namespace of their own, too.
 type control struct {
-	t       testing.TB
-	dir     string
-	ca      *authority
-	etcd    string // the port of one that is external; "": each server has a member
-	members []*member
-	made    int
-	subnet  int
-	name    string // begins those of namespaces and devices
+	t         testing.TB
+	dir       string
+	ca        *authority
+	external  bool   // etcd; else each server has a member of the store
+	etcd      string // its port
+	disk      string // options of the file system that each server has for its data; "": none of its own
+	members   []*member
+	made      int
+	suffering string // what became of whom last
+	subnet    int
+	name      string // begins those of namespaces and devices
 }
 
 // controls counts those of this process: the kernel takes a namespace's devices away
@@ -100,24 +101,24 @@ func secluded(t testing.TB) bool {
 // newControl starts an etcd and servers on it.
 func newControl(t testing.TB, servers int, substrate string) *control {
 	t.Helper()
-	return newControlOn(t, true, servers, substrate)
+	return newControlOn(t, &control{t: t, external: true}, servers, substrate)
 }
 
 // newOwnControl starts servers with a member of the store each.
 func newOwnControl(t testing.TB, servers int, substrate string) *control {
 	t.Helper()
-	return newControlOn(t, false, servers, substrate)
+	return newControlOn(t, &control{t: t}, servers, substrate)
 }
 
-func newControlOn(t testing.TB, external bool, servers int, substrate string) *control {
+func newControlOn(t testing.TB, c *control, servers int, substrate string) *control {
 	t.Helper()
 	if os.Getenv(inside) == "" {
 		t.Fatal("servers have no devices on the machine itself: call secluded first")
 	}
 	dir := filepath.Dir(shortDir(t))
 	n := int(controls.Add(1))
-	c := &control{t: t, dir: dir, ca: newAuthority(t, dir), subnet: (os.Getpid() + 61*n) % 250, name: fmt.Sprintf("sv%d%c", os.Getpid()%100000, 'a'+n%26)}
-	if external {
+	c.dir, c.ca, c.subnet, c.name = dir, newAuthority(t, dir), (os.Getpid()+61*n)%250, fmt.Sprintf("sv%d%c", os.Getpid()%100000, 'a'+n%26)
+	if c.external {
 		c.etcd = startEtcd(t, filepath.Join(dir, "etcd"))
 	}
 	if err := os.WriteFile(filepath.Join(dir, "substrate.yaml"), []byte(substrate), 0o600); err != nil {
@@ -197,7 +198,9 @@ func (c *control) namespace() *member {
 	if m.store = c.host(n+1) + ":7444"; c.etcd != "" {
 		m.store = ""
 	}
-	m.data = filepath.Join(c.dir, "data-"+m.name)
+	if m.data = filepath.Join(c.dir, "data-"+m.name); c.disk != "" {
+		c.mountDisk(m)
+	}
 	return m
 }
 
@@ -223,16 +226,22 @@ func (c *control) start(m *member) {
 func (c *control) launch(m *member) {
 	c.t.Helper()
 	path := func(file string) string { return filepath.Join(c.dir, file) }
-	m.cmd = exec.Command("ip", append(append([]string{"netns", "exec", m.ns}, m.under...), append([]string{program, "--run", m.run,
+	m.cmd = exec.Command("ip", append([]string{"netns", "exec", m.ns, program, "--run", m.run,
 		"--cert", path(m.name + ".pem"), "--key", path(m.name + ".key"), "--ca", path("ca.pem"),
-		"serve", "--name", m.name, "--listen", m.address, "--data", m.data, "--substrate", path("substrate.yaml")}, c.storeFlags(m)...)...)...)
+		"serve", "--name", m.name, "--listen", m.address, "--data", m.data, "--substrate", path("substrate.yaml")}, c.storeFlags(m)...)...)
 	m.log = new(bytes.Buffer)
 	m.cmd.Stderr = m.log
 	cmd := m.cmd
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	said := m.log
+	c.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		if _ = cmd.Wait(); c.t.Failed() {
+			c.t.Logf("%s says:\n%s", m.name, said)
+		}
+	})
 }
 
 // storeFlags say where a server finds the store.
@@ -317,7 +326,7 @@ func (c *control) silence(n int, do func()) time.Duration {
 			return time.Since(began)
 		}
 		if time.Since(began) > 30*time.Second {
-			c.t.Fatalf("no server answers: %v", err)
+			c.t.Fatalf("no server answers: %v (%s)", err, c.suffering)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -439,15 +448,7 @@ func TestServersChangeUnderTraffic(t *testing.T) {
 		return
 	}
 	c := newControl(t, 2, oneHost)
-	c.ca.signAs("m1", pkix.Name{CommonName: "m1"}, false, net.ParseIP(c.host(1)))
-	_, port, err := net.SplitHostPort(freePort(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := func(file string) string { return filepath.Join(c.dir, file) }
-	host := &lab{t: t, run: path("m1")}
-	host.background("--cert", path("m1.pem"), "--key", path("m1.key"), "--ca", path("ca.pem"),
-		"agent", "--host", "m1", "--server", strings.Join(c.addresses(), ","), "--listen", c.host(1)+":"+port, "--calibrate-after", "0s")
+	host := c.agent("m1")
 	leader := c.leader()
 	rest := slices.DeleteFunc(c.addresses(), func(a string) bool { return a == leader.address })
 	// By the server that does not lead: it passes on where the agent connects from.
@@ -523,7 +524,7 @@ func (c *control) latency(b *testing.B, name string, by *member) {
 			network := fmt.Sprintf("n%d-%d", b.N, i)
 			began := time.Now()
 			for _, verb := range []int{verbUp, verbGet, verbDown} {
-				if answer := answerOf(b.Context(), client, asked{verb, network}); answer == answerUnknown {
+				if answer := answerOf(b.Context(), client, asked{verb, network}, ""); answer == answerUnknown {
 					b.Fatalf("%d: %s", verb, answer)
 				}
 			}

@@ -249,11 +249,11 @@ func wait(ctx context.Context, d time.Duration) {
 func lead(ctx context.Context, books *store.Store, front *server.Front, config server.Config, forward forwarder) error {
 	ctx, stop := untilStoreEnds(ctx, books)
 	defer stop(nil)
-	state, err := books.Load(ctx)
+	has, err := books.HasSubstrate(ctx)
 	if err != nil {
 		return err
 	}
-	if len(state.Substrate.Hosts) > 0 {
+	if has {
 		config.Substrate = nil
 	}
 	s, err := server.New(ctx, config)

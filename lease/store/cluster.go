@@ -37,6 +37,7 @@ type Cluster struct {
 	mu      sync.Mutex
 	leader  Server
 	changed chan struct{} // closed and replaced when another leads
+	rest    time.Time     // until when others had better lead
 	removed chan struct{} // closed when this server is not one of them any more
 }
 
@@ -157,9 +158,11 @@ func (c *Cluster) Close() error {
 
 // Lead waits until this server leads.
 func (c *Cluster) Lead(ctx context.Context) (*Store, error) {
+	c.rested(ctx)
 	s, err := campaign(ctx, c.client, c.embedded, c.config)
 	if err == nil && c.embedded != nil {
 		go c.keepMembers(s)
+		go c.keepFast(s)
 	}
 	return s, err
 }

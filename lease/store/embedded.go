@@ -68,12 +68,14 @@ func startEmbedded(config Config, joins []Server) (*embedded, error) {
 	if err = e.makeRoom(2*config.floor(), 0); err == nil {
 		err = inspect(config.Dir)
 	}
+	e.closing.Store(joins != nil) // an attempt may be in vain, and is made again
 	if err == nil {
 		err = guarded(config.Dir, func() (err error) {
 			e.etcd, err = embed.StartEtcd(e.config(config))
 			return err
 		})
 	}
+	e.closing.Store(false)
 	if err == nil {
 		err = e.ready()
 	}

@@ -166,6 +166,13 @@ func (l *leader) fence() clientv3.Cmp {
 
 func (l *leader) depose() { l.once.Do(func() { close(l.deposed) }) }
 
+// abandon ends leading by itself: the key expires, which takes no write by a member that
+// is slow.
+func (l *leader) abandon() {
+	l.session.Orphan()
+	l.depose()
+}
+
 func (l *leader) resign(client *clientv3.Client) error {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()

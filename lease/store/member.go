@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
+	"golang.org/x/sys/unix"
 
 	"sublet/vnet"
 )
@@ -37,6 +39,14 @@ const (
 	// lastLook is how long a server that was removed stays a member, so that the
 	// others have the majority without which they cannot do without it.
 	lastLook = 5 * time.Second
+	// probeEvery is how often who leads tries how fast its disk is, and slowDisk from when
+	// another had better lead: its member would not lead the store any more, either.
+	probeEvery = 500 * time.Millisecond
+	slowDisk   = memberElection * time.Millisecond
+	// slowRest is how long a server with a slow disk leaves leading to others, and
+	// slowAgain how long it leads then, since their disks may be as slow.
+	slowRest  = 5 * time.Second
+	slowAgain = time.Minute
 	// joinAgain is how long an empty member waits before it tries again to take part.
 	joinAgain = 300 * time.Millisecond
 )
@@ -91,7 +101,8 @@ func startMember(ctx context.Context, config Config) (*embedded, error) {
 	if config.Members == nil || initialized(config.Dir) {
 		return startEmbedded(config, nil)
 	}
-	for until := time.Now().Add(startTimeout); ; {
+	told := false
+	for until := time.Now().Add(startTimeout); ; told = true {
 		servers, err := config.Members(ctx)
 		if err != nil {
 			return nil, err
@@ -108,7 +119,9 @@ func startMember(ctx context.Context, config Config) (*embedded, error) {
 		if err == nil || initialized(config.Dir) || time.Now().After(until) {
 			return own, err
 		}
-		config.Logger.Info("waits until the other members expect this one", slog.Any("because", err))
+		if !told {
+			config.Logger.Info("waits until the other members expect this one", slog.Any("because", err))
+		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -209,6 +222,73 @@ func (e *embedded) shrink(quota int64) {
 	}
 	e.shrunk = time.Now()
 	_ = db.Defrag() // the quota tells, if it was in vain
+}
+
+// keepFast lets another server lead when this one's disk is slow.
+func (c *Cluster) keepFast(s *Store) {
+	every := time.NewTicker(probeEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-s.Deposed():
+			return
+		case <-c.closing:
+			return
+		case <-every.C:
+		}
+		took := make(chan error, 1)
+		go func() { took <- c.embedded.probe() }()
+		select {
+		case err := <-took:
+			if err != nil && !errors.Is(err, unix.ENOSPC) {
+				c.config.Logger.Warn("the store's disk cannot be written", slog.Any("because", err))
+			}
+			continue
+		case <-time.After(slowDisk):
+		}
+		if c.yield(time.Now()) {
+			c.config.Logger.Warn("the store's disk is slow: another server had better lead", slog.Duration("longer than", slowDisk))
+			_ = c.embedded.etcd.Server.TryTransferLeadershipOnShutdown() // of the members, if it has that; else they elect
+			s.leader.abandon()
+			return
+		}
+		<-took
+	}
+}
+
+// yield says whether another server is to lead now, and has this one rest then.
+func (c *Cluster) yield(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.others() || now.Before(c.rest.Add(slowAgain)) {
+		return false
+	}
+	c.rest = now.Add(slowRest)
+	return true
+}
+
+// rested waits until a server with a slow disk may lead again.
+func (c *Cluster) rested(ctx context.Context) {
+	c.mu.Lock()
+	rest := time.Until(c.rest)
+	c.mu.Unlock()
+	select {
+	case <-ctx.Done():
+	case <-time.After(rest):
+	}
+}
+
+// probe writes something to the store's disk.
+func (e *embedded) probe() error {
+	f, err := os.OpenFile(filepath.Join(e.dir, "probe"), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.WriteString(time.Now().UTC().Format(time.RFC3339Nano)); err != nil {
+		return err
+	}
+	return unix.Fdatasync(int(f.Fd()))
 }
 
 // keepMembers makes the store's members those of the servers, as long as this server

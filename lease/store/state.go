@@ -90,6 +90,15 @@ func (s *Store) Load(ctx context.Context) (lease.State, error) {
 	return state, err
 }
 
+// HasSubstrate says whether a substrate is stored.
+func (s *Store) HasSubstrate(ctx context.Context) (bool, error) {
+	answer, err := s.client.Get(ctx, s.key(substrateKey), clientv3.WithCountOnly())
+	if err != nil {
+		return false, fmt.Errorf("read the store: %w", explain(err))
+	}
+	return answer.Count > 0, nil
+}
+
 // loadOne reads one value, if it exists, and says as of which revision, and in
 // which it was written.
 func (s *Store) loadOne(ctx context.Context, key string, revision int64, value any) (read, written int64, err error) {
