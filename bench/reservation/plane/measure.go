@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/bench/harness"
+	"sublet/lease"
+	"sublet/lease/store"
+	"sublet/plan"
+	"sublet/report"
+	"sublet/vnet"
+	"sublet/vnet/topology"
+)
+
+// costs are processor times of single operations, and sizes of a lease.
+type costs struct {
+	admit, open, report, request, load, restore time.Duration
+	leaseBytes, planBytes, heap, links          float64
+}
+
+func (c costs) print() {
+	table := harness.Table{Head: []string{"operation", "costs"}}
+	for _, row := range []struct {
+		what string
+		is   any
+	}{
+		{"deciding on a request", c.admit}, {"opening a lease: rates and plans", c.open}, {"a report without news, to the book", c.report},
+		{"a request over TLS, both ends", c.request}, {"reading a lease and its plans from the store", c.load},
+		{"a lease in a book that is made anew", c.restore}, {"a lease in the store, bytes", c.leaseBytes},
+		{"its part of hosts' plans, bytes", c.planBytes}, {"a lease in memory, bytes", c.heap}, {"links of a lease", c.links},
+	} {
+		table.Add(row.what, row.is)
+	}
+	table.Print(os.Stdout)
+}
+
+// epoch is when everything is asked for.
+var epoch = time.Date(2027, 3, 1, 0, 0, 0, 0, time.UTC)
+
+func measure(ctx context.Context) (c costs, err error) {
+	sub, known, err := topology.Named(*substrate)
+	if !known || err != nil {
+		return c, errors.Join(fmt.Errorf("no substrate %q", *substrate), err)
+	}
+	topology.Sizes{CPU: 64 * vnet.Core, Memory: 256 * vnet.GiB, Capacity: 100 * vnet.Gbit}.Apply(&sub)
+	before := inUse()
+	book := lease.New(sub)
+	if err := book.Tick(epoch); err != nil {
+		return c, err
+	}
+	admitted, err := c.fill(book)
+	if err != nil {
+		return c, err
+	}
+	spent := processor()
+	if err := book.Tick(epoch.Add(time.Second)); err != nil { // all of them open
+		return c, err
+	}
+	c.open = (processor() - spent) / time.Duration(admitted)
+	c.heap = float64(inUse()-before) / float64(admitted)
+	if err := c.reports(book); err != nil {
+		return c, err
+	}
+	if c.request, err = requests(); err != nil {
+		return c, err
+	}
+	return c, c.stored(ctx, book.Changes(), sub)
+}
+
+// fill books leases that begin a second later.
+func (c *costs) fill(book *lease.Book) (admitted int, err error) {
+	r := rand.New(rand.NewPCG(1, 0))
+	spent, links := processor(), 0
+	for i := range *measured {
+		request := requestOf(r, i)
+		_, err := book.Admit(epoch, request, 1000)
+		var refused *vnet.Rejection
+		if errors.As(err, &refused) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		admitted++
+		links += len(request.Links)
+	}
+	if admitted == 0 {
+		return 0, errors.New("nothing fits")
+	}
+	c.admit = (processor() - spent) / time.Duration(admitted)
+	c.links = float64(links) / float64(admitted)
+	return admitted, nil
+}
+
+// requestOf is a ring of 2 to 10 nodes with minima.
+func requestOf(r *rand.Rand, i int) vnet.Request {
+	request := vnet.Request{Network: vnet.VNetID(fmt.Sprintf("n%d", i)), Tenant: vnet.TenantID(fmt.Sprintf("t%d", i%1000)), Start: epoch.Add(time.Second)}
+	nodes := 2 + r.IntN(9)
+	for n := range nodes {
+		request.Nodes = append(request.Nodes, vnet.VirtualNode{Name: fmt.Sprintf("v%d", n), CPU: vnet.Core / 20, Memory: 64 * vnet.MiB})
+		if n > 0 {
+			least := vnet.Bandwidth{Min: vnet.Mbit, Max: 2 * vnet.Mbit}
+			request.Links = append(request.Links, vnet.VirtualLink{Ends: [2]string{fmt.Sprintf("v%d", n-1), fmt.Sprintf("v%d", n)}, Bandwidth: [2]vnet.Bandwidth{least, least}})
+		}
+	}
+	return request
+}
+
+// reports measures hosts that say again what they said.
+func (c *costs) reports(book *lease.Book) error {
+	const times = 20_000
+	plans := book.Plans()
+	for turn := range 2 {
+		spent, n := processor(), 0
+		for n < times {
+			for host, p := range plans {
+				if err := book.Report(epoch.Add(2*time.Second), report.Report{Host: host, Revision: p.Revision}); err != nil {
+					return err
+				}
+				if n++; turn == 0 && n >= len(plans) || n >= times {
+					break
+				}
+			}
+			if turn == 0 {
+				break
+			}
+		}
+		c.report = (processor() - spent) / time.Duration(n)
+	}
+	return nil
+}
+
+// requests measures a small request and its answer over a connection with TLS.
+func requests() (time.Duration, error) {
+	const times = 5000
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(w, r.Body)
+	}))
+	defer server.Close()
+	client, body := server.Client(), make([]byte, 1000)
+	spent := processor()
+	for range times {
+		answer, err := client.Post(server.URL, "application/json", bytes.NewReader(body))
+		if err != nil {
+			return 0, err
+		}
+		_, err = io.Copy(io.Discard, answer.Body)
+		if answer.Body.Close(); err != nil {
+			return 0, err
+		}
+	}
+	return (processor() - spent) / times, nil
+}
+
+// stored measures a store with all that the book has.
+func (c *costs) stored(ctx context.Context, all lease.Changes, sub vnet.Substrate) error {
+	all.Substrate = &sub
+	n := float64(len(all.Leases))
+	var err error
+	if c.leaseBytes, err = bytesOf(all.Leases, n); err != nil {
+		return err
+	}
+	if c.planBytes, err = bytesOf(all.Plans, n); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "plane")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s, err := store.Open(ctx, store.Config{Dir: dir})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.Save(ctx, all); err != nil {
+		return err
+	}
+	spent := processor() // the clock would count what others on this machine do
+	state, err := s.Load(ctx)
+	if err != nil {
+		return err
+	}
+	c.load = (processor() - spent) / time.Duration(n)
+	spent = processor()
+	if _, err := lease.Restore(epoch.Add(time.Second), state); err != nil {
+		return err
+	}
+	c.restore = (processor() - spent) / time.Duration(n)
+	return nil
+}
+
+func bytesOf[T vnet.Lease | plan.Host](list []T, by float64) (float64, error) {
+	text, err := json.Marshal(list)
+	return float64(len(text)) / by, err
+}
+
+// processor is the processor time that this process has used.
+func processor() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
+
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
