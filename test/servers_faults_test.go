@@ -81,7 +81,7 @@ func TestSoakMembersFaults(t *testing.T) {
 	t.Cleanup(func() { removeGroups(name) })
 	host := c.agent(name)
 	c.must(t, c.addresses(), "up", host.file("n.yaml", named(underFaults)))
-	c.must(t, c.addresses(), "exec", "bin/faults/a", "-d", "--", "ping", "-q", "-i", "0.1", "-w", fmt.Sprint(int(span.Seconds())), "b")
+	c.must(t, c.addresses(), "exec", "bin/faults/a", "-d", "--", "ping", "-q", "-i", "0.1", "-c", fmt.Sprint(int(10*span.Seconds())), "b")
 	history := c.recordOn(4, "m3")
 	took := map[string][]time.Duration{}
 	many := 0

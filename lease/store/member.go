@@ -260,12 +260,15 @@ func (c *Cluster) keepFast(s *Store) {
 func (c *Cluster) yield(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.others() || now.Before(c.rest.Add(slowAgain)) {
+	if !c.mayYield(now) || !c.others() {
 		return false
 	}
 	c.rest = now.Add(slowRest)
 	return true
 }
+
+// mayYield says that this server has not yielded a short time ago.
+func (c *Cluster) mayYield(now time.Time) bool { return !now.Before(c.rest.Add(slowAgain)) }
 
 // rested waits until a server with a slow disk may lead again.
 func (c *Cluster) rested(ctx context.Context) {

@@ -116,3 +116,17 @@ func certificateOf(t *testing.T) (certificate, keyOfIt string) {
 	}
 	return filepath.Join(at, "one.pem"), filepath.Join(at, "one.key")
 }
+
+// A server with a slow disk leaves leading to others for a while, and not again soon: a
+// store without others keeps it.
+func TestYieldsOnceAMinute(t *testing.T) {
+	now := time.Now()
+	c := &Cluster{}
+	c.rest = now.Add(-slowAgain / 2)
+	if c.mayYield(now) {
+		t.Error("it yields twice within a minute")
+	}
+	if !c.mayYield(now.Add(slowAgain)) {
+		t.Error("it yields no more after a minute")
+	}
+}
