@@ -193,6 +193,11 @@ func addPromises(list *metrics.List, l vnet.Lease, promises map[ofLink]vnet.Outc
 	if !links {
 		return
 	}
+	for _, v := range l.Topology().Promised(l.Request.Chains) {
+		if v.Chain != "" {
+			addChain(list, l, v, promises)
+		}
+	}
 	for _, v := range l.Topology().Links {
 		for _, d := range vnet.Directions {
 			labels := map[string]string{"tenant": of["tenant"], "network": of["network"], report.LabelLink: v.Name, report.LabelDirection: strconv.Itoa(int(d))}
@@ -202,6 +207,19 @@ func addPromises(list *metrics.List, l vnet.Lease, promises map[ofLink]vnet.Outc
 				list.Gauge("vxlink_promise_state", "Whether a link's minimum is there: 1 with its label state.", 1, metrics.With(labels, "state", string(state)))
 			}
 		}
+	}
+}
+
+// addChain adds whether a chain's rate is there, by direction.
+func addChain(list *metrics.List, l vnet.Lease, v vnet.VirtualLink, promises map[ofLink]vnet.Outcome) {
+	for _, d := range vnet.Directions {
+		state, judged := promises[ofLink{l.ID(), v.Name, d}]
+		if !judged || v.Bandwidth[d].Min == 0 {
+			continue
+		}
+		list.Gauge("chain_promise_state", "Whether a chain's rate is there: 1 with its label state.", 1, map[string]string{
+			"tenant": string(l.Request.Tenant), "network": string(l.Request.Network), report.LabelChain: v.Chain, report.LabelDirection: strconv.Itoa(int(d)), "state": string(state),
+		})
 	}
 }
 

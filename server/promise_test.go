@@ -97,3 +97,31 @@ func TestConcernsOfALease(t *testing.T) {
 		t.Error("an ended lease concerns its owner")
 	}
 }
+
+// Of a chain with a rate the metrics say whether it is there, in each direction that is
+// tested, by the chain's name.
+func TestPromisesOfChainsAreMetrics(t *testing.T) {
+	firewall := &vnet.Function{Kind: vnet.FunctionFirewall, Rules: []vnet.FunctionRule{{Flow: vnet.Packets{Protocol: vnet.ProtocolTCP}}}}
+	r := vnet.Request{
+		Tenant: "alice", Network: "net",
+		Topology: vnet.Topology{
+			Nodes: []vnet.VirtualNode{{Name: "a"}, {Name: "b"}, {Name: "fw", Function: firewall}},
+			Links: []vnet.VirtualLink{{Ends: [2]string{"a", "b"}}},
+		},
+		Chains: []vnet.Chain{{Name: "web", From: "a", To: "b", Via: []string{"fw"}, Rate: vnet.Mbit}, {Name: "rest", From: "b", To: "a", Via: []string{"fw"}}},
+	}
+	r.Fill()
+	l := vnet.Lease{Request: r, Stage: -1}
+	var list metrics.List
+	addPromises(&list, l, map[ofLink]vnet.Outcome{
+		{l.ID(), vnet.ChainWay("web"), vnet.Forward}: vnet.Broken, {l.ID(), vnet.ChainWay("rest"), vnet.Forward}: vnet.Kept,
+	}, true)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(&list)
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	want := `sublet_chain_promise_state{chain="web",direction="0",network="net",state="broken",tenant="alice"} 1`
+	if text := w.Body.String(); !strings.Contains(text, want) || strings.Count(text, "sublet_chain_promise_state{") != 1 {
+		t.Errorf("of chains is said:\n%s", text)
+	}
+}
