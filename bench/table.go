@@ -147,8 +147,8 @@ var table = []benchmark{
 		"functions on cores: greedy against exact placement in the 27 published cases and in random ones, and how long the exact one takes",
 		"", 20 * time.Second, "chains-processors.md"},
 	{"chains/packets", "go run ./bench/chains/packets",
-		"what a chain's functions cost a packet: 0 to 4 that are programs, against the same path without a chain and against namespaces that route, interleaved; `-rounds`, `-window`, `-size`",
-		"root", time.Minute, "chains-packets.md"},
+		"what a chain's functions cost a packet: 0 to 4 that are programs, on one host and over two, against the same path without a chain, namespaces that route and filter, and tables of Open vSwitch, interleaved; `-rounds`, `-window`, `-size`",
+		"root; Open vSwitch for its part", 2 * time.Minute, "research/chain-speed.md"},
 
 	{"experiments/accuracy", "go run ./bench/experiments/accuracy",
 		"rates, minima, loss and delay while other leases and best effort saturate the same links, 10 Mbit/s to 1 Gbit/s; `-rates`, `-rounds`, `-window`, `-seconds`",
