@@ -49,10 +49,12 @@ type ChainMatch struct {
 	VLAN     *uint16         `json:"vlan,omitempty"` // 0: without a tag
 }
 
-// ChainDeny is a rule of a firewall.
+// ChainDeny is a rule of a firewall, or of a classifier.
 type ChainDeny struct {
 	Allow bool       `json:"allow,omitempty"` // else what fits is dropped
 	Match ChainMatch `json:"match"`
+	// To is where a classifier leads what fits.
+	To *ChainPlace `json:"to,omitempty"`
 }
 
 func chainMatch(m vnet.Packets) ChainMatch {
@@ -573,7 +575,11 @@ func (n *network) chainFunction(name string) ChainFunction {
 	f := n.functions[name]
 	made := ChainFunction{Name: name, Type: f.Kind}
 	for _, r := range f.Rules {
-		made.Rules = append(made.Rules, ChainDeny{Allow: r.Allow, Match: chainMatch(r.Flow)})
+		rule := ChainDeny{Allow: r.Allow, Match: chainMatch(r.Flow)}
+		if place, ok := n.behindFunction(name, r.Chain); ok {
+			rule.To = &place
+		}
+		made.Rules = append(made.Rules, rule)
 	}
 	switch f.Kind {
 	case vnet.FunctionLimiter:
@@ -606,6 +612,21 @@ func (n *network) chainFunction(name string) ChainFunction {
 		}
 	}
 	return made
+}
+
+// behindFunction is where a chain's packets go on when they leave a function.
+func (n *network) behindFunction(function, name string) (ChainPlace, bool) {
+	chain, ok := n.lease.Request.ChainOf(name)
+	links := n.chainLinks(name)
+	i := slices.Index(chain.Via, function)
+	if !ok || i < 0 || len(links) == 0 || len(n.lease.VNIs[links[0].Name]) == 0 {
+		return ChainPlace{}, false
+	}
+	index := n.firstIndex(name) - uint8(i) - 1
+	if chain.Rate > 0 && n.chainRate(links[0], vnet.Forward) > 0 { // behind what holds the rate
+		index--
+	}
+	return ChainPlace{Path: uint32(n.lease.VNIs[links[0].Name][0]), Index: index}, true
 }
 
 // nodeDevices are those by which a node's packets come into its fabric.

@@ -79,7 +79,7 @@ func TestBadChains(t *testing.T) {
 		"twice":                     {func(r *Request) { r.Chains = append(r.Chains, r.Chains[0]) }, `chains[1].name: there is a chain "web" already`},
 		"unknown kind":              {function(func(f *Function) { f.Kind = "teapot" }), `nodes[3].function.kind: "teapot" is no kind of function`},
 		"balancer":                  {balanced(func(*Request) {}), ""},
-		"balancer with rules":       {function(func(f *Function) { f.Kind = FunctionBalancer }), "nodes[3].function.rules: only a firewall has rules"},
+		"balancer with rules":       {function(func(f *Function) { f.Kind = FunctionBalancer }), "nodes[3].function.rules: only a firewall or a classifier has rules"},
 		"no service":                {balanced(func(r *Request) { r.Nodes[3].Function.Service = netip.Addr{} }), "nodes[3].function.service: is missing"},
 		"service of IPv6":           {balanced(func(r *Request) { r.Nodes[3].Function.Service = netip.MustParseAddr("2001:db8::1") }), "nodes[3].function.service: 2001:db8::1 is no address of IPv4"},
 		"nodes of nobody":           {balanced(func(r *Request) { r.Nodes[3].Function.Nodes = nil }), "nodes[3].function.nodes: 0 nodes are not 1 to 64"},
@@ -99,6 +99,15 @@ func TestBadChains(t *testing.T) {
 		"ports of a nat": {function(func(f *Function) {
 			*f = Function{Kind: FunctionNAT, Prefix: netip.MustParsePrefix("198.51.100.0/28"), Ports: PortRange{First: 9, Last: 2}}
 		}), "nodes[3].function.ports: 9-2 is no range"},
+		"classifier":               {function(func(f *Function) { *f = Function{Kind: FunctionClassifier, Rules: []FunctionRule{{Chain: "web"}}} }), ""},
+		"classifier without rules": {function(func(f *Function) { *f = Function{Kind: FunctionClassifier} }), "nodes[3].function.rules: is missing: state what goes to another chain"},
+		"classifier that denies":   {function(func(f *Function) { f.Kind, f.Rate = FunctionClassifier, 0 }), "nodes[3].function.rules[0].chain: is missing: a classifier neither allows nor denies"},
+		"firewall that classifies": {function(func(f *Function) { f.Rules[0].Chain = "web" }), "nodes[3].function.rules[0].chain: only a classifier moves packets"},
+		"classifier to no chain":   {function(func(f *Function) { *f = Function{Kind: FunctionClassifier, Rules: []FunctionRule{{Chain: "x"}}} }), `nodes[3].function.rules[0].chain: there is no chain "x"`},
+		"classifier to a stranger": {func(r *Request) {
+			r.Nodes[3].Function = &Function{Kind: FunctionClassifier, Rules: []FunctionRule{{Chain: "other"}}}
+			r.Chains = append(r.Chains, Chain{Name: "other", From: "a", To: "b", Via: []string{"ids"}, Rate: Mbit})
+		}, "nodes[3].function.rules[0].chain: chain other does not lead through fw"},
 		"transport":      {chain(func(c *Chain) { c.Transport = "pigeon" }), `chains[0].transport: "pigeon" is not known: choose udp or gpe`},
 		"compat":         {chain(func(c *Chain) { c.Compat = 60002 }), "chains[0].compat: 60002 is no port"},
 		"IPv6":           {chain(func(c *Chain) { c.Match.Dst = netip.MustParsePrefix("2001:db8::/64") }), ""},

@@ -17,11 +17,13 @@ const (
 	FunctionNAT      FunctionKind = "nat"
 	FunctionBalancer FunctionKind = "balancer"
 	FunctionMirror   FunctionKind = "mirror"
-	FunctionProgram  FunctionKind = "program"
+	// FunctionClassifier moves packets from one chain that leads through it to another.
+	FunctionClassifier FunctionKind = "classifier"
+	FunctionProgram    FunctionKind = "program"
 )
 
 // FunctionKinds lists all.
-var FunctionKinds = []FunctionKind{FunctionFirewall, FunctionLimiter, FunctionNAT, FunctionBalancer, FunctionMirror, FunctionProgram}
+var FunctionKinds = []FunctionKind{FunctionFirewall, FunctionLimiter, FunctionNAT, FunctionBalancer, FunctionMirror, FunctionClassifier, FunctionProgram}
 
 // Function is what a node does with the packets of the chains that lead through it.
 type Function struct {
@@ -51,8 +53,10 @@ type Function struct {
 	Auto     *Processing   `json:"auto,omitempty"` // of a program: its processor time follows the load
 }
 
-// FunctionRule says what a firewall does with packets. What fits no rule passes.
+// FunctionRule says what a firewall does with packets, or to which chain a classifier
+// moves them. What fits no rule passes, or stays on its chain.
 type FunctionRule struct {
+	Chain string  `json:"chain,omitempty"`
 	Allow bool    `json:"allow,omitempty"` // else they are dropped
 	Flow  Packets `json:"flow"`
 }
@@ -116,15 +120,17 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 	case kind != "node":
 		return fieldf(path, "a router is no function: write it under functions")
 	case !slices.Contains(FunctionKinds, f.Kind):
-		return fieldf(path+".kind", "%q is no kind of function: choose firewall, limiter, nat, balancer or mirror, or state run or image for one of your own", f.Kind)
+		return fieldf(path+".kind", "%q is no kind of function: choose firewall, limiter, nat, balancer, classifier or mirror, or state run or image for one of your own", f.Kind)
 	case n.Join != "" || n.Device != "":
 		return fieldf(path, "a machine or device that joins has no second interface: leave out join and device")
 	case f.Kind == FunctionProgram && len(n.Run) == 0 && n.Image == "":
 		return fieldf(path+".run", "is missing: state the program between the interfaces eth0 and eth1, or an image")
 	case f.Kind != FunctionProgram && len(n.Stated()) > 0:
 		return fieldf(path+"."+n.Stated()[0], "a %s is built in and runs no program: leave it out, or leave out kind", f.Kind)
-	case f.Kind != FunctionFirewall && len(f.Rules) > 0:
-		return fieldf(path+".rules", "only a firewall has rules: leave them out")
+	case f.Kind != FunctionFirewall && f.Kind != FunctionClassifier && len(f.Rules) > 0:
+		return fieldf(path+".rules", "only a firewall or a classifier has rules: leave them out")
+	case f.Kind == FunctionClassifier && len(f.Rules) == 0:
+		return fieldf(path+".rules", "is missing: state what goes to another chain, such as [{match: {proto: udp}, chain: bulk}]")
 	case f.Kind == FunctionFirewall && len(f.Rules) == 0:
 		return fieldf(path+".rules", "is missing: state what is denied, such as [{deny: {proto: tcp, dst_port: 23}}]")
 	case f.Kind == FunctionLimiter && f.Rate == 0:
@@ -171,7 +177,14 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 	}
 	for i, r := range f.Rules {
 		where := at(path+".rules", i) + ".deny"
-		if r.Allow {
+		switch {
+		case f.Kind == FunctionClassifier && r.Chain == "":
+			return fieldf(at(path+".rules", i)+".chain", "is missing: a classifier neither allows nor denies: state match, and the chain to which that goes")
+		case f.Kind != FunctionClassifier && r.Chain != "":
+			return fieldf(at(path+".rules", i)+".chain", "only a classifier moves packets to another chain: state allow or deny")
+		case f.Kind == FunctionClassifier:
+			where = at(path+".rules", i) + ".match"
+		case r.Allow:
 			where = at(path+".rules", i) + ".allow"
 		}
 		if err := r.Flow.check(where); err != nil {

@@ -179,11 +179,31 @@ func (r Request) checkTargets(path string, n VirtualNode) error {
 		return r.checkCopies(path+".to", n.Function.To)
 	case FunctionBalancer:
 		return r.checkNodes(path+".nodes", n)
+	case FunctionClassifier:
+		return r.checkMoves(path+".rules", n)
 	}
 	if n.Function.Standby == "" {
 		return r.wantStandby(path+".standby", n)
 	}
 	return r.checkStandby(path+".standby", n)
+}
+
+// checkMoves checks the chains to which a classifier moves packets: they lead through it
+// too, and packets go on behind it there.
+func (r Request) checkMoves(path string, n VirtualNode) error {
+	if !r.leadsThrough(n.Name) {
+		return nil
+	}
+	for i, rule := range n.Function.Rules {
+		c, ok := r.ChainOf(rule.Chain)
+		switch {
+		case !ok:
+			return fieldf(at(path, i)+".chain", "there is no chain %q: name one that leads through %s", rule.Chain, n.Name)
+		case !slices.Contains(c.Via, n.Name):
+			return fieldf(at(path, i)+".chain", "chain %s does not lead through %s: name it in its via", c.Name, n.Name)
+		}
+	}
+	return nil
 }
 
 func (r Request) checkCopies(path, name string) error {

@@ -191,7 +191,8 @@ func takenBefore(l vnet.Lease, chain vnet.Chain, d datagram) bool {
 	return false
 }
 
-// denied says whether a firewall of a chain drops a packet.
+// denied says whether a firewall of a chain drops a packet, or a classifier moves it to
+// another chain.
 func denied(l vnet.Lease, c vnet.Chain, d datagram) bool {
 	for _, name := range c.Via {
 		n, _ := l.Topology().Node(name)
@@ -199,7 +200,7 @@ func denied(l vnet.Lease, c vnet.Chain, d datagram) bool {
 			continue
 		}
 		i := slices.IndexFunc(n.Function.Rules, func(r vnet.FunctionRule) bool { return d.in(r.Flow) })
-		if i >= 0 && !n.Function.Rules[i].Allow {
+		if i >= 0 && !n.Function.Rules[i].Allow && n.Function.Rules[i].Chain != c.Name {
 			return true
 		}
 	}

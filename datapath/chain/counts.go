@@ -85,7 +85,11 @@ func through(c plan.Chains, hop plan.ChainHop, n nsh.Counts) (sums report.LinkSu
 	for _, cause := range meant {
 		sums[0] += n.Drops[cause]
 	}
-	if f, ok := c.Function(hop.Function); ok && f.Type == vnet.FunctionProgram {
+	f, ok := c.Function(hop.Function)
+	if ok && f.Type == vnet.FunctionClassifier { // what went to other chains
+		sums[0] += n.Returned
+	}
+	if ok && f.Type == vnet.FunctionProgram {
 		sums[1], sums[2] = n.Packets, n.Returned
 	}
 	return sums

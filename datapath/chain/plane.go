@@ -49,7 +49,7 @@ func (p *Part) planeOf(c plan.Chains) (nsh.Plane, error) {
 	}
 	sided := func(name string) bool { // it does another thing with packets from its far side
 		f, _ := c.Function(name)
-		return f.Type == vnet.FunctionNAT || f.Type == vnet.FunctionProgram || f.Type == vnet.FunctionBalancer
+		return f.Type == vnet.FunctionNAT || f.Type == vnet.FunctionProgram || f.Type == vnet.FunctionBalancer || f.Type == vnet.FunctionClassifier
 	}
 	for _, h := range c.Hops {
 		made := nsh.Hop{Path: h.Path, Index: h.Index, Function: h.Function, Reverse: h.Back && sided(h.Function), Remote: h.Remote, Below: h.Below}
@@ -86,6 +86,16 @@ func functionOf(f plan.ChainFunction) (nsh.Function, error) {
 		made.Kind, made.Prefix, made.Ports = nsh.NAT, f.Prefix, nsh.Ports{From: f.Ports[0], To: f.Ports[1]}
 	case vnet.FunctionBalancer:
 		made.Kind, made.Service, made.Target = nsh.Balancer, netip.AddrPortFrom(f.Service, f.Publish), f.Target
+	case vnet.FunctionClassifier:
+		made.Kind = nsh.Reclassifier
+		for _, r := range f.Rules {
+			move := nsh.Move{Match: matchOf(r.Match)}
+			if r.To != nil {
+				move.To = *placeOf(r.To)
+			}
+			made.Moves = append(made.Moves, move)
+		}
+		return made, nil
 	case vnet.FunctionMirror:
 		made.Kind, made.To, made.Enters = nsh.Mirror, f.To, true
 	default:

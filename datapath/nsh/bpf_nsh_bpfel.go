@@ -198,18 +198,19 @@ type nshSide struct {
 type nshStep uint32
 
 const (
-	nshStepSTEP_NONE     nshStep = 0
-	nshStepSTEP_FIREWALL nshStep = 1
-	nshStepSTEP_NAT      nshStep = 2
-	nshStepSTEP_BALANCER nshStep = 3
-	nshStepSTEP_LIMIT    nshStep = 4
-	nshStepSTEP_MIRROR   nshStep = 5
-	nshStepSTEP_NODE     nshStep = 6
-	nshStepSTEP_AWARE    nshStep = 7
-	nshStepSTEP_REMOTE   nshStep = 8
-	nshStepSTEP_EGRESS   nshStep = 9
-	nshStepSTEP_JUMP     nshStep = 10
-	nshStepSTEPS         nshStep = 11
+	nshStepSTEP_NONE       nshStep = 0
+	nshStepSTEP_FIREWALL   nshStep = 1
+	nshStepSTEP_NAT        nshStep = 2
+	nshStepSTEP_BALANCER   nshStep = 3
+	nshStepSTEP_LIMIT      nshStep = 4
+	nshStepSTEP_MIRROR     nshStep = 5
+	nshStepSTEP_NODE       nshStep = 6
+	nshStepSTEP_AWARE      nshStep = 7
+	nshStepSTEP_REMOTE     nshStep = 8
+	nshStepSTEP_EGRESS     nshStep = 9
+	nshStepSTEP_JUMP       nshStep = 10
+	nshStepSTEP_CLASSIFIER nshStep = 11
+	nshStepSTEPS           nshStep = 12
 )
 
 type nshWalk struct {
@@ -251,41 +252,42 @@ type nshWalk struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	nshMapBalancers    = "balancers"
-	nshMapClassifiers  = "classifiers"
-	nshMapConns        = "conns"
-	nshMapCounters     = "counters"
-	nshMapFirewalls    = "firewalls"
-	nshMapHops         = "hops"
-	nshMapLimits       = "limits"
-	nshMapLives        = "lives"
-	nshMapLocals       = "locals"
-	nshMapMemories     = "memories"
-	nshMapNats         = "nats"
-	nshMapPaths        = "paths"
-	nshMapPlanes       = "planes"
-	nshMapProbes       = "probes"
-	nshMapRemotes      = "remotes"
-	nshMapSenders      = "senders"
-	nshMapSides        = "sides"
-	nshMapSteps        = "steps"
-	nshMapUplinks      = "uplinks"
-	nshMapWalks        = "walks"
-	nshProgNshBalancer = "nsh_balancer"
-	nshProgNshClassify = "nsh_classify"
-	nshProgNshEgress   = "nsh_egress"
-	nshProgNshEnter    = "nsh_enter"
-	nshProgNshFirewall = "nsh_firewall"
-	nshProgNshJump     = "nsh_jump"
-	nshProgNshLimit    = "nsh_limit"
-	nshProgNshMirror   = "nsh_mirror"
-	nshProgNshNat      = "nsh_nat"
-	nshProgNshNode     = "nsh_node"
-	nshProgNshNone     = "nsh_none"
-	nshProgNshRemote   = "nsh_remote"
-	nshProgNshReturn   = "nsh_return"
-	nshProgNshRx       = "nsh_rx"
-	nshProgNshUplink   = "nsh_uplink"
+	nshMapBalancers      = "balancers"
+	nshMapClassifiers    = "classifiers"
+	nshMapConns          = "conns"
+	nshMapCounters       = "counters"
+	nshMapFirewalls      = "firewalls"
+	nshMapHops           = "hops"
+	nshMapLimits         = "limits"
+	nshMapLives          = "lives"
+	nshMapLocals         = "locals"
+	nshMapMemories       = "memories"
+	nshMapNats           = "nats"
+	nshMapPaths          = "paths"
+	nshMapPlanes         = "planes"
+	nshMapProbes         = "probes"
+	nshMapRemotes        = "remotes"
+	nshMapSenders        = "senders"
+	nshMapSides          = "sides"
+	nshMapSteps          = "steps"
+	nshMapUplinks        = "uplinks"
+	nshMapWalks          = "walks"
+	nshProgNshBalancer   = "nsh_balancer"
+	nshProgNshClassifier = "nsh_classifier"
+	nshProgNshClassify   = "nsh_classify"
+	nshProgNshEgress     = "nsh_egress"
+	nshProgNshEnter      = "nsh_enter"
+	nshProgNshFirewall   = "nsh_firewall"
+	nshProgNshJump       = "nsh_jump"
+	nshProgNshLimit      = "nsh_limit"
+	nshProgNshMirror     = "nsh_mirror"
+	nshProgNshNat        = "nsh_nat"
+	nshProgNshNode       = "nsh_node"
+	nshProgNshNone       = "nsh_none"
+	nshProgNshRemote     = "nsh_remote"
+	nshProgNshReturn     = "nsh_return"
+	nshProgNshRx         = "nsh_rx"
+	nshProgNshUplink     = "nsh_uplink"
 )
 
 // loadNsh returns the embedded CollectionSpec for nsh.
@@ -330,21 +332,22 @@ type nshSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type nshProgramSpecs struct {
-	NshBalancer *ebpf.ProgramSpec `ebpf:"nsh_balancer"`
-	NshClassify *ebpf.ProgramSpec `ebpf:"nsh_classify"`
-	NshEgress   *ebpf.ProgramSpec `ebpf:"nsh_egress"`
-	NshEnter    *ebpf.ProgramSpec `ebpf:"nsh_enter"`
-	NshFirewall *ebpf.ProgramSpec `ebpf:"nsh_firewall"`
-	NshJump     *ebpf.ProgramSpec `ebpf:"nsh_jump"`
-	NshLimit    *ebpf.ProgramSpec `ebpf:"nsh_limit"`
-	NshMirror   *ebpf.ProgramSpec `ebpf:"nsh_mirror"`
-	NshNat      *ebpf.ProgramSpec `ebpf:"nsh_nat"`
-	NshNode     *ebpf.ProgramSpec `ebpf:"nsh_node"`
-	NshNone     *ebpf.ProgramSpec `ebpf:"nsh_none"`
-	NshRemote   *ebpf.ProgramSpec `ebpf:"nsh_remote"`
-	NshReturn   *ebpf.ProgramSpec `ebpf:"nsh_return"`
-	NshRx       *ebpf.ProgramSpec `ebpf:"nsh_rx"`
-	NshUplink   *ebpf.ProgramSpec `ebpf:"nsh_uplink"`
+	NshBalancer   *ebpf.ProgramSpec `ebpf:"nsh_balancer"`
+	NshClassifier *ebpf.ProgramSpec `ebpf:"nsh_classifier"`
+	NshClassify   *ebpf.ProgramSpec `ebpf:"nsh_classify"`
+	NshEgress     *ebpf.ProgramSpec `ebpf:"nsh_egress"`
+	NshEnter      *ebpf.ProgramSpec `ebpf:"nsh_enter"`
+	NshFirewall   *ebpf.ProgramSpec `ebpf:"nsh_firewall"`
+	NshJump       *ebpf.ProgramSpec `ebpf:"nsh_jump"`
+	NshLimit      *ebpf.ProgramSpec `ebpf:"nsh_limit"`
+	NshMirror     *ebpf.ProgramSpec `ebpf:"nsh_mirror"`
+	NshNat        *ebpf.ProgramSpec `ebpf:"nsh_nat"`
+	NshNode       *ebpf.ProgramSpec `ebpf:"nsh_node"`
+	NshNone       *ebpf.ProgramSpec `ebpf:"nsh_none"`
+	NshRemote     *ebpf.ProgramSpec `ebpf:"nsh_remote"`
+	NshReturn     *ebpf.ProgramSpec `ebpf:"nsh_return"`
+	NshRx         *ebpf.ProgramSpec `ebpf:"nsh_rx"`
+	NshUplink     *ebpf.ProgramSpec `ebpf:"nsh_uplink"`
 }
 
 // nshMapSpecs contains maps before they are loaded into the kernel.
@@ -456,26 +459,28 @@ type nshVariables struct {
 //
 // It can be passed to loadNshObjects or ebpf.CollectionSpec.LoadAndAssign.
 type nshPrograms struct {
-	NshBalancer *ebpf.Program `ebpf:"nsh_balancer"`
-	NshClassify *ebpf.Program `ebpf:"nsh_classify"`
-	NshEgress   *ebpf.Program `ebpf:"nsh_egress"`
-	NshEnter    *ebpf.Program `ebpf:"nsh_enter"`
-	NshFirewall *ebpf.Program `ebpf:"nsh_firewall"`
-	NshJump     *ebpf.Program `ebpf:"nsh_jump"`
-	NshLimit    *ebpf.Program `ebpf:"nsh_limit"`
-	NshMirror   *ebpf.Program `ebpf:"nsh_mirror"`
-	NshNat      *ebpf.Program `ebpf:"nsh_nat"`
-	NshNode     *ebpf.Program `ebpf:"nsh_node"`
-	NshNone     *ebpf.Program `ebpf:"nsh_none"`
-	NshRemote   *ebpf.Program `ebpf:"nsh_remote"`
-	NshReturn   *ebpf.Program `ebpf:"nsh_return"`
-	NshRx       *ebpf.Program `ebpf:"nsh_rx"`
-	NshUplink   *ebpf.Program `ebpf:"nsh_uplink"`
+	NshBalancer   *ebpf.Program `ebpf:"nsh_balancer"`
+	NshClassifier *ebpf.Program `ebpf:"nsh_classifier"`
+	NshClassify   *ebpf.Program `ebpf:"nsh_classify"`
+	NshEgress     *ebpf.Program `ebpf:"nsh_egress"`
+	NshEnter      *ebpf.Program `ebpf:"nsh_enter"`
+	NshFirewall   *ebpf.Program `ebpf:"nsh_firewall"`
+	NshJump       *ebpf.Program `ebpf:"nsh_jump"`
+	NshLimit      *ebpf.Program `ebpf:"nsh_limit"`
+	NshMirror     *ebpf.Program `ebpf:"nsh_mirror"`
+	NshNat        *ebpf.Program `ebpf:"nsh_nat"`
+	NshNode       *ebpf.Program `ebpf:"nsh_node"`
+	NshNone       *ebpf.Program `ebpf:"nsh_none"`
+	NshRemote     *ebpf.Program `ebpf:"nsh_remote"`
+	NshReturn     *ebpf.Program `ebpf:"nsh_return"`
+	NshRx         *ebpf.Program `ebpf:"nsh_rx"`
+	NshUplink     *ebpf.Program `ebpf:"nsh_uplink"`
 }
 
 func (p *nshPrograms) Close() error {
 	return _NshClose(
 		p.NshBalancer,
+		p.NshClassifier,
 		p.NshClassify,
 		p.NshEgress,
 		p.NshEnter,

@@ -97,6 +97,16 @@ func checkKind(f Function) error {
 			return fmt.Errorf("%d rules are more than %d", len(f.Rules), MaxRules)
 		}
 		return each(f.Rules, func(r FirewallRule) error { return checkMatch(r.Match) })
+	case Reclassifier:
+		if len(f.Moves) > MaxRules {
+			return fmt.Errorf("%d rules are more than %d", len(f.Moves), MaxRules)
+		}
+		return each(f.Moves, func(m Move) error {
+			if m.To == (Place{}) {
+				return checkMatch(m.Match)
+			}
+			return errors.Join(checkPath(m.To.Path, m.To.Index), checkMatch(m.Match))
+		})
 	case NAT:
 		if !f.Prefix.IsValid() || !f.Prefix.Addr().Is4() || f.Prefix.Bits() < 8 {
 			return fmt.Errorf("%s is no prefix of IPv4 of 8 bits or more", f.Prefix)

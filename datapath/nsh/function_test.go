@@ -136,6 +136,31 @@ func TestFirewall(t *testing.T) {
 	}
 }
 
+// A classifier on a path moves what its rules match to another one, and what an earlier
+// rule keeps stays; what comes reverse stays too.
+func TestReclassifier(t *testing.T) {
+	g := newGround(t)
+	const other uint32 = 0x070003
+	p1, p2 := g.planes(Function{Name: "cl", Kind: Reclassifier, Moves: []Move{
+		{Match: Match{Proto: 17, DstPorts: Ports{5001, 5001}}}, {Match: Match{Proto: 17}, To: Place{other, 200}},
+	}})
+	p2.Functions = append(p2.Functions, Function{Name: "nothing", Kind: None})
+	p2.Hops = append(p2.Hops, Hop{Path: other, Index: 200, Function: "nothing"}, Hop{Path: other, Index: 199, Egress: &Egress{Port: "lb0"}})
+	g.set(p1, p2)
+	for _, port := range []string{"5001", "5002"} {
+		g.listen(g.b, "192.168.7.2:"+port)
+		if a := g.ask(g.a, "192.168.7.2:"+port); a == "" {
+			t.Errorf("no answer of port %s: %+v", port, g.report(g.h2))
+		}
+		if c := g.h2.hop(t, other, 199); (c.Packets > 0) != (port == "5002") {
+			t.Errorf("%d packets are on the other path after some to port %s", c.Packets, port)
+		}
+	}
+	if c := g.h2.hop(t, there, 254); c.Returned == 0 || c.Returned >= c.Packets {
+		t.Errorf("counted are %+v", c)
+	}
+}
+
 // Only what a classifier's rule matches is on the chain; all else stays where it was.
 func TestClassifier(t *testing.T) {
 	g := newGround(t)

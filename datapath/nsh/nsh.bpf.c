@@ -320,6 +320,34 @@ int nsh_firewall(struct __sk_buff *skb)
 	return next_hop(skb, w);
 }
 
+/* Moves what a rule matches to another path; all else goes on. */
+SEC("tc")
+int nsh_classifier(struct __sk_buff *skb)
+{
+	struct walk *w = walk_of();
+	const struct rules *all;
+	const struct rule *r;
+
+	if (!w)
+		return TCX_DROP;
+	if (w->hop.reverse)
+		return next_hop(skb, w);
+	all = bpf_map_lookup_elem(&firewalls, &w->hop.function);
+	if (!all)
+		return drop(w->hop.slot, DROP_REFUSED);
+	const struct flow *f = flow_of(skb, w);
+	if (f->bad)
+		return drop(w->hop.slot, DROP_MALFORMED);
+	r = find(all, f, true);
+	if (!r || !r->at)
+		return next_hop(skb, w);
+	struct counts *c = bpf_map_lookup_elem(&counters, &w->hop.slot);
+	if (c)
+		c->returned += segments_of(skb);
+	w->at = r->at;
+	return steer(skb, w);
+}
+
 SEC("tc")
 int nsh_nat(struct __sk_buff *skb)
 {

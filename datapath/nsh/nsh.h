@@ -43,6 +43,7 @@ enum step {
 	STEP_REMOTE,
 	STEP_EGRESS,
 	STEP_JUMP, /* goes on with another path and index */
+	STEP_CLASSIFIER, /* the same, if a rule says so */
 	STEPS,
 };
 
@@ -50,7 +51,7 @@ enum step {
 struct counts {
 	__u64 packets;
 	__u64 bytes;
-	__u64 returned; /* from a node that is a function */
+	__u64 returned; /* from a node that is a function; of a classifier: to another path */
 	__u64 timed;	/* packets whose time here was taken */
 	__u64 spent;	/* by these, ns */
 	__u64 drops[DROPS];
@@ -108,7 +109,7 @@ struct rule {
 	__u8 ports;  /* they matter */
 	__u8 typed;  /* metadata is put on */
 	__u8 pad;
-	__u32 at; /* path << 8 | index; of a firewall: 1 denies */
+	__u32 at; /* path << 8 | index; 0 of a classifier on a path: stays; of a firewall: 1 denies */
 	__u8 metadata[METADATA];
 };
 

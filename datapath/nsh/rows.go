@@ -111,7 +111,7 @@ func watchedOf(p Plane) map[string]bool {
 
 var steps = map[Kind]nshStep{
 	None: nshStepSTEP_NONE, Firewall: nshStepSTEP_FIREWALL, NAT: nshStepSTEP_NAT, Balancer: nshStepSTEP_BALANCER,
-	Limit: nshStepSTEP_LIMIT, Mirror: nshStepSTEP_MIRROR, Node: nshStepSTEP_NODE, Aware: nshStepSTEP_AWARE,
+	Reclassifier: nshStepSTEP_CLASSIFIER, Limit: nshStepSTEP_LIMIT, Mirror: nshStepSTEP_MIRROR, Node: nshStepSTEP_NODE, Aware: nshStepSTEP_AWARE,
 }
 
 func hopRow(p Plane, h Hop, g ground, shared bool) nshHop {
@@ -173,6 +173,8 @@ func (r *rows) addFunctions(p Plane, g ground) {
 		switch f.Kind {
 		case Firewall:
 			r.firewalls[n] = firewallRow(f, g)
+		case Reclassifier:
+			r.firewalls[n] = movesRow(f, g)
 		case NAT:
 			r.nats[n] = natRow(f)
 		case Balancer:
@@ -203,6 +205,17 @@ func firewallRow(f Function, g ground) nshRules {
 	for i, rule := range f.Rules {
 		all.Rules[i] = ruleRow(rule.Match)
 		all.Rules[i].At = flag32(rule.Deny)
+	}
+	return all
+}
+
+func movesRow(f Function, g ground) nshRules {
+	all := nshRules{Count: uint32(len(f.Moves)), Plane: g.id}
+	for i, m := range f.Moves {
+		all.Rules[i] = ruleRow(m.Match)
+		if m.To != (Place{}) {
+			all.Rules[i].At = m.To.key()
+		}
 	}
 	return all
 }

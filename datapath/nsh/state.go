@@ -120,6 +120,9 @@ type Function struct {
 	// Firewall: the first rule that matches decides, then Deny.
 	Rules []FirewallRule `json:",omitempty"`
 	Deny  bool           `json:",omitempty"` // what no rule matches
+	// Reclassifier: what a rule matches goes on at its place, all else on its path; what
+	// comes reverse stays on its path.
+	Moves []Move `json:",omitempty"`
 	// NAT: sources of packets that pass forward become one of these addresses;
 	// what comes reverse is translated back, if it answers something.
 	Prefix netip.Prefix // IPv4
@@ -153,20 +156,27 @@ type Kind string
 
 // Kinds of functions. All but Node and Aware are programs of this room.
 const (
-	None     Kind = "none" // nothing: steering alone
-	Firewall Kind = "firewall"
-	NAT      Kind = "nat"
-	Balancer Kind = "balancer"
-	Limit    Kind = "limit"
-	Mirror   Kind = "mirror"
-	Node     Kind = "node"  // a program between two interfaces that knows no NSH: headers are off before and on after
-	Aware    Kind = "aware" // one that gets and returns Ethernet frames of type 0x894f
+	None         Kind = "none" // nothing: steering alone
+	Firewall     Kind = "firewall"
+	NAT          Kind = "nat"
+	Balancer     Kind = "balancer"
+	Limit        Kind = "limit"
+	Mirror       Kind = "mirror"
+	Reclassifier Kind = "reclassifier"
+	Node         Kind = "node"  // a program between two interfaces that knows no NSH: headers are off before and on after
+	Aware        Kind = "aware" // one that gets and returns Ethernet frames of type 0x894f
 )
 
 // FirewallRule denies or allows.
 type FirewallRule struct {
 	Match Match
 	Deny  bool
+}
+
+// Move leads what matches to another path of the plane.
+type Move struct {
+	Match Match
+	To    Place // zero: it stays
 }
 
 // Backend is one node behind a balancer. One that is down gets no new flow, and
@@ -195,7 +205,7 @@ type Counts struct {
 	Path           uint32
 	Index          uint8
 	Packets, Bytes uint64            // that met the row; large packets count as their segments
-	Returned       uint64            // packets that came back from a Node or Aware function
+	Returned       uint64            // packets that came back from a Node or Aware function, or that a Reclassifier moved
 	Drops          map[string]uint64 // by cause, those above zero
 	// Timed are packets whose time at a function was taken, one in 61; Spent is what
 	// they took, in ns: until the next hop, of a node until they came back.

@@ -14,8 +14,8 @@ import (
 // function is a node through which chains lead.
 type function struct {
 	Name    name              `yaml:"name" jsonschema_description:"Unique among nodes, routers, switches, links and functions."`
-	Kind    string            `yaml:"kind,omitempty" jsonschema_description:"What is built in: firewall (rules), limiter (rate), nat (prefix), balancer (service, nodes), mirror (to). Default: program, with run or image." jsonschema:"enum=firewall,enum=limiter,enum=nat,enum=balancer,enum=mirror,enum=program"`
-	Rules   []functionRule    `yaml:"rules,omitempty" jsonschema_description:"kind firewall: the first that fits decides; what fits none passes." jsonschema:"maxItems=64"`
+	Kind    string            `yaml:"kind,omitempty" jsonschema_description:"What is built in: firewall (rules), classifier (rules), limiter (rate), nat (prefix), balancer (service, nodes), mirror (to). Default: program, with run or image." jsonschema:"enum=firewall,enum=limiter,enum=nat,enum=balancer,enum=classifier,enum=mirror,enum=program"`
+	Rules   []functionRule    `yaml:"rules,omitempty" jsonschema_description:"kind firewall: the first that fits decides; what fits none passes. kind classifier: packets that fit go on by another chain." jsonschema:"maxItems=64"`
 	Rate    *rate             `yaml:"rate,omitempty" jsonschema_description:"kind limiter: the most that passes. Else: the most that it can do; chains that ask for more are refused."`
 	Prefix  *network          `yaml:"prefix,omitempty" jsonschema_description:"kind nat: its addresses outside."`
 	Service *address          `yaml:"service,omitempty" jsonschema_description:"kind balancer: the address that senders send to."`
@@ -104,8 +104,10 @@ func (s *coreSeconds) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// functionRule is one of the two.
+// functionRule is one of the first two, or the other ones together.
 type functionRule struct {
+	Match *packets `yaml:"match,omitempty" jsonschema_description:"kind classifier: packets that go on by chain."`
+	Chain name     `yaml:"chain,omitempty" jsonschema_description:"kind classifier: a chain that leads through the function too."`
 	Allow *packets `yaml:"allow,omitempty" jsonschema_description:"Packets that pass."`
 	Deny  *packets `yaml:"deny,omitempty" jsonschema_description:"Packets that are dropped."`
 }
@@ -198,7 +200,11 @@ func (f function) node(path string) (vnet.VirtualNode, error) {
 	}
 	n.Function.To, n.Function.Standby, n.Function.Patience = string(f.To), string(f.Standby), time.Duration(f.Wait)
 	for i, r := range f.Rules {
-		if (r.Allow == nil) == (r.Deny == nil) {
+		if r.Chain != "" && r.Allow == nil && r.Deny == nil {
+			n.Function.Rules = append(n.Function.Rules, vnet.FunctionRule{Chain: string(r.Chain), Flow: r.Match.flow()})
+			continue
+		}
+		if r.Chain != "" || r.Match != nil || (r.Allow == nil) == (r.Deny == nil) {
 			return n, &vnet.FieldError{Path: index(path+".rules", i), Problem: "states neither or both of allow and deny: state one of them"}
 		}
 		if r.Allow != nil {
@@ -299,7 +305,9 @@ func functionForm(n vnet.VirtualNode) function {
 		if one == nil {
 			one = new(packets)
 		}
-		if r.Allow {
+		if r.Chain != "" {
+			f.Rules = append(f.Rules, functionRule{Match: one, Chain: name(r.Chain)})
+		} else if r.Allow {
 			f.Rules = append(f.Rules, functionRule{Allow: one})
 		} else {
 			f.Rules = append(f.Rules, functionRule{Deny: one})
