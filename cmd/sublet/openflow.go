@@ -149,7 +149,7 @@ func (f *openflowFlags) define(c *cobra.Command) {
 	flags.IntVar(&f.packetIns, "packet-ins", 0, "most packets to controllers in a second; 0: no bound")
 	flags.DurationVar(&f.meterHold, "meter-hold", 0, "most time that frames wait which a meter would drop, up to 1s; 0: it drops them, as OpenFlow says")
 	flags.Uint8Var(&f.auxiliary, "auxiliary", 0, "auxiliary connections to each controller to which the switch connects, up to 8")
-	flags.BoolVar(&f.auxiliaryUDP, "auxiliary-udp", false, "those connections are datagrams over UDP, which may be lost and are not encrypted")
+	flags.BoolVar(&f.auxiliaryUDP, "auxiliary-udp", false, "have those connections be datagrams over UDP, which may be lost and are not encrypted")
 	flags.StringVar(&f.local, "local", "", "device that is port LOCAL, for instance one end of a veth pair whose other end has the switch's address")
 	flags.BoolVar(&f.inBand, "in-band", false, "control shares ports and links with data: the address that reaches controllers is at the other end of --local; controllers are tcp:ADDRESS:PORT or tls:ADDRESS:PORT")
 	flags.StringSliceVar(&f.gateways, "gateway", nil, "with --in-band, addresses, by commas, of gateways by which controllers are reached, if they are in another subnet")
