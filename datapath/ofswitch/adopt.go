@@ -125,7 +125,7 @@ func (c *cache) adopt() error {
 			continue
 		}
 		if in := c.again(uint32(slot)); in != nil {
-			c.installed[in.key], in.placed, in.Flow.Place = in, true, in
+			c.installed[in.key], c.bySlot[slot], in.placed, in.Flow.Place = in, in, true, in
 			c.tables.Keep(in.Flow)
 		}
 	}

@@ -22,10 +22,10 @@ import (
 //go:generate ../bpf/generate flows flows.bpf.c -type flow -type step -type meter -type mask -type setting -type run -type step_kind -type base -type sums
 
 const (
-	flowIdle  = 10 * time.Second // after which a flow leaves the cache, at most
-	mostSwept = 4096             // flows, at once
-	mostAsked = 1 << 20          // flows, by changes between two frames
-	maxFlows  = 65536            // as the program has it
+	flowIdle  = 10 * time.Second        // after which a flow leaves the cache, at most
+	sweeps    = int(time.Second / tick) // after which all flows have been looked at
+	mostAsked = 1 << 20                 // flows, by changes between two frames
+	maxFlows  = 65536                   // as the program has it
 )
 
 // Counters of the cache of flows.
@@ -61,7 +61,8 @@ type cache struct {
 	places     map[*pipeline.MeterState]uint32
 	meterSlots []uint32 // that are free
 	serial     uint64
-	behind     bool              // more flows were to be swept than could be at once
+	bySlot     []*installed      // nil where there is none
+	hand       int               // the slot that was swept last
 	asked      int               // flows that were asked whether they are stale since the last frame
 	indexes    map[uint32]int    // of devices, by port number
 	numbers    map[uint32]uint32 // the other way round
@@ -120,6 +121,7 @@ func newCache(tables *pipeline.Switch, dpid uint64, meters int, keep bool) (_ *c
 	if err := c.share(); err != nil {
 		return nil, err
 	}
+	c.bySlot = make([]*installed, len(c.flows))
 	for slot := range uint32(len(c.flows)) {
 		c.free = append(c.free, uint32(len(c.flows))-1-slot)
 	}
@@ -373,7 +375,7 @@ func (c *cache) put(in *installed) bool {
 	if c.setting.Masks <= uint32(at) {
 		atomic.StoreUint32(&c.setting.Masks, uint32(at)+1)
 	}
-	c.installed[in.key], in.placed = in, true
+	c.installed[in.key], c.bySlot[in.slot], in.placed = in, in, true
 	return true
 }
 
@@ -507,6 +509,7 @@ func (c *cache) takeOut(gone []*installed) {
 	for _, in := range gone {
 		c.erase(in)
 		delete(c.installed, in.key)
+		c.bySlot[in.slot] = nil
 	}
 	c.settle()
 	for _, in := range gone {
@@ -541,23 +544,19 @@ func idle(flows int) time.Duration {
 	return flowIdle
 }
 
-// crowded says whether flows are to be swept often.
-func (c *cache) crowded() bool { return c.behind || len(c.installed) > maxFlows/4*3 }
-
-// sweep ends flows that were not used for a while: so many at a time that no frame waits
-// long meanwhile.
+// sweep ends those of a part of the flows that were not used for a while. All have had
+// their turn after a second, and no frame waits long meanwhile.
 func (c *cache) sweep() {
 	before := uint64(monotonic() - int64(idle(len(c.installed))))
 	var gone []*installed
-	for _, in := range c.installed {
-		if atomic.LoadUint64(&c.flows[in.slot].Used) < before {
+	for range (len(c.bySlot) + sweeps - 1) / sweeps {
+		if c.hand++; c.hand >= len(c.bySlot) {
+			c.hand = 0
+		}
+		if in := c.bySlot[c.hand]; in != nil && atomic.LoadUint64(&c.flows[in.slot].Used) < before {
 			gone = append(gone, in)
 		}
-		if len(gone) == mostSwept {
-			break
-		}
 	}
-	c.behind = len(gone) == mostSwept
 	c.takeOut(gone)
 }
 

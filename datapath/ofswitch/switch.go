@@ -409,10 +409,8 @@ func (s *Switch) loop(ctx context.Context) error {
 			expired = now
 			if s.looked == 0 || now-s.looked >= int64(look) {
 				s.lookAtPorts()
-				if s.cache != nil {
-					s.cache.sweep()
-				}
-			} else if s.cache != nil && s.cache.crowded() {
+			}
+			if s.cache != nil {
 				s.cache.sweep()
 			}
 		}
