@@ -23,6 +23,9 @@ func (e *Embedder) Embed(cal *calendar.Calendar, request vnet.Request, window vn
 	if opt.effort().Over() {
 		return vnet.Mapping{}, undecided()
 	}
+	if reasons, links := request.Overloaded(); len(reasons) > 0 {
+		return vnet.Mapping{}, &Infeasible{Reasons: reasons, Links: links}
+	}
 	request, err := e.placedOut(request)
 	if err != nil {
 		return vnet.Mapping{}, err

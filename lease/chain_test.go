@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,5 +128,43 @@ func TestUnorderedChains(t *testing.T) {
 	var refused *vnet.Rejection
 	if _, err := pair(t).Admit(noon, narrow, 1000); !errors.As(err, &refused) {
 		t.Errorf("in its order it does not fit: %v", err)
+	}
+}
+
+// Rates that cost a function more than a core by its profile are refused with the
+// highest that do not as an offer, which is admitted; a lease whose chain asks for more
+// than that stays as it is.
+func TestRatesAboveACoreAreOffered(t *testing.T) {
+	b := pair(t)
+	asked := chained(100 * vnet.Mbit)
+	profile := vnet.Processing{Fixed: 1e-4, Packet: 500} // 42 Mbit/s with a twentieth to spare: 38 Mbit/s
+	for i, n := range asked.Nodes {
+		if n.IsFunction() {
+			asked.Nodes[i].Setup.Run = []vnet.Program{{Cmd: []string{"sleep", "infinity"}}}
+			asked.Nodes[i].Function = &vnet.Function{Kind: vnet.FunctionProgram, Auto: &profile}
+		}
+	}
+	_, err := b.Admit(noon, asked, 1000)
+	var refused *vnet.Rejection
+	if !errors.As(err, &refused) || !strings.Contains(strings.Join(refused.Reasons, "; "), "cores by its profile") {
+		t.Fatalf("admitted, or refused without the reason: %v", err)
+	}
+	if len(refused.Offers) == 0 {
+		t.Fatalf("nothing is offered: %+v", refused)
+	}
+	offered := refused.Offers[0].Request
+	if rate := offered.Chains[0].Rate; rate < 37*vnet.Mbit || rate > 39*vnet.Mbit {
+		t.Errorf("offered are %s", rate)
+	}
+	l, err := b.Admit(noon, offered, 1000)
+	if err != nil {
+		t.Fatalf("what was offered is refused: %v", err)
+	}
+	_, _, err = b.Revise(noon, l.ID(), asked, nil, false)
+	if !errors.As(err, &refused) {
+		t.Errorf("a change to more than a core: %v", err)
+	}
+	if now, _ := b.Lease(l.ID()); now.Request.Chains[0].Rate != offered.Chains[0].Rate {
+		t.Errorf("the lease has %s now", now.Request.Chains[0].Rate)
 	}
 }

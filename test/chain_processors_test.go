@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,4 +91,33 @@ func (s *supervisor) sends(network string, length time.Duration) {
 import socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); end = time.time() + %f
 while time.time() < end: s.sendto(bytes(500), (%q, 9)); time.sleep(0.0008)`, length.Seconds(), address))
+}
+
+// A rate that costs a function more than a core by its profile is refused with exit code
+// 3 and the highest that does not as an offer, which is admitted when it is taken.
+func TestRatesAboveACoreAreOffered(t *testing.T) {
+	t.Parallel()
+	s := newSupervisor(t, "hosts:\n  - {name: h1, cpu: 2, memory: 4GiB}\n")
+	request := s.file("much.yaml", `network: much
+nodes: [{name: a}, {name: b}]
+functions:
+  - {name: ids, run: [sleep, infinity], cpu: auto, profile: {fixed_s: 1e-4, packet_bytes: 500}}
+links: [{ends: [a, b], rate: 10Mbit}]
+chains:
+  - {name: web, from: a, to: b, match: {proto: udp, dst_port: 9}, via: [ids], rate: 100Mbit}
+`)
+	if r := s.sublet("up", request); r.code != 3 || !strings.Contains(r.err, "takes 2.50 cores by its profile") {
+		t.Fatalf("exit code %d: %s%s", r.code, r.out, r.err)
+	}
+	if r := s.sublet("leases", "much"); r.code == 0 {
+		t.Errorf("what was refused is there: %s", r.out)
+	}
+	s.must("up", request, "--accept")
+	chains := decode[[]struct {
+		Rate vnet.Rate `json:"rate_bps"`
+	}](t, s.must("chains", "much", "-o", "json"))
+	if rate := chains[0].Rate; rate < 37*vnet.Mbit || rate > 39*vnet.Mbit {
+		t.Errorf("the chain has %s", rate)
+	}
+	s.must("down", "much")
 }

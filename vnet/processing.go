@@ -1,6 +1,7 @@
 package vnet
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -81,14 +82,37 @@ func (r Request) checkProcessing(path string, n VirtualNode) error {
 			return fieldf(path+".cpu", "chain %s leads through %s without a rate, which processor time could follow: state its rate, or cores in place of auto", c.Name, n.Name)
 		}
 	}
-	rate := r.through(n.Name)
-	if need := p.need(rate); p.Known() && need*(1+spareTime) > float64(functionCore)/float64(Core) {
-		return fieldf(path+".cpu", "%s through %s takes %.2f cores by its profile, and a function has one, less a twentieth to spare: lower the rates of chains, or split them over two functions", rate, n.Name, need)
-	}
-	if want := p.book(rate); n.CPU != want {
+	if want := p.book(r.through(n.Name)); n.CPU != want {
 		return fieldf(path+".cpu", "%s cores is not what its profile takes: state %s", n.CPU, want)
 	}
 	return nil
+}
+
+// Overloaded are functions whose chains take more than a core by their profiles: why, and
+// the links of these chains. No substrate has such a core.
+func (r Request) Overloaded() (reasons, links []string) {
+	for _, n := range r.Nodes {
+		if n.Function == nil || n.Function.Auto == nil || !n.Function.Auto.Known() {
+			continue
+		}
+		rate := r.through(n.Name)
+		need := n.Function.Auto.need(rate)
+		if need*(1+spareTime) <= float64(functionCore)/float64(Core) {
+			continue
+		}
+		reasons = append(reasons, fmt.Sprintf("%s through %s takes %.2f cores by its profile, and a function has one, less a twentieth to spare: lower the rates of chains, or split them over two functions", rate, n.Name, need))
+		for _, c := range r.Chains {
+			if !slices.Contains(c.Via, n.Name) {
+				continue
+			}
+			for _, l := range r.ChainLinks(c.Name) {
+				if !slices.Contains(links, l.Name) {
+					links = append(links, l.Name)
+				}
+			}
+		}
+	}
+	return reasons, links
 }
 
 // check checks a profile by itself.
