@@ -19,7 +19,6 @@ type Target struct {
 	Alloc        vnet.Rate          // allocated
 	Open         bool               // no maximum was stated: Alloc is all the substrate has
 	Flow         vnet.Rate          // of that, what one flow gets on the least of several paths; 0: all
-	Single       bool               // one flow is to get all of several paths, so it is measured by one
 	Latency      time.Duration      // bound on the way's; 0: none
 	Impair       [2]vnet.Impairment // asked for in this direction, and in the other
 	Port         uint16             // at which TCP and UDP are received; 0: any
@@ -46,10 +45,9 @@ func Targets(l vnet.Lease, mtu int, ends func(link vnet.VirtualLink, i int) stri
 				asked.Max = alloc
 			}
 			paths := l.Mapping.Paths(link.Name)
-			kept := link.KeepsOrder() && len(paths) > 1
 			flow := leastPart(paths, alloc)
-			if kept {
-				flow = 0
+			if link.KeepsOrder() {
+				flow = 0 // gets all of them
 			}
 			targets = append(targets, Target{
 				Link: link.Name, From: link.Ends[d], To: link.Ends[o],
@@ -57,7 +55,7 @@ func Targets(l vnet.Lease, mtu int, ends func(link vnet.VirtualLink, i int) stri
 				FromAddr: l.At(link, int(d)), ToAddr: l.At(link, int(o)),
 				Latency: link.Latency, MTU: mtu, Min: asked.Min, Max: asked.Max, Alloc: alloc, Open: open,
 				Impair: [2]vnet.Impairment{link.Impair[d], link.Impair[o]},
-				Flow:   flow, Single: kept,
+				Flow:   flow,
 			})
 		}
 	}

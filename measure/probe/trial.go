@@ -150,7 +150,7 @@ func (t *trial) datagrams() vnet.Rate {
 // one, over several paths so many more that each of them gets some.
 func (t *trial) streams(usual int) int {
 	switch {
-	case t.Single, t.Alloc > 0 && t.Alloc < slow:
+	case t.Alloc > 0 && t.Alloc < slow:
 		return 1
 	case t.Flow == 0:
 		return usual
