@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"sublet/internal/stall"
-	"sublet/vnet"
 )
 
 // unlikeWays are two paths between h1 and h2, of unlike length.
