@@ -1,8 +1,11 @@
 package impair
 
 import (
+	"os"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sublet/vnet"
 	"sublet/vxswitch/impair"
@@ -50,5 +53,39 @@ func TestShortFramesAreBoundedByMemory(t *testing.T) {
 	}
 	if other.taken < assured || other.taken > assured+pooled {
 		t.Errorf("%d bytes while others hold all there is", other.taken)
+	}
+}
+
+// TestEndedMergesLeaveNothing open.
+func TestEndedMergesLeaveNothing(t *testing.T) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(ends[0])
+	defer unix.Close(ends[1])
+	open := func() int {
+		files, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(files)
+	}
+	before := open()
+	for range 50 {
+		m, err := newMerge(ends[0], Terms{Hold: 1 << 20, Stall: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() { done <- m.Run() }()
+		m.Close()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		m.Close() // who ends it twice harms nobody
+	}
+	if after := open(); after > before+10 {
+		t.Errorf("%d descriptors were open, now %d are", before, after)
 	}
 }

@@ -67,7 +67,7 @@ type Merge struct {
 	passed  atomic.Uint64
 	late    atomic.Uint64
 	full    atomic.Uint64
-	wake    int // eventfd
+	wake    *bell
 	closed  atomic.Bool
 }
 
@@ -82,9 +82,9 @@ func NewMerge(file int, t Terms) (*Merge, error) {
 
 // newMerge is one of any file that takes a frame at a time.
 func newMerge(file int, t Terms) (*Merge, error) {
-	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	wake, err := newBell()
 	if err != nil {
-		return nil, fmt.Errorf("make an eventfd: %w", err)
+		return nil, err
 	}
 	buffers := make([]int, mostPaths)
 	for i := range buffers {
@@ -101,13 +101,14 @@ func (m *Merge) Counts() Counts {
 // Close makes Run return.
 func (m *Merge) Close() {
 	m.closed.Store(true)
-	_, _ = unix.Write(m.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	m.wake.ring()
 }
 
-// Run carries frames until Close, on a thread of its own.
+// Run carries frames until Close, on a thread of its own, once.
 func (m *Merge) Run() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer m.wake.close()
 	begun := time.Now()
 	for !m.closed.Load() {
 		more, err := m.read()
@@ -123,7 +124,7 @@ func (m *Merge) Run() error {
 			left := unix.NsecToTimespec(int64(max(0, again-time.Since(begun))))
 			wait = &left
 		}
-		polled := [2]unix.PollFd{{Fd: int32(m.wake), Events: unix.POLLIN}, {Fd: int32(m.file), Events: unix.POLLIN}}
+		polled := [2]unix.PollFd{{Fd: int32(m.wake.fd), Events: unix.POLLIN}, {Fd: int32(m.file), Events: unix.POLLIN}}
 		if _, err := unix.Ppoll(polled[:], wait, nil); err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("wait for frames: %w", err)
 		}

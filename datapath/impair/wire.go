@@ -72,7 +72,7 @@ type Wire struct {
 	free    [][]byte // of frames of the wire
 	tagger  *tagger  // nil: frames are not numbered
 	counts  struct{ passed, lost, duplicated, corrupted, overflowed atomic.Uint64 }
-	wake    int // eventfd
+	wake    *bell
 	closed  atomic.Bool
 	late    time.Duration // how much later than asked this thread wakes, of late
 	woken   bool          // frames that are read now had it wake
@@ -91,13 +91,13 @@ type Counts struct {
 // New returns a wire from one file to another. They must not block, and stay
 // the caller's.
 func New(in, out int, t Terms, seed uint64) (*Wire, error) {
-	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	wake, err := newBell()
 	if err != nil {
-		return nil, fmt.Errorf("make an eventfd: %w", err)
+		return nil, err
 	}
 	w := &Wire{in: in, out: out, line: impair.New(t.Impairment, seed), wake: wake}
 	if err := w.obey(t); err != nil {
-		unix.Close(wake)
+		wake.close()
 		return nil, err
 	}
 	return w, nil
@@ -139,7 +139,7 @@ func (w *Wire) setOffloads(which int) error {
 // held keep their fate.
 func (w *Wire) Set(t Terms) {
 	w.change.Store(&t)
-	w.poke()
+	w.wake.ring()
 }
 
 // Counts are those so far.
@@ -151,15 +151,14 @@ func (w *Wire) Counts() Counts {
 // Close makes Run return.
 func (w *Wire) Close() {
 	w.closed.Store(true)
-	w.poke()
+	w.wake.ring()
 }
 
-func (w *Wire) poke() { _, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
-
-// Run carries frames until Close, on a thread of its own.
+// Run carries frames until Close, on a thread of its own, once.
 func (w *Wire) Run() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer w.wake.close()
 	// Sleeps of this thread end when they are to, not up to 50 us later.
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set the timer slack: %w", err)
@@ -210,14 +209,13 @@ func (w *Wire) sleep(begun time.Time) error {
 		wait = &left
 	}
 	timed := held && wait.Nano() > 0
-	polled := [2]unix.PollFd{{Fd: int32(w.wake), Events: unix.POLLIN}, {Fd: int32(w.in), Events: unix.POLLIN}}
+	polled := [2]unix.PollFd{{Fd: int32(w.wake.fd), Events: unix.POLLIN}, {Fd: int32(w.in), Events: unix.POLLIN}}
 	n, err := unix.Ppoll(polled[:], wait, nil)
 	if err != nil && !errors.Is(err, unix.EINTR) {
 		return fmt.Errorf("wait for frames: %w", err)
 	}
 	if polled[0].Revents != 0 {
-		var count [8]byte
-		_, _ = unix.Read(w.wake, count[:])
+		w.wake.heard()
 	}
 	w.woken = n > 0
 	if n == 0 && timed {
