@@ -62,7 +62,7 @@ func TestErrors(t *testing.T) {
 		{"no source", wrap("<vLink><id>l</id><destination>b</destination></vLink>"), "5:1: vLink l: has no source"},
 		{"unknown end", wrap("<vLink><id>l</id><source>aa</source><destination>b</destination></vLink>"), `5:18: source: no resource "aa": did you mean "a"?`},
 		{"loop", wrap("<vLink><id>l</id><source>b</source><destination>b</destination></vLink>"), `5:1: vLink l: links[0].ends[1]: both ends are "b"`},
-		{"load balancer", wrap("<vAccessPoint><id>p</id><loadBalancer/></vAccessPoint>"), "5:25: loadBalancer: load balancers are not built by Sublet"},
+		{"load balancer", wrap("<vAccessPoint><id>p</id><loadBalancer/></vAccessPoint>"), "5:25: loadBalancer: this element does not say which nodes it is over"},
 		{"exclusivity", wrap("<vNode><id>c</id><exclusivity>maybe</exclusivity></vNode>"), `5:18: exclusivity: "maybe" is neither true nor false`},
 		{"start", wrap("<startDate>soon</startDate>"), `5:1: startDate: "soon" is not a time such as`},
 		{"host tag", wrap("<vNode><id>c</id><tag><key>sublet:address</key><value>x</value></tag></vNode>"), `5:1: vNode c: tag sublet:address: "x" is not an address`},

@@ -227,7 +227,7 @@ func (r *reader) computing(n *vnet.VirtualNode, e *element, f fields) error {
 // to packets is not built.
 func (r *reader) accessPoint(n *vnet.VirtualNode, e *element, f fields) error {
 	if balancer := f.one("loadBalancer"); balancer != nil {
-		return r.fail(balancer, "load balancers are not built by Sublet: remove it, or write a vNode that does it")
+		return r.fail(balancer, "this element does not say which nodes it is over: remove it, and state a function of kind balancer in the native form (sublet convert)")
 	}
 	for _, rule := range append(f["nat"], f["masquerade"]...) {
 		r.lose(rule, "of %s is not built: it becomes a plain node, in which you may set it up, or a switch that leads to an exit (--access ID=EXIT:RATE)", e.label())
