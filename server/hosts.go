@@ -93,7 +93,7 @@ func heard(h *api.Host, now time.Time, a agentState) {
 	h.Held = a.report.Held
 	h.Seen, h.Applied, h.Drift, h.Errors = a.seen, a.report.Revision, a.report.Drift, len(a.report.Errors)
 	switch {
-	case a.seen.IsZero():
+	case a.seen.IsZero(), a.report.Host == "": // who asks for a plan before its first report cannot be reached
 		h.Agent = api.AgentUnknown
 	case now.Sub(a.seen) > silentAfter:
 		h.Agent = api.AgentSilent
