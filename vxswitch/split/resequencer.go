@@ -108,6 +108,7 @@ func (r *Resequencer[T]) look() (first int, waitFor bool) {
 	first = -1
 	for i := range r.paths {
 		p := &r.paths[i]
+		r.drop(p)
 		switch {
 		case p.queue.empty():
 			waitFor = waitFor || !p.silent
@@ -116,6 +117,15 @@ func (r *Resequencer[T]) look() (first int, waitFor bool) {
 		}
 	}
 	return first, waitFor
+}
+
+// drop lets go of what a path that has not kept order brought behind later packets,
+// whose numbers have been given up.
+func (r *Resequencer[T]) drop(p *path[T]) {
+	for !p.queue.empty() && p.queue.head().number.Before(r.expected) {
+		p.held -= p.queue.pop().size
+		r.Late++
+	}
 }
 
 // expired says whether the expected number has been missed for a stall.

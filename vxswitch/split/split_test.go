@@ -1,6 +1,7 @@
 package split
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -233,5 +234,35 @@ func TestResequencerRestarts(t *testing.T) {
 	}
 	if _, ok, _ := r.Pop(22); ok {
 		t.Error("something of before came")
+	}
+}
+
+// TestPathThatKeepsNoOrder: what it brings behind a later packet is dropped once the later
+// one went out, whatever was waited for.
+func TestPathThatKeepsNoOrder(t *testing.T) {
+	const stall = time.Second
+	r := NewResequencer[Number]([]int{1000, 1000}, stall)
+	for _, n := range []Number{2, 0, 4, 3} {
+		if !r.Push(0, n, 100, n) {
+			t.Fatalf("%d is refused", n)
+		}
+	}
+	var out []Number
+	for now := time.Duration(0); now < 5*stall; now += stall {
+		for {
+			n, ok, _ := r.Pop(now)
+			if !ok {
+				break
+			}
+			out = append(out, n)
+		}
+	}
+	if !slices.Equal(out, []Number{2, 4}) || r.Late != 2 {
+		t.Errorf("%v went out, %d were late", out, r.Late)
+	}
+	for range 10 { // nothing is held any more
+		if !r.Push(0, 5, 100, 5) {
+			t.Fatal("the buffer is full")
+		}
 	}
 }
