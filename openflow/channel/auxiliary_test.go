@@ -25,16 +25,8 @@ func accepted(t *testing.T, l net.Listener) *controller {
 	return c
 }
 
-// Auxiliary connections tell their numbers, are answered, share the role of the
-// main one, count for no controller, and end with it.
-func TestAuxiliaryConnections(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	h := NewHub(func() {})
-	h.Auxiliary = 2
+// drive has a hub speak to who listens, and a datapath do what it is told, until end.
+func drive(h *Hub, l net.Listener) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ran, drove := make(chan error), make(chan struct{})
 	go func() { ran <- h.Run(ctx, Target{Address: l.Addr().String()}, nil, func(error) {}) }()
@@ -46,12 +38,25 @@ func TestAuxiliaryConnections(t *testing.T) {
 			}
 		}
 	}()
-	defer func() {
+	return func() {
 		cancel()
 		h.Close()
 		<-ran
 		<-drove
-	}()
+	}
+}
+
+// Auxiliary connections tell their numbers, are answered, share the role of the
+// main one, count for no controller, and end with it.
+func TestAuxiliaryConnections(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	h := NewHub(func() {})
+	h.Auxiliary = 2
+	defer drive(h, l)()
 	all := []*controller{accepted(t, l), accepted(t, l), accepted(t, l)}
 	numbers := map[uint8]bool{}
 	for _, c := range all {
@@ -148,23 +153,7 @@ func TestAuxiliaryConnectionsOverUDP(t *testing.T) {
 	conn.SetDeadline(time.Now().Add(60 * time.Second))
 	h := NewHub(func() {})
 	h.Auxiliary, h.AuxiliaryUDP = 1, true
-	ctx, cancel := context.WithCancel(context.Background())
-	ran, drove := make(chan error), make(chan struct{})
-	go func() { ran <- h.Run(ctx, Target{Address: l.Addr().String()}, nil, func(error) {}) }()
-	go func() {
-		defer close(drove)
-		for d := (&datapath{}); ctx.Err() == nil; time.Sleep(time.Millisecond) {
-			if in, ok := h.Next(); ok {
-				h.Handle(in, d)
-			}
-		}
-	}()
-	defer func() {
-		cancel()
-		h.Close()
-		<-ran
-		<-drove
-	}()
+	defer drive(h, l)()
 	main := accepted(t, l)
 	u := &talker{t: t, conn: conn}
 	u.until(of13.TypeHello, 0)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"sublet/openflow/controller"
@@ -20,25 +21,28 @@ func forwarding(t *testing.T, at netip.AddrPort) (f *controller.Forwarding, wher
 	log := slog.New(slog.DiscardHandler)
 	f = controller.NewForwarding(log)
 	f.Serve(1)
-	served, err := controller.New(controller.Config{Listen: at, App: f.App, Tick: f.Tick, Log: log})
+	where, stop = serve(t, controller.Config{Listen: at, App: f.App, Tick: f.Tick, Log: log})
+	return f, where, stop
+}
+
+// serve runs a controller until stop, which may be called again, or the test's end.
+func serve(t *testing.T, c controller.Config) (at netip.AddrPort, stop func()) {
+	t.Helper()
+	served, err := controller.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- served.Run(ctx) }()
-	ended := false
-	stop = func() {
-		if cancel(); ended {
-			return
-		}
-		ended = true
+	stop = sync.OnceFunc(func() {
+		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	}
+	})
 	t.Cleanup(stop)
-	return f, served.Address(), stop
+	return served.Address(), stop
 }
 
 // passage is packets of an ethertype that come in at port 1.

@@ -2,7 +2,6 @@ package controller_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -50,22 +49,10 @@ func newControlled(t *testing.T, protocol string, slices map[uint64]controller.I
 	network := controller.NewNetwork(log)
 	network.Slices = slices
 	network.Topology = func(topology controller.Topology) { c.topology.Store(&topology) }
-	served, err := controller.New(controller.Config{
+	at, _ := serve(t, controller.Config{
 		Listen: netip.MustParseAddrPort("127.0.0.1:0"), App: network.App, Tick: network.Tick, Log: log,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- served.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	c.ring = newRing(t, protocol, "tcp:"+served.Address().String())
+	c.ring = newRing(t, protocol, "tcp:"+at.String())
 	return c
 }
 

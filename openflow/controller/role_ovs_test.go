@@ -1,7 +1,6 @@
 package controller_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,21 +26,8 @@ func newClaimant(t *testing.T, role controller.Role) *claimant {
 	c.role.Store(&role)
 	c.Serve(1)
 	c.Rest(1, 50000)
-	served, err := controller.New(controller.Config{
+	c.at, _ = serve(t, controller.Config{
 		Listen: netip.MustParseAddrPort("127.0.0.1:0"), App: c.App, Tick: c.Tick, Log: log, Role: func() controller.Role { return *c.role.Load() },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.at = served.Address()
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- served.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
 	})
 	return c
 }

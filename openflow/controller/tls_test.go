@@ -1,7 +1,6 @@
 package controller_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -79,22 +78,10 @@ func overTLS(t *testing.T, files secure.Files, connect ...netip.AddrPort) (*cont
 	t.Helper()
 	f := controller.NewForwarding(slog.New(slog.DiscardHandler))
 	f.Serve(1)
-	served, err := controller.New(controller.Config{
+	at, _ := serve(t, controller.Config{
 		Listen: netip.MustParseAddrPort("127.0.0.1:0"), Connect: connect, TLS: &files, App: f.App, Tick: f.Tick, Log: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- served.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	return f, served.Address()
+	return f, at
 }
 
 // Only whose certificate the authority has signed is greeted, whoever connects to whom,
