@@ -138,7 +138,7 @@ func (c *control) ended(m *member) error {
 			return fmt.Errorf("%s ended without an error", m.name)
 		}
 		return nil
-	case <-time.After(15 * time.Second):
+	case <-time.After(90 * time.Second):
 		return fmt.Errorf("%s goes on:\n%s", m.name, m.log)
 	}
 }

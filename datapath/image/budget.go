@@ -62,8 +62,7 @@ func (r bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// look refuses to fill the disk: a tenth of it stays free. It looks once in
-// 16 MiB.
+// look refuses to fill the disk (roomIn). It looks once in 16 MiB.
 func (b *budget) look(of *allowance) error {
 	const often = 16 << 20
 	if of.looked != 0 && of.looked-of.left < often {
@@ -80,8 +79,11 @@ func (b *budget) look(of *allowance) error {
 	if err := b.claim(b.taken()); err != nil {
 		return err
 	}
-	if fs.Bavail < fs.Blocks/10 || fs.Files > 0 && fs.Ffree < fs.Files/10 {
-		return fmt.Errorf("%w: less than a tenth of the disk is free", ErrTooLarge)
+	if roomIn(&fs) < 0 {
+		return fmt.Errorf("%w: its disk has only %d MiB left, make room there", ErrTooLarge, int64(fs.Bavail)*fs.Bsize>>20)
+	}
+	if fs.Files > 0 && fs.Ffree < fs.Files/reserve {
+		return fmt.Errorf("%w: its disk has only %d inodes left, make room there", ErrTooLarge, fs.Ffree)
 	}
 	return nil
 }

@@ -110,12 +110,18 @@ func sizeOfQCOW2(f io.ReaderAt) (int64, error) {
 // mostDisk is far above what requests may state.
 const mostDisk = 1 << 50
 
-// What disks leave free of a file system: one part in so many of it, and no more
-// than so many bytes.
+// What images and disks leave free of a file system: one part in so many of what it has
+// for files, and no more than so many bytes.
 const (
 	reserve     = 10
-	mostReserve = 10 << 30
+	mostReserve = 4 << 30
 )
+
+// roomIn is how many bytes images and disks may still take of a file system.
+func roomIn(fs *unix.Statfs_t) int64 {
+	forFiles := fs.Blocks - fs.Bfree + fs.Bavail // without what is root's alone
+	return int64(fs.Bavail)*fs.Bsize - min(int64(forFiles)*fs.Bsize/reserve, mostReserve)
+}
 
 // taking keeps whoever takes room from what another was just told is free.
 var taking sync.Mutex
@@ -156,7 +162,7 @@ func room(dir string, size int64) error {
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return fmt.Errorf("make a disk: %w", err)
 	}
-	if free := int64(fs.Bavail)*fs.Bsize - min(int64(fs.Blocks)*fs.Bsize/reserve, mostReserve); free < size {
+	if free := roomIn(&fs); free < size {
 		return fmt.Errorf("%w of %d MiB, the node's has %d: state a smaller one, or another host", ErrNoDisk, max(free, 0)>>20, size>>20)
 	}
 	return nil

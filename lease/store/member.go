@@ -36,9 +36,10 @@ const (
 	keepEvery = time.Second
 	// mostLearners bounds the members that do not have all of the store yet.
 	mostLearners = 4
-	// lastLook is how long a server that was removed stays a member, so that the
-	// others have the majority without which they cannot do without it.
-	lastLook = 5 * time.Second
+	// lastLook is how long a server that was removed stays a member at most, so that the
+	// others have the majority without which they cannot do without it. etcd removes none
+	// until all that are needed have been connected for five seconds.
+	lastLook = time.Minute
 	// probeEvery is how often who leads tries how fast its disk is, and slowDisk from when
 	// another had better lead: its member would not lead the store any more, either.
 	probeEvery = 500 * time.Millisecond
