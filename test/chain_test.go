@@ -38,12 +38,16 @@ chains:
 `, network, far, far, rate)
 }
 
+// hops are those of the first chain of a network.
+func (l *lab) hops(network string) []report.ChainHop {
+	l.t.Helper()
+	return decode[[]struct{ Hops []report.ChainHop }](l.t, l.must("chains", network, "-o", "json"))[0].Hops
+}
+
 // came is how many packets came to a hop of a network's chain.
 func (l *lab) came(network, hop string) (packets uint64) {
 	l.t.Helper()
-	var chains []struct{ Hops []report.ChainHop }
-	need(l.t, json.Unmarshal([]byte(l.must("chains", network, "-o", "json")), &chains))
-	for _, h := range chains[0].Hops {
+	for _, h := range l.hops(network) {
 		if h.Hop == hop {
 			packets += h.Packets
 		}
@@ -89,9 +93,7 @@ func (s *supervisor) latencies(network string, functions ...string) {
 	address := s.addressOf("h1", vnet.LeaseID{Tenant: "root", Network: vnet.VNetID(network)}, "b")
 	eventually(s.t, time.Minute, func() error {
 		s.must("exec", network+"/a", "--", "python3", "-c", fmt.Sprintf("import socket\nfor _ in range(200): socket.socket().connect_ex((%q, 79))", address))
-		var chains []struct{ Hops []report.ChainHop }
-		need(s.t, json.Unmarshal([]byte(s.must("chains", network, "-o", "json")), &chains))
-		for _, h := range chains[0].Hops {
+		for _, h := range s.hops(network) {
 			if slices.Contains(functions, h.Hop) && (h.Latency == 0 || h.Timed == 0) {
 				return fmt.Errorf("no latency of %s: %+v", h.Hop, h)
 			}

@@ -95,9 +95,15 @@ links:
 // has ended, with what was shown before.
 func (l *lab) types(line string) string {
 	l.t.Helper()
+	return l.typesAt("lan/m1", line)
+}
+
+// typesAt writes it to another machine's.
+func (l *lab) typesAt(node, line string) string {
+	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), 20*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "--run", l.run, "attach", "lan/m1")
+	cmd := exec.CommandContext(ctx, program, "--run", l.run, "attach", node)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		l.t.Fatal(err)

@@ -120,11 +120,13 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 	case kind != "node":
 		return fieldf(path, "a router is no function: write it under functions")
 	case !slices.Contains(FunctionKinds, f.Kind):
-		return fieldf(path+".kind", "%q is no kind of function: choose firewall, limiter, nat, balancer, classifier or mirror, or state run or image for one of your own", f.Kind)
+		return fieldf(path+".kind", "%q is no kind of function: choose firewall, limiter, nat, balancer, classifier or mirror, vm for a machine, or state run or image for one of your own", f.Kind)
 	case n.Join != "" || n.Device != "":
 		return fieldf(path, "a machine or device that joins has no second interface: leave out join and device")
 	case f.Kind == FunctionProgram && len(n.Run) == 0 && n.Image == "":
 		return fieldf(path+".run", "is missing: state the program between the interfaces eth0 and eth1, or an image")
+	case f.Auto != nil && n.Machine():
+		return fieldf(path+".cpu", "auto is for programs, and a machine's kernel takes processor time by itself: state its cores")
 	case f.Kind != FunctionProgram && len(n.Stated()) > 0:
 		return fieldf(path+"."+n.Stated()[0], "a %s is built in and runs no program: leave it out, or leave out kind", f.Kind)
 	case f.Kind != FunctionFirewall && f.Kind != FunctionClassifier && len(f.Rules) > 0:

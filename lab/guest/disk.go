@@ -16,12 +16,12 @@ import (
 // and where tools/install-deps unpacks one.
 var kernels = []string{"/", "/var/lib/sublet-test/kernel"}
 
-// diskModules are what a machine with a disk, a card and a seed needs. Which of them
+// diskModules are what a machine with a disk, a card and a seed needs, and a bridge. Which of them
 // needs which other one is not the same in all kernels.
 var diskModules = []string{
 	"drivers/virtio/virtio", "drivers/virtio/virtio_ring", "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci_legacy_dev",
 	"drivers/virtio/virtio_pci", "drivers/block/virtio_blk", "net/core/failover", "drivers/net/net_failover", "drivers/net/virtio_net",
-	"drivers/cdrom/cdrom", "fs/isofs/isofs",
+	"drivers/cdrom/cdrom", "fs/isofs/isofs", "net/llc/llc", "net/802/stp", "net/bridge/bridge",
 }
 
 // seeded is what such a machine does: it takes its addresses and routes out of the

@@ -16,9 +16,10 @@ functions:
   - {name: copy, kind: mirror, to: b}
   - {name: ids, run: [my-ids, eth0, eth1], memory: 64MiB, standby: ids2, patience: 80ms}
   - {name: ids2, run: [my-ids, eth0, eth1], site: s}
+  - {name: box, kind: vm, image: box.qcow2, memory: 1GiB, disk: 8GiB, restart: always, run: [[touch, /ran], [true]]}
 chains:
   - {name: web, from: a, to: b, match: {proto: tcp, dst_port: 80-81}, via: [fw, slow, copy, ids], rate: 20Mbit, on-failure: reroute}
-  - {name: rest, from: a, to: b, via: [fw], share: best}
+  - {name: rest, from: a, to: b, via: [fw, box], share: best}
 `
 
 func TestChainsAreWrittenAsTheyAreRead(t *testing.T) {
@@ -29,7 +30,7 @@ func TestChainsAreWrittenAsTheyAreRead(t *testing.T) {
 	if got := r.ChainLinks("web"); len(got) != 5 || got[1].Ends != [2]string{"fw", "slow"} || got[1].Bandwidth[vnet.Forward] != vnet.Static(20*vnet.Mbit) {
 		t.Errorf("segments of web: %+v", got)
 	}
-	if got := r.ChainLinks("rest"); len(got) != 2 || !got[0].BestEffort() {
+	if got := r.ChainLinks("rest"); len(got) != 3 || !got[0].BestEffort() {
 		t.Errorf("segments of rest: %+v", got)
 	}
 	text, err := FormatRequest(r)

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -14,7 +15,7 @@ import (
 // function is a node through which chains lead.
 type function struct {
 	Name    name              `yaml:"name" jsonschema_description:"Unique among nodes, routers, switches, links and functions."`
-	Kind    string            `yaml:"kind,omitempty" jsonschema_description:"What is built in: firewall (rules), classifier (rules), limiter (rate), nat (prefix), balancer (service, nodes), mirror (to). Default: program, with run or image." jsonschema:"enum=firewall,enum=limiter,enum=nat,enum=balancer,enum=classifier,enum=mirror,enum=program"`
+	Kind    string            `yaml:"kind,omitempty" jsonschema_description:"What is built in: firewall (rules), classifier (rules), limiter (rate), nat (prefix), balancer (service, nodes), mirror (to). Default: program, with run or image. vm: a virtual machine with a kernel of its own, whose disk is the image." jsonschema:"enum=firewall,enum=limiter,enum=nat,enum=balancer,enum=classifier,enum=mirror,enum=program,enum=vm"`
 	Rules   []functionRule    `yaml:"rules,omitempty" jsonschema_description:"kind firewall: the first that fits decides; what fits none passes. kind classifier: packets that fit go on by another chain." jsonschema:"maxItems=64"`
 	Rate    *rate             `yaml:"rate,omitempty" jsonschema_description:"kind limiter: the most that passes. Else: the most that it can do; chains that ask for more are refused."`
 	Prefix  *network          `yaml:"prefix,omitempty" jsonschema_description:"kind nat: its addresses outside."`
@@ -28,6 +29,8 @@ type function struct {
 	To      name              `yaml:"to,omitempty" jsonschema_description:"kind mirror: the node that gets a copy of each packet, by an interface of its own."`
 	Run     functionRun       `yaml:"run,omitempty" jsonschema_description:"kind program: the program and its arguments. Packets of chains come by eth0 and are to leave by eth1."`
 	Image   string            `yaml:"image,omitempty" jsonschema_description:"kind program: image whose files the node has, and whose command it runs unless run says another." jsonschema:"maxLength=255,pattern=^[A-Za-z0-9_]"`
+	Disk    size              `yaml:"disk,omitempty" jsonschema_description:"kind vm: size of the disk, such as 8GiB. Default: that of the image."`
+	Restart string            `yaml:"restart,omitempty" jsonschema_description:"kind vm: whether a machine that ended is started again; on-failure: unless it was switched off from inside." jsonschema:"enum=no,enum=on-failure,enum=always,default=on-failure"`
 	Files   []nodeFile        `yaml:"files,omitempty" jsonschema_description:"Files that the node finds when it begins." jsonschema:"maxItems=64"`
 	Env     map[string]text   `yaml:"env,omitempty" jsonschema_description:"Variables of all commands in the node."`
 	CPU     functionCPU       `yaml:"cpu,omitempty" jsonschema_description:"Cores, such as 0.5, or auto (kind program): what the rates of its chains take, measured while it runs. Default: no limit, nothing booked."`
@@ -167,10 +170,13 @@ type chain struct {
 func (f function) node(path string) (vnet.VirtualNode, error) {
 	n := vnet.VirtualNode{
 		Name: string(f.Name), CPU: vnet.CPU(f.CPU.cores), Memory: vnet.Bytes(f.Memory), Site: string(f.Site), Host: vnet.HostID(f.Host), Labels: some(f.Labels),
-		Setup: setup{Image: f.Image, Files: f.Files, Run: f.Run, Env: f.Env}.setup(), Function: &vnet.Function{Kind: vnet.FunctionKind(f.Kind)},
+		Setup: setup{Image: f.Image, Files: f.Files, Run: f.Run, Env: f.Env, Disk: f.Disk, Restart: f.Restart}.setup(), Function: &vnet.Function{Kind: vnet.FunctionKind(f.Kind)},
 	}
-	if f.Kind == "" {
+	switch f.Kind {
+	case "":
 		n.Function.Kind = vnet.FunctionProgram
+	case string(vnet.KindVM): // a program whose node is a machine
+		n.Function.Kind, n.Kind = vnet.FunctionProgram, vnet.KindVM
 	}
 	if f.CPU.auto {
 		n.Function.Auto = new(vnet.Processing)
@@ -280,7 +286,7 @@ func (f request) chains(r *vnet.Request) error {
 func functionForm(n vnet.VirtualNode) function {
 	s, fn := setupForm(n.Setup), n.Function
 	f := function{
-		Name: name(n.Name), Kind: string(fn.Kind), Rate: unlessZero[rate](fn.Rate), Image: n.Image, Files: s.Files, Run: s.Run, Env: s.Env,
+		Name: name(n.Name), Kind: cmp.Or(s.Kind, string(fn.Kind)), Rate: unlessZero[rate](fn.Rate), Image: n.Image, Files: s.Files, Run: s.Run, Env: s.Env, Disk: s.Disk, Restart: s.Restart,
 		CPU: functionCPU{cores: cpu(n.CPU)}, Memory: size(n.Memory), Site: name(n.Site), Host: name(n.Host), Labels: n.Labels,
 	}
 	if fn.Auto != nil {
