@@ -43,9 +43,10 @@ type Network struct {
 	hosts    map[uint64]*station
 	paths    map[pair]*path
 	byCookie map[uint64]*path
-	unproven int          // paths that switches still have to show
-	failures map[pair]int // of paths that are to be tried again
-	version  uint64       // of the links: it changes with them
+	routed   map[uint64]int // paths of active virtual routers, by switch
+	unproven int            // paths that switches still have to show
+	failures map[pair]int   // of paths that are to be tried again
+	version  uint64         // of the links: it changes with them
 	trees    map[uint64]tree
 	treesOf  uint64
 	improved uint64 // the version for which paths were made again
@@ -78,6 +79,10 @@ type member struct {
 	table *Table
 	alone App
 	links int // that its ports have heard of
+	// active are its active virtual routers, by the cookies of the entries that hand
+	// over their packets.
+	active map[uint64]*ActiveRouter
+	room   int // entries for paths of theirs
 
 	repaired uint64 // of its table, as told
 }
@@ -100,14 +105,16 @@ type port struct {
 func NewNetwork(log *slog.Logger) *Network {
 	n := &Network{
 		log: log, cookies: NewCookies(), switches: make(map[uint64]*member), known: make(map[uint64]bool), hosts: make(map[uint64]*station),
-		paths: make(map[pair]*path), byCookie: make(map[uint64]*path), failures: make(map[pair]int), version: 1, round: roundsLate,
+		routed: make(map[uint64]int), paths: make(map[pair]*path), byCookie: make(map[uint64]*path), failures: make(map[pair]int), version: 1, round: roundsLate,
 	}
 	_, _ = rand.Read(n.key[:]) // never fails
 	return n
 }
 
 // App is for one switch.
-func (n *Network) App() App { return &member{n: n, ports: make(map[uint32]*port)} }
+func (n *Network) App() App {
+	return &member{n: n, ports: make(map[uint32]*port), active: make(map[uint64]*ActiveRouter)}
+}
 
 // Connected takes on a switch. Another one of the same identifier goes.
 func (m *member) Connected(s *Switch) {
@@ -148,11 +155,14 @@ func name(dpid uint64) string { return fmt.Sprintf("%016x", dpid) }
 // baseEntries hand the controller what meets no other entry, and frames of
 // discovery whatever other entries there are.
 func baseEntries() []Entry {
-	up := []of13.Instruction{{Type: of13.InstructionApply, Actions: []of13.Action{of13.Output(of13.PortController)}}}
 	return []Entry{
-		{Instructions: up},
-		{Priority: 0xffff, Match: of13.Match{Fields: []of13.Field{of13.Exact(of13.EthDst, lldpTarget), of13.Exact(of13.EthType, lldpType)}}, Instructions: up},
+		{Instructions: toController()},
+		{Priority: 0xffff, Match: of13.Match{Fields: []of13.Field{of13.Exact(of13.EthDst, lldpTarget), of13.Exact(of13.EthType, lldpType)}}, Instructions: toController()},
 	}
+}
+
+func toController() []of13.Instruction {
+	return []of13.Instruction{{Type: of13.InstructionApply, Actions: []of13.Action{of13.Output(of13.PortController)}}}
 }
 
 // Message is what is no packet.
@@ -235,6 +245,8 @@ func (m *member) PacketIn(s *Switch, in *of13.PacketIn, now time.Time) {
 	case to == lldpTarget && int(in.Data[12])<<8|int(in.Data[13]) == lldpType:
 		m.n.discovered(m, p, at, in.Data, now)
 	case linkLocal(to) || group(from):
+	case m.active[in.Cookie] != nil:
+		m.confine(in, at, p, now)
 	case !m.edge(p, now):
 		m.n.transit(in.Data, from, to, now)
 	case m.alone != nil && m.links == 0:

@@ -17,8 +17,13 @@ const (
 	pathRetry    = time.Second
 )
 
-// pair is whose packets take a path.
-type pair struct{ from, to uint64 }
+// pair is whose packets take a path: all from one station to another, or those of them
+// that come in at a port of an active virtual router and meet none of its routes.
+type pair struct {
+	from, to uint64
+	router   uint64 // cookie of the router; 0: all
+	at       place
+}
 
 // hop is a switch of a path.
 type hop struct {
@@ -93,7 +98,7 @@ func (n *Network) forward(frame []byte, at place, p *port, from, to uint64, now 
 	if h.at == at || n.switches[h.at.dpid] == nil {
 		return
 	}
-	if n.ensure(pair{from, to}, now) {
+	if n.ensure(pair{from: from, to: to}, now) {
 		n.deliver(frame, h.at)
 	}
 }
@@ -101,7 +106,7 @@ func (n *Network) forward(frame []byte, at place, p *port, from, to uint64, now 
 // transit is a packet that met no entry at a link: an entry was lost there, or is
 // not there yet. It is delivered if its path is known, and goes nowhere else.
 func (n *Network) transit(frame []byte, from, to uint64, _ time.Time) {
-	if h, p := n.hosts[to], n.paths[pair{from, to}]; h != nil && p != nil && p.failed.IsZero() {
+	if h, p := n.hosts[to], n.paths[pair{from: from, to: to}]; h != nil && p != nil && p.failed.IsZero() {
 		n.deliver(frame, h.at)
 	}
 }
@@ -115,24 +120,37 @@ func (n *Network) deliver(frame []byte, to place) {
 // flood delivers a packet at all ports that lead to stations, without going over
 // links: it comes to no controller again. What one port may cause is bounded.
 func (n *Network) flood(frame []byte, from place, p *port, now time.Time) {
+	if !p.mayFlood(now) {
+		return
+	}
+	for dpid := range n.towards(from.dpid) {
+		n.switches[dpid].floodPorts(frame, from, nil, now)
+	}
+}
+
+// mayFlood bounds what one port may cause.
+func (p *port) mayFlood(now time.Time) bool {
 	if fresh := int(now.Sub(p.refilled) / floodsEvery); fresh > 0 {
 		p.tokens, p.refilled = min(p.tokens+fresh, floodsAtOnce), now
 	}
 	if p.tokens == 0 {
-		return
+		return false
 	}
 	p.tokens--
-	for dpid := range n.towards(from.dpid) {
-		m := n.switches[dpid]
-		var out []of13.Action
-		for number, q := range m.ports {
-			if (place{dpid, number}) != from && q.up && m.edge(q, now) {
-				out = append(out, of13.Output(number))
-			}
+	return true
+}
+
+// floodPorts delivers a packet at ports of a switch that lead to stations, but for the one
+// it came from; of only these, if some are stated.
+func (m *member) floodPorts(frame []byte, from place, only []uint32, now time.Time) {
+	var out []of13.Action
+	for number, q := range m.ports {
+		if (place{m.s.DatapathID, number}) != from && q.up && m.edge(q, now) && (only == nil || slices.Contains(only, number)) {
+			out = append(out, of13.Output(number))
 		}
-		if len(out) > 0 {
-			m.s.Send(&of13.PacketOut{Buffer: of13.NoBuffer, InPort: of13.PortController, Actions: out, Data: frame})
-		}
+	}
+	if len(out) > 0 {
+		m.s.Send(&of13.PacketOut{Buffer: of13.NoBuffer, InPort: of13.PortController, Actions: out, Data: frame})
 	}
 }
 
@@ -155,12 +173,7 @@ func (n *Network) ensure(k pair, now time.Time) bool {
 // one, and the former ones go when the new ones are shown.
 func (n *Network) make(k pair, now time.Time) {
 	old := n.paths[k]
-	from, to := n.hosts[k.from], n.hosts[k.to]
-	if from == nil || to == nil {
-		n.drop(old)
-		return
-	}
-	hops := n.route(from.at, to.at)
+	hops := n.hops(k)
 	if hops == nil {
 		n.drop(old)
 		return
@@ -168,17 +181,51 @@ func (n *Network) make(k pair, now time.Time) {
 	p := &path{pair: k, hops: hops, cookie: n.cookies.Next(), waiting: len(hops)}
 	n.paths[k], n.byCookie[p.cookie] = p, p
 	n.unproven++
+	if k.router != 0 {
+		n.routed[k.at.dpid]++
+	}
 	for _, h := range slices.Backward(hops) {
-		n.switches[h.dpid].table.Install(p.cookie, []Entry{pathEntry(k, h)}, now, func(err error) { n.shown(p, old, err) })
+		n.switches[h.dpid].table.Install(p.cookie, []Entry{n.pathEntry(k, h)}, now, func(err error) { n.shown(p, old, err) })
 	}
 }
 
-func pathEntry(k pair, h hop) Entry {
-	return Entry{
+// hops are where a path goes as links and stations are now: all of its way, or the one
+// switch of its router, which it leaves at a port of that; nil where there is none.
+func (n *Network) hops(k pair) []hop {
+	from, to := n.hosts[k.from], n.hosts[k.to]
+	switch {
+	case from == nil || to == nil:
+		return nil
+	case k.router == 0:
+		return n.route(from.at, to.at)
+	}
+	m := n.switches[k.at.dpid]
+	if m == nil || m.active[k.router] == nil {
+		return nil
+	}
+	hops := n.route(k.at, to.at)
+	if len(hops) == 0 || hops[0].out == k.at.port || !slices.Contains(m.active[k.router].Ports, hops[0].out) {
+		return nil
+	}
+	return hops[:1]
+}
+
+func (n *Network) pathEntry(k pair, h hop) Entry {
+	e := Entry{
 		Priority: pathPriority, Idle: pathIdle,
 		Match:        of13.Match{Fields: []of13.Field{of13.Exact(of13.InPort, uint64(h.in)), of13.Exact(of13.EthDst, k.to), of13.Exact(of13.EthSrc, k.from)}},
 		Instructions: []of13.Instruction{{Type: of13.InstructionApply, Actions: []of13.Action{outputFrom(h)}}},
 	}
+	if k.router == 0 {
+		return e
+	}
+	e.Priority = routerPriority - 1
+	for _, f := range n.switches[h.dpid].active[k.router].Match {
+		if f.ID != of13.EthDst && f.ID != of13.EthSrc { // which the packet has
+			e.Match = with(e.Match, f)
+		}
+	}
+	return e
 }
 
 // outputFrom sends a packet back where it came from only if it is told so.
@@ -221,6 +268,9 @@ func (n *Network) withdraw(p *path) {
 	if p.waiting > 0 {
 		n.unproven--
 	}
+	if p.pair.router != 0 {
+		n.routed[p.pair.at.dpid]--
+	}
 	for _, h := range p.hops {
 		if m := n.switches[h.dpid]; m != nil {
 			m.table.Remove(p.cookie)
@@ -251,7 +301,7 @@ func (n *Network) retry(now time.Time) {
 		case tries > pathTries:
 			n.drop(p)
 		default:
-			n.again(p, now)
+			n.make(p.pair, now)
 		}
 	}
 }
@@ -263,17 +313,9 @@ func (n *Network) expired(cookie uint64) { n.drop(n.byCookie[cookie]) }
 func (n *Network) moved(a uint64, now time.Time) {
 	for k, p := range n.paths {
 		if k.from == a || k.to == a {
-			n.again(p, now)
+			n.make(p.pair, now)
 		}
 	}
-}
-
-func (n *Network) again(p *path, now time.Time) {
-	if n.hosts[p.pair.from] == nil || n.hosts[p.pair.to] == nil {
-		n.drop(p)
-		return
-	}
-	n.make(p.pair, now)
 }
 
 // reroute makes paths anew after links have changed: those over links that are
@@ -283,14 +325,9 @@ func (n *Network) reroute(now time.Time) {
 		return
 	}
 	n.improved = n.version
-	for _, p := range n.paths {
-		from, to := n.hosts[p.pair.from], n.hosts[p.pair.to]
-		if from == nil || to == nil {
-			n.drop(p)
-			continue
-		}
-		if hops := n.route(from.at, to.at); !slices.Equal(hops, p.hops) {
-			n.again(p, now)
+	for k, p := range n.paths {
+		if !slices.Equal(n.hops(k), p.hops) {
+			n.make(p.pair, now)
 		}
 	}
 }

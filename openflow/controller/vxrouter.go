@@ -11,7 +11,7 @@ import (
 
 // Numbers that virtual routers take of a switch.
 const (
-	routerPriority   = 1000 // and above it
+	routerPriority   = 1000 // and above it; just below, what meets no route
 	routeLevel       = 130  // a priority of a route counts more than any prefix
 	MaxRoutePriority = 400
 	firstMeter       = 0x5b00
@@ -26,7 +26,7 @@ type VxRouter struct {
 	Ports  []uint32
 	Match  []of13.Field // what its packets have, besides coming in at one of its ports
 	Routes []Route
-	Active bool // what meets no route goes to the controller; else it is dropped
+	Active bool // what meets no route the controller sends on, to the router's ports; else it is dropped
 }
 
 // Route is one of a virtual router's: packets to a destination, of which more may
@@ -63,6 +63,16 @@ type Slicing struct {
 type Installed struct {
 	Entries []Entry
 	Meters  []Meter
+	Active  []ActiveRouter
+	Room    int // entries that are left for paths of active routers
+}
+
+// ActiveRouter is a router whose packets without a route come to the controller, by an
+// entry for each port.
+type ActiveRouter struct {
+	Ports   []uint32
+	Match   []of13.Field
+	Entries []Entry
 }
 
 var errInPort = errors.New("packets come in at the ports of the router: leave in_port out")
@@ -80,6 +90,7 @@ func (s Slicing) Compile() (made Installed, err error) {
 		return made, err
 	}
 	made.Meters = meters
+	need := 0 // entries
 	users := make(map[string]string)
 	for i := range s.Routers {
 		r := &s.Routers[i]
@@ -93,10 +104,17 @@ func (s Slicing) Compile() (made Installed, err error) {
 			return made, err
 		}
 		made.Entries = append(made.Entries, entries...)
+		if without := r.withoutRoute(); r.Active {
+			made.Active = append(made.Active, ActiveRouter{r.Ports, r.Match, without})
+			need += len(without)
+		} else {
+			made.Entries = append(made.Entries, without...)
+		}
 	}
-	if len(made.Entries) > s.MaxEntries {
-		return made, fmt.Errorf("the routers need %d entries, and the switch has %d for them", len(made.Entries), s.MaxEntries)
+	if need += len(made.Entries); need > s.MaxEntries {
+		return made, fmt.Errorf("the routers need %d entries, and the switch has %d for them", need, s.MaxEntries)
 	}
+	made.Room = s.MaxEntries - need
 	return made, nil
 }
 
@@ -162,9 +180,6 @@ func (r *VxRouter) entries(links map[string]usable, users map[string]string) (en
 	}
 	for _, in := range r.Ports {
 		at := of13.Exact(of13.InPort, uint64(in))
-		if !r.Active {
-			entries = append(entries, Entry{Priority: routerPriority - 1, Match: with(of13.Match{Fields: r.Match}, at)})
-		}
 		for i := range r.Routes {
 			if l := links[r.Routes[i].VxLink]; l.Port != in {
 				entries = append(entries, Entry{Priority: r.Routes[i].rank(), Match: with(matches[i], at), Instructions: r.Routes[i].instructions(l)})
@@ -172,6 +187,20 @@ func (r *VxRouter) entries(links map[string]usable, users map[string]string) (en
 		}
 	}
 	return entries, nil
+}
+
+// withoutRoute are the entries of packets that meet no route: they are dropped, or come
+// to the controller, whose paths for them have the priority above that.
+func (r *VxRouter) withoutRoute() (entries []Entry) {
+	e := Entry{Priority: routerPriority - 1}
+	if r.Active {
+		e = Entry{Priority: routerPriority - 2, Instructions: toController()}
+	}
+	for _, in := range r.Ports {
+		e.Match = with(of13.Match{Fields: r.Match}, of13.Exact(of13.InPort, uint64(in)))
+		entries = append(entries, e)
+	}
+	return entries
 }
 
 func with(m of13.Match, f of13.Field) of13.Match {

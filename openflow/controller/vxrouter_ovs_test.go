@@ -106,3 +106,58 @@ func TestVxRoutersAreTakenBack(t *testing.T) {
 		return nil
 	})
 }
+
+// What an active router has no route for goes where paths lead, by entries of its own,
+// and only out of its ports: a station whose way begins at another port is not reached,
+// also when the way over its ports is lost. Without room for entries the controller sends
+// each packet on.
+func TestActiveRoutersAreConfined(t *testing.T) {
+	for _, room := range []int{1, 0} {
+		t.Run(fmt.Sprint("room for ", room), func(t *testing.T) {
+			t.Parallel()
+			made, err := controller.Slicing{
+				MaxEntries: 2 + room,
+				Routers:    []controller.VxRouter{{Name: "r", Ports: []uint32{1, 3}, Match: []of13.Field{of13.Exact(of13.EthType, 0x88b5)}, Active: true}},
+			}.Compile()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := newControlled(t, "OpenFlow13", map[uint64]controller.Installed{1: made})
+			c.links(3)
+			c.comes(2, 3, 1)
+			c.comes(3, 2, 2)
+			c.comes(1, 2, 3)
+			own := func() int { return strings.Count(c.ofctl("dump-flows", 1), "priority=999") }
+			eventually(t, func() error {
+				if own() != room {
+					return fmt.Errorf("%d entries of the router's paths, %d are wanted", own(), room)
+				}
+				return nil
+			})
+			c.misses(1, 3)
+			c.comes(1, 2, 4)
+			c.run("ovs-vsctl", c.db(), "del-port", "p12")
+			c.links(2)
+			eventually(t, func() error {
+				if n := own(); n > 0 {
+					return fmt.Errorf("%d entries of a way that is lost", n)
+				}
+				return nil
+			})
+			c.misses(1, 2)
+		})
+	}
+}
+
+// misses sends frames that must not come.
+func (c *controlled) misses(from, to int) {
+	c.t.Helper()
+	c.received(to)
+	for n := range uint32(10) {
+		c.send(from, station(to), 5000+n)
+		time.Sleep(30 * time.Millisecond)
+	}
+	if got := c.received(to); len(got) > 0 {
+		c.t.Errorf("%d frames came from %d to %d", len(got), from, to)
+	}
+}

@@ -82,7 +82,7 @@ func TestRoutersInConflict(t *testing.T) {
 		{func(s *Slicing) { s.Routers[0].Routes[1].To = s.Routers[0].Routes[0].To }, true, "both take the same packets"},
 		{func(s *Slicing) { s.Routers[0].Ports = []uint32{1} }, false, "leaves at port 2, which is none of its ports"},
 		{func(s *Slicing) { s.Routers[0].Routes[0].VxLink = "l9" }, false, `no link "l9"`},
-		{func(s *Slicing) { s.MaxEntries = 4 }, false, "need 5 entries, and the switch has 4"},
+		{func(s *Slicing) { s.MaxEntries = 4 }, false, "need 7 entries, and the switch has 4"},
 		{func(s *Slicing) { s.MaxMeters = 1 }, false, "need 2 meters, and the switch has 1"},
 		{func(s *Slicing) { s.Routers[1].Routes[0].Match = []of13.Field{of13.Exact(of13.TCPDst, 80)} }, false, "tcp_dst needs a protocol"},
 		{func(s *Slicing) { s.Routers[1].Routes[0].Match = vlan(7) }, false, "vlan_vid is another one already"},
