@@ -206,7 +206,7 @@ func (v *View) alternative(req vnet.Request, window vnet.Window, why *embed.Infe
 		}
 	}
 	defer v.effort.Part(partOfEach)()
-	return v.arrange(req, window, keepingNodes)
+	return v.arrange(req, window, inPlace)
 }
 
 // postpone finds the earliest start up to a request's latest.

@@ -22,10 +22,26 @@ const mostCandidates = 8
 // admission: a refusal by a book of a hundred thousand must stay cheap.
 const mostReleased = 512
 
-// SwitchTime is the predicted interruption of a link that moves: both ends
-// switch when their agents have read the same plan, which they are told of at
-// once (docs/reservations.md has what was measured).
-const SwitchTime = 500 * time.Millisecond
+// SwitchTime is the predicted interruption of a link that moves: each end takes what
+// comes by either path before the other one switches (docs/reservations.md has what
+// was measured).
+const SwitchTime = 20 * time.Millisecond
+
+// holding lists the requests by which a running lease is embedded anew to make room for
+// others, the one that moves least first.
+type holding func(vnet.Lease, vnet.Substrate) []vnet.Request
+
+// inPlace keeps all nodes where they are, then all but the routers and switches that can
+// be there twice meanwhile.
+func inPlace(l vnet.Lease, working vnet.Substrate) []vnet.Request {
+	list, can := []vnet.Request{keepingNodes(l, working)}, doubles(l.Request)
+	for _, n := range l.Request.Union().Placed() {
+		if can[n.Name] {
+			return append(list, keepingBut(l, working, can))
+		}
+	}
+	return list
+}
 
 // move is a lease and where it would go, and when: one that has not begun may
 // be postponed up to its latest start if its owner allows moves.
@@ -36,10 +52,10 @@ type move struct {
 }
 
 // arrange looks for at most MostMoves leases whose moving lets a request in.
-// Running ones take part if their owners allow it, with their nodes where held
-// says; ones that are only booked take part and go anywhere they may. New
+// Running ones take part if their owners allow it, with what held keeps where it
+// is; ones that are only booked take part and go anywhere they may. New
 // paths fit beside all old ones, so that all moves can be made at once.
-func (v *View) arrange(req vnet.Request, window vnet.Window, held func(vnet.Lease, vnet.Substrate) vnet.Request) (Decision, bool) {
+func (v *View) arrange(req vnet.Request, window vnet.Window, held holding) (Decision, bool) {
 	candidates := v.candidates(req, window)
 	for size := 1; size <= min(v.mostMoves, len(candidates)); size++ {
 		for _, set := range subsets(candidates, size) {
@@ -104,7 +120,7 @@ func (v *View) over(req vnet.Request, window vnet.Window, mapping vnet.Mapping) 
 
 // tryMoves tries one set of leases: the request goes where they are now, and
 // each of them to what then remains beside the old places of all.
-func (v *View) tryMoves(req vnet.Request, window vnet.Window, set []*entry, held func(vnet.Lease, vnet.Substrate) vnet.Request) (Decision, bool) {
+func (v *View) tryMoves(req vnet.Request, window vnet.Window, set []*entry, held holding) (Decision, bool) {
 	without := v.calendar.Clone()
 	for _, e := range set {
 		if without.Release(e.bookings...) != nil {
@@ -153,10 +169,15 @@ const mostPostponed = 16
 
 // findMove finds another place for a lease: at its time or, if it has not
 // begun and its owner allows it, at the next start up to its latest.
-func (v *View) findMove(e *entry, cal *calendar.Calendar, held func(vnet.Lease, vnet.Substrate) vnet.Request) (move, bool) {
+func (v *View) findMove(e *entry, cal *calendar.Calendar, held holding) (move, bool) {
 	request := e.Request
 	if e.onHosts() {
-		request = held(e.Lease, v.working)
+		for _, request := range held(e.Lease, v.working) {
+			if to, err := v.embedAnew(cal, request, e.Window, e.Mapping); err == nil {
+				return move{e, to, e.Window}, true
+			}
+		}
+		return move{}, false
 	}
 	to, err := v.embedAnew(cal, request, e.Window, e.Mapping)
 	if err == nil || e.State != vnet.Booked || !e.Request.Movable {
@@ -199,9 +220,9 @@ func subsets(list []*entry, size int) [][]*entry {
 // which would end what runs in them and is not done.
 func (v *View) immovable(req vnet.Request, window vnet.Window) []string {
 	defer v.effort.Part(partOfEach)()
-	anywhere := func(l vnet.Lease, _ vnet.Substrate) vnet.Request { return l.Request }
+	anywhere := func(l vnet.Lease, _ vnet.Substrate) []vnet.Request { return []vnet.Request{l.Request} }
 	if _, ok := v.arrange(req, window, anywhere); !ok {
 		return nil
 	}
-	return []string{"it would fit if nodes of running networks went to other hosts, which would end what runs in them: only links of running networks are moved"}
+	return []string{"it would fit if nodes of running networks went to other hosts, which would end what runs in them: only links, switches and routers of running networks are moved"}
 }

@@ -68,7 +68,13 @@ func disturbances(moves []move) []vnet.Disturbance {
 		if !m.window.Start.Equal(m.lease.Window.Start) {
 			d.Start = m.window.Start
 		}
-		for _, l := range m.lease.Request.Union().Links {
+		union := m.lease.Request.Union()
+		for _, n := range union.Placed() {
+			if from, to := m.lease.Mapping.Nodes[n.Name], m.to.Nodes[n.Name]; from != to {
+				d.Nodes = append(d.Nodes, vnet.Relocation{Node: n.Name, From: from, To: to})
+			}
+		}
+		for _, l := range union.Links {
 			if !sameRoute(l, m.lease.Mapping, m.to) {
 				d.Links = append(d.Links, l.Name)
 			}

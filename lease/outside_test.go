@@ -32,7 +32,7 @@ func TestWaysOutKeepTheirAddresses(t *testing.T) {
 	e := book.entries[second.ID()]
 	without := book.calendar.Clone()
 	must(without.Release(e.bookings...))
-	to, ok := book.view(noon).with(book.solver, NewEffort(Budget, nil)).findMove(e, without, keepingNodes)
+	to, ok := book.view(noon).with(book.solver, NewEffort(Budget, nil)).findMove(e, without, inPlace)
 	if !ok || to.to.Outside["out"] != second.Mapping.Outside["out"] {
 		t.Errorf("%v becomes %v", second.Mapping.Outside, to.to.Outside)
 	}

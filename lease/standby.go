@@ -14,31 +14,37 @@ import (
 // by them and still takes what comes by the former ones, so that it does not matter
 // which of them is first. Then the old one goes.
 
-// gentle says whether what a move takes elsewhere can be there twice meanwhile. What
-// is bound to an address or interface of its host, and what speaks to others in its
-// own name, cannot.
+// gentle says whether what a move takes elsewhere can be there twice meanwhile.
 func gentle(r vnet.Request, from, to vnet.Mapping) bool {
-	union := r.Union()
-	for _, n := range union.Nodes {
-		if from.Nodes[n.Name] != to.Nodes[n.Name] {
-			return false
-		}
-	}
-	for _, n := range union.Routers {
-		if from.Nodes[n.Name] != to.Nodes[n.Name] && !twinned(n) {
-			return false
-		}
-	}
-	for _, s := range union.Switches {
-		if from.Nodes[s.Name] != to.Nodes[s.Name] && (s.Kind == vnet.SwitchOpenFlow || s.Access != "") {
+	can := doubles(r)
+	for _, n := range r.Union().Placed() {
+		if from.Nodes[n.Name] != to.Nodes[n.Name] && !can[n.Name] {
 			return false
 		}
 	}
 	return len(r.Chains) == 0
 }
 
-// twinned says whether a router can be there twice.
-func twinned(n vnet.VirtualNode) bool {
+// doubles are the routers and switches of a request that can be there twice. What
+// is bound to an address or interface of its host, and what speaks to others in its
+// own name, cannot; nor can what chains lead through.
+func doubles(r vnet.Request) map[string]bool {
+	can := make(map[string]bool)
+	if len(r.Chains) > 0 {
+		return can
+	}
+	union := r.Union()
+	for _, n := range union.Routers {
+		can[n.Name] = doubled(n)
+	}
+	for _, s := range union.Switches {
+		can[s.Name] = s.Kind != vnet.SwitchOpenFlow && s.Access == ""
+	}
+	return can
+}
+
+// doubled says whether a router can be there twice.
+func doubled(n vnet.VirtualNode) bool {
 	return n.NAT == "" && n.Join == "" && n.Device == "" && n.FRR == "" && n.Protocol.Speaks(true) == "" && n.Protocol.Speaks(false) == ""
 }
 

@@ -104,12 +104,12 @@ func (s *Server) postOffers(w http.ResponseWriter, r *http.Request, c *call) err
 	return answer(w, http.StatusOK, p)
 }
 
-// veil hides whose leases are disturbed, and which of their links, unless
-// they are the caller's own.
+// veil hides whose leases are disturbed, and what of them, unless they are the
+// caller's own.
 func (c *call) veil(moves []vnet.Disturbance) []vnet.Disturbance {
 	for i := range moves {
 		if !c.MayTouch(moves[i].Lease.Tenant) {
-			moves[i].Lease, moves[i].Links = vnet.LeaseID{}, nil
+			moves[i].Lease, moves[i].Links, moves[i].Nodes = vnet.LeaseID{}, nil, nil
 		}
 	}
 	return moves

@@ -76,7 +76,7 @@ func TestRoomIsMadeByMoving(t *testing.T) {
 	}
 	second := l.file("second.yaml", strings.Replace(between("second", "800Mbit", ""), "rate: 800Mbit", "rate: 800Mbit, latency: 1.5ms", 1))
 	offers := l.must("offers", second)
-	if !strings.Contains(offers, "first moves to another path: interrupted for up to 500ms") {
+	if !strings.Contains(offers, "first moves to another path: interrupted for up to 20ms") {
 		t.Errorf("the disturbance is not foretold:\n%s", offers)
 	}
 	watch := stall.Start()

@@ -82,14 +82,32 @@ type Quote struct {
 
 // Disturbance is what making room for another lease does to one.
 type Disturbance struct {
-	Lease   LeaseID  `json:"lease,omitzero"`  // shown to its owner and the operator
-	Links   []string `json:"links,omitempty"` // those that move; shown likewise
-	Moved   int      `json:"moved"`           // how many links move
-	Running bool     `json:"running"`         // what is only booked notices nothing, but for:
+	Lease LeaseID  `json:"lease,omitzero"`  // shown to its owner and the operator
+	Links []string `json:"links,omitempty"` // those that move; shown likewise
+	Moved int      `json:"moved"`           // how many links move
+	// Nodes are the routers, switches and nodes that go to other hosts; shown likewise.
+	Nodes   []Relocation `json:"nodes,omitempty"`
+	Running bool         `json:"running"` // what is only booked notices nothing, but for:
 	// Start is when one that has not begun begins instead; zero: as booked.
 	Start time.Time `json:"start,omitzero"`
 	// Interruption is how long each of the links carries nothing, predicted.
 	Interruption time.Duration `json:"interruption_ns"`
+}
+
+// Relocation is what goes to another host.
+type Relocation struct {
+	Node string `json:"node"`
+	From HostID `json:"from"`
+	To   HostID `json:"to"`
+}
+
+// NodesWords says what goes to other hosts; "": nothing that is shown.
+func (d Disturbance) NodesWords() string {
+	var list []string
+	for _, n := range d.Nodes {
+		list = append(list, fmt.Sprintf("%s goes from %s to %s", n.Node, n.From, n.To))
+	}
+	return strings.Join(list, ", ")
 }
 
 // Words says it, for who knows the lease.
@@ -99,6 +117,8 @@ func (d Disturbance) Words() string {
 		return "it begins at " + d.Start.UTC().Format(time.RFC3339) + " instead"
 	case !d.Running:
 		return "it has not begun, and is placed anew"
+	case len(d.Nodes) > 0:
+		return d.NodesWords()
 	case d.Moved == 1:
 		return fmt.Sprintf("its link %s takes another path, interrupted for up to %s", strings.Join(d.Links, ""), d.Interruption)
 	case d.Moved > 0:

@@ -142,6 +142,9 @@ func disturbance(d vnet.Disturbance) string {
 	if len(d.Links) > 0 {
 		what += " (" + strings.Join(d.Links, ", ") + ")"
 	}
+	if nodes := d.NodesWords(); nodes != "" {
+		return fmt.Sprintf("%s: %s, with %s: interrupted for up to %s", who, nodes, what, d.Interruption)
+	}
 	return fmt.Sprintf("%s of %s moves to another path: interrupted for up to %s", what, who, d.Interruption)
 }
 
