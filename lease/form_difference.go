@@ -110,7 +110,7 @@ func levelNode(n vnet.VirtualNode) vnet.VirtualNode {
 	n.Protocol, n.AS, n.Neighbors, n.FRR = "", 0, nil, ""
 	if n.Function != nil {
 		f := *n.Function
-		f.Rules, f.Rate, f.Standby, f.Patience, f.Nodes, f.Port, f.Publish, f.Ports = nil, 0, "", 0, nil, 0, 0, vnet.PortRange{}
+		f.Rules, f.Rate, f.Standby, f.Patience, f.Nodes, f.Port, f.Publish, f.Ports, f.Probe = nil, 0, "", 0, nil, 0, 0, vnet.PortRange{}, vnet.Packets{}
 		if f.Auto != nil {
 			f.Auto = new(vnet.Processing)
 		}

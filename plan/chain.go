@@ -92,7 +92,8 @@ type ChainFunction struct {
 	// Patience is for how long a program that is watched may return nothing, or a node of
 	// a balancer answer nothing, in ns.
 	Patience int64            `json:"patience_ns,omitempty"`
-	Auto     *ChainProcessing `json:"auto,omitempty"` // of a program whose processor time follows the load
+	Probe    *ChainMatch      `json:"probe,omitempty"` // one packet that a program has to pass
+	Auto     *ChainProcessing `json:"auto,omitempty"`  // of a program whose processor time follows the load
 }
 
 // ChainBackend is a node that gets flows of a balancer. Packets for it go on at Path,
@@ -594,6 +595,10 @@ func (n *network) chainFunction(name string) ChainFunction {
 		return made
 	}
 	made.Patience = int64(f.Patience)
+	if f.Probed() {
+		probe := chainMatch(f.ProbePacket())
+		made.Probe, made.Patience = &probe, int64(cmp.Or(f.Patience, vnet.DefaultHealthPatience))
+	}
 	if a := f.Auto; a != nil {
 		node, _ := n.lease.Request.Node(name)
 		made.Auto = &ChainProcessing{Node: Namespace(n.lease.ID(), name), Most: node.CPU, Fixed: int64(a.Fixed * 1e12), PerByte: int64(a.PerByte * 1e15)}

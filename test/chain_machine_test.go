@@ -23,7 +23,7 @@ nodes:
   - {name: a}
   - {name: b}
 functions:
-  - {name: box, kind: vm, image: small.raw, memory: 256MiB, restart: "no"}
+  - {name: box, kind: vm, image: small.raw, memory: 256MiB, restart: "no", probe: true}
 links:
   - {ends: [a, b], rate: 50Mbit}
 chains:

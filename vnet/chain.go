@@ -228,6 +228,9 @@ func (c *checker) chains(r Request) error {
 			if err := r.checkTargets(at("nodes", i)+".function", n); err != nil {
 				return err
 			}
+			if err := r.checkProbed(at("nodes", i)+".function.probe", n); err != nil {
+				return err
+			}
 			if err := r.checkProcessing(at("nodes", i)+".function", n); err != nil {
 				return err
 			}

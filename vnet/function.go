@@ -50,7 +50,10 @@ type Function struct {
 	// balancer, for how long a node may answer nothing that it is asked; 0:
 	// DefaultHealthPatience.
 	Patience time.Duration `json:"patience_ns,omitempty"`
-	Auto     *Processing   `json:"auto,omitempty"` // of a program: its processor time follows the load
+	// Probe is a packet that a program has to pass, by which it is seen to live while it
+	// passes nothing else; zero: packets of its chains alone say it.
+	Probe Packets     `json:"probe,omitzero"`
+	Auto  *Processing `json:"auto,omitempty"` // of a program: its processor time follows the load
 }
 
 // FunctionRule says what a firewall does with packets, or to which chain a classifier
@@ -143,6 +146,8 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 		return fieldf(path+".standby", "a %s is built in, and does not end: leave it out", f.Kind)
 	case f.Kind != FunctionProgram && f.Kind != FunctionBalancer && f.Patience != 0:
 		return fieldf(path+".patience", "a %s is built in, and does not end: leave it out", f.Kind)
+	case f.Kind != FunctionProgram && f.Probed():
+		return fieldf(path+".probe", "a %s is built in, and does not end: leave it out", f.Kind)
 	case f.Patience != 0 && (f.Patience < f.leastPatience() || f.Patience > MaxPatience):
 		return fieldf(path+".patience", "%s is not between %s and %s", FormatDuration(f.Patience), FormatDuration(f.leastPatience()), FormatDuration(MaxPatience))
 	case f.Kind != FunctionMirror && f.To != "":
@@ -170,6 +175,9 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 		return fieldf(path+".rules", "%d rules are more than %d: join some", len(f.Rules), MaxFunctionRules)
 	}
 	if err := checkRate(path+".rate", f.Rate, true); err != nil {
+		return err
+	}
+	if err := f.checkProbe(path + ".probe"); err != nil {
 		return err
 	}
 	if f.Auto != nil {

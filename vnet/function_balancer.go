@@ -31,7 +31,7 @@ func (t Topology) Balanced(c Chain) []string {
 
 // leastPatience is the shortest that can be held.
 func (f Function) leastPatience() time.Duration {
-	if f.Kind == FunctionBalancer {
+	if f.Kind == FunctionBalancer || f.Probed() {
 		return MinHealthPatience
 	}
 	return MinPatience

@@ -56,6 +56,7 @@ type Part struct {
 	health health
 
 	deaths deaths
+	prober prober // of the Loop alone
 }
 
 // New makes the part for one host.

@@ -64,6 +64,9 @@ func (p *Part) look() error {
 	if err != nil {
 		return err
 	}
+	if err := p.probe(items, reports, time.Now()); err != nil {
+		return err
+	}
 	var now report.Errors
 	for i, c := range items {
 		for _, name := range reports[i].Dead {

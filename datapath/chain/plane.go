@@ -111,13 +111,17 @@ var protocols = map[vnet.IPProtocol]uint8{
 	vnet.ProtocolTCP: unix.IPPROTO_TCP, vnet.ProtocolUDP: unix.IPPROTO_UDP, vnet.ProtocolICMP: unix.IPPROTO_ICMP,
 }
 
-func matchOf(m plan.ChainMatch) nsh.Match {
-	protocol := protocols[m.Protocol]
+// protocolOf is the number of a match's protocol, which ICMP has one of in each family.
+func protocolOf(m plan.ChainMatch) uint8 {
 	if m.Protocol == vnet.ProtocolICMP && (m.Src.Addr().Is6() || m.Dst.Addr().Is6()) {
-		protocol = unix.IPPROTO_ICMPV6
+		return unix.IPPROTO_ICMPV6
 	}
+	return protocols[m.Protocol]
+}
+
+func matchOf(m plan.ChainMatch) nsh.Match {
 	return nsh.Match{
-		Proto: protocol, Src: m.Src, Dst: m.Dst, DSCP: m.DSCP, VLAN: m.VLAN,
+		Proto: protocolOf(m), Src: m.Src, Dst: m.Dst, DSCP: m.DSCP, VLAN: m.VLAN,
 		SrcPorts: nsh.Ports{From: m.SrcPorts[0], To: m.SrcPorts[1]}, DstPorts: nsh.Ports{From: m.DstPorts[0], To: m.DstPorts[1]},
 	}
 }

@@ -80,15 +80,15 @@ type nshIn6Addr struct {
 }
 
 type nshLife struct {
-	_      structs.HostLayout
-	Start  uint64
-	Window uint64
-	Tried  uint64
-	Deaths uint64
-	Early  uint32
-	Late   uint32
-	Dead   uint32
-	Pad    uint32
+	_       structs.HostLayout
+	Start   uint64
+	Window  uint64
+	Tried   uint64
+	Deaths  uint64
+	Early   uint32
+	Late    uint32
+	Dead    uint32
+	Answers uint32
 }
 
 type nshLimit struct {

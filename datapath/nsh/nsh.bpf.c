@@ -143,8 +143,8 @@ int nsh_enter(struct __sk_buff *skb)
 	return resume(skb, w, o.at);
 }
 
-/* The sender of copies by which a dead node is tried: 02:53:4c:54:52:59, which no
- * interface has. */
+/* The sender of copies by which a dead node is tried, and of probes:
+ * 02:53:4c:54:52:59, which no interface has. */
 static const __u8 trial[ETH_ALEN] = { 0x02, 0x53, 0x4c, 0x54, 0x52, 0x59 };
 
 static __always_inline bool is_trial(const __u8 *mac)
@@ -155,7 +155,7 @@ static __always_inline bool is_trial(const __u8 *mac)
 	return true;
 }
 
-/* Whether a packet is only a copy, by which a dead node was tried. */
+/* Whether a packet is only a copy, by which a dead node was tried, or a probe. */
 static __always_inline bool came_of_trial(struct __sk_buff *skb)
 {
 	__u8 from[ETH_ALEN];
@@ -164,12 +164,14 @@ static __always_inline bool came_of_trial(struct __sk_buff *skb)
 }
 
 /* A watched node returned a packet. */
-static __always_inline void lives_on(__u32 function)
+static __always_inline void lives_on(__u32 function, bool answers)
 {
 	struct life *l = bpf_map_lookup_elem(&lives, &function);
 
 	if (!l)
 		return;
+	if (answers)
+		l->answers++;
 	if (l->early)
 		l->early = 0;
 	if (l->late)
@@ -248,7 +250,7 @@ int nsh_return(struct __sk_buff *skb)
 		return TCX_NEXT;
 	bool alive = side->watched;
 	if (alive && came_of_trial(skb)) {
-		lives_on(side->function);
+		lives_on(side->function, true);
 		return TCX_DROP;
 	}
 	w->parsed = 0;
@@ -272,7 +274,7 @@ int nsh_return(struct __sk_buff *skb)
 	if (!c || f->bad)
 		return drop(p ? p->slot : 0, f->bad ? DROP_MALFORMED : DROP_UNKNOWN_FLOW);
 	if (alive) /* what the node's own kernel sends is not of a chain */
-		lives_on(function);
+		lives_on(function, false);
 	w->at = c->at;
 	w->base = c->base;
 	w->context = 0;

@@ -157,7 +157,7 @@ struct life {
 	__u32 early; /* packets without an answer: from before the window */
 	__u32 late;  /* and in it */
 	__u32 dead;
-	__u32 pad;
+	__u32 answers; /* copies and probes that came back */
 };
 
 enum { WAITING = 8 };

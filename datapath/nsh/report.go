@@ -31,7 +31,7 @@ func (t *tables) report(r record) (Report, error) {
 		})
 	}
 	var err error
-	if out.Dead, err = t.dead(r); err != nil {
+	if out.Dead, out.Answers, err = t.lives(r); err != nil {
 		return out, err
 	}
 	var plane nshPlane
@@ -43,8 +43,9 @@ func (t *tables) report(r record) (Report, error) {
 	return out, err
 }
 
-// dead are the watched nodes of a plane that return nothing.
-func (t *tables) dead(r record) (names []string, err error) {
+// lives says which watched nodes of a plane return nothing, and what came back from each.
+func (t *tables) lives(r record) (dead []string, answers map[string]uint32, err error) {
+	answers = make(map[string]uint32)
 	for name := range watchedOf(r.Plane) {
 		var l nshLife
 		n, ok := r.Numbers[functionKey(name)]
@@ -53,14 +54,15 @@ func (t *tables) dead(r record) (names []string, err error) {
 		}
 		err := t.table("lives").Lookup(n, &l)
 		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return nil, fmt.Errorf("ask whether %s lives: %w", name, err)
+			return nil, nil, fmt.Errorf("ask whether %s lives: %w", name, err)
 		}
 		if l.Dead != 0 {
-			names = append(names, name)
+			dead = append(dead, name)
 		}
+		answers[name] = l.Answers
 	}
-	slices.Sort(names)
-	return names, nil
+	slices.Sort(dead)
+	return dead, answers, nil
 }
 
 func (t *tables) counts(slot uint32) (sum nshCounts, err error) {

@@ -214,7 +214,10 @@ type Counts struct {
 
 // Report is what a plane counted.
 type Report struct {
-	Hops  []Counts          // in the plane's order
-	Dead  []string          // watched nodes that return nothing, sorted
-	Drops map[string]uint64 // by cause, of packets that met no hop
+	Hops []Counts // in the plane's order
+	Dead []string // watched nodes that return nothing, sorted
+	// Answers are probes, and copies by which dead nodes are tried, that came back, by
+	// watched node.
+	Answers map[string]uint32
+	Drops   map[string]uint64 // by cause, of packets that met no hop
 }

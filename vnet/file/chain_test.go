@@ -14,8 +14,8 @@ functions:
   - {name: fw, kind: firewall, rules: [{allow: {src: 10.0.0.1}}, {deny: {proto: tcp, dst_port: 81}}, {deny: {}}], host: h1, cpu: 0.5}
   - {name: slow, kind: limiter, rate: 30Mbit}
   - {name: copy, kind: mirror, to: b}
-  - {name: ids, run: [my-ids, eth0, eth1], memory: 64MiB, standby: ids2, patience: 80ms}
-  - {name: ids2, run: [my-ids, eth0, eth1], site: s}
+  - {name: ids, run: [my-ids, eth0, eth1], memory: 64MiB, standby: ids2, patience: 800ms, probe: {dst: 10.0.0.2, dst_port: 7}}
+  - {name: ids2, run: [my-ids, eth0, eth1], site: s, probe: true}
   - {name: box, kind: vm, image: box.qcow2, memory: 1GiB, disk: 8GiB, restart: always, run: [[touch, /ran], [true]]}
 chains:
   - {name: web, from: a, to: b, match: {proto: tcp, dst_port: 80-81}, via: [fw, slow, copy, ids], rate: 20Mbit, on-failure: reroute}

@@ -26,6 +26,7 @@ type function struct {
 	Port    uint16            `yaml:"port,omitempty" jsonschema_description:"kind balancer: the port of TCP at which nodes that live take connections. Default: they live if their kernels answer." jsonschema:"minimum=1,maximum=65535"`
 	Standby name              `yaml:"standby,omitempty" jsonschema_description:"kind program: the function that packets of chains go to while this one returns none, where they say on-failure: reroute."`
 	Wait    span              `yaml:"patience,omitempty" jsonschema_description:"kind program: for how long it may return nothing of what comes to it, such as 100ms, until it is dead, in chains that state on-failure. Default: 150ms. kind balancer: for how long a node may answer nothing that it is asked. Default: 1s."`
+	Probe   *probe            `yaml:"probe,omitempty" jsonschema_description:"kind program: a packet that it has to pass, by which it is seen to live while it passes nothing else. true: one of UDP from 192.0.2.1 to port 9 of 192.0.2.2."`
 	To      name              `yaml:"to,omitempty" jsonschema_description:"kind mirror: the node that gets a copy of each packet, by an interface of its own."`
 	Run     functionRun       `yaml:"run,omitempty" jsonschema_description:"kind program: the program and its arguments. Packets of chains come by eth0 and are to leave by eth1."`
 	Image   string            `yaml:"image,omitempty" jsonschema_description:"kind program: image whose files the node has, and whose command it runs unless run says another." jsonschema:"maxLength=255,pattern=^[A-Za-z0-9_]"`
@@ -58,6 +59,58 @@ func (r functionRun) MarshalYAML() (any, error) {
 		return r[0].MarshalYAML()
 	}
 	return []program(r), nil
+}
+
+// probe is a packet, or true for one that no node sends.
+type probe struct {
+	packets
+	standard standardProbe
+}
+
+type standardProbe bool
+
+// UnmarshalText reads true.
+func (s *standardProbe) UnmarshalText(text []byte) error {
+	if *s = string(text) == "true"; !*s {
+		return fmt.Errorf("%q is not known: write true, or the packet, such as {proto: udp, dst: 10.0.0.2, dst_port: 9}", text)
+	}
+	return nil
+}
+
+func (p *probe) short(n *yaml.Node) any {
+	if n.Kind == yaml.ScalarNode {
+		return &p.standard
+	}
+	return &p.packets
+}
+
+// MarshalYAML writes the shortest form.
+func (p probe) MarshalYAML() (any, error) {
+	if p.standard {
+		return true, nil
+	}
+	return p.packets, nil
+}
+
+// packet is what is stated.
+func (p *probe) packet() vnet.Packets {
+	switch {
+	case p == nil:
+		return vnet.Packets{}
+	case bool(p.standard):
+		return vnet.StandardProbe
+	}
+	return p.flow()
+}
+
+func probeForm(v vnet.Packets) *probe {
+	switch v {
+	case vnet.Packets{}:
+		return nil
+	case vnet.StandardProbe:
+		return &probe{standard: true}
+	}
+	return &probe{packets: *flowForm(v)}
 }
 
 // functionCPU is an amount of cores, or that it follows the load.
@@ -204,6 +257,7 @@ func (f function) node(path string) (vnet.VirtualNode, error) {
 	if f.Ports != nil {
 		n.Function.Ports = *f.Ports
 	}
+	n.Function.Probe = f.Probe.packet()
 	n.Function.To, n.Function.Standby, n.Function.Patience = string(f.To), string(f.Standby), time.Duration(f.Wait)
 	for i, r := range f.Rules {
 		if r.Chain != "" && r.Allow == nil && r.Deny == nil {
@@ -305,6 +359,7 @@ func functionForm(n vnet.VirtualNode) function {
 	if fn.Ports != (portRange{}) {
 		f.Ports = &fn.Ports
 	}
+	f.Probe = probeForm(fn.Probe)
 	f.To, f.Standby, f.Wait = name(fn.To), name(fn.Standby), span(fn.Patience)
 	for _, r := range fn.Rules {
 		one := flowForm(r.Flow)

@@ -39,6 +39,7 @@ var patterns = map[reflect.Type]*generator.Schema{
 		command("The program and its arguments; no shell."),
 		{Type: "array", Items: wholeProgram(), MinItems: new(uint64(1))},
 	}},
+	reflect.TypeFor[probe]():         {OneOf: []*generator.Schema{{Type: "boolean", Enum: []any{true}}, {Ref: "#/$defs/packets"}}},
 	reflect.TypeFor[functionCPU]():   {OneOf: []*generator.Schema{{Type: "number", Minimum: "0"}, {Type: "string", Enum: []any{autoCPU}}}},
 	reflect.TypeFor[coreSeconds]():   {Type: "number"},
 	reflect.TypeFor[stations]():      {Type: "string", Pattern: `^[0-9.]+(/[0-9]+)?$`},
