@@ -42,7 +42,7 @@ func fixed(path, how string) error {
 // embedded.
 func sameHead(was, is vnet.Request) error {
 	bare := func(r vnet.Request) vnet.Request {
-		r.Topology, r.Chains, r.Stages, r.For, r.Movable, r.Negotiable, r.Labels, r.Verify = vnet.Topology{}, nil, nil, 0, false, nil, nil, ""
+		r.Topology, r.Chains, r.Classes, r.Stages, r.For, r.Movable, r.Negotiable, r.Labels, r.Verify = vnet.Topology{}, nil, nil, nil, 0, false, nil, nil, ""
 		return r
 	}
 	before, after, err := trees(bare(was), bare(is))
@@ -130,7 +130,7 @@ func levelSwitch(s vnet.VirtualSwitch) vnet.VirtualSwitch {
 
 func levelLink(l vnet.VirtualLink) vnet.VirtualLink {
 	l.Bandwidth, l.Impair, l.Down, l.Labels = [2]vnet.Bandwidth{}, [2]vnet.Impairment{}, false, nil
-	l.Latency, l.Paths, l.Order, l.Spread, l.Area, l.Cost = 0, 0, "", 0, 0, 0
+	l.Latency, l.Paths, l.Order, l.Spread, l.Area, l.Cost, l.Class = 0, 0, "", 0, 0, 0, ""
 	return l
 }
 

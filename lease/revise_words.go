@@ -105,6 +105,9 @@ func described(r vnet.Request) *description {
 	for _, c := range r.Chains {
 		d.chain(c)
 	}
+	for _, c := range r.Classes {
+		d.note("class "+c.Name, valueWord(c.Match))
+	}
 	for _, s := range r.Stages {
 		d.stage(s)
 	}

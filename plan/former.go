@@ -66,6 +66,7 @@ var since = map[string]uint64{
 	"links.ends.join.queues": 3,
 
 	"routers.neighbours": 3,
+	"routers.classes":    3,
 	"links.standby":      3,
 	"links.ends.place":   3,
 }

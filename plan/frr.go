@@ -16,7 +16,7 @@ func speaksAny(p vnet.Protocol) bool { return p.Speaks(true) != "" || p.Speaks(f
 // family. BGP's sessions need addresses that both ends have.
 func (n *network) peers(i nodeInterface, name string, is4 bool) bool {
 	p := n.routers[name].Speaks(is4)
-	if i.station != nil || p == "" || n.routers[i.peer].Speaks(is4) != p {
+	if i.station != nil || n.linkClass[i.near.link] != "" || p == "" || n.routers[i.peer].Speaks(is4) != p {
 		return false
 	}
 	return p != vnet.ProtocolBGP || n.peerAddress(i, is4).IsValid() && n.peerAddress(nodeInterface{peer: name, far: i.near}, is4).IsValid()

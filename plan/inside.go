@@ -80,19 +80,32 @@ func (r VxRouter) Concede(target Item) Item {
 	r.Neighbours = target.(VxRouter).Neighbours // which are entered once
 	inside := r.Inside
 	r.Inside = nil
-	has := make(map[netip.Prefix]bool, len(r.Routes))
-	for _, route := range r.Routes {
+	r.Routes = concede(r.Routes, target.(VxRouter).Routes, inside)
+	if planned := target.(VxRouter).Classes; len(planned) == len(r.Classes) {
+		r.Classes = slices.Clone(r.Classes)
+		for i, c := range planned {
+			r.Classes[i].Routes = concede(r.Classes[i].Routes, c.Routes, inside)
+		}
+	}
+	return r
+}
+
+// concede is the list of routes with those of a planned one that it lacks by what is
+// inside.
+func concede(is, planned []Route, inside map[string]Inside) []Route {
+	has := make(map[netip.Prefix]bool, len(is))
+	for _, route := range is {
 		has[route.Prefix] = true
 	}
-	whole := slices.Clone(r.Routes)
-	for _, route := range target.(VxRouter).Routes {
+	whole := slices.Clone(is)
+	for _, route := range planned {
 		if inside[route.Interface].Lacks(route.Prefix.Addr()) && !has[route.Prefix] {
 			whole = append(whole, route)
 		}
 	}
-	if len(whole) > len(r.Routes) {
-		slices.SortFunc(whole, func(a, b Route) int { return ComparePrefixes(a.Prefix, b.Prefix) })
-		r.Routes = whole
+	if len(whole) == len(is) {
+		return is
 	}
-	return r
+	slices.SortFunc(whole, func(a, b Route) int { return ComparePrefixes(a.Prefix, b.Prefix) })
+	return whole
 }

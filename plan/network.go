@@ -11,18 +11,19 @@ import (
 // network is a lease's running stage with what does not change over its life:
 // link indexes and interface names, taken from the union of all stages.
 type network struct {
-	lease   vnet.Lease
-	top     vnet.Topology
-	whole   vnet.Topology               // of all stages, as requested
-	index   map[string]int              // of a link in the union
-	device  map[linkEnd]string          // interface of a link in its node
-	metric  map[string]int              // of the routes to a link's peers
-	routers map[string]vnet.Protocol    // by name, in the running stage
-	numbers map[string]vnet.VirtualNode // routers, by name, in the running stage
-	ports   map[string][]nodeInterface  // of a node, in the running stage
-	cut     map[linkEnd]bool            // ends of links that are down
-	exits   map[string]string           // port of a switch that leads to its exit
-	mtu     int
+	lease     vnet.Lease
+	top       vnet.Topology
+	whole     vnet.Topology               // of all stages, as requested
+	index     map[string]int              // of a link in the union
+	device    map[linkEnd]string          // interface of a link in its node
+	metric    map[string]int              // of the routes to a link's peers
+	routers   map[string]vnet.Protocol    // by name, in the running stage
+	numbers   map[string]vnet.VirtualNode // routers, by name, in the running stage
+	ports     map[string][]nodeInterface  // of a node, in the running stage
+	linkClass map[string]string           // of traffic, by link of the running stage; "": all
+	cut       map[linkEnd]bool            // ends of links that are down
+	exits     map[string]string           // port of a switch that leads to its exit
+	mtu       int
 
 	chained   []vnet.VirtualLink        // segments of chains, which no other list of links has
 	functions map[string]*vnet.Function // by node
@@ -73,7 +74,7 @@ func networkOn(sub Walker, relays map[string]netip.Addr, l vnet.Lease) (*network
 		lease: l, top: l.Topology().Controlled(), whole: whole,
 		device:  make(map[linkEnd]string),
 		routers: make(map[string]vnet.Protocol), numbers: make(map[string]vnet.VirtualNode),
-		ports: make(map[string][]nodeInterface), cut: make(map[linkEnd]bool), switches: make(map[string]vnet.VirtualSwitch),
+		ports: make(map[string][]nodeInterface), cut: make(map[linkEnd]bool), linkClass: make(map[string]string), switches: make(map[string]vnet.VirtualSwitch),
 		segment: make(map[string]*segment), subnet: make(map[string]netip.Prefix),
 		trunks: make(map[string][]vnet.VirtualLink), trees: make(map[string]map[string]vnet.VirtualLink),
 	}
@@ -86,6 +87,7 @@ func networkOn(sub Walker, relays map[string]netip.Addr, l vnet.Lease) (*network
 		n.routers[r.Name], n.numbers[r.Name] = r.Protocol, r
 	}
 	for _, link := range n.top.Links {
+		n.linkClass[link.Name] = link.Class
 		for end, node := range link.Ends {
 			n.cut[linkEnd{link.Name, end}] = link.Down
 			n.connect(link, end, node)
@@ -177,6 +179,9 @@ func (n *network) port(link vnet.VirtualLink, end int) *Port {
 		return p
 	}
 	p.Namespace, p.Metric = Namespace(n.lease.ID(), node), n.metric[link.Name]
+	if link.Class != "" {
+		p.Metric += classMetric
+	}
 	n.addressPort(p, linkEnd{link.Name, end}, node, peer)
 	return p
 }

@@ -218,6 +218,9 @@ func (n *network) nextHop(at, to string) (next string, ok bool) {
 		if n.cut[i.near] && i.station == nil && speaksAny(n.routers[at]) {
 			continue // it looks for another way
 		}
+		if n.linkClass[i.near.link] != "" {
+			continue // others lead there
+		}
 		subnet, numbered := n.numbered(i.near)
 		switch {
 		case i.station == nil && i.peer == to && (!numbered || subnet.Contains(dst)):

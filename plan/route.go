@@ -16,6 +16,7 @@ func (n *network) router(name string) VxRouter {
 		return r
 	}
 	r = n.routing(name)
+	r.Classes = n.classes(name)
 	if n.comes(name) {
 		r.Neighbours = n.neighbours(name)
 	}
@@ -345,6 +346,9 @@ func (n *network) firstHops(from string) map[string]nodeInterface {
 			continue
 		}
 		for _, i := range n.ports[at] {
+			if n.linkClass[i.near.link] != "" {
+				continue // it carries nothing else
+			}
 			for _, next := range n.across(i, crossed) {
 				if _, seen := first[next.peer]; seen || next.peer == from {
 					continue

@@ -17,6 +17,7 @@ type VxRouter struct {
 	Forward bool         `json:"forward"`
 	Routes  []Route      `json:"routes,omitempty"` // by prefix
 	OSPF    *OSPF        `json:"ospf,omitempty"`
+	Classes []RouteClass `json:"classes,omitempty"`
 	FRR     *FRR         `json:"frr,omitempty"` // in the place of OSPF, which says what is usual in few words
 	// Neighbours are those that a router which comes from another host need not ask for:
 	// as long as it stands by, none would answer. They are entered once.
@@ -24,6 +25,13 @@ type VxRouter struct {
 	// Inside are, of routing that was read back, the interfaces of links that the
 	// tenant changed and keeps so.
 	Inside map[string]Inside `json:"-"`
+}
+
+// RouteClass is how a router routes packets of a class of traffic, before its other
+// routes are asked: those hold for what leads nowhere here.
+type RouteClass struct {
+	Match  []ChainMatch `json:"match"` // one of these
+	Routes []Route      `json:"routes"`
 }
 
 // Route through a neighbour on one of the node's interfaces, or, without Via,
@@ -81,6 +89,9 @@ func (r VxRouter) String() string {
 		if r.FRR.Config != "" {
 			s += fmt.Sprintf(" own configuration (%d bytes)", len(r.FRR.Config))
 		}
+	}
+	for i, c := range r.Classes {
+		s += fmt.Sprintf(" class %d of %d sets by %d routes", i, len(c.Match), len(c.Routes))
 	}
 	for _, route := range r.Routes {
 		via := ""

@@ -58,6 +58,9 @@ func (r Request) Problems(most int) []*FieldError {
 		c.note(c.chains(r))
 	}
 	if len(c.problems) == 0 {
+		c.note(c.trafficClasses(r))
+	}
+	if len(c.problems) == 0 {
 		c.note(c.subnets(r))
 	}
 	if len(c.problems) == 0 {
@@ -290,8 +293,8 @@ func (c *checker) link(path string, l VirtualLink, present map[string]string) er
 	}
 	first, returns := c.links[l.Name]
 	if returns && (first.Ends != l.Ends || first.Latency != l.Latency || first.MayPaths() != l.MayPaths() || first.Order != l.Order || first.Spread != l.Spread || first.Control != l.Control ||
-		first.Interfaces != l.Interfaces || first.Area != l.Area || first.Cost != l.Cost || !reflect.DeepEqual(first.Addresses, l.Addresses)) {
-		return fieldf(path, "link %q returns with other ends, addresses, interfaces, area, cost, latency or paths: choose another name", l.Name)
+		first.Interfaces != l.Interfaces || first.Area != l.Area || first.Cost != l.Cost || first.Class != l.Class || !reflect.DeepEqual(first.Addresses, l.Addresses)) {
+		return fieldf(path, "link %q returns with other ends, addresses, interfaces, area, cost, class, latency or paths: choose another name", l.Name)
 	}
 	if err := l.check(path); err != nil || returns {
 		return err

@@ -71,10 +71,12 @@ type Request struct {
 	// Labels say what the tenant likes of the network; a Selector chooses by them.
 	Labels map[string]string `json:"labels,omitempty"`
 	Topology
-	Chains    []Chain    `json:"chains,omitempty"`
-	Stages    []Stage    `json:"stages,omitempty"`    // in order of After
-	Colocate  Colocation `json:"colocate,omitempty"`  // default: ColocateAllowed
-	Objective Objective  `json:"objective,omitempty"` // default: RevenueOverCost
+	Chains []Chain `json:"chains,omitempty"`
+	// Classes of traffic have ways of their own between routers.
+	Classes   []TrafficClass `json:"classes,omitempty"`
+	Stages    []Stage        `json:"stages,omitempty"`    // in order of After
+	Colocate  Colocation     `json:"colocate,omitempty"`  // default: ColocateAllowed
+	Objective Objective      `json:"objective,omitempty"` // default: RevenueOverCost
 }
 
 // Axis is a way in which a counter-offer can differ from what was asked for.
@@ -191,6 +193,7 @@ type VirtualLink struct {
 	Down      bool              `json:"down,omitempty"`       // it fails: its ends have no carrier
 	Area      uint32            `json:"area,omitempty"`       // of OSPF
 	Cost      int               `json:"cost,omitempty"`       // to OSPF and IS-IS, both directions; 0: its own
+	Class     string            `json:"class,omitempty"`      // of traffic, which alone it carries
 	Labels    map[string]string `json:"labels,omitempty"`
 	// Control says that it joins a switch of kind openflow to its controller,
 	// and is no port of that switch.

@@ -3,17 +3,19 @@ package kernel
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
-// Route is a route of the main table through a neighbour on a device, or, if Via
-// is not set, to neighbours there.
+// Route is a route through a neighbour on a device, or, if Via is not set, to
+// neighbours there.
 type Route struct {
 	Prefix netip.Prefix
 	Via    netip.Addr
 	Index  int
-	TOS    uint8 // ours have none; a tenant's with our protocol number may
+	Table  uint32 // 0: main
+	TOS    uint8  // ours have none; a tenant's with our protocol number may
 }
 
 // RouteProtocol marks the routes of nodes that are planned (rtnetlink(7),
@@ -35,7 +37,15 @@ func AddRoute(r Route, protocol uint8) *Message {
 	if r.Via.IsValid() {
 		m.Attr(unix.RTA_GATEWAY, r.Via.AsSlice())
 	}
-	return m
+	return m.inTable(r)
+}
+
+// inTable names the table of a route, where it is not main.
+func (m *Message) inTable(r Route) *Message {
+	if r.Table == 0 {
+		return m
+	}
+	return m.Uint32(unix.RTA_TABLE, r.Table)
 }
 
 // DeleteRoute begins a request to remove one route to the prefix, of whatever
@@ -44,7 +54,7 @@ func DeleteRoute(r Route, protocol uint8) *Message {
 	header := routeHeader(r, protocol)
 	header[6], header[7] = unix.RT_SCOPE_NOWHERE, unix.RTN_UNSPEC // any
 	m := NewMessage(unix.RTM_DELROUTE, 0, header)
-	return m.Attr(unix.RTA_DST, r.Prefix.Masked().Addr().AsSlice())
+	return m.Attr(unix.RTA_DST, r.Prefix.Masked().Addr().AsSlice()).inTable(r)
 }
 
 // routeHeader is a struct rtmsg.
@@ -55,8 +65,14 @@ func routeHeader(r Route, protocol uint8) []byte {
 	return header
 }
 
-// Routes lists the routes of a family that carry a protocol number.
+// Routes lists the routes of a family in the main table that carry a protocol number.
 func (c *Conn) Routes(family, protocol uint8) ([]Route, error) {
+	routes, err := c.AllRoutes(family, protocol)
+	return slices.DeleteFunc(routes, func(r Route) bool { return r.Table != 0 }), err
+}
+
+// AllRoutes lists those of all tables.
+func (c *Conn) AllRoutes(family, protocol uint8) ([]Route, error) {
 	header := make([]byte, 12)
 	header[0], header[5] = family, protocol
 	answers, err := c.Dump(NewMessage(unix.RTM_GETROUTE, 0, header))
@@ -66,7 +82,7 @@ func (c *Conn) Routes(family, protocol uint8) ([]Route, error) {
 	var routes []Route
 	for _, b := range answers {
 		// Kernels before strict checking answer with every protocol.
-		if len(b) >= 12 && b[5] == protocol && b[4] == unix.RT_TABLE_MAIN {
+		if len(b) >= 12 && b[5] == protocol {
 			routes = append(routes, parseRoute(b))
 		}
 	}
@@ -87,8 +103,13 @@ func parseRoute(b []byte) Route {
 			r.Via, _ = netip.AddrFromSlice(v)
 		case unix.RTA_OIF:
 			r.Index = int(uint32Of(v))
+		case unix.RTA_TABLE:
+			r.Table = uint32Of(v)
 		}
 	})
+	if r.Table == unix.RT_TABLE_MAIN {
+		r.Table = 0
+	}
 	r.Prefix = netip.PrefixFrom(dst, int(b[1]))
 	return r
 }

@@ -7,40 +7,45 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // readRoutes reads our routes in the calling thread's namespace, and what its
 // tenant made of the interfaces. These are read last: one that is up then may lack
 // routes, which is looked at again; one that is down has none.
-func readRoutes() ([]plan.Route, map[string]plan.Inside, error) {
+func readRoutes(forward bool) (routes []plan.Route, classes []plan.RouteClass, inside map[string]plan.Inside, err error) {
 	c, err := kernel.Dial()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	defer c.Close()
 	c.Foreign = true
-	routes, err := c.Routes(0, Protocol)
+	var rules []kernel.Rule
+	if forward {
+		if rules, err = c.Rules(Protocol); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	all, err := c.AllRoutes(0, Protocol)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	links, err := c.Links()
 	if err != nil {
-		return nil, nil, err
-	}
-	inside := insideOf(links)
-	if len(routes) == 0 {
-		return nil, inside, nil
+		return nil, nil, nil, err
 	}
 	names := make(map[int]string, len(links))
 	for _, l := range links {
 		names[l.Index] = l.Name
 	}
-	list := make([]plan.Route, len(routes))
-	for i, r := range routes {
-		list[i] = plan.Route{Prefix: r.Prefix, Via: r.Via, Interface: names[r.Index]}
+	tables := make(map[uint32][]plan.Route)
+	for _, r := range all {
+		tables[r.Table] = append(tables[r.Table], plan.Route{Prefix: r.Prefix, Via: r.Via, Interface: names[r.Index]})
 	}
-	slices.SortFunc(list, func(a, b plan.Route) int { return plan.ComparePrefixes(a.Prefix, b.Prefix) })
-	return list, inside, nil
+	for _, list := range tables {
+		slices.SortFunc(list, func(a, b plan.Route) int { return plan.ComparePrefixes(a.Prefix, b.Prefix) })
+	}
+	return tables[0], classesOf(rules, tables), insideOf(links), nil
 }
 
 // insideOf is what a tenant made of the links' interfaces, by their names; nil:
@@ -60,13 +65,22 @@ func insideOf(links []kernel.Link) map[string]plan.Inside {
 	return inside
 }
 
+// ownRoute is a route's prefix in one of our tables.
+type ownRoute struct {
+	table  uint32
+	prefix netip.Prefix
+}
+
 // setRoutes adds what is missing, by interfaces that can have it, and removes what
-// is ours and not wanted.
-func setRoutes(c *kernel.Conn, want []plan.Route) error {
-	have, err := c.Routes(0, Protocol)
+// is ours and not wanted, by table.
+func setRoutes(c *kernel.Conn, want map[uint32][]plan.Route) error {
+	have, err := c.AllRoutes(0, Protocol)
 	if err != nil {
 		return fmt.Errorf("read routes: %w", err)
 	}
+	have = slices.DeleteFunc(have, func(r kernel.Route) bool {
+		return r.Table != 0 && (r.Table < classTables || r.Table >= classTables+vnet.MaxClasses) // a tenant's, with our number
+	})
 	if len(want) == 0 && len(have) == 0 {
 		return nil
 	}
@@ -80,28 +94,30 @@ func setRoutes(c *kernel.Conn, want []plan.Route) error {
 	}
 	inside := insideOf(links)
 	there := make(map[kernel.Route]bool, len(have))
-	count := make(map[netip.Prefix]int, len(have)) // above one: a tenant's, with our number
+	count := make(map[ownRoute]int, len(have)) // above one: a tenant's, with our number
 	for _, r := range have {
 		there[r] = true
-		count[r.Prefix]++
+		count[ownRoute{r.Table, r.Prefix}]++
 	}
-	wanted := make(map[netip.Prefix]bool, len(want))
+	wanted := make(map[ownRoute]bool)
 	var adds, deletes []*kernel.Message
-	for _, r := range want {
-		route := kernel.Route{Prefix: r.Prefix, Via: r.Via, Index: indexes[r.Interface]}
-		if route.Index == 0 {
-			return fmt.Errorf("route to %s: no interface %s", r.Prefix, r.Interface)
-		}
-		if inside[r.Interface].Lacks(r.Prefix.Addr()) {
-			continue
-		}
-		wanted[r.Prefix] = true
-		if !there[route] || count[r.Prefix] > 1 {
-			adds = append(adds, kernel.AddRoute(route, Protocol))
+	for table, list := range want {
+		for _, r := range list {
+			route, own := kernel.Route{Prefix: r.Prefix, Via: r.Via, Index: indexes[r.Interface], Table: table}, ownRoute{table, r.Prefix}
+			if route.Index == 0 {
+				return fmt.Errorf("route to %s: no interface %s", r.Prefix, r.Interface)
+			}
+			if inside[r.Interface].Lacks(r.Prefix.Addr()) {
+				continue
+			}
+			wanted[own] = true
+			if !there[route] || count[own] > 1 {
+				adds = append(adds, kernel.AddRoute(route, Protocol))
+			}
 		}
 	}
 	for _, r := range have {
-		if !wanted[r.Prefix] || count[r.Prefix] > 1 {
+		if own := (ownRoute{r.Table, r.Prefix}); !wanted[own] || count[own] > 1 {
 			deletes = append(deletes, kernel.DeleteRoute(r, Protocol))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -207,7 +208,12 @@ func readRules(c *kernel.Conn, v *view) (off string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("read rules: %w", err)
 	}
-	if len(answers) != v.rules {
+	switch ours, err := c.Rules(Protocol); {
+	case err != nil:
+		return "", fmt.Errorf("read rules: %w", err)
+	case len(answers) == v.rules+len(slices.DeleteFunc(ours, func(r kernel.Rule) bool { return r.Family != v.af })) && len(answers) != v.rules:
+		return "it routes by classes of traffic", nil
+	case len(answers) != v.rules:
 		return "it has routing rules of its own (ip rule)", nil
 	}
 	return "", nil

@@ -88,8 +88,13 @@ func (p *Part) set(ctx context.Context, r plan.VxRouter) error {
 	}
 	defer c.Close()
 	c.Foreign = true
-	if err := setRoutes(c, r.Routes); err != nil {
+	if err := setRoutes(c, tablesOf(r)); err != nil {
 		return err
+	}
+	if r.Forward {
+		if err := setRules(c, r.Classes); err != nil {
+			return err
+		}
 	}
 	if err := addNeighbours(c, r.Neighbours); err != nil {
 		return err
@@ -124,6 +129,9 @@ func (p *Part) delete(r plan.VxRouter) error {
 		defer c.Close()
 		c.Foreign = true
 		if err := setRoutes(c, nil); err != nil {
+			return err
+		}
+		if err := setRules(c, nil); err != nil {
 			return err
 		}
 		return clearForwarding()
@@ -207,7 +215,7 @@ func (p *Part) observe(key string, host *plan.Host) error {
 	ours := false
 	err = kernel.In(ns, func() (err error) {
 		if r.Forward, ours, err = readForwarding(); err == nil {
-			r.Routes, r.Inside, err = readRoutes()
+			r.Routes, r.Classes, r.Inside, err = readRoutes(r.Forward)
 		}
 		return err
 	})

@@ -29,9 +29,9 @@ var Table = map[string][]string{
 	"embed/flow":             {"vnet", "embed/graph"},
 	"vnet/topology":          {"vnet", "internal/splitmix"},
 	"embed/calendar":         {"vnet"},
-	"plan":                   {"vnet", "fabric"}, // paths of leased links through a fabric of relays become relay lists
-	"report/metrics":         {"report"},         // apart, since it alone needs the library of Prometheus
-	"report":                 {"vnet", "plan"},   // what flows back is of items of the plan
+	"plan":                   {"vnet", "fabric", "internal/heap"}, // paths of leased links through a fabric of relays become relay lists
+	"report/metrics":         {"report"},                          // apart, since it alone needs the library of Prometheus
+	"report":                 {"vnet", "plan"},                    // what flows back is of items of the plan
 	"lease":                  {"vnet", "embed/...", "plan", "report", "lease/policy", "lease/rollout"},
 	"lease/rollout":          {"vnet", "plan", "report"}, // which host has which plan; knows no bookings
 	"lease/policy":           {"vnet"},                   // quotas know amounts over time, not where they are placed

@@ -108,8 +108,8 @@ func (w *writer) head(r vnet.Request) {
 	w.loseIf("network "+string(r.Network), map[string]bool{
 		"window": !r.Start.IsZero() || !r.Before.IsZero() || r.For != 0, "stages": len(r.Stages) > 0,
 		"movable": r.Movable, "negotiable": len(r.Negotiable) > 0, "objective": r.Objective != "", "labels": len(r.Labels) > 0,
-		"colocate": r.Apart(), "tenant": r.Tenant != "", "chains": len(r.Chains) > 0,
-	}, "tenant", "window", "stages", "chains", "labels", "movable", "negotiable", "objective", "colocate")
+		"colocate": r.Apart(), "tenant": r.Tenant != "", "chains": len(r.Chains) > 0, "classes": len(r.Classes) > 0,
+	}, "tenant", "window", "stages", "chains", "classes", "labels", "movable", "negotiable", "objective", "colocate")
 }
 
 // node writes one that forwards ("1") or not ("0"), which containers there do by
@@ -171,6 +171,6 @@ func (w *writer) link(l vnet.VirtualLink) {
 		f.Endpoints[i] = node + ":" + w.interfaces[l.Name][i]
 	}
 	w.file.Topology.Links = append(w.file.Topology.Links, f)
-	w.loseIf("link "+l.Name, map[string]bool{"rates": !l.BestEffort(), "latency": l.Latency != 0, "paths": l.Paths > 1, "impairments": l.Impair != [2]vnet.Impairment{}, "failures": l.Down, "control": l.Control, "areas and costs": l.Area != 0 || l.Cost != 0},
-		"rates", "latency", "paths", "impairments", "failures", "control", "areas and costs")
+	w.loseIf("link "+l.Name, map[string]bool{"rates": !l.BestEffort(), "latency": l.Latency != 0, "paths": l.Paths > 1, "impairments": l.Impair != [2]vnet.Impairment{}, "failures": l.Down, "control": l.Control, "areas and costs": l.Area != 0 || l.Cost != 0, "class": l.Class != ""},
+		"rates", "latency", "paths", "impairments", "failures", "control", "areas and costs", "class")
 }

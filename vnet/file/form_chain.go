@@ -179,6 +179,33 @@ type packets struct {
 	VLAN    *uint16    `yaml:"vlan,omitempty" jsonschema_description:"VLAN of the tag that the sender puts on; 0: none. Default: any." jsonschema:"maximum=4094"`
 }
 
+// trafficClass is a class of traffic that routers tell from others.
+type trafficClass struct {
+	Name  name          `yaml:"name" jsonschema_description:"Unique among classes; links name it."`
+	Match routedPackets `yaml:"match" jsonschema_description:"Its packets. Those that answer them are of the class, too."`
+}
+
+// routedPackets is a set of packets that rules of routing can tell.
+type routedPackets struct {
+	Proto   string     `yaml:"proto,omitempty" jsonschema_description:"Protocol above IP. Default: any." jsonschema:"enum=tcp,enum=udp,enum=icmp"`
+	Src     *stations  `yaml:"src,omitempty" jsonschema_description:"Addresses of the sender. Default: any."`
+	Dst     *stations  `yaml:"dst,omitempty" jsonschema_description:"Addresses of the receiver. Default: any."`
+	SrcPort *portRange `yaml:"src_port,omitempty" jsonschema_description:"Ports of the sender, of tcp and udp. Default: any."`
+	DstPort *portRange `yaml:"dst_port,omitempty" jsonschema_description:"Ports of the receiver, of tcp and udp. Default: any."`
+}
+
+func (f routedPackets) flow() vnet.Packets {
+	return (&packets{Proto: f.Proto, Src: f.Src, Dst: f.Dst, SrcPort: f.SrcPort, DstPort: f.DstPort}).flow()
+}
+
+func trafficClassForm(c vnet.TrafficClass) trafficClass {
+	f := trafficClass{Name: name(c.Name)}
+	if p := flowForm(c.Match); p != nil {
+		f.Match = routedPackets{Proto: p.Proto, Src: p.Src, Dst: p.Dst, SrcPort: p.SrcPort, DstPort: p.DstPort}
+	}
+	return f
+}
+
 // stations is an address or a prefix.
 type stations netip.Prefix
 

@@ -14,12 +14,13 @@ type request struct {
 	Verify    string            `yaml:"verify,omitempty" jsonschema_description:"handover: the network is said to run once its promises were measured and are kept. Default: as the operator has it (sublet serve --verify)." jsonschema:"enum=handover,enum=none"`
 	Axes      []axis            `yaml:"negotiable,omitempty" jsonschema_description:"In what counter-offers may differ from the request. Default: in all of these."`
 	topology  `yaml:",inline"`
-	Functions []function `yaml:"functions,omitempty" jsonschema_description:"Nodes through which chains lead (docs/chains.md)."`
-	Chains    []chain    `yaml:"chains,omitempty" jsonschema_description:"Packets of one node to another that pass functions on their way." jsonschema:"maxItems=256"`
-	Internet  *internet  `yaml:"internet,omitempty" jsonschema_description:"Short for a router called internet with a way out, and its links."`
-	Colocate  string     `yaml:"colocate,omitempty" jsonschema_description:"Whether two nodes of this network may share a host." jsonschema:"enum=allowed,enum=forbidden,default=allowed"`
-	Objective string     `yaml:"objective,omitempty" jsonschema_description:"What its embedding is best at: revenue-cost takes the least bandwidth, load-balance keeps links and processors evenly used, energy wakes the fewest hosts." jsonschema:"enum=revenue-cost,enum=load-balance,enum=energy,default=revenue-cost"`
-	Stages    []stage    `yaml:"stages,omitempty" jsonschema_description:"Changes after the start, in order of time. Each begins from what the one before it left." jsonschema:"maxItems=64"`
+	Functions []function     `yaml:"functions,omitempty" jsonschema_description:"Nodes through which chains lead (docs/chains.md)."`
+	Chains    []chain        `yaml:"chains,omitempty" jsonschema_description:"Packets of one node to another that pass functions on their way." jsonschema:"maxItems=256"`
+	Classes   []trafficClass `yaml:"classes,omitempty" jsonschema_description:"Classes of traffic that have ways of their own between routers: by the links that name them." jsonschema:"maxItems=8"`
+	Internet  *internet      `yaml:"internet,omitempty" jsonschema_description:"Short for a router called internet with a way out, and its links."`
+	Colocate  string         `yaml:"colocate,omitempty" jsonschema_description:"Whether two nodes of this network may share a host." jsonschema:"enum=allowed,enum=forbidden,default=allowed"`
+	Objective string         `yaml:"objective,omitempty" jsonschema_description:"What its embedding is best at: revenue-cost takes the least bandwidth, load-balance keeps links and processors evenly used, energy wakes the fewest hosts." jsonschema:"enum=revenue-cost,enum=load-balance,enum=energy,default=revenue-cost"`
+	Stages    []stage        `yaml:"stages,omitempty" jsonschema_description:"Changes after the start, in order of time. Each begins from what the one before it left." jsonschema:"maxItems=64"`
 }
 
 type window struct {
@@ -205,6 +206,7 @@ type link struct {
 	Spread  span              `yaml:"spread,omitempty" jsonschema_description:"Bound on the difference in latency between its paths. Default: 10ms."`
 	Area    int               `yaml:"area,omitempty" jsonschema_description:"Area of OSPF that the link is in. Default: 0, the backbone." jsonschema:"minimum=0,maximum=4294967295"`
 	Cost    int               `yaml:"cost,omitempty" jsonschema_description:"Cost to OSPF and IS-IS, both directions. Default: their own, 10." jsonschema:"minimum=1,maximum=65535"`
+	Class   name              `yaml:"class,omitempty" jsonschema_description:"Class of traffic (classes) that the link, between two routers, carries, and no other. Default: it carries all packets that no way of a class takes."`
 	Labels  map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
 }
 

@@ -34,6 +34,9 @@ func (f request) request() (vnet.Request, error) {
 	if err := f.chains(&r); err != nil {
 		return r, err
 	}
+	for _, c := range f.Classes {
+		r.Classes = append(r.Classes, vnet.TrafficClass{Name: string(c.Name), Match: c.Match.flow()})
+	}
 	if err := f.Internet.into(&r.Topology); err != nil {
 		return r, err
 	}
@@ -123,7 +126,7 @@ func (f topology) topology(path string) (vnet.Topology, error) {
 			Name: string(l.Name), Ends: [2]string{l.Ends[0].name(), l.Ends[1].name()}, Bandwidth: both, Latency: time.Duration(l.Latency),
 			Paths: count, Order: order, Spread: time.Duration(l.Spread), Control: l.Control, Impair: l.demand.impairment(), Labels: some(l.Labels),
 			Down: l.Down != nil && *l.Down,
-			Area: uint32(l.Area), Cost: l.Cost,
+			Area: uint32(l.Area), Cost: l.Cost, Class: string(l.Class),
 			Addresses:  vnet.LinkAddresses{l.Ends[0].Address.prefixes(), l.Ends[1].Address.prefixes()},
 			Interfaces: [2]string{l.Ends[0].Interface, l.Ends[1].Interface},
 		})

@@ -31,6 +31,9 @@ func requestForm(r vnet.Request) request {
 	for _, c := range r.Chains {
 		f.Chains = append(f.Chains, chainForm(c))
 	}
+	for _, c := range r.Classes {
+		f.Classes = append(f.Classes, trafficClassForm(c))
+	}
 	for _, n := range r.Nodes {
 		if n.IsFunction() {
 			f.Functions = append(f.Functions, functionForm(n))
@@ -59,7 +62,7 @@ func topologyForm(t vnet.Topology) topology {
 		if l.Chain != "" { // made of the chain
 			continue
 		}
-		f.Links = append(f.Links, link{Name: name(l.Name), Ends: linkEndsForm(l), demand: linkDemandForm(l), Latency: span(l.Latency), Paths: linkPathsForm(l), Spread: span(l.Spread), Control: l.Control, Area: int(l.Area), Cost: l.Cost, Labels: l.Labels})
+		f.Links = append(f.Links, link{Name: name(l.Name), Ends: linkEndsForm(l), demand: linkDemandForm(l), Latency: span(l.Latency), Paths: linkPathsForm(l), Spread: span(l.Spread), Control: l.Control, Area: int(l.Area), Cost: l.Cost, Class: name(l.Class), Labels: l.Labels})
 	}
 	return f
 }

@@ -34,6 +34,9 @@ func (w *writer) lostWishes() {
 	if o := w.request.Objective; o != "" && o != vnet.RevenueOverCost {
 		w.lose(where, "objective %s is not written", o)
 	}
+	for _, class := range w.request.Classes {
+		w.lose(where, "class %s is not written: VXDL has no words for classes of traffic", class.Name)
+	}
 	for _, chain := range w.request.Chains {
 		w.lose(where, "chain %s is not written: VXDL has no words for chains", chain.Name)
 	}

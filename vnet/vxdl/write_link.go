@@ -38,6 +38,9 @@ func (w *writer) link(l vnet.VirtualLink) {
 	if l.Area != 0 || l.Cost != 0 {
 		w.lose("link "+l.Name, "its area and cost are not written: VXDL 2.0 has none")
 	}
+	if l.Class != "" {
+		w.lose("link "+l.Name, "its class is not written: VXDL has no words for classes of traffic")
+	}
 	if l.Down {
 		w.lose("link "+l.Name, "that it is down is not written: VXDL 2.0 has no such word")
 	}
