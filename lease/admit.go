@@ -135,7 +135,7 @@ func (v *View) Decide(req vnet.Request, s *Solver, effort *Effort) (Decision, er
 // the order that it has.
 func (v *View) embedInAnyOrder(req vnet.Request, w vnet.Window) (vnet.Request, vnet.Mapping, error) {
 	best, mapping, err := req, vnet.Mapping{}, error(nil)
-	for i, r := range req.Orders() {
+	for i, r := range req.Orders(vnet.Request{}) {
 		if i > 0 && check(v.now, r) != nil {
 			continue
 		}

@@ -119,6 +119,21 @@ func TestUnorderedChains(t *testing.T) {
 			t.Errorf("the same changes %v, %v", changes, err)
 		}
 	}
+	b := pair(t)
+	bare := request(false, "h2", "h1")
+	bare.Chains = nil
+	l, err := b.Admit(noon, bare, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := request(true, "h2", "h1")
+	added.Tenant = l.Request.Tenant
+	if l, _, err = b.Revise(noon, l.ID(), added, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	if via := l.Request.Chains[0].Via; !slices.Equal(via, []string{"f1", "f0"}) {
+		t.Errorf("the functions of an added chain are passed in the order %v", via)
+	}
 	narrow := request(true, "h2", "h1") // as it is written it goes from h1 to h2 twice
 	narrow.Chains[0].Rate = 600 * vnet.Mbit
 	if _, err := pair(t).Admit(noon, narrow, 1000); err != nil {

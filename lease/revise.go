@@ -42,6 +42,7 @@ func (b *Book) Revise(now time.Time, id vnet.LeaseID, asked vnet.Request, keeps 
 	if err != nil {
 		return vnet.Lease{}, nil, err
 	}
+	r = b.inAnyOrder(now, r)
 	changes := revisions(e.Request, r.request)
 	if len(changes) == 0 {
 		return e.Lease, nil, nil
@@ -120,6 +121,35 @@ func (b *Book) revision(now time.Time, e *entry, asked vnet.Request, keeps Keeps
 		return r, err
 	}
 	return r, r.bookLeaving(now)
+}
+
+// ordersBudget is for all orders of the functions of a changed request together.
+const ordersBudget = 4 * QuickBudget
+
+// inAnyOrder is the revision with the order of the functions of new unordered chains by
+// which least bandwidth is taken; if it fits in none, it stays as it is.
+func (b *Book) inAnyOrder(now time.Time, r revision) revision {
+	orders := r.request.Orders(r.lease.Request)
+	if !r.form || len(orders) == 1 {
+		return r
+	}
+	effort := NewEffort(ordersBudget, nil) // the book waits
+	best, fits := r, false
+	for i, order := range orders {
+		tried := r
+		if i > 0 {
+			var err error
+			if tried, err = b.revision(now, r.lease, order, r.keeps); err != nil {
+				continue // a program would have other interfaces
+			}
+		}
+		tried.effort = effort
+		if found := tried; found.refusal(found.request) == nil && (!fits || taken(found.request, found.mapping) < taken(best.request, best.mapping)) {
+			best, fits = found, true
+		}
+	}
+	best.effort = NewEffort(QuickBudget, nil)
+	return best
 }
 
 // window is that of the lease with another request.

@@ -8,11 +8,12 @@ const MaxOrders = 24
 
 // Orders are requests that ask for the same in other orders of the functions of
 // unordered chains, at most MaxOrders, the request itself first. Links of these chains
-// are made anew.
-func (r Request) Orders() []Request {
+// are made anew. Chains that have the same functions in a request which was decided
+// keep their order.
+func (r Request) Orders(decided Request) []Request {
 	list := []Request{r}
 	for i, c := range r.Chains {
-		if !c.Unordered {
+		if !c.Unordered || sameSet(c.Via, decided.viaOf(c.Name)) {
 			continue
 		}
 		for _, of := range list[:len(list):len(list)] {
@@ -44,6 +45,11 @@ func (r *Request) TakeOrders(was Request) {
 			*r = r.ordered(i, before.Via)
 		}
 	}
+}
+
+func (r Request) viaOf(chain string) []string {
+	c, _ := r.ChainOf(chain)
+	return c.Via
 }
 
 func sameSet(a, b []string) bool {

@@ -261,7 +261,7 @@ func TestNodesOfBalancersHaveLinks(t *testing.T) {
 	r.Chains[0].Unordered, r.Chains[0].Via = true, []string{"ids", "fw"}
 	r.Links = slices.DeleteFunc(r.Links, func(l VirtualLink) bool { return l.Chain != "" })
 	r.Fill()
-	if orders := r.Orders(); len(orders) != 1 {
+	if orders := r.Orders(Request{}); len(orders) != 1 {
 		t.Errorf("%d orders of a chain whose balancer is last", len(orders))
 	}
 }
