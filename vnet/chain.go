@@ -356,9 +356,9 @@ func (c Chain) checkWishes(path string) error {
 	switch c.Reverse {
 	case "", ReverseNone:
 	case ReverseMirror:
-	case ReverseSame: // of one function both are one
+	case ReverseSame: // of one function both are one; of several Fill made a chain for answers
 		if len(c.Via) > 1 {
-			return fieldf(path+".reverse", "same is not offered yet for more than one function: write mirror, by which packets come back in the opposite order, or state a second chain")
+			return fieldf(path+".reverse", "same is for chains in the order that is stated, whose functions are firewalls, limiters, mirrors and programs: write mirror, by which packets come back in the opposite order")
 		}
 	default:
 		return fieldf(path+".reverse", "%q is not known: choose mirror or none", c.Reverse)

@@ -60,7 +60,9 @@ func TestBadChains(t *testing.T) {
 		"no link beside":            {chain(func(c *Chain) { c.To = "c" }), `chains[0].to: "c" has no link beside the chain`},
 		"more than a function can":  {chain(func(c *Chain) { c.Rate = 200 * Mbit }), "chains[0].via[0]: fw passes 100Mbit, and chains through it ask for 200Mbit"},
 		"back it is twice as much":  {chain(func(c *Chain) { c.Rate, c.Reverse = 60*Mbit, ReverseMirror }), "chains[0].via[0]: fw passes 100Mbit, and chains through it ask for 120Mbit"},
-		"same of two":               {chain(func(c *Chain) { c.Reverse = ReverseSame }), "chains[0].reverse: same is not offered yet for more than one function"},
+		"same of two":               {chain(func(c *Chain) { c.Reverse = ReverseSame }), ""},
+		"same of two takes twice":   {chain(func(c *Chain) { c.Rate, c.Reverse = 60*Mbit, ReverseSame }), "chains[1].via[0]: fw passes 100Mbit, and chains through it ask for 120Mbit"},
+		"same in any order":         {chain(func(c *Chain) { c.Reverse, c.Unordered = ReverseSame, true }), "chains[0].reverse: same is for chains in the order that is stated"},
 		"unknown reverse":           {chain(func(c *Chain) { c.Reverse = "twice" }), `chains[0].reverse: "twice" is not known`},
 		"bypass":                    {chain(func(c *Chain) { c.OnFailure = FailureBypass }), ""},
 		"reroute to nowhere":        {chain(func(c *Chain) { c.OnFailure = FailureReroute }), "nodes[4].function.standby: is missing: chain web goes to another instance"},
@@ -290,5 +292,25 @@ func TestGenerationsOfChains(t *testing.T) {
 			t.Errorf("via %v: generation %d", via, got)
 		}
 		was = is
+	}
+}
+
+// Answers that pass several functions in the same order have a chain of their own, which
+// takes what answers the other one. Filling in once more changes nothing.
+func TestAnswersHaveAChainOfTheirOwn(t *testing.T) {
+	r := twoChains()
+	r.Chains[0].Reverse, r.Chains[0].Match = ReverseSame, Packets{Protocol: ProtocolTCP, DstPort: PortRange{First: 80, Last: 80}}
+	r.Fill()
+	r.Fill()
+	if len(r.Chains) != 2 {
+		t.Fatalf("chains %+v", r.Chains)
+	}
+	back := r.Chains[1]
+	if back.Name != "web-back" || back.From != "b" || back.To != "a" || !slices.Equal(back.Via, []string{"fw", "ids"}) || back.Rate != 50*Mbit ||
+		back.Match.SrcPort != (PortRange{First: 80, Last: 80}) || back.Match.DstPort != (PortRange{}) {
+		t.Errorf("answers have %+v", back)
+	}
+	if len(r.ChainLinks("web")) != 3 || len(r.ChainLinks("web-back")) != 3 {
+		t.Errorf("links %+v", r.Links)
 	}
 }

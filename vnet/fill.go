@@ -8,7 +8,8 @@ import (
 
 // Fill states the defaults a reader may leave out: the links of chains, link names "a-b" ("a-b-2"
 // when taken, long ends cut short), static routing for routers, the kind of
-// switches. It changes nothing that is stated, and once done changes nothing.
+// switches, and chains for answers that pass functions in the same order. It changes nothing
+// else that is stated, and once done changes nothing.
 func (r *Request) Fill() {
 	r.Start, r.Before = r.Start.UTC(), r.Before.UTC()
 	taken := make(names)
@@ -23,6 +24,7 @@ func (r *Request) Fill() {
 	for _, top := range r.topologies() {
 		top.fill(taken)
 	}
+	r.fillBack()
 	r.fillChains(taken)
 	r.fillFunctions(taken)
 	r.bookFunctions()

@@ -243,7 +243,7 @@ type chain struct {
 	Unordered bool     `yaml:"unordered,omitempty" jsonschema_description:"The functions may be passed in any order: the one that takes least bandwidth is chosen when the network is admitted."`
 	Transport string   `yaml:"transport,omitempty" jsonschema_description:"What carries it between hosts: udp (port 61440), or gpe, VXLAN-GPE (4790), by which packets may be 8 bytes shorter." jsonschema:"enum=udp,enum=gpe,default=udp"`
 	Compat    uint16   `yaml:"compat,omitempty" jsonschema_description:"60001: all its packets between hosts have this source port, as other implementations have it. Default: one by the flow." jsonschema:"enum=60001"`
-	Reverse   string   `yaml:"reverse,omitempty" jsonschema_description:"How packets come back: none, beside the chain; mirror, through its functions in opposite order, at the same rate; same, of one function, is that too." jsonschema:"enum=same,enum=mirror,enum=none,default=none"`
+	Reverse   string   `yaml:"reverse,omitempty" jsonschema_description:"How packets come back: none, beside the chain; mirror, through its functions in opposite order, at the same rate; same, through its functions in the same order, by a chain NAME-back." jsonschema:"enum=same,enum=mirror,enum=none,default=none"`
 	OnFailure string   `yaml:"on-failure,omitempty" jsonschema_description:"What becomes of packets while a program of the chain returns nothing of what comes to it: reroute, they go to its standby; bypass, they go past it; drop, they are counted. Default: nobody looks." jsonschema:"enum=reroute,enum=bypass,enum=drop"`
 }
 
