@@ -18,13 +18,15 @@ import (
 // everything else of the lease is where it was, and the move can be taken back: the nodes
 // begin anew where they were.
 
-// Copy is a node whose kept files are to be copied between hosts.
+// Copy is a node whose kept files are to be copied between hosts, or a router whose
+// routes are.
 type Copy struct {
 	Lease  vnet.LeaseID
 	Serial uint64
 	Node   string
 	From   vnet.HostID
 	To     vnet.HostID
+	Routes bool // what its daemons have learned, in place of files
 }
 
 // carried are the nodes that a move of a lease takes elsewhere with what they keep.
@@ -40,22 +42,32 @@ func carried(r vnet.Request, from, to vnet.Mapping) (names []string) {
 // copying says whether what nodes keep is on its way.
 func (e *entry) copying() bool { return e.moving() && e.Move.Phase == vnet.MoveCopies }
 
-// lacksCopies says whether some of it has not come.
-func (e *entry) lacksCopies() bool {
-	return e.copying() && slices.ContainsFunc(carried(e.Request, e.Move.From, e.Mapping), func(name string) bool {
-		return !slices.Contains(e.Move.Copied, name)
-	})
+// owed are the nodes of which something must be copied before a move goes on.
+func (e *entry) owed() []string {
+	switch {
+	case e.copying():
+		return carried(e.Request, e.Move.From, e.Mapping)
+	case e.moving() && e.Move.Phase == vnet.MovePrepares:
+		return learners(e.Request, e.Move.From, e.Mapping)
+	}
+	return nil
 }
 
-// Copies lists what is to be copied now: their hosts have ended what runs there.
+// lacksCopies says whether some of it has not come.
+func (e *entry) lacksCopies() bool {
+	return slices.ContainsFunc(e.owed(), func(name string) bool { return !slices.Contains(e.Move.Copied, name) })
+}
+
+// Copies lists what is to be copied now: their hosts have ended what runs there, or
+// have the new router.
 func (b *Book) Copies() (list []Copy) {
 	for _, e := range b.active {
 		if !e.lacksCopies() || len(b.rollout.Missing(e.ID(), e.allHosts())) > 0 {
 			continue
 		}
-		for _, name := range carried(e.Request, e.Move.From, e.Mapping) {
+		for _, name := range e.owed() {
 			if !slices.Contains(e.Move.Copied, name) {
-				list = append(list, Copy{e.ID(), e.Serial, name, e.Move.From.Nodes[name], e.Mapping.Nodes[name]})
+				list = append(list, Copy{e.ID(), e.Serial, name, e.Move.From.Nodes[name], e.Mapping.Nodes[name], !e.copying()})
 			}
 		}
 	}
@@ -65,8 +77,8 @@ func (b *Book) Copies() (list []Copy) {
 // ofCopy finds the lease of a copy that is still wanted.
 func (b *Book) ofCopy(c Copy) (*entry, error) {
 	e, ok := b.entries[c.Lease]
-	if !ok || e.Serial != c.Serial || !e.copying() || e.Mapping.Nodes[c.Node] != c.To || e.Move.From.Nodes[c.Node] != c.From {
-		return nil, fmt.Errorf("copy what %s of %s keeps: %w: it is not to be moved any more", c.Node, c.Lease, ErrConflict)
+	if !ok || e.Serial != c.Serial || c.Routes == e.copying() || !slices.Contains(e.owed(), c.Node) || e.Mapping.Nodes[c.Node] != c.To || e.Move.From.Nodes[c.Node] != c.From {
+		return nil, fmt.Errorf("copy what %s of %s has: %w: it is not to be moved any more", c.Node, c.Lease, ErrConflict)
 	}
 	return e, nil
 }

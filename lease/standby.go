@@ -13,6 +13,12 @@ import (
 // neighbours, who take what comes by these and send nothing. Then each neighbour sends
 // by them and still takes what comes by the former ones, so that it does not matter
 // which of them is first. Then the old one goes.
+//
+// A router with daemons cannot speak to its neighbours from two places. Its new place
+// gets the routes that the old one has learned (Copies); then the daemons end in the old
+// place, and begin in the new one. The neighbours forget it meanwhile and learn it anew,
+// and so do those behind them; all of them keep the routes that they had until then
+// behind those that they learn (plan.VxRouter.Keep).
 
 // gentle says whether what a move takes elsewhere can be there twice meanwhile.
 func gentle(r vnet.Request, from, to vnet.Mapping) bool {
@@ -26,8 +32,8 @@ func gentle(r vnet.Request, from, to vnet.Mapping) bool {
 }
 
 // doubles are the routers and switches of a request that can be there twice. What
-// is bound to an address or interface of its host, and what speaks to others in its
-// own name, cannot; nor can what chains lead through.
+// is bound to an address or interface of its host cannot; nor can what speaks to
+// controllers in its own name, and what chains lead through.
 func doubles(r vnet.Request) map[string]bool {
 	can := make(map[string]bool)
 	if len(r.Chains) > 0 {
@@ -45,7 +51,50 @@ func doubles(r vnet.Request) map[string]bool {
 
 // doubled says whether a router can be there twice.
 func doubled(n vnet.VirtualNode) bool {
-	return n.NAT == "" && n.Join == "" && n.Device == "" && n.FRR == "" && n.Protocol.Speaks(true) == "" && n.Protocol.Speaks(false) == ""
+	return n.NAT == "" && n.Join == "" && n.Device == ""
+}
+
+// learners are the routers with daemons that a move takes elsewhere.
+func learners(r vnet.Request, from, to vnet.Mapping) (names []string) {
+	for _, n := range r.Union().Routers {
+		learns := n.FRR != "" || n.Protocol.Speaks(true) != "" || n.Protocol.Speaks(false) != ""
+		if learns && from.Nodes[n.Name] != to.Nodes[n.Name] {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// handOver has routers keep what they have learned while one with daemons moves, whose
+// daemons run in one place.
+func (e *entry) handOver() {
+	if !e.moving() || e.Move.Form != nil {
+		return
+	}
+	silent := make(map[vnet.HostID]map[string]bool)
+	moved := learners(e.Request, e.Move.From, e.Mapping)
+	for _, name := range moved {
+		host := e.Mapping.Nodes[name]
+		if e.Move.Phase == vnet.MoveSwitches {
+			host = e.Move.From.Nodes[name]
+		}
+		if silent[host] == nil {
+			silent[host] = make(map[string]bool)
+		}
+		silent[host][plan.Namespace(e.ID(), name)] = true
+	}
+	for host, items := range e.parts {
+		for i, item := range items {
+			r, ok := item.(plan.VxRouter)
+			if !ok || !r.Learns() || len(moved) == 0 {
+				continue
+			}
+			if r.Keep = true; silent[host][r.Key()] {
+				r = r.Silent()
+			}
+			items[i] = r
+		}
+	}
 }
 
 // turned gives the ends of links that change other places than they have, but for

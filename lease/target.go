@@ -84,6 +84,7 @@ func (b *Book) compile(e *entry) error {
 	if err := b.bridge(e); err != nil {
 		return err
 	}
+	e.handOver()
 	b.markDirty(e)
 	return nil
 }

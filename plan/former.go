@@ -67,6 +67,7 @@ var since = map[string]uint64{
 
 	"routers.neighbours": 3,
 	"routers.classes":    3,
+	"routers.keep":       3,
 	"links.standby":      3,
 	"links.ends.place":   3,
 }

@@ -22,6 +22,9 @@ type VxRouter struct {
 	// Neighbours are those that a router which comes from another host need not ask for:
 	// as long as it stands by, none would answer. They are entered once.
 	Neighbours []Station `json:"neighbours,omitempty"`
+	// Keep has the router keep what its daemons have learned, behind what they learn,
+	// while one of the network's goes to another host and all learn anew.
+	Keep bool `json:"keep,omitempty"`
 	// Inside are, of routing that was read back, the interfaces of links that the
 	// tenant changed and keeps so.
 	Inside map[string]Inside `json:"-"`
@@ -62,6 +65,15 @@ type Daemon struct {
 	Config string `json:"config"`
 }
 
+// Learns says whether daemons find the router's ways.
+func (r VxRouter) Learns() bool { return r.OSPF != nil || r.FRR != nil }
+
+// Silent is the router without its daemons.
+func (r VxRouter) Silent() VxRouter {
+	r.OSPF, r.FRR = nil, nil
+	return r
+}
+
 // Kind of the section.
 func (VxRouter) Kind() Kind { return KindVxRouter }
 
@@ -78,6 +90,9 @@ func (r VxRouter) String() string {
 	s := r.Key()
 	if r.Forward {
 		s += " forward"
+	}
+	if r.Keep {
+		s += " keeps"
 	}
 	if r.OSPF != nil {
 		s += fmt.Sprintf(" ospf %s on %v stubs %v", r.OSPF.RouterID, r.OSPF.Interfaces, r.OSPF.Stubs)

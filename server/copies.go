@@ -18,7 +18,7 @@ import (
 	"sublet/vnet"
 )
 
-// What nodes keep is copied from the agent of one host to that of another through this
+// What nodes keep, and what routers have learned, is copied from the agent of one host to that of another through this
 // server, which both believe. The receiving host takes it when it is whole. A copy that
 // is interrupted, as when an agent is killed, begins anew.
 const (
@@ -116,12 +116,12 @@ func (s *Server) copyKept(ctx context.Context, c *copier, one lease.Copy) error 
 	if final := (refusedCopy{}); errors.As(err, &final) || err != nil && c.last(one) {
 		tell = (*lease.Book).CopyFailed
 	} else if err != nil {
-		s.log.Warn("copy what a node keeps", "lease", one.Lease.String(), "node", one.Node, "err", err)
+		s.log.Warn("copy what a node has", "lease", one.Lease.String(), "node", one.Node, "err", err)
 		return err
 	}
 	by := clock()
 	if err != nil {
-		by.did = fmt.Sprintf("what %s keeps cannot be copied from %s to %s: %s", one.Node, one.From, one.To, err)
+		by.did = fmt.Sprintf("what %s has cannot be copied from %s to %s: %s", one.Node, one.From, one.To, err)
 		s.log.Error("a move is taken back", "lease", one.Lease.String(), "why", by.did)
 	}
 	told := s.changeBy(by, func(now time.Time, b *lease.Book) error { return tell(b, now, one) })
@@ -202,8 +202,11 @@ func (s *Server) askKept(ctx context.Context, one lease.Copy, host vnet.HostID, 
 	if err != nil {
 		return nil, err
 	}
-	at := target.JoinPath("/v1/nodes/" + plan.Namespace(one.Lease, one.Node) + "/kept")
+	at := target.JoinPath("/v1/nodes/", plan.Namespace(one.Lease, one.Node), "kept")
 	at.RawQuery = carriedFiles
+	if one.Routes {
+		at = target.JoinPath("/v1/nodes/", plan.Namespace(one.Lease, one.Node), "routes")
+	}
 	request, err := http.NewRequestWithContext(ctx, method, at.String(), body)
 	if err != nil {
 		return nil, err

@@ -96,6 +96,77 @@ links:
 	s.settled()
 }
 
+// TestRoutersWithDaemonsMove: what a router carries goes on while it moves, though its
+// neighbours forget it meanwhile and learn it anew.
+func TestRoutersWithDaemonsMove(t *testing.T) { routersWithDaemonsMove(t, "ospf") }
+
+func TestSoakRoutersWithDaemonsMove(t *testing.T) {
+	routersWithDaemonsMove(t, "ospf", "ospf6", "isis", "bgp")
+}
+
+// routersWithDaemonsMove moves a router between two others by each protocol.
+//
+//	a@h1 - r1@h3 - r@h5 or h6 - r2@h4 - b@h2
+func routersWithDaemonsMove(t *testing.T, protocols ...string) {
+	if !haveFRR() {
+		t.Skip("routing protocols take FRR")
+	}
+	text := "hosts:\n"
+	for i := range 6 {
+		text += fmt.Sprintf("  - {name: h%d, cpu: 4, memory: 4GiB}\n", i+1)
+	}
+	text += "links:\n"
+	for _, ends := range []string{"h1, h3", "h3, h5", "h3, h6", "h4, h5", "h4, h6", "h4, h2"} {
+		text += "  - {ends: [" + ends + "], capacity: 1Gbit, latency: 1ms}\n"
+	}
+	s := newSupervisor(t, text)
+	for _, protocol := range protocols {
+		as := func(n int) string {
+			return map[string]string{"bgp": fmt.Sprintf(", as: %d", 65000+n)}[protocol]
+		}
+		request := parseRequest(t, fmt.Sprintf(`network: %s
+tenant: root
+colocate: forbidden
+nodes: [{name: a, host: h1}, {name: b, host: h2}]
+routers: [{name: r1, host: h3, protocol: %[1]s%[2]s}, {name: r, protocol: %[1]s%[3]s}, {name: r2, host: h4, protocol: %[1]s%[4]s}]
+links:
+  - {name: a1, ends: [a, r1], rate: 50Mbit}
+  - {name: left, ends: [r1, r], rate: 50Mbit}
+  - {name: right, ends: [r, r2], rate: 50Mbit}
+  - {name: b2, ends: [r2, b], rate: 50Mbit}
+`, protocol, as(1), as(2), as(3)))
+		s.admit(request)
+		id := idOf(request)
+		s.ready(id)
+		a, b := node{"h1", id, "a"}, node{"h2", id, "b"}
+		stream := s.stream(a, b)
+		flows := []*flow{s.flowOf(a, b, time.Millisecond), s.flowOf(b, a, time.Millisecond)}
+		was, is := s.leaves(id, "r")
+		eventually(t, time.Minute, func() error { // daemons have learned all, and nothing is kept any more
+			r := s.sublet("exec", protocol+"/r1", "--", "ip", "-N", "route")
+			if learned := strings.Contains(r.out, " metric 20 "); !learned || strings.Contains(r.out, "proto 157") {
+				return fmt.Errorf("%s: r1 has\n%s%s", protocol, r.out, r.err)
+			}
+			return nil
+		})
+		for _, f := range flows {
+			sent, lost := f.end()
+			t.Logf("%s: from %s to %s: %s lost %d of %d packets", protocol, was, is, f.name, lost, sent)
+			if lost > 500 { // a busy machine may be late; without kept routes it is seconds
+				t.Errorf("%s: %s lost %d of %d packets", protocol, f.name, lost, sent)
+			}
+		}
+		now := time.Now()
+		time.Sleep(time.Second)
+		if r := stream.rate(now, now.Add(time.Second)); r < vnet.Mbit {
+			t.Errorf("%s: TCP carries %s after the move", protocol, r)
+		}
+		s.settled()
+		s.must("down", protocol)
+		s.gone(id)
+	}
+}
+
 // TestRoutersMakeRoom: 80 of 100 Mbit/s at a host do not fit beside 50 of a router
 // there, and do once it is elsewhere; what it carries goes on meanwhile.
 //

@@ -5,6 +5,7 @@
 //	server --GET /v1/diff, samples, paths, overlay, .../traffic, .../reach,
 //	         .../processes-------------------------------------------------> JSON
 //	server --GET and PUT /v1/nodes/.../kept-------------------------------> archive
+//	server --GET and PUT /v1/nodes/.../routes-----------------------------> routes of a router
 //	server --exec, probe, copy, log, capture, upgraded---------------------> session
 package api
 
@@ -50,6 +51,10 @@ type Host struct {
 	// another host or of one that is not; kept.
 	Save  func(ctx context.Context, namespace string, carried bool, w io.Writer) error
 	Bring func(ctx context.Context, namespace string, carried bool, r io.Reader) error
+	// Learned are the routes that a router's daemons have learned, and Keep gives it
+	// those of another one; routes.
+	Learned func(namespace string) ([]report.Learned, error)
+	Keep    func(namespace string, routes []report.Learned) error
 	// Log writes the log of a node; log.
 	Log func(ctx context.Context, namespace string, follow bool, w io.Writer) error
 	// Namespace is the file that stands for a network namespace; capture.
@@ -91,6 +96,8 @@ func (h *Host) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/nodes/{namespace}/processes", h.processes)
 	mux.HandleFunc("GET /v1/nodes/{namespace}/kept", h.save)
 	mux.HandleFunc("PUT /v1/nodes/{namespace}/kept", h.bring)
+	mux.HandleFunc("GET /v1/nodes/{namespace}/routes", h.learned)
+	mux.HandleFunc("PUT /v1/nodes/{namespace}/routes", h.keep)
 	mux.HandleFunc("POST /v1/nodes/{namespace}/join", h.join)
 	mux.HandleFunc("DELETE /v1/nodes/{namespace}/join", h.revoke)
 	mux.HandleFunc("GET /v1/switches/{namespace}/flows", h.flows)

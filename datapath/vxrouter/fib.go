@@ -35,7 +35,10 @@ func sorted(hops []nextHop) []nextHop {
 
 // fib reads the routes of zebra that a router's kernel has, of both families. A
 // router that is gone has none.
-func (p *Part) fib(key string) (table, error) {
+func (p *Part) fib(key string) (table, error) { return p.routesOf(key, protocols) }
+
+// routesOf are those of some protocols.
+func (p *Part) routesOf(key string, protocols []uint8) (table, error) {
 	c, err := p.host.Dial(key)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -119,13 +122,13 @@ func parseMultipath(b []byte) (hops []nextHop) {
 	return hops
 }
 
-// routeMessage installs a route as zebra does.
-func routeMessage(prefix netip.Prefix, hops []nextHop) *kernel.Message {
+// routeMessage installs a route as zebra does, but for its metric.
+func routeMessage(prefix netip.Prefix, hops []nextHop, metric uint32) *kernel.Message {
 	header := familyOf(prefix.Addr()).header(12) // struct rtmsg
 	header[1], header[4], header[5] = uint8(prefix.Bits()), unix.RT_TABLE_MAIN, hops[0].protocol
 	header[6], header[7] = unix.RT_SCOPE_UNIVERSE, unix.RTN_UNICAST
 	m := kernel.NewMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, header)
-	m.Attr(unix.RTA_DST, prefix.Addr().AsSlice()).Uint32(unix.RTA_PRIORITY, metricZebra)
+	m.Attr(unix.RTA_DST, prefix.Addr().AsSlice()).Uint32(unix.RTA_PRIORITY, metric)
 	var list []byte
 	for _, h := range hops {
 		via := h.via.AsSlice()

@@ -131,7 +131,7 @@ func (p *Part) install(key string, routes table) error {
 	defer c.Close()
 	c.Foreign = true
 	for prefix, hops := range routes {
-		_ = c.Do(routeMessage(prefix, hops)) // by a device that just went: zebra changes it
+		_ = c.Do(routeMessage(prefix, hops, metricZebra)) // by a device that just went: zebra changes it
 	}
 	rib, err := p.rib(key)
 	if err != nil {

@@ -37,6 +37,7 @@ type Part struct {
 	compared map[string]*comparison
 	refused  map[string]refusal // routers whose daemons did not take their configuration
 	daemons  map[string]bool    // nodes that have a directory of daemons, as last seen
+	kept     map[string]keeping // routers that keep what they have learned
 }
 
 // New makes the part for one host.
@@ -44,6 +45,7 @@ func New(host *kernel.Host) *Part {
 	return &Part{
 		host: host, followed: make(map[string]*follower), failed: make(map[string]error),
 		compared: make(map[string]*comparison), refused: make(map[string]refusal), daemons: make(map[string]bool),
+		kept: make(map[string]keeping),
 	}
 }
 
@@ -97,6 +99,9 @@ func (p *Part) set(ctx context.Context, r plan.VxRouter) error {
 		}
 	}
 	if err := addNeighbours(c, r.Neighbours); err != nil {
+		return err
+	}
+	if err := p.setKept(c, r); err != nil { // before daemons end
 		return err
 	}
 	p.setFastpath(r.Key(), r.Forward)
@@ -203,6 +208,7 @@ func (p *Part) observe(key string, host *plan.Host) error {
 			return err
 		}
 		p.setFastpath(key, false)
+		p.forgetKept(key)
 		if !have.none() {
 			host.Add(r)
 		}
@@ -222,6 +228,7 @@ func (p *Part) observe(key string, host *plan.Host) error {
 	if err != nil {
 		return err
 	}
+	r.Keep = p.observeKept(key, !have.none())
 	if !have.none() && p.lacks(key) {
 		r.OSPF, r.FRR = unlike.OSPF, nil
 	}

@@ -14,7 +14,7 @@ import (
 const watchEvery = 500 * time.Millisecond
 
 // Loop ends daemons that somebody stopped (SIGSTOP), and puts a token into
-// events, which has room for one, until ctx ends. Such a daemon's routes stay
+// events, which has room for one, until ctx ends; and it drops kept routes. Such a daemon's routes stay
 // while its neighbours give it up.
 func (p *Part) Loop(ctx context.Context, events chan<- struct{}) {
 	stopped := make(map[proc.Process]bool)
@@ -26,6 +26,7 @@ func (p *Part) Loop(ctx context.Context, events chan<- struct{}) {
 			return
 		case <-tick.C:
 		}
+		p.dropKept(time.Now())
 		now := p.stopped()
 		for d := range now {
 			if stopped[d] && unix.Kill(d.PID, unix.SIGKILL) == nil {
