@@ -273,7 +273,7 @@ func (b *Book) enter(l vnet.Lease) (*entry, error) {
 		return nil, err
 	}
 	seen := union.Controlled()
-	l.VNIs, l.LinkAddresses = numbers, linkAddresses(seen)
+	l.VNIs, l.LinkAddresses = numbers, linkAddresses(l.Request, seen)
 	l.Addresses = addresses(seen, l.LinkAddresses)
 	l.Serial, l.State, l.Stage = b.serial+1, vnet.Booked, -1
 	l.Account = l.Request.Quote(b.Prices)

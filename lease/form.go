@@ -249,14 +249,14 @@ func (b *Book) keepNodes(e *entry) error {
 func (b *Book) renumber(e *entry, request vnet.Request, running bool) {
 	seen := request.Union().Controlled()
 	if !running {
-		e.Numbers, e.LinkAddresses = nil, linkAddresses(seen)
+		e.Numbers, e.LinkAddresses = nil, linkAddresses(request, seen)
 		e.Addresses = addresses(seen, e.LinkAddresses)
 		return
 	}
 	numbers := e.renumbered(seen)
 	e.Numbers = &numbers
 	pinned := e.pinned(seen)
-	e.LinkAddresses = linkAddresses(pinned)
+	e.LinkAddresses = linkAddresses(request, pinned)
 	e.Addresses = addresses(pinned, e.LinkAddresses)
 }
 

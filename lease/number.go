@@ -152,7 +152,10 @@ func addresses(top vnet.Topology, links map[string]vnet.LinkAddresses) map[strin
 
 // linkAddresses gives the stations of every network of layer 2 where an address
 // is stated their own: as stated, or the lowest that nobody states.
-func linkAddresses(top vnet.Topology) map[string]vnet.LinkAddresses {
+func linkAddresses(r vnet.Request, top vnet.Topology) map[string]vnet.LinkAddresses {
+	if r.IPv6 {
+		top = top.DualStack(r.Tenant, r.Network)
+	}
 	given, taken := make(map[string]vnet.LinkAddresses), make(map[netip.Addr]bool)
 	for _, n := range top.All() {
 		taken[n.Address] = true

@@ -21,7 +21,7 @@ func TestChosenAddressesMeetNoStatedOnes(t *testing.T) {
 			{Name: "es", Ends: [2]string{"e", "s"}, Addresses: vnet.LinkAddresses{{netip.MustParsePrefix("10.0.1.1/28"), netip.MustParsePrefix("2001:db8::1/64")}, nil}},
 		},
 	}
-	links := linkAddresses(top)
+	links := linkAddresses(vnet.Request{}, top)
 	if have, want := fmt.Sprint(links["ab"], links["as"], links["es"]), "[[10.0.0.1/24] [10.0.0.3/24]] [[10.0.1.2/28 2001:db8::2/64] []] [[10.0.1.1/28 2001:db8::1/64] []]"; have != want {
 		t.Errorf("%s, want %s", have, want)
 	}

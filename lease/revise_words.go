@@ -94,6 +94,9 @@ func described(r vnet.Request) *description {
 	d := &description{words: make(map[string]string)}
 	d.note("duration", lengthWord(r))
 	d.note("movable", strconv.FormatBool(r.Movable))
+	if r.IPv6 {
+		d.note("ipv6", "true")
+	}
 	d.note("negotiable", axesWord(r))
 	if r.Verify != "" {
 		d.note("verify", string(r.Verify))

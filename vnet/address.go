@@ -29,13 +29,21 @@ func (t Topology) Addressings() []Addressing {
 		return nil
 	}
 	var list []Addressing
-	add := func(stations []Station) {
+	for _, stations := range t.stationsApart() {
 		if a := addressing(stations); len(a.Stated) > 0 {
 			list = append(list, a)
 		}
 	}
+	return list
+}
+
+// stationsApart are the stations of each network of layer 2: of segments of switches,
+// and of links between nodes.
+func (t Topology) stationsApart() (list [][]Station) {
 	for _, s := range t.Segments() {
-		add(s.Stations)
+		if len(s.Stations) > 0 {
+			list = append(list, s.Stations)
+		}
 	}
 	switches := make(map[string]bool, len(t.Switches))
 	for _, s := range t.Switches {
@@ -43,7 +51,7 @@ func (t Topology) Addressings() []Addressing {
 	}
 	for _, l := range t.Links {
 		if !switches[l.Ends[0]] && !switches[l.Ends[1]] {
-			add([]Station{{Node: l.Ends[0], Link: l}, {Node: l.Ends[1], Link: l, End: 1}})
+			list = append(list, []Station{{Node: l.Ends[0], Link: l}, {Node: l.Ends[1], Link: l, End: 1}})
 		}
 	}
 	return list

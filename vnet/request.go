@@ -62,6 +62,9 @@ type Request struct {
 	// make room for others, which interrupts each link for a moment, and
 	// postpone the start up to Before as long as it has not come.
 	Movable bool `json:"movable,omitempty"`
+	// IPv6 gives every link, and every segment of switches, a subnet of IPv6 beside what
+	// it has of IPv4.
+	IPv6 bool `json:"ipv6,omitempty"`
 	// Verify says whether its promises are measured before it is said to run;
 	// default: as the operator has it.
 	Verify Verification `json:"verify,omitempty"`

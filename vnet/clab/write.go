@@ -108,8 +108,8 @@ func (w *writer) head(r vnet.Request) {
 	w.loseIf("network "+string(r.Network), map[string]bool{
 		"window": !r.Start.IsZero() || !r.Before.IsZero() || r.For != 0, "stages": len(r.Stages) > 0,
 		"movable": r.Movable, "negotiable": len(r.Negotiable) > 0, "objective": r.Objective != "", "labels": len(r.Labels) > 0,
-		"colocate": r.Apart(), "tenant": r.Tenant != "", "chains": len(r.Chains) > 0, "classes": len(r.Classes) > 0,
-	}, "tenant", "window", "stages", "chains", "classes", "labels", "movable", "negotiable", "objective", "colocate")
+		"colocate": r.Apart(), "tenant": r.Tenant != "", "chains": len(r.Chains) > 0, "classes": len(r.Classes) > 0, "chosen addresses of IPv6": r.IPv6,
+	}, "tenant", "window", "stages", "chains", "classes", "chosen addresses of IPv6", "labels", "movable", "negotiable", "objective", "colocate")
 }
 
 // node writes one that forwards ("1") or not ("0"), which containers there do by

@@ -11,6 +11,7 @@ type request struct {
 	Labels    map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with the network, and to choose it by (sublet leases -l)."`
 	Window    *window           `yaml:"window,omitempty" jsonschema_description:"When. Default: now, until released."`
 	Movable   bool              `yaml:"movable,omitempty" jsonschema_description:"Links may be taken over other paths while the network runs, to make room for others; each move interrupts a link for a moment. Until it begins it may be postponed up to before."`
+	IPv6      bool              `yaml:"ipv6,omitempty" jsonschema_description:"Dual stack: each link, and each segment of switches, whose ends state no address of IPv6 gets a subnet of it, beside IPv4."`
 	Verify    string            `yaml:"verify,omitempty" jsonschema_description:"handover: the network is said to run once its promises were measured and are kept. Default: as the operator has it (sublet serve --verify)." jsonschema:"enum=handover,enum=none"`
 	Axes      []axis            `yaml:"negotiable,omitempty" jsonschema_description:"In what counter-offers may differ from the request. Default: in all of these."`
 	topology  `yaml:",inline"`

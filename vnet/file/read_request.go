@@ -23,7 +23,7 @@ func (f request) request() (vnet.Request, error) {
 	if err := f.Window.into(&r); err != nil {
 		return r, err
 	}
-	r.Movable, r.Labels, r.Verify = f.Movable, some(f.Labels), vnet.Verification(f.Verify)
+	r.Movable, r.IPv6, r.Labels, r.Verify = f.Movable, f.IPv6, some(f.Labels), vnet.Verification(f.Verify)
 	for _, a := range f.Axes {
 		r.Negotiable = append(r.Negotiable, vnet.Axis(a))
 	}

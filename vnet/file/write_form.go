@@ -8,7 +8,7 @@ import (
 
 func requestForm(r vnet.Request) request {
 	f := request{Network: name(r.Network), Tenant: name(r.Tenant), topology: topologyForm(r.Topology)}
-	f.Labels, f.Verify = r.Labels, string(r.Verify)
+	f.IPv6, f.Labels, f.Verify = r.IPv6, r.Labels, string(r.Verify)
 	f.Movable, f.Colocate, f.Objective = r.Movable, string(r.Colocate), string(r.Objective)
 	for _, a := range r.Negotiable {
 		f.Axes = append(f.Axes, axis(a))

@@ -34,6 +34,9 @@ func (w *writer) lostWishes() {
 	if o := w.request.Objective; o != "" && o != vnet.RevenueOverCost {
 		w.lose(where, "objective %s is not written", o)
 	}
+	if w.request.IPv6 {
+		w.lose(where, "ipv6 is not written: VXDL has no words for addresses")
+	}
 	for _, class := range w.request.Classes {
 		w.lose(where, "class %s is not written: VXDL has no words for classes of traffic", class.Name)
 	}
