@@ -1,8 +1,6 @@
 package ofswitch
 
 import (
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"unsafe"
 
@@ -112,7 +110,7 @@ func stay(index int, program *ebpf.Program) error {
 
 // adopt takes over the flows of before: those that the tables would make again as
 // they are. The others end.
-func (c *cache) adopt() error {
+func (c *cache) adopt() {
 	for slot := range c.flows {
 		if c.flows[slot].Serial != 0 {
 			c.derive(uint32(slot)) // so that port NORMAL knows where stations are
@@ -140,7 +138,7 @@ func (c *cache) adopt() error {
 	}
 	c.settle()
 	c.recount(kept)
-	return unless(c.objects.Hashes, kept)
+	c.leadOnlyTo(kept)
 }
 
 // derive is what the tables do to a flow's frame now; nil if that is no flow. Behind
@@ -164,27 +162,17 @@ func (c *cache) again(slot uint32) *installed {
 		return nil
 	}
 	in, ok := c.compile(f)
-	if !ok || in.row.Steps != row.Steps || in.row.Step != row.Step || in.row.LeastTtl != row.LeastTtl || in.row.LeastLen != row.LeastLen || in.row.SumAt != row.SumAt || in.row.Udp != row.Udp {
+	if !ok || in.row.Steps != row.Steps || in.steps != c.rests[slot].Step || in.row.LeastTtl != row.LeastTtl || in.row.LeastLen != row.LeastLen || in.row.SumAt != row.SumAt || in.row.Udp != row.Udp {
 		return nil
 	}
 	in.slot, in.credited = slot, at.credited
 	for i := range c.setting.Mask {
 		in.key = flowKey{words: in.words, mask: i, large: large(in.mask[:])}
-		if c.setting.Mask[i].Words == in.mask && c.setting.Mask[i].Used > 0 && c.slotOf(in) == int(slot) {
+		if c.setting.Mask[i].Words == in.mask && c.setting.Mask[i].Used > 0 && c.leads(in) {
 			return in
 		}
 	}
 	return nil
-}
-
-// slotOf is where the program finds a flow; -1: nowhere.
-func (c *cache) slotOf(in *installed) int {
-	var slot uint32
-	err := c.objects.Hashes.Lookup(in.key.hash(), &slot)
-	if err != nil {
-		return -1
-	}
-	return int(slot)
 }
 
 // recount says how many flows masks have, and which slots have none.
@@ -202,23 +190,4 @@ func (c *cache) recount(kept map[uint32]bool) {
 			c.free = append(c.free, at)
 		}
 	}
-}
-
-// unless deletes the hashes that lead to slots that are not kept.
-func unless(m *ebpf.Map, kept map[uint32]bool) error {
-	var gone []uint64
-	var key uint64
-	var slot uint32
-	entries := m.Iterate()
-	for entries.Next(&key, &slot) {
-		if !kept[slot] {
-			gone = append(gone, key)
-		}
-	}
-	for _, key := range gone {
-		if err := m.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return fmt.Errorf("end a flow of before: %w", err)
-		}
-	}
-	return entries.Err()
 }

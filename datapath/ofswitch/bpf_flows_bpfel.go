@@ -17,32 +17,44 @@ type flowsBase uint32
 
 const (
 	flowsBaseBASE_ETHERNET flowsBase = 0
-	flowsBaseBASE_NETWORK  flowsBase = 1
-	flowsBaseBASE_PORTS    flowsBase = 2
+	flowsBaseBASE_NETWORK  flowsBase = 8
+	flowsBaseBASE_PORTS    flowsBase = 16
 )
 
-type flowsFlow struct {
-	_           structs.HostLayout
-	Serial      uint64
-	Words       [5]uint64
-	Mask        uint32
-	Steps       uint8
-	LeastTtl    uint8
-	SumAt       uint8
-	Udp         uint8
-	LeastLen    uint16
-	Pad         [3]uint16
-	Used        uint64
-	Packets     uint64
-	Bytes       uint64
-	Step        [20]flowsStep
-	Cut         uint64
-	More        [4]uint64
-	LostPackets uint64
-	LostBytes   uint64
-	LostCut     uint64
-	Rest        [15]uint64
+type flowsBucket struct {
+	_    structs.HostLayout
+	Tag  [8]uint32
+	Slot [8]uint32
 }
+
+type flowsFlow struct {
+	_        structs.HostLayout
+	Serial   uint64
+	Words    [5]uint64
+	Mask     uint8
+	Steps    uint8
+	Plain    uint8
+	LeastTtl uint8
+	LeastLen uint16
+	SumAt    uint8
+	Udp      uint8
+	Device   uint32
+	Class    uint32
+	Used     uint64
+	Packets  uint64
+	Bytes    uint64
+	Cut      uint64
+	More     [4]uint64
+}
+
+type flowsHow uint32
+
+const (
+	flowsHowSUM_IPV4   flowsHow = 1
+	flowsHowSUM_PSEUDO flowsHow = 2
+	flowsHowSUM_PORTS  flowsHow = 4
+	flowsHowRELATIVE   flowsHow = 8
+)
 
 type flowsMask struct {
 	_     structs.HostLayout
@@ -75,6 +87,14 @@ type flowsMeter struct {
 	OfPackets uint64
 }
 
+type flowsRest struct {
+	_           structs.HostLayout
+	Step        [20]flowsStep
+	LostPackets uint64
+	LostBytes   uint64
+	LostCut     uint64
+}
+
 type flowsRun struct {
 	_         structs.HostLayout
 	OddInside uint64
@@ -91,14 +111,14 @@ type flowsSetting struct {
 	Mask     [64]flowsMask
 	Kinds    [0]flowsStepKind
 	Bases    [0]flowsBase
-	Sums     [0]flowsSums
+	Hows     [0]flowsHow
 }
 
 type flowsStep struct {
 	_      structs.HostLayout
 	Kind   uint8
 	Base   uint8
-	Sums   uint8
+	How    uint8
 	Offset uint8
 	Mask   uint32
 	Value  uint32
@@ -109,28 +129,20 @@ type flowsStepKind uint32
 const (
 	flowsStepKindSTEP_OUTPUT flowsStepKind = 0
 	flowsStepKindSTEP_PEER   flowsStepKind = 1
-	flowsStepKindSTEP_WRITE  flowsStepKind = 2
+	flowsStepKindSTEP_EDIT   flowsStepKind = 2
 	flowsStepKindSTEP_PUSH   flowsStepKind = 3
 	flowsStepKindSTEP_POP    flowsStepKind = 4
-	flowsStepKindSTEP_TTL    flowsStepKind = 5
-	flowsStepKindSTEP_METER  flowsStepKind = 6
-)
-
-type flowsSums uint32
-
-const (
-	flowsSumsSUM_IPV4   flowsSums = 1
-	flowsSumsSUM_PSEUDO flowsSums = 2
-	flowsSumsSUM_PORTS  flowsSums = 4
+	flowsStepKindSTEP_METER  flowsStepKind = 5
 )
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	flowsMapBuckets       = "buckets"
 	flowsMapFlows         = "flows"
-	flowsMapHashes        = "hashes"
 	flowsMapMeters        = "meters"
+	flowsMapRests         = "rests"
 	flowsMapRunning       = "running"
 	flowsMapSettings      = "settings"
 	flowsProgOfswitchEnd  = "ofswitch_end"
@@ -187,9 +199,10 @@ type flowsProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type flowsMapSpecs struct {
+	Buckets  *ebpf.MapSpec `ebpf:"buckets"`
 	Flows    *ebpf.MapSpec `ebpf:"flows"`
-	Hashes   *ebpf.MapSpec `ebpf:"hashes"`
 	Meters   *ebpf.MapSpec `ebpf:"meters"`
+	Rests    *ebpf.MapSpec `ebpf:"rests"`
 	Running  *ebpf.MapSpec `ebpf:"running"`
 	Settings *ebpf.MapSpec `ebpf:"settings"`
 }
@@ -220,18 +233,20 @@ func (o *flowsObjects) Close() error {
 //
 // It can be passed to loadFlowsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type flowsMaps struct {
+	Buckets  *ebpf.Map `ebpf:"buckets"`
 	Flows    *ebpf.Map `ebpf:"flows"`
-	Hashes   *ebpf.Map `ebpf:"hashes"`
 	Meters   *ebpf.Map `ebpf:"meters"`
+	Rests    *ebpf.Map `ebpf:"rests"`
 	Running  *ebpf.Map `ebpf:"running"`
 	Settings *ebpf.Map `ebpf:"settings"`
 }
 
 func (m *flowsMaps) Close() error {
 	return _FlowsClose(
+		m.Buckets,
 		m.Flows,
-		m.Hashes,
 		m.Meters,
+		m.Rests,
 		m.Running,
 		m.Settings,
 	)

@@ -36,7 +36,7 @@ func (c *cache) compile(f *pipeline.Flow) (in *installed, ok bool) {
 			in.words[i+1], in.mask[i+1] = f.Key[w]&f.Mask[w], f.Mask[w]
 		}
 	}
-	b := builder{cache: c, flow: f, row: &in.row}
+	b := builder{cache: c, flow: f, row: &in.row, steps: &in.steps}
 	b.row.LeastTtl, b.row.LeastLen = f.LeastTTL, uint16(f.LeastLen)
 	b.sums()
 	for i := range f.Steps {
@@ -44,6 +44,7 @@ func (c *cache) compile(f *pipeline.Flow) (in *installed, ok bool) {
 			return nil, false
 		}
 	}
+	b.plain()
 	return in, true
 }
 
@@ -52,6 +53,7 @@ type builder struct {
 	cache  *cache
 	flow   *pipeline.Flow
 	row    *flowsFlow
+	steps  *[len(flowsRest{}.Step)]flowsStep
 	pseudo uint8 // sums that follow a change of an address
 	ports  uint8 // sums that follow a change of a port
 	v4     bool
@@ -65,29 +67,36 @@ func (b *builder) sums() {
 	}
 	switch b.flow.Key.Get(of13.IPProto) {
 	case 6:
-		b.row.SumAt, b.ports = 16, uint8(flowsSumsSUM_PORTS)
+		b.row.SumAt, b.ports = 16, uint8(flowsHowSUM_PORTS)
 	case 17:
-		b.row.SumAt, b.row.Udp, b.ports = 6, 1, uint8(flowsSumsSUM_PORTS)
+		b.row.SumAt, b.row.Udp, b.ports = 6, 1, uint8(flowsHowSUM_PORTS)
 	case 58:
 		b.row.SumAt = 2
 	default:
 		return
 	}
-	b.pseudo = uint8(flowsSumsSUM_PSEUDO)
+	b.pseudo = uint8(flowsHowSUM_PSEUDO)
 }
 
 func (b *builder) add(s flowsStep) bool {
-	if int(b.row.Steps) == len(b.row.Step) {
+	if int(b.row.Steps) == len(b.steps) {
 		return false
 	}
-	b.row.Step[b.row.Steps] = s
+	b.steps[b.row.Steps] = s
 	b.row.Steps++
 	return true
 }
 
+// plain has the program read the steps of most flows with their key: one output.
+func (b *builder) plain() {
+	if s := b.steps[0]; b.row.Steps == 1 && flowsStepKind(s.Kind) <= flowsStepKindSTEP_PEER {
+		b.row.Plain, b.row.Device, b.row.Class = 1+s.Kind, s.Value, s.Mask
+	}
+}
+
 func (b *builder) ipv4Sum() uint8 {
 	if b.v4 {
-		return uint8(flowsSumsSUM_IPV4)
+		return uint8(flowsHowSUM_IPV4)
 	}
 	return 0
 }
@@ -109,7 +118,7 @@ func (b *builder) step(s *pipeline.Step) bool {
 	case pipeline.StepPopVLAN:
 		return b.add(flowsStep{Kind: uint8(flowsStepKindSTEP_POP)})
 	case pipeline.StepDecTTL:
-		return b.add(flowsStep{Kind: uint8(flowsStepKindSTEP_TTL), Sums: b.ipv4Sum(), Value: uint32(s.TTL)})
+		return b.decreaseTTL(s.TTL)
 	case pipeline.StepSetTTL:
 		if b.v4 {
 			return b.write(flowsBaseBASE_NETWORK, 8, b.ipv4Sum(), []byte{s.TTL})
@@ -117,6 +126,15 @@ func (b *builder) step(s *pipeline.Step) bool {
 		return b.write(flowsBaseBASE_NETWORK, 7, 0, []byte{s.TTL})
 	}
 	return b.set(&s.Field)
+}
+
+// decreaseTTL takes from the time to live: of IPv6 it is the last byte of a word.
+func (b *builder) decreaseTTL(by uint8) bool {
+	at, shift := 8, 24
+	if !b.v4 {
+		at, shift = 4, 0
+	}
+	return b.word(flowsBaseBASE_NETWORK, at, b.ipv4Sum()|uint8(flowsHowRELATIVE), 0xff<<shift, uint32(-by)<<shift)
 }
 
 // classOf is for which class of the port's frames are, 0 for the fallback.
@@ -137,9 +155,9 @@ func (b *builder) set(f *of13.Field) bool {
 	f.Value.Put(v)
 	switch f.ID {
 	case of13.EthDst:
-		return b.write(flowsBaseBASE_ETHERNET, 2, 0, v)
+		return b.write(flowsBaseBASE_ETHERNET, 0, 0, v)
 	case of13.EthSrc:
-		return b.write(flowsBaseBASE_ETHERNET, 8, 0, v)
+		return b.write(flowsBaseBASE_ETHERNET, 6, 0, v)
 	case of13.IPv4Src, of13.IPv4Dst:
 		return b.write(flowsBaseBASE_NETWORK, 12+4*int(f.ID-of13.IPv4Src), b.pseudo|b.ipv4Sum(), v)
 	case of13.IPv6Src, of13.IPv6Dst:
@@ -172,14 +190,14 @@ func (b *builder) setBits(id of13.FieldID, v uint32) bool {
 }
 
 // write writes bytes, word by word.
-func (b *builder) write(base flowsBase, at int, sums uint8, v []byte) bool {
+func (b *builder) write(base flowsBase, at int, how uint8, v []byte) bool {
 	for len(v) > 0 {
 		var value, mask [4]byte
 		n := copy(value[at%4:], v)
 		for i := range n {
 			mask[at%4+i] = 0xff
 		}
-		if !b.word(base, at-at%4, sums, binary.BigEndian.Uint32(mask[:]), binary.BigEndian.Uint32(value[:])) {
+		if !b.word(base, at-at%4, how, binary.BigEndian.Uint32(mask[:]), binary.BigEndian.Uint32(value[:])) {
 			return false
 		}
 		at, v = at+n, v[n:]
@@ -187,16 +205,25 @@ func (b *builder) write(base flowsBase, at int, sums uint8, v []byte) bool {
 	return true
 }
 
-// word writes bits of a word, given in network order. What follows a write of the
-// same word is one with it.
-func (b *builder) word(base flowsBase, at int, sums uint8, mask, value uint32) bool {
-	s := flowsStep{Kind: uint8(flowsStepKindSTEP_WRITE), Base: uint8(base), Sums: sums, Offset: uint8(at), Mask: bits.ReverseBytes32(mask), Value: bits.ReverseBytes32(value)}
-	if n := b.row.Steps; n > 0 {
-		if last := &b.row.Step[n-1]; last.Kind == s.Kind && last.Base == s.Base && last.Sums == s.Sums && last.Offset == s.Offset {
-			last.Value = last.Value&^s.Mask | s.Value
-			last.Mask |= s.Mask
-			return true
-		}
+// word writes bits of a word, given in network order. It is one with an earlier write
+// of the same word, unless another step than a write is between.
+func (b *builder) word(base flowsBase, at int, how uint8, mask, value uint32) bool {
+	s := flowsStep{Kind: uint8(flowsStepKindSTEP_EDIT), Base: uint8(base), How: how, Offset: uint8(at), Mask: bits.ReverseBytes32(mask), Value: bits.ReverseBytes32(value)}
+	if e := b.earlier(s); e != nil && e.How == s.How && how&uint8(flowsHowRELATIVE) == 0 {
+		e.Value = e.Value&^s.Mask | s.Value
+		e.Mask |= s.Mask
+		return true
 	}
 	return b.add(s)
+}
+
+// earlier is the last change of a word among those that the program does together with
+// the next one; nil: there is none.
+func (b *builder) earlier(s flowsStep) *flowsStep {
+	for i := int(b.row.Steps) - 1; i >= 0 && b.steps[i].Kind == s.Kind; i-- {
+		if e := &b.steps[i]; e.Base == s.Base && e.Offset == s.Offset {
+			return e
+		}
+	}
+	return nil
 }

@@ -23,6 +23,8 @@ static long (*bpf_loop)(__u32 n, void *each, void *context, __u64 flags) = (void
 #define MAX_MASKS 64
 #define MAX_STEPS 20
 #define MAX_FLOWS 65536
+#define BUCKETS 32768
+#define WAYS 8 /* flows of a bucket; of 65,536 some ten find theirs full */
 #define MAX_CPUS 1024
 #define MAX_METERS 1024 /* the process says how many there are */
 #define MAX_BANDS 8
@@ -30,8 +32,7 @@ static long (*bpf_loop)(__u32 n, void *each, void *context, __u64 flags) = (void
 #define TRIES 8 /* of several processors at one bucket */
 #define STRAIGHT 16 /* of so many steps one goes by the port's device */
 #define CONTROLLERS 8 /* of control in band */
-#define PULL 128 /* bytes that hold all headers that are looked at */
-#define HEAD 86 /* bytes that hold all headers that are written */
+#define PULL 128 /* bytes that hold all headers that are looked at, or written */
 #define BPF_F_MMAPABLE (1U << 10)
 
 /* Bits of a shape, as openflow/pipeline has them. */
@@ -42,42 +43,54 @@ enum shape {
 	SHAPE_PORTS = 1 << 5,
 };
 
-enum step_kind { STEP_OUTPUT, STEP_PEER, STEP_WRITE, STEP_PUSH, STEP_POP, STEP_TTL, STEP_METER };
-enum base { BASE_ETHERNET, BASE_NETWORK, BASE_PORTS };
-enum sums {
-	SUM_IPV4 = 1,	/* of the IPv4 header */
-	SUM_PSEUDO = 2, /* above IP: the addresses are in it */
-	SUM_PORTS = 4,	/* above IP: what is changed is in it */
+enum step_kind { STEP_OUTPUT, STEP_PEER, STEP_EDIT, STEP_PUSH, STEP_POP, STEP_METER };
+/* Which byte of a number says where a header begins: the lowest one is 0. */
+enum base { BASE_ETHERNET = 0, BASE_NETWORK = 8, BASE_PORTS = 16 };
+enum how {
+	SUM_IPV4 = 1,	/* the sum of the IPv4 header covers it */
+	SUM_PSEUDO = 2, /* the sum above IP: the addresses are in it */
+	SUM_PORTS = 4,	/* the sum above IP: what is changed is in it */
+	RELATIVE = 8,	/* the value is added to what is there; the highest */
 };
 
 struct step {
 	__u8 kind;
 	__u8 base;
-	__u8 sums;
-	__u8 offset; /* of Ethernet's: and 2 */
+	__u8 how;
+	__u8 offset;
 	__u32 mask;  /* bits that are written, as they lie in memory; of an output: the queue's class;
 		      * of a meter: bytes that a packet has more than at first */
-	__u32 value; /* these; a device; a tag: type << 16 | identifier and priority; by how much; a meter */
+	__u32 value; /* these; a device; a tag: type << 16 | identifier and priority; a meter */
 };
 
-/* What every packet of a flow needs is in the first 128 bytes: two lines of a cache. */
+/* What most packets need of a flow: two lines of a cache, of which the first is only read. */
 struct flow {
 	__u64 serial; /* 0: none */
 	__u64 words[SMALL]; /* of the key, under its mask */
-	__u32 mask;
+	__u8 mask;
 	__u8 steps;
+	__u8 plain; /* its only step is an output: 1 + the kind of it */
 	__u8 least_ttl;
+	__u16 least_len;
 	__u8 sum_at; /* where above IP the checksum is */
 	__u8 udp;
-	__u16 least_len;
-	__u16 pad[3];
+	__u32 device, class; /* of that output */
 	__u64 used;   /* coarse ns since the machine started */
 	__u64 packets, bytes;
-	struct step step[MAX_STEPS];
 	__u64 cut; /* packets less frames */
 	__u64 more[WORDS - SMALL]; /* words of the key */
+};
+
+/* The rest of it. */
+struct rest {
+	struct step step[MAX_STEPS];
 	__u64 lost_packets, lost_bytes, lost_cut; /* of packets, bytes and cut, to the meter */
-	__u64 rest[15];
+};
+
+/* Flows whose hashes have some bits in common; a line of a cache. */
+struct bucket {
+	__u32 tag[WAYS]; /* of other bits of the hash; 0: none */
+	__u32 slot[WAYS];
 };
 
 /* A meter, as openflow/pipeline has it (MeterState, MeterRule): first what it has
@@ -116,7 +129,7 @@ struct setting {
 	struct mask mask[MAX_MASKS];
 	enum step_kind kinds[0]; /* these three for Go */
 	enum base bases[0];
-	enum sums sums[0];
+	enum how hows[0];
 };
 
 /* Of a processor; in a cache line of its own. */
@@ -128,24 +141,24 @@ struct run {
 MAP(BPF_MAP_TYPE_ARRAY, __u32, struct setting, 1, BPF_F_MMAPABLE) settings SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, __u32, struct flow, MAX_FLOWS, BPF_F_MMAPABLE) flows SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, __u32, struct run, MAX_CPUS, BPF_F_MMAPABLE) running SEC(".maps");
-/* Flows by the hash of their keys; of two with one hash the second stays with the process. */
-MAP(BPF_MAP_TYPE_HASH, __u64, __u32, MAX_FLOWS, BPF_F_NO_PREALLOC) hashes SEC(".maps");
+MAP(BPF_MAP_TYPE_ARRAY, __u32, struct rest, MAX_FLOWS, BPF_F_MMAPABLE) rests SEC(".maps");
+MAP(BPF_MAP_TYPE_ARRAY, __u32, struct bucket, BUCKETS, BPF_F_MMAPABLE) buckets SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, __u32, struct meter, MAX_METERS, BPF_F_MMAPABLE) meters SEC(".maps");
 
 struct packet {
 	struct __sk_buff *skb;
 	struct setting *set;
 	struct flow *flow;
+	struct rest *rest;
 	__u64 words[WORDS];
 	__u32 tags, l3, l4;
+	__u32 slot; /* of the flow */
+	__u32 next; /* step */
 	__u32 ttl;
 	__u32 len;
 	__u32 segments;
 	__u32 device; /* to leave by at the end */
 	__u32 peer;
-	__u32 edited; /* bytes of head, which are written when the next step is another one */
-	__u32 head[(HEAD + 2) / 4]; /* headers as they are to be, behind 2 bytes: words of what is in Ethernet are whole */
-	__u64 ip, pseudo, ports; /* by how much sums change: of the IPv4 header, and of what is above IP */
 };
 
 static __always_inline bool is_vlan(__be16 kind)
@@ -336,11 +349,18 @@ static __always_inline bool parse(struct packet *p)
 	return ok;
 }
 
-/* Adds a word to a hash; hash.go does the same. */
-static __always_inline __u64 mix(__u64 hash, __u64 word)
+/* Odd numbers by which words of a key are multiplied for its hash; hash.go has the same.
+ * Products do not wait for one another, as steps of a hash that is fed by words would. */
+static const __u64 factors[WORDS] = {
+	0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xd6e8feb86659fd93, 0xa0761d6478bd642f,
+	0xe7037ed1a0b428db, 0x8ebc6af09c88c6e3, 0x589965cc75374cc3, 0x1d8e4e27c47d124f,
+};
+
+/* Spreads what products have in their high bits. */
+static __always_inline __u64 spread(__u64 hash)
 {
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 32;
+	hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 29;
 }
 
 /* Whether a flow's key is that of a packet under a mask. */
@@ -363,83 +383,41 @@ static __always_inline bool is_of(const struct flow *f, const struct packet *p, 
 static long try_mask(__u32 i, struct packet *p)
 {
 	struct mask *m = &p->set->mask[i & (MAX_MASKS - 1)];
-	__u64 hash = i + 1;
-	struct flow *f;
-	__u32 *at;
+	__u64 hash = i;
+	__u32 at, tag;
+	struct bucket *b;
 
 	if (!m->used)
 		return 0;
 #pragma unroll
 	for (int w = 0; w < SMALL; w++)
-		hash = mix(hash, p->words[w] & m->words[w]);
+		hash += (p->words[w] & m->words[w]) * factors[w];
 	if (m->large) {
 #pragma unroll
 		for (int w = SMALL; w < WORDS; w++)
-			hash = mix(hash, p->words[w] & m->words[w]);
+			hash += (p->words[w] & m->words[w]) * factors[w];
 	}
-	at = bpf_map_lookup_elem(&hashes, &hash);
-	if (!at)
+	hash = spread(hash);
+	at = hash % BUCKETS;
+	tag = hash >> 32 | 1;
+	b = bpf_map_lookup_elem(&buckets, &at);
+	if (!b)
 		return 0;
-	f = bpf_map_lookup_elem(&flows, at);
-	if (!f || !*(volatile __u64 *)&f->serial || f->mask != i || !is_of(f, p, m) || p->ttl < f->least_ttl || p->len < f->least_len)
-		return 0;
-	p->flow = f;
-	return 1;
-}
+#pragma clang loop unroll(disable)
+	for (int w = 0; w < WAYS; w++) {
+		__u32 slot = b->slot[w];
+		struct flow *f;
 
-/* Reads the headers, unless they are being changed. */
-static __always_inline bool edit(struct packet *p)
-{
-	__u32 n = p->skb->len;
-
-	if (p->edited)
-		return true;
-	if (n > HEAD)
-		n = HEAD;
-	asm volatile("" : "+r"(n));
-	if (n < ETH_HLEN || n > HEAD || bpf_skb_load_bytes(p->skb, 0, (void *)p->head + 2, n))
-		return false;
-	p->edited = n;
-	p->ip = p->pseudo = p->ports = 0;
-	return true;
-}
-
-/* Changes bits of a word of the headers, at a byte of head. */
-static __always_inline void change(struct packet *p, __u32 at, __u32 mask, __u32 value, __u8 sums)
-{
-	__u32 i = at / 4, was, is;
-	__u64 by;
-
-	if (i >= (HEAD + 2) / 4)
-		return;
-	was = p->head[i];
-	is = (was & ~mask) | (value & mask);
-	p->head[i] = is;
-	by = (__u64)(__u32)~was + is;
-	if (was == is)
-		return;
-	if (sums & SUM_IPV4)
-		p->ip += by;
-	if (sums & SUM_PSEUDO)
-		p->pseudo += by;
-	if (sums & SUM_PORTS)
-		p->ports += by;
-}
-
-static __always_inline void write_word(struct packet *p, const struct step *s)
-{
-	if (edit(p))
-		change(p, s->offset + (s->base == BASE_ETHERNET ? 0 : s->base == BASE_NETWORK ? p->l3 + 2 : p->l4 + 2), s->mask, s->value, s->sums);
-}
-
-/* The time to live is the first byte of a word, or of IPv6 the last one. */
-static __always_inline void decrease_ttl(struct packet *p, const struct step *s)
-{
-	bool v4 = s->sums & SUM_IPV4;
-	__u32 at = p->l3 + 2 + (v4 ? 8 : 4), i = at / 4, shift = v4 ? 0 : 24;
-
-	if (edit(p) && i < (HEAD + 2) / 4)
-		change(p, at, 0xffU << shift, p->head[i] - ((s->value & 0xff) << shift), s->sums);
+		if (*(volatile __u32 *)&b->tag[w] != tag)
+			continue;
+		f = bpf_map_lookup_elem(&flows, &slot);
+		if (!f || !*(volatile __u64 *)&f->serial || f->mask != i || !is_of(f, p, m) || p->ttl < f->least_ttl || p->len < f->least_len)
+			continue;
+		p->flow = f;
+		p->slot = slot;
+		return 1;
+	}
+	return 0;
 }
 
 /* Folds a sum into 32 bits, as the kernel takes differences. */
@@ -449,33 +427,71 @@ static __always_inline __u32 fold_long(__u64 sum)
 	return (sum & 0xffffffff) + (sum >> 32);
 }
 
-static __always_inline void sum_ipv4(struct packet *p)
-{
-	__u32 i = (p->l3 + 2 + 8) / 4, by = fold_long(p->ip), word;
+/* Where headers begin, and of what is above IP where the sum is. */
+struct layout {
+	__u8 network, ports, sum_at, udp;
+};
 
-	if (i >= (HEAD + 2) / 4)
-		return;
-	word = p->head[i]; /* the sum is its second half */
-	p->head[i] = (word & 0xffff) | (__u32)(__u16)~csum_fold((__u32)csum_fold(by) + (__u16)~(word >> 16)) << 16;
+/* By how much sums change: of the IPv4 header, and of what is above IP. */
+struct sums {
+	__u64 ip, pseudo, ports;
+};
+
+static __always_inline void sum_up(struct __sk_buff *skb, struct layout l, const struct sums *by, void *data, void *end)
+{
+	__u64 zero = l.udp ? BPF_F_MARK_MANGLED_0 : 0;
+	__u32 sum = l.ports + l.sum_at;
+	struct iphdr *ip = data + l.network;
+
+	if (by->ip && (void *)(ip + 1) <= end)
+		ip->check = ~csum_fold((__u32)csum_fold(fold_long(by->ip)) + (__u16)~ip->check);
+	if (by->pseudo)
+		bpf_l4_csum_replace(skb, sum, 0, fold_long(by->pseudo), BPF_F_PSEUDO_HDR | zero);
+	if (by->ports)
+		bpf_l4_csum_replace(skb, sum, 0, fold_long(by->ports), zero);
 }
 
-/* Writes the headers that were changed. */
-static __always_inline void written(struct packet *p, const struct flow *f)
+/* Changes words of headers, as steps of a flow say from one on. The result is the first
+ * that says something else. It is global, as past_meter is, and so are its arguments: a
+ * layout is a number. Its loop has few branches, since programs are verified by their ways. */
+__noinline int edit(struct __sk_buff *skb, __u32 slot, __u32 first, __u32 layout)
 {
-	__u32 n = p->edited, sum = p->l4 + f->sum_at;
-	__u64 zero = f->udp ? BPF_F_MARK_MANGLED_0 : 0;
+	struct layout l = {layout, layout >> 8, layout >> 16, layout >> 24};
+	struct rest *rest = bpf_map_lookup_elem(&rests, &slot);
+	void *data = data_of(skb), *end = end_of(skb);
+	struct sums by = {};
+	__u32 i = first;
 
-	asm volatile("" : "+r"(n));
-	if (n < ETH_HLEN || n > HEAD)
-		return;
-	p->edited = 0;
-	if (p->ip)
-		sum_ipv4(p);
-	bpf_skb_store_bytes(p->skb, 0, (void *)p->head + 2, n, 0);
-	if (p->pseudo)
-		bpf_l4_csum_replace(p->skb, sum, 0, fold_long(p->pseudo), BPF_F_PSEUDO_HDR | zero);
-	if (p->ports)
-		bpf_l4_csum_replace(p->skb, sum, 0, fold_long(p->ports), zero);
+	if (!rest)
+		return MAX_STEPS;
+#pragma clang loop unroll(disable)
+	for (__u32 n = 0; n < MAX_STEPS; n++, i++) {
+		const struct step *s;
+		__u32 at, was, is, *word;
+		__u64 more;
+
+		asm volatile("" : "+r"(i)); /* so that its bound is seen for each step */
+		if (i >= MAX_STEPS)
+			break;
+		s = &rest->step[i];
+		if (s->kind != STEP_EDIT)
+			break;
+		at = s->offset + (layout << 8 >> s->base & 255);
+		word = data + at;
+		if ((void *)(word + 1) > end)
+			continue;
+		was = *word;
+		is = (was & ~s->mask) | ((s->value + (was & s->mask) * (s->how / RELATIVE)) & s->mask);
+		if (was == is)
+			continue;
+		*word = is;
+		more = (__u64)(__u32)~was + is;
+		by.ip += more * (s->how & SUM_IPV4);
+		by.pseudo += more * (s->how / SUM_PSEUDO & 1);
+		by.ports += more * (s->how / SUM_PORTS & 1);
+	}
+	sum_up(skb, l, &by, data, end);
+	return i;
 }
 
 /* The outermost tag lies beside the frame, others in it. */
@@ -606,37 +622,38 @@ __noinline int must_wait(__u32 at, __u64 size_and_segments)
 	return 0;
 }
 
-static __always_inline void lose(struct packet *p, struct flow *f)
+static __always_inline void lose(struct packet *p, struct rest *rest)
 {
-	__sync_fetch_and_add(&f->lost_packets, p->segments);
-	__sync_fetch_and_add(&f->lost_bytes, p->len);
+	__sync_fetch_and_add(&rest->lost_packets, p->segments);
+	__sync_fetch_and_add(&rest->lost_bytes, p->len);
 	if (unlikely(p->segments > 1))
-		__sync_fetch_and_add(&f->lost_cut, p->segments - 1);
+		__sync_fetch_and_add(&rest->lost_cut, p->segments - 1);
 }
 
-static long do_step(__u32 i, struct packet *p)
+/* Does a step, or those that change headers together. */
+static long do_step(__u32 unused, struct packet *p)
 {
-	struct flow *f = p->flow;
+	struct rest *rest = p->rest;
+	__u32 i = p->next;
 	struct step *s;
 
-	if (!f || i >= MAX_STEPS)
+	if (!rest || !p->flow || i >= p->flow->steps || i >= MAX_STEPS)
 		return 1;
-	s = &f->step[i];
-	if (p->edited && s->kind != STEP_WRITE && s->kind != STEP_TTL)
-		written(p, f);
+	s = &rest->step[i];
+	p->next = i + 1;
 	switch (s->kind) {
 	case STEP_OUTPUT:
 	case STEP_PEER:
 		p->skb->priority = s->mask;
-		if (i + 1 == f->steps) {
+		if (i + 1 == p->flow->steps) {
 			p->device = s->value;
 			p->peer = s->kind == STEP_PEER;
 		} else {
 			bpf_clone_redirect(p->skb, s->value, 0);
 		}
 		break;
-	case STEP_WRITE:
-		write_word(p, s);
+	case STEP_EDIT:
+		p->next = edit(p->skb, p->slot, i, (p->l3 & 255) | (p->l4 & 255) << 8 | p->flow->sum_at << 16 | (__u32)p->flow->udp << 24);
 		break;
 	case STEP_PUSH:
 		bpf_skb_vlan_push(p->skb, bpf_htons(s->value >> 16), s->value & 0xffff);
@@ -648,13 +665,10 @@ static long do_step(__u32 i, struct packet *p)
 		if (--p->tags)
 			move(p, -4);
 		break;
-	case STEP_TTL:
-		decrease_ttl(p, s);
-		break;
 	case STEP_METER:
 		if (past_meter(p->skb, (__u64)s->value << 32 | s->mask, (__u64)p->len << 32 | p->segments, p->l3))
 			break;
-		lose(p, f);
+		lose(p, rest);
 		return 1;
 	}
 	return 0;
@@ -707,10 +721,18 @@ static __always_inline bool may_go_straight(struct __sk_buff *skb)
 	return steps % STRAIGHT;
 }
 
+/* Finds the flow of a packet. */
+static __always_inline struct flow *find(struct packet *p)
+{
+	__u32 masks = *(volatile __u32 *)&p->set->masks;
+
+	bpf_loop(masks < MAX_MASKS ? masks : MAX_MASKS, try_mask, p, 0);
+	return p->flow;
+}
+
 static __always_inline int take(struct __sk_buff *skb)
 {
 	struct packet p = { .skb = skb };
-	__u32 masks;
 	struct flow *f;
 
 	p.set = ROW0(&settings);
@@ -722,23 +744,28 @@ static __always_inline int take(struct __sk_buff *skb)
 	}
 	if (may_be_control(&p))
 		return upcall(&p);
-	masks = *(volatile __u32 *)&p.set->masks;
-	bpf_loop(masks < MAX_MASKS ? masks : MAX_MASKS, try_mask, &p, 0);
-	f = p.flow;
+	f = find(&p);
 	if (!f)
 		return upcall(&p);
 	p.segments = segments_of(skb);
-	if (f->step[0].kind == STEP_METER && must_wait(f->step[0].value, (__u64)p.len << 32 | p.segments))
-		return upcall(&p);
+	if (f->plain) {
+		skb->priority = f->class;
+		p.device = f->device;
+		p.peer = f->plain == STEP_PEER + 1;
+	} else {
+		p.rest = bpf_map_lookup_elem(&rests, &p.slot);
+		if (!p.rest)
+			return TCX_DROP;
+		if (p.rest->step[0].kind == STEP_METER && must_wait(p.rest->step[0].value, (__u64)p.len << 32 | p.segments))
+			return upcall(&p);
+	}
 	__sync_fetch_and_add(&f->packets, p.segments);
 	__sync_fetch_and_add(&f->bytes, p.len);
 	if (unlikely(p.segments > 1))
 		__sync_fetch_and_add(&f->cut, p.segments - 1);
 	f->used = bpf_ktime_get_coarse_ns();
-	if (f->steps == 1)
-		do_step(0, &p);
-	else
-		bpf_loop(f->steps < MAX_STEPS ? f->steps : MAX_STEPS, do_step, &p, 0);
+	if (p.rest)
+		bpf_loop(MAX_STEPS, do_step, &p, 0);
 	if (!p.device)
 		return TCX_DROP; /* and so it does not matter what was changed last */
 	return p.peer && may_go_straight(skb) ? bpf_redirect_peer(p.device, 0) : bpf_redirect(p.device, 0);

@@ -19,7 +19,7 @@ import (
 	"sublet/openflow/pipeline"
 )
 
-//go:generate ../bpf/generate flows flows.bpf.c -type flow -type step -type meter -type mask -type setting -type run -type step_kind -type base -type sums
+//go:generate ../bpf/generate flows flows.bpf.c -type flow -type rest -type bucket -type step -type meter -type mask -type setting -type run -type step_kind -type base -type how
 
 const (
 	flowIdle  = 10 * time.Second        // after which a flow leaves the cache, at most
@@ -50,6 +50,8 @@ type cache struct {
 	memory     [][]byte
 	setting    *flowsSetting
 	flows      []flowsFlow
+	rests      []flowsRest // of the same slots
+	buckets    []flowsBucket
 	running    []flowsRun
 	attached   map[int]link.Link // by device
 	upcall     *device
@@ -89,6 +91,7 @@ type flowKey struct {
 type installed struct {
 	*pipeline.Flow
 	row      flowsFlow // as it was made
+	steps    [len(flowsRest{}.Step)]flowsStep
 	words    keyWords
 	mask     keyWords
 	key      flowKey
@@ -175,6 +178,12 @@ func (c *cache) share() error {
 	}
 	c.setting = &settings[0]
 	if c.flows, err = mapped[flowsFlow](c, c.objects.Flows); err != nil {
+		return err
+	}
+	if c.rests, err = mapped[flowsRest](c, c.objects.Rests); err != nil {
+		return err
+	}
+	if c.buckets, err = mapped[flowsBucket](c, c.objects.Buckets); err != nil {
 		return err
 	}
 	if err := c.shareMeters(); err != nil {
@@ -357,7 +366,8 @@ func (c *cache) put(in *installed) bool {
 	c.serial++
 	row := &c.flows[in.slot]
 	*row = in.row
-	row.Mask = uint32(at)
+	c.rests[in.slot] = flowsRest{Step: in.steps}
+	row.Mask = uint8(at)
 	copy(row.More[:], in.words[copy(row.Words[:], in.words[:]):])
 	row.Used = uint64(monotonic())
 	if c.samples != nil {
@@ -365,7 +375,7 @@ func (c *cache) put(in *installed) bool {
 	}
 	atomic.StoreUint64(&row.Serial, c.serial)
 	m := &c.setting.Mask[at]
-	if err := c.write(in); err != nil {
+	if !c.lead(in) {
 		c.counters.Full++
 		atomic.StoreUint64(&row.Serial, 0)
 		c.free = append(c.free, in.slot)
@@ -408,13 +418,6 @@ func (c *cache) maskOf(in *installed) (at int, ok bool) {
 	return at, true
 }
 
-// write makes a flow one that is found. It fails if another one has its hash.
-func (c *cache) write(in *installed) error {
-	return c.objects.Hashes.Update(in.key.hash(), in.slot, ebpf.UpdateNoExist)
-}
-
-func (c *cache) erase(in *installed) { c.objects.Hashes.Delete(in.key.hash()) }
-
 // Fold credits what the kernel did since the last time.
 func (c *cache) Fold() {
 	for _, in := range c.installed {
@@ -434,11 +437,11 @@ func (c *cache) count() channel.CacheCounters {
 }
 
 func (c *cache) credit(in *installed) {
-	row := &c.flows[in.slot]
+	row, rest := &c.flows[in.slot], &c.rests[in.slot]
 	packets, bytes, cut := atomic.LoadUint64(&row.Packets), atomic.LoadUint64(&row.Bytes), atomic.LoadUint64(&row.Cut)
 	now := pipeline.Usage{Frames: packets - cut, Packets: packets, Bytes: bytes}
-	now.Lost.Packets, now.Lost.Bytes = atomic.LoadUint64(&row.LostPackets), atomic.LoadUint64(&row.LostBytes)
-	now.Lost.Frames = now.Lost.Packets - atomic.LoadUint64(&row.LostCut)
+	now.Lost.Packets, now.Lost.Bytes = atomic.LoadUint64(&rest.LostPackets), atomic.LoadUint64(&rest.LostBytes)
+	now.Lost.Frames = now.Lost.Packets - atomic.LoadUint64(&rest.LostCut)
 	c.tables.Credit(in.Flow, int64(atomic.LoadUint64(&row.Used)), pipeline.Usage{
 		Frames: now.Frames - in.credited.Frames, Packets: now.Packets - in.credited.Packets, Bytes: now.Bytes - in.credited.Bytes,
 		Lost: pipeline.Lost{

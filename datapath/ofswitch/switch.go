@@ -192,7 +192,7 @@ func (s *Switch) resume() (any bool, err error) {
 		any = false
 	}
 	if s.store != nil && s.cache != nil {
-		return any, s.cache.adopt()
+		s.cache.adopt()
 	}
 	return any, nil
 }
