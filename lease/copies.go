@@ -18,15 +18,22 @@ import (
 // everything else of the lease is where it was, and the move can be taken back: the nodes
 // begin anew where they were.
 
-// Copy is a node whose kept files are to be copied between hosts, or a router whose
-// routes are.
+// Copied things, beside the files that nodes keep: what the daemons of a router have
+// learned, and what an OpenFlow switch was told and has counted.
+const (
+	CopyFiles  = ""
+	CopyRoutes = "routes"
+	CopyTables = "tables"
+)
+
+// Copy is what is to be copied between hosts of a node, router or switch.
 type Copy struct {
 	Lease  vnet.LeaseID
 	Serial uint64
 	Node   string
 	From   vnet.HostID
 	To     vnet.HostID
-	Routes bool // what its daemons have learned, in place of files
+	What   string // CopyFiles, CopyRoutes or CopyTables
 }
 
 // carried are the nodes that a move of a lease takes elsewhere with what they keep.
@@ -48,9 +55,20 @@ func (e *entry) owed() []string {
 	case e.copying():
 		return carried(e.Request, e.Move.From, e.Mapping)
 	case e.moving() && e.Move.Phase == vnet.MovePrepares:
-		return learners(e.Request, e.Move.From, e.Mapping)
+		return told(e.Request, e.Move.From, e.Mapping)
 	}
 	return nil
+}
+
+// owes is what must be copied of one of them.
+func (e *entry) owes(name string) string {
+	if e.copying() {
+		return CopyFiles
+	}
+	if _, isSwitch := e.Request.Union().Switch(name); isSwitch {
+		return CopyTables
+	}
+	return CopyRoutes
 }
 
 // lacksCopies says whether some of it has not come.
@@ -67,7 +85,7 @@ func (b *Book) Copies() (list []Copy) {
 		}
 		for _, name := range e.owed() {
 			if !slices.Contains(e.Move.Copied, name) {
-				list = append(list, Copy{e.ID(), e.Serial, name, e.Move.From.Nodes[name], e.Mapping.Nodes[name], !e.copying()})
+				list = append(list, Copy{e.ID(), e.Serial, name, e.Move.From.Nodes[name], e.Mapping.Nodes[name], e.owes(name)})
 			}
 		}
 	}
@@ -77,7 +95,7 @@ func (b *Book) Copies() (list []Copy) {
 // ofCopy finds the lease of a copy that is still wanted.
 func (b *Book) ofCopy(c Copy) (*entry, error) {
 	e, ok := b.entries[c.Lease]
-	if !ok || e.Serial != c.Serial || c.Routes == e.copying() || !slices.Contains(e.owed(), c.Node) || e.Mapping.Nodes[c.Node] != c.To || e.Move.From.Nodes[c.Node] != c.From {
+	if !ok || e.Serial != c.Serial || !slices.Contains(e.owed(), c.Node) || c.What != e.owes(c.Node) || e.Mapping.Nodes[c.Node] != c.To || e.Move.From.Nodes[c.Node] != c.From {
 		return nil, fmt.Errorf("copy what %s of %s has: %w: it is not to be moved any more", c.Node, c.Lease, ErrConflict)
 	}
 	return e, nil

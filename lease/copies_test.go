@@ -62,7 +62,7 @@ func TestKeptFilesGoWithTheirNodes(t *testing.T) {
 			t.Errorf("%s: links %t: %s", host, has, p)
 		}
 	}
-	want := Copy{id, b.entries[id].Serial, "x", "A", "B", false}
+	want := Copy{id, b.entries[id].Serial, "x", "A", "B", CopyFiles}
 	if got := b.Copies(); !slices.Equal(got, []Copy{want}) {
 		t.Fatalf("copies: %v", got)
 	}

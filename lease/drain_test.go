@@ -93,12 +93,12 @@ func TestRoutersWithDaemonsMove(t *testing.T) {
 	}
 	applied(t, b)
 	routers(vnet.MovePrepares, map[vnet.HostID]string{"A": "speaks keeps", "C": "speaks keeps", was: "speaks keeps", to: "silent keeps"})
-	want := Copy{id, b.entries[id].Serial, "r", was, to, true}
+	want := Copy{id, b.entries[id].Serial, "r", was, to, CopyRoutes}
 	if got := b.Copies(); !slices.Equal(got, []Copy{want}) {
 		t.Fatalf("copies: %v", got)
 	}
 	files := want
-	files.Routes = false
+	files.What = CopyFiles
 	if err := b.Copied(noon, files); !errors.Is(err, ErrConflict) {
 		t.Errorf("files: %v", err)
 	}

@@ -19,6 +19,9 @@ import (
 // place, and begin in the new one. The neighbours forget it meanwhile and learn it anew,
 // and so do those behind them; all of them keep the routes that they had until then
 // behind those that they learn (plan.VxRouter.Keep).
+//
+// An OpenFlow switch in its new place gets what the old one was told and has counted. It
+// reaches its controllers once their links lead to it.
 
 // gentle says whether what a move takes elsewhere can be there twice meanwhile.
 func gentle(r vnet.Request, from, to vnet.Mapping) bool {
@@ -32,8 +35,8 @@ func gentle(r vnet.Request, from, to vnet.Mapping) bool {
 }
 
 // doubles are the routers and switches of a request that can be there twice. What
-// is bound to an address or interface of its host cannot; nor can what speaks to
-// controllers in its own name, and what chains lead through.
+// is bound to an address or interface of its host cannot; nor can what is controlled
+// in band, or is in a network with chains.
 func doubles(r vnet.Request) map[string]bool {
 	can := make(map[string]bool)
 	if len(r.Chains) > 0 {
@@ -44,7 +47,7 @@ func doubles(r vnet.Request) map[string]bool {
 		can[n.Name] = doubled(n)
 	}
 	for _, s := range union.Switches {
-		can[s.Name] = s.Kind != vnet.SwitchOpenFlow && s.Access == ""
+		can[s.Name] = s.Access == "" && (s.Kind != vnet.SwitchOpenFlow || union.OutOfBand(s.Name))
 	}
 	return can
 }
@@ -52,6 +55,18 @@ func doubles(r vnet.Request) map[string]bool {
 // doubled says whether a router can be there twice.
 func doubled(n vnet.VirtualNode) bool {
 	return n.NAT == "" && n.Join == "" && n.Device == ""
+}
+
+// told are what a move takes elsewhere with what it has learned or was told: routers with
+// daemons, and OpenFlow switches.
+func told(r vnet.Request, from, to vnet.Mapping) []string {
+	names := learners(r, from, to)
+	for _, s := range r.Union().Switches {
+		if s.Kind == vnet.SwitchOpenFlow && from.Nodes[s.Name] != to.Nodes[s.Name] {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 // learners are the routers with daemons that a move takes elsewhere.

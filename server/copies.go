@@ -18,7 +18,7 @@ import (
 	"sublet/vnet"
 )
 
-// What nodes keep, and what routers have learned, is copied from the agent of one host to that of another through this
+// What nodes keep, routers have learned and switches were told is copied from the agent of one host to that of another through this
 // server, which both believe. The receiving host takes it when it is whole. A copy that
 // is interrupted, as when an agent is killed, begins anew.
 const (
@@ -202,10 +202,15 @@ func (s *Server) askKept(ctx context.Context, one lease.Copy, host vnet.HostID, 
 	if err != nil {
 		return nil, err
 	}
-	at := target.JoinPath("/v1/nodes/", plan.Namespace(one.Lease, one.Node), "kept")
-	at.RawQuery = carriedFiles
-	if one.Routes {
-		at = target.JoinPath("/v1/nodes/", plan.Namespace(one.Lease, one.Node), "routes")
+	at := target.JoinPath("/v1/nodes/", plan.Namespace(one.Lease, one.Node))
+	switch one.What {
+	case lease.CopyRoutes:
+		at = at.JoinPath("routes")
+	case lease.CopyTables:
+		at = target.JoinPath("/v1/switches/", plan.SwitchNamespace(one.Lease, one.Node, vnet.SwitchOpenFlow), "kept")
+	default:
+		at = at.JoinPath("kept")
+		at.RawQuery = carriedFiles
 	}
 	request, err := http.NewRequestWithContext(ctx, method, at.String(), body)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -165,6 +166,61 @@ links:
 		s.must("down", protocol)
 		s.gone(id)
 	}
+}
+
+// TestOpenFlowSwitchesMove: a leased OpenFlow switch goes to another host with its
+// entries and what they have counted, and its controller controls it there.
+//
+//	a@h1 - s1@h4 or h5 - b@h2, ctl@h3
+func TestOpenFlowSwitchesMove(t *testing.T) { openFlowSwitchesMove(t, vnet.DatapathKernel) }
+
+func TestSoakOpenFlowSwitchesMove(t *testing.T) { openFlowSwitchesMove(t, vnet.DatapathProcess) }
+
+func openFlowSwitchesMove(t *testing.T, datapath string) {
+	s := newSupervisor(t, meshOf(5))
+	text := strings.NewReplacer("name: s1, host: h1,", "name: s1, datapath: "+datapath+",", "name: ctl\n    host: h2\n", "name: ctl\n    host: h3\n",
+		"network: learning", "network: learning\ntenant: root\ncolocate: forbidden").Replace(learning(t))
+	request := parseRequest(t, text)
+	s.admit(request)
+	id := idOf(request)
+	s.ready(id)
+	a, b := node{"h1", id, "a"}, node{"h2", id, "b"}
+	eventually(t, 20*time.Second, func() error { return s.crosses("learning/a", "b") })
+	flows := []*flow{s.flowOf(a, b, time.Millisecond), s.flowOf(b, a, time.Millisecond)}
+	time.Sleep(time.Second)
+	counted := s.passedEntries("learning/s1")
+	if counted < 500 {
+		t.Fatalf("entries have counted %d packets", counted)
+	}
+	was, is := s.leaves(id, "s1")
+	for _, f := range flows {
+		sent, lost := f.end()
+		t.Logf("from %s to %s: %s lost %d of %d packets", was, is, f.name, lost, sent)
+		if lost > 500 { // a busy machine may be late; without its entries it is all
+			t.Errorf("%s lost %d of %d packets", f.name, lost, sent)
+		}
+	}
+	if now := s.passedEntries("learning/s1"); now < counted {
+		t.Errorf("entries have counted %d packets, and %d before they moved", now, counted)
+	}
+	eventually(t, patience, func() error {
+		if out := s.must("flows", "status", "learning/s1"); strings.Contains(out, "is not connected") {
+			return fmt.Errorf("the switch says:\n%s", out)
+		}
+		return nil
+	})
+	s.settled()
+}
+
+// passedEntries is what the entries of a switch that lead somewhere have counted.
+func (l *lab) passedEntries(name string) (packets uint64) {
+	l.t.Helper()
+	for _, f := range decode[[]report.Flow](l.t, l.must("flows", name, "-o", "json")) {
+		if f.Priority > 0 {
+			packets += f.Packets
+		}
+	}
+	return packets
 }
 
 // TestRoutersMakeRoom: 80 of 100 Mbit/s at a host do not fit beside 50 of a router

@@ -51,6 +51,10 @@ type Host struct {
 	// another host or of one that is not; kept.
 	Save  func(ctx context.Context, namespace string, carried bool, w io.Writer) error
 	Bring func(ctx context.Context, namespace string, carried bool, r io.Reader) error
+	// SaveSwitch writes what an OpenFlow switch was told and has counted, and
+	// BringSwitch gives it to another one; kept.
+	SaveSwitch  func(namespace string, w io.Writer) error
+	BringSwitch func(ctx context.Context, namespace string, r io.Reader) error
 	// Learned are the routes that a router's daemons have learned, and Keep gives it
 	// those of another one; routes.
 	Learned func(namespace string) ([]report.Learned, error)
@@ -102,6 +106,8 @@ func (h *Host) Handler() http.Handler {
 	mux.HandleFunc("DELETE /v1/nodes/{namespace}/join", h.revoke)
 	mux.HandleFunc("GET /v1/switches/{namespace}/flows", h.flows)
 	mux.HandleFunc("GET /v1/switches/{namespace}/status", h.status)
+	mux.HandleFunc("GET /v1/switches/{namespace}/kept", h.saveSwitch)
+	mux.HandleFunc("PUT /v1/switches/{namespace}/kept", h.bringSwitch)
 	mux.HandleFunc("GET /v1/switches/{namespace}/trace", h.trace)
 	mux.HandleFunc("GET /v1/diff", h.diff)
 	mux.HandleFunc("GET /v1/paths", h.paths)

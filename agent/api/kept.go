@@ -40,14 +40,26 @@ func (h *Host) mayMove(w http.ResponseWriter) bool {
 
 // save writes what a node keeps. An archive that ends early ends without an end.
 func (h *Host) save(w http.ResponseWriter, r *http.Request) {
+	h.saved(w, "application/zstd", func(to io.Writer) error {
+		return h.Save(r.Context(), r.PathValue("namespace"), r.URL.Query().Has(Carried), to)
+	})
+}
+
+// saveSwitch writes what an OpenFlow switch was told and has counted.
+func (h *Host) saveSwitch(w http.ResponseWriter, r *http.Request) {
+	h.saved(w, "application/x-tar", func(to io.Writer) error { return h.SaveSwitch(r.PathValue("namespace"), to) })
+}
+
+// saved answers with what is written.
+func (h *Host) saved(w http.ResponseWriter, kind string, write func(io.Writer) error) {
 	if !h.mayMove(w) {
 		return
 	}
 	defer h.moving.give("")
-	w.Header().Set("Content-Type", "application/zstd")
+	w.Header().Set("Content-Type", kind)
 	to := &steady.Writer{ResponseWriter: w}
 	defer to.End()
-	err := h.Save(r.Context(), r.PathValue("namespace"), r.URL.Query().Has(Carried), to)
+	err := write(to)
 	if err == nil {
 		return
 	}
@@ -59,12 +71,24 @@ func (h *Host) save(w http.ResponseWriter, r *http.Request) {
 
 // bring replaces what a node keeps.
 func (h *Host) bring(w http.ResponseWriter, r *http.Request) {
+	h.brought(w, r, func(from io.Reader) error {
+		return h.Bring(r.Context(), r.PathValue("namespace"), r.URL.Query().Has(Carried), from)
+	})
+}
+
+// bringSwitch gives an OpenFlow switch what another one was told and has counted.
+func (h *Host) bringSwitch(w http.ResponseWriter, r *http.Request) {
+	h.brought(w, r, func(from io.Reader) error { return h.BringSwitch(r.Context(), r.PathValue("namespace"), from) })
+}
+
+// brought reads what is brought.
+func (h *Host) brought(w http.ResponseWriter, r *http.Request, read func(io.Reader) error) {
 	if !h.mayMove(w) {
 		return
 	}
 	defer h.moving.give("")
 	body := steady.Body(w, r)
-	if err := h.Bring(r.Context(), r.PathValue("namespace"), r.URL.Query().Has(Carried), body); err != nil {
+	if err := read(body); err != nil {
 		_, _ = io.CopyN(io.Discard, body, mostUnread) // so that the sender hears the answer
 		refuse(w, err)
 		return

@@ -17,6 +17,9 @@ func (s *Switch) restore() (any bool, err error) {
 		return false, err
 	}
 	any = err == nil
+	if err := s.store.shift(); err != nil {
+		return any, err
+	}
 	counts := make(map[uint64]*pipeline.Counts)
 	for i := range s.store.counts {
 		if c := &s.store.counts[i]; c.Owner != 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"unsafe"
 
@@ -21,6 +22,8 @@ import (
 const (
 	logFile  = "state"  // messages that make what there is
 	rowsFile = "counts" // what they have counted
+
+	movedFile = "moved" // by what the times in them differ from this host's clock
 
 	storeVersion = 1
 	logHead      = 16      // version, and bytes in use
@@ -64,6 +67,27 @@ func openStore(entries int) (*store, error) {
 		s.rows.version = storeVersion
 	}
 	return s, nil
+}
+
+// shift takes a store that comes from another host: its times are of that one's clock.
+func (s *store) shift() error {
+	text, err := os.ReadFile(movedFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	by, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", movedFile, err)
+	}
+	for i := range s.counts {
+		if s.counts[i].Owner != 0 {
+			s.counts[i].Shift(by)
+		}
+	}
+	return os.Remove(movedFile)
 }
 
 // mapFile maps a file of a size, which is made if it is not there.

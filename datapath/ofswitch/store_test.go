@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"os"
 	"testing"
+	"unsafe"
 
 	"sublet/openflow/of13"
 	"sublet/openflow/pipeline"
@@ -69,5 +70,38 @@ func TestStore(t *testing.T) {
 	}
 	if got := logged(t); len(got) != 1 || got[0] != 7 {
 		t.Errorf("with half a record it has %v", got)
+	}
+}
+
+// The times of a store that comes from another host are shifted once, those of entries
+// alone.
+func TestStoreFromAnotherHost(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s, err := openStore(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	s.counts[0].Owner = 7
+	times := func(i int) [2]int64 { return [2]int64((*[5]int64)(unsafe.Pointer(&s.counts[i]))[3:]) } // created, used
+	for range 2 {
+		if err := s.shift(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(movedFile, []byte("-42"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.shift(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if owned, free := times(0), times(1); owned != [2]int64{-84, -84} || free != [2]int64{} {
+		t.Errorf("after two moves: %v, and of nobody's %v", owned, free)
+	}
+	if err := os.WriteFile(movedFile, []byte("soon"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.shift(); err == nil {
+		t.Error("a time that is none is taken")
 	}
 }

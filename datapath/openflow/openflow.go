@@ -125,7 +125,7 @@ func (p *Part) begin(ctx context.Context, s plan.Switch) error {
 
 // forget removes what a process has kept for the next one (sublet openflow run --keep).
 func (p *Part) forget(key string) error {
-	for _, name := range []string{"state", "counts", "flows", "slices", "numbers"} {
+	for _, name := range []string{"state", "counts", "flows", "slices", "numbers", "moved"} {
 		if err := os.Remove(p.file(key, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

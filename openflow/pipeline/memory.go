@@ -13,6 +13,9 @@ type Counts struct {
 	created, used  int64
 }
 
+// Shift moves the times of an entry by what the clock of its new host differs.
+func (c *Counts) Shift(by int64) { c.created, c.used = c.created+by, c.used+by }
+
 // TableCounts are of a table.
 type TableCounts struct{ lookups, matched uint64 }
 
