@@ -45,6 +45,7 @@ func (d *Daemon) rearrange() {
 	for prefix, spread := range d.spreads {
 		rates := d.rates(prefix, flows[prefix])
 		if cmp.Or(spread.Mode, plan.PerFlow) == plan.PerFlow {
+			d.hold(spread, flows[prefix])
 			d.balance(spread, flows[prefix], rates)
 		}
 	}
@@ -100,7 +101,8 @@ func (d *Daemon) balance(split plan.Spread, flows []iplb.Flow, rates []float64) 
 	for i, f := range flows {
 		grain = max(grain, float64(f.Bytes)/float64(max(f.Packets, 1)))
 		if at, in := index[f.Path]; in {
-			list = append(list, spread.Flow{Rate: rates[i], Path: at})
+			_, pinned := d.pins[flowID{split.Prefix, f.FlowKey}]
+			list = append(list, spread.Flow{Rate: rates[i], Path: at, Fixed: pinned})
 			which = append(which, i)
 			total += rates[i]
 		}

@@ -27,7 +27,8 @@ type Daemon struct {
 	Rearrange time.Duration // between measurements of the flows' rates; 0: never
 	Probing   Probing
 
-	wanted  map[netip.Prefix]plan.Spread
+	listed  map[netip.Prefix]plan.Spread // as lists and link state have them
+	wanted  map[netip.Prefix]plan.Spread // with what was ordered
 	spreads map[netip.Prefix]plan.Spread // as they are in the table
 	calls   chan func()                  // what others want done by the loop, which owns the table
 
@@ -36,6 +37,9 @@ type Daemon struct {
 	lastMoved map[flowID]uint64 // round of a flow's last move
 	moves     []Move
 	moved     uint64
+
+	weights map[weightedPath]uint32 // that were ordered
+	pins    map[flowID][]netip.Addr // relays of the paths that flows are kept on
 
 	leased map[vnet.VNI]*tunnel
 
@@ -50,6 +54,7 @@ func New(host string, table *iplb.Table, log *slog.Logger) *Daemon {
 		Host: host, Table: table, Log: log, Rearrange: time.Second,
 		spreads: make(map[netip.Prefix]plan.Spread), calls: make(chan func()), leased: make(map[vnet.VNI]*tunnel),
 		counted: make(map[flowID]flowRate), lastMoved: make(map[flowID]uint64), watches: make(map[netip.Prefix]pathProbes),
+		weights: make(map[weightedPath]uint32), pins: make(map[flowID][]netip.Addr),
 	}
 }
 
@@ -105,9 +110,9 @@ func ticker(every time.Duration) *time.Ticker {
 // is never without paths. A spread that cannot be made is said and left as it
 // was; the others are made.
 func (d *Daemon) Apply(spreads []plan.Spread) {
-	d.wanted = make(map[netip.Prefix]plan.Spread, len(spreads))
+	d.listed, d.wanted = make(map[netip.Prefix]plan.Spread, len(spreads)), make(map[netip.Prefix]plan.Spread, len(spreads))
 	for _, s := range spreads {
-		d.wanted[s.Prefix] = s
+		d.listed[s.Prefix], d.wanted[s.Prefix] = s, d.weighted(s)
 	}
 	for _, p := range slices.Concat(slices.Collect(maps.Keys(d.wanted)), d.Table.Rules()) {
 		if err := d.ensure(p); err != nil {

@@ -66,7 +66,7 @@ func Open(ctx context.Context, h *kernel.Host, o Options) (*Part, error) {
 		return openBoth(ctx, h, o)
 	}
 	p := NewPart(h, func() (io.Closer, error) { return Lock(h.Run, h.Host) })
-	stop, err := Serve(ctx, AgentSocket(h.Run, h.Host), p.Ask, o.Log)
+	stop, err := Serve(ctx, AgentSocket(h.Run, h.Host), p, o.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func Start(ctx context.Context, h *kernel.Host, t *iplb.Table, socket string, o 
 	d.Apply(o.Lists)
 	var silence func()
 	if err = t.Spread(h, o.Device); err == nil {
-		silence, err = Serve(ctx, socket, d.Ask, o.Log)
+		silence, err = Serve(ctx, socket, d, o.Log)
 	}
 	if err != nil {
 		prober.Close()

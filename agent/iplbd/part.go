@@ -2,6 +2,7 @@ package iplbd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -88,4 +89,9 @@ func (p *Part) Ask(ctx context.Context) (Status, error) {
 		return err
 	})
 	return s, err
+}
+
+// Obey refuses: paths of leases are those that were booked.
+func (p *Part) Obey(context.Context, Order) error {
+	return errors.New("paths of leases follow from what is booked: no order changes them")
 }

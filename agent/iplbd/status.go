@@ -19,6 +19,7 @@ type Status struct {
 	Moves    []Move            `json:"moves"` // the last ones, newest last
 	Moved    uint64            `json:"moved"` // since the start
 	Outcomes map[string]uint64 `json:"outcomes"`
+	Pins     []Pin             `json:"pins,omitempty"`
 }
 
 // PrefixStatus is one prefix with its paths.
@@ -61,7 +62,7 @@ type Move struct {
 	Flow   string       `json:"flow,omitempty"` // none: all flows of the path
 	From   []netip.Addr `json:"from"`
 	To     []netip.Addr `json:"to,omitzero"`
-	Why    string       `json:"why"` // balance, dead, alive
+	Why    string       `json:"why"` // balance, dead, alive, pinned
 }
 
 // listed is a list that JSON writes as one, of no relays too.
@@ -74,7 +75,7 @@ func (d *Daemon) Ask(ctx context.Context) (s Status, err error) {
 }
 
 func (d *Daemon) status() Status {
-	s := Status{Host: d.Host, Prefixes: []PrefixStatus{}, Moves: append([]Move{}, d.moves...), Moved: d.moved}
+	s := Status{Host: d.Host, Pins: d.pinList(), Prefixes: []PrefixStatus{}, Moves: append([]Move{}, d.moves...), Moved: d.moved}
 	flows, err := d.Table.AllFlows(0)
 	if err != nil {
 		d.Log.Error("flows not read", "err", err)

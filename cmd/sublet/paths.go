@@ -34,7 +34,7 @@ the last moves of flows. See docs/multipath.md.`,
 		},
 	})
 	c.Flags().StringVar(&host, "host", "", "show this host only")
-	c.AddCommand(a.pathsRun(), a.pathsRelay())
+	c.AddCommand(append(a.pathsOrders(), a.pathsRun(), a.pathsRelay())...)
 	return c
 }
 
