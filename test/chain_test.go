@@ -231,3 +231,37 @@ chains:
 	}
 	s.must("down", "six")
 }
+
+// Chains of IPv6, of a DSCP and of packets with a tag are measured over two hosts by
+// packets that they take. With what rate these arrive is a matter of other tests.
+func TestChecksOfChainsBySetBits(t *testing.T) {
+	t.Parallel()
+	s := newSupervisor(t, chainSubstrate)
+	s.up(`network: bits
+nodes:
+  - {name: a, host: h1}
+  - {name: b, host: h2}
+functions:
+  - {name: fw, host: h1, kind: firewall, rules: [{deny: {proto: tcp, dst_port: 9}}]}
+links:
+  - ends: [{node: a, address: ["10.0.7.1/24", "2001:db8:1::1/64"]}, {node: b, address: ["10.0.7.2/24", "2001:db8:1::2/64"]}]
+    rate: 50Mbit
+chains:
+  - {name: six, from: a, to: b, match: {proto: tcp, src: "2001:db8:1::/64", dst: "2001:db8:1::/64", dst_port: 80}, via: [fw], rate: 2Mbit}
+  - {name: classed, from: a, to: b, match: {proto: tcp, dst_port: 81, dscp: 46}, via: [fw], rate: 2Mbit}
+  - {name: datagrams, from: a, to: b, match: {proto: udp, dst_port: 81, dscp: 10}, via: [fw], rate: 2Mbit}
+  - {name: tagged, from: a, to: b, match: {proto: udp, dst_port: 82, vlan: 7}, via: [fw], rate: 2Mbit}
+`)
+	s.checked("bits", func(v vnet.Verdict, code int) error {
+		for _, c := range v.Chains {
+			if c.Outcome == vnet.Broken || c.Measured == 0 || c.Hops[1].Hop != "fw" || c.Hops[1].Packets < 20 {
+				return fmt.Errorf("exit code %d, %s is measured with %s: %+v", code, c.Name, c.Measured, c)
+			}
+		}
+		if len(v.Chains) != 4 {
+			return fmt.Errorf("chains %+v", v.Chains)
+		}
+		return nil
+	}, "--duration", "1s")
+	s.must("down", "bits")
+}

@@ -35,14 +35,15 @@ type datagram struct {
 	proto    vnet.IPProtocol
 	src, dst netip.Addr
 	port     uint16 // of its destination
+	dscp     uint8
+	vlan     uint16 // 0: no tag
 }
 
-// in says whether a set has the packet, whatever port it comes from. It has no DSCP and
-// no tag.
+// in says whether a set has the packet, whatever port it comes from.
 func (d datagram) in(m vnet.Packets) bool {
 	return (m.Protocol == "" || m.Protocol == d.proto) &&
 		(!m.Src.IsValid() || m.Src.Contains(d.src)) && (!m.Dst.IsValid() || m.Dst.Contains(d.dst)) &&
-		(m.DSCP == nil || *m.DSCP == 0) && (m.VLAN == nil || *m.VLAN == 0) && (m.DstPort == vnet.PortRange{} || m.DstPort.First <= d.port && d.port <= m.DstPort.Last)
+		(m.DSCP == nil || *m.DSCP == d.dscp) && (m.VLAN == nil || *m.VLAN == d.vlan) && (m.DstPort == vnet.PortRange{} || m.DstPort.First <= d.port && d.port <= m.DstPort.Last)
 }
 
 // taking is what a chain takes; without a destination that is the address of its end.
@@ -78,7 +79,7 @@ func takenBy(l vnet.Lease, t probe.Target) string {
 	}
 	for _, c := range chainsOf(l) {
 		m := taking(l, c)
-		d := datagram{m.Protocol, t.FromAddr, t.ToAddr, m.DstPort.First}
+		d := datagram{proto: m.Protocol, src: t.FromAddr, dst: t.ToAddr, port: m.DstPort.First}
 		if c.From == t.From && m.Protocol != vnet.ProtocolICMP && probed(m.SrcPort) && probed(m.DstPort) && d.in(m) {
 			return c.Name
 		}
@@ -124,13 +125,25 @@ func wayOf(l vnet.Lease, ports map[string][2]plan.Port, c vnet.Chain) chainWay {
 		n, ok := l.Topology().Node(name)
 		return ok && n.IsFunction() && n.Function.Kind == vnet.FunctionNAT
 	})
-	if !m.Dst.Contains(w.target.ToAddr) {
-		i := slices.IndexFunc(l.AddressesOf(c.To), func(a netip.Addr) bool { return a.Is4() && m.Dst.Contains(a) })
-		if i < 0 {
-			w.not = "it takes nothing that goes to " + c.To + " itself"
-			return w
+	if w.target.ToAddr = addressIn(l, c.To, m.Dst); !w.target.ToAddr.IsValid() {
+		w.not = "it takes nothing that goes to " + c.To + " itself"
+		return w
+	}
+	if m.Is6() {
+		w.target.FromAddr = addressIn(l, c.From, m.Src)
+	}
+	if m.DSCP != nil {
+		w.target.DSCP = *m.DSCP
+	}
+	if m.VLAN != nil && *m.VLAN != 0 {
+		w.target.VLAN = *m.VLAN
+		w.target.MTU -= tagBytes // which the packet has within the link's frames
+	}
+	if m.Is6() || w.target.VLAN != 0 { // which sockets do not send
+		w = w.framed()
+		if m.DstPort == (vnet.PortRange{}) {
+			m.DstPort = vnet.PortRange{First: discardPort, Last: discardPort}
 		}
-		w.target.ToAddr = l.AddressesOf(c.To)[i]
 	}
 	machines := machinesOf(l.Topology())
 	port, ok := w.port(l, m)
@@ -139,16 +152,32 @@ func wayOf(l vnet.Lease, ports map[string][2]plan.Port, c vnet.Chain) chainWay {
 		w.not = "what sends or receives is a machine, or one that joins"
 	case m.Protocol == vnet.ProtocolICMP:
 		w.not = "nothing measures by icmp"
-	case m.DSCP != nil && *m.DSCP != 0 || m.VLAN != nil && *m.VLAN != 0:
-		w.not = "its match states a DSCP or a VLAN, which what measures has not"
 	case m.SrcPort != vnet.PortRange{}:
 		w.not = "its match states source ports"
-	case m.Src.IsValid() && !m.Src.Contains(w.target.FromAddr):
+	case !w.target.FromAddr.IsValid() || m.Src.IsValid() && !m.Src.Contains(w.target.FromAddr):
 		w.not = "its match leaves out the address of " + c.From
 	case !ok:
 		w.not = "another chain takes all that it could be measured by, or its firewalls deny that"
 	}
 	return w
+}
+
+// discardPort is of a service that nobody runs any more (RFC 863): frames go there where
+// a chain takes all ports.
+const discardPort = 9
+
+// tagBytes has a tag of IEEE 802.1Q.
+const tagBytes = 4
+
+// addressIn is the first address of a node that a prefix has, of IPv6 if none is stated;
+// invalid: it has none.
+func addressIn(l vnet.Lease, node string, in netip.Prefix) netip.Addr {
+	for _, a := range l.AddressesOf(node) {
+		if in.IsValid() && in.Contains(a) || !in.IsValid() && a.Is6() {
+			return a
+		}
+	}
+	return netip.Addr{}
 }
 
 // chainPort is that of a node by which packets to another one go, or come from it:
@@ -171,7 +200,7 @@ func chainPort(l vnet.Lease, ports map[string][2]plan.Port, node, other string) 
 func (w chainWay) port(l vnet.Lease, m vnet.Packets) (uint16, bool) {
 	first, last := m.DstPort.First, m.DstPort.Last
 	for p := int(first); p <= int(last); p++ {
-		d := datagram{w.proto, w.target.FromAddr, w.target.ToAddr, uint16(p)}
+		d := datagram{w.proto, w.target.FromAddr, w.target.ToAddr, uint16(p), w.target.DSCP, w.target.VLAN}
 		if !takenBefore(l, w.chain, d) && !denied(l, w.chain, d) {
 			return d.port, true
 		}
@@ -283,7 +312,7 @@ func batches(l vnet.Lease, ports map[string][2]plan.Port) (list []chainBatch) {
 }
 
 func (b chainBatch) takes(w chainWay) bool {
-	return b[0].proto == w.proto && !slices.ContainsFunc(b, func(o chainWay) bool {
+	return b[0].proto == w.proto && (b[0].target.Frames == 0) == (w.target.Frames == 0) && !slices.ContainsFunc(b, func(o chainWay) bool {
 		return o.target.To == w.target.To && o.target.Port == w.target.Port && w.target.Port != 0
 	})
 }
@@ -335,8 +364,8 @@ func (b chainBatch) load() probe.Load {
 	return probe.Load{Part: chainOverload}
 }
 
-// framed is a way that is measured by frames, since a program of the tenant's has
-// the port.
+// framed is a way that is measured by frames: a program of the tenant's has the port, or
+// sockets do not send what the chain takes.
 func (w chainWay) framed() chainWay {
 	w.target.Frames = unix.IPPROTO_UDP
 	if w.proto == vnet.ProtocolTCP {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
 	"sublet/vnet"
@@ -66,16 +68,47 @@ func TestFramesPassServers(t *testing.T) {
 
 // A frame's checksum is never right, and never UDP's word for none.
 func TestFramesAreSpoiled(t *testing.T) {
-	for _, proto := range []uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-		f := loopback
+	six := loopback
+	six.Local, six.Peer = netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")
+	for i, f := range []flow{loopback, loopback, six, six} {
+		proto := []uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP}[i%2]
 		f.Frames, f.MTU = proto, 101
 		b := newFrame(f, 9)
 		for i := range 1 << 16 {
 			b[99], b[100] = byte(i>>8), byte(i)
 			spoil(b)
-			sum := b[20+checksumAt(proto):][:2]
+			sum := b[ipHeader(b)+checksumAt(proto):][:2]
 			if checksum(b) == 0 || sum[0] == 0 && sum[1] == 0 {
 				t.Fatalf("protocol %d: the checksum %x is right", proto, sum)
+			}
+		}
+	}
+}
+
+// What frames are sent as is the packet that the flow states: its addresses, ports, DSCP,
+// and the tag in the header of its link.
+func TestFramesAreWhatFlowsState(t *testing.T) {
+	for _, local := range []string{"10.0.0.1", "2001:db8::1"} {
+		f := flow{Interface: "lo", MTU: 200, Local: netip.MustParseAddr(local), Frames: unix.IPPROTO_UDP, DSCP: 46, Ports: ports{UDP: 9001}}
+		f.Peer = f.Local.Next()
+		p := gopacket.NewPacket(newFrame(f, 4000), map[bool]gopacket.LayerType{true: layers.LayerTypeIPv6, false: layers.LayerTypeIPv4}[f.Peer.Is6()], gopacket.Default)
+		if p.ErrorLayer() != nil {
+			t.Fatal(p.ErrorLayer().Error())
+		}
+		if from, to := p.NetworkLayer().NetworkFlow().Endpoints(); from.String() != f.Local.String() || to.String() != f.Peer.String() {
+			t.Errorf("from %s to %s", from, to)
+		}
+		if udp, ok := p.TransportLayer().(*layers.UDP); !ok || udp.SrcPort != 4000 || udp.DstPort != 9001 {
+			t.Errorf("it is %s", p)
+		}
+		switch ip := p.NetworkLayer().(type) {
+		case *layers.IPv4:
+			if err, wrong := ip.VerifyChecksum(); err != nil || !wrong.Valid || ip.TOS != 46<<2 {
+				t.Errorf("checksum %+v, TOS %d", wrong, ip.TOS)
+			}
+		case *layers.IPv6:
+			if ip.TrafficClass != 46<<2 {
+				t.Errorf("class %d", ip.TrafficClass)
 			}
 		}
 	}

@@ -54,6 +54,8 @@ type flow struct {
 	Interval  time.Duration `json:"interval_ns,omitempty"` // between pings
 	Sent      uint64        `json:"sent,omitempty"`        // datagrams the other end says it sent
 	Frames    uint8         `json:"frames,omitempty"`      // IP protocol of frames that are sent in place of datagrams; 0: none
+	DSCP      uint8         `json:"dscp,omitempty"`        // of what is sent
+	VLAN      uint16        `json:"vlan,omitempty"`        // tag of frames that are sent; 0: none
 }
 
 // ports a receiver chose.

@@ -27,6 +27,7 @@ type pacedLoad struct {
 	segments int // in one burst
 	buffer   []byte
 	frame    bool // that is what buffer has
+	link     int  // bytes in front of its IP header
 	pacer    *pacer
 	late     time.Duration // slept too long, in all: kept off the processor
 }
@@ -70,15 +71,18 @@ func (b *pacedLoad) run(ctx context.Context, length time.Duration) error {
 	return ctx.Err()
 }
 
-// frames makes it send frames such as one.
-func (b *pacedLoad) frames(one []byte) { b.buffer, b.frame = one, true }
+// frames makes it send frames such as one, with a header of the link in front.
+func (b *pacedLoad) frames(link, one []byte) {
+	b.buffer, b.frame, b.link = append(link, one...), true, len(link)
+}
 
 // fill numbers what is sent next, and returns the header of what comes then.
 func (b *pacedLoad) fill() header {
 	h := b.header
 	if b.frame {
-		h.put(b.buffer[frameHeader(b.buffer[9]):])
-		spoil(b.buffer)
+		packet := b.buffer[b.link:]
+		h.put(packet[frameHeader(packet):])
+		spoil(packet)
 		h.seq++
 		return h
 	}

@@ -124,11 +124,15 @@ func unsentLimit(f flow) int {
 func (s *sender) sendLoad(ctx context.Context, c command, f flow, g *figure) error {
 	s.flow.Rate, s.flow.Lag = f.Rate, f.Lag
 	b, err := newPacedLoad(s.udp, s.run, c.Epoch, s.flow)
-	if err == nil && s.flow.Frames != 0 {
-		b.frames(newFrame(s.flow, s.port))
-	}
 	if err != nil {
 		return err
+	}
+	if s.flow.Frames != 0 {
+		link, err := linkHeader(s.flow)
+		if err != nil {
+			return err
+		}
+		b.frames(link, newFrame(s.flow, s.port))
 	}
 	done := make(chan error)
 	go func() { done <- b.run(ctx, c.length()) }() // on a thread of its own, which ends with it

@@ -139,7 +139,7 @@ func (s *sink) take(b []byte, segment int, at int64) {
 // header is the probe's own in what arrived.
 func (s *sink) header(b []byte) (header, bool) {
 	if s.frames != 0 {
-		b = b[min(len(b), frameHeader(s.frames)):]
+		b = b[min(len(b), frameHeader(b)):]
 	}
 	return parseHeader(b)
 }

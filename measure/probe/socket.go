@@ -45,17 +45,41 @@ func setUp(fd int, f flow, at uint16) (uint16, error) {
 			return 0, fmt.Errorf("set time limit: %w", err)
 		}
 	}
+	if err := setClass(fd, f); err != nil {
+		return 0, err
+	}
 	if err := unix.BindToDevice(fd, f.Interface); err != nil {
 		return 0, fmt.Errorf("bind to device: %w", err)
 	}
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: f.Local.As4(), Port: int(at)}); err != nil {
+	if err := unix.Bind(fd, socketAddress(f.Local, at)); err != nil {
 		return 0, fmt.Errorf("bind: %w", err)
 	}
 	name, err := unix.Getsockname(fd)
 	if err != nil {
 		return 0, fmt.Errorf("read port: %w", err)
 	}
+	if six, ok := name.(*unix.SockaddrInet6); ok {
+		return uint16(six.Port), nil
+	}
 	return uint16(name.(*unix.SockaddrInet4).Port), nil
+}
+
+func socketAddress(a netip.Addr, port uint16) unix.Sockaddr {
+	if a.Is6() {
+		return &unix.SockaddrInet6{Addr: a.As16(), Port: int(port)}
+	}
+	return &unix.SockaddrInet4{Addr: a.As4(), Port: int(port)}
+}
+
+// setClass gives what a socket of IPv4 sends the flow's DSCP.
+func setClass(fd int, f flow) error {
+	if f.DSCP == 0 || f.Local.Is6() {
+		return nil
+	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, int(f.DSCP)<<2); err != nil {
+		return fmt.Errorf("set DSCP: %w", err)
+	}
+	return nil
 }
 
 // setBuffers asks for large buffers; what the kernel refuses only makes the

@@ -35,7 +35,7 @@ func control(f flow) func(network, address string, c syscall.RawConn) error {
 			if err := unix.BindToDevice(fd, f.Interface); err != nil {
 				return fmt.Errorf("bind TCP socket to device %s: %w", f.Interface, err)
 			}
-			return nil
+			return setClass(fd, f)
 		})
 	}
 }

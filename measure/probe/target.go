@@ -23,6 +23,8 @@ type Target struct {
 	Impair       [2]vnet.Impairment // asked for in this direction, and in the other
 	Port         uint16             // at which TCP and UDP are received; 0: any
 	Frames       uint8              // protocol of frames that are counted beside the program that has Port; 0: sockets
+	DSCP         uint8              // of what is sent
+	VLAN         uint16             // tag of frames that are sent; 0: none
 	Translated   bool               // a NAT on the way: what arrives is not from FromAddr
 }
 

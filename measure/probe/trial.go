@@ -180,7 +180,7 @@ func (t *trial) inlet(streams int) flow {
 }
 
 func (t *trial) outlet(streams int) flow {
-	return flow{ID: t.id, Pair: t.pair, Interface: t.FromIf, Local: t.FromAddr, Peer: t.ToAddr, MTU: t.MTU, Streams: streams, Ports: t.ports, Frames: t.Frames}
+	return flow{ID: t.id, Pair: t.pair, Interface: t.FromIf, Local: t.FromAddr, Peer: t.ToAddr, MTU: t.MTU, Streams: streams, Ports: t.ports, Frames: t.Frames, DSCP: t.DSCP, VLAN: t.VLAN}
 }
 
 // pingShare bounds the pings' part of the load they measure under, so that

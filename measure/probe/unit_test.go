@@ -218,8 +218,8 @@ func TestTargets(t *testing.T) {
 	}
 	got := Targets(l, 1400, func(_ vnet.VirtualLink, i int) string { return []string{"eth7", "eth8"}[i] })
 	want := []Target{
-		{"a", "n1", "n2", "eth7", "eth8", left.addr, right.addr, 1400, 5, 9, 9, true, 0, 7, [2]vnet.Impairment{}, 0, 0, false},
-		{"a", "n2", "n1", "eth8", "eth7", right.addr, left.addr, 1400, 0, 0, 0, false, 0, 7, [2]vnet.Impairment{}, 0, 0, false},
+		{"a", "n1", "n2", "eth7", "eth8", left.addr, right.addr, 1400, 5, 9, 9, true, 0, 7, [2]vnet.Impairment{}, 0, 0, 0, 0, false},
+		{"a", "n2", "n1", "eth8", "eth7", right.addr, left.addr, 1400, 0, 0, 0, false, 0, 7, [2]vnet.Impairment{}, 0, 0, 0, 0, false},
 	}
 	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("got %+v", got)
