@@ -272,6 +272,7 @@ const (
 	nshMapSteps          = "steps"
 	nshMapUplinks        = "uplinks"
 	nshMapWalks          = "walks"
+	nshProgNshAware      = "nsh_aware"
 	nshProgNshBalancer   = "nsh_balancer"
 	nshProgNshClassifier = "nsh_classifier"
 	nshProgNshClassify   = "nsh_classify"
@@ -332,6 +333,7 @@ type nshSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type nshProgramSpecs struct {
+	NshAware      *ebpf.ProgramSpec `ebpf:"nsh_aware"`
 	NshBalancer   *ebpf.ProgramSpec `ebpf:"nsh_balancer"`
 	NshClassifier *ebpf.ProgramSpec `ebpf:"nsh_classifier"`
 	NshClassify   *ebpf.ProgramSpec `ebpf:"nsh_classify"`
@@ -459,6 +461,7 @@ type nshVariables struct {
 //
 // It can be passed to loadNshObjects or ebpf.CollectionSpec.LoadAndAssign.
 type nshPrograms struct {
+	NshAware      *ebpf.Program `ebpf:"nsh_aware"`
 	NshBalancer   *ebpf.Program `ebpf:"nsh_balancer"`
 	NshClassifier *ebpf.Program `ebpf:"nsh_classifier"`
 	NshClassify   *ebpf.Program `ebpf:"nsh_classify"`
@@ -479,6 +482,7 @@ type nshPrograms struct {
 
 func (p *nshPrograms) Close() error {
 	return _NshClose(
+		p.NshAware,
 		p.NshBalancer,
 		p.NshClassifier,
 		p.NshClassify,

@@ -122,13 +122,11 @@ func checkKind(f Function) error {
 		if f.To == "" {
 			return errors.New("it needs a device that gets the copies")
 		}
-	case Node:
+	case Node, Aware:
 		if f.In == "" || f.Out == "" || f.In == f.Out {
 			return errors.New("a node needs two interfaces")
 		}
 		return errors.Join(mustMAC(f.EthernetIn, "in"), mustMAC(f.EthernetOut, "out"))
-	case Aware:
-		return errors.New("functions that know NSH are not to be had yet: make it a node")
 	}
 	return nil
 }

@@ -90,11 +90,11 @@ func (g *testGround) bridge() {
 	}))
 }
 
-// redirect sends all frames that come in by a device out by another.
-func (g *testGround) redirect(from, to int) error {
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{
+// redirect sends all frames that come in by a device out by another, after some code.
+func (g *testGround) redirect(from, to int, code ...asm.Instruction) error {
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "GPL", Instructions: append(code,
 		asm.Mov.Imm(asm.R1, int32(to)), asm.Mov.Imm(asm.R2, 0), asm.FnRedirect.Call(), asm.Return(),
-	}})
+	)})
 	if err != nil {
 		return err
 	}

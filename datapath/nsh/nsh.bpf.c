@@ -237,6 +237,43 @@ static __always_inline void watched(struct __sk_buff *skb, const struct flow *f,
 	p->since = 0;
 }
 
+/* What a function that knows NSH returns says itself where it goes on: behind the
+ * function, on a path that leads through it. */
+static __always_inline int resume_aware(struct __sk_buff *skb, struct walk *w, const struct side *side)
+{
+	__u32 number = side->plane, before;
+	const struct plane *p = bpf_map_lookup_elem(&planes, &number);
+	__be16 type;
+
+	if (!p)
+		return TCX_DROP;
+	if (skb->protocol != bpf_htons(ETH_P_NSH)) /* its own kernel's */
+		return skb->protocol == bpf_htons(ETH_P_IP) || skb->protocol == bpf_htons(ETH_P_IPV6) ? drop(p->slot, DROP_UNKNOWN_FLOW) : TCX_NEXT;
+	if (skb->vlan_present || !read_nsh(skb, w, ETH_HLEN))
+		return drop(p->slot, DROP_MALFORMED);
+	number = w->at >> 8;
+	const struct path *path = bpf_map_lookup_elem(&paths, &number);
+	if (!path || path->plane != side->plane)
+		return drop(p->slot, DROP_UNKNOWN_PATH);
+	before = w->at + 1;
+	const struct hop *h = before & 0xff ? bpf_map_lookup_elem(&hops, &before) : NULL;
+	if (!h || h->step != STEP_AWARE || h->function != side->function)
+		return drop(p->slot, DROP_WRONG_INDEX);
+	__u32 slot = h->slot, head = ETH_HLEN + NSH_SIZE + w->context;
+	if (unlikely(w->base & NSH_O) && !p->oam)
+		return drop(slot, DROP_OAM);
+	if (bpf_skb_load_bytes(skb, head + 12, &type, sizeof(type)))
+		return drop(slot, DROP_MALFORMED);
+	if (type != bpf_htons(ETH_P_IPV6))
+		type = bpf_htons(ETH_P_IP);
+	if (!taken_for(skb, type) || !take_off(skb, head))
+		return drop(slot, DROP_REFUSED);
+	struct counts *counts = bpf_map_lookup_elem(&counters, &slot);
+	if (counts)
+		counts->returned += segments_of(skb);
+	return steer(skb, w);
+}
+
 /* On the ports of a function: what comes back. */
 SEC("tc")
 int nsh_return(struct __sk_buff *skb)
@@ -248,6 +285,8 @@ int nsh_return(struct __sk_buff *skb)
 
 	if (!side || !w)
 		return TCX_NEXT;
+	if (side->aware)
+		return resume_aware(skb, w, side);
 	bool alive = side->watched;
 	if (alive && came_of_trial(skb)) {
 		lives_on(side->function, true);
@@ -572,6 +611,35 @@ int nsh_node(struct __sk_buff *skb)
 		return drop(w->hop.slot, DROP_REFUSED);
 	if (unlikely(w->timed))
 		watch(skb, w);
+	return leave(skb, &w->hop);
+}
+
+/* Makes room in front of the whole frame. The kernel takes it for a part of the Ethernet
+ * header, and cuts a large segment behind it, where no kernel has to know NSH. A tag that
+ * stands beside the packet is put into it first. */
+static __always_inline bool room_in_front(struct __sk_buff *skb, __u32 head)
+{
+	if (unlikely(skb->vlan_present))
+		return make_room(skb, head, BPF_F_ADJ_ROOM_FIXED_GSO);
+	return !bpf_skb_change_head(skb, head, 0);
+}
+
+/* To a function that knows NSH: the frame behind the header, in one of its type. */
+SEC("tc")
+int nsh_aware(struct __sk_buff *skb)
+{
+	struct walk *w = walk_of();
+	struct ethhdr link;
+	__u32 head;
+
+	if (!w)
+		return TCX_DROP;
+	head = ETH_HLEN + NSH_SIZE + w->context;
+	if (bpf_skb_load_bytes(skb, 0, &link, sizeof(link)) || !room_in_front(skb, head))
+		return drop(w->hop.slot, DROP_REFUSED);
+	link.h_proto = bpf_htons(ETH_P_NSH);
+	if (bpf_skb_store_bytes(skb, 0, &link, sizeof(link), 0) || !write_nsh(skb, w, ETH_HLEN))
+		return drop(w->hop.slot, DROP_REFUSED);
 	return leave(skb, &w->hop);
 }
 

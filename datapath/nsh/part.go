@@ -14,6 +14,7 @@
 package nsh
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -76,7 +77,7 @@ func (p *Part) set(plane Plane) error {
 	if err := p.write(r); err != nil {
 		return err
 	}
-	if err := s.pair(plane); err != nil {
+	if err := errors.Join(s.pair(plane), s.cut(plane)); err != nil {
 		return err
 	}
 	rows, err := t.rowsOf(r, s)

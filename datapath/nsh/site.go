@@ -162,6 +162,28 @@ func (s *site) up() error {
 	return nil
 }
 
+// leastGSO is less than any large segment has: those of TCP's least size are 536 bytes
+// each (RFC 9293, section 3.7.1). The kernel takes no less than some 320.
+const leastGSO = 512
+
+// cut has the kernel cut large segments on their way to functions that know NSH: few
+// kernels could do that behind them, where the type of frames is that of NSH.
+func (s *site) cut(plane Plane) error {
+	for _, f := range plane.Functions {
+		if f.Kind != Aware {
+			continue
+		}
+		for _, device := range []string{f.In, f.Out} {
+			m := kernel.NewMessage(unix.RTM_NEWLINK, 0, kernel.LinkHeader(int(s.index[device]), 0, 0))
+			kernel.SetGSO(m, leastGSO)
+			if err := s.inside.Do(m); err != nil {
+				return fmt.Errorf("have segments cut for function %s: %w", f.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
 func (p *Part) deletePair(fabric string) error {
 	home, err := p.host.Dial("")
 	if err != nil {

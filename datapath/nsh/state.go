@@ -142,8 +142,8 @@ type Function struct {
 	// if the node there had sent it.
 	To     string `json:",omitempty"`
 	Enters bool   `json:",omitempty"`
-	// Node, Aware: devices that lead to the node's two interfaces (Aware: Out may be
-	// In). Ethernet addresses are written over the destination; "": it stays.
+	// Node, Aware: devices that lead to the node's two interfaces; what an Aware one gets
+	// by one may come back by either. Ethernet addresses are written over the destination; "": it stays.
 	In, Out string `json:",omitempty"`
 	// Patience, of a Node that is watched: how long packets may go in and none come back
 	// until it is dead; 0: DefaultPatience.

@@ -151,6 +151,15 @@ static __always_inline bool read_nsh(struct __sk_buff *skb, struct walk *w, __u3
 	return bpf_skb_load_bytes(skb, at + NSH_SIZE, w->nsh + NSH_SIZE, context) == 0;
 }
 
+/* Has the kernel take a frame of NSH for one of another type, which helpers ask for that
+ * shorten frames. Only the tag of a VLAN names a type that is taken from the packet: two
+ * are put on, of which the first is in the packet then, and both are taken off. */
+static __always_inline bool taken_for(struct __sk_buff *skb, __be16 type)
+{
+	return !bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), 1) && !bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), 1) &&
+	       !bpf_skb_store_bytes(skb, ETH_HLEN + 2, &type, sizeof(type), 0) && !bpf_skb_vlan_pop(skb) && !bpf_skb_vlan_pop(skb);
+}
+
 /* Takes n bytes off in front of the inner frame: the first Ethernet header and
  * all behind it. */
 static __always_inline bool take_off(struct __sk_buff *skb, __u32 n)
