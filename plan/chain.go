@@ -92,6 +92,7 @@ type ChainFunction struct {
 	// Patience is for how long a program that is watched may return nothing, or a node of
 	// a balancer answer nothing, in ns.
 	Patience int64            `json:"patience_ns,omitempty"`
+	Aware    bool             `json:"aware,omitempty"` // a program that gets packets with the header of RFC 8300
 	Probe    *ChainMatch      `json:"probe,omitempty"` // one packet that a program has to pass
 	Auto     *ChainProcessing `json:"auto,omitempty"`  // of a program whose processor time follows the load
 }
@@ -594,7 +595,7 @@ func (n *network) chainFunction(name string) ChainFunction {
 	if f.Kind != vnet.FunctionProgram {
 		return made
 	}
-	made.Patience = int64(f.Patience)
+	made.Patience, made.Aware = int64(f.Patience), f.NSH == vnet.NSHAware
 	if f.Probed() {
 		probe := chainMatch(f.ProbePacket())
 		made.Probe, made.Patience = &probe, int64(cmp.Or(f.Patience, vnet.DefaultHealthPatience))
@@ -675,7 +676,11 @@ func (n *network) ownDevice(function, node string) string {
 // copies, else in ChainHome.
 func (n *network) chainPort(link vnet.VirtualLink, end int) *Port {
 	if node := link.Ends[end]; n.top.ReachesNode(link, end) {
-		return &Port{Namespace: Namespace(n.lease.ID(), node), Interface: n.device[linkEnd{link.Name, end}], MTU: n.mtu}
+		p := &Port{Namespace: Namespace(n.lease.ID(), node), Interface: n.device[linkEnd{link.Name, end}], MTU: n.mtu}
+		if f := n.functions[node]; f != nil && f.NSH == vnet.NSHAware {
+			p.MTU += vnet.NSHRoom
+		}
+		return p
 	}
 	return &Port{
 		Namespace: Namespace(n.lease.ID(), ChainHome), MTU: n.mtu,

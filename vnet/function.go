@@ -50,11 +50,23 @@ type Function struct {
 	// balancer, for how long a node may answer nothing that it is asked; 0:
 	// DefaultHealthPatience.
 	Patience time.Duration `json:"patience_ns,omitempty"`
+	// NSH says what a program knows of the header of chains (RFC 8300); "": nothing.
+	NSH NSHSupport `json:"nsh,omitempty"`
 	// Probe is a packet that a program has to pass, by which it is seen to live while it
 	// passes nothing else; zero: packets of its chains alone say it.
 	Probe Packets     `json:"probe,omitzero"`
 	Auto  *Processing `json:"auto,omitempty"` // of a program: its processor time follows the load
 }
+
+// NSHSupport is what a program knows of the Network Service Header.
+type NSHSupport string
+
+// NSHAware is one that gets frames with the header, and returns them with the next index.
+const NSHAware NSHSupport = "aware"
+
+// Bytes that are in front of the packets of a function that knows NSH: an Ethernet header,
+// the NSH with metadata, and a tag within.
+const NSHRoom = 14 + 8 + 16 + 4
 
 // FunctionRule says what a firewall does with packets, or to which chain a classifier
 // moves them. What fits no rule passes, or stays on its chain.
@@ -146,6 +158,12 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 		return fieldf(path+".standby", "a %s is built in, and does not end: leave it out", f.Kind)
 	case f.Kind != FunctionProgram && f.Kind != FunctionBalancer && f.Patience != 0:
 		return fieldf(path+".patience", "a %s is built in, and does not end: leave it out", f.Kind)
+	case f.NSH != "" && f.NSH != NSHAware:
+		return fieldf(path+".nsh", "%q is not known: write aware for a program that gets packets with the header, or leave it out", f.NSH)
+	case f.NSH != "" && f.Kind != FunctionProgram:
+		return fieldf(path+".nsh", "a %s is built in, and needs no header: leave it out", f.Kind)
+	case f.NSH != "" && f.Probed():
+		return fieldf(path+".probe", "a probe has no header, which a function with nsh: aware needs: leave one of them out")
 	case f.Kind != FunctionProgram && f.Probed():
 		return fieldf(path+".probe", "a %s is built in, and does not end: leave it out", f.Kind)
 	case f.Patience != 0 && (f.Patience < f.leastPatience() || f.Patience > MaxPatience):

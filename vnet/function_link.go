@@ -239,6 +239,8 @@ func (r Request) checkStandby(path string, n VirtualNode) error {
 		return fieldf(path, "there is no function %q: name one that is stated under functions", name)
 	case other.Function.Kind != FunctionProgram:
 		return fieldf(path, "%s is a %s, which does not do what the program of %s does: name a function that runs one", name, other.Function.Kind, n.Name)
+	case other.Function.NSH != n.Function.NSH:
+		return fieldf(path, "of %s and %s one knows NSH and the other does not: state nsh for both or none", n.Name, name)
 	case other.Function.Auto != nil:
 		return fieldf(path, "the processor time of %s follows the load, and it has none while it stands by: state its cores", name)
 	}

@@ -82,6 +82,9 @@ func functionOf(f plan.ChainFunction) (nsh.Function, error) {
 		made.Kind, made.Rate = nsh.Limit, uint64(f.Rate)
 	case vnet.FunctionProgram:
 		made.Kind, made.Patience = nsh.Node, time.Duration(f.Patience)
+		if f.Aware {
+			made.Kind = nsh.Aware
+		}
 	case vnet.FunctionNAT:
 		made.Kind, made.Prefix, made.Ports = nsh.NAT, f.Prefix, nsh.Ports{From: f.Ports[0], To: f.Ports[1]}
 	case vnet.FunctionBalancer:

@@ -61,7 +61,8 @@ func TestFunctionThatKnowsNSH(t *testing.T) {
 					if g.pings(g.a, "192.168.7.2") {
 						t.Fatal("what is returned in a wrong way arrives")
 					}
-					return g.h2.drops(t)[cause] >= 3 && g.h2.hop(t, there, 254).Packets >= 3
+					hop := g.h2.hop(t, there, 254)
+					return hop.Drops[cause] >= 3 && hop.Packets >= 3
 				})
 				return
 			}

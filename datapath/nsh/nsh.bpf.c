@@ -248,17 +248,17 @@ static __always_inline int resume_aware(struct __sk_buff *skb, struct walk *w, c
 	if (!p)
 		return TCX_DROP;
 	if (skb->protocol != bpf_htons(ETH_P_NSH)) /* its own kernel's */
-		return skb->protocol == bpf_htons(ETH_P_IP) || skb->protocol == bpf_htons(ETH_P_IPV6) ? drop(p->slot, DROP_UNKNOWN_FLOW) : TCX_NEXT;
+		return skb->protocol == bpf_htons(ETH_P_IP) || skb->protocol == bpf_htons(ETH_P_IPV6) ? drop(side->aware, DROP_UNKNOWN_FLOW) : TCX_NEXT;
 	if (skb->vlan_present || !read_nsh(skb, w, ETH_HLEN))
-		return drop(p->slot, DROP_MALFORMED);
+		return drop(side->aware, DROP_MALFORMED);
 	number = w->at >> 8;
 	const struct path *path = bpf_map_lookup_elem(&paths, &number);
 	if (!path || path->plane != side->plane)
-		return drop(p->slot, DROP_UNKNOWN_PATH);
+		return drop(side->aware, DROP_UNKNOWN_PATH);
 	before = w->at + 1;
 	const struct hop *h = before & 0xff ? bpf_map_lookup_elem(&hops, &before) : NULL;
 	if (!h || h->step != STEP_AWARE || h->function != side->function)
-		return drop(p->slot, DROP_WRONG_INDEX);
+		return drop(side->aware, DROP_WRONG_INDEX);
 	__u32 slot = h->slot, head = ETH_HLEN + NSH_SIZE + w->context;
 	if (unlikely(w->base & NSH_O) && !p->oam)
 		return drop(slot, DROP_OAM);

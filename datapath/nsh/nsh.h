@@ -141,7 +141,7 @@ struct side {
 	__u32 function;
 	__u32 plane;
 	__u32 shared;
-	__u32 aware;
+	__u32 aware; /* of a function that knows NSH: the slot of its first hop; else 0 */
 	__u32 watched;
 };
 

@@ -54,7 +54,6 @@ func rowsOf(p Plane, g ground) rows {
 		remotes: make(map[uint32]nshRemote), senders: make(map[nshSender]uint32), flows: make(map[uint32]uint32), lives: make(map[uint32]nshLife),
 		plane: nshPlane{Local: address(p.Local), Device: g.inner, Slot: g.planeID, Oam: flag32(p.OAM)},
 	}
-	r.addFunctions(p, g)
 	for _, remote := range p.Remotes {
 		r.remotes[g.number[remoteKey(remote.Name)]] = remoteRow(p, remote, g)
 		r.senders[nshSender{From: address(remote.Address), Plane: g.id}] = 1
@@ -67,6 +66,7 @@ func rowsOf(p Plane, g ground) rows {
 		r.hops[rowKey(h.Path, h.Index)] = hopRow(p, h, g, shared[h.Function])
 		r.paths[h.Path] = nshPath{Plane: g.id}
 	}
+	r.addFunctions(p, g)
 	for _, c := range p.Classifiers {
 		all := nshRules{Count: uint32(len(c.Rules)), Plane: g.id}
 		for i, rule := range c.Rules {
@@ -182,7 +182,10 @@ func (r *rows) addFunctions(p Plane, g ground) {
 		case Limit:
 			r.limits[n] = limitRow(f)
 		case Node, Aware:
-			s := nshSide{Function: n, Plane: g.id, Shared: flag32(shared[f.Name]), Aware: flag32(f.Kind == Aware), Watched: flag32(watched[f.Name])}
+			s := nshSide{Function: n, Plane: g.id, Shared: flag32(shared[f.Name]), Watched: flag32(watched[f.Name])}
+			if f.Kind == Aware {
+				s.Aware = r.firstSlot(p, f.Name)
+			}
 			if watched[f.Name] {
 				// Packets that wait are older than a window when the next one ends.
 				r.lives[n] = nshLife{Window: uint64(cmp.Or(f.Patience, DefaultPatience)) / 2}
@@ -196,6 +199,17 @@ func (r *rows) addFunctions(p Plane, g ground) {
 			}
 		}
 	}
+}
+
+// firstSlot has the counters of a function's first hop; one without hops has those of the
+// plane.
+func (r *rows) firstSlot(p Plane, function string) uint32 {
+	for _, h := range p.Hops {
+		if h.Function == function {
+			return r.hops[rowKey(h.Path, h.Index)].Slot
+		}
+	}
+	return r.plane.Slot
 }
 
 const defaultFlows = 16384

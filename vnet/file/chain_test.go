@@ -15,6 +15,7 @@ functions:
   - {name: slow, kind: limiter, rate: 30Mbit}
   - {name: copy, kind: mirror, to: b}
   - {name: ids, run: [my-ids, eth0, eth1], memory: 64MiB, standby: ids2, patience: 800ms, probe: {dst: 10.0.0.2, dst_port: 7}}
+  - {name: dpi, run: [my-dpi, eth0], nsh: aware}
   - {name: ids2, run: [my-ids, eth0, eth1], site: s, probe: true}
   - {name: box, kind: vm, image: box.qcow2, memory: 1GiB, disk: 8GiB, restart: always, run: [[touch, /ran], [true]]}
 chains:

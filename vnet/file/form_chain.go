@@ -26,6 +26,7 @@ type function struct {
 	Port    uint16            `yaml:"port,omitempty" jsonschema_description:"kind balancer: the port of TCP at which nodes that live take connections. Default: they live if their kernels answer." jsonschema:"minimum=1,maximum=65535"`
 	Standby name              `yaml:"standby,omitempty" jsonschema_description:"kind program: the function that packets of chains go to while this one returns none, where they say on-failure: reroute."`
 	Wait    span              `yaml:"patience,omitempty" jsonschema_description:"kind program: for how long it may return nothing of what comes to it, such as 100ms, until it is dead, in chains that state on-failure. Default: 150ms. kind balancer: for how long a node may answer nothing that it is asked. Default: 1s."`
+	NSH     string            `yaml:"nsh,omitempty" jsonschema_description:"kind program: aware, it gets frames of type 0x894F with the Network Service Header (RFC 8300) and returns them with the next index. Default: it gets packets as they are between the nodes." jsonschema:"enum=aware"`
 	Probe   *probe            `yaml:"probe,omitempty" jsonschema_description:"kind program: a packet that it has to pass, by which it is seen to live while it passes nothing else. true: one of UDP from 192.0.2.1 to port 9 of 192.0.2.2."`
 	To      name              `yaml:"to,omitempty" jsonschema_description:"kind mirror: the node that gets a copy of each packet, by an interface of its own."`
 	Run     functionRun       `yaml:"run,omitempty" jsonschema_description:"kind program: the program and its arguments. Packets of chains come by eth0 and are to leave by eth1."`
@@ -284,7 +285,7 @@ func (f function) node(path string) (vnet.VirtualNode, error) {
 	if f.Ports != nil {
 		n.Function.Ports = *f.Ports
 	}
-	n.Function.Probe = f.Probe.packet()
+	n.Function.Probe, n.Function.NSH = f.Probe.packet(), vnet.NSHSupport(f.NSH)
 	n.Function.To, n.Function.Standby, n.Function.Patience = string(f.To), string(f.Standby), time.Duration(f.Wait)
 	for i, r := range f.Rules {
 		if r.Chain != "" && r.Allow == nil && r.Deny == nil {
@@ -386,7 +387,7 @@ func functionForm(n vnet.VirtualNode) function {
 	if fn.Ports != (portRange{}) {
 		f.Ports = &fn.Ports
 	}
-	f.Probe = probeForm(fn.Probe)
+	f.Probe, f.NSH = probeForm(fn.Probe), string(fn.NSH)
 	f.To, f.Standby, f.Wait = name(fn.To), name(fn.Standby), span(fn.Patience)
 	for _, r := range fn.Rules {
 		one := flowForm(r.Flow)
