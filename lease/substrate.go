@@ -105,7 +105,7 @@ func (b *Book) Measured(now time.Time, host vnet.HostID, m vnet.Measurement) err
 func (b *Book) KeepMeasured(sub *vnet.Substrate) {
 	for i, l := range sub.Links {
 		if old, ok := b.sub.LinkOf(l.Name); ok {
-			sub.Links[i].Down, sub.Links[i].NoCarrier = old.Down, old.NoCarrier
+			sub.Links[i].Down, sub.Links[i].NoCarrier, sub.Links[i].Takes = old.Down, old.NoCarrier, old.Takes
 		}
 	}
 	for i, h := range sub.Hosts {

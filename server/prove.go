@@ -25,6 +25,7 @@ type proving struct {
 	stated     map[string]time.Duration  // latencies of its links
 	measured   map[vnet.HostID]vnet.Measurement
 	paths      map[string]*slowPath // by their links
+	untold     []toTell             // by who holds mu no more
 	shape      uint64               // of directions: it grows when some go
 }
 
@@ -94,6 +95,13 @@ func newProving() *proving {
 // counted takes in what a host counted.
 func (s *Server) counted(host vnet.HostID, c report.Counts) {
 	s.cleanJournal()
+	for _, one := range s.judged(host, c) {
+		s.tellBook(one)
+	}
+}
+
+// judged judges it, and lists what the book is to be told.
+func (s *Server) judged(host vnet.HostID, c report.Counts) []toTell {
 	p := s.proving
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,6 +132,9 @@ func (s *Server) counted(host vnet.HostID, c report.Counts) {
 		}
 	}
 	h.at = c.At
+	list := p.untold
+	p.untold = nil
+	return list
 }
 
 func endOf(was, is report.LinkSums, span time.Duration) measure.End {

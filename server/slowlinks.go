@@ -2,10 +2,13 @@ package server
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"sublet/lease"
 	"sublet/measure"
 	"sublet/vnet"
 )
@@ -17,6 +20,9 @@ type slowPath struct {
 	over  int       // seconds one after the other in which that was more than is stated
 	kept  int       // in which it was not
 	slow  bool
+	most  float64   // of least in those seconds that were over, in us
+	told  bool      // the book counts on it
+	next  time.Time // when it may be told again
 }
 
 // A path is told to be slow when it takes longer than the substrate says by a fifth and
@@ -31,6 +37,10 @@ const (
 // latenciesOf is what the substrate says of its links, hosts' own delays included.
 func latenciesOf(sub vnet.Substrate) map[string]time.Duration {
 	stated := make(map[string]time.Duration, len(sub.Links))
+	sub.Links = slices.Clone(sub.Links)
+	for i := range sub.Links {
+		sub.Links[i].Takes = 0
+	}
 	for _, l := range sub.WithDelays().Links {
 		stated[l.Name] = l.Latency
 	}
@@ -58,15 +68,19 @@ func (p *proving) found(s *Server, path []string, rtts []time.Duration, now time
 		stated += p.stated[link]
 	}
 	w.second(s, name, stated)
+	p.tell(w, path, now)
 	w.began, w.least = now, latency
 }
 
 // second judges a second that is over.
 func (w *slowPath) second(s *Server, name string, stated time.Duration) {
 	if w.least > slowBy*float64(stated.Microseconds())+slowMore {
-		w.over, w.kept = w.over+1, 0
+		w.over, w.kept, w.most = w.over+1, 0, max(w.most, w.least)
 	} else {
 		w.over, w.kept = 0, w.kept+1
+		if !w.slow {
+			w.most = 0
+		}
 	}
 	state := ""
 	switch {
@@ -79,6 +93,51 @@ func (w *slowPath) second(s *Server, name string, stated time.Duration) {
 	}
 	took := time.Duration(w.least * float64(time.Microsecond)).Round(10 * time.Microsecond)
 	s.happens(vnet.Happening{Time: s.now(), Kind: "link", What: name, State: state, Why: fmt.Sprintf("takes %s, and %s by the substrate", took, stated)})
+}
+
+// tellEvery bounds how often the book is told of one link: it computes all plans anew.
+const tellEvery = 30 * time.Second
+
+// toTell is what the book is to count on of a link.
+type toTell struct {
+	link string
+	path *slowPath
+	slow bool
+	most time.Duration // what it takes, if it is slow
+}
+
+// tell has admission count on what a link was found to take, and on what is stated once
+// it is as stated again. Of a path of several links it is not known which is slow.
+func (p *proving) tell(w *slowPath, path []string, now time.Time) {
+	if len(path) != 1 || w.slow == w.told || now.Before(w.next) {
+		return
+	}
+	w.told, w.next = w.slow, now.Add(tellEvery)
+	one := toTell{link: path[0], path: w, slow: w.slow}
+	if w.slow {
+		one.most = time.Duration(w.most * float64(time.Microsecond))
+	}
+	p.untold = append(p.untold, one)
+}
+
+// tellBook tells it, which may be busy: nobody else waits meanwhile. While leases move it is
+// told again.
+func (s *Server) tellBook(one toTell) {
+	by := clock()
+	by.did = "link " + one.link + " is as stated again"
+	if one.slow {
+		by.did = fmt.Sprintf("link %s takes %s", one.link, one.most.Round(10*time.Microsecond))
+	}
+	err := s.changeBy(by, func(now time.Time, b *lease.Book) error { return b.LinkTakes(now, one.link, one.most) })
+	if err == nil {
+		return
+	}
+	if !errors.Is(err, lease.ErrConflict) {
+		s.log.Warn("count on what a link takes", "link", one.link, "err", err)
+	}
+	s.proving.mu.Lock()
+	defer s.proving.mu.Unlock()
+	one.path.told = !one.slow
 }
 
 // forgetPaths leaves out those of which nothing was found lately.

@@ -106,3 +106,36 @@ links:
 		return nil
 	})
 }
+
+// A wire that is slower than stated is left by what has a bound below that and may move,
+// and is not given to a new network with such a bound.
+func TestSlowWiresAreLeft(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, strings.Replace(triangle, "ends: [h1, h2], capacity: 1Gbit, latency: 1ms", "ends: [h1, h2], capacity: 1Gbit, latency: 60ms", 1), "--delays")
+	l.must("substrate", "apply", l.file("stated.yaml", strings.Replace(l.must("substrate", "get"), "latency: 60ms", "latency: 1ms", 1)))
+	bounded := func(network, more string) string {
+		return strings.Replace(between(network, "5Mbit", more), "rate: 5Mbit", "rate: 5Mbit, latency: 30ms", 1)
+	}
+	for network, more := range map[string]string{"able": "movable: true\n", "stuck": ""} { // before it is known
+		l.must("up", "--no-wait", l.file(network+".yaml", bounded(network, more)))
+		if is := l.pathOf(network); is != "direct" {
+			t.Fatalf("%s is carried by %s", network, is)
+		}
+	}
+	eventually(t, time.Minute, func() error {
+		if is := l.pathOf("able"); is != "left right" {
+			return fmt.Errorf("it is carried by %s: %s", is, l.must("events"))
+		}
+		return nil
+	})
+	if is := l.pathOf("stuck"); is != "direct" {
+		t.Errorf("what may not move is carried by %s", is)
+	}
+	if events := l.must("events"); !strings.Contains(events, "link direct takes ") {
+		t.Errorf("events:\n%s", events)
+	}
+	l.up(bounded("new", ""))
+	if is := l.pathOf("new"); is != "left right" {
+		t.Errorf("a new one is carried by %s", is)
+	}
+}

@@ -109,7 +109,7 @@ func (s Substrate) WithDelays() Substrate {
 	}
 	for i := range s.Links {
 		l := &s.Links[i]
-		l.Latency += (delays[l.Ends[0]] + delays[l.Ends[1]]) / 2
+		l.Latency = max(l.Latency+(delays[l.Ends[0]]+delays[l.Ends[1]])/2, l.Takes)
 	}
 	s.addSlowPaths()
 	return s
@@ -129,6 +129,9 @@ type SubstrateLink struct {
 	// smaller of both; 0: nobody has measured. SpreadMeasured fills it in.
 	Forwards Rate `json:"forwards_bps,omitempty"`
 	Down     bool `json:"down,omitempty"` // as SubstrateNode's
+	// Takes is what frames were measured to take by it, hosts' delays included, if that is
+	// more than is stated. It is state, as Down is.
+	Takes time.Duration `json:"takes_ns,omitempty"`
 	// NoCarrier says, by end, that the agent there sees no carrier. It is state too.
 	NoCarrier [2]bool `json:"dark,omitzero"`
 }
