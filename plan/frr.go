@@ -70,8 +70,8 @@ func (n *network) frr(name string) *FRR {
 
 // own adds a tenant's configuration, and the daemons that it is for.
 func (f *FRR) own(config string) {
-	f.Config = config
-	for _, name := range vnet.FRRDaemons(config) {
+	f.Config = vnet.FRRText(config)
+	for _, name := range vnet.FRRDaemons(f.Config) {
 		if !slices.ContainsFunc(f.Daemons, func(d Daemon) bool { return d.Name == name }) {
 			f.Daemons = append(f.Daemons, Daemon{Name: name})
 		}

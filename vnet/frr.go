@@ -98,6 +98,31 @@ func statements(text string, each func(line int, words []string) error) error {
 	return nil
 }
 
+// frrHeads are lines that vtysh prints before a configuration, and does not read.
+var frrHeads = []string{"Building configuration...", "Current configuration:"}
+
+// FRRText is a configuration without what says nothing to a daemon: the heads
+// above, and "line vty" at the end with nothing in it. Its lines keep their numbers.
+func FRRText(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		line = strings.TrimSpace(line)
+		if slices.Contains(frrHeads, line) {
+			lines[i] = "!"
+		}
+		if line == "line vty" && !slices.ContainsFunc(lines[i+1:], saysMore) {
+			return strings.Join(append(lines[:i:i], "!", ""), "\n")
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// saysMore tells of a line below "line vty" whether it is more than an end.
+func saysMore(line string) bool {
+	line = strings.TrimSpace(line)
+	return line != "" && line[0] != '!' && line[0] != '#' && line != "exit" && line != "end"
+}
+
 // checkFRR checks the configuration that a tenant gives FRR, as far as that can
 // be told without FRR.
 func checkFRR(path, text string) error {
@@ -112,7 +137,7 @@ func checkFRR(path, text string) error {
 			return fieldf(path, "line %d is longer than %d bytes: FRR has no such statements", i+1, maxStatement)
 		}
 	}
-	return statements(text, func(line int, words []string) error {
+	return statements(FRRText(text), func(line int, words []string) error {
 		first := strings.ToLower(words[0])
 		if strings.Join(words, " ") == "service integrated-vtysh-config" || slices.Contains(wholeWords, first) {
 			return nil // what FRR writes itself
