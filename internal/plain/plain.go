@@ -80,7 +80,7 @@ var rules = []rule{
 	{`remote error: tls: `, `the other side ended TLS: `},
 	{`tls: failed to find any PEM data in (\w+) input`, `it holds no $1 in PEM`},
 	{`tls: (?:private key (?:type )?does not match public key(?: type)?)`, `the key is not that of the certificate`},
-	{`tls: `, `TLS: `},
+	{`(^|[\s(])tls: `, `${1}TLS: `},
 	// programs and files
 	{`exec: (` + quoted + `): executable file not found in \$PATH`, `the program $1 is not installed here`},
 	{`exec: (` + quoted + `): `, `program $1: `},

@@ -173,7 +173,7 @@ func certificateOf(t *testing.T, from, until time.Time) tls.Certificate {
 }
 
 func TestOtherWordsStay(t *testing.T) {
-	for _, s := range []string{"", "no lease alice/net", "hello.yaml:3:5: links[0]: 10Mbit is more than there is", "rate: write 10Mbit", "the agent of h1 cannot be reached: it has not reported yet", "open no.yaml: no such file or directory", "my.json: it is empty"} {
+	for _, s := range []string{"", "no lease alice/net", "hello.yaml:3:5: links[0]: 10Mbit is more than there is", "rate: write 10Mbit", "the agent of h1 cannot be reached: it has not reported yet", "open no.yaml: no such file or directory", "my.json: it is empty", "nodes[0].sysctls: no", "switches[0].tls: no"} {
 		if got := Text(s); got != s {
 			t.Errorf("%q became %q", s, got)
 		}
