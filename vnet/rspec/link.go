@@ -27,16 +27,67 @@ func (r *reader) link(l link) error {
 	r.tell(l, where)
 	name := r.name(l.at, "link", l.ClientID)
 	if len(ends) == 2 {
-		return r.join(l, name, [2]string{ends[0], ends[1]}, [2]string{l.Refs[0].id(), l.Refs[1].id()})
+		ids := [2]string{l.Refs[0].id(), l.Refs[1].id()}
+		var impair [2]vnet.Impairment
+		for d := range impair {
+			if impair[d], err = impairment(r.file, l, ids[d], ids[1-d]); err != nil {
+				return err
+			}
+		}
+		return r.join(l, name, [2]string{ends[0], ends[1]}, ids, impair)
 	}
 	r.at[fmt.Sprintf("switches[%d]", len(r.request.Switches))] = l.at
 	r.request.Switches = append(r.request.Switches, vnet.VirtualSwitch{Name: name})
+	members := make(map[string]bool)
+	for _, ref := range l.Refs {
+		members[ref.id()] = true
+	}
 	for i, member := range ends {
-		if err := r.join(l, "", [2]string{member, name}, [2]string{l.Refs[i].id(), ""}); err != nil {
+		id := l.Refs[i].id()
+		impair, agree, err := sending(r.file, l, id, members)
+		if err != nil {
+			return err
+		}
+		if !agree {
+			r.note(l.at, true, where, "latency and packet_loss from %s are left out: they are not the same to all others, state them so", short(id))
+		}
+		if err := r.join(l, "", [2]string{member, name}, [2]string{id, ""}, [2]vnet.Impairment{impair}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sending is the impairment of all that a member of a LAN sends, which its link
+// to the switch has: that of its way to each other member. agree is false where
+// these differ, which no link can have.
+func sending(file string, l link, from string, members map[string]bool) (same vnet.Impairment, agree bool, err error) {
+	to := make(map[string]vnet.Impairment) // by member, "": to all
+	for _, p := range l.Properties {
+		if meets(p.Source, from) && (p.Dest == "" || p.Dest != from && members[p.Dest]) {
+			one, err := impairmentOf(file, p)
+			if err != nil {
+				return same, false, err
+			}
+			to[p.Dest] = worse(to[p.Dest], one)
+		}
+	}
+	all := to[""]
+	delete(to, "")
+	same, agree = all, true
+	for _, one := range to {
+		same = worse(same, one)
+	}
+	if len(to) < len(members)-1 {
+		agree = same == all // of the others nothing else is said
+	}
+	for _, one := range to {
+		agree = agree && worse(all, one) == same
+	}
+	if !agree {
+		return vnet.Impairment{}, false, nil
+	}
+	return same, true, nil
 }
 
 // tell notes what is left out of a link.
@@ -57,8 +108,8 @@ func (r *reader) tell(l link, where string) {
 
 // join adds a link between ends, of which interfaces are the ids; an empty one
 // is any other of the link.
-func (r *reader) join(l link, name string, ends, interfaces [2]string) error {
-	made := vnet.VirtualLink{Name: name, Ends: ends}
+func (r *reader) join(l link, name string, ends, interfaces [2]string, impair [2]vnet.Impairment) error {
+	made := vnet.VirtualLink{Name: name, Ends: ends, Impair: impair}
 	for d := range made.Bandwidth {
 		rate, err := capacity(r.file, l, interfaces[d], interfaces[1-d])
 		if err != nil {
@@ -66,9 +117,6 @@ func (r *reader) join(l link, name string, ends, interfaces [2]string) error {
 		}
 		if rate > 0 {
 			made.Bandwidth[d] = vnet.Static(rate)
-		}
-		if made.Impair[d], err = impairment(r.file, l, interfaces[d], interfaces[1-d]); err != nil {
-			return err
 		}
 	}
 	r.at[fmt.Sprintf("links[%d]", len(r.request.Links))] = l.at
@@ -100,17 +148,25 @@ func impairment(file string, l link, from, to string) (worst vnet.Impairment, er
 		if !meets(p.Source, from) || !meets(p.Dest, to) {
 			continue
 		}
-		delay, err := milliseconds(file, p)
+		one, err := impairmentOf(file, p)
 		if err != nil {
 			return worst, err
 		}
-		loss, err := part(file, p)
-		if err != nil {
-			return worst, err
-		}
-		worst.Delay, worst.Loss = max(worst.Delay, delay), max(worst.Loss, loss)
+		worst = worse(worst, one)
 	}
 	return worst, nil
+}
+
+func impairmentOf(file string, p property) (one vnet.Impairment, err error) {
+	if one.Delay, err = milliseconds(file, p); err == nil {
+		one.Loss, err = part(file, p)
+	}
+	return one, err
+}
+
+// worse has the longer delay and the larger loss of two.
+func worse(a, b vnet.Impairment) vnet.Impairment {
+	return vnet.Impairment{Delay: max(a.Delay, b.Delay), Loss: max(a.Loss, b.Loss)}
 }
 
 // milliseconds reads a latency; 0: none is stated.

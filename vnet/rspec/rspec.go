@@ -3,7 +3,8 @@
 //
 // Nodes become nodes, a link of two interfaces a link, one of more a switch
 // that joins them. A property's capacity (kbit/s) is the rate of its direction,
-// its latency (ms) and packet_loss (a part of 1) are impairments of it.
+// its latency (ms) and packet_loss (a part of 1) are impairments of it. Of more than
+// two interfaces, a link to the switch has those of all that its node sends.
 // Where a client_id is no name, or stands twice, it becomes one, which is told.
 // Images, programs and what the aggregates of GENI are asked for have nothing
 // like them in a request: each is returned as a Note, never silently.

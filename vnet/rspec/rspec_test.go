@@ -167,3 +167,27 @@ func TestCapacityWithUnit(t *testing.T) {
 	}
 	t.Errorf("%+v", r.Links)
 }
+
+// A packet on a LAN is late and lost once, on the link of the node that sends it;
+// what is not the same to all others is told.
+func TestImpairmentsOfALAN(t *testing.T) {
+	const head = `<rspec><node client_id="a"><interface client_id="a:0"/></node><node client_id="b"><interface client_id="b:0"/></node><node client_id="c"><interface client_id="c:0"/></node>` +
+		`<link client_id="l"><interface_ref client_id="a:0"/><interface_ref client_id="b:0"/><interface_ref client_id="c:0"/>`
+	for _, c := range []struct{ properties, want, lost string }{
+		{`<property source_id="a:0" dest_id="b:0" latency="5"/><property source_id="a:0" dest_id="c:0" latency="5"/>`, "[delay=5ms ] [ ] [ ]", ""},
+		{`<property source_id="a:0" latency="5" packet_loss="0.01"/>`, "[delay=5ms loss=1% ] [ ] [ ]", ""},
+		{`<property latency="5"/>`, "[delay=5ms ] [delay=5ms ] [delay=5ms ]", ""},
+		{`<property source_id="a:0" latency="5"/><property source_id="a:0" dest_id="b:0" latency="4"/>`, "[delay=5ms ] [ ] [ ]", ""},
+		{`<property source_id="a:0" dest_id="b:0" latency="5"/>`, "[ ] [ ] [ ]", "from a:0 are left out"},
+		{`<property source_id="a:0" dest_id="b:0" latency="5"/><property source_id="a:0" dest_id="c:0" latency="6"/>`, "[ ] [ ] [ ]", "from a:0 are left out"},
+		{`<property source_id="a:0" dest_id="b:0" capacity="5000"/>`, "[ ] [ ] [ ]", ""},
+	} {
+		r, notes, err := Parse("f", []byte(head+c.properties+"</link></rspec>"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(r.Links[0].Impair, " ", r.Links[1].Impair, " ", r.Links[2].Impair); got != c.want || len(notes) > 0 != (c.lost != "") || !strings.Contains(fmt.Sprint(notes), c.lost) {
+			t.Errorf("%s: %s, notes %v", c.properties, got, notes)
+		}
+	}
+}
