@@ -37,6 +37,31 @@ func TestContainerlabTopologyRuns(t *testing.T) {
 	l.settled()
 }
 
+// TestContainerlabRoutersOfFRR: routers of FRR's image learn routes from one another
+// by the files that the topology binds, also without the image.
+func TestContainerlabRoutersOfFRR(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "star:1")
+	const config = "frr version 7.5.1_git\ninterface eth1\n ip address 192.168.1.%[1]d/24\n ip ospf hello-interval 1\n ip ospf dead-interval 4\n!\ninterface eth3\n ip address 192.168.1%[1]d.1/24\n!\n" +
+		"router ospf\n network 192.168.1.0/24 area 0\n network 192.168.1%[1]d.0/24 area 0\n!\nline vty\n!\n"
+	l.file("r1.conf", fmt.Sprintf(config, 1))
+	l.file("r2.conf", fmt.Sprintf(config, 2))
+	lab := l.file("frr.clab.yml", `name: frr
+topology:
+  defaults: {kind: linux, image: "frrouting/frr:v7.5.1"}
+  nodes: {r1: {binds: ["r1.conf:/etc/frr/frr.conf"]}, r2: {binds: ["r2.conf:/etc/frr/frr.conf"]}, a: {image: x}, b: {image: x}}
+  links: [{endpoints: ["r1:eth1", "r2:eth1"]}, {endpoints: ["a:eth1", "r1:eth3"]}, {endpoints: ["b:eth1", "r2:eth3"]}]
+`)
+	l.must("up", l.file("frr.yaml", l.must("import", "--no-images", lab)))
+	eventually(t, 60*time.Second, func() error {
+		if out := l.sublet("exec", "frr/r1", "--", "ip", "route", "show", "192.168.12.0/24").out; !strings.Contains(out, "via 192.168.1.2 dev eth1") {
+			return fmt.Errorf("the route of OSPF: %q", out)
+		}
+		return nil
+	})
+	l.settled()
+}
+
 // A router between subnets of Mininet's, whose addresses its nodes and links state.
 const routerOfMininet = `{"mininet": 1, "name": "subnets", "nodes": [
  {"name": "r0", "cls": "LinuxRouter", "ip": "192.168.1.1/24"}, {"name": "h1", "ip": "192.168.1.100/24", "defaultRoute": "via 192.168.1.1"},

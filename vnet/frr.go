@@ -2,6 +2,7 @@ package vnet
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -138,20 +139,43 @@ func checkFRR(path, text string) error {
 		}
 	}
 	return statements(FRRText(text), func(line int, words []string) error {
-		first := strings.ToLower(words[0])
-		if strings.Join(words, " ") == "service integrated-vtysh-config" || slices.Contains(wholeWords, first) {
-			return nil // what FRR writes itself
-		}
-		for word, why := range refused {
-			if strings.HasPrefix(word, first) {
-				return fieldf(path, "line %d: %q %s: leave it out", line, words[0], cmp.Or(map[bool]string{false: "may be short for " + word + ", which " + why}[word == first], why))
-			}
-		}
-		if first == "router" && len(words) > 1 && routerDaemons[words[1]] == "" {
-			return fieldf(path, "line %d: routers do not run a daemon for %q: there are bgp, isis, ospf, ospf6, rip and ripng", line, words[1])
+		if problem := statementProblem(words); problem != "" {
+			return fieldf(path, "line %d: %s: leave it out", line, problem)
 		}
 		return nil
 	})
+}
+
+// KeepFRR is what a request can say of a configuration that was made for FRR
+// elsewhere, and what is left out of it.
+func KeepFRR(text string) (kept string, left []string, err error) {
+	lines := strings.Split(FRRText(text), "\n")
+	_ = statements(strings.Join(lines, "\n"), func(line int, words []string) error { // it returns none
+		if problem := statementProblem(words); problem != "" {
+			lines[line-1] = "!"
+			left = append(left, fmt.Sprintf("line %d is left out: %s", line, problem))
+		}
+		return nil
+	})
+	kept = strings.Join(lines, "\n")
+	return kept, left, checkFRR("it", kept)
+}
+
+// statementProblem is why a configuration may not have a statement; "": it may.
+func statementProblem(words []string) string {
+	first := strings.ToLower(words[0])
+	if strings.Join(words, " ") == "service integrated-vtysh-config" || slices.Contains(wholeWords, first) {
+		return "" // what FRR writes itself
+	}
+	for word, why := range refused {
+		if strings.HasPrefix(word, first) {
+			return fmt.Sprintf("%q %s", words[0], cmp.Or(map[bool]string{false: "may be short for " + word + ", which " + why}[word == first], why))
+		}
+	}
+	if first == "router" && len(words) > 1 && routerDaemons[words[1]] == "" {
+		return fmt.Sprintf("routers do not run a daemon for %q: there are bgp, isis, ospf, ospf6, rip and ripng", words[1])
+	}
+	return ""
 }
 
 // FRRDaemons are the programs of FRR, but for zebra, that a configuration is for.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"sublet/vnet"
@@ -68,21 +67,4 @@ func octal(mode fs.FileMode) string {
 		return ""
 	}
 	return fmt.Sprintf("%04o", mode.Perm())
-}
-
-// withoutImages lets nodes have the files of their host.
-func withoutImages(r *vnet.Request) {
-	for _, nodes := range [][]vnet.VirtualNode{r.Nodes, r.Routers} {
-		for i := range nodes {
-			n := &nodes[i]
-			n.Image = ""
-			n.Run = slices.DeleteFunc(n.Run, func(p vnet.Program) bool { return p.Entrypoint && len(p.Cmd) == 0 })
-			for j := range n.Run {
-				n.Run[j].Entrypoint = false
-			}
-			if n.Protocol == vnet.ProtocolNone && len(n.Run) == 0 {
-				n.Protocol = vnet.ProtocolStatic
-			}
-		}
-	}
 }

@@ -71,7 +71,7 @@ func importerOf(text []byte, opt clab.Options) importer {
 
 func (a *app) importing() *cobra.Command {
 	var t translation
-	scale, noImages := 1.0, false
+	scale := 1.0
 	var opt clab.Options
 	var exits map[string]string
 	c := &cobra.Command{
@@ -80,7 +80,8 @@ func (a *app) importing() *cobra.Command {
 		Long: `Make a request of what another program describes a network with:
 
   containerlab  nodes of kind linux become nodes, those with several links routers,
-                with their images (--no-images: with the files of their host),
+                with their images (--no-images: with the files of their host;
+                those of FRR's image become routers with its frr.conf),
                 variables (env, env-files), commands (cmd, exec), binds (copied)
                 and interfaces; bridges become switches, other kinds routers, with
                 their images if they state some and startup-config where it is
@@ -126,9 +127,6 @@ sublet up FILE does the same at once where nothing would be lost.`,
 			if err != nil {
 				return err
 			}
-			if noImages {
-				withoutImages(&req)
-			}
 			if err := scaleRates(&req, scale); err != nil {
 				return err
 			}
@@ -143,7 +141,7 @@ sublet up FILE does the same at once where nothing would be lost.`,
 	c.Flags().Float64Var(&scale, "scale", 1, "multiply all rates, such as 0.01 for a network that is tried in a lab")
 	c.Flags().StringToStringVar(&exits, "access", nil, "exit that an interface of the host, a node of kind host or a bridge stands for, and the rate of links there, such as eth0=campus:50Mbit (containerlab), or that a vAccessPoint leads to (VXDL)")
 	c.Flags().StringToStringVar(&opt.Set, "set", nil, "value of a variable of the topology, such as VERSION=12 (containerlab)")
-	c.Flags().BoolVar(&noImages, "no-images", false, "let nodes have the files of their host")
+	c.Flags().BoolVar(&opt.NoImages, "no-images", false, "let nodes have the files of their host; nodes of FRR's image become routers that are told their /etc/frr/frr.conf (containerlab)")
 	return c
 }
 

@@ -25,7 +25,7 @@ func TestImport(t *testing.T) {
 		{name: "some of it", text: strings.Replace(smallLab, "a: {", "a: {dns: [x], ", 1), code: exitFailed, errs: "node a: dns is left out"},
 		{name: "the rest", text: strings.Replace(smallLab, "a: {", "a: {dns: [x], ", 1), args: "--lossy", code: exitDone, out: "network: small\n", errs: "lost: 3:15: node a: dns"},
 		{name: "an image", text: strings.Replace(smallLab, "a: {", "a: {image: x, ", 1), code: exitDone, out: "image: x"},
-		{name: "without images", text: strings.Replace(smallLab, "a: {", "a: {image: x, ", 1), args: "--no-images", code: exitDone, out: "- {name: a}"},
+		{name: "without images", text: strings.Replace(smallLab, "a: {", "a: {image: x, ", 1), args: "--no-images", code: exitDone, out: "- {name: a}", errs: "node a: image x is left out: it has the files of its host"},
 		{name: "VXDL", text: "<a/>", code: exitInput, errs: "is no VXDL root"},
 		{name: "GraphML", text: smallGraph, code: exitDone, out: "rate: 155Mbit", errs: "node 1: \"Gen\u00e8ve\" is Geneve"},
 		{name: "GraphML in small", text: smallGraph, args: "--scale 0.1", code: exitDone, out: "rate: 15500kbit", errs: "is Geneve"},

@@ -39,6 +39,8 @@ type Options struct {
 	// interface of the host, a node of kind host, or a bridge.
 	Access map[string]Exit
 	Set    map[string]string // values of its variables
+	// NoImages lets nodes have the files of their host.
+	NoImages bool
 }
 
 // Exit is one of the operator's, and the rate of each link that leads to it.

@@ -219,3 +219,59 @@ func TestFormsOfRealTopologies(t *testing.T) {
 		}
 	}
 }
+
+// Without images, nodes of FRR's become routers with its file, whose addresses are
+// those of the links; what cannot come over is told.
+func TestFRRWithoutItsImage(t *testing.T) {
+	const lab = `name: x
+topology:
+  nodes:
+    r1: {kind: linux, image: "quay.io/frrouting/frr:10.2", binds: ["daemons:/etc/frr/daemons", "frr.conf:/etc/frr/frr.conf"]}
+    r2: {kind: linux, image: frrouting/frr, binds: ["frr:/etc/frr"]}
+    r3: {kind: linux, image: frrouting/frr}
+    pc: {kind: linux, image: other/frr, cmd: sleep 9}
+  links: [{endpoints: ["r1:eth1", "r2:eth1"]}, {endpoints: ["r1:eth2", "pc:eth1"]}, {endpoints: ["r2:eth2", "r3:eth1"]}]
+`
+	const config = "hostname r1\nlog syslog\ninterface eth1\n ip address 10.1.0.%s/24\nexit\ninterface lo\n ip address 10.9.0.1/32\nrouter ospf\n network 10.1.0.0/24 area 0\nline vty\n"
+	read := func(source string) ([]vnet.File, error) {
+		switch source {
+		case "frr.conf":
+			return []vnet.File{{Text: fmt.Sprintf(config, "1")}}, nil
+		case "frr":
+			return []vnet.File{{Path: "frr.conf", Text: fmt.Sprintf(config, "2")}, {Path: "vtysh.conf", Text: "x"}}, nil
+		}
+		return []vnet.File{{Text: "ospfd=yes\n"}}, nil
+	}
+	r, notes, err := Parse("f", []byte(lab), Options{Files: read, NoImages: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const kept = "hostname r1\n!\ninterface eth1\n!\nexit\ninterface lo\n ip address 10.9.0.1/32\nrouter ospf\n network 10.1.0.0/24 area 0\n!\n"
+	if len(r.Routers) != 2 || len(r.Nodes) != 2 {
+		t.Fatalf("%+v", r)
+	}
+	for i, n := range r.Routers {
+		if n.FRR != kept || n.Protocol != vnet.ProtocolNone || n.Image != "" || n.Files != nil || r.Links[0].Addresses[i][0].String() != fmt.Sprintf("10.1.0.%d/24", i+1) {
+			t.Errorf("%+v %v", n, r.Links[0].Addresses)
+		}
+	}
+	if pc := r.Nodes[1]; pc.Image != "" || len(pc.Run) != 1 || pc.Run[0].Entrypoint {
+		t.Errorf("%+v", pc)
+	}
+	var lost []string
+	images := 0
+	for _, n := range notes {
+		if n.Lost {
+			lost = append(lost, n.Where+": "+n.Text)
+		} else if strings.Contains(n.Text, "is left out: it has the files of its host") {
+			images++
+		}
+	}
+	want := []string{
+		`node r1: /etc/frr/frr.conf: line 2 is left out: "log" reads or writes files`, `node r2: /etc/frr/frr.conf: line 2 is left out: "log" reads or writes files`,
+		"node r3: the routing of its image is left out: no bind or startup-config gives it /etc/frr/frr.conf",
+	}
+	if images != 4 || !slices.Equal(lost, want) {
+		t.Errorf("%d images, lost %q", images, lost)
+	}
+}

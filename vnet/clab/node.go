@@ -109,6 +109,10 @@ func (r *reader) node(name, n *yaml.Node) error {
 	}
 	r.leaveOut(n, where, kept...)
 	r.configure(name.Value, kindOf.Value, &made.Setup, places...)
+	if l, is := r.lives[called]; is && r.NoImages {
+		r.withoutImage(first("image", places...), where, kindOf.Value, &made, &l)
+		r.lives[called] = l
+	}
 	r.manage(where, &made, places...)
 	if mode := first("network-mode", places...); mode.Kind != 0 && mode.Value != noNetwork {
 		r.lost(mode, where, "network-mode %s is left out%s", short(mode.Value), noOutside)
@@ -139,7 +143,7 @@ func (r *reader) add(at *yaml.Node, where, kindOf string, n vnet.VirtualNode) {
 	default:
 		r.kind[n.Name] = router
 		req.Routers = append(req.Routers, n)
-		if kindOf == "frr" && n.Image != "" {
+		if kindOf == "frr" && (n.Image != "" || n.FRR != "") {
 			return // whose configuration comes over
 		}
 		if n.Image != "" {

@@ -156,8 +156,11 @@ func (c command) address() (p netip.Prefix, device string, ok bool) {
 		return p, "", false
 	}
 	p, err := netip.ParsePrefix(words[3])
-	return p, words[5], err == nil && !p.IsSingleIP() && !p.Addr().IsLinkLocalUnicast()
+	return p, words[5], err == nil && liftable(p)
 }
+
+// liftable says whether an address can be one of a link's end.
+func liftable(p netip.Prefix) bool { return !p.IsSingleIP() && !p.Addr().IsLinkLocalUnicast() }
 
 // complete puts what nodes do into the request. Addresses that commands state
 // are those of the links' ends, so that names and Sublet's own addresses go
@@ -173,7 +176,7 @@ func (r *reader) complete() error {
 		plain.Fill()
 		if plain.Check() == nil {
 			r.request = plain
-			r.notes = append(r.notes, vnet.Note{Where: "topology", Text: "addresses of exec are set by its commands, beside those that Sublet gives: as addresses of links, " + err.Error()})
+			r.notes = append(r.notes, vnet.Note{Where: "topology", Text: "addresses of exec and of FRR are set there, beside those that Sublet gives: as addresses of links, " + err.Error()})
 		}
 	}
 	return r.check()
@@ -202,16 +205,16 @@ func (r *reader) alive(bare vnet.Request, lift bool) (vnet.Request, int) {
 		rest := l.exec
 		if lift {
 			rest = slices.DeleteFunc(slices.Clone(rest), func(c command) bool { return r.lift(c, n.Name, made.Links) })
-			lifted += len(l.exec) - len(rest)
+			lifted += len(l.exec) - len(rest) + r.liftFRR(&n, made.Links)
 		}
 		n.Run = l.programs(n.Image != "", rest)
-		forwards := isRouter || l.plain && (l.forwards == "1" || l.forwards == "" && len(r.interfaces[n.Name]) > 1)
+		forwards := isRouter || n.FRR != "" || l.plain && (l.forwards == "1" || l.forwards == "" && len(r.interfaces[n.Name]) > 1)
 		if !forwards {
 			r.at[fmt.Sprintf("nodes[%d]", len(made.Nodes))] = r.nodeAt[n.Name]
 			made.Nodes = append(made.Nodes, n)
 			return
 		}
-		if len(n.Run)+len(n.Files) > 0 || isRouter && n.Image != "" {
+		if len(n.Run) > 0 || len(n.Files) > 0 && !r.NoImages || isRouter && n.Image != "" || n.FRR != "" {
 			n.Protocol = vnet.ProtocolNone
 		}
 		r.at[fmt.Sprintf("routers[%d]", len(made.Routers))] = r.nodeAt[n.Name]
@@ -240,9 +243,11 @@ func (l life) programs(image bool, rest []command) (list []vnet.Program) {
 // lift gives a link's end the address that a command gives the interface there.
 func (r *reader) lift(c command, node string, links []vnet.VirtualLink) bool {
 	p, device, ok := c.address()
-	if !ok {
-		return false
-	}
+	return ok && r.give(p, device, node, links)
+}
+
+// give gives a link's end an address, if a node has an interface of that name.
+func (r *reader) give(p netip.Prefix, device, node string, links []vnet.VirtualLink) bool {
 	for _, at := range r.interfaces[node] {
 		if at.name == device {
 			list := &links[at.link].Addresses[at.end]
