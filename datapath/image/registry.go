@@ -35,8 +35,11 @@ func CheckRegistry(text string) error {
 // without credentials, for those of the host are not the tenant's.
 func (s *Store) registry(ctx context.Context, text string) (*source, error) {
 	ref, err := name.ParseReference(text)
-	if err != nil || !s.allows(ref.Context().Registry) {
-		return nil, s.unknown(text)
+	if err != nil {
+		return nil, s.unknown("")
+	}
+	if !s.allows(ref.Context().Registry) {
+		return nil, s.unknown(ref.Context().RegistryStr())
 	}
 	image, err := remote.Image(ref, remote.WithContext(ctx), remote.WithPlatform(platform),
 		remote.WithAuth(authn.Anonymous), remote.WithTransport(secure{s.transport()}))
@@ -103,19 +106,30 @@ func (s *Store) allows(r name.Registry) bool {
 	})
 }
 
-// unknown says where images may come from.
-func (s *Store) unknown(text string) error {
-	var from []string
-	if s.Offered != "" {
-		from = append(from, "what the operator offers by that name")
-	}
-	if len(s.Registries) > 0 {
-		from = append(from, "the registries "+strings.Join(s.Registries, ", "))
-	}
-	if len(from) == 0 {
+// unknown says where images may come from, and how one of a registry could.
+func (s *Store) unknown(registry string) error {
+	if s.Offered == "" && len(s.Registries) == 0 {
 		return errors.New("this host has no images: its operator can offer some (sublet agent --images DIR) or allow a registry (--registry NAME)")
 	}
-	return fmt.Errorf("it is not there: images of this host are %s", strings.Join(from, " and "))
+	allowed := "no registry is allowed here"
+	if len(s.Registries) > 0 {
+		allowed = "the registries that are allowed here are " + strings.Join(s.Registries, ", ")
+	}
+	var can []string
+	if s.Offered != "" {
+		allowed = "the operator offers nothing by that name, and " + allowed
+		can = append(can, "put it into the directory of images")
+	}
+	if registry == name.DefaultRegistry {
+		registry = "docker.io" // as people write it
+	}
+	if registry != "" {
+		can = append(can, "allow its registry (sublet agent --registry "+registry+")")
+	}
+	if len(can) == 0 {
+		return fmt.Errorf("it is not there: %s", allowed)
+	}
+	return fmt.Errorf("it is not there: %s. The operator can %s", allowed, strings.Join(can, " or "))
 }
 
 // readRemote takes an image of a registry for what its manifest says, without

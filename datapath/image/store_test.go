@@ -89,7 +89,7 @@ func TestOnlyAllowedRegistries(t *testing.T) {
 		"none allowed":    {Transport: transport},
 		"another allowed": {Registries: []string{"docker.io"}, Transport: transport},
 	} {
-		if _, err := store(t, c).Get(t.Context(), host+"/demo/web:1", Owner{}); err == nil || !strings.Contains(err.Error(), "images of this host are") {
+		if _, err := store(t, c).Get(t.Context(), host+"/demo/web:1", Owner{}); err == nil || !strings.Contains(err.Error(), "it is not there: ") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -211,5 +211,20 @@ func TestKilledWhileUnpacking(t *testing.T) {
 	check(t, err)
 	if got := contents(t, image.Root); got["fa/0s"] != "text" {
 		t.Errorf("the image has %d files", len(got))
+	}
+}
+
+// What cannot be had is said with what the operator would do.
+func TestUnknownImagesSayWhatToDo(t *testing.T) {
+	for _, c := range []struct {
+		config     Config
+		name, want string
+	}{
+		{Config{}, "docker.io/library/alpine:3.20", "it is not there: the operator offers nothing by that name, and no registry is allowed here. The operator can put it into the directory of images or allow its registry (sublet agent --registry docker.io)"},
+		{Config{Registries: []string{"quay.io"}}, "ghcr.io/a/b:1", "it is not there: the operator offers nothing by that name, and the registries that are allowed here are quay.io. The operator can put it into the directory of images or allow its registry (sublet agent --registry ghcr.io)"},
+	} {
+		if _, err := store(t, c.config).Get(t.Context(), c.name, Owner{}); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%v", err)
+		}
 	}
 }

@@ -214,7 +214,7 @@ func TestImageThatIsNotThere(t *testing.T) {
 	s := plan.Setup{Lease: demo, Node: "n0", Setup: vnet.Setup{Image: "none.tar"}}
 	do(t, p, plan.Add, names(), n)
 	err := p.Do(t.Context(), plan.Step{Op: plan.Add, Item: s})
-	if err == nil || !strings.Contains(err.Error(), "images of this host are") {
+	if err == nil || !strings.Contains(err.Error(), "it is not there: ") {
 		t.Fatal(err)
 	}
 	if _, err := p.Command(n.Key(), []string{"/bin/sh"}, Options{}); err == nil || !strings.Contains(err.Error(), "not here yet") {
