@@ -143,13 +143,24 @@ var settable = [][]of13.Field{
 	{{ID: of13.IPv6Dst, Value: of13.U128{Hi: 5, Lo: 6}, Mask: of13.Ones(128)}, of13.Exact(of13.IPv6FLabel, 0x12345), of13.Exact(of13.IPDSCP, 9), of13.Exact(of13.TCPSrc, 3)},
 	{of13.Exact(of13.ARPOp, 2), of13.Exact(of13.ARPTPA, 0x0a000007), of13.Exact(of13.ARPSHA, 0x020000000001), of13.Exact(of13.ARPSPA, 9), of13.Exact(of13.ARPTHA, 0x22)},
 	{of13.Exact(of13.NSHSPI, 0x123456), of13.Exact(of13.NSHSI, 9), of13.Exact(of13.NSHFlags, 2), of13.Exact(of13.NSHC1, 0x11), of13.Exact(of13.NSHC4, 7), of13.Exact(of13.NSHTTL, 5)},
+	{of13.Exact(of13.SCTPSrc, 7), of13.Exact(of13.SCTPDst, 77), of13.Exact(of13.IPv4Dst, 0x0a000009), of13.Exact(of13.IPDSCP, 11)},
+	{of13.Exact(of13.MPLSLabel, 0x12345), of13.Exact(of13.MPLSTC, 5)},
+	{of13.Exact(of13.PBBISID, 0x123456)},
 }
 
 // kinds are prerequisites of the lists of settable.
 var kinds = [][]of13.Field{
 	nil, {of13.Exact(of13.EthType, 0x0800), of13.Exact(of13.IPProto, 17)}, {of13.Exact(of13.EthType, 0x86dd), of13.Exact(of13.IPProto, 6)}, {of13.Exact(of13.EthType, 0x0806)},
-	{of13.Exact(of13.EthType, of13.EthTypeNSH)},
+	{of13.Exact(of13.EthType, of13.EthTypeNSH)}, {of13.Exact(of13.EthType, 0x0800), of13.Exact(of13.IPProto, 132)}, {of13.Exact(of13.EthType, 0x8847)},
+	{of13.Exact(of13.EthType, 0x88e7)},
 }
+
+// Places of some in these lists. The last ones Open vSwitch does not have.
+const (
+	kindUDP  = 1
+	kindMPLS = 6
+	kindPBB  = 7
+)
 
 var tagMatch = of13.WithMask(of13.VLANVID, of13.U128{Lo: of13.VLANPresent}, of13.U128{Lo: of13.VLANPresent})
 

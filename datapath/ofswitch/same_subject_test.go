@@ -29,6 +29,7 @@ type subject struct {
 	gather  func()          // what has come out goes into the lists
 	cache   func() Counters // of the switch, which it ends
 	short   bool            // bytes are not compared
+	sums    bool            // of the group that selects a bucket, all are compared together
 
 	frames, in, removed []string
 }
@@ -73,7 +74,10 @@ func (s *subject) statistics() (list []string) {
 		}
 	}
 	for _, g := range s.do(&of13.MultipartRequest{Kind: of13.MultipartGroup, Number: of13.GroupAll}).(*of13.MultipartReply).Groups {
-		list = append(list, groupLine(&g))
+		list = append(list, groupLine(&g, s.sums))
+	}
+	for _, m := range s.do(&of13.MultipartRequest{Kind: of13.MultipartMeter, Number: of13.MeterAll}).(*of13.MultipartReply).Meters {
+		list = append(list, fmt.Sprintf("meter %d of %d flows: %d packets %d bytes, bands %v", m.Meter, m.Flows, m.In.Packets, m.In.Bytes, m.Bands))
 	}
 	for i, x := range s.do(&of13.MultipartRequest{Kind: of13.MultipartTable}).(*of13.MultipartReply).Tables {
 		if i < sameTables {
@@ -83,7 +87,15 @@ func (s *subject) statistics() (list []string) {
 	return list
 }
 
-func groupLine(g *of13.GroupStats) string {
+// groupLine has, with sums, all buckets of the group that selects one together.
+func groupLine(g *of13.GroupStats, sums bool) string {
+	if sums && g.Group == selects {
+		all := of13.Count{}
+		for _, b := range g.Buckets {
+			all.Packets, all.Bytes = all.Packets+b.Packets, all.Bytes+b.Bytes
+		}
+		g.Buckets = []of13.Count{all}
+	}
 	line := fmt.Sprintf("group %d: %d packets %d bytes", g.Group, g.Count.Packets, g.Count.Bytes)
 	for _, b := range g.Buckets {
 		line += fmt.Sprintf(", bucket %d packets %d bytes", b.Packets, b.Bytes)

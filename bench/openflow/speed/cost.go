@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -45,7 +46,7 @@ func spent() (c cost, err error) {
 
 // costs prints how long the program of the kernel datapath takes for a frame, by
 // case. Reading the clock twice is in it, so differences tell more than the figures.
-func costs(ctx context.Context, switches []*bed.Switch) error {
+func costs(ctx context.Context, switches []*bed.Switch, pattern *regexp.Regexp) error {
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	if err != nil {
 		return fmt.Errorf("count the time of programs: %w", err)
@@ -54,6 +55,9 @@ func costs(ctx context.Context, switches []*bed.Switch) error {
 	t := harness.Table{Head: []string{"load", "ns of the port's program for a frame"}}
 	for _, s := range switches {
 		for _, c := range cases {
+			if !pattern.MatchString(c.name) {
+				continue
+			}
 			if err := s.Replace(ctx, c.entries(s)); err != nil {
 				return err
 			}

@@ -1,7 +1,8 @@
 // Command speed gauges what OpenFlow switches forward on one processor, beside
 // the Linux bridge, Sublet's learning switch and Open vSwitch: the same
 // stations and pairs of virtual Ethernet around all. All are up at once and are
-// measured in turn, round after round.
+// measured in turn, case by case, round after round, so that ratios between
+// cases are of the same time, too.
 package main
 
 import (
@@ -25,6 +26,7 @@ var (
 	size    = flag.Int("size", 60, "of a frame, bytes")
 	profile = flag.Bool("cost", false, "say how long the kernel datapath's program takes for a frame instead")
 	only    = flag.String("only", "", "cases whose names match a regular expression")
+	among   = flag.String("switches", "", "switches whose names match a regular expression")
 )
 
 func main() { harness.Main("openflow/speed", run) }
@@ -33,6 +35,10 @@ var kinds = []bed.Kind{bed.Bridge, bed.Learning, bed.Kernel, bed.Process, bed.So
 
 func run(ctx context.Context, exe string) error {
 	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	chosen, err := regexp.Compile(*among)
 	if err != nil {
 		return err
 	}
@@ -46,6 +52,9 @@ func run(ctx context.Context, exe string) error {
 		kinds = []bed.Kind{bed.Kernel}
 	}
 	for _, kind := range kinds {
+		if !chosen.MatchString(string(kind)) {
+			continue
+		}
 		s, err := b.Add(ctx, kind)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "left out: %v\n", err)
@@ -55,13 +64,16 @@ func run(ctx context.Context, exe string) error {
 	}
 	fmt.Printf("%s; %d rounds of %s, frames of %d bytes, Mpps of one processor's time (TCP: Gbit/s)\n\n", harness.Machine(), *rounds, *window, *size)
 	if *profile {
-		return costs(ctx, switches)
+		return costs(ctx, switches, pattern)
 	}
 	rates := make(map[string]harness.Samples)
-	for _, c := range cases {
-		if pattern.MatchString(c.name) {
-			if err := measure(ctx, c, switches, rates); err != nil {
-				return err
+	failed := make(map[string]bool)
+	for range *rounds {
+		for _, c := range cases {
+			if pattern.MatchString(c.name) {
+				if err := measure(ctx, c, switches, rates, failed); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -69,38 +81,39 @@ func run(ctx context.Context, exe string) error {
 	return nil
 }
 
-// measure fills rates, by case and switch. A switch that cannot be measured is
-// left out of the case.
-func measure(ctx context.Context, c load, switches []*bed.Switch, rates map[string]harness.Samples) error {
-	failed := make(map[*bed.Switch]bool)
+// measure adds to rates, by case and switch, what each switch forwards. One that cannot be
+// measured is left out of the case.
+func measure(ctx context.Context, c load, switches []*bed.Switch, rates map[string]harness.Samples, failed map[string]bool) error {
 	for _, s := range switches {
-		if s.Control != nil {
-			if err := s.Replace(ctx, c.entries(s)); err != nil {
-				return fmt.Errorf("%s: %s: %w", c.name, s.Name, err)
-			}
+		key := c.name + s.Name
+		if failed[key] || s.Control == nil && c.program {
+			continue
 		}
-	}
-	for round := range *rounds + 1 { // the first fills caches
-		for _, s := range switches {
-			if failed[s] || s.Control == nil && c.program {
-				continue
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			rate, err := c.measure(s)
-			if err != nil {
-				failed[s] = true
-				fmt.Fprintf(os.Stderr, "%s: %s: %v\n", c.name, s.Name, err)
-				continue
-			}
-			if round == 0 {
-				continue
-			}
-			rates[c.name+s.Name] = append(rates[c.name+s.Name], rate)
+		rate, err := c.fresh(ctx, s)
+		if e := ctx.Err(); e != nil {
+			return e
 		}
+		if err != nil {
+			failed[key] = true
+			fmt.Fprintf(os.Stderr, "%s: %s: %v\n", c.name, s.Name, err)
+			continue
+		}
+		rates[key] = append(rates[key], rate)
 	}
 	return nil
+}
+
+// fresh measures a switch with the entries of a case and caches that were filled just before.
+func (c load) fresh(ctx context.Context, s *bed.Switch) (float64, error) {
+	if s.Control != nil {
+		if err := s.Replace(ctx, c.entries(s)); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := c.measure(s); err != nil {
+		return 0, err
+	}
+	return c.measure(s)
 }
 
 // print gives a table of the rates and one of the ratios.
