@@ -70,6 +70,7 @@ var since = map[string]uint64{
 	"routers.keep":       3,
 	"links.standby":      3,
 	"links.ends.place":   3,
+	"links.control":      3,
 }
 
 // formOf is the first form whose agents know an item with what it has.

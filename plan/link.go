@@ -48,7 +48,7 @@ type pathPlan struct {
 
 // path adds a path's VxLinks to the hosts on it.
 func (c *Compiler) path(p pathPlan, from, to vnet.HostID) error {
-	wire := VxLink{Lease: p.net.lease.ID(), Link: p.link.Name, Index: p.net.index[p.link.Name], Path: p.path}
+	wire := VxLink{Lease: p.net.lease.ID(), Link: p.link.Name, Index: p.net.index[p.link.Name], Path: p.path, Control: p.net.controlOf(p.link)}
 	if p.share.Units < vnet.ShareUnits {
 		wire.Units = p.share.Units
 		wire.Stall = p.stall()

@@ -46,6 +46,7 @@ type network struct {
 	tables      map[string]VxRouter
 	forwardings map[string]forwarding
 	led         map[string]map[string]bool // by destination and node: the routes lead there
+	control     *Control                   // in band; nil: not asked for
 }
 
 // linkEnd is one end (0 or 1) of a virtual link.

@@ -123,22 +123,28 @@ func (n *network) openFlow(s vnet.VirtualSwitch) *OpenFlow {
 // controllers are those of a switch, or slice, as its process is told of them.
 func (n *network) controllers(vswitch string, stated []string, inBand bool) (list []string) {
 	for _, text := range stated {
-		host, port, _ := vnet.ControllerTarget(text)
 		transport := "tcp"
 		if vnet.SecureController(text) {
 			transport = "tls"
 		}
-		if host == "" {
-			list = append(list, fmt.Sprintf("p%s::%d", transport, port))
-			continue
+		if at := n.controller(vswitch, text, inBand); at.Addr().IsValid() {
+			list = append(list, transport+":"+at.String())
+		} else {
+			list = append(list, fmt.Sprintf("p%s::%d", transport, at.Port()))
 		}
-		at, err := netip.ParseAddr(host)
-		if err != nil {
-			at = n.controllerAt(vswitch, host, inBand)
-		}
-		list = append(list, transport+":"+netip.AddrPortFrom(at, port).String())
 	}
 	return list
+}
+
+// controller is where a controller of a switch is; without an address: the switch
+// listens there.
+func (n *network) controller(vswitch, text string, inBand bool) netip.AddrPort {
+	host, port, _ := vnet.ControllerTarget(text)
+	at, err := netip.ParseAddr(host)
+	if err != nil && host != "" {
+		at = n.controllerAt(vswitch, host, inBand)
+	}
+	return netip.AddrPortFrom(at, port)
 }
 
 // controllerAt is a controller's address: of a switch in band that of its segment, if

@@ -14,7 +14,13 @@ import (
 type Queues struct {
 	Rate vnet.Rate `json:"rate_bps"` // of all together
 	List []Queue   `json:"list"`     // by number
+	// Control is what control in band has of it before them; 0: none passes the port.
+	// Its class is no queue: controllers neither see it nor send by it.
+	Control vnet.Rate `json:"control_bps,omitempty"`
 }
+
+// ControlPart is what control in band has of a link's rate before data, as a divisor.
+const ControlPart = 20
 
 // Queue is one of them.
 type Queue struct {
@@ -31,7 +37,10 @@ func (n *network) queues(link vnet.VirtualLink, end int) *Queues {
 		return nil
 	}
 	all := &Queues{Rate: n.rates(link)[end]}
-	left, zero := all.Rate, false
+	if n.controlOf(link) != nil {
+		all.Control = LeastOfControl(all.Rate)
+	}
+	left, zero := all.Rate-min(all.Rate, all.Control), false
 	for _, q := range stated {
 		item := Queue{Number: q.Number, Min: max(q.Min.WholeBytesDown(), leastRate), Max: all.Rate}
 		if q.Max != 0 {
@@ -47,6 +56,9 @@ func (n *network) queues(link vnet.VirtualLink, end int) *Queues {
 	return all
 }
 
+// LeastOfControl is that part, in whole bytes per second.
+func LeastOfControl(rate vnet.Rate) vnet.Rate { return max(rate/ControlPart, leastRate).WholeBytesUp() }
+
 func (q *Queues) String() string {
 	if q == nil {
 		return ""
@@ -54,6 +66,9 @@ func (q *Queues) String() string {
 	var b strings.Builder
 	for _, one := range q.List {
 		fmt.Fprintf(&b, " queue %d %s to %s", one.Number, one.Min, one.Max)
+	}
+	if q.Control > 0 {
+		fmt.Fprintf(&b, " control %s", q.Control)
 	}
 	return b.String()
 }

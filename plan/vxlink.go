@@ -32,6 +32,8 @@ type VxLink struct {
 	// another host, or it to another path: what comes by it arrives, and what its
 	// other end, a Join, sends goes by the other one.
 	Standby bool `json:"standby,omitempty"`
+	// Control says which frames have a class of their own in the link's rate; nil: none.
+	Control *Control `json:"control,omitempty"`
 }
 
 // End of a VxLink: a Port, a Tunnel, or a Join, only one of them.
@@ -177,6 +179,7 @@ func (l VxLink) String() string {
 	if l.Stall > 0 {
 		share += fmt.Sprintf(" in order within %s", l.Stall)
 	}
+	share += l.Control.String()
 	return fmt.Sprintf("%s %s%s: %s <-> %s", l.Key(), l.Link, share, l.Ends[0], l.Ends[1])
 }
 

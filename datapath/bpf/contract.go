@@ -7,6 +7,7 @@ package bpf
 // goes into, or came out of.
 const (
 	MarkVNI     = 0xffffff         // bits of the VNI
+	MarkControl = 1 << 28          // beside a VNI or 0: control in band of an OpenFlow switch, which has a class of its own in the queue of its link
 	MarkKind    = 7 << 29          // bits of the kind
 	MarkProbe   = 1<<29 | 0x1b0001 // kind: a probe of this host's, by no chosen path; the low bits tell it from operators' marks
 	MarkDecap   = 1 << 30          // kind: checked by overlay_rx; the decap device takes the headers off

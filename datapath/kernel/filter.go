@@ -3,11 +3,13 @@ package kernel
 import (
 	"encoding/binary"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
 // Attributes of cls_bpf (linux/pkt_cls.h).
 const (
+	bpfClass, bpfCount, bpfProgram  = 3, 4, 5
 	bpfFD, bpfName, bpfFlags, bpfID = 6, 7, 8, 11
 	bpfDirectAction                 = 1
 )
@@ -93,4 +95,39 @@ func (c *Conn) HasARPFilter(index int) (bool, error) {
 		}
 	}
 	return false, err
+}
+
+// SetMarkFilter sends packets whose mark has a bit to a class of a qdisc, by a
+// classic program: kernels may lack the classifier of marks.
+func SetMarkFilter(index int, qdisc, class, bit uint32) (*Message, error) {
+	program, err := bpf.Assemble([]bpf.Instruction{
+		bpf.LoadExtension{Num: bpf.ExtMark},
+		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: bit, SkipTrue: 1},
+		bpf.RetConstant{Val: 0xffffffff}, // the class that is stated
+		bpf.RetConstant{},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var code []byte
+	for _, i := range program {
+		code = binary.NativeEndian.AppendUint16(code, i.Op)
+		code = binary.NativeEndian.AppendUint32(append(code, i.Jt, i.Jf), i.K)
+	}
+	m := NewMessage(unix.RTM_NEWTFILTER, unix.NLM_F_CREATE, TCHeader(index, 1, qdisc, 1<<16|everyProtocol))
+	m.String(unix.TCA_KIND, "bpf")
+	return m.Nest(unix.TCA_OPTIONS, func() {
+		m.Uint32(bpfClass, class).Attr(bpfCount, binary.NativeEndian.AppendUint16(nil, uint16(len(program)))).Attr(bpfProgram, code)
+	}), nil
+}
+
+// HasMarkFilter says whether SetMarkFilter was done, and nothing else.
+func (c *Conn) HasMarkFilter(index int, qdisc, class uint32) (is bool, err error) {
+	count := 0
+	err = c.eachFilter(TCHeader(index, 0, qdisc, 0), func(options []byte) {
+		b := attr(options, bpfClass)
+		count++
+		is = count == 1 && len(b) == 4 && uint32Of(b) == class
+	})
+	return is, err
 }

@@ -89,10 +89,13 @@ func (c *Conn) Qdiscs() ([]Qdisc, error) {
 
 // RootQdisc reads the root qdisc of one device; its Kind is "" when the
 // device has none worth a name.
-func (c *Conn) RootQdisc(index int) (Qdisc, error) {
+func (c *Conn) RootQdisc(index int) (Qdisc, error) { return c.QdiscAt(index, TCRoot) }
+
+// QdiscAt reads the qdisc at a class of one device as RootQdisc does at its root.
+func (c *Conn) QdiscAt(index int, parent uint32) (Qdisc, error) {
 	// Traffic control sends its answer as a notification: without NLM_F_ECHO
 	// the one who asks does not get it.
-	b, err := c.Get(NewMessage(unix.RTM_GETQDISC, unix.NLM_F_ECHO, TCHeader(index, 0, TCRoot, 0)))
+	b, err := c.Get(NewMessage(unix.RTM_GETQDISC, unix.NLM_F_ECHO, TCHeader(index, 0, parent, 0)))
 	if errors.Is(err, unix.ENOENT) {
 		return Qdisc{}, nil
 	}

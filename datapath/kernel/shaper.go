@@ -59,7 +59,12 @@ func (q Qdisc) Shaper() Shaper {
 // SetHTB begins a request for a hierarchical token bucket at a device's root,
 // handle 1:, whose unclassified packets go to class 1:fallback.
 func SetHTB(index int, fallback uint16) *Message {
-	return SetQdisc(index, Handle(1, 0), TCRoot, "htb", func(m *Message) {
+	return SetHTBAt(index, Handle(1, 0), TCRoot, fallback)
+}
+
+// SetHTBAt is SetHTB with another handle, at a class.
+func SetHTBAt(index int, handle, parent uint32, fallback uint16) *Message {
+	return SetQdisc(index, handle, parent, "htb", func(m *Message) {
 		b := make([]byte, 0, 20) // struct tc_htb_glob
 		for _, v := range []uint32{htbVersion, htbRateToQuantum, uint32(fallback), 0, 0} {
 			b = binary.NativeEndian.AppendUint32(b, v)

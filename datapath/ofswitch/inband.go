@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/kernel"
 	"sublet/openflow/channel"
 	"sublet/openflow/inband"
 	"sublet/openflow/of13"
@@ -118,6 +119,19 @@ func (s *Switch) listenControl(d *device) error {
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PRIORITY, priorityControl),
 		unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: tagControl, Pad: int32(d.number)}),
 	)
+}
+
+// first has what a socket of control sends leave before data: by the class of control,
+// if its port has one.
+func (d *device) first(class bool) {
+	if d == nil {
+		return
+	}
+	priority := priorityControl
+	if class {
+		priority = int(kernel.Handle(queueMajor, bandClass))
+	}
+	_ = unix.SetsockoptInt(d.fd, unix.SOL_SOCKET, unix.SO_PRIORITY, priority) // of a socket that is open it fails for nobody who may send
 }
 
 // untilControl is how many milliseconds there are until questions are due, at most so many.

@@ -13,10 +13,12 @@ import (
 // Queues of a port are classes of an HTB at its device, numbered as Open vSwitch does
 // (linux-htb): below the class of all that leaves, 1:fffe, class 1:N+1 is queue N.
 // Frames for no queue, or for one that a port has not, are for the fallback class. A
-// switch reads them: who runs it makes them.
+// class 1:fffd there is for control in band, and no queue. A switch reads them: who runs
+// it makes them.
 const (
 	queueMajor  = 1
 	wholeClass  = 0xfffe
+	bandClass   = 0xfffd
 	mostQueues  = 64 // of a port: each has a socket
 	queueMin    = 1  // kinds of properties (OpenFlow 1.3.5, 7.2.3.1)
 	queueMax    = 2
@@ -40,29 +42,32 @@ type queues struct {
 	by   map[uint32]*queue
 }
 
-// readQueues reads those of a device; nil: it has none.
-func readQueues(conn *kernel.Conn, index int) (whole uint64, classes map[uint32]kernel.Qdisc) {
+// readQueues reads those of a device, and whether control has a class there; nil: it
+// has none.
+func readQueues(conn *kernel.Conn, index int) (whole uint64, classes map[uint32]kernel.Qdisc, control bool) {
 	root, err := conn.RootQdisc(index)
 	if err != nil || root.Kind != "htb" || root.Handle != kernel.Handle(queueMajor, 0) {
-		return 0, nil
+		return 0, nil, false
 	}
 	list, err := conn.Classes(index)
 	if err != nil {
-		return 0, nil
+		return 0, nil, false
 	}
 	classes = make(map[uint32]kernel.Qdisc)
 	for _, c := range list {
 		switch minor := c.Handle & 0xffff; {
 		case minor == wholeClass:
 			whole = c.HTB().Ceil
+		case minor == bandClass:
+			control = true
 		case c.Parent == kernel.Handle(queueMajor, wholeClass) && minor > 0 && len(classes) < mostQueues:
 			classes[minor-1] = c
 		}
 	}
 	if whole == 0 {
-		return 0, nil
+		return 0, nil, false
 	}
-	return whole, classes
+	return whole, classes, control
 }
 
 // lookAtQueues sees which queues a port has now; changed is whether others than before.
@@ -70,7 +75,8 @@ func (d *device) lookAtQueues(conn *kernel.Conn, now int64) (changed bool) {
 	if d.xsk != nil || d.tap { // what they send meets no queueing discipline of the device
 		return false
 	}
-	whole, classes := readQueues(conn, d.index)
+	whole, classes, control := readQueues(conn, d.index)
+	d.control.first(control)
 	changed = d.queues.rate != whole
 	d.queues.rate = whole
 	for number, q := range d.queues.by {
@@ -151,7 +157,7 @@ func (s *Switch) queuesOf(port uint32) (list []pipeline.Queue) {
 	if d == nil || len(d.queues.by) == 0 {
 		return nil
 	}
-	whole, classes := readQueues(s.conn, d.index)
+	whole, classes, _ := readQueues(s.conn, d.index)
 	for number, c := range classes {
 		made, h := s.now(), c.HTB()
 		if q := d.queues.by[number]; q != nil {

@@ -92,7 +92,7 @@ static __always_inline int send(struct __sk_buff *skb, const struct entry *e, co
 		return segment(skb, e, &in);
 	if (room != ROOM || !write_headers(skb, e, &in))
 		return drop(e->slot, DROP_REFUSED);
-	skb->mark = 0;
+	skb->mark &= MARK_CONTROL;
 	struct counts *c = bpf_map_lookup_elem(&hits, &e->slot);
 	if (c) {
 		c->sent += segments;

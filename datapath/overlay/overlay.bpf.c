@@ -18,7 +18,7 @@
 SEC("tc")
 int overlay_tx(struct __sk_buff *skb)
 {
-	__u32 id = skb->mark;
+	__u32 id = skb->mark & ~MARK_CONTROL;
 
 	if (unlikely(id & MARK_INBOUND)) {
 		skb->mark = id & ~MARK_INBOUND;
@@ -34,7 +34,7 @@ int overlay_tx(struct __sk_buff *skb)
 SEC("tc")
 int overlay_segmented(struct __sk_buff *skb)
 {
-	__u32 id = skb->mark;
+	__u32 id = skb->mark & ~MARK_CONTROL;
 	const struct entry *e = bpf_map_lookup_elem(&entries, &id);
 
 	if (!e)

@@ -26,6 +26,20 @@ const (
 	vxlinkActionFWD_MERGE  vxlinkAction = 7
 )
 
+type vxlinkControllers struct {
+	_     structs.HostLayout
+	Count uint32
+	List  [16]struct {
+		_       structs.HostLayout
+		Address struct {
+			_       structs.HostLayout
+			U6Addr8 [16]uint8
+		}
+		Port uint16
+		_    [2]byte
+	}
+}
+
 type vxlinkCounts struct {
 	_         structs.HostLayout
 	Packets   uint64
@@ -58,7 +72,9 @@ type vxlinkEnd struct {
 	Mark     uint32
 	Priority uint32
 	Action   vxlinkAction
-	Mac      [8]uint8
+	Mac      [6]uint8
+	Control  uint8
+	Zero     uint8
 }
 
 type vxlinkRecord struct {
@@ -100,6 +116,7 @@ type vxlinkSpread struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	vxlinkMapChain         = "chain"
+	vxlinkMapControls      = "controls"
 	vxlinkMapCounters      = "counters"
 	vxlinkMapDivisions     = "divisions"
 	vxlinkMapEnds          = "ends"
@@ -165,6 +182,7 @@ type vxlinkProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type vxlinkMapSpecs struct {
 	Chain     *ebpf.MapSpec `ebpf:"chain"`
+	Controls  *ebpf.MapSpec `ebpf:"controls"`
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
 	Divisions *ebpf.MapSpec `ebpf:"divisions"`
 	Ends      *ebpf.MapSpec `ebpf:"ends"`
@@ -200,6 +218,7 @@ func (o *vxlinkObjects) Close() error {
 // It can be passed to loadVxlinkObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vxlinkMaps struct {
 	Chain     *ebpf.Map `ebpf:"chain"`
+	Controls  *ebpf.Map `ebpf:"controls"`
 	Counters  *ebpf.Map `ebpf:"counters"`
 	Divisions *ebpf.Map `ebpf:"divisions"`
 	Ends      *ebpf.Map `ebpf:"ends"`
@@ -211,6 +230,7 @@ type vxlinkMaps struct {
 func (m *vxlinkMaps) Close() error {
 	return _VxlinkClose(
 		m.Chain,
+		m.Controls,
 		m.Counters,
 		m.Divisions,
 		m.Ends,

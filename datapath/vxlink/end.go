@@ -283,8 +283,10 @@ func (w *work) shape(i int, e end) error {
 	rate := w.link.Ends[i].Rate
 	want := shaper(rate, w.link.Ends[i].Port.MTU)
 	switch {
-	case rate == 0 && have.Handle == 0, have.Kind == "tbf" && isShaper(have.Shaper(), want):
+	case rate == 0 && have.Handle == 0:
 		return nil
+	case have.Kind == "tbf" && isShaper(have.Shaper(), want):
+		return w.setBands(i, e)
 	case have.Handle != 0 && (rate == 0 || have.Kind != "tbf"):
 		if err := w.inside.DeleteQdisc(e.Index, kernel.TCRoot); err != nil || rate == 0 {
 			return err
@@ -293,5 +295,5 @@ func (w *work) shape(i int, e end) error {
 	if err := w.inside.Do(kernel.SetTBF(e.Index, want)); err != nil {
 		return fmt.Errorf("shape to %s: %w", rate, err)
 	}
-	return nil
+	return w.setBands(i, e)
 }

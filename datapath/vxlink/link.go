@@ -97,6 +97,9 @@ func (w *work) set() error {
 		}
 		ends[i] = e
 	}
+	if err := w.setControl(ends); err != nil {
+		return fmt.Errorf("say what is control: %w", err)
+	}
 	for i, e := range ends {
 		if err := w.spread(i, e.outlet, ends[1-i].record); err != nil {
 			return fmt.Errorf("end %s: spread its flows: %w", w.link.Device(i), err)
@@ -115,6 +118,18 @@ func (w *work) set() error {
 		}
 		if err != nil {
 			return fmt.Errorf("end %s: %w", w.link.Device(i), err)
+		}
+	}
+	return nil
+}
+
+// setControl says for both ends what is control, and for their detours.
+func (w *work) setControl(ends [2]end) error {
+	for _, e := range ends {
+		for _, slot := range []uint32{e.slot, e.outlet} {
+			if err := w.programs.setControl(slot, w.link.Control); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -176,7 +191,7 @@ func (w *work) trunkFor() (uint32, error) {
 // endOf is what becomes of frames that entered by end i, at the slot where they
 // go on. The other end's record counts if it is a tunnel, its merge if it is a port.
 func endOf(l plan.VxLink, i int, slots [2]uint32, outlet uint32, other end, trunk uint32) vxlinkEnd {
-	w := vxlinkEnd{From: uint32(number(outlet))}
+	w := vxlinkEnd{From: uint32(number(outlet)), Control: uint8(boolean(l.Control != nil))}
 	if l.Ends[i].Tunnel != nil {
 		w.From = uint32(number(trunk))
 	}
@@ -203,7 +218,9 @@ func endOf(l plan.VxLink, i int, slots [2]uint32, outlet uint32, other end, trun
 		w.Action, w.Device = vxlinkActionFWD_MERGE, uint32(number(other.merge))
 		return w
 	}
-	return toPort(out, int(w.From), slots[1-i])
+	to := toPort(out, int(w.From), slots[1-i])
+	to.Control = w.Control
+	return to
 }
 
 // toPort is what becomes of frames that come in by a device and leave by a port.

@@ -26,6 +26,7 @@ import (
 // survey is one reading of the host.
 type survey struct {
 	part    *Part
+	home    *kernel.Conn
 	names   map[int]string                  // interfaces of the host, by index
 	classes map[int]map[uint32]kernel.Qdisc // of uplinks, by interface and handle
 	queues  map[int]map[uint32]uint32       // limits of queues, by interface and parent
@@ -55,7 +56,7 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 		return err
 	}
 	defer home.Close()
-	s := &survey{part: p, links: make(map[string]map[string]bool), unseen: make(map[vnet.LeaseID]bool), down: make(map[string]report.ItemError)}
+	s := &survey{part: p, home: home, links: make(map[string]map[string]bool), unseen: make(map[vnet.LeaseID]bool), down: make(map[string]report.ItemError)}
 	if err := s.uplinks(home, host); err != nil {
 		return fmt.Errorf("observe uplinks: %w", err)
 	}
@@ -200,7 +201,7 @@ func (s *survey) fabric(name string, id vnet.LeaseID, host *plan.Host) error {
 		return err
 	}
 	defer c.Close()
-	f := &fabric{survey: s, conn: c, lease: id, devices: make(map[string]kernel.Link), rates: make(map[int]vnet.Rate), foreign: make(map[int]bool)}
+	f := &fabric{survey: s, conn: c, lease: id, devices: make(map[string]kernel.Link), rates: make(map[int]vnet.Rate), foreign: make(map[int]bool), limits: make(map[int]map[uint32]uint32)}
 	if err := f.read(name); err != nil {
 		return err
 	}
@@ -279,10 +280,11 @@ type fabric struct {
 	running map[int][]ebpf.ProgramID // on the ingress of devices, by number
 	trunk   uint32                   // slot of a trunk that is whole; 0: it is not
 	devices map[string]kernel.Link
-	rates   map[int]vnet.Rate // of token buckets, by device index
-	foreign map[int]bool      // devices with a queue that is not ours
-	nodes   map[int]node      // by namespace id
-	failed  error             // what could not be read on the way
+	rates   map[int]vnet.Rate         // of token buckets, by device index
+	foreign map[int]bool              // devices with a queue that is not ours
+	limits  map[int]map[uint32]uint32 // of queues below token buckets, by device index and parent
+	nodes   map[int]node              // by namespace id
+	failed  error                     // what could not be read on the way
 }
 
 // node is one reading of a node's interfaces.
@@ -318,6 +320,10 @@ func (f *fabric) read(name string) error {
 	}
 	for _, q := range qdiscs {
 		if q.Parent != kernel.TCRoot {
+			if f.limits[q.Index] == nil {
+				f.limits[q.Index] = make(map[uint32]uint32)
+			}
+			f.limits[q.Index][q.Parent] = q.FIFO()
 			continue
 		}
 		rate := vnet.Rate(q.TBF()) * 8

@@ -34,6 +34,7 @@ func (f *fabric) link(of pathway) plan.VxLink {
 			link.Stall = wire.Stall
 		}
 	}
+	link.Control = f.controlOf(link, slots)
 	return f.checked(link, slots)
 }
 
@@ -98,7 +99,7 @@ func (f *fabric) whole(l plan.VxLink, i int, slot uint32) plan.End {
 		return plan.End{}
 	}
 	is, _, ok := f.impairment(l, i, slot)
-	if p := f.port(d); p != nil && ok {
+	if p := f.port(d); p != nil && ok && f.bandsRight(slot, d) {
 		if p.Inside.Down {
 			f.down[l.Key()+l.Device(i)] = report.ItemError{Kind: l.Kind(), Key: l.Key(), Lease: l.Lease, Op: plan.Carry, Text: downInside(p)}
 		}
@@ -220,7 +221,7 @@ func (f *fabric) tunnel(slot uint32, r vxlinkRecord) *plan.Tunnel {
 	if f.trunk == 0 || r.Minor == 0 || !ok || f.programs.tunnelOf(r.Vni) != slot {
 		return nil
 	}
-	if class.Parent != handleOf(r.parent()) || !r.takes(class.HTB(), f.part.undercounts()) || f.queues[index][handle] != r.limit() {
+	if class.Parent != handleOf(r.parent()) || !r.takes(class.HTB(), f.part.undercounts()) || !f.limitRight(slot, r) {
 		return nil
 	}
 	f.part.rates.Lock()

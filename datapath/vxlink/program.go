@@ -12,7 +12,7 @@ import (
 	"sublet/datapath/kernel"
 )
 
-//go:generate ../bpf/generate vxlink vxlink.bpf.c -type end -type action -type spread -type drop -type counts -type record
+//go:generate ../bpf/generate vxlink vxlink.bpf.c -type end -type action -type spread -type drop -type counts -type record -type controllers
 
 // programs are the part's programs and maps on one host.
 type programs struct {
@@ -21,6 +21,7 @@ type programs struct {
 	portID, trunkID, closedID       ebpf.ProgramID
 	ends, counters, tunnels, record *ebpf.Map
 	spreads, divisions, chain       *ebpf.Map
+	controls                        *ebpf.Map
 	next                            *ebpf.Program // which switches and routers call
 	processors                      int           // that count
 	changes                         atomic.Uint64 // of records
@@ -48,7 +49,7 @@ func (p *Part) programs() (*programs, error) {
 	r := &programs{
 		pins: pins, port: c.Programs[vxlinkProgVxlinkPort], trunk: c.Programs[vxlinkProgVxlinkTrunk], closed: c.Programs[vxlinkProgVxlinkClosed],
 		ends: c.Maps[vxlinkMapEnds], counters: c.Maps[vxlinkMapCounters], tunnels: c.Maps[vxlinkMapTunnels], record: c.Maps[vxlinkMapRecords],
-		spreads: c.Maps[vxlinkMapSpreads], divisions: c.Maps[vxlinkMapDivisions], chain: c.Maps[hop.ChainMap], next: c.Programs[hop.LinksProgram],
+		spreads: c.Maps[vxlinkMapSpreads], divisions: c.Maps[vxlinkMapDivisions], controls: c.Maps[vxlinkMapControls], chain: c.Maps[hop.ChainMap], next: c.Programs[hop.LinksProgram],
 	}
 	if err = r.number(); err == nil {
 		r.processors, err = ebpf.PossibleCPU()
@@ -89,7 +90,7 @@ func (p *Part) unload() error {
 		return err
 	}
 	if r := p.loaded; r != nil {
-		for _, f := range []interface{ Close() error }{r.port, r.trunk, r.closed, r.ends, r.counters, r.tunnels, r.record, r.spreads, r.divisions, r.chain, r.next} {
+		for _, f := range []interface{ Close() error }{r.port, r.trunk, r.closed, r.ends, r.counters, r.tunnels, r.record, r.spreads, r.divisions, r.controls, r.chain, r.next} {
 			_ = f.Close()
 		}
 		p.loaded = nil

@@ -237,7 +237,7 @@ func (g *rig) compare(what string, program *ebpf.Program, reference func(packet)
 
 // furnish fills the tables with an end of each kind.
 func (g *rig) furnish() {
-	own := [8]byte{2, 0, 0, 0, 0, 7}
+	own := [6]byte{2, 0, 0, 0, 0, 7}
 	g.end(1, vxlinkEnd{From: uint32(number(1)), Device: uint32(number(2)), Action: vxlinkActionFWD_PEER, Mac: own})
 	g.end(2, vxlinkEnd{From: uint32(number(2)), Device: uint32(number(1)), Action: vxlinkActionFWD_QUEUE, Mac: own})
 	g.end(3, vxlinkEnd{From: uint32(number(3)), Device: uint32(number(4)), Action: vxlinkActionFWD_TUNNEL, Mark: 77 | 1<<20, Priority: 0x10010})

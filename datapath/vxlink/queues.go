@@ -9,8 +9,11 @@ import (
 )
 
 // Queues of a switch's port are classes at the tenant's end, as datapath/ofswitch
-// reads them: queue N is class 1:N+1 below 1:fffe.
-const minorQueues uint16 = 0xfffe
+// reads them: queue N is class 1:N+1 below 1:fffe, and control in band 1:fffd.
+const (
+	minorQueues uint16 = 0xfffe
+	minorInBand uint16 = 0xfffd
+)
 
 func minorOf(queue int) uint16 { return uint16(queue + 1) }
 
@@ -43,8 +46,7 @@ func setQueues(c *kernel.Conn, index int, want *plan.Queues, mtu int) error {
 	if err := setClass(c, index, minorQueues, 0, htb(want.Rate, want.Rate, mtu, leased)); err != nil {
 		return err
 	}
-	for _, q := range want.List {
-		minor := minorOf(q.Number)
+	for minor, q := range classesOf(want) {
 		if err := setClass(c, index, minor, minorQueues, htb(q.Min, q.Max, mtu, leased)); err != nil {
 			return fmt.Errorf("queue %d: %w", q.Number, err)
 		}
@@ -55,6 +57,18 @@ func setQueues(c *kernel.Conn, index int, want *plan.Queues, mtu int) error {
 	return dropQueues(c, index, want)
 }
 
+// classesOf are the queues of a port, and control among them, by class.
+func classesOf(want *plan.Queues) map[uint16]plan.Queue {
+	list := make(map[uint16]plan.Queue, len(want.List)+1)
+	for _, q := range want.List {
+		list[minorOf(q.Number)] = q
+	}
+	if want.Control > 0 {
+		list[minorInBand] = plan.Queue{Number: -1, Min: want.Control, Max: want.Rate}
+	}
+	return list
+}
+
 // dropQueues deletes classes that are no queues of a port.
 func dropQueues(c *kernel.Conn, index int, want *plan.Queues) error {
 	classes, err := c.Classes(index)
@@ -62,8 +76,8 @@ func dropQueues(c *kernel.Conn, index int, want *plan.Queues) error {
 		return err
 	}
 	wanted := map[uint32]bool{handleOf(minorQueues): true}
-	for _, q := range want.List {
-		wanted[handleOf(minorOf(q.Number))] = true
+	for minor := range classesOf(want) {
+		wanted[handleOf(minor)] = true
 	}
 	for _, class := range classes {
 		if !wanted[class.Handle] {
@@ -118,16 +132,22 @@ func queuesIn(classes []kernel.Qdisc, limits map[uint32]uint32, mtu int) *plan.Q
 	if whole.Parent == kernel.TCRoot && isClass(whole.HTB(), htb(rate, rate, mtu, leased)) {
 		all.Rate = rate
 	}
-	for number := range vnet.MaxQueue + 1 {
-		handle := handleOf(minorOf(number))
-		class, there := by[handle]
+	read := func(minor uint16) (q plan.Queue, ok bool) {
+		class, there := by[handleOf(minor)]
 		h := class.HTB()
-		q := plan.Queue{Number: number, Min: vnet.Rate(h.Rate) * 8, Max: vnet.Rate(h.Ceil) * 8}
-		if there && class.Parent == handleOf(minorQueues) && isClass(h, htb(q.Min, q.Max, mtu, leased)) && limits[handle] == queueLimit(q.Max, mtu) {
+		q.Min, q.Max = vnet.Rate(h.Rate)*8, vnet.Rate(h.Ceil)*8
+		return q, there && class.Parent == handleOf(minorQueues) && isClass(h, htb(q.Min, q.Max, mtu, leased)) && limits[handleOf(minor)] == queueLimit(q.Max, mtu)
+	}
+	for number := range vnet.MaxQueue + 1 {
+		if q, ok := read(minorOf(number)); ok {
+			q.Number = number
 			all.List = append(all.List, q)
 		}
 	}
-	if len(classes) != len(all.List)+1 { // there are others
+	if q, ok := read(minorInBand); ok && q.Max == all.Rate {
+		all.Control = q.Min
+	}
+	if len(classes) != len(classesOf(all))+1 { // there are others
 		all.Rate = 0
 	}
 	return all

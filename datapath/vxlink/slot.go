@@ -122,7 +122,7 @@ func (p *Part) setSlots(all map[uint32]vxlinkRecord) {
 
 // forget gives a slot back, and all that is kept for it.
 func (p *Part) forget(r *programs, slot uint32, was vxlinkRecord) error {
-	err := errors.Join(r.clearTunnel(was.Vni, slot), r.unspread(slot), r.clearEntry(slot), r.pins.Remove(trunkPin(slot)), r.setEnd(slot, vxlinkEnd{}), r.zero(slot))
+	err := errors.Join(r.clearTunnel(was.Vni, slot), r.unspread(slot), r.setControl(slot, nil), r.clearEntry(slot), r.pins.Remove(trunkPin(slot)), r.setEnd(slot, vxlinkEnd{}), r.zero(slot))
 	if err == nil {
 		err = r.dropRecord(slot)
 	}

@@ -57,7 +57,7 @@ func (w *work) classify(e *end, was vxlinkRecord, want *plan.Tunnel) error {
 			return fmt.Errorf("write down its class: %w", err)
 		}
 	}
-	if err := w.part.setTunnelClass(w.home, e.slot, e.record); err != nil {
+	if err := w.part.setTunnelClass(w.home, e.slot, e.record, w.link.Control != nil); err != nil {
 		return fmt.Errorf("set class 1:%x of %s: %w", e.record.Minor, want.Interface, err)
 	}
 	return w.programs.tunnels.Put(e.record.Vni, e.slot)
@@ -65,11 +65,11 @@ func (w *work) classify(e *end, was vxlinkRecord, want *plan.Tunnel) error {
 
 // setTunnelClass sets a tunnel's class, with the ceiling it has if that is one
 // the record allows, and its queue.
-func (p *Part) setTunnelClass(home *kernel.Conn, slot uint32, r vxlinkRecord) error {
+func (p *Part) setTunnelClass(home *kernel.Conn, slot uint32, r vxlinkRecord, control bool) error {
 	p.rates.Lock()
 	defer p.rates.Unlock()
 	index, id := int(r.Uplink), handleOf(r.Minor)
-	parent, limit := r.parent(), r.limit()
+	parent := r.parent()
 	class := r.class(r.full(), r.Rate)
 	if was, err := home.Class(index, id); err == nil && r.allows(was.HTB().Ceil, p.undercounts()) {
 		class = r.class(was.HTB().Ceil, r.guaranteed(was.HTB().Rate, p.undercounts()))
@@ -78,7 +78,7 @@ func (p *Part) setTunnelClass(home *kernel.Conn, slot uint32, r vxlinkRecord) er
 		return err
 	}
 	p.trimmed(slot, r, class)
-	return home.Do(kernel.SetFIFO(index, kernel.Handle(r.Minor, 0), id, limit))
+	return r.setLimit(home, control)
 }
 
 // mark is the alias of an end's device: whose it is.

@@ -9,6 +9,7 @@
  */
 #include "chain.h"
 #include "maps.h"
+#include "packet.h"
 
 LICENSE;
 
@@ -38,7 +39,20 @@ struct end {
 	__u32 mark;     /* VNI, if by a tunnel */
 	__u32 priority; /* HTB class of the physical interface, if by a tunnel */
 	enum action action;
-	__u8 mac[8]; /* 6 of them; of the node behind the other port */
+	__u8 mac[6]; /* of the node behind the other port */
+	__u8 control; /* frames of control have a class of their own: see controls */
+	__u8 zero;
+};
+
+#define CONTROLS 16
+
+/* struct controllers: controllers of OpenFlow switches in band, and gateways to them. */
+struct controllers {
+	__u32 count;
+	struct controller {
+		struct in6_addr address; /* of IPv4 as ::ffff:0:0/96 */
+		__be16 port;	       /* 0: a gateway */
+	} list[CONTROLS];
 };
 
 #define BRANCHES 8
@@ -106,6 +120,9 @@ MAP(BPF_MAP_TYPE_HASH, __u32, __u32, SLOTS, BPF_F_NO_PREALLOC) tunnels SEC(".map
 
 /* A port's slot to the tunnels of its link's paths. */
 MAP(BPF_MAP_TYPE_HASH, __u32, struct spread, SLOTS, BPF_F_NO_PREALLOC) spreads SEC(".maps");
+
+/* A slot to what is control of those frames that enter by its end. */
+MAP(BPF_MAP_TYPE_HASH, __u32, struct controllers, SLOTS, BPF_F_NO_PREALLOC) controls SEC(".maps");
 
 MAP(BPF_MAP_TYPE_HASH, __u32, struct divided, SLOTS, BPF_F_NO_PREALLOC) divisions SEC(".maps");
 
@@ -280,6 +297,8 @@ static __always_inline int enter(struct __sk_buff *skb, __u32 device)
 	return bpf_redirect_peer(device, 0);
 }
 
+#include "control.h"
+
 /* A frame that entered by a slot's end, which is the one of a device. */
 static __always_inline int forward(struct __sk_buff *skb, __u32 slot, __u32 device)
 {
@@ -296,9 +315,12 @@ static __always_inline int forward(struct __sk_buff *skb, __u32 slot, __u32 devi
 	large = count(skb, c);
 	skb->mark = e->mark;
 	skb->priority = e->priority;
+	__u32 control = unlikely(e->control) && is_control(skb, slot) ? MARK_CONTROL : 0;
+
 	if (unlikely(e->action == FWD_SPREAD)) {
 		if (!choose(skb, slot))
 			return drop(slot, DROP_CLOSED);
+		skb->mark |= control;
 		if (large)
 			uncounted(skb, c, large);
 		return bpf_redirect_peer(e->device, 0);
@@ -312,6 +334,8 @@ static __always_inline int forward(struct __sk_buff *skb, __u32 slot, __u32 devi
 		c->bytes -= sizeof(struct tag);
 		return bpf_redirect(e->device, 0);
 	}
+	if (unlikely(control))
+		skb->mark |= control;
 	if (e->action == FWD_TUNNEL) {
 		if (unlikely(large))
 			uncounted(skb, c, large);

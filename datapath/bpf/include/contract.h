@@ -14,6 +14,7 @@
  * goes into, or came out of. */
 enum mark {
 	MARK_VNI = 0xffffff, /* bits of the VNI */
+	MARK_CONTROL = 1u << 28, /* beside a VNI or 0: control in band of an OpenFlow switch, which has a class of its own in the queue of its link */
 	MARK_KIND = 7u << 29, /* bits of the kind */
 	MARK_PROBE = 1u << 29 | 0x1b0001, /* kind: a probe of this host's, by no chosen path; the low bits tell it from operators' marks */
 	MARK_DECAP = 1u << 30, /* kind: checked by overlay_rx; the decap device takes the headers off */
