@@ -64,7 +64,7 @@ func (p *Part) linkSamples(ctx context.Context, of report.Scope) ([]report.Sampl
 	t := &p.tally
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.read(r, p.host); err != nil {
+	if err := t.read(r, p.host, p.undercounts()); err != nil {
 		return nil, err
 	}
 	return t.samples(of, p.wireCounts(ctx, t.all), p.latency), nil
@@ -76,7 +76,15 @@ func (p *Part) samplesOf(ctx context.Context, r *programs, of report.Scope) ([]r
 	if err != nil {
 		return nil, err
 	}
-	c := reading{part: p, programs: r, all: all, classes: make(map[uint32]map[uint32]queued), wires: p.wireCounts(ctx, all)}
+	t := &p.tally
+	t.mu.Lock()
+	err = t.read(r, p.host, p.undercounts())
+	large := t.largest()
+	t.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	c := reading{part: p, programs: r, all: all, classes: make(map[uint32]map[uint32]queued), wires: p.wireCounts(ctx, all), large: large}
 	leases := make(map[vnet.LeaseID]map[place]uint32)
 	for slot, record := range all {
 		at := record.place()
@@ -107,6 +115,7 @@ type reading struct {
 	all     map[uint32]vxlinkRecord
 	classes map[uint32]map[uint32]queued // by uplink and class; read once
 	wires   map[place]impair.Counts      // of impaired ports
+	large   map[uint32]uint64            // by slot, see large
 }
 
 // lease appends the samples of a lease, whose ends are given with their slots.
@@ -125,7 +134,7 @@ func (c *reading) lease(list []report.Sample, ends map[place]uint32) ([]report.S
 			q = q.and(lost[other])
 		}
 		if t.Backlog = q.backlog; q.dropped > 0 {
-			t.Drops["queue"] = q.dropped
+			t.Drops["queue"] = q.dropped + c.large[slot]
 		}
 		c.impaired(at, &t)
 		link := plan.VxLink{Lease: at.lease, Index: at.index & (1<<pathBits - 1), Path: at.pathOf() >> pathBits}

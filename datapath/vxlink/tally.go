@@ -46,15 +46,19 @@ type tallied struct {
 	packets    uint64        // at the last reading
 	moved      time.Time     // when there were more than before
 	queued                   // by the queues, then
+	large      large
 }
 
-// queued is what queues dropped, and the bytes that wait in them.
-type queued struct{ dropped, backlog uint64 }
+// queued is how many bytes left queues, how many packets they dropped, and the bytes that
+// wait in them.
+type queued struct{ sent, dropped, backlog uint64 }
 
-func queuedIn(q kernel.Qdisc) queued { return queued{uint64(q.Drops), uint64(q.Backlog)} }
+func queuedIn(q kernel.Qdisc) queued {
+	return queued{q.Bytes, uint64(q.Drops), uint64(q.Backlog)}
+}
 
 func (q queued) and(other queued) queued {
-	return queued{q.dropped + other.dropped, q.backlog + other.backlog}
+	return queued{q.sent + other.sent, q.dropped + other.dropped, q.backlog + other.backlog}
 }
 
 // settled is how long after frames moved their queues are still read: what was
@@ -81,7 +85,7 @@ func (p *Part) Counts(context.Context) (report.Counts, error) {
 	t := &p.tally
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.read(r, p.host); err != nil {
+	if err := t.read(r, p.host, p.undercounts()); err != nil {
 		return report.Counts{}, err
 	}
 	list := t.links
@@ -153,6 +157,9 @@ func (t *tally) layOut(r *programs) error {
 				Lease: at.lease, Link: in.link(), Direction: vnet.Direction(in.End), Enters: in.IsTunnel == 0, Leaves: all[other].IsTunnel == 0,
 			})
 			e := tallied{slot: slot, link: uint32(link), at: at, head: headOf(at, in, all[other])}
+			if _, impaired := slots[place{at.lease, at.index, at.end + 2}]; !impaired { // else frames are lost on the way to the queue
+				e.large = largeAt(all[other])
+			}
 			far := beyond(slots, all, at)
 			e.tunnels = tunnelsOf(all, far)
 			for _, other := range far {
@@ -188,7 +195,7 @@ func queueOf(in, out vxlinkRecord, slot uint32) queueAt {
 }
 
 // read brings counters, and what queues dropped, to what there is now.
-func (t *tally) read(r *programs, host *kernel.Host) error {
+func (t *tally) read(r *programs, host *kernel.Host, undercounts bool) error {
 	if now := r.changes.Load(); t.of != r || t.changes != now {
 		if err := t.layOut(r); err != nil {
 			return err
@@ -216,8 +223,24 @@ func (t *tally) read(r *programs, host *kernel.Host) error {
 			}
 			e.queued = e.and(n)
 		}
+		sum := t.sum(e.slot)
+		if !undercounts {
+			sum.Uncounted = 0
+		}
+		e.dropped += e.large.add(sum, e.queued, now)
 	}
 	return nil
+}
+
+// largest are the slots' frames that were dropped in large packets.
+func (t *tally) largest() map[uint32]uint64 {
+	frames := make(map[uint32]uint64)
+	for i := range t.ends {
+		if e := &t.ends[i]; e.large.frames > 0 {
+			frames[e.slot] = e.large.frames
+		}
+	}
+	return frames
 }
 
 // sum adds up what the processors counted at a slot, of the words of vxlinkCounts.
@@ -225,7 +248,7 @@ func (t *tally) sum(slot uint32) (sum vxlinkCounts) {
 	words := len(t.values) / len(t.keys)
 	each := words / t.of.processors
 	for at := t.values[int(slot)*words:][:words]; len(at) > 0; at = at[each:] {
-		sum.Packets, sum.Bytes = sum.Packets+at[0], sum.Bytes+at[1]
+		sum.Packets, sum.Bytes, sum.Uncounted = sum.Packets+at[0], sum.Bytes+at[1], sum.Uncounted+at[2]
 		for cause := range sum.Drops {
 			sum.Drops[cause] += at[3+cause]
 		}
