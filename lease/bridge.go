@@ -65,7 +65,7 @@ func (e *entry) bridgeWaits() time.Time {
 // nextPhase is what follows a phase of a move.
 func (e *entry) nextPhase() vnet.MovePhase {
 	switch {
-	case e.Move.Phase == vnet.MovePrepares, e.Move.Phase == vnet.MoveBuilds && e.bridging():
+	case e.Move.Phase == vnet.MovePrepares, e.Move.Phase == vnet.MoveCopies && e.Move.Live, e.Move.Phase == vnet.MoveBuilds && e.bridging():
 		return vnet.MoveSwitches
 	case e.Move.Phase == vnet.MoveSwitches && e.bridging():
 		return vnet.MoveDrains

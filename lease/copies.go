@@ -24,6 +24,8 @@ const (
 	CopyFiles  = ""
 	CopyRoutes = "routes"
 	CopyTables = "tables"
+	// CopyMachine is of a machine with its disk, which runs meanwhile.
+	CopyMachine = "machine"
 )
 
 // Copy is what is to be copied between hosts of a node, router or switch.
@@ -33,7 +35,7 @@ type Copy struct {
 	Node   string
 	From   vnet.HostID
 	To     vnet.HostID
-	What   string // CopyFiles, CopyRoutes or CopyTables
+	What   string // CopyFiles, CopyRoutes, CopyTables or CopyMachine
 }
 
 // carried are the nodes that a move of a lease takes elsewhere with what they keep.
@@ -62,6 +64,9 @@ func (e *entry) owed() []string {
 
 // owes is what must be copied of one of them.
 func (e *entry) owes(name string) string {
+	if e.copying() && e.Move.Live {
+		return CopyMachine
+	}
 	if e.copying() {
 		return CopyFiles
 	}
@@ -126,11 +131,18 @@ func (b *Book) Copied(now time.Time, c Copy) error {
 	return b.Tick(now)
 }
 
-// CopyFailed takes a move back whose files cannot be copied.
+// CopyFailed takes a move back whose files cannot be copied. One whose machines cannot be
+// copied while they run goes on with them stopped.
 func (b *Book) CopyFailed(now time.Time, c Copy) error {
 	e, err := b.ofCopy(c)
 	if err != nil {
 		return err
+	}
+	if e.Move.Live {
+		e.setMovePhase(vnet.MoveCopies, now)
+		e.Move.Live, e.parts, b.stale = false, nil, true
+		b.touch(e)
+		return b.Tick(now)
 	}
 	return errors.Join(b.rollBackMove(now, e), b.Tick(now))
 }

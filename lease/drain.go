@@ -107,7 +107,7 @@ func leaving(l vnet.Lease, host vnet.HostID) vnet.Request {
 	union := r.Union()
 	stays := make(map[string]bool)
 	for _, n := range union.Nodes {
-		stays[n.Name] = !n.MovesCold()
+		stays[n.Name] = !n.MayMove()
 	}
 	eachPlace(&r, func(name string, site *string, at *vnet.HostID) {
 		if stays[name] || l.Mapping.Nodes[name] != host {

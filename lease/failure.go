@@ -166,7 +166,7 @@ func (b *Book) embedDisplaced(e *entry) (vnet.Mapping, error) {
 	moves := make(map[string]bool)
 	for _, n := range e.Request.Union().Nodes {
 		_, works := b.index(b.working).HostOf(string(e.Mapping.Nodes[n.Name]))
-		if n.MovesCold() && (works || !n.Keeps()) { // files can be had from hosts that work
+		if n.MayMove() && (works || !n.Keeps()) { // files can be had from hosts that work
 			moves[n.Name] = true
 		}
 	}

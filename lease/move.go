@@ -34,7 +34,8 @@ func (b *Book) remap(now time.Time, e *entry, m move, phase vnet.MovePhase, seri
 			changed = append(changed, l)
 		}
 	}
-	if phase == vnet.MovePrepares && e.onHosts() {
+	live := phase == vnet.MoveCopies && b.goesLive(e, e.Mapping, to)
+	if (phase == vnet.MovePrepares || live) && e.onHosts() {
 		to.Places = turned(e.Mapping, to, changed)
 	}
 	numbers, err := b.vnis.number(b.index(b.sub), b.sources(), changed, to)
@@ -61,6 +62,9 @@ func (b *Book) remap(now time.Time, e *entry, m move, phase vnet.MovePhase, seri
 	e.bookings, e.Mapping, e.VNIs, e.parts, b.stale = bookings, to, kept, nil, true
 	e.Window, e.Request.Start = m.window, m.window.Start
 	b.recordMove(now, e, from, former, phase, serial)
+	if e.Move != nil {
+		e.Move.Live = live
+	}
 	b.markDirty(e)
 	b.touch(e)
 	return nil
@@ -154,6 +158,9 @@ func (b *Book) advanceMoves(now time.Time) (changed bool, err error) {
 		case !e.moving():
 		case (now.Before(e.bridgeWaits()) || e.lacksCopies()) && !stuck:
 		case !e.lacksCopies() && len(missing) == 0 && len(b.rollout.Errors(e.ID(), e.allHosts())) == 0:
+			b.nextMovePhase(now, e)
+			changed = true
+		case stuck && e.Move.Live && !e.copying(): // its machines have gone on there
 			b.nextMovePhase(now, e)
 			changed = true
 		case stuck:

@@ -23,9 +23,13 @@ import (
 // An OpenFlow switch in its new place gets what the old one was told and has counted. It
 // reaches its controllers once their links lead to it.
 
-// gentle says whether what a move takes elsewhere can be there twice meanwhile.
-func gentle(r vnet.Request, from, to vnet.Mapping) bool {
+// gentle says whether what a move takes elsewhere can be there twice meanwhile, and so
+// can some nodes.
+func gentle(r vnet.Request, from, to vnet.Mapping, nodes ...string) bool {
 	can := doubles(r)
+	for _, name := range nodes {
+		can[name] = true
+	}
 	for _, n := range r.Union().Placed() {
 		if from.Nodes[n.Name] != to.Nodes[n.Name] && !can[n.Name] {
 			return false

@@ -55,12 +55,12 @@ func (b *Book) compile(e *entry) error {
 	versions := []vnet.Lease{e.Lease}
 	if e.moving() && e.Move.Form == nil {
 		versions = append(versions, e.beforeMove())
-		if e.Move.Phase == vnet.MovePrepares { // what is in use first
+		if e.Move.Phase == vnet.MovePrepares || e.copying() { // what is in use first
 			slices.Reverse(versions)
 		}
 	}
 	e.parts = make(map[vnet.HostID][]plan.Item, len(e.hosts))
-	if e.copying() {
+	if e.copying() && !e.Move.Live {
 		b.markDirty(e)
 		return b.compileCopies(e)
 	}
@@ -78,6 +78,7 @@ func (b *Book) compile(e *entry) error {
 			}
 		}
 	}
+	e.setLive()
 	if err := b.keepNodes(e); err != nil {
 		return err
 	}

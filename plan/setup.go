@@ -21,8 +21,20 @@ type Setup struct {
 	// Carried says that what the node keeps is on its way from or to another host:
 	// nothing runs in it.
 	Carried bool `json:"carried,omitempty"`
+	// Live says that it is a machine that runs while it is taken there.
+	Live LiveMove `json:"live,omitempty"`
 	vnet.Setup
 }
+
+// LiveMove is what becomes of a machine that goes to another host while it runs.
+type LiveMove string
+
+// A machine that leaves a host runs there, or has left it (Carried). One that comes to a
+// host waits there for what it is (Carried).
+const (
+	LiveLeaves LiveMove = "leaves"
+	LiveComes  LiveMove = "comes"
+)
 
 // setup is what a node of a lease is given.
 func setup(l vnet.Lease, node vnet.VirtualNode) Setup {
@@ -59,6 +71,9 @@ func (s Setup) String() string {
 	}
 	if s.Carried {
 		text += " carried"
+	}
+	if s.Live != "" {
+		text += " " + string(s.Live)
 	}
 	if s.Image != "" {
 		text += " image " + s.Image

@@ -119,16 +119,43 @@ func (s *Server) copyKept(ctx context.Context, c *copier, one lease.Copy) error 
 		s.log.Warn("copy what a node has", "lease", one.Lease.String(), "node", one.Node, "err", err)
 		return err
 	}
-	by := clock()
+	by, comes := clock(), "is taken back"
 	if err != nil {
 		by.did = fmt.Sprintf("what %s has cannot be copied from %s to %s: %s", one.Node, one.From, one.To, err)
-		s.log.Error("a move is taken back", "lease", one.Lease.String(), "why", by.did)
+		if one.What == lease.CopyMachine {
+			by.did = fmt.Sprintf("%s is stopped while it is copied from %s to %s: it cannot be copied while it runs: %s", one.Node, one.From, one.To, err)
+			by.tells(one.Lease, "stands still to move")
+			comes = "goes on with the machine stopped"
+		}
+		s.log.Error("a move "+comes, "lease", one.Lease.String(), "why", by.did)
 	}
-	told := s.changeBy(by, func(now time.Time, b *lease.Book) error { return tell(b, now, one) })
-	if told != nil && !errors.Is(told, lease.ErrConflict) {
+	var arrived []lease.Copy
+	told := s.changeBy(by, func(now time.Time, b *lease.Book) error {
+		err := tell(b, now, one)
+		arrived = b.Arrived(one.Lease)
+		return err
+	})
+	if errors.Is(told, lease.ErrConflict) {
+		return nil
+	}
+	if told != nil {
 		return told
 	}
+	for _, machine := range arrived {
+		if err := s.goOn(ctx, machine); err != nil { // its plan says the same, later
+			s.log.Warn("let a machine go on that has moved", "lease", machine.Lease.String(), "node", machine.Node, "err", err)
+		}
+	}
 	return nil
+}
+
+// goOn lets a machine go on that has come to its new host.
+func (s *Server) goOn(ctx context.Context, one lease.Copy) error {
+	answer, err := s.askKept(ctx, one, one.To, http.MethodPost, nil)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
 }
 
 // refusedCopy is an answer of an agent that another try would get again.
@@ -206,6 +233,8 @@ func (s *Server) askKept(ctx context.Context, one lease.Copy, host vnet.HostID, 
 	switch one.What {
 	case lease.CopyRoutes:
 		at = at.JoinPath("routes")
+	case lease.CopyMachine:
+		at = at.JoinPath("live")
 	case lease.CopyTables:
 		at = target.JoinPath("/v1/switches/", plan.SwitchNamespace(one.Lease, one.Node, vnet.SwitchOpenFlow), "kept")
 	default:

@@ -15,6 +15,7 @@ import (
 
 	product "sublet/lab"
 	"sublet/lab/guest"
+	"sublet/vnet"
 )
 
 // A machine beside a node: it boots from the operator's image, takes its network
@@ -133,7 +134,16 @@ func (l *lab) typesAt(node, line string) string {
 // qemu is the number of the emulator of lan/m1; 0: none runs.
 func (l *lab) qemu() int {
 	l.t.Helper()
-	group := filepath.Join(product.Cgroup(l.run), "h1", "root.lan.m1") + "/"
+	for _, pid := range l.emulators("h1") {
+		return pid
+	}
+	return 0
+}
+
+// emulators are those of lan/m1 on a host.
+func (l *lab) emulators(host vnet.HostID) (pids []int) {
+	l.t.Helper()
+	group := filepath.Join(product.Cgroup(l.run), string(host), "root.lan.m1") + "/"
 	names, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		l.t.Fatal(err)
@@ -143,10 +153,10 @@ func (l *lab) qemu() int {
 		comm, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "comm"))
 		if strings.Contains(string(text), group) && strings.HasPrefix(string(comm), "qemu-system") {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-			return pid
+			pids = append(pids, pid)
 		}
 	}
-	return 0
+	return pids
 }
 
 // isHeld checks that an emulator has no rights on the host: whoever breaks out of

@@ -139,12 +139,14 @@ type Move struct {
 	Form   *Form            `json:"form,omitempty"` // what else it was, if its owner gave it another form
 	// Copied are the nodes whose kept files have come to their new hosts.
 	Copied []string `json:"copied,omitempty"`
+	// Live says that these are machines, which run while they are copied.
+	Live bool `json:"live,omitempty"`
 }
 
 // Carries says whether what a node keeps is being taken to another host, so that
 // nothing runs in it.
 func (m *Move) Carries(node VirtualNode, to Mapping) bool {
-	return m != nil && m.Phase == MoveCopies && node.Keeps() && m.From.Nodes[node.Name] != to.Nodes[node.Name]
+	return m != nil && m.Phase == MoveCopies && !m.Live && node.Keeps() && m.From.Nodes[node.Name] != to.Nodes[node.Name]
 }
 
 // Form is what a lease was before its owner gave it another one, as far as a move
@@ -171,7 +173,7 @@ const (
 	MoveSwitches MovePhase = "switches"
 	MoveLeaves   MovePhase = "leaves"
 	// MoveCopies is of one with nodes that go to other hosts with what they keep: they
-	// are stopped, and their files are copied. It can be taken back.
+	// are stopped, unless it is live, and their files are copied. It can be taken back.
 	MoveCopies MovePhase = "copies"
 	// MoveBuilds is of a network that gets another form: what is new is built.
 	// It can be taken back.

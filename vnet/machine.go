@@ -98,8 +98,10 @@ func (n VirtualNode) checkMove(path, among string) error {
 	switch {
 	case n.Movable == "":
 		return nil
-	case n.Movable != MoveCold:
-		return fieldf(path+".movable", "%q is not known: write cold for a node that may be stopped and started anew on another host, or leave it out", string(n.Movable))
+	case n.Movable != MoveCold && n.Movable != MoveLive:
+		return fieldf(path+".movable", "%q is not known: write cold for a node that may be stopped and started anew on another host, live for a machine that runs meanwhile, or leave it out", string(n.Movable))
+	case n.Movable == MoveLive && !(n.Machine() && n.Keeps()):
+		return fieldf(path+".movable", "live is for machines that take their disk along: state kind: vm and state: keep too, or write cold")
 	case among != "node":
 		return fieldf(path+".movable", "is for nodes: routers go to other hosts without it")
 	case n.Join != "" || n.Device != "":

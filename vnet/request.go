@@ -162,12 +162,16 @@ type VirtualNode struct {
 // NodeMove is how a node may go to another host while its network runs.
 type NodeMove string
 
-// MoveCold stops what runs in the node and starts it anew on the other host. "": it
-// stays where it is.
-const MoveCold NodeMove = "cold"
+// MoveCold stops what runs in the node and starts it anew on the other host. MoveLive is
+// of machines: one runs while its disk and memory are copied, and stands still for what
+// is left in the end. "": it stays where it is.
+const (
+	MoveCold NodeMove = "cold"
+	MoveLive NodeMove = "live"
+)
 
-// MovesCold says that the node may be stopped and started anew on another host.
-func (n VirtualNode) MovesCold() bool { return n.Movable == MoveCold }
+// MayMove says that the node may go to another host while its network runs.
+func (n VirtualNode) MayMove() bool { return n.Movable != "" }
 
 // Protocol is how a router learns its routes.
 type Protocol string

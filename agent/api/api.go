@@ -6,6 +6,7 @@
 //	         .../processes-------------------------------------------------> JSON
 //	server --GET and PUT /v1/nodes/.../kept-------------------------------> archive
 //	server --GET and PUT /v1/nodes/.../routes-----------------------------> routes of a router
+//	server --GET, PUT and POST /v1/nodes/.../live-------------------------> machine
 //	server --exec, probe, copy, log, capture, upgraded---------------------> session
 package api
 
@@ -59,6 +60,11 @@ type Host struct {
 	// those of another one; routes.
 	Learned func(namespace string) ([]report.Learned, error)
 	Keep    func(namespace string, routes []report.Learned) error
+	// Send writes what a machine is that goes to another host while it runs, Take has it
+	// become that there, and GoOn has it run; live.
+	Send func(ctx context.Context, namespace string, w io.Writer) error
+	Take func(ctx context.Context, namespace string, r io.Reader) error
+	GoOn func(namespace string) error
 	// Log writes the log of a node; log.
 	Log func(ctx context.Context, namespace string, follow bool, w io.Writer) error
 	// Namespace is the file that stands for a network namespace; capture.
@@ -102,6 +108,9 @@ func (h *Host) Handler() http.Handler {
 	mux.HandleFunc("PUT /v1/nodes/{namespace}/kept", h.bring)
 	mux.HandleFunc("GET /v1/nodes/{namespace}/routes", h.learned)
 	mux.HandleFunc("PUT /v1/nodes/{namespace}/routes", h.keep)
+	mux.HandleFunc("GET /v1/nodes/{namespace}/live", h.send)
+	mux.HandleFunc("PUT /v1/nodes/{namespace}/live", h.takeIn)
+	mux.HandleFunc("POST /v1/nodes/{namespace}/live", h.goOn)
 	mux.HandleFunc("POST /v1/nodes/{namespace}/join", h.join)
 	mux.HandleFunc("DELETE /v1/nodes/{namespace}/join", h.revoke)
 	mux.HandleFunc("GET /v1/switches/{namespace}/flows", h.flows)

@@ -50,7 +50,12 @@ func (h *Host) saveSwitch(w http.ResponseWriter, r *http.Request) {
 	h.saved(w, "application/x-tar", func(to io.Writer) error { return h.SaveSwitch(r.PathValue("namespace"), to) })
 }
 
-// saved answers with what is written.
+// send writes what a machine is.
+func (h *Host) send(w http.ResponseWriter, r *http.Request) {
+	h.saved(w, "application/octet-stream", func(to io.Writer) error { return h.Send(r.Context(), r.PathValue("namespace"), to) })
+}
+
+// saved answers with what is written. What ends early ends without an end.
 func (h *Host) saved(w http.ResponseWriter, kind string, write func(io.Writer) error) {
 	if !h.mayMove(w) {
 		return
@@ -79,6 +84,20 @@ func (h *Host) bring(w http.ResponseWriter, r *http.Request) {
 // bringSwitch gives an OpenFlow switch what another one was told and has counted.
 func (h *Host) bringSwitch(w http.ResponseWriter, r *http.Request) {
 	h.brought(w, r, func(from io.Reader) error { return h.BringSwitch(r.Context(), r.PathValue("namespace"), from) })
+}
+
+// takeIn has a machine become what is sent.
+func (h *Host) takeIn(w http.ResponseWriter, r *http.Request) {
+	h.brought(w, r, func(from io.Reader) error { return h.Take(r.Context(), r.PathValue("namespace"), from) })
+}
+
+// goOn has a machine run that has come.
+func (h *Host) goOn(w http.ResponseWriter, r *http.Request) {
+	if err := h.GoOn(r.PathValue("namespace")); err != nil {
+		refuse(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // brought reads what is brought.

@@ -25,6 +25,20 @@ func bringer(nodes *vnode.Part) func(context.Context, string, bool, io.Reader) e
 	}
 }
 
+// sender writes what a machine is that goes to another host while it runs.
+func sender(nodes *vnode.Part) func(context.Context, string, io.Writer) error {
+	return func(ctx context.Context, namespace string, w io.Writer) error {
+		return refusal(nodes.SendLive(ctx, namespace, w))
+	}
+}
+
+// taker has it become that.
+func taker(nodes *vnode.Part) func(context.Context, string, io.Reader) error {
+	return func(ctx context.Context, namespace string, r io.Reader) error {
+		return refusal(nodes.TakeLive(ctx, namespace, r))
+	}
+}
+
 // refusal gives errors that are not the host's their status.
 func refusal(err error) error {
 	for _, one := range []struct {

@@ -197,9 +197,9 @@ func (h *Host) answers() *agentapi.Host {
 		Plan: func(ctx context.Context) (plan.Host, error) {
 			return h.agent.Source.Plan(ctx, h.agent.Host, plan.Origin{})
 		},
-		Save: saver(nodes), Bring: bringer(nodes),
 		SaveSwitch: one[*openflow.Part](h.parts).SaveKept, BringSwitch: one[*openflow.Part](h.parts).BringKept,
 		Learned: one[*vxrouter.Part](h.parts).Learned, Keep: one[*vxrouter.Part](h.parts).Keep,
+		Save: saver(nodes), Bring: bringer(nodes), Send: sender(nodes), Take: taker(nodes), GoOn: func(namespace string) error { return refusal(nodes.GoOnLive(namespace)) },
 		Join: one[*join.Part](h.parts).Join, Revoke: one[*join.Part](h.parts).Revoke,
 		Diff: h.agent.DryRun, Samples: h.agent.Samples, Rounds: h.agent.Rounds, Packed: h.agent.Packed, Counts: h.agent.Counts, Watched: h.Watched(), Reach: one[*reach.Part](h.parts).Ask,
 	}

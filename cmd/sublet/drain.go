@@ -18,7 +18,8 @@ func (a *app) drain() *cobra.Command {
 begun find another place; links of running networks that pass take other paths, which
 are there before the old ones go; so do switches and routers without a routing
 protocol. Other routers and switches, and nodes with movable: cold, are made anew
-elsewhere, as after a failure, with the files of those that keep them. Other nodes stay, and what a request binds to the host:
+elsewhere, as after a failure, with the files of those that keep them; machines with
+movable: live run meanwhile. Other nodes stay, and what a request binds to the host:
 they are listed with the reason. Draining again tries again. For the operator.`,
 		Example: "  sublet drain h3\n  sublet drain h3 -o json",
 	}, true)

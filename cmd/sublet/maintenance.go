@@ -37,7 +37,7 @@ func (a *app) maintenanceAdd() *cobra.Command {
 meanwhile and can go elsewhere do so at once, as with sublet drain: links of running
 networks take other paths, routers and switches move or are made anew, what has not
 begun is placed anew or, if it is movable, begins later. Nodes of running networks stay
-unless they have movable: cold: they are listed with the reason, and with what would be admitted in their place. --dry-run only
+unless they have movable: cold or live: they are listed with the reason, and with what would be admitted in their place. --dry-run only
 says so. For the operator.`,
 		Example:           "  sublet maintenance add h1 --start 24h --for 2h --dry-run\n  sublet maintenance add h1 --start 2027-03-01T08:00:00Z --for 2h\n  sublet maintenance add h1-h2 --start 24h --for 30m --note 'new cable'",
 		Args:              cobra.ExactArgs(1),

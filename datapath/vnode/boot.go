@@ -42,13 +42,16 @@ func (s *supervisor) boot(group string, out *os.File) (child *os.Process, err er
 	}
 	defer theirs.Close()
 	files = append(files, theirs)
-	memory := s.asleep()
-	if memory != nil {
+	var memory *os.File
+	from := begins
+	if s.comes.Load() {
+		from = comes
+	} else if memory = s.asleep(); memory != nil {
 		defer memory.Close()
-		files = append(files, memory)
+		files, from = append(files, memory), resumes
 	}
 	one := s.session
-	one.Argv, one.Powerless, one.Env, one.Dir = s.arguments(nics, memory != nil), true, nil, ""
+	one.Argv, one.Powerless, one.Env, one.Dir = s.arguments(nics, from), true, nil, ""
 	if s.Owner == 0 {
 		one.User = nobody
 	}
@@ -63,16 +66,31 @@ func (s *supervisor) boot(group string, out *os.File) (child *os.Process, err er
 	return child, nil
 }
 
+// beginning is what a machine is when it is started.
+type beginning int
+
+// One that begins starts from its disk, one that resumes goes on from a file, one that
+// comes from another host is what its supervisor takes.
+const (
+	begins beginning = iota
+	resumes
+	comes
+)
+
 // direct begins to speak to the emulator that runs now.
 func (s *supervisor) direct(c *control, resume bool) {
 	if former := s.control.Swap(c); former != nil {
 		former.close()
 	}
 	s.resuming.Store(resume)
+	s.whole.Store(false)
 	go func() {
 		if err := c.ask("qmp_capabilities", nil, nil); err != nil {
 			c.close() // whatever is asked later is refused
-		} else if resume {
+			return
+		}
+		close(c.ready)
+		if resume {
 			s.goOn(c)
 		}
 	}()
@@ -89,9 +107,13 @@ const (
 	nicFD
 )
 
+// sentDisk names what a machine writes. What is sent with a machine that moves while it
+// runs is told by the names of drives, which QEMU gives no other kind of disk.
+const sentDisk = "layer"
+
 // arguments are QEMU's. Nothing is there that is not stated, and of its files it
 // opens none by name but its own firmware.
-func (s *supervisor) arguments(nics []nic, resume bool) []string {
+func (s *supervisor) arguments(nics []nic, from beginning) []string {
 	m := s.Machine
 	accelerator, processor := fmt.Sprintf("tcg,tb-size=%d", translations), "max"
 	if m.KVM {
@@ -111,14 +133,13 @@ func (s *supervisor) arguments(nics []nic, resume bool) []string {
 	for _, node := range []string{
 		"driver=file,node-name=disk-file,filename=/dev/fdset/1,read-only=on,locking=off",
 		base(s.given.DiskFormat()),
-		"driver=file,node-name=layer-file,filename=/dev/fdset/2,locking=off",
-		"driver=qcow2,node-name=layer,file=layer-file,backing=disk",
 		"driver=file,node-name=seed-file,filename=/dev/fdset/3,read-only=on,locking=off",
 		"driver=raw,node-name=seed,file=seed-file,read-only=on",
 	} {
 		list = append(list, "-blockdev", node)
 	}
-	list = append(list, "-device", "virtio-blk-pci,drive=layer,bootindex=0,werror=report", "-device", "virtio-blk-pci,drive=seed")
+	list = append(list, "-drive", "if=none,id="+sentDisk+",format=qcow2,auto-read-only=off,file.driver=file,file.filename=/dev/fdset/2,file.locking=off,backing=disk")
+	list = append(list, "-device", "virtio-blk-pci,drive="+sentDisk+",bootindex=0,werror=report", "-device", "virtio-blk-pci,drive=seed")
 	fd := nicFD
 	for i, n := range nics {
 		host := fmt.Sprintf("tap,id=net%d,fd=%d", i, fd)
@@ -129,8 +150,11 @@ func (s *supervisor) arguments(nics []nic, resume bool) []string {
 		list = append(list, "-netdev", host, "-device", fmt.Sprintf("virtio-net-pci,netdev=net%d,mac=%s,host_mtu=%d,romfile=", i, n.mac(), n.MTU))
 	}
 	list = append(list, "-chardev", fmt.Sprintf("socket,id=control,fd=%d", fd), "-mon", "chardev=control,mode=control")
-	if resume {
+	switch from {
+	case resumes:
 		list = append(list, "-incoming", fmt.Sprintf("fd:%d", fd+1))
+	case comes:
+		list = append(list, "-incoming", "defer", "-S")
 	}
 	return list
 }

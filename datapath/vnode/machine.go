@@ -31,6 +31,8 @@ type machine struct {
 	Disk    uint   `json:"disk"`             // descriptor of its image
 	Console string `json:"console"`          // path of a socket
 	Asleep  string `json:"asleep,omitempty"` // file that it goes on from, and writes when it is to; "": it keeps nothing
+	Door    string `json:"door,omitempty"`   // path of a socket, of one that keeps something
+	Comes   bool   `json:"comes,omitempty"`  // from another host, while it runs there
 	KVM     bool   `json:"kvm,omitempty"`
 }
 
@@ -174,6 +176,6 @@ func (p *Part) openMachine(s plan.Setup, first int) (files []*os.File, m *machin
 	const core = 1000
 	return []*os.File{disk.File, layer}, &machine{
 		CPUs: min(max(1, int(group.CPU()+core-1)/core), mostProcessors), Memory: memory >> 20,
-		Disk: uint(first), Layer: uint(first + 1), Console: p.consolePath(s.Key()), Asleep: asleep, KVM: accelerator == AcceleratorKVM,
+		Disk: uint(first), Layer: uint(first + 1), Console: p.consolePath(s.Key()), Asleep: asleep, Door: p.doorPath(s.Key()), Comes: s.Live == plan.LiveComes, KVM: accelerator == AcceleratorKVM,
 	}, nil
 }

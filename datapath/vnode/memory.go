@@ -152,7 +152,8 @@ func (c *control) until(question, state string) error {
 type control struct {
 	conn    *net.UnixConn
 	answers chan answer
-	mu      sync.Mutex // one question at a time
+	ready   chan struct{} // closed: it takes commands
+	mu      sync.Mutex    // one question at a time
 }
 
 type answer struct {
@@ -170,19 +171,11 @@ const (
 
 // openControl makes one, and the emulator's end of it.
 func openControl() (c *control, theirs *os.File, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	conn, theirs, err := pairOf()
 	if err != nil {
 		return nil, nil, err
 	}
-	theirs = os.NewFile(uintptr(pair[1]), "control")
-	ours := os.NewFile(uintptr(pair[0]), "control")
-	defer ours.Close()
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		theirs.Close()
-		return nil, nil, err
-	}
-	c = &control{conn: conn.(*net.UnixConn), answers: make(chan answer, 1)}
+	c = &control{conn: conn, answers: make(chan answer, 1), ready: make(chan struct{})}
 	go c.read()
 	return c, theirs, nil
 }

@@ -149,28 +149,36 @@ func putAbout(to *tar.Writer, about Saved) error {
 }
 
 func (p *Part) pack(ctx context.Context, to *tar.Writer, s plan.Setup, n note) error {
-	about := Saved{Version: savedForm, Image: n.Image, Size: n.Size, Machine: n.Machine}
 	if !n.Machine {
+		about := Saved{Version: savedForm, Image: n.Image, Size: n.Size}
 		return errors.Join(putAbout(to, about), p.packLayers(ctx, to, s.Key(), n))
 	}
-	if p.Images == nil {
-		return errors.New("this host has no images")
-	}
-	disk, err := p.Images.OpenDisk(s.Image, s.DiskFormat())
+	about, err := p.savedMachine(ctx, s, n)
 	if err != nil {
-		return err
-	}
-	defer disk.File.Close()
-	if is, err := below(disk); err != nil || is != n.Below {
-		return errors.Join(err, fmt.Errorf("the image %s has changed since its disk was made", n.Image))
-	}
-	if about.Base, err = p.digests.of(ctx, disk.File); err != nil {
 		return err
 	}
 	if err := errors.Join(putAbout(to, about), p.packDisk(ctx, to, s.Key(), n)); err != nil || !s.Carried {
 		return err
 	}
 	return p.packMemory(ctx, to, s.Key())
+}
+
+// savedMachine says what a machine's disk is of.
+func (p *Part) savedMachine(ctx context.Context, s plan.Setup, n note) (about Saved, err error) {
+	if p.Images == nil {
+		return about, errors.New("this host has no images")
+	}
+	disk, err := p.Images.OpenDisk(s.Image, s.DiskFormat())
+	if err != nil {
+		return about, err
+	}
+	defer disk.File.Close()
+	if is, err := below(disk); err != nil || is != n.Below {
+		return about, errors.Join(err, fmt.Errorf("the image %s has changed since its disk was made", n.Image))
+	}
+	about = Saved{Version: savedForm, Image: n.Image, Size: n.Size, Machine: true}
+	about.Base, err = p.digests.of(ctx, disk.File)
+	return about, err
 }
 
 func (p *Part) packDisk(ctx context.Context, to *tar.Writer, key string, n note) error {

@@ -34,10 +34,16 @@ func (p *Part) statePath(key string) string { return p.setupPath(key) + stateSuf
 func (p *Part) give(s plan.Setup) error {
 	p.busy.RLock()
 	defer p.busy.RUnlock()
-	if s.Carried {
+	if done, err := p.giveLive(s); done || err != nil {
+		return err
+	}
+	if s.Carried && s.Live == "" {
 		p.suspend(s)
 	}
 	err := p.stopPrograms(s.Key())
+	if err == nil {
+		err = p.forgetLive(s.Key())
+	}
 	if err == nil {
 		err = p.setSysctls(s)
 	}
@@ -71,7 +77,7 @@ func (p *Part) endAll(key string) error {
 // start starts a node's programs. One with files and no programs is made too, so
 // that what is wrong with them is told at once.
 func (p *Part) start(s plan.Setup) error {
-	if s.Carried {
+	if s.Carried && s.Live != plan.LiveComes {
 		return nil
 	}
 	s, err := p.whole(s)
@@ -120,6 +126,12 @@ func (p *Part) keepSetup(s plan.Setup) error {
 		return err
 	}
 	_ = os.Remove(p.statePath(s.Key())) // of programs that have ended
+	if err := p.keepLive(s); err != nil {
+		return err
+	}
+	if !hasLeft(s) && s.Live != "" {
+		s = unmoved(s)
+	}
 	return writeWhole(p.setupPath(s.Key()), s)
 }
 
@@ -166,7 +178,7 @@ func (p *Part) take(s plan.Setup) error {
 	p.awaited.Delete(s.Key())
 	files := []string{p.statePath(s.Key()), p.setupPath(s.Key())}
 	if s.Machine() {
-		files = append(files, p.consolePath(s.Key()))
+		files = append(files, p.consolePath(s.Key()), p.doorPath(s.Key()), p.livePath(s.Key()))
 	}
 	for _, path := range files {
 		if err := gone(os.Remove(path)); err != nil {
@@ -215,7 +227,7 @@ func (p *Part) observeSetups(host *plan.Host) error {
 		return fmt.Errorf("what nodes keep %w: %w", kernel.ErrUnseen, err)
 	}
 	for _, key := range union(keys, kept) {
-		s, err := p.setupOf(key)
+		s, err := p.given(key)
 		if err != nil || s.Key() != key { // written anew if it is planned
 			id, node, _ := plan.ParseNamespace(key)
 			host.Add(plan.Setup{Lease: id, Node: node})
@@ -238,7 +250,7 @@ func union(a, b []string) []string {
 
 // runs says whether a node has programs, its own or its image's.
 func (p *Part) runs(s plan.Setup) bool {
-	if s.Carried {
+	if s.Carried && s.Live != plan.LiveComes {
 		return false
 	}
 	whole, err := p.whole(s)
@@ -291,7 +303,7 @@ func (p *Part) Problems() (list report.Errors) {
 		return nil // Observe says so
 	}
 	for _, key := range keys {
-		s, err := p.setupOf(key)
+		s, err := p.given(key)
 		if err == nil {
 			s, err = p.whole(s)
 		}

@@ -44,6 +44,13 @@ type supervisor struct {
 	replugged   atomic.Bool             // it ends because it is to have others
 	control     atomic.Pointer[control] // of the one that runs
 	resuming    atomic.Bool             // it has been given its memory, and does not go on yet
+	comes       atomic.Bool             // it waits for what it is, from another host
+	whole       atomic.Bool             // that has come
+	handed      atomic.Bool             // what it is may be all on another host
+
+	latest     sync.Mutex    // of the next
+	stopLatest chan struct{} // closed: what an agent said last is not to be done any more
+	obeying    sync.Mutex    // one word at a time
 
 	mu     sync.Mutex // of states and logging
 	states []programState
@@ -217,7 +224,10 @@ func (s *supervisor) openMachine() (err error) {
 	}
 	s.given = read.Setup
 	s.disk, s.layer = os.NewFile(uintptr(s.Machine.Disk), "disk"), os.NewFile(uintptr(s.Machine.Layer), "layer")
-	s.console, err = openConsole(s.Machine.Console)
+	s.comes.Store(s.Machine.Comes)
+	if s.console, err = openConsole(s.Machine.Console); err == nil && s.Machine.Asleep != "" {
+		err = s.openDoor(s.Machine.Door)
+	}
 	return err
 }
 
@@ -316,11 +326,13 @@ func (s *supervisor) live(i int, ready chan<- struct{}) {
 	once := sync.OnceFunc(func() { close(ready) })
 	pause, failed := firstPause, ""
 	for {
+		s.awaitReturn(i)
 		began := time.Now()
 		why, ok := s.once(i, failed, once)
 		if s.isEnding() {
 			return
 		}
+		s.cameHome()
 		if s.replugged.Swap(false) {
 			continue
 		}
@@ -330,6 +342,7 @@ func (s *supervisor) live(i int, ready chan<- struct{}) {
 		}
 		policy := s.Programs[i].Restart
 		switch {
+		case s.comes.Load(), s.handed.Load(): // it has not begun here, or has left
 		case policy != vnet.RestartAlways && ok:
 			once()
 			s.say(i, programState{})

@@ -188,7 +188,7 @@ func (p *Part) delete(n plan.VNode) error {
 		err = gone(os.Remove(p.stillPath(n.Key())))
 	}
 	if err == nil {
-		err = errors.Join(gone(os.Remove(p.consolePath(n.Key()))), gone(os.Remove(p.mostPath(n.Key()))))
+		err = errors.Join(gone(os.Remove(p.consolePath(n.Key()))), gone(os.Remove(p.doorPath(n.Key()))), gone(os.Remove(p.livePath(n.Key()))), gone(os.Remove(p.mostPath(n.Key()))))
 	}
 	if err == nil {
 		err = kernel.Unbind(p.host.Path(n.Key()))

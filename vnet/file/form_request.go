@@ -46,7 +46,7 @@ type node struct {
 	Host      name     `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
 	Address   *address `yaml:"address,omitempty" jsonschema_description:"IPv4 address inside the network. Default: chosen."`
 	Exclusive bool     `yaml:"exclusive,omitempty" jsonschema_description:"No other network's node on its host."`
-	Movable   string   `yaml:"movable,omitempty" jsonschema_description:"cold: while the network runs it may be stopped and started anew on another host, when its own is drained or what it needs fails. With state keep, what it wrote goes with it; else that is lost. Not for routers, which go anyway. Default: it stays." jsonschema:"enum=cold"`
+	Movable   string   `yaml:"movable,omitempty" jsonschema_description:"cold: while the network runs it may be stopped and started anew on another host, when its own is drained or what it needs fails. With state keep, what it wrote goes with it; else that is lost. live: a machine with state keep runs while it is copied. Not for routers, which go anyway. Default: it stays." jsonschema:"enum=cold,enum=live"`
 	Join      name     `yaml:"join,omitempty" jsonschema_description:"A machine of the user's becomes this node over WireGuard (sublet join) at this place of the substrate (substrate: joins), or any: the first with room. Its links need a rate."`
 	Device    string   `yaml:"device,omitempty" jsonschema_description:"An interface of a host that the node has for itself (substrate: devices). It has this name in the node." jsonschema:"maxLength=15"`
 	setup     `yaml:",inline"`

@@ -1,0 +1,140 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"sublet/lab/guest"
+	"sublet/vnet"
+)
+
+// A machine goes to another host while it runs: what its shell knows and what is on its
+// disk is there afterwards, it answers all the time but for a moment, that is shorter than
+// when it is stopped for the copy, and at no time there are two of it. Whoever is killed
+// meanwhile, it goes on at one host with its memory.
+//
+//	m1 (QEMU; h1 or h3) ---- p1 (h2)
+func TestSoakMachinesMoveLive(t *testing.T) {
+	t.Parallel()
+	images := t.TempDir()
+	guest.Disk(t, filepath.Join(images, "small.raw"))
+	s := newSupervisor(t, meshOf(3), "--images", images)
+	request := `network: lan
+colocate: forbidden
+nodes:
+  - {name: m1, kind: vm, image: small.raw, memory: 256MiB, disk: 64MiB, state: keep, movable: HOW}
+  - {name: p1, host: h2}
+links:
+  - {name: wire, ends: [m1, p1], min: 20Mbit, max: 50Mbit}
+`
+	s.must("up", s.file("lan.yaml", strings.Replace(request, "HOW", "live", 1)))
+	id := vnet.LeaseID{Tenant: "root", Network: "lan"}
+	s.ready(id)
+	s.types("mark=kept; dd if=/dev/urandom of=/dev/vda bs=1M seek=50 count=8; dd if=/dev/vda bs=1M skip=50 count=8 | md5sum | cut -c1-32 > /sum; sync")
+	looks := 0
+	holds := func(after string) {
+		t.Helper()
+		looks++
+		sum := fmt.Sprintf("dd if=/dev/vda bs=1M skip=50 count=8 iflag=direct 2>/dev/null | md5sum | cut -c1-32 | cmp - /sum && echo $mark-%d", looks)
+		if out := s.types(sum); !strings.Contains(out, fmt.Sprintf("\nkept-%d", looks)) {
+			t.Errorf("after %s it has not its memory and its disk: %q", after, out)
+		}
+	}
+	holds("nothing")
+	stood := map[string]time.Duration{}
+	for _, how := range []string{"live", "cold"} {
+		s.must("apply", s.file("lan.yaml", strings.Replace(request, "HOW", how, 1)))
+		answers := s.pings("lan/p1", "m1")
+		was, is := s.leaves(id, "m1")
+		stood[how] = answers()
+		t.Logf("%s: it went from %s to %s and stood still for %s", how, was, is, stood[how])
+		holds("a move that is " + how)
+	}
+	if stood["live"] > stood["cold"] {
+		t.Errorf("it stood still for %s, and for %s when it was stopped", stood["live"], stood["cold"])
+	}
+	s.must("apply", s.file("lan.yaml", strings.Replace(request, "HOW", "live", 1)))
+	for _, killed := range []string{"server", "from", "to", "emulator"} {
+		answers := s.pings("lan/p1", "m1")
+		from := got(s.api.Lease(t.Context(), id))(t).Mapping.Nodes["m1"]
+		s.must("drain", string(from))
+		var to vnet.HostID
+		eventually(t, patience, func() error {
+			l := got(s.api.Lease(t.Context(), id))(t)
+			if to = l.Mapping.Nodes["m1"]; to == from || len(s.emulators(to)) == 0 {
+				return errors.New("it does not begin to move")
+			}
+			return nil
+		})
+		switch killed {
+		case "server":
+			s.restart("server", 0)
+		case "from":
+			s.restart(agentOf(string(from)), 0)
+		case "to":
+			s.restart(agentOf(string(to)), 0)
+		default:
+			for _, pid := range s.emulators(to) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		s.moved(id)
+		s.must("undrain", string(from))
+		t.Logf("%s killed: it stood still for %s, and is on %s", killed, answers(), got(s.api.Lease(t.Context(), id))(t).Mapping.Nodes["m1"])
+		holds("the end of " + killed)
+	}
+	for _, name := range []string{"memory*", "left"} {
+		if left := matches(filepath.Join(s.run, "agent", "kept", "*", ".*", name)); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+	s.must("down", "lan")
+	s.settled()
+}
+
+// pings asks a node from another one a hundred times a second; what it returns ends that,
+// waits for an answer, and says for how long there was none. Two answers to a question are
+// a fault.
+func (s *supervisor) pings(from, to string) (longest func() time.Duration) {
+	s.t.Helper()
+	over, last := make(chan string, 1), atomic.Bool{}
+	go func() {
+		var all strings.Builder
+		for !last.Load() {
+			all.WriteString(s.sublet("exec", from, "--", "ping", "-D", "-i", "0.01", "-w", "2", to).out)
+		}
+		all.WriteString(s.sublet("exec", from, "--", "ping", "-D", "-i", "0.01", "-w", "10", "-c", "20", to).out)
+		over <- all.String()
+	}()
+	return func() time.Duration {
+		s.t.Helper()
+		last.Store(true)
+		said := <-over
+		if strings.Contains(said, "DUP!") {
+			s.t.Error("there were two of " + to)
+		}
+		var before, most float64
+		for _, m := range answered.FindAllStringSubmatch(said, -1) {
+			at, _ := strconv.ParseFloat(m[1], 64)
+			if before != 0 {
+				most = max(most, at-before)
+			}
+			before = at
+		}
+		if before == 0 {
+			s.t.Errorf("%s never answered: %s", to, said)
+		}
+		return time.Duration(most * float64(time.Second)).Round(time.Millisecond)
+	}
+}
+
+// answered is a line of ping(8) with the time of an answer.
+var answered = regexp.MustCompile(`(?m)^\[([0-9.]+)\] \d+ bytes from`)
