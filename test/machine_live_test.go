@@ -44,7 +44,7 @@ links:
 		t.Helper()
 		looks++
 		sum := fmt.Sprintf("dd if=/dev/vda bs=1M skip=50 count=8 iflag=direct 2>/dev/null | md5sum | cut -c1-32 | cmp - /sum && echo $mark-%d", looks)
-		if out := s.types(sum); !strings.Contains(out, fmt.Sprintf("\nkept-%d", looks)) {
+		if out := s.types(sum); !strings.Contains(out, fmt.Sprintf("kept-%d\r\n", looks)) {
 			t.Errorf("after %s it has not its memory and its disk: %q", after, out)
 		}
 	}
@@ -106,14 +106,22 @@ links:
 func (s *supervisor) pings(from, to string) (longest func() time.Duration) {
 	s.t.Helper()
 	over, last := make(chan string, 1), atomic.Bool{}
+	first := s.must("exec", from, "--", "ping", "-D", "-w", "10", "-c", "1", to)
 	go func() {
 		var all strings.Builder
+		all.WriteString(first)
 		for !last.Load() {
 			all.WriteString(s.sublet("exec", from, "--", "ping", "-D", "-i", "0.01", "-w", "2", to).out)
 		}
 		all.WriteString(s.sublet("exec", from, "--", "ping", "-D", "-i", "0.01", "-w", "10", "-c", "20", to).out)
 		over <- all.String()
+		close(over)
 	}()
+	s.t.Cleanup(func() { // nothing of it is left when the test ends early
+		last.Store(true)
+		for range over {
+		}
+	})
 	return func() time.Duration {
 		s.t.Helper()
 		last.Store(true)

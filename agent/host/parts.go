@@ -120,7 +120,7 @@ func (h *Host) makeParts(ctx context.Context, s setup) error {
 		h.parts = append(h.parts, part)
 	}
 	links, chains := one[*vxlink.Part](h.parts), one[*chain.Part](h.parts)
-	chains.Class, links.Guests = links.Class, chains.Programs
+	chains.Class, links.Guests, links.Remade = links.Class, chains.Programs, one[*vnode.Part](h.parts).Remade
 	h.latency = newLatency(s, links)
 	links.Latency = h.latency.Of
 	h.feedback = &feedback.Loop{Held: chains.Held, Group: func(namespace string) feedback.Group { return s.host.Group(namespace) }, Log: s.config.Log}

@@ -61,6 +61,7 @@ func (s *supervisor) boot(group string, out *os.File) (child *os.Process, err er
 		return nil, err
 	}
 	s.console.started(ours)
+	s.emulator.Store(int64(child.Pid))
 	s.nics = nics
 	s.direct(next, memory != nil)
 	return child, nil

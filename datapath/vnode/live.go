@@ -266,7 +266,7 @@ func (p *Part) throughDoor(ctx context.Context, key, word string, pass func(*net
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case passed != nil:
-		return passed
+		return fmt.Errorf("%w (%s)", passed, said)
 	case err != nil || len(said) == 0:
 		return errors.Join(err, errors.New("the machine's supervisor has ended, or does not answer"))
 	case string(said) != doorDone:

@@ -91,7 +91,9 @@ func TestMachineIsSentWhileItRuns(t *testing.T) {
 		go func() { taken <- to.take(into, never) }()
 		go func() { _, _ = io.Copy(in, ours); _ = in.CloseWrite() }()
 		began := time.Now()
-		if err := errors.Join(from.send(theirs, never), <-taken); err != nil {
+		err = from.send(theirs, never)
+		theirs.Close()
+		if err := errors.Join(err, <-taken); err != nil {
 			t.Fatal(err)
 		}
 		if is, came := state(from), state(to); is != "postmigrate" || came != "paused" || !from.isAway() {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ const (
 	liveBandwidth = 100 << 20 // bytes a second
 	liveDowntime  = 100       // ms that the rest may take
 	mostCopied    = 5
+	liveStands    = 10 * time.Second
 	liveLook      = 5 * time.Millisecond
 )
 
@@ -56,37 +58,59 @@ func (s *supervisor) hear(conn *net.UnixConn) {
 	if err != nil {
 		return
 	}
-	defer with.Close()
+	stop := s.newest()
 	over := make(chan struct{})
-	s.latest.Lock()
-	if s.stopLatest != nil {
-		close(s.stopLatest)
-	}
-	stop := make(chan struct{})
-	s.stopLatest = stop
-	s.latest.Unlock()
 	go func() {
 		defer close(over)
 		_, _ = conn.Read(make([]byte, 1)) // it says no more
 	}()
 	s.obeying.Lock()
 	defer s.obeying.Unlock()
-	ended := func() bool {
+	done, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
 		select {
 		case <-over:
 		case <-stop:
 		case <-s.ending:
-		default:
-			return false
+		case <-done:
+			return
 		}
-		return true
-	}
+		cut(with) // an emulator that waits for the other side goes on
+	}()
 	said := doorDone
-	if err := s.obey(word, with, ended); err != nil {
+	if err := s.obey(word, with, func() bool { return isClosed(over) || isClosed(stop) || s.isEnding() }); err != nil {
 		said = err.Error()
+		cut(with)
 	}
+	close(done)
+	<-watched
+	with.Close()
 	_, _ = conn.Write([]byte(said)) // one who has gone hears nothing
 }
+
+// newest is closed when something is said later.
+func (s *supervisor) newest() chan struct{} {
+	s.latest.Lock()
+	defer s.latest.Unlock()
+	if s.stopLatest != nil {
+		close(s.stopLatest)
+	}
+	s.stopLatest = make(chan struct{})
+	return s.stopLatest
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// cut ends both directions of a socket, whoever has it.
+func cut(f *os.File) { _ = unix.Shutdown(int(f.Fd()), unix.SHUT_RDWR) }
 
 func readWord(conn *net.UnixConn) (word string, with *os.File, err error) {
 	text, rights := make([]byte, mostWord), make([]byte, unix.CmsgSpace(4))
@@ -162,14 +186,14 @@ func (s *supervisor) send(to *os.File, ended func() bool) error {
 	if err == nil {
 		err = c.ask("getfd", map[string]any{"fdname": "live"}, to)
 	}
-	to.Close()
 	if err == nil {
 		err = c.ask("migrate", map[string]any{"uri": "fd:live"}, nil)
 	}
 	if err == nil {
-		err = s.follow(c, ended)
+		err = s.follow(c, to, ended)
 	}
 	if err != nil {
+		cut(to)
 		return errors.Join(err, c.cancelLive(), s.stay())
 	}
 	return nil
@@ -204,8 +228,10 @@ type sending struct {
 type amount struct{ Transferred, Total int64 }
 
 // follow waits until all has been sent. Before the machine is stopped for good it notes
-// that it is not to be started again.
-func (s *supervisor) follow(c *control, ended func() bool) error {
+// that it is not to be started again. It does not stand still for longer than liveStands.
+func (s *supervisor) follow(c *control, to *os.File, ended func() bool) error {
+	late := time.AfterFunc(math.MaxInt64, func() { cut(to) })
+	defer late.Stop()
 	for ; ; time.Sleep(liveLook) {
 		text, err := c.execute("query-migrate", nil, nil)
 		var is sending
@@ -224,6 +250,7 @@ func (s *supervisor) follow(c *control, ended func() bool) error {
 		case is.RAM.Transferred > mostCopied*is.RAM.Total || is.Disk.Transferred > mostCopied*is.Disk.Total:
 			return fmt.Errorf("it changes faster than it is copied: %d MiB of memory and %d MiB of its disk were sent", is.RAM.Transferred>>20, is.Disk.Transferred>>20)
 		case is.Status == "pre-switchover":
+			late.Reset(liveStands)
 			s.handed.Store(true)
 			if err := c.ask("migrate-continue", map[string]any{"state": "pre-switchover"}, nil); err != nil {
 				return err
@@ -264,14 +291,13 @@ func (s *supervisor) take(from *os.File, ended func() bool) error {
 		return errors.New("the machine waits for nothing")
 	}
 	if s.whole.Swap(false) { // of a try whose end was not heard of
-		_ = s.control.Load().ask("quit", nil, nil)
+		s.another()
 	}
 	c, err := s.speaks(ended)
 	if err != nil {
 		return err
 	}
 	err = c.ask("getfd", map[string]any{"fdname": "live"}, from)
-	from.Close()
 	if err == nil {
 		err = c.ask("migrate-incoming", map[string]any{"uri": "fd:live"}, nil)
 	}
@@ -291,8 +317,15 @@ func (s *supervisor) take(from *os.File, ended func() bool) error {
 		}
 		time.Sleep(liveLook)
 	}
-	_ = c.ask("quit", nil, nil) // the next one takes nothing of this one
+	s.another()
 	return err
+}
+
+// another ends an emulator that waits: the next one has nothing of what this one took.
+func (s *supervisor) another() {
+	if pid := s.emulator.Load(); pid != 0 && s.comes.Load() {
+		unix.Kill(int(pid), unix.SIGKILL) // one that has ended is fine
+	}
 }
 
 // speaks waits until an emulator runs that does what it is asked.
@@ -304,8 +337,12 @@ func (s *supervisor) speaks(ended func() bool) (*control, error) {
 		}
 		select {
 		case <-c.ready:
-			if is, err := c.status("query-status"); err == nil && (is == "inmigrate") == s.comes.Load() {
+			is, err := c.status("query-status")
+			if err == nil && (is == "inmigrate") == s.comes.Load() {
 				return c, nil
+			}
+			if err != nil && s.control.Load() == c {
+				s.another()
 			}
 		default:
 		}

@@ -166,7 +166,7 @@ type answer struct {
 // Bounds of what an emulator says, which may be the tenant's by now.
 const (
 	mostSaid   = 64 << 10 // bytes of one message
-	answerWait = 5 * time.Second
+	answerWait = 15 * time.Second
 )
 
 // openControl makes one, and the emulator's end of it.

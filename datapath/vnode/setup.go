@@ -96,7 +96,22 @@ func (p *Part) start(s plan.Setup) error {
 
 // setSysctls sets what is of the node's network.
 func (p *Part) setSysctls(s plan.Setup) error {
-	if len(s.Sysctls) == 0 {
+	return p.setThese(s, s.Settings())
+}
+
+// Remade sets what a node's setup states of an interface that has been made anew: the
+// kernel gives that the settings of the node's others.
+func (p *Part) Remade(key, device string) error {
+	s, err := p.setupOf(key)
+	if err != nil {
+		return err
+	}
+	return p.setThese(s, slices.DeleteFunc(s.Settings(), func(name string) bool { return vnet.SysctlDevice(name) != device }))
+}
+
+// setThese sets some of a node's settings.
+func (p *Part) setThese(s plan.Setup, names []string) error {
+	if len(names) == 0 {
 		return nil
 	}
 	ns, err := p.host.Open(s.Key())
@@ -105,7 +120,7 @@ func (p *Part) setSysctls(s plan.Setup) error {
 	}
 	defer ns.Close()
 	return kernel.In(ns, func() error {
-		for _, name := range s.Settings() {
+		for _, name := range names {
 			path := "/proc/sys/" + strings.ReplaceAll(name, ".", "/")
 			err := os.WriteFile(path, []byte(s.Sysctls[name]), 0)
 			switch {

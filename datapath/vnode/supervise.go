@@ -46,6 +46,7 @@ type supervisor struct {
 	resuming    atomic.Bool             // it has been given its memory, and does not go on yet
 	comes       atomic.Bool             // it waits for what it is, from another host
 	whole       atomic.Bool             // that has come
+	emulator    atomic.Int64            // the process that runs
 	handed      atomic.Bool             // what it is may be all on another host
 
 	latest     sync.Mutex    // of the next
@@ -355,7 +356,10 @@ func (s *supervisor) live(i int, ready chan<- struct{}) {
 			pause = firstPause
 		}
 		failed = why + ", it is started again"
-		s.say(i, programState{Why: failed, Failed: true})
+		if s.comes.Load() {
+			failed = ""
+		}
+		s.say(i, programState{Why: failed, Failed: failed != ""})
 		s.log(fmt.Sprintf("sublet: %s %s in %s\n", s.name(i), failed, pause))
 		select {
 		case <-s.ending:
@@ -392,6 +396,7 @@ func (s *supervisor) once(i int, failed string, ready func()) (why string, ok bo
 	defer s.wait(ended, i, failed, ready, s.relay(ours, program.Ready.Line))()
 	state := s.await(child)
 	close(ended)
+	s.emulator.Store(0)
 	return state.String(), state.code == 0 && !state.signaled
 }
 

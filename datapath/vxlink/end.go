@@ -90,6 +90,11 @@ func (w *work) port(i int, slot uint32, have kernel.Link, want *plan.Port) (end,
 	if err := tenantSide(inner, have, want, gso); err != nil {
 		return end{}, err
 	}
+	if !complete(have) && w.part.Remade != nil && plan.TenantsNode(want.Namespace) {
+		if err := w.part.Remade(want.Namespace, want.Interface); err != nil {
+			return end{}, fmt.Errorf("settings of %s/%s: %w", want.Namespace, want.Interface, err)
+		}
+	}
 	if _, name, ok := plan.ParseSwitchNamespace(want.Namespace, vnet.SwitchOpenFlow); ok {
 		if err := setQueues(inner, have.Peer, want.Queues, want.MTU); err != nil {
 			return end{}, fmt.Errorf("set the queues of port %s of %s: %w", want.Interface, name, err)

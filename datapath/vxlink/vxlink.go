@@ -48,6 +48,10 @@ type Part struct {
 	// are none.
 	Guests func() ([]ebpf.ProgramID, error)
 
+	// Remade is told of an interface of a node that was made, and sets what the node
+	// states of it; nil: nothing is stated.
+	Remade func(namespace, device string) error
+
 	// Latency is what is known of a tunnel; nil: nothing of any.
 	Latency func(vnet.VNI) report.Latency
 
