@@ -28,7 +28,8 @@ func inBand(t *testing.T) string {
 		"network: learning", "network: band", "name: a}", "name: a, host: h1}", "name: b}", "name: b, host: h2}", "name: ctl\n", "name: ctl\n    host: h1\n",
 		"datapath_id: 1}", "datapath_id: 1, host: h1, datapath: kernel}\n  - {name: s2, kind: openflow, controller: [\"tcp:ctl:6653\"], datapath_id: 2, host: h2}",
 		"ends: [s1, ctl], control: true}", "ends: [s1, ctl]}\n  - {name: trunk, ends: [s1, s2], rate: 10Mbit}", "ends: [s1, b]", "ends: [s2, b]",
-		"match", "m", "head", "h", "import socket", "import os, socket", "srv.accept()[0]:\n", "srv.accept()[0]:\n              if os.fork(): continue\n", // a process for each switch
+		"              s.settimeout(15)\n", "", // a command has at most 1000 bytes
+		"head", "h", "import socket", "import os, socket", "srv.accept()[0]:\n", "srv.accept()[0]:\n              if os.fork(): continue\n", // a process for each switch
 	).Replace(string(text))
 }
 
