@@ -3,6 +3,10 @@ package test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -102,4 +106,74 @@ func TestAdvanceReservation(t *testing.T) {
 	eventually(t, 6*time.Second, state(vnet.Ended))
 	l.must("down", "next")
 	l.settled()
+}
+
+// TestSoakStageSkew: a stage that changes rates at the switches of three hosts comes into
+// force on all of them; how far apart is logged.
+//
+//	a - s1 @h1 - s2 @h2 - s3 @h3 - b
+func TestSoakStageSkew(t *testing.T) {
+	l := newLab(t, meshOf(3))
+	stages := ""
+	for i := range 6 {
+		rate := 20 + 20*(i%2)
+		stages += fmt.Sprintf("  - {name: s%d, begins: command, links: {x: {rate: %dMbit}, y: {rate: %[2]dMbit}}}\n", i, rate)
+	}
+	l.up(`network: n
+nodes: [{name: a, host: h1}, {name: b, host: h3}]
+switches: [{name: s1, host: h1}, {name: s2, host: h2}, {name: s3, host: h3}]
+links:
+  - {ends: [a, s1], rate: 50Mbit}
+  - {name: x, ends: [s1, s2], rate: 30Mbit}
+  - {name: y, ends: [s2, s3], rate: 30Mbit}
+  - {ends: [s3, b], rate: 50Mbit}
+stages:
+` + stages)
+	l.settled()
+	var skews []time.Duration
+	for i := range 6 {
+		began := time.Now()
+		l.must("stage", "n", fmt.Sprintf("s%d", i))
+		var first, last time.Time
+		eventually(t, 30*time.Second, func() error {
+			first, last = time.Time{}, time.Time{}
+			for _, host := range []string{"h1", "h2", "h3"} {
+				at, err := l.changedAfter(host, began)
+				if err != nil {
+					return err
+				}
+				if first.IsZero() || at.Before(first) {
+					first = at
+				}
+				if at.After(last) {
+					last = at
+				}
+			}
+			return nil
+		})
+		skews = append(skews, last.Sub(first))
+		t.Logf("stage %d: in force on the last host %s after the command, %s after the first one", i, last.Sub(began).Round(time.Millisecond), last.Sub(first).Round(time.Millisecond))
+	}
+	slices.Sort(skews)
+	t.Logf("skew over three hosts: median %s, from %s to %s", skews[3], skews[0], skews[5])
+	if skews[3] > 5*time.Second { // a busy machine is late; hosts that nobody told would never change
+		t.Errorf("hosts change %s apart", skews[3])
+	}
+}
+
+var reconciled = regexp.MustCompile(`time=(\S+) level=INFO msg=reconciled .* steps=[1-9]`)
+
+// changedAfter is when the agent of a host had first changed something after a time.
+func (l *lab) changedAfter(host string, after time.Time) (time.Time, error) {
+	l.t.Helper()
+	text, err := os.ReadFile(filepath.Join(l.run, "lab", "agent-"+host+".log"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, m := range reconciled.FindAllStringSubmatch(string(text), -1) {
+		if at, err := time.Parse(time.RFC3339, m[1]); err == nil && at.After(after) {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%s has changed nothing", host)
 }
