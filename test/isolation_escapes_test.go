@@ -105,6 +105,8 @@ var networkEscapes = []escape{
 	}},
 	{"make a device in the fabric", func(victims) error { return makeVeth(unix.IFLA_TARGET_NETNSID) }},
 	{"make a device that leads into the fabric", func(victims) error { return makeVeth(unix.IFLA_LINK_NETNSID) }},
+	{"make a socket of virtual machines", func(victims) error { return makeSocket(unix.AF_VSOCK) }},
+	{"make a socket of the kernel's ciphers", func(victims) error { return makeSocket(unix.AF_ALG) }},
 	{"see devices of the host", func(victims) error {
 		devices, err := net.Interfaces()
 		for _, d := range devices {
@@ -114,6 +116,15 @@ var networkEscapes = []escape{
 		}
 		return errors.Join(err, errors.New("only its own"))
 	}},
+}
+
+func makeSocket(family int) error {
+	fd, err := unix.Socket(family, unix.SOCK_STREAM, 0)
+	if errors.Is(err, unix.EAFNOSUPPORT) {
+		return err
+	}
+	unix.Close(fd)
+	return nil // refused for another reason: there are such sockets
 }
 
 func renameDevice(from, to string) error {

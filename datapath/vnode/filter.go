@@ -9,12 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutKeys takes the calling thread, and all that it starts, the system calls of
-// the kernel's keys. Keys are counted for each user, not in control groups, and a
-// node has 65536 users: with them it could take gigabytes of the kernel's memory. The
-// thread must have given up new privileges. A kernel without filters has none of that.
-func withoutKeys() error {
-	filter := keyFilter()
+// confine takes the calling thread, and all that it starts, system calls by which a
+// node gets at what no namespace divides or no control group counts. The thread must
+// have given up new privileges. A kernel without filters is left as it is.
+//
+//   - Keys are counted for each user, and a node has 65536 users: with them it could
+//     take gigabytes of the kernel's memory.
+//   - Sockets of other families than those of networks: those of virtual machines
+//     (AF_VSOCK) are in no network namespace, and what others hold is not counted.
+//   - io_uring makes sockets that a filter does not see.
+func confine() error {
+	filter := nodeFilter()
 	if filter == nil {
 		return nil
 	}
@@ -25,50 +30,89 @@ func withoutKeys() error {
 	if errno == 0 || errors.Is(errno, unix.ENOSYS) || errors.Is(errno, unix.EINVAL) {
 		return nil
 	}
-	return fmt.Errorf("keep the node off the kernel's keys: %w", errno)
+	return fmt.Errorf("keep the node off calls of the kernel that are not divided: %w", errno)
 }
 
-// foreign are the calls that 32-bit programs on amd64 make: add_key, request_key and
-// keyctl follow one another there, as they do everywhere (syscall_32.tbl).
-const foreignAddKey = 286
+// families are those of the sockets that a node may make.
+var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK, unix.AF_PACKET}
 
-// keyFilter refuses calls by number: data are the number and the architecture
-// (struct seccomp_data).
-func keyFilter() []unix.SockFilter {
-	const number, arch, three = 0, 4, 3
-	load := func(at uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+// calls are the numbers of system calls on an architecture. request_key and keyctl
+// follow add_key, and io_uring has one number, everywhere.
+type calls struct {
+	arch                       uint32
+	addKey, socket, socketpair uint32
+	// socketcall is the call of i386 that does all of this by a pointer, which a
+	// filter cannot follow; 0: there is none.
+	socketcall uint32
+}
+
+const ioUringSetup = unix.SYS_IO_URING_SETUP
+
+// callsOf has, for each architecture, its own numbers and those of its 32-bit programs
+// (syscall_64.tbl, syscall_32.tbl, asm-generic/unistd.h, arm/tools/syscall.tbl).
+var callsOf = map[string][]calls{
+	"amd64": {{unix.AUDIT_ARCH_X86_64, 248, 41, 53, 0}, {unix.AUDIT_ARCH_I386, 286, 359, 360, 102}},
+	"arm64": {{unix.AUDIT_ARCH_AARCH64, 217, 198, 199, 0}, {unix.AUDIT_ARCH_ARM, 309, 281, 288, 0}},
+}
+
+// x32 marks calls of the other numbering of AUDIT_ARCH_X86_64, which has these numbers, too.
+const x32 = 0x40000000
+
+// nodeFilter has a part for each architecture.
+func nodeFilter() (filter []unix.SockFilter) {
+	for _, c := range callsOf[runtime.GOARCH] {
+		part := c.filter()
+		filter = append(filter, load(archOfCall), jump(unix.BPF_JEQ, c.arch, 0, uint8(len(part))))
+		filter = append(filter, part...)
 	}
-	answer := func(what uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what}
+	if filter == nil {
+		return nil
 	}
-	jump := func(kind uint16, k uint32, yes, no uint8) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_JMP | kind | unix.BPF_K, K: k, Jt: yes, Jf: no}
+	return append(filter, refuse(unix.ENOSYS))
+}
+
+func (c calls) filter() []unix.SockFilter {
+	f := []unix.SockFilter{
+		load(numberOfCall),
+		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: ^uint32(x32)},
+		jump(unix.BPF_JGE, c.addKey, 0, 2),
+		jump(unix.BPF_JGE, c.addKey+3, 1, 0),
+		refuse(unix.EPERM),
+		jump(unix.BPF_JEQ, ioUringSetup, 0, 1),
+		refuse(unix.ENOSYS),
 	}
-	switch runtime.GOARCH {
-	case "amd64":
-		const x32 = ^uint32(0x40000000) // the other numbering of the same architecture
-		return []unix.SockFilter{
-			load(arch),
-			jump(unix.BPF_JEQ, unix.AUDIT_ARCH_I386, 0, 3),
-			load(number),
-			jump(unix.BPF_JGE, foreignAddKey, 0, 5),
-			jump(unix.BPF_JGE, foreignAddKey+three, 4, 5),
-			load(number),
-			{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: x32},
-			jump(unix.BPF_JGE, unix.SYS_ADD_KEY, 0, 1),
-			jump(unix.BPF_JGE, unix.SYS_ADD_KEY+three, 0, 1),
-			answer(unix.SECCOMP_RET_ALLOW),
-			answer(unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)),
-		}
-	case "arm64":
-		return []unix.SockFilter{
-			load(number),
-			jump(unix.BPF_JGE, unix.SYS_ADD_KEY, 0, 1),
-			jump(unix.BPF_JGE, unix.SYS_ADD_KEY+three, 0, 1),
-			answer(unix.SECCOMP_RET_ALLOW),
-			answer(unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)),
-		}
+	if c.socketcall != 0 {
+		f = append(f, jump(unix.BPF_JEQ, c.socketcall, 0, 1), refuse(unix.ENOSYS))
 	}
-	return nil
+	f = append(f,
+		jump(unix.BPF_JEQ, c.socket, 2, 0),
+		jump(unix.BPF_JEQ, c.socketpair, 1, 0),
+		allow,
+		load(firstArgument),
+	)
+	for i, family := range families {
+		f = append(f, jump(unix.BPF_JEQ, family, uint8(len(families)-i), 0))
+	}
+	return append(f, refuse(unix.EAFNOSUPPORT), allow)
+}
+
+// Places in struct seccomp_data; of an argument its lower half, on these architectures.
+const (
+	numberOfCall  = 0
+	archOfCall    = 4
+	firstArgument = 16
+)
+
+var allow = unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
+
+func refuse(with unix.Errno) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(with)}
+}
+
+func load(at uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+}
+
+func jump(kind uint16, k uint32, yes, no uint8) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | kind | unix.BPF_K, K: k, Jt: yes, Jf: no}
 }

@@ -76,7 +76,7 @@ func (s session) enter(streams []*os.File) (child *os.Process, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("forbid set-uid programs: %w", err)
 	}
-	if err := withoutKeys(); err != nil {
+	if err := confine(); err != nil {
 		return nil, err
 	}
 	for i, room := range rooms {
