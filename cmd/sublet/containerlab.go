@@ -36,22 +36,24 @@ func exitsOf(stated map[string]string) (map[string]clab.Exit, error) {
 // bound reads a file that a topology binds, or those of a directory; of more than
 // a request may have, as much as shows it.
 func bound(topology, source string) (files []vnet.File, err error) {
-	root, err := filepath.EvalSymlinks(beside(topology, source))
+	root, err := directoryOf(topology, source)
 	if err != nil {
 		return nil, err
 	}
-	err = filepath.WalkDir(root, func(at string, entry fs.DirEntry, err error) error {
+	defer root.Close()
+	source = filepath.Clean(source)
+	err = fs.WalkDir(root.FS(), source, func(at string, entry fs.DirEntry, err error) error {
 		if err != nil || len(files) > vnet.MaxFiles {
 			return cmp.Or(err, fs.SkipAll)
 		}
 		if entry.IsDir() {
 			return nil
 		}
-		text, mode, err := readBounded(at)
+		text, mode, err := readBounded(root, at)
 		if err != nil {
 			return err
 		}
-		inside, _ := filepath.Rel(root, at) // of root: it is below
+		inside, _ := filepath.Rel(source, at) // of source: it is below
 		files = append(files, vnet.File{Path: strings.TrimPrefix(inside, "."), Text: text, Mode: octal(mode)})
 		return nil
 	})

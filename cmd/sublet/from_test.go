@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The text of a file is read beside the request that names it.
+// The text of a file is read beside the request that names it, and from nowhere else.
 func TestFilesFromBeside(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) string {
@@ -18,12 +18,18 @@ func TestFilesFromBeside(t *testing.T) {
 		return path
 	}
 	put("daemons", "ospfd=yes\n")
+	if err := os.Symlink("/etc/hostname", filepath.Join(dir, "away")); err != nil {
+		t.Fatal(err)
+	}
 	put("large", strings.Repeat("x", 1<<20))
 	for from, want := range map[string]string{
-		"daemons": "",
-		"large":   "nodes[0].files[0].text: has 65537 bytes, more than 65536",
-		"none":    "nodes[0].files[0]: from: stat " + dir + "/none: no such file or directory",
-		".":       "nodes[0].files[0]: from: " + dir + " is no file",
+		"daemons":       "",
+		"large":         "nodes[0].files[0].text: has 65537 bytes, more than 65536",
+		"none":          "nodes[0].files[0]: from: " + dir + "/none: no such file or directory",
+		"/etc/hostname": "from: \"/etc/hostname\" leads out of the directory of the file that names it: copy it there",
+		"../x":          "from: \"../x\" leads out of the directory of the file that names it: copy it there",
+		"away":          dir + "/away: path escapes from parent",
+		".":             "nodes[0].files[0]: from: " + dir + " is no file",
 	} {
 		text := "network: net\nnodes:\n  - {name: r1, image: frr.tar, files: [{path: /etc/frr/daemons, from: " + from + "}]}\n"
 		req, _, err := parseText(put("net.yaml", text), []byte(text), true)

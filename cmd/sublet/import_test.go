@@ -91,8 +91,8 @@ func TestImportOfBinds(t *testing.T) {
 	for i := range vnet.MaxFiles + 1 {
 		put(fmt.Sprintf("b/%d", i), "x", 0o644)
 	}
-	lab = put("y.clab.yml", strings.Replace(smallLab, "a: {", `a: {image: x, binds: ["b:/b", "none:/c"], `, 1), 0o644)
-	if code, _, errs := sublet(t, "", "import", lab); code != exitFailed || !strings.Contains(errs, `"b:/b" is left out: it has more than 64 files`) || !strings.Contains(errs, "no such file") {
+	lab = put("y.clab.yml", strings.Replace(smallLab, "a: {", `a: {image: x, binds: ["b:/b", "none:/c", "/etc/hostname:/d", "../x:/e"], `, 1), 0o644)
+	if code, _, errs := sublet(t, "", "import", lab); code != exitFailed || !strings.Contains(errs, `"b:/b" is left out: it has more than 64 files`) || !strings.Contains(errs, "no such file") || strings.Count(errs, "leads out of the directory") != 2 {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

@@ -101,32 +101,42 @@ func parseText(name string, text []byte, strict bool) (vnet.Request, []vxdl.Note
 	return vxdl.Parse(name, text, strict)
 }
 
-// besides reads a file that a request names, relative to the request's own place.
+// besides reads a file that a request names, in or below the request's own directory.
 // What is longer than a file may be is cut off behind that bound.
 func besides(request, from string) (string, error) {
-	text, _, err := readBounded(beside(request, from))
+	root, err := directoryOf(request, from)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	text, _, err := readBounded(root, from)
 	return text, err
 }
 
-// beside is a path that a document names, relative to the document's own place.
-func beside(document, path string) string {
-	if filepath.IsAbs(path) || document == "-" {
-		return path
+// directoryOf opens the directory of a document, out of which no path and no link
+// leads, to read a file that the document names: who wrote it may be somebody else
+// than who reads it.
+func directoryOf(document, path string) (*os.Root, error) {
+	if !filepath.IsLocal(path) {
+		return nil, fmt.Errorf("%q leads out of the directory of the file that names it: copy it there", path)
 	}
-	return filepath.Join(filepath.Dir(document), path)
+	return os.OpenRoot(filepath.Dir(document))
 }
 
 // readBounded reads a file, of what is longer than a node's may be as much as
 // shows it.
-func readBounded(path string) (text string, mode fs.FileMode, err error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no file", path)
+func readBounded(root *os.Root, path string) (text string, mode fs.FileMode, err error) {
+	whole := filepath.Join(root.Name(), path)
+	info, err := root.Stat(path)
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+		err = fmt.Errorf("%s: %w", whole, failed.Err)
+	} else if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file", whole)
 	}
 	if err != nil {
 		return "", 0, err
 	}
-	f, err := os.Open(path)
+	f, err := root.Open(path)
 	if err != nil {
 		return "", 0, err
 	}
