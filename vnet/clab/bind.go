@@ -32,12 +32,21 @@ func (r *reader) binds(node string, places ...*yaml.Node) (files []vnet.File, er
 				r.lost(bind, where, "binds: %.60q is left out: %s", bind.Value, why)
 				continue
 			}
+			if mode := modeOf(bind.Value); slices.Contains(strings.Split(mode, ","), "ro") {
+				r.notes = append(r.notes, vnet.Note{Line: bind.Line, Column: bind.Column, Where: where, Text: fmt.Sprintf("binds: %.60q is a copy, which the node may write", bind.Value)})
+			}
 			for _, f := range found {
 				files = r.put(bind, where, files, f)
 			}
 		}
 	}
 	return files, nil
+}
+
+// modeOf is what a bind says behind its target.
+func modeOf(bind string) string {
+	parts := strings.SplitN(bind, ":", 3)
+	return strings.Join(parts[min(2, len(parts)):], "")
 }
 
 // put adds a file of a node in place of an earlier one of its path, if it fits.

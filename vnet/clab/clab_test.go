@@ -57,7 +57,7 @@ func TestTopologyBecomesARequest(t *testing.T) {
 	var told []string
 	for _, n := range notes {
 		told = append(told, n.String())
-		if kept := strings.Contains(n.Text, "is its address"); n.Lost == kept {
+		if kept := strings.Contains(n.Text, "is its address") || strings.Contains(n.Text, "is a copy"); n.Lost == kept {
 			t.Errorf("lost is %v of %s", n.Lost, n)
 		}
 	}
@@ -129,7 +129,7 @@ func TestMemoryIsWrittenAsDockerDoes(t *testing.T) {
 func TestThereAndBack(t *testing.T) {
 	r := vnet.Request{Network: "n", Topology: vnet.Topology{
 		Nodes:    []vnet.VirtualNode{{Name: "a", Setup: vnet.Setup{Image: "docker.io/library/alpine:3", Env: map[string]string{"K": "a: b"}}, CPU: 250, Memory: 100*vnet.MiB + 1, Labels: map[string]string{"k": "v: w"}}, {Name: "b", Setup: vnet.Setup{Sysctls: map[string]string{"net.ipv4.tcp_ecn": "1"}}}},
-		Routers:  []vnet.VirtualNode{{Name: "r", Setup: vnet.Setup{Image: "frr"}}},
+		Routers:  []vnet.VirtualNode{{Name: "r", Setup: vnet.Setup{Image: "frr", User: "1000:www"}}},
 		Switches: []vnet.VirtualSwitch{{Name: "s"}},
 		Links:    []vnet.VirtualLink{{Ends: [2]string{"a", "s"}}, {Ends: [2]string{"s", "b"}, Interfaces: [2]string{"", "lan"}}, {Ends: [2]string{"a", "b"}, Labels: map[string]string{"x": "1"}}, {Ends: [2]string{"a", "b"}}, {Ends: [2]string{"a", "r"}, Addresses: vnet.LinkAddresses{{netip.MustParsePrefix("10.0.0.1/30")}, {netip.MustParsePrefix("10.0.0.2/30"), netip.MustParsePrefix("2001:db8::1/64")}}}},
 	}}
@@ -273,5 +273,45 @@ topology:
 	}
 	if images != 4 || !slices.Equal(lost, want) {
 		t.Errorf("%d images, lost %q", images, lost)
+	}
+}
+
+// Users and addresses of ends come over; of a bind that is read only it is told
+// that the copy is not.
+func TestUsersAndAddresses(t *testing.T) {
+	const lab = `name: x
+topology:
+  nodes: {a: {user: www, binds: ["f:/f:ro"]}, b: {user: "a b"}, s: {kind: bridge}}
+  links:
+    - endpoints: ["a:eth1", "b:eth1"]
+      ipv4: [10.0.0.1/24, 10.0.0.2/24]
+      ipv6: ["2001:db8::1/64", ""]
+    - type: veth
+      endpoints: [{node: a, interface: eth2, ipv4: 10.0.1.1/24}, {node: s, interface: p1, ipv4: 10.0.1.2/24}]
+    - endpoints: ["b:eth2", "s:p2"]
+      ipv4: [10.0.1.3]
+`
+	r, notes, err := Parse("f", []byte(lab), Options{Files: func(string) ([]vnet.File, error) { return []vnet.File{{Text: "x"}}, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(r.Links[0].Addresses, r.Links[1].Addresses); got != "[[10.0.0.1/24 2001:db8::1/64] [10.0.0.2/24]] [[10.0.1.1/24] []]" {
+		t.Errorf("addresses %s", got)
+	}
+	if a := r.Routers[0]; a.User != "www" {
+		t.Errorf("%+v", a)
+	}
+	var told []string
+	for _, n := range notes {
+		told = append(told, fmt.Sprint(n.Lost, " ", n.Where, ": ", n.Text))
+	}
+	want := []string{
+		`false node a: binds: "f:/f:ro" is a copy, which the node may write`,
+		`true node b: user "a b" is left out: it is none`,
+		"true link 2, s: address \"10.0.1.2/24\" is left out: a bridge has none",
+		"true link 3, b: address \"10.0.1.3\" is left out: it is none with a prefix, such as 10.0.0.1/24",
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q", told)
 	}
 }

@@ -3,6 +3,7 @@ package clab
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -13,7 +14,10 @@ import (
 )
 
 // end is one end of a link: an interface of a node.
-type end struct{ node, iface string }
+type end struct {
+	node, iface string
+	addresses   []netip.Prefix
+}
 
 func (r *reader) links(n *yaml.Node) error {
 	if n.Kind != 0 && n.Kind != yaml.SequenceNode && n.ShortTag() != "!!null" {
@@ -46,6 +50,11 @@ func (r *reader) link(n *yaml.Node, where string) error {
 		if ends[i], err = r.end(e, where); err != nil {
 			return err
 		}
+		for _, word := range families {
+			if both := value(n, word); both.Kind == yaml.SequenceNode && i < len(both.Content) {
+				r.address(both.Content[i], where, &ends[i])
+			}
+		}
 	}
 	for i, e := range ends {
 		if r.kind[e.node] != leftOut && r.kind[e.node] != absent {
@@ -56,7 +65,7 @@ func (r *reader) link(n *yaml.Node, where string) error {
 			return nil
 		}
 	}
-	r.leaveOut(n, where, "type", "endpoints", "labels")
+	r.leaveOut(n, where, "type", "endpoints", "labels", families[0], families[1])
 	return r.join(n, ends)
 }
 
@@ -174,8 +183,32 @@ func (r *reader) end(n *yaml.Node, where string) (end, error) {
 	if r.kind[e.node] == absent && !slices.Contains(outside, e.node) {
 		return e, r.fail(n, "%s: there is no node %s: write it under nodes", where, short(e.node))
 	}
-	r.leaveOut(n, where+", "+short(e.node), "node", "interface")
+	for _, word := range families {
+		if stated := value(n, word); stated.Kind != 0 {
+			r.address(stated, where, &e)
+		}
+	}
+	r.leaveOut(n, where+", "+short(e.node), "node", "interface", families[0], families[1])
 	return e, nil
+}
+
+// families are the words of an end's addresses.
+var families = []string{"ipv4", "ipv6"}
+
+// address gives an end the one that is stated.
+func (r *reader) address(n *yaml.Node, where string, e *end) {
+	if n.Value == "" {
+		return
+	}
+	p, err := netip.ParsePrefix(n.Value)
+	switch {
+	case err != nil || !liftable(p):
+		r.lost(n, where+", "+short(e.node), "address %s is left out: it is none with a prefix, such as 10.0.0.1/24", short(n.Value))
+	case r.kind[e.node] == bridge:
+		r.lost(n, where+", "+short(e.node), "address %s is left out: a bridge has none", short(n.Value))
+	default:
+		e.addresses = append(e.addresses, p)
+	}
 }
 
 // join adds the link.
@@ -186,7 +219,8 @@ func (r *reader) join(n *yaml.Node, ends [2]end) error {
 	}
 	r.at[fmt.Sprintf("links[%d]", len(r.request.Links))] = n
 	made := vnet.VirtualLink{Ends: [2]string{ends[0].node, ends[1].node}, Labels: named}
-	for _, e := range ends {
+	for i, e := range ends {
+		made.Addresses[i] = e.addresses
 		if rate, leads := r.rates[e.node]; leads {
 			made.Bandwidth = [2]vnet.Bandwidth{rate, rate}
 		}

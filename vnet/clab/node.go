@@ -15,7 +15,7 @@ type layers struct{ defaults, kinds, groups *yaml.Node }
 
 // kept are the words of a node that a request has. Those of its life are kept of
 // plain nodes, and of other kinds whose image is stated.
-var kept = []string{"kind", "group", "cpu", "memory", "labels", "image", "env", "network-mode", "cmd", "entrypoint", "restart-policy", "exec", "binds", "sysctls", "mgmt-ipv4", "mgmt_ipv4", "env-files", "startup-config", "extras"}
+var kept = []string{"kind", "group", "cpu", "memory", "labels", "image", "env", "network-mode", "cmd", "entrypoint", "restart-policy", "exec", "binds", "sysctls", "mgmt-ipv4", "mgmt_ipv4", "env-files", "startup-config", "extras", "user"}
 
 // layers notes what of the layers is left out, once, where it stands.
 func (r *reader) layers(topology *yaml.Node) error {
@@ -210,6 +210,14 @@ func (r *reader) setup(where string, places ...*yaml.Node) (s vnet.Setup, err er
 	if _, all := s.Env[importVariables]; all {
 		r.lost(first("env", places...), where, "%s is left out: no variables of this machine go into nodes", importVariables)
 		delete(s.Env, importVariables)
+	}
+	user := first("user", places...)
+	switch {
+	case user.Kind == 0:
+	case user.Kind == yaml.ScalarNode && vnet.ValidUser(user.Value):
+		s.User = user.Value
+	default:
+		r.lost(user, where, "user %s is left out: it is none", short(user.Value))
 	}
 	image := first("image", places...)
 	switch {

@@ -28,7 +28,7 @@ type command struct {
 }
 
 // living are the words of a node that are programs, files and settings.
-var living = []string{"cmd", "entrypoint", "restart-policy", "exec", "binds", "sysctls"}
+var living = []string{"cmd", "entrypoint", "restart-policy", "exec", "binds", "sysctls", "user"}
 
 // ipForward is the setting by which a node forwards.
 const ipForward = "net.ipv4.ip_forward"

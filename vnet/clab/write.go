@@ -26,6 +26,7 @@ type nodeForm struct {
 	Memory string            `yaml:"memory,omitempty"`
 	Image  string            `yaml:"image,omitempty"`
 	Env    map[string]string `yaml:"env,omitempty"`
+	User   string            `yaml:"user,omitempty"`
 	Mode   string            `yaml:"network-mode,omitempty"`
 
 	Sysctls map[string]string `yaml:"sysctls,omitempty"`
@@ -116,7 +117,7 @@ func (w *writer) head(r vnet.Request) {
 // themselves.
 func (w *writer) node(where string, n vnet.VirtualNode, forwards string) {
 	f := form("linux", n.CPU, n.Memory, n.Labels)
-	f.Image, f.Env, f.Mode = n.Image, n.Env, noNetwork
+	f.Image, f.Env, f.User, f.Mode = n.Image, n.Env, n.User, noNetwork
 	f.Sysctls = map[string]string{ipForward: forwards}
 	maps.Copy(f.Sysctls, n.Sysctls)
 	if f.Sysctls[ipForward] != forwards {
@@ -133,7 +134,7 @@ func (w *writer) node(where string, n vnet.VirtualNode, forwards string) {
 	w.loseIf(where, map[string]bool{"site": n.Site != "", "host": n.Host != "", "exclusive": n.Exclusive, "movable": n.Movable != "", "address": n.Address.IsValid(), "function": n.IsFunction()},
 		"site", "host", "exclusive", "movable", "address", "function")
 	rest := n.Setup
-	rest.Image, rest.Env, rest.Sysctls = "", nil, nil // which the topology has
+	rest.Image, rest.Env, rest.User, rest.Sysctls = "", nil, "", nil // which the topology has
 	for _, field := range rest.Stated() {
 		w.lose(where, "%s", field)
 	}
