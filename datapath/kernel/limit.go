@@ -152,6 +152,41 @@ func (g Group) Memory() int64 {
 	return bytes
 }
 
+// MemoryFiles are those of a group that tell of its memory.
+type MemoryFiles struct {
+	Limit  string `json:"limit"`
+	Events string `json:"events"`
+}
+
+// MemoryFiles names them; empty: nobody limits memory here.
+func (g Group) MemoryFiles() MemoryFiles {
+	mount, version := g.cgroups.Controller("memory")
+	dir := filepath.Join(mount, g.path)
+	switch version {
+	case 1:
+		return MemoryFiles{filepath.Join(dir, "memory.limit_in_bytes"), filepath.Join(dir, "memory.oom_control")}
+	case 2:
+		return MemoryFiles{filepath.Join(dir, "memory.max"), filepath.Join(dir, "memory.events")}
+	}
+	return MemoryFiles{}
+}
+
+// Kills counts the processes that the kernel has ended because memory was out; 0
+// also where it cannot be read.
+func (m MemoryFiles) Kills() int64 {
+	n, _ := statOf(m.Events, "oom_kill")
+	return n
+}
+
+// Most is the limit in bytes; 0: none.
+func (m MemoryFiles) Most() int64 {
+	n, err := readNumber(m.Limit)
+	if err != nil || n >= noMemoryLimit {
+		return 0
+	}
+	return n
+}
+
 // SetProcesses limits how many processes and threads the group may have, if
 // this machine can.
 func (g Group) SetProcesses(most int) error {

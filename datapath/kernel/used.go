@@ -17,7 +17,7 @@ import (
 // of the processes that live, so that it may fall.
 func (g Group) Used() (time.Duration, error) {
 	if mount, version := g.cgroups.Controller("cpu"); version == 2 {
-		micros, err := statOf(filepath.Join(mount, g.path), "usage_usec")
+		micros, err := statOf(filepath.Join(mount, g.path, "cpu.stat"), "usage_usec")
 		return time.Duration(micros) * time.Microsecond, err
 	}
 	pids, err := g.Processes()
@@ -41,12 +41,12 @@ func (g Group) Throttled() (int64, error) {
 	if version == 0 {
 		return 0, nil
 	}
-	return statOf(filepath.Join(mount, g.path), "nr_throttled")
+	return statOf(filepath.Join(mount, g.path, "cpu.stat"), "nr_throttled")
 }
 
-// statOf is a figure of cpu.stat.
-func statOf(dir, name string) (value int64, err error) {
-	file, err := os.Open(filepath.Join(dir, "cpu.stat"))
+// statOf is a figure of a file such as cpu.stat.
+func statOf(path, name string) (value int64, err error) {
+	file, err := os.Open(path)
 	if err != nil {
 		return 0, err
 	}

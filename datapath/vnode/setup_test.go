@@ -111,6 +111,15 @@ func TestProgramsAreStartedAgain(t *testing.T) {
 	isProblem(t, p, "await: node n0: program 1 (sh) is not ready: nothing listens on TCP port 82")
 }
 
+// A program that the kernel ends for want of memory says so, with the limit.
+func TestProgramsWithoutMemory(t *testing.T) {
+	p, _ := newPart(t)
+	n := node("n0", 1000)
+	n.Memory = 32 * vnet.MiB
+	do(t, p, plan.Add, n, given(vnet.Program{Cmd: []string{"tail", "/dev/zero"}}))
+	isProblem(t, p, "carry: node n0: program 1 (tail) was ended by signal 9: the node was out of memory, of which it may have 32MiB (memory)")
+}
+
 // Agents come and go: programs stay the same processes. Without the supervisor,
 // or without the node's first process, they are started anew.
 func TestProgramsOutliveAgents(t *testing.T) {

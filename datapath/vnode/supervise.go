@@ -30,12 +30,13 @@ import (
 // program, and counts against the node's limits. If it ends, the agent starts
 // the programs anew.
 type supervisor struct {
-	session               // how it enters the node
-	Programs []supervised `json:"programs"`
-	State    string       `json:"state"`             // file
-	Given    string       `json:"given"`             // file, which it locks for as long as it lives (fcntl_locking(2))
-	Owner    uint32       `json:"owner"`             // root of the node
-	Machine  *machine     `json:"machine,omitempty"` // its one program is this one
+	session                     // how it enters the node
+	Programs []supervised       `json:"programs"`
+	State    string             `json:"state"`             // file
+	Given    string             `json:"given"`             // file, which it locks for as long as it lives (fcntl_locking(2))
+	Owner    uint32             `json:"owner"`             // root of the node
+	Memory   kernel.MemoryFiles `json:"memory"`            // of the node
+	Machine  *machine           `json:"machine,omitempty"` // its one program is this one
 
 	given       vnet.Setup              // to the machine
 	disk, layer *os.File                // of the machine
@@ -141,7 +142,7 @@ func (p *Part) supervisor(s plan.Setup, owner uint32, spaces int, m *machine) (s
 	if err := init.Make(); err != nil {
 		return "", err
 	}
-	made := supervisor{State: p.statePath(s.Key()), Given: p.setupPath(s.Key()), Owner: owner, Machine: m, session: session{
+	made := supervisor{State: p.statePath(s.Key()), Given: p.setupPath(s.Key()), Owner: owner, Machine: m, Memory: node.MemoryFiles(), session: session{
 		Node: s.Node, Hosts: p.namesPath(plan.Fabric(id)), FRR: p.host.FRRDirs(s.Key()), Run: p.host.Run, Program: p.program, Log: p.logPath(s.Key()),
 		Groups: init.Files(), Group: init.Files()[0], Env: variables(s.Setup), Dir: s.Workdir, As: s.User, Order: keepLast,
 	}}
@@ -379,6 +380,7 @@ func (s *supervisor) once(i int, failed string, ready func()) (why string, ok bo
 	if err != nil {
 		return "cannot be started: " + err.Error(), false
 	}
+	kills := s.Memory.Kills()
 	child, err := s.startProgram(program, theirs)
 	theirs.Close()
 	if err != nil {
@@ -397,7 +399,11 @@ func (s *supervisor) once(i int, failed string, ready func()) (why string, ok bo
 	state := s.await(child)
 	close(ended)
 	s.emulator.Store(0)
-	return state.String(), state.code == 0 && !state.signaled
+	why = state.String()
+	if state.signaled && state.code == int(unix.SIGKILL) && s.Memory.Kills() > kills {
+		why += fmt.Sprintf(": the node was out of memory, of which it may have %s (memory)", vnet.Bytes(s.Memory.Most()))
+	}
+	return why, state.code == 0 && !state.signaled
 }
 
 // startProgram starts a program of the node, or the machine that it is.
