@@ -2,6 +2,8 @@ package image
 
 import (
 	"archive/tar"
+	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,17 +11,55 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // openArchive opens a tar file that holds an OCI layout, or an image as "docker
-// save" writes it. It takes f over.
-func openArchive(f *os.File, limits Limits) (*source, error) {
-	src, err := readArchive(f, limits)
+// save" writes it, packed by gzip or zstd or not at all. It takes f over.
+func (s *Store) openArchive(ctx context.Context, f *os.File) (*source, error) {
+	f, err := s.unpackedFile(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	src, err := readArchive(f, s.Limits)
 	if err != nil {
 		return nil, errors.Join(plain(err), f.Close())
 	}
 	src.close = func() { f.Close() }
 	return src, nil
+}
+
+// unpackedFile is f, or what is packed in it: a file without a name, since layers
+// are read in place. It takes f over.
+func (s *Store) unpackedFile(ctx context.Context, f *os.File) (*os.File, error) {
+	stream, done, err := expand(f)
+	if err == nil {
+		defer done()
+		if _, isPlain := stream.(*bufio.Reader); isPlain {
+			_, err = f.Seek(0, io.SeekStart)
+			if err == nil {
+				return f, nil
+			}
+		}
+	}
+	defer f.Close()
+	if err != nil {
+		return nil, fmt.Errorf("it is no archive of an image: %w", plain(err))
+	}
+	whole, err := os.OpenFile(s.path("half"), unix.O_TMPFILE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, plain(err)
+	}
+	b := newBudget(ctx, int(whole.Fd()), s.Limits)
+	b.claim = func(int64) error { return nil } // it is gone before the image counts
+	if _, err := io.Copy(whole, bounded{stream, b, &b.stream}); err != nil {
+		return nil, errors.Join(fmt.Errorf("unpack the archive: %w", plain(err)), whole.Close())
+	}
+	if _, err := whole.Seek(0, io.SeekStart); err != nil {
+		return nil, errors.Join(err, whole.Close())
+	}
+	return whole, nil
 }
 
 func readArchive(f *os.File, limits Limits) (*source, error) {

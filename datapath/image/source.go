@@ -30,7 +30,7 @@ type source struct {
 // registry has.
 func (s *Store) find(ctx context.Context, name string) (*source, error) {
 	if s.Offered != "" {
-		src, err := s.offered(name)
+		src, err := s.offered(ctx, name)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return src, err
 		}
@@ -40,7 +40,7 @@ func (s *Store) find(ctx context.Context, name string) (*source, error) {
 
 // offered opens what is below the directory of the operator's. No link leads
 // out of it (os.Root).
-func (s *Store) offered(name string) (*source, error) {
+func (s *Store) offered(ctx context.Context, name string) (*source, error) {
 	root, err := os.OpenRoot(s.Offered)
 	if err != nil {
 		return nil, fmt.Errorf("open the directory of images: %w", plain(err))
@@ -56,7 +56,7 @@ func (s *Store) offered(name string) (*source, error) {
 		if err != nil {
 			return nil, plain(err)
 		}
-		return openArchive(f, s.Limits)
+		return s.openArchive(ctx, f)
 	case info.IsDir():
 		dir, err := root.OpenRoot(name)
 		if err != nil {

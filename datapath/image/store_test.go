@@ -228,3 +228,31 @@ func TestUnknownImagesSayWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+// A packed archive is taken as docker load takes it, and held to the same bounds.
+func TestPackedArchives(t *testing.T) {
+	b := build(t, pack(t, lower...)).seal(t)
+	offered := t.TempDir()
+	b.archive(t, filepath.Join(offered, "plain.tar"))
+	text, err := os.ReadFile(filepath.Join(offered, "plain.tar"))
+	check(t, err)
+	for name, packed := range map[string][]byte{"web.tar.gz": zipped(t, text), "web.tar.zst": zstandard(t, text), "cut.tar.gz": zipped(t, text)[:400]} {
+		check(t, os.WriteFile(filepath.Join(offered, name), packed, 0o644))
+	}
+	s := store(t, Config{Offered: offered})
+	want, err := s.Get(t.Context(), "plain.tar", Owner{})
+	check(t, err)
+	for _, name := range []string{"web.tar.gz", "web.tar.zst"} {
+		if got, err := s.Get(t.Context(), name, Owner{}); err != nil || got.Root != want.Root {
+			t.Errorf("%s: %v %v", name, got, err)
+		}
+	}
+	if _, err := s.Get(t.Context(), "cut.tar.gz", Owner{}); err == nil || !strings.Contains(err.Error(), "unpack the archive") {
+		t.Errorf("half of one: %v", err)
+	}
+	limits := DefaultLimits
+	limits.Bytes = int64(len(text)) / 2
+	if _, err := store(t, Config{Offered: offered, Limits: limits}).Get(t.Context(), "web.tar.gz", Owner{}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a large one: %v", err)
+	}
+}
