@@ -128,7 +128,10 @@ func TestMemoryIsWrittenAsDockerDoes(t *testing.T) {
 // What containerlab has words for comes back as it was.
 func TestThereAndBack(t *testing.T) {
 	r := vnet.Request{Network: "n", Topology: vnet.Topology{
-		Nodes:    []vnet.VirtualNode{{Name: "a", Setup: vnet.Setup{Image: "docker.io/library/alpine:3", Env: map[string]string{"K": "a: b"}}, CPU: 250, Memory: 100*vnet.MiB + 1, Labels: map[string]string{"k": "v: w"}}, {Name: "b", Setup: vnet.Setup{Sysctls: map[string]string{"net.ipv4.tcp_ecn": "1"}}}},
+		Nodes: []vnet.VirtualNode{{Name: "a", Setup: vnet.Setup{Image: "docker.io/library/alpine:3", Env: map[string]string{"K": "a: b"}}, CPU: 250, Memory: 100*vnet.MiB + 1, Labels: map[string]string{"k": "v: w"}}, {Name: "b", Setup: vnet.Setup{Sysctls: map[string]string{"net.ipv4.tcp_ecn": "1"}}},
+			{Name: "c", Setup: vnet.Setup{Run: []vnet.Program{{Cmd: []string{"sh", "-c", "echo 'a  b' $X"}, Restart: vnet.RestartAlways}}}},
+			{Name: "d", Setup: vnet.Setup{Image: "x", Run: []vnet.Program{{Cmd: []string{"-v"}, Entrypoint: true}}}},
+			{Name: "e", Setup: vnet.Setup{Image: "x", Run: []vnet.Program{{Cmd: []string{"sleep", "9"}}}}}},
 		Routers:  []vnet.VirtualNode{{Name: "r", Setup: vnet.Setup{Image: "frr", User: "1000:www"}}},
 		Switches: []vnet.VirtualSwitch{{Name: "s"}},
 		Links:    []vnet.VirtualLink{{Ends: [2]string{"a", "s"}}, {Ends: [2]string{"s", "b"}, Interfaces: [2]string{"", "lan"}}, {Ends: [2]string{"a", "b"}, Labels: map[string]string{"x": "1"}}, {Ends: [2]string{"a", "b"}}, {Ends: [2]string{"a", "r"}, Addresses: vnet.LinkAddresses{{netip.MustParsePrefix("10.0.0.1/30")}, {netip.MustParsePrefix("10.0.0.2/30"), netip.MustParsePrefix("2001:db8::1/64")}}}},

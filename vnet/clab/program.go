@@ -126,11 +126,16 @@ func (r *reader) exec(where string, places ...*yaml.Node) (list []command, err e
 // script is a line of sh(1) that runs the command and goes on if it fails, as
 // containerlab does.
 func (c command) script() string {
+	return quoted(c.words) + fmt.Sprintf("|| echo \"exec %d: exit code $?\" >&2\n", c.number)
+}
+
+// quoted is a command line, each word in quotes and followed by a space.
+func quoted(words []string) string {
 	var b strings.Builder
-	for _, word := range c.words {
+	for _, word := range words {
 		b.WriteString("'" + strings.ReplaceAll(word, "'", `'\''`) + "' ")
 	}
-	return b.String() + fmt.Sprintf("|| echo \"exec %d: exit code $?\" >&2\n", c.number)
+	return b.String()
 }
 
 // scripts are programs that run commands one after another. A network runs when

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -28,6 +29,10 @@ type nodeForm struct {
 	Env    map[string]string `yaml:"env,omitempty"`
 	User   string            `yaml:"user,omitempty"`
 	Mode   string            `yaml:"network-mode,omitempty"`
+
+	Entrypoint string `yaml:"entrypoint,omitempty"`
+	Cmd        string `yaml:"cmd,omitempty"`
+	Restart    string `yaml:"restart-policy,omitempty"`
 
 	Sysctls map[string]string `yaml:"sysctls,omitempty"`
 	Exec    []string          `yaml:"exec,omitempty"`
@@ -130,14 +135,36 @@ func (w *writer) node(where string, n vnet.VirtualNode, forwards string) {
 			}
 		}
 	}
-	w.file.Topology.Nodes[n.Name] = f
 	w.loseIf(where, map[string]bool{"site": n.Site != "", "host": n.Host != "", "exclusive": n.Exclusive, "movable": n.Movable != "", "address": n.Address.IsValid(), "function": n.IsFunction()},
 		"site", "host", "exclusive", "movable", "address", "function")
 	rest := n.Setup
+	if f.program(n.Setup) {
+		rest.Run = nil
+	}
 	rest.Image, rest.Env, rest.User, rest.Sysctls = "", nil, "", nil // which the topology has
 	for _, field := range rest.Stated() {
 		w.lose(where, "%s", field)
 	}
+	w.file.Topology.Nodes[n.Name] = f
+}
+
+// program writes what a node runs, if that is one program of which the topology
+// can say all.
+func (f *nodeForm) program(s vnet.Setup) bool {
+	if len(s.Run) != 1 || len(s.Run[0].Cmd) == 0 || s.Run[0].User != "" || s.Run[0].Ready.Port != 0 || s.Run[0].Ready.Cmd != nil || s.Run[0].Ready.Line != "" {
+		return false
+	}
+	p := s.Run[0]
+	line := strings.TrimSpace(quoted(p.Cmd))
+	if s.Image != "" && !p.Entrypoint {
+		f.Entrypoint = line
+	} else {
+		f.Cmd = line
+	}
+	if p.Restart != vnet.RestartNo {
+		f.Restart = string(p.Restart)
+	}
+	return true
 }
 
 // addresses are commands that give them to an interface.
