@@ -33,6 +33,9 @@ func account(text string) (*user.ExecUser, error) {
 	}
 	found, err := user.GetExecUser(text, &user.ExecUser{Home: "/"}, users, groups)
 	if err != nil {
+		if inner := errors.Unwrap(err); inner != nil {
+			err = inner // which does not say again who is looked for
+		}
 		return nil, fmt.Errorf("user %s: %w", text, err)
 	}
 	if found.Uid > image.MostID || found.Gid > image.MostID {

@@ -108,7 +108,7 @@ func (s session) awaitInside(child *os.Process) error {
 }
 
 // prepareFiles shows what has changed of what the node sees of Sublet's, and says
-// whether it has the command. A thread that ends does it inside.
+// whether it has the command and its user. A thread that ends does it inside.
 func (s session) prepareFiles() (there bool, err error) {
 	trees, err := s.trees()
 	defer func() {
@@ -131,7 +131,9 @@ func (s session) prepareFiles() (there bool, err error) {
 			err = fmt.Errorf("enter the node's mnt namespace: %w", err)
 			return
 		}
-		err = refresh(trees)
+		if err = refresh(trees); err == nil && s.As != "" {
+			_, err = account(s.As) // so that it is not found out by a command that ends at once
+		}
 		there = s.findsItself() || isThere(s.Argv[0])
 	}()
 	<-done

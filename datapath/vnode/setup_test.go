@@ -111,6 +111,13 @@ func TestProgramsAreStartedAgain(t *testing.T) {
 	isProblem(t, p, "await: node n0: program 1 (sh) is not ready: nothing listens on TCP port 82")
 }
 
+// A program whose user the node does not have is not started.
+func TestProgramsOfNobody(t *testing.T) {
+	p, _ := newPart(t)
+	do(t, p, plan.Add, node("n0", 1000), given(vnet.Program{Cmd: shell("sleep 100"), User: "nobody-here"}))
+	isProblem(t, p, "carry: node n0: program 1 (sh) cannot be started: user nobody-here: no matching entries in passwd file")
+}
+
 // A program that the kernel ends for want of memory says so, with the limit.
 func TestProgramsWithoutMemory(t *testing.T) {
 	p, _ := newPart(t)
