@@ -597,8 +597,11 @@ func (n *network) chainFunction(name string) ChainFunction {
 	}
 	made.Patience, made.Aware = int64(f.Patience), f.NSH == vnet.NSHAware
 	if f.Probed() {
-		probe := chainMatch(f.ProbePacket())
-		made.Probe, made.Patience = &probe, int64(cmp.Or(f.Patience, vnet.DefaultHealthPatience))
+		made.Patience = int64(cmp.Or(f.Patience, vnet.DefaultHealthPatience))
+		if n.lease.Paused == nil { // who stands still need not pass anything
+			probe := chainMatch(f.ProbePacket())
+			made.Probe = &probe
+		}
 	}
 	if a := f.Auto; a != nil {
 		node, _ := n.lease.Request.Node(name)
