@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"net/netip"
 	"strconv"
 
 	"sublet/vnet"
@@ -16,11 +17,18 @@ func counted(n float64, build func(int) vnet.Substrate) (vnet.Substrate, error) 
 }
 
 // demo is two hosts at the sites that the examples name, and one link of
-// 2 Gbit/s called backbone.
+// 2 Gbit/s called backbone. The second has a way out. In a lab that leads to a
+// namespace which stands for the Internet and has no way to any other network; its
+// addresses are for documentation (RFC 5737), so elsewhere it leads to nobody either.
 func demo() vnet.Substrate {
 	sub := hosts(2, "lyon")
 	sub.Hosts[1].Site = "paris"
 	join(&sub, "backbone", "h1", "h2", 2*vnet.Gbit)
+	sub.NAT = []vnet.NAT{{
+		Name: "internet", Host: "h2", Interface: "eth2", Via: netip.MustParseAddr("192.0.2.1"),
+		Pool:     vnet.AddrRange{First: netip.MustParseAddr("192.0.2.10"), Last: netip.MustParseAddr("192.0.2.20")},
+		Capacity: 100 * vnet.Mbit, Publish: vnet.PortRange{First: 8000, Last: 8999},
+	}}
 	return sub
 }
 
