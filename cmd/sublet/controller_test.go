@@ -118,7 +118,7 @@ func TestVxRoutersBadInput(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "v.yaml")
 	for _, c := range []struct{ from, to, want string }{
 		{"dl_vlan=6", "dl_vlan=5", "router blue and router green: both take packets of port 1"},
-		{"entries: 20", "entries: 3", "need 4 entries, and the switch has 3"},
+		{"entries: 20", "entries: 3", "need 6 entries, and the switch has 3"},
 		{"meters: 4", "meters: 1", "need 2 meters, and the switch has 1"},
 		{"vxlink: green", "vxlink: blue", "both use link blue"},
 		{"rate: 2Mbit", "queue: 1, rate: 2Mbit", "state either rate, for a meter, or queue"},
