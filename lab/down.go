@@ -101,6 +101,12 @@ func (s *state) removeFiles() error {
 			}
 			left = append(left, of...)
 		}
+		if s.Ends {
+			left = append(left, filepath.Join(agentData(s.Run), "kept", host))
+		}
+	}
+	if s.Ends && !s.shared() {
+		left = append(left, agentData(s.Run))
 	}
 	for _, path := range append(left, dirOf(s.Run)) {
 		if err := removeTree(path); err != nil {
@@ -108,6 +114,15 @@ func (s *state) removeFiles() error {
 		}
 	}
 	return nil
+}
+
+// shared says that agents which are none of the lab's keep something beside its own.
+func (s *state) shared() bool {
+	plans, _ := filepath.Glob(filepath.Join(agentData(s.Run), "plan-*.json")) // the pattern is a good one
+	return slices.ContainsFunc(plans, func(path string) bool {
+		name := filepath.Base(path)
+		return !slices.Contains(s.Hosts, name[len("plan-"):len(name)-len(".json")])
+	})
 }
 
 // removeTree unmounts everything in a directory and removes it. It refuses to

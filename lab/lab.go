@@ -130,7 +130,7 @@ func (s Spec) normal() (Spec, error) {
 		return s, fmt.Errorf("lab up: %s is not a directory of the lab's own: use one such as /run/sublet", s.Run)
 	}
 	if s.Data == "" {
-		s.Data = filepath.Join(dirOf(s.Run), "data")
+		s.Data = ownData(s.Run)
 	}
 	return s, nil
 }
@@ -172,3 +172,9 @@ func build(ctx context.Context, spec Spec, l *layout, state *state) (notes []str
 
 // dirOf holds the lab's own files.
 func dirOf(run string) string { return filepath.Join(run, "lab") }
+
+// ownData is the server's data directory that ends with a lab.
+func ownData(run string) string { return filepath.Join(dirOf(run), "data") }
+
+// agentData is what the agents of a lab keep.
+func agentData(run string) string { return filepath.Join(run, "agent") }

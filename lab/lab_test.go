@@ -282,6 +282,35 @@ func TestOwnRunDirectory(t *testing.T) {
 	}
 }
 
+// What agents keep for leases that end with a lab goes with it, images too, unless agents of
+// others keep something there.
+func TestKeptFilesEndWithTheLab(t *testing.T) {
+	needRoot(t)
+	for _, other := range []bool{false, true} {
+		spec := specOf(t, demo())
+		kept := func(host string) string { return filepath.Join(agentData(spec.Run), "kept", host, "uid7.n.a", "disk") }
+		image := filepath.Join(agentData(spec.Run), "images", "x")
+		must(os.MkdirAll(spec.Run, 0o755))
+		if _, err := Up(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{kept("h1"), kept("elsewhere"), image} {
+			must(os.MkdirAll(dir, 0o755))
+		}
+		if other {
+			must(os.WriteFile(filepath.Join(agentData(spec.Run), "plan-elsewhere.json"), nil, 0o644))
+		}
+		if err := Down(spec.Run); err != nil {
+			t.Error(err)
+		}
+		for path, want := range map[string]bool{kept("h1"): false, kept("elsewhere"): other, image: other} {
+			if _, err := os.Stat(path); (err == nil) != want {
+				t.Errorf("others: %t: %s: %v", other, path, err)
+			}
+		}
+	}
+}
+
 func TestDownIsIdempotent(t *testing.T) {
 	needRoot(t)
 	run := filepath.Join(t.TempDir(), "none")

@@ -41,7 +41,7 @@ func start(spec Spec, l *layout, s *state, substrate string) error {
 		return err
 	}
 	for _, host := range s.Hosts {
-		command := []string{spec.Exe, "agent", "--host", host, "--run", spec.Run, "--cgroup", Cgroup(spec.Run), "--data", filepath.Join(spec.Run, "agent"), "--uncut", "--calibrate-after", "0"}
+		command := []string{spec.Exe, "agent", "--host", host, "--run", spec.Run, "--cgroup", Cgroup(spec.Run), "--data", agentData(spec.Run), "--uncut", "--calibrate-after", "0"}
 		if err := s.start(l.namespace(host), "agent-"+host, append(command, spec.Agent...)...); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ type state struct {
 	Name       string    `json:"name"`
 	Run        string    `json:"run"`
 	MadeRun    bool      `json:"made_run"` // the run directory goes with the lab
+	Ends       bool      `json:"ends"`     // the server's data goes with it, and so what agents keep for leases
 	Began      time.Time `json:"began"`
 	Token      string    `json:"token"` // in the environment of the lab's processes
 	Hosts      []string  `json:"hosts"`
@@ -39,7 +40,7 @@ func claim(spec Spec, l *layout) (s *state, lock *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s = &state{Name: spec.Name, Run: spec.Run, MadeRun: missing != nil, Began: time.Now(), Token: rand.Text(), Namespaces: l.namespaces()}
+	s = &state{Name: spec.Name, Run: spec.Run, MadeRun: missing != nil, Ends: spec.Data == ownData(spec.Run), Began: time.Now(), Token: rand.Text(), Namespaces: l.namespaces()}
 	for _, h := range spec.Substrate.Hosts {
 		s.Hosts = append(s.Hosts, string(h.Name))
 	}
