@@ -58,7 +58,7 @@ func (a *Agent) mended(done []plan.Step) (mended, left []plan.Step) {
 // look at something is no repair, nor is what a loop on this host wants anew.
 func (a *Agent) repaired(done []plan.Step) {
 	for _, s := range done {
-		if k := s.Item.Kind(); k == plan.KindReach || plan.OwnerOf(k) != plan.ByServer {
+		if k := s.Item.Kind(); k == plan.KindReach || plan.OwnerOf(k) != plan.ByServer || a.expected(s) {
 			continue
 		}
 		a.drift++
@@ -74,4 +74,12 @@ func (a *Agent) repaired(done []plan.Step) {
 		a.repairs[i].Count++
 		a.repairs[i].Text = report.RepairText(s)
 	}
+}
+
+// expected says that a part waited for a step.
+func (a *Agent) expected(s plan.Step) bool {
+	return slices.ContainsFunc(a.Parts, func(p Part) bool {
+		e, expects := p.(Expecter)
+		return expects && slices.Contains(p.Kinds(), s.Item.Kind()) && e.Expected(s)
+	})
 }

@@ -40,6 +40,13 @@ type Mender interface {
 	Mended() []plan.Step
 }
 
+// Expecter is a Part of which steps may have to be done again later, as what they wait for
+// comes.
+type Expecter interface {
+	// Expected says of a step that was done that it is no repair.
+	Expected(plan.Step) bool
+}
+
 // Proposer is a Part with a loop of its own that wants something of the host,
 // in sections that the loop owns. It may do so itself before an audit does.
 type Proposer interface {

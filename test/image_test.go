@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
@@ -28,7 +29,11 @@ func busyboxImage(t *testing.T) string {
 // which is published; what it writes is its own, and goes with it.
 func TestImageOfALease(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, examples+"ways-out/substrate.yaml", "--images", busyboxImage(t))
+	images := busyboxImage(t)
+	if err := os.WriteFile(filepath.Join(images, "broken.tar"), []byte(strings.Repeat("no archive", 1000)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l := newLab(t, examples+"ways-out/substrate.yaml", "--images", images)
 	request := `network: shop
 nodes:
   - {name: plain, image: busybox.tar}
@@ -41,7 +46,11 @@ links:
   - {ends: [plain, own], rate: 10Mbit}
   - {ends: [plain, host], rate: 10Mbit}
 `
+	l.must("up", "--no-wait", l.file("broken.yaml", "network: broken\nnodes: [{name: a, image: broken.tar}, {name: b}]\nlinks: [{ends: [a, b]}]\n"))
 	l.up(request)
+	if out := l.must("leases", "shop"); strings.Contains(out, "repairs:") {
+		t.Errorf("that images came is said to be a repair:\n%s", out)
+	}
 	eventually(t, 20*time.Second, func() error {
 		r := runCommand(exec.Command("ip", "netns", "exec", labName(l.run)+".internet", "timeout", "20", "python3", "-c",
 			"import urllib.request; print(urllib.request.urlopen('http://"+l.outside("shop").String()+":8070/', timeout=5).read().decode())"))
@@ -65,6 +74,10 @@ links:
 		}
 		return nil
 	})
+	if out := l.must("events", "broken"); strings.Contains(out, "running") || !strings.Contains(out, "broken.tar") {
+		t.Errorf("a network whose image is none:\n%s", out)
+	}
+	l.must("down", "broken")
 	if r := l.sublet("exec", "shop/plain", "--", "ls", "/usr"); r.code == 0 {
 		t.Errorf("it sees files of the host: %s", r.out)
 	}

@@ -62,11 +62,15 @@ func (p *Part) setImage(s plan.Setup) (awaited bool, err error) {
 		return false, err
 	}
 	var now nodeImage
+	_, expected := p.awaited.Load(key)
 	if s.RootImage() != "" {
-		p.awaited.Store(key, true) // before the fetch may end: Fetched takes it away
+		p.awaited.Store(key, true) // before the fetch may end: Fetched takes it back
 		now, err = p.fetch(s)
 	}
-	if errors.Is(err, image.ErrFetching) {
+	if awaited = errors.Is(err, image.ErrFetching); awaited || expected {
+		p.expected.Store(key, true)
+	}
+	if awaited {
 		return true, nil
 	}
 	p.awaited.Delete(key)
@@ -278,7 +282,7 @@ func (p *Part) rootOf(key string) (root rootFS, owner image.Owner, err error) {
 
 // hasImage says whether a node runs the image that it was given, or awaits it.
 func (p *Part) hasImage(s plan.Setup) bool {
-	if _, awaited := p.awaited.Load(s.Key()); s.RootImage() == "" || awaited {
+	if onItsWay, awaited := p.awaited.Load(s.Key()); s.RootImage() == "" || awaited && onItsWay.(bool) {
 		return true
 	}
 	n, err := p.imageOf(s.Key())
@@ -305,9 +309,19 @@ func (p *Part) collectImages(keys []string) error {
 	return p.Images.Collect(used)
 }
 
+// Expected says of a step that was done that it began to wait for an image, or was waited
+// for: it has repaired nothing.
+func (p *Part) Expected(s plan.Step) bool {
+	_, expected := p.expected.LoadAndDelete(s.Item.Key())
+	return expected && s.Item.Kind() == plan.KindSetup
+}
+
 // Fetched is told when an image has come, or cannot: nodes look again.
 func (p *Part) Fetched() {
-	p.awaited.Clear()
+	p.awaited.Range(func(key, _ any) bool {
+		p.awaited.CompareAndSwap(key, true, false)
+		return true
+	})
 	select {
 	case p.fetched <- struct{}{}:
 	default: // nobody has looked since the last time

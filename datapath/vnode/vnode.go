@@ -31,19 +31,20 @@ import (
 // Part does the sections names, vnode, setup and pause. Do may be called concurrently for
 // different items; Observe waits until no Do is running.
 type Part struct {
-	host    *kernel.Host
-	owners  *owners
-	busy    sync.RWMutex // Do: read, Observe and tidying up: write
-	making  sync.Mutex   // of scratch files
-	locks   keyed        // of pause processes
-	shells  keyed        // of consoles
-	running sync.Map     // groups of this program's sessions
-	awaited sync.Map     // keys of nodes whose image is being fetched
-	fetched chan struct{}
-	moving  sync.Map // keys of nodes whose kept files are being saved or brought
-	brought sync.Map // names of directories of kept files that are being filled
-	digests digests
-	program string // on disk, shown in nodes
+	host     *kernel.Host
+	owners   *owners
+	busy     sync.RWMutex // Do: read, Observe and tidying up: write
+	making   sync.Mutex   // of scratch files
+	locks    keyed        // of pause processes
+	shells   keyed        // of consoles
+	running  sync.Map     // groups of this program's sessions
+	awaited  sync.Map     // keys of nodes that wait for an image; true: it is being fetched, and none has come since
+	expected sync.Map     // keys of nodes whose last step waited for an image, or was waited for
+	fetched  chan struct{}
+	moving   sync.Map // keys of nodes whose kept files are being saved or brought
+	brought  sync.Map // names of directories of kept files that are being filled
+	digests  digests
+	program  string // on disk, shown in nodes
 
 	standing sync.Map // keys of nodes that are being saved, with *standing
 
