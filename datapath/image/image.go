@@ -120,11 +120,37 @@ type fetch struct {
 	image Image
 	err   error
 	until time.Time // an error stays the answer
+	tries int       // that failed before
 }
 
-// again is how long after a fetch that failed another one begins at the earliest:
-// agents ask often, registries count.
-const again = 5 * time.Second
+// How long after a fetch that failed another one begins at the earliest: agents ask often,
+// registries count. It doubles with each that found an image and cost more than that.
+const (
+	again     = 5 * time.Second
+	mostAgain = 2 * time.Minute
+)
+
+// absent is why an image was not found.
+type absent struct{ error }
+
+func (a absent) Unwrap() error { return a.error }
+
+// next is the fetch after one that ended, whose answer no longer holds.
+func (f *fetch) next(now time.Time) *fetch {
+	fresh := &fetch{done: make(chan struct{})}
+	if f != nil {
+		select {
+		case <-f.done:
+		default:
+			return f
+		}
+		if now.Before(f.until) {
+			return f
+		}
+		fresh.tries = f.tries + 1
+	}
+	return fresh
+}
 
 // atOnce is how many images are fetched at a time: more make none ready sooner.
 const atOnce = 2
@@ -161,9 +187,9 @@ func (s *Store) path(names ...string) string {
 func (s *Store) Get(ctx context.Context, name string, owner Owner) (Image, error) {
 	key := fmt.Sprint(owner.UID, " ", name)
 	s.mu.Lock()
-	f := s.fetches[key]
-	if f == nil {
-		f = &fetch{done: make(chan struct{})}
+	was := s.fetches[key]
+	f := was.next(time.Now())
+	if f != was {
 		s.fetches[key] = f
 		go s.run(f, name, owner)
 	}
@@ -173,15 +199,30 @@ func (s *Store) Get(ctx context.Context, name string, owner Owner) (Image, error
 		return Image{}, fmt.Errorf("image %s: %w", name, ErrFetching)
 	case <-f.done:
 	}
-	s.mu.Lock()
-	if s.fetches[key] == f && time.Now().After(f.until) {
-		delete(s.fetches, key)
-	}
-	s.mu.Unlock()
 	if f.err != nil {
 		return Image{}, fmt.Errorf("image %s: %w", name, f.err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fetches[key] == f {
+		delete(s.fetches, key)
+	}
 	return f.image, nil
+}
+
+// forgive forgets failures of images that nobody has asked for since long.
+func (s *Store) forgive(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, f := range s.fetches {
+		select {
+		case <-f.done:
+			if now.Sub(f.until) > 2*mostAgain {
+				delete(s.fetches, key)
+			}
+		default:
+		}
+	}
 }
 
 func (s *Store) run(f *fetch, name string, owner Owner) {
@@ -196,6 +237,9 @@ func (s *Store) run(f *fetch, name string, owner Owner) {
 	}
 	if f.err != nil {
 		f.until = time.Now().Add(again)
+		if !errors.As(f.err, new(absent)) {
+			f.until = time.Now().Add(min(again<<min(f.tries, 10), mostAgain))
+		}
 	}
 	close(f.done)
 	if s.Changed != nil {
@@ -210,7 +254,7 @@ func (s *Store) fetch(ctx context.Context, name string, owner Owner) (Image, err
 	}
 	src, err := s.find(ctx, name)
 	if err != nil {
-		return Image{}, err
+		return Image{}, absent{err}
 	}
 	defer src.close()
 	if src.directory != "" {
@@ -326,6 +370,7 @@ func (s *Store) Collect(used map[string]bool) error {
 	s.room.Lock()
 	defer s.room.Unlock()
 	s.pinned = used
+	s.forgive(time.Now())
 	trees, err := os.ReadDir(s.path("tree"))
 	if err != nil {
 		return err

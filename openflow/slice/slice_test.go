@@ -295,11 +295,10 @@ func share(t *testing.T) *shared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	l.Close()
-	s := &shared{address: address, alice: newPeer(t), bob: newPeer(t), carol: newPeer(t), rest: newPeer(t)}
-	s.bed, s.stop = newBed(t, address)
-	target, err := channel.ParseTarget("tcp:" + address)
+	s := &shared{address: l.Addr().String(), alice: newPeer(t), bob: newPeer(t), carol: newPeer(t), rest: newPeer(t)}
+	l.Close() // not before: peers would get its port
+	s.bed, s.stop = newBed(t, s.address)
+	target, err := channel.ParseTarget("tcp:" + s.address)
 	if err != nil {
 		t.Fatal(err)
 	}
