@@ -21,7 +21,8 @@ func (a *app) up() *cobra.Command {
 		Long: `Request the networks in FILEs (YAML, VXDL or what sublet import reads, - for
 standard input), deploy them and wait until they are ready. All of them or none: if one is refused, those
 admitted before it are released again. A network that is as its file says already
-stays as it is; one that differs is changed with sublet apply.
+stays as it is; one that differs is changed with sublet apply. --name gives the
+network of one FILE another name, such as for a second copy.
 
 With --dry-run nothing is asked of a server and nothing is touched: the requests
 are decided one after another on a substrate of their own, what is admitted
@@ -51,6 +52,9 @@ it comes to one.`,
 			if o.from != "" {
 				return a.upFrom(c.Context(), o)
 			}
+			if o.name != "" && len(args) > 1 {
+				return badInput{errors.New("--name is for one FILE: several have names of their own")}
+			}
 			if o.dryRun {
 				return a.dryRun(args, o)
 			}
@@ -58,6 +62,11 @@ it comes to one.`,
 			for i, name := range args {
 				var err error
 				if requests[i], err = a.readRequest(name, false); err != nil {
+					return err
+				}
+			}
+			if o.name != "" {
+				if err := a.rename(&requests[0], o.name); err != nil {
 					return err
 				}
 			}
@@ -73,7 +82,7 @@ it comes to one.`,
 	c.Flags().StringVar(&o.substrate, "substrate", "", "substrate for --dry-run: "+substrateForms)
 	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait until a network is ready")
 	c.Flags().StringVar(&o.from, "from", "", "an archive of sublet save, - for standard input, in place of FILEs")
-	c.Flags().StringVar(&o.name, "name", "", "with --from: what the network is called (default: as it was)")
+	c.Flags().StringVar(&o.name, "name", "", "what the network of one FILE, or of --from, is called (default: as it says)")
 	c.Flags().StringVar(&o.begin, "start", "", "with --from: when it shall begin, such as 2027-03-08T08:00:00Z, or how far from now, such as 7d (default: at once)")
 	c.Flags().StringVar(&o.length, "for", "", "with --from: how long it shall last, such as 4h (default: as long as it had)")
 	c.Flags().BoolVar(&o.bare, "without-files", false, "with --from: without what the nodes had kept")
@@ -102,11 +111,27 @@ func (o upOptions) check() error {
 	if o.waiting != "" && o.waiting != string(vnet.WaitingOffer) && o.waiting != string(vnet.WaitingAdmit) {
 		return badInput{fmt.Errorf("--waiting=%s: state offer or admit", o.waiting)}
 	}
-	if o.from == "" && (o.name != "" || o.begin != "" || o.length != "" || o.bare) {
-		return badInput{errors.New("--name, --start, --for and --without-files are for --from: a file says them itself")}
+	if o.from == "" && (o.begin != "" || o.length != "" || o.bare) {
+		return badInput{errors.New("--start, --for and --without-files are for --from: a file says them itself")}
+	}
+	if o.name != "" && o.dryRun {
+		return badInput{errors.New("--name does not go with --dry-run: what is admitted does not depend on names")}
 	}
 	if o.from != "" && (o.dryRun || o.waiting != "") {
 		return badInput{errors.New("--from does not go with --dry-run and --waiting: take request.yaml out of the archive")}
+	}
+	return nil
+}
+
+// rename gives a network another name than its file.
+func (a *app) rename(r *vnet.Request, name string) error {
+	if err := vnet.CheckName(name); err != nil {
+		return badInput{fmt.Errorf("--name: %w", err)}
+	}
+	was := r.Network
+	r.Network = vnet.VNetID(name)
+	if s, ok := a.sources[was]; ok {
+		a.sources[r.Network] = s
 	}
 	return nil
 }
