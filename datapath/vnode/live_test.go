@@ -83,7 +83,7 @@ func TestMachineIsSentWhileItRuns(t *testing.T) {
 		t.Error("it goes on before it has come")
 	}
 	for i := range 2 { // the second time for one whose end nobody heard of
-		ours, theirs, err = pairOf()
+		ours, theirs, err := pairOf()
 		must(t, err)
 		in, into, err := pairOf()
 		must(t, err)
