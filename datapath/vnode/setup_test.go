@@ -122,9 +122,9 @@ func TestProgramsOfNobody(t *testing.T) {
 func TestProgramsWithoutMemory(t *testing.T) {
 	p, _ := newPart(t)
 	n := node("n0", 1000)
-	n.Memory = 32 * vnet.MiB
+	n.Memory = 256 * vnet.MiB // its supervisor has some too, more with the race detector
 	do(t, p, plan.Add, n, given(vnet.Program{Cmd: []string{"tail", "/dev/zero"}}))
-	isProblem(t, p, "carry: node n0: program 1 (tail) was ended by signal 9: the node was out of memory, of which it may have 32MiB (memory)")
+	isProblem(t, p, "carry: node n0: program 1 (tail) was ended by signal 9: the node was out of memory, of which it may have 256MiB (memory)")
 }
 
 // Agents come and go: programs stay the same processes. Without the supervisor,
