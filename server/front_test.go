@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -15,7 +14,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"sublet/lease/api"
 	"sublet/lease/store"
@@ -97,34 +95,6 @@ func TestOnlyServersStateWhoAsked(t *testing.T) {
 	w := httptest.NewRecorder()
 	if stranger.pass(w, httptest.NewRequestWithContext(within(t), http.MethodGet, "/v1/hosts", nil)); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "no server's") {
 		t.Errorf("passed on to a certificate that is no server's: %d %s", w.Code, w.Body)
-	}
-}
-
-// A follower that does not reach the leader says so at once to who can ask another
-// server, and tries on for who cannot.
-func TestFollowersThatDoNotReachTheLeader(t *testing.T) {
-	t.Parallel()
-	ours := newAuthority(t)
-	ours.signAs("s2", pkix.Name{CommonName: vnet.OperatorName, OrganizationalUnit: []string{trust.ServerUnit}})
-	config := must[*tls.Config](t)(trust.TLSConfig(ours.file("s2", "crt"), ours.file("s2", "key"), ours.file("ca", "crt")))
-	silent := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0")) // nobody answers there
-	defer silent.Close()
-	follower := NewFront(twoServers{"s2", silent.Addr().String()}, config, slog.New(slog.DiscardHandler))
-	ask := func(header string) time.Duration {
-		r := httptest.NewRequestWithContext(within(t), http.MethodPost, "/v1/leases", nil)
-		if header != "" {
-			r.Header.Set(header, "yes")
-		}
-		w, began := httptest.NewRecorder(), time.Now()
-		follower.pass(w, r)
-		var p *api.Problem
-		if !errors.As(api.ReadProblem(w.Code, w.Body.String()), &p) || p.Type != api.TypeNoLeader {
-			t.Errorf("%q: %d %s", header, w.Code, w.Body)
-		}
-		return time.Since(began)
-	}
-	if at, after := ask(api.Elsewhere), ask(""); at < dialLeader || after < leaderTimeout || at > after {
-		t.Errorf("told after %s to who can ask another, %s to others", at, after)
 	}
 }
 

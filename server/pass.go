@@ -49,15 +49,8 @@ func (f *Front) transport(config *tls.Config) *http.Transport {
 	}
 }
 
-// unreached says that a server does not reach the leader, and not that the leader is
-// gone: another server may.
-func unreached(err error) bool {
-	return errors.Is(err, errNotSent) && !errors.Is(err, syscall.ECONNREFUSED)
-}
-
 // pass has the leader answer a request. What was not sent to a leader is tried
-// again with the next one, unless the caller can ask another server; what was sent once
-// is not, for it may have been done.
+// again with the next one; what was sent once is not, for it may have been done.
 func (f *Front) pass(w http.ResponseWriter, r *http.Request) {
 	until := time.Now().Add(leaderTimeout)
 	for {
@@ -80,8 +73,7 @@ func (f *Front) pass(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		var problem *api.Problem
-		elsewhere := unreached(err) && r.Header.Get(api.Elsewhere) != ""
-		if elsewhere || !errors.Is(err, errNotSent) && !errors.As(err, &problem) || time.Now().After(until) || r.Context().Err() != nil {
+		if !errors.Is(err, errNotSent) && !errors.As(err, &problem) || time.Now().After(until) || r.Context().Err() != nil {
 			f.fail(w, r, unanswered(err))
 			return
 		}

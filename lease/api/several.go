@@ -22,10 +22,6 @@ const (
 	findAgain  = 100 * time.Millisecond
 )
 
-// Elsewhere is the header of requests whose caller knows other servers of the same
-// store: one that does not reach the leader says so at once.
-const Elsewhere = "Sublet-Elsewhere"
-
 // errNone: no server was reached, so none has seen anything of a request.
 var errNone = errors.New("none of the servers can be reached")
 
@@ -80,7 +76,6 @@ func (c *Client) exchange(request *http.Request) (*http.Response, error) {
 	if c.several == nil {
 		return c.http.Do(request)
 	}
-	request.Header.Set(Elsewhere, "yes")
 	for until := time.Now().Add(findWithin); ; {
 		c.several.mu.Lock()
 		at := c.several.current
@@ -89,13 +84,17 @@ func (c *Client) exchange(request *http.Request) (*http.Response, error) {
 		if err == nil && response.StatusCode != http.StatusServiceUnavailable {
 			return response, nil
 		}
-		if request.Context().Err() == nil { // who asks next asks another one
+		if err != nil && request.Context().Err() == nil { // who asks next asks another one
 			c.several.leave(at)
 			c.http.CloseIdleConnections()
 		}
 		undone := request.Method == http.MethodGet || errors.Is(err, errNone)
 		if response, undone, err = leaderlessly(response, undone, err); !undone || time.Now().After(until) || request.Context().Err() != nil {
 			return response, err
+		}
+		if err == nil {
+			c.several.leave(at)
+			c.http.CloseIdleConnections()
 		}
 		if request, err = again(request); err != nil {
 			return nil, err
