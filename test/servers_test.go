@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -86,7 +87,9 @@ func secluded(t testing.TB) bool {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], append(which, "-test.v", "-test.timeout=0")...)
 	cmd.Env = append(os.Environ(), inside+"=1", "SUBLET_BIN="+program)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // whose end would kill it
 	out, err := cmd.CombinedOutput()
+	runtime.UnlockOSThread()
 	if _, ok := t.(*testing.B); ok {
 		fmt.Printf("%s", out) // of which Logf would cut off
 	} else {
