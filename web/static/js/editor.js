@@ -82,8 +82,9 @@ function helpOf(text, changed) {
   const list = el('ul', { class: 'plain', 'aria-label': 'What may stand at the cursor' });
   const root = el('section', { class: 'help' }, el('h2', {}, 'At the cursor'), about, list);
   let said = '';
-  const choose = (o, word) => {
+  const choose = (o) => {
     const at = text.selectionStart;
+    const { word } = placeOf(text.value, at); // now: more may have been typed since the list was made
     const named = o.kind === 'value' || /^\s*:/.test(text.value.slice(at));
     put(text, at - word.length, at, named ? o.name : `${o.name}: `);
     changed();
@@ -96,7 +97,7 @@ function helpOf(text, changed) {
     if (now === said) return;
     said = now;
     about.textContent = [place.path.join('.').replaceAll('.[]', '[]'), found.about].filter(Boolean).join(': ');
-    list.replaceChildren(...found.list.slice(0, most).map((o) => el('li', {}, el('button', { type: 'button', tabindex: -1, onclick: () => choose(o, place.word) }, o.name), ' ', o.description)),
+    list.replaceChildren(...found.list.slice(0, most).map((o) => el('li', {}, el('button', { type: 'button', tabindex: -1, onclick: () => choose(o) }, o.name), ' ', o.description)),
       found.list.length ? '' : el('li', {}, place.valued ? 'A value.' : 'Nothing begins like that.'));
   };
   const moved = () => { paint().catch(() => {}); }; // without its schema there is no help
