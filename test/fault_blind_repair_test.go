@@ -97,7 +97,7 @@ func TestAgentWithoutControlGroups(t *testing.T) {
 	from := b.logged()
 	b.startApart("umount -l /sys; mount -t sysfs none /sys")
 	eventually(t, 5*time.Second, func() error { return b.said(from, "control groups cannot be looked at at /sys/fs/cgroup") })
-	time.Sleep(dwell)
+	time.Sleep(4 * dwell)
 	b.unharmed("without control groups")
 	eventually(t, 5*time.Second, func() error {
 		if b.reported() == 0 {

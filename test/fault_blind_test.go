@@ -239,9 +239,13 @@ var capabilities = map[string]string{
 	"sys_resource": "", "kill": "", "setuid": "", "setgid": "", "chown": "", "mknod": "", "net_raw": "", "sys_chroot": "", "ipc_lock": "",
 }
 
-// dwell is how long an agent may take to say what it does not see. A fault lasts
-// until it has said it and a quarter as long again: a pass at least.
-const dwell = 2500 * time.Millisecond
+// dwell is how long a fault lasts after the agent has said what it does not see: a pass at
+// least. It looks again after ten times as long as a pass took, which is some tenths of a
+// second here on a busy machine, so it has sayWithin for that.
+const (
+	dwell     = 625 * time.Millisecond
+	sayWithin = 10 * time.Second
+)
 
 // An agent that cannot look at something, from its start or all at once, stops
 // nobody's traffic, makes nothing anew, says what it does not see, and is well
@@ -310,14 +314,14 @@ func (b *blind) during(name string, c blindness, from int64) {
 	b.t.Helper()
 	for rounds := 4; c.says != "" && rounds > 0; rounds-- { // a busy agent says it later
 		began, watch := time.Now(), stall.Start()
-		for time.Since(began) < dwell && b.said(from, c.says) != nil {
+		for time.Since(began) < sayWithin && b.said(from, c.says) != nil {
 			time.Sleep(50 * time.Millisecond)
 		}
 		if busy := watch.Stop().Part() > 0.05; !busy || b.said(from, c.says) == nil {
 			break
 		}
 	}
-	time.Sleep(dwell / 4)
+	time.Sleep(dwell)
 	if err := b.said(from, c.says); err != nil {
 		b.t.Errorf("%s: %v", name, err)
 	}
