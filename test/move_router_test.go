@@ -82,19 +82,33 @@ links:
 			t.Logf("%s went from %s to %s; lost so far: %d and %d", name, was, is, len(flows[0].lost()), len(flows[1].lost()))
 		}
 	}
+	arrived(t, "six moves", 6*500, flows...)
+	goesOn(t, "six moves", stream)
+	s.settled()
+}
+
+// arrived ends flows, and fails the test where more than so many packets of one are
+// missing: a busy machine may be late, broken before made is seconds. after says what was
+// done meanwhile.
+func arrived(t *testing.T, after string, most int, flows ...*flow) {
+	t.Helper()
 	for _, f := range flows {
 		sent, lost := f.end()
-		t.Logf("%s lost %d of %d packets in six moves", f.name, lost, sent)
-		if lost > 6*500 { // a busy machine may be late; broken before made is seconds
-			t.Errorf("%s lost %d of %d packets", f.name, lost, sent)
+		t.Logf("%s: %s lost %d of %d packets", after, f.name, lost, sent)
+		if lost > most {
+			t.Errorf("%s: %s lost %d of %d packets", after, f.name, lost, sent)
 		}
 	}
+}
+
+// goesOn fails the test if a stream of TCP carries nothing in the next second.
+func goesOn(t *testing.T, after string, stream *stream) {
+	t.Helper()
 	now := time.Now()
 	time.Sleep(time.Second)
 	if r := stream.rate(now, now.Add(time.Second)); r < vnet.Mbit {
-		t.Errorf("TCP carries %s after the moves", r)
+		t.Errorf("%s: TCP carries %s", after, r)
 	}
-	s.settled()
 }
 
 // TestRoutersWithDaemonsMove: what a router carries goes on while it moves, though its
@@ -150,18 +164,9 @@ links:
 			}
 			return nil
 		})
-		for _, f := range flows {
-			sent, lost := f.end()
-			t.Logf("%s: from %s to %s: %s lost %d of %d packets", protocol, was, is, f.name, lost, sent)
-			if lost > 500 { // a busy machine may be late; without kept routes it is seconds
-				t.Errorf("%s: %s lost %d of %d packets", protocol, f.name, lost, sent)
-			}
-		}
-		now := time.Now()
-		time.Sleep(time.Second)
-		if r := stream.rate(now, now.Add(time.Second)); r < vnet.Mbit {
-			t.Errorf("%s: TCP carries %s after the move", protocol, r)
-		}
+		move := fmt.Sprintf("%s: from %s to %s", protocol, was, is)
+		arrived(t, move, 500, flows...)
+		goesOn(t, move, stream)
 		s.settled()
 		s.must("down", protocol)
 		s.gone(id)
@@ -193,13 +198,7 @@ func openFlowSwitchesMove(t *testing.T, datapath string) {
 		t.Fatalf("entries have counted %d packets", counted)
 	}
 	was, is := s.leaves(id, "s1")
-	for _, f := range flows {
-		sent, lost := f.end()
-		t.Logf("from %s to %s: %s lost %d of %d packets", was, is, f.name, lost, sent)
-		if lost > 500 { // a busy machine may be late; without its entries it is all
-			t.Errorf("%s lost %d of %d packets", f.name, lost, sent)
-		}
-	}
+	arrived(t, fmt.Sprintf("from %s to %s", was, is), 500, flows...)
 	if now := s.passedEntries("learning/s1"); now < counted {
 		t.Errorf("entries have counted %d packets, and %d before they moved", now, counted)
 	}
@@ -280,18 +279,8 @@ links:
 	if is := got(s.api.Lease(t.Context(), id))(t).Mapping.Nodes["r"]; is != other {
 		t.Errorf("r is on %s", is)
 	}
-	for _, f := range flows {
-		sent, lost := f.end()
-		t.Logf("%s lost %d of %d packets", f.name, lost, sent)
-		if lost > 500 { // a busy machine may be late; broken before made is seconds
-			t.Errorf("%s lost %d of %d packets", f.name, lost, sent)
-		}
-	}
-	now := time.Now()
-	time.Sleep(time.Second)
-	if r := stream.rate(now, now.Add(time.Second)); r < vnet.Mbit {
-		t.Errorf("TCP carries %s after the move", r)
-	}
+	arrived(t, "room is made", 500, flows...)
+	goesOn(t, "room is made", stream)
 	s.settled()
 }
 
