@@ -211,23 +211,22 @@ func (r *reader) setup(where string, places ...*yaml.Node) (s vnet.Setup, err er
 		r.lost(first("env", places...), where, "%s is left out: no variables of this machine go into nodes", importVariables)
 		delete(s.Env, importVariables)
 	}
-	user := first("user", places...)
-	switch {
-	case user.Kind == 0:
-	case user.Kind == yaml.ScalarNode && vnet.ValidUser(user.Value):
-		s.User = user.Value
-	default:
-		r.lost(user, where, "user %s is left out: it is none", short(user.Value))
-	}
-	image := first("image", places...)
-	switch {
-	case image.Kind == 0:
-	case image.Kind == yaml.ScalarNode && vnet.ValidImage(image.Value):
-		s.Image = image.Value
-	default:
-		r.lost(image, where, "image %s is left out: it is no name of one", short(image.Value))
-	}
+	s.User = r.valid(where, "user", "it is none", vnet.ValidUser, places...)
+	s.Image = r.valid(where, "image", "it is no name of one", vnet.ValidImage, places...)
 	return s, nil
+}
+
+// valid is a word's value, if it has a valid one; another one is told to be lost.
+func (r *reader) valid(where, word, why string, valid func(string) bool, places ...*yaml.Node) string {
+	value := first(word, places...)
+	switch {
+	case value.Kind == 0:
+	case value.Kind == yaml.ScalarNode && valid(value.Value):
+		return value.Value
+	default:
+		r.lost(value, where, "%s %s is left out: %s", word, short(value.Value), why)
+	}
+	return ""
 }
 
 // words are the pairs of a mapping in all places, those of the node itself before
