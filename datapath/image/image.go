@@ -254,7 +254,7 @@ func (s *Store) fetch(ctx context.Context, name string, owner Owner) (Image, err
 	}
 	src, err := s.find(ctx, name)
 	if err != nil {
-		return Image{}, absent{err}
+		return Image{}, err
 	}
 	defer src.close()
 	if src.directory != "" {

@@ -35,7 +35,11 @@ func (s *Store) find(ctx context.Context, name string) (*source, error) {
 			return src, err
 		}
 	}
-	return s.registry(ctx, name)
+	src, err := s.registry(ctx, name)
+	if err != nil {
+		err = absent{err}
+	}
+	return src, err
 }
 
 // offered opens what is below the directory of the operator's. No link leads
