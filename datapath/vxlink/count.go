@@ -64,7 +64,7 @@ func (p *Part) linkSamples(ctx context.Context, of report.Scope) ([]report.Sampl
 	t := &p.tally
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.read(r, p.host, p.undercounts()); err != nil {
+	if err := t.read(r, p); err != nil {
 		return nil, err
 	}
 	return t.samples(of, p.wireCounts(ctx, t.all), p.latency), nil
@@ -78,7 +78,7 @@ func (p *Part) samplesOf(ctx context.Context, r *programs, of report.Scope) ([]r
 	}
 	t := &p.tally
 	t.mu.Lock()
-	err = t.read(r, p.host, p.undercounts())
+	err = t.read(r, p)
 	large := t.largest()
 	t.mu.Unlock()
 	if err != nil {

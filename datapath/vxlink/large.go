@@ -2,7 +2,6 @@ package vxlink
 
 import (
 	"net"
-	"time"
 
 	"sublet/plan"
 )
@@ -17,7 +16,7 @@ type large struct {
 	outer  uint64 // bytes of outer headers
 	full   uint64 // bytes of a full frame with them; 0: nothing is to be found
 
-	at      time.Time
+	known   bool   // what follows is, of the last reading
 	came    uint64 // bytes, as the class counts
 	queue   queued
 	missing int64  // bytes, since drops began
@@ -26,9 +25,6 @@ type large struct {
 }
 
 const (
-	// stale is how old a reading may be to be compared with: probes leave by the class
-	// without having come by the end.
-	stale = 3 * time.Second
 	// mostIn is how many frames a large packet has at most.
 	mostIn = 64
 	// inOuter6 is what outer headers of IPv6 have more than those of IPv4.
@@ -43,25 +39,33 @@ func outerOf(r vxlinkRecord) uint64 {
 	return plan.OuterHeaders + inOuter6
 }
 
-// largeAt begins for frames that leave by tunnels. Elsewhere queues count frames.
-func largeAt(out vxlinkRecord) large {
+// largeAt begins for frames that leave by tunnels. Elsewhere queues count frames. What has
+// just begun is compared with nothing.
+func largeAt(out vxlinkRecord, begins bool) large {
 	if out.IsTunnel == 0 || out.List != 0 {
 		return large{}
 	}
-	return large{outer: outerOf(out), full: uint64(out.Mtu) + header + outerOf(out)}
+	return large{outer: outerOf(out), full: uint64(out.Mtu) + header + outerOf(out), known: begins}
 }
 
 // add takes in a reading, and gives frames.
-func (l *large) add(sum vxlinkCounts, q queued, now time.Time) uint64 {
+func (l *large) add(sum vxlinkCounts, q queued) uint64 {
 	before := *l
-	l.at, l.queue = now, q
+	l.known, l.queue = true, q
 	l.came = sum.Bytes + l.outer*sum.Packets - min(sum.Uncounted, sum.Bytes)
-	if l.full == 0 || now.Sub(before.at) > stale || l.came < before.came || q.sent < before.queue.sent || q.dropped <= before.queue.dropped {
+	if l.came < before.came { // counters were emptied
+		l.frames = 0
+	}
+	if l.full == 0 || !before.known || l.came < before.came || q.sent < before.queue.sent || q.dropped <= before.queue.dropped {
 		l.missing, l.drops, l.begun = 0, 0, l.frames
 		return l.frames
 	}
+	missing := int64(l.came-before.came) - int64(q.sent-before.queue.sent) - (int64(q.backlog) - int64(before.queue.backlog))
+	if before.drops == 0 {
+		missing = max(missing, 0) // probes left, without having come, for as long as the link was idle
+	}
 	l.drops += q.dropped - before.queue.dropped
-	l.missing += int64(l.came-before.came) - int64(q.sent-before.queue.sent) - (int64(q.backlog) - int64(before.queue.backlog))
+	l.missing += missing
 	found := min(uint64(max(l.missing, 0))/l.full, l.drops*mostIn)
 	l.frames = max(l.frames, l.begun+found-min(l.drops, found))
 	return l.frames

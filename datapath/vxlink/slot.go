@@ -78,7 +78,7 @@ func (p *Part) slot(r *programs, at place) (uint32, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for slot := uint32(1); slot < bpf.Slots; slot++ {
-		if p.taken[slot] {
+		if _, taken := p.taken[slot]; taken {
 			continue
 		}
 		if err := r.setRecord(slot, identify(at)); err != nil {
@@ -103,6 +103,13 @@ func (p *Part) find(r *programs, at place) (uint32, bool, error) {
 	return slot, ok, nil
 }
 
+// began tells whether a slot was taken by this process.
+func (p *Part) began(slot uint32) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken[slot]
+}
+
 // readSlots learns which are taken.
 func (p *Part) readSlots(r *programs) error {
 	all, err := r.all()
@@ -116,7 +123,7 @@ func (p *Part) readSlots(r *programs) error {
 func (p *Part) setSlots(all map[uint32]vxlinkRecord) {
 	p.places, p.taken = make(map[place]uint32, len(all)), make(map[uint32]bool, len(all))
 	for slot, record := range all {
-		p.places[record.place()], p.taken[slot] = slot, true
+		p.places[record.place()], p.taken[slot] = slot, false
 	}
 }
 

@@ -85,7 +85,7 @@ func (p *Part) Counts(context.Context) (report.Counts, error) {
 	t := &p.tally
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.read(r, p.host, p.undercounts()); err != nil {
+	if err := t.read(r, p); err != nil {
 		return report.Counts{}, err
 	}
 	list := t.links
@@ -138,7 +138,7 @@ func headOf(at place, in, out vxlinkRecord) report.Sample {
 }
 
 // layOut learns which slots there are, in their order.
-func (t *tally) layOut(r *programs) error {
+func (t *tally) layOut(r *programs, p *Part) error {
 	all, err := r.all()
 	if err != nil {
 		return err
@@ -146,6 +146,12 @@ func (t *tally) layOut(r *programs) error {
 	slots, last := make(map[place]uint32, len(all)), uint32(0)
 	for slot, record := range all {
 		slots[record.place()], last = slot, max(last, slot)
+	}
+	// An end that stays goes on from its last reading; a new one is read at once, so that
+	// its first drops have something to be compared with.
+	now, before := time.Now(), make(map[uint32]tallied, len(t.ends))
+	for _, e := range t.ends {
+		before[e.slot] = e
 	}
 	t.ends = t.ends[:0]
 	list := report.NewCounts()
@@ -156,9 +162,15 @@ func (t *tally) layOut(r *programs) error {
 			link := list.Link(report.LinkWay{
 				Lease: at.lease, Link: in.link(), Direction: vnet.Direction(in.End), Enters: in.IsTunnel == 0, Leaves: all[other].IsTunnel == 0,
 			})
-			e := tallied{slot: slot, link: uint32(link), at: at, head: headOf(at, in, all[other])}
+			e := tallied{slot: slot, link: uint32(link), at: at, head: headOf(at, in, all[other]), moved: now}
 			if _, impaired := slots[place{at.lease, at.index, at.end + 2}]; !impaired { // else frames are lost on the way to the queue
-				e.large = largeAt(all[other])
+				e.large = largeAt(all[other], p.began(slot))
+			}
+			if b := before[slot]; b.at == at && t.of == r {
+				e.packets, e.moved, e.dropped, e.backlog = b.packets, b.moved, b.dropped, b.backlog
+				if b.large.full == e.large.full {
+					e.large = b.large
+				}
 			}
 			far := beyond(slots, all, at)
 			e.tunnels = tunnelsOf(all, far)
@@ -195,9 +207,9 @@ func queueOf(in, out vxlinkRecord, slot uint32) queueAt {
 }
 
 // read brings counters, and what queues dropped, to what there is now.
-func (t *tally) read(r *programs, host *kernel.Host, undercounts bool) error {
+func (t *tally) read(r *programs, p *Part) error {
 	if now := r.changes.Load(); t.of != r || t.changes != now {
-		if err := t.layOut(r); err != nil {
+		if err := t.layOut(r, p); err != nil {
 			return err
 		}
 		t.of, t.changes = r, now
@@ -206,7 +218,7 @@ func (t *tally) read(r *programs, host *kernel.Host, undercounts bool) error {
 	if _, err := t.of.counters.BatchLookup(cursor, t.keys, t.values, nil); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("read the counters of links: %w", err)
 	}
-	queues, now := make(queues), time.Now()
+	queues, now, undercounts := make(queues), time.Now(), p.undercounts()
 	for i := range t.ends {
 		e := &t.ends[i]
 		if packets := t.sum(e.slot).Packets; packets != e.packets {
@@ -217,7 +229,7 @@ func (t *tally) read(r *programs, host *kernel.Host, undercounts bool) error {
 		}
 		e.queued = queued{}
 		for _, q := range e.queues {
-			n, err := queues.at(host, q)
+			n, err := queues.at(p.host, q)
 			if err != nil {
 				return err
 			}
@@ -227,7 +239,7 @@ func (t *tally) read(r *programs, host *kernel.Host, undercounts bool) error {
 		if !undercounts {
 			sum.Uncounted = 0
 		}
-		e.dropped += e.large.add(sum, e.queued, now)
+		e.dropped += e.large.add(sum, e.queued)
 	}
 	return nil
 }

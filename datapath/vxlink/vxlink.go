@@ -62,7 +62,7 @@ type Part struct {
 
 	mu      sync.Mutex
 	places  map[place]uint32            // slots; nil: not read yet
-	taken   map[uint32]bool             // slots
+	taken   map[uint32]bool             // slots; true: since this process began, so that counters and classes began together
 	minors  map[int]map[uint16]bool     // class minors taken, by interface index; nil: not read yet
 	links   map[string]map[string]bool  // links known, by fabric; only ever a hint
 	batches map[string]*deleteBatch     // devices to delete next, by fabric
