@@ -110,7 +110,7 @@ func equalNetworksShareNothing(t *testing.T, frames int) {
 	// Control: the taps work. Below the tunnel they hear the frames, when these
 	// are taken for another network's.
 	arrive = append(arrive, tap(t, l.host("h2"), "control on h2", outside(alice, 0, both[0].vni("h1")+1)))
-	before := l.stacks(both)
+	before := l.quiet(both)
 	var senders sync.WaitGroup
 	for i, c := range both {
 		p := l.targets(both, both[1-i])

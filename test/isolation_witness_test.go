@@ -2,10 +2,13 @@ package test
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -63,6 +66,20 @@ func (l *lab) stacks(both []*tenant) map[string]map[string]uint64 {
 		}
 	}
 	return all
+}
+
+// quiet are the stacks' counters when a second adds nothing: a host may be asked for the
+// time by another one before it listens.
+func (l *lab) quiet(both []*tenant) (counters map[string]map[string]uint64) {
+	eventually(l.t, 10*time.Second, func() error {
+		before := l.stacks(both)
+		time.Sleep(1100 * time.Millisecond)
+		if counters = l.stacks(both); !reflect.DeepEqual(before, counters) {
+			return errors.New("IP stacks received something before the flood")
+		}
+		return nil
+	})
+	return counters
 }
 
 // targets are the addresses of everything there is.
