@@ -30,6 +30,8 @@ type OpenFlow struct {
 
 	MeterHold time.Duration `json:"meter_hold_ns,omitempty"` // most that packets wait which a meter would drop
 
+	Auxiliary int `json:"auxiliary,omitempty"` // connections beside the main one to each controller that it connects to
+
 	TLS *vnet.SwitchTLS `json:"tls,omitempty"` // String has nothing of it
 
 	InBand *InBand `json:"in_band,omitempty"` // nil: it has a control link
@@ -96,12 +98,16 @@ func (o OpenFlow) String() string {
 	if o.MeterHold > 0 {
 		hold = " meter-hold " + vnet.FormatDuration(o.MeterHold)
 	}
+	beside := ""
+	if o.Auxiliary > 0 {
+		beside = fmt.Sprintf(" auxiliary %d", o.Auxiliary)
+	}
 	sliced := ""
 	for _, x := range o.Slices {
 		sliced += " " + x.String()
 	}
-	return fmt.Sprintf("dpid %016x datapath %s controllers %s fail %s miss %s tables %d entries %d groups %d meters %d packet-ins %d/s cpu %s memory %s%s%s%s",
-		o.DatapathID, datapath, strings.Join(o.Controllers, ","), fail, miss, o.Tables, o.Entries, o.Groups, o.Meters, o.PacketIns, orNone(o.CPU), o.Memory, hold, band, sliced)
+	return fmt.Sprintf("dpid %016x datapath %s controllers %s fail %s miss %s tables %d entries %d groups %d meters %d packet-ins %d/s cpu %s memory %s%s%s%s%s",
+		o.DatapathID, datapath, strings.Join(o.Controllers, ","), fail, miss, o.Tables, o.Entries, o.Groups, o.Meters, o.PacketIns, orNone(o.CPU), o.Memory, hold, beside, band, sliced)
 }
 
 // openFlow is what a switch of that kind is given. Controllers that are named get
@@ -111,7 +117,7 @@ func (n *network) openFlow(s vnet.VirtualSwitch) *OpenFlow {
 	item := &OpenFlow{
 		CPU: s.CPU, Memory: wholePages(s.Memory()), Standalone: o.Fail == "standalone", MissEntry: o.Miss == "controller", Kernel: o.Datapath == vnet.DatapathKernel,
 		Tables: o.Tables, Entries: o.Entries, Groups: o.Groups, Meters: o.Meters, PacketIns: o.PacketIns, DatapathID: o.DatapathID, MeterHold: o.MeterHold,
-		TLS: o.TLS, InBand: n.inBand(s.Name),
+		Auxiliary: o.Auxiliary, TLS: o.TLS, InBand: n.inBand(s.Name),
 	}
 	item.Controllers = n.controllers(s.Name, s.Controllers, item.InBand != nil)
 	for _, x := range s.FlowSlices {

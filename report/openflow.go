@@ -41,9 +41,10 @@ type OpenFlowController struct {
 	Connected bool   `json:"connected"`
 	Role      string `json:"role,omitempty"` // equal, master or slave
 	Version   string `json:"version,omitempty"`
-	For       int64  `json:"for_ns,omitempty"` // how long it has been connected
-	Unread    uint64 `json:"unread,omitempty"` // packet-ins that were lost because it does not read
-	Why       string `json:"why,omitempty"`    // why the last try, or connection, ended
+	For       int64  `json:"for_ns,omitempty"`    // how long it has been connected
+	Auxiliary int    `json:"auxiliary,omitempty"` // auxiliary connections beside the main one that stand
+	Unread    uint64 `json:"unread,omitempty"`    // packet-ins that were lost because it does not read
+	Why       string `json:"why,omitempty"`       // why the last try, or connection, ended
 }
 
 // Share is how much there is of what is bounded.

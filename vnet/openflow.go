@@ -25,6 +25,7 @@ type OpenFlowOptions struct {
 	DatapathID  uint64   `json:"datapath_id,omitempty"`   // 0: see DatapathIDOf
 
 	MeterHold time.Duration `json:"meter_hold_ns,omitempty"` // most that packets wait which a meter would drop; 0: it drops them
+	Auxiliary int           `json:"auxiliary,omitempty"`     // connections beside the main one to each controller to which the switch connects
 
 	TLS *SwitchTLS `json:"tls,omitempty"` // for controllers over TLS; nil: none is
 
@@ -53,19 +54,22 @@ const (
 	MaxPacketIns     = 100_000
 	MaxControllers   = 8
 	MaxMeterHold     = time.Second
+	MaxAuxiliary     = 8
 )
 
 // What a switch of kind openflow takes of a host's memory: of its process, which
-// holds sockets' and connections' buffers, and of each entry, group and meter.
+// holds sockets' and connections' buffers, of each auxiliary connection, and of each
+// entry, group and meter.
 const (
-	openFlowBase  = 96 * MiB
-	openFlowEntry = 2 * KiB
+	openFlowBase      = 96 * MiB
+	openFlowAuxiliary = MiB
+	openFlowEntry     = 2 * KiB
 )
 
 // Memory of a switch of kind openflow is what is booked, and what the switch's process is limited to.
 func (s VirtualSwitch) Memory() Bytes {
 	o := s.OpenFlow()
-	return openFlowBase + openFlowEntry*Bytes(o.Entries+o.Groups+o.Meters)
+	return openFlowBase + openFlowAuxiliary*Bytes(o.Auxiliary*len(o.Controllers)) + openFlowEntry*Bytes(o.Entries+o.Groups+o.Meters)
 }
 
 // OpenFlow gives the options with their defaults.
@@ -205,6 +209,8 @@ func (s VirtualSwitch) openFlow(path string) error {
 		return fieldf(path+".controller", "the slices have controllers of their own: leave it out")
 	case len(s.FlowSlices) > 0 && s.Fail == "standalone":
 		return fieldf(path+".fail", "a switch with slices is no learning switch: leave it out, or state secure")
+	case s.Auxiliary > 0 && !slices.ContainsFunc(s.Controllers, connectedTo):
+		return fieldf(path+".auxiliary", "is for controllers that the switch connects to: state one by tcp or ssl in controller, or leave it out")
 	case len(s.Controllers) == 0 && len(s.FlowSlices) == 0:
 		return fieldf(path+".controller", "a switch of kind openflow needs a controller: state one such as tcp:NODE:6653, or ptcp:6653 to listen")
 	case len(s.Controllers) > MaxControllers:
@@ -237,6 +243,12 @@ func (s VirtualSwitch) openFlow(path string) error {
 	return cmp.Or(s.checkSizes(path), s.checkQueues(path), s.flowSlices(path))
 }
 
+// connectedTo says whether the switch is what connects to a controller.
+func connectedTo(controller string) bool {
+	host, _, ok := ControllerTarget(controller)
+	return ok && host != ""
+}
+
 func checkController(path, text string) error {
 	if _, _, ok := ControllerTarget(text); !ok {
 		return fieldf(path, "%q is no controller: state tcp:NODE:PORT or tcp:ADDRESS:PORT, which the switch connects to, or ptcp:PORT, where it listens; over TLS ssl and pssl", text)
@@ -262,6 +274,9 @@ func (s VirtualSwitch) checkSizes(path string) error {
 	if s.MeterHold < 0 || s.MeterHold > MaxMeterHold {
 		return fieldf(path+".meter_hold", "%s is not between 0s and %s: leave it out for meters that drop", FormatDuration(s.MeterHold), FormatDuration(MaxMeterHold))
 	}
+	if s.Auxiliary < 0 || s.Auxiliary > MaxAuxiliary {
+		return fieldf(path+".auxiliary", "%d is not between 1 and %d: leave it out for none", s.Auxiliary, MaxAuxiliary)
+	}
 	if o := s.OpenFlow(); s.Miss == "controller" && o.Entries < o.Tables {
 		return fieldf(path+".entries", "%d are fewer than %d tables, each of which begins with an entry by miss: controller: raise it", o.Entries, o.Tables)
 	}
@@ -277,6 +292,7 @@ func (s VirtualSwitch) noOpenFlow(path string) error {
 		{".controller", len(s.Controllers) > 0}, {".fail", s.Fail != ""}, {".datapath", s.Datapath != ""}, {".tables", s.Tables != 0},
 		{".entries", s.Entries != 0}, {".groups", s.Groups != 0}, {".meters", s.Meters != 0}, {".packet_in_pps", s.PacketIns != 0},
 		{".miss", s.Miss != ""}, {".datapath_id", s.DatapathID != 0}, {".tls", s.TLS != nil}, {".meter_hold", s.MeterHold != 0},
+		{".auxiliary", s.Auxiliary != 0},
 		{".queues", len(s.Queues) > 0}, {".flow_slices", len(s.FlowSlices) > 0},
 	} {
 		if o.stated {

@@ -47,6 +47,8 @@ func TestOpenFlowSwitchesAreChecked(t *testing.T) {
 		"use drop or controller":    func(r *Request) { r.Switches[0].Miss = "flood" },
 		"is not between 1 and 254":  func(r *Request) { r.Switches[0].Tables = 255 },
 		"is not between 0s and 1s":  func(r *Request) { r.Switches[0].MeterHold = 2 * time.Second },
+		"is not between 1 and 8":    func(r *Request) { r.Switches[0].Auxiliary = 9 },
+		"the switch connects to":    func(r *Request) { r.Switches[0].Auxiliary, r.Switches[0].Controllers = 1, []string{"ptcp:6653"} },
 		"fewer than 8 tables":       func(r *Request) { r.Switches[0].Miss, r.Switches[0].Entries = "controller", 7 },
 		"entries have timeouts":     func(r *Request) { r.Switches[0].Ageing = MinAgeing },
 		"what ports do":             func(r *Request) { r.Switches[0].Ports = map[string]SwitchPort{"as": {MACs: 3}} },

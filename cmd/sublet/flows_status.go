@@ -64,10 +64,15 @@ func writeSwitch(w io.Writer, s report.OpenFlowStatus) error {
 
 func controllerState(c report.OpenFlowController) string {
 	switch {
-	case c.Connected && c.Unread > 0:
-		return fmt.Sprintf("%s, OpenFlow %s, for %s, has not read %d packet-ins", c.Role, c.Version, time.Duration(c.For).Round(time.Second), c.Unread)
 	case c.Connected:
-		return fmt.Sprintf("%s, OpenFlow %s, for %s", c.Role, c.Version, time.Duration(c.For).Round(time.Second))
+		line := fmt.Sprintf("%s, OpenFlow %s, for %s", c.Role, c.Version, time.Duration(c.For).Round(time.Second))
+		if c.Auxiliary > 0 {
+			line += fmt.Sprintf(", %d auxiliary connections", c.Auxiliary)
+		}
+		if c.Unread > 0 {
+			line += fmt.Sprintf(", has not read %d packet-ins", c.Unread)
+		}
+		return line
 	case c.Why != "":
 		return "is not connected: " + c.Why
 	}

@@ -64,7 +64,7 @@ func controllersOf(hub *channel.Hub, targets []channel.Target) []report.OpenFlow
 func connected(p channel.Peer) report.OpenFlowController {
 	t := p.Target
 	t.Passive, t.Address = false, p.Address
-	return report.OpenFlowController{Target: t.String(), Connected: true, Role: p.Role, Version: p.Version, For: int64(time.Since(p.Since)), Unread: p.Unread}
+	return report.OpenFlowController{Target: t.String(), Connected: true, Role: p.Role, Version: p.Version, For: int64(time.Since(p.Since)), Auxiliary: p.Beside, Unread: p.Unread}
 }
 
 func datapathName(kernel bool) string {

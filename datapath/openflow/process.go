@@ -51,6 +51,9 @@ func (s process) arguments() []string {
 	if o.MeterHold > 0 {
 		list = append(list, "--meter-hold", o.MeterHold.String())
 	}
+	if o.Auxiliary > 0 {
+		list = append(list, "--auxiliary", strconv.Itoa(o.Auxiliary))
+	}
 	if b := o.InBand; b != nil {
 		list = append(list, "--in-band", "--local", vnet.LocalInterface)
 		if len(b.Gateways) > 0 {

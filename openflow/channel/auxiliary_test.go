@@ -80,6 +80,28 @@ func TestAuxiliaryConnections(t *testing.T) {
 	}
 }
 
+// An auxiliary connection that ends again and again comes again at once when the driver
+// knows that it is worth trying, as main ones do.
+func TestAuxiliaryConnectionsHurry(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	h := NewHub(func() {})
+	h.Auxiliary, h.Near = 1, true
+	defer drive(h, l)()
+	accepted(t, l)
+	began := time.Now()
+	for range 12 { // without hurry their waits are 10 s together, of a Hub that is not Near 70 s
+		accepted(t, l).Close()
+		h.Hurry()
+	}
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("12 connections took %v", took)
+	}
+}
+
 // talker is a controller's end of an auxiliary connection over UDP.
 type talker struct {
 	t    *testing.T

@@ -37,6 +37,7 @@ type Conn struct {
 
 	auxiliary    uint8  // its number; 0: it is a main connection
 	main         *Conn  // of an auxiliary one
+	beside       int    // auxiliary connections of a main one, of which Hub.mu is the lock
 	greeted      func() // called when it stands; may be nil
 	parts        parts
 	bundles      map[uint32]*bundle

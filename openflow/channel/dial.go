@@ -67,12 +67,20 @@ func (h *Hub) Run(ctx context.Context, t Target, conf *tls.Config, log func(erro
 	if t.Passive {
 		return h.listen(ctx, t, conf, log)
 	}
-	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, h.lastRetry()) {
-		began, hurry := time.Now(), h.hurried()
+	h.keep(ctx, func() {
 		if err := h.dial(ctx, t, conf, log); err != nil && ctx.Err() == nil {
 			h.note(t, err)
 			log(fmt.Errorf("controller %s: %w", t.Address, err))
 		}
+	})
+	return nil
+}
+
+// keep connects again and again until ctx is done, after waits that grow.
+func (h *Hub) keep(ctx context.Context, connect func()) {
+	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, h.lastRetry()) {
+		began, hurry := time.Now(), h.hurried()
+		connect()
 		if time.Since(began) > stable {
 			wait = firstRetry
 		}
@@ -83,7 +91,6 @@ func (h *Hub) Run(ctx context.Context, t Target, conf *tls.Config, log func(erro
 		case <-time.After(wait):
 		}
 	}
-	return nil
 }
 
 // Hurry has controllers tried again at once, those of which a try goes on when that
@@ -139,27 +146,28 @@ func (h *Hub) dial(ctx context.Context, t Target, conf *tls.Config, log func(err
 // auxiliary keeps up an auxiliary connection as long as ctx, which is that of the
 // main one, is not done.
 func (h *Hub) auxiliary(ctx context.Context, t Target, conf *tls.Config, main *Conn, id uint8, log func(error)) {
-	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, lastRetry) {
-		var conn net.Conn
-		var err error
-		if h.AuxiliaryUDP {
-			conn, err = t.connectUDP(ctx)
-		} else {
-			conn, err = t.connect(ctx, conf, h.dialLimit())
-		}
-		if err == nil {
-			c := newConn(conn, h)
-			c.main, c.auxiliary = main, id
-			err = h.serve(ctx, c)
-		}
-		if ctx.Err() == nil {
+	h.keep(ctx, func() {
+		if err := h.dialBeside(ctx, t, conf, main, id); ctx.Err() == nil {
 			log(fmt.Errorf("controller %s, auxiliary connection %d: %w", t.Address, id, err))
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+	})
+}
+
+// dialBeside runs an auxiliary connection.
+func (h *Hub) dialBeside(ctx context.Context, t Target, conf *tls.Config, main *Conn, id uint8) error {
+	var conn net.Conn
+	var err error
+	if h.AuxiliaryUDP {
+		conn, err = t.connectUDP(ctx)
+	} else {
+		conn, err = t.connect(ctx, conf, h.dialLimit())
 	}
+	if err != nil {
+		return err
+	}
+	c := newConn(conn, h)
+	c.main, c.auxiliary = main, id
+	return h.serve(ctx, c)
 }
 
 func (t Target) connect(ctx context.Context, conf *tls.Config, limit time.Duration) (net.Conn, error) {

@@ -70,6 +70,8 @@ func (h *Hub) join(c *Conn) {
 	h.sources = append(h.sources, c)
 	if c.main == nil {
 		h.conns = append(h.conns, c)
+	} else {
+		c.main.beside++
 	}
 	h.mu.Unlock()
 	h.notify()
@@ -78,6 +80,9 @@ func (h *Hub) join(c *Conn) {
 func (h *Hub) leave(c *Conn) {
 	h.mu.Lock()
 	h.conns = slices.DeleteFunc(h.conns, func(x *Conn) bool { return x == c })
+	if c.main != nil {
+		c.main.beside--
+	}
 	h.mu.Unlock()
 	close(c.inbox)
 	h.notify()

@@ -29,6 +29,7 @@ type Peer struct {
 	Role    string
 	Version string
 	Since   time.Time
+	Beside  int    // auxiliary connections that stand
 	Unread  uint64 // packet-ins that were lost because it does not read
 }
 
@@ -39,7 +40,7 @@ func (h *Hub) Peers() (list []Peer) {
 	for _, c := range h.conns {
 		if !c.manages {
 			list = append(list, Peer{
-				Target: c.target, Address: c.address, Role: roleNames[c.role], Version: versionNames[c.wire.version], Since: c.since, Unread: c.Dropped.Load(),
+				Target: c.target, Address: c.address, Role: roleNames[c.role], Version: versionNames[c.wire.version], Since: c.since, Beside: c.beside, Unread: c.Dropped.Load(),
 			})
 		}
 	}

@@ -113,6 +113,7 @@ type vswitch struct {
 	Meters     *int        `yaml:"meters,omitempty" jsonschema_description:"kind openflow: most meters. Default: 256." jsonschema:"minimum=1,maximum=65536"`
 	PacketIns  *int        `yaml:"packet_in_pps,omitempty" jsonschema_description:"kind openflow: most packets that leave for controllers in a second; further ones are dropped. Default: 1000." jsonschema:"minimum=1,maximum=100000"`
 	MeterHold  span        `yaml:"meter_hold,omitempty" jsonschema_description:"kind openflow: most time that packets wait which a meter would drop, such as 50ms, up to 1s. Default: meters drop, as OpenFlow says."`
+	Auxiliary  *int        `yaml:"auxiliary,omitempty" jsonschema_description:"kind openflow: auxiliary connections beside the main one to each controller that it connects to. Default: none." jsonschema:"minimum=1,maximum=8"`
 	Miss       string      `yaml:"miss,omitempty" jsonschema_description:"kind openflow: what becomes of packets that meet no entry, until the controller says otherwise." jsonschema:"enum=drop,enum=controller,default=drop"`
 	DatapathID *datapathID `yaml:"datapath_id,omitempty" jsonschema_description:"kind openflow: by which controllers know it, such as 1 or 0xa1. Default: a number made of its name."`
 	Queues     []queue     `yaml:"queues,omitempty" jsonschema_description:"kind openflow: queues of its ports, for set_queue."`

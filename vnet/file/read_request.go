@@ -227,7 +227,7 @@ func (f vswitch) openFlow(path string, o *vnet.OpenFlowOptions) error {
 		to    *int
 	}{
 		{".tables", f.Tables, &o.Tables}, {".entries", f.Entries, &o.Entries}, {".groups", f.Groups, &o.Groups},
-		{".meters", f.Meters, &o.Meters}, {".packet_in_pps", f.PacketIns, &o.PacketIns},
+		{".meters", f.Meters, &o.Meters}, {".packet_in_pps", f.PacketIns, &o.PacketIns}, {".auxiliary", f.Auxiliary, &o.Auxiliary},
 	} {
 		if n.from == nil {
 			continue

@@ -93,7 +93,7 @@ func switchForm(s vnet.VirtualSwitch) vswitch {
 	}
 	f.Controller, f.Fail, f.Datapath, f.Miss, f.TLS = s.Controllers, s.Fail, s.Datapath, s.Miss, tlsForm(s.TLS)
 	f.Tables, f.Entries, f.Groups, f.Meters, f.PacketIns = stated(s.Tables), stated(s.Entries), stated(s.Groups), stated(s.Meters), stated(s.PacketIns)
-	f.MeterHold = span(s.MeterHold)
+	f.MeterHold, f.Auxiliary = span(s.MeterHold), stated(s.Auxiliary)
 	if s.DatapathID != 0 {
 		f.DatapathID = (*datapathID)(&s.DatapathID)
 	}
