@@ -7,8 +7,7 @@ import (
 	"sublet/vnet"
 )
 
-// TestWhoIsNotReachedOverALinkThatIsDown: OSPF finds another way, planned routes
-// do not; whom no way leads to is not asked.
+// TestWhoIsNotReachedOverALinkThatIsDown: OSPF and planned routes go another way; whom no way leads to is not asked.
 func TestWhoIsNotReachedOverALinkThatIsDown(t *testing.T) {
 	for _, c := range []struct {
 		protocol vnet.Protocol
@@ -21,7 +20,9 @@ func TestWhoIsNotReachedOverALinkThatIsDown(t *testing.T) {
 		{vnet.ProtocolOSPF, []string{"r0r1", "r2r0"}, []string{"r0", "n0"}, 2 + 12},
 		{vnet.ProtocolOSPF, []string{"r0n0"}, []string{"n0"}, 20},
 		{vnet.ProtocolStatic, nil, nil, 30},
-		{vnet.ProtocolStatic, []string{"r0r1"}, nil, 30 - 8},
+		{vnet.ProtocolStatic, []string{"r0r1"}, nil, 30},
+		{vnet.ProtocolStatic, []string{"r0r1", "r2r0"}, []string{"r0", "n0"}, 2 + 12},
+		{vnet.ProtocolStatic, []string{"r0n0"}, []string{"n0"}, 20},
 	} {
 		l := ring(3, c.protocol)
 		for i, link := range l.Request.Links {

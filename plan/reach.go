@@ -215,8 +215,8 @@ func (n *network) nextHop(at, to string) (next string, ok bool) {
 		return n.hopOf(r, to), n.passable(at, r)
 	}
 	for _, i := range n.ports[at] {
-		if n.cut[i.near] && i.station == nil && speaksAny(n.routers[at]) {
-			continue // it looks for another way
+		if n.cut[i.near] {
+			continue // there is another way, or none
 		}
 		if n.linkClass[i.near.link] != "" {
 			continue // others lead there
@@ -224,7 +224,7 @@ func (n *network) nextHop(at, to string) (next string, ok bool) {
 		subnet, numbered := n.numbered(i.near)
 		switch {
 		case i.station == nil && i.peer == to && (!numbered || subnet.Contains(dst)):
-			return to, !n.cut[i.near]
+			return to, true
 		case i.station != nil && n.subnet[n.behind(i)].Contains(dst):
 			return to, n.onSegment(i, to)
 		}

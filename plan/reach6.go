@@ -46,13 +46,13 @@ func (n *network) leads6(from, to string) bool {
 // arrives: the way from there is known to end at it.
 func (n *network) nextHop6(at, to string, dst netip.Addr) (next string, arrives bool) {
 	for _, i := range n.ports[at] {
-		if !slices.ContainsFunc(n.endAddresses(i.near), func(p netip.Prefix) bool { return p.Masked().Contains(dst) }) {
+		if n.cut[i.near] || !slices.ContainsFunc(n.endAddresses(i.near), func(p netip.Prefix) bool { return p.Masked().Contains(dst) }) {
 			continue
 		}
 		if i.station != nil {
 			return to, n.onSegment(i, to) && !n.overOpenFlow(at, to)
 		}
-		return to, i.peer == to && !n.cut[i.near]
+		return to, i.peer == to
 	}
 	t := n.forwardingOf(at)
 	r, ok := t.routes[single(dst)]

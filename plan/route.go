@@ -139,7 +139,8 @@ func (n *network) hears(heard map[netip.Prefix]bool, i nodeInterface, is4 bool) 
 	}
 }
 
-// routes computes a node's table: fewest hops, through routers only. Direct
+// routes computes a node's table: fewest hops, through routers only, over no link
+// that is down. Direct
 // neighbours need no route, but for stations outside of their segment's
 // subnet. A default route leads to a way out; in a network without one an end
 // node sends what goes the most common way by it, so that a leaf has one route
@@ -223,7 +224,7 @@ func (n *network) ordinary(from string, router bool) []Route {
 // counts, by family (of IPv4: true), how many go by each neighbour. Addresses
 // of one subnet that go the same way share a route.
 func (n *network) table(from string, first map[string]nodeInterface, router bool) (table []Route, uses map[bool]map[nodeInterface]int) {
-	on := n.connected(n.ports[from])
+	on := n.connected(slices.DeleteFunc(slices.Clone(n.ports[from]), func(i nodeInterface) bool { return n.cut[i.near] }))
 	led := make(map[netip.Prefix]Route) // to subnets
 	uses = make(map[bool]map[nodeInterface]int)
 	for _, node := range n.top.All() {
@@ -365,10 +366,13 @@ func (n *network) firstHops(from string) map[string]nodeInterface {
 	return first
 }
 
-// across lists the neighbours on an interface: one, or those on a segment. A
-// segment without private ports is crossed once: whoever comes later finds
-// nothing new behind it.
+// across lists the neighbours on an interface: one, or those on a segment; none if
+// its link is down. A segment where every port sends to every other is crossed
+// once: whoever comes later finds nothing new behind it.
 func (n *network) across(i nodeInterface, crossed map[*segment]bool) []nodeInterface {
+	if n.cut[i.near] {
+		return nil
+	}
 	if i.station == nil {
 		return []nodeInterface{i}
 	}
@@ -376,10 +380,10 @@ func (n *network) across(i nodeInterface, crossed map[*segment]bool) []nodeInter
 	if crossed[s] {
 		return nil
 	}
-	crossed[s] = !s.private
+	crossed[s] = !s.private && !s.cut
 	var list []nodeInterface
 	for _, st := range s.stations {
-		if st.Node != i.station.Node && n.adjacent(s, *i.station, st) {
+		if st.Node != i.station.Node && n.adjacent(s, *i.station, st) && n.joined(s, *i.station, st) {
 			list = append(list, nodeInterface{device: i.device, peer: st.Node, near: i.near, far: linkEnd{st.Link.Name, st.End}, station: i.station})
 		}
 	}

@@ -123,6 +123,29 @@ func (n *network) adjacent(s *segment, a, b vnet.Station) bool {
 	return !s.private || n.passes(a, b) && n.passes(b, a)
 }
 
+// joined says whether no link is down on the way between two stations of a segment.
+// Which ways there are between switches of kind openflow is a matter of their
+// controller.
+func (n *network) joined(s *segment, a, b vnet.Station) bool {
+	if !s.cut {
+		return true
+	}
+	if a.Link.Down || b.Link.Down {
+		return false
+	}
+	for at := a.Link.Ends[1-a.End]; !s.openFlow; {
+		out := n.towards(at, b)
+		if out.Down {
+			return false
+		}
+		if out.Name == b.Link.Name {
+			break
+		}
+		at = far(out, at)
+	}
+	return true
+}
+
 // passes walks the tree of switches from one station towards another.
 func (n *network) passes(from, to vnet.Station) bool {
 	in := from.Link.Name

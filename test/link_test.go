@@ -99,3 +99,45 @@ func (l *lab) leaseOf(network string) vnet.LeaseID {
 	}](l.t, l.must("leases", network, "-o", "json"))
 	return vnet.LeaseID{Tenant: views[0].Tenant, Network: views[0].Network}
 }
+
+// TestStaticRoutesAroundALinkThatIsDown: routers without a protocol, one between
+// subnets of its own, and a node with two links go the other way around, and back.
+func TestStaticRoutesAroundALinkThatIsDown(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "demo")
+	l.up(`network: n
+nodes: [{name: a, host: h1}, {name: b, host: h2}]
+routers:
+  - {name: r1, protocol: static, host: h1}
+  - {name: r2, protocol: static, host: h2}
+  - {name: r3, protocol: static, host: h1}
+links:
+  - {name: a1, ends: [a, r1], rate: 10Mbit}
+  - {name: a3, ends: [a, r3], rate: 10Mbit}
+  - {name: b2, ends: [b, r2], rate: 10Mbit}
+  - {name: r12, ends: [{node: r1, address: 192.168.7.1/30}, {node: r2, address: 192.168.7.2/30}], rate: 10Mbit}
+  - {name: r23, ends: [r2, r3], rate: 10Mbit}
+  - {name: r31, ends: [r3, r1], rate: 10Mbit}
+`)
+	reaches := func() {
+		t.Helper()
+		for _, pair := range [][2]string{{"a", "b"}, {"b", "a"}, {"r1", "r2"}, {"r2", "r1"}, {"a", "r1"}, {"r1", "192.168.7.2"}, {"r2", "192.168.7.1"}, {"b", "192.168.7.1"}} {
+			eventually(t, 10*time.Second, func() error { return l.pinged("n", pair[0], pair[1]) })
+		}
+	}
+	for _, link := range []string{"r12", "a1", "r31"} {
+		reaches()
+		l.must("link", "down", "n/"+link)
+		reaches()
+		l.must("link", "up", "n/"+link)
+	}
+	reaches()
+	for _, link := range []string{"r12", "r23"} { // no way is left
+		l.must("link", "down", "n/"+link)
+	}
+	if l.pinged("n", "a", "b") == nil {
+		t.Error("something passes links that are down")
+	}
+	l.must("wait", "n", "--timeout", "20s")
+	l.must("exec", "n/a", "--", "ping", "-c", "1", "-W", "5", "r1")
+}

@@ -13,8 +13,8 @@ func (a *app) link() *cobra.Command {
 		Use:   "link",
 		Short: "Take a link of a running network down, or up again",
 		Long: `Take a link of a running network down, or up again, at once. The interfaces at the
-ends of a link that is down have no carrier, and nothing passes; routers with OSPF
-find other ways. It holds until a stage of the request says whether the link is
+ends of a link that is down have no carrier, and nothing passes; routing daemons
+find other ways, and static routes are computed anew. It holds until a stage of the request says whether the link is
 down, and through restarts. Guaranteed rates stay booked.`,
 		Example: "  sublet link down hello/ping-pong\n  sublet link up hello/ping-pong\n  sublet link show hello",
 		Args:    cobra.NoArgs,

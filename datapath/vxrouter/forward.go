@@ -1,6 +1,7 @@
 package vxrouter
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ func makeForwarding(on bool) error {
 	if readSysctl(mark) == markOf(on) {
 		return nil
 	}
-	if err := writeForwarding(on); err != nil {
+	if err := errors.Join(writeForwarding(on), ignoreDead("1")); err != nil {
 		return err
 	}
 	return setSysctl(mark, markOf(on)) // last: what went before is complete
@@ -47,23 +48,23 @@ func writeForwarding(on bool) error {
 			return err
 		}
 	}
-	for _, s := range [][2]string{
+	return setSysctls([][2]string{
 		{"ipv4/ip_forward", value}, {"ipv6/conf/all/forwarding", value},
-		// What leads to an interface without carrier is not looked up, so that
-		// other ways are.
+		{"ipv4/conf/all/rp_filter", "0"}, {"ipv4/conf/default/rp_filter", "0"},
+	})
+}
+
+// ignoreDead says whether what leads to an interface without carrier is passed over,
+// so that other ways are taken.
+func ignoreDead(value string) error {
+	return setSysctls([][2]string{
 		{"ipv4/conf/all/ignore_routes_with_linkdown", value},
 		{"ipv6/conf/all/ignore_routes_with_linkdown", value}, {"ipv6/conf/default/ignore_routes_with_linkdown", value},
-		{"ipv4/conf/all/rp_filter", "0"}, {"ipv4/conf/default/rp_filter", "0"},
-	} {
-		if err := setSysctl(s[0], s[1]); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 func clearForwarding() error {
-	if err := writeForwarding(false); err != nil {
+	if err := errors.Join(writeForwarding(false), ignoreDead("0")); err != nil {
 		return err
 	}
 	return setSysctl(mark, "0")
@@ -79,6 +80,15 @@ func noRedirects() error {
 	}
 	for _, n := range names {
 		if err := setSysctl("ipv4/conf/"+n.Name()+"/send_redirects", "0"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func setSysctls(list [][2]string) error {
+	for _, s := range list {
+		if err := setSysctl(s[0], s[1]); err != nil {
 			return err
 		}
 	}
