@@ -67,6 +67,7 @@ func TestProcessesOutliveAgentAndServer(t *testing.T) {
 	if text, err := os.ReadFile(copied); string(text) != "still here" {
 		t.Errorf("copied %q, %v", text, err)
 	}
+	s.holesStay()
 	s.startsSmall()
 	s.must("exec", "net/b", "--", "kill", number)
 	eventually(t, 5*time.Second, func() error {
@@ -76,6 +77,18 @@ func TestProcessesOutliveAgentAndServer(t *testing.T) {
 		return nil
 	})
 	s.must("down", "net")
+}
+
+// holesStay copies a file of a terabyte without data out of a node and into another.
+func (l *lab) holesStay() {
+	l.t.Helper()
+	copied := filepath.Join(l.t.TempDir(), "holes")
+	l.must("exec", "net/a", "--", "truncate", "-s", "1T", "/tmp/holes")
+	l.must("cp", "net/a:/tmp/holes", copied)
+	l.must("cp", copied, "net/b:/tmp/again")
+	if out := l.must("exec", "net/b", "--", "stat", "-c", "%s %b", "/tmp/again"); strings.TrimSpace(out) != "1099511627776 0" {
+		l.t.Errorf("size and blocks of a terabyte of nothing: %s", out)
+	}
 }
 
 // atConsole writes to the console of a node, and returns what comes back.

@@ -20,7 +20,8 @@ func (a *app) cp() *cobra.Command {
 		Short: "Copy files into a node or out of it",
 		Long: `Copy a file, or a directory with all that is in it, between here and a node:
 one of the two is written NAME/NODE:PATH. If the target is a directory, the copy
-goes into it. In the node the tenant's rights hold; paths there begin at /.
+goes into it. Holes of files stay holes; a file with more data than there is room
+for where it goes is not begun. In the node the tenant's rights hold; paths there begin at /.
 The exit code is 125 if the node could not read or write the files.`,
 		Example: "  sublet cp server.py hello/pong:/tmp/\n  sublet cp hello/ping:/tmp/results results",
 		Args:    cobra.ExactArgs(2),

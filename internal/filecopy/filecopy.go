@@ -63,7 +63,8 @@ func add(t *tar.Writer, file, name string, d fs.DirEntry) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", file, errLeftOut, err)
 	}
-	link, content := "", io.Reader(nil)
+	var source *os.File
+	link := ""
 	switch {
 	case info.Mode().IsRegular():
 		open, err := os.Open(file)
@@ -74,7 +75,7 @@ func add(t *tar.Writer, file, name string, d fs.DirEntry) error {
 		if info, err = open.Stat(); err != nil {
 			return err
 		}
-		content = open
+		source = open
 	case info.IsDir():
 	case info.Mode()&fs.ModeSymlink != 0:
 		if link, err = os.Readlink(file); err != nil {
@@ -89,17 +90,27 @@ func add(t *tar.Writer, file, name string, d fs.DirEntry) error {
 	}
 	header.Name, header.Format = name, tar.FormatPAX
 	header.Uid, header.Gid, header.Uname, header.Gname = 0, 0, "", ""
-	if content != nil && header.Size == 0 {
-		text, err := io.ReadAll(io.LimitReader(content, mostMade))
-		if err != nil {
-			return fmt.Errorf("%s: %w: %w", file, errLeftOut, err)
-		}
-		header.Size, content = int64(len(text)), bytes.NewReader(text)
+	if source == nil {
+		return t.WriteHeader(header)
 	}
-	if err := t.WriteHeader(header); err != nil || content == nil {
+	content, err := contentOf(header, source)
+	if err != nil {
+		return fmt.Errorf("%s: %w: %w", file, errLeftOut, err)
+	}
+	if err := t.WriteHeader(header); err != nil {
 		return err
 	}
 	return exactly(t, content, header.Size)
+}
+
+// contentOf is what an entry carries of a file, whose size it then states.
+func contentOf(h *tar.Header, f *os.File) (io.Reader, error) {
+	if h.Size > 0 {
+		return describe(h, f), nil
+	}
+	text, err := io.ReadAll(io.LimitReader(f, mostMade))
+	h.Size = int64(len(text))
+	return bytes.NewReader(text), err
 }
 
 // mostMade bounds a file whose length is known only once it is read, as those of
@@ -199,11 +210,19 @@ func extract(root *os.Root, name string, h *tar.Header, content io.Reader) error
 		_ = root.Remove(name)
 		return root.Symlink(h.Linkname, name)
 	case tar.TypeReg:
-		f, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
+		_, err := root.Lstat(name)
+		isNew := errors.Is(err, fs.ErrNotExist)
+		f, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY, mode)
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(f, content)
+		if err := fits(f, h.Size); err != nil {
+			if isNew {
+				err = errors.Join(err, root.Remove(name))
+			}
+			return errors.Join(err, f.Close())
+		}
+		err = write(f, h, content)
 		return errors.Join(err, f.Chmod(mode), f.Close())
 	}
 	return fmt.Errorf("read files: %q is no file, directory or symbolic link", h.Name)
