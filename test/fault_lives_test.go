@@ -151,8 +151,13 @@ func (l *lives) strike(name string) {
 }
 
 // pids are the processes of a node in one of its groups.
-func (l *lives) pids(node, group string) (pids []int) {
-	at := filepath.Join(product.Cgroup(l.run), l.hosts[node], "root.lives."+node, group)
+func (l *lives) pids(node, group string) []int {
+	return l.pidsIn(l.hosts[node], "root.lives."+node, group)
+}
+
+// pidsIn are the processes of a node of a host in one of its groups.
+func (l *lab) pidsIn(host, node, group string) (pids []int) {
+	at := filepath.Join(product.Cgroup(l.run), host, node, group)
 	for _, name := range matches("/proc/[0-9]*/cgroup") {
 		text, _ := os.ReadFile(name) // of one that has ended: none
 		for line := range strings.Lines(string(text)) {

@@ -273,14 +273,24 @@ func (p *Part) runs(s plan.Setup) bool {
 }
 
 // supervised says whether a node's supervisor is there, and the namespaces that
-// it starts programs in are still the node's.
+// it starts programs in are still the node's: a command that came after the pause
+// process had ended has made others.
 func (p *Part) supervised(key string) bool {
-	if p.supervisorOf(key) == 0 {
+	pid := p.supervisorOf(key)
+	if pid == 0 {
 		return false
 	}
 	spaces, err := p.held(key)
-	closeAll(spaces)
-	return err == nil
+	defer closeAll(spaces)
+	if err != nil {
+		return false
+	}
+	for i, f := range spaces {
+		if !kernel.SameFile(f, fmt.Sprintf("/proc/%d/fd/%d", pid, readyPipe+1+i)) {
+			return false
+		}
+	}
+	return true
 }
 
 // supervisorOf is the process that holds the lock on what a node was given; 0:
