@@ -149,7 +149,7 @@ func TestThereAndBack(t *testing.T) {
 
 func TestWhatContainerlabCannotSayIsTold(t *testing.T) {
 	r := vnet.Request{Network: "n", For: 1, Movable: true, Colocate: vnet.ColocateForbidden, Topology: vnet.Topology{
-		Nodes:   []vnet.VirtualNode{{Name: "a", Host: "h1", Site: "x"}},
+		Nodes:   []vnet.VirtualNode{{Name: "a", Host: "h1", Site: "x", Setup: vnet.Setup{Workdir: "/srv", Files: []vnet.File{{Path: "/etc/a"}, {Path: "/srv/b"}}}}},
 		Routers: []vnet.VirtualNode{{Name: "r", Protocol: vnet.ProtocolOSPF}},
 		Links:   []vnet.VirtualLink{{Name: "l", Ends: [2]string{"a", "r"}, Bandwidth: [2]vnet.Bandwidth{{Max: 1000}, {Max: 1000}}, Latency: 5, Impair: [2]vnet.Impairment{{Loss: 1}}}},
 	}}
@@ -158,7 +158,7 @@ func TestWhatContainerlabCannotSayIsTold(t *testing.T) {
 	for _, n := range notes {
 		told = append(told, n.String())
 	}
-	want := []string{"network n: window: left out", "network n: movable: left out", "network n: colocate: left out", "node a: site: left out", "node a: host: left out", "router r: protocol ospf: left out", "link l: rates: left out", "link l: latency: left out", "link l: impairments: left out"}
+	want := []string{"network n: window: left out", "network n: movable: left out", "network n: colocate: left out", "node a: site: left out", "node a: host: left out", "node a: file /etc/a: left out", "node a: file /srv/b: left out", "node a: workdir: left out", "router r: protocol ospf: left out", "link l: rates: left out", "link l: latency: left out", "link l: impairments: left out"}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %q", told)
 	}

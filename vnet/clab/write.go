@@ -142,6 +142,10 @@ func (w *writer) node(where string, n vnet.VirtualNode, forwards string) {
 		rest.Run = nil
 	}
 	rest.Image, rest.Env, rest.User, rest.Sysctls = "", nil, "", nil // which the topology has
+	for _, file := range rest.Files {
+		w.lose(where, "file %s", file.Path)
+	}
+	rest.Files = nil
 	for _, field := range rest.Stated() {
 		w.lose(where, "%s", field)
 	}
