@@ -49,6 +49,7 @@ func TestSavedNetworks(t *testing.T) {
 	has("vault", two)
 	has("twin", two)
 	has("back", one)
+	s.saysWhatFailed(dir)
 	s.must("clone", "vault", "bare", "--without-files")
 	has("bare", "/etc/hostname\n")
 	if r := s.sublet("up", "--from", out); r.code != 5 || !strings.Contains(r.err, "apply") {
@@ -89,11 +90,35 @@ func TestSavedNetworks(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	s.must("down", "vault", "twin", "back", "bare")
+	s.must("down", "vault", "twin", "back", "bare", "ill", "ill2", "ill3")
 	eventually(t, 10*time.Second, func() error {
 		if left := matches(filepath.Join(s.run, "agent", "kept", "*", "*")); len(left) > 0 {
 			return fmt.Errorf("left: %v", left)
 		}
 		return nil
 	})
+}
+
+// saysWhatFailed clones and restores a network whose program fails by what it kept, and
+// one whose program needs what it kept: exit codes and words are those of up.
+func (s *supervisor) saysWhatFailed(dir string) {
+	s.t.Helper()
+	request, out := filepath.Join(dir, "ill.yaml"), filepath.Join(dir, "ill.tar.zst")
+	const text = `network: ill
+nodes:
+  - {name: db, state: keep, disk: 64MiB, run: [{cmd: [sh, -c, "test ! -e /srv/broken && exec sleep 9876; exit 3"]}]}
+  - {name: web}
+links: [{ends: [web, db], rate: 1Mbit}]
+`
+	if err := os.WriteFile(request, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.must("up", request)
+	s.must("exec", "ill/db", "--", "touch", "/srv/broken")
+	s.must("save", "ill", out)
+	for name, words := range map[string][]string{"ill2": {"clone", "ill", "ill2"}, "ill3": {"up", "--from", out, "--name", "ill3"}} {
+		if r := s.sublet(words...); r.code != 1 || !strings.Contains(r.err, name+" is degraded") || !strings.Contains(r.err, "node db: program 1 (sh) ended with exit code 3") || strings.Contains(r.out, "running") {
+			s.t.Errorf("%v: exit code %d, %s%s", words, r.code, r.out, r.err)
+		}
+	}
 }

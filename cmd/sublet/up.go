@@ -191,22 +191,55 @@ func (a *app) obtain(ctx context.Context, p *progress, requests []vnet.Request, 
 	}
 	admitted = append(admitted, there...)
 	for i, l := range admitted {
+		if o.then != nil {
+			if err := a.brings(ctx, client, p, l, o); err != nil {
+				return nil, err
+			}
+		}
 		var err error
 		if admitted[i], err = a.ready(ctx, client, p, l, o); err != nil {
 			return admitted, err
 		}
-		if o.then == nil {
-			continue
-		}
-		p.say("bringing files to " + l.ID().String())
-		if err := o.then(ctx, client, admitted[i]); err != nil {
-			if failed := giveBack(client, admitted[i:i+1]); failed != nil {
-				return nil, errors.Join(err, failed)
-			}
-			return nil, fmt.Errorf("%w; %s is released again", err, l.ID())
-		}
 	}
 	return admitted, nil
+}
+
+// brings does what is to be done to a network once it is there, or releases it. Its
+// programs may have failed so far: they lacked what is brought.
+func (a *app) brings(ctx context.Context, client *api.Client, p *progress, l vnet.Lease, o upOptions) error {
+	p.say("building " + l.ID().String())
+	waiting, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	now, err := a.waitReady(waiting, client, l.ID())
+	if err != nil || !now.State.Holds() {
+		return nil // which is told by whoever waits until it is ready
+	}
+	p.say("bringing files to " + l.ID().String())
+	if err := o.then(ctx, client, now); err != nil {
+		if failed := giveBack(client, []vnet.Lease{now}); failed != nil {
+			return errors.Join(err, failed)
+		}
+		return fmt.Errorf("%w; %s is released again", err, l.ID())
+	}
+	return a.hearsOfPrograms(waiting, client, l.ID())
+}
+
+// hearsOfPrograms waits until the server has heard what became of programs that an agent
+// has just started: it answers once it knows, and tells the server of failures at once.
+func (a *app) hearsOfPrograms(ctx context.Context, client *api.Client, id vnet.LeaseID) error {
+	const hears = 2 * time.Second
+	for end := time.Now().Add(hears); time.Now().Before(end); {
+		l, err := client.Lease(ctx, id)
+		if err != nil || l.State != vnet.Running {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(hears / 10):
+		}
+	}
+	return nil
 }
 
 // asAsked gives the lease that is in the way of a request, if it is what the

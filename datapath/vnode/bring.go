@@ -164,6 +164,27 @@ func (p *Part) exchange(s plan.Setup, dir string) error {
 	return nil
 }
 
+// awaitPrograms waits until it is known what became of a node's programs, for a while
+// at most, and has that told.
+func (p *Part) awaitPrograms(s plan.Setup) {
+	if s.Carried {
+		return // they begin once all is here
+	}
+	const most, again = 10 * time.Second, 20 * time.Millisecond
+	for end := time.Now().Add(most); time.Now().Before(end); time.Sleep(again) {
+		whole, err := p.whole(s)
+		if err != nil || len(programsOf(whole.Setup)) == 0 {
+			return
+		}
+		if op, text := p.problem(whole); text == "" || op == plan.Carry {
+			break
+		}
+	}
+	if p.Changed != nil {
+		p.Changed()
+	}
+}
+
 // replaceKept ends the node's first process, with which all others end.
 func (p *Part) replaceKept(key, dir string) error {
 	lock := p.locks.of(key)

@@ -301,6 +301,9 @@ func (p *Part) BringKept(ctx context.Context, key string, carried bool, r io.Rea
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	p.brought.Delete(filepath.Base(dir))
+	if err == nil {
+		p.awaitPrograms(s)
+	}
 	return err
 }
 
