@@ -41,6 +41,7 @@ type Fault struct {
 type Scope struct {
 	TCP, UDP, Loss bool
 	Window         time.Duration // in which rates were measured; 0: exactly
+	Burst          int           // bytes that a limit lets through at once, beside its rate
 }
 
 // grain is the rate that a window leaves open, because it begins and ends
@@ -80,14 +81,14 @@ func Faults(l vnet.LinkVerdict, done Scope) []Fault {
 		done = Scope{}
 	}
 	if done.TCP {
-		faults = append(faults, judgeRate(TCP, "TCP", l.TCP, l, done.grain())...)
+		faults = append(faults, judgeRate(TCP, "TCP", l.TCP, l, done)...)
 	}
 	flow := l
 	if l.Flow > 0 { // UDP was one flow, on one of several paths
 		flow.Min = min(l.Min, l.Flow)
 	}
 	if done.UDP {
-		faults = append(faults, judgeRate(UDP, "UDP", l.UDP, flow, done.grain())...)
+		faults = append(faults, judgeRate(UDP, "UDP", l.UDP, flow, done)...)
 	}
 	if l.Flow > 0 {
 		flow.Alloc = l.Flow
@@ -106,10 +107,19 @@ func judgeLatency(l vnet.LinkVerdict) []Fault {
 	return []Fault{{Idle, fmt.Sprintf("half the median round trip was %.4g us, over the bound of %.4g us", l.Latency, l.LatencyBound)}}
 }
 
+// burst is the rate that a limit's bucket adds in a window, if it is full when this begins
+// (RFC 2212: at most rT+b bytes in a time T).
+func (s Scope) burst() float64 {
+	if s.Window <= 0 {
+		return 0
+	}
+	return float64(8*s.Burst) / s.Window.Seconds()
+}
+
 // judgeRate allows the tolerances or, where frames are few, the grain.
-func judgeRate(phase Phase, name string, measured vnet.Rate, l vnet.LinkVerdict, grain float64) []Fault {
-	rate, most, least := float64(measured), float64(l.Alloc), float64(l.Min)
-	if rate > max(Above*most, most+grain) {
+func judgeRate(phase Phase, name string, measured vnet.Rate, l vnet.LinkVerdict, done Scope) []Fault {
+	rate, most, least, grain := float64(measured), float64(l.Alloc), float64(l.Min), done.grain()
+	if rate > max(Above*most, most+grain)+done.burst() {
 		return []Fault{{phase, fmt.Sprintf("%s took %s, over the allocated %s", name, mbps(measured), mbps(l.Alloc))}}
 	}
 	if rate < min(Below*least, least-grain) {

@@ -20,6 +20,9 @@ import (
 const (
 	// chainOverload is the UDP load of a chain, as a part of its rate.
 	chainOverload = 1.2
+	// chainBurst is what a slow chain lets through at once, in bytes (datapath/nsh). Queues
+	// behind it give it back slowly, so that no warm-up is the end of it.
+	chainBurst = 64 << 10
 	// chainEffort is what is offered to a chain of best effort: it has to pass some.
 	chainEffort = 10 * vnet.Mbit
 	// chainTrials bounds how often chains are measured for want of a processor.
@@ -385,7 +388,7 @@ func (w chainWay) judge(f probe.Flow, load probe.Load, window time.Duration) vne
 	} else {
 		v.UDP = f.Rate
 	}
-	ok, why := measure.Judge(v, measure.Scope{TCP: load.TCP, UDP: !load.TCP, Window: window})
+	ok, why := measure.Judge(v, measure.Scope{TCP: load.TCP, UDP: !load.TCP, Window: window, Burst: chainBurst})
 	switch {
 	case f.Fault != "":
 		return w.verdict(0, vnet.NotMeasured, notMeasuredFor+f.Fault)

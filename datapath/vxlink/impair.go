@@ -8,7 +8,6 @@ import (
 	"sublet/datapath/impair"
 	"sublet/datapath/kernel"
 	"sublet/plan"
-	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -160,19 +159,4 @@ func (p *Part) wireCounts(ctx context.Context, records map[uint32]vxlinkRecord) 
 		}
 	}
 	return counts
-}
-
-// impaired adds what was done to frames on purpose to an end's traffic, since
-// it was impaired.
-func (c *reading) impaired(at place, t *report.Traffic) {
-	counts := c.wires[at]
-	if n := counts.Lost; n > 0 {
-		t.Drops["impaired"] = n
-	}
-	if n := counts.Overflowed; n > 0 {
-		t.Drops["queue"] += n
-	}
-	if n := counts.Late; n > 0 {
-		t.Drops["late"] = n
-	}
 }

@@ -103,7 +103,7 @@ func (p *Part) Counts(context.Context) (report.Counts, error) {
 
 // samples are those of the links that a scope holds. They share their labels from
 // one reading to the next.
-func (t *tally) samples(of report.Scope, wires map[place]impair.Counts, latency func([]uint32) report.Latency) []report.Sample {
+func (t *tally) samples(of report.Scope, wires map[place]impair.Counts, p *Part) []report.Sample {
 	list := make([]report.Sample, 0, len(t.ends))
 	room := make([]report.Counter, 0, 2*len(t.ends)) // most are idle: they have no more counters
 	for _, i := range t.sorted {
@@ -123,16 +123,24 @@ func (t *tally) samples(of report.Scope, wires map[place]impair.Counts, latency 
 			s.CountBy(report.Dropped, map[string]uint64{"closed": closed, "stranger": stranger, "queue": queue, "impaired": wire.Lost, "late": wire.Late})
 		}
 		s.Gauge(report.Backlog, report.Bytes, e.backlog)
-		s.Latency(latency(e.tunnels))
+		s.Latency(p.latency(e.tunnels))
+		s.Why = p.downOf(e.at.vxlink())
 		list = append(list, s)
 	}
 	return list
 }
 
+// vxlink is the link whose end is at a place.
+func (at place) vxlink() plan.VxLink {
+	return plan.VxLink{Lease: at.lease, Index: at.index & (1<<pathBits - 1), Path: at.pathOf() >> pathBits}
+}
+
 // headOf is what samples of an end have in common.
 func headOf(at place, in, out vxlinkRecord) report.Sample {
 	t := report.Traffic{Link: in.link(), Direction: vnet.Direction(in.End), First: in.IsTunnel == 0, Last: out.IsTunnel == 0}
-	s := t.Sample(plan.VxLink{Lease: at.lease, Index: at.index & (1<<pathBits - 1), Path: at.pathOf() >> pathBits, Standby: in.Standby != 0})
+	link := at.vxlink()
+	link.Standby = in.Standby != 0
+	s := t.Sample(link)
 	s.Counters = nil
 	return s
 }
@@ -242,17 +250,6 @@ func (t *tally) read(r *programs, p *Part) error {
 		e.dropped += e.large.add(sum, e.queued)
 	}
 	return nil
-}
-
-// largest are the slots' frames that were dropped in large packets.
-func (t *tally) largest() map[uint32]uint64 {
-	frames := make(map[uint32]uint64)
-	for i := range t.ends {
-		if e := &t.ends[i]; e.large.frames > 0 {
-			frames[e.slot] = e.large.frames
-		}
-	}
-	return frames
 }
 
 // sum adds up what the processors counted at a slot, of the words of vxlinkCounts.
