@@ -43,6 +43,7 @@ const (
 )
 
 func (a *app) openflowSlice() *cobra.Command {
+	var keep string
 	c := &cobra.Command{
 		Use: "slice FILE", Short: "Share an OpenFlow switch between several controllers", Args: cobra.ExactArgs(1),
 		Long: `Share an OpenFlow 1.3 switch, Sublet's or another, between several controllers, in
@@ -55,14 +56,24 @@ that, and believes to be alone. FILE states the switch and its slices:
     - {name: bob, controller: [tcp:192.0.2.12:6653], ports: [3, 4], match: "dl_vlan=10"}
     - {name: rest, controller: [tcp:192.0.2.13:6653], default: true}
 
-The switch is emptied first. docs/openflow.md explains it.`,
-		Example: "  sublet openflow slice slices.yaml",
+The switch is emptied first. With --keep DIRECTORY slices have what they had when the
+program ended, however it ended. The default slice may use port NORMAL, so its
+controller can be a Sublet server. docs/openflow.md explains it.`,
+		Example: "  sublet openflow slice slices.yaml\n  sublet openflow slice slices.yaml --keep /var/lib/sublet/slices",
 		RunE: func(c *cobra.Command, args []string) error {
 			config, err := readSlices(args[0])
 			if err != nil {
 				return badInput{err}
 			}
 			config.Log = func(err error) { fmt.Fprintf(a.err, "sublet: %v\n", err) }
+			if keep != "" {
+				files, err := openSliceFiles(keep, config.Log)
+				if err != nil {
+					return badInput{fmt.Errorf("--keep: %w", err)}
+				}
+				defer files.Close()
+				config.Memory = files
+			}
 			p, err := slice.New(config)
 			if err != nil {
 				return badInput{fmt.Errorf("%s: %w", args[0], err)}
@@ -71,7 +82,16 @@ The switch is emptied first. docs/openflow.md explains it.`,
 			return p.Run(c.Context())
 		},
 	}
+	c.Flags().StringVar(&keep, "keep", "", "directory with what the next start needs to leave slices what they have")
 	return c
+}
+
+// openSliceFiles opens what slices know in a directory, which is made if it is not there.
+func openSliceFiles(dir string, log func(error)) (*slice.Files, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return slice.OpenFiles(dir, log)
 }
 
 // readSlices reads a file of slices of a switch that is elsewhere, to which connections

@@ -1,12 +1,9 @@
 package ofswitch
 
 import (
-	"encoding/binary"
 	"errors"
 	"os"
-	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"sublet/openflow/channel"
 	"sublet/openflow/of13"
@@ -26,9 +23,10 @@ func (s *Switch) beginSlices() (err error) {
 		Below: below{s}, Tables: s.config.Pipeline.Tables, Miss: s.config.MissEntry, Near: s.band != nil, Watch: s.watchConnection, Notify: s.notify,
 	}
 	if s.store != nil {
-		if c.Memory, err = openSlices(s.store, s.config.Pipeline.Groups, s.config.Pipeline.Meters); err != nil {
+		if s.store.slices, err = slice.OpenFiles(".", s.config.Log); err != nil {
 			return err
 		}
+		c.Memory = s.store.slices
 	}
 	if s.slices, err = slice.NewLocal(c); err != nil {
 		return err
@@ -93,7 +91,7 @@ func (s *Switch) empty() error {
 			return err
 		}
 	}
-	return os.Remove(slicesFile)
+	return os.Remove(slice.PlacesFile)
 }
 
 func (s *Switch) hurry() {
@@ -142,87 +140,10 @@ func (s *Switch) sliceOf(table uint8) string {
 	return s.slices.Of(table)
 }
 
-// Files of a store with what slices know: where they are, and whose groups and meters are.
-const slicesFile, numbersFile = "slices", "numbers"
-
 // sliced says whether the process before this one had slices.
 func (s *store) sliced() bool {
-	_, err := os.Stat(slicesFile)
+	_, err := os.Stat(slice.PlacesFile)
 	return err == nil
-}
-
-// sliceMemory is slice.Memory. A word of groups and meters has the first table of its
-// slice above the controller's number; 0: nobody's.
-type sliceMemory struct{ groups, meters []uint64 }
-
-func openSlices(s *store, groups, meters int) (*sliceMemory, error) {
-	b, err := mapFile(numbersFile, 8*(groups+meters+2))
-	if err != nil {
-		return nil, err
-	}
-	s.numbers = b
-	words := unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), groups+meters+2)
-	m := &sliceMemory{words[:groups+1], words[groups+1:]}
-	if !s.sliced() {
-		clear(words)
-	}
-	return m, nil
-}
-
-// Place remembers where slices are.
-func (m *sliceMemory) Place(placed []byte) error {
-	sized := binary.NativeEndian.AppendUint32(nil, uint32(len(m.groups)))
-	if err := os.WriteFile(slicesFile+".new", append(sized, placed...), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(slicesFile+".new", slicesFile)
-}
-
-// Placed is what was remembered. A switch of other sizes remembers other numbers: its
-// slices begin anew.
-func (m *sliceMemory) Placed() ([]byte, error) {
-	b, err := os.ReadFile(slicesFile)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case len(b) < 4 || int(binary.NativeEndian.Uint32(b)) != len(m.groups):
-		clear(m.groups)
-		clear(m.meters)
-		return nil, nil
-	}
-	return b[4:], nil
-}
-
-// Group remembers whose a group is.
-func (m *sliceMemory) Group(there uint32, first uint8, own uint32) {
-	remember(m.groups, there, first, own)
-}
-
-// Meter remembers whose a meter is.
-func (m *sliceMemory) Meter(there uint32, first uint8, own uint32) {
-	remember(m.meters, there, first, own)
-}
-
-func remember(words []uint64, there uint32, first uint8, own uint32) {
-	if int(there) < len(words) {
-		atomic.StoreUint64(&words[there], uint64(first)<<32|uint64(own))
-	}
-}
-
-// Numbers are those that are somebody's.
-func (m *sliceMemory) Numbers(group, meter func(there uint32, first uint8, own uint32)) {
-	for there, word := range m.groups {
-		if word != 0 {
-			group(uint32(there), uint8(word>>32), uint32(word))
-		}
-	}
-	for there, word := range m.meters {
-		if word != 0 {
-			meter(uint32(there), uint8(word>>32), uint32(word))
-		}
-	}
 }
 
 // slicesOf lists slices for who looks at the switch.

@@ -15,6 +15,7 @@ import (
 
 	"sublet/openflow/of13"
 	"sublet/openflow/pipeline"
+	"sublet/openflow/slice"
 )
 
 // Files of a store, in the working directory. They are mapped, so that what is in
@@ -41,7 +42,7 @@ type store struct {
 	counts  []pipeline.Counts
 	free    []*pipeline.Counts
 	all     []byte
-	numbers []byte // of slices; nil: none
+	slices  *slice.Files // what they know; nil: there are none
 }
 
 // rows are what has a place of its own.
@@ -110,8 +111,8 @@ func mapFile(name string, size int) ([]byte, error) {
 func (s *store) close() {
 	unix.Munmap(s.log)
 	unix.Munmap(s.all)
-	if s.numbers != nil {
-		unix.Munmap(s.numbers)
+	if s.slices != nil {
+		s.slices.Close()
 	}
 }
 

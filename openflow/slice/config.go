@@ -26,6 +26,7 @@ type Slice struct {
 type Config struct {
 	Switch channel.Target // where the switch is, or connects to
 	Slices []Slice
+	Memory Memory // nil: the switch is emptied when the proxy or the switch begins anew
 	Log    func(error)
 }
 

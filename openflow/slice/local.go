@@ -34,19 +34,22 @@ type Memory interface {
 	Group(there uint32, first uint8, own uint32)
 	Meter(there uint32, first uint8, own uint32)
 	// Numbers are those that are somebody's.
-	Numbers(group, meter func(there uint32, first uint8, own uint32))
+	Numbers(group, meter func(there uint32, first uint8, own uint32)) error
+	Clear() error // of numbers
 }
 
-// Local are slices of a switch of this process. Whoever drives the switch calls it.
-// Unlike those of a Proxy they keep what they have when others change, and when the
-// process begins anew. Bundles are for them, too.
+// Local are slices of a switch: of one of this process, or of one that a Proxy is
+// connected to. Whoever drives the switch calls it. They keep what they have when
+// others change, and with a Memory when the process begins anew.
 type Local struct {
 	config  LocalConfig
-	under   under
+	under   ground
 	members []*member
 	groups  *pool
 	meters  *pool
-	run     *running // nil: connections are not made yet
+
+	features *of13.FeaturesReply
+	run      *running // nil: connections are not made yet
 }
 
 // running is what connections are made with.
@@ -59,10 +62,12 @@ type running struct {
 
 // NewLocal makes slices of a switch as they were when the process before this one
 // ended. What they had there is there already.
-func NewLocal(c LocalConfig) (*Local, error) {
-	l := &Local{config: c, under: under{c.Below}, groups: newPool(), meters: newPool()}
-	if c.Memory == nil {
-		return l, nil
+func NewLocal(c LocalConfig) (*Local, error) { return newLocal(c, under{c.Below}) }
+
+func newLocal(c LocalConfig, at ground) (l *Local, err error) {
+	l = &Local{config: c, under: at, groups: newPool(), meters: newPool()}
+	if l.features, err = features(at); err != nil || c.Memory == nil {
+		return l, err
 	}
 	if err := l.resume(); err != nil {
 		return nil, err
@@ -71,7 +76,25 @@ func NewLocal(c LocalConfig) (*Local, error) {
 	return l, nil
 }
 
-// placed is where a slice is, for the process after this one.
+// features are what the switch says that it is.
+func features(at ground) (*of13.FeaturesReply, error) {
+	reply, err := at.ask(&of13.Plain{Kind: of13.TypeFeaturesRequest})
+	if err != nil {
+		return nil, err
+	}
+	f, is := reply[0].(*of13.FeaturesReply)
+	if !is {
+		return nil, fmt.Errorf("the switch answers with a message of type %d instead of its features", reply[0].Type())
+	}
+	return f, nil
+}
+
+// places are where slices of a switch are, for the process after this one.
+type places struct {
+	DatapathID uint64
+	Slices     []placed
+}
+
 type placed struct {
 	Slice
 	First uint8
@@ -79,15 +102,15 @@ type placed struct {
 
 func (l *Local) resume() error {
 	raw, err := l.config.Memory.Placed()
-	if err != nil || raw == nil {
+	if err != nil {
 		return err
 	}
-	var list []placed
-	if json.Unmarshal(raw, &list) != nil {
-		return nil // of another release: all begin anew
+	var were places
+	if raw == nil || json.Unmarshal(raw, &were) != nil || were.DatapathID != l.features.DatapathID {
+		return l.config.Memory.Clear() // of another release or switch: all begin anew
 	}
 	by := make(map[uint8]*member)
-	for _, p := range list {
+	for _, p := range were.Slices {
 		guard, err := newGuard(p.Match)
 		if err != nil {
 			return fmt.Errorf("slice %s: match: %w", p.Name, err)
@@ -104,8 +127,7 @@ func (l *Local) resume() error {
 			}
 		}
 	}
-	l.config.Memory.Numbers(restore(l.groups, (*member).groupNumbers), restore(l.meters, (*member).meterNumbers))
-	return nil
+	return l.config.Memory.Numbers(restore(l.groups, (*member).groupNumbers), restore(l.meters, (*member).meterNumbers))
 }
 
 func (s *member) groupNumbers() *numbers { return &s.groups }
@@ -115,11 +137,11 @@ func (l *Local) remember() error {
 	if l.config.Memory == nil {
 		return nil
 	}
-	list := make([]placed, len(l.members))
-	for i, m := range l.members {
-		list[i] = placed{*m.Slice, m.first}
+	now := places{DatapathID: l.features.DatapathID}
+	for _, m := range l.members {
+		now.Slices = append(now.Slices, placed{*m.Slice, m.first})
 	}
-	raw, err := json.Marshal(list)
+	raw, err := json.Marshal(now)
 	if err != nil {
 		return err
 	}
@@ -165,12 +187,9 @@ func (l *Local) Set(list []Slice) error {
 	if err := Check(list, l.config.Tables); err != nil {
 		return err
 	}
-	guards := make([]*guard, len(list))
-	for i := range list {
-		var err error
-		if guards[i], err = newGuard(list[i].Match); err != nil {
-			return fmt.Errorf("slice %s: match: %w", list[i].Name, err)
-		}
+	guards, err := guardsOf(list)
+	if err != nil {
+		return err
 	}
 	next, firsts := l.placesFor(list)
 	if err := l.leave(next); err != nil {
@@ -455,7 +474,8 @@ func (l *Local) strangers() (list []of13.Message, err error) {
 		}
 	}
 	l.giveUp((*member).groupNumbers, there)
-	if parts, err = askMultipart(l.under, &of13.MultipartRequest{Kind: of13.MultipartMeterConfig, Number: of13.MeterAll}); err != nil {
+	var refused of13.Error // by a switch without meters
+	if parts, err = askMultipart(l.under, &of13.MultipartRequest{Kind: of13.MultipartMeterConfig, Number: of13.MeterAll}); err != nil && !errors.As(err, &refused) {
 		return nil, err
 	}
 	clear(there)
@@ -489,20 +509,12 @@ func (l *Local) giveUp(of func(*member) *numbers, there map[uint32]bool) {
 
 // look has slices know the switch and its ports.
 func (l *Local) look() error {
-	reply, err := l.under.ask(&of13.Plain{Kind: of13.TypeFeaturesRequest})
-	if err != nil {
-		return err
-	}
-	features, is := reply[0].(*of13.FeaturesReply)
-	if !is {
-		return errors.New("the switch does not tell its features")
-	}
 	parts, err := askMultipart(l.under, &of13.MultipartRequest{Kind: of13.MultipartPortDesc})
 	if err != nil {
 		return err
 	}
 	for _, m := range l.members {
-		m.features = features
+		m.features = l.features
 		clear(m.ports)
 		for _, part := range parts {
 			for _, p := range part.PortDescs {

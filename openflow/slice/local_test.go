@@ -40,14 +40,17 @@ func put(m map[uint32]uint64, there uint32, first uint8, own uint32) {
 	}
 }
 
-func (r *remembered) Numbers(group, meter func(uint32, uint8, uint32)) {
+func (r *remembered) Numbers(group, meter func(uint32, uint8, uint32)) error {
 	for n, w := range maps.Clone(r.groups) {
 		group(n, uint8(w>>32), uint32(w))
 	}
 	for n, w := range maps.Clone(r.meters) {
 		meter(n, uint8(w>>32), uint32(w))
 	}
+	return nil
 }
+
+func (r *remembered) Clear() error { clear(r.groups); clear(r.meters); return nil }
 
 // ground0 is a switch of this process with slices, whose frames are a test's.
 type ground0 struct {

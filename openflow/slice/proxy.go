@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"sublet/openflow/channel"
 	"sublet/openflow/of13"
 )
 
@@ -17,25 +16,17 @@ const (
 )
 
 // Proxy stands between a switch and the controllers of its slices.
-type Proxy struct {
-	config Config
-	guards []*guard
-}
+type Proxy struct{ config Config }
 
 // New checks a configuration.
 func New(config Config) (*Proxy, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
 	}
-	p := &Proxy{config: config}
-	for i := range config.Slices {
-		g, err := newGuard(config.Slices[i].Match)
-		if err != nil {
-			return nil, fmt.Errorf("slice %s: match: %w", config.Slices[i].Name, err)
-		}
-		p.guards = append(p.guards, g)
+	if _, err := guardsOf(config.Slices); err != nil {
+		return nil, err
 	}
-	return p, nil
+	return &Proxy{config: config}, nil
 }
 
 // Run serves until ctx is done, or until it cannot listen.
@@ -101,74 +92,30 @@ func (p *Proxy) serve(ctx context.Context, conn net.Conn) error {
 	defer conn.Close()
 	running.Go(up.read)
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	members, err := p.begin(up)
+	if err := up.greet(); err != nil {
+		return err
+	}
+	of, err := p.begin(up)
 	if err != nil {
 		return err
 	}
-	for _, m := range members {
-		m.hub = channel.NewHub(up.wake)
-		m.hub.Least = of13.Version
-		defer m.hub.Close()
-		for _, t := range m.Controllers {
-			running.Go(func() {
-				if err := m.hub.Run(ctx, t, nil, p.said(m.Name)); err != nil {
-					p.said(m.Name)(err)
-				}
-			})
-		}
-	}
-	return drive(ctx, up, members, wake)
+	defer of.Close()
+	of.Begin(ctx, nil, p.config.Log, &running)
+	return drive(ctx, up, of, wake)
 }
 
-func (p *Proxy) said(name string) func(error) {
-	return func(err error) { p.config.Log(fmt.Errorf("slice %s: %w", name, err)) }
-}
-
-// begin empties the switch, and leads the packets of each slice to its tables.
-func (p *Proxy) begin(up *upstream) (members []*member, err error) {
-	features, err := up.greet()
+// begin has the slices be there: as they were, if that is remembered, and else on a
+// switch that is emptied.
+func (p *Proxy) begin(up *upstream) (*Local, error) {
+	f, err := features(up)
 	if err != nil {
 		return nil, err
 	}
-	first, groups, meters := 1, newPool(), newPool()
-	entries := emptied()
-	for i := range p.config.Slices {
-		s := &p.config.Slices[i]
-		v := &view{
-			Slice: s, first: uint8(first), groups: newNumbers(groups, uint8(first), s.Groups), meters: newNumbers(meters, uint8(first), s.Meters),
-			ports: make(map[uint32]of13.Port), alone: p.alone(i), guard: p.guards[i],
-		}
-		members = append(members, &member{view: v, up: up, features: features, miss: 128})
-		entries = append(entries, v.leading()...)
-		first += s.Tables
-	}
-	if int(features.Tables) < first {
-		return nil, fmt.Errorf("it has %d tables, and slices need %d: give them fewer", features.Tables, first)
-	}
-	parts, err := askMultipart(up, &of13.MultipartRequest{Kind: of13.MultipartPortDesc})
+	l, err := newLocal(LocalConfig{Tables: int(f.Tables), Memory: p.config.Memory, Notify: up.wake}, up)
 	if err != nil {
 		return nil, err
 	}
-	for _, part := range parts {
-		for _, port := range part.PortDescs {
-			for _, m := range members {
-				if m.has(port.Number) {
-					m.ports[port.Number] = port
-				}
-			}
-		}
-	}
-	_ = up.change(&of13.MeterMod{Command: of13.CommandDelete, Meter: of13.MeterAll}) // a switch without meters refuses it
-	return members, up.change(entries...)
-}
-
-// emptied are messages that leave nothing of before.
-func emptied() []of13.Message {
-	return []of13.Message{
-		&of13.Config{Kind: of13.TypeSetConfig, MissSendBytes: of13.NoMaxLen},
-		&of13.FlowMod{Command: of13.FlowDelete, Table: of13.TableAll, Buffer: of13.NoBuffer, OutPort: of13.PortAny, OutGroup: of13.GroupAny},
-		&of13.GroupMod{Command: of13.CommandDelete, Group: of13.GroupAll},
-	}
+	return l, l.Set(p.config.Slices)
 }
 
 // leading are the entries of table 0 that lead a slice's packets to its tables.
@@ -191,36 +138,16 @@ func (v *view) leading() (list []of13.Message) {
 	return list
 }
 
-// alone says of a port whether only one slice has it.
-func (p *Proxy) alone(i int) func(port uint32) bool {
-	return func(port uint32) bool {
-		for j := range p.config.Slices {
-			if v := (view{Slice: &p.config.Slices[j]}); j != i && v.has(port) {
-				return false
-			}
-		}
-		return true
-	}
-}
-
 // drive does what controllers ask, in turn, and tells them what happened.
-func drive(ctx context.Context, up *upstream, members []*member, wake <-chan struct{}) error {
+func drive(ctx context.Context, up *upstream, of *Local, wake <-chan struct{}) error {
 	ask := time.NewTicker(quiet)
 	defer ask.Stop()
 	for ctx.Err() == nil {
 		events, ended := up.take()
 		for _, e := range events {
-			for _, m := range members {
-				m.happened(e)
-			}
+			of.Happened(e)
 		}
-		more := false
-		for _, m := range members {
-			if in, ok := m.hub.Next(); ok {
-				m.hub.Handle(in, m)
-				more = true
-			}
-		}
+		more := of.Turn()
 		switch {
 		case ended != nil:
 			return ended

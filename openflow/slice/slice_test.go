@@ -286,23 +286,35 @@ type shared struct {
 	*bed
 	stop                    func()
 	address                 string
+	memory                  Memory
+	end                     func() // of the proxy
 	alice, bob, carol, rest *peer
 }
 
-func share(t *testing.T) *shared {
+func share(t *testing.T) *shared { return shareKept(t, nil) }
+
+// shareKept is share with a memory of the proxy's.
+func shareKept(t *testing.T, memory Memory) *shared {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shared{address: l.Addr().String(), alice: newPeer(t), bob: newPeer(t), carol: newPeer(t), rest: newPeer(t)}
+	s := &shared{address: l.Addr().String(), memory: memory, alice: newPeer(t), bob: newPeer(t), carol: newPeer(t), rest: newPeer(t)}
 	l.Close() // not before: peers would get its port
 	s.bed, s.stop = newBed(t, s.address)
+	s.begin(t)
+	return s
+}
+
+// begin runs the proxy until end.
+func (s *shared) begin(t *testing.T) {
+	t.Helper()
 	target, err := channel.ParseTarget("tcp:" + s.address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(Config{Switch: target, Log: func(err error) { t.Log(err) }, Slices: []Slice{
+	p, err := New(Config{Switch: target, Memory: s.memory, Log: func(err error) { t.Log(err) }, Slices: []Slice{
 		{Name: "alice", Controllers: s.alice.target(), Ports: []uint32{1, 2}, Tables: 4, Entries: 6, Groups: 2, Meters: 2},
 		{Name: "bob", Controllers: s.bob.target(), Ports: []uint32{3, 4}, Match: []of13.Field{vlan(10)}, Tables: 4, Entries: 50, Groups: 2, Meters: 2},
 		{Name: "carol", Controllers: s.carol.target(), Match: []of13.Field{vlan(20)}, Ports: []uint32{3, 4}, Tables: 4, Entries: 50, Groups: 2, Meters: 2},
@@ -314,14 +326,14 @@ func share(t *testing.T) *shared {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- p.Run(ctx) }()
-	t.Cleanup(func() {
+	s.end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(s.end)
 	s.connected()
-	return s
 }
 
 func (s *shared) connected() {
@@ -527,6 +539,58 @@ func TestPacketsOfUnknownFieldsEndNothing(t *testing.T) {
 type writeless struct{ net.Conn }
 
 func (writeless) SetReadDeadline(time.Time) error { return nil }
+
+// The default slice may send packets as the switch does by itself, which others may not.
+func TestDefaultSliceMayUseNormal(t *testing.T) {
+	s := share(t)
+	s.rest.does(entry(0, nil, of13.Output(of13.PortNormal)))
+	if got := s.receive(3, frame(t, 0, 1)); !slices.Equal(got, []string{"1/0", "2/0", "4/0"}) {
+		t.Errorf("a frame to everybody went to %v", got)
+	}
+	if got := s.receive(1, frame(t, 0, 1)); len(got) != 0 {
+		t.Errorf("alice's frame went to %v", got)
+	}
+	s.alice.refused(of13.BadActionBadOutPort, entry(0, nil, of13.Output(of13.PortNormal)))
+}
+
+// A proxy that ends, and another one that begins with what it remembered, lose nothing of
+// slices, and no frame while there is none.
+func TestSlicesOutliveTheProxy(t *testing.T) {
+	files, err := OpenFiles(t.TempDir(), func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	s := shareKept(t, files)
+	group := func(n, out uint32) of13.Message {
+		return &of13.GroupMod{Kind: of13.GroupTypeIndirect, Group: n, Buckets: []of13.Bucket{{WatchPort: of13.PortAny, WatchGroup: of13.GroupAny, Actions: []of13.Action{of13.Output(out)}}}}
+	}
+	meter := &of13.MeterMod{Flags: of13.MeterPKTPS, Meter: 5, Bands: []of13.Band{{Kind: of13.BandDrop, Rate: 1000}}}
+	through := entry(0, nil, of13.Action{Type: of13.ActionGroup, Number: 7})
+	through.Instructions = append([]of13.Instruction{{Type: of13.InstructionMeter, Meter: 5}}, through.Instructions...)
+	s.alice.does(meter, group(7, 2), through)
+	s.bob.does(group(7, 4), entry(0, nil, of13.Action{Type: of13.ActionGroup, Number: 7}))
+	forwards := func() {
+		t.Helper()
+		if a, b := s.receive(1, frame(t, 0, 1)), s.receive(3, frame(t, 10, 1)); !slices.Equal(a, []string{"2/0"}) || !slices.Equal(b, []string{"4/10"}) {
+			t.Errorf("frames went to %v and %v", a, b)
+		}
+	}
+	forwards()
+	s.end()
+	forwards()
+	s.begin(t)
+	forwards()
+	flows, groups, meters := s.alice.asks(of13.MultipartFlow).Flows, s.alice.asks(of13.MultipartGroup).Groups, s.alice.asks(of13.MultipartMeterConfig).MeterConfigs
+	if len(flows) != 1 || flows[0].Packets != 3 || len(groups) != 1 || groups[0].Group != 7 || groups[0].Count.Packets != 3 || len(meters) != 1 || meters[0].Meter != 5 {
+		t.Errorf("alice has entries %+v, groups %+v, meters %+v", flows, groups, meters)
+	}
+	s.alice.does(group(1, 1), &of13.GroupMod{Command: of13.CommandDelete, Group: 7})
+	s.alice.does(every(of13.FlowDelete), entry(0, nil, of13.Action{Type: of13.ActionGroup, Number: 1}))
+	if got := s.receive(3, frame(t, 10, 1)); !slices.Equal(got, []string{"4/10"}) {
+		t.Errorf("what alice changed was bob's, too: %v", got)
+	}
+}
 
 // When the switch begins anew, so do the controllers.
 func TestSwitchBeginsAnew(t *testing.T) {

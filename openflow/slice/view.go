@@ -1,6 +1,7 @@
 package slice
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -102,7 +103,7 @@ func (v *view) output(there []of13.Action, a of13.Action, out bool) ([]of13.Acti
 	switch p := a.Number; {
 	case p == of13.PortController:
 		a.MaxLen = of13.NoMaxLen // packets are whole: the switch's buffers are not for slices
-	case p == of13.PortInPort, p == of13.PortTable && out:
+	case p == of13.PortInPort, p == of13.PortTable && out, p == of13.PortNormal && v.Default:
 	case p == of13.PortAll || p == of13.PortFlood:
 		for _, n := range v.numbersOfPorts() {
 			if n != of13.PortLocal {
@@ -167,6 +168,17 @@ func newGuard(match []of13.Field) (*guard, error) {
 		Instructions: []of13.Instruction{{Type: of13.InstructionApply, Actions: []of13.Action{of13.Output(guardOut)}}},
 	})
 	return g, err
+}
+
+// guardsOf makes one for each slice.
+func guardsOf(list []Slice) (guards []*guard, err error) {
+	guards = make([]*guard, len(list))
+	for i := range list {
+		if guards[i], err = newGuard(list[i].Match); err != nil {
+			return nil, fmt.Errorf("slice %s: match: %w", list[i].Name, err)
+		}
+	}
+	return guards, nil
 }
 
 // passes says whether a frame is of the slice.
