@@ -123,7 +123,7 @@ func TestReconcileDoesWhatItCanAndNamesTheRest(t *testing.T) {
 	if k.has() != host(1, "a", "c").String() {
 		t.Errorf("host has\n%s", k.has())
 	}
-	if got := fmt.Sprint(r.Errors); got != "[vnode alice.net.b: add: permission denied]" {
+	if got := fmt.Sprint(r.Errors); got != "[node b cannot be made: permission denied]" {
 		t.Errorf("errors are %s", got)
 	}
 }
@@ -331,7 +331,7 @@ func TestABlindPartIsLeftAloneAndHoldsNobodyUp(t *testing.T) {
 	if has := links.has(); !strings.Contains(has, "2") || r.Steps != 2 {
 		t.Errorf("%d steps, links\n%s", r.Steps, has)
 	}
-	if got := fmt.Sprint(r.Errors); got != "[vnode: observe: control groups cannot be looked at]" {
+	if got := fmt.Sprint(r.Errors); got != "[nodes cannot be read: control groups cannot be looked at]" {
 		t.Errorf("errors: %s", got)
 	}
 	nodes.blind = nil

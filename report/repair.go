@@ -20,6 +20,9 @@ func RepairText(s plan.Step) string {
 			return fmt.Sprintf("%s: %s of %s was down or set differently, is as planned again", subject, port.Interface, node)
 		}
 	}
+	if setup, ok := s.Item.(plan.Setup); ok && s.Op == plan.Set {
+		return fmt.Sprintf("programs of node %s had ended, or not all was as planned: they are started again", setup.Node)
+	}
 	switch s.Op {
 	case plan.Add:
 		return subject + " was gone, is there again"
@@ -35,6 +38,7 @@ func RepairText(s plan.Step) string {
 	return subject + " was not as planned, is again"
 }
 
+// subjectOf is what users call an item.
 func subjectOf(item plan.Item) string {
 	switch item := item.(type) {
 	case plan.VNode:
@@ -45,8 +49,48 @@ func subjectOf(item plan.Item) string {
 		return fmt.Sprintf("entry of link %s from %s", item.Link, item.From)
 	case plan.VxRouter:
 		return "routing of " + item.Node
+	case plan.Setup:
+		return "what node " + item.Node + " is given"
+	case plan.Pause:
+		return "standstill of node " + item.Node
+	case plan.Switch:
+		return "switch " + item.Switch
+	case plan.SwitchPort:
+		return fmt.Sprintf("port %s of switch %s", item.Interface, item.Switch)
+	case plan.Overlay:
+		return "tunnel of link " + item.Link
+	case plan.Gateway:
+		return "way out of " + item.Node
+	case plan.Join:
+		return "place to join as " + item.Node
+	case plan.Device:
+		return "device of " + item.Node
+	case plan.Access:
+		return "exit at switch " + item.Switch
+	case plan.Uplink:
+		return "interface " + item.Interface + " of the host"
 	}
-	return string(item.Kind()) + " " + item.Key()
+	return nounOf(item.Kind())
+}
+
+// nouns are what users call items of a kind, several or of which only one is.
+var nouns = map[plan.Kind]string{
+	plan.KindUplink: "interfaces of the host", plan.KindNames: "names of nodes", plan.KindVNode: "nodes",
+	plan.KindSwitch: "switches", plan.KindVxSwitch: "switches", plan.KindOpenFlow: "switches",
+	plan.KindVxLink: "links", plan.KindOverlay: "tunnels", plan.KindVxRouter: "routing",
+	plan.KindGateway: "ways out", plan.KindJoin: "places to join", plan.KindDevice: "devices", plan.KindAccess: "exits",
+	plan.KindSwitchPort: "ports of switches", plan.KindVxSwitchPort: "ports of switches",
+	plan.KindSpread: "paths of tunnels", plan.KindPrefixSpread: "paths", plan.KindSetup: "what nodes are given",
+	plan.KindPause: "standstill of nodes", plan.KindChains: "service chains", plan.KindFlow: "entries of switches",
+	plan.KindReach: "who reaches whom",
+}
+
+// nounOf is a kind's, or the kind if it is one of a later version.
+func nounOf(k plan.Kind) string {
+	if noun, known := nouns[k]; known {
+		return noun
+	}
+	return string(k)
 }
 
 // changedPort is the port of a node that was not found as it shall be.

@@ -63,6 +63,7 @@ type Held struct {
 type ItemError struct {
 	Kind  plan.Kind    `json:"kind,omitempty"` // of the item; "": the host as a whole
 	Key   string       `json:"key,omitempty"`
+	What  string       `json:"what,omitempty"` // what users call the item; "": see Subject
 	Lease vnet.LeaseID `json:"lease,omitzero"` // of the item; zero: see OfHost
 	Op    plan.Op      `json:"op,omitempty"`   // "": an agent of a former version reported it
 	Text  string       `json:"text"`
@@ -70,7 +71,7 @@ type ItemError struct {
 
 // NewItemError says that a step failed.
 func NewItemError(s plan.Step, err error) ItemError {
-	return ItemError{Kind: s.Item.Kind(), Key: s.Item.Key(), Lease: s.Item.LeaseID(), Op: s.Op, Text: err.Error()}
+	return ItemError{Kind: s.Item.Kind(), Key: s.Item.Key(), What: subjectOf(s.Item), Lease: s.Item.LeaseID(), Op: s.Op, Text: err.Error()}
 }
 
 // Unread says that something of a host could not be looked at.
@@ -91,9 +92,31 @@ func (e ItemError) OfHost() bool {
 // Item names what the error is of: its kind and key.
 func (e ItemError) Item() string { return strings.TrimSpace(string(e.Kind) + " " + e.Key) }
 
+// Subject is what users call what the error is of.
+func (e ItemError) Subject() string {
+	if e.What != "" || e.Kind == "" {
+		return e.What
+	}
+	if e.Key == "" {
+		return nounOf(e.Kind)
+	}
+	return nounOf(e.Kind) + " of " + e.Key
+}
+
+// cannot says in words that an operation failed.
+var cannot = map[plan.Op]string{
+	plan.Add: "cannot be made", plan.Set: "cannot be changed", plan.Delete: "cannot be removed", plan.Observe: "cannot be read",
+}
+
+// String says to users what failed, and why. What the text says of the item
+// by its key the subject says in their words.
 func (e ItemError) String() string {
-	words := slices.DeleteFunc([]string{e.Item(), string(e.Op), e.Text}, func(w string) bool { return w == "" })
-	return strings.Join(words, ": ")
+	text := e.Text
+	if _, cause, found := strings.Cut(text, e.Key+": "); found && e.Key != "" {
+		text = cause
+	}
+	what := strings.TrimSpace(e.Subject() + " " + cannot[e.Op])
+	return strings.Join(slices.DeleteFunc([]string{what, text}, func(w string) bool { return w == "" }), ": ")
 }
 
 // Errors of a report, by kind and key.

@@ -2,8 +2,8 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
-	"strings"
 	"testing"
 
 	"sublet/plan"
@@ -58,10 +58,35 @@ func TestRepairsAreTold(t *testing.T) {
 
 func TestWhatCannotBeReadIsOfItsLease(t *testing.T) {
 	id := vnet.LeaseID{Tenant: "t", Network: "a"}
-	if e := Unread(plan.Unknown{Kind: plan.KindVxLink, Lease: id, Why: "no"}); e.OfHost() || e.Lease != id || !strings.Contains(e.String(), "t.a") {
+	if e := Unread(plan.Unknown{Kind: plan.KindVxLink, Lease: id, Why: "no"}); e.OfHost() || e.Lease != id || e.String() != "links of t.a cannot be read: no" {
 		t.Errorf("an unknown of one lease is reported as %v", e)
 	}
 	if e := Unread(plan.Unknown{Kind: plan.KindVxLink, Why: "no"}); !e.OfHost() {
 		t.Errorf("an unknown of everybody is reported as %v", e)
+	}
+}
+
+// Every kind has a word for users, and an error says in such words what failed, where and
+// why, without the names that plans have for it.
+func TestErrorsAreInTheWordsOfUsers(t *testing.T) {
+	for _, kind := range plan.Kinds {
+		if nouns[kind] == "" {
+			t.Errorf("users have no word for a %s", kind)
+		}
+	}
+	id := vnet.LeaseID{Tenant: "t", Network: "a"}
+	for want, step := range map[string]plan.Step{
+		"what node n is given cannot be changed: busy":    {Op: plan.Set, Item: plan.Setup{Lease: id, Node: "n"}},
+		"link l cannot be made: busy":                     {Op: plan.Add, Item: plan.VxLink{Lease: id, Link: "l", Index: 7}},
+		"node n cannot be removed: busy":                  {Op: plan.Delete, Item: plan.VNode{Lease: id, Node: "n"}},
+		"switch s cannot be made: busy":                   {Op: plan.Add, Item: plan.Switch{Lease: id, Switch: "s", Type: vnet.SwitchKernel}},
+		"service chains cannot be changed: busy":          {Op: plan.Set, Item: plan.Chains{Lease: id}},
+		"interface eth1 of the host cannot be made: busy": {Op: plan.Add, Item: plan.Uplink{Interface: "eth1"}},
+	} {
+		for _, text := range []string{"busy", "do it to " + step.Item.Key() + ": busy"} {
+			if got := NewItemError(step, errors.New(text)).String(); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
 	}
 }

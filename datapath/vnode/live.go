@@ -268,7 +268,7 @@ func (p *Part) throughDoor(ctx context.Context, key, word string, pass func(*net
 	case passed != nil:
 		return fmt.Errorf("%w (%s)", passed, said)
 	case err != nil || len(said) == 0:
-		return errors.Join(err, errors.New("the machine's supervisor has ended, or does not answer"))
+		return errors.Join(err, errors.New("what runs the machine has ended, or does not answer"))
 	case string(said) != doorDone:
 		return errors.New(string(said))
 	}

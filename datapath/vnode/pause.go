@@ -95,7 +95,7 @@ func (p *Part) held(key string) ([]*os.File, error) {
 		files = append(files, f)
 		if room.name == "net" && !kernel.SameFile(f, p.host.Path(key)) {
 			closeAll(files)
-			return nil, fmt.Errorf("the pause process of %s is in another network", key)
+			return nil, fmt.Errorf("the first process of %s is in another network", key)
 		}
 	}
 	// The number is the same process's as long as it is in the group.
@@ -106,7 +106,7 @@ func (p *Part) held(key string) ([]*os.File, error) {
 	return files, nil
 }
 
-var errNoPause = errors.New("the node has no pause process")
+var errNoPause = errors.New("the node has no first process")
 
 // paused is the number of the node's pause process.
 func (p *Part) paused(key string) (int, error) {
@@ -171,7 +171,7 @@ func (p *Part) startPause(key string) error {
 	err = cmd.Start()
 	theirs.Close()
 	if err != nil {
-		return fmt.Errorf("start the pause process: %w", err)
+		return fmt.Errorf("start the node's first process: %w", err)
 	}
 	late := time.AfterFunc(answerTries*answerTime, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()

@@ -119,7 +119,7 @@ func (p *Part) startSupervisor(s plan.Setup) error {
 	err = cmd.Start()
 	theirs.Close()
 	if err != nil {
-		return fmt.Errorf("start the supervisor: %w", err)
+		return fmt.Errorf("start its programs: %w", err)
 	}
 	late := time.AfterFunc(answerTries*answerTime, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
@@ -129,7 +129,7 @@ func (p *Part) startSupervisor(s plan.Setup) error {
 		return errors.New(string(said))
 	}
 	if err == nil && p.supervisorOf(key) == 0 {
-		err = errors.New("the supervisor ended at once")
+		err = errors.New("what starts its programs ended at once")
 	}
 	return err
 }
@@ -242,7 +242,7 @@ func (s *supervisor) lock() (*os.File, error) {
 	}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("another supervisor has %s: %w", s.Given, err)
+		return nil, fmt.Errorf("its programs are being started already (%s): %w", s.Given, err)
 	}
 	return f, nil
 }
