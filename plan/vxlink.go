@@ -55,6 +55,8 @@ type End struct {
 	// Place tells what is at one end of a link before and after a move apart, where a
 	// host has both.
 	Place int `json:"place,omitempty"`
+	// Lost is an end that was read back without the device of its port.
+	Lost bool `json:"-"`
 }
 
 // Places is how many there are.

@@ -15,8 +15,11 @@ import (
 func RepairText(s plan.Step) string {
 	subject := subjectOf(s.Item)
 	if link, ok := s.Item.(plan.VxLink); ok && s.Op == plan.Set {
-		if port := changedPort(link, s.Was); port != nil {
+		if port, lost := changedPort(link, s.Was); port != nil {
 			_, node, _ := plan.ParseNamespace(port.Namespace)
+			if lost && plan.TenantsNode(port.Namespace) {
+				return fmt.Sprintf("%s: %s of %s was deleted, is there again: addresses, routes, queues and settings that were made at it by hand are lost, make them again", subject, port.Interface, node)
+			}
 			return fmt.Sprintf("%s: %s of %s was down or set differently, is as planned again", subject, port.Interface, node)
 		}
 	}
@@ -93,18 +96,18 @@ func nounOf(k plan.Kind) string {
 	return string(k)
 }
 
-// changedPort is the port of a node that was not found as it shall be.
-func changedPort(want plan.VxLink, was plan.Item) *plan.Port {
+// changedPort is the port of a node that was not found as it shall be; lost: not at all.
+func changedPort(want plan.VxLink, was plan.Item) (port *plan.Port, lost bool) {
 	had, ok := was.(plan.VxLink)
 	if !ok {
-		return nil
+		return nil, false
 	}
 	for i, end := range want.Ends {
-		if end.Port != nil && had.Ends[i] == (plan.End{}) {
-			return end.Port
+		if is := had.Ends[i]; end.Port != nil && is.Port == nil && is.Tunnel == nil {
+			return end.Port, is.Lost
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // leaves lists the values of an item by their places, "ends.0.port.mtu".

@@ -35,15 +35,17 @@ func TestReportsOfFormerAgentsAreRead(t *testing.T) {
 func TestRepairsAreTold(t *testing.T) {
 	port := func(mtu int) *plan.Port { return &plan.Port{Namespace: "alice.net.r1", Interface: "eth1", MTU: mtu} }
 	link := plan.VxLink{Link: "r1-r2", Ends: [2]plan.End{{Port: port(1500), Rate: 8000}, {Port: port(1500)}}}
-	down, slower := link, link
+	down, slower, deleted := link, link, link
 	down.Ends[0] = plan.End{}
 	slower.Ends[0].Rate = 7000
+	deleted.Ends[0] = plan.End{Lost: true}
 	router := plan.VxRouter{Node: "r1", Forward: true}
 	for _, c := range []struct {
 		step plan.Step
 		want string
 	}{
 		{plan.Step{Op: plan.Set, Item: link, Was: down}, "link r1-r2: eth1 of r1 was down or set differently, is as planned again"},
+		{plan.Step{Op: plan.Set, Item: link, Was: deleted}, "link r1-r2: eth1 of r1 was deleted, is there again: addresses, routes, queues and settings that were made at it by hand are lost, make them again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: slower}, "link r1-r2: rate_bps was 7000, is 8000 again"},
 		{plan.Step{Op: plan.Add, Item: router, Was: nil}, "routing of r1 was gone, is there again"},
 		{plan.Step{Op: plan.Delete, Item: router, Was: nil}, "routing of r1 was there, is gone again"},

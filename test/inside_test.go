@@ -66,6 +66,36 @@ func TestInterfaceStaysDownInside(t *testing.T) {
 	s.settled()
 }
 
+// TestLossWithADeletedInterfaceIsTold: what a tenant set at an interface that they then
+// deleted is not there again, and an event says that; what the request states is.
+func TestLossWithADeletedInterfaceIsTold(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "demo")
+	l.up(`network: n
+nodes: [{name: a, host: h1, sysctls: {net.ipv4.conf.eth0.arp_notify: 1}}, {name: b, host: h2}]
+links: [{name: ab, ends: [a, b], rate: 10Mbit}]
+`)
+	inside := func() string {
+		return l.sublet("exec", "n/a", "--", "sh", "-c", "ip -o -4 addr show dev eth0 | grep -c 192.168.77.1; cat /proc/sys/net/ipv4/conf/eth0/arp_notify").out
+	}
+	l.must("exec", "n/a", "--", "ip", "addr", "add", "192.168.77.1/24", "dev", "eth0")
+	if got := inside(); got != "1\n1\n" {
+		t.Fatalf("before: %q", got)
+	}
+	l.must("exec", "n/a", "--", "ip", "link", "del", "eth0")
+	const told = "eth0 of a was deleted, is there again: addresses, routes, queues and settings that were made at it by hand are lost"
+	eventually(t, patience, func() error {
+		if out := l.must("events", "n", "-o", "json"); !strings.Contains(out, told) {
+			return fmt.Errorf("events say %s", out)
+		}
+		return l.pinged("n", "a", "b")
+	})
+	if got := inside(); got != "0\n1\n" {
+		t.Errorf("afterwards: %q", got)
+	}
+	l.settled()
+}
+
 // checkedInside looks at what a check says of a link that is down inside r. How the
 // other one does, on a machine with other work, is another test's matter.
 func (l *lab) checkedInside() {

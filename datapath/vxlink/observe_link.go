@@ -73,7 +73,7 @@ func (f *fabric) join(l plan.VxLink, i int, slot uint32) plan.End {
 }
 
 // broken says that an end is not as Do leaves it.
-func broken(e plan.End) bool { return e == plan.End{Place: e.Place} }
+func broken(e plan.End) bool { return e == plan.End{Place: e.Place, Lost: e.Lost} }
 
 // end reads what an end leads to; an empty one if something lacks.
 func (f *fabric) end(l plan.VxLink, i int, slot uint32) plan.End {
@@ -94,6 +94,9 @@ func (f *fabric) whole(l plan.VxLink, i int, slot uint32) plan.End {
 		return plan.End{}
 	}
 	d := f.devices[l.Device(i)]
+	if d.Index == 0 {
+		return plan.End{Lost: true}
+	}
 	if d.Kind != "veth" || d.Index != number(slot) || f.foreign[d.Index] || linkName(d.Alias) != l.Link ||
 		!f.admits(d.Index) {
 		return plan.End{}
