@@ -36,7 +36,7 @@ type OpenFlowSlice struct {
 // OpenFlowController is a controller of a switch: one that it is to connect to, or one
 // that has connected to it.
 type OpenFlowController struct {
-	Target    string `json:"target"`          // tcp:ADDRESS:PORT, or tls, ptcp, ptls
+	Target    string `json:"target"`          // tcp:ADDRESS:PORT, or ssl, ptcp, pssl
 	Slice     string `json:"slice,omitempty"` // of which it is the controller
 	Connected bool   `json:"connected"`
 	Role      string `json:"role,omitempty"` // equal, master or slave

@@ -59,11 +59,16 @@ const twoSlices = `      - {name: alice, controller: ["tcp:one:6653"], links: [l
 // no such slice, or the switch does not answer.
 func (l *lab) entriesOf(name string) (entries, first int) {
 	l.t.Helper()
-	r := l.sublet("flows", "status", "shared/s1", "-o", "json")
+	return l.sublet("flows", "status", "shared/s1", "-o", "json").entriesOf(l.t, name)
+}
+
+// entriesOf is what flows status says of a slice.
+func (r result) entriesOf(t *testing.T, name string) (entries, first int) {
+	t.Helper()
 	if r.code != 0 {
 		return 0, 0
 	}
-	for _, x := range decode[report.OpenFlowStatus](l.t, r.out).Slices {
+	for _, x := range decode[report.OpenFlowStatus](t, r.out).Slices {
 		if x.Name == name {
 			return x.Entries.Used, x.FirstTable
 		}

@@ -257,7 +257,7 @@ func (s *Switch) listen(d *device, tag int) error {
 // addMissEntries adds the table-miss entry of every table.
 func (s *Switch) addMissEntries() error {
 	for table := range s.config.Pipeline.Tables {
-		_, err := s.tables.Do(0, &of13.FlowMod{
+		_, err := s.tables.Do(s.now(), &of13.FlowMod{
 			Table: uint8(table), Buffer: of13.NoBuffer, OutPort: of13.PortAny, OutGroup: of13.GroupAny,
 			Instructions: []of13.Instruction{{Type: of13.InstructionApply, Actions: []of13.Action{of13.Output(of13.PortController)}}},
 		})

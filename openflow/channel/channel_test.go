@@ -327,6 +327,11 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s is %+v, error %v", text, got, err)
 		}
 	}
+	for _, text := range []string{"tcp:192.0.2.1:6653", "ssl:[2001:db8::1]:6653", "ptcp:6654", "pssl:6654"} {
+		if target, err := ParseTarget(text); err != nil || target.String() != text {
+			t.Errorf("%s is written as %s, error %v", text, target, err)
+		}
+	}
 	for _, text := range []string{"", "192.0.2.1:6653", "tcp:192.0.2.1", "tcp::6653", "udp:192.0.2.1:6653", "tcp:h:"} {
 		if _, err := ParseTarget(text); err == nil {
 			t.Errorf("%q is taken as a controller", text)

@@ -3,6 +3,7 @@ package channel
 import (
 	"errors"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 
@@ -81,11 +82,11 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// String is how a target is written.
+// String is how requests, and Open vSwitch, write a target.
 func (t Target) String() string {
-	kind := map[bool]string{false: "tcp:", true: "tls:"}[t.Secure]
+	kind := map[bool]string{false: "tcp:", true: "ssl:"}[t.Secure]
 	if t.Passive {
 		kind = "p" + kind
 	}
-	return kind + t.Address
+	return kind + strings.TrimPrefix(t.Address, ":")
 }
