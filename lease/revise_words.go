@@ -32,7 +32,7 @@ func revisions(was, is vnet.Request) (changes []vnet.Change) {
 				what += " in stage " + stage
 			}
 		}
-		changes = append(changes, vnet.Change{What: what, From: from, To: to + restarts(what, from)})
+		changes = append(changes, vnet.Change{What: what, From: from, To: to + restarts(what, from) + beginsAnew(before, after, what)})
 	}
 	return changes
 }
@@ -160,6 +160,10 @@ func (d *description) topology(t vnet.Topology, where string) {
 		d.element("router", n.Name, where, n)
 	}
 	for _, s := range t.Switches {
+		for _, x := range s.FlowSlices {
+			d.flowSlice(x, s.Name+where)
+		}
+		s.FlowSlices = nil
 		d.element("switch", s.Name, where, s)
 	}
 	for _, l := range t.Links {
@@ -169,6 +173,40 @@ func (d *description) topology(t vnet.Topology, where string) {
 		l.Bandwidth, l.Impair, l.Down = [2]vnet.Bandwidth{}, [2]vnet.Impairment{}, false
 		d.element("link", l.Name, where, l)
 	}
+}
+
+// flowSlice notes a slice of a switch, and each field of it.
+func (d *description) flowSlice(x vnet.FlowSlice, of string) {
+	of = "slice " + x.Name + " of " + of
+	d.note(of, "there")
+	fields, err := tree(x.Sized())
+	if err != nil {
+		return // of such types there is always a JSON
+	}
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		switch field {
+		case "name":
+		case "links":
+			d.note("links of "+of, strings.Join(x.Links, ", "))
+		default:
+			d.note(fieldName(field)+" of "+of, fieldWord(field, fields[field]))
+		}
+	}
+}
+
+// beginsAnew warns of a slice of a switch that does with another value of a field, as
+// the switch has it (openflow/slice).
+func beginsAnew(before, after *description, what string) string {
+	field, of, _ := strings.Cut(what, " of ")
+	if !strings.HasPrefix(of, "slice ") || before.word(of) != after.word(of) {
+		return ""
+	}
+	switch has := strings.Split(after.word(what), ", "); {
+	case field == "match", field == "tables", field == "default",
+		field == "links" && after.word(what) != "none" && slices.ContainsFunc(strings.Split(before.word(what), ", "), func(link string) bool { return !slices.Contains(has, link) }):
+		return " (the slice begins anew, without its entries, groups and meters)"
+	}
+	return ""
 }
 
 // chain notes a chain, and each field of it.

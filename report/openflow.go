@@ -1,10 +1,14 @@
 package report
 
 import (
+	"errors"
 	"time"
 
 	"sublet/vnet"
 )
+
+// ErrNoPort is of a question about a port that an OpenFlow switch has not.
+var ErrNoPort = errors.New("no such port")
 
 // OpenFlowStatus is what an OpenFlow switch tells of itself beside its entries.
 type OpenFlowStatus struct {

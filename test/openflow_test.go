@@ -110,6 +110,9 @@ func (l *lab) tracesAndQueues() {
 	if r := l.sublet("flows", "trace", "learning/s1", "in_port=1,speed=2"); r.code != 2 {
 		l.t.Errorf("trace of no packet: %+v", r)
 	}
+	if r := l.sublet("flows", "trace", "learning/s1", "in_port=9,tcp"); r.code != 2 || !strings.Contains(r.err, "in_port 9: no such port") {
+		l.t.Errorf("trace by a port that is not there: %+v", r)
+	}
 	spaces := matches(filepath.Join(l.run, "netns", "h1", "*.s1.openflow"))
 	if len(spaces) != 1 {
 		l.t.Fatalf("namespaces of the switch: %v", spaces)

@@ -16,6 +16,7 @@ import (
 	"sublet/agent/session"
 	"sublet/internal/problem"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -134,6 +135,10 @@ func (h *Host) trace(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.asked.give(of)
 	t, err := h.Trace(of, uint32(port), frame)
+	if errors.Is(err, report.ErrNoPort) {
+		problem.Write(w, http.StatusNotFound, err.Error())
+		return
+	}
 	answerOne(w, t, err)
 }
 

@@ -2,6 +2,7 @@ package openflow
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -73,6 +74,9 @@ func (p *Part) Trace(key string, port uint32, frame []byte) (t report.FlowTrace,
 	}
 	defer done()
 	told, err := c.Trace(port, frame)
+	if errors.Is(err, of13.BadRequestBadPort) {
+		return t, fmt.Errorf("in_port %d: %w at this switch now: state another one", port, report.ErrNoPort)
+	}
 	if err != nil {
 		return t, fmt.Errorf("ask switch %s about a packet of port %d: %w", key, port, err)
 	}

@@ -52,7 +52,7 @@ func (c *Client) Ask(request of13.Message) (parts []of13.Message, err error) {
 			continue // an echo request, or something that nobody asked for
 		}
 		if e, refused := m.(*of13.ErrorMessage); refused {
-			return nil, fmt.Errorf("the switch refuses: error of type %d, code %d", e.Kind, e.Code)
+			return nil, fmt.Errorf("the switch refuses: %w", of13.Error(uint32(e.Kind)<<16|uint32(e.Code)))
 		}
 		parts = append(parts, m)
 		if r, long := m.(*of13.MultipartReply); !long || r.Flags&of13.MultipartMore == 0 {
