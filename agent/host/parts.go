@@ -17,6 +17,7 @@ import (
 	"sublet/datapath/chain"
 	"sublet/datapath/device"
 	"sublet/datapath/image"
+	"sublet/datapath/image/registry"
 	"sublet/datapath/join"
 	"sublet/datapath/kernel"
 	"sublet/datapath/latency"
@@ -25,6 +26,7 @@ import (
 	"sublet/datapath/overlay"
 	"sublet/datapath/reach"
 	"sublet/datapath/vnode"
+	"sublet/datapath/vnode/process"
 	"sublet/datapath/vxlink"
 	"sublet/datapath/vxrouter"
 	"sublet/datapath/vxswitch"
@@ -71,9 +73,9 @@ func newOverlay(s setup) agent.Part {
 // directory of data.
 func newNodes(s setup) (agent.Part, error) {
 	p := vnode.New(s.host)
-	p.Changed, p.Kept = s.changed, filepath.Join(s.config.Data, "kept", string(s.config.Host))
+	p.Changed, p.Process, p.Kept = s.changed, process.Of, filepath.Join(s.config.Data, "kept", string(s.config.Host))
 	images, err := image.New(image.Config{
-		Dir: filepath.Join(s.config.Data, "images", string(s.config.Host)), Offered: s.config.Images, Registries: s.config.Registries, Quota: int64(s.config.ImagesQuota), Changed: p.Fetched,
+		Dir: filepath.Join(s.config.Data, "images", string(s.config.Host)), Offered: s.config.Images, Registry: registry.Registries{Allowed: s.config.Registries}, Quota: int64(s.config.ImagesQuota), Changed: p.Fetched,
 	})
 	p.Images = images
 	return p, err

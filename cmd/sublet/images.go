@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"sublet/datapath/image"
+	"sublet/datapath/image/registry"
 	"sublet/vnet"
 )
 
@@ -45,7 +46,7 @@ func (o *imageOptions) check() error {
 	}
 	o.bytes = quota
 	for _, name := range o.registries {
-		if err := image.CheckRegistry(name); err != nil {
+		if err := registry.Check(name); err != nil {
 			return badInput{fmt.Errorf("--registry: %w", err)}
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -28,13 +27,11 @@ import (
 
 // Config of a store.
 type Config struct {
-	Dir        string   // directory of the store; root's only
-	Offered    string   // directory of the operator's images; "": none
-	Registries []string // from which images may be fetched, such as docker.io
-	Limits     Limits   // zero: DefaultLimits
-	Quota      int64    // bytes of all images, unpacked; 0: DefaultQuota
-	// Transport asks registries; nil: remote.DefaultTransport.
-	Transport http.RoundTripper
+	Dir      string   // directory of the store; root's only
+	Offered  string   // directory of the operator's images; "": none
+	Limits   Limits   // zero: DefaultLimits
+	Quota    int64    // bytes of all images, unpacked; 0: DefaultQuota
+	Registry Registry // from which images may be fetched; nil: none
 	// Changed is called when a fetch ended that nobody waited for.
 	Changed func()
 }

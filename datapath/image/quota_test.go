@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	registries "sublet/datapath/image/registry"
 )
 
 // offer makes an image of so many bytes by a name.
@@ -78,7 +80,7 @@ func TestQuota(t *testing.T) {
 func TestOnceForEachDigest(t *testing.T) {
 	b := build(t, pack(t, lower...), pack(t, upper...)).seal(t)
 	host, transport, asked := served(t, b)
-	s := store(t, Config{Registries: []string{host}, Transport: transport})
+	s := store(t, Config{Registry: registries.Registries{Allowed: []string{host}, Transport: transport}})
 	var all sync.WaitGroup
 	for _, name := range []string{"/demo/web:1", "/demo/web@" + b.index.Manifests[0].Digest.String()} {
 		for range 4 {
@@ -109,19 +111,19 @@ func TestRegistryErrors(t *testing.T) {
 			_, _ = w.Write([]byte("<html>\nsecret page</html>"))
 		}))
 		host := strings.TrimPrefix(server.URL, "https://")
-		s := store(t, Config{Registries: []string{host}, Transport: server.Client().Transport})
+		s := store(t, Config{Registry: registries.Registries{Allowed: []string{host}, Transport: server.Client().Transport}})
 		_, err := s.Get(t.Context(), host+"/demo/web:1", Owner{})
 		server.Close()
 		if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n<") || strings.Contains(err.Error(), "https://") {
 			t.Errorf("%d: %v", status, err)
 		}
-		s = store(t, Config{Registries: []string{host}, Transport: server.Client().Transport})
+		s = store(t, Config{Registry: registries.Registries{Allowed: []string{host}, Transport: server.Client().Transport}})
 		if _, err := s.Get(t.Context(), host+"/demo/web:1", Owner{}); err == nil || !strings.Contains(err.Error(), "nothing answers there") {
 			t.Errorf("a registry that is away: %v", err)
 		}
 	}
 	for _, host := range []string{"registry.invalid"} {
-		s := store(t, Config{Registries: []string{host}})
+		s := store(t, Config{Registry: registries.Registries{Allowed: []string{host}}})
 		if _, err := s.Get(t.Context(), host+"/demo/web:1", Owner{}); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", host, err)
 		}

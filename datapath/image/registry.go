@@ -3,125 +3,71 @@ package image
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
-	"golang.org/x/sys/unix"
 )
 
-// CheckRegistry says what is wrong with the name of a registry that the operator
-// allows, such as docker.io or registry.example:5000.
-func CheckRegistry(text string) error {
-	if _, err := name.NewRegistry(text, name.StrictValidation); err != nil || strings.Contains(text, "/") {
-		return fmt.Errorf("%q is not the name of a registry, such as docker.io or registry.example:5000", text)
-	}
-	return nil
+// Registry is where images are fetched from (datapath/image/registry).
+type Registry interface {
+	// Names lists the registries that are allowed.
+	Names() []string
+	// Allows says of which registry an image's name is, and whether it is allowed;
+	// "": the text is no name.
+	Allows(text string) (registry string, allowed bool)
+	// Image asks for an image, with documents of at most so many bytes.
+	Image(ctx context.Context, text string, platform v1.Platform, most int64) (v1.Image, error)
 }
 
-// registry finds an image in a registry that the operator allows: over HTTPS,
-// without credentials, for those of the host are not the tenant's.
+// registry finds an image in a registry that the operator allows.
 func (s *Store) registry(ctx context.Context, text string) (*source, error) {
-	ref, err := name.ParseReference(text)
-	if err != nil {
-		return nil, s.unknown("")
+	from, allowed := s.allows(text)
+	if !allowed {
+		return nil, s.unknown(from)
 	}
-	if !s.allows(ref.Context().Registry) {
-		return nil, s.unknown(ref.Context().RegistryStr())
+	image, err := s.Registry.Image(ctx, text, platform, mostDocument)
+	var src *source
+	if err == nil {
+		src, err = s.readRemote(image)
 	}
-	image, err := remote.Image(ref, remote.WithContext(ctx), remote.WithPlatform(platform),
-		remote.WithAuth(authn.Anonymous), remote.WithTransport(secure{s.transport()}))
 	if err != nil {
-		return nil, fmt.Errorf("registry %s: %w", ref.Context().RegistryStr(), readable(err))
-	}
-	src, err := s.readRemote(image)
-	if err != nil {
-		return nil, fmt.Errorf("registry %s: %w", ref.Context().RegistryStr(), readable(err))
+		return nil, fmt.Errorf("registry %s: %w", from, err)
 	}
 	return src, nil
 }
 
-// readable says in a line what a registry, or the way to it, answers: libraries add
-// addresses, scopes and pages of HTML.
-func readable(err error) error {
-	var answer *transport.Error
-	var address *net.DNSError
-	var unsure *tls.CertificateVerificationError
-	switch {
-	case errors.As(err, &answer):
-		return errors.New(meaning(answer.StatusCode))
-	case errors.As(err, &address):
-		return errors.New("its name cannot be resolved by this host")
-	case errors.As(err, &unsure):
-		return errors.New("its certificate is not valid for this host")
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return errors.New("it does not answer in time")
-	case errors.Is(err, unix.ECONNREFUSED):
-		return errors.New("nothing answers there (connection refused)")
-	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH):
-		return errors.New("this host has no way to it")
+func (s *Store) allows(text string) (registry string, allowed bool) {
+	if s.Registry == nil {
+		return "", false
 	}
-	return err
+	return s.Registry.Allows(text)
 }
 
-// meaning of an answer's status (OCI distribution specification, error codes).
-func meaning(status int) string {
-	switch {
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return "it shows no image of that name to everybody: check the name, or have the operator offer it as a file"
-	case status == http.StatusNotFound:
-		return "it has no image of that name and tag"
-	case status == http.StatusTooManyRequests:
-		return "it takes no more requests of this host now: wait, or have the operator offer the image as a file"
-	case status >= http.StatusInternalServerError:
-		return fmt.Sprintf("it fails (status %d): try again later", status)
+func (s *Store) registries() []string {
+	if s.Registry == nil {
+		return nil
 	}
-	return fmt.Sprintf("it refuses (status %d)", status)
-}
-
-func (s *Store) transport() http.RoundTripper {
-	if s.Transport != nil {
-		return s.Transport
-	}
-	return remote.DefaultTransport
-}
-
-// allows says whether images may come from a registry.
-func (s *Store) allows(r name.Registry) bool {
-	return slices.ContainsFunc(s.Registries, func(allowed string) bool {
-		known, err := name.NewRegistry(allowed)
-		return err == nil && known.RegistryStr() == r.RegistryStr()
-	})
+	return s.Registry.Names()
 }
 
 // unknown says where images may come from, and how one of a registry could.
 func (s *Store) unknown(registry string) error {
-	if s.Offered == "" && len(s.Registries) == 0 {
+	if s.Offered == "" && len(s.registries()) == 0 {
 		return errors.New("this host has no images: its operator can offer some (sublet agent --images DIR) or allow a registry (--registry NAME)")
 	}
 	allowed := "no registry is allowed here"
-	if len(s.Registries) > 0 {
-		allowed = "the registries that are allowed here are " + strings.Join(s.Registries, ", ")
+	if len(s.registries()) > 0 {
+		allowed = "the registries that are allowed here are " + strings.Join(s.registries(), ", ")
 	}
 	var can []string
 	if s.Offered != "" {
 		allowed = "the operator offers nothing by that name, and " + allowed
 		can = append(can, "put it into the directory of images")
-	}
-	if registry == name.DefaultRegistry {
-		registry = "docker.io" // as people write it
 	}
 	if registry != "" {
 		can = append(can, "allow its registry (sublet agent --registry "+registry+")")
@@ -158,13 +104,7 @@ func (s *Store) readRemote(image v1.Image) (*source, error) {
 		return nil, err
 	}
 	for _, layer := range layers {
-		src.layers = append(src.layers, func() (io.ReadCloser, error) {
-			blob, err := layer.Compressed()
-			if err != nil {
-				err = readable(err)
-			}
-			return blob, err
-		})
+		src.layers = append(src.layers, layer.Compressed)
 	}
 	src.remote = true
 	return src, src.complete()
@@ -183,24 +123,6 @@ func (s *Store) checkManifest(m *v1.Manifest) error {
 		}
 	}
 	return nil
-}
-
-// secure asks over HTTPS only, and takes no documents that are too long.
-type secure struct{ http.RoundTripper }
-
-func (t secure) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme != "https" {
-		return nil, fmt.Errorf("%s is asked over HTTPS only", r.URL.Host)
-	}
-	answer, err := t.RoundTripper.RoundTrip(r)
-	if err != nil || strings.Contains(r.URL.Path, "/blobs/") || r.Response != nil { // a blob, or where one was sent on to
-		return answer, err
-	}
-	answer.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(answer.Body, mostDocument), answer.Body}
-	return answer, nil
 }
 
 // A name of a registry's image stands for the digest that it had first, for as
@@ -222,8 +144,7 @@ func (s *Store) known(text string, owner Owner) (id string, ok bool) {
 			return "", false
 		}
 	}
-	ref, err := name.ParseReference(text)
-	if err != nil || !s.allows(ref.Context().Registry) {
+	if _, allowed := s.allows(text); !allowed {
 		return "", false
 	}
 	digest, err := os.ReadFile(s.namePath(text))

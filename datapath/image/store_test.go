@@ -22,6 +22,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	registries "sublet/datapath/image/registry"
 )
 
 // served is a registry over HTTPS that has an image by demo/web:1; asked counts
@@ -55,7 +57,7 @@ func served(t *testing.T, b *bundle) (host string, transport http.RoundTripper, 
 func TestRegistry(t *testing.T) {
 	b := build(t, pack(t, lower...), pack(t, upper...)).seal(t)
 	host, transport, asked := served(t, b)
-	s := store(t, Config{Registries: []string{host}, Transport: transport})
+	s := store(t, Config{Registry: registries.Registries{Allowed: []string{host}, Transport: transport}})
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -73,7 +75,7 @@ func TestRegistry(t *testing.T) {
 	if _, err := s.Get(t.Context(), pinned, Owner{}); err != nil {
 		t.Error(err)
 	}
-	s.Transport = http.NewFileTransport(http.Dir(t.TempDir())) // the registry is away
+	s.Registry = registries.Registries{Allowed: []string{host}, Transport: http.NewFileTransport(http.Dir(t.TempDir()))} // the registry is away
 	if _, err := s.Get(t.Context(), host+"/demo/web:1", Owner{}); err != nil {
 		t.Errorf("an image that is here is asked for again: %v", err)
 	}
@@ -86,8 +88,8 @@ func TestOnlyAllowedRegistries(t *testing.T) {
 	b := build(t, pack(t, lower...)).seal(t)
 	host, transport, asked := served(t, b)
 	for what, c := range map[string]Config{
-		"none allowed":    {Transport: transport},
-		"another allowed": {Registries: []string{"docker.io"}, Transport: transport},
+		"none allowed":    {Registry: registries.Registries{Transport: transport}},
+		"another allowed": {Registry: registries.Registries{Allowed: []string{"docker.io"}, Transport: transport}},
 	} {
 		if _, err := store(t, c).Get(t.Context(), host+"/demo/web:1", Owner{}); err == nil || !strings.Contains(err.Error(), "it is not there: ") {
 			t.Errorf("%s: %v", what, err)
@@ -96,7 +98,7 @@ func TestOnlyAllowedRegistries(t *testing.T) {
 	plainHTTP := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer plainHTTP.Close()
 	at := strings.TrimPrefix(plainHTTP.URL, "http://")
-	if _, err := store(t, Config{Registries: []string{at}}).Get(t.Context(), at+"/demo/web:1", Owner{}); err == nil {
+	if _, err := store(t, Config{Registry: registries.Registries{Allowed: []string{at}}}).Get(t.Context(), at+"/demo/web:1", Owner{}); err == nil {
 		t.Error("a registry was asked without TLS")
 	}
 	if asked.Load() != 0 {
@@ -108,7 +110,7 @@ func TestLayersFromElsewhereAreRefused(t *testing.T) {
 	b := build(t, pack(t, lower...))
 	b.manifest.Layers[0].URLs = []string{"https://192.0.2.1/secret"}
 	host, transport, _ := served(t, b.seal(t))
-	_, err := store(t, Config{Registries: []string{host}, Transport: transport}).Get(t.Context(), host+"/demo/web:1", Owner{})
+	_, err := store(t, Config{Registry: registries.Registries{Allowed: []string{host}, Transport: transport}}).Get(t.Context(), host+"/demo/web:1", Owner{})
 	if err == nil || !strings.Contains(err.Error(), "kept elsewhere") {
 		t.Error(err)
 	}
@@ -220,8 +222,8 @@ func TestUnknownImagesSayWhatToDo(t *testing.T) {
 		config     Config
 		name, want string
 	}{
-		{Config{}, "docker.io/library/alpine:3.20", "it is not there: the operator offers nothing by that name, and no registry is allowed here. The operator can put it into the directory of images or allow its registry (sublet agent --registry docker.io)"},
-		{Config{Registries: []string{"quay.io"}}, "ghcr.io/a/b:1", "it is not there: the operator offers nothing by that name, and the registries that are allowed here are quay.io. The operator can put it into the directory of images or allow its registry (sublet agent --registry ghcr.io)"},
+		{Config{Registry: registries.Registries{}}, "docker.io/library/alpine:3.20", "it is not there: the operator offers nothing by that name, and no registry is allowed here. The operator can put it into the directory of images or allow its registry (sublet agent --registry docker.io)"},
+		{Config{Registry: registries.Registries{Allowed: []string{"quay.io"}}}, "ghcr.io/a/b:1", "it is not there: the operator offers nothing by that name, and the registries that are allowed here are quay.io. The operator can put it into the directory of images or allow its registry (sublet agent --registry ghcr.io)"},
 	} {
 		if _, err := store(t, c.config).Get(t.Context(), c.name, Owner{}); err == nil || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%v", err)

@@ -47,7 +47,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("the host has %v", left)
 	}
 	inside("", "echo changed >/etc/mine")
-	next := New(h)
+	next := partOn(h)
 	t.Cleanup(next.Close)
 	next.Images = p.Images
 	has(t, next, names(), n, s)

@@ -65,7 +65,7 @@ func TestKeptFiles(t *testing.T) {
 				"its first process killed": func() { check(t, h.Group(n.Key()).Sub(pauseGroup).Remove()) },
 				"a boot":                   func() { reboot(t, p, h, n) },
 				"another agent": func() {
-					again := New(h)
+					again := partOn(h)
 					again.Kept = p.Kept
 					p.Close()
 					*p = Part{host: h, owners: again.owners, program: again.program, fetched: again.fetched, Changed: again.Changed, Kept: again.Kept}

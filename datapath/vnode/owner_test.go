@@ -23,7 +23,7 @@ func TestStoppedHelperHoldsNobodyUp(t *testing.T) {
 		t.Errorf("the helper runs as the tenant:\n%s", status)
 	}
 	p.Close()
-	again := New(h)
+	again := partOn(h)
 	defer again.Close()
 	do(t, again, plan.Add, node("n1", 1000))
 	helper := again.owners.of(1000).maker.cmd.Process

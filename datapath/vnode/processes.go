@@ -13,7 +13,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"sublet/report"
@@ -38,38 +37,13 @@ func (p *Part) Processes(key string) ([]report.Process, error) {
 		if len(numbers) <= depth || numbers[depth] == 1 {
 			continue // outside, or the pause process
 		}
-		if one, err := processOf(pid); err == nil {
-			one.PID, one.Core = numbers[depth], onlyCore(pid)
+		if one, err := p.Process(pid); err == nil {
+			one.Command, one.PID, one.Core = printable(one.Command), numbers[depth], onlyCore(pid)
 			list = append(list, one)
 		}
 	}
 	slices.SortFunc(list, func(a, b report.Process) int { return cmp.Compare(a.PID, b.PID) })
 	return list, nil
-}
-
-// processOf reads a process, by its number outside.
-func processOf(pid int) (report.Process, error) {
-	proc, err := procfs.NewProc(pid)
-	if err != nil {
-		return report.Process{}, err
-	}
-	stat, err := proc.Stat()
-	if err != nil {
-		return report.Process{}, err
-	}
-	began, err := stat.StartTime()
-	if err != nil {
-		return report.Process{}, err
-	}
-	arguments, err := proc.CmdLine()
-	if err != nil || len(arguments) == 0 {
-		arguments = []string{"[" + stat.Comm + "]"}
-	}
-	return report.Process{
-		Command: printable(strings.Join(arguments, " ")), State: stat.State,
-		CPU: int64(1000 * stat.CPUTime()), Memory: int64(stat.ResidentMemory()),
-		Started: time.UnixMilli(int64(1000 * began)).UTC(),
-	}, nil
 }
 
 // onlyCore is the core to which a process is bound; nil: it may run on several.

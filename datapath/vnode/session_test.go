@@ -167,7 +167,7 @@ func TestNewAgentFindsTheProcesses(t *testing.T) {
 	check(t, err)
 	check(t, cut.Start())
 	wait(t, "start", func() bool { _, code := run(t, p, n, "pgrep", "-f", "^sleep 1004"); return code == 0 })
-	again := New(h)
+	again := partOn(h)
 	defer again.Close()
 	observe(t, again)
 	cut.Wait()

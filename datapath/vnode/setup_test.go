@@ -136,7 +136,7 @@ func TestProgramsOutliveAgents(t *testing.T) {
 	do(t, p, plan.Add, n, s)
 	isProblem(t, p, "")
 	first := processes(t, p, n)
-	next := New(h)
+	next := partOn(h)
 	t.Cleanup(next.Close)
 	has(t, next, n, s)
 	if now := processes(t, next, n); !slices.Equal(now, first) || len(now) == 0 {

@@ -109,7 +109,7 @@ func TestShellAtAConsole(t *testing.T) {
 			one.types("\x03echo after $((40+2))\n") // to the shell's command, not to what keeps the console
 			one.sees("after 42")
 			one.leaves("\x1d")
-			next := New(h)
+			next := partOn(h)
 			t.Cleanup(next.Close)
 			has(t, next, names(), n, s)
 			again, other := sit(t, next, n, 24, 80), sit(t, next, n, 24, 80)

@@ -43,7 +43,7 @@ func TestNodeStandsStill(t *testing.T) {
 		}
 	}
 	stands("paused")
-	next := New(h)
+	next := partOn(h)
 	t.Cleanup(next.Close)
 	has(t, next, n, s, is)
 	stands("with another agent")

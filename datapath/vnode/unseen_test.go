@@ -33,7 +33,7 @@ func TestLostOwnerFileComesBack(t *testing.T) {
 		check(t, kernel.Unbind(h.OwnerFile(uid)))
 	}
 	p.Close()
-	again := New(h)
+	again := partOn(h)
 	defer again.Close()
 	has(t, again, tenant, root)
 	do(t, again, plan.Set, tenant, root)

@@ -143,7 +143,7 @@ func TestRanges(t *testing.T) {
 	}
 	check(t, os.Remove(rangePath(h, 4242)))
 	p.Close()
-	next := New(h)
+	next := partOn(h)
 	t.Cleanup(next.Close)
 	do(t, next, plan.Add, node("n3", 4242))
 	if got := of(4242); got != first {

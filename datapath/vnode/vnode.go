@@ -25,6 +25,7 @@ import (
 	"sublet/datapath/image"
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -54,6 +55,8 @@ type Part struct {
 	// Kept is the directory of what nodes keep, root's only; "": none do.
 	Kept string
 
+	// Process reads a process by its number outside (datapath/vnode/process).
+	Process func(pid int) (report.Process, error)
 	// Changed is called when Problems may be others. Set it before Loop.
 	Changed func()
 }

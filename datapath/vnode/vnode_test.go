@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sublet/datapath/kernel"
+	"sublet/datapath/vnode/process"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -35,7 +36,7 @@ func newPart(t *testing.T) (*Part, *kernel.Host) {
 	check(t, err)
 	h, err := kernel.NewHost(kernel.Config{Host: filepath.Base(run), Run: run})
 	check(t, err)
-	p := New(h)
+	p := partOn(h)
 	t.Cleanup(func() {
 		have := observe(t, p)
 		for _, n := range plan.Of[plan.VNode](have) {
@@ -166,8 +167,15 @@ func TestRestartedAgentUsesTheSameUser(t *testing.T) {
 	p, h := newPart(t)
 	do(t, p, plan.Add, node("n0", 1000))
 	p.Close()
-	again := New(h)
+	again := partOn(h)
 	defer again.Close()
 	do(t, again, plan.Add, node("n1", 1000))
 	has(t, again, node("n0", 1000), node("n1", 1000))
+}
+
+// partOn is a part that reads processes.
+func partOn(h *kernel.Host) *Part {
+	p := New(h)
+	p.Process = process.Of
+	return p
 }
