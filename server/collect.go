@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sublet/lease"
@@ -18,7 +20,8 @@ import (
 // a time, over a connection that is kept.
 const (
 	collectEvery   = time.Second
-	mostHostsAsked = 16 // hosts at a time
+	quietAfter     = 1900 * time.Millisecond // of no answer a host is said to be silent: two rounds
+	mostHostsAsked = 16                      // hosts at a time
 )
 
 // collector asks agents for samples while there are watchers.
@@ -27,6 +30,7 @@ type collector struct {
 	hosts  map[vnet.HostID]*collected
 	slots  chan struct{}
 	asking sync.WaitGroup
+	last   time.Time // when a round began
 }
 
 // collected is what is known of a host that is watched.
@@ -44,6 +48,9 @@ type collected struct {
 	target     *url.URL
 	transport  *http.Transport
 	failed     string          // why there was no answer; "": there was
+	asked      bool            // in the last round
+	heard      atomic.Int64    // when it answered last, or began to be asked: Unix time in ns
+	silent     bool            // it was said to be
 	last       []report.Sample // of a scrape
 }
 
@@ -91,6 +98,8 @@ func (c *collector) round(ctx context.Context, feeds []*feed) {
 	if err := c.look(); err != nil {
 		return
 	}
+	late := time.Since(c.last) > 3*collectEvery/2
+	c.last = time.Now()
 	for host, h := range c.hosts {
 		if h.begins {
 			h.begins = false
@@ -98,8 +107,10 @@ func (c *collector) round(ctx context.Context, feeds []*feed) {
 		}
 		wanted := h.wanted(feeds)
 		if len(wanted) == 0 && (!c.server.proves() || !h.links) {
+			h.asked = false
 			continue
 		}
+		c.listen(host, h, late)
 		select {
 		case h.busy <- struct{}{}:
 		default:
@@ -112,6 +123,25 @@ func (c *collector) round(ctx context.Context, feeds []*feed) {
 			defer func() { <-c.slots }()
 			c.ask(ctx, host, h, links, wanted)
 		})
+	}
+}
+
+// listen tells when a host that is asked ceases to answer, and when it does again. Nothing
+// is said of one when this round is late: then it is the server that had no processor.
+func (c *collector) listen(host vnet.HostID, h *collected, late bool) {
+	now := time.Now()
+	if !h.asked || late {
+		h.asked = true
+		h.heard.Store(now.UnixNano())
+	}
+	quiet := now.Sub(time.Unix(0, h.heard.Load()))
+	if silent := quiet > quietAfter; silent != h.silent {
+		h.silent = silent
+		state, why := "heard", "its agent answers again"
+		if silent {
+			state, why = "silent", fmt.Sprintf("its agent has not answered for %s: what its links carry is not tested meanwhile", quiet.Round(100*time.Millisecond))
+		}
+		c.server.happens(vnet.Happening{Time: c.server.now(), Kind: string(report.KindHost), What: string(host), State: state, Why: why})
 	}
 }
 
@@ -192,7 +222,9 @@ func (c *collector) ask(ctx context.Context, host vnet.HostID, h *collected, lin
 func (c *collector) note(host vnet.HostID, h *collected, err error) {
 	state := report.Sample{Host: host, Kind: report.KindHost, Key: string(host), At: c.server.now(), State: report.Readable}
 	failed := ""
-	if err != nil {
+	if err == nil {
+		h.heard.Store(time.Now().UnixNano())
+	} else {
 		failed = err.Error()
 		state.State, state.Why = report.Unreadable, failed
 		h.disconnect()

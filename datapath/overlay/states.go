@@ -56,19 +56,30 @@ func (p *Part) state(id uint32, item plan.Overlay) report.TunnelState {
 	return s
 }
 
-// Problems are the tunnels that have no next hop now, and why.
+// Problems are the tunnels that have no next hop now, or whose path is too narrow for
+// what their network sends, and why.
 func (p *Part) Problems() report.Errors {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var list report.Errors
 	for _, item := range p.items {
-		if reason := p.nextHops[pathOf(item)].reason; reason != "" {
-			list = append(list, report.ItemError{
-				Kind: plan.KindOverlay, Key: item.Key(), Lease: item.Lease, Op: plan.Carry,
-				Text: fmt.Sprintf("link %s has no way to %s: %s", item.Link, item.Remote, reason),
-			})
+		if text := p.problem(item); text != "" {
+			list = append(list, report.ItemError{Kind: plan.KindOverlay, Key: item.Key(), Lease: item.Lease, Op: plan.Carry, Text: "link " + item.Link + " " + text})
 		}
 	}
 	list.Sort()
 	return list
+}
+
+func (p *Part) problem(item plan.Overlay) string {
+	way := p.nextHops[pathOf(item)]
+	if way.reason != "" {
+		return fmt.Sprintf("has no way to %s: %s", item.Remote, way.reason)
+	}
+	e, err := p.build(item, 0)
+	if err != nil || way.mtu == 0 || int(e.Mtu) >= item.MTU {
+		return ""
+	}
+	return fmt.Sprintf("carries packets of %d bytes only, not of %d: %s to %s has an MTU of %d, and %d are needed",
+		e.Mtu, item.MTU, pathOf(item).device, item.Remote, way.mtu, item.MTU+int(e.Room))
 }
