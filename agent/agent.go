@@ -195,10 +195,15 @@ func (l *loop) pass(ctx context.Context) {
 	if darker := l.look(); l.note(l.want, l.result, l.changed) || over || darker || cut || time.Since(l.reported) > heartbeat {
 		l.report(ctx)
 	}
+	took := l.result.Took
+	if l.changed { // what a new plan took to build says nothing of the next look
+		took = l.result.Looked
+	}
 	l.changed = false
 	l.stand()
-	l.audit.Reset(nextAudit(l.result))
-	l.rest = time.After(rest(l.result))
+	failed := len(l.result.Errors) > 0
+	l.audit.Reset(nextAudit(took, failed))
+	l.rest = time.After(rest(took, failed))
 }
 
 // DryRun says what a reconciliation with the newest plan would do now; an error
@@ -234,21 +239,21 @@ func (a *Agent) whole(ctx context.Context, want plan.Host) (plan.Host, error) {
 	return whole, nil
 }
 
-// nextAudit says how long to rest after a pass.
-func nextAudit(r Result) time.Duration {
-	if len(r.Errors) > 0 {
-		return max(retryAfter, r.Took)
+// nextAudit says how long to rest after a pass that took so long.
+func nextAudit(took time.Duration, failed bool) time.Duration {
+	if failed {
+		return max(retryAfter, took)
 	}
-	return max(auditEvery, auditShare*r.Took)
+	return max(auditEvery, auditShare*took)
 }
 
 // rest says how long events are not listened to after a pass: what could not
 // be done leaves events of its own.
-func rest(r Result) time.Duration {
-	if len(r.Errors) > 0 {
-		return max(retryAfter, eventShare*r.Took)
+func rest(took time.Duration, failed bool) time.Duration {
+	if failed {
+		return max(retryAfter, eventShare*took)
 	}
-	return max(eventRest, eventShare*r.Took)
+	return max(eventRest, eventShare*took)
 }
 
 // say logs the problems that are new, and those that are over.

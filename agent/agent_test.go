@@ -220,7 +220,7 @@ func (s *fakeServer) Report(_ context.Context, r report.Report) error {
 	return nil
 }
 
-func start(t *testing.T, k *fakeKernel, s *fakeServer, copyFile string) context.CancelFunc {
+func start(t *testing.T, k Part, s *fakeServer, copyFile string) context.CancelFunc {
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &Agent{Host: "h1", Source: s, Parts: []Part{k}, Copy: copyFile, Log: slog.New(slog.DiscardHandler), Workers: 1}
 	done := make(chan struct{})
@@ -248,6 +248,24 @@ func TestAgentAppliesRepairsAndReports(t *testing.T) {
 		last := s.reports[len(s.reports)-1]
 		if last.Revision != 7 || last.Drift != 1 {
 			t.Errorf("last report is %+v, want revision 7 and one repair", last)
+		}
+	})
+}
+
+// What took long to build is looked at as soon as anything else.
+func TestAgentLooksAgainSoonAfterALongPlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, s := &slowKernel{fakeKernel: newFake()}, &fakeServer{plan: host(7, "a", "b", "c", "d", "e")}
+		stop := start(t, k, s, filepath.Join(t.TempDir(), "plan.json"))
+		defer stop()
+		sleep(t.Context(), 6*time.Second)
+		if k.has() != s.plan.String() {
+			t.Fatalf("host has %q", k.has())
+		}
+		k.forget(plan.KindVNode, "alice.net.a")
+		sleep(t.Context(), auditEvery+2*time.Second)
+		if k.has() != s.plan.String() {
+			t.Errorf("not repaired: host has %q", k.has())
 		}
 	})
 }

@@ -30,6 +30,7 @@ type Result struct {
 	Done   []plan.Step   // the same, in no order
 	Errors report.Errors // by kind and key: what could not be done, or read
 	Took   time.Duration
+	Looked time.Duration // of Took, to read what there is, last
 }
 
 // Reconcile changes the host until it matches want or nothing more succeeds.
@@ -40,7 +41,7 @@ func Reconcile(ctx context.Context, want plan.Host, parts []Part, workers int) R
 		r := pass(ctx, want, parts, workers)
 		total.Steps += r.Steps
 		total.Done = append(total.Done, r.Done...)
-		total.Errors = r.Errors
+		total.Errors, total.Looked = r.Errors, r.Looked
 		if len(r.Errors) == 0 || ctx.Err() != nil {
 			break
 		}
@@ -62,7 +63,9 @@ func Observe(ctx context.Context, want plan.Host, parts []Part) plan.Host {
 }
 
 func pass(ctx context.Context, want plan.Host, parts []Part, workers int) Result {
+	began := time.Now()
 	have := Observe(ctx, want, parts)
+	looked := time.Since(began)
 	r := runner{ctx: ctx, parts: byKind(parts), workers: workers}
 	for _, u := range have.Unknown {
 		r.errors = append(r.errors, report.Unread(u))
@@ -71,7 +74,7 @@ func pass(ctx context.Context, want plan.Host, parts []Part, workers int) Result
 		r.do(group)
 	}
 	r.errors.Sort()
-	return Result{Steps: len(r.done), Done: r.done, Errors: r.errors}
+	return Result{Steps: len(r.done), Done: r.done, Errors: r.errors, Looked: looked}
 }
 
 func byKind(parts []Part) map[plan.Kind]Part {
