@@ -115,7 +115,9 @@ func (s *saboteur) within(host string, words ...string) func() {
 	return func() { s.command(s.host(host), words...) }
 }
 
-func (s *saboteur) output(host string, words ...string) string { return s.command(s.host(host), words...) }
+func (s *saboteur) output(host string, words ...string) string {
+	return s.command(s.host(host), words...)
+}
 
 // command runs in a namespace.
 func (s *saboteur) command(namespace string, words ...string) string {
