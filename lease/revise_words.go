@@ -56,6 +56,8 @@ func restarts(what, from string) string {
 type description struct {
 	order []string
 	words map[string]string
+
+	ofChains map[string]bool // links
 }
 
 func (d *description) note(what, words string) {
@@ -91,7 +93,10 @@ func (d *description) word(what string) string {
 }
 
 func described(r vnet.Request) *description {
-	d := &description{words: make(map[string]string)}
+	d := &description{words: make(map[string]string), ofChains: make(map[string]bool)}
+	for _, l := range r.Links {
+		d.ofChains[l.Name] = l.Chain != ""
+	}
 	d.note("duration", lengthWord(r))
 	d.note("movable", strconv.FormatBool(r.Movable))
 	if r.IPv6 {
@@ -128,7 +133,13 @@ func (d *description) stage(s vnet.Stage) {
 	for _, name := range s.Remove {
 		d.note("removal of "+name+where, "yes")
 	}
+	for _, chain := range slices.Sorted(maps.Keys(s.Chains)) {
+		d.note("change of chain "+chain+where, s.Chains[chain].String())
+	}
 	for _, link := range slices.Sorted(maps.Keys(s.Links)) {
+		if d.ofChains[link] {
+			continue // chains say it
+		}
 		d.rates(link+where, s.Links[link])
 	}
 	for _, link := range slices.Sorted(maps.Keys(s.Impair)) {

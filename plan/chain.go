@@ -284,7 +284,7 @@ func (c *Compiler) chains(net *network) error {
 			return fmt.Errorf("function %s: %w", node.Name, err)
 		}
 	}
-	for _, chain := range net.lease.Request.Chains {
+	for _, chain := range net.lease.Chains() {
 		if err := c.chain(made, chain); err != nil {
 			return fmt.Errorf("chain %s: %w", chain.Name, err)
 		}
@@ -375,6 +375,9 @@ func (c *Compiler) chainWay(p *chainPlans, way chainWay) error {
 	p.enter(at, way, path, index)
 	rate := net.chainRate(first, way.direction)
 	holds := func() {
+		if way.Paused {
+			rate = way.Rate // so that hops stay what they are when it goes on
+		}
 		if way.Rate > 0 && rate > 0 { // else its rate was given back
 			p.pass(at, way, path, index, ChainFunction{Name: way.limiter(), Type: vnet.FunctionLimiter, Rate: rate})
 			index--
@@ -405,7 +408,7 @@ func (c *Compiler) chainWay(p *chainPlans, way chainWay) error {
 				return err
 			}
 		}
-		if hops := p.at(at).Hops; net.functions[node].Auto != nil {
+		if hops := p.at(at).Hops; net.functions[node].Auto != nil && !way.Paused {
 			hops[len(hops)-1].Rate, hops[len(hops)-1].Priority = cmp.Or(rate, way.Rate), way.Priority
 		}
 		if err := c.watch(p, way, node); err != nil {
@@ -416,8 +419,12 @@ func (c *Compiler) chainWay(p *chainPlans, way chainWay) error {
 	return p.leave(at, way, path, index)
 }
 
-// enter puts rules at all devices by which the first node's packets come.
+// enter puts rules at all devices by which the first node's packets come. A chain that
+// is paused has all but these, so that it goes on at once and without loss.
 func (p *chainPlans) enter(at vnet.HostID, way chainWay, path uint32, index uint8) {
+	if way.Paused {
+		return
+	}
 	for _, device := range p.net.nodeDevices(way.From) {
 		for _, match := range p.net.takes(way) {
 			p.take(at, device, ChainRule{Match: chainMatch(match), Path: path, Index: index})
@@ -578,6 +585,9 @@ func (n *network) chainFunction(name string) ChainFunction {
 	made := ChainFunction{Name: name, Type: f.Kind}
 	for _, r := range f.Rules {
 		rule := ChainDeny{Allow: r.Allow, Match: chainMatch(r.Flow)}
+		if n.pausedChain(r.Chain) { // what a classifier would move to it stays
+			continue
+		}
 		if place, ok := n.behindFunction(name, r.Chain); ok {
 			rule.To = &place
 		}
@@ -621,6 +631,11 @@ func (n *network) chainFunction(name string) ChainFunction {
 		}
 	}
 	return made
+}
+
+// pausedChain says whether there is such a chain that is paused now.
+func (n *network) pausedChain(name string) bool {
+	return slices.ContainsFunc(n.lease.Chains(), func(c vnet.Chain) bool { return c.Name == name && c.Paused })
 }
 
 // behindFunction is where a chain's packets go on when they leave a function.

@@ -57,26 +57,7 @@ func TestChainChangesLive(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, chainSubstrate)
 	s.up(changing("fw", "5Mbit", "81", ""))
-	address := s.addressOf("h1", vnet.LeaseID{Tenant: "root", Network: "live"}, "b")
-	s.must("exec", "-d", "live/b", "--", "python3", "-c", `
-import os, socket, struct
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22); s.bind(("", 9000))
-open("/tmp/ready", "w").close()
-seen, again, sent = set(), 0, -1
-while sent < 0:
-    b = s.recv(2000); n = struct.unpack("!q", b[:8])[0]
-    if n < 0: sent = -n - 1
-    elif n in seen: again += 1
-    else: seen.add(n)
-lost = [n for n in range(sent) if n not in seen and n - 1 in seen or n not in seen and n + 1 in seen]
-open("/tmp/counts.new", "w").write(f"{sent} {len(seen)} {again} edges {lost[:30]}"); os.rename("/tmp/counts.new", "/tmp/counts")`)
-	eventually(t, time.Minute, func() error { return s.runs("exec", "live/b", "--", "test", "-e", "/tmp/ready") })
-	s.must("exec", "-d", "live/a", "--", "python3", "-c", fmt.Sprintf(`
-import os, socket, struct, time
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect((%q, 9000)); n = 0
-while not os.path.exists("/tmp/stop"):
-    s.send(struct.pack("!q", n) + bytes(192)); n += 1; time.sleep(0.005)
-for _ in range(10): time.sleep(0.3); s.send(struct.pack("!q", -n - 1))`, address))
+	s.sendsNumbers("live")
 
 	began := time.Now()
 	beside := "  - {name: other, from: a, to: b, match: {proto: tcp}, via: [most], rate: 5Mbit}\n"
@@ -118,19 +99,7 @@ for _ in range(10): time.sleep(0.3); s.send(struct.pack("!q", -n - 1))`, address
 		}
 		return nil
 	})
-	s.must("exec", "live/a", "--", "touch", "/tmp/stop")
-	var sent, seen, again int
-	var lost string
-	eventually(t, time.Minute, func() error {
-		said := s.sublet("exec", "live/b", "--", "cat", "/tmp/counts")
-		lost = said.out
-		_, err := fmt.Sscan(said.out, &sent, &seen, &again)
-		return err
-	})
-	if sent < 1000 || seen != sent || again != 0 {
-		t.Errorf("of %d packets %d arrived, %d of them twice: %s", sent, seen, again, lost)
-	}
-	t.Logf("%d packets", sent)
+	s.allArrived("live", 1000)
 	s.asPlanned("h1", "h2")
 	s.must("down", "live")
 }
@@ -141,4 +110,47 @@ func (l *lab) runs(args ...string) error {
 		return fmt.Errorf("exit code %d: %s", said.code, said.err)
 	}
 	return nil
+}
+
+// sendsNumbers has node a of a network send numbered packets to b, two hundred in a second.
+func (s *supervisor) sendsNumbers(network string) {
+	s.t.Helper()
+	address := s.addressOf("h1", vnet.LeaseID{Tenant: "root", Network: vnet.VNetID(network)}, "b")
+	s.must("exec", "-d", network+"/b", "--", "python3", "-c", `
+import os, socket, struct
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22); s.bind(("", 9000))
+open("/tmp/ready", "w").close()
+seen, again, sent = set(), 0, -1
+while sent < 0:
+    b = s.recv(2000); n = struct.unpack("!q", b[:8])[0]
+    if n < 0: sent = -n - 1
+    elif n in seen: again += 1
+    else: seen.add(n)
+lost = [n for n in range(sent) if n not in seen and n - 1 in seen or n not in seen and n + 1 in seen]
+open("/tmp/counts.new", "w").write(f"{sent} {len(seen)} {again} edges {lost[:30]}"); os.rename("/tmp/counts.new", "/tmp/counts")`)
+	eventually(s.t, time.Minute, func() error { return s.runs("exec", network+"/b", "--", "test", "-e", "/tmp/ready") })
+	s.must("exec", "-d", network+"/a", "--", "python3", "-c", fmt.Sprintf(`
+import os, socket, struct, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect((%q, 9000)); n = 0
+while not os.path.exists("/tmp/stop"):
+    s.send(struct.pack("!q", n) + bytes(192)); n += 1; time.sleep(0.005)
+for _ in range(10): time.sleep(0.3); s.send(struct.pack("!q", -n - 1))`, address))
+}
+
+// allArrived ends that after so many at least, and says which packets did not arrive, or twice.
+func (s *supervisor) allArrived(network string, least int) {
+	s.t.Helper()
+	s.must("exec", network+"/a", "--", "touch", "/tmp/stop")
+	var sent, seen, again int
+	var lost string
+	eventually(s.t, time.Minute, func() error {
+		said := s.sublet("exec", network+"/b", "--", "cat", "/tmp/counts")
+		lost = said.out
+		_, err := fmt.Sscan(said.out, &sent, &seen, &again)
+		return err
+	})
+	if sent < least || seen != sent || again != 0 {
+		s.t.Errorf("of %d packets %d arrived, %d of them twice: %s", sent, seen, again, lost)
+	}
+	s.t.Logf("%d packets", sent)
 }

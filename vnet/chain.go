@@ -30,6 +30,9 @@ type Chain struct {
 	// Unordered says that its functions may be passed in any order: Via is the one
 	// that was chosen when it was decided.
 	Unordered bool `json:"unordered,omitempty"`
+	// Paused says that hosts lead nothing through it, and that nothing is booked for it,
+	// until a stage has it go on. Its functions are there.
+	Paused bool `json:"paused,omitempty"`
 }
 
 // MaxChainPriority is the highest of chains.
@@ -76,7 +79,7 @@ func (c Chain) Hops() []string { return slices.Concat([]string{c.From}, c.Via, [
 // Demand is what each of its links asks for.
 func (c Chain) Demand() [2]Bandwidth {
 	var both [2]Bandwidth
-	if c.Rate > 0 {
+	if c.Rate > 0 && !c.Paused {
 		both[Forward] = Static(c.Rate)
 		if c.Returns() {
 			both[Reverse] = both[Forward]
@@ -90,6 +93,9 @@ func (c Chain) Returns() bool { return c.Reverse == ReverseMirror || c.Reverse =
 
 // Load is what its functions carry of it, both ways.
 func (c Chain) Load() Rate {
+	if c.Paused {
+		return 0
+	}
 	if c.Returns() {
 		return 2 * c.Rate
 	}
@@ -171,7 +177,7 @@ func (t Topology) hasPlainLink(node string) bool {
 func (r *Request) FollowLinks() {
 	r.Chains = slices.Clone(r.Chains)
 	for i, c := range r.Chains {
-		if links := r.ChainLinks(c.Name); len(links) > 0 && c.Rate > 0 {
+		if links := r.ChainLinks(c.Name); len(links) > 0 && c.Rate > 0 && !c.Paused {
 			least := links[0].Bandwidth[Forward].Min
 			for _, l := range links {
 				least = min(least, l.Bandwidth[Forward].Min)
@@ -180,12 +186,14 @@ func (r *Request) FollowLinks() {
 		}
 	}
 	r.followFunctions()
+	r.followStages()
 	for i, l := range r.Links {
 		if c, ok := r.ChainOf(l.Chain); ok {
 			r.Links[i].Bandwidth = c.Demand()
 		}
 	}
 	r.fillFunctions(make(names)) // it has them all
+	r.fillChainStages()
 	r.bookFunctions()
 }
 
@@ -404,7 +412,7 @@ func (c *checker) chainLinks(path string, chain Chain, r Request) error {
 }
 
 // chainsStay sees to it that functions have links of chains only, that no other
-// link says it is a chain's, and that no stage changes any of them.
+// link says it is a chain's, and that stages change no more of them than chains have.
 func (c *checker) chainsStay(r Request) error {
 	functions := make(map[string]bool)
 	for _, n := range r.Nodes {
@@ -431,7 +439,7 @@ func (c *checker) chainsStay(r Request) error {
 		}
 		for k, name := range s.Remove {
 			if functions[name] || r.isTarget(name) || of[name] != "" || c.isChainEnd(r, name) {
-				return fieldf(at(path+".remove", k), "%q is part of a chain, and stages that change chains are not offered yet: change the request (sublet up)", name)
+				return fieldf(at(path+".remove", k), "%q is part of a chain, which stages change and pause, and do not take away: state paused under chains of the stage", name)
 			}
 		}
 		for k, n := range s.Add.Nodes {
@@ -444,10 +452,8 @@ func (c *checker) chainsStay(r Request) error {
 				return fieldf(at(path+".add.links", k), "links of chains in stages are not offered yet: leave it out")
 			}
 		}
-		for _, name := range slices.Concat(sortedKeys(s.Links), sortedKeys(s.Impair), sortedKeys(s.Down)) {
-			if of[name] != "" {
-				return fieldf(key(path+".links", name), "is a link of chains (%s), and stages that change chains are not offered yet: change the request (sublet up)", of[name])
-			}
+		if err := c.chainStage(path, r, i); err != nil {
+			return err
 		}
 	}
 	return nil

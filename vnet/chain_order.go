@@ -32,6 +32,9 @@ func (r Request) ordered(chain int, via []string) Request {
 	r.Chains = slices.Clone(r.Chains)
 	r.Chains[chain].Via = via
 	name := r.Chains[chain].Name
+	for _, l := range r.ChainLinks(name) {
+		r.forgetLink(l.Name)
+	}
 	r.Links = slices.DeleteFunc(slices.Clone(r.Links), func(l VirtualLink) bool { return l.Chain == name })
 	r.Fill()
 	return r

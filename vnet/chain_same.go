@@ -1,6 +1,9 @@
 package vnet
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // sameBack is the end of the name of a chain that leads back what answers another one.
 const sameBack = "-back"
@@ -20,7 +23,19 @@ func (r *Request) fillBack() {
 		back := r.Back(c)
 		back.Name, back.Via, back.Reverse = c.Name+sameBack, c.Via, ReverseNone
 		r.Chains[i].Reverse = ReverseNone
+		r.changeAlike(c.Name, back.Name)
 		r.Chains = append(r.Chains, back)
+	}
+}
+
+// changeAlike has stages change a chain as they change another one.
+func (r *Request) changeAlike(chain, other string) {
+	r.Stages = slices.Clone(r.Stages)
+	for i, s := range r.Stages {
+		if change, is := s.Chains[chain]; is {
+			r.Stages[i].Chains = maps.Clone(s.Chains)
+			r.Stages[i].Chains[other] = change
+		}
 	}
 }
 

@@ -60,6 +60,9 @@ func (c *checker) stage(path string, s Stage, before Topology) error {
 		if after[name] != "link" {
 			return fieldf(where, "no link %q in this stage: name one that is there, or add it", name)
 		}
+		if l, _ := left.Link(name); l.Chain != "" {
+			continue // its chain is checked
+		}
 		if err := checkBandwidth(where, s.Links[name]); err != nil {
 			return err
 		}

@@ -27,6 +27,7 @@ func (r *Request) Fill() {
 	r.fillBack()
 	r.fillChains(taken)
 	r.fillFunctions(taken)
+	r.fillChainStages()
 	r.bookFunctions()
 }
 

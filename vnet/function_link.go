@@ -115,7 +115,13 @@ func (r *Request) fillFunctions(taken names) {
 	of := func(list []VirtualLink, chain string) int {
 		return slices.IndexFunc(list, func(l VirtualLink) bool { return l.Chain == chain })
 	}
-	r.Links = slices.DeleteFunc(r.Links, func(l VirtualLink) bool { return l.Sender() != "" && of(want, l.Chain) < 0 })
+	r.Links = slices.DeleteFunc(r.Links, func(l VirtualLink) bool {
+		gone := l.Sender() != "" && of(want, l.Chain) < 0
+		if gone {
+			r.forgetLink(l.Name)
+		}
+		return gone
+	})
 	for _, l := range want {
 		if i := of(r.Links, l.Chain); i >= 0 {
 			r.Links[i].Bandwidth = l.Bandwidth

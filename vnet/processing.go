@@ -64,7 +64,7 @@ func (r *Request) bookFunctions() {
 		if n.Function == nil || n.Function.Auto == nil {
 			continue
 		}
-		if want := n.Function.Auto.book(r.through(n.Name)); n.CPU != want {
+		if want := n.Function.Auto.book(r.mostThrough(n.Name)); n.CPU != want {
 			r.Nodes = slices.Clone(r.Nodes) // a caller may share them
 			r.Nodes[i].CPU = want
 		}
@@ -82,7 +82,7 @@ func (r Request) checkProcessing(path string, n VirtualNode) error {
 			return fieldf(path+".cpu", "chain %s leads through %s without a rate, which processor time could follow: state its rate, or cores in place of auto", c.Name, n.Name)
 		}
 	}
-	if want := p.book(r.through(n.Name)); n.CPU != want {
+	if want := p.book(r.mostThrough(n.Name)); n.CPU != want {
 		return fieldf(path+".cpu", "%s cores is not what its profile takes: state %s", n.CPU, want)
 	}
 	return nil
@@ -95,7 +95,7 @@ func (r Request) Overloaded() (reasons, links []string) {
 		if n.Function == nil || n.Function.Auto == nil || !n.Function.Auto.Known() {
 			continue
 		}
-		rate := r.through(n.Name)
+		rate := r.mostThrough(n.Name)
 		need := n.Function.Auto.need(rate)
 		if need*(1+spareTime) <= float64(functionCore)/float64(Core) {
 			continue

@@ -231,6 +231,7 @@ type Stage struct {
 	Links     map[string][2]Bandwidth  `json:"links,omitempty"`  // new rates, by link name
 	Impair    map[string][2]Impairment `json:"impair,omitempty"` // new impairments, by link name
 	Down      map[string]bool          `json:"down,omitempty"`   // links that fail (true) or are mended (false), by name
+	Chains    map[string]ChainChange   `json:"chains,omitempty"` // what it makes of chains, by name
 	Add       Topology                 `json:"add,omitzero"`     // nodes, routers, switches and links that appear
 	Remove    []string                 `json:"remove,omitempty"` // names that go; a node takes its links with it
 }

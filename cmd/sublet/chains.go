@@ -18,9 +18,11 @@ import (
 
 // chainView is a chain with what its hops counted.
 type chainView struct {
-	Name string            `json:"name"`
-	Rate vnet.Rate         `json:"rate_bps"`
-	Hops []report.ChainHop `json:"hops"`
+	Name string    `json:"name"`
+	Rate vnet.Rate `json:"rate_bps"`
+	// Paused says that nothing is led through it in the stage that runs.
+	Paused bool              `json:"paused,omitempty"`
+	Hops   []report.ChainHop `json:"hops"`
 }
 
 func (a *app) chains() *cobra.Command {
@@ -63,8 +65,8 @@ func (a *app) chainHops(ctx context.Context, l vnet.Lease) (all []report.ChainHo
 // chainViews puts hops to their chains, in the order in which packets come along:
 // those of one index are a way to a host and the function there.
 func chainViews(l vnet.Lease, hops []report.ChainHop) (views []chainView) {
-	for _, c := range l.Request.Chains {
-		v := chainView{Name: c.Name, Rate: c.Rate, Hops: []report.ChainHop{}}
+	for _, c := range l.Chains() {
+		v := chainView{Name: c.Name, Rate: c.Rate, Paused: c.Paused, Hops: []report.ChainHop{}}
 		for _, h := range hops {
 			if h.Chain == c.Name {
 				v.Hops = append(v.Hops, h)
@@ -136,6 +138,9 @@ func chainRows(views []chainView) (rows [][]string) {
 			name := v.Name
 			if h.Back {
 				name += ", back"
+			}
+			if v.Paused {
+				name += " (paused)"
 			}
 			hop := h.Hop
 			if h.Dead {

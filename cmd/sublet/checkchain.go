@@ -92,7 +92,10 @@ func takenBy(l vnet.Lease, t probe.Target) string {
 
 // chainsOf are the chains of a lease, and the ways back through them.
 func chainsOf(l vnet.Lease) (list []vnet.Chain) {
-	for _, c := range l.Request.Chains {
+	for _, c := range l.Chains() {
+		if c.Paused {
+			continue
+		}
 		list = append(list, c)
 		if c.Returns() {
 			list = append(list, l.Request.Back(c))
@@ -261,7 +264,10 @@ func measureChains(ctx context.Context, job server.CheckJob, ports map[string][2
 	}
 	var list []vnet.ChainVerdict
 	for _, view := range chainViews(job.Lease, since(after, before)) {
-		v := verdicts[view.Name]
+		v, measured := verdicts[view.Name]
+		if !measured {
+			continue // it is paused
+		}
 		v.Hops = []vnet.ChainHop{}
 		for _, h := range view.Hops {
 			v.Hops = append(v.Hops, vnet.ChainHop{Hop: h.Hop, Back: h.Back, Packets: h.Packets, Bytes: h.Bytes, Drops: h.Drops, Latency: h.Latency})
@@ -303,7 +309,10 @@ type chainBatch []chainWay
 
 // batches put ways together of which no two are received at one port of a node.
 func batches(l vnet.Lease, ports map[string][2]plan.Port) (list []chainBatch) {
-	for _, c := range l.Request.Chains {
+	for _, c := range l.Chains() {
+		if c.Paused {
+			continue
+		}
 		w := wayOf(l, ports, c)
 		i := slices.IndexFunc(list, func(b chainBatch) bool { return b.takes(w) })
 		if i < 0 {

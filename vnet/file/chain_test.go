@@ -21,6 +21,9 @@ functions:
 chains:
   - {name: web, from: a, to: b, match: {proto: tcp, dst_port: 80-81}, via: [fw, slow, copy, ids], rate: 20Mbit, on-failure: reroute}
   - {name: rest, from: a, to: b, via: [fw, box], share: best}
+  - {name: late, from: a, to: b, match: {proto: udp}, via: [fw, copy], rate: 5Mbit, paused: true}
+stages:
+  - {name: night, after: 1h, chains: {web: {rate: 10Mbit}, late: {paused: false}, rest: {paused: true}}}
 `
 
 func TestChainsAreWrittenAsTheyAreRead(t *testing.T) {

@@ -245,6 +245,7 @@ type chain struct {
 	Transport string   `yaml:"transport,omitempty" jsonschema_description:"What carries it between hosts: udp (port 61440), or gpe, VXLAN-GPE (4790), by which packets may be 8 bytes shorter." jsonschema:"enum=udp,enum=gpe,default=udp"`
 	Compat    uint16   `yaml:"compat,omitempty" jsonschema_description:"60001: all its packets between hosts have this source port, as other implementations have it. Default: one by the flow." jsonschema:"enum=60001"`
 	Reverse   string   `yaml:"reverse,omitempty" jsonschema_description:"How packets come back: none, beside the chain; mirror, through its functions in opposite order, at the same rate; same, through its functions in the same order, by a chain NAME-back." jsonschema:"enum=same,enum=mirror,enum=none,default=none"`
+	Paused    bool     `yaml:"paused,omitempty" jsonschema_description:"Nothing is led through it or booked for it until a stage has it go on (stages: chains). Default: no." jsonschema:"default=false"`
 	OnFailure string   `yaml:"on-failure,omitempty" jsonschema_description:"What becomes of packets while a program of the chain returns nothing of what comes to it: reroute, they go to its standby; bypass, they go past it; drop, they are counted. Default: nobody looks." jsonschema:"enum=reroute,enum=bypass,enum=drop"`
 }
 
@@ -331,7 +332,7 @@ func (f chain) chain(path string) (vnet.Chain, error) {
 	c := vnet.Chain{
 		Name: string(f.Name), From: string(f.From), To: string(f.To), Via: words(f.Via), Match: f.Match.flow(),
 		Reverse: vnet.ChainReverse(f.Reverse), OnFailure: vnet.OnFailure(f.OnFailure), Unordered: f.Unordered, Priority: f.Priority,
-		Transport: vnet.Transport(f.Transport), Compat: f.Compat,
+		Transport: vnet.Transport(f.Transport), Compat: f.Compat, Paused: f.Paused,
 	}
 	switch {
 	case f.Share != "" && f.Share != "best":
@@ -344,6 +345,17 @@ func (f chain) chain(path string) (vnet.Chain, error) {
 	var err error
 	c.Rate, err = f.Rate.stated(path + ".rate")
 	return c, err
+}
+
+// chainChange is what a stage makes of a chain.
+type chainChange struct {
+	Rate   *rate `yaml:"rate,omitempty" jsonschema_description:"Its rate from now on. Default: as before."`
+	Paused *bool `yaml:"paused,omitempty" jsonschema_description:"true: nothing is led through it or booked for it from now on. false: it goes on. Default: as before."`
+}
+
+func (f chainChange) change(path string) (vnet.ChainChange, error) {
+	rate, err := f.Rate.stated(path + ".rate")
+	return vnet.ChainChange{Rate: rate, Paused: f.Paused}, err
 }
 
 // chains adds functions and chains to a request.
@@ -430,7 +442,7 @@ func chainForm(c vnet.Chain) chain {
 	f := chain{
 		Name: name(c.Name), From: name(c.From), To: name(c.To), Match: flowForm(c.Match), Via: names(c.Via),
 		Rate: unlessZero[rate](c.Rate), Reverse: string(c.Reverse), OnFailure: string(c.OnFailure), Unordered: c.Unordered, Priority: c.Priority,
-		Transport: string(c.Transport), Compat: c.Compat,
+		Transport: string(c.Transport), Compat: c.Compat, Paused: c.Paused,
 	}
 	if c.Rate == 0 {
 		f.Share = "best"

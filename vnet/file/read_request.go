@@ -440,6 +440,13 @@ func (f stage) stage(path string) (vnet.Stage, error) {
 			put(&s.Down, name, *down)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(f.Chains)) {
+		change, err := f.Chains[name].change(path + "chains[" + strconv.Quote(name) + "]")
+		if err != nil {
+			return s, err
+		}
+		put(&s.Chains, name, change)
+	}
 	if f.Add == nil {
 		return s, nil
 	}

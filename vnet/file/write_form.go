@@ -40,7 +40,7 @@ func requestForm(r vnet.Request) request {
 		}
 	}
 	for _, s := range r.Stages {
-		f.Stages = append(f.Stages, stageForm(s))
+		f.Stages = append(f.Stages, stageForm(s, r.Topology))
 	}
 	return f
 }
@@ -193,7 +193,7 @@ func bandwidthForm(b vnet.Bandwidth) bandwidth {
 	return bandwidth{Min: &low, Max: &high}
 }
 
-func stageForm(s vnet.Stage) stage {
+func stageForm(s vnet.Stage, start vnet.Topology) stage {
 	f := stage{Name: name(s.Name), Remove: names(s.Remove)}
 	if after := span(s.After); s.OnCommand {
 		f.Begins = onCommand
@@ -201,7 +201,12 @@ func stageForm(s vnet.Stage) stage {
 		f.After = &after
 	}
 	for link, both := range s.Links {
-		put(&f.Links, link, demandForm(both))
+		if l, _ := start.Link(link); l.Chain == "" { // else made of the chain
+			put(&f.Links, link, demandForm(both))
+		}
+	}
+	for chain, change := range s.Chains {
+		put(&f.Chains, chain, chainChange{unlessZero[rate](change.Rate), change.Paused})
 	}
 	beside := func(link string, state func(*demand)) {
 		d, stated := f.Links[link]
