@@ -18,6 +18,9 @@ import (
 //   - Sockets of other families than those of networks: those of virtual machines
 //     (AF_VSOCK) are in no network namespace, and what others hold is not counted.
 //   - io_uring makes sockets that a filter does not see.
+//   - Namespaces of control groups: whoever has one of their own may mount hierarchies,
+//     and sees the host's root group of those in which the node has none. clone3(2)
+//     states them by a pointer; C libraries then take clone(2).
 func confine() error {
 	filter := nodeFilter()
 	if filter == nil {
@@ -43,16 +46,21 @@ type calls struct {
 	addKey, socket, socketpair uint32
 	// socketcall is the call of i386 that does all of this by a pointer, which a
 	// filter cannot follow; 0: there is none.
-	socketcall uint32
+	socketcall     uint32
+	unshare, clone uint32
 }
 
-const ioUringSetup = unix.SYS_IO_URING_SETUP
+// Calls that have one number everywhere.
+const (
+	ioUringSetup = unix.SYS_IO_URING_SETUP
+	clone3       = unix.SYS_CLONE3
+)
 
 // callsOf has, for each architecture, its own numbers and those of its 32-bit programs
 // (syscall_64.tbl, syscall_32.tbl, asm-generic/unistd.h, arm/tools/syscall.tbl).
 var callsOf = map[string][]calls{
-	"amd64": {{unix.AUDIT_ARCH_X86_64, 248, 41, 53, 0}, {unix.AUDIT_ARCH_I386, 286, 359, 360, 102}},
-	"arm64": {{unix.AUDIT_ARCH_AARCH64, 217, 198, 199, 0}, {unix.AUDIT_ARCH_ARM, 309, 281, 288, 0}},
+	"amd64": {{unix.AUDIT_ARCH_X86_64, 248, 41, 53, 0, 272, 56}, {unix.AUDIT_ARCH_I386, 286, 359, 360, 102, 310, 120}},
+	"arm64": {{unix.AUDIT_ARCH_AARCH64, 217, 198, 199, 0, 97, 220}, {unix.AUDIT_ARCH_ARM, 309, 281, 288, 0, 337, 120}},
 }
 
 // x32 marks calls of the other numbering of AUDIT_ARCH_X86_64, which has these numbers, too.
@@ -78,8 +86,15 @@ func (c calls) filter() []unix.SockFilter {
 		jump(unix.BPF_JGE, c.addKey, 0, 2),
 		jump(unix.BPF_JGE, c.addKey+3, 1, 0),
 		refuse(unix.EPERM),
-		jump(unix.BPF_JEQ, ioUringSetup, 0, 1),
+		jump(unix.BPF_JEQ, ioUringSetup, 1, 0),
+		jump(unix.BPF_JEQ, clone3, 0, 1),
 		refuse(unix.ENOSYS),
+		jump(unix.BPF_JEQ, c.unshare, 1, 0),
+		jump(unix.BPF_JEQ, c.clone, 0, 4),
+		load(firstArgument),
+		jump(unix.BPF_JSET, unix.CLONE_NEWCGROUP, 0, 1),
+		refuse(unix.EPERM),
+		allow,
 	}
 	if c.socketcall != 0 {
 		f = append(f, jump(unix.BPF_JEQ, c.socketcall, 0, 1), refuse(unix.ENOSYS))

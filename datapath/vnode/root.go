@@ -239,6 +239,10 @@ var deviceLinks = [][2]string{
 	{"pts/ptmx", "ptmx"}, {"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"},
 }
 
+// mostTerminals is how many pseudo-terminals a node has of the machine's
+// (kernel.pty.max, 4096 as Linux comes).
+const mostTerminals = 256
+
 // devices mounts /dev.
 func devices(shm *os.File, nodes []deviceNode) error {
 	if err := mount("sublet", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "size=64k,mode=0755"); err != nil {
@@ -262,7 +266,8 @@ func devices(shm *os.File, nodes []deviceNode) error {
 	if err := errors.Join(os.Mkdir("/dev/pts", 0o755), os.Mkdir("/dev/shm", 0o755)); err != nil {
 		return err
 	}
-	if err := mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"); err != nil {
+	options := fmt.Sprintf("newinstance,ptmxmode=0666,mode=0620,max=%d", mostTerminals)
+	if err := mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, options); err != nil {
 		return err
 	}
 	if shm == nil {
