@@ -157,12 +157,13 @@ links:
 	list := x.stations("s1", "p3", "p4")
 	x.a, x.b = list[0], list[1]
 	x.s1 = x.openVSwitch("s1", "00000000000000a1", control, "to-h1", "to-h2", "p3", "p4")
+	x.s1.others = 1 // of the tenant's rate
 	x.direct("h1", "to-s1", product.PortAddress(1, 1))
 	x.direct("h2", "to-s1", product.PortAddress(0, 0))
 	x.keep = filepath.Join(filepath.Dir(x.run), "slices")
 	x.file = x.lab.file("slices.yaml", fmt.Sprintf(`switch: tcp:%s
 slices:
-  - {name: tenant, controller: ["tcp:%s"], ports: [3, 4]}
+  - {name: tenant, controller: ["tcp:%s"], ports: [3, 4], rate: 1Mbit}
   - {name: rest, controller: ["tcp:%s"], default: true}
 `, control.Addr(), x.tenant, x.server))
 	x.begin("controller", "--listen", x.tenant, "--app", "learning")
@@ -185,6 +186,35 @@ func (x *beside) begin(args ...string) *exec.Cmd {
 	}
 	x.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return cmd
+}
+
+// heldTo wants a burst of frames, of which there are more than a rate lets through, held.
+func (x *beside) heldTo(kbps float64) {
+	x.t.Helper()
+	const size = 60
+	burst := 120 / 8e-3 / size // frames of 120 kbit
+	got := map[uint32]bool{}
+	began := time.Now()
+	sent := int(20 * burst)
+	for n := range sent {
+		if err := x.a.send(x.b, uint32(n)); err != nil {
+			x.t.Fatal(err)
+		}
+		x.b.hears(x.a, got)
+	}
+	eventually(x.t, 20*time.Second, func() error { // those on the way
+		before := len(got)
+		time.Sleep(200 * time.Millisecond)
+		if x.b.hears(x.a, got); len(got) != before {
+			return fmt.Errorf("%d frames came, and more come", len(got))
+		}
+		return nil
+	})
+	most := burst + time.Since(began).Seconds()*kbps/8e-3/size
+	x.t.Logf("%d of %d frames came, of which the rate lets %.0f through", len(got), sent, most)
+	if float64(len(got)) < burst/2 || float64(len(got)) > 1.1*most && most < float64(sent) {
+		x.t.Errorf("%d frames of the slice came, of which its rate lets %.0f through", len(got), most)
+	}
 }
 
 // A tenant's controller and the server share one Open vSwitch: a lease over it runs and
@@ -215,6 +245,7 @@ func TestSlicesBesideTheServer(t *testing.T) {
 		return err
 	})
 
+	x.heldTo(1000)
 	before := x.s1.cookies()
 	end := x.a.streams(x.b)
 	time.Sleep(300 * time.Millisecond) // of traffic before

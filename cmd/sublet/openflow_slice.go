@@ -32,6 +32,7 @@ type (
 		Entries    *int     `yaml:"entries,omitempty"`
 		Groups     *int     `yaml:"groups,omitempty"`
 		Meters     *int     `yaml:"meters,omitempty"`
+		Rate       string   `yaml:"rate,omitempty"`
 	}
 )
 
@@ -112,7 +113,10 @@ func readSlices(name string) (slice.Config, error) {
 
 // readOwnSlices reads a file of slices of the switch that runs here.
 func readOwnSlices(name string) ([]slice.Slice, error) {
-	c, err := readSlicesOf(name, func(_ *slice.Config, of string) error {
+	c, err := readSlicesOf(name, func(c *slice.Config, of string) error {
+		if i := slices.IndexFunc(c.Slices, func(s slice.Slice) bool { return s.Rate != 0 }); i >= 0 {
+			return fieldProblem(fmt.Sprintf("slices[%d]", i), errors.New("rate: is for switches that are elsewhere (sublet openflow slice): leave it out"))
+		}
 		if of != "" {
 			return fieldProblem("switch", errors.New("the slices are of the switch that reads this: leave it out"))
 		}
@@ -162,6 +166,13 @@ func (f *sliceForm) slice() (s slice.Slice, err error) {
 			return s, fmt.Errorf("ports: %d is not the number of a port", port)
 		}
 		s.Ports = append(s.Ports, uint32(port))
+	}
+	if f.Rate != "" {
+		rate, err := vnet.ParseRate(f.Rate)
+		if err != nil {
+			return s, fmt.Errorf("rate: %w", err)
+		}
+		s.Rate = int64(rate)
 	}
 	if s.Match, err = text.Masked(f.Match); err != nil {
 		return s, fmt.Errorf("match: %w", err)

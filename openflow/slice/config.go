@@ -20,6 +20,7 @@ type Slice struct {
 	Entries     int          // most in all of them
 	Groups      int
 	Meters      int
+	Rate        int64 // bit/s of all its packets together; 0: any
 }
 
 // Config of a Proxy.
@@ -88,7 +89,7 @@ func (s *Slice) check() error {
 			return fmt.Errorf("match: %s is not of packets: state ports", of13.Fields[f.ID].Name)
 		}
 	}
-	return wellFormed(s.Match)
+	return errors.Join(s.checkRate(), wellFormed(s.Match))
 }
 
 // wellFormed says what is wrong with fields taken together.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -123,6 +122,10 @@ func (l *Local) resume() error {
 		return func(there uint32, first uint8, own uint32) {
 			if m := by[first]; m != nil {
 				p.used[there] = true
+				if own == 0 && p == l.meters {
+					m.rated = there
+					return
+				}
 				of(m).set(own, there)
 			}
 		}
@@ -288,6 +291,10 @@ func (l *Local) leave(next []*member) error {
 		m.disconnect()
 		m.groups.release(of13.GroupAll, of13.GroupAll)
 		m.meters.release(of13.MeterAll, of13.MeterAll)
+		if m.rated != 0 {
+			l.meters.give(m.rated)
+			l.note(m.rated, 0)
+		}
 		return true
 	})
 	return l.settle()
@@ -393,7 +400,11 @@ func (l *Local) settle() error {
 			tables[int(m.first)+i] = true
 		}
 	}
-	list := []of13.Message{&of13.Config{Kind: of13.TypeSetConfig, MissSendBytes: of13.NoMaxLen}}
+	meters, err := l.meterConfigs()
+	if err != nil {
+		return err
+	}
+	list := append([]of13.Message{&of13.Config{Kind: of13.TypeSetConfig, MissSendBytes: of13.NoMaxLen}}, l.rates(meters)...)
 	unled, err := l.unled()
 	if err != nil {
 		return err
@@ -404,7 +415,7 @@ func (l *Local) settle() error {
 			list = append(list, &of13.FlowMod{Command: of13.FlowDelete, Table: uint8(t), Buffer: of13.NoBuffer, OutPort: of13.PortAny, OutGroup: of13.GroupAny})
 		}
 	}
-	strangers, err := l.strangers()
+	strangers, err := l.strangers(meters)
 	if err != nil {
 		return err
 	}
@@ -420,7 +431,7 @@ func (l *Local) unled() (list []of13.Message, err error) {
 	if err != nil {
 		return nil, err
 	}
-	there := make(map[string]*of13.FlowMod)
+	there, replaced := make(map[string]*of13.FlowMod), make(map[string]bool)
 	for _, part := range parts {
 		for _, f := range part.Flows {
 			m := &of13.FlowMod{Command: of13.FlowDeleteStrict, Priority: f.Priority, Match: of13.Match{Fields: slices.Clone(f.Match.Fields)}, Instructions: f.Instructions, Buffer: of13.NoBuffer, OutPort: of13.PortAny, OutGroup: of13.GroupAny}
@@ -434,33 +445,42 @@ func (l *Local) unled() (list []of13.Message, err error) {
 			key := led(e.(*of13.FlowMod))
 			if there[key] == nil {
 				fresh = append(fresh, e)
+				replaced[ledBy(e.(*of13.FlowMod))] = true
 			}
 			delete(there, key)
 		}
 	}
 	for _, m := range there {
-		list = append(list, m)
+		if !replaced[ledBy(m)] { // what is added takes the place of the others at once
+			list = append(list, m)
+		}
 	}
 	return append(list, fresh...), nil
 }
 
 // led tells entries of table 0 from each other.
 func led(m *of13.FlowMod) string {
+	key := ledBy(m)
+	for _, i := range m.Instructions {
+		key += fmt.Sprint(" ", i.Type, i.Table, i.Meter)
+	}
+	return key
+}
+
+// ledBy tells those that take each other's place.
+func ledBy(m *of13.FlowMod) string {
 	fields := slices.Clone(m.Match.Fields)
 	slices.SortFunc(fields, func(a, b of13.Field) int { return int(a.ID) - int(b.ID) })
 	key := fmt.Sprint(m.Priority)
 	for _, f := range fields {
 		key += fmt.Sprint(" ", f.ID, f.Value, f.Mask)
 	}
-	for _, i := range m.Instructions {
-		key += fmt.Sprint(" ", i.Type, i.Table)
-	}
 	return key
 }
 
 // strangers are the deletions of groups and meters that are no slice's. Numbers for
 // which there is none any more are given up.
-func (l *Local) strangers() (list []of13.Message, err error) {
+func (l *Local) strangers(meters []of13.MeterConfig) (list []of13.Message, err error) {
 	parts, err := askMultipart(l.under, &of13.MultipartRequest{Kind: of13.MultipartGroupDesc})
 	if err != nil {
 		return nil, err
@@ -474,16 +494,11 @@ func (l *Local) strangers() (list []of13.Message, err error) {
 		}
 	}
 	l.giveUp((*member).groupNumbers, there)
-	var refused of13.Error // by a switch without meters
-	if parts, err = askMultipart(l.under, &of13.MultipartRequest{Kind: of13.MultipartMeterConfig, Number: of13.MeterAll}); err != nil && !errors.As(err, &refused) {
-		return nil, err
-	}
 	clear(there)
-	for _, part := range parts {
-		for _, m := range part.MeterConfigs {
-			if there[m.Meter] = l.somebodys((*member).meterNumbers, m.Meter); !there[m.Meter] {
-				list = append(list, &of13.MeterMod{Command: of13.CommandDelete, Meter: m.Meter})
-			}
+	for _, m := range meters {
+		there[m.Meter] = l.somebodys((*member).meterNumbers, m.Meter)
+		if !there[m.Meter] && !slices.ContainsFunc(l.members, func(s *member) bool { return s.rated == m.Meter }) {
+			list = append(list, &of13.MeterMod{Command: of13.CommandDelete, Meter: m.Meter})
 		}
 	}
 	l.giveUp((*member).meterNumbers, there)

@@ -16,6 +16,7 @@ type member struct {
 	features *of13.FeaturesReply // of the switch
 	miss     uint16              // as its controllers set it
 	entries  int                 // at least as many as it has
+	sends    allowance
 
 	links map[channel.Target]context.CancelFunc // connections that are kept up, of a Local
 }
@@ -65,7 +66,10 @@ func (s *member) changed(m of13.Message) error {
 		}
 		s.entries++
 	}
-	if _, is := m.(*of13.PacketOut); is { // nobody waits for its end
+	if out, is := there[0].(*of13.PacketOut); is { // nobody waits for its end
+		if !s.sends.take(s.Rate, out) {
+			return of13.BadRequestEPerm
+		}
 		return s.refusal(s.up.post(there[0]))
 	}
 	if err = s.up.change(there...); err != nil && undo != nil {

@@ -120,10 +120,14 @@ func (p *Proxy) begin(up *upstream) (*Local, error) {
 
 // leading are the entries of table 0 that lead a slice's packets to its tables.
 func (v *view) leading() (list []of13.Message) {
+	instructions := []of13.Instruction{{Type: of13.InstructionGoto, Table: v.first}}
+	if v.rated != 0 {
+		instructions = append([]of13.Instruction{{Type: of13.InstructionMeter, Meter: v.rated}}, instructions...)
+	}
 	entry := func(priority uint16, fields []of13.Field) of13.Message {
 		return &of13.FlowMod{
 			Priority: priority, Buffer: of13.NoBuffer, OutPort: of13.PortAny, OutGroup: of13.GroupAny,
-			Match: of13.Match{Fields: fields}, Instructions: []of13.Instruction{{Type: of13.InstructionGoto, Table: v.first}},
+			Match: of13.Match{Fields: fields}, Instructions: instructions,
 		}
 	}
 	switch {

@@ -12,7 +12,8 @@ import (
 // view is a slice at its switch: it translates what goes there and what comes back.
 type view struct {
 	*Slice
-	first  uint8 // of its tables at the switch
+	first  uint8  // of its tables at the switch
+	rated  uint32 // the switch's number of the meter of its rate; 0: it has none
 	groups numbers
 	meters numbers
 	ports  map[uint32]of13.Port // of the slice, that the switch has
