@@ -15,13 +15,15 @@ import (
 )
 
 // Bounds on a helper that does not get on. One that is stopped is found within two
-// looks. One that does not answer, though it has a processor or waits for none, has
-// failed after failures questions; one that waits for a processor gets starvation,
-// since a machine may be that busy.
+// looks. One that does not answer failures questions, though it waits for no processor,
+// is asked once more and has lastTime: it may have waited a moment ago, and whatever asks
+// may have. One that waits for a processor gets starvation, since a machine may be that
+// busy.
 const (
 	helperEvery  = 500 * time.Millisecond
 	healthTime   = 600 * time.Millisecond
 	failures     = 3
+	lastTime     = 3 * time.Second
 	starvation   = 15 * time.Second
 	oversleeping = 2 // times healthTime: then it is this agent that waits
 )
@@ -77,7 +79,7 @@ func (s *sight) stuck(ctx context.Context, h Helper, pid int) bool {
 	}
 	s.stopped = 0
 	began := time.Now()
-	answered := h.healthy(ctx)
+	answered := h.healthy(ctx, healthTime)
 	switch took := time.Since(began); {
 	case answered || ctx.Err() != nil:
 		s.silent = 0
@@ -90,16 +92,19 @@ func (s *sight) stuck(ctx context.Context, h Helper, pid int) bool {
 	if s.silent < failures {
 		return false
 	}
-	return !runnable(pid) || time.Since(s.since) > starvation
+	if runnable(pid) {
+		return time.Since(s.since) > starvation
+	}
+	return !h.healthy(ctx, lastTime) && ctx.Err() == nil
 }
 
 // healthy says whether it answers in time, be it by an error. A process that has no
 // socket yet is starting.
-func (h Helper) healthy(ctx context.Context) bool {
+func (h Helper) healthy(ctx context.Context, within time.Duration) bool {
 	if _, err := os.Lstat(h.Socket); errors.Is(err, os.ErrNotExist) {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	err := h.Ask(ctx)
 	return err == nil || ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded)
