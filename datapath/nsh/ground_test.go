@@ -12,7 +12,7 @@ import (
 	"sublet/datapath/kernel"
 )
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ type testHost struct {
 //	a [eth0] == [la0] fabric | host h1 [up0] ==wire== [up0] host h2 | fabric [lb0] == [eth0] b
 //	                                                                  fabric [fi0] == [i0] f [o0] == [fo0] fabric
 type testGround struct {
-	t       *testing.T
+	t       testing.TB
 	dir     string
 	h1, h2  testHost
 	a, b, f string // files of namespaces
@@ -39,11 +39,13 @@ type testGround struct {
 
 const fabric = "alice-demo"
 
-func newGround(t *testing.T) *testGround {
+func newGround(t testing.TB) *testGround {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make namespaces")
 	}
-	t.Parallel()
+	if t, test := t.(*testing.T); test {
+		t.Parallel()
+	}
 	check(t, bpf.Supported())
 	g := &testGround{t: t, dir: t.TempDir()}
 	g.h1, g.h2 = g.host("h1"), g.host("h2")
@@ -129,7 +131,7 @@ func (g *testGround) pings(ns, to string, more ...string) bool {
 }
 
 // eventually polls.
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -139,7 +141,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 // hop finds a row's counts.
-func (h testHost) hop(t *testing.T, path uint32, index uint8) Counts {
+func (h testHost) hop(t testing.TB, path uint32, index uint8) Counts {
 	t.Helper()
 	r, err := h.part.Report(fabric)
 	check(t, err)
@@ -152,7 +154,7 @@ func (h testHost) hop(t *testing.T, path uint32, index uint8) Counts {
 	return Counts{}
 }
 
-func (h testHost) drops(t *testing.T) map[string]uint64 {
+func (h testHost) drops(t testing.TB) map[string]uint64 {
 	t.Helper()
 	r, err := h.part.Report(fabric)
 	check(t, err)
