@@ -141,7 +141,7 @@ var table = []benchmark{
 		"the programs that put relay headers on, by themselves", "root", time.Minute, "multipath.md"},
 
 	{"chains/control", "go run ./bench/chains/control",
-		"laws that hold the rates of chains by shares of processors, in a model: 20 scenarios, ours, the published one and none; `-seeds`",
+		"laws that hold the rates of chains by shares of processors, in a model: the thesis's experiments and 20 scenarios, ours, the published one and none; `-seeds`",
 		"", 10 * time.Second, "chains-processors.md"},
 	{"chains/hold", "go run ./bench/chains/hold $FUNCTION eth0 eth1",
 		"the controller of chains/control on a real function: its rate held by a quota while packets change size; `-mbit`, `-seconds`",

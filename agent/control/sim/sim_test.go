@@ -77,3 +77,24 @@ func TestRunsAreRepeatable(t *testing.T) {
 		t.Errorf("%+v and %+v", a, b)
 	}
 }
+
+// In the thesis's experiments the published law does what was published, on planes of that
+// speed: two or three reallocations after each change, at rest within 15 s, and a smaller
+// error than with shares that stay. Ours answers sooner.
+func TestExperimentsOfTheThesis(t *testing.T) {
+	for _, e := range Experiments() {
+		published, ours := Run(e.Scenario, NewThesis(e.Scenario, e.Deadband)), Run(e.Scenario, Ours(e.Scenario))
+		if static := Run(e.Scenario, Unchanged(e.Scenario)); ours.Error > 0.01 || ours.Error >= static.Error {
+			t.Errorf("%s: error %.4f, with shares that stay %.4f", e.Name, ours.Error, static.Error)
+		}
+		for i := range e.Events {
+			one, other := Run(e.After(i), NewThesis(e.Scenario, e.Deadband)), Run(e.After(i), Ours(e.Scenario))
+			if one.Reallocations < 2 || one.Reallocations > 3 || one.Reaction >= never || other.Reaction > 1 || other.Reallocations > 2 {
+				t.Errorf("%s, change %d: published %+v, ours %+v", e.Name, i, one, other)
+			}
+		}
+		if len(e.Events) == 0 && published.All > 10 {
+			t.Errorf("%s: the published law changes shares %d times", e.Name, published.All)
+		}
+	}
+}

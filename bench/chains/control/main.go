@@ -18,7 +18,33 @@ func main() {
 	flag.Parse()
 	planes()
 	fmt.Println()
+	experiments()
+	fmt.Println()
 	scenarios(*seeds)
+}
+
+// experiments are those of the thesis, with each law.
+func experiments() {
+	t := harness.Table{Head: []string{"experiment", "law", "error %", "reaction s", "reallocations", "in all"}}
+	for _, e := range sim.Experiments() {
+		for _, law := range []struct {
+			name string
+			make func() sim.Law
+		}{
+			{"shares that stay", func() sim.Law { return sim.Unchanged(e.Scenario) }},
+			{"the published one", func() sim.Law { return sim.NewThesis(e.Scenario, e.Deadband) }},
+			{"ours", func() sim.Law { return sim.Ours(e.Scenario) }},
+		} {
+			o, reaction, reallocations := sim.Run(e.Scenario, law.make()), "", ""
+			for i := range e.Events {
+				one := sim.Run(e.After(i), law.make())
+				reaction += fmt.Sprintf(" %.1f", one.Reaction)
+				reallocations += fmt.Sprint(" ", one.Reallocations)
+			}
+			t.Add(e.Name, law.name, percent(o.Error), reaction, reallocations, o.All)
+		}
+	}
+	t.Print(os.Stdout)
 }
 
 // planes shows where the published law stops being stable.
