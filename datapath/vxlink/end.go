@@ -136,7 +136,7 @@ func (w *work) makePort(i int, slot uint32, inner *kernel.Conn, node uintptr, wa
 		}
 	}
 	if err != nil {
-		return old, fmt.Errorf("make veth %s to %s/%s: %w", name, want.Namespace, want.Interface, err)
+		return old, fmt.Errorf("make interface %s: %w", want.Interface, err)
 	}
 	return w.inside.LinkByName(name)
 }

@@ -15,7 +15,7 @@ func (p *Part) makeFabric(name string) error {
 	p.fabrics.Lock()
 	defer p.fabrics.Unlock()
 	if err := p.host.MakeSilent(name); err != nil {
-		return fmt.Errorf("make fabric %s: %w", name, err)
+		return fmt.Errorf("make the network's namespace on this host: %w", err)
 	}
 	return nil
 }

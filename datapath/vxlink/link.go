@@ -93,7 +93,7 @@ func (w *work) set() error {
 			e.merge, err = w.merge(i)
 		}
 		if err != nil {
-			return fmt.Errorf("end %s: %w", w.link.Device(i), err)
+			return fmt.Errorf("%s: %w", w.side(i), err)
 		}
 		ends[i] = e
 	}
@@ -102,13 +102,13 @@ func (w *work) set() error {
 	}
 	for i, e := range ends {
 		if err := w.spread(i, e.outlet, ends[1-i].record); err != nil {
-			return fmt.Errorf("end %s: spread its flows: %w", w.link.Device(i), err)
+			return fmt.Errorf("%s: spread its flows: %w", w.side(i), err)
 		}
 		if w.link.Ends[i].Join != nil {
 			continue
 		}
 		if err := w.direct(i, ends, trunk); err != nil {
-			return fmt.Errorf("end %s: say where its frames go: %w", w.link.Device(i), err)
+			return fmt.Errorf("%s: say where its frames go: %w", w.side(i), err)
 		}
 	}
 	for i, e := range ends {
@@ -117,10 +117,22 @@ func (w *work) set() error {
 			err = w.release(i)
 		}
 		if err != nil {
-			return fmt.Errorf("end %s: %w", w.link.Device(i), err)
+			return fmt.Errorf("%s: %w", w.side(i), err)
 		}
 	}
 	return nil
+}
+
+// side is what users call an end of a link.
+func (w *work) side(i int) string {
+	port := portOf(w.link.Ends[i])
+	if port == nil {
+		return "towards its other end"
+	}
+	if _, node, ok := plan.ParseNamespace(port.Namespace); ok {
+		return "at " + node
+	}
+	return "at its switch"
 }
 
 // setControl says for both ends what is control, and for their detours.

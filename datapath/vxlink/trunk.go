@@ -26,7 +26,7 @@ func (w *work) trunk() (slot uint32, err error) {
 		err = w.setTrunk(slot)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("trunk %s: %w", plan.Trunk(w.link.Lease), err)
+		return 0, fmt.Errorf("join the network to this host: %w", err)
 	}
 	return slot, nil
 }
@@ -91,7 +91,7 @@ func (w *work) makeTrunk(slot uint32) (inside, outside kernel.Link, err error) {
 		})
 	}).Uint32(iflaMTU, trunkMTU)
 	if err := w.inside.Do(m); err != nil {
-		return inside, outside, fmt.Errorf("make trunk %s: %w", name, err)
+		return inside, outside, fmt.Errorf("make its interface %s: %w", name, err)
 	}
 	if inside, err = w.inside.LinkByName(plan.TrunkInside); err == nil {
 		outside, err = w.home.LinkByName(name)

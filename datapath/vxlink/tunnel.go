@@ -58,7 +58,7 @@ func (w *work) classify(e *end, was vxlinkRecord, want *plan.Tunnel) error {
 		}
 	}
 	if err := w.part.setTunnelClass(w.home, e.slot, e.record, w.link.Control != nil); err != nil {
-		return fmt.Errorf("set class 1:%x of %s: %w", e.record.Minor, want.Interface, err)
+		return fmt.Errorf("book its rate at %s (class 1:%x): %w", want.Interface, e.record.Minor, err)
 	}
 	return w.programs.tunnels.Put(e.record.Vni, e.slot)
 }

@@ -81,7 +81,7 @@ func (p *Part) setUplink(u plan.Uplink) error {
 			err = errors.Join(err, c.DeleteQdisc(device.Index, kernel.TCRoot))
 		}
 		if err != nil {
-			return fmt.Errorf("uplink %s: set class 1:%x: %w", u.Interface, class.minor, err)
+			return fmt.Errorf("divide the rate of %s (class 1:%x): %w", u.Interface, class.minor, err)
 		}
 	}
 	if err := c.Do(kernel.SetARPFilter(device.Index, handleOf(minorARP))); err != nil && !kernel.Exists(err) {
