@@ -3,8 +3,11 @@ package test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -98,6 +101,65 @@ links:
 	}
 	s.must("down", "lan")
 	s.settled()
+}
+
+// A machine that may move live goes to a host with another version of QEMU all the same:
+// stopped, with its disk and memory, and an event says why.
+func TestSoakMachineStandsStillForAnotherQEMU(t *testing.T) {
+	t.Parallel()
+	images := t.TempDir()
+	guest.Disk(t, filepath.Join(images, "small.raw"))
+	s := newSupervisor(t, meshOf(3), "--images", images)
+	s.must("up", s.file("lan.yaml", `network: lan
+colocate: forbidden
+nodes:
+  - {name: m1, kind: vm, image: small.raw, memory: 256MiB, disk: 64MiB, state: keep, movable: live}
+  - {name: p1, host: h2}
+links:
+  - {name: wire, ends: [m1, p1], min: 20Mbit, max: 50Mbit}
+`))
+	id := vnet.LeaseID{Tenant: "root", Network: "lan"}
+	s.ready(id)
+	other := map[vnet.HostID]string{"h1": "h3", "h3": "h1"}[got(s.api.Lease(t.Context(), id))(t).Mapping.Nodes["m1"]]
+	s.hasOtherQEMU(other)
+	s.types("mark=kept")
+	from := got(s.api.Lease(t.Context(), id))(t).Mapping.Nodes["m1"]
+	s.must("drain", string(from))
+	eventually(t, 3*patience, func() error { // a machine in software is slow beside other work
+		l := got(s.api.Lease(t.Context(), id))(t)
+		if l.Move != nil || l.State != vnet.Running {
+			return fmt.Errorf("%s: %s; its log ends with %s", l.State, l.Message, s.sublet("logs", "lan/m1").out)
+		}
+		return nil
+	})
+	if is := got(s.api.Lease(t.Context(), id))(t).Mapping.Nodes["m1"]; string(is) != other {
+		t.Errorf("it is on %s, want %s", is, other)
+	}
+	if out := s.types("echo $mark-on"); !strings.Contains(out, "kept-on\r\n") {
+		t.Errorf("its memory did not come along: %q", out)
+	}
+	if out := s.must("events", "lan", "-o", "json"); !strings.Contains(out, "stands still to move") || !strings.Contains(out, "QEMU of another day") {
+		t.Errorf("no event says why it stood still:\n%s", out)
+	}
+	s.must("down", "lan")
+	s.settled()
+}
+
+// hasOtherQEMU has a host's agent find a QEMU that says it is of another version.
+func (s *supervisor) hasOtherQEMU(host string) {
+	s.t.Helper()
+	dir := s.t.TempDir()
+	const qemu = "qemu-system-x86_64"
+	real, err := exec.LookPath(qemu)
+	need(s.t, err)
+	need(s.t, os.WriteFile(filepath.Join(dir, qemu), []byte("#!/bin/sh\ncase $1 in --version) echo QEMU of another day;; *) exec "+real+" \"$@\";; esac\n"), 0o755))
+	name := agentOf(host)
+	s.kill(name)
+	p := s.get(name)
+	p.env = slices.DeleteFunc(slices.Clone(p.env), func(v string) bool { return strings.HasPrefix(v, "PATH=") })
+	p.env = append(p.env, "PATH="+dir+":"+os.Getenv("PATH"))
+	s.start(name)
+	s.asPlanned(host)
 }
 
 // pings asks a node from another one a hundred times a second; what it returns ends that,

@@ -202,19 +202,22 @@ func (s *supervisor) send(to *os.File, ended func() bool) error {
 // prepareLive sets how the emulator sends its machine: with what its disk has above the
 // image.
 func (c *control) prepareLive() error {
-	on := func(names ...string) (list []map[string]any) {
-		for _, name := range names {
-			list = append(list, map[string]any{"capability": name, "state": true})
-		}
-		return list
-	}
-	err := c.ask("migrate-set-capabilities", map[string]any{"capabilities": on("block", "auto-converge", "pause-before-switchover")}, nil)
-	if err != nil {
+	if err := c.liveCapabilities(true); err != nil {
 		return err
 	}
 	return c.ask("migrate-set-parameters", map[string]any{
 		"max-bandwidth": liveBandwidth, "downtime-limit": liveDowntime, "block-incremental": true,
 	}, nil)
+}
+
+// liveCapabilities has the emulator send the disk too, and wait before its machine stands
+// still for good, or not.
+func (c *control) liveCapabilities(on bool) error {
+	var list []map[string]any
+	for _, name := range []string{"block", "auto-converge", "pause-before-switchover"} {
+		list = append(list, map[string]any{"capability": name, "state": on})
+	}
+	return c.ask("migrate-set-capabilities", map[string]any{"capabilities": list}, nil)
 }
 
 // sending is what an emulator says of it.

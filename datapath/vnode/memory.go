@@ -73,6 +73,9 @@ func (s *supervisor) suspend() error {
 	if err == nil {
 		err = control.ask("stop", nil, nil)
 	}
+	// Since a copy that ended it would wait before its end for a word that nobody says. An
+	// emulator that does not know these never had them.
+	_ = control.liveCapabilities(false)
 	if err == nil {
 		err = control.ask("migrate-set-parameters", map[string]any{"max-bandwidth": 1 << 40}, nil)
 	}
