@@ -31,6 +31,7 @@ func (s *Switch) beginSlices() (err error) {
 	if s.slices, err = slice.NewLocal(c); err != nil {
 		return err
 	}
+	s.tables.Share = s.slices.Share
 	return s.reslice()
 }
 

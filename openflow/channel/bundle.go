@@ -8,7 +8,8 @@ import (
 
 const (
 	maxBundles = 16       // of one connection
-	maxBundled = 32 << 20 // bytes of messages in them
+	maxBundled = 16 << 20 // bytes of messages in them
+	allBundled = 32 << 20 // of all connections of a switch
 )
 
 // bundle is messages that take effect together.
@@ -55,6 +56,7 @@ func (c *Conn) openBundle(b *of13.Bundle) error {
 func (c *Conn) discard(id uint32) {
 	for _, raw := range c.bundles[id].messages {
 		c.bundledBytes -= len(raw)
+		c.hub.Bundled.Add(-int64(len(raw)))
 	}
 	delete(c.bundles, id)
 }
@@ -78,7 +80,7 @@ func (c *Conn) addToBundle(xid uint32, b *of13.Bundle) error {
 		return of13.BundleFailedMsgBadXID
 	case class(head.Type) != classChange || head.Type == of13.TypeExperimenter:
 		return of13.BundleFailedMsgUnsup
-	case c.bundledBytes+len(b.Message) > maxBundled:
+	case c.bundledBytes+len(b.Message) > maxBundled, int(c.hub.Bundled.Load())+len(b.Message) > allBundled:
 		return of13.BundleFailedTooMany
 	}
 	message := bytes.Clone(b.Message)
@@ -87,6 +89,7 @@ func (c *Conn) addToBundle(xid uint32, b *of13.Bundle) error {
 	}
 	to.messages = append(to.messages, message)
 	c.bundledBytes += len(message)
+	c.hub.Bundled.Add(int64(len(message)))
 	return nil
 }
 

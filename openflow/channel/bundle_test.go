@@ -118,4 +118,17 @@ func TestBundlesAreBounded(t *testing.T) {
 	if err := c.addToBundle(5, b); err != error(of13.BundleFailedTooMany) {
 		t.Error(err)
 	}
+	c.bundledBytes = 0
+	c.hub.Bundled.Store(allBundled)
+	if err := c.addToBundle(5, b); err != error(of13.BundleFailedTooMany) {
+		t.Errorf("others have all: %v", err)
+	}
+	c.hub.Bundled.Store(0)
+	if err := c.addToBundle(5, b); err != nil || int(c.hub.Bundled.Load()) != c.bundledBytes || c.bundledBytes == 0 {
+		t.Errorf("%v, %d bytes of %d", err, c.bundledBytes, c.hub.Bundled.Load())
+	}
+	c.discard(1)
+	if n := c.hub.Bundled.Load(); n != 0 {
+		t.Errorf("%d bytes are left", n)
+	}
 }

@@ -3,6 +3,7 @@ package channel
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"sublet/openflow/of10"
 	"sublet/openflow/of13"
@@ -29,6 +30,8 @@ type Hub struct {
 
 	Near bool // controllers are tried again sooner: who knows when that is worth it calls Hurry
 
+	Bundled *atomic.Int64 // bytes of messages in bundles; Hubs of one switch have one
+
 	// Watch, if there is one, makes whoever drives the switch read and write what is
 	// not encrypted: it has a descriptor watched for both, by edges, and what comes
 	// of it told by Ready.
@@ -52,7 +55,7 @@ type Hub struct {
 
 // NewHub makes a hub without connections. notify is called when there is something for Next.
 func NewHub(notify func()) *Hub {
-	return &Hub{notify: notify, done: make(chan struct{}), watched: make(map[int]*Conn), hurry: make(chan struct{}), ended: make(map[Target]string)}
+	return &Hub{notify: notify, Bundled: new(atomic.Int64), done: make(chan struct{}), watched: make(map[int]*Conn), hurry: make(chan struct{}), ended: make(map[Target]string)}
 }
 
 // buffer gives n bytes that Handle takes back.

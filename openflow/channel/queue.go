@@ -66,6 +66,10 @@ func (h *Hub) Next() (in Incoming, ok bool) {
 	var best *Conn
 	h.sources = slices.DeleteFunc(h.sources, func(c *Conn) bool {
 		_, ended := c.peek()
+		if ended {
+			h.Bundled.Add(-int64(c.bundledBytes))
+			c.bundledBytes, c.bundles = 0, nil
+		}
 		return ended
 	})
 	from, inTurn := h.turn, h.turn%fair == 0

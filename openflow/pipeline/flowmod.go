@@ -46,6 +46,9 @@ func (s *Switch) changeFlows(now int64, m *of13.FlowMod) error {
 		if len(list) == 0 && m.Adds {
 			return s.addFlow(now, m)
 		}
+		if !s.roomFor(m.Instructions, m.Table, list) {
+			return of13.FlowModFailedTableFull
+		}
 		s.ended(list)
 		for _, e := range list {
 			was, counted := *e, *e.Counts
@@ -84,6 +87,13 @@ func (s *Switch) addFlow(now int64, m *of13.FlowMod) error {
 		}
 	}
 	old := t.same(&e.value, &e.mask, e.Priority)
+	var in []*Entry
+	if old != nil {
+		in = []*Entry{old}
+	}
+	if !s.roomFor(m.Instructions, m.Table, in) {
+		return of13.FlowModFailedTableFull
+	}
 	if full := s.entries >= s.config.Entries || t.features != nil && t.size >= int(t.features.MaxEntries); full && old == nil && !s.evict(now, m.Table) {
 		return of13.FlowModFailedTableFull
 	}

@@ -28,6 +28,9 @@ func (s *Switch) groupMod(now int64, m *of13.GroupMod) error {
 	if err := s.checkGroup(m); err != nil {
 		return err
 	}
+	if !s.roomForGroup(m) {
+		return of13.GroupModFailedOutOfBuckets
+	}
 	g := newGroup(now, m)
 	if old != nil {
 		g.created = old.created

@@ -30,6 +30,10 @@ type Switch struct {
 	Plain      bool  // entries are gone through one by one; such a switch is the model of others, and has no Cache
 	Cache      Cache // nil: none
 
+	// Share, if there is one, says which tables share room with a table, and how many
+	// entries these may have; else it is all of them.
+	Share func(table uint8) (first, tables, entries int)
+
 	Meters MeterPlace // nil: packets that meet meters have no Flow
 
 	// Found, if there is one, is called behind each search for an entry: who times

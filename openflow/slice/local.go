@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sublet/openflow/channel"
@@ -46,6 +47,7 @@ type Local struct {
 	members []*member
 	groups  *pool
 	meters  *pool
+	bundled *atomic.Int64 // see channel.Hub
 
 	features *of13.FeaturesReply
 	run      *running // nil: connections are not made yet
@@ -64,7 +66,7 @@ type running struct {
 func NewLocal(c LocalConfig) (*Local, error) { return newLocal(c, under{c.Below}) }
 
 func newLocal(c LocalConfig, at ground) (l *Local, err error) {
-	l = &Local{config: c, under: at, groups: newPool(), meters: newPool()}
+	l = &Local{config: c, under: at, groups: newPool(), meters: newPool(), bundled: new(atomic.Int64)}
 	if l.features, err = features(at); err != nil || c.Memory == nil {
 		return l, err
 	}
@@ -160,6 +162,7 @@ func (l *Local) member(first uint8, guard *guard) *member {
 	m.alone = func(port uint32) bool {
 		return !slices.ContainsFunc(l.members, func(o *member) bool { return o != m && o.has(port) })
 	}
+	m.hub.Bundled = l.bundled
 	m.hub.Least, m.hub.Watch, m.hub.Near = of13.Version, l.config.Watch, l.config.Near
 	return m
 }
@@ -569,6 +572,16 @@ func (l *Local) Of(table uint8) string {
 		}
 	}
 	return ""
+}
+
+// Share is which tables share room with a table, and how many entries these may have.
+func (l *Local) Share(table uint8) (first, tables, entries int) {
+	for _, m := range l.members {
+		if _, own := m.own(table); own {
+			return int(m.first), m.Tables, m.Entries
+		}
+	}
+	return 0, 1, 0 // table 0 is nobody's
 }
 
 // Ready, Tick, Flush and Hurry are those of channel.Hub, of all slices.
