@@ -176,15 +176,23 @@ func (c *Control) Clear() error {
 	return c.Do(&of13.FlowMod{Command: of13.FlowDelete, Table: of13.TableAll, Buffer: of13.NoBuffer, OutPort: of13.PortAny, OutGroup: of13.GroupAny})
 }
 
-// Replace has a switch have these entries and no others. The connection is a new
-// one: nobody answers echoes while something is measured.
-func (s *Switch) Replace(ctx context.Context, entries []of13.Message) error {
-	s.Control.Close()
+// Renew connects anew: nobody answers echoes while something else is measured.
+func (s *Switch) Renew(ctx context.Context) error {
 	c, err := s.Dial(ctx)
 	if err != nil {
 		return err
 	}
+	s.Control.Close()
 	s.Control = c
+	return nil
+}
+
+// Replace has a switch have these entries and no others, by a new connection.
+func (s *Switch) Replace(ctx context.Context, entries []of13.Message) error {
+	if err := s.Renew(ctx); err != nil {
+		return err
+	}
+	c := s.Control
 	if err := errors.Join(c.Clear(), c.Do(entries...)); err != nil {
 		return err
 	}
