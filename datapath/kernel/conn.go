@@ -28,8 +28,10 @@ const receiveSize = 64 << 10
 var receiveBuffers = sync.Pool{New: func() any { b := make([]byte, receiveSize); return &b }}
 
 // Dial opens a socket in the network namespace of the calling thread.
-func Dial() (*Conn, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+func Dial() (*Conn, error) { return dial(unix.NETLINK_ROUTE) }
+
+func dial(protocol int) (*Conn, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
 	if err != nil {
 		return nil, fmt.Errorf("open a netlink socket: %w", err)
 	}

@@ -79,7 +79,30 @@ func machineFeatures() []Feature {
 	} {
 		list = append(list, Feature{f.name, false, pathFeature(f.path), f.means})
 	}
+	list = append(list, Feature{"rings of packet sockets", false, ringFeature("/proc/sys/kernel/seccomp/actions_avail"), "tcpdump and tshark do not capture in nodes: what rings take could not be bounded"})
 	return append(list, Feature{"nsenter", false, commandFeature("nsenter"), "sublet exec and OSPF do not work (apt-get install util-linux)"})
+}
+
+// ringFeature asks for what it takes to make rings in the place of a node's programs
+// (seccomp_unotify(2), pidfd_getfd(2)), by the list of what filters may do.
+func ringFeature(actions string) error {
+	known, err := os.ReadFile(actions)
+	if os.IsNotExist(err) || err == nil && !slices.Contains(strings.Fields(string(known)), "user_notif") {
+		return ErrNotSupported
+	}
+	if err != nil {
+		return err
+	}
+	self, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return ErrNotSupported
+	}
+	defer unix.Close(self)
+	copied, err := unix.PidfdGetfd(self, self, 0)
+	if err != nil {
+		return fmt.Errorf("pidfd_getfd: %w: %w", err, ErrNotSupported)
+	}
+	return unix.Close(copied)
 }
 
 // overlayFeature looks for overlayfs in the list of file systems that the kernel

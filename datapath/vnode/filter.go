@@ -3,6 +3,7 @@ package vnode
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"unsafe"
 
@@ -21,19 +22,32 @@ import (
 //   - Namespaces of control groups: whoever has one of their own may mount hierarchies,
 //     and sees the host's root group of those in which the node has none. clone3(2)
 //     states them by a pointer; C libraries then take clone(2).
-func confine() error {
-	filter := nodeFilter()
-	if filter == nil {
-		return nil
+//   - Rings of packet sockets, which no control group counts: what the filter returns
+//     is where they are asked for (rings); nil where that is not possible. They are
+//     refused then.
+func confine() (asked *os.File, err error) {
+	if nodeFilter(allow) == nil {
+		return nil, nil
 	}
+	notify := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF}
+	listener, errno := install(nodeFilter(notify), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+	if errno == 0 {
+		return os.NewFile(listener, "rings"), nil
+	}
+	// There may be another listener of the thread's (EBUSY), or none may be.
+	_, errno = install(nodeFilter(refuse(unix.EPERM)), 0)
+	if errno == 0 || errors.Is(errno, unix.ENOSYS) || errors.Is(errno, unix.EINVAL) {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("keep the node off calls of the kernel that are not divided: %w", errno)
+}
+
+func install(filter []unix.SockFilter, flags uintptr) (uintptr, unix.Errno) {
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	// Speculation stays as it was: the filter keeps no secrets.
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW, uintptr(unsafe.Pointer(&program)))
+	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW|flags, uintptr(unsafe.Pointer(&program)))
 	runtime.KeepAlive(filter)
-	if errno == 0 || errors.Is(errno, unix.ENOSYS) || errors.Is(errno, unix.EINVAL) {
-		return nil
-	}
-	return fmt.Errorf("keep the node off calls of the kernel that are not divided: %w", errno)
+	return listener, errno
 }
 
 // families are those of the sockets that a node may make.
@@ -48,6 +62,7 @@ type calls struct {
 	// filter cannot follow; 0: there is none.
 	socketcall     uint32
 	unshare, clone uint32
+	setsockopt     [2]uint32 // the second is x32's; where there is none, the same twice
 }
 
 // Calls that have one number everywhere.
@@ -59,17 +74,18 @@ const (
 // callsOf has, for each architecture, its own numbers and those of its 32-bit programs
 // (syscall_64.tbl, syscall_32.tbl, asm-generic/unistd.h, arm/tools/syscall.tbl).
 var callsOf = map[string][]calls{
-	"amd64": {{unix.AUDIT_ARCH_X86_64, 248, 41, 53, 0, 272, 56}, {unix.AUDIT_ARCH_I386, 286, 359, 360, 102, 310, 120}},
-	"arm64": {{unix.AUDIT_ARCH_AARCH64, 217, 198, 199, 0, 97, 220}, {unix.AUDIT_ARCH_ARM, 309, 281, 288, 0, 337, 120}},
+	"amd64": {{unix.AUDIT_ARCH_X86_64, 248, 41, 53, 0, 272, 56, [2]uint32{54, 541}}, {unix.AUDIT_ARCH_I386, 286, 359, 360, 102, 310, 120, [2]uint32{366, 366}}},
+	"arm64": {{unix.AUDIT_ARCH_AARCH64, 217, 198, 199, 0, 97, 220, [2]uint32{208, 208}}, {unix.AUDIT_ARCH_ARM, 309, 281, 288, 0, 337, 120, [2]uint32{294, 294}}},
 }
 
 // x32 marks calls of the other numbering of AUDIT_ARCH_X86_64, which has these numbers, too.
 const x32 = 0x40000000
 
-// nodeFilter has a part for each architecture.
-func nodeFilter() (filter []unix.SockFilter) {
+// nodeFilter has a part for each architecture; rings is what becomes of calls that
+// ask for rings of packet sockets.
+func nodeFilter(rings unix.SockFilter) (filter []unix.SockFilter) {
 	for _, c := range callsOf[runtime.GOARCH] {
-		part := c.filter()
+		part := c.filter(rings)
 		filter = append(filter, load(archOfCall), jump(unix.BPF_JEQ, c.arch, 0, uint8(len(part))))
 		filter = append(filter, part...)
 	}
@@ -79,7 +95,7 @@ func nodeFilter() (filter []unix.SockFilter) {
 	return append(filter, refuse(unix.ENOSYS))
 }
 
-func (c calls) filter() []unix.SockFilter {
+func (c calls) filter(rings unix.SockFilter) []unix.SockFilter {
 	f := []unix.SockFilter{
 		load(numberOfCall),
 		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: ^uint32(x32)},
@@ -94,6 +110,15 @@ func (c calls) filter() []unix.SockFilter {
 		load(firstArgument),
 		jump(unix.BPF_JSET, unix.CLONE_NEWCGROUP, 0, 1),
 		refuse(unix.EPERM),
+		allow,
+		jump(unix.BPF_JEQ, c.setsockopt[0], 1, 0),
+		jump(unix.BPF_JEQ, c.setsockopt[1], 0, 7),
+		load(secondArgument),
+		jump(unix.BPF_JEQ, unix.SOL_PACKET, 0, 4),
+		load(thirdArgument),
+		jump(unix.BPF_JEQ, unix.PACKET_RX_RING, 1, 0),
+		jump(unix.BPF_JEQ, unix.PACKET_TX_RING, 0, 1),
+		rings,
 		allow,
 	}
 	if c.socketcall != 0 {
@@ -113,9 +138,11 @@ func (c calls) filter() []unix.SockFilter {
 
 // Places in struct seccomp_data; of an argument its lower half, on these architectures.
 const (
-	numberOfCall  = 0
-	archOfCall    = 4
-	firstArgument = 16
+	numberOfCall   = 0
+	archOfCall     = 4
+	firstArgument  = 16
+	secondArgument = 24
+	thirdArgument  = 32
 )
 
 var allow = unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}

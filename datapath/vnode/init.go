@@ -28,6 +28,8 @@ func (s session) run() (int, error) {
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGCONT, abandoned)
 	// What this process inherited by mistake, the command shall not.
 	unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
+	s.answers = new(*rings)
+	runtime.LockOSThread() // the process's first thread would not end with what enters
 	var child *os.Process
 	var err error
 	entered := make(chan bool)
@@ -51,13 +53,13 @@ func (s session) run() (int, error) {
 			return 0, err
 		}
 		fmt.Println(numberInside(child.Pid))
-		return 0, nil
+		return 0, s.handOver()
 	}
 	var last sync.Mutex // whoever has it ends this process
 	go s.forward(signals, child, &last)
 	code, err := await(child)
 	last.Lock()
-	return code, err
+	return code, errors.Join(err, s.handOver())
 }
 
 // enter starts the command in the node, from a thread of its own that enters it
@@ -76,7 +78,11 @@ func (s session) enter(streams []*os.File) (child *os.Process, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("forbid set-uid programs: %w", err)
 	}
-	if err := confine(); err != nil {
+	asked, err := confine()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.answerRings(asked); err != nil {
 		return nil, err
 	}
 	for i, room := range rooms {

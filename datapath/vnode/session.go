@@ -41,6 +41,9 @@ type session struct {
 	Powerless bool   `json:"powerless,omitempty"`
 	User      int    `json:"user,omitempty"`
 	As        string `json:"as,omitempty"` // a user of the node
+
+	Memory  kernel.MemoryFiles `json:"memory"` // of the node
+	answers **rings            // for what the session started; nil: this process outlives it
 }
 
 // SelfInside is where commands in a node find this program, for senders and
@@ -152,7 +155,7 @@ func (p *Part) spec(c *Command, key, node string, argv []string, o Options) sess
 	groups := c.group().Files()
 	s := session{
 		Node: node, Hosts: p.namesPath(plan.Fabric(id)), FRR: p.host.FRRDirs(key), Run: p.host.Run, Program: p.program,
-		Groups: groups, Group: groups[0], Argv: argv, TTY: o.TTY,
+		Groups: groups, Group: groups[0], Argv: argv, TTY: o.TTY, Memory: c.node.MemoryFiles(),
 	}
 	if o.Detach {
 		s.Log = p.logPath(key)
@@ -301,6 +304,8 @@ func Main(args []string) int {
 		if err = kernel.ReadSpec(&s); err == nil {
 			err = s.run()
 		}
+	case len(args) == 1 && args[0] == ringsCommand:
+		err = keepRings()
 	case len(args) == 3 && args[0] == copyCommand && args[1] == "out":
 		err = filecopy.Pack(os.Stdout, args[2])
 	case len(args) == 3 && args[0] == copyCommand && args[1] == "in":

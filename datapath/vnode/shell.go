@@ -89,7 +89,7 @@ func (p *Part) startShell(key string, given plan.Setup, owner uint32, term strin
 	id, node, _ := plan.ParseNamespace(key)
 	s := terminal{Console: p.consolePath(key), Ptmx: readyPipe + 1, session: session{
 		Node: node, Hosts: p.namesPath(plan.Fabric(id)), FRR: p.host.FRRDirs(key), Run: p.host.Run, Program: p.program, TTY: true,
-		Groups: group.Files(), Group: group.Files()[0], Env: variables(given.Setup), Dir: given.Workdir, As: given.User, Order: keepLast,
+		Groups: group.Files(), Group: group.Files()[0], Env: variables(given.Setup), Dir: given.Workdir, As: given.User, Order: keepLast, Memory: p.host.Group(key).MemoryFiles(),
 	}}
 	for i := range spaces {
 		s.Rooms = append(s.Rooms, fmt.Sprintf("/proc/self/fd/%d", readyPipe+2+i))
@@ -123,6 +123,7 @@ func (s *terminal) run() error {
 	unix.CloseRange(readyPipe, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(keepLast), 0)
 	os.Unsetenv(oneProcessor)
+	s.answers = new(*rings)
 	child, err := s.begin()
 	if err == nil {
 		var c *console
@@ -139,7 +140,7 @@ func (s *terminal) run() error {
 	pipe.Close()
 	_, err = child.Wait()
 	time.Sleep(slowest) // for what it wrote last
-	return errors.Join(err, os.Remove(s.Console))
+	return errors.Join(err, s.handOver(), os.Remove(s.Console))
 }
 
 // begin starts the first shell that the node has.

@@ -30,13 +30,12 @@ import (
 // program, and counts against the node's limits. If it ends, the agent starts
 // the programs anew.
 type supervisor struct {
-	session                     // how it enters the node
-	Programs []supervised       `json:"programs"`
-	State    string             `json:"state"`             // file
-	Given    string             `json:"given"`             // file, which it locks for as long as it lives (fcntl_locking(2))
-	Owner    uint32             `json:"owner"`             // root of the node
-	Memory   kernel.MemoryFiles `json:"memory"`            // of the node
-	Machine  *machine           `json:"machine,omitempty"` // its one program is this one
+	session               // how it enters the node
+	Programs []supervised `json:"programs"`
+	State    string       `json:"state"`             // file
+	Given    string       `json:"given"`             // file, which it locks for as long as it lives (fcntl_locking(2))
+	Owner    uint32       `json:"owner"`             // root of the node
+	Machine  *machine     `json:"machine,omitempty"` // its one program is this one
 
 	given       vnet.Setup              // to the machine
 	disk, layer *os.File                // of the machine
@@ -142,9 +141,9 @@ func (p *Part) supervisor(s plan.Setup, owner uint32, spaces int, m *machine) (s
 	if err := init.Make(); err != nil {
 		return "", err
 	}
-	made := supervisor{State: p.statePath(s.Key()), Given: p.setupPath(s.Key()), Owner: owner, Machine: m, Memory: node.MemoryFiles(), session: session{
+	made := supervisor{State: p.statePath(s.Key()), Given: p.setupPath(s.Key()), Owner: owner, Machine: m, session: session{
 		Node: s.Node, Hosts: p.namesPath(plan.Fabric(id)), FRR: p.host.FRRDirs(s.Key()), Run: p.host.Run, Program: p.program, Log: p.logPath(s.Key()),
-		Groups: init.Files(), Group: init.Files()[0], Env: variables(s.Setup), Dir: s.Workdir, As: s.User, Order: keepLast,
+		Groups: init.Files(), Group: init.Files()[0], Env: variables(s.Setup), Dir: s.Workdir, As: s.User, Order: keepLast, Memory: node.MemoryFiles(),
 	}}
 	for i := range spaces {
 		made.Rooms = append(made.Rooms, fmt.Sprintf("/proc/self/fd/%d", readyPipe+1+i))
