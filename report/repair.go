@@ -26,6 +26,11 @@ func RepairText(s plan.Step) string {
 	if setup, ok := s.Item.(plan.Setup); ok && s.Op == plan.Set {
 		return fmt.Sprintf("programs of node %s had ended, or not all was as planned: they are started again", setup.Node)
 	}
+	if sw, ok := s.Item.(plan.Switch); ok && s.Op == plan.Set && sw.OpenFlow != nil {
+		if was, ok := s.Was.(plan.Switch); ok && was.OpenFlow != nil && was.OpenFlow.DatapathID == 0 {
+			return subject + ": its process had ended or did not answer, perhaps for want of memory: it was started again"
+		}
+	}
 	switch s.Op {
 	case plan.Add:
 		return subject + " was gone, is there again"

@@ -40,10 +40,13 @@ func TestRepairsAreTold(t *testing.T) {
 	slower.Ends[0].Rate = 7000
 	deleted.Ends[0] = plan.End{Lost: true}
 	router := plan.VxRouter{Node: "r1", Forward: true}
+	flows := plan.Switch{Switch: "s1", OpenFlow: &plan.OpenFlow{DatapathID: 1}}
+	ended := plan.Switch{Switch: "s1", OpenFlow: &plan.OpenFlow{}}
 	for _, c := range []struct {
 		step plan.Step
 		want string
 	}{
+		{plan.Step{Op: plan.Set, Item: flows, Was: ended}, "switch s1: its process had ended or did not answer, perhaps for want of memory: it was started again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: down}, "link r1-r2: eth1 of r1 was down or set differently, is as planned again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: deleted}, "link r1-r2: eth1 of r1 was deleted, is there again: addresses, routes, queues and settings that were made at it by hand are lost, make them again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: slower}, "link r1-r2: rate_bps was 7000, is 8000 again"},

@@ -24,15 +24,23 @@ const maxInput = 32 << 20
 
 // readFile reads a file, or standard input for "-".
 func (a *app) readFile(name string) ([]byte, error) {
-	in := a.in
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, badInput{err}
-		}
-		defer f.Close()
-		in = f
+	if name == "-" {
+		return readMost(name, a.in)
 	}
+	return readBelow(name)
+}
+
+// readBelow reads a file that is no larger than maxInput.
+func readBelow(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, badInput{err}
+	}
+	defer f.Close()
+	return readMost(name, f)
+}
+
+func readMost(name string, in io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxInput+1))
 	if err != nil {
 		return nil, badInput{err} // which names the file

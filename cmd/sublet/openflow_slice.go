@@ -131,7 +131,7 @@ func anySecure(list []channel.Target) bool {
 
 // readSlicesOf reads a file of slices; check is told of which switch they are.
 func readSlicesOf(name string, check func(c *slice.Config, of string) error) (c slice.Config, err error) {
-	raw, err := os.ReadFile(name)
+	raw, err := readBelow(name)
 	if err != nil {
 		return c, err
 	}

@@ -5,6 +5,10 @@ import "sublet/openflow/of13"
 // maxDepth bounds groups within groups; loops are refused when groups change.
 const maxDepth = 16
 
+// maxMet bounds how many buckets one packet meets: groups of two buckets that lead to
+// one another have 2 to the power of their number.
+const maxMet = 4096
+
 // maxPacketIn is the most of a packet that a message has room for.
 const maxPacketIn = of13.MaxLen - 128
 

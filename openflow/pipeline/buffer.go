@@ -53,7 +53,7 @@ func (s *Switch) resume(now int64, number uint32) error {
 		return err
 	}
 	s.afterwards(func() {
-		r := s.take(0)
+		r := s.begin()
 		r.load(k.frame, k.inPort)
 		r.now = now
 		s.classify(r)

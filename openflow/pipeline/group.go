@@ -68,9 +68,10 @@ func (s *Switch) group(r *run, number uint32, depth int) {
 
 // bucket executes a bucket on a copy of the packet; -1 drops it.
 func (s *Switch) bucket(r *run, g *group, i, depth int) {
-	if i < 0 || i >= len(g.Buckets) {
+	if i < 0 || i >= len(g.Buckets) || s.met == maxMet {
 		return
 	}
+	s.met++
 	s.count(&r.packet, &g.buckets[i].Packets, &g.buckets[i].Bytes, nil)
 	s.see(Seen{What: SeenBucket, Depth: depth, Number: uint32(i)})
 	c := s.take(depth + 1)

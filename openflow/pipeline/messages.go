@@ -85,7 +85,7 @@ func (s *Switch) packetOut(now int64, m *of13.PacketOut) error {
 	if len(frame) < 14 {
 		return of13.BadRequestBadPacket
 	}
-	r := s.take(0)
+	r := s.begin()
 	r.load(frame, m.InPort)
 	r.now, r.table, r.entry, r.reason = now, 0, nil, of13.PacketAction
 	if err := s.checkActions(m.Actions, r.context()); err != nil {

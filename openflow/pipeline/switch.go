@@ -62,6 +62,7 @@ type Switch struct {
 	flags   uint16 // of the configuration
 	miss    uint16
 	stages  []*run // packets on their way, one for each group within a group
+	met     int    // buckets, by the packet
 	learned stations
 	kept    buffers
 	journal *journal // nil but for changes that belong together
@@ -118,6 +119,12 @@ func (s *Switch) Held() (entries, groups, meters int) {
 	return s.entries, len(s.groups), len(s.meters)
 }
 
+// begin gives the run of a packet that comes in.
+func (s *Switch) begin() *run {
+	s.met = 0
+	return s.take(0)
+}
+
 // take gives the run at a depth of groups within groups.
 func (s *Switch) take(depth int) *run {
 	for len(s.stages) <= depth {
@@ -136,7 +143,7 @@ func (s *Switch) receive(now int64, number uint32, frame []byte, segments int) {
 	if p == nil {
 		return
 	}
-	r := s.take(0)
+	r := s.begin()
 	r.load(frame, number)
 	r.now, r.segments = now, uint64(segments)
 	if s.trace != nil {

@@ -179,6 +179,27 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// A chain of groups that sends the packet on four times each meets no more than so many buckets.
+func TestBucketsOfAPacketAreBounded(t *testing.T) {
+	s, r := newSwitch(t)
+	const groups = 9
+	for n := uint32(groups); n > 0; n-- {
+		bucket := of13.Bucket{Actions: []of13.Action{{Type: of13.ActionGroup, Number: n + 1}}, WatchPort: of13.PortAny, WatchGroup: of13.GroupAny}
+		if n == groups {
+			bucket = bucketTo(2)
+		}
+		must(t, s, 0, &of13.GroupMod{Kind: of13.GroupTypeAll, Group: n, Buckets: []of13.Bucket{bucket, bucket, bucket, bucket}})
+	}
+	must(t, s, 0, flow(0, 1, apply(of13.Action{Type: of13.ActionGroup, Number: 1})))
+	for range 2 {
+		r.sent = nil
+		s.Receive(0, 1, udp(t, 20))
+		if n := len(r.sent); n == 0 || n > maxMet {
+			t.Errorf("a packet left %d times", n)
+		}
+	}
+}
+
 // Flows stay at their buckets of a select group whose other buckets come and go.
 func TestFlowsKeepTheirBuckets(t *testing.T) {
 	s, r := newSwitch(t)
