@@ -41,7 +41,7 @@ func (s process) arguments() []string {
 		"openflow", "run", "--quiet", "--confine", "--keep", "--ports", "eth*", "--ports-in", "ports", "--socket", "socket",
 		"--dpid", strconv.FormatUint(o.DatapathID, 16), "--datapath", datapath, "--fail", fail, "--miss", miss,
 		"--tables", strconv.Itoa(o.Tables), "--entries", strconv.Itoa(o.Entries), "--groups", strconv.Itoa(o.Groups), "--meters", strconv.Itoa(o.Meters),
-		"--packet-ins", strconv.Itoa(o.PacketIns), "--heap", strconv.FormatInt(int64(o.Memory)*3/4, 10),
+		"--packet-ins", strconv.Itoa(o.PacketIns), "--heap", strconv.FormatInt(heapOf(int64(o.Memory)), 10),
 	}
 	if len(o.Slices) > 0 {
 		list = append(list, "--slices", slicesFile)
@@ -66,6 +66,13 @@ func (s process) arguments() []string {
 	}
 	return list
 }
+
+// besideHeap is what a process takes beside its heap: 29 MiB of the kernel's for flows and
+// sockets, stacks, code, and 20 MiB that a heap is above its limit while it is swept.
+const besideHeap = 90 << 20
+
+// heapOf is the part of its memory that a process's heap is to stay in.
+func heapOf(memory int64) int64 { return min(memory*3/4, max(memory/2, memory-besideHeap)) }
 
 // joined writes a list as flags have it.
 func joined[T any](list []T) string {
