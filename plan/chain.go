@@ -585,7 +585,7 @@ func (n *network) chainFunction(name string) ChainFunction {
 	made := ChainFunction{Name: name, Type: f.Kind}
 	for _, r := range f.Rules {
 		rule := ChainDeny{Allow: r.Allow, Match: chainMatch(r.Flow)}
-		if n.pausedChain(r.Chain) { // what a classifier would move to it stays
+		if r.Chain != "" && n.pausedChain(r.Chain) { // what a classifier would move to it stays
 			continue
 		}
 		if place, ok := n.behindFunction(name, r.Chain); ok {

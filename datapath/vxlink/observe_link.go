@@ -12,7 +12,8 @@ import (
 
 // link reads one link; ends that are not as Do leaves them are empty.
 func (f *fabric) link(of pathway) plan.VxLink {
-	link := plan.VxLink{Lease: f.lease, Index: of.path & (1<<pathBits - 1), Path: of.path >> pathBits, Standby: of.standby}
+	link := place{lease: f.lease, index: of.path}.vxlink()
+	link.Standby = of.standby
 	var slots [2]uint32
 	for i := range slots {
 		slots[i], link.Ends[i].Place = f.slotOf(of, i)
