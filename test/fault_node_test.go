@@ -34,13 +34,14 @@ func (s *supervisor) inHost(host string, argv ...string) {
 	s.in(s.hostNamespace(host), argv...)
 }
 
-// in runs a command in a network namespace.
-func (s *supervisor) in(namespace string, argv ...string) {
-	s.t.Helper()
+// in runs a command in a network namespace and gives what it wrote.
+func (l *lab) in(namespace string, argv ...string) string {
+	l.t.Helper()
 	out, err := exec.Command("nsenter", append([]string{"--net=" + namespace, "--"}, argv...)...).CombinedOutput()
 	if err != nil {
-		s.t.Fatalf("%s in %s: %v\n%s", strings.Join(argv, " "), namespace, err, out)
+		l.t.Fatalf("%s in %s: %v\n%s", strings.Join(argv, " "), namespace, err, out)
 	}
+	return string(out)
 }
 
 // addressOf finds a node's address in the plan of a host of its network.

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"sublet/lab/guest"
 	"sublet/vnet"
 )
 
@@ -27,20 +26,7 @@ import (
 //	m1 (QEMU; h1 or h3) ---- p1 (h2)
 func TestSoakMachinesMoveLive(t *testing.T) {
 	t.Parallel()
-	images := t.TempDir()
-	guest.Disk(t, filepath.Join(images, "small.raw"))
-	s := newSupervisor(t, meshOf(3), "--images", images)
-	request := `network: lan
-colocate: forbidden
-nodes:
-  - {name: m1, kind: vm, image: small.raw, memory: 256MiB, disk: 64MiB, state: keep, movable: HOW}
-  - {name: p1, host: h2}
-links:
-  - {name: wire, ends: [m1, p1], min: 20Mbit, max: 50Mbit}
-`
-	s.must("up", s.file("lan.yaml", strings.Replace(request, "HOW", "live", 1)))
-	id := vnet.LeaseID{Tenant: "root", Network: "lan"}
-	s.ready(id)
+	s, id := machineThatMoves(t, "live")
 	s.types("mark=kept; dd if=/dev/urandom of=/dev/vda bs=1M seek=50 count=8; dd if=/dev/vda bs=1M skip=50 count=8 | md5sum | cut -c1-32 > /sum; sync")
 	looks := 0
 	holds := func(after string) {
@@ -54,7 +40,7 @@ links:
 	holds("nothing")
 	stood := map[string]time.Duration{}
 	for _, how := range []string{"live", "cold"} {
-		s.must("apply", s.file("lan.yaml", strings.Replace(request, "HOW", how, 1)))
+		s.must("apply", s.file("lan.yaml", lanThatMoves(how)))
 		answers := s.pings("lan/p1", "m1")
 		was, is := s.leaves(id, "m1")
 		stood[how] = answers()
@@ -64,7 +50,7 @@ links:
 	if stood["live"] > stood["cold"] {
 		t.Errorf("it stood still for %s, and for %s when it was stopped", stood["live"], stood["cold"])
 	}
-	s.must("apply", s.file("lan.yaml", strings.Replace(request, "HOW", "live", 1)))
+	s.must("apply", s.file("lan.yaml", lanThatMoves("live")))
 	for _, killed := range []string{"server", "from", "to", "emulator"} {
 		answers := s.pings("lan/p1", "m1")
 		from := got(s.api.Lease(t.Context(), id))(t).Mapping.Nodes["m1"]
@@ -107,19 +93,7 @@ links:
 // stopped, with its disk and memory, and an event says why.
 func TestSoakMachineStandsStillForAnotherQEMU(t *testing.T) {
 	t.Parallel()
-	images := t.TempDir()
-	guest.Disk(t, filepath.Join(images, "small.raw"))
-	s := newSupervisor(t, meshOf(3), "--images", images)
-	s.must("up", s.file("lan.yaml", `network: lan
-colocate: forbidden
-nodes:
-  - {name: m1, kind: vm, image: small.raw, memory: 256MiB, disk: 64MiB, state: keep, movable: live}
-  - {name: p1, host: h2}
-links:
-  - {name: wire, ends: [m1, p1], min: 20Mbit, max: 50Mbit}
-`))
-	id := vnet.LeaseID{Tenant: "root", Network: "lan"}
-	s.ready(id)
+	s, id := machineThatMoves(t, "live")
 	other := map[vnet.HostID]string{"h1": "h3", "h3": "h1"}[got(s.api.Lease(t.Context(), id))(t).Mapping.Nodes["m1"]]
 	s.hasOtherQEMU(other)
 	s.types("mark=kept")
@@ -135,6 +109,7 @@ links:
 	if is := got(s.api.Lease(t.Context(), id))(t).Mapping.Nodes["m1"]; string(is) != other {
 		t.Errorf("it is on %s, want %s", is, other)
 	}
+	s.machineAnswers()
 	if out := s.types("echo $mark-on"); !strings.Contains(out, "kept-on\r\n") {
 		t.Errorf("its memory did not come along: %q", out)
 	}

@@ -3,7 +3,6 @@ package test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"syscall"
@@ -64,8 +63,8 @@ func (s *saboteur) atHost(host, device string) (list []sabotage) {
 			sabotage{"class " + class + " made slower at " + host, tc("class", "change", "dev", device, "parent", "1:2", "classid", class, "htb", "rate", "1mbit", "ceil", "1mbit"), repaired, nil},
 		)
 	}
-	address := strings.Fields(s.output(host, "ip", "-o", "-4", "address", "show", "dev", device))[3]
-	fabric := regexp.MustCompile(`(?m)^(sl\w{13})@`).FindStringSubmatch(s.output(host, "ip", "-br", "link"))
+	address := strings.Fields(s.in(s.host(host), "ip", "-o", "-4", "address", "show", "dev", device))[3]
+	fabric := regexp.MustCompile(`(?m)^(sl\w{13})@`).FindStringSubmatch(s.in(s.host(host), "ip", "-br", "link"))
 	if fabric == nil {
 		s.t.Fatalf("%s has no device of the network's fabric", host)
 	}
@@ -99,7 +98,7 @@ func (s *saboteur) inNodes() (list []sabotage) {
 // wireCut is that of the lab's wire, at one of its ends.
 func (s *saboteur) wireCut(end string) sabotage {
 	wire := func(to string) func() {
-		return func() { s.command("/run/netns/"+labName(s.run)+".wires", "ip", "link", "set", end, to) }
+		return func() { s.in(s.wires(), "ip", "link", "set", end, to) }
 	}
 	return sabotage{"the wire cut at " + end, wire("down"), `link +backbone +down`, wire("up")}
 }
@@ -112,21 +111,7 @@ func (s *saboteur) agentStopped(host string) sabotage {
 }
 
 func (s *saboteur) within(host string, words ...string) func() {
-	return func() { s.command(s.host(host), words...) }
-}
-
-func (s *saboteur) output(host string, words ...string) string {
-	return s.command(s.host(host), words...)
-}
-
-// command runs in a namespace.
-func (s *saboteur) command(namespace string, words ...string) string {
-	s.t.Helper()
-	out, err := exec.Command("nsenter", append([]string{"--net=" + namespace}, words...)...).CombinedOutput()
-	if err != nil {
-		s.t.Fatalf("%v: %v: %s", words, err, out)
-	}
-	return string(out)
+	return func() { s.in(s.host(host), words...) }
 }
 
 func (s *saboteur) removed(pin string) func() {

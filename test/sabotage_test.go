@@ -124,7 +124,7 @@ func (s *saboteur) restored(most time.Duration) {
 
 // lossyWire loses a quarter of what comes from h1, on the wire.
 func (s *saboteur) lossyWire() (mend func()) {
-	return s.intrude("/run/netns/"+labName(s.run)+".wires", "w0a", asm.Instructions{
+	return s.intrude(s.wires(), "w0a", asm.Instructions{
 		asm.FnGetPrandomU32.Call(),
 		asm.And.Imm(asm.R0, 3),
 		asm.JEq.Imm(asm.R0, 0, "drop"),
@@ -147,6 +147,9 @@ func (s *saboteur) foreignProgram() (mend func()) {
 		asm.Return().WithSymbol("pass"),
 	})
 }
+
+// wires is the namespace of the lab's wires.
+func (l *lab) wires() string { return "/run/netns/" + labName(l.run) + ".wires" }
 
 // intrude puts a program before all others where frames come in by a device.
 func (s *saboteur) intrude(namespace, device string, does asm.Instructions) (remove func()) {
