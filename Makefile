@@ -94,11 +94,9 @@ race:
 	$(call RACE,essential,$(ESSENTIAL)) -p 1
 	@$(call AGAIN,race-)
 
-race-rest: CONCURRENT = $(filter-out $(ESSENTIAL),$(shell $(GO) run ./tools/concurrent))
 race-rest:
 	mkdir -p $(RESULTS)
-	$(call RACE,others,$(filter-out $(MEASURING),$(CONCURRENT))) -p 2
-	$(call RACE,measuring,$(filter $(MEASURING),$(CONCURRENT))) -p 1
+	$(call RACE,others,$(filter-out $(ESSENTIAL),$(shell $(GO) run ./tools/concurrent))) -p 2
 	@$(call AGAIN,race-)
 
 # Below STOCK: 4 GB.

@@ -12,6 +12,7 @@ import (
 // The Python package is generated, installed and tested from nothing, as its
 // README says, and clients of Go are generated and compiled.
 func TestSoakClients(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "demo")
 	t.Run("python", func(t *testing.T) { testPython(t, l) })
 	t.Run("go", func(t *testing.T) { testGenerated(t, l) })

@@ -264,6 +264,7 @@ func TestWhatCannotBeSeenStays(t *testing.T) {
 // Everything that an agent may be kept from seeing, and every capability that it
 // may lack.
 func TestSoakWhatCannotBeSeenStays(t *testing.T) {
+	t.Parallel()
 	newBlind(t, "ospf").blindfold(func(string) bool { return true })
 }
 

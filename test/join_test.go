@@ -227,6 +227,7 @@ func (m *outsider) joins(to string) {
 // and is reached there, and nothing else. Wrong keys, keys of another network and
 // keys that were revoked open nothing, and kills change nothing.
 func TestSoakJoin(t *testing.T) {
+	t.Parallel()
 	l := newSupervisor(t, joinSubstrate)
 	home := "/run/netns/" + labName(l.run) + "-h2"
 	l.up(joinRequest("office", "20Mbit"))
