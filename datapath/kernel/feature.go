@@ -66,6 +66,8 @@ func machineFeatures() []Feature {
 	} {
 		list = append(list, Feature{"cgroup " + f.controller, false, groups.feature(f.controller, err), f.means})
 	}
+	list = append(list, Feature{"sockets within memory limits", false, groups.socketFeature(err), "sockets of a node's TCP and UDP hold up to half of its memory beside its limit, and about 0.1 MiB a connection beyond (control groups of version 2)"})
+	list = append(list, Feature{"small queues of sockets", false, queueFeature("/proc/sys/net/core/rmem_max"), "a tenant's raw and packet sockets, which no limit counts, queue that much twice each (sysctl net.core.rmem_max=212992)"})
 	list = append(list, Feature{"overlayfs", false, overlayFeature("/proc/filesystems"), "commands and programs do not run in nodes (modprobe overlay)"})
 	_, tracked := groups.tracker()
 	list = append(list, Feature{"cgroup tracking", true, tracked, "no node can be made: its processes could not be found again"})
@@ -141,6 +143,24 @@ func (c Cgroups) feature(controller string, err error) error {
 		return fmt.Errorf("no hierarchy with controller %s is mounted: %w", controller, ErrNotSupported)
 	}
 	return err
+}
+
+// socketFeature asks whether what sockets hold is in the limits of memory.
+func (c Cgroups) socketFeature(err error) error {
+	if _, version := c.Controller("memory"); err == nil && version != 2 {
+		return fmt.Errorf("memory is limited by control groups of version %d: %w", version, ErrNotSupported)
+	}
+	return err
+}
+
+// queueFeature compares the most that a socket may ask to queue to what Linux comes with.
+func queueFeature(file string) error {
+	const usual = 212992
+	if most, err := readNumber(file); err != nil || most <= usual {
+		return err
+	} else {
+		return fmt.Errorf("net.core.rmem_max is %d: %w", most, ErrNotSupported)
+	}
 }
 
 // deviceFeature makes a device of a kind, which is its module's name too.

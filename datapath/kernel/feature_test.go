@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -31,5 +32,28 @@ func TestFeatures(t *testing.T) {
 	}
 	if err := qdiscFeature("no-such-kind", "no-such-module"); !errors.Is(err, ErrNotSupported) {
 		t.Errorf("an unknown qdisc: %v", err)
+	}
+}
+
+// Queues of sockets are small up to what Linux comes with.
+func TestQueuesOfSockets(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rmem_max")
+	for value, small := range map[string]bool{"212992\n": true, "4194304\n": false} {
+		if err := os.WriteFile(file, []byte(value), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := queueFeature(file); (err == nil) != small || !small && !errors.Is(err, ErrNotSupported) {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}
+
+// Memory of sockets is in the limits of version 2 only.
+func TestSocketsWithinMemoryLimits(t *testing.T) {
+	if err := (Cgroups{V2: "/two", V2Knows: []string{"memory"}}).socketFeature(nil); err != nil {
+		t.Error(err)
+	}
+	if err := (Cgroups{V1: map[string]string{"memory": "/one"}}).socketFeature(nil); !errors.Is(err, ErrNotSupported) {
+		t.Error(err)
 	}
 }

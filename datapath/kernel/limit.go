@@ -111,6 +111,21 @@ func (g Group) CPU() int64 {
 // space in whole pages; no machine has that much.
 const noMemoryLimit = 1 << 60
 
+// What sockets of TCP and UDP hold is in the limit itself on version 2. Version 1 has a
+// limit beside it, of half as much and never less than leastSockets. It knows sockets
+// that are made while it is there.
+const (
+	socketShare  = 2
+	leastSockets = 16 << 20
+	socketLimit  = "memory.kmem.tcp.limit_in_bytes"
+)
+
+// socketMost is that limit beside one of so many bytes, in whole pages.
+func socketMost(bytes int64) int64 {
+	page := int64(os.Getpagesize())
+	return max(bytes/socketShare, leastSockets) / page * page
+}
+
 // SetMemory limits the group's memory, swap included, in bytes of whole
 // pages; 0 lifts the limit.
 func (g Group) SetMemory(bytes int64) error {
@@ -124,9 +139,12 @@ func (g Group) SetMemory(bytes int64) error {
 		}
 		return writeIfThere(filepath.Join(dir, "memory.swap.max"), "0")
 	}
-	value := "-1"
+	value, sockets := "-1", "-1"
 	if bytes != 0 {
-		value = strconv.FormatInt(bytes, 10)
+		value, sockets = strconv.FormatInt(bytes, 10), strconv.FormatInt(socketMost(bytes), 10)
+	}
+	if err := writeIfThere(filepath.Join(dir, socketLimit), sockets); err != nil {
+		return err
 	}
 	both := filepath.Join(dir, "memory.memsw.limit_in_bytes")
 	if err := writeIfThere(both, "-1"); err != nil { // must never be the smaller of the two
@@ -138,7 +156,7 @@ func (g Group) SetMemory(bytes int64) error {
 	return writeIfThere(both, value)
 }
 
-// Memory reads the limit in bytes; 0: none.
+// Memory reads the limit in bytes; 0: none, or none of what sockets hold.
 func (g Group) Memory() int64 {
 	mount, version := g.cgroups.Controller("memory")
 	name := "memory.max"
@@ -147,6 +165,9 @@ func (g Group) Memory() int64 {
 	}
 	bytes, err := readNumber(filepath.Join(mount, g.path, name))
 	if version == 0 || err != nil || bytes >= noMemoryLimit {
+		return 0
+	}
+	if sockets, err := readNumber(filepath.Join(mount, g.path, socketLimit)); err == nil && sockets != socketMost(bytes) {
 		return 0
 	}
 	return bytes
