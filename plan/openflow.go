@@ -37,6 +37,8 @@ type OpenFlow struct {
 	InBand *InBand `json:"in_band,omitempty"` // nil: it has a control link
 
 	Slices []OpenFlowSlice `json:"slices,omitempty"` // none: Controllers have the whole switch
+
+	Lost string `json:"-"` // of a switch that was started again: why something that it had been told is gone
 }
 
 // OpenFlowSlice is a part of a switch with controllers of its own.

@@ -55,7 +55,7 @@ var table = []func(context.Context, setup) (agent.Part, error){
 	func(_ context.Context, s setup) (agent.Part, error) { return access.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return bridge.New(s.host), nil },
 	func(_ context.Context, s setup) (agent.Part, error) { return vxswitch.New(s.host), nil },
-	func(_ context.Context, s setup) (agent.Part, error) { return openflow.New(s.host), nil },
+	func(_ context.Context, s setup) (agent.Part, error) { return newSwitches(s), nil },
 	func(ctx context.Context, s setup) (agent.Part, error) {
 		return iplbd.Open(ctx, s.host, s.config.Spread)
 	},
@@ -84,6 +84,12 @@ func newNodes(s setup) (agent.Part, error) {
 func newChains(s setup) agent.Part {
 	p := chain.New(s.host)
 	p.Changed, p.Log = s.changed, s.config.Log
+	return p
+}
+
+func newSwitches(s setup) agent.Part {
+	p := openflow.New(s.host)
+	p.Changed = s.changed
 	return p
 }
 

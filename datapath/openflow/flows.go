@@ -2,11 +2,13 @@ package openflow
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"sublet/openflow/channel"
 	"sublet/openflow/of13"
 	"sublet/openflow/text"
 	"sublet/plan"
@@ -19,7 +21,7 @@ func (p *Part) Flows(key string) ([]report.Flow, error) {
 	if _, _, ok := plan.ParseSwitchNamespace(key, vnet.SwitchOpenFlow); !ok {
 		return nil, fmt.Errorf("%s is no OpenFlow switch", key)
 	}
-	c, done, err := p.ask(key, time.Now().Add(askTime))
+	c, done, err := p.askSoon(key)
 	if err != nil {
 		return nil, fmt.Errorf("ask switch %s: %w", key, err)
 	}
@@ -47,7 +49,7 @@ func (p *Part) Status(key string) (status report.OpenFlowStatus, err error) {
 	if _, _, ok := plan.ParseSwitchNamespace(key, vnet.SwitchOpenFlow); !ok {
 		return status, fmt.Errorf("%s is no OpenFlow switch", key)
 	}
-	c, done, err := p.ask(key, time.Now().Add(askTime))
+	c, done, err := p.askSoon(key)
 	if err != nil {
 		return status, fmt.Errorf("ask switch %s: %w", key, err)
 	}
@@ -68,7 +70,7 @@ func (p *Part) Trace(key string, port uint32, frame []byte) (t report.FlowTrace,
 	if _, _, ok := plan.ParseSwitchNamespace(key, vnet.SwitchOpenFlow); !ok {
 		return t, fmt.Errorf("%s is no OpenFlow switch", key)
 	}
-	c, done, err := p.ask(key, time.Now().Add(askTime))
+	c, done, err := p.askSoon(key)
 	if err != nil {
 		return t, fmt.Errorf("ask switch %s: %w", key, err)
 	}
@@ -93,4 +95,15 @@ func flow(f of13.FlowStats) report.Flow {
 		Age:   int64(f.Life.Seconds)*int64(time.Second) + int64(f.Life.Nanos),
 		Flags: text.Flags(f.Flags), Match: text.Match(f.Priority, f.Match.Fields), Actions: text.Actions(f.Instructions),
 	}
+}
+
+// askSoon is ask of a process that has askTime.
+func (p *Part) askSoon(key string) (*channel.Client, func(), error) {
+	ctx, cancel := context.WithTimeout(p.life, askTime)
+	c, done, err := p.ask(ctx, key)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	return c, func() { done(); cancel() }, nil
 }

@@ -90,20 +90,30 @@ func (p *Part) BringKept(ctx context.Context, key string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	p.busy.Lock() // nobody else starts it
-	defer p.busy.Unlock()
-	s := p.written(key).Switch
-	if s.OpenFlow == nil {
-		return fmt.Errorf("switch %s is not here", key)
-	}
-	if err := errors.Join(p.group(key).Remove(), p.forget(key)); err != nil {
+	c, err := p.beginWith(key, tar.NewReader(spool))
+	if c == nil {
 		return err
 	}
-	err = p.bringFiles(key, tar.NewReader(spool))
+	return errors.Join(err, c.wait(ctx))
+}
+
+// beginWith has a process come that begins with what an archive has.
+func (p *Part) beginWith(key string, archive *tar.Reader) (*coming, error) {
+	p.busy.Lock() // nobody else starts it
+	defer p.busy.Unlock()
+	s := p.wished(key)
+	if s.OpenFlow == nil {
+		return nil, fmt.Errorf("switch %s is not here", key)
+	}
+	p.end(key)
+	if err := errors.Join(p.group(key).Remove(), p.forget(key)); err != nil {
+		return nil, err
+	}
+	err := p.bringFiles(key, archive)
 	if err != nil { // it begins with nothing
 		err = errors.Join(fmt.Errorf("bring what switch %s keeps: %w", key, err), p.forget(key))
 	}
-	return errors.Join(err, p.begin(ctx, s), p.limit(s))
+	return p.begin(s, false), err
 }
 
 func (p *Part) bringFiles(key string, archive *tar.Reader) error {

@@ -35,21 +35,35 @@ type Part struct {
 	// of its own. nil: nobody keeps them.
 	Core func(key string) (core int, used vnet.CPU, ok bool)
 
-	host *kernel.Host
-	busy sync.RWMutex // Do: read, Observe: write
+	Changed func() // is told when Problems may be others
+
+	host  *kernel.Host
+	busy  sync.RWMutex // Do: read, Observe: write
+	slots chan struct{}
+	life  context.Context
+	stop  context.CancelFunc
+
+	mu     sync.Mutex
+	coming map[string]*coming
+	fates  map[string]fate
+	mended []plan.Step
 }
 
 // New makes the part for one host.
-func New(host *kernel.Host) *Part { return &Part{host: host} }
+func New(host *kernel.Host) *Part {
+	p := &Part{host: host, slots: make(chan struct{}, abreast), coming: make(map[string]*coming), fates: make(map[string]fate)}
+	p.life, p.stop = context.WithCancel(context.Background())
+	return p
+}
 
 // Kinds is openflow.
 func (p *Part) Kinds() []plan.Kind { return []plan.Kind{plan.KindOpenFlow} }
 
 // Close lets go. The processes go on.
-func (p *Part) Close() {}
+func (p *Part) Close() { p.stop() }
 
 // Do makes one change.
-func (p *Part) Do(ctx context.Context, step plan.Step) (err error) {
+func (p *Part) Do(_ context.Context, step plan.Step) (err error) {
 	p.busy.RLock()
 	defer p.busy.RUnlock()
 	s, ok := step.Item.(plan.Switch)
@@ -61,7 +75,7 @@ func (p *Part) Do(ctx context.Context, step plan.Step) (err error) {
 	case s.OpenFlow == nil:
 		err = errors.New("the plan says nothing of its tables")
 	default:
-		err = p.set(ctx, s)
+		err = p.set(step, s)
 	}
 	if err != nil {
 		return fmt.Errorf("%s switch %s: %w", step.Op, step.Item.Key(), err)
@@ -69,58 +83,32 @@ func (p *Part) Do(ctx context.Context, step plan.Step) (err error) {
 	return nil
 }
 
-// set makes the namespace of the ports and the process, unless it runs as it is
-// to; limits are changed in place.
-func (p *Part) set(ctx context.Context, s plan.Switch) error {
+// set makes the namespace of the ports, and has the process come beside, unless it runs
+// as it is to; limits are changed in place.
+func (p *Part) set(step plan.Step, s plan.Switch) error {
 	if err := p.host.MakeSilent(s.Key()); err != nil {
 		return err
 	}
-	runs := p.running(s.Key()) && p.written(s.Key()).runsAs(process{s})
-	if !runs {
-		if err := p.group(s.Key()).Remove(); err != nil {
-			return err
-		}
+	again := same(p.written(s.Key()).Switch, s)
+	if p.onItsWay(s.Key()) != nil || !p.runsAs(s) || p.resliced(s) {
+		p.begin(s, again)
+		return nil
 	}
-	if err := p.beginOrChange(ctx, s, runs); err != nil {
-		return err
+	if again {
+		p.mu.Lock()
+		p.mended = append(p.mended, step)
+		p.mu.Unlock()
 	}
-	if err := p.limit(s); err != nil {
-		return err
-	}
+	return errors.Join(p.limit(s), p.keep(s))
+}
+
+// keep writes down what runs.
+func (p *Part) keep(s plan.Switch) error {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
 	return p.write(s.Key(), "plan.json", text)
-}
-
-// beginOrChange starts the process, or tells one that runs of its slices.
-func (p *Part) beginOrChange(ctx context.Context, s plan.Switch, runs bool) error {
-	if runs {
-		return p.reslice(s)
-	}
-	return p.begin(ctx, s)
-}
-
-// begin starts the process with the least weight and no limit of processor time: one
-// with a small limit would hold up other switches' changes until it answers.
-func (p *Part) begin(ctx context.Context, s plan.Switch) error {
-	free, o := s, *s.OpenFlow
-	o.CPU, free.OpenFlow = 0, &o
-	if err := p.limit(free); err != nil {
-		return err
-	}
-	err := p.start(ctx, s)
-	if err != nil && ctx.Err() == nil { // it may be for what the one before has left
-		err = errors.Join(p.group(s.Key()).Remove(), p.forget(s.Key()), p.limit(free))
-		if err == nil {
-			err = p.start(ctx, s)
-		}
-	}
-	if err != nil {
-		return errors.Join(err, p.limit(s))
-	}
-	return nil
 }
 
 // forget removes what a process has kept for the next one (sublet openflow run --keep).
@@ -135,6 +123,10 @@ func (p *Part) forget(key string) error {
 
 // remove takes everything away; the ports' devices went before.
 func (p *Part) remove(key string) error {
+	p.end(key)
+	p.mu.Lock()
+	delete(p.fates, key)
+	p.mu.Unlock()
 	if err := p.group(key).Remove(); err != nil {
 		return err
 	}
@@ -176,8 +168,8 @@ func (p *Part) written(key string) process {
 	return process{s}
 }
 
-// Observe reads switches back. One whose process does not run as it was started
-// has no tables: no plan has that.
+// Observe reads switches back. One that is on its way is there: Problems tells of it. One
+// whose process does not run as it was started has no tables: no plan has that.
 func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 	p.busy.Lock()
 	defer p.busy.Unlock()
@@ -191,6 +183,10 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 	for _, key := range keys {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if c := p.onItsWay(key); c != nil && inode(p.host.Path(key)) != 0 {
+			host.Add(c.wish)
+			continue
 		}
 		s := p.written(key).Switch
 		if s.OpenFlow == nil || !p.running(key) || !p.limited(s) {

@@ -97,16 +97,22 @@ func (p *Part) writeSlices(s plan.Switch) error {
 	return p.write(s.Key(), slicesFile, text)
 }
 
-// reslice has a process that runs know its slices, if they are others than it was
-// started with.
-func (p *Part) reslice(s plan.Switch) error {
-	if reflect.DeepEqual(s.OpenFlow.Slices, p.written(s.Key()).OpenFlow.Slices) {
+// resliced says whether a switch's slices are others than its process knows.
+func (p *Part) resliced(s plan.Switch) bool {
+	return !reflect.DeepEqual(s.OpenFlow.Slices, p.written(s.Key()).OpenFlow.Slices)
+}
+
+// reslice has a process that runs know its slices, if it knows others.
+func (p *Part) reslice(ctx context.Context, s plan.Switch) error {
+	if !p.resliced(s) {
 		return nil
 	}
 	if err := p.writeSlices(s); err != nil {
 		return err
 	}
-	c, done, err := p.ask(s.Key(), time.Now().Add(askTime))
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	c, done, err := p.ask(ctx, s.Key())
 	if err != nil {
 		return err
 	}
@@ -184,8 +190,7 @@ func (p *Part) helper(key string) kernel.Helper {
 	return kernel.Helper{
 		Name: "its process", Group: p.group(key), Log: p.file(key, "log"), Socket: p.file(key, "socket"),
 		Ask: func(ctx context.Context) error {
-			end, _ := ctx.Deadline()
-			c, done, err := p.ask(key, end)
+			c, done, err := p.ask(ctx, key)
 			if err != nil {
 				return err
 			}
@@ -196,8 +201,8 @@ func (p *Part) helper(key string) kernel.Helper {
 	}
 }
 
-// ask connects to a switch's process, which has until end to answer; done ends that.
-func (p *Part) ask(key string, end time.Time) (c *channel.Client, done func(), err error) {
+// ask connects to a switch's process, which has until ctx ends to answer; done ends that.
+func (p *Part) ask(ctx context.Context, key string) (c *channel.Client, done func(), err error) {
 	// A path of a socket has at most 107 bytes, which that of a directory may exceed.
 	dir, err := os.Open(p.dir(key))
 	if err != nil {
@@ -208,13 +213,18 @@ func (p *Part) ask(key string, end time.Time) (c *channel.Client, done func(), e
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := conn.SetDeadline(end); err != nil {
-		return nil, nil, errors.Join(err, conn.Close())
-	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(0, 1)) })
+	done = func() { stop(); conn.Close() }
 	if c, err = channel.NewClient(conn); err != nil {
-		return nil, nil, errors.Join(err, conn.Close())
+		done()
+		return nil, nil, err
 	}
-	return c, func() { conn.Close() }, nil
+	return c, done, nil
+}
+
+// runsAs says whether a switch's process runs, as it is to.
+func (p *Part) runsAs(s plan.Switch) bool {
+	return p.running(s.Key()) && p.written(s.Key()).runsAs(process{s})
 }
 
 // running says whether a switch's process lives in the namespaces that are there now.

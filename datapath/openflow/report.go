@@ -20,17 +20,18 @@ const sampleTime = 500 * time.Millisecond
 // Samples tell of every port of every switch. One whose process does not answer
 // in time is left out: tenants may keep theirs busy, and nobody waits for it. That
 // it does not run is Observe's to tell.
-func (p *Part) Samples(_ context.Context, of report.Scope) ([]report.Sample, error) {
+func (p *Part) Samples(ctx context.Context, of report.Scope) ([]report.Sample, error) {
 	keys, err := p.host.Names(kind)
 	if err != nil {
 		return nil, err
 	}
 	samples := make([][]report.Sample, len(keys))
 	var asking sync.WaitGroup
-	end := time.Now().Add(sampleTime)
+	ctx, cancel := context.WithTimeout(ctx, sampleTime)
+	defer cancel()
 	for i, key := range keys {
 		if lease, _, ok := plan.ParseSwitchNamespace(key, vnet.SwitchOpenFlow); ok && of.Holds(lease) {
-			asking.Go(func() { samples[i] = append(p.ports(lease, key, end), p.place(lease, key)...) })
+			asking.Go(func() { samples[i] = append(p.ports(ctx, lease, key), p.place(lease, key)...) })
 		}
 	}
 	asking.Wait()
@@ -51,9 +52,9 @@ func (p *Part) place(lease vnet.LeaseID, key string) []report.Sample {
 	return []report.Sample{s}
 }
 
-// ports tell of those of a switch that answers before a time.
-func (p *Part) ports(lease vnet.LeaseID, key string, end time.Time) (list []report.Sample) {
-	c, done, err := p.ask(key, end)
+// ports tell of those of a switch that answers before ctx ends.
+func (p *Part) ports(ctx context.Context, lease vnet.LeaseID, key string) (list []report.Sample) {
+	c, done, err := p.ask(ctx, key)
 	if err != nil {
 		return nil
 	}
