@@ -35,8 +35,9 @@ type End struct {
 // Second is what is known of one direction of a link after one more second.
 type Second struct {
 	Min     vnet.Rate
-	First   *End // where frames enter; nil: no word of it
-	Last    *End // where they leave; nil: no word of it
+	Part    float64 // of Min that is promised for frames as small as those that enter; 0: all
+	First   *End    // where frames enter; nil: no word of it
+	Last    *End    // where they leave; nil: no word of it
 	Trouble string
 }
 
@@ -67,17 +68,21 @@ func (p *Prover) Add(s Second) (outcome vnet.Outcome, part float64, cause string
 	}
 	carried := max(s.Last.Rate, p.before) // the far end may be read just before traffic began
 	p.before = s.Last.Rate
-	short := float64(carried) < there*float64(s.Min)
-	p.wanted = next(p.wanted, s.First.Rate >= s.Min)
+	promised := float64(s.Min)
+	if s.Part > 0 {
+		promised *= s.Part
+	}
+	short := float64(carried) < there*promised
+	p.wanted = next(p.wanted, float64(s.First.Rate) >= promised)
 	p.filled = next(p.filled, short && float64(s.First.Dropped) > mostLost*float64(s.First.Packets) && s.First.Dropped >= fewest)
 	p.missing = next(p.missing, lostOnTheWay(s))
-	part = float64(carried) / float64(s.Min)
+	part = float64(carried) / promised
 	switch {
 	case p.missing >= wantedFor && s.Last.Packets == 0:
 		return vnet.Broken, 0, why(s, "nothing arrives at the far end")
 	case p.wanted >= wantedFor && short && s.First.Dropped >= fewest, p.filled >= wantedFor:
 		return vnet.Broken, part, why(s, "frames wait and are dropped at the near end although less than the minimum is carried")
-	case p.missing >= wantedFor, p.missing > 0 && p.wanted >= wantedFor && short:
+	case p.missing >= wantedFor && short, p.missing > 0 && p.wanted >= wantedFor && short:
 		return vnet.Broken, min(part, 1), why(s, "frames get lost on the way")
 	case p.wanted >= wantedFor && short:
 		return vnet.Broken, part, why(s, "less arrives than the minimum")

@@ -57,6 +57,9 @@ func (c *Compiler) path(p pathPlan, from, to vnet.HostID) error {
 	for d := range rates {
 		rates[d] = p.withTags(rates[d])
 	}
+	if p.link.Chain != "" && len(p.hops) > 0 { // its packets come shaped, from where the chain begins
+		rates = [2]vnet.Rate{}
+	}
 	wire.Ends[0] = p.port(0)
 	at := from
 	for _, h := range p.hops {

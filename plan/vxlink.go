@@ -282,6 +282,15 @@ func Outer(r vnet.Rate) vnet.Rate {
 	return (r + r/MeanFrame*OuterHeaders).WholeBytesUp()
 }
 
+// PaidPart is the part of a rate that tenants' frames of a mean size get: smaller ones
+// than MeanFrame pay the headers that are in front of them.
+func PaidPart(mean float64, headers int) float64 {
+	if mean >= MeanFrame || mean <= 0 {
+		return 1
+	}
+	return (1 + OuterHeaders/float64(MeanFrame)) * mean / (mean + float64(headers))
+}
+
 // WireRate is Outer with the longest relay list that a path of the substrate can
 // have: what the wire of a link passes that carries a rate of tenants' frames.
 func WireRate(sub vnet.Substrate, r vnet.Rate) vnet.Rate {

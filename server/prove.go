@@ -52,7 +52,8 @@ type hostCounts struct {
 type provedWay struct {
 	of      ofLink
 	ends    [2]endNow
-	serial  uint64 // of the lease; 0: nothing was judged yet
+	read    [2]bool // since it was judged: an end that was read a second before the other tells of another second
+	serial  uint64  // of the lease; 0: nothing was judged yet
 	prover  measure.Prover
 	minutes measure.Minutes
 	promise
@@ -190,18 +191,31 @@ func (p *proving) read(s *Server, host vnet.HostID, l report.LinkWay, way *prove
 		end = passedOf(end)
 	}
 	if l.Enters {
-		way.ends[0] = end
+		way.ends[0], way.read[0] = end, true
 	}
-	if !l.Leaves {
-		return
+	if l.Leaves {
+		if l.Enters { // what was dropped there did not leave
+			dropped := end.Dropped
+			end = passedOf(end)
+			end.Dropped = dropped
+		}
+		way.ends[1], way.read[1] = end, true
 	}
-	if l.Enters { // what was dropped there did not leave
-		dropped := end.Dropped
-		end = passedOf(end)
-		end.Dropped = dropped
+	if way.read == [2]bool{true, true} || way.read[1] && way.silent(at) {
+		way.read = [2]bool{}
+		p.judge(s, way, way.ends[1].at)
 	}
-	way.ends[1] = end
-	p.judge(s, way, end.at)
+}
+
+// silent says that the host where frames enter does not tell what it counts.
+func (l *provedWay) silent(now time.Time) bool {
+	return l.ends[0].at.IsZero() || now.Sub(l.ends[0].at).Abs() >= fresh
+}
+
+// partOf is what frames as small as these get of a minimum.
+func partOf(first measure.End) float64 {
+	bytes := float64(first.Rate) / 8 * first.Span.Seconds()
+	return plan.PaidPart(bytes/float64(max(first.Packets, 1)), plan.OuterHeaders)
 }
 
 func perSecond(bytes uint64, span time.Duration) vnet.Rate {
@@ -232,8 +246,9 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 		return
 	}
 	second := measure.Second{Min: link.Bandwidth[l.of.direction].Min, Trouble: about.trouble(l.of.link, s.now())}
-	if !l.ends[0].at.IsZero() && now.Sub(l.ends[0].at).Abs() < fresh {
+	if !l.silent(now) {
 		second.First, second.Last = &l.ends[0].End, &l.ends[1].End
+		second.Part = partOf(l.ends[0].End)
 	}
 	if link.Chain != "" {
 		l.ofChain(&second, now)

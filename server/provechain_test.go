@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -9,13 +10,14 @@ import (
 	"sublet/vnet"
 )
 
-// chainSecond is what hosts count of a chain in a second, in packets of 100 bytes.
+// chainSecond is what hosts count of a chain in a second, in packets of 1000 bytes, or of size.
 type chainSecond struct {
 	came, limited uint64 // where the rate is held
 	denied        uint64 // by a firewall
 	kept          uint64 // by a program
 	arrived       uint64
 	why           string
+	size          uint64
 }
 
 // A chain's promise is that arrives what its rate lets pass: but for what firewalls deny
@@ -34,12 +36,15 @@ func TestProofOfChains(t *testing.T) {
 		"kept by a program":  {chainSecond{came: 100, kept: 60, arrived: 40}, vnet.Kept, ""},
 		"short of processor": {chainSecond{came: 100, kept: 60, arrived: 40, why: "ids can use no more"}, vnet.Broken, "short of processor time on h2: ids can use no more"},
 		"lost between":       {chainSecond{came: 100, arrived: 70}, vnet.Broken, "on the way"},
+		"small":              {chainSecond{came: 1000, arrived: 705, size: 100}, vnet.Kept, ""}, // they pay their headers of 50 bytes
+		"small, lost":        {chainSecond{came: 1000, arrived: 600, size: 100}, vnet.Broken, "on the way"},
+		"more than promised": {chainSecond{came: 130, arrived: 100}, vnet.Kept, ""},
 		"none arrives":       {chainSecond{came: 100}, vnet.Broken, "nothing arrives"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, l := provingOf(t, 0)
-			l.Request.Chains = []vnet.Chain{{Name: "web", From: "a", To: "b", Via: []string{"ids"}, Rate: full * 800}}
-			rate := [2]vnet.Bandwidth{vnet.Static(full * 800)}
+			l.Request.Chains = []vnet.Chain{{Name: "web", From: "a", To: "b", Via: []string{"ids"}, Rate: full * 8000}}
+			rate := [2]vnet.Bandwidth{vnet.Static(full * 8000)}
 			for i, ends := range [][2]string{{"a", "ids"}, {"ids", "b"}} {
 				l.Request.Links = append(l.Request.Links, vnet.VirtualLink{Name: []string{"first", "second"}[i], Ends: ends, Bandwidth: rate, Chain: "web"})
 			}
@@ -78,10 +83,37 @@ func (c chainSecond) counts(id vnet.LeaseID, seconds uint64) (near, far report.C
 		}
 		return v
 	}
+	size := cmp.Or(c.size, 1000)
 	in := c.came - c.limited - c.denied
-	near = report.Counts{Set: 1, Links: []report.LinkWay{way(report.Begins, "")}, Values: []report.LinkSums{times(report.LinkSums{c.came, c.came * 100, c.limited})}}
+	near = report.Counts{Set: 1, Links: []report.LinkWay{way(report.Begins, "")}, Values: []report.LinkSums{times(report.LinkSums{c.came, c.came * size, c.limited})}}
 	far = report.Counts{Set: 2, Links: []report.LinkWay{way(report.Through, c.why), way(report.Ends, "")}, Values: []report.LinkSums{
-		times(report.LinkSums{c.denied, in, in - c.kept}), times(report.LinkSums{c.arrived, c.arrived * 100}),
+		times(report.LinkSums{c.denied, in, in - c.kept}), times(report.LinkSums{c.arrived, c.arrived * size}),
 	}}
 	return near, far
+}
+
+// A chain that is no longer wanted is not broken because the host where it ends is read
+// before the one where it begins.
+func TestProofOfAnEnd(t *testing.T) {
+	s, l := provingOf(t, 0)
+	l.Request.Chains = []vnet.Chain{{Name: "web", From: "a", To: "b", Via: []string{"ids"}, Rate: 800_000}}
+	rate := [2]vnet.Bandwidth{vnet.Static(800_000)}
+	l.Request.Links = append(l.Request.Links, vnet.VirtualLink{Name: "first", Ends: [2]string{"a", "ids"}, Bandwidth: rate, Chain: "web"}, vnet.VirtualLink{Name: "second", Ends: [2]string{"ids", "b"}, Bandwidth: rate, Chain: "web"})
+	s.proving.news.tell([]vnet.Lease{l}, nil, nil)
+	now := time.Now().Truncate(time.Minute)
+	all := chainSecond{came: 100, arrived: 100}
+	for i := range uint64(12) {
+		near, far := all.counts(l.ID(), min(i, 6)) // packets end at the sixth second
+		near.At, far.At = now.Add(time.Duration(i)*time.Second+300*time.Millisecond), now.Add(time.Duration(i)*time.Second)
+		s.counted("h2", far)
+		if i == 7 || i == 8 { // the host does not answer in time
+			continue
+		}
+		s.counted("h1", near)
+	}
+	for _, r := range s.proving.open(l.ID(), 1) {
+		if r.Broken != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
 }

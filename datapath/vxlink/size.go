@@ -23,6 +23,7 @@ const (
 	queueTime   = 30 // ms
 	queueGSO    = 4  // packets, at low rates
 	largestFIFO = 32 << 20
+	shapedBurst = 5 * largestGSO / 2 // of frames of 60 bytes with 50 of headers, and some
 )
 
 // bytesIn is what a rate passes in some milliseconds.
@@ -175,5 +176,13 @@ func (r vxlinkRecord) parent() uint16 {
 	return minorLeases
 }
 
-// limit of the class's queue, in bytes.
-func (r vxlinkRecord) limit() uint32 { return queue(vnet.Rate(r.Ceil)*8, int(r.Mtu)+plan.OuterHeaders) }
+// limit of the class's queue, in bytes. What comes shaped comes in bursts as long as the
+// shaper lets pass at once: chains' pass one large packet (datapath/nsh), to which small
+// frames' headers add as much again and more.
+func (r vxlinkRecord) limit() uint32 {
+	limit := queue(vnet.Rate(r.Ceil)*8, int(r.Mtu)+plan.OuterHeaders)
+	if r.Shaped == 0 && r.BestEffort == 0 {
+		return max(limit, shapedBurst)
+	}
+	return limit
+}

@@ -1,0 +1,56 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"sublet/vnet"
+)
+
+// Whatever a tenant offers above a chain's rate, in large packets, small ones or bursts,
+// what the rate lets pass arrives over two hosts, and the chain is not called broken.
+func TestChainIsProved(t *testing.T) {
+	t.Parallel()
+	s := newSupervisor(t, chainSubstrate)
+	s.up(changing("fw, most", "5Mbit", "81", ""))
+	address := s.addressOf("h1", vnet.LeaseID{Tenant: "root", Network: "live"}, "b")
+	proof := func() vnet.Proof {
+		for _, p := range decode[[]vnet.Proof](t, s.must("proof", "live", "-o", "json")) {
+			if p.Link == vnet.ChainWay("web") {
+				return p
+			}
+		}
+		return vnet.Proof{}
+	}
+	tested := 0
+	for i, c := range []struct{ size, mbit, burst int }{{1400, 8, 1}, {60, 8, 10}, {1400, 5, 40}} {
+		s.must("exec", "-d", "live/a", "--", "python3", "-c", fmt.Sprintf(`
+import os, socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect((%q, 9000)); size, burst = %d, %d
+at = time.monotonic(); end = at + 60
+while time.monotonic() < end and not os.path.exists("/tmp/stop%d"):
+    for _ in range(burst):
+        try: s.send(bytes(size))
+        except OSError: pass
+    at = max(at + (size + 42) * burst * 8 / %de6, time.monotonic() - 1); time.sleep(max(0, at - time.monotonic()))`, address, c.size, c.burst, i, c.mbit))
+		eventually(t, 50*time.Second, func() error {
+			if p := proof(); p.Tested < tested+2 {
+				return fmt.Errorf("%+v: tested are %d s, %d before: %+v", c, p.Tested, tested, p.Runs)
+			}
+			return nil
+		})
+		s.must("exec", "live/a", "--", "touch", fmt.Sprintf("/tmp/stop%d", i))
+		eventually(t, time.Minute, func() error { // until the queue is empty
+			if passed, arrived := s.came("live", "fw"), s.came("live", "out"); passed == 0 || passed != arrived {
+				return fmt.Errorf("%+v: %d packets passed the rate, and %d arrived", c, passed, arrived)
+			}
+			return nil
+		})
+		p := proof()
+		if tested = p.Tested; p.Broken > 0 {
+			t.Errorf("%+v: %+v", c, p)
+		}
+	}
+	s.must("down", "live")
+}
