@@ -75,7 +75,7 @@ func newNodes(s setup) (agent.Part, error) {
 	p := vnode.New(s.host)
 	p.Changed, p.Process, p.Kept = s.changed, process.Of, filepath.Join(s.config.Data, "kept", string(s.config.Host))
 	images, err := image.New(image.Config{
-		Dir: filepath.Join(s.config.Data, "images", string(s.config.Host)), Offered: s.config.Images, Registry: registry.Registries{Allowed: s.config.Registries}, Quota: int64(s.config.ImagesQuota), Changed: p.Fetched,
+		Dir: filepath.Join(s.config.Data, "images", string(s.config.Host)), Offered: s.config.Images, Registry: registry.Registries{Allowed: s.config.Registries}, Quota: int64(s.config.ImagesQuota), Changed: p.Fetched, Apart: vnode.Unpacker,
 	})
 	p.Images = images
 	return p, err

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -32,6 +33,8 @@ type Config struct {
 	Limits   Limits   // zero: DefaultLimits
 	Quota    int64    // bytes of all images, unpacked; 0: DefaultQuota
 	Registry Registry // from which images may be fetched; nil: none
+	// Apart is a process that calls Unpack.
+	Apart func() *exec.Cmd
 	// Changed is called when a fetch ended that nobody waited for.
 	Changed func()
 }
@@ -313,7 +316,7 @@ func (s *Store) unpack(ctx context.Context, src *source, id string, owner Owner)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
+			err = errors.Join(err, discard(dir))
 		}
 	}()
 	defer s.unclaim(id)
@@ -401,7 +404,7 @@ func (s *Store) remove(id string) error {
 		err = os.Rename(s.path("tree", id), filepath.Join(dir, "old"))
 	}
 	if err == nil {
-		err = os.RemoveAll(dir)
+		err = discard(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("remove image %s: %w", strings.SplitN(id, "-", 3)[1], err)

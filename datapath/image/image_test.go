@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -163,6 +164,21 @@ func (b *bundle) docker(t *testing.T, at string, layers ...[]byte) {
 	check(t, os.WriteFile(at, pack(t, entries...), 0o644))
 }
 
+// TestMain is also the process that unpacks.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == unpackHere {
+		if err := Unpack(); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+const unpackHere = "unpack"
+
+func unpacker() *exec.Cmd { return exec.Command("/proc/self/exe", unpackHere) }
+
 func store(t *testing.T, c Config) *Store {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -174,6 +190,7 @@ func store(t *testing.T, c Config) *Store {
 	if c.Offered == "" {
 		c.Offered = t.TempDir()
 	}
+	c.Apart = unpacker
 	s, err := New(c)
 	check(t, err)
 	return s

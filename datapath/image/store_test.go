@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"golang.org/x/sys/unix"
 
 	registries "sublet/datapath/image/registry"
 )
@@ -179,7 +182,7 @@ func TestUnusedImagesGo(t *testing.T) {
 // left, and has the image.
 func TestKilledWhileUnpacking(t *testing.T) {
 	if dir := os.Getenv("SUBLET_TEST_UNPACK"); dir != "" {
-		s, err := New(Config{Dir: filepath.Join(dir, "store"), Offered: dir})
+		s, err := New(Config{Dir: filepath.Join(dir, "store"), Offered: dir, Apart: unpacker})
 		check(t, err)
 		_, _ = s.Get(t.Context(), "a.tar", Owner{})
 		return
@@ -256,5 +259,55 @@ func TestPackedArchives(t *testing.T) {
 	limits.Bytes = int64(len(text)) / 2
 	if _, err := store(t, Config{Offered: offered, Limits: limits}).Get(t.Context(), "web.tar.gz", Owner{}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a large one: %v", err)
+	}
+}
+
+// A layer is unpacked by a process with the least claim to processors and disks, and what
+// unpacks it has it again as it was.
+func TestUnpackingTakesWhatIsLeft(t *testing.T) {
+	s := store(t, Config{})
+	nice := func(pid int) int {
+		n, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
+		check(t, err)
+		return 20 - n
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, class := nice(0), func(pid int) uintptr {
+		n, _, errno := unix.Syscall(unix.SYS_IOPRIO_GET, 1, uintptr(pid), 0)
+		if errno != 0 {
+			t.Fatal(errno)
+		}
+		return n &^ (1<<13 - 1)
+	}
+	classBefore := class(0)
+	cmd := s.Apart()
+	wait, err := cmd.StdinPipe()
+	check(t, err)
+	cmd.Env = []string{workVariable + `={"root":"/","digest":"sha256:` + strings.Repeat("0", 64) + `"}`}
+	check(t, quietly(cmd))
+	if got := nice(cmd.Process.Pid); got != mostNice {
+		t.Errorf("its nice value is %d", got)
+	}
+	if got := class(cmd.Process.Pid); got != idleClass {
+		t.Errorf("its class of the disk is %x", got)
+	}
+	if nice(0) != before || class(0) != classBefore {
+		t.Errorf("who started it has nice value %d and class %x", nice(0), class(0))
+	}
+	check(t, wait.Close())
+	_ = cmd.Wait()
+}
+
+// What a process that unpacks does not survive is an error, and leaves nothing.
+func TestUnpackingThatIsKilled(t *testing.T) {
+	s := store(t, Config{})
+	s.Apart = func() *exec.Cmd { return exec.Command("sh", "-c", "head -c 100 >/dev/null; kill -9 $$") }
+	build(t, pack(t, lower...)).seal(t).archive(t, filepath.Join(s.Offered, "a.tar"))
+	if _, err := s.Get(t.Context(), "a.tar", Owner{}); err == nil || !strings.Contains(err.Error(), "the process that unpacked it ended: signal: killed") {
+		t.Errorf("it is said to be %v", err)
+	}
+	if left, _ := os.ReadDir(s.path("half")); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }

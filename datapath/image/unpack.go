@@ -26,16 +26,15 @@ func (s *Store) layers(ctx context.Context, src *source, id, root string, owner 
 	budget := newBudget(ctx, t.root, s.Limits)
 	budget.claim = func(bytes int64) error { return s.claim(id, bytes) }
 	for i, open := range src.layers {
-		if err := layer(t, open, src.diffIDs[i], budget); err != nil {
+		if err := s.layer(t, open, src.diffIDs[i], budget); err != nil {
 			return fmt.Errorf("layer %d of %d: %w", i+1, len(src.layers), err)
 		}
 	}
 	return budget.claim(budget.taken())
 }
 
-// layer unpacks one and holds it against its digest. All of the stream is read:
-// the digest is of what follows the last entry, too.
-func layer(t *tree, open func() (io.ReadCloser, error), digest v1.Hash, b *budget) error {
+// layer opens one and unpacks it.
+func (s *Store) layer(t *tree, open func() (io.ReadCloser, error), digest v1.Hash, b *budget) error {
 	packed, err := open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("it lacks a file")
@@ -44,6 +43,12 @@ func layer(t *tree, open func() (io.ReadCloser, error), digest v1.Hash, b *budge
 		return plain(err)
 	}
 	defer packed.Close()
+	return s.apart(t, packed, digest, b)
+}
+
+// layer unpacks one and holds it against its digest. All of the stream is read:
+// the digest is of what follows the last entry, too.
+func layer(t *tree, packed io.Reader, digest v1.Hash, b *budget) error {
 	stream, done, err := expand(packed)
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func images(t *testing.T, p *Part) (offered string) {
 	saved := archive(t, map[string]string{"config.json": string(config), "layer.tar": string(layer), "manifest.json": `[{"Config":"config.json","Layers":["layer.tar"]}]`})
 	check(t, os.WriteFile(filepath.Join(offered, "busybox.tar"), saved, 0o644))
 	store := filepath.Join(t.TempDir(), "store")
-	p.Images, err = image.New(image.Config{Dir: store, Offered: offered, Changed: p.Fetched})
+	p.Images, err = image.New(image.Config{Dir: store, Offered: offered, Changed: p.Fetched, Apart: Unpacker})
 	check(t, err)
 	return offered
 }

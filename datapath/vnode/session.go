@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/datapath/image"
 	"sublet/datapath/kernel"
 	"sublet/internal/filecopy"
 	"sublet/plan"
@@ -247,6 +248,7 @@ const (
 	InitCommand    = kernel.InitCommand
 	sessionCommand = "session"
 	copyCommand    = "copy"
+	unpackCommand  = "unpack"
 )
 
 // Copy is the command that, in a node, packs a file or a tree of them to standard
@@ -255,6 +257,9 @@ const (
 func (p *Part) Copy(direction, path string) []string {
 	return []string{SelfInside(p.host.Run), InitCommand, copyCommand, direction, path}
 }
+
+// Unpacker is a process that unpacks a layer of an image (image.Config).
+func Unpacker() *exec.Cmd { return exec.Command(kernel.Inner(), InitCommand, unpackCommand) }
 
 // Main is the hidden subcommand InitCommand: args follow its name. It returns
 // the exit code.
@@ -306,6 +311,8 @@ func Main(args []string) int {
 		}
 	case len(args) == 1 && args[0] == ringsCommand:
 		err = keepRings()
+	case len(args) == 1 && args[0] == unpackCommand:
+		err = image.Unpack()
 	case len(args) == 3 && args[0] == copyCommand && args[1] == "out":
 		err = filecopy.Pack(os.Stdout, args[2])
 	case len(args) == 3 && args[0] == copyCommand && args[1] == "in":
