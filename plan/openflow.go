@@ -38,7 +38,8 @@ type OpenFlow struct {
 
 	Slices []OpenFlowSlice `json:"slices,omitempty"` // none: Controllers have the whole switch
 
-	Lost string `json:"-"` // of a switch that was started again: why something that it had been told is gone
+	Lost string `json:"-"` // of a switch that was started again: why what it had been told is gone
+	Told string `json:"-"` // of one that goes on: what its process said
 }
 
 // OpenFlowSlice is a part of a switch with controllers of its own.

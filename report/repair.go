@@ -28,6 +28,9 @@ func RepairText(s plan.Step) string {
 	}
 	if sw, ok := s.Item.(plan.Switch); ok && s.Op == plan.Set && sw.OpenFlow != nil {
 		if was, ok := s.Was.(plan.Switch); ok && was.OpenFlow != nil && was.OpenFlow.DatapathID == 0 {
+			if was.OpenFlow.Told != "" {
+				return subject + ": " + was.OpenFlow.Told
+			}
 			text := subject + ": its process had ended or did not answer, perhaps for want of memory: it was started again"
 			if was.OpenFlow.Lost != "" {
 				text += "; entries, groups and meters are lost, make them again: " + was.OpenFlow.Lost

@@ -41,6 +41,7 @@ var insides = map[string]func(args []string) error{
 	"segments": segmentsInside,
 	"settings": settingsInside,
 	"slow":     slowInside,
+	"unread":   unreadInside,
 }
 
 func init() {

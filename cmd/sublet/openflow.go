@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -74,9 +75,17 @@ func (a *app) openflowRun() *cobra.Command {
 			if err != nil {
 				return badInput{err}
 			}
+			told, err := f.tells()
+			if err != nil {
+				return err
+			}
+			defer told.Close()
 			config.Log = func(err error) {
 				if !f.quiet {
 					fmt.Fprintf(a.err, "sublet: %v\n", err)
+				}
+				if errors.Is(err, channel.ErrUnread) || errors.Is(err, ofswitch.ErrLost) {
+					told.tell(err)
 				}
 			}
 			if len(f.processors) > 0 {
@@ -87,6 +96,7 @@ func (a *app) openflowRun() *cobra.Command {
 			debug.SetGCPercent(switchGarbage)
 			if f.heap > 0 {
 				debug.SetMemoryLimit(f.heap)
+				config.Unread = max(f.heap/unreadShare, leastUnread)
 			}
 			run := func() error { return a.serveOpenFlow(c.Context(), config, f.confine) }
 			if f.portsIn == "" {
@@ -107,6 +117,39 @@ func (a *app) openflowRun() *cobra.Command {
 // switchGarbage is how much a switch's heap grows before it is collected, in
 // percent: tables are long-lived and large, messages neither.
 const switchGarbage = 400
+
+// toldFile is a file of the working directory of a switch with --keep, with what its
+// user is to know: who started the switch reads and empties it.
+const toldFile = "told"
+
+// mostTold bounds it, in bytes, while nobody reads.
+const mostTold = 4096
+
+// told is that file, opened before the switch is confined; nil: there is none.
+type told struct{ *os.File }
+
+func (f *openflowFlags) tells() (t told, err error) {
+	if f.keep {
+		t.File, err = os.OpenFile(toldFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	}
+	return t, err
+}
+
+func (t told) tell(err error) {
+	if t.File == nil {
+		return
+	}
+	if at, wrong := t.Stat(); wrong == nil && at.Size() < mostTold {
+		fmt.Fprintf(t, "%.500v\n", err)
+	}
+}
+
+// unreadShare is the part of a switch's heap that replies may take which controllers do
+// not read, leastUnread what they may at least: they are copied on their way.
+const (
+	unreadShare = 4
+	leastUnread = 8 << 20
+)
 
 func (a *app) serveOpenFlow(ctx context.Context, config ofswitch.Config, confine bool) error {
 	if config.Kernel {

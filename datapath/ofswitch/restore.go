@@ -9,6 +9,9 @@ import (
 	"sublet/openflow/pipeline"
 )
 
+// ErrLost is of what the switch before this one had been told.
+var ErrLost = errors.New("lost, since it cannot be made again")
+
 // restore makes what the switch before this one had been told; any is false if there
 // was none.
 func (s *Switch) restore() (any bool, err error) {
@@ -32,7 +35,7 @@ func (s *Switch) restore() (any bool, err error) {
 		records, err = s.restoreSome(records, counts, claimed)
 	}
 	if err != nil {
-		s.config.Log(fmt.Errorf("%d of what was there cannot be made again: %w", len(records), err))
+		s.config.Log(fmt.Errorf("%w: %d entries, groups or meters, the last of them for %w", ErrLost, len(records), err))
 	}
 	for i := range s.store.counts {
 		if c := &s.store.counts[i]; !claimed[c] {

@@ -20,7 +20,7 @@ const mostSlices = 16
 // beginSlices makes the slices, as they were before and then as they are to be.
 func (s *Switch) beginSlices() (err error) {
 	c := slice.LocalConfig{
-		Below: below{s}, Tables: s.config.Pipeline.Tables, Miss: s.config.MissEntry, Near: s.band != nil, Watch: s.watchConnection, Notify: s.notify,
+		Below: below{s}, Tables: s.config.Pipeline.Tables, Miss: s.config.MissEntry, Near: s.band != nil, Watch: s.watchConnection, Notify: s.notify, Unread: s.config.Unread,
 	}
 	if s.store != nil {
 		if s.store.slices, err = slice.OpenFiles(".", s.config.Log); err != nil {

@@ -57,6 +57,7 @@ type Config struct {
 	Kernel       bool        // forward by a cache of flows in the kernel
 	PacketIns    int         // most that leave for controllers in a second; 0: no bound
 	Keep         bool        // have what it was told, and flows in the kernel, go on in the working directory when the process ends
+	Unread       int64       // bytes of replies that may wait for controllers; 0: see channel.Hub
 	Management   string      // Unix socket where connections are answered that count as no controller; "": none
 	Log          func(error)
 
@@ -100,7 +101,7 @@ func New(c Config) (_ *Switch, err error) {
 	}
 	s := &Switch{config: c, start: time.Now().Add(-time.Duration(monotonic())), epoll: -1, event: -1, links: -1, packets: allowances{rate: int64(c.PacketIns)}}
 	s.hub = channel.NewHub(s.notify)
-	s.hub.Auxiliary, s.hub.AuxiliaryUDP, s.hub.Watch = c.Auxiliary, c.AuxiliaryUDP, s.watchConnection
+	s.hub.Auxiliary, s.hub.AuxiliaryUDP, s.hub.Watch, s.hub.Most = c.Auxiliary, c.AuxiliaryUDP, s.watchConnection, c.Unread
 	if s.band, err = newBand(c.InBand, s.hub, s.hurry); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/plan"
+	"sublet/report"
 	"sublet/vnet"
 )
 
@@ -155,5 +156,29 @@ func TestPauses(t *testing.T) {
 	f.since = time.Now().Add(-2 * steady)
 	if f = f.after(true); f.pause() != 0 {
 		t.Errorf("after a long life: %v", f.pause())
+	}
+}
+
+// What a process says is told once, and not as often as its tenant can make it speak.
+func TestWhatProcessesSayIsTold(t *testing.T) {
+	p, s := newSwitch(t)
+	if err := p.keep(s); err != nil {
+		t.Fatal(err)
+	}
+	said := func(text string) (told []string) {
+		if err := os.WriteFile(p.file(s.Key(), toldFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.listen([]string{s.Key()})
+		for _, step := range p.Mended() {
+			told = append(told, report.RepairText(step))
+		}
+		return told
+	}
+	if told := said("one\ncontroller 10.0.0.1:6653: it did not read\n"); len(told) != 1 || told[0] != "switch s1: controller 10.0.0.1:6653: it did not read" {
+		t.Errorf("told: %q", told)
+	}
+	if told := said("again\n"); len(told) > 0 {
+		t.Errorf("told at once again: %q", told)
 	}
 }

@@ -47,11 +47,12 @@ type Part struct {
 	coming map[string]*coming
 	fates  map[string]fate
 	mended []plan.Step
+	heard  map[string]time.Time // when a switch said something last
 }
 
 // New makes the part for one host.
 func New(host *kernel.Host) *Part {
-	p := &Part{host: host, slots: make(chan struct{}, abreast), coming: make(map[string]*coming), fates: make(map[string]fate)}
+	p := &Part{host: host, slots: make(chan struct{}, abreast), coming: make(map[string]*coming), fates: make(map[string]fate), heard: make(map[string]time.Time)}
 	p.life, p.stop = context.WithCancel(context.Background())
 	return p
 }
@@ -126,6 +127,7 @@ func (p *Part) remove(key string) error {
 	p.end(key)
 	p.mu.Lock()
 	delete(p.fates, key)
+	delete(p.heard, key)
 	p.mu.Unlock()
 	if err := p.group(key).Remove(); err != nil {
 		return err
@@ -242,6 +244,7 @@ func (p *Part) Loop(ctx context.Context, events chan<- struct{}) {
 	for ctx.Err() == nil {
 		if keys, err := p.host.Names(kind); err == nil {
 			p.watch(ctx, watched, keys, events)
+			p.listen(keys)
 		}
 		select {
 		case <-ctx.Done():

@@ -23,6 +23,7 @@ const (
 // Conn is a connection to a controller.
 type Conn struct {
 	Dropped atomic.Uint64 // packet-ins for which there was no room
+	held    atomic.Int64  // bytes of replies that wait for it, as Hub.held has them
 
 	target  Target    // by which it came
 	address string    // of the other end
@@ -49,12 +50,14 @@ type Conn struct {
 
 	*direct // nil: goroutines of its own read and write it
 
-	mu     sync.Mutex
-	wake   sync.Cond
-	out    lanes
-	closed bool
-	handed bool // its writer is to end
-	ending bool // by cut
+	mu      sync.Mutex
+	wake    sync.Cond
+	out     lanes
+	closed  bool
+	handed  bool  // its writer is to end
+	stuffed bool  // no message is taken until it has read; of one that is not direct
+	why     error // it was dropped for
+	ending  bool  // by cut
 }
 
 func newConn(n net.Conn, h *Hub) *Conn {

@@ -189,7 +189,13 @@ func (t Target) connect(ctx context.Context, conf *tls.Config, limit time.Durati
 // serve runs a connection until it ends or ctx is done.
 func (h *Hub) serve(ctx context.Context, c *Conn) error {
 	defer context.AfterFunc(ctx, c.cut)()
-	return c.serve()
+	err := c.serve()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.why != nil {
+		return c.why
+	}
+	return err
 }
 
 // Manage answers at a Unix socket, until ctx is done, who looks at the switch and

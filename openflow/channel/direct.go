@@ -163,10 +163,13 @@ func (h *Hub) Flush() {
 
 func (c *Conn) flush() {
 	if c.fd < 0 {
-		c.out = lanes{}
+		c.forget()
 		return
 	}
 	done, err := c.drain()
+	c.mu.Lock()
+	c.count()
+	c.mu.Unlock()
 	if err != nil {
 		c.finish(err)
 	}

@@ -2,7 +2,9 @@ package channel
 
 import (
 	"context"
+	"errors"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -154,5 +156,72 @@ func TestSilentControllersAreGivenUp(t *testing.T) {
 	until(t, drive, &datapath{}, func() bool { return h.Connected() == 0 })
 	if _, err := peer.Read(make([]byte, 1)); err == nil {
 		t.Error("the connection stands")
+	}
+}
+
+// Controllers that ask and do not read hold a bounded part of the switch's memory
+// together: the connection for which most waits is ended, and says so; one that reads
+// gets its answers.
+func TestWhoDoesNotReadIsDropped(t *testing.T) {
+	h, drive, reader := byHand(t)
+	h.Most = 8 << 20
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	const others = 6
+	ask, _ := of13.Append(nil, 7, &of13.MultipartRequest{Kind: of13.MultipartPortDesc})
+	dropped := make(chan error, others)
+	for range others {
+		there, here := pair(t)
+		peer := &controller{t: t, Conn: there}
+		peer.send(1, &of13.Hello{Bitmap: 1 << of13.Version})
+		for range 100 {
+			if _, err := peer.Write(ask); err != nil {
+				t.Fatal(err)
+			}
+		}
+		go func() { dropped <- h.serve(ctx, newConn(here, h)) }()
+	}
+	d := &long{}
+	most := int64(0)
+	until(t, drive, d, func() bool {
+		most = max(most, h.held.Load())
+		return len(dropped) > 0
+	})
+	if err := <-dropped; !errors.Is(err, ErrUnread) {
+		t.Errorf("it was dropped for %v", err)
+	}
+	if why := h.Why(Target{}); !strings.Contains(why, "did not read") {
+		t.Errorf("status says %q", why)
+	}
+	if bound := h.Most + 1<<20; most > bound {
+		t.Errorf("%d bytes waited, of %d", most, bound)
+	}
+	reader.send(9, &of13.MultipartRequest{Kind: of13.MultipartPortDesc})
+	got := make(chan uint32, 1)
+	go func() {
+		for {
+			if h, m := reader.read(); m.Type() == of13.TypeMultipartReply && m.(*of13.MultipartReply).Flags&of13.MultipartMore == 0 {
+				got <- h.XID
+				return
+			}
+		}
+	}()
+	until(t, drive, d, func() bool { return len(got) > 0 })
+}
+
+// A queue of which a little is always left takes no more than what waits.
+func TestQueuesAreBounded(t *testing.T) {
+	var l lane
+	w := &wire{version: of13.Version}
+	m := &of13.Echo{Data: make([]byte, 1000)}
+	for range 10 {
+		l.put(w, 1, m)
+	}
+	for range 100_000 {
+		l.put(w, 1, m)
+		l.take(nil, 1)
+	}
+	if len(l.b) > 1<<20 {
+		t.Errorf("%d bytes are kept for %d that wait", len(l.b), l.size())
 	}
 }

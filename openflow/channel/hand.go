@@ -16,6 +16,16 @@ import (
 // sendBuffer is what the kernel holds of answers: statistics of 10,000 entries at once.
 const sendBuffer = 2 << 20
 
+// roomyMost is how many connections have so much: it counts as the process's memory.
+const roomyMost = 4
+
+// hasRoom says whether one more connection may have that.
+func (h *Hub) hasRoom() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.watched) < roomyMost
+}
+
 // hand gives a connection to the driver, unless it is encrypted.
 func (c *Conn) hand(r *bufio.Reader, writer *sync.WaitGroup) {
 	plain, ok := c.net.(syscall.Conn)
@@ -26,7 +36,9 @@ func (c *Conn) hand(r *bufio.Reader, writer *sync.WaitGroup) {
 	if fd < 0 {
 		return
 	}
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, sendBuffer) // without the right to it answers wait more often
+	if c.hub.hasRoom() {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, sendBuffer) // without the right to it answers wait more often
+	}
 	c.mu.Lock()
 	c.handed = true
 	c.mu.Unlock()
@@ -116,7 +128,8 @@ func (c *Conn) close() {
 	}
 	delete(c.hub.watched, c.fd)
 	unix.Close(c.fd)
-	c.fd, c.out, c.sending = -1, lanes{}, nil // and so what was read before is done
+	c.fd, c.out, c.sending, c.buffer = -1, lanes{}, nil, nil // and so what was read before is done
+	c.count()
 	close(c.gone)
 	c.hub.notify()
 }

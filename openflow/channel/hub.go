@@ -32,6 +32,8 @@ type Hub struct {
 
 	Bundled *atomic.Int64 // bytes of messages in bundles; Hubs of one switch have one
 
+	Most int64 // bytes of replies that may wait for all controllers together; 0: 64 MiB
+
 	// Watch, if there is one, makes whoever drives the switch read and write what is
 	// not encrypted: it has a descriptor watched for both, by edges, and what comes
 	// of it told by Ready.
@@ -40,6 +42,7 @@ type Hub struct {
 	notify func()
 	done   chan struct{}
 	pool   sync.Pool
+	held   atomic.Int64 // bytes of replies that wait
 
 	mu         sync.Mutex
 	conns      []*Conn

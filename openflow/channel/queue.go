@@ -46,6 +46,9 @@ func (c *Conn) peek() (waits, ended bool) {
 		c.next, ended = c.look()
 		return c.next != nil, ended
 	}
+	if c.stuff() {
+		return false, false
+	}
 	select {
 	case raw, open := <-c.inbox:
 		c.next = raw
@@ -60,6 +63,7 @@ func (c *Conn) peek() (waits, ended bool) {
 // holds. Between connections those of a lower class go first, but for every
 // eighth message, which is that of whoever is next in turn.
 func (h *Hub) Next() (in Incoming, ok bool) {
+	h.relieve()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.turn++

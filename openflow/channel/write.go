@@ -9,7 +9,8 @@ import (
 const (
 	mostEvents = 1 << 20  // bytes of packet-ins that wait
 	mostReply  = 4 << 20  // bytes of replies above which no request is read
-	mostHeld   = 64 << 20 // bytes of replies at which the connection is given up
+	mostHeld   = 64 << 20 // bytes of replies that wait on all connections of a Hub, if it says nothing else
+	roomy      = 1 << 20  // bytes of control that are written before packet-ins, and that a lane keeps when it is empty
 	piece      = 64 << 10 // bytes of packet-ins or statistics that are written before other things are looked at
 )
 
@@ -22,6 +23,9 @@ type lane struct {
 func (l *lane) size() int { return len(l.b) - l.at }
 
 func (l *lane) put(w *wire, xid uint32, m of13.Message) {
+	if l.at > piece && 2*l.at > len(l.b) { // of who always reads a little less than is sent it would never get empty
+		l.b, l.at = l.b[:copy(l.b, l.b[l.at:])], 0
+	}
 	if b, err := w.append(l.b, xid, m); err == nil {
 		l.b = b
 	}
@@ -37,6 +41,9 @@ func (l *lane) take(b []byte, most int) []byte {
 	if l.at = end; end == len(l.b) {
 		l.b, l.at = l.b[:0], 0
 	}
+	if len(l.b) == 0 && cap(l.b) > roomy {
+		l.b = nil
+	}
 	return b
 }
 
@@ -48,7 +55,7 @@ func (l *lanes) replies() int { return l.control.size() + l.statistics.size() }
 
 // take moves to b what is to be written next.
 func (l *lanes) take(b []byte) []byte {
-	b = l.control.take(b, mostHeld)
+	b = l.control.take(b, roomy)
 	b = l.events.take(b, piece)
 	if len(b) < piece {
 		b = l.statistics.take(b, piece-len(b))
@@ -61,14 +68,15 @@ func (l *lanes) take(b []byte) []byte {
 func (c *Conn) reply(xid uint32, m of13.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.why != nil || c.direct != nil && c.fd < 0 {
+		return // nobody gets it
+	}
 	l := &c.out.control
 	if m.Type() == of13.TypeMultipartReply || m.Type() == of13.TypeBarrierReply && c.out.statistics.size() > 0 {
 		l = &c.out.statistics
 	}
 	l.put(&c.wire, xid, m)
-	if c.out.replies() > mostHeld {
-		c.giveUp()
-	}
+	c.count()
 	c.tellWriter()
 }
 
@@ -123,10 +131,12 @@ func (c *Conn) write() {
 		}
 		done := c.closed && c.out.replies() == 0
 		b = c.out.take(b[:0])
+		c.count()
 		c.wake.Broadcast()
 		c.mu.Unlock()
 		if done && len(b) == 0 || !c.send(b) {
 			c.net.Close()
+			c.forget()
 			return
 		}
 	}

@@ -25,6 +25,7 @@ type LocalConfig struct {
 	Watch  func(fd int) error
 	Notify func() // there is something for Turn
 	Memory Memory // nil: it is gone with the process
+	Unread int64  // bytes of replies that may wait for controllers, each slice's for an equal part of it; 0: see channel.Hub
 }
 
 // Memory has what slices know where it outlives the process.
@@ -208,6 +209,7 @@ func (l *Local) Set(list []Slice) error {
 			fresh = append(fresh, next[i])
 		}
 		next[i].become(list[i])
+		next[i].hub.Most = l.config.Unread / int64(len(next))
 	}
 	l.members = next
 	if err := l.begin(fresh); err != nil {
