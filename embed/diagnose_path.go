@@ -59,7 +59,7 @@ func (d diagnosis) whyBlocked(l, placed, to int, walk []graph.Arc) []string {
 	reasons := d.saturated(l, placed, walk)
 	reach := d.graph.Reach(from, q)
 	if _, wide := reach.Hops(to); wide && !d.pinnable(reach, from, to, q) {
-		reasons = append(reasons, fmt.Sprintf("the paths from %s to %s with room for virtual link %s take more than %d relays, for which packets have no room", d.graph.Name(from), d.graph.Name(to), d.problem.links[l].name, vnet.MaxRelays))
+		reasons = append(reasons, fmt.Sprintf("the paths from %s to %s with room for %s take more than %d relays, for which packets have no room", d.graph.Name(from), d.graph.Name(to), d.problem.links[l].title, vnet.MaxRelays))
 	}
 	return reasons
 }
@@ -89,11 +89,11 @@ func (d diagnosis) whyNotInside(l, host int) []string {
 	v := &d.problem.links[l]
 	var reasons []string
 	if inside := d.residual.sub.Hosts[host].Inside; v.bound > 0 && inside > v.bound {
-		reasons = append(reasons, fmt.Sprintf("a link inside host %s takes %s, and virtual link %s may take %s", d.graph.Name(host), vnet.FormatDuration(inside), v.name, vnet.FormatDuration(v.bound)))
+		reasons = append(reasons, fmt.Sprintf("a link inside host %s takes %s, and %s may take %s", d.graph.Name(host), vnet.FormatDuration(inside), v.title, vnet.FormatDuration(v.bound)))
 	}
 	for _, dir := range vnet.Directions {
 		if i := d.residual.inside(host, dir); !d.residual.fits(i, v.min[dir]) {
-			reasons = append(reasons, d.shortage(i, v.min[dir], "virtual link "+v.name))
+			reasons = append(reasons, d.shortage(i, v.min[dir], v.title))
 		}
 	}
 	return reasons
@@ -107,7 +107,7 @@ func (d diagnosis) saturated(l, placed int, walk []graph.Arc) []string {
 	for _, a := range walk {
 		for _, dir := range vnet.Directions {
 			if i := d.residual.arc(a ^ graph.Arc(dir)); !d.residual.fits(i, v.min[out^dir]) {
-				reasons = append(reasons, d.shortage(i, v.min[out^dir], "virtual link "+v.name))
+				reasons = append(reasons, d.shortage(i, v.min[out^dir], v.title))
 			}
 		}
 	}

@@ -22,6 +22,7 @@ type node struct {
 // link is a virtual link with its guaranteed minima in each span.
 type link struct {
 	name      string
+	title     string // for people
 	ends      [2]int
 	min       [2][]int64 // by Direction and span; 0 where it does not exist
 	bound     time.Duration
@@ -98,7 +99,7 @@ func (p *problem) addLink(l vnet.VirtualLink) error {
 	if !known || !too || a == b {
 		return fmt.Errorf("link %s joins %q and %q, which are not two nodes of the network", l.Name, l.Ends[0], l.Ends[1])
 	}
-	added := link{name: l.Name, ends: [2]int{a, b}, paths: l.MayPaths(), spread: l.MaySpread()}
+	added := link{name: l.Name, title: l.Title(), ends: [2]int{a, b}, paths: l.MayPaths(), spread: l.MaySpread()}
 	for _, dir := range vnet.Directions {
 		added.min[dir] = make([]int64, len(p.spans))
 		p.nodes[added.ends[dir]].links = append(p.nodes[added.ends[dir]].links, len(p.links))

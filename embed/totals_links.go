@@ -31,8 +31,8 @@ func (t *totals) outside(span int) {
 			}
 		}
 		if most := max(v.min[vnet.Forward][span], v.min[vnet.Reverse][span]); v.paths == 1 && t.crosses(v) && most > widest {
-			t.exceeds(v.name, fmt.Sprintf("virtual link %s needs %s, and no link of the substrate has more than %s free %s",
-				v.name, vnet.Rate(most), vnet.Rate(widest), t.during(span)))
+			t.exceeds(v.name, fmt.Sprintf("%s needs %s, and no link of the substrate has more than %s free %s",
+				v.title, vnet.Rate(most), vnet.Rate(widest), t.during(span)))
 		}
 	}
 	for site, free := range t.leaving(span) {

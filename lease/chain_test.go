@@ -54,6 +54,15 @@ func TestChainsAreBookedAndOffered(t *testing.T) {
 			t.Errorf("offered %v: %v", o, err)
 		}
 	}
+	said := strings.Join(refused.Reasons, "; ")
+	for _, o := range refused.Offers {
+		for _, c := range o.Changes {
+			said += "; " + c.What
+		}
+	}
+	if !strings.Contains(said, "rate of chain web") || !strings.Contains(said, "chain web from ") || strings.Contains(said, "web-") {
+		t.Errorf("the refusal is not in words of chains: %s", said)
+	}
 	if !found {
 		t.Errorf("no offer of a chain with less rate: %+v", refused)
 	}

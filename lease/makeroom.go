@@ -76,7 +76,11 @@ func disturbances(moves []move) []vnet.Disturbance {
 		}
 		for _, l := range union.Links {
 			if !sameRoute(l, m.lease.Mapping, m.to) {
-				d.Links = append(d.Links, l.Name)
+				name := l.Name
+				if l.Chain != "" {
+					name = l.Title()
+				}
+				d.Links = append(d.Links, name)
 			}
 		}
 		if d.Moved = len(d.Links); d.Running && d.Moved > 0 {

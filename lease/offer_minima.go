@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 
 	"sublet/vnet"
@@ -148,10 +149,14 @@ func minimaChanges(_ time.Time, asked, lower vnet.Request) ([]vnet.Change, float
 	var before [][2]vnet.Bandwidth
 	eachBandwidth(&asked, func(_, _ string, both *[2]vnet.Bandwidth) { before = append(before, *both) })
 	var changes []vnet.Change
-	i := 0
+	i, names := 0, promisedNames(asked)
 	lower = rewrite(lower)
 	eachBandwidth(&lower, func(link, stage string, both *[2]vnet.Bandwidth) {
-		changes = append(changes, bandwidthChanges(link, stage, before[i], *both)...)
+		for _, change := range bandwidthChanges(names[link], stage, before[i], *both) {
+			if names[link] != "" && !slices.Contains(changes, change) {
+				changes = append(changes, change)
+			}
+		}
 		i++
 	})
 	if len(changes) > mostChanges {
@@ -159,6 +164,21 @@ func minimaChanges(_ time.Time, asked, lower vnet.Request) ([]vnet.Change, float
 		changes = []vnet.Change{{What: "min of all links", From: "100%", To: fmt.Sprintf("%g%%", share)}}
 	}
 	return changes, min(whole/left-1, nothingLeft)
+}
+
+// promisedNames are what links are called for people: segments of a chain by the chain.
+// Those that functions make have none, since they follow chains.
+func promisedNames(r vnet.Request) map[string]string {
+	names := make(map[string]string)
+	for _, l := range r.Union().Links {
+		switch {
+		case l.Chain == "":
+			names[l.Name] = l.Name
+		case l.Sender() == "":
+			names[l.Name] = vnet.ChainWay(l.Chain)
+		}
+	}
+	return names
 }
 
 // bandwidthChanges names what differs in one place, once if both directions do alike.

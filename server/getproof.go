@@ -50,13 +50,14 @@ func (s *Server) getProof(w http.ResponseWriter, r *http.Request, c *call) error
 		}
 		for _, d := range vnet.Directions {
 			runs, latency := by[ofPromise{link.Name, d, ""}], by[ofPromise{link.Name, d, vnet.OfLatency}]
-			if len(runs)+len(latency) == 0 && now.Bandwidth[d].Min == 0 && now.Latency == 0 {
+			rests := chainRests(l, link.Chain, d)
+			if len(runs)+len(latency) == 0 && now.Bandwidth[d].Min == 0 && now.Latency == 0 && !rests {
 				continue
 			}
 			slices.SortFunc(runs, byTime)
 			slices.SortFunc(latency, byTime)
 			list = append(list, measure.Prove(vnet.Proof{
-				Paused: pausedSince(l), Link: link.Name, Direction: d, From: link.Ends[d], To: link.Ends[d.Opposite()], Min: now.Bandwidth[d].Min,
+				Paused: pausedSince(l), ChainPaused: rests, Link: link.Name, Direction: d, From: link.Ends[d], To: link.Ends[d.Opposite()], Min: now.Bandwidth[d].Min,
 			}, append([]vnet.ProofRun{}, runs...)))
 			if len(latency) > 0 || now.Latency > 0 {
 				list[len(list)-1].Latency = measure.ProveLatency(now.Latency, append([]vnet.ProofRun{}, latency...))
@@ -64,6 +65,18 @@ func (s *Server) getProof(w http.ResponseWriter, r *http.Request, c *call) error
 		}
 	}
 	return answer(w, http.StatusOK, list)
+}
+
+// chainRests says whether a stage has paused a chain of which something is promised
+// in a direction while it goes on.
+func chainRests(l vnet.Lease, name string, d vnet.Direction) bool {
+	for _, c := range l.Chains() {
+		if c.Name == name && c.Paused {
+			c.Paused = false
+			return c.Demand()[d].Min > 0
+		}
+	}
+	return false
 }
 
 // ofPromise is one of a direction of a link.

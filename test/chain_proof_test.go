@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,11 +10,15 @@ import (
 )
 
 // Whatever a tenant offers above a chain's rate, in large packets, small ones or bursts,
-// what the rate lets pass arrives over two hosts, and the chain is not called broken.
+// what the rate lets pass arrives over two hosts, and the chain is not called broken. While
+// a stage pauses it, the proof says so.
 func TestChainIsProved(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, chainSubstrate)
-	s.up(changing("fw, most", "5Mbit", "81", ""))
+	s.up(changing("fw, most", "5Mbit", "81", `stages:
+  - {name: "off", begins: command, chains: {web: {paused: true}}}
+  - {name: "on", begins: command, chains: {web: {paused: false}}}
+`))
 	address := s.addressOf("h1", vnet.LeaseID{Tenant: "root", Network: "live"}, "b")
 	proof := func() vnet.Proof {
 		for _, p := range decode[[]vnet.Proof](t, s.must("proof", "live", "-o", "json")) {
@@ -23,6 +28,14 @@ func TestChainIsProved(t *testing.T) {
 		}
 		return vnet.Proof{}
 	}
+	s.must("stage", "live", "off")
+	eventually(t, time.Minute, func() error {
+		if said := s.must("proof", "live"); !proof().ChainPaused || !strings.Contains(said, "paused") {
+			return fmt.Errorf("of a paused chain: %s", said)
+		}
+		return nil
+	})
+	s.must("stage", "live", "on")
 	tested := 0
 	for i, c := range []struct{ size, mbit, burst int }{{1400, 8, 1}, {60, 8, 10}, {1400, 5, 40}} {
 		s.must("exec", "-d", "live/a", "--", "python3", "-c", fmt.Sprintf(`

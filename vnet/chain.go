@@ -472,6 +472,17 @@ func (t Topology) isNAT(name string) bool {
 // ChainWay is what proofs and counts call a chain: no link has such a name.
 func ChainWay(chain string) string { return "chain " + chain }
 
+// Title names a link for people: those that chains make are named by what makes them.
+func (l VirtualLink) Title() string {
+	switch {
+	case l.Chain == "":
+		return "virtual link " + l.Name
+	case l.Sender() != "":
+		return "what " + l.Ends[0] + " sends to " + l.Ends[1]
+	}
+	return ChainWay(l.Chain) + " from " + l.Ends[0] + " to " + l.Ends[1]
+}
+
 // Promised are the links whose rates bear on nodes: those of no chain, and each chain as
 // one link between its ends.
 func (t Topology) Promised(chains []Chain) (links []VirtualLink) {

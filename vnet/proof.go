@@ -66,6 +66,9 @@ type Proof struct {
 	Runs         []ProofRun `json:"runs"`            // by time
 	// Paused is since when nothing is tested, as the network is paused; nil: it is not.
 	Paused *time.Time `json:"paused_since,omitempty"`
+	// ChainPaused says that the stage that runs has paused the chain: nothing is promised
+	// of it now.
+	ChainPaused bool `json:"chain_paused,omitempty"`
 	// Latency is what is known of the link's bound; nil: it has none.
 	Latency *LatencyProof `json:"latency,omitempty"`
 }

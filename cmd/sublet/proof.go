@@ -77,7 +77,7 @@ func (a *app) printProofs(ctx context.Context, leases []vnet.Lease, from, now ti
 		}
 		for _, p := range proofs {
 			views = append(views, proofView{l.Request.Tenant, l.Request.Network, p})
-			if p.Min > 0 || len(p.Runs) > 0 {
+			if p.Min > 0 || len(p.Runs) > 0 || p.ChainPaused {
 				rows = append(rows, append([]string{l.ID().String()}, proofRow(p, since, now)...))
 			}
 			if p.Latency != nil {
@@ -109,8 +109,12 @@ func proofRow(p vnet.Proof, from, now time.Time) []string {
 	if w := p.Worst; w != nil {
 		worst = fmt.Sprintf("%s: %.0f%%, %s", when(w.From), 100*w.Worst, w.Cause)
 	}
+	promise := p.Min.String()
+	if p.ChainPaused {
+		promise = "paused"
+	}
 	seconds := func(n int) string { return vnet.FormatDuration(time.Duration(n) * time.Second) }
-	return []string{p.Link, p.From, p.To, p.Min.String(), available, seconds(p.Tested), seconds(p.Broken), worst, plotOf(p.Runs, from, now)}
+	return []string{p.Link, p.From, p.To, promise, available, seconds(p.Tested), seconds(p.Broken), worst, plotOf(p.Runs, from, now)}
 }
 
 // latencyRow is that of a link's bound of latency.
