@@ -2,8 +2,12 @@ package test
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"sublet/report"
 )
 
 // chainPace is a chain as it is shown.
@@ -13,9 +17,36 @@ type chainPace struct {
 	Paused bool
 }
 
+// paces are the rates of chains, in Mbit/s, with t of those that are paused.
+func paces(chains []chainPace) string {
+	var words []string
+	for _, c := range chains {
+		words = append(words, fmt.Sprintf("%d%.1s", c.Rate/1e6, strconv.FormatBool(c.Paused)))
+	}
+	return strings.Join(words, " ")
+}
+
+// cameBy is how many packets came out of each chain of a network.
+func (l *lab) cameBy(network string) map[string]uint64 {
+	l.t.Helper()
+	came := make(map[string]uint64)
+	for _, c := range decode[[]struct {
+		Name string
+		Hops []report.ChainHop
+	}](l.t, l.must("chains", network, "-o", "json")) {
+		for _, h := range c.Hops {
+			if h.Hop == "out" {
+				came[c.Name] += h.Packets
+			}
+		}
+	}
+	return came
+}
+
 // While packets go from one host to another, stages give their chain another rate, pause
-// it, and have it go on beside one that begins then: not one packet is lost, and those of
-// a paused chain go beside it.
+// it, have it go on beside one that begins then, add functions to it, put them into another
+// order, take them out, and change its match: not one packet is lost, and those of a paused
+// chain go beside it.
 func TestChainStages(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, chainSubstrate)
@@ -24,30 +55,38 @@ stages:
   - {name: more, begins: command, chains: {web: {rate: 8Mbit}}}
   - {name: "off", begins: command, chains: {web: {paused: true}}}
   - {name: "on", begins: command, chains: {web: {paused: false, rate: 6Mbit}, late: {paused: false}}}
+  - {name: long, begins: command, chains: {web: {via: [most, fw, ids]}}}
+  - {name: short, begins: command, chains: {web: {via: [most], match: {proto: udp}}}}
+  - {name: first, begins: command, chains: {web: {via: [fw, most], match: {proto: udp, dst_port: 9000}, rate: 5Mbit}}}
 `))
 	s.sendsNumbers("live")
 	const still = 200 * time.Millisecond
 	for _, c := range []struct {
 		stage  string
-		passes bool
+		passes string // the chain that packets go through
 		says   string
 	}{
-		{"", true, "[{web 5000000 false} {late 1000000 true}]"},
-		{"more", true, "[{web 8000000 false} {late 1000000 true}]"},
-		{"off", false, "[{web 8000000 true} {late 1000000 true}]"},
-		{"on", true, "[{web 6000000 false} {late 1000000 false}]"},
+		{"", "web", "5f 6t 6t 1t"},
+		{"more", "web", "8f 6t 6t 1t"},
+		{"off", "", "8t 6t 6t 1t"},
+		{"on", "web", "6f 6t 6t 1f"},
+		{"long", "web-long", "6t 6f 6t 1f"},
+		{"short", "web-short", "6t 6t 6f 1f"},
+		{"first", "web", "5f 6t 6t 1f"},
 	} {
 		if c.stage != "" {
 			s.must("stage", "live", c.stage)
 		}
 		eventually(t, time.Minute, func() error {
-			if is := fmt.Sprint(decode[[]chainPace](t, s.must("chains", "live", "-o", "json"))); is != c.says {
+			if is := paces(decode[[]chainPace](t, s.must("chains", "live", "-o", "json"))); is != c.says {
 				return fmt.Errorf("stage %q: chains %s, want %s", c.stage, is, c.says)
 			}
-			was := s.came("live", "fw")
+			was := s.cameBy("live")
 			time.Sleep(still) // forty packets
-			if is := s.came("live", "fw"); (is > was) != c.passes {
-				return fmt.Errorf("stage %q: %d packets came to the firewall, then %d", c.stage, was, is)
+			for chain, now := range s.cameBy("live") {
+				if passes := now > was[chain]; passes != (chain == c.passes) {
+					return fmt.Errorf("stage %q: %d packets came out of chain %s, then %d", c.stage, was[chain], chain, now)
+				}
 			}
 			return nil
 		})

@@ -21,6 +21,7 @@ type document struct {
 	source   []byte
 	root     *yaml.Node
 	problems []*vnet.InputError // found so far
+	chains   []string           // where each chain of a request is written
 }
 
 // maxSeparators bounds the bytes that can begin a new YAML node. The parser

@@ -53,6 +53,7 @@ func ParseRequestWith(name string, text []byte, read func(from string) (string, 
 	if err != nil {
 		return vnet.Request{}, doc.explain(err)
 	}
+	doc.chains = form.chainForms(&r)
 	r.Fill()
 	for _, problem := range r.Problems(vnet.MostProblems) {
 		doc.note(doc.explain(problem))
@@ -94,6 +95,12 @@ func Place(name string, text []byte, problem *vnet.FieldError) error {
 	if err != nil {
 		return err
 	}
+	var form request
+	if doc.decode(&form) == nil {
+		if r, err := form.request(); err == nil {
+			doc.chains = form.chainForms(&r)
+		}
+	}
 	return doc.explain(problem)
 }
 
@@ -108,9 +115,12 @@ func (d *document) explain(err error) error {
 }
 
 // asWritten is a path in the words of the text: functions are nodes behind those
-// that are written as nodes.
+// that are written as nodes, and a chain is where a stage makes it of another one.
 func (d *document) asWritten(path string) string {
 	var i int
+	if n, err := fmt.Sscanf(path, "chains[%d]", &i); n == 1 && err == nil && i < len(d.chains) {
+		return d.chains[i] + strings.TrimPrefix(path, index("chains", i))
+	}
 	if n, err := fmt.Sscanf(path, "nodes[%d]", &i); n != 1 || err != nil {
 		return path
 	}

@@ -349,8 +349,10 @@ func (f chain) chain(path string) (vnet.Chain, error) {
 
 // chainChange is what a stage makes of a chain.
 type chainChange struct {
-	Rate   *rate `yaml:"rate,omitempty" jsonschema_description:"Its rate from now on. Default: as before."`
-	Paused *bool `yaml:"paused,omitempty" jsonschema_description:"true: nothing is led through it or booked for it from now on. false: it goes on. Default: as before."`
+	Rate   *rate    `yaml:"rate,omitempty" jsonschema_description:"Its rate from now on. Default: as before."`
+	Paused *bool    `yaml:"paused,omitempty" jsonschema_description:"true: nothing is led through it or booked for it from now on. false: it goes on. Default: as before."`
+	Via    []name   `yaml:"via,omitempty" jsonschema_description:"Functions that its packets pass from now on, in order; they are stated under functions. Default: as before." jsonschema:"minItems=1,maxItems=16"`
+	Match  *packets `yaml:"match,omitempty" jsonschema_description:"Which packets it takes from now on. Default: as before."`
 }
 
 func (f chainChange) change(path string) (vnet.ChainChange, error) {

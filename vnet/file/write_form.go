@@ -206,7 +206,7 @@ func stageForm(s vnet.Stage, start vnet.Topology) stage {
 		}
 	}
 	for chain, change := range s.Chains {
-		put(&f.Chains, chain, chainChange{unlessZero[rate](change.Rate), change.Paused})
+		put(&f.Chains, chain, chainChange{Rate: unlessZero[rate](change.Rate), Paused: change.Paused})
 	}
 	beside := func(link string, state func(*demand)) {
 		d, stated := f.Links[link]
