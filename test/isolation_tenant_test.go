@@ -34,6 +34,7 @@ var insides = map[string]func(args []string) error{
 	"churn":    churnInside,
 	"dial":     dialInside,
 	"escape":   escapeInside,
+	"fill":     fillInside,
 	"flood":    floodInside,
 	"forks":    forksInside,
 	"hostile":  hostileInside,

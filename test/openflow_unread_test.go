@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,10 +34,9 @@ links:
   - {name: c, ends: [s1, ctl], control: true}
 `
 
-// unreadInside fills the tables of a switch and asks for them, again and again, on
-// several connections of which it reads nothing.
-func unreadInside(args []string) error {
-	conn, err := net.Dial("tcp", args[0])
+// fillSwitch puts so many entries into the switch at an address.
+func fillSwitch(address string, entries int) error {
+	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		return err
 	}
@@ -45,13 +45,35 @@ func unreadInside(args []string) error {
 		return err
 	}
 	var all []byte
-	for i := range unreadEntries {
-		all, _ = of13.Append(all, 1, &of13.FlowMod{Priority: uint16(i), Buffer: of13.NoBuffer, OutPort: of13.PortAny, OutGroup: of13.GroupAny})
+	for i := range entries {
+		all, _ = of13.Append(all, 1, &of13.FlowMod{
+			Match: of13.Match{Fields: []of13.Field{of13.Exact(of13.Metadata, uint64(i))}}, Buffer: of13.NoBuffer, OutPort: of13.PortAny, OutGroup: of13.GroupAny,
+		})
 	}
 	if _, err := conn.Write(all); err != nil {
 		return err
 	}
-	if _, err := c.Ask(&of13.Plain{Kind: of13.TypeBarrierRequest}); err != nil {
+	_, err = c.Ask(&of13.Plain{Kind: of13.TypeBarrierRequest})
+	return err
+}
+
+// fillInside fills the tables of a switch, and stays.
+func fillInside(args []string) error {
+	entries, err := strconv.Atoi(args[1])
+	if err == nil {
+		err = fillSwitch(args[0], entries)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "filled")
+	select {}
+}
+
+// unreadInside fills the tables of a switch and asks for them, again and again, on
+// several connections of which it reads nothing.
+func unreadInside(args []string) error {
+	if err := fillSwitch(args[0], unreadEntries); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "filled")
@@ -105,4 +127,41 @@ func TestControllersThatDoNotRead(t *testing.T) {
 			x.must("down", "net")
 		})
 	}
+}
+
+// A hundred thousand entries are listed, in order, and the agent of their host does not
+// hold them meanwhile.
+func TestManyEntriesAreListed(t *testing.T) {
+	const entries, held = 100_000, 64 << 10 // KiB
+	s := newSupervisor(t, "demo")
+	x := s.tenants(alice)[0]
+	x.up(strings.NewReplacer("DATAPATH", "process", "entries: 2000", fmt.Sprintf("entries: %d", entries)).Replace(unreadSwitch))
+	x.background("filled", "net/ctl", "fill", "s1.control:6653", strconv.Itoa(entries))
+	agent := s.get(agentOf("h1")).pid
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", agent), []byte("5"), 0); err != nil {
+		t.Fatal(err)
+	}
+	before := peak(t, agent)
+	r := x.sublet("flows", "net/s1")
+	if n := strings.Count(r.out, "\n"); r.code != 0 || n != entries {
+		t.Fatalf("%d lines, exit code %d: %s", n, r.code, r.err)
+	}
+	if more := peak(t, agent) - before; more > held {
+		t.Errorf("the agent took %d KiB more than %d KiB meanwhile", more, before)
+	}
+	x.must("down", "net")
+}
+
+// peak is the most that a process has had in memory, in KiB.
+func peak(t *testing.T, pid int) (kib int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		t.Fatal(err)
+	}
+	return kib
 }

@@ -38,8 +38,8 @@ type Host struct {
 	Copy func(direction, path string) []string
 	// Processes are those of a node; processes.
 	Processes func(namespace string) ([]report.Process, error)
-	// Flows are the entries of an OpenFlow switch; flows.
-	Flows func(namespace string) ([]report.Flow, error)
+	// Flows hands on the entries of an OpenFlow switch as they come; flows.
+	Flows func(ctx context.Context, namespace string, take func(report.Flow) error) error
 	// Switch is what an OpenFlow switch tells of itself; status.
 	Switch func(namespace string) (report.OpenFlowStatus, error)
 	// Trace is what would become of a packet at an OpenFlow switch; trace.
@@ -160,6 +160,42 @@ func answer[T any](w http.ResponseWriter, list []T, err error) {
 		list = []T{}
 	}
 	answerOne(w, list, err)
+}
+
+// list writes a list as JSON, element by element.
+type list struct {
+	w     http.ResponseWriter
+	begun bool
+}
+
+// add writes one more element.
+func (l *list) add(what any) error {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	before := ",\n"
+	if !l.begun {
+		l.w.Header().Set("Content-Type", "application/json")
+		l.begun, before = true, "["
+	}
+	_, err = l.w.Write(append([]byte(before), text...))
+	return err
+}
+
+// end ends it, or says why it cannot: one that has begun is broken off, as nothing in it
+// could say that it is not whole.
+func (l *list) end(err error) {
+	switch {
+	case err == nil && !l.begun:
+		answer[struct{}](l.w, nil, nil)
+	case err == nil:
+		_, _ = io.WriteString(l.w, "]\n") // a caller that went away needs no answer
+	case l.begun:
+		panic(http.ErrAbortHandler)
+	default:
+		answerOne(l.w, nil, err)
+	}
 }
 
 // answerOne writes JSON, or why there is none.

@@ -98,15 +98,15 @@ func (h *Host) alone(w http.ResponseWriter, of, busy string) bool {
 }
 
 // flows lists the entries of an OpenFlow switch, for one who asks at a time: there
-// may be very many.
+// may be very many, so they are handed on as they come.
 func (h *Host) flows(w http.ResponseWriter, r *http.Request) {
 	of := r.PathValue("namespace")
 	if !h.alone(w, of, "the entries of this switch are being listed for another request: ask again") {
 		return
 	}
 	defer h.asked.give(of)
-	list, err := h.Flows(of)
-	answer(w, list, err)
+	entries := &list{w: w}
+	entries.end(h.Flows(r.Context(), of, func(f report.Flow) error { return entries.add(f) }))
 }
 
 // status is what an OpenFlow switch tells of itself, for one who asks at a time.

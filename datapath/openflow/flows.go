@@ -1,11 +1,9 @@
 package openflow
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"sublet/openflow/channel"
@@ -16,32 +14,44 @@ import (
 	"sublet/vnet"
 )
 
-// Flows lists the entries of a switch, by table and then by priority, the highest first.
-func (p *Part) Flows(key string) ([]report.Flow, error) {
+const (
+	flowsTime = time.Minute // in which all entries of a switch come
+	mostFlows = 256 << 20   // bytes of them as OpenFlow writes them: what is in them is up to controllers
+)
+
+// Flows hands on the entries of a switch as they come, table by table, until one is not
+// taken. So many may come as there are: none is kept here.
+func (p *Part) Flows(ctx context.Context, key string, take func(report.Flow) error) error {
 	if _, _, ok := plan.ParseSwitchNamespace(key, vnet.SwitchOpenFlow); !ok {
-		return nil, fmt.Errorf("%s is no OpenFlow switch", key)
+		return fmt.Errorf("%s is no OpenFlow switch", key)
 	}
-	c, done, err := p.askSoon(key)
+	ctx, cancel := context.WithTimeout(ctx, flowsTime)
+	defer cancel()
+	late := time.AfterFunc(askTime, cancel)
+	defer late.Stop()
+	c, done, err := p.ask(ctx, key)
 	if err != nil {
-		return nil, fmt.Errorf("ask switch %s: %w", key, err)
+		return fmt.Errorf("ask switch %s: %w", key, err)
 	}
 	defer done()
-	parts, err := c.Ask(&of13.MultipartRequest{
+	err = c.Each(&of13.MultipartRequest{
 		Kind: of13.MultipartFlow, Flow: of13.FlowRequest{Table: of13.TableAll, OutPort: of13.PortAny, OutGroup: of13.GroupAny},
+	}, func(part of13.Message) error {
+		late.Reset(askTime)
+		if c.Got() > mostFlows {
+			return fmt.Errorf("its entries take more than %d MiB", mostFlows>>20)
+		}
+		for _, f := range part.(*of13.MultipartReply).Flows {
+			if err := take(flow(f)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ask switch %s: %w", key, err)
+		return fmt.Errorf("ask switch %s: %w", key, err)
 	}
-	var list []report.Flow
-	for _, part := range parts {
-		for _, f := range part.(*of13.MultipartReply).Flows {
-			list = append(list, flow(f))
-		}
-	}
-	slices.SortStableFunc(list, func(a, b report.Flow) int {
-		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(b.Priority, a.Priority))
-	})
-	return list, nil
+	return nil
 }
 
 // Status is what a switch tells of itself.

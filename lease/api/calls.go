@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -447,7 +448,11 @@ func (c *Client) Revoke(ctx context.Context, id vnet.LeaseID, node string) error
 // Flows lists the entries of an OpenFlow switch of a lease.
 func (c *Client) Flows(ctx context.Context, id vnet.LeaseID, name string) ([]report.Flow, error) {
 	var list []report.Flow
-	return list, c.do(ctx, http.MethodGet, LeasePath(id)+"/switches/"+url.PathEscape(name)+"/flows", nil, &list)
+	err := c.do(ctx, http.MethodGet, LeasePath(id)+"/switches/"+url.PathEscape(name)+"/flows", nil, &list)
+	slices.SortStableFunc(list, func(a, b report.Flow) int {
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(b.Priority, a.Priority))
+	})
+	return list, err
 }
 
 // Switch is what an OpenFlow switch of a lease tells of itself.

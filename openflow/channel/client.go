@@ -37,29 +37,42 @@ func NewClient(conn net.Conn) (*Client, error) {
 // Ask sends a request and gives its reply, of several parts if it is long. What
 // the switch refuses is an error, and an answer of more than 16 MiB.
 func (c *Client) Ask(request of13.Message) (parts []of13.Message, err error) {
+	return parts, c.Each(request, func(m of13.Message) error {
+		if parts = append(parts, m); c.got > mostAnswer {
+			return fmt.Errorf("its answer is longer than %d MiB", mostAnswer>>20)
+		}
+		return nil
+	})
+}
+
+// Each sends a request and hands on the parts of its reply as they come, until one is
+// not taken. What the switch refuses is an error.
+func (c *Client) Each(request of13.Message, take func(part of13.Message) error) error {
 	if err := c.write(request); err != nil {
-		return nil, err
+		return err
 	}
 	for c.got = 0; ; {
 		xid, m, err := c.read()
-		if err == nil && c.got > mostAnswer {
-			err = fmt.Errorf("its answer is longer than %d MiB", mostAnswer>>20)
-		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if xid != c.xid {
 			continue // an echo request, or something that nobody asked for
 		}
 		if e, refused := m.(*of13.ErrorMessage); refused {
-			return nil, fmt.Errorf("the switch refuses: %w", of13.Error(uint32(e.Kind)<<16|uint32(e.Code)))
+			return fmt.Errorf("the switch refuses: %w", of13.Error(uint32(e.Kind)<<16|uint32(e.Code)))
 		}
-		parts = append(parts, m)
+		if err := take(m); err != nil {
+			return err
+		}
 		if r, long := m.(*of13.MultipartReply); !long || r.Flags&of13.MultipartMore == 0 {
-			return parts, nil
+			return nil
 		}
 	}
 }
+
+// Got is how many bytes have come since the last question.
+func (c *Client) Got() int { return c.got }
 
 func (c *Client) write(m of13.Message) error {
 	c.xid++
