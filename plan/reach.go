@@ -277,7 +277,9 @@ func (n *network) forwardingOf(name string) forwarding {
 	}
 	f := forwarding{routes: make(map[netip.Prefix]Route)}
 	for _, r := range n.router(name).Routes {
-		f.routes[r.Prefix] = r
+		if r.Interface != "" {
+			f.routes[r.Prefix] = r
+		}
 	}
 	if speaksAny(n.routers[name]) {
 		f.heard = n.heard(name, func(i nodeInterface) bool { return n.cut[i.near] })

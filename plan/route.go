@@ -70,7 +70,43 @@ func (n *network) routing(name string) VxRouter {
 	default:
 		r.Routes = n.routes(name, isRouter)
 	}
+	if isRouter && protocol != vnet.ProtocolNone {
+		r.Routes = n.closed(name, r.Routes)
+	}
 	return r
+}
+
+// closed is the table of a router whose default route leads to a way out, or is one,
+// with dead ends: what is for a node of the network and cannot go there, for now or as
+// links are, neither leaves by the way out nor comes back from it. They are IPv4's, as
+// ways out are.
+func (n *network) closed(name string, table []Route) []Route {
+	if !slices.ContainsFunc(table, func(r Route) bool { return r.Prefix == everywhere(true) }) && !n.leadsOut(name) {
+		return table
+	}
+	has := make(map[netip.Prefix]bool)
+	for _, r := range table {
+		has[r.Prefix] = true
+	}
+	for _, node := range n.top.All() {
+		for _, a := range n.all[node.Name] {
+			p := single(a)
+			if s := n.within[a]; s.IsValid() {
+				p = s
+			}
+			if node.Name != name && a.Is4() && !has[p] {
+				has[p] = true
+				table = append(table, Route{Prefix: p})
+			}
+		}
+	}
+	slices.SortFunc(table, func(a, b Route) int { return ComparePrefixes(a.Prefix, b.Prefix) })
+	return table
+}
+
+// leadsOut says whether a router is a way out itself.
+func (n *network) leadsOut(name string) bool {
+	return slices.ContainsFunc(n.top.Routers, func(r vnet.VirtualNode) bool { return r.Name == name && r.NAT != "" })
 }
 
 // ospf says on which interfaces of a router to speak OSPF. The router's own

@@ -58,3 +58,55 @@ func TestRoutesBesideOSPF(t *testing.T) {
 		}
 	}
 }
+
+// Routers that lead to a way out have dead ends for what their network has and their
+// tables have not: of one that speaks OSPF all that it will hear of, of the others what
+// is cut off.
+//
+//	n1 -- o1 -- o2 -- out    and n2 with no link
+func TestDeadEndsBesideAWayOut(t *testing.T) {
+	names := []string{"n1", "o1", "o2", "out", "n2"}
+	l := vnet.Lease{
+		Request: vnet.Request{Network: "net", Tenant: "alice", Topology: vnet.Topology{
+			Nodes:   []vnet.VirtualNode{{Name: "n1"}, {Name: "n2"}},
+			Routers: []vnet.VirtualNode{{Name: "o1", Protocol: vnet.ProtocolOSPF}, {Name: "o2", Protocol: vnet.ProtocolOSPF}, {Name: "out", Protocol: vnet.ProtocolStatic, NAT: "campus"}},
+		}},
+		State: vnet.Running, Stage: -1,
+		Mapping:   vnet.Mapping{Nodes: make(map[string]vnet.HostID), Links: make(map[string]vnet.Path)},
+		Addresses: make(map[string]netip.Addr),
+	}
+	for i, name := range names {
+		l.Mapping.Nodes[name] = "h1"
+		l.Addresses[name] = netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
+		if i > 0 && name != "n2" {
+			link := names[i-1] + "-" + name
+			l.Request.Links = append(l.Request.Links, vnet.VirtualLink{Name: link, Ends: [2]string{names[i-1], name}})
+			l.Mapping.Links[link] = vnet.Path{}
+		}
+	}
+	hosts, err := Compile(vnet.Substrate{Hosts: []vnet.SubstrateNode{{Name: "h1"}}, NAT: []vnet.NAT{{
+		Name: "campus", Host: "h1", Interface: "eth2", Via: netip.MustParseAddr("192.0.2.1"),
+		Pool: vnet.AddrRange{First: netip.MustParseAddr("192.0.2.10"), Last: netip.MustParseAddr("192.0.2.20")},
+	}}}, []vnet.Lease{l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]string)
+	for _, r := range Of[VxRouter](hosts["h1"]) {
+		for _, route := range r.Routes {
+			if route.Interface == "" {
+				got[r.Node] += fmt.Sprintf(" %s", route.Prefix)
+			}
+		}
+	}
+	for node, want := range map[string]string{
+		"n1":  "",
+		"o1":  " 10.0.0.1/32 10.0.0.3/32 10.0.0.4/32 10.0.0.5/32",
+		"o2":  " 10.0.0.1/32 10.0.0.2/32 10.0.0.4/32 10.0.0.5/32",
+		"out": " 10.0.0.3/32 10.0.0.5/32",
+	} {
+		if got[node] != want {
+			t.Errorf("%s has dead ends%s, not%s", node, got[node], want)
+		}
+	}
+}

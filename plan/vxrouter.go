@@ -38,7 +38,9 @@ type RouteClass struct {
 }
 
 // Route through a neighbour on one of the node's interfaces, or, without Via,
-// to what is on the same segment of layer 2.
+// to what is on the same segment of layer 2. Without an interface it is a dead end
+// for what no other route to the same prefix leads on, be it one of the kernel's or of a
+// daemon.
 type Route struct {
 	Prefix    netip.Prefix `json:"prefix"`
 	Via       netip.Addr   `json:"via,omitzero"` // the neighbour, on-link
@@ -109,6 +111,10 @@ func (r VxRouter) String() string {
 		s += fmt.Sprintf(" class %d of %d sets by %d routes", i, len(c.Match), len(c.Routes))
 	}
 	for _, route := range r.Routes {
+		if route.Interface == "" {
+			s += fmt.Sprintf(" %s->nowhere", route.Prefix)
+			continue
+		}
 		via := ""
 		if route.Via.IsValid() {
 			via = route.Via.String()

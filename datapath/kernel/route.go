@@ -16,7 +16,14 @@ type Route struct {
 	Index  int
 	Table  uint32 // 0: main
 	TOS    uint8  // ours have none; a tenant's with our protocol number may
+	// Nowhere refuses what no route with a smaller metric leads on; it has no device.
+	Nowhere bool
 }
+
+// metricNowhere has 255 as its first byte, which zebra takes for the distance of a route
+// that it finds in the kernel: one with 255 it never uses, nor tells others of
+// (netlink_route_change_read_unicast in zebra/rt_netlink.c of FRR).
+const metricNowhere = 0xffffffff
 
 // RouteProtocol marks the routes of nodes that are planned (rtnetlink(7),
 // rtm_protocol); ip(8) shows it as a number. FRR uses 11 and 186 to 199.
@@ -32,8 +39,15 @@ func AddRoute(r Route, protocol uint8) *Message {
 		// The neighbour is on-link by its own peer address on that device.
 		binary.NativeEndian.PutUint32(header[8:], unix.RTNH_F_ONLINK)
 	}
+	if r.Nowhere {
+		header[6], header[7] = unix.RT_SCOPE_UNIVERSE, unix.RTN_UNREACHABLE
+	}
 	m := NewMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, header)
-	m.Attr(unix.RTA_DST, r.Prefix.Masked().Addr().AsSlice()).Uint32(unix.RTA_OIF, uint32(r.Index))
+	m.Attr(unix.RTA_DST, r.Prefix.Masked().Addr().AsSlice())
+	if r.Nowhere {
+		return m.Uint32(unix.RTA_PRIORITY, metricNowhere).inTable(r)
+	}
+	m.Uint32(unix.RTA_OIF, uint32(r.Index))
 	if r.Via.IsValid() {
 		m.Attr(unix.RTA_GATEWAY, r.Via.AsSlice())
 	}
@@ -90,7 +104,7 @@ func (c *Conn) AllRoutes(family, protocol uint8) ([]Route, error) {
 }
 
 func parseRoute(b []byte) Route {
-	r := Route{TOS: b[3]}
+	r := Route{TOS: b[3], Nowhere: b[7] == unix.RTN_UNREACHABLE}
 	dst := netip.IPv4Unspecified()
 	if b[0] == unix.AF_INET6 {
 		dst = netip.IPv6Unspecified()

@@ -103,8 +103,8 @@ func setRoutes(c *kernel.Conn, want map[uint32][]plan.Route) error {
 	var adds, deletes []*kernel.Message
 	for table, list := range want {
 		for _, r := range list {
-			route, own := kernel.Route{Prefix: r.Prefix, Via: r.Via, Index: indexes[r.Interface], Table: table}, ownRoute{table, r.Prefix}
-			if route.Index == 0 {
+			route, own := kernel.Route{Prefix: r.Prefix, Via: r.Via, Index: indexes[r.Interface], Table: table, Nowhere: r.Interface == ""}, ownRoute{table, r.Prefix}
+			if route.Index == 0 && !route.Nowhere {
 				return fmt.Errorf("route to %s: no interface %s", r.Prefix, r.Interface)
 			}
 			if inside[r.Interface].Lacks(r.Prefix.Addr()) {
