@@ -17,22 +17,24 @@ import (
 )
 
 // languages in which a leased network can be written.
-var languages = map[string]func(vnet.Lease) ([]byte, []vnet.Note, error){
-	"yaml": func(l vnet.Lease) ([]byte, []vnet.Note, error) {
+var languages = map[string]func(vnet.Lease, *translation) ([]byte, []vnet.Note, error){
+	"yaml": func(l vnet.Lease, _ *translation) ([]byte, []vnet.Note, error) {
 		text, err := file.FormatRequest(again(l.Request, time.Now()))
 		return text, nil, err
 	},
-	"vxdl": func(l vnet.Lease) ([]byte, []vnet.Note, error) {
+	"vxdl": func(l vnet.Lease, _ *translation) ([]byte, []vnet.Note, error) {
 		text, notes := vxdl.Format(again(l.Request, time.Now()))
 		return text, notes, nil
 	},
-	"clab": func(l vnet.Lease) ([]byte, []vnet.Note, error) {
-		text, notes := clab.Format(again(l.Request, time.Now()))
+	"clab": func(l vnet.Lease, t *translation) (text []byte, notes []vnet.Note, err error) {
+		text, t.files, notes = clab.Format(again(l.Request, time.Now()), t.beside())
 		return text, notes, nil
 	},
-	"ansible": formatInventory,
-	"dot":     func(l vnet.Lease) ([]byte, []vnet.Note, error) { return []byte(graph.DOT(l)), nil, nil },
-	"mermaid": func(l vnet.Lease) ([]byte, []vnet.Note, error) { return []byte(graph.Mermaid(l)), nil, nil },
+	"ansible": func(l vnet.Lease, _ *translation) ([]byte, []vnet.Note, error) { return formatInventory(l) },
+	"dot":     func(l vnet.Lease, _ *translation) ([]byte, []vnet.Note, error) { return []byte(graph.DOT(l)), nil, nil },
+	"mermaid": func(l vnet.Lease, _ *translation) ([]byte, []vnet.Note, error) {
+		return []byte(graph.Mermaid(l)), nil, nil
+	},
 }
 
 // again is a request for the same network by whoever puts it: a start that has
@@ -58,7 +60,9 @@ its nodes for Ansible (ansible), which tools/ansible/sublet.py connects to them:
 groups are nodes, routers and what the label ansible-group says. The
 request is that of whoever puts it, and begins at once if its start has passed.
 Where a language cannot say all of it, what would be lost is told on standard error and
-nothing is written (exit code 1), unless --lossy asks for the rest.`,
+nothing is written (exit code 1), unless --lossy asks for the rest. With clab and -w
+FILE, files of nodes are written beside it, into a directory of its name that ends with
+.files.`,
 		Example:           "  sublet get hello > hello.yaml\n  sublet get hello -o clab --lossy -w hello.clab.yml\n  sublet get hello -o dot | dot -Tsvg > hello.svg",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeLease,
@@ -71,7 +75,7 @@ nothing is written (exit code 1), unless --lossy asks for the rest.`,
 			if err != nil {
 				return err
 			}
-			text, notes, err := format(l)
+			text, notes, err := format(l, &t)
 			if err != nil {
 				return err
 			}

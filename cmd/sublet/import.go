@@ -2,9 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +28,17 @@ import (
 type translation struct {
 	out   string
 	lossy bool
+	files []vnet.File // to write as well, by their paths from the directory of out
+}
+
+// beside is the directory for files beside what is written, as seen from there; "":
+// there is none.
+func (t *translation) beside() string {
+	if t.out == "-" {
+		return ""
+	}
+	name, _, _ := strings.Cut(filepath.Base(t.out), ".")
+	return cmp.Or(name, "topology") + ".files"
 }
 
 func (t *translation) flags(c *cobra.Command) {
@@ -41,7 +56,34 @@ func (a *app) translated(t translation, name string, text []byte, notes []vnet.N
 		_, err := a.out.Write(text)
 		return err
 	}
-	return write(t.out, text)
+	return errors.Join(t.writeFiles(), write(t.out, text))
+}
+
+// writeFiles writes what stands beside a text. No link leads out of its directory
+// (os.Root).
+func (t *translation) writeFiles() error {
+	if len(t.files) == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(filepath.Dir(t.out))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, f := range t.files {
+		mode := os.FileMode(f.Permissions())
+		err := root.MkdirAll(path.Dir(f.Path), 0o755)
+		if err == nil {
+			err = root.WriteFile(f.Path, []byte(f.Text), mode)
+		}
+		if err == nil {
+			err = root.Chmod(f.Path, mode) // whatever the umask, or the file before it
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // importer reads a text in the language of another program as a request.

@@ -146,7 +146,7 @@ func TestGetWritesExamples(t *testing.T) {
 		}
 		for language, format := range languages {
 			t.Run(filepath.Base(name)+" "+language, func(t *testing.T) {
-				written, _, err := format(vnet.Lease{Request: request, Stage: -1})
+				written, _, err := format(vnet.Lease{Request: request, Stage: -1}, new(translation))
 				if err != nil || !strings.Contains(string(written), string(request.Network)) {
 					t.Fatalf("%v\n%s", err, written)
 				}
@@ -178,6 +178,40 @@ func TestAgainIsForWhoeverAsks(t *testing.T) {
 	}
 	if future := again(vnet.Request{Start: now.Add(time.Minute)}, now); !future.Start.Equal(now.Add(time.Minute)) {
 		t.Errorf("%+v", future)
+	}
+}
+
+// Files of nodes that a topology of containerlab binds come back when it is imported, and
+// nothing leads out of the directory where they are written.
+func TestFilesBesideATopology(t *testing.T) {
+	dir := t.TempDir()
+	l := vnet.Lease{Request: vnet.Request{Network: "n", Topology: vnet.Topology{Nodes: []vnet.VirtualNode{
+		{Name: "a", Setup: vnet.Setup{Image: "x", Files: []vnet.File{{Path: "/etc/a", Text: "text\n", Mode: "0600"}, {Path: "/start", Text: "#!/bin/sh\n", Mode: "0755"}}}}, {Name: "b"},
+	}}}}
+	l.Request.Fill()
+	to := translation{out: filepath.Join(dir, "n.clab.yml")}
+	text, notes, err := languages["clab"](l, &to)
+	if err != nil || len(notes) > 0 {
+		t.Fatal(err, notes)
+	}
+	if err := errors.Join(to.writeFiles(), write(to.out, text)); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := sublet(t, "", "import", to.out)
+	for _, want := range []string{`path: /etc/a, text: "text\n", mode: "0600"`, `path: /start, text: "#!/bin/sh\n", mode: "0755"`} {
+		if code != exitDone || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, no %s:\n%s%s", code, want, out, errs)
+		}
+	}
+	elsewhere := t.TempDir()
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "n.files")), os.Symlink(elsewhere, filepath.Join(dir, "n.files"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.writeFiles(); err == nil {
+		t.Error("files are written through a link")
+	}
+	if left, _ := os.ReadDir(elsewhere); len(left) > 0 {
+		t.Errorf("files are elsewhere: %v", left)
 	}
 }
 

@@ -128,7 +128,7 @@ func TestMemoryIsWrittenAsDockerDoes(t *testing.T) {
 // What containerlab has words for comes back as it was.
 func TestThereAndBack(t *testing.T) {
 	r := vnet.Request{Network: "n", Topology: vnet.Topology{
-		Nodes: []vnet.VirtualNode{{Name: "a", Setup: vnet.Setup{Image: "docker.io/library/alpine:3", Env: map[string]string{"K": "a: b"}}, CPU: 250, Memory: 100*vnet.MiB + 1, Labels: map[string]string{"k": "v: w"}}, {Name: "b", Setup: vnet.Setup{Sysctls: map[string]string{"net.ipv4.tcp_ecn": "1"}}},
+		Nodes: []vnet.VirtualNode{{Name: "a", Setup: vnet.Setup{Image: "docker.io/library/alpine:3", Env: map[string]string{"K": "a: b"}}, CPU: 250, Memory: 100*vnet.MiB + 1, Labels: map[string]string{"k": "v: w"}}, {Name: "b", Setup: vnet.Setup{Sysctls: map[string]string{"net.ipv4.tcp_ecn": "1"}, Files: []vnet.File{{Path: "/etc/x/b.conf", Text: "b\n"}, {Path: "/start", Text: "#!/bin/sh\n", Mode: "0755"}}}},
 			{Name: "c", Setup: vnet.Setup{Run: []vnet.Program{{Cmd: []string{"sh", "-c", "echo 'a  b' $X"}, Restart: vnet.RestartAlways}}}},
 			{Name: "d", Setup: vnet.Setup{Image: "x", Run: []vnet.Program{{Cmd: []string{"-v"}, Entrypoint: true}}}},
 			{Name: "e", Setup: vnet.Setup{Image: "x", Run: []vnet.Program{{Cmd: []string{"sleep", "9"}}}}}},
@@ -137,11 +137,17 @@ func TestThereAndBack(t *testing.T) {
 		Links:    []vnet.VirtualLink{{Ends: [2]string{"a", "s"}}, {Ends: [2]string{"s", "b"}, Interfaces: [2]string{"", "lan"}}, {Ends: [2]string{"a", "b"}, Labels: map[string]string{"x": "1"}}, {Ends: [2]string{"a", "b"}}, {Ends: [2]string{"a", "r"}, Addresses: vnet.LinkAddresses{{netip.MustParsePrefix("10.0.0.1/30")}, {netip.MustParsePrefix("10.0.0.2/30"), netip.MustParsePrefix("2001:db8::1/64")}}}},
 	}}
 	r.Fill()
-	text, notes := Format(r)
+	text, files, notes := Format(r, "n.files")
 	if len(notes) != 1 || notes[0].String() != "router r: protocol static: left out" { // containerlab computes no routes
 		t.Errorf("lost %v", notes)
 	}
-	back, _, err := Parse("f", text, Options{})
+	back, _, err := Parse("f", text, Options{Files: func(source string) ([]vnet.File, error) {
+		i := slices.IndexFunc(files, func(f vnet.File) bool { return f.Path == source })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no %s", source)
+		}
+		return []vnet.File{{Text: files[i].Text, Mode: files[i].Mode}}, nil
+	}})
 	if err != nil || !reflect.DeepEqual(back, r) {
 		t.Errorf("%v\n%s\ngot %+v\nwant %+v", err, text, back, r)
 	}
@@ -153,7 +159,7 @@ func TestWhatContainerlabCannotSayIsTold(t *testing.T) {
 		Routers: []vnet.VirtualNode{{Name: "r", Protocol: vnet.ProtocolOSPF}},
 		Links:   []vnet.VirtualLink{{Name: "l", Ends: [2]string{"a", "r"}, Bandwidth: [2]vnet.Bandwidth{{Max: 1000}, {Max: 1000}}, Latency: 5, Impair: [2]vnet.Impairment{{Loss: 1}}}},
 	}}
-	_, notes := Format(r)
+	_, _, notes := Format(r, "")
 	var told []string
 	for _, n := range notes {
 		told = append(told, n.String())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"path"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -34,6 +35,7 @@ type nodeForm struct {
 	Cmd        string `yaml:"cmd,omitempty"`
 	Restart    string `yaml:"restart-policy,omitempty"`
 
+	Binds   []string          `yaml:"binds,omitempty"`
 	Sysctls map[string]string `yaml:"sysctls,omitempty"`
 	Exec    []string          `yaml:"exec,omitempty"`
 	Labels  map[string]string `yaml:"labels,omitempty"`
@@ -47,9 +49,10 @@ type linkForm struct {
 // Format writes the first stage of a request as a topology, and notes what
 // containerlab has no words for. Nodes are of kind linux, which
 // containerlab wants an image of, without its management network, which would
-// be their eth0.
-func Format(r vnet.Request) ([]byte, []vnet.Note) {
-	w := writer{links: r.Links, interfaces: r.Interfaces()}
+// be their eth0. Files of nodes are binds of those that it returns, below a directory
+// beside the topology; without one they are left out.
+func Format(r vnet.Request, beside string) ([]byte, []vnet.File, []vnet.Note) {
+	w := writer{beside: beside, links: r.Links, interfaces: r.Interfaces()}
 	w.file.Name = string(r.Network)
 	w.file.Topology.Nodes = make(map[string]nodeForm)
 	w.head(r)
@@ -84,7 +87,7 @@ func Format(r vnet.Request) ([]byte, []vnet.Note) {
 	encoder := yaml.NewEncoder(&text)
 	encoder.SetIndent(2)
 	_ = encoder.Encode(w.file) // of strings and numbers, into memory: it cannot fail
-	return text.Bytes(), w.notes
+	return text.Bytes(), w.files, w.notes
 }
 
 // noNetwork is the mode of a node that has no interfaces but those of its links.
@@ -94,6 +97,8 @@ type writer struct {
 	file       topologyFile
 	links      []vnet.VirtualLink
 	interfaces map[string][2]string // of links
+	beside     string               // directory of files
+	files      []vnet.File
 	notes      []vnet.Note
 }
 
@@ -143,13 +148,28 @@ func (w *writer) node(where string, n vnet.VirtualNode, forwards string) {
 	}
 	rest.Image, rest.Env, rest.User, rest.Sysctls = "", nil, "", nil // which the topology has
 	for _, file := range rest.Files {
-		w.lose(where, "file %s", file.Path)
+		w.bind(where, n.Name, &f, file)
 	}
 	rest.Files = nil
 	for _, field := range rest.Stated() {
 		w.lose(where, "%s", field)
 	}
 	w.file.Topology.Nodes[n.Name] = f
+}
+
+// bind writes a file of a node beside the topology. Its path there is that in the node,
+// which a colon would end, and it belongs to whoever unpacks it.
+func (w *writer) bind(where, node string, f *nodeForm, file vnet.File) {
+	if w.beside == "" || strings.Contains(file.Path, ":") || strings.Contains(w.beside, ":") {
+		w.lose(where, "file %s", file.Path)
+		return
+	}
+	if file.Owner != "" {
+		w.lose(where, "owner %s of file %s", file.Owner, file.Path)
+	}
+	at := path.Join(w.beside, node, file.Path)
+	f.Binds = append(f.Binds, at+":"+file.Path)
+	w.files = append(w.files, vnet.File{Path: at, Text: file.Text, Mode: file.Mode})
 }
 
 // program writes what a node runs, if that is one program of which the topology
