@@ -18,8 +18,8 @@ nodes:
   - {name: a, host: h1}
   - {name: b, host: h1}
 functions:
-  - {name: ids, host: h1, run: [sleep, infinity], standby: spare}
-  - {name: spare, host: h2, run: [sleep, infinity]}
+  - {name: ids, host: h1, run: [sleep, infinity], standby: spare%s}
+  - {name: spare, host: h2, run: [sleep, infinity]%s}
 links:
   - {ends: [a, b], rate: 50Mbit}
 chains:
@@ -36,6 +36,9 @@ o = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); o.bind(("eth1", 0))
 while True:
     f, at = i.recvfrom(2000)
     if at[2] != 4: o.send(f) # 4: what leaves`
+
+// awarePasser is one that gets packets with the header of chains.
+var awarePasser = strings.Replace(passer, "if at[2] != 4:", "if at[2] != 4 and f[12:14] == b'\\x89\\x4f': f = f[:21] + bytes([f[21] - 1]) + f[22:];", 1)
 
 // dying is what is seen of the chains of dyingRequest.
 type dying struct {
@@ -81,7 +84,16 @@ func (s *supervisor) soon(what string, is func(was, now dying) bool) {
 func TestFunctionOfChainsDies(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, chainSubstrate)
-	s.up(dyingRequest)
+	s.dies(passer, "", "")
+	s.dies(awarePasser, ", nsh: aware", ", probe: true, patience: 400ms")
+}
+
+// dies has a program be the function and its standby, which are as is stated of both and of
+// the function alone.
+func (s *supervisor) dies(program, both, one string) {
+	t := s.t
+	t.Helper()
+	s.up(fmt.Sprintf(dyingRequest, both+one, both))
 	address := s.addressOf("h1", vnet.LeaseID{Tenant: "root", Network: "dying"}, "b")
 	s.must("exec", "-d", "dying/b", "--", "python3", "-c", `
 import os, select, socket, time
@@ -96,7 +108,7 @@ while True:
     if time.monotonic() - told > 0.1:
         told = time.monotonic(); f = open("/tmp/came.new", "w"); print(*came, *gap, file=f); f.close(); os.rename("/tmp/came.new", "/tmp/came")`)
 	for _, n := range []string{"ids", "spare"} {
-		s.must("exec", "-d", "dying/"+n, "--", "python3", "-c", passer)
+		s.must("exec", "-d", "dying/"+n, "--", "python3", "-c", program)
 	}
 	s.must("exec", "-d", "dying/a", "--", "python3", "-c", fmt.Sprintf(`
 import socket, time
@@ -133,7 +145,7 @@ while True:
 	})
 	t.Logf("packets to each port, and the longest times without one: %s", s.must("exec", "dying/b", "--", "cat", "/tmp/came"))
 	s.asPlanned("h1", "h2")
-	s.must("exec", "-d", "dying/ids", "--", "python3", "-c", passer)
+	s.must("exec", "-d", "dying/ids", "--", "python3", "-c", program)
 	s.soon("through the program again", lives)
 	eventually(t, time.Minute, func() error {
 		if l := s.must("leases"); !strings.Contains(l, "running") {

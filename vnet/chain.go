@@ -289,16 +289,7 @@ func (c *checker) chain(path string, chain Chain, before []Chain, t Topology) er
 	if err := t.checkBalanced(path, chain); err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(chain.Via, t.knowsNSH); i >= 0 && chain.OnFailure != "" {
-		return fieldf(path+".on-failure", "%s knows NSH, and nobody looks whether such functions live: leave it out", chain.Via[i])
-	}
 	return chain.checkWishes(path)
-}
-
-// knowsNSH says whether a node is a function that gets packets with the header.
-func (t Topology) knowsNSH(name string) bool {
-	n, ok := t.Node(name)
-	return ok && n.IsFunction() && n.Function.NSH == NSHAware
 }
 
 // via checks where a chain leads through.

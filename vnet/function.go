@@ -162,8 +162,6 @@ func (n VirtualNode) checkFunction(path, kind string) error {
 		return fieldf(path+".nsh", "%q is not known: write aware for a program that gets packets with the header, or leave it out", f.NSH)
 	case f.NSH != "" && f.Kind != FunctionProgram:
 		return fieldf(path+".nsh", "a %s is built in, and needs no header: leave it out", f.Kind)
-	case f.NSH != "" && f.Probed():
-		return fieldf(path+".probe", "a probe has no header, which a function with nsh: aware needs: leave one of them out")
 	case f.Kind != FunctionProgram && f.Probed():
 		return fieldf(path+".probe", "a %s is built in, and does not end: leave it out", f.Kind)
 	case f.Patience != 0 && (f.Patience < f.leastPatience() || f.Patience > MaxPatience):

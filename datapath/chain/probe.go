@@ -14,6 +14,7 @@ import (
 
 	"sublet/datapath/kernel"
 	"sublet/datapath/nsh"
+	"sublet/datapath/nsh/header"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -73,12 +74,13 @@ func (p *Part) probe(items []plan.Chains, reports []nsh.Report, now time.Time) e
 	var failed []error
 	for i, c := range items {
 		for _, f := range c.Functions {
-			if f.Probe == nil || !slices.ContainsFunc(c.Hops, func(h plan.ChainHop) bool { return h.Function == f.Name && h.OnFailure != "" }) {
+			at := slices.IndexFunc(c.Hops, func(h plan.ChainHop) bool { return h.Function == f.Name && h.OnFailure != "" })
+			if f.Probe == nil || at < 0 {
 				continue
 			}
 			key := probedKey{c.Key(), f.Name}
 			there[key] = true
-			if err := p.probeOne(key, f, passedBy(c, reports[i], f.Name), now); err != nil {
+			if err := p.probeOne(key, f, c.Hops[at], passedBy(c, reports[i], f.Name), now); err != nil {
 				failed = append(failed, err)
 			}
 		}
@@ -103,7 +105,7 @@ func passedBy(c plan.Chains, r nsh.Report, function string) uint64 {
 	return n
 }
 
-func (p *Part) probeOne(key probedKey, f plan.ChainFunction, passed uint64, now time.Time) error {
+func (p *Part) probeOne(key probedKey, f plan.ChainFunction, at plan.ChainHop, passed uint64, now time.Time) error {
 	one := p.prober.of[key]
 	if one == nil {
 		one = &probed{passed: passed, lived: passed > 0}
@@ -121,7 +123,7 @@ func (p *Part) probeOne(key probedKey, f plan.ChainFunction, passed uint64, now 
 	} else if one.sender != nil {
 		one.fails++
 	}
-	if err := one.send(p.host, key, f); err != nil || !one.lived || one.fails < tries {
+	if err := one.send(p.host, key, f, at); err != nil || !one.lived || one.fails < tries {
 		return err
 	}
 	return p.plane.Bury(key.item, key.function)
@@ -129,8 +131,12 @@ func (p *Part) probeOne(key probedKey, f plan.ChainFunction, passed uint64, now 
 
 // send sends the probe. A device that is not there is being made, and is looked for
 // again.
-func (one *probed) send(host *kernel.Host, key probedKey, f plan.ChainFunction) (err error) {
-	if one.frame, err = probeFrame(*f.Probe); err != nil {
+func (one *probed) send(host *kernel.Host, key probedKey, f plan.ChainFunction, at plan.ChainHop) (err error) {
+	one.frame, err = probeFrame(*f.Probe)
+	if err == nil && f.Aware {
+		one.frame, err = behindHeader(one.frame, at)
+	}
+	if err != nil {
 		return fmt.Errorf("the probe of %s: %w", key.function, err)
 	}
 	if one.sender == nil {
@@ -173,6 +179,13 @@ func probeFrame(m plan.ChainMatch) ([]byte, error) {
 	err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
 		append([]gopacket.SerializableLayer{link, network}, transportOf(m, network)...)...)
 	return b.Bytes(), err
+}
+
+// behindHeader is a frame as a function that knows NSH gets it at a hop.
+func behindHeader(frame []byte, at plan.ChainHop) ([]byte, error) {
+	b := slices.Concat(anywhere, nsh.Prober, []byte{unix.ETH_P_NSH >> 8, unix.ETH_P_NSH & 0xff})
+	b, err := header.Header{TTL: hops - 1, MD: 2, Next: header.Ethernet, Path: at.Path, Index: at.Index}.Append(b)
+	return append(b, frame...), err
 }
 
 // transportOf are the layers above IP: a datagram, the beginning of a connection, or an

@@ -1,13 +1,16 @@
 package chain
 
 import (
+	"bytes"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
 	"sublet/datapath/nsh"
+	"sublet/datapath/nsh/header"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -30,6 +33,14 @@ func TestProbesAreWhatIsStated(t *testing.T) {
 		frame, err := probeFrame(m)
 		if err != nil {
 			t.Fatal(err)
+		}
+		behind, err := behindHeader(frame, plan.ChainHop{Path: 77, Index: 253})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, rest, err := header.Parse(behind[14:])
+		if err != nil || h.Path != 77 || h.Index != 253 || h.Next != header.Ethernet || !bytes.Equal(rest, frame) || !bytes.Equal(behind[6:14], append(slices.Clone(nsh.Prober), 0x89, 0x4f)) {
+			t.Errorf("to a function that knows NSH goes % x: %+v, %v", behind, h, err)
 		}
 		p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
 		if p.ErrorLayer() != nil || p.Layer(c.kind) == nil {

@@ -91,23 +91,7 @@ func TestFunctionThatKnowsNSH(t *testing.T) {
 // its kernel.
 func TestSegmentsPassFunctionsThatKnowNSH(t *testing.T) {
 	g := newGround(t)
-	file, err := kernel.OpenNamespace(g.f)
-	check(t, err)
-	defer file.Close()
-	check(t, kernel.In(file, func() error {
-		i, err := net.InterfaceByName("i0")
-		if err != nil {
-			return err
-		}
-		o, err := net.InterfaceByName("o0")
-		if err != nil {
-			return err
-		}
-		const indexAt, next = 14 + 7, 253
-		return g.redirect(i.Index, o.Index,
-			asm.StoreImm(asm.RFP, -8, next, asm.Byte), asm.Mov.Imm(asm.R2, indexAt), asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, -8),
-			asm.Mov.Imm(asm.R4, 1), asm.Mov.Imm(asm.R5, 0), asm.FnSkbStoreBytes.Call())
-	}))
+	g.returnsNext(g.f, 253)
 	p1, p2 := g.planes(Function{Name: "ids", Kind: Aware, In: "fi0", Out: "fo0"}, Function{Name: "nothing", Kind: None})
 	p1, p2 = backBeside(p1, p2)
 	g.set(p1, p2)
@@ -129,6 +113,29 @@ func TestSegmentsPassFunctionsThatKnowNSH(t *testing.T) {
 	if c := g.h2.hop(t, there, 254); c.Returned < 4000 {
 		t.Errorf("the function returned %d packets of 6000000 bytes", c.Returned)
 	}
+}
+
+// returnsNext has a namespace send frames that come by i0 out by o0, with an index that is
+// the same for all.
+func (g *testGround) returnsNext(namespace string, next int32) {
+	g.t.Helper()
+	file, err := kernel.OpenNamespace(namespace)
+	check(g.t, err)
+	defer file.Close()
+	check(g.t, kernel.In(file, func() error {
+		i, err := net.InterfaceByName("i0")
+		if err != nil {
+			return err
+		}
+		o, err := net.InterfaceByName("o0")
+		if err != nil {
+			return err
+		}
+		const indexAt = 14 + 7
+		return g.redirect(i.Index, o.Index,
+			asm.StoreImm(asm.RFP, -8, int64(next), asm.Byte), asm.Mov.Imm(asm.R2, indexAt), asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, -8),
+			asm.Mov.Imm(asm.R4, 1), asm.Mov.Imm(asm.R5, 0), asm.FnSkbStoreBytes.Call())
+	}))
 }
 
 // backBeside leads what comes back past the functions.

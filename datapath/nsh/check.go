@@ -228,7 +228,7 @@ func (p Plane) checkFailure(h Hop) error {
 	switch h.Fails {
 	case "":
 	case Drop, Bypass, Reroute:
-		if f.Kind != Node {
+		if !f.inNode() {
 			return errors.New("only nodes are watched")
 		}
 	default:

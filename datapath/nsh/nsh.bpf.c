@@ -271,6 +271,8 @@ static __always_inline int resume_aware(struct __sk_buff *skb, struct walk *w, c
 	struct counts *counts = bpf_map_lookup_elem(&counters, &slot);
 	if (counts)
 		counts->returned += segments_of(skb);
+	if (side->watched) /* what the node's own kernel sends is not of a chain */
+		lives_on(side->function, false);
 	return steer(skb, w);
 }
 
@@ -285,13 +287,13 @@ int nsh_return(struct __sk_buff *skb)
 
 	if (!side || !w)
 		return TCX_NEXT;
-	if (side->aware)
-		return resume_aware(skb, w, side);
 	bool alive = side->watched;
 	if (alive && came_of_trial(skb)) {
 		lives_on(side->function, true);
 		return TCX_DROP;
 	}
+	if (side->aware)
+		return resume_aware(skb, w, side);
 	w->parsed = 0;
 	w->entry = 0;
 	take_turn(w);
@@ -582,9 +584,8 @@ static __always_inline void try(struct __sk_buff *skb, const struct hop *h, stru
 }
 
 /* What becomes of a packet for a dead node. */
-static __always_inline int past(struct __sk_buff *skb, struct walk *w, struct life *l)
+static __always_inline int past(struct __sk_buff *skb, struct walk *w)
 {
-	try(skb, &w->hop, l);
 	if (w->hop.fails == FAIL_BYPASS)
 		return next_hop(skb, w);
 	if (w->hop.fails != FAIL_REROUTE)
@@ -604,8 +605,10 @@ int nsh_node(struct __sk_buff *skb)
 	if (w->hop.fails) {
 		struct life *l = bpf_map_lookup_elem(&lives, &w->hop.function);
 
-		if (l && is_dead(l))
-			return past(skb, w, l);
+		if (l && is_dead(l)) {
+			try(skb, &w->hop, l);
+			return past(skb, w);
+		}
 	}
 	if (!remember(skb, w))
 		return drop(w->hop.slot, DROP_REFUSED);
@@ -624,21 +627,56 @@ static __always_inline bool room_in_front(struct __sk_buff *skb, __u32 head)
 	return !bpf_skb_change_head(skb, head, 0);
 }
 
-/* To a function that knows NSH: the frame behind the header, in one of its type. */
+/* Puts the header in front of the frame, in one of its type. A try has the sender of tries,
+ * and room that can be taken off again. */
+static __always_inline bool put_in_front(struct __sk_buff *skb, struct walk *w, __u32 head, bool is_try)
+{
+	struct ethhdr link;
+
+	if (bpf_skb_load_bytes(skb, 0, &link, sizeof(link)) || !(is_try ? make_room(skb, head, 0) : room_in_front(skb, head)))
+		return false;
+	if (is_try)
+		__builtin_memcpy(link.h_source, trial, ETH_ALEN);
+	link.h_proto = bpf_htons(ETH_P_NSH);
+	return !bpf_skb_store_bytes(skb, 0, &link, sizeof(link), 0) && write_nsh(skb, w, ETH_HLEN);
+}
+
+/* As try, with the header, which is taken off again. Large segments are not tried: no kernel
+ * could cut them. */
+static __always_inline bool try_aware(struct __sk_buff *skb, struct walk *w, __u32 head, struct life *l)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if ((now - l->tried) * TRIES_IN_WINDOW < l->window || skb->gso_size)
+		return true;
+	l->tried = now;
+	if (!put_in_front(skb, w, head, true))
+		return false;
+	if (!w->hop.writes || !bpf_skb_store_bytes(skb, 0, w->hop.mac, ETH_ALEN, 0)) {
+		skb->mark = 0;
+		skb->priority = 0;
+		bpf_clone_redirect(skb, w->hop.device, 0);
+	}
+	return take_off(skb, head);
+}
+
+/* To a function that knows NSH: the frame behind the header. */
 SEC("tc")
 int nsh_aware(struct __sk_buff *skb)
 {
 	struct walk *w = walk_of();
-	struct ethhdr link;
 	__u32 head;
 
 	if (!w)
 		return TCX_DROP;
 	head = ETH_HLEN + NSH_SIZE + w->context;
-	if (bpf_skb_load_bytes(skb, 0, &link, sizeof(link)) || !room_in_front(skb, head))
-		return drop(w->hop.slot, DROP_REFUSED);
-	link.h_proto = bpf_htons(ETH_P_NSH);
-	if (bpf_skb_store_bytes(skb, 0, &link, sizeof(link), 0) || !write_nsh(skb, w, ETH_HLEN))
+	if (w->hop.fails) {
+		struct life *l = bpf_map_lookup_elem(&lives, &w->hop.function);
+
+		if (l && is_dead(l))
+			return try_aware(skb, w, head, l) ? past(skb, w) : drop(w->hop.slot, DROP_REFUSED);
+	}
+	if (!put_in_front(skb, w, head, false))
 		return drop(w->hop.slot, DROP_REFUSED);
 	return leave(skb, &w->hop);
 }

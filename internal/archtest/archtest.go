@@ -53,7 +53,7 @@ var Table = map[string][]string{
 	"agent/pin":              {"vnet", "agent/control/cores"},                                         // placements of agent/control/cores, made
 	"agent/control/cores":    nil,                                                                     // for tests: internal/splitmix
 	"agent/control/sim":      {"agent/control", "internal/splitmix"},
-	"datapath/chain":         {"vnet", "plan", "report", "datapath/kernel", "datapath/nsh"}, // chains of plans are planes of nsh, which knows no plans
+	"datapath/chain":         {"vnet", "plan", "report", "datapath/kernel", "datapath/nsh", "datapath/nsh/header"}, // chains of plans are planes of nsh, which knows no plans
 	AnyPart:                  {"vnet", "plan", "report", "datapath/kernel", "datapath/bpf", "datapath/hop"},
 	"datapath/kernel":        {"internal/socket", "internal/proc"}, // whether helper processes stand still
 	"datapath/bpf":           {"datapath/kernel"},
