@@ -3,6 +3,7 @@ package ofswitch
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"sublet/openflow/of13"
 	"sublet/openflow/pipeline"
@@ -87,10 +88,13 @@ func (b *builder) add(s flowsStep) bool {
 	return true
 }
 
-// plain has the program read the steps of most flows with their key: one output.
+// plain has the program read where most flows go with their key: those of one output,
+// before which nothing is done but to change words of headers.
 func (b *builder) plain() {
-	if s := b.steps[0]; b.row.Steps == 1 && flowsStepKind(s.Kind) <= flowsStepKindSTEP_PEER {
-		b.row.Plain, b.row.Device, b.row.Class = 1+s.Kind, s.Value, s.Mask
+	steps := b.steps[:b.row.Steps]
+	first := slices.IndexFunc(steps, func(s flowsStep) bool { return flowsStepKind(s.Kind) != flowsStepKindSTEP_EDIT })
+	if first >= 0 && first == len(steps)-1 && flowsStepKind(steps[first].Kind) <= flowsStepKindSTEP_PEER {
+		b.row.Plain, b.row.Device, b.row.Class = 1+steps[first].Kind, steps[first].Value, steps[first].Mask
 	}
 }
 

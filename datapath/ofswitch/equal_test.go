@@ -244,6 +244,7 @@ func someFrame(t *testing.T, r *rand.Rand) []byte {
 		list, kind = append(list, tag), &tag.Type
 	}
 	payload := gopacket.Payload(make([]byte, 26+r.IntN(40)))
+	unsummed := false // a datagram without a checksum, which stays so
 	switch r.IntN(5) {
 	case 4:
 		*kind = of13.EthTypeNSH
@@ -265,13 +266,17 @@ func someFrame(t *testing.T, r *rand.Rand) []byte {
 		}
 		udp := &layers.UDP{SrcPort: 5, DstPort: layers.UDPPort(r.IntN(3))}
 		udp.SetNetworkLayerForChecksum(v4)
-		list = append(list, v4, udp, payload)
+		list, unsummed = append(list, v4, udp, payload), r.IntN(4) == 0
 	}
 	b := gopacket.NewSerializeBuffer()
 	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, list...); err != nil {
 		t.Fatal(err)
 	}
-	return b.Bytes()
+	frame := b.Bytes()
+	if unsummed {
+		clear(frame[len(frame)-len(payload)-2:][:2])
+	}
+	return frame
 }
 
 // Both datapaths send the same frames, tell controllers the same and count the

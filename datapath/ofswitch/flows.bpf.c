@@ -69,7 +69,7 @@ struct flow {
 	__u64 words[SMALL]; /* of the key, under its mask */
 	__u8 mask;
 	__u8 steps;
-	__u8 plain; /* its only step is an output: 1 + the kind of it */
+	__u8 plain; /* 1 + the kind of its output, if that is all but for changes of words before it */
 	__u8 least_ttl;
 	__u16 least_len;
 	__u8 sum_at; /* where above IP the checksum is */
@@ -445,6 +445,8 @@ static __always_inline void sum_up(struct __sk_buff *skb, struct layout l, const
 
 	if (by->ip && (void *)(ip + 1) <= end)
 		ip->check = ~csum_fold((__u32)csum_fold(fold_long(by->ip)) + (__u16)~ip->check);
+	if (l.udp && data + sum + 2 <= end && !*(__u16 *)(data + sum))
+		return; /* a datagram without a sum stays so */
 	if (by->pseudo)
 		bpf_l4_csum_replace(skb, sum, 0, fold_long(by->pseudo), BPF_F_PSEUDO_HDR | zero);
 	if (by->ports)
@@ -492,6 +494,12 @@ __noinline int edit(struct __sk_buff *skb, __u32 slot, __u32 first, __u32 layout
 	}
 	sum_up(skb, l, &by, data, end);
 	return i;
+}
+
+/* Does what steps from one on change. The result is the first that says something else. */
+static __always_inline __u32 change(struct packet *p, __u32 first)
+{
+	return edit(p->skb, p->slot, first, (p->l3 & 255) | (p->l4 & 255) << 8 | p->flow->sum_at << 16 | (__u32)p->flow->udp << 24);
 }
 
 /* The outermost tag lies beside the frame, others in it. */
@@ -653,7 +661,7 @@ static long do_step(__u32 unused, struct packet *p)
 		}
 		break;
 	case STEP_EDIT:
-		p->next = edit(p->skb, p->slot, i, (p->l3 & 255) | (p->l4 & 255) << 8 | p->flow->sum_at << 16 | (__u32)p->flow->udp << 24);
+		p->next = change(p, i);
 		break;
 	case STEP_PUSH:
 		bpf_skb_vlan_push(p->skb, bpf_htons(s->value >> 16), s->value & 0xffff);
@@ -766,6 +774,8 @@ static __always_inline int take(struct __sk_buff *skb)
 	f->used = bpf_ktime_get_coarse_ns();
 	if (p.rest)
 		bpf_loop(MAX_STEPS, do_step, &p, 0);
+	else if (f->steps > 1)
+		change(&p, 0);
 	if (!p.device)
 		return TCX_DROP; /* and so it does not matter what was changed last */
 	return p.peer && may_go_straight(skb) ? bpf_redirect_peer(p.device, 0) : bpf_redirect(p.device, 0);
