@@ -105,7 +105,7 @@ func (e ItemError) Subject() string {
 
 // cannot says in words that an operation failed.
 var cannot = map[plan.Op]string{
-	plan.Add: "cannot be made", plan.Set: "cannot be changed", plan.Delete: "cannot be removed", plan.Observe: "cannot be read",
+	plan.Add: "cannot be made", plan.Set: "cannot be set up", plan.Delete: "cannot be removed", plan.Observe: "cannot be read",
 }
 
 // String says to users what failed, and why. What the text says of the item

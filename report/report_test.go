@@ -81,11 +81,11 @@ func TestErrorsAreInTheWordsOfUsers(t *testing.T) {
 	}
 	id := vnet.LeaseID{Tenant: "t", Network: "a"}
 	for want, step := range map[string]plan.Step{
-		"what node n is given cannot be changed: busy":    {Op: plan.Set, Item: plan.Setup{Lease: id, Node: "n"}},
+		"what node n is given cannot be set up: busy":     {Op: plan.Set, Item: plan.Setup{Lease: id, Node: "n"}},
 		"link l cannot be made: busy":                     {Op: plan.Add, Item: plan.VxLink{Lease: id, Link: "l", Index: 7}},
 		"node n cannot be removed: busy":                  {Op: plan.Delete, Item: plan.VNode{Lease: id, Node: "n"}},
 		"switch s cannot be made: busy":                   {Op: plan.Add, Item: plan.Switch{Lease: id, Switch: "s", Type: vnet.SwitchKernel}},
-		"service chains cannot be changed: busy":          {Op: plan.Set, Item: plan.Chains{Lease: id}},
+		"service chains cannot be set up: busy":           {Op: plan.Set, Item: plan.Chains{Lease: id}},
 		"interface eth1 of the host cannot be made: busy": {Op: plan.Add, Item: plan.Uplink{Interface: "eth1"}},
 	} {
 		for _, text := range []string{"busy", "do it to " + step.Item.Key() + ": busy"} {

@@ -323,7 +323,11 @@ func (a *app) ready(ctx context.Context, client *api.Client, p *progress, l vnet
 	defer cancel()
 	l, err := a.waitReady(waiting, client, id)
 	if err != nil {
-		return l, fmt.Errorf("%s was admitted and is not ready yet (see sublet leases; release it with sublet down %s): %w", id, id, err)
+		lacks := ""
+		if o.from != "" && o.then != nil {
+			lacks = ", and has nothing of what its nodes kept"
+		}
+		return l, fmt.Errorf("%s was admitted and is not ready yet%s (see sublet leases; release it with sublet down %s): %w", id, lacks, id, err)
 	}
 	if l.State == vnet.Paused {
 		a.tellOf(p, "%s is paused: sublet resume %s lets it go on\n", l.ID(), l.Request.Network)

@@ -68,6 +68,7 @@ func machineFeatures() []Feature {
 	}
 	list = append(list, Feature{"sockets within memory limits", false, groups.socketFeature(err), "sockets of a node's TCP and UDP hold up to half of its memory beside its limit, and about 0.1 MiB a connection beyond (control groups of version 2)"})
 	list = append(list, Feature{"small queues of sockets", false, queueFeature("/proc/sys/net/core/rmem_max"), "a tenant's raw and packet sockets, which no limit counts, queue that much twice each (sysctl net.core.rmem_max=212992)"})
+	list = append(list, Feature{"room for neighbours", false, neighbourFeature("/proc/sys/net/%s/neigh/default/gc_thresh3"), "one tenant takes all entries for neighbours that this machine has, and then no node or host finds another (sysctl net.ipv4.neigh.default.gc_thresh3=65536, and of ipv6)"})
 	list = append(list, Feature{"overlayfs", false, overlayFeature("/proc/filesystems"), "commands and programs do not run in nodes (modprobe overlay)"})
 	_, tracked := groups.tracker()
 	list = append(list, Feature{"cgroup tracking", true, tracked, "no node can be made: its processes could not be found again"})
@@ -161,6 +162,23 @@ func queueFeature(file string) error {
 	} else {
 		return fmt.Errorf("net.core.rmem_max is %d: %w", most, ErrNotSupported)
 	}
+}
+
+// neighbourFeature asks whether there are more entries for neighbours than a tenant takes
+// by the way; a machine without IPv6 has none of its.
+func neighbourFeature(file string) error {
+	const room = 1 << 14
+	for _, family := range []string{"ipv4", "ipv6"} {
+		most, err := readNumber(fmt.Sprintf(file, family))
+		switch {
+		case family == "ipv6" && os.IsNotExist(err):
+		case err != nil:
+			return err
+		case most < room:
+			return fmt.Errorf("net.%s.neigh.default.gc_thresh3 is %d: %w", family, most, ErrNotSupported)
+		}
+	}
+	return nil
 }
 
 // deviceFeature makes a device of a kind, which is its module's name too.

@@ -57,3 +57,19 @@ func TestSocketsWithinMemoryLimits(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Entries for neighbours are asked of both families, of which the second may not be there.
+func TestRoomForNeighbours(t *testing.T) {
+	dir := t.TempDir()
+	for _, step := range []struct {
+		family, value string
+		room          bool
+	}{{"ipv4", "1024\n", false}, {"ipv4", "65536\n", true}, {"ipv6", "1024\n", false}, {"ipv6", "65536\n", true}} {
+		if err := os.WriteFile(filepath.Join(dir, step.family), []byte(step.value), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := neighbourFeature(filepath.Join(dir, "%s")); (err == nil) != step.room || !step.room && !errors.Is(err, ErrNotSupported) {
+			t.Errorf("%s %q: %v", step.family, step.value, err)
+		}
+	}
+}
