@@ -253,7 +253,29 @@ func checkController(path, text string) error {
 	if _, _, ok := ControllerTarget(text); !ok {
 		return fieldf(path, "%q is no controller: state tcp:NODE:PORT or tcp:ADDRESS:PORT, which the switch connects to, or ptcp:PORT, where it listens; over TLS ssl and pssl", text)
 	}
+	if why := unreachable(text); why != "" {
+		return fieldf(path, "%q cannot be reached: %s: state the address of a controller, or a node such as tcp:NODE:6653", text, why)
+	}
 	return nil
+}
+
+// unreachable says why no switch reaches the address of a controller, whatever its
+// network is; "": it may.
+func unreachable(controller string) string {
+	host, _, _ := ControllerTarget(controller)
+	a, err := netip.ParseAddr(host)
+	switch {
+	case err != nil: // a node, or none
+	case a.Zone() != "" || a.IsLinkLocalUnicast():
+		return "an address of one link alone is not routed"
+	case a.IsLoopback():
+		return "at the switch's own address nobody else listens"
+	case a.IsUnspecified() || a.Is4() && a.As4()[0] == 0:
+		return "this address is nobody's"
+	case a.IsMulticast() || a.Is4() && a.As4()[0] >= 240:
+		return "this address is no single machine's"
+	}
+	return ""
 }
 
 func (s VirtualSwitch) checkSizes(path string) error {

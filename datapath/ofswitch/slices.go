@@ -31,7 +31,7 @@ func (s *Switch) beginSlices() (err error) {
 	if s.slices, err = slice.NewLocal(c); err != nil {
 		return err
 	}
-	s.tables.Share = s.slices.Share
+	s.tables.Share, s.tables.ShareGroups = s.slices.Share, s.slices.ShareGroups
 	return s.reslice()
 }
 

@@ -332,7 +332,7 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s is written as %s, error %v", text, target, err)
 		}
 	}
-	for _, text := range []string{"", "192.0.2.1:6653", "tcp:192.0.2.1", "tcp::6653", "udp:192.0.2.1:6653", "tcp:h:"} {
+	for _, text := range []string{"", "192.0.2.1:6653", "tcp:192.0.2.1", "tcp::6653", "udp:192.0.2.1:6653", "tcp:h:", "tcp:192.0.2.1:0"} {
 		if _, err := ParseTarget(text); err == nil {
 			t.Errorf("%q is taken as a controller", text)
 		}

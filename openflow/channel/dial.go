@@ -43,7 +43,7 @@ func ParseTarget(text string) (Target, error) {
 	}
 	t.Address = address
 	host, port, err := net.SplitHostPort(address)
-	if _, bad := strconv.ParseUint(port, 10, 16); !known || err != nil || bad != nil || host == "" && !t.Passive {
+	if n, bad := strconv.ParseUint(port, 10, 16); !known || err != nil || bad != nil || !t.Passive && (host == "" || n == 0) {
 		return t, fmt.Errorf("controller %q: write tcp:HOST:PORT or tls:HOST:PORT, or ptcp::PORT or ptls::PORT to listen", text)
 	}
 	return t, nil

@@ -71,6 +71,7 @@ func put[T any](s *Switch, m map[uint32]*T, number uint32, v *T) {
 // install puts an entry into its table.
 func (s *Switch) install(e *Entry) {
 	s.tables[e.Table].add(e)
+	s.tables[e.Table].beyond += e.beyond()
 	s.entries++
 	if e.Idle|e.Hard != 0 {
 		s.timed[e] = struct{}{}
@@ -84,6 +85,7 @@ func (s *Switch) install(e *Entry) {
 // uninstall takes an entry out of its table.
 func (s *Switch) uninstall(e *Entry) {
 	s.tables[e.Table].remove(e)
+	s.tables[e.Table].beyond -= e.beyond()
 	delete(s.timed, e)
 	s.entries--
 	s.gone(KeptEntry, e.age)

@@ -51,12 +51,14 @@ func (s *Switch) changeFlows(now int64, m *of13.FlowMod) error {
 		}
 		s.ended(list)
 		for _, e := range list {
-			was, counted := *e, *e.Counts
+			was, counted, t := *e, *e.Counts, &s.tables[e.Table]
 			s.undo(func() {
+				t.beyond += was.beyond() - e.beyond()
 				e.Instructions, e.does, e.wire, e.Packets, e.Bytes = was.Instructions, was.does, nil, counted.Packets, counted.Bytes
 				s.keepEntry(e)
 			})
 			e.instruct(m.Instructions)
+			t.beyond += e.beyond() - was.beyond()
 			s.keepEntry(e)
 			if m.Flags&of13.FlowResetCounts != 0 {
 				e.Packets, e.Bytes = 0, 0

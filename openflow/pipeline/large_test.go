@@ -52,4 +52,52 @@ func TestLargeEntriesFillTables(t *testing.T) {
 	if err := group(2); !errors.Is(err, of13.GroupModFailedOutOfBuckets) {
 		t.Errorf("a second large group: %v", err)
 	}
+	s.ShareGroups = func(number uint32) (func(uint32) bool, int) {
+		return func(n uint32) bool { return n%2 == number%2 }, 10
+	}
+	if err := group(2); err != nil {
+		t.Errorf("a large group that shares no room with the first: %v", err)
+	}
+	if err := group(3); !errors.Is(err, of13.GroupModFailedOutOfBuckets) {
+		t.Errorf("a large group that shares room with the first: %v", err)
+	}
+	for i := range s.tables { // the sums that are kept are those that would be made
+		sum := 0
+		for e := range s.tables[i].all() {
+			sum += e.beyond()
+		}
+		if sum != s.tables[i].beyond {
+			t.Errorf("table %d: entries have %d actions more than usual, and %d are kept in mind", i, sum, s.tables[i].beyond)
+		}
+	}
+}
+
+// What is taken back takes back its room, too.
+func TestFailedChangesTakeNoRoom(t *testing.T) {
+	s := New(Config{Tables: 1, Entries: 10}, &record{})
+	large := &of13.FlowMod{Buffer: of13.NoBuffer, OutPort: of13.PortAny, OutGroup: of13.GroupAny}
+	large.Instructions = []of13.Instruction{{Type: of13.InstructionApply, Actions: make([]of13.Action, 1000)}}
+	for i := range large.Instructions[0].Actions {
+		large.Instructions[0].Actions[i] = of13.Output(of13.PortInPort)
+	}
+	small, change := *large, *large
+	small.Instructions, change.Command = nil, of13.FlowModify
+	if _, err := s.Do(1, &small); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []of13.Message{large, &change} {
+		failed := errors.New("failed")
+		err := s.Atomic(func() error {
+			if _, err := s.Do(1, m); err != nil {
+				return err
+			}
+			if s.tables[0].beyond != 1000-usual {
+				t.Errorf("%T: %d", m, s.tables[0].beyond)
+			}
+			return failed
+		})
+		if !errors.Is(err, failed) || s.tables[0].beyond != 0 {
+			t.Errorf("%v, and room for %d is taken", err, s.tables[0].beyond)
+		}
+	}
 }

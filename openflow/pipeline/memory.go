@@ -130,6 +130,8 @@ func (s *Switch) all() (list []*Entry) {
 func (s *Switch) Restore(now int64, k Kept, m of13.Message, c *Counts) error {
 	f, entry := m.(*of13.FlowMod)
 	if !entry {
+		s.restoring = true
+		defer func() { s.restoring = false }()
 		_, err := s.Do(now, m)
 		return err
 	}

@@ -34,6 +34,10 @@ type Switch struct {
 	// entries these may have; else it is all of them.
 	Share func(table uint8) (first, tables, entries int)
 
+	// ShareGroups, if there is one, says which groups share room with one, and how many
+	// there may be of these.
+	ShareGroups func(number uint32) (mine func(number uint32) bool, groups int)
+
 	Meters MeterPlace // nil: packets that meet meters have no Flow
 
 	// Found, if there is one, is called behind each search for an entry: who times
@@ -48,30 +52,31 @@ type Switch struct {
 	// Queues lists those of a port; nil: no port has any.
 	Queues func(port uint32) []Queue
 
-	config  Config
-	sink    Sink
-	tables  []table
-	groups  map[uint32]*group
-	meters  map[uint32]*meter
-	ports   map[uint32]*port
-	order   []uint32 // ports, ascending
-	timed   map[*Entry]struct{}
-	flows   flowIndex
-	entries int
-	ages    uint64
-	flags   uint16 // of the configuration
-	miss    uint16
-	stages  []*run // packets on their way, one for each group within a group
-	met     int    // buckets, by the packet
-	learned stations
-	kept    buffers
-	journal *journal // nil but for changes that belong together
-	trace   *trace   // nil: packets are not followed
-	thought bool     // the packet is only thought of: nothing is counted
-	notes   *[]Seen  // nil: what becomes of packets is not noted
-	memory  Memory
-	told    []of13.FlowStats // of the last answer
-	holding holding
+	config    Config
+	sink      Sink
+	tables    []table
+	groups    map[uint32]*group
+	meters    map[uint32]*meter
+	ports     map[uint32]*port
+	order     []uint32 // ports, ascending
+	timed     map[*Entry]struct{}
+	flows     flowIndex
+	entries   int
+	ages      uint64
+	flags     uint16 // of the configuration
+	miss      uint16
+	stages    []*run // packets on their way, one for each group within a group
+	met       int    // buckets, by the packet
+	learned   stations
+	kept      buffers
+	journal   *journal // nil but for changes that belong together
+	restoring bool     // a Memory says what there was
+	trace     *trace   // nil: packets are not followed
+	thought   bool     // the packet is only thought of: nothing is counted
+	notes     *[]Seen  // nil: what becomes of packets is not noted
+	memory    Memory
+	told      []of13.FlowStats // of the last answer
+	holding   holding
 }
 
 type table struct {
@@ -79,6 +84,7 @@ type table struct {
 	*TableCounts
 	config   uint32
 	features *features // nil: all
+	beyond   int       // of its entries: actions more than usual
 }
 
 type port struct {

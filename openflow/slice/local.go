@@ -586,6 +586,16 @@ func (l *Local) Share(table uint8) (first, tables, entries int) {
 	return 0, 1, 0 // table 0 is nobody's
 }
 
+// ShareGroups is which groups of the switch share room with one, and how many these may be.
+func (l *Local) ShareGroups(number uint32) (mine func(number uint32) bool, groups int) {
+	for _, m := range l.members {
+		if _, own := m.groups.back[number]; own {
+			return func(n uint32) bool { _, own := m.groups.back[n]; return own }, m.Groups
+		}
+	}
+	return func(uint32) bool { return false }, 0 // it is nobody's
+}
+
 // Ready, Tick, Flush and Hurry are those of channel.Hub, of all slices.
 func (l *Local) Ready(fd int, events uint32) {
 	for _, m := range l.members {
