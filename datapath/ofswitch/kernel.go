@@ -128,7 +128,7 @@ func newCache(tables *pipeline.Switch, dpid uint64, meters int, keep bool) (_ *c
 	for slot := range uint32(len(c.flows)) {
 		c.free = append(c.free, uint32(len(c.flows))-1-slot)
 	}
-	if err := c.listen(fmt.Sprintf("up%012x", dpid&(1<<48-1))); err != nil {
+	if err := c.listen(fmt.Sprintf("%s%012x", upcallPrefix, dpid&(1<<48-1))); err != nil {
 		return nil, err
 	}
 	c.setting.Upcall = uint32(c.leading)
@@ -221,8 +221,8 @@ func (c *cache) listen(name string) error {
 			return err
 		}
 	}
-	if err := conn.Do(kernel.NewLink(name, "veth", nil)); err != nil {
-		return fmt.Errorf("make device %s: %w", name, err)
+	if err := newUpcall(conn, name, c.samples != nil); err != nil {
+		return err
 	}
 	l, err := conn.LinkByName(name)
 	if err != nil {

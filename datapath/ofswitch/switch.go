@@ -129,6 +129,9 @@ func New(c Config) (_ *Switch, err error) {
 	if err := s.watch(s.event, tagHub); err != nil {
 		return nil, err
 	}
+	if err := sweep(); err != nil {
+		return nil, err
+	}
 	if c.Kernel {
 		if s.cache, err = newCache(s.tables, c.Pipeline.DatapathID, c.Pipeline.Meters, c.Keep); err != nil {
 			return nil, err
