@@ -78,13 +78,13 @@ var Table = map[string][]string{
 	"datapath/xsk":           {"datapath/kernel"}, // AF_XDP sockets, of whichever switch
 	"measure/pktgen":         {"datapath/kernel"},
 	"vxswitch/split":         {"vnet"},
-	"openflow/of13":          nil,                                                                                                                                                           // a codec: it knows the specification and nothing of ours
-	"openflow/of10":          {"openflow/of13"},                                                                                                                                             // OpenFlow 1.0 in the words of 1.3
-	"openflow/text":          {"openflow/of13"},                                                                                                                                             // words for messages
-	"openflow/pipeline":      {"openflow/of13"},                                                                                                                                             // tables are changed by messages as they come
-	"openflow/channel":       {"openflow/of10", "openflow/of13"},                                                                                                                            // connections know messages, not what a switch does with them
-	"openflow/inband":        nil,                                                                                                                                                           // it knows frames of control, and nothing of OpenFlow
-	"datapath/ofswitch":      {"openflow/of13", "openflow/inband", "openflow/pipeline", "openflow/channel", "openflow/slice", "openflow/text", "datapath/kernel", "datapath/xsk", "report"}, // what becomes of a packet it tells in words, and of itself in the form that callers see; no part of an agent: sublet openflow run starts it
+	"openflow/of13":          nil,                                                                                                                                                                            // a codec: it knows the specification and nothing of ours
+	"openflow/of10":          {"openflow/of13"},                                                                                                                                                              // OpenFlow 1.0 in the words of 1.3
+	"openflow/text":          {"openflow/of13"},                                                                                                                                                              // words for messages
+	"openflow/pipeline":      {"openflow/of13"},                                                                                                                                                              // tables are changed by messages as they come
+	"openflow/channel":       {"openflow/of10", "openflow/of13"},                                                                                                                                             // connections know messages, not what a switch does with them
+	"openflow/inband":        nil,                                                                                                                                                                            // it knows frames of control, and nothing of OpenFlow
+	"datapath/ofswitch":      {"openflow/of13", "openflow/inband", "openflow/pipeline", "openflow/channel", "openflow/slice", "openflow/text", "datapath/kernel", "datapath/xsk", "internal/proc", "report"}, // devices of dead processes it removes; what becomes of a packet it tells in words, and of itself in the form that callers see; no part of an agent: sublet openflow run starts it
 	"openflow/poll":          {"openflow/of10", "openflow/of13"},
 	"openflow/slice":         {"openflow/of13", "openflow/channel", "openflow/pipeline"}, // whether a packet is of a slice is decided by the pipeline
 	"openflow/secure":        nil,
