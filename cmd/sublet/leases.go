@@ -225,7 +225,7 @@ func (a *app) printLease(l vnet.Lease, traffic map[string][2]*trafficView) error
 			fmt.Fprintf(a.out, "repairs: %d, the last at %s on %s\n", l.Repairs.Count, when(l.Repairs.Time), harmlessLine(l.Repairs.Last))
 		}
 		for _, n := range l.Topology().All() {
-			fmt.Fprintf(a.out, "  %s %s on %s\n", n.Name, addressWords(l, n.Name), l.Mapping.Nodes[n.Name])
+			fmt.Fprintln(a.out, strings.Join(slices.DeleteFunc([]string{" ", n.Name, addressWords(l, n.Name), "on", string(l.Mapping.Nodes[n.Name])}, func(w string) bool { return w == "" }), " "))
 		}
 		a.printImpairments(l.Topology())
 	}
@@ -237,6 +237,9 @@ func (a *app) printLease(l vnet.Lease, traffic map[string][2]*trafficView) error
 func addressWords(l vnet.Lease, node string) string {
 	var words []string
 	for _, a := range l.AddressesOf(node) {
+		if !a.IsValid() { // it ended
+			continue
+		}
 		words = append(words, a.String())
 	}
 	return strings.Join(words, ", ")

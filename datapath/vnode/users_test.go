@@ -75,6 +75,12 @@ func TestUsers(t *testing.T) {
 			if out, code := runAs(t, p, n, "worker", "true"); code != exitNotStarted || !strings.Contains(out, "/etc/passwd is no file of at most") {
 				t.Errorf("users without end: %d, %q", code, out)
 			}
+			if out, code := runAs(t, p, n, "0", "sh", "-c", "id -u; rm /etc/passwd && mkfifo /etc/passwd"); code != 0 || out != "0" {
+				t.Errorf("a number beside users without end: %d, %q", code, out)
+			}
+			if out, code := runAs(t, p, n, "12:13", "sh", "-c", "echo $(($$ > 0)); grep ^[UG]id: /proc/self/status | cut -f2"); code != 0 || out != "1\n12\n13" {
+				t.Errorf("numbers beside users that are no file: %d, %q", code, out)
+			}
 		})
 	}
 }
