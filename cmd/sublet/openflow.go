@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"sublet/datapath/bpf"
 	"sublet/datapath/kernel"
@@ -49,8 +50,8 @@ type openflowFlags struct {
 	meterHold          time.Duration
 	heap               int64
 	quiet, confine     bool
-	keep, anyName      bool
-	cert, key, ca      string
+	keep               bool
+	tls                tlsFlags
 	inBand             bool
 	gateways           []string
 	bandPorts          []string
@@ -183,7 +184,7 @@ func (f *openflowFlags) define(c *cobra.Command) {
 	flags.IntSliceVar(&f.processors, "cpu", nil, "numbers, by commas, of the processors on which the process runs; none: on any")
 	flags.StringVar(&f.portsIn, "ports-in", "", "file of the network namespace that has the devices; connections are those of the caller's")
 	flags.StringVar(&f.socket, "socket", "", "Unix socket where management connections are answered")
-	flags.BoolVar(&f.anyName, "any-name", false, "believe any controller whose certificate --ca has signed, whatever its name")
+	f.tls.define(flags)
 	flags.BoolVar(&f.confine, "confine", false, "give up, once it runs, all rights and system calls that a switch does not need, and all files but those of the working directory; controllers are addresses")
 	flags.BoolVar(&f.keep, "keep", false, "keep tables, counters and flows in the kernel in the working directory, for the switch that is started there after this one, however this one ends")
 	flags.BoolVar(&f.quiet, "quiet", false, "do not tell why connections end")
@@ -204,9 +205,6 @@ func (f *openflowFlags) define(c *cobra.Command) {
 	flags.IntVar(&f.entries, "entries", 1_000_000, "most entries in all tables together")
 	flags.IntVar(&f.groups, "groups", 65536, "most groups")
 	flags.IntVar(&f.meters, "meters", 65536, "most meters")
-	flags.StringVar(&f.cert, "cert", "", "certificate for TLS, a PEM file")
-	flags.StringVar(&f.key, "key", "", "key of --cert, a PEM file")
-	flags.StringVar(&f.ca, "ca", "", "certificates of those who may sign the controller's, a PEM file")
 }
 
 // config checks what was typed.
@@ -340,8 +338,8 @@ func (f *openflowFlags) named(c *ofswitch.Config) error {
 // shown reads what controllers over TLS are shown, if there are any. Slices that come
 // later may have some.
 func (f *openflowFlags) shown(c *ofswitch.Config, targets []channel.Target) (err error) {
-	if slices.ContainsFunc(targets, func(t channel.Target) bool { return t.Secure }) || f.slices != "" && f.cert != "" {
-		c.TLS, err = f.tls()
+	if slices.ContainsFunc(targets, func(t channel.Target) bool { return t.Secure }) || f.slices != "" && f.tls.cert != "" {
+		c.TLS, err = f.tls.config()
 	}
 	return err
 }
@@ -397,17 +395,27 @@ func (f *openflowFlags) band(c *ofswitch.Config, targets []channel.Target) (err 
 	return nil
 }
 
-// tls is the configuration of both ends: a controller must have a certificate too.
-func (f *openflowFlags) tls() (*tls.Config, error) {
+// tlsFlags is what is shown and believed over TLS.
+type tlsFlags struct {
+	cert, key, ca string
+	anyName       bool
+}
+
+func (f *tlsFlags) define(flags *pflag.FlagSet) {
+	flags.StringVar(&f.cert, "cert", "", "certificate for TLS, a PEM file")
+	flags.StringVar(&f.key, "key", "", "key of --cert, a PEM file")
+	flags.StringVar(&f.ca, "ca", "", "certificates of those who may sign the other end's, a PEM file")
+	flags.BoolVar(&f.anyName, "any-name", false, "believe any other end whose certificate --ca has signed, whatever its name")
+}
+
+// config is that of both ends: the other one must have a certificate too.
+func (f *tlsFlags) config() (*tls.Config, error) {
 	if f.cert == "" || f.key == "" || f.ca == "" {
-		return nil, errors.New("controllers over TLS need --cert, --key and --ca")
+		return nil, errors.New("connections over TLS need --cert, --key and --ca")
 	}
-	c, err := secure.Files{Certificate: f.cert, Key: f.key, CA: f.ca}.Config()
-	if err != nil {
-		return nil, err
-	}
+	files := secure.Files{Certificate: f.cert, Key: f.key, CA: f.ca}
 	if f.anyName {
-		secure.AnyName(c)
+		return files.AnyNameConfig()
 	}
-	return c, nil
+	return files.Config()
 }

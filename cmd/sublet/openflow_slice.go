@@ -45,6 +45,7 @@ const (
 
 func (a *app) openflowSlice() *cobra.Command {
 	var keep string
+	var shown tlsFlags
 	c := &cobra.Command{
 		Use: "slice FILE", Short: "Share an OpenFlow switch between several controllers", Args: cobra.ExactArgs(1),
 		Long: `Share an OpenFlow 1.3 switch, Sublet's or another, between several controllers, in
@@ -59,12 +60,18 @@ that, and believes to be alone. FILE states the switch and its slices:
 
 The switch is emptied first. With --keep DIRECTORY slices have what they had when the
 program ended, however it ended. The default slice may use port NORMAL, so its
-controller can be a Sublet server. docs/openflow.md explains it.`,
+controller can be a Sublet server. The switch and controllers are reached over TLS where
+ssl and pssl stand for tcp and ptcp; all of them are shown --cert. docs/openflow.md explains it.`,
 		Example: "  sublet openflow slice slices.yaml\n  sublet openflow slice slices.yaml --keep /var/lib/sublet/slices",
 		RunE: func(c *cobra.Command, args []string) error {
 			config, err := readSlices(args[0])
 			if err != nil {
 				return badInput{err}
+			}
+			if config.Switch.Secure || slices.ContainsFunc(config.Slices, func(s slice.Slice) bool { return anySecure(s.Controllers) }) {
+				if config.TLS, err = shown.config(); err != nil {
+					return badInput{err}
+				}
 			}
 			config.Log = func(err error) { fmt.Fprintf(a.err, "sublet: %v\n", err) }
 			if keep != "" {
@@ -83,6 +90,7 @@ controller can be a Sublet server. docs/openflow.md explains it.`,
 			return p.Run(c.Context())
 		},
 	}
+	shown.define(c.Flags())
 	c.Flags().StringVar(&keep, "keep", "", "directory with what the next start needs to leave slices what they have")
 	return c
 }
@@ -95,17 +103,11 @@ func openSliceFiles(dir string, log func(error)) (*slice.Files, error) {
 	return slice.OpenFiles(dir, log)
 }
 
-// readSlices reads a file of slices of a switch that is elsewhere, to which connections
-// are TCP without TLS.
+// readSlices reads a file of slices of a switch that is elsewhere.
 func readSlices(name string) (slice.Config, error) {
 	return readSlicesOf(name, func(c *slice.Config, of string) (err error) {
-		if c.Switch, err = channel.ParseTarget(of); err != nil || c.Switch.Secure {
-			return fieldProblem("switch", fmt.Errorf("%q: write tcp:HOST:PORT, or ptcp:PORT where it connects to", of))
-		}
-		for i := range c.Slices {
-			if anySecure(c.Slices[i].Controllers) {
-				return fieldProblem(fmt.Sprintf("slices[%d]", i), errors.New("controller: connections of slices are TCP without TLS"))
-			}
+		if c.Switch, err = channel.ParseTarget(of); err != nil {
+			return fieldProblem("switch", fmt.Errorf("%q: write tcp:HOST:PORT, or ptcp:PORT where it connects to; over TLS ssl and pssl", of))
 		}
 		return nil
 	})

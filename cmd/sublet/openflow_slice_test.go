@@ -26,7 +26,6 @@ func TestSlicesAreRead(t *testing.T) {
 		"switch: ":         {"tcp:192.0.2.1:6653", "192.0.2.1"},
 		"slices[0]: ports": {"[1, 2]", "[0]"},
 		"slices[0]: match": {"10.0.0.0/8", "10.0.0.0/80"},
-		"without TLS":      {"[tcp:192.0.2.2", "[ssl:192.0.2.2"},
 		"name":             {"name: a", "name: \"a b\""},
 		"did you mean":     {"tables: 3", "table: 3"},
 	} {

@@ -125,7 +125,7 @@ func (h *Hub) dialLimit() time.Duration {
 
 // dial runs a connection, and when it stands the auxiliary ones beside it.
 func (h *Hub) dial(ctx context.Context, t Target, conf *tls.Config, log func(error)) error {
-	conn, err := t.connect(ctx, conf, h.dialLimit())
+	conn, err := t.Connect(ctx, conf, h.dialLimit())
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (h *Hub) dialBeside(ctx context.Context, t Target, conf *tls.Config, main *
 	if h.AuxiliaryUDP {
 		conn, err = t.connectUDP(ctx)
 	} else {
-		conn, err = t.connect(ctx, conf, h.dialLimit())
+		conn, err = t.Connect(ctx, conf, h.dialLimit())
 	}
 	if err != nil {
 		return err
@@ -170,7 +170,8 @@ func (h *Hub) dialBeside(ctx context.Context, t Target, conf *tls.Config, main *
 	return h.serve(ctx, c)
 }
 
-func (t Target) connect(ctx context.Context, conf *tls.Config, limit time.Duration) (net.Conn, error) {
+// Connect connects to a target that does not listen; conf is for TLS.
+func (t Target) Connect(ctx context.Context, conf *tls.Config, limit time.Duration) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: limit}
 	conn, err := dialer.DialContext(ctx, "tcp", t.Address)
 	if err != nil {

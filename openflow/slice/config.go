@@ -1,6 +1,7 @@
 package slice
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,7 +28,8 @@ type Slice struct {
 type Config struct {
 	Switch channel.Target // where the switch is, or connects to
 	Slices []Slice
-	Memory Memory // nil: the switch is emptied when the proxy or the switch begins anew
+	TLS    *tls.Config // for the switch and controllers that ask for it
+	Memory Memory      // nil: the switch is emptied when the proxy or the switch begins anew
 	Log    func(error)
 }
 

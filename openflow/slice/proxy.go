@@ -2,6 +2,7 @@ package slice
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -36,8 +37,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	}
 	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, lastRetry) {
 		began := time.Now()
-		dialer := net.Dialer{Timeout: lastRetry}
-		conn, err := dialer.DialContext(ctx, "tcp", p.config.Switch.Address)
+		conn, err := p.config.Switch.Connect(ctx, p.config.TLS, lastRetry)
 		if err == nil {
 			err = p.serve(ctx, conn)
 		}
@@ -70,6 +70,9 @@ func (p *Proxy) listen(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if p.config.Switch.Secure {
+			conn = tls.Server(conn, p.config.TLS)
+		}
 		if err := p.serve(ctx, conn); ctx.Err() == nil {
 			p.config.Log(fmt.Errorf("switch %s: %w", conn.RemoteAddr(), err))
 		}
@@ -100,7 +103,7 @@ func (p *Proxy) serve(ctx context.Context, conn net.Conn) error {
 		return err
 	}
 	defer of.Close()
-	of.Begin(ctx, nil, p.config.Log, &running)
+	of.Begin(ctx, p.config.TLS, p.config.Log, &running)
 	return drive(ctx, up, of, wake)
 }
 

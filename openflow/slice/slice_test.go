@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,12 @@ func (b *bed) Atomic(run func() error) error           { return b.tables.Atomic(
 // newBed runs it at an address until the test, or stop, ends it.
 func newBed(t *testing.T, address string) (b *bed, stop func()) {
 	t.Helper()
+	return newBedAt(t, "ptcp:"+address, nil)
+}
+
+// newBedAt is newBed with where it listens for what it shows over TLS.
+func newBedAt(t *testing.T, where string, conf *tls.Config) (b *bed, stop func()) {
+	t.Helper()
 	wake := make(chan struct{}, 1)
 	b = &bed{hub: channel.NewHub(func() {
 		select {
@@ -58,9 +65,9 @@ func newBed(t *testing.T, address string) (b *bed, stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		target, err := channel.ParseTarget("ptcp:" + address)
+		target, err := channel.ParseTarget(where)
 		if err == nil {
-			err = b.hub.Run(ctx, target, nil, func(error) {})
+			err = b.hub.Run(ctx, target, conf, func(error) {})
 		}
 		if err != nil {
 			t.Error(err)
