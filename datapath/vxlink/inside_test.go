@@ -22,12 +22,15 @@ type tenants struct {
 	link         plan.VxLink
 }
 
-func newTenants(t *testing.T) *tenants {
+func newTenants(t *testing.T, changes ...func(*plan.Port)) *tenants {
 	b := newBench(t)
 	hosts, parts := b.pair()
 	x := &tenants{bench: b, part: parts[0], host: hosts[0], link: across(0, 100*vnet.Mbit)}
 	x.node, x.fabric = b.node(x.host, "n0"), x.host.Path(plan.Fabric(demo))
 	x.link.Ends[0].Port.More = []netip.Prefix{netip.MustParsePrefix("192.168.7.1/24"), netip.MustParsePrefix("2001:db8::1/64")}
+	for _, change := range changes {
+		change(x.link.Ends[0].Port)
+	}
 	add(t, x.part, uplink(), x.link)
 	x.stands("at first")
 	return x
@@ -99,6 +102,32 @@ func TestInterfaceIsSetDownInside(t *testing.T) {
 	if problems := x.part.Problems(); len(problems) > 0 {
 		t.Errorf("still told are %v", problems)
 	}
+}
+
+// An interface that has no address, as those of functions, stays down, too.
+func TestInterfaceWithoutAddressIsSetDownInside(t *testing.T) {
+	x := newTenants(t, func(p *plan.Port) {
+		*p = plan.Port{Namespace: p.Namespace, Interface: p.Interface, MTU: p.MTU}
+	})
+	x.ip(x.node, "link", "set", "eth0", "down")
+	x.stands("set down")
+	x.ip(x.node, "link", "set", "eth0", "up")
+	x.stands("set up")
+}
+
+// An interface may be a port of a bridge that its tenant makes, and has to keep its name.
+func TestInterfaceIsBridgedAndRenamedInside(t *testing.T) {
+	x := newTenants(t, func(p *plan.Port) {
+		*p = plan.Port{Namespace: p.Namespace, Interface: p.Interface, MTU: p.MTU}
+	})
+	x.ip(x.node, "link", "add", "br0", "type", "bridge")
+	x.ip(x.node, "link", "set", "eth0", "master", "br0")
+	x.ip(x.node, "link", "set", "br0", "up")
+	x.stands("bridged")
+	x.ip(x.node, "link", "set", "eth0", "down")
+	x.ip(x.node, "link", "set", "eth0", "name", "in0")
+	x.mended("renamed")
+	x.shows("eth0", true)
 }
 
 // TestMTUIsLoweredInside: it stays, also when IPv6 ends with it, and a larger one

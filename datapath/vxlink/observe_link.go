@@ -157,7 +157,11 @@ func (f *fabric) actsRight(l plan.VxLink, i int, slots [2]uint32) bool {
 		}
 	}
 	have, err := f.programs.end(outlet)
-	return err == nil && have == endOf(l, i, slots, outlet, other, f.trunk)
+	want := endOf(l, i, slots, outlet, other, f.trunk)
+	if p := portOf(l.Ends[1-i]); p != nil && p.Inside.Down && have.Action == vxlinkActionFWD_SWITCH && want.Action == vxlinkActionFWD_PEER {
+		want.Action = have.Action // whether one that is down has addresses is not seen: functions have none
+	}
+	return err == nil && have == want
 }
 
 // mergesRight says whether frames that were put into order for an end go to its port.
