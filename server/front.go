@@ -20,9 +20,11 @@ type Cluster interface {
 	// Leader is who leads and where they answer; changed is closed when that is
 	// another. No name: nobody is known to.
 	Leader() (name, address string, changed <-chan struct{})
-	// Gone ends the leadership of a server whose machine answers that nothing
-	// listens there: it need not be waited for.
+	// Gone ends the leadership of a server that says that it leads no more, or whose
+	// machine answers that nothing listens there: it need not be waited for.
 	Gone(ctx context.Context, name string) error
+	// Rests says that this server has given up leading for a while.
+	Rests() bool
 	Servers(context.Context) ([]api.Server, error)
 	// AddServer lets one more take part, in place of another unless replaces is "".
 	AddServer(ctx context.Context, s api.Server, replaces string) error
@@ -140,6 +142,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if passed {
+		if f.cluster.Rests() {
+			w.Header().Set(leadsNot, f.cluster.Name())
+		}
 		f.fail(w, r, leaderless("%s does not lead any more", f.cluster.Name()))
 		return
 	}

@@ -30,6 +30,8 @@ func (c twoServers) Leader() (string, string, <-chan struct{}) { return "s1", c.
 
 func (c twoServers) Gone(context.Context, string) error { return nil }
 
+func (c twoServers) Rests() bool { return false }
+
 func (c twoServers) Servers(context.Context) ([]api.Server, error) { return nil, nil }
 
 func (c twoServers) AddServer(context.Context, api.Server, string) error { return nil }

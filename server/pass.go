@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,6 +31,9 @@ const (
 
 // errNotSent: the leader was not reached, so it has seen nothing of a request.
 var errNotSent = errors.New("the leader cannot be reached")
+
+// errLeadsNot: who is thought to lead has refused a request, since it leads no more.
+var errLeadsNot = errors.New("the server that led does not lead any more")
 
 // transport makes connections to the leader, whoever it is when one is made.
 func (f *Front) transport(config *tls.Config) *http.Transport {
@@ -52,7 +57,7 @@ func (f *Front) transport(config *tls.Config) *http.Transport {
 // pass has the leader answer a request. What was not sent to a leader is tried
 // again with the next one; what was sent once is not, for it may have been done.
 func (f *Front) pass(w http.ResponseWriter, r *http.Request) {
-	until := time.Now().Add(leaderTimeout)
+	until := time.Now().Add(patience(r))
 	for {
 		name, address, changed := f.cluster.Leader()
 		err := leaderless("no server leads at the moment")
@@ -63,7 +68,7 @@ func (f *Front) pass(w http.ResponseWriter, r *http.Request) {
 			}
 			err = leaderless("%s is about to lead", name)
 		} else if address != "" {
-			if err = f.passTo(w, r, address, changed); errors.Is(err, syscall.ECONNREFUSED) {
+			if err = f.passTo(w, r, address, changed); errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errLeadsNot) {
 				_ = f.cluster.Gone(r.Context(), name) // else its leadership expires
 			}
 		} else if name != "" {
@@ -81,6 +86,23 @@ func (f *Front) pass(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// living is a transport whose server has to live until it answers.
+type living struct{ http.RoundTripper }
+
+func (l living) RoundTrip(r *http.Request) (*http.Response, error) {
+	return api.WhileAlive(r, l.RoundTripper.RoundTrip)
+}
+
+// patience is how long a caller waits for a leader: who knows several servers says how
+// soon it would ask another one (RFC 7240, section 4.3).
+func patience(r *http.Request) time.Duration {
+	wait, said := strings.CutPrefix(r.Header.Get("Prefer"), "wait=")
+	if seconds, err := strconv.ParseUint(wait, 10, 16); said && err == nil {
+		return min(time.Duration(seconds)*time.Second, leaderTimeout)
+	}
+	return leaderTimeout
+}
+
 // pause waits, at most until another leads.
 func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) {
 	select {
@@ -96,12 +118,15 @@ func unanswered(err error) error {
 	switch {
 	case errors.As(err, &problem):
 		return problem
-	case errors.Is(err, errNotSent):
+	case errors.Is(err, errNotSent), errors.Is(err, errLeadsNot):
 		return leaderless("%v", err)
 	}
 	return &api.Problem{Status: http.StatusServiceUnavailable, After: 1,
 		Detail: "the server that led was lost before it answered: look whether it was done before you ask again"}
 }
+
+// leadsNot is the field in which a server refuses what another one passed on to it.
+const leadsNot = "Sublet-Leads-Not"
 
 // passTo has one server answer; an error has written nothing to the caller. When
 // another leads, the answer of the former one is not waited for longer than lastWords.
@@ -119,13 +144,19 @@ func (f *Front) passTo(w http.ResponseWriter, r *http.Request, address string, c
 		}
 	}()
 	proxy := httputil.ReverseProxy{
-		Transport:     f.passing,
+		Transport:     living{f.passing},
 		FlushInterval: -1, // streams
 		ErrorLog:      slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL = &url.URL{Scheme: "http", Host: address, Path: p.In.URL.Path, RawPath: p.In.URL.RawPath, RawQuery: p.In.URL.RawQuery}
 			p.Out.Host = r.Host // what browsers compare their Origin with
 			failed = trust.State(p.Out.Header, r)
+		},
+		ModifyResponse: func(response *http.Response) error {
+			if response.Header.Get(leadsNot) == "" {
+				return nil
+			}
+			return errLeadsNot
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}

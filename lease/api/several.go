@@ -9,16 +9,18 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 )
 
 // Bounds of finding a server that answers among several.
 const (
-	dialOne    = time.Second     // connecting to one, with the handshake
-	askAlive   = time.Second     // how long one that has not answered has to say that it lives
-	askEvery   = askAlive / 2    // and how often it is asked
-	findWithin = 8 * time.Second // one that leads
+	dialOne    = time.Second            // connecting to one, with the handshake
+	dialBeside = 200 * time.Millisecond // until the next one is dialled beside it
+	askAlive   = time.Second            // how long one that has not answered has to say that it lives
+	askEvery   = askAlive / 2           // and how often it is asked
+	findWithin = 8 * time.Second        // one that leads
 	findAgain  = 100 * time.Millisecond
 )
 
@@ -34,22 +36,57 @@ type several struct {
 	current int // index of the one that answered last
 }
 
-// dial connects to the server that answered last, or else to another one.
+// dial connects to the server that answered last, or else to whichever of the others
+// is first: one that stands still takes connections, and no handshake.
 func (s *several) dial(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	first := s.current
+	s.mu.Unlock()
+	type dialled struct {
+		at   int
+		conn net.Conn
+		err  error
+	}
+	all := len(s.addresses)
+	done := make(chan dialled, all)
+	begun, over := 0, 0
+	begin := func() {
+		if begun == all {
+			return
+		}
+		at := (first + begun) % all
+		begun++
+		go func() {
+			conn, err := s.dialOne(ctx, s.addresses[at])
+			done <- dialled{at, conn, err}
+		}()
+	}
+	begin()
+	beside := time.NewTicker(dialBeside)
+	defer beside.Stop()
 	var failed error
-	for range s.addresses {
-		s.mu.Lock()
-		at := s.current
-		s.mu.Unlock()
-		conn, err := s.dialOne(ctx, s.addresses[at])
-		if err == nil {
-			return conn, nil
+	for over < begun {
+		select {
+		case <-beside.C:
+			begin()
+		case one := <-done:
+			over++
+			if one.err == nil {
+				s.turn(first, one.at)
+				go func(rest int) {
+					for range rest {
+						if late := <-done; late.err == nil {
+							late.conn.Close()
+						}
+					}
+				}(begun - over)
+				return one.conn, nil
+			}
+			failed = errors.Join(failed, one.err)
+			begin()
 		}
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		failed = errors.Join(failed, err)
-		s.leave(at)
 	}
 	return nil, fmt.Errorf("%w: %w", errNone, failed)
 }
@@ -61,11 +98,14 @@ func (s *several) dialOne(ctx context.Context, address string) (net.Conn, error)
 }
 
 // leave goes on to the next server, unless somebody did already.
-func (s *several) leave(at int) {
+func (s *several) leave(at int) { s.turn(at, (at+1)%len(s.addresses)) }
+
+// turn goes on from one server to another one, unless somebody did already.
+func (s *several) turn(from, to int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current == at {
-		s.current = (at + 1) % len(s.addresses)
+	if s.current == from {
+		s.current = to
 	}
 }
 
@@ -137,9 +177,17 @@ func again(request *http.Request) (*http.Request, error) {
 	return next, err
 }
 
-// attempt sends a request once. A server that does not answer is asked whether it
-// lives: one that stands still would keep the caller for ever.
+// attempt sends a request once. A server that knows no leader says so soon, as there
+// are others to ask.
 func (c *Client) attempt(request *http.Request) (*http.Response, error) {
+	request.Header.Set("Prefer", fmt.Sprintf("wait=%d", askAlive/time.Second))
+	return WhileAlive(request, c.http.Do)
+}
+
+// WhileAlive sends a request once. A server that does not answer is asked whether it
+// lives: one that stands still, or that cannot send to us, would keep the caller for
+// ever.
+func WhileAlive(request *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(request.Context())
 	answered := make(chan struct{})
 	go func() {
@@ -151,34 +199,37 @@ func (c *Client) attempt(request *http.Request) (*http.Response, error) {
 				return
 			case <-time.After(askEvery):
 			}
-			if err := c.alive(ctx); err != nil {
+			if err := alive(ctx, request.URL, send); err != nil {
 				cancel(err)
 				return
 			}
 		}
 	}()
-	response, err := c.http.Do(request.WithContext(ctx))
+	response, err := send(request.WithContext(ctx))
 	close(answered)
 	if err != nil {
-		cancel(nil)
+		defer cancel(nil)
 		if request.Context().Err() == nil && ctx.Err() != nil {
 			return nil, fmt.Errorf("the server stopped answering: %w", context.Cause(ctx))
 		}
 		return nil, err
 	}
-	response.Body = &cancelled{response.Body, cancel}
+	if response.StatusCode != http.StatusSwitchingProtocols { // whose body is written, too
+		response.Body = &cancelled{response.Body, cancel}
+	}
 	return response, nil
 }
 
-// alive asks the server that requests go to for a sign of life; any answer is one.
-func (c *Client) alive(ctx context.Context) error {
+// alive asks the server of a request for a sign of life; any answer is one.
+func alive(ctx context.Context, of *url.URL, send func(*http.Request) (*http.Response, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, askAlive)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/healthz", nil)
+	at := url.URL{Scheme: of.Scheme, Host: of.Host, Path: "/healthz"}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
 		return err
 	}
-	response, err := c.http.Do(request)
+	response, err := send(request)
 	if err != nil {
 		return fmt.Errorf("no sign of life from the server: %v", err)
 	}

@@ -271,6 +271,13 @@ func (c *Cluster) yield(now time.Time) bool {
 // mayYield says that this server has not yielded a short time ago.
 func (c *Cluster) mayYield(now time.Time) bool { return !now.Before(c.rest.Add(slowAgain)) }
 
+// Rests says that this server has let others lead, and does not stand for election.
+func (c *Cluster) Rests() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Before(c.rest)
+}
+
 // rested waits until a server with a slow disk may lead again.
 func (c *Cluster) rested(ctx context.Context) {
 	c.mu.Lock()

@@ -38,6 +38,8 @@ const pageSize = 256
 
 // Load reads everything as of one revision; an empty store gives the zero State.
 func (s *Store) Load(ctx context.Context) (lease.State, error) {
+	ctx, end := s.whileLeading(ctx)
+	defer end()
 	var state lease.State
 	if err := s.fenceOff(ctx); err != nil {
 		return state, notLeader(err)
@@ -143,6 +145,8 @@ func (s *Store) Save(ctx context.Context, c lease.Changes) error {
 	if err != nil {
 		return err
 	}
+	ctx, end := s.whileLeading(ctx)
+	defer end()
 	for i, batch := range s.batches(operations) {
 		if i > 0 { // the counters' revision tells of each
 			batch = append([]clientv3.Op{operations[0]}, batch...)
@@ -156,6 +160,24 @@ func (s *Store) Save(ctx context.Context, c lease.Changes) error {
 		}
 	}
 	return nil
+}
+
+// whileLeading gives a context that ends with leadership: a member that has lost the
+// others would go on with a write for as long as it has. Whether that came into force
+// is not known then. Who only reads has none that ends.
+func (s *Store) whileLeading(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancel(ctx)
+	if s.leader == nil {
+		return ctx, end
+	}
+	go func() {
+		select {
+		case <-s.leader.deposed:
+			end()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, end
 }
 
 // notLeader gives the error of who was deposed the book's name.
