@@ -145,7 +145,7 @@ func TestMeasure(t *testing.T) {
 func TestHold(t *testing.T) {
 	needs(t)
 	const rate, size = 20e6, 600
-	moments, err := Hold(t.Context(), self(t, "forward"), control.Profile{Fixed: 1e-3}, rate, []Phase{{size, 2500 * time.Millisecond}})
+	moments, err := Hold(t.Context(), self(t, "forward"), control.Profile{Fixed: 1e-3}, rate, []Phase{{Size: size, Length: 2500 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

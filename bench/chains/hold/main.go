@@ -1,5 +1,6 @@
 // Command hold has the controller of agent/control hold the rate of a real
-// function by the quota of its control group, while packets change size.
+// function by the quota of its control group, while packets change size, and in
+// scenarios.
 package main
 
 import (
@@ -18,10 +19,17 @@ import (
 	"sublet/datapath/kernel"
 )
 
+// copierCommand is the argument with which this program is the function.
+const copierCommand = "copier"
+
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == kernel.InitCommand {
 		log.Fatal(kernel.RunLaunch())
 	}
+	if len(os.Args) > 1 && os.Args[1] == copierCommand {
+		log.Fatal(copier())
+	}
+	several := flag.Bool("scenarios", false, "run the scenarios, with a function of its own")
 	mbit := flag.Float64("mbit", 50, "rate to hold, Mbit/s")
 	seconds := flag.Float64("seconds", 10, "length of each phase")
 	flag.Usage = func() {
@@ -29,12 +37,18 @@ func main() {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if flag.NArg() == 0 {
+	if (flag.NArg() == 0) != *several {
 		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *several {
+		if err := all(ctx, time.Duration(*seconds*float64(time.Second))); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if err := run(ctx, flag.Args(), *mbit*1e6, time.Duration(*seconds*float64(time.Second))); err != nil {
 		log.Fatal(err)
 	}
