@@ -54,7 +54,7 @@ var table = []benchmark{
 		"what both datapaths forward on one processor, by flows, rules, masks, set-fields and outputs, and TCP, beside Linux bridge, learning switch and Open vSwitch (default and AF_XDP ports), interleaved; `-only`, `-rounds`, `-window`, `-size`",
 		"root; compares with Open vSwitch and ethtool if they are installed", 2 * time.Minute, "research/openflow-performance.md"},
 	{"openflow/latency", "go run ./bench/openflow/latency",
-		"a frame's way through both datapaths and Open vSwitch by who decides: cache, process, controller, and after idleness; 20,000 new flows a second beside an old one; `-only`, `-rounds`, `-frames`, `-rate`, `-seconds`",
+		"a frame's way through both datapaths and Open vSwitch by who decides: cache, process, controller, and after idleness; 20,000 new flows a second beside an old one; `-only`, `-rounds`, `-frames`, `-size`, `-rate`, `-seconds`",
 		"root; compares with Open vSwitch if it is installed", 2 * time.Minute, "research/openflow-performance.md"},
 	{"openflow/control", "go run ./bench/openflow/control",
 		"flow-mods with a barrier each and in batches, statistics of 10,000 entries, and changes beside polling, on both datapaths and Open vSwitch, interleaved; `-rounds`, `-entries`",

@@ -63,7 +63,7 @@ type begun struct{ sent, arrived, kept, busy float64 }
 
 func begin(s *bed.Switch) (r begun, err error) {
 	from, to := s.Stations[0], s.Stations[1]
-	line, err := pktgen.OpenLine(from, to, size)
+	line, err := pktgen.OpenLine(from, to, *size)
 	if err != nil {
 		return r, err
 	}

@@ -20,14 +20,13 @@ import (
 var (
 	rounds  = flag.Int("rounds", 3, "rounds, interleaved")
 	frames  = flag.Int("frames", 400, "of a measurement")
+	size    = flag.Int("size", 64, "of a frame, bytes")
 	rate    = flag.Int("rate", 20_000, "new flows in a second")
 	seconds = flag.Int("seconds", 3, "of new flows")
 	only    = flag.String("only", "", "tiers or new")
 )
 
 func main() { harness.Main("openflow/latency", run) }
-
-const size = 64
 
 // Open vSwitch with AF_XDP ports is not among them: its thread polls, and takes the
 // processor from the others while they are measured.
@@ -70,7 +69,7 @@ func (w *delays) add(times []float64) {
 }
 
 func latencies(ctx context.Context, switches []*bed.Switch) error {
-	fmt.Printf("\n%d rounds of %d frames of %d bytes, us\n\n", *rounds, *frames, size)
+	fmt.Printf("\n%d rounds of %d frames of %d bytes, us\n\n", *rounds, *frames, *size)
 	t := harness.Table{Head: []string{"switch", "tier", "median", "99th percentile"}}
 	all := make(map[string]*delays)
 	for range *rounds {
@@ -134,7 +133,7 @@ func each(number int) []of13.Message {
 
 // times sends a frame of each of some flows, and times a frame each.
 func times(s *bed.Switch, flow func(i int) int) (list []float64, err error) {
-	line, err := pktgen.OpenLine(s.Stations[0], s.Stations[1], size)
+	line, err := pktgen.OpenLine(s.Stations[0], s.Stations[1], *size)
 	if err != nil {
 		return nil, err
 	}
