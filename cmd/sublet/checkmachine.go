@@ -28,13 +28,14 @@ func withoutMachines(top vnet.Topology, targets []probe.Target) (rest []probe.Ta
 	return rest
 }
 
-// ofMachine is why a link is not measured that only streams of machines fill.
+// ofMachine is why a link of a machine is not measured.
 const ofMachine = notMeasuredFor + "what sends or receives over it is a machine, or one that joins"
 
 // ofMachines completes a verdict with the links of which nothing was measured.
 // Nothing speaks against them, and they are not kept either.
 func ofMachines(l vnet.Lease, v *vnet.Verdict) {
-	if len(machinesOf(l.Topology())) == 0 {
+	machines := machinesOf(l.Topology())
+	if len(machines) == 0 {
 		return
 	}
 	type direction struct{ link, from string }
@@ -47,8 +48,12 @@ func ofMachines(l vnet.Lease, v *vnet.Verdict) {
 			if there[direction{link.Name, link.Ends[d]}] || link.Down || link.Chain != "" {
 				continue
 			}
+			why := notMeasuredFor + "no stream fills it but of machines, or of nodes that join, if any does"
+			if machines[link.Ends[0]] || machines[link.Ends[1]] {
+				why = ofMachine
+			}
 			v.Links = append(v.Links, vnet.LinkVerdict{
-				Name: link.Name, From: link.Ends[d], To: link.Ends[d.Opposite()], OK: true, Outcome: vnet.NotMeasured, Why: ofMachine,
+				Name: link.Name, From: link.Ends[d], To: link.Ends[d.Opposite()], OK: true, Outcome: vnet.NotMeasured, Why: why,
 				Min: link.Bandwidth[d].Min, Max: min(link.Bandwidth[d].Max, l.Rates[link.Name][d]), Alloc: l.Rates[link.Name][d],
 			})
 			if v.Outcome == vnet.Kept {
