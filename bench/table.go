@@ -144,7 +144,7 @@ var table = []benchmark{
 		"laws that hold the rates of chains by shares of processors, in a model: the thesis's experiments and 20 scenarios, ours, the published one and none; `-seeds`",
 		"", 10 * time.Second, "chains-processors.md"},
 	{"chains/hold", "go run ./bench/chains/hold $FUNCTION eth0 eth1",
-		"the controller of chains/control on a real function: its rate held by a quota while packets change size; `-mbit`, `-seconds`",
+		"the controller of chains/control on a real function: its rate held by a quota while packets change size; `-mbit`, `-seconds`; `-scenarios`: 13 scenarios with a function of its own, without FUNCTION",
 		"root; FUNCTION, a program that takes frames from eth0 and sends them out of eth1", time.Minute, "chains-processors.md"},
 	{"chains/placement", "go run ./bench/chains/placement",
 		"functions on cores: greedy against exact placement in the 27 published cases and in random ones, and how long the exact one takes",
