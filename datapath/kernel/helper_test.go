@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,6 +65,13 @@ func TestStuck(t *testing.T) {
 	}
 	if n := looks(t, silent, started(t, "sh", "-c", "while :; do :; done")); n != 0 {
 		t.Errorf("one that is busy: %d looks", n)
+	}
+	waits, since := started(t, "sleep", "60"), sight{since: time.Now().Add(-2 * starvation)}
+	if since.hadTime(waits) {
+		t.Errorf("one that got no processor had its time")
+	}
+	if since.since = time.Now().Add(-2 * mostStarvation); !since.hadTime(waits) {
+		t.Errorf("one that got no processor for minutes may have more")
 	}
 	if err := os.Remove(silent.Socket); err != nil {
 		t.Fatal(err)

@@ -17,15 +17,19 @@ import (
 // Bounds on a helper that does not get on. One that is stopped is found within two
 // looks. One that does not answer failures questions, though it waits for no processor,
 // is asked once more and has lastTime: it may have waited a moment ago, and whatever asks
-// may have. One that waits for a processor gets starvation, since a machine may be that
-// busy.
+// may have. One that runs or waits for a processor gets starvation, until it has had spun
+// of a processor since the first of these questions (but no longer than mostStarvation),
+// and starvation for the last one: a machine, or its limit, may leave it that little.
 const (
 	helperEvery  = 500 * time.Millisecond
 	healthTime   = 600 * time.Millisecond
 	failures     = 3
 	lastTime     = 3 * time.Second
 	starvation   = 15 * time.Second
+	spun         = 3 * time.Second
 	oversleeping = 2 // times healthTime: then it is this agent that waits
+
+	mostStarvation = 2 * time.Minute
 )
 
 // Watch puts a token into events, which has room for one, whenever the helper has
@@ -59,9 +63,10 @@ func (h Helper) Watch(ctx context.Context, events chan<- struct{}) {
 // sight is what was seen of a process.
 type sight struct {
 	process proc.Process
-	stopped int       // looks in a row that found it so
-	silent  int       // questions in a row that it did not answer
-	since   time.Time // the first of them
+	stopped int           // looks in a row that found it so
+	silent  int           // questions in a row that it did not answer
+	since   time.Time     // the first of them
+	used    time.Duration // of a processor, until then
 }
 
 // stuck says whether a process stands still for good.
@@ -87,15 +92,23 @@ func (s *sight) stuck(ctx context.Context, h Helper, pid int) bool {
 	default:
 		if s.silent++; s.silent == 1 {
 			s.since = began
+			s.used, _ = ClockOf(pid)
 		}
 	}
 	if s.silent < failures {
 		return false
 	}
-	if runnable(pid) {
-		return time.Since(s.since) > starvation
+	if !runnable(pid) {
+		return !h.healthy(ctx, lastTime) && ctx.Err() == nil
 	}
-	return !h.healthy(ctx, lastTime) && ctx.Err() == nil
+	return s.hadTime(pid) && !h.healthy(ctx, starvation) && ctx.Err() == nil
+}
+
+// hadTime says whether a process has had the time in which it would have answered.
+func (s *sight) hadTime(pid int) bool {
+	waited := time.Since(s.since)
+	used, err := ClockOf(pid)
+	return waited > mostStarvation || waited > starvation && err == nil && used-s.used > spun
 }
 
 // healthy says whether it answers in time, be it by an error. A process that has no
