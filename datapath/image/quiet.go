@@ -34,6 +34,9 @@ type left struct {
 	Entries int   `json:"entries"`
 }
 
+func (b *budget) rest() left   { return left{b.stream.left, b.files.left, b.entries} }
+func (b *budget) leave(l left) { b.stream.left, b.files.left, b.entries = l.Stream, l.Files, l.Entries }
+
 // word is what the process says: what the image has taken until now, and at the end what
 // is left, or what is wrong.
 type word struct {
@@ -57,7 +60,8 @@ func Unpack() error {
 	if err != nil {
 		return say.Encode(word{Wrong: err.Error(), TooLarge: errors.Is(err, ErrTooLarge)})
 	}
-	return say.Encode(word{Left: &left{b.stream.left, b.files.left, b.entries}})
+	rest := b.rest()
+	return say.Encode(word{Left: &rest})
 }
 
 func (w work) unpack(claim func(int64) error) (*budget, error) {
@@ -67,7 +71,8 @@ func (w work) unpack(claim func(int64) error) (*budget, error) {
 	}
 	defer t.close()
 	b := newBudget(context.Background(), t.root, w.Most)
-	b.stream.left, b.files.left, b.entries, b.claim = w.Left.Stream, w.Left.Files, w.Left.Entries, claim
+	b.leave(w.Left)
+	b.claim = claim
 	return b, layer(t, os.Stdin, w.Digest, b)
 }
 
@@ -76,7 +81,7 @@ const apartEnds = 5 * time.Second
 
 // apart unpacks a layer by a process of its own.
 func (s *Store) apart(t *tree, packed io.Reader, digest v1.Hash, b *budget) error {
-	spec, err := json.Marshal(work{t.path, t.owner, digest, left{b.stream.left, b.files.left, b.entries}, b.most})
+	spec, err := json.Marshal(work{t.path, t.owner, digest, b.rest(), b.most})
 	if err != nil {
 		return err
 	}
@@ -125,7 +130,7 @@ func (b *budget) listen(out io.Reader) error {
 		case w.Wrong != "":
 			return errors.New(w.Wrong)
 		case w.Left != nil:
-			b.stream.left, b.files.left, b.entries = w.Left.Stream, w.Left.Files, w.Left.Entries
+			b.leave(*w.Left)
 			return nil
 		}
 		if err := b.claim(w.Taken); err != nil {

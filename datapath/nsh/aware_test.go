@@ -3,14 +3,11 @@ package nsh
 import (
 	"bufio"
 	"encoding/hex"
-	"net"
 	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf/asm"
-
-	"sublet/datapath/kernel"
 )
 
 // aware is a function that knows NSH: it tells the path, index and metadata of what comes
@@ -119,23 +116,12 @@ func TestSegmentsPassFunctionsThatKnowNSH(t *testing.T) {
 // the same for all.
 func (g *testGround) returnsNext(namespace string, next int32) {
 	g.t.Helper()
-	file, err := kernel.OpenNamespace(namespace)
-	check(g.t, err)
-	defer file.Close()
-	check(g.t, kernel.In(file, func() error {
-		i, err := net.InterfaceByName("i0")
-		if err != nil {
-			return err
-		}
-		o, err := net.InterfaceByName("o0")
-		if err != nil {
-			return err
-		}
+	g.between(namespace, func(in, out int) error {
 		const indexAt = 14 + 7
-		return g.redirect(i.Index, o.Index,
+		return g.redirect(in, out,
 			asm.StoreImm(asm.RFP, -8, int64(next), asm.Byte), asm.Mov.Imm(asm.R2, indexAt), asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, -8),
 			asm.Mov.Imm(asm.R4, 1), asm.Mov.Imm(asm.R5, 0), asm.FnSkbStoreBytes.Call())
-	}))
+	})
 }
 
 // backBeside leads what comes back past the functions.

@@ -70,11 +70,10 @@ func (g *testGround) ask(ns, to string) string {
 	return answer
 }
 
-// bridge makes the node f a bump in the wire: frames go from one interface to the
-// other as they are.
-func (g *testGround) bridge() {
+// between does f inside a namespace, with the numbers of its interfaces i0 and o0.
+func (g *testGround) between(namespace string, f func(in, out int) error) {
 	g.t.Helper()
-	file, err := kernel.OpenNamespace(g.f)
+	file, err := kernel.OpenNamespace(namespace)
 	check(g.t, err)
 	defer file.Close()
 	check(g.t, kernel.In(file, func() error {
@@ -86,8 +85,15 @@ func (g *testGround) bridge() {
 		if err != nil {
 			return err
 		}
-		return errors.Join(g.redirect(i.Index, o.Index), g.redirect(o.Index, i.Index))
+		return f(i.Index, o.Index)
 	}))
+}
+
+// bridge makes the node f a bump in the wire: frames go from one interface to the
+// other as they are.
+func (g *testGround) bridge() {
+	g.t.Helper()
+	g.between(g.f, func(in, out int) error { return errors.Join(g.redirect(in, out), g.redirect(out, in)) })
 }
 
 // redirect sends all frames that come in by a device out by another, after some code.
