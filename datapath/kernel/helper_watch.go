@@ -98,10 +98,14 @@ func (s *sight) stuck(ctx context.Context, h Helper, pid int) bool {
 	if s.silent < failures {
 		return false
 	}
-	if !runnable(pid) {
-		return !h.healthy(ctx, lastTime) && ctx.Err() == nil
+	within := lastTime
+	if runnable(pid) {
+		if !s.hadTime(pid) {
+			return false
+		}
+		within = starvation
 	}
-	return s.hadTime(pid) && !h.healthy(ctx, starvation) && ctx.Err() == nil
+	return !h.healthy(ctx, within) && ctx.Err() == nil
 }
 
 // hadTime says whether a process has had the time in which it would have answered.
