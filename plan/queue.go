@@ -9,11 +9,11 @@ import (
 	"sublet/vnet"
 )
 
-// Queues are what a port of an OpenFlow switch has of its link's rate, by queue.
-// Rates are in whole bytes per second.
+// Queues are what a port of an OpenFlow switch has of its link's rate, by queue; without
+// any in List the rate is only told to controllers. Rates are in whole bytes per second.
 type Queues struct {
-	Rate vnet.Rate `json:"rate_bps"` // of all together
-	List []Queue   `json:"list"`     // by number
+	Rate vnet.Rate `json:"rate_bps"`       // of all together
+	List []Queue   `json:"list,omitempty"` // by number
 	// Control is what control in band has of it before them; 0: none passes the port.
 	// Its class is no queue: controllers neither see it nor send by it.
 	Control vnet.Rate `json:"control_bps,omitempty"`
@@ -29,14 +29,18 @@ type Queue struct {
 	Max    vnet.Rate `json:"max_bps"`
 }
 
-// queues are those of a port; nil: none. Queue 0 has what the others leave, unless
-// the request says more of it.
+// queues are those of a switch's port; nil: it has no OpenFlow, or the link no rate.
+// Queue 0 has what the others leave, unless the request says more of it.
 func (n *network) queues(link vnet.VirtualLink, end int) *Queues {
-	stated := slices.DeleteFunc(slices.Clone(n.switches[link.Ends[end]].Queues), func(q vnet.Queue) bool { return q.Link != link.Name })
-	if len(stated) == 0 {
-		return nil
-	}
+	s := n.switches[link.Ends[end]]
 	all := &Queues{Rate: n.rates(link)[end]}
+	stated := slices.DeleteFunc(slices.Clone(s.Queues), func(q vnet.Queue) bool { return q.Link != link.Name })
+	if len(stated) == 0 {
+		if s.Kind != vnet.SwitchOpenFlow || all.Rate == 0 {
+			return nil
+		}
+		return all
+	}
 	if n.controlOf(link) != nil {
 		all.Control = LeastOfControl(all.Rate)
 	}
@@ -64,6 +68,9 @@ func (q *Queues) String() string {
 		return ""
 	}
 	var b strings.Builder
+	if len(q.List) == 0 {
+		fmt.Fprintf(&b, " speed %s", q.Rate)
+	}
 	for _, one := range q.List {
 		fmt.Fprintf(&b, " queue %d %s to %s", one.Number, one.Min, one.Max)
 	}

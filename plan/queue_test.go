@@ -17,6 +17,11 @@ func TestQueuesShareALink(t *testing.T) {
 		t.Errorf("queues of nothing: %v", q)
 	}
 	s := n.switches["s"]
+	s.Kind = vnet.SwitchOpenFlow
+	n.switches["s"] = s
+	if q := n.queues(link, 1); q == nil || q.Rate != 10*vnet.Mbit || len(q.List) > 0 {
+		t.Errorf("a port without queues: %v", q)
+	}
 	s.Queues = []vnet.Queue{{Link: "l", Number: 2, Min: 3 * vnet.Mbit, Max: 20 * vnet.Mbit}, {Link: "l", Number: 1, Min: vnet.Mbit, Max: 2 * vnet.Mbit}, {Link: "other", Number: 1}}
 	n.switches["s"] = s
 	want := &Queues{Rate: 10 * vnet.Mbit, List: []Queue{{0, 6 * vnet.Mbit, 10 * vnet.Mbit}, {1, vnet.Mbit, 2 * vnet.Mbit}, {2, 3 * vnet.Mbit, 10 * vnet.Mbit}}}

@@ -76,7 +76,7 @@ type Port struct {
 	Metric int          `json:"metric,omitempty"` // of the route to Peer or Subnet: parallel links differ
 	// More are the port's other addresses, with their subnets.
 	More []netip.Prefix `json:"more,omitempty"`
-	// Queues of an OpenFlow switch's port; nil: one for all.
+	// Queues of an OpenFlow switch's port, and its rate; nil: neither.
 	Queues *Queues `json:"queues,omitempty"`
 	// Inside is what was read back of the tenant's doing there.
 	Inside Inside `json:"-"`

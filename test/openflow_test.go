@@ -122,6 +122,10 @@ func (l *lab) tracesAndQueues() {
 		!strings.Contains(string(out), "rate 6Mbit ceil 10Mbit") {
 		l.t.Errorf("queues of the port: %v\n%s", err, out)
 	}
+	out, err = exec.Command("nsenter", "--net="+spaces[0], "ip", "-details", "link", "show", "dev", "eth0").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "alias 10Mbit") {
+		l.t.Errorf("speed of a port without queues: %v\n%s", err, out)
+	}
 }
 
 // A tenant's controller makes a leased switch forward; without it nothing passes.

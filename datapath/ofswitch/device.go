@@ -15,6 +15,7 @@ import (
 	"sublet/datapath/kernel"
 	"sublet/datapath/xsk"
 	"sublet/openflow/of13"
+	"sublet/vnet"
 )
 
 const (
@@ -124,8 +125,9 @@ func (d *device) describe(conn *kernel.Conn) (of13.Port, error) {
 	}
 	p.HWAddr, d.address = link.Hardware, link.Hardware
 	p.MaxSpeed = 1000 * d.speed
-	if p.CurrentSpeed = p.MaxSpeed; d.queues.rate > 0 {
-		p.CurrentSpeed = uint32(min(d.queues.rate*8/1000, math.MaxUint32))
+	p.CurrentSpeed = p.MaxSpeed
+	if rate := d.rate(link.Alias); rate > 0 {
+		p.CurrentSpeed = uint32(min(rate/vnet.Kbit, math.MaxUint32))
 		p.MaxSpeed = max(p.MaxSpeed, p.CurrentSpeed)
 	}
 	p.Current = feature(d.speed)
@@ -134,6 +136,16 @@ func (d *device) describe(conn *kernel.Conn) (of13.Port, error) {
 		p.State = of13.PortStateDown
 	}
 	return p, nil
+}
+
+// rate is what the device may send: what its queues have together, or what its alias
+// says, such as "100Mbit"; 0: neither says it.
+func (d *device) rate(alias string) vnet.Rate {
+	if d.queues.rate > 0 {
+		return vnet.Rate(min(d.queues.rate, math.MaxInt64/8)) * 8
+	}
+	rate, _ := vnet.ParseRate(alias)
+	return rate
 }
 
 // speedOf asks a device for its speed, by ETHTOOL_GSET (linux/ethtool.h). Devices that

@@ -32,9 +32,10 @@ func queuesShareAPort(t *testing.T, inKernel bool) {
 	tc(t, "class add dev p2 parent 1:fffe classid 1:1 htb rate 8kbit ceil 16mbit")
 	tc(t, "class add dev p2 parent 1:fffe classid 1:3 htb rate 4mbit ceil 4mbit burst 4k cburst 4k")
 	tc(t, "class add dev p2 parent 1:fffe classid 1:4 htb rate 8mbit ceil 16mbit burst 8k cburst 8k")
+	ip(t, "link", "set", "p1", "alias", "12.5Mbit")
 	c := running(t, inKernel)
 	c.send(&of13.MultipartRequest{Kind: of13.MultipartPortDesc})
-	for i, want := range []uint32{10_000_000, 16_000} { // a veth pair tells 10 Gbit/s
+	for i, want := range []uint32{12_500, 16_000} { // a veth pair tells 10 Gbit/s
 		if p := c.want(of13.TypeMultipartReply).(*of13.MultipartReply).PortDescs; len(p) < 2 || p[i].CurrentSpeed != want || p[i].MaxSpeed != 10_000_000 || p[i].Current != 1<<6 {
 			t.Fatalf("port %d: %+v", i+1, p)
 		}

@@ -22,9 +22,34 @@ func queueLimit(most vnet.Rate, mtu int) uint32 {
 	return max(queue(most, mtu), largestGSO+largestGSO/8)
 }
 
+// speedOf is what the device of a port without queues has for an alias: its rate, as
+// datapath/ofswitch reads it. Queues tell it otherwise.
+func speedOf(want *plan.Queues) string {
+	if want == nil || len(want.List) > 0 {
+		return ""
+	}
+	return want.Rate.String()
+}
+
+// setSpeed makes that the alias of a device.
+func setSpeed(c *kernel.Conn, index int, speed string) error {
+	l, err := c.LinkByIndex(index)
+	if err != nil || l.Alias == speed {
+		return err
+	}
+	return c.Do(kernel.ChangeLink(index).String(iflaAlias, speed))
+}
+
 // setQueues makes a port's queues or changes them in place; those that it shall not
 // have go.
 func setQueues(c *kernel.Conn, index int, want *plan.Queues, mtu int) error {
+	speed := speedOf(want)
+	if err := setSpeed(c, index, speed); err != nil {
+		return err
+	}
+	if speed != "" {
+		want = nil
+	}
 	root, err := c.RootQdisc(index)
 	if err != nil {
 		return err
@@ -104,6 +129,11 @@ func readQueues(c *kernel.Conn, devices map[int]kernel.Link) (map[int]*plan.Queu
 		limits[q.Index][q.Parent] = q.FIFO()
 	}
 	found := make(map[int]*plan.Queues)
+	for index, d := range devices {
+		if rate, err := vnet.ParseRate(d.Alias); err == nil {
+			found[index] = &plan.Queues{Rate: rate}
+		}
+	}
 	for _, q := range qdiscs {
 		if q.Parent != kernel.TCRoot || q.Handle == 0 {
 			continue
