@@ -153,19 +153,10 @@ sublet up FILE does the same at once where nothing would be lost.`,
 			if err != nil {
 				return err
 			}
-			if err := needsExport(args[0], text); err != nil {
-				return err
-			}
 			if opt.Access, err = exitsOf(exits); err != nil {
 				return err
 			}
-			read := importerOf(text, opt)
-			if read == nil && isXML(text) {
-				read = leading(opt.Access)
-			} else if read == nil {
-				read = containerlab(opt) // which says what it is not
-			}
-			req, notes, err := read(args[0], text)
+			req, notes, err := imported(args[0], text, opt)
 			if err != nil {
 				return err
 			}
@@ -185,6 +176,20 @@ sublet up FILE does the same at once where nothing would be lost.`,
 	c.Flags().StringToStringVar(&opt.Set, "set", nil, "value of a variable of the topology, such as VERSION=12 (containerlab)")
 	c.Flags().BoolVar(&opt.NoImages, "no-images", false, "let nodes have the files of their host; nodes of FRR's image become routers that are told their /etc/frr/frr.conf (containerlab)")
 	return c
+}
+
+// imported reads a text in whatever language of another program it is.
+func imported(name string, text []byte, opt clab.Options) (vnet.Request, []vnet.Note, error) {
+	if err := needsExport(name, text); err != nil {
+		return vnet.Request{}, nil, err
+	}
+	read := importerOf(text, opt)
+	if read == nil && isXML(text) {
+		read = leading(opt.Access)
+	} else if read == nil {
+		read = containerlab(opt) // which says what it is not
+	}
+	return read(name, text)
 }
 
 // needsExport says of a program for Mininet, and of what MiniEdit saves, by which

@@ -49,28 +49,15 @@ it comes to one.`,
 			if err := errors.Join(a.checkFormat(), o.check()); err != nil {
 				return err
 			}
-			if o.from != "" {
+			switch {
+			case o.from != "":
 				return a.upFrom(c.Context(), o)
-			}
-			if o.name != "" && len(args) > 1 {
+			case o.name != "" && len(args) > 1:
 				return badInput{errors.New("--name is for one FILE: several have names of their own")}
-			}
-			if o.dryRun {
+			case o.dryRun:
 				return a.dryRun(args, o)
 			}
-			requests := make([]vnet.Request, len(args))
-			for i, name := range args {
-				var err error
-				if requests[i], err = a.readRequest(name, false); err != nil {
-					return err
-				}
-			}
-			if o.name != "" {
-				if err := a.rename(&requests[0], o.name); err != nil {
-					return err
-				}
-			}
-			return a.admit(c.Context(), requests, o)
+			return a.upFiles(c.Context(), args, o)
 		},
 	})
 	c.Flags().BoolVar(&o.accept, "accept", false, "take the counter-offer at once, if it comes to one")
@@ -88,6 +75,23 @@ it comes to one.`,
 	c.Flags().BoolVar(&o.bare, "without-files", false, "with --from: without what the nodes had kept")
 	completeSubstrateFlag(c)
 	return c
+}
+
+// upFiles asks for the networks that files describe.
+func (a *app) upFiles(ctx context.Context, files []string, o upOptions) error {
+	requests := make([]vnet.Request, len(files))
+	for i, name := range files {
+		var err error
+		if requests[i], err = a.readRequest(name, false); err != nil {
+			return err
+		}
+	}
+	if o.name != "" {
+		if err := a.rename(&requests[0], o.name); err != nil {
+			return err
+		}
+	}
+	return a.admit(ctx, requests, o)
 }
 
 // upOptions are the flags of up.
