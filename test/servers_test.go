@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,17 +49,19 @@ type member struct {
 //
 // Test and etcd are in a namespace of their own, too.
 type control struct {
-	t         testing.TB
-	dir       string
-	ca        *authority
-	external  bool   // etcd; else each server has a member of the store
-	etcd      string // its port
-	disk      string // options of the file system that each server has for its data; "": none of its own
-	members   []*member
-	made      int
-	suffering string // what became of whom last
-	subnet    int
-	name      string // begins those of namespaces and devices
+	t          testing.TB
+	dir        string
+	ca         *authority
+	external   bool   // etcd; else each server has a member of the store
+	secure     bool   // etcd, over TLS
+	etcd       string // its port
+	etcdSecure *secureEtcd
+	disk       string // options of the file system that each server has for its data; "": none of its own
+	members    []*member
+	made       int
+	suffering  string // what became of whom last
+	subnet     int
+	name       string // begins those of namespaces and devices
 }
 
 // controls counts those of this process: the kernel takes a namespace's devices away
@@ -129,6 +130,9 @@ func newControlOn(t testing.TB, c *control, servers int, substrate string) *cont
 	}
 	bridge := c.name
 	c.ip("link", "set", "dev", "lo", "up")
+	if c.secure {
+		c.etcdSecure = newSecureEtcd(t, filepath.Join(dir, "etcd"), c.host(1))
+	}
 	c.ip("link", "add", bridge, "type", "bridge")
 	c.ip("address", "add", c.host(1)+"/24", "dev", bridge)
 	c.ip("link", "set", "dev", bridge, "up")
@@ -148,13 +152,7 @@ func startEtcd(t testing.TB, dir string) (port string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := embed.NewConfig()
-	config.Dir, config.LogLevel = dir, "panic"
-	at := func(p string) []url.URL { return []url.URL{{Scheme: "http", Host: p}} }
-	config.ListenClientUrls, config.AdvertiseClientUrls = at("0.0.0.0:"+port), at("127.0.0.1:"+port)
-	config.ListenPeerUrls, config.AdvertisePeerUrls = at("127.0.0.1:0"), at("127.0.0.1:1")
-	config.InitialCluster = "default=http://127.0.0.1:1"
-	e, err := embed.StartEtcd(config)
+	e, err := embed.StartEtcd(etcdConfig(dir, "http", port))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +196,7 @@ func (c *control) namespace() *member {
 	c.ip("-n", m.ns, "link", "set", "dev", "lo", "up")
 	c.ip("-n", m.ns, "link", "set", "dev", "eth0", "up")
 	c.ca.signServer(m.name, net.ParseIP(c.host(n+1)))
-	if m.store = c.host(n+1) + ":7444"; c.etcd != "" {
+	if m.store = c.host(n+1) + ":7444"; c.external || c.secure {
 		m.store = ""
 	}
 	if m.data = filepath.Join(c.dir, "data-"+m.name); c.disk != "" {
@@ -250,6 +248,8 @@ func (c *control) launch(m *member) {
 // storeFlags say where a server finds the store.
 func (c *control) storeFlags(m *member) []string {
 	switch {
+	case c.secure:
+		return c.etcdSecure.flags(c.host(1))
 	case c.etcd != "":
 		return []string{"--etcd", c.host(1) + ":" + c.etcd}
 	case m.name == "s1":

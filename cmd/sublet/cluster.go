@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,6 +97,10 @@ func (o *serveOptions) checkStore() error {
 		return badInput{errors.New("--name is for one of several servers: state --member or --etcd too, or leave it out")}
 	case o.etcd.cert != "" && (o.etcd.key == "" || o.etcd.ca == ""):
 		return badInput{errors.New("--etcd-cert needs --etcd-key and --etcd-ca")}
+	case o.etcd.key != "" && o.etcd.cert == "":
+		return badInput{errors.New("--etcd-key is for --etcd-cert: state both, or leave it out")}
+	case o.etcd.ca != "" && slices.ContainsFunc(o.endpoints, withoutTLS):
+		return badInput{errors.New("--etcd http://... is without TLS, and --etcd-ca is for TLS: write https://HOST:PORT, or leave --etcd-ca out")}
 	case o.member == "" && len(o.join) > 0:
 		return badInput{errors.New("--join is for a server with a member of the store: state --member too, or leave it out")}
 	case o.member == "":
@@ -117,6 +122,11 @@ func (o *serveOptions) checkStore() error {
 		}
 	}
 	return nil
+}
+
+// withoutTLS says that an endpoint is spoken with without TLS, whatever certificates there are.
+func withoutTLS(endpoint string) bool {
+	return strings.HasPrefix(endpoint, "http://") || strings.HasPrefix(endpoint, "unix://")
 }
 
 // shared is the store that this server shares with others.
@@ -163,6 +173,9 @@ func (a *app) runMember(ctx context.Context, o serveOptions, config server.Confi
 		return err
 	}
 	servers, err := store.Join(ctx, o.shared(config.Log))
+	if errors.Is(err, store.ErrUntrusted) {
+		err = badInput{err}
+	}
 	if err != nil {
 		return errors.Join(err, closeAll(listeners))
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,6 +62,9 @@ func Join(ctx context.Context, config Config) (*Cluster, error) {
 
 // reach takes part in an external store.
 func (c *Cluster) reach(ctx context.Context) (err error) {
+	if err = c.config.untrusted(ctx); err != nil {
+		return err
+	}
 	if c.client, err = connect(c.config); err != nil {
 		return err
 	}
@@ -131,7 +135,7 @@ func (c *Cluster) found(ctx context.Context, self Server) error {
 	}
 	none := clientv3.Compare(clientv3.CreateRevision(c.prefix()), "=", 0).WithPrefix()
 	if _, err := c.client.Txn(ctx).If(none).Then(clientv3.OpPut(c.prefix()+self.Name, string(text))).Commit(); err != nil {
-		return fmt.Errorf("reach the store at %v: %w", c.config.Endpoints, explain(err))
+		return fmt.Errorf("reach the store at %s: %w", strings.Join(c.config.Endpoints, ","), explain(err))
 	}
 	return nil
 }

@@ -1,7 +1,13 @@
 package store
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -27,16 +33,82 @@ func connect(config Config) (*clientv3.Client, error) {
 		MaxCallSendMsgSize:   maxRequest,
 		Logger:               zap.NewNop(), // its errors are returned as well
 	}
-	if config.CA != "" || config.Cert != "" {
-		info := transport.TLSInfo{CertFile: config.Cert, KeyFile: config.Key, TrustedCAFile: config.CA}
-		var err error
-		if c.TLS, err = info.ClientConfig(); err != nil {
-			return nil, fmt.Errorf("read the certificates for etcd at %v: %w", config.Endpoints, err)
-		}
+	var err error
+	if c.TLS, err = config.towardsEtcd(); err != nil {
+		return nil, err
 	}
 	client, err := clientv3.New(c)
 	if err != nil {
-		return nil, fmt.Errorf("reach etcd at %v: %w", config.Endpoints, err)
+		return nil, fmt.Errorf("reach etcd at %s: %w", strings.Join(config.Endpoints, ","), err)
 	}
 	return client, nil
+}
+
+// towardsEtcd is TLS towards an external cluster, by files that are read anew for each
+// connection, the authority's excepted; nil: what the endpoints say.
+func (c *Config) towardsEtcd() (*tls.Config, error) {
+	if c.CA == "" && c.Cert == "" {
+		return nil, nil
+	}
+	info := transport.TLSInfo{CertFile: c.Cert, KeyFile: c.Key, TrustedCAFile: c.CA}
+	config, err := info.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%w: read the certificates for etcd at %s: %w", ErrUntrusted, strings.Join(c.Endpoints, ","), err)
+	}
+	return config, nil
+}
+
+// ErrUntrusted: this server and an external cluster do not take each other's certificates.
+var ErrUntrusted = errors.New("no TLS with etcd")
+
+// untrusted says why no TLS can be spoken with any of the endpoints, of which the client
+// says only that it waited in vain; nil: that is not the reason.
+func (c *Config) untrusted(ctx context.Context) (why error) {
+	config, err := c.towardsEtcd()
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{TLSClientConfig: config}
+	defer transport.CloseIdleConnections()
+	client := http.Client{Transport: transport, Timeout: silence}
+	for _, endpoint := range c.Endpoints {
+		_, at, stated := strings.Cut(endpoint, "://")
+		if !stated && config != nil {
+			at = endpoint
+		} else if !strings.HasPrefix(endpoint, "https://") {
+			return nil // no TLS is wanted there
+		}
+		// Any answer will do: it comes after both sides have looked at certificates.
+		answer, err := client.Get("https://" + at + "/version")
+		if err == nil {
+			answer.Body.Close()
+			return nil
+		}
+		if why = c.ofTLS(at, err); why == nil {
+			return nil
+		}
+	}
+	return why
+}
+
+// ofTLS puts an error of TLS into words; nil: it is none.
+func (c *Config) ofTLS(at string, err error) error {
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var ended x509.CertificateInvalidError
+	var record tls.RecordHeaderError
+	text := err.Error()
+	switch {
+	case errors.As(err, &authority):
+		return fmt.Errorf("%w at %s: its certificate is not signed by the authority of --etcd-ca", ErrUntrusted, at)
+	case errors.As(err, &name), errors.As(err, &ended):
+		return fmt.Errorf("%w at %s: %w", ErrUntrusted, at, err)
+	case errors.As(err, &record), strings.Contains(text, "HTTP response to HTTPS client"):
+		return fmt.Errorf("%w at %s: it speaks none: leave https:// and --etcd-ca out, or have it speak TLS", ErrUntrusted, at)
+	case strings.Contains(text, "remote error: tls: ") && c.Cert == "":
+		return fmt.Errorf("%w at %s: it asks for a certificate: state --etcd-cert and --etcd-key", ErrUntrusted, at)
+	case strings.Contains(text, "remote error: tls: "):
+		return fmt.Errorf("%w at %s: it does not take the certificate of --etcd-cert: it must be signed by etcd's --trusted-ca-file, and valid now", ErrUntrusted, at)
+	}
+	return nil
 }
