@@ -63,6 +63,7 @@ type Agent struct {
 	dark    []string // interfaces, as last seen
 	cuts    report.Errors
 	repairs []report.Repair // that the server has not heard of
+	unbuilt map[string]bool // items not found in place yet since a plan changed them, by kind and key
 	unheard trouble         // of reports
 
 	interfaces []report.Interface // as read at looked
@@ -195,14 +196,17 @@ func (l *loop) pass(ctx context.Context) {
 	if darker := l.look(); l.note(l.want, l.result, l.changed) || over || darker || cut || time.Since(l.reported) > heartbeat {
 		l.report(ctx)
 	}
-	took := l.result.Took
+	took, failed := l.result.Took, len(l.result.Errors) > 0
 	if l.changed { // what a new plan took to build says nothing of the next look
 		took = l.result.Looked
 	}
+	next := nextAudit(took, failed)
+	if l.changed && !failed && l.result.Steps > 0 { // soon: what it built counts as built once it was found in place
+		next = took
+	}
 	l.changed = false
 	l.stand()
-	failed := len(l.result.Errors) > 0
-	l.audit.Reset(nextAudit(took, failed))
+	l.audit.Reset(next)
 	l.rest = time.After(rest(took, failed))
 }
 
@@ -278,9 +282,10 @@ func (a *Agent) say(before, now report.Errors) {
 // note logs a pass and says whether the server should hear of it at once.
 func (a *Agent) note(want plan.Host, r Result, changed bool) bool {
 	mended, left := a.mended(r.Done)
-	a.repaired(mended)
+	building := a.build(r, changed)
+	a.repaired(mended, nil)
 	if !changed {
-		a.repaired(left)
+		a.repaired(left, building)
 	}
 	if len(r.Errors) == 0 {
 		a.applied = want.Revision

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"slices"
 
 	"sublet/plan"
@@ -54,11 +55,37 @@ func (a *Agent) mended(done []plan.Step) (mended, left []plan.Step) {
 	return mended, left
 }
 
+// build notes what is not built yet, and gives what was not before a pass. What a new plan
+// changes is built once a look finds nothing to do about it: until then a step goes on
+// building, also one that failed at first or comes late on a busy machine.
+func (a *Agent) build(r Result, changed bool) (before map[string]bool) {
+	before = a.unbuilt
+	now, blind := make(map[string]bool), false
+	note := func(item string) {
+		if changed || before[item] {
+			now[item] = true
+		}
+	}
+	for _, s := range r.Done {
+		note(keyOf(s))
+	}
+	for _, e := range r.Errors {
+		note(e.Item())
+		blind = blind || e.Op == plan.Observe
+	}
+	if changed || blind { // nothing says that the rest is in place
+		maps.Copy(now, before)
+	}
+	a.unbuilt = now
+	return before
+}
+
 // repaired notes what was made as planned again, for the report. To begin to
-// look at something is no repair, nor is what a loop on this host wants anew.
-func (a *Agent) repaired(done []plan.Step) {
+// look at something is no repair, nor is what a loop on this host wants anew, nor
+// what was still being built.
+func (a *Agent) repaired(done []plan.Step, building map[string]bool) {
 	for _, s := range done {
-		if k := s.Item.Kind(); k == plan.KindReach || plan.OwnerOf(k) != plan.ByServer || a.expected(s) {
+		if k := s.Item.Kind(); k == plan.KindReach || plan.OwnerOf(k) != plan.ByServer || a.expected(s) || building[keyOf(s)] {
 			continue
 		}
 		a.drift++

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -94,4 +96,40 @@ func TestPartsThatMendTellOfRepairs(t *testing.T) {
 	if again := a.note(plan.Host{}, Result{}, false); !again || a.drift != 1 || len(a.repairs) != 1 || a.repairs[0].Lease != lease {
 		t.Errorf("%v, %d: %+v", again, a.drift, a.repairs)
 	}
+}
+
+// What a new plan brings late has repaired nothing, be it for an error or because a look
+// came before it showed. What was in place and was lost has.
+func TestLateBuildingIsNoRepair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const late = "alice.net.b"
+		k, s := newFake(), &fakeServer{plan: host(7, "a", "b")}
+		tries := 0
+		k.fail = func(s plan.Step) error {
+			if s.Item.Key() == late {
+				if tries++; tries == passes {
+					delete(k.items, fmt.Sprint(plan.KindVNode, "alice.net.a")) // it does not show yet
+				}
+				if tries <= passes+1 {
+					return errors.New("not yet")
+				}
+			}
+			return nil
+		}
+		defer start(t, k, s, filepath.Join(t.TempDir(), "plan.json"))()
+		sleep(t.Context(), 4*auditEvery)
+		drift := func() uint64 {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.reports[len(s.reports)-1].Drift
+		}
+		if k.has() != host(7, "a", "b").String() || tries != passes+2 || drift() != 0 {
+			t.Errorf("after %d tries %d repairs are told, of a host with %q", tries, drift(), k.has())
+		}
+		k.forget(plan.KindVNode, late)
+		sleep(t.Context(), 2*auditEvery)
+		if k.has() != host(7, "a", "b").String() || drift() != 1 {
+			t.Errorf("%d repairs are told, want 1, of a host with %q", drift(), k.has())
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -44,11 +45,8 @@ func RepairText(s plan.Step) string {
 	case plan.Delete:
 		return subject + " was there, is gone again"
 	}
-	was, is := leaves(s.Was), leaves(s.Item)
-	for _, path := range slices.Sorted(maps.Keys(is)) {
-		if before, read := was[path]; read && before != is[path] {
-			return fmt.Sprintf("%s: %s was %v, is %v again", subject, lastWord(path), before, is[path])
-		}
+	if text := difference("", treeOf(s.Was), treeOf(s.Item)); text != "" {
+		return subject + ": " + text
 	}
 	return subject + " was not as planned, is again"
 }
@@ -122,32 +120,89 @@ func changedPort(want plan.VxLink, was plan.Item) (port *plan.Port, lost bool) {
 	return nil, false
 }
 
-// leaves lists the values of an item by their places, "ends.0.port.mtu".
-func leaves(item plan.Item) map[string]any {
-	text, err := json.Marshal(item)
-	var tree any
-	if err != nil || json.Unmarshal(text, &tree) != nil {
-		return nil
+// treeOf is an item as JSON has it.
+func treeOf(item plan.Item) (tree any) {
+	if text, err := json.Marshal(item); err == nil {
+		_ = json.Unmarshal(text, &tree) // of the package's own making
 	}
-	found := make(map[string]any)
-	gather(found, "", tree)
-	return found
+	return tree
 }
 
-func gather(found map[string]any, at string, tree any) {
-	switch tree := tree.(type) {
+// difference says the first that differs of what both have: "mtu was 1400, is 1500
+// again". What lists have both, wherever, is no difference.
+func difference(name string, was, is any) string {
+	switch now := is.(type) {
 	case map[string]any:
-		for name, sub := range tree {
-			gather(found, at+"."+name, sub)
+		before, _ := was.(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(now)) {
+			old, read := before[key]
+			if list, ok := now[key].([]any); ok && !read && before != nil {
+				old, read = []any{}, len(list) > 0 // an empty list is left out
+			}
+			if text := difference(key, old, now[key]); read && text != "" {
+				return text
+			}
 		}
+		return ""
 	case []any:
-		for i, sub := range tree {
-			gather(found, fmt.Sprintf("%s.%d", at, i), sub)
-		}
-	default:
-		found[at] = tree
+		before, _ := was.([]any)
+		return listDifference(name, without(before, now), without(now, before))
 	}
+	if was == is {
+		return ""
+	}
+	return fmt.Sprintf("%s was %v, is %v again", name, was, is)
 }
 
-// lastWord is the name of a place: mtu of .ends.0.port.mtu.
-func lastWord(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+// listDifference says what differs of lists that have nothing in common.
+func listDifference(name string, was, is []any) string {
+	switch {
+	case len(was) < len(is):
+		return fmt.Sprintf("one of its %s%s was gone, is there again", name, brief(is[0]))
+	case len(was) > len(is):
+		return fmt.Sprintf("one of its %s%s was there, is gone again", name, brief(was[0]))
+	}
+	for i := range is {
+		if prefixOf(was[i]) != prefixOf(is[i]) { // they are of two routes
+			return fmt.Sprintf("one of its %s%s was gone, is there again", name, brief(is[i]))
+		}
+		if text := difference(name, was[i], is[i]); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// without is a list less what another has, as often as that has it.
+func without(list, other []any) (left []any) {
+	other = slices.Clone(other)
+	for _, v := range list {
+		if i := slices.IndexFunc(other, func(o any) bool { return reflect.DeepEqual(o, v) }); i >= 0 {
+			other = slices.Delete(other, i, i+1)
+		} else {
+			left = append(left, v)
+		}
+	}
+	return left
+}
+
+// prefixOf is what a route leads to.
+func prefixOf(member any) any {
+	values, _ := member.(map[string]any)
+	return values["prefix"]
+}
+
+// brief names a member of a list by its own values: " (interface eth0, prefix ::/0)".
+func brief(member any) string {
+	values, ok := member.(map[string]any)
+	if !ok {
+		return fmt.Sprintf(" %v", member)
+	}
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if text, ok := values[key].(string); ok && text != "" && len(text) < 64 {
+			words = append(words, key+" "+text)
+		}
+	}
+	return " (" + strings.Join(words, ", ") + ")"
+}

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"reflect"
 	"testing"
 
@@ -40,6 +41,11 @@ func TestRepairsAreTold(t *testing.T) {
 	slower.Ends[0].Rate = 7000
 	deleted.Ends[0] = plan.End{Lost: true}
 	router := plan.VxRouter{Node: "r1", Forward: true}
+	way := func(prefix string) plan.Route {
+		return plan.Route{Prefix: netip.MustParsePrefix(prefix), Interface: "eth0"}
+	}
+	routed := func(routes ...plan.Route) plan.VxRouter { return plan.VxRouter{Node: "a", Routes: routes} }
+	both := routed(way("0.0.0.0/0"), way("::/0"))
 	flows := plan.Switch{Switch: "s1", OpenFlow: &plan.OpenFlow{DatapathID: 1}}
 	ended := plan.Switch{Switch: "s1", OpenFlow: &plan.OpenFlow{}}
 	for _, c := range []struct {
@@ -53,6 +59,10 @@ func TestRepairsAreTold(t *testing.T) {
 		{plan.Step{Op: plan.Add, Item: router, Was: nil}, "routing of r1 was gone, is there again"},
 		{plan.Step{Op: plan.Delete, Item: router, Was: nil}, "routing of r1 was there, is gone again"},
 		{plan.Step{Op: plan.Set, Item: router, Was: plan.VxRouter{Node: "r1"}}, "routing of r1: forward was false, is true again"},
+		{plan.Step{Op: plan.Set, Item: both, Was: routed(way("::/0"))}, "routing of a: one of its routes (interface eth0, prefix 0.0.0.0/0) was gone, is there again"},
+		{plan.Step{Op: plan.Set, Item: both, Was: routed()}, "routing of a: one of its routes (interface eth0, prefix 0.0.0.0/0) was gone, is there again"},
+		{plan.Step{Op: plan.Set, Item: routed(way("::/0")), Was: both}, "routing of a: one of its routes (interface eth0, prefix 0.0.0.0/0) was there, is gone again"},
+		{plan.Step{Op: plan.Set, Item: both, Was: routed(way("::/0"), way("10.0.0.0/8"))}, "routing of a: one of its routes (interface eth0, prefix 0.0.0.0/0) was gone, is there again"},
 		{plan.Step{Op: plan.Set, Item: router, Was: router}, "routing of r1 was not as planned, is again"},
 	} {
 		if got := RepairText(c.step); got != c.want {

@@ -120,11 +120,15 @@ nodes: [{name: a, host: h1}, {name: b, host: h1}]
 links: [{ends: [a, b], rate: 10Mbit}]
 `)
 	l.must("exec", "quiet/b", "--", "sh", "-c", "echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all")
-	l.must("exec", "quiet/b", "--", "ip", "link", "set", "eth0", "mtu", "9000")
+	// What is changed before its host's agent has found it in place is part of its building.
+	eventually(t, 20*time.Second, func() error {
+		l.must("exec", "quiet/b", "--", "ip", "link", "set", "eth0", "mtu", "9000")
+		if _, _, repaired := l.stateOf("quiet"); !strings.Contains(repaired, "eth0 of b") {
+			return fmt.Errorf("what was repaired is told as %q", repaired)
+		}
+		return nil
+	})
 	l.becomes("quiet", vnet.Degraded, "b does not answer a", 10*time.Second)
-	if _, _, repaired := l.stateOf("quiet"); !strings.Contains(repaired, "eth0 of b") {
-		t.Errorf("what was repaired is told as %q", repaired)
-	}
 	if out := l.must("leases", "quiet"); !strings.Contains(out, "repairs: ") {
 		t.Errorf("no repairs are shown:\n%s", out)
 	}
