@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -63,9 +64,13 @@ func (o Owner) inside(id, root uint32) (int, bool) {
 }
 
 // PackUpper writes what is in a directory of overlayfs's to an archive, below a name.
-// Nobody changes it meanwhile. Sockets are left out: they are of processes.
-func PackUpper(ctx context.Context, to *tar.Writer, name string, upper *os.File, owner Owner, most UpperLimits) error {
+// Nobody changes it meanwhile. Sockets are left out: they are of processes. So is a path in
+// it on which the host mounts something of its own, as far as nothing else is there.
+func PackUpper(ctx context.Context, to *tar.Writer, name string, upper *os.File, owner Owner, most UpperLimits, mounted string) error {
 	p := &packer{ctx: ctx, to: to, owner: owner, left: most, linked: make(map[uint64]string)}
+	if mounted != "" {
+		p.mounted = path.Join(name, mounted)
+	}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(upper.Fd()), &st); err != nil {
 		return err
@@ -80,6 +85,8 @@ type packer struct {
 	left   UpperLimits
 	linked map[uint64]string // the first name of a file that has several
 	names  int               // bytes of those
+
+	mounted string // name of the directory on which the host mounts something; "": none
 }
 
 // take counts an entry and its bytes.
@@ -159,6 +166,9 @@ func (p *packer) entry(dir *os.File, base, name string, level int) error {
 			return err
 		}
 		defer below.Close()
+		if hosts, err := p.onlyLeads(below, name); err != nil || hosts && level > 0 {
+			return err
+		}
 		return p.directory(below, name, &st, level+1)
 	case unix.S_IFLNK:
 		return p.symlink(dir, base, name, &st)
@@ -172,6 +182,35 @@ func (p *packer) entry(dir *os.File, base, name string, level int) error {
 		}
 	}
 	return nil
+}
+
+// onlyLeads says that a directory is for what the host mounts, and holds nothing else.
+func (p *packer) onlyLeads(dir *os.File, name string) (bool, error) {
+	if name != p.mounted && !strings.HasPrefix(p.mounted, name+"/") {
+		return false, nil
+	}
+	names, err := dir.Readdirnames(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	if _, err := dir.Seek(0, io.SeekStart); err != nil {
+		return false, err
+	}
+	if name == p.mounted {
+		return len(names) == 0, nil
+	}
+	if len(names) != 1 || !strings.HasPrefix(p.mounted+"/", path.Join(name, names[0])+"/") {
+		return false, nil
+	}
+	below, err := openDir(int(dir.Fd()), names[0])
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer below.Close()
+	return p.onlyLeads(below, path.Join(name, names[0]))
 }
 
 // bare writes an entry without content.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
@@ -212,20 +213,31 @@ func (p *Part) packLayers(ctx context.Context, to *tar.Writer, key string, n not
 	}
 	left := limitsOf(n.Size)
 	for _, place := range places {
-		if err := packPlace(ctx, to, dir, place.Name(), n.Owner, left); err != nil {
+		if err := packPlace(ctx, to, dir, place.Name(), n.Owner, left, p.host.Run); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func packPlace(ctx context.Context, to *tar.Writer, dir, place string, owner image.Owner, left image.UpperLimits) error {
+func packPlace(ctx context.Context, to *tar.Writer, dir, place string, owner image.Owner, left image.UpperLimits, run string) error {
 	upper, err := os.OpenFile(filepath.Join(dir, place, "upper"), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}
 	defer upper.Close()
-	return image.PackUpper(ctx, to, path.Join(layersDir, place), upper, owner, left)
+	return image.PackUpper(ctx, to, path.Join(layersDir, place), upper, owner, left, mountedIn(place, run))
+}
+
+// mountedIn is where the run directory is in a place, which each host has elsewhere; "":
+// not in this one.
+func mountedIn(place, run string) string {
+	for _, at := range append(above(run), "/") {
+		if inOneWord(at) == place {
+			return strings.TrimPrefix(strings.TrimPrefix(run, at), "/")
+		}
+	}
+	return ""
 }
 
 // showKept mounts what a node keeps, if it is not.

@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +51,10 @@ sleep 1000 & echo $! >pid`); code != 0 {
 test a -ef b && echo linked; test -d /etc/own && echo own; ls -d /etc/hostname /media 2>/dev/null; stat -c %u:%a /usr /etc /root`
 			want, _ := run(t, p, n, "sh", "-c", look)
 			archive := saved(t, p, n.Key())
+			if names := namesIn(t, archive); !slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == "a" }) ||
+				slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, filepath.Base(h.Run)) }) {
+				t.Errorf("with the run directory of this host %s, or without its files, was saved %q", h.Run, names)
+			}
 			if out, code := run(t, p, n, "sh", "-c", "kill -0 $(cat /srv/pid)"); code != 0 {
 				t.Errorf("what runs in the node ended, or stands still: %s", out)
 			}
@@ -74,6 +80,22 @@ test a -ef b && echo linked; test -d /etc/own && echo own; ls -d /etc/hostname /
 			do(t, p, plan.Delete, s, n)
 			leftNothing(t, p, h)
 		})
+	}
+}
+
+// namesIn lists an archive.
+func namesIn(t *testing.T, archive []byte) (names []string) {
+	t.Helper()
+	unpacked, err := zstd.NewReader(bytes.NewReader(archive))
+	check(t, err)
+	defer unpacked.Close()
+	for from := tar.NewReader(unpacked); ; {
+		h, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			return names
+		}
+		check(t, err)
+		names = append(names, h.Name)
 	}
 }
 
