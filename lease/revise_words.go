@@ -15,13 +15,19 @@ import (
 )
 
 // revisions says in what two requests differ of which the second is a revised
-// form of the first.
+// form of the first. What is new is told with its fields, what is gone without.
 func revisions(was, is vnet.Request) (changes []vnet.Change) {
 	before, after := described(was), described(is)
 	for _, what := range append(slices.Clone(after.order), before.order...) {
 		from, to := before.word(what), after.word(what)
 		if from == to || slices.ContainsFunc(changes, func(c vnet.Change) bool { return c.What == what }) {
 			continue
+		}
+		if of := cmp.Or(after.of[what], before.of[what]); of != "" && before.word(of) != after.word(of) {
+			continue // said of the whole
+		}
+		if after.fields[what] != nil {
+			to += " (" + strings.Join(after.fields[what], "; ") + ")"
 		}
 		if way, back := strings.CutPrefix(what, "reverse "); back {
 			if before.both(way) && after.both(way) {
@@ -54,8 +60,10 @@ func restarts(what, from string) string {
 
 // description is a request in words, by what they are about.
 type description struct {
-	order []string
-	words map[string]string
+	order  []string
+	words  map[string]string
+	of     map[string]string   // the whole of which something is a part
+	fields map[string][]string // of a whole, in words
 
 	ofChains map[string]bool // links
 }
@@ -65,6 +73,13 @@ func (d *description) note(what, words string) {
 		d.order = append(d.order, what)
 	}
 	d.words[what] = words
+}
+
+// part notes a field of a whole.
+func (d *description) part(whole, field, what, words string) {
+	d.note(what, words)
+	d.of[what] = whole
+	d.fields[whole] = append(d.fields[whole], field+" "+words)
 }
 
 // noteBoth notes words about both directions of a link.
@@ -93,7 +108,7 @@ func (d *description) word(what string) string {
 }
 
 func described(r vnet.Request) *description {
-	d := &description{words: make(map[string]string), ofChains: make(map[string]bool)}
+	d := &description{words: make(map[string]string), of: make(map[string]string), fields: make(map[string][]string), ofChains: make(map[string]bool)}
 	for _, l := range r.Links {
 		d.ofChains[l.Name] = l.Chain != ""
 	}
@@ -157,6 +172,7 @@ func (d *description) topology(t vnet.Topology, where string) {
 			continue // chains say it
 		}
 		d.rates(l.Name+where, l.Bandwidth)
+		d.ratesOf("link "+l.Name+where, l.Name+where)
 		if where != "" || l.Impair != [2]vnet.Impairment{} {
 			d.noteBoth("impairment of "+l.Name+where, impairmentWords(l.Impair))
 		}
@@ -173,6 +189,7 @@ func (d *description) topology(t vnet.Topology, where string) {
 	for _, s := range t.Switches {
 		for _, x := range s.FlowSlices {
 			d.flowSlice(x, s.Name+where)
+			d.of["slice "+x.Name+" of "+s.Name+where] = "switch " + s.Name + where
 		}
 		s.FlowSlices = nil
 		d.element("switch", s.Name, where, s)
@@ -198,9 +215,9 @@ func (d *description) flowSlice(x vnet.FlowSlice, of string) {
 		switch field {
 		case "name":
 		case "links":
-			d.note("links of "+of, strings.Join(x.Links, ", "))
+			d.part(of, field, "links of "+of, strings.Join(x.Links, ", "))
 		default:
-			d.note(fieldName(field)+" of "+of, fieldWord(field, fields[field]))
+			d.part(of, fieldName(field), fieldName(field)+" of "+of, fieldWord(field, fields[field]))
 		}
 	}
 }
@@ -228,12 +245,8 @@ func (d *description) chain(c vnet.Chain) {
 		return // of such types there is always a JSON
 	}
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		switch word := fieldWord(field, fields[field]); field {
-		case "name":
-		case "rate_bps":
-			d.note("rate of chain "+c.Name, c.Rate.String())
-		default:
-			d.note(fieldName(field)+" of chain "+c.Name, word)
+		if field != "name" {
+			d.part("chain "+c.Name, fieldName(field), fieldName(field)+" of chain "+c.Name, fieldWord(field, fields[field]))
 		}
 	}
 }
@@ -249,16 +262,42 @@ func (d *description) element(kind, name, where string, element any) {
 		if field == "name" || field == "bandwidth" {
 			continue
 		}
-		d.note(fieldName(field)+" of "+name+where, fieldWord(field, fields[field]))
+		d.part(kind+" "+name+where, fieldName(field), fieldName(field)+" of "+name+where, fieldWord(field, fields[field]))
 	}
 }
 
 // fieldWord is a field's value with the unit that its name has in JSON.
 func fieldWord(field string, value any) string {
-	if number, ok := value.(float64); ok && strings.HasSuffix(field, "_ns") {
-		return vnet.FormatDuration(time.Duration(number))
+	switch value := value.(type) {
+	case float64:
+		switch field[strings.LastIndex(field, "_")+1:] {
+		case "ns":
+			return vnet.FormatDuration(time.Duration(value))
+		case "bytes":
+			return vnet.Bytes(value).String()
+		case "milli":
+			return vnet.CPU(value).String()
+		case "bps":
+			return vnet.Rate(value).String()
+		}
+	case []any:
+		if words, ok := stringsIn(value); ok {
+			return shortened(strings.Join(words, ", "))
+		}
 	}
 	return valueWord(value)
+}
+
+// stringsIn are the elements of a list if all are text.
+func stringsIn(list []any) (words []string, ok bool) {
+	for _, one := range list {
+		word, text := one.(string)
+		if !text {
+			return nil, false
+		}
+		words = append(words, word)
+	}
+	return words, true
 }
 
 // tree is a struct as JSON has it.
@@ -292,6 +331,18 @@ func shortened(text string) string {
 
 func (d *description) rates(link string, both [2]vnet.Bandwidth) {
 	d.noteBoth("rate of "+link, [2]string{both[0].String(), both[1].String()})
+}
+
+// ratesOf makes the rates of a link a part of it.
+func (d *description) ratesOf(link, name string) {
+	for _, what := range []string{"rate of " + name, "reverse rate of " + name} {
+		d.of[what] = link
+	}
+	words := d.words["rate of "+name]
+	if back := d.words["reverse rate of "+name]; back != words {
+		words += ", reverse " + back
+	}
+	d.fields[link] = append(d.fields[link], words)
 }
 
 // impairmentWords says what is stated of both directions.

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,23 @@ func TestChangeWords(t *testing.T) {
 	long := strings.Repeat("router ospf\n", 100)
 	if _, how := difference(map[string]any{"frr": long}, map[string]any{"frr": long + "!"}); len(how) > 200 || !strings.Contains(how, "bytes of digest") {
 		t.Errorf("a long text is told as %q", how)
+	}
+}
+
+// What is new is told once, with its fields and their units, what is gone without.
+func TestNewThingsAreToldOnce(t *testing.T) {
+	was := vnet.Request{Topology: vnet.Topology{Nodes: []vnet.VirtualNode{{Name: "a"}, {Name: "b", CPU: 500}}}}
+	is := vnet.Request{Topology: vnet.Topology{
+		Nodes: []vnet.VirtualNode{{Name: "a"}, {Name: "n", CPU: 200, Memory: 64 << 20}},
+		Links: []vnet.VirtualLink{{Name: "n-a", Ends: [2]string{"n", "a"}, Bandwidth: [2]vnet.Bandwidth{{Min: vnet.Mbit, Max: vnet.Mbit}, {Min: vnet.Mbit, Max: vnet.Mbit}}}},
+	}}
+	var told []string
+	for _, c := range revisions(was, is) {
+		told = append(told, c.What+": "+c.From+" > "+c.To)
+	}
+	want := []string{"node n: none > there (cpu 0.2; memory 64MiB)", "link n-a: none > there (1Mbit; ends n, a)", "node b: there > none"}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }
 
@@ -35,14 +53,13 @@ func TestChangesOfSlicesAreTold(t *testing.T) {
 		"links of slice a of s":   "p, q > p (the slice begins anew, without its entries, groups and meters)",
 		"links of slice b of s":   "r > r, q",
 		"entries of slice b of s": "5 > 50",
-		"slice c of s":            "none > there",
-		"default of slice c of s": "none > true",
+		"slice c of s":            "none > there (controllers tcp:three:6653; default true; entries 10000; groups 256; meters 256; tables 8)",
 	} {
 		if told[what] != want {
 			t.Errorf("%s: %q, want %q", what, told[what], want)
 		}
 	}
-	if told["tables of slice a of s"] != "" || told["flow_slices of s"] != "" {
+	if told["default of slice c of s"] != "" || told["tables of slice a of s"] != "" || told["flow_slices of s"] != "" {
 		t.Errorf("told: %v", told)
 	}
 }

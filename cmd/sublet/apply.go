@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -116,11 +117,19 @@ func (a *app) tellChanges(p *progress, u api.Updated, dryRun bool) {
 		a.tellOf(p, "%s is as asked already: nothing changes\n", u.Lease.ID())
 		return
 	}
-	would := ""
+	would, is := "", "is"
 	if dryRun {
-		would = "would be "
+		would, is = "would be ", "would be"
 	}
 	for _, c := range u.Changes {
-		a.tellOf(p, "%s: %s %s%s instead of %s\n", u.Lease.ID(), c.What, would, c.To, c.From)
+		fields, comes := strings.CutPrefix(c.To, "there")
+		switch {
+		case comes && c.From == "none":
+			a.tellOf(p, "%s: %s %s new%s\n", u.Lease.ID(), c.What, is, fields)
+		case c.From == "there" && c.To == "none":
+			a.tellOf(p, "%s: %s %s gone\n", u.Lease.ID(), c.What, is)
+		default:
+			a.tellOf(p, "%s: %s %s%s instead of %s\n", u.Lease.ID(), c.What, would, c.To, c.From)
+		}
 	}
 }

@@ -90,8 +90,8 @@ func window(from, length string) (start time.Time, span time.Duration, err error
 		return start, 0, err
 	}
 	if length != "" {
-		if span, err = vnet.ParseDuration(length); err != nil || span <= 0 {
-			return start, 0, badInput{fmt.Errorf("--for %q is no duration more than 0: write one such as 4h", length)}
+		if span, err = lasting("--for", length); err != nil {
+			return start, 0, err
 		}
 	}
 	return start, span, nil

@@ -53,6 +53,18 @@ longest window there is (exit code 3), and keeps the one it has.`,
 	return c
 }
 
+// lasting reads a flag with a duration that is more than none.
+func lasting(flag, length string) (time.Duration, error) {
+	d, err := vnet.ParseDuration(length)
+	if err == nil && d == 0 {
+		err = fmt.Errorf("%q is no time: write one such as 2h", length)
+	}
+	if err != nil {
+		return 0, badInput{fmt.Errorf("%s: %w", flag, err)}
+	}
+	return d, nil
+}
+
 // renewed is the length of a window that begins at start and ends at a time, or
 // a length after now or the start, whichever is later; in whole seconds, but
 // for a time that is stated.
@@ -69,9 +81,9 @@ func renewed(start, now time.Time, until, length string) (time.Duration, error) 
 		}
 		return end.Sub(start), nil
 	}
-	d, err := vnet.ParseDuration(length)
-	if err != nil || d <= 0 {
-		return 0, badInput{fmt.Errorf("--for %q is no duration more than 0: write one such as 2h", length)}
+	d, err := lasting("--for", length)
+	if err != nil {
+		return 0, err
 	}
 	if now.After(start) {
 		d += now.Sub(start)
