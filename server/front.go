@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"sublet/lease/api"
 	"sublet/trust"
@@ -38,6 +39,8 @@ type Front struct {
 	log     *slog.Logger
 	passing *http.Transport // to the leader
 	reader  *reader         // nil: the leader answers all
+	clocks  *clocks
+	asks    bool // other servers what their clocks say
 
 	mu     sync.Mutex
 	term   *term
@@ -49,12 +52,13 @@ type term struct {
 	server *Server
 	api    http.Handler
 	ctx    context.Context
+	apart  map[string]bool // servers whose clocks were said to differ
 }
 
 // NewFront makes a front; config is for connections to other servers, nil: there
-// are none.
-func NewFront(cluster Cluster, config *tls.Config, log *slog.Logger) *Front {
-	f := &Front{cluster: cluster, log: log}
+// are none. wall is what this machine's clock says.
+func NewFront(cluster Cluster, config *tls.Config, wall func() time.Time, log *slog.Logger) *Front {
+	f := &Front{cluster: cluster, log: log, clocks: newClocks(wall), asks: config != nil}
 	f.passing = f.transport(config)
 	return f
 }
@@ -90,8 +94,8 @@ func (f *Front) Serve(ctx context.Context, listeners ...net.Listener) error {
 func (f *Front) Lead(ctx context.Context, s *Server) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s.cluster = f.cluster
-	f.begin(&term{server: s, api: s.handler(), ctx: ctx})
+	s.cluster, s.apart = f.cluster, f.clocks.differ
+	f.begin(&term{server: s, api: s.handler(), ctx: ctx, apart: map[string]bool{}})
 	return s.keep(ctx, nil, func() { f.begin(nil); stop() })
 }
 
@@ -130,6 +134,9 @@ func (f *Front) SetPolicy(p vnet.Policy) error {
 // ServeHTTP answers, or has the leader answer.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, passed := trust.Stated(r)
+	if r.URL.Path == "/healthz" {
+		w.Header().Set(clockField, f.clocks.wall().UTC().Format(time.RFC3339Nano))
+	}
 	if t := f.leading(); t != nil {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()

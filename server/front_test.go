@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"sublet/lease/api"
 	"sublet/lease/store"
@@ -45,7 +46,7 @@ func TestOnlyServersStateWhoAsked(t *testing.T) {
 	ours.signAs("s1", pkix.Name{CommonName: vnet.OperatorName, OrganizationalUnit: []string{trust.ServerUnit}})
 	config := must[*tls.Config](t)(trust.TLSConfig(ours.file("s1", "crt"), ours.file("s1", "key"), ours.file("ca", "crt")))
 	l := must[net.Listener](t)(trust.ListenTLS("127.0.0.1:0", ours.file("s1", "crt"), ours.file("s1", "key"), ours.file("ca", "crt")))
-	leader := NewFront(twoServers{"s1", l.Addr().String()}, config, r.server.log)
+	leader := NewFront(twoServers{"s1", l.Addr().String()}, config, time.Now, r.server.log)
 	leader.begin(&term{server: r.server, api: r.server.handler(), ctx: t.Context()})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -83,7 +84,7 @@ func TestOnlyServersStateWhoAsked(t *testing.T) {
 		t.Errorf("a statement that cannot be read: %s", got)
 	}
 
-	follower := NewFront(twoServers{"s2", l.Addr().String()}, config, r.server.log)
+	follower := NewFront(twoServers{"s2", l.Addr().String()}, config, time.Now, r.server.log)
 	socket := must[net.Listener](t)(Listen(t.TempDir(), nil))
 	followed := make(chan error, 1)
 	go func() { followed <- follower.Serve(ctx, socket) }()
@@ -93,7 +94,7 @@ func TestOnlyServersStateWhoAsked(t *testing.T) {
 	if _, err := c.Hosts(within(t)); err != nil {
 		t.Errorf("the operator by a follower's socket: %v (user %d)", err, os.Geteuid())
 	}
-	stranger := NewFront(twoServers{"s2", serveTLS(t, r, ours)}, config, r.server.log)
+	stranger := NewFront(twoServers{"s2", serveTLS(t, r, ours)}, config, time.Now, r.server.log)
 	w := httptest.NewRecorder()
 	if stranger.pass(w, httptest.NewRequestWithContext(within(t), http.MethodGet, "/v1/hosts", nil)); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "no server's") {
 		t.Errorf("passed on to a certificate that is no server's: %d %s", w.Code, w.Body)

@@ -71,8 +71,9 @@ type Server struct {
 	notifier *notifier
 	proving  *proving
 	metering *metering
-	cluster  Cluster // nil: this server shares its store with no other
-	term     string  // random: this server's among those that write the store
+	cluster  Cluster                         // nil: this server shares its store with no other
+	apart    func() map[string]time.Duration // servers whose clocks differ from this one's
+	term     string                          // random: this server's among those that write the store
 
 	mu      sync.Mutex
 	book    *lease.Book

@@ -36,6 +36,7 @@ func (s *Server) getServers(w http.ResponseWriter, r *http.Request, _ *call) err
 	for i := range servers { // who leads answers; what it was told of that may be late
 		servers[i].Leads = servers[i].Name == cluster.Name()
 	}
+	s.clocksOf(servers)
 	return answer(w, http.StatusOK, servers)
 }
 

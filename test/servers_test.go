@@ -230,6 +230,7 @@ func (c *control) launch(m *member) {
 	m.cmd = exec.Command("ip", append([]string{"netns", "exec", m.ns, program, "--run", m.run,
 		"--cert", path(m.name + ".pem"), "--key", path(m.name + ".key"), "--ca", path("ca.pem"),
 		"serve", "--name", m.name, "--listen", m.address, "--data", m.data, "--substrate", path("substrate.yaml")}, c.storeFlags(m)...)...)
+	m.cmd.Env = append(os.Environ(), "SUBLET_TEST_CLOCK="+m.clockFile())
 	m.log = new(bytes.Buffer)
 	m.cmd.Stderr = m.log
 	cmd := m.cmd

@@ -105,7 +105,7 @@ func TestEtcdOfItsOwn(t *testing.T) {
 // etcdConfig is that of an etcd of one member on a port of all addresses.
 func etcdConfig(dir, scheme, port string) *embed.Config {
 	config := embed.NewConfig()
-	config.Dir, config.LogLevel, config.EnableGRPCGateway = dir, "error", false
+	config.Dir, config.LogLevel, config.EnableGRPCGateway = dir, "panic", false
 	at := func(scheme, p string) []url.URL { return []url.URL{{Scheme: scheme, Host: p}} }
 	config.ListenClientUrls, config.AdvertiseClientUrls = at(scheme, "0.0.0.0:"+port), at(scheme, "127.0.0.1:"+port)
 	config.ListenPeerUrls, config.AdvertisePeerUrls = at("http", "127.0.0.1:0"), at("http", "127.0.0.1:1")

@@ -79,7 +79,7 @@ type Happening struct {
 	Number uint64    `json:"number"`
 	Time   time.Time `json:"time"`
 	Lease  LeaseID   `json:"lease,omitzero"`
-	Kind   string    `json:"kind"` // state, promise, repair, move, change, end, maintenance, host or link
+	Kind   string    `json:"kind"` // state, promise, repair, move, change, end, maintenance, host, link or server
 	What   string    `json:"what"` // the lease, or the link and its direction, the host, ...
 	State  string    `json:"state"`
 	By     string    `json:"by,omitempty"` // who caused it: a tenant, operator, a host's report, the clock

@@ -34,7 +34,7 @@ func (c cluster) Servers(ctx context.Context) ([]api.Server, error) {
 	servers, err := c.Cluster.Servers(ctx)
 	list := []api.Server{}
 	for _, s := range servers {
-		list = append(list, api.Server(s))
+		list = append(list, api.Server{Name: s.Name, Address: s.Address, Member: s.Member, Leads: s.Leads, Since: s.Since})
 	}
 	return list, err
 }
@@ -46,7 +46,11 @@ func (c cluster) AddServer(ctx context.Context, s api.Server, replaces string) e
 	case !c.Own() && s.Member != "":
 		return &vnet.FieldError{Path: "member", Problem: "these servers share an external etcd, of which the new one has no member: leave it out"}
 	}
-	return ofMembers(c.Cluster.AddServer(ctx, store.Server(s), replaces))
+	return ofMembers(c.Cluster.AddServer(ctx, stored(s), replaces))
+}
+
+func stored(s api.Server) store.Server {
+	return store.Server{Name: s.Name, Address: s.Address, Member: s.Member, Leads: s.Leads, Since: s.Since}
 }
 
 func (c cluster) RemoveServer(ctx context.Context, name string) error {
@@ -160,7 +164,7 @@ func (o *serveOptions) membersAt(ctx context.Context) ([]store.Server, error) {
 		if s.Member == "" {
 			return nil, fmt.Errorf("server %s shares an external etcd: start this one with --etcd, not with --member", s.Name)
 		}
-		list = append(list, store.Server(s))
+		list = append(list, stored(s))
 	}
 	return list, nil
 }
@@ -182,11 +186,13 @@ func (a *app) runMember(ctx context.Context, o serveOptions, config server.Confi
 	defer func() { err = errors.Join(err, servers.Close()) }()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	front := server.NewFront(cluster{servers}, config.AgentTLS, config.Log)
+	front := server.NewFront(cluster{servers}, config.AgentTLS, machineClock(), config.Log)
+	config.Now = front.Now
 	if err := front.Read(config, servers.Reader()); err != nil {
 		return err
 	}
 	go servers.Follow(ctx)
+	go front.CompareClocks(ctx)
 	go endWhenRemoved(ctx, servers, stop)
 	if metrics != nil {
 		defer serveMetrics(metrics, front.Watched())()
@@ -223,21 +229,42 @@ func endWhenRemoved(ctx context.Context, servers *store.Cluster, stop context.Ca
 	}
 }
 
+// clockOfTests names, in the environment, a file with a duration by which this machine's
+// clock is taken to be ahead: no kernel has the clock of the day in a namespace.
+const clockOfTests = "SUBLET_TEST_CLOCK"
+
+// machineClock is what says what time it is.
+func machineClock() func() time.Time {
+	path := os.Getenv(clockOfTests)
+	if path == "" {
+		return time.Now
+	}
+	return func() time.Time {
+		text, _ := os.ReadFile(path)
+		ahead, _ := time.ParseDuration(strings.TrimSpace(string(text)))
+		return time.Now().Add(ahead)
+	}
+}
+
 // forwarder lets a server that leads control the switches of its substrate.
 type forwarder func(context.Context, *server.Server) (stop func())
 
-// leadAndFollow leads whenever this server is elected, until ctx ends. An error is
-// of what this server was started with.
+// leadAndFollow leads whenever this server is elected and its clock is not wrong, until
+// ctx ends. An error is of what this server was started with.
 func leadAndFollow(ctx context.Context, servers *store.Cluster, front *server.Front, config server.Config, forward forwarder) error {
 	substrate := config.Substrate
 	for ctx.Err() == nil {
 		config.Log.Info("follows")
-		books, err := servers.Lead(ctx)
+		right, end := front.Right(ctx)
+		books, err := servers.Lead(right)
 		if err == nil {
 			config.Log.Info("leads")
 			config.Store, config.Substrate = books, substrate
-			err = errors.Join(lead(ctx, books, front, config, forward), books.Close())
+			err = errors.Join(lead(right, books, front, config, forward), books.Close())
+		} else if right.Err() != nil {
+			err = context.Cause(right)
 		}
+		end()
 		var field *vnet.FieldError
 		if errors.As(err, &field) {
 			return err

@@ -13,7 +13,8 @@ func (a *app) servers() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "servers",
 		Short: "List the servers that share a store; add, remove and replace them",
-		Long: `List the servers that share a store, and which of them leads. A server takes part
+		Long: `List the servers that share a store, which of them leads, and by how much the clocks of
+others are ahead of its own where that is more than a second. A server takes part
 when it has been added; the first one adds itself (docs/guides/servers.md). Their members
 of the store come and go with them. For the operator.`,
 		Example: "  sublet servers\n  sublet servers add s2 192.0.2.2:7443 --member 192.0.2.2:7444\n  sublet servers remove s2\n  sublet servers replace s2 s4 192.0.2.4:7443 --member 192.0.2.4:7444",
@@ -26,7 +27,7 @@ of the store come and go with them. For the operator.`,
 			if err != nil {
 				return err
 			}
-			return a.print(list, "NAME ADDRESS ROLE SINCE", rowsOfServers(list))
+			return a.print(list, "NAME ADDRESS ROLE CLOCK SINCE", rowsOfServers(list))
 		},
 	}
 	c.AddCommand(a.serversAdd(), a.serversRemove(), a.serversReplace())
@@ -42,9 +43,20 @@ func rowsOfServers(list []api.Server) (rows [][]string) {
 		if address == "" {
 			address = "-"
 		}
-		rows = append(rows, []string{s.Name, address, role, s.Since.Local().Format(time.DateTime)})
+		rows = append(rows, []string{s.Name, address, role, clockWord(s.ClockAhead), s.Since.Local().Format(time.DateTime)})
 	}
 	return rows
+}
+
+// clockWord is by how much a server's clock is ahead of the leader's.
+func clockWord(ahead *float64) string {
+	switch {
+	case ahead == nil:
+		return "-"
+	case *ahead == 0:
+		return "agrees"
+	}
+	return time.Duration(*ahead * float64(time.Second)).Round(time.Millisecond).String()
 }
 
 func (a *app) serversAdd() *cobra.Command {

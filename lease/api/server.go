@@ -14,6 +14,9 @@ type Server struct {
 	Member  string    `json:"member,omitempty"`  // HOST:PORT of its member of the store; "": the store is external
 	Leads   bool      `json:"leads"`
 	Since   time.Time `json:"since,omitzero"` // when it was added
+	// ClockAhead is by how many seconds its clock is ahead of that of the server that
+	// leads, 0 within a second; nil: it was not compared.
+	ClockAhead *float64 `json:"clock_ahead_s,omitempty"`
 }
 
 // Servers lists the servers that share the store; for the operator.
