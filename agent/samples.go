@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"sublet/internal/stall"
 	"sublet/plan"
 	"sublet/report"
 )
@@ -129,7 +130,7 @@ func (a *Agent) Counts(ctx context.Context) (report.Counts, error) {
 	if time.Since(c.last.At) < countEvery {
 		return c.last, nil
 	}
-	all := report.Counts{At: time.Now()}
+	all := report.Counts{At: time.Now(), Waited: stall.Waited()}
 	for _, part := range a.Parts {
 		counter, ok := part.(Counter)
 		if !ok {

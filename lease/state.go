@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -100,7 +101,7 @@ func (b *Book) updateState(now time.Time, e *entry) {
 	} else if e.copying() {
 		message = strings.TrimPrefix(message+"; what its nodes keep is copied to other hosts: "+brief(carried(e.Request, e.Move.From, e.Mapping)), "; ")
 	} else if e.moving() {
-		message = strings.TrimPrefix(message+"; links move to other paths to make room", "; ")
+		message = strings.TrimPrefix(message+"; "+movingWords(e.Move, e.Mapping), "; ")
 	}
 	if state != e.State {
 		e.Lease = e.Metered(now)
@@ -228,4 +229,16 @@ func (b *Book) setState(e *entry, state vnet.State, message string) {
 	}
 	e.State, e.Message = state, message
 	b.touch(e)
+}
+
+// movingWords says what of a lease moves, and whether others need its room.
+func movingWords(m *vnet.Move, to vnet.Mapping) string {
+	words := "links move to other paths"
+	if !maps.Equal(m.From.Nodes, to.Nodes) {
+		words = "nodes, routers or switches move to other hosts, and their links with them"
+	}
+	if m.For != 0 {
+		words += " to make room"
+	}
+	return words
 }

@@ -38,7 +38,8 @@ type Second struct {
 	Part    float64 // of Min that is promised for frames as small as those that enter; 0: all
 	First   *End    // where frames enter; nil: no word of it
 	Last    *End    // where they leave; nil: no word of it
-	Trouble string
+	Trouble string  // that is known of the link; "": none
+	Busy    string  // the same of processors of its hosts, of which queues fill
 }
 
 // Prover judges one direction of a link, second by second. The zero value is ready.
@@ -79,13 +80,13 @@ func (p *Prover) Add(s Second) (outcome vnet.Outcome, part float64, cause string
 	part = float64(carried) / promised
 	switch {
 	case p.missing >= wantedFor && s.Last.Packets == 0:
-		return vnet.Broken, 0, why(s, "nothing arrives at the far end")
+		return vnet.Broken, 0, whyOf(s.Trouble, "nothing arrives at the far end")
 	case p.wanted >= wantedFor && short && s.First.Dropped >= fewest, p.filled >= wantedFor:
-		return vnet.Broken, part, why(s, "frames wait and are dropped at the near end although less than the minimum is carried")
+		return vnet.Broken, part, whyOf(cmp.Or(s.Trouble, s.Busy), "frames wait and are dropped at the near end although less than the minimum is carried")
 	case p.missing >= wantedFor && short, p.missing > 0 && p.wanted >= wantedFor && short:
-		return vnet.Broken, min(part, 1), why(s, "frames get lost on the way")
+		return vnet.Broken, min(part, 1), whyOf(s.Trouble, "frames get lost on the way")
 	case p.wanted >= wantedFor && short:
-		return vnet.Broken, part, why(s, "less arrives than the minimum")
+		return vnet.Broken, part, whyOf(cmp.Or(s.Trouble, s.Busy), "less arrives than the minimum")
 	case p.wanted >= wantedFor && s.First.Dropped >= fewest:
 		return vnet.Kept, part, "the queue was full: more was offered than the rate allows"
 	case p.wanted >= wantedFor:
@@ -112,10 +113,10 @@ func lostOnTheWay(s Second) bool {
 	return lost >= fewest && float64(lost) > mostLost*float64(sent)
 }
 
-// why is what is known of the cause, else what shows of it.
-func why(s Second, shows string) string {
-	if s.Trouble != "" {
-		return s.Trouble + " (" + shows + ")"
+// whyOf is what is known of the cause, else what shows of it.
+func whyOf(trouble, shows string) string {
+	if trouble != "" {
+		return trouble + " (" + shows + ")"
 	}
 	return shows
 }

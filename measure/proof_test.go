@@ -37,6 +37,8 @@ func TestSecondsAreJudged(t *testing.T) {
 	unheard.Last = nil
 	known := second(120, 0, 0)
 	known.Trouble = "link w1 is down"
+	busy, lossy := second(120, 50, 5800), second(50, 40, 0)
+	busy.Busy, lossy.Busy = "host h1 was short of processors", "host h1 was short of processors"
 	for _, c := range []struct {
 		name string
 		of   Second
@@ -52,6 +54,8 @@ func TestSecondsAreJudged(t *testing.T) {
 		{"wire cut", cut, vnet.Broken, "nothing arrives"},
 		{"lossy wire", second(50, 40, 0), vnet.Broken, "lost on the way"},
 		{"known cause", known, vnet.Broken, "link w1 is down (nothing arrives"},
+		{"host busy, rate lowered", busy, vnet.Broken, "host h1 was short of processors (frames wait"},
+		{"host busy, lossy wire", lossy, vnet.Broken, "frames get lost on the way"},
 		{"few frames of background", second(0, 0, 0), vnet.NotTested, ""},
 		{"late reading", late, vnet.NotTested, "short of processor"},
 		{"far end silent", unheard, vnet.NotTested, "does not tell"},

@@ -17,10 +17,12 @@ import (
 // costs least to ask for every second: who has the list of links does not get it
 // again.
 type Counts struct {
-	At     time.Time  `json:"at"`
-	Set    uint64     `json:"set"`             // of Links: it is another when they are
-	Links  []LinkWay  `json:"links,omitempty"` // none: those of the set that was asked from
-	Values []LinkSums `json:"-"`               // of each link in turn
+	At time.Time `json:"at"`
+	// Waited is how long some work of the host had waited for a processor; 0: not known.
+	Waited time.Duration `json:"waited_ns,omitempty"`
+	Set    uint64        `json:"set"`             // of Links: it is another when they are
+	Links  []LinkWay     `json:"links,omitempty"` // none: those of the set that was asked from
+	Values []LinkSums    `json:"-"`               // of each link in turn
 	// Latencies are of the tunnels by which links leave this host, as far as known.
 	Latencies []LinkLatency `json:"latencies,omitempty"`
 }
@@ -88,7 +90,7 @@ func (c Counts) And(more Counts) Counts {
 	case len(more.Links) == 0:
 		return c
 	case len(c.Links) == 0:
-		more.At = c.At
+		more.At, more.Waited = c.At, c.Waited
 		return more
 	}
 	c.Set = c.Set*31 + more.Set

@@ -17,7 +17,7 @@ import (
 )
 
 // A promise that breaks is a line of the log, a metric, and a concern of its lease's,
-// until it is kept again.
+// until it is kept again, or not wanted for long.
 func TestBrokenPromisesAreSaid(t *testing.T) {
 	s, l := provingOf(t, 1)
 	var lines bytes.Buffer
@@ -25,6 +25,7 @@ func TestBrokenPromisesAreSaid(t *testing.T) {
 	now := time.Now().Truncate(time.Minute)
 	var sent, arrived [2]uint64 // packets by now, of each direction
 	at := uint64(0)
+	offered := uint64(20)
 	second := func(carried uint64) {
 		at++
 		for host, first := range map[string]bool{"h1": true, "h2": false} {
@@ -33,7 +34,7 @@ func TestBrokenPromisesAreSaid(t *testing.T) {
 				count := &arrived
 				if w.Enters {
 					count = &sent
-					count[w.Direction] += 20
+					count[w.Direction] += offered
 				} else {
 					count[w.Direction] += carried
 				}
@@ -76,6 +77,19 @@ func TestBrokenPromisesAreSaid(t *testing.T) {
 	}
 	if kept, _, text := said(); kept != 2 {
 		t.Errorf("of promises that are kept again is said:\n%s", text)
+	}
+	for range 10 {
+		second(2)
+	}
+	offered = 0
+	for range forgotten + 5 {
+		second(0)
+	}
+	if _, broken, text := said(); broken != 0 {
+		t.Errorf("of broken promises that nobody wants any more is said:\n%s", text)
+	}
+	if !strings.Contains(lines.String(), `state="not tested"`) {
+		t.Errorf("the log says\n%s", lines.String())
 	}
 }
 

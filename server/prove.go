@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -40,6 +41,8 @@ type ofLink struct {
 type hostCounts struct {
 	set, shape uint64
 	at         time.Time
+	waited     time.Duration // report.Counts.Waited
+	busy       float64       // part of the time since the reading before in which work waited
 	links      []report.LinkWay
 	values     []report.LinkSums
 	known      []bool // there is a value of an earlier reading
@@ -66,12 +69,14 @@ type promise struct {
 	outcome vnet.Outcome // of the last second; "": nothing is judged now
 	broken  bool
 	kept    int // seconds one after the other since it was broken
+	quiet   int // likewise, in which it was not tested
 }
 
 // endNow is what was counted at an end, and until when.
 type endNow struct {
 	measure.End
-	at time.Time
+	at   time.Time
+	host vnet.HostID
 }
 
 // subject is what is to be known of a lease.
@@ -87,6 +92,8 @@ const (
 	restored  = 5               // seconds in which a promise is kept until it counts as restored
 	oldRepair = 20 * time.Second
 	oldCounts = time.Minute // after which a host begins anew
+	busyPart  = 0.3         // of a second in which work waited: the host was short of processors
+	forgotten = 60          // seconds in which nothing is wanted of a broken promise until it is not tested
 )
 
 func newProving() *proving {
@@ -120,6 +127,7 @@ func (s *Server) judged(host vnet.HostID, c report.Counts) []toTell {
 		}
 	}
 	span := c.At.Sub(h.at)
+	h.busy, h.waited = waitedPart(h.waited, c.Waited, span), c.Waited
 	for i, v := range c.Values {
 		was, known := h.values[i], h.known[i]
 		h.values[i], h.known[i] = v, true
@@ -136,6 +144,25 @@ func (s *Server) judged(host vnet.HostID, c report.Counts) []toTell {
 	list := p.untold
 	p.untold = nil
 	return list
+}
+
+// waitedPart is the part of a time in which work waited for a processor.
+func waitedPart(was, is, span time.Duration) float64 {
+	if was == 0 || span <= 0 {
+		return 0
+	}
+	return min(float64(is-was)/float64(span), 1)
+}
+
+// busy says which host of a link's ends was short of processors in the last second; "":
+// none.
+func (p *proving) busy(l *provedWay) string {
+	for _, end := range l.ends {
+		if h := p.hosts[end.host]; h != nil && h.busy >= busyPart {
+			return fmt.Sprintf("host %s was short of processors: work waited for one in %.0f %% of a second", end.host, 100*h.busy)
+		}
+	}
+	return ""
 }
 
 func endOf(was, is report.LinkSums, span time.Duration) measure.End {
@@ -159,7 +186,7 @@ func (p *proving) anew(was *hostCounts, c report.Counts) *hostCounts {
 	}
 	before := make(map[ofPart]int)
 	if was != nil && c.At.Sub(was.at) < oldCounts {
-		h.at, h.again = was.at, true
+		h.at, h.waited, h.again = was.at, was.waited, true
 		for i, l := range was.links {
 			before[ofPart{ofLink{l.Lease, l.Link, l.Direction}, l.Part}] = i
 		}
@@ -182,7 +209,7 @@ func (p *proving) read(s *Server, host vnet.HostID, l report.LinkWay, way *prove
 	if way == nil {
 		return // of a lease that is not up
 	}
-	end := endNow{endOf(was, is, span), at}
+	end := endNow{endOf(was, is, span), at, host}
 	switch l.Part {
 	case report.Through:
 		way.through(host, l.Why, was, is, at)
@@ -245,7 +272,7 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 		l.prover, l.outcome = measure.Prover{}, ""
 		return
 	}
-	second := measure.Second{Min: link.Bandwidth[l.of.direction].Min, Trouble: about.trouble(l.of.link, s.now())}
+	second := measure.Second{Min: link.Bandwidth[l.of.direction].Min, Trouble: about.trouble(l.of.link, s.now()), Busy: p.busy(l)}
 	if !l.silent(now) {
 		second.First, second.Last = &l.ends[0].End, &l.ends[1].End
 		second.Part = partOf(l.ends[0].End)
@@ -264,17 +291,23 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 	l.tell(s, l.of.lease, directionText(*link, l.of.direction), outcome, cause)
 }
 
-// tell says that a promise broke, or that it is kept again.
+// tell says that a promise broke, that it is kept again, or that nobody can say, as
+// nothing was wanted for long.
 func (l *promise) tell(s *Server, lease vnet.LeaseID, what string, outcome vnet.Outcome, cause string) {
-	l.kept++
+	l.kept, l.quiet = l.kept+1, l.quiet+1
 	if outcome != vnet.Kept {
 		l.kept = 0
+	}
+	if outcome != vnet.NotTested {
+		l.quiet = 0
 	}
 	switch {
 	case outcome == vnet.Broken && !l.broken:
 		l.broken = true
 	case l.broken && l.kept >= restored:
 		l.broken, outcome = false, vnet.Kept
+	case l.broken && l.quiet >= forgotten:
+		l.broken, cause = false, "it is not wanted any more: nothing is known of it since it broke"
 	default:
 		return
 	}

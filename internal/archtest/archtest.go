@@ -40,7 +40,7 @@ var Table = map[string][]string{
 	"server":                 {"vnet", "plan", "report", "report/metrics", "lease", "lease/policy", "lease/api", "trust", "measure", "internal/socket", "internal/problem", "internal/plain", "internal/steady"}, // measure judges what hosts count
 	"trust":                  {"vnet", "internal/problem"},
 	"web":                    {"vnet", "vnet/file", "lease/api", "agent/session"}, // it speaks for one client of the API, with sessions
-	"agent":                  {"vnet", "plan", "report"},
+	"agent":                  {"vnet", "plan", "report", "internal/stall"},        // whether its host is short of processors
 	"agent/api":              {"vnet", "plan", "report", "agent/session", "agent/capture", "internal/problem", "internal/steady"},
 	"agent/host":             {"vnet", "plan", "report", "report/metrics", "agent/...", "datapath/...", "internal/problem"}, // the only room of a host that knows all parts
 	"agent/session":          {"internal/proc", "internal/problem"},

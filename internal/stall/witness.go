@@ -90,6 +90,19 @@ func Stolen() time.Duration {
 	return time.Duration(ticks) * time.Second / hertz
 }
 
+// Waited is how long some work of this machine had waited for a processor, since it was
+// started (Linux, Documentation/accounting/psi.rst); 0 where the kernel does not count it.
+func Waited() time.Duration {
+	text, err := os.ReadFile("/proc/pressure/cpu")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	_, total, _ := bytes.Cut(line, []byte(" total="))
+	micros, _ := strconv.ParseInt(string(total), 10, 63)
+	return time.Duration(micros) * time.Microsecond
+}
+
 // Queued is how long threads of this process were ready to run and did not, of
 // those there are, in all (Linux, Documentation/scheduler/sched-stats.rst); 0
 // where nobody counts it.
