@@ -89,7 +89,7 @@ func (c *Compiler) flows(p pathPlan, h tunnelHop) {
 		ports := [2]uint32{o.Ports[hop.Link.Name], o.Ports[h.hops[i+1].Link.Name]}
 		near, far := portOf(h.out, h.from).Address, portOf(h.in, h.to).Address
 		for _, dir := range vnet.Directions {
-			class := p.class(dir)
+			class := p.class(h, dir)
 			if class.BestEffort && !c.sub.Steered() {
 				continue
 			}

@@ -154,7 +154,7 @@ func (c *Compiler) place(host vnet.HostID, wire VxLink, rates [2]vnet.Rate) {
 // entry is the overlay's entry of a tunnel.
 func entry(wire VxLink, t *Tunnel) Overlay {
 	return Overlay{
-		Lease: wire.Lease, Link: wire.Link, VNI: t.VNI, Interface: t.Interface,
+		Lease: wire.Lease, Link: wire.Link, VNI: t.VNI, Protocol: t.Protocol, Interface: t.Interface,
 		Local: t.Local, Remote: t.Remote, MTU: t.MTU, BestEffort: t.Class.BestEffort,
 	}
 }
@@ -178,8 +178,8 @@ func (c *Compiler) tunnel(p pathPlan, h tunnelHop, dir vnet.Direction) *Tunnel {
 		near, far = far, near
 	}
 	return &Tunnel{
-		VNI: h.vni, Interface: near.Interface, Local: near.Address, Remote: far.Address,
-		MTU: p.net.mtu + p.tag(), List: listBytes(len(h.lists[dir])), Class: p.class(dir),
+		VNI: h.vni, Interface: near.Interface, Local: near.Address, Remote: far.Address, Protocol: h.encapsulation(),
+		MTU: p.net.mtu + p.tag(), List: listBytes(len(h.lists[dir])), Class: p.class(h, dir),
 	}
 }
 

@@ -97,7 +97,7 @@ func networkOn(sub Walker, relays map[string]netip.Addr, l vnet.Lease) (*network
 			}
 		}
 	}
-	mtu, err := innerMTU(sub, relays, l.Mapping, union.Links, chainRoom(l.Request.Chains))
+	mtu, err := innerMTU(sub, relays, l.Mapping, union.Links, l.Request.Chains)
 	n.mtu = mtu
 	return n, err
 }
@@ -138,24 +138,33 @@ func (n *network) number(union vnet.Topology) {
 const maxMTU = 1500
 
 // innerMTU is the largest packet that no link of the network has to fragment.
-func innerMTU(sub Walker, relays map[string]netip.Addr, m vnet.Mapping, links []vnet.VirtualLink, more int) (int, error) {
-	mtu := maxMTU
+func innerMTU(sub Walker, relays map[string]netip.Addr, m vnet.Mapping, links []vnet.VirtualLink, chains []vnet.Chain) (int, error) {
+	mtu, more, chained := maxMTU, chainRoom(chains), len(chains) > 0
 	for _, link := range links {
 		for _, share := range m.Paths(link.Name) {
 			hops, err := sub.Walk(m.Nodes[link.Ends[0]], share.Path)
 			if err != nil {
 				return 0, err
 			}
-			room := OuterHeaders + more + listRoom(relays, hops)
+			room := more + listRoom(relays, hops)
 			if link.KeepsOrder() {
 				room += TagBytes
 			}
 			for _, hop := range hops {
-				mtu = min(mtu, hop.Link.WireMTU()-room)
+				mtu = min(mtu, hop.Link.WireMTU()-room-headersOf(hop.Link, chained))
 			}
 		}
 	}
 	return mtu, nil
+}
+
+// headersOf is what tunnels that take a link add to frames. Packets of chains have
+// headers of their own there.
+func headersOf(l vnet.SubstrateLink, chained bool) int {
+	if chained {
+		return OuterHeaders
+	}
+	return l.Encapsulation.Headers()
 }
 
 // chainRoom is what packets of chains have more around them than those of links.
@@ -199,14 +208,16 @@ func (n *network) rates(link vnet.VirtualLink) [2]vnet.Rate {
 // leastRate keeps HTB happy where no minimum is promised; it cannot hold 0.
 const leastRate = 8 * vnet.Kbit
 
-// class is the share of the physical interface that one direction of a path gets.
-func (p pathPlan) class(dir vnet.Direction) Class {
+// class is the share of the physical interface that one direction of a path gets at a
+// tunnel.
+func (p pathPlan) class(h tunnelHop, dir vnet.Direction) Class {
 	ask, alloc := p.link.Bandwidth[dir], p.rates()[dir]
 	if ask.BestEffort() {
 		return Class{Guaranteed: leastRate, Ceil: bestEffortCeil, BestEffort: true}
 	}
-	guaranteed := max(Outer(p.share.Of(ask.Min)), leastRate)
-	return Class{Guaranteed: guaranteed, Ceil: max(Outer(alloc), guaranteed)}
+	headers := headersOf(h.out, p.link.Chain != "")
+	guaranteed := max(outer(p.share.Of(ask.Min), headers), leastRate)
+	return Class{Guaranteed: guaranteed, Ceil: max(outer(alloc, headers), guaranteed)}
 }
 
 // bestEffortCeil is above any interface here; what it may really take is

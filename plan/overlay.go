@@ -12,38 +12,21 @@ import (
 // lease come to it by the lease's Trunk with VNI as their mark, and leave it
 // there likewise. Built by datapath/overlay.
 type Overlay struct {
-	Lease      vnet.LeaseID  `json:"lease"`
-	Link       string        `json:"link"`
-	VNI        vnet.VNI      `json:"vni"` // one tunnel end on a host
-	Protocol   Encapsulation `json:"protocol,omitempty"`
-	Interface  string        `json:"interface"` // physical
-	Local      netip.Addr    `json:"local"`
-	Remote     netip.Addr    `json:"remote"`
-	MTU        int           `json:"mtu"` // of the inner packet; less if the path to Remote carries less
-	BestEffort bool          `json:"best_effort,omitempty"`
+	Lease      vnet.LeaseID       `json:"lease"`
+	Link       string             `json:"link"`
+	VNI        vnet.VNI           `json:"vni"` // one tunnel end on a host
+	Protocol   vnet.Encapsulation `json:"protocol,omitempty"`
+	Interface  string             `json:"interface"` // physical
+	Local      netip.Addr         `json:"local"`
+	Remote     netip.Addr         `json:"remote"`
+	MTU        int                `json:"mtu"` // of the inner packet; less if the path to Remote carries less
+	BestEffort bool               `json:"best_effort,omitempty"`
 	// Source is the UDP source port of its packets; 0: chosen by the flow inside.
 	Source uint16 `json:"source,omitempty"`
 	// Ethernet addresses, to and from, in front of what comes by a protocol
 	// that carries IP packets: "02:00:00:00:00:01 02:00:00:00:00:02".
 	Ethernet string `json:"ethernet,omitempty"`
 }
-
-// Encapsulation is a tunnel protocol; the empty one is VXLAN.
-type Encapsulation string
-
-// Protocols of tunnels. GRE, GUE and IPIP tell tunnels apart by the sender
-// only, GRETAP too: one between two addresses.
-const (
-	VXLAN  Encapsulation = "vxlan"  // RFC 7348
-	NSH    Encapsulation = "nsh"    // RFC 8300 over VXLAN-GPE; the path's number is the VNI, its index 255
-	Geneve Encapsulation = "geneve" // RFC 8926
-	NVGRE  Encapsulation = "nvgre"  // RFC 7637
-	GRETAP Encapsulation = "gretap" // RFC 2784 with Ethernet inside
-	GRE    Encapsulation = "gre"    // RFC 2784
-	IPIP   Encapsulation = "ipip"   // RFC 2003, RFC 4213
-	GUE    Encapsulation = "gue"    // draft-ietf-intarea-gue-09, variant 0
-	LISP   Encapsulation = "lisp"   // RFC 9300; VNI is the instance
-)
 
 // Kind of the section.
 func (Overlay) Kind() Kind { return KindOverlay }

@@ -23,7 +23,7 @@ type Spread struct {
 	By     Relaying       `json:"by,omitempty"`
 	Paths  []RelayPath    `json:"paths"`
 
-	// VNI, where it is not 0, makes this the spread of one tunnel (VXLAN): only
+	// VNI, where it is not 0, makes this the spread of one tunnel (VXLAN, Geneve): only
 	// its packets take it, whatever else leads to the prefix.
 	VNI       vnet.VNI `json:"vni,omitempty"`
 	Interface string   `json:"interface,omitempty"` // by which the tunnel leaves

@@ -16,6 +16,14 @@ type tunnelHop struct {
 	lists    [2][]netip.Addr // relays by direction; nil: the fabric's own way
 }
 
+// encapsulation is that of the tunnel; "": VXLAN. All its links have the same.
+func (h tunnelHop) encapsulation() vnet.Encapsulation {
+	if h.out.Encapsulation == vnet.VXLAN {
+		return ""
+	}
+	return h.out.Encapsulation
+}
+
 // tunnelHopsOf gives each piece of a path its identifier.
 func tunnelHopsOf(cuts [][]vnet.Hop, numbers []vnet.VNI) []tunnelHop {
 	list := make([]tunnelHop, len(cuts))

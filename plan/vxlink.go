@@ -90,14 +90,15 @@ func (p Port) Reaches() netip.Prefix {
 	return single(p.Peer)
 }
 
-// Tunnel is a point-to-point VXLAN over one tunnel hop of a path, and the
+// Tunnel is a point-to-point tunnel over one tunnel hop of a path, and the
 // class of the physical interface it leaves by. Class rates count outer frames.
 type Tunnel struct {
-	VNI       vnet.VNI   `json:"vni"`
-	Interface string     `json:"interface"` // physical
-	Local     netip.Addr `json:"local"`
-	Remote    netip.Addr `json:"remote"`
-	MTU       int        `json:"mtu"` // of the inner packet
+	VNI       vnet.VNI           `json:"vni"`
+	Protocol  vnet.Encapsulation `json:"protocol,omitempty"`
+	Interface string             `json:"interface"` // physical
+	Local     netip.Addr         `json:"local"`
+	Remote    netip.Addr         `json:"remote"`
+	MTU       int                `json:"mtu"` // of the inner packet
 	// List is the bytes that a relay list adds to each of its packets, behind
 	// the class, which does not count them.
 	List  int   `json:"list,omitempty"`
@@ -212,8 +213,11 @@ func (e End) text() string {
 	}
 	t := e.Tunnel
 	list := ""
+	if t.Protocol != "" {
+		list = " " + string(t.Protocol)
+	}
 	if t.List > 0 {
-		list = fmt.Sprintf(" list %d", t.List)
+		list += fmt.Sprintf(" list %d", t.List)
 	}
 	return fmt.Sprintf("vni %d %s %s->%s mtu %d%s rate %s class %s", t.VNI, t.Interface, t.Local, t.Remote, t.MTU, list, orNone(e.Rate), t.Class)
 }
@@ -264,9 +268,9 @@ func (u Uplink) String() string {
 	return fmt.Sprintf("%s capacity %s leases %s", u.Interface, u.Capacity, u.Leases)
 }
 
-// OuterHeaders is what VXLAN over IPv4 adds to a tenant's frame: Ethernet 14,
-// IPv4 20, UDP 8, VXLAN 8 (RFC 7348). The tenant's own Ethernet header
-// travels inside, so an inner packet may be 50 bytes smaller than the wire's MTU.
+// OuterHeaders is the most that tunnels over IPv4 add to a tenant's frame
+// (vnet.Encapsulation.Headers): what VXLAN and Geneve do. Wires and uplinks have room
+// for as much, whatever the encapsulation of their tunnels.
 const OuterHeaders = 50
 
 // MeanFrame is the smallest mean size of tenants' frames for which the
@@ -276,10 +280,12 @@ const OuterHeaders = 50
 const MeanFrame = 900
 
 // Outer converts a rate of tenants' frames to the rate of outer frames that
-// carries it, as queues of hosts count them: without relay lists, which are put
+// carries it in any tunnel, as queues of hosts count them: without relay lists, which are put
 // in once the kernel has taken a packet's length.
-func Outer(r vnet.Rate) vnet.Rate {
-	return (r + r/MeanFrame*OuterHeaders).WholeBytesUp()
+func Outer(r vnet.Rate) vnet.Rate { return outer(r, OuterHeaders) }
+
+func outer(r vnet.Rate, headers int) vnet.Rate {
+	return (r + r/MeanFrame*vnet.Rate(headers)).WholeBytesUp()
 }
 
 // PaidPart is the part of a rate that tenants' frames of a mean size get: smaller ones
@@ -298,7 +304,7 @@ func WireRate(sub vnet.Substrate, r vnet.Rate) vnet.Rate {
 	if len(sub.Relays) > 0 {
 		list = listBytes(min(len(sub.Switches)-2, vnet.MaxRelays))
 	}
-	return (r + r/MeanFrame*vnet.Rate(OuterHeaders+list)).WholeBytesUp()
+	return outer(r, OuterHeaders+list)
 }
 
 // listBytes is what a list of so many relays adds to a tunnel's packet: its own

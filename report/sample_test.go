@@ -86,7 +86,7 @@ func TestSamplesCarryTunnels(t *testing.T) {
 			Drops:   map[string]uint64{"unresolved": 3, "port": 4},
 			Overlay: plan.Overlay{Lease: alice, Link: "a-b", VNI: 12, Interface: "eth0", Local: address("192.0.2.1"), Remote: address("192.0.2.2"), MTU: 1500}},
 		{Host: "h2", State: TunnelUnresolved, Reason: "no route",
-			Overlay: plan.Overlay{Lease: bob, Link: "a-b", VNI: 13, Protocol: plan.GRE, Interface: "eth0", Local: address("2001:db8::1"), Remote: address("2001:db8::2"),
+			Overlay: plan.Overlay{Lease: bob, Link: "a-b", VNI: 13, Protocol: vnet.GRE, Interface: "eth0", Local: address("2001:db8::1"), Remote: address("2001:db8::2"),
 				MTU: 1400, BestEffort: true, Ethernet: "02:00:00:00:00:01 02:00:00:00:00:02"}},
 	} {
 		got, err := Tunnels([]Sample{sent(t, want.Sample([]string{"unresolved"}))})

@@ -127,7 +127,7 @@ func tunnelOf(s Sample) (t TunnelState, err error) {
 		return t, nil
 	}
 	t.Overlay = plan.Overlay{
-		Lease: s.Lease, Link: s.Labels[LabelLink], Protocol: plan.Encapsulation(s.Labels[labelProtocol]), Interface: s.Labels[labelInterface],
+		Lease: s.Lease, Link: s.Labels[LabelLink], Protocol: vnet.Encapsulation(s.Labels[labelProtocol]), Interface: s.Labels[labelInterface],
 		BestEffort: s.Labels[labelBestEffort] == "true", Ethernet: s.Labels[labelEthernet],
 	}
 	var vni uint64

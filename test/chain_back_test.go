@@ -1,12 +1,9 @@
 package test
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"net/netip"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -83,31 +80,14 @@ assert len(rest) == 200000, len(rest); print(who.decode().strip())`, address, po
 // decoded begins to listen at a host for packets of chains over VXLAN-GPE, and what it
 // returns wants tshark to find in them the port that the chain states, and nothing wrong.
 func (s *supervisor) decoded(host string) func() {
-	for _, program := range []string{"tshark", "tcpdump"} {
-		if _, err := exec.LookPath(program); err != nil {
-			return func() {}
-		}
-	}
-	capture := filepath.Join(s.t.TempDir(), "wire.pcap")
-	dump := exec.Command("nsenter", "--net="+s.hostNamespace(host), "tcpdump", "-i", "any", "--immediate-mode", "-U", "-c", "10", "-w", capture, "udp dst port 4790")
-	said, err := dump.StderrPipe()
-	need(s.t, err)
-	need(s.t, dump.Start())
-	lines := bufio.NewScanner(said)
-	for lines.Scan() && !strings.Contains(lines.Text(), "listening on") {
-	}
-	go io.Copy(io.Discard, said)
-	done := make(chan error, 1)
-	go func() { done <- dump.Wait() }()
-	s.t.Cleanup(func() { dump.Process.Kill() })
+	capture := dumped(s.t, s.hostNamespace(host), "-i", "any", "-c", "10", "udp dst port 4790")
 	return func() {
 		s.t.Helper()
-		select {
-		case <-done:
-		case <-time.After(time.Minute):
-			s.t.Fatal("no packets over VXLAN-GPE")
+		file := capture()
+		if file == "" {
+			return
 		}
-		out, err := exec.Command("tshark", "-r", capture, "--disable-protocol", "http", "-T", "fields", "-E", "separator=;", "-E", "occurrence=f",
+		out, err := exec.Command("tshark", "-r", file, "--disable-protocol", "http", "-T", "fields", "-E", "separator=;", "-E", "occurrence=f",
 			"-e", "udp.srcport", "-e", "_ws.malformed", "-e", "nsh.mdtype", "-e", "nsh.nextproto").Output()
 		if want := strings.Repeat("60001;;2;3\n", 10); err != nil || string(out) != want {
 			s.t.Errorf("tshark says %v:\n%s", err, out)

@@ -47,7 +47,7 @@ func (s Substrate) Check() error {
 	if err := cmp.Or(s.checkNAT(), s.checkExits(), s.checkJoins(), s.checkDevices()); err != nil {
 		return err
 	}
-	return cmp.Or(s.checkRelays(), s.checkOpenFlow())
+	return cmp.Or(s.checkRelays(), s.checkOpenFlow(), s.checkEncapsulations())
 }
 
 // checkRelays sees to it that every path among relays can be pinned.

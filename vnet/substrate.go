@@ -124,7 +124,10 @@ type SubstrateLink struct {
 	Share    int           `json:"share_percent,omitempty"` // of Capacity that leases may take; 0 means 100
 	Latency  time.Duration `json:"latency_ns,omitempty"`
 	MTU      int           `json:"mtu,omitempty"` // of the wire; 0 means DefaultMTU
-	Ports    [2]Port       `json:"ports,omitzero"`
+	// Encapsulation is that of tunnels that take the link; "": VXLAN. Links that meet at a
+	// switch have the same, so that a tunnel has one.
+	Encapsulation Encapsulation `json:"encapsulation,omitempty"`
+	Ports         [2]Port       `json:"ports,omitzero"`
 	// Forwards is what the processors at its ends were found to forward, the
 	// smaller of both; 0: nobody has measured. SpreadMeasured fills it in.
 	Forwards Rate `json:"forwards_bps,omitempty"`

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sublet/plan"
 	"sublet/report"
 	"sublet/vnet"
 )
@@ -79,7 +78,7 @@ func overlayRow(s report.TunnelState) []string {
 	}
 	protocol := s.Protocol
 	if protocol == "" {
-		protocol = plan.VXLAN
+		protocol = vnet.VXLAN
 	}
 	return []string{
 		string(s.Host), s.Lease.String(), s.Link, fmt.Sprint(s.VNI), string(protocol), s.Interface, s.Remote.String(), state,

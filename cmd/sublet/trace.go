@@ -212,13 +212,17 @@ func headersText(e *report.TunnelState, size int) string {
 	if e.BestEffort {
 		dscp = "0"
 	}
-	const inner, outer = 14, 36 // Ethernet; IPv4, UDP and VXLAN
-	length := size + inner + outer
+	length := size + e.Protocol.Headers() // with both Ethernet headers, as the wire's MTU counts only one
 	if e.Remote.Is6() {
 		length += 20
 	}
-	return fmt.Sprintf("VXLAN %d, UDP from 768..831 by the flow to 4789, IP %s > %s, %d bytes, DSCP %s, ECN as inside, TTL 64, do not fragment",
-		e.VNI, e.Local, e.Remote, length, dscp)
+	tunnel := map[vnet.Encapsulation]string{
+		vnet.Geneve: "Geneve %d, UDP from 768..831 by the flow to 6081", vnet.NVGRE: "NVGRE %d",
+	}[e.Protocol]
+	if tunnel == "" {
+		tunnel = "VXLAN %d, UDP from 768..831 by the flow to 4789"
+	}
+	return fmt.Sprintf(tunnel+", IP %s > %s, %d bytes, DSCP %s, ECN as inside, TTL 64, do not fragment", e.VNI, e.Local, e.Remote, length, dscp)
 }
 
 // arrive is the far host's part.
@@ -235,8 +239,12 @@ func (t *tracer) arrive(near *report.TunnelState) error {
 		t.say(false, host, far.Interface, "tunnel %d takes packets from %s only (drops: sender)", far.VNI, far.Remote)
 		return nil
 	}
-	t.say(true, host, far.Interface, "overlay_rx: from %s, a port below 1024, number %d, by %s: headers off, mark %d, to trunk %s",
-		far.Remote, far.VNI, far.Interface, far.VNI, plan.Trunk(far.Lease))
+	port := ""
+	if far.Protocol.OverUDP() {
+		port = ", a port below 1024"
+	}
+	t.say(true, host, far.Interface, "overlay_rx: from %s%s, number %d, by %s: headers off, mark %d, to trunk %s",
+		far.Remote, port, far.VNI, far.Interface, far.VNI, plan.Trunk(far.Lease))
 	return nil
 }
 

@@ -5,8 +5,8 @@
 
 #include "tables.h"
 
-/* The number of the tunnel that a packet to VXLAN's port is of (RFC 7348), if
- * some have paths of their own; else 0. */
+/* The number of the tunnel that a packet to VXLAN's port (RFC 7348) or Geneve's (RFC
+ * 8926) is of, if some have paths of their own; else 0. */
 static __always_inline __u32 tunnel_of(struct __sk_buff *skb)
 {
 	const struct state *state = state_of();
@@ -37,7 +37,7 @@ static __always_inline void read_flow(struct __sk_buff *skb, struct flow_key *k,
 	data = options ? NULL : reach(skb, ETH_HLEN + IPH + 4);
 	if (data)
 		k->ports = ports_of(data + ETH_HLEN);
-	if (k->protocol == IPPROTO_UDP && k->ports >> 16 == bpf_htons(PORT_VXLAN))
+	if (k->protocol == IPPROTO_UDP && (k->ports >> 16 == bpf_htons(PORT_VXLAN) || k->ports >> 16 == bpf_htons(PORT_GENEVE)))
 		k->protocol |= tunnel_of(skb) << 8;
 }
 

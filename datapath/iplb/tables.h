@@ -173,7 +173,7 @@ MAP(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct counts, 8192, 0) loads SEC(".maps")
 /* A flood of new flows pushes out the ones longest unused, and no more. */
 MAP(BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct flow, 1 << 16, 0) flows SEC(".maps");
 
-/* The path of a tunnel, by its number (VXLAN), whatever its target. */
+/* The path of a tunnel, by its number (VXLAN, Geneve), whatever its target. */
 MAP(BPF_MAP_TYPE_HASH, __u32, __u32, 8192, BPF_F_NO_PREALLOC) tunnels SEC(".maps");
 
 MAP(BPF_MAP_TYPE_HASH, __u32, struct probe, 8192, BPF_F_NO_PREALLOC) probes SEC(".maps");

@@ -17,7 +17,7 @@ const tunnelSet = 1<<32 - 1
 
 func tunnelKey(vni uint32) pathKey { return pathKey{tunnelSet, fmt.Sprint("tunnel ", vni)} }
 
-// SetTunnel makes all packets of a tunnel over UDP (VXLAN) take one path,
+// SetTunnel makes all packets of a tunnel over UDP (VXLAN, Geneve) take one path,
 // whatever rules there are for their target: as a list between the tunnel's own
 // headers. No relays: the fabric's own way.
 func (t *Table) SetTunnel(vni uint32, relays []netip.Addr) error {

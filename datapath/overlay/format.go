@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/bpf"
-	"sublet/plan"
+	"sublet/vnet"
 )
 
 // protocol says how packets of one tunnel protocol look behind the outer IP
 // header. Adding a protocol is adding a row to protocols.
 type protocol struct {
-	name   plan.Encapsulation
+	name   vnet.Encapsulation
 	kind   uint32 // in the keys of receiving ends
 	layer  uint8  // of what is inside: 2 or 3
 	next   uint8  // IP protocol; 0: that of what is inside
@@ -21,6 +21,7 @@ type protocol struct {
 	header []byte // with identifier 0 and, for layer 3, IPv4 inside
 	id     int    // offset of 32 bits in header whose upper 24 are the identifier; none: told by the sender
 	flow   int    // offset of a byte in header that may vary with the flow; none
+	rooted bool   // over UDP from ports that only root of a host has: leases can have it
 	words  words
 	check  check
 }
@@ -56,51 +57,51 @@ const (
 
 var protocols = []protocol{
 	{
-		name: plan.VXLAN, kind: uint32(overlayKindKIND_VXLAN), layer: 2, next: unix.IPPROTO_UDP, port: bpf.PortVXLAN,
-		header: []byte{8, 0, 0, 0, 0, 0, 0, 0}, id: 4, flow: none, words: words{at: none},
+		name: vnet.VXLAN, kind: uint32(overlayKindKIND_VXLAN), layer: 2, next: unix.IPPROTO_UDP, port: bpf.PortVXLAN,
+		header: []byte{8, 0, 0, 0, 0, 0, 0, 0}, id: 4, flow: none, rooted: true, words: words{at: none},
 		check: check{match: 0x08000000, mask: 0xffffffff, vary: none, at: none, next: none},
 	}, {
 		// VXLAN-GPE with instance and protocol bits, NSH next; NSH with TTL 63,
 		// six words, metadata type 1, Ethernet inside.
-		name: plan.NSH, kind: 2, layer: 2, next: unix.IPPROTO_UDP, port: bpf.PortVXLANGPE,
+		name: vnet.NSH, kind: 2, layer: 2, next: unix.IPPROTO_UDP, port: bpf.PortVXLANGPE,
 		header: append([]byte{0x0c, 0, 0, 4, 0, 0, 0, 0, 0x0f, 0xc6, 1, nshEthernet, 0, 0, 0, nshIndex}, make([]byte, 16)...),
 		id:     12, flow: none, words: words{at: none},
 		check: check{match: 0x0c000004, mask: 0xffffffff, vary: 9, units: 0x3f, less: 6, at: 11, value: nshEthernet, next: none},
 	}, {
 		// Options are passed over, unless one is critical; control packets are none of ours.
-		name: plan.Geneve, kind: 3, layer: 2, next: unix.IPPROTO_UDP, port: bpf.PortGeneve,
-		header: []byte{0, 0, 0x65, 0x58, 0, 0, 0, 0}, id: 4, flow: none, words: words{at: none},
+		name: vnet.Geneve, kind: 3, layer: 2, next: unix.IPPROTO_UDP, port: bpf.PortGeneve,
+		header: []byte{0, 0, 0x65, 0x58, 0, 0, 0, 0}, id: 4, flow: none, rooted: true, words: words{at: none},
 		check: check{match: 0x00006558, mask: 0xc0c0ffff, vary: 0, units: 0x3f, at: none, next: none},
 	}, {
-		name: plan.NVGRE, kind: 4, layer: 2, next: unix.IPPROTO_GRE,
+		name: vnet.NVGRE, kind: 4, layer: 2, next: unix.IPPROTO_GRE,
 		header: []byte{0x20, 0, 0x65, 0x58, 0, 0, 0, 0}, id: 4, flow: 7, words: words{at: none},
 		check: check{match: 0x20006558, mask: 0xffffffff, vary: none, at: none, next: none},
 	}, {
-		name: plan.GRETAP, kind: 5, layer: 2, next: unix.IPPROTO_GRE,
+		name: vnet.GRETAP, kind: 5, layer: 2, next: unix.IPPROTO_GRE,
 		header: []byte{0, 0, 0x65, 0x58}, id: none, flow: none, words: words{at: none},
 		check: check{match: 0x00006558, mask: 0xffffffff, vary: none, at: none, next: none},
 	}, {
-		name: plan.GRE, kind: 6, layer: 3, next: unix.IPPROTO_GRE,
+		name: vnet.GRE, kind: 6, layer: 3, next: unix.IPPROTO_GRE,
 		header: []byte{0, 0, 8, 0}, id: none, flow: none, words: words{at: 2, v4: typeIP4, v6: typeIP6},
 		check: check{match: 0, mask: 0xffff0000, vary: none, at: none, next: none},
 	}, {
-		name: plan.IPIP, kind: 7, layer: 3, id: none, flow: none, words: words{at: none, v4: ipInIP, v6: ip6InIP},
+		name: vnet.IPIP, kind: 7, layer: 3, id: none, flow: none, words: words{at: none, v4: ipInIP, v6: ip6InIP},
 		check: check{vary: none, at: none, next: none},
 	}, {
-		name: plan.GUE, kind: 8, layer: 3, next: unix.IPPROTO_UDP, port: bpf.PortGUE,
+		name: vnet.GUE, kind: 8, layer: 3, next: unix.IPPROTO_UDP, port: bpf.PortGUE,
 		header: []byte{0, ipInIP, 0, 0}, id: none, flow: none, words: words{at: 0, v4: ipInIP, v6: ip6InIP},
 		check: check{match: 0, mask: 0xe000ffff, vary: 0, units: 0x1f, at: none, next: 1},
 	}, {
-		name: plan.LISP, kind: 9, layer: 3, next: unix.IPPROTO_UDP, port: bpf.PortLISP,
+		name: vnet.LISP, kind: 9, layer: 3, next: unix.IPPROTO_UDP, port: bpf.PortLISP,
 		header: []byte{8, 0, 0, 0, 0, 0, 0, 0}, id: 4, flow: none, words: words{at: none},
 		check: check{match: 0x08000000, mask: 0xff000000, vary: none, at: none, next: none},
 	},
 }
 
 // protocolOf finds a row; the empty name is VXLAN.
-func protocolOf(name plan.Encapsulation) (*protocol, error) {
+func protocolOf(name vnet.Encapsulation) (*protocol, error) {
 	if name == "" {
-		name = plan.VXLAN
+		name = vnet.VXLAN
 	}
 	for i := range protocols {
 		if protocols[i].name == name {

@@ -14,6 +14,7 @@ import (
 
 	"sublet/datapath/bpf"
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // Sizes of headers, bytes.
@@ -106,7 +107,7 @@ func (p *protocol) withID(id uint32) []byte {
 		word := binary.BigEndian.Uint32(h[p.id:])
 		binary.BigEndian.PutUint32(h[p.id:], word|id<<8)
 	}
-	if p.name == plan.NSH {
+	if p.name == vnet.NSH {
 		binary.BigEndian.PutUint32(h[4:], id<<8) // of VXLAN-GPE, the same number
 	}
 	return h
@@ -217,7 +218,7 @@ func endOf(p *protocol, o plan.Overlay, uplink, trunk int, slot uint32) (uint64,
 		Remote: address(o.Remote), Local: address(o.Local),
 		Uplink: uint32(uplink), Target: uint32(trunk), Mark: uint32(o.VNI), Slot: slot,
 	}
-	if p.port == bpf.PortVXLAN {
+	if p.rooted {
 		end.Ports = bpf.PortUser
 	}
 	if p.layer == 3 {

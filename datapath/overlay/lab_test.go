@@ -200,7 +200,7 @@ func (l *lab) try(ns string, argv ...string) (string, error) {
 }
 
 // item is host i's end of the tunnel.
-func item(i int, protocol plan.Encapsulation, under func(int) netip.Addr) plan.Overlay {
+func item(i int, protocol vnet.Encapsulation, under func(int) netip.Addr) plan.Overlay {
 	return plan.Overlay{
 		Lease: demo, Link: "n1-n2", VNI: number, Protocol: protocol, Interface: wire,
 		Local: under(i), Remote: under(1 - i), MTU: 1450, Ethernet: mac(i) + " " + mac(1-i),
@@ -208,7 +208,7 @@ func item(i int, protocol plan.Encapsulation, under func(int) netip.Addr) plan.O
 }
 
 // tunnel makes both ends.
-func (l *lab) tunnel(protocol plan.Encapsulation, under func(int) netip.Addr) {
+func (l *lab) tunnel(protocol vnet.Encapsulation, under func(int) netip.Addr) {
 	l.t.Helper()
 	for i, h := range l.hosts {
 		check1(l.t, h.part.Do(context.Background(), plan.Step{Op: plan.Add, Item: item(i, protocol, under)}))

@@ -225,7 +225,7 @@ func (p *Part) build(item plan.Overlay, slot uint32) (overlayEntry, error) {
 		a.tos = 0
 	}
 	a.ports = [2]uint16{bpf.PortFlowBase, bpf.PortFlowMask}
-	if row.name == plan.VXLAN {
+	if row.rooted {
 		a.ports = [2]uint16{bpf.PortLeaseBase, bpf.PortLeaseMask}
 	}
 	if item.Source != 0 {

@@ -8,6 +8,7 @@ import (
 
 	"sublet/datapath/bpf"
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // The slow reference: what the programs shall do, said again in plain Go without
@@ -157,7 +158,7 @@ func (s *site) slowHeaders(o plan.Overlay, p *protocol, flow slowFlow, inside []
 	}
 	if p.port != 0 {
 		source := 0xc000 | flow.hash&0x3fff
-		if p.name == plan.VXLAN {
+		if p.rooted {
 			source = 768 + flow.hash%64
 		}
 		udp := binary.BigEndian.AppendUint16(nil, uint16(source))
@@ -200,19 +201,19 @@ func slowTunnel(o plan.Overlay, p *protocol, flow slowFlow) []byte {
 	kind := map[int]uint32{4: 0x0800, 6: 0x86dd}[flow.version]
 	next := map[int]uint32{4: 4, 6: 41}[flow.version]
 	switch p.name {
-	case plan.VXLAN, plan.LISP:
+	case vnet.VXLAN, vnet.LISP:
 		return with(0x08000000, id<<8)
-	case plan.NSH:
+	case vnet.NSH:
 		return with(0x0c000004, id<<8, 0x0fc60103, id<<8|255, 0, 0, 0, 0)
-	case plan.Geneve:
+	case vnet.Geneve:
 		return with(0x00006558, id<<8)
-	case plan.NVGRE:
+	case vnet.NVGRE:
 		return with(0x20006558, id<<8|flow.hash&0xff)
-	case plan.GRETAP:
+	case vnet.GRETAP:
 		return with(0x00006558)
-	case plan.GRE:
+	case vnet.GRE:
 		return with(kind)
-	case plan.GUE:
+	case vnet.GUE:
 		return with(next << 16)
 	}
 	return nil // IPIP
@@ -297,7 +298,7 @@ func (s *site) slowReceive(index int, frame []byte) verdict {
 		}
 		p, version = slowGRE(rest)
 	case 4, 41:
-		p, _ = protocolOf(plan.IPIP)
+		p, _ = protocolOf(vnet.IPIP)
 		version = map[byte]int{4: 4, 41: 6}[o.next]
 	}
 	if p == nil {
@@ -322,17 +323,17 @@ func (s *site) slowReceive(index int, frame []byte) verdict {
 
 // slowGRE tells GRE's protocols apart.
 func slowGRE(rest []byte) (*protocol, int) {
-	name, version := plan.Encapsulation(""), 0
+	name, version := vnet.Encapsulation(""), 0
 	key := rest[0]&0x20 != 0
 	switch kind := binary.BigEndian.Uint16(rest[2:]); {
 	case kind == 0x6558 && key:
-		name = plan.NVGRE
+		name = vnet.NVGRE
 	case kind == 0x6558:
-		name = plan.GRETAP
+		name = vnet.GRETAP
 	case kind == 0x0800 && !key:
-		name, version = plan.GRE, 4
+		name, version = vnet.GRE, 4
 	case kind == 0x86dd && !key:
-		name, version = plan.GRE, 6
+		name, version = vnet.GRE, 6
 	default:
 		return nil, 0
 	}
@@ -349,27 +350,27 @@ func slowHeader(p *protocol, h []byte) (id uint32, length, version int, ok bool)
 	has := func(n int) bool { return len(h) >= n }
 	word := func(at int) uint32 { return binary.BigEndian.Uint32(h[at:]) }
 	switch p.name {
-	case plan.VXLAN:
+	case vnet.VXLAN:
 		return word(4) >> 8, 8, 0, word(0) == 0x08000000 && word(4)&0xff == 0
-	case plan.LISP:
+	case vnet.LISP:
 		return lead(has(8), func() uint32 { return word(4) >> 8 }), 8, 0, has(8) && h[0] == 8
-	case plan.NSH:
+	case vnet.NSH:
 		if !has(16) || word(0) != 0x0c000004 || h[9]&0x3f < 6 || h[11] != 3 {
 			return 0, 0, 0, false
 		}
 		return word(12) >> 8, 8 + int(h[9]&0x3f)*4, 0, true
-	case plan.Geneve:
+	case vnet.Geneve:
 		if !has(8) || word(0)&0xc0c0ffff != 0x6558 {
 			return 0, 0, 0, false
 		}
 		return word(4) >> 8, 8 + int(h[0]&0x3f)*4, 0, true
-	case plan.NVGRE:
+	case vnet.NVGRE:
 		return lead(has(8), func() uint32 { return word(4) >> 8 }), 8, 0, has(8) && word(0) == 0x20006558
-	case plan.GRETAP:
+	case vnet.GRETAP:
 		return 0, 4, 0, has(4) && word(0) == 0x6558
-	case plan.GRE:
+	case vnet.GRE:
 		return 0, 4, 0, has(4) && word(0)>>16 == 0
-	case plan.GUE:
+	case vnet.GUE:
 		if !has(4) || h[0]&0xe0 != 0 || h[2] != 0 || h[3] != 0 {
 			return 0, 0, 0, false
 		}
@@ -416,7 +417,7 @@ func (s *site) slowAccept(index int, frame []byte, o slowOuter, p *protocol, id 
 		return refuse(overlayDropDROP_UNKNOWN)
 	case address(item.Remote) != address(o.from):
 		return dropped2(number, overlayDropDROP_SENDER)
-	case p.port == bpf.PortVXLAN && source >= 1024:
+	case p.rooted && source >= 1024:
 		return dropped2(number, overlayDropDROP_PORT)
 	case index != s.index:
 		return dropped2(number, overlayDropDROP_INTERFACE)
@@ -463,7 +464,7 @@ func (s *site) slowDecapped(frame []byte, mark uint32) verdict {
 	number := mark &^ (1 << 30)
 	item, ok := s.items[number]
 	p, _ := protocolOf(item.Protocol)
-	if mark == number || !ok || p.name != plan.VXLAN || item.Interface == "nowhere" {
+	if mark == number || !ok || p.name != vnet.VXLAN || item.Interface == "nowhere" {
 		return dropped2(0, overlayDropDROP_UNKNOWN)
 	}
 	return delivered(frame, number)

@@ -4,20 +4,20 @@ import (
 	"net/netip"
 	"testing"
 
-	"sublet/plan"
+	"sublet/vnet"
 )
 
 // Protocols have the writers that are made for them, by their names in the object.
 func TestProtocolsHaveTheirWriters(t *testing.T) {
 	ip4, ip6 := [2]string{"192.0.2.1", "192.0.2.2"}, [2]string{"2001:db8::1", "2001:db8::2"}
 	for _, c := range []struct {
-		protocol plan.Encapsulation
+		protocol vnet.Encapsulation
 		ends     [2]string
 		writer   string
 	}{
-		{plan.VXLAN, ip4, "50-udp34"}, {plan.Geneve, ip4, "50-udp34"}, {plan.VXLAN, ip6, "70-udp54"}, {plan.NSH, ip4, "74-udp34"},
-		{plan.GRETAP, ip4, "38"}, {plan.NVGRE, ip4, "42-flow41"}, {plan.IPIP, ip4, "34-word22"}, {plan.GRE, ip4, "38-word36"},
-		{plan.GUE, ip4, "46-udp34-word42"}, {plan.LISP, ip6, "70-udp54"}, {plan.GUE, ip6, "any"},
+		{vnet.VXLAN, ip4, "50-udp34"}, {vnet.Geneve, ip4, "50-udp34"}, {vnet.VXLAN, ip6, "70-udp54"}, {vnet.NSH, ip4, "74-udp34"},
+		{vnet.GRETAP, ip4, "38"}, {vnet.NVGRE, ip4, "42-flow41"}, {vnet.IPIP, ip4, "34-word22"}, {vnet.GRE, ip4, "38-word36"},
+		{vnet.GUE, ip4, "46-udp34-word42"}, {vnet.LISP, ip6, "70-udp54"}, {vnet.GUE, ip6, "any"},
 	} {
 		p, err := protocolOf(c.protocol)
 		if err != nil {

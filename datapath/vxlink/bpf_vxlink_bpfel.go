@@ -74,7 +74,7 @@ type vxlinkEnd struct {
 	Action   vxlinkAction
 	Mac      [6]uint8
 	Control  uint8
-	Zero     uint8
+	Gre      uint8
 }
 
 type vxlinkRecord struct {
@@ -93,7 +93,9 @@ type vxlinkRecord struct {
 	Minor      uint16
 	BestEffort uint8
 	Standby    uint8
-	Address    uint32
+	Address    uint16
+	Protocol   uint8
+	Zero       uint8
 	Local      [16]uint8
 	Remote     [16]uint8
 	Shaped     uint64
@@ -105,7 +107,9 @@ type vxlinkSpread struct {
 	_        structs.HostLayout
 	Branches [8]struct {
 		_        structs.HostLayout
-		Units    uint32
+		Units    uint16
+		Gre      uint8
+		Zero     uint8
 		Mark     uint32
 		Priority uint32
 	}

@@ -2,8 +2,6 @@ package vxlink
 
 import (
 	"net"
-
-	"sublet/plan"
 )
 
 // large finds how many frames were in the large packets that a tunnel's class dropped: it
@@ -34,9 +32,9 @@ const (
 // outerOf is the size of a tunnel's outer headers.
 func outerOf(r vxlinkRecord) uint64 {
 	if r.Address == net.IPv4len {
-		return plan.OuterHeaders
+		return r.outer()
 	}
-	return plan.OuterHeaders + inOuter6
+	return r.outer() + inOuter6
 }
 
 // largeAt begins for frames that leave by tunnels. Elsewhere queues count frames. What has

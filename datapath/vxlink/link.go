@@ -220,7 +220,7 @@ func endOf(l plan.VxLink, i int, slots [2]uint32, outlet uint32, other end, trun
 	}
 	if out.Tunnel != nil {
 		w.Action, w.Device = vxlinkActionFWD_TUNNEL, uint32(number(trunk))
-		w.Mark, w.Priority = other.record.Vni, handleOf(other.record.Minor)
+		w.Mark, w.Priority, w.Gre = other.record.Vni, handleOf(other.record.Minor), other.record.gre()
 		return w
 	}
 	if merges(l, 1-i) {

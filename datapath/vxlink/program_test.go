@@ -83,24 +83,28 @@ func (t table) forward(p packet, slot uint32) outcome {
 	o := outcome{verdict: actRedirect, mark: e.Mark, priority: e.Priority, slot: slot}
 	o.counts.Packets, o.counts.Bytes = wire(p)
 	if e.Action == vxlinkActionFWD_TUNNEL {
-		o.counts.Uncounted = unseen(p, e.Mark)
+		o.counts.Uncounted = unseen(p, e)
 	}
 	return o
 }
 
-// unseen is what a queue of Linux 6.12 leaves out of a frame behind VXLAN's
-// headers: it adds, for each further segment, what lies before the outer UDP
+// unseen is what a queue of Linux 6.12 leaves out of a frame behind a tunnel's
+// headers: it adds, for each further segment, what lies before the outer UDP or GRE
 // header and what it takes for a TCP header's length there.
-func unseen(p packet, vni uint32) uint64 {
+func unseen(p packet, e vxlinkEnd) uint64 {
 	header, tcp := headers(p.frame)
 	if p.segment == 0 || header >= len(p.frame) || !tcp {
 		return 0
 	}
 	packets, bytes := wire(p)
-	seen := 14 + 20 + uint64(vni>>20&15)*4
-	long := uint64(len(p.frame)) + 50
+	outer, words := uint64(50), uint64(e.Mark>>20&15)
+	if e.Gre != 0 {
+		outer, words = 42, uint64(p.frame[4]>>4)
+	}
+	seen := 14 + 20 + words*4
+	long := uint64(len(p.frame)) + outer
 	segments := (long - seen + uint64(p.segment) - 1) / uint64(p.segment)
-	return max(bytes+50*packets, long+(segments-1)*seen) - (long + (segments-1)*seen)
+	return max(bytes+outer*packets, long+(segments-1)*seen) - (long + (segments-1)*seen)
 }
 
 func (t table) drop(p packet, slot uint32, cause vxlinkDrop) outcome {
@@ -241,10 +245,11 @@ func (g *rig) furnish() {
 	g.end(1, vxlinkEnd{From: uint32(number(1)), Device: uint32(number(2)), Action: vxlinkActionFWD_PEER, Mac: own})
 	g.end(2, vxlinkEnd{From: uint32(number(2)), Device: uint32(number(1)), Action: vxlinkActionFWD_QUEUE, Mac: own})
 	g.end(3, vxlinkEnd{From: uint32(number(3)), Device: uint32(number(4)), Action: vxlinkActionFWD_TUNNEL, Mark: 77 | 1<<20, Priority: 0x10010})
+	g.end(9, vxlinkEnd{From: uint32(number(4)), Device: uint32(number(4)), Action: vxlinkActionFWD_TUNNEL, Mark: 83 | 15<<20, Priority: 0x10010, Gre: 1})
 	g.end(5, vxlinkEnd{From: uint32(number(4)), Device: uint32(number(3)), Action: vxlinkActionFWD_PEER, Mac: own})
 	g.end(6, vxlinkEnd{From: uint32(number(4)), Device: uint32(number(4)), Action: vxlinkActionFWD_TUNNEL, Mark: 79 | 15<<20, Priority: 0x10011})
 	g.end(7, vxlinkEnd{From: uint32(number(1)), Device: uint32(number(3)), Action: vxlinkActionFWD_PEER, Mac: own})
-	for vni, slot := range map[uint32]uint32{77: 5, 78: 6, 80: 7, 81: 8, 82: bpf.Slots} {
+	for vni, slot := range map[uint32]uint32{77: 5, 78: 6, 80: 7, 81: 8, 82: bpf.Slots, 83: 9} {
 		g.tunnel(vni, slot)
 	}
 }
@@ -293,6 +298,9 @@ func TestProgramBranches(t *testing.T) {
 			"out of a tunnel":            {plain, device(4), 77, 0},
 			"to another address":         {append([]byte{255, 255, 255, 255, 255, 255}, plain[6:]...), device(4), 77, 0},
 			"relayed":                    {plain, device(4), 78, 0},
+			"relayed in GRE":             {plain, device(4), 83, 0},
+			"segments in GRE":            {tcp4, device(4), 83, 1000},
+			"segments of IPv6 in GRE":    {append([]byte{2, 0, 0, 0, 0x70, 7}, tcp6[6:]...), device(4), 83, 1000},
 			"by a stranger's trunk":      {plain, device(4), 80, 0},
 			"to a closed end":            {plain, device(4), 81, 0},
 			"to an end that cannot be":   {plain, device(4), 82, 0},

@@ -99,7 +99,7 @@ func isClass(have, want kernel.HTBClass) bool {
 // smaller frames there are more of them, so the ceiling falls by what they take.
 
 // outer is a rate of frames of a mean size, with their outer headers.
-func outer(rate, mean uint64) uint64 { return rate + (rate*plan.OuterHeaders+mean-1)/mean }
+func outer(rate, mean, headers uint64) uint64 { return rate + (rate*headers+mean-1)/mean }
 
 // ceiling for frames of a mean size. Planned ones that follow nothing are what
 // they are.
@@ -110,7 +110,7 @@ func (r vxlinkRecord) ceiling(mean uint64) uint64 {
 	mean = min(max(mean, 1), uint64(r.Mtu)+header)
 	ceil := r.listed(mean)
 	if r.Shaped != 0 { // else they come shaped
-		ceil = min(ceil, outer(r.Shaped, mean))
+		ceil = min(ceil, outer(r.Shaped, mean, r.outer()))
 	}
 	return ceil
 }
@@ -119,7 +119,7 @@ func (r vxlinkRecord) ceiling(mean uint64) uint64 {
 // would take of a wire above what the smallest do that the substrate pays for.
 // Rates are below 2^43 byte/s, so that nothing overflows.
 func (r vxlinkRecord) listed(mean uint64) uint64 {
-	list, paid, own := uint64(r.List), uint64(plan.MeanFrame+plan.OuterHeaders), mean+plan.OuterHeaders
+	list, paid, own := uint64(r.List), plan.MeanFrame+r.outer(), mean+r.outer()
 	if list == 0 || own >= paid {
 		return r.Ceil
 	}

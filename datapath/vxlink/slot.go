@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/cilium/ebpf"
 
@@ -246,7 +247,8 @@ func describe(l plan.VxLink, i int) vxlinkRecord {
 		return r
 	}
 	r.IsTunnel, r.List, r.Vni, r.Mtu = 1, uint8(t.List), uint32(t.VNI), uint32(t.MTU)
-	r.Address = uint32(copy(r.Local[:], t.Local.AsSlice()))
+	r.Protocol = uint8(max(slices.Index(vnet.LeaseEncapsulations, t.Protocol), 0))
+	r.Address = uint16(copy(r.Local[:], t.Local.AsSlice()))
 	copy(r.Remote[:], t.Remote.AsSlice())
 	r.Shaped = l.Ends[i].Rate.BytesPerSecond()
 	r.Rate, r.Ceil = t.Class.Guaranteed.BytesPerSecond(), t.Class.Ceil.BytesPerSecond()
@@ -256,12 +258,26 @@ func describe(l plan.VxLink, i int) vxlinkRecord {
 	return r
 }
 
+// encapsulation is a tunnel's, as plans have it.
+func (r vxlinkRecord) encapsulation() vnet.Encapsulation {
+	if r.Protocol == 0 || int(r.Protocol) >= len(vnet.LeaseEncapsulations) {
+		return ""
+	}
+	return vnet.LeaseEncapsulations[r.Protocol]
+}
+
+// outer is the bytes of its outer headers over IPv4.
+func (r vxlinkRecord) outer() uint64 { return uint64(r.encapsulation().Headers()) }
+
+// gre is what programs are told of it.
+func (r vxlinkRecord) gre() uint8 { return uint8(boolean(r.encapsulation() == vnet.NVGRE)) }
+
 // tunnel is what a record says of one.
 func (r vxlinkRecord) tunnel(device string) *plan.Tunnel {
 	local, _ := netip.AddrFromSlice(r.Local[:r.Address&31])
 	remote, _ := netip.AddrFromSlice(r.Remote[:r.Address&31])
 	return &plan.Tunnel{
-		VNI: vnet.VNI(r.Vni), Interface: device, Local: local, Remote: remote, MTU: int(r.Mtu), List: int(r.List),
+		VNI: vnet.VNI(r.Vni), Protocol: r.encapsulation(), Interface: device, Local: local, Remote: remote, MTU: int(r.Mtu), List: int(r.List),
 		Class: plan.Class{Guaranteed: vnet.Rate(r.Rate) * 8, Ceil: vnet.Rate(r.Ceil) * 8, BestEffort: r.BestEffort != 0},
 	}
 }

@@ -23,11 +23,15 @@ func spreads(l plan.VxLink, i int) bool {
 }
 
 // branch is one entry of a spread.
-type branch = struct{ units, mark, priority uint32 }
+type branch = struct {
+	units          uint16
+	gre            uint8
+	mark, priority uint32
+}
 
 // branchOf is a path's entry. The other end's record is its tunnel's.
 func branchOf(l plan.VxLink, tunnel vxlinkRecord) branch {
-	return branch{uint32(l.Units), tunnel.Vni, handleOf(tunnel.Minor)}
+	return branch{uint16(l.Units), tunnel.gre(), tunnel.Vni, handleOf(tunnel.Minor)}
 }
 
 // spread enters a path into its port's spread, or, if it is the only one,
@@ -51,10 +55,10 @@ func (p *Part) enter(r *programs, slot uint32, path int, b branch) error {
 		return err
 	}
 	e := &s.Branches[path%len(s.Branches)]
-	if (branch{e.Units, e.Mark, e.Priority}) == b {
+	if (branch{e.Units, e.Gre, e.Mark, e.Priority}) == b {
 		return nil
 	}
-	e.Units, e.Mark, e.Priority = b.units, b.mark, b.priority
+	e.Units, e.Gre, e.Mark, e.Priority = b.units, b.gre, b.mark, b.priority
 	return r.spreads.Put(slot, s)
 }
 
@@ -78,7 +82,7 @@ func (r *programs) spreadOf(slot uint32) (s vxlinkSpread, err error) {
 func (r *programs) entered(slot uint32, path int, b branch) bool {
 	s, err := r.spreadOf(slot)
 	e := s.Branches[path%len(s.Branches)]
-	return err == nil && (branch{e.Units, e.Mark, e.Priority}) == b
+	return err == nil && (branch{e.Units, e.Gre, e.Mark, e.Priority}) == b
 }
 
 // unspread removes a port's spread.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"sublet/datapath/kernel"
-	"sublet/plan"
 )
 
 // trimEvery is how often ceilings follow the frames. A direction whose frames
@@ -33,8 +32,8 @@ func (a *average) add(packets, bytes, uncounted uint64) {
 }
 
 // counted is the share of their bytes, with outer headers, that the kernel counts.
-func (a *average) counted() float64 {
-	return max(least/1000., 1-a.uncounted/(a.bytes+a.packets*plan.OuterHeaders))
+func (a *average) counted(outer uint64) float64 {
+	return max(least/1000., 1-a.uncounted/(a.bytes+a.packets*float64(outer)))
 }
 
 // follow tells the ceiling and the rate of a class whose end sees frames.
@@ -48,7 +47,7 @@ func (t *trim) follow(now vxlinkCounts) (ceil, rate uint64) {
 	t.mean.add(packets, now.Bytes-last.Bytes, now.Uncounted-last.Uncounted)
 	ceil, rate = t.record.ceiling(uint64(t.mean.bytes/t.mean.packets)), t.record.Rate
 	if t.undercounts {
-		counted := t.mean.counted()
+		counted := t.mean.counted(t.record.outer())
 		ceil, rate = uint64(counted*float64(ceil)), uint64(counted*float64(rate))
 	}
 	return ceil, min(rate, ceil)

@@ -126,7 +126,7 @@ func TestTrim(t *testing.T) {
 		check(t, err)
 		return class.HTB().Ceil
 	}
-	full, most := outer(12_500_000, 1464), plan.Outer(100*vnet.Mbit).BytesPerSecond()
+	full, most := outer(12_500_000, 1464, plan.OuterHeaders), plan.Outer(100*vnet.Mbit).BytesPerSecond()
 	if got := ceil(); got != full {
 		t.Errorf("a new class has ceiling %d, want %d", got, full)
 	}
@@ -148,7 +148,7 @@ func TestTrim(t *testing.T) {
 		sent(1000, 1000*1000)
 	}
 	thousand := ceil()
-	if want := outer(12_500_000, 1000); differs(thousand, want) {
+	if want := outer(12_500_000, 1000, plan.OuterHeaders); differs(thousand, want) {
 		t.Errorf("frames of 1000 bytes: ceiling %d, want %d", thousand, want)
 	}
 	has(t, p, uplink(), link)
@@ -167,7 +167,7 @@ func TestTrim(t *testing.T) {
 	}
 	link = across(0, 50*vnet.Mbit)
 	add(t, p, link)
-	if got, want := ceil(), outer(6_250_000, 1464); got != want {
+	if got, want := ceil(), outer(6_250_000, 1464, plan.OuterHeaders); got != want {
 		t.Errorf("another rate: ceiling %d, want %d", got, want)
 	}
 }

@@ -41,7 +41,7 @@ struct end {
 	enum action action;
 	__u8 mac[6]; /* of the node behind the other port */
 	__u8 control; /* frames of control have a class of their own: see controls */
-	__u8 zero;
+	__u8 gre;     /* if by a tunnel: its headers are those of NVGRE, see uncounted() */
 };
 
 #define CONTROLS 16
@@ -59,7 +59,9 @@ struct controllers {
 
 /* struct branch: one of the tunnels that flows are spread over. */
 struct branch {
-	__u32 units; /* its weight; 0: there is none */
+	__u16 units; /* its weight; 0: there is none */
+	__u8 gre;    /* as in struct end */
+	__u8 zero;
 	__u32 mark, priority;
 };
 
@@ -102,7 +104,9 @@ struct record {
 	__u32 vni, uplink, mtu;
 	__u16 minor;
 	__u8 best_effort, standby; /* standby: of a link that sends nothing, see plan.VxLink */
-	__u32 address; /* bytes of local and remote that count */
+	__u16 address; /* bytes of local and remote that count */
+	__u8 protocol; /* by its number in vnet.LeaseEncapsulations */
+	__u8 zero;
 	__u8 local[16], remote[16];
 	__u64 shaped;     /* tenants' frames, byte/s; 0: not here */
 	__u64 rate, ceil; /* outer frames, byte/s */
@@ -188,18 +192,24 @@ static __always_inline __u32 count(struct __sk_buff *skb, struct counts *c)
 
 /* What the headers of a tunnel's packet are, and where the queue of a kernel
  * before Linux 6.17 begins to look for a TCP header: behind the outer IPv4
- * header, where it finds UDP's. What it takes for that header's length are the
- * highest bits of the VNI (qdisc_pkt_len_init in net/core/dev.c). Over IPv6 both
- * are 20 bytes more. */
-enum { OUTER = 50, OUTER_SEEN = 34, VNI_LENGTH = 20 };
+ * header, where it finds UDP's, or GRE's. What it takes for that header's length
+ * are the highest bits of the VNI of VXLAN and Geneve, and behind GRE with its key
+ * those of the fifth byte of the frame (qdisc_pkt_len_init in net/core/dev.c). Over
+ * IPv6 both are 20 bytes more. */
+enum { OUTER = 50, OUTER_GRE = 42, OUTER_SEEN = 34, VNI_LENGTH = 20, GRE_SEES = 4 };
 
 /* Counts the headers of a large TCP frame that such a queue leaves out: it also
  * takes those it does not see for data of one more segment. */
-static __always_inline void uncounted(struct __sk_buff *skb, struct counts *c, __u32 header)
+static __always_inline void uncounted(struct __sk_buff *skb, struct counts *c, __u32 header, bool gre)
 {
-	__u32 size = skb->gso_size, seen = OUTER_SEEN + (skb->mark >> VNI_LENGTH & 15) * 4;
-	__u32 further = (skb->len - header - 1) / size, further_seen = (skb->len + OUTER - seen - 1) / size;
-	__u64 all = (__u64)further * (header + OUTER), told = (__u64)further_seen * seen;
+	__u32 size = skb->gso_size, outer = gre ? OUTER_GRE : OUTER, words = skb->mark >> VNI_LENGTH & 15;
+	__u8 byte = 0;
+
+	if (unlikely(gre) && !bpf_skb_load_bytes(skb, GRE_SEES, &byte, 1))
+		words = byte >> 4;
+	__u32 seen = OUTER_SEEN + words * 4;
+	__u32 further = (skb->len - header - 1) / size, further_seen = (skb->len + outer - seen - 1) / size;
+	__u64 all = (__u64)further * (header + outer), told = (__u64)further_seen * seen;
 
 	if (all > told)
 		c->uncounted += all - told;
@@ -216,7 +226,7 @@ static __always_inline bool is_for(struct __sk_buff *skb, const struct end *e)
 
 /* Chooses a tunnel for a frame by its flow, so that a flow keeps its order:
  * each gets flows by its weight. False: there is none. */
-static __always_inline bool choose(struct __sk_buff *skb, __u32 slot)
+static __always_inline bool choose(struct __sk_buff *skb, __u32 slot, bool *gre)
 {
 	struct spread *s = bpf_map_lookup_elem(&spreads, &slot);
 	__u32 all = 0, at;
@@ -232,6 +242,7 @@ static __always_inline bool choose(struct __sk_buff *skb, __u32 slot)
 		if (at < b->units) {
 			skb->mark = b->mark;
 			skb->priority = b->priority;
+			*gre = b->gre;
 			return true;
 		}
 		at -= b->units;
@@ -318,11 +329,13 @@ static __always_inline int forward(struct __sk_buff *skb, __u32 slot, __u32 devi
 	__u32 control = unlikely(e->control) && is_control(skb, slot) ? MARK_CONTROL : 0;
 
 	if (unlikely(e->action == FWD_SPREAD)) {
-		if (!choose(skb, slot))
+		bool gre = false;
+
+		if (!choose(skb, slot, &gre))
 			return drop(slot, DROP_CLOSED);
 		skb->mark |= control;
 		if (large)
-			uncounted(skb, c, large);
+			uncounted(skb, c, large, gre);
 		return bpf_redirect_peer(e->device, 0);
 	}
 	if (unlikely(e->action == FWD_DIVIDE)) {
@@ -338,7 +351,7 @@ static __always_inline int forward(struct __sk_buff *skb, __u32 slot, __u32 devi
 		skb->mark |= control;
 	if (e->action == FWD_TUNNEL) {
 		if (unlikely(large))
-			uncounted(skb, c, large);
+			uncounted(skb, c, large, e->gre);
 		return bpf_redirect_peer(e->device, 0);
 	}
 	if (e->action == FWD_SWITCH || (e->action == FWD_PEER && is_for(skb, e)))

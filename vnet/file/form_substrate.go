@@ -3,14 +3,15 @@ package file
 // The form of a substrate.
 
 type substrate struct {
-	Hosts    []host             `yaml:"hosts" jsonschema_description:"Machines that run an agent." jsonschema:"minItems=1"`
-	Switches []fabricSwitch     `yaml:"switches,omitempty" jsonschema_description:"Forward, host nothing: names, or more of switches that speak OpenFlow."`
-	Links    []substrateLink    `yaml:"links,omitempty" jsonschema_description:"Wires between hosts and switches."`
-	Relays   map[string]address `yaml:"relays,omitempty" jsonschema_description:"By switch: IPv4 address at which it takes relay lists off, so that leases choose paths between switches. All switches or none."`
-	NAT      nats               `yaml:"nat,omitempty" jsonschema_description:"Ways out of the substrate, for routers that take one; one alone needs no list."`
-	Exits    []exit             `yaml:"exits,omitempty" jsonschema_description:"Interfaces of hosts for networks of layer 2, for switches that take one." jsonschema:"maxItems=256"`
-	Joins    []join             `yaml:"joins,omitempty" jsonschema_description:"Addresses of hosts at which other machines become nodes, over WireGuard." jsonschema:"maxItems=256"`
-	Devices  []device           `yaml:"devices,omitempty" jsonschema_description:"Interfaces of hosts, each for one node at a time." jsonschema:"maxItems=256"`
+	Hosts         []host             `yaml:"hosts" jsonschema_description:"Machines that run an agent." jsonschema:"minItems=1"`
+	Switches      []fabricSwitch     `yaml:"switches,omitempty" jsonschema_description:"Forward, host nothing: names, or more of switches that speak OpenFlow."`
+	Links         []substrateLink    `yaml:"links,omitempty" jsonschema_description:"Wires between hosts and switches."`
+	Relays        map[string]address `yaml:"relays,omitempty" jsonschema_description:"By switch: IPv4 address at which it takes relay lists off, so that leases choose paths between switches. All switches or none."`
+	Encapsulation string             `yaml:"encapsulation,omitempty" jsonschema_description:"Of tunnels on links that state none." jsonschema:"enum=vxlan,enum=geneve,enum=nvgre,default=vxlan"`
+	NAT           nats               `yaml:"nat,omitempty" jsonschema_description:"Ways out of the substrate, for routers that take one; one alone needs no list."`
+	Exits         []exit             `yaml:"exits,omitempty" jsonschema_description:"Interfaces of hosts for networks of layer 2, for switches that take one." jsonschema:"maxItems=256"`
+	Joins         []join             `yaml:"joins,omitempty" jsonschema_description:"Addresses of hosts at which other machines become nodes, over WireGuard." jsonschema:"maxItems=256"`
+	Devices       []device           `yaml:"devices,omitempty" jsonschema_description:"Interfaces of hosts, each for one node at a time." jsonschema:"maxItems=256"`
 }
 
 // device is an interface that one node has for itself.
@@ -59,13 +60,14 @@ type host struct {
 }
 
 type substrateLink struct {
-	Name     name            `yaml:"name,omitempty" jsonschema_description:"Default: the ends joined by '-'."`
-	Ends     ends            `yaml:"ends" jsonschema_description:"Two hosts or switches."`
-	Capacity rate            `yaml:"capacity" jsonschema_description:"Rate per direction, such as 1Gbit, counted in tenants' frames."`
-	Share    *percent        `yaml:"share,omitempty" jsonschema_description:"Part of the capacity that leases may take. Default: 100%."`
-	Latency  span            `yaml:"latency,omitempty" jsonschema_description:"One way, such as 1ms."`
-	MTU      int             `yaml:"mtu,omitempty" jsonschema_description:"Of the wire. Default: 1500." jsonschema:"minimum=576,maximum=65535"`
-	Ports    map[string]port `yaml:"ports,omitempty" jsonschema_description:"By host: where its end of the wire is plugged in."`
+	Name          name            `yaml:"name,omitempty" jsonschema_description:"Default: the ends joined by '-'."`
+	Ends          ends            `yaml:"ends" jsonschema_description:"Two hosts or switches."`
+	Capacity      rate            `yaml:"capacity" jsonschema_description:"Rate per direction, such as 1Gbit, counted in tenants' frames."`
+	Share         *percent        `yaml:"share,omitempty" jsonschema_description:"Part of the capacity that leases may take. Default: 100%."`
+	Latency       span            `yaml:"latency,omitempty" jsonschema_description:"One way, such as 1ms."`
+	MTU           int             `yaml:"mtu,omitempty" jsonschema_description:"Of the wire. Default: 1500." jsonschema:"minimum=576,maximum=65535"`
+	Encapsulation string          `yaml:"encapsulation,omitempty" jsonschema_description:"Of tunnels that take it: vxlan, geneve (UDP 6081), or nvgre (IP protocol 47). Links that meet at a switch have the same; nvgre passes neither relays nor OpenFlow switches. Default: that of the substrate." jsonschema:"enum=vxlan,enum=geneve,enum=nvgre"`
+	Ports         map[string]port `yaml:"ports,omitempty" jsonschema_description:"By host: where its end of the wire is plugged in."`
 }
 
 type port struct {

@@ -37,6 +37,9 @@ func (f substrate) substrate() (vnet.Substrate, error) {
 		s.Relays[name] = netip.Addr(a)
 	}
 	for i, l := range f.Links {
+		if l.Encapsulation == "" {
+			l.Encapsulation = f.Encapsulation
+		}
 		made, err := l.link("links[" + strconv.Itoa(i) + "]")
 		if err != nil {
 			return s, err
@@ -65,7 +68,7 @@ func (f substrate) substrate() (vnet.Substrate, error) {
 func (f substrateLink) link(path string) (vnet.SubstrateLink, error) {
 	l := vnet.SubstrateLink{
 		Name: string(f.Name), Ends: f.Ends.strings(), Capacity: vnet.Rate(f.Capacity),
-		Latency: time.Duration(f.Latency), MTU: f.MTU,
+		Latency: time.Duration(f.Latency), MTU: f.MTU, Encapsulation: vnet.Encapsulation(f.Encapsulation),
 	}
 	if f.Share != nil {
 		l.Share = int(*f.Share)

@@ -237,7 +237,7 @@ func substrateForm(s vnet.Substrate) substrate {
 		f.Hosts = append(f.Hosts, host{Name: name(h.Name), Site: name(h.Site), CPU: cpu(h.CPU), Memory: size(h.Memory), Capacity: rate(h.Capacity)})
 	}
 	for _, l := range s.Links {
-		made := substrateLink{Name: name(l.Name), Ends: ends{name(l.Ends[0]), name(l.Ends[1])}, Capacity: rate(l.Capacity), Latency: span(l.Latency), MTU: l.MTU, Ports: portsForm(l)}
+		made := substrateLink{Name: name(l.Name), Ends: ends{name(l.Ends[0]), name(l.Ends[1])}, Capacity: rate(l.Capacity), Latency: span(l.Latency), MTU: l.MTU, Encapsulation: string(l.Encapsulation), Ports: portsForm(l)}
 		if l.Share != 0 {
 			share := percent(l.Share)
 			made.Share = &share

@@ -28,7 +28,7 @@ func (e *ends) close() {
 
 // newEnds makes two hosts with a wire between them and a node each; with the
 // empty protocol, frames go over the wire as they are.
-func newEnds(protocol plan.Encapsulation) (e *ends, err error) {
+func newEnds(protocol vnet.Encapsulation) (e *ends, err error) {
 	e = &ends{name: string(protocol)}
 	if protocol == "" {
 		e.name = "no encapsulation"
@@ -53,7 +53,7 @@ func newEnds(protocol plan.Encapsulation) (e *ends, err error) {
 }
 
 // end makes a host's node and joins it to the wire, by a tunnel or not.
-func (h *host) end(protocol plan.Encapsulation) (pktgen.Place, error) {
+func (h *host) end(protocol vnet.Encapsulation) (pktgen.Place, error) {
 	lease := vnet.LeaseID{Tenant: "t", Network: "ends"}
 	node, fabric, err := h.node(lease)
 	if err == nil {
@@ -119,7 +119,7 @@ func endToEnd() error {
 			e.close()
 		}
 	}()
-	for _, p := range append([]plan.Encapsulation{""}, protocols...) {
+	for _, p := range append([]vnet.Encapsulation{""}, protocols...) {
 		e, err := newEnds(p)
 		all = append(all, e)
 		if err != nil {

@@ -256,7 +256,7 @@ func (h *host) trunk(lease vnet.LeaseID, fabric string) error {
 
 const number = 1 << 20
 
-func (h *host) tunnel(lease vnet.LeaseID, vni vnet.VNI, protocol plan.Encapsulation) error {
+func (h *host) tunnel(lease vnet.LeaseID, vni vnet.VNI, protocol vnet.Encapsulation) error {
 	item := plan.Overlay{
 		Lease: lease, Link: "l", VNI: vni, Protocol: protocol, Interface: wire,
 		Local: addr(h.local), Remote: addr(h.remote), MTU: 1400, Ethernet: h.macOf + " " + h.macOther,

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"sublet/bench/harness"
-	"sublet/plan"
+	"sublet/vnet"
 )
 
 var (
@@ -97,4 +97,4 @@ func difference(a, b harness.Samples) harness.Samples {
 }
 
 // protocols that are measured against the kernel's VXLAN device.
-var protocols = []plan.Encapsulation{plan.VXLAN, plan.NSH, plan.Geneve, plan.NVGRE, plan.GRETAP, plan.GRE, plan.IPIP, plan.GUE}
+var protocols = []vnet.Encapsulation{vnet.VXLAN, vnet.NSH, vnet.Geneve, vnet.NVGRE, vnet.GRETAP, vnet.GRE, vnet.IPIP, vnet.GUE}

@@ -51,7 +51,7 @@ func (h *host) variants() ([]variant, error) {
 	return all, nil
 }
 
-func (h *host) trunkTo(lease vnet.LeaseID, fabric string, vni vnet.VNI, p plan.Encapsulation) error {
+func (h *host) trunkTo(lease vnet.LeaseID, fabric string, vni vnet.VNI, p vnet.Encapsulation) error {
 	home := h.Namespace
 	if err := h.in(home, "ip link add "+plan.Trunk(lease)+" type veth peer name "+plan.TrunkInside+" netns "+fabric); err != nil {
 		return err
