@@ -102,10 +102,12 @@ var ErrFetching = errors.New("it is being fetched")
 // Store keeps images.
 type Store struct {
 	Config
-	turn chan struct{} // unpacking, a few at a time
 
 	mu      sync.Mutex
 	fetches map[string]*fetch
+	wishes  map[string]wish // by node
+	waiting []*turn         // fetches that have not begun, by time
+	running []*turn
 
 	making sync.Map // IDs of trees: the lock of who unpacks one
 
@@ -116,11 +118,12 @@ type Store struct {
 
 // fetch is one that runs, or ended before anybody asked for its result.
 type fetch struct {
-	done  chan struct{}
-	image Image
-	err   error
-	until time.Time // an error stays the answer
-	tries int       // that failed before
+	done   chan struct{}
+	cancel context.CancelFunc
+	image  Image
+	err    error
+	until  time.Time // an error stays the answer
+	tries  int       // that failed before
 }
 
 // How long after a fetch that failed another one begins at the earliest: agents ask often,
@@ -135,13 +138,21 @@ type absent struct{ error }
 
 func (a absent) Unwrap() error { return a.error }
 
+// over says whether it has ended.
+func (f *fetch) over() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // next is the fetch after one that ended, whose answer no longer holds.
 func (f *fetch) next(now time.Time) *fetch {
 	fresh := &fetch{done: make(chan struct{})}
 	if f != nil {
-		select {
-		case <-f.done:
-		default:
+		if !f.over() {
 			return f
 		}
 		if now.Before(f.until) {
@@ -152,9 +163,6 @@ func (f *fetch) next(now time.Time) *fetch {
 	return fresh
 }
 
-// atOnce is how many images are fetched at a time: more make none ready sooner.
-const atOnce = 2
-
 // New opens a store and removes what was half unpacked when its last user ended.
 // A directory has one user at a time.
 func New(c Config) (*Store, error) {
@@ -164,7 +172,7 @@ func New(c Config) (*Store, error) {
 	if c.Quota == 0 {
 		c.Quota = DefaultQuota
 	}
-	s := &Store{Config: c, claims: make(map[string]int64), turn: make(chan struct{}, atOnce), fetches: make(map[string]*fetch)}
+	s := &Store{Config: c, claims: make(map[string]int64), fetches: make(map[string]*fetch), wishes: make(map[string]wish)}
 	if err := os.RemoveAll(s.path("half")); err != nil {
 		return nil, fmt.Errorf("remove half unpacked images: %w", err)
 	}
@@ -180,18 +188,22 @@ func (s *Store) path(names ...string) string {
 	return filepath.Join(append([]string{s.Dir}, names...)...)
 }
 
+func keyOf(name string, owner Owner) string { return fmt.Sprint(owner.UID, " ", name) }
+
 // Get is an image by the name that a tenant wrote, unpacked for nodes in which
 // owner is root. All who want one at the same time share the work, which goes
 // on when ctx ends: the error is ErrFetching then, and a later Get has the
-// result.
+// result. It ends when those who wanted it have left (Want, Leave).
 func (s *Store) Get(ctx context.Context, name string, owner Owner) (Image, error) {
-	key := fmt.Sprint(owner.UID, " ", name)
+	key := keyOf(name, owner)
 	s.mu.Lock()
 	was := s.fetches[key]
 	f := was.next(time.Now())
 	if f != was {
 		s.fetches[key] = f
-		go s.run(f, name, owner)
+		var fetching context.Context
+		fetching, f.cancel = context.WithCancel(context.Background())
+		go s.run(fetching, f, name, owner)
 	}
 	s.mu.Unlock()
 	select {
@@ -215,25 +227,18 @@ func (s *Store) forgive(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, f := range s.fetches {
-		select {
-		case <-f.done:
-			if now.Sub(f.until) > 2*mostAgain {
-				delete(s.fetches, key)
-			}
-		default:
+		if f.over() && now.Sub(f.until) > 2*mostAgain {
+			delete(s.fetches, key)
 		}
 	}
 }
 
-func (s *Store) run(f *fetch, name string, owner Owner) {
+func (s *Store) run(ctx context.Context, f *fetch, name string, owner Owner) {
+	defer f.cancel()
 	if id, ok := s.known(name, owner); ok {
 		f.image, f.err = s.open(id) // without a turn: others may fetch for long
 	} else {
-		s.turn <- struct{}{}
-		ctx, cancel := context.WithTimeout(context.Background(), s.Limits.Time)
-		f.image, f.err = s.fetch(ctx, name, owner)
-		cancel()
-		<-s.turn
+		f.image, f.err = s.inTurn(ctx, name, owner)
 	}
 	if f.err != nil {
 		f.until = time.Now().Add(again)
@@ -245,6 +250,18 @@ func (s *Store) run(f *fetch, name string, owner Owner) {
 	if s.Changed != nil {
 		s.Changed()
 	}
+}
+
+// inTurn fetches when it may.
+func (s *Store) inTurn(ctx context.Context, name string, owner Owner) (Image, error) {
+	t, err := s.take(ctx, keyOf(name, owner))
+	if err != nil {
+		return Image{}, err
+	}
+	defer s.end(t)
+	within, cancel := context.WithTimeout(ctx, s.Limits.Time)
+	defer cancel()
+	return s.fetch(within, name, owner)
 }
 
 // fetch finds the image and unpacks it, if the store does not have it.

@@ -63,7 +63,9 @@ func (p *Part) setImage(s plan.Setup) (awaited bool, err error) {
 	}
 	var now nodeImage
 	_, expected := p.awaited.Load(key)
-	if s.RootImage() != "" {
+	if s.RootImage() == "" {
+		p.leaveImage(key)
+	} else {
 		p.awaited.Store(key, true) // before the fetch may end: Fetched takes it back
 		now, err = p.fetch(s)
 	}
@@ -84,6 +86,13 @@ func (p *Part) setImage(s plan.Setup) (awaited bool, err error) {
 		return false, err
 	}
 	return false, writeWhole(p.imagePath(key), now)
+}
+
+// leaveImage has a node wait for no image.
+func (p *Part) leaveImage(key string) {
+	if p.Images != nil {
+		p.Images.Leave(key)
+	}
 }
 
 // forget ends what runs in a node and removes the layer that it wrote: its root
@@ -128,7 +137,11 @@ func (p *Part) fetch(s plan.Setup) (n nodeImage, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), imageTime)
 	defer cancel()
+	p.Images.Want(s.Key(), string(s.Lease.Tenant), s.Image, owner)
 	found, err := p.Images.Get(ctx, s.Image, owner)
+	if !errors.Is(err, image.ErrFetching) {
+		p.Images.Leave(s.Key())
+	}
 	if err != nil {
 		return n, err
 	}

@@ -191,6 +191,7 @@ func (p *Part) take(s plan.Setup) error {
 		return fmt.Errorf("node %s: %w", s.Key(), err)
 	}
 	p.awaited.Delete(s.Key())
+	p.leaveImage(s.Key())
 	files := []string{p.statePath(s.Key()), p.setupPath(s.Key())}
 	if s.Machine() {
 		files = append(files, p.consolePath(s.Key()), p.doorPath(s.Key()), p.livePath(s.Key()))
