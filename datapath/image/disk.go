@@ -154,7 +154,7 @@ func TakeRoom(dir string, size int64, take func() error) error {
 }
 
 // ErrNoDisk says that a disk does not fit on the host.
-var ErrNoDisk = errors.New("the host has room for a disk")
+var ErrNoDisk = errors.New("the host has too little room for the node's disk")
 
 // room says why a directory has none for a disk of so many bytes.
 func room(dir string, size int64) error {
@@ -163,9 +163,19 @@ func room(dir string, size int64) error {
 		return fmt.Errorf("make a disk: %w", err)
 	}
 	if free := roomIn(&fs); free < size {
-		return fmt.Errorf("%w of %d MiB, the node's has %d: state a smaller one, or another host", ErrNoDisk, max(free, 0)>>20, size>>20)
+		return fmt.Errorf("%w of %s: state a smaller one, take an image whose own is smaller, or another host", ErrNoDisk, inBinary(size))
 	}
 	return nil
+}
+
+// inBinary writes bytes in the largest unit of which they are whole ones.
+func inBinary(bytes int64) string {
+	unit := 0
+	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	for ; unit+1 < len(units) && bytes > 0 && bytes%1024 == 0; unit++ {
+		bytes /= 1024
+	}
+	return fmt.Sprintf("%d %s", bytes, units[unit])
 }
 
 // FormatLayer makes an empty disk of a file, and takes its room.

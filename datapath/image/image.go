@@ -10,6 +10,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,6 +124,7 @@ type fetch struct {
 	image  Image
 	err    error
 	until  time.Time // an error stays the answer
+	was    error     // the answer of the fetch before: of this one until it has another
 	tries  int       // that failed before
 }
 
@@ -158,7 +160,7 @@ func (f *fetch) next(now time.Time) *fetch {
 		if now.Before(f.until) {
 			return f
 		}
-		fresh.tries = f.tries + 1
+		fresh.tries, fresh.was = f.tries+1, f.err
 	}
 	return fresh
 }
@@ -193,7 +195,7 @@ func keyOf(name string, owner Owner) string { return fmt.Sprint(owner.UID, " ", 
 // Get is an image by the name that a tenant wrote, unpacked for nodes in which
 // owner is root. All who want one at the same time share the work, which goes
 // on when ctx ends: the error is ErrFetching then, and a later Get has the
-// result. It ends when those who wanted it have left (Want, Leave).
+// result; or, of one that failed before, that error. It ends when those who wanted it have left (Want, Leave).
 func (s *Store) Get(ctx context.Context, name string, owner Owner) (Image, error) {
 	key := keyOf(name, owner)
 	s.mu.Lock()
@@ -208,7 +210,7 @@ func (s *Store) Get(ctx context.Context, name string, owner Owner) (Image, error
 	s.mu.Unlock()
 	select {
 	case <-ctx.Done():
-		return Image{}, fmt.Errorf("image %s: %w", name, ErrFetching)
+		return Image{}, fmt.Errorf("image %s: %w", name, cmp.Or(f.was, ErrFetching))
 	case <-f.done:
 	}
 	if f.err != nil {

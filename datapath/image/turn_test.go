@@ -120,3 +120,37 @@ func TestUnpackingEndsWithItsNode(t *testing.T) {
 		}
 	}
 }
+
+// While an image is tried again that could not be had, why is still what is told.
+func TestFailureStaysTheAnswer(t *testing.T) {
+	e := endless{make(chan string, 1), make(chan string, 1)}
+	s := store(t, Config{Registry: e, Limits: Limits{Bytes: 1 << 20, Entries: 10, Layers: 1, Time: 50 * time.Millisecond}})
+	first, err := s.Get(t.Context(), "web", Owner{})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(first, err)
+	}
+	<-e.asked
+	s.mu.Lock()
+	s.Limits.Time = time.Hour
+	s.fetches[keyOf("web", Owner{})].until = time.Now()
+	s.mu.Unlock()
+	s.Want("n", "alice", "web", Owner{})
+	now, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, again := s.Get(now, "web", Owner{}); again == nil || again.Error() != err.Error() {
+		t.Errorf("told %v, before %v", again, err)
+	}
+	if name := <-e.asked; name != "web" {
+		t.Errorf("asked for %s", name)
+	}
+	s.Leave("n")
+	<-e.ended
+}
+
+func TestSizesInWords(t *testing.T) {
+	for bytes, want := range map[int64]string{0: "0 bytes", 1000: "1000 bytes", 1 << 30: "1 GiB", 100 << 40: "100 TiB", 5000 << 40: "5000 TiB", 1<<30 + 1<<20: "1025 MiB"} {
+		if got := inBinary(bytes); got != want {
+			t.Errorf("%d bytes are %s, want %s", bytes, got, want)
+		}
+	}
+}

@@ -139,12 +139,10 @@ func (p *Part) fetch(s plan.Setup) (n nodeImage, err error) {
 	defer cancel()
 	p.Images.Want(s.Key(), string(s.Lease.Tenant), s.Image, owner)
 	found, err := p.Images.Get(ctx, s.Image, owner)
-	if !errors.Is(err, image.ErrFetching) {
-		p.Images.Leave(s.Key())
-	}
 	if err != nil {
 		return n, err
 	}
+	p.Images.Leave(s.Key())
 	if found.ID == "" {
 		mapped = image.Maps(found.Root, userns)
 	}
