@@ -76,6 +76,16 @@ var since = map[string]uint64{
 // formOf is the first form whose agents know an item with what it has.
 func (s section) formOf(item Item) uint64 { return formOf(s.name, reflect.ValueOf(item)) }
 
+// spare is an item without what agents of a form do not know and can do without: they ask
+// for their neighbours.
+func spare(item Item, form uint64) Item {
+	if r, ok := item.(VxRouter); ok && form < since["routers.neighbours"] {
+		r.Neighbours = nil
+		return r
+	}
+	return item
+}
+
 // formOf is that of what stands at a path; what is zero is not there.
 func formOf(path string, v reflect.Value) uint64 {
 	if v.IsZero() {

@@ -46,6 +46,7 @@ type network struct {
 	tables      map[string]VxRouter
 	forwardings map[string]forwarding
 	led         map[string]map[string]bool // by destination and node: the routes lead there
+	strangers   map[string]bool            // nodes of which others answer than this host's, or none of the tenant's
 	control     *Control                   // in band; nil: not asked for
 }
 
@@ -77,7 +78,8 @@ func networkOn(sub Walker, relays map[string]netip.Addr, l vnet.Lease) (*network
 		routers: make(map[string]vnet.Protocol), numbers: make(map[string]vnet.VirtualNode),
 		ports: make(map[string][]nodeInterface), cut: make(map[linkEnd]bool), linkClass: make(map[string]string), switches: make(map[string]vnet.VirtualSwitch),
 		segment: make(map[string]*segment), subnet: make(map[string]netip.Prefix),
-		trunks: make(map[string][]vnet.VirtualLink), trees: make(map[string]map[string]vnet.VirtualLink),
+		strangers: make(map[string]bool),
+		trunks:    make(map[string][]vnet.VirtualLink), trees: make(map[string]map[string]vnet.VirtualLink),
 	}
 	n.takeChains()
 	n.number(union)
@@ -86,6 +88,9 @@ func networkOn(sub Walker, relays map[string]netip.Addr, l vnet.Lease) (*network
 	n.subnets(union)
 	for _, r := range n.top.Routers {
 		n.routers[r.Name], n.numbers[r.Name] = r.Protocol, r
+	}
+	for _, node := range n.top.Nodes {
+		n.strangers[node.Name] = node.Join != "" || node.Device != "" || isControlNode(node.Name)
 	}
 	for _, link := range n.top.Links {
 		n.linkClass[link.Name] = link.Class

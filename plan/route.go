@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 
@@ -17,9 +18,11 @@ func (n *network) router(name string) VxRouter {
 	}
 	r = n.routing(name)
 	r.Classes = n.classes(name)
+	most := mostNeighbours
 	if n.comes(name) {
-		r.Neighbours = n.neighbours(name)
+		most = math.MaxInt
 	}
+	r.Neighbours = n.neighbours(name, most)
 	if n.tables == nil {
 		n.tables = make(map[string]VxRouter)
 	}
@@ -34,18 +37,44 @@ func (n *network) comes(name string) bool {
 	return isRouter && m != nil && m.Phase != vnet.MoveLeaves && m.From.Nodes[name] != "" && m.From.Nodes[name] != n.lease.Mapping.Nodes[name]
 }
 
-// neighbours are the stations that a router may send to, of IPv4.
-func (n *network) neighbours(name string) (list []Station) {
+// mostNeighbours is how many stations of large segments each node is told of: a plan that
+// told all of all would be of the square of their size.
+const mostNeighbours = 16
+
+// neighbours are the stations that a node or router may send to, by the addresses that
+// it sends to, so many or some more. Not those of which the plan does not know who answers: machines of users
+// that join, devices of the operator's, and what a controller may answer for.
+func (n *network) neighbours(name string, most int) (list []Station) {
 	for _, i := range n.sortedPorts(name) {
 		if i.station == nil {
 			peer := Port{Namespace: Namespace(n.lease.ID(), i.peer), Interface: n.device[i.far]}
-			list = append(list, Station{n.endAddress(i.far, i.peer), peer.Hardware(), i.device})
+			list = append(list, n.stationsOf(i.far, i.peer, peer, i.device)...)
+			continue
+		}
+		if n.segment[n.behind(i)].openFlow {
 			continue
 		}
 		for _, st := range n.segment[n.behind(i)].stations {
-			if st.Node != name && n.onSegment(i, st.Node) {
-				list = append(list, Station{n.endAddress(linkEnd{st.Link.Name, st.End}, st.Node), n.port(st.Link, st.End).Hardware(), i.device})
+			if len(list) >= most {
+				return list
 			}
+			if st.Node != name && n.onSegment(i, st.Node) {
+				list = append(list, n.stationsOf(linkEnd{st.Link.Name, st.End}, st.Node, *n.port(st.Link, st.End), i.device)...)
+			}
+		}
+	}
+	return list
+}
+
+// stationsOf are the addresses of a node at one of its ports, behind a device of another.
+func (n *network) stationsOf(at linkEnd, node string, port Port, device string) (list []Station) {
+	if n.strangers[node] {
+		return nil
+	}
+	list = append(list, Station{n.endAddress(at, node), port.Hardware(), device})
+	for _, p := range n.endAddresses(at) {
+		if p.Addr().Is6() {
+			list = append(list, Station{p.Addr(), port.Hardware(), device})
 		}
 	}
 	return list

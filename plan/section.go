@@ -161,6 +161,7 @@ func (h Host) encode(form uint64) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("write %s: %w", item, err)
 		}
+		item = spare(item, form)
 		name, written := s.name, any(item)
 		if form < Form && form < s.formOf(item) {
 			return nil, fmt.Errorf("%s %s in form %d: %w", item.Kind(), item.Key(), form, ErrUnknown)

@@ -19,8 +19,9 @@ type VxRouter struct {
 	OSPF    *OSPF        `json:"ospf,omitempty"`
 	Classes []RouteClass `json:"classes,omitempty"`
 	FRR     *FRR         `json:"frr,omitempty"` // in the place of OSPF, which says what is usual in few words
-	// Neighbours are those that a router which comes from another host need not ask for:
-	// as long as it stands by, none would answer. They are entered once.
+	// Neighbours are stations of the node's own links. They are entered once, and outside
+	// of what the machine's table of neighbours has for all. A router which comes from
+	// another host need not ask for them: as long as it stands by, none would answer.
 	Neighbours []Station `json:"neighbours,omitempty"`
 	// Keep has the router keep what its daemons have learned, behind what they learn,
 	// while one of the network's goes to another host and all learn anew.

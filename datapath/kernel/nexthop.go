@@ -108,6 +108,7 @@ type Neighbour struct {
 	Address [6]byte
 	State   uint16 // NUD_*
 	Managed bool   // the kernel keeps it resolved by itself
+	Learned bool   // entered from outside, see AddNeighbour
 }
 
 // Usable says that packets can be sent to it now.
@@ -139,7 +140,7 @@ func (c *Conn) NeighbourOf(a netip.Addr, index int) (Neighbour, error) {
 	if err != nil || len(b) < 12 {
 		return Neighbour{}, err
 	}
-	n := Neighbour{State: binary.NativeEndian.Uint16(b[8:])}
+	n := Neighbour{State: binary.NativeEndian.Uint16(b[8:]), Learned: b[10]&unix.NTF_EXT_LEARNED != 0}
 	EachAttr(b[12:], func(kind uint16, v []byte) {
 		switch kind {
 		case unix.NDA_LLADDR:
@@ -152,17 +153,31 @@ func (c *Conn) NeighbourOf(a netip.Addr, index int) (Neighbour, error) {
 }
 
 // KeepNeighbour begins a request that makes the kernel resolve a neighbour at
-// once and keep it resolved, with traffic or without.
+// once and keep it resolved, with traffic or without, and whatever others take of the
+// table of neighbours (AddNeighbour).
 func KeepNeighbour(a netip.Addr, index int) *Message {
-	m := NewMessage(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, neighbourHeader(a, index, unix.NUD_NONE, unix.NTF_USE))
+	m := NewMessage(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, neighbourHeader(a, index, unix.NUD_NONE, unix.NTF_USE|unix.NTF_EXT_LEARNED))
 	return m.Attr(unix.NDA_DST, a.AsSlice()).Uint32(ndaFlagsExt, ntfExtManaged)
 }
 
 // AddNeighbour begins a request that enters a neighbour as one to be asked again once
-// it is used, unless it is known.
+// it is used, unless it is known. Entries from outside (NTF_EXT_LEARNED) are not counted
+// in the table that all namespaces of a machine share, and do not leave it for others.
+// What the neighbour says of itself changes them.
 func AddNeighbour(a netip.Addr, index int, hardware [6]byte) *Message {
-	m := NewMessage(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE, neighbourHeader(a, index, unix.NUD_STALE, 0))
+	m := NewMessage(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE, neighbourHeader(a, index, unix.NUD_STALE, unix.NTF_EXT_LEARNED))
 	return m.Attr(unix.NDA_DST, a.AsSlice()).Attr(unix.NDA_LLADDR, hardware[:])
+}
+
+// UseNeighbour makes the kernel find out whether a neighbour is there, as a packet to it
+// would. It stays entered from outside if it was.
+func (c *Conn) UseNeighbour(a netip.Addr, index int) error {
+	flags := uint8(unix.NTF_USE)
+	if was, err := c.NeighbourOf(a, index); err == nil && was.Learned {
+		flags |= unix.NTF_EXT_LEARNED
+	}
+	m := NewMessage(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, neighbourHeader(a, index, unix.NUD_NONE, flags))
+	return c.Do(m.Attr(unix.NDA_DST, a.AsSlice()))
 }
 
 // LeaveNeighbour begins a request that ends KeepNeighbour: the entry stays,

@@ -118,8 +118,8 @@ func TestNextHopIsKeptByTheKernel(t *testing.T) {
 	n, err := p.home.NeighbourOf(under4(1), int(l.entryDevice()))
 	p.mu.Unlock()
 	check1(t, err)
-	if !n.Managed {
-		t.Errorf("the kernel does not keep the next hop resolved: %+v", n)
+	if !n.Managed || !n.Learned {
+		t.Errorf("the kernel does not keep the next hop resolved, or counts it in the table of all: %+v", n)
 	}
 	l.ip(l.hosts[1].Namespace, "link", "set", wire, "down")
 	l.until("no carrier", func(e overlayEntry) bool { return e.Device == 0 })

@@ -85,7 +85,7 @@ func (r *resolver) neighbour(a netip.Addr, index int) ([6]byte, bool) {
 		return n.Address, true
 	}
 	r.kept[neighbour{a, index}] = true
-	if err != nil || !n.Managed {
+	if err != nil || !n.Managed || !n.Learned {
 		_ = r.conn.Do(kernel.KeepNeighbour(a, index)) // without it, it is not usable
 	}
 	return n.Address, err == nil && n.Usable()

@@ -70,7 +70,7 @@ func (p *Part) tidy(w *watch) {
 	p.eachNode(w.item, func(node int, c *kernel.Conn) {
 		var list []*kernel.Message
 		for _, n := range neighbours(c, resolved) {
-			if of[n.address] && !w.kept[node][n] {
+			if of[n.address] && !n.learned && !w.kept[node][n] {
 				list = append(list, n.remove())
 			}
 		}
@@ -118,6 +118,7 @@ func (p *Part) eachNode(item plan.Reach, f func(node int, c *kernel.Conn)) {
 type neighbour struct {
 	index   uint32 // of the interface
 	address netip.Addr
+	learned bool // entered from outside: asking did not bring it, and no table's limit counts it
 }
 
 // States of neighbours that come by asking: what is permanent is somebody's.
@@ -139,7 +140,7 @@ func neighboursOf(c *kernel.Conn, family byte, states uint16) (list []neighbour)
 		if len(b) < 12 || binary.NativeEndian.Uint16(b[8:])&states == 0 {
 			continue
 		}
-		n := neighbour{index: binary.NativeEndian.Uint32(b[4:])}
+		n := neighbour{index: binary.NativeEndian.Uint32(b[4:]), learned: b[10]&unix.NTF_EXT_LEARNED != 0}
 		kernel.EachAttr(b[12:], func(kind uint16, value []byte) {
 			if kind == unix.NDA_DST {
 				n.address, _ = netip.AddrFromSlice(value)

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"sublet/datapath/kernel"
 )
 
 // groups are the kinds of change that matter.
@@ -99,9 +97,5 @@ func (f *follower) viewOf(n neighbour) view {
 // touch makes the kernel find out whether a neighbour is there, as a packet to
 // it would: the fast path's packets do not pass where it counts them.
 func (f *follower) touch(n neighbour) {
-	header := familyOf(n.address).header(12) // struct ndmsg
-	binary.NativeEndian.PutUint32(header[4:], uint32(n.index))
-	header[10] = unix.NTF_USE
-	m := kernel.NewMessage(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, header)
-	_ = f.conn.Do(m.Attr(unix.NDA_DST, n.address.AsSlice())) // what is not found stays the stack's
+	_ = f.conn.UseNeighbour(n.address, n.index) // what is not found stays the stack's
 }

@@ -1,6 +1,7 @@
 package vxrouter
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"os/exec"
@@ -240,4 +241,42 @@ func (b *bench) echoes6(key string) int {
 	n, err := strconv.Atoi(fields[slices.Index(fields, "Icmp6InEchos")+1])
 	b.check(err)
 	return n
+}
+
+// Planned neighbours are entries that no table's limit counts, stay so while the fast path
+// asks for them, and follow a tenant who changes the address of their interface.
+func TestPlannedNeighboursAreOutsideOfTheTable(t *testing.T) {
+	b := newBench(t)
+	r, n0, n1 := crossing(b)
+	mac := func(key string) (h plan.Hardware) {
+		_, text, _ := strings.Cut(b.ip(key, "link", "show", "eth0"), "link/ether ")
+		b.check(h.UnmarshalText([]byte(strings.Fields(text)[0])))
+		return h
+	}
+	for i, key := range []string{n0, n1} {
+		r.Neighbours = append(r.Neighbours, plan.Station{Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(2 + i)}), Hardware: mac(key), Interface: fmt.Sprint("eth", i)})
+	}
+	r.Neighbours = append(r.Neighbours, plan.Station{Address: netip.MustParseAddr("fd00::2"), Hardware: mac(n0), Interface: "eth0"})
+	b.do(plan.Set, r)
+	entries := func() string { return b.ip(r.Key(), "neigh", "show") }
+	if said := entries(); strings.Count(said, "extern_learn") != 3 {
+		t.Fatalf("entries are\n%s", said)
+	}
+	c, err := b.host.Dial(r.Key())
+	b.check(err)
+	defer c.Close()
+	links, err := c.Links()
+	b.check(err)
+	for _, l := range links {
+		if l.Name == "eth1" {
+			b.check(c.UseNeighbour(netip.MustParseAddr("10.0.0.3"), l.Index))
+		}
+	}
+	b.poll("the fast path", func() bool { return b.isFast(r, n0, "10.0.0.3") })
+	b.ip(n1, "link", "set", "eth0", "address", "02:00:00:00:00:77")
+	b.ip(n1, "route", "replace", "default", "via", "10.0.0.1")
+	b.poll("the way with another address", func() bool { return b.pings(n1, "10.0.0.2") })
+	if said := entries(); strings.Count(said, "extern_learn") != 3 || !strings.Contains(said, "10.0.0.3 dev eth1 lladdr 02:00:00:00:00:77 extern_learn") {
+		t.Errorf("entries are\n%s", said)
+	}
 }

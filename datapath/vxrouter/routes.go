@@ -130,7 +130,7 @@ func setRoutes(c *kernel.Conn, want map[uint32][]plan.Route) error {
 	return nil
 }
 
-// addNeighbours enters the stations that a router knows from the beginning. One behind
+// addNeighbours enters the stations that a node knows from the beginning. One behind
 // an interface that its tenant set down is left out.
 func addNeighbours(c *kernel.Conn, list []plan.Station) error {
 	if len(list) == 0 {
@@ -140,15 +140,17 @@ func addNeighbours(c *kernel.Conn, list []plan.Station) error {
 	if err != nil {
 		return fmt.Errorf("read interfaces: %w", err)
 	}
+	adds := make(map[bool][]*kernel.Message) // by whether they are of IPv4
 	for _, l := range links {
 		for _, s := range list {
-			if l.Name != s.Interface || !l.Up {
-				continue
-			}
-			if err := c.Do(kernel.AddNeighbour(s.Address, l.Index, s.Hardware)); err != nil {
-				return fmt.Errorf("enter neighbour %s: %w", s, err)
+			if l.Name == s.Interface && l.Up {
+				adds[s.Address.Is4()] = append(adds[s.Address.Is4()], kernel.AddNeighbour(s.Address, l.Index, s.Hardware))
 			}
 		}
+	}
+	_ = c.Batch(adds[false]) // the tenant may have ended IPv6 there
+	if err := c.Batch(adds[true]); err != nil {
+		return fmt.Errorf("enter %d neighbours: %w", len(adds[true]), err)
 	}
 	return nil
 }
