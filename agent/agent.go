@@ -63,7 +63,7 @@ type Agent struct {
 	dark    []string // interfaces, as last seen
 	cuts    report.Errors
 	repairs []report.Repair // that the server has not heard of
-	unbuilt map[string]bool // items not found in place yet since a plan changed them, by kind and key
+	unbuilt unbuilt         // since plans changed
 	unheard trouble         // of reports
 
 	interfaces []report.Interface // as read at looked
@@ -283,7 +283,7 @@ func (a *Agent) say(before, now report.Errors) {
 func (a *Agent) note(want plan.Host, r Result, changed bool) bool {
 	mended, left := a.mended(r.Done)
 	building := a.build(r, changed)
-	a.repaired(mended, nil)
+	a.repaired(mended, unbuilt{})
 	if !changed {
 		a.repaired(left, building)
 	}

@@ -55,26 +55,41 @@ func (a *Agent) mended(done []plan.Step) (mended, left []plan.Step) {
 	return mended, left
 }
 
+// unbuilt is what plans changed and no look has found in place yet: items by kind and key,
+// and leases in which something was done.
+type unbuilt struct {
+	items  map[string]bool
+	leases map[vnet.LeaseID]bool
+}
+
+// has says that a step goes on building. What one item is told may change others of its
+// lease: routing follows its links.
+func (u unbuilt) has(s plan.Step) bool { return u.items[keyOf(s)] || u.leases[s.Item.LeaseID()] }
+
 // build notes what is not built yet, and gives what was not before a pass. What a new plan
 // changes is built once a look finds nothing to do about it: until then a step goes on
 // building, also one that failed at first or comes late on a busy machine.
-func (a *Agent) build(r Result, changed bool) (before map[string]bool) {
+func (a *Agent) build(r Result, changed bool) (before unbuilt) {
 	before = a.unbuilt
-	now, blind := make(map[string]bool), false
-	note := func(item string) {
-		if changed || before[item] {
-			now[item] = true
+	now, blind := unbuilt{make(map[string]bool), make(map[vnet.LeaseID]bool)}, false
+	for _, s := range r.Done {
+		if changed || before.items[keyOf(s)] {
+			now.items[keyOf(s)] = true
+		}
+		id := s.Item.LeaseID()
+		if id != (vnet.LeaseID{}) && s.Item.Kind() != plan.KindReach && (changed || before.leases[id]) {
+			now.leases[id] = true
 		}
 	}
-	for _, s := range r.Done {
-		note(keyOf(s))
-	}
 	for _, e := range r.Errors {
-		note(e.Item())
+		if changed || before.items[e.Item()] {
+			now.items[e.Item()] = true
+		}
 		blind = blind || e.Op == plan.Observe
 	}
 	if changed || blind { // nothing says that the rest is in place
-		maps.Copy(now, before)
+		maps.Copy(now.items, before.items)
+		maps.Copy(now.leases, before.leases)
 	}
 	a.unbuilt = now
 	return before
@@ -83,9 +98,9 @@ func (a *Agent) build(r Result, changed bool) (before map[string]bool) {
 // repaired notes what was made as planned again, for the report. To begin to
 // look at something is no repair, nor is what a loop on this host wants anew, nor
 // what was still being built.
-func (a *Agent) repaired(done []plan.Step, building map[string]bool) {
+func (a *Agent) repaired(done []plan.Step, building unbuilt) {
 	for _, s := range done {
-		if k := s.Item.Kind(); k == plan.KindReach || plan.OwnerOf(k) != plan.ByServer || a.expected(s) || building[keyOf(s)] {
+		if k := s.Item.Kind(); k == plan.KindReach || plan.OwnerOf(k) != plan.ByServer || a.expected(s) || building.has(s) {
 			continue
 		}
 		a.drift++

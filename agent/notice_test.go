@@ -106,6 +106,9 @@ func TestLateBuildingIsNoRepair(t *testing.T) {
 		k, s := newFake(), &fakeServer{plan: host(7, "a", "b")}
 		tries := 0
 		k.fail = func(s plan.Step) error {
+			if s.Item.Key() == "alice.net.c" { // what it does to others of its lease is of building it
+				delete(k.items, fmt.Sprint(plan.KindVNode, "alice.net.a"))
+			}
 			if s.Item.Key() == late {
 				if tries++; tries == passes {
 					delete(k.items, fmt.Sprint(plan.KindVNode, "alice.net.a")) // it does not show yet
@@ -130,6 +133,13 @@ func TestLateBuildingIsNoRepair(t *testing.T) {
 		sleep(t.Context(), 2*auditEvery)
 		if k.has() != host(7, "a", "b").String() || drift() != 1 {
 			t.Errorf("%d repairs are told, want 1, of a host with %q", drift(), k.has())
+		}
+		s.mu.Lock()
+		s.plan = host(8, "a", "b", "c")
+		s.mu.Unlock()
+		sleep(t.Context(), 4*auditEvery)
+		if k.has() != host(8, "a", "b", "c").String() || drift() != 1 {
+			t.Errorf("after another plan %d repairs are told, want 1, of a host with %q", drift(), k.has())
 		}
 	})
 }
