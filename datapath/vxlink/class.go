@@ -74,6 +74,24 @@ func minorsOf(all map[uint32]vxlinkRecord) map[int]map[uint16]bool {
 	return minors
 }
 
+// dropClassOf deletes a tunnel's class and frees its number. What is written down of the
+// tunnel loses the number first: a try to drop it that is repeated after an error would
+// delete the class of whoever took the number meanwhile.
+func (p *Part) dropClassOf(r *programs, home *kernel.Conn, slot uint32, record vxlinkRecord) error {
+	if record.Minor == 0 {
+		return nil
+	}
+	index, minor := int(record.Uplink), record.Minor
+	if err := home.DeleteClass(index, handleOf(minor)); err != nil {
+		return fmt.Errorf("delete class 1:%x of interface %d: %w", minor, index, err)
+	}
+	record.Minor = 0
+	if err := r.setRecord(slot, record); err != nil {
+		return fmt.Errorf("write down that its class is gone: %w", err)
+	}
+	return p.dropClass(home, index, minor)
+}
+
 // dropClass deletes a class of an interface and frees its number.
 func (p *Part) dropClass(home *kernel.Conn, index int, minor uint16) error {
 	if minor == 0 {

@@ -346,3 +346,33 @@ def rx(): return int(open('/proc/net/dev').read().split('eth0:')[1].split()[1])
 end = time.monotonic() + 3
 while rx() < 144 and time.monotonic() < end: time.sleep(.01)
 print(144 if rx() >= 144 else rx())`
+
+// TestClassThatWasFreedIsAnothers: a link that lost its class in a change that was not
+// ended leaves the class alone that another link made with its number.
+func TestClassThatWasFreedIsAnothers(t *testing.T) {
+	b := newBench(t)
+	hosts, parts := b.pair()
+	b.node(hosts[0], "n0")
+	p, first := parts[0], across(0, 100*vnet.Mbit)
+	second := across(0, 200*vnet.Mbit)
+	second.Link, second.Index = "other", 1
+	second.Ends[0].Port, second.Ends[1].Tunnel = port(0, 1, 1), tunnel(0, 78, 200*vnet.Mbit)
+	add(t, p, uplink(), first)
+	w, err := p.open(first)
+	check(t, err)
+	slot, _, err := p.find(w.programs, placeOf(first, 1))
+	check(t, err)
+	was, err := w.programs.read(slot)
+	check(t, err)
+	check(t, w.unmake(slot, was)) // and no more of the change
+	w.close()
+	add(t, p, second)
+	if slot, _, err = p.find(w.programs, placeOf(second, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if has, err := w.programs.read(slot); err != nil || has.Minor != was.Minor {
+		t.Fatalf("the other link has class 1:%x, want 1:%x: %v", has.Minor, was.Minor, err)
+	}
+	remove(t, p, first)
+	has(t, p, uplink(), second)
+}

@@ -381,7 +381,7 @@ func (p *Part) removeEnd(r *programs, home *kernel.Conn, at place) error {
 	}
 	if record.IsTunnel != 0 {
 		p.untrim(slot)
-		if err := p.dropClass(home, int(record.Uplink), record.Minor); err != nil {
+		if err := p.dropClassOf(r, home, slot, record); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,7 @@ func (w *work) unmake(slot uint32, was vxlinkRecord) error {
 	if err := w.programs.clearTunnel(was.Vni, slot); err != nil {
 		return err
 	}
-	return w.part.dropClass(w.home, int(was.Uplink), was.Minor)
+	return w.part.dropClassOf(w.programs, w.home, slot, was)
 }
 
 // classify gives a tunnel its class, whose number is written down before the
