@@ -50,8 +50,9 @@ func (b *Book) SetLiveness(d time.Duration) { b.rollout.SetLiveness(d) }
 
 // updateStates sets the state of active leases by what their hosts say.
 func (b *Book) updateStates(now time.Time) {
+	awaiting := b.rollout.Awaiting(now) // of all hosts: once, not for each lease
 	for _, e := range b.active {
-		b.updateState(now, e)
+		b.updateState(now, e, awaiting)
 	}
 }
 
@@ -68,7 +69,7 @@ func (b *Book) updateStates(now time.Time) {
 //   - What is built and only does not carry for so long is degraded, not failed:
 //     the tenant may be the cause, and can use the rest. Machines have
 //     StartOfMachines for it.
-func (b *Book) updateState(now time.Time, e *entry) {
+func (b *Book) updateState(now time.Time, e *entry, awaiting []vnet.HostID) {
 	if e.Lost != nil {
 		b.updateLost(now, e)
 		return
@@ -82,8 +83,8 @@ func (b *Book) updateState(now time.Time, e *entry) {
 	if e.handover.ready = state == vnet.Running && b.verifies(e); e.handover.ready {
 		state, message = e.handover.state()
 	}
-	if waiting := b.rollout.Awaiting(now); len(waiting) > 0 && len(f.missing) > 0 && len(f.problems) == 0 {
-		message += "; nothing new is built before the operator adopts " + list(waiting)
+	if len(awaiting) > 0 && len(f.missing) > 0 && len(f.problems) == 0 {
+		message += "; nothing new is built before the operator adopts " + list(awaiting)
 	}
 	if b.stuck(now, e, f) {
 		state = f.giveUp()

@@ -129,14 +129,13 @@ func (b *Book) KeepMeasured(sub *vnet.Substrate) {
 // SetNodeDefaults says what nodes may take at most that state no limit. What
 // runs is changed in place.
 func (b *Book) SetNodeDefaults(now time.Time, d vnet.NodeDefaults) error {
-	if b.nodes == d {
-		return nil
+	if b.nodes != d {
+		b.nodes = d
+		b.compiler().Nodes = d
+		for _, e := range b.live {
+			e.parts = nil
+		}
+		b.stale, b.everyHost = true, true
 	}
-	b.nodes = d
-	b.compiler().Nodes = d
-	for _, e := range b.live {
-		e.parts = nil
-	}
-	b.stale, b.everyHost = true, true
 	return b.Tick(now)
 }

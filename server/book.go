@@ -179,10 +179,8 @@ func (s *Server) restore(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := book.Tick(now); err != nil {
-		return err
-	}
 	book.Prices, book.MostMoves, book.VerifyHandover = s.prices, s.moves, s.verify
+	// This is the first tick: before it, plans would be made twice.
 	if err := book.SetNodeDefaults(now, s.policy.Load().Nodes); err != nil {
 		return err
 	}

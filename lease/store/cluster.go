@@ -163,12 +163,18 @@ func (c *Cluster) Close() error {
 // Lead waits until this server leads.
 func (c *Cluster) Lead(ctx context.Context) (*Store, error) {
 	c.rested(ctx)
+	known := newMirror(c.client, c.config)
 	s, err := campaign(ctx, c.client, c.embedded, c.config)
-	if err == nil && c.embedded != nil {
+	if err != nil {
+		known.stop()
+		return nil, err
+	}
+	s.mirror = known
+	if c.embedded != nil {
 		go c.keepMembers(s)
 		go c.keepFast(s)
 	}
-	return s, err
+	return s, nil
 }
 
 // Servers lists the store's servers by name.

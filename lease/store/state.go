@@ -44,52 +44,68 @@ func (s *Store) Load(ctx context.Context) (lease.State, error) {
 	if err := s.fenceOff(ctx); err != nil {
 		return state, notLeader(err)
 	}
-	revision, written, err := s.loadOne(ctx, countersKey, 0, &state.Counters)
-	if err == nil {
-		_, _, err = s.loadOne(ctx, substrateKey, revision, &state.Substrate)
+	revision, written, err := s.loadCounters(ctx, &state.Counters)
+	if err != nil {
+		return state, err
 	}
-	if err == nil {
-		err = s.loadAll(ctx, leasesKey, revision, func(value []byte) error {
-			var l vnet.Lease
-			err := unpack(value, &l)
-			state.Leases = append(state.Leases, l)
-			return err
-		})
+	rest, there, err := s.fromMirror(ctx, written)
+	if !there && err == nil {
+		rest, err = s.loadRest(ctx, revision)
 	}
-	if err == nil {
-		err = s.loadAll(ctx, plansKey, revision, func(value []byte) error {
-			var h plan.Host
-			if err := unpack(value, &h); err != nil {
-				return err
-			}
-			if state.Plans == nil {
-				state.Plans = map[vnet.HostID]plan.Host{}
-			}
-			state.Plans[h.Host] = h
-			return nil
-		})
-	}
-	if err == nil {
-		err = s.loadAll(ctx, notifyKey, revision, func(value []byte) error {
-			var n vnet.Notify
-			err := unpack(value, &n)
-			state.Notify = append(state.Notify, n)
-			return err
-		})
-	}
-	if err == nil {
-		err = s.loadAll(ctx, waitingKey, revision, func(value []byte) error {
-			var w vnet.Waiting
-			err := unpack(value, &w)
-			state.Waiting = append(state.Waiting, w)
-			return err
-		})
-	}
-	slices.SortFunc(state.Leases, func(a, b vnet.Lease) int { return int(int64(a.Serial - b.Serial)) })
+	rest.Counters = state.Counters
 	if err == nil {
 		s.written = written
 	}
-	return state, err
+	return rest, err
+}
+
+// fromMirror is all but the counters as this server's copy has it that waited to lead. It
+// is given away once: the book changes it.
+func (s *Store) fromMirror(ctx context.Context, written int64) (state lease.State, there bool, err error) {
+	if s.mirror == nil {
+		return state, false, nil
+	}
+	defer func() { s.mirror = nil }()
+	return s.mirror.give(ctx, written)
+}
+
+// loadRest reads all but the counters.
+func (s *Store) loadRest(ctx context.Context, revision int64) (state lease.State, err error) {
+	for _, key := range kept {
+		err := s.eachBelow(ctx, key, revision, func(key string, raw []byte) error {
+			read, err := decoded(key, raw)
+			add(&state, read)
+			return err
+		})
+		if err != nil {
+			return state, err
+		}
+	}
+	sortLeases(&state)
+	return state, nil
+}
+
+// add puts a decoded value where it belongs; nil is none.
+func add(state *lease.State, read any) {
+	switch of := read.(type) {
+	case *vnet.Substrate:
+		state.Substrate = *of
+	case *vnet.Lease:
+		state.Leases = append(state.Leases, *of)
+	case *plan.Host:
+		if state.Plans == nil {
+			state.Plans = map[vnet.HostID]plan.Host{}
+		}
+		state.Plans[of.Host] = *of
+	case *vnet.Notify:
+		state.Notify = append(state.Notify, *of)
+	case *vnet.Waiting:
+		state.Waiting = append(state.Waiting, *of)
+	}
+}
+
+func sortLeases(state *lease.State) {
+	slices.SortFunc(state.Leases, func(a, b vnet.Lease) int { return int(int64(a.Serial - b.Serial)) })
 }
 
 // HasSubstrate says whether a substrate is stored.
@@ -101,34 +117,38 @@ func (s *Store) HasSubstrate(ctx context.Context) (bool, error) {
 	return answer.Count > 0, nil
 }
 
-// loadOne reads one value, if it exists, and says as of which revision, and in
-// which it was written.
-func (s *Store) loadOne(ctx context.Context, key string, revision int64, value any) (read, written int64, err error) {
-	response, err := s.client.Get(ctx, s.key(key), clientv3.WithRev(revision))
+// loadCounters reads the counters, if there are any, and says as of which revision, and
+// in which they were written.
+func (s *Store) loadCounters(ctx context.Context, counters *lease.Counters) (read, written int64, err error) {
+	response, err := s.client.Get(ctx, s.key(countersKey))
 	if err != nil {
-		return 0, 0, fmt.Errorf("read %s from the store: %w", key, explain(err))
+		return 0, 0, fmt.Errorf("read %s from the store: %w", countersKey, explain(err))
 	}
 	for _, kv := range response.Kvs {
-		if err := unpack(kv.Value, value); err != nil {
-			return 0, 0, fmt.Errorf("read %s from the store: %w", key, err)
+		if err := unpack(kv.Value, counters); err != nil {
+			return 0, 0, fmt.Errorf("read %s from the store: %w", countersKey, err)
 		}
 		written = kv.ModRevision
 	}
 	return response.Header.Revision, written, nil
 }
 
-// loadAll reads every value below a key, a page at a time.
-func (s *Store) loadAll(ctx context.Context, key string, revision int64, each func([]byte) error) error {
-	prefix := s.key(key) + "/"
-	end := clientv3.GetPrefixRangeEnd(prefix)
-	for from := prefix; ; {
+// eachBelow reads every value below a key that ends in '/', a page at a time, or that of
+// the key.
+func (s *Store) eachBelow(ctx context.Context, key string, revision int64, each func(key string, raw []byte) error) error {
+	from := s.config.Prefix + "/" + key
+	end := from + "\x00"
+	if strings.HasSuffix(key, "/") {
+		end = clientv3.GetPrefixRangeEnd(from)
+	}
+	for {
 		page, err := s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithRev(revision), clientv3.WithLimit(pageSize))
 		if err != nil {
-			return fmt.Errorf("read %s from the store: %w", key, explain(err))
+			return fmt.Errorf("read %s from the store: %w", strings.TrimSuffix(key, "/"), explain(err))
 		}
 		for _, kv := range page.Kvs {
-			if err := each(kv.Value); err != nil {
-				return fmt.Errorf("read %s from the store: %w", strings.TrimPrefix(string(kv.Key), s.config.Prefix+"/"), err)
+			if err := each(strings.TrimPrefix(string(kv.Key), s.config.Prefix+"/"), kv.Value); err != nil {
+				return err
 			}
 			from = string(kv.Key) + "\x00"
 		}

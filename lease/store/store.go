@@ -79,9 +79,10 @@ type Store struct {
 	client   *clientv3.Client
 	embedded *embedded // nil: external cluster
 	leader   *leader
-	written  int64 // revision of the counters as this store knows them; 0: none are stored
-	doubt    bool  // whether a write came into force
-	owned    bool  // the client ends with the store
+	written  int64   // revision of the counters as this store knows them; 0: none are stored
+	doubt    bool    // whether a write came into force
+	owned    bool    // the client ends with the store
+	mirror   *mirror // what this server knew when it began to lead; nil: nothing, or it is the book's
 	closed   sync.Once
 	failed   error // of closing
 
@@ -168,6 +169,9 @@ func (s *Store) Failed() <-chan error {
 // closing once.
 func (s *Store) Close() error {
 	s.closed.Do(func() {
+		if s.mirror != nil {
+			s.mirror.stop()
+		}
 		if err := s.leader.resign(s.client); err != nil {
 			s.failed = fmt.Errorf("resign from leading the store: %w", err)
 		}

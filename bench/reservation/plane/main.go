@@ -31,6 +31,7 @@ var (
 	disk      = flag.Float64("disk", 100e6, "bytes a second that a server's disk writes")
 	wire      = flag.Float64("wire", 125e6, "bytes a second of a server's network")
 	quota     = flag.Float64("quota", 2<<30, "bytes of the store")
+	copying   = flag.Duration("copying", 10*time.Second, "how long a follower may take to have its copy of the store")
 	memory    = flag.Float64("memory", 32<<30, "bytes of a server")
 )
 
@@ -40,6 +41,7 @@ const (
 	readBackEvery = 400 * time.Millisecond // agent/forwarding: all entries of a switch
 	takeover      = 3 * time.Second        // until another server answers
 	elected       = 2500 * time.Millisecond
+	started       = time.Minute // until a control plane of which nothing runs answers
 )
 
 func main() {
@@ -90,7 +92,8 @@ func (c costs) demands() []demand {
 	reports := *hosts / reportEvery.Seconds()
 	return []demand{
 		{"reading entries of switches back", entries * readback.Seconds() / readBackEvery.Seconds(), *cores, "processors", "switches among the servers, by a fenced key each"},
-		{"taking over: reading the store", *leases * (c.load + c.restore).Seconds(), (takeover - elected).Seconds(), "s", "a follower's book, kept up with the store, in place of reading it anew"},
+		{"taking over: the copy and the book", *leases * (c.taken + c.restore).Seconds(), (takeover - elected).Seconds(), "s", "a follower's book, kept up with its copy of the store"},
+		{"starting: reading the store", *leases * (c.load + c.restore).Seconds(), started.Seconds(), "s", "the store by regions"},
 		{"deciding, one after another", asks * (c.admit + c.open + *commit).Seconds(), 1, "s a second", "the book by regions of the substrate, one leader each"},
 		{"deciding in groups of one commit", asks * (c.admit + c.open).Seconds(), 1, "s a second", "the book by regions of the substrate, one leader each"},
 		{"hosts' signs of life", reports * (c.report + c.request).Seconds(), *cores, "processors", "reports to followers, which pass on what is news"},

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -27,8 +28,9 @@ import (
 
 // costs are processor times of single operations, and sizes of a lease.
 type costs struct {
-	admit, open, report, request, load, restore time.Duration
-	leaseBytes, planBytes, heap, links          float64
+	admit, open, report, request, load, taken, restore time.Duration
+	elected                                            time.Duration // with reading what is stored
+	leaseBytes, planBytes, heap, links                 float64
 }
 
 func (c costs) print() {
@@ -39,6 +41,7 @@ func (c costs) print() {
 	}{
 		{"deciding on a request", c.admit}, {"opening a lease: rates and plans", c.open}, {"a report without news, to the book", c.report},
 		{"a request over TLS, both ends", c.request}, {"reading a lease and its plans from the store", c.load},
+		{"a lease and its plans from a follower's copy", c.taken}, {"all: elected, and all taken from the copy", c.elected},
 		{"a lease in a book that is made anew", c.restore}, {"a lease in the store, bytes", c.leaseBytes},
 		{"its part of hosts' plans, bytes", c.planBytes}, {"a lease in memory, bytes", c.heap}, {"links of a lease", c.links},
 	} {
@@ -181,22 +184,69 @@ func (c *costs) stored(ctx context.Context, all lease.Changes, sub vnet.Substrat
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s, err := store.Open(ctx, store.Config{Dir: dir})
+	etcd, err := store.Open(ctx, store.Config{Dir: dir, Prefix: "/other"})
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	if err := s.Save(ctx, all); err != nil {
+	defer etcd.Close()
+	return c.takenOver(ctx, "unix://"+filepath.Join(dir, store.SocketName), all)
+}
+
+// takenOver measures a server that takes over from another one.
+func (c *costs) takenOver(ctx context.Context, at string, all lease.Changes) error {
+	join := func(name string) (*store.Cluster, error) {
+		return store.Join(ctx, store.Config{Endpoints: []string{at}, Name: name})
+	}
+	one, err := join("one")
+	if err != nil {
 		return err
 	}
+	defer one.Close()
+	if err := one.AddServer(ctx, store.Server{Name: "two"}, ""); err != nil {
+		return err
+	}
+	two, err := join("two")
+	if err != nil {
+		return err
+	}
+	defer two.Close()
+	first, err := one.Lead(ctx)
+	if err != nil {
+		return err
+	}
+	if err := first.Save(ctx, all); err != nil {
+		return err
+	}
+	if _, err := first.Load(ctx); err != nil { // ends its copy
+		return err
+	}
+	n := float64(len(all.Leases))
 	spent := processor() // the clock would count what others on this machine do
-	state, err := s.Load(ctx)
-	if err != nil {
+	if _, err := first.Load(ctx); err != nil {
 		return err
 	}
 	c.load = (processor() - spent) / time.Duration(n)
+	leads := make(chan error, 1)
+	var second *store.Store
+	go func() {
+		var err error
+		second, err = two.Lead(ctx)
+		leads <- err
+	}()
+	time.Sleep(*copying)
+	began := time.Now()
+	if err := errors.Join(first.Close(), <-leads); err != nil {
+		return err
+	}
+	defer second.Close()
 	spent = processor()
-	if _, err := lease.Restore(epoch.Add(time.Second), state); err != nil {
+	state, err := second.Load(ctx)
+	if err != nil {
+		return err
+	}
+	c.taken, c.elected = (processor()-spent)/time.Duration(n), time.Since(began)
+	spent = processor()
+	if _, err := lease.Restore(epoch.Add(2*time.Second), state); err != nil {
 		return err
 	}
 	c.restore = (processor() - spent) / time.Duration(n)
