@@ -2,6 +2,8 @@ package lease
 
 import (
 	"errors"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,6 +107,38 @@ func TestMeasuredOutlivesANewDescription(t *testing.T) {
 	}
 	if got, _ := described.HostOf("h1"); got.Carries() != vnet.DefaultHostCapacity {
 		t.Errorf("h1 carries %s, nobody measured", got.Carries())
+	}
+}
+
+// A file that states no ports, as those that labs are made of, leaves links that stay
+// theirs; what it states counts.
+func TestPortsOutliveANewDescription(t *testing.T) {
+	sub := pair(t).Substrate()
+	was := [2]vnet.Port{
+		{Interface: "to-b", Address: netip.MustParseAddr("198.18.0.0")},
+		{Interface: "to-a", Address: netip.MustParseAddr("198.18.0.1")},
+	}
+	sub.Links[0].Ports = was
+	b := New(sub)
+	ends, other := sub.Links[0].Ends, vnet.Port{Interface: "eth9", Address: netip.MustParseAddr("198.18.9.9")}
+	for _, c := range []struct {
+		name   string
+		ends   [2]string
+		stated [2]vnet.Port
+		want   [2]vnet.Port
+	}{
+		{"without ports", ends, [2]vnet.Port{}, was},
+		{"its ends in the other order", [2]string{ends[1], ends[0]}, [2]vnet.Port{}, [2]vnet.Port{was[1], was[0]}},
+		{"one port stated", ends, [2]vnet.Port{other}, [2]vnet.Port{other, was[1]}},
+		{"another end", [2]string{ends[0], "elsewhere"}, [2]vnet.Port{}, [2]vnet.Port{was[0]}},
+	} {
+		described := b.Substrate()
+		described.Links = slices.Clone(described.Links)
+		described.Links[0].Ends, described.Links[0].Ports = c.ends, c.stated
+		b.KeepMeasured(&described)
+		if got := described.Links[0].Ports; got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
 	}
 }
 

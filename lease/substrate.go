@@ -101,10 +101,11 @@ func (b *Book) Measured(now time.Time, host vnet.HostID, m vnet.Measurement) err
 }
 
 // KeepMeasured fills in what a new description of the substrate says nothing
-// about: what was measured of hosts, and what is down.
+// about: what was measured of hosts, what is down, and ports of links that stay.
 func (b *Book) KeepMeasured(sub *vnet.Substrate) {
 	for i, l := range sub.Links {
 		if old, ok := b.sub.LinkOf(l.Name); ok {
+			sub.Links[i].Ports = keptPorts(l, old)
 			sub.Links[i].Down, sub.Links[i].NoCarrier, sub.Links[i].Takes = old.Down, old.NoCarrier, old.Takes
 		}
 	}
@@ -124,6 +125,19 @@ func (b *Book) KeepMeasured(sub *vnet.Substrate) {
 		}
 	}
 	sub.ApplyMeasured()
+}
+
+// keptPorts are a link's ports. An end of which none is stated has the former one, since
+// labs find ports themselves and the files that they are made of state none.
+func keptPorts(l, old vnet.SubstrateLink) [2]vnet.Port {
+	ports := l.Ports
+	for end, node := range l.Ends {
+		was := slices.Index(old.Ends[:], node)
+		if ports[end] == (vnet.Port{}) && was >= 0 {
+			ports[end] = old.Ports[was]
+		}
+	}
+	return ports
 }
 
 // SetNodeDefaults says what nodes may take at most that state no limit. What
