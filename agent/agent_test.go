@@ -252,6 +252,39 @@ func TestAgentAppliesRepairsAndReports(t *testing.T) {
 	})
 }
 
+// A plan that is to begin with those of other hosts is begun at its instant, and not before;
+// one that would have it wait for long is not waited for.
+func TestAgentBeginsAtTheInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, s := newFake(), &fakeServer{plan: host(7, "a")}
+		stop := start(t, k, s, filepath.Join(t.TempDir(), "plan.json"))
+		defer stop()
+		sleep(t.Context(), auditEvery)
+		begun := func(revision uint64, wait time.Duration) time.Duration {
+			next := host(revision, "a", fmt.Sprint("b", revision))
+			next.Wait = wait
+			s.mu.Lock()
+			s.plan = next
+			s.mu.Unlock()
+			asked := time.Now()
+			for k.has() != next.String() && time.Since(asked) < time.Minute {
+				sleep(t.Context(), 10*time.Millisecond)
+			}
+			return time.Since(asked)
+		}
+		const asks = auditEvery + 100*time.Millisecond // how often the server of this test is asked
+		if took := begun(8, 0); took > asks {
+			t.Errorf("with no instant it took %s", took)
+		}
+		if took := begun(9, 300*time.Millisecond); took < 300*time.Millisecond || took > asks+300*time.Millisecond {
+			t.Errorf("with an instant after 300 ms it took %s", took)
+		}
+		if took := begun(10, time.Hour); took > asks+mostWait {
+			t.Errorf("with an instant after an hour it took %s", took)
+		}
+	})
+}
+
 // What took long to build is looked at as soon as anything else.
 func TestAgentLooksAgainSoonAfterALongPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -62,6 +62,9 @@ func (b *Book) advanceLease(now time.Time, e *entry) error {
 	if e.State != vnet.Booked && stage <= e.Stage {
 		return nil // stages never go back, whatever the clock does
 	}
+	if e.State != vnet.Booked && len(e.hosts) > 1 {
+		b.rollout.Together(e.ID())
+	}
 	since := e.Window.Start
 	if stage >= 0 {
 		since = since.Add(e.Request.Stages[stage].After)

@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"sublet/vnet"
 )
@@ -31,6 +32,10 @@ type Host struct {
 	Terms    []Term      `json:"terms,omitempty"`    // that the store knows, oldest first; only when handed out
 	Adopt    *Origin     `json:"adopt,omitempty"`    // whoever has that plan shall follow this one all the same
 	Half     bool        `json:"half,omitempty"`     // do only what it allows of what is there: see Shrunk
+
+	// Wait is how long after it was handed out its agent begins with it, as those of
+	// other hosts do with theirs.
+	Wait time.Duration `json:"-"`
 
 	Unknown []Unknown `json:"-"` // of an observation: what could not be looked at
 

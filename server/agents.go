@@ -44,6 +44,9 @@ func (s *Server) getPlan(w http.ResponseWriter, r *http.Request, c *call) error 
 	if err != nil {
 		return err
 	}
+	if p.Wait > 0 {
+		w.Header().Set(api.PlanWait, p.Wait.String())
+	}
 	return answer(w, http.StatusOK, json.RawMessage(sealed))
 }
 
@@ -68,6 +71,7 @@ func (s *Server) planOf(host vnet.HostID, alive bool) (p plan.Host, err error) {
 		if p, ok = b.Plan(host); !ok {
 			return noSuchHost(host)
 		}
+		p.Wait = b.PlanWait(now, host)
 		if alive {
 			b.Seen(now, host)
 			a := s.agents[host]

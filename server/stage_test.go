@@ -2,12 +2,16 @@ package server
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"sublet/lease/api"
+	"sublet/lease/rollout"
+	"sublet/plan"
 	"sublet/vnet"
 )
 
@@ -56,4 +60,36 @@ func TestStageOnCommand(t *testing.T) {
 	r.stop()
 	r.start()
 	runs("after a restart")
+}
+
+// TestStageBeginsAtOneInstant: hosts that are handed a plan with a stage are told how long
+// to wait, which is no member of the plan.
+func TestStageBeginsAtOneInstant(t *testing.T) {
+	r := newRig(t)
+	r.agents()
+	ctx, c := within(t), r.as(os.Geteuid())
+	request := pair("net", vnet.Mbit)
+	link := request.Links[0].Name
+	for i := range 8 { // on a busy machine hosts may be asked too late
+		rate := vnet.Static(vnet.Rate(2+i) * vnet.Mbit)
+		request.Stages = append(request.Stages, vnet.Stage{Name: fmt.Sprint("s", i), OnCommand: true, Links: map[string][2]vnet.Bandwidth{link: {rate, rate}}})
+	}
+	id := must[api.Admission](t)(c.Admit(ctx, request, false)).Lease.ID()
+	l := must[vnet.Lease](t)(c.WaitReady(ctx, id))
+	hosts := slices.Compact(slices.Sorted(maps.Values(l.Mapping.Nodes)))
+	if len(hosts) < 2 {
+		t.Fatalf("it is on %v alone", hosts)
+	}
+	for _, stage := range request.Stages {
+		must[vnet.Lease](t)(c.BeginStage(ctx, id, stage.Name))
+		wait := must[plan.Host](t)(c.PlanNow(ctx, hosts[0])).Wait
+		if wait > rollout.Lead {
+			t.Errorf("it waits %s", wait)
+		}
+		must[vnet.Lease](t)(c.WaitReady(ctx, id))
+		if wait > 0 {
+			return
+		}
+	}
+	t.Error("no host waits")
 }

@@ -54,7 +54,8 @@ func (c *Client) SetKept(ctx context.Context, id vnet.LeaseID, node string, arch
 	}
 	request.Body, request.ContentLength = io.NopCloser(archive), -1
 	request.Header.Set("Content-Type", "application/zstd")
-	return c.send(request, nil)
+	_, err = c.send(request, nil)
+	return err
 }
 
 // CapturePath is the path of the capture of a link.
@@ -190,7 +191,8 @@ func (c *Client) Update(ctx context.Context, read vnet.Lease, u Update) (Updated
 	}
 	request.Header.Set("If-Match", Tag(read))
 	var answer Updated
-	return answer, c.send(request, &answer)
+	_, err = c.send(request, &answer)
+	return answer, err
 }
 
 // Release ends a lease; WaitGone waits until its hosts have removed it.
@@ -394,16 +396,23 @@ func (c *Client) Plan(ctx context.Context, host vnet.HostID, after plan.Origin) 
 	})
 }
 
+// PlanWait is the header that says how long after an answer the host begins with its
+// plan. It is no time of day, so that clocks of hosts need not agree, and no member of
+// the plan, so that agents of former versions begin at once.
+const PlanWait = "Sublet-Plan-Wait"
+
 func (c *Client) plan(ctx context.Context, host vnet.HostID, query url.Values) (plan.Host, error) {
 	query.Set("form", strconv.Itoa(plan.Form))
 	var text json.RawMessage
-	if err := c.do(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host))+"?"+query.Encode(), nil, &text); err != nil {
+	header, err := c.ask(ctx, http.MethodGet, "/v1/plans/"+url.PathEscape(string(host))+"?"+query.Encode(), nil, &text)
+	if err != nil {
 		return plan.Host{}, err
 	}
 	p, err := plan.Unseal(text)
 	if err != nil {
 		return p, fmt.Errorf("read the plan of %s: %w", host, err)
 	}
+	p.Wait, _ = time.ParseDuration(header.Get(PlanWait)) // what is no duration is none
 	return p, nil
 }
 

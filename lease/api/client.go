@@ -120,30 +120,36 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // do sends body as JSON, if there is one, and reads the answer into result.
 func (c *Client) do(ctx context.Context, method, path string, body, result any) error {
+	_, err := c.ask(ctx, method, path, body, result)
+	return err
+}
+
+// ask is do that returns the answer's header, too.
+func (c *Client) ask(ctx context.Context, method, path string, body, result any) (http.Header, error) {
 	request, err := c.request(ctx, method, path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return c.send(request, result)
 }
 
-// send reads the answer to a request into result.
-func (c *Client) send(request *http.Request, result any) error {
+// send reads the answer to a request into result, and returns its header.
+func (c *Client) send(request *http.Request, result any) (http.Header, error) {
 	response, err := c.exchange(request)
 	if err != nil {
-		return c.explain(err)
+		return nil, c.explain(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode >= 300 {
-		return readProblem(response)
+		return nil, readProblem(response)
 	}
 	if result == nil {
-		return nil
+		return response.Header, nil
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(result); err != nil {
-		return fmt.Errorf("read the server's answer to %s %s: %w", request.Method, request.URL.Path, err)
+		return nil, fmt.Errorf("read the server's answer to %s %s: %w", request.Method, request.URL.Path, err)
 	}
-	return nil
+	return response.Header, nil
 }
 
 func (c *Client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {

@@ -23,6 +23,7 @@ type hostState struct {
 	removed bool                  // the host is not in the substrate any more
 	held    *report.Held          // what its agent keeps it at instead; nil: it follows
 	adopt   *plan.Origin          // what it may have been kept at; nil: nothing but what it was given
+	begins  time.Time             // before which its agent does not begin with the plan; zero: at once
 	half    bool                  // of its plan only what shrinks is to be done
 	problems
 }

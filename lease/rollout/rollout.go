@@ -28,9 +28,10 @@ type Rollout struct {
 	liveness time.Duration
 	revision uint64 // the last one given out
 	hosts    map[vnet.HostID]*hostState
-	changed  map[vnet.HostID]bool // published or forgotten since Saved
-	pending  map[vnet.HostID]bool // hosts that are not at their target; see markPending
-	down     map[vnet.HostID]bool // known to be dead
+	changed  map[vnet.HostID]bool  // published or forgotten since Saved
+	pending  map[vnet.HostID]bool  // hosts that are not at their target; see markPending
+	down     map[vnet.HostID]bool  // known to be dead
+	together map[vnet.LeaseID]bool // see Together
 
 	store, term string      // of the plans: see Begin
 	terms       []plan.Term // in which any were published
@@ -38,7 +39,7 @@ type Rollout struct {
 
 // New returns a rollout without hosts.
 func New(liveness time.Duration) *Rollout {
-	return &Rollout{liveness: liveness, hosts: make(map[vnet.HostID]*hostState), changed: make(map[vnet.HostID]bool), pending: make(map[vnet.HostID]bool)}
+	return &Rollout{liveness: liveness, hosts: make(map[vnet.HostID]*hostState), changed: make(map[vnet.HostID]bool), pending: make(map[vnet.HostID]bool), together: make(map[vnet.LeaseID]bool)}
 }
 
 // SetLiveness sets how long a host may be silent before it is presumed dead.
@@ -104,6 +105,7 @@ func (r *Rollout) SetTarget(now time.Time, want plan.Host) {
 	h.target = want
 	if meet := plan.Meet(h.plan, want); !same(meet, h.plan) {
 		r.publish(want.Host, meet, true)
+		r.setInstant(now, h)
 	}
 	h.updateLacks()
 }
@@ -140,10 +142,12 @@ func (r *Rollout) Step(now time.Time) {
 		if h := r.hosts[name]; h.grows || h.half {
 			h.half = false
 			r.publish(name, h.target, false)
+			r.setInstant(now, h)
 			h.updateLacks()
 			r.markPending(name)
 		}
 	}
+	clear(r.together)
 }
 
 // Report takes in what an agent says; a report of an unknown host is ignored.
