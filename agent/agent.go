@@ -84,7 +84,7 @@ const (
 	eventShare   = 2
 	heartbeat    = 5 * time.Second
 	reportWithin = 5 * time.Second
-	mostWait     = 2 * time.Second // for the instant at which other hosts begin, too
+	mostWait     = time.Second // for the instant at which other hosts begin, too, whatever the clock says
 )
 
 // Run reconciles until ctx ends. Before it knows a plan it changes nothing.
@@ -387,7 +387,7 @@ func (a *Agent) poll(ctx context.Context, after plan.Origin, plans chan<- plan.H
 		if next.Origin() == after {
 			continue
 		}
-		sleep(ctx, min(next.Wait, mostWait))
+		sleep(ctx, min(time.Until(next.Begins), mostWait))
 		select {
 		case plans <- next:
 			after = next.Origin()

@@ -262,7 +262,7 @@ func TestAgentBeginsAtTheInstant(t *testing.T) {
 		sleep(t.Context(), auditEvery)
 		begun := func(revision uint64, wait time.Duration) time.Duration {
 			next := host(revision, "a", fmt.Sprint("b", revision))
-			next.Wait = wait
+			next.Begins = time.Now().Add(wait)
 			s.mu.Lock()
 			s.plan = next
 			s.mu.Unlock()
@@ -273,11 +273,11 @@ func TestAgentBeginsAtTheInstant(t *testing.T) {
 			return time.Since(asked)
 		}
 		const asks = auditEvery + 100*time.Millisecond // how often the server of this test is asked
-		if took := begun(8, 0); took > asks {
-			t.Errorf("with no instant it took %s", took)
+		if took := begun(8, -time.Hour); took > asks {
+			t.Errorf("late it took %s", took)
 		}
-		if took := begun(9, 300*time.Millisecond); took < 300*time.Millisecond || took > asks+300*time.Millisecond {
-			t.Errorf("with an instant after 300 ms it took %s", took)
+		if took := begun(9, asks+300*time.Millisecond); took < asks+300*time.Millisecond || took > asks+400*time.Millisecond {
+			t.Errorf("with an instant after %s it took %s", asks+300*time.Millisecond, took)
 		}
 		if took := begun(10, time.Hour); took > asks+mostWait {
 			t.Errorf("with an instant after an hour it took %s", took)

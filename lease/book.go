@@ -230,10 +230,10 @@ func (b *Book) list(wanted func(vnet.Lease) bool) []vnet.Lease {
 // that came with it are saved.
 func (b *Book) Plans() map[vnet.HostID]plan.Host { return b.rollout.Plans() }
 
-// PlanWait is how long a host that is handed its plan now shall wait before it begins,
-// so that all hosts of a stage begin at one instant.
-func (b *Book) PlanWait(now time.Time, host vnet.HostID) time.Duration {
-	return b.rollout.Wait(now, host)
+// PlanBegins is when a host that is handed its plan now shall begin with it, as all hosts
+// of a stage do; zero: at once.
+func (b *Book) PlanBegins(now time.Time, host vnet.HostID) time.Time {
+	return b.rollout.Begins(now, host)
 }
 
 // Plan is that of one host.

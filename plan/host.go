@@ -33,9 +33,9 @@ type Host struct {
 	Adopt    *Origin     `json:"adopt,omitempty"`    // whoever has that plan shall follow this one all the same
 	Half     bool        `json:"half,omitempty"`     // do only what it allows of what is there: see Shrunk
 
-	// Wait is how long after it was handed out its agent begins with it, as those of
-	// other hosts do with theirs.
-	Wait time.Duration `json:"-"`
+	// Begins is when its agent begins with it, as those of other hosts do with theirs;
+	// zero: at once.
+	Begins time.Time `json:"-"`
 
 	Unknown []Unknown `json:"-"` // of an observation: what could not be looked at
 

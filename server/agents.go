@@ -44,8 +44,8 @@ func (s *Server) getPlan(w http.ResponseWriter, r *http.Request, c *call) error 
 	if err != nil {
 		return err
 	}
-	if p.Wait > 0 {
-		w.Header().Set(api.PlanWait, p.Wait.String())
+	if !p.Begins.IsZero() {
+		w.Header().Set(api.PlanBegins, p.Begins.UTC().Format(time.RFC3339Nano))
 	}
 	return answer(w, http.StatusOK, json.RawMessage(sealed))
 }
@@ -71,7 +71,7 @@ func (s *Server) planOf(host vnet.HostID, alive bool) (p plan.Host, err error) {
 		if p, ok = b.Plan(host); !ok {
 			return noSuchHost(host)
 		}
-		p.Wait = b.PlanWait(now, host)
+		p.Begins = b.PlanBegins(now, host)
 		if alive {
 			b.Seen(now, host)
 			a := s.agents[host]

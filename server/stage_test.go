@@ -62,8 +62,8 @@ func TestStageOnCommand(t *testing.T) {
 	runs("after a restart")
 }
 
-// TestStageBeginsAtOneInstant: hosts that are handed a plan with a stage are told how long
-// to wait, which is no member of the plan.
+// TestStageBeginsAtOneInstant: hosts that are handed a plan with a stage are told when
+// to begin, which is no member of the plan.
 func TestStageBeginsAtOneInstant(t *testing.T) {
 	r := newRig(t)
 	r.agents()
@@ -82,12 +82,12 @@ func TestStageBeginsAtOneInstant(t *testing.T) {
 	}
 	for _, stage := range request.Stages {
 		must[vnet.Lease](t)(c.BeginStage(ctx, id, stage.Name))
-		wait := must[plan.Host](t)(c.PlanNow(ctx, hosts[0])).Wait
-		if wait > rollout.Lead {
-			t.Errorf("it waits %s", wait)
+		begins := must[plan.Host](t)(c.PlanNow(ctx, hosts[0])).Begins
+		if time.Until(begins) > rollout.Lead {
+			t.Errorf("it waits %s", time.Until(begins))
 		}
 		must[vnet.Lease](t)(c.WaitReady(ctx, id))
-		if wait > 0 {
+		if !begins.IsZero() {
 			return
 		}
 	}

@@ -396,10 +396,9 @@ func (c *Client) Plan(ctx context.Context, host vnet.HostID, after plan.Origin) 
 	})
 }
 
-// PlanWait is the header that says how long after an answer the host begins with its
-// plan. It is no time of day, so that clocks of hosts need not agree, and no member of
-// the plan, so that agents of former versions begin at once.
-const PlanWait = "Sublet-Plan-Wait"
+// PlanBegins is the header that says when a host begins with its plan. It is no member of
+// that, so that agents of former versions begin at once.
+const PlanBegins = "Sublet-Plan-Begins"
 
 func (c *Client) plan(ctx context.Context, host vnet.HostID, query url.Values) (plan.Host, error) {
 	query.Set("form", strconv.Itoa(plan.Form))
@@ -412,7 +411,7 @@ func (c *Client) plan(ctx context.Context, host vnet.HostID, query url.Values) (
 	if err != nil {
 		return p, fmt.Errorf("read the plan of %s: %w", host, err)
 	}
-	p.Wait, _ = time.ParseDuration(header.Get(PlanWait)) // what is no duration is none
+	p.Begins, _ = time.Parse(time.RFC3339Nano, header.Get(PlanBegins)) // what is no time is at once
 	return p, nil
 }
 

@@ -24,11 +24,18 @@ func (r *Rollout) setInstant(now time.Time, h *hostState) {
 	}
 }
 
-// Wait is how long a host that is handed its plan now shall wait before it begins.
-func (r *Rollout) Wait(now time.Time, host vnet.HostID) time.Duration {
+// Begins is when a host that is handed its plan now shall begin with it; zero: at once.
+func (r *Rollout) Begins(now time.Time, host vnet.HostID) time.Time {
 	h := r.hosts[host]
-	if h == nil {
-		return 0
+	if h == nil || !h.begins.After(now) {
+		return time.Time{}
 	}
-	return max(0, min(h.begins.Sub(now), Lead)) // no more if the clock is set back
+	return earlier(h.begins, now.Add(Lead)) // no later if the clock is set back
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
