@@ -276,7 +276,7 @@ func (b *Book) enter(l vnet.Lease) (*entry, error) {
 	l.VNIs, l.LinkAddresses = numbers, linkAddresses(l.Request, seen)
 	l.Addresses = addresses(seen, l.LinkAddresses)
 	l.Serial, l.State, l.Stage = b.serial+1, vnet.Booked, -1
-	l.Account = l.Request.Quote(b.Prices)
+	l.Account = l.Request.Quote(b.Prices.At(b.sub, l.Mapping, vnet.Mapping{}))
 	l.Life = vnet.Life{Admitted: b.now.Round(0).UTC()}
 	e := &entry{Lease: l, hosts: hostsOf(b.index(b.sub), l)}
 	if err := b.book(e); err != nil {

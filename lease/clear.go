@@ -129,7 +129,7 @@ func (v *View) Instead(l vnet.Lease, m vnet.Maintenance, s *Solver, effort *Effo
 	case err != nil:
 		return nil, err
 	}
-	return []vnet.Offer{{Request: d.request, Account: d.request.Quote(v.prices)}}, nil
+	return []vnet.Offer{{Request: d.request, Account: d.request.Quote(v.pricesAt(d.mapping))}}, nil
 }
 
 // under is the view as if there were maintenance.

@@ -150,7 +150,7 @@ func (b *Book) reform(now time.Time, r revision) error {
 		return err
 	}
 	e.Lease = e.Metered(now)
-	e.Account = e.Account.Revised(e.Request, r.request, now.Sub(e.Window.Start))
+	e.Account = b.withNewPlaces(e, r.mapping).Revised(e.Request, r.request, now.Sub(e.Window.Start))
 	r.mapping.Places = e.Mapping.Places
 	from, left, window := e.Mapping, leftNumbers(e.VNIs, union, changed), r.window(r.request)
 	e.overrule(r.request)
@@ -205,6 +205,16 @@ func takeForm(l *vnet.Lease, f vnet.Form) {
 	l.Numbers, l.Impaired, l.LinkStates = f.Numbers, f.Impaired, f.LinkStates
 	union := f.Request.Union()
 	maps.DeleteFunc(l.VNIs, func(link string, _ []vnet.VNI) bool { _, there := union.Link(link); return !there })
+}
+
+// withNewPlaces is a lease's account with prices of what another mapping has beside.
+func (b *Book) withNewPlaces(e *entry, m vnet.Mapping) *vnet.Account {
+	if e.Account == nil {
+		return nil
+	}
+	a := *e.Account
+	a.Prices = a.Prices.At(b.sub, m, e.Mapping)
+	return &a
 }
 
 // undoForm returns a lease to its former form, and says why.

@@ -90,10 +90,15 @@ func (s *search) offer(offers []offer, axes ...vnet.Axis) []offer {
 	}
 	s.freeAxes, s.left = nil, 1
 	changes, cost := differences(s.now, s.asked, r)
-	if len(changes) == 0 || !s.fits(r) {
+	if len(changes) == 0 {
 		return offers
 	}
-	return append(offers, offer{vnet.Offer{Axes: slices.Clone(axes), Request: r, Changes: changes, Account: r.Quote(s.view.prices)}, cost})
+	mapping, ok := s.embed(r)
+	if !ok {
+		return offers
+	}
+	account := r.Quote(s.view.pricesAt(mapping))
+	return append(offers, offer{vnet.Offer{Axes: slices.Clone(axes), Request: r, Changes: changes, Account: account}, cost})
 }
 
 // along finds the nearest variant of a request along one axis.

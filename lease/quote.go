@@ -23,8 +23,11 @@ func (v *View) Quote(req vnet.Request, s *Solver, effort *Effort) (vnet.Quote, e
 	if err != nil {
 		return vnet.Quote{}, err
 	}
-	return vnet.Quote{Window: d.window, Mapping: d.mapping, Account: d.request.Quote(v.prices), Moves: disturbances(d.moves)}, nil
+	return vnet.Quote{Window: d.window, Mapping: d.mapping, Account: d.request.Quote(v.pricesAt(d.mapping)), Moves: disturbances(d.moves)}, nil
 }
+
+// pricesAt are the prices of a new lease at its places.
+func (v *View) pricesAt(m vnet.Mapping) vnet.Prices { return v.prices.At(v.sub, m, vnet.Mapping{}) }
 
 // HostLoads says what is booked of every host during a window, in the
 // substrate's order.

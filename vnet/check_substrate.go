@@ -109,7 +109,7 @@ func (s Substrate) checkNodes() (map[string]string, error) {
 		if err := claim(at("hosts", i)+".name", string(h.Name), "host"); err != nil {
 			return nil, err
 		}
-		if err := h.check(at("hosts", i)); err != nil {
+		if err := cmp.Or(h.check(at("hosts", i)), checkPrice(at("hosts", i)+".price", h.Price)); err != nil {
 			return nil, err
 		}
 	}
@@ -202,7 +202,7 @@ func (l SubstrateLink) check(path string, kinds map[string]string) error {
 	if l.MTU != 0 && (l.MTU < MinMTU || l.MTU > MaxMTU) {
 		return fieldf(path+".mtu", "%d is not between %d and %d: leave it out for %d", l.MTU, MinMTU, MaxMTU, DefaultMTU)
 	}
-	return checkLatency(path+".latency", l.Latency)
+	return cmp.Or(checkPrice(path+".price", l.Price), checkLatency(path+".latency", l.Latency))
 }
 
 func suggestEnd(end string, kinds map[string]string) string {

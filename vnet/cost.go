@@ -2,6 +2,7 @@ package vnet
 
 import (
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -14,6 +15,8 @@ type Cost struct {
 	// Kernel is the processor time that kernels of hosts spent on its packets, in seconds:
 	// counters times what packets cost a host (Measurement). Nobody can quote it.
 	Kernel float64 `json:"kernel_seconds,omitempty"`
+	// Places is what the hosts and substrate links that it is on cost beside, as money.
+	Places float64 `json:"places,omitempty"`
 	Total  float64 `json:"total"` // at the lease's prices
 }
 
@@ -22,6 +25,71 @@ type Prices struct {
 	Resource  float64 `json:"per_resource_second"` // c_r
 	Bandwidth float64 `json:"per_mbit"`            // c_b
 	Kernel    float64 `json:"per_kernel_second"`
+	// Nodes and Links are added for places: of nodes and routers by second, as their hosts
+	// cost, of virtual links by Mbit, as the substrate links of their paths cost together.
+	Nodes map[string]float64 `json:"nodes,omitempty"`
+	Links map[string]float64 `json:"links,omitempty"`
+}
+
+// MaxPrice bounds each price.
+const MaxPrice = 1e12
+
+func checkPrice(path string, price float64) error {
+	if !(price >= 0 && price <= MaxPrice) {
+		return fieldf(path, "%g is not between 0 and %g: leave it out if it costs nothing beside", price, float64(MaxPrice))
+	}
+	return nil
+}
+
+// At are the prices with those of places, of what a mapping has that a former one had
+// not. What was there keeps its price, wherever it is moved to.
+func (p Prices) At(s Substrate, m, former Mapping) Prices {
+	hosts, wires := make(map[HostID]float64), make(map[string]float64)
+	for _, h := range s.Hosts {
+		hosts[h.Name] = h.Price
+	}
+	for _, l := range s.Links {
+		wires[l.Name] = l.Price
+	}
+	p.Nodes, p.Links = maps.Clone(p.Nodes), maps.Clone(p.Links)
+	for node, host := range m.Nodes {
+		if _, was := former.Nodes[node]; !was {
+			p.Nodes = withPrice(p.Nodes, node, hosts[host])
+		}
+	}
+	for link, path := range m.Links {
+		if _, was := former.Links[link]; !was {
+			p.Links = withPrice(p.Links, link, path.price(m.Splits[link], wires))
+		}
+	}
+	return p
+}
+
+// withPrice sets the price of a name, which is left out if it is nothing.
+func withPrice(prices map[string]float64, name string, price float64) map[string]float64 {
+	delete(prices, name)
+	if price == 0 {
+		return prices
+	}
+	if prices == nil {
+		prices = make(map[string]float64)
+	}
+	prices[name] = price
+	return prices
+}
+
+// price is what the substrate links of a path cost together; of several paths each
+// counts for its part.
+func (path Path) price(split []PathShare, wires map[string]float64) (sum float64) {
+	for _, wire := range path {
+		if len(split) == 0 {
+			sum += wires[wire]
+		}
+	}
+	for _, part := range split {
+		sum += part.Path.price(nil, wires) * float64(part.Units) / float64(ShareUnits)
+	}
+	return sum
 }
 
 // DefaultPrices weigh all alike, as the seed's comparison does with the first two.
@@ -30,7 +98,7 @@ var DefaultPrices = Prices{Resource: 1, Bandwidth: 1, Kernel: 1}
 // Check refuses prices below nothing and what is no number.
 func (p Prices) Check() error {
 	for _, x := range []float64{p.Resource, p.Bandwidth, p.Kernel} {
-		if !(x >= 0 && x <= 1e12) {
+		if !(x >= 0 && x <= MaxPrice) {
 			return fmt.Errorf("a price of %g is not between 0 and 1e12", x)
 		}
 	}
@@ -49,13 +117,22 @@ type Account struct {
 
 // Over is what a topology takes in a time.
 func (t Topology) Over(d time.Duration, p Prices) Cost {
-	mbit := 0.0
+	mbit, places := 0.0, 0.0
 	for _, l := range t.Links {
-		mbit += (l.Bandwidth[Forward].Min.Mbps() + l.Bandwidth[Reverse].Min.Mbps()) / 2
+		rate := (l.Bandwidth[Forward].Min.Mbps() + l.Bandwidth[Reverse].Min.Mbps()) / 2
+		mbit += rate
+		places += rate * p.Links[l.Name]
+	}
+	for _, n := range t.Nodes {
+		places += p.Nodes[n.Name]
+	}
+	for _, r := range t.Routers {
+		places += p.Nodes[r.Name]
 	}
 	return Cost{}.Plus(Cost{
 		Resource:  float64(len(t.Nodes)+len(t.Routers)) * d.Seconds(),
 		Bandwidth: mbit * d.Seconds(),
+		Places:    places * d.Seconds(),
 	}, p)
 }
 
@@ -64,7 +141,8 @@ func (c Cost) Plus(d Cost, p Prices) Cost {
 	c.Resource += d.Resource
 	c.Bandwidth += d.Bandwidth
 	c.Kernel += d.Kernel
-	c.Total = p.Resource*c.Resource + p.Bandwidth*c.Bandwidth + p.Kernel*c.Kernel
+	c.Places += d.Places
+	c.Total = p.Resource*c.Resource + p.Bandwidth*c.Bandwidth + p.Kernel*c.Kernel + c.Places
 	return c
 }
 
@@ -87,7 +165,7 @@ func (r Request) Cost(until time.Duration, p Prices) Cost {
 // between is what a request takes from one time after its start to another.
 func (r Request) between(from, to time.Duration, p Prices) Cost {
 	before, after := r.Cost(from, p), r.Cost(to, p)
-	return Cost{Resource: after.Resource - before.Resource, Bandwidth: after.Bandwidth - before.Bandwidth}
+	return Cost{Resource: after.Resource - before.Resource, Bandwidth: after.Bandwidth - before.Bandwidth, Places: after.Places - before.Places}
 }
 
 // Quote opens a request's account.
@@ -115,7 +193,7 @@ func (a *Account) Revised(was, is Request, at time.Duration) *Account {
 	whole := was.Cost(at, a.Prices)
 	if a.Quote != nil && was.For > 0 {
 		left := was.between(at, was.For, a.Prices)
-		whole = Cost{Resource: a.Quote.Resource - left.Resource, Bandwidth: a.Quote.Bandwidth - left.Bandwidth}
+		whole = Cost{Resource: a.Quote.Resource - left.Resource, Bandwidth: a.Quote.Bandwidth - left.Bandwidth, Places: a.Quote.Places - left.Places}
 	}
 	whole = whole.Plus(is.between(at, is.For, a.Prices), a.Prices)
 	b.Quote = &whole

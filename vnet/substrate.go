@@ -47,6 +47,8 @@ type SubstrateNode struct {
 	// hosts itself; 0 means what was measured, else DefaultHostCapacity.
 	Capacity Rate `json:"capacity_bps,omitempty"`
 	Measurement
+	// Price is added for each second of a node or router there.
+	Price float64 `json:"price,omitempty"`
 	// Inside is the latency of a link between two of its nodes, as admission
 	// counts it; WithDelays fills it in.
 	Inside time.Duration `json:"-"`
@@ -123,7 +125,8 @@ type SubstrateLink struct {
 	Capacity Rate          `json:"capacity_bps"`
 	Share    int           `json:"share_percent,omitempty"` // of Capacity that leases may take; 0 means 100
 	Latency  time.Duration `json:"latency_ns,omitempty"`
-	MTU      int           `json:"mtu,omitempty"` // of the wire; 0 means DefaultMTU
+	Price    float64       `json:"price,omitempty"` // added for each Mbit guaranteed there
+	MTU      int           `json:"mtu,omitempty"`   // of the wire; 0 means DefaultMTU
 	// Encapsulation is that of tunnels that take the link; "": VXLAN. Links that meet at a
 	// switch have the same, so that a tunnel has one.
 	Encapsulation Encapsulation `json:"encapsulation,omitempty"`

@@ -283,7 +283,11 @@ func costWords(c vnet.Cost) string {
 	if c.Kernel > 0 {
 		kernel = fmt.Sprintf(", %s seconds of kernels on its packets", units(c.Kernel))
 	}
-	return fmt.Sprintf("%s (%s seconds of nodes, %s Mbit of guarantees%s)", units(c.Total), units(c.Resource), units(c.Bandwidth), kernel)
+	places := ""
+	if c.Places > 0 {
+		places = fmt.Sprintf(", %s for places", units(c.Places))
+	}
+	return fmt.Sprintf("%s (%s seconds of nodes, %s Mbit of guarantees%s%s)", units(c.Total), units(c.Resource), units(c.Bandwidth), kernel, places)
 }
 
 // units prints an amount for people: whole, unless it is small or beyond reading.

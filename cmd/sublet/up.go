@@ -191,6 +191,9 @@ func (a *app) obtain(ctx context.Context, p *progress, requests []vnet.Request, 
 		for _, d := range admission.Moves {
 			p.aside(func() { fmt.Fprintf(a.err, "sublet: %s: to make room, %s\n", r.Network, disturbance(d)) })
 		}
+		if l := admission.Lease; l.Account != nil && l.Account.Hourly.Places > 0 {
+			a.tellOf(p, "%s costs %s, its places included\n", l.ID(), price(l.Account))
+		}
 		admitted = append(admitted, admission.Lease)
 	}
 	admitted = append(admitted, there...)

@@ -52,11 +52,12 @@ type nat struct {
 }
 
 type host struct {
-	Name     name `yaml:"name" jsonschema_description:"Unique among hosts and switches."`
-	Site     name `yaml:"site,omitempty" jsonschema_description:"Where it stands."`
-	CPU      cpu  `yaml:"cpu,omitempty" jsonschema_description:"Cores that may be leased. Default: 0, only nodes without a CPU demand fit."`
-	Memory   size `yaml:"memory,omitempty" jsonschema_description:"Memory that may be leased. Default: 0, only nodes without a memory demand fit."`
-	Capacity rate `yaml:"capacity,omitempty" jsonschema_description:"What it carries per direction between its own nodes. Default: 2Gbit, or what calibration found."`
+	Name     name    `yaml:"name" jsonschema_description:"Unique among hosts and switches."`
+	Site     name    `yaml:"site,omitempty" jsonschema_description:"Where it stands."`
+	CPU      cpu     `yaml:"cpu,omitempty" jsonschema_description:"Cores that may be leased. Default: 0, only nodes without a CPU demand fit."`
+	Memory   size    `yaml:"memory,omitempty" jsonschema_description:"Memory that may be leased. Default: 0, only nodes without a memory demand fit."`
+	Capacity rate    `yaml:"capacity,omitempty" jsonschema_description:"What it carries per direction between its own nodes. Default: 2Gbit, or what calibration found."`
+	Price    float64 `yaml:"price,omitempty" jsonschema_description:"Added to what a node or router there costs for a second, in networks that are asked for from now on. Default: 0." jsonschema:"minimum=0,maximum=1000000000000"`
 }
 
 type substrateLink struct {
@@ -65,6 +66,7 @@ type substrateLink struct {
 	Capacity      rate            `yaml:"capacity" jsonschema_description:"Rate per direction, such as 1Gbit, counted in tenants' frames."`
 	Share         *percent        `yaml:"share,omitempty" jsonschema_description:"Part of the capacity that leases may take. Default: 100%."`
 	Latency       span            `yaml:"latency,omitempty" jsonschema_description:"One way, such as 1ms."`
+	Price         float64         `yaml:"price,omitempty" jsonschema_description:"Added to what 1 Mbit/s guaranteed there costs for a second, in networks that are asked for from now on. Default: 0." jsonschema:"minimum=0,maximum=1000000000000"`
 	MTU           int             `yaml:"mtu,omitempty" jsonschema_description:"Of the wire. Default: 1500." jsonschema:"minimum=576,maximum=65535"`
 	Encapsulation string          `yaml:"encapsulation,omitempty" jsonschema_description:"Of tunnels that take it: vxlan, geneve (UDP 6081), or nvgre (IP protocol 47). Links that meet at a switch have the same; nvgre passes neither relays nor OpenFlow switches. Default: that of the substrate." jsonschema:"enum=vxlan,enum=geneve,enum=nvgre"`
 	Ports         map[string]port `yaml:"ports,omitempty" jsonschema_description:"By host: where its end of the wire is plugged in."`

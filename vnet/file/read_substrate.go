@@ -27,7 +27,7 @@ func (f substrate) substrate() (vnet.Substrate, error) {
 	for _, h := range f.Hosts {
 		s.Hosts = append(s.Hosts, vnet.SubstrateNode{
 			Name: vnet.HostID(h.Name), Site: string(h.Site), CPU: vnet.CPU(h.CPU),
-			Memory: vnet.Bytes(h.Memory), Capacity: vnet.Rate(h.Capacity),
+			Memory: vnet.Bytes(h.Memory), Capacity: vnet.Rate(h.Capacity), Price: h.Price,
 		})
 	}
 	for name, a := range f.Relays {
@@ -68,7 +68,7 @@ func (f substrate) substrate() (vnet.Substrate, error) {
 func (f substrateLink) link(path string) (vnet.SubstrateLink, error) {
 	l := vnet.SubstrateLink{
 		Name: string(f.Name), Ends: f.Ends.strings(), Capacity: vnet.Rate(f.Capacity),
-		Latency: time.Duration(f.Latency), MTU: f.MTU, Encapsulation: vnet.Encapsulation(f.Encapsulation),
+		Latency: time.Duration(f.Latency), Price: f.Price, MTU: f.MTU, Encapsulation: vnet.Encapsulation(f.Encapsulation),
 	}
 	if f.Share != nil {
 		l.Share = int(*f.Share)

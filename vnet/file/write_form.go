@@ -234,10 +234,10 @@ func substrateForm(s vnet.Substrate) substrate {
 		f.Switches = append(f.Switches, fabricSwitchForm(s, w))
 	}
 	for _, h := range s.Hosts {
-		f.Hosts = append(f.Hosts, host{Name: name(h.Name), Site: name(h.Site), CPU: cpu(h.CPU), Memory: size(h.Memory), Capacity: rate(h.Capacity)})
+		f.Hosts = append(f.Hosts, host{Name: name(h.Name), Site: name(h.Site), CPU: cpu(h.CPU), Memory: size(h.Memory), Capacity: rate(h.Capacity), Price: h.Price})
 	}
 	for _, l := range s.Links {
-		made := substrateLink{Name: name(l.Name), Ends: ends{name(l.Ends[0]), name(l.Ends[1])}, Capacity: rate(l.Capacity), Latency: span(l.Latency), MTU: l.MTU, Encapsulation: string(l.Encapsulation), Ports: portsForm(l)}
+		made := substrateLink{Name: name(l.Name), Ends: ends{name(l.Ends[0]), name(l.Ends[1])}, Capacity: rate(l.Capacity), Latency: span(l.Latency), Price: l.Price, MTU: l.MTU, Encapsulation: string(l.Encapsulation), Ports: portsForm(l)}
 		if l.Share != 0 {
 			share := percent(l.Share)
 			made.Share = &share
