@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -189,12 +190,33 @@ func (r *archiveReader) text(name string) ([]byte, error) {
 // step goes to the next entry; at the end it is nil, and the checksum is right.
 func (r *archiveReader) step() (err error) {
 	r.next, err = r.tar.Next()
-	if !errors.Is(err, io.EOF) {
+	switch {
+	case err == nil:
+		return r.check(r.next)
+	case !errors.Is(err, io.EOF):
 		return err
 	}
 	r.next = nil
 	_, err = io.Copy(io.Discard, r.packed)
 	return err
+}
+
+// check refuses entries that no archive of ours has: files of nodes that the request has
+// not, and files with holes, which may be of any length without taking room.
+func (r *archiveReader) check(h *tar.Header) error {
+	sparse := h.Typeflag == tar.TypeGNUSparse
+	for key := range h.PAXRecords {
+		sparse = sparse || strings.HasPrefix(key, "GNU.sparse.")
+	}
+	if sparse {
+		return fmt.Errorf("%.100q is a file with holes: archives of sublet save have none", h.Name)
+	}
+	node := nodeOfEntry(h)
+	known := slices.ContainsFunc(r.request.Union().Nodes, func(n vnet.VirtualNode) bool { return n.Name == node })
+	if node != "" && !known {
+		return fmt.Errorf("%.100q is of a node that the request has not", h.Name)
+	}
+	return nil
 }
 
 // node goes to the next node of the archive; "": there is none.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,10 @@ func (a *app) upFrom(ctx context.Context, o upOptions) error {
 		return a.admit(ctx, []vnet.Request{request}, o)
 	}
 	if o.from != "-" {
-		if err := readsToItsEnd(o.from); err != nil {
+		switch err := r.readsToItsEnd(ctx); {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
 			return badInput{fmt.Errorf("%s: cannot be read to its end: %w", o.from, err)}
 		}
 	}
@@ -54,17 +58,14 @@ func (a *app) upFrom(ctx context.Context, o upOptions) error {
 }
 
 // readsToItsEnd reads an archive to its checksum, so that nothing is begun with one that was
-// cut. What comes by a pipe cannot be read twice.
-func readsToItsEnd(name string) error {
-	f, err := os.Open(name)
+// cut or has what it must not have. What comes by a pipe cannot be read twice.
+func (r *archiveReader) readsToItsEnd(ctx context.Context) error {
+	f, err := os.Open(r.name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return eachEntry(f, func(_ *tar.Header, content io.Reader) error {
-		_, err := io.Copy(io.Discard, content)
-		return err
-	})
+	return eachEntry(f, func(h *tar.Header, _ io.Reader) error { return cmp.Or(ctx.Err(), r.check(h)) })
 }
 
 // bringsTo refuses what leaves no time to bring files.
