@@ -55,6 +55,7 @@ var faults = []fault{
 	{"cannot send to one", true, (*control).oneWay},
 	{"disk full", true, (*control).diskFull},
 	{"disk slow", true, (*control).diskSlow},
+	{"clock wrong", true, (*control).clockWrong},
 	{"two killed", false, (*control).twoKilled},
 }
 
@@ -251,14 +252,31 @@ func alive(m *member) bool {
 // diskSlow makes whatever a server writes take 0.7 s to be on its disk.
 func (c *control) diskSlow(m *member) (mend func()) {
 	cmd := exec.Command("strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync,fsync", "-e", "inject=fdatasync,fsync:delay_enter=700000", "-p", fmt.Sprint(m.cmd.Process.Pid))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	if err := cmd.Start(); err != nil { // it ends with the server
 		c.t.Fatal(err)
 	}
 	return func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	}
+}
+
+// clockWrong sets a server's clock an hour ahead or back, and waits until it knows.
+func (c *control) clockWrong(m *member) (mend func()) {
+	const says = "another server had better lead"
+	before := strings.Count(m.log.String(), says)
+	ahead := time.Hour
+	if rand.IntN(2) == 0 {
+		ahead = -ahead
+	}
+	c.setClock(m, ahead)
+	eventually(c.t, 20*time.Second, func() error {
+		if strings.Count(m.log.String(), says) == before {
+			return fmt.Errorf("%s takes its clock to be right", m.name)
+		}
+		return nil
+	})
+	return func() { c.setClock(m, 0) }
 }
 
 // twoKilled takes the majority away.

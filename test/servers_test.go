@@ -1,7 +1,6 @@
 package test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -14,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -37,7 +37,25 @@ type member struct {
 	store                   string // where its member of the store answers
 	run, data               string
 	cmd                     *exec.Cmd
-	log                     *bytes.Buffer
+	log                     *words
+}
+
+// words are what a process says, and are read while it says more.
+type words struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (w *words) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(p)
+}
+
+func (w *words) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
 }
 
 // control is a control plane of several servers, on one etcd or with a member of the
@@ -231,7 +249,7 @@ func (c *control) launch(m *member) {
 		"--cert", path(m.name + ".pem"), "--key", path(m.name + ".key"), "--ca", path("ca.pem"),
 		"serve", "--name", m.name, "--listen", m.address, "--data", m.data, "--substrate", path("substrate.yaml")}, c.storeFlags(m)...)...)
 	m.cmd.Env = append(os.Environ(), "SUBLET_TEST_CLOCK="+m.clockFile())
-	m.log = new(bytes.Buffer)
+	m.log = new(words)
 	m.cmd.Stderr = m.log
 	cmd := m.cmd
 	if err := cmd.Start(); err != nil {
