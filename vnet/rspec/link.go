@@ -119,6 +119,10 @@ func (r *reader) join(l link, name string, ends, interfaces [2]string, impair [2
 			made.Bandwidth[d] = vnet.Static(rate)
 		}
 	}
+	for d, id := range interfaces {
+		made.Addresses[d] = r.addresses[id]
+		delete(r.addresses, id)
+	}
 	r.at[fmt.Sprintf("links[%d]", len(r.request.Links))] = l.at
 	r.request.Links = append(r.request.Links, made)
 	return nil

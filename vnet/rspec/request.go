@@ -1,7 +1,10 @@
 package rspec
 
 import (
+	"encoding/binary"
 	"fmt"
+	"maps"
+	"math/bits"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -42,6 +45,8 @@ type reader struct {
 	names   topology.Names
 	at      map[string]place // of what a path of the request begins with
 	members members
+	// addresses are those of links' ends, by interface, where a node has several.
+	addresses map[string][]netip.Prefix
 }
 
 // members know to which node an interface belongs, by its id.
@@ -74,12 +79,14 @@ func (m members) of(file string, l link) ([]string, error) {
 func (r *reader) read(doc document) error {
 	r.members = make(members)
 	r.leaveOut(place{1, 1}, "rspec", doc.Others)
+	r.addresses = make(map[string][]netip.Prefix)
+	several := slices.ContainsFunc(doc.Nodes, func(n node) bool { return len(stated(n)) > 1 })
 	for _, n := range doc.Nodes {
 		name := r.name(n.at, "node", n.ClientID)
 		if err := r.members.add(r.file, name, n.Interfaces); err != nil {
 			return err
 		}
-		if err := r.node(name, n); err != nil {
+		if err := r.node(name, n, several); err != nil {
 			return err
 		}
 	}
@@ -87,6 +94,9 @@ func (r *reader) read(doc document) error {
 		if err := r.link(l); err != nil {
 			return err
 		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.addresses)) {
+		r.note(place{1, 1}, true, "interface "+short(id), "its addresses are left out: it is at no link")
 	}
 	return nil
 }
@@ -114,7 +124,7 @@ func (r *reader) leaveOut(at place, where string, list []other) {
 	}
 }
 
-func (r *reader) node(name string, n node) error {
+func (r *reader) node(name string, n node, several bool) error {
 	where := "node " + name
 	made := vnet.VirtualNode{Name: name, Exclusive: n.Exclusive == "true" || n.Exclusive == "1"}
 	if n.Site != nil && vnet.CheckLabel("site", n.Site.ID) == nil {
@@ -130,6 +140,7 @@ func (r *reader) node(name string, n node) error {
 		r.note(n.at, true, where, "hardware_type %s is left out", short(h.Name))
 	}
 	for _, s := range n.Services {
+		r.run(n.at, where, s.Executes, &made)
 		r.leaveOut(n.at, where+", services", s.Inside)
 	}
 	r.leaveOut(n.at, where, n.Others)
@@ -138,7 +149,11 @@ func (r *reader) node(name string, n node) error {
 			return err
 		}
 	}
-	r.address(n, where, &made)
+	if several {
+		r.endAddresses(n, where)
+	} else {
+		r.address(n, where, &made)
+	}
 	r.at[fmt.Sprintf("nodes[%d]", len(r.request.Nodes))] = n.at
 	r.request.Nodes = append(r.request.Nodes, made)
 	return nil
@@ -170,22 +185,71 @@ func (r *reader) sliver(at place, where string, t sliverType, made *vnet.Virtual
 	return nil
 }
 
-// address keeps the address of a node that has one.
-func (r *reader) address(n node, where string, made *vnet.VirtualNode) {
-	var stated []string
+// run has a node run what is executed there, one after the other.
+func (r *reader) run(at place, where string, list []execute, made *vnet.VirtualNode) {
+	for _, e := range list {
+		shell := e.Shell
+		if shell == "" {
+			shell = "sh"
+		}
+		if !slices.Contains([]string{"sh", "/bin/sh", "bash", "/bin/bash"}, shell) {
+			r.note(at, true, where, "execute by %s is left out: sh and bash are known", short(shell))
+			continue
+		}
+		const done = "execute: done"
+		script := shell + ` -c "$0"; echo '` + done + `'` // however the command ends
+		made.Run = append(made.Run, vnet.Program{Cmd: []string{"sh", "-c", script, e.Command}, Ready: vnet.Ready{Line: done}})
+	}
+}
+
+// stated lists the addresses of a node's interfaces.
+func stated(n node) (list []address) {
+	for _, i := range n.Interfaces {
+		list = append(list, i.IPs...)
+	}
+	return list
+}
+
+// endAddresses notes the addresses of a node's interfaces for their links.
+func (r *reader) endAddresses(n node, where string) {
 	for _, i := range n.Interfaces {
 		for _, a := range i.IPs {
-			stated = append(stated, a.Address)
+			if p, ok := a.prefix(); ok {
+				r.addresses[i.id()] = append(r.addresses[i.id()], p)
+			} else {
+				r.note(n.at, true, where, "address %s is left out: it needs a netmask, such as 255.255.255.0", short(a.Address))
+			}
 		}
 	}
-	if len(stated) == 1 {
-		if a, err := netip.ParseAddr(stated[0]); err == nil && a.Is4() {
+}
+
+// prefix is an address with its subnet. The mask is of IPv4, or a number of bits.
+func (a address) prefix() (netip.Prefix, bool) {
+	address, err := netip.ParseAddr(a.Address)
+	if err != nil || address.Zone() != "" {
+		return netip.Prefix{}, false
+	}
+	length, err := strconv.Atoi(a.Netmask)
+	if mask, of4 := netip.ParseAddr(a.Netmask); of4 == nil && mask.Is4() && address.Is4() {
+		m := mask.As4()
+		ones := bits.LeadingZeros32(^binary.BigEndian.Uint32(m[:]))
+		if netip.PrefixFrom(mask, ones).Masked().Addr() != mask { // there are ones behind zeros
+			return netip.Prefix{}, false
+		}
+		length, err = ones, nil
+	}
+	p := netip.PrefixFrom(address, length)
+	return p, err == nil && p.IsValid() && length > 0 && !p.IsSingleIP()
+}
+
+// address keeps the address of a node that has one.
+func (r *reader) address(n node, where string, made *vnet.VirtualNode) {
+	for _, one := range stated(n) {
+		if a, err := netip.ParseAddr(one.Address); err == nil && a.Is4() {
 			made.Address = a
-			return
+		} else {
+			r.note(n.at, true, where, "address %s is left out: a node has one of IPv4", short(one.Address))
 		}
-	}
-	if len(stated) > 0 {
-		r.note(n.at, true, where, "addresses %s are left out: a node has one, of IPv4", short(strings.Join(stated, ", ")))
 	}
 }
 

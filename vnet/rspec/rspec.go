@@ -80,6 +80,7 @@ type iface struct {
 
 type address struct {
 	Address string `xml:"address,attr"`
+	Netmask string `xml:"netmask,attr"`
 }
 
 type link struct {
@@ -113,7 +114,13 @@ type (
 		Now string `xml:"now,attr"`
 	}
 	container struct {
-		Inside []other `xml:",any"`
+		Executes []execute `xml:"execute"`
+		Inside   []other   `xml:",any"`
+	}
+	// execute is a command that a shell runs when the node begins.
+	execute struct {
+		Shell   string `xml:"shell,attr"`
+		Command string `xml:"command,attr"`
 	}
 	other struct{ XMLName xml.Name }
 )

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -55,12 +56,50 @@ back [web-server-2 c]: 1544kbit, back best effort`
 		"node web.server: is named web-server false", "node web server: is named web-server-2 false",
 		"node web-server: component_manager_id is left out: state site or host of the substrate true", "node web-server: icon is left out false",
 		"node web-server: site Site 1 is kept as a label false", "node web-server: sliver_type emulab-xen is left out: nodes are network namespaces true",
-		"node web-server: disk is left out", "node web-server: disk_image is left out true", "node web-server, services: execute is left out true",
+		"node web-server: disk is left out", "node web-server: disk_image is left out true",
 		"node c: hardware_type d430 is left out true", "link back: link_type gre-tunnel is left out true",
 	} {
 		if !slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, part) }) {
 			t.Errorf("no note says %q:\n%s", part, strings.Join(told, "\n"))
 		}
+	}
+}
+
+const routed = `<rspec type="request" xmlns="http://www.geni.net/resources/rspec/3">
+<node client_id="a"><services><execute shell="bash" command="echo a; exit 3"/><execute command="true"/><execute shell="tcsh" command="x"/></services><interface client_id="a:0"><ip address="10.1.0.1" netmask="255.255.255.0"/></interface></node>
+<node client_id="r"><interface client_id="r:0"><ip address="10.1.0.2" netmask="255.255.255.0"/></interface><interface client_id="r:1"><ip address="10.2.0.2" netmask="255.255.0.0"/><ip address="fd00::2" netmask="64" type="ipv6"/></interface><interface client_id="r:2"><ip address="10.3.0.2" netmask="255.255.255.0"/></interface></node>
+<node client_id="b"><interface client_id="b:0"><ip address="10.2.0.3" netmask="255.255.0.0"/><ip address="10.2.0.4" netmask="255.0.255.0"/></interface></node>
+<link client_id="ar"><interface_ref client_id="a:0"/><interface_ref client_id="r:0"/></link>
+<link client_id="rb"><interface_ref client_id="r:1"/><interface_ref client_id="b:0"/></link>
+</rspec>`
+
+// Where nodes have several addresses they are those of links' ends, with their subnets;
+// what is executed runs.
+func TestAddressesAndCommands(t *testing.T) {
+	r, notes, err := Parse("r.rspec", []byte(routed))
+	if err != nil {
+		t.Fatal(err, notes)
+	}
+	if got := fmt.Sprint(r.Links[0].Addresses, r.Links[1].Addresses); got != "[[10.1.0.1/24] [10.1.0.2/24]] [[10.2.0.2/16 fd00::2/64] [10.2.0.3/16]]" {
+		t.Errorf("addresses %s", got)
+	}
+	for _, p := range r.Nodes[0].Run {
+		out, err := exec.Command(p.Cmd[0], p.Cmd[1:]...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), p.Ready.Line) {
+			t.Errorf("%q printed %q, %v", p.Cmd, out, err)
+		}
+	}
+	if got := fmt.Sprint(len(r.Nodes[0].Run), r.Nodes[0].Run[0].Cmd[3]); got != "2echo a; exit 3" {
+		t.Errorf("run %s", got)
+	}
+	var lost []string
+	for _, n := range notes {
+		if n.Lost {
+			lost = append(lost, n.Text)
+		}
+	}
+	if want := []string{"execute by tcsh is left out: sh and bash are known", "address 10.2.0.4 is left out: it needs a netmask, such as 255.255.255.0", "its addresses are left out: it is at no link"}; !slices.Equal(lost, want) {
+		t.Errorf("lost are %q", lost)
 	}
 }
 
