@@ -86,6 +86,8 @@ var routes = []route{
 	{"PUT", "/v1/substrate", trust.ForOperator, true, (*Server).putSubstrate},
 	{"GET", "/v1/hosts", trust.ForEveryone, false, (*Server).getHosts},
 	{"GET", "/v1/hosts/{host}/overlay", trust.ForEveryone, false, (*Server).getOverlay},
+	{"GET", "/v1/hosts/{host}/tables", trust.ForOperator, false, (*Server).tables},
+	{"POST", "/v1/hosts/{host}/tables", trust.ForOperator, true, (*Server).tables},
 	{"PUT", "/v1/hosts/{host}/measured", trust.ForAgents, true, (*Server).putMeasured},
 	{"PUT", "/v1/hosts/{host}/adopted", trust.ForOperator, true, (*Server).putAdopted},
 	{"GET", "/v1/watch", trust.ForEveryone, false, (*Server).getWatch},

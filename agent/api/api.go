@@ -73,6 +73,9 @@ type Host struct {
 	Plan func(context.Context) (plan.Host, error)
 	// Diff is what the agent would do now; diff.
 	Diff func(context.Context) ([]plan.Step, error)
+	// Tables are those of the operator's own tunnels, ChangeTable changes one; tables.
+	Tables      func() ([]report.TableState, error)
+	ChangeTable func(plan.TableChange) error
 	// Samples are what parts say now of some kinds of item; paths, overlay, traffic.
 	Samples func(ctx context.Context, of report.Scope, kinds ...plan.Kind) ([]report.Sample, error)
 	// Rounds are the last readings of all parts after a number; samples.
@@ -121,6 +124,8 @@ func (h *Host) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/diff", h.diff)
 	mux.HandleFunc("GET /v1/paths", h.paths)
 	mux.HandleFunc("GET /v1/overlay", h.overlay)
+	mux.HandleFunc("GET /v1/tables", h.tables)
+	mux.HandleFunc("POST /v1/tables", h.changeTable)
 	mux.HandleFunc("GET /v1/samples", h.samples)
 	mux.HandleFunc("GET /v1/counts", h.counts)
 	for _, path := range []string{"/metrics", "/healthz", "/readyz"} {

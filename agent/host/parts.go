@@ -66,6 +66,7 @@ var table = []func(context.Context, setup) (agent.Part, error){
 func newOverlay(s setup) agent.Part {
 	p := overlay.New(s.host)
 	p.Changed, p.WiresCarryGSO = s.changed, s.config.WiresCarryGSO
+	p.TablesFile = filepath.Join(s.config.Data, "tables-"+string(s.config.Host)+".json")
 	return p
 }
 
@@ -209,6 +210,7 @@ func (h *Host) answers() *agentapi.Host {
 		Learned: one[*vxrouter.Part](h.parts).Learned, Keep: one[*vxrouter.Part](h.parts).Keep,
 		Save: saver(nodes), Bring: bringer(nodes), Send: sender(nodes), Take: taker(nodes), GoOn: func(namespace string) error { return refusal(nodes.GoOnLive(namespace)) },
 		Join: one[*join.Part](h.parts).Join, Revoke: one[*join.Part](h.parts).Revoke,
+		Tables: one[*overlay.Part](h.parts).Tables, ChangeTable: one[*overlay.Part](h.parts).ChangeTable,
 		Diff: h.agent.DryRun, Samples: h.agent.Samples, Rounds: h.agent.Rounds, Packed: h.agent.Packed, Counts: h.agent.Counts, Watched: h.Watched(), Reach: one[*reach.Part](h.parts).Ask,
 	}
 }

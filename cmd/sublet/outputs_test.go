@@ -72,6 +72,7 @@ var outputs = []output{
 	{"notify", forms(api.Notify{}), words("notify", "notify set")},
 	{"offers", forms(api.Proposal{}), words("offers")},
 	{"overlay", forms([]report.TunnelState{}), words("overlay")},
+	{"overlay-tables", forms([]report.TableState{}), words("overlay show")},
 	{"overlay-trace", forms(traceView{}), words("overlay trace")},
 	{"paths", forms([]iplbd.Status{}), words("paths")},
 	{"paths-relay", forms(relayCounts{}), words("paths relay")},

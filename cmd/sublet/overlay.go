@@ -16,7 +16,7 @@ import (
 func (a *app) overlay() *cobra.Command {
 	c := a.list(&cobra.Command{
 		Use:   "overlay [HOST]",
-		Short: "Show the tunnels between hosts: state, hits, drops by cause",
+		Short: "Show the tunnels between hosts, keep tunnels of your own",
 		Long: `Show the entries of the hosts' overlay forwarding tables. An entry is one end of
 a tunnel: it has all outer headers of the packets of one virtual link, and
 follows the host's routes and neighbours. One without a way to the other host is
@@ -42,6 +42,7 @@ lease counts what a host dropped for want of an entry.`,
 		},
 	})
 	c.AddCommand(a.trace())
+	c.AddCommand(a.overlayTables()...)
 	return c
 }
 
@@ -72,16 +73,12 @@ func overlayRow(s report.TunnelState) []string {
 	if s.State == report.TunnelNone {
 		return []string{string(s.Host), "-", "-", "-", "-", "-", "-", s.State, "-", "-", "0", "0", dropsText(s.Drops)}
 	}
-	state := s.State
-	if s.Reason != "" {
-		state += " (" + s.Reason + ")"
-	}
 	protocol := s.Protocol
 	if protocol == "" {
 		protocol = vnet.VXLAN
 	}
 	return []string{
-		string(s.Host), s.Lease.String(), s.Link, fmt.Sprint(s.VNI), string(protocol), s.Interface, s.Remote.String(), state,
+		string(s.Host), s.Lease.String(), s.Link, fmt.Sprint(s.VNI), string(protocol), s.Interface, s.Remote.String(), stateText(s.State, s.Reason),
 		orDash(s.NextHop), fmt.Sprint(s.PathMTU), fmt.Sprint(s.Hits), fmt.Sprint(s.Received), dropsText(s.Drops),
 	}
 }

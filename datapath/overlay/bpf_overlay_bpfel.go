@@ -114,6 +114,12 @@ type overlayOwner struct {
 	Text [640]uint8
 }
 
+type overlaySender struct {
+	_       structs.HostLayout
+	End     uint64
+	Address overlayIn6Addr
+}
+
 type overlayTunnelEnd struct {
 	_        structs.HostLayout
 	Remote   overlayIn6Addr
@@ -124,7 +130,8 @@ type overlayTunnelEnd struct {
 	Slot     uint32
 	Ports    uint16
 	Deliver  uint8
-	Pad      [3]uint8
+	Many     uint8
+	Pad      [2]uint8
 	Ethernet [12]uint8
 	Pad2     [2]uint8
 }
@@ -144,6 +151,7 @@ const (
 	overlayMapNames             = "names"
 	overlayMapOwners            = "owners"
 	overlayMapPrefixes          = "prefixes"
+	overlayMapSenders           = "senders"
 	overlayProgOverlayDecapped  = "overlay_decapped"
 	overlayProgOverlayFront     = "overlay_front"
 	overlayProgOverlayRx        = "overlay_rx"
@@ -215,6 +223,7 @@ type overlayMapSpecs struct {
 	Names     *ebpf.MapSpec `ebpf:"names"`
 	Owners    *ebpf.MapSpec `ebpf:"owners"`
 	Prefixes  *ebpf.MapSpec `ebpf:"prefixes"`
+	Senders   *ebpf.MapSpec `ebpf:"senders"`
 }
 
 // overlayVariableSpecs contains global variables before they are loaded into the kernel.
@@ -254,6 +263,7 @@ type overlayMaps struct {
 	Names     *ebpf.Map `ebpf:"names"`
 	Owners    *ebpf.Map `ebpf:"owners"`
 	Prefixes  *ebpf.Map `ebpf:"prefixes"`
+	Senders   *ebpf.Map `ebpf:"senders"`
 }
 
 func (m *overlayMaps) Close() error {
@@ -269,6 +279,7 @@ func (m *overlayMaps) Close() error {
 		m.Names,
 		m.Owners,
 		m.Prefixes,
+		m.Senders,
 	)
 }
 

@@ -204,8 +204,14 @@ static __always_inline int accept(struct __sk_buff *skb, const struct outer *o, 
 
 	if (unlikely(!t || !ip6_equal(&t->local, &o->to)))
 		return refuse(o, DROP_UNKNOWN);
-	if (unlikely(!ip6_equal(&t->remote, &o->from)))
+	if (unlikely(t->many)) {
+		struct sender s = { key, o->from };
+
+		if (!bpf_map_lookup_elem(&senders, &s))
+			return drop(t->slot, DROP_SENDER);
+	} else if (unlikely(!ip6_equal(&t->remote, &o->from))) {
 		return drop(t->slot, DROP_SENDER);
+	}
 	if (unlikely(t->ports && o->port >= t->ports))
 		return drop(t->slot, DROP_PORT);
 	if (unlikely(t->uplink && t->uplink != skb->ifindex))

@@ -75,11 +75,7 @@ func (p *Part) refresh() error {
 		return err
 	}
 	changed := make(map[path]bool)
-	for _, item := range p.items {
-		at := pathOf(item)
-		if _, done := changed[at]; done {
-			continue
-		}
+	for at := range p.paths() {
 		w, err := r.nextHop(at)
 		if err != nil {
 			return err
@@ -102,7 +98,22 @@ func (p *Part) refresh() error {
 			}
 		}
 	}
+	p.refreshTables(changed)
 	return p.rewrite(changed)
+}
+
+// paths are those of all entries.
+func (p *Part) paths() map[path]bool {
+	all := make(map[path]bool)
+	for _, item := range p.items {
+		all[pathOf(item)] = true
+	}
+	for _, t := range p.tables {
+		for _, e := range t.Entries {
+			all[t.path(e)] = true
+		}
+	}
+	return all
 }
 
 // keep lets go of next hops that no path uses any more.

@@ -113,9 +113,16 @@ struct tunnel_end {
 	__u32 slot;
 	__u16 ports;  /* source ports are below; 0: any */
 	__u8 deliver; /* DELIVER_ */
-	__u8 pad[3];
+	__u8 many;    /* any of its senders may send, instead of remote */
+	__u8 pad[2];
 	__u8 ethernet[12]; /* addresses in front of what came without */
 	__u8 pad2[2];
+};
+
+/* One of the senders of an end with many, by its key. */
+struct sender {
+	__u64 end;
+	struct in6_addr address;
 };
 
 enum { DELIVER_PEER, DELIVER_INGRESS };
@@ -143,6 +150,8 @@ MAP(BPF_MAP_TYPE_HASH, __u32, struct format, 32, 0) formats SEC(".maps");
 
 /* Receiving ends, by kind << 32 | identifier. */
 MAP(BPF_MAP_TYPE_HASH, __u64, struct tunnel_end, 1 << 17, BPF_F_NO_PREALLOC) ends SEC(".maps");
+
+MAP(BPF_MAP_TYPE_HASH, struct sender, __u32, 1 << 17, BPF_F_NO_PREALLOC) senders SEC(".maps");
 
 /* Addresses of this host that tunnels end at. */
 MAP(BPF_MAP_TYPE_HASH, struct in6_addr, __u32, 1 << 10, BPF_F_NO_PREALLOC) locals SEC(".maps");

@@ -20,7 +20,7 @@ func (p *Part) Observe(_ context.Context, host *plan.Host) error {
 	if p.table == nil {
 		if left, err := bpf.Left(p.host, part); err != nil {
 			return fmt.Errorf("observe the overlay: %w", err)
-		} else if !left {
+		} else if !left && !p.keepsTables() {
 			return bpf.Tidy(p.host)
 		}
 	}
@@ -33,6 +33,7 @@ func (p *Part) Observe(_ context.Context, host *plan.Host) error {
 	if err := p.survey(host); err != nil {
 		return fmt.Errorf("observe the overlay: %w", err)
 	}
+	p.auditTables()
 	return p.sweep()
 }
 
@@ -140,9 +141,10 @@ func (p *Part) orphanEnds() error {
 	var key uint64
 	var end overlayTunnelEnd
 	var gone []uint64
+	kept := p.tableEnds()
 	all := p.table.objects.Ends.Iterate()
 	for all.Next(&key, &end) {
-		if _, known := p.items[end.Mark]; !known {
+		if _, known := p.items[end.Mark]; !known && !kept[key] {
 			gone = append(gone, key)
 		}
 	}

@@ -44,11 +44,19 @@ int overlay_segmented(struct __sk_buff *skb)
 	return send(skb, e, true);
 }
 
-/* On a device whose packets name their entry themselves. */
+/* On the device of a table of the operator's, whose packets name their entry
+ * themselves. They are in no class of a lease. */
 SEC("tc")
 int overlay_front(struct __sk_buff *skb)
 {
 	__u32 index = skb->ifindex;
+
+	if (unlikely(skb->mark == MARK_INBOUND)) {
+		skb->mark = 0;
+		return bpf_redirect_peer(skb->ifindex, 0);
+	}
+	skb->priority = 0;
+	skb->mark = 0;
 	const struct front *f = bpf_map_lookup_elem(&fronts, &index);
 	const struct entry *e;
 	struct name n = {};

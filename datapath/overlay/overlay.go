@@ -22,6 +22,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -47,6 +48,10 @@ type Part struct {
 	// before the first Do or Observe. It must not call the part.
 	Changed func()
 
+	// TablesFile keeps the operator's own tables; "": they end with the kernel's. Set it
+	// before the first Do or Observe.
+	TablesFile string
+
 	host *kernel.Host
 
 	mu       sync.Mutex
@@ -57,7 +62,10 @@ type Part struct {
 	nextHops map[path]nextHop
 	kept     map[neighbour]bool
 	reading  reading
-	stop     chan struct{} // ends follow
+	tables   map[string]*ownTable // the operator's
+	profile  uint32               // the last number that one of them got
+	unread   error                // why those of TablesFile are not known
+	stop     chan struct{}        // ends follow
 	done     sync.WaitGroup
 }
 
@@ -120,6 +128,9 @@ func (p *Part) open() error {
 	if err == nil {
 		err = p.listen()
 	}
+	if err == nil {
+		err = p.loadTables()
+	}
 	return err
 }
 
@@ -175,6 +186,11 @@ func (p *Part) Do(_ context.Context, step plan.Step) error {
 func (p *Part) set(item plan.Overlay) error {
 	if err := validate(item); err != nil {
 		return err
+	}
+	for _, t := range p.tables {
+		if t.Device == item.Interface {
+			return fmt.Errorf("interface %s is the device of the tunnel table %s: remove that (sublet overlay delete)", item.Interface, t.Name)
+		}
 	}
 	if err := p.table.setOwner(item); err != nil {
 		return fmt.Errorf("note it: %w", err)
@@ -331,7 +347,7 @@ func (p *Part) delete(item plan.Overlay) error {
 // sweep takes away what no entry needs: programs on trunks and interfaces,
 // addresses, and with the last entry the table.
 func (p *Part) sweep() error {
-	if len(p.items) == 0 {
+	if len(p.items) == 0 && len(p.tables) == 0 {
 		for _, pin := range p.hooks("tx_") {
 			p.lower(strings.TrimPrefix(pin, "tx_"))
 		}
@@ -348,7 +364,11 @@ func (p *Part) sweep() error {
 		wanted["tx_"+plan.Trunk(item.Lease)], wanted[rxPin(item.Interface)] = true, true
 		locals[address(item.Local)] = true
 	}
-	for _, pin := range append(p.hooks("tx_"), p.hooks("rx_")...) {
+	for _, t := range p.tables {
+		wanted[frontPin(t.Device)], wanted[rxPin(t.Interface)] = true, true
+		locals[address(t.Local)] = true
+	}
+	for _, pin := range slices.Concat(p.hooks("tx_"), p.hooks("rx_"), p.hooks("front_")) {
 		if wanted[pin] {
 			continue
 		}
@@ -392,10 +412,12 @@ func (p *Part) hooks(prefix string) []string {
 	return found
 }
 
-// rxPin names the link on a physical interface; pins have no dots.
-func rxPin(device string) string {
-	return "rx_" + strings.NewReplacer("~", "~7e", ".", "~2e").Replace(device)
-}
+// rxPin names the link on a physical interface, frontPin that on the device of a table;
+// pins have no dots.
+func rxPin(device string) string    { return "rx_" + pinned(device) }
+func frontPin(device string) string { return "front_" + pinned(device) }
+
+func pinned(device string) string { return strings.NewReplacer("~", "~7e", ".", "~2e").Replace(device) }
 
 // receive puts overlay_rx on a physical interface, before all others there.
 func (p *Part) receive(device string) error {

@@ -502,3 +502,14 @@ func (c *Client) Overlay(ctx context.Context, host vnet.HostID) ([]report.Tunnel
 	var states []report.TunnelState
 	return states, c.do(ctx, http.MethodGet, "/v1/hosts/"+url.PathEscape(string(host))+"/overlay", nil, &states)
 }
+
+// Tables reads a host's tables of the operator's own tunnels.
+func (c *Client) Tables(ctx context.Context, host vnet.HostID) ([]report.TableState, error) {
+	var states []report.TableState
+	return states, c.do(ctx, http.MethodGet, "/v1/hosts/"+url.PathEscape(string(host))+"/tables", nil, &states)
+}
+
+// ChangeTable changes one of them, or nothing.
+func (c *Client) ChangeTable(ctx context.Context, host vnet.HostID, change plan.TableChange) error {
+	return c.do(ctx, http.MethodPost, "/v1/hosts/"+url.PathEscape(string(host))+"/tables", change, nil)
+}
