@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"time"
 
 	"sublet/measure"
@@ -73,6 +74,7 @@ func (p *proving) judgeLatency(s *Server, l *provedWay, about *subject, now time
 	if second.Untested == "" {
 		p.found(s, about.Mapping.Links[l.of.link], second.RTTs, now)
 	}
+	second.Trouble = cmp.Or(second.Trouble, p.slower(about.Mapping.Links[l.of.link]))
 	if link.Latency == 0 {
 		l.latency.prover, l.latency.promise = measure.LatencyProver{}, promise{}
 		return

@@ -32,6 +32,9 @@ const (
 	slowBy   = 1.2
 	slowMore = 1000. // us
 	slowFor  = 3
+	// What is heard once a second comes a little early as often as late: else every other
+	// second would be two.
+	secondOver = 700 * time.Millisecond
 )
 
 // latenciesOf is what the substrate says of its links, hosts' own delays included.
@@ -59,7 +62,7 @@ func (p *proving) found(s *Server, path []string, rtts []time.Duration, now time
 		p.paths[name] = w
 	}
 	latency := measure.OneWay(rtts)
-	if now.Sub(w.began) < time.Second {
+	if now.Sub(w.began) < secondOver {
 		w.least = min(cmp.Or(w.least, latency), latency)
 		return
 	}
@@ -70,6 +73,18 @@ func (p *proving) found(s *Server, path []string, rtts []time.Duration, now time
 	w.second(s, name, stated)
 	p.tell(w, path, now)
 	w.began, w.least = now, latency
+}
+
+// slower says that a path was found to take longer than the substrate says; "": it was not.
+func (p *proving) slower(path []string) string {
+	name := strings.Join(path, ", ")
+	switch w := p.paths[name]; {
+	case w == nil || w.over == 0 && !w.slow:
+		return ""
+	case len(path) == 1:
+		return "link " + name + " takes longer than the substrate says"
+	}
+	return "links " + name + " together take longer than the substrate says"
 }
 
 // second judges a second that is over.

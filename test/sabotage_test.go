@@ -24,7 +24,8 @@ import (
 
 // TestSoakSabotagesAreNamed: what is done to a link behind everybody's back is told,
 // with what shows of it: a wire that loses a part of the frames, a program that takes
-// them before Sublet's does, a host whose agent gets no processor.
+// them before Sublet's does, a host whose agent gets no processor, a wire that takes
+// longer than stated.
 //
 //	h1:  a ==== full, idle ==== b  :h2
 func TestSoakSabotagesAreNamed(t *testing.T) {
@@ -35,6 +36,71 @@ func TestSoakSabotagesAreNamed(t *testing.T) {
 	s.broken("a lossy wire", s.lossyWire)
 	s.broken("a program before ours", s.foreignProgram)
 	s.starved()
+	delayedWire(t)
+}
+
+// delayedWire makes a wire slower than its substrate says while nobody sends: the wire and
+// the bound that this breaks are told and are in the proof, and so is that it is over.
+func delayedWire(t *testing.T) {
+	t.Helper()
+	l := newLab(t, strings.Replace(slowBackbone, "200Mbit", "200Mbit, latency: 1ms", 1), "--delays")
+	l.up(`network: n
+nodes: [{name: a, host: h1}, {name: b, host: h2}]
+links: [{name: full, ends: [a, b], rate: 5Mbit, latency: 15ms}]
+`)
+	s := &saboteur{lab: l}
+	told := func(wire, promise string) func() error {
+		of := regexp.MustCompile(`backbone +` + wire + ` `)
+		and := regexp.MustCompile(`full a to b latency +` + promise)
+		return func() error {
+			if all := s.must("events"); !of.MatchString(all) || !and.MatchString(all) {
+				return fmt.Errorf("the wire is %s and the promise %s: not told in\n%s", wire, promise, all)
+			}
+			return nil
+		}
+	}
+	eventually(t, 2*time.Minute, func() error {
+		if p := s.proof("full"); p.Latency == nil || p.Latency.Tested < 3 || p.Latency.Broken > 0 {
+			return fmt.Errorf("before: %+v", p.Latency)
+		}
+		return nil
+	})
+	const named = "link backbone takes longer than the substrate says"
+	l.delayWires(40 * time.Millisecond)
+	began := time.Now()
+	eventually(t, 30*time.Second, told("slow", "broken .*"+named))
+	t.Logf("a delayed wire and the bound that it broke were told after %s", time.Since(began).Round(100*time.Millisecond))
+	if p := s.proof("full"); p.Latency == nil || p.Latency.Broken == 0 || !slices.ContainsFunc(p.Latency.Runs, func(r vnet.ProofRun) bool { return strings.Contains(r.Cause, named) }) {
+		t.Errorf("the proof of a delayed wire: %+v", p.Latency)
+	}
+	l.delayWires(time.Millisecond)
+	eventually(t, time.Minute, told("as stated", "kept"))
+}
+
+// delayWires has the process that delays a lab's wires begin anew with another delay.
+func (l *lab) delayWires(delay time.Duration) {
+	l.t.Helper()
+	path := filepath.Join(l.run, "lab", "wires.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	changed := regexp.MustCompile(`"delay_ns": *\d+`).ReplaceAll(text, fmt.Appendf(nil, `"delay_ns":%d`, delay.Nanoseconds()))
+	if err := os.WriteFile(path, changed, 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	for _, file := range matches("/proc/[0-9]*/cmdline") {
+		command, _ := os.ReadFile(file)
+		argv := strings.Split(strings.TrimSuffix(string(command), "\x00"), "\x00")
+		if n := len(argv); n > 2 && argv[n-2] == path && argv[n-1] == "carry" {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				l.t.Fatal(err)
+			}
+			return
+		}
+	}
+	l.t.Fatalf("no process delays the wires of %s", path)
 }
 
 // saboteur does harm to a lab, in which a network n has a link to fill and an idle one.

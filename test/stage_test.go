@@ -115,7 +115,7 @@ func TestAdvanceReservation(t *testing.T) {
 //
 //	a - s1 @h1 - s2 @h2 - s3 @h3 - b
 func TestSoakStageSkew(t *testing.T) {
-	const stages, lateBy = 12, 250 * time.Millisecond
+	const stages, lateBy = 12, 400 * time.Millisecond
 	l := newLab(t, meshOf(3))
 	text := ""
 	for i := range stages {
@@ -138,20 +138,17 @@ stages:
 	skews := map[bool][]time.Duration{}
 	for i := range stages {
 		late := i%2 == 1
-		if late {
-			_ = syscall.Kill(agent, syscall.SIGSTOP)
-		}
 		began := time.Now()
-		l.must("stage", "n", fmt.Sprintf("s%d", i))
-		if late {
-			time.Sleep(time.Until(began.Add(lateBy)))
-			_ = syscall.Kill(agent, syscall.SIGCONT)
+		if late { // the command returns when all hosts have begun
+			_ = syscall.Kill(agent, syscall.SIGSTOP)
+			time.AfterFunc(lateBy, func() { _ = syscall.Kill(agent, syscall.SIGCONT) })
 		}
+		l.must("stage", "n", fmt.Sprintf("s%d", i))
 		first, last := l.changedBetween(began, "h1", "h2", "h3")
 		skews[late] = append(skews[late], last.Sub(first))
 		t.Logf("stage %d: in force on the last host %s after the command, %s after the first one", i, last.Sub(began).Round(time.Millisecond), last.Sub(first).Round(time.Millisecond))
 	}
-	for late, what := range map[bool]string{false: "hosts that read at once", true: fmt.Sprintf("one that reads %s late", lateBy)} {
+	for late, what := range map[bool]string{false: "hosts that read at once", true: fmt.Sprintf("one is stopped for %s from the command on", lateBy)} {
 		list := skews[late]
 		slices.Sort(list)
 		t.Logf("skew over three hosts, %s: median %s, from %s to %s", what, list[len(list)/2], list[0], list[len(list)-1])
