@@ -183,6 +183,16 @@ func TestServersWordsGetTheirPlace(t *testing.T) {
 	if want := name + ":3:10: window.start: has passed"; placed.Error() != want || exitCode(placed) != exitInput {
 		t.Errorf("%q, not %q", placed, want)
 	}
+	// What the file reads from others is not read again.
+	key := filepath.Join(filepath.Dir(name), "key.pem")
+	tls := "network: n\nnodes: [{name: a}]\nswitches:\n  - name: s\n    kind: openflow\n    controller: [ssl:a:6653]\n    fail: secure\n    tls: {key: {from: key.pem}, certificate: {from: key.pem}, ca: {from: key.pem}}\nlinks:\n  - {ends: [s, a], control: true}\n"
+	if err := errors.Join(os.WriteFile(key, []byte("x"), 0o600), os.WriteFile(name, []byte(tls), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	a.sources[r.Network] = source{name, []byte(tls)}
+	if placed := a.placed(r.Network, &vnet.FieldError{Path: "switches[0].fail", Problem: "stays"}); !strings.Contains(placed.Error(), name+":7:") {
+		t.Errorf("%q", placed)
+	}
 	if other := (badInput{errors.New("x")}); a.placed(r.Network, other) != other {
 		t.Error("another error is changed")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,6 +73,14 @@ func TestStuck(t *testing.T) {
 	}
 	if since.since = time.Now().Add(-2 * mostStarvation); !since.hadTime(waits) {
 		t.Errorf("one that got no processor for minutes may have more")
+	}
+	closing := answering(t, false)
+	closing.Ask = func(context.Context) error {
+		time.Sleep(healthTime / 2) // until the process sleeps
+		return fmt.Errorf("read: %w", io.EOF)
+	}
+	if n := looks(t, closing, started(t, "sleep", "60")); n != failures {
+		t.Errorf("one that closes connections: %d looks", n)
 	}
 	if err := os.Remove(silent.Socket); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,7 +116,8 @@ func (s *sight) hadTime(pid int) bool {
 	return waited > mostStarvation || waited > starvation && err == nil && used-s.used > spun
 }
 
-// healthy says whether it answers in time, be it by an error. A process that has no
+// healthy says whether it answers in time, be it by an error. Who closes the connection has
+// not answered: questions of before may wait where others had room. A process that has no
 // socket yet is starting.
 func (h Helper) healthy(ctx context.Context, within time.Duration) bool {
 	if _, err := os.Lstat(h.Socket); errors.Is(err, os.ErrNotExist) {
@@ -124,7 +126,12 @@ func (h Helper) healthy(ctx context.Context, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	err := h.Ask(ctx)
-	return err == nil || ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded)
+	return err == nil || ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) && !closed(err)
+}
+
+// closed says whether an error is that the other side has closed a connection.
+func closed(err error) bool {
+	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, unix.ECONNRESET, unix.EPIPE}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // runnable says whether any thread of a process runs, waits for a processor or

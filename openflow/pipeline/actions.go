@@ -5,9 +5,14 @@ import "sublet/openflow/of13"
 // maxDepth bounds groups within groups; loops are refused when groups change.
 const maxDepth = 16
 
-// maxMet bounds how many buckets one packet meets: groups of two buckets that lead to
-// one another have 2 to the power of their number.
-const maxMet = 4096
+// Bounds of what is done with one packet, or one packet-out. Groups of two buckets that
+// lead to one another have 2 to the power of their number, and a packet-out may lead as
+// often through the tables as it has room for actions.
+const (
+	maxMet  = 4096    // buckets
+	maxDone = 1 << 16 // actions
+	maxSent = 4096    // frames
+)
 
 // maxPacketIn is the most of a packet that a message has room for.
 const maxPacketIn = of13.MaxLen - 128
@@ -15,7 +20,10 @@ const maxPacketIn = of13.MaxLen - 128
 // apply does actions in their order. It is false if the packet may not go on.
 func (s *Switch) apply(r *run, list []of13.Action, depth int) bool {
 	for i := range list {
-		if !s.do(r, &list[i], depth) {
+		if s.done == maxDone {
+			return false
+		}
+		if s.done++; !s.do(r, &list[i], depth) {
 			return false
 		}
 	}
@@ -137,6 +145,10 @@ func (s *Switch) output(r *run, a *of13.Action, depth int) {
 
 // send sends a packet out of a port that is there and up.
 func (s *Switch) send(r *run, number uint32) {
+	if s.sent == maxSent {
+		return
+	}
+	s.sent++
 	p := s.ports[number]
 	if !p.sends(&r.packet) {
 		s.see(Seen{What: SeenNoOutput, Depth: r.depth, Number: number})

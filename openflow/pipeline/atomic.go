@@ -62,6 +62,7 @@ func put[T any](s *Switch, m map[uint32]*T, number uint32, v *T) {
 		} else {
 			m[number] = v
 		}
+		s.alive = nil
 	}
 	old := m[number]
 	s.undo(func() { set(old) })

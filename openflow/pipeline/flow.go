@@ -132,6 +132,7 @@ func (s *Switch) Credit(f *Flow, used int64, u Usage) {
 
 // invalidate ends the Flows of the cache, if there is one, that are stale.
 func (s *Switch) invalidate(stale func(*Flow) bool) {
+	s.alive = nil
 	if s.Cache != nil {
 		s.Cache.Invalidate(stale)
 	}

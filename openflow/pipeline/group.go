@@ -62,7 +62,7 @@ func (s *Switch) group(r *run, number uint32, depth int) {
 	case of13.GroupTypeSelect:
 		s.bucket(r, g, s.pick(g, r), depth)
 	case of13.GroupTypeFailover:
-		s.bucket(r, g, slices.IndexFunc(g.Buckets, func(b of13.Bucket) bool { return s.live(&b, 0) }), depth)
+		s.bucket(r, g, slices.IndexFunc(g.Buckets, func(b of13.Bucket) bool { return s.live(&b) }), depth)
 	}
 }
 
@@ -111,7 +111,7 @@ func (s *Switch) pick(g *group, r *run) int {
 func (s *Switch) eligible(g *group, i int) bool {
 	b := &g.Buckets[i]
 	watches := b.WatchPort != of13.PortAny && b.WatchPort != 0 || b.WatchGroup != of13.GroupAny && b.WatchGroup != 0
-	return !watches || s.live(b, 0)
+	return !watches || s.live(b)
 }
 
 // flowHash is of what makes a flow: addresses, tag, protocols and ports.
@@ -129,12 +129,39 @@ func flowHash(k *Key) uint64 {
 var flowMask = Key{3: ^uint64(0), 4: ^uint64(0), 5: 0xffffffff00ff, 6: ^uint64(0), 7: ^uint64(0), 8: ^uint64(0), 9: ^uint64(0), 10: ^uint64(0)}
 
 // live says whether a bucket's port, or a bucket of its group, is.
-func (s *Switch) live(b *of13.Bucket, depth int) bool {
-	if p := s.ports[b.WatchPort]; p != nil && p.State&of13.PortStateDown == 0 && p.Config&of13.PortConfigDown == 0 {
-		return true
+func (s *Switch) live(b *of13.Bucket) bool {
+	return s.ports[b.WatchPort].works() || s.liveGroups()[b.WatchGroup]
+}
+
+func (p *port) works() bool {
+	return p != nil && p.State&of13.PortStateDown == 0 && p.Config&of13.PortConfigDown == 0
+}
+
+// liveGroups are the groups with a live bucket, which are found once after each change
+// of groups and ports: from those whose ports work to those that watch them.
+func (s *Switch) liveGroups() map[uint32]bool {
+	if s.alive != nil {
+		return s.alive
 	}
-	g := s.groups[b.WatchGroup]
-	return g != nil && depth < maxDepth && slices.ContainsFunc(g.Buckets, func(b of13.Bucket) bool { return s.live(&b, depth+1) })
+	s.alive = make(map[uint32]bool, len(s.groups))
+	watching := make(map[uint32][]uint32)
+	var found []uint32
+	for n, g := range s.groups {
+		for i := range g.Buckets {
+			b := &g.Buckets[i]
+			watching[b.WatchGroup] = append(watching[b.WatchGroup], n)
+			if s.ports[b.WatchPort].works() {
+				found = append(found, n)
+			}
+		}
+	}
+	for ; len(found) > 0; found = found[1:] {
+		if n := found[0]; !s.alive[n] {
+			s.alive[n] = true
+			found = append(found, watching[n]...)
+		}
+	}
+	return s.alive
 }
 
 func (g *group) stats(now int64, references uint32) of13.GroupStats {

@@ -48,8 +48,9 @@ func (s *Switch) checkGroup(m *of13.GroupMod) error {
 	case m.Kind == of13.GroupTypeIndirect && len(m.Buckets) != 1:
 		return of13.GroupModFailedInvalidGroup
 	}
+	below := make(map[uint32]int)
 	for i := range m.Buckets {
-		if err := s.checkBucket(m, &m.Buckets[i]); err != nil {
+		if err := s.checkBucket(m, &m.Buckets[i], below); err != nil {
 			return err
 		}
 	}
@@ -57,8 +58,9 @@ func (s *Switch) checkGroup(m *of13.GroupMod) error {
 }
 
 // checkBucket checks a bucket. What its actions may be is not known from a
-// match, so that fields which packets lack are left alone when it is executed.
-func (s *Switch) checkBucket(m *of13.GroupMod, b *of13.Bucket) error {
+// match, so that fields which packets lack are left alone when it is executed. below is
+// of groups that were looked at before for the same message.
+func (s *Switch) checkBucket(m *of13.GroupMod, b *of13.Bucket, below map[uint32]int) error {
 	watches := b.WatchPort != of13.PortAny || b.WatchGroup != of13.GroupAny
 	switch {
 	case m.Kind == of13.GroupTypeSelect && b.Weight == 0:
@@ -70,7 +72,7 @@ func (s *Switch) checkBucket(m *of13.GroupMod, b *of13.Bucket) error {
 	}
 	for i := range b.Actions {
 		a := &b.Actions[i]
-		if a.Type == of13.ActionGroup && (a.Number == m.Group || s.reaches(a.Number, m.Group, 0)) {
+		if a.Type == of13.ActionGroup && (a.Number == m.Group || s.below(a.Number, m.Group, below) > maxDepth) {
 			return of13.GroupModFailedLoop
 		}
 		if a.Type == of13.ActionSetField {
@@ -87,20 +89,30 @@ func (s *Switch) checkBucket(m *of13.GroupMod, b *of13.Bucket) error {
 	return nil
 }
 
-// reaches says whether a group leads to another.
-func (s *Switch) reaches(from, to uint32, depth int) bool {
+// below is how many groups are below one another under a group: more than may be if one
+// of them leads to another group, to. Each is looked at once: there are as many ways
+// through groups as the product of their buckets.
+func (s *Switch) below(from, to uint32, seen map[uint32]int) (deepest int) {
 	g := s.groups[from]
 	if g == nil {
-		return false
+		return 0
+	}
+	if depth, ok := seen[from]; ok {
+		return depth
 	}
 	for i := range g.Buckets {
 		for _, a := range g.Buckets[i].Actions {
-			if a.Type == of13.ActionGroup && (a.Number == to || depth >= maxDepth || s.reaches(a.Number, to, depth+1)) {
-				return true
+			switch {
+			case a.Type != of13.ActionGroup:
+			case a.Number == to:
+				deepest = maxDepth + 1
+			default:
+				deepest = max(deepest, 1+s.below(a.Number, to, seen))
 			}
 		}
 	}
-	return false
+	seen[from] = deepest
+	return deepest
 }
 
 // deleteGroups deletes a group, or all, and the entries that use them.

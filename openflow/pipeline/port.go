@@ -41,7 +41,7 @@ func (s *Switch) RemovePort(number uint32) {
 // describe keeps the state of liveness true: what fast failover watches.
 func (p *port) describe() {
 	p.State &^= of13.PortStateLive
-	if p.State&of13.PortStateDown == 0 && p.Config&of13.PortConfigDown == 0 {
+	if p.works() {
 		p.State |= of13.PortStateLive
 	}
 }
@@ -62,7 +62,7 @@ func (s *Switch) portMod(m *of13.PortMod) error {
 		return of13.PortModFailedBadAdvertise
 	}
 	before := p.Port
-	s.undo(func() { p.Port = before; s.keepPort(p) })
+	s.undo(func() { p.Port = before; s.keepPort(p); s.alive = nil })
 	p.Config = p.Config&^m.Mask | m.Config&m.Mask
 	if m.Advertise != 0 { // else it stays (OpenFlow 1.3.5, 7.3.4.3); nothing is negotiated by devices of the kernel's
 		p.Advertised = m.Advertise

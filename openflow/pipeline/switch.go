@@ -52,21 +52,25 @@ type Switch struct {
 	// Queues lists those of a port; nil: no port has any.
 	Queues func(port uint32) []Queue
 
-	config    Config
-	sink      Sink
-	tables    []table
-	groups    map[uint32]*group
-	meters    map[uint32]*meter
-	ports     map[uint32]*port
-	order     []uint32 // ports, ascending
-	timed     map[*Entry]struct{}
-	flows     flowIndex
-	entries   int
-	ages      uint64
-	flags     uint16 // of the configuration
-	miss      uint16
-	stages    []*run // packets on their way, one for each group within a group
-	met       int    // buckets, by the packet
+	config  Config
+	sink    Sink
+	tables  []table
+	groups  map[uint32]*group
+	meters  map[uint32]*meter
+	ports   map[uint32]*port
+	order   []uint32 // ports, ascending
+	timed   map[*Entry]struct{}
+	flows   flowIndex
+	entries int
+	ages    uint64
+	flags   uint16 // of the configuration
+	miss    uint16
+	stages  []*run // packets on their way, one for each group within a group
+	met     int    // buckets, by the packet
+	done    int    // actions, for it
+	sent    int    // frames, the same
+
+	alive     map[uint32]bool // groups with a live bucket; nil: not known
 	learned   stations
 	kept      buffers
 	journal   *journal // nil but for changes that belong together
@@ -127,7 +131,7 @@ func (s *Switch) Held() (entries, groups, meters int) {
 
 // begin gives the run of a packet that comes in.
 func (s *Switch) begin() *run {
-	s.met = 0
+	s.met, s.done, s.sent = 0, 0, 0
 	return s.take(0)
 }
 

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,6 +197,84 @@ func TestBucketsOfAPacketAreBounded(t *testing.T) {
 		s.Receive(0, 1, udp(t, 20))
 		if n := len(r.sent); n == 0 || n > maxMet {
 			t.Errorf("a packet left %d times", n)
+		}
+	}
+}
+
+// Groups with many buckets each, which lead to one another in a chain, are looked at once
+// each when one of them changes: there are 20 to the power of 9 ways through these.
+func TestWideChainsOfGroups(t *testing.T) {
+	s, r := newSwitch(t)
+	to := func(group uint32) *of13.GroupMod {
+		m := &of13.GroupMod{Kind: of13.GroupTypeAll, Group: group, Buckets: []of13.Bucket{bucketTo(2)}}
+		for range 20 * min(group-1, 1) {
+			m.Buckets = append(m.Buckets, of13.Bucket{Actions: []of13.Action{{Type: of13.ActionGroup, Number: group - 1}}, WatchPort: of13.PortAny, WatchGroup: of13.GroupAny})
+		}
+		return m
+	}
+	for n := range uint32(10) {
+		must(t, s, 0, to(n+1))
+	}
+	first := to(1)
+	first.Command, first.Buckets = of13.CommandModify, []of13.Bucket{{Actions: []of13.Action{{Type: of13.ActionGroup, Number: 10}}}}
+	if _, err := s.Do(0, first); err != of13.GroupModFailedLoop {
+		t.Errorf("a loop: %v", err)
+	}
+	must(t, s, 0, flow(0, 1, apply(of13.Action{Type: of13.ActionGroup, Number: 10})))
+	s.Receive(0, 1, udp(t, 20))
+	if n := len(r.sent); n == 0 || n > maxMet {
+		t.Errorf("a packet left %d times", n)
+	}
+}
+
+// Groups are live by the ports that they watch, and by groups, also those that watch one
+// another, however many ways there are.
+func TestGroupsThatWatchGroups(t *testing.T) {
+	s, r := newSwitch(t)
+	watching := func(group, watched uint32) of13.Bucket {
+		b := bucketTo(3)
+		b.WatchPort, b.WatchGroup = of13.PortAny, watched
+		return b
+	}
+	for n := uint32(1); n <= 8; n++ {
+		m := &of13.GroupMod{Kind: of13.GroupTypeFailover, Group: n, Buckets: []of13.Bucket{bucketTo(2)}}
+		for range 30 * min(n-1, 1) {
+			m.Buckets = append(m.Buckets, watching(n, n-1))
+		}
+		if n > 1 {
+			m.Buckets = m.Buckets[1:]
+		}
+		must(t, s, 0, m)
+	}
+	ring := func(group, watched uint32, more ...of13.Bucket) {
+		must(t, s, 0, &of13.GroupMod{Kind: of13.GroupTypeFailover, Group: group, Buckets: append([]of13.Bucket{watching(group, watched)}, more...)})
+	}
+	ring(9, 10)
+	ring(10, 9, watching(10, 1))
+	must(t, s, 0, flow(0, 1, apply(of13.Action{Type: of13.ActionGroup, Number: 8}, of13.Action{Type: of13.ActionGroup, Number: 9})))
+	s.SetPort(0, of13.Port{Number: 2, State: of13.PortStateDown})
+	s.Receive(0, 1, udp(t, 20))
+	r.expect(t)
+	s.SetPort(0, of13.Port{Number: 2})
+	s.Receive(0, 1, udp(t, 20))
+	r.expect(t, "3:0", "3:0")
+}
+
+// A packet-out that leads through the tables as often as it can, where each entry sends
+// as often as it can, is bounded.
+func TestPacketOutsAreBounded(t *testing.T) {
+	s, r := newSwitch(t)
+	many := func(to uint32) []of13.Action {
+		return slices.Repeat([]of13.Action{{Type: of13.ActionOutput, Number: to}}, 3900)
+	}
+	for _, to := range []uint32{of13.PortFlood, of13.PortInPort, 9} { // the last is not there
+		r.sent = nil
+		must(t, s, 0, flow(0, 1, apply(many(to)...)), &of13.PacketOut{Buffer: of13.NoBuffer, InPort: 1, Actions: many(of13.PortTable), Data: udp(t, 20)})
+		if n := len(r.sent); to != 9 && n != maxSent || to == 9 && n != 0 {
+			t.Errorf("a packet-out left %d times by %d", n, to)
+		}
+		if s.done > maxDone {
+			t.Errorf("%d actions were done", s.done)
 		}
 	}
 }

@@ -42,7 +42,15 @@ func (t *switchTLS) options() *vnet.SwitchTLS {
 	if t == nil {
 		return nil
 	}
-	return &vnet.SwitchTLS{Key: string(*t.Key.Text), Certificate: string(*t.Certificate.Text), CA: string(*t.CA.Text)}
+	return &vnet.SwitchTLS{Key: t.Key.text(), Certificate: t.Certificate.text(), CA: t.CA.text()}
+}
+
+// text is what was written, or read; "" of a file that was not.
+func (f *pemFile) text() string {
+	if f == nil || f.Text == nil {
+		return ""
+	}
+	return string(*f.Text)
 }
 
 func tlsForm(t *vnet.SwitchTLS) *switchTLS {
