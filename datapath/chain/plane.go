@@ -22,10 +22,19 @@ func (p *Part) planeOf(c plan.Chains) (nsh.Plane, error) {
 		}
 		plane.Classifiers = append(plane.Classifiers, made)
 	}
+	waits := make(map[string]bool) // limiters that are rates of chains
+	for _, h := range c.Hops {
+		if h.HoldsRate() {
+			waits[h.Function] = true
+		}
+	}
 	for _, f := range c.Functions {
 		made, err := functionOf(f)
 		if err != nil {
 			return plane, err
+		}
+		if waits[f.Name] {
+			made.Kind = nsh.Shape
 		}
 		for _, b := range f.Backends {
 			down := !p.health.up(c.Key(), b.Path)

@@ -22,7 +22,7 @@ func (t *tables) rowsOf(r record, s *site) (rows, error) {
 		return rows{}, err
 	}
 	g := ground{
-		id: r.ID, number: r.Numbers, mtu: s.below.MTU, chain: uint32(s.chain), inner: uint32(s.inner.Index),
+		id: r.ID, number: r.Numbers, mtu: s.below.MTU, chain: uint32(s.chain), queue: uint32(s.queue.Index), inner: uint32(s.inner.Index),
 		device: func(name string) uint32 { return s.index[name] },
 		slot:   slots.of,
 	}
@@ -117,6 +117,7 @@ func (t *tables) apply(r record, all rows, s *site, was map[uint32]bool) error {
 		func() error { return t.forgetMemories(was) },
 		func() error { return putAll(t.table("sides"), all.sides) },
 		func() error { return t.attachAll("return", maps.Keys(all.sides), s) },
+		func() error { return t.joinQueue(r, s) },
 		func() error { return t.putHops(all.hops) },
 		func() error { return putAll(t.table("paths"), all.paths) },
 		func() error { return putAll(t.table("senders"), all.senders) },
@@ -236,6 +237,15 @@ func (t *tables) attachAll(program string, indexes func(func(uint32) bool), s *s
 func (t *tables) attach(at place, h bpf.Hook) error {
 	h.Index, h.Attach, h.First = at.index, ebpf.AttachTCXIngress, true
 	return t.pins.Attach(at.pin(), h, t.all.Programs["nsh_"+at.program])
+}
+
+// joinQueue has packets go on behind the queue.
+func (t *tables) joinQueue(r record, s *site) error {
+	if !r.Plane.waits() {
+		return nil
+	}
+	behind := bpf.Hook{Namespace: s.fabric, Index: s.queue.Peer, Attach: ebpf.AttachTCXIngress, First: true}
+	return t.pins.Attach(r.shaped().pin(), behind, t.all.Programs["nsh_shaped"])
 }
 
 // joinHost opens the way from the fabric to other hosts and back.

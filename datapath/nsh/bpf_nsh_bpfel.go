@@ -210,7 +210,8 @@ const (
 	nshStepSTEP_EGRESS     nshStep = 9
 	nshStepSTEP_JUMP       nshStep = 10
 	nshStepSTEP_CLASSIFIER nshStep = 11
-	nshStepSTEPS           nshStep = 12
+	nshStepSTEP_SHAPE      nshStep = 12
+	nshStepSTEPS           nshStep = 13
 )
 
 type nshWalk struct {
@@ -288,6 +289,8 @@ const (
 	nshProgNshRemote     = "nsh_remote"
 	nshProgNshReturn     = "nsh_return"
 	nshProgNshRx         = "nsh_rx"
+	nshProgNshShape      = "nsh_shape"
+	nshProgNshShaped     = "nsh_shaped"
 	nshProgNshUplink     = "nsh_uplink"
 )
 
@@ -349,6 +352,8 @@ type nshProgramSpecs struct {
 	NshRemote     *ebpf.ProgramSpec `ebpf:"nsh_remote"`
 	NshReturn     *ebpf.ProgramSpec `ebpf:"nsh_return"`
 	NshRx         *ebpf.ProgramSpec `ebpf:"nsh_rx"`
+	NshShape      *ebpf.ProgramSpec `ebpf:"nsh_shape"`
+	NshShaped     *ebpf.ProgramSpec `ebpf:"nsh_shaped"`
 	NshUplink     *ebpf.ProgramSpec `ebpf:"nsh_uplink"`
 }
 
@@ -477,6 +482,8 @@ type nshPrograms struct {
 	NshRemote     *ebpf.Program `ebpf:"nsh_remote"`
 	NshReturn     *ebpf.Program `ebpf:"nsh_return"`
 	NshRx         *ebpf.Program `ebpf:"nsh_rx"`
+	NshShape      *ebpf.Program `ebpf:"nsh_shape"`
+	NshShaped     *ebpf.Program `ebpf:"nsh_shaped"`
 	NshUplink     *ebpf.Program `ebpf:"nsh_uplink"`
 }
 
@@ -498,6 +505,8 @@ func (p *nshPrograms) Close() error {
 		p.NshRemote,
 		p.NshReturn,
 		p.NshRx,
+		p.NshShape,
+		p.NshShaped,
 		p.NshUplink,
 	)
 }

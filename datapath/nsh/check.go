@@ -114,7 +114,7 @@ func checkKind(f Function) error {
 		return checkPorts(f.Ports)
 	case Balancer:
 		return checkBalancer(f)
-	case Limit:
+	case Limit, Shape:
 		if f.Rate < 8 || f.Rate/8 > 1e10 {
 			return fmt.Errorf("rate %d is none between 8 bit/s and 80 Gbit/s", f.Rate)
 		}

@@ -470,6 +470,42 @@ int nsh_limit(struct __sk_buff *skb)
 	return next_hop(skb, w);
 }
 
+/* To the queue of a rate, at the beginning of a path: nsh_shaped gets it back. The mark
+ * stays with a packet from one end of a pair to the other in one namespace. */
+SEC("tc")
+int nsh_shape(struct __sk_buff *skb)
+{
+	struct walk *w = walk_of();
+
+	if (!w)
+		return TCX_DROP;
+	skb->mark = w->at;
+	skb->priority = w->hop.instead;
+	return bpf_redirect(w->hop.device, 0);
+}
+
+/* Behind the queue. A row that has changed meanwhile leads on as it is now. */
+SEC("tc")
+int nsh_shaped(struct __sk_buff *skb)
+{
+	__u32 at = skb->mark;
+	const struct hop *h = bpf_map_lookup_elem(&hops, &at);
+	struct walk *w = walk_of();
+
+	if (!w || !h)
+		return lost(at);
+	__u32 slot = h->slot;
+	struct counts *c = bpf_map_lookup_elem(&counters, &slot);
+	if (c)
+		c->returned += segments_of(skb);
+	skb->mark = 0;
+	begin(w, at, NULL);
+	w->hop = *h;
+	w->entry = h->back;
+	w->parsed = 0;
+	return next_hop(skb, w);
+}
+
 SEC("tc")
 int nsh_mirror(struct __sk_buff *skb)
 {
@@ -485,16 +521,23 @@ int nsh_mirror(struct __sk_buff *skb)
 
 /* ---- where packets leave ---- */
 
+/* Whether the original frame is ready for a node. */
+static __always_inline bool ready(struct __sk_buff *skb, const struct hop *h)
+{
+	if (h->writes && bpf_skb_store_bytes(skb, 0, h->mac, ETH_ALEN, 0))
+		return false;
+	skb->mark = 0;
+	skb->priority = 0;
+	return true;
+}
+
 /* The original frame by a device, to a node. */
 static __always_inline int leave(struct __sk_buff *skb, const struct hop *h)
 {
-	if (h->writes && bpf_skb_store_bytes(skb, 0, h->mac, ETH_ALEN, 0))
-		return drop(h->slot, DROP_REFUSED);
-	skb->mark = 0;
-	skb->priority = 0;
-	return bpf_redirect(h->device, 0);
+	return ready(skb, h) ? bpf_redirect(h->device, 0) : drop(h->slot, DROP_REFUSED);
 }
 
+/* Past the queue of the device, where the rate of the link beside the chain is held. */
 SEC("tc")
 int nsh_egress(struct __sk_buff *skb)
 {
@@ -504,7 +547,7 @@ int nsh_egress(struct __sk_buff *skb)
 		return TCX_DROP;
 	if (unlikely(w->base & NSH_O)) /* it ends here, and is nothing for a node */
 		return drop(w->hop.slot, DROP_OAM);
-	return leave(skb, &w->hop);
+	return ready(skb, &w->hop) ? bpf_redirect_peer(w->hop.device, 0) : drop(w->hop.slot, DROP_REFUSED);
 }
 
 static __always_inline bool same_memory(const struct conn *a, const struct conn *b)
@@ -708,11 +751,11 @@ static __always_inline int too_big(struct __sk_buff *skb, struct walk *w, __u32 
 	__u8 family = w->flow.family;
 
 	drop(w->hop.slot, DROP_TOO_BIG);
-	if (!w->entry || w->entry != skb->ifindex || skb->gso_size || w->flow.ip != ETH_HLEN || skb->vlan_present)
+	if (!w->entry || skb->gso_size || w->flow.ip != ETH_HLEN || skb->vlan_present)
 		return TCX_DROP;
 	w->parsed = 0;
 	if (family == 4 ? tell4(skb, mtu) : family == 6 && tell6(skb, mtu))
-		return bpf_redirect(skb->ifindex, 0);
+		return bpf_redirect(w->entry, 0);
 	return TCX_DROP;
 }
 

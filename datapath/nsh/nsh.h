@@ -44,6 +44,7 @@ enum step {
 	STEP_EGRESS,
 	STEP_JUMP, /* goes on with another path and index */
 	STEP_CLASSIFIER, /* the same, if a rule says so */
+	STEP_SHAPE, /* waits for its rate */
 	STEPS,
 };
 
@@ -51,7 +52,7 @@ enum step {
 struct counts {
 	__u64 packets;
 	__u64 bytes;
-	__u64 returned; /* from a node that is a function; of a classifier: to another path */
+	__u64 returned; /* from a node that is a function, or a queue; of a classifier: to another path */
 	__u64 timed;	/* packets whose time here was taken */
 	__u64 spent;	/* by these, ns */
 	__u64 drops[DROPS];
@@ -66,7 +67,7 @@ struct hop {
 	__u32 slot;     /* of its counters */
 	__u32 function; /* its number, or that of the next host */
 	__u32 device;   /* that frames leave by */
-	__u32 back;     /* that they come back by */
+	__u32 back;     /* that they come back by; of a queue: the port where its path begins */
 	__u8 mac[6];    /* written over the destination */
 	__u8 writes;    /* the destination */
 	__u8 reverse;   /* from the far side */
@@ -74,7 +75,7 @@ struct hop {
 	__u8 enters; /* a mirror's copies come in by the device */
 	__u8 fails;  /* FAIL_: what becomes of packets while the node is dead */
 	__u8 below;  /* a balancer's: how far below those of its backends packets go on */
-	__u32 instead; /* path << 8 | index: where a jump leads, or a packet past a dead node */
+	__u32 instead; /* path << 8 | index: where a jump leads, or a packet past a dead node; a queue's class */
 	enum step steps[0]; /* names step for Go */
 };
 

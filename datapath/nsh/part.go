@@ -16,6 +16,7 @@ package nsh
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"sublet/datapath/kernel"
@@ -23,13 +24,14 @@ import (
 
 // Part does the planes of one host, one at a time.
 type Part struct {
-	host   *kernel.Host
-	mu     sync.Mutex
-	loaded *tables
+	host    *kernel.Host
+	mu      sync.Mutex
+	loaded  *tables
+	limited map[hopOf]Counts // of hops with queues, as reported last
 }
 
 // New makes the part for one host.
-func New(host *kernel.Host) *Part { return &Part{host: host} }
+func New(host *kernel.Host) *Part { return &Part{host: host, limited: make(map[hopOf]Counts)} }
 
 // Close lets go of what is open. What is pinned stays and forwards.
 func (p *Part) Close() {
@@ -77,7 +79,7 @@ func (p *Part) set(plane Plane) error {
 	if err := p.write(r); err != nil {
 		return err
 	}
-	if err := errors.Join(s.pair(plane), s.cut(plane)); err != nil {
+	if err := errors.Join(s.pair(plane), s.cut(plane), s.queues(r)); err != nil {
 		return err
 	}
 	rows, err := t.rowsOf(r, s)
@@ -91,7 +93,7 @@ func (p *Part) set(plane Plane) error {
 	if err := t.apply(r, rows, s, was); err != nil {
 		return err
 	}
-	return t.sweep(all, r, rows, was)
+	return errors.Join(t.sweep(all, r, rows, was), s.sweepQueues(r))
 }
 
 // Delete takes a lease's plane away, present or not, and with the last one all that
@@ -123,9 +125,10 @@ func (p *Part) delete(fabric string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.deletePair(fabric); err != nil {
+	if err := errors.Join(p.deletePair(fabric), p.deleteQueues(fabric)); err != nil {
 		return err
 	}
+	maps.DeleteFunc(p.limited, func(at hopOf, _ Counts) bool { return at.fabric == fabric })
 	return p.forget(fabric)
 }
 
@@ -167,6 +170,9 @@ func (p *Part) Reports(fabrics ...string) ([]Report, error) {
 			return nil, fmt.Errorf("there is no service plane %s", fabric)
 		}
 		one, err := t.report(r)
+		if err == nil {
+			err = p.readQueues(r, one)
+		}
 		if err != nil {
 			return nil, err
 		}

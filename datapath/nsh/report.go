@@ -175,6 +175,9 @@ func (p *Part) stands(t *tables, r record) error {
 		}
 		s.chain = in.Index
 	}
+	if err := s.queued(r); err != nil {
+		return err
+	}
 	want, err := t.rowsOf(r, s)
 	if err != nil {
 		return err
@@ -224,10 +227,16 @@ func (t *tables) attached(r record, want rows, s *site) error {
 	if r.Plane.Interface != "" {
 		places = append(places, place{"uplink", s.inner.Index}, place{"rx", s.below.Index}, place{"enter", s.inner.Index})
 	}
+	if r.Plane.waits() {
+		places = append(places, r.shaped())
+	}
 	for _, at := range places {
 		index := at.index
-		if at.program == "enter" {
+		switch at.program {
+		case "enter":
 			index = s.chain
+		case "shaped":
+			index = s.queue.Peer
 		}
 		on, err := t.pins.Attached(at.pin(), index, t.all.Programs["nsh_"+at.program])
 		if err != nil || !on {

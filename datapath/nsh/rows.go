@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"sublet/datapath/bpf"
+	"sublet/datapath/kernel"
 )
 
 // rows are what a plane is in the kernel's maps, by key.
@@ -34,6 +36,7 @@ type ground struct {
 	slot    func(at uint32) uint32   // of a hop's counters
 	device  func(name string) uint32 // in the fabric
 	chain   uint32                   // device of the fabric that leads to the host
+	queue   uint32                   // and that where packets wait for rates
 	inner   uint32                   // its other end
 	mtu     int                      // of the interface
 	planeID uint32                   // slot of drops without a hop
@@ -111,7 +114,7 @@ func watchedOf(p Plane) map[string]bool {
 
 var steps = map[Kind]nshStep{
 	None: nshStepSTEP_NONE, Firewall: nshStepSTEP_FIREWALL, NAT: nshStepSTEP_NAT, Balancer: nshStepSTEP_BALANCER,
-	Reclassifier: nshStepSTEP_CLASSIFIER, Limit: nshStepSTEP_LIMIT, Mirror: nshStepSTEP_MIRROR, Node: nshStepSTEP_NODE, Aware: nshStepSTEP_AWARE,
+	Reclassifier: nshStepSTEP_CLASSIFIER, Limit: nshStepSTEP_LIMIT, Shape: nshStepSTEP_SHAPE, Mirror: nshStepSTEP_MIRROR, Node: nshStepSTEP_NODE, Aware: nshStepSTEP_AWARE,
 }
 
 func hopRow(p Plane, h Hop, g ground, shared bool) nshHop {
@@ -134,6 +137,8 @@ func hopRow(p Plane, h Hop, g ground, shared bool) nshHop {
 			row.Instead = h.Instead.key()
 		}
 		switch {
+		case f.Kind == Shape:
+			row.Device, row.Back, row.Instead = g.queue, g.device(p.entryOf(h.Path)), kernel.Handle(1, minorOf(row.Function))
 		case f.Kind == Mirror:
 			row.Device, row.Enters = g.device(f.To), flag(f.Enters)
 		case f.inNode() && h.Reverse:
@@ -145,6 +150,16 @@ func hopRow(p Plane, h Hop, g ground, shared bool) nshHop {
 		}
 	}
 	return row
+}
+
+// entryOf is the port where packets come on a path; "": none here.
+func (p Plane) entryOf(path uint32) string {
+	for _, c := range p.Classifiers {
+		if slices.ContainsFunc(c.Rules, func(r Rule) bool { return r.Path == path }) {
+			return c.Port
+		}
+	}
+	return ""
 }
 
 // writes says which address is written over the destination; it was checked.

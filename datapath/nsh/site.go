@@ -22,6 +22,7 @@ type site struct {
 	below  kernel.Link       // the interface
 	inner  kernel.Link       // the pair's end at home
 	chain  int               // and in the fabric; 0: there is none
+	queue  kernel.Link       // of the fabric, where packets wait for rates
 }
 
 func (p *Part) open(plane Plane) (*site, error) {
@@ -106,6 +107,9 @@ func homeDevice(fabric string) string {
 	return "sc" + hex.EncodeToString(sum[:6])
 }
 
+// vethPeer is VETH_INFO_PEER of linux/veth.h.
+const vethPeer = 1
+
 // pairMTU is more than any packet needs: what fits is the remote's to say.
 const pairMTU = 65535
 
@@ -128,7 +132,6 @@ func (s *site) pair(plane Plane) error {
 	if err != nil && !kernel.NotFound(err) {
 		return err
 	}
-	const vethPeer = 1 // VETH_INFO_PEER, linux/veth.h
 	m := kernel.NewLink(name, "veth", func(m *kernel.Message) {
 		m.Nest(vethPeer, func() {
 			m.Raw(kernel.LinkHeader(0, 0, 0)).String(unix.IFLA_IFNAME, chainDevice)
@@ -145,21 +148,18 @@ func (s *site) pair(plane Plane) error {
 	return s.up()
 }
 
-// up brings both ends up, neither of which asks for neighbours or answers any.
+// up brings both ends up.
 func (s *site) up() error {
-	for _, end := range []struct {
-		conn  *kernel.Conn
-		index int
-	}{{s.home, s.inner.Index}, {s.inside, s.chain}} {
-		if err := end.conn.Quiet(end.index); err != nil {
-			return err
-		}
-		const flags = unix.IFF_UP | unix.IFF_NOARP
-		if err := end.conn.Do(kernel.NewMessage(unix.RTM_NEWLINK, 0, kernel.LinkHeader(end.index, flags, flags))); err != nil {
-			return err
-		}
+	return errors.Join(bringUp(s.home, s.inner.Index), bringUp(s.inside, s.chain))
+}
+
+// bringUp brings a device up, which asks for no neighbours and answers none.
+func bringUp(c *kernel.Conn, index int) error {
+	if err := c.Quiet(index); err != nil {
+		return err
 	}
-	return nil
+	const flags = unix.IFF_UP | unix.IFF_NOARP
+	return c.Do(kernel.NewMessage(unix.RTM_NEWLINK, 0, kernel.LinkHeader(index, flags, flags)))
 }
 
 // leastGSO is less than any large segment has: those of TCP's least size are 536 bytes

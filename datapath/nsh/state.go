@@ -136,6 +136,7 @@ type Function struct {
 	// one longest without a packet gives way.
 	Flows uint32 `json:",omitempty"`
 	// Limit: bit per second of frames, and bytes at once; Burst 0: 10 ms, 64 kB at least.
+	// Shape has a rate only.
 	Rate  uint64 `json:",omitempty"`
 	Burst uint32 `json:",omitempty"`
 	// Mirror: device in the fabric by which a copy of each frame leaves, or enters as
@@ -160,7 +161,8 @@ const (
 	Firewall     Kind = "firewall"
 	NAT          Kind = "nat"
 	Balancer     Kind = "balancer"
-	Limit        Kind = "limit"
+	Limit        Kind = "limit" // drops what is above the rate
+	Shape        Kind = "shape" // has it wait, and drops what the queue has no room for; the first hop of its paths, which begin here without metadata
 	Mirror       Kind = "mirror"
 	Reclassifier Kind = "reclassifier"
 	Node         Kind = "node"  // a program between two interfaces that knows no NSH: headers are off before and on after
@@ -205,7 +207,7 @@ type Counts struct {
 	Path           uint32
 	Index          uint8
 	Packets, Bytes uint64            // that met the row; large packets count as their segments
-	Returned       uint64            // packets that came back from a Node or Aware function, or that a Reclassifier moved
+	Returned       uint64            // packets that came back from a Node or Aware function, or the queue of a Shape, or that a Reclassifier moved
 	Drops          map[string]uint64 // by cause, those above zero
 	// Timed are packets whose time at a function was taken, one in 61; Spent is what
 	// they took, in ns: until the next hop, of a node until they came back.

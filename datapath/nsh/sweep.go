@@ -88,10 +88,10 @@ func (t *tables) sweepPlaces(all map[string]record) error {
 	if err != nil {
 		return err
 	}
-	known, inner := make(map[uint32]bool), make(map[uint32]bool)
+	known, inner, waits := make(map[uint32]bool), make(map[uint32]bool), make(map[uint32]bool)
 	remote := false
 	for _, r := range all {
-		known[r.ID] = true
+		known[r.ID], waits[r.ID] = true, r.Plane.waits()
 		remote = remote || r.Plane.Interface != ""
 		if r.Plane.Interface != "" {
 			inner[planes[r.ID].Device] = true
@@ -118,6 +118,8 @@ func (t *tables) sweepPlaces(all map[string]record) error {
 			needed = inner[n]
 		case "rx":
 			needed = remote
+		case "shaped":
+			needed = waits[n]
 		}
 		if needed {
 			continue

@@ -107,6 +107,10 @@ type place struct {
 	index   int
 }
 
+// shaped is the place of the program behind a plane's queue. The device has a number in
+// its fabric only: the plane's is taken.
+func (r record) shaped() place { return place{"shaped", int(r.ID)} }
+
 func (p place) pin() string { return p.program + "_" + strconv.Itoa(p.index) }
 
 // placeOf reads a pin's name back; false: it is no program's place.
@@ -117,7 +121,7 @@ func placeOf(pin string) (place, bool) {
 		return place{}, false
 	}
 	switch program {
-	case "classify", "return", "enter", "rx", "uplink":
+	case "classify", "return", "enter", "rx", "uplink", "shaped":
 		return place{program, index}, true
 	}
 	return place{}, false
