@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sublet/plan"
+	"sublet/vnet"
 )
 
 // RepairText says in words what a repairing step found: "link a-b: rate_bps was
@@ -17,7 +18,7 @@ func RepairText(s plan.Step) string {
 	subject := subjectOf(s.Item)
 	if link, ok := s.Item.(plan.VxLink); ok && s.Op == plan.Set {
 		if port, lost := changedPort(link, s.Was); port != nil {
-			_, node, _ := plan.ParseNamespace(port.Namespace)
+			node := whose(port.Namespace)
 			if lost && plan.TenantsNode(port.Namespace) {
 				return fmt.Sprintf("%s: %s of %s was deleted, is there again: addresses, routes, queues and settings that were made at it by hand are lost, make them again", subject, port.Interface, node)
 			}
@@ -32,7 +33,7 @@ func RepairText(s plan.Step) string {
 			if was.OpenFlow.Told != "" {
 				return subject + ": " + was.OpenFlow.Told
 			}
-			text := subject + ": its process had ended or did not answer, perhaps for want of memory: it was started again"
+			text := subject + ": its process had ended or did not answer: it was started again"
 			if was.OpenFlow.Lost != "" {
 				text += "; entries, groups and meters are lost, make them again: " + was.OpenFlow.Lost
 			}
@@ -205,4 +206,17 @@ func brief(member any) string {
 		}
 	}
 	return " (" + strings.Join(words, ", ") + ")"
+}
+
+// whose is the node or switch that has a namespace.
+func whose(namespace string) string {
+	if _, node, ok := plan.ParseNamespace(namespace); ok {
+		return node
+	}
+	for _, kind := range []vnet.SwitchKind{vnet.SwitchKernel, vnet.SwitchEngine, vnet.SwitchOpenFlow} {
+		if _, name, ok := plan.ParseSwitchNamespace(namespace, kind); ok {
+			return name
+		}
+	}
+	return namespace
 }

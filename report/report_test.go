@@ -37,6 +37,8 @@ func TestRepairsAreTold(t *testing.T) {
 	port := func(mtu int) *plan.Port { return &plan.Port{Namespace: "alice.net.r1", Interface: "eth1", MTU: mtu} }
 	link := plan.VxLink{Link: "r1-r2", Ends: [2]plan.End{{Port: port(1500), Rate: 8000}, {Port: port(1500)}}}
 	down, slower, deleted := link, link, link
+	atSwitch := link
+	atSwitch.Ends[0].Port = &plan.Port{Namespace: plan.SwitchNamespace(vnet.LeaseID{Tenant: "alice", Network: "net"}, "s1", vnet.SwitchOpenFlow), Interface: "eth0", MTU: 1500}
 	down.Ends[0] = plan.End{}
 	slower.Ends[0].Rate = 7000
 	deleted.Ends[0] = plan.End{Lost: true}
@@ -52,8 +54,9 @@ func TestRepairsAreTold(t *testing.T) {
 		step plan.Step
 		want string
 	}{
-		{plan.Step{Op: plan.Set, Item: flows, Was: ended}, "switch s1: its process had ended or did not answer, perhaps for want of memory: it was started again"},
+		{plan.Step{Op: plan.Set, Item: flows, Was: ended}, "switch s1: its process had ended or did not answer: it was started again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: down}, "link r1-r2: eth1 of r1 was down or set differently, is as planned again"},
+		{plan.Step{Op: plan.Set, Item: atSwitch, Was: down}, "link r1-r2: eth0 of s1 was down or set differently, is as planned again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: deleted}, "link r1-r2: eth1 of r1 was deleted, is there again: addresses, routes, queues and settings that were made at it by hand are lost, make them again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: slower}, "link r1-r2: rate_bps was 7000, is 8000 again"},
 		{plan.Step{Op: plan.Add, Item: router, Was: nil}, "routing of r1 was gone, is there again"},

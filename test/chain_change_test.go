@@ -70,9 +70,9 @@ func TestChainChangesLive(t *testing.T) {
 		{changing("fw", "8Mbit", "82", ""), "function of fw", "web.rate fw out"},
 		{changing("fw, most", "8Mbit", "82", ""), "via of chain web", "web.rate fw most out"},
 		{changing("fw, ids, most", "8Mbit", "82", ""), "via of chain web", "web.rate fw ids most out"},
-		{changing("fw, ids, most", "8Mbit", "82", beside), "chain other there", "web.rate fw ids most out"},
+		{changing("fw, ids, most", "8Mbit", "82", beside), "chain other is new", "web.rate fw ids most out"},
 		{changing("most, fw", "8Mbit", "82", beside), "via of chain web", "web.rate most fw out"},
-		{changing("fw", "8Mbit", "82", ""), "chain other none", "web.rate fw out"},
+		{changing("fw", "8Mbit", "82", ""), "chain other is gone", "web.rate fw out"},
 	} {
 		t.Logf("%s: %s", time.Since(began).Round(time.Millisecond), c.says)
 		file := s.file("live.yaml", c.text)

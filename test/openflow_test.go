@@ -100,6 +100,27 @@ func (l *lab) replaced(signal unix.Signal) {
 	})
 }
 
+// deafened says that a switch whose devices for frames without a flow are deleted gets
+// another process, and forwards.
+func (l *lab) deafened() {
+	l.t.Helper()
+	pid := l.openFlowProcess("h1")
+	spaces := matches(filepath.Join(l.run, "netns", "h1", "*.s1.openflow"))
+	if len(spaces) != 1 {
+		l.t.Fatalf("namespaces of the switch: %v", spaces)
+	}
+	out, err := exec.Command("nsenter", "--net="+spaces[0], "sh", "-c", "ip link del $(ip -o link | grep -o 'up[0-9a-f]*' | head -1)").CombinedOutput()
+	if err != nil {
+		l.t.Fatalf("delete the devices: %v: %s", err, out)
+	}
+	eventually(l.t, 20*time.Second, func() error {
+		if now := l.openFlowProcess("h1"); now == 0 || now == pid {
+			return fmt.Errorf("process %d, whose devices are gone", now)
+		}
+		return l.crosses("learning/a", "b")
+	})
+}
+
 // tracesAndQueues says that a packet of the learning example is explained, and that a
 // port has the queues of the request.
 func (l *lab) tracesAndQueues() {
@@ -171,6 +192,9 @@ func learns(t *testing.T, datapath string) {
 	}
 	for _, signal := range []unix.Signal{unix.SIGKILL, unix.SIGSTOP} {
 		l.replaced(signal)
+	}
+	if datapath == vnet.DatapathKernel {
+		l.deafened()
 	}
 	l.must("down", "learning")
 	eventually(t, 20*time.Second, func() error {

@@ -1,6 +1,7 @@
 package ofswitch
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -124,28 +125,23 @@ func (d *device) describe(conn *kernel.Conn) (of13.Port, error) {
 		return p, err
 	}
 	p.HWAddr, d.address = link.Hardware, link.Hardware
-	p.MaxSpeed = 1000 * d.speed
+	speed := d.speed
+	told, err := vnet.ParseRate(link.Alias) // the device's own speed tells nothing then
+	if err == nil {
+		speed = uint32(min(told/vnet.Mbit, math.MaxUint32))
+	}
+	p.MaxSpeed = 1000 * speed
 	p.CurrentSpeed = p.MaxSpeed
-	if rate := d.rate(link.Alias); rate > 0 {
-		p.CurrentSpeed = uint32(min(rate/vnet.Kbit, math.MaxUint32))
+	if rate := cmp.Or(d.queues.rate*8, uint64(told)); rate > 0 {
+		p.CurrentSpeed = uint32(min(rate/uint64(vnet.Kbit), math.MaxUint32))
 		p.MaxSpeed = max(p.MaxSpeed, p.CurrentSpeed)
 	}
-	p.Current = feature(d.speed)
+	p.Current = feature(speed)
 	p.Supported = p.Current
 	if !link.Runs {
 		p.State = of13.PortStateDown
 	}
 	return p, nil
-}
-
-// rate is what the device may send: what its queues have together, or what its alias
-// says, such as "100Mbit"; 0: neither says it.
-func (d *device) rate(alias string) vnet.Rate {
-	if d.queues.rate > 0 {
-		return vnet.Rate(min(d.queues.rate, math.MaxInt64/8)) * 8
-	}
-	rate, _ := vnet.ParseRate(alias)
-	return rate
 }
 
 // speedOf asks a device for its speed, by ETHTOOL_GSET (linux/ethtool.h). Devices that

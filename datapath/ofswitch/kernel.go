@@ -249,6 +249,13 @@ func (c *cache) listenOn(conn *kernel.Conn, l kernel.Link) error {
 	return unix.SetsockoptInt(c.upcall.fd, unix.SOL_SOCKET, unix.SO_RCVMARK, 1)
 }
 
+// deaf says whether the devices by which frames come are gone. Who starts the process again
+// has new ones.
+func (c *cache) deaf(conn *kernel.Conn) bool {
+	_, err := conn.LinkByIndex(c.leading)
+	return kernel.NotFound(err)
+}
+
 // attach puts a program on what a device receives, unless it is there.
 func (c *cache) attach(index int, program *ebpf.Program) error {
 	if c.attached[index] != nil {

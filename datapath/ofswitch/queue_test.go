@@ -35,8 +35,11 @@ func queuesShareAPort(t *testing.T, inKernel bool) {
 	ip(t, "link", "set", "p1", "alias", "12.5Mbit")
 	c := running(t, inKernel)
 	c.send(&of13.MultipartRequest{Kind: of13.MultipartPortDesc})
-	for i, want := range []uint32{12_500, 16_000} { // a veth pair tells 10 Gbit/s
-		if p := c.want(of13.TypeMultipartReply).(*of13.MultipartReply).PortDescs; len(p) < 2 || p[i].CurrentSpeed != want || p[i].MaxSpeed != 10_000_000 || p[i].Current != 1<<6 {
+	for i, want := range []of13.Port{
+		{CurrentSpeed: 12_500, MaxSpeed: 12_500, Current: 1 << 10},
+		{CurrentSpeed: 16_000, MaxSpeed: 10_000_000, Current: 1 << 6}, // a veth pair tells 10 Gbit/s
+	} {
+		if p := c.want(of13.TypeMultipartReply).(*of13.MultipartReply).PortDescs; len(p) < 2 || p[i].CurrentSpeed != want.CurrentSpeed || p[i].MaxSpeed != want.MaxSpeed || p[i].Current != want.Current {
 			t.Fatalf("port %d: %+v", i+1, p)
 		}
 		c.send(&of13.MultipartRequest{Kind: of13.MultipartPortDesc})

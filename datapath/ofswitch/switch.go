@@ -413,6 +413,9 @@ func (s *Switch) loop(ctx context.Context) error {
 			expired = now
 			if s.looked == 0 || now-s.looked >= int64(look) {
 				s.lookAtPorts()
+				if s.cache != nil && s.cache.deaf(s.conn) {
+					return errors.New("the devices by which frames without a flow come are gone: somebody has deleted them")
+				}
 			}
 			if s.cache != nil {
 				s.cache.sweep()

@@ -226,6 +226,8 @@ func TestRepliesAndErrors(t *testing.T) {
 	c.Write([]byte{4, 99, 0, 8, 0, 0, 0, 6, 3, of13.TypeBarrierRequest, 0, 8, 0, 0, 0, 7})
 	c.refused(6, of13.BadRequestBadType)
 	c.refused(7, of13.BadRequestBadVersion)
+	c.Write([]byte{4, of13.TypePacketIn, 0, 10, 0, 0, 0, 9, 1, 2}) // which switches send, whatever is in it
+	c.refused(9, of13.BadRequestBadType)
 	c.Write([]byte{4, 2, 0, 7, 0, 0, 0, 8})
 	c.refused(8, of13.BadRequestBadLen)
 	if _, err := c.Conn.Read(make([]byte, 1)); err != io.EOF {

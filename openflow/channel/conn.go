@@ -129,6 +129,9 @@ func (c *Conn) greet(r *bufio.Reader) error {
 	}
 	version, ok, err := of10.ReadHello(raw, &c.wire.decoder)
 	switch {
+	case err != nil && raw[1] == of13.TypeHello:
+		c.refuse(raw, of13.BadRequestBadLen)
+		return fmt.Errorf("its hello is malformed: %w", err)
 	case err != nil:
 		c.refuse(raw, of13.BadRequestBadType)
 		return fmt.Errorf("the first message is of type %d: %w", raw[1], of13.BadRequestBadType)

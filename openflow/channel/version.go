@@ -1,6 +1,8 @@
 package channel
 
 import (
+	"slices"
+
 	"sublet/openflow/of10"
 	"sublet/openflow/of13"
 )
@@ -13,10 +15,19 @@ type wire struct {
 }
 
 func (w *wire) decode(raw []byte) (of13.Header, of13.Message, error) {
+	if len(raw) >= of13.HeaderLen && slices.Contains(ofSwitches, w.kind(raw)) {
+		return of13.ReadHeader(raw), nil, of13.BadRequestBadType // whatever is in it
+	}
 	if w.version == of10.Version {
 		return w.decoder10.Decode(raw)
 	}
 	return w.decoder.Decode(raw)
+}
+
+// ofSwitches are the types of messages that switches alone send.
+var ofSwitches = []uint8{
+	of13.TypeFeaturesReply, of13.TypeGetConfigReply, of13.TypePacketIn, of13.TypeFlowRemoved, of13.TypePortStatus,
+	of13.TypeMultipartReply, of13.TypeBarrierReply, of13.TypeQueueGetConfigReply, of13.TypeRoleReply, of13.TypeGetAsyncReply,
 }
 
 func (w *wire) append(b []byte, xid uint32, m of13.Message) ([]byte, error) {
