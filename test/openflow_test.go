@@ -109,7 +109,7 @@ func (l *lab) deafened() {
 	if len(spaces) != 1 {
 		l.t.Fatalf("namespaces of the switch: %v", spaces)
 	}
-	out, err := exec.Command("nsenter", "--net="+spaces[0], "sh", "-c", "ip link del $(ip -o link | grep -o 'up[0-9a-f]*' | head -1)").CombinedOutput()
+	out, err := exec.Command("nsenter", "--net="+spaces[0], "sh", "-c", "ip link del $(ip -o link | grep -oE 'up[0-9a-f]{12}' | head -1)").CombinedOutput()
 	if err != nil {
 		l.t.Fatalf("delete the devices: %v: %s", err, out)
 	}

@@ -27,6 +27,8 @@ func (s *Switch) restore() (any bool, err error) {
 	for i := range s.store.counts {
 		if c := &s.store.counts[i]; c.Owner != 0 {
 			counts[c.Owner] = c
+		} else {
+			s.store.Forget(c)
 		}
 	}
 	claimed := make(map[*pipeline.Counts]bool)
@@ -37,8 +39,8 @@ func (s *Switch) restore() (any bool, err error) {
 	if err != nil {
 		s.config.Log(fmt.Errorf("%w: %d entries, groups or meters, the last of them for %w", ErrLost, len(records), err))
 	}
-	for i := range s.store.counts {
-		if c := &s.store.counts[i]; !claimed[c] {
+	for _, c := range counts {
+		if !claimed[c] {
 			s.store.Forget(c)
 		}
 	}

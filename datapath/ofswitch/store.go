@@ -57,6 +57,9 @@ type rows struct {
 func openStore(entries int) (*store, error) {
 	most := 2*entries + 64 // those of a bundle are freed at its end
 	size := int(unsafe.Sizeof(rows{})) + most*int(unsafe.Sizeof(pipeline.Counts{}))
+	if err := packCounts(size); err != nil {
+		return nil, err
+	}
 	b, err := mapFile(rowsFile, size)
 	if err != nil {
 		return nil, err
@@ -68,6 +71,33 @@ func openStore(entries int) (*store, error) {
 		s.rows.version = storeVersion
 	}
 	return s, nil
+}
+
+// packCounts puts counters that entries have first in a file that is larger than it is to
+// be, so that none is cut off of those that have room.
+func packCounts(size int) error {
+	info, err := os.Stat(rowsFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	const head, each = int(unsafe.Sizeof(rows{})), int(unsafe.Sizeof(pipeline.Counts{}))
+	if err != nil || int(info.Size()) <= size || (int(info.Size())-head)%each != 0 {
+		return err
+	}
+	b, err := mapFile(rowsFile, int(info.Size()))
+	if err != nil {
+		return err
+	}
+	defer unix.Munmap(b)
+	all := unsafe.Slice((*pipeline.Counts)(unsafe.Pointer(&b[head])), (len(b)-head)/each)
+	at := 0
+	for i := range all {
+		if all[i].Owner != 0 {
+			all[i], all[at] = all[at], all[i]
+			at++
+		}
+	}
+	return nil
 }
 
 // shift takes a store that comes from another host: its times are of that one's clock.

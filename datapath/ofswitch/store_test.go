@@ -105,3 +105,32 @@ func TestStoreFromAnotherHost(t *testing.T) {
 		t.Error("a time that is none is taken")
 	}
 }
+
+// Counters that entries have outlive a switch that is started with fewer entries, and come
+// with one that is started with more.
+func TestStoreOfAnotherSize(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, entries := range []int{1000, 10, 500} {
+		s, err := openStore(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entries == 1000 {
+			for i, owner := range []uint64{7, 8, 9} {
+				c := &s.counts[len(s.counts)-1-i]
+				c.Owner, c.Packets = owner, 10*owner
+			}
+			s.rows.ports[1].TxPackets = 5
+		}
+		found := make(map[uint64]uint64)
+		for _, c := range s.counts {
+			if c.Owner != 0 {
+				found[c.Owner] = c.Packets
+			}
+		}
+		if len(s.counts) != 2*entries+64 || len(found) != 3 || found[7] != 70 || found[8] != 80 || found[9] != 90 || s.rows.ports[1].TxPackets != 5 {
+			t.Errorf("with %d entries: %d places, %v, ports %+v", entries, len(s.counts), found, s.rows.ports[1])
+		}
+		s.close()
+	}
+}
