@@ -3,6 +3,7 @@ package chain
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,10 +23,10 @@ func (p *Part) planeOf(c plan.Chains) (nsh.Plane, error) {
 		}
 		plane.Classifiers = append(plane.Classifiers, made)
 	}
-	waits := make(map[string]bool) // limiters that are rates of chains
+	waits := make(map[string]bool) // limiters that are rates of chains: whether packets go on to other hosts
 	for _, h := range c.Hops {
 		if h.HoldsRate() {
-			waits[h.Function] = true
+			waits[h.Function] = waits[h.Function] || slices.ContainsFunc(c.Hops, func(o plan.ChainHop) bool { return o.Path == h.Path && o.Remote != "" })
 		}
 	}
 	for _, f := range c.Functions {
@@ -33,8 +34,11 @@ func (p *Part) planeOf(c plan.Chains) (nsh.Plane, error) {
 		if err != nil {
 			return plane, err
 		}
-		if waits[f.Name] {
+		if remote, ok := waits[f.Name]; ok {
 			made.Kind = nsh.Shape
+			if remote {
+				made.Outer, made.Overhead = uint64(plan.Outer(f.Rate)), plan.OuterHeaders
+			}
 		}
 		for _, b := range f.Backends {
 			down := !p.health.up(c.Key(), b.Path)

@@ -21,6 +21,8 @@ const (
 	htbParms, htbInit, htbRate64, htbCeil64  = 1, 2, 6, 7
 	linkLayerEthernet                        = 1
 	rateSpecSize, tbfParmsSize, htbParmsSize = 12, 36, 44
+
+	rateSpecOverhead = 2 // where struct tc_ratespec has it
 	htbVersion, htbRateToQuantum, tickShift  = 3, 10, 6 // a tick is 64 ns
 )
 
@@ -88,6 +90,7 @@ type HTBClass struct {
 	Rate, Ceil        uint64
 	Burst, CeilBurst  uint32
 	Quantum, Priority uint32
+	Overhead          uint16 // bytes that each packet counts more
 }
 
 // SetClass begins a request that makes a class or changes it in place. A
@@ -107,6 +110,8 @@ func setClass(flags, index int, id, parent uint32, class HTBClass) *Message {
 	return m.Nest(unix.TCA_OPTIONS, func() {
 		b := rateSpec(make([]byte, 0, htbParmsSize), class.Rate)
 		b = rateSpec(b, class.Ceil)
+		binary.NativeEndian.PutUint16(b[rateSpecOverhead:], class.Overhead)
+		binary.NativeEndian.PutUint16(b[rateSpecSize+rateSpecOverhead:], class.Overhead)
 		for _, v := range []uint32{ticks(class.Burst, class.Rate), ticks(class.CeilBurst, class.Ceil), class.Quantum, 0, class.Priority} {
 			b = binary.NativeEndian.AppendUint32(b, v)
 		}
@@ -136,6 +141,7 @@ func (q Qdisc) HTB() HTBClass {
 	if b := attr(q.Data, htbCeil64); len(b) == 8 {
 		class.Ceil = binary.NativeEndian.Uint64(b)
 	}
+	class.Overhead = binary.NativeEndian.Uint16(parms[rateSpecOverhead:])
 	class.Burst = bytesOf(binary.NativeEndian.Uint32(parms[24:]), class.Rate)
 	class.CeilBurst = bytesOf(binary.NativeEndian.Uint32(parms[28:]), class.Ceil)
 	return class

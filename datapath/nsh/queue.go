@@ -1,9 +1,12 @@
 package nsh
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -38,23 +41,51 @@ func (p Plane) waits() bool {
 // minorOf is the class of a function's number.
 func minorOf(number uint32) uint16 { return uint16(number & (1<<numberBits - 1)) }
 
+// A class of packets that go on to other hosts is below another one: it has what is left
+// of the rate with headers, and takes all that it gets from there, where the rate without
+// them is held.
+
+// aboveBit tells the number of that class.
+const aboveBit = 1 << numberBits
+
+// class is one, and the one above it; 0: the root.
+type class struct {
+	kernel.HTBClass
+	above uint16
+	queue uint32 // bytes that may wait; 0: it has classes below
+}
+
 // classes are those of a plane, by their numbers.
-func (r record) classes() map[uint16]kernel.HTBClass {
-	all := make(map[uint16]kernel.HTBClass)
+func (r record) classes() map[uint16]class {
+	all := make(map[uint16]class)
 	for _, f := range r.Plane.Functions {
 		if f.Kind != Shape {
 			continue
 		}
-		rate := f.Rate / 8
-		burst := uint32(max(wholeGSO, min(rate/1000*burstTime, 1<<30)))
-		all[minorOf(r.Numbers[functionKey(f.Name)])] = kernel.HTBClass{Rate: rate, Ceil: rate, Burst: burst, CeilBurst: burst, Quantum: wholeGSO}
+		minor := minorOf(r.Numbers[functionKey(f.Name)])
+		held := class{HTBClass: classOfRate(f.Rate/8, f.Rate/8), queue: room(f.Rate / 8)}
+		if f.Outer > 0 {
+			below := class{HTBClass: classOfRate(leastRate, f.Outer/8), above: minor | aboveBit, queue: held.queue}
+			below.Overhead = f.Overhead
+			held.queue = 0
+			all[minor|aboveBit], held = held, below
+		}
+		all[minor] = held
 	}
 	return all
 }
 
-// room is how many bytes may wait for a rate.
-func room(class kernel.HTBClass) uint32 {
-	return uint32(min(max(class.Rate/1000*queueTime, queueRoom), 32<<20))
+// leastRate is in byte/s: HTB has no class without a rate of its own.
+const leastRate = 1000
+
+func classOfRate(rate, ceil uint64) kernel.HTBClass {
+	burst := uint32(max(wholeGSO, min(ceil/1000*burstTime, 1<<30)))
+	return kernel.HTBClass{Rate: rate, Ceil: ceil, Burst: burst, CeilBurst: burst, Quantum: wholeGSO}
+}
+
+// room is how many bytes may wait for a rate, in byte/s.
+func room(rate uint64) uint32 {
+	return uint32(min(max(rate/1000*queueTime, queueRoom), 32<<20))
 }
 
 // leafOf is the handle of the queue of a class.
@@ -98,17 +129,30 @@ func (s *site) queues(r record) error {
 			return fmt.Errorf("make its queues: %w", err)
 		}
 	}
-	for minor, class := range r.classes() {
-		id := kernel.Handle(1, minor)
-		err := s.inside.Do(kernel.SetClass(s.queue.Index, id, kernel.Handle(1, 0), class))
-		if err == nil {
-			err = s.inside.Do(kernel.SetFIFO(s.queue.Index, leafOf(minor), id, room(class)))
-		}
-		if err != nil {
+	classes := r.classes()
+	for _, minor := range slices.Backward(slices.Sorted(maps.Keys(classes))) { // those above first
+		if err := s.setClass(minor, classes[minor]); err != nil {
 			return fmt.Errorf("make the queue of a rate: %w", err)
 		}
 	}
 	return nil
+}
+
+// setClass makes a class or changes it in place. One does not move: that of another place
+// goes, with what waits in it.
+func (s *site) setClass(minor uint16, c class) error {
+	id, above := kernel.Handle(1, minor), kernel.Handle(1, c.above)
+	have, err := s.inside.Class(s.queue.Index, id)
+	if err == nil && have.Parent != above && (c.above > 0 || have.Parent != kernel.TCRoot) {
+		err = s.inside.DeleteClass(s.queue.Index, id)
+	}
+	if err != nil && !kernel.NotFound(err) {
+		return err
+	}
+	if err := s.inside.Do(kernel.SetClass(s.queue.Index, id, above, c.HTBClass)); err != nil || c.queue == 0 {
+		return err
+	}
+	return s.inside.Do(kernel.SetFIFO(s.queue.Index, leafOf(minor), id, c.queue))
 }
 
 func (s *site) makeQueue() error {
@@ -147,7 +191,7 @@ func (s *site) queued(r record) error {
 		return err
 	}
 	for _, c := range have {
-		if w, ok := want[uint16(c.Handle)]; ok && c.HTB().Rate == w.Rate && c.HTB().Ceil == w.Ceil {
+		if w, h := want[uint16(c.Handle)], c.HTB(); w.Ceil == h.Ceil && w.Rate == h.Rate && w.Overhead == h.Overhead {
 			delete(want, uint16(c.Handle))
 		}
 	}
@@ -171,6 +215,7 @@ func (s *site) sweepQueues(r record) error {
 	if err != nil {
 		return err
 	}
+	slices.SortFunc(have, func(a, b kernel.Qdisc) int { return cmp.Compare(a.Handle, b.Handle) }) // those below first
 	for _, c := range have {
 		if _, ok := want[uint16(c.Handle)]; !ok {
 			if err := s.inside.DeleteClass(s.queue.Index, c.Handle); err != nil {

@@ -136,9 +136,12 @@ type Function struct {
 	// one longest without a packet gives way.
 	Flows uint32 `json:",omitempty"`
 	// Limit: bit per second of frames, and bytes at once; Burst 0: 10 ms, 64 kB at least.
-	// Shape has a rate only.
 	Rate  uint64 `json:",omitempty"`
 	Burst uint32 `json:",omitempty"`
+	// Shape, of packets that go on to other hosts: the most of them with the bytes that
+	// are put in front of each, which small ones come to first.
+	Outer    uint64 `json:",omitempty"` // bit per second
+	Overhead uint16 `json:",omitempty"`
 	// Mirror: device in the fabric by which a copy of each frame leaves, or enters as
 	// if the node there had sent it.
 	To     string `json:",omitempty"`
