@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -100,22 +101,29 @@ func (l *lab) replaced(signal unix.Signal) {
 	})
 }
 
-// deafened says that a switch whose devices for frames without a flow are deleted gets
-// another process, and forwards.
+// deafened says that a switch whose devices for frames without a flow are deleted has
+// others soon, and forwards.
 func (l *lab) deafened() {
 	l.t.Helper()
-	pid := l.openFlowProcess("h1")
 	spaces := matches(filepath.Join(l.run, "netns", "h1", "*.s1.openflow"))
 	if len(spaces) != 1 {
 		l.t.Fatalf("namespaces of the switch: %v", spaces)
 	}
-	out, err := exec.Command("nsenter", "--net="+spaces[0], "sh", "-c", "ip link del $(ip -o link | grep -oE 'up[0-9a-f]{12}' | head -1)").CombinedOutput()
-	if err != nil {
-		l.t.Fatalf("delete the devices: %v: %s", err, out)
+	leading := func() string {
+		out, err := exec.Command("nsenter", "--net="+spaces[0], "ip", "-oneline", "link").Output()
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		return regexp.MustCompile(`\d+: up[0-9a-f]{12}`).FindString(string(out))
+	}
+	was := leading()
+	_, device, _ := strings.Cut(was, ": ")
+	if out, err := exec.Command("nsenter", "--net="+spaces[0], "ip", "link", "del", device).CombinedOutput(); err != nil {
+		l.t.Fatalf("delete %q: %v: %s", was, err, out)
 	}
 	eventually(l.t, 20*time.Second, func() error {
-		if now := l.openFlowProcess("h1"); now == 0 || now == pid {
-			return fmt.Errorf("process %d, whose devices are gone", now)
+		if now := leading(); now == "" || now == was {
+			return fmt.Errorf("devices for frames without a flow: %q, %q before", now, was)
 		}
 		return l.crosses("learning/a", "b")
 	})
