@@ -22,8 +22,8 @@ const (
 	linkLayerEthernet                        = 1
 	rateSpecSize, tbfParmsSize, htbParmsSize = 12, 36, 44
 
-	rateSpecOverhead = 2 // where struct tc_ratespec has it
-	htbVersion, htbRateToQuantum, tickShift  = 3, 10, 6 // a tick is 64 ns
+	rateSpecOverhead                        = 2        // where struct tc_ratespec has it
+	htbVersion, htbRateToQuantum, tickShift = 3, 10, 6 // a tick is 64 ns
 )
 
 // SetTBF begins a request for a token bucket filter at a device's root.
