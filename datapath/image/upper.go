@@ -306,6 +306,9 @@ func (u *Upper) Add(h *tar.Header, content io.Reader) error {
 	if len(h.Name) > mostPath+1 || len(h.Linkname) > mostPath {
 		return fmt.Errorf("%w: it has paths of more than %d bytes", ErrArchive, mostPath)
 	}
+	if strings.Count(path.Clean("/"+h.Name), "/") > mostLevels+1 { // a file in the deepest directory
+		return fmt.Errorf("%w: its directories are nested more than %d deep", ErrArchive, mostLevels)
+	}
 	err := u.add(h, u.bounded(content))
 	for _, its := range []error{unix.ENOENT, unix.ENOTDIR, unix.EISDIR, unix.EEXIST, unix.ELOOP, unix.ENAMETOOLONG, unix.EMLINK, unix.EPERM, unix.EINVAL, io.ErrUnexpectedEOF} {
 		if errors.Is(err, its) && !errors.Is(err, ErrArchive) {

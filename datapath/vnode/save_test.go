@@ -155,6 +155,7 @@ func TestHostileArchives(t *testing.T) {
 		"a link to nothing":   archiveOf(t, about, tar.Header{Typeflag: tar.TypeLink, Name: "layers/-/x", Linkname: "layers/-/../../etc/passwd-none"}),
 		"through a link out":  archiveOf(t, about, tar.Header{Typeflag: link, Name: "layers/-/out", Linkname: filepath.Dir(outside)}, tar.Header{Typeflag: file, Name: "layers/-/out/evil"}),
 		"a long path":         archiveOf(t, about, tar.Header{Typeflag: file, Name: "layers/-/" + strings.Repeat("x/", 3000) + "y"}),
+		"deep directories":    archiveOf(t, about, tar.Header{Typeflag: file, Name: "layers/-/" + strings.Repeat("x/", 300) + "y"}),
 		"more than the disk":  archiveOf(t, about, many...),
 		"a file in its place": archiveOf(t, about, tar.Header{Typeflag: file, Name: "layers/-"}),
 	} {
