@@ -57,11 +57,11 @@ func (c *checker) stage(path string, s Stage, before Topology) error {
 	after := left.apply(Stage{Add: s.Add}).names()
 	for _, name := range sortedKeys(s.Links) {
 		where := key(path+".links", name)
+		if l, _ := before.Link(name); l.Chain != "" {
+			continue // its chain is checked, and that no stage takes its ends away
+		}
 		if after[name] != "link" {
 			return fieldf(where, "no link %q in this stage: name one that is there, or add it", name)
-		}
-		if l, _ := left.Link(name); l.Chain != "" {
-			continue // its chain is checked
 		}
 		if err := checkBandwidth(where, s.Links[name]); err != nil {
 			return err

@@ -75,6 +75,22 @@ func TestStagesGiveChainsForms(t *testing.T) {
 	}
 }
 
+// A stage that would bring functions or chains, or take them away, is refused with what to
+// state in its place.
+func TestStagesBringNoFunctions(t *testing.T) {
+	for stage, says := range map[string]string{
+		"add: {functions: [{name: ids, kind: limiter, rate: 1Mbit}]}": `has no field "functions": state it at the start, under functions of the request`,
+		"add: {chains: [{name: new, from: a, to: b, via: [fw]}]}":     `has no field "chains": state it at the start, under chains of the request, with paused: true`,
+		"functions: [{name: ids, kind: limiter, rate: 1Mbit}]":        `has no field "functions": state it at the start`,
+		"remove: [most], chains: {rest: {via: [fw]}}":                 `stages[0].remove[0]: "most" is part of a chain, which stages change and pause, and do not take away`,
+	} {
+		_, err := ParseRequest("r.yaml", []byte(staged("  - {name: s, begins: command, "+stage+"}\n")))
+		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %q", stage, err, says)
+		}
+	}
+}
+
 // What is wrong with a form is told where it is written.
 func TestBadFormsOfChains(t *testing.T) {
 	for stage, says := range map[string]string{
