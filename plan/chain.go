@@ -123,11 +123,11 @@ type ChainRemote struct {
 	Link    int        `json:"link,omitempty"`   // index of the VxLink whose class packets have
 	End     int        `json:"end,omitempty"`    // of it
 	Shaped  bool       `json:"shaped,omitempty"` // Link and End say which
-	// Transport carries packets there; "": UDP. VNI is that of VXLAN-GPE, and Compat says
-	// that packets have the source port vnet.CompatPort.
+	// Transport carries packets there; "": UDP. VNI is that of VXLAN-GPE, and Source the
+	// source port of all packets; 0: one by the flow.
 	Transport vnet.Transport `json:"transport,omitempty"`
 	VNI       vnet.VNI       `json:"vni,omitempty"`
-	Compat    bool           `json:"compat,omitempty"`
+	Source    uint16         `json:"source,omitempty"`
 }
 
 // ChainHop is what becomes of packets of a path at an index: one of Function,
@@ -503,8 +503,12 @@ func (c *Compiler) carry(p *chainPlans, link vnet.VirtualLink, way chainWay, pat
 			to.reached(near)
 			from.reached(far)
 			name := link.Name + ">" + string(receiver)
-			to.remote(way.over(ChainRemote{Name: name, Address: far.Address, Link: net.index[link.Name], End: way.to(), Shaped: true}, path))
-			from.remote(way.over(ChainRemote{Name: link.Name + "<" + string(sender), Address: near.Address}, path))
+			source := way.Compat
+			if source == 0 && TellsApart(c.sub.Substrate, h.hops) {
+				source = SourceOf(h.vni)
+			}
+			to.remote(way.over(ChainRemote{Name: name, Address: far.Address, Link: net.index[link.Name], End: way.to(), Shaped: true, Source: source}, path))
+			from.remote(way.over(ChainRemote{Name: link.Name + "<" + string(sender), Address: near.Address, Source: source}, path))
 			to.Hops = append(to.Hops, ChainHop{Path: path, Index: index, Chain: way.Name, Back: way.back(), Remote: name})
 		}
 	}
@@ -523,8 +527,26 @@ func (w chainWay) over(r ChainRemote, path uint32) ChainRemote {
 	if w.Transport == vnet.TransportGPE {
 		r.Transport, r.VNI = w.Transport, vnet.VNI(path)
 	}
-	r.Compat = w.Compat != 0
 	return r
+}
+
+// carried is the chain as whose packets those of a link go between hosts: of a link that
+// chains share, the first of them. Copies of a mirror are packets of the link.
+func (n *network) carried(link vnet.VirtualLink) (vnet.Chain, bool) {
+	function := link.Sender()
+	if function == "" {
+		return n.lease.Request.ChainOf(link.Chain)
+	}
+	f := n.functions[function]
+	if f == nil || f.Kind == vnet.FunctionMirror {
+		return vnet.Chain{}, false
+	}
+	for _, chain := range n.lease.Request.Chains {
+		if slices.Contains(chain.Via, function) && (f.Kind == vnet.FunctionBalancer || chain.OnFailure == vnet.FailureReroute) {
+			return chain, true
+		}
+	}
+	return vnet.Chain{}, false
 }
 
 // reached notes how a host reaches others, and they it. More than one interface

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 
@@ -20,6 +21,8 @@ type Flow struct {
 	From    netip.Addr   `json:"from"` // outer addresses
 	To      netip.Addr   `json:"to"`
 	Source  uint16       `json:"source"` // UDP source port
+	// Transport is that of a chain's packets; "": they are the tunnel's own.
+	Transport vnet.Transport `json:"transport,omitempty"`
 	// Of outer frames: what is guaranteed, and what the meter lets through; 0: it
 	// shares the meter of what belongs to no lease.
 	Min  vnet.Rate `json:"min_bps"`
@@ -61,7 +64,11 @@ func (f Flow) Meet(other Item) Item {
 }
 
 func (f Flow) String() string {
-	return fmt.Sprintf("%s %s: port %d->%d %s->%s udp %d min %s rate %s", f.Key(), f.Link, f.In, f.Out, f.From, f.To, f.Source, f.Min, f.Rate)
+	nsh := ""
+	if f.Transport != "" {
+		nsh = " nsh over " + string(f.Transport)
+	}
+	return fmt.Sprintf("%s %s: port %d->%d %s->%s udp %d%s min %s rate %s", f.Key(), f.Link, f.In, f.Out, f.From, f.To, f.Source, nsh, f.Min, f.Rate)
 }
 
 // TellsApart says whether a tunnel passes a switch that must know its packets.
@@ -80,6 +87,14 @@ func (c *Compiler) flows(p pathPlan, h tunnelHop) {
 	if len(c.sub.OpenFlow) == 0 {
 		return
 	}
+	chain, chained := p.net.carried(p.link)
+	if chain.Compat != 0 {
+		return // by their port those of all chains are alike
+	}
+	var transport vnet.Transport
+	if chained {
+		transport = cmp.Or(chain.Transport, vnet.TransportUDP)
+	}
 	for i, hop := range h.hops[:len(h.hops)-1] {
 		o, speaks := c.sub.OpenFlowOf(hop.To())
 		if !speaks {
@@ -96,7 +111,7 @@ func (c *Compiler) flows(p pathPlan, h tunnelHop) {
 			if class.BestEffort {
 				class.Guaranteed, class.Ceil = 0, 0
 			}
-			f := Flow{Lease: p.net.lease.ID(), Link: p.link.Name, VNI: h.vni, In: ports[0], Out: ports[1], From: near, To: far, Source: SourceOf(h.vni), Min: class.Guaranteed, Rate: class.Ceil}
+			f := Flow{Lease: p.net.lease.ID(), Link: p.link.Name, VNI: h.vni, In: ports[0], Out: ports[1], From: near, To: far, Source: SourceOf(h.vni), Transport: transport, Min: class.Guaranteed, Rate: class.Ceil}
 			if dir == vnet.Reverse {
 				f.Reverse, f.In, f.Out, f.From, f.To = true, f.Out, f.In, far, near
 			}

@@ -69,3 +69,79 @@ func TestFlowsOfSwitches(t *testing.T) {
 		}
 	}
 }
+
+// A chain's packets between hosts have entries of their own at an OpenFlow switch, by the
+// port of their transport, and both hosts have one source port for each of its links, by
+// which the switch tells them from others. A chain with a stated source port has no entry:
+// the switch could not tell two such chains apart.
+func TestFlowsOfChains(t *testing.T) {
+	at := netip.MustParseAddr
+	sub := vnet.Substrate{
+		Hosts: []vnet.SubstrateNode{{Name: "h1"}, {Name: "h2"}}, Switches: []string{"s1"},
+		Links: []vnet.SubstrateLink{
+			{Name: "l1", Ends: [2]string{"h1", "s1"}, Capacity: vnet.Gbit, Ports: [2]vnet.Port{{Interface: "eth1", Address: at("192.0.2.1")}, {}}},
+			{Name: "l2", Ends: [2]string{"h2", "s1"}, Capacity: vnet.Gbit, Ports: [2]vnet.Port{{Interface: "eth1", Address: at("192.0.2.2")}, {}}},
+		},
+		OpenFlow: []vnet.OpenFlowSwitch{{Name: "s1", Ports: map[string]uint32{"l1": 7, "l2": 8}, Entries: 10, Meters: 10}},
+	}
+	ten := [2]vnet.Bandwidth{vnet.Static(10 * vnet.Mbit), vnet.Static(10 * vnet.Mbit)}
+	const path, tunnel = 1 << 20, 1<<20 + 1
+	for _, c := range []struct {
+		transport, want vnet.Transport
+		compat, source  uint16
+	}{
+		{"", vnet.TransportUDP, 0, SourceOf(tunnel)},
+		{vnet.TransportGPE, vnet.TransportGPE, 0, SourceOf(tunnel)},
+		{"", "", vnet.CompatPort, vnet.CompatPort},
+	} {
+		l := vnet.Lease{
+			State: vnet.Running, Stage: -1,
+			Request: vnet.Request{Tenant: "alice", Network: "net", Topology: vnet.Topology{
+				Nodes: []vnet.VirtualNode{{Name: "a"}, {Name: "b"}, {Name: "fw", Function: &vnet.Function{Kind: vnet.FunctionFirewall}}},
+				Links: []vnet.VirtualLink{
+					{Name: "ab", Ends: [2]string{"a", "b"}, Bandwidth: ten},
+					{Name: "web-1", Ends: [2]string{"a", "fw"}, Chain: "web", Bandwidth: ten},
+					{Name: "web-2", Ends: [2]string{"fw", "b"}, Chain: "web", Bandwidth: ten},
+				},
+			}, Chains: []vnet.Chain{{Name: "web", From: "a", To: "b", Via: []string{"fw"}, Rate: 10 * vnet.Mbit, Transport: c.transport, Compat: c.compat}}},
+			Mapping: vnet.Mapping{
+				Nodes: map[string]vnet.HostID{"a": "h1", "b": "h2", "fw": "h2"},
+				Links: map[string]vnet.Path{"ab": {"l1", "l2"}, "web-1": {"l1", "l2"}, "web-2": {}},
+			},
+			VNIs:      map[string][]vnet.VNI{"ab": {1<<20 + 2}, "web-1": {path, tunnel}, "web-2": {1<<20 + 3}},
+			Rates:     map[string][2]vnet.Rate{"ab": {10 * vnet.Mbit, 10 * vnet.Mbit}, "web-1": {10 * vnet.Mbit, 10 * vnet.Mbit}, "web-2": {10 * vnet.Mbit, 10 * vnet.Mbit}},
+			Addresses: map[string]netip.Addr{"a": at("10.0.0.1"), "b": at("10.0.0.2")},
+		}
+		plans, err := Compile(sub, []vnet.Lease{l})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []Flow
+		for _, item := range plans["s1"].Items() {
+			if f := item.(Flow); f.Link == "web-1" {
+				got = append(got, f)
+			}
+		}
+		if c.want == "" && len(got) != 0 {
+			t.Errorf("a chain with a stated source port has entries %v", got)
+		}
+		if c.want != "" && (len(got) != 2 || got[0].Transport != c.want || got[0].Source != c.source) {
+			t.Errorf("transport %q: s1 gets %v", c.transport, got)
+		}
+		for _, host := range []vnet.HostID{"h1", "h2"} {
+			remotes := 0
+			for _, item := range plans[host].Items() {
+				if chains, ok := item.(Chains); ok {
+					for _, r := range chains.Remotes {
+						if remotes++; r.Source != c.source {
+							t.Errorf("%s: packets of the chain have source port %d, want %d", host, r.Source, c.source)
+						}
+					}
+				}
+			}
+			if remotes != 1 {
+				t.Errorf("%s knows %d other hosts", host, remotes)
+			}
+		}
+	}
+}

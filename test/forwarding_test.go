@@ -15,6 +15,7 @@ import (
 	"time"
 
 	product "sublet/lab"
+	"sublet/vnet"
 )
 
 // openVSwitch is a switch of a lab that Open vSwitch is, in user space, instead of the
@@ -270,4 +271,67 @@ func TestLeaseOverOpenVSwitch(t *testing.T) {
 	l.up(fmt.Sprintf(overSwitches, "third"))
 	l.unleased("h1", product.PortAddress(2, 1).String()+":9")
 	l.checked("third", broken)
+}
+
+// chainOverSwitches is a chain between two hosts, carried by a transport after which its
+// network is called.
+func chainOverSwitches(transport string) string {
+	return fmt.Sprintf(`network: %s
+nodes: [{name: a, host: h1}, {name: b, host: h2}]
+functions: [{name: fw, kind: firewall, host: h2, rules: [{deny: {proto: udp, dst_port: 23}}]}]
+links: [{name: ab, ends: [a, b], rate: 2Mbit}]
+chains: [{name: web, from: a, to: b, match: {proto: udp, dst_port: 9000}, via: [fw], rate: 8Mbit, transport: %s}]
+`, transport, transport)
+}
+
+// A chain between hosts has entries and meters of its own in switches of the substrate, by
+// the port of its transport, and all its packets take them.
+func TestChainOverOpenVSwitch(t *testing.T) {
+	const packets = 200
+	l, s1, s2 := lineOfSwitches(t)
+	for transport, port := range map[string]int{"udp": 61440, "gpe": 4790} {
+		l.up(chainOverSwitches(transport))
+		l.must("exec", transport+"/a", "--", "python3", "-c", fmt.Sprintf(`
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); b = socket.gethostbyname("b"), 9000
+for _ in range(%d): s.sendto(bytes(200), b); time.sleep(0.01)`, packets))
+		eventually(t, time.Minute, func() error {
+			if came := l.came(transport, "out"); came != packets {
+				return fmt.Errorf("transport %s: %d packets of %d arrived", transport, came, packets)
+			}
+			return errors.Join(s1.carried(port, packets), s2.carried(port, packets))
+		})
+		l.must("down", transport)
+		eventually(t, time.Minute, func() error { return errors.Join(s1.has(0), s2.has(0)) })
+	}
+}
+
+// It keeps its rate beside traffic that belongs to no lease.
+func TestSoakChainOverOpenVSwitchKeepsItsRate(t *testing.T) {
+	l, _, _ := lineOfSwitches(t)
+	l.up(chainOverSwitches("udp"))
+	l.unleased("h1", product.PortAddress(2, 1).String()+":9")
+	l.checked("udp", brokenChain)
+}
+
+// brokenChain says what a check found broken, a chain below nine tenths of its rate too.
+func brokenChain(v vnet.Verdict, code int) error {
+	if len(v.Chains) != 1 || v.Chains[0].Measured < v.Chains[0].Rate*9/10 {
+		return fmt.Errorf("exit code %d, chains %+v", code, v.Chains)
+	}
+	return nil
+}
+
+// carried wants an entry by which so many packets to a port of UDP left by a meter.
+func (s *openVSwitch) carried(port, least int) error {
+	flows := s.ofctl("dump-flows")
+	for line := range strings.Lines(flows) {
+		_, count, _ := strings.Cut(line, "n_packets=")
+		packets := 0
+		_, _ = fmt.Sscanf(count, "%d", &packets)
+		if packets >= least && strings.Contains(line, fmt.Sprintf("tp_dst=%d ", port)) && strings.Contains(line, "actions=meter:") {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has no entry for port %d that %d packets took:\n%s", s.name, port, least, flows)
 }

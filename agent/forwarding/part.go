@@ -174,11 +174,13 @@ func passageOf(id uint32, f plan.Flow) controller.Passage {
 	return controller.Passage{ID: id, Kbps: kbps(f.Rate + f.Rate/meterSlack), Out: f.Out, Match: of13.Match{Fields: []of13.Field{
 		of13.Exact(of13.InPort, uint64(f.In)), of13.Exact(of13.EthType, 0x0800), of13.Exact(of13.IPProto, 17),
 		of13.Exact(of13.IPv4Src, number(f.From)), of13.Exact(of13.IPv4Dst, number(f.To)),
-		of13.Exact(of13.UDPSrc, uint64(f.Source)), of13.Exact(of13.UDPDst, vxlanPort),
+		of13.Exact(of13.UDPSrc, uint64(f.Source)), of13.Exact(of13.UDPDst, receiverPort[f.Transport]),
 	}}}
 }
 
-const vxlanPort = 4789 // RFC 7348
+// receiverPort is where packets go: those of tunnels are VXLAN (RFC 7348), chains have
+// their own (docs/chains-packets.md), or VXLAN-GPE's.
+var receiverPort = map[vnet.Transport]uint64{"": 4789, vnet.TransportUDP: 61440, vnet.TransportGPE: 4790}
 
 func number(a netip.Addr) uint64 {
 	four := a.As4()

@@ -47,7 +47,7 @@ func (p *Part) planeOf(c plan.Chains) (nsh.Plane, error) {
 		plane.Functions = append(plane.Functions, made)
 	}
 	for _, r := range c.Remotes {
-		made := nsh.Remote{Name: r.Name, Address: r.Address, VNI: uint32(r.VNI), Compat: r.Compat}
+		made := nsh.Remote{Name: r.Name, Address: r.Address, VNI: uint32(r.VNI), Source: r.Source}
 		if r.Transport == vnet.TransportGPE {
 			made.Transport = nsh.GPE
 		}

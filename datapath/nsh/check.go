@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+
+	"sublet/datapath/bpf"
 )
 
 // Check says why a plane cannot be made, whatever the kernel has.
@@ -48,6 +50,8 @@ func (p Plane) checkRemote(r Remote) error {
 		return fmt.Errorf("remote %s: address %s does not go with the local %s", r.Name, r.Address, p.Local)
 	case r.Transport != "" && r.Transport != UDP && r.Transport != GPE:
 		return fmt.Errorf("remote %s: there is no transport %q: take udp or gpe", r.Name, r.Transport)
+	case r.Source >= bpf.PortUser && r.Source != bpf.PortNshSource:
+		return fmt.Errorf("remote %s: nobody takes packets from port %d: take one below %d, or %d", r.Name, r.Source, bpf.PortUser, bpf.PortNshSource)
 	case r.VNI > MaxPath:
 		return fmt.Errorf("remote %s: a VNI has 24 bits", r.Name)
 	}

@@ -29,8 +29,8 @@ func remoteRow(p Plane, r Remote, g ground) nshRemote {
 		Flags: roomFixedGSO | roomUDP | roomEthernet, Device: g.chain, Priority: classOf(r.Class),
 		Mtu: uint16(min(r.mtu(g), 65535)), PortBase: bpf.PortLeaseBase, PortMask: bpf.PortLeaseMask, Family: familyOf(r.Address),
 	}
-	if r.Compat {
-		row.PortBase, row.PortMask = bpf.PortNshSource, 0
+	if r.Source != 0 {
+		row.PortBase, row.PortMask = r.Source, 0
 	}
 	header := make([]byte, 12, len(row.Header))
 	header = outerIP(header, p.Local, r.Address)

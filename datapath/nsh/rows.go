@@ -60,7 +60,7 @@ func rowsOf(p Plane, g ground) rows {
 	for _, remote := range p.Remotes {
 		r.remotes[g.number[remoteKey(remote.Name)]] = remoteRow(p, remote, g)
 		r.senders[nshSender{From: address(remote.Address), Plane: g.id}] = 1
-		if remote.Compat {
+		if remote.Source == bpf.PortNshSource {
 			r.plane.Compat = 1
 		}
 	}

@@ -99,7 +99,7 @@ type Remote struct {
 	Address   netip.Addr // of its plane (Plane.Local there)
 	Transport Transport  `json:",omitempty"` // "": UDP
 	VNI       uint32     `json:",omitempty"` // GPE
-	Compat    bool       `json:",omitempty"` // source port 60001 in place of one by the flow
+	Source    uint16     `json:",omitempty"` // source port of all packets; 0: one by the flow
 	Class     uint16     `json:",omitempty"` // HTB class of the interface (minor); 0: none
 	MTU       int        `json:",omitempty"` // of the path to it, IP packet; 0: the interface's
 }
