@@ -41,36 +41,30 @@ func (p Plane) waits() bool {
 // minorOf is the class of a function's number.
 func minorOf(number uint32) uint16 { return uint16(number & (1<<numberBits - 1)) }
 
-// A class of packets that go on to other hosts is below another one: it has what is left
-// of the rate with headers, and takes all that it gets from there, where the rate without
-// them is held.
+// A class takes all that it gets from one above it. It is held to the rate of packets with
+// the headers between hosts, and the one above to that without. So both change in place
+// when a chain begins to pass other hosts: no packet that waits is lost.
 
-// aboveBit tells the number of that class.
+// aboveBit tells the number of the class above.
 const aboveBit = 1 << numberBits
 
 // class is one, and the one above it; 0: the root.
 type class struct {
 	kernel.HTBClass
 	above uint16
-	queue uint32 // bytes that may wait; 0: it has classes below
+	queue uint32 // bytes that may wait; 0: it has a class below
 }
 
 // classes are those of a plane, by their numbers.
 func (r record) classes() map[uint16]class {
 	all := make(map[uint16]class)
 	for _, f := range r.Plane.Functions {
-		if f.Kind != Shape {
-			continue
+		if f.Kind == Shape {
+			minor, rate := minorOf(r.Numbers[functionKey(f.Name)]), f.Rate/8
+			held := class{HTBClass: classOfRate(leastRate, cmp.Or(f.Outer/8, rate)), above: minor | aboveBit, queue: room(rate)}
+			held.Overhead = f.Overhead
+			all[minor], all[minor|aboveBit] = held, class{HTBClass: classOfRate(rate, rate)}
 		}
-		minor := minorOf(r.Numbers[functionKey(f.Name)])
-		held := class{HTBClass: classOfRate(f.Rate/8, f.Rate/8), queue: room(f.Rate / 8)}
-		if f.Outer > 0 {
-			below := class{HTBClass: classOfRate(leastRate, f.Outer/8), above: minor | aboveBit, queue: held.queue}
-			below.Overhead = f.Overhead
-			held.queue = 0
-			all[minor|aboveBit], held = held, below
-		}
-		all[minor] = held
 	}
 	return all
 }
@@ -138,18 +132,10 @@ func (s *site) queues(r record) error {
 	return nil
 }
 
-// setClass makes a class or changes it in place. One does not move: that of another place
-// goes, with what waits in it.
+// setClass makes a class or changes it in place.
 func (s *site) setClass(minor uint16, c class) error {
-	id, above := kernel.Handle(1, minor), kernel.Handle(1, c.above)
-	have, err := s.inside.Class(s.queue.Index, id)
-	if err == nil && have.Parent != above && (c.above > 0 || have.Parent != kernel.TCRoot) {
-		err = s.inside.DeleteClass(s.queue.Index, id)
-	}
-	if err != nil && !kernel.NotFound(err) {
-		return err
-	}
-	if err := s.inside.Do(kernel.SetClass(s.queue.Index, id, above, c.HTBClass)); err != nil || c.queue == 0 {
+	id := kernel.Handle(1, minor)
+	if err := s.inside.Do(kernel.SetClass(s.queue.Index, id, kernel.Handle(1, c.above), c.HTBClass)); err != nil || c.queue == 0 {
 		return err
 	}
 	return s.inside.Do(kernel.SetFIFO(s.queue.Index, leafOf(minor), id, c.queue))
