@@ -40,9 +40,16 @@ links:
 // TestLeasesTakeTheirPaths: where switches are relays, leases take the paths
 // that the embedding chose for them, packet by packet, whatever their size;
 // and one keeps its minimum while another fills the other path.
-func TestLeasesTakeTheirPaths(t *testing.T) {
+func TestLeasesTakeTheirPaths(t *testing.T) { takeTheirPaths(t, twoSpines) }
+
+// TestSoakLeasesTakeTheirPathsInGeneve: in the other encapsulation that lists go into, too.
+func TestSoakLeasesTakeTheirPathsInGeneve(t *testing.T) {
+	takeTheirPaths(t, twoSpines+"encapsulation: geneve\n")
+}
+
+func takeTheirPaths(t *testing.T, substrate string) {
 	needFabric(t)
-	l := newLab(t, twoSpines)
+	l := newLab(t, substrate)
 	l.up("network: a\nnodes: [{name: x, host: h1}, {name: y, host: h3}]\nlinks: [{ends: [x, y], rate: 15Mbit}]\n")
 	l.up("network: b\nnodes: [{name: x, host: h2}, {name: y, host: h4}]\nlinks: [{ends: [x, y], rate: 15Mbit}]\n")
 	l.settled()
