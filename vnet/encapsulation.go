@@ -84,14 +84,11 @@ func (s Substrate) checkEncapsulations() error {
 				return fieldf(path, "%s meets %s of link %q at switch %q, and a tunnel has one: state the same for all links of the switch", l.Encapsulates(), other.Encapsulates(), other.Name, end)
 			}
 			first[end] = l
-			if l.Encapsulates().OverUDP() {
-				continue
-			}
-			if s.Relays[end].IsValid() {
+			if s.Relays[end].IsValid() && !l.Encapsulates().OverUDP() {
 				return fieldf(path, "%s has no UDP header, behind which relay lists go: choose vxlan or geneve, or leave relays out", l.Encapsulation)
 			}
-			if _, speaks := s.OpenFlowOf(end); speaks {
-				return fieldf(path, "%s has no UDP source port, by which switch %q tells tunnels apart: choose vxlan or geneve", l.Encapsulation, end)
+			if _, speaks := s.OpenFlowOf(end); speaks && l.Encapsulates() != VXLAN {
+				return fieldf(path, "switch %q, which speaks OpenFlow, has entries for vxlan alone: leave %s out", end, l.Encapsulation)
 			}
 		}
 	}

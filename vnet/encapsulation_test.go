@@ -22,12 +22,12 @@ func TestEncapsulations(t *testing.T) {
 			s.Relays = map[string]netip.Addr{"s1": netip.MustParseAddr("10.255.0.1")}
 		}, "links[0].encapsulation", "relay lists"},
 		{"by OpenFlow", func(s *Substrate) {
-			s.every(NVGRE)
+			s.every(Geneve)
 			s.OpenFlow = []OpenFlowSwitch{{
 				Name: "s1", Listen: netip.MustParseAddrPort("192.0.2.9:6653"), DatapathID: 1, Entries: 1000, Meters: 1000,
 				Ports: map[string]uint32{"h1-s1": 1, "h2-s1": 2, "h2-s1-2": 3},
 			}}
-		}, "links[0].encapsulation", "source port"},
+		}, "links[0].encapsulation", "vxlan alone"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := wired()
