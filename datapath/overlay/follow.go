@@ -60,8 +60,9 @@ func (p *Part) listen() error {
 	if err != nil {
 		return err
 	}
-	p.stop = make(chan struct{})
-	p.done.Go(func() { p.follow(fd, p.stop) })
+	stop := make(chan struct{}) // Close takes that of the part away, perhaps before follow begins
+	p.stop = stop
+	p.done.Go(func() { p.follow(fd, stop) })
 	return nil
 }
 
