@@ -125,7 +125,7 @@ func wayOf(l vnet.Lease, ports map[string][2]plan.Port, c vnet.Chain) chainWay {
 		w.proto = vnet.ProtocolUDP
 	}
 	if c.Rate == 0 {
-		w.target.Alloc, w.target.Open = chainEffort, true // TCP is paced to it
+		w.target.Alloc = chainEffort
 	}
 	w.target.Translated = slices.ContainsFunc(c.Via, func(name string) bool {
 		n, ok := l.Topology().Node(name)
@@ -371,7 +371,7 @@ func (b chainBatch) measure(ctx context.Context, job server.CheckJob, verdicts m
 // load is what is put on the chains of a batch.
 func (b chainBatch) load() probe.Load {
 	if b[0].proto == vnet.ProtocolTCP && b[0].target.Frames == 0 {
-		return probe.Load{TCP: true}
+		return probe.Load{TCP: true, Part: 1} // a slow chain's queue would hold more than a window
 	}
 	return probe.Load{Part: chainOverload}
 }

@@ -537,16 +537,20 @@ static __always_inline int leave(struct __sk_buff *skb, const struct hop *h)
 	return ready(skb, h) ? bpf_redirect(h->device, 0) : drop(h->slot, DROP_REFUSED);
 }
 
-/* Past the queue of the device, where the rate of the link beside the chain is held. */
+/* Past the queue of the device, where the rate of the link beside the chain is held. A
+ * frame with its tag inside, which only a receiver finds, takes the device. */
 SEC("tc")
 int nsh_egress(struct __sk_buff *skb)
 {
 	struct walk *w = walk_of();
+	__be16 type;
 
 	if (!w)
 		return TCX_DROP;
 	if (unlikely(w->base & NSH_O)) /* it ends here, and is nothing for a node */
 		return drop(w->hop.slot, DROP_OAM);
+	if (bpf_skb_load_bytes(skb, 12, &type, sizeof(type)) || type != skb->protocol)
+		return leave(skb, &w->hop);
 	return ready(skb, &w->hop) ? bpf_redirect_peer(w->hop.device, 0) : drop(w->hop.slot, DROP_REFUSED);
 }
 
