@@ -126,7 +126,7 @@ func described(r vnet.Request) *description {
 	}
 	d.topology(r.Topology, "")
 	for _, c := range r.Chains {
-		d.chain(c)
+		d.element("", "chain "+c.Name, c)
 	}
 	for _, c := range r.Classes {
 		d.note("class "+c.Name, valueWord(c.Match))
@@ -181,10 +181,10 @@ func (d *description) topology(t vnet.Topology, where string) {
 		}
 	}
 	for _, n := range t.Nodes {
-		d.element("node", n.Name, where, n)
+		d.element("node ", n.Name+where, n)
 	}
 	for _, n := range t.Routers {
-		d.element("router", n.Name, where, n)
+		d.element("router ", n.Name+where, n)
 	}
 	for _, s := range t.Switches {
 		for _, x := range s.FlowSlices {
@@ -192,14 +192,14 @@ func (d *description) topology(t vnet.Topology, where string) {
 			d.of["slice "+x.Name+" of "+s.Name+where] = "switch " + s.Name + where
 		}
 		s.FlowSlices = nil
-		d.element("switch", s.Name, where, s)
+		d.element("switch ", s.Name+where, s)
 	}
 	for _, l := range t.Links {
 		if l.Chain != "" {
 			continue
 		}
 		l.Bandwidth, l.Impair, l.Down = [2]vnet.Bandwidth{}, [2]vnet.Impairment{}, false
-		d.element("link", l.Name, where, l)
+		d.element("link ", l.Name+where, l)
 	}
 }
 
@@ -237,23 +237,10 @@ func beginsAnew(before, after *description, what string) string {
 	return ""
 }
 
-// chain notes a chain, and each field of it.
-func (d *description) chain(c vnet.Chain) {
-	d.note("chain "+c.Name, "there")
-	fields, err := tree(c)
-	if err != nil {
-		return // of such types there is always a JSON
-	}
-	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		if field != "name" {
-			d.part("chain "+c.Name, fieldName(field), fieldName(field)+" of chain "+c.Name, fieldWord(field, fields[field]))
-		}
-	}
-}
-
-// element notes one thing, and each field of it.
-func (d *description) element(kind, name, where string, element any) {
-	d.note(kind+" "+name+where, "there")
+// element notes one thing, and each field of it; called is its name in those.
+func (d *description) element(kind, called string, element any) {
+	whole := kind + called
+	d.note(whole, "there")
 	fields, err := tree(element)
 	if err != nil {
 		return // of such types there is always a JSON
@@ -262,7 +249,7 @@ func (d *description) element(kind, name, where string, element any) {
 		if field == "name" || field == "bandwidth" {
 			continue
 		}
-		d.part(kind+" "+name+where, fieldName(field), fieldName(field)+" of "+name+where, fieldWord(field, fields[field]))
+		d.part(whole, fieldName(field), fieldName(field)+" of "+called, fieldWord(field, fields[field]))
 	}
 }
 

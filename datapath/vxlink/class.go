@@ -89,7 +89,10 @@ func (p *Part) dropClassOf(r *programs, home *kernel.Conn, slot uint32, record v
 	if err := r.setRecord(slot, record); err != nil {
 		return fmt.Errorf("write down that its class is gone: %w", err)
 	}
-	return p.dropClass(home, index, minor)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.minors[index], minor)
+	return nil
 }
 
 // dropClass deletes a class of an interface and frees its number.
