@@ -207,3 +207,34 @@ func toldRouters(b *Book) map[string]string {
 	}
 	return all
 }
+
+// TestWaitingOpensWhenTheOtherEnds: a lease that waits for the move of another one begins
+// in the very tick that ends the other's window.
+func TestWaitingOpensWhenTheOtherEnds(t *testing.T) {
+	book := New(line())
+	waits := parseRequest(noon, []string{"alice/waits", "a@h0", "b@h1", "a-b=100"})
+	waits.Start, waits.For = noon.Add(30*time.Minute), 2*time.Hour
+	ends := parseRequest(noon, []string{"bob/ends", "a@h0", "b@h1", "a-b=100"})
+	ends.For = time.Hour
+	for _, r := range []vnet.Request{waits, ends} {
+		if _, err := book.Admit(noon, r, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reportAll(t, book)
+	asked := parseRequest(noon, []string{"bob/ends", "a@h0", "b@h1", "c@h1", "a-b=100", "a-c=50"})
+	asked.Start, asked.For = time.Time{}, time.Hour
+	if _, _, err := book.Revise(noon, parseID("bob/ends"), asked, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	now := noon.Add(time.Hour)
+	if err := book.Tick(now); err != nil {
+		t.Fatal(err)
+	}
+	if l, _ := book.Lease(parseID("alice/waits")); l.State == vnet.Booked {
+		t.Errorf("it is %s: %s", l.State, l.Message)
+	}
+	if next := book.Next(now); !next.After(now) {
+		t.Errorf("next is %s, now %s", next, now)
+	}
+}

@@ -37,20 +37,27 @@ func (b *Book) Tick(now time.Time) error {
 	return nil
 }
 
-// advanceLeases begins what is due: windows that end, leases, stages.
+// advanceLeases does what is due: ends windows, then begins leases and stages, which may
+// have waited for moves of leases that have ended.
 func (b *Book) advanceLeases(now time.Time) error {
-	for _, e := range slices.Clone(b.active) {
-		if err := b.advanceLease(now, e); err != nil {
-			return err
+	for _, do := range []func(time.Time, *entry) error{b.endIfOver, b.advanceLease} {
+		for _, e := range slices.Clone(b.active) {
+			if err := do(now, e); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (b *Book) advanceLease(now time.Time, e *entry) error {
-	if !e.Window.End.IsZero() && !now.Before(e.Window.End) {
-		return b.end(e.Window.End, e, whyOver)
+func (b *Book) endIfOver(now time.Time, e *entry) error {
+	if e.Window.End.IsZero() || now.Before(e.Window.End) {
+		return nil
 	}
+	return b.end(e.Window.End, e, whyOver)
+}
+
+func (b *Book) advanceLease(now time.Time, e *entry) error {
 	if now.Before(e.Window.Start) {
 		return nil
 	}
