@@ -104,7 +104,7 @@ func (d *description) word(what string) string {
 	case strings.HasPrefix(about, "state of "):
 		return "up"
 	}
-	return "none"
+	return vnet.None
 }
 
 func described(r vnet.Request) *description {
@@ -206,7 +206,7 @@ func (d *description) topology(t vnet.Topology, where string) {
 // flowSlice notes a slice of a switch, and each field of it.
 func (d *description) flowSlice(x vnet.FlowSlice, of string) {
 	of = "slice " + x.Name + " of " + of
-	d.note(of, "there")
+	d.note(of, vnet.There)
 	fields, err := tree(x.Sized())
 	if err != nil {
 		return // of such types there is always a JSON
@@ -231,7 +231,7 @@ func beginsAnew(before, after *description, what string) string {
 	}
 	switch has := strings.Split(after.word(what), ", "); {
 	case field == "match", field == "tables", field == "default",
-		field == "links" && after.word(what) != "none" && slices.ContainsFunc(strings.Split(before.word(what), ", "), func(link string) bool { return !slices.Contains(has, link) }):
+		field == "links" && after.word(what) != vnet.None && slices.ContainsFunc(strings.Split(before.word(what), ", "), func(link string) bool { return !slices.Contains(has, link) }):
 		return " (the slice begins anew, without its entries, groups and meters)"
 	}
 	return ""
@@ -240,7 +240,7 @@ func beginsAnew(before, after *description, what string) string {
 // element notes one thing, and each field of it; called is its name in those.
 func (d *description) element(kind, called string, element any) {
 	whole := kind + called
-	d.note(whole, "there")
+	d.note(whole, vnet.There)
 	fields, err := tree(element)
 	if err != nil {
 		return // of such types there is always a JSON
@@ -334,7 +334,7 @@ func (d *description) ratesOf(link, name string) {
 
 // impairmentWords says what is stated of both directions.
 func impairmentWords(both [2]vnet.Impairment) [2]string {
-	return [2]string{cmp.Or(both[0].String(), "none"), cmp.Or(both[1].String(), "none")}
+	return [2]string{cmp.Or(both[0].String(), vnet.None), cmp.Or(both[1].String(), vnet.None)}
 }
 
 // stateWord says whether a link is down.

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"strings"
 
 	"sublet/vnet"
@@ -57,7 +56,7 @@ func (c *cause) of(h vnet.Happening) vnet.Happening {
 func changesText(list []vnet.Change) string {
 	texts := make([]string, len(list))
 	for i, c := range list {
-		texts[i] = fmt.Sprintf("%s %s instead of %s", c.What, c.To, c.From)
+		texts[i] = c.String()
 	}
 	return strings.Join(texts, "; ")
 }

@@ -263,6 +263,32 @@ type Change struct {
 	To   string `json:"to"`
 }
 
+// String is a change that was made: of a whole that came or went, or of a value.
+func (c Change) String() string {
+	if c.From == There || c.From == None && strings.HasPrefix(c.To, There) {
+		return c.What + " is " + c.Value()
+	}
+	return c.What + " " + c.Value()
+}
+
+// Value is what something is, and what it was before if both are values.
+func (c Change) Value() string {
+	fields, there := strings.CutPrefix(c.To, There)
+	switch {
+	case there && c.From == None:
+		return "new" + fields
+	case c.From == There && c.To == None:
+		return "gone"
+	}
+	return c.To + " instead of " + c.From
+}
+
+// A thing as a whole is there, or none is.
+const (
+	There = "there"
+	None  = "none"
+)
+
 // Offer is a request near one that was refused. It would be admitted if it
 // were asked for at once.
 type Offer struct {

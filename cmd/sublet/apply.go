@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -117,19 +116,11 @@ func (a *app) tellChanges(p *progress, u api.Updated, dryRun bool) {
 		a.tellOf(p, "%s is as asked already: nothing changes\n", u.Lease.ID())
 		return
 	}
-	would, is := "", "is"
-	if dryRun {
-		would, is = "would be ", "would be"
-	}
 	for _, c := range u.Changes {
-		fields, comes := strings.CutPrefix(c.To, "there")
-		switch {
-		case comes && c.From == "none":
-			a.tellOf(p, "%s: %s %s new%s\n", u.Lease.ID(), c.What, is, fields)
-		case c.From == "there" && c.To == "none":
-			a.tellOf(p, "%s: %s %s gone\n", u.Lease.ID(), c.What, is)
-		default:
-			a.tellOf(p, "%s: %s %s%s instead of %s\n", u.Lease.ID(), c.What, would, c.To, c.From)
+		text := c.String()
+		if dryRun {
+			text = c.What + " would be " + c.Value()
 		}
+		a.tellOf(p, "%s: %s\n", u.Lease.ID(), text)
 	}
 }

@@ -210,7 +210,7 @@ func (o trialOutcome) why() string {
 	}
 	var words []string
 	for _, c := range changes {
-		words = append(words, fmt.Sprintf("%s %s instead of %s", c.What, c.To, c.From))
+		words = append(words, c.String())
 	}
 	if len(words) > 0 {
 		text += " with " + strings.Join(words, ", ")

@@ -89,7 +89,7 @@ func message(err error) string {
 			lines = append(lines, "  or with:")
 		}
 		for _, c := range o.Changes {
-			lines = append(lines, fmt.Sprintf("    %s %s instead of %s", c.What, c.To, c.From))
+			lines = append(lines, "    "+c.String())
 		}
 	}
 	if rejection.Undecided {

@@ -171,7 +171,7 @@ func price(account *vnet.Account) string {
 func changed(changes []vnet.Change) string {
 	words := make([]string, len(changes))
 	for i, c := range changes {
-		words[i] = fmt.Sprintf("%s %s instead of %s", c.What, c.To, c.From)
+		words[i] = c.String()
 	}
 	return orDash(strings.Join(words, ", "))
 }

@@ -185,7 +185,7 @@ func (a *app) obtain(ctx context.Context, p *progress, requests []vnet.Request, 
 		}
 		for _, change := range admission.Changes {
 			p.aside(func() {
-				fmt.Fprintf(a.err, "sublet: %s: took %s %s instead of %s\n", r.Network, change.What, change.To, change.From)
+				fmt.Fprintf(a.err, "sublet: %s: took %s\n", r.Network, change)
 			})
 		}
 		for _, d := range admission.Moves {
