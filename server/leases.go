@@ -128,10 +128,10 @@ var untils = map[string]func(*Server, vnet.Lease) bool{
 	"applied": (*Server).applied,
 }
 
-// applied says that the hosts of a lease's nodes have tried to do all that was
-// decided so far; what they failed to do makes the lease degraded.
+// applied says that the form that its owner gave a lease is in force, and that the hosts
+// of its nodes have tried to do all that was decided so far; what they failed to do makes the lease degraded.
 func (s *Server) applied(l vnet.Lease) bool {
-	done := true
+	done := !api.Forming(l)
 	err := s.look(func(_ time.Time, b *lease.Book) error {
 		for _, host := range l.Mapping.Nodes {
 			p, _ := b.Plan(host)

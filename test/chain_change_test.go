@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/lease/api"
 	"sublet/report"
 	"sublet/vnet"
 )
@@ -52,7 +53,7 @@ func (l *lab) hopsOf(network, chain string) (hops []string) {
 
 // While packets go through a chain it gets another rate, its functions other rules,
 // others come beside it and go, and functions are put into it and taken out of it: not
-// one packet is lost, and what was is gone in the end.
+// one packet is lost, each form is in force when apply ends, and what was is gone in the end.
 func TestChainChangesLive(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, chainSubstrate)
@@ -60,6 +61,7 @@ func TestChainChangesLive(t *testing.T) {
 	s.sendsNumbers("live")
 
 	began := time.Now()
+	live := vnet.LeaseID{Tenant: "root", Network: "live"}
 	beside := "  - {name: other, from: a, to: b, match: {proto: tcp}, via: [most], rate: 5Mbit}\n"
 	for _, c := range []struct {
 		text string
@@ -83,6 +85,9 @@ func TestChainChangesLive(t *testing.T) {
 			}
 			return nil
 		})
+		if l := got(s.api.Lease(t.Context(), live))(t); api.Forming(l) {
+			t.Errorf("%s: apply ended in phase %s", c.says, l.Move.Phase)
+		}
 		eventually(t, time.Minute, func() error {
 			if hops := s.hopsOf("live", "web"); !slices.Equal(hops, strings.Fields(c.hops)) {
 				return fmt.Errorf("hops %v instead of %s", hops, c.hops)

@@ -94,7 +94,7 @@ func (a *app) alter(ctx context.Context, l vnet.Lease, request vnet.Request, o c
 	}
 	a.tellChanges(p, updated, o.dryRun)
 	if !o.dryRun && !o.noWait && len(updated.Changes) > 0 && updated.Lease.State != vnet.Booked {
-		if _, err = client.WaitApplied(ctx, updated.Lease.ID()); err != nil {
+		if err = waitForm(ctx, client, updated.Lease.ID(), o.timeout); err != nil {
 			return err
 		}
 	}
@@ -108,6 +108,22 @@ func (a *app) alter(ctx context.Context, l vnet.Lease, request vnet.Request, o c
 		return err
 	}
 	return errors.Join(err, a.print(updated, "", nil))
+}
+
+// waitForm waits until the form that a lease was given is in force. That one which its
+// hosts cannot build is taken back ends the waiting, too.
+func waitForm(ctx context.Context, client *api.Client, id vnet.LeaseID, timeout time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for {
+		l, err := client.WaitApplied(waiting, id)
+		if waiting.Err() != nil && ctx.Err() == nil {
+			return fmt.Errorf("%s is not in its new form after %s: sublet leases %s says what it waits for", id, timeout, id.Network)
+		}
+		if err != nil || !api.Forming(l) {
+			return err
+		}
+	}
 }
 
 // tellChanges says in what a request differs from the former one.

@@ -47,6 +47,12 @@ func Settled(l vnet.Lease) bool {
 	return l.State.Holds() || l.State == vnet.Failed || l.State == vnet.Ended
 }
 
+// Forming says that a lease is given another form by its owner, which is not in force yet.
+func Forming(l vnet.Lease) bool {
+	m := l.Move
+	return m != nil && m.Form != nil && (m.Phase == vnet.MoveBuilds || m.Phase == vnet.MoveSwitches)
+}
+
 // Gone says that no host has anything of the lease any more.
 func Gone(l vnet.Lease) bool {
 	return l.State == vnet.Ended && len(l.Addresses) == 0
