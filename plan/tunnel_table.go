@@ -141,12 +141,12 @@ func (t *TunnelTable) byID() map[Identifier]netip.Addr {
 
 // Numbered says whether packets of a protocol bear the number of their tunnel.
 func Numbered(e vnet.Encapsulation) bool {
-	return slices.Contains([]vnet.Encapsulation{vnet.VXLAN, vnet.NSH, vnet.Geneve, vnet.NVGRE, vnet.LISP}, e)
+	return slices.Contains([]vnet.Encapsulation{vnet.VXLAN, vnet.NSH, vnet.Geneve, vnet.NVGRE, vnet.LISP, vnet.KernelVXLAN}, e)
 }
 
 // Check says what is wrong with a table, if anything.
 func (t *TunnelTable) Check() error {
-	protocols := []vnet.Encapsulation{vnet.VXLAN, vnet.NSH, vnet.Geneve, vnet.NVGRE, vnet.GRETAP, vnet.GRE, vnet.IPIP, vnet.GUE, vnet.LISP}
+	protocols := []vnet.Encapsulation{vnet.VXLAN, vnet.NSH, vnet.Geneve, vnet.NVGRE, vnet.GRETAP, vnet.GRE, vnet.IPIP, vnet.GUE, vnet.LISP, vnet.KernelVXLAN}
 	switch {
 	case vnet.CheckName(t.Name) != nil:
 		return fmt.Errorf("table %w", vnet.CheckName(t.Name))

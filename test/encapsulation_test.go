@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
 	"sublet/report"
 	"sublet/vnet"
 )
@@ -69,15 +73,70 @@ func TestEncapsulationsThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	l := &lab{t: t, run: shortDir(t)}
 	for text, want := range map[string]string{
-		threeWays("gretap", "vxlan", "vxlan"): `links[0].encapsulation: leases cannot have gretap, since it has no number that tells leases apart: choose vxlan, geneve, nvgre`,
+		threeWays("gretap", "vxlan", "vxlan"): `links[0].encapsulation: leases cannot have gretap, since it has no number that tells leases apart: choose vxlan, geneve, nvgre, kernel-vxlan`,
 		threeWays("ipip", "vxlan", "vxlan"):   `it carries IP packets only`,
-		threeWays("genve", "vxlan", "vxlan"):  `"genve" is no encapsulation: choose vxlan, geneve, nvgre`,
+		threeWays("genve", "vxlan", "vxlan"):  `"genve" is no encapsulation: choose vxlan, geneve, nvgre, kernel-vxlan`,
 	} {
 		r := l.sublet("lab", "up", "--name", labName(l.run), l.file("substrate.yaml", text))
 		if r.code != 2 || !strings.Contains(r.err, want) || strings.Count(r.err, "\n") > 1 {
 			t.Errorf("%d: %s\nwant %s", r.code, r.err, want)
 		}
 	}
+}
+
+// TestTunnelsByTheHostsStack: links of leases go by the stack of their hosts where the
+// substrate says so, at their rates, and only those meet the operator's firewall.
+func TestTunnelsByTheHostsStack(t *testing.T) {
+	l := newLab(t, threeWays(vnet.KernelVXLAN, vnet.VXLAN, vnet.KernelVXLAN))
+	l.up(`network: n
+nodes: [{name: a, host: h1}, {name: b, host: h2}, {name: c, host: h3}]
+links:
+  - {ends: [a, b], rate: 20Mbit}
+  - {ends: [b, c], rate: 20Mbit}
+  - {ends: [c, a], rate: 20Mbit}
+`)
+	l.goesBy(map[string]vnet.Encapsulation{"a-b": vnet.KernelVXLAN, "b-c": "", "c-a": vnet.KernelVXLAN})
+	l.checked("n", broken)
+	passes := func(from, to string, wanted bool) {
+		t.Helper()
+		if err := l.pinged("n", from, to); (err == nil) != wanted {
+			t.Errorf("from %s to %s, wanted to come back: %t: %v", from, to, wanted, err)
+		}
+	}
+	passes("a", "b", true)
+	lift := l.silenced("h2")
+	passes("a", "b", false)
+	passes("b", "c", true)
+	passes("c", "a", true)
+	lift()
+	passes("a", "b", true)
+	l.must("down", "n")
+}
+
+// silenced has a host's stack send no datagrams, until what it returns is called.
+func (l *lab) silenced(host string) (lift func()) {
+	l.t.Helper()
+	table := &nftables.Table{Name: "operator", Family: nftables.TableFamilyINet}
+	change := func(do func(*nftables.Conn)) {
+		l.t.Helper()
+		within(l.t, l.host(host), func() error {
+			c, err := nftables.New()
+			if err != nil {
+				return err
+			}
+			do(c)
+			return c.Flush()
+		})
+	}
+	change(func(c *nftables.Conn) {
+		c.AddTable(table)
+		chain := c.AddChain(&nftables.Chain{Name: "c", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter})
+		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_UDP}},
+			&expr.Verdict{Kind: expr.VerdictDrop},
+		}})
+	})
+	return func() { change(func(c *nftables.Conn) { c.DelTable(table) }) }
 }
 
 // goesBy wants the tunnels of links, at both ends, to have these encapsulations.

@@ -21,11 +21,15 @@ const (
 	IPIP   Encapsulation = "ipip"   // RFC 2003, RFC 4213
 	GUE    Encapsulation = "gue"    // draft-ietf-intarea-gue-09, variant 0
 	LISP   Encapsulation = "lisp"   // RFC 9300; VNI is the instance
+
+	// KernelVXLAN is VXLAN by a device of the kernel's, on a port of its own: the host's
+	// stack sees its packets, so the operator's firewall and IPsec do.
+	KernelVXLAN Encapsulation = "kernel-vxlan"
 )
 
 // LeaseEncapsulations are those that links of leases can have: they carry
 // Ethernet frames and a number that tells tunnels apart.
-var LeaseEncapsulations = []Encapsulation{VXLAN, Geneve, NVGRE}
+var LeaseEncapsulations = []Encapsulation{VXLAN, Geneve, NVGRE, KernelVXLAN}
 
 // unfit says of other protocols why links of leases cannot have them.
 var unfit = map[Encapsulation]string{
@@ -50,6 +54,10 @@ func (e Encapsulation) Headers() int {
 
 // OverUDP says whether its packets have a UDP header, of those that leases can have.
 func (e Encapsulation) OverUDP() bool { return e != NVGRE }
+
+// TakesRelays says whether relay lists can go in its packets, of those that leases can
+// have: behind a UDP header that is written where lists are, not later by the host's stack.
+func (e Encapsulation) TakesRelays() bool { return e.OverUDP() && e != KernelVXLAN }
 
 func (e Encapsulation) check(path string) error {
 	if e == "" || slices.Contains(LeaseEncapsulations, e) {
@@ -84,8 +92,8 @@ func (s Substrate) checkEncapsulations() error {
 				return fieldf(path, "%s meets %s of link %q at switch %q, and a tunnel has one: state the same for all links of the switch", l.Encapsulates(), other.Encapsulates(), other.Name, end)
 			}
 			first[end] = l
-			if s.Relays[end].IsValid() && !l.Encapsulates().OverUDP() {
-				return fieldf(path, "%s has no UDP header, behind which relay lists go: choose vxlan or geneve, or leave relays out", l.Encapsulation)
+			if s.Relays[end].IsValid() && !l.Encapsulates().TakesRelays() {
+				return fieldf(path, "%s cannot have relay lists, which go behind a UDP header that Sublet writes: choose vxlan or geneve, or leave relays out", l.Encapsulation)
 			}
 			if _, speaks := s.OpenFlowOf(end); speaks && l.Encapsulates() != VXLAN {
 				return fieldf(path, "switch %q, which speaks OpenFlow, has entries for vxlan alone: leave %s out", end, l.Encapsulation)

@@ -12,7 +12,7 @@ func TestEncapsulations(t *testing.T) {
 		path   string
 		word   string
 	}{
-		{"unknown", func(s *Substrate) { s.Links[0].Encapsulation = "vlan" }, "links[0].encapsulation", "no encapsulation: choose vxlan, geneve, nvgre"},
+		{"unknown", func(s *Substrate) { s.Links[0].Encapsulation = "vlan" }, "links[0].encapsulation", "no encapsulation: choose vxlan, geneve, nvgre, kernel-vxlan"},
 		{"without a number", func(s *Substrate) { s.Links[0].Encapsulation = GRETAP }, "links[0].encapsulation", "no number that tells leases apart"},
 		{"of IP only", func(s *Substrate) { s.Links[0].Encapsulation = LISP }, "links[0].encapsulation", "IP packets only"},
 		{"of chains", func(s *Substrate) { s.Links[0].Encapsulation = NSH }, "links[0].encapsulation", "chains"},

@@ -217,10 +217,11 @@ func headersText(e *report.TunnelState, size int) string {
 		length += 20
 	}
 	tunnel := map[vnet.Encapsulation]string{
-		vnet.Geneve: "Geneve %d, UDP from 768..831 by the flow to 6081", vnet.NVGRE: "NVGRE %d",
+		vnet.Geneve: "Geneve %d, UDP from 751..852 by the flow to 6081", vnet.NVGRE: "NVGRE %d",
+		vnet.KernelVXLAN: "by the stack of the host, with its firewall and IPsec: VXLAN %d, UDP from 751..852 by the flow to 14790",
 	}[e.Protocol]
 	if tunnel == "" {
-		tunnel = "VXLAN %d, UDP from 768..831 by the flow to 4789"
+		tunnel = "VXLAN %d, UDP from 751..852 by the flow to 4789"
 	}
 	return fmt.Sprintf(tunnel+", IP %s > %s, %d bytes, DSCP %s, ECN as inside, TTL 64, do not fragment", e.VNI, e.Local, e.Remote, length, dscp)
 }

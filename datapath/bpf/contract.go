@@ -10,7 +10,7 @@ const (
 	MarkControl = 1 << 28          // beside a VNI or 0: control in band of an OpenFlow switch, which has a class of its own in the queue of its link
 	MarkKind    = 7 << 29          // bits of the kind
 	MarkProbe   = 1<<29 | 0x1b0001 // kind: a probe of this host's, by no chosen path; the low bits tell it from operators' marks
-	MarkDecap   = 1 << 30          // kind: checked by overlay_rx; the decap device takes the headers off
+	MarkDecap   = 1 << 30          // kind: checked by overlay_rx; a VXLAN device of the kernel's takes the headers off
 	MarkInbound = 1 << 31          // kind: out of a tunnel; goes to the peer of the device that it is on
 )
 
@@ -37,22 +37,26 @@ const (
 
 // UDP ports, host byte order.
 const (
-	PortLatency   = 840   // of probes between the ends of tunnels, both ports: only root of a host can send from it
-	PortProbe     = 3785  // of probes (BFD echo, RFC 5881)
-	PortLISP      = 4341  // RFC 9300
-	PortVXLAN     = 4789  // RFC 7348
-	PortVXLANGPE  = 4790  // IANA
-	PortGUE       = 6080  // draft-ietf-intarea-gue-09
-	PortGeneve    = 6081  // RFC 8926
-	PortDecap     = 14789 // of the decap device, within a host only
-	PortRelayList = 50862 // of packets with a relay list, docs/multipath.md
-	PortNsh       = 61440 // NSH of service chains straight behind UDP; nobody assigned it, docs/chains-packets.md
-	PortNshSource = 60001 // source port that some senders of it use always
-	PortUser      = 1024  // the first that any user of a host may send from
-	PortLeaseBase = 768   // source ports of leases' tunnels, base | (hash & mask): root's, and nothing to analysers (tshark -G decodes)
-	PortLeaseMask = 63
-	PortFlowBase  = 0xc000 // source ports of other outer headers (RFC 6335, dynamic)
-	PortFlowMask  = 0x3fff
+	PortLatency    = 840   // of probes between the ends of tunnels, both ports: only root of a host can send from it
+	PortProbe      = 3785  // of probes (BFD echo, RFC 5881)
+	PortEsp        = 4500  // of ESP behind UDP (RFC 3948)
+	PortLISP       = 4341  // RFC 9300
+	PortVXLAN      = 4789  // RFC 7348
+	PortVXLANGPE   = 4790  // IANA
+	PortGUE        = 6080  // draft-ietf-intarea-gue-09
+	PortGeneve     = 6081  // RFC 8926
+	PortDecap      = 14789 // of the decap device, within a host only
+	PortRelayList  = 50862 // of packets with a relay list, docs/multipath.md
+	PortNsh        = 61440 // NSH of service chains straight behind UDP; nobody assigned it, docs/chains-packets.md
+	PortNshSource  = 60001 // source port that some senders of it use always
+	PortUser       = 1024  // the first that any user of a host may send from
+	PortStack      = 14790 // of VXLAN by the host's own stack (kernel-vxlan); nobody assigned it
+	PortLeaseFirst = 751   // source ports of leases' tunnels, this one and those behind it: root's, and nothing to analysers (tshark -G decodes)
+	PortLeaseCount = 102
+	PortLeaseBase  = 768 // source ports of leases' chains, base | (hash & mask), likewise
+	PortLeaseMask  = 63
+	PortFlowFirst  = 0xc000 // source ports of other outer headers (RFC 6335, dynamic)
+	PortFlowCount  = 0x4000
 )
 
 // The outer type of service: DSCP << 2 (RFC 2474). Best effort has 0. A tenant's

@@ -57,6 +57,12 @@ func (c *Conn) RouteTo(to, from netip.Addr, index int) (NextHop, error) {
 	return w, nil
 }
 
+// LeadsBy says whether packets for an address that nobody binds to a device leave by one.
+func (c *Conn) LeadsBy(to, from netip.Addr, index int) bool {
+	b, err := c.route(to, from, 0, 0)
+	return err == nil && int(uint32Of(attr(b[12:], unix.RTA_OIF))) == index
+}
+
 // route asks for one route; the answer has a struct rtmsg at least.
 func (c *Conn) route(to, from netip.Addr, index int, flags uint32) ([]byte, error) {
 	header := make([]byte, 12)

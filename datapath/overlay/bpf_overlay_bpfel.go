@@ -40,27 +40,28 @@ const (
 )
 
 type overlayEntry struct {
-	_        structs.HostLayout
-	Flags    uint64
-	Device   uint32
-	Slot     uint32
-	Length   uint16
-	Room     uint16
-	Mtu      uint16
-	WordAt   uint16
-	Word     [2]uint16
-	Sum      [2]uint16
-	UdpAt    uint16
-	PortBase uint16
-	PortMask uint16
-	Family   uint8
-	Layer    uint8
-	FlowAt   uint8
-	Shape    uint8
-	Whole    uint8
-	Pad      [5]uint8
-	Header   [112]uint8
-	Shapes   [0]uint32
+	_         structs.HostLayout
+	Flags     uint64
+	Device    uint32
+	Slot      uint32
+	Length    uint16
+	Room      uint16
+	Mtu       uint16
+	WordAt    uint16
+	Word      [2]uint16
+	Sum       [2]uint16
+	UdpAt     uint16
+	PortFirst uint16
+	PortCount uint16
+	Family    uint8
+	Layer     uint8
+	FlowAt    uint8
+	Shape     uint8
+	Whole     uint8
+	Stack     uint8
+	Pad       [4]uint8
+	Header    [112]uint8
+	Shapes    [0]uint32
 }
 
 type overlayFormat struct {
@@ -80,6 +81,8 @@ type overlayFormat struct {
 	Check    uint8
 	NextAt   uint8
 	Version  uint8
+	Stack    uint8
+	Pad      [3]uint8
 	Kinds    [0]overlayKind
 }
 
@@ -100,6 +103,7 @@ type overlayKind uint32
 
 const (
 	overlayKindKIND_VXLAN overlayKind = 1
+	overlayKindKIND_STACK overlayKind = 10
 )
 
 type overlayName struct {
@@ -152,10 +156,12 @@ const (
 	overlayMapOwners            = "owners"
 	overlayMapPrefixes          = "prefixes"
 	overlayMapSenders           = "senders"
+	overlayMapStackDevice       = "stack_device"
 	overlayProgOverlayDecapped  = "overlay_decapped"
 	overlayProgOverlayFront     = "overlay_front"
 	overlayProgOverlayRx        = "overlay_rx"
 	overlayProgOverlaySegmented = "overlay_segmented"
+	overlayProgOverlayStacked   = "overlay_stacked"
 	overlayProgOverlayTx        = "overlay_tx"
 )
 
@@ -205,6 +211,7 @@ type overlayProgramSpecs struct {
 	OverlayFront     *ebpf.ProgramSpec `ebpf:"overlay_front"`
 	OverlayRx        *ebpf.ProgramSpec `ebpf:"overlay_rx"`
 	OverlaySegmented *ebpf.ProgramSpec `ebpf:"overlay_segmented"`
+	OverlayStacked   *ebpf.ProgramSpec `ebpf:"overlay_stacked"`
 	OverlayTx        *ebpf.ProgramSpec `ebpf:"overlay_tx"`
 }
 
@@ -212,18 +219,19 @@ type overlayProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type overlayMapSpecs struct {
-	DecapPort *ebpf.MapSpec `ebpf:"decap_port"`
-	Ends      *ebpf.MapSpec `ebpf:"ends"`
-	Entries   *ebpf.MapSpec `ebpf:"entries"`
-	Formats   *ebpf.MapSpec `ebpf:"formats"`
-	Fronts    *ebpf.MapSpec `ebpf:"fronts"`
-	GsoDevice *ebpf.MapSpec `ebpf:"gso_device"`
-	Hits      *ebpf.MapSpec `ebpf:"hits"`
-	Locals    *ebpf.MapSpec `ebpf:"locals"`
-	Names     *ebpf.MapSpec `ebpf:"names"`
-	Owners    *ebpf.MapSpec `ebpf:"owners"`
-	Prefixes  *ebpf.MapSpec `ebpf:"prefixes"`
-	Senders   *ebpf.MapSpec `ebpf:"senders"`
+	DecapPort   *ebpf.MapSpec `ebpf:"decap_port"`
+	Ends        *ebpf.MapSpec `ebpf:"ends"`
+	Entries     *ebpf.MapSpec `ebpf:"entries"`
+	Formats     *ebpf.MapSpec `ebpf:"formats"`
+	Fronts      *ebpf.MapSpec `ebpf:"fronts"`
+	GsoDevice   *ebpf.MapSpec `ebpf:"gso_device"`
+	Hits        *ebpf.MapSpec `ebpf:"hits"`
+	Locals      *ebpf.MapSpec `ebpf:"locals"`
+	Names       *ebpf.MapSpec `ebpf:"names"`
+	Owners      *ebpf.MapSpec `ebpf:"owners"`
+	Prefixes    *ebpf.MapSpec `ebpf:"prefixes"`
+	Senders     *ebpf.MapSpec `ebpf:"senders"`
+	StackDevice *ebpf.MapSpec `ebpf:"stack_device"`
 }
 
 // overlayVariableSpecs contains global variables before they are loaded into the kernel.
@@ -252,18 +260,19 @@ func (o *overlayObjects) Close() error {
 //
 // It can be passed to loadOverlayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type overlayMaps struct {
-	DecapPort *ebpf.Map `ebpf:"decap_port"`
-	Ends      *ebpf.Map `ebpf:"ends"`
-	Entries   *ebpf.Map `ebpf:"entries"`
-	Formats   *ebpf.Map `ebpf:"formats"`
-	Fronts    *ebpf.Map `ebpf:"fronts"`
-	GsoDevice *ebpf.Map `ebpf:"gso_device"`
-	Hits      *ebpf.Map `ebpf:"hits"`
-	Locals    *ebpf.Map `ebpf:"locals"`
-	Names     *ebpf.Map `ebpf:"names"`
-	Owners    *ebpf.Map `ebpf:"owners"`
-	Prefixes  *ebpf.Map `ebpf:"prefixes"`
-	Senders   *ebpf.Map `ebpf:"senders"`
+	DecapPort   *ebpf.Map `ebpf:"decap_port"`
+	Ends        *ebpf.Map `ebpf:"ends"`
+	Entries     *ebpf.Map `ebpf:"entries"`
+	Formats     *ebpf.Map `ebpf:"formats"`
+	Fronts      *ebpf.Map `ebpf:"fronts"`
+	GsoDevice   *ebpf.Map `ebpf:"gso_device"`
+	Hits        *ebpf.Map `ebpf:"hits"`
+	Locals      *ebpf.Map `ebpf:"locals"`
+	Names       *ebpf.Map `ebpf:"names"`
+	Owners      *ebpf.Map `ebpf:"owners"`
+	Prefixes    *ebpf.Map `ebpf:"prefixes"`
+	Senders     *ebpf.Map `ebpf:"senders"`
+	StackDevice *ebpf.Map `ebpf:"stack_device"`
 }
 
 func (m *overlayMaps) Close() error {
@@ -280,6 +289,7 @@ func (m *overlayMaps) Close() error {
 		m.Owners,
 		m.Prefixes,
 		m.Senders,
+		m.StackDevice,
 	)
 }
 
@@ -297,6 +307,7 @@ type overlayPrograms struct {
 	OverlayFront     *ebpf.Program `ebpf:"overlay_front"`
 	OverlayRx        *ebpf.Program `ebpf:"overlay_rx"`
 	OverlaySegmented *ebpf.Program `ebpf:"overlay_segmented"`
+	OverlayStacked   *ebpf.Program `ebpf:"overlay_stacked"`
 	OverlayTx        *ebpf.Program `ebpf:"overlay_tx"`
 }
 
@@ -306,6 +317,7 @@ func (p *overlayPrograms) Close() error {
 		p.OverlayFront,
 		p.OverlayRx,
 		p.OverlaySegmented,
+		p.OverlayStacked,
 		p.OverlayTx,
 	)
 }

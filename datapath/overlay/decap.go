@@ -92,17 +92,7 @@ func (p *Part) removeDecapDevice() error {
 	if err := p.table.pins.Remove("opened"); err != nil {
 		return err
 	}
-	l, err := p.home.LinkByName(decapName)
-	if kernel.NotFound(err) || err == nil && l.Alias != decapMark {
-		return nil
-	}
-	if err == nil {
-		err = p.home.DeleteLink(l.Index)
-	}
-	if err != nil {
-		return fmt.Errorf("remove %s: %w", decapName, err)
-	}
-	return nil
+	return p.removeMarked(decapName, decapMark)
 }
 
 // decapRight says whether the device is as setDecapDevice leaves it.

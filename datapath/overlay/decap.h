@@ -193,10 +193,53 @@ static __always_inline int to_decap(struct __sk_buff *skb, const struct outer *o
 	return TCX_NEXT;
 }
 
+/* Whether an address is that of the other end, or of one of them. */
+static __always_inline bool may_send(const struct tunnel_end *t, __u64 key, const struct in6_addr *from)
+{
+	struct sender s = { key, *from };
+
+	return unlikely(t->many) ? bpf_map_lookup_elem(&senders, &s) != NULL : ip6_equal(&t->remote, from);
+}
+
+/* Whether a packet is of IPsec: ESP, or ESP behind UDP (RFC 3948). */
+static __always_inline bool is_sealed(const struct outer *o, const struct udphdr *udp)
+{
+	return o->protocol == IPPROTO_ESP || (o->protocol == IPPROTO_UDP && udp->dest == bpf_htons(PORT_ESP));
+}
+
+/* Marks such a packet for overlay_stacked, where tunnels by the host's stack end. One
+ * that has a mark already keeps it. */
+static __always_inline void leave_sealed(struct __sk_buff *skb, const struct outer *o)
+{
+	__u32 zero = 0, *device = bpf_map_lookup_elem(&stack_device, &zero);
+
+	if (device && *device && !skb->mark && ours(o))
+		skb->mark = MARK_DECAP;
+}
+
+/* Reads who sent a packet whose headers the kernel's VXLAN device took off, and its
+ * key of a receiving end. */
+static __always_inline bool read_taken_off(struct __sk_buff *skb, struct outer *o, __u64 *key)
+{
+	struct bpf_tunnel_key k = {};
+
+	if (!bpf_skb_get_tunnel_key(skb, &k, sizeof(k), 0)) {
+		o->from.u6_addr32[3] = bpf_htonl(k.remote_ipv4);
+		o->to.u6_addr32[3] = bpf_htonl(k.local_ipv4);
+	} else if (!bpf_skb_get_tunnel_key(skb, &k, sizeof(k), BPF_F_TUNINFO_IPV6)) {
+		__builtin_memcpy(&o->from, k.remote_ipv6, sizeof(o->from));
+		__builtin_memcpy(&o->to, k.local_ipv6, sizeof(o->to));
+	} else {
+		return false;
+	}
+	*key = (__u64)KIND_STACK << 32 | k.tunnel_id;
+	return true;
+}
+
 /* Everything behind a valid tunnel header: check the sender, take the headers
  * off, hand over. at is where the inner packet begins. */
 static __always_inline int accept(struct __sk_buff *skb, const struct outer *o, __u64 key, __u32 at, const int layer,
-				  __u8 version)
+				  __u8 version, bool stack)
 {
 	const struct tunnel_end *t = bpf_map_lookup_elem(&ends, &key);
 	struct link_header link;
@@ -204,18 +247,16 @@ static __always_inline int accept(struct __sk_buff *skb, const struct outer *o, 
 
 	if (unlikely(!t || !ip6_equal(&t->local, &o->to)))
 		return refuse(o, DROP_UNKNOWN);
-	if (unlikely(t->many)) {
-		struct sender s = { key, o->from };
-
-		if (!bpf_map_lookup_elem(&senders, &s))
-			return drop(t->slot, DROP_SENDER);
-	} else if (unlikely(!ip6_equal(&t->remote, &o->from))) {
+	if (unlikely(!may_send(t, key, &o->from)))
 		return drop(t->slot, DROP_SENDER);
-	}
 	if (unlikely(t->ports && o->port >= t->ports))
 		return drop(t->slot, DROP_PORT);
 	if (unlikely(t->uplink && t->uplink != skb->ifindex))
 		return drop(t->slot, DROP_INTERFACE);
+	if (unlikely(stack)) {
+		skb->mark = MARK_DECAP;
+		return TCX_NEXT;
+	}
 	if (unlikely(o->size < skb->len)) { /* padding of the wire */
 		if (skb->gso_size || bpf_skb_change_tail(skb, o->size, 0))
 			return drop(t->slot, DROP_MALFORMED);
@@ -260,7 +301,7 @@ static __always_inline int accept_vxlan(struct __sk_buff *skb, struct outer *o, 
 	    bpf_ntohs(udp->len) != o->size - at || o->size > skb->len)
 		return refuse(o, DROP_MALFORMED);
 	o->port = bpf_ntohs(udp->source);
-	return accept(skb, o, key, inner, 2, 0);
+	return accept(skb, o, key, inner, 2, 0, false);
 }
 
 /* Any protocol that has a row. */
@@ -299,5 +340,5 @@ static __always_inline int accept_any(struct __sk_buff *skb, struct outer *o, co
 	}
 	if (inner >= o->size)
 		return refuse(o, DROP_MALFORMED);
-	return f->layer == 2 ? accept(skb, o, key, inner, 2, 0) : accept(skb, o, key, inner, 3, version);
+	return f->layer == 2 ? accept(skb, o, key, inner, 2, 0, f->stack) : accept(skb, o, key, inner, 3, version, false);
 }

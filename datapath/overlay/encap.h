@@ -3,6 +3,7 @@
 #pragma once
 
 #include "path_mtu.h"
+#include "stack.h"
 #include "write.h"
 
 /* Whether a large packet is one the other end takes whole: datagrams without
@@ -42,9 +43,7 @@ static __always_inline int segment(struct __sk_buff *skb, const struct entry *e,
 
 	if (!device || !*device)
 		return drop(e->slot, DROP_REFUSED);
-	if (in->count >= 2 && bpf_skb_vlan_push(skb, bpf_htons(in->tags[1] >> 16), in->tags[1] & 0xffff))
-		return drop(e->slot, DROP_REFUSED);
-	if (in->count >= 1 && bpf_skb_vlan_push(skb, bpf_htons(in->tags[0] >> 16), in->tags[0] & 0xffff))
+	if (!give_tags(skb, in))
 		return drop(e->slot, DROP_REFUSED);
 	skb->tc_index = skb->priority & 0xffff;
 	return bpf_redirect(*device, 0);
@@ -72,7 +71,7 @@ static __always_inline int send(struct __sk_buff *skb, const struct entry *e, co
 	/* Datagrams and tunnels that are to be cut are cut here, unless the other
 	 * end takes them: behind another tunnel the kernel cuts them wrongly, or the
 	 * receiver can not. */
-	if (unlikely(skb->gso_size && !stays_whole(e, &in)))
+	if (unlikely(skb->gso_size && !e->stack && !stays_whole(e, &in)))
 		return segmented ? drop(e->slot, DROP_REFUSED) : segment(skb, e, &in);
 	if (unlikely(!fits(skb, e, &in)))
 		return too_big(skb, e, &in, !segmented);
@@ -83,6 +82,8 @@ static __always_inline int send(struct __sk_buff *skb, const struct entry *e, co
 		if (skb->len < SHORTEST && bpf_skb_change_tail(skb, SHORTEST, 0))
 			return drop(e->slot, DROP_REFUSED);
 	}
+	if (unlikely(e->stack))
+		return to_stack(skb, e, &in, segments, bytes);
 	if (e->layer == 3 && in.count)
 		return drop(e->slot, DROP_NOT_CARRIED);
 	if (unlikely(skb->len + e->room + 8 > 65535 + ETH_HLEN))
@@ -93,10 +94,6 @@ static __always_inline int send(struct __sk_buff *skb, const struct entry *e, co
 	if (room != ROOM || !write_headers(skb, e, &in))
 		return drop(e->slot, DROP_REFUSED);
 	skb->mark &= MARK_CONTROL;
-	struct counts *c = bpf_map_lookup_elem(&hits, &e->slot);
-	if (c) {
-		c->sent += segments;
-		c->sent_bytes += bytes;
-	}
+	count_sent(e, segments, bytes);
 	return bpf_redirect(e->device, 0);
 }

@@ -22,6 +22,7 @@ type protocol struct {
 	id     int    // offset of 32 bits in header whose upper 24 are the identifier; none: told by the sender
 	flow   int    // offset of a byte in header that may vary with the flow; none
 	rooted bool   // over UDP from ports that only root of a host has: leases can have it
+	stack  bool   // the host's stack puts headers on and takes them off
 	words  words
 	check  check
 }
@@ -59,6 +60,11 @@ var protocols = []protocol{
 	{
 		name: vnet.VXLAN, kind: uint32(overlayKindKIND_VXLAN), layer: 2, next: unix.IPPROTO_UDP, port: bpf.PortVXLAN,
 		header: []byte{8, 0, 0, 0, 0, 0, 0, 0}, id: 4, flow: none, rooted: true, words: words{at: none},
+		check: check{match: 0x08000000, mask: 0xffffffff, vary: none, at: none, next: none},
+	}, {
+		// The same on a port of its own, where the kernel's device listens.
+		name: vnet.KernelVXLAN, kind: uint32(overlayKindKIND_STACK), layer: 2, next: unix.IPPROTO_UDP, port: bpf.PortStack,
+		header: []byte{8, 0, 0, 0, 0, 0, 0, 0}, id: 4, flow: none, rooted: true, stack: true, words: words{at: none},
 		check: check{match: 0x08000000, mask: 0xffffffff, vary: none, at: none, next: none},
 	}, {
 		// VXLAN-GPE with instance and protocol bits, NSH next; NSH with TTL 63,
@@ -141,6 +147,9 @@ func (p *protocol) format(version uint8) overlayFormat {
 	}
 	if p.port != 0 {
 		f.Udp = udpSize
+	}
+	if p.stack {
+		f.Stack = 1
 	}
 	return f
 }

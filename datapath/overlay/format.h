@@ -56,13 +56,14 @@ struct entry {
 	__u16 word[2]; /* that word for IPv4 and IPv6 inside */
 	__u16 sum[2];  /* the outer IPv4 header's sum without its length, likewise */
 	__u16 udp_at;  /* of the UDP header; 0: none */
-	__u16 port_base, port_mask; /* source port = base | (hash & mask) */
+	__u16 port_first, port_count; /* source port = first + one of count by the hash */
 	__u8 family;   /* outer: 4 or 6 */
 	__u8 layer;    /* of what travels: 2 or 3 */
 	__u8 flow_at;  /* of a byte for the flow's hash (NVGRE); 0: none */
 	__u8 shape;    /* SHAPE_: which of the fast writers fits */
 	__u8 whole;    /* datagrams to be cut stay whole: the other end can take them */
-	__u8 pad[5];
+	__u8 stack;    /* the host's stack puts the headers on */
+	__u8 pad[4];
 	__u8 header[HEADER]; /* Ethernet, IP, UDP, tunnel */
 	enum shape shapes[0]; /* names shape for Go */
 };
@@ -83,7 +84,7 @@ struct name {
 };
 
 /* The kind of protocol that programs know. */
-enum kind { KIND_VXLAN = 1 };
+enum kind { KIND_VXLAN = 1, KIND_STACK = 10 };
 
 /* How packets of one protocol look behind the outer IP header. */
 struct format {
@@ -101,6 +102,8 @@ struct format {
 	__u8 check;
 	__u8 next_at;    /* of a byte that must be 4 or 41, as the inner version; 0xff: none */
 	__u8 version;    /* of the inner IP: 4, 6; 0: as it says */
+	__u8 stack;      /* checked, then left to the host's stack */
+	__u8 pad[3];
 	enum kind kinds[0]; /* names kind for Go */
 };
 
@@ -172,6 +175,10 @@ MAP(BPF_MAP_TYPE_ARRAY, __u32, __u32, 1, 0) gso_device SEC(".maps");
 /* The UDP port, in network order, of a VXLAN device of the kernel's that takes
  * the headers off large packets of datagrams; 0: there is none. */
 MAP(BPF_MAP_TYPE_ARRAY, __u32, __u32, 1, 0) decap_port SEC(".maps");
+
+/* The VXLAN device of the kernel's by which packets of the host's stack leave and arrive;
+ * 0: there is none. */
+MAP(BPF_MAP_TYPE_ARRAY, __u32, __u32, 1, 0) stack_device SEC(".maps");
 
 static __always_inline int drop(__u32 slot, enum drop why)
 {

@@ -51,16 +51,19 @@ type nextHop struct {
 type path struct {
 	device        string
 	local, remote netip.Addr
+	stack         bool // by the routes of the host, whatever the device
 }
 
-func pathOf(o plan.Overlay) path { return path{o.Interface, o.Local, o.Remote} }
+func pathOf(o plan.Overlay) path {
+	return path{o.Interface, o.Local, o.Remote, o.Protocol == vnet.KernelVXLAN}
+}
 
 // addressing says how the outer packets of an entry are addressed.
 type addressing struct {
 	nextHop
 	local, remote netip.Addr
 	tos           uint8
-	ports         [2]uint16 // base, mask
+	ports         [2]uint16 // the first, and how many
 	whole         bool      // the other end takes large packets of datagrams
 }
 
@@ -74,9 +77,12 @@ func entryOf(p *protocol, id uint32, a addressing, slot uint32) overlayEntry {
 	if a.whole && p.port == bpf.PortVXLAN {
 		e.Whole = 1
 	}
+	if p.stack {
+		e.Stack = 1
+	}
 	if p.port != 0 {
 		e.UdpAt = uint16(len(header))
-		e.PortBase, e.PortMask = a.ports[0], a.ports[1]
+		e.PortFirst, e.PortCount = a.ports[0], a.ports[1]
 		header = append(binary.BigEndian.AppendUint16(append(header, 0, 0), p.port), 0, 0, 0, 0)
 	}
 	tunnel := len(header)

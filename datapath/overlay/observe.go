@@ -100,7 +100,7 @@ func (s *survey) right(id uint32, item plan.Overlay) (bool, error) {
 	if err != nil || s.table.objects.Ends.Lookup(key, &there) != nil || there != end {
 		return false, nil
 	}
-	return trunk.Up && s.gsoRight() && s.decapRight() && s.on(rxPin(item.Interface), uplink, s.table.objects.OverlayRx) &&
+	return trunk.Up && s.gsoRight() && s.decapRight() && (!row.stack || s.stackRight()) && s.on(rxPin(item.Interface), uplink, s.table.objects.OverlayRx) &&
 		s.on("tx_"+trunk.Name, trunk, s.table.objects.OverlayTx), nil
 }
 

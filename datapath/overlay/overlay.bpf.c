@@ -116,6 +116,10 @@ int overlay_rx(struct __sk_buff *skb)
 		if (unlikely(udp.dest == bpf_htons(PORT_LATENCY)))
 			return arrived(skb, &o, &udp);
 	}
+	if (unlikely(is_sealed(&o, &udp))) {
+		leave_sealed(skb, &o);
+		return TCX_NEXT;
+	}
 	if (o.protocol == IPPROTO_GRE) {
 		__be16 gre[2];
 
@@ -141,6 +145,25 @@ int overlay_decapped(struct __sk_buff *skb)
 
 	if ((skb->mark & MARK_KIND) != MARK_DECAP || !t)
 		return drop(0, DROP_UNKNOWN);
+	return received(skb, t, skb->protocol, segments_of(skb));
+}
+
+/* At the device of tunnels by the host's stack, whose headers the stack took off. What
+ * did not come by the wire of a tunnel bears no such mark. Its sender is looked at again:
+ * what came in ESP, overlay_rx could not read. */
+SEC("tc")
+int overlay_stacked(struct __sk_buff *skb)
+{
+	struct outer o = {};
+	__u64 key = 0;
+
+	if ((skb->mark & MARK_KIND) != MARK_DECAP || !read_taken_off(skb, &o, &key))
+		return drop(0, DROP_UNKNOWN);
+	const struct tunnel_end *t = bpf_map_lookup_elem(&ends, &key);
+	if (!t || !ip6_equal(&t->local, &o.to))
+		return drop(0, DROP_UNKNOWN);
+	if (!may_send(t, key, &o.from))
+		return drop(t->slot, DROP_SENDER);
 	return received(skb, t, skb->protocol, segments_of(skb));
 }
 

@@ -58,6 +58,7 @@ type Part struct {
 	table    *table       // nil: nothing is there
 	home     *kernel.Conn // in the host's namespace, while there is a table
 	decaps   bool         // there is a decap device
+	stacks   bool         // there may be a stack device
 	items    map[uint32]plan.Overlay
 	nextHops map[path]nextHop
 	kept     map[neighbour]bool
@@ -118,7 +119,7 @@ func (p *Part) open() error {
 		home.Close()
 		return err
 	}
-	p.table, p.home = t, home
+	p.table, p.home, p.stacks = t, home, true
 	if err = p.findDecapDevice(); err == nil {
 		p.items, err = t.owners()
 	}
@@ -203,10 +204,15 @@ func (p *Part) set(item plan.Overlay) error {
 	if err := p.setDecapDevice(); err != nil {
 		return err
 	}
+	row, _ := protocolOf(item.Protocol)
+	if row.stack {
+		if err := p.setStackDevice(); err != nil {
+			return err
+		}
+	}
 	if err := p.write(item); err != nil {
 		return err
 	}
-	row, _ := protocolOf(item.Protocol)
 	if err := p.clearEnd(was, endKey(row, item)); err != nil {
 		return err
 	}
@@ -240,12 +246,12 @@ func (p *Part) build(item plan.Overlay, slot uint32) (overlayEntry, error) {
 	if item.BestEffort {
 		a.tos = 0
 	}
-	a.ports = [2]uint16{bpf.PortFlowBase, bpf.PortFlowMask}
+	a.ports = [2]uint16{bpf.PortFlowFirst, bpf.PortFlowCount}
 	if row.rooted {
-		a.ports = [2]uint16{bpf.PortLeaseBase, bpf.PortLeaseMask}
+		a.ports = [2]uint16{bpf.PortLeaseFirst, bpf.PortLeaseCount}
 	}
 	if item.Source != 0 {
-		a.ports = [2]uint16{item.Source, 0}
+		a.ports = [2]uint16{item.Source, 1}
 	}
 	e := entryOf(row, uint32(item.VNI), a, slot)
 	if item.MTU > 0 {
@@ -353,10 +359,15 @@ func (p *Part) sweep() error {
 		}
 		p.keep(nil)
 		p.nextHops = make(map[path]nextHop)
-		if err := cmp.Or(p.removeGSODevice(), p.removeDecapDevice()); err != nil {
+		if err := cmp.Or(p.removeGSODevice(), p.removeDecapDevice(), p.removeStackDevice()); err != nil {
 			return err // with the table still there, Observe tries again
 		}
 		return p.shut((*table).remove)
+	}
+	if p.stacks && !p.needsStack() {
+		if err := p.removeStackDevice(); err != nil {
+			return err
+		}
 	}
 	wanted := make(map[string]bool)
 	locals := make(map[overlayIn6Addr]bool)

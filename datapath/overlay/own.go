@@ -31,7 +31,9 @@ type ownTable struct {
 // leases.
 const ownSlots = 2048
 
-func (t *ownTable) path(e plan.TunnelEntry) path { return path{t.Interface, t.Local, e.To} }
+func (t *ownTable) path(e plan.TunnelEntry) path {
+	return path{t.Interface, t.Local, e.To, t.row().stack}
+}
 
 // keepsTables says whether there are tables, in this process or from an earlier one.
 func (p *Part) keepsTables() bool {

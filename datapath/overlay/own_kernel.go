@@ -96,8 +96,17 @@ func (p *Part) entryFor(t *ownTable, e plan.TunnelEntry) overlayEntry {
 		slot = t.slot
 	}
 	return entryOf(t.row(), uint32(t.Number), addressing{
-		nextHop: p.nextHops[t.path(e)], local: t.Local, remote: e.To, ports: [2]uint16{bpf.PortFlowBase, bpf.PortFlowMask},
+		nextHop: p.nextHops[t.path(e)], local: t.Local, remote: e.To, ports: t.ports(),
 	}, slot)
+}
+
+// ports are the source ports of a table's packets. Those by the host's stack have a
+// lease's, since one device sends both.
+func (t *ownTable) ports() [2]uint16 {
+	if t.row().stack {
+		return [2]uint16{bpf.PortLeaseFirst, bpf.PortLeaseCount}
+	}
+	return [2]uint16{bpf.PortFlowFirst, bpf.PortFlowCount}
 }
 
 // prepare writes a table under a new profile, which no device goes by yet.
@@ -113,6 +122,11 @@ func (p *Part) prepare(t *ownTable) error {
 	for _, e := range t.Entries {
 		if err := t.in(p).Put(nameOf(t.profile, e.ID), p.entryFor(t, e)); err != nil {
 			return fmt.Errorf("write entry %s: %w", e.ID, err)
+		}
+	}
+	if t.row().stack {
+		if err := p.setStackDevice(); err != nil {
+			return err
 		}
 	}
 	if err := p.takeIn(t); err != nil {

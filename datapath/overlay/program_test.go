@@ -74,10 +74,13 @@ func (b *bank) add(item plan.Overlay) {
 	b.items[id], b.slots[id] = item, slot
 }
 
-// everything adds two entries of every protocol, by IPv4 and by IPv6, and ones
-// that send nothing.
+// everything adds two entries of every protocol whose headers the programs write, by IPv4
+// and by IPv6, and ones that send nothing.
 func (b *bank) everything() {
 	for i, p := range protocols {
+		if p.stack {
+			continue
+		}
 		for v, under := range []func(int) netip.Addr{under4, under6} {
 			o := item(0, p.name, under)
 			o.VNI, o.MTU, o.BestEffort = vni(number+2*i+v), 1400, v == 1

@@ -157,9 +157,9 @@ func (s *site) slowHeaders(o plan.Overlay, p *protocol, flow slowFlow, inside []
 		next = map[int]byte{4: 4, 6: 41}[flow.version]
 	}
 	if p.port != 0 {
-		source := 0xc000 | flow.hash&0x3fff
+		source := 0xc000 + flow.hash&0xffff/4
 		if p.rooted {
-			source = 768 + flow.hash%64
+			source = 751 + flow.hash&0xffff*102/65536
 		}
 		udp := binary.BigEndian.AppendUint16(nil, uint16(source))
 		udp = binary.BigEndian.AppendUint16(udp, p.port)

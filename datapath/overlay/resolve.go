@@ -63,7 +63,7 @@ func (r *resolver) nextHop(p path) (nextHop, error) {
 		return nextHop{reason: fmt.Sprintf("the host has no address %s", p.local)}, nil
 	}
 	route, err := r.conn.RouteTo(p.remote, p.local, l.Index)
-	if err != nil || route.Down {
+	if err != nil || route.Down || p.stack && !r.conn.LeadsBy(p.remote, p.local, l.Index) {
 		return nextHop{reason: fmt.Sprintf("no route to %s by %s", p.remote, p.device)}, nil
 	}
 	mac, ok := r.neighbour(route.Via, l.Index)

@@ -53,7 +53,7 @@ static __always_inline void patch_udp(void *h, const struct entry *e, const stru
 {
 	struct udphdr *udp = h + at;
 
-	udp->source = bpf_htons(e->port_base | (in->hash & e->port_mask));
+	udp->source = bpf_htons(e->port_first + ((in->hash & 0xffff) * e->port_count >> 16));
 	udp->len = bpf_htons(len - at);
 }
 

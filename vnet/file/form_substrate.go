@@ -7,7 +7,7 @@ type substrate struct {
 	Switches      []fabricSwitch     `yaml:"switches,omitempty" jsonschema_description:"Forward, host nothing: names, or more of switches that speak OpenFlow."`
 	Links         []substrateLink    `yaml:"links,omitempty" jsonschema_description:"Wires between hosts and switches."`
 	Relays        map[string]address `yaml:"relays,omitempty" jsonschema_description:"By switch: IPv4 address at which it takes relay lists off, so that leases choose paths between switches. All switches or none."`
-	Encapsulation string             `yaml:"encapsulation,omitempty" jsonschema_description:"Of tunnels on links that state none." jsonschema:"enum=vxlan,enum=geneve,enum=nvgre,default=vxlan"`
+	Encapsulation string             `yaml:"encapsulation,omitempty" jsonschema_description:"Of tunnels on links that state none." jsonschema:"enum=vxlan,enum=geneve,enum=nvgre,enum=kernel-vxlan,default=vxlan"`
 	NAT           nats               `yaml:"nat,omitempty" jsonschema_description:"Ways out of the substrate, for routers that take one; one alone needs no list."`
 	Exits         []exit             `yaml:"exits,omitempty" jsonschema_description:"Interfaces of hosts for networks of layer 2, for switches that take one." jsonschema:"maxItems=256"`
 	Joins         []join             `yaml:"joins,omitempty" jsonschema_description:"Addresses of hosts at which other machines become nodes, over WireGuard." jsonschema:"maxItems=256"`
@@ -68,7 +68,7 @@ type substrateLink struct {
 	Latency       span            `yaml:"latency,omitempty" jsonschema_description:"One way, such as 1ms."`
 	Price         float64         `yaml:"price,omitempty" jsonschema_description:"Added to what 1 Mbit/s guaranteed there costs for a second, in networks that are asked for from now on. Default: 0." jsonschema:"minimum=0,maximum=1000000000000"`
 	MTU           int             `yaml:"mtu,omitempty" jsonschema_description:"Of the wire. Default: 1500." jsonschema:"minimum=576,maximum=65535"`
-	Encapsulation string          `yaml:"encapsulation,omitempty" jsonschema_description:"Of tunnels that take it: vxlan, geneve (UDP 6081), or nvgre (IP protocol 47). Links that meet at a switch have the same; nvgre passes neither relays nor OpenFlow switches. Default: that of the substrate." jsonschema:"enum=vxlan,enum=geneve,enum=nvgre"`
+	Encapsulation string          `yaml:"encapsulation,omitempty" jsonschema_description:"Of tunnels that take it: vxlan, geneve (UDP 6081), nvgre (IP protocol 47), or kernel-vxlan (UDP 14790), by the stack of the host, with its firewall and IPsec. Links that meet at a switch have the same; nvgre and kernel-vxlan pass no relays, and OpenFlow switches only vxlan. Default: that of the substrate." jsonschema:"enum=vxlan,enum=geneve,enum=nvgre,enum=kernel-vxlan"`
 	Ports         map[string]port `yaml:"ports,omitempty" jsonschema_description:"By host: where its end of the wire is plugged in."`
 }
 

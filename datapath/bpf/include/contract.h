@@ -17,7 +17,7 @@ enum mark {
 	MARK_CONTROL = 1u << 28, /* beside a VNI or 0: control in band of an OpenFlow switch, which has a class of its own in the queue of its link */
 	MARK_KIND = 7u << 29, /* bits of the kind */
 	MARK_PROBE = 1u << 29 | 0x1b0001, /* kind: a probe of this host's, by no chosen path; the low bits tell it from operators' marks */
-	MARK_DECAP = 1u << 30, /* kind: checked by overlay_rx; the decap device takes the headers off */
+	MARK_DECAP = 1u << 30, /* kind: checked by overlay_rx; a VXLAN device of the kernel's takes the headers off */
 	MARK_INBOUND = 1u << 31, /* kind: out of a tunnel; goes to the peer of the device that it is on */
 };
 
@@ -46,6 +46,7 @@ enum class {
 enum udp_port {
 	PORT_LATENCY = 840, /* of probes between the ends of tunnels, both ports: only root of a host can send from it */
 	PORT_PROBE = 3785, /* of probes (BFD echo, RFC 5881) */
+	PORT_ESP = 4500, /* of ESP behind UDP (RFC 3948) */
 	PORT_LISP = 4341, /* RFC 9300 */
 	PORT_VXLAN = 4789, /* RFC 7348 */
 	PORT_VXLAN_GPE = 4790, /* IANA */
@@ -56,10 +57,13 @@ enum udp_port {
 	PORT_NSH = 61440, /* NSH of service chains straight behind UDP; nobody assigned it, docs/chains-packets.md */
 	PORT_NSH_SOURCE = 60001, /* source port that some senders of it use always */
 	PORT_USER = 1024, /* the first that any user of a host may send from */
-	PORT_LEASE_BASE = 768, /* source ports of leases' tunnels, base | (hash & mask): root's, and nothing to analysers (tshark -G decodes) */
+	PORT_STACK = 14790, /* of VXLAN by the host's own stack (kernel-vxlan); nobody assigned it */
+	PORT_LEASE_FIRST = 751, /* source ports of leases' tunnels, this one and those behind it: root's, and nothing to analysers (tshark -G decodes) */
+	PORT_LEASE_COUNT = 102,
+	PORT_LEASE_BASE = 768, /* source ports of leases' chains, base | (hash & mask), likewise */
 	PORT_LEASE_MASK = 63,
-	PORT_FLOW_BASE = 0xc000, /* source ports of other outer headers (RFC 6335, dynamic) */
-	PORT_FLOW_MASK = 0x3fff
+	PORT_FLOW_FIRST = 0xc000, /* source ports of other outer headers (RFC 6335, dynamic) */
+	PORT_FLOW_COUNT = 0x4000
 };
 
 /* The outer type of service: DSCP << 2 (RFC 2474). Best effort has 0. A tenant's

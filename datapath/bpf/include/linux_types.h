@@ -100,6 +100,32 @@ enum {
 	BPF_F_INGRESS = 1ULL << 0,
 };
 
+/* Flags of bpf_skb_set_tunnel_key and bpf_skb_get_tunnel_key. */
+enum {
+	BPF_F_TUNINFO_IPV6 = 1ULL << 0,
+	BPF_F_ZERO_CSUM_TX = 1ULL << 1,
+	BPF_F_DONT_FRAGMENT = 1ULL << 2,
+};
+
+struct bpf_tunnel_key {
+	__u32 tunnel_id;
+	union {
+		__u32 remote_ipv4;
+		__u32 remote_ipv6[4];
+	};
+	__u8 tunnel_tos;
+	__u8 tunnel_ttl;
+	union {
+		__u16 tunnel_ext;
+		__be16 tunnel_flags;
+	};
+	__u32 tunnel_label;
+	union {
+		__u32 local_ipv4;
+		__u32 local_ipv6[4];
+	};
+};
+
 enum bpf_hdr_start_off {
 	BPF_HDR_START_MAC = 0,
 	BPF_HDR_START_NET = 1,
@@ -199,6 +225,7 @@ struct arphdr_eth_ip {
 #define IPPROTO_ROUTING 43
 #define IPPROTO_FRAGMENT 44
 #define IPPROTO_GRE 47
+#define IPPROTO_ESP 50
 #define IPPROTO_ICMPV6 58
 #define IPPROTO_HOPOPTS 0
 #define IPPROTO_DSTOPTS 60
