@@ -111,6 +111,7 @@ func levelNode(n vnet.VirtualNode) vnet.VirtualNode {
 	if n.Function != nil {
 		f := *n.Function
 		f.Rules, f.Rate, f.Standby, f.Patience, f.Nodes, f.Port, f.Publish, f.Ports, f.Probe = nil, 0, "", 0, nil, 0, 0, vnet.PortRange{}, vnet.Packets{}
+		f.Absent = false
 		if f.Auto != nil {
 			f.Auto = new(vnet.Processing)
 		}

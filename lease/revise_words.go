@@ -148,6 +148,9 @@ func (d *description) stage(s vnet.Stage) {
 	for _, name := range s.Remove {
 		d.note("removal of "+name+where, "yes")
 	}
+	for _, function := range slices.Sorted(maps.Keys(s.Functions)) {
+		d.note("presence of "+function+where, presenceWord(s.Functions[function]))
+	}
 	for _, chain := range slices.Sorted(maps.Keys(s.Chains)) {
 		d.note("change of chain "+chain+where, s.Chains[chain].String())
 	}
@@ -163,6 +166,13 @@ func (d *description) stage(s vnet.Stage) {
 	for _, link := range slices.Sorted(maps.Keys(s.Down)) {
 		d.note("state of "+link+where, stateWord(s.Down[link]))
 	}
+}
+
+func presenceWord(there bool) string {
+	if there {
+		return "there"
+	}
+	return "absent"
 }
 
 // topology notes what is there; what is as usual only where a stage brings it.

@@ -630,12 +630,12 @@ func (n *network) chainFunction(name string) ChainFunction {
 	made.Patience, made.Aware = int64(f.Patience), f.NSH == vnet.NSHAware
 	if f.Probed() {
 		made.Patience = int64(cmp.Or(f.Patience, vnet.DefaultHealthPatience))
-		if n.lease.Paused == nil { // who stands still need not pass anything
+		if n.lease.Paused == nil && !f.Absent { // who stands still need not pass anything
 			probe := chainMatch(f.ProbePacket())
 			made.Probe = &probe
 		}
 	}
-	if a := f.Auto; a != nil {
+	if a := f.Auto; a != nil && !f.Absent {
 		node, _ := n.lease.Request.Node(name)
 		made.Auto = &ChainProcessing{Node: Namespace(n.lease.ID(), name), Most: node.CPU, Fixed: int64(a.Fixed * 1e12), PerByte: int64(a.PerByte * 1e15)}
 	}

@@ -125,7 +125,8 @@ func (c *Compiler) lease(l vnet.Lease) error {
 		}
 		host.Add(c.vnode(l, node, host.Host))
 		host.Add(net.router(node.Name))
-		if len(node.Stated()) > 0 {
+		absent := node.IsFunction() && node.Function.Absent
+		if len(node.Stated()) > 0 && !absent {
 			host.Add(setup(l, node))
 		}
 		if l.Paused != nil {
@@ -182,7 +183,7 @@ func (c *Compiler) vnode(l vnet.Lease, node vnet.VirtualNode, on vnet.HostID) VN
 		Lease: l.ID(), Node: node.Name, Owner: l.Owner, CPU: cmp.Or(node.CPU, c.Nodes.CPU),
 		Memory: wholePages(cmp.Or(node.Memory, c.Nodes.MemoryOn(host))),
 	}
-	n.Auto = node.Function != nil && node.Function.Auto != nil
+	n.Auto = node.Function != nil && node.Function.Auto != nil && !node.Function.Absent
 	if c.Nodes.Processes != vnet.NodeProcesses {
 		n.Processes = c.Nodes.Processes
 	}

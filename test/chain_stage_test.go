@@ -95,3 +95,64 @@ stages:
 	s.allArrived("live", 100)
 	s.must("down", "live")
 }
+
+// A stage brings a function: its program starts. Later ones lead a chain through it and past
+// it again, and one takes it away with its program. Not one packet is lost.
+func TestStagesBringAndTakeAwayFunctions(t *testing.T) {
+	t.Parallel()
+	s := newSupervisor(t, chainSubstrate)
+	s.up(`network: live
+nodes:
+  - {name: a, host: h1}
+  - {name: b, host: h2}
+functions:
+  - {name: fw, host: h1, kind: firewall, rules: [{deny: {proto: tcp, dst_port: 81}}]}
+links:
+  - {ends: [a, b], rate: 50Mbit}
+chains:
+  - {name: web, from: a, to: b, match: {proto: udp, dst_port: 9000}, via: [fw], rate: 5Mbit}
+stages:
+  - name: more
+    begins: command
+    add:
+      functions:
+        - name: ids
+          host: h2
+          cpu: 0.5
+          memory: 64MiB
+          probe: true
+          run: [sh, -c, "tc qdisc add dev eth0 clsact && tc filter add dev eth0 ingress protocol all u32 match u32 0 0 action mirred egress redirect dev eth1 && exec sleep infinity"]
+      chains:
+        - {name: rest, from: a, to: b, match: {proto: tcp}, via: [ids], rate: 1Mbit, on-failure: bypass}
+  - {name: through, begins: command, chains: {web: {via: [fw, ids]}}}
+  - {name: past, begins: command, chains: {web: {via: [fw]}}}
+  - {name: away, begins: command, remove: [ids, rest]}
+  - {name: back, begins: command, functions: {ids: {absent: false}}}
+`)
+	s.sendsNumbers("live")
+	for _, c := range []struct {
+		stage   string
+		passes  string // the chain that packets go through
+		running bool   // the function's program
+	}{
+		{"", "web", false}, {"more", "web", true}, {"through", "web-through", true}, {"past", "web", true}, {"away", "web", false}, {"back", "web", true},
+	} {
+		if c.stage != "" {
+			s.must("stage", "live", c.stage)
+		}
+		eventually(t, time.Minute, func() error {
+			if said := s.sublet("ps", "live/ids"); strings.Contains(said.out, "sleep infinity") != c.running {
+				return fmt.Errorf("stage %q: %s%s", c.stage, said.out, said.err)
+			}
+			was := s.cameBy("live")[c.passes]
+			time.Sleep(200 * time.Millisecond)
+			if now := s.cameBy("live")[c.passes]; now == was {
+				return fmt.Errorf("stage %q: %d packets came out of chain %s, and no more", c.stage, was, c.passes)
+			}
+			return nil
+		})
+		s.asPlanned("h1", "h2")
+	}
+	s.allArrived("live", 100)
+	s.must("down", "live")
+}

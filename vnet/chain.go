@@ -409,6 +409,9 @@ func (c *checker) chainsStay(r Request) error {
 	for _, n := range r.Nodes {
 		functions[n.Name] = n.IsFunction()
 	}
+	if err := c.functionsStage(r, -1); err != nil {
+		return err
+	}
 	of := make(map[string]string)
 	for _, l := range r.Links {
 		of[l.Name] = l.Chain
@@ -430,20 +433,23 @@ func (c *checker) chainsStay(r Request) error {
 		}
 		for k, name := range s.Remove {
 			if functions[name] || r.isTarget(name) || of[name] != "" || c.isChainEnd(r, name) {
-				return fieldf(at(path+".remove", k), "%q is part of a chain, which stages change and pause, and do not take away: state paused under chains of the stage", name)
+				return fieldf(at(path+".remove", k), "%q is part of a chain, which stages change and pause, and do not take away: state paused under chains of the stage, and functions that go under functions", name)
 			}
 		}
 		for k, n := range s.Add.Nodes {
 			if n.IsFunction() {
-				return fieldf(at(path+".add.nodes", k), "functions in stages are not offered yet: state it at the start")
+				return fieldf(at(path+".add.nodes", k), "is a function: state it at the start with absent: true, and under functions of the stage that it is there")
 			}
 		}
 		for k, l := range s.Add.Links {
 			if l.Chain != "" || functions[l.Ends[0]] || functions[l.Ends[1]] {
-				return fieldf(at(path+".add.links", k), "links of chains in stages are not offered yet: leave it out")
+				return fieldf(at(path+".add.links", k), "is a link of chains, which make their own: leave it out")
 			}
 		}
 		if err := c.chainStage(path, r, i); err != nil {
+			return err
+		}
+		if err := c.functionsStage(r, i); err != nil {
 			return err
 		}
 	}

@@ -56,6 +56,9 @@ type Function struct {
 	// passes nothing else; zero: packets of its chains alone say it.
 	Probe Packets     `json:"probe,omitzero"`
 	Auto  *Processing `json:"auto,omitempty"` // of a program: its processor time follows the load
+	// Absent says that nothing is booked for it, and that nothing runs in it, until a
+	// stage brings it. Chains through it are paused meanwhile.
+	Absent bool `json:"absent,omitempty"`
 }
 
 // NSHSupport is what a program knows of the Network Service Header.

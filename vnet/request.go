@@ -228,12 +228,13 @@ type Stage struct {
 	After time.Duration `json:"after_ns"` // of one OnCommand: when it began; zero: it has not
 	// OnCommand says that it begins when its owner says so.
 	OnCommand bool                     `json:"on_command,omitempty"`
-	Links     map[string][2]Bandwidth  `json:"links,omitempty"`  // new rates, by link name
-	Impair    map[string][2]Impairment `json:"impair,omitempty"` // new impairments, by link name
-	Down      map[string]bool          `json:"down,omitempty"`   // links that fail (true) or are mended (false), by name
-	Chains    map[string]ChainChange   `json:"chains,omitempty"` // what it makes of chains, by name
-	Add       Topology                 `json:"add,omitzero"`     // nodes, routers, switches and links that appear
-	Remove    []string                 `json:"remove,omitempty"` // names that go; a node takes its links with it
+	Links     map[string][2]Bandwidth  `json:"links,omitempty"`     // new rates, by link name
+	Impair    map[string][2]Impairment `json:"impair,omitempty"`    // new impairments, by link name
+	Down      map[string]bool          `json:"down,omitempty"`      // links that fail (true) or are mended (false), by name
+	Chains    map[string]ChainChange   `json:"chains,omitempty"`    // what it makes of chains, by name
+	Functions map[string]bool          `json:"functions,omitempty"` // those that come (true) or go (false), by name
+	Add       Topology                 `json:"add,omitzero"`        // nodes, routers, switches and links that appear
+	Remove    []string                 `json:"remove,omitempty"`    // names that go; a node takes its links with it
 }
 
 // Window is a span of time: [Start, End). A zero End is open.

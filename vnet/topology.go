@@ -11,7 +11,7 @@ func (r Request) At(stage int) Topology {
 	for _, s := range r.Stages[:stage+1] {
 		top = top.apply(s)
 	}
-	return top
+	return top.withoutAbsent()
 }
 
 // StageAt returns the index of the stage running `since` after the start, or -1.
@@ -102,7 +102,8 @@ func linkName(l VirtualLink) string { return l.Name }
 
 func switchName(s VirtualSwitch) string { return s.Name }
 
-// apply returns the topology after a stage's removals, additions, rates, impairments and failures.
+// apply returns the topology after a stage's removals, additions, rates, impairments and
+// failures, and with the functions that it brings or takes away.
 func (t Topology) apply(s Stage) Topology {
 	gone := make(map[string]bool, len(s.Remove))
 	for _, name := range s.Remove {
@@ -129,7 +130,7 @@ func (t Topology) apply(s Stage) Topology {
 			next.Links[i].Down = down
 		}
 	}
-	return next
+	return next.withPresence(s.Functions)
 }
 
 // without copies list less the elements that drop names.

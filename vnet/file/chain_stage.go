@@ -23,10 +23,10 @@ type stagedChain struct {
 // and have the other go on, so hosts have both, and only the host where the chain begins
 // changes what it does. It returns where in the text each chain is written.
 func (f request) chainForms(r *vnet.Request) (written []string) {
-	chains := r.Chains
+	chains, places := r.Chains, f.chainPlaces()
 	r.Chains = nil
 	for i, c := range chains {
-		for _, form := range f.formsOf(stagedChain{c, index("chains", i), c.Rate, c.Paused}, r.Stages) {
+		for _, form := range f.formsOf(stagedChain{c, places[i], c.Rate, c.Paused}, r.Stages) {
 			r.Chains, written = append(r.Chains, form.Chain), append(written, form.written)
 		}
 	}

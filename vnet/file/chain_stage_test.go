@@ -75,14 +75,58 @@ func TestStagesGiveChainsForms(t *testing.T) {
 	}
 }
 
-// A stage that would bring functions or chains, or take them away, is refused with what to
-// state in its place.
-func TestStagesBringNoFunctions(t *testing.T) {
+// Stages bring functions and chains, take them away and bring them back: until then, and
+// from then on, nothing is booked for them.
+func TestStagesBringFunctions(t *testing.T) {
+	r, err := ParseRequest("r.yaml", []byte(staged(`
+  - name: more
+    begins: command
+    add:
+      functions: [{name: ids, run: [sleep, infinity], cpu: 0.5, memory: 64MiB}]
+      chains: [{name: bulk, from: b, to: a, via: [ids], rate: 1Mbit}]
+    chains: {web: {via: [fw, ids]}}
+  - {name: less, begins: command, remove: [ids, bulk], chains: {web: {via: [fw]}}}
+  - {name: again, begins: command, functions: {ids: {absent: false}}, chains: {bulk: {paused: false}}}
+`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := FormatRequest(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := ParseRequest("again.yaml", text)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	for i, want := range []string{
+		"0 0B [web [fw] tcp 5Mbit rest [most]  5Mbit]",
+		"0.5 64MiB [web-more [fw ids] tcp 5Mbit rest [most]  5Mbit bulk [ids]  1Mbit]",
+		"0 0B [web [fw] tcp 5Mbit rest [most]  5Mbit]",
+		"0.5 64MiB [web [fw] tcp 5Mbit rest [most]  5Mbit bulk [ids]  1Mbit]",
+	} {
+		for _, r := range []vnet.Request{r, again} {
+			n, _ := r.At(i - 1).Node("ids")
+			if got := fmt.Sprint(n.CPU, n.Memory, chainsAt(r, i-1)); got != want {
+				t.Errorf("stage %d: %s, want %s", i-1, got, want)
+			}
+		}
+	}
+}
+
+// What a stage makes of functions is told where it is wrong.
+func TestBadFunctionsOfStages(t *testing.T) {
 	for stage, says := range map[string]string{
-		"add: {functions: [{name: ids, kind: limiter, rate: 1Mbit}]}": `has no field "functions": state it at the start, under functions of the request`,
-		"add: {chains: [{name: new, from: a, to: b, via: [fw]}]}":     `has no field "chains": state it at the start, under chains of the request, with paused: true`,
-		"functions: [{name: ids, kind: limiter, rate: 1Mbit}]":        `has no field "functions": state it at the start`,
-		"remove: [most], chains: {rest: {via: [fw]}}":                 `stages[0].remove[0]: "most" is part of a chain, which stages change and pause, and do not take away`,
+		"add: {functions: [{name: fw, kind: limiter, rate: 1Mbit}]}":            `stages[0].add.functions[0].name: there is a node or function "fw" already`,
+		"add: {functions: [{name: most2, kind: limiter}]}":                      `stages[0].add.functions[0].rate: is missing`,
+		"add: {chains: [{name: new, from: a, to: b, via: [fwx], rate: 1Mbit}]}": `stages[0].add.chains[0].via[0]: there is no function "fwx": did you mean "fw"?`,
+		"functions: {ids: {absent: false}}":                                     `stages[0].functions.ids: there is no function "ids"`,
+		"functions: {fw: {absent: true}}":                                       `stages[0].functions.fw: chain web leads through fw in stage s, where it is absent`,
+		"add: {functions: [{name: x, run: [a], standby: y}, {name: y, run: [a]}]}}\n  - {name: t, begins: command, functions: {y: {absent: true}}": `stages[0].add.functions[0].standby: y is absent in stage t while x is there`,
+		"functions: {fw: {}}":                                   `absent`,
+		"remove: [fw], chains: {rest: {via: [fw]}}":             `leads through fw in stage s, where it is absent`,
+		"add: {functions: [{name: x, run: [a], absent: true}]}": `stages[0].add.functions[0].absent: the stage brings it`,
+		"add: {functions: [{name: x, run: [a], standby: y}, {name: y, run: [a]}]}, functions: {y: {absent: true}}": `stages[0].functions.y: the stage brings it`,
 	} {
 		_, err := ParseRequest("r.yaml", []byte(staged("  - {name: s, begins: command, "+stage+"}\n")))
 		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {

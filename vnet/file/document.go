@@ -17,11 +17,12 @@ import (
 
 // document is one parsed YAML text; nodes keep their line and column.
 type document struct {
-	file     string
-	source   []byte
-	root     *yaml.Node
-	problems []*vnet.InputError // found so far
-	chains   []string           // where each chain of a request is written
+	file      string
+	source    []byte
+	root      *yaml.Node
+	problems  []*vnet.InputError // found so far
+	chains    []string           // where each chain of a request is written
+	functions []string           // where each function of a request is written
 }
 
 // maxSeparators bounds the bytes that can begin a new YAML node. The parser

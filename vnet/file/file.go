@@ -53,7 +53,7 @@ func ParseRequestWith(name string, text []byte, read func(from string) (string, 
 	if err != nil {
 		return vnet.Request{}, doc.explain(err)
 	}
-	doc.chains = form.chainForms(&r)
+	doc.functions, doc.chains = form.functionPlaces(), form.chainForms(&r)
 	r.Fill()
 	for _, problem := range r.Problems(vnet.MostProblems) {
 		doc.note(doc.explain(problem))
@@ -98,7 +98,7 @@ func Place(name string, text []byte, problem *vnet.FieldError) error {
 	var form request
 	if doc.decode(&form) == nil {
 		if r, err := form.request(); err == nil {
-			doc.chains = form.chainForms(&r)
+			doc.functions, doc.chains = form.functionPlaces(), form.chainForms(&r)
 		}
 	}
 	return doc.explain(problem)
@@ -128,12 +128,11 @@ func (d *document) asWritten(path string) string {
 	if list := child(d.root, "nodes"); list != nil {
 		written = len(list.Content)
 	}
-	functions := child(d.root, "functions")
-	if i < written || functions == nil || i-written >= len(functions.Content) {
+	if i -= written; i < 0 || i >= len(d.functions) {
 		return path
 	}
-	rest := strings.TrimPrefix(path, fmt.Sprintf("nodes[%d]", i))
-	return index("functions", i-written) + strings.TrimPrefix(rest, ".function")
+	rest := strings.TrimPrefix(path, index("nodes", i+written))
+	return d.functions[i] + strings.TrimPrefix(rest, ".function")
 }
 
 // Decode fills form, a pointer to a struct with yaml tags, from the only

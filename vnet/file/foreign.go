@@ -29,11 +29,7 @@ var foreignWords = map[string]string{
 	"protocol":  "routers have protocol (list the node under routers), and matches proto",
 	"command":   useRun, "cmd": useRun, "exec": useRun,
 	"binds": useFiles, "volumes": useFiles, "mounts": useFiles,
-	"ports": "ports are those of the links that end here; what the outside reaches is published: internet: {rate: 50Mbit, publish: [\"8080:web:80\"]}",
-	// What stages do not add.
-	"functions": "state it at the start, under functions of the request; stages lead chains through it, such as chains: {web: {via: [fw, ids]}}",
-	"chains":    "state it at the start, under chains of the request, with paused: true; a stage has it go on by chains: {web: {paused: false}}",
-
+	"ports":        "ports are those of the links that end here; what the outside reaches is published: internet: {rate: 50Mbit, publish: [\"8080:web:80\"]}",
 	"memory_limit": useMemory, "mem": useMemory, "ram": useMemory,
 }
 

@@ -40,7 +40,13 @@ type function struct {
 	Memory  size              `yaml:"memory,omitempty" jsonschema_description:"Such as 256MiB. Default: no limit, nothing booked."`
 	Site    name              `yaml:"site,omitempty" jsonschema_description:"Place it on a host of this site."`
 	Host    name              `yaml:"host,omitempty" jsonschema_description:"Place it on this host."`
+	Absent  bool              `yaml:"absent,omitempty" jsonschema_description:"Nothing is booked for it or runs in it until a stage brings it (stages: functions). Default: no." jsonschema:"default=false"`
 	Labels  map[string]string `yaml:"labels,omitempty" jsonschema_description:"Anything the tenant wants to keep with it."`
+}
+
+// functionChange is what a stage makes of a function.
+type functionChange struct {
+	Absent *bool `yaml:"absent" jsonschema_description:"true: nothing is booked for it and nothing runs in it from now on. false: it is there."`
 }
 
 // functionRun is one program, as its words or as a list of programs.
@@ -252,7 +258,7 @@ type chain struct {
 func (f function) node(path string) (vnet.VirtualNode, error) {
 	n := vnet.VirtualNode{
 		Name: string(f.Name), CPU: vnet.CPU(f.CPU.cores), Memory: vnet.Bytes(f.Memory), Site: string(f.Site), Host: vnet.HostID(f.Host), Labels: some(f.Labels),
-		Setup: setup{Image: f.Image, Files: f.Files, Run: f.Run, Env: f.Env, Disk: f.Disk, Restart: f.Restart}.setup(), Function: &vnet.Function{Kind: vnet.FunctionKind(f.Kind)},
+		Setup: setup{Image: f.Image, Files: f.Files, Run: f.Run, Env: f.Env, Disk: f.Disk, Restart: f.Restart}.setup(), Function: &vnet.Function{Kind: vnet.FunctionKind(f.Kind), Absent: f.Absent},
 	}
 	switch f.Kind {
 	case "":
@@ -383,7 +389,7 @@ func functionForm(n vnet.VirtualNode) function {
 	s, fn := setupForm(n.Setup), n.Function
 	f := function{
 		Name: name(n.Name), Kind: cmp.Or(s.Kind, string(fn.Kind)), Rate: unlessZero[rate](fn.Rate), Image: n.Image, Files: s.Files, Run: s.Run, Env: s.Env, Disk: s.Disk, Restart: s.Restart,
-		CPU: functionCPU{cores: cpu(n.CPU)}, Memory: size(n.Memory), Site: name(n.Site), Host: name(n.Host), Labels: n.Labels,
+		CPU: functionCPU{cores: cpu(n.CPU)}, Memory: size(n.Memory), Site: name(n.Site), Host: name(n.Host), Labels: n.Labels, Absent: fn.Absent,
 	}
 	if fn.Auto != nil {
 		f.CPU = functionCPU{auto: true}

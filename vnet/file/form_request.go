@@ -259,11 +259,20 @@ type bandwidth struct {
 }
 
 type stage struct {
-	Name   name                   `yaml:"name" jsonschema_description:"Unique among stages."`
-	After  *span                  `yaml:"after,omitempty" jsonschema_description:"Time since the start, such as 1h, of a stage that begins at the clock."`
-	Begins string                 `yaml:"begins,omitempty" jsonschema_description:"When: at the clock, after the time stated; or on command (sublet stage), at the latest with the next stage that begins at the clock. Default: clock." jsonschema:"enum=clock,enum=command"`
-	Links  map[string]demand      `yaml:"links,omitempty" jsonschema_description:"New bandwidth or impairment, by link name, both directions, and whether it is down. An entry without a bandwidth leaves that, if it states something else."`
-	Chains map[string]chainChange `yaml:"chains,omitempty" jsonschema_description:"What becomes of chains, by name: new rates, other functions, another match, and whether they are paused."`
-	Add    *topology              `yaml:"add,omitempty" jsonschema_description:"What appears."`
-	Remove []name                 `yaml:"remove,omitempty" jsonschema_description:"Names that go; a node takes its links with it."`
+	Name      name                      `yaml:"name" jsonschema_description:"Unique among stages."`
+	After     *span                     `yaml:"after,omitempty" jsonschema_description:"Time since the start, such as 1h, of a stage that begins at the clock."`
+	Begins    string                    `yaml:"begins,omitempty" jsonschema_description:"When: at the clock, after the time stated; or on command (sublet stage), at the latest with the next stage that begins at the clock. Default: clock." jsonschema:"enum=clock,enum=command"`
+	Links     map[string]demand         `yaml:"links,omitempty" jsonschema_description:"New bandwidth or impairment, by link name, both directions, and whether it is down. An entry without a bandwidth leaves that, if it states something else."`
+	Chains    map[string]chainChange    `yaml:"chains,omitempty" jsonschema_description:"What becomes of chains, by name: new rates, other functions, another match, and whether they are paused."`
+	Functions map[string]functionChange `yaml:"functions,omitempty" jsonschema_description:"Functions that come or go, by name."`
+	Add       *addition                 `yaml:"add,omitempty" jsonschema_description:"What appears."`
+	Remove    []name                    `yaml:"remove,omitempty" jsonschema_description:"Names that go; a node takes its links with it. Functions become absent, chains paused."`
+}
+
+// addition is what a stage brings. Its functions and chains are there from the start, absent
+// and paused.
+type addition struct {
+	topology  `yaml:",inline"`
+	Functions []function `yaml:"functions,omitempty" jsonschema_description:"Nodes through which chains lead. Until then nothing is booked for them or runs in them."`
+	Chains    []chain    `yaml:"chains,omitempty" jsonschema_description:"Packets of one node to another that pass functions on their way." jsonschema:"maxItems=256"`
 }

@@ -55,6 +55,10 @@ func (f request) request() (vnet.Request, error) {
 				return r, err
 			}
 		}
+		if err := s.bring(&r, &made, index("stages", i)); err != nil {
+			return r, err
+		}
+		s.takeAway(r, &made)
 		r.Stages = append(r.Stages, made)
 	}
 	return r, nil
@@ -451,6 +455,6 @@ func (f stage) stage(path string) (vnet.Stage, error) {
 		return s, nil
 	}
 	var err error
-	s.Add, err = f.Add.topology(path + "add.")
+	s.Add, err = f.Add.topology.topology(path + "add.")
 	return s, err
 }

@@ -222,8 +222,12 @@ func stageForm(s vnet.Stage, start vnet.Topology) stage {
 	for link, down := range s.Down {
 		beside(link, func(d *demand) { d.Down = &down })
 	}
+	for function, there := range s.Functions {
+		absent := !there
+		put(&f.Functions, function, functionChange{Absent: &absent})
+	}
 	if add := topologyForm(s.Add); len(add.Nodes)+len(add.Routers)+len(add.Switches)+len(add.Links) > 0 {
-		f.Add = &add
+		f.Add = &addition{topology: add}
 	}
 	return f
 }
