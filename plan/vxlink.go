@@ -57,6 +57,8 @@ type End struct {
 	Place int `json:"place,omitempty"`
 	// Lost is an end that was read back without the device of its port.
 	Lost bool `json:"-"`
+	// Known says of a lost one that what its tenant made of it is known, and made again.
+	Known bool `json:"-"`
 }
 
 // Places is how many there are.

@@ -17,12 +17,8 @@ import (
 func RepairText(s plan.Step) string {
 	subject := subjectOf(s.Item)
 	if link, ok := s.Item.(plan.VxLink); ok && s.Op == plan.Set {
-		if port, lost := changedPort(link, s.Was); port != nil {
-			node := whose(port.Namespace)
-			if lost && plan.TenantsNode(port.Namespace) {
-				return fmt.Sprintf("%s: %s of %s was deleted, is there again: addresses, routes, queues and settings that were made at it by hand are lost, make them again", subject, port.Interface, node)
-			}
-			return fmt.Sprintf("%s: %s of %s was down or set differently, is as planned again", subject, port.Interface, node)
+		if port, was := changedPort(link, s.Was); port != nil {
+			return fmt.Sprintf("%s: %s of %s %s", subject, port.Interface, whose(port.Namespace), portText(port, was))
 		}
 	}
 	if setup, ok := s.Item.(plan.Setup); ok && s.Op == plan.Set {
@@ -50,6 +46,17 @@ func RepairText(s plan.Step) string {
 		return subject + ": " + text
 	}
 	return subject + " was not as planned, is again"
+}
+
+// portText says what was found of a port, and what has become of it.
+func portText(port *plan.Port, was plan.End) string {
+	switch {
+	case !was.Lost || !plan.TenantsNode(port.Namespace):
+		return "was down or set differently, is as planned again"
+	case was.Known:
+		return "was deleted, is there again, with addresses, routes, state and MTU that it had by hand; queues, filters, neighbours and settings that were made at it by hand are lost, make them again"
+	}
+	return "was deleted, is there again: addresses, routes, queues and settings that were made at it by hand are lost, make them again"
 }
 
 // subjectOf is what users call an item.
@@ -107,18 +114,19 @@ func nounOf(k plan.Kind) string {
 	return string(k)
 }
 
-// changedPort is the port of a node that was not found as it shall be; lost: not at all.
-func changedPort(want plan.VxLink, was plan.Item) (port *plan.Port, lost bool) {
+// changedPort is the port of a node that was not found as it shall be, and the end that
+// was found.
+func changedPort(want plan.VxLink, was plan.Item) (port *plan.Port, found plan.End) {
 	had, ok := was.(plan.VxLink)
 	if !ok {
-		return nil, false
+		return nil, plan.End{}
 	}
 	for i, end := range want.Ends {
 		if is := had.Ends[i]; end.Port != nil && is.Port == nil && is.Tunnel == nil {
-			return end.Port, is.Lost
+			return end.Port, is
 		}
 	}
-	return nil, false
+	return nil, plan.End{}
 }
 
 // treeOf is an item as JSON has it.

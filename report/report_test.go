@@ -42,6 +42,8 @@ func TestRepairsAreTold(t *testing.T) {
 	down.Ends[0] = plan.End{}
 	slower.Ends[0].Rate = 7000
 	deleted.Ends[0] = plan.End{Lost: true}
+	known := link
+	known.Ends[0] = plan.End{Lost: true, Known: true}
 	router := plan.VxRouter{Node: "r1", Forward: true}
 	way := func(prefix string) plan.Route {
 		return plan.Route{Prefix: netip.MustParsePrefix(prefix), Interface: "eth0"}
@@ -58,6 +60,7 @@ func TestRepairsAreTold(t *testing.T) {
 		{plan.Step{Op: plan.Set, Item: link, Was: down}, "link r1-r2: eth1 of r1 was down or set differently, is as planned again"},
 		{plan.Step{Op: plan.Set, Item: atSwitch, Was: down}, "link r1-r2: eth0 of s1 was down or set differently, is as planned again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: deleted}, "link r1-r2: eth1 of r1 was deleted, is there again: addresses, routes, queues and settings that were made at it by hand are lost, make them again"},
+		{plan.Step{Op: plan.Set, Item: link, Was: known}, "link r1-r2: eth1 of r1 was deleted, is there again, with addresses, routes, state and MTU that it had by hand; queues, filters, neighbours and settings that were made at it by hand are lost, make them again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: slower}, "link r1-r2: rate_bps was 7000, is 8000 again"},
 		{plan.Step{Op: plan.Add, Item: router, Was: nil}, "routing of r1 was gone, is there again"},
 		{plan.Step{Op: plan.Delete, Item: router, Was: nil}, "routing of r1 was there, is gone again"},

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -66,32 +67,42 @@ func TestInterfaceStaysDownInside(t *testing.T) {
 	s.settled()
 }
 
-// TestLossWithADeletedInterfaceIsTold: what a tenant set at an interface that they then
-// deleted is not there again, and an event says that; what the request states is.
-func TestLossWithADeletedInterfaceIsTold(t *testing.T) {
+// TestDeletedInterfaceComesBack: an interface that its tenant deleted is there again with
+// the addresses and routes that they gave it and what the request states, also after the
+// agent was killed. What else they set there is not, and an event says that.
+func TestDeletedInterfaceComesBack(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, "demo")
+	l := newSupervisor(t, "demo")
 	l.up(`network: n
 nodes: [{name: a, host: h1, sysctls: {net.ipv4.conf.eth0.arp_notify: 1}}, {name: b, host: h2}]
 links: [{name: ab, ends: [a, b], rate: 10Mbit}]
 `)
 	inside := func() string {
-		return l.sublet("exec", "n/a", "--", "sh", "-c", "ip -o -4 addr show dev eth0 | grep -c 192.168.77.1; cat /proc/sys/net/ipv4/conf/eth0/arp_notify").out
+		return l.sublet("exec", "n/a", "--", "sh", "-c", "ip -o -4 addr show dev eth0 | grep -c 192.168.77.1; ip route show 172.30.0.0/16; cat /proc/sys/net/ipv4/conf/eth0/arp_notify; tc qdisc show dev eth0 root").out
 	}
-	l.must("exec", "n/a", "--", "ip", "addr", "add", "192.168.77.1/24", "dev", "eth0")
-	if got := inside(); got != "1\n1\n" {
+	l.must("exec", "n/a", "--", "sh", "-ec", "ip addr add 192.168.77.1/24 dev eth0; ip route add 172.30.0.0/16 via 192.168.77.9; tc qdisc add dev eth0 root handle 7: pfifo")
+	const made, queue = "1\n172.30.0.0/16 via 192.168.77.9 dev eth0 \n1\n", "qdisc pfifo 7:"
+	if got := inside(); !strings.HasPrefix(got, made) || !strings.Contains(got, queue) {
 		t.Fatalf("before: %q", got)
 	}
-	l.must("exec", "n/a", "--", "ip", "link", "del", "eth0")
-	const told = "eth0 of a was deleted, is there again: addresses, routes, queues and settings that were made at it by hand are lost"
-	eventually(t, patience, func() error {
-		if out := l.must("events", "n", "-o", "json"); !strings.Contains(out, told) {
-			return fmt.Errorf("events say %s", out)
+	l.restart(agentOf("h1"), 0)
+	for range 2 {
+		l.asPlanned("h1")
+		before := l.repairs("n")
+		l.must("exec", "n/a", "--", "ip", "link", "del", "eth0")
+		eventually(t, patience, func() error {
+			if l.repairs("n") == before {
+				return errors.New("no repair is told")
+			}
+			return l.pinged("n", "a", "b")
+		})
+		if got := inside(); !strings.HasPrefix(got, made) || strings.Contains(got, queue) {
+			t.Errorf("afterwards: %q", got)
 		}
-		return l.pinged("n", "a", "b")
-	})
-	if got := inside(); got != "0\n1\n" {
-		t.Errorf("afterwards: %q", got)
+	}
+	const told = "eth0 of a was deleted, is there again, with addresses, routes, state and MTU that it had by hand; queues, filters, neighbours and settings that were made at it by hand are lost"
+	if out := l.must("events", "n", "-o", "json"); strings.Count(out, told) != 2 {
+		t.Errorf("events say %s", out)
 	}
 	l.settled()
 }

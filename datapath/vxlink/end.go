@@ -72,6 +72,7 @@ func (w *work) port(i int, slot uint32, have kernel.Link, want *plan.Port) (end,
 	if err != nil {
 		return end{}, fmt.Errorf("find node %s: %w", want.Namespace, err)
 	}
+	gone := have.Index == 0
 	gso := gsoSize(w.link.Ends[1-i].Rate, want.MTU)
 	leads, err := hasIndex(inner, have.Peer, want.Interface)
 	if err != nil { // whether it is right is not known: it stays
@@ -93,6 +94,11 @@ func (w *work) port(i int, slot uint32, have kernel.Link, want *plan.Port) (end,
 	if !complete(have) && w.part.Remade != nil && plan.TenantsNode(want.Namespace) {
 		if err := w.part.Remade(want.Namespace, want.Interface); err != nil {
 			return end{}, fmt.Errorf("settings of %s/%s: %w", want.Namespace, want.Interface, err)
+		}
+	}
+	if !complete(have) {
+		if err := w.restoreOwn(i, inner, want, gone); err != nil {
+			return end{}, fmt.Errorf("what was made at %s/%s: %w", want.Namespace, want.Interface, err)
 		}
 	}
 	if _, name, ok := plan.ParseSwitchNamespace(want.Namespace, vnet.SwitchOpenFlow); ok {

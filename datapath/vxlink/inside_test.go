@@ -174,6 +174,89 @@ func TestPlanChangesMTU(t *testing.T) {
 	x.shows("state DOWN", true)
 }
 
+// ownMade is what a tenant makes at an interface, and how it is seen there.
+var ownMade = []struct{ command, shown string }{
+	{"address add 172.20.1.5/24 brd + dev eth0 label eth0:x", "inet 172.20.1.5/24 brd 172.20.1.255 scope global eth0:x"},
+	{"address add 172.20.2.5 peer 172.20.2.6 dev eth0", "inet 172.20.2.5 peer 172.20.2.6/32 scope global eth0"},
+	{"address add 2001:db8:7::5/64 dev eth0 nodad", "inet6 2001:db8:7::5/64 scope global"},
+	{"route add default via 172.20.1.1 metric 7", "default via 172.20.1.1 dev eth0 metric 7"},
+	{"route add 172.21.0.0/16 via 172.22.0.1 dev eth0 onlink mtu 1200", "172.21.0.0/16 via 172.22.0.1 dev eth0 onlink mtu 1200"},
+	{"route add 172.23.0.0/16 via 172.20.2.6 table 77", "172.23.0.0/16 via 172.20.2.6 dev eth0 table 77"},
+	{"-6 route add 2001:db8:8::/48 via 2001:db8:7::1", "2001:db8:8::/48 via 2001:db8:7::1 dev eth0 metric 1024"},
+}
+
+// makeOwn makes that, and has the agent look.
+func (x *tenants) makeOwn() {
+	x.t.Helper()
+	for _, made := range ownMade {
+		x.ip(x.node, strings.Fields(made.command)...)
+	}
+	x.ip(x.node, "link", "set", "eth0", "mtu", "1400")
+	x.stands("made")
+	x.hasOwn("made")
+}
+
+func (x *tenants) hasOwn(when string) {
+	x.t.Helper()
+	x.shows("mtu 1400", true)
+	have := x.in(x.node, "ip", "address", "show", "dev", "eth0") + x.in(x.node, "ip", "route", "show", "table", "all") + x.in(x.node, "ip", "-6", "route")
+	for _, made := range ownMade {
+		if !strings.Contains(have, made.shown) {
+			x.t.Errorf("%s: %q is not in\n%s", when, made.shown, have)
+		}
+	}
+}
+
+// TestOwnSettingsComeBack: an interface that is made again, whoever took it away, has
+// the addresses, routes and MTU that root of its node gave the one before, also by
+// another agent; what was taken away by hand stays away.
+func TestOwnSettingsComeBack(t *testing.T) {
+	x := newTenants(t)
+	x.makeOwn()
+	for _, do := range []struct{ when, where, command string }{
+		{"deleted inside", x.node, "link delete eth0"},
+		{"deleted outside", x.fabric, "link delete l0a"},
+		{"renamed", x.node, "link set eth0 name in0"},
+	} {
+		x.ip(do.where, strings.Fields(do.command)...)
+		x.mended(do.when)
+		x.hasOwn(do.when)
+	}
+	x.part = New(x.host)
+	x.stands("by another agent")
+	x.ip(x.node, "link", "delete", "eth0")
+	x.mended("by another agent")
+	x.hasOwn("by another agent")
+	x.ip(x.node, "address", "delete", "172.20.1.5/24", "dev", "eth0")
+	x.stands("an address is deleted")
+	x.ip(x.node, "link", "delete", "eth0")
+	x.mended("an address was deleted")
+	x.shows("172.20.1.5", false)
+	x.shows("172.20.2.5", true)
+}
+
+// TestOwnStateComesBack: what was set down is down again, and a new link knows nothing
+// of a former one.
+func TestOwnStateComesBack(t *testing.T) {
+	x := newTenants(t)
+	x.makeOwn()
+	x.ip(x.node, "link", "set", "eth0", "down")
+	x.stands("set down")
+	x.ip(x.node, "link", "delete", "eth0")
+	x.mended("deleted while it was down")
+	x.shows("state DOWN", true)
+	x.shows("172.20.1.5", true)
+	x.ip(x.node, "link", "set", "eth0", "name", "in0")
+	x.mended("renamed while it was down")
+	x.shows("state UP", true)
+	x.shows("172.20.1.5", true)
+	check(t, x.part.Do(t.Context(), plan.Step{Op: plan.Delete, Item: x.link}))
+	add(t, x.part, x.link)
+	x.stands("made anew")
+	x.shows("state UP", true)
+	x.shows("172.20.1.5", false)
+}
+
 // TestHalfMadePortIsCompleted: what a killed agent left down is no tenant's.
 func TestHalfMadePortIsCompleted(t *testing.T) {
 	x := newTenants(t)

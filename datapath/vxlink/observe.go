@@ -41,6 +41,7 @@ type survey struct {
 	records  map[uint32]vxlinkRecord     // by slot
 	wires    map[int]impair.Status       // of impaired ports, by number of the detour's device
 	down     map[string]report.ItemError // of ports that their tenants set down, by link and device
+	own      map[string]own
 	slots    map[place]uint32
 }
 
@@ -56,7 +57,7 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 		return err
 	}
 	defer home.Close()
-	s := &survey{part: p, home: home, links: make(map[string]map[string]bool), unseen: make(map[vnet.LeaseID]bool), down: make(map[string]report.ItemError)}
+	s := &survey{part: p, home: home, links: make(map[string]map[string]bool), unseen: make(map[vnet.LeaseID]bool), down: make(map[string]report.ItemError), own: make(map[string]own)}
 	if err := s.uplinks(home, host); err != nil {
 		return fmt.Errorf("observe uplinks: %w", err)
 	}
@@ -88,6 +89,7 @@ func (p *Part) Observe(ctx context.Context, host *plan.Host) error {
 	p.mu.Lock()
 	p.links, p.down = s.links, s.down
 	p.mu.Unlock()
+	p.keepOwn(s.own, s.nodes)
 	return s.sweep(home)
 }
 
@@ -294,6 +296,8 @@ type node struct {
 	addresses map[int][]kernel.Address
 	routes    map[peerRoute]bool // that come with addresses
 	queues    map[int]*plan.Queues
+	saved     map[int][]kernel.Saved // addresses of its tenant
+	routed    map[int][]kernel.Saved // routes of its tenant
 }
 
 // peerRoute is a route to the other end of an interface, or to a subnet there.
@@ -440,6 +444,9 @@ func (f *fabric) readNode(name string) error {
 	}
 	if _, _, ok := plan.ParseSwitchNamespace(name, vnet.SwitchOpenFlow); ok && err == nil {
 		n.queues, err = readQueues(c, n.devices)
+	}
+	if plan.TenantsNode(name) && err == nil {
+		err = n.readOwn(c)
 	}
 	f.nodes[id] = n
 	return err

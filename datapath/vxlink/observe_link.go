@@ -74,7 +74,7 @@ func (f *fabric) join(l plan.VxLink, i int, slot uint32) plan.End {
 }
 
 // broken says that an end is not as Do leaves it.
-func broken(e plan.End) bool { return e == plan.End{Place: e.Place, Lost: e.Lost} }
+func broken(e plan.End) bool { return e == plan.End{Place: e.Place, Lost: e.Lost, Known: e.Known} }
 
 // end reads what an end leads to; an empty one if something lacks.
 func (f *fabric) end(l plan.VxLink, i int, slot uint32) plan.End {
@@ -96,14 +96,14 @@ func (f *fabric) whole(l plan.VxLink, i int, slot uint32) plan.End {
 	}
 	d := f.devices[l.Device(i)]
 	if d.Index == 0 {
-		return plan.End{Lost: true}
+		return plan.End{Lost: true, Known: f.part.knowsOwn(l, i)}
 	}
 	if d.Kind != "veth" || d.Index != number(slot) || f.foreign[d.Index] || linkName(d.Alias) != l.Link ||
 		!f.admits(d.Index) {
 		return plan.End{}
 	}
 	is, _, ok := f.impairment(l, i, slot)
-	if p := f.port(d); p != nil && ok && f.bandsRight(slot, d) {
+	if p := f.port(l.Key()+l.Device(i), d); p != nil && ok && f.bandsRight(slot, d) {
 		if p.Inside.Down {
 			f.down[l.Key()+l.Device(i)] = report.ItemError{Kind: l.Kind(), Key: l.Key(), Lease: l.Lease, Op: plan.Carry, Text: downInside(p)}
 		}
@@ -182,10 +182,10 @@ func (f *fabric) outletOf(l plan.VxLink, i int, slot uint32) uint32 {
 	return slot
 }
 
-// port reads the tenant's side; nil if it is missing, has a larger MTU than ours
+// port reads the tenant's side of a link's device; nil if it is missing, has a larger MTU than ours
 // or another one that is not the tenant's. Addresses without their route are left
 // out.
-func (f *fabric) port(d kernel.Link) *plan.Port {
+func (f *fabric) port(of string, d kernel.Link) *plan.Port {
 	n, ok := f.nodes[d.PeerNS]
 	if !ok || d.PeerNS < 0 {
 		return nil
@@ -197,6 +197,9 @@ func (f *fabric) port(d kernel.Link) *plan.Port {
 	inside, ok := insideOf(n.name, inner, d)
 	if !ok {
 		return nil
+	}
+	if plan.TenantsNode(n.name) && complete(d) {
+		f.own[of] = n.ownAt(inner, d)
 	}
 	have := plan.Port{Namespace: n.name, Interface: inner.Name, MTU: d.MTU, Queues: n.queues[d.Peer], Inside: inside}
 	if _, _, node := plan.ParseNamespace(n.name); !node { // a switch's port has no address

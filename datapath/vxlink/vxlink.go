@@ -67,6 +67,7 @@ type Part struct {
 	links   map[string]map[string]bool  // links known, by fabric; only ever a hint
 	batches map[string]*deleteBatch     // devices to delete next, by fabric
 	down    map[string]report.ItemError // of ports that their tenants set down, as last observed
+	own     map[string]own              // of ports, by link and device
 
 	deleting sync.Mutex
 	tally    tally
@@ -115,6 +116,7 @@ func (p *Part) Do(_ context.Context, step plan.Step) error {
 	case plan.VxLink:
 		if step.Op == plan.Delete {
 			p.gone(item)
+			p.forgetOwn(item)
 			return p.deleteLink(item)
 		}
 		return p.setLink(item)
