@@ -124,6 +124,35 @@ func bound(r vnet.Request, is vnet.Mapping, host vnet.HostID) (why []string) {
 			why = append(why, fmt.Sprintf("%s is there: nodes of a running network stay where they are, and so does what its request binds to the host", n.Name))
 		}
 	}
+	return append(why, boundOutside(r.Union(), is, host)...)
+}
+
+// boundOutside says what of a topology has an interface or address of a host, which no
+// other host has.
+func boundOutside(t vnet.Topology, is vnet.Mapping, host vnet.HostID) (why []string) {
+	stays := func(name, what string) {
+		if is.Nodes[name] == host {
+			why = append(why, fmt.Sprintf("%s stays there: %s is on that host and on no other one", name, what))
+		}
+	}
+	for _, n := range t.Routers {
+		if n.NAT != "" {
+			stays(n.Name, "way out "+n.NAT)
+		}
+	}
+	for _, s := range t.Switches {
+		if s.Access != "" {
+			stays(s.Name, "exit "+s.Access)
+		}
+	}
+	for _, n := range t.Nodes {
+		switch {
+		case n.Join != "":
+			stays(n.Name, "place to join "+n.Join)
+		case n.Device != "":
+			stays(n.Name, "device "+n.Device)
+		}
+	}
 	return why
 }
 

@@ -125,3 +125,25 @@ func TestAnyWayOut(t *testing.T) {
 		t.Errorf("a third: %v", err)
 	}
 }
+
+// TestWaysOutKeepTheirHosts: a host is not drained of what has its interface, and who
+// drains it is told why.
+func TestWaysOutKeepTheirHosts(t *testing.T) {
+	sub := line()
+	sub.NAT = []vnet.NAT{{
+		Name: "campus", Host: "h1", Interface: "eth2", Capacity: 100 * vnet.Mbit, Via: netip.MustParseAddr("192.0.2.1"),
+		Pool: vnet.AddrRange{First: netip.MustParseAddr("192.0.2.10"), Last: netip.MustParseAddr("192.0.2.11")},
+	}}
+	book := New(sub)
+	r := transfer{mbit: 1}.request(0)
+	r.Nodes = r.Nodes[:1]
+	r.Nodes[0].Host, r.Routers, r.Links[0].Ends[1] = "h2", []vnet.VirtualNode{{Name: "out", NAT: vnet.AnyNAT}}, "out"
+	_, err := book.Admit(noon, r, 0)
+	must(err)
+	list, err := book.SetHostDrained(noon, "h1", true)
+	must(err)
+	want := "out stays there: way out campus is on that host and on no other one"
+	if len(list) != 1 || len(list[0].Stays) != 1 || list[0].Stays[0] != want {
+		t.Errorf("it says %+v, want %s", list, want)
+	}
+}

@@ -39,8 +39,8 @@ func gentle(r vnet.Request, from, to vnet.Mapping, nodes ...string) bool {
 }
 
 // doubles are the routers and switches of a request that can be there twice. What
-// is bound to an address or interface of its host cannot; nor can what is controlled
-// in band, or is in a network with chains.
+// is bound to an address or interface of its host cannot, nor can what is in a network with
+// chains.
 func doubles(r vnet.Request) map[string]bool {
 	can := make(map[string]bool)
 	if len(r.Chains) > 0 {
@@ -51,7 +51,7 @@ func doubles(r vnet.Request) map[string]bool {
 		can[n.Name] = doubled(n)
 	}
 	for _, s := range union.Switches {
-		can[s.Name] = s.Access == "" && (s.Kind != vnet.SwitchOpenFlow || union.OutOfBand(s.Name))
+		can[s.Name] = s.Access == ""
 	}
 	return can
 }

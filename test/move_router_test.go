@@ -211,6 +211,39 @@ func openFlowSwitchesMove(t *testing.T, datapath string) {
 	s.settled()
 }
 
+// TestOpenFlowSwitchesInBandMove: switches whose control goes by the links of data, that of
+// s2 through s1, go to other hosts with their entries, and are controlled there.
+//
+//	a@h1 - s1 - s2 - b@h2
+//	       |
+//	     ctl@h3            s1 and s2: two of h4, h5, h6
+func TestOpenFlowSwitchesInBandMove(t *testing.T) {
+	s := newSupervisor(t, meshOf(6))
+	text := strings.NewReplacer("network: band", "network: band\ntenant: root\ncolocate: forbidden", "datapath_id: 1, host: h1,", "datapath_id: 1,",
+		"datapath_id: 2, host: h2}", "datapath_id: 2}", "name: ctl\n    host: h1\n", "name: ctl\n    host: h3\n").Replace(inBand(t))
+	request := parseRequest(t, text)
+	s.admit(request)
+	id := idOf(request)
+	s.ready(id)
+	a, b := node{"h1", id, "a"}, node{"h2", id, "b"}
+	eventually(t, 20*time.Second, func() error { return s.crosses("band/a", "b") })
+	for _, name := range []string{"s2", "s1", "s2"} {
+		flows := []*flow{s.flowOf(a, b, time.Millisecond), s.flowOf(b, a, time.Millisecond)}
+		time.Sleep(time.Second)
+		was, is := s.leaves(id, name)
+		eventually(t, patience, func() error {
+			for _, each := range []string{"band/s1", "band/s2"} {
+				if out := s.must("flows", "status", each); strings.Contains(out, "is not connected") {
+					return fmt.Errorf("%s says:\n%s", each, out)
+				}
+			}
+			return nil
+		})
+		arrived(t, fmt.Sprintf("%s from %s to %s", name, was, is), 500, flows...)
+	}
+	s.settled()
+}
+
 // passedEntries is what the entries of a switch that lead somewhere have counted.
 func (l *lab) passedEntries(name string) (packets uint64) {
 	l.t.Helper()
