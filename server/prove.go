@@ -217,10 +217,11 @@ func (p *proving) read(s *Server, host vnet.HostID, l report.LinkWay, way *prove
 	case report.Begins: // what its rate lets pass is to arrive
 		end = passedOf(end)
 	}
-	if l.Enters {
+	about := p.about[way.of.lease]
+	if l.Enters && about.carries(way, 0, end) {
 		way.ends[0], way.read[0] = end, true
 	}
-	if l.Leaves {
+	if l.Leaves && about.carries(way, 1, end) {
 		if l.Enters { // what was dropped there did not leave
 			dropped := end.Dropped
 			end = passedOf(end)

@@ -124,3 +124,46 @@ func BenchmarkProof(b *testing.B) {
 		}
 	}
 }
+
+// What stands by while a router moves counts nothing, and breaks no promise, however long
+// the move takes; nor does the second in which neighbours turn to it.
+func TestProofKnowsWhatStandsBy(t *testing.T) {
+	s, l := provingOf(t, 1)
+	now := time.Now().Truncate(time.Minute)
+	l.Mapping.Nodes = map[string]vnet.HostID{"a": "h1", "b": "h3"}
+	l.Move = &vnet.Move{From: vnet.Mapping{Nodes: map[string]vnet.HostID{"a": "h1", "b": "h2"}}}
+	for i := range uint64(60) {
+		carries := vnet.HostID("h2")
+		l.Move = &vnet.Move{From: l.Move.From, Phase: vnet.MovePrepares}
+		if i >= 20 {
+			l.Move.Phase = vnet.MoveSwitches
+		}
+		if i >= 30 {
+			carries = "h3"
+		}
+		if i >= 40 {
+			l.Move.Phase = vnet.MoveLeaves
+		}
+		s.proving.news.tell([]vnet.Lease{l}, nil, nil)
+		s.counted("h1", counting(l, true, now, i, 2000))
+		for _, host := range []vnet.HostID{"h2", "h3"} {
+			c := counting(l, false, now, i, 2000)
+			if host != carries {
+				for j := range c.Values { // what it counted before, or nothing
+					c.Values[j] = report.LinkSums{}
+				}
+			}
+			s.counted(host, c)
+		}
+	}
+	tested := 0
+	for _, r := range s.proving.open(l.ID(), 1) {
+		if r.Outcome == vnet.Broken {
+			t.Errorf("%+v", r)
+		}
+		tested += r.Tested
+	}
+	if tested < 90 { // of 120 in both directions
+		t.Errorf("%d seconds are tested", tested)
+	}
+}

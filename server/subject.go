@@ -102,6 +102,25 @@ func (p *proving) isDown(a *subject, promise string, segments []vnet.VirtualLink
 	}
 }
 
+// carries says whether what a host counted at an end of a link, 0 where frames enter, is
+// of what carries them. While a router or switch is in two places, one may stand by.
+func (a *subject) carries(way *provedWay, end int, now endNow) bool {
+	if a == nil || a.Move == nil || a.Move.Form != nil || a.links[way.of.link] == nil {
+		return true
+	}
+	node := a.links[way.of.link].Ends[(int(way.of.direction)+end)%2]
+	from, to := a.Move.From.Nodes[node], a.Mapping.Nodes[node]
+	switch was := way.ends[end]; {
+	case from == to:
+		return true
+	case a.Move.Phase == vnet.MovePrepares, a.Move.Phase == vnet.MoveCopies:
+		return now.host != to
+	case a.Move.Phase == vnet.MoveSwitches: // either: what carries more
+		return was.host == now.host || now.at.Sub(was.at) >= fresh || now.Packets >= was.Packets
+	}
+	return now.host != from
+}
+
 // trouble is what is known to be wrong with a link.
 func (a *subject) trouble(link string, now time.Time) string {
 	switch {
