@@ -1,6 +1,8 @@
 package lease
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"sublet/vnet"
@@ -43,22 +45,40 @@ func (r *revision) longest() (vnet.Request, bool) {
 // finest is in how many parts the growth of minima is cut.
 const finest = 1000
 
-// largest bisects by how much minima grow.
+// mostSingled is of how many links each is tried by itself: the book waits.
+const mostSingled = 64
+
+// largest bisects by how much minima grow: all by the same part, then those of links that
+// have room as they are asked by all, and the others by what that leaves.
 func (r *revision) largest() (vnet.Request, bool) {
 	type place struct{ link, stage string }
 	was := make(map[place][2]vnet.Bandwidth)
 	former := rewrite(r.lease.Request)
 	eachBandwidth(&former, func(link, stage string, both *[2]vnet.Bandwidth) { was[place{link, stage}] = *both })
-	return r.bisect(finest, func(i int64) vnet.Request {
+	whole, least := make(map[string]bool), int64(0)
+	at := func(i int64) vnet.Request {
 		part := rewrite(r.request)
 		eachBandwidth(&part, func(link, stage string, both *[2]vnet.Bandwidth) {
 			for d := range both {
-				both[d] = grown(was[place{link, stage}][d], both[d], ratio{i, finest})
+				if !whole[link] {
+					both[d] = grown(was[place{link, stage}][d], both[d], ratio{least + i, finest})
+				}
 			}
 		})
 		part.FollowLinks()
 		return part
-	})
+	}
+	least = r.most(finest, at)
+	names := slices.Sorted(maps.Keys(demanding(r.request)))
+	if least < 0 || r.form || len(names) > mostSingled {
+		return r.bisect(min(least+1, 1), at)
+	}
+	for _, name := range names {
+		if whole[name] = true; !r.possible(at(0)) {
+			delete(whole, name)
+		}
+	}
+	return r.bisect(finest-least, at)
 }
 
 // grown takes a part of the growth of a minimum; what is static stays static.
@@ -77,8 +97,18 @@ func grown(was, is vnet.Bandwidth, part ratio) vnet.Bandwidth {
 // bisect finds the largest of n variants, from 0 on, that is possible; it is
 // supposed that all below one that is possible are.
 func (r *revision) bisect(n int64, at func(int64) vnet.Request) (vnet.Request, bool) {
-	if n <= 0 || !r.possible(at(0)) {
+	i := r.most(n, at)
+	if i < 0 {
 		return vnet.Request{}, false
+	}
+	found := at(i)
+	return found, found.Check() == nil
+}
+
+// most is which of n variants that is; -1: none is possible.
+func (r *revision) most(n int64, at func(int64) vnet.Request) int64 {
+	if n <= 0 || !r.possible(at(0)) {
+		return -1
 	}
 	low, high := int64(0), n
 	for high-low > 1 {
@@ -88,6 +118,5 @@ func (r *revision) bisect(n int64, at func(int64) vnet.Request) (vnet.Request, b
 			high = middle
 		}
 	}
-	found := at(low)
-	return found, found.Check() == nil
+	return low
 }
