@@ -97,19 +97,7 @@ func TestSoakHostileImages(t *testing.T) {
 	l := newLab(t, "demo", "--images", images)
 	both := l.tenants(alice, bob)
 	leased, hostile := both[0], both[1]
-	leased.up(pair("net", fmt.Sprintf("rate: %s", hostileLeased)))
-	leased.must("exec", "-d", "net/b", "--", "iperf3", "-s")
-	server := exec.Command("nsenter", "--net="+l.host("h2"), "--", "iperf3", "-s", "-p", "5300")
-	wrote(t, server.Start())
-	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	eventually(t, 10*time.Second, func() error {
-		a := leased.sublet("exec", "net/a", "--", "iperf3", "-c", "b", "-n", "1K")
-		b := runCommand(l.iperf("-n", "1K"))
-		if a.code != 0 || b.code != 0 {
-			return fmt.Errorf("%s%s", a.err, b.err)
-		}
-		return nil
-	})
+	l.isMeasured(leased)
 	round := 0
 	stall.Try(t, func() (lacked float64, wrong error) {
 		var idle, attacked [2][]float64
@@ -133,15 +121,40 @@ func TestSoakHostileImages(t *testing.T) {
 				return nil
 			})
 		}
-		for i, what := range []string{"the neighbour", "the hosts"} {
-			ratio := median(attacked[i]) / median(idle[i])
-			t.Logf("%s: %.1f Mbit/s idle %.1f, %.1f under attack %.1f, ratio %.4f", what, median(idle[i]), idle[i], median(attacked[i]), attacked[i], ratio)
-			if ratio < 0.99 {
-				lacked, wrong = max(lacked, 1-ratio), errors.Join(wrong, fmt.Errorf("%s had %.4f of what they have beside nobody", what, ratio))
-			}
-		}
-		return lacked, wrong
+		lost, harm := harmed(t, "images", idle, attacked)
+		return max(lacked, lost), errors.Join(wrong, harm)
 	})
+}
+
+// isMeasured has a network of the tenant's, and the hosts, ready to be measured.
+func (l *lab) isMeasured(leased *tenant) {
+	l.t.Helper()
+	leased.up(pair("net", fmt.Sprintf("rate: %s", hostileLeased)))
+	leased.must("exec", "-d", "net/b", "--", "iperf3", "-s")
+	server := exec.Command("nsenter", "--net="+l.host("h2"), "--", "iperf3", "-s", "-p", "5300")
+	wrote(l.t, server.Start())
+	l.t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	eventually(l.t, 10*time.Second, func() error {
+		a := leased.sublet("exec", "net/a", "--", "iperf3", "-c", "b", "-n", "1K")
+		b := runCommand(l.iperf("-n", "1K"))
+		if a.code != 0 || b.code != 0 {
+			return fmt.Errorf("%s%s", a.err, b.err)
+		}
+		return nil
+	})
+}
+
+// harmed says what the neighbour and the hosts lack beside an attack, as a row each.
+func harmed(t *testing.T, attack string, idle, attacked [2][]float64) (lacked float64, wrong error) {
+	t.Helper()
+	for i, what := range []string{"the neighbour", "the hosts"} {
+		ratio := median(attacked[i]) / median(idle[i])
+		t.Logf("| %s | %s | %.1f %.1f | %.1f %.1f | %.4f |", attack, what, median(idle[i]), idle[i], median(attacked[i]), attacked[i], ratio)
+		if ratio < 0.99 {
+			lacked, wrong = max(lacked, 1-ratio), errors.Join(wrong, fmt.Errorf("%s: %s had %.4f of what they have beside nobody", attack, what, ratio))
+		}
+	}
+	return lacked, wrong
 }
 
 // iperf sends from one host to the other, outside of all leases.

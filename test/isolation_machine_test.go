@@ -44,8 +44,9 @@ links:
 `, hostileShare))
 	qemu := l.qemu()
 	l.types("{ while :; do cat /bin/busybox; done; } & true")
-	l.types("{ while :; do nc p1 9 </dev/zero >/dev/null; done; } & true")
+	l.types("{ while :; do nc 10.0.0.2 9 </dev/zero >/dev/null; done; } & true") // it resolves no names
 	l.types("{ while :; do :; done; } & true")
+	l.isFlooded()
 	l.machineIsBounded(qemu)
 	stall.Try(t, func() (lacked float64, wrong error) {
 		r := leased.sublet("check", "net", "-o", "json", "--duration", "3s")
