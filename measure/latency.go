@@ -20,11 +20,13 @@ type LatencySecond struct {
 type LatencyProver struct {
 	bound time.Duration
 	over  int // seconds with probes one after the other in which the bound was exceeded
+	run   int // probes one after the other that exceeded it
 }
 
 // overFor is in how many seconds with probes one after the other the latency must be
-// over its bound: a second has two probes, and one of them may wait for a processor.
-const overFor = 3
+// over its bound, or overProbes in how many probes: a second has two or three, and one of
+// them may wait for a processor.
+const overFor, overProbes = 3, 4
 
 // Add judges a second: whether half the median round trip is within the bound, which
 // part of it the bound is, and why it is not, or was not tested. A second that is over
@@ -39,10 +41,14 @@ func (p *LatencyProver) Add(s LatencySecond) (outcome vnet.Outcome, part float64
 	latency := OneWay(s.RTTs)
 	part = micros(s.Bound) / max(latency, 1e-3)
 	p.over = next(p.over, part < 1)
+	for _, one := range oneWay(s.RTTs) {
+		p.run = next(p.run, one > micros(s.Bound))
+	}
+	broken := p.over >= overFor || part < 1 && p.run >= overProbes
 	switch {
-	case p.over >= overFor && s.Trouble != "":
+	case broken && s.Trouble != "":
 		return vnet.Broken, part, s.Trouble + " (" + isOver + ")"
-	case p.over >= overFor:
+	case broken:
 		return vnet.Broken, part, isOver
 	case p.over > 0:
 		return vnet.NotTested, 1, ""

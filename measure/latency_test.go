@@ -9,11 +9,13 @@ import (
 
 const ms = time.Millisecond
 
-// A bound is broken when half the median round trip of three seconds with probes was
-// over it, whatever seconds without lie between.
+// A bound is broken when half the median round trip of three seconds with probes, or half
+// the round trip of four probes, one after the other, was over it, whatever seconds without
+// lie between.
 func TestLatencyIsJudgedBySeconds(t *testing.T) {
 	var p LatencyProver
-	good, slow, none := []time.Duration{10 * ms, 90 * ms, 10 * ms}, []time.Duration{30 * ms, 30 * ms}, []time.Duration(nil)
+	good, slow, none := []time.Duration{10 * ms, 90 * ms, 10 * ms}, []time.Duration{30 * ms, 10 * ms, 30 * ms}, []time.Duration(nil)
+	all := []time.Duration{30 * ms, 30 * ms}
 	for i, c := range []struct {
 		rtts     []time.Duration
 		untested string
@@ -33,6 +35,10 @@ func TestLatencyIsJudgedBySeconds(t *testing.T) {
 		{slow, "", "w1 is down", vnet.Broken, 2. / 3, "w1 is down (" + isOver + ")"},
 		{slow, "it is filled", "", vnet.NotTested, 1, "it is filled"},
 		{slow, "", "", vnet.NotTested, 1, ""},
+		{good, "", "", vnet.Kept, 2, ""},
+		{all, "", "", vnet.NotTested, 1, ""},
+		{none, "", "", vnet.NotTested, 1, ""},
+		{all, "", "", vnet.Broken, 2. / 3, isOver},
 	} {
 		outcome, part, cause := p.Add(LatencySecond{Bound: 10 * ms, RTTs: c.rtts, Untested: c.untested, Trouble: c.trouble})
 		if outcome != c.outcome || part != c.part || cause != c.cause {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,26 +14,27 @@ import (
 
 // slowPath is what leases' probes find of a path through the substrate.
 type slowPath struct {
-	began time.Time // of the present second
-	least float64   // of what its links found in it, in us
-	over  int       // seconds one after the other in which that was more than is stated
-	kept  int       // in which it was not
-	slow  bool
-	most  float64   // of least in those seconds that were over, in us
-	told  bool      // the book counts on it
-	next  time.Time // when it may be told again
+	heard  time.Time // when probes were heard of last
+	over   bool      // the last probe took longer than is stated
+	probes int       // one after the other that did, or did not
+	since  time.Time // when the first of these was heard of
+	slow   bool
+	most   float64   // of what it took at least, second by second, since it is over, in us
+	told   bool      // the book counts on it
+	next   time.Time // when it may be told again
 }
 
 // A path is told to be slow when it takes longer than the substrate says by a fifth and
-// a millisecond, for so many seconds, and as stated after as many. What the least of
-// its links finds counts: one may wait for reasons of its own.
+// a millisecond, and so do so many probes of any of its links, one after the other, for
+// so long, and as stated in the same way. One link may wait for reasons of its own: then
+// probes of others do not. Where there is one link, a host that gets no processor for as
+// long is taken for it.
 const (
-	slowBy   = 1.2
-	slowMore = 1000. // us
-	slowFor  = 3
-	// What is heard once a second comes a little early as often as late: else every other
-	// second would be two.
-	secondOver = 700 * time.Millisecond
+	slowBy     = 1.2
+	slowMore   = 1000. // us
+	slowProbes = 5
+	slowFor    = 1500 * time.Millisecond
+	fastFor    = 2500 * time.Millisecond
 )
 
 // latenciesOf is what the substrate says of its links, hosts' own delays included.
@@ -58,28 +58,42 @@ func (p *proving) found(s *Server, path []string, rtts []time.Duration, now time
 	name := strings.Join(path, ", ")
 	w := p.paths[name]
 	if w == nil {
-		w = &slowPath{began: now}
+		w = new(slowPath)
 		p.paths[name] = w
-	}
-	latency := measure.OneWay(rtts)
-	if now.Sub(w.began) < secondOver {
-		w.least = min(cmp.Or(w.least, latency), latency)
-		return
 	}
 	stated := time.Duration(0)
 	for _, link := range path {
 		stated += p.stated[link]
 	}
-	w.second(s, name, stated)
+	w.add(rtts, slowBy*float64(stated.Microseconds())+slowMore, now)
+	w.judge(s, name, stated, measure.OneWay(rtts), now)
 	p.tell(w, path, now)
-	w.began, w.least = now, latency
+}
+
+// add takes in probes, and what is more than stated, in us of one way.
+func (w *slowPath) add(rtts []time.Duration, most float64, now time.Time) {
+	least := measure.OneWay(rtts[:1])
+	for i := range rtts {
+		one := measure.OneWay(rtts[i : i+1])
+		if over := one > most; over != w.over || w.probes == 0 {
+			w.over, w.probes, w.since = over, 0, now
+		}
+		w.probes++
+		least = min(least, one)
+	}
+	switch w.heard = now; {
+	case w.over && least > most:
+		w.most = max(w.most, least)
+	case !w.slow:
+		w.most = 0
+	}
 }
 
 // slower says that a path was found to take longer than the substrate says; "": it was not.
 func (p *proving) slower(path []string) string {
 	name := strings.Join(path, ", ")
 	switch w := p.paths[name]; {
-	case w == nil || w.over == 0 && !w.slow:
+	case w == nil || !w.over && !w.slow:
 		return ""
 	case len(path) == 1:
 		return "link " + name + " takes longer than the substrate says"
@@ -87,26 +101,17 @@ func (p *proving) slower(path []string) string {
 	return "links " + name + " together take longer than the substrate says"
 }
 
-// second judges a second that is over.
-func (w *slowPath) second(s *Server, name string, stated time.Duration) {
-	if w.least > slowBy*float64(stated.Microseconds())+slowMore {
-		w.over, w.kept, w.most = w.over+1, 0, max(w.most, w.least)
-	} else {
-		w.over, w.kept = 0, w.kept+1
-		if !w.slow {
-			w.most = 0
-		}
+// judge says whether the path is slow now, or is not any more.
+func (w *slowPath) judge(s *Server, name string, stated time.Duration, latency float64, now time.Time) {
+	lasts, state := slowFor, "slow"
+	if w.slow {
+		lasts, state = fastFor, "as stated"
 	}
-	state := ""
-	switch {
-	case !w.slow && w.over == slowFor:
-		w.slow, state = true, "slow"
-	case w.slow && w.kept == slowFor:
-		w.slow, state = false, "as stated"
-	default:
+	if w.over == w.slow || w.probes < slowProbes || now.Sub(w.since) < lasts {
 		return
 	}
-	took := time.Duration(w.least * float64(time.Microsecond)).Round(10 * time.Microsecond)
+	w.slow = w.over
+	took := time.Duration(latency * float64(time.Microsecond)).Round(10 * time.Microsecond)
 	s.happens(vnet.Happening{Time: s.now(), Kind: "link", What: name, State: state, Why: fmt.Sprintf("takes %s, and %s by the substrate", took, stated)})
 }
 
@@ -158,7 +163,7 @@ func (s *Server) tellBook(one toTell) {
 // forgetPaths leaves out those of which nothing was found lately.
 func (p *proving) forgetPaths(now time.Time) {
 	for name, w := range p.paths {
-		if now.Sub(w.began) > oldCounts {
+		if now.Sub(w.heard) > oldCounts {
 			delete(p.paths, name)
 		}
 	}

@@ -39,7 +39,7 @@ func TestSlowLinksAreTold(t *testing.T) {
 		t.Errorf("slow for two seconds: %s", got)
 	}
 	slow := "w1, w2 slow: takes 9ms, and 3ms by the substrate"
-	if got := told(10, 9*ms); got != slow {
+	if got := told(3, 9*ms); got != slow {
 		t.Errorf("slow: %s", got)
 	}
 	if got := told(10, 3*ms); got != slow+"; w1, w2 as stated: takes 3ms, and 3ms by the substrate" && got != "w1, w2 as stated: takes 3ms, and 3ms by the substrate; "+slow {
