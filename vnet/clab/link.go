@@ -88,7 +88,7 @@ func (r *reader) leadOut(n *yaml.Node, where, kind string) error {
 	device, endpoint := value(n, "host-interface"), value(n, "endpoint")
 	way := r.port(device.Value, device)
 	if way.node == "" {
-		r.lost(n, where, "a link of type %s is left out"+noAccess, kind, short(device.Value))
+		r.lost(n, where, "a link of type %s is left out%s", kind, r.hint(end{node: kind, iface: device.Value}))
 		return nil
 	}
 	inner, err := r.end(endpoint, where)

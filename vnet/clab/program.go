@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/shlex" // containerlab's own choice, so that words are split alike
@@ -151,6 +154,33 @@ func scripts(list []command) (programs []vnet.Program) {
 		list = list[n:]
 	}
 	return programs
+}
+
+// ranEnd is what script puts behind a command.
+var ranEnd = regexp.MustCompile(`\|\| echo "exec ([0-9]{1,6}): exit code \$\?" >&2\n`)
+
+// commandsOf are the lines of exec that scripts made a program of, each word in quotes;
+// false: it did not.
+func commandsOf(p vnet.Program) (lines []string, ok bool) {
+	if len(p.Cmd) != 3 || p.Restart != "" && p.Restart != vnet.RestartNo {
+		return nil, false
+	}
+	var list []command
+	text := p.Cmd[2]
+	for at := ranEnd.FindStringSubmatchIndex(text); at != nil; at = ranEnd.FindStringSubmatchIndex(text) {
+		words, err := shlex.Split(text[:at[0]])
+		if err != nil {
+			return nil, false
+		}
+		number, _ := strconv.Atoi(text[at[2]:at[3]]) // digits
+		list, lines, text = append(list, command{number, words}), append(lines, strings.TrimSpace(quoted(words))), text[at[1]:]
+	}
+	made := scripts(list)
+	if len(made) != 1 {
+		return nil, false
+	}
+	made[0].Restart = p.Restart
+	return lines, reflect.DeepEqual(made[0], p)
 }
 
 // address is what ip-address(8) gives an interface, if that is all it does.

@@ -143,7 +143,7 @@ func (w *writer) node(where string, n vnet.VirtualNode, forwards string) {
 	w.loseIf(where, map[string]bool{"site": n.Site != "", "host": n.Host != "", "exclusive": n.Exclusive, "movable": n.Movable != "", "address": n.Address.IsValid(), "function": n.IsFunction()},
 		"site", "host", "exclusive", "movable", "address", "function")
 	rest := n.Setup
-	if f.program(n.Setup) {
+	if f.programs(n.Setup) {
 		rest.Run = nil
 	}
 	rest.Image, rest.Env, rest.User, rest.Sysctls = "", nil, "", nil // which the topology has
@@ -172,15 +172,33 @@ func (w *writer) bind(where, node string, f *nodeForm, file vnet.File) {
 	w.files = append(w.files, vnet.File{Path: at, Text: file.Text, Mode: file.Mode})
 }
 
-// program writes what a node runs, if that is one program of which the topology
-// can say all.
-func (f *nodeForm) program(s vnet.Setup) bool {
-	if len(s.Run) != 1 || len(s.Run[0].Cmd) == 0 || s.Run[0].User != "" || s.Run[0].Ready.Port != 0 || s.Run[0].Ready.Cmd != nil || s.Run[0].Ready.Line != "" {
+// programs writes what a node runs, if that is one program of which the topology can
+// say all, or none, and then programs that Parse made of exec.
+func (f *nodeForm) programs(s vnet.Setup) bool {
+	run := s.Run
+	var exec []string
+	for len(run) > 0 {
+		commands, ok := commandsOf(run[len(run)-1])
+		if !ok {
+			break
+		}
+		exec, run = append(commands, exec...), run[:len(run)-1]
+	}
+	if len(run) > 1 || len(run) == 1 && !f.program(s.Image, run[0]) {
 		return false
 	}
-	p := s.Run[0]
+	f.Exec = append(f.Exec, exec...)
+	return true
+}
+
+// program writes the first one. That of an image without arguments is there without a
+// word.
+func (f *nodeForm) program(image string, p vnet.Program) bool {
+	if len(p.Cmd) == 0 && !p.Entrypoint || p.User != "" || !startsAtOnce(p.Ready) {
+		return false
+	}
 	line := strings.TrimSpace(quoted(p.Cmd))
-	if s.Image != "" && !p.Entrypoint {
+	if image != "" && !p.Entrypoint {
 		f.Entrypoint = line
 	} else {
 		f.Cmd = line
@@ -190,6 +208,9 @@ func (f *nodeForm) program(s vnet.Setup) bool {
 	}
 	return true
 }
+
+// startsAtOnce says that a program is ready as soon as it is started.
+func startsAtOnce(r vnet.Ready) bool { return r.Port == 0 && r.Cmd == nil && r.Line == "" }
 
 // addresses are commands that give them to an interface.
 func addresses(list []netip.Prefix, device string) (commands []string) {
