@@ -14,7 +14,7 @@ GO ?= go
 export CGO_ENABLED ?= 0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: all demo chain experiment test check unit race bench race-rest soak stock install-deps man site help clean
+.PHONY: all demo chain experiment test check unit race bench soak stock install-deps man site help clean
 
 all: bin/sublet
 
@@ -37,7 +37,7 @@ chain: bin/sublet
 experiment: bin/sublet
 	bin/sublet bench application --runs 5
 
-test: install-deps check bin/sublet unit race
+test: install-deps check bin/sublet unit
 
 # Formatting, modules, vet, staticcheck.
 check:
@@ -79,25 +79,19 @@ unit: bin/sublet
 	@$(call AGAIN,test-)
 
 # Bounded in CI: SUBLET_SOAK is how long random mishaps go on.
-soak: bin/sublet race-rest
+soak: bin/sublet race
 	mkdir -p $(RESULTS)
 	SUBLET_STOCK=$(STOCK) $(call TESTS,soak,$(SOAKING)) -count=1 -timeout 0 -p 1 -run '$(LONG)'
 	@echo "the slowest tests:" && $(call SLOWEST,soak)
 	@$(call AGAIN,soak)
 
-# The race detector: in make test over what keeps hosts and serves tenants, in
-# make soak over all else that starts goroutines (internal/archtest finds it).
-RACE = CGO_ENABLED=1 $(call RUN,race-$(1),$(2)) -race -count=1 -short -timeout 20m -skip '$(LONG)'
-ESSENTIAL = ./agent ./server
+# The race detector, over all that starts goroutines (internal/archtest finds it). The
+# longest begin first: tests of servers wait for most of their time.
+CONCURRENT = $(shell $(GO) run ./tools/concurrent)
 race:
 	mkdir -p $(RESULTS)
-	$(call RACE,essential,$(ESSENTIAL)) -p 1
-	@$(call AGAIN,race-)
-
-race-rest:
-	mkdir -p $(RESULTS)
-	$(call RACE,others,$(filter-out $(ESSENTIAL),$(shell $(GO) run ./tools/concurrent))) -p 2
-	@$(call AGAIN,race-)
+	CGO_ENABLED=1 $(call RUN,race,$(filter $(LONGEST),$(CONCURRENT)) $(filter-out $(LONGEST),$(CONCURRENT))) -race -count=1 -short -timeout 20m -skip '$(LONG)' -p 3
+	@$(call AGAIN,race)
 
 # Below STOCK: 4 GB.
 STOCK ?= /var/tmp/sublet-stock
