@@ -87,8 +87,9 @@ func livesAtRandom(t *testing.T, kills bool) {
 }
 
 // onlyAmong says what of a machine was not there before. The directories of hosts for
-// each kind of thing (RUN/KIND/HOST) stay, empty, once there was such a thing, and so does
-// the lab's control group in a hierarchy that was used once: other hosts may need it.
+// each kind of thing (RUN/KIND/HOST) stay, empty, once there was such a thing, and so do
+// the control groups of the lab and of a host in a hierarchy that was used once, as long as
+// the host has a node.
 func onlyAmong(after, before []string, run string, hosts []string) error {
 	was := make(map[string]bool, len(before))
 	for _, thing := range before {
@@ -98,8 +99,9 @@ func onlyAmong(after, before []string, run string, hosts []string) error {
 		below, inRun := strings.CutPrefix(thing, "file "+run+"/")
 		kind, host, more := strings.Cut(below, "/")
 		ofKind := inRun && kind != "" && (!more || slices.Contains(hosts, host))
-		ofLab := strings.HasPrefix(thing, "cgroup ") && strings.HasSuffix(thing, "/"+product.Cgroup(run))
-		if !was[thing] && !ofKind && !ofLab {
+		group, node, inLab := strings.Cut(thing, "/"+product.Cgroup(run))
+		ofGroup := inLab && strings.HasPrefix(group, "cgroup ") && strings.Count(node, "/") < 2
+		if !was[thing] && !ofKind && !ofGroup {
 			return fmt.Errorf("left: %s", thing)
 		}
 	}
