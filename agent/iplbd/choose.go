@@ -31,7 +31,7 @@ func Compute(db Database, c Choice, before Computed) (Computed, error) {
 		return Computed{}, err
 	}
 	if f.own < 0 || len(f.graph.Leaving(f.own)) == 0 {
-		return Computed{}, fmt.Errorf("router %s has no link to the fabric: links must be point-to-point in OSPF", db.Self)
+		return Computed{}, fmt.Errorf("router %s has no link to the fabric: links must be point-to-point in its routing protocol", db.Self)
 	}
 	all := Computed{hops: make(map[netip.Prefix][][]hop)}
 	f.before = before.byPrefix()

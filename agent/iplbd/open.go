@@ -29,6 +29,7 @@ type Options struct {
 	Again  <-chan os.Signal              // when lists are to be read again; nil: never
 	Reread func() ([]plan.Spread, error) // reads them; nil without lists
 	OSPF   string                        // directory of the vty sockets of an ospfd of FRR; "": none
+	ISIS   string                        // likewise, of an isisd
 	Choice Choice                        // of paths that the link state has
 
 	Probe     time.Duration // between probes of a path in use; 0: none
@@ -40,7 +41,7 @@ type Options struct {
 }
 
 // Spreads says whether there is anything to spread beside the tunnels of leases.
-func (o Options) Spreads() bool { return o.Reread != nil || o.OSPF != "" }
+func (o Options) Spreads() bool { return o.Reread != nil || o.OSPF != "" || o.ISIS != "" }
 
 // Lock makes this process the only writer of a host's table of paths.
 func Lock(run, host string) (io.Closer, error) {
@@ -149,14 +150,17 @@ func Start(ctx context.Context, h *kernel.Host, t *iplb.Table, socket string, o 
 // something new.
 func (d *Daemon) feed(ctx context.Context, o Options) {
 	computed := make(chan []plan.Spread)
+	told := func(s []plan.Spread) {
+		select {
+		case computed <- s:
+		case <-ctx.Done():
+		}
+	}
 	if o.OSPF != "" {
-		ospf := OSPF{Dir: o.OSPF, Choice: o.Choice, Log: o.Log}
-		go ospf.Run(ctx, func(s []plan.Spread) {
-			select {
-			case computed <- s:
-			case <-ctx.Done():
-			}
-		})
+		go OSPF{Dir: o.OSPF, Choice: o.Choice, Log: o.Log}.Run(ctx, told)
+	}
+	if o.ISIS != "" {
+		go ISIS{Dir: o.ISIS, Choice: o.Choice, Log: o.Log}.Run(ctx, told)
 	}
 	static, dynamic := o.Lists, []plan.Spread(nil)
 	for {

@@ -36,11 +36,17 @@ const (
 // once without those that lost a link, then with what replaces them. It goes on
 // when ospfd restarts; while it is away, paths stay.
 func (o OSPF) Run(ctx context.Context, want func([]plan.Spread)) {
-	r := &reader{OSPF: o, want: want}
+	r := &reader{dir: o.Dir, daemon: "ospfd", choice: o.Choice, log: o.Log}
+	r.ask = r.read
+	r.run(ctx, want)
+}
+
+func (r *reader) run(ctx context.Context, want func([]plan.Spread)) {
+	r.want = want
 	for ctx.Err() == nil {
 		err := r.session(ctx)
 		if ctx.Err() == nil {
-			o.Log.Warn("link state not read", "err", err)
+			r.log.Warn("link state not read", "err", err)
 			sleep(ctx, afterFail)
 		}
 	}
@@ -55,8 +61,11 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // reader is what is known of the database.
 type reader struct {
-	OSPF
-	want func([]plan.Spread)
+	dir, daemon string
+	choice      Choice
+	log         *slog.Logger
+	ask         func(*kernel.VTY) error // for what changed, and computes if something did
+	want        func([]plan.Spread)
 
 	instances map[netip.Addr]header
 	db        Database
@@ -65,7 +74,7 @@ type reader struct {
 
 // session reads over one connection until it fails.
 func (r *reader) session(ctx context.Context) error {
-	v, err := kernel.DialVTY(r.Dir, "ospfd", kernel.VTYLimit{Time: patience, Bytes: maxAnswer})
+	v, err := kernel.DialVTY(r.dir, r.daemon, kernel.VTYLimit{Time: patience, Bytes: maxAnswer})
 	if err != nil {
 		return err
 	}
@@ -73,7 +82,7 @@ func (r *reader) session(ctx context.Context) error {
 	var took [recent]time.Duration
 	for i := 0; ctx.Err() == nil; i++ {
 		began := time.Now()
-		if err := r.read(v); err != nil {
+		if err := r.ask(v); err != nil {
 			return err
 		}
 		last := time.Since(began)
@@ -100,13 +109,17 @@ func (r *reader) read(v *kernel.VTY) error {
 	if err != nil {
 		return err
 	}
-	db := Database{Self: self, Routers: routers}
-	same := self == r.db.Self && sameRouters(routers, r.db.Routers)
-	r.db, r.instances = db, instances
-	if !same {
+	r.instances = instances
+	r.became(Database{Self: self, Routers: routers})
+	return nil
+}
+
+// became takes in a database, and computes if it says something else than before.
+func (r *reader) became(db Database) {
+	same := db.Self == r.db.Self && sameRouters(db.Routers, r.db.Routers)
+	if r.db = db; !same {
 		r.compute()
 	}
-	return nil
 }
 
 // fetch reads the LSAs whose instance is another one than before.
@@ -148,13 +161,13 @@ func (r *reader) compute() {
 		r.want(left.Spreads)
 	}
 	began := time.Now()
-	computed, err := Compute(r.db, r.Choice, r.computed)
+	computed, err := Compute(r.db, r.choice, r.computed)
 	if err != nil {
-		r.Log.Warn("no paths from the link state", "err", err)
+		r.log.Warn("no paths from the link state", "err", err)
 		return
 	}
 	r.computed = computed
-	r.Log.Info("paths computed", "routers", len(r.db.Routers), "switches", len(computed.Spreads)+1, "took", time.Since(began))
+	r.log.Info("paths computed", "routers", len(r.db.Routers), "switches", len(computed.Spreads)+1, "took", time.Since(began))
 	r.want(computed.Spreads)
 }
 

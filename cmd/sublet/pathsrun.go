@@ -26,7 +26,7 @@ type spreadRun struct {
 	source6               string
 	probe, rearrange      time.Duration
 	lost                  int
-	ospf                  string
+	ospf, isis            string
 	choice                iplbd.Choice
 	mode, by              string
 	uncut                 bool
@@ -35,12 +35,12 @@ type spreadRun struct {
 func (a *app) pathsRun() *cobra.Command {
 	var r spreadRun
 	c := &cobra.Command{
-		Use:   "run --host NAME --device DEVICE (--lists FILE | --ospf DIR)",
+		Use:   "run --host NAME --device DEVICE (--lists FILE | --ospf DIR | --isis DIR)",
 		Short: "Spread this host's packets over several paths of the fabric",
 		Long: `Spread what a device sends over several paths of the fabric, until it is
 interrupted. A file of relay lists says which (SIGHUP reads it again), or the
-link state that FRR's ospfd has, which runs on this host: then the paths are
-the shortest ones to every other switch, each with the fewest relays that pin
+link state that FRR's ospfd or isisd has, which runs on this host: then the paths
+are the shortest ones to every other switch, each with the fewest relays that pin
 it. For a prefix that both know the file counts. Paths that say where probes
 turn are watched: flows leave a dead one at once.`,
 		Example: "  sublet paths run --host h1 --device eth0 --lists lists.yaml\n  sublet paths run --host h1 --device eth0 --ospf /run/frr -k 8 --mode round-robin",
@@ -61,11 +61,12 @@ func (r *spreadRun) spreadFlags(c *cobra.Command) {
 	f.StringVar(&r.source6, "source6", "", "source address of outer headers of SRv6, for lists that are by srv6")
 	f.StringVar(&r.lists, "lists", "", "file of static relay lists, YAML or JSON")
 	f.StringVar(&r.ospf, "ospf", "", "directory of the vty sockets of an ospfd of FRR")
-	f.IntVarP(&r.choice.Paths, "paths", "k", 8, "shortest paths to each switch, with --ospf")
-	f.Float64Var(&r.choice.Stretch, "stretch", 0, "how many times the shortest one's cost a path may cost, with --ospf; 0: any")
-	f.BoolVar(&r.choice.Even, "even", false, "deal flows equally to all paths, with --ospf; else short paths and those with links of their own get more")
-	f.StringVar(&r.mode, "mode", string(plan.PerFlow), "hash, flow, flowlet or round-robin, with --ospf")
-	f.StringVar(&r.by, "by", string(plan.ByIPIP), "ipip, gre, or udp for relays that all run Sublet, with --ospf")
+	f.StringVar(&r.isis, "isis", "", "directory of the vty sockets of an isisd of FRR, instead of --ospf")
+	f.IntVarP(&r.choice.Paths, "paths", "k", 8, "shortest paths to each switch, with --ospf or --isis")
+	f.Float64Var(&r.choice.Stretch, "stretch", 0, "how many times the shortest one's cost a path may cost, with --ospf or --isis; 0: any")
+	f.BoolVar(&r.choice.Even, "even", false, "deal flows equally to all paths, with --ospf or --isis; else short paths and those with links of their own get more")
+	f.StringVar(&r.mode, "mode", string(plan.PerFlow), "hash, flow, flowlet or round-robin, with --ospf or --isis")
+	f.StringVar(&r.by, "by", string(plan.ByIPIP), "ipip, gre, or udp for relays that all run Sublet, with --ospf or --isis")
 	f.DurationVar(&r.probe, "probe", 20*time.Millisecond, "time between probes of a path in use; 0: no probes")
 	f.IntVar(&r.lost, "lost", 7, "probes in a row without an answer after which a path is dead")
 	f.DurationVar(&r.rearrange, "rearrange", time.Second, "time between looks at the flows' rates, by which flows are moved; 0: flows stay where they are")
@@ -75,8 +76,10 @@ func (r spreadRun) check() error {
 	switch {
 	case r.device == "":
 		return badInput{errors.New("--device: name the device towards the fabric")}
-	case r.lists == "" && r.ospf == "":
-		return badInput{errors.New("state where paths come from: --lists FILE, --ospf DIR, or both")}
+	case r.lists == "" && r.ospf == "" && r.isis == "":
+		return badInput{errors.New("state where paths come from: --lists FILE, --ospf DIR or --isis DIR")}
+	case r.ospf != "" && r.isis != "":
+		return badInput{errors.New("--ospf and --isis: link state comes from one of them, choose one")}
 	case !slices.Contains(plan.SpreadModes, plan.SpreadMode(r.mode)):
 		return badInput{fmt.Errorf("--mode %q: choose hash, flow, flowlet or round-robin", r.mode)}
 	case !slices.Contains(plan.Relayings, plan.Relaying(r.by)) || plan.Relaying(r.by) == plan.BySRv6:
@@ -108,7 +111,7 @@ func (a *app) pathsOptions(r spreadRun, log *slog.Logger) (o iplbd.Options, err 
 		return o, err
 	}
 	o = iplbd.Options{
-		Device: r.device, OSPF: r.ospf, Choice: r.choice, Probe: r.probe, Lost: r.lost, Rearrange: r.rearrange,
+		Device: r.device, OSPF: r.ospf, ISIS: r.isis, Choice: r.choice, Probe: r.probe, Lost: r.lost, Rearrange: r.rearrange,
 		WiresCarryGSO: r.uncut, Log: log,
 	}
 	o.Choice.Mode, o.Choice.By = plan.SpreadMode(r.mode), plan.Relaying(r.by)
