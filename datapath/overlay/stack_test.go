@@ -70,6 +70,29 @@ func TestStackDeviceGoes(t *testing.T) {
 	}
 }
 
+// TestStackDeviceIsRepaired: one that somebody deletes or takes down is observed as
+// missing, and made anew.
+func TestStackDeviceIsRepaired(t *testing.T) {
+	l := newLab(t)
+	l.tunnel(vnet.KernelVXLAN, under4)
+	l.ping(inner(1))
+	h := l.hosts[0]
+	for what, harm := range map[string]func(){
+		"deleted": func() { l.ip(h.Namespace, "link", "del", stackName) },
+		"down":    func() { l.ip(h.Namespace, "link", "set", stackName, "down") },
+	} {
+		harm()
+		var have plan.Host
+		check1(t, h.part.Observe(t.Context(), &have))
+		items := plan.Of[plan.Overlay](have)
+		if len(items) != 1 || items[0].MTU != 0 {
+			t.Errorf("%s: observed as %+v", what, items)
+		}
+		check1(t, h.part.Do(t.Context(), plan.Step{Op: plan.Set, Item: item(0, vnet.KernelVXLAN, under4)}))
+		l.ping(inner(1))
+	}
+}
+
 // TestStackTunnelsWantARoute: where the host's routes lead elsewhere, where its classes are
 // not, a tunnel by its stack has no next hop.
 func TestStackTunnelsWantARoute(t *testing.T) {

@@ -1,6 +1,6 @@
 // Command order measures what one TCP stream gets of a link over several paths whose
-// order is kept, as `sublet check` measures it: two and three paths of 100 Mbit/s, of
-// which the last is later than the others by so much.
+// order is kept, one direction after the other: two and three paths, of which the last is
+// later than the others by so much.
 package main
 
 import (
@@ -20,9 +20,9 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 3, "checks of each case")
-	window = flag.Duration("window", 3*time.Second, "of each measurement")
-	rate   = flag.Int("mbit", 90, "rate of the link by number of paths, of 100")
+	rounds   = flag.Int("rounds", 3, "measurements of each case")
+	window   = flag.Duration("window", 3*time.Second, "of each measurement")
+	capacity = flag.Int("capacity", 100, "of a path, Mbit/s; nine tenths of it are asked for")
 )
 
 // later is how much later than the others the last path is.
@@ -58,19 +58,23 @@ func measure(ctx context.Context, exe string, paths int, by time.Duration) (err 
 			err = stopped
 		}
 	}()
-	asked := vnet.Rate(paths**rate) * vnet.Mbit
+	asked := vnet.Rate(paths**capacity) * vnet.Mbit * 9 / 10
 	l, err := r.Up(ctx, fmt.Sprintf("network: wide\nnodes: [{name: x, host: h1}, {name: y, host: h2}]\nlinks: [{ends: [x, y], rate: %s, paths: {count: %d, order: kept}}]\n", asked, paths))
 	if err != nil {
 		return err
 	}
 	var got [2]harness.Samples
 	for range *rounds {
-		v, err := r.Check(ctx, l, probe.Options{Duration: *window, SkipUDP: true, SkipLoss: true})
+		targets, err := r.Targets(l)
 		if err != nil {
 			return err
 		}
 		for d := range got {
-			got[d] = append(got[d], float64(v.Links[d].TCP)/float64(asked))
+			v, err := probe.Check(ctx, l, r.Starter(l.ID()), probe.Options{Targets: targets[d : d+1], Streams: 1, Duration: *window, SkipUDP: true, SkipLoss: true})
+			if err != nil {
+				return err
+			}
+			got[d] = append(got[d], float64(v.Links[0].TCP)/float64(asked))
 		}
 		fmt.Fprint(os.Stderr, ".")
 	}
@@ -91,7 +95,7 @@ func substrate(paths int, by time.Duration) string {
 		if i == paths-1 && by > 0 {
 			latency = fmt.Sprintf(", latency: %s", by)
 		}
-		fmt.Fprintf(&b, "  - {ends: [h1, m%d], capacity: 100Mbit%s}\n  - {ends: [m%d, h2], capacity: 100Mbit}\n", i, latency, i)
+		fmt.Fprintf(&b, "  - {ends: [h1, m%[1]d], capacity: %[3]dMbit%[2]s}\n  - {ends: [m%[1]d, h2], capacity: %[3]dMbit}\n", i, latency, *capacity)
 	}
 	return b.String()
 }
