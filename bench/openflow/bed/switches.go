@@ -110,24 +110,8 @@ func (s *Switch) dir() string { return filepath.Join(s.bed.dir, s.Key) }
 
 // startTheirs starts Open vSwitch with its userspace datapath.
 func (s *Switch) startTheirs(ctx context.Context) error {
-	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
-		return err
-	}
-	db, sock := filepath.Join(s.dir(), "conf.db"), filepath.Join(s.dir(), "db.sock")
-	if out, err := exec.Command("ovsdb-tool", "create", db, "/usr/share/openvswitch/vswitch.ovsschema").CombinedOutput(); err != nil {
-		return fmt.Errorf("ovsdb-tool: %w: %s", err, out)
-	}
-	if _, err := s.daemon("ovsdb-server", db, "--remote=punix:"+sock, "--unixctl="+filepath.Join(s.dir(), "db.ctl"), "--pidfile="+filepath.Join(s.dir(), "db.pid")); err != nil {
-		return err
-	}
-	if err := appears(ctx, sock); err != nil {
-		return err
-	}
-	ctl := "ovs-vsctl --timeout=20 --db=unix:" + sock + " "
-	if err := s.bed.in(s.Key, ctl+"--no-wait init", ctl+"--no-wait set Open_vSwitch . other_config:pmd-cpu-mask=1"); err != nil {
-		return err
-	}
-	pid, err := s.daemon("taskset", "-c", "0", "ovs-vswitchd", "unix:"+sock, "--unixctl="+filepath.Join(s.dir(), "vs.ctl"), "--pidfile="+filepath.Join(s.dir(), "vs.pid"))
+	do := func(lines ...string) error { return s.bed.in(s.Key, lines...) }
+	ctl, pid, err := StartOVS(ctx, s.dir(), s.daemon, do)
 	if err != nil {
 		return err
 	}
@@ -139,7 +123,32 @@ func (s *Switch) startTheirs(ctx context.Context) error {
 	for i, port := range s.ports() {
 		line += fmt.Sprintf(" -- add-port br0 %s -- set interface %s ofport_request=%d%s", port, port, i+1, kind)
 	}
-	return errors.Join(s.bed.in(s.Key, line), s.connect(ctx, pid))
+	return errors.Join(do(line), s.connect(ctx, pid))
+}
+
+// StartOVS starts Open vSwitch on processor 0, with files in dir: daemon starts a program
+// that goes on, do runs command lines, both in the namespace it shall be in. ctl begins
+// a command line that configures it, pid is the switch.
+func StartOVS(ctx context.Context, dir string, daemon func(argv ...string) (int, error), do func(lines ...string) error) (ctl string, pid int, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", 0, err
+	}
+	db, sock := filepath.Join(dir, "conf.db"), filepath.Join(dir, "db.sock")
+	if out, err := exec.Command("ovsdb-tool", "create", db, "/usr/share/openvswitch/vswitch.ovsschema").CombinedOutput(); err != nil {
+		return "", 0, fmt.Errorf("ovsdb-tool: %w: %s", err, out)
+	}
+	if _, err := daemon("ovsdb-server", db, "--remote=punix:"+sock, "--unixctl="+filepath.Join(dir, "db.ctl"), "--pidfile="+filepath.Join(dir, "db.pid")); err != nil {
+		return "", 0, err
+	}
+	if err := appears(ctx, sock); err != nil {
+		return "", 0, err
+	}
+	ctl = "ovs-vsctl --timeout=20 --db=unix:" + sock + " "
+	if err := do(ctl+"--no-wait init", ctl+"--no-wait set Open_vSwitch . other_config:pmd-cpu-mask=1"); err != nil {
+		return "", 0, err
+	}
+	pid, err = daemon("taskset", "-c", "0", "ovs-vswitchd", "unix:"+sock, "--unixctl="+filepath.Join(dir, "vs.ctl"), "--pidfile="+filepath.Join(dir, "vs.pid"))
+	return ctl, pid, err
 }
 
 func appears(ctx context.Context, file string) error {

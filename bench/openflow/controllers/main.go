@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +37,7 @@ var experiments = []struct {
 	name string
 	do   func(*bench) error
 }{
+	{"a real switch", (*bench).realSwitch},
 	{"one switch", (*bench).oneSwitch},
 	{"switches", (*bench).switches},
 	{"versions", (*bench).versions},
@@ -61,8 +63,8 @@ func run(ctx context.Context, exe string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("make a network namespace: %w", err)
 	}
-	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
-		return fmt.Errorf("ip link set lo up: %w: %s", err, out)
+	if err := do("ip link set lo up"); err != nil {
+		return err
 	}
 	b := &bench{ctx: ctx, exe: exe}
 	defer b.stop()
@@ -76,6 +78,17 @@ func run(ctx context.Context, exe string) error {
 			if err := e.do(b); err != nil {
 				return fmt.Errorf("%s: %w", e.name, err)
 			}
+		}
+	}
+	return nil
+}
+
+// do runs programs here, one command a line.
+func do(lines ...string) error {
+	for _, line := range lines {
+		argv := strings.Fields(line)
+		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", line, err, out)
 		}
 	}
 	return nil

@@ -255,6 +255,16 @@ func memory(pid int) (float64, error) {
 	return float64(stat.ResidentMemory()) / (1 << 20), err
 }
 
+// processor time of a process.
+func processor(pid int) (time.Duration, error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := p.Stat()
+	return time.Duration(stat.CPUTime() * float64(time.Second)), err
+}
+
 func (f figures) add(controller, what string, v float64) {
 	f[controller+" "+what] = append(f[controller+" "+what], v)
 }
