@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,43 @@ func TestStackSeesTunnels(t *testing.T) {
 			l.ip(l.hosts[i].Namespace, append([]string{"xfrm", "policy", "delete"}, policy...)...)
 			l.ping(inner(1))
 		}
+	}
+}
+
+// TestStackTunnelsInESP: tunnels by the host's stack travel in ESP where its policies say
+// so, and nothing that comes without is taken then.
+func TestStackTunnelsInESP(t *testing.T) {
+	for _, mode := range []string{"transport", "tunnel"} {
+		l := newLab(t)
+		l.tunnel(vnet.KernelVXLAN, under4)
+		l.ping(inner(1))
+		for i := range l.hosts {
+			l.seals(i, mode)
+		}
+		l.ping(inner(1))
+		l.ping(inner6(1), "-s", "1300")
+		if out := l.in(l.hosts[1].Namespace, "ip", "-s", "xfrm", "state"); !regexp.MustCompile(`[1-9]\d*\(bytes\), [1-9]\d*\(packets\)`).MatchString(out) {
+			t.Errorf("%s: nothing travelled in ESP:\n%s", mode, out)
+		}
+		l.ip(l.hosts[0].Namespace, "xfrm", "policy", "delete", "src", under4(0).String(), "dst", under4(1).String(), "dir", "out")
+		l.silent(mode + ": what comes in the clear")
+	}
+}
+
+// seals has host i send to the other in ESP, and take nothing of it without. The test is
+// skipped where the kernel has no ESP.
+func (l *lab) seals(i int, mode string) {
+	l.t.Helper()
+	ns := l.hosts[i].Namespace
+	for direction, ends := range map[string][2]netip.Addr{"out": {under4(i), under4(1 - i)}, "in": {under4(1 - i), under4(i)}} {
+		pair := []string{"src", ends[0].String(), "dst", ends[1].String()}
+		keys := []string{"enc", "cbc(aes)", "0x000102030405060708090a0b0c0d0e0f", "auth", "hmac(sha256)", "0x000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"}
+		state := append(append([]string{"ip", "xfrm", "state", "add"}, pair...), "proto", "esp", "spi", "0x1001", "reqid", "1", "mode", mode)
+		if out, err := l.try(ns, append(state, keys...)...); err != nil {
+			l.t.Skipf("the kernel has no ESP: %s", out)
+		}
+		policy := append(append([]string{"xfrm", "policy", "add"}, pair...), "dir", direction, "tmpl")
+		l.ip(ns, append(append(policy, pair...), "proto", "esp", "reqid", "1", "mode", mode)...)
 	}
 }
 
