@@ -65,7 +65,7 @@ func TestAgentTellsWhatDoesNotCarryAndWhatItRepaired(t *testing.T) {
 			heard = append(heard, r.Repairs...)
 		}
 		s.mu.Unlock()
-		want := report.Repair{Lease: lease, Count: 2, Text: "node b was gone, is there again"}
+		want := report.Repair{Lease: lease, Count: 2, Text: "node b was gone, is there again: devices, rules, filters and settings that were made in it by hand are lost, make them again"}
 		if !slices.Equal(heard, []report.Repair{want}) {
 			t.Errorf("heard of %+v, want %+v once", heard, want)
 		}

@@ -38,6 +38,9 @@ func RepairText(s plan.Step) string {
 	}
 	switch s.Op {
 	case plan.Add:
+		if _, is := s.Item.(plan.VNode); is {
+			return subject + " was gone, is there again: devices, rules, filters and settings that were made in it by hand are lost, make them again"
+		}
 		return subject + " was gone, is there again"
 	case plan.Delete:
 		return subject + " was there, is gone again"

@@ -222,6 +222,11 @@ func TestOwnSettingsComeBack(t *testing.T) {
 		x.mended(do.when)
 		x.hasOwn(do.when)
 	}
+	check(t, kernel.Unbind(x.node))
+	observe(t, x.part) // there is none
+	x.bench.node(x.host, "n0")
+	x.mended("in a node that was made anew")
+	x.hasOwn("in a node that was made anew")
 	x.part = New(x.host)
 	x.stands("by another agent")
 	x.ip(x.node, "link", "delete", "eth0")

@@ -46,8 +46,9 @@ func (n node) ownAt(inner, ours kernel.Link) own {
 func atMost(list []kernel.Saved) []kernel.Saved { return list[:min(len(list), mostOwn)] }
 
 // keepOwn has what was read take the place of what was known. That of interfaces which
-// were not seen as they may be, or by another name, stays while their nodes are there.
-func (p *Part) keepOwn(read map[string]own, nodes []string) {
+// were not seen as they may be, or by another name, stays while there are links of their
+// leases: a node may be made anew, too.
+func (p *Part) keepOwn(read map[string]own, namespaces []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.own == nil {
@@ -58,7 +59,10 @@ func (p *Part) keepOwn(read map[string]own, nodes []string) {
 			p.own[key] = is
 		}
 	}
-	maps.DeleteFunc(p.own, func(_ string, is own) bool { return !slices.Contains(nodes, is.namespace) })
+	maps.DeleteFunc(p.own, func(_ string, is own) bool {
+		lease, _, _ := plan.ParseNamespace(is.namespace)
+		return !slices.Contains(namespaces, plan.Fabric(lease))
+	})
 }
 
 // knowsOwn says whether it is known what was made of an end's interface.

@@ -31,6 +31,7 @@ func rates(ctx context.Context, exe, dir string) error {
 		return nil
 	}
 	found := make(map[string]*[3]harness.Samples) // TCP, UDP and latency by link
+	var inTurn [2]turns
 	err := inLab(ctx, exe, dir, func(_ string, lab runner) error {
 		request := filepath.Join(dir, "pairs.yaml")
 		if err := os.WriteFile(request, []byte(pairs), 0o600); err != nil {
@@ -48,13 +49,92 @@ func rates(ctx context.Context, exe, dir string) error {
 				return err
 			}
 		}
-		return nil
+		return takeTurns(lab, &inTurn)
 	})
 	if err != nil {
 		return err
 	}
 	printRates(found)
+	printTurns(inTurn)
 	return nil
+}
+
+// turns are what nodes of one kind get while nobody else sends: round trips in
+// microseconds, and what the hosts count of so many packets there and back.
+type turns struct{ trip, sent, delivered harness.Samples }
+
+// perTurn is how many packets are sent there, and answered.
+const perTurn = 1000
+
+// takeTurns has both kinds send by the same program, one after the other.
+func takeTurns(lab runner, found *[2]turns) error {
+	for range 4 * *checks {
+		for i, kind := range []string{"n", "c"} {
+			sent, delivered, err := counted(lab, "rate-"+kind)
+			if err != nil {
+				return err
+			}
+			text, err := lab("exec", "pairs/"+kind+"1", "--", "busybox", "ping", "-q", "-c", fmt.Sprint(perTurn), "-i", "0.002", kind+"2")
+			if err != nil {
+				return err
+			}
+			trip, err := roundTrip(text)
+			if err != nil {
+				return err
+			}
+			sentNow, deliveredNow, err := counted(lab, "rate-"+kind)
+			if err != nil {
+				return err
+			}
+			f := &found[i]
+			f.trip, f.sent, f.delivered = append(f.trip, trip), append(f.sent, sentNow-sent), append(f.delivered, deliveredNow-delivered)
+		}
+	}
+	return nil
+}
+
+// counted is what hosts have counted of a link, in both directions.
+func counted(lab runner, link string) (sent, delivered float64, err error) {
+	text, err := lab("leases", "pairs", "-o", "json")
+	if err != nil {
+		return 0, 0, err
+	}
+	var leases []struct {
+		Links []struct {
+			Name    string
+			Traffic struct {
+				Packets   float64
+				Delivered float64 `json:"delivered_packets"`
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &leases); err != nil {
+		return 0, 0, err
+	}
+	for _, l := range leases {
+		for _, k := range l.Links {
+			if k.Name == link {
+				sent, delivered = sent+k.Traffic.Packets, delivered+k.Traffic.Delivered
+			}
+		}
+	}
+	return sent, delivered, nil
+}
+
+func printTurns(found [2]turns) {
+	a, b := found[0], found[1]
+	t := harness.Table{Head: []string{"the same links in turn", "namespaces", "containers", "ratio, round by round"}}
+	for _, row := range []struct {
+		what, verb string
+		a, b       harness.Samples
+	}{
+		{"round trip, mean of 1,000, us", "%.1f", a.trip, b.trip},
+		{"packets counted as sent, of 2,000", "%.0f", a.sent, b.sent},
+		{"packets counted as delivered, of 2,000", "%.0f", a.delivered, b.delivered},
+	} {
+		t.Add(row.what, row.a.Format(row.verb), row.b.Format(row.verb), row.b.Over(row.a).Format("%.4f"))
+	}
+	t.Print(os.Stdout)
 }
 
 // gather adds what one check measured.
